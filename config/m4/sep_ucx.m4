@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+
+# SEP_CHECK_UCX
+# Two things are needed to build the transport: the UCX that will load it
+# (libraries, public headers, and the configuration it was compiled with, which
+# decides the layout of shared structures), and the source of the same version,
+# for the private UCT headers that no package installs.
+AC_DEFUN([SEP_CHECK_UCX], [
+    AC_ARG_WITH([ucx],
+        [AS_HELP_STRING([--with-ucx=PREFIX],
+             [the UCX installation that will load the transport; default: the
+              system's; "no" builds the software device only])],
+        [], [with_ucx=system])
+    AC_ARG_WITH([ucx-source],
+        [AS_HELP_STRING([--with-ucx-source=DIR],
+             [source tree of the same UCX version; default: the environment's
+              SEP_UCX_SOURCE, else obtained with apt by
+              contrib/fetch-ucx-source.sh])],
+        [], [with_ucx_source=${SEP_UCX_SOURCE-auto}])
+    AC_ARG_VAR([SEP_UCX_SOURCE], [same as --with-ucx-source])
+
+    sep_ucx=yes
+    sep_ucx_reason=
+    AS_CASE([$with_ucx],
+        [no],         [sep_ucx=no
+                       sep_ucx_reason="--without-ucx"],
+        [system|yes], [UCX_PREFIX=
+                       sep_ucx_where=system],
+        [UCX_PREFIX=`cd "$with_ucx" 2>/dev/null && pwd`
+         AS_IF([test -z "$UCX_PREFIX"],
+               [AC_MSG_ERROR([--with-ucx=$with_ucx: no such directory])])
+         sep_ucx_where=$UCX_PREFIX])
+
+    AS_IF([test $sep_ucx = yes],
+          [AS_IF([test -n "$UCX_PREFIX"],
+                 [SEP_UCX_IN_PREFIX],
+                 [SEP_UCX_IN_SYSTEM])])
+    AS_IF([test $sep_ucx = yes], [SEP_UCX_VERSION])
+    AS_IF([test $sep_ucx = yes], [SEP_UCX_FIND_SOURCE])
+
+    AC_SUBST([UCX_PREFIX])
+    AC_SUBST([UCX_CPPFLAGS])
+    AC_SUBST([UCX_LIBS])
+    AC_SUBST([UCP_LIBS])
+    AC_SUBST([UCX_RPATH])
+    AC_SUBST([UCX_SOURCE])
+    AC_SUBST([UCX_INFO])
+    AC_SUBST([UCX_VERSION], [$sep_ucx_version])
+    AC_SUBST([UCX_LIBDIR])
+    AM_CONDITIONAL([HAVE_UCX], [test $sep_ucx = yes])
+])
+
+# The libraries of a prefix are named by file: with -L libtool would find the
+# .la files and write the prefix into the module's run path, and the module must
+# use whichever UCX the process has loaded.
+AC_DEFUN([SEP_UCX_IN_PREFIX], [
+    UCX_LIBDIR=
+    for sep_dir in "$UCX_PREFIX/lib" "$UCX_PREFIX/lib64" \
+                   "$UCX_PREFIX/lib/$host_cpu-linux-gnu"; do
+        AS_IF([test -e "$sep_dir/libuct.so"], [UCX_LIBDIR=$sep_dir; break])
+    done
+    UCX_INFO=$UCX_PREFIX/bin/ucx_info
+    AS_IF([test -z "$UCX_LIBDIR"],
+          [AC_MSG_ERROR([--with-ucx=$with_ucx: no libuct.so under it])])
+    AS_IF([test ! -x "$UCX_INFO"],
+          [AC_MSG_ERROR([--with-ucx=$with_ucx: no bin/ucx_info under it])])
+    UCX_LIBS="$UCX_LIBDIR/libuct.so $UCX_LIBDIR/libucs.so"
+    UCP_LIBS="$UCX_LIBDIR/libucp.so"
+    UCX_RPATH="-Wl,-rpath,$UCX_LIBDIR"
+    sep_ucx_include=$UCX_PREFIX/include
+])
+
+AC_DEFUN([SEP_UCX_IN_SYSTEM], [
+    AC_PATH_PROG([UCX_INFO], [ucx_info], [no])
+    AS_IF([test "x$UCX_INFO" = xno],
+          [SEP_MISSING([ucx_info, which tells how UCX was configured],
+                       [ucx-utils])])
+    sep_save_LIBS=$LIBS
+    AC_CHECK_LIB([uct], [uct_component_register], [],
+                 [SEP_MISSING([UCX libraries and headers], [libucx-dev])],
+                 [-lucs])
+    LIBS=$sep_save_LIBS
+    UCX_LIBDIR=
+    UCX_LIBS="-luct -lucs"
+    UCP_LIBS="-lucp"
+    UCX_RPATH=
+    sep_ucx_include=
+    AS_IF([test -n "$sep_missing_text"],
+          [sep_ucx=no
+           sep_ucx_reason="see the missing dependencies"])
+])
+
+AC_DEFUN([SEP_UCX_VERSION], [
+    AC_MSG_CHECKING([the version of the UCX that will load the module])
+    sep_ucx_version=`$SHELL "$srcdir/config/gen-ucx-config.sh" --version \
+                     "$UCX_INFO" "$UCX_LIBDIR"`
+    AC_MSG_RESULT([${sep_ucx_version:-unknown}])
+    AS_IF([test -z "$sep_ucx_version"],
+          [AC_MSG_ERROR([$UCX_INFO -v prints no version])])
+
+    AC_CONFIG_COMMANDS([src/ucx-config.h],
+        [AS_IF([test "x$sep_ucx" = xyes],
+               [$SHELL "$ac_srcdir/../config/gen-ucx-config.sh" \
+                    "$UCX_INFO" "$UCX_LIBDIR" src ||
+                AC_MSG_ERROR([cannot write src/ucx-config.h])])],
+        [sep_ucx=$sep_ucx
+         UCX_INFO="$UCX_INFO"
+         UCX_LIBDIR="$UCX_LIBDIR"])
+    sep_ucx_abi=`$SHELL "$srcdir/config/gen-ucx-config.sh" --show \
+                 "$UCX_INFO" "$UCX_LIBDIR"`
+])
+
+AC_DEFUN([SEP_UCX_FIND_SOURCE], [
+    AS_CASE([$with_ucx_source],
+        [no],       [sep_ucx=no
+                     sep_ucx_reason="--without-ucx-source"],
+        [auto|yes], [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-ucx-source.sh" \
+                                 --version "$sep_ucx_version" \
+                                 --cache "\`pwd\`/ucx-source"` ||
+                     AC_MSG_ERROR(m4_normalize([
+                         the UCX source package could not be obtained with apt
+                         (see above); give a UCX $sep_ucx_version source tree
+                         with --with-ucx-source=DIR, or build without the
+                         transport with --without-ucx]))],
+        [UCX_SOURCE=`cd "$with_ucx_source" 2>/dev/null && pwd`
+         AS_IF([test -z "$UCX_SOURCE"],
+               [AC_MSG_ERROR(
+                    [--with-ucx-source=$with_ucx_source: no such directory])])])
+
+    AS_IF([test $sep_ucx = yes],
+          [AC_MSG_CHECKING([for the private UCT headers in $UCX_SOURCE])
+           AS_IF([test -e "$UCX_SOURCE/src/uct/base/uct_iface.h"],
+                 [AC_MSG_RESULT([yes])],
+                 [AC_MSG_RESULT([no])
+                  AC_MSG_ERROR(m4_normalize([
+                      $UCX_SOURCE is not a UCX source tree: it has no
+                      src/uct/base/uct_iface.h]))])
+           SEP_UCX_SOURCE_VERSION
+           # As system headers: the warnings in them are not ours to repair.
+           UCX_CPPFLAGS="-DSEP_WITH_UCX_CONFIG -isystem $UCX_SOURCE/src"
+           AS_IF([test -n "$sep_ucx_include"],
+                 [AS_VAR_APPEND([UCX_CPPFLAGS],
+                                [" -isystem $sep_ucx_include"])])])
+])
+
+# Private headers of another version would compile, and crash.
+AC_DEFUN([SEP_UCX_SOURCE_VERSION], [
+    AC_MSG_CHECKING([the version of the UCX source])
+    sep_src_version=`$SHELL "$srcdir/config/gen-ucx-config.sh" \
+                     --source-version "$UCX_SOURCE"`
+    AC_MSG_RESULT([${sep_src_version:-unknown}])
+    AS_IF([test "x$sep_src_version" != "x$sep_ucx_version"],
+          [AC_MSG_ERROR(m4_normalize([
+               the UCX that will load the module is $sep_ucx_version, but
+               $UCX_SOURCE is ${sep_src_version:-of an unknown version}: give
+               the matching source with --with-ucx-source=DIR]))])
+])
