@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "sep_abi.h"
+
+#include "sep_ucx_abi.h"
+
+#include <ucs/datastruct/arbiter.h>
+#include <ucs/debug/log.h>
+#include <uct/base/uct_iface.h>
+#include <uct/base/uct_worker.h>
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+
+/* What ucs_arbiter_group_init() leaves alone keeps this. */
+#define UCT_SEP_ABI_UNTOUCHED 0xa5
+
+
+/* The classes are exported, but only some of their headers declare them. */
+extern ucs_class_t UCS_CLASS_DECL_NAME(uct_iface_t);
+extern ucs_class_t UCS_CLASS_DECL_NAME(uct_base_iface_t);
+extern ucs_class_t UCS_CLASS_DECL_NAME(uct_ep_t);
+extern ucs_class_t UCS_CLASS_DECL_NAME(uct_base_ep_t);
+extern ucs_class_t UCS_CLASS_DECL_NAME(uct_worker_t);
+extern ucs_class_t UCS_CLASS_DECL_NAME(uct_priv_worker_t);
+
+
+void uct_sep_abi_get_built(uct_sep_abi_t *abi_p)
+{
+    abi_p->version          = SEP_UCX_VERSION_STRING;
+#ifdef ENABLE_STATS
+    abi_p->stats            = 1;
+#else
+    abi_p->stats            = 0;
+#endif
+    abi_p->assertions       = UCS_ENABLE_ASSERT;
+    abi_p->iface_size       = sizeof(uct_iface_t);
+    abi_p->base_iface_size  = sizeof(uct_base_iface_t);
+    abi_p->ep_size          = sizeof(uct_ep_t);
+    abi_p->base_ep_size     = sizeof(uct_base_ep_t);
+    abi_p->worker_size      = sizeof(uct_worker_t);
+    abi_p->priv_worker_size = sizeof(uct_priv_worker_t);
+}
+
+/* A function of a library that is loaded already, also with RTLD_LOCAL, as Open
+ * MPI's plugins load UCX. */
+static void *uct_sep_abi_find(const char *library, const char *function)
+{
+    void *handle, *address;
+
+    handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == NULL) {
+        return NULL;
+    }
+
+    address = dlsym(handle, function);
+    dlclose(handle);
+    return address;
+}
+
+static const char *uct_sep_abi_loaded_version(void)
+{
+    const char *(*get_version)(void);
+
+    get_version = (const char *(*)(void))
+            uct_sep_abi_find("libucp.so.0", "ucp_get_version_string");
+    return (get_version == NULL) ? NULL : get_version();
+}
+
+/* With assertions the group has members after the tail pointer, and the first
+ * of them is cleared. The buffer has room for either kind. */
+static int uct_sep_abi_loaded_assertions(void)
+{
+    union {
+        ucs_arbiter_group_t group;
+        unsigned char       bytes[64];
+    } probe;
+    size_t offset;
+
+    memset(probe.bytes, UCT_SEP_ABI_UNTOUCHED, sizeof(probe.bytes));
+    ucs_arbiter_group_init(&probe.group);
+
+    for (offset = sizeof(ucs_arbiter_elem_t*); offset < sizeof(probe.bytes);
+         ++offset) {
+        if (probe.bytes[offset] != UCT_SEP_ABI_UNTOUCHED) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+void uct_sep_abi_get_loaded(uct_sep_abi_t *abi_p)
+{
+    abi_p->version          = uct_sep_abi_loaded_version();
+    abi_p->stats            = uct_sep_abi_find("libucs.so.0",
+                                               "ucs_stats_node_alloc") != NULL;
+    abi_p->assertions       = uct_sep_abi_loaded_assertions();
+    abi_p->iface_size       = UCS_CLASS_DECL_NAME(uct_iface_t).size;
+    abi_p->base_iface_size  = UCS_CLASS_DECL_NAME(uct_base_iface_t).size;
+    abi_p->ep_size          = UCS_CLASS_DECL_NAME(uct_ep_t).size;
+    abi_p->base_ep_size     = UCS_CLASS_DECL_NAME(uct_base_ep_t).size;
+    abi_p->worker_size      = UCS_CLASS_DECL_NAME(uct_worker_t).size;
+    abi_p->priv_worker_size = UCS_CLASS_DECL_NAME(uct_priv_worker_t).size;
+}
+
+static UCS_F_PRINTF(3, 4) void
+uct_sep_abi_append(char *diff, size_t max, const char *format, ...)
+{
+    size_t  length = strlen(diff);
+    va_list ap;
+
+    if ((length > 0) && (length + 1 < max)) {
+        length += snprintf(diff + length, max - length, ", ");
+    }
+
+    if (length < max) {
+        va_start(ap, format);
+        vsnprintf(diff + length, max - length, format, ap);
+        va_end(ap);
+    }
+}
+
+static void uct_sep_abi_compare_size(const char *name, size_t built,
+                                     size_t loaded, char *diff, size_t max)
+{
+    if (built != loaded) {
+        uct_sep_abi_append(diff, max,
+                           "sizeof(%s) is %zu here and %zu in the loaded UCX",
+                           name, built, loaded);
+    }
+}
+
+static void uct_sep_abi_compare_switch(const char *name, int built, int loaded,
+                                       char *diff, size_t max)
+{
+    if (!built != !loaded) {
+        uct_sep_abi_append(diff, max, "%s %s here and %s in the loaded UCX",
+                           name, built ? "on" : "off", loaded ? "on" : "off");
+    }
+}
+
+ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
+                                 const uct_sep_abi_t *loaded, char *diff,
+                                 size_t max)
+{
+    diff[0] = '\0';
+
+    if ((loaded->version != NULL) && strcmp(built->version, loaded->version)) {
+        uct_sep_abi_append(diff, max,
+                           "version %s here and %s in the loaded UCX",
+                           built->version, loaded->version);
+    }
+
+    uct_sep_abi_compare_switch("statistics", built->stats, loaded->stats, diff,
+                               max);
+    uct_sep_abi_compare_switch("assertions", built->assertions,
+                               loaded->assertions, diff, max);
+    uct_sep_abi_compare_size("uct_iface_t", built->iface_size,
+                             loaded->iface_size, diff, max);
+    uct_sep_abi_compare_size("uct_base_iface_t", built->base_iface_size,
+                             loaded->base_iface_size, diff, max);
+    uct_sep_abi_compare_size("uct_ep_t", built->ep_size, loaded->ep_size, diff,
+                             max);
+    uct_sep_abi_compare_size("uct_base_ep_t", built->base_ep_size,
+                             loaded->base_ep_size, diff, max);
+    uct_sep_abi_compare_size("uct_worker_t", built->worker_size,
+                             loaded->worker_size, diff, max);
+    uct_sep_abi_compare_size("uct_priv_worker_t", built->priv_worker_size,
+                             loaded->priv_worker_size, diff, max);
+
+    return (diff[0] == '\0') ? UCS_OK : UCS_ERR_UNSUPPORTED;
+}
+
+/* The path of the file that holds an address, for the message. */
+static const char *uct_sep_abi_path_of(const void *address)
+{
+    Dl_info info;
+
+    return dladdr(address, &info) ? info.dli_fname : "an unknown file";
+}
+
+ucs_status_t uct_sep_abi_check(void)
+{
+    uct_sep_abi_t built, loaded;
+    char diff[1024];
+
+    uct_sep_abi_get_built(&built);
+    uct_sep_abi_get_loaded(&loaded);
+    if (uct_sep_abi_compare(&built, &loaded, diff, sizeof(diff)) == UCS_OK) {
+        return UCS_OK;
+    }
+
+    /* Not ucs_error(): the layout of the log settings that its macro reads is
+     * what cannot be relied upon here. */
+    fprintf(stderr,
+            "sep: error: %s was built for UCX %s (%s) and cannot be used by %s:"
+            " %s. The transport is not registered. Build it with"
+            " --with-ucx=PREFIX of the UCX that loads it.\n",
+            uct_sep_abi_path_of(uct_sep_abi_check), SEP_UCX_VERSION_STRING,
+            SEP_UCX_BUILD_CONFIG,
+            uct_sep_abi_path_of(&UCS_CLASS_DECL_NAME(uct_iface_t)), diff);
+    return UCS_ERR_UNSUPPORTED;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_ABI_H_
+#define UCT_SEP_ABI_H_
+
+#include <ucs/type/status.h>
+
+#include <stddef.h>
+
+
+/**
+ * What of a UCX build shows in the structures it shares with a transport. The
+ * module is compiled with the macros of one UCX, and may be loaded by another:
+ * each difference here would corrupt memory later.
+ */
+typedef struct uct_sep_abi {
+    const char *version;         /**< "1.13.1", or NULL where the process has not
+                                      loaded libucp, which is what knows it */
+    int        stats;            /**< ENABLE_STATS: adds a member to
+                                      uct_base_iface_t and uct_base_ep_t */
+    int        assertions;       /**< ENABLE_ASSERT: adds members to
+                                      ucs_arbiter_group_t */
+    size_t     iface_size;       /**< sizeof(uct_iface_t): its operations */
+    size_t     base_iface_size;  /**< sizeof(uct_base_iface_t) */
+    size_t     ep_size;          /**< sizeof(uct_ep_t) */
+    size_t     base_ep_size;     /**< sizeof(uct_base_ep_t) */
+    size_t     worker_size;      /**< sizeof(uct_worker_t) */
+    size_t     priv_worker_size; /**< sizeof(uct_priv_worker_t) */
+} uct_sep_abi_t;
+
+
+/**
+ * The UCX this file was compiled for.
+ *
+ * @param [out] abi_p  Filled with compile-time values. Strings are static.
+ */
+void uct_sep_abi_get_built(uct_sep_abi_t *abi_p);
+
+
+/**
+ * The UCX that is loaded in this process, found out without touching a
+ * structure whose layout is in question: class sizes are read from the class
+ * descriptors libuct exports, statistics by the function that exists only with
+ * them, assertions by how far ucs_arbiter_group_init() writes.
+ *
+ * @param [out] abi_p  Filled with what was found. Strings belong to libucp.
+ */
+void uct_sep_abi_get_loaded(uct_sep_abi_t *abi_p);
+
+
+/**
+ * Compare two of them.
+ *
+ * @param [in]  built   What the module was built for.
+ * @param [in]  loaded  What has loaded it. An unknown version is not compared.
+ * @param [out] diff    One phrase per difference, each naming both sides;
+ *                      empty if there is none.
+ * @param [in]  max     Size of @a diff in bytes.
+ *
+ * @return UCS_OK, or UCS_ERR_UNSUPPORTED if they differ.
+ */
+ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
+                                 const uct_sep_abi_t *loaded, char *diff,
+                                 size_t max);
+
+
+/**
+ * Check that the loaded UCX is the one this module was built for. To be called
+ * before anything is registered with UCX.
+ *
+ * @return UCS_OK, or UCS_ERR_UNSUPPORTED after an error message that names both
+ *         sides and what to do about it.
+ */
+ucs_status_t uct_sep_abi_check(void);
+
+#endif

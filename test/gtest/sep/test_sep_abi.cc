@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+extern "C" {
+#include <uct/ib/sep/sep_abi.h>
+}
+
+#include <gtest/gtest.h>
+#include <string>
+
+class test_sep_abi : public ::testing::Test {
+protected:
+    void SetUp() override
+    {
+        uct_sep_abi_get_built(&m_built);
+        m_loaded = m_built;
+    }
+
+    /* What is reported when the loaded UCX is m_loaded. */
+    std::string mismatch()
+    {
+        char diff[1024];
+
+        m_status = uct_sep_abi_compare(&m_built, &m_loaded, diff,
+                                       sizeof(diff));
+        return diff;
+    }
+
+    uct_sep_abi_t m_built;
+    uct_sep_abi_t m_loaded;
+    ucs_status_t  m_status;
+};
+
+TEST_F(test_sep_abi, probes_find_the_ucx_it_was_built_for) {
+    uct_sep_abi_get_loaded(&m_loaded);
+    EXPECT_EQ("", mismatch());
+    EXPECT_EQ(UCS_OK, m_status);
+    EXPECT_EQ(m_built.assertions, m_loaded.assertions);
+    EXPECT_EQ(m_built.stats, m_loaded.stats);
+    EXPECT_GT(m_loaded.base_iface_size, m_loaded.iface_size);
+    EXPECT_EQ(UCS_OK, uct_sep_abi_check());
+}
+
+TEST_F(test_sep_abi, unknown_version_is_not_a_mismatch) {
+    m_loaded.version = NULL;
+    EXPECT_EQ("", mismatch());
+    EXPECT_EQ(UCS_OK, m_status);
+}
+
+TEST_F(test_sep_abi, other_version_names_both) {
+    m_loaded.version = "9.8.7";
+    EXPECT_EQ(std::string("version ") + m_built.version +
+              " here and 9.8.7 in the loaded UCX", mismatch());
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
+}
+
+TEST_F(test_sep_abi, other_switches_name_both) {
+    m_built.assertions  = 0;
+    m_loaded.assertions = 1;
+    m_built.stats       = 1;
+    m_loaded.stats      = 0;
+    EXPECT_EQ("statistics on here and off in the loaded UCX, "
+              "assertions off here and on in the loaded UCX", mismatch());
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
+}
+
+TEST_F(test_sep_abi, each_size_is_compared) {
+    size_t uct_sep_abi_t::*sizes[] = {
+        &uct_sep_abi_t::iface_size,  &uct_sep_abi_t::base_iface_size,
+        &uct_sep_abi_t::ep_size,     &uct_sep_abi_t::base_ep_size,
+        &uct_sep_abi_t::worker_size, &uct_sep_abi_t::priv_worker_size
+    };
+
+    for (auto size : sizes) {
+        m_loaded        = m_built;
+        m_loaded.*size += 8;
+        EXPECT_NE("", mismatch());
+        EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
+    }
+}
+
+TEST_F(test_sep_abi, short_buffer_cuts_the_text_only) {
+    char diff[16];
+
+    m_loaded.version          = "9.8.7";
+    m_loaded.base_iface_size += 8;
+    m_loaded.ep_size         += 8;
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_sep_abi_compare(&m_built, &m_loaded, diff, sizeof(diff)));
+    EXPECT_EQ(sizeof(diff) - 1, strlen(diff));
+}
