@@ -15,7 +15,7 @@
 # installed, --source-version that of a source tree.
 set -eu
 
-mode=write
+mode='write'
 case $1 in
 --show|--version|--source-version)
     mode=${1#--}
@@ -23,7 +23,7 @@ case $1 in
     ;;
 esac
 
-if [ $mode = source-version ]; then
+if [ "$mode" = source-version ]; then
     sed -n 's/^define(\[ucx_ver_\(major\|minor\|patch\)\], *\([0-9]*\)).*/\2/p' \
         "$1/configure.ac" | tr '\n' '.' | sed 's/\.$//'
     exit 0
@@ -41,7 +41,7 @@ run_ucx_info()
 version=$(run_ucx_info -v |
           sed -n 's/^# \(Library version:\|Version\) *\([0-9.]*\).*/\2/p' |
           head -n 1)
-if [ $mode = version ]; then
+if [ "$mode" = version ]; then
     echo "$version"
     exit 0
 fi
@@ -65,9 +65,9 @@ build_config="$build_config params_check=$(value ENABLE_PARAMS_CHECK)"
 build_config="$build_config debug_data=$(value ENABLE_DEBUG_DATA)"
 build_config="$build_config mt=$(value ENABLE_MT)"
 build_config="$build_config log=$(value UCS_MAX_LOG_LEVEL |
-                                  sed 's/UCS_LOG_LEVEL_//' | tr 'A-Z' 'a-z')"
+                                  sed 's/UCS_LOG_LEVEL_//' | tr '[:upper:]' '[:lower:]')"
 
-if [ $mode = show ]; then
+if [ "$mode" = show ]; then
     echo "$build_config"
     exit 0
 fi

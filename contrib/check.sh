@@ -1,0 +1,279 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Install what is missing, build, run all tests, and close with a line
+# "N passed, N failed". Run it again at any time; only what changed is rebuilt.
+#
+#   contrib/check.sh                 everything
+#   contrib/check.sh unit jobs       only these parts
+#
+# Parts: unit (unit tests), sanitized (the same under AddressSanitizer and
+# UndefinedBehaviorSanitizer), jobs (MPI, OpenSHMEM and ucx_perftest jobs),
+# sources (shell scripts, what is committed, the tarball).
+#
+# A test that hangs is killed and counts as failed: unit tests have
+# SEP_SUITE_TIMEOUT seconds per suite (default 180, three times that with
+# sanitizers), the jobs SEP_JOBS_TIMEOUT in all (default 1200).
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+build_plain=$SEP_TOP/build/check
+build_sanitized=$SEP_TOP/build/check-sanitized
+results=$SEP_TOP/build/check-results
+suite_limit=${SEP_SUITE_TIMEOUT:-180}
+jobs_limit=${SEP_JOBS_TIMEOUT:-1200}
+passed=0
+failed=0
+failures=()
+
+usage()
+{
+    sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'
+}
+
+# Record one result. usage: result pass|fail NAME [WHY]
+result()
+{
+    if [[ $1 == pass ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        failures+=("$2${3:+: $3}")
+    fi
+}
+
+# Run one check that either succeeds or not.
+# usage: check NAME LIMIT COMMAND...
+check()
+{
+    local name=$1 limit=$2 status=0
+    local log=$results/${name//[^A-Za-z0-9_.-]/_}.log
+    shift 2
+
+    timeout --kill-after=15 "$limit" "$@" > "$log" 2>&1 < /dev/null ||
+        status=$?
+    case $status in
+    0)       result pass "$name"
+             echo "  ok      $name" ;;
+    124|137) result fail "$name" "killed after $limit s, see $log"
+             echo "  KILLED  $name after $limit s"
+             tail -n 15 "$log" ;;
+    *)       result fail "$name" "exit status $status, see $log"
+             echo "  FAILED  $name, exit status $status"
+             tail -n 15 "$log" ;;
+    esac
+}
+
+# Count the tests of one suite by what its log says about each, so that a suite
+# that crashed or was killed half way is counted as well.
+# usage: count_suite LABEL LOG STATUS LIMIT TEST...
+count_suite()
+{
+    local label=$1 log=$2 status=$3 limit=$4
+    local test good=0 bad=0 skipped=0 why verdict
+    local -A seen=()
+    shift 4
+
+    while read -r verdict test; do
+        seen[$test]=$verdict
+    done < <(sed -n -E \
+        -e 's/^\[       OK \] ([^ ]+) .*/ok \1/p' \
+        -e 's/^\[  SKIPPED \] ([^ ]+) .*/skipped \1/p' \
+        -e 's/^\[  FAILED  \] ([^ ,]+)(,.*)? \([0-9]+ ms\)$/failed \1/p' "$log")
+
+    for test in "$@"; do
+        why=
+        case ${seen[$test]:-none} in
+        ok)      good=$((good + 1))
+                 result pass "$label $test"
+                 continue ;;
+        skipped) skipped=$((skipped + 1))
+                 continue ;;
+        failed)  why="see $log" ;;
+        none)    if [[ $status == 124 || $status == 137 ]]; then
+                     why="not finished when the suite was killed after $limit s"
+                 else
+                     why="no result, exit status $status, see $log"
+                 fi ;;
+        esac
+        bad=$((bad + 1))
+        result fail "$label $test" "$why"
+        echo "  FAILED  $test ($why)"
+    done
+
+    # All tests may have passed, and the process may still have crashed or
+    # leaked at its end.
+    if [[ $status != 0 && $bad == 0 ]]; then
+        bad=1
+        result fail "$label" "exit status $status after its tests, see $log"
+        echo "  FAILED  exit status $status after the tests, see $log"
+    fi
+
+    if [[ $bad != 0 ]]; then
+        grep -a -m 5 -A 6 -E 'Failure$|ERROR: |runtime error|mlx5sim: ' \
+            "$log" | head -n 40 || true
+    fi
+    printf '  %-50s %4d passed %3d failed' "$label" "$good" "$bad"
+    [[ $skipped == 0 ]] || printf ' %3d skipped' "$skipped"
+    printf '\n'
+}
+
+# Run a GoogleTest program suite by suite, each in a process of its own, so that
+# a crash or a hang costs only the rest of its suite.
+# usage: run_gtest LABEL BUILD-DIRECTORY PROGRAM LIMIT
+run_gtest()
+{
+    local label=$1 build=$2 program=$3 limit=$4
+    local list line suite='' log status
+    local -A tests=()
+    local suites=()
+
+    if ! list=$(cd "$build" && timeout --kill-after=5 60 \
+                "$program" --gtest_list_tests 2> "$results/list.log"); then
+        result fail "$label" "cannot list its tests"
+        echo "  FAILED  $label cannot list its tests:"
+        tail -n 5 "$results/list.log"
+        return
+    fi
+
+    # "Suite." then "  test"; parameterised ones have a comment behind.
+    while IFS= read -r line; do
+        line=${line%%  #*}
+        line=${line%% #*}
+        if [[ $line == "  "* ]]; then
+            line=${line#  }
+            # GoogleTest runs a disabled test only when asked to.
+            if [[ $line != DISABLED_* && $suite != *DISABLED_* ]]; then
+                [[ -n ${tests[$suite]:-} ]] || suites+=("$suite")
+                tests[$suite]+="$suite.$line "
+            fi
+        elif [[ $line == *. ]]; then
+            suite=${line%.}
+        fi
+    done <<< "$list"
+
+    if [[ ${#suites[@]} == 0 ]]; then
+        result fail "$label" "contains no test"
+        echo "  FAILED  $label contains no test"
+        return
+    fi
+
+    for suite in "${suites[@]}"; do
+        log=$results/$label-${suite//\//_}.log
+        status=0
+        (cd "$build" && SEP_TEST_TIMEOUT=$limit SEP_BUILD_DIR=$build \
+         SEP_SANITIZERS=$sanitizers \
+         "$SEP_TOP/config/run-test" "$program" --gtest_filter="$suite.*") \
+            > "$log" 2>&1 < /dev/null || status=$?
+        # shellcheck disable=SC2086 # test names have no spaces
+        count_suite "$label $suite" "$log" "$status" "$limit" ${tests[$suite]}
+    done
+}
+
+part_unit()
+{
+    sanitizers=
+    sep_say "Unit tests"
+    if ! (sep_build "$build_plain" "all tests" "$SEP_TOP/configure" \
+              --enable-gtest --enable-werror); then
+        result fail "build"
+        return
+    fi
+    run_gtest sim_gtest "$build_plain" test/gtest/sim_gtest "$suite_limit"
+    run_gtest sep_gtest "$build_plain" test/gtest/sep_gtest "$suite_limit"
+}
+
+part_sanitized()
+{
+    sanitizers="asan ubsan"
+    sep_say "Unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
+    if ! (sep_build "$build_sanitized" \
+              "all test/gtest/sim_gtest test/gtest/sep_gtest" \
+              "$SEP_TOP/configure" --enable-gtest --enable-werror \
+              --enable-asan --enable-ubsan); then
+        result fail "build with sanitizers"
+        return
+    fi
+    run_gtest sim_gtest-sanitized "$build_sanitized" test/gtest/sim_gtest \
+        $((suite_limit * 3))
+    run_gtest sep_gtest-sanitized "$build_sanitized" test/gtest/sep_gtest \
+        $((suite_limit * 3))
+}
+
+part_jobs()
+{
+    sep_say "Jobs"
+    if ! (sep_build "$build_plain" "all job-programs" "$SEP_TOP/configure" \
+              --enable-gtest --enable-werror); then
+        result fail "build of the jobs"
+        return
+    fi
+    run_jobs
+}
+
+# usage: run_jobs
+# The driver prints a table and writes one "pass|fail NAME" line per job.
+run_jobs()
+{
+    local status=0 verdict name list=$results/jobs.results
+    rm -f "$list"
+    SEP_BUILD_DIR=$build_plain timeout --kill-after=30 "$jobs_limit" \
+        "$SEP_TOP/test/jobs/main_job" --build-dir "$build_plain" \
+        --results "$list" < /dev/null || status=$?
+
+    if [[ -e $list ]]; then
+        while read -r verdict name; do
+            result "$verdict" "job $name"
+        done < "$list"
+    fi
+    if [[ $status == 124 || $status == 137 ]]; then
+        result fail "jobs" "killed after $jobs_limit s"
+    elif [[ ! -s $list ]]; then
+        result fail "jobs" "no job ran, exit status $status"
+    elif [[ $status != 0 ]] && ! grep -q '^fail' "$list"; then
+        result fail "jobs" "exit status $status although every job passed"
+    fi
+}
+
+part_sources()
+{
+    local part
+    sep_say "Sources"
+    for part in shell hosts foreign licenses; do
+        check "check-sources.sh $part" 120 \
+            "$SEP_TOP/contrib/check-sources.sh" $part
+    done
+    if (sep_build "$build_plain" "all" "$SEP_TOP/configure" \
+            --enable-gtest --enable-werror); then
+        check "make distcheck" 900 \
+            make -C "$build_plain" --no-print-directory distcheck
+    else
+        result fail "build for the tarball"
+    fi
+}
+
+parts=()
+for argument in "$@"; do
+    case $argument in
+    unit|sanitized|jobs|sources) parts+=("$argument") ;;
+    --help|-h) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+    esac
+done
+[[ ${#parts[@]} != 0 ]] || parts=(unit sanitized jobs sources)
+
+start=$SECONDS
+mkdir -p "$results"
+sep_install_deps build test jobs
+for part in "${parts[@]}"; do
+    "part_$part"
+done
+
+sep_say "Done in $(sep_duration $((SECONDS - start))); logs are in" \
+    "${results#"$SEP_TOP"/}"
+if [[ $failed != 0 ]]; then
+    printf 'failed: %s\n' "${failures[@]}"
+fi
+echo "$passed passed, $failed failed"
+[[ $failed == 0 && $passed != 0 ]]

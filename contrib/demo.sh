@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# From a fresh checkout to the main job: install what is missing, build the
+# release configuration into build/demo, run the jobs on the software mlx5
+# device (no hardware needed) and print what passed. Nothing outside this
+# directory is changed, apart from Debian packages being installed. Run it again
+# at any time; only what changed is rebuilt.
+#
+#   contrib/demo.sh [OPTIONS OF test/jobs/main_job]
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+case ${1:-} in
+--help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
+esac
+
+build=$SEP_TOP/build/demo
+start=$SECONDS
+
+sep_install_deps build jobs
+sep_build "$build" "all job-programs" "$SEP_TOP/contrib/configure-release" \
+    --disable-gtest
+
+sep_say "Running the main job"
+status=0
+SEP_BUILD_DIR=$build timeout --kill-after=30 "${SEP_JOBS_TIMEOUT:-1800}" \
+    "$SEP_TOP/test/jobs/main_job" --build-dir "$build" "$@" < /dev/null ||
+    status=$?
+
+case $status in
+0)       sep_say "The main job passed" ;;
+124|137) sep_say "The main job hung and was killed" ;;
+*)       sep_say "The main job failed (exit status $status)" ;;
+esac
+echo "Wall time, with installing and building:" \
+     "$(sep_duration $((SECONDS - start)))"
+exit "$status"

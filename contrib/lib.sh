@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# What the scripts in this directory share. Source it; it runs nothing.
+
+SEP_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# One copy of the UCX source for all build directories.
+: "${SEP_CACHE_DIR:=$SEP_TOP/build/cache}"
+export SEP_CACHE_DIR
+
+sep_say()
+{
+    printf '\n==> %s\n' "$*"
+}
+
+sep_die()
+{
+    printf '%s: error: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# Packages of the given groups of deps.txt, each once.
+sep_deps()
+{
+    local group
+    for group in "$@"; do
+        awk -v group="$group" '$1 == group { print $2 }' \
+            "$SEP_TOP/contrib/deps.txt"
+    done | sort -u
+}
+
+# Run a command as root.
+sep_as_root()
+{
+    if [[ $(id -u) == 0 ]]; then
+        "$@"
+    elif command -v sudo > /dev/null 2>&1; then
+        sudo "$@"
+    else
+        sep_die "not root and no sudo; as root, run: $*"
+    fi
+}
+
+# Install what is missing of the given groups of deps.txt, and nothing else.
+sep_install_deps()
+{
+    local package missing=()
+    # shellcheck disable=SC2016 # expanded by dpkg-query
+    local format='${db:Status-Status}'
+
+    for package in $(sep_deps "$@"); do
+        if [[ $(dpkg-query -W -f "$format" "$package" 2> /dev/null) != \
+              installed* ]]; then
+            missing+=("$package")
+        fi
+    done
+
+    if [[ ${#missing[@]} == 0 ]]; then
+        sep_say "All Debian packages needed are installed"
+        return
+    fi
+
+    command -v apt-get > /dev/null 2>&1 ||
+        sep_die "no apt-get here; install by hand what Debian calls:" \
+                "${missing[*]}"
+    sep_say "Installing Debian packages: ${missing[*]}"
+    sep_apt_get update
+    sep_apt_get install -y --no-install-recommends "${missing[@]}"
+}
+
+# Quiet unless it fails.
+sep_apt_get()
+{
+    local log
+    log=$(mktemp)
+    if ! sep_as_root env DEBIAN_FRONTEND=noninteractive \
+             timeout --kill-after=30 1500 apt-get -q -o DPkg::Lock::Timeout=300 \
+             -o Acquire::Retries=3 "$@" > "$log" 2>&1 < /dev/null; then
+        cat "$log" >&2
+        rm -f "$log"
+        sep_die "apt-get $1 failed"
+    fi
+    rm -f "$log"
+}
+
+# Number of parallel compilations: one per core, and memory for each.
+sep_jobs()
+{
+    local cores memory
+    cores=$(nproc)
+    memory=$(awk '$1 == "MemAvailable:" { print int($2 / 1000000) }' \
+                 /proc/meminfo)
+    if [[ ${memory:-1} -lt $cores ]]; then
+        cores=$((memory > 0 ? memory : 1))
+    fi
+    echo "$cores"
+}
+
+# Configure (only if the options are new) and build.
+# usage: sep_build DIRECTORY "TARGETS" CONFIGURE-SCRIPT [OPTIONS]
+sep_build()
+{
+    local dir=$1 targets=$2 configure=$3
+    shift 3
+    local wanted="$configure $*" target
+
+    if [[ ! -x $SEP_TOP/configure || $SEP_TOP/configure.ac -nt \
+          $SEP_TOP/configure ]]; then
+        sep_say "Generating configure"
+        "$SEP_TOP/autogen.sh" > "$SEP_TOP/autogen.log" 2>&1 || {
+            cat "$SEP_TOP/autogen.log" >&2
+            sep_die "autogen.sh failed"
+        }
+    fi
+
+    mkdir -p "$dir"
+    if [[ ! -e $dir/Makefile ]] ||
+       [[ $(cat "$dir/.sep-configured" 2> /dev/null) != "$wanted" ]]; then
+        sep_say "Configuring ${dir#"$SEP_TOP"/}: ${configure##*/} $*"
+        rm -f "$dir/.sep-configured"
+        (cd "$dir" && timeout --kill-after=30 900 "$configure" "$@") \
+            > "$dir/configure.out" 2>&1 < /dev/null || {
+            tail -n 30 "$dir/configure.out" >&2
+            sep_die "configure failed; see $dir/config.log"
+        }
+        sed -n '/^=====/,$p' "$dir/configure.out"
+        echo "$wanted" > "$dir/.sep-configured"
+    fi
+
+    sep_say "Building ${dir#"$SEP_TOP"/}: make $targets"
+    for target in $targets; do
+        timeout --kill-after=30 1800 \
+            make -C "$dir" --no-print-directory -j "$(sep_jobs)" "$target" \
+            > "$dir/make-$target.log" 2>&1 < /dev/null || {
+            tail -n 40 "$dir/make-$target.log" >&2
+            sep_die "make $target failed; see $dir/make-$target.log"
+        }
+    done
+}
+
+# "h:mm:ss" of a number of seconds.
+sep_duration()
+{
+    printf '%d:%02d:%02d' $(($1 / 3600)) $(($1 / 60 % 60)) $(($1 % 60))
+}
