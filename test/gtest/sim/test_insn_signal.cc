@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The interpreter behind a real signal handler: a page mapped beyond the end of
+ * its file, as the device's UAR pages are, and code as compilers and glibc
+ * really produce it. */
+
+#include "sim/doorbell/insn.h"
+
+#include <gtest/gtest.h>
+
+#include <immintrin.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace {
+
+constexpr size_t PAGE = 4096;
+constexpr size_t BF   = 0x800; /* first BlueFlame register of a UAR page */
+
+/* What the handler saw. Plain memory of fixed size: it is a signal handler. */
+struct device_t {
+    uint8_t                 *page;
+    uint8_t                  shadow[PAGE];  /* bytes as the device got them */
+    uint8_t                  written[PAGE]; /* how often each byte was stored */
+    unsigned                 lengths[256];
+    unsigned                 traps;
+    unsigned                 stores;
+    unsigned                 loads;
+    unsigned                 unknown_data;
+    unsigned                 budget; /* stop after so many bytes; 0: never */
+    unsigned                 bytes;
+    int                      failed; /* 1: not understood, 2: foreign address */
+    mlx5sim_insn_run_t       run;
+    mlx5sim_insn_run_t       limits; /* template for each run */
+};
+
+device_t *g_device;
+
+void on_store(void *arg, uintptr_t addr, const void *data, unsigned length)
+{
+    device_t *dev   = static_cast<device_t*>(arg);
+    uintptr_t start = addr - reinterpret_cast<uintptr_t>(dev->page);
+
+    if ((start >= PAGE) || (length > (PAGE - start))) {
+        dev->failed = 2;
+        return;
+    }
+    if (dev->stores < 256) {
+        dev->lengths[dev->stores] = length;
+    }
+    ++dev->stores;
+    if (data == nullptr) {
+        ++dev->unknown_data;
+    } else {
+        memcpy(dev->shadow + start, data, length);
+    }
+    for (unsigned i = 0; i < length; ++i) {
+        ++dev->written[start + i];
+    }
+    dev->bytes += length;
+    if ((dev->budget != 0) && (dev->bytes >= dev->budget)) {
+        dev->run.stop = 1;
+    }
+}
+
+void on_load(void *arg, uintptr_t, unsigned)
+{
+    ++static_cast<device_t*>(arg)->loads;
+}
+
+void on_signal(int signo, siginfo_t *info, void *context)
+{
+    device_t *dev  = g_device;
+    uintptr_t addr = reinterpret_cast<uintptr_t>(info->si_addr);
+    uintptr_t page = reinterpret_cast<uintptr_t>(dev->page);
+
+    ++dev->traps;
+    dev->run           = dev->limits;
+    dev->run.window.lo = page;
+    dev->run.window.hi = page + PAGE;
+    dev->run.store_cb  = on_store;
+    dev->run.load_cb   = on_load;
+    dev->run.arg       = dev;
+    if ((addr < page) || (addr >= page + PAGE) ||
+        (mlx5sim_insn_run(static_cast<ucontext_t*>(context), &dev->run) !=
+         MLX5SIM_INSN_OK)) {
+        dev->failed = 1;
+        signal(signo, SIG_DFL);
+    }
+}
+
+class insn_signal : public testing::Test {
+protected:
+    void SetUp() override
+    {
+        int fd = memfd_create("uar", 0);
+
+        ASSERT_GE(fd, 0);
+        memset(&m_device, 0, sizeof(m_device));
+        m_device.page = static_cast<uint8_t*>(mmap(nullptr, PAGE,
+                                                   PROT_READ | PROT_WRITE,
+                                                   MAP_SHARED, fd, 0));
+        close(fd);
+        ASSERT_NE(static_cast<void*>(m_device.page), MAP_FAILED);
+        m_device.limits.vec_valid = 1;
+        g_device                  = &m_device;
+
+        struct sigaction sa;
+        memset(&sa, 0, sizeof(sa));
+        sa.sa_sigaction = on_signal;
+        sa.sa_flags     = SA_SIGINFO;
+        sigfillset(&sa.sa_mask);
+        ASSERT_EQ(0, sigaction(SIGBUS, &sa, &m_old));
+
+        std::mt19937_64 rng(20180905);
+        for (size_t i = 0; i < sizeof(m_wqe); ++i) {
+            m_wqe[i] = static_cast<uint8_t>(rng());
+        }
+    }
+
+    void TearDown() override
+    {
+        sigaction(SIGBUS, &m_old, nullptr);
+        munmap(m_device.page, PAGE);
+    }
+
+    uint8_t *bf(size_t offset = 0)
+    {
+        return m_device.page + BF + offset;
+    }
+
+    /* Exactly these bytes arrived, once each, and nothing else did */
+    void expect_exactly(const void *data, size_t length, size_t offset = 0)
+    {
+        EXPECT_EQ(0, m_device.failed);
+        EXPECT_EQ(0, memcmp(data, m_device.shadow + BF + offset, length));
+        for (size_t i = 0; i < PAGE; ++i) {
+            bool inside = (i >= BF + offset) && (i < BF + offset + length);
+            ASSERT_EQ(inside ? 1 : 0, m_device.written[i]) << "byte " << i;
+        }
+    }
+
+    alignas(64) uint8_t m_wqe[256];
+    device_t            m_device;
+    struct sigaction    m_old;
+};
+
+} // namespace
+
+extern "C" {
+/* Never inlined, so that each is compiled for its own instruction set. */
+#define BF_FUNC __attribute__((noinline, used))
+
+BF_FUNC static void bf_copy_loop(volatile uint64_t *dst, const uint64_t *src)
+{
+    for (unsigned i = 0; i < 8; ++i) {
+        dst[i] = src[i];
+    }
+}
+
+/* As libmlx5 does without optimisation: counters live in memory */
+BF_FUNC __attribute__((optimize("O0"))) static void
+bf_copy_loop_o0(uint64_t *dst, const uint64_t *src, int bytes)
+{
+    while (bytes > 0) {
+        *dst++ = *src++;
+        bytes -= 8;
+    }
+}
+
+BF_FUNC static void bf_copy_swapped(volatile uint64_t *dst, const uint64_t *src)
+{
+    for (unsigned i = 0; i < 8; ++i) {
+        dst[i] = __builtin_bswap64(src[i]);
+    }
+}
+
+BF_FUNC __attribute__((target("movbe"))) static void
+bf_copy_movbe(volatile uint64_t *dst, const uint64_t *src)
+{
+    for (unsigned i = 0; i < 8; ++i) {
+        dst[i] = __builtin_bswap64(src[i]);
+    }
+}
+
+BF_FUNC static void bf_copy_inline_sse(void *dst, const void *src)
+{
+    __builtin_memcpy(dst, src, 64);
+    __asm__ volatile("sfence" ::: "memory");
+}
+
+BF_FUNC __attribute__((target("avx2"))) static void
+bf_copy_inline_avx2(void *dst, const void *src)
+{
+    __builtin_memcpy(dst, src, 64);
+    __asm__ volatile("" ::: "memory");
+}
+
+BF_FUNC __attribute__((target("avx512f,prefer-vector-width=512"))) static void
+bf_copy_inline_avx512(void *dst, const void *src)
+{
+    __builtin_memcpy(dst, src, 64);
+    __asm__ volatile("" ::: "memory");
+}
+
+BF_FUNC static void bf_copy_movnti(long long *dst, const long long *src)
+{
+    for (unsigned i = 0; i < 8; ++i) {
+        _mm_stream_si64(dst + i, src[i]);
+    }
+    _mm_sfence();
+}
+
+BF_FUNC static void bf_copy_stream_sse(void *dst, const void *src)
+{
+    for (unsigned i = 0; i < 4; ++i) {
+        _mm_stream_si128(static_cast<__m128i*>(dst) + i,
+                         _mm_load_si128(static_cast<const __m128i*>(src) + i));
+    }
+    _mm_sfence();
+}
+
+BF_FUNC __attribute__((target("avx512f"))) static void
+bf_copy_stream_avx512(void *dst, const void *src)
+{
+    _mm512_stream_si512(static_cast<__m512i*>(dst), _mm512_loadu_si512(src));
+}
+
+BF_FUNC __attribute__((target("avx512f"))) static void
+bf_copy_high_zmm(void *dst, const void *src)
+{
+    __asm__ volatile("vmovdqu64 %1, %%zmm29\n\t"
+                     "vmovdqu64 %%zmm29, %0"
+                     : "=m"(*static_cast<char(*)[64]>(dst))
+                     : "m"(*static_cast<const char(*)[64]>(src))
+                     : "xmm29");
+}
+
+BF_FUNC static void bf_copy_rep_movsb(void *dst, const void *src, size_t n)
+{
+    __asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(n)::"memory");
+}
+
+BF_FUNC static void bf_copy_rep_movsq(void *dst, const void *src, size_t n)
+{
+    __asm__ volatile("rep movsq" : "+D"(dst), "+S"(src), "+c"(n)::"memory");
+}
+
+BF_FUNC static void bf_rep_stosq(void *dst, uint64_t value, size_t n)
+{
+    __asm__ volatile("rep stosq" : "+D"(dst), "+c"(n) : "a"(value) : "memory");
+}
+}
+
+static void *(*volatile glibc_memcpy)(void *, const void *, size_t) = memcpy;
+static void *(*volatile glibc_memset)(void *, int, size_t)          = memset;
+
+TEST_F(insn_signal, one_doorbell_is_one_trap_and_eight_bytes)
+{
+    uint64_t value = 0x1122334455667788ul;
+
+    *reinterpret_cast<volatile uint64_t*>(bf()) = value;
+    expect_exactly(&value, 8);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(1u, m_device.stores);
+    EXPECT_EQ(8u, m_device.lengths[0]);
+}
+
+TEST_F(insn_signal, cq_arm_stores_of_four_bytes_arrive_separately)
+{
+    volatile uint32_t *reg = reinterpret_cast<volatile uint32_t*>(bf());
+    uint32_t value[2]      = {0xa0b0c0d0, 0x01020304};
+
+    reg[0] = value[0];
+    reg[1] = value[1];
+    expect_exactly(value, 8);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(2u, m_device.stores);
+}
+
+TEST_F(insn_signal, narrow_and_immediate_stores)
+{
+    volatile uint8_t *reg = bf();
+
+    reg[0]                                         = m_wqe[0];
+    *reinterpret_cast<volatile uint16_t*>(reg + 2) = 0x4321;
+    EXPECT_EQ(0, m_device.failed);
+    EXPECT_EQ(m_wqe[0], m_device.shadow[BF]);
+    EXPECT_EQ(0, m_device.written[BF + 1]);
+    EXPECT_EQ(0x21, m_device.shadow[BF + 2]);
+    EXPECT_EQ(0x43, m_device.shadow[BF + 3]);
+}
+
+TEST_F(insn_signal, loop_of_eight_byte_stores_traps_once)
+{
+    bf_copy_loop(reinterpret_cast<volatile uint64_t*>(bf()),
+                 reinterpret_cast<uint64_t*>(m_wqe));
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, unoptimised_loop_traps_once)
+{
+    bf_copy_loop_o0(reinterpret_cast<uint64_t*>(bf()),
+                    reinterpret_cast<uint64_t*>(m_wqe), 64);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, byte_swapped_copies_trap_once)
+{
+    uint64_t expected[8];
+
+    for (unsigned i = 0; i < 8; ++i) {
+        memcpy(&expected[i], m_wqe + (8 * i), 8);
+        expected[i] = __builtin_bswap64(expected[i]);
+    }
+    bf_copy_swapped(reinterpret_cast<volatile uint64_t*>(bf()),
+                    reinterpret_cast<uint64_t*>(m_wqe));
+    expect_exactly(expected, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, movbe_copy_traps_once)
+{
+    uint64_t expected[8];
+
+    if (!__builtin_cpu_supports("movbe")) {
+        GTEST_SKIP() << "no movbe on this processor";
+    }
+    for (unsigned i = 0; i < 8; ++i) {
+        memcpy(&expected[i], m_wqe + (8 * i), 8);
+        expected[i] = __builtin_bswap64(expected[i]);
+    }
+    bf_copy_movbe(reinterpret_cast<volatile uint64_t*>(bf()),
+                  reinterpret_cast<uint64_t*>(m_wqe));
+    expect_exactly(expected, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, glibc_memcpy_of_a_wqebb_traps_once)
+{
+    void *result = glibc_memcpy(bf(), m_wqe, 64);
+
+    EXPECT_EQ(bf(), result);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, glibc_memcpy_of_every_size_has_no_byte_wrong)
+{
+    for (size_t n = 1; n <= 256; ++n) {
+        memset(m_device.shadow, 0, PAGE);
+        memset(m_device.written, 0, PAGE);
+        m_device.traps = m_device.stores = 0;
+        glibc_memcpy(bf(), m_wqe, n);
+        ASSERT_EQ(0, m_device.failed);
+        ASSERT_EQ(0, memcmp(m_device.shadow + BF, m_wqe, n)) << n;
+        /* Overlapping stores are glibc's way for odd sizes; none outside */
+        for (size_t i = 0; i < PAGE; ++i) {
+            ASSERT_EQ((i >= BF) && (i < BF + n), m_device.written[i] != 0)
+                    << "size " << n << " byte " << i;
+        }
+        ASSERT_EQ(1u, m_device.traps) << n;
+    }
+}
+
+TEST_F(insn_signal, glibc_memset_of_a_wqebb_traps_once)
+{
+    uint8_t expected[64];
+
+    memset(expected, 0x5a, sizeof(expected));
+    glibc_memset(bf(), 0x5a, 64);
+    expect_exactly(expected, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, inlined_sse_memcpy_traps_once)
+{
+    bf_copy_inline_sse(bf(), m_wqe);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, inlined_avx2_memcpy_traps_once)
+{
+    if (!__builtin_cpu_supports("avx2")) {
+        GTEST_SKIP() << "no avx2 on this processor";
+    }
+    bf_copy_inline_avx2(bf(), m_wqe);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, inlined_avx512_memcpy_traps_once)
+{
+    if (!__builtin_cpu_supports("avx512f")) {
+        GTEST_SKIP() << "no avx512f on this processor";
+    }
+    bf_copy_inline_avx512(bf(), m_wqe);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(64u, m_device.lengths[0]);
+}
+
+TEST_F(insn_signal, high_zmm_registers_are_found_in_the_frame)
+{
+    if (!__builtin_cpu_supports("avx512f")) {
+        GTEST_SKIP() << "no avx512f on this processor";
+    }
+    bf_copy_high_zmm(bf(), m_wqe);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+}
+
+TEST_F(insn_signal, streaming_stores_trap_once)
+{
+    bf_copy_movnti(reinterpret_cast<long long*>(bf()),
+                   reinterpret_cast<long long*>(m_wqe));
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(8u, m_device.stores);
+}
+
+TEST_F(insn_signal, streaming_vector_stores_trap_once)
+{
+    bf_copy_stream_sse(bf(), m_wqe);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(4u, m_device.stores);
+}
+
+TEST_F(insn_signal, streaming_zmm_store_traps_once)
+{
+    if (!__builtin_cpu_supports("avx512f")) {
+        GTEST_SKIP() << "no avx512f on this processor";
+    }
+    bf_copy_stream_avx512(bf(), m_wqe);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(1u, m_device.stores);
+}
+
+TEST_F(insn_signal, rep_movsb_traps_once_and_is_one_report)
+{
+    bf_copy_rep_movsb(bf(), m_wqe, 64);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(1u, m_device.stores);
+}
+
+TEST_F(insn_signal, rep_movs_off_a_boundary_is_reported_in_lines)
+{
+    bf_copy_rep_movsb(bf(8), m_wqe, 200);
+    expect_exactly(m_wqe, 200, 8);
+    EXPECT_EQ(1u, m_device.traps);
+    ASSERT_EQ(4u, m_device.stores);
+    EXPECT_EQ(56u, m_device.lengths[0]);
+    EXPECT_EQ(64u, m_device.lengths[1]);
+    EXPECT_EQ(16u, m_device.lengths[3]);
+}
+
+TEST_F(insn_signal, rep_movsq_and_rep_stosq)
+{
+    uint64_t expected[8];
+
+    bf_copy_rep_movsq(bf(), m_wqe, 8);
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+
+    memset(m_device.written, 0, PAGE);
+    std::fill(expected, expected + 8, 0x0807060504030201ul);
+    bf_rep_stosq(bf(), expected[0], 8);
+    expect_exactly(expected, 64);
+    EXPECT_EQ(2u, m_device.traps);
+}
+
+TEST_F(insn_signal, rep_stos_beyond_the_window_leaves_the_rest_to_hardware)
+{
+    /* Two pages: the device's, then an ordinary one */
+    uint8_t *two = static_cast<uint8_t*>(mmap(nullptr, 2 * PAGE, PROT_NONE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                                              0));
+    uint8_t *was = m_device.page;
+    ASSERT_NE(static_cast<void*>(two), MAP_FAILED);
+    m_device.page = static_cast<uint8_t*>(mremap(was, PAGE, PAGE,
+                                                 MREMAP_MAYMOVE | MREMAP_FIXED,
+                                                 two));
+    ASSERT_EQ(two, m_device.page);
+    ASSERT_EQ(0, mprotect(two + PAGE, PAGE, PROT_READ | PROT_WRITE));
+
+    bf_rep_stosq(two + PAGE - 16, 0x1111111111111111ul, 5);
+    EXPECT_EQ(0, m_device.failed);
+    EXPECT_EQ(1u, m_device.traps);
+    for (unsigned i = 0; i < 16; ++i) {
+        EXPECT_EQ(0x11, m_device.shadow[PAGE - 16 + i]);
+    }
+    for (unsigned i = 0; i < 32; ++i) {
+        EXPECT_EQ((i < 24) ? 0x11 : 0, two[PAGE + i]);
+    }
+
+    /* A single store across the edge is split */
+    uint64_t value = 0x8877665544332211ul;
+    *reinterpret_cast<volatile uint64_t*>(two + PAGE - 3) = value;
+    EXPECT_EQ(0, m_device.failed);
+    EXPECT_EQ(0, memcmp(&value, m_device.shadow + PAGE - 3, 3));
+    EXPECT_EQ(0, memcmp(reinterpret_cast<char*>(&value) + 3, two + PAGE, 5));
+    munmap(two + PAGE, PAGE);
+}
+
+TEST_F(insn_signal, callback_can_stop_after_a_complete_wqebb)
+{
+    m_device.budget = 64;
+    bf_copy_loop(reinterpret_cast<volatile uint64_t*>(bf()),
+                 reinterpret_cast<uint64_t*>(m_wqe));
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(MLX5SIM_INSN_END_STOP, m_device.run.end);
+}
+
+TEST_F(insn_signal, stopping_in_mid_copy_only_costs_another_trap)
+{
+    m_device.budget = 1; /* every store ends the run */
+    bf_copy_loop(reinterpret_cast<volatile uint64_t*>(bf()),
+                 reinterpret_cast<uint64_t*>(m_wqe));
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(m_device.stores, m_device.traps);
+}
+
+TEST_F(insn_signal, stopping_in_mid_string_resumes_at_the_next_element)
+{
+    m_device.budget = 1;
+    bf_copy_rep_movsb(bf(), m_wqe, 256);
+    expect_exactly(m_wqe, 256);
+    EXPECT_EQ(4u, m_device.traps);
+}
+
+TEST_F(insn_signal, limits_end_the_run)
+{
+    m_device.limits.max_insns = 1;
+    bf_copy_movnti(reinterpret_cast<long long*>(bf()),
+                   reinterpret_cast<long long*>(m_wqe));
+    expect_exactly(m_wqe, 64);
+    EXPECT_EQ(8u, m_device.traps);
+    EXPECT_EQ(MLX5SIM_INSN_END_LIMIT, m_device.run.end);
+}
+
+TEST_F(insn_signal, gap_ends_the_run)
+{
+    volatile uint64_t sink = 0;
+
+    m_device.limits.max_gap   = 10;
+    *reinterpret_cast<volatile uint64_t*>(bf()) = 1;
+    for (unsigned i = 0; i < 100; ++i) {
+        sink = sink + i;
+    }
+    EXPECT_EQ(4950u, sink);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(MLX5SIM_INSN_END_GAP, m_device.run.end);
+    EXPECT_EQ(11u, m_device.run.num_insns);
+}
+
+TEST_F(insn_signal, reading_the_device_gives_zeros_and_is_reported)
+{
+    volatile uint64_t *reg = reinterpret_cast<volatile uint64_t*>(bf());
+    uint8_t got[64];
+
+    EXPECT_EQ(0u, *reg);
+    EXPECT_EQ(1u, m_device.loads);
+    memset(got, 0xff, sizeof(got));
+    glibc_memcpy(got, bf(), sizeof(got));
+    for (unsigned i = 0; i < sizeof(got); ++i) {
+        EXPECT_EQ(0, got[i]);
+    }
+    EXPECT_GE(m_device.loads, 2u);
+    EXPECT_EQ(0u, m_device.stores);
+    EXPECT_EQ(0, m_device.failed);
+}
+
+TEST_F(insn_signal, without_vector_registers_a_store_has_a_length_but_no_data)
+{
+    m_device.limits.vec_valid = 0;
+    bf_copy_inline_sse(bf(), m_wqe);
+    EXPECT_EQ(0, m_device.failed);
+    EXPECT_EQ(m_device.stores, m_device.unknown_data);
+    for (size_t i = 0; i < 64; ++i) {
+        EXPECT_EQ(1, m_device.written[BF + i]);
+    }
+}
+
+/* The handler's own frame lies right below the interrupted stack's red zone:
+ * what the interrupted code stores there natively must not be done from within
+ * the handler. */
+extern "C" BF_FUNC uint64_t bf_then_deep_stack(volatile uint64_t *reg)
+{
+    uint64_t sum = 0;
+
+    __asm__ volatile("mov %%rsp, %%r12\n\t"
+                     "movq $7, (%1)\n\t"
+                     "push $1\n\t"
+                     "sub $256, %%rsp\n\t"
+                     "mov $4096, %%ecx\n\t"
+                     "1: movq $-1, (%%rsp)\n\t"
+                     "sub $8, %%rsp\n\t"
+                     "sub $8, %%rcx\n\t"
+                     "jnz 1b\n\t"
+                     "mov $512, %%ecx\n\t"
+                     "2: add $8, %%rsp\n\t"
+                     "add (%%rsp), %0\n\t"
+                     "dec %%rcx\n\t"
+                     "jnz 2b\n\t"
+                     "mov %%r12, %%rsp"
+                     : "+r"(sum)
+                     : "r"(reg)
+                     : "rcx", "r12", "memory", "cc");
+    return sum;
+}
+
+TEST_F(insn_signal, deep_stack_use_after_a_store_does_not_hit_the_handler)
+{
+    volatile uint64_t *reg = reinterpret_cast<volatile uint64_t*>(bf());
+
+    m_device.limits.max_insns = 100000;
+    m_device.limits.max_gap   = 100000;
+    EXPECT_EQ(static_cast<uint64_t>(-512), bf_then_deep_stack(reg));
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(MLX5SIM_INSN_END_UNKNOWN, m_device.run.end);
+}
+
+TEST_F(insn_signal, deep_stack_use_is_interpreted_with_an_alternate_stack)
+{
+    volatile uint64_t *reg = reinterpret_cast<volatile uint64_t*>(bf());
+    std::vector<uint8_t> memory(1 << 16);
+    struct sigaction sa;
+    stack_t alt, old;
+
+    alt.ss_sp    = memory.data();
+    alt.ss_size  = memory.size();
+    alt.ss_flags = 0;
+    ASSERT_EQ(0, sigaltstack(&alt, &old));
+    sigaction(SIGBUS, nullptr, &sa);
+    sa.sa_flags |= SA_ONSTACK;
+    sigaction(SIGBUS, &sa, nullptr);
+
+    m_device.limits.max_insns = 2000;
+    m_device.limits.max_gap   = 2000;
+    EXPECT_EQ(static_cast<uint64_t>(-512), bf_then_deep_stack(reg));
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(MLX5SIM_INSN_END_LIMIT, m_device.run.end);
+    sigaltstack(&old, nullptr);
+}
