@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_CONFIG_H_
+#define MLX5SIM_CONFIG_H_
+
+#include <stddef.h>
+#include <stdio.h>
+
+/*
+ * Every MLX5SIM_* variable is one row of the table in config.c: name, type,
+ * default, allowed values and description. Parsing, validation, the config file
+ * of an instance, help texts and docs all come from that table.
+ *
+ * To add a variable: a field in mlx5sim_config_t and a row in config.c.
+ */
+
+#define MLX5SIM_CONFIG_STRING_MAX 64
+
+/** Largest size of an error text that the functions below produce. */
+#define MLX5SIM_CONFIG_ERROR_MAX 512
+
+/** Link layer of all ports: value of MLX5SIM_LINK. */
+typedef enum {
+    MLX5SIM_LINK_IB,
+    MLX5SIM_LINK_ROCE
+} mlx5sim_link_t;
+
+/** Verbosity: value of MLX5SIM_LOG. */
+typedef enum {
+    MLX5SIM_LOG_LEVEL_NONE,
+    MLX5SIM_LOG_LEVEL_ERROR,
+    MLX5SIM_LOG_LEVEL_WARN,
+    MLX5SIM_LOG_LEVEL_INFO,
+    MLX5SIM_LOG_LEVEL_DEBUG,
+    MLX5SIM_LOG_LEVEL_TRACE
+} mlx5sim_log_level_t;
+
+/**
+ * Values of all variables. Numbers, booleans and choices are `unsigned`, strings
+ * are arrays.
+ */
+typedef struct mlx5sim_config {
+    /* properties of the instance */
+    unsigned devices;   /**< mlx5_0 .. mlx5_(devices-1) */
+    unsigned ports;     /**< ports of each device */
+    unsigned link;      /**< mlx5sim_link_t */
+    unsigned model;     /**< index for mlx5sim_model_get() */
+    unsigned lid_base;  /**< LID of the first port; the others follow */
+    char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
+    char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
+
+    /* properties of each process */
+    unsigned strict;    /**< report what hardware would not have accepted */
+    unsigned log;       /**< mlx5sim_log_level_t */
+} mlx5sim_config_t;
+
+/** What a variable holds. */
+typedef enum {
+    MLX5SIM_CONFIG_BOOL,   /**< 0/1, n/y, no/yes, off/on, false/true */
+    MLX5SIM_CONFIG_UINT,   /**< decimal or 0x number within min..max */
+    MLX5SIM_CONFIG_CHOICE, /**< one of a list of words */
+    MLX5SIM_CONFIG_STRING  /**< text that the row's check accepts */
+} mlx5sim_config_type_t;
+
+/** Whose property a variable is. */
+typedef enum {
+    /** Fixed when the instance is created, stored in its config file and the
+     *  same for all its processes. */
+    MLX5SIM_CONFIG_INSTANCE = 1,
+    /** Read from the environment by each process. */
+    MLX5SIM_CONFIG_PROCESS  = 2,
+    /** Needed to find the instance at all: documented and checked here, read
+     *  with getenv() where used. */
+    MLX5SIM_CONFIG_LOCATION = 4
+} mlx5sim_config_scope_t;
+
+/**
+ * One variable.
+ */
+typedef struct mlx5sim_config_row {
+    const char             *name;        /**< with the MLX5SIM_ prefix */
+    mlx5sim_config_type_t  type;
+    mlx5sim_config_scope_t scope;
+    size_t                 offset;       /**< in mlx5sim_config_t */
+    const char             *def;         /**< default, as it would be typed */
+    unsigned               min;          /**< of a UINT */
+    unsigned               max;          /**< of a UINT */
+    const char *const      *choices;     /**< of a CHOICE, NULL at the end */
+    const char             *allowed;     /**< of a STRING, for error texts */
+    int                    (*check)(const char *value); /**< of a STRING */
+    const char             *description; /**< a sentence or two, one line */
+} mlx5sim_config_row_t;
+
+/** Layout of @ref mlx5sim_config_print. */
+typedef enum {
+    MLX5SIM_CONFIG_TEXT,    /**< for --help */
+    MLX5SIM_CONFIG_MARKDOWN /**< table for the docs */
+} mlx5sim_config_format_t;
+
+/** The table. @param [out] count_p number of rows. */
+const mlx5sim_config_row_t *mlx5sim_config_rows(size_t *count_p);
+
+/** Set every field to its default. */
+void mlx5sim_config_init(mlx5sim_config_t *config);
+
+/**
+ * Set the variable @a name (with prefix) from text.
+ *
+ * @param [out] error  On failure names variable, value and allowed values.
+ *
+ * @return 0, or -1 with errno EINVAL (bad value) or ENOENT (no such variable).
+ */
+int mlx5sim_config_set(mlx5sim_config_t *config, const char *name,
+                       const char *value, char *error, size_t error_size);
+
+/** Meaning of a BOOL in text form: 0, 1, or -1 if it is none. */
+int mlx5sim_config_bool(const char *value);
+
+/** Value of a row as text, in the form @ref mlx5sim_config_set accepts. */
+void mlx5sim_config_get(const mlx5sim_config_t *config,
+                        const mlx5sim_config_row_t *row, char *buf,
+                        size_t size);
+
+/**
+ * Take over what is set in the environment. An unset or empty variable leaves
+ * the field alone.
+ *
+ * @param scopes  Which rows to look at: OR of mlx5sim_config_scope_t.
+ *
+ * @return as @ref mlx5sim_config_set.
+ */
+int mlx5sim_config_read_env(mlx5sim_config_t *config, unsigned scopes,
+                            char *error, size_t error_size);
+
+/**
+ * Write the INSTANCE rows to @a path, one NAME=value per line. The file appears
+ * complete or not at all.
+ *
+ * @return 0, or -1 with errno and @a error.
+ */
+int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
+                        char *error, size_t error_size);
+
+/**
+ * Read a file of @ref mlx5sim_config_save.
+ *
+ * @return 0, or -1 with errno (ENOENT: no file) and @a error.
+ */
+int mlx5sim_config_load(mlx5sim_config_t *config, const char *path,
+                        char *error, size_t error_size);
+
+/** Describe all variables. */
+void mlx5sim_config_print(FILE *stream, mlx5sim_config_format_t format);
+
+/**
+ * Find a variable of the environment that has our prefix but no row: a typing
+ * error that would be ignored silently.
+ *
+ * @param [out] closest_p  Most similar existing name, or NULL.
+ *
+ * @return the name in the environment up to '=', in static storage, or NULL.
+ */
+const char *mlx5sim_config_find_unknown(const char **closest_p);
+
+#endif
