@@ -221,9 +221,9 @@ ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
 
 
 /**
- * Drop a reference. With the last one a connection that never did anything is
- * freed (conn_free); any other lives on until cleanup, since the peer uses it
- * as well.
+ * Drop a reference. With the last one a connection that has no QP is freed
+ * (conn_free); one that is connected, or about to be, lives on until cleanup,
+ * since the peer uses it as well.
  */
 void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 

@@ -242,6 +242,22 @@ void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn);
 
 
+/**
+ * Describe the packet an action asks for.
+ *
+ * @param [in]  conn   Connection.
+ * @param [in]  type   Packet type.
+ * @param [in]  out    Where the action is from.
+ * @param [in]  src    Local interface.
+ * @param [out] msg_p  Filled.
+ */
+void uct_sep_conn_msg_fill(const uct_sep_conn_t *conn,
+                           uct_sep_conn_msg_type_t type,
+                           const uct_sep_conn_out_t *out,
+                           const uct_sep_peer_addr_t *src,
+                           uct_sep_conn_msg_t *msg_p);
+
+
 /** @return Name of a state, for messages. */
 const char *uct_sep_conn_state_name(unsigned state);
 
