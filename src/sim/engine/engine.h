@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The pure part of the software device: bytes and object attributes in,
  * effects and completions out. Nothing here waits, locks, allocates, traps,
@@ -67,13 +71,15 @@ typedef struct mlx5sim_mr {
 /** What the engine must know of a queue pair (host byte order). */
 typedef struct mlx5sim_qp {
     uint32_t qpn;
-    uint32_t uidx;            /* user index reported in CQEs (cqe_version 1) */
+    uint32_t uidx;            /* user index reported in CQEs (cqe_version 1);
+                                 0xffffff, which libmlx5 passes to a device of
+                                 cqe_version 0: the SRQ number instead */
     uint8_t  type;            /* MLX5SIM_QPT_* */
     uint8_t  state;           /* mlx5sim_qp_state_t */
     uint8_t  port;            /* from 1 */
     uint8_t  path_mtu;        /* enum ibv_mtu: 1 = 256 ... 5 = 4096 */
     uint32_t pdn;
-    uint32_t access;          /* remote access the QP allows, MLX5SIM_ACCESS_* */
+    uint32_t access;          /* remote access allowed, MLX5SIM_ACCESS_* */
     uint32_t dest_qpn;        /* RC/UC */
     uint32_t qkey;            /* UD */
     uint16_t lid;             /* of the QP's own port */
@@ -82,7 +88,7 @@ typedef struct mlx5sim_qp {
     uint8_t  sl;
     uint8_t  retry_cnt;
     uint8_t  rnr_retry;       /* 7: for ever */
-    uint8_t  timeout;         /* local ACK timeout: 4.096 us * 2^timeout, 0: none */
+    uint8_t  timeout;         /* local ACK: 4.096 us * 2^timeout, 0: none */
     uint8_t  min_rnr_timer;   /* responder's, IBTA encoding */
     uint8_t  max_rd_atomic;   /* initiator depth */
     uint8_t  max_dest_rd_atomic;
@@ -92,7 +98,9 @@ typedef struct mlx5sim_qp {
     uint32_t rq_wqe_cnt;      /* receive WQEs, 2^n; 0 with an SRQ */
     uint32_t rq_wqe_shift;    /* log2 of the receive WQE stride */
     uint32_t srqn;            /* 0: no SRQ */
-    uint32_t max_inline;      /* unused by hardware; strict checks, 0: any */
+    uint32_t srq_pdn;         /* PD of the SRQ, 0: that of the QP */
+    uint32_t max_inline;      /* not checked: hardware does not know it, and UCX
+                                 posts more inline data than it asked for */
     uint16_t pkey;
     uint8_t  is_roce;         /* link layer of the port is Ethernet */
     uint8_t  reserved;
@@ -117,7 +125,7 @@ typedef enum {
     MLX5SIM_CHK_WQE_UD_LENGTH,    /* UD payload above the MTU */
     MLX5SIM_CHK_WQE_LENGTH,       /* message above 2^31 bytes */
     MLX5SIM_CHK_RECV_WQE,         /* receive WQE malformed */
-    MLX5SIM_CHK_SQ_OVERRUN,       /* doorbell record ahead by more than the SQ */
+    MLX5SIM_CHK_SQ_OVERRUN,       /* doorbell record too far ahead of the SQ */
     MLX5SIM_CHK_RQ_OVERRUN,
     MLX5SIM_CHK_SRQ_LIST,         /* SRQ next_wqe_index outside the SRQ */
     MLX5SIM_CHK_CQ_OVERRUN,
@@ -129,7 +137,7 @@ typedef enum {
     MLX5SIM_CHK_DB_OFFSET,        /* store outside the doorbell registers */
     MLX5SIM_CHK_BF_MISMATCH,      /* BlueFlame bytes differ from the SQ's */
     MLX5SIM_CHK_CQ_ARM,           /* arm doorbell: cqn, sn or ci are wrong */
-    MLX5SIM_CHK_UAR,              /* QP rung through a UAR that is not its own */
+    MLX5SIM_CHK_UAR,              /* QP rung through a UAR not its own */
     MLX5SIM_CHK_QP_TRANSITION,    /* illegal modify_qp */
     MLX5SIM_CHK_QP_ATTR,          /* attribute missing, forbidden or bad */
     MLX5SIM_CHK_LAST
@@ -158,7 +166,8 @@ typedef struct mlx5sim_wqe {
     uint8_t       atomic_size;  /* 0, 4 or 8 bytes */
     uint8_t       has_raddr;
     uint8_t       has_av;
-    uint32_t      imm;          /* big endian as posted; or rkey to invalidate */
+    uint32_t      imm;          /* big endian as posted; SEND_INVAL: the rkey to
+                                   invalidate, host order */
     uint64_t      raddr;
     uint32_t      rkey;
     struct {
@@ -170,7 +179,7 @@ typedef struct mlx5sim_wqe {
     } atomic;
     struct {
         uint32_t  dqpn;
-        uint32_t  qkey;         /* bit 31 resolved: the QP's own if it was set */
+        uint32_t  qkey;         /* the QP's own if bit 31 was posted */
         uint16_t  dlid;
         uint8_t   sl;
         uint8_t   has_grh;
@@ -188,7 +197,8 @@ typedef struct mlx5sim_wqe {
 
 /** A decoded receive WQE. */
 typedef struct mlx5sim_recv_wqe {
-    uint16_t      index;        /* RQ counter, or SRQ WQE number */
+    uint16_t      index;        /* RQ counter, or SRQ WQE number: set by who
+                                   took it from the queue, not by decode */
     unsigned      num_segs;
     uint32_t      length;       /* total room, bytes */
     mlx5sim_seg_t segs[MLX5SIM_MAX_SGE];
@@ -203,17 +213,20 @@ typedef struct mlx5sim_cqe {
     uint8_t  wqe_opcode;    /* requester: opcode of the WQE completed */
     uint8_t  solicited;
     uint8_t  has_grh;       /* UD receive */
-    uint8_t  sl;
+    uint8_t  sl;            /* RoCE datagram: packet type */
     uint8_t  reserved;
     uint16_t wqe_counter;
     uint16_t slid;
     uint32_t byte_cnt;
-    uint32_t imm;           /* big endian as posted, or invalidated rkey */
+    uint32_t imm;           /* big endian as posted; RESP_SEND_INV: the rkey,
+                               host order */
     uint32_t qpn;           /* QP the completion belongs to */
     uint32_t uidx;
     uint32_t srqn;          /* 0: none */
     uint32_t src_qpn;       /* UD receive */
-    uint16_t pkey;
+    uint64_t timestamp;     /* device clock; plans leave 0, the executor may set
+                               it. Not reported in error CQEs. */
+    uint16_t pkey;          /* UD receive without immediate */
 } mlx5sim_cqe_t;
 
 
@@ -233,8 +246,18 @@ typedef enum {
 } mlx5sim_verdict_t;
 
 
+/** Asynchronous events of a plan, numbered as enum ibv_event_type. */
+enum {
+    MLX5SIM_EVENT_NONE          = 0,
+    MLX5SIM_EVENT_QP_FATAL      = 1,
+    MLX5SIM_EVENT_QP_REQ_ERR    = 2,
+    MLX5SIM_EVENT_QP_ACCESS_ERR = 3
+};
+
+
 /** Everything one work request does. Executors apply it in the order: copy or
- *  atomic, responder CQE, requester CQE, state changes. */
+ *  atomic, responder CQE, requester CQE, state changes. A plan is used where it
+ *  was made: copying it leaves src[0] pointing at the first one's grh. */
 typedef struct mlx5sim_plan {
     mlx5sim_verdict_t verdict;
 
@@ -244,7 +267,9 @@ typedef struct mlx5sim_plan {
     mlx5sim_side_t    dst_side;
     unsigned          num_src;
     unsigned          num_dst;
-    mlx5sim_seg_t     src[MLX5SIM_MAX_SGE + 1]; /* process addresses, or inl */
+    mlx5sim_seg_t     src[MLX5SIM_MAX_SGE + 1]; /* process addresses; inline
+                                                   data: of the caller, and inl
+                                                   is set */
     mlx5sim_seg_t     dst[MLX5SIM_MAX_SGE + 1];
 
     /* atomic on the responder's memory; its old value goes to dst[] of the
@@ -255,11 +280,12 @@ typedef struct mlx5sim_plan {
     uint8_t           consume_recv; /* the peeked receive WQE is used up */
     uint8_t           has_req_cqe;
     uint8_t           has_resp_cqe;
-    uint8_t           req_error;    /* requester QP enters ERR (RC/UC), SQE (UD) */
+    uint8_t           req_error;    /* requester QP enters ERR, or SQE (UD) */
     uint8_t           resp_error;   /* responder QP enters ERR */
-    uint8_t           resp_event;   /* async event to raise, 0: none (IBV_EVENT_*) */
+    uint8_t           resp_event;   /* async event to raise, MLX5SIM_EVENT_* */
     uint8_t           invalidate;   /* SEND_INVAL: rkey in inv_rkey dies */
-    uint8_t           grh_length;   /* first bytes of src[0].inl are a GRH */
+    uint8_t           grh_length;   /* not 0: src[0] is the GRH (src[0].inl is
+                                       grh), part of length */
     uint32_t          inv_rkey;
     uint8_t           grh[MLX5SIM_GRH_LENGTH];
     mlx5sim_cqe_t     req_cqe;
@@ -278,7 +304,8 @@ typedef struct mlx5sim_env {
 
     /** Next receive WQE of the responder (RQ or SRQ), not yet consumed.
      *  @return 1 and *@a recv_p filled, 0 if none is posted, -1 if the queue
-     *          itself is malformed (the QP then enters the error state). */
+     *          itself is malformed (the QP then enters the error state).
+     *  Called at most once, and only for requests that consume a receive. */
     int (*recv_peek)(void *arg, mlx5sim_recv_wqe_t *recv_p);
 } mlx5sim_env_t;
 
@@ -293,7 +320,8 @@ typedef struct mlx5sim_env {
  * @param wqe_p   Filled; meaningful fields also when a check fails. Always has
  *                num_bb >= 1 so that a lenient device can go on.
  *
- * @return MLX5SIM_CHK_OK, or the first check that failed.
+ * @return MLX5SIM_CHK_OK, or the first check that failed; one that leaves
+ *         nothing to execute (mlx5sim_chk_is_fatal()) goes before the others.
  */
 mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
                                  uint16_t index, mlx5sim_wqe_t *wqe_p);
@@ -305,6 +333,8 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
  *
  * @param wqe     @a stride bytes.
  * @param is_srq  Skip the next segment.
+ *
+ * @return MLX5SIM_CHK_OK or MLX5SIM_CHK_RECV_WQE. recv_p->index is not touched.
  */
 mlx5sim_chk_t mlx5sim_recv_decode(const void *wqe, unsigned stride, int is_srq,
                                   mlx5sim_recv_wqe_t *recv_p);
@@ -335,6 +365,12 @@ void mlx5sim_plan_fault(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 void mlx5sim_plan_retry_exceeded(const mlx5sim_qp_t *req,
                                  const mlx5sim_wqe_t *wqe, int is_rnr,
                                  mlx5sim_plan_t *plan_p);
+
+
+/** Make the plan of a WQE that mlx5sim_wqe_decode() rejected with @a chk: the
+ *  local error that hardware completes it with. */
+void mlx5sim_plan_bad_wqe(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                          mlx5sim_chk_t chk, mlx5sim_plan_t *plan_p);
 
 
 /** Completion with flush error of a send WQE / receive WQE of @a qp. */
@@ -381,6 +417,11 @@ mlx5sim_chk_t mlx5sim_qp_modify_check(unsigned type, mlx5sim_qp_state_t cur,
                                       uint32_t attr_mask);
 
 
+/** Whether a WQE with this mistake cannot be executed: a lenient device then
+ *  completes it with mlx5sim_plan_bad_wqe(), and goes on with any other. */
+int mlx5sim_chk_is_fatal(mlx5sim_chk_t chk);
+
+
 /** Short name such as "wqe_index", and one sentence of what to look for. */
 const char *mlx5sim_chk_name(mlx5sim_chk_t chk);
 const char *mlx5sim_chk_hint(mlx5sim_chk_t chk);
@@ -396,5 +437,9 @@ const char *mlx5sim_syndrome_name(unsigned syndrome);
  */
 int mlx5sim_wqe_dump(const mlx5sim_qp_t *qp, const void *sq, uint16_t index,
                      char *buf, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_PLAN_H_
+#define MLX5SIM_PLAN_H_
+
+#include "sim/engine/engine.h"
+#include "sim/engine/mlx5_def.h"
+
+/* Steps that plans are made of; see plan.c for their order. */
+
+
+/** Region of @a key if [@a addr, @a addr + @a length) is in it, it belongs to
+ *  @a pdn and has all of @a access; NULL otherwise. */
+const mlx5sim_mr_t *mlx5sim_plan_mr(const mlx5sim_env_t *env,
+                                    mlx5sim_side_t side, uint32_t key,
+                                    uint32_t pdn, uint32_t access,
+                                    uint64_t addr, uint64_t length);
+
+
+/**
+ * Translate the gather or scatter list of a request to process addresses.
+ *
+ * @param access   What the regions must allow.
+ * @param out      As many entries as the request has segments.
+ *
+ * @return 0, or -1 if a key does not permit it.
+ */
+int mlx5sim_plan_local_list(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                            const mlx5sim_env_t *env, uint32_t access,
+                            mlx5sim_seg_t *out, unsigned *num_p);
+
+
+/**
+ * Translate the part of a receive WQE that a message fills.
+ *
+ * @param skip     Bytes at the start that nothing is written to.
+ * @param length   Bytes to write; skip + length fit into the receive WQE.
+ */
+int mlx5sim_plan_recv_list(const mlx5sim_qp_t *resp,
+                           const mlx5sim_recv_wqe_t *recv,
+                           const mlx5sim_env_t *env, uint32_t skip,
+                           uint32_t length, mlx5sim_seg_t *out,
+                           unsigned *num_p);
+
+
+/** Network header of a datagram as the receiver finds it: a GRH, or the IPv4 or
+ *  IPv6 header of RoCE v2. @return RoCE packet type, 0 on InfiniBand. */
+unsigned mlx5sim_plan_grh(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                          uint8_t *grh);
+
+
+/** Nothing moves and nobody is told. */
+void mlx5sim_plan_reset(mlx5sim_plan_t *plan);
+
+
+/** Keep completions and state changes, but move no data. */
+void mlx5sim_plan_no_transfer(mlx5sim_plan_t *plan);
+
+
+/** Add the requester's CQE of success, if one was asked for. */
+void mlx5sim_plan_req_success(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                              mlx5sim_plan_t *plan);
+
+
+/** Make the requester's side an error: CQE and state change. */
+void mlx5sim_plan_req_error(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                            unsigned syndrome, mlx5sim_plan_t *plan);
+
+
+/** Reduce the plan to an error of the requester that the responder does not
+ *  notice. */
+void mlx5sim_plan_fail_local(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                             unsigned syndrome, mlx5sim_plan_t *plan);
+
+
+/** Reduce the plan to an error that the responder finds in the request: RC
+ *  answers it with a NAK and @a event, UC drops the request. */
+void mlx5sim_plan_fail_remote(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                              unsigned syndrome, unsigned event,
+                              mlx5sim_plan_t *plan);
+
+
+/** Turn the responder's CQE, already filled, into an error that uses the
+ *  receive WQE up; RC tells the requester @a req_syndrome. */
+void mlx5sim_plan_fail_recv(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                            unsigned resp_syndrome, unsigned req_syndrome,
+                            mlx5sim_plan_t *plan);
+
+
+/** The request vanishes: fine for the requester, unseen by the responder. */
+void mlx5sim_plan_lost(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                       mlx5sim_plan_t *plan);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_QP_H_
+#define MLX5SIM_QP_H_
+
+#include "sim/engine/engine.h"
+
+#define MLX5SIM_MAX_MTU 4096u
+
+
+/** Largest datagram, bytes. */
+static inline unsigned mlx5sim_qp_mtu(const mlx5sim_qp_t *qp)
+{
+    return ((qp->path_mtu >= 1) && (qp->path_mtu <= 5)) ?
+           (128u << qp->path_mtu) : MLX5SIM_MAX_MTU;
+}
+
+
+/** Whether packets for the QP are processed: from RTR on, not in error. */
+static inline int mlx5sim_qp_is_receiving(const mlx5sim_qp_t *qp)
+{
+    return (qp->state >= MLX5SIM_QPS_RTR) && (qp->state <= MLX5SIM_QPS_SQE);
+}
+
+
+/** P_Keys match if they name one partition and either is a full member
+ *  (IBTA "P_Key matching"). 0 is no valid P_Key: not known, not checked. */
+static inline int mlx5sim_pkey_matches(uint16_t a, uint16_t b)
+{
+    return (a == 0) || (b == 0) ||
+           ((((a ^ b) & 0x7fff) == 0) && ((a | b) & 0x8000));
+}
+
+#endif

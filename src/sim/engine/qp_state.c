@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/engine/engine.h"
+
+#define MLX5SIM_NUM_STATES (MLX5SIM_QPS_ERR + 1)
+
+/** Attribute bits, numbered as enum ibv_qp_attr_mask (verbs.h). */
+enum {
+    ATTR_STATE              = 1 << 0,
+    ATTR_CUR_STATE          = 1 << 1,
+    ATTR_SQD_ASYNC_NOTIFY   = 1 << 2,
+    ATTR_ACCESS_FLAGS       = 1 << 3,
+    ATTR_PKEY_INDEX         = 1 << 4,
+    ATTR_PORT               = 1 << 5,
+    ATTR_QKEY               = 1 << 6,
+    ATTR_AV                 = 1 << 7,
+    ATTR_PATH_MTU           = 1 << 8,
+    ATTR_TIMEOUT            = 1 << 9,
+    ATTR_RETRY_CNT          = 1 << 10,
+    ATTR_RNR_RETRY          = 1 << 11,
+    ATTR_RQ_PSN             = 1 << 12,
+    ATTR_MAX_QP_RD_ATOMIC   = 1 << 13,
+    ATTR_ALT_PATH           = 1 << 14,
+    ATTR_MIN_RNR_TIMER      = 1 << 15,
+    ATTR_SQ_PSN             = 1 << 16,
+    ATTR_MAX_DEST_RD_ATOMIC = 1 << 17,
+    ATTR_PATH_MIG_STATE     = 1 << 18,
+    ATTR_DEST_QPN           = 1 << 20
+};
+
+
+/** Attributes of one transition. The table has RC, UC and UD in the order of
+ *  their numbers. */
+typedef struct {
+    uint32_t required;
+    uint32_t optional;
+} mlx5sim_transition_t;
+
+
+/* States reachable from each state (IBTA volume 1, figure "QP state diagram";
+ * as the kernel has it: RESET does not lead to ERR) */
+static const uint8_t mlx5sim_next_states[MLX5SIM_NUM_STATES] = {
+    [MLX5SIM_QPS_RESET] = (1 << MLX5SIM_QPS_RESET) | (1 << MLX5SIM_QPS_INIT),
+    [MLX5SIM_QPS_INIT]  = (1 << MLX5SIM_QPS_RESET) | (1 << MLX5SIM_QPS_ERR) |
+                          (1 << MLX5SIM_QPS_INIT)  | (1 << MLX5SIM_QPS_RTR),
+    [MLX5SIM_QPS_RTR]   = (1 << MLX5SIM_QPS_RESET) | (1 << MLX5SIM_QPS_ERR) |
+                          (1 << MLX5SIM_QPS_RTS),
+    [MLX5SIM_QPS_RTS]   = (1 << MLX5SIM_QPS_RESET) | (1 << MLX5SIM_QPS_ERR) |
+                          (1 << MLX5SIM_QPS_RTS)   | (1 << MLX5SIM_QPS_SQD),
+    [MLX5SIM_QPS_SQD]   = (1 << MLX5SIM_QPS_RESET) | (1 << MLX5SIM_QPS_ERR) |
+                          (1 << MLX5SIM_QPS_RTS)   | (1 << MLX5SIM_QPS_SQD),
+    [MLX5SIM_QPS_SQE]   = (1 << MLX5SIM_QPS_RESET) | (1 << MLX5SIM_QPS_ERR) |
+                          (1 << MLX5SIM_QPS_RTS),
+    [MLX5SIM_QPS_ERR]   = (1 << MLX5SIM_QPS_RESET) | (1 << MLX5SIM_QPS_ERR)
+};
+
+
+#define TO(_cur, _next) (((_cur) * MLX5SIM_NUM_STATES) + (_next))
+
+
+/* IBTA volume 1, table "QP state transition properties" */
+static void mlx5sim_transition_get(unsigned type, mlx5sim_qp_state_t cur,
+                                   mlx5sim_qp_state_t next,
+                                   mlx5sim_transition_t *transition_p)
+{
+    static const uint32_t addressing[] = {ATTR_ACCESS_FLAGS, ATTR_ACCESS_FLAGS,
+                                          ATTR_QKEY};
+    int is_rc         = (type == MLX5SIM_QPT_RC);
+    int is_ud         = (type == MLX5SIM_QPT_UD);
+    uint32_t access   = addressing[type - MLX5SIM_QPT_RC];
+    uint32_t migrate  = is_ud ? 0 : (ATTR_ALT_PATH | ATTR_PATH_MIG_STATE);
+    uint32_t rnr      = is_rc ? ATTR_MIN_RNR_TIMER : 0;
+    uint32_t required = 0;
+    uint32_t optional = 0;
+
+    switch (TO(cur, next)) {
+    case TO(MLX5SIM_QPS_RESET, MLX5SIM_QPS_INIT):
+        required = ATTR_PKEY_INDEX | ATTR_PORT | access;
+        break;
+    case TO(MLX5SIM_QPS_INIT, MLX5SIM_QPS_INIT):
+        optional = ATTR_PKEY_INDEX | ATTR_PORT | access;
+        break;
+    case TO(MLX5SIM_QPS_INIT, MLX5SIM_QPS_RTR):
+        optional = ATTR_PKEY_INDEX | access;
+        if (!is_ud) {
+            required  = ATTR_AV | ATTR_PATH_MTU | ATTR_DEST_QPN | ATTR_RQ_PSN;
+            optional |= ATTR_ALT_PATH;
+        }
+        if (is_rc) {
+            required |= ATTR_MAX_DEST_RD_ATOMIC | ATTR_MIN_RNR_TIMER;
+        }
+        break;
+    case TO(MLX5SIM_QPS_RTR, MLX5SIM_QPS_RTS):
+        required = ATTR_SQ_PSN;
+        if (is_rc) {
+            required |= ATTR_TIMEOUT | ATTR_RETRY_CNT | ATTR_RNR_RETRY |
+                        ATTR_MAX_QP_RD_ATOMIC;
+        }
+        optional = ATTR_CUR_STATE | access | migrate | rnr;
+        break;
+    case TO(MLX5SIM_QPS_RTS, MLX5SIM_QPS_RTS):
+    case TO(MLX5SIM_QPS_SQD, MLX5SIM_QPS_RTS):
+        optional = ATTR_CUR_STATE | access | migrate | rnr;
+        break;
+    case TO(MLX5SIM_QPS_RTS, MLX5SIM_QPS_SQD):
+        optional = ATTR_SQD_ASYNC_NOTIFY;
+        break;
+    case TO(MLX5SIM_QPS_SQD, MLX5SIM_QPS_SQD):
+        optional = ATTR_PKEY_INDEX | access | migrate | rnr;
+        if (!is_ud) {
+            optional |= ATTR_AV;
+        }
+        if (is_rc) {
+            optional |= ATTR_PORT | ATTR_TIMEOUT | ATTR_RETRY_CNT |
+                        ATTR_RNR_RETRY | ATTR_MAX_QP_RD_ATOMIC |
+                        ATTR_MAX_DEST_RD_ATOMIC;
+        }
+        break;
+    case TO(MLX5SIM_QPS_SQE, MLX5SIM_QPS_RTS):
+        /* an RC queue pair does not get into this state */
+        optional = is_rc ? 0 : (ATTR_CUR_STATE | access);
+        break;
+    default:
+        break;
+    }
+
+    transition_p->required = required;
+    transition_p->optional = optional;
+}
+
+
+mlx5sim_chk_t mlx5sim_qp_modify_check(unsigned type, mlx5sim_qp_state_t cur,
+                                      mlx5sim_qp_state_t next,
+                                      uint32_t attr_mask)
+{
+    mlx5sim_transition_t transition;
+
+    if ((type < MLX5SIM_QPT_RC) || (type > MLX5SIM_QPT_UD)) {
+        return MLX5SIM_CHK_QP_ATTR;
+    }
+
+    if (((unsigned)cur >= MLX5SIM_NUM_STATES) ||
+        ((unsigned)next >= MLX5SIM_NUM_STATES) ||
+        !(mlx5sim_next_states[cur] & (1u << next))) {
+        return MLX5SIM_CHK_QP_TRANSITION;
+    }
+
+    mlx5sim_transition_get(type, cur, next, &transition);
+    if ((attr_mask & transition.required) != transition.required) {
+        return MLX5SIM_CHK_QP_ATTR;
+    }
+
+    if (attr_mask & ~(transition.required | transition.optional | ATTR_STATE)) {
+        return MLX5SIM_CHK_QP_ATTR;
+    }
+
+    return MLX5SIM_CHK_OK;
+}
+
+
+const char *mlx5sim_qp_state_name(unsigned state)
+{
+    static const char *names[MLX5SIM_NUM_STATES] = {
+        [MLX5SIM_QPS_RESET] = "RESET",
+        [MLX5SIM_QPS_INIT]  = "INIT",
+        [MLX5SIM_QPS_RTR]   = "RTR",
+        [MLX5SIM_QPS_RTS]   = "RTS",
+        [MLX5SIM_QPS_SQD]   = "SQD",
+        [MLX5SIM_QPS_SQE]   = "SQE",
+        [MLX5SIM_QPS_ERR]   = "ERR"
+    };
+
+    return (state < MLX5SIM_NUM_STATES) ? names[state] : "unknown";
+}
+
+
+uint64_t mlx5sim_rnr_timer_ns(unsigned min_rnr_timer)
+{
+    /* IBTA volume 1, table "Encoding for RNR NAK timer field", in units of
+     * 10 microseconds */
+    static const uint32_t timers[32] = {
+        65536, 1,    2,    3,    4,    6,     8,     12,
+        16,    24,   32,   48,   64,   96,    128,   192,
+        256,   384,  512,  768,  1024, 1536,  2048,  3072,
+        4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152
+    };
+
+    return timers[min_rnr_timer & 31] * (uint64_t)10000;
+}
+
+
+uint64_t mlx5sim_ack_timeout_ns(unsigned timeout)
+{
+    /* IBTA "Local ACK timeout": 4.096 us * 2^timeout, 0 waits for ever */
+    return (timeout & 31) ? ((uint64_t)4096 << (timeout & 31)) : 0;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/engine/opcode.h"
+#include "sim/engine/qp.h"
+
+#include <endian.h>
+#include <string.h>
+
+/** Position in a send queue. Segments are whole units and the queue is too, so
+ *  only the step from one unit to the next can wrap. */
+typedef struct {
+    const uint8_t *ptr;
+    const uint8_t *start;
+    const uint8_t *end;
+    unsigned      left;    /* units of the WQE not read yet */
+} mlx5sim_cursor_t;
+
+
+static inline uint32_t mlx5sim_load_be32(const void *ptr)
+{
+    uint32_t value;
+
+    memcpy(&value, ptr, sizeof(value));
+    return be32toh(value);
+}
+
+
+static inline void mlx5sim_cursor_advance(mlx5sim_cursor_t *cursor,
+                                          unsigned units)
+{
+    cursor->ptr  += units * MLX5SIM_WQE_UNIT;
+    cursor->left -= units;
+    if (cursor->ptr >= cursor->end) {
+        cursor->ptr -= cursor->end - cursor->start;
+    }
+}
+
+
+/** Two segments if the data goes on at the start of the queue. */
+static unsigned mlx5sim_decode_inline(const mlx5sim_cursor_t *cursor,
+                                      uint32_t length, mlx5sim_seg_t *segs)
+{
+    const uint8_t *data = cursor->ptr + sizeof(mlx5sim_inline_seg_t);
+    uint32_t room       = cursor->end - data;
+    uint32_t first      = (length <= room) ? length : room;
+
+    segs[0].addr   = (uintptr_t)data;
+    segs[0].length = first;
+    segs[0].lkey   = 0;
+    segs[0].inl    = data;
+    if (length == first) {
+        return 1;
+    }
+
+    segs[1].addr   = (uintptr_t)cursor->start;
+    segs[1].length = length - first;
+    segs[1].lkey   = 0;
+    segs[1].inl    = cursor->start;
+    return 2;
+}
+
+
+/** The gather or scatter list, up to the end of the WQE. */
+static mlx5sim_chk_t mlx5sim_decode_segs(mlx5sim_cursor_t *cursor,
+                                         int is_scatter, mlx5sim_wqe_t *wqe)
+{
+    mlx5sim_chk_t chk = MLX5SIM_CHK_OK;
+    uint64_t total    = 0;
+    unsigned count    = 0;
+    const mlx5sim_data_seg_t *data;
+    mlx5sim_seg_t *seg;
+    uint32_t length;
+
+    while (cursor->left > 0) {
+        length = mlx5sim_load_be32(cursor->ptr);
+        if (length & MLX5SIM_INLINE_FLAG) {
+            length &= ~MLX5SIM_INLINE_FLAG;
+            if (is_scatter) {
+                chk = MLX5SIM_CHK_WQE_SEGMENT;
+                break;
+            }
+
+            if (length > (cursor->left * MLX5SIM_WQE_UNIT) -
+                         sizeof(mlx5sim_inline_seg_t)) {
+                chk = MLX5SIM_CHK_WQE_INLINE;
+                break;
+            }
+
+            if (length > 0) {
+                count += mlx5sim_decode_inline(cursor, length,
+                                               &wqe->segs[count]);
+            }
+            mlx5sim_cursor_advance(cursor,
+                                   (length + sizeof(mlx5sim_inline_seg_t) +
+                                    MLX5SIM_WQE_UNIT - 1) / MLX5SIM_WQE_UNIT);
+        } else {
+            data        = (const mlx5sim_data_seg_t*)cursor->ptr;
+            seg         = &wqe->segs[count];
+            seg->addr   = be64toh(data->addr);
+            seg->lkey   = be32toh(data->lkey);
+            seg->inl    = NULL;
+            /* No segment says "nothing", software leaves it out instead. One
+             * without length and key was counted by ds but never written. */
+            if ((seg->lkey == MLX5SIM_LKEY_INVALID) ||
+                ((length == 0) && (seg->lkey == 0))) {
+                chk = MLX5SIM_CHK_WQE_SEGMENT;
+                break;
+            }
+
+            if (length == 0) {
+                length = MLX5SIM_MAX_MESSAGE;
+            }
+            seg->length = length;
+            ++count;
+            mlx5sim_cursor_advance(cursor, 1);
+        }
+        total += length;
+    }
+
+    wqe->num_segs = count;
+    if ((total > MLX5SIM_MAX_MESSAGE) && (chk == MLX5SIM_CHK_OK)) {
+        chk = MLX5SIM_CHK_WQE_LENGTH;
+    }
+
+    wqe->length = (total <= MLX5SIM_MAX_MESSAGE) ? total : UINT32_MAX;
+    return chk;
+}
+
+
+static mlx5sim_chk_t mlx5sim_decode_raddr(mlx5sim_cursor_t *cursor,
+                                          mlx5sim_wqe_t *wqe)
+{
+    const mlx5sim_raddr_seg_t *seg = (const mlx5sim_raddr_seg_t*)cursor->ptr;
+
+    if (cursor->left == 0) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    /* the reserved word is not always written (UCX without SSE 4.2) */
+    wqe->has_raddr = 1;
+    wqe->raddr     = be64toh(seg->raddr);
+    wqe->rkey      = be32toh(seg->rkey);
+    mlx5sim_cursor_advance(cursor, 1);
+    return MLX5SIM_CHK_OK;
+}
+
+
+/** Operands of an atomic. They cannot wrap: control and remote address leave
+ *  the second half of the first basic block to them. */
+static mlx5sim_chk_t mlx5sim_decode_atomic(mlx5sim_cursor_t *cursor,
+                                           mlx5sim_wqe_t *wqe)
+{
+    int is_masked   = wqe->opcode >= MLX5SIM_OPCODE_ATOMIC_MASKED_CS;
+    int is_cas      = (wqe->opcode == MLX5SIM_OPCODE_ATOMIC_CS) ||
+                      (wqe->opcode == MLX5SIM_OPCODE_ATOMIC_MASKED_CS);
+    const void *ptr = cursor->ptr;
+    unsigned units  = 1;
+    unsigned size   = 8;
+    const mlx5sim_masked_cs32_seg_t *cs32;
+    const mlx5sim_masked_cs64_seg_t *cs64;
+    const mlx5sim_masked_fa32_seg_t *fa32;
+    const mlx5sim_masked_fa64_seg_t *fa64;
+    const mlx5sim_atomic_seg_t *plain;
+
+    if (is_masked) {
+        if (!(wqe->opmod & MLX5SIM_OPMOD_EXT_ATOMIC) ||
+            (wqe->opmod & ~(MLX5SIM_OPMOD_EXT_ATOMIC |
+                            MLX5SIM_OPMOD_ATOMIC_SIZE))) {
+            return MLX5SIM_CHK_WQE_OPMOD;
+        }
+
+        if ((wqe->opmod & MLX5SIM_OPMOD_ATOMIC_SIZE) > 1) {
+            return MLX5SIM_CHK_WQE_ATOMIC;
+        }
+
+        size  = 4 << (wqe->opmod & MLX5SIM_OPMOD_ATOMIC_SIZE);
+        units = (is_cas && (size == 8)) ? 2 : 1;
+    }
+
+    if (cursor->left < units) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    wqe->atomic_size   = size;
+    wqe->atomic.is_cas = is_cas;
+    if (!is_masked) {
+        plain                    = ptr;
+        wqe->atomic.swap_add     = be64toh(plain->swap_add);
+        wqe->atomic.compare      = is_cas ? be64toh(plain->compare) : 0;
+        wqe->atomic.swap_mask    = UINT64_MAX;
+        wqe->atomic.compare_mask = is_cas ? UINT64_MAX : 0;
+    } else if (is_cas && (size == 8)) {
+        cs64                     = ptr;
+        wqe->atomic.swap_add     = be64toh(cs64->swap);
+        wqe->atomic.compare      = be64toh(cs64->compare);
+        wqe->atomic.swap_mask    = be64toh(cs64->swap_mask);
+        wqe->atomic.compare_mask = be64toh(cs64->compare_mask);
+    } else if (is_cas) {
+        cs32                     = ptr;
+        wqe->atomic.swap_add     = be32toh(cs32->swap);
+        wqe->atomic.compare      = be32toh(cs32->compare);
+        wqe->atomic.swap_mask    = be32toh(cs32->swap_mask);
+        wqe->atomic.compare_mask = be32toh(cs32->compare_mask);
+    } else if (size == 8) {
+        fa64                     = ptr;
+        wqe->atomic.swap_add     = be64toh(fa64->add);
+        wqe->atomic.compare      = 0;
+        wqe->atomic.swap_mask    = UINT64_MAX;
+        wqe->atomic.compare_mask = be64toh(fa64->field_boundary);
+    } else {
+        fa32                     = ptr;
+        wqe->atomic.swap_add     = be32toh(fa32->add);
+        wqe->atomic.compare      = 0;
+        wqe->atomic.swap_mask    = UINT64_MAX;
+        wqe->atomic.compare_mask = be32toh(fa32->field_boundary);
+    }
+
+    mlx5sim_cursor_advance(cursor, units);
+    return MLX5SIM_CHK_OK;
+}
+
+
+/** Address vector: in the first basic block, so it does not wrap. */
+static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
+                                       mlx5sim_cursor_t *cursor,
+                                       mlx5sim_wqe_t *wqe)
+{
+    const mlx5sim_av_seg_t *av = (const mlx5sim_av_seg_t*)cursor->ptr;
+    mlx5sim_chk_t chk          = MLX5SIM_CHK_OK;
+    uint32_t dqp, gid_fl;
+
+    dqp = be32toh(av->dqp_dct);
+    if (cursor->left < ((dqp & MLX5SIM_AV_EXT) ?
+                        sizeof(*av) / MLX5SIM_WQE_UNIT : 1)) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    wqe->has_av  = 1;
+    wqe->av.dqpn = dqp & MLX5SIM_QPN_MASK;
+    wqe->av.qkey = be32toh(av->qkey);
+    wqe->av.dlid = be16toh(av->rlid);
+    if (wqe->av.qkey & MLX5SIM_AV_QKEY_OF_QP) {
+        wqe->av.qkey = qp->qkey;
+    }
+
+    if (dqp & MLX5SIM_AV_DQP_RESERVED) {
+        chk = MLX5SIM_CHK_WQE_AV;
+    }
+
+    if (!(dqp & MLX5SIM_AV_EXT)) {
+        /* there are no 16-byte address vectors on Ethernet: no GID, no MAC */
+        if (qp->is_roce) {
+            chk = MLX5SIM_CHK_WQE_AV;
+        }
+        wqe->av.sl         = av->stat_rate_sl & 0xf;
+        wqe->av.has_grh    = 0;
+        wqe->av.tclass     = 0;
+        wqe->av.hop_limit  = 0;
+        wqe->av.flow_label = 0;
+        memset(wqe->av.dgid, 0, sizeof(wqe->av.dgid));
+        memset(wqe->av.dmac, 0, sizeof(wqe->av.dmac));
+        mlx5sim_cursor_advance(cursor, 1);
+        return chk;
+    }
+
+    gid_fl             = be32toh(av->grh_gid_fl);
+    wqe->av.has_grh    = qp->is_roce || (gid_fl & MLX5SIM_AV_GRH);
+    wqe->av.sl         = qp->is_roce ? ((av->stat_rate_sl >> 1) & 7) :
+                                       (av->stat_rate_sl & 0xf);
+    wqe->av.tclass     = av->tclass;
+    wqe->av.hop_limit  = av->hop_limit;
+    wqe->av.flow_label = gid_fl & MLX5SIM_AV_FLOW_LABEL;
+    memcpy(wqe->av.dgid, av->rgid, sizeof(wqe->av.dgid));
+    memcpy(wqe->av.dmac, av->rmac, sizeof(wqe->av.dmac));
+    mlx5sim_cursor_advance(cursor, sizeof(*av) / MLX5SIM_WQE_UNIT);
+    return chk;
+}
+
+
+/** Mistakes of the control segment that do not hinder execution. */
+static mlx5sim_chk_t mlx5sim_ctrl_check(const mlx5sim_qp_t *qp, uint16_t index,
+                                        uint32_t opmod_idx_opcode,
+                                        uint32_t qpn_ds, uint8_t fm_ce_se)
+{
+    unsigned ce = (fm_ce_se >> MLX5SIM_CE_SHIFT) & MLX5SIM_CE_MASK;
+
+    if (((opmod_idx_opcode >> 8) & 0xffff) != index) {
+        return MLX5SIM_CHK_WQE_INDEX;
+    }
+
+    if ((qpn_ds >> 8) != qp->qpn) {
+        return MLX5SIM_CHK_WQE_QPN;
+    }
+
+    /* bytes 8 to 10 and the immediate are left as they were by software that
+     * does not need them, so they cannot be checked */
+    if ((qpn_ds & MLX5SIM_CTRL_DS_RESERVED) ||
+        (fm_ce_se & MLX5SIM_FM_CE_SE_RESERVED) ||
+        ((fm_ce_se >> MLX5SIM_FM_SHIFT) > MLX5SIM_FM_SMALL)) {
+        return MLX5SIM_CHK_WQE_RESERVED;
+    }
+
+    if ((ce != MLX5SIM_CE_ON_ERROR) && (ce != MLX5SIM_CE_ALWAYS)) {
+        return MLX5SIM_CHK_WQE_CE;
+    }
+
+    return MLX5SIM_CHK_OK;
+}
+
+
+static mlx5sim_chk_t mlx5sim_decode_body(const mlx5sim_qp_t *qp, unsigned flags,
+                                         mlx5sim_cursor_t *cursor,
+                                         mlx5sim_wqe_t *wqe)
+{
+    mlx5sim_chk_t chk;
+    unsigned mtu;
+
+    if (!(flags & MLX5SIM_OP_ATOMIC) && (wqe->opmod != 0)) {
+        return MLX5SIM_CHK_WQE_OPMOD;
+    }
+
+    if (wqe->opcode == MLX5SIM_OPCODE_NOP) {
+        /* what follows the control segment is ignored */
+        return MLX5SIM_CHK_OK;
+    }
+
+    if (qp->type == MLX5SIM_QPT_UD) {
+        chk = mlx5sim_decode_av(qp, cursor, wqe);
+        if (chk != MLX5SIM_CHK_OK) {
+            return chk;
+        }
+
+        chk = mlx5sim_decode_segs(cursor, 0, wqe);
+        mtu = mlx5sim_qp_mtu(qp);
+        return ((chk == MLX5SIM_CHK_OK) && (wqe->length > mtu)) ?
+               MLX5SIM_CHK_WQE_UD_LENGTH : chk;
+    }
+
+    if (flags & MLX5SIM_OP_RADDR) {
+        chk = mlx5sim_decode_raddr(cursor, wqe);
+        if (chk != MLX5SIM_CHK_OK) {
+            return chk;
+        }
+    }
+
+    if (!(flags & MLX5SIM_OP_ATOMIC)) {
+        return mlx5sim_decode_segs(cursor, flags & MLX5SIM_OP_SCATTER, wqe);
+    }
+
+    if ((wqe->opcode < MLX5SIM_OPCODE_ATOMIC_MASKED_CS) && (wqe->opmod != 0)) {
+        return MLX5SIM_CHK_WQE_OPMOD;
+    }
+
+    chk = mlx5sim_decode_atomic(cursor, wqe);
+    if (chk != MLX5SIM_CHK_OK) {
+        return chk;
+    }
+
+    chk = mlx5sim_decode_segs(cursor, 1, wqe);
+    return ((chk == MLX5SIM_CHK_OK) && (wqe->length != wqe->atomic_size)) ?
+           MLX5SIM_CHK_WQE_ATOMIC : chk;
+}
+
+
+mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
+                                 uint16_t index, mlx5sim_wqe_t *wqe_p)
+{
+    const mlx5sim_ctrl_seg_t *ctrl;
+    mlx5sim_chk_t ctrl_chk, chk;
+    uint32_t opmod_idx_opcode, qpn_ds;
+    mlx5sim_cursor_t cursor;
+    uint8_t fm_ce_se;
+    unsigned flags;
+
+    /* the segments are not cleared: num_segs says how many are meaningful */
+    wqe_p->index       = index;
+    wqe_p->num_bb      = 1;
+    wqe_p->opcode      = MLX5SIM_OPCODE_NOP;
+    wqe_p->opmod       = 0;
+    wqe_p->ds          = 0;
+    wqe_p->signaled    = 0;
+    wqe_p->solicited   = 0;
+    wqe_p->fence       = 0;
+    wqe_p->atomic_size = 0;
+    wqe_p->has_raddr   = 0;
+    wqe_p->has_av      = 0;
+    wqe_p->imm         = 0;
+    wqe_p->raddr       = 0;
+    wqe_p->rkey        = 0;
+    wqe_p->length      = 0;
+    wqe_p->num_segs    = 0;
+    if (qp->sq_wqe_cnt == 0) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    cursor.start     = sq;
+    cursor.end       = cursor.start + ((size_t)qp->sq_wqe_cnt * MLX5SIM_WQEBB);
+    cursor.ptr       = cursor.start +
+                       ((size_t)(index & (qp->sq_wqe_cnt - 1)) * MLX5SIM_WQEBB);
+    ctrl             = (const mlx5sim_ctrl_seg_t*)cursor.ptr;
+    opmod_idx_opcode = be32toh(ctrl->opmod_idx_opcode);
+    qpn_ds           = be32toh(ctrl->qpn_ds);
+    fm_ce_se         = ctrl->fm_ce_se;
+
+    wqe_p->opcode    = opmod_idx_opcode & 0xff;
+    wqe_p->opmod     = opmod_idx_opcode >> 24;
+    wqe_p->ds        = qpn_ds & MLX5SIM_CTRL_DS_MASK;
+    wqe_p->signaled  = !!(fm_ce_se & (MLX5SIM_CE_ALWAYS << MLX5SIM_CE_SHIFT));
+    wqe_p->solicited = !!(fm_ce_se & MLX5SIM_SE);
+    wqe_p->fence     = (fm_ce_se >> MLX5SIM_FM_SHIFT) != MLX5SIM_FM_NONE;
+    wqe_p->imm       = (wqe_p->opcode == MLX5SIM_OPCODE_SEND_INVAL) ?
+                       be32toh(ctrl->imm) : ctrl->imm;
+    ctrl_chk         = mlx5sim_ctrl_check(qp, index, opmod_idx_opcode, qpn_ds,
+                                          fm_ce_se);
+    if (wqe_p->ds == 0) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    wqe_p->num_bb = (wqe_p->ds + 3) / 4;
+    if (wqe_p->num_bb > qp->sq_wqe_cnt) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    flags = mlx5sim_opcode_flags(wqe_p->opcode);
+    if (!mlx5sim_opcode_allowed(flags, qp->type)) {
+        return MLX5SIM_CHK_WQE_OPCODE;
+    }
+
+    cursor.left = wqe_p->ds;
+    mlx5sim_cursor_advance(&cursor, 1);
+    chk = mlx5sim_decode_body(qp, flags, &cursor, wqe_p);
+    return (chk != MLX5SIM_CHK_OK) ? chk : ctrl_chk;
+}
