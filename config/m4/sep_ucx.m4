@@ -100,7 +100,7 @@ AC_DEFUN([SEP_UCX_VERSION], [
 
     AC_CONFIG_COMMANDS([src/ucx-config.h],
         [AS_IF([test "x$sep_ucx" = xyes],
-               [$SHELL "$ac_srcdir/../config/gen-ucx-config.sh" \
+               [$SHELL "$srcdir/config/gen-ucx-config.sh" \
                     "$UCX_INFO" "$UCX_LIBDIR" src ||
                 AC_MSG_ERROR([cannot write src/ucx-config.h])])],
         [sep_ucx=$sep_ucx
@@ -111,12 +111,15 @@ AC_DEFUN([SEP_UCX_VERSION], [
 ])
 
 AC_DEFUN([SEP_UCX_FIND_SOURCE], [
+    AS_IF([test -n "$SEP_CACHE_DIR"],
+          [sep_ucx_cache=$SEP_CACHE_DIR],
+          [sep_ucx_cache=`pwd`/ucx-source])
     AS_CASE([$with_ucx_source],
         [no],       [sep_ucx=no
                      sep_ucx_reason="--without-ucx-source"],
         [auto|yes], [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-ucx-source.sh" \
                                  --version "$sep_ucx_version" \
-                                 --cache "\`pwd\`/ucx-source"` ||
+                                 --cache "$sep_ucx_cache"` ||
                      AC_MSG_ERROR(m4_normalize([
                          the UCX source package could not be obtained with apt
                          (see above); give a UCX $sep_ucx_version source tree
