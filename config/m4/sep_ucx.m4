@@ -50,9 +50,11 @@ AC_DEFUN([SEP_CHECK_UCX], [
     AM_CONDITIONAL([HAVE_UCX], [test $sep_ucx = yes])
 ])
 
-# The libraries of a prefix are named by file: with -L libtool would find the
-# .la files and write the prefix into the module's run path, and the module must
-# use whichever UCX the process has loaded.
+# The libraries of a prefix are named by file, behind libtool's back: with -L it
+# would find the .la files and write the prefix into the module's run path, and
+# the module must use whichever UCX the process has loaded. As libtool does not
+# keep their place in the command line either, they must not be dropped for
+# being mentioned before they are needed.
 AC_DEFUN([SEP_UCX_IN_PREFIX], [
     UCX_LIBDIR=
     for sep_dir in "$UCX_PREFIX/lib" "$UCX_PREFIX/lib64" \
@@ -64,8 +66,10 @@ AC_DEFUN([SEP_UCX_IN_PREFIX], [
           [AC_MSG_ERROR([--with-ucx=$with_ucx: no libuct.so under it])])
     AS_IF([test ! -x "$UCX_INFO"],
           [AC_MSG_ERROR([--with-ucx=$with_ucx: no bin/ucx_info under it])])
-    UCX_LIBS="$UCX_LIBDIR/libuct.so $UCX_LIBDIR/libucs.so"
-    UCP_LIBS="$UCX_LIBDIR/libucp.so"
+    UCX_LIBS="-Wl,--push-state,--no-as-needed"
+    AS_VAR_APPEND([UCX_LIBS], [",$UCX_LIBDIR/libuct.so,$UCX_LIBDIR/libucs.so"])
+    AS_VAR_APPEND([UCX_LIBS], [",--pop-state"])
+    UCP_LIBS="-Wl,--push-state,--no-as-needed,$UCX_LIBDIR/libucp.so,--pop-state"
     UCX_RPATH="-Wl,-rpath,$UCX_LIBDIR"
     sep_ucx_include=$UCX_PREFIX/include
 ])
