@@ -96,6 +96,8 @@ AC_DEFUN([SEP_SUMMARY], [
           [sep_sum_gtest="sim_gtest"
            AS_IF([test "x$sep_ucx" = xyes],
                  [sep_sum_gtest="$sep_sum_gtest and sep_gtest"])],
+          [test "x$enable_gtest" = xno],
+          [sep_sum_gtest="not built (--disable-gtest)"],
           [sep_sum_gtest="not built (Debian package libgtest-dev)"])
 
     AC_MSG_NOTICE([

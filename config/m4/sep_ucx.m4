@@ -40,6 +40,7 @@ AC_DEFUN([SEP_CHECK_UCX], [
 
     AC_SUBST([UCX_PREFIX])
     AC_SUBST([UCX_CPPFLAGS])
+    AC_SUBST([UCX_PUBLIC_CPPFLAGS])
     AC_SUBST([UCX_LIBS])
     AC_SUBST([UCP_LIBS])
     AC_SUBST([UCX_RPATH])
@@ -145,9 +146,10 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
            SEP_UCX_SOURCE_VERSION
            # As system headers: the warnings in them are not ours to repair.
            UCX_CPPFLAGS="-DSEP_WITH_UCX_CONFIG -isystem $UCX_SOURCE/src"
+           UCX_PUBLIC_CPPFLAGS=
            AS_IF([test -n "$sep_ucx_include"],
-                 [AS_VAR_APPEND([UCX_CPPFLAGS],
-                                [" -isystem $sep_ucx_include"])])])
+                 [UCX_PUBLIC_CPPFLAGS="-isystem $sep_ucx_include"
+                  AS_VAR_APPEND([UCX_CPPFLAGS], [" $UCX_PUBLIC_CPPFLAGS"])])])
 ])
 
 # Private headers of another version would compile, and crash.

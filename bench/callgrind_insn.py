@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Read the callgrind files that bench/uct_insn wrote.
+
+usage: callgrind_insn.py sum       COUNTS FILE...
+       callgrind_insn.py functions COUNTS FILE...
+
+COUNTS has a line "operation calls" for each operation. "sum" prints
+"operation<TAB>instructions" per call; "functions" prints, per operation, every
+function that took part and its share.
+
+What is counted is the self cost of all functions, except
+- the measure_* functions, which are the benchmark's own wrappers, and
+- the software device, which a real one would carry out by itself. Its signal
+  handler runs apart from the call that is interrupted, so callgrind does not
+  collect it in the first place; this is a second line of defence.
+"""
+
+import collections
+import re
+import sys
+
+DEVICE_OBJECT = "libmlx5sim.so"
+WRAPPER = re.compile(r"^measure_")
+
+
+class Names:
+    """Names in callgrind files: "(id) name" defines, "(id)" refers."""
+
+    def __init__(self):
+        self.known = {}
+
+    def resolve(self, text):
+        match = re.match(r"^\((\d+)\)(?: (.*))?$", text)
+        if not match:
+            return text
+        number, name = match.groups()
+        if name is not None:
+            self.known[number] = name
+        return self.known[number]
+
+
+def read(path):
+    """(operation, {(object, function): self cost}) of one file."""
+    operation = None
+    costs = collections.Counter()
+    objects, functions = Names(), Names()
+    obj = fun = "?"
+    is_call = False
+    spec = re.compile(r"^(ob|fl|fi|fe|fn|cob|cfi|cfl|cfn|calls)=(.*)$")
+
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            line = line.rstrip("\n")
+            match = re.match(r"^desc: Trigger: Client Request: (.*)$", line)
+            if match:
+                operation = match.group(1).strip()
+                continue
+            match = spec.match(line)
+            if match:
+                kind, value = match.groups()
+                if kind == "ob":
+                    obj = objects.resolve(value)
+                elif kind == "cob":
+                    objects.resolve(value)
+                elif kind == "fn":
+                    fun = functions.resolve(value)
+                elif kind == "cfn":
+                    functions.resolve(value)
+                elif kind == "calls":
+                    # The next line is the cost inside the function called.
+                    is_call = True
+                continue
+            if re.match(r"^[+\-*0-9]", line):
+                words = line.split()
+                if is_call:
+                    is_call = False
+                elif len(words) > 1:
+                    costs[obj, fun] += int(words[1])
+
+    return operation, costs
+
+
+def counted(obj, fun):
+    return DEVICE_OBJECT not in obj and not WRAPPER.match(fun)
+
+
+def main():
+    mode, counts_path, *paths = sys.argv[1:]
+    calls = {}
+    with open(counts_path, encoding="utf-8") as lines:
+        for line in lines:
+            name, number = line.split()
+            calls[name] = int(number)
+
+    # Every thread and every request writes a file of its own.
+    found = {name: collections.Counter() for name in calls}
+    for path in paths:
+        operation, costs = read(path)
+        if operation in found:
+            found[operation].update(costs)
+
+    for name, costs in found.items():
+        total = sum(cost for key, cost in costs.items() if counted(*key))
+        if total == 0:
+            sys.exit(f"callgrind_insn.py: no instruction was counted for {name}")
+        total /= calls[name]
+        if mode == "sum":
+            print(f"{name}\t{total:.1f}")
+            continue
+        print(f"{name}: {total:.1f} per call")
+        for (obj, fun), cost in costs.most_common():
+            if counted(obj, fun):
+                print(f"    {cost / calls[name]:8.1f}  {fun}"
+                      f"  [{obj.rsplit('/', 1)[-1]}]")
+
+
+main()

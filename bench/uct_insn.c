@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Performs UCT operations so that callgrind can count the instructions of each.
+ * To be run by contrib/bench-insn.sh, which also reads the result.
+ *
+ * Callgrind collects only inside functions whose names begin with "measure_".
+ * Each holds one call of UCT and nothing else of weight, and what such a
+ * function executes itself is taken off afterwards: what remains is the call.
+ * After each operation callgrind writes the counts to a file of its own, named
+ * by the operation, and this program prints how many calls they are of.
+ */
+
+#include "uct_pair.h"
+
+#include <valgrind/callgrind.h>
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+
+#define UCT_INSN_AM_ID      5
+#define UCT_INSN_SMALL      8    /* bytes of short operations */
+#define UCT_INSN_LARGE      1024 /* bytes of buffered operations */
+#define UCT_INSN_WARMUP     200  /* more than a queue's signalling period */
+#define UCT_INSN_WAIT       10   /* seconds for a connection to come up */
+
+
+/* Not inlined, not cloned under another name, and not left by a jump, which
+ * would end the function's collection before the call begins. */
+#define UCT_INSN_MEASURE __attribute__((noinline, noclone, unused))
+#define UCT_INSN_RETURN(_value) \
+    do { \
+        __typeof__(_value) _result = (_value); \
+        __asm__ volatile("" : "+r"(_result)); \
+        return _result; \
+    } while (0)
+
+
+typedef struct uct_insn {
+    uct_pair_t       pair;
+    unsigned         received;
+    unsigned         completed;
+    uct_completion_t completion;
+    uint64_t         fetched;
+    uint8_t          source[UCT_INSN_LARGE];
+    uint8_t          sink[UCT_INSN_LARGE];
+} uct_insn_t;
+
+typedef struct uct_insn_op {
+    const char   *name;
+    uint64_t     required; /* UCT_IFACE_FLAG_xx */
+    ucs_status_t (*run)(uct_insn_t *insn);
+} uct_insn_op_t;
+
+
+/* Not a constant, so that the copy is the C library's and not a row of moves. */
+static volatile size_t uct_insn_large = UCT_INSN_LARGE;
+
+
+/* Callbacks: their instructions are part of the operation. */
+
+static size_t uct_insn_pack(void *dest, void *arg)
+{
+    size_t length = uct_insn_large;
+
+    memcpy(dest, arg, length);
+    return length;
+}
+
+static void uct_insn_unpack(void *arg, const void *data, size_t length)
+{
+    memcpy(arg, data, length);
+}
+
+static ucs_status_t uct_insn_receive(void *arg, void *data, size_t length,
+                                     unsigned flags)
+{
+    ((uct_insn_t*)arg)->received++;
+    return UCS_OK;
+}
+
+static void uct_insn_complete(uct_completion_t *completion)
+{
+    ucs_container_of(completion, uct_insn_t, completion)->completed++;
+}
+
+
+/* The calls that are measured. */
+
+static UCT_INSN_MEASURE ucs_status_t measure_put_short(uct_insn_t *insn)
+{
+    UCT_INSN_RETURN(uct_ep_put_short(insn->pair.ep[0], insn->source,
+                                     UCT_INSN_SMALL,
+                                     (uintptr_t)insn->pair.buffer[1],
+                                     insn->pair.rkey.rkey));
+}
+
+/* As ucx_perftest counts it, the header is the message's first 8 bytes. */
+static UCT_INSN_MEASURE ucs_status_t measure_am_short(uct_insn_t *insn)
+{
+    UCT_INSN_RETURN(uct_ep_am_short(insn->pair.ep[0], UCT_INSN_AM_ID, 1,
+                                    insn->source, 0));
+}
+
+static UCT_INSN_MEASURE ssize_t measure_put_bcopy(uct_insn_t *insn)
+{
+    UCT_INSN_RETURN(uct_ep_put_bcopy(insn->pair.ep[0], uct_insn_pack,
+                                     insn->source,
+                                     (uintptr_t)insn->pair.buffer[1],
+                                     insn->pair.rkey.rkey));
+}
+
+static UCT_INSN_MEASURE ssize_t measure_am_bcopy(uct_insn_t *insn)
+{
+    UCT_INSN_RETURN(uct_ep_am_bcopy(insn->pair.ep[0], UCT_INSN_AM_ID,
+                                    uct_insn_pack, insn->source, 0));
+}
+
+static UCT_INSN_MEASURE ucs_status_t measure_get_bcopy(uct_insn_t *insn)
+{
+    UCT_INSN_RETURN(uct_ep_get_bcopy(insn->pair.ep[0], uct_insn_unpack,
+                                     insn->sink, UCT_INSN_SMALL,
+                                     (uintptr_t)insn->pair.buffer[1],
+                                     insn->pair.rkey.rkey,
+                                     &insn->completion));
+}
+
+static UCT_INSN_MEASURE ucs_status_t measure_fadd64(uct_insn_t *insn)
+{
+    UCT_INSN_RETURN(uct_ep_atomic64_fetch(insn->pair.ep[0], UCT_ATOMIC_OP_ADD,
+                                          1, &insn->fetched,
+                                          (uintptr_t)insn->pair.buffer[1],
+                                          insn->pair.rkey.rkey,
+                                          &insn->completion));
+}
+
+static UCT_INSN_MEASURE unsigned measure_progress(uct_iface_h iface)
+{
+    UCT_INSN_RETURN(uct_iface_progress(iface));
+}
+
+static UCT_INSN_MEASURE ucs_status_t measure_flush(uct_insn_t *insn)
+{
+    ucs_status_t status;
+
+    for (;;) {
+        status = uct_ep_flush(insn->pair.ep[0], 0, NULL);
+        if ((status != UCS_INPROGRESS) && (status != UCS_ERR_NO_RESOURCE)) {
+            UCT_INSN_RETURN(status);
+        }
+
+        uct_iface_progress(insn->pair.iface[0]);
+    }
+}
+
+
+/* One of each, with what has to happen around it. UCS_ERR_NO_RESOURCE tells the
+ * caller to progress and try again, which is only accepted while warming up. */
+
+static ucs_status_t uct_insn_run_put_short(uct_insn_t *insn)
+{
+    return measure_put_short(insn);
+}
+
+static ucs_status_t uct_insn_run_am_short(uct_insn_t *insn)
+{
+    return measure_am_short(insn);
+}
+
+static ucs_status_t uct_insn_run_put_bcopy(uct_insn_t *insn)
+{
+    ssize_t length = measure_put_bcopy(insn);
+
+    return (length < 0) ? (ucs_status_t)length : UCS_OK;
+}
+
+static ucs_status_t uct_insn_run_am_bcopy(uct_insn_t *insn)
+{
+    ssize_t length = measure_am_bcopy(insn);
+
+    return (length < 0) ? (ucs_status_t)length : UCS_OK;
+}
+
+/* Wait for an operation that was given the completion. */
+static ucs_status_t uct_insn_wait(uct_insn_t *insn, ucs_status_t status)
+{
+    if (status != UCS_INPROGRESS) {
+        return status;
+    }
+
+    while (insn->completed == 0) {
+        uct_pair_progress(&insn->pair);
+    }
+
+    return insn->completion.status;
+}
+
+static void uct_insn_reset_completion(uct_insn_t *insn)
+{
+    insn->completed         = 0;
+    insn->completion.func   = uct_insn_complete;
+    insn->completion.count  = 1;
+    insn->completion.status = UCS_OK;
+}
+
+static ucs_status_t uct_insn_run_get_bcopy(uct_insn_t *insn)
+{
+    uct_insn_reset_completion(insn);
+    return uct_insn_wait(insn, measure_get_bcopy(insn));
+}
+
+static ucs_status_t uct_insn_run_fadd64(uct_insn_t *insn)
+{
+    uct_insn_reset_completion(insn);
+    return uct_insn_wait(insn, measure_fadd64(insn));
+}
+
+/* The message has arrived when the call that sends it returns: so the software
+ * device does it, and shared memory. */
+static ucs_status_t uct_insn_run_recv(uct_insn_t *insn)
+{
+    unsigned before = insn->received;
+    ucs_status_t status;
+
+    status = uct_ep_am_short(insn->pair.ep[0], UCT_INSN_AM_ID, 1, insn->source,
+                             0);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    measure_progress(insn->pair.iface[1]);
+    return (insn->received == before + 1) ? UCS_OK : UCS_ERR_NO_PROGRESS;
+}
+
+static ucs_status_t uct_insn_run_completion(uct_insn_t *insn)
+{
+    uct_iov_t iov = {
+        .buffer = insn->pair.buffer[0],
+        .length = UCT_INSN_SMALL,
+        .memh   = insn->pair.memh[0],
+        .stride = 0,
+        .count  = 1
+    };
+    ucs_status_t status;
+
+    uct_insn_reset_completion(insn);
+    status = uct_ep_put_zcopy(insn->pair.ep[0], &iov, 1,
+                              (uintptr_t)insn->pair.buffer[1],
+                              insn->pair.rkey.rkey, &insn->completion);
+    if (status != UCS_INPROGRESS) {
+        return (status == UCS_OK) ? UCS_ERR_UNSUPPORTED : status;
+    }
+
+    measure_progress(insn->pair.iface[0]);
+    return (insn->completed == 1) ? UCS_OK : UCS_ERR_NO_PROGRESS;
+}
+
+static ucs_status_t uct_insn_run_progress_idle(uct_insn_t *insn)
+{
+    return (measure_progress(insn->pair.iface[0]) == 0) ? UCS_OK :
+                                                          UCS_ERR_BUSY;
+}
+
+static ucs_status_t uct_insn_run_flush(uct_insn_t *insn)
+{
+    ucs_status_t status;
+
+    status = uct_ep_put_short(insn->pair.ep[0], insn->source, UCT_INSN_SMALL,
+                              (uintptr_t)insn->pair.buffer[1],
+                              insn->pair.rkey.rkey);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    return measure_flush(insn);
+}
+
+static const uct_insn_op_t uct_insn_ops[] = {
+    {"put_short",     UCT_IFACE_FLAG_PUT_SHORT, uct_insn_run_put_short},
+    {"am_short",      UCT_IFACE_FLAG_AM_SHORT,  uct_insn_run_am_short},
+    {"put_bcopy",     UCT_IFACE_FLAG_PUT_BCOPY, uct_insn_run_put_bcopy},
+    {"am_bcopy",      UCT_IFACE_FLAG_AM_BCOPY,  uct_insn_run_am_bcopy},
+    {"get_bcopy",     UCT_IFACE_FLAG_GET_BCOPY, uct_insn_run_get_bcopy},
+    {"fadd64",        0,                        uct_insn_run_fadd64},
+    {"recv",          UCT_IFACE_FLAG_AM_SHORT,  uct_insn_run_recv},
+    {"completion",    UCT_IFACE_FLAG_PUT_ZCOPY, uct_insn_run_completion},
+    {"progress_idle", 0,                        uct_insn_run_progress_idle},
+    {"flush",         UCT_IFACE_FLAG_PUT_SHORT, uct_insn_run_flush},
+    {NULL}
+};
+
+
+static int uct_insn_is_supported(const uct_insn_t *insn,
+                                 const uct_insn_op_t *op)
+{
+    const uct_iface_attr_t *attr = &insn->pair.iface_attr;
+
+    if (!strcmp(op->name, "fadd64") &&
+        !(attr->cap.atomic64.fop_flags & UCS_BIT(UCT_ATOMIC_OP_ADD))) {
+        return 0;
+    }
+
+    return (attr->cap.flags & op->required) == op->required;
+}
+
+/* Repeat the operation until it has been carried out so many times, also while
+ * a connection is being made. */
+static ucs_status_t uct_insn_warm_up(uct_insn_t *insn, const uct_insn_op_t *op)
+{
+    time_t deadline = time(NULL) + UCT_INSN_WAIT;
+    unsigned done   = 0;
+    ucs_status_t status;
+
+    while (done < UCT_INSN_WARMUP) {
+        status = op->run(insn);
+        if (status == UCS_OK) {
+            ++done;
+        } else if (status != UCS_ERR_NO_RESOURCE) {
+            return status;
+        } else if (time(NULL) > deadline) {
+            return UCS_ERR_TIMED_OUT;
+        } else {
+            usleep(1000);
+        }
+
+        uct_pair_progress(&insn->pair);
+    }
+
+    return uct_pair_quiesce(&insn->pair);
+}
+
+static ucs_status_t uct_insn_measure(uct_insn_t *insn, const uct_insn_op_t *op,
+                                     unsigned count)
+{
+    ucs_status_t status;
+    unsigned i;
+
+    status = uct_insn_warm_up(insn, op);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    /* Not instrumented while warming up: zeroing the counters afterwards would
+     * leave some of that behind. */
+    CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_ZERO_STATS;
+    for (i = 0; i < count; ++i) {
+        status = op->run(insn);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        uct_pair_progress(&insn->pair);
+    }
+    CALLGRIND_DUMP_STATS_AT(op->name);
+    CALLGRIND_STOP_INSTRUMENTATION;
+
+    return uct_pair_quiesce(&insn->pair);
+}
+
+static void uct_insn_usage(const char *program)
+{
+    fprintf(stderr,
+            "usage: %s -t TRANSPORT [-d DEVICE] [-n COUNT] [OPERATION...]\n"
+            "Operations:", program);
+    for (const uct_insn_op_t *op = uct_insn_ops; op->name != NULL; ++op) {
+        fprintf(stderr, " %s", op->name);
+    }
+    fprintf(stderr, "\n");
+}
+
+static int uct_insn_is_wanted(const char *name, char **names)
+{
+    if (*names == NULL) {
+        return 1;
+    }
+
+    for (; *names != NULL; ++names) {
+        if (!strcmp(name, *names)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static uct_insn_t insn;
+    const char *tl     = NULL;
+    const char *device = NULL;
+    unsigned count     = 256;
+    const uct_insn_op_t *op;
+    ucs_status_t status;
+    int option, side;
+
+    while ((option = getopt(argc, argv, "t:d:n:")) != -1) {
+        switch (option) {
+        case 't':
+            tl = optarg;
+            break;
+        case 'd':
+            device = optarg;
+            break;
+        case 'n':
+            count = strtoul(optarg, NULL, 0);
+            break;
+        default:
+            uct_insn_usage(argv[0]);
+            return 2;
+        }
+    }
+
+    if ((tl == NULL) || (count == 0)) {
+        uct_insn_usage(argv[0]);
+        return 2;
+    }
+
+    status = uct_pair_open(tl, device, &insn.pair);
+    if (status != UCS_OK) {
+        return 1;
+    }
+
+    for (side = 0; side < 2; ++side) {
+        status = uct_iface_set_am_handler(insn.pair.iface[side],
+                                          UCT_INSN_AM_ID, uct_insn_receive,
+                                          &insn, 0);
+        if (status != UCS_OK) {
+            fprintf(stderr, "no active messages: %s\n",
+                    ucs_status_string(status));
+            return 1;
+        }
+    }
+
+    for (op = uct_insn_ops; op->name != NULL; ++op) {
+        if (!uct_insn_is_wanted(op->name, &argv[optind]) ||
+            !uct_insn_is_supported(&insn, op)) {
+            continue;
+        }
+
+        status = uct_insn_measure(&insn, op, count);
+        if (status != UCS_OK) {
+            fprintf(stderr, "%s on %s failed: %s\n", op->name, tl,
+                    ucs_status_string(status));
+            return 1;
+        }
+
+        printf("%s %u\n", op->name, count);
+        fflush(stdout);
+    }
+
+    uct_pair_close(&insn.pair);
+    return 0;
+}

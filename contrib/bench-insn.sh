@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Instructions per operation of the transport and of rc_mlx5, both in release
+# builds on the same UCX in release configuration, counted by callgrind on the
+# software mlx5 device. The device's own instructions are not counted.
+#
+#   contrib/bench-insn.sh              a table
+#   contrib/bench-insn.sh --tsv        op, sep_mlx5, rc_mlx5, ratio
+#   contrib/bench-insn.sh --functions  where the instructions of each are
+#
+# Options: --ucx PREFIX   a UCX that contrib/build-ucx-release.sh installed
+#                         (default: build/ucx-release, built if it is not there)
+#          --count N      calls per operation (default 256)
+#          --peer TL      the transport to compare with (default rc_mlx5)
+#          --only TL      measure only this one, on any device (for development)
+#
+# put_short, am_short, get_bcopy, fadd64: 8 bytes. put_bcopy, am_bcopy: 1 KB,
+# with the copy. recv: progress that receives an 8-byte active message.
+# completion: progress that completes a put_zcopy. progress_idle: progress with
+# nothing to do. flush: from the call of uct_ep_flush until one put is flushed.
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+usage()
+{
+    sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'
+}
+
+format=table
+ucx=$SEP_TOP/build/ucx-release
+count=256
+peer=rc_mlx5
+only=
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --tsv)       format=tsv; shift ;;
+    --functions) format=functions; shift ;;
+    --ucx)       ucx=$(cd "${2:?--ucx needs a directory}" && pwd); shift 2 ;;
+    --count)     count=${2:?--count needs a number}; shift 2 ;;
+    --peer)      peer=${2:?--peer needs a transport}; shift 2 ;;
+    --only)      only=${2:?--only needs a transport}; shift 2 ;;
+    --help|-h)   usage; exit 0 ;;
+    *)           usage >&2; exit 2 ;;
+    esac
+done
+
+build=$SEP_TOP/build/bench
+results=$build/insn
+transports=(sep_mlx5 "$peer")
+[[ -z $only ]] || transports=("$only")
+
+# Standard output is for the result.
+{
+    sep_install_deps build bench
+    if [[ ! -e $ucx/.sep-ucx-release ]]; then
+        "$SEP_TOP/contrib/build-ucx-release.sh" "$ucx"
+    fi
+    sep_build "$build" "all bench-programs" \
+        "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
+        --disable-gtest
+} >&2
+
+# usage: measure TRANSPORT
+measure()
+{
+    local transport=$1 dir=$results/$1 command
+    rm -rf "$dir"
+    mkdir -p "$dir"
+
+    # Callgrind: collect inside measure_*() only. The registers must be right
+    # at every access to memory, for the device's signal handler reads them.
+    command=(valgrind --tool=callgrind -q
+             --callgrind-out-file="$dir/callgrind.out"
+             --instr-atstart=no --collect-atstart=no
+             "--toggle-collect=measure_*"
+             --px-default=allregs-at-mem-access
+             --px-file-backed=allregs-at-mem-access
+             "$build/bench/uct_insn" -t "$transport" -n "$count")
+    case $transport in
+    sep_*)   command=("$build/bin/sep-run" "${command[@]}" -d mlx5_0:1) ;;
+    *_mlx5|*_verbs) command+=(-d mlx5_0:1) ;;
+    esac
+    case $transport in
+    *_mlx5|*_verbs)
+        command=("$build/bin/mlx5sim-run" --private "${command[@]}") ;;
+    esac
+
+    sep_say "Counting the instructions of $transport" >&2
+    if ! LD_LIBRARY_PATH=$(dirname "$(find "$ucx" -name libuct.so.0 |
+                                      head -n 1)") \
+         UCX_WARN_UNUSED_ENV_VARS=n timeout --kill-after=15 600 \
+         "${command[@]}" > "$dir/counts" 2> "$dir/log" < /dev/null; then
+        tail -n 30 "$dir/log" >&2
+        sep_die "$transport could not be measured; see $dir/log"
+    fi
+    if [[ ! -s $dir/counts ]]; then
+        sep_die "$transport supports none of the operations"
+    fi
+    "$SEP_TOP/bench/callgrind_insn.py" sum "$dir/counts" \
+        "$dir"/callgrind.out* > "$dir/insn"
+}
+
+for transport in "${transports[@]}"; do
+    measure "$transport"
+done
+
+case $format in
+functions)
+    for transport in "${transports[@]}"; do
+        printf '\n%s\n' "$transport"
+        "$SEP_TOP/bench/callgrind_insn.py" functions \
+            "$results/$transport/counts" "$results/$transport"/callgrind.out*
+    done
+    exit 0
+    ;;
+esac
+
+table()
+{
+    if [[ -n $only ]]; then
+        printf 'op\t%s\n' "$only"
+        cat "$results/$only/insn"
+        return
+    fi
+    printf 'op\t%s\t%s\tratio\n' "${transports[@]}"
+    awk -F '\t' -v OFS='\t' '
+        NR == FNR { ours[$1] = $2; next }
+        { printf "%s\t%s\t%s\t", $1, ($1 in ours) ? ours[$1] : "n/a", $2
+          if ($1 in ours) printf "%.2f\n", ours[$1] / $2; else print "n/a" }' \
+        "$results/sep_mlx5/insn" "$results/$peer/insn"
+}
+
+if [[ $format == tsv ]]; then
+    table
+else
+    table | awk -F '\t' '{ printf "%-16s", $1
+                           for (i = 2; i <= NF; ++i) printf "%12s", $i
+                           print "" }'
+fi
