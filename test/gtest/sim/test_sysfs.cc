@@ -1,0 +1,976 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Discovery without a process around it: path mapping, configuration, the tree
+ * and the instance directory. test_sysfs_preload.cc has the interposers.
+ */
+
+#include <gtest/gtest.h>
+
+extern "C" {
+#include "sim/sysfs/identity.h"
+#include "sim/sysfs/instance.h"
+#include "sim/sysfs/path.h"
+#include "sim/sysfs/tree.h"
+}
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <dirent.h>
+#include <ftw.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+const char *const root_dir    = "/inst";
+const unsigned root_devices   = 4;
+
+class temp_dir {
+public:
+    temp_dir()
+    {
+        char name[] = "/tmp/mlx5sim-test.XXXXXX";
+        EXPECT_NE(nullptr, mkdtemp(name));
+        m_path = name;
+    }
+
+    ~temp_dir()
+    {
+        nftw(m_path.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    }
+
+    std::string operator/(const std::string &name) const
+    {
+        return m_path + "/" + name;
+    }
+
+    const char *c_str() const
+    {
+        return m_path.c_str();
+    }
+
+private:
+    static int
+    remove_entry(const char *path, const struct stat *, int, struct FTW *)
+    {
+        return remove(path);
+    }
+
+    std::string m_path;
+};
+
+std::string read_file(const std::string &path)
+{
+    std::ifstream file(path);
+    std::stringstream content;
+
+    EXPECT_TRUE(file.good()) << path;
+    content << file.rdbuf();
+    return content.str();
+}
+
+void write_file(const std::string &path, const std::string &content)
+{
+    std::ofstream file(path);
+
+    file << content;
+    EXPECT_TRUE(file.good()) << path;
+}
+
+std::set<std::string> list_dir(const std::string &path)
+{
+    std::set<std::string> names;
+    struct dirent *entry;
+    DIR *dir = opendir(path.c_str());
+
+    EXPECT_NE(nullptr, dir) << path;
+    while ((dir != nullptr) && ((entry = readdir(dir)) != nullptr)) {
+        if (entry->d_name[0] != '.') {
+            names.insert(entry->d_name);
+        }
+    }
+    if (dir != nullptr) {
+        closedir(dir);
+    }
+    return names;
+}
+
+/* Run in count processes that start together; returns what each exited with. */
+std::vector<int>
+run_at_once(unsigned count, const std::function<int(unsigned)> &function)
+{
+    std::vector<pid_t> children;
+    std::vector<int> results;
+    int gate[2];
+
+    EXPECT_EQ(0, pipe(gate));
+    for (unsigned i = 0; i < count; ++i) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            char byte;
+            close(gate[1]);
+            if (read(gate[0], &byte, 1) != 0) {
+                _exit(99);
+            }
+            _exit(function(i));
+        }
+        children.push_back(pid);
+    }
+
+    close(gate[0]);
+    close(gate[1]); /* end of file lets them all go */
+    for (pid_t pid : children) {
+        int status = -1;
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        results.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    }
+    return results;
+}
+
+mlx5sim_config_t default_config()
+{
+    mlx5sim_config_t config;
+
+    mlx5sim_config_init(&config);
+    return config;
+}
+
+/* Environment without variables of ours, put back at the end. */
+class clean_env {
+public:
+    clean_env()
+    {
+        size_t count;
+        const mlx5sim_config_row_t *rows = mlx5sim_config_rows(&count);
+
+        for (size_t i = 0; i < count; ++i) {
+            const char *value = getenv(rows[i].name);
+            if (value != nullptr) {
+                m_saved.emplace_back(rows[i].name, value);
+            }
+            unsetenv(rows[i].name);
+        }
+    }
+
+    ~clean_env()
+    {
+        size_t count;
+        const mlx5sim_config_row_t *rows = mlx5sim_config_rows(&count);
+
+        for (size_t i = 0; i < count; ++i) {
+            unsetenv(rows[i].name);
+        }
+        for (const auto &variable : m_saved) {
+            setenv(variable.first.c_str(), variable.second.c_str(), 1);
+        }
+    }
+
+private:
+    std::vector<std::pair<std::string, std::string>> m_saved;
+};
+
+} // namespace
+
+/*
+ * Paths
+ */
+
+class test_sysfs_path : public ::testing::Test {
+protected:
+    void SetUp() override
+    {
+        ASSERT_EQ(0, mlx5sim_path_set_root(root_dir, root_devices));
+    }
+
+    static std::string map(const std::string &path)
+    {
+        char buf[PATH_MAX];
+
+        return mlx5sim_path_map(path.c_str(), buf, sizeof(buf));
+    }
+};
+
+TEST_F(test_sysfs_path, our_trees_are_in_the_instance_directory)
+{
+    static const struct {
+        const char *path;
+        const char *mapped;
+    } cases[] = {
+        {"/sys/class/infiniband", "/inst/sysfs/class/infiniband"},
+        {"/sys/class/infiniband/", "/inst/sysfs/class/infiniband/"},
+        {"/sys/class/infiniband/mlx5_0/ports/1/gids/0",
+         "/inst/sysfs/class/infiniband/mlx5_0/ports/1/gids/0"},
+        {"/sys/class/infiniband_verbs/abi_version",
+         "/inst/sysfs/class/infiniband_verbs/abi_version"},
+        {"/sys/class/infiniband_mad", "/inst/sysfs/class/infiniband_mad"},
+        {"/sys/devices/pci0000:00/0000:3b:00.0",
+         "/inst/sysfs/devices/pci0000:00/0000:3b:00.0"},
+        {"/sys/devices/pci0000:00/0000:3c:00.1/vendor",
+         "/inst/sysfs/devices/pci0000:00/0000:3c:00.1/vendor"},
+        {"/sys/bus/pci/devices/0000:3b:00.1/numa_node",
+         "/inst/sysfs/bus/pci/devices/0000:3b:00.1/numa_node"},
+        {"/sys/bus/pci/drivers/mlx5_core",
+         "/inst/sysfs/bus/pci/drivers/mlx5_core"},
+        {"/dev/infiniband", "/inst/dev/infiniband"},
+        {"/dev/infiniband/uverbs0", "/inst/dev/infiniband/uverbs0"},
+        {"/dev/infiniband/rdma_cm", "/inst/dev/infiniband/rdma_cm"},
+        {"/dev/char/231:193", "/inst/dev/infiniband/uverbs1"},
+    };
+
+    for (const auto &c : cases) {
+        EXPECT_EQ(c.mapped, map(c.path)) << c.path;
+    }
+}
+
+TEST_F(test_sysfs_path, everything_else_is_returned_as_it_is)
+{
+    static const char *const paths[] = {
+        "", "/", "infiniband", "sys/class/infiniband", "/etc/passwd",
+        "/sys", "/sys/", "/sys/class", "/sys/class/net",
+        "/sys/class/infiniband2", "/sys/class/infiniband_", "/sysfs/class",
+        "/sys/class/infiniban", "/sys/devices/pci0000:00",
+        "/sys/devices/pci0000:00/0000:00:1f.0",
+        "/sys/devices/pci0000:00/0000:3b:00.00",
+        /* a device that this instance does not have */
+        "/sys/bus/pci/devices/0000:3d:00.0", "/sys/bus/pci/devices",
+        "/dev", "/dev/null", "/dev/infinibandx/uverbs0", "/dev/char/231:1",
+        "/dev/shm/sys/class/infiniband", "/proc/sys/class/infiniband",
+        "/home/sys/class/infiniband", "/.", "/..", "/.hidden"
+    };
+    char buf[PATH_MAX];
+
+    for (const char *path : paths) {
+        /* not only equal: the same pointer, nothing was copied */
+        EXPECT_EQ(path, mlx5sim_path_map(path, buf, sizeof(buf))) << path;
+    }
+    EXPECT_EQ(nullptr, mlx5sim_path_map(nullptr, buf, sizeof(buf)));
+}
+
+TEST_F(test_sysfs_path, dots_and_slashes_do_not_matter)
+{
+    static const char *const spellings[] = {
+        "//sys/class/infiniband/mlx5_0", "/sys//class///infiniband//mlx5_0",
+        "/./sys/./class/infiniband/./mlx5_0",
+        "/sys/class/net/../infiniband/mlx5_0",
+        "/sys/bus/../class/infiniband/mlx5_0",
+        "/dev/../sys/class/infiniband/mlx5_0", "/../sys/class/infiniband/mlx5_0"
+    };
+
+    for (const char *path : spellings) {
+        EXPECT_EQ("/inst/sysfs/class/infiniband/mlx5_0", map(path)) << path;
+    }
+}
+
+TEST_F(test_sysfs_path, dotdot_behind_a_link_is_the_directory_it_leads_to)
+{
+    static const struct {
+        const char *path;
+        const char *mapped;
+    } cases[] = {
+        {"/sys/class/infiniband/mlx5_1/..",
+         "/inst/sysfs/devices/pci0000:00/0000:3b:00.1/infiniband"},
+        {"/sys/class/infiniband/mlx5_1/../../vendor",
+         "/inst/sysfs/devices/pci0000:00/0000:3b:00.1/vendor"},
+        {"/sys/class/infiniband/mlx5_0/device/../0000:3b:00.1",
+         "/inst/sysfs/devices/pci0000:00/0000:3b:00.1"},
+        {"/sys/class/infiniband_verbs/uverbs0/device/infiniband/mlx5_0/../..",
+         "/inst/sysfs/devices/pci0000:00/0000:3b:00.0"},
+        {"/sys/class/infiniband/mlx5_0/ports/1/../2/lid",
+         "/inst/sysfs/devices/pci0000:00/0000:3b:00.0/infiniband/mlx5_0/"
+         "ports/2/lid"},
+        {"/sys/bus/pci/devices/0000:3b:00.0/../0000:3b:00.1",
+         "/inst/sysfs/devices/pci0000:00/0000:3b:00.1"},
+        {"/sys/class/infiniband/mlx5_0/subsystem/../infiniband_verbs",
+         "/inst/sysfs/class/infiniband_verbs"},
+    };
+
+    for (const auto &c : cases) {
+        EXPECT_EQ(c.mapped, map(c.path)) << c.path;
+    }
+}
+
+TEST_F(test_sysfs_path, dotdot_out_of_our_tree_is_back_on_the_machine)
+{
+    static const struct {
+        const char *path;
+        const char *mapped;
+    } cases[] = {
+        {"/sys/class/infiniband/../net", "/sys/class/net"},
+        {"/sys/class/infiniband/mlx5_0/device/../../system/cpu",
+         "/sys/devices/system/cpu"},
+        {"/dev/infiniband/../null", "/dev/null"},
+        /* from there on only the machine knows what is a link */
+        {"/sys/class/infiniband/../net/lo/../eth0",
+         "/sys/class/net/lo/../eth0"},
+    };
+
+    for (const auto &c : cases) {
+        EXPECT_EQ(c.mapped, map(c.path)) << c.path;
+    }
+
+    /* never was in our tree */
+    EXPECT_EQ("/sys/class/net/lo/../../class/infiniband",
+              map("/sys/class/net/lo/../../class/infiniband"));
+}
+
+TEST_F(test_sysfs_path, character_devices_are_told_apart_with_their_number)
+{
+    char public_path[PATH_MAX];
+    unsigned index = 99;
+
+    auto kind = [&](const char *path) {
+        return mlx5sim_path_classify(path, public_path, sizeof(public_path),
+                                     &index);
+    };
+
+    EXPECT_EQ(MLX5SIM_PATH_UVERBS, kind("/dev/infiniband/uverbs0"));
+    EXPECT_EQ(0u, index);
+    EXPECT_EQ(MLX5SIM_PATH_UVERBS, kind("/dev//infiniband/./uverbs15"));
+    EXPECT_EQ(15u, index);
+    EXPECT_EQ(MLX5SIM_PATH_UVERBS, kind("/dev/char/231:194"));
+    EXPECT_EQ(2u, index);
+    EXPECT_STREQ("dev/infiniband/uverbs2", public_path);
+
+    for (const char *path :
+         {"/dev/infiniband", "/dev/infiniband/uverbs", "/dev/infiniband/umad0",
+          "/dev/infiniband/uverbs00", "/dev/infiniband/uverbs16",
+          "/dev/infiniband/uverbs0x", "/dev/infiniband/uverbs-1",
+          "/dev/infiniband/uverbs0/", "/dev/infiniband/uverbs0/x",
+          "/dev/infiniband/uverbs99999999999999999999"}) {
+        EXPECT_EQ(MLX5SIM_PATH_DEV, kind(path)) << path;
+    }
+
+    EXPECT_EQ(MLX5SIM_PATH_ANCESTOR, kind("/sys/devices/pci0000:00/"));
+    EXPECT_EQ(MLX5SIM_PATH_ANCESTOR, kind("/sys/class"));
+}
+
+TEST_F(test_sysfs_path, unmap_is_the_inverse)
+{
+    for (const char *path :
+         {"/sys", "/sys/class/infiniband/mlx5_0", "/dev/infiniband",
+          "/sys/devices/pci0000:00/0000:3b:00.0/infiniband/mlx5_0"}) {
+        char buf[PATH_MAX];
+        ASSERT_NE(nullptr, mlx5sim_path_locate(path + 1, buf, sizeof(buf)));
+        EXPECT_EQ(1, mlx5sim_path_unmap(buf));
+        EXPECT_STREQ(path, buf);
+    }
+
+    for (const char *path : {"/inst", "/inst/config", "/inst/sysfsx",
+                             "/instance/sysfs/class", "/sys/class"}) {
+        char buf[PATH_MAX];
+        strcpy(buf, path);
+        EXPECT_EQ(0, mlx5sim_path_unmap(buf));
+        EXPECT_STREQ(path, buf);
+    }
+}
+
+TEST_F(test_sysfs_path, long_paths_are_left_to_the_kernel)
+{
+    std::string component(200, 'a');
+    std::string path = "/sys/class/infiniband";
+
+    /* whatever the length: no overflow, and either mapped or untouched */
+    while (path.size() < 2 * PATH_MAX) {
+        std::string mapped = map(path);
+        if (path.size() + strlen(root_dir) + 2 < PATH_MAX - 1) {
+            EXPECT_EQ(std::string(root_dir) + "/sysfs" + path.substr(4),
+                      mapped);
+        } else if (mapped != path) {
+            EXPECT_LT(mapped.size(), size_t(PATH_MAX));
+        }
+        path += "/" + component;
+    }
+
+    char small[16];
+    const char *asked = "/sys/class/infiniband/mlx5_0";
+    EXPECT_EQ(asked, mlx5sim_path_map(asked, small, sizeof(small)));
+}
+
+/*
+ * Identity
+ */
+
+TEST(test_sysfs_identity, no_two_ports_have_the_same_address)
+{
+    for (unsigned link : {MLX5SIM_LINK_IB, MLX5SIM_LINK_ROCE}) {
+        std::set<std::string> gids;
+        std::set<unsigned> lids;
+        std::set<uint64_t> guids;
+        mlx5sim_config_t config = default_config();
+
+        config.link    = link;
+        config.devices = MLX5SIM_DEVICES_MAX;
+        config.ports   = MLX5SIM_PORTS_MAX;
+        for (unsigned dev = 0; dev < config.devices; ++dev) {
+            for (unsigned port = 1; port <= config.ports; ++port) {
+                uint8_t gid[MLX5SIM_GID_LEN];
+                char buf[MLX5SIM_GID_STR_MAX];
+
+                ASSERT_TRUE(mlx5sim_port_gid(&config, dev, port, 0, gid));
+                EXPECT_TRUE(gids.insert(mlx5sim_gid_str(gid, buf)).second);
+                EXPECT_TRUE(guids.insert(mlx5sim_port_guid(dev, port)).second);
+                if (link == MLX5SIM_LINK_ROCE) {
+                    EXPECT_EQ(0, mlx5sim_port_lid(&config, dev, port));
+                    ASSERT_TRUE(mlx5sim_port_gid(&config, dev, port, 3, gid));
+                    EXPECT_TRUE(gids.insert(mlx5sim_gid_str(gid, buf)).second);
+                } else {
+                    EXPECT_TRUE(lids.insert(mlx5sim_port_lid(&config, dev,
+                                                             port)).second);
+                }
+            }
+        }
+    }
+}
+
+TEST(test_sysfs_identity, pci_names_can_be_read_back)
+{
+    char name[MLX5SIM_PCI_NAME_MAX];
+
+    for (unsigned dev = 0; dev < MLX5SIM_DEVICES_MAX; ++dev) {
+        mlx5sim_pci_name(dev, name);
+        EXPECT_EQ(int(dev), mlx5sim_pci_name_parse(name, strlen(name)));
+        EXPECT_EQ(-1, mlx5sim_pci_name_parse(name, strlen(name) - 1));
+    }
+    EXPECT_EQ(-1, mlx5sim_pci_name_parse("0000:3b:00.2", 12));
+}
+
+/*
+ * Configuration
+ */
+
+TEST(test_sysfs_config, every_row_is_complete_and_its_default_valid)
+{
+    mlx5sim_config_t config = default_config();
+    char error[MLX5SIM_CONFIG_ERROR_MAX];
+    std::set<std::string> names;
+    size_t count;
+    const mlx5sim_config_row_t *rows = mlx5sim_config_rows(&count);
+
+    for (size_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(names.insert(rows[i].name).second) << rows[i].name;
+        EXPECT_EQ(0, strncmp(rows[i].name, "MLX5SIM_", 8)) << rows[i].name;
+        EXPECT_GT(strlen(rows[i].description), 10u) << rows[i].name;
+        EXPECT_EQ(nullptr, strchr(rows[i].description, '|')) << rows[i].name;
+        if (rows[i].def[0] != '\0') {
+            EXPECT_EQ(0, mlx5sim_config_set(&config, rows[i].name, rows[i].def,
+                                            error, sizeof(error))) << error;
+        }
+        if (rows[i].scope != MLX5SIM_CONFIG_LOCATION) {
+            char value[MLX5SIM_CONFIG_STRING_MAX];
+            mlx5sim_config_get(&config, &rows[i], value, sizeof(value));
+            EXPECT_STREQ(rows[i].def, value) << rows[i].name;
+        }
+    }
+}
+
+TEST(test_sysfs_config, a_bad_value_is_refused_with_name_value_and_what_is_right)
+{
+    static const struct {
+        const char *name;
+        const char *value;
+        const char *allowed;
+    } cases[] = {
+        {"MLX5SIM_DEVICES", "0", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", "17", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", "-1", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", " 2", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", "2x", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", "0x", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", "4294967297", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", "99999999999999999999999", "from 1 to 16"},
+        {"MLX5SIM_DEVICES", "", "from 1 to 16"},
+        {"MLX5SIM_PORTS", "3", "from 1 to 2"},
+        {"MLX5SIM_LINK", "ethernet", "one of ib, roce"},
+        {"MLX5SIM_MODEL", "cx3", "one of cx4, cx5"},
+        {"MLX5SIM_STRICT", "maybe", "y or n"},
+        {"MLX5SIM_DISABLE", "2", "y or n"},
+        {"MLX5SIM_FW_VERSION", "16.35", "three numbers"},
+        {"MLX5SIM_FW_VERSION", "16.35.4506.1", "three numbers"},
+        {"MLX5SIM_FW_VERSION", "16.35.70000", "three numbers"},
+        {"MLX5SIM_NETDEV", "../../etc", "network interface"},
+        {"MLX5SIM_NETDEV", "a-name-that-is-too-long", "network interface"},
+        {"MLX5SIM_NETDEV", "..", "network interface"},
+        {"MLX5SIM_DIR", "relative", "absolute path"},
+        {"MLX5SIM_LOG", "loud", "one of none, error"},
+    };
+
+    for (const auto &c : cases) {
+        mlx5sim_config_t config = default_config();
+        mlx5sim_config_t before = config;
+        char error[MLX5SIM_CONFIG_ERROR_MAX];
+
+        errno = 0;
+        EXPECT_EQ(-1, mlx5sim_config_set(&config, c.name, c.value, error,
+                                         sizeof(error)))
+                << c.name << "=" << c.value;
+        EXPECT_EQ(EINVAL, errno);
+        EXPECT_NE(nullptr, strstr(error, c.name)) << error;
+        EXPECT_NE(nullptr, strstr(error, c.value)) << error;
+        EXPECT_NE(nullptr, strstr(error, c.allowed)) << error;
+        EXPECT_EQ(0, memcmp(&before, &config, sizeof(config)));
+    }
+}
+
+TEST(test_sysfs_config, good_values_are_taken)
+{
+    mlx5sim_config_t config = default_config();
+    char error[MLX5SIM_CONFIG_ERROR_MAX];
+    uint16_t fw[3];
+
+    auto set = [&](const char *name, const char *value) {
+        EXPECT_EQ(0, mlx5sim_config_set(&config, name, value, error,
+                                        sizeof(error))) << error;
+    };
+
+    set("MLX5SIM_DEVICES", "0x10");
+    EXPECT_EQ(16u, config.devices);
+    set("MLX5SIM_DEVICES", "08");
+    EXPECT_EQ(8u, config.devices);
+    set("MLX5SIM_LINK", "RoCE");
+    EXPECT_EQ(unsigned(MLX5SIM_LINK_ROCE), config.link);
+    set("MLX5SIM_MODEL", "cx7");
+    EXPECT_STREQ("MT4129", mlx5sim_model_get(config.model)->hca_type);
+    for (const char *no : {"n", "0", "NO", "off", "False"}) {
+        config.strict = 1;
+        set("MLX5SIM_STRICT", no);
+        EXPECT_EQ(0u, config.strict) << no;
+    }
+
+    mlx5sim_fw_version(&config, fw);
+    EXPECT_EQ(28, fw[0]);
+    set("MLX5SIM_FW_VERSION", "1.22.333");
+    mlx5sim_fw_version(&config, fw);
+    EXPECT_EQ(1, fw[0]);
+    EXPECT_EQ(22, fw[1]);
+    EXPECT_EQ(333, fw[2]);
+}
+
+TEST(test_sysfs_config, a_saved_configuration_loads_as_the_same)
+{
+    temp_dir dir;
+    mlx5sim_config_t config = default_config(), loaded = default_config();
+    char error[MLX5SIM_CONFIG_ERROR_MAX];
+    std::string path = dir / "config";
+
+    config.devices = 5;
+    config.link    = MLX5SIM_LINK_ROCE;
+    config.strict  = 0; /* not a property of the instance */
+    strcpy(config.netdev, "eth7");
+    ASSERT_EQ(0, mlx5sim_config_save(&config, path.c_str(), error,
+                                     sizeof(error))) << error;
+    ASSERT_EQ(0, mlx5sim_config_load(&loaded, path.c_str(), error,
+                                     sizeof(error))) << error;
+    EXPECT_EQ(1u, loaded.strict);
+    loaded.strict = 0;
+    EXPECT_EQ(0, memcmp(&config, &loaded, sizeof(config)));
+    EXPECT_EQ(std::set<std::string>{"config"}, list_dir(dir.c_str()));
+}
+
+TEST(test_sysfs_config, a_damaged_file_is_an_error_and_not_a_default)
+{
+    temp_dir dir;
+    std::string path = dir / "config";
+    char error[MLX5SIM_CONFIG_ERROR_MAX];
+
+    for (const char *content :
+         {"MLX5SIM_DEVICES=2\nnonsense\n", "MLX5SIM_DEVICES=\n",
+          "MLX5SIM_DEVICES=200\n", "MLX5SIM_WHAT=1\n", "\n"}) {
+        mlx5sim_config_t config = default_config();
+        write_file(path, content);
+        EXPECT_EQ(-1, mlx5sim_config_load(&config, path.c_str(), error,
+                                          sizeof(error))) << content;
+        EXPECT_EQ(EINVAL, errno);
+        EXPECT_NE(nullptr, strstr(error, path.c_str())) << error;
+    }
+
+    mlx5sim_config_t config = default_config();
+    EXPECT_EQ(-1, mlx5sim_config_load(&config, (dir / "none").c_str(), error,
+                                      sizeof(error)));
+    EXPECT_EQ(ENOENT, errno);
+}
+
+TEST(test_sysfs_config, a_mistyped_variable_is_found_with_what_was_meant)
+{
+    clean_env env;
+    const char *closest = nullptr;
+
+    EXPECT_EQ(nullptr, mlx5sim_config_find_unknown(&closest));
+
+    setenv("MLX5SIM_DEVICE", "2", 1);
+    EXPECT_STREQ("MLX5SIM_DEVICE", mlx5sim_config_find_unknown(&closest));
+    EXPECT_STREQ("MLX5SIM_DEVICES", closest);
+    unsetenv("MLX5SIM_DEVICE");
+
+    setenv("MLX5SIM_SOMETHING_ELSE", "2", 1);
+    EXPECT_STREQ("MLX5SIM_SOMETHING_ELSE",
+                 mlx5sim_config_find_unknown(&closest));
+    EXPECT_EQ(nullptr, closest);
+    unsetenv("MLX5SIM_SOMETHING_ELSE");
+}
+
+TEST(test_sysfs_config, help_and_docs_have_every_variable)
+{
+    size_t count;
+    const mlx5sim_config_row_t *rows = mlx5sim_config_rows(&count);
+
+    for (auto format : {MLX5SIM_CONFIG_TEXT, MLX5SIM_CONFIG_MARKDOWN}) {
+        char *text  = nullptr;
+        size_t size = 0;
+        FILE *file  = open_memstream(&text, &size);
+
+        mlx5sim_config_print(file, format);
+        fclose(file);
+        for (size_t i = 0; i < count; ++i) {
+            EXPECT_NE(nullptr, strstr(text, rows[i].name));
+            EXPECT_NE(nullptr, strstr(text, rows[i].description));
+        }
+        free(text);
+    }
+}
+
+/*
+ * Tree
+ */
+
+class test_sysfs_tree : public ::testing::Test {
+protected:
+    std::string attr(const std::string &name)
+    {
+        return read_file(m_dir / ("sysfs/" + name));
+    }
+
+    static unsigned count_entries(const std::string &path)
+    {
+        m_count = 0;
+        nftw(path.c_str(),
+             [](const char *, const struct stat *, int, struct FTW *) {
+                 ++m_count;
+                 return 0;
+             },
+             16, FTW_PHYS);
+        return m_count;
+    }
+
+    temp_dir        m_dir;
+    static unsigned m_count;
+};
+
+unsigned test_sysfs_tree::m_count;
+
+TEST_F(test_sysfs_tree, has_what_libibverbs_and_ucx_read)
+{
+    mlx5sim_config_t config = default_config();
+
+    config.devices = 2;
+    config.ports   = 2;
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+
+    EXPECT_EQ("6\n", attr("class/infiniband_verbs/abi_version"));
+    EXPECT_EQ("1\n", attr("class/infiniband_verbs/uverbs1/abi_version"));
+    EXPECT_EQ("231:193\n", attr("class/infiniband_verbs/uverbs1/dev"));
+    EXPECT_EQ("mlx5_1\n", attr("class/infiniband_verbs/uverbs1/ibdev"));
+    EXPECT_EQ("1: CA\n", attr("class/infiniband/mlx5_1/node_type"));
+    /* libibverbs matches "pci:v000015B3d00001017sv*" */
+    EXPECT_EQ(0u, attr("class/infiniband/mlx5_0/device/modalias")
+                          .find("pci:v000015B3d00001017sv"));
+    EXPECT_EQ("0x15b3\n", attr("devices/pci0000:00/0000:3b:00.0/vendor"));
+    EXPECT_EQ("0x1017\n", attr("devices/pci0000:00/0000:3b:00.0/device"));
+    EXPECT_EQ("16\n",
+              attr("devices/pci0000:00/0000:3b:00.0/current_link_width"));
+    EXPECT_EQ("8.0 GT/s PCIe\n",
+              attr("devices/pci0000:00/0000:3b:00.0/current_link_speed"));
+    EXPECT_EQ("0x13\n", attr("class/infiniband/mlx5_1/ports/2/lid"));
+    EXPECT_EQ("0xffff\n", attr("class/infiniband/mlx5_0/ports/1/pkeys/0"));
+    EXPECT_EQ("IB/RoCE v1\n",
+              attr("class/infiniband/mlx5_0/ports/1/gid_attrs/types/7"));
+    EXPECT_EQ("0\n",
+              attr("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"));
+
+    EXPECT_EQ((std::set<std::string>{"mlx5_0", "mlx5_1"}),
+              list_dir(m_dir / "sysfs/class/infiniband"));
+    EXPECT_EQ((std::set<std::string>{"uverbs0", "uverbs1"}),
+              list_dir(m_dir / "dev/infiniband"));
+    EXPECT_EQ((std::set<std::string>{"1", "2"}),
+              list_dir(m_dir / "sysfs/class/infiniband/mlx5_0/ports"));
+}
+
+TEST_F(test_sysfs_tree, roce_ports_have_v2_gids_and_a_network_interface)
+{
+    mlx5sim_config_t config = default_config();
+    std::string port        = "class/infiniband/mlx5_0/ports/1/";
+
+    config.link = MLX5SIM_LINK_ROCE;
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    EXPECT_EQ("Ethernet\n", attr(port + "link_layer"));
+    EXPECT_EQ("0x0\n", attr(port + "lid"));
+    EXPECT_EQ("RoCE v2\n", attr(port + "gid_attrs/types/3"));
+    EXPECT_EQ("IB/RoCE v1\n", attr(port + "gid_attrs/types/2"));
+    EXPECT_EQ("lo\n", attr(port + "gid_attrs/ndevs/3"));
+    EXPECT_EQ("0000:0000:0000:0000:0000:ffff:c612:0001\n",
+              attr(port + "gids/3"));
+    EXPECT_EQ(std::set<std::string>{"lo"},
+              list_dir(m_dir / "sysfs/class/infiniband/mlx5_0/device/net"));
+}
+
+TEST_F(test_sysfs_tree, every_link_leads_where_the_path_mapping_thinks)
+{
+    static std::vector<std::string> links;
+    mlx5sim_config_t config = default_config();
+    char resolved[PATH_MAX], target[PATH_MAX];
+
+    config.devices = 3;
+    config.ports   = 2;
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_NE(nullptr, realpath(m_dir.c_str(), resolved));
+    ASSERT_EQ(0, mlx5sim_path_set_root(resolved, config.devices));
+
+    links.clear();
+    nftw(resolved,
+         [](const char *path, const struct stat *, int type, struct FTW *) {
+             if (type == FTW_SL) {
+                 links.push_back(path);
+             }
+             return 0;
+         },
+         16, FTW_PHYS);
+
+    /* per device: 3 in classes and bus, 2 of the function, 2 each of the
+     * InfiniBand and uverbs devices */
+    EXPECT_EQ(config.devices * 9, links.size());
+    for (const std::string &link : links) {
+        char public_path[PATH_MAX];
+
+        strcpy(public_path, link.c_str());
+        ASSERT_EQ(1, mlx5sim_path_unmap(public_path));
+        ASSERT_NE(nullptr, realpath(link.c_str(), resolved)) << link;
+        ASSERT_EQ(1, mlx5sim_path_unmap(resolved));
+        ASSERT_EQ(1, mlx5sim_path_link(public_path + 1, target,
+                                       sizeof(target))) << public_path;
+        EXPECT_STREQ(resolved + 1, target) << public_path;
+    }
+}
+
+TEST_F(test_sysfs_tree, creating_it_again_changes_nothing)
+{
+    mlx5sim_config_t config = default_config();
+    struct stat before, after;
+    std::string path = m_dir / "sysfs/class/infiniband/mlx5_0";
+
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, stat(path.c_str(), &before));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, stat(path.c_str(), &after));
+    EXPECT_EQ(before.st_ino, after.st_ino);
+    EXPECT_EQ((std::set<std::string>{"sysfs", "dev"}), list_dir(m_dir.c_str()));
+}
+
+TEST_F(test_sysfs_tree, creators_at_the_same_time_all_end_with_a_whole_tree)
+{
+    mlx5sim_config_t config = default_config();
+    temp_dir other;
+    unsigned expected;
+
+    config.devices = 2;
+    ASSERT_EQ(0, mlx5sim_tree_create(other.c_str(), &config));
+    expected = count_entries(other.c_str());
+
+    std::vector<int> results = run_at_once(8, [&](unsigned) {
+        if (mlx5sim_tree_create(m_dir.c_str(), &config) != 0) {
+            return 1;
+        }
+        /* whoever was first: it must be complete as soon as we are back */
+        return (count_entries(m_dir / "sysfs") + count_entries(m_dir / "dev") +
+                1 == expected) ? 0 : 2;
+    });
+
+    EXPECT_EQ(std::vector<int>(8, 0), results);
+    EXPECT_EQ((std::set<std::string>{"sysfs", "dev"}), list_dir(m_dir.c_str()));
+}
+
+TEST_F(test_sysfs_tree, a_failure_leaves_nothing_behind)
+{
+    mlx5sim_config_t config = default_config();
+
+    EXPECT_EQ(-1, mlx5sim_tree_create((m_dir / "missing").c_str(), &config));
+    EXPECT_EQ(ENOENT, errno);
+
+    if (geteuid() != 0) {
+        ASSERT_EQ(0, chmod(m_dir.c_str(), 0500));
+        EXPECT_EQ(-1, mlx5sim_tree_create(m_dir.c_str(), &config));
+        EXPECT_EQ(EACCES, errno);
+        ASSERT_EQ(0, chmod(m_dir.c_str(), 0700));
+    }
+    EXPECT_TRUE(list_dir(m_dir.c_str()).empty());
+}
+
+TEST_F(test_sysfs_tree, remove_takes_finished_and_unfinished_trees_only)
+{
+    mlx5sim_config_t config = default_config();
+
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mkdir((m_dir / "dev.tmp.7.8").c_str(), 0755));
+    write_file(m_dir / "store", "");
+    mlx5sim_tree_remove(m_dir.c_str());
+    EXPECT_EQ(std::set<std::string>{"store"}, list_dir(m_dir.c_str()));
+}
+
+/*
+ * Instance
+ */
+
+class test_sysfs_instance : public ::testing::Test {
+protected:
+    int join(const std::string &dir, mlx5sim_config_t *config)
+    {
+        return mlx5sim_instance_join(dir.c_str(), 1, config, m_error,
+                                     sizeof(m_error));
+    }
+
+    clean_env m_env;
+    temp_dir  m_dir;
+    char      m_error[MLX5SIM_CONFIG_ERROR_MAX];
+};
+
+TEST_F(test_sysfs_instance, the_first_user_decides_and_the_others_are_told)
+{
+    mlx5sim_config_t config;
+    struct stat st;
+
+    setenv("MLX5SIM_DEVICES", "3", 1);
+    ASSERT_EQ(0, join(m_dir / "i", &config)) << m_error;
+    EXPECT_EQ(3u, config.devices);
+    EXPECT_STREQ("", m_error);
+    ASSERT_EQ(0, stat((m_dir / "i").c_str(), &st));
+    EXPECT_EQ(0700u, st.st_mode & 07777);
+
+    setenv("MLX5SIM_DEVICES", "5", 1);
+    ASSERT_EQ(0, join(m_dir / "i", &config)) << m_error;
+    EXPECT_EQ(3u, config.devices);
+    EXPECT_NE(nullptr, strstr(m_error, "MLX5SIM_DEVICES=5 has no effect"))
+            << m_error;
+
+    unsetenv("MLX5SIM_DEVICES");
+    setenv("MLX5SIM_STRICT", "n", 1);
+    ASSERT_EQ(0, join(m_dir / "i", &config)) << m_error;
+    EXPECT_EQ(3u, config.devices);
+    EXPECT_EQ(0u, config.strict);
+    EXPECT_STREQ("", m_error);
+}
+
+TEST_F(test_sysfs_instance, a_bad_value_creates_nothing)
+{
+    mlx5sim_config_t config;
+
+    setenv("MLX5SIM_LINK", "token-ring", 1);
+    EXPECT_EQ(-1, join(m_dir / "i", &config));
+    EXPECT_EQ(EINVAL, errno);
+    EXPECT_NE(nullptr, strstr(m_error, "MLX5SIM_LINK='token-ring'"));
+    EXPECT_EQ(-1, access((m_dir / "i").c_str(), F_OK));
+}
+
+TEST_F(test_sysfs_instance, first_users_at_the_same_time_agree)
+{
+    for (unsigned round = 0; round < 5; ++round) {
+        std::string dir = m_dir / ("i" + std::to_string(round));
+        std::vector<int> results = run_at_once(8, [&](unsigned i) {
+            mlx5sim_config_t config;
+
+            /* each would have it differently */
+            setenv("MLX5SIM_DEVICES", std::to_string(i + 1).c_str(), 1);
+            if (join(dir, &config) != 0) {
+                return 100;
+            }
+
+            return (list_dir(dir + "/sysfs/class/infiniband").size() ==
+                    config.devices) ? int(config.devices) : 101;
+        });
+
+        EXPECT_GE(results[0], 1);
+        EXPECT_LE(results[0], 8);
+        EXPECT_EQ(std::vector<int>(8, results[0]), results);
+        EXPECT_EQ((std::set<std::string>{"config", "dev", "lock", "sysfs"}),
+                  list_dir(dir));
+    }
+}
+
+TEST_F(test_sysfs_instance, what_a_killed_creator_left_is_made_new)
+{
+    mlx5sim_config_t config = default_config();
+
+    /* killed between the tree and the config file, and another one within the
+     * tree */
+    config.devices = 4;
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mkdir((m_dir / "sysfs.tmp.1.2").c_str(), 0755));
+    write_file(m_dir / "sysfs.tmp.1.2/x", "");
+
+    setenv("MLX5SIM_DEVICES", "2", 1);
+    ASSERT_EQ(0, join(m_dir.c_str(), &config)) << m_error;
+    EXPECT_EQ(2u, config.devices);
+    EXPECT_EQ((std::set<std::string>{"mlx5_0", "mlx5_1"}),
+              list_dir(m_dir / "sysfs/class/infiniband"));
+    EXPECT_EQ((std::set<std::string>{"config", "dev", "lock", "sysfs"}),
+              list_dir(m_dir.c_str()));
+}
+
+TEST_F(test_sysfs_instance, a_directory_of_somebody_else_is_refused)
+{
+    mlx5sim_config_t config;
+    std::string dir = "/usr";
+
+    if (geteuid() == 0) {
+        dir = m_dir / "i";
+        ASSERT_EQ(0, mkdir(dir.c_str(), 0700));
+        ASSERT_EQ(0, chown(dir.c_str(), 65534, 65534));
+    }
+
+    EXPECT_EQ(-1, join(dir, &config));
+    EXPECT_EQ(EPERM, errno);
+    EXPECT_NE(nullptr, strstr(m_error, "belongs to user")) << m_error;
+    EXPECT_NE(nullptr, strstr(m_error, "MLX5SIM_DIR")) << m_error;
+    EXPECT_EQ(-1, access((dir + "/config").c_str(), F_OK));
+}
+
+TEST_F(test_sysfs_instance, a_directory_others_can_write_to_is_refused)
+{
+    mlx5sim_config_t config;
+
+    ASSERT_EQ(0, chmod(m_dir.c_str(), 0770));
+    EXPECT_EQ(-1, join(m_dir.c_str(), &config));
+    EXPECT_EQ(EPERM, errno);
+    EXPECT_NE(nullptr, strstr(m_error, "chmod")) << m_error;
+}
+
+TEST_F(test_sysfs_instance, a_planted_link_is_not_followed)
+{
+    mlx5sim_config_t config;
+
+    ASSERT_EQ(0, mkdir((m_dir / "target").c_str(), 0700));
+    ASSERT_EQ(0, symlink("target", (m_dir / "i").c_str()));
+    EXPECT_EQ(-1, mlx5sim_instance_join((m_dir / "i").c_str(), 0, &config,
+                                        m_error, sizeof(m_error)));
+    EXPECT_TRUE(list_dir(m_dir / "target").empty());
+
+    /* whereas a user's own MLX5SIM_DIR may be one */
+    EXPECT_EQ(0, join(m_dir / "i", &config)) << m_error;
+}
+
+TEST_F(test_sysfs_instance, a_missing_parent_directory_is_named)
+{
+    mlx5sim_config_t config;
+
+    EXPECT_EQ(-1, join(m_dir / "no/i", &config));
+    EXPECT_EQ(ENOENT, errno);
+    EXPECT_NE(nullptr, strstr(m_error, (m_dir / "no/i").c_str())) << m_error;
+}
