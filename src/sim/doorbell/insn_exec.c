@@ -324,8 +324,9 @@ insn_step_t insn_do_xchg(insn_exec_t *x, const insn_t *in)
     if (in->is_mem) {
         return INSN_STEP_REFUSED;
     }
-    if ((in->opcode == 0x90) && (in->rm == INSN_RAX)) {
-        return INSN_STEP_DONE; /* nop, not xchg eax, eax */
+    if ((in->opcode == 0x90) &&
+        ((in->rm == INSN_RAX) || (in->pp == INSN_PP_F3))) {
+        return INSN_STEP_DONE; /* nop and pause, not xchg eax, eax */
     }
     a = insn_gpr_read(x, in, reg, in->size);
     b = insn_gpr_read(x, in, in->rm, in->size);

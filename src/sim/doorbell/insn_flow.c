@@ -56,6 +56,13 @@ static int insn_has_shadow_stack(const insn_exec_t *x)
 }
 
 
+/* A branch elsewhere faults before it is done */
+static int insn_is_user_address(uint64_t target)
+{
+    return (target >> 47) == 0;
+}
+
+
 static insn_step_t insn_push(insn_exec_t *x, uint64_t value)
 {
     uint64_t rsp     = x->cpu->gpr[INSN_RSP] - sizeof(value);
@@ -221,7 +228,7 @@ static insn_step_t insn_call(insn_exec_t *x, uint64_t target)
 {
     insn_step_t step;
 
-    if (insn_has_shadow_stack(x)) {
+    if (insn_has_shadow_stack(x) || !insn_is_user_address(target)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_push(x, x->next_rip);
@@ -250,11 +257,15 @@ insn_step_t insn_do_ret(insn_exec_t *x, const insn_t *in)
         return INSN_STEP_REFUSED;
     }
     step = insn_load(x, rsp, &target, sizeof(target));
-    if (step == INSN_STEP_DONE) {
-        x->cpu->gpr[INSN_RSP] = rsp + sizeof(target) + (uint16_t)in->imm;
-        x->next_rip           = target;
+    if (step != INSN_STEP_DONE) {
+        return step;
     }
-    return step;
+    if (!insn_is_user_address(target)) {
+        return INSN_STEP_REFUSED;
+    }
+    x->cpu->gpr[INSN_RSP] = rsp + sizeof(target) + (uint16_t)in->imm;
+    x->next_rip           = target;
+    return INSN_STEP_DONE;
 }
 
 
@@ -282,6 +293,9 @@ insn_step_t insn_do_call_group(insn_exec_t *x, const insn_t *in)
     case 2:
         return insn_call(x, value);
     case 4:
+        if (!insn_is_user_address(value)) {
+            return INSN_STEP_REFUSED;
+        }
         x->next_rip = value;
         return INSN_STEP_DONE;
     default:

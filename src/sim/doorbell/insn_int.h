@@ -375,10 +375,48 @@ insn_step_t insn_do_movd_load(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_movd_store(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_movq_store(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vzero(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_vbinary(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_vunpack_float(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_pshufd(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_vshuffle(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_vpternlog(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vbroadcast(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_vbroadcast_gpr(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vinsert(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vextract(insn_exec_t *x, const insn_t *in);
-insn_step_t insn_do_vbinary(insn_exec_t *x, const insn_t *in);
-insn_step_t insn_do_vshuffle(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_pinsr(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_pextr(insn_exec_t *x, const insn_t *in);
+
+/** Which operation of @ref insn_do_vbinary: insn_op_t.arg. */
+enum {
+    INSN_VB_PAND,
+    INSN_VB_PANDN,
+    INSN_VB_POR,
+    INSN_VB_PXOR,
+    INSN_VB_ANDPS,
+    INSN_VB_ANDNPS,
+    INSN_VB_ORPS,
+    INSN_VB_XORPS,
+    INSN_VB_PADDB,
+    INSN_VB_PADDW,
+    INSN_VB_PADDD,
+    INSN_VB_PADDQ,
+    INSN_VB_PSUBB,
+    INSN_VB_PSUBW,
+    INSN_VB_PSUBD,
+    INSN_VB_PSUBQ,
+    INSN_VB_PCMPEQB,
+    INSN_VB_PCMPEQW,
+    INSN_VB_PCMPEQD,
+    INSN_VB_PUNPCKLBW,
+    INSN_VB_PUNPCKLWD,
+    INSN_VB_PUNPCKLDQ,
+    INSN_VB_PUNPCKLQDQ,
+    INSN_VB_PUNPCKHBW,
+    INSN_VB_PUNPCKHWD,
+    INSN_VB_PUNPCKHDQ,
+    INSN_VB_PUNPCKHQDQ,
+    INSN_VB_PSHUFB
+};
 
 #endif

@@ -32,6 +32,7 @@ typedef struct {
 } insn_component_t;
 
 static insn_component_t insn_components[8];
+static int              insn_components_known;
 
 /* In the order of @ref mlx5sim_insn_cpu_t.gpr */
 static const uint8_t insn_gregs[16] = {
@@ -40,15 +41,14 @@ static const uint8_t insn_gregs[16] = {
 };
 
 
-/* CPUID may trap to a hypervisor, so not at every signal */
-__attribute__((constructor)) static void insn_components_init(void)
+/* CPUID may trap to a hypervisor, so not at every signal. Threads that get here
+ * together write the same values. */
+static void insn_components_init(void)
 {
+    unsigned max = (__get_cpuid_max(0, NULL) < 0xd) ? 0 : 8;
     unsigned eax, ebx, ecx, edx, i;
 
-    if (__get_cpuid_max(0, NULL) < 0xd) {
-        return;
-    }
-    for (i = 2; i < 8; ++i) {
+    for (i = 2; i < max; ++i) {
         __cpuid_count(0xd, i, eax, ebx, ecx, edx);
         /* Bit 0 of ecx: a supervisor component, never in a signal frame */
         if ((eax != 0) && !(ecx & 1)) {
@@ -56,6 +56,7 @@ __attribute__((constructor)) static void insn_components_init(void)
             insn_components[i].size   = eax;
         }
     }
+    __atomic_store_n(&insn_components_known, 1, __ATOMIC_RELEASE);
 }
 
 
@@ -203,6 +204,10 @@ static void insn_vecs_find(const ucontext_t *uc, mlx5sim_insn_vecs_t *vecs,
     if ((sw->magic1 != FP_XSTATE_MAGIC1) ||
         (sw->xstate_size < INSN_XSTATE_MIN)) {
         return;
+    }
+    if (INSN_UNLIKELY(!__atomic_load_n(&insn_components_known,
+                                       __ATOMIC_ACQUIRE))) {
+        insn_components_init();
     }
     vecs->in_use = (uint64_t*)(area + INSN_XSTATE_HEADER);
     vecs->ymm_hi = insn_component(sw, area, 2, &vecs->avail);

@@ -10,6 +10,9 @@
     { .handler = insn_do_##_handler, .flags = (_flags) }
 #define OPA(_handler, _flags, _arg) \
     { .handler = insn_do_##_handler, .flags = (_flags), .arg = (_arg) }
+#define OPAT(_handler, _flags, _arg, _tuple) \
+    { .handler = insn_do_##_handler, .flags = (_flags), .arg = (_arg), \
+      .tuple = INSN_TUPLE_##_tuple }
 #define OPT(_handler, _flags, _tuple) \
     { .handler = insn_do_##_handler, .flags = (_flags), \
       .tuple = INSN_TUPLE_##_tuple }
@@ -22,6 +25,39 @@
     [_first + 3] = OPA(alu, M, _arg), \
     [_first + 4] = OPA(alu, INSN_F_BYTE | INSN_F_IMM8, _arg), \
     [_first + 5] = OPA(alu, INSN_F_IMMZ, _arg)
+
+/* Operations that exist as legacy, VEX and EVEX (or not EVEX) alike; the EVEX
+ * displacement is scaled by the vector length */
+#define VB(_flags, _arg) \
+    { .handler = insn_do_vbinary, .flags = (_flags), .arg = INSN_VB_##_arg }
+#define VECTOR_BINARY(_flags, _vex_only) \
+    [0x54] = VB(_flags, ANDPS), \
+    [0x55] = VB(_flags, ANDNPS), \
+    [0x56] = VB(_flags, ORPS), \
+    [0x57] = VB(_flags, XORPS), \
+    [0x60] = VB(_flags, PUNPCKLBW), \
+    [0x61] = VB(_flags, PUNPCKLWD), \
+    [0x62] = VB(_flags, PUNPCKLDQ), \
+    [0x68] = VB(_flags, PUNPCKHBW), \
+    [0x69] = VB(_flags, PUNPCKHWD), \
+    [0x6a] = VB(_flags, PUNPCKHDQ), \
+    [0x6c] = VB(_flags, PUNPCKLQDQ), \
+    [0x6d] = VB(_flags, PUNPCKHQDQ), \
+    [0x74] = VB(_vex_only, PCMPEQB), \
+    [0x75] = VB(_vex_only, PCMPEQW), \
+    [0x76] = VB(_vex_only, PCMPEQD), \
+    [0xd4] = VB(_flags, PADDQ), \
+    [0xdb] = VB(_flags, PAND), \
+    [0xdf] = VB(_flags, PANDN), \
+    [0xeb] = VB(_flags, POR), \
+    [0xef] = VB(_flags, PXOR), \
+    [0xf8] = VB(_flags, PSUBB), \
+    [0xf9] = VB(_flags, PSUBW), \
+    [0xfa] = VB(_flags, PSUBD), \
+    [0xfb] = VB(_flags, PSUBQ), \
+    [0xfc] = VB(_flags, PADDB), \
+    [0xfd] = VB(_flags, PADDW), \
+    [0xfe] = VB(_flags, PADDD)
 
 #define VECTOR (M | INSN_F_PP)
 #define VEX    (M | INSN_F_PP | INSN_F_VEX)
@@ -89,11 +125,13 @@ const insn_op_t insn_legacy_ops[4][256] = {
         [0xff] = OP(call_group, M | INSN_F_REP),
     },
     [1] = {
+        VECTOR_BINARY(VECTOR, VECTOR),
         [0x0d] = OP(hint, M),
         [0x10] = OP(vload, VECTOR),
         [0x11] = OP(vstore, VECTOR),
         [0x12] = OP(vload_half, VECTOR),
         [0x13] = OP(vstore_half, VECTOR),
+        [0x14 ... 0x15] = OP(vunpack_float, VECTOR),
         [0x16] = OP(vload_half, VECTOR),
         [0x17] = OP(vstore_half, VECTOR),
         [0x18] = OP(hint, M),
@@ -105,6 +143,7 @@ const insn_op_t insn_legacy_ops[4][256] = {
         [0x40 ... 0x4f] = OP(cmov, M),
         [0x6e] = OP(movd_load, VECTOR),
         [0x6f] = OP(vload, VECTOR),
+        [0x70] = OP(pshufd, VECTOR | INSN_F_IMM8),
         [0x7e] = OP(movd_store, VECTOR),
         [0x7f] = OP(vstore, VECTOR),
         [0x80 ... 0x8f] = OP(jcc, BRANCH | INSN_F_IMMZ),
@@ -127,26 +166,39 @@ const insn_op_t insn_legacy_ops[4][256] = {
         [0xbe] = OPA(movx, M, 16 | 1),
         [0xbf] = OPA(movx, M, 16 | 2),
         [0xc3] = OP(movnti, VECTOR),
+        [0xc4] = OPA(pinsr, VECTOR | INSN_F_IMM8, 2),
+        [0xc6] = OP(vshuffle, VECTOR | INSN_F_IMM8),
         [0xc8 ... 0xcf] = OP(bswap, 0),
         [0xd6] = OP(movq_store, VECTOR),
         [0xe7] = OP(vstore, VECTOR),
         [0xf0] = OP(vload, VECTOR),
     },
     [2] = {
+        [0x00] = VB(VECTOR, PSHUFB),
         [0x2a] = OP(vload, VECTOR),
         [0xf0 ... 0xf1] = OP(movbe, M),
         [0xf8] = OP(movdir64b, VECTOR),
         [0xf9] = OP(movnti, VECTOR),
+    },
+    [3] = {
+        [0x0f] = OP(vshuffle, VECTOR | INSN_F_IMM8),
+        [0x14] = OPA(pextr, VECTOR | INSN_F_IMM8, 1),
+        [0x15] = OPA(pextr, VECTOR | INSN_F_IMM8, 2),
+        [0x16] = OP(pextr, VECTOR | INSN_F_IMM8),
+        [0x20] = OPA(pinsr, VECTOR | INSN_F_IMM8, 1),
+        [0x22] = OP(pinsr, VECTOR | INSN_F_IMM8),
     },
 };
 
 
 const insn_op_t insn_vex_ops[4][256] = {
     [1] = {
+        VECTOR_BINARY(BOTH, VEX),
         [0x10] = OPT(vload, BOTH, PP),
         [0x11] = OPT(vstore, BOTH, PP),
         [0x12] = OPT(vload_half, BOTH, 8),
         [0x13] = OPT(vstore_half, BOTH, 8),
+        [0x14 ... 0x15] = OPT(vunpack_float, BOTH, VL),
         [0x16] = OPT(vload_half, BOTH, 8),
         [0x17] = OPT(vstore_half, BOTH, 8),
         [0x28] = OPT(vload, BOTH, VL),
@@ -154,19 +206,51 @@ const insn_op_t insn_vex_ops[4][256] = {
         [0x2b] = OPT(vstore, BOTH, VL),
         [0x6e] = OPT(movd_load, BOTH, W),
         [0x6f] = OPT(vload, BOTH, VL),
+        [0x70] = OPT(pshufd, BOTH | INSN_F_IMM8, VL),
         [0x77] = OP(vzero, INSN_F_PP | INSN_F_VEX),
         [0x7e] = OPT(movd_store, BOTH, W),
         [0x7f] = OPT(vstore, BOTH, VL),
+        [0xc4] = OPAT(pinsr, BOTH | INSN_F_IMM8, 2, 2),
+        [0xc6] = OPT(vshuffle, BOTH | INSN_F_IMM8, VL),
         [0xd6] = OPT(movq_store, BOTH, W),
         [0xe7] = OPT(vstore, BOTH, VL),
         [0xf0] = OPT(vload, VEX, VL),
     },
     [2] = {
+        [0x00] = VB(BOTH, PSHUFB),
+        [0x18] = OPAT(vbroadcast, BOTH, 4, W),
+        [0x19] = OPAT(vbroadcast, BOTH, 8, W),
+        [0x1a] = OPAT(vbroadcast, BOTH, 16, 16),
+        [0x1b] = OPAT(vbroadcast, EVEX, 32, 32),
         [0x2a] = OPT(vload, BOTH, VL),
+        [0x58] = OPAT(vbroadcast, BOTH, 4, W),
+        [0x59] = OPAT(vbroadcast, BOTH, 8, W),
+        [0x5a] = OPAT(vbroadcast, BOTH, 16, 16),
+        [0x5b] = OPAT(vbroadcast, EVEX, 32, 32),
+        [0x78] = OPAT(vbroadcast, BOTH, 1, 1),
+        [0x79] = OPAT(vbroadcast, BOTH, 2, 2),
+        [0x7a] = OPA(vbroadcast_gpr, EVEX, 1),
+        [0x7b] = OPA(vbroadcast_gpr, EVEX, 2),
+        [0x7c] = OP(vbroadcast_gpr, EVEX),
         [0xf2] = OP(andn, VEX),
         [0xf7] = OP(shiftx, VEX),
     },
     [3] = {
+        [0x0f] = OPT(vshuffle, BOTH | INSN_F_IMM8, VL),
+        [0x14] = OPAT(pextr, BOTH | INSN_F_IMM8, 1, 1),
+        [0x15] = OPAT(pextr, BOTH | INSN_F_IMM8, 2, 2),
+        [0x16] = OPT(pextr, BOTH | INSN_F_IMM8, W),
+        [0x18] = OPAT(vinsert, BOTH | INSN_F_IMM8, 16, 16),
+        [0x19] = OPAT(vextract, BOTH | INSN_F_IMM8, 16, 16),
+        [0x1a] = OPAT(vinsert, EVEX | INSN_F_IMM8, 32, 32),
+        [0x1b] = OPAT(vextract, EVEX | INSN_F_IMM8, 32, 32),
+        [0x20] = OPAT(pinsr, BOTH | INSN_F_IMM8, 1, 1),
+        [0x22] = OPT(pinsr, BOTH | INSN_F_IMM8, W),
+        [0x25] = OPT(vpternlog, EVEX | INSN_F_IMM8, VL),
+        [0x38] = OPAT(vinsert, BOTH | INSN_F_IMM8, 16, 16),
+        [0x39] = OPAT(vextract, BOTH | INSN_F_IMM8, 16, 16),
+        [0x3a] = OPAT(vinsert, EVEX | INSN_F_IMM8, 32, 32),
+        [0x3b] = OPAT(vextract, EVEX | INSN_F_IMM8, 32, 32),
         [0xf0] = OP(rorx, VEX | INSN_F_IMM8),
     },
 };

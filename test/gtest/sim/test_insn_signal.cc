@@ -136,7 +136,18 @@ protected:
         return m_device.page + BF + offset;
     }
 
-    /* Exactly these bytes arrived, once each, and nothing else did */
+    /* Exactly these bytes arrived, and nothing else did */
+    void expect_covered(const void *data, size_t length, size_t offset = 0)
+    {
+        EXPECT_EQ(0, m_device.failed);
+        EXPECT_EQ(0, memcmp(data, m_device.shadow + BF + offset, length));
+        for (size_t i = 0; i < PAGE; ++i) {
+            bool inside = (i >= BF + offset) && (i < BF + offset + length);
+            ASSERT_EQ(inside, m_device.written[i] != 0) << "byte " << i;
+        }
+    }
+
+    /* ... and once each */
     void expect_exactly(const void *data, size_t length, size_t offset = 0)
     {
         EXPECT_EQ(0, m_device.failed);
@@ -350,7 +361,9 @@ TEST_F(insn_signal, glibc_memcpy_of_a_wqebb_traps_once)
     void *result = glibc_memcpy(bf(), m_wqe, 64);
 
     EXPECT_EQ(bf(), result);
-    expect_exactly(m_wqe, 64);
+    /* With 512-bit registers glibc stores the same 64 bytes twice, once from
+     * each end; a device merges them in its WC buffer. */
+    expect_covered(m_wqe, 64);
     EXPECT_EQ(1u, m_device.traps);
 }
 
@@ -378,7 +391,7 @@ TEST_F(insn_signal, glibc_memset_of_a_wqebb_traps_once)
 
     memset(expected, 0x5a, sizeof(expected));
     glibc_memset(bf(), 0x5a, 64);
-    expect_exactly(expected, 64);
+    expect_covered(expected, 64);
     EXPECT_EQ(1u, m_device.traps);
 }
 
