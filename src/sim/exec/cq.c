@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/exec/exec.h"
+#include "sim/exec/mem.h"
+#include "sim/check/report.h"
+
+#include <endian.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <string.h>
+
+#define MLX5SIM_CI_MASK      0xffffffu  /* doorbell record and arm: 24 bits */
+#define MLX5SIM_CQE_OWNER    0x1
+#define MLX5SIM_CQE_INVALID  0xf        /* opcode of a CQE never written */
+#define MLX5SIM_ARM_SOLICITED (1u << 24) /* MLX5_CQ_DB_REQ_NOT_SOL */
+
+
+static mlx5sim_proc_t *mlx5sim_cq_proc(mlx5sim_cq_t *cq)
+{
+    return mlx5sim_proc_by_tag(atomic_load(&cq->o.owner));
+}
+
+static uint64_t mlx5sim_cq_slot(const mlx5sim_cq_t *cq, uint32_t pi)
+{
+    return cq->buf + (uint64_t)(pi & (cq->num_cqes - 1)) * cq->cqe_size;
+}
+
+int mlx5sim_cq_slot_valid(mlx5sim_cq_t *cq, uint32_t pi)
+{
+    mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
+    uint8_t op_own;
+
+    if ((proc == NULL) ||
+        (mlx5sim_mem_read(proc, mlx5sim_cq_slot(cq, pi) + cq->cqe_size - 1,
+                          &op_own, 1) != 0)) {
+        return 0;
+    }
+
+    return ((op_own >> 4) != MLX5SIM_CQE_INVALID) &&
+           ((op_own & MLX5SIM_CQE_OWNER) == !!(pi & cq->num_cqes));
+}
+
+static void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
+{
+    if (mlx5sim_lock(&cq->lock) == 0) {
+        return;
+    }
+
+    /* Somebody died in here. If the CQE became visible, the consumer may have
+     * taken it: that slot is gone. If not, the next CQE goes there. */
+    if (mlx5sim_cq_slot_valid(cq, cq->pi)) {
+        ++cq->pi;
+    }
+}
+
+static int mlx5sim_cq_read_ci(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+                              uint32_t *ci_p)
+{
+    uint32_t ci;
+
+    if (atomic_load(&cq->o.owner) == mlx5sim_self_tag) {
+        ci = *(volatile uint32_t*)(uintptr_t)cq->db;
+    } else if (mlx5sim_mem_read(proc, cq->db, &ci, sizeof(ci)) != 0) {
+        return -1;
+    }
+
+    *ci_p = be32toh(ci) & MLX5SIM_CI_MASK;
+    return 0;
+}
+
+/* whether one more CQE fits; the doorbell record is read only when it seems not
+ * to, as that costs a system call when the CQ is another process' */
+static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
+{
+    uint32_t used;
+
+    used = (cq->pi - cq->ci_cache) & MLX5SIM_CI_MASK;
+    if (used < cq->num_cqes) {
+        return 1;
+    }
+
+    if (mlx5sim_cq_read_ci(cq, proc, &cq->ci_cache) != 0) {
+        return 0;
+    }
+
+    used = (cq->pi - cq->ci_cache) & MLX5SIM_CI_MASK;
+    if (used > cq->num_cqes) {
+        mlx5sim_report_cq(MLX5SIM_CHK_CQ_CI, cq, "consumer index 0x%x, producer "
+                          "index 0x%x", cq->ci_cache, cq->pi & MLX5SIM_CI_MASK);
+        cq->ci_cache = cq->pi & MLX5SIM_CI_MASK;
+        return 1;
+    }
+
+    return used < cq->num_cqes;
+}
+
+static int mlx5sim_cq_write(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+                            uint8_t *bytes)
+{
+    uint64_t addr = mlx5sim_cq_slot(cq, cq->pi);
+    size_t head   = cq->cqe_size - 1;
+    struct iovec local[2], remote[2];
+    uint8_t *own;
+
+    if (atomic_load(&cq->o.owner) == mlx5sim_self_tag) {
+        own = (uint8_t*)(uintptr_t)addr;
+        memcpy(own, bytes, head);
+        __atomic_store_n(&own[head], bytes[head], __ATOMIC_RELEASE);
+        return 0;
+    }
+
+    /* the ownership byte is a piece of its own: pieces are written in order,
+     * bytes inside one need not be */
+    local[0]  = (struct iovec){bytes, head};
+    local[1]  = (struct iovec){bytes + head, 1};
+    remote[0] = (struct iovec){(void*)(uintptr_t)addr, head};
+    remote[1] = (struct iovec){(void*)(uintptr_t)(addr + head), 1};
+    return mlx5sim_mem_writev(proc, local, 2, remote, 2, cq->cqe_size);
+}
+
+static void mlx5sim_cq_notify(mlx5sim_cq_t *cq)
+{
+    struct ib_uverbs_comp_event_desc desc = {.cq_handle = cq->o.user_handle};
+
+    cq->armed = 0;
+    if (cq->chan != 0) {
+        ++cq->events;
+        mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1),
+                           &desc, sizeof(desc));
+    }
+}
+
+int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
+                    mlx5sim_claim_t *claim)
+{
+    mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
+    uint8_t bytes[128];
+    int solicited;
+
+    if (proc == NULL) {
+        return -1;
+    }
+
+    mlx5sim_cq_lock(cq);
+
+    if (cq->overrun) {
+        goto err_unlock;
+    }
+
+    if (!mlx5sim_cq_has_room(cq, proc)) {
+        cq->overrun = 1;
+        mlx5sim_report_cq(MLX5SIM_CHK_CQ_OVERRUN, cq, "%u CQEs are not polled",
+                          cq->num_cqes);
+        mlx5sim_async_event(&cq->o, IBV_EVENT_CQ_ERR);
+        goto err_unlock;
+    }
+
+    if (claim != NULL) {
+        claim->cq_pi   = cq->pi;
+        claim->pushing = 1;
+    }
+
+    mlx5sim_cqe_build(cqe, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
+    if (mlx5sim_cq_write(cq, proc, bytes) != 0) {
+        goto err_unlock;
+    }
+
+    ++cq->pi;
+    ++cq->cqes;
+    atomic_fetch_add_explicit(&proc->cqes, 1, memory_order_relaxed);
+
+    solicited = cqe->solicited || (cqe->syndrome != 0);
+    if (solicited) {
+        cq->sol_pi = cq->pi;
+    }
+
+    if ((cq->armed == 1) || ((cq->armed == 2) && solicited)) {
+        mlx5sim_cq_notify(cq);
+    }
+
+    mlx5sim_unlock(&cq->lock);
+    return 0;
+
+err_unlock:
+    mlx5sim_unlock(&cq->lock);
+    return -1;
+}
+
+void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
+{
+    uint32_t ci  = sn_cmd_ci & MLX5SIM_CI_MASK;
+    int sol_only = !!(sn_cmd_ci & MLX5SIM_ARM_SOLICITED);
+    uint32_t pending, sol_pending;
+
+    mlx5sim_cq_lock(cq);
+
+    pending = (cq->pi - ci) & MLX5SIM_CI_MASK;
+    if (pending > cq->num_cqes) {
+        mlx5sim_report_cq(MLX5SIM_CHK_CQ_ARM, cq, "armed with consumer index "
+                          "0x%x, producer index is 0x%x", ci,
+                          cq->pi & MLX5SIM_CI_MASK);
+        pending = 0;
+    }
+
+    sol_pending = (cq->sol_pi - ci) & MLX5SIM_CI_MASK;
+    cq->arm_sn  = (sn_cmd_ci >> 28) & 0x3;
+    cq->armed   = sol_only ? 2 : 1;
+
+    /* a CQE the application has not seen yet fires at once */
+    if ((!sol_only && (pending != 0)) ||
+        (sol_only && (sol_pending != 0) && (sol_pending <= pending))) {
+        mlx5sim_cq_notify(cq);
+    }
+
+    mlx5sim_unlock(&cq->lock);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_EXEC_H_
+#define MLX5SIM_EXEC_H_
+
+#include "sim/objs/store.h"
+
+/*
+ * The executor: carries out what the pure engine plans, under the locks of the
+ * store, in the process that posted the work.
+ *
+ * A send queue is always run by the process that owns it, in the thread that
+ * rang the doorbell. What cannot be finished at once (receiver not ready, peer
+ * not connected yet, a flush that another process caused) is left to the helper
+ * thread of the owner; a doorbell never waits.
+ */
+
+/** Take a QP's responder lock; repairs what a killed peer left behind. */
+void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp);
+
+/** Execute what is posted on @a qp, which belongs to this process. */
+void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp);
+
+/** Move @a qp (of this process) to the error state and flush both queues.
+ *  Takes sq_lock and rq_lock. */
+void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp);
+
+/** Make sure that nobody executes or delivers to @a qp (of this process) any
+ *  more. */
+void mlx5sim_qp_withdraw(mlx5sim_qp_obj_t *qp);
+
+/** Ask the owner of @a qp to look at its send queue soon. */
+void mlx5sim_qp_kick(mlx5sim_qp_obj_t *qp);
+
+
+/** Put a completion into @a cq, which may belong to any process.
+ *  @param claim  Receive WQE it completes, NULL for send completions.
+ *  @return 0, or -1 if the CQ is full or its process is gone. */
+int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
+                    mlx5sim_claim_t *claim);
+
+/** Arm doorbell: @a sn_cmd_ci is the first word as stored, host order. */
+void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci);
+
+/** Whether the CQ slot @a pi holds a CQE of that lap. */
+int mlx5sim_cq_slot_valid(mlx5sim_cq_t *cq, uint32_t pi);
+
+
+/**
+ * Look at the next receive WQE of @a qp and claim it.
+ * @return 1, 0 if none is posted, -1 if the queue is malformed, -2 if the
+ *         process is gone.
+ */
+int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p);
+
+/** Give back a claimed WQE that was not used / finish a used one. */
+void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp);
+void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp);
+
+/** Flush all posted receive WQEs of @a qp (no SRQ); rq_lock is held. */
+void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
+
+
+/** Write an event into a channel. */
+void mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size);
+
+/** Remove the events of @a handle that nobody read yet.
+ *  @return How many there were. */
+unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle);
+
+/** Raise an async event (enum ibv_event_type) on @a obj. */
+void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event);
+
+
+/** Start / stop the helper thread of this process. */
+int mlx5sim_helper_start(void);
+void mlx5sim_helper_forget(void);
+
+/** Remember that @a qp wants a look at @a when (CLOCK_MONOTONIC ns). */
+void mlx5sim_helper_park(mlx5sim_qp_obj_t *qp, uint64_t when);
+
+/** Wake this process' helper thread. */
+void mlx5sim_proc_kick(mlx5sim_proc_t *proc);
+
+uint64_t mlx5sim_now_ns(void);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_MEM_H_
+#define MLX5SIM_MEM_H_
+
+#include "sim/objs/store.h"
+
+#include <sys/uio.h>
+
+/*
+ * Access to memory of processes. Nothing here touches user memory directly
+ * unless it is a queue of this very process, so that a buffer which the
+ * application unmapped is an error to report and not a crash.
+ */
+
+/**
+ * Copy @a length bytes from / to @a addr in the memory of @a proc.
+ *
+ * @return 0, -EFAULT (not mapped), -ESRCH (process is gone) or -EPERM.
+ */
+int mlx5sim_mem_read(const mlx5sim_proc_t *proc, uint64_t addr, void *buf,
+                     size_t length);
+int mlx5sim_mem_write(const mlx5sim_proc_t *proc, uint64_t addr,
+                      const void *buf, size_t length);
+
+/** As mlx5sim_mem_read() for several pieces in one call; all or -errno. */
+int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
+                      unsigned num_local, const struct iovec *remote,
+                      unsigned num_remote, size_t length);
+int mlx5sim_mem_writev(const mlx5sim_proc_t *proc, const struct iovec *local,
+                       unsigned num_local, const struct iovec *remote,
+                       unsigned num_remote, size_t length);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_LOCK_H_
+#define MLX5SIM_LOCK_H_
+
+#include <pthread.h>
+
+/*
+ * Locks in shared memory. They are robust mutexes: when a process dies with one
+ * held, the kernel marks it and the next locker learns about it, repairs the
+ * object and goes on. Nobody ever takes a lock away from a live process.
+ *
+ * Lock order, outer to inner:
+ *   QP sq_lock -> QP rq_lock (of the peer) -> SRQ lock / atomic lock -> CQ lock
+ *   -> channel lock.
+ */
+
+typedef pthread_mutex_t mlx5sim_lock_t;
+
+/** Initialise a lock inside the store; once per slot, never again. */
+void mlx5sim_lock_init(mlx5sim_lock_t *lock);
+
+/**
+ * Take @a lock.
+ *
+ * @return 0, or 1 if its previous owner died: the caller must repair what the
+ *         lock protects, the lock itself is usable again.
+ */
+int mlx5sim_lock(mlx5sim_lock_t *lock);
+
+/** As mlx5sim_lock(), but gives up at once: -1 if somebody holds it. */
+int mlx5sim_trylock(mlx5sim_lock_t *lock);
+
+void mlx5sim_unlock(mlx5sim_lock_t *lock);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/objs/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* tables start on their own pages so that an unused table costs none */
+#define MLX5SIM_STORE_ALIGN 4096ul
+
+typedef struct {
+    uint32_t entry_size;
+    uint32_t capacity;
+    uint32_t first;       /* lowest index handed out */
+    uint32_t body;        /* what is zeroed at allocation starts here */
+    uint32_t lock[2];     /* offsets of locks, 0: none */
+} mlx5sim_kind_t;
+
+/* First indices: 0 is no handle at all; QP numbers below 64 are the special
+ * ones; memory key 0x100 (index 1) ends a scatter list. */
+static const mlx5sim_kind_t mlx5sim_kinds[MLX5SIM_OBJ_LAST] = {
+    [MLX5SIM_OBJ_CTX]  = {sizeof(mlx5sim_ctx_t), MLX5SIM_MAX_CTXS, 1,
+                          offsetof(mlx5sim_ctx_t, dev), {0, 0}},
+    [MLX5SIM_OBJ_UAR]  = {sizeof(mlx5sim_uar_t), MLX5SIM_MAX_UARS, 1,
+                          offsetof(mlx5sim_uar_t, type), {0, 0}},
+    [MLX5SIM_OBJ_PD]   = {sizeof(mlx5sim_pd_t), MLX5SIM_MAX_PDS, 1,
+                          offsetof(mlx5sim_pd_t, refs), {0, 0}},
+    [MLX5SIM_OBJ_MR]   = {sizeof(mlx5sim_mr_obj_t), MLX5SIM_MAX_MRS, 16,
+                          offsetof(mlx5sim_mr_obj_t, mr), {0, 0}},
+    [MLX5SIM_OBJ_CHAN] = {sizeof(mlx5sim_chan_t), MLX5SIM_MAX_CHANS, 1,
+                          offsetof(mlx5sim_chan_t, is_async),
+                          {offsetof(mlx5sim_chan_t, lock), 0}},
+    [MLX5SIM_OBJ_CQ]   = {sizeof(mlx5sim_cq_t), MLX5SIM_MAX_CQS, 1,
+                          offsetof(mlx5sim_cq_t, buf),
+                          {offsetof(mlx5sim_cq_t, lock), 0}},
+    [MLX5SIM_OBJ_SRQ]  = {sizeof(mlx5sim_srq_t), MLX5SIM_MAX_SRQS, 1,
+                          offsetof(mlx5sim_srq_t, buf),
+                          {offsetof(mlx5sim_srq_t, lock), 0}},
+    [MLX5SIM_OBJ_QP]   = {sizeof(mlx5sim_qp_obj_t), MLX5SIM_MAX_QPS, 64,
+                          offsetof(mlx5sim_qp_obj_t, qp),
+                          {offsetof(mlx5sim_qp_obj_t, sq_lock),
+                           offsetof(mlx5sim_qp_obj_t, rq_lock)}},
+    [MLX5SIM_OBJ_AH]   = {sizeof(mlx5sim_ah_t), MLX5SIM_MAX_AHS, 1,
+                          sizeof(mlx5sim_ah_t), {0, 0}},
+};
+
+mlx5sim_store_t *mlx5sim_store;
+
+static char mlx5sim_store_dir[256];
+
+
+static uint64_t mlx5sim_store_align(uint64_t size)
+{
+    return (size + MLX5SIM_STORE_ALIGN - 1) & ~(MLX5SIM_STORE_ALIGN - 1);
+}
+
+static uint64_t mlx5sim_store_size(void)
+{
+    uint64_t size = mlx5sim_store_align(sizeof(mlx5sim_store_t));
+    unsigned kind;
+
+    for (kind = 0; kind < MLX5SIM_OBJ_LAST; ++kind) {
+        size += mlx5sim_store_align((uint64_t)mlx5sim_kinds[kind].entry_size *
+                                    mlx5sim_kinds[kind].capacity);
+    }
+
+    return size;
+}
+
+static void mlx5sim_store_init(mlx5sim_store_t *store)
+{
+    uint64_t offset = mlx5sim_store_align(sizeof(*store));
+    const mlx5sim_kind_t *desc;
+    mlx5sim_table_t *table;
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_OBJ_LAST; ++i) {
+        desc              = &mlx5sim_kinds[i];
+        table             = &store->tables[i];
+        table->offset     = offset;
+        table->entry_size = desc->entry_size;
+        table->capacity   = desc->capacity;
+        table->cursor     = desc->first;
+        table->high       = desc->first;
+        offset           += mlx5sim_store_align((uint64_t)desc->entry_size *
+                                                desc->capacity);
+    }
+
+    for (i = 0; i < MLX5SIM_ATOMIC_LOCKS; ++i) {
+        mlx5sim_lock_init(&store->atomic_locks[i]);
+    }
+
+    store->version    = MLX5SIM_STORE_VERSION;
+    store->size_check = sizeof(mlx5sim_qp_obj_t);
+    store->total_size = offset;
+    atomic_thread_fence(memory_order_release);
+    store->magic      = MLX5SIM_STORE_MAGIC;
+}
+
+int mlx5sim_store_open(const char *dir)
+{
+    uint64_t size = mlx5sim_store_size();
+    mlx5sim_store_t *store;
+    char path[sizeof(mlx5sim_store_dir) + 16];
+    int fd, err;
+
+    if (mlx5sim_store != NULL) {
+        return 0;
+    }
+
+    if (strlen(dir) >= sizeof(mlx5sim_store_dir)) {
+        errno = ENAMETOOLONG;
+        goto err;
+    }
+
+    strcpy(mlx5sim_store_dir, dir);
+    snprintf(path, sizeof(path), "%s/store", dir);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        goto err;
+    }
+
+    /* the first one initialises, the others wait for it */
+    if ((flock(fd, LOCK_EX) != 0) || (ftruncate(fd, size) != 0)) {
+        goto err_close;
+    }
+
+    store = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (store == MAP_FAILED) {
+        goto err_close;
+    }
+
+    /* most of 100 MB of address space is never touched: keep it out of cores
+     * and out of the way of transparent huge pages */
+    (void)madvise(store, size, MADV_DONTDUMP);
+
+    if (store->magic == 0) {
+        mlx5sim_store_init(store);
+    } else if ((store->magic != MLX5SIM_STORE_MAGIC) ||
+               (store->version != MLX5SIM_STORE_VERSION) ||
+               (store->size_check != sizeof(mlx5sim_qp_obj_t))) {
+        fprintf(stderr, "mlx5sim: %s was made by another build of the software "
+                "device; end its users and remove %s\n", path, dir);
+        munmap(store, size);
+        close(fd);
+        errno = EPROTO;
+        return -1;
+    }
+
+    /* the mapping keeps the open file, and with it the lock, alive */
+    (void)flock(fd, LOCK_UN);
+    close(fd);
+    mlx5sim_store = store;
+    return 0;
+
+err_close:
+    err   = errno;
+    close(fd);
+    errno = err;
+err:
+    err   = errno;
+    fprintf(stderr, "mlx5sim: cannot open the object store in %s: %s; check "
+            "MLX5SIM_DIR\n", dir, strerror(errno));
+    errno = err;
+    return -1;
+}
+
+void *mlx5sim_obj_at(mlx5sim_obj_kind_t kind, uint32_t index)
+{
+    return (char*)mlx5sim_store + mlx5sim_store->tables[kind].offset +
+           (uint64_t)index * mlx5sim_kinds[kind].entry_size;
+}
+
+uint32_t mlx5sim_obj_index(mlx5sim_obj_kind_t kind, const void *obj)
+{
+    return ((const char*)obj - (const char*)mlx5sim_obj_at(kind, 0)) /
+           mlx5sim_kinds[kind].entry_size;
+}
+
+void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
+{
+    const mlx5sim_kind_t *desc = &mlx5sim_kinds[kind];
+    mlx5sim_table_t *table     = &mlx5sim_store->tables[kind];
+    uint32_t index, free_owner, high, i;
+    mlx5sim_obj_t *obj;
+
+    for (i = desc->first; i < desc->capacity; ++i) {
+        /* going round delays the reuse of numbers that peers may still hold */
+        index = atomic_fetch_add(&table->cursor, 1);
+        if (index >= desc->capacity) {
+            atomic_store(&table->cursor, desc->first);
+            index = desc->first;
+        }
+
+        obj        = mlx5sim_obj_at(kind, index);
+        free_owner = 0;
+        if (!atomic_compare_exchange_strong(&obj->owner, &free_owner,
+                                            mlx5sim_self_tag)) {
+            continue;
+        }
+
+        high = atomic_load(&table->high);
+        while ((high <= index) &&
+               !atomic_compare_exchange_weak(&table->high, &high, index + 1)) {
+        }
+
+        atomic_fetch_add(&table->in_use, 1);
+        obj->ready        = 0;
+        obj->ctx          = ctx;
+        obj->user_handle  = 0;
+        obj->async_events = 0;
+        ++obj->gen;
+        if (!obj->has_locks) {
+            /* never again: a peer may still hold or wait for the old lock */
+            for (i = 0; (i < 2) && (desc->lock[i] != 0); ++i) {
+                mlx5sim_lock_init((void*)((char*)obj + desc->lock[i]));
+            }
+            obj->has_locks = 1;
+        }
+
+        memset((char*)obj + desc->body, 0, desc->entry_size - desc->body);
+        return obj;
+    }
+
+    errno = ENOMEM;
+    return NULL;
+}
+
+void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *ptr)
+{
+    mlx5sim_obj_t *obj = ptr;
+
+    obj->ready = 0;
+    atomic_fetch_sub(&mlx5sim_store->tables[kind].in_use, 1);
+    atomic_store(&obj->owner, 0);
+}
+
+void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx)
+{
+    mlx5sim_obj_t *obj;
+
+    if (index < mlx5sim_store->tables[kind].capacity) {
+        obj = mlx5sim_obj_at(kind, index);
+        if ((atomic_load(&obj->owner) == mlx5sim_self_tag) && obj->ready &&
+            (obj->ctx == ctx)) {
+            return obj;
+        }
+    }
+
+    errno = EINVAL;
+    return NULL;
+}
+
+uint32_t mlx5sim_qp_num(const mlx5sim_qp_obj_t *qp)
+{
+    return ((qp->o.gen & 0x7f) << 16) | mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+}
+
+mlx5sim_qp_obj_t *mlx5sim_qp_by_num(uint32_t qpn)
+{
+    mlx5sim_qp_obj_t *qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, qpn & 0xffff);
+
+    if ((qpn >> 24) || (atomic_load(&qp->o.owner) == 0) || !qp->o.ready ||
+        (mlx5sim_qp_num(qp) != qpn)) {
+        return NULL;
+    }
+
+    return qp;
+}
+
+void mlx5sim_chan_path(const mlx5sim_chan_t *chan, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s/chan.%u.%u", mlx5sim_store_dir,
+             mlx5sim_obj_index(MLX5SIM_OBJ_CHAN, chan), chan->o.gen);
+}

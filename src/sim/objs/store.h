@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_STORE_H_
+#define MLX5SIM_STORE_H_
+
+#include "sim/engine/engine.h"
+#include "sim/objs/lock.h"
+
+#include <stdint.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/*
+ * The object store: one sparse file per instance, mapped by every process that
+ * uses the device. It holds tables of fixed-size objects and no pointers (each
+ * process maps it elsewhere); addresses in it are addresses in the memory of
+ * the process that owns the object.
+ *
+ * A slot belongs to the process whose tag is in its `owner` word, 0 means free.
+ * Taking a free slot is a compare-and-swap of that word, so a process that is
+ * killed while it creates an object leaves nothing behind that
+ * mlx5sim_proc_reap() cannot find.
+ */
+
+#define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
+#define MLX5SIM_STORE_VERSION  1
+
+enum {
+    MLX5SIM_MAX_PROCS   = 255,
+    MLX5SIM_MAX_CTXS    = 8192,
+    MLX5SIM_MAX_UARS    = 16384,
+    MLX5SIM_MAX_PDS     = 16384,
+    MLX5SIM_MAX_MRS     = 1 << 17,
+    MLX5SIM_MAX_CHANS   = 16384,
+    MLX5SIM_MAX_CQS     = 1 << 16,
+    MLX5SIM_MAX_SRQS    = 1 << 14,
+    MLX5SIM_MAX_QPS     = 1 << 16,
+    MLX5SIM_MAX_AHS     = 1 << 16,
+    MLX5SIM_ATOMIC_LOCKS = 64,
+    MLX5SIM_MAX_DEVS    = 16,
+    MLX5SIM_MAX_PORTS   = 2
+};
+
+/** Head of every object. */
+typedef struct mlx5sim_obj {
+    _Atomic uint32_t owner;   /* mlx5sim_proc tag, 0: free */
+    uint32_t         ready;   /* fully built: others may use it */
+    uint32_t         ctx;     /* index of the context it was created in */
+    uint32_t         gen;     /* bumped at each use of the slot */
+    uint32_t         has_locks; /* locks of the slot are initialised */
+    uint32_t         async_events; /* written to the async FIFO for it */
+    uint64_t         user_handle; /* what libibverbs wants back in events */
+} mlx5sim_obj_t;
+
+
+/** Object kinds: index of mlx5sim_store_t.tables. */
+typedef enum {
+    MLX5SIM_OBJ_CTX,
+    MLX5SIM_OBJ_UAR,
+    MLX5SIM_OBJ_PD,
+    MLX5SIM_OBJ_MR,
+    MLX5SIM_OBJ_CHAN,
+    MLX5SIM_OBJ_CQ,
+    MLX5SIM_OBJ_SRQ,
+    MLX5SIM_OBJ_QP,
+    MLX5SIM_OBJ_AH,
+    MLX5SIM_OBJ_LAST
+} mlx5sim_obj_kind_t;
+
+
+/** A process that opened a device. */
+typedef struct mlx5sim_proc {
+    _Atomic uint32_t tag;       /* generation << 8 | slot + 1, 0: free */
+    uint32_t         gen;
+    pid_t            pid;       /* 0: slot is being filled in */
+    _Atomic uint32_t kick;      /* futex word its helper thread sleeps on */
+    uint64_t         start_time; /* /proc/PID/stat field 22, clock ticks */
+    char             name[32];
+    _Atomic uint64_t doorbells;
+    _Atomic uint64_t blueflames;
+    _Atomic uint64_t cq_arms;
+    _Atomic uint64_t traps;
+    _Atomic uint64_t wqes;
+    _Atomic uint64_t cqes;
+    _Atomic uint64_t bytes;     /* payload moved by this process' WQEs */
+    _Atomic uint64_t rnr_waits;
+    _Atomic uint64_t violations;
+} mlx5sim_proc_t;
+
+
+/** Device context (one open of uverbsN). */
+typedef struct mlx5sim_ctx {
+    mlx5sim_obj_t o;
+    uint32_t      dev;            /* device index */
+    uint32_t      async_fifo;     /* channel index of the async event FIFO */
+    uint32_t      num_static_uars; /* legacy regime: pages mapped at open */
+    uint32_t      total_uuars;
+} mlx5sim_ctx_t;
+
+
+typedef struct mlx5sim_uar {
+    mlx5sim_obj_t    o;
+    uint32_t         type;        /* MLX5_IB_UAPI_UAR_ALLOC_TYPE_* */
+    uint32_t         is_static;
+    _Atomic uint64_t doorbells;
+    _Atomic uint64_t blueflames;
+} mlx5sim_uar_t;
+
+
+typedef struct mlx5sim_pd {
+    mlx5sim_obj_t    o;
+    _Atomic uint32_t refs;
+} mlx5sim_pd_t;
+
+
+typedef struct mlx5sim_mr_obj {
+    mlx5sim_obj_t o;
+    mlx5sim_mr_t  mr;
+    uint32_t      pd;             /* index */
+} mlx5sim_mr_obj_t;
+
+
+/** Completion or async event channel: a FIFO named by the slot. */
+typedef struct mlx5sim_chan {
+    mlx5sim_obj_t    o;
+    mlx5sim_lock_t   lock;        /* writers against the filter at destroy */
+    uint32_t         is_async;
+    _Atomic uint32_t refs;        /* CQs that report here */
+} mlx5sim_chan_t;
+
+
+typedef struct mlx5sim_cq {
+    mlx5sim_obj_t    o;
+    mlx5sim_lock_t   lock;
+    uint64_t         buf;         /* owner's address of the ring */
+    uint64_t         db;          /* doorbell record: [0] ci, [1] arm */
+    uint32_t         num_cqes;    /* 2^n */
+    uint32_t         cqe_size;
+    uint32_t         pi;          /* free running producer index */
+    uint32_t         ci_cache;    /* last consumer index that was read */
+    uint32_t         chan;        /* index + 1, 0: none */
+    uint32_t         uar;         /* index */
+    uint32_t         armed;       /* 0, 1: next, 2: next solicited */
+    uint32_t         arm_sn;
+    uint32_t         sol_pi;      /* pi after the last solicited CQE */
+    uint32_t         overrun;
+    uint64_t         events;      /* written to the channel */
+    uint64_t         cqes;
+    _Atomic uint32_t refs;
+} mlx5sim_cq_t;
+
+
+/** A claimed receive WQE, so that the death of the claimer can be repaired. */
+typedef struct mlx5sim_claim {
+    uint32_t active;
+    uint32_t index;       /* SRQ WQE number, or RQ counter */
+    uint32_t pushing;     /* CQE goes to slot cq_pi of the receive CQ */
+    uint32_t cq_pi;
+} mlx5sim_claim_t;
+
+
+enum { MLX5SIM_SRQ_RETURNED = 32 };
+
+typedef struct mlx5sim_srq {
+    mlx5sim_obj_t    o;
+    mlx5sim_lock_t   lock;
+    uint64_t         buf;
+    uint64_t         db;
+    uint32_t         max_wr;
+    uint32_t         num_wqes;    /* 2^n */
+    uint32_t         wqe_shift;
+    uint32_t         max_sge;
+    uint32_t         head;        /* next WQE number to hand out */
+    uint16_t         consumed;    /* counter that chases the doorbell record */
+    uint16_t         limit;
+    uint32_t         num_returned; /* WQEs a dead process had claimed */
+    uint16_t         returned[MLX5SIM_SRQ_RETURNED];
+    uint32_t         pd;
+    uint32_t         srqn;
+    uint64_t         received;
+    _Atomic uint32_t refs;
+} mlx5sim_srq_t;
+
+
+typedef struct mlx5sim_qp_obj {
+    mlx5sim_obj_t    o;
+    mlx5sim_lock_t   sq_lock;
+    mlx5sim_lock_t   rq_lock;
+    mlx5sim_qp_t     qp;          /* the engine's view */
+    uint64_t         sq;          /* owner's address of the send queue */
+    uint64_t         rq;
+    uint64_t         db;          /* doorbell record: [0] RQ, [1] SQ */
+    uint32_t         pd, send_cq, recv_cq; /* indices */
+    uint32_t         srq;         /* index + 1, 0: none */
+    uint32_t         uar;         /* index */
+    uint32_t         dev;
+    /* under sq_lock */
+    uint16_t         sq_head;     /* next block to execute */
+    uint16_t         retries;
+    uint64_t         wqes;
+    uint64_t         doorbells;
+    uint64_t         blueflames;
+    uint64_t         retry_since; /* CLOCK_MONOTONIC ns, 0: not waiting */
+    uint64_t         retry_at;    /* parked until then, 0: not parked */
+    _Atomic uint32_t kicked;      /* helper thread of the owner must look */
+    /* under rq_lock */
+    uint32_t         rq_head;     /* 16 bits are compared */
+    uint64_t         received;
+    mlx5sim_claim_t  claim;
+    uint32_t         last_wqe_event; /* raised since the QP left RESET */
+    /* attributes only query_qp wants back */
+    uint32_t         rq_psn, sq_psn;
+    uint16_t         pkey_index;
+    uint8_t          sgid_index, hop_limit, traffic_class, path_bits, static_rate;
+    uint8_t          sq_sig_all;
+    uint32_t         flow_label;
+    uint32_t         max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
+} mlx5sim_qp_obj_t;
+
+
+typedef struct mlx5sim_ah {
+    mlx5sim_obj_t o;
+} mlx5sim_ah_t;
+
+
+/** Where a table lies in the store. */
+typedef struct mlx5sim_table {
+    uint64_t         offset;
+    uint32_t         entry_size;
+    uint32_t         capacity;
+    _Atomic uint32_t cursor;   /* search for a free slot starts here */
+    _Atomic uint32_t high;     /* slots at and above were never used */
+    _Atomic uint32_t in_use;
+} mlx5sim_table_t;
+
+
+typedef struct mlx5sim_store {
+    uint64_t        magic;
+    uint32_t        version;
+    uint32_t        size_check;   /* sizeof(mlx5sim_qp_obj_t): same build */
+    uint64_t        total_size;
+    mlx5sim_table_t tables[MLX5SIM_OBJ_LAST];
+    mlx5sim_lock_t  atomic_locks[MLX5SIM_ATOMIC_LOCKS];
+    mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
+} mlx5sim_store_t;
+
+
+/** The mapped store, NULL before mlx5sim_store_open(). */
+extern mlx5sim_store_t *mlx5sim_store;
+
+/** Tag of this process in the store, 0 when it has none (also in a forked
+ *  child: objects belong to the parent). */
+extern uint32_t mlx5sim_self_tag;
+
+
+/** Map (and create, if needed) the store of instance directory @a dir.
+ *  @return 0, or -1 with errno set and the reason printed. */
+int mlx5sim_store_open(const char *dir);
+
+/** Entry @a index of a table; no check. */
+void *mlx5sim_obj_at(mlx5sim_obj_kind_t kind, uint32_t index);
+
+/** Index of an entry. */
+uint32_t mlx5sim_obj_index(mlx5sim_obj_kind_t kind, const void *obj);
+
+/**
+ * Take a free slot for this process; zeroed behind the head and the locks,
+ * `ready` is 0.
+ * @return The entry, or NULL with errno = ENOMEM when the table is full.
+ */
+void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx);
+
+/** Give the slot back. The caller made sure that nobody uses it. */
+void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *obj);
+
+/** Entry @a index if it belongs to this process and context @a ctx and is
+ *  ready, else NULL with errno = EINVAL (what the kernel says of a bad handle). */
+void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx);
+
+/** QP by number in any process, NULL if there is none. */
+mlx5sim_qp_obj_t *mlx5sim_qp_by_num(uint32_t qpn);
+
+uint32_t mlx5sim_qp_num(const mlx5sim_qp_obj_t *qp);
+
+
+/** Give this process a slot. @return 0 or -1/errno. */
+int mlx5sim_proc_attach(void);
+
+/** Forget this process' slot without touching the objects (child of fork). */
+void mlx5sim_proc_forget(void);
+
+/** Process behind a tag, NULL if the tag is stale. */
+mlx5sim_proc_t *mlx5sim_proc_by_tag(uint32_t tag);
+
+/** This process. */
+mlx5sim_proc_t *mlx5sim_proc_self(void);
+
+/** Whether the process still runs (same pid and start time). */
+int mlx5sim_proc_alive(const mlx5sim_proc_t *proc);
+
+/** Free everything @a tag owns and its slot; for exited processes, or for this
+ *  one at exit. Safe to be called by several processes at once. */
+void mlx5sim_proc_reap(uint32_t tag);
+
+/** Reap every dead process. */
+void mlx5sim_proc_reap_dead(void);
+
+/** Path of the FIFO behind @a chan; unique per use of the slot. */
+void mlx5sim_chan_path(const mlx5sim_chan_t *chan, char *buf, size_t size);
+
+#endif

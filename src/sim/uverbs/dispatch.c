@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/uverbs.h"
+#include "sim/sysfs/config.h"
+
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
+#include <rdma/mlx5_user_ioctl_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(RDMA_VERBS_IOCTL == MLX5SIM_VERBS_IOCTL, "ioctl number");
+
+/* mlx5 PRM: QUERY_HCA_CAP of the atomic capabilities, current values */
+#define MLX5SIM_CMD_OP_QUERY_HCA_CAP  0x100
+#define MLX5SIM_CAP_ATOMIC_CUR        ((3 << 1) | 1)
+/* byte offsets in the reply: mlx5_ifc_query_hca_cap_out_bits (16 bytes), then
+ * mlx5_ifc_atomic_caps_bits */
+#define MLX5SIM_CAP_ATOMIC_OPERATIONS 34
+#define MLX5SIM_CAP_ATOMIC_SIZE_QP    38
+#define MLX5SIM_CAP_ATOMIC_PCI_FADD   96
+#define MLX5SIM_CAP_ATOMIC_PCI_SWAP   98
+#define MLX5SIM_CAP_ATOMIC_PCI_CAS    100
+/* compare-swap, fetch-add, masked compare-swap, masked fetch-add */
+#define MLX5SIM_ATOMIC_OPERATIONS     0xf
+/* bit n: 2^n bytes; 4 and 8 */
+#define MLX5SIM_ATOMIC_SIZES          0xc
+
+static const mlx5sim_cmd_desc_t *const mlx5sim_cmd_tables[] = {
+    mlx5sim_cmds_device, mlx5sim_cmds_mr, mlx5sim_cmds_cq, mlx5sim_cmds_srq,
+    mlx5sim_cmds_qp, NULL
+};
+
+
+static const struct ib_uverbs_attr *
+mlx5sim_attr_find(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id)
+{
+    unsigned i;
+
+    for (i = 0; i < hdr->num_attrs; ++i) {
+        if (hdr->attrs[i].attr_id == id) {
+            return &hdr->attrs[i];
+        }
+    }
+
+    return NULL;
+}
+
+/* input of up to 8 bytes is in the attribute itself */
+static const void *mlx5sim_attr_in(const struct ib_uverbs_attr *attr)
+{
+    return (attr->len <= sizeof(attr->data)) ? (const void*)&attr->data :
+                                               (const void*)(uintptr_t)
+                                                       attr->data;
+}
+
+/* libibverbs tells valgrind from this flag that output was written */
+static void *mlx5sim_attr_out(const struct ib_uverbs_attr *attr)
+{
+    ((struct ib_uverbs_attr*)attr)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    return (void*)(uintptr_t)attr->data;
+}
+
+static const mlx5sim_cmd_desc_t *mlx5sim_cmd_find(uint32_t number)
+{
+    const mlx5sim_cmd_desc_t *const *table, *desc;
+
+    for (table = mlx5sim_cmd_tables; *table != NULL; ++table) {
+        for (desc = *table; desc->handler != NULL; ++desc) {
+            if (desc->number == number) {
+                return desc;
+            }
+        }
+    }
+
+    return NULL;
+}
+
+static int mlx5sim_invoke_write(mlx5sim_ctx_t *ctx, int fd,
+                                struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *number, *in, *out, *uin, *uout;
+    mlx5sim_cmd_t cmd = {.ctx = ctx, .fd = fd};
+    const mlx5sim_cmd_desc_t *desc;
+    unsigned log = mlx5sim_uverbs_config()->log;
+    int ret;
+
+    number = mlx5sim_attr_find(hdr, UVERBS_ATTR_WRITE_CMD);
+    if (number == NULL) {
+        return -EINVAL;
+    }
+
+    in   = mlx5sim_attr_find(hdr, UVERBS_ATTR_CORE_IN);
+    out  = mlx5sim_attr_find(hdr, UVERBS_ATTR_CORE_OUT);
+    uin  = mlx5sim_attr_find(hdr, UVERBS_ATTR_UHW_IN);
+    uout = mlx5sim_attr_find(hdr, UVERBS_ATTR_UHW_OUT);
+    desc = mlx5sim_cmd_find(number->data);
+
+    /* libibverbs asks for this command without arguments to find out whether
+     * the kernel takes verbs through ioctl; any error but these two says yes */
+    if ((in == NULL) && (out == NULL) && (uin == NULL)) {
+        return -ENOSPC;
+    }
+
+    if (desc == NULL) {
+        if (log >= MLX5SIM_LOG_LEVEL_WARN) {
+            fprintf(stderr, "mlx5sim: uverbs command %s%u (input %u bytes) is "
+                    "not emulated\n",
+                    (number->data & IB_USER_VERBS_CMD_FLAG_EXTENDED) ? "EX " :
+                                                                       "",
+                    (unsigned)(number->data & 0xff), in ? in->len : 0);
+        }
+        return -EOPNOTSUPP;
+    }
+
+    if (in != NULL) {
+        cmd.in      = mlx5sim_attr_in(in);
+        cmd.in_size = in->len;
+    }
+    if (uin != NULL) {
+        cmd.uin      = mlx5sim_attr_in(uin);
+        cmd.uin_size = uin->len;
+    }
+    if (out != NULL) {
+        cmd.out      = mlx5sim_attr_out(out);
+        cmd.out_size = out->len;
+        memset(cmd.out, 0, cmd.out_size);
+    }
+    if (uout != NULL) {
+        cmd.uout      = mlx5sim_attr_out(uout);
+        cmd.uout_size = uout->len;
+        memset(cmd.uout, 0, cmd.uout_size);
+    }
+
+    if ((cmd.in_size < desc->in_size) || (cmd.uin_size < desc->uin_size) ||
+        (cmd.out_size < desc->out_size) ||
+        (cmd.uout_size < desc->uout_size)) {
+        if (log >= MLX5SIM_LOG_LEVEL_WARN) {
+            fprintf(stderr, "mlx5sim: %s with sizes %zu/%zu -> %zu/%zu, wants "
+                    "%u/%u -> %u/%u\n", desc->name, cmd.in_size, cmd.uin_size,
+                    cmd.out_size, cmd.uout_size, desc->in_size, desc->uin_size,
+                    desc->out_size, desc->uout_size);
+        }
+        return -EINVAL;
+    }
+
+    ret = desc->handler(&cmd);
+    if (log >= MLX5SIM_LOG_LEVEL_DEBUG) {
+        fprintf(stderr, "mlx5sim: %s -> %d\n", desc->name, ret);
+    }
+    return ret;
+}
+
+/* Page number of a UAR object. Limits are per device, not per process. */
+static int mlx5sim_uar_alloc(mlx5sim_ctx_t *ctx,
+                             struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *handle, *type, *offset, *length, *page;
+    mlx5sim_uar_t *uar;
+    uint64_t mmap_offset;
+    uint32_t index;
+
+    handle = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE);
+    type   = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE);
+    offset = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET);
+    length = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH);
+    page   = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID);
+    if ((handle == NULL) || (type == NULL) || (offset == NULL) ||
+        (length == NULL) || (page == NULL)) {
+        return -EINVAL;
+    }
+
+    uar = mlx5sim_obj_alloc(MLX5SIM_OBJ_UAR,
+                            mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
+    if (uar == NULL) {
+        return -ENOMEM;
+    }
+
+    uar->type    = type->data;
+    uar->o.ready = 1;
+    index        = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
+    mmap_offset  = (MLX5SIM_UAR_PAGE_BASE + index) << 12;
+    ((struct ib_uverbs_attr*)handle)->data   = index;
+    ((struct ib_uverbs_attr*)handle)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    memcpy(mlx5sim_attr_out(offset), &mmap_offset, sizeof(mmap_offset));
+    memcpy(mlx5sim_attr_out(length), &(uint32_t){4096}, sizeof(uint32_t));
+    memcpy(mlx5sim_attr_out(page), &index, sizeof(index));
+    return 0;
+}
+
+static int mlx5sim_uar_destroy(mlx5sim_ctx_t *ctx,
+                               struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *handle;
+    mlx5sim_uar_t *uar;
+
+    handle = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE);
+    if (handle == NULL) {
+        return -EINVAL;
+    }
+
+    uar = mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, handle->data,
+                           mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
+    if (uar == NULL) {
+        return -EINVAL;
+    }
+
+    mlx5sim_obj_free(MLX5SIM_OBJ_UAR, uar);
+    return 0;
+}
+
+static void mlx5sim_put_be16(uint8_t *p, uint16_t value)
+{
+    p[0] = value >> 8;
+    p[1] = value & 0xff;
+}
+
+/* The one firmware command that libmlx5 needs of us: which atomics go over
+ * PCIe, reported as ibv_device_attr_ex::pci_atomic_caps */
+static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *in, *out;
+    const uint8_t *cmd;
+    uint8_t *reply;
+
+    in  = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN);
+    out = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT);
+    if ((in == NULL) || (out == NULL) || (in->len < 8)) {
+        return -EINVAL;
+    }
+
+    cmd = mlx5sim_attr_in(in);
+    if ((((cmd[0] << 8) | cmd[1]) != MLX5SIM_CMD_OP_QUERY_HCA_CAP) ||
+        (((cmd[6] << 8) | cmd[7]) != MLX5SIM_CAP_ATOMIC_CUR) ||
+        (out->len < MLX5SIM_CAP_ATOMIC_PCI_CAS + 2)) {
+        return -EOPNOTSUPP;
+    }
+
+    reply = mlx5sim_attr_out(out);
+    memset(reply, 0, out->len);
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_OPERATIONS,
+                     MLX5SIM_ATOMIC_OPERATIONS);
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_SIZE_QP, MLX5SIM_ATOMIC_SIZES);
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_FADD, MLX5SIM_ATOMIC_SIZES);
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_SWAP, MLX5SIM_ATOMIC_SIZES);
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_CAS, MLX5SIM_ATOMIC_SIZES);
+    return 0;
+}
+
+int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
+{
+    struct ib_uverbs_ioctl_hdr *hdr = arg;
+
+    if (hdr->length != sizeof(*hdr) +
+                       (hdr->num_attrs * sizeof(hdr->attrs[0]))) {
+        return -EINVAL;
+    }
+
+    switch ((hdr->object_id << 16) | hdr->method_id) {
+    case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_INVOKE_WRITE:
+        return mlx5sim_invoke_write(ctx, fd, hdr);
+    case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_ALLOC:
+        return mlx5sim_uar_alloc(ctx, hdr);
+    case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_DESTROY:
+        return mlx5sim_uar_destroy(ctx, hdr);
+    case (MLX5_IB_OBJECT_DEVX << 16) | MLX5_IB_METHOD_DEVX_OTHER:
+        return mlx5sim_devx_other(hdr);
+    default:
+        /* libibverbs repeats what it can as INVOKE_WRITE */
+        if (mlx5sim_uverbs_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {
+            fprintf(stderr, "mlx5sim: uverbs object 0x%x method 0x%x is not "
+                    "emulated\n", hdr->object_id, hdr->method_id);
+        }
+        return -EPROTONOSUPPORT;
+    }
+}

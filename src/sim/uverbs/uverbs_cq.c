@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/uverbs.h"
+#include "sim/exec/exec.h"
+#include "sim/exec/mem.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <string.h>
+#include <unistd.h>
+
+
+static int mlx5sim_cmd_create_comp_channel(mlx5sim_cmd_t *cmd)
+{
+    struct ib_uverbs_create_comp_channel_resp reply = {0};
+    uint32_t chan;
+    int fd;
+
+    fd = mlx5sim_uverbs_chan_create(mlx5sim_obj_index(MLX5SIM_OBJ_CTX,
+                                                      cmd->ctx), 0, &chan);
+    if (fd < 0) {
+        return fd;
+    }
+
+    reply.fd = fd;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+/* Body of both create commands */
+static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
+                             uint32_t num, int32_t channel_fd, uint32_t flags,
+                             struct ib_uverbs_create_cq_resp *reply_p)
+{
+    const struct mlx5_ib_create_cq *uin = cmd->uin;
+    struct mlx5_ib_create_cq_resp ureply = {0};
+    uint32_t num_cqes, chan = 0;
+    mlx5sim_cq_t *cq;
+    char probe;
+
+    if ((flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) ||
+        ((uin->cqe_size != 64) && (uin->cqe_size != 128)) || uin->cqe_comp_en ||
+        (num == 0) || (num > (1u << 22)) || (uin->db_addr & 7)) {
+        return -EINVAL;
+    }
+
+    /* libmlx5 passes its ring's length less one; the kernel rounds as well */
+    for (num_cqes = 1; num_cqes < num + 1; num_cqes <<= 1) {
+    }
+
+    if (mlx5sim_mem_read(mlx5sim_proc_self(), uin->buf_addr +
+                         (uint64_t)num_cqes * uin->cqe_size - 1, &probe,
+                         1) != 0) {
+        return -EFAULT;
+    }
+
+    if (channel_fd >= 0) {
+        chan = mlx5sim_uverbs_fd_chan(channel_fd);
+        if (chan == 0) {
+            return -EINVAL;
+        }
+    }
+
+    cq = mlx5sim_obj_alloc(MLX5SIM_OBJ_CQ,
+                           mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx));
+    if (cq == NULL) {
+        return -ENOMEM;
+    }
+
+    cq->o.user_handle = user_handle;
+    cq->buf           = uin->buf_addr;
+    cq->db            = uin->db_addr;
+    cq->num_cqes      = num_cqes;
+    cq->cqe_size      = uin->cqe_size;
+    if (uin->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) {
+        cq->uar = uin->uar_page_index;
+    }
+    if (chan != 0) {
+        cq->chan = chan + 1;
+        atomic_fetch_add(&((mlx5sim_chan_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                                           chan))->refs, 1);
+    }
+    atomic_thread_fence(memory_order_release);
+    cq->o.ready = 1;
+
+    reply_p->cq_handle = mlx5sim_obj_index(MLX5SIM_OBJ_CQ, cq);
+    reply_p->cqe       = num_cqes - 1;
+    ureply.cqn         = reply_p->cq_handle;
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
+    return 0;
+}
+
+static int mlx5sim_cmd_create_cq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_create_cq *in  = cmd->in;
+    struct ib_uverbs_create_cq_resp reply = {0};
+    int ret;
+
+    ret = mlx5sim_cq_create(cmd, in->user_handle, in->cqe, in->comp_channel, 0,
+                            &reply);
+    if (ret == 0) {
+        mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    }
+    return ret;
+}
+
+static int mlx5sim_cmd_ex_create_cq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_ex_create_cq *in  = cmd->in;
+    struct ib_uverbs_ex_create_cq_resp reply = {.comp_mask = 0};
+    int ret;
+
+    if (in->comp_mask != 0) {
+        return -EINVAL;
+    }
+
+    ret = mlx5sim_cq_create(cmd, in->user_handle, in->cqe, in->comp_channel,
+                            in->flags, &reply.base);
+    if (ret == 0) {
+        reply.response_length = sizeof(reply);
+        mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    }
+    return ret;
+}
+
+static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_destroy_cq *in  = cmd->in;
+    struct ib_uverbs_destroy_cq_resp reply = {0};
+    mlx5sim_chan_t *chan;
+    mlx5sim_cq_t *cq;
+
+    cq = mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, in->cq_handle,
+                          mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx));
+    if (cq == NULL) {
+        return -EINVAL;
+    }
+
+    if (atomic_load(&cq->refs) != 0) {
+        return -EBUSY;
+    }
+
+    /* no QP: nobody pushes. Count what the application really read, that is
+     * what it has acknowledged by the time it may destroy the CQ. */
+    if (cq->chan != 0) {
+        chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1);
+        reply.comp_events_reported = cq->events -
+                                     mlx5sim_chan_forget(chan,
+                                                         cq->o.user_handle);
+        atomic_fetch_sub(&chan->refs, 1);
+    }
+
+    if (cq->o.async_events != 0) {
+        chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cmd->ctx->async_fifo);
+        reply.async_events_reported = cq->o.async_events -
+                                      mlx5sim_chan_forget(chan,
+                                                          cq->o.user_handle);
+    }
+
+    mlx5sim_obj_free(MLX5SIM_OBJ_CQ, cq);
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+const mlx5sim_cmd_desc_t mlx5sim_cmds_cq[] = {
+    {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, "CREATE_COMP_CHANNEL", 8, 0,
+     sizeof(struct ib_uverbs_create_comp_channel_resp), 0,
+     mlx5sim_cmd_create_comp_channel},
+    {IB_USER_VERBS_CMD_CREATE_CQ, "CREATE_CQ",
+     sizeof(struct ib_uverbs_create_cq), sizeof(struct mlx5_ib_create_cq),
+     sizeof(struct ib_uverbs_create_cq_resp),
+     sizeof(struct mlx5_ib_create_cq_resp), mlx5sim_cmd_create_cq},
+    {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ,
+     "EX_CREATE_CQ", sizeof(struct ib_uverbs_ex_create_cq),
+     sizeof(struct mlx5_ib_create_cq),
+     sizeof(struct ib_uverbs_ex_create_cq_resp),
+     sizeof(struct mlx5_ib_create_cq_resp), mlx5sim_cmd_ex_create_cq},
+    {IB_USER_VERBS_CMD_DESTROY_CQ, "DESTROY_CQ",
+     sizeof(struct ib_uverbs_destroy_cq), 0,
+     sizeof(struct ib_uverbs_destroy_cq_resp), 0, mlx5sim_cmd_destroy_cq},
+    {0, NULL, 0, 0, 0, 0, NULL}
+};

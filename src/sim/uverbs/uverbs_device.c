@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/port.h"
+#include "sim/exec/exec.h"
+#include "sim/sysfs/identity.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <string.h>
+
+/* Limits that libmlx5 takes at open; values of a ConnectX-5 */
+#define MLX5SIM_LOG_QP_TAB_SIZE 18
+#define MLX5SIM_MAX_SQ_DESC     1024
+#define MLX5SIM_MAX_RQ_DESC     512
+#define MLX5SIM_MAX_WQEBB       32768
+#define MLX5SIM_BF_REG_SIZE     512
+#define MLX5SIM_NUM_DYN_BFREGS  512
+
+
+static const mlx5sim_config_t *mlx5sim_device_config(void)
+{
+    return mlx5sim_uverbs_config();
+}
+
+int mlx5sim_port_has_gid(unsigned dev, unsigned port, const uint8_t *gid)
+{
+    const mlx5sim_config_t *config = mlx5sim_device_config();
+    unsigned i, length             = mlx5sim_gid_table_len(config);
+    uint8_t own[MLX5SIM_GID_LEN];
+
+    /* entries in use come first */
+    for (i = 0; i < length; ++i) {
+        if (!mlx5sim_port_gid(config, dev, port, i, own)) {
+            return 0;
+        }
+
+        if (memcmp(own, gid, sizeof(own)) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
+{
+    const struct mlx5_ib_alloc_ucontext_req_v2 *req = cmd->uin;
+    struct ib_uverbs_get_context_resp core_reply    = {0};
+    struct mlx5_ib_alloc_ucontext_resp reply        = {0};
+    uint32_t chan;
+    int fd;
+
+    if (cmd->ctx->async_fifo != 0) {
+        return -EINVAL; /* a context is made once per open */
+    }
+
+    /* the kernel shortens the request structure's meaning by its size; DEVX
+     * objects are not offered, libmlx5 then asks again without */
+    if ((cmd->uin_size >= sizeof(*req)) &&
+        (req->flags & MLX5_IB_ALLOC_UCTX_DEVX)) {
+        return -EINVAL;
+    }
+
+    fd = mlx5sim_uverbs_chan_create(mlx5sim_obj_index(MLX5SIM_OBJ_CTX,
+                                                      cmd->ctx), 1, &chan);
+    if (fd < 0) {
+        return fd;
+    }
+
+    cmd->ctx->async_fifo        = chan;
+    core_reply.async_fd         = fd;
+    core_reply.num_comp_vectors = 4;
+
+    reply.qp_tab_size       = 1 << MLX5SIM_LOG_QP_TAB_SIZE;
+    reply.bf_reg_size       = MLX5SIM_BF_REG_SIZE;
+    reply.tot_bfregs        = 0; /* dynamic UARs: through the UAR object */
+    reply.cache_line_size   = 64;
+    reply.max_sq_desc_sz    = MLX5SIM_MAX_SQ_DESC;
+    reply.max_rq_desc_sz    = MLX5SIM_MAX_RQ_DESC;
+    reply.max_send_wqebb    = MLX5SIM_MAX_WQEBB;
+    reply.max_recv_wr       = MLX5SIM_MAX_WQEBB;
+    reply.max_srq_recv_wr   = MLX5SIM_MAX_WQEBB - 1;
+    reply.num_ports         = mlx5sim_device_config()->ports;
+    reply.response_length   = sizeof(reply);
+    reply.cqe_version       = 1;
+    reply.cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
+                              MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
+    reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
+    reply.log_uar_size      = 12;
+    reply.num_uars_per_page = 1;
+    reply.num_dyn_bfregs    = MLX5SIM_NUM_DYN_BFREGS;
+
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &core_reply, sizeof(core_reply));
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &reply, sizeof(reply));
+    return 0;
+}
+
+static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
+                                struct ib_uverbs_query_device_resp *attr_p)
+{
+    const mlx5sim_config_t *config = mlx5sim_device_config();
+    const mlx5sim_model_t *model   = mlx5sim_model_get(config->model);
+    uint16_t fw[3];
+
+    memset(attr_p, 0, sizeof(*attr_p));
+    mlx5sim_fw_version(config, fw);
+    attr_p->fw_ver              = ((uint64_t)fw[0] << 32) |
+                                  ((uint32_t)fw[1] << 16) | fw[2];
+    attr_p->node_guid           = htobe64(mlx5sim_node_guid(ctx->dev));
+    attr_p->sys_image_guid      = htobe64(mlx5sim_node_guid(0));
+    attr_p->max_mr_size         = ~0ul;
+    attr_p->page_size_cap       = ~0xffful;
+    attr_p->vendor_id           = 0x02c9;
+    attr_p->vendor_part_id      = model->pci_device;
+    attr_p->max_qp              = MLX5SIM_MAX_QPS - 64;
+    attr_p->max_qp_wr           = MLX5SIM_MAX_WQEBB;
+    attr_p->device_cap_flags    = IBV_DEVICE_BAD_PKEY_CNTR |
+                                  IBV_DEVICE_BAD_QKEY_CNTR |
+                                  IBV_DEVICE_CHANGE_PHY_PORT |
+                                  IBV_DEVICE_PORT_ACTIVE_EVENT |
+                                  IBV_DEVICE_SYS_IMAGE_GUID |
+                                  IBV_DEVICE_RC_RNR_NAK_GEN;
+    attr_p->max_sge             = 30;
+    attr_p->max_sge_rd          = 30;
+    attr_p->max_cq              = MLX5SIM_MAX_CQS - 1;
+    attr_p->max_cqe             = (1 << 22) - 1;
+    attr_p->max_mr              = MLX5SIM_MAX_MRS - 16;
+    attr_p->max_pd              = MLX5SIM_MAX_PDS - 1;
+    attr_p->max_qp_rd_atom      = 16;
+    attr_p->max_qp_init_rd_atom = 16;
+    attr_p->max_res_rd_atom     = attr_p->max_qp_rd_atom * attr_p->max_qp;
+    attr_p->atomic_cap          = IBV_ATOMIC_HCA;
+    attr_p->max_ah              = 0x7fffffff;
+    attr_p->max_srq             = MLX5SIM_MAX_SRQS - 1;
+    attr_p->max_srq_wr          = MLX5SIM_MAX_WQEBB - 1;
+    attr_p->max_srq_sge         = 31;
+    attr_p->max_pkeys           = mlx5sim_pkey_table_len(config);
+    attr_p->local_ca_ack_delay  = 16;
+    attr_p->phys_port_cnt       = config->ports;
+}
+
+static int mlx5sim_cmd_query_device(mlx5sim_cmd_t *cmd)
+{
+    struct ib_uverbs_query_device_resp reply;
+
+    mlx5sim_device_attr(cmd->ctx, &reply);
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
+{
+    struct ib_uverbs_ex_query_device_resp reply = {.comp_mask = 0};
+    struct mlx5_ib_query_device_resp ureply     = {.comp_mask = 0};
+
+    mlx5sim_device_attr(cmd->ctx, &reply.base);
+    reply.response_length     = (cmd->out_size < sizeof(reply)) ?
+                                cmd->out_size : sizeof(reply);
+    reply.device_cap_flags_ex = reply.base.device_cap_flags;
+    ureply.response_length    = (cmd->uout_size < sizeof(ureply)) ?
+                                cmd->uout_size : sizeof(ureply);
+    ureply.flags              = MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
+
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
+    return 0;
+}
+
+static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_query_port *in  = cmd->in;
+    const mlx5sim_config_t *config         = mlx5sim_device_config();
+    const mlx5sim_model_t *model           = mlx5sim_model_get(config->model);
+    int is_roce                            = config->link == MLX5SIM_LINK_ROCE;
+    struct ib_uverbs_query_port_resp reply = {0};
+
+    if ((in->port_num == 0) || (in->port_num > config->ports)) {
+        return -EINVAL;
+    }
+
+    reply.port_cap_flags = mlx5sim_port_cap_mask(config);
+    reply.max_msg_sz     = 1u << 30;
+    reply.gid_tbl_len    = mlx5sim_gid_table_len(config);
+    reply.pkey_tbl_len   = mlx5sim_pkey_table_len(config);
+    reply.lid            = mlx5sim_port_lid(config, cmd->ctx->dev,
+                                            in->port_num);
+    reply.sm_lid         = mlx5sim_port_sm_lid(config);
+    reply.state          = IBV_PORT_ACTIVE;
+    reply.max_mtu        = IBV_MTU_4096;
+    reply.active_mtu     = is_roce ? IBV_MTU_1024 : IBV_MTU_4096;
+    reply.max_vl_num     = 3;
+    reply.subnet_timeout = is_roce ? 0 : 18;
+    reply.active_width   = model->active_width;
+    reply.active_speed   = model->active_speed;
+    reply.phys_state     = 5; /* LinkUp */
+    reply.link_layer     = is_roce ? IBV_LINK_LAYER_ETHERNET :
+                                     IBV_LINK_LAYER_INFINIBAND;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+const mlx5sim_cmd_desc_t mlx5sim_cmds_device[] = {
+    {IB_USER_VERBS_CMD_GET_CONTEXT, "GET_CONTEXT", 8,
+     sizeof(struct mlx5_ib_alloc_ucontext_req), 8, 0, mlx5sim_cmd_get_context},
+    {IB_USER_VERBS_CMD_QUERY_DEVICE, "QUERY_DEVICE", 8, 0,
+     sizeof(struct ib_uverbs_query_device_resp), 0, mlx5sim_cmd_query_device},
+    {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_QUERY_DEVICE,
+     "EX_QUERY_DEVICE", 8, 0, sizeof(struct ib_uverbs_query_device_resp), 0,
+     mlx5sim_cmd_ex_query_device},
+    {IB_USER_VERBS_CMD_QUERY_PORT, "QUERY_PORT",
+     sizeof(struct ib_uverbs_query_port), 0,
+     sizeof(struct ib_uverbs_query_port_resp), 0, mlx5sim_cmd_query_port},
+    {0, NULL, 0, 0, 0, 0, NULL}
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/uverbs.h"
+#include "sim/exec/mem.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+
+#define MLX5SIM_PAGE_SIZE 4096ul
+
+/* Access flags the device grants; others (relaxed ordering, huge pages...) are
+ * hints. On-demand paging is not offered. */
+#define MLX5SIM_ACCESS_REFUSED (IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND | \
+                                IBV_ACCESS_ZERO_BASED)
+
+
+static uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
+{
+    return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
+}
+
+static int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
+{
+    struct ib_uverbs_alloc_pd_resp reply = {0};
+    struct mlx5_ib_alloc_pd_resp ureply  = {0};
+    mlx5sim_pd_t *pd;
+
+    pd = mlx5sim_obj_alloc(MLX5SIM_OBJ_PD, mlx5sim_cmd_ctx_index(cmd));
+    if (pd == NULL) {
+        return -ENOMEM;
+    }
+
+    pd->o.ready     = 1;
+    reply.pd_handle = mlx5sim_obj_index(MLX5SIM_OBJ_PD, pd);
+    ureply.pdn      = reply.pd_handle;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
+    return 0;
+}
+
+static int mlx5sim_cmd_dealloc_pd(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_dealloc_pd *in = cmd->in;
+    mlx5sim_pd_t *pd;
+
+    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
+                          mlx5sim_cmd_ctx_index(cmd));
+    if (pd == NULL) {
+        return -EINVAL;
+    }
+
+    if (atomic_load(&pd->refs) != 0) {
+        return -EBUSY;
+    }
+
+    mlx5sim_obj_free(MLX5SIM_OBJ_PD, pd);
+    return 0;
+}
+
+/* Pinning fails on memory that is not there, and so does registration. One byte
+ * of each page is read through the kernel; write access cannot be tried. */
+static int mlx5sim_mr_check_mapped(uint64_t start, uint64_t length)
+{
+    const mlx5sim_proc_t *self = mlx5sim_proc_self();
+    uint64_t first = start & ~(MLX5SIM_PAGE_SIZE - 1);
+    uint64_t pages, done, i, n;
+    struct iovec local, remote[512];
+    char bytes[512];
+
+    if (length == 0) {
+        return 0;
+    }
+
+    if (start + length < start) {
+        return -EINVAL;
+    }
+
+    pages = ((start + length - 1 - first) / MLX5SIM_PAGE_SIZE) + 1;
+    /* huge registrations: the ends and a sample, as populating gigabytes is
+     * not what the application asked for */
+    if (pages > 65536) {
+        return ((mlx5sim_mem_read(self, start, bytes, 1) == 0) &&
+                (mlx5sim_mem_read(self, start + length - 1, bytes, 1) == 0)) ?
+               0 : -EFAULT;
+    }
+
+    for (done = 0; done < pages; done += n) {
+        n = (pages - done < 512) ? pages - done : 512;
+        for (i = 0; i < n; ++i) {
+            remote[i].iov_base = (void*)(uintptr_t)(first + (done + i) *
+                                                    MLX5SIM_PAGE_SIZE);
+            remote[i].iov_len  = 1;
+        }
+
+        local = (struct iovec){bytes, n};
+        if (mlx5sim_mem_readv(self, &local, 1, remote, n, n) != 0) {
+            return -EFAULT;
+        }
+    }
+
+    return 0;
+}
+
+static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_reg_mr *in  = cmd->in;
+    struct ib_uverbs_reg_mr_resp reply = {0};
+    mlx5sim_mr_obj_t *mr;
+    mlx5sim_pd_t *pd;
+    int ret;
+
+    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
+                          mlx5sim_cmd_ctx_index(cmd));
+    if (pd == NULL) {
+        return -EINVAL;
+    }
+
+    if (in->access_flags & MLX5SIM_ACCESS_REFUSED) {
+        return -EOPNOTSUPP;
+    }
+
+    /* ib_check_mr_access(): remote write and atomic imply local write */
+    if ((in->access_flags & (IBV_ACCESS_REMOTE_WRITE |
+                             IBV_ACCESS_REMOTE_ATOMIC)) &&
+        !(in->access_flags & IBV_ACCESS_LOCAL_WRITE)) {
+        return -EINVAL;
+    }
+
+    if ((in->start ^ in->hca_va) & (MLX5SIM_PAGE_SIZE - 1)) {
+        return -EINVAL; /* same offset in the page on both sides */
+    }
+
+    ret = mlx5sim_mr_check_mapped(in->start, in->length);
+    if (ret != 0) {
+        return ret;
+    }
+
+    mr = mlx5sim_obj_alloc(MLX5SIM_OBJ_MR, mlx5sim_cmd_ctx_index(cmd));
+    if (mr == NULL) {
+        return -ENOMEM;
+    }
+
+    atomic_fetch_add(&pd->refs, 1);
+    mr->pd        = in->pd_handle;
+    mr->mr.key    = (mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr) << 8) |
+                    (mr->o.gen & 0xff);
+    mr->mr.pdn    = in->pd_handle;
+    mr->mr.access = in->access_flags;
+    mr->mr.iova   = in->hca_va;
+    mr->mr.va     = in->start;
+    mr->mr.length = in->length;
+    atomic_thread_fence(memory_order_release);
+    mr->o.ready   = 1;
+
+    reply.mr_handle = mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr);
+    reply.lkey      = mr->mr.key;
+    reply.rkey      = mr->mr.key;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+static int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_dereg_mr *in = cmd->in;
+    mlx5sim_mr_obj_t *mr;
+
+    mr = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
+                          mlx5sim_cmd_ctx_index(cmd));
+    if (mr == NULL) {
+        return -EINVAL;
+    }
+
+    atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
+                                                     mr->pd))->refs, 1);
+    mlx5sim_obj_free(MLX5SIM_OBJ_MR, mr);
+    return 0;
+}
+
+const mlx5sim_cmd_desc_t mlx5sim_cmds_mr[] = {
+    {IB_USER_VERBS_CMD_ALLOC_PD, "ALLOC_PD", 8, 0,
+     sizeof(struct ib_uverbs_alloc_pd_resp),
+     sizeof(struct mlx5_ib_alloc_pd_resp), mlx5sim_cmd_alloc_pd},
+    {IB_USER_VERBS_CMD_DEALLOC_PD, "DEALLOC_PD",
+     sizeof(struct ib_uverbs_dealloc_pd), 0, 0, 0, mlx5sim_cmd_dealloc_pd},
+    {IB_USER_VERBS_CMD_REG_MR, "REG_MR", sizeof(struct ib_uverbs_reg_mr), 0,
+     sizeof(struct ib_uverbs_reg_mr_resp), 0, mlx5sim_cmd_reg_mr},
+    {IB_USER_VERBS_CMD_DEREG_MR, "DEREG_MR", sizeof(struct ib_uverbs_dereg_mr),
+     0, 0, 0, mlx5sim_cmd_dereg_mr},
+    {0, NULL, 0, 0, 0, 0, NULL}
+};

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/uverbs.h"
+#include "sim/exec/exec.h"
+#include "sim/check/report.h"
+#include "sim/sysfs/identity.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <string.h>
+
+/* Flags that change nothing the application can see: scatter-to-CQE is a
+ * permission, loopback exists anyway. */
+#define MLX5SIM_QP_FLAGS_IGNORED (MLX5_QP_FLAG_SCATTER_CQE | \
+                                  MLX5_QP_FLAG_ALLOW_SCATTER_CQE | \
+                                  MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | \
+                                  MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC | \
+                                  MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC)
+#define MLX5SIM_QP_FLAGS_KNOWN   (MLX5SIM_QP_FLAGS_IGNORED | \
+                                  MLX5_QP_FLAG_BFREG_INDEX | \
+                                  MLX5_QP_FLAG_UAR_PAGE_INDEX)
+
+#define MLX5SIM_SQ_STRIDE 64
+
+
+static uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
+{
+    return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
+}
+
+static mlx5sim_qp_obj_t *mlx5sim_qp_get(mlx5sim_cmd_t *cmd, uint32_t handle)
+{
+    return mlx5sim_obj_mine(MLX5SIM_OBJ_QP, handle, mlx5sim_cmd_ctx_index(cmd));
+}
+
+static void mlx5sim_qp_refs_add(mlx5sim_qp_obj_t *qp, int diff)
+{
+    atomic_fetch_add(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
+                                                     qp->pd))->refs, diff);
+    atomic_fetch_add(&((mlx5sim_cq_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CQ,
+                                                     qp->send_cq))->refs, diff);
+    atomic_fetch_add(&((mlx5sim_cq_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CQ,
+                                                     qp->recv_cq))->refs, diff);
+    if (qp->srq != 0) {
+        atomic_fetch_add(&((mlx5sim_srq_t*)mlx5sim_obj_at(MLX5SIM_OBJ_SRQ,
+                                                          qp->srq - 1))->refs,
+                         diff);
+    }
+}
+
+/* Body of both create commands. The extended input continues the plain one. */
+static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
+                             uint32_t pd_handle, uint32_t send_cq,
+                             uint32_t recv_cq, uint32_t srq_handle,
+                             const struct ib_uverbs_create_qp *caps,
+                             struct ib_uverbs_create_qp_resp *reply_p)
+{
+    const struct mlx5_ib_create_qp *uin  = cmd->uin;
+    struct mlx5_ib_create_qp_resp ureply = {0};
+    uint32_t ctx                         = mlx5sim_cmd_ctx_index(cmd);
+    mlx5sim_srq_t *srq                   = NULL;
+    mlx5sim_qp_obj_t *qp;
+
+    switch (caps->qp_type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+        break;
+    default:
+        return -EOPNOTSUPP; /* raw packet, XRC, DC */
+    }
+
+    if (uin->flags & ~MLX5SIM_QP_FLAGS_KNOWN) {
+        return -EOPNOTSUPP;
+    }
+
+    if ((mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx) == NULL) ||
+        (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, send_cq, ctx) == NULL) ||
+        (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, recv_cq, ctx) == NULL) ||
+        (uin->sq_wqe_count & (uin->sq_wqe_count - 1)) ||
+        (uin->rq_wqe_count & (uin->rq_wqe_count - 1)) ||
+        (uin->sq_wqe_count > 32768) || (uin->rq_wqe_count > 32768) ||
+        (uin->rq_wqe_shift > 9) || (uin->db_addr & 7)) {
+        return -EINVAL;
+    }
+
+    if (caps->is_srq) {
+        srq = mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, srq_handle, ctx);
+        if (srq == NULL) {
+            return -EINVAL;
+        }
+    }
+
+    qp = mlx5sim_obj_alloc(MLX5SIM_OBJ_QP, ctx);
+    if (qp == NULL) {
+        return -ENOMEM;
+    }
+
+    qp->o.user_handle   = user_handle;
+    qp->pd              = pd_handle;
+    qp->send_cq         = send_cq;
+    qp->recv_cq         = recv_cq;
+    qp->srq             = (srq != NULL) ? srq_handle + 1 : 0;
+    qp->dev             = cmd->ctx->dev;
+    qp->db              = uin->db_addr;
+    qp->rq              = uin->buf_addr;
+    qp->sq              = uin->buf_addr +
+                          ((uint64_t)uin->rq_wqe_count << uin->rq_wqe_shift);
+    if (uin->flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) {
+        qp->uar = uin->bfreg_index;
+    }
+
+    qp->qp.qpn          = mlx5sim_qp_num(qp);
+    qp->qp.uidx         = uin->uidx;
+    qp->qp.type         = caps->qp_type;
+    qp->qp.state        = MLX5SIM_QPS_RESET;
+    qp->qp.pdn          = pd_handle;
+    qp->qp.sq_wqe_cnt   = uin->sq_wqe_count;
+    qp->qp.rq_wqe_cnt   = (srq != NULL) ? 0 : uin->rq_wqe_count;
+    qp->qp.rq_wqe_shift = uin->rq_wqe_shift;
+    qp->qp.srqn         = (srq != NULL) ? srq->srqn : 0;
+    qp->qp.is_roce      = mlx5sim_uverbs_config()->link == MLX5SIM_LINK_ROCE;
+    qp->qp.pkey         = MLX5SIM_PKEY;
+    qp->sq_sig_all      = caps->sq_sig_all;
+    qp->max_send_wr     = caps->max_send_wr;
+    qp->max_recv_wr     = caps->max_recv_wr;
+    qp->max_send_sge    = caps->max_send_sge;
+    qp->max_recv_sge    = caps->max_recv_sge;
+    mlx5sim_qp_refs_add(qp, 1);
+    atomic_thread_fence(memory_order_release);
+    qp->o.ready         = 1;
+
+    reply_p->qp_handle       = mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+    reply_p->qpn             = qp->qp.qpn;
+    reply_p->max_send_wr     = caps->max_send_wr;
+    reply_p->max_recv_wr     = caps->max_recv_wr;
+    reply_p->max_send_sge    = caps->max_send_sge;
+    reply_p->max_recv_sge    = caps->max_recv_sge;
+    reply_p->max_inline_data = caps->max_inline_data;
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
+    return 0;
+}
+
+static int mlx5sim_cmd_create_qp(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_create_qp *in  = cmd->in;
+    struct ib_uverbs_create_qp_resp reply = {0};
+    int ret;
+
+    ret = mlx5sim_qp_create(cmd, in->user_handle, in->pd_handle,
+                            in->send_cq_handle, in->recv_cq_handle,
+                            in->srq_handle, in, &reply);
+    if (ret == 0) {
+        mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    }
+    return ret;
+}
+
+static int mlx5sim_cmd_ex_create_qp(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_ex_create_qp *in  = cmd->in;
+    struct ib_uverbs_ex_create_qp_resp reply = {.comp_mask = 0};
+    struct ib_uverbs_create_qp caps          = {0};
+    int ret;
+
+    if ((in->comp_mask != 0) || (in->create_flags != 0)) {
+        return -EOPNOTSUPP;
+    }
+
+    caps.max_send_wr     = in->max_send_wr;
+    caps.max_recv_wr     = in->max_recv_wr;
+    caps.max_send_sge    = in->max_send_sge;
+    caps.max_recv_sge    = in->max_recv_sge;
+    caps.max_inline_data = in->max_inline_data;
+    caps.sq_sig_all      = in->sq_sig_all;
+    caps.qp_type         = in->qp_type;
+    caps.is_srq          = in->is_srq;
+    ret = mlx5sim_qp_create(cmd, in->user_handle, in->pd_handle,
+                            in->send_cq_handle, in->recv_cq_handle,
+                            in->srq_handle, &caps, &reply.base);
+    if (ret == 0) {
+        reply.response_length = sizeof(reply);
+        mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    }
+    return ret;
+}
+
+static void mlx5sim_qp_set_port(mlx5sim_qp_obj_t *qp, unsigned port)
+{
+    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
+
+    qp->qp.port = port;
+    qp->qp.lid  = mlx5sim_port_lid(config, qp->dev, port);
+    (void)mlx5sim_port_gid(config, qp->dev, port, 0, qp->qp.sgid);
+}
+
+static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
+                             const struct ib_uverbs_qp_dest *dest)
+{
+    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
+
+    qp->qp.dlid       = dest->dlid;
+    qp->qp.has_grh    = dest->is_global;
+    qp->qp.sl         = dest->sl;
+    qp->path_bits     = dest->src_path_bits;
+    qp->static_rate   = dest->static_rate;
+    qp->sgid_index    = dest->sgid_index;
+    qp->hop_limit     = dest->hop_limit;
+    qp->traffic_class = dest->traffic_class;
+    qp->flow_label    = dest->flow_label;
+    memcpy(qp->qp.dgid, dest->dgid, sizeof(qp->qp.dgid));
+    if (qp->qp.is_roce && !dest->is_global) {
+        return -EINVAL;
+    }
+
+    if (dest->is_global &&
+        ((dest->sgid_index >= mlx5sim_gid_table_len(config)) ||
+         !mlx5sim_port_gid(config, qp->dev, qp->qp.port, dest->sgid_index,
+                           qp->qp.sgid))) {
+        return -EINVAL;
+    }
+
+    return 0;
+}
+
+static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
+{
+    qp->sq_head        = 0;
+    qp->rq_head        = 0;
+    qp->retries        = 0;
+    qp->retry_at       = 0;
+    qp->retry_since    = 0;
+    qp->claim.active   = 0;
+    qp->last_wqe_event = 0;
+    qp->qp.dest_qpn    = 0;
+}
+
+static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
+                            const struct ib_uverbs_modify_qp *in,
+                            unsigned next)
+{
+    uint32_t mask = in->attr_mask;
+    int ret;
+
+    if (mask & IBV_QP_PORT) {
+        if ((in->port_num == 0) ||
+            (in->port_num > mlx5sim_uverbs_config()->ports)) {
+            return -EINVAL;
+        }
+        mlx5sim_qp_set_port(qp, in->port_num);
+    }
+
+    if (mask & IBV_QP_PKEY_INDEX) {
+        if (in->pkey_index >=
+            mlx5sim_pkey_table_len(mlx5sim_uverbs_config())) {
+            return -EINVAL;
+        }
+        qp->pkey_index = in->pkey_index;
+    }
+
+    if (mask & IBV_QP_AV) {
+        ret = mlx5sim_qp_set_av(qp, &in->dest);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) && (in->max_rd_atomic > 16)) ||
+        ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && (in->max_dest_rd_atomic > 16)) ||
+        ((mask & IBV_QP_PATH_MTU) && ((in->path_mtu < IBV_MTU_256) ||
+                                      (in->path_mtu > IBV_MTU_4096))) ||
+        ((mask & IBV_QP_RETRY_CNT) && (in->retry_cnt > 7)) ||
+        ((mask & IBV_QP_RNR_RETRY) && (in->rnr_retry > 7)) ||
+        ((mask & IBV_QP_TIMEOUT) && (in->timeout > 31)) ||
+        ((mask & IBV_QP_MIN_RNR_TIMER) && (in->min_rnr_timer > 31))) {
+        return -EINVAL;
+    }
+
+    if (mask & IBV_QP_QKEY) {
+        qp->qp.qkey = in->qkey;
+    }
+    if (mask & IBV_QP_ACCESS_FLAGS) {
+        qp->qp.access = in->qp_access_flags;
+    }
+    if (mask & IBV_QP_PATH_MTU) {
+        qp->qp.path_mtu = in->path_mtu;
+    }
+    if (mask & IBV_QP_DEST_QPN) {
+        qp->qp.dest_qpn = in->dest_qp_num & 0xffffff;
+    }
+    if (mask & IBV_QP_RQ_PSN) {
+        qp->rq_psn = in->rq_psn & 0xffffff;
+    }
+    if (mask & IBV_QP_SQ_PSN) {
+        qp->sq_psn = in->sq_psn & 0xffffff;
+    }
+    if (mask & IBV_QP_TIMEOUT) {
+        qp->qp.timeout = in->timeout;
+    }
+    if (mask & IBV_QP_RETRY_CNT) {
+        qp->qp.retry_cnt = in->retry_cnt;
+    }
+    if (mask & IBV_QP_RNR_RETRY) {
+        qp->qp.rnr_retry = in->rnr_retry;
+    }
+    if (mask & IBV_QP_MIN_RNR_TIMER) {
+        qp->qp.min_rnr_timer = in->min_rnr_timer;
+    }
+    if (mask & IBV_QP_MAX_QP_RD_ATOMIC) {
+        qp->qp.max_rd_atomic = in->max_rd_atomic;
+    }
+    if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+        qp->qp.max_dest_rd_atomic = in->max_dest_rd_atomic;
+    }
+
+    if (next == MLX5SIM_QPS_RESET) {
+        mlx5sim_qp_reset(qp);
+    }
+
+    qp->qp.state = next;
+    return 0;
+}
+
+static int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_modify_qp *in = cmd->in;
+    mlx5sim_qp_obj_t *qp                 = mlx5sim_qp_get(cmd, in->qp_handle);
+    unsigned cur, next;
+    mlx5sim_chk_t chk;
+    int ret;
+
+    if (qp == NULL) {
+        return -EINVAL;
+    }
+
+    (void)mlx5sim_lock(&qp->sq_lock);
+    mlx5sim_rq_lock(qp);
+
+    cur  = (in->attr_mask & IBV_QP_CUR_STATE) ? in->cur_qp_state :
+                                                qp->qp.state;
+    next = (in->attr_mask & IBV_QP_STATE) ? in->qp_state : qp->qp.state;
+    chk  = mlx5sim_qp_modify_check(qp->qp.type, cur, next, in->attr_mask);
+    if (chk != MLX5SIM_CHK_OK) {
+        mlx5sim_report_qp(chk, qp, -1, "modify from %s to %s with attributes "
+                          "0x%x", mlx5sim_qp_state_name(cur),
+                          mlx5sim_qp_state_name(next), in->attr_mask);
+        ret = -EINVAL;
+    } else {
+        ret = mlx5sim_qp_apply(qp, in, next);
+    }
+
+    mlx5sim_unlock(&qp->rq_lock);
+    mlx5sim_unlock(&qp->sq_lock);
+
+    /* what was posted before is flushed, or goes out now that it can */
+    if ((ret == 0) && (next == MLX5SIM_QPS_ERR)) {
+        mlx5sim_qp_flush(qp);
+    } else if ((ret == 0) && (next == MLX5SIM_QPS_RTS)) {
+        mlx5sim_sq_run(qp);
+    }
+
+    return ret;
+}
+
+static int mlx5sim_cmd_query_qp(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_query_qp *in  = cmd->in;
+    struct ib_uverbs_query_qp_resp reply = {.qkey = 0};
+    mlx5sim_qp_obj_t *qp                 = mlx5sim_qp_get(cmd, in->qp_handle);
+
+    if (qp == NULL) {
+        return -EINVAL;
+    }
+
+    memcpy(reply.dest.dgid, qp->qp.dgid, sizeof(reply.dest.dgid));
+    reply.dest.flow_label    = qp->flow_label;
+    reply.dest.dlid          = qp->qp.dlid;
+    reply.dest.sgid_index    = qp->sgid_index;
+    reply.dest.hop_limit     = qp->hop_limit;
+    reply.dest.traffic_class = qp->traffic_class;
+    reply.dest.sl            = qp->qp.sl;
+    reply.dest.src_path_bits = qp->path_bits;
+    reply.dest.static_rate   = qp->static_rate;
+    reply.dest.is_global     = qp->qp.has_grh;
+    reply.dest.port_num      = qp->qp.port;
+    reply.max_send_wr        = qp->max_send_wr;
+    reply.max_recv_wr        = qp->max_recv_wr;
+    reply.max_send_sge       = qp->max_send_sge;
+    reply.max_recv_sge       = qp->max_recv_sge;
+    reply.qkey               = qp->qp.qkey;
+    reply.rq_psn             = qp->rq_psn;
+    reply.sq_psn             = qp->sq_psn;
+    reply.dest_qp_num        = qp->qp.dest_qpn;
+    reply.qp_access_flags    = qp->qp.access;
+    reply.pkey_index         = qp->pkey_index;
+    reply.qp_state           = qp->qp.state;
+    reply.cur_qp_state       = qp->qp.state;
+    reply.path_mtu           = qp->qp.path_mtu;
+    reply.path_mig_state     = IBV_MIG_MIGRATED;
+    reply.max_rd_atomic      = qp->qp.max_rd_atomic;
+    reply.max_dest_rd_atomic = qp->qp.max_dest_rd_atomic;
+    reply.min_rnr_timer      = qp->qp.min_rnr_timer;
+    reply.port_num           = qp->qp.port;
+    reply.timeout            = qp->qp.timeout;
+    reply.retry_cnt          = qp->qp.retry_cnt;
+    reply.rnr_retry          = qp->qp.rnr_retry;
+    reply.sq_sig_all         = qp->sq_sig_all;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+static int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_destroy_qp *in  = cmd->in;
+    struct ib_uverbs_destroy_qp_resp reply = {0};
+    mlx5sim_qp_obj_t *qp                   = mlx5sim_qp_get(cmd, in->qp_handle);
+
+    if (qp == NULL) {
+        return -EINVAL;
+    }
+
+    mlx5sim_qp_withdraw(qp);
+    if (qp->o.async_events != 0) {
+        reply.events_reported = qp->o.async_events -
+                                mlx5sim_chan_forget(
+                                        mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                                       cmd->ctx->async_fifo),
+                                        qp->o.user_handle);
+    }
+
+    mlx5sim_qp_refs_add(qp, -1);
+    mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+/* RoCE: libmlx5 asks the kernel for the destination's MAC address */
+static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_create_ah *in  = cmd->in;
+    struct ib_uverbs_create_ah_resp reply = {0};
+    struct mlx5_ib_create_ah_resp ureply  = {0};
+    const uint8_t *dgid                   = in->attr.grh.dgid;
+    mlx5sim_ah_t *ah;
+
+    if (!in->attr.is_global) {
+        return -EINVAL;
+    }
+
+    ah = mlx5sim_obj_alloc(MLX5SIM_OBJ_AH, mlx5sim_cmd_ctx_index(cmd));
+    if (ah == NULL) {
+        return -ENOMEM;
+    }
+
+    ah->o.ready            = 1;
+    reply.ah_handle        = mlx5sim_obj_index(MLX5SIM_OBJ_AH, ah);
+    ureply.response_length = sizeof(ureply);
+    /* modified EUI-64 back to the MAC address, RFC 4291 appendix A; for an
+     * IPv4-mapped GID any unicast address will do */
+    ureply.dmac[0]         = dgid[8] ^ 2;
+    ureply.dmac[1]         = dgid[9];
+    ureply.dmac[2]         = dgid[10];
+    ureply.dmac[3]         = dgid[13];
+    ureply.dmac[4]         = dgid[14];
+    ureply.dmac[5]         = dgid[15];
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
+    return 0;
+}
+
+static int mlx5sim_cmd_destroy_ah(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_destroy_ah *in = cmd->in;
+    mlx5sim_ah_t *ah = mlx5sim_obj_mine(MLX5SIM_OBJ_AH, in->ah_handle,
+                                        mlx5sim_cmd_ctx_index(cmd));
+
+    if (ah == NULL) {
+        return -EINVAL;
+    }
+
+    mlx5sim_obj_free(MLX5SIM_OBJ_AH, ah);
+    return 0;
+}
+
+const mlx5sim_cmd_desc_t mlx5sim_cmds_qp[] = {
+    {IB_USER_VERBS_CMD_CREATE_QP, "CREATE_QP",
+     sizeof(struct ib_uverbs_create_qp), 40,
+     sizeof(struct ib_uverbs_create_qp_resp), 0, mlx5sim_cmd_create_qp},
+    {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP,
+     "EX_CREATE_QP", sizeof(struct ib_uverbs_ex_create_qp), 40,
+     sizeof(struct ib_uverbs_ex_create_qp_resp), 0, mlx5sim_cmd_ex_create_qp},
+    {IB_USER_VERBS_CMD_MODIFY_QP, "MODIFY_QP",
+     sizeof(struct ib_uverbs_modify_qp), 0, 0, 0, mlx5sim_cmd_modify_qp},
+    {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP,
+     "EX_MODIFY_QP", sizeof(struct ib_uverbs_modify_qp), 0, 0, 0,
+     mlx5sim_cmd_modify_qp},
+    {IB_USER_VERBS_CMD_QUERY_QP, "QUERY_QP", sizeof(struct ib_uverbs_query_qp),
+     0, sizeof(struct ib_uverbs_query_qp_resp), 0, mlx5sim_cmd_query_qp},
+    {IB_USER_VERBS_CMD_DESTROY_QP, "DESTROY_QP",
+     sizeof(struct ib_uverbs_destroy_qp), 0,
+     sizeof(struct ib_uverbs_destroy_qp_resp), 0, mlx5sim_cmd_destroy_qp},
+    {IB_USER_VERBS_CMD_CREATE_AH, "CREATE_AH",
+     sizeof(struct ib_uverbs_create_ah), 0,
+     sizeof(struct ib_uverbs_create_ah_resp), 0, mlx5sim_cmd_create_ah},
+    {IB_USER_VERBS_CMD_DESTROY_AH, "DESTROY_AH",
+     sizeof(struct ib_uverbs_destroy_ah), 0, 0, 0, mlx5sim_cmd_destroy_ah},
+    {0, NULL, 0, 0, 0, 0, NULL}
+};

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/uverbs.h"
+#include "sim/exec/exec.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+
+
+static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
+                              uint32_t pd_handle, uint32_t max_wr,
+                              uint32_t max_sge, uint32_t limit,
+                              struct ib_uverbs_create_srq_resp *reply_p)
+{
+    const struct mlx5_ib_create_srq *uin  = cmd->uin;
+    struct mlx5_ib_create_srq_resp ureply = {0};
+    uint32_t ctx = mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
+    mlx5sim_srq_t *srq;
+    mlx5sim_pd_t *pd;
+    uint32_t size;
+
+    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx);
+    if ((pd == NULL) || (max_wr == 0) || (max_wr > 32767) || (max_sge > 31) ||
+        (uin->flags & MLX5_SRQ_FLAG_SIGNATURE)) {
+        return -EINVAL;
+    }
+
+    srq = mlx5sim_obj_alloc(MLX5SIM_OBJ_SRQ, ctx);
+    if (srq == NULL) {
+        return -ENOMEM;
+    }
+
+    atomic_fetch_add(&pd->refs, 1);
+    srq->o.user_handle = user_handle;
+    srq->pd            = pd_handle;
+    srq->buf           = uin->buf_addr;
+    srq->db            = uin->db_addr;
+    srq->max_wr        = max_wr;
+    srq->max_sge       = max_sge;
+    srq->limit         = limit;
+    srq->srqn          = mlx5sim_obj_index(MLX5SIM_OBJ_SRQ, srq);
+
+    /* geometry as libmlx5 (mlx5_alloc_srq_buf) and the kernel compute it */
+    for (srq->num_wqes = 1; srq->num_wqes < max_wr + 1; srq->num_wqes <<= 1) {
+    }
+    size = 16 + (16 * max_sge);
+    for (srq->wqe_shift = 5; (1u << srq->wqe_shift) < size;
+         ++srq->wqe_shift) {
+    }
+
+    atomic_thread_fence(memory_order_release);
+    srq->o.ready = 1;
+
+    reply_p->srq_handle = srq->srqn;
+    reply_p->max_wr     = max_wr;
+    reply_p->max_sge    = max_sge;
+    reply_p->srqn       = srq->srqn;
+    ureply.srqn         = srq->srqn;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, reply_p, sizeof(*reply_p));
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
+    return 0;
+}
+
+static int mlx5sim_cmd_create_srq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_create_srq *in  = cmd->in;
+    struct ib_uverbs_create_srq_resp reply = {0};
+
+    return mlx5sim_srq_create(cmd, in->user_handle, in->pd_handle, in->max_wr,
+                              in->max_sge, in->srq_limit, &reply);
+}
+
+static int mlx5sim_cmd_create_xsrq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_create_xsrq *in = cmd->in;
+    struct ib_uverbs_create_srq_resp reply = {0};
+
+    if (in->srq_type != IBV_SRQT_BASIC) {
+        return -EOPNOTSUPP; /* XRC and tag matching are not offered */
+    }
+
+    return mlx5sim_srq_create(cmd, in->user_handle, in->pd_handle, in->max_wr,
+                              in->max_sge, in->srq_limit, &reply);
+}
+
+static mlx5sim_srq_t *mlx5sim_srq_get(mlx5sim_cmd_t *cmd, uint32_t handle)
+{
+    return mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, handle,
+                            mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx));
+}
+
+static int mlx5sim_cmd_modify_srq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_modify_srq *in = cmd->in;
+    mlx5sim_srq_t *srq                    = mlx5sim_srq_get(cmd,
+                                                            in->srq_handle);
+
+    if (srq == NULL) {
+        return -EINVAL;
+    }
+
+    if (in->attr_mask & IBV_SRQ_MAX_WR) {
+        return -EINVAL; /* mlx5 cannot resize an SRQ */
+    }
+
+    if (in->attr_mask & IBV_SRQ_LIMIT) {
+        if (in->srq_limit >= srq->num_wqes) {
+            return -EINVAL;
+        }
+
+        (void)mlx5sim_lock(&srq->lock);
+        srq->limit = in->srq_limit;
+        mlx5sim_unlock(&srq->lock);
+    }
+
+    return 0;
+}
+
+static int mlx5sim_cmd_query_srq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_query_srq *in  = cmd->in;
+    struct ib_uverbs_query_srq_resp reply = {0};
+    mlx5sim_srq_t *srq                    = mlx5sim_srq_get(cmd,
+                                                            in->srq_handle);
+
+    if (srq == NULL) {
+        return -EINVAL;
+    }
+
+    reply.max_wr    = srq->num_wqes - 1;
+    reply.max_sge   = srq->max_sge;
+    reply.srq_limit = srq->limit;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+static int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_destroy_srq *in  = cmd->in;
+    struct ib_uverbs_destroy_srq_resp reply = {0};
+    mlx5sim_srq_t *srq                      = mlx5sim_srq_get(cmd,
+                                                              in->srq_handle);
+
+    if (srq == NULL) {
+        return -EINVAL;
+    }
+
+    if (atomic_load(&srq->refs) != 0) {
+        return -EBUSY;
+    }
+
+    if (srq->o.async_events != 0) {
+        reply.events_reported = srq->o.async_events -
+                                mlx5sim_chan_forget(
+                                        mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                                       cmd->ctx->async_fifo),
+                                        srq->o.user_handle);
+    }
+
+    atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
+                                                     srq->pd))->refs, 1);
+    mlx5sim_obj_free(MLX5SIM_OBJ_SRQ, srq);
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+const mlx5sim_cmd_desc_t mlx5sim_cmds_srq[] = {
+    {IB_USER_VERBS_CMD_CREATE_SRQ, "CREATE_SRQ",
+     sizeof(struct ib_uverbs_create_srq), sizeof(struct mlx5_ib_create_srq) - 8,
+     sizeof(struct ib_uverbs_create_srq_resp),
+     sizeof(struct mlx5_ib_create_srq_resp), mlx5sim_cmd_create_srq},
+    {IB_USER_VERBS_CMD_CREATE_XSRQ, "CREATE_XSRQ",
+     sizeof(struct ib_uverbs_create_xsrq),
+     sizeof(struct mlx5_ib_create_srq) - 8,
+     sizeof(struct ib_uverbs_create_srq_resp),
+     sizeof(struct mlx5_ib_create_srq_resp), mlx5sim_cmd_create_xsrq},
+    {IB_USER_VERBS_CMD_MODIFY_SRQ, "MODIFY_SRQ",
+     sizeof(struct ib_uverbs_modify_srq), 0, 0, 0, mlx5sim_cmd_modify_srq},
+    {IB_USER_VERBS_CMD_QUERY_SRQ, "QUERY_SRQ",
+     sizeof(struct ib_uverbs_query_srq), 0,
+     sizeof(struct ib_uverbs_query_srq_resp), 0, mlx5sim_cmd_query_srq},
+    {IB_USER_VERBS_CMD_DESTROY_SRQ, "DESTROY_SRQ",
+     sizeof(struct ib_uverbs_destroy_srq), 0,
+     sizeof(struct ib_uverbs_destroy_srq_resp), 0, mlx5sim_cmd_destroy_srq},
+    {0, NULL, 0, 0, 0, 0, NULL}
+};
