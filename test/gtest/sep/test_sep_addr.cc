@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <uct/ib/sep/sep_addr.h>
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+
+#include <cstring>
+#include <random>
+
+class test_sep_addr : public ::testing::Test {
+protected:
+    static void set_gid(uct_sep_port_t &port, const char *text)
+    {
+        ASSERT_EQ(1, inet_pton(AF_INET6, text, port.gid.raw));
+    }
+
+    static uct_sep_port_t ib_port(uint16_t lid = 5)
+    {
+        uct_sep_port_t port = {};
+
+        port.port_num  = 1;
+        port.lid       = lid;
+        port.pkey      = 0xffff;
+        port.hop_limit = 64;
+        port.sl        = 3;
+        set_gid(port, "fe80::2c9:300:0:5");
+        return port;
+    }
+
+    static uct_sep_port_t roce_port(const char *gid = "::ffff:10.0.0.1")
+    {
+        uct_sep_port_t port = {};
+
+        port.port_num      = 2;
+        port.is_roce       = 1;
+        port.is_roce_v2    = 1;
+        port.pkey          = 0xffff;
+        port.gid_index     = 3;
+        port.hop_limit     = 64;
+        port.traffic_class = 106;
+        set_gid(port, gid);
+        return port;
+    }
+
+    static uct_sep_device_addr_t pack(const uct_sep_port_t &port)
+    {
+        uct_sep_device_addr_t addr;
+
+        uct_sep_device_addr_pack(&port, &addr);
+        return addr;
+    }
+
+    static bool is_valid(const uct_sep_device_addr_t &addr)
+    {
+        return uct_sep_device_addr_check(&addr) == UCS_OK;
+    }
+
+    static bool is_reachable(const uct_sep_port_t &from,
+                             const uct_sep_port_t &to)
+    {
+        uct_sep_device_addr_t addr = pack(to);
+        return uct_sep_device_addr_is_reachable(&from, &addr);
+    }
+};
+
+TEST_F(test_sep_addr, packed_addresses_are_valid)
+{
+    uct_sep_port_t no_gid = ib_port();
+    memset(no_gid.gid.raw, 0, sizeof(no_gid.gid.raw));
+
+    EXPECT_TRUE(is_valid(pack(ib_port())));
+    EXPECT_TRUE(is_valid(pack(no_gid)));
+    EXPECT_TRUE(is_valid(pack(roce_port())));
+    EXPECT_TRUE(is_valid(pack(roce_port("fe80::1"))));
+}
+
+TEST_F(test_sep_addr, the_same_port_always_has_the_same_bytes)
+{
+    uct_sep_device_addr_t addr1, addr2;
+    uct_sep_port_t port = roce_port();
+
+    memset(&addr1, 0xaa, sizeof(addr1));
+    memset(&addr2, 0x55, sizeof(addr2));
+    uct_sep_device_addr_pack(&port, &addr1);
+    uct_sep_device_addr_pack(&port, &addr2);
+    EXPECT_EQ(0, memcmp(&addr1, &addr2, sizeof(addr1)));
+}
+
+TEST_F(test_sep_addr, a_port_without_any_address_is_invalid)
+{
+    uct_sep_port_t port = ib_port(0);
+    memset(port.gid.raw, 0, sizeof(port.gid.raw));
+    EXPECT_FALSE(is_valid(pack(port)));
+
+    port         = roce_port();
+    memset(port.gid.raw, 0, sizeof(port.gid.raw));
+    EXPECT_FALSE(is_valid(pack(port)));
+}
+
+TEST_F(test_sep_addr, contradictions_are_invalid)
+{
+    uct_sep_device_addr_t addr = pack(ib_port());
+    addr.flags |= UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2;
+    EXPECT_FALSE(is_valid(addr)) << "RoCE on InfiniBand";
+
+    addr        = pack(ib_port());
+    addr.flags &= ~UCT_SEP_DEVICE_ADDR_FLAG_GID;
+    EXPECT_FALSE(is_valid(addr)) << "GID without its flag";
+
+    addr          = pack(ib_port());
+    addr.reserved = 1;
+    EXPECT_FALSE(is_valid(addr)) << "reserved byte";
+
+    addr     = pack(roce_port());
+    addr.lid = htons(1);
+    EXPECT_FALSE(is_valid(addr)) << "LID on Ethernet";
+
+    addr        = pack(roce_port());
+    addr.flags &= ~UCT_SEP_DEVICE_ADDR_FLAG_IPV4;
+    EXPECT_FALSE(is_valid(addr)) << "IPv4 GID without its flag";
+}
+
+TEST_F(test_sep_addr, random_bytes_do_not_crash_and_seldom_pass)
+{
+    std::mt19937_64 rng(1);
+    uct_sep_port_t port = roce_port();
+    unsigned passed     = 0;
+
+    for (unsigned i = 0; i < 100000; ++i) {
+        uct_sep_device_addr_t addr;
+        uct_sep_iface_addr_t iface_addr;
+        char buf[UCT_SEP_ADDR_STR_MAX];
+
+        for (size_t j = 0; j < sizeof(addr); ++j) {
+            reinterpret_cast<uint8_t*>(&addr)[j] = rng();
+        }
+        for (size_t j = 0; j < sizeof(iface_addr); ++j) {
+            reinterpret_cast<uint8_t*>(&iface_addr)[j] = rng();
+        }
+        passed += is_valid(addr);
+        uct_sep_device_addr_is_reachable(&port, &addr);
+        uct_sep_device_addr_str(&addr, buf, sizeof(buf));
+        EXPECT_LT(strlen(buf), sizeof(buf) - 1) << "text was cut";
+        uct_sep_iface_addr_check(&iface_addr);
+    }
+    EXPECT_LT(passed, 1000u);
+}
+
+TEST_F(test_sep_addr, infiniband_ports_of_a_subnet_reach_each_other)
+{
+    uct_sep_port_t other = ib_port(9);
+
+    EXPECT_TRUE(is_reachable(ib_port(), other));
+    EXPECT_TRUE(is_reachable(ib_port(), ib_port())) << "oneself";
+
+    set_gid(other, "fec0::5");
+    EXPECT_FALSE(is_reachable(ib_port(), other)) << "another subnet";
+    EXPECT_FALSE(is_reachable(ib_port(), roce_port())) << "another link layer";
+    EXPECT_FALSE(is_reachable(roce_port(), ib_port()));
+}
+
+TEST_F(test_sep_addr, global_routing_needs_a_gid_on_both_sides)
+{
+    uct_sep_port_t global = ib_port(), no_gid = ib_port(9);
+
+    global.force_global = 1;
+    EXPECT_TRUE(is_reachable(global, ib_port(9)));
+    memset(no_gid.gid.raw, 0, sizeof(no_gid.gid.raw));
+    EXPECT_FALSE(is_reachable(global, no_gid));
+}
+
+TEST_F(test_sep_addr, roce_ports_need_the_same_version_and_family)
+{
+    uct_sep_port_t v1 = roce_port();
+    v1.is_roce_v2     = 0;
+
+    EXPECT_TRUE(is_reachable(roce_port(), roce_port("::ffff:10.0.0.2")));
+    EXPECT_FALSE(is_reachable(roce_port(), roce_port("fe80::2")));
+    EXPECT_FALSE(is_reachable(roce_port(), v1));
+    EXPECT_TRUE(is_reachable(v1, v1));
+}
+
+TEST_F(test_sep_addr, partitions_need_a_full_member)
+{
+    uct_sep_port_t full = ib_port(), limited = ib_port(9), other = ib_port(9);
+
+    full.pkey    = 0x8001;
+    limited.pkey = 0x0001;
+    other.pkey   = 0x8002;
+    EXPECT_TRUE(is_reachable(full, full));
+    EXPECT_TRUE(is_reachable(full, limited));
+    EXPECT_TRUE(is_reachable(limited, full));
+    EXPECT_FALSE(is_reachable(limited, limited));
+    EXPECT_FALSE(is_reachable(full, other));
+}
+
+TEST_F(test_sep_addr, infiniband_address_vector)
+{
+    uct_sep_device_addr_t addr = pack(ib_port(9));
+    uct_sep_port_t port        = ib_port();
+    struct ibv_ah_attr ah_attr;
+
+    uct_sep_device_addr_to_ah_attr(&port, &addr, &ah_attr);
+    EXPECT_EQ(9, ah_attr.dlid);
+    EXPECT_EQ(3, ah_attr.sl);
+    EXPECT_EQ(1, ah_attr.port_num);
+    EXPECT_EQ(0, ah_attr.is_global);
+    EXPECT_EQ(0, ah_attr.static_rate);
+
+    port.force_global  = 1;
+    port.gid_index     = 2;
+    port.src_path_bits = 4;
+    addr               = pack(ib_port(8));
+    uct_sep_device_addr_to_ah_attr(&port, &addr, &ah_attr);
+    EXPECT_EQ(1, ah_attr.is_global);
+    EXPECT_EQ(2, ah_attr.grh.sgid_index);
+    EXPECT_EQ(64, ah_attr.grh.hop_limit);
+    EXPECT_EQ(12, ah_attr.dlid);
+    EXPECT_EQ(4, ah_attr.src_path_bits);
+    EXPECT_EQ(0, memcmp(ah_attr.grh.dgid.raw, addr.gid, sizeof(addr.gid)));
+}
+
+TEST_F(test_sep_addr, roce_address_vector_is_always_global)
+{
+    uct_sep_device_addr_t addr = pack(roce_port("::ffff:10.0.0.2"));
+    uct_sep_port_t port        = roce_port();
+    struct ibv_ah_attr ah_attr;
+
+    uct_sep_device_addr_to_ah_attr(&port, &addr, &ah_attr);
+    EXPECT_EQ(1, ah_attr.is_global);
+    EXPECT_EQ(2, ah_attr.port_num);
+    EXPECT_EQ(0, ah_attr.dlid);
+    EXPECT_EQ(3, ah_attr.grh.sgid_index);
+    EXPECT_EQ(106, ah_attr.grh.traffic_class);
+    EXPECT_EQ(0, memcmp(ah_attr.grh.dgid.raw, addr.gid, sizeof(addr.gid)));
+}
+
+TEST_F(test_sep_addr, interface_address_survives_packing)
+{
+    uct_sep_iface_addr_t addr;
+
+    uct_sep_iface_addr_pack(0xabcdef, 0x1122334455667788ull, &addr);
+    EXPECT_EQ(UCS_OK, uct_sep_iface_addr_check(&addr));
+    EXPECT_EQ(0xabcdefu, uct_sep_iface_addr_qpn(&addr));
+    EXPECT_EQ(0x1122334455667788ull, uct_sep_iface_addr_id(&addr));
+    EXPECT_EQ(0, memcmp(&addr, "\x01\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77"
+                        "\x88", sizeof(addr)));
+}
+
+TEST_F(test_sep_addr, interface_address_of_another_version_is_unsupported)
+{
+    uct_sep_iface_addr_t addr;
+
+    uct_sep_iface_addr_pack(0x123, 1, &addr);
+    ++addr.version;
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_sep_iface_addr_check(&addr));
+}
+
+TEST_F(test_sep_addr, impossible_interface_addresses_are_invalid)
+{
+    uct_sep_iface_addr_t addr;
+
+    for (uint32_t qpn : {0u, 1u, 0xffffffu}) {
+        uct_sep_iface_addr_pack(qpn, 1, &addr);
+        EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
+    }
+    uct_sep_iface_addr_pack(0x123, 0, &addr);
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
+}
+
+TEST_F(test_sep_addr, texts_name_what_matters)
+{
+    uct_sep_device_addr_t addr = pack(roce_port());
+    uct_sep_peer_addr_t peer;
+    char buf[UCT_SEP_ADDR_STR_MAX];
+
+    EXPECT_NE(nullptr, strstr(uct_sep_device_addr_str(&addr, buf, sizeof(buf)),
+                              "10.0.0.1"));
+    peer.dev = pack(ib_port(17));
+    uct_sep_iface_addr_pack(0x123, 0xfeed, &peer.iface);
+    EXPECT_STREQ("ib lid 17 gid fe80::2c9:300:0:5 pkey 0xffff ud_qp 0x123 id "
+                 "000000000000feed",
+                 uct_sep_peer_addr_str(&peer, buf, sizeof(buf)));
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_conn_model.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace sep_conn_model;
+
+using test_sep_conn = test_conn;
+
+
+TEST_F(test_sep_conn, fits_next_to_an_endpoint_in_256_bytes)
+{
+    EXPECT_LE(sizeof(uct_sep_conn_t), 128u);
+}
+
+TEST_F(test_sep_conn, connects_with_three_packets)
+{
+    world w;
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ab.super.state);
+    ASSERT_EQ(1u, w.wire.size());
+
+    auto req = w.wire[0].bytes;
+    w.wire.clear();
+    b.receive(req);
+    model_conn &ba = b.conn(a.self);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_REP_SENT, ba.super.state);
+    EXPECT_EQ(0u, ba.established) << "passive side may not send yet";
+    ASSERT_EQ(1u, w.wire.size());
+
+    auto rep = w.wire[0].bytes;
+    w.wire.clear();
+    a.receive(rep);
+    EXPECT_EQ(1u, ab.established);
+    EXPECT_EQ(0u, ba.established);
+    ASSERT_EQ(1u, w.wire.size());
+
+    auto rtu = w.wire[0].bytes;
+    w.wire.clear();
+    b.receive(rtu);
+    EXPECT_EQ(1u, ba.established);
+    EXPECT_TRUE(w.wire.empty());
+
+    w.expect_connected(0, 1);
+    EXPECT_EQ(2u, w.qps.size());
+}
+
+TEST_F(test_sep_conn, the_peers_qp_is_passed_on_unchanged)
+{
+    world w;
+    random_chooser choose(1);
+    node &a = w.add();
+    node &b = w.add();
+
+    a.start(a.conn(b.self));
+    w.settle(choose);
+
+    uct_sep_conn_qp_info_t seen = b.conn(a.self).super.remote;
+    uct_sep_conn_qp_info_t sent = a.conn(b.self).super.local;
+    EXPECT_EQ(0, memcmp(&seen, &sent, sizeof(seen)));
+}
+
+TEST_F(test_sep_conn, start_is_idempotent)
+{
+    world w;
+    random_chooser choose(1);
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    a.start(ab);
+    EXPECT_EQ(1u, w.wire.size());
+    w.settle(choose);
+    a.start(ab);
+    EXPECT_TRUE(w.wire.empty());
+    EXPECT_EQ(1u, ab.established);
+    w.expect_connected(0, 1);
+}
+
+TEST_F(test_sep_conn, passive_side_later_uses_the_same_connection)
+{
+    world w;
+    random_chooser choose(1);
+    node &a = w.add();
+    node &b = w.add();
+
+    a.start(a.conn(b.self));
+    w.settle(choose);
+    b.start(b.conn(a.self));
+    w.settle(choose);
+
+    w.expect_connected(0, 1);
+    EXPECT_EQ(2u, w.qps.size());
+    EXPECT_EQ(1u, b.conn(a.self).established);
+}
+
+TEST_F(test_sep_conn, oneself_is_connected_at_once_with_one_qp)
+{
+    world w;
+    node &a        = w.add();
+    model_conn &aa = a.conn(a.self);
+
+    a.start(aa);
+    EXPECT_EQ(1u, aa.established);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, aa.super.state);
+    EXPECT_EQ(aa.qpn, w.qps[aa.qpn].remote);
+    EXPECT_TRUE(w.wire.empty());
+
+    a.reset(aa);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, aa.super.state);
+    a.start(aa);
+    EXPECT_EQ(2u, aa.established);
+    EXPECT_EQ(1u, w.alive_qps(a));
+}
+
+TEST_F(test_sep_conn, oneself_reports_why_it_could_not_be_connected)
+{
+    world w;
+    node &a = w.add();
+    uct_sep_conn_out_t out;
+
+    a.create_failures = 1;
+    EXPECT_EQ(UCS_ERR_NO_MEMORY, uct_sep_conn_start(&a.env,
+              &a.conn(a.self).super, w.now, &out));
+    a.connect_failures = 1;
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_sep_conn_start(&a.env,
+              &a.conn(a.self).super, w.now, &out));
+    w.check();
+    EXPECT_EQ(0u, w.alive_qps(a));
+}
+
+TEST_F(test_sep_conn, a_packet_from_oneself_changes_nothing)
+{
+    world w;
+    node &a = w.add();
+
+    a.start(a.conn(a.self));
+    a.receive(to_bytes(message(a, a, UCT_SEP_CONN_MSG_REQ, 99, 0)));
+    EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, a.conn(a.self).super.state);
+    EXPECT_TRUE(w.wire.empty());
+}
+
+TEST_F(test_sep_conn, gives_up_when_nobody_answers)
+{
+    world w;
+    node &a        = w.add(5);
+    node &b        = w.add(5);
+    model_conn &ab = a.conn(b.self);
+    unsigned sent  = 0;
+
+    a.start(ab);
+    while (ab.super.deadline != 0) {
+        sent += w.wire.size();
+        w.wire.clear();
+        w.now = ab.super.deadline - 1;
+        a.timeout(ab);
+        EXPECT_TRUE(w.wire.empty()) << "repeated too early";
+        w.now = ab.super.deadline;
+        a.timeout(ab);
+    }
+
+    EXPECT_EQ(6u, sent) << "first one and five repetitions";
+    EXPECT_EQ(1u, ab.failed);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ab.last_failure);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
+    EXPECT_EQ(0u, w.alive_qps(a));
+
+    /* A later attempt has all chances again */
+    random_chooser choose(1);
+    a.start(ab);
+    w.settle(choose);
+    w.expect_connected(0, 1);
+}
+
+TEST_F(test_sep_conn, repetitions_back_off_up_to_a_limit)
+{
+    world w;
+    node &a         = w.add(12);
+    node &b         = w.add();
+    model_conn &ab  = a.conn(b.self);
+    ucs_time_t last = 0, interval;
+
+    a.start(ab);
+    for (unsigned i = 0; i < 12; ++i) {
+        interval = ab.super.deadline - w.now;
+        EXPECT_GE(interval, std::min<ucs_time_t>(100ull << i, 1000));
+        EXPECT_LE(interval, std::min<ucs_time_t>(100ull << i, 1000) * 5 / 4);
+        EXPECT_GE(interval * 5 / 4, last);
+        last  = interval;
+        w.now = ab.super.deadline;
+        a.timeout(ab);
+    }
+}
+
+TEST_F(test_sep_conn, passive_side_gives_up_silently_when_rtu_never_comes)
+{
+    world w;
+    node &a = w.add(3);
+    node &b = w.add(3);
+
+    b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REQ, 1, 0)));
+    model_conn &ba = b.conn(a.self);
+    while (ba.super.deadline != 0) {
+        w.wire.clear();
+        w.now = ba.super.deadline;
+        b.timeout(ba);
+    }
+
+    EXPECT_EQ(0u, ba.failed) << "nobody here asked for it";
+    EXPECT_EQ(0u, w.alive_qps(b));
+}
+
+TEST_F(test_sep_conn, passive_side_is_told_if_it_has_asked_as_well)
+{
+    world w;
+    node &a = w.add(3);
+    node &b = w.add(3);
+
+    b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REQ, 1, 0)));
+    model_conn &ba = b.conn(a.self);
+    b.start(ba);
+    while (ba.super.deadline != 0) {
+        w.wire.clear();
+        w.now = ba.super.deadline;
+        b.timeout(ba);
+    }
+
+    EXPECT_EQ(1u, ba.failed);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ba.last_failure);
+}
+
+TEST_F(test_sep_conn, peer_without_resources_rejects)
+{
+    random_chooser choose(1);
+
+    for (bool in_create : {true, false}) {
+        world w;
+        node &a        = w.add();
+        node &b        = w.add();
+        model_conn &ab = a.conn(b.self);
+
+        b.create_failures  = in_create;
+        b.connect_failures = !in_create;
+        a.start(ab);
+        w.settle(choose);
+        EXPECT_EQ(1u, ab.failed);
+        EXPECT_EQ(UCS_ERR_REJECTED, ab.last_failure);
+        EXPECT_EQ(0u, w.alive_qps(a));
+        EXPECT_EQ(0u, w.alive_qps(b));
+
+        a.start(ab);
+        w.settle(choose);
+        w.expect_connected(0, 1);
+    }
+}
+
+TEST_F(test_sep_conn, active_side_that_cannot_connect_rejects_the_answer)
+{
+    world w;
+    random_chooser choose(1);
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.connect_failures = 1;
+    a.start(ab);
+    w.settle(choose);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, ab.last_failure);
+    EXPECT_EQ(0u, b.conn(a.self).failed);
+    EXPECT_EQ(0u, w.alive_qps(a));
+    EXPECT_EQ(0u, w.alive_qps(b)) << "passive QP stays behind";
+}
+
+TEST_F(test_sep_conn, peer_that_reconnects_resets_the_other_side)
+{
+    world w;
+    random_chooser choose(1);
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    w.settle(choose);
+    model_conn &ba       = b.conn(a.self);
+    uint32_t first_epoch = ab.super.local_epoch;
+    uint32_t first_qpn   = ba.qpn;
+
+    /* a has lost its QP, b believes in the connection */
+    a.reset(ab);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
+    a.start(ab);
+    EXPECT_GT(ab.super.local_epoch, first_epoch);
+    auto req = w.wire[0].bytes;
+    w.wire.clear();
+    b.receive(req);
+
+    EXPECT_EQ(1u, ba.failed);
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ba.last_failure);
+    EXPECT_EQ(first_qpn, ba.qpn) << "QP is still the user's";
+    EXPECT_TRUE(w.wire.empty()) << "answered before the user let go";
+
+    b.receive(req);
+    EXPECT_EQ(1u, ba.failed) << "told again for a duplicate";
+
+    b.reset(ba);
+    EXPECT_NE(first_qpn, ba.qpn);
+    w.settle(choose);
+    w.expect_connected(0, 1);
+    EXPECT_EQ(2u, ba.established);
+}
+
+TEST_F(test_sep_conn, start_while_resetting_is_remembered)
+{
+    world w;
+    random_chooser choose(1);
+    node &a = w.add();
+    node &b = w.add();
+
+    a.start(a.conn(b.self));
+    w.settle(choose);
+    model_conn &ba = b.conn(a.self);
+
+    /* The peer's new QP is already connected to our old one: of no use */
+    b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REP, 50,
+                               ba.super.local_epoch)));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ba.last_failure);
+    b.start(ba);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, ba.super.state);
+    b.reset(ba);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ba.super.state);
+}
+
+TEST_F(test_sep_conn, answers_of_an_older_epoch_are_ignored)
+{
+    world w;
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    uint32_t old_epoch = ab.super.local_epoch;
+    a.reset(ab);
+    a.start(ab);
+    w.wire.clear();
+
+    for (auto type : {UCT_SEP_CONN_MSG_REP, UCT_SEP_CONN_MSG_RTU,
+                      UCT_SEP_CONN_MSG_REJ}) {
+        uct_sep_conn_msg_t msg = message(b, a, type, 1, old_epoch);
+        if (type == UCT_SEP_CONN_MSG_REJ) {
+            msg.reason = UCT_SEP_CONN_REJ_NO_RESOURCES;
+        }
+        uct_sep_conn_t before = ab.super;
+        a.receive(to_bytes(msg));
+        EXPECT_EQ(0, memcmp(&before, &ab.super, sizeof(before)))
+                << uct_sep_conn_msg_type_name(type);
+        EXPECT_TRUE(w.wire.empty());
+    }
+    EXPECT_EQ(0u, ab.failed);
+    EXPECT_EQ(0u, ab.established);
+}
+
+TEST_F(test_sep_conn, a_request_of_an_older_epoch_is_ignored)
+{
+    world w;
+    random_chooser choose(1);
+    node &a = w.add();
+    node &b = w.add();
+
+    a.start(a.conn(b.self));
+    auto old_req = w.wire[0].bytes;
+    w.settle(choose);
+    a.reset(a.conn(b.self));
+    a.start(a.conn(b.self));
+    w.settle(choose);
+    w.expect_connected(0, 1);
+
+    uct_sep_conn_t before = b.conn(a.self).super;
+    b.receive(old_req);
+    EXPECT_EQ(0, memcmp(&before, &b.conn(a.self).super, sizeof(before)));
+    EXPECT_TRUE(w.wire.empty());
+}
+
+TEST_F(test_sep_conn, a_connection_in_use_survives_a_rejection)
+{
+    world w;
+    random_chooser choose(1);
+    node &a = w.add();
+    node &b = w.add();
+
+    a.start(a.conn(b.self));
+    w.settle(choose);
+    model_conn &ab = a.conn(b.self);
+
+    for (unsigned reason = 1; reason < UCT_SEP_CONN_REJ_LAST; ++reason) {
+        uct_sep_conn_msg_t msg = message(b, a, UCT_SEP_CONN_MSG_REJ, 0,
+                                         ab.super.local_epoch);
+        msg.reason = static_cast<uct_sep_conn_rej_t>(reason);
+        a.receive(to_bytes(msg));
+    }
+    w.expect_connected(0, 1);
+    EXPECT_EQ(0u, ab.failed);
+}
+
+TEST_F(test_sep_conn, lost_rtu_is_repeated_for_every_answer)
+{
+    world w;
+    random_chooser choose(1);
+    node &a = w.add();
+    node &b = w.add();
+
+    a.start(a.conn(b.self));
+    auto req = w.wire[0].bytes;
+    w.wire.clear();
+    b.receive(req);
+    auto rep = w.wire[0].bytes;
+    w.wire.clear();
+
+    for (unsigned i = 0; i < 3; ++i) {
+        a.receive(rep);
+        ASSERT_EQ(1u, w.wire.size());
+        w.wire.clear(); /* RTU is lost */
+    }
+    EXPECT_EQ(1u, a.conn(b.self).established);
+    EXPECT_EQ(0u, b.conn(a.self).established);
+
+    w.settle(choose);
+    w.expect_connected(0, 1);
+}
+
+TEST_F(test_sep_conn, interface_that_is_gone_is_reported_at_once)
+{
+    world w;
+    random_chooser choose(1);
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    w.restart(1); /* Before a packet was sent */
+    a.start(ab);
+    w.settle(choose);
+    EXPECT_EQ(1u, ab.failed);
+    EXPECT_EQ(UCS_ERR_UNREACHABLE, ab.last_failure);
+    EXPECT_EQ(0u, ab.super.retries) << "it did not have to time out";
+    EXPECT_EQ(0u, w.alive_qps(*w.nodes[1]));
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_conn_model.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+namespace sep_conn_model {
+
+const uct_sep_conn_env_ops_t node::ops = {
+    node::qp_create, node::qp_connect, node::qp_destroy
+};
+
+node::node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries) :
+    ud_qpn(ud_qpn), m_world(w)
+{
+    memset(&self, 0, sizeof(self));
+    self.dev.lid  = htons(7);
+    self.dev.pkey = htons(0xffff);
+    uct_sep_iface_addr_pack(ud_qpn, id, &self.iface);
+
+    memset(&env, 0, sizeof(env));
+    env.ops         = &ops;
+    env.arg         = this;
+    env.timeout     = 100;
+    env.max_timeout = 1000;
+    env.max_retries = max_retries;
+    env.seed        = id;
+}
+
+std::string node::key(const uct_sep_peer_addr_t &addr)
+{
+    return std::string(reinterpret_cast<const char*>(&addr), sizeof(addr));
+}
+
+model_conn *node::find(const uct_sep_peer_addr_t &peer)
+{
+    auto iter = conns.find(key(peer));
+    return (iter == conns.end()) ? nullptr : iter->second.get();
+}
+
+model_conn &node::conn(const uct_sep_peer_addr_t &peer)
+{
+    auto &slot = conns[key(peer)];
+
+    if (!slot) {
+        slot        = std::make_unique<model_conn>();
+        slot->owner = this;
+        uct_sep_conn_init(&slot->super, &peer,
+                          memcmp(&peer, &self, sizeof(peer)) == 0);
+    }
+    return *slot;
+}
+
+ucs_status_t node::qp_create(void *arg, uct_sep_conn_t *conn,
+                             uct_sep_conn_qp_info_t *local_p)
+{
+    node *self_node = static_cast<node*>(arg);
+    model_conn *c   = reinterpret_cast<model_conn*>(conn);
+    world &w        = self_node->m_world;
+
+    EXPECT_EQ(0u, c->qpn) << "second QP for one connection";
+    if (self_node->create_failures > 0) {
+        --self_node->create_failures;
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    c->qpn           = ++w.last_qpn;
+    w.qps[c->qpn].node = self_node->ud_qpn;
+
+    local_p->qpn                = c->qpn;
+    local_p->psn                = c->qpn * 3;
+    local_p->path_mtu           = 3;
+    local_p->max_rd_atomic      = 4;
+    local_p->max_dest_rd_atomic = 8;
+    return UCS_OK;
+}
+
+ucs_status_t node::qp_connect(void *arg, uct_sep_conn_t *conn,
+                              const uct_sep_conn_qp_info_t *remote)
+{
+    node *self_node = static_cast<node*>(arg);
+    model_conn *c   = reinterpret_cast<model_conn*>(conn);
+    world &w        = self_node->m_world;
+
+    EXPECT_NE(0u, c->qpn);
+    EXPECT_EQ(0u, w.qps[c->qpn].remote) << "QP connected twice";
+    EXPECT_EQ(remote->psn, remote->qpn * 3);
+    if (self_node->connect_failures > 0) {
+        --self_node->connect_failures;
+        return UCS_ERR_IO_ERROR;
+    }
+
+    w.qps[c->qpn].remote = remote->qpn;
+    return UCS_OK;
+}
+
+void node::qp_destroy(void *arg, uct_sep_conn_t *conn)
+{
+    node *self_node = static_cast<node*>(arg);
+    model_conn *c   = reinterpret_cast<model_conn*>(conn);
+    model_qp &qp    = self_node->m_world.qps[c->qpn];
+
+    EXPECT_NE(0u, c->qpn);
+    EXPECT_TRUE(qp.alive);
+    EXPECT_TRUE(!qp.in_use || self_node->user_has_control)
+            << "QP taken away from its user";
+    qp.alive = false;
+    c->qpn   = 0;
+}
+
+void node::send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg)
+{
+    uct_sep_conn_packet_t packet;
+    const uint8_t *bytes = reinterpret_cast<const uint8_t*>(&packet);
+
+    uct_sep_conn_msg_pack(&msg, &packet);
+    m_world.wire.push_back({uct_sep_iface_addr_qpn(&dst.iface),
+                            {bytes, bytes + sizeof(packet)}});
+}
+
+void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
+{
+    static const std::pair<unsigned, uct_sep_conn_msg_type_t> sends[] = {
+        {UCT_SEP_CONN_ACTION_SEND_REJ, UCT_SEP_CONN_MSG_REJ},
+        {UCT_SEP_CONN_ACTION_SEND_REQ, UCT_SEP_CONN_MSG_REQ},
+        {UCT_SEP_CONN_ACTION_SEND_REP, UCT_SEP_CONN_MSG_REP},
+        {UCT_SEP_CONN_ACTION_SEND_RTU, UCT_SEP_CONN_MSG_RTU}
+    };
+
+    for (const auto &s : sends) {
+        if (out.actions & s.first) {
+            uct_sep_conn_msg_t msg;
+            uct_sep_conn_msg_fill(&c.super, s.second, &out, &self, &msg);
+            send(c.super.peer, msg);
+        }
+    }
+
+    if (out.actions & UCT_SEP_CONN_ACTION_ESTABLISHED) {
+        ASSERT_NE(0u, c.qpn);
+        model_qp &qp = m_world.qps[c.qpn];
+        EXPECT_FALSE(qp.in_use) << "established twice";
+        /* The one thing the exchange is for: the other QP can receive (or has
+         * been able to, and is gone again) */
+        ASSERT_NE(0u, qp.remote);
+        if (m_world.is_peer_real) {
+            EXPECT_EQ(c.qpn, m_world.qps[qp.remote].remote)
+                    << "may send before the peer may receive";
+        }
+        qp.in_use = true;
+        ++c.established;
+    }
+
+    if (out.actions & UCT_SEP_CONN_ACTION_FAILED) {
+        ++c.failed;
+        c.last_failure = out.status;
+        c.wanted       = false;
+        if ((out.status == UCS_ERR_CONNECTION_RESET) && (c.qpn != 0)) {
+            c.must_reset = true;
+        } else {
+            EXPECT_EQ(0u, c.qpn) << "QP left behind by a failure";
+        }
+    }
+}
+
+void node::start(model_conn &c)
+{
+    uct_sep_conn_out_t out;
+    ucs_status_t status;
+
+    status = uct_sep_conn_start(&env, &c.super, m_world.now, &out);
+    if (status == UCS_OK) {
+        EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, c.super.state);
+    } else if (status != UCS_INPROGRESS) {
+        EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, c.super.state);
+    }
+    c.wanted = !UCS_STATUS_IS_ERR(status);
+    perform(c, out);
+    m_world.check();
+}
+
+void node::reset(model_conn &c)
+{
+    uct_sep_conn_out_t out;
+
+    user_has_control = true;
+    uct_sep_conn_reset(&env, &c.super, m_world.now, &out);
+    user_has_control = false;
+    c.must_reset     = false;
+    perform(c, out);
+    m_world.check();
+}
+
+void node::timeout(model_conn &c)
+{
+    uct_sep_conn_out_t out;
+
+    uct_sep_conn_timeout(&env, &c.super, m_world.now, &out);
+    perform(c, out);
+    m_world.check();
+}
+
+void node::reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason)
+{
+    uct_sep_conn_msg_t rej = {};
+
+    if ((msg.type != UCT_SEP_CONN_MSG_REQ) &&
+        (msg.type != UCT_SEP_CONN_MSG_REP)) {
+        return;
+    }
+
+    rej.type      = UCT_SEP_CONN_MSG_REJ;
+    rej.reason    = reason;
+    rej.dst_id    = uct_sep_iface_addr_id(&msg.src.iface);
+    rej.src       = self;
+    rej.dst_epoch = msg.src_epoch;
+    uct_sep_iface_addr_pack(ud_qpn, msg.dst_id, &rej.src.iface);
+    send(msg.src, rej);
+}
+
+void node::receive(const std::vector<uint8_t> &bytes)
+{
+    uct_sep_conn_msg_t msg;
+    uct_sep_conn_out_t out;
+
+    if (uct_sep_conn_msg_parse(bytes.data(), bytes.size(), &msg) !=
+        UCT_SEP_CONN_PARSE_OK) {
+        return;
+    }
+
+    if (msg.dst_id != uct_sep_iface_addr_id(&self.iface)) {
+        reject(msg, UCT_SEP_CONN_REJ_STALE_IFACE);
+        return;
+    }
+
+    if ((find(msg.src) == nullptr) && (msg.type != UCT_SEP_CONN_MSG_REQ)) {
+        reject(msg, UCT_SEP_CONN_REJ_STALE_EPOCH);
+        return;
+    }
+
+    model_conn &c = conn(msg.src);
+    uct_sep_conn_recv(&env, &c.super, &msg, m_world.now, &out);
+    perform(c, out);
+    m_world.check();
+}
+
+void node::close()
+{
+    user_has_control = true;
+    for (auto &entry : conns) {
+        uct_sep_conn_close(&env, &entry.second->super);
+    }
+    user_has_control = false;
+}
+
+size_t world::alive_qps(const node &n) const
+{
+    return std::count_if(qps.begin(), qps.end(), [&](const auto &entry) {
+        return (entry.second.node == n.ud_qpn) && entry.second.alive;
+    });
+}
+
+/* What holds at all times */
+void world::check() const
+{
+    for (const auto &n : nodes) {
+        size_t expected = 0;
+
+        if (!n) {
+            continue;
+        }
+
+        for (const auto &entry : n->conns) {
+            const model_conn &c      = *entry.second;
+            const uct_sep_conn_t &sm = c.super;
+            bool has_qp              = (sm.state != UCT_SEP_CONN_STATE_IDLE);
+            bool is_waiting          =
+                    (sm.state == UCT_SEP_CONN_STATE_REQ_SENT) ||
+                    (sm.state == UCT_SEP_CONN_STATE_REP_SENT);
+
+            EXPECT_EQ(has_qp, c.qpn != 0);
+            EXPECT_EQ(has_qp, sm.local_epoch != 0);
+            EXPECT_EQ(is_waiting, sm.deadline != 0) << "timer armed for "
+                    << uct_sep_conn_state_name(sm.state);
+            EXPECT_EQ(c.must_reset,
+                      sm.state == UCT_SEP_CONN_STATE_RESETTING);
+            expected += has_qp;
+
+            if (has_qp) {
+                const model_qp &qp = qps.at(c.qpn);
+                EXPECT_TRUE(qp.alive);
+                EXPECT_EQ(qp.remote == 0,
+                          sm.state == UCT_SEP_CONN_STATE_REQ_SENT);
+                EXPECT_EQ(qp.in_use,
+                          (sm.state == UCT_SEP_CONN_STATE_CONNECTED) ||
+                          (sm.state == UCT_SEP_CONN_STATE_RESETTING));
+            }
+        }
+        EXPECT_EQ(expected, alive_qps(*n)) << "QPs leaked";
+    }
+}
+
+/* One thing happens, of all that can. False if nothing can. */
+bool world::step(chooser &choose, faults &left, bool allow_user)
+{
+    std::vector<std::function<void()>> events;
+    /* Timeouts are long: before one, packets arrive and users wake up */
+    bool is_quiet = wire.empty();
+
+    for (auto &n : nodes) {
+        for (auto &entry : n->conns) {
+            is_quiet = is_quiet && !entry.second->must_reset;
+        }
+    }
+
+    for (size_t i = 0; i < wire.size(); ++i) {
+        auto take = [this, i]() {
+            packet p = wire[i];
+            wire.erase(wire.begin() + i);
+            return p;
+        };
+        auto deliver = [this](const packet &p) {
+            for (auto &n : nodes) {
+                if (n && (n->ud_qpn == p.dst_ud_qpn)) {
+                    n->receive(p.bytes);
+                    return;
+                }
+            }
+        };
+
+        events.push_back([=]() { deliver(take()); });
+        if (left.drops > 0) {
+            events.push_back([=, &left]() { --left.drops; take(); });
+        }
+        if (left.dups > 0) {
+            events.push_back([=, &left]() {
+                packet p = wire[i];
+                --left.dups;
+                deliver(p);
+            });
+        }
+    }
+
+    for (auto &n : nodes) {
+        for (auto &entry : n->conns) {
+            node *owner   = n.get();
+            model_conn *c = entry.second.get();
+
+            if ((c->super.deadline != 0) && (is_quiet || left.hurries)) {
+                bool is_hurry = !is_quiet;
+                events.push_back([=, &left]() {
+                    left.hurries -= is_hurry;
+                    now           = std::max(now, c->super.deadline);
+                    owner->timeout(*c);
+                });
+            }
+            if (c->must_reset) {
+                events.push_back([=]() {
+                    owner->reset(*c);
+                    owner->start(*c);
+                });
+            } else if (allow_user && (left.errors > 0) &&
+                       (c->super.state == UCT_SEP_CONN_STATE_CONNECTED)) {
+                events.push_back([=, &left]() {
+                    --left.errors;
+                    owner->reset(*c);
+                    owner->start(*c);
+                });
+            }
+        }
+    }
+
+    for (size_t i = 0; i < starts.size(); ++i) {
+        events.push_back([=]() {
+            auto s = starts[i];
+            starts.erase(starts.begin() + i);
+            nodes[s.first]->start(
+                    nodes[s.first]->conn(nodes[s.second]->self));
+        });
+    }
+
+    if (events.empty()) {
+        return false;
+    }
+
+    events[choose.pick(events.size())]();
+    return true;
+}
+
+void world::settle(chooser &choose, faults left)
+{
+    unsigned steps = 0;
+
+    while (step(choose, left)) {
+        ASSERT_LT(++steps, 20000u) << "does not come to rest";
+    }
+}
+
+void world::expect_connected(size_t i, size_t j) const
+{
+    model_conn *ci = nodes[i]->find(nodes[j]->self);
+    model_conn *cj = nodes[j]->find(nodes[i]->self);
+
+    ASSERT_NE(nullptr, ci);
+    ASSERT_NE(nullptr, cj);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, ci->super.state);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, cj->super.state);
+    ASSERT_NE(0u, ci->qpn);
+    ASSERT_NE(0u, cj->qpn);
+    EXPECT_EQ(cj->qpn, qps.at(ci->qpn).remote);
+    EXPECT_EQ(ci->qpn, qps.at(cj->qpn).remote);
+    EXPECT_EQ(0u, ci->super.deadline);
+    EXPECT_EQ(0u, cj->super.deadline);
+}
+
+} // namespace sep_conn_model

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef TEST_SEP_CONN_MODEL_H
+#define TEST_SEP_CONN_MODEL_H
+
+#include <uct/ib/sep/sep_addr.h>
+#include <uct/ib/sep/sep_conn.h>
+#include <uct/ib/sep/sep_conn_msg.h>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+/*
+ * A world for the state machines of sep_conn.h: interfaces, queue pairs, users,
+ * and a wire that loses, repeats, and reorders. What happens next is chosen,
+ * from a seed or one after the other.
+ */
+namespace sep_conn_model {
+
+/* Where a run has a choice, it asks one of these */
+class chooser {
+public:
+    virtual ~chooser() = default;
+    /* One of 0..n-1 */
+    virtual size_t pick(size_t n) = 0;
+};
+
+class random_chooser : public chooser {
+public:
+    explicit random_chooser(uint64_t seed) : m_rng(seed) {}
+
+    size_t pick(size_t n) override
+    {
+        return m_rng() % n;
+    }
+
+private:
+    std::mt19937_64 m_rng;
+};
+
+/* Walks through all sequences of choices, one per run: a run replays the prefix
+ * and takes the first alternative from there on */
+class exhaustive_chooser : public chooser {
+public:
+    size_t pick(size_t n) override
+    {
+        if (m_pos == m_path.size()) {
+            m_path.push_back({0, n});
+        }
+        EXPECT_EQ(m_path[m_pos].second, n) << "run is not reproducible";
+        return m_path[m_pos++].first;
+    }
+
+    /* To the next sequence; false if there is none */
+    bool next()
+    {
+        m_path.resize(m_pos);
+        m_pos = 0;
+        while (!m_path.empty() &&
+               (m_path.back().first + 1 == m_path.back().second)) {
+            m_path.pop_back();
+        }
+        if (m_path.empty()) {
+            return false;
+        }
+        ++m_path.back().first;
+        return true;
+    }
+
+private:
+    std::vector<std::pair<size_t, size_t>> m_path;
+    size_t                                 m_pos = 0;
+};
+
+
+/* A queue pair, and what ever happened to it */
+struct model_qp {
+    uint32_t node   = 0;
+    bool     alive  = true;
+    uint32_t remote = 0; /* QP it was connected to, stays when destroyed */
+    bool     in_use = false; /* Reported established */
+};
+
+/* How many of each may happen in a run */
+struct faults {
+    unsigned drops   = 0;
+    unsigned dups    = 0;
+    unsigned hurries = 0; /* Timeouts with packets under way */
+    unsigned errors  = 0; /* QP errors seen by a user */
+};
+
+class world;
+
+struct model_conn {
+    uct_sep_conn_t super;
+    class node     *owner;
+    uint32_t       qpn          = 0; /* Current QP or 0 */
+    bool           must_reset   = false; /* The user was told to let go */
+    bool           wanted       = false; /* The user has asked for it */
+    unsigned       established  = 0;
+    unsigned       failed       = 0;
+    ucs_status_t   last_failure = UCS_OK;
+};
+
+/* An interface: what sep_cm does around the machines, without a device */
+class node {
+public:
+    node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries);
+
+    model_conn &conn(const uct_sep_peer_addr_t &peer);
+    model_conn *find(const uct_sep_peer_addr_t &peer);
+    void start(model_conn &c);
+    void reset(model_conn &c);
+    void timeout(model_conn &c);
+    void receive(const std::vector<uint8_t> &bytes);
+    void close();
+
+    uct_sep_peer_addr_t                                self;
+    uint32_t                                           ud_qpn;
+    uct_sep_conn_env_t                                 env;
+    std::map<std::string, std::unique_ptr<model_conn>> conns;
+    unsigned                                           create_failures  = 0;
+    unsigned                                           connect_failures = 0;
+    bool                                               user_has_control = false;
+
+private:
+    static std::string key(const uct_sep_peer_addr_t &addr);
+    static ucs_status_t qp_create(void *arg, uct_sep_conn_t *conn,
+                                  uct_sep_conn_qp_info_t *local_p);
+    static ucs_status_t qp_connect(void *arg, uct_sep_conn_t *conn,
+                                   const uct_sep_conn_qp_info_t *remote);
+    static void qp_destroy(void *arg, uct_sep_conn_t *conn);
+    void perform(model_conn &c, const uct_sep_conn_out_t &out);
+    void reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason);
+    void send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg);
+
+    static const uct_sep_conn_env_ops_t ops;
+    world                               &m_world;
+};
+
+class world {
+public:
+    struct packet {
+        uint32_t             dst_ud_qpn;
+        std::vector<uint8_t> bytes;
+    };
+
+    node &add(unsigned max_retries = 1000)
+    {
+        uint32_t index = nodes.size() + 1;
+
+        nodes.push_back(std::make_unique<node>(*this, 0x100 + index,
+                                               0x1000 + index, max_retries));
+        return *nodes.back();
+    }
+
+    /* The process is gone, another one gets its UD QP number */
+    void restart(size_t index, unsigned max_retries = 1000)
+    {
+        uint32_t ud_qpn = nodes[index]->ud_qpn;
+
+        nodes[index]->close();
+        nodes[index].reset();
+        nodes[index] = std::make_unique<node>(*this, ud_qpn, ++last_id,
+                                              max_retries);
+    }
+
+    bool step(chooser &choose, faults &left, bool allow_user = true);
+    void settle(chooser &choose, faults left = faults());
+    void check() const;
+    void expect_connected(size_t i, size_t j) const;
+    size_t alive_qps(const node &n) const;
+
+    std::vector<std::unique_ptr<node>> nodes;
+    std::vector<packet>                wire;
+    std::map<uint32_t, model_qp>       qps;
+    /* A peer made of packets has no QPs that could be looked at */
+    bool                               is_peer_real = true;
+    uint32_t                           last_qpn = 0x10;
+    uint64_t                           last_id  = 0x2000;
+    ucs_time_t                         now      = 1000;
+    /* What a user may still do by himself, in step() */
+    std::vector<std::pair<size_t, size_t>> starts;
+};
+
+class test_conn : public ::testing::Test {
+protected:
+    /* Both sides find out what is really true by sending, as a transport would:
+     * a QP whose peer is not connected back runs into retry exceeded */
+    static void use_all(world &w, chooser &choose)
+    {
+        for (unsigned round = 0; round < 4; ++round) {
+            for (auto &n : w.nodes) {
+                for (auto &entry : n->conns) {
+                    model_conn &c = *entry.second;
+                    uint32_t qpn  = c.qpn;
+
+                    if (c.super.state == UCT_SEP_CONN_STATE_CONNECTED) {
+                        const model_qp &remote = w.qps[w.qps[qpn].remote];
+                        if (!remote.alive || (remote.remote != qpn)) {
+                            n->reset(c);
+                        }
+                    }
+                    n->start(c);
+                }
+            }
+            w.settle(choose);
+        }
+    }
+
+    static uct_sep_conn_msg_t message(const node &from, const node &to,
+                                      uct_sep_conn_msg_type_t type,
+                                      uint32_t src_epoch, uint32_t dst_epoch,
+                                      uint32_t qpn = 0x77)
+    {
+        uct_sep_conn_msg_t msg = {};
+
+        msg.type        = type;
+        msg.src         = from.self;
+        msg.dst_id      = uct_sep_iface_addr_id(&to.self.iface);
+        msg.src_epoch   = src_epoch;
+        msg.dst_epoch   = dst_epoch;
+        msg.qp.qpn      = qpn;
+        msg.qp.psn      = qpn * 3;
+        msg.qp.path_mtu = 3;
+        return msg;
+    }
+
+    /* Valid by form */
+    static uct_sep_conn_msg_t any_message(const node &from, const node &to)
+    {
+        return message(from, to, UCT_SEP_CONN_MSG_REP, 5, 6);
+    }
+
+    static std::vector<uint8_t> to_bytes(const uct_sep_conn_msg_t &msg)
+    {
+        uct_sep_conn_packet_t packet;
+        const uint8_t *bytes = reinterpret_cast<const uint8_t*>(&packet);
+
+        uct_sep_conn_msg_pack(&msg, &packet);
+        return {bytes, bytes + sizeof(packet)};
+    }
+};
+
+} // namespace sep_conn_model
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_conn_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <random>
+
+using namespace sep_conn_model;
+
+using test_sep_conn_msg = test_conn;
+
+
+TEST_F(test_sep_conn_msg, packets_survive_the_wire_format)
+{
+    world w;
+    node &a = w.add();
+    node &b = w.add();
+
+    for (auto type : {UCT_SEP_CONN_MSG_REQ, UCT_SEP_CONN_MSG_REP,
+                      UCT_SEP_CONN_MSG_RTU, UCT_SEP_CONN_MSG_REJ}) {
+        uct_sep_conn_msg_t msg = message(a, b, type, 0x11223344, 0x55667788);
+        uct_sep_conn_msg_t out;
+
+        msg.reason                = (type == UCT_SEP_CONN_MSG_REJ) ?
+                                    UCT_SEP_CONN_REJ_STALE_IFACE :
+                                    UCT_SEP_CONN_REJ_NONE;
+        msg.qp.max_rd_atomic      = 16;
+        msg.qp.max_dest_rd_atomic = 9;
+
+        auto bytes = to_bytes(msg);
+        ASSERT_EQ(UCT_SEP_CONN_PARSE_OK,
+                  uct_sep_conn_msg_parse(bytes.data(), bytes.size(), &out));
+        EXPECT_EQ(type, out.type);
+        EXPECT_EQ(msg.reason, out.reason);
+        EXPECT_EQ(msg.dst_id, out.dst_id);
+        EXPECT_EQ(0, memcmp(&msg.src, &out.src, sizeof(msg.src)));
+        EXPECT_EQ((type == UCT_SEP_CONN_MSG_REJ) ? 0 : msg.src_epoch,
+                  out.src_epoch);
+        EXPECT_EQ((type == UCT_SEP_CONN_MSG_REQ) ? 0 : msg.dst_epoch,
+                  out.dst_epoch);
+        if ((type == UCT_SEP_CONN_MSG_REQ) || (type == UCT_SEP_CONN_MSG_REP)) {
+            EXPECT_EQ(0, memcmp(&msg.qp, &out.qp, sizeof(msg.qp)));
+        }
+    }
+}
+
+TEST_F(test_sep_conn_msg, wire_bytes_are_what_the_format_says)
+{
+    world w;
+    node &a    = w.add();
+    node &b    = w.add();
+    auto bytes = to_bytes(message(a, b, UCT_SEP_CONN_MSG_REP, 0x01020304,
+                                  0x05060708, 0x0a0b0c));
+
+    EXPECT_EQ(80u, bytes.size());
+    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x01\x02\x00\x50", 8));
+    EXPECT_EQ(0, memcmp(&bytes[60], "\x01\x02\x03\x04\x05\x06\x07\x08", 8));
+    EXPECT_EQ(0, memcmp(&bytes[68], "\x00\x0a\x0b\x0c", 4));
+}
+
+TEST_F(test_sep_conn_msg, every_flipped_bit_is_noticed)
+{
+    world w;
+    node &a = w.add();
+    node &b = w.add();
+    uct_sep_conn_msg_t out;
+
+    auto good = to_bytes(any_message(a, b));
+    for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+        auto bad = good;
+        bad[bit / 8] ^= 1 << (bit % 8);
+        EXPECT_NE(UCT_SEP_CONN_PARSE_OK,
+                  uct_sep_conn_msg_parse(bad.data(), bad.size(), &out))
+                << "bit " << bit;
+    }
+}
+
+TEST_F(test_sep_conn_msg, every_other_length_is_noticed)
+{
+    world w;
+    node &a = w.add();
+    node &b = w.add();
+    uct_sep_conn_msg_t out;
+
+    for (size_t length = 0; length < 300; ++length) {
+        /* On the heap and no longer than it is, for the sanitizer */
+        auto bytes = to_bytes(any_message(a, b));
+        bytes.resize(length);
+        bytes.shrink_to_fit();
+        EXPECT_EQ(length == sizeof(uct_sep_conn_packet_t),
+                  uct_sep_conn_msg_parse(bytes.data(), length, &out) ==
+                          UCT_SEP_CONN_PARSE_OK) << length;
+    }
+}
+
+TEST_F(test_sep_conn_msg, parse_says_what_is_wrong)
+{
+    world w;
+    node &a = w.add();
+    node &b = w.add();
+    uct_sep_conn_msg_t out;
+
+    auto parse = [&](std::vector<uint8_t> bytes) {
+        return uct_sep_conn_msg_parse(bytes.data(), bytes.size(), &out);
+    };
+    auto bytes = to_bytes(any_message(a, b));
+    bytes[0]  ^= 1;
+    EXPECT_EQ(UCT_SEP_CONN_PARSE_MAGIC, parse(bytes));
+
+    bytes    = to_bytes(any_message(a, b));
+    bytes[4] = UCT_SEP_CONN_VERSION + 1;
+    EXPECT_EQ(UCT_SEP_CONN_PARSE_VERSION, parse(bytes));
+    /* Also if a later version is longer */
+    bytes.resize(200);
+    EXPECT_EQ(UCT_SEP_CONN_PARSE_VERSION, parse(bytes));
+
+    bytes     = to_bytes(any_message(a, b));
+    bytes[70] ^= 1;
+    EXPECT_EQ(UCT_SEP_CONN_PARSE_CRC, parse(bytes));
+    bytes.resize(79);
+    EXPECT_EQ(UCT_SEP_CONN_PARSE_LENGTH, parse(bytes));
+}
+
+TEST_F(test_sep_conn_msg, fields_out_of_range_are_refused_despite_a_right_checksum)
+{
+    world w;
+    node &a = w.add();
+    node &b = w.add();
+    uct_sep_conn_msg_t out;
+
+    std::vector<std::pair<const char*,
+                          std::function<void(uct_sep_conn_msg_t&)>>> cases = {
+        {"type 0", [](auto &m) { m.type = (uct_sep_conn_msg_type_t)0; }},
+        {"type 5", [](auto &m) { m.type = UCT_SEP_CONN_MSG_LAST; }},
+        {"no reason", [](auto &m) { m.type = UCT_SEP_CONN_MSG_REJ; }},
+        {"unknown reason", [](auto &m) { m.type   = UCT_SEP_CONN_MSG_REJ;
+                                         m.reason = UCT_SEP_CONN_REJ_LAST; }},
+        {"no source epoch", [](auto &m) { m.src_epoch = 0; }},
+        {"no destination epoch", [](auto &m) { m.dst_epoch = 0; }},
+        {"no destination id", [](auto &m) { m.dst_id = 0; }},
+        {"no source id", [](auto &m) { m.src.iface.id = 0; }},
+        {"source qp 0", [](auto &m) { memset(m.src.iface.ud_qpn, 0, 3); }},
+        {"source version", [](auto &m) { ++m.src.iface.version; }},
+        {"device flags", [](auto &m) { m.src.dev.flags = 0x80; }},
+        {"no lid", [](auto &m) { m.src.dev.lid = 0; }},
+        {"qp 0", [](auto &m) { m.qp.qpn = 0; }},
+        {"qp of 25 bits", [](auto &m) { m.qp.qpn = 1 << 24; }},
+        {"psn of 25 bits", [](auto &m) { m.qp.psn = 1 << 24; }},
+        {"mtu 0", [](auto &m) { m.qp.path_mtu = 0; }},
+        {"mtu 6", [](auto &m) { m.qp.path_mtu = 6; }}
+    };
+
+    for (const auto &c : cases) {
+        uct_sep_conn_msg_t msg = any_message(a, b);
+        c.second(msg);
+        auto bytes = to_bytes(msg);
+        EXPECT_EQ(UCT_SEP_CONN_PARSE_FIELD,
+                  uct_sep_conn_msg_parse(bytes.data(), bytes.size(), &out))
+                << c.first;
+    }
+}
+
+TEST_F(test_sep_conn_msg, random_bytes_are_never_accepted)
+{
+    std::mt19937_64 rng(1);
+    uct_sep_conn_msg_t out;
+
+    for (unsigned i = 0; i < 200000; ++i) {
+        uint8_t bytes[200];
+        size_t length = rng() % sizeof(bytes);
+
+        for (size_t j = 0; j < length; ++j) {
+            bytes[j] = rng();
+        }
+        if (rng() % 2) {
+            /* Get past the first checks */
+            memcpy(bytes, "SEPc\x01", 5);
+            length = sizeof(uct_sep_conn_packet_t);
+        }
+        ASSERT_NE(UCT_SEP_CONN_PARSE_OK,
+                  uct_sep_conn_msg_parse(bytes, length, &out));
+    }
+}
+
+TEST_F(test_sep_conn_msg, mutated_packets_never_change_a_state)
+{
+    std::mt19937_64 rng(1);
+    world w;
+    random_chooser choose(1);
+    node &a = w.add();
+    node &b = w.add();
+    node &c = w.add();
+
+    a.start(a.conn(b.self));
+    w.settle(choose);
+    a.start(a.conn(c.self)); /* This one stays half open */
+    w.wire.clear();
+
+    uct_sep_conn_t before_ab = a.conn(b.self).super;
+    uct_sep_conn_t before_ac = a.conn(c.self).super;
+    for (unsigned i = 0; i < 100000; ++i) {
+        const node &from = (rng() % 2) ? b : c;
+        auto type        = static_cast<uct_sep_conn_msg_type_t>(1 + rng() % 4);
+        auto bytes       = to_bytes(message(from, a, type, 1 + rng() % 4,
+                                            1 + rng() % 4));
+
+        auto original    = bytes;
+
+        for (unsigned n = 1 + rng() % 4; n > 0; --n) {
+            bytes[rng() % bytes.size()] ^= 1 + rng() % 255;
+        }
+        if (bytes == original) {
+            continue; /* Changed twice, and back */
+        }
+        a.receive(bytes);
+        if ((rng() % 8) == 0) {
+            bytes.resize(rng() % bytes.size());
+            a.receive(bytes);
+        }
+    }
+
+    EXPECT_EQ(0, memcmp(&before_ab, &a.conn(b.self).super, sizeof(before_ab)));
+    EXPECT_EQ(0, memcmp(&before_ac, &a.conn(c.self).super, sizeof(before_ac)));
+    EXPECT_EQ(2u, a.conns.size());
+    EXPECT_TRUE(w.wire.empty());
+}
+
+TEST_F(test_sep_conn_msg, valid_packets_without_sense_break_nothing)
+{
+    uint64_t established = 0;
+
+    /* world::check() looks at every step */
+    for (uint64_t seed = 0; (seed < 3000) && !HasFailure(); ++seed) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        random_chooser choose(seed);
+        world w;
+        node &a = w.add(4);
+        node &b = w.add(4);
+        model_conn &ab = a.conn(b.self);
+
+        w.is_peer_real = false;
+        for (unsigned i = 0; i < 60; ++i) {
+            switch (choose.pick(8)) {
+            case 0:
+                a.start(ab);
+                break;
+            case 1:
+                if (ab.must_reset || choose.pick(2)) {
+                    a.reset(ab);
+                }
+                break;
+            case 2:
+                w.now = std::max(w.now, ab.super.deadline);
+                a.timeout(ab);
+                break;
+            default: {
+                auto type    = static_cast<uct_sep_conn_msg_type_t>(
+                        1 + choose.pick(4));
+                uint32_t qpn = 0x100000 + choose.pick(8);
+                auto msg     = message(b, a, type, 1 + choose.pick(6),
+                                       1 + choose.pick(6), qpn);
+                if (type == UCT_SEP_CONN_MSG_REJ) {
+                    msg.reason = static_cast<uct_sep_conn_rej_t>(
+                            1 + choose.pick(UCT_SEP_CONN_REJ_LAST - 1));
+                }
+                a.receive(to_bytes(msg));
+                break;
+            }
+            }
+        }
+        established += ab.established;
+        a.close();
+        EXPECT_EQ(0u, w.alive_qps(a));
+    }
+
+    EXPECT_GT(established, 100u);
+}

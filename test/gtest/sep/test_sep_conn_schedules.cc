@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_conn_model.h"
+
+
+using namespace sep_conn_model;
+
+using test_sep_conn_schedules = test_conn;
+
+
+TEST_F(test_sep_conn_schedules, simultaneous_connect_keeps_one_qp_per_side)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0;
+
+    do {
+        world w;
+        w.add();
+        w.add();
+        w.starts = {{0, 1}, {1, 0}};
+        w.settle(choose);
+        w.expect_connected(0, 1);
+        /* Not one at a time: one ever */
+        ASSERT_EQ(2u, w.qps.size());
+        ASSERT_EQ(1u, w.nodes[0]->find(w.nodes[1]->self)->established);
+        ASSERT_EQ(1u, w.nodes[1]->find(w.nodes[0]->self)->established);
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 10u);
+}
+
+TEST_F(test_sep_conn_schedules, every_small_schedule_with_one_loss_connects)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0;
+
+    do {
+        world w;
+        faults limits;
+        limits.drops = 1;
+        w.add();
+        w.add();
+        w.starts = {{0, 1}, {1, 0}};
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(2u, w.qps.size());
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 100u);
+}
+
+TEST_F(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0;
+
+    do {
+        world w;
+        faults limits;
+        limits.dups = 1;
+        w.add();
+        w.add();
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(2u, w.qps.size());
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 5u);
+}
+
+TEST_F(test_sep_conn_schedules, every_small_schedule_with_loss_and_early_repeat_connects)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0;
+
+    do {
+        world w;
+        faults limits;
+        limits.drops   = 1;
+        limits.dups    = 1;
+        limits.hurries = 1;
+        w.add();
+        w.add();
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(2u, w.qps.size());
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 1000u);
+}
+
+TEST_F(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0, resets = 0;
+
+    do {
+        world w;
+        random_chooser first(1);
+        faults limits;
+        limits.drops   = 1;
+        limits.hurries = 1;
+        node &a        = w.add();
+        node &b        = w.add();
+        a.start(a.conn(b.self));
+        w.settle(first);
+
+        a.reset(a.conn(b.self));
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(4u, w.qps.size());
+        resets += b.conn(a.self).failed;
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 50u);
+    EXPECT_EQ(runs, resets);
+}
+
+TEST_F(test_sep_conn_schedules, both_sides_lose_their_qp_at_once)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0;
+
+    do {
+        world w;
+        random_chooser first(1);
+        node &a = w.add();
+        node &b = w.add();
+        a.start(a.conn(b.self));
+        w.settle(first);
+        a.reset(a.conn(b.self));
+        b.reset(b.conn(a.self));
+        w.starts = {{0, 1}, {1, 0}};
+        w.settle(choose);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(4u, w.qps.size()) << "one new QP per side is enough";
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 10u);
+}
+
+TEST_F(test_sep_conn_schedules, random_loss_duplication_and_reordering)
+{
+    uint64_t packets_lost = 0;
+
+    for (uint64_t seed = 0; (seed < 4000) && !HasFailure(); ++seed) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        random_chooser choose(seed);
+        world w;
+        faults limits;
+
+        limits.drops   = choose.pick(12);
+        limits.dups    = choose.pick(12);
+        limits.hurries = choose.pick(12);
+        packets_lost  += limits.drops;
+        w.add();
+        w.add();
+        w.starts = {{0, 1}};
+        if (choose.pick(2)) {
+            w.starts.push_back({1, 0});
+        }
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(2u, w.qps.size()) << "loss must not cost a QP";
+    }
+
+    EXPECT_GT(packets_lost, 1000u);
+}
+
+TEST_F(test_sep_conn_schedules, three_interfaces_connect_each_to_each_and_themselves)
+{
+    for (uint64_t seed = 0; (seed < 2000) && !HasFailure(); ++seed) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        random_chooser choose(seed);
+        world w;
+        faults limits;
+
+        limits.drops   = choose.pick(20);
+        limits.dups    = choose.pick(20);
+        limits.hurries = choose.pick(20);
+        for (unsigned i = 0; i < 3; ++i) {
+            w.add();
+            for (unsigned j = 0; j < 3; ++j) {
+                w.starts.push_back({i, j});
+            }
+        }
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        w.expect_connected(0, 2);
+        w.expect_connected(1, 2);
+        for (auto &n : w.nodes) {
+            ASSERT_EQ(3u, w.alive_qps(*n));
+        }
+        ASSERT_EQ(9u, w.qps.size());
+    }
+}
+
+TEST_F(test_sep_conn_schedules, errors_on_either_side_at_any_time_end_connected)
+{
+    uint64_t resets = 0, crossed = 0;
+
+    for (uint64_t seed = 0; (seed < 6000) && !HasFailure(); ++seed) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        random_chooser choose(seed);
+        world w;
+        faults limits;
+
+        limits.drops   = choose.pick(10);
+        limits.dups    = choose.pick(10);
+        limits.hurries = choose.pick(10);
+        limits.errors  = 1 + choose.pick(6);
+        w.add();
+        w.add();
+        w.starts = {{0, 1}, {1, 0}};
+        w.settle(choose, limits);
+        use_all(w, choose);
+        w.expect_connected(0, 1);
+        for (auto &n : w.nodes) {
+            ASSERT_EQ(1u, w.alive_qps(*n));
+            for (auto &entry : n->conns) {
+                resets += entry.second->failed;
+            }
+        }
+        crossed += (w.qps.size() > 6);
+    }
+
+    EXPECT_GT(resets, 1000u);
+    EXPECT_GT(crossed, 100u);
+}
+
+TEST_F(test_sep_conn_schedules, resource_failures_at_any_time_leak_nothing)
+{
+    for (uint64_t seed = 0; (seed < 4000) && !HasFailure(); ++seed) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        random_chooser choose(seed);
+        world w;
+        faults limits;
+
+        limits.drops  = choose.pick(8);
+        limits.dups   = choose.pick(8);
+        limits.errors = choose.pick(4);
+        for (unsigned i = 0; i < 2; ++i) {
+            node &n            = w.add(3 + choose.pick(5));
+            n.create_failures  = choose.pick(3);
+            n.connect_failures = choose.pick(3);
+        }
+        w.starts = {{0, 1}, {1, 0}};
+        w.settle(choose, limits);
+        for (auto &n : w.nodes) {
+            n->create_failures  = 0;
+            n->connect_failures = 0;
+            n->env.max_retries  = 1000;
+        }
+        use_all(w, choose);
+        w.expect_connected(0, 1);
+        for (auto &n : w.nodes) {
+            ASSERT_EQ(1u, w.alive_qps(*n));
+        }
+    }
+}
+
+TEST_F(test_sep_conn_schedules, restarted_peer_connects_beside_its_old_self)
+{
+    for (uint64_t seed = 0; (seed < 3000) && !HasFailure(); ++seed) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed);
+        random_chooser choose(seed);
+        world w;
+        faults limits;
+
+        limits.drops = choose.pick(6);
+        limits.dups  = choose.pick(6);
+        w.add(6);
+        w.add(6);
+        w.starts = {{0, 1}, {1, 0}};
+        /* Restart at any point of the exchange; its packets stay under way */
+        for (size_t steps = choose.pick(12); steps > 0; --steps) {
+            w.step(choose, limits);
+        }
+        w.starts.clear();
+        w.restart(1);
+        w.starts = {{1, 0}};
+        w.nodes[0]->env.max_retries = 1000;
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(1u, w.alive_qps(*w.nodes[1]));
+    }
+}
