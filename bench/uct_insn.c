@@ -11,6 +11,7 @@
  * by the operation, and this program prints how many calls they are of.
  */
 
+#include "sim_uar.h"
 #include "uct_pair.h"
 
 #include <valgrind/callgrind.h>
@@ -144,19 +145,19 @@ static UCT_INSN_MEASURE unsigned measure_progress(uct_iface_h iface)
     UCT_INSN_RETURN(uct_iface_progress(iface));
 }
 
-static UCT_INSN_MEASURE ucs_status_t measure_flush(uct_insn_t *insn)
+static UCT_INSN_MEASURE ucs_status_t measure_flush(uct_ep_h ep)
 {
-    ucs_status_t status;
-
-    for (;;) {
-        status = uct_ep_flush(insn->pair.ep[0], 0, NULL);
-        if ((status != UCS_INPROGRESS) && (status != UCS_ERR_NO_RESOURCE)) {
-            UCT_INSN_RETURN(status);
-        }
-
-        uct_iface_progress(insn->pair.iface[0]);
-    }
+    UCT_INSN_RETURN(uct_ep_flush(ep, 0, NULL));
 }
+
+
+/* A measured call, with the doorbells in it executed as the program has them. */
+#define UCT_INSN_CALL(_result, _call) \
+    do { \
+        sim_uar_suspend(); \
+        _result = (_call); \
+        sim_uar_resume(); \
+    } while (0)
 
 
 /* One of each, with what has to happen around it. UCS_ERR_NO_RESOURCE tells the
@@ -164,25 +165,33 @@ static UCT_INSN_MEASURE ucs_status_t measure_flush(uct_insn_t *insn)
 
 static ucs_status_t uct_insn_run_put_short(uct_insn_t *insn)
 {
-    return measure_put_short(insn);
+    ucs_status_t status;
+
+    UCT_INSN_CALL(status, measure_put_short(insn));
+    return status;
 }
 
 static ucs_status_t uct_insn_run_am_short(uct_insn_t *insn)
 {
-    return measure_am_short(insn);
+    ucs_status_t status;
+
+    UCT_INSN_CALL(status, measure_am_short(insn));
+    return status;
 }
 
 static ucs_status_t uct_insn_run_put_bcopy(uct_insn_t *insn)
 {
-    ssize_t length = measure_put_bcopy(insn);
+    ssize_t length;
 
+    UCT_INSN_CALL(length, measure_put_bcopy(insn));
     return (length < 0) ? (ucs_status_t)length : UCS_OK;
 }
 
 static ucs_status_t uct_insn_run_am_bcopy(uct_insn_t *insn)
 {
-    ssize_t length = measure_am_bcopy(insn);
+    ssize_t length;
 
+    UCT_INSN_CALL(length, measure_am_bcopy(insn));
     return (length < 0) ? (ucs_status_t)length : UCS_OK;
 }
 
@@ -210,14 +219,20 @@ static void uct_insn_reset_completion(uct_insn_t *insn)
 
 static ucs_status_t uct_insn_run_get_bcopy(uct_insn_t *insn)
 {
+    ucs_status_t status;
+
     uct_insn_reset_completion(insn);
-    return uct_insn_wait(insn, measure_get_bcopy(insn));
+    UCT_INSN_CALL(status, measure_get_bcopy(insn));
+    return uct_insn_wait(insn, status);
 }
 
 static ucs_status_t uct_insn_run_fadd64(uct_insn_t *insn)
 {
+    ucs_status_t status;
+
     uct_insn_reset_completion(insn);
-    return uct_insn_wait(insn, measure_fadd64(insn));
+    UCT_INSN_CALL(status, measure_fadd64(insn));
+    return uct_insn_wait(insn, status);
 }
 
 /* The message has arrived when the call that sends it returns: so the software
@@ -226,6 +241,7 @@ static ucs_status_t uct_insn_run_recv(uct_insn_t *insn)
 {
     unsigned before = insn->received;
     ucs_status_t status;
+    unsigned count;
 
     status = uct_ep_am_short(insn->pair.ep[0], UCT_INSN_AM_ID, 1, insn->source,
                              0);
@@ -233,8 +249,9 @@ static ucs_status_t uct_insn_run_recv(uct_insn_t *insn)
         return status;
     }
 
-    measure_progress(insn->pair.iface[1]);
-    return (insn->received == before + 1) ? UCS_OK : UCS_ERR_NO_PROGRESS;
+    UCT_INSN_CALL(count, measure_progress(insn->pair.iface[1]));
+    return ((count > 0) && (insn->received == before + 1)) ?
+           UCS_OK : UCS_ERR_NO_PROGRESS;
 }
 
 static ucs_status_t uct_insn_run_completion(uct_insn_t *insn)
@@ -247,6 +264,7 @@ static ucs_status_t uct_insn_run_completion(uct_insn_t *insn)
         .count  = 1
     };
     ucs_status_t status;
+    unsigned count;
 
     uct_insn_reset_completion(insn);
     status = uct_ep_put_zcopy(insn->pair.ep[0], &iov, 1,
@@ -256,19 +274,23 @@ static ucs_status_t uct_insn_run_completion(uct_insn_t *insn)
         return (status == UCS_OK) ? UCS_ERR_UNSUPPORTED : status;
     }
 
-    measure_progress(insn->pair.iface[0]);
-    return (insn->completed == 1) ? UCS_OK : UCS_ERR_NO_PROGRESS;
+    UCT_INSN_CALL(count, measure_progress(insn->pair.iface[0]));
+    return ((count > 0) && (insn->completed == 1)) ?
+           UCS_OK : UCS_ERR_NO_PROGRESS;
 }
 
 static ucs_status_t uct_insn_run_progress_idle(uct_insn_t *insn)
 {
-    return (measure_progress(insn->pair.iface[0]) == 0) ? UCS_OK :
-                                                          UCS_ERR_BUSY;
+    unsigned count;
+
+    UCT_INSN_CALL(count, measure_progress(insn->pair.iface[0]));
+    return (count == 0) ? UCS_OK : UCS_ERR_BUSY;
 }
 
 static ucs_status_t uct_insn_run_flush(uct_insn_t *insn)
 {
     ucs_status_t status;
+    unsigned count;
 
     status = uct_ep_put_short(insn->pair.ep[0], insn->source, UCT_INSN_SMALL,
                               (uintptr_t)insn->pair.buffer[1],
@@ -277,7 +299,15 @@ static ucs_status_t uct_insn_run_flush(uct_insn_t *insn)
         return status;
     }
 
-    return measure_flush(insn);
+    for (;;) {
+        UCT_INSN_CALL(status, measure_flush(insn->pair.ep[0]));
+        if ((status != UCS_INPROGRESS) && (status != UCS_ERR_NO_RESOURCE)) {
+            return status;
+        }
+
+        UCT_INSN_CALL(count, measure_progress(insn->pair.iface[0]));
+        (void)count;
+    }
 }
 
 static const uct_insn_op_t uct_insn_ops[] = {
@@ -343,6 +373,11 @@ static ucs_status_t uct_insn_measure(uct_insn_t *insn, const uct_insn_op_t *op,
     status = uct_insn_warm_up(insn, op);
     if (status != UCS_OK) {
         return status;
+    }
+
+    /* Connections that were made by now have mapped their pages. */
+    if (sim_uar_find() < 0) {
+        return UCS_ERR_NO_ELEM;
     }
 
     /* Not instrumented while warming up: zeroing the counters afterwards would
