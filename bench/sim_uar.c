@@ -26,7 +26,7 @@
 typedef struct {
     int   fd;
     off_t size;         /* up to the last page that is mapped */
-    char  name[64];
+    char  name[128];
 } sim_uar_file_t;
 
 static sim_uar_file_t sim_uar_files[SIM_UAR_MAX_FILES];
