@@ -47,7 +47,7 @@ static void mlx5sim_report(mlx5sim_chk_t chk, const char *what,
     }
 
     if ((mlx5sim_self_tag != 0) &&
-        (atomic_fetch_add(&proc->violations, 1) >= MLX5SIM_REPORT_MAX)) {
+        (atomic_fetch_add(&proc->c.violations, 1) >= MLX5SIM_REPORT_MAX)) {
         return;
     }
 

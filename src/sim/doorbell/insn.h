@@ -39,6 +39,17 @@ extern "C" {
 #define MLX5SIM_INSN_DEFAULT_MAX_GAP   64
 
 
+/** Values of @ref mlx5sim_insn_run_t.stop. */
+enum {
+    MLX5SIM_INSN_STOP_NOW  = 1, /**< After the current instruction */
+    /** After the current instruction and any that follow it directly and do
+     *  nothing but store into the window. To be preferred once a WQE is
+     *  complete: glibc's memcpy of 64 bytes stores all of them twice on AVX-512
+     *  machines, and a second signal costs more than a second report. */
+    MLX5SIM_INSN_STOP_SOON = 2
+};
+
+
 /** Half-open range of addresses, [lo, hi). An empty range has lo == hi. */
 typedef struct {
     uintptr_t lo; /**< First address inside */
@@ -116,9 +127,8 @@ typedef struct {
     mlx5sim_insn_store_cb_t      store_cb;   /**< Must not be NULL */
     mlx5sim_insn_load_cb_t       load_cb;    /**< May be NULL */
     void                        *arg;        /**< For the callbacks */
-    volatile int                 stop;       /**< Set by a callback to end the
-                                                  run after the current
-                                                  instruction */
+    volatile int                 stop;       /**< MLX5SIM_INSN_STOP_xx, set by
+                                                  a callback; 0 to go on */
     unsigned                     num_insns;  /**< Out: instructions done */
     unsigned                     num_stores; /**< Out: store reports */
     unsigned                     num_loads;  /**< Out: load reports */

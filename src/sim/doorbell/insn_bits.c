@@ -266,6 +266,31 @@ insn_step_t insn_do_andn(insn_exec_t *x, const insn_t *in)
 }
 
 
+/* VEX 0F38 F5: clear the bits from an index on */
+insn_step_t insn_do_bzhi(insn_exec_t *x, const insn_t *in)
+{
+    unsigned index = x->cpu->gpr[in->vvvv] & 0xff;
+    int keep       = index >= (8u * in->size);
+    uint64_t a;
+    insn_step_t step;
+
+    if ((in->pp != INSN_PP_NONE) || (in->vl != 16)) {
+        return INSN_STEP_REFUSED;
+    }
+    step = insn_rm_read(x, in, in->size, &a);
+    if (step == INSN_STEP_DONE) {
+        if (!keep) {
+            a &= (1ul << index) - 1;
+        }
+        insn_gpr_write(x, in, in->reg, in->size, a);
+        insn_flags_set(x, INSN_CF | INSN_OF | INSN_ZF | INSN_SF,
+                       (insn_flags_szp(a, in->size) & ~INSN_PF) |
+                       (keep ? INSN_CF : 0));
+    }
+    return step;
+}
+
+
 /* VEX 0F38 F7: 66 shlx, F3 sarx, F2 shrx */
 insn_step_t insn_do_shiftx(insn_exec_t *x, const insn_t *in)
 {

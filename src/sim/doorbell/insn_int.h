@@ -189,6 +189,10 @@ insn_step_t
 insn_store(insn_exec_t *x, uint64_t addr, const void *data, unsigned length);
 
 
+/** Whether @ref insn_store would take these (known) bytes. */
+int insn_store_allowed(const insn_exec_t *x, uint64_t addr, unsigned length);
+
+
 /** Whether all of an access lies in the window. */
 static inline int
 insn_in_window(const insn_exec_t *x, uint64_t addr, unsigned length)
@@ -359,6 +363,7 @@ insn_step_t insn_do_shift_double(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_bt(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_scan(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_popcnt(insn_exec_t *x, const insn_t *in);
+insn_step_t insn_do_bzhi(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_andn(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_shiftx(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_rorx(insn_exec_t *x, const insn_t *in);
@@ -366,7 +371,12 @@ insn_step_t insn_do_rorx(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_movs(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_stos(insn_exec_t *x, const insn_t *in);
 
-/* Vector instructions: insn_vec.c (moves), insn_vec_alu.c */
+/** A full vector move with an opmask; @a align as its memory operand's. */
+insn_step_t insn_vec_masked(insn_exec_t *x, const insn_t *in, unsigned align);
+
+
+/* Vector instructions: insn_vec.c, insn_vec_mask.c, insn_vec_alu.c */
+insn_step_t insn_do_kmov(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vload(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vstore(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vload_half(insn_exec_t *x, const insn_t *in);

@@ -140,6 +140,14 @@ insn_load(insn_exec_t *x, uint64_t addr, void *data, unsigned length)
 }
 
 
+int insn_store_allowed(const insn_exec_t *x, uint64_t addr, unsigned length)
+{
+    return insn_in_window(x, addr, length) ||
+           (!insn_is_avoided(x, addr, length) &&
+            !insn_overlaps(&x->cpu->guard, addr, length));
+}
+
+
 insn_step_t
 insn_store(insn_exec_t *x, uint64_t addr, const void *data, unsigned length)
 {
@@ -150,8 +158,7 @@ insn_store(insn_exec_t *x, uint64_t addr, const void *data, unsigned length)
         insn_store_report(x, addr, data, length);
         return INSN_STEP_DONE;
     }
-    if ((data == NULL) || insn_is_avoided(x, addr, length) ||
-        insn_overlaps(&x->cpu->guard, addr, length)) {
+    if ((data == NULL) || !insn_store_allowed(x, addr, length)) {
         return INSN_STEP_REFUSED;
     }
     if (INSN_LIKELY(!insn_overlaps(w, addr, length))) {
@@ -166,6 +173,22 @@ insn_store(insn_exec_t *x, uint64_t addr, const void *data, unsigned length)
                   length - before - inside);
     insn_store_report(x, addr + before, (const char*)data + before, inside);
     return INSN_STEP_DONE;
+}
+
+
+/* Whether the instruction at rip does nothing but store into the window */
+static int insn_is_window_store(insn_exec_t *x)
+{
+    insn_t in;
+
+    if (insn_decode((const uint8_t*)x->cpu->rip, INSN_MAX_LENGTH, &in) != 0) {
+        return 0;
+    }
+    x->next_rip = x->cpu->rip + in.length;
+    return in.is_mem && insn_in_window(x, insn_ea(x, &in), 1) &&
+           ((in.op->handler == insn_do_vstore) ||
+            (in.op->handler == insn_do_movnti) ||
+            ((in.op->handler == insn_do_mov) && !(in.opcode & 2)));
 }
 
 
@@ -200,7 +223,8 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
             cpu->rip = x.next_rip;
         }
         ++run->num_insns;
-        if (run->stop) {
+        if (INSN_UNLIKELY(run->stop) && ((run->stop == MLX5SIM_INSN_STOP_NOW) ||
+                                         !insn_is_window_store(&x))) {
             run->end = MLX5SIM_INSN_END_STOP;
             break;
         }

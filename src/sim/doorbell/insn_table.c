@@ -210,6 +210,7 @@ const insn_op_t insn_vex_ops[4][256] = {
         [0x77] = OP(vzero, INSN_F_PP | INSN_F_VEX),
         [0x7e] = OPT(movd_store, BOTH, W),
         [0x7f] = OPT(vstore, BOTH, VL),
+        [0x90 ... 0x93] = OP(kmov, VEX),
         [0xc4] = OPAT(pinsr, BOTH | INSN_F_IMM8, 2, 2),
         [0xc6] = OPT(vshuffle, BOTH | INSN_F_IMM8, VL),
         [0xd6] = OPT(movq_store, BOTH, W),
@@ -233,6 +234,7 @@ const insn_op_t insn_vex_ops[4][256] = {
         [0x7b] = OPA(vbroadcast_gpr, EVEX, 2),
         [0x7c] = OP(vbroadcast_gpr, EVEX),
         [0xf2] = OP(andn, VEX),
+        [0xf5] = OP(bzhi, VEX),
         [0xf7] = OP(shiftx, VEX),
     },
     [3] = {

@@ -137,7 +137,13 @@ insn_step_t insn_do_vload(insn_exec_t *x, const insn_t *in)
     uint64_t addr;
     insn_step_t step;
 
-    if ((length == 0) || !insn_vec_is_plain(in, in->is_mem || !scalar)) {
+    if (length == 0) {
+        return INSN_STEP_REFUSED;
+    }
+    if (in->mask) {
+        return insn_vec_masked(x, in, align);
+    }
+    if (!insn_vec_is_plain(in, in->is_mem || !scalar)) {
         return INSN_STEP_REFUSED;
     }
     if (!in->is_mem) {
@@ -177,7 +183,13 @@ insn_step_t insn_do_vstore(insn_exec_t *x, const insn_t *in)
     int scalar      = (in->opcode == 0x11) && (in->pp >= INSN_PP_F3);
     insn_vec_t value;
 
-    if ((length == 0) || !insn_vec_is_plain(in, in->is_mem || !scalar)) {
+    if (length == 0) {
+        return INSN_STEP_REFUSED;
+    }
+    if (in->mask) {
+        return insn_vec_masked(x, in, align);
+    }
+    if (!insn_vec_is_plain(in, in->is_mem || !scalar)) {
         return INSN_STEP_REFUSED;
     }
     if (in->is_mem) {

@@ -94,7 +94,7 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
 
     atomic_fetch_add_explicit(is_bf ? &uar->blueflames : &uar->doorbells, 1,
                               memory_order_relaxed);
-    atomic_fetch_add_explicit(is_bf ? &self->blueflames : &self->doorbells, 1,
+    atomic_fetch_add_explicit(is_bf ? &self->c.blueflames : &self->c.doorbells, 1,
                               memory_order_relaxed);
 
     qp = mlx5sim_qp_by_num(qpn_ds >> 8);
@@ -128,7 +128,7 @@ static void mlx5sim_doorbell_cq(mlx5sim_uar_t *uar,
     memcpy(&cqn, db->data + 4, sizeof(cqn));
     cqn = be32toh(cqn);
 
-    atomic_fetch_add_explicit(&mlx5sim_proc_self()->cq_arms, 1,
+    atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.cq_arms, 1,
                               memory_order_relaxed);
     cq = (cqn < MLX5SIM_MAX_CQS) ? mlx5sim_obj_at(MLX5SIM_OBJ_CQ, cqn) : NULL;
     if ((cq == NULL) || (atomic_load(&cq->o.owner) != mlx5sim_self_tag) ||

@@ -192,7 +192,7 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
         abort();
     }
 
-    atomic_fetch_add_explicit(&mlx5sim_proc_self()->traps, 1,
+    atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.traps, 1,
                               memory_order_relaxed);
     mlx5sim_trap_ring(uar, &trap);
     errno = saved_errno;

@@ -167,7 +167,7 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
 
     ++cq->pi;
     ++cq->cqes;
-    atomic_fetch_add_explicit(&proc->cqes, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&proc->c.cqes, 1, memory_order_relaxed);
 
     solicited = cqe->solicited || (cqe->syndrome != 0);
     if (solicited) {

@@ -355,7 +355,7 @@ static int mlx5sim_sq_park(mlx5sim_qp_obj_t *qp, int is_rnr,
             }
             mlx5sim_helper_park(qp, now + interval);
         }
-        atomic_fetch_add_explicit(&mlx5sim_proc_self()->rnr_waits, 1,
+        atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.rnr_waits, 1,
                                   memory_order_relaxed);
         return 1;
     }
@@ -424,7 +424,7 @@ mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
     }
 
     if (!plan.req_error) {
-        atomic_fetch_add_explicit(&self->bytes, wqe->length,
+        atomic_fetch_add_explicit(&self->c.bytes, wqe->length,
                                   memory_order_relaxed);
     }
     goto complete;
@@ -441,7 +441,7 @@ complete:
     qp->retry_at    = 0;
     qp->retry_since = 0;
     ++qp->wqes;
-    atomic_fetch_add_explicit(&self->wqes, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&self->c.wqes, 1, memory_order_relaxed);
     if (plan.req_error) {
         qp->qp.state = (qp->qp.type == MLX5SIM_QPT_RC) ? MLX5SIM_QPS_ERR :
                                                          MLX5SIM_QPS_SQE;

@@ -79,9 +79,7 @@ int mlx5sim_proc_attach(void)
         memset(proc->name, 0, sizeof(proc->name));
         strncpy(proc->name, program_invocation_short_name,
                 sizeof(proc->name) - 1);
-        proc->doorbells  = proc->blueflames = proc->cq_arms = proc->traps = 0;
-        proc->wqes       = proc->cqes = proc->bytes = proc->rnr_waits = 0;
-        proc->violations = 0;
+        memset((void*)&proc->c, 0, sizeof(proc->c));
         atomic_thread_fence(memory_order_release);
         proc->pid        = getpid();
 
@@ -153,10 +151,12 @@ static void mlx5sim_proc_reap_qp(mlx5sim_qp_obj_t *qp)
 void mlx5sim_proc_reap(uint32_t tag)
 {
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(tag);
+    mlx5sim_proc_t *exited;
     mlx5sim_chan_t *chan;
     mlx5sim_obj_t *obj;
     uint32_t index, high;
     char path[320];
+    pid_t pid;
     int kind;
 
     if (proc == NULL) {
@@ -189,9 +189,19 @@ void mlx5sim_proc_reap(uint32_t tag)
         }
     }
 
-    /* a slot with a tag and no pid is one that is being filled in */
-    proc->pid = 0;
-    atomic_compare_exchange_strong(&proc->tag, &(uint32_t){tag}, 0);
+    /* a slot with a tag and no pid is one that is being filled in; of several
+     * reapers one writes the history */
+    pid = proc->pid;
+    if ((pid != 0) &&
+        __atomic_compare_exchange_n(&proc->pid, &pid, 0, 0, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+        exited      = &mlx5sim_store->exited[
+                atomic_fetch_add(&mlx5sim_store->num_exited, 1) &
+                (MLX5SIM_MAX_EXITED - 1)];
+        memcpy((void*)exited, (void*)proc, sizeof(*exited));
+        exited->pid = pid;
+        atomic_compare_exchange_strong(&proc->tag, &(uint32_t){tag}, 0);
+    }
 }
 
 void mlx5sim_proc_reap_dead(void)

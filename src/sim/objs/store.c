@@ -54,6 +54,24 @@ mlx5sim_store_t *mlx5sim_store;
 
 static char mlx5sim_store_dir[256];
 
+static const char *const mlx5sim_kind_names[MLX5SIM_OBJ_LAST] = {
+    [MLX5SIM_OBJ_CTX]  = "context",
+    [MLX5SIM_OBJ_UAR]  = "UAR",
+    [MLX5SIM_OBJ_PD]   = "PD",
+    [MLX5SIM_OBJ_MR]   = "MR",
+    [MLX5SIM_OBJ_CHAN] = "channel",
+    [MLX5SIM_OBJ_CQ]   = "CQ",
+    [MLX5SIM_OBJ_SRQ]  = "SRQ",
+    [MLX5SIM_OBJ_QP]   = "QP",
+    [MLX5SIM_OBJ_AH]   = "AH"
+};
+
+
+const char *mlx5sim_obj_kind_name(mlx5sim_obj_kind_t kind)
+{
+    return mlx5sim_kind_names[kind];
+}
+
 
 static uint64_t mlx5sim_store_align(uint64_t size)
 {
@@ -211,6 +229,7 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
         }
 
         atomic_fetch_add(&table->in_use, 1);
+        atomic_fetch_add(&mlx5sim_proc_self()->c.created[kind], 1);
         obj->ready        = 0;
         obj->ctx          = ctx;
         obj->user_handle  = 0;

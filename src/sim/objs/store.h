@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  1
+#define MLX5SIM_STORE_VERSION  2
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
@@ -38,7 +38,8 @@ enum {
     MLX5SIM_MAX_AHS     = 1 << 16,
     MLX5SIM_ATOMIC_LOCKS = 64,
     MLX5SIM_MAX_DEVS    = 16,
-    MLX5SIM_MAX_PORTS   = 2
+    MLX5SIM_MAX_PORTS   = 2,
+    MLX5SIM_MAX_EXITED  = 1024 /* 2^n */
 };
 
 /** Head of every object. */
@@ -68,6 +69,22 @@ typedef enum {
 } mlx5sim_obj_kind_t;
 
 
+/** What a process did; all only grow. */
+typedef struct mlx5sim_counters {
+    _Atomic uint64_t created[MLX5SIM_OBJ_LAST]; /* objects of each kind */
+    _Atomic uint64_t bf_uars;     /* of the UARs: those with BlueFlame */
+    _Atomic uint64_t doorbells;   /* 8-byte doorbells */
+    _Atomic uint64_t blueflames;  /* BlueFlame copies */
+    _Atomic uint64_t cq_arms;
+    _Atomic uint64_t traps;       /* signals taken for all of them */
+    _Atomic uint64_t wqes;        /* send WQEs executed */
+    _Atomic uint64_t cqes;        /* CQEs written to this process' CQs */
+    _Atomic uint64_t bytes;       /* payload moved by its WQEs */
+    _Atomic uint64_t rnr_waits;
+    _Atomic uint64_t violations;  /* strict checks that failed */
+} mlx5sim_counters_t;
+
+
 /** A process that opened a device. */
 typedef struct mlx5sim_proc {
     _Atomic uint32_t tag;       /* generation << 8 | slot + 1, 0: free */
@@ -76,15 +93,7 @@ typedef struct mlx5sim_proc {
     _Atomic uint32_t kick;      /* futex word its helper thread sleeps on */
     uint64_t         start_time; /* /proc/PID/stat field 22, clock ticks */
     char             name[32];
-    _Atomic uint64_t doorbells;
-    _Atomic uint64_t blueflames;
-    _Atomic uint64_t cq_arms;
-    _Atomic uint64_t traps;
-    _Atomic uint64_t wqes;
-    _Atomic uint64_t cqes;
-    _Atomic uint64_t bytes;     /* payload moved by this process' WQEs */
-    _Atomic uint64_t rnr_waits;
-    _Atomic uint64_t violations;
+    mlx5sim_counters_t c;
 } mlx5sim_proc_t;
 
 
@@ -242,6 +251,9 @@ typedef struct mlx5sim_store {
     mlx5sim_table_t tables[MLX5SIM_OBJ_LAST];
     mlx5sim_lock_t  atomic_locks[MLX5SIM_ATOMIC_LOCKS];
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
+    /* the last processes that are gone, for mlx5sim-stat */
+    _Atomic uint64_t num_exited;
+    mlx5sim_proc_t   exited[MLX5SIM_MAX_EXITED];
 } mlx5sim_store_t;
 
 
@@ -252,6 +264,9 @@ extern mlx5sim_store_t *mlx5sim_store;
  *  child: objects belong to the parent). */
 extern uint32_t mlx5sim_self_tag;
 
+
+/** Name of a kind for people: "QP". */
+const char *mlx5sim_obj_kind_name(mlx5sim_obj_kind_t kind);
 
 /** Map (and create, if needed) the store of instance directory @a dir.
  *  @return 0, or -1 with errno set and the reason printed. */

@@ -58,7 +58,10 @@ int __fxstatat(int version, int dir_fd, const char *path, struct stat *st,
 int __fxstatat64(int version, int dir_fd, const char *path, struct stat64 *st,
                  int flags);
 
-#define MLX5SIM_EXPORT __attribute__((visibility("default")))
+/* Headers forbid to pass NULL to most of these; what to do about it is for libc
+ * or the kernel to decide. */
+#define MLX5SIM_EXPORT \
+    __attribute__((visibility("default"), no_sanitize("nonnull-attribute")))
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64),
                "one function serves both");

@@ -181,6 +181,9 @@ static int mlx5sim_uar_alloc(mlx5sim_ctx_t *ctx,
     }
 
     uar->type    = type->data;
+    if (uar->type == MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) {
+        atomic_fetch_add(&mlx5sim_proc_self()->c.bf_uars, 1);
+    }
     uar->o.ready = 1;
     index        = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
     mmap_offset  = (MLX5SIM_UAR_PAGE_BASE + index) << 12;

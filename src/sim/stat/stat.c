@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * mlx5sim-stat: what the processes of an instance have and did.
+ */
+
+#include "sim/objs/store.h"
+#include "sim/stat/stat.h"
+#include "sim/sysfs/instance.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+
+static void usage(FILE *stream)
+{
+    fprintf(stream,
+            "Usage: mlx5sim-stat [--json] [--all] [--check-leaks] [--dir DIR]\n"
+            "\n"
+            "Show the resources and counters of the processes that use the "
+            "software mlx5\ndevice.\n"
+            "\n"
+            "  --json         machine readable: an array of processes and the "
+            "totals\n"
+            "  --all          also processes that have ended (the last %d)\n"
+            "  --check-leaks  fail if an object is in use and no process is\n"
+            "  --dir DIR      instance; default $MLX5SIM_DIR or "
+            "/dev/shm/mlx5sim.UID\n"
+            "  --help         this text\n",
+            MLX5SIM_MAX_EXITED);
+}
+
+static int check_leaks(void)
+{
+    unsigned i, live = 0;
+    int kind, leaks = 0;
+    uint32_t in_use;
+
+    for (i = 0; i < MLX5SIM_MAX_PROCS; ++i) {
+        live += atomic_load(&mlx5sim_store->procs[i].tag) != 0;
+    }
+
+    for (kind = 0; (live == 0) && (kind < MLX5SIM_OBJ_LAST); ++kind) {
+        in_use = atomic_load(&mlx5sim_store->tables[kind].in_use);
+        if (in_use != 0) {
+            fprintf(stderr, "mlx5sim-stat: %u %s objects are in use by no "
+                    "process\n", in_use, mlx5sim_obj_kind_name(kind));
+            leaks = 1;
+        }
+    }
+
+    return leaks;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},
+        {"all", no_argument, NULL, 'a'},
+        {"check-leaks", no_argument, NULL, 'l'},
+        {"dir", required_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}
+    };
+    int json = 0, all = 0, leaks = 0, opt;
+    char path[512];
+    struct stat st;
+    const char *dir;
+
+    while ((opt = getopt_long(argc, argv, "jald:h", options, NULL)) != -1) {
+        switch (opt) {
+        case 'j':
+            json = 1;
+            break;
+        case 'a':
+            all = 1;
+            break;
+        case 'l':
+            leaks = 1;
+            break;
+        case 'd':
+            setenv("MLX5SIM_DIR", optarg, 1);
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        default:
+            usage(stderr);
+            return 2;
+        }
+    }
+
+    dir = mlx5sim_instance_dir();
+    if (dir == NULL) {
+        return 1;
+    }
+
+    snprintf(path, sizeof(path), "%s/store", dir);
+    if (stat(path, &st) != 0) {
+        fprintf(stderr, "mlx5sim-stat: no process has used the device of %s "
+                "yet\n", dir);
+        return json ? (puts("{\"processes\": [], \"totals\": {}}"), 0) : 0;
+    }
+
+    if (mlx5sim_store_open(dir) != 0) {
+        return 1;
+    }
+
+    mlx5sim_proc_reap_dead();
+    if (json) {
+        mlx5sim_stat_json(stdout, all);
+    } else {
+        mlx5sim_stat_table(stdout, all);
+    }
+
+    return leaks ? check_leaks() : 0;
+}
