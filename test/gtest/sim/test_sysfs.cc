@@ -40,8 +40,15 @@ class temp_dir {
 public:
     temp_dir()
     {
-        char name[] = "/tmp/mlx5sim-test.XXXXXX";
-        EXPECT_NE(nullptr, mkdtemp(name));
+        /* where instances are by default, and faster than a disk */
+        char memory[] = "/dev/shm/mlx5sim-test.XXXXXX";
+        char disk[]   = "/tmp/mlx5sim-test.XXXXXX";
+        char *name    = mkdtemp(memory);
+
+        if (name == nullptr) {
+            name = mkdtemp(disk);
+        }
+        EXPECT_NE(nullptr, name);
         m_path = name;
     }
 

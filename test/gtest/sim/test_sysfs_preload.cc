@@ -221,9 +221,9 @@ TEST_F(test_sysfs_programs, ibstat_understands_the_ports)
 
 TEST_F(test_sysfs_programs, a_device_that_is_switched_off_is_not_there)
 {
-    result res = run("MLX5SIM_DIR=/nonexistent/x MLX5SIM_DISABLE=y "
-                     "LD_PRELOAD=" + build_file("lib/sep/libmlx5sim.so") +
-                     " ls /dev/infiniband/uverbs0 2>&1");
+    result res = run("MLX5SIM_DISABLE=y " +
+                     launcher("--dir /nonexistent/x --no-strict") +
+                     "ls /dev/infiniband/uverbs0");
 
     /* a real device may be there, ours is not */
     if (access("/dev/infiniband/uverbs0", F_OK) != 0) {
@@ -368,15 +368,12 @@ protected:
         return (size < 0) ? "(error)" : std::string(buf, size);
     }
 
-    /* An entry point that headers do not declare. */
+    /* An entry point that headers do not declare, or not without attributes. */
     template<typename T> static T symbol(const char *name)
     {
         void *address = dlsym(RTLD_DEFAULT, name);
-        Dl_info info  = {};
 
         EXPECT_NE(nullptr, address) << name;
-        EXPECT_NE(0, dladdr(address, &info)) << name;
-        EXPECT_NE(nullptr, strstr(info.dli_fname, "mlx5sim")) << name;
         return reinterpret_cast<T>(address);
     }
 
@@ -561,17 +558,19 @@ TEST_F(test_sysfs_inside, what_is_not_there_is_reported_as_such)
 
 TEST_F(test_sysfs_inside, bad_pointers_are_for_the_kernel_to_refuse)
 {
-    /* volatile, so that the compiler does not see what headers forbid */
-    const char *volatile null = nullptr;
+    /* without the attributes of headers, by which NULL can't happen */
+    typedef int (*path_int_t)(const char*, int);
+    typedef int (*path_pointer_t)(const char*, void*);
+    typedef char *(*realpath_t)(const char*, char*);
     struct stat st;
 
-    EXPECT_EQ(-1, open(null, O_RDONLY));
+    EXPECT_EQ(-1, symbol<path_int_t>("open")(nullptr, O_RDONLY));
     EXPECT_EQ(EFAULT, errno);
-    EXPECT_EQ(-1, stat(null, &st));
+    EXPECT_EQ(-1, symbol<path_pointer_t>("stat")(nullptr, &st));
     EXPECT_EQ(EFAULT, errno);
-    EXPECT_EQ(-1, access(null, F_OK));
+    EXPECT_EQ(-1, symbol<path_int_t>("access")(nullptr, F_OK));
     EXPECT_EQ(EFAULT, errno);
-    EXPECT_EQ(nullptr, realpath(null, nullptr));
+    EXPECT_EQ(nullptr, symbol<realpath_t>("realpath")(nullptr, nullptr));
     EXPECT_EQ(EINVAL, errno);
 }
 
