@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI and OpenSHMEM jobs: how they are started, what their output says."""
+
+import os
+import re
+from dataclasses import dataclass, field
+
+SKIP_STATUS = 77
+
+
+@dataclass(frozen=True)
+class Job:
+    """A test program under one MPI library."""
+    library: str                # mpich, openmpi, oshmem
+    program: str                # source file in test/mpi or test/shmem
+    ranks: int
+    timeout: float = 90.0
+
+    TITLES = {"mpich": "MPICH", "openmpi": "Open MPI", "oshmem": "OpenSHMEM"}
+
+    @property
+    def label(self):
+        return f"{self.TITLES[self.library]} {self.ranks} ranks {self.program}"
+
+    def binary(self, build_dir):
+        folder = "shmem" if self.library == "oshmem" else "mpi"
+        return os.path.join(build_dir, "test", folder,
+                            f"{self.program}.{self.library}")
+
+    def argv(self, build_dir, quick, launcher_for):
+        """Command line; launcher_for(name) finds mpirun and the like."""
+        argv = [launcher_for(LAUNCHERS[self.library])]
+        if self.library == "mpich":
+            argv += ["-bind-to", "none"]
+        else:
+            argv += ["--oversubscribe", "--bind-to", "none", "--mca", "pml",
+                     "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls",
+                     "any", "--mca", "pml_ucx_devices", "any"]
+            if self.library == "oshmem":
+                argv += ["--mca", "spml", "ucx"]
+        argv += ["-n", self.ranks, self.binary(build_dir)]
+        return argv + (["--quick"] if quick else [])
+
+
+LAUNCHERS = {"mpich": "mpirun.mpich", "openmpi": "mpirun.openmpi",
+             "oshmem": "oshrun"}
+
+# What the libraries need on one machine, whatever the transport. sep-run sets
+# these by itself; they stand here so that rc_mlx5 runs the same way.
+ENVIRONMENT = {
+    # MPICH would use its own shared memory between ranks of one machine
+    "MPIR_CVAR_NOLOCAL": "1",
+    # Open MPI refuses to run as root, which containers often are
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    # Debian's Open MPI 4.1.4 unloads the owner of this hook and then calls it
+    # in shmem_finalize (open-mpi/ompi issue 11604)
+    "OMPI_MCA_opal_common_ucx_opal_mem_hooks": "0",
+}
+
+
+@dataclass
+class Report:
+    """What a test program said."""
+    verdict: str = ""           # PASS, SKIP, or empty
+    text: str = ""              # of the verdict
+    failures: list = field(default_factory=list)
+    notes: list = field(default_factory=list)
+    metrics: list = field(default_factory=list)   # (name, size, value, unit)
+    messages: int = 0
+    payload: int = 0
+
+
+def parse(output):
+    """Read the lines described in test/mpi/mpi_job.h."""
+    report = Report()
+    for line in output.splitlines():
+        words = line.split()
+        if line.startswith("FAIL "):
+            report.failures.append(line[5:].strip())
+        elif line.startswith(("PASS ", "SKIP ")):
+            report.verdict = words[0]
+            report.text = line[5:].strip()
+        elif line.startswith("NOTE "):
+            report.notes.append(line[5:].strip())
+        elif line.startswith("metric ") and len(words) == 5:
+            report.metrics.append((words[1], int(words[2]), float(words[3]),
+                                   words[4]))
+        elif line.startswith("traffic ") and len(words) == 3:
+            report.messages = int(words[1])
+            report.payload = int(words[2])
+    return report
+
+
+def judge(job, result, log=""):
+    """Whether the job passed: (status, explanation, report). A job that ends
+    well without having said so has not passed."""
+    report = parse(result.stdout + "\n" + result.stderr)
+    if result.timed_out:
+        return "fail", result.why(), report
+    if report.failures:
+        return "fail", report.failures[0], report
+    if report.verdict == "SKIP":
+        return "skip", report.text, report
+    if not result.ok:
+        return "fail", result.why() + last_words(result, log), report
+    if report.verdict != "PASS":
+        return "fail", f"{job.program} ended without PASS", report
+    if report.messages == 0:
+        return "fail", f"{job.program} reported no traffic", report
+    return "pass", report.text, report
+
+
+def last_words(result, log=""):
+    """The most telling line of the output, for an error message. log: what was
+    written to files besides."""
+    lines = [line.strip() for line in
+             (log + "\n" + result.stderr + "\n" + result.stdout).splitlines()]
+    lines = [line for line in lines if line and not
+             re.fullmatch(r"[-=+*|]+", line)]
+    for pattern in (r"mlx5sim.*(violation|error)", r"\b(ERROR|FATAL)\b",
+                    r"Caught sig", r"(?i)\b(error|abort|failed|cannot)\b"):
+        for line in lines:
+            if re.search(pattern, line):
+                return ": " + line[:300]
+    return ": " + lines[-1][:300] if lines else ""
+
+
+def jobs(quick, libraries):
+    """All jobs of the table, in its order."""
+    found = []
+    for library in libraries:
+        programs = ("put_get", "atomics", "sync") if library == "oshmem" else \
+            ("p2p", "collectives", "rma", "threads")
+        for ranks in (2, 4):
+            for program in programs:
+                found.append(Job(library, program, ranks))
+    return found

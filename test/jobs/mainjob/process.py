@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run programs under a time limit and leave nothing of them behind.
+
+An MPI launcher puts its processes into sessions and groups of their own, so
+killing one group does not end a job. Every job therefore carries a mark in its
+environment, by which all of its processes are found, whoever their parent is.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+
+MARK = "SEP_JOB_MARK"
+
+
+class Result:
+    """How a program ended and what it printed."""
+
+    def __init__(self, argv, returncode, stdout, stderr, seconds, timed_out):
+        self.argv = argv
+        self.returncode = returncode
+        self.stdout = stdout
+        self.stderr = stderr
+        self.seconds = seconds
+        self.timed_out = timed_out
+
+    @property
+    def ok(self):
+        return self.returncode == 0 and not self.timed_out
+
+    def why(self):
+        """One line that says why the program failed."""
+        name = os.path.basename(self.argv[0])
+        if self.timed_out:
+            return f"{name}: hung, killed after {self.seconds:.0f} s"
+        if self.returncode < 0:
+            return f"{name}: killed by {signal_name(-self.returncode)}"
+        return f"{name}: exit status {self.returncode}"
+
+
+def signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def marked_processes(mark):
+    """Process ids of all that were started with this mark."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                environment = file.read()
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                state = file.read().rpartition(b")")[2].split()[0]
+        except OSError:
+            continue                    # gone, or another user's
+        if state != b"Z" and wanted in environment.split(b"\0"):
+            found.append(int(entry))
+    return found
+
+
+def kill_marked(mark, grace=2.0):
+    """End what is left of a job; first politely, so that launchers can clean
+    up. Returns how many processes were still there."""
+    left = marked_processes(mark)
+    count = len(left)
+    for number, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
+        for pid in left:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+        deadline = time.monotonic() + wait
+        while left and time.monotonic() < deadline:
+            time.sleep(0.05)
+            left = marked_processes(mark)
+        if not left:
+            break
+    return count
+
+
+class Process:
+    """A program that is running, its output collected in files: a pipe that
+    nobody reads could stop it, and a file also keeps what a killed one said."""
+
+    def __init__(self, argv, env=None, mark=None):
+        self.argv = [str(word) for word in argv]
+        self.mark = mark or uuid.uuid4().hex
+        self.stdout_file = tempfile.TemporaryFile()
+        self.stderr_file = tempfile.TemporaryFile()
+        environment = dict(os.environ if env is None else env)
+        environment[MARK] = self.mark
+        self.started = time.monotonic()
+        self.popen = subprocess.Popen(self.argv, env=environment,
+                                      stdin=subprocess.DEVNULL,
+                                      stdout=self.stdout_file,
+                                      stderr=self.stderr_file,
+                                      start_new_session=True)
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def poll(self):
+        return self.popen.poll()
+
+    def wait(self, timeout):
+        """Wait until the program ends, or kill it and all it started."""
+        timed_out = False
+        try:
+            self.popen.wait(timeout=max(timeout, 0))
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        return self.finish(timed_out)
+
+    def finish(self, timed_out=False):
+        """Kill what is left and collect the output."""
+        kill_marked(self.mark)
+        self.popen.wait()
+        result = Result(self.argv, self.popen.returncode,
+                        read_all(self.stdout_file), read_all(self.stderr_file),
+                        time.monotonic() - self.started, timed_out)
+        self.stdout_file.close()
+        self.stderr_file.close()
+        return result
+
+
+def read_all(file):
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def run(argv, timeout, env=None):
+    """Run a program to its end."""
+    return Process(argv, env).wait(timeout)
