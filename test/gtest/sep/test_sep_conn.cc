@@ -450,3 +450,123 @@ TEST_F(test_sep_conn, interface_that_is_gone_is_reported_at_once)
     EXPECT_EQ(0u, ab.super.retries) << "it did not have to time out";
     EXPECT_EQ(0u, w.alive_qps(*w.nodes[1]));
 }
+
+TEST_F(test_sep_conn, a_request_whose_answer_was_given_up_begins_anew)
+{
+    world w;
+    random_chooser choose(1);
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    auto req             = w.wire[0].bytes;
+    uint32_t first_epoch = ab.super.local_epoch;
+    w.wire.clear();
+    b.receive(req);
+    b.reset(b.conn(a.self)); /* Its QP failed, the answer is lost */
+    w.wire.clear();
+
+    b.receive(req);
+    EXPECT_EQ(0u, w.alive_qps(b)) << "a QP was connected to a second time";
+    ASSERT_EQ(1u, w.wire.size());
+    auto rej = w.wire[0].bytes;
+    w.wire.clear();
+    a.receive(rej);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ab.super.state);
+    EXPECT_GT(ab.super.local_epoch, first_epoch);
+    EXPECT_EQ(1u, ab.super.retries) << "must not go on for ever";
+    EXPECT_EQ(0u, ab.failed);
+
+    w.settle(choose);
+    w.expect_connected(0, 1);
+}
+
+TEST_F(test_sep_conn, an_attempt_rejected_as_stale_too_often_fails)
+{
+    world w;
+    node &a        = w.add(3);
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    for (unsigned i = 0; i < 4; ++i) {
+        uct_sep_conn_msg_t rej = message(b, a, UCT_SEP_CONN_MSG_REJ, 0,
+                                         ab.super.local_epoch);
+        rej.reason = UCT_SEP_CONN_REJ_STALE_EPOCH;
+        EXPECT_EQ(0u, ab.failed);
+        a.receive(to_bytes(rej));
+    }
+    EXPECT_EQ(1u, ab.failed);
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ab.last_failure);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
+}
+
+TEST_F(test_sep_conn, passive_side_follows_a_newer_request_at_once)
+{
+    world w;
+    random_chooser choose(1);
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    b.receive(w.wire[0].bytes);
+    w.wire.clear();
+    model_conn &ba = b.conn(a.self);
+    uint32_t first = ba.qpn;
+
+    a.reset(ab);
+    a.start(ab);
+    b.receive(w.wire[0].bytes);
+    EXPECT_NE(first, ba.qpn);
+    EXPECT_EQ(ab.qpn, w.qps[ba.qpn].remote);
+    EXPECT_EQ(0u, ba.failed);
+    w.settle(choose);
+    w.expect_connected(0, 1);
+}
+
+TEST_F(test_sep_conn, an_answer_nobody_waits_for_frees_the_passive_qp)
+{
+    world w;
+    random_chooser choose(1);
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+
+    a.start(ab);
+    b.receive(w.wire[0].bytes);
+    w.wire.erase(w.wire.begin());
+    a.reset(ab); /* Does not want it any more */
+    a.receive(w.wire[0].bytes);
+    w.wire.erase(w.wire.begin());
+    ASSERT_EQ(1u, w.wire.size());
+    EXPECT_EQ(1u, w.alive_qps(b));
+    b.receive(w.wire[0].bytes);
+    EXPECT_EQ(0u, w.alive_qps(b));
+}
+
+TEST_F(test_sep_conn, crossed_attempts_are_given_up_by_both_sides)
+{
+    world w;
+    node &a        = w.add();
+    node &b        = w.add();
+    model_conn &ab = a.conn(b.self);
+    uct_sep_conn_msg_t msg;
+
+    /* Our QP is connected to b's QP 1, b's QP 2 is connected to ours */
+    a.start(ab);
+    a.receive(to_bytes(message(b, a, UCT_SEP_CONN_MSG_REQ, 1, 0)));
+    uint32_t epoch = ab.super.local_epoch;
+    w.wire.clear();
+    a.receive(to_bytes(message(b, a, UCT_SEP_CONN_MSG_REP, 2, epoch)));
+
+    EXPECT_EQ(0u, ab.established);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ab.super.state);
+    EXPECT_GT(ab.super.local_epoch, epoch);
+    ASSERT_EQ(2u, w.wire.size());
+    ASSERT_EQ(UCT_SEP_CONN_PARSE_OK, uct_sep_conn_msg_parse(
+              w.wire[0].bytes.data(), w.wire[0].bytes.size(), &msg));
+    EXPECT_EQ(UCT_SEP_CONN_MSG_REJ, msg.type);
+    EXPECT_EQ(2u, msg.dst_epoch);
+}
