@@ -17,8 +17,8 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
     [MLX5SIM_CHK_WQE_INDEX]     = {
         "wqe_index",
         "the control segment's index must be the 16-bit count of 64-byte "
-        "blocks posted before; look for a producer index that counts WQEs, or a "
-        "doorbell record ahead of what was written"},
+        "blocks posted before; look for a producer index that counts WQEs, or "
+        "a doorbell record ahead of what was written"},
     [MLX5SIM_CHK_WQE_QPN]       = {
         "wqe_qpn",
         "the control segment names another QP; look for a WQE copied from, or "

@@ -354,8 +354,8 @@ void mlx5sim_plan_make(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                        mlx5sim_plan_t *plan_p);
 
 
-/** Turn @a plan into the error that hardware reports when memory of @a side
- *  turns out to be unmapped during the transfer. */
+/** Turn @a plan, one that moves data, into the error that hardware reports when
+ *  memory of @a side turns out to be unmapped during the transfer. */
 void mlx5sim_plan_fault(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                         const mlx5sim_qp_t *resp, mlx5sim_side_t side,
                         mlx5sim_plan_t *plan);

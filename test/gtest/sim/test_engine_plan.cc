@@ -1,0 +1,824 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_engine.h"
+
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+/* Plans of RC and UC requests: what is transferred and what is reported, on
+ * success and for each thing that can be wrong at either side. */
+
+class test_engine_plan : public test_engine {
+protected:
+    enum {
+        SIGNALED = MLX5_WQE_CTRL_CQ_UPDATE
+    };
+
+    void post_send(uint8_t opcode = MLX5_OPCODE_SEND, uint32_t imm_be = 0,
+                   uint32_t length = 100, uint32_t lkey = LKEY)
+    {
+        m_sq.ctrl(0, opcode, REQ_QPN, SIGNALED | MLX5_WQE_CTRL_SOLICITED, 0,
+                  imm_be).data(req_addr(), length, lkey).finish();
+    }
+
+    void post_write(uint32_t rkey = RKEY, uint64_t offset = 64,
+                    uint32_t length = 100)
+    {
+        m_sq.ctrl(0, MLX5_OPCODE_RDMA_WRITE, REQ_QPN, SIGNALED)
+            .raddr(resp_addr(offset), rkey).data(req_addr(), length, LKEY)
+            .finish();
+    }
+
+    void post_read(uint32_t rkey = RKEY, uint32_t lkey = LKEY)
+    {
+        m_sq.ctrl(0, MLX5_OPCODE_RDMA_READ, REQ_QPN, SIGNALED)
+            .raddr(resp_addr(64), rkey).data(req_addr(), 100, lkey).finish();
+    }
+
+    void post_fadd(uint32_t rkey = RKEY, uint64_t offset = 64,
+                   uint32_t lkey = LKEY)
+    {
+        m_sq.ctrl(0, MLX5_OPCODE_ATOMIC_FA, REQ_QPN, SIGNALED)
+            .raddr(resp_addr(offset), rkey).words64(5, 0)
+            .data(req_addr(8), 8, lkey).finish();
+    }
+
+    void expect_resp_cqe(unsigned opcode, uint32_t byte_cnt)
+    {
+        EXPECT_TRUE(m_plan.consume_recv);
+        EXPECT_FALSE(m_plan.resp_error);
+        EXPECT_EQ(0u, m_plan.resp_event);
+        ASSERT_TRUE(m_plan.has_resp_cqe);
+        EXPECT_EQ(opcode, m_plan.resp_cqe.opcode);
+        EXPECT_EQ(0u, m_plan.resp_cqe.syndrome);
+        EXPECT_EQ(byte_cnt, m_plan.resp_cqe.byte_cnt);
+        EXPECT_EQ(77u, m_plan.resp_cqe.wqe_counter);
+        EXPECT_EQ(uint32_t(RESP_QPN), m_plan.resp_cqe.qpn);
+        EXPECT_EQ(0x52u, m_plan.resp_cqe.uidx);
+        EXPECT_EQ(3u, m_plan.resp_cqe.slid);
+    }
+
+    /** Every opcode that an RC queue pair has, valid, in turn. */
+    template<typename F> void for_each_rc_request(F f)
+    {
+        for (uint8_t opcode : {MLX5_OPCODE_SEND, MLX5_OPCODE_SEND_IMM,
+                               MLX5_OPCODE_SEND_INVAL}) {
+            post_send(opcode, htobe32(RKEY));
+            f();
+        }
+        post_write();
+        f();
+        m_sq.at(3) = MLX5_OPCODE_RDMA_WRITE_IMM;
+        f();
+        post_read();
+        f();
+        post_fadd();
+        f();
+        m_sq.at(3) = MLX5_OPCODE_ATOMIC_CS;
+        f();
+        for (uint8_t opcode : {MLX5_OPCODE_ATOMIC_MASKED_CS,
+                               MLX5_OPCODE_ATOMIC_MASKED_FA}) {
+            m_sq.ctrl(0, opcode, REQ_QPN, 0, 8).raddr(resp_addr(64), RKEY)
+                .words32(1, 2, 3, 4).data(req_addr(8), 4, LKEY).finish();
+            f();
+        }
+    }
+};
+
+
+TEST_F(test_engine_plan, numbers_are_those_of_verbs)
+{
+    EXPECT_EQ(int(IBV_EVENT_QP_FATAL), int(MLX5SIM_EVENT_QP_FATAL));
+    EXPECT_EQ(int(IBV_EVENT_QP_REQ_ERR), int(MLX5SIM_EVENT_QP_REQ_ERR));
+    EXPECT_EQ(int(IBV_EVENT_QP_ACCESS_ERR), int(MLX5SIM_EVENT_QP_ACCESS_ERR));
+    EXPECT_EQ(int(IBV_ACCESS_LOCAL_WRITE), int(MLX5SIM_ACCESS_LOCAL_WRITE));
+    EXPECT_EQ(int(IBV_ACCESS_REMOTE_WRITE), int(MLX5SIM_ACCESS_REMOTE_WRITE));
+    EXPECT_EQ(int(IBV_ACCESS_REMOTE_READ), int(MLX5SIM_ACCESS_REMOTE_READ));
+    EXPECT_EQ(int(IBV_ACCESS_REMOTE_ATOMIC), int(MLX5SIM_ACCESS_REMOTE_ATOMIC));
+    EXPECT_EQ(int(IBV_QPT_RC), int(MLX5SIM_QPT_RC));
+    EXPECT_EQ(int(IBV_QPT_UC), int(MLX5SIM_QPT_UC));
+    EXPECT_EQ(int(IBV_QPT_UD), int(MLX5SIM_QPT_UD));
+    EXPECT_EQ(int(IBV_QPS_SQE), int(MLX5SIM_QPS_SQE));
+    EXPECT_EQ(int(IBV_QPS_ERR), int(MLX5SIM_QPS_ERR));
+}
+
+
+/*
+ * Success
+ */
+
+TEST_F(test_engine_plan, nop_completes_without_a_peer)
+{
+    m_sq.ctrl(0, MLX5_OPCODE_NOP, REQ_QPN, SIGNALED).finish();
+    ASSERT_EQ(MLX5SIM_CHK_OK, decode());
+    mlx5sim_plan_make(&m_req, &m_wqe, NULL, &m_env, &m_plan);
+    expect_lost();
+    EXPECT_TRUE(m_plan.has_req_cqe);
+}
+
+TEST_F(test_engine_plan, send_moves_bytes_and_completes_both_sides)
+{
+    add_recv(200, 4096);
+    post_send();
+    plan();
+    expect_req_success();
+    EXPECT_TRUE(m_plan.has_req_cqe);
+    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND, 100);
+    EXPECT_TRUE(m_plan.resp_cqe.solicited);
+    EXPECT_EQ(MLX5SIM_SIDE_REQUESTER, m_plan.src_side);
+    EXPECT_EQ(MLX5SIM_SIDE_RESPONDER, m_plan.dst_side);
+    execute();
+    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[200], 100));
+    EXPECT_EQ(uint8_t(300 * 13 + 5), m_resp_buf[300]);
+}
+
+TEST_F(test_engine_plan, unsignaled_success_has_no_requester_cqe)
+{
+    add_recv(0, 4096);
+    m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN).data(req_addr(), 1, LKEY).finish();
+    plan();
+    EXPECT_FALSE(m_plan.has_req_cqe);
+    EXPECT_TRUE(m_plan.has_resp_cqe);
+    EXPECT_FALSE(m_plan.resp_cqe.solicited);
+}
+
+TEST_F(test_engine_plan, send_gathers_and_scatters_across_different_borders)
+{
+    add_recv(1000, 5);
+    add_recv(2000, 20);
+    add_recv(3000, 100);
+    add_recv(4000, 100, 0xbad); /* not reached, so not looked at */
+    m_sq.ctrl(15, MLX5_OPCODE_SEND, REQ_QPN).data(req_addr(10), 7, LKEY)
+        .inl("abcdefghijklmnopqrstuvwxyz", 26).data(req_addr(500), 9, LKEY_RO)
+        .finish();
+    plan(15);
+    EXPECT_EQ(42u, m_plan.length);
+    EXPECT_EQ(3u, m_plan.num_dst);
+    execute();
+    std::vector<uint8_t> expected(&m_req_buf[10], &m_req_buf[17]);
+    for (char c = 'a'; c <= 'z'; ++c) {
+        expected.push_back(c);
+    }
+    expected.insert(expected.end(), &m_req_buf[500], &m_req_buf[509]);
+    EXPECT_EQ(0, memcmp(&expected[0], &m_resp_buf[1000], 5));
+    EXPECT_EQ(0, memcmp(&expected[5], &m_resp_buf[2000], 20));
+    EXPECT_EQ(0, memcmp(&expected[25], &m_resp_buf[3000], 17));
+}
+
+TEST_F(test_engine_plan, zero_length_send_consumes_a_receive)
+{
+    m_recv.num_segs = 0;
+    m_recv.length   = 0;
+    m_recv.index    = 77;
+    m_recv_status   = 1;
+    m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN).finish();
+    plan();
+    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND, 0);
+    EXPECT_EQ(0u, m_plan.num_dst);
+    EXPECT_EQ(0u, m_plan.length);
+}
+
+TEST_F(test_engine_plan, send_with_immediate)
+{
+    add_recv(0, 4096);
+    post_send(MLX5_OPCODE_SEND_IMM, 0x55667788);
+    plan();
+    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND_IMM, 100);
+    EXPECT_EQ(0x55667788u, m_plan.resp_cqe.imm);
+}
+
+TEST_F(test_engine_plan, send_with_invalidate)
+{
+    add_recv(0, 4096);
+    post_send(MLX5_OPCODE_SEND_INVAL, htobe32(RKEY));
+    plan();
+    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND_INV, 100);
+    EXPECT_TRUE(m_plan.invalidate);
+    EXPECT_EQ(uint32_t(RKEY), m_plan.inv_rkey);
+    EXPECT_EQ(uint32_t(RKEY), m_plan.resp_cqe.imm);
+}
+
+TEST_F(test_engine_plan, receive_from_shared_queue_reports_its_number)
+{
+    add_recv(0, 4096);
+    m_resp.srqn = 0x99;
+    post_send();
+    plan();
+    EXPECT_EQ(0x99u, m_plan.resp_cqe.srqn);
+
+    /* an SRQ may be in another protection domain than the QP */
+    m_resp.srq_pdn = 55;
+    replan();
+    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+    m_mrs[std::make_pair(int(MLX5SIM_SIDE_RESPONDER), uint32_t(RKEY))].pdn = 55;
+    replan();
+    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND, 100);
+}
+
+TEST_F(test_engine_plan, write_is_invisible_to_the_responder)
+{
+    post_write();
+    plan();
+    expect_req_success();
+    expect_resp_untouched();
+    EXPECT_EQ(0u, m_peeks);
+    ASSERT_EQ(1u, m_plan.num_dst);
+    EXPECT_EQ(resp_va(64), m_plan.dst[0].addr);
+    execute();
+    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[64], 100));
+}
+
+TEST_F(test_engine_plan, write_of_all_of_a_region_and_not_a_byte_more)
+{
+    post_write(RKEY, 0, BUF_SIZE);
+    plan();
+    expect_req_success();
+    execute();
+    EXPECT_EQ(m_req_buf, m_resp_buf);
+}
+
+TEST_F(test_engine_plan, write_with_immediate_consumes_a_receive_unread)
+{
+    add_recv(0, 0, 0xbad);
+    post_write();
+    m_sq.at(3) = MLX5_OPCODE_RDMA_WRITE_IMM;
+    m_sq.be32(12, 0x01020304);
+    plan();
+    expect_req_success();
+    expect_resp_cqe(MLX5SIM_CQE_RESP_WR_IMM, 100);
+    EXPECT_EQ(htobe32(0x01020304), m_plan.resp_cqe.imm);
+    EXPECT_EQ(resp_va(64), m_plan.dst[0].addr);
+}
+
+TEST_F(test_engine_plan, zero_length_access_needs_no_key)
+{
+    for (uint8_t opcode : {MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_READ}) {
+        m_sq.ctrl(0, opcode, REQ_QPN, SIGNALED).raddr(0xdead, 0xbad).finish();
+        plan();
+        expect_lost();
+        EXPECT_TRUE(m_plan.has_req_cqe);
+    }
+}
+
+TEST_F(test_engine_plan, read_moves_bytes_the_other_way)
+{
+    post_read();
+    plan();
+    expect_req_success();
+    expect_resp_untouched();
+    EXPECT_EQ(100u, m_plan.req_cqe.byte_cnt);
+    EXPECT_EQ(MLX5SIM_SIDE_RESPONDER, m_plan.src_side);
+    EXPECT_EQ(MLX5SIM_SIDE_REQUESTER, m_plan.dst_side);
+    execute();
+    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[64], 100));
+}
+
+TEST_F(test_engine_plan, read_needs_remote_read_only)
+{
+    post_read(RKEY_READ);
+    plan();
+    expect_req_success();
+}
+
+TEST_F(test_engine_plan, atomic_returns_the_old_value)
+{
+    uint64_t old, now, result;
+
+    memcpy(&old, &m_resp_buf[64], 8);
+    post_fadd();
+    plan();
+    expect_req_success();
+    expect_resp_untouched();
+    EXPECT_EQ(8, m_plan.atomic_size);
+    EXPECT_EQ(0u, m_plan.length);
+    EXPECT_EQ(resp_va(64), m_plan.atomic_addr);
+    EXPECT_EQ(8u, m_plan.req_cqe.byte_cnt);
+    execute();
+    memcpy(&now, &m_resp_buf[64], 8);
+    memcpy(&result, &m_req_buf[8], 8);
+    EXPECT_EQ(old + 5, now);
+    EXPECT_EQ(old, result);
+}
+
+TEST_F(test_engine_plan, atomic_of_4_bytes_leaves_its_neighbours_alone)
+{
+    std::vector<uint8_t> resp_before(m_resp_buf), req_before(m_req_buf);
+    uint32_t swapped = 0xaabbccdd;
+
+    m_sq.ctrl(0, MLX5_OPCODE_ATOMIC_MASKED_CS, REQ_QPN, 0, 8)
+        .raddr(resp_addr(68), RKEY).words32(swapped, 0, 0xffffffff, 0)
+        .data(req_addr(12), 4, LKEY).finish();
+    plan();
+    execute();
+    memcpy(&req_before[12], &resp_before[68], 4);
+    memcpy(&resp_before[68], &swapped, 4);
+    EXPECT_EQ(resp_before, m_resp_buf);
+    EXPECT_EQ(req_before, m_req_buf);
+}
+
+TEST_F(test_engine_plan, responder_serves_in_rtr_rts_and_sqd)
+{
+    add_recv(0, 4096);
+    for (auto state : {MLX5SIM_QPS_RTR, MLX5SIM_QPS_RTS, MLX5SIM_QPS_SQD}) {
+        m_resp.state = state;
+        for_each_rc_request([this]() {
+            plan();
+            expect_req_success();
+        });
+    }
+}
+
+
+/*
+ * Errors the requester finds
+ */
+
+TEST_F(test_engine_plan, local_key_is_unknown_foreign_or_out_of_range)
+{
+    add_recv(0, 4096);
+    for (uint32_t lkey : {uint32_t(0xbad), uint32_t(LKEY_PD)}) {
+        post_send(MLX5_OPCODE_SEND, 0, 100, lkey);
+        plan();
+        expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+    }
+
+    struct {
+        uint64_t addr;
+        uint32_t length;
+    } ranges[] = {
+        {req_addr(0) - 1, 1},         {req_addr(0) - 1, 100},
+        {req_addr(BUF_SIZE), 1},      {req_addr(BUF_SIZE - 99), 100},
+        {req_addr(1), BUF_SIZE},      {UINT64_MAX, 2},
+        {req_addr(0), 0 /* 2 GB */},  {0, 1}
+    };
+    for (const auto& range : ranges) {
+        m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN)
+            .data(range.addr, range.length, LKEY).finish();
+        plan();
+        expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+    }
+
+    m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN)
+        .data(req_addr(BUF_SIZE - 100), 100, LKEY).finish();
+    plan();
+    expect_req_success();
+}
+
+TEST_F(test_engine_plan, second_segment_counts_too)
+{
+    m_sq.ctrl(0, MLX5_OPCODE_RDMA_WRITE, REQ_QPN).raddr(resp_addr(), RKEY)
+        .data(req_addr(), 1, LKEY).data(req_addr(), 1, 0xbad).finish();
+    plan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
+
+TEST_F(test_engine_plan, answers_need_local_write)
+{
+    post_read(RKEY, LKEY_RO);
+    plan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+    post_fadd(RKEY, 64, LKEY_RO);
+    plan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
+
+TEST_F(test_engine_plan, read_on_a_queue_pair_without_initiator_depth)
+{
+    m_req.max_rd_atomic = 0;
+    post_read();
+    plan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    post_fadd();
+    plan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    post_write();
+    plan();
+    expect_req_success();
+}
+
+TEST_F(test_engine_plan, opcode_is_checked_even_if_decoding_was_not)
+{
+    post_read();
+    ASSERT_EQ(MLX5SIM_CHK_OK, decode());
+    set_type(MLX5SIM_QPT_UC);
+    replan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    m_wqe.opcode = 0xee;
+    replan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+}
+
+TEST_F(test_engine_plan, message_length_is_checked_even_if_decoding_was_not)
+{
+    post_send();
+    ASSERT_EQ(MLX5SIM_CHK_OK, decode());
+    m_wqe.length = (1u << 31) + 1;
+    replan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+}
+
+TEST_F(test_engine_plan, rejected_wqe_completes_with_a_local_error)
+{
+    post_send();
+    decode();
+    for (int i = MLX5SIM_CHK_OK + 1; i < MLX5SIM_CHK_LAST; ++i) {
+        mlx5sim_chk_t chk = static_cast<mlx5sim_chk_t>(i);
+        memset(&m_plan, 0xa5, sizeof(m_plan));
+        mlx5sim_plan_bad_wqe(&m_req, &m_wqe, chk, &m_plan);
+        expect_local_error(((chk == MLX5SIM_CHK_WQE_LENGTH) ||
+                            (chk == MLX5SIM_CHK_WQE_UD_LENGTH)) ?
+                           MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR :
+                           MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    }
+}
+
+
+/*
+ * No answer
+ */
+
+TEST_F(test_engine_plan, missing_peer_is_retry_exceeded)
+{
+    for_each_rc_request([this]() {
+        ASSERT_EQ(MLX5SIM_CHK_OK, decode());
+        memset(&m_plan, 0xa5, sizeof(m_plan));
+        mlx5sim_plan_make(&m_req, &m_wqe, NULL, &m_env, &m_plan);
+        expect_local_error(MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    });
+}
+
+TEST_F(test_engine_plan, silent_peer_is_tried_again)
+{
+    const mlx5sim_qp_t resp = m_resp;
+
+    add_recv(0, 4096);
+    for (int fault = 0; fault < 6; ++fault) {
+        m_resp = resp;
+        switch (fault) {
+        case 0:
+            m_resp.state = MLX5SIM_QPS_RESET;
+            break;
+        case 1:
+            m_resp.state = MLX5SIM_QPS_INIT;
+            break;
+        case 2:
+            m_resp.state = MLX5SIM_QPS_ERR;
+            break;
+        case 3:
+            m_resp.dest_qpn = REQ_QPN + 1;
+            break;
+        case 4:
+            m_resp.type = MLX5SIM_QPT_UC;
+            break;
+        case 5:
+            m_resp.pkey = 0x8001;
+            break;
+        }
+        for_each_rc_request([this, fault]() {
+            memset(&m_plan, 0xa5, sizeof(m_plan));
+            plan();
+            EXPECT_EQ(MLX5SIM_VERDICT_RETRY, m_plan.verdict) << fault;
+            EXPECT_EQ(0u, m_peeks);
+            EXPECT_FALSE(m_plan.has_req_cqe);
+            EXPECT_FALSE(m_plan.req_error);
+            expect_no_effect();
+            expect_resp_untouched();
+        });
+    }
+}
+
+TEST_F(test_engine_plan, partition_members_reach_full_members_only)
+{
+    post_write();
+    m_req.pkey  = 0x7fff;
+    m_resp.pkey = 0xffff;
+    plan();
+    expect_req_success();
+    m_resp.pkey = 0x7fff;
+    replan();
+    EXPECT_EQ(MLX5SIM_VERDICT_RETRY, m_plan.verdict);
+}
+
+TEST_F(test_engine_plan, no_receive_posted_is_rnr)
+{
+    post_send();
+    plan();
+    EXPECT_EQ(MLX5SIM_VERDICT_RNR, m_plan.verdict);
+    expect_no_effect();
+    expect_resp_untouched();
+    EXPECT_FALSE(m_plan.has_req_cqe);
+    EXPECT_FALSE(m_plan.req_error);
+
+    post_write();
+    m_sq.at(3) = MLX5_OPCODE_RDMA_WRITE_IMM;
+    plan();
+    EXPECT_EQ(MLX5SIM_VERDICT_RNR, m_plan.verdict);
+    expect_no_effect();
+}
+
+TEST_F(test_engine_plan, retries_exceeded)
+{
+    post_send();
+    plan();
+    mlx5sim_plan_retry_exceeded(&m_req, &m_wqe, 1, &m_plan);
+    expect_local_error(MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
+    mlx5sim_plan_retry_exceeded(&m_req, &m_wqe, 0, &m_plan);
+    expect_local_error(MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+}
+
+
+/*
+ * Errors the responder finds
+ */
+
+TEST_F(test_engine_plan, receive_is_too_small)
+{
+    add_recv(0, 50);
+    add_recv(50, 49);
+    post_send();
+    plan();
+    expect_req_error(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
+    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+    EXPECT_EQ(0u, m_plan.resp_event); /* the CQE tells */
+
+    add_recv(99, 1);
+    replan();
+    expect_req_success();
+}
+
+TEST_F(test_engine_plan, receive_names_memory_that_may_not_be_written)
+{
+    for (uint32_t lkey : {uint32_t(0xbad), uint32_t(RKEY_PD),
+                          uint32_t(RKEY_READ)}) {
+        m_recv_status = 0;
+        add_recv(0, 4096, lkey);
+        post_send();
+        plan();
+        expect_req_error(MLX5_CQE_SYNDROME_REMOTE_OP_ERR);
+        expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+    }
+
+    m_recv_status = 0;
+    add_recv(0, 4096, RKEY_LOCAL); /* no remote access needed */
+    post_send();
+    plan();
+    expect_req_success();
+
+    m_recv_status = 0;
+    add_recv(BUF_SIZE - 99, 4096);
+    plan();
+    expect_req_error(MLX5_CQE_SYNDROME_REMOTE_OP_ERR);
+    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
+
+TEST_F(test_engine_plan, malformed_receive_queue_is_fatal_for_its_owner)
+{
+    m_recv_status = -1;
+    post_send();
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_OP_ERR, IBV_EVENT_QP_FATAL);
+}
+
+TEST_F(test_engine_plan, rkey_is_unknown_foreign_or_not_allowed)
+{
+    for (uint32_t rkey : {uint32_t(0xbad), uint32_t(RKEY_PD),
+                          uint32_t(RKEY_LOCAL), uint32_t(RKEY_READ)}) {
+        add_recv(0, 4096);
+        post_write(rkey);
+        plan();
+        expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                   IBV_EVENT_QP_ACCESS_ERR);
+        m_sq.at(3) = MLX5_OPCODE_RDMA_WRITE_IMM;
+        plan();
+        expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                   IBV_EVENT_QP_ACCESS_ERR);
+        EXPECT_EQ(0u, m_peeks);
+        post_fadd(rkey);
+        plan();
+        expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                   IBV_EVENT_QP_ACCESS_ERR);
+        if (rkey != RKEY_READ) {
+            post_read(rkey);
+            plan();
+            expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                       IBV_EVENT_QP_ACCESS_ERR);
+        }
+    }
+}
+
+TEST_F(test_engine_plan, remote_range_leaves_the_region)
+{
+    for (uint64_t offset : {uint64_t(-1), uint64_t(BUF_SIZE - 99),
+                            uint64_t(BUF_SIZE), uint64_t(1) << 63}) {
+        post_write(RKEY, offset);
+        plan();
+        expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                   IBV_EVENT_QP_ACCESS_ERR);
+    }
+    post_fadd(RKEY, BUF_SIZE);
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    post_fadd(RKEY, BUF_SIZE - 8);
+    plan();
+    expect_req_success();
+}
+
+TEST_F(test_engine_plan, queue_pair_does_not_allow_the_operation)
+{
+    m_resp.access = MLX5SIM_ACCESS_REMOTE_READ;
+    post_write();
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    post_fadd();
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    post_read();
+    plan();
+    expect_req_success();
+    m_resp.access = MLX5SIM_ACCESS_REMOTE_WRITE | MLX5SIM_ACCESS_REMOTE_ATOMIC;
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+}
+
+TEST_F(test_engine_plan, responder_without_resources_for_reads)
+{
+    m_resp.max_dest_rd_atomic = 0;
+    post_read();
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    post_fadd();
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    post_write();
+    plan();
+    expect_req_success();
+}
+
+TEST_F(test_engine_plan, misaligned_atomic_is_an_invalid_request)
+{
+    for (uint64_t offset : {65, 66, 68, 71}) {
+        post_fadd(RKEY, offset);
+        plan();
+        expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
+                   IBV_EVENT_QP_REQ_ERR);
+    }
+
+    for (uint64_t offset : {65, 66, 67, 68}) {
+        m_sq.ctrl(0, MLX5_OPCODE_ATOMIC_MASKED_FA, REQ_QPN, 0, 8)
+            .raddr(resp_addr(offset), RKEY).words32(1, 0, 0, 0)
+            .data(req_addr(), 4, LKEY).finish();
+        plan();
+        if (offset == 68) {
+            expect_req_success();
+        } else {
+            expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
+                       IBV_EVENT_QP_REQ_ERR);
+        }
+    }
+}
+
+TEST_F(test_engine_plan, key_to_invalidate_does_not_exist)
+{
+    add_recv(0, 4096);
+    for (uint32_t rkey : {uint32_t(0xbad), uint32_t(RKEY_PD)}) {
+        post_send(MLX5_OPCODE_SEND_INVAL, htobe32(rkey));
+        plan();
+        expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                   IBV_EVENT_QP_ACCESS_ERR);
+    }
+}
+
+
+/*
+ * Memory that is gone while the executor copies
+ */
+
+TEST_F(test_engine_plan, fault_of_requester_memory_is_a_local_error)
+{
+    add_recv(0, 4096);
+    for_each_rc_request([this]() {
+        plan();
+        mlx5sim_plan_fault(&m_req, &m_wqe, &m_resp, MLX5SIM_SIDE_REQUESTER,
+                           &m_plan);
+        expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+    });
+}
+
+TEST_F(test_engine_plan, fault_of_responder_memory)
+{
+    add_recv(0, 4096);
+    for_each_rc_request([this]() {
+        plan();
+        mlx5sim_plan_fault(&m_req, &m_wqe, &m_resp, MLX5SIM_SIDE_RESPONDER,
+                           &m_plan);
+        switch (m_wqe.opcode) {
+        case MLX5_OPCODE_SEND:
+        case MLX5_OPCODE_SEND_IMM:
+        case MLX5_OPCODE_SEND_INVAL:
+            expect_req_error(MLX5_CQE_SYNDROME_REMOTE_OP_ERR);
+            expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+            break;
+        default:
+            expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                       IBV_EVENT_QP_ACCESS_ERR);
+            break;
+        }
+    });
+}
+
+
+/*
+ * Unreliable connection: what the responder does not like is dropped
+ */
+
+class test_engine_plan_uc : public test_engine_plan {
+protected:
+    test_engine_plan_uc()
+    {
+        set_type(MLX5SIM_QPT_UC);
+    }
+};
+
+TEST_F(test_engine_plan_uc, send_and_write_work)
+{
+    add_recv(200, 4096);
+    post_send(MLX5_OPCODE_SEND_IMM, 0x55667788);
+    plan();
+    expect_req_success();
+    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND_IMM, 100);
+    execute();
+    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[200], 100));
+
+    post_write(RKEY, 1000);
+    plan();
+    expect_req_success();
+    execute();
+    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[1000], 100));
+}
+
+TEST_F(test_engine_plan_uc, request_nobody_can_take_is_lost)
+{
+    post_send();
+    plan(); /* no receive */
+    expect_lost();
+
+    add_recv(0, 4096);
+    m_resp.state = MLX5SIM_QPS_ERR;
+    replan();
+    expect_lost();
+
+    m_resp.state    = MLX5SIM_QPS_RTS;
+    m_resp.dest_qpn = 1;
+    replan();
+    expect_lost();
+
+    mlx5sim_plan_make(&m_req, &m_wqe, NULL, &m_env, &m_plan);
+    expect_lost();
+}
+
+TEST_F(test_engine_plan_uc, refused_write_is_lost)
+{
+    post_write(0xbad);
+    plan();
+    expect_lost();
+    post_write();
+    m_resp.access = 0;
+    plan();
+    expect_lost();
+    m_resp.access = MLX5SIM_ACCESS_REMOTE_WRITE;
+    plan();
+    expect_req_success();
+    EXPECT_EQ(100u, m_plan.length);
+    mlx5sim_plan_fault(&m_req, &m_wqe, &m_resp, MLX5SIM_SIDE_RESPONDER,
+                       &m_plan);
+    expect_lost();
+}
+
+TEST_F(test_engine_plan_uc, failed_receive_is_unknown_to_the_requester)
+{
+    add_recv(0, 99);
+    post_send();
+    plan();
+    expect_req_success();
+    expect_no_effect();
+    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+
+    m_recv_status = 0;
+    add_recv(0, 4096, 0xbad);
+    plan();
+    expect_req_success();
+    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+
+    m_recv_status = -1;
+    plan();
+    expect_req_success();
+    EXPECT_TRUE(m_plan.resp_error);
+    EXPECT_EQ(IBV_EVENT_QP_FATAL, m_plan.resp_event);
+}
+
+TEST_F(test_engine_plan_uc, own_mistakes_are_errors)
+{
+    post_send(MLX5_OPCODE_SEND, 0, 100, 0xbad);
+    plan();
+    expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
