@@ -44,14 +44,18 @@ struct state_t {
     uint64_t rip;
     uint64_t rflags;
     alignas(64) uint8_t vec[32][64];
+    uint64_t k[8];
 };
 
 enum level_t { LEVEL_SSE, LEVEL_AVX, LEVEL_AVX512 };
 
 inline level_t level()
 {
-    static level_t value = __builtin_cpu_supports("avx512f") ? LEVEL_AVX512 :
-                           __builtin_cpu_supports("avx")     ? LEVEL_AVX :
+    static level_t value = (__builtin_cpu_supports("avx512f") &&
+                            __builtin_cpu_supports("avx512bw") &&
+                            __builtin_cpu_supports("avx512dq") &&
+                            __builtin_cpu_supports("avx512vl")) ? LEVEL_AVX512 :
+                           __builtin_cpu_supports("avx2") ? LEVEL_AVX :
                                                                LEVEL_SSE;
     return value;
 }
@@ -124,6 +128,10 @@ inline void handler(int signo, siginfo_t *, void *context)
 #define INSN_SAVE_YMM(_n)  "vmovups %%ymm" #_n ", 64*" #_n "(%1)\n\t"
 #define INSN_LOAD_ZMM(_n)  "vmovups 64*" #_n "(%0), %%zmm" #_n "\n\t"
 #define INSN_SAVE_ZMM(_n)  "vmovups %%zmm" #_n ", 64*" #_n "(%1)\n\t"
+#define INSN_REGS_K(_x) \
+    _x(0) _x(1) _x(2) _x(3) _x(4) _x(5) _x(6) _x(7)
+#define INSN_LOAD_K(_n)    "kmovq 8*" #_n "(%2), %%k" #_n "\n\t"
+#define INSN_SAVE_K(_n)    "kmovq %%k" #_n ", 8*" #_n "(%3)\n\t"
 #define INSN_XMM_CLOBBERS \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", \
     "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc"
@@ -142,11 +150,14 @@ step(const state_t *in, state_t *out, bool repeated)
     case LEVEL_AVX512:
         __asm__ volatile(INSN_REGS_16(INSN_LOAD_ZMM)
                          INSN_REGS_HI(INSN_LOAD_ZMM)
+                         INSN_REGS_K(INSN_LOAD_K)
                          "int3\n\t"
                          INSN_REGS_16(INSN_SAVE_ZMM)
                          INSN_REGS_HI(INSN_SAVE_ZMM)
+                         INSN_REGS_K(INSN_SAVE_K)
                          "vzeroupper"
-                         :: "r"(in->vec), "r"(out->vec)
+                         :: "r"(in->vec), "r"(out->vec), "r"(in->k),
+                            "r"(out->k)
                          : INSN_XMM_CLOBBERS);
         break;
     case LEVEL_AVX:
@@ -176,6 +187,7 @@ struct shadow_t {
     uint8_t            ymm_hi[16][16];
     uint8_t            zmm_hi[16][32];
     uint8_t            hi16[16][64];
+    uint64_t           opmask[8];
 
     void set(const state_t &s, uint64_t used)
     {
@@ -187,13 +199,15 @@ struct shadow_t {
         cpu.vecs.avail  = MLX5SIM_INSN_XSTATE_SSE;
         cpu.vecs.avail |= (level() >= LEVEL_AVX) ? MLX5SIM_INSN_XSTATE_YMM : 0;
         cpu.vecs.avail |= (level() >= LEVEL_AVX512) ?
-                          (MLX5SIM_INSN_XSTATE_ZMM | MLX5SIM_INSN_XSTATE_HI16) :
-                          0;
+                          (MLX5SIM_INSN_XSTATE_ZMM | MLX5SIM_INSN_XSTATE_HI16 |
+                           MLX5SIM_INSN_XSTATE_OPMASK) : 0;
         cpu.vecs.in_use = &in_use;
         cpu.vecs.xmm    = xmm[0];
         cpu.vecs.ymm_hi = ymm_hi[0];
         cpu.vecs.zmm_hi = zmm_hi[0];
         cpu.vecs.hi16   = hi16[0];
+        cpu.vecs.opmask = opmask;
+        memcpy(opmask, s.k, sizeof(opmask));
         for (int i = 0; i < 16; ++i) {
             memcpy(xmm[i], s.vec[i], 16);
             memcpy(ymm_hi[i], s.vec[i] + 16, 16);
@@ -212,6 +226,9 @@ struct shadow_t {
         }
         if (!(used & MLX5SIM_INSN_XSTATE_HI16)) {
             memset(hi16, 0xa5, sizeof(hi16));
+        }
+        if (!(used & MLX5SIM_INSN_XSTATE_OPMASK)) {
+            memset(opmask, 0xa5, sizeof(opmask));
         }
     }
 
@@ -238,6 +255,7 @@ struct shadow_t {
             part(s->vec[i + 16], hi16[i], 64,
                  in_use & MLX5SIM_INSN_XSTATE_HI16);
         }
+        part(s->k, opmask, sizeof(opmask), in_use & MLX5SIM_INSN_XSTATE_OPMASK);
     }
 };
 
