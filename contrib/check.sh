@@ -191,7 +191,7 @@ part_sanitized()
     sanitizers="asan ubsan"
     sep_say "Unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
     if ! (sep_build "$build_sanitized" \
-              "all test/gtest/sim_gtest test/gtest/sep_gtest" \
+              "all unit-programs" \
               "$SEP_TOP/configure" --enable-gtest --enable-werror \
               --enable-asan --enable-ubsan); then
         result fail "build with sanitizers"
