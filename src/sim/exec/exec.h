@@ -76,6 +76,11 @@ void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event);
 int mlx5sim_helper_start(void);
 void mlx5sim_helper_forget(void);
 
+/** Put @a qp of this process under the helper's care / take it away, before it
+ *  is withdrawn. @return 0, or -1 without memory. */
+int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp);
+void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp);
+
 /** Remember that @a qp wants a look at @a when (CLOCK_MONOTONIC ns). */
 void mlx5sim_helper_park(mlx5sim_qp_obj_t *qp, uint64_t when);
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -23,6 +24,13 @@
 
 static pthread_mutex_t mlx5sim_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_helper_running;
+
+/* QPs of this process, by index; the mutex also keeps a QP alive while it is
+ * looked at. Taken before the locks of the store. */
+static pthread_mutex_t mlx5sim_helper_qps_mutex = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t *mlx5sim_helper_qps;
+static uint32_t mlx5sim_helper_num_qps;
+static uint32_t mlx5sim_helper_max_qps;
 
 
 uint64_t mlx5sim_now_ns(void)
@@ -55,20 +63,56 @@ void mlx5sim_helper_park(mlx5sim_qp_obj_t *qp, uint64_t when)
     mlx5sim_proc_kick(mlx5sim_proc_self());
 }
 
-/* Run every QP of ours that is due. @return when the next one is, 0: never */
-static uint64_t mlx5sim_helper_scan(uint32_t tag)
+int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp)
 {
-    uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_QP].high);
+    uint32_t max, *qps;
+    int ret = 0;
+
+    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    if (mlx5sim_helper_num_qps == mlx5sim_helper_max_qps) {
+        max = mlx5sim_helper_max_qps + 256;
+        qps = realloc(mlx5sim_helper_qps, max * sizeof(*qps));
+        if (qps == NULL) {
+            ret = -1;
+            goto out;
+        }
+        mlx5sim_helper_qps     = qps;
+        mlx5sim_helper_max_qps = max;
+    }
+
+    mlx5sim_helper_qps[mlx5sim_helper_num_qps++] =
+            mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+out:
+    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
+    return ret;
+}
+
+void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp)
+{
+    uint32_t index = mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+    uint32_t i;
+
+    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
+        if (mlx5sim_helper_qps[i] == index) {
+            mlx5sim_helper_qps[i] =
+                    mlx5sim_helper_qps[--mlx5sim_helper_num_qps];
+            break;
+        }
+    }
+    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
+}
+
+/* Run every QP of ours that is due. @return when the next one is, 0: never */
+static uint64_t mlx5sim_helper_scan(void)
+{
     uint64_t next = 0, at;
     mlx5sim_qp_obj_t *qp;
-    uint32_t index;
+    uint32_t i;
 
-    for (index = 0; index < high; ++index) {
-        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, index);
-        if ((atomic_load(&qp->o.owner) != tag) || !qp->o.ready) {
-            continue;
-        }
-
+    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
+        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, mlx5sim_helper_qps[i]);
         at = *(volatile uint64_t*)&qp->retry_at;
         if (atomic_exchange(&qp->kicked, 0) ||
             ((at != 0) && (at <= mlx5sim_now_ns()))) {
@@ -80,6 +124,7 @@ static uint64_t mlx5sim_helper_scan(uint32_t tag)
             next = at;
         }
     }
+    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
 
     return next;
 }
@@ -99,7 +144,7 @@ static void *mlx5sim_helper_main(void *arg)
 
     while (atomic_load(&proc->tag) == tag) {
         seen = atomic_load(&proc->kick);
-        next = mlx5sim_helper_scan(tag);
+        next = mlx5sim_helper_scan();
         if (next == 0) {
             syscall(SYS_futex, &proc->kick, FUTEX_WAIT, seen, NULL, NULL, 0);
             continue;
@@ -146,5 +191,7 @@ int mlx5sim_helper_start(void)
 void mlx5sim_helper_forget(void)
 {
     pthread_mutex_init(&mlx5sim_helper_mutex, NULL);
+    pthread_mutex_init(&mlx5sim_helper_qps_mutex, NULL);
+    mlx5sim_helper_num_qps = 0;
     mlx5sim_helper_running = 0;
 }

@@ -11,6 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Slots are used round robin, so that a number which a peer may still hold comes
+ * back late; but within a range that follows the need, so that few pages of the
+ * tables are ever touched. */
+#define MLX5SIM_REUSE_MIN 1024
+
 /* tables start on their own pages so that an unused table costs none */
 #define MLX5SIM_STORE_ALIGN 4096ul
 
@@ -205,14 +210,19 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
 {
     const mlx5sim_kind_t *desc = &mlx5sim_kinds[kind];
     mlx5sim_table_t *table     = &mlx5sim_store->tables[kind];
-    uint32_t index, free_owner, high, i;
+    uint32_t index, free_owner, high, limit, i;
     mlx5sim_obj_t *obj;
+
+    limit = (2 * atomic_load(&table->in_use)) + MLX5SIM_REUSE_MIN;
+    if (limit > desc->capacity) {
+        limit = desc->capacity;
+    }
 
     for (i = desc->first; i < desc->capacity; ++i) {
         /* going round delays the reuse of numbers that peers may still hold */
         index = atomic_fetch_add(&table->cursor, 1);
-        if (index >= desc->capacity) {
-            atomic_store(&table->cursor, desc->first);
+        if (index >= limit) {
+            atomic_store(&table->cursor, desc->first + 1);
             index = desc->first;
         }
 

@@ -252,6 +252,7 @@ static void mlx5sim_ctx_close(uint32_t index)
             if ((atomic_load(&obj->owner) == mlx5sim_self_tag) &&
                 (obj->ctx == index) && (kind != MLX5SIM_OBJ_CHAN)) {
                 if (kind == MLX5SIM_OBJ_QP) {
+                    mlx5sim_helper_remove_qp((void*)obj);
                     mlx5sim_qp_withdraw((void*)obj);
                 }
                 mlx5sim_obj_free(kind, obj);

@@ -98,6 +98,11 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         return -ENOMEM;
     }
 
+    if (mlx5sim_helper_add_qp(qp) != 0) {
+        mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
+        return -ENOMEM;
+    }
+
     qp->o.user_handle   = user_handle;
     qp->pd              = pd_handle;
     qp->send_cq         = send_cq;
@@ -421,6 +426,7 @@ static int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
+    mlx5sim_helper_remove_qp(qp);
     mlx5sim_qp_withdraw(qp);
     if (qp->o.async_events != 0) {
         reply.events_reported = qp->o.async_events -
