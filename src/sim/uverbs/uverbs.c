@@ -23,7 +23,6 @@
 
 static _Atomic uint32_t mlx5sim_fds[MLX5SIM_MAX_FD];
 static pthread_mutex_t mlx5sim_open_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pid_t mlx5sim_open_pid;
 
 
 const mlx5sim_config_t *mlx5sim_uverbs_config(void)
@@ -58,26 +57,17 @@ static mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd)
     return (atomic_load(&ctx->o.owner) == mlx5sim_self_tag) ? ctx : NULL;
 }
 
-/* Contexts belong to the process that opened them; a child starts afresh. */
+/* Contexts belong to the process that opened them; a child starts afresh.
+ *
+ * There is nothing to do at exit: other threads may ring doorbells until the
+ * very end, as with hardware. What a process leaves behind is found by the next
+ * one that joins the instance, or looks at it. */
 static void mlx5sim_uverbs_fork_child(void)
 {
     if (mlx5sim_self_tag != 0) {
         mlx5sim_proc_forget();
         mlx5sim_helper_forget();
         pthread_mutex_init(&mlx5sim_open_mutex, NULL);
-    }
-}
-
-static void __attribute__((destructor)) mlx5sim_uverbs_exit(void)
-{
-    uint32_t tag = mlx5sim_self_tag;
-
-    /* what the application did not destroy goes as it does when the kernel
-     * closes the last descriptor; peers see the QPs vanish */
-    if ((tag != 0) && (mlx5sim_open_pid == getpid())) {
-        mlx5sim_proc_kick(mlx5sim_proc_self());
-        mlx5sim_self_tag = 0;
-        mlx5sim_proc_reap(tag);
     }
 }
 
@@ -98,7 +88,6 @@ static int mlx5sim_uverbs_attach(void)
     }
 
     mlx5sim_report_init(mlx5sim_uverbs_config()->strict, dir);
-    mlx5sim_open_pid = getpid();
     if (!fork_handler) {
         pthread_atfork(NULL, NULL, mlx5sim_uverbs_fork_child);
         fork_handler = 1;
