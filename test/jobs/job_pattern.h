@@ -139,7 +139,7 @@ static inline void job_buffer_clear(const job_buffer_t *buffer)
 
 /**
  * @return Offset, relative to the data, of a guard byte next to the data that
- *         was overwritten, or 0 if none was (the first usable byte is no guard).
+ *         was overwritten, or 0 if none was (offset 0 is no guard).
  */
 static inline ptrdiff_t job_buffer_check(const job_buffer_t *buffer)
 {

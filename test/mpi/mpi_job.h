@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 /*
- * Frame of every MPI test program: what it prints, how it fails, what it counts.
+ * Frame of every MPI test program: what it prints, how it fails, what it
+ * counts.
  *
  * A program prints these lines, which test/jobs/main_job reads:
  *   metric <name> <bytes> <value> <unit>    a figure for the table

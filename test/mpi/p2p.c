@@ -73,8 +73,8 @@ static void p2p_check_status(const MPI_Status *status, int source, int tag,
     MPI_JOB_CHECK(status->MPI_SOURCE == source,
                   "source in the status is %d, expected %d",
                   status->MPI_SOURCE, source);
-    MPI_JOB_CHECK(status->MPI_TAG == tag, "tag in the status is %d, expected %d",
-                  status->MPI_TAG, tag);
+    MPI_JOB_CHECK(status->MPI_TAG == tag,
+                  "tag in the status is %d, expected %d", status->MPI_TAG, tag);
     MPI_JOB_CHECK((size_t)count == length,
                   "count in the status is %d, expected %zu", count, length);
 }
@@ -236,8 +236,8 @@ static void p2p_wildcards(void)
                       "message %d came from rank %d, which sends none", i,
                       peer);
         MPI_JOB_CHECK(status.MPI_TAG == 1000 + next[peer],
-                      "message from rank %d has tag %d, expected %d: order lost",
-                      peer, status.MPI_TAG, 1000 + next[peer]);
+                      "message from rank %d has tag %d, expected %d: order "
+                      "lost", peer, status.MPI_TAG, 1000 + next[peer]);
         size = p2p_few_sizes[(next[peer] + mpi_job.rank) % P2P_NUM_FEW_SIZES];
         MPI_JOB_CALL(MPI_Get_count(&status, MPI_BYTE, &count));
         MPI_JOB_CHECK((size_t)count == size,
@@ -462,7 +462,8 @@ static void p2p_truncation(void)
                                   MPI_COMM_WORLD));
             MPI_JOB_CALL(MPI_Send(buffer.data, size, MPI_BYTE, peer, 21,
                                   MPI_COMM_WORLD));
-            mpi_job_sent(size / 2);
+            /* Of the first one, as little as a request may have been moved */
+            mpi_job_sent(0);
             mpi_job_sent(size);
         } else {
             buffer = job_buffer_alloc(size / 2);

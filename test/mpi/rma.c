@@ -75,8 +75,8 @@ static void rma_check(const uint8_t *data, size_t size, int source, int target,
                   data[bad], job_pattern_byte(seed, bad));
     if (size < RMA_SLOT_SIZE) {
         MPI_JOB_CHECK(data[size] == JOB_GUARD_BYTE,
-                      "%zu bytes written by rank %d at rank %d: the byte behind "
-                      "them was overwritten", size, source, target);
+                      "%zu bytes written by rank %d at rank %d: the byte "
+                      "behind them was overwritten", size, source, target);
     }
 }
 
@@ -206,8 +206,8 @@ static void rma_accumulate(void)
     MPI_JOB_CALL(MPI_Win_fence(0, window.win));
     for (e = 0; e < RMA_ELEMENTS; ++e) {
         expected = e + (RMA_ROUNDS * (e + 1) * (ranks * (ranks + 1) / 2));
-        MPI_JOB_CHECK(mine[e] == expected, "element %d is %" PRId64 ", expected "
-                      "%" PRId64, e, mine[e], expected);
+        MPI_JOB_CHECK(mine[e] == expected,
+                      "element %d is %" PRId64 ", expected %" PRId64, e, mine[e], expected);
     }
 
     mpi_job_part("get_accumulate with MPI_NO_OP and MPI_REPLACE, fence");
@@ -499,7 +499,8 @@ static void rma_lock(void)
 /** Put and flush of 8 bytes, for the table. */
 static void rma_timing(void)
 {
-    int iterations      = (mpi_job.size > 2) ? 20 : (mpi_job.quick ? 200 : 1000);
+    int iterations      = (mpi_job.size > 2) ? 20 :
+                          (mpi_job.quick ? 200 : 1000);
     rma_window_t window = rma_window_create(64, 1, true);
     double start        = 0;
     uint64_t value      = 0;

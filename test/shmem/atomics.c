@@ -85,8 +85,8 @@
                                                              expect + 1, \
                                                              owner); \
                 shmem_job_sent(owner, sizeof(*cell)); \
-                SHMEM_JOB_CHECK(++tries < 1000000, "%d of %d increments after " \
-                                "%d tries", i, rounds, tries); \
+                SHMEM_JOB_CHECK(++tries < 1000000, "%d of %d increments " \
+                                "after %d tries", i, rounds, tries); \
             } while (seen != expect); \
         } \
         shmem_barrier_all(); \
@@ -191,7 +191,8 @@ ATOMICS_DEFINE(longlong, longlong, long long)
         shmem_barrier_all(); \
         if (shmem_job.pe == owner) { \
             SHMEM_JOB_CHECK((cell[0] == all) && (cell[1] == (_ctype)~all) && \
-                            (cell[2] == 0), "words are 0x%llx, 0x%llx, 0x%llx", \
+                            (cell[2] == 0), \
+                            "words are 0x%llx, 0x%llx, 0x%llx", \
                             (long long)cell[0], (long long)cell[1], \
                             (long long)cell[2]); \
         } \
@@ -207,7 +208,8 @@ ATOMICS_DEFINE(longlong, longlong, long long)
         shmem_barrier_all(); \
         if (shmem_job.pe == owner) { \
             SHMEM_JOB_CHECK((cell[0] == 0) && (cell[1] == ~(_ctype)0) && \
-                            (cell[2] == 0), "words are 0x%llx, 0x%llx, 0x%llx", \
+                            (cell[2] == 0), \
+                            "words are 0x%llx, 0x%llx, 0x%llx", \
                             (long long)cell[0], (long long)cell[1], \
                             (long long)cell[2]); \
         } \

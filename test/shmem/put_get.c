@@ -173,8 +173,8 @@ static void put_get_elements(void)
     shmem_job_sent(next, sizeof(*ints));
     for (i = 0; i < count / 4; ++i) {
         expected = (shmem_job.pe * 1000) + (i * 2);
-        SHMEM_JOB_CHECK(source[i] == expected, "element %d read is %d, expected "
-                        "%d", i, source[i], expected);
+        SHMEM_JOB_CHECK(source[i] == expected, "element %d read is %d, "
+                        "expected %d", i, source[i], expected);
     }
 
     shmem_barrier_all();
@@ -249,12 +249,12 @@ static void put_get_timing(void)
                 shmem_long_p(&cell[0], i, 1);
             }
             shmem_long_wait_until(&cell[0], SHMEM_CMP_EQ, i);
+            SHMEM_JOB_CHECK(*(volatile long*)&cell[0] == i,
+                            "message %d of the ping-pong is %ld", i, cell[0]);
             if (shmem_job.pe == 1) {
                 shmem_long_p(&cell[0], i, 0);
             }
             shmem_job_sent(!shmem_job.pe, sizeof(*cell));
-            SHMEM_JOB_CHECK(*(volatile long*)&cell[0] == i,
-                            "message %d of the ping-pong is %ld", i, cell[0]);
         }
         if (shmem_job.pe == 0) {
             shmem_job_metric("put", sizeof(*cell),

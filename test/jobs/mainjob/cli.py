@@ -118,6 +118,9 @@ class MainJob:
                     complaints += device.check_traffic(before, after,
                                                        cell.messages,
                                                        cell.payload)
+                leaks = instance.leaks()
+                if leaks:
+                    complaints.append(leaks)
                 strangers = lanes.foreign(cell.lanes, transport.allowed)
                 if strangers:
                     complaints.append("traffic may have gone through " +
@@ -173,9 +176,12 @@ class MainJob:
                 command + [self.find("ucx_perftest")], test, env,
                 PERFTEST_TIMEOUT, uct_options)
             outputs = [client, server]
+            log = lanes.read_logs(os.path.dirname(env["UCX_LOG_FILE"]))
+            reason = perftest.unsupported(log)
+            if reason and test.optional:
+                return Cell("skip", reason), outputs
             for role, result in (("client", client), ("server", server)):
                 if not result.ok:
-                    log = lanes.read_logs(os.path.dirname(env["UCX_LOG_FILE"]))
                     return Cell("fail", f"{role} {result.why()}" +
                                 jobs.last_words(result, log)), outputs
             try:
@@ -258,7 +264,7 @@ class MainJob:
     def cell_text(cell):
         if cell.status == "pass" and cell.value is not None:
             return table.format_value(cell.value, cell.unit)
-        return {"pass": "pass", "fail": "FAIL", "skip": "skip"}[cell.status]
+        return {"pass": "pass", "fail": "FAIL", "skip": "n/a"}[cell.status]
 
     @staticmethod
     def work_text(cell):

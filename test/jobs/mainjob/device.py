@@ -8,7 +8,9 @@ import tempfile
 
 from . import process
 
-COUNTERS = ("wqes", "cqes", "bytes", "doorbells", "blueflames", "violations")
+COUNTERS = ("wqes", "cqes", "bytes", "doorbells", "blueflames", "rnr_waits",
+            "violations", "contexts_created", "uars_created", "qps_created",
+            "cqs_created", "mrs_created")
 
 
 class CounterError(Exception):
@@ -25,6 +27,8 @@ def parse_counters(text):
     totals = document.get("totals") if isinstance(document, dict) else None
     if not isinstance(totals, dict):
         raise CounterError('mlx5sim-stat printed no "totals" object')
+    if not totals and document.get("processes") == []:
+        return dict.fromkeys(COUNTERS, 0)       # nobody has used it yet
     missing = [name for name in COUNTERS if not isinstance(totals.get(name),
                                                            int)]
     if missing:
@@ -53,6 +57,9 @@ class NoDevice:
     def counters(self):
         return dict.fromkeys(COUNTERS, 0)
 
+    def leaks(self):
+        return ""
+
 
 class SoftwareDevice:
     """A private instance of the software device, for one row of the table: what
@@ -79,14 +86,26 @@ class SoftwareDevice:
     def launcher(self):
         return [os.path.join(self.bin, "mlx5sim-run")]
 
-    def counters(self):
+    def stat(self, *arguments):
         env = dict(os.environ, **self.environment())
-        result = process.run([os.path.join(self.bin, "mlx5sim-stat"),
-                              "--json"], 10, env)
+        return process.run([os.path.join(self.bin, "mlx5sim-stat"),
+                            *arguments], 20, env)
+
+    def counters(self):
+        """Totals since the instance was made."""
+        result = self.stat("--json", "--all")
         if not result.ok:
             raise CounterError(result.why() + ": " +
                                (result.stderr.strip() or "no message"))
         return parse_counters(result.stdout)
+
+    def leaks(self):
+        """What outlived all processes, in words; empty if nothing did."""
+        result = self.stat("--check-leaks")
+        if result.ok:
+            return ""
+        text = (result.stderr.strip() or result.stdout.strip()).splitlines()
+        return text[-1] if text else result.why()
 
 
 def check_traffic(before, after, messages, payload):

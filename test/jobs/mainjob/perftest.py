@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ucx_perftest: which tests are run, and what their output says."""
 
+import re
 import socket
 import time
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Test:
     note: str = ""              # what the options do, for the label
     quick: bool = False         # part of the short run
     threads: int = 1
+    optional: bool = False      # a transport need not offer it
 
     @property
     def label(self):
@@ -96,14 +98,14 @@ def tests(quick):
     found = []
 
     def add(api, name, sizes, layout="", options=(), note="", quick_sizes=(),
-            threads=1, scale=1.0):
+            threads=1, scale=1.0, optional=False):
         for size in sizes:
             if quick and size not in quick_sizes:
                 continue
             found.append(Test(api, name, size,
                               max(int(iterations_for(size, quick) * scale), 10),
                               layout, tuple(options), note,
-                              size in quick_sizes, threads))
+                              size in quick_sizes, threads, optional))
 
     large = (65536, 1 << 20, 4 << 20)
 
@@ -123,8 +125,13 @@ def tests(quick):
     add("uct", "get", large, "zcopy", quick_sizes=(1 << 20,))
     add("uct", "add_lat", (8,))
     add("uct", "add_mr", (8,))
-    for name in ("fadd", "swap", "cswap"):
+    for name in ("fadd", "cswap"):
         add("uct", name, (8,), quick_sizes=(8,))
+    # mlx5 has no plain swap: it takes a masked compare-and-swap, which not
+    # every device has
+    add("uct", "swap", (8,), quick_sizes=(8,), optional=True)
+    for name in ("fadd", "swap", "cswap"):
+        add("uct", name, (4,), optional=True)
 
     sweep = (8, 1024, 8192, 65536, 1 << 20, 4 << 20)
     add("ucp", "tag_lat", sweep, quick_sizes=(8, 1024, 65536, 4 << 20))
@@ -169,6 +176,12 @@ def parse(output):
         except ValueError:
             continue
     raise ValueError("ucx_perftest printed no result line")
+
+
+def unsupported(text):
+    """What UCX says if the transport does not offer the operation, or None."""
+    match = re.search(r"(\S+ does not support .*)$", text, re.MULTILINE)
+    return match.group(1).strip() if match else None
 
 
 def free_port():
