@@ -21,6 +21,10 @@
 /* Environment variables of the launcher and the tests, not of the device. */
 #define MLX5SIM_CONFIG_PRIVATE_PREFIX "MLX5SIM_RUN_"
 
+/* First line of the config file of an instance. Counts up when the files in an
+ * instance change in a way that older processes do not understand. */
+#define MLX5SIM_CONFIG_LAYOUT "LAYOUT=1"
+
 #define MLX5SIM_CONFIG_FIELD(_field) offsetof(mlx5sim_config_t, _field)
 
 static int mlx5sim_config_check_version(const char *value);
@@ -376,6 +380,7 @@ int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
         goto err_free;
     }
 
+    fprintf(file, "%s\n", MLX5SIM_CONFIG_LAYOUT);
     for (row = mlx5sim_config_table;
          row < mlx5sim_config_table + MLX5SIM_CONFIG_ROWS; ++row) {
         if (row->scope == MLX5SIM_CONFIG_INSTANCE) {
@@ -423,6 +428,13 @@ int mlx5sim_config_load(mlx5sim_config_t *config, const char *path, char *error,
         return -1;
     }
 
+    if ((fgets(line, sizeof(line), file) == NULL) ||
+        strcmp(line, MLX5SIM_CONFIG_LAYOUT "\n")) {
+        snprintf(reason, sizeof(reason), "the first line is not "
+                 MLX5SIM_CONFIG_LAYOUT);
+        goto err_content;
+    }
+
     while (fgets(line, sizeof(line), file) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         value                     = strchr(line, '=');
@@ -447,8 +459,8 @@ int mlx5sim_config_load(mlx5sim_config_t *config, const char *path, char *error,
     return 0;
 
 err_content:
-    snprintf(error, error_size, "%s: %s (written by another version? remove "
-             "the directory when no process uses it)", path, reason);
+    snprintf(error, error_size, "%s: %s; it is of another version: remove it "
+             "with mlx5sim-run --reset when no process uses it", path, reason);
     fclose(file);
     errno = EINVAL;
     return -1;

@@ -127,9 +127,9 @@ static void mlx5sim_instance_compare(const char *dir,
         mlx5sim_config_get(wanted, &rows[i], wants, sizeof(wants));
         if (strcmp(has, wants)) {
             snprintf(warning, size, "%s=%s has no effect: the instance %s was "
-                     "created with %s; use mlx5sim-run --private, another "
-                     "MLX5SIM_DIR, or remove the directory when no process "
-                     "uses it", rows[i].name, wants, dir, has);
+                     "created with %s; use mlx5sim-run --private, or "
+                     "--reset when no process uses it, or another MLX5SIM_DIR",
+                     rows[i].name, wants, dir, has);
             return;
         }
     }

@@ -18,6 +18,7 @@
 #include "sim/sysfs/path.h"
 #include "sim/uverbs/uverbs.h"
 
+#include <alloca.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -164,7 +165,7 @@ typedef struct mlx5sim_redirect {
     const char          *path;   /* what to use: the caller's, or buf */
     mlx5sim_path_kind_t kind;
     unsigned            index;   /* of a uverbs device */
-    char                buf[PATH_MAX];
+    char                *buf;    /* PATH_MAX bytes, unless kind is OTHER */
 } mlx5sim_redirect_t;
 
 /* errno of the last failed open of a uverbs device by this thread, 0 if it did
@@ -211,13 +212,12 @@ mlx5sim_redirect_candidate(mlx5sim_redirect_t *redirect, const char *path)
         return 0;
     }
 
-    redirect->path = mlx5sim_path_locate(public_path, redirect->buf,
-                                         sizeof(redirect->buf));
+    redirect->path = mlx5sim_path_locate(public_path, redirect->buf, PATH_MAX);
     return (redirect->path == NULL) ? -1 : 0;
 }
 
-static inline int mlx5sim_redirect_init(mlx5sim_redirect_t *redirect,
-                                        const char *path)
+static inline int mlx5sim_redirect_is_candidate(mlx5sim_redirect_t *redirect,
+                                                const char *path)
 {
     /* headers declare paths as never NULL, callers may pass NULL all the same:
      * the compiler must not draw conclusions */
@@ -225,23 +225,23 @@ static inline int mlx5sim_redirect_init(mlx5sim_redirect_t *redirect,
 
     redirect->path = path;
     redirect->kind = MLX5SIM_PATH_OTHER;
-    if (__builtin_expect(!mlx5sim_path_is_candidate(path), 1)) {
-        return 0;
-    }
-
-    return mlx5sim_redirect_candidate(redirect, path);
+    return mlx5sim_path_is_candidate(path);
 }
+
+/* Returns 0, or -1 with errno. The buffer is only taken if it may be needed:
+ * signal handlers call these functions, too, on small stacks. */
+#define mlx5sim_redirect_init(_redirect, _path) \
+    (__builtin_expect(!mlx5sim_redirect_is_candidate(_redirect, _path), 1) ? \
+             0 : \
+             ((_redirect)->buf = alloca(PATH_MAX), \
+              mlx5sim_redirect_candidate(_redirect, (_redirect)->path)))
 
 /* After libc did not find a directory that every machine with PCI or InfiniBand
  * has: take ours. Returns whether to try again. */
-static inline int mlx5sim_redirect_retry(mlx5sim_redirect_t *redirect)
+static __attribute__((noinline)) int
+mlx5sim_redirect_to_ancestor(mlx5sim_redirect_t *redirect)
 {
     char public_path[PATH_MAX];
-
-    if (__builtin_expect(redirect->kind != MLX5SIM_PATH_ANCESTOR, 1) ||
-        (errno != ENOENT)) {
-        return 0;
-    }
 
     if ((mlx5sim_path_classify(redirect->path, public_path,
                                sizeof(public_path), &redirect->index) !=
@@ -252,9 +252,14 @@ static inline int mlx5sim_redirect_retry(mlx5sim_redirect_t *redirect)
     }
 
     redirect->kind = MLX5SIM_PATH_SYSFS;
-    redirect->path = mlx5sim_path_locate(public_path, redirect->buf,
-                                         sizeof(redirect->buf));
+    redirect->path = mlx5sim_path_locate(public_path, redirect->buf, PATH_MAX);
     return redirect->path != NULL;
+}
+
+static inline int mlx5sim_redirect_retry(mlx5sim_redirect_t *redirect)
+{
+    return __builtin_expect(redirect->kind == MLX5SIM_PATH_ANCESTOR, 0) &&
+           (errno == ENOENT) && mlx5sim_redirect_to_ancestor(redirect);
 }
 
 /* Body of an interposer that only replaces the path: _call uses path. */
@@ -304,8 +309,9 @@ static int mlx5sim_device_open(const mlx5sim_redirect_t *redirect, int flags)
 
 /* Whether st is the file that stands for a character device in our tree. Gets
  * there when a program walks /dev/infiniband by directory descriptors. */
-static int mlx5sim_device_is_placeholder(const char *path, dev_t st_dev,
-                                         ino_t st_ino, unsigned *index_p)
+static __attribute__((noinline)) int
+mlx5sim_device_is_placeholder(const char *path, dev_t st_dev, ino_t st_ino,
+                              unsigned *index_p)
 {
     char name[64], buf[PATH_MAX];
     mlx5sim_path_kind_t kind;

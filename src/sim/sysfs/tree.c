@@ -406,7 +406,9 @@ static void mlx5sim_tree_write_sysfs(mlx5sim_tree_t *tree)
     /* management datagrams are not offered: a class without devices */
     mlx5sim_tree_attr(tree, "class/infiniband_mad/abi_version", "5");
 
-    for (dev = 0; dev < tree->config->devices; ++dev) {
+    /* readdir() of tmpfs lists the newest first, and programs that are not told
+     * otherwise use the first device: make that mlx5_0 */
+    for (dev = tree->config->devices; dev-- > 0;) {
         mlx5sim_tree_pci_function(tree, dev);
         mlx5sim_tree_device(tree, dev);
         mlx5sim_tree_uverbs(tree, dev);

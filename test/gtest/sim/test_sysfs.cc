@@ -591,8 +591,10 @@ TEST(test_sysfs_config, a_damaged_file_is_an_error_and_not_a_default)
     char error[MLX5SIM_CONFIG_ERROR_MAX];
 
     for (const char *content :
-         {"MLX5SIM_DEVICES=2\nnonsense\n", "MLX5SIM_DEVICES=\n",
-          "MLX5SIM_DEVICES=200\n", "MLX5SIM_WHAT=1\n", "\n"}) {
+         {"", "\n", "MLX5SIM_DEVICES=2\n", "LAYOUT=0\nMLX5SIM_DEVICES=2\n",
+          "LAYOUT=1\nMLX5SIM_DEVICES=2\nnonsense\n",
+          "LAYOUT=1\nMLX5SIM_DEVICES=\n", "LAYOUT=1\nMLX5SIM_DEVICES=200\n",
+          "LAYOUT=1\nMLX5SIM_WHAT=1\n", "LAYOUT=1\n\n"}) {
         mlx5sim_config_t config = default_config();
         write_file(path, content);
         EXPECT_EQ(-1, mlx5sim_config_load(&config, path.c_str(), error,
