@@ -4,6 +4,8 @@
 #include "sim/engine/plan.h"
 #include "sim/engine/qp.h"
 
+#include <string.h>
+
 /*
  * Checks are made in the order of the hardware (IBTA volume 1, "Error
  * detection and handling"): what the requester finds in its own request, then
@@ -35,14 +37,10 @@ static void mlx5sim_plan_resp_cqe(const mlx5sim_qp_t *req,
 {
     mlx5sim_cqe_t *cqe = &plan->resp_cqe;
 
+    memset(cqe, 0, sizeof(*cqe));
     cqe->opcode        = mlx5sim_resp_cqe_opcode(wqe->opcode);
-    cqe->syndrome      = 0;
-    cqe->vendor_err    = 0;
-    cqe->wqe_opcode    = 0;
     cqe->solicited     = wqe->solicited;
-    cqe->has_grh       = 0;
     cqe->sl            = req->sl & 0xf;
-    cqe->reserved      = 0;
     cqe->wqe_counter   = recv_index;
     cqe->slid          = req->lid;
     cqe->byte_cnt      = wqe->length;
@@ -51,8 +49,6 @@ static void mlx5sim_plan_resp_cqe(const mlx5sim_qp_t *req,
     cqe->uidx          = resp->uidx;
     cqe->srqn          = resp->srqn;
     cqe->src_qpn       = req->qpn;
-    cqe->timestamp     = 0;
-    cqe->pkey          = 0;
     plan->has_resp_cqe = 1;
     plan->consume_recv = 1;
 }

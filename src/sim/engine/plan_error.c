@@ -3,6 +3,8 @@
 #include "sim/engine/opcode.h"
 #include "sim/engine/plan.h"
 
+#include <string.h>
+
 
 void mlx5sim_plan_reset(mlx5sim_plan_t *plan)
 {
@@ -40,24 +42,13 @@ static void mlx5sim_plan_req_cqe(const mlx5sim_qp_t *req,
 {
     mlx5sim_cqe_t *cqe = &plan->req_cqe;
 
+    memset(cqe, 0, sizeof(*cqe));
     cqe->opcode       = opcode;
-    cqe->syndrome     = 0;
-    cqe->vendor_err   = 0;
     cqe->wqe_opcode   = wqe->opcode;
-    cqe->solicited    = 0;
-    cqe->has_grh      = 0;
-    cqe->sl           = 0;
-    cqe->reserved     = 0;
     cqe->wqe_counter  = wqe->index;
-    cqe->slid         = 0;
     cqe->byte_cnt     = wqe->length;
-    cqe->imm          = 0;
     cqe->qpn          = req->qpn;
     cqe->uidx         = req->uidx;
-    cqe->srqn         = 0;
-    cqe->src_qpn      = 0;
-    cqe->timestamp    = 0;
-    cqe->pkey         = 0;
     plan->has_req_cqe = 1;
 }
 

@@ -372,23 +372,13 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
     uint8_t fm_ce_se;
     unsigned flags;
 
-    /* the segments are not cleared: num_segs says how many are meaningful */
-    wqe_p->index       = index;
-    wqe_p->num_bb      = 1;
-    wqe_p->opcode      = MLX5SIM_OPCODE_NOP;
-    wqe_p->opmod       = 0;
-    wqe_p->ds          = 0;
-    wqe_p->signaled    = 0;
-    wqe_p->solicited   = 0;
-    wqe_p->fence       = 0;
-    wqe_p->atomic_size = 0;
-    wqe_p->has_raddr   = 0;
-    wqe_p->has_av      = 0;
-    wqe_p->imm         = 0;
-    wqe_p->raddr       = 0;
-    wqe_p->rkey        = 0;
-    wqe_p->length      = 0;
-    wqe_p->num_segs    = 0;
+    /* Only the head is cleared: atomic_size, has_av and num_segs say whether the
+     * rest, kilobytes of it, means anything. */
+    memset(wqe_p, 0, offsetof(mlx5sim_wqe_t, atomic));
+    wqe_p->index    = index;
+    wqe_p->num_bb   = 1;
+    wqe_p->length   = 0;
+    wqe_p->num_segs = 0;
     if (qp->sq_wqe_cnt == 0) {
         return MLX5SIM_CHK_WQE_DS;
     }

@@ -114,6 +114,18 @@ TEST_F(test_engine_cqe, ownership_bit)
     }
 }
 
+TEST_F(test_engine_cqe, solicited_event_bit_does_not_disturb_readers)
+{
+    m_cqe.solicited        = 1;
+    struct mlx5_cqe64 *cqe = build(1);
+    EXPECT_EQ(2, cqe->op_own & 2);
+    EXPECT_EQ(1, mlx5dv_get_cqe_owner(cqe));
+    EXPECT_EQ(MLX5_CQE_RESP_SEND, mlx5dv_get_cqe_opcode(cqe));
+    /* compressed or with inline data, to libmlx5 and UCX */
+    EXPECT_EQ(0, cqe->op_own & (MLX5_INLINE_SCATTER_32 |
+                                MLX5_INLINE_SCATTER_64));
+}
+
 TEST_F(test_engine_cqe, requester_completion)
 {
     m_cqe.opcode     = MLX5SIM_CQE_REQ;
