@@ -36,8 +36,8 @@ typedef enum {
 } mlx5sim_log_level_t;
 
 /**
- * Values of all variables. Numbers, booleans and choices are `unsigned`, strings
- * are arrays.
+ * Values of all variables. Numbers, booleans and choices are `unsigned`,
+ * strings are arrays.
  */
 typedef struct mlx5sim_config {
     /* properties of the instance */

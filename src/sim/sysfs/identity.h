@@ -12,8 +12,8 @@
 
 /*
  * Names, numbers and addresses of devices and ports. sysfs and the uverbs
- * commands (QUERY_DEVICE, QUERY_PORT, address resolution) must agree on them, so
- * both take them from here. Devices count from 0, ports from 1.
+ * commands (QUERY_DEVICE, QUERY_PORT, address resolution) must agree on them,
+ * so both take them from here. Devices count from 0, ports from 1.
  */
 
 #define MLX5SIM_DEVICES_MAX 16
@@ -29,8 +29,8 @@
 #define MLX5SIM_VERBS_ABI_VERSION  6
 #define MLX5SIM_DEVICE_ABI_VERSION 1
 
-/** Root of the PCI hierarchy our functions hang on. No real function is a direct
- *  child of the root bridge with a bus number other than the bridge's. */
+/** Root of the PCI hierarchy our functions hang on. No real function is a
+ *  direct child of a root bridge with a bus number other than the bridge's. */
 #define MLX5SIM_PCI_ROOT "pci0000:00"
 
 #define MLX5SIM_PCI_NAME_MAX 16

@@ -72,7 +72,7 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64),
  */
 
 #define MLX5SIM_REAL_FUNCTIONS(_macro) \
-    _macro(open) _macro(open64) _macro(openat) _macro(openat64) \
+    _macro(openat) _macro(openat64) \
     _macro(__open_2) _macro(__open64_2) _macro(__openat_2) \
     _macro(__openat64_2) _macro(fopen) _macro(fopen64) _macro(freopen) \
     _macro(freopen64) _macro(opendir) _macro(scandir) _macro(scandir64) \
@@ -385,18 +385,6 @@ static inline int mlx5sim_open_has_mode(int flags)
     return (flags & O_CREAT) || ((flags & O_TMPFILE) == O_TMPFILE);
 }
 
-#define MLX5SIM_OPEN_MODE(_mode, _flags) \
-    { \
-        va_list _ap; \
-        \
-        _mode = 0; \
-        if (mlx5sim_open_has_mode(_flags)) { \
-            va_start(_ap, _flags); \
-            _mode = va_arg(_ap, mode_t); \
-            va_end(_ap); \
-        } \
-    }
-
 typedef int (*mlx5sim_openat_func_t)(int dir_fd, const char *path, int flags,
                                      ...);
 
@@ -446,75 +434,52 @@ static int mlx5sim_open_common(int dir_fd, const char *path, int flags,
     return fd;
 }
 
-MLX5SIM_EXPORT int open(const char *path, int flags, ...)
-{
-    mode_t mode;
+/* Body of an interposer with a mode that is there only if the flags ask. */
+#define MLX5SIM_OPEN(_dir_fd, _openat) \
+    { \
+        mode_t _mode = 0; \
+        va_list _ap; \
+        \
+        if (mlx5sim_open_has_mode(flags)) { \
+            va_start(_ap, flags); \
+            _mode = va_arg(_ap, mode_t); \
+            va_end(_ap); \
+        } \
+        return mlx5sim_open_common(_dir_fd, path, flags, _mode, \
+                                   REAL(_openat)); \
+    }
 
-    MLX5SIM_OPEN_MODE(mode, flags);
-    return mlx5sim_open_common(AT_FDCWD, path, flags, mode, REAL(openat));
-}
+MLX5SIM_EXPORT int open(const char *path, int flags, ...)
+MLX5SIM_OPEN(AT_FDCWD, openat)
 
 MLX5SIM_EXPORT int open64(const char *path, int flags, ...)
-{
-    mode_t mode;
-
-    MLX5SIM_OPEN_MODE(mode, flags);
-    return mlx5sim_open_common(AT_FDCWD, path, flags, mode, REAL(openat64));
-}
+MLX5SIM_OPEN(AT_FDCWD, openat64)
 
 MLX5SIM_EXPORT int openat(int dir_fd, const char *path, int flags, ...)
-{
-    mode_t mode;
-
-    MLX5SIM_OPEN_MODE(mode, flags);
-    return mlx5sim_open_common(dir_fd, path, flags, mode, REAL(openat));
-}
+MLX5SIM_OPEN(dir_fd, openat)
 
 MLX5SIM_EXPORT int openat64(int dir_fd, const char *path, int flags, ...)
-{
-    mode_t mode;
-
-    MLX5SIM_OPEN_MODE(mode, flags);
-    return mlx5sim_open_common(dir_fd, path, flags, mode, REAL(openat64));
-}
+MLX5SIM_OPEN(dir_fd, openat64)
 
 /* The checking variants stand for calls without a mode; libc aborts the program
  * if the flags need one. */
-MLX5SIM_EXPORT int __open_2(const char *path, int flags)
-{
-    if (mlx5sim_open_has_mode(flags)) {
-        return REAL(__open_2)(path, flags);
+#define MLX5SIM_OPEN_CHECKED(_dir_fd, _openat, _call) \
+    { \
+        return mlx5sim_open_has_mode(flags) ? _call : \
+               mlx5sim_open_common(_dir_fd, path, flags, 0, REAL(_openat)); \
     }
 
-    return mlx5sim_open_common(AT_FDCWD, path, flags, 0, REAL(openat));
-}
+MLX5SIM_EXPORT int __open_2(const char *path, int flags)
+MLX5SIM_OPEN_CHECKED(AT_FDCWD, openat, REAL(__open_2)(path, flags))
 
 MLX5SIM_EXPORT int __open64_2(const char *path, int flags)
-{
-    if (mlx5sim_open_has_mode(flags)) {
-        return REAL(__open64_2)(path, flags);
-    }
-
-    return mlx5sim_open_common(AT_FDCWD, path, flags, 0, REAL(openat64));
-}
+MLX5SIM_OPEN_CHECKED(AT_FDCWD, openat64, REAL(__open64_2)(path, flags))
 
 MLX5SIM_EXPORT int __openat_2(int dir_fd, const char *path, int flags)
-{
-    if (mlx5sim_open_has_mode(flags)) {
-        return REAL(__openat_2)(dir_fd, path, flags);
-    }
-
-    return mlx5sim_open_common(dir_fd, path, flags, 0, REAL(openat));
-}
+MLX5SIM_OPEN_CHECKED(dir_fd, openat, REAL(__openat_2)(dir_fd, path, flags))
 
 MLX5SIM_EXPORT int __openat64_2(int dir_fd, const char *path, int flags)
-{
-    if (mlx5sim_open_has_mode(flags)) {
-        return REAL(__openat64_2)(dir_fd, path, flags);
-    }
-
-    return mlx5sim_open_common(dir_fd, path, flags, 0, REAL(openat64));
-}
+MLX5SIM_OPEN_CHECKED(dir_fd, openat64, REAL(__openat64_2)(dir_fd, path, flags))
 
 /* libc opens the file without calling open(), so a stream on a character device
  * is made of a descriptor. */

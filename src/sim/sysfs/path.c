@@ -169,8 +169,9 @@ int mlx5sim_path_link(const char *path, char *target, size_t size)
 
     /* class/infiniband/mlx5_N, class/infiniband_verbs/uverbsN */
     for (is_verbs = 0; is_verbs < 2; ++is_verbs) {
-        rest = mlx5sim_path_below(path, is_verbs ? "sys/class/infiniband_verbs" :
-                                                   "sys/class/infiniband");
+        rest = mlx5sim_path_below(path, is_verbs ?
+                                                "sys/class/infiniband_verbs" :
+                                                "sys/class/infiniband");
         dev  = (rest == NULL) ? -1 :
                mlx5sim_path_number(rest, is_verbs ? "/uverbs" : "/mlx5_");
         if (dev >= 0) {

@@ -176,8 +176,9 @@ TEST_F(test_sysfs_programs, shells_and_interpreters_see_the_device)
     if (have("python3")) {
         expect_output("python3 -c 'import os; "
                       "print(os.listdir(\"/sys/class/infiniband\")); "
-                      "print(os.path.realpath(\"/sys/class/infiniband/mlx5_0\"))"
-                      "'", "['mlx5_0']\n" + std::string(ibdev_path) + "\n");
+                      "print(os.path.realpath("
+                      "\"/sys/class/infiniband/mlx5_0\"))'",
+                      "['mlx5_0']\n" + std::string(ibdev_path) + "\n");
     }
 }
 
@@ -368,7 +369,7 @@ protected:
         return (size < 0) ? "(error)" : std::string(buf, size);
     }
 
-    /* An entry point that headers do not declare, or not without attributes. */
+    /* An entry point that headers don't declare, or not without attributes. */
     template<typename T> static T symbol(const char *name)
     {
         void *address = dlsym(RTLD_DEFAULT, name);
