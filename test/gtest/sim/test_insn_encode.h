@@ -472,6 +472,12 @@ public:
     bool encode(const template_t &t, state_t *s, std::vector<uint8_t> *code,
                 bool *repeated);
 
+    /* Where the memory operand of the last encoding lies */
+    uint64_t last_target() const { return m_target; }
+
+    /* From now on, use registers only where a template leaves the choice */
+    void avoid_memory() { m_no_memory = true; }
+
 private:
     struct operand_t {
         bool     mem = false;
@@ -497,6 +503,8 @@ private:
     }
 
     std::mt19937_64 m_rng;
+    uint64_t        m_target    = 0;
+    bool            m_no_memory = false;
 };
 
 inline bool generator_t::memory(operand_t *o, state_t *s, unsigned disp8_scale,
@@ -511,6 +519,7 @@ inline bool generator_t::memory(operand_t *o, state_t *s, unsigned disp8_scale,
         target -= DATA_BASE - LOW_BASE;
     }
     o->target = target;
+    m_target  = target;
     if (one_in(10) && !o->addr32) { /* rip-relative, resolved by the caller */
         o->rip       = true;
         o->disp_size = 4;
@@ -627,7 +636,8 @@ inline bool generator_t::encode(const template_t &t, state_t *s,
         rep = one_in(2);
         *repeated = rep;
     }
-    bool mem = (t.flags & RM_M) && (!(t.flags & RM_R) || one_in(2));
+    bool mem = (t.flags & RM_M) &&
+               (!(t.flags & RM_R) || (!m_no_memory && one_in(2)));
     if (mem) {
         unsigned scale = (t.enc != EVEX)    ? 1 :
                          (t.tuple == FULL)  ? vl :

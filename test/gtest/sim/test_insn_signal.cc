@@ -36,6 +36,7 @@ struct device_t {
     unsigned                 unknown_data;
     unsigned                 budget; /* stop after so many bytes; 0: never */
     unsigned                 bytes;
+    int                      stop_with;
     int                      failed; /* 1: not understood, 2: foreign address */
     mlx5sim_insn_run_t       run;
     mlx5sim_insn_run_t       limits; /* template for each run */
@@ -66,7 +67,7 @@ void on_store(void *arg, uintptr_t addr, const void *data, unsigned length)
     }
     dev->bytes += length;
     if ((dev->budget != 0) && (dev->bytes >= dev->budget)) {
-        dev->run.stop = 1;
+        dev->run.stop = dev->stop_with;
     }
 }
 
@@ -110,6 +111,7 @@ protected:
         close(fd);
         ASSERT_NE(static_cast<void*>(m_device.page), MAP_FAILED);
         m_device.limits.vec_valid = 1;
+        m_device.stop_with        = MLX5SIM_INSN_STOP_NOW;
         g_device                  = &m_device;
 
         struct sigaction sa;
@@ -534,6 +536,17 @@ TEST_F(insn_signal, callback_can_stop_after_a_complete_wqebb)
     bf_copy_loop(reinterpret_cast<volatile uint64_t*>(bf()),
                  reinterpret_cast<uint64_t*>(m_wqe));
     expect_exactly(m_wqe, 64);
+    EXPECT_EQ(1u, m_device.traps);
+    EXPECT_EQ(MLX5SIM_INSN_END_STOP, m_device.run.end);
+}
+
+/* Complete after the first of glibc's stores, whatever their width */
+TEST_F(insn_signal, stopping_softly_swallows_overlapping_stores)
+{
+    m_device.budget    = 64;
+    m_device.stop_with = MLX5SIM_INSN_STOP_SOON;
+    glibc_memcpy(bf(), m_wqe, 64);
+    expect_covered(m_wqe, 64);
     EXPECT_EQ(1u, m_device.traps);
     EXPECT_EQ(MLX5SIM_INSN_END_STOP, m_device.run.end);
 }
