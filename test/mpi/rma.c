@@ -207,7 +207,8 @@ static void rma_accumulate(void)
     for (e = 0; e < RMA_ELEMENTS; ++e) {
         expected = e + (RMA_ROUNDS * (e + 1) * (ranks * (ranks + 1) / 2));
         MPI_JOB_CHECK(mine[e] == expected,
-                      "element %d is %" PRId64 ", expected %" PRId64, e, mine[e], expected);
+                      "element %d is %" PRId64 ", expected %" PRId64, e,
+                      mine[e], expected);
     }
 
     mpi_job_part("get_accumulate with MPI_NO_OP and MPI_REPLACE, fence");

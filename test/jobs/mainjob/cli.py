@@ -67,6 +67,7 @@ class MainJob:
         self.log_dir = options.log_dir or tempfile.mkdtemp(
             prefix="sep-main-job.")
         self.rows = []
+        self.started = time.monotonic()
         os.makedirs(self.log_dir, exist_ok=True)
 
     # -- running ---------------------------------------------------------
@@ -229,6 +230,9 @@ class MainJob:
         for transport in self.transports:
             cells.append(run(transport))
         self.rows.append((label, cells))
+        if self.options.json:
+            # After each row: whoever kills a run still gets what was done
+            self.write_json(self.options.json)
 
         texts = [self.cell_text(cell) for cell in cells]
         ratio = None
@@ -302,19 +306,19 @@ class MainJob:
         for note in sorted(notes):
             print(f"  note: {note}")
 
-    def write_json(self, path, seconds):
+    def write_json(self, path):
         rows = [{"name": label,
                  "cells": {transport.name: asdict(cell) for transport, cell in
                            zip(self.transports, cells)}}
                 for label, cells in self.rows]
         document = {"machine": platform.platform(), "cpus": os.cpu_count(),
-                    "seconds": round(seconds, 1), "quick": self.options.quick,
-                    "rows": rows}
-        with open(path, "w", encoding="utf-8") as file:
+                    "seconds": round(time.monotonic() - self.started, 1),
+                    "quick": self.options.quick, "rows": rows}
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
+        os.replace(path + ".tmp", path)
 
     def run(self):
-        started = time.monotonic()
         names = [transport.name for transport in self.transports]
         print(table.heading(names))
         self.add_row("ucx_info -d", self.info_row)
@@ -326,9 +330,7 @@ class MainJob:
                          self.job_row(job, transport))
         self.print_proof()
 
-        seconds = time.monotonic() - started
-        if self.options.json:
-            self.write_json(self.options.json, seconds)
+        seconds = time.monotonic() - self.started
         count = {"pass": 0, "fail": 0, "skip": 0}
         for _, cells in self.rows:
             for cell in cells:

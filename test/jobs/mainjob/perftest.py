@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ucx_perftest: which tests are run, and what their output says."""
 
+import os
 import re
 import socket
 import time
@@ -12,9 +13,13 @@ from . import process
 PING_PONG = ("am_lat", "put_lat", "add_lat", "tag_lat", "tag_sync_lat",
              "ucp_put_lat", "ucp_am_lat", "stream_lat")
 
-CSV_FIELDS = ("iterations", "latency_typical", "latency_average",
-              "latency_overall", "bandwidth_average", "bandwidth_overall",
-              "rate_average", "rate_overall")
+# By number of columns: a run of several threads prints its total only
+CSV_FIELDS = {
+    8: ("iterations", "latency_typical", "latency_average", "latency_overall",
+        "bandwidth_average", "bandwidth_overall", "rate_average",
+        "rate_overall"),
+    4: ("iterations", "latency_overall", "bandwidth_overall", "rate_overall"),
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Test:
     quick: bool = False         # part of the short run
     threads: int = 1
     optional: bool = False      # a transport need not offer it
+    segments: tuple = ()        # sizes of a scatter-gather list
 
     @property
     def label(self):
@@ -56,7 +62,8 @@ class Test:
 
     def arguments(self):
         warmup = max(self.iterations // 10, 1)
-        argv = ["-t", self.name, "-s", self.size, "-n", self.iterations, "-w",
+        sizes = ",".join(str(size) for size in self.segments or [self.size])
+        argv = ["-t", self.name, "-s", sizes, "-n", self.iterations, "-w",
                 warmup, "-v", "-f"]
         if self.layout:
             argv += ["-D", self.layout]
@@ -98,14 +105,15 @@ def tests(quick):
     found = []
 
     def add(api, name, sizes, layout="", options=(), note="", quick_sizes=(),
-            threads=1, scale=1.0, optional=False):
+            threads=1, scale=1.0, optional=False, segments=()):
         for size in sizes:
             if quick and size not in quick_sizes:
                 continue
             found.append(Test(api, name, size,
                               max(int(iterations_for(size, quick) * scale), 10),
                               layout, tuple(options), note,
-                              size in quick_sizes, threads, optional))
+                              size in quick_sizes, threads, optional,
+                              tuple(segments)))
 
     large = (65536, 1 << 20, 4 << 20)
 
@@ -141,7 +149,7 @@ def tests(quick):
     add("ucp", "tag_lat", (8,), options=("-E", "sleep"), note="sleeping",
         quick_sizes=(8,), scale=0.3)
     add("ucp", "tag_lat", (8, 65536), options=("-e",), note="error handling")
-    add("ucp", "tag_lat", (1024,), layout="iov,iov", options=("-i", "256"))
+    add("ucp", "tag_lat", (1024,), layout="iov,iov", segments=(16, 496, 512))
     add("ucp", "tag_sync_lat", (8, 65536))
     add("ucp", "tag_bw", (8, 8192, 65536, 4 << 20), quick_sizes=(8, 4 << 20))
     add("ucp", "tag_bw", (8,), options=("-M", "multi"), note="2 threads",
@@ -169,10 +177,10 @@ def parse(output):
     """
     for line in reversed(output.splitlines()):
         words = line.strip().split(",")
-        if len(words) != len(CSV_FIELDS):
+        if len(words) not in CSV_FIELDS:
             continue
         try:
-            return dict(zip(CSV_FIELDS, map(float, words)))
+            return dict(zip(CSV_FIELDS[len(words)], map(float, words)))
         except ValueError:
             continue
     raise ValueError("ucx_perftest printed no result line")
@@ -216,13 +224,18 @@ def run_pair(command, test, env, timeout, uct_options=()):
     """
     port = free_port()
     deadline = time.monotonic() + timeout
-    server = process.Process(list(command) + ["-p", port], env)
+    # Two busy processes that share a core exchange a message per time slice
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2 or test.threads > 1:
+        cpus = [None, None]
+    server = process.Process(list(command) + ["-p", port], env, cpu=cpus[-1])
     try:
         while not is_listening(port) and server.poll() is None and \
                 time.monotonic() < deadline:
             time.sleep(0.01)
         client = process.Process(list(command) + ["-p", port, "127.0.0.1"] +
-                                 list(uct_options) + test.arguments(), env)
+                                 list(uct_options) + test.arguments(), env,
+                                 cpu=cpus[0])
         client_result = client.wait(deadline - time.monotonic())
     except BaseException:
         server.finish()

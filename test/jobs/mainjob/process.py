@@ -91,7 +91,7 @@ class Process:
     """A program that is running, its output collected in files: a pipe that
     nobody reads could stop it, and a file also keeps what a killed one said."""
 
-    def __init__(self, argv, env=None, mark=None):
+    def __init__(self, argv, env=None, mark=None, cpu=None):
         self.argv = [str(word) for word in argv]
         self.mark = mark or uuid.uuid4().hex
         self.stdout_file = tempfile.TemporaryFile()
@@ -99,7 +99,10 @@ class Process:
         environment = dict(os.environ if env is None else env)
         environment[MARK] = self.mark
         self.started = time.monotonic()
+        pin = None if cpu is None else \
+            lambda: os.sched_setaffinity(0, [cpu])
         self.popen = subprocess.Popen(self.argv, env=environment,
+                                      preexec_fn=pin,
                                       stdin=subprocess.DEVNULL,
                                       stdout=self.stdout_file,
                                       stderr=self.stderr_file,

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A hung or crashed job is ended with all of its processes and reported."""
+
+import os
+import sys
+import time
+import unittest
+
+from mainjob import process
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+class Run(unittest.TestCase):
+
+    def test_output_and_status(self):
+        result = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], 10)
+        self.assertEqual((result.stdout, result.stderr, result.returncode),
+                         ("out\n", "err\n", 3))
+        self.assertFalse(result.ok)
+        self.assertEqual(result.why(), "sh: exit status 3")
+
+    def test_crash_is_named(self):
+        result = process.run(["sh", "-c", "kill -SEGV $$"], 10)
+        self.assertEqual(result.why(), "sh: killed by SIGSEGV")
+
+    def test_hang_is_killed_and_what_it_said_is_kept(self):
+        started = time.monotonic()
+        result = process.run(["sh", "-c", "echo here; sleep 1000"], 0.3)
+        self.assertLess(time.monotonic() - started, 30)
+        self.assertTrue(result.timed_out)
+        self.assertFalse(result.ok)
+        self.assertEqual(result.stdout, "here\n")
+        self.assertIn("hung, killed after", result.why())
+
+    def test_hang_that_ignores_signals_is_killed(self):
+        code = ("import signal, time\n"
+                "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+                "print('ready', flush=True)\n"
+                "time.sleep(1000)\n")
+        result = process.run([sys.executable, "-c", code], 2)
+        self.assertTrue(result.timed_out)
+        self.assertEqual(result.returncode, -9)
+
+    def test_children_in_sessions_of_their_own_are_killed(self):
+        # As MPI launchers start their processes
+        result = process.run(["sh", "-c", "setsid sleep 1000 & echo $!; "
+                              "setsid setsid sleep 1001 & echo $!; wait"], 1)
+        pids = [int(word) for word in result.stdout.split()]
+        self.assertEqual(len(pids), 2)
+        for pid in pids:
+            self.assertFalse(alive(pid))
+
+    def test_child_left_behind_by_a_job_that_ended_well_is_killed(self):
+        result = process.run(["sh", "-c", "setsid sleep 1000 & echo $!"], 10)
+        self.assertTrue(result.ok)
+        self.assertFalse(alive(int(result.stdout)))
+
+    def test_other_jobs_are_left_alone(self):
+        other = process.Process(["sleep", "1000"])
+        try:
+            process.run(["sleep", "1000"], 0.1)
+            self.assertTrue(alive(other.pid))
+        finally:
+            other.finish()
+        self.assertFalse(alive(other.pid))
+
+    def test_processor_is_pinned(self):
+        cpu = sorted(os.sched_getaffinity(0))[-1]
+        code = "import os; print(os.sched_getaffinity(0))"
+        result = process.Process([sys.executable, "-c", code],
+                                 cpu=cpu).wait(20)
+        self.assertEqual(result.stdout.strip(), f"{{{cpu}}}")
+
+
+if __name__ == "__main__":
+    unittest.main()
