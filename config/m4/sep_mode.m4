@@ -67,6 +67,9 @@ AC_DEFUN([SEP_BUILD_MODE], [
           [sep_mode=release
            sep_opt_flags="-O3 -g"
            MODE_CPPFLAGS="-DNDEBUG"],
+          [test "x$enable_asan$enable_ubsan$enable_tsan" != xnonono],
+          [sep_mode="default, for sanitizers"
+           sep_opt_flags="-O1 -g"],
           [sep_mode=default
            sep_opt_flags="-O2 -g"])
     AS_IF([test -z "$CFLAGS"], [CFLAGS=$sep_opt_flags])
