@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CQ_INL
+#define UCT_SEP_CQ_INL
+
+#include <uct/ib/sep/sep_cq.h>
+#include <ucs/arch/cpu.h>
+#include <ucs/sys/compiler.h>
+
+
+/** The next completion, or NULL. */
+static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *uct_sep_cq_peek(uct_sep_cq_t *cq)
+{
+    struct mlx5_cqe64 *cqe = cq->next;
+
+    if (ucs_likely((cqe->op_own ^ cq->owner) & MLX5_CQE_OWNER_MASK)) {
+        return NULL;
+    }
+
+    /* The device writes op_own last */
+    ucs_memory_cpu_load_fence();
+    return cqe;
+}
+
+
+/**
+ * Step over the completion @ref uct_sep_cq_peek returned. It stays readable
+ * until @ref uct_sep_cq_update_ci.
+ */
+static UCS_F_ALWAYS_INLINE void uct_sep_cq_pop(uct_sep_cq_t *cq)
+{
+    ++cq->ci;
+    if (ucs_unlikely(++cq->next == cq->end)) {
+        cq->next   = cq->start;
+        cq->owner ^= MLX5_CQE_OWNER_MASK;
+    }
+}
+
+
+/** Tell the device what it may overwrite. */
+static UCS_F_ALWAYS_INLINE void uct_sep_cq_update_ci(uct_sep_cq_t *cq)
+{
+    ucs_memory_cpu_store_fence();
+    cq->dbrec[0] = htobe32(cq->ci & 0xffffffu);
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_IFACE_H
+#define UCT_SEP_IFACE_H
+
+#include <uct/ib/sep/sep_channel.h>
+#include <uct/ib/sep/sep_cm.h>
+#include <uct/ib/sep/sep_cq.h>
+#include <uct/ib/sep/sep_md.h>
+#include <uct/ib/sep/sep_op.h>
+#include <uct/ib/sep/sep_qp_table.h>
+#include <uct/ib/sep/sep_srq.h>
+#include <uct/ib/sep/sep_txwq.h>
+#include <uct/base/uct_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_iface.h
+ *
+ * UCT interface: one worker's use of one port. It has a channel, one completion
+ * queue for sends and receives, a shared receive queue, and a connection
+ * manager; queue pairs come with connections, see sep_rc.h.
+ */
+
+typedef struct uct_sep_iface uct_sep_iface_t;
+
+
+/** Configuration of an interface; see the table for what it means. */
+typedef struct uct_sep_iface_config {
+    uct_iface_config_t       super;
+    size_t                   seg_size;
+    int                      category;
+    uct_sep_port_config_t    port;
+    unsigned                 path_mtu;      /**< 0 is "default" */
+    unsigned long            max_rd_atomic;
+    double                   timeout;
+    unsigned                 retry_count;
+    double                   rnr_timeout;
+    unsigned                 rnr_retry_count;
+    size_t                   max_get_zcopy;
+    struct {
+        unsigned             queue_len;
+        size_t               min_inline;
+        unsigned             cq_moderation;
+        unsigned             cq_len;
+        int                  post;
+        uct_iface_mpool_config_t mp;
+    } tx;
+    struct {
+        unsigned             queue_len;
+        unsigned             max_poll;
+        uct_iface_mpool_config_t mp;
+    } rx;
+    struct {
+        double               timeout;
+        unsigned             retry_count;
+        unsigned             rx_queue_len;
+    } cm;
+} uct_sep_iface_config_t;
+
+
+/** The operations that depend on how work requests are posted. */
+typedef struct uct_sep_ops {
+    uint64_t                        cap_flags; /**< UCT_IFACE_FLAG_xx of them */
+    uct_ep_put_short_func_t         ep_put_short;
+    uct_ep_put_bcopy_func_t         ep_put_bcopy;
+    uct_ep_put_zcopy_func_t         ep_put_zcopy;
+    uct_ep_get_bcopy_func_t         ep_get_bcopy;
+    uct_ep_get_zcopy_func_t         ep_get_zcopy;
+    uct_ep_am_short_func_t          ep_am_short;
+    uct_ep_am_short_iov_func_t      ep_am_short_iov;
+    uct_ep_am_bcopy_func_t          ep_am_bcopy;
+    uct_ep_am_zcopy_func_t          ep_am_zcopy;
+    uct_ep_atomic_cswap64_func_t    ep_atomic_cswap64;
+    uct_ep_atomic_cswap32_func_t    ep_atomic_cswap32;
+    uct_ep_atomic32_post_func_t     ep_atomic32_post;
+    uct_ep_atomic64_post_func_t     ep_atomic64_post;
+    uct_ep_atomic32_fetch_func_t    ep_atomic32_fetch;
+    uct_ep_atomic64_fetch_func_t    ep_atomic64_fetch;
+    /** A work request without data: NOP, or with @a remote an RDMA write of no
+     *  bytes. Does not look at credits. */
+    void                            (*post_empty)(uct_sep_iface_t *iface,
+                                                  uct_sep_txwq_t *txwq,
+                                                  int remote, uint8_t fm);
+} uct_sep_ops_t;
+
+
+/** Data path by BlueFlame and by doorbell. */
+extern const uct_sep_ops_t uct_sep_ops_bf;
+extern const uct_sep_ops_t uct_sep_ops_db;
+
+
+/** Interface. */
+struct uct_sep_iface {
+    uct_base_iface_t        super;
+    uct_sep_cq_t            cq;
+
+    struct {
+        int32_t             cq_credits;    /**< BBs for which the completion
+                                                queue has room, also if each of
+                                                them completes in error */
+        ucs_mpool_t         desc_mp;       /**< uct_sep_desc_t, seg_size */
+        ucs_mpool_t         small_mp;      /**< uct_sep_desc_t, 8 bytes */
+        ucs_mpool_t         op_mp;         /**< uct_sep_op_t */
+        void                *scratch;      /**< Takes the results of atomics
+                                                that nobody wants */
+        uint32_t            scratch_lkey;
+        const uct_sep_ops_t *ops;
+        uct_sep_txwq_t      idle;          /**< Queue of endpoints without a
+                                                connection */
+        ucs_list_link_t     active;        /**< uct_sep_txwq_t in use */
+        ucs_list_link_t     retired;       /**< uct_sep_txwq_t being drained */
+        ucs_list_link_t     sched;         /**< Endpoints whose pending requests
+                                                may be sent */
+        unsigned            num_pending;   /**< Requests in all endpoints */
+        uint8_t             stalled;       /**< cq_credits ran out */
+        uint8_t             in_dispatch;
+        uct_worker_cb_id_t  dispatch_id;   /**< Retry of what is in sched */
+    } tx;
+
+    uct_sep_srq_t           srq;
+    struct {
+        ucs_mpool_t         mp;            /**< uct_sep_rx_desc_t */
+        uct_recv_desc_t     release;
+        unsigned            headroom_offset; /**< Of the user's descriptor in
+                                                  ours */
+    } rx;
+
+    uct_sep_qp_table_t      qps;           /**< Active and retired queues */
+    uct_sep_channel_t       channel;
+    uct_sep_port_info_t     port;
+
+    struct {
+        uct_sep_cm_t        *cm;
+        ucs_list_link_t     events;        /**< uct_sep_rc_t with news for the
+                                                main thread; async lock */
+        uct_worker_cb_id_t  event_id;      /**< Handler of these; async lock */
+        int                 event_fd;      /**< eventfd, or -1; async lock */
+        int                 epoll_fd;      /**< For the user, or -1 */
+        unsigned            num_rc;        /**< Connections, for the leak
+                                                check; async lock */
+        unsigned            num_qp;        /**< Queue pairs; async lock */
+    } conn;
+
+    struct {
+        size_t              seg_size;
+        size_t              max_get_zcopy;
+        uint16_t            moderation;
+        unsigned            tx_queue_len;
+        size_t              tx_min_inline;
+        unsigned            rx_queue_len;
+        unsigned            max_poll;
+        int                 post;          /**< uct_sep_tx_post_t, as set */
+        uint8_t             path_mtu;      /**< enum ibv_mtu */
+        uint8_t             timeout;       /**< As in ibv_qp_attr */
+        uint8_t             retry_cnt;
+        uint8_t             rnr_retry;
+        uint8_t             min_rnr_timer;
+        uint8_t             max_rd_atomic;
+        uint8_t             max_dest_rd_atomic;
+    } config;
+};
+
+
+UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
+                  const uct_iface_params_t*, const uct_iface_config_t*);
+
+
+/** @return Memory domain of an interface. */
+static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
+{
+    return ucs_derived_of(iface->super.md, uct_sep_md_t);
+}
+
+
+/** Install the operations of one way to post. */
+void uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *tx_ops);
+
+
+/** Poll for completions; of uct_iface_ops_t. */
+unsigned uct_sep_iface_progress(uct_iface_h tl_iface);
+
+
+/**
+ * The completion queue may not have room for all that could complete, so
+ * nothing can be posted. Asks those queues for a completion which would not
+ * send one by themselves.
+ */
+void uct_sep_iface_stall(uct_sep_iface_t *iface);
+
+
+/** Make sure that a completion tells when all that was posted is done. */
+void uct_sep_iface_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** Call what is pending and can be sent. */
+void uct_sep_iface_dispatch(uct_sep_iface_t *iface);
+
+
+/** Completion events; of uct_iface_ops_t. */
+ucs_status_t uct_sep_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p);
+ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events);
+
+
+/** Wake the application if it sleeps on the file descriptor. Async lock. */
+void uct_sep_iface_event_signal(uct_sep_iface_t *iface);
+
+
+/** Release what the event functions have made. */
+void uct_sep_iface_event_cleanup(uct_sep_iface_t *iface);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_MD_H
+#define UCT_SEP_MD_H
+
+#include <uct/ib/sep/sep_device.h>
+#include <uct/base/uct_md.h>
+#include <ucs/memory/rcache.h>
+#include <pthread.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_md.h
+ *
+ * Component "sep" and its memory domains, one for each mlx5 device.
+ */
+
+extern uct_component_t uct_sep_component;
+
+
+/** Packed remote key. */
+typedef struct uct_sep_packed_rkey {
+    __be32 magic; /**< UCT_SEP_RKEY_MAGIC */
+    __be32 rkey;
+} UCS_S_PACKED uct_sep_packed_rkey_t;
+
+/** "SEPk", to tell our keys from others' and from garbage. */
+#define UCT_SEP_RKEY_MAGIC  0x5345506bu
+
+
+/** Configuration of a memory domain. */
+typedef struct uct_sep_md_config {
+    uct_md_config_t          super;
+    ucs_ternary_auto_value_t rcache_enable; /**< RCACHE */
+    uct_md_rcache_config_t   rcache;
+    ucs_ternary_auto_value_t fork_init;     /**< FORK_INIT */
+    double                   reg_cost_base; /**< MEM_REG_OVERHEAD, seconds */
+} uct_sep_md_config_t;
+
+
+/** Registered memory: what a uct_mem_h points to. */
+typedef struct uct_sep_mem {
+    uint32_t      lkey;
+    uint32_t      rkey;
+    struct ibv_mr *mr;
+} uct_sep_mem_t;
+
+
+/** Memory domain. */
+typedef struct uct_sep_md {
+    uct_md_t              super;
+    uct_sep_device_t      dev;
+    struct ibv_pd         *pd;
+    ucs_rcache_t          *rcache;     /**< NULL if switched off */
+    ucs_linear_func_t     reg_cost;
+    pthread_mutex_t       channel_lock; /**< See uct_sep_channel_init() */
+} uct_sep_md_t;
+
+
+/** @return Local key of registered memory. */
+static inline uint32_t uct_sep_mem_lkey(uct_mem_h memh)
+{
+    return ((const uct_sep_mem_t*)memh)->lkey;
+}
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_op.h"
+
+#include <uct/base/uct_iface.h>
+#include <ucs/datastruct/mpool.inl>
+#include <ucs/datastruct/queue.h>
+#include <ucs/arch/cpu.h>
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_op_invoke_comp(uct_sep_op_t *op, ucs_status_t status)
+{
+    uct_completion_t *comp = op->comp;
+
+    /* Released first: the callback may want to use it for its next operation */
+    ucs_mpool_put_inline(op);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+void uct_sep_op_release(uct_sep_op_t *op, ucs_status_t status)
+{
+    ucs_mpool_put_inline(op);
+}
+
+void uct_sep_op_complete(uct_sep_op_t *op, ucs_status_t status)
+{
+    uct_sep_op_invoke_comp(op, status);
+}
+
+void uct_sep_op_complete_flush(uct_sep_op_t *op, ucs_status_t status)
+{
+    /* A flush that was to cancel has done so. One that was not tells that
+     * operations before it have failed. */
+    uct_sep_op_invoke_comp(op, (status == UCS_ERR_CANCELED) ? UCS_OK : status);
+}
+
+void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op, ucs_status_t status)
+{
+    uct_sep_desc_t *desc = ucs_derived_of(op, uct_sep_desc_t);
+
+    if ((status == UCS_OK) && (op->get.unpack_cb != NULL)) {
+        op->get.unpack_cb(op->get.arg, uct_sep_desc_buffer(desc), op->length);
+    }
+    uct_sep_op_invoke_comp(op, status);
+}
+
+/* The device leaves the old value as it was in memory */
+#define UCT_SEP_OP_DEFINE_FETCH(_name, _type) \
+    void uct_sep_op_complete_##_name(uct_sep_op_t *op, ucs_status_t status) \
+    { \
+        uct_sep_desc_t *desc = ucs_derived_of(op, uct_sep_desc_t); \
+        \
+        if ((status == UCS_OK) && (op->result != NULL)) { \
+            *(_type*)op->result = *(const _type*)uct_sep_desc_buffer(desc); \
+        } \
+        uct_sep_op_invoke_comp(op, status); \
+    }
+
+UCT_SEP_OP_DEFINE_FETCH(fetch32, uint32_t)
+UCT_SEP_OP_DEFINE_FETCH(fetch64, uint64_t)
+
+ucs_status_t uct_sep_op_mpool_init(ucs_mpool_t *mp)
+{
+    static ucs_mpool_ops_t ops = {
+        .chunk_alloc   = ucs_mpool_chunk_malloc,
+        .chunk_release = ucs_mpool_chunk_free,
+        .obj_init      = NULL,
+        .obj_cleanup   = NULL,
+        .obj_str       = NULL
+    };
+
+    return ucs_mpool_init(mp, 0, sizeof(uct_sep_op_t), 0,
+                          UCS_SYS_CACHE_LINE_SIZE, 128, UINT_MAX, &ops,
+                          "sep_op");
+}
+
+void uct_sep_txwq_purge(uct_sep_txwq_t *txwq, ucs_status_t status)
+{
+    uct_sep_op_t *op;
+
+    while (!ucs_queue_is_empty(&txwq->outstanding)) {
+        op = ucs_queue_pull_elem_non_empty(&txwq->outstanding, uct_sep_op_t,
+                                           queue);
+        op->handler(op, status);
+    }
+}
+
+void uct_sep_txwq_disown(uct_sep_txwq_t *txwq, uct_sep_ep_t *ep)
+{
+    uct_completion_t *comp;
+    uct_sep_op_t *op;
+
+    ucs_queue_for_each(op, &txwq->outstanding, queue) {
+        if (op->ep != ep) {
+            continue;
+        }
+
+        comp        = op->comp;
+        op->handler = uct_sep_op_release;
+        op->comp    = NULL;
+        op->ep      = NULL;
+        if (comp != NULL) {
+            uct_invoke_completion(comp, UCS_ERR_CANCELED);
+        }
+    }
+}

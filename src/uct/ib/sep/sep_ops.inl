@@ -1,0 +1,836 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/**
+ * @file sep_ops.inl
+ *
+ * Operations of the data path. Template: a file that includes it defines
+ *
+ *     UCT_SEP_OPS_POST    UCT_SEP_TX_POST_BF or UCT_SEP_TX_POST_DB
+ *     UCT_SEP_OPS_NAME    name of the table of operations
+ *
+ * All functions are static; the table is all that leaves the file. An operation
+ * reads: credits, buffer, segments, post. What does not fit one BB, or needs
+ * something other than copying, is in a function of its own.
+ */
+
+#include <uct/ib/sep/sep_ep.h>
+#include <uct/ib/sep/sep_post.inl>
+
+#include <uct/base/uct_iov.inl>
+#include <ucs/datastruct/mpool.inl>
+#include <ucs/datastruct/queue.h>
+#include <ucs/debug/log.h>
+
+
+#define UCT_SEP_EP_DECL(_tl_ep, _iface, _ep) \
+    uct_sep_iface_t *_iface = ucs_derived_of((_tl_ep)->iface, \
+                                             uct_sep_iface_t); \
+    uct_sep_ep_t *_ep       = ucs_derived_of(_tl_ep, uct_sep_ep_t)
+
+
+/**
+ * Return from the operation if nothing can be sent. Also the way in which
+ * unconnected and failed endpoints come to know.
+ */
+#define UCT_SEP_CHECK_CREDITS(_iface, _ep) \
+    if (ucs_unlikely(((_ep)->txwq->credits <= 0) || \
+                     ((_iface)->tx.cq_credits <= 0))) { \
+        ucs_status_t _status = uct_sep_ep_no_credits(_ep); \
+        if (_status != UCS_OK) { \
+            return _status; \
+        } \
+    }
+
+
+/** Get a descriptor or return. */
+#define UCT_SEP_GET_DESC(_iface, _mp, _desc) \
+    UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, _mp, _desc, \
+                             return UCS_ERR_NO_RESOURCE)
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
+                 unsigned num_bb)
+{
+    uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, num_bb,
+                      UCT_SEP_OPS_POST);
+}
+
+
+/** Have an operation finished with the work request that was just posted. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
+                  uct_sep_op_handler_t handler)
+{
+    op->handler = handler;
+    op->end     = txwq->sw_pi;
+    ucs_queue_push(&txwq->outstanding, &op->queue);
+}
+
+
+static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                   int remote, uint8_t fm)
+{
+    void *wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+
+    fm |= (fm & UCT_SEP_FM_SIGNALED) ? uct_sep_txwq_signal(txwq) :
+                                       uct_sep_txwq_moderate(txwq);
+    if (remote) {
+        uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_RDMA_WRITE, 0, 2, fm);
+        uct_sep_wqe_set_raddr(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), 0, 0);
+    } else {
+        uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_NOP, 0, 1, fm);
+    }
+    uct_sep_ops_post(iface, txwq, wqe, 1);
+}
+
+/*
+ * Put
+ */
+
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_put_short_long(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                           const void *buffer, unsigned length,
+                           uint64_t remote_addr, uct_rkey_t rkey)
+{
+    void *wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    void *seg = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned ds;
+
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    if (length == 0) {
+        /* No data segment rather than one without data */
+        ds = 2;
+    } else {
+        ds  = uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length);
+        seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
+        uct_sep_wqe_set_inl(seg, length);
+        uct_sep_txwq_copy(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_INL_LEN),
+                          buffer, length);
+    }
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_RDMA_WRITE, 0, ds,
+                         uct_sep_txwq_moderate(txwq));
+    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                         uint64_t remote_addr, uct_rkey_t rkey)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+    void *wqe;
+
+    UCT_CHECK_LENGTH(length, 0, UCT_SEP_PUT_MAX_INL, "put_short");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
+    if (ucs_unlikely((length - 1) >= UCT_SEP_PUT_INL_1BB)) {
+        return uct_sep_ops_put_short_long(iface, txwq, buffer, length,
+                                          remote_addr, rkey);
+    }
+
+    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_RDMA_WRITE, 0,
+                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length),
+                         uct_sep_txwq_moderate(txwq));
+    uct_sep_wqe_set_raddr(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN),
+                          remote_addr, rkey);
+    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN +
+                                                 UCT_SEP_RADDR_LEN), length);
+    uct_sep_copy_upto32(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET),
+                        buffer, length);
+    uct_sep_ops_post(iface, txwq, wqe, 1);
+    return UCS_OK;
+}
+
+/* RDMA between a descriptor's buffer and remote memory */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_rdma_desc(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                      unsigned opcode, uct_sep_desc_t *desc, uint32_t length,
+                      uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+{
+    void *wqe   = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned ds = (length == 0) ? 2 : 3;
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, opcode, 0, ds, fm);
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
+                         uct_sep_desc_buffer(desc), length, desc->lkey);
+    uct_sep_ops_post(iface, txwq, wqe, 1);
+}
+
+static ssize_t
+uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
+                         uint64_t remote_addr, uct_rkey_t rkey)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+    size_t length;
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+
+    txwq           = ep->txwq;
+    length         = pack_cb(uct_sep_desc_buffer(desc), arg);
+    desc->super.ep = NULL;
+    uct_sep_ops_rdma_desc(iface, txwq, MLX5_OPCODE_RDMA_WRITE, desc, length,
+                          remote_addr, rkey, uct_sep_txwq_moderate(txwq));
+    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
+    return length;
+}
+
+/* Gather list, from a segment on; returns the number of entries */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_ops_set_iov(const uct_sep_txwq_t *txwq, void *seg, const uct_iov_t *iov,
+                    size_t iovcnt)
+{
+    unsigned count = 0;
+    size_t i, length;
+
+    for (i = 0; i < iovcnt; ++i) {
+        length = uct_iov_get_length(&iov[i]);
+        if (length == 0) {
+            continue; /* Means 2 GiB to the device */
+        }
+
+        seg = uct_sep_txwq_wrap(txwq, seg);
+        uct_sep_wqe_set_data(seg, iov[i].buffer, length,
+                             uct_sep_mem_lkey(iov[i].memh));
+        seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN);
+        ++count;
+    }
+
+    return count;
+}
+
+/* Track a zero-copy operation if anybody wants to know when it is done */
+static UCS_F_ALWAYS_INLINE uct_sep_op_t *
+uct_sep_ops_get_zcopy_op(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                         uct_completion_t *comp)
+{
+    uct_sep_op_t *op = ucs_mpool_get_inline(&iface->tx.op_mp);
+
+    if (ucs_likely(op != NULL)) {
+        op->comp = comp;
+        op->ep   = ep;
+    }
+    return op;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                       unsigned opcode, const uct_iov_t *iov, size_t iovcnt,
+                       uint64_t remote_addr, uct_rkey_t rkey,
+                       uct_completion_t *comp, int always_signal)
+{
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_sep_op_t *op     = NULL;
+    void *wqe, *seg;
+    unsigned ds;
+    uint8_t fm;
+
+    if (comp != NULL) {
+        op = uct_sep_ops_get_zcopy_op(iface, ep, comp);
+        if (ucs_unlikely(op == NULL)) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    fm  = ((comp != NULL) || always_signal) ? uct_sep_txwq_signal(txwq) :
+                                              uct_sep_txwq_moderate(txwq);
+    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    seg = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    ds  = 2 + uct_sep_ops_set_iov(txwq,
+                                  UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
+                                  iov, iovcnt);
+    uct_sep_wqe_set_ctrl(txwq, wqe, opcode, 0, ds, fm);
+    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+
+    if (op != NULL) {
+        uct_sep_ops_track(txwq, op, uct_sep_op_complete);
+    }
+    return UCS_INPROGRESS;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                         uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_RMA_MAX_IOV, "put_zcopy");
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0, UCT_SEP_MAX_MSG,
+                     "put_zcopy");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY,
+                      uct_iov_total_length(iov, iovcnt));
+    return uct_sep_ops_rdma_zcopy(iface, ep, MLX5_OPCODE_RDMA_WRITE, iov,
+                                  iovcnt, remote_addr, rkey, comp, 0);
+}
+
+/*
+ * Get
+ */
+
+static ucs_status_t
+uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
+                         void *arg, size_t length, uint64_t remote_addr,
+                         uct_rkey_t rkey, uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+
+    UCT_CHECK_LENGTH(length, 0, iface->config.seg_size, "get_bcopy");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+
+    txwq                      = ep->txwq;
+    desc->super.comp          = comp;
+    desc->super.ep            = ep;
+    desc->super.length        = length;
+    desc->super.get.unpack_cb = unpack_cb;
+    desc->super.get.arg       = arg;
+    uct_sep_ops_rdma_desc(iface, txwq, MLX5_OPCODE_RDMA_READ, desc, length,
+                          remote_addr, rkey, uct_sep_txwq_signal(txwq));
+    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_complete_get_bcopy);
+    UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
+    return UCS_INPROGRESS;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                         uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_RMA_MAX_IOV, "get_zcopy");
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
+                     iface->config.max_get_zcopy, "get_zcopy");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY,
+                      uct_iov_total_length(iov, iovcnt));
+    return uct_sep_ops_rdma_zcopy(iface, ep, MLX5_OPCODE_RDMA_READ, iov, iovcnt,
+                                  remote_addr, rkey, comp, 1);
+}
+
+/*
+ * Active messages
+ */
+
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_am_short_long(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint8_t id, uint64_t header, const void *payload,
+                          unsigned length)
+{
+    void *wqe                   = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    void *inl                   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_am_short_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    unsigned ds                 = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET +
+                                                 sizeof(*hdr) + length);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, ds,
+                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
+    hdr->super.am_id = id;
+    hdr->header      = header;
+    uct_sep_txwq_copy(txwq, hdr + 1, payload, length);
+    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                        const void *payload, unsigned length)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_am_short_hdr_t *hdr;
+    uct_sep_txwq_t *txwq;
+    void *wqe, *inl;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(length, 0, UCT_SEP_AM_MAX_INL - sizeof(*hdr), "am_short");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    if (ucs_unlikely(length > 32)) {
+        return uct_sep_ops_am_short_long(iface, txwq, id, header, payload,
+                                         length);
+    }
+
+    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    inl = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0,
+                         uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) +
+                                        length),
+                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
+    hdr->super.am_id = id;
+    hdr->header      = header;
+    uct_sep_copy_upto32(hdr + 1, payload, length);
+    uct_sep_ops_post(iface, txwq, wqe, 1);
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
+                            size_t iovcnt)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    size_t length = uct_iov_total_length(iov, iovcnt);
+    uct_sep_txwq_t *txwq;
+    void *wqe, *inl, *dst;
+    unsigned ds;
+    size_t i;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(length, 0, UCT_SEP_AM_MAX_INL - sizeof(uct_sep_am_hdr_t),
+                     "am_short_iov");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    wqe  = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    ds   = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(uct_sep_am_hdr_t) +
+                          length);
+    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, ds,
+                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+    uct_sep_wqe_set_inl(inl, sizeof(uct_sep_am_hdr_t) + length);
+    dst            = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    *(uint8_t*)dst = id;
+    dst            = UCS_PTR_BYTE_OFFSET(dst, sizeof(uct_sep_am_hdr_t));
+    for (i = 0; i < iovcnt; ++i) {
+        dst = uct_sep_txwq_copy(txwq, dst, iov[i].buffer,
+                                uct_iov_get_length(&iov[i]));
+    }
+    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
+    return UCS_OK;
+}
+
+static ssize_t
+uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                        void *arg, unsigned flags)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_am_hdr_t *hdr;
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+    size_t length;
+    void *wqe;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+
+    txwq           = ep->txwq;
+    hdr            = uct_sep_desc_buffer(desc);
+    hdr->am_id     = id;
+    length         = pack_cb(hdr + 1, arg);
+    desc->super.ep = NULL;
+
+    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, 2,
+                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), hdr,
+                         sizeof(*hdr) + length, desc->lkey);
+    uct_sep_ops_post(iface, txwq, wqe, 1);
+    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                        unsigned header_length, const uct_iov_t *iov,
+                        size_t iovcnt, unsigned flags, uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_op_t *op = NULL;
+    uct_sep_txwq_t *txwq;
+    void *wqe, *inl, *seg;
+    unsigned ds;
+    uint8_t fm;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_AM_MAX_IOV, "am_zcopy");
+    UCT_CHECK_LENGTH(header_length, 0, UCT_SEP_AM_ZCOPY_MAX_HDR,
+                     "am_zcopy header");
+    UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
+                     iface->config.seg_size - sizeof(uct_sep_am_hdr_t),
+                     "am_zcopy");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    if (comp != NULL) {
+        op = uct_sep_ops_get_zcopy_op(iface, ep, comp);
+        if (ucs_unlikely(op == NULL)) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    txwq = ep->txwq;
+    fm   = UCT_SEP_FM_SOLICITED |
+           ((comp != NULL) ? uct_sep_txwq_signal(txwq) :
+                             uct_sep_txwq_moderate(txwq));
+    wqe  = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_wqe_set_inl(inl, sizeof(uct_sep_am_hdr_t) + header_length);
+    seg            = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    *(uint8_t*)seg = id;
+    uct_sep_txwq_copy(txwq, UCS_PTR_BYTE_OFFSET(seg, sizeof(uct_sep_am_hdr_t)),
+                      header, header_length);
+
+    /* The gather list follows at the next segment, which may be behind the end
+     * of the queue */
+    ds  = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(uct_sep_am_hdr_t) +
+                         header_length);
+    seg = UCS_PTR_BYTE_OFFSET(wqe, ds * UCT_SEP_DS_SIZE);
+    if (ucs_unlikely(seg >= txwq->end)) {
+        seg = UCS_PTR_BYTE_OFFSET(txwq->start,
+                                  UCS_PTR_BYTE_DIFF(txwq->end, seg));
+    }
+    ds += uct_sep_ops_set_iov(txwq, seg, iov, iovcnt);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    if (op != NULL) {
+        uct_sep_ops_track(txwq, op, uct_sep_op_complete);
+    }
+    UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
+                      header_length + uct_iov_total_length(iov, iovcnt));
+    return UCS_INPROGRESS;
+}
+
+/*
+ * Atomics. Operands are big endian in the work request; the device converts
+ * them to the order of memory. The logical operations are masked swaps:
+ *
+ *     and   replaces by 0 where the value has 0
+ *     or    replaces by 1 where the value has 1
+ *     xor   adds without carry (every bit is a field of its own)
+ */
+
+/* Operands of the extended formats */
+typedef struct {
+    unsigned opcode;
+    uint64_t value;     /* Swap or add */
+    uint64_t compare;   /* Compare, or field boundary */
+    uint64_t swap_mask;
+    uint64_t compare_mask;
+} uct_sep_ops_atomic_t;
+
+/* A plain atomic of 8 bytes, or an extended one */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_atomic_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        const uct_sep_ops_atomic_t *atomic, unsigned size,
+                        uint64_t remote_addr, uct_rkey_t rkey, void *result,
+                        uint32_t lkey, uint8_t fm)
+{
+    void *wqe      = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    void *seg      = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned opmod = 0;
+    unsigned ds    = 4;
+    struct mlx5_wqe_atomic_seg *plain;
+    uct_sep_wqe_masked_cs32_t *cs32;
+    uct_sep_wqe_masked_fa32_t *fa32;
+    uct_sep_wqe_masked_fa64_t *fa64;
+    uct_sep_wqe_masked_cs64_t *cs64;
+
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
+
+    switch (atomic->opcode) {
+    case MLX5_OPCODE_ATOMIC_CS:
+    case MLX5_OPCODE_ATOMIC_FA:
+        plain           = seg;
+        plain->swap_add = htobe64(atomic->value);
+        plain->compare  = htobe64(atomic->compare);
+        break;
+    case MLX5_OPCODE_ATOMIC_MASKED_CS:
+        if (size == sizeof(uint32_t)) {
+            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(2);
+            cs32               = seg;
+            cs32->swap         = htobe32(atomic->value);
+            cs32->compare      = htobe32(atomic->compare);
+            cs32->swap_mask    = htobe32(atomic->swap_mask);
+            cs32->compare_mask = htobe32(atomic->compare_mask);
+        } else {
+            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(3);
+            ds                 = 5;
+            cs64               = seg;
+            cs64->swap         = htobe64(atomic->value);
+            cs64->compare      = htobe64(atomic->compare);
+            cs64->swap_mask    = htobe64(atomic->swap_mask);
+            cs64->compare_mask = htobe64(atomic->compare_mask);
+            seg                = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE);
+        }
+        break;
+    default:
+        if (size == sizeof(uint32_t)) {
+            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(2);
+            fa32                 = seg;
+            fa32->add            = htobe32(atomic->value);
+            fa32->field_boundary = htobe32(atomic->compare);
+            fa32->reserved[0]    = 0;
+            fa32->reserved[1]    = 0;
+        } else {
+            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(3);
+            fa64                 = seg;
+            fa64->add            = htobe64(atomic->value);
+            fa64->field_boundary = htobe64(atomic->compare);
+        }
+        break;
+    }
+
+    /* May be in the second BB, which may be at the start of the queue */
+    seg = uct_sep_txwq_wrap(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE));
+    uct_sep_wqe_set_data(seg, result, size, lkey);
+    uct_sep_wqe_set_ctrl(txwq, wqe, atomic->opcode, opmod, ds, fm);
+    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+}
+
+/* Operands of a UCT operation; the masks are of the operand's size */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_set(uct_sep_ops_atomic_t *atomic, unsigned opcode,
+                       unsigned size, uint64_t value)
+{
+    atomic->value        = value;
+    atomic->compare      = 0;
+    atomic->swap_mask    = 0;
+    atomic->compare_mask = 0;
+
+    switch (opcode) {
+    case UCT_ATOMIC_OP_ADD:
+        atomic->opcode = (size == sizeof(uint64_t)) ?
+                         MLX5_OPCODE_ATOMIC_FA : MLX5_OPCODE_ATOMIC_MASKED_FA;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_AND:
+        atomic->opcode    = MLX5_OPCODE_ATOMIC_MASKED_CS;
+        atomic->swap_mask = ~value;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_OR:
+        atomic->opcode    = MLX5_OPCODE_ATOMIC_MASKED_CS;
+        atomic->swap_mask = value;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_XOR:
+        atomic->opcode  = MLX5_OPCODE_ATOMIC_MASKED_FA;
+        atomic->compare = UINT64_MAX;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_SWAP:
+        atomic->opcode    = MLX5_OPCODE_ATOMIC_MASKED_CS;
+        atomic->swap_mask = UINT64_MAX;
+        return UCS_OK;
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
+}
+
+/* A failed atomic must not be mistaken for one that had no resources */
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_atomic_unsupported(uct_sep_iface_t *iface, unsigned opcode,
+                               unsigned size)
+{
+    ucs_error("%s: atomic operation %u of %u bytes is not supported by the "
+              "device, see cap.atomic%u of uct_iface_query()",
+              iface->port.name, opcode, size, size * 8);
+    return UCS_ERR_UNSUPPORTED;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
+                      uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,
+                      uint64_t op_flags)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_ops_atomic_t atomic;
+    uct_sep_txwq_t *txwq;
+
+    if (ucs_unlikely((opcode >= UCT_ATOMIC_OP_LAST) ||
+                     !(op_flags & UCS_BIT(opcode)) ||
+                     (uct_sep_ops_atomic_set(&atomic, opcode, size, value) !=
+                      UCS_OK))) {
+        return uct_sep_ops_atomic_unsupported(iface, opcode, size);
+    }
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    txwq = ep->txwq;
+    uct_sep_ops_atomic_post(iface, txwq, &atomic, size, remote_addr, rkey,
+                            iface->tx.scratch, iface->tx.scratch_lkey,
+                            uct_sep_txwq_moderate(txwq));
+    UCT_TL_EP_STAT_ATOMIC(&ep->super);
+    return UCS_OK;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                         const uct_sep_ops_atomic_t *atomic, unsigned size,
+                         void *result, uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_completion_t *comp)
+{
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.small_mp, desc);
+
+    txwq               = ep->txwq;
+    desc->super.comp   = comp;
+    desc->super.ep     = ep;
+    desc->super.result = result;
+    uct_sep_ops_atomic_post(iface, txwq, atomic, size, remote_addr, rkey,
+                            uct_sep_desc_buffer(desc), desc->lkey,
+                            uct_sep_txwq_signal(txwq));
+    uct_sep_ops_track(txwq, &desc->super,
+                      (size == sizeof(uint32_t)) ?
+                      uct_sep_op_complete_fetch32 :
+                      uct_sep_op_complete_fetch64);
+    UCT_TL_EP_STAT_ATOMIC(&ep->super);
+    return UCS_INPROGRESS;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_fop(uct_ep_h tl_ep, unsigned opcode, unsigned size,
+                       uint64_t value, void *result, uint64_t remote_addr,
+                       uct_rkey_t rkey, uct_completion_t *comp,
+                       uint64_t fop_flags)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_ops_atomic_t atomic;
+
+    if (ucs_unlikely((opcode >= UCT_ATOMIC_OP_LAST) ||
+                     !(fop_flags & UCS_BIT(opcode)) ||
+                     (uct_sep_ops_atomic_set(&atomic, opcode, size, value) !=
+                      UCS_OK))) {
+        return uct_sep_ops_atomic_unsupported(iface, opcode, size);
+    }
+
+    return uct_sep_ops_atomic_fetch(iface, ep, &atomic, size, result,
+                                    remote_addr, rkey, comp);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
+                              uint64_t remote_addr, uct_rkey_t rkey,
+                              uint64_t *result, uct_completion_t *comp)
+{
+    uct_sep_ops_atomic_t atomic = {
+        .opcode  = MLX5_OPCODE_ATOMIC_CS,
+        .value   = swap,
+        .compare = compare
+    };
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    if (ucs_unlikely(!(uct_sep_iface_md(iface)->dev.atomic64.fop_flags &
+                       UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
+        return uct_sep_ops_atomic_unsupported(iface, UCT_ATOMIC_OP_CSWAP, 8);
+    }
+
+    return uct_sep_ops_atomic_fetch(iface, ep, &atomic, sizeof(swap), result,
+                                    remote_addr, rkey, comp);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare, uint32_t swap,
+                              uint64_t remote_addr, uct_rkey_t rkey,
+                              uint32_t *result, uct_completion_t *comp)
+{
+    uct_sep_ops_atomic_t atomic = {
+        .opcode       = MLX5_OPCODE_ATOMIC_MASKED_CS,
+        .value        = swap,
+        .compare      = compare,
+        .swap_mask    = UINT32_MAX,
+        .compare_mask = UINT32_MAX
+    };
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    if (ucs_unlikely(!(uct_sep_iface_md(iface)->dev.atomic32.fop_flags &
+                       UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
+        return uct_sep_ops_atomic_unsupported(iface, UCT_ATOMIC_OP_CSWAP, 4);
+    }
+
+    return uct_sep_ops_atomic_fetch(iface, ep, &atomic, sizeof(swap), result,
+                                    remote_addr, rkey, comp);
+}
+
+static const uct_sep_device_t *uct_sep_ops_device(uct_ep_h tl_ep)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, UCS_V_UNUSED ep);
+
+    return &uct_sep_iface_md(iface)->dev;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
+                             uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
+                                 remote_addr, rkey,
+                                 uct_sep_ops_device(tl_ep)->atomic32.op_flags);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
+                             uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
+                                 remote_addr, rkey,
+                                 uct_sep_ops_device(tl_ep)->atomic64.op_flags);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
+                              uint32_t *result, uint64_t remote_addr,
+                              uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
+                                  remote_addr, rkey, comp,
+                                  uct_sep_ops_device(tl_ep)->atomic32.fop_flags);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
+                              uint64_t *result, uint64_t remote_addr,
+                              uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
+                                  remote_addr, rkey, comp,
+                                  uct_sep_ops_device(tl_ep)->atomic64.fop_flags);
+}
+
+
+const uct_sep_ops_t UCT_SEP_OPS_NAME = {
+    .cap_flags         = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY |
+                         UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_BCOPY |
+                         UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_AM_SHORT |
+                         UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY,
+    .ep_put_short      = uct_sep_ops_ep_put_short,
+    .ep_put_bcopy      = uct_sep_ops_ep_put_bcopy,
+    .ep_put_zcopy      = uct_sep_ops_ep_put_zcopy,
+    .ep_get_bcopy      = uct_sep_ops_ep_get_bcopy,
+    .ep_get_zcopy      = uct_sep_ops_ep_get_zcopy,
+    .ep_am_short       = uct_sep_ops_ep_am_short,
+    .ep_am_short_iov   = uct_sep_ops_ep_am_short_iov,
+    .ep_am_bcopy       = uct_sep_ops_ep_am_bcopy,
+    .ep_am_zcopy       = uct_sep_ops_ep_am_zcopy,
+    .ep_atomic_cswap64 = uct_sep_ops_ep_atomic_cswap64,
+    .ep_atomic_cswap32 = uct_sep_ops_ep_atomic_cswap32,
+    .ep_atomic32_post  = uct_sep_ops_ep_atomic32_post,
+    .ep_atomic64_post  = uct_sep_ops_ep_atomic64_post,
+    .ep_atomic32_fetch = uct_sep_ops_ep_atomic32_fetch,
+    .ep_atomic64_fetch = uct_sep_ops_ep_atomic64_fetch,
+    .post_empty        = uct_sep_ops_post_empty
+};

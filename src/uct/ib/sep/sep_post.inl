@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_POST_INL
+#define UCT_SEP_POST_INL
+
+#include <uct/ib/sep/sep_wqe.inl>
+#include <ucs/arch/cpu.h>
+
+#ifdef __SSE2__
+#  include <emmintrin.h>
+#endif
+
+/**
+ * @file sep_post.inl
+ *
+ * Hand a work request to the device. How is a constant where these functions
+ * are used, so there is no branch on it.
+ */
+
+
+/**
+ * Copy one BB to the BlueFlame buffer. The device wants to see it in one burst,
+ * so the copy is of full registers and in order of addresses.
+ */
+static UCS_F_ALWAYS_INLINE void uct_sep_bf_copy_bb(void *dst, const void *src)
+{
+#ifdef __SSE2__
+    __m128i *to         = dst;
+    const __m128i *from = src;
+    __m128i r0          = _mm_load_si128(&from[0]);
+    __m128i r1          = _mm_load_si128(&from[1]);
+    __m128i r2          = _mm_load_si128(&from[2]);
+    __m128i r3          = _mm_load_si128(&from[3]);
+
+    _mm_store_si128(&to[0], r0);
+    _mm_store_si128(&to[1], r1);
+    _mm_store_si128(&to[2], r2);
+    _mm_store_si128(&to[3], r3);
+#else
+    volatile uct_sep_alias_u64_t *to = dst;
+    const uct_sep_alias_u64_t *from  = src;
+    unsigned i;
+
+    for (i = 0; i < UCT_SEP_BB_SIZE / sizeof(*to); ++i) {
+        to[i] = from[i];
+    }
+#endif
+}
+
+
+/** Copy a work request to the BlueFlame buffer. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_bf_copy(const uct_sep_txwq_t *txwq, const void *wqe, unsigned num_bb)
+{
+    void *dst = txwq->bf->ptr;
+
+    uct_sep_bf_copy_bb(dst, wqe);
+    while (--num_bb > 0) {
+        dst = UCS_PTR_BYTE_OFFSET(dst, UCT_SEP_BB_SIZE);
+        wqe = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_BB_SIZE);
+        if (wqe == txwq->end) {
+            wqe = txwq->start;
+        }
+        uct_sep_bf_copy_bb(dst, wqe);
+    }
+}
+
+
+/**
+ * Whether the next work request has to ask for a completion although nobody
+ * waits for it, so that its BBs can be reused.
+ *
+ * @return UCT_SEP_FM_SIGNALED or 0, for the control segment.
+ */
+static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_moderate(uct_sep_txwq_t *txwq)
+{
+    if (ucs_unlikely(--txwq->until_signal == 0)) {
+        txwq->until_signal = txwq->moderation;
+        return UCT_SEP_FM_SIGNALED;
+    }
+    return 0;
+}
+
+
+/** The next work request asks for a completion. */
+static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
+{
+    txwq->until_signal = txwq->moderation;
+    return UCT_SEP_FM_SIGNALED;
+}
+
+
+/**
+ * Post the work request at sw_pi.
+ *
+ * @param [inout] cq_credits  Of the interface.
+ * @param [in]    num_bb      Its length.
+ * @param [in]    post        UCT_SEP_TX_POST_BF or UCT_SEP_TX_POST_DB.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
+                  unsigned num_bb, uct_sep_tx_post_t post)
+{
+    uint16_t sw_pi = txwq->sw_pi + num_bb;
+
+    /* The device may read the work request when it sees the doorbell record */
+    ucs_memory_cpu_store_fence();
+    *txwq->dbrec = htobe32(sw_pi);
+
+    /* ... and looks at the record when it is rung for a work request that did
+     * not come with the doorbell. Drains the BlueFlame buffer of the post
+     * before as well. */
+    ucs_memory_bus_store_fence();
+
+    if (post == UCT_SEP_TX_POST_BF) {
+        uct_sep_bf_copy(txwq, wqe, num_bb);
+        ucs_memory_bus_cacheline_wc_flush();
+    } else {
+        *(volatile uct_sep_alias_u64_t*)txwq->bf->ptr =
+                *(const uct_sep_alias_u64_t*)wqe;
+        ucs_memory_bus_store_fence();
+    }
+
+    txwq->bf->addr ^= txwq->bf->flip;
+    txwq->sw_pi     = sw_pi;
+    txwq->credits  -= num_bb;
+    *cq_credits    -= num_bb;
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_qp_table.h"
+
+#include <ucs/debug/memtrack_int.h>
+
+/* QP number 0 is never one of ours (IBA: subnet management) */
+
+#define UCT_SEP_QP_TABLE_MIN  16
+
+
+static ucs_status_t
+uct_sep_qp_table_alloc(uct_sep_qp_table_t *table, uint32_t size)
+{
+    table->entries = ucs_calloc(size, sizeof(*table->entries), "sep_qp_table");
+    if (table->entries == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    table->mask  = size - 1;
+    table->count = 0;
+    return UCS_OK;
+}
+
+static void uct_sep_qp_table_insert(uct_sep_qp_table_t *table, uint32_t qpn,
+                                    uct_sep_txwq_t *txwq)
+{
+    uint32_t i = qpn & table->mask;
+
+    while (table->entries[i].qpn != 0) {
+        i = (i + 1) & table->mask;
+    }
+
+    table->entries[i].qpn  = qpn;
+    table->entries[i].txwq = txwq;
+    ++table->count;
+}
+
+ucs_status_t uct_sep_qp_table_init(uct_sep_qp_table_t *table)
+{
+    return uct_sep_qp_table_alloc(table, UCT_SEP_QP_TABLE_MIN);
+}
+
+void uct_sep_qp_table_cleanup(uct_sep_qp_table_t *table)
+{
+    ucs_free(table->entries);
+}
+
+ucs_status_t uct_sep_qp_table_add(uct_sep_qp_table_t *table, uint32_t qpn,
+                                  uct_sep_txwq_t *txwq)
+{
+    uct_sep_qp_table_t old = *table;
+    ucs_status_t status;
+    uint32_t i;
+
+    if ((table->count + 1) > (table->mask + 1) / 2) {
+        status = uct_sep_qp_table_alloc(table, (old.mask + 1) * 2);
+        if (status != UCS_OK) {
+            *table = old;
+            return status;
+        }
+
+        for (i = 0; i <= old.mask; ++i) {
+            if (old.entries[i].qpn != 0) {
+                uct_sep_qp_table_insert(table, old.entries[i].qpn,
+                                        old.entries[i].txwq);
+            }
+        }
+        ucs_free(old.entries);
+    }
+
+    uct_sep_qp_table_insert(table, qpn, txwq);
+    return UCS_OK;
+}
+
+void uct_sep_qp_table_remove(uct_sep_qp_table_t *table, uint32_t qpn)
+{
+    uct_sep_qp_entry_t entry;
+    uint32_t i;
+
+    for (i = qpn & table->mask; table->entries[i].qpn != qpn;
+         i = (i + 1) & table->mask) {
+        if (table->entries[i].qpn == 0) {
+            return;
+        }
+    }
+
+    table->entries[i].qpn = 0;
+    --table->count;
+
+    /* What follows may have been pushed out of its place by the removed entry */
+    for (i = (i + 1) & table->mask; table->entries[i].qpn != 0;
+         i = (i + 1) & table->mask) {
+        entry                 = table->entries[i];
+        table->entries[i].qpn = 0;
+        --table->count;
+        uct_sep_qp_table_insert(table, entry.qpn, entry.txwq);
+    }
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_SRQ_H
+#define UCT_SEP_SRQ_H
+
+#include <uct/ib/sep/sep_def.h>
+#include <ucs/datastruct/mpool.h>
+#include <ucs/type/status.h>
+#include <uct/api/uct.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_srq.h
+ *
+ * Shared receive queue, written to on its memory. It is a list of work requests
+ * linked by index (PRM: linked-list SRQ). The device may take all of them but
+ * the last one, whose link is not known yet. Each one keeps its buffer for as
+ * long as the application gives it back at once, so that reposting means to
+ * append it to the list, and nothing else.
+ */
+
+/** Receive buffer, in front of what the device writes. From a memory pool. */
+typedef struct uct_sep_rx_desc {
+    uint32_t lkey;
+} uct_sep_rx_desc_t;
+
+
+/** Shared receive queue. */
+typedef struct uct_sep_srq {
+    void              *buf;       /**< Work requests */
+    uct_sep_rx_desc_t **descs;    /**< Buffer of each, by index */
+    __be32            *dbrec;     /**< Doorbell record */
+    uint16_t          tail;       /**< Index of the last work request */
+    uint16_t          counter;    /**< How many were given to the device */
+    uint16_t          published;  /**< What the doorbell record says */
+    uint8_t           shift;      /**< Log of a work request's size */
+    unsigned          hdr_offset; /**< From descriptor to what is received */
+    uint32_t          length;     /**< Work requests, power of two */
+    uint32_t          filled;     /**< Of these, got a buffer at start-up */
+    uint32_t          num_empty;  /**< Work requests without a buffer ... */
+    uint16_t          *empty;     /**< ... and their indices */
+    uint32_t          buf_size;   /**< Bytes the device may write */
+    ucs_mpool_t       *mp;        /**< Pool of uct_sep_rx_desc_t */
+    struct ibv_srq    *srq;
+    uint32_t          srqn;
+} uct_sep_srq_t;
+
+
+/** Parameters of @ref uct_sep_srq_init. */
+typedef struct uct_sep_srq_params {
+    struct ibv_pd *pd;
+    unsigned      length;     /**< Receives that can be outstanding */
+    unsigned      hdr_offset; /**< Of the buffer in a pool's element */
+    unsigned      buf_size;   /**< Length of the buffer */
+    ucs_mpool_t   *mp;        /**< Where the buffers come from */
+    const char    *name;      /**< For messages, e.g. "mlx5_0:1" */
+} uct_sep_srq_params_t;
+
+
+/**
+ * Create a queue with nothing posted.
+ *
+ * @return UCS_OK, UCS_ERR_NO_MEMORY, UCS_ERR_INVALID_PARAM or UCS_ERR_IO_ERROR,
+ *         after a message.
+ */
+ucs_status_t uct_sep_srq_init(uct_sep_srq_t *srq,
+                              const uct_sep_srq_params_t *params);
+
+
+/** Destroy it and return the buffers; queue pairs must have gone before. */
+void uct_sep_srq_cleanup(uct_sep_srq_t *srq);
+
+
+/**
+ * First-time fill: post until @a count receives have been posted in all.
+ * Stops early if there is no memory.
+ */
+void uct_sep_srq_fill(uct_sep_srq_t *srq, unsigned count);
+
+
+/**
+ * Give a work request a new buffer and append it: its old one is gone to the
+ * application. If there is no memory it waits for the next call.
+ */
+void uct_sep_srq_replace(uct_sep_srq_t *srq, uint16_t index);
+
+
+/** Try again to find buffers for the work requests that have none. */
+void uct_sep_srq_refill(uct_sep_srq_t *srq);
+
+END_C_DECLS
+
+#endif

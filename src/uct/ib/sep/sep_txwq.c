@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_txwq.h"
+
+#include <ucs/datastruct/queue.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <string.h>
+
+
+/* A WQE index has 16 bits, and differences of indices are signed */
+#define UCT_SEP_TXWQ_MAX_LEN  (1u << 15)
+
+
+static void uct_sep_txwq_clear(uct_sep_txwq_t *txwq)
+{
+    memset(txwq, 0, sizeof(*txwq));
+    ucs_queue_head_init(&txwq->outstanding);
+    ucs_list_head_init(&txwq->waiting);
+    ucs_list_head_init(&txwq->list);
+}
+
+ucs_status_t
+uct_sep_txwq_init(uct_sep_txwq_t *txwq, const uct_sep_txwq_mem_t *mem)
+{
+    if (!ucs_is_pow2(mem->bb_count) || (mem->bb_count > UCT_SEP_TXWQ_MAX_LEN) ||
+        (mem->bb_count < (2 * UCT_SEP_MAX_BB))) {
+        ucs_error("send queue of QP 0x%x has %u WQE basic blocks; a power of "
+                  "two between %u and %u is needed: set UCX_SEP_TX_QUEUE_LEN",
+                  mem->qpn, mem->bb_count, 2 * UCT_SEP_MAX_BB,
+                  UCT_SEP_TXWQ_MAX_LEN);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    uct_sep_txwq_clear(txwq);
+
+    /* An operation needs one credit to start and may take UCT_SEP_MAX_BB, and
+     * the queue of a failed QP must still take the NOP that drains it. */
+    txwq->bb_max       = mem->bb_count - UCT_SEP_MAX_BB;
+    txwq->credits      = txwq->bb_max;
+    txwq->mask         = mem->bb_count - 1;
+    /* Even if all work requests are of the longest kind, some are signaled
+     * before the queue is full. */
+    txwq->moderation   = ucs_max(1, ucs_min(mem->moderation,
+                                            txwq->bb_max / UCT_SEP_MAX_BB));
+    txwq->until_signal = txwq->moderation;
+    txwq->start        = mem->sq;
+    txwq->end          = UCS_PTR_BYTE_OFFSET(mem->sq,
+                                             mem->bb_count * UCT_SEP_BB_SIZE);
+    txwq->dbrec        = mem->dbrec;
+    txwq->bf           = mem->bf;
+    txwq->qpn          = mem->qpn;
+    txwq->qpn_ds       = htobe32(mem->qpn << 8);
+    return UCS_OK;
+}
+
+void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq)
+{
+    uct_sep_txwq_clear(txwq);
+}
+
+void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size)
+{
+    bf->ptr  = reg;
+    bf->flip = size;
+}

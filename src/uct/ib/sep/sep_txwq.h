@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_TXWQ_H
+#define UCT_SEP_TXWQ_H
+
+#include <uct/ib/sep/sep_def.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/datastruct/queue_types.h>
+#include <ucs/type/status.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_txwq.h
+ *
+ * Send queue of one RC queue pair. Indices count BBs, are 16 bits and wrap;
+ * the queue's length is a power of two not larger than 2^15, so differences are
+ * always right.
+ */
+
+/**
+ * BlueFlame register (uUAR). Shared by all send queues of a channel, which one
+ * thread uses; it has two buffers used in turn, so that write-combining never
+ * merges two work requests.
+ */
+typedef struct uct_sep_bf {
+    union {
+        void      *ptr;  /**< Buffer or doorbell for the next work request */
+        uintptr_t addr;
+    };
+    size_t        flip;  /**< Xored into addr after each post: the size of one
+                              buffer, PRM log_bf_reg_size */
+} uct_sep_bf_t;
+
+
+/**
+ * What keeps UCT from seeing resources: added to uct_sep_txwq_t::credits so
+ * that the next operation takes the slow path, see uct_sep_ep_fence().
+ */
+#define UCT_SEP_TXWQ_FENCE_BIAS  (1 << 30)
+
+
+/** Flags of @ref uct_sep_txwq_t. */
+enum {
+    /** Peer can receive (connection manager's word; under the async lock). */
+    UCT_SEP_TXWQ_FLAG_ESTABLISHED = 1 << 0,
+    /** Endpoints post to it. Main thread only, as all that follow. */
+    UCT_SEP_TXWQ_FLAG_ACTIVE      = 1 << 1,
+    /** QP is in error; only completions are still taken from it. */
+    UCT_SEP_TXWQ_FLAG_RETIRED     = 1 << 2,
+    /** A fence must be posted before the next operation. */
+    UCT_SEP_TXWQ_FLAG_FENCE       = 1 << 3
+};
+
+
+/** Send queue. The first 64 bytes are all that posting touches. */
+typedef struct uct_sep_txwq {
+    int32_t          credits;      /**< BBs that may be posted: at most bb_max;
+                                        by up to UCT_SEP_MAX_BB - 1 less than
+                                        zero after a long work request */
+    uint16_t         sw_pi;        /**< Index of the next BB */
+    int16_t          until_signal; /**< Work requests till one is signaled */
+    uint16_t         mask;         /**< Length of the queue in BBs, less 1 */
+    uint16_t         moderation;   /**< Reload value of until_signal */
+    __be32           qpn_ds;       /**< QP number as in the control segment */
+    void             *start;       /**< First BB */
+    void             *end;         /**< Behind the last BB */
+    __be32           *dbrec;       /**< Send doorbell record */
+    uct_sep_bf_t     *bf;          /**< Where to ring */
+    ucs_queue_head_t outstanding;  /**< uct_sep_op_t, in order of posting */
+
+    uint16_t         hw_ci;        /**< Behind the last completed BB */
+    uint16_t         bb_max;       /**< Credits of an empty queue */
+    uint8_t          flags;        /**< UCT_SEP_TXWQ_FLAG_xx */
+    uint32_t         qpn;          /**< QP number */
+    struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
+    struct uct_sep_rc *rc;         /**< Connection; NULL once retired */
+    ucs_list_link_t  waiting;      /**< Endpoints with pending requests that
+                                        wait for completions of this queue */
+    ucs_list_link_t  list;         /**< In uct_sep_iface_t, active or retired */
+} uct_sep_txwq_t;
+
+static_assert(offsetof(uct_sep_txwq_t, hw_ci) <= 72, "hot part of the txwq");
+
+
+/** Memory a send queue works on. */
+typedef struct uct_sep_txwq_mem {
+    void         *sq;        /**< Aligned to UCT_SEP_BB_SIZE */
+    unsigned     bb_count;   /**< Power of two, 2 * UCT_SEP_MAX_BB at least */
+    __be32       *dbrec;
+    uct_sep_bf_t *bf;        /**< Set up already */
+    uint32_t     qpn;
+    unsigned     moderation; /**< Limited to a fraction of the queue */
+} uct_sep_txwq_mem_t;
+
+
+/**
+ * Set up an empty queue.
+ *
+ * @param [out] txwq  Queue.
+ * @param [in]  mem   What it works on; stays the caller's.
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_PARAM after an error message, if the
+ *         queue's length is not usable.
+ */
+ucs_status_t uct_sep_txwq_init(uct_sep_txwq_t *txwq,
+                               const uct_sep_txwq_mem_t *mem);
+
+
+/**
+ * Set up the queue that endpoints without a connection point to: it never has
+ * credits, so that every operation takes the slow path.
+ */
+void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq);
+
+
+/** @return Whether all that was posted has completed. */
+static inline int uct_sep_txwq_is_empty(const uct_sep_txwq_t *txwq)
+{
+    return txwq->hw_ci == txwq->sw_pi;
+}
+
+
+/** @return Whether a BB is free, a waiting fence aside. */
+static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
+{
+    int32_t credits = txwq->credits;
+
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE) {
+        credits += UCT_SEP_TXWQ_FENCE_BIAS;
+    }
+    return credits > 0;
+}
+
+
+/** Set up a uUAR; @a size is that of one buffer, 0 if BlueFlame is absent. */
+void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size);
+
+END_C_DECLS
+
+#endif
