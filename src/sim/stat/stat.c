@@ -20,6 +20,7 @@ static void usage(FILE *stream)
 {
     fprintf(stream,
             "Usage: mlx5sim-stat [--json] [--all] [--check-leaks] [--dir DIR]\n"
+            "       mlx5sim-stat --variables | --variables-markdown\n"
             "\n"
             "Show the resources and counters of the processes that use the "
             "software mlx5\ndevice.\n"
@@ -28,6 +29,7 @@ static void usage(FILE *stream)
             "totals\n"
             "  --all          also processes that have ended (the last %d)\n"
             "  --check-leaks  fail if an object is in use and no process is\n"
+            "  --variables    describe the MLX5SIM_* variables\n"
             "  --dir DIR      instance; default $MLX5SIM_DIR or "
             "/dev/shm/mlx5sim.UID\n"
             "  --help         this text\n",
@@ -63,6 +65,8 @@ int main(int argc, char **argv)
         {"all", no_argument, NULL, 'a'},
         {"check-leaks", no_argument, NULL, 'l'},
         {"dir", required_argument, NULL, 'd'},
+        {"variables", no_argument, NULL, 'v'},
+        {"variables-markdown", no_argument, NULL, 'm'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
@@ -85,6 +89,12 @@ int main(int argc, char **argv)
         case 'd':
             setenv("MLX5SIM_DIR", optarg, 1);
             break;
+        case 'v':
+            mlx5sim_config_print(stdout, MLX5SIM_CONFIG_TEXT);
+            return 0;
+        case 'm':
+            mlx5sim_config_print(stdout, MLX5SIM_CONFIG_MARKDOWN);
+            return 0;
         case 'h':
             usage(stdout);
             return 0;
