@@ -194,7 +194,7 @@ static void uct_sep_cm_ud_dispatch(uct_sep_cm_t *cm)
     uct_sep_cm_rx_entry_t entry;
     int ret;
 
-    while ((cm->rx_fifo_count > 0) && !cm->is_broken) {
+    while (cm->rx_fifo_count > 0) {
         entry            = cm->rx_fifo[cm->rx_fifo_head];
         cm->rx_fifo_head = (cm->rx_fifo_head + 1) % cm->rx_queue_len;
         --cm->rx_fifo_count;
@@ -205,7 +205,7 @@ static void uct_sep_cm_ud_dispatch(uct_sep_cm_t *cm)
                cm->rx_buf + (entry.index * UCT_SEP_CM_RX_STRIDE) +
                UCT_SEP_CONN_GRH_LEN,
                ucs_min(entry.length, sizeof(packet)));
-        ret = uct_sep_cm_ud_post_recv(cm, &entry.index, 1);
+        ret = cm->is_broken ? 0 : uct_sep_cm_ud_post_recv(cm, &entry.index, 1);
         if (ret != 0) {
             ucs_error("%s: ibv_post_recv(qp 0x%x, UD) failed: %s", cm->name,
                       cm->ud_qp->qp_num, strerror(ret));
