@@ -372,8 +372,8 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
     uint8_t fm_ce_se;
     unsigned flags;
 
-    /* Only the head is cleared: atomic_size, has_av and num_segs say whether the
-     * rest, kilobytes of it, means anything. */
+    /* Only the head is cleared: atomic_size, has_av and num_segs say whether
+     * the rest, kilobytes of it, means anything. */
     memset(wqe_p, 0, offsetof(mlx5sim_wqe_t, atomic));
     wqe_p->index    = index;
     wqe_p->num_bb   = 1;

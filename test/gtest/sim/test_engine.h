@@ -215,6 +215,9 @@ public:
         /* a plan must not depend on what was there before */
         memset(&m_plan, 0xa5, sizeof(m_plan));
         memset(&m_wqe, 0xa5, sizeof(m_wqe));
+        for (unsigned i = 0; i < MLX5SIM_MAX_SGE; ++i) {
+            m_wqe.segs[i].inl = NULL; /* looks like memory, of no known key */
+        }
     }
 
     static mlx5sim_qp_t make_qp(unsigned type, uint32_t qpn, uint32_t dest_qpn,

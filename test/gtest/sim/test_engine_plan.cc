@@ -56,6 +56,7 @@ protected:
         EXPECT_EQ(uint32_t(RESP_QPN), m_plan.resp_cqe.qpn);
         EXPECT_EQ(0x52u, m_plan.resp_cqe.uidx);
         EXPECT_EQ(3u, m_plan.resp_cqe.slid);
+        EXPECT_EQ(m_req.sl, m_plan.resp_cqe.sl);
     }
 
     /** Every opcode that an RC queue pair has, valid, in turn. */
@@ -118,6 +119,7 @@ TEST_F(test_engine_plan, nop_completes_without_a_peer)
 
 TEST_F(test_engine_plan, send_moves_bytes_and_completes_both_sides)
 {
+    m_req.sl = 5;
     add_recv(200, 4096);
     post_send();
     plan();
@@ -213,6 +215,11 @@ TEST_F(test_engine_plan, receive_from_shared_queue_reports_its_number)
     m_mrs[std::make_pair(int(MLX5SIM_SIDE_RESPONDER), uint32_t(RKEY))].pdn = 55;
     replan();
     expect_resp_cqe(MLX5SIM_CQE_RESP_SEND, 100);
+
+    /* without an SRQ that of the QP counts */
+    m_resp.srqn = 0;
+    replan();
+    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
 }
 
 TEST_F(test_engine_plan, write_is_invisible_to_the_responder)

@@ -94,6 +94,18 @@ TEST_F(test_engine_ud, room_of_the_header_may_be_split_over_segments)
     EXPECT_EQ(0, memcmp(&m_req_buf[13], &m_resp_buf[500], 87));
 }
 
+TEST_F(test_engine_ud, header_room_of_its_own_segment_is_not_looked_at)
+{
+    add_recv(0, 40, 0xbad);
+    add_recv(500, 1024);
+    post(1024); /* as large as the MTU */
+    plan();
+    expect_req_success();
+    expect_resp_cqe(1064);
+    ASSERT_EQ(1u, m_plan.num_dst);
+    EXPECT_EQ(resp_va(500), m_plan.dst[0].addr);
+}
+
 TEST_F(test_engine_ud, immediate)
 {
     add_recv(0, 4096);
@@ -136,6 +148,12 @@ TEST_F(test_engine_ud, global_route_header_precedes_the_payload)
     EXPECT_EQ(63, grh->hop_limit);
     EXPECT_EQ(0, memcmp(grh->sgid.raw, m_req.sgid, 16));
     EXPECT_EQ(0, memcmp(grh->dgid.raw, dgid, 16));
+    EXPECT_EQ(0u, m_plan.src[0].lkey);
+
+    m_sq.at(3) = MLX5_OPCODE_SEND_IMM; /* 4 bytes more on the wire */
+    plan();
+    execute();
+    EXPECT_EQ(htobe16(12 + 8 + 4 + 104 + 4), grh->paylen);
 }
 
 TEST_F(test_engine_ud, longest_gather_list_with_a_header)
@@ -179,6 +197,7 @@ TEST_F(test_engine_ud, roce_over_ipv4_leaves_an_ipv4_header_at_the_end)
 
     memcpy(m_req.sgid, sgid, sizeof(sgid));
     m_req.is_roce = m_resp.is_roce = 1;
+    m_req.path_mtu                 = 5;
     add_recv(0, 4096);
     post_global(dgid_ipv4);
     plan();
@@ -189,6 +208,7 @@ TEST_F(test_engine_ud, roce_over_ipv4_leaves_an_ipv4_header_at_the_end)
     EXPECT_EQ(0x7b, ip[1]);
     EXPECT_EQ(20 + 8 + 12 + 8 + 100 + 4, (ip[2] << 8) | ip[3]);
     EXPECT_EQ(63, ip[8]);
+    EXPECT_EQ(0, ip[4] | ip[5]); /* not fragmented, no identification */
     EXPECT_EQ(17, ip[9]);
     EXPECT_EQ(0, memcmp(ip + 12, sgid + 12, 4));
     EXPECT_EQ(0, memcmp(ip + 16, dgid_ipv4 + 12, 4));
@@ -197,6 +217,35 @@ TEST_F(test_engine_ud, roce_over_ipv4_leaves_an_ipv4_header_at_the_end)
     }
     EXPECT_EQ(0xffffu, (sum & 0xffff) + (sum >> 16));
     EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[40], 100));
+}
+
+/* ones complement sums of 10 words carry more than once */
+TEST_F(test_engine_ud, ipv4_header_checksum_of_any_address)
+{
+    uint8_t gid[16];
+
+    m_req.is_roce = m_resp.is_roce = 1;
+    add_recv(0, 4096);
+    memcpy(gid, dgid_ipv4, sizeof(gid));
+    for (unsigned i = 0; i < 65536; i += 7) {
+        const uint8_t *ip = &m_resp_buf[20];
+        uint32_t sum      = 0;
+
+        gid[12] = i >> 8;
+        gid[13] = i;
+        gid[14] = gid[15] = 0xff;
+        memcpy(m_req.sgid, gid, sizeof(gid));
+        post_global(gid, 1);
+        plan();
+        execute();
+        for (unsigned j = 0; j < 20; j += 2) {
+            sum += (ip[j] << 8) | ip[j + 1];
+        }
+        while (sum >> 16) {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        ASSERT_EQ(0xffffu, sum) << i;
+    }
 }
 
 TEST_F(test_engine_ud, datagrams_that_get_lost)

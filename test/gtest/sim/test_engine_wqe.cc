@@ -27,6 +27,7 @@ protected:
             const mlx5sim_seg_t& seg = m_wqe.segs[i];
             if (seg.inl != NULL) {
                 EXPECT_EQ((uintptr_t)seg.inl, seg.addr);
+                EXPECT_EQ(0u, seg.lkey);
                 bytes.append(static_cast<const char*>(seg.inl), seg.length);
             }
         }
@@ -184,6 +185,7 @@ TEST_F(test_engine_wqe, plain_atomics_have_full_masks)
     ASSERT_EQ(MLX5SIM_CHK_OK, decode());
     EXPECT_FALSE(m_wqe.atomic.is_cas);
     EXPECT_EQ(5u, m_wqe.atomic.swap_add);
+    EXPECT_EQ(0u, m_wqe.atomic.compare);
     EXPECT_EQ(0u, m_wqe.atomic.compare_mask);
     EXPECT_EQ(2u, m_wqe.num_segs);
 }
@@ -220,6 +222,7 @@ TEST_F(test_engine_wqe, masked_atomics_of_4_and_8_bytes)
     EXPECT_EQ(4, m_wqe.atomic_size);
     EXPECT_FALSE(m_wqe.atomic.is_cas);
     EXPECT_EQ(7u, m_wqe.atomic.swap_add);
+    EXPECT_EQ(0u, m_wqe.atomic.compare);
     EXPECT_EQ(0x80000000u, m_wqe.atomic.compare_mask);
 
     m_sq.ctrl(0, MLX5_OPCODE_ATOMIC_MASKED_FA, REQ_QPN, 0, 9).raddr(0x40, 2)
@@ -227,6 +230,7 @@ TEST_F(test_engine_wqe, masked_atomics_of_4_and_8_bytes)
     ASSERT_EQ(MLX5SIM_CHK_OK, decode());
     EXPECT_EQ(8, m_wqe.atomic_size);
     EXPECT_EQ(7u, m_wqe.atomic.swap_add);
+    EXPECT_EQ(0u, m_wqe.atomic.compare);
     EXPECT_EQ(9u, m_wqe.atomic.compare_mask);
 }
 
@@ -282,6 +286,12 @@ TEST_F(test_engine_wqe, datagram_with_compact_address_vector)
     EXPECT_EQ(17, m_wqe.av.dlid);
     EXPECT_EQ(3, m_wqe.av.sl);
     EXPECT_FALSE(m_wqe.av.has_grh);
+    EXPECT_EQ(0, m_wqe.av.tclass);
+    EXPECT_EQ(0, m_wqe.av.hop_limit);
+    EXPECT_EQ(0u, m_wqe.av.flow_label);
+    for (unsigned i = 0; i < 16; ++i) {
+        EXPECT_EQ(0, m_wqe.av.dgid[i]);
+    }
     expect_seg(0, 5, 6, LKEY);
 }
 
