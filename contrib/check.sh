@@ -183,6 +183,8 @@ part_unit()
         return
     fi
     run_gtest sim_gtest "$build_plain" test/gtest/sim_gtest "$suite_limit"
+    run_gtest device_gtest "$build_plain" test/gtest/device_gtest \
+        "$suite_limit"
     run_gtest sep_gtest "$build_plain" test/gtest/sep_gtest "$suite_limit"
 }
 
