@@ -126,6 +126,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->qp.rq_wqe_cnt   = (srq != NULL) ? 0 : uin->rq_wqe_count;
     qp->qp.rq_wqe_shift = uin->rq_wqe_shift;
     qp->qp.srqn         = (srq != NULL) ? srq->srqn : 0;
+    qp->qp.srq_pdn      = (srq != NULL) ? srq->pd : 0;
     qp->qp.is_roce      = mlx5sim_uverbs_config()->link == MLX5SIM_LINK_ROCE;
     qp->qp.pkey         = MLX5SIM_PKEY;
     qp->sq_sig_all      = caps->sq_sig_all;
