@@ -103,7 +103,8 @@ static void mlx5sim_stat_add(mlx5sim_stat_row_t *sum,
     for (i = 0; i < sizeof(row->counters) / sizeof(row->counters[0]); ++i) {
         sum->counters[i] += row->counters[i];
     }
-    sum->bf_uars += row->bf_uars;
+    /* as for the other objects, what ended processes had is not in use */
+    sum->bf_uars += row->live ? row->bf_uars : 0;
 }
 
 static void mlx5sim_stat_for_each(FILE *stream, int all,
