@@ -117,7 +117,11 @@ typedef struct {
     unsigned                     num_avoid;  /**< Entries of @a avoid */
     /** Whether vector registers in the context are real. Valgrind leaves
      *  garbage there; with 0, stores of vector registers into the window are
-     *  reported without data and every other use of one ends the run. */
+     *  reported without data and every other use of one ends the run, as does
+     *  an instruction that moves the stack pointer, which valgrind tracks. The
+     *  general registers are real under valgrind only with its options
+     *  --px-default=allregs-at-mem-access and
+     *  --px-file-backed=allregs-at-mem-access. */
     int                          vec_valid;
     unsigned                     max_insns;  /**< Limit, 0 for the default */
     unsigned                     max_gap;    /**< End the run after this many

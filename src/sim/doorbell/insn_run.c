@@ -204,6 +204,8 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
     unsigned gap       = 0;
     unsigned accesses  = 0;
     insn_exec_t x      = { .cpu = cpu, .run = run };
+    uint64_t rflags    = cpu->rflags;
+    uint64_t gpr[16];
     insn_step_t step;
     insn_t in;
 
@@ -215,8 +217,20 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
             run->end = MLX5SIM_INSN_END_UNKNOWN;
             break;
         }
+        if (INSN_UNLIKELY(!run->vec_valid)) {
+            memcpy(gpr, cpu->gpr, sizeof(gpr));
+            rflags = cpu->rflags;
+        }
         x.next_rip = cpu->rip + in.length;
         step       = in.op->handler(&x, &in);
+        if (INSN_UNLIKELY(!run->vec_valid) &&
+            (cpu->gpr[INSN_RSP] != gpr[INSN_RSP])) {
+            /* Valgrind wants to see the stack move. What a push has stored, it
+             * will store again. */
+            memcpy(cpu->gpr, gpr, sizeof(gpr));
+            cpu->rflags = rflags;
+            step        = INSN_STEP_REFUSED;
+        }
         if (step == INSN_STEP_REFUSED) {
             run->end = MLX5SIM_INSN_END_UNKNOWN;
             break;

@@ -40,12 +40,18 @@ static insn_step_t insn_string(insn_exec_t *x, const insn_t *in, int is_movs)
     int repeat      = (in->pp >= INSN_PP_F3);
     int64_t sign    = (x->cpu->rflags & INSN_DF) ? -1 : 1;
     unsigned budget = INSN_MAX_ELEMENTS;
+    uint64_t rcx    = gpr[INSN_RCX];
     unsigned n, i, done = 0;
     uint8_t buf[INSN_PIECE];
     insn_step_t step;
 
     if (in->addr32) {
         return INSN_STEP_REFUSED;
+    }
+    if (repeat && !x->run->vec_valid && (x->run->num_insns == 0)) {
+        /* Interrupted under valgrind, which counts rcx down before it performs
+         * the element's accesses (VEX, dis_REP_op) */
+        ++gpr[INSN_RCX];
     }
     if (!is_movs) {
         for (i = 0; i < sizeof(buf); i += size) {
@@ -85,7 +91,11 @@ static insn_step_t insn_string(insn_exec_t *x, const insn_t *in, int is_movs)
         }
         budget -= n;
     }
-    return done ? INSN_STEP_PARTIAL : INSN_STEP_REFUSED;
+    if (done) {
+        return INSN_STEP_PARTIAL;
+    }
+    gpr[INSN_RCX] = rcx;
+    return INSN_STEP_REFUSED;
 }
 
 

@@ -28,7 +28,7 @@ protected:
     {
         const char *seed = getenv("MLX5SIM_TEST_SEED");
 
-        if (getenv("RUNNING_ON_VALGRIND") != nullptr) {
+        if (under_valgrind()) {
             GTEST_SKIP() << "valgrind has no single step";
         }
         m_seed = (seed != nullptr) ? strtoull(seed, nullptr, 0) : 20180905;

@@ -17,6 +17,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -274,6 +275,14 @@ interpret(shadow_t *shadow, mlx5sim_insn_run_t *run, int *signo_p)
     }
     *signo_p = signo;
     return status;
+}
+
+/* It has no single step, and no vector registers in signal frames */
+inline bool under_valgrind()
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return (preload != nullptr) && (strstr(preload, "vgpreload") != nullptr);
 }
 
 /* Maps the memory and installs the handlers for one test. */

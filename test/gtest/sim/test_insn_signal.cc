@@ -4,9 +4,7 @@
  * its file, as the device's UAR pages are, and code as compilers and glibc
  * really produce it. */
 
-#include "sim/doorbell/insn.h"
-
-#include <gtest/gtest.h>
+#include "test_insn_native.h"
 
 #include <immintrin.h>
 #include <signal.h>
@@ -18,6 +16,8 @@
 #include <algorithm>
 #include <random>
 #include <vector>
+
+using insn_native::under_valgrind;
 
 namespace {
 
@@ -110,7 +110,7 @@ protected:
                                                    MAP_SHARED, fd, 0));
         close(fd);
         ASSERT_NE(static_cast<void*>(m_device.page), MAP_FAILED);
-        m_device.limits.vec_valid = 1;
+        m_device.limits.vec_valid = !under_valgrind();
         m_device.stop_with        = MLX5SIM_INSN_STOP_NOW;
         g_device                  = &m_device;
 
@@ -138,11 +138,30 @@ protected:
         return m_device.page + BF + offset;
     }
 
+    /* Under valgrind, the values of vector registers are not known */
+    void expect_data(const void *data, const void *shadow, size_t length)
+    {
+        EXPECT_TRUE(under_valgrind() || (m_device.unknown_data == 0));
+        if (m_device.unknown_data == 0) {
+            EXPECT_EQ(0, memcmp(data, shadow, length));
+        }
+    }
+
+    /* ... and function calls end a run, so that there are more traps */
+    void expect_traps(unsigned num)
+    {
+        if (under_valgrind()) {
+            EXPECT_GE(m_device.traps, num);
+        } else {
+            EXPECT_EQ(num, m_device.traps);
+        }
+    }
+
     /* Exactly these bytes arrived, and nothing else did */
     void expect_covered(const void *data, size_t length, size_t offset = 0)
     {
         EXPECT_EQ(0, m_device.failed);
-        EXPECT_EQ(0, memcmp(data, m_device.shadow + BF + offset, length));
+        expect_data(data, m_device.shadow + BF + offset, length);
         for (size_t i = 0; i < PAGE; ++i) {
             bool inside = (i >= BF + offset) && (i < BF + offset + length);
             ASSERT_EQ(inside, m_device.written[i] != 0) << "byte " << i;
@@ -153,7 +172,7 @@ protected:
     void expect_exactly(const void *data, size_t length, size_t offset = 0)
     {
         EXPECT_EQ(0, m_device.failed);
-        EXPECT_EQ(0, memcmp(data, m_device.shadow + BF + offset, length));
+        expect_data(data, m_device.shadow + BF + offset, length);
         for (size_t i = 0; i < PAGE; ++i) {
             bool inside = (i >= BF + offset) && (i < BF + offset + length);
             ASSERT_EQ(inside ? 1 : 0, m_device.written[i]) << "byte " << i;
@@ -283,7 +302,7 @@ TEST_F(insn_signal, one_doorbell_is_one_trap_and_eight_bytes)
 
     *reinterpret_cast<volatile uint64_t*>(bf()) = value;
     expect_exactly(&value, 8);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(1u, m_device.stores);
     EXPECT_EQ(8u, m_device.lengths[0]);
 }
@@ -296,7 +315,7 @@ TEST_F(insn_signal, cq_arm_stores_of_four_bytes_arrive_separately)
     reg[0] = value[0];
     reg[1] = value[1];
     expect_exactly(value, 8);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(2u, m_device.stores);
 }
 
@@ -318,7 +337,7 @@ TEST_F(insn_signal, loop_of_eight_byte_stores_traps_once)
     bf_copy_loop(reinterpret_cast<volatile uint64_t*>(bf()),
                  reinterpret_cast<uint64_t*>(m_wqe));
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, unoptimised_loop_traps_once)
@@ -326,7 +345,7 @@ TEST_F(insn_signal, unoptimised_loop_traps_once)
     bf_copy_loop_o0(reinterpret_cast<uint64_t*>(bf()),
                     reinterpret_cast<uint64_t*>(m_wqe), 64);
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, byte_swapped_copies_trap_once)
@@ -340,7 +359,7 @@ TEST_F(insn_signal, byte_swapped_copies_trap_once)
     bf_copy_swapped(reinterpret_cast<volatile uint64_t*>(bf()),
                     reinterpret_cast<uint64_t*>(m_wqe));
     expect_exactly(expected, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, movbe_copy_traps_once)
@@ -357,7 +376,7 @@ TEST_F(insn_signal, movbe_copy_traps_once)
     bf_copy_movbe(reinterpret_cast<volatile uint64_t*>(bf()),
                   reinterpret_cast<uint64_t*>(m_wqe));
     expect_exactly(expected, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, glibc_memcpy_of_a_wqebb_traps_once)
@@ -368,7 +387,7 @@ TEST_F(insn_signal, glibc_memcpy_of_a_wqebb_traps_once)
     /* With 512-bit registers glibc stores the same 64 bytes twice, once from
      * each end; a device merges them in its WC buffer. */
     expect_covered(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, glibc_memcpy_of_every_size_has_no_byte_wrong)
@@ -379,13 +398,14 @@ TEST_F(insn_signal, glibc_memcpy_of_every_size_has_no_byte_wrong)
         m_device.traps = m_device.stores = 0;
         glibc_memcpy(bf(), m_wqe, n);
         ASSERT_EQ(0, m_device.failed);
-        ASSERT_EQ(0, memcmp(m_device.shadow + BF, m_wqe, n)) << n;
+        expect_data(m_wqe, m_device.shadow + BF, n);
         /* Overlapping stores are glibc's way for odd sizes; none outside */
         for (size_t i = 0; i < PAGE; ++i) {
             ASSERT_EQ((i >= BF) && (i < BF + n), m_device.written[i] != 0)
                     << "size " << n << " byte " << i;
         }
-        ASSERT_EQ(1u, m_device.traps) << n;
+        expect_traps(1);
+        ASSERT_FALSE(HasFailure()) << n;
     }
 }
 
@@ -396,14 +416,14 @@ TEST_F(insn_signal, glibc_memset_of_a_wqebb_traps_once)
     memset(expected, 0x5a, sizeof(expected));
     glibc_memset(bf(), 0x5a, 64);
     expect_covered(expected, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, inlined_sse_memcpy_traps_once)
 {
     bf_copy_inline_sse(bf(), m_wqe);
     expect_covered(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, inlined_avx2_memcpy_traps_once)
@@ -413,7 +433,7 @@ TEST_F(insn_signal, inlined_avx2_memcpy_traps_once)
     }
     bf_copy_inline_avx2(bf(), m_wqe);
     expect_covered(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, inlined_avx512_memcpy_traps_once)
@@ -423,7 +443,7 @@ TEST_F(insn_signal, inlined_avx512_memcpy_traps_once)
     }
     bf_copy_inline_avx512(bf(), m_wqe);
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(64u, m_device.lengths[0]);
 }
 
@@ -434,7 +454,7 @@ TEST_F(insn_signal, high_zmm_registers_are_found_in_the_frame)
     }
     bf_copy_high_zmm(bf(), m_wqe);
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 }
 
 TEST_F(insn_signal, streaming_stores_trap_once)
@@ -442,7 +462,7 @@ TEST_F(insn_signal, streaming_stores_trap_once)
     bf_copy_movnti(reinterpret_cast<long long*>(bf()),
                    reinterpret_cast<long long*>(m_wqe));
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(8u, m_device.stores);
 }
 
@@ -450,7 +470,7 @@ TEST_F(insn_signal, streaming_vector_stores_trap_once)
 {
     bf_copy_stream_sse(bf(), m_wqe);
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(4u, m_device.stores);
 }
 
@@ -461,7 +481,7 @@ TEST_F(insn_signal, streaming_zmm_store_traps_once)
     }
     bf_copy_stream_avx512(bf(), m_wqe);
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(1u, m_device.stores);
 }
 
@@ -469,7 +489,7 @@ TEST_F(insn_signal, rep_movsb_traps_once_and_is_one_report)
 {
     bf_copy_rep_movsb(bf(), m_wqe, 64);
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(1u, m_device.stores);
 }
 
@@ -477,7 +497,7 @@ TEST_F(insn_signal, rep_movs_off_a_boundary_is_reported_in_lines)
 {
     bf_copy_rep_movsb(bf(8), m_wqe, 200);
     expect_exactly(m_wqe, 200, 8);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     ASSERT_EQ(4u, m_device.stores);
     EXPECT_EQ(56u, m_device.lengths[0]);
     EXPECT_EQ(64u, m_device.lengths[1]);
@@ -490,13 +510,13 @@ TEST_F(insn_signal, rep_movsq_and_rep_stosq)
 
     bf_copy_rep_movsq(bf(), m_wqe, 8);
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
 
     memset(m_device.written, 0, PAGE);
     std::fill(expected, expected + 8, 0x0807060504030201ul);
     bf_rep_stosq(bf(), expected[0], 8);
     expect_exactly(expected, 64);
-    EXPECT_EQ(2u, m_device.traps);
+    expect_traps(2);
 }
 
 TEST_F(insn_signal, rep_stos_beyond_the_window_leaves_the_rest_to_hardware)
@@ -515,7 +535,7 @@ TEST_F(insn_signal, rep_stos_beyond_the_window_leaves_the_rest_to_hardware)
 
     bf_rep_stosq(two + PAGE - 16, 0x1111111111111111ul, 5);
     EXPECT_EQ(0, m_device.failed);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     for (unsigned i = 0; i < 16; ++i) {
         EXPECT_EQ(0x11, m_device.shadow[PAGE - 16 + i]);
     }
@@ -541,7 +561,7 @@ TEST_F(insn_signal, callback_can_stop_after_a_complete_wqebb)
     bf_copy_loop(reinterpret_cast<volatile uint64_t*>(bf()),
                  reinterpret_cast<uint64_t*>(m_wqe));
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(MLX5SIM_INSN_END_STOP, m_device.run.end);
 }
 
@@ -552,7 +572,7 @@ TEST_F(insn_signal, stopping_softly_swallows_overlapping_stores)
     m_device.stop_with = MLX5SIM_INSN_STOP_SOON;
     glibc_memcpy(bf(), m_wqe, 64);
     expect_covered(m_wqe, 64);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(MLX5SIM_INSN_END_STOP, m_device.run.end);
 }
 
@@ -570,7 +590,7 @@ TEST_F(insn_signal, stopping_in_mid_string_resumes_at_the_next_element)
     m_device.budget = 1;
     bf_copy_rep_movsb(bf(), m_wqe, 256);
     expect_exactly(m_wqe, 256);
-    EXPECT_EQ(4u, m_device.traps);
+    expect_traps(4);
 }
 
 TEST_F(insn_signal, limits_end_the_run)
@@ -579,7 +599,7 @@ TEST_F(insn_signal, limits_end_the_run)
     bf_copy_movnti(reinterpret_cast<long long*>(bf()),
                    reinterpret_cast<long long*>(m_wqe));
     expect_exactly(m_wqe, 64);
-    EXPECT_EQ(8u, m_device.traps);
+    expect_traps(8);
     EXPECT_EQ(MLX5SIM_INSN_END_LIMIT, m_device.run.end);
 }
 
@@ -593,7 +613,7 @@ TEST_F(insn_signal, gap_ends_the_run)
         sink = sink + i;
     }
     EXPECT_EQ(4950u, sink);
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(MLX5SIM_INSN_END_GAP, m_device.run.end);
     EXPECT_EQ(11u, m_device.run.num_insns);
 }
@@ -661,7 +681,7 @@ TEST_F(insn_signal, deep_stack_use_after_a_store_does_not_hit_the_handler)
     m_device.limits.max_insns = 100000;
     m_device.limits.max_gap   = 100000;
     EXPECT_EQ(static_cast<uint64_t>(-512), bf_then_deep_stack(reg));
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(MLX5SIM_INSN_END_UNKNOWN, m_device.run.end);
 }
 
@@ -672,6 +692,9 @@ TEST_F(insn_signal, deep_stack_use_is_interpreted_with_an_alternate_stack)
     struct sigaction sa;
     stack_t alt, old;
 
+    if (under_valgrind()) {
+        GTEST_SKIP() << "valgrind tracks the stack pointer itself";
+    }
     alt.ss_sp    = memory.data();
     alt.ss_size  = memory.size();
     alt.ss_flags = 0;
@@ -683,7 +706,7 @@ TEST_F(insn_signal, deep_stack_use_is_interpreted_with_an_alternate_stack)
     m_device.limits.max_insns = 2000;
     m_device.limits.max_gap   = 2000;
     EXPECT_EQ(static_cast<uint64_t>(-512), bf_then_deep_stack(reg));
-    EXPECT_EQ(1u, m_device.traps);
+    expect_traps(1);
     EXPECT_EQ(MLX5SIM_INSN_END_LIMIT, m_device.run.end);
     sigaltstack(&old, nullptr);
 }
