@@ -64,11 +64,16 @@ int mlx5sim_plan_recv_list(const mlx5sim_qp_t *resp,
     uint32_t pdn             = ((resp->srqn != 0) && (resp->srq_pdn != 0)) ?
                                resp->srq_pdn : resp->pdn;
     const mlx5sim_seg_t *seg = recv->segs;
+    const mlx5sim_seg_t *end = seg + recv->num_segs;
     unsigned count           = 0;
     const mlx5sim_mr_t *mr;
     uint32_t part;
 
     for (; length > 0; ++seg) {
+        if (seg == end) {
+            return -1;
+        }
+
         if (skip >= seg->length) {
             skip -= seg->length;
             continue;

@@ -578,6 +578,16 @@ TEST_F(test_engine_plan, receive_names_memory_that_may_not_be_written)
     expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
 }
 
+TEST_F(test_engine_plan, receive_claims_more_room_than_its_segments_have)
+{
+    add_recv(0, 99);
+    m_recv.length = 4096;
+    post_send();
+    plan();
+    expect_req_error(MLX5_CQE_SYNDROME_REMOTE_OP_ERR);
+    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+}
+
 TEST_F(test_engine_plan, malformed_receive_queue_is_fatal_for_its_owner)
 {
     m_recv_status = -1;
