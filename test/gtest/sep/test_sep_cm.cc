@@ -220,6 +220,9 @@ TEST_F(test_sep_cm, unused_connection_is_freed_with_its_last_reference)
     EXPECT_EQ(c1, c2);
     a.put(c1);
     EXPECT_EQ(1u, a.live_conns());
+    uct_sep_cm_conn_hold(a.cm, &c2->super);
+    a.put(c2);
+    EXPECT_EQ(1u, a.live_conns());
     a.put(c2);
     EXPECT_EQ(0u, a.live_conns());
     EXPECT_EQ(0u, a.stats().tx_packets);

@@ -498,7 +498,7 @@ TEST_F(test_sep_conn, an_attempt_rejected_as_stale_too_often_fails)
         a.receive(to_bytes(rej));
     }
     EXPECT_EQ(1u, ab.failed);
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ab.last_failure);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ab.last_failure);
     EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
 }
 

@@ -158,7 +158,8 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
         ++c.failed;
         c.last_failure = out.status;
         c.wanted       = false;
-        if ((out.status == UCS_ERR_CONNECTION_RESET) && (c.qpn != 0)) {
+        if (out.status == UCS_ERR_CONNECTION_RESET) {
+            EXPECT_NE(0u, c.qpn) << "nothing to let go of";
             c.must_reset = true;
         } else {
             EXPECT_EQ(0u, c.qpn) << "QP left behind by a failure";

@@ -805,6 +805,13 @@ void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     UCS_ASYNC_UNBLOCK(cm->async);
 }
 
+void uct_sep_cm_conn_hold(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    UCS_ASYNC_BLOCK(cm->async);
+    ++conn->refcount;
+    UCS_ASYNC_UNBLOCK(cm->async);
+}
+
 ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
     uct_sep_conn_out_t out;

@@ -82,9 +82,10 @@ typedef struct uct_sep_cm_ops {
      * @ref uct_sep_cm_conn_error and @ref uct_sep_cm_cleanup, i.e. in the
      * caller's thread. One that was not may be given up in the async thread
      * (handshake timed out, peer started over): the transport then has to
-     * detach it here and destroy it where its CQ is polled, since
-     * ibv_destroy_qp() edits the CQ, and messages may already have been
-     * received on it.
+     * detach it here. ibv_destroy_qp() may be called here only if it keeps its
+     * hands off the CQ, which another thread may be polling: libmlx5 does so if
+     * mlx5dv_init_obj() has handed the CQ out (MLX5_CQ_FLAGS_DV_OWNED).
+     * Messages may already have been received on it.
      */
     void (*qp_destroy)(void *arg, uct_sep_conn_t *conn);
 
@@ -103,8 +104,8 @@ typedef struct uct_sep_cm_ops {
      *   own thread: until then the peer waits. The connection then comes back
      *   without a start, and @a established tells.
      * - Otherwise a handshake the transport had started failed, the QP has been
-     *   given up already: UCS_ERR_ENDPOINT_TIMEOUT (no answer),
-     *   UCS_ERR_UNREACHABLE (interface is gone), UCS_ERR_REJECTED (peer has no
+     *   given up already: UCS_ERR_ENDPOINT_TIMEOUT (no answer, or no agreement,
+     *   within the retries), UCS_ERR_UNREACHABLE (interface is gone), UCS_ERR_REJECTED (peer has no
      *   resources), or what qp_create or qp_connect returned. The next start
      *   makes a new attempt.
      *
@@ -226,6 +227,13 @@ ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
  * since the peer uses it as well.
  */
 void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/**
+ * Take one more reference, for instance to keep a connection while users are
+ * called who may drop theirs.
+ */
+void uct_sep_cm_conn_hold(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 
 
 /**

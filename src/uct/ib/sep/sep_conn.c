@@ -188,10 +188,9 @@ static void uct_sep_conn_accept(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
  * cannot do this to each other for ever. */
 static void uct_sep_conn_retry_anew(uct_sep_conn_env_t *env,
                                     uct_sep_conn_t *conn, ucs_time_t now,
-                                    ucs_status_t fail_status,
                                     uct_sep_conn_out_t *out)
 {
-    ucs_status_t status = fail_status;
+    ucs_status_t status = UCS_ERR_ENDPOINT_TIMEOUT;
 
     uct_sep_conn_close(env, conn);
 
@@ -315,7 +314,7 @@ static void uct_sep_conn_recv_rep(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
          * its newer one to ours. Neither is of use. */
         conn->consumed_epoch = msg->src_epoch;
         uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH, out);
-        uct_sep_conn_retry_anew(env, conn, now, UCS_ERR_CONNECTION_RESET, out);
+        uct_sep_conn_retry_anew(env, conn, now, out);
         break;
     case UCT_SEP_CONN_STATE_CONNECTED:
         if (msg->src_epoch == conn->remote_epoch) {
@@ -349,22 +348,14 @@ static void uct_sep_conn_recv_rtu(uct_sep_conn_t *conn,
 
 static ucs_status_t uct_sep_conn_rej_status(uct_sep_conn_rej_t reason)
 {
-    switch (reason) {
-    case UCT_SEP_CONN_REJ_STALE_EPOCH:
-        return UCS_ERR_CONNECTION_RESET;
-    case UCT_SEP_CONN_REJ_STALE_IFACE:
-        return UCS_ERR_UNREACHABLE;
-    default:
-        return UCS_ERR_REJECTED;
-    }
+    return (reason == UCT_SEP_CONN_REJ_STALE_IFACE) ? UCS_ERR_UNREACHABLE :
+                                                      UCS_ERR_REJECTED;
 }
 
 static void uct_sep_conn_recv_rej(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                                   const uct_sep_conn_msg_t *msg, ucs_time_t now,
                                   uct_sep_conn_out_t *out)
 {
-    ucs_status_t status = uct_sep_conn_rej_status(msg->reason);
-
     /* A connection in use is not given up because of a packet */
     if (((conn->state != UCT_SEP_CONN_STATE_REQ_SENT) &&
          (conn->state != UCT_SEP_CONN_STATE_REP_SENT)) ||
@@ -374,9 +365,9 @@ static void uct_sep_conn_recv_rej(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 
     if (msg->reason == UCT_SEP_CONN_REJ_STALE_EPOCH) {
-        uct_sep_conn_retry_anew(env, conn, now, status, out);
+        uct_sep_conn_retry_anew(env, conn, now, out);
     } else {
-        uct_sep_conn_fail(env, conn, status, out);
+        uct_sep_conn_fail(env, conn, uct_sep_conn_rej_status(msg->reason), out);
     }
 }
 
