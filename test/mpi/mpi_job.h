@@ -160,6 +160,42 @@ mpi_job_metric(const char *name, size_t bytes, double value, const char *unit)
     printf("metric %s %zu %.3f %s\n", name, bytes, value, unit);
 }
 
+/** Times batches of an operation and keeps the fastest: on a machine that has
+ *  other things to do, the average is that of its scheduler. */
+typedef struct mpi_job_timer {
+    int    batch;       /**< Operations per batch */
+    int    done;        /**< Of the current one */
+    double start;       /**< Of the current one */
+    double best;        /**< Seconds per operation, 0: none yet */
+} mpi_job_timer_t;
+
+#define MPI_JOB_NUM_BATCHES  20
+
+/** Time @a iterations operations. */
+static inline mpi_job_timer_t mpi_job_timer_start(int iterations)
+{
+    mpi_job_timer_t timer = {.batch = iterations / MPI_JOB_NUM_BATCHES};
+
+    timer.batch = (timer.batch < 1) ? 1 : timer.batch;
+    timer.start = MPI_Wtime();
+    return timer;
+}
+
+/** One operation is done. */
+static inline void mpi_job_timer_tick(mpi_job_timer_t *timer)
+{
+    double now, each;
+
+    if (++timer->done == timer->batch) {
+        now          = MPI_Wtime();
+        each         = (now - timer->start) / timer->batch;
+        timer->best  = ((timer->best == 0) || (each < timer->best)) ?
+                       each : timer->best;
+        timer->start = now;
+        timer->done  = 0;
+    }
+}
+
 /** Start MPI with at least thread level @a required. A program started with
  *  fewer than @a min_ranks ranks fails: it would test nothing. */
 static inline void mpi_job_init(int *argc, char ***argv, const char *name,

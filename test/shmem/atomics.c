@@ -225,7 +225,10 @@ static void atomics_timing(void)
     int iterations = (shmem_job.num_pes > 2) ? 30 :
                      (shmem_job.quick ? 300 : 2000);
     long *cell     = shmem_job_alloc(sizeof(*cell));
+    int batch      = iterations / 10;
+    double best    = 0;
     double start   = 0;
+    double now;
     int i;
 
     shmem_job_part("timing");
@@ -233,16 +236,18 @@ static void atomics_timing(void)
     shmem_barrier_all();
     if (shmem_job.pe == 0) {
         for (i = 0; i < iterations; ++i) {
-            if (i == 10) {
-                start = shmem_job_time();
+            /* The fastest of some batches, see mpi_job_timer_t */
+            if ((i % batch) == 0) {
+                now   = shmem_job_time();
+                best  = (start == 0) ? 1 : (now - start < best) ? now - start :
+                        best;
+                start = now;
             }
             SHMEM_JOB_CHECK(shmem_long_atomic_fetch_inc(cell, 1) == i,
                             "increment %d found another value", i);
             shmem_job_sent(1, sizeof(*cell));
         }
-        shmem_job_metric("fetch_inc", sizeof(*cell),
-                         (shmem_job_time() - start) * 1e6 / (iterations - 10),
-                         "us");
+        shmem_job_metric("fetch_inc", sizeof(*cell), best * 1e6 / batch, "us");
     }
     shmem_barrier_all();
     shmem_free(cell);

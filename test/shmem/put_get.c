@@ -230,8 +230,10 @@ static void put_get_timing(void)
 {
     int iterations = shmem_job.quick ? 300 : 2000;
     long *cell     = shmem_job_alloc(sizeof(*cell));
+    double best    = 0;
     double start   = 0;
-    int i;
+    double now;
+    int i, batch;
 
     shmem_job_part("timing");
     cell[0] = 0;
@@ -240,10 +242,15 @@ static void put_get_timing(void)
         iterations = 30;
     }
 
+    /* The fastest of some batches, see mpi_job_timer_t */
+    batch = iterations / 10;
     if (shmem_job.pe < 2) {
         for (i = 1; i <= iterations; ++i) {
-            if (i == 11) {
-                start = shmem_job_time();
+            if ((i % batch) == 0) {
+                now   = shmem_job_time();
+                best  = (start == 0) ? 1 : (now - start < best) ? now - start :
+                        best;
+                start = now;
             }
             if (shmem_job.pe == 0) {
                 shmem_long_p(&cell[0], i, 1);
@@ -257,9 +264,8 @@ static void put_get_timing(void)
             shmem_job_sent(!shmem_job.pe, sizeof(*cell));
         }
         if (shmem_job.pe == 0) {
-            shmem_job_metric("put", sizeof(*cell),
-                             (shmem_job_time() - start) * 1e6 /
-                             (2 * (iterations - 10)), "us");
+            shmem_job_metric("put", sizeof(*cell), best * 1e6 / (2 * batch),
+                             "us");
         }
     }
 
