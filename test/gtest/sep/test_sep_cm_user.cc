@@ -12,6 +12,23 @@
 
 namespace sep_cm_test {
 
+/* The first of InfiniBand, one of RoCE v2 on Ethernet */
+void device::find_gid(device &dev, unsigned count)
+{
+    struct ibv_gid_entry entry;
+
+    for (unsigned i = 0; i < count; ++i) {
+        if ((ibv_query_gid_ex(dev.context, 1, i, &entry, 0) == 0) &&
+            (!dev.port.is_roce || (entry.gid_type == IBV_GID_TYPE_ROCE_V2))) {
+            dev.port.is_roce_v2 = dev.port.is_roce;
+            dev.port.gid_index  = i;
+            dev.port.gid        = entry.gid;
+            return;
+        }
+    }
+    ADD_FAILURE() << dev.name << " has no usable GID";
+}
+
 device *device::get()
 {
     static std::unique_ptr<device> dev;
@@ -43,11 +60,10 @@ device *device::get()
         memset(&d->port, 0, sizeof(d->port));
         d->port.port_num     = 1;
         d->port.is_roce      = port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-        d->port.is_roce_v2   = d->port.is_roce;
         d->port.force_global = !!(port_attr.flags & IBV_QPF_GRH_REQUIRED);
         d->port.lid          = d->port.is_roce ? 0 : port_attr.lid;
         d->port.hop_limit    = 64;
-        EXPECT_EQ(0, ibv_query_gid(d->context, 1, 0, &d->port.gid));
+        find_gid(*d, port_attr.gid_tbl_len);
         EXPECT_EQ(0, ibv_query_pkey(d->context, 1, 0, &pkey));
         d->port.pkey         = ntohs(pkey);
         d->mtu               = port_attr.active_mtu;

@@ -39,6 +39,7 @@ public:
 
 private:
     device() = default;
+    static void find_gid(device &dev, unsigned count);
     device(const device&) = delete;
 };
 
