@@ -16,20 +16,6 @@ enum {
 };
 
 
-static inline uint64_t insn_flags_szp(uint64_t result, unsigned size)
-{
-    return ((result == 0) ? INSN_ZF : 0) |
-           (((result >> ((8 * size) - 1)) & 1) ? INSN_SF : 0) |
-           (__builtin_parity(result & 0xff) ? 0 : INSN_PF);
-}
-
-
-static inline void insn_flags_set(insn_exec_t *x, uint64_t mask, uint64_t flags)
-{
-    x->cpu->rflags = (x->cpu->rflags & ~mask) | flags;
-}
-
-
 /* C0, C1, D0-D3. OF is defined for a count of one only; it is computed the same
  * way for all. The count is not 0 when the flags change. */
 insn_step_t insn_do_shift(insn_exec_t *x, const insn_t *in)
@@ -110,7 +96,7 @@ insn_step_t insn_do_shift(insn_exec_t *x, const insn_t *in)
                    (cf ? INSN_CF : 0) | (of ? INSN_OF : 0));
     if (in->mod_reg >= INSN_SHIFT_SHL) {
         insn_flags_set(x, INSN_ZF | INSN_SF | INSN_PF,
-                       insn_flags_szp(result, size));
+                       insn_flags_result(result, size));
     }
     return INSN_STEP_DONE;
 }
@@ -156,7 +142,7 @@ insn_step_t insn_do_shift_double(insn_exec_t *x, const insn_t *in)
     if (step == INSN_STEP_DONE) {
         insn_flags_set(x, INSN_STATUS_FLAGS & ~INSN_AF,
                        ((cf & 1) ? INSN_CF : 0) | ((of & 1) ? INSN_OF : 0) |
-                       insn_flags_szp(result, size));
+                       insn_flags_result(result, size));
     }
     return step;
 }
@@ -260,7 +246,7 @@ insn_step_t insn_do_andn(insn_exec_t *x, const insn_t *in)
         result = a & ~x->cpu->gpr[in->vvvv] & insn_mask(in->size);
         insn_gpr_write(x, in, in->reg, in->size, result);
         insn_flags_set(x, INSN_CF | INSN_OF | INSN_ZF | INSN_SF,
-                       insn_flags_szp(result, in->size) & ~INSN_PF);
+                       insn_flags_result(result, in->size) & ~INSN_PF);
     }
     return step;
 }
@@ -284,7 +270,7 @@ insn_step_t insn_do_bzhi(insn_exec_t *x, const insn_t *in)
         }
         insn_gpr_write(x, in, in->reg, in->size, a);
         insn_flags_set(x, INSN_CF | INSN_OF | INSN_ZF | INSN_SF,
-                       (insn_flags_szp(a, in->size) & ~INSN_PF) |
+                       (insn_flags_result(a, in->size) & ~INSN_PF) |
                        (keep ? INSN_CF : 0));
     }
     return step;

@@ -187,8 +187,6 @@ static unsigned insn_disp8_scale(const insn_t *in)
         return element;
     case INSN_TUPLE_PP:
         return (in->pp < INSN_PP_F3) ? in->vl : element;
-    case INSN_TUPLE_HALF:
-        return in->vl / 2;
     case INSN_TUPLE_1:
         return 1;
     case INSN_TUPLE_2:

@@ -16,29 +16,6 @@ enum {
 };
 
 
-static inline uint64_t insn_flags_result(uint64_t result, unsigned size)
-{
-    uint64_t flags = 0;
-
-    if (result == 0) {
-        flags |= INSN_ZF;
-    }
-    if ((result >> ((8 * size) - 1)) & 1) {
-        flags |= INSN_SF;
-    }
-    if (!__builtin_parity(result & 0xff)) {
-        flags |= INSN_PF;
-    }
-    return flags;
-}
-
-
-static inline void insn_flags_set(insn_exec_t *x, uint64_t mask, uint64_t flags)
-{
-    x->cpu->rflags = (x->cpu->rflags & ~mask) | flags;
-}
-
-
 /* a and b are zero-extended operands; the result is too. The status flags go to
  * *flags_p. AF, which the logical operations leave undefined, is cleared. */
 static uint64_t insn_alu(unsigned op, uint64_t a, uint64_t b, unsigned size,

@@ -86,7 +86,6 @@ typedef enum {
     INSN_TUPLE_W,     /**< 8 with W, else 4 */
     INSN_TUPLE_PP,    /**< Scalar moves: vector length without F2/F3, else 8
                            with W, else 4 */
-    INSN_TUPLE_HALF,  /**< Half a vector length */
     INSN_TUPLE_1,
     INSN_TUPLE_2,
     INSN_TUPLE_8,
@@ -237,6 +236,22 @@ static inline int64_t insn_sext(uint64_t value, unsigned size)
 }
 
 
+/** ZF, SF and PF of a zero-extended result of @a size bytes. */
+static inline uint64_t insn_flags_result(uint64_t result, unsigned size)
+{
+    return ((result == 0) ? INSN_ZF : 0) |
+           (((result >> ((8 * size) - 1)) & 1) ? INSN_SF : 0) |
+           (__builtin_parity(result & 0xff) ? 0 : INSN_PF);
+}
+
+
+/** Replace the flags in @a mask. */
+static inline void insn_flags_set(insn_exec_t *x, uint64_t mask, uint64_t flags)
+{
+    x->cpu->rflags = (x->cpu->rflags & ~mask) | flags;
+}
+
+
 /** General register, zero-extended; without REX, 4-7 of size 1 are ah-bh. */
 static inline uint64_t
 insn_gpr_read(const insn_exec_t *x, const insn_t *in, unsigned reg,
@@ -319,9 +334,9 @@ void insn_vec_write(mlx5sim_insn_cpu_t *cpu, unsigned reg, unsigned length,
 void insn_vec_zero(mlx5sim_insn_cpu_t *cpu, int all);
 
 
-/** Whether vector registers numbered up to @a reg_max of @a length exist. */
-int insn_vec_avail(const mlx5sim_insn_cpu_t *cpu, unsigned reg_max,
-                   unsigned length);
+/** Whether the vector registers may be used, and as many of them exist as the
+ *  encoding can name, as wide as it clears them. */
+int insn_vec_usable(const insn_exec_t *x, const insn_t *in);
 
 
 /* Integer instructions: insn_exec.c, insn_flow.c, insn_bits.c, insn_string.c */

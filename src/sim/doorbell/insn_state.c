@@ -60,21 +60,17 @@ static void insn_components_init(void)
 }
 
 
-int insn_vec_avail(const mlx5sim_insn_cpu_t *cpu, unsigned reg_max,
-                   unsigned length)
+int insn_vec_usable(const insn_exec_t *x, const insn_t *in)
 {
     uint64_t need = MLX5SIM_INSN_XSTATE_SSE;
 
-    if (length > 16) {
+    if (in->enc != INSN_ENC_LEGACY) {
         need |= MLX5SIM_INSN_XSTATE_YMM;
     }
-    if (length > 32) {
-        need |= MLX5SIM_INSN_XSTATE_ZMM;
+    if (in->enc == INSN_ENC_EVEX) {
+        need |= MLX5SIM_INSN_XSTATE_ZMM | MLX5SIM_INSN_XSTATE_HI16;
     }
-    if (reg_max >= 16) {
-        need |= MLX5SIM_INSN_XSTATE_HI16;
-    }
-    return (cpu->vecs.avail & need) == need;
+    return x->run->vec_valid && ((x->cpu->vecs.avail & need) == need);
 }
 
 

@@ -13,9 +13,8 @@
 
 
 /* How many elements can go to the window as one report: upwards, inside it, not
- * over a 64-byte boundary, and (@a source of movs) not from the window. */
-static unsigned insn_piece(const insn_exec_t *x, unsigned size, uint64_t count,
-                           const uint64_t *source)
+ * over a 64-byte boundary. */
+static unsigned insn_piece(const insn_exec_t *x, unsigned size, uint64_t count)
 {
     uint64_t rdi   = x->cpu->gpr[INSN_RDI];
     unsigned bytes = INSN_PIECE - (rdi % INSN_PIECE);
@@ -25,8 +24,7 @@ static unsigned insn_piece(const insn_exec_t *x, unsigned size, uint64_t count,
     }
     bytes -= bytes % size;
     if ((bytes <= size) || (x->cpu->rflags & INSN_DF) ||
-        !insn_in_window(x, rdi, bytes) ||
-        ((source != NULL) && insn_in_window(x, *source, 1))) {
+        !insn_in_window(x, rdi, bytes)) {
         return 1;
     }
     return bytes / size;
@@ -62,8 +60,7 @@ static insn_step_t insn_string(insn_exec_t *x, const insn_t *in, int is_movs)
         if (repeat && (gpr[INSN_RCX] == 0)) {
             return INSN_STEP_DONE;
         }
-        n = repeat ? insn_piece(x, size, gpr[INSN_RCX],
-                                is_movs ? &gpr[INSN_RSI] : NULL) : 1;
+        n = repeat ? insn_piece(x, size, gpr[INSN_RCX]) : 1;
         if (is_movs) {
             step = insn_load(x, gpr[INSN_RSI], buf, n * size);
             if (step != INSN_STEP_DONE) {

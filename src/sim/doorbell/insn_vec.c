@@ -5,22 +5,6 @@
 #include "sim/doorbell/insn_int.h"
 
 
-/* Whether a vector register may be used at all, and exists */
-static int insn_vec_usable(const insn_exec_t *x, const insn_t *in, unsigned reg,
-                           unsigned length)
-{
-    if (!x->run->vec_valid) {
-        return 0;
-    }
-    if (in->enc == INSN_ENC_VEX) {
-        length = 32; /* also clears the upper half */
-    } else if (in->enc == INSN_ENC_EVEX) {
-        length = 64;
-    }
-    return insn_vec_avail(x->cpu, reg, length);
-}
-
-
 /* No opmask, no broadcast and, with two operands, no vvvv */
 static int insn_vec_is_plain(const insn_t *in, int two_operands)
 {
@@ -46,7 +30,7 @@ static insn_step_t insn_vec_to_mem(insn_exec_t *x, const insn_t *in,
     if (!x->run->vec_valid) {
         return insn_store(x, addr, NULL, length);
     }
-    if (!insn_vec_usable(x, in, in->reg, offset + length)) {
+    if (!insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, in->reg, in->vl, &value);
@@ -70,9 +54,7 @@ static insn_step_t insn_vec_merge_scalar(insn_exec_t *x, const insn_t *in,
     unsigned upper = (in->enc == INSN_ENC_LEGACY) ? dest : in->vvvv;
     insn_vec_t value, low;
 
-    if (!insn_vec_usable(x, in, dest, 16) ||
-        !insn_vec_usable(x, in, source, 16) ||
-        !insn_vec_usable(x, in, upper, 16)) {
+    if (!insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, upper, 16, &value);
@@ -153,8 +135,7 @@ insn_step_t insn_do_vload(insn_exec_t *x, const insn_t *in)
         if (scalar) {
             return insn_vec_merge_scalar(x, in, in->reg, in->rm_vec, length);
         }
-        if (!insn_vec_usable(x, in, in->reg, length) ||
-            !insn_vec_usable(x, in, in->rm_vec, length)) {
+        if (!insn_vec_usable(x, in)) {
             return INSN_STEP_REFUSED;
         }
         insn_vec_read(x->cpu, in->rm_vec, length, &value);
@@ -163,7 +144,7 @@ insn_step_t insn_do_vload(insn_exec_t *x, const insn_t *in)
     }
 
     addr = insn_ea(x, in);
-    if ((addr % align) || !insn_vec_usable(x, in, in->reg, length)) {
+    if ((addr % align) || !insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     memset(value.b, 0, 16); /* what a scalar load clears */
@@ -204,8 +185,7 @@ insn_step_t insn_do_vstore(insn_exec_t *x, const insn_t *in)
     if (scalar) {
         return insn_vec_merge_scalar(x, in, in->rm_vec, in->reg, length);
     }
-    if (!insn_vec_usable(x, in, in->reg, length) ||
-        !insn_vec_usable(x, in, in->rm_vec, length)) {
+    if (!insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, in->reg, length, &value);
@@ -225,8 +205,7 @@ insn_step_t insn_do_vload_half(insn_exec_t *x, const insn_t *in)
     /* F3 and F2 are moves that duplicate elements */
     if ((in->pp >= INSN_PP_F3) || (in->vl != 16) ||
         !insn_vec_float_w(in) || !insn_vec_is_plain(in, 0) ||
-        !insn_vec_usable(x, in, in->reg, 16) ||
-        !insn_vec_usable(x, in, upper, 16)) {
+        !insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, upper, 16, &value);
@@ -237,8 +216,7 @@ insn_step_t insn_do_vload_half(insn_exec_t *x, const insn_t *in)
         }
         value.q[high] = source.q[0];
     } else {
-        if ((in->pp != INSN_PP_NONE) ||
-            !insn_vec_usable(x, in, in->rm_vec, 16)) {
+        if (in->pp != INSN_PP_NONE) {
             return INSN_STEP_REFUSED;
         }
         insn_vec_read(x->cpu, in->rm_vec, 16, &source);
@@ -267,7 +245,7 @@ insn_step_t insn_do_movd_load(insn_exec_t *x, const insn_t *in)
     insn_step_t step;
 
     if ((in->pp != INSN_PP_66) || (in->vl != 16) ||
-        !insn_vec_is_plain(in, 1) || !insn_vec_usable(x, in, in->reg, 16)) {
+        !insn_vec_is_plain(in, 1) || !insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     memset(value.b, 0, 16);
@@ -285,8 +263,7 @@ static insn_step_t insn_movq_reg(insn_exec_t *x, const insn_t *in,
 {
     insn_vec_t value;
 
-    if (!insn_vec_usable(x, in, dest, 16) ||
-        !insn_vec_usable(x, in, source, 16)) {
+    if (!insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, source, 16, &value);
@@ -313,7 +290,7 @@ insn_step_t insn_do_movd_store(insn_exec_t *x, const insn_t *in)
         if (!in->is_mem) {
             return insn_movq_reg(x, in, in->reg, in->rm_vec);
         }
-        if (!insn_vec_usable(x, in, in->reg, 16)) {
+        if (!insn_vec_usable(x, in)) {
             return INSN_STEP_REFUSED;
         }
         value.q[1] = 0;
@@ -329,7 +306,7 @@ insn_step_t insn_do_movd_store(insn_exec_t *x, const insn_t *in)
     if (in->is_mem) {
         return insn_vec_to_mem(x, in, 0, in->size);
     }
-    if (!insn_vec_usable(x, in, in->reg, 16)) {
+    if (!insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, in->reg, 16, &value);
@@ -356,7 +333,7 @@ insn_step_t insn_do_movq_store(insn_exec_t *x, const insn_t *in)
 insn_step_t insn_do_vzero(insn_exec_t *x, const insn_t *in)
 {
     if ((in->pp != INSN_PP_NONE) || in->vvvv ||
-        !insn_vec_usable(x, in, 15, 32)) {
+        !insn_vec_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_zero(x->cpu, in->vl == 32);

@@ -192,17 +192,9 @@ static const insn_vec_binary_t insn_vec_binary[] = {
 };
 
 
-/* Whether the registers may be used: an encoding other than legacy clears the
- * destination to its full width, so that width must exist. */
-static int insn_valu_usable(const insn_exec_t *x, const insn_t *in,
-                            unsigned reg_a, unsigned reg_b)
+static int insn_valu_usable(const insn_exec_t *x, const insn_t *in)
 {
-    unsigned length = (in->enc == INSN_ENC_EVEX) ? 64 :
-                      (in->enc == INSN_ENC_VEX)  ? 32 : 16;
-
-    return x->run->vec_valid && !in->mask && !in->zeroing && !in->bcast &&
-           insn_vec_avail(x->cpu, reg_a, length) &&
-           insn_vec_avail(x->cpu, reg_b, length);
+    return insn_vec_usable(x, in) && !in->mask && !in->zeroing && !in->bcast;
 }
 
 
@@ -232,9 +224,6 @@ static insn_step_t insn_valu_rm(insn_exec_t *x, const insn_t *in,
     uint64_t addr;
 
     if (!in->is_mem) {
-        if (!insn_valu_usable(x, in, in->rm_vec, in->rm_vec)) {
-            return INSN_STEP_REFUSED;
-        }
         insn_vec_read(x->cpu, in->rm_vec, in->vl, value);
         return INSN_STEP_DONE;
     }
@@ -256,7 +245,7 @@ insn_step_t insn_do_vbinary(insn_exec_t *x, const insn_t *in)
 
     if (!((in->pp == INSN_PP_66) || (op->is_flt && (in->pp == INSN_PP_NONE))) ||
         !insn_valu_w(in, op->w) ||
-        !insn_valu_usable(x, in, in->reg, first)) {
+        !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_valu_rm(x, in, in->vl, &b);
@@ -280,7 +269,7 @@ insn_step_t insn_do_vunpack_float(insn_exec_t *x, const insn_t *in)
     insn_step_t step;
 
     if ((in->pp >= INSN_PP_F3) || !insn_valu_w(in, INSN_W_FLOAT) ||
-        !insn_valu_usable(x, in, in->reg, first)) {
+        !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_valu_rm(x, in, in->vl, &b);
@@ -302,7 +291,7 @@ insn_step_t insn_do_pshufd(insn_exec_t *x, const insn_t *in)
     insn_step_t step;
 
     if ((in->pp != INSN_PP_66) || in->vvvv || !insn_valu_w(in, INSN_W_0) ||
-        !insn_valu_usable(x, in, in->reg, in->reg)) {
+        !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_valu_rm(x, in, in->vl, &source);
@@ -333,7 +322,7 @@ insn_step_t insn_do_vshuffle(insn_exec_t *x, const insn_t *in)
                       !insn_valu_w(in, INSN_W_FLOAT))) {
         return INSN_STEP_REFUSED;
     }
-    if (!insn_valu_usable(x, in, in->reg, first)) {
+    if (!insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_valu_rm(x, in, in->vl, &b);
@@ -373,7 +362,7 @@ insn_step_t insn_do_vpternlog(insn_exec_t *x, const insn_t *in)
     uint64_t result;
     insn_step_t step;
 
-    if ((in->pp != INSN_PP_66) || !insn_valu_usable(x, in, in->reg, in->vvvv)) {
+    if ((in->pp != INSN_PP_66) || !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_valu_rm(x, in, in->vl, &c);
@@ -419,7 +408,7 @@ insn_step_t insn_do_vbroadcast(insn_exec_t *x, const insn_t *in)
     insn_step_t step;
 
     if ((in->pp != INSN_PP_66) || in->vvvv ||
-        !insn_valu_usable(x, in, in->reg, in->reg)) {
+        !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     if (size >= 16) {
@@ -436,9 +425,6 @@ insn_step_t insn_do_vbroadcast(insn_exec_t *x, const insn_t *in)
             return step;
         }
     } else {
-        if (!insn_valu_usable(x, in, in->rm_vec, in->rm_vec)) {
-            return INSN_STEP_REFUSED;
-        }
         insn_vec_read(x->cpu, in->rm_vec, 16, &d);
     }
     for (i = size; i < in->vl; i += size) {
@@ -457,7 +443,7 @@ insn_step_t insn_do_vbroadcast_gpr(insn_exec_t *x, const insn_t *in)
     unsigned i;
 
     if ((in->pp != INSN_PP_66) || in->vvvv || in->is_mem || (size && in->w) ||
-        !insn_valu_usable(x, in, in->reg, in->reg)) {
+        !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     if (size == 0) {
@@ -479,7 +465,7 @@ insn_step_t insn_do_vinsert(insn_exec_t *x, const insn_t *in)
     insn_step_t step;
 
     if ((in->pp != INSN_PP_66) || !insn_vec_part_ok(in, size) ||
-        !insn_valu_usable(x, in, in->reg, in->vvvv)) {
+        !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_valu_rm(x, in, size, &part);
@@ -507,7 +493,7 @@ insn_step_t insn_do_vextract(insn_exec_t *x, const insn_t *in)
         return in->is_mem ? insn_store(x, insn_ea(x, in), NULL, size) :
                             INSN_STEP_REFUSED;
     }
-    if (!insn_valu_usable(x, in, in->reg, in->is_mem ? 0 : in->rm_vec)) {
+    if (!insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, in->reg, in->vl, &value);
@@ -530,7 +516,7 @@ insn_step_t insn_do_pinsr(insn_exec_t *x, const insn_t *in)
     insn_step_t step;
 
     if ((in->pp != INSN_PP_66) || (in->vl != 16) ||
-        !insn_valu_usable(x, in, in->reg, first)) {
+        !insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     if (in->is_mem) {
@@ -564,7 +550,7 @@ insn_step_t insn_do_pextr(insn_exec_t *x, const insn_t *in)
         return in->is_mem ? insn_store(x, insn_ea(x, in), NULL, size) :
                             INSN_STEP_REFUSED;
     }
-    if (!insn_valu_usable(x, in, in->reg, in->reg)) {
+    if (!insn_valu_usable(x, in)) {
         return INSN_STEP_REFUSED;
     }
     insn_vec_read(x->cpu, in->reg, 16, &value);

@@ -102,10 +102,8 @@ insn_step_t insn_vec_masked(insn_exec_t *x, const insn_t *in, unsigned align)
     insn_step_t step;
 
     if ((element == 0) || (in->mask == 0) || in->bcast || in->vvvv ||
-        (in->zeroing && is_store && in->is_mem) || !x->run->vec_valid ||
-        !(vecs->avail & MLX5SIM_INSN_XSTATE_OPMASK) ||
-        !insn_vec_avail(x->cpu, in->reg, 64) ||
-        (!in->is_mem && !insn_vec_avail(x->cpu, in->rm_vec, 64))) {
+        (in->zeroing && is_store && in->is_mem) || !insn_vec_usable(x, in) ||
+        !(vecs->avail & MLX5SIM_INSN_XSTATE_OPMASK)) {
         return INSN_STEP_REFUSED;
     }
     mask  = (*vecs->in_use & MLX5SIM_INSN_XSTATE_OPMASK) ?
