@@ -26,17 +26,19 @@ class Transport:
     launcher: str               # program in the build's bin/, or none
     uct_name: str               # ucx_perftest -x
     uct_device: str             # ucx_perftest -d
+    variable: str               # one of its configuration variables
     simulated: bool = True      # needs the software device
 
 
 TRANSPORTS = {
     "sep_mlx5": Transport("sep_mlx5", "sep_mlx5", ("sep_mlx5",), "sep-run",
-                          "sep_mlx5", DEVICE),
+                          "sep_mlx5", DEVICE, "UCX_SEP_CATEGORY"),
     # rc_x is rc_mlx5 with ud_mlx5 for its connection set-up only
     "rc_mlx5": Transport("rc_mlx5", "rc_x", ("rc_mlx5", "ud_mlx5"), "",
-                         "rc_mlx5", DEVICE),
+                         "rc_mlx5", DEVICE, "UCX_RC_MLX5_TX_QUEUE_LEN"),
     # For work on these programs without a device
-    "tcp": Transport("tcp", "tcp", ("tcp",), "", "tcp", "lo", False),
+    "tcp": Transport("tcp", "tcp", ("tcp",), "", "tcp", "lo",
+                     "UCX_TCP_TX_SEG_SIZE", False),
 }
 
 
@@ -149,10 +151,10 @@ class MainJob:
     # -- rows ------------------------------------------------------------
 
     def info_row(self, transport):
-        """ucx_info -d offers the transport on the device."""
+        """UCX offers the transport on the device, and its configuration."""
         def body(command, env):
-            result = process.run(command + [self.find("ucx_info"), "-d"], 30,
-                                 env)
+            result = process.run(command + [self.find("ucx_info"), "-d", "-c"],
+                                 30, env)
             found = [block for block in
                      result.stdout.split("#      Transport: ")[1:] if
                      block.split()[0] == transport.uct_name and
@@ -164,8 +166,11 @@ class MainJob:
                 return Cell("fail", f"ucx_info -d does not list "
                             f"{transport.uct_name} on "
                             f"{transport.uct_device}"), [result]
+            if f"\n{transport.variable}=" not in result.stdout:
+                return Cell("fail", "ucx_info -c does not list "
+                            f"{transport.variable}"), [result]
             return Cell("pass", "listed"), [result]
-        return self.run_cell("ucx_info -d", transport, body)
+        return self.run_cell("ucx_info", transport, body)
 
     def perftest_row(self, test, transport):
         def body(command, env):
@@ -321,7 +326,7 @@ class MainJob:
     def run(self):
         names = [transport.name for transport in self.transports]
         print(table.heading(names))
-        self.add_row("ucx_info -d", self.info_row)
+        self.add_row("ucx_info lists it", self.info_row)
         for test in perftest.tests(self.options.quick):
             self.add_row(test.label, lambda transport, test=test:
                          self.perftest_row(test, transport))

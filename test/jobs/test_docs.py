@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The documentation says what the sources say."""
+
+import os
+import re
+import subprocess
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md", "docs/architecture.md",
+         "docs/software-device.md")
+
+
+def read(*names):
+    with open(os.path.join(TOP, *names), encoding="utf-8") as file:
+        return file.read()
+
+
+class Documentation(unittest.TestCase):
+
+    def test_links_lead_somewhere(self):
+        for page in PAGES:
+            for target in re.findall(r"\]\(([^)#]+)[^)]*\)", read(page)):
+                path = os.path.join(TOP, os.path.dirname(page), target)
+                self.assertTrue(os.path.exists(path), f"{page}: {target}")
+
+    def test_files_that_are_named_exist(self):
+        pattern = r"`((?:contrib|config|src|test|docs)/[\w./-]*\w)`"
+        for page in PAGES:
+            for name in re.findall(pattern, read(page)):
+                found = os.path.exists(os.path.join(TOP, name)) or \
+                    name in ("src/ucx-config.h", "src/sim/libmlx5sim_pure")
+                self.assertTrue(found, f"{page}: {name}")
+
+    def test_files_of_the_architecture_table_exist(self):
+        text = read("docs/architecture.md")
+        section = text[text.index("### Modules"):text.index("### Objects")]
+        count = 0
+        for name in re.findall(r"`([\w/.\[\]]+)`", section):
+            match = re.fullmatch(r"(.*)\.\[ch\]", name)
+            names = [match.group(1) + ".c", match.group(1) + ".h"] if match \
+                else [name]
+            for path in names:
+                self.assertTrue(os.path.exists(
+                    os.path.join(TOP, "src/uct/ib/sep", path)), path)
+                count += 1
+        self.assertGreater(count, 20)
+
+    def test_every_source_file_of_the_transport_is_in_the_table(self):
+        text = read("docs/architecture.md")
+        folder = os.path.join(TOP, "src/uct/ib/sep")
+        for name in os.listdir(folder):
+            stem, extension = os.path.splitext(name)
+            if extension in (".c", ".h", ".inl") and stem not in ("sep_def",
+                                                                  "sep_cm_int"):
+                self.assertIn(stem, text)
+
+
+class Variables(unittest.TestCase):
+
+    def test_those_of_the_device_are_in_its_manual(self):
+        names = set(re.findall(r'\{"(MLX5SIM_\w+)"',
+                               read("src/sim/sysfs/config.c")))
+        table = read("docs/software-device.md")
+        documented = set(re.findall(r"^\| `(MLX5SIM_\w+)` \|", table, re.M))
+        self.assertEqual(names, documented)
+
+    def test_table_of_the_manual_is_the_generated_one(self):
+        program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
+                               "bin/mlx5sim-stat")
+        if not os.access(program, os.X_OK):
+            self.skipTest("mlx5sim-stat is not built")
+        wanted = subprocess.run([program, "--variables-markdown"], check=True,
+                                capture_output=True, text=True,
+                                timeout=20).stdout.strip()
+        text = read("docs/software-device.md")
+        found = re.search(r"<!-- variables:.*?-->\n(.*?)\n<!-- end", text,
+                          re.S)
+        self.assertEqual(found.group(1).strip(), wanted)
+
+    def test_those_of_the_transport_are_in_the_readme(self):
+        names = re.findall(r'^    \{"([A-Z][A-Z_]+)",',
+                           read("src/uct/ib/sep/sep_iface.c"), re.M)
+        self.assertGreater(len(names), 15)
+        text = read("README.md")
+        for name in names:
+            self.assertRegex(text, rf"`(UCX_SEP)?_{name}`")
+
+    def test_those_that_the_launcher_sets_are_in_its_help(self):
+        script = read("src/tools/sep-run.in")
+        usage = script[script.index("usage() {"):script.index("fail() {")]
+        names = re.findall(r"^(?:.*\|\| )?default ([A-Z]\w+) ", script, re.M)
+        self.assertGreater(len(names), 5)
+        for name in names:
+            self.assertIn(f"  {name}=", usage)
+
+
+if __name__ == "__main__":
+    unittest.main()
