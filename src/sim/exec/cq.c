@@ -12,6 +12,7 @@
 #define MLX5SIM_CI_MASK      0xffffffu  /* doorbell record and arm: 24 bits */
 #define MLX5SIM_CQE_OWNER    0x1
 #define MLX5SIM_CQE_INVALID  0xf        /* opcode of a CQE never written */
+#define MLX5SIM_ARM_SN_SHIFT 28
 #define MLX5SIM_ARM_SOLICITED (1u << 24) /* MLX5_CQ_DB_REQ_NOT_SOL */
 
 
@@ -190,9 +191,16 @@ void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
 {
     uint32_t ci  = sn_cmd_ci & MLX5SIM_CI_MASK;
     int sol_only = !!(sn_cmd_ci & MLX5SIM_ARM_SOLICITED);
-    uint32_t pending, sol_pending;
+    uint32_t pending, sol_pending, record;
 
     mlx5sim_cq_lock(cq);
+
+    /* not the consumer index: threads may arm a CQ at the same time */
+    record = be32toh(((volatile uint32_t*)(uintptr_t)cq->db)[1]);
+    if ((record ^ sn_cmd_ci) >> MLX5SIM_ARM_SN_SHIFT) {
+        mlx5sim_report_cq(MLX5SIM_CHK_CQ_ARM, cq, "armed with 0x%x, arm record "
+                          "0x%x", sn_cmd_ci, record);
+    }
 
     pending = (cq->pi - ci) & MLX5SIM_CI_MASK;
     if (pending > cq->num_cqes) {
@@ -203,7 +211,7 @@ void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
     }
 
     sol_pending = (cq->sol_pi - ci) & MLX5SIM_CI_MASK;
-    cq->arm_sn  = (sn_cmd_ci >> 28) & 0x3;
+    cq->arm_sn  = (sn_cmd_ci >> MLX5SIM_ARM_SN_SHIFT) & 0x3;
     cq->armed   = sol_only ? 2 : 1;
 
     /* a CQE the application has not seen yet fires at once */

@@ -375,13 +375,30 @@ static int mlx5sim_sq_park(mlx5sim_qp_obj_t *qp, int is_rnr,
     return 1;
 }
 
+/* Book a finished work request */
+static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_plan_t *plan)
+{
+    qp->retries     = 0;
+    qp->retry_at    = 0;
+    qp->retry_since = 0;
+    ++qp->wqes;
+    atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.wqes, 1,
+                              memory_order_relaxed);
+    if (plan->req_error) {
+        qp->qp.state = (qp->qp.type == MLX5SIM_QPT_RC) ? MLX5SIM_QPS_ERR :
+                                                         MLX5SIM_QPS_SQE;
+    }
+    if (plan->has_req_cqe) {
+        mlx5sim_sq_complete(qp, &plan->req_cqe);
+    }
+}
+
 static mlx5sim_sq_next_t
 mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
 {
     mlx5sim_sq_run_t run      = {.req = qp};
     const mlx5sim_env_t env   = {&run, mlx5sim_sq_mr_find,
                                  mlx5sim_sq_recv_peek};
-    mlx5sim_proc_t *self      = mlx5sim_proc_self();
     mlx5sim_qp_obj_t *resp;
     mlx5sim_plan_t plan;
     int ret, wait;
@@ -424,7 +441,7 @@ mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
     }
 
     if (!plan.req_error) {
-        atomic_fetch_add_explicit(&self->c.bytes, wqe->length,
+        atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.bytes, wqe->length,
                                   memory_order_relaxed);
     }
     goto complete;
@@ -437,41 +454,34 @@ resp_gone:
     run.resp = NULL;
     mlx5sim_plan_make(&qp->qp, wqe, NULL, &env, &plan);
 complete:
-    qp->retries     = 0;
-    qp->retry_at    = 0;
-    qp->retry_since = 0;
-    ++qp->wqes;
-    atomic_fetch_add_explicit(&self->c.wqes, 1, memory_order_relaxed);
-    if (plan.req_error) {
-        qp->qp.state = (qp->qp.type == MLX5SIM_QPT_RC) ? MLX5SIM_QPS_ERR :
-                                                         MLX5SIM_QPS_SQE;
-    }
-    if (plan.has_req_cqe) {
-        mlx5sim_sq_complete(qp, &plan.req_cqe);
-    }
+    mlx5sim_sq_finish(qp, &plan);
     return MLX5SIM_SQ_NEXT;
 }
 
-/* A malformed WQE: hardware completes it with a local QP operation error */
-static void mlx5sim_sq_malformed(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
-                                 const mlx5sim_wqe_t *wqe, uint16_t pi)
+/* Report a WQE that decode rejected. What hardware does not see is executed all
+ * the same. @return whether the WQE is finished, with an error */
+static int mlx5sim_sq_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
+                               const mlx5sim_wqe_t *wqe, uint16_t pi)
 {
-    mlx5sim_cqe_t cqe;
+    mlx5sim_plan_t plan;
 
     mlx5sim_report_qp(chk, qp, qp->sq_head, "send WQE at 0x%x, doorbell record "
                       "0x%x", qp->sq_head, pi);
-    mlx5sim_cqe_flush(&qp->qp, 0, qp->sq_head, wqe->opcode, &cqe);
-    cqe.syndrome = MLX5SIM_SYNDROME_LOCAL_QP_OP;
-    qp->qp.state = MLX5SIM_QPS_ERR;
-    mlx5sim_sq_complete(qp, &cqe);
+    if (!mlx5sim_chk_is_fatal(chk)) {
+        return 0;
+    }
+
+    mlx5sim_plan_bad_wqe(&qp->qp, wqe, chk, &plan);
+    mlx5sim_sq_finish(qp, &plan);
+    return 1;
 }
 
 static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 {
     mlx5sim_wqe_t wqe;
     mlx5sim_cqe_t cqe;
+    uint16_t pi, posted;
     mlx5sim_chk_t chk;
-    uint16_t pi;
 
     if (!qp->o.ready || (qp->qp.sq_wqe_cnt == 0)) {
         return;
@@ -483,8 +493,17 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
             break;
         }
 
+        /* libmlx5 clears the record only after it has reset a QP, so before
+         * this the record means nothing */
+        if ((qp->qp.state != MLX5SIM_QPS_RTS) &&
+            (qp->qp.state != MLX5SIM_QPS_ERR) &&
+            (qp->qp.state != MLX5SIM_QPS_SQE)) {
+            break;
+        }
+
         atomic_thread_fence(memory_order_acquire);
-        if ((uint16_t)(pi - qp->sq_head) > qp->qp.sq_wqe_cnt) {
+        posted = pi - qp->sq_head;
+        if (posted > qp->qp.sq_wqe_cnt) {
             mlx5sim_report_qp(MLX5SIM_CHK_SQ_OVERRUN, qp, qp->sq_head,
                               "doorbell record 0x%x is more than %u blocks "
                               "ahead of 0x%x", pi, qp->qp.sq_wqe_cnt,
@@ -494,26 +513,29 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
             break;
         }
 
-        if ((qp->qp.state != MLX5SIM_QPS_RTS) &&
-            (qp->qp.state != MLX5SIM_QPS_ERR) &&
-            (qp->qp.state != MLX5SIM_QPS_SQE)) {
-            break;
-        }
-
         chk = mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
                                  qp->sq_head, &wqe);
+        if (wqe.num_bb > posted) {
+            wqe.num_bb = posted;
+            chk        = MLX5SIM_CHK_WQE_DS;
+        }
+
         if (qp->qp.state != MLX5SIM_QPS_RTS) {
             mlx5sim_cqe_flush(&qp->qp, 0, qp->sq_head, wqe.opcode, &cqe);
             mlx5sim_sq_complete(qp, &cqe);
-        } else if (chk != MLX5SIM_CHK_OK) {
-            mlx5sim_sq_malformed(qp, chk, &wqe, pi);
-        } else if (mlx5sim_sq_execute(qp, &wqe) == MLX5SIM_SQ_WAIT) {
+        } else if (((chk == MLX5SIM_CHK_OK) ||
+                    !mlx5sim_sq_rejected(qp, chk, &wqe, pi)) &&
+                   (mlx5sim_sq_execute(qp, &wqe) == MLX5SIM_SQ_WAIT)) {
             return;
         }
 
         qp->sq_head += wqe.num_bb;
     }
 
+    /* nothing waits any more, or the QP left the state it waited in */
+    qp->retries     = 0;
+    qp->retry_at    = 0;
+    qp->retry_since = 0;
     if (qp->qp.state == MLX5SIM_QPS_ERR) {
         mlx5sim_rq_lock(qp);
         mlx5sim_rq_flush(qp);
