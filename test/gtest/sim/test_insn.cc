@@ -561,7 +561,7 @@ TEST_F(insn_fuzz, without_vector_registers_nothing_depends_on_them)
         }
         for (unsigned j = 0; j < DATA_SIZE; ++j) {
             if (device.unknown[j]) {
-                blind               = blind + (j == 0 || !device.unknown[j - 1]);
+                blind              += (j == 0) || !device.unknown[j - 1];
                 m_sandbox.data()[j] = m_want_data[j];
             } else {
                 m_sandbox.data()[j] = device.bytes[j];

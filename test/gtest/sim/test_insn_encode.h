@@ -240,8 +240,10 @@ inline const template_t TEMPLATES[] = {
     VEC3("movdqa st", 1, 0x7f, P66, WANY, RM | MASK | ALIGN, FULL),
     VEC3("movdqu", 1, 0x6f, PF3, WANY, RM | MASK, FULL),
     VEC3("movdqu st", 1, 0x7f, PF3, WANY, RM | MASK, FULL),
-    ONE("vmovdqu8/16", EVEX, 1, 0x6f, PF2, VREG | LALL | WANY | RM | MASK, FULL),
-    ONE("vmovdqu8/16 st", EVEX, 1, 0x7f, PF2, VREG | LALL | WANY | RM | MASK, FULL),
+    ONE("vmovdqu8/16", EVEX, 1, 0x6f, PF2,
+        VREG | LALL | WANY | RM | MASK, FULL),
+    ONE("vmovdqu8/16 st", EVEX, 1, 0x7f, PF2,
+        VREG | LALL | WANY | RM | MASK, FULL),
     VEC3("movntdq", 1, 0xe7, P66, W0, MM | ALIGN, FULL),
     VEC3("movntdqa", 2, 0x2a, P66, W0, MM | ALIGN, FULL),
     ONE("lddqu", LEG, 1, 0xf0, PF2, VREG | MM, 0),
@@ -467,8 +469,8 @@ public:
     }
 
     /* Encode a template with random operands; choose where it lies, and prepare
-     * the registers so that its memory operand is in the data area. False if this choice has no
-     * encoding. */
+     * the registers so that its memory operand is in the data area. False if
+     * this choice has no encoding. */
     bool encode(const template_t &t, state_t *s, std::vector<uint8_t> *code,
                 bool *repeated);
 

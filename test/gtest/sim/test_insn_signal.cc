@@ -187,8 +187,8 @@ protected:
 } // namespace
 
 extern "C" {
-/* Never inlined, so that each is compiled for its own instruction set; no checks
- * of a sanitizer between the stores. */
+/* Never inlined, so that each is compiled for its own instruction set; without a
+ * sanitizer's checks between the stores. */
 #define BF_FUNC \
     __attribute__((noinline, used, no_sanitize("address", "undefined")))
 
@@ -644,6 +644,93 @@ TEST_F(insn_signal, without_vector_registers_a_store_has_a_length_but_no_data)
     for (size_t i = 0; i < 64; ++i) {
         EXPECT_NE(0, m_device.written[BF + i]);
     }
+}
+
+#define BF_UNKNOWN "lock addl $0, (%%rsp)\n\t" /* ends a run */
+
+TEST_F(insn_signal, registers_loaded_in_the_handler_survive_the_return)
+{
+    alignas(64) uint8_t low[32], high[64];
+
+    if (!__builtin_cpu_supports("avx512f") || under_valgrind()) {
+        GTEST_SKIP() << "no avx512f here";
+    }
+    /* With ymm and zmm in their initial state, the frame has no value of them
+     * until the interpreter puts one there */
+    __asm__ volatile("vzeroall\n\t"
+                     "movq $1, (%0)\n\t"
+                     "vmovdqu (%1), %%ymm5\n\t"
+                     "vmovdqu64 (%1), %%zmm20\n\t"
+                     BF_UNKNOWN
+                     "vmovdqu %%ymm5, (%2)\n\t"
+                     "vmovdqu64 %%zmm20, (%3)\n\t"
+                     "vzeroupper"
+                     :: "r"(bf()), "r"(m_wqe), "r"(low), "r"(high)
+                     : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
+                       "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+                       "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+    EXPECT_EQ(3u, m_device.run.num_insns);
+    EXPECT_EQ(0, memcmp(low, m_wqe, sizeof(low)));
+    EXPECT_EQ(0, memcmp(high, m_wqe, sizeof(high)));
+}
+
+TEST_F(insn_signal, vzeroupper_in_the_handler_clears_the_upper_halves)
+{
+    alignas(64) uint8_t got[64];
+
+    if (!__builtin_cpu_supports("avx512f") || under_valgrind()) {
+        GTEST_SKIP() << "no avx512f here";
+    }
+    __asm__ volatile("vmovdqu64 (%1), %%zmm5\n\t"
+                     "movq $1, (%0)\n\t"
+                     "vzeroupper\n\t"
+                     BF_UNKNOWN
+                     "vmovdqu64 %%zmm5, (%2)\n\t"
+                     "vzeroupper"
+                     :: "r"(bf()), "r"(m_wqe), "r"(got)
+                     : "memory", "cc", "xmm5");
+    EXPECT_EQ(2u, m_device.run.num_insns);
+    EXPECT_EQ(0, memcmp(got, m_wqe, 16));
+    for (unsigned i = 16; i < 64; ++i) {
+        EXPECT_EQ(0, got[i]) << i;
+    }
+}
+
+/* Contexts as older kernels and processors make them */
+TEST_F(insn_signal, contexts_with_little_or_no_vector_state)
+{
+    static const uint8_t movups[] = {0x0f, 0x11, 0x07};       /* [rdi], xmm0 */
+    static const uint8_t vmovups[] = {0xc5, 0xfc, 0x11, 0x07}; /* ymm0 */
+    alignas(64) uint8_t frame[512];
+    ucontext_t uc;
+
+    memset(&uc, 0, sizeof(uc));
+    memset(frame, 0, sizeof(frame)); /* no FP_XSTATE_MAGIC1 in it */
+    memcpy(frame + 160, m_wqe, 16);
+    uc.uc_stack.ss_flags           = SS_DISABLE;
+    uc.uc_mcontext.gregs[REG_RDI]  = reinterpret_cast<greg_t>(bf());
+    uc.uc_mcontext.gregs[REG_RSP]  = reinterpret_cast<greg_t>(frame);
+    m_device.run                   = m_device.limits;
+    m_device.run.vec_valid         = 1;
+    m_device.run.max_insns         = 1;
+    m_device.run.window.lo         = reinterpret_cast<uintptr_t>(m_device.page);
+    m_device.run.window.hi         = m_device.run.window.lo + PAGE;
+    m_device.run.store_cb          = on_store;
+    m_device.run.arg               = &m_device;
+
+    uc.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(movups);
+    EXPECT_EQ(MLX5SIM_INSN_UNKNOWN, mlx5sim_insn_run(&uc, &m_device.run));
+    EXPECT_EQ(0u, m_device.stores);
+
+    uc.uc_mcontext.fpregs = reinterpret_cast<fpregset_t>(frame);
+    EXPECT_EQ(MLX5SIM_INSN_OK, mlx5sim_insn_run(&uc, &m_device.run));
+    EXPECT_EQ(reinterpret_cast<greg_t>(movups) + 3,
+              uc.uc_mcontext.gregs[REG_RIP]);
+    expect_exactly(m_wqe, 16);
+
+    uc.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(vmovups);
+    EXPECT_EQ(MLX5SIM_INSN_UNKNOWN, mlx5sim_insn_run(&uc, &m_device.run));
+    EXPECT_EQ(1u, m_device.stores);
 }
 
 /* The handler's own frame lies right below the interrupted stack's red zone:
