@@ -2,15 +2,15 @@
 
 #include "sim/engine/engine.h"
 
+#include <endian.h>
 #include <string.h>
 
 /*
  * Endianness. Operands are big endian in the WQE and the responder's memory is
- * used as host order integers. The old value returns in host order too, for 4
- * and 8 bytes alike: that is what a device promises that reports
- * IBV_ATOMIC_HCA, what libmlx5's callers expect, and what UCX 1.13 assumes
- * (rc_verbs always; rc_mlx5 as long as DEVX does not tell it otherwise:
- * atomic_arg_sizes_be and ext_atomic_arg_sizes_be stay 0).
+ * used as host order integers. An old value of 8 bytes returns in host order:
+ * that is what a device promises that reports IBV_ATOMIC_HCA (PRM
+ * atomic_req_8B_endianness_mode 1). There is no such mode for extended atomics
+ * of 4 bytes, whose old value is big endian.
  */
 
 
@@ -39,7 +39,7 @@ uint64_t mlx5sim_atomic_compute(const mlx5sim_wqe_t *wqe, uint64_t old)
 void mlx5sim_atomic_result(const mlx5sim_wqe_t *wqe, uint64_t old,
                            void *out_p)
 {
-    uint32_t old32 = old;
+    uint32_t old32 = htobe32(old);
 
     if (wqe->atomic_size == sizeof(old32)) {
         memcpy(out_p, &old32, sizeof(old32));

@@ -22,12 +22,13 @@ _Static_assert(RDMA_VERBS_IOCTL == MLX5SIM_VERBS_IOCTL, "ioctl number");
  * mlx5_ifc_atomic_caps_bits */
 #define MLX5SIM_CAP_ATOMIC_OPERATIONS 34
 #define MLX5SIM_CAP_ATOMIC_SIZE_QP    38
-#define MLX5SIM_CAP_ATOMIC_PCI_FADD   96
-#define MLX5SIM_CAP_ATOMIC_PCI_SWAP   98
-#define MLX5SIM_CAP_ATOMIC_PCI_CAS    100
+#define MLX5SIM_CAP_ATOMIC_8B_MODE    24
+#define MLX5SIM_CAP_ATOMIC_LAST       40
+/* atomic_req_8B_endianness_mode, the two high bits: host order */
+#define MLX5SIM_ATOMIC_8B_HOST        (1 << 6)
 /* compare-swap, fetch-add, masked compare-swap, masked fetch-add */
 #define MLX5SIM_ATOMIC_OPERATIONS     0xf
-/* bit n: 2^n bytes; 4 and 8 */
+/* set of sizes in bytes: 4 and 8 */
 #define MLX5SIM_ATOMIC_SIZES          0xc
 
 static const mlx5sim_cmd_desc_t *const mlx5sim_cmd_tables[] = {
@@ -222,8 +223,10 @@ static void mlx5sim_put_be16(uint8_t *p, uint16_t value)
     p[1] = value & 0xff;
 }
 
-/* The one firmware command that libmlx5 needs of us: which atomics go over
- * PCIe, reported as ibv_device_attr_ex::pci_atomic_caps */
+/* The one firmware command that is of use: which atomics there are. None is
+ * atomic on PCIe (ibv_device_attr_ex::pci_atomic_caps), as the executor's
+ * read-modify-write is one step for other work requests, not for the
+ * processor. */
 static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
 {
     const struct ib_uverbs_attr *in, *out;
@@ -239,7 +242,7 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
     cmd = mlx5sim_attr_in(in);
     if ((((cmd[0] << 8) | cmd[1]) != MLX5SIM_CMD_OP_QUERY_HCA_CAP) ||
         (((cmd[6] << 8) | cmd[7]) != MLX5SIM_CAP_ATOMIC_CUR) ||
-        (out->len < MLX5SIM_CAP_ATOMIC_PCI_CAS + 2)) {
+        (out->len < MLX5SIM_CAP_ATOMIC_LAST)) {
         return -EOPNOTSUPP;
     }
 
@@ -248,9 +251,7 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
     mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_OPERATIONS,
                      MLX5SIM_ATOMIC_OPERATIONS);
     mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_SIZE_QP, MLX5SIM_ATOMIC_SIZES);
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_FADD, MLX5SIM_ATOMIC_SIZES);
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_SWAP, MLX5SIM_ATOMIC_SIZES);
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_CAS, MLX5SIM_ATOMIC_SIZES);
+    reply[MLX5SIM_CAP_ATOMIC_8B_MODE] = MLX5SIM_ATOMIC_8B_HOST;
     return 0;
 }
 

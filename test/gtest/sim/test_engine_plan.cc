@@ -2,6 +2,7 @@
 
 #include "test_engine.h"
 
+#include <algorithm>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
@@ -317,7 +318,8 @@ TEST_F(test_engine_plan, atomic_of_4_bytes_leaves_its_neighbours_alone)
         .data(req_addr(12), 4, LKEY).finish();
     plan();
     execute();
-    memcpy(&req_before[12], &resp_before[68], 4);
+    /* the old value comes back in big endian */
+    std::reverse_copy(&resp_before[68], &resp_before[72], &req_before[12]);
     memcpy(&resp_before[68], &swapped, 4);
     EXPECT_EQ(resp_before, m_resp_buf);
     EXPECT_EQ(req_before, m_req_buf);

@@ -29,6 +29,32 @@
 #define UCT_SEP_IB_PKT_OVERHEAD       (8 + 12 + 16 + 4 + 2 + 2)
 #define UCT_SEP_ROCE_PKT_OVERHEAD     (14 + 40 + 8 + 12 + 16 + 4 + 4 + 20)
 
+/* Firmware command QUERY_HCA_CAP, mlx5 PRM "Query HCA Capabilities": sizes, the
+ * offset of the capabilities in the reply, and the operation modifier for the
+ * current atomic capabilities (type 3) */
+#define UCT_SEP_CMD_OP_QUERY_HCA_CAP     0x100
+#define UCT_SEP_QUERY_HCA_CAP_IN_LEN     16
+#define UCT_SEP_QUERY_HCA_CAP_OUT_LEN    (16 + 4096)
+#define UCT_SEP_QUERY_HCA_CAP_OUT_CAPS   16
+#define UCT_SEP_HCA_CAP_ATOMIC_CUR       ((3 << 1) | 1)
+
+/* mlx5 PRM "Atomic Capabilities": byte offsets of
+ * atomic_req_8B_endianness_mode (2 high bits; 1 is host order),
+ * atomic_operations and atomic_size_qp (bit set of sizes in bytes) */
+#define UCT_SEP_ATOMIC_CAPS_8B_MODE      8
+#define UCT_SEP_ATOMIC_CAPS_OPERATIONS   18
+#define UCT_SEP_ATOMIC_CAPS_SIZE_QP      22
+
+/* compare-swap, fetch-add and the masked ones of both */
+#define UCT_SEP_ATOMIC_OPERATIONS_ALL    0xf
+
+/* What QUERY_HCA_CAP says of atomics */
+typedef struct {
+    unsigned operations;
+    unsigned sizes;
+    int      host_order8;
+} uct_sep_hca_atomics_t;
+
 enum {
     UCT_SEP_GID_TYPE_ROCE_V1,
     UCT_SEP_GID_TYPE_ROCE_V2
@@ -53,68 +79,84 @@ int uct_sep_device_is_usable(struct ibv_device *ibv_device)
     return 1;
 }
 
-/* 4- and 8-byte support of one kind of PCIe atomic: bits of
- * enum ibv_pci_atomic_op_size are the size divided by 4 */
-static int uct_sep_pci_atomic_has(uint16_t sizes, size_t size)
+/* A field of the reply, big endian */
+static unsigned uct_sep_hca_cap_get16(const uint8_t *reply, size_t offset)
 {
-    return !!(sizes & (size >> 2));
+    return (reply[offset] << 8) | reply[offset + 1];
 }
 
-static void
-uct_sep_device_init_pci_atomics(const struct ibv_pci_atomic_caps *caps,
-                                size_t size, uint64_t *op_flags,
-                                uint64_t *fop_flags)
+/* Ask the firmware which extended (masked) atomics there are: verbs has no word
+ * for them. Needs a context with DEVX, which libmlx5 asks for at each open. */
+static int uct_sep_device_query_atomics(struct ibv_context *context,
+                                        uct_sep_hca_atomics_t *caps_p)
 {
-    int fadd  = uct_sep_pci_atomic_has(caps->fetch_add, size);
-    int swap  = uct_sep_pci_atomic_has(caps->swap, size);
-    int cswap = uct_sep_pci_atomic_has(caps->compare_swap, size);
+    uint8_t cmd[UCT_SEP_QUERY_HCA_CAP_IN_LEN]    = {0};
+    uint8_t reply[UCT_SEP_QUERY_HCA_CAP_OUT_LEN] = {0};
+    const uint8_t *caps = reply + UCT_SEP_QUERY_HCA_CAP_OUT_CAPS;
+    int ret;
 
-    if (fadd) {
-        *op_flags  |= UCS_BIT(UCT_ATOMIC_OP_ADD);
-        *fop_flags |= UCS_BIT(UCT_ATOMIC_OP_ADD);
+    cmd[0] = UCT_SEP_CMD_OP_QUERY_HCA_CAP >> 8;
+    cmd[1] = UCT_SEP_CMD_OP_QUERY_HCA_CAP & 0xff;
+    cmd[7] = UCT_SEP_HCA_CAP_ATOMIC_CUR;
+    ret    = mlx5dv_devx_general_cmd(context, cmd, sizeof(cmd), reply,
+                                     sizeof(reply));
+    if (ret != 0) {
+        ucs_debug("%s: QUERY_HCA_CAP(ATOMIC) failed: %s, extended atomics are "
+                  "not used", ibv_get_device_name(context->device),
+                  strerror(ret));
+        return 0;
     }
 
-    if (cswap) {
-        *fop_flags |= UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-    }
-
-    if (swap) {
-        *fop_flags |= UCS_BIT(UCT_ATOMIC_OP_SWAP);
-    }
-
-    /* The masked operations, which do the logical ones, are those of the
-     * extended atomics. Verbs has no word for them; a device that has all three
-     * PCIe atomics of a size executes the extended format with that size. */
-    if (fadd && swap && cswap) {
-        *op_flags  |= UCS_BIT(UCT_ATOMIC_OP_AND) | UCS_BIT(UCT_ATOMIC_OP_OR) |
-                      UCS_BIT(UCT_ATOMIC_OP_XOR);
-        *fop_flags |= UCS_BIT(UCT_ATOMIC_OP_AND) | UCS_BIT(UCT_ATOMIC_OP_OR) |
-                      UCS_BIT(UCT_ATOMIC_OP_XOR);
-    }
+    caps_p->operations  = uct_sep_hca_cap_get16(caps,
+                                                UCT_SEP_ATOMIC_CAPS_OPERATIONS);
+    caps_p->sizes       = uct_sep_hca_cap_get16(caps,
+                                                UCT_SEP_ATOMIC_CAPS_SIZE_QP);
+    caps_p->host_order8 = (caps[UCT_SEP_ATOMIC_CAPS_8B_MODE] >> 6) == 1;
+    return 1;
 }
 
 static void uct_sep_device_init_atomics(uct_sep_device_t *dev)
 {
+    const uint64_t logical = UCS_BIT(UCT_ATOMIC_OP_AND) |
+                             UCS_BIT(UCT_ATOMIC_OP_OR) |
+                             UCS_BIT(UCT_ATOMIC_OP_XOR);
+    const uint64_t ops     = logical | UCS_BIT(UCT_ATOMIC_OP_ADD);
+    const uint64_t fops    = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
+                             UCS_BIT(UCT_ATOMIC_OP_CSWAP);
     const struct ibv_pci_atomic_caps *pci = &dev->attr.pci_atomic_caps;
     enum ibv_atomic_cap cap               = dev->attr.orig_attr.atomic_cap;
+    uct_sep_hca_atomics_t ext;
 
-    /* The kernel reports a device whose atomics work on big-endian memory as
-     * one without, so operands and results are in host order. */
-    if ((pci->fetch_add != 0) || (pci->compare_swap != 0)) {
-        uct_sep_device_init_pci_atomics(pci, sizeof(uint32_t),
-                                        &dev->atomic32.op_flags,
-                                        &dev->atomic32.fop_flags);
-        uct_sep_device_init_pci_atomics(pci, sizeof(uint64_t),
-                                        &dev->atomic64.op_flags,
-                                        &dev->atomic64.fop_flags);
-        dev->atomic_cap = UCT_IFACE_FLAG_ATOMIC_CPU;
-    } else if (cap != IBV_ATOMIC_NONE) {
-        dev->atomic64.op_flags  = UCS_BIT(UCT_ATOMIC_OP_ADD);
-        dev->atomic64.fop_flags = UCS_BIT(UCT_ATOMIC_OP_ADD) |
-                                  UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-        dev->atomic_cap         = (cap == IBV_ATOMIC_GLOB) ?
-                                  UCT_IFACE_FLAG_ATOMIC_CPU :
-                                  UCT_IFACE_FLAG_ATOMIC_DEVICE;
+    /* The kernel reports a device that returns old values of 8 bytes in big
+     * endian as one without atomics */
+    if (cap == IBV_ATOMIC_NONE) {
+        return;
+    }
+
+    dev->atomic64.op_flags  = UCS_BIT(UCT_ATOMIC_OP_ADD);
+    dev->atomic64.fop_flags = UCS_BIT(UCT_ATOMIC_OP_ADD) |
+                              UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+
+    /* Atomic with respect to the processor, too, if they are atomics on PCIe;
+     * fetch-add and compare-swap are what all are made of */
+    dev->atomic_cap = ((cap == IBV_ATOMIC_GLOB) ||
+                       (pci->fetch_add & pci->compare_swap &
+                        IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP)) ?
+                      UCT_IFACE_FLAG_ATOMIC_CPU : UCT_IFACE_FLAG_ATOMIC_DEVICE;
+
+    if (!uct_sep_device_query_atomics(dev->context, &ext) ||
+        !ucs_test_all_flags(ext.operations, UCT_SEP_ATOMIC_OPERATIONS_ALL)) {
+        return;
+    }
+
+    if (ext.sizes & sizeof(uint32_t)) {
+        dev->atomic32.op_flags  = ops;
+        dev->atomic32.fop_flags = fops;
+    }
+
+    if ((ext.sizes & sizeof(uint64_t)) && ext.host_order8) {
+        dev->atomic64.op_flags  = ops;
+        dev->atomic64.fop_flags = fops;
     }
 }
 

@@ -9,6 +9,7 @@
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
+#include <endian.h>
 #include <ucs/arch/cpu.h>
 
 
@@ -51,20 +52,22 @@ void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op, ucs_status_t status)
     uct_sep_op_invoke_comp(op, status);
 }
 
-/* The device leaves the old value as it was in memory */
-#define UCT_SEP_OP_DEFINE_FETCH(_name, _type) \
+/* Extended atomics of 4 bytes return the old value in big endian, all of 8 bytes
+ * in host order: atomic_req_8B_endianness_mode speaks of the latter only */
+#define UCT_SEP_OP_DEFINE_FETCH(_name, _type, _to_host) \
     void uct_sep_op_complete_##_name(uct_sep_op_t *op, ucs_status_t status) \
     { \
         uct_sep_desc_t *desc = ucs_derived_of(op, uct_sep_desc_t); \
         \
         if ((status == UCS_OK) && (op->result != NULL)) { \
-            *(_type*)op->result = *(const _type*)uct_sep_desc_buffer(desc); \
+            *(_type*)op->result = \
+                    _to_host(*(const _type*)uct_sep_desc_buffer(desc)); \
         } \
         uct_sep_op_invoke_comp(op, status); \
     }
 
-UCT_SEP_OP_DEFINE_FETCH(fetch32, uint32_t)
-UCT_SEP_OP_DEFINE_FETCH(fetch64, uint64_t)
+UCT_SEP_OP_DEFINE_FETCH(fetch32, uint32_t, be32toh)
+UCT_SEP_OP_DEFINE_FETCH(fetch64, uint64_t, )
 
 ucs_status_t uct_sep_op_mpool_init(ucs_mpool_t *mp)
 {
