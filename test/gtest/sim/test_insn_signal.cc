@@ -187,8 +187,8 @@ protected:
 } // namespace
 
 extern "C" {
-/* Never inlined, so that each is compiled for its own instruction set; without a
- * sanitizer's checks between the stores. */
+/* Never inlined, so that each is compiled for its own instruction set; without
+ * a sanitizer's checks between the stores. */
 #define BF_FUNC \
     __attribute__((noinline, used, no_sanitize("address", "undefined")))
 
