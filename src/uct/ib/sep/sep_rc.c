@@ -437,8 +437,9 @@ uct_sep_rc_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
 
         status = uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
                                          ep_status);
-        level  = uct_base_iface_failure_log_level(&iface->super, status,
-                                                  ep_status);
+        /* Who has handled it decides whether it is worth mentioning */
+        level  = (status == UCS_OK) ? iface->super.config.failure_level :
+                                      UCS_LOG_LEVEL_FATAL;
         ucs_log(level, "%s: endpoint %p failed: %s: %s", iface->port.name,
                 (void*)ep, ucs_status_string(ep_status), reason);
     }

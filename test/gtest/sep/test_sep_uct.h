@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef TEST_SEP_UCT_H
+#define TEST_SEP_UCT_H
+
+#include <uct/ib/sep/sep_ep.h>
+#include <uct/ib/sep/sep_iface.h>
+
+#include <uct/api/uct.h>
+#include <ucs/async/async.h>
+
+#include <gtest/gtest.h>
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+/*
+ * Transport operations through the UCT API between two processes. The peer is
+ * this program started again; it does what it is asked over a socket, and
+ * progresses its interfaces in between.
+ */
+namespace sep_uct_test {
+
+/* Settings of an interface, names without UCX_SEP_ */
+typedef std::vector<std::pair<std::string, std::string>> settings;
+
+typedef std::vector<uint8_t> bytes;
+
+
+/* Bytes that differ from those of any other seed */
+bytes pattern(size_t length, uint64_t seed);
+
+
+/* One received active message */
+struct message {
+    uint8_t id;
+    bytes   data;
+};
+
+
+/* An error that was reported */
+struct failure {
+    uct_ep_h     ep;
+    ucs_status_t status;
+};
+
+
+/* Addresses of an interface */
+struct address {
+    bytes dev;
+    bytes iface;
+};
+
+
+/* Registered memory, of which a remote key can be packed */
+class memory {
+public:
+    memory(uct_md_h md, size_t length);
+    ~memory();
+
+    uint8_t *ptr() { return m_buffer.data(); }
+    uint64_t va() { return (uintptr_t)m_buffer.data(); }
+    size_t size() const { return m_buffer.size(); }
+    uct_mem_h memh() { return m_memh; }
+    bytes packed_rkey();
+
+    memory(const memory&) = delete;
+
+private:
+    uct_md_h  m_md;
+    bytes     m_buffer;
+    uct_mem_h m_memh;
+};
+
+
+/* Memory domain, worker and interface */
+class entity {
+public:
+    /* NULL if there is no device */
+    static std::unique_ptr<entity> create(const settings &config = settings());
+
+    /* Whether there is a device to test on */
+    static bool has_device();
+
+    ~entity();
+
+    uct_iface_h iface() { return m_iface; }
+    uct_component_h component() { return m_component; }
+    uct_md_h md() { return m_md; }
+    uct_worker_h worker() { return m_worker; }
+    uct_sep_iface_t *sep() { return ucs_derived_of(m_iface, uct_sep_iface_t); }
+    const uct_iface_attr_t &attr() const { return m_attr; }
+
+    unsigned progress() { return uct_worker_progress(m_worker); }
+
+    /* Progress until it is true. Fails the test after a time that is far beyond
+     * anything that works. */
+    bool wait(const std::function<bool()> &condition);
+
+    address addr();
+
+    /* The endpoint is destroyed with the entity, if not before */
+    uct_ep_h connect(const address &remote);
+    ucs_status_t try_connect(const address &remote, uct_ep_h *ep_p);
+    void destroy(uct_ep_h ep);
+
+    bool flush();
+
+    /* Active messages of ids below 8 are recorded; of ids 8 and up their
+     * descriptors are kept */
+    std::vector<message> messages;
+    std::vector<std::pair<void*, size_t>> descs;
+    std::vector<failure> failures;
+    void release_descs();
+
+    entity(const entity&) = delete;
+
+private:
+    entity() = default;
+    ucs_status_t open(const settings &config);
+    static ucs_status_t am_handler(void *arg, void *data, size_t length,
+                                   unsigned flags);
+    static ucs_status_t err_handler(void *arg, uct_ep_h ep,
+                                    ucs_status_t status);
+
+    struct am_arg {
+        entity  *self;
+        uint8_t id;
+    };
+
+    uct_component_h     m_component = nullptr;
+    ucs_async_context_t *m_async    = nullptr;
+    uct_worker_h        m_worker    = nullptr;
+    uct_md_h            m_md        = nullptr;
+    uct_iface_h         m_iface     = nullptr;
+    uct_iface_attr_t    m_attr;
+    am_arg              m_am_args[UCT_AM_ID_MAX];
+    std::vector<uct_ep_h> m_eps;
+};
+
+
+/* Remote memory as the local side sees it */
+struct remote_memory {
+    uint64_t   va;
+    uct_rkey_bundle_t rkey;
+};
+
+
+/* The other process */
+class peer {
+public:
+    explicit peer(unsigned num_ifaces = 1, const settings &config = settings());
+    ~peer();
+
+    pid_t pid() const { return m_pid; }
+
+    /* SIGKILL, and wait for its end */
+    void kill();
+
+    address addr(unsigned iface = 0);
+
+    /* Register memory which holds pattern(length, seed) */
+    remote_memory expose(size_t length, uint64_t seed);
+
+    /* What is in the last exposed memory */
+    bytes read(size_t offset, size_t length);
+
+    /* Connect to a local interface, and send it messages of id 1: sequence
+     * number, then a pattern of the sequence number. Returns at once. */
+    void send(const address &to, unsigned count, size_t length, uint8_t id = 1);
+
+    /* Number of messages received, and one of them */
+    uint64_t num_received(unsigned iface = 0);
+    message received(uint64_t index, unsigned iface = 0);
+
+    /* Forget the messages, and give back kept descriptors after having checked
+     * that they are intact. Returns how many were intact. */
+    uint64_t release(unsigned iface = 0);
+
+    /* Do not progress until the next request */
+    void freeze();
+
+    /* Number of queue pairs of an interface */
+    uint64_t num_qps(unsigned iface = 0);
+
+    uint64_t num_failures(unsigned iface = 0);
+
+    peer(const peer&) = delete;
+
+private:
+    uint64_t call(uint32_t op, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
+                  const bytes &in = bytes(), bytes *out = nullptr);
+
+    pid_t m_pid = -1;
+    int   m_fd  = -1;
+};
+
+
+/* A completion and what it was called with */
+struct completion {
+    completion();
+
+    uct_completion_t comp;
+    ucs_status_t     status = UCS_INPROGRESS;
+    unsigned         calls  = 0;
+
+    completion(const completion&) = delete;
+};
+
+
+/* Two processes, connected on first use */
+class test_sep_uct : public ::testing::Test {
+protected:
+    void SetUp() override;
+    void TearDown() override;
+
+    /* Start over with other settings, on both sides */
+    void start(const settings &config, unsigned num_ifaces = 1);
+
+    /* Repeat until there are resources */
+    ucs_status_t retry(const std::function<ucs_status_t()> &op);
+
+    /* Wait for a completion; its status */
+    ucs_status_t wait(completion &comp);
+
+    uct_ep_h ep() { return m_eps[0]; }
+    uct_ep_h ep(unsigned i) { return m_eps[i]; }
+    void flush() { EXPECT_TRUE(m_local->flush()); }
+
+    std::unique_ptr<entity> m_local;
+    std::unique_ptr<peer>   m_peer;
+    std::vector<uct_ep_h>   m_eps;
+};
+
+
+/* The same for each way to post */
+class test_sep_uct_post : public test_sep_uct,
+                          public ::testing::WithParamInterface<const char*> {
+protected:
+    void SetUp() override;
+};
+
+
+/* Catch what is logged at error level while it exists */
+class expect_errors {
+public:
+    expect_errors();
+    ~expect_errors();
+};
+
+} // namespace sep_uct_test
+
+#endif

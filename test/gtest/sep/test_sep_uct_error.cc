@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <cstring>
+
+using namespace sep_uct_test;
+
+namespace {
+
+/* The device gives up soon */
+const settings impatient = {
+    {"TIMEOUT", "1ms"},
+    {"RETRY_COUNT", "1"},
+    {"CM_TIMEOUT", "5ms"},
+    {"CM_RETRY_COUNT", "3"}
+};
+
+class test_sep_uct_error : public test_sep_uct {
+protected:
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+        start(impatient);
+    }
+
+    void connect()
+    {
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep(), 1, 0, NULL, 0);
+        }));
+        flush();
+    }
+
+    ucs_status_t wait_failure(uct_ep_h ep)
+    {
+        m_local->wait([&]() {
+            for (auto &failure : m_local->failures) {
+                if (failure.ep == ep) {
+                    return true;
+                }
+            }
+            return false;
+        });
+        for (auto &failure : m_local->failures) {
+            if (failure.ep == ep) {
+                return failure.status;
+            }
+        }
+        return UCS_OK;
+    }
+
+    /* No operation can be started, flush is done, and no queue pair remains */
+    void expect_unusable(uct_ep_h ep)
+    {
+        uint64_t data = 0;
+
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET,
+                  uct_ep_am_short(ep, 1, 0, NULL, 0));
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET,
+                  uct_ep_put_short(ep, &data, sizeof(data), 0, 0));
+        EXPECT_EQ(UCS_OK, uct_ep_flush(ep, 0, NULL));
+        EXPECT_EQ(UCS_OK, uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, NULL));
+        m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+    }
+};
+
+TEST_F(test_sep_uct_error, a_killed_peer_is_reported_and_all_operations_end)
+{
+    remote_memory rmem = m_peer->expose(65536, 5);
+    memory local(m_local->md(), 65536);
+    uct_iov_t iov = {local.ptr(), 4096, local.memh(), 0, 1};
+    completion comps[20];
+    completion flush_comp;
+
+    connect();
+    m_peer->kill();
+
+    for (auto &comp : comps) {
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                                   &comp.comp));
+    }
+    for (unsigned i = 0; i < 20; ++i) {
+        ASSERT_EQ(UCS_OK, uct_ep_am_short(ep(), 1, 0, NULL, 0));
+    }
+    ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(ep(), 0, &flush_comp.comp));
+
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, wait_failure(ep()));
+    for (auto &comp : comps) {
+        EXPECT_EQ(1u, comp.calls);
+        EXPECT_TRUE(UCS_STATUS_IS_ERR(comp.status));
+    }
+    EXPECT_EQ(1u, flush_comp.calls);
+    EXPECT_EQ(1u, m_local->failures.size());
+    expect_unusable(ep());
+    flush();
+    EXPECT_EQ(4096, m_local->sep()->tx.cq_credits);
+}
+
+TEST_F(test_sep_uct_error, all_endpoints_of_a_broken_connection_fail)
+{
+    uct_ep_h other = m_local->connect(m_peer->addr());
+
+    connect();
+    m_peer->kill();
+    ASSERT_EQ(UCS_OK, uct_ep_am_short(ep(), 1, 0, NULL, 0));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(other)));
+    EXPECT_EQ(2u, m_local->failures.size());
+}
+
+TEST_F(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
+{
+    m_peer->kill();
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
+    expect_unusable(ep());
+}
+
+TEST_F(test_sep_uct_error, pending_requests_survive_until_they_are_purged)
+{
+    uct_pending_req_t reqs[3];
+    unsigned purged = 0;
+
+    m_peer->kill();
+    for (auto &req : reqs) {
+        req.func = [](uct_pending_req_t*) { return UCS_ERR_NO_RESOURCE; };
+        ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req, 0));
+    }
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
+    uct_ep_pending_purge(ep(), [](uct_pending_req_t*, void *arg) {
+        ++*(unsigned*)arg;
+    }, &purged);
+    EXPECT_EQ(3u, purged);
+    flush();
+}
+
+TEST_F(test_sep_uct_error, ep_check_finds_a_dead_peer)
+{
+    connect();
+    for (unsigned i = 0; i < 10; ++i) {
+        ASSERT_EQ(UCS_OK, uct_ep_check(ep(), 0, NULL));
+        flush();
+    }
+    EXPECT_TRUE(m_local->failures.empty());
+
+    m_peer->kill();
+    ASSERT_EQ(UCS_OK, uct_ep_check(ep(), 0, NULL));
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, wait_failure(ep()));
+}
+
+TEST_F(test_sep_uct_error, ep_check_finds_a_dead_peer_without_a_connection)
+{
+    m_peer->kill();
+    ASSERT_EQ(UCS_OK, uct_ep_check(ep(), 0, NULL));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
+}
+
+TEST_F(test_sep_uct_error, a_wrong_remote_key_fails_the_endpoint)
+{
+    remote_memory rmem = m_peer->expose(4096, 5);
+    memory local(m_local->md(), 4096);
+    uct_iov_t iov = {local.ptr(), 64, local.memh(), 0, 1};
+    completion good, bad, behind;
+
+    connect();
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                               &good.comp));
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey ^ 0x5500,
+                               &bad.comp));
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                               &behind.comp));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
+    EXPECT_EQ(UCS_OK, good.status);
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(bad.status));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(behind.status));
+    expect_unusable(ep());
+}
+
+TEST_F(test_sep_uct_error, memory_outside_the_region_fails_the_endpoint)
+{
+    remote_memory rmem = m_peer->expose(4096, 5);
+    completion comp;
+    bytes result;
+
+    connect();
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_get_bcopy(ep(), [](void*, const void*, size_t) {
+                  ADD_FAILURE() << "unpacked what was not read";
+              }, NULL, 8192, rmem.va + (1 << 20), rmem.rkey.rkey, &comp.comp));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(comp.status));
+}
+
+TEST_F(test_sep_uct_error, a_new_endpoint_works_after_an_error)
+{
+    remote_memory rmem = m_peer->expose(4096, 5);
+    uint64_t data      = 0x1234;
+
+    for (unsigned round = 0; round < 3; ++round) {
+        uct_ep_h ep = m_local->connect(m_peer->addr());
+
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_put_short(ep, &data, sizeof(data),
+                                    rmem.va + round * 8, rmem.rkey.rkey);
+        }));
+        EXPECT_TRUE(m_local->flush());
+        ASSERT_EQ(UCS_OK, uct_ep_put_short(ep, &data, sizeof(data), rmem.va,
+                                           0xbad));
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep));
+        m_local->failures.clear();
+        m_local->destroy(ep);
+        EXPECT_EQ(0, memcmp(&data, m_peer->read(round * 8, 8).data(), 8));
+    }
+    m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+}
+
+TEST_F(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
+{
+    remote_memory rmem = m_peer->expose(4096, 5);
+    uint64_t data      = 0;
+
+    connect();
+    ASSERT_EQ(UCS_OK, uct_ep_put_short(ep(), &data, sizeof(data), rmem.va,
+                                       0xbad));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
+
+    /* Either its first message fails, or a new connection carries it */
+    m_peer->send(m_local->addr(), 1, 64);
+    m_local->wait([&]() {
+        return (m_peer->num_failures() > 0) || !m_local->messages.empty();
+    });
+}
+
+TEST_F(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
+{
+    remote_memory rmem = m_peer->expose(65536, 5);
+    memory local(m_local->md(), 65536);
+    uct_iov_t iov = {local.ptr(), 65536, local.memh(), 0, 1};
+    completion comp;
+
+    connect();
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                               &comp.comp));
+    EXPECT_EQ(UCS_OK, uct_ep_flush(ep(), UCT_FLUSH_FLAG_CANCEL, NULL));
+    EXPECT_EQ(1u, comp.calls);
+    EXPECT_EQ(UCS_ERR_CANCELED, comp.status);
+    EXPECT_TRUE(m_local->failures.empty());
+    expect_unusable(ep());
+}
+
+TEST_F(test_sep_uct_error, an_interface_can_be_closed_with_all_in_flight)
+{
+    remote_memory rmem = m_peer->expose(65536, 5);
+    memory *local      = new memory(m_local->md(), 65536);
+    uct_iov_t iov      = {local->ptr(), 4096, local->memh(), 0, 1};
+    completion comps[50];
+
+    connect();
+    for (auto &comp : comps) {
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                                   &comp.comp));
+    }
+    m_eps.clear();
+    delete local;
+    m_local.reset();
+    for (auto &comp : comps) {
+        EXPECT_EQ(1u, comp.calls);
+    }
+}
+
+TEST_F(test_sep_uct_error, malformed_addresses_are_refused)
+{
+    address good = m_peer->addr();
+    unsigned refused = 0;
+    expect_errors hide;
+
+    EXPECT_TRUE(uct_iface_is_reachable(m_local->iface(),
+                                       (uct_device_addr_t*)good.dev.data(),
+                                       (uct_iface_addr_t*)good.iface.data()));
+
+    for (size_t i = 0; i < good.dev.size() + good.iface.size(); ++i) {
+        address bad   = good;
+        uint8_t &byte = (i < bad.dev.size()) ? bad.dev[i] :
+                                               bad.iface[i - bad.dev.size()];
+        uct_ep_h ep;
+
+        byte ^= 0xff;
+        int reachable = uct_iface_is_reachable(
+                m_local->iface(), (uct_device_addr_t*)bad.dev.data(),
+                (uct_iface_addr_t*)bad.iface.data());
+        ucs_status_t status = m_local->try_connect(bad, &ep);
+        if (reachable) {
+            EXPECT_EQ(UCS_OK, status) << i;
+        } else {
+            EXPECT_TRUE(UCS_STATUS_IS_ERR(status)) << i;
+            ++refused;
+        }
+    }
+    /* Flags, reserved bytes, version at least */
+    EXPECT_GE(refused, 3u);
+    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+}
+
+TEST_F(test_sep_uct_error, a_foreign_interface_id_does_not_connect)
+{
+    address stale = m_peer->addr();
+    uct_ep_h ep;
+
+    stale.iface.back() ^= 1; /* An earlier process at the same UD QP */
+    ASSERT_EQ(UCS_OK, m_local->try_connect(stale, &ep));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep, 1, 0, NULL, 0));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep)));
+    connect(); /* The real one is not disturbed */
+}
+
+TEST_F(test_sep_uct_error, foreign_remote_keys_are_refused)
+{
+    memory local(m_local->md(), 4096);
+    bytes packed = local.packed_rkey();
+    uct_rkey_bundle_t rkey;
+    expect_errors hide;
+
+    ASSERT_EQ(UCS_OK, uct_rkey_unpack(m_local->component(), packed.data(),
+                                      &rkey));
+    for (unsigned i = 0; i < 4; ++i) {
+        bytes bad = packed;
+
+        bad[i] ^= 1;
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+                  uct_rkey_unpack(m_local->component(), bad.data(), &rkey));
+    }
+}
+
+TEST_F(test_sep_uct_error, settings_out_of_range_are_refused)
+{
+    const settings bad = {
+        {"CATEGORY", "mpi_everywhere"}, /* Known, but not in this version */
+        {"RX_QUEUE_LEN", "0"},
+        {"RX_QUEUE_LEN", "1000000"},
+        {"TX_QUEUE_LEN", "1"},
+        {"TX_CQ_LEN", "1"},
+        {"TX_CQ_MODERATION", "0"},
+        {"SEG_SIZE", "10"},
+        {"RETRY_COUNT", "8"},
+        {"RNR_RETRY_COUNT", "8"},
+        {"SL", "16"},
+        {"PKEY", "0x1234"},
+        {"GID_INDEX", "200"},
+        {"TRAFFIC_CLASS", "256"},
+        {"LID_PATH_BITS", "100"}
+    };
+    expect_errors hide;
+
+    for (auto &setting : bad) {
+        EXPECT_TRUE(entity::create({setting}) == nullptr)
+                << setting.first << "=" << setting.second;
+    }
+}
+
+TEST_F(test_sep_uct_error, unsupported_atomics_are_refused)
+{
+    uint64_t result;
+    completion comp;
+    expect_errors hide;
+
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_SWAP, 0, 0, 0));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_LAST, 0, 0, 0));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic64_fetch(ep(), (uct_atomic_op_t)100, 0, &result, 0,
+                                    0, &comp.comp));
+}
+
+} // namespace

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <poll.h>
+
+#include <cstring>
+
+using namespace sep_uct_test;
+
+namespace {
+
+/* Long enough for anything: whoever waits that long has lost an event */
+const int wakeup_timeout_ms = 60000;
+
+struct pending_req {
+    uct_pending_req_t         req;
+    std::function<ucs_status_t()> func;
+
+    pending_req() { req.func = call; }
+
+    static ucs_status_t call(uct_pending_req_t *req)
+    {
+        return ucs_container_of(req, pending_req, req)->func();
+    }
+};
+
+class test_sep_uct_flow : public test_sep_uct {
+protected:
+    ucs_status_t send(uct_ep_h ep, uint64_t seq)
+    {
+        return uct_ep_am_short(ep, 1, seq, NULL, 0);
+    }
+
+    uint64_t received_seq(uint64_t index, unsigned iface = 0)
+    {
+        message received = m_peer->received(index, iface);
+        uint64_t seq;
+
+        EXPECT_LE(sizeof(seq), received.data.size());
+        memcpy(&seq, received.data.data(), sizeof(seq));
+        return seq;
+    }
+
+    /* Connect by a first message; the peer forgets it */
+    void connect(uct_ep_h ep, unsigned iface = 0)
+    {
+        ASSERT_EQ(UCS_OK, retry([&]() { return send(ep, 0); }));
+        flush();
+        m_local->wait([&]() { return m_peer->num_received(iface) > 0; });
+        m_peer->release(iface);
+    }
+
+    /* Post until there are no resources; how many */
+    uint64_t fill(uct_ep_h ep, uint64_t seq)
+    {
+        uint64_t count = 0;
+
+        while (send(ep, seq + count) == UCS_OK) {
+            ++count;
+        }
+        return count;
+    }
+
+    void expect_in_order(uint64_t count, unsigned iface = 0)
+    {
+        m_local->wait([&]() { return m_peer->num_received(iface) >= count; });
+        ASSERT_EQ(count, m_peer->num_received(iface));
+        for (uint64_t i = 0; i < count; ++i) {
+            ASSERT_EQ(i, received_seq(i, iface));
+        }
+    }
+};
+
+TEST_F(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
+{
+    std::vector<uct_ep_h> eps;
+
+    for (int i = 0; i < 100; ++i) {
+        eps.push_back(m_local->connect(m_peer->addr()));
+        EXPECT_EQ(UCS_OK, uct_ep_flush(eps.back(), 0, NULL));
+    }
+    EXPECT_EQ(UCS_OK, uct_iface_flush(m_local->iface(), 0, NULL));
+    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(0u, m_peer->num_qps());
+    EXPECT_EQ(1u, m_local->sep()->conn.num_rc);
+}
+
+TEST_F(test_sep_uct_flow, an_unconnected_endpoint_is_small)
+{
+    EXPECT_LT(sizeof(uct_sep_ep_t) + sizeof(uct_sep_rc_t), 256u);
+}
+
+TEST_F(test_sep_uct_flow, all_endpoints_and_both_directions_share_a_connection)
+{
+    uct_ep_h second = m_local->connect(m_peer->addr());
+
+    connect(ep());
+    ASSERT_EQ(UCS_OK, retry([&]() { return send(second, 0); }));
+    m_peer->send(m_local->addr(), 10, 100);
+    m_local->wait([&]() { return m_local->messages.size() == 10; });
+    flush();
+    EXPECT_EQ(1u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(1u, m_peer->num_qps());
+}
+
+TEST_F(test_sep_uct_flow, pending_requests_start_the_connection)
+{
+    pending_req req;
+    bool done = false;
+
+    req.func = [&]() {
+        ucs_status_t status = send(ep(), 0);
+        done                = (status == UCS_OK);
+        return status;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
+    EXPECT_TRUE(m_local->wait([&]() { return done; }));
+    expect_in_order(1);
+}
+
+TEST_F(test_sep_uct_flow, pending_requests_are_sent_in_order_after_what_was_sent)
+{
+    static const unsigned num_reqs = 50;
+    pending_req reqs[num_reqs];
+    unsigned done = 0;
+    uint64_t seq;
+
+    start({{"TX_QUEUE_LEN", "32"}});
+    connect(ep());
+    m_peer->freeze();
+    seq = fill(ep(), 0);
+    ASSERT_GT(seq, 0u);
+    EXPECT_LE(seq, 32u);
+
+    for (unsigned i = 0; i < num_reqs; ++i) {
+        reqs[i].func = [&, i]() {
+            ucs_status_t status = send(ep(), seq + i);
+            if (status == UCS_OK) {
+                EXPECT_EQ(i, done);
+                ++done;
+            }
+            return status;
+        };
+        ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &reqs[i].req, 0));
+    }
+    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_local->iface(), 0, NULL));
+    EXPECT_TRUE(m_local->wait([&]() { return done == num_reqs; }));
+    flush();
+    expect_in_order(seq + num_reqs);
+}
+
+TEST_F(test_sep_uct_flow, pending_add_is_refused_when_there_are_resources)
+{
+    pending_req req;
+
+    connect(ep());
+    EXPECT_EQ(UCS_ERR_BUSY, uct_ep_pending_add(ep(), &req.req, 0));
+}
+
+TEST_F(test_sep_uct_flow, a_request_in_progress_is_called_again)
+{
+    pending_req req;
+    unsigned calls = 0;
+
+    start({{"TX_QUEUE_LEN", "32"}});
+    connect(ep());
+    m_peer->freeze();
+    uint64_t seq = fill(ep(), 0);
+
+    req.func = [&]() {
+        if (calls == 3) {
+            return UCS_OK;
+        }
+        ucs_status_t status = send(ep(), seq + calls);
+        if (status != UCS_OK) {
+            return status;
+        }
+        ++calls;
+        return UCS_INPROGRESS;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
+    m_local->wait([&]() {
+        return uct_iface_flush(m_local->iface(), 0, NULL) == UCS_OK;
+    });
+    EXPECT_EQ(3u, calls);
+    expect_in_order(seq + 3);
+}
+
+TEST_F(test_sep_uct_flow, purge_gives_back_the_requests_of_one_endpoint)
+{
+    uct_ep_h other = m_local->connect(m_peer->addr());
+    pending_req reqs[6];
+    std::vector<uct_pending_req_t*> purged;
+
+    for (unsigned i = 0; i < 6; ++i) {
+        ASSERT_EQ(UCS_OK, uct_ep_pending_add((i % 2) ? other : ep(),
+                                             &reqs[i].req, 0));
+        reqs[i].func = [&, i]() { return send((i % 2) ? other : ep(), i / 2); };
+    }
+    uct_ep_pending_purge(ep(), [](uct_pending_req_t *req, void *arg) {
+        ((std::vector<uct_pending_req_t*>*)arg)->push_back(req);
+    }, &purged);
+    ASSERT_EQ(3u, purged.size());
+    for (unsigned i = 0; i < 3; ++i) {
+        EXPECT_EQ(&reqs[i * 2].req, purged[i]);
+    }
+    flush();
+    expect_in_order(3);
+}
+
+TEST_F(test_sep_uct_flow, endpoints_with_pending_requests_take_turns)
+{
+    static const unsigned num_reqs = 20;
+    uct_ep_h other                 = m_local->connect(m_peer->addr());
+    pending_req reqs[2][num_reqs];
+    std::vector<int> order;
+
+    for (unsigned i = 0; i < num_reqs; ++i) {
+        for (int e = 0; e < 2; ++e) {
+            reqs[e][i].func = [&, e]() {
+                ucs_status_t status = send(e ? other : ep(), 0);
+                if (status == UCS_OK) {
+                    order.push_back(e);
+                }
+                return status;
+            };
+        }
+    }
+    /* All of the first, then all of the second */
+    for (int e = 0; e < 2; ++e) {
+        for (unsigned i = 0; i < num_reqs; ++i) {
+            ASSERT_EQ(UCS_OK, uct_ep_pending_add(e ? other : ep(),
+                                                 &reqs[e][i].req, 0));
+        }
+    }
+    m_local->wait([&]() { return order.size() == 2 * num_reqs; });
+    for (unsigned i = 0; i < num_reqs; ++i) {
+        EXPECT_NE(order[i * 2], order[i * 2 + 1]) << i;
+    }
+    flush();
+}
+
+TEST_F(test_sep_uct_flow, flush_completes_when_all_is_done)
+{
+    remote_memory rmem = m_peer->expose(4096, 3);
+    uint64_t data      = 0x55aa55aa55aa55aaull;
+
+    connect(ep());
+    for (unsigned round = 0; round < 300; ++round) {
+        completion comp;
+
+        for (unsigned i = 0; i <= round % 3; ++i) {
+            ASSERT_EQ(UCS_OK, retry([&]() {
+                return uct_ep_put_short(ep(), &data, sizeof(data),
+                                        rmem.va + i * 8, rmem.rkey.rkey);
+            }));
+        }
+        ucs_status_t status = retry([&]() {
+            return uct_ep_flush(ep(), 0, &comp.comp);
+        });
+        if (status == UCS_INPROGRESS) {
+            ASSERT_EQ(UCS_OK, wait(comp));
+        } else {
+            ASSERT_EQ(UCS_OK, status);
+        }
+        ASSERT_EQ(UCS_OK, uct_ep_flush(ep(), 0, NULL));
+    }
+    EXPECT_EQ(0, memcmp(&data, m_peer->read(8, 8).data(), 8));
+}
+
+TEST_F(test_sep_uct_flow, flush_waits_for_pending_requests)
+{
+    pending_req req;
+    bool done = false;
+
+    req.func = [&]() {
+        ucs_status_t status = send(ep(), 0);
+        done                = (status == UCS_OK);
+        return status;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(ep(), 0, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_local->iface(), 0, NULL));
+    flush();
+    EXPECT_TRUE(done);
+}
+
+TEST_F(test_sep_uct_flow, a_fence_orders_a_get_before_the_put_behind_it)
+{
+    remote_memory rmem = m_peer->expose(4096, 5);
+    bytes before       = pattern(4096, 5);
+    uint64_t data      = 0;
+    memory local(m_local->md(), 4096);
+
+    connect(ep());
+    for (unsigned round = 0; round < 100; ++round) {
+        uct_iov_t iov = {local.ptr(), 8, local.memh(), 0, 1};
+        completion comp;
+
+        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+            return uct_ep_get_zcopy(ep(), &iov, 1, rmem.va + round * 8,
+                                    rmem.rkey.rkey, &comp.comp);
+        }));
+        ASSERT_EQ(UCS_OK, (round % 2) ? uct_ep_fence(ep(), 0) :
+                                        uct_iface_fence(m_local->iface(), 0));
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_put_short(ep(), &data, sizeof(data),
+                                    rmem.va + round * 8, rmem.rkey.rkey);
+        }));
+        ASSERT_EQ(UCS_OK, wait(comp));
+        ASSERT_EQ(0, memcmp(local.ptr(), before.data() + round * 8, 8));
+    }
+    flush();
+    EXPECT_EQ(bytes(800, 0), m_peer->read(0, 800));
+}
+
+TEST_F(test_sep_uct_flow, a_fence_costs_no_credit_that_is_not_given_back)
+{
+    connect(ep());
+    for (unsigned i = 0; i < 2000; ++i) {
+        ASSERT_EQ(UCS_OK, retry([&]() { return send(ep(), i); }));
+        ASSERT_EQ(UCS_OK, uct_ep_fence(ep(), 0));
+    }
+    flush();
+    uct_sep_txwq_t *txwq = ucs_derived_of(ep(), uct_sep_ep_t)->txwq;
+    ASSERT_EQ(UCS_OK, retry([&]() { return send(ep(), 2000); }));
+    flush();
+    EXPECT_EQ(txwq->bb_max, txwq->credits);
+    EXPECT_EQ(4096, m_local->sep()->tx.cq_credits);
+    expect_in_order(2001);
+}
+
+TEST_F(test_sep_uct_flow, small_queues_lose_nothing)
+{
+    static const unsigned count = 3000;
+
+    /* Every resource runs out all the time: send queue, completion queue,
+     * receive queue */
+    start({{"TX_QUEUE_LEN", "8"}, {"TX_CQ_LEN", "8"}, {"RX_QUEUE_LEN", "4"},
+           {"RNR_TIMEOUT", "0.01ms"}});
+    m_peer->send(m_local->addr(), count, 64);
+    for (unsigned i = 0; i < count; ++i) {
+        ASSERT_EQ(UCS_OK, retry([&]() { return send(ep(), i); }));
+    }
+    flush();
+    m_local->wait([&]() { return m_local->messages.size() == count; });
+    expect_in_order(count);
+    for (unsigned i = 0; i < count; ++i) {
+        uint64_t seq;
+        memcpy(&seq, m_local->messages[i].data.data(), sizeof(seq));
+        ASSERT_EQ(i, seq);
+    }
+}
+
+TEST_F(test_sep_uct_flow, unsignaled_work_of_many_connections_cannot_block_all)
+{
+    static const unsigned num_eps = 8;
+
+    /* 8 queues could bind 8 * 7 credits without asking for a completion, and
+     * there are 16 */
+    start({{"TX_QUEUE_LEN", "32"}, {"TX_CQ_LEN", "16"}}, num_eps);
+    for (unsigned i = 0; i < num_eps; ++i) {
+        connect(ep(i), i);
+    }
+    for (unsigned seq = 0; seq < 200; ++seq) {
+        for (unsigned i = 0; i < num_eps; ++i) {
+            ASSERT_EQ(UCS_OK, retry([&]() { return send(ep(i), seq); }));
+        }
+    }
+    flush();
+    EXPECT_EQ(16, m_local->sep()->tx.cq_credits);
+    for (unsigned i = 0; i < num_eps; ++i) {
+        expect_in_order(200, i);
+    }
+}
+
+TEST_F(test_sep_uct_flow, pending_requests_of_many_connections_are_all_sent)
+{
+    static const unsigned num_eps = 8, num_reqs = 40;
+    std::vector<pending_req> reqs(num_eps * num_reqs);
+    unsigned done = 0;
+
+    start({{"TX_QUEUE_LEN", "16"}, {"TX_CQ_LEN", "16"}}, num_eps);
+    for (unsigned i = 0; i < num_eps; ++i) {
+        for (unsigned seq = 0; seq < num_reqs; ++seq) {
+            pending_req &req = reqs[i * num_reqs + seq];
+
+            req.func = [&, i, seq]() {
+                ucs_status_t status = send(ep(i), seq);
+                done += (status == UCS_OK);
+                return status;
+            };
+            ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(i), &req.req, 0));
+        }
+    }
+    m_local->wait([&]() { return done == num_eps * num_reqs; });
+    flush();
+    for (unsigned i = 0; i < num_eps; ++i) {
+        expect_in_order(num_reqs, i);
+    }
+}
+
+TEST_F(test_sep_uct_flow, kept_descriptors_stay_intact)
+{
+    static const unsigned count = 500;
+
+    /* More than there are receives: the queue gets new buffers */
+    start({{"RX_QUEUE_LEN", "64"}});
+    m_peer->send(m_local->addr(), count, 200, 9);
+    m_local->wait([&]() { return m_local->descs.size() == count; });
+    for (unsigned i = 0; i < count; ++i) {
+        uint8_t *data = (uint8_t*)m_local->descs[i].first + 24;
+        uint64_t seq  = i;
+        bytes expected = pattern(200, i);
+
+        memcpy(expected.data(), &seq, sizeof(seq));
+        ASSERT_EQ(200u, m_local->descs[i].second);
+        ASSERT_EQ(0, memcmp(expected.data(), data, expected.size())) << i;
+    }
+    m_local->release_descs();
+    m_peer->send(m_local->addr(), count, 200, 9);
+    m_local->wait([&]() { return m_local->descs.size() == count; });
+}
+
+TEST_F(test_sep_uct_flow, receiving_goes_on_when_kept_descriptors_come_back)
+{
+    /* No more buffers than there are receives */
+    start({{"RX_QUEUE_LEN", "16"}, {"RX_MAX_BUFS", "17"},
+           {"RNR_TIMEOUT", "0.01ms"}});
+    m_peer->send(m_local->addr(), 100, 64, 9);
+    for (unsigned total = 0; total < 100;) {
+        expect_errors hide; /* UCX warns that the pool is empty */
+
+        m_local->wait([&]() { return !m_local->descs.empty(); });
+        for (unsigned i = 0; i < 50; ++i) {
+            m_local->progress(); /* Until all buffers are kept, maybe */
+        }
+        total += m_local->descs.size();
+        m_local->release_descs();
+    }
+}
+
+TEST_F(test_sep_uct_flow, a_message_wakes_a_sleeping_receiver)
+{
+    int fd;
+
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &fd));
+    for (unsigned round = 1; round <= 5; ++round) {
+        struct pollfd pfd = {fd, POLLIN, 0};
+
+        m_local->wait([&]() {
+            return uct_iface_event_arm(m_local->iface(), UCT_EVENT_RECV) ==
+                   UCS_OK;
+        });
+        m_peer->send(m_local->addr(), 1, 64);
+        while (m_local->messages.size() < round) {
+            ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
+            while (m_local->progress() > 0);
+            if (m_local->messages.size() < round) {
+                /* Woken by the connection */
+                m_local->wait([&]() {
+                    return uct_iface_event_arm(m_local->iface(),
+                                               UCT_EVENT_RECV) == UCS_OK;
+                });
+                if (m_local->messages.size() == round) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(test_sep_uct_flow, a_completion_wakes_a_sleeping_sender)
+{
+    remote_memory rmem = m_peer->expose(4096, 5);
+    memory local(m_local->md(), 4096);
+    uct_iov_t iov = {local.ptr(), 4096, local.memh(), 0, 1};
+    int fd;
+
+    connect(ep());
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &fd));
+    for (unsigned round = 0; round < 5; ++round) {
+        struct pollfd pfd = {fd, POLLIN, 0};
+        completion comp;
+
+        while (m_local->progress() > 0);
+        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+            return uct_ep_get_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                                    &comp.comp);
+        }));
+        while (comp.calls == 0) {
+            if (uct_iface_event_arm(m_local->iface(), UCT_EVENT_SEND_COMP) ==
+                UCS_OK) {
+                ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
+            }
+            m_local->progress();
+        }
+        EXPECT_EQ(UCS_OK, comp.status);
+    }
+}
+
+TEST_F(test_sep_uct_flow, a_connection_wakes_a_sleeping_sender)
+{
+    pending_req req;
+    bool done = false;
+    int fd;
+
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &fd));
+    req.func = [&]() {
+        ucs_status_t status = send(ep(), 0);
+        done                = (status == UCS_OK);
+        return status;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
+    while (!done) {
+        struct pollfd pfd = {fd, POLLIN, 0};
+
+        if (uct_iface_event_arm(m_local->iface(), UCT_EVENT_SEND_COMP) ==
+            UCS_OK) {
+            ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
+        }
+        m_local->progress();
+    }
+    expect_in_order(1);
+}
+
+TEST_F(test_sep_uct_flow, an_idle_interface_is_not_woken)
+{
+    struct pollfd pfd;
+
+    connect(ep());
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &pfd.fd));
+    m_local->wait([&]() {
+        return uct_iface_event_arm(m_local->iface(), UCT_EVENT_SEND_COMP |
+                                                     UCT_EVENT_RECV) == UCS_OK;
+    });
+    pfd.events = POLLIN;
+    EXPECT_EQ(0, poll(&pfd, 1, 0));
+    EXPECT_EQ(0u, m_local->progress());
+}
+
+TEST_F(test_sep_uct_flow, many_interfaces_send_to_one)
+{
+    static const unsigned num_senders = 8, count = 200;
+    std::vector<std::unique_ptr<entity>> senders;
+    std::vector<uct_ep_h> eps;
+    address to = m_peer->addr();
+
+    for (unsigned i = 0; i < num_senders; ++i) {
+        senders.push_back(entity::create());
+        ASSERT_TRUE(senders.back() != nullptr);
+        eps.push_back(senders.back()->connect(to));
+    }
+    for (uint64_t seq = 0; seq < count; ++seq) {
+        for (unsigned i = 0; i < num_senders; ++i) {
+            senders[i]->wait([&]() {
+                return uct_ep_am_short(eps[i], 1, (i * count) + seq, NULL, 0) ==
+                       UCS_OK;
+            });
+        }
+    }
+    for (auto &sender : senders) {
+        EXPECT_TRUE(sender->flush());
+    }
+    m_local->wait([&]() {
+        return m_peer->num_received() == num_senders * count;
+    });
+
+    /* In order from each of them */
+    std::vector<uint64_t> next(num_senders, 0);
+    for (unsigned i = 0; i < num_senders * count; ++i) {
+        uint64_t seq = received_seq(i);
+        ASSERT_EQ(next[seq / count]++, seq % count);
+    }
+}
+
+TEST_F(test_sep_uct_flow, an_endpoint_can_go_while_its_operations_are_under_way)
+{
+    remote_memory rmem = m_peer->expose(65536, 5);
+    uct_ep_h other     = m_local->connect(m_peer->addr());
+    memory local(m_local->md(), 65536);
+    uct_iov_t iov = {local.ptr(), 65536, local.memh(), 0, 1};
+    completion gone, stays;
+
+    connect(ep());
+    ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+        return uct_ep_get_zcopy(other, &iov, 1, rmem.va, rmem.rkey.rkey,
+                                &gone.comp);
+    }));
+    ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+        return uct_ep_get_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                                &stays.comp);
+    }));
+    m_local->destroy(other);
+    EXPECT_EQ(1u, gone.calls);
+    EXPECT_EQ(UCS_ERR_CANCELED, gone.status);
+    EXPECT_EQ(UCS_OK, wait(stays));
+    flush();
+    EXPECT_EQ(1u, gone.calls);
+}
+
+} // namespace
