@@ -87,8 +87,9 @@ device::~device()
 }
 
 const uct_sep_cm_ops_t cm_user::ops = {
-    cm_user::conn_alloc, cm_user::conn_free,   cm_user::qp_create, cm_user::qp_connect,
-    cm_user::qp_destroy, cm_user::established, cm_user::failed
+    cm_user::conn_alloc, cm_user::conn_free,  cm_user::qp_create,
+    cm_user::qp_connect, cm_user::qp_destroy, cm_user::established,
+    cm_user::failed
 };
 
 cm_user::cm_user(const options &opts) :

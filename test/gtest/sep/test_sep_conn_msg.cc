@@ -123,7 +123,7 @@ TEST_F(test_sep_conn_msg, parse_says_what_is_wrong)
     EXPECT_EQ(UCT_SEP_CONN_PARSE_LENGTH, parse(bytes));
 }
 
-TEST_F(test_sep_conn_msg, fields_out_of_range_are_refused_despite_a_right_checksum)
+TEST_F(test_sep_conn_msg, fields_out_of_range_are_refused_despite_checksum)
 {
     world w;
     node &a = w.add();

@@ -72,7 +72,7 @@ TEST_F(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
     EXPECT_GT(runs, 5u);
 }
 
-TEST_F(test_sep_conn_schedules, every_small_schedule_with_loss_and_early_repeat_connects)
+TEST_F(test_sep_conn_schedules, every_schedule_with_loss_and_early_repeat_connects)
 {
     exhaustive_chooser choose;
     unsigned runs = 0;
@@ -176,7 +176,7 @@ TEST_F(test_sep_conn_schedules, random_loss_duplication_and_reordering)
     EXPECT_GT(packets_lost, 1000u);
 }
 
-TEST_F(test_sep_conn_schedules, three_interfaces_connect_each_to_each_and_themselves)
+TEST_F(test_sep_conn_schedules, three_interfaces_connect_to_all_and_themselves)
 {
     for (uint64_t seed = 0; (seed < 2000) && !HasFailure(); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);

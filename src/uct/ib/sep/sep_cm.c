@@ -8,7 +8,6 @@
 #include <uct/ib/sep/sep_cm_int.h>
 #include <uct/ib/sep/sep_conn_msg.h>
 
-#include <ucs/algorithm/crc.h>
 #include <ucs/async/async.h>
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -41,14 +40,8 @@ static inline int uct_sep_cm_peer_equal(const uct_sep_peer_addr_t *addr1,
     return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
 }
 
-#define uct_sep_cm_dev_hash(_addr) ucs_crc32(0, &(_addr), sizeof(_addr))
-#define uct_sep_cm_dev_equal(_addr1, _addr2) \
-    (memcmp(&(_addr1), &(_addr2), sizeof(_addr1)) == 0)
-
 KHASH_IMPL(uct_sep_cm_peers, const uct_sep_peer_addr_t*, char, 0,
            uct_sep_cm_peer_hash, uct_sep_cm_peer_equal)
-KHASH_IMPL(uct_sep_cm_ahs, uct_sep_device_addr_t, struct ibv_ah*, 1,
-           uct_sep_cm_dev_hash, uct_sep_cm_dev_equal)
 
 
 /* Foreign packets can come at any rate: speak of the 1st, 2nd, 4th, 8th... */
@@ -115,55 +108,11 @@ static const uct_sep_conn_env_ops_t uct_sep_cm_env_ops = {
  * Sending
  */
 
-static struct ibv_ah *uct_sep_cm_ah_get(uct_sep_cm_t *cm,
-                                        const uct_sep_device_addr_t *addr)
-{
-    char addr_str[UCT_SEP_ADDR_STR_MAX];
-    struct ibv_ah_attr ah_attr;
-    struct ibv_ah *ah;
-    khiter_t iter;
-    int ret;
-
-    iter = kh_put(uct_sep_cm_ahs, &cm->ahs, *addr, &ret);
-    if (ret == UCS_KH_PUT_FAILED) {
-        return NULL;
-    }
-
-    if (ret == UCS_KH_PUT_KEY_PRESENT) {
-        return kh_value(&cm->ahs, iter);
-    }
-
-    uct_sep_device_addr_to_ah_attr(&cm->port, addr, &ah_attr);
-    ah = ibv_create_ah(cm->pd, &ah_attr);
-    if (ah == NULL) {
-        ucs_diag("%s: ibv_create_ah(%s) failed: %m", cm->name,
-                 uct_sep_device_addr_str(addr, addr_str, sizeof(addr_str)));
-        kh_del(uct_sep_cm_ahs, &cm->ahs, iter);
-        return NULL;
-    }
-
-    kh_value(&cm->ahs, iter) = ah;
-    return ah;
-}
-
-static void uct_sep_cm_ahs_cleanup(uct_sep_cm_t *cm)
-{
-    struct ibv_ah *ah;
-
-    kh_foreach_value(&cm->ahs, ah, {
-        if (ibv_destroy_ah(ah) != 0) {
-            ucs_warn("%s: ibv_destroy_ah() failed: %m", cm->name);
-        }
-    })
-    kh_destroy_inplace(uct_sep_cm_ahs, &cm->ahs);
-}
-
 static void uct_sep_cm_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
                             const uct_sep_conn_msg_t *msg)
 {
     unsigned copies = 1;
     uct_sep_conn_packet_t packet;
-    struct ibv_ah *ah;
     int ret;
 
     if (ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE)) {
@@ -178,17 +127,9 @@ static void uct_sep_cm_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
         copies = cm->tx_filter(cm->tx_filter_arg, msg);
     }
 
-    ah = uct_sep_cm_ah_get(cm, &peer->dev);
-    if (ah == NULL) {
-        ++cm->stats.tx_dropped;
-        return;
-    }
-
     uct_sep_conn_msg_pack(msg, &packet);
     for (; copies > 0; --copies) {
-        ret = uct_sep_cm_ud_post_send(cm, ah,
-                                      uct_sep_iface_addr_qpn(&peer->iface),
-                                      &packet);
+        ret = uct_sep_cm_ud_post_send(cm, peer, &packet);
         if (ret == 0) {
             ++cm->stats.tx_packets;
         } else {
@@ -624,7 +565,6 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
     ucs_snprintf_zero(cm->name, sizeof(cm->name), "%s", params->name);
     ucs_list_head_init(&cm->timers);
     kh_init_inplace(uct_sep_cm_peers, &cm->peers);
-    kh_init_inplace(uct_sep_cm_ahs, &cm->ahs);
 
     status = uct_sep_cm_random_id(cm, &id);
     if (status != UCS_OK) {
@@ -657,7 +597,6 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
 err_ud_close:
     uct_sep_cm_ud_close(cm);
 err_free:
-    kh_destroy_inplace(uct_sep_cm_ahs, &cm->ahs);
     kh_destroy_inplace(uct_sep_cm_peers, &cm->peers);
     ucs_free(cm);
 err:
@@ -690,7 +629,6 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
     })
     kh_destroy_inplace(uct_sep_cm_peers, &cm->peers);
 
-    uct_sep_cm_ahs_cleanup(cm);
     uct_sep_cm_ud_close(cm);
 
     UCS_ASYNC_UNBLOCK(cm->async);

@@ -105,9 +105,9 @@ typedef struct uct_sep_cm_ops {
      *   without a start, and @a established tells.
      * - Otherwise a handshake the transport had started failed, the QP has been
      *   given up already: UCS_ERR_ENDPOINT_TIMEOUT (no answer, or no agreement,
-     *   within the retries), UCS_ERR_UNREACHABLE (interface is gone), UCS_ERR_REJECTED (peer has no
-     *   resources), or what qp_create or qp_connect returned. The next start
-     *   makes a new attempt.
+     *   within the retries), UCS_ERR_UNREACHABLE (interface is gone),
+     *   UCS_ERR_REJECTED (peer has no resources), or what qp_create or
+     *   qp_connect returned. The next start makes a new attempt.
      *
      * Connections which only the peer asked for fail silently.
      */

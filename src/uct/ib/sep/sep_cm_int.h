@@ -39,7 +39,7 @@ struct uct_sep_cm {
     void                        *tx_filter_arg;
 
     khash_t(uct_sep_cm_peers)   peers; /**< Keys are inside the connections */
-    khash_t(uct_sep_cm_ahs)     ahs;
+    khash_t(uct_sep_cm_ahs)     ahs;   /**< By device address */
 
     ucs_list_link_t             timers;   /**< Connections with a deadline */
     ucs_time_t                  tick;     /**< Interval of the timer */
@@ -80,9 +80,10 @@ void uct_sep_cm_ud_close(uct_sep_cm_t *cm);
 /**
  * Post a packet.
  *
- * @return 0, or errno: ENOMEM if the send queue is full.
+ * @return 0, or errno: ENOMEM if the send queue is full, EHOSTUNREACH if there
+ *         is no address handle.
  */
-int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, struct ibv_ah *ah, uint32_t qpn,
+int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
                             const uct_sep_conn_packet_t *packet);
 
 /** Take the events from the channel. @return How many there were. */

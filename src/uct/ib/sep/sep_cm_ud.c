@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/sep_cm_int.h>
 
+#include <ucs/algorithm/crc.h>
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -36,6 +37,14 @@
 
 /* Completions of sends; receives have the index of their buffer */
 #define UCT_SEP_CM_TX_WR_ID       UINT64_MAX
+
+
+#define uct_sep_cm_dev_hash(_addr) ucs_crc32(0, &(_addr), sizeof(_addr))
+#define uct_sep_cm_dev_equal(_addr1, _addr2) \
+    (memcmp(&(_addr1), &(_addr2), sizeof(_addr1)) == 0)
+
+KHASH_IMPL(uct_sep_cm_ahs, uct_sep_device_addr_t, struct ibv_ah*, 1,
+           uct_sep_cm_dev_hash, uct_sep_cm_dev_equal)
 
 
 static int uct_sep_cm_ud_post_recv(uct_sep_cm_t *cm, const uint32_t *indices,
@@ -247,7 +256,50 @@ void uct_sep_cm_ud_flush(uct_sep_cm_t *cm)
     }
 }
 
-int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, struct ibv_ah *ah, uint32_t qpn,
+static struct ibv_ah *
+uct_sep_cm_ud_ah_get(uct_sep_cm_t *cm, const uct_sep_device_addr_t *addr)
+{
+    char addr_str[UCT_SEP_ADDR_STR_MAX];
+    struct ibv_ah_attr ah_attr;
+    struct ibv_ah *ah;
+    khiter_t iter;
+    int ret;
+
+    iter = kh_put(uct_sep_cm_ahs, &cm->ahs, *addr, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        return NULL;
+    }
+
+    if (ret == UCS_KH_PUT_KEY_PRESENT) {
+        return kh_value(&cm->ahs, iter);
+    }
+
+    uct_sep_device_addr_to_ah_attr(&cm->port, addr, &ah_attr);
+    ah = ibv_create_ah(cm->pd, &ah_attr);
+    if (ah == NULL) {
+        ucs_diag("%s: ibv_create_ah(%s) failed: %m", cm->name,
+                 uct_sep_device_addr_str(addr, addr_str, sizeof(addr_str)));
+        kh_del(uct_sep_cm_ahs, &cm->ahs, iter);
+        return NULL;
+    }
+
+    kh_value(&cm->ahs, iter) = ah;
+    return ah;
+}
+
+static void uct_sep_cm_ud_ahs_cleanup(uct_sep_cm_t *cm)
+{
+    struct ibv_ah *ah;
+
+    kh_foreach_value(&cm->ahs, ah, {
+        if (ibv_destroy_ah(ah) != 0) {
+            ucs_warn("%s: ibv_destroy_ah() failed: %m", cm->name);
+        }
+    })
+    kh_destroy_inplace(uct_sep_cm_ahs, &cm->ahs);
+}
+
+int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
                             const uct_sep_conn_packet_t *packet)
 {
     struct ibv_sge sge = {
@@ -262,10 +314,16 @@ int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, struct ibv_ah *ah, uint32_t qpn,
         .send_flags = IBV_SEND_INLINE
     };
     struct ibv_send_wr *bad_wr;
+    struct ibv_ah *ah;
     int ret;
 
+    ah = uct_sep_cm_ud_ah_get(cm, &peer->dev);
+    if (ah == NULL) {
+        return EHOSTUNREACH;
+    }
+
     wr.wr.ud.ah          = ah;
-    wr.wr.ud.remote_qpn  = qpn;
+    wr.wr.ud.remote_qpn  = uct_sep_iface_addr_qpn(&peer->iface);
     wr.wr.ud.remote_qkey = UCT_SEP_CONN_QKEY;
     if (cm->tx_unsignaled + 1 >= UCT_SEP_CM_TX_MODERATION) {
         wr.send_flags |= IBV_SEND_SIGNALED;
@@ -426,6 +484,7 @@ ucs_status_t uct_sep_cm_ud_open(uct_sep_cm_t *cm,
     int ret;
 
     cm->pkey_index = params->pkey_index;
+    kh_init_inplace(uct_sep_cm_ahs, &cm->ahs);
 
     status = uct_sep_cm_ud_channel_create(cm, params->ibv_context);
     if (status != UCS_OK) {
@@ -483,6 +542,8 @@ err:
 
 void uct_sep_cm_ud_close(uct_sep_cm_t *cm)
 {
+    uct_sep_cm_ud_ahs_cleanup(cm);
+
     if (ibv_destroy_qp(cm->ud_qp) != 0) {
         ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name,
                  cm->ud_qp->qp_num);

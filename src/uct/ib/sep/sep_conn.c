@@ -15,9 +15,9 @@ static_assert(sizeof(uct_sep_conn_t) <= 128, "an unconnected endpoint and its "
               "connection have 256 bytes together");
 
 
-/* Spread repetitions over a quarter of the interval, or 64 interfaces started by
- * one launcher would repeat in step. Derived, not random: a run can be replayed.
- */
+/* Spread repetitions over a quarter of the interval, or the interfaces started
+ * by one launcher would repeat in step. Derived, not random: a run can be
+ * replayed. */
 static ucs_time_t uct_sep_conn_jitter(const uct_sep_conn_env_t *env,
                                       const uct_sep_conn_t *conn,
                                       ucs_time_t interval)

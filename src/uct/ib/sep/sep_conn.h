@@ -33,8 +33,8 @@ BEGIN_C_DECLS
  * - *The passive side must not send before the RTU*: its QP is ready when it
  *   answers REP, but the peer's is not able to receive before the REP arrived.
  *   A REP for its own QP is as good a proof as an RTU.
- * - *Loss* is cured by repetition: REQ until anything comes back, REP until RTU.
- *   The RTU is repeated for every REP that comes again.
+ * - *Loss* is cured by repetition: REQ until anything comes back, REP until
+ *   RTU. The RTU is repeated for every REP that comes again.
  * - *Duplicates and stragglers*: an epoch not newer than the last one connected
  *   to is never connected to again, and REP/RTU/REJ have to name the local QP.
  * - *Oneself*: the QP is connected to itself, there is no exchange.
@@ -76,10 +76,11 @@ enum {
  */
 typedef struct uct_sep_conn_qp_info {
     uint32_t qpn;                /**< QP number */
-    uint32_t psn;                /**< Its first PSN: sq_psn here, rq_psn there */
+    uint32_t psn;                /**< Its first PSN: sq_psn here, rq_psn
+                                      there */
     uint8_t  path_mtu;           /**< Its largest enum ibv_mtu; both sides use
                                       the smaller of the two */
-    uint8_t  max_rd_atomic;      /**< Reads/atomics it wants to have in flight */
+    uint8_t  max_rd_atomic;      /**< Reads/atomics it wants in flight */
     uint8_t  max_dest_rd_atomic; /**< Reads/atomics it can answer at a time; the
                                       other side's max_rd_atomic is limited to
                                       this */
