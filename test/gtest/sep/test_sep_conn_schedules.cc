@@ -72,7 +72,8 @@ TEST_F(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
     EXPECT_GT(runs, 5u);
 }
 
-TEST_F(test_sep_conn_schedules, every_schedule_with_loss_and_early_repeat_connects)
+TEST_F(test_sep_conn_schedules,
+       every_schedule_with_loss_and_early_repeat_connects)
 {
     exhaustive_chooser choose;
     unsigned runs = 0;
