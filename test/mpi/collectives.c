@@ -94,7 +94,7 @@ static void coll_bcast(void)
     int root;
 
     mpi_job_part("MPI_Bcast");
-    for (s = 0; s < COLL_NUM_SIZES; ++s) {
+    for (s = 0; s < COLL_NUM_SIZES; s += mpi_job_step()) {
         for (root = 0; root < mpi_job.size; ++root) {
             buffer = job_buffer_alloc(coll_sizes[s]);
             if (mpi_job.rank == root) {
@@ -117,7 +117,7 @@ static void coll_gather_scatter(void)
     size_t s;
 
     mpi_job_part("MPI_Gather(v) and MPI_Scatter(v)");
-    for (s = 0; s < COLL_NUM_SIZES; ++s) {
+    for (s = 0; s < COLL_NUM_SIZES; s += mpi_job_step()) {
         for (uneven = 0; uneven < 2; ++uneven) {
             root   = s % mpi_job.size;
             blocks = coll_blocks_create(coll_sizes[s], uneven, s);
@@ -172,7 +172,7 @@ static void coll_allgather(void)
     size_t s;
 
     mpi_job_part("MPI_Allgather(v)");
-    for (s = 0; s < COLL_NUM_SIZES; ++s) {
+    for (s = 0; s < COLL_NUM_SIZES; s += mpi_job_step()) {
         for (uneven = 0; uneven < 2; ++uneven) {
             blocks = coll_blocks_create(coll_sizes[s], uneven, s);
             all    = job_buffer_alloc(blocks.total);
@@ -209,11 +209,11 @@ static void coll_alltoall(void)
     size_t s;
 
     mpi_job_part("MPI_Alltoall and MPI_Ialltoall");
-    for (s = 0; s < COLL_NUM_SIZES; ++s) {
+    for (s = 0; s < COLL_NUM_SIZES; s += mpi_job_step()) {
         size = coll_sizes[s];
         send = job_buffer_alloc((size_t)size * mpi_job.size);
         recv = job_buffer_alloc((size_t)size * mpi_job.size);
-        for (repeat = 0; repeat < 4; ++repeat) {
+        for (repeat = mpi_job_step() - 1; repeat < 4; ++repeat) {
             for (i = 0; i < mpi_job.size; ++i) {
                 coll_fill(&send, (size_t)i * size, size, mpi_job.rank, i,
                           (s * 10) + repeat);
@@ -253,7 +253,7 @@ static void coll_alltoallv(void)
     int i;
 
     mpi_job_part("MPI_Alltoallv");
-    for (s = 0; s < COLL_NUM_SIZES; ++s) {
+    for (s = 0; s < COLL_NUM_SIZES; s += mpi_job_step()) {
         send_total = recv_total = 0;
         for (i = 0; i < mpi_job.size; ++i) {
             send_count[i]  = ((mpi_job.rank + (2 * i)) % 3) * coll_sizes[s] / 2;
@@ -417,11 +417,7 @@ static void coll_reductions(void)
 {
     size_t c;
 
-    for (c = 0; c < COLL_NUM_COUNTS; ++c) {
-        if (mpi_job.quick && (c == COLL_NUM_COUNTS - 2)) {
-            continue;
-        }
-
+    for (c = 0; c < COLL_NUM_COUNTS; c += mpi_job_step()) {
         coll_reduce_int_sum(coll_counts[c]);
         coll_reduce_int_land(coll_counts[c]);
         coll_reduce_int64_max(coll_counts[c]);

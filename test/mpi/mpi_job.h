@@ -101,6 +101,12 @@ static inline void mpi_job_part(const char *part)
     mpi_job.part = part;
 }
 
+/** Step through a list of sizes: a quick run takes every other one. */
+static inline int mpi_job_step(void)
+{
+    return mpi_job.quick ? 2 : 1;
+}
+
 /** Account for a message of @a bytes that this rank sent to another rank. */
 static inline void mpi_job_sent(size_t bytes)
 {

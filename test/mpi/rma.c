@@ -93,7 +93,7 @@ static void rma_fence(bool allocated)
     mpi_job_part(allocated ? "put and get, fence, allocated window" :
                              "put and get, fence, user memory");
     MPI_JOB_CALL(MPI_Win_fence(MPI_MODE_NOPRECEDE, window.win));
-    for (s = 0; s < RMA_NUM_SIZES; ++s) {
+    for (s = 0; s < RMA_NUM_SIZES; s += mpi_job_step()) {
         size = rma_sizes[s];
         for (i = 0; i < mpi_job.size; ++i) {
             slot = RMA_SLOT_SIZE * i;
@@ -277,7 +277,7 @@ static void rma_accumulate(void)
 #define RMA_DEFINE_TICKETS(_label, _type, _mpi_type) \
     static void rma_tickets_##_label(void) \
     { \
-        const int per_rank  = mpi_job.quick ? 20 : 50; \
+        const int per_rank  = mpi_job.quick ? 10 : 50; \
         int total           = per_rank * mpi_job.size; \
         rma_window_t window = rma_window_create(4 * sizeof(_type), \
                                                 sizeof(_type), true); \
@@ -320,7 +320,7 @@ RMA_DEFINE_TICKETS(int32, int32_t, MPI_INT32_T)
 /** Concurrent increments by compare_and_swap: no update may be lost. */
 static void rma_compare_and_swap(void)
 {
-    const int per_rank  = mpi_job.quick ? 10 : 25;
+    const int per_rank  = mpi_job.quick ? 5 : 25;
     rma_window_t window = rma_window_create(3 * sizeof(int64_t), 8, true);
     int64_t *mine       = (int64_t*)window.base;
     int64_t seen, expect, wanted;
@@ -380,7 +380,7 @@ static void rma_pscw(void)
     MPI_JOB_CALL(MPI_Comm_group(MPI_COMM_WORLD, &world));
     MPI_JOB_CALL(MPI_Group_incl(world, 1, &prev, &origin));
     MPI_JOB_CALL(MPI_Group_incl(world, 1, &next, &target));
-    for (s = 0; s < RMA_NUM_SIZES; ++s) {
+    for (s = 0; s < RMA_NUM_SIZES; s += mpi_job_step()) {
         size = rma_sizes[s];
         memset(window.base, JOB_GUARD_BYTE, RMA_SLOT_SIZE);
         mpi_job_fill_data(&send, size, mpi_job.rank, next, s);
@@ -427,12 +427,12 @@ static void rma_lock(void)
     int i;
 
     mpi_job_part("lock, flush and unlock, shared");
-    for (s = 0; s < RMA_NUM_SIZES; ++s) {
+    for (s = 0; s < RMA_NUM_SIZES; s += mpi_job_step()) {
         size = rma_sizes[s];
         for (i = 0; i < mpi_job.size; ++i) {
             mpi_job_fill_data(&buffer, size, mpi_job.rank, i, s);
             MPI_JOB_CALL(MPI_Win_lock(MPI_LOCK_SHARED, i, 0, window.win));
-            if (s % 2) {
+            if ((s / mpi_job_step()) % 2) {
                 MPI_JOB_CALL(MPI_Rput(buffer.data, size, MPI_BYTE, i,
                                       RMA_SLOT_SIZE * mpi_job.rank, size,
                                       MPI_BYTE, window.win, &request));
