@@ -213,7 +213,9 @@ class MainJob:
             cell = Cell(status, detail)
             cell.messages = report.messages
             cell.payload = report.payload
-            cell.metrics = report.metrics
+            # Ranks that share a processor measure its scheduler
+            if job.ranks <= len(os.sched_getaffinity(0)):
+                cell.metrics = report.metrics
             cell.notes = report.notes
             return cell, [result]
         return self.run_cell(job.label, transport, body)
