@@ -19,21 +19,22 @@ static int mlx5sim_chan_open(mlx5sim_chan_t *chan, int flags)
     return open(path, flags | O_NONBLOCK | O_CLOEXEC);
 }
 
-void mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size)
+int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size)
 {
-    ssize_t n;
+    ssize_t n = -1;
     int fd;
 
     mlx5sim_lock(&chan->lock);
     fd = mlx5sim_chan_open(chan, O_WRONLY);
     if (fd >= 0) {
-        /* atomic: far below PIPE_BUF. It cannot be full, as a CQ is disarmed
-         * until the application reads its event. */
+        /* atomic: far below PIPE_BUF. Full if software arms thousands of times
+         * and never reads an event. */
         n = write(fd, event, size);
-        (void)n;
         close(fd);
     }
     mlx5sim_unlock(&chan->lock);
+
+    return (n == (ssize_t)size) ? 0 : -1;
 }
 
 unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
@@ -80,7 +81,8 @@ void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event)
 
     desc.element    = obj->user_handle;
     desc.event_type = event;
-    ++obj->async_events;
-    mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, ctx->async_fifo), &desc,
-                       sizeof(desc));
+    if (mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, ctx->async_fifo),
+                           &desc, sizeof(desc)) == 0) {
+        ++obj->async_events;
+    }
 }

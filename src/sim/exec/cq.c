@@ -123,11 +123,15 @@ static void mlx5sim_cq_notify(mlx5sim_cq_t *cq)
 {
     struct ib_uverbs_comp_event_desc desc = {.cq_handle = cq->o.user_handle};
 
-    cq->armed = 0;
-    if (cq->chan != 0) {
+    /* ibv_destroy_cq() waits for the acknowledgement of every event counted. One
+     * that finds the channel full is tried again with the next CQE. */
+    if (cq->chan == 0) {
+        cq->armed = 0;
+    } else if (mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                                 cq->chan - 1), &desc,
+                                  sizeof(desc)) == 0) {
+        cq->armed = 0;
         ++cq->events;
-        mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1),
-                           &desc, sizeof(desc));
     }
 }
 

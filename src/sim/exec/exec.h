@@ -57,12 +57,17 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p);
 void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp);
 void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp);
 
+/** Raise the limit event of @a srq, whose lock is held, if it is due. @a posted
+ *  is the counter in its doorbell record. */
+void mlx5sim_srq_limit_check(mlx5sim_srq_t *srq, uint16_t posted);
+
 /** Flush all posted receive WQEs of @a qp (no SRQ); rq_lock is held. */
 void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
 
 
-/** Write an event into a channel. */
-void mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size);
+/** Write an event into a channel.
+ *  @return 0, or -1 if it is full or nobody can read it any more. */
+int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size);
 
 /** Remove the events of @a handle that nobody read yet.
  *  @return How many there were. */

@@ -39,10 +39,10 @@ static int mlx5sim_recv_read(const mlx5sim_proc_t *proc, int is_mine,
     return 0;
 }
 
-static void mlx5sim_srq_limit_check(mlx5sim_srq_t *srq, uint16_t posted)
+void mlx5sim_srq_limit_check(mlx5sim_srq_t *srq, uint16_t posted)
 {
-    if ((srq->limit != 0) && ((uint16_t)(posted - srq->consumed) <
-                              srq->limit)) {
+    if ((srq->limit != 0) && ((uint16_t)(posted - srq->consumed) +
+                              srq->num_returned < srq->limit)) {
         srq->limit = 0;
         mlx5sim_async_event(&srq->o, IBV_EVENT_SRQ_LIMIT_REACHED);
     }

@@ -14,6 +14,8 @@
 /* a QP that waits for its peer to become ready looks again this often */
 #define MLX5SIM_RETRY_INTERVAL_NS 1000000ul
 #define MLX5SIM_RNR_MIN_NS        20000ul
+#define MLX5SIM_WATCH_MIN_NS      1000000ul
+#define MLX5SIM_WATCH_MAX_NS      100000000ul
 #define MLX5SIM_ATOMIC_LOCK_SHIFT 3
 /* the last bytes of a write are copied after all others, as PCIe does it:
  * programs poll on them */
@@ -476,6 +478,30 @@ static int mlx5sim_sq_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
     return 1;
 }
 
+/* No doorbell tells of receives, but those posted in the error state are to be
+ * flushed too: look for them, ever less often */
+static void mlx5sim_sq_watch_rq(mlx5sim_qp_obj_t *qp)
+{
+    uint64_t now = mlx5sim_now_ns();
+    uint64_t interval;
+
+    if (qp->qp.rq_wqe_cnt == 0) {
+        return;
+    }
+
+    if (qp->retry_since == 0) {
+        qp->retry_since = now;
+    }
+
+    interval = (now - qp->retry_since) / 4;
+    if (interval < MLX5SIM_WATCH_MIN_NS) {
+        interval = MLX5SIM_WATCH_MIN_NS;
+    } else if (interval > MLX5SIM_WATCH_MAX_NS) {
+        interval = MLX5SIM_WATCH_MAX_NS;
+    }
+    mlx5sim_helper_park(qp, now + interval);
+}
+
 static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 {
     mlx5sim_wqe_t wqe;
@@ -483,7 +509,7 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     uint16_t pi, posted;
     mlx5sim_chk_t chk;
 
-    if (!qp->o.ready || (qp->qp.sq_wqe_cnt == 0)) {
+    if (!qp->o.ready) {
         return;
     }
 
@@ -533,13 +559,15 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     }
 
     /* nothing waits any more, or the QP left the state it waited in */
-    qp->retries     = 0;
-    qp->retry_at    = 0;
-    qp->retry_since = 0;
+    qp->retries  = 0;
+    qp->retry_at = 0;
     if (qp->qp.state == MLX5SIM_QPS_ERR) {
         mlx5sim_rq_lock(qp);
         mlx5sim_rq_flush(qp);
         mlx5sim_unlock(&qp->rq_lock);
+        mlx5sim_sq_watch_rq(qp);
+    } else {
+        qp->retry_since = 0;
     }
 }
 

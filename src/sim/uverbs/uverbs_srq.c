@@ -3,6 +3,7 @@
 #include "sim/uverbs/uverbs.h"
 #include "sim/exec/exec.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -112,6 +113,8 @@ static int mlx5sim_cmd_modify_srq(mlx5sim_cmd_t *cmd)
 
         (void)mlx5sim_lock(&srq->lock);
         srq->limit = in->srq_limit;
+        mlx5sim_srq_limit_check(srq, be32toh(*(volatile uint32_t*)(uintptr_t)
+                                                     srq->db));
         mlx5sim_unlock(&srq->lock);
     }
 

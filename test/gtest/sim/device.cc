@@ -262,7 +262,7 @@ void test::start(int index, int count, const body_t &body)
 int test::finish(int index)
 {
     pid_t pid    = m_pids.at(index);
-    uint64_t end = now_ms() + 2 * patience_ms;
+    uint64_t end = now_ms() + patience_ms + 15000;
     bool killed  = false;
     int status;
 

@@ -162,7 +162,7 @@ void check_abort();
 uint64_t now_ms();
 
 /** Nothing in a test takes this long unless it hangs. */
-const uint64_t patience_ms = 60000;
+const uint64_t patience_ms = 30000;
 
 } // namespace device
 
