@@ -70,6 +70,28 @@ class Judge(unittest.TestCase):
                                   "UCX  INFO  x\nUCX  ERROR no route\n")
         self.assertIn("UCX  ERROR no route", detail)
 
+    def test_ranks_that_have_processors_are_bound(self):
+        cpus = len(os.sched_getaffinity(0))
+        few = jobs.Job("mpich", "p2p", 1).argv("/b", False, str)
+        many = jobs.Job("mpich", "p2p", cpus + 1).argv("/b", False, str)
+        busy = jobs.Job("mpich", "threads", 1).argv("/b", False, str)
+        self.assertIn(jobs.BIND_RANK, few)
+        self.assertNotIn(jobs.BIND_RANK, many)
+        self.assertNotIn(jobs.BIND_RANK, busy)
+
+    def test_bind_rank_picks_the_processor_of_the_rank(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        show = ["python3", "-c",
+                "import os; print(sorted(os.sched_getaffinity(0)))"]
+        for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK"):
+            env = dict(os.environ)
+            env[name] = str(len(cpus) - 1)
+            result = process.run([jobs.BIND_RANK, ",".join(map(str, cpus))] +
+                                 show, 20, env)
+            self.assertEqual(result.stdout.strip(), str(cpus[-1:]))
+        result = process.run([jobs.BIND_RANK, "0"] + show, 20)
+        self.assertEqual(result.stdout.strip(), str(cpus))
+
     def test_jobs_cover_both_libraries_and_sizes(self):
         found = {(job.library, job.ranks) for job in
                  jobs.jobs(True, list(jobs.LAUNCHERS))}

@@ -537,7 +537,7 @@ static void p2p_timing(p2p_buffers_t *buffers)
     }
 
     size       = P2P_MAX_SIZE / window;
-    iterations = (mpi_job.size > 2) ? 2 : (mpi_job.quick ? 4 : 16);
+    iterations = (mpi_job.size > 2) ? 2 : (mpi_job.quick ? 10 : 20);
     mpi_job_fill_data(&buffers->send, P2P_MAX_SIZE, 0, 1, 77);
     job_buffer_clear(&buffers->recv);
     timer = mpi_job_timer_start(iterations);

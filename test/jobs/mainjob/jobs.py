@@ -38,9 +38,21 @@ class Job:
                      "any", "--mca", "pml_ucx_devices", "any"]
             if self.library == "oshmem":
                 argv += ["--mca", "spml", "ucx"]
-        argv += ["-n", self.ranks, self.binary(build_dir)]
+        argv += ["-n", self.ranks] + self.binding()
+        argv.append(self.binary(build_dir))
         return argv + (["--quick"] if quick else [])
 
+    def binding(self):
+        """Give each rank a processor if there are enough: two that meet on one
+        exchange a message per time slice."""
+        cpus = sorted(os.sched_getaffinity(0))
+        if self.ranks > len(cpus) or self.program == "threads":
+            return []
+        return [BIND_RANK, ",".join(str(cpu) for cpu in cpus)]
+
+
+BIND_RANK = os.path.join(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))), "bind-rank")
 
 LAUNCHERS = {"mpich": "mpirun.mpich", "openmpi": "mpirun.openmpi",
              "oshmem": "oshrun"}
