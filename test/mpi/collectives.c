@@ -520,7 +520,7 @@ static void coll_split(void)
 
 static void coll_timing(void)
 {
-    int iterations = (mpi_job.size > 2) ? 20 : (mpi_job.quick ? 200 : 1000);
+    int iterations = (mpi_job.size > 2) ? 20 : (mpi_job.quick ? 200 : 400);
     mpi_job_timer_t timer = mpi_job_timer_start(iterations);
     double value;
     int i;

@@ -506,7 +506,7 @@ static void p2p_timing(p2p_buffers_t *buffers)
 
     for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); ++s) {
         size       = sizes[s];
-        iterations = (mpi_job.size > 2) ? 30 : (mpi_job.quick ? 300 : 2000);
+        iterations = (mpi_job.size > 2) ? 30 : (mpi_job.quick ? 200 : 600);
         mpi_job_fill_data(&buffers->send, size, mpi_job.rank, !mpi_job.rank, s);
         job_buffer_clear(&buffers->recv);
         timer = mpi_job_timer_start(iterations);

@@ -501,7 +501,7 @@ static void rma_lock(void)
 static void rma_timing(void)
 {
     int iterations        = (mpi_job.size > 2) ? 40 :
-                            (mpi_job.quick ? 200 : 1000);
+                            (mpi_job.quick ? 200 : 400);
     rma_window_t window   = rma_window_create(64, 1, true);
     mpi_job_timer_t timer = mpi_job_timer_start(iterations);
     uint64_t value        = 0;

@@ -223,7 +223,7 @@ ATOMICS_DEFINE_BITS(uint64, uint64, uint64_t)
 static void atomics_timing(void)
 {
     int iterations = (shmem_job.num_pes > 2) ? 30 :
-                     (shmem_job.quick ? 300 : 2000);
+                     (shmem_job.quick ? 200 : 600);
     long *cell     = shmem_job_alloc(sizeof(*cell));
     int batch      = iterations / 10;
     double best    = 0;

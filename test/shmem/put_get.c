@@ -228,7 +228,7 @@ static void put_get_fence(void)
 
 static void put_get_timing(void)
 {
-    int iterations = shmem_job.quick ? 300 : 2000;
+    int iterations = shmem_job.quick ? 200 : 600;
     long *cell     = shmem_job_alloc(sizeof(*cell));
     double best    = 0;
     double start   = 0;

@@ -347,7 +347,12 @@ void entity::release_descs()
 ucs_status_t
 entity::err_handler(void *arg, uct_ep_h ep, ucs_status_t status)
 {
-    ((entity*)arg)->failures.push_back({ep, status});
+    entity *self = (entity*)arg;
+
+    self->failures.push_back({ep, status});
+    if (self->destroy_failed) {
+        self->destroy(ep);
+    }
     return UCS_OK;
 }
 

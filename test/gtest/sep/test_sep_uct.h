@@ -118,6 +118,9 @@ public:
     std::vector<failure> failures;
     void release_descs();
 
+    /* Destroy endpoints from the callback that reports their failure */
+    bool destroy_failed = false;
+
     entity(const entity&) = delete;
 
 private:

@@ -120,6 +120,47 @@ TEST_F(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
     expect_unusable(ep());
 }
 
+/* The connection went away with its last endpoint while it was in use */
+TEST_F(test_sep_uct_error, the_last_endpoint_may_be_destroyed_when_it_fails)
+{
+    m_peer->kill();
+    m_local->destroy_failed = true;
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
+    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+}
+
+TEST_F(test_sep_uct_error, endpoints_of_a_broken_connection_may_be_destroyed)
+{
+    m_local->connect(m_peer->addr());
+    connect();
+    m_peer->kill();
+    m_local->destroy_failed = true;
+    ASSERT_EQ(UCS_OK, uct_ep_am_short(ep(), 1, 0, NULL, 0));
+    m_local->wait([&]() { return m_local->failures.size() == 2; });
+    m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+}
+
+/* Was reported as a lack of resources, which a completion would have ended */
+TEST_F(test_sep_uct_error, a_queue_pair_that_cannot_be_made_is_an_error)
+{
+    uct_pending_req_t req;
+    unsigned queue_len = m_local->sep()->config.tx_queue_len;
+
+    req.func = [](uct_pending_req_t*) { return UCS_OK; };
+    m_local->sep()->config.tx_queue_len = 1u << 30;
+    {
+        expect_errors expected;
+
+        EXPECT_EQ(UCS_ERR_NO_MEMORY, uct_ep_am_short(ep(), 1, 0, NULL, 0));
+        EXPECT_EQ(UCS_ERR_BUSY, uct_ep_pending_add(ep(), &req, 0));
+    }
+    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+
+    m_local->sep()->config.tx_queue_len = queue_len;
+    connect();
+}
+
 TEST_F(test_sep_uct_error, pending_requests_survive_until_they_are_purged)
 {
     uct_pending_req_t reqs[3];

@@ -95,9 +95,9 @@ def format_size(size):
 
 def iterations_for(size, quick):
     """Enough to measure, few enough for a run of minutes."""
-    base = 3000 if size <= 1024 else 1000 if size <= 16384 else \
+    base = 2000 if size <= 1024 else 1000 if size <= 16384 else \
         200 if size <= 262144 else 30
-    return max(base // 3, 10) if quick else base
+    return max(base // 2, 10) if quick else base
 
 
 def tests(quick):

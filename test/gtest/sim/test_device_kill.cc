@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Processes that are killed at any moment: the others learn of it by a
+ * completion, lose nothing, and carry on with each other.
+ */
+
+#include "device.h"
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+using namespace device;
+
+namespace {
+
+/* words of the board */
+enum {
+    WORD_ROUND,         /* rank 0: prepare for a victim; 0: leave */
+    WORD_PREPARED,
+    WORD_QPN,           /* of rank 0 for the victim */
+    WORD_RKEY,
+    WORD_ADDR,
+    WORD_VICTIM,        /* victim's QP, and round it is of */
+    WORD_VICTIM_QPN,
+    WORD_CONNECTED,
+    WORD_KILLED,
+    WORD_CHECKED,
+    WORD_SEND,          /* rank 1: round << 8 | messages to send */
+    WORD_SENT,
+    WORD_STOP,
+    WORD_VICTIMS = 100
+};
+
+const size_t slots     = 8;
+const size_t slot_size = 1024;
+const size_t msg_size  = 700;
+
+/* What a victim does, in rotation */
+enum action {
+    ACT_SEND_SRQ,
+    ACT_SEND_RQ,
+    ACT_WRITE_IMM,
+    ACT_ATOMIC,
+    ACT_READ,
+    ACT_LAST
+};
+
+
+class test_device_kill : public device::test {
+protected:
+    void step_and_kill(action act, unsigned stride);
+
+    static void survivor(rank &r, action act);
+    static void sender(rank &r);
+    static void victim(rank &r, uint64_t round, action act);
+};
+
+
+void wait_equal(rank &r, unsigned word, uint64_t value)
+{
+    uint64_t end = now_ms() + patience_ms;
+
+    while (r.word(word) != value) {
+        check_abort();
+        if (now_ms() > end) {
+            fail(__FILE__, __LINE__, "word %u is %lu, not %lu", word,
+                 (unsigned long)r.word(word), (unsigned long)value);
+        }
+        usleep(20);
+    }
+}
+
+/*
+ * Rank 0. Its SRQ (or for ACT_SEND_RQ one RQ per victim) receives from victims
+ * and from rank 1, which lives.
+ */
+void test_device_kill::survivor(rank &r, action act)
+{
+    context c;
+    memory mem(c, 65536), target(c, 4096);
+    ibv_comp_channel *channel = ibv_create_comp_channel(c.ctx);
+    {
+        srq shared(c, slots);
+        cq rcq(c, 64, channel), scq(c, 64);
+        qp_options options;
+        uint64_t *counter = (uint64_t*)target.data, added = 0;
+
+        options.srq = shared.v;
+        qp from_sender(c, scq, rcq, options);
+        r.publish(from_sender.addr());
+        from_sender.connect(r.lookup<address>(1));
+        for (size_t i = 0; i < slots; ++i) {
+            shared.recv(i, mem.sge(i * slot_size, slot_size));
+        }
+        r.word(WORD_RKEY) = target.mr->rkey;
+        r.word(WORD_ADDR) = target.addr();
+
+        for (uint64_t round = 1;; ++round) {
+            std::set<uint64_t> used;
+            bool delivered = false, in_rq = act == ACT_SEND_RQ;
+            ibv_wc wc;
+
+            while (r.word(WORD_ROUND) < round) {
+                check_abort();
+                if (r.word(WORD_STOP)) {
+                    break;
+                }
+                usleep(20);
+            }
+            if (r.word(WORD_STOP)) {
+                break;
+            }
+
+            qp_options vo = options;
+            if (in_rq) {
+                vo.srq = nullptr;
+            }
+            qp v(c, scq, rcq, vo);
+            memset(target.data + 64, 0, msg_size);
+            r.word(WORD_QPN)      = v.v->qp_num;
+            r.word(WORD_PREPARED) = round;
+            wait_equal(r, WORD_VICTIM, round);
+            address peer = v.addr();
+            peer.qpn     = r.word(WORD_VICTIM_QPN);
+            v.connect(peer);
+            if (in_rq) {
+                v.recv(100, mem.sge(100 * 256, slot_size));
+            }
+            if (round & 1) {
+                REQUIRE_EQ(0, ibv_req_notify_cq(rcq.v, 0));
+            }
+            r.word(WORD_CONNECTED) = round;
+            wait_equal(r, WORD_KILLED, round);
+
+            auto take = [&](const ibv_wc &wc) {
+                REQUIRE_EQ(IBV_WC_SUCCESS, wc.status);
+                if (wc.qp_num == v.v->qp_num) {
+                    const uint8_t *data =
+                            in_rq ? mem.data + 100 * 256 :
+                            (act == ACT_WRITE_IMM) ? target.data + 64 :
+                            mem.data + wc.wr_id * slot_size;
+
+                    REQUIRE(!delivered);
+                    REQUIRE_EQ(msg_size, wc.byte_len);
+                    REQUIRE_EQ(msg_size, pattern::check(data, msg_size, round));
+                    delivered = true;
+                } else {
+                    REQUIRE_EQ(round & 0xff, mem.data[wc.wr_id * slot_size]);
+                    REQUIRE_EQ(slot_size,
+                               pattern::check(mem.data + wc.wr_id * slot_size +
+                                              1, slot_size - 1, round) + 1);
+                }
+                if (wc.wr_id < slots) {
+                    REQUIRE(used.insert(wc.wr_id).second);
+                }
+            };
+
+            /* the victim does not answer any more */
+            send_wr wr(IBV_WR_RDMA_WRITE, 1, {mem.sge(0, 8)});
+            v.send(wr);
+            REQUIRE_EQ(IBV_WC_RETRY_EXC_ERR, scq.next().status);
+            while (rcq.poll(&wc)) {
+                if (in_rq && (wc.status == IBV_WC_WR_FLUSH_ERR)) {
+                    REQUIRE_EQ(100, wc.wr_id);
+                    REQUIRE(!delivered);
+                    continue;
+                }
+                take(wc);
+            }
+
+            /* every slot of the SRQ is there, once */
+            r.word(WORD_SEND) = (round << 8) | (slots - used.size());
+            while (used.size() < slots) {
+                take(rcq.next());
+            }
+            wait_equal(r, WORD_SENT, round);
+            rcq.empty();
+            if (act == ACT_ATOMIC) {
+                REQUIRE(*counter - added <= 1);
+                added = *counter;
+            }
+            for (size_t i = 0; i < slots; ++i) {
+                shared.recv(i, mem.sge(i * slot_size, slot_size));
+            }
+            v.destroy();
+            r.word(WORD_CHECKED) = round;
+        }
+        void *context;
+        ibv_cq *event_cq;
+        (void)context;
+        (void)event_cq;
+    }
+    REQUIRE_EQ(0, ibv_destroy_comp_channel(channel));
+}
+
+/* Rank 1 sends to rank 0 what it is asked for */
+void test_device_kill::sender(rank &r)
+{
+    context c;
+    memory mem(c, 65536);
+    cq q(c, 64);
+    qp mine(c, q, q);
+
+    r.publish(mine.addr());
+    mine.connect(r.lookup<address>(0));
+    for (uint64_t round = 1;; ++round) {
+        while ((r.word(WORD_SEND) >> 8) < round) {
+            check_abort();
+            if (r.word(WORD_STOP)) {
+                return;
+            }
+            usleep(20);
+        }
+
+        mem.data[0] = round;
+        pattern::fill(mem.data + 1, slot_size - 1, round);
+        for (unsigned n = r.word(WORD_SEND) & 0xff; n > 0; --n) {
+            send_wr wr(IBV_WR_SEND, 1, {mem.sge(0, slot_size)});
+            mine.send(wr);
+            q.good();
+        }
+        r.word(WORD_SENT) = round;
+    }
+}
+
+void test_device_kill::victim(rank &r, uint64_t round, action act)
+{
+    context c;
+    memory mem(c, 4096);
+    cq q(c, 64);
+    qp mine(c, q, q);
+    address peer = mine.addr();
+    size_t offset = 64, length = msg_size;
+
+    wait_equal(r, WORD_PREPARED, round);
+    peer.qpn  = r.word(WORD_QPN);
+    peer.rkey = r.word(WORD_RKEY);
+    peer.addr = r.word(WORD_ADDR);
+    r.word(WORD_VICTIM_QPN) = mine.v->qp_num;
+    mine.connect(peer);
+    r.word(WORD_VICTIM) = round;
+    wait_equal(r, WORD_CONNECTED, round);
+    pattern::fill(mem.data, msg_size, round);
+
+    /* the first doorbell of a process finds out where its UARs are mapped,
+     * which takes long */
+    send_wr first(IBV_WR_RDMA_WRITE, 1, {mem.sge(0, 8)});
+    mine.send(first.to(peer, 2048));
+    q.good();
+
+    ibv_wr_opcode opcode = IBV_WR_SEND;
+    switch (act) {
+    case ACT_WRITE_IMM:
+        opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+        break;
+    case ACT_ATOMIC:
+        opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        length = 8;
+        break;
+    case ACT_READ:
+        opcode = IBV_WR_RDMA_READ;
+        break;
+    default:
+        break;
+    }
+    send_wr wr(opcode, 1, {mem.sge(0, length)});
+    if (act == ACT_ATOMIC) {
+        wr.wr.atomic.remote_addr = peer.addr;
+        wr.wr.atomic.rkey        = peer.rkey;
+        wr.wr.atomic.compare_add = 1;
+    } else {
+        wr.to(peer, offset);
+    }
+
+    /* the parent takes over: SIGSTOP before, and if it comes so far, after */
+    REQUIRE_EQ(0, ptrace(PTRACE_TRACEME, 0, nullptr, nullptr));
+    raise(SIGSTOP);
+    mine.send(wr);
+    raise(SIGSTOP);
+    for (;;) {
+        pause();
+    }
+}
+
+/* To repeat what failed: MLX5SIM_RUN_KILL_FIRST, MLX5SIM_RUN_KILL_STRIDE */
+unsigned from_env(const char *name, unsigned value)
+{
+    const char *text = getenv(name);
+
+    return (text != nullptr) ? atoi(text) : value;
+}
+
+/* Kill the victim after each number of instructions that the doorbell takes */
+void test_device_kill::step_and_kill(action act, unsigned stride)
+{
+    unsigned first = from_env("MLX5SIM_RUN_KILL_FIRST", 0);
+    bool at_end    = false;
+    uint64_t round;
+
+    stride = from_env("MLX5SIM_RUN_KILL_STRIDE", stride);
+    start(0, 2, [=](rank &r) { survivor(r, act); });
+    start(1, 2, [=](rank &r) { sender(r); });
+    for (round = 1; !at_end && !HasFailure(); ++round) {
+        unsigned steps = first + (round - 1) * stride + ((round * 7) % stride);
+        int status;
+
+        word(WORD_ROUND) = round;
+        start(2, 2, [=](rank &r) { victim(r, round, act); });
+        ASSERT_EQ(pid(2), waitpid(pid(2), &status, 0));
+        ASSERT_TRUE(WIFSTOPPED(status) && (WSTOPSIG(status) == SIGSTOP))
+                << status;
+        /* to the doorbell */
+        ASSERT_EQ(0, ptrace(PTRACE_CONT, pid(2), nullptr, nullptr));
+        ASSERT_EQ(pid(2), waitpid(pid(2), &status, 0));
+        ASSERT_TRUE(WIFSTOPPED(status) && (WSTOPSIG(status) == SIGBUS))
+                << status;
+        /* and on from there */
+        long signal = SIGBUS;
+        for (unsigned i = 0; i < steps; ++i) {
+            ASSERT_EQ(0, ptrace(PTRACE_SINGLESTEP, pid(2), nullptr, signal));
+            ASSERT_EQ(pid(2), waitpid(pid(2), &status, 0));
+            ASSERT_TRUE(WIFSTOPPED(status)) << status;
+            signal = 0;
+            if (i == 20000) {
+                FAIL() << "the doorbell does not end";
+            }
+            if (WSTOPSIG(status) == SIGSTOP) {
+                at_end = true;
+                break;
+            }
+            ASSERT_EQ(SIGTRAP, WSTOPSIG(status));
+        }
+        kill(2);
+        EXPECT_EQ(SIGKILL, finish(2));
+        word(WORD_KILLED) = round;
+        uint64_t end = now_ms() + patience_ms;
+        while (word(WORD_CHECKED) < round) {
+            ASSERT_LT(now_ms(), end) << "killed after " << steps
+                                     << " instructions of a doorbell";
+            if (waitpid(pid(0), &status, WNOHANG | WNOWAIT) != 0) {
+                break;
+            }
+            usleep(50);
+        }
+        siginfo_t info = {};
+        if ((waitid(P_PID, pid(0), &info, WEXITED | WNOHANG | WNOWAIT) == 0) &&
+            (info.si_pid != 0)) {
+            ADD_FAILURE() << "killed after " << steps
+                          << " instructions of a doorbell";
+        }
+    }
+    word(WORD_STOP) = 1;
+    finish_all();
+    RecordProperty("rounds", round);
+}
+
+} // namespace
+
+
+TEST_F(test_device_kill, at_each_instruction_of_a_send_to_an_srq)
+{
+    step_and_kill(ACT_SEND_SRQ, 41);
+}
+
+TEST_F(test_device_kill, at_each_instruction_of_a_send)
+{
+    step_and_kill(ACT_SEND_RQ, 97);
+}
+
+TEST_F(test_device_kill, at_each_instruction_of_a_write_with_immediate)
+{
+    step_and_kill(ACT_WRITE_IMM, 97);
+}
+
+TEST_F(test_device_kill, at_each_instruction_of_an_atomic)
+{
+    step_and_kill(ACT_ATOMIC, 97);
+}
+
+TEST_F(test_device_kill, at_each_instruction_of_a_read)
+{
+    step_and_kill(ACT_READ, 97);
+}
