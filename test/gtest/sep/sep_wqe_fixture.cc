@@ -144,8 +144,8 @@ void fixture::seek(uint16_t pi)
 
 void fixture::no_moderation()
 {
-    m_txwq.moderation   = INT16_MAX;
-    m_txwq.until_signal = INT16_MAX;
+    m_txwq.moderation = INT16_MAX;
+    m_txwq.unsignaled = INT16_MAX;
 }
 
 void fixture::complete(uint16_t pi)

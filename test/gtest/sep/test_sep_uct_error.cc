@@ -97,7 +97,7 @@ TEST_F(test_sep_uct_error, a_killed_peer_is_reported_and_all_operations_end)
     EXPECT_EQ(1u, m_local->failures.size());
     expect_unusable(ep());
     flush();
-    EXPECT_EQ(4096, m_local->sep()->tx.cq_credits);
+    EXPECT_EQ(4095, m_local->sep()->tx.cq_credits);
 }
 
 TEST_F(test_sep_uct_error, all_endpoints_of_a_broken_connection_fail)

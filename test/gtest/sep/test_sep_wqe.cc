@@ -429,6 +429,7 @@ TEST_P(test_sep_wqe, masked_xor_of_8_bytes)
 
 TEST_P(test_sep_wqe, a_fence_is_a_fenced_nop_in_front_of_the_next_operation)
 {
+    m_f.no_moderation();
     ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
                                          rkey));
     ASSERT_EQ(UCS_OK, uct_sep_ep_fence(m_f.ep(), 0));
@@ -452,11 +453,11 @@ TEST_P(test_sep_wqe, a_fence_with_nothing_outstanding_posts_nothing)
 
 TEST_P(test_sep_wqe, an_endpoint_without_credits_posts_nothing)
 {
-    m_f.txwq().credits = 0;
+    m_f.txwq().credits = -1;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE,
               ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr, rkey));
-    m_f.txwq().credits = 1;
-    m_f.iface().tx.cq_credits = 0;
+    m_f.txwq().credits        = 0;
+    m_f.iface().tx.cq_credits = -1;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE,
               ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr, rkey));
     EXPECT_EQ(0, m_f.txwq().sw_pi);
@@ -464,11 +465,10 @@ TEST_P(test_sep_wqe, an_endpoint_without_credits_posts_nothing)
 
 TEST_P(test_sep_wqe, one_work_request_in_moderation_asks_for_a_completion)
 {
-    unsigned moderation = m_f.txwq().moderation;
-
     /* A quarter of the queue, as its longest work requests take 4 BBs */
-    ASSERT_EQ((NUM_BB - UCT_SEP_MAX_BB) / UCT_SEP_MAX_BB, moderation);
-    for (unsigned i = 1; i <= 2 * moderation; ++i) {
+    int moderation = m_f.txwq().bb_max / UCT_SEP_MAX_BB;
+
+    for (int i = 1; i <= 2 * moderation; ++i) {
         ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
                                              rkey));
         EXPECT_EQ((i % moderation) ? 0 : UCT_SEP_FM_SIGNALED,
@@ -519,7 +519,7 @@ TEST_P(test_sep_wqe, queues_go_around_many_times)
         last   = m_f.txwq().sw_pi;
         ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, length,
                                              remote_addr, rkey)) << i;
-        if (m_f.txwq().until_signal == m_f.txwq().moderation) {
+        if (uct_sep_txwq_is_signaled(&m_f.txwq())) {
             m_f.complete(last);
             ASSERT_EQ(1u, m_f.progress());
             ASSERT_EQ(m_f.txwq().bb_max, m_f.txwq().credits);
