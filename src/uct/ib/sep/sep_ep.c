@@ -22,7 +22,7 @@ static uct_sep_iface_t *uct_sep_ep_iface(const uct_sep_ep_t *ep)
 static int uct_sep_ep_can_send(uct_sep_ep_t *ep)
 {
     return uct_sep_txwq_has_credits(ep->txwq) &&
-           (uct_sep_ep_iface(ep)->tx.cq_credits > 0);
+           (uct_sep_ep_iface(ep)->tx.cq_credits >= 0);
 }
 
 ucs_status_t uct_sep_ep_connect(uct_sep_ep_t *ep)
@@ -58,14 +58,14 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
                UCS_ERR_CONNECTION_RESET : uct_sep_ep_connect(ep);
     }
 
-    if (iface->tx.cq_credits <= 0) {
+    if (iface->tx.cq_credits < 0) {
         uct_sep_iface_stall(iface);
     } else if (uct_sep_txwq_has_credits(txwq)) {
         ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE);
         txwq->flags   &= ~UCT_SEP_TXWQ_FLAG_FENCE;
         txwq->credits += UCT_SEP_TXWQ_FENCE_BIAS;
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_FENCE);
-        if ((txwq->credits > 0) && (iface->tx.cq_credits > 0)) {
+        if ((txwq->credits >= 0) && (iface->tx.cq_credits >= 0)) {
             return UCS_OK;
         }
     }
@@ -189,16 +189,21 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
         return UCS_ERR_BUSY;
     }
 
+    /* A request may come first, without an operation that failed. If there is
+     * no connecting, it would wait for ever: the operation gets to know why. */
+    if ((ep->txwq == &iface->tx.idle) &&
+        !(ep->flags & UCT_SEP_EP_FLAG_FAILED) &&
+        (uct_sep_ep_connect(ep) != UCS_ERR_NO_RESOURCE)) {
+        return UCS_ERR_BUSY;
+    }
+
     UCT_TL_EP_STAT_PEND(&ep->super);
     uct_pending_req_queue_push(&ep->pending, req);
     ++iface->tx.num_pending;
 
     if (ep->txwq == &iface->tx.idle) {
-        if (!(ep->flags & UCT_SEP_EP_FLAG_FAILED)) {
-            /* A request may come first, without an operation that failed */
-            (void)uct_sep_ep_connect(ep);
-        }
-    } else if (iface->tx.cq_credits <= 0) {
+        /* Attaching or failing the endpoint goes on with it */
+    } else if (iface->tx.cq_credits < 0) {
         uct_sep_ep_schedule(ep);
     } else {
         uct_sep_ep_unschedule(ep);
@@ -259,7 +264,7 @@ int uct_sep_ep_dispatch(uct_sep_ep_t *ep)
     }
 
     if (!ucs_queue_is_empty(&ep->pending)) {
-        if (uct_sep_ep_can_send(ep) || (iface->tx.cq_credits <= 0)) {
+        if (uct_sep_ep_can_send(ep) || (iface->tx.cq_credits < 0)) {
             uct_sep_ep_schedule(ep);
         } else if (ep->txwq != &iface->tx.idle) {
             uct_sep_ep_unschedule(ep);
@@ -298,7 +303,7 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
     }
 
     if (!uct_sep_ep_can_send(ep)) {
-        if (iface->tx.cq_credits <= 0) {
+        if (iface->tx.cq_credits < 0) {
             uct_sep_iface_stall(iface);
         }
         return UCS_ERR_NO_RESOURCE;
@@ -377,14 +382,14 @@ ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    if (iface->tx.cq_credits <= 0) {
+    if (iface->tx.cq_credits < 0) {
         uct_sep_iface_stall(iface);
     }
 
     ucs_list_for_each(txwq, &iface->tx.active, list) {
         if (!uct_sep_txwq_is_empty(txwq)) {
             ++count;
-            if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits > 0)) {
+            if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
                 uct_sep_iface_signal_last(iface, txwq);
             }
         }

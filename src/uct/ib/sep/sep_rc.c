@@ -216,7 +216,8 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
 
     qp = uct_sep_rc_qp_new(iface);
     if (qp == NULL) {
-        status = UCS_ERR_NO_RESOURCE;
+        /* Not "no resource": that would have users wait for completions */
+        status = UCS_ERR_NO_MEMORY;
         goto err_free;
     }
 
@@ -381,36 +382,17 @@ const uct_sep_cm_ops_t uct_sep_rc_cm_ops = {
 /* Before anything was posted */
 static void uct_sep_rc_check_bf(uct_sep_iface_t *iface)
 {
-    if ((iface->channel.bf.flip != 0) || (iface->tx.ops == &uct_sep_ops_db)) {
+    if ((iface->channel.bf.size == UCT_SEP_MAX_WQE) ||
+        (iface->tx.ops == &uct_sep_ops_db)) {
         return;
     }
 
     if (iface->config.post == UCT_SEP_TX_POST_BF) {
-        ucs_warn("%s: the device has no BlueFlame, UCX_SEP_TX_POST=bf has no "
-                 "effect", iface->port.name);
+        ucs_warn("%s: the device has BlueFlame buffers of %zu bytes instead of "
+                 "%d, UCX_SEP_TX_POST=bf has no effect", iface->port.name,
+                 iface->channel.bf.size, UCT_SEP_MAX_WQE);
     }
     uct_sep_iface_set_ops(iface, &uct_sep_ops_db);
-}
-
-static void uct_sep_rc_activate(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
-{
-    uct_sep_txwq_t *txwq = rc->txwq;
-    uct_sep_ep_t *ep;
-
-    if (uct_sep_qp_table_add(&iface->qps, txwq->qpn, txwq) != UCS_OK) {
-        ucs_error("%s: no memory for the table of %u queue pairs",
-                  iface->port.name, iface->qps.count);
-        uct_sep_cm_conn_error(iface->conn.cm, &rc->super);
-        return;
-    }
-
-    uct_sep_rc_check_bf(iface);
-    txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
-    ucs_list_add_tail(&iface->tx.active, &txwq->list);
-
-    ucs_list_for_each(ep, &rc->eps, list) {
-        uct_sep_ep_attach(ep, txwq);
-    }
 }
 
 /* Make endpoints fail: nothing can be sent from here on */
@@ -467,7 +449,7 @@ static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     ucs_list_add_tail(&iface->tx.retired, &txwq->list);
 
     uct_sep_rc_qp_to_error(txwq);
-    if (txwq->until_signal != txwq->moderation) {
+    if (!uct_sep_txwq_is_signaled(txwq)) {
         /* Whether the device completes work requests that asked for no
          * completion is not relied on: this one asks */
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
@@ -529,10 +511,12 @@ static void uct_sep_rc_drop(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
 
     uct_sep_cm_conn_error(iface->conn.cm, &rc->super);
 
-    /* Those that wait want to hear of it if the new attempt fails as well */
-    ucs_list_for_each(ep, &rc->eps, list) {
-        if (!ucs_queue_is_empty(&ep->pending)) {
-            (void)uct_sep_ep_connect(ep);
+    /* Those that wait want to hear of it if the new attempt fails as well, at
+     * once or later */
+    ucs_list_for_each_safe(ep, tmp, &rc->eps, list) {
+        if (!ucs_queue_is_empty(&ep->pending) &&
+            (uct_sep_ep_connect(ep) != UCS_ERR_NO_RESOURCE)) {
+            uct_sep_rc_mark_failed(ep, &failed);
         }
     }
 
@@ -544,6 +528,28 @@ void uct_sep_rc_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 {
     ucs_assert(txwq->rc->txwq == txwq);
     uct_sep_rc_drop(iface, txwq->rc, status, 1);
+}
+
+/* The queue pair can be used; if not, those who wait for it fail */
+static void uct_sep_rc_activate(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
+{
+    uct_sep_txwq_t *txwq = rc->txwq;
+    uct_sep_ep_t *ep;
+
+    if (uct_sep_qp_table_add(&iface->qps, txwq->qpn, txwq) != UCS_OK) {
+        ucs_error("%s: no memory for the table of %u queue pairs",
+                  iface->port.name, iface->qps.count);
+        uct_sep_rc_drop(iface, rc, UCS_ERR_NO_MEMORY, 1);
+        return;
+    }
+
+    uct_sep_rc_check_bf(iface);
+    txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
+    ucs_list_add_tail(&iface->tx.active, &txwq->list);
+
+    ucs_list_for_each(ep, &rc->eps, list) {
+        uct_sep_ep_attach(ep, txwq);
+    }
 }
 
 static void uct_sep_rc_handle_failure(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
@@ -561,6 +567,10 @@ static void uct_sep_rc_handle_failure(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
         is_outstanding = (txwq != NULL) && (txwq->hw_ci != txwq->sw_pi);
         uct_sep_rc_drop(iface, rc, status, is_outstanding);
         return;
+    }
+
+    if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
+        return; /* Our attempt has failed, and then the peer's succeeded */
     }
 
     uct_sep_rc_str(rc, conn_str, sizeof(conn_str));
@@ -591,6 +601,9 @@ unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface)
         rc->failure   = UCS_OK;
         ++count;
 
+        /* Users who are told of a failure may destroy the last endpoint */
+        uct_sep_cm_conn_hold(iface->conn.cm, &rc->super);
+
         /* First, because a connection can come back after it has failed */
         if (status != UCS_OK) {
             uct_sep_rc_handle_failure(iface, rc, status);
@@ -602,6 +615,8 @@ unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface)
              UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
             uct_sep_rc_activate(iface, rc);
         }
+
+        uct_sep_cm_conn_put(iface->conn.cm, &rc->super);
     }
 
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);

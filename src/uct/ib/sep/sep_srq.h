@@ -23,7 +23,7 @@ BEGIN_C_DECLS
 /** Receive buffer, in front of what the device writes. From a memory pool. */
 typedef struct uct_sep_rx_desc {
     uint32_t lkey;
-} uct_sep_rx_desc_t;
+} UCS_S_PACKED uct_sep_rx_desc_t; /* Payload is aligned, so this is not */
 
 
 /** Shared receive queue. */
