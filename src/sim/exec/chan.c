@@ -37,7 +37,23 @@ int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size)
     return (n == (ssize_t)size) ? 0 : -1;
 }
 
-unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
+void mlx5sim_unsure_begin(uint32_t *unsure)
+{
+    if (*unsure & MLX5SIM_UNSURE_NOW) {
+        *unsure |= MLX5SIM_UNSURE_EVER;
+    }
+    *unsure |= MLX5SIM_UNSURE_NOW;
+    atomic_thread_fence(memory_order_release);
+}
+
+void mlx5sim_unsure_end(uint32_t *unsure)
+{
+    atomic_thread_fence(memory_order_release);
+    *unsure &= ~MLX5SIM_UNSURE_NOW;
+}
+
+/* Remove the events of @a handle that nobody read yet. @return how many */
+static unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
 {
     unsigned removed = 0, kept = 0, i;
     uint64_t events[8192][2];
@@ -70,6 +86,30 @@ unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
     return removed;
 }
 
+uint32_t mlx5sim_chan_reported(mlx5sim_chan_t *chan, uint64_t handle,
+                               uint32_t unsure, uint32_t written,
+                               size_t acknowledged)
+{
+    uint32_t read = written - mlx5sim_chan_forget(chan, handle);
+
+    return ((unsure != 0) && (handle != 0)) ?
+           *(volatile uint32_t*)(uintptr_t)(handle + acknowledged) : read;
+}
+
+uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged)
+{
+    mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, obj->ctx);
+
+    if ((obj->async_events == 0) && (obj->async_unsure == 0)) {
+        return 0;
+    }
+
+    return mlx5sim_chan_reported(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                                ctx->async_fifo),
+                                 obj->user_handle, obj->async_unsure,
+                                 obj->async_events, acknowledged);
+}
+
 void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event)
 {
     struct ib_uverbs_async_event_desc desc = {0};
@@ -81,8 +121,10 @@ void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event)
 
     desc.element    = obj->user_handle;
     desc.event_type = event;
+    mlx5sim_unsure_begin(&obj->async_unsure);
     if (mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, ctx->async_fifo),
                            &desc, sizeof(desc)) == 0) {
         ++obj->async_events;
     }
+    mlx5sim_unsure_end(&obj->async_unsure);
 }

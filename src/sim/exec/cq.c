@@ -16,7 +16,7 @@
 #define MLX5SIM_ARM_SOLICITED (1u << 24) /* MLX5_CQ_DB_REQ_NOT_SOL */
 
 
-static mlx5sim_proc_t *mlx5sim_cq_proc(mlx5sim_cq_t *cq)
+static mlx5sim_proc_t *mlx5sim_cq_proc(const mlx5sim_cq_t *cq)
 {
     return mlx5sim_proc_by_tag(atomic_load(&cq->o.owner));
 }
@@ -26,7 +26,8 @@ static uint64_t mlx5sim_cq_slot(const mlx5sim_cq_t *cq, uint32_t pi)
     return cq->buf + (uint64_t)(pi & (cq->num_cqes - 1)) * cq->cqe_size;
 }
 
-int mlx5sim_cq_slot_valid(mlx5sim_cq_t *cq, uint32_t pi)
+/* Whether slot @a pi holds a CQE of that lap */
+static int mlx5sim_cq_slot_valid(const mlx5sim_cq_t *cq, uint32_t pi)
 {
     mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
     uint8_t op_own;
@@ -41,8 +42,30 @@ int mlx5sim_cq_slot_valid(mlx5sim_cq_t *cq, uint32_t pi)
            ((op_own & MLX5SIM_CQE_OWNER) == !!(pi & cq->num_cqes));
 }
 
-static void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
+static void mlx5sim_cq_notify(mlx5sim_cq_t *cq)
 {
+    struct ib_uverbs_comp_event_desc desc = {.cq_handle = cq->o.user_handle};
+
+    if (cq->chan == 0) {
+        cq->armed = 0;
+        return;
+    }
+
+    /* ibv_destroy_cq() waits for the acknowledgement of every event counted. One
+     * that finds the channel full is tried again with the next CQE. */
+    mlx5sim_unsure_begin(&cq->unsure);
+    if (mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1),
+                           &desc, sizeof(desc)) == 0) {
+        cq->armed = 0;
+        ++cq->events;
+    }
+    mlx5sim_unsure_end(&cq->unsure);
+}
+
+void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
+{
+    mlx5sim_qp_obj_t *qp;
+
     if (mlx5sim_lock(&cq->lock) == 0) {
         return;
     }
@@ -51,6 +74,19 @@ static void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
      * taken it: that slot is gone. If not, the next CQE goes there. */
     if (mlx5sim_cq_slot_valid(cq, cq->pi)) {
         ++cq->pi;
+    }
+
+    if (cq->pusher != 0) {
+        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, cq->pusher - 1);
+        if (qp->claim.cq_pi == cq->pi) {
+            qp->claim.pushing = 0;
+        }
+        cq->pusher = 0;
+    }
+
+    /* and whether it rang the bell, nobody knows */
+    if (cq->armed != 0) {
+        mlx5sim_cq_notify(cq);
     }
 }
 
@@ -119,22 +155,6 @@ static int mlx5sim_cq_write(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
     return mlx5sim_mem_writev(proc, local, 2, remote, 2, cq->cqe_size);
 }
 
-static void mlx5sim_cq_notify(mlx5sim_cq_t *cq)
-{
-    struct ib_uverbs_comp_event_desc desc = {.cq_handle = cq->o.user_handle};
-
-    /* ibv_destroy_cq() waits for the acknowledgement of every event counted. One
-     * that finds the channel full is tried again with the next CQE. */
-    if (cq->chan == 0) {
-        cq->armed = 0;
-    } else if (mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
-                                                 cq->chan - 1), &desc,
-                                  sizeof(desc)) == 0) {
-        cq->armed = 0;
-        ++cq->events;
-    }
-}
-
 int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
                     mlx5sim_claim_t *claim)
 {
@@ -161,16 +181,24 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
     }
 
     if (claim != NULL) {
+        /* in this order: see mlx5sim_cq_lock() */
         claim->cq_pi   = cq->pi;
+        atomic_thread_fence(memory_order_release);
+        cq->pusher     = mlx5sim_obj_index(MLX5SIM_OBJ_QP, claim) + 1;
+        atomic_thread_fence(memory_order_release);
         claim->pushing = 1;
+        atomic_thread_fence(memory_order_release);
     }
 
     mlx5sim_cqe_build(cqe, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
     if (mlx5sim_cq_write(cq, proc, bytes) != 0) {
+        cq->pusher = 0;
         goto err_unlock;
     }
 
     ++cq->pi;
+    atomic_thread_fence(memory_order_release);
+    cq->pusher = 0;
     ++cq->cqes;
     atomic_fetch_add_explicit(&proc->c.cqes, 1, memory_order_relaxed);
 

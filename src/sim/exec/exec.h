@@ -42,9 +42,35 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
 /** Arm doorbell: @a sn_cmd_ci is the first word as stored, host order. */
 void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci);
 
-/** Whether the CQ slot @a pi holds a CQE of that lap. */
-int mlx5sim_cq_slot_valid(mlx5sim_cq_t *cq, uint32_t pi);
 
+
+/** Take the lock of a CQ or an SRQ; repairs what a killed process left behind. */
+void mlx5sim_cq_lock(mlx5sim_cq_t *cq);
+void mlx5sim_srq_lock(mlx5sim_srq_t *srq);
+
+
+/** Largest receive WQE: 512 bytes of an RQ, 16 + 31 * 16 of an SRQ, rounded. */
+#define MLX5SIM_RECV_WQE_MAX 1024
+
+/**
+ * Read a doorbell record and a WQE of a queue, in one call if it belongs to
+ * another process.
+ * @param db_p  Host order.
+ * @return 0 or -1.
+ */
+int mlx5sim_recv_read(const mlx5sim_proc_t *proc, int is_mine, uint64_t db,
+                      uint64_t wqe, size_t stride, uint32_t *db_p, void *wqe_p);
+
+/** Move the next WQE of @a srq to the claim of @a qp, whose responder lock is
+ *  held. @return as mlx5sim_recv_claim(). */
+int mlx5sim_srq_claim(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp, uint8_t *wqe,
+                      uint32_t *index_p);
+
+/** Move a claimed WQE back. */
+void mlx5sim_srq_unclaim(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp);
+
+/** Arm the limit event of an SRQ of this process; 0 disarms it. */
+void mlx5sim_srq_set_limit(mlx5sim_srq_t *srq, uint16_t limit);
 
 /**
  * Look at the next receive WQE of @a qp and claim it.
@@ -57,10 +83,6 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p);
 void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp);
 void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp);
 
-/** Raise the limit event of @a srq, whose lock is held, if it is due. @a posted
- *  is the counter in its doorbell record. */
-void mlx5sim_srq_limit_check(mlx5sim_srq_t *srq, uint16_t posted);
-
 /** Flush all posted receive WQEs of @a qp (no SRQ); rq_lock is held. */
 void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
 
@@ -69,9 +91,29 @@ void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
  *  @return 0, or -1 if it is full or nobody can read it any more. */
 int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size);
 
-/** Remove the events of @a handle that nobody read yet.
- *  @return How many there were. */
-unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle);
+/** Brackets around writing and counting an event: bits of MLX5SIM_UNSURE_*. */
+void mlx5sim_unsure_begin(uint32_t *unsure);
+void mlx5sim_unsure_end(uint32_t *unsure);
+
+/**
+ * How many events of an object that is about to go the application has read, as
+ * libibverbs waits until so many are acknowledged. Events that are still in the
+ * channel are removed.
+ *
+ * If the count may be off because somebody was killed, what the application has
+ * acknowledged by now is the best guess.
+ *
+ * @param handle        User handle: the address of libibverbs' object.
+ * @param unsure        Whether @a written may be wrong.
+ * @param written       Events counted.
+ * @param acknowledged  Offset of libibverbs' counter in its object.
+ */
+uint32_t mlx5sim_chan_reported(mlx5sim_chan_t *chan, uint64_t handle,
+                               uint32_t unsure, uint32_t written,
+                               size_t acknowledged);
+
+/** The same for the async events of @a obj. */
+uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged);
 
 /** Raise an async event (enum ibv_event_type) on @a obj. */
 void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event);

@@ -8,14 +8,9 @@
 #include <infiniband/verbs.h>
 #include <string.h>
 
-#define MLX5SIM_RECV_WQE_MAX 1024
 
-
-/* Read a doorbell record and a WQE of a queue, in one call if it belongs to
- * another process. @return 0 or -errno */
-static int mlx5sim_recv_read(const mlx5sim_proc_t *proc, int is_mine,
-                             uint64_t db, uint64_t wqe, size_t stride,
-                             uint32_t *db_p, void *wqe_p)
+int mlx5sim_recv_read(const mlx5sim_proc_t *proc, int is_mine, uint64_t db,
+                      uint64_t wqe, size_t stride, uint32_t *db_p, void *wqe_p)
 {
     struct iovec local[2], remote[2];
 
@@ -39,74 +34,6 @@ static int mlx5sim_recv_read(const mlx5sim_proc_t *proc, int is_mine,
     return 0;
 }
 
-void mlx5sim_srq_limit_check(mlx5sim_srq_t *srq, uint16_t posted)
-{
-    if ((srq->limit != 0) && ((uint16_t)(posted - srq->consumed) +
-                              srq->num_returned < srq->limit)) {
-        srq->limit = 0;
-        mlx5sim_async_event(&srq->o, IBV_EVENT_SRQ_LIMIT_REACHED);
-    }
-}
-
-/* Claim the head of an SRQ; its lock is held. Result as recv_claim. */
-static int mlx5sim_srq_pop(mlx5sim_srq_t *srq, uint8_t *wqe, uint32_t *index_p)
-{
-    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&srq->o.owner));
-    int is_mine          = atomic_load(&srq->o.owner) == mlx5sim_self_tag;
-    size_t stride        = 1ul << srq->wqe_shift;
-    uint32_t index       = srq->head;
-    int returned         = srq->num_returned > 0;
-    uint32_t db;
-
-    if (proc == NULL) {
-        return -2;
-    }
-
-    if (returned) {
-        index = srq->returned[srq->num_returned - 1];
-    }
-
-    if (mlx5sim_recv_read(proc, is_mine, srq->db,
-                          srq->buf + ((uint64_t)index << srq->wqe_shift),
-                          stride, &db, wqe) != 0) {
-        return -2;
-    }
-
-    if (!returned) {
-        if ((uint16_t)db == srq->consumed) {
-            return 0;
-        }
-
-        if ((uint16_t)((uint16_t)db - srq->consumed) > srq->num_wqes) {
-            mlx5sim_report_obj(MLX5SIM_CHK_RQ_OVERRUN, &srq->o, "SRQ",
-                               srq->srqn, "doorbell record 0x%x, consumed 0x%x",
-                               db & 0xffff, srq->consumed);
-            return -1;
-        }
-    }
-
-    *index_p = index;
-    if (returned) {
-        --srq->num_returned;
-        return 1;
-    }
-
-    /* mlx5_wqe_srq_next_seg: 2 reserved bytes, then next_wqe_index */
-    srq->head = (wqe[2] << 8) | wqe[3];
-    if (srq->head >= srq->num_wqes) {
-        mlx5sim_report_obj(MLX5SIM_CHK_SRQ_LIST, &srq->o, "SRQ", srq->srqn,
-                           "WQE %u links to %u of %u", index, srq->head,
-                           srq->num_wqes);
-        srq->head = index;
-        return -1;
-    }
-
-    ++srq->consumed;
-    ++srq->received;
-    mlx5sim_srq_limit_check(srq, db);
-    return 1;
-}
-
 int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
 {
     int is_mine = atomic_load(&qp->o.owner) == mlx5sim_self_tag;
@@ -120,14 +47,7 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
 
     if (qp->srq != 0) {
         srq = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
-        (void)mlx5sim_lock(&srq->lock);
-        ret = mlx5sim_srq_pop(srq, wqe, &index);
-        if (ret == 1) {
-            qp->claim.index   = index;
-            qp->claim.pushing = 0;
-            qp->claim.active  = 1;
-        }
-        mlx5sim_unlock(&srq->lock);
+        ret    = mlx5sim_srq_claim(srq, qp, wqe, &index);
         stride = 1ul << srq->wqe_shift;
     } else {
         if (qp->qp.rq_wqe_cnt == 0) {
@@ -157,9 +77,13 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
             return -1;
         }
 
+        /* who finds the claim takes the WQE back: not before the claim is
+         * complete, not after the WQE is gone */
         qp->claim.index   = index;
         qp->claim.pushing = 0;
+        atomic_thread_fence(memory_order_release);
         qp->claim.active  = 1;
+        atomic_thread_fence(memory_order_release);
         ++qp->rq_head;
         ret = 1;
     }
@@ -180,24 +104,17 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
 
 void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_srq_t *srq;
-
     if (!qp->claim.active) {
         return;
     }
 
     if (qp->srq == 0) {
         qp->rq_head = qp->claim.index;
+        atomic_thread_fence(memory_order_release);
+        qp->claim.active = 0;
     } else {
-        srq = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
-        (void)mlx5sim_lock(&srq->lock);
-        if (srq->num_returned < MLX5SIM_SRQ_RETURNED) {
-            srq->returned[srq->num_returned++] = qp->claim.index;
-        }
-        mlx5sim_unlock(&srq->lock);
+        mlx5sim_srq_unclaim(mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1), qp);
     }
-
-    qp->claim.active = 0;
 }
 
 void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp)
@@ -208,23 +125,29 @@ void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp)
 
 void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp)
 {
+    mlx5sim_srq_t *srq;
     mlx5sim_cq_t *cq;
 
     if (mlx5sim_lock(&qp->rq_lock) == 0) {
         return;
     }
 
-    /* A requester was killed while it delivered here. The receive WQE it had
-     * claimed is either reported by a CQE or goes back to the queue. */
-    if (qp->claim.active) {
-        cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
-        if (qp->claim.pushing &&
-            (((int32_t)(cq->pi - qp->claim.cq_pi) > 0) ||
-             mlx5sim_cq_slot_valid(cq, qp->claim.cq_pi))) {
-            mlx5sim_recv_done(qp);
-        } else {
-            mlx5sim_recv_release(qp);
-        }
+    /* A requester was killed while it delivered here. Locking repairs the queues
+     * it may have been in the middle of. Then the receive WQE it had claimed is
+     * either reported by a CQE or goes back. */
+    if (qp->srq != 0) {
+        srq = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
+        mlx5sim_srq_lock(srq);
+        mlx5sim_unlock(&srq->lock);
+    }
+    cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
+    mlx5sim_cq_lock(cq);
+    mlx5sim_unlock(&cq->lock);
+
+    if (qp->claim.active && qp->claim.pushing) {
+        mlx5sim_recv_done(qp);
+    } else {
+        mlx5sim_recv_release(qp);
     }
 }
 

@@ -244,6 +244,7 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
         obj->ctx          = ctx;
         obj->user_handle  = 0;
         obj->async_events = 0;
+        obj->async_unsure = 0;
         ++obj->gen;
         if (!obj->has_locks) {
             /* never again: a peer may still hold or wait for the old lock */

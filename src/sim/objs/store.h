@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  2
+#define MLX5SIM_STORE_VERSION  3
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
@@ -42,6 +42,13 @@ enum {
     MLX5SIM_MAX_EXITED  = 1024 /* 2^n */
 };
 
+/** An event is written first and counted then; who is killed in between leaves
+ *  the count unsure. */
+enum {
+    MLX5SIM_UNSURE_NOW  = 1,  /* being written */
+    MLX5SIM_UNSURE_EVER = 2   /* a writer died under way */
+};
+
 /** Head of every object. */
 typedef struct mlx5sim_obj {
     _Atomic uint32_t owner;   /* mlx5sim_proc tag, 0: free */
@@ -50,6 +57,7 @@ typedef struct mlx5sim_obj {
     uint32_t         gen;     /* bumped at each use of the slot */
     uint32_t         has_locks; /* locks of the slot are initialised */
     uint32_t         async_events; /* written to the async FIFO for it */
+    uint32_t         async_unsure; /* bits of MLX5SIM_UNSURE_* */
     uint64_t         user_handle; /* what libibverbs wants back in events */
 } mlx5sim_obj_t;
 
@@ -153,6 +161,8 @@ typedef struct mlx5sim_cq {
     uint32_t         arm_sn;
     uint32_t         sol_pi;      /* pi after the last solicited CQE */
     uint32_t         overrun;
+    uint32_t         pusher;      /* QP (index + 1) whose claim is completed now */
+    uint32_t         unsure;      /* bits of MLX5SIM_UNSURE_* */
     uint64_t         events;      /* written to the channel */
     uint64_t         cqes;
     _Atomic uint32_t refs;
@@ -168,7 +178,19 @@ typedef struct mlx5sim_claim {
 } mlx5sim_claim_t;
 
 
-enum { MLX5SIM_SRQ_RETURNED = 32 };
+enum { MLX5SIM_SRQ_RETURNED = 64 };
+
+/** What is taken from an SRQ. It changes in one store, so that the death of who
+ *  changes it leaves the old or the new position and nothing else. */
+typedef union mlx5sim_srq_pos {
+    struct {
+        uint16_t head;          /* next WQE number to hand out */
+        uint16_t consumed;      /* counter that chases the doorbell record */
+        uint16_t num_returned;  /* WQEs in returned[], handed out first */
+        uint16_t seq;           /* changes */
+    };
+    uint64_t word;
+} mlx5sim_srq_pos_t;
 
 typedef struct mlx5sim_srq {
     mlx5sim_obj_t    o;
@@ -179,11 +201,13 @@ typedef struct mlx5sim_srq {
     uint32_t         num_wqes;    /* 2^n */
     uint32_t         wqe_shift;
     uint32_t         max_sge;
-    uint32_t         head;        /* next WQE number to hand out */
-    uint16_t         consumed;    /* counter that chases the doorbell record */
+    _Atomic uint64_t pos;         /* mlx5sim_srq_pos_t */
+    /* change that is under way: of a QP's claim (index + 1, 0: none) */
+    uint32_t         changer;
+    uint16_t         change_seq;  /* pos.seq when it is done */
+    uint16_t         change_claims; /* 1: claims a WQE, 0: gives it back */
     uint16_t         limit;
-    uint32_t         num_returned; /* WQEs a dead process had claimed */
-    uint16_t         returned[MLX5SIM_SRQ_RETURNED];
+    uint16_t         returned[MLX5SIM_SRQ_RETURNED]; /* claimed in vain */
     uint32_t         pd;
     uint32_t         srqn;
     uint64_t         received;

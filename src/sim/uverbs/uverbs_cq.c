@@ -146,19 +146,17 @@ static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
      * what it has acknowledged by the time it may destroy the CQ. */
     if (cq->chan != 0) {
         chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1);
-        reply.comp_events_reported = cq->events -
-                                     mlx5sim_chan_forget(chan,
-                                                         cq->o.user_handle);
+        reply.comp_events_reported =
+                mlx5sim_chan_reported(chan, cq->o.user_handle, cq->unsure,
+                                      cq->events,
+                                      offsetof(struct ibv_cq,
+                                               comp_events_completed));
         atomic_fetch_sub(&chan->refs, 1);
     }
 
-    if (cq->o.async_events != 0) {
-        chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cmd->ctx->async_fifo);
-        reply.async_events_reported = cq->o.async_events -
-                                      mlx5sim_chan_forget(chan,
-                                                          cq->o.user_handle);
-    }
-
+    reply.async_events_reported =
+            mlx5sim_async_reported(&cq->o, offsetof(struct ibv_cq,
+                                                    async_events_completed));
     mlx5sim_obj_free(MLX5SIM_OBJ_CQ, cq);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     return 0;

@@ -429,14 +429,9 @@ static int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
 
     mlx5sim_helper_remove_qp(qp);
     mlx5sim_qp_withdraw(qp);
-    if (qp->o.async_events != 0) {
-        reply.events_reported = qp->o.async_events -
-                                mlx5sim_chan_forget(
-                                        mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
-                                                       cmd->ctx->async_fifo),
-                                        qp->o.user_handle);
-    }
-
+    reply.events_reported = mlx5sim_async_reported(&qp->o,
+                                                   offsetof(struct ibv_qp,
+                                                            events_completed));
     mlx5sim_qp_refs_add(qp, -1);
     mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));

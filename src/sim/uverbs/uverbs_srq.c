@@ -3,7 +3,6 @@
 #include "sim/uverbs/uverbs.h"
 #include "sim/exec/exec.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -111,11 +110,7 @@ static int mlx5sim_cmd_modify_srq(mlx5sim_cmd_t *cmd)
             return -EINVAL;
         }
 
-        (void)mlx5sim_lock(&srq->lock);
-        srq->limit = in->srq_limit;
-        mlx5sim_srq_limit_check(srq, be32toh(*(volatile uint32_t*)(uintptr_t)
-                                                     srq->db));
-        mlx5sim_unlock(&srq->lock);
+        mlx5sim_srq_set_limit(srq, in->srq_limit);
     }
 
     return 0;
@@ -154,14 +149,9 @@ static int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd)
         return -EBUSY;
     }
 
-    if (srq->o.async_events != 0) {
-        reply.events_reported = srq->o.async_events -
-                                mlx5sim_chan_forget(
-                                        mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
-                                                       cmd->ctx->async_fifo),
-                                        srq->o.user_handle);
-    }
-
+    reply.events_reported = mlx5sim_async_reported(&srq->o,
+                                                   offsetof(struct ibv_srq,
+                                                            events_completed));
     atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
                                                      srq->pd))->refs, 1);
     mlx5sim_obj_free(MLX5SIM_OBJ_SRQ, srq);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/exec/exec.h"
+#include "sim/check/report.h"
+
+#include <endian.h>
+#include <infiniband/verbs.h>
+
+/*
+ * A WQE leaves an SRQ for the claim of a QP, and may come back when it turns out
+ * that it is not used. Either change concerns two objects and may end half way
+ * with the process that makes it. So it is announced in the SRQ, made in one
+ * store of the position, and withdrawn; who next takes the lock of a dead
+ * process finds the announcement and sets the claim right.
+ */
+
+
+static mlx5sim_srq_pos_t mlx5sim_srq_pos(const mlx5sim_srq_t *srq)
+{
+    return (mlx5sim_srq_pos_t){.word = atomic_load(&srq->pos)};
+}
+
+void mlx5sim_srq_lock(mlx5sim_srq_t *srq)
+{
+    mlx5sim_qp_obj_t *qp;
+    int is_done;
+
+    if ((mlx5sim_lock(&srq->lock) == 0) || (srq->changer == 0)) {
+        return;
+    }
+
+    qp      = mlx5sim_obj_at(MLX5SIM_OBJ_QP, srq->changer - 1);
+    is_done = mlx5sim_srq_pos(srq).seq == srq->change_seq;
+    if (is_done != srq->change_claims) {
+        qp->claim.active = 0;
+    }
+    atomic_thread_fence(memory_order_release);
+    srq->changer = 0;
+}
+
+/* Announce that the claim of @a qp changes together with the position */
+static void mlx5sim_srq_announce(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,
+                                 int claims, mlx5sim_srq_pos_t *pos)
+{
+    ++pos->seq;
+    srq->change_seq    = pos->seq;
+    srq->change_claims = claims;
+    atomic_thread_fence(memory_order_release);
+    srq->changer       = mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp) + 1;
+    atomic_thread_fence(memory_order_release);
+}
+
+static void mlx5sim_srq_withdraw(mlx5sim_srq_t *srq)
+{
+    atomic_thread_fence(memory_order_release);
+    srq->changer = 0;
+}
+
+/* Raise the limit event if it is due; @a posted is the doorbell record */
+static void mlx5sim_srq_limit_check(mlx5sim_srq_t *srq, uint16_t posted)
+{
+    mlx5sim_srq_pos_t pos = mlx5sim_srq_pos(srq);
+
+    if ((srq->limit != 0) &&
+        ((uint16_t)(posted - pos.consumed) + pos.num_returned < srq->limit)) {
+        srq->limit = 0;
+        mlx5sim_async_event(&srq->o, IBV_EVENT_SRQ_LIMIT_REACHED);
+    }
+}
+
+void mlx5sim_srq_set_limit(mlx5sim_srq_t *srq, uint16_t limit)
+{
+    mlx5sim_srq_lock(srq);
+    srq->limit = limit;
+    mlx5sim_srq_limit_check(srq, be32toh(*(volatile uint32_t*)(uintptr_t)
+                                                 srq->db));
+    mlx5sim_unlock(&srq->lock);
+}
+
+static int mlx5sim_srq_pop(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,
+                           uint8_t *wqe, uint32_t *index_p)
+{
+    mlx5sim_srq_pos_t pos = mlx5sim_srq_pos(srq);
+    mlx5sim_proc_t *proc  = mlx5sim_proc_by_tag(atomic_load(&srq->o.owner));
+    int is_mine           = atomic_load(&srq->o.owner) == mlx5sim_self_tag;
+    int is_returned       = pos.num_returned > 0;
+    uint32_t index        = is_returned ? srq->returned[pos.num_returned - 1] :
+                                          pos.head;
+    uint32_t db;
+
+    if ((proc == NULL) ||
+        (mlx5sim_recv_read(proc, is_mine, srq->db,
+                           srq->buf + ((uint64_t)index << srq->wqe_shift),
+                           1ul << srq->wqe_shift, &db, wqe) != 0)) {
+        return -2;
+    }
+
+    if (is_returned) {
+        --pos.num_returned;
+    } else {
+        if ((uint16_t)db == pos.consumed) {
+            return 0;
+        }
+
+        if ((uint16_t)(db - pos.consumed) > srq->num_wqes) {
+            mlx5sim_report_obj(MLX5SIM_CHK_RQ_OVERRUN, &srq->o, "SRQ",
+                               srq->srqn, "doorbell record 0x%x, consumed 0x%x",
+                               db & 0xffff, pos.consumed);
+            return -1;
+        }
+
+        /* mlx5_wqe_srq_next_seg: 2 reserved bytes, then next_wqe_index */
+        pos.head = (wqe[2] << 8) | wqe[3];
+        if (pos.head >= srq->num_wqes) {
+            mlx5sim_report_obj(MLX5SIM_CHK_SRQ_LIST, &srq->o, "SRQ", srq->srqn,
+                               "WQE %u links to %u of %u", index, pos.head,
+                               srq->num_wqes);
+            return -1;
+        }
+        ++pos.consumed;
+    }
+
+    mlx5sim_srq_announce(srq, qp, 1, &pos);
+    qp->claim.index   = index;
+    qp->claim.pushing = 0;
+    qp->claim.active  = 1;
+    atomic_store(&srq->pos, pos.word);
+    mlx5sim_srq_withdraw(srq);
+
+    ++srq->received;
+    mlx5sim_srq_limit_check(srq, db);
+    *index_p = index;
+    return 1;
+}
+
+int mlx5sim_srq_claim(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp, uint8_t *wqe,
+                      uint32_t *index_p)
+{
+    int ret;
+
+    mlx5sim_srq_lock(srq);
+    ret = mlx5sim_srq_pop(srq, qp, wqe, index_p);
+    mlx5sim_unlock(&srq->lock);
+    return ret;
+}
+
+void mlx5sim_srq_unclaim(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_srq_pos_t pos;
+
+    /* this may settle the matter */
+    mlx5sim_srq_lock(srq);
+    pos = mlx5sim_srq_pos(srq);
+    if (qp->claim.active && (pos.num_returned < MLX5SIM_SRQ_RETURNED)) {
+        srq->returned[pos.num_returned++] = qp->claim.index;
+        mlx5sim_srq_announce(srq, qp, 0, &pos);
+        atomic_store(&srq->pos, pos.word);
+        qp->claim.active = 0;
+        mlx5sim_srq_withdraw(srq);
+    }
+    qp->claim.active = 0;
+    mlx5sim_unlock(&srq->lock);
+}
