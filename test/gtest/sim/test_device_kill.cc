@@ -13,6 +13,7 @@
 
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 
 using namespace device;
@@ -55,6 +56,9 @@ enum action {
 class test_device_kill : public device::test {
 protected:
     void step_and_kill(action act, unsigned stride);
+    void step(int request, long signal);
+    int expect_stop(int signal, int other = 0);
+    bool has_ended(int index);
 
     static void survivor(rank &r, action act);
     static void sender(rank &r);
@@ -296,63 +300,90 @@ unsigned from_env(const char *name, unsigned value)
     return (text != nullptr) ? atoi(text) : value;
 }
 
-/* Kill the victim after each number of instructions that the doorbell takes */
+/* Instruction that a stopped process is at, as file and offset */
+std::string where(pid_t pid)
+{
+    user_regs_struct regs;
+    char line[512], text[600] = "nowhere";
+    unsigned long lo, hi, offset;
+    int name;
+
+    if (ptrace(PTRACE_GETREGS, pid, nullptr, &regs) != 0) {
+        return text;
+    }
+
+    FILE *maps = fopen(("/proc/" + std::to_string(pid) + "/maps").c_str(), "r");
+    while ((maps != nullptr) && (fgets(line, sizeof(line), maps) != nullptr)) {
+        if ((sscanf(line, "%lx-%lx %*s %lx %*s %*s %n", &lo, &hi, &offset,
+                    &name) == 3) && (regs.rip >= lo) && (regs.rip < hi)) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(text, sizeof(text), "%s at 0x%llx", line + name,
+                     regs.rip - lo + offset);
+        }
+    }
+    if (maps != nullptr) {
+        fclose(maps);
+    }
+    return text;
+}
+
+/* Kill the victim after each number of instructions that the doorbell takes:
+ * some of those before its first system call, which only decode, and then one in
+ * @a stride */
 void test_device_kill::step_and_kill(action act, unsigned stride)
 {
-    unsigned first = from_env("MLX5SIM_RUN_KILL_FIRST", 0);
-    bool at_end    = false;
+    const uint64_t coarse       = 6;
+    const unsigned coarse_steps = 1200;
+    unsigned first              = from_env("MLX5SIM_RUN_KILL_FIRST", 0);
+    bool at_end                 = false;
     uint64_t round;
 
     stride = from_env("MLX5SIM_RUN_KILL_STRIDE", stride);
     start(0, 2, [=](rank &r) { survivor(r, act); });
     start(1, 2, [=](rank &r) { sender(r); });
-    for (round = 1; !at_end && !HasFailure(); ++round) {
-        unsigned steps = first + (round - 1) * stride + ((round * 7) % stride);
-        int status;
+    for (round = 1; !at_end; ++round) {
+        bool from_syscall = round > coarse;
+        unsigned steps    = from_syscall ? first + (round - coarse) * stride -
+                                           ((round * 7) % stride) :
+                                           round * coarse_steps;
 
         word(WORD_ROUND) = round;
         start(2, 2, [=](rank &r) { victim(r, round, act); });
-        ASSERT_EQ(pid(2), waitpid(pid(2), &status, 0));
-        ASSERT_TRUE(WIFSTOPPED(status) && (WSTOPSIG(status) == SIGSTOP))
-                << status;
-        /* to the doorbell */
-        ASSERT_EQ(0, ptrace(PTRACE_CONT, pid(2), nullptr, nullptr));
-        ASSERT_EQ(pid(2), waitpid(pid(2), &status, 0));
-        ASSERT_TRUE(WIFSTOPPED(status) && (WSTOPSIG(status) == SIGBUS))
-                << status;
-        /* and on from there */
+        expect_stop(SIGSTOP);
+        ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, pid(2), nullptr,
+                            PTRACE_O_TRACESYSGOOD));
+        step(PTRACE_CONT, 0);
+        expect_stop(SIGBUS);
         long signal = SIGBUS;
-        for (unsigned i = 0; i < steps; ++i) {
-            ASSERT_EQ(0, ptrace(PTRACE_SINGLESTEP, pid(2), nullptr, signal));
-            ASSERT_EQ(pid(2), waitpid(pid(2), &status, 0));
-            ASSERT_TRUE(WIFSTOPPED(status)) << status;
+        if (from_syscall) {
+            step(PTRACE_SYSCALL, SIGBUS);
+            expect_stop(SIGTRAP | 0x80);
             signal = 0;
-            if (i == 20000) {
-                FAIL() << "the doorbell does not end";
-            }
-            if (WSTOPSIG(status) == SIGSTOP) {
-                at_end = true;
-                break;
-            }
-            ASSERT_EQ(SIGTRAP, WSTOPSIG(status));
         }
+        for (unsigned i = 0; (i < steps) && !at_end; ++i) {
+            step(PTRACE_SINGLESTEP, signal);
+            at_end = expect_stop(SIGTRAP, SIGSTOP) == SIGSTOP;
+            signal = 0;
+            ASSERT_LT(i, 30000u) << "the doorbell does not end";
+        }
+        ASSERT_FALSE(at_end && !from_syscall);
+        if (HasFailure()) {
+            break;
+        }
+
+        std::string place = where(pid(2));
         kill(2);
         EXPECT_EQ(SIGKILL, finish(2));
         word(WORD_KILLED) = round;
         uint64_t end = now_ms() + patience_ms;
         while (word(WORD_CHECKED) < round) {
-            ASSERT_LT(now_ms(), end) << "killed after " << steps
-                                     << " instructions of a doorbell";
-            if (waitpid(pid(0), &status, WNOHANG | WNOWAIT) != 0) {
-                break;
+            if ((now_ms() > end) || has_ended(0) || has_ended(1)) {
+                FAIL() << "victim " << round << " was killed " << steps
+                       << " instructions after its "
+                       << (from_syscall ? "first system call" : "doorbell")
+                       << ", in " << place;
             }
             usleep(50);
-        }
-        siginfo_t info = {};
-        if ((waitid(P_PID, pid(0), &info, WEXITED | WNOHANG | WNOWAIT) == 0) &&
-            (info.si_pid != 0)) {
-            ADD_FAILURE() << "killed after " << steps
-                          << " instructions of a doorbell";
         }
     }
     word(WORD_STOP) = 1;
@@ -360,30 +391,55 @@ void test_device_kill::step_and_kill(action act, unsigned stride)
     RecordProperty("rounds", round);
 }
 
+void test_device_kill::step(int request, long signal)
+{
+    ASSERT_EQ(0, ptrace((__ptrace_request)request, pid(2), nullptr, signal));
+}
+
+/* Wait until the victim has stopped by one of two signals. @return which */
+int test_device_kill::expect_stop(int signal, int other)
+{
+    int status, stop;
+
+    EXPECT_EQ(pid(2), waitpid(pid(2), &status, 0));
+    EXPECT_TRUE(WIFSTOPPED(status)) << status;
+    stop = WSTOPSIG(status);
+    EXPECT_TRUE((stop == signal) || (stop == other)) << "signal " << stop;
+    return stop;
+}
+
+bool test_device_kill::has_ended(int index)
+{
+    siginfo_t info = {};
+
+    return (waitid(P_PID, pid(index), &info, WEXITED | WNOHANG | WNOWAIT) ==
+            0) && (info.si_pid != 0);
+}
+
 } // namespace
 
 
 TEST_F(test_device_kill, at_each_instruction_of_a_send_to_an_srq)
 {
-    step_and_kill(ACT_SEND_SRQ, 41);
+    step_and_kill(ACT_SEND_SRQ, 25);
 }
 
 TEST_F(test_device_kill, at_each_instruction_of_a_send)
 {
-    step_and_kill(ACT_SEND_RQ, 97);
+    step_and_kill(ACT_SEND_RQ, 45);
 }
 
 TEST_F(test_device_kill, at_each_instruction_of_a_write_with_immediate)
 {
-    step_and_kill(ACT_WRITE_IMM, 97);
+    step_and_kill(ACT_WRITE_IMM, 45);
 }
 
 TEST_F(test_device_kill, at_each_instruction_of_an_atomic)
 {
-    step_and_kill(ACT_ATOMIC, 97);
+    step_and_kill(ACT_ATOMIC, 45);
 }
 
 TEST_F(test_device_kill, at_each_instruction_of_a_read)
 {
-    step_and_kill(ACT_READ, 97);
+    step_and_kill(ACT_READ, 45);
 }
