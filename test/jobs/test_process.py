@@ -2,7 +2,10 @@
 """A hung or crashed job is ended with all of its processes and reported."""
 
 import os
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -70,6 +73,28 @@ class Run(unittest.TestCase):
         finally:
             other.finish()
         self.assertFalse(alive(other.pid))
+
+    def test_nothing_stays_when_the_driver_is_ended(self):
+        code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                "from mainjob import process\n"
+                "process.end_with_cleanup()\n"
+                "process.run(['sh', '-c', 'setsid sleep 1000 & echo $! > ' +\n"
+                "             sys.argv[2] + '; wait'], 1000)\n")
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "pid")
+            driver = subprocess.Popen(
+                [sys.executable, "-B", "-c", code,
+                 os.path.dirname(os.path.realpath(__file__)), path])
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline and not (
+                    os.path.exists(path) and os.path.getsize(path)):
+                time.sleep(0.05)
+            with open(path, encoding="ascii") as file:
+                pid = int(file.read())
+            self.assertTrue(alive(pid))
+            driver.send_signal(signal.SIGTERM)
+            self.assertEqual(driver.wait(timeout=30), 128 + signal.SIGTERM)
+            self.assertFalse(alive(pid))
 
     def test_processor_is_pinned(self):
         cpu = sorted(os.sched_getaffinity(0))[-1]

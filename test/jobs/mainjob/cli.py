@@ -427,4 +427,5 @@ def main(argv=None):
         print("main_job: cannot start, these are missing:\n  " +
               "\n  ".join(missing), file=sys.stderr)
         return 2
+    process.end_with_cleanup()
     return MainJob(options).run()

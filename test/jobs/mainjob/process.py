@@ -41,6 +41,19 @@ class Result:
         return f"{name}: exit status {self.returncode}"
 
 
+def end_with_cleanup():
+    """Make signals that end this program do so as exceptions, so that whatever
+    it has started is ended as well, and its files are removed."""
+    def handler(number, _frame):
+        # Once: a second signal must not interrupt the cleaning up
+        for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, handler)
+
+
 def signal_name(number):
     try:
         return signal.Signals(number).name
@@ -122,6 +135,10 @@ class Process:
             self.popen.wait(timeout=max(timeout, 0))
         except subprocess.TimeoutExpired:
             timed_out = True
+        except BaseException:
+            # Interrupted: the caller ends, and what it started must not stay
+            self.finish()
+            raise
         return self.finish(timed_out)
 
     def finish(self, timed_out=False):
