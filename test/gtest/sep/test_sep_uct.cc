@@ -423,7 +423,7 @@ static size_t pack_bytes(void *dest, void *arg)
 {
     const bytes *data = (const bytes*)arg;
 
-    memcpy(dest, data->data(), data->size());
+    std::copy(data->begin(), data->end(), (uint8_t*)dest);
     return data->size();
 }
 

@@ -2,6 +2,8 @@
 
 #include "test_sep_uct.h"
 
+#include <algorithm>
+#include <algorithm>
 #include <cstring>
 
 using namespace sep_uct_test;
@@ -12,7 +14,7 @@ size_t pack(void *dest, void *arg)
 {
     const bytes *data = (const bytes*)arg;
 
-    memcpy(dest, data->data(), data->size());
+    std::copy(data->begin(), data->end(), (uint8_t*)dest);
     return data->size();
 }
 
@@ -144,7 +146,7 @@ TEST_P(test_sep_uct_ops, put_zcopy_writes_exactly_the_data)
         completion comp;
         uct_iov_t iov = {local.ptr(), data.size(), local.memh(), 0, 1};
 
-        memcpy(local.ptr(), data.data(), data.size());
+        std::copy(data.begin(), data.end(), local.ptr());
         ucs_status_t status = uct_ep_put_zcopy(ep(), &iov, 1, rmem.va,
                                                rmem.rkey.rkey, &comp.comp);
         return (status == UCS_INPROGRESS) ? wait(comp) : status;
@@ -166,7 +168,7 @@ TEST_P(test_sep_uct_ops, put_zcopy_gathers_all_entries_at_any_place_of_the_queue
         size_t offset = 0;
 
         bytes data = pattern(mem_size, round);
-        memcpy(local.ptr(), data.data(), data.size());
+        std::copy(data.begin(), data.end(), (uint8_t*)local.ptr());
         for (size_t i = 0; i < iovcnt; ++i) {
             size_t length = (i == 5) ? 0 : (i * 7 + round);
 
@@ -285,7 +287,7 @@ TEST_P(test_sep_uct_ops, am_zcopy_arrives_with_headers_of_all_lengths)
                                  length - length / 2, local.memh(), 0, 1}};
             completion comp;
 
-            memcpy(local.ptr(), data.data() + hdr_len, length);
+            std::copy(data.begin() + hdr_len, data.end(), local.ptr());
             ucs_status_t status = uct_ep_am_zcopy(ep(), 6, data.data(),
                                                   hdr_len, iov, 3, 0,
                                                   &comp.comp);
