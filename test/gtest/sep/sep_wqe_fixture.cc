@@ -4,7 +4,6 @@
 
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/queue.h>
-#include <ucs/sys/math.h>
 
 #include <gtest/gtest.h>
 
@@ -20,8 +19,9 @@ static void init_desc(ucs_mpool_t *mp, void *obj, void *chunk)
 
 static void *aligned(size_t alignment, size_t size)
 {
-    void *ptr = aligned_alloc(alignment, size);
+    void *ptr = NULL;
 
+    EXPECT_EQ(0, posix_memalign(&ptr, alignment, size));
     memset(ptr, 0xcc, size);
     return ptr;
 }
@@ -31,8 +31,7 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     uct_sep_txwq_mem_t mem;
 
     m_iface = (uct_sep_iface_t*)aligned(UCS_SYS_CACHE_LINE_SIZE,
-                                        ucs_align_up(sizeof(*m_iface),
-                                                     UCS_SYS_CACHE_LINE_SIZE));
+                                        sizeof(*m_iface));
     memset((void*)m_iface, 0, sizeof(*m_iface));
     memset((void*)&m_ep, 0, sizeof(m_ep));
     memset((void*)&m_md, 0, sizeof(m_md));
@@ -146,6 +145,14 @@ void fixture::no_moderation()
 {
     m_txwq.moderation = INT16_MAX;
     m_txwq.unsignaled = INT16_MAX;
+}
+
+uct_completion_t *fixture::comp()
+{
+    m_comp.func   = [](uct_completion_t*) {};
+    m_comp.count  = 1;
+    m_comp.status = UCS_OK;
+    return &m_comp;
 }
 
 void fixture::complete(uint16_t pi)

@@ -36,6 +36,9 @@ public:
     const uct_sep_ops_t &ops() { return m_ops; }
     uct_mem_h memh() { return &m_mem; }
 
+    /* A completion for operations that may end with the fixture */
+    uct_completion_t *comp();
+
     /* Bytes of a work request of num_bb BBs, put together where it wraps */
     std::vector<uint8_t> wqe(uint16_t pi, unsigned num_bb);
 
@@ -66,6 +69,7 @@ private:
     uct_sep_bf_t        m_bf;
     uct_sep_md_t        m_md;
     uct_sep_mem_t       m_mem;
+    uct_completion_t    m_comp;
     uint8_t             *m_sq;
     uint8_t             *m_uar;
     __be32              m_dbrec[2];

@@ -247,11 +247,9 @@ TEST_P(test_sep_wqe, am_bcopy_sends_the_header_with_the_descriptor)
 
 TEST_P(test_sep_wqe, get_bcopy_is_signaled)
 {
-    uct_completion_t comp = {[](uct_completion_t*) {}, 1, UCS_OK};
-
     ASSERT_EQ(UCS_INPROGRESS,
               ops().ep_get_bcopy(m_f.ep(), NULL, NULL, 200, remote_addr, rkey,
-                                 &comp));
+                                 m_f.comp()));
     uct_sep_desc_t *desc = ucs_container_of(
             m_f.txwq().outstanding.head, uct_sep_desc_t, super.queue);
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_RDMA_READ, 3,
@@ -266,7 +264,6 @@ TEST_P(test_sep_wqe, put_zcopy_gathers_all_entries_over_the_end_of_the_queue)
         fixture f(*GetParam().ops);
         expected wqe;
         uct_iov_t iov[UCT_SEP_RMA_MAX_IOV];
-        uct_completion_t comp = {[](uct_completion_t*) {}, 1, UCS_OK};
 
         wqe.ctrl(0, pi, MLX5_OPCODE_RDMA_WRITE, 2 + UCT_SEP_RMA_MAX_IOV - 1,
                  UCT_SEP_FM_SIGNALED).raddr(remote_addr, rkey);
@@ -279,7 +276,7 @@ TEST_P(test_sep_wqe, put_zcopy_gathers_all_entries_over_the_end_of_the_queue)
         f.seek(pi);
         ASSERT_EQ(UCS_INPROGRESS,
                   f.ops().ep_put_zcopy(f.ep(), iov, UCT_SEP_RMA_MAX_IOV,
-                                       remote_addr, rkey, &comp));
+                                       remote_addr, rkey, f.comp()));
         bytes memory = f.wqe(pi, 4);
         ASSERT_EQ(wqe.get(), bytes(memory.begin(),
                                    memory.begin() + wqe.size())) << pi;
