@@ -105,8 +105,9 @@ static int mlx5sim_cq_read_ci(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
     return 0;
 }
 
-/* whether one more CQE fits; the doorbell record is read only when it seems not
- * to, as that costs a system call when the CQ is another process' */
+/* Whether one more CQE fits, -1 if the owner is gone. The doorbell record is read
+ * only when it seems not to, as that costs a system call when the CQ is another
+ * process'. */
 static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
 {
     uint32_t used;
@@ -117,7 +118,7 @@ static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
     }
 
     if (mlx5sim_cq_read_ci(cq, proc, &cq->ci_cache) != 0) {
-        return 0;
+        return -1;
     }
 
     used = (cq->pi - cq->ci_cache) & MLX5SIM_CI_MASK;
@@ -160,7 +161,7 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
 {
     mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
     uint8_t bytes[128];
-    int solicited;
+    int solicited, room;
 
     if (proc == NULL) {
         return -1;
@@ -172,7 +173,10 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
         goto err_unlock;
     }
 
-    if (!mlx5sim_cq_has_room(cq, proc)) {
+    room = mlx5sim_cq_has_room(cq, proc);
+    if (room < 0) {
+        goto err_unlock;
+    } else if (room == 0) {
         cq->overrun = 1;
         mlx5sim_report_cq(MLX5SIM_CHK_CQ_OVERRUN, cq, "%u CQEs are not polled",
                           cq->num_cqes);

@@ -73,6 +73,10 @@ static int mlx5sim_sq_recv_peek(void *arg, mlx5sim_recv_wqe_t *recv_p)
 static int mlx5sim_sq_port_matches(const mlx5sim_qp_obj_t *qp, uint16_t dlid,
                                    int has_grh, const uint8_t *dgid)
 {
+    if (qp->qp.port == 0) {
+        return 1; /* in reset: it may be meant, but does not answer yet */
+    }
+
     if (has_grh && mlx5sim_port_has_gid(qp->dev, qp->qp.port, dgid)) {
         return 1;
     }
@@ -410,7 +414,11 @@ mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
                       &plan);
 
     if (plan.verdict != MLX5SIM_VERDICT_DONE) {
-        if (run.recv_gone) {
+        /* retrying is for those who may answer one day */
+        if (run.recv_gone ||
+            ((plan.verdict == MLX5SIM_VERDICT_RETRY) && (resp != NULL) &&
+             !mlx5sim_sq_resp_alive(resp,
+                                    mlx5sim_proc_by_tag(resp->o.owner)))) {
             goto resp_gone;
         }
 

@@ -57,8 +57,8 @@ int mlx5sim_proc_attach(void)
 {
     uint64_t start_time = mlx5sim_proc_start_time(getpid());
     mlx5sim_proc_t *proc;
-    uint32_t tag, unused;
     unsigned slot;
+    pid_t unused;
 
     if (mlx5sim_self_tag != 0) {
         return 0;
@@ -69,24 +69,22 @@ int mlx5sim_proc_attach(void)
     for (slot = 0; slot < MLX5SIM_MAX_PROCS; ++slot) {
         proc   = &mlx5sim_store->procs[slot];
         unused = 0;
-        tag    = (((proc->gen + 1) & 0xffffff) << 8) | (slot + 1);
-        if (!atomic_compare_exchange_strong(&proc->tag, &unused, tag)) {
+        if (!atomic_compare_exchange_strong(&proc->pid, &unused, getpid())) {
             continue;
         }
 
-        ++proc->gen;
+        proc->gen        = (proc->gen + 1) & 0xffffff;
         proc->start_time = start_time;
         memset(proc->name, 0, sizeof(proc->name));
         strncpy(proc->name, program_invocation_short_name,
                 sizeof(proc->name) - 1);
         memset((void*)&proc->c, 0, sizeof(proc->c));
-        atomic_thread_fence(memory_order_release);
-        proc->pid        = getpid();
 
         /* peers reach our memory with process_vm_readv/writev, which the Yama
          * security module would refuse between siblings */
         (void)prctl(PR_SET_PTRACER, (unsigned long)-1, 0, 0, 0);
-        mlx5sim_self_tag = tag;
+        mlx5sim_self_tag = (proc->gen << 8) | (slot + 1);
+        atomic_store(&proc->tag, mlx5sim_self_tag);
         return 0;
     }
 
@@ -148,15 +146,20 @@ static void mlx5sim_proc_reap_qp(mlx5sim_qp_obj_t *qp)
     mlx5sim_unlock(&qp->rq_lock);
 }
 
+/* Give a slot without a tag back, unless somebody has done so. */
+static void mlx5sim_proc_release(mlx5sim_proc_t *proc, pid_t pid)
+{
+    atomic_compare_exchange_strong(&proc->pid, &pid, 0);
+}
+
 void mlx5sim_proc_reap(uint32_t tag)
 {
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(tag);
-    mlx5sim_proc_t *exited;
+    mlx5sim_proc_t copy;
     mlx5sim_chan_t *chan;
     mlx5sim_obj_t *obj;
     uint32_t index, high;
     char path[320];
-    pid_t pid;
     int kind;
 
     if (proc == NULL) {
@@ -189,18 +192,14 @@ void mlx5sim_proc_reap(uint32_t tag)
         }
     }
 
-    /* a slot with a tag and no pid is one that is being filled in; of several
-     * reapers one writes the history */
-    pid = proc->pid;
-    if ((pid != 0) &&
-        __atomic_compare_exchange_n(&proc->pid, &pid, 0, 0, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST)) {
-        exited      = &mlx5sim_store->exited[
-                atomic_fetch_add(&mlx5sim_store->num_exited, 1) &
-                (MLX5SIM_MAX_EXITED - 1)];
-        memcpy((void*)exited, (void*)proc, sizeof(*exited));
-        exited->pid = pid;
-        atomic_compare_exchange_strong(&proc->tag, &(uint32_t){tag}, 0);
+    /* Of several reapers one writes the history and gives the slot back. */
+    memcpy((void*)&copy, (void*)proc, sizeof(copy));
+    if (atomic_compare_exchange_strong(&proc->tag, &(uint32_t){tag}, 0)) {
+        memcpy((void*)&mlx5sim_store->exited[
+                       atomic_fetch_add(&mlx5sim_store->num_exited, 1) &
+                       (MLX5SIM_MAX_EXITED - 1)],
+               (void*)&copy, sizeof(copy));
+        mlx5sim_proc_release(proc, copy.pid);
     }
 }
 
@@ -209,13 +208,23 @@ void mlx5sim_proc_reap_dead(void)
     mlx5sim_proc_t *proc;
     unsigned slot;
     uint32_t tag;
+    pid_t pid;
 
     for (slot = 0; slot < MLX5SIM_MAX_PROCS; ++slot) {
         proc = &mlx5sim_store->procs[slot];
+        pid  = atomic_load(&proc->pid);
         tag  = atomic_load(&proc->tag);
-        /* a slot that is being filled in has no pid yet */
-        if ((tag != 0) && (proc->pid != 0) && !mlx5sim_proc_alive(proc) &&
-            (atomic_load(&proc->tag) == tag)) {
+        if (pid == 0) {
+            continue;
+        }
+
+        if (tag == 0) {
+            /* being filled in, unless its process died at that, or in exec */
+            if ((pid == getpid()) || (mlx5sim_proc_start_time(pid) == 0)) {
+                mlx5sim_proc_release(proc, pid);
+            }
+        } else if (!mlx5sim_proc_alive(proc) &&
+                   (atomic_load(&proc->tag) == tag)) {
             mlx5sim_proc_reap(tag);
         }
     }

@@ -93,11 +93,12 @@ typedef struct mlx5sim_counters {
 } mlx5sim_counters_t;
 
 
-/** A process that opened a device. */
+/** A process that opened a device. A slot is taken with the pid and valid once
+ *  it has a tag. */
 typedef struct mlx5sim_proc {
-    _Atomic uint32_t tag;       /* generation << 8 | slot + 1, 0: free */
+    _Atomic uint32_t tag;       /* generation << 8 | slot + 1 */
     uint32_t         gen;
-    pid_t            pid;       /* 0: slot is being filled in */
+    _Atomic pid_t    pid;       /* 0: free */
     _Atomic uint32_t kick;      /* futex word its helper thread sleeps on */
     uint64_t         start_time; /* /proc/PID/stat field 22, clock ticks */
     char             name[32];

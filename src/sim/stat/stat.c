@@ -39,15 +39,23 @@ static void usage(FILE *stream)
 static int check_leaks(void)
 {
     unsigned i, live = 0;
+    uint32_t in_use, index;
+    mlx5sim_obj_t *obj;
     int kind, leaks = 0;
-    uint32_t in_use;
 
     for (i = 0; i < MLX5SIM_MAX_PROCS; ++i) {
         live += atomic_load(&mlx5sim_store->procs[i].tag) != 0;
     }
 
     for (kind = 0; (live == 0) && (kind < MLX5SIM_OBJ_LAST); ++kind) {
-        in_use = atomic_load(&mlx5sim_store->tables[kind].in_use);
+        /* counted here: the table's own count may be off by those who were
+         * killed while they changed it */
+        in_use = 0;
+        for (index = 0;
+             index < atomic_load(&mlx5sim_store->tables[kind].high); ++index) {
+            obj     = mlx5sim_obj_at(kind, index);
+            in_use += atomic_load(&obj->owner) != 0;
+        }
         if (in_use != 0) {
             fprintf(stderr, "mlx5sim-stat: %u %s objects are in use by no "
                     "process\n", in_use, mlx5sim_obj_kind_name(kind));
