@@ -197,8 +197,13 @@ void test::TearDown()
     }
 
     while (!m_pids.empty()) {
-        kill(m_pids.begin()->first);
-        finish(m_pids.begin()->first);
+        int index = m_pids.begin()->first, status;
+
+        kill(index);
+        status = finish(index);
+        if (status != SIGKILL) {
+            ADD_FAILURE() << "rank " << index << ": " << status_text(status);
+        }
     }
 
     check_violations();

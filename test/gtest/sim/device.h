@@ -30,7 +30,7 @@ namespace device {
 /** Shared by the processes of a test; zero at its start. */
 struct board {
     static const unsigned max_ranks = 80;
-    static const unsigned max_words = 4096;
+    static const unsigned max_words = 8192;
 
     std::atomic<uint32_t> abort;      /* a rank failed: all others end */
     std::atomic<uint32_t> arrived;

@@ -5,13 +5,14 @@
  * completion, lose nothing, and carry on with each other.
  */
 
-#include "device.h"
+#include "device_mesh.h"
 
 #include <cerrno>
 #include <cstring>
 #include <set>
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -442,4 +443,124 @@ TEST_F(test_device_kill, at_each_instruction_of_an_atomic)
 TEST_F(test_device_kill, at_each_instruction_of_a_read)
 {
     step_and_kill(ACT_READ, 45);
+}
+
+
+/*
+ * At random moments
+ */
+
+namespace {
+
+class test_device_kill_random : public device::test {
+protected:
+    void SetUp() override
+    {
+        device::test::SetUp();
+        m_offers = (mesh_offers*)mmap(nullptr, sizeof(*m_offers),
+                                      PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(MAP_FAILED, (void*)m_offers);
+    }
+
+    void TearDown() override
+    {
+        device::test::TearDown();
+        munmap(m_offers, sizeof(*m_offers));
+    }
+
+    void start_node(int node, int count)
+    {
+        mesh_options options;
+        mesh_offers *offers = m_offers;
+
+        options.sleeps = node & 1;
+        ++word(mesh_words::life(node));
+        start(node, count, [=](rank &r) { mesh_node(r, offers, options); });
+    }
+
+    void kill_node(int node)
+    {
+        ++word(mesh_words::killed(node));
+        kill(node);
+        ASSERT_EQ(SIGKILL, finish(node)) << "rank " << node << " had failed";
+    }
+
+    /* Wait until everybody has got @a num messages from everybody's present
+     * life */
+    void expect_traffic(int count, uint64_t num)
+    {
+        uint64_t end = now_ms() + patience_ms;
+
+        for (int from = 0; from < count; ++from) {
+            for (int to = 0; to < count; ++to) {
+                uint64_t least = (word(mesh_words::life(from)) << 40) + num;
+
+                while ((from != to) &&
+                       (word(mesh_words::received(from, to)) < least)) {
+                    ASSERT_LT(now_ms(), end) << "from " << from << " to " << to
+                            << std::hex << ": "
+                            << word(mesh_words::received(from, to));
+                    usleep(200);
+                }
+            }
+        }
+    }
+
+    void stop(int count)
+    {
+        uint64_t end = now_ms() + patience_ms;
+
+        word(mesh_words::stop) = 1;
+        while (word(mesh_words::idle) < (uint64_t)count) {
+            ASSERT_LT(now_ms(), end);
+            usleep(200);
+        }
+        word(mesh_words::leave) = 1;
+        finish_all();
+    }
+
+    /* @a victims of @a count are killed in turn, @a rounds times */
+    void run_mesh(int count, int victims, int rounds, unsigned max_delay_us)
+    {
+        pattern rnd(::testing::UnitTest::GetInstance()->random_seed() + count);
+
+        for (int i = 0; i < count; ++i) {
+            start_node(i, count);
+        }
+        for (int i = 0; (i < rounds) && !HasFatalFailure(); ++i) {
+            int node = rnd.below(victims);
+
+            usleep(rnd.below(max_delay_us));
+            kill_node(node);
+            usleep(rnd.below(max_delay_us / 4));
+            start_node(node, count);
+        }
+        if (!HasFatalFailure()) {
+            expect_traffic(count, 20);
+        }
+        if (!HasFatalFailure()) {
+            stop(count);
+        }
+    }
+
+    mesh_offers *m_offers;
+};
+
+} // namespace
+
+
+TEST_F(test_device_kill_random, one_of_two)
+{
+    run_mesh(2, 1, 200, 12000);
+}
+
+TEST_F(test_device_kill_random, one_of_three)
+{
+    run_mesh(3, 1, 100, 16000);
+}
+
+TEST_F(test_device_kill_random, any_of_eight)
+{
+    run_mesh(8, 8, 100, 40000);
 }
