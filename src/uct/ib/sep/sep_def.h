@@ -113,7 +113,8 @@ typedef enum {
     UCT_SEP_TX_POST_BF,   /**< BlueFlame: copy of the work request */
     UCT_SEP_TX_POST_DB,   /**< Doorbell: its first 8 bytes */
     UCT_SEP_TX_POST_AUTO, /**< BlueFlame if the device has it */
-    UCT_SEP_TX_POST_LAST
+    UCT_SEP_TX_POST_LAST, /**< Number of those that can be configured */
+    UCT_SEP_TX_POST_BF64  /**< BlueFlame with one store for 64 bytes */
 } uct_sep_tx_post_t;
 
 

@@ -67,7 +67,7 @@ static ucs_config_field_t uct_sep_iface_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, category),
      UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
 
-    {"SEG_SIZE", "8192",
+    {"SEG_SIZE", "8256",
      "Size of the buffers for buffered sends and for receives. It must be the\n"
      "same in all processes.",
      ucs_offsetof(uct_sep_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
@@ -516,7 +516,7 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
 
     iface->tx.scratch      = uct_sep_desc_buffer(scratch);
     iface->tx.scratch_lkey = scratch->lkey;
-    iface->tx.cq_credits   = config->tx.cq_len;
+    iface->tx.cq_credits   = config->tx.cq_len - 1;
     iface->tx.num_pending  = 0;
     iface->tx.stalled      = 0;
     iface->tx.in_dispatch  = 0;
@@ -558,15 +558,14 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
 
     /* In front of the payload are the user's headroom and, in front of that,
      * the pointer by which UCT knows how to release the descriptor. The header
-     * is received into the last byte of these. */
-    payload_offset = sizeof(uct_sep_rx_desc_t) + sizeof(uct_recv_desc_t*) +
-                     headroom;
-    payload_offset = ucs_max(payload_offset, sizeof(uct_sep_rx_desc_t) +
-                                             sizeof(uct_sep_am_hdr_t));
+     * is received into the last byte of these. Everything is aligned to 8, and
+     * the header is in the cache line in which the payload starts. */
+    payload_offset = ucs_align_up_pow2(sizeof(uct_sep_rx_desc_t) +
+                                       sizeof(uct_recv_desc_t*) + headroom,
+                                       sizeof(uint64_t));
 
     status = uct_iface_param_am_alignment(params, iface->config.seg_size,
-                                          payload_offset -
-                                          sizeof(uct_sep_am_hdr_t),
+                                          payload_offset - sizeof(uint64_t),
                                           payload_offset, &align,
                                           &align_offset);
     if (status != UCS_OK) {
@@ -598,8 +597,16 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
 
     uct_sep_srq_fill(&iface->srq, ucs_min(iface->config.rx_queue_len,
                                           UCT_SEP_RX_FIRST_FILL));
+    if (iface->srq.counter == 0) {
+        ucs_error("%s: no registered memory for receives", iface->port.name);
+        status = UCS_ERR_NO_MEMORY;
+        goto err_cleanup_srq;
+    }
+
     return UCS_OK;
 
+err_cleanup_srq:
+    uct_sep_srq_cleanup(&iface->srq);
 err_cleanup_mp:
     ucs_mpool_cleanup(&iface->rx.mp, 0);
 err:
@@ -688,6 +695,21 @@ void uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *tx_ops)
     ops->ep_atomic64_fetch = tx_ops->ep_atomic64_fetch;
 }
 
+static const uct_sep_ops_t *uct_sep_iface_choose_ops(int post)
+{
+    if (post == UCT_SEP_TX_POST_DB) {
+        return &uct_sep_ops_db;
+    }
+
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f")) {
+        return &uct_sep_ops_bf64;
+    }
+#endif
+
+    return &uct_sep_ops_bf;
+}
+
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
 
 /* Operations that do not depend on how work requests are posted */
@@ -767,8 +789,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
 
     /* If the device has no BlueFlame, the first queue pair tells */
     self->config.post = config->tx.post;
-    uct_sep_iface_set_ops(self, (config->tx.post == UCT_SEP_TX_POST_DB) ?
-                                &uct_sep_ops_db : &uct_sep_ops_bf);
+    uct_sep_iface_set_ops(self, uct_sep_iface_choose_ops(config->tx.post));
 
     status = uct_sep_qp_table_init(&self->qps);
     if (status != UCS_OK) {

@@ -86,8 +86,9 @@ typedef struct uct_sep_ops {
 } uct_sep_ops_t;
 
 
-/** Data path by BlueFlame and by doorbell. */
+/** Data path by BlueFlame, by BlueFlame with AVX-512, and by doorbell. */
 extern const uct_sep_ops_t uct_sep_ops_bf;
+extern const uct_sep_ops_t uct_sep_ops_bf64;
 extern const uct_sep_ops_t uct_sep_ops_db;
 
 
@@ -99,7 +100,9 @@ struct uct_sep_iface {
     struct {
         int32_t             cq_credits;    /**< BBs for which the completion
                                                 queue has room, also if each of
-                                                them completes in error */
+                                                them completes in error. As with
+                                                a send queue's, an operation can
+                                                start unless it is negative */
         ucs_mpool_t         desc_mp;       /**< uct_sep_desc_t, seg_size */
         ucs_mpool_t         small_mp;      /**< uct_sep_desc_t, 8 bytes */
         ucs_mpool_t         op_mp;         /**< uct_sep_op_t */

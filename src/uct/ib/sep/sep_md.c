@@ -6,6 +6,7 @@
 
 #include "sep_md.h"
 
+#include <uct/base/uct_iface.h>
 #include <ucm/api/ucm.h>
 #include <ucs/config/types.h>
 #include <ucs/debug/log.h>
@@ -66,7 +67,8 @@ static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
 
     memset(attr, 0, sizeof(*attr));
     attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                                 UCT_MD_FLAG_NEED_RKEY;
+                                 UCT_MD_FLAG_NEED_RKEY |
+                                 UCT_MD_FLAG_INVALIDATE;
     attr->cap.max_reg          = ULONG_MAX;
     attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
@@ -134,15 +136,30 @@ uct_sep_mem_reg(uct_md_h tl_md, void *address, size_t length, unsigned flags,
     return UCS_OK;
 }
 
+/* Whether the caller wants to hear when the remote key can't be used any more */
+static int uct_sep_mem_is_invalidated(const uct_md_mem_dereg_params_t *params)
+{
+    return UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
+           UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+}
+
+static void uct_sep_mem_invalidate_done(void *arg)
+{
+    uct_invoke_completion(arg, UCS_OK);
+}
+
 static ucs_status_t
 uct_sep_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
 
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
 
     uct_sep_mem_deregister(md, params->memh);
     ucs_free(params->memh);
+    if (uct_sep_mem_is_invalidated(params)) {
+        uct_invoke_completion(params->comp, UCS_OK);
+    }
     return UCS_OK;
 }
 
@@ -170,9 +187,16 @@ static ucs_status_t uct_sep_mem_rcache_dereg(
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
     uct_sep_rcache_region_t *region;
 
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
 
     region = ucs_container_of(params->memh, uct_sep_rcache_region_t, mem);
+    if (uct_sep_mem_is_invalidated(params)) {
+        /* Nobody gets it any more; called when all users have let go of it,
+         * and with them the remote key is gone */
+        ucs_rcache_region_invalidate(md->rcache, &region->super,
+                                     uct_sep_mem_invalidate_done,
+                                     params->comp);
+    }
     ucs_rcache_region_put(md->rcache, &region->super);
     return UCS_OK;
 }

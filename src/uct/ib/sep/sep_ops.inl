@@ -5,7 +5,7 @@
  *
  * Operations of the data path. Template: a file that includes it defines
  *
- *     UCT_SEP_OPS_POST    UCT_SEP_TX_POST_BF or UCT_SEP_TX_POST_DB
+ *     UCT_SEP_OPS_POST    UCT_SEP_TX_POST_BF, _BF64 or _DB
  *     UCT_SEP_OPS_NAME    name of the table of operations
  *
  * All functions are static; the table is all that leaves the file. An operation
@@ -28,13 +28,28 @@
     uct_sep_ep_t *_ep       = ucs_derived_of(_tl_ep, uct_sep_ep_t)
 
 
+/** Whether an operation can start: neither is negative. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_credits(const uct_sep_iface_t *iface, const uct_sep_ep_t *ep)
+{
+    return (ep->txwq->credits | iface->tx.cq_credits) >= 0;
+}
+
+
+/** Whether it can, and needs not ask for a completion. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+{
+    return (txwq->credits | txwq->unsignaled | iface->tx.cq_credits) >= 0;
+}
+
+
 /**
  * Return from the operation if nothing can be sent. Also the way in which
  * unconnected and failed endpoints come to know.
  */
 #define UCT_SEP_CHECK_CREDITS(_iface, _ep) \
-    if (ucs_unlikely(((_ep)->txwq->credits <= 0) || \
-                     ((_iface)->tx.cq_credits <= 0))) { \
+    if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
         ucs_status_t _status = uct_sep_ep_no_credits(_ep); \
         if (_status != UCS_OK) { \
             return _status; \
@@ -50,9 +65,9 @@
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
-                 unsigned num_bb)
+                 uint16_t pi, unsigned num_bb)
 {
-    uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, num_bb,
+    uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
                       UCT_SEP_OPS_POST);
 }
 
@@ -71,32 +86,41 @@ uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
 static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                    int remote, uint8_t fm)
 {
-    void *wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
 
     fm |= (fm & UCT_SEP_FM_SIGNALED) ? uct_sep_txwq_signal(txwq) :
                                        uct_sep_txwq_moderate(txwq);
     if (remote) {
-        uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_RDMA_WRITE, 0, 2, fm);
+        uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, 2, fm);
         uct_sep_wqe_set_raddr(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), 0, 0);
     } else {
-        uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_NOP, 0, 1, fm);
+        uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_NOP, 0, 1, fm);
     }
-    uct_sep_ops_post(iface, txwq, wqe, 1);
+    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
 }
 
 /*
  * Put
  */
 
+/* Without credits, with a completion, of no or of many bytes */
 static UCS_F_NOINLINE ucs_status_t
-uct_sep_ops_put_short_long(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                           const void *buffer, unsigned length,
+uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
                            uint64_t remote_addr, uct_rkey_t rkey)
 {
-    void *wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
-    void *seg = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+    void *wqe, *seg;
     unsigned ds;
+    uint16_t pi;
 
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    pi   = txwq->sw_pi;
+    wqe  = uct_sep_txwq_bb(txwq, pi);
+    seg  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
     if (length == 0) {
         /* No data segment rather than one without data */
@@ -109,9 +133,10 @@ uct_sep_ops_put_short_long(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                           buffer, length);
     }
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_RDMA_WRITE, 0, ds,
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, ds,
                          uct_sep_txwq_moderate(txwq));
-    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }
 
@@ -120,30 +145,32 @@ uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                          uint64_t remote_addr, uct_rkey_t rkey)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
-    uct_sep_txwq_t *txwq;
-    void *wqe;
+    uct_sep_txwq_t *txwq = ep->txwq;
+    void *wqe, *seg;
+    uint16_t pi;
 
     UCT_CHECK_LENGTH(length, 0, UCT_SEP_PUT_MAX_INL, "put_short");
-    UCT_SEP_CHECK_CREDITS(iface, ep);
 
-    txwq = ep->txwq;
-    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
-    if (ucs_unlikely((length - 1) >= UCT_SEP_PUT_INL_1BB)) {
-        return uct_sep_ops_put_short_long(iface, txwq, buffer, length,
-                                          remote_addr, rkey);
+    /* The slow path has the same arguments, so that nothing has to be kept for
+     * it: the call is a jump */
+    if (ucs_unlikely(((length - 1) >= UCT_SEP_PUT_INL_1BB) ||
+                     !uct_sep_ops_is_simple(iface, txwq))) {
+        return uct_sep_ops_put_short_slow(tl_ep, buffer, length, remote_addr,
+                                          rkey);
     }
 
-    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
-    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_RDMA_WRITE, 0,
-                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length),
-                         uct_sep_txwq_moderate(txwq));
-    uct_sep_wqe_set_raddr(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN),
-                          remote_addr, rkey);
-    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN +
-                                                 UCT_SEP_RADDR_LEN), length);
+    pi  = txwq->sw_pi;
+    wqe = uct_sep_txwq_bb(txwq, pi);
+    seg = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0,
+                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length), 0);
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), length);
     uct_sep_copy_upto32(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET),
                         buffer, length);
-    uct_sep_ops_post(iface, txwq, wqe, 1);
+    --txwq->unsignaled;
+    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }
 
@@ -153,15 +180,16 @@ uct_sep_ops_rdma_desc(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       unsigned opcode, uct_sep_desc_t *desc, uint32_t length,
                       uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
 {
-    void *wqe   = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
     void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     unsigned ds = (length == 0) ? 2 : 3;
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, opcode, 0, ds, fm);
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
     uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
                          uct_sep_desc_buffer(desc), length, desc->lkey);
-    uct_sep_ops_post(iface, txwq, wqe, 1);
+    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
 }
 
 static ssize_t
@@ -232,6 +260,7 @@ uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
 {
     uct_sep_txwq_t *txwq = ep->txwq;
     uct_sep_op_t *op     = NULL;
+    uint16_t pi          = txwq->sw_pi;
     void *wqe, *seg;
     unsigned ds;
     uint8_t fm;
@@ -245,14 +274,14 @@ uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
 
     fm  = ((comp != NULL) || always_signal) ? uct_sep_txwq_signal(txwq) :
                                               uct_sep_txwq_moderate(txwq);
-    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    wqe = uct_sep_txwq_bb(txwq, pi);
     seg = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
     ds  = 2 + uct_sep_ops_set_iov(txwq,
                                   UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
                                   iov, iovcnt);
-    uct_sep_wqe_set_ctrl(txwq, wqe, opcode, 0, ds, fm);
-    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
+    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
 
     if (op != NULL) {
         uct_sep_ops_track(txwq, op, uct_sep_op_complete);
@@ -330,24 +359,34 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
  * Active messages
  */
 
+/* Without credits, with a completion, or of many bytes */
 static UCS_F_NOINLINE ucs_status_t
-uct_sep_ops_am_short_long(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                          uint8_t id, uint64_t header, const void *payload,
-                          unsigned length)
+uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                          const void *payload, unsigned length)
 {
-    void *wqe                   = uct_sep_txwq_bb(txwq, txwq->sw_pi);
-    void *inl                   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    uct_sep_am_short_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
-    unsigned ds                 = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET +
-                                                 sizeof(*hdr) + length);
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_am_short_hdr_t *hdr;
+    uct_sep_txwq_t *txwq;
+    void *wqe, *inl;
+    unsigned ds;
+    uint16_t pi;
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, ds,
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    pi   = txwq->sw_pi;
+    wqe  = uct_sep_txwq_bb(txwq, pi);
+    inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    hdr  = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    ds   = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) + length);
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds,
                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
     uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
     hdr->super.am_id = id;
     hdr->header      = header;
     uct_sep_txwq_copy(txwq, hdr + 1, payload, length);
-    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
 
@@ -356,33 +395,32 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                         const void *payload, unsigned length)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
     uct_sep_am_short_hdr_t *hdr;
-    uct_sep_txwq_t *txwq;
     void *wqe, *inl;
+    uint16_t pi;
 
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(length, 0, UCT_SEP_AM_MAX_INL - sizeof(*hdr), "am_short");
-    UCT_SEP_CHECK_CREDITS(iface, ep);
 
-    txwq = ep->txwq;
-    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
-    if (ucs_unlikely(length > 32)) {
-        return uct_sep_ops_am_short_long(iface, txwq, id, header, payload,
-                                         length);
+    if (ucs_unlikely((length > 32) || !uct_sep_ops_is_simple(iface, txwq))) {
+        return uct_sep_ops_am_short_slow(tl_ep, id, header, payload, length);
     }
 
-    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    pi  = txwq->sw_pi;
+    wqe = uct_sep_txwq_bb(txwq, pi);
     inl = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
-    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0,
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0,
                          uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) +
-                                        length),
-                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+                                        length), UCT_SEP_FM_SOLICITED);
     uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
     hdr->super.am_id = id;
     hdr->header      = header;
     uct_sep_copy_upto32(hdr + 1, payload, length);
-    uct_sep_ops_post(iface, txwq, wqe, 1);
+    --txwq->unsignaled;
+    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
 
@@ -395,6 +433,7 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     uct_sep_txwq_t *txwq;
     void *wqe, *inl, *dst;
     unsigned ds;
+    uint16_t pi;
     size_t i;
 
     UCT_CHECK_AM_ID(id);
@@ -403,11 +442,12 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     UCT_SEP_CHECK_CREDITS(iface, ep);
 
     txwq = ep->txwq;
-    wqe  = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    pi   = txwq->sw_pi;
+    wqe  = uct_sep_txwq_bb(txwq, pi);
     inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     ds   = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(uct_sep_am_hdr_t) +
                           length);
-    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, ds,
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds,
                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
     uct_sep_wqe_set_inl(inl, sizeof(uct_sep_am_hdr_t) + length);
     dst            = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
@@ -417,7 +457,7 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
         dst = uct_sep_txwq_copy(txwq, dst, iov[i].buffer,
                                 uct_iov_get_length(&iov[i]));
     }
-    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
     return UCS_OK;
 }
@@ -431,6 +471,7 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     uct_sep_txwq_t *txwq;
     uct_sep_desc_t *desc;
     size_t length;
+    uint16_t pi;
     void *wqe;
 
     UCT_CHECK_AM_ID(id);
@@ -443,12 +484,13 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     length         = pack_cb(hdr + 1, arg);
     desc->super.ep = NULL;
 
-    wqe = uct_sep_txwq_bb(txwq, txwq->sw_pi);
-    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, 2,
+    pi  = txwq->sw_pi;
+    wqe = uct_sep_txwq_bb(txwq, pi);
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, 2,
                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
     uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), hdr,
                          sizeof(*hdr) + length, desc->lkey);
-    uct_sep_ops_post(iface, txwq, wqe, 1);
+    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
@@ -464,6 +506,7 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     uct_sep_txwq_t *txwq;
     void *wqe, *inl, *seg;
     unsigned ds;
+    uint16_t pi;
     uint8_t fm;
 
     UCT_CHECK_AM_ID(id);
@@ -486,7 +529,8 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     fm   = UCT_SEP_FM_SOLICITED |
            ((comp != NULL) ? uct_sep_txwq_signal(txwq) :
                              uct_sep_txwq_moderate(txwq));
-    wqe  = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    pi   = txwq->sw_pi;
+    wqe  = uct_sep_txwq_bb(txwq, pi);
     inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     uct_sep_wqe_set_inl(inl, sizeof(uct_sep_am_hdr_t) + header_length);
     seg            = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
@@ -505,8 +549,8 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     }
     ds += uct_sep_ops_set_iov(txwq, seg, iov, iovcnt);
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, MLX5_OPCODE_SEND, 0, ds, fm);
-    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
     if (op != NULL) {
         uct_sep_ops_track(txwq, op, uct_sep_op_complete);
     }
@@ -540,7 +584,8 @@ uct_sep_ops_atomic_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                         uint64_t remote_addr, uct_rkey_t rkey, void *result,
                         uint32_t lkey, uint8_t fm)
 {
-    void *wqe      = uct_sep_txwq_bb(txwq, txwq->sw_pi);
+    uint16_t pi    = txwq->sw_pi;
+    void *wqe      = uct_sep_txwq_bb(txwq, pi);
     void *seg      = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     unsigned opmod = 0;
     unsigned ds    = 4;
@@ -599,8 +644,8 @@ uct_sep_ops_atomic_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     /* May be in the second BB, which may be at the start of the queue */
     seg = uct_sep_txwq_wrap(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE));
     uct_sep_wqe_set_data(seg, result, size, lkey);
-    uct_sep_wqe_set_ctrl(txwq, wqe, atomic->opcode, opmod, ds, fm);
-    uct_sep_ops_post(iface, txwq, wqe, uct_sep_wqe_num_bb(ds));
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, atomic->opcode, opmod, ds, fm);
+    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
 }
 
 /* Operands of a UCT operation; the masks are of the operand's size */

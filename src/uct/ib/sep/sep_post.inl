@@ -20,22 +20,37 @@
 
 /**
  * Copy one BB to the BlueFlame buffer. The device wants to see it in one burst,
- * so the copy is of full registers and in order of addresses.
+ * so the copy is of full registers and in order of addresses. Both are aligned
+ * to its size.
  */
-static UCS_F_ALWAYS_INLINE void uct_sep_bf_copy_bb(void *dst, const void *src)
+static UCS_F_ALWAYS_INLINE void
+uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
 {
-#ifdef __SSE2__
-    __m128i *to         = dst;
-    const __m128i *from = src;
-    __m128i r0          = _mm_load_si128(&from[0]);
-    __m128i r1          = _mm_load_si128(&from[1]);
-    __m128i r2          = _mm_load_si128(&from[2]);
-    __m128i r3          = _mm_load_si128(&from[3]);
+#ifdef __x86_64__
+    if (post == UCT_SEP_TX_POST_BF64) {
+        /* A register which code compiled without AVX-512 has no use for, and
+         * which does not slow down SSE code that follows */
+        asm volatile("vmovdqa64 (%1), %%zmm16\n\t"
+                     "vmovdqa64 %%zmm16, (%0)"
+                     :
+                     : "r"(dst), "r"(src)
+                     : "memory");
+        return;
+    }
+#endif
 
-    _mm_store_si128(&to[0], r0);
-    _mm_store_si128(&to[1], r1);
-    _mm_store_si128(&to[2], r2);
-    _mm_store_si128(&to[3], r3);
+#ifdef __SSE2__
+    volatile __m128i *to = dst;
+    const __m128i *from  = src;
+    __m128i r0           = _mm_load_si128(&from[0]);
+    __m128i r1           = _mm_load_si128(&from[1]);
+    __m128i r2           = _mm_load_si128(&from[2]);
+    __m128i r3           = _mm_load_si128(&from[3]);
+
+    to[0] = r0;
+    to[1] = r1;
+    to[2] = r2;
+    to[3] = r3;
 #else
     volatile uct_sep_alias_u64_t *to = dst;
     const uct_sep_alias_u64_t *from  = src;
@@ -50,18 +65,17 @@ static UCS_F_ALWAYS_INLINE void uct_sep_bf_copy_bb(void *dst, const void *src)
 
 /** Copy a work request to the BlueFlame buffer. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_bf_copy(const uct_sep_txwq_t *txwq, const void *wqe, unsigned num_bb)
+uct_sep_bf_copy(const uct_sep_txwq_t *txwq, void *dst, const void *wqe,
+                unsigned num_bb, uct_sep_tx_post_t post)
 {
-    void *dst = txwq->bf->ptr;
-
-    uct_sep_bf_copy_bb(dst, wqe);
+    uct_sep_bf_copy_bb(dst, wqe, post);
     while (--num_bb > 0) {
         dst = UCS_PTR_BYTE_OFFSET(dst, UCT_SEP_BB_SIZE);
         wqe = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_BB_SIZE);
         if (wqe == txwq->end) {
             wqe = txwq->start;
         }
-        uct_sep_bf_copy_bb(dst, wqe);
+        uct_sep_bf_copy_bb(dst, wqe, post);
     }
 }
 
@@ -74,8 +88,8 @@ uct_sep_bf_copy(const uct_sep_txwq_t *txwq, const void *wqe, unsigned num_bb)
  */
 static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_moderate(uct_sep_txwq_t *txwq)
 {
-    if (ucs_unlikely(--txwq->until_signal == 0)) {
-        txwq->until_signal = txwq->moderation;
+    if (ucs_unlikely(--txwq->unsignaled < -1)) {
+        txwq->unsignaled = txwq->moderation;
         return UCT_SEP_FM_SIGNALED;
     }
     return 0;
@@ -85,7 +99,7 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_moderate(uct_sep_txwq_t *txwq)
 /** The next work request asks for a completion. */
 static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
 {
-    txwq->until_signal = txwq->moderation;
+    txwq->unsignaled = txwq->moderation;
     return UCT_SEP_FM_SIGNALED;
 }
 
@@ -94,14 +108,16 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
  * Post the work request at sw_pi.
  *
  * @param [inout] cq_credits  Of the interface.
+ * @param [in]    pi          sw_pi, which the caller has at hand.
  * @param [in]    num_bb      Its length.
- * @param [in]    post        UCT_SEP_TX_POST_BF or UCT_SEP_TX_POST_DB.
+ * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
-                  unsigned num_bb, uct_sep_tx_post_t post)
+                  uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post)
 {
-    uint16_t sw_pi = txwq->sw_pi + num_bb;
+    uct_sep_bf_t *bf = txwq->bf;
+    uint16_t sw_pi   = pi + num_bb;
 
     /* The device may read the work request when it sees the doorbell record */
     ucs_memory_cpu_store_fence();
@@ -112,19 +128,19 @@ uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
      * before as well. */
     ucs_memory_bus_store_fence();
 
-    if (post == UCT_SEP_TX_POST_BF) {
-        uct_sep_bf_copy(txwq, wqe, num_bb);
-        ucs_memory_bus_cacheline_wc_flush();
-    } else {
-        *(volatile uct_sep_alias_u64_t*)txwq->bf->ptr =
+    if (post == UCT_SEP_TX_POST_DB) {
+        *(volatile uct_sep_alias_u64_t*)bf->ptr =
                 *(const uct_sep_alias_u64_t*)wqe;
         ucs_memory_bus_store_fence();
+    } else {
+        uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, post);
+        ucs_memory_bus_cacheline_wc_flush();
     }
 
-    txwq->bf->addr ^= txwq->bf->flip;
-    txwq->sw_pi     = sw_pi;
-    txwq->credits  -= num_bb;
-    *cq_credits    -= num_bb;
+    bf->addr      ^= (post == UCT_SEP_TX_POST_DB) ? bf->size : UCT_SEP_MAX_WQE;
+    txwq->sw_pi    = sw_pi;
+    txwq->credits -= num_bb;
+    *cq_credits   -= num_bb;
 }
 
 #endif

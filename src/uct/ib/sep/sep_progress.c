@@ -76,7 +76,7 @@ static ucs_status_t uct_sep_syndrome_status(uint8_t syndrome)
 
 void uct_sep_iface_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    if (txwq->until_signal != txwq->moderation) {
+    if (!uct_sep_txwq_is_signaled(txwq)) {
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
     }
 }
@@ -125,19 +125,19 @@ void uct_sep_iface_dispatch(uct_sep_iface_t *iface)
         progressed = 0;
         ucs_list_splice_tail(&round, &iface->tx.sched);
         ucs_list_head_init(&iface->tx.sched);
-        while (!ucs_list_is_empty(&round) && (iface->tx.cq_credits > 0)) {
+        while (!ucs_list_is_empty(&round) && (iface->tx.cq_credits >= 0)) {
             ep = ucs_list_extract_head(&round, uct_sep_ep_t, sched);
             ucs_list_head_init(&ep->sched);
             progressed |= uct_sep_ep_dispatch(ep);
         }
         ucs_list_splice_tail(&iface->tx.sched, &round);
         ucs_list_head_init(&round);
-    } while (progressed && (iface->tx.cq_credits > 0) &&
+    } while (progressed && (iface->tx.cq_credits >= 0) &&
              !ucs_list_is_empty(&iface->tx.sched));
     iface->tx.in_dispatch = 0;
 
     if (!ucs_list_is_empty(&iface->tx.sched)) {
-        if (iface->tx.cq_credits <= 0) {
+        if (iface->tx.cq_credits < 0) {
             uct_sep_iface_stall(iface);
         } else {
             /* They wait for something we don't know */
@@ -157,7 +157,7 @@ uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     ucs_list_head_init(&txwq->waiting);
 
     if (iface->tx.stalled) {
-        if (iface->tx.cq_credits <= 0) {
+        if (iface->tx.cq_credits < 0) {
             uct_sep_iface_stall(iface);
             return;
         }
@@ -210,7 +210,7 @@ uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     if (uct_sep_txwq_is_empty(txwq)) {
         uct_sep_rc_destroy_txwq(iface, txwq);
     }
-    if (iface->tx.stalled && (iface->tx.cq_credits > 0)) {
+    if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
         iface->tx.stalled = 0;
         uct_sep_iface_dispatch(iface);
     }

@@ -7,6 +7,7 @@
 #include "sep_qp_table.h"
 
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
 
 /* QP number 0 is never one of ours (IBA: subnet management) */
 
@@ -22,6 +23,7 @@ uct_sep_qp_table_alloc(uct_sep_qp_table_t *table, uint32_t size)
     }
 
     table->mask  = size - 1;
+    table->shift = 32 - ucs_ilog2(size);
     table->count = 0;
     return UCS_OK;
 }
@@ -29,7 +31,7 @@ uct_sep_qp_table_alloc(uct_sep_qp_table_t *table, uint32_t size)
 static void uct_sep_qp_table_insert(uct_sep_qp_table_t *table, uint32_t qpn,
                                     uct_sep_txwq_t *txwq)
 {
-    uint32_t i = qpn & table->mask;
+    uint32_t i = uct_sep_qp_table_index(table, qpn);
 
     while (table->entries[i].qpn != 0) {
         i = (i + 1) & table->mask;
@@ -82,7 +84,7 @@ void uct_sep_qp_table_remove(uct_sep_qp_table_t *table, uint32_t qpn)
     uct_sep_qp_entry_t entry;
     uint32_t i;
 
-    for (i = qpn & table->mask; table->entries[i].qpn != qpn;
+    for (i = uct_sep_qp_table_index(table, qpn); table->entries[i].qpn != qpn;
          i = (i + 1) & table->mask) {
         if (table->entries[i].qpn == 0) {
             return;

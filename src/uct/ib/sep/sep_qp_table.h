@@ -12,8 +12,8 @@ BEGIN_C_DECLS
  * @file sep_qp_table.h
  *
  * From the QP number in a completion to the send queue: hash table with open
- * addressing, at most half full. A device numbers its queue pairs upwards, so
- * the number itself is a good hash and the first probe nearly always hits.
+ * addressing, at most half full. Multiplying by the golden ratio spreads numbers
+ * in sequence, as devices give them, so the first probe nearly always hits.
  */
 
 typedef struct uct_sep_qp_entry {
@@ -26,7 +26,16 @@ typedef struct uct_sep_qp_table {
     uct_sep_qp_entry_t *entries;
     uint32_t           mask;  /**< Number of entries less 1 */
     uint32_t           count; /**< Entries in use */
+    uint8_t            shift; /**< 32 less the logarithm of their number */
 } uct_sep_qp_table_t;
+
+
+/** @return Where a QP number belongs. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_sep_qp_table_index(const uct_sep_qp_table_t *table, uint32_t qpn)
+{
+    return (qpn * 0x9e3779b1u) >> table->shift;
+}
 
 
 /** @return UCS_OK or UCS_ERR_NO_MEMORY. */
@@ -49,7 +58,8 @@ uct_sep_qp_table_find(const uct_sep_qp_table_t *table, uint32_t qpn)
     const uct_sep_qp_entry_t *entry;
     uint32_t i;
 
-    for (i = qpn & table->mask;; i = (i + 1) & table->mask) {
+    for (i = uct_sep_qp_table_index(table, qpn);;
+         i = (i + 1) & table->mask) {
         entry = &table->entries[i];
         if (ucs_likely(entry->qpn == qpn)) {
             return entry->txwq;

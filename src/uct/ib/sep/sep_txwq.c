@@ -27,6 +27,8 @@ static void uct_sep_txwq_clear(uct_sep_txwq_t *txwq)
 ucs_status_t
 uct_sep_txwq_init(uct_sep_txwq_t *txwq, const uct_sep_txwq_mem_t *mem)
 {
+    unsigned moderation;
+
     if (!ucs_is_pow2(mem->bb_count) || (mem->bb_count > UCT_SEP_TXWQ_MAX_LEN) ||
         (mem->bb_count < (2 * UCT_SEP_MAX_BB))) {
         ucs_error("send queue of QP 0x%x has %u WQE basic blocks; a power of "
@@ -38,16 +40,16 @@ uct_sep_txwq_init(uct_sep_txwq_t *txwq, const uct_sep_txwq_mem_t *mem)
 
     uct_sep_txwq_clear(txwq);
 
-    /* An operation needs one credit to start and may take UCT_SEP_MAX_BB, and
+    /* An operation may start with no credit left and take UCT_SEP_MAX_BB, and
      * the queue of a failed QP must still take the NOP that drains it. */
-    txwq->bb_max       = mem->bb_count - UCT_SEP_MAX_BB;
+    txwq->bb_max       = mem->bb_count - UCT_SEP_MAX_BB - 1;
     txwq->credits      = txwq->bb_max;
     txwq->mask         = mem->bb_count - 1;
     /* Even if all work requests are of the longest kind, some are signaled
      * before the queue is full. */
-    txwq->moderation   = ucs_max(1, ucs_min(mem->moderation,
-                                            txwq->bb_max / UCT_SEP_MAX_BB));
-    txwq->until_signal = txwq->moderation;
+    moderation       = ucs_min(mem->moderation, txwq->bb_max / UCT_SEP_MAX_BB);
+    txwq->moderation = (int)ucs_max(1, moderation) - 2;
+    txwq->unsignaled = txwq->moderation;
     txwq->start        = mem->sq;
     txwq->end          = UCS_PTR_BYTE_OFFSET(mem->sq,
                                              mem->bb_count * UCT_SEP_BB_SIZE);
@@ -61,10 +63,11 @@ uct_sep_txwq_init(uct_sep_txwq_t *txwq, const uct_sep_txwq_mem_t *mem)
 void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq)
 {
     uct_sep_txwq_clear(txwq);
+    txwq->credits = -1;
 }
 
 void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size)
 {
     bf->ptr  = reg;
-    bf->flip = size;
+    bf->size = size;
 }

@@ -28,8 +28,8 @@ typedef struct uct_sep_bf {
         void      *ptr;  /**< Buffer or doorbell for the next work request */
         uintptr_t addr;
     };
-    size_t        flip;  /**< Xored into addr after each post: the size of one
-                              buffer, PRM log_bf_reg_size */
+    size_t        size;  /**< Of one buffer (half of PRM log_bf_reg_size), or 0
+                              if there is only a doorbell */
 } uct_sep_bf_t;
 
 
@@ -53,16 +53,19 @@ enum {
 };
 
 
-/** Send queue. The first 64 bytes are all that posting touches. */
+/** Send queue. The first part is all that posting touches. */
 typedef struct uct_sep_txwq {
-    int32_t          credits;      /**< BBs that may be posted: at most bb_max;
-                                        by up to UCT_SEP_MAX_BB - 1 less than
-                                        zero after a long work request */
+    int32_t          credits;      /**< BBs that may be posted after the next
+                                        operation has started: negative if none
+                                        can start */
+    int32_t          unsignaled;   /**< Work requests, after the next one, that
+                                        need not ask for a completion: negative
+                                        if the next one has to */
     uint16_t         sw_pi;        /**< Index of the next BB */
-    int16_t          until_signal; /**< Work requests till one is signaled */
-    uint16_t         mask;         /**< Length of the queue in BBs, less 1 */
-    uint16_t         moderation;   /**< Reload value of until_signal */
+    uint32_t         mask;         /**< Length of the queue in BBs, less 1 */
     __be32           qpn_ds;       /**< QP number as in the control segment */
+    int32_t          moderation;   /**< What unsignaled is set to by a work
+                                        request that asks */
     void             *start;       /**< First BB */
     void             *end;         /**< Behind the last BB */
     __be32           *dbrec;       /**< Send doorbell record */
@@ -90,7 +93,9 @@ typedef struct uct_sep_txwq_mem {
     __be32       *dbrec;
     uct_sep_bf_t *bf;        /**< Set up already */
     uint32_t     qpn;
-    unsigned     moderation; /**< Limited to a fraction of the queue */
+    unsigned     moderation; /**< One of how many work requests asks for a
+                                  completion at least; limited to a fraction of
+                                  the queue */
 } uct_sep_txwq_mem_t;
 
 
@@ -114,6 +119,13 @@ ucs_status_t uct_sep_txwq_init(uct_sep_txwq_t *txwq,
 void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq);
 
 
+/** @return Whether the last work request has asked for a completion. */
+static inline int uct_sep_txwq_is_signaled(const uct_sep_txwq_t *txwq)
+{
+    return txwq->unsignaled == txwq->moderation;
+}
+
+
 /** @return Whether all that was posted has completed. */
 static inline int uct_sep_txwq_is_empty(const uct_sep_txwq_t *txwq)
 {
@@ -121,7 +133,7 @@ static inline int uct_sep_txwq_is_empty(const uct_sep_txwq_t *txwq)
 }
 
 
-/** @return Whether a BB is free, a waiting fence aside. */
+/** @return Whether an operation can start, a waiting fence aside. */
 static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
 {
     int32_t credits = txwq->credits;
@@ -129,7 +141,7 @@ static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE) {
         credits += UCT_SEP_TXWQ_FENCE_BIAS;
     }
-    return credits > 0;
+    return credits >= 0;
 }
 
 

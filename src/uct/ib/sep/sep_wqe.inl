@@ -52,19 +52,20 @@ uct_sep_txwq_wrap(const uct_sep_txwq_t *txwq, void *seg)
  * Control segment.
  *
  * @param wqe     The work request.
+ * @param pi      Its index.
  * @param opcode  MLX5_OPCODE_xx.
  * @param opmod   Modifier of the opcode.
  * @param ds      Size of the work request in units of 16 bytes.
  * @param fm      UCT_SEP_FM_xx.
  */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wqe_set_ctrl(const uct_sep_txwq_t *txwq, void *wqe, unsigned opcode,
-                     unsigned opmod, unsigned ds, uint8_t fm)
+uct_sep_wqe_set_ctrl(const uct_sep_txwq_t *txwq, void *wqe, uint16_t pi,
+                     unsigned opcode, unsigned opmod, unsigned ds, uint8_t fm)
 {
     struct mlx5_wqe_ctrl_seg *ctrl = wqe;
 
     ctrl->opmod_idx_opcode = htobe32((opmod << 24) |
-                                     ((uint32_t)txwq->sw_pi << 8) | opcode);
+                                     ((uint32_t)pi << 8) | opcode);
     ctrl->qpn_ds           = txwq->qpn_ds | htobe32(ds);
     /* signature, stream channel and immediate are zero */
     *(uct_sep_alias_u64_t*)&ctrl->signature = (uint64_t)fm << 24;
@@ -113,16 +114,14 @@ uct_sep_wqe_set_data(void *seg, const void *address, uint32_t length,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_copy_upto32(void *dst, const void *src, size_t length)
 {
-    if (length >= 8) {
-        if (length > 16) {
-            memcpy(dst, src, 16);
-            memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 16),
-                   UCS_PTR_BYTE_OFFSET(src, length - 16), 16);
-        } else {
-            memcpy(dst, src, 8);
-            memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 8),
-                   UCS_PTR_BYTE_OFFSET(src, length - 8), 8);
-        }
+    if (ucs_likely((length - 8) <= 8)) {
+        memcpy(dst, src, 8);
+        memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 8),
+               UCS_PTR_BYTE_OFFSET(src, length - 8), 8);
+    } else if (length > 16) {
+        memcpy(dst, src, 16);
+        memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 16),
+               UCS_PTR_BYTE_OFFSET(src, length - 16), 16);
     } else if (length >= 4) {
         memcpy(dst, src, 4);
         memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 4),
@@ -149,6 +148,14 @@ uct_sep_txwq_copy(const uct_sep_txwq_t *txwq, void *dst, const void *src,
                   size_t length)
 {
     size_t room = UCS_PTR_BYTE_DIFF(dst, txwq->end);
+
+    if (length == 0) {
+        return dst; /* There may be no source either */
+    }
+
+    if (length == 0) {
+        return dst; /* There may be no source then */
+    }
 
     if (ucs_likely(length < room)) {
         memcpy(dst, src, length);
