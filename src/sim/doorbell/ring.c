@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/doorbell/trap.h"
+#include "sim/doorbell/window.h"
 #include "sim/check/report.h"
 #include "sim/exec/exec.h"
 
@@ -85,6 +86,7 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
     uint32_t uar_index   = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
     int is_bf            = db->length > 8;
     uint32_t idx_opcode, qpn_ds;
+    mlx5sim_uar_t *fresh;
     mlx5sim_qp_obj_t *qp;
 
     memcpy(&idx_opcode, db->data, sizeof(idx_opcode));
@@ -102,6 +104,13 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
         mlx5sim_report_obj(MLX5SIM_CHK_DB_QPN, &uar->o, "UAR", uar_index,
                            "doorbell for QP 0x%x", qpn_ds >> 8);
         return;
+    }
+
+    if ((qp->uar != 0) && (qp->uar != uar_index)) {
+        fresh = mlx5sim_window_refresh(db->page);
+        if (fresh != NULL) {
+            uar_index = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, fresh);
+        }
     }
 
     if (mlx5sim_report_enabled()) {

@@ -96,6 +96,7 @@ static void mlx5sim_trap_store(void *arg, uintptr_t addr, const void *data,
         (db->length + length > sizeof(db->data)) ||
         ((offset & MLX5SIM_TRAP_BF_MASK) == 0)) {
         db         = &trap->rings[trap->num++];
+        db->page   = trap->page;
         db->offset = offset;
         db->length = 0;
         db->known  = 1;
@@ -228,6 +229,11 @@ int mlx5sim_trap_install(void)
     pthread_mutex_unlock(&mlx5sim_trap_mutex);
 
     return ret;
+}
+
+void mlx5sim_trap_fork_child(void)
+{
+    pthread_mutex_init(&mlx5sim_trap_mutex, NULL);
 }
 
 /* The application keeps the handler it wants, we keep the signal */

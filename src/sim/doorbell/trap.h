@@ -22,8 +22,12 @@
  *  get every SIGBUS that is not a doorbell. @return 0 or -1/errno. */
 int mlx5sim_trap_install(void);
 
+/** Make the lock usable in a child of fork(). */
+void mlx5sim_trap_fork_child(void);
+
 /** What a doorbell register received. */
 typedef struct mlx5sim_doorbell {
+    uintptr_t page;      /* address it was stored at, without the offset */
     uint32_t offset;     /* in the page */
     uint32_t length;     /* bytes from the start of the register */
     int      known;      /* 0: the stored value could not be read */

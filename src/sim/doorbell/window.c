@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,14 @@
 #define MLX5SIM_PAGE_MASK   0xffful
 #define MLX5SIM_MAX_WINDOWS 32768
 
-/* A snapshot of the mappings. Readers use whatever snapshot is current; an old
- * one stays valid for those that hold it, so snapshots are never freed: there
- * is one per new UAR at most, and their pages are shared zero pages beyond
- * `num`. */
-typedef struct {
-    unsigned         num;
-    mlx5sim_window_t windows[];
-} mlx5sim_windows_t;
-
-static _Atomic(mlx5sim_windows_t*) mlx5sim_windows;
+/*
+ * A snapshot of the mappings, made anew in place when it does not help. Readers
+ * are doorbells, so they take no lock: they read again if the sequence number,
+ * odd during a change, has moved.
+ */
+static mlx5sim_window_t *mlx5sim_windows;
+static _Atomic unsigned mlx5sim_windows_num;
+static _Atomic unsigned mlx5sim_windows_seq;
 static pthread_mutex_t mlx5sim_windows_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 
@@ -49,7 +48,7 @@ static int mlx5sim_window_parse(const char *line, mlx5sim_window_t *window_p)
 }
 
 /* No stdio: this runs in a signal handler of an arbitrary program */
-static unsigned mlx5sim_window_scan(mlx5sim_windows_t *windows, unsigned max)
+static unsigned mlx5sim_window_scan(mlx5sim_window_t *windows, unsigned max)
 {
     char buf[8192];
     size_t used  = 0;
@@ -70,7 +69,7 @@ static unsigned mlx5sim_window_scan(mlx5sim_windows_t *windows, unsigned max)
         while ((end = memchr(line, '\n', buf + used - line)) != NULL) {
             *end = '\0';
             if ((num < max) &&
-                mlx5sim_window_parse(line, &windows->windows[num])) {
+                mlx5sim_window_parse(line, &windows[num])) {
                 ++num;
             }
             line = end + 1;
@@ -84,42 +83,96 @@ static unsigned mlx5sim_window_scan(mlx5sim_windows_t *windows, unsigned max)
     return num;
 }
 
-static void mlx5sim_window_rescan(mlx5sim_windows_t *seen)
+/* Make a new snapshot unless the one of @a seq is replaced already. @return
+ * whether it was made */
+static int mlx5sim_window_rescan(unsigned seq)
 {
-    size_t size = sizeof(mlx5sim_windows_t) +
-                  MLX5SIM_MAX_WINDOWS * sizeof(mlx5sim_window_t);
-    mlx5sim_windows_t *windows;
+    size_t size = MLX5SIM_MAX_WINDOWS * sizeof(mlx5sim_window_t);
+    int is_new  = 0;
+    void *table;
 
     pthread_mutex_lock(&mlx5sim_windows_mutex);
-    if (atomic_load(&mlx5sim_windows) == seen) {
-        windows = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (windows != MAP_FAILED) {
-            windows->num = mlx5sim_window_scan(windows, MLX5SIM_MAX_WINDOWS);
-            atomic_store(&mlx5sim_windows, windows);
+    if (atomic_load(&mlx5sim_windows_seq) == seq) {
+        if (mlx5sim_windows == NULL) {
+            /* pages beyond what is used are never touched */
+            table = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            mlx5sim_windows = (table != MAP_FAILED) ? table : NULL;
         }
+
+        if (mlx5sim_windows != NULL) {
+            atomic_store(&mlx5sim_windows_seq, seq + 1);
+            atomic_thread_fence(memory_order_seq_cst);
+            atomic_store(&mlx5sim_windows_num,
+                         mlx5sim_window_scan(mlx5sim_windows,
+                                             MLX5SIM_MAX_WINDOWS));
+            atomic_store(&mlx5sim_windows_seq, seq + 2);
+        }
+        is_new = 1;
     }
     pthread_mutex_unlock(&mlx5sim_windows_mutex);
+
+    return is_new;
+}
+
+void mlx5sim_window_fork_child(void)
+{
+    unsigned seq = atomic_load(&mlx5sim_windows_seq);
+
+    pthread_mutex_init(&mlx5sim_windows_mutex, NULL);
+    atomic_store(&mlx5sim_windows_num, 0);
+    atomic_store(&mlx5sim_windows_seq, (seq + 1) & ~1u);
 }
 
 /* /proc/self/maps is sorted by address */
 static const mlx5sim_window_t *
-mlx5sim_window_search(const mlx5sim_windows_t *windows, uintptr_t addr)
+mlx5sim_window_search(const mlx5sim_window_t *windows, unsigned num,
+                      uintptr_t addr)
 {
-    unsigned lo = 0, hi = (windows != NULL) ? windows->num : 0, mid;
+    unsigned lo = 0, hi = num, mid;
 
     while (lo < hi) {
         mid = (lo + hi) / 2;
-        if (addr < windows->windows[mid].range.lo) {
+        if (addr < windows[mid].range.lo) {
             hi = mid;
-        } else if (addr >= windows->windows[mid].range.hi) {
+        } else if (addr >= windows[mid].range.hi) {
             lo = mid + 1;
         } else {
-            return &windows->windows[mid];
+            return &windows[mid];
         }
     }
 
     return NULL;
+}
+
+/* Look @a addr up in the snapshot; @a all_p is the range of all windows.
+ * @return whether it is there; *seq_p says of which snapshot that is true */
+static int mlx5sim_window_lookup(uintptr_t addr, mlx5sim_window_t *window_p,
+                                 mlx5sim_insn_window_t *all_p, unsigned *seq_p)
+{
+    const mlx5sim_window_t *found;
+    unsigned num;
+
+    for (;;) {
+        *seq_p = atomic_load(&mlx5sim_windows_seq);
+        if (*seq_p & 1) {
+            sched_yield();
+            continue;
+        }
+
+        num   = atomic_load(&mlx5sim_windows_num);
+        found = mlx5sim_window_search(mlx5sim_windows, num, addr);
+        if (found != NULL) {
+            *window_p = *found;
+            all_p->lo = mlx5sim_windows[0].range.lo;
+            all_p->hi = mlx5sim_windows[num - 1].range.hi;
+        }
+
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load(&mlx5sim_windows_seq) == *seq_p) {
+            return found != NULL;
+        }
+    }
 }
 
 static mlx5sim_uar_t *mlx5sim_window_uar(const mlx5sim_window_t *window,
@@ -146,35 +199,47 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
                                    unsigned *num_p)
 {
     uintptr_t page = addr & ~MLX5SIM_PAGE_MASK;
-    const mlx5sim_window_t *window;
-    mlx5sim_windows_t *windows;
-    mlx5sim_uar_t *uar = NULL;
-    int tries;
+    mlx5sim_uar_t *uar;
+    mlx5sim_insn_window_t all;
+    mlx5sim_window_t window;
+    int is_there, is_fresh = 0;
+    unsigned seq;
 
     if ((mlx5sim_store == NULL) || (mlx5sim_self_tag == 0)) {
         return NULL;
     }
 
-    for (tries = 0; tries < 2; ++tries) {
-        windows = atomic_load(&mlx5sim_windows);
-        window  = mlx5sim_window_search(windows, addr);
-        uar     = (window != NULL) ? mlx5sim_window_uar(window, page) : NULL;
+    /* a snapshot by somebody else may have been begun before this page was
+     * mapped: only one of our own is final */
+    for (;;) {
+        is_there = mlx5sim_window_lookup(addr, &window, &all, &seq);
+        uar      = is_there ? mlx5sim_window_uar(&window, page) : NULL;
         if (uar != NULL) {
             break;
+        } else if (is_fresh) {
+            return NULL;
         }
-        mlx5sim_window_rescan(windows);
-    }
-
-    if (uar == NULL) {
-        return NULL;
+        is_fresh = mlx5sim_window_rescan(seq);
     }
 
     page_p->lo    = page;
     page_p->hi    = page + MLX5SIM_PAGE_MASK + 1;
-    avoid_p[0].lo = windows->windows[0].range.lo;
+    avoid_p[0].lo = all.lo;
     avoid_p[0].hi = page_p->lo;
     avoid_p[1].lo = page_p->hi;
-    avoid_p[1].hi = windows->windows[windows->num - 1].range.hi;
+    avoid_p[1].hi = all.hi;
     *num_p        = 2;
     return uar;
+}
+
+mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr)
+{
+    mlx5sim_insn_window_t page, avoid[2];
+    unsigned num;
+
+    while (!mlx5sim_window_rescan(atomic_load(&mlx5sim_windows_seq) & ~1u)) {
+        sched_yield();
+    }
+
+    return mlx5sim_window_find(addr, &page, avoid, &num);
 }

@@ -33,4 +33,11 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
                                    mlx5sim_insn_window_t avoid_p[2],
                                    unsigned *num_p);
 
+/** As mlx5sim_window_find(), when its answer seems wrong: the page may have been
+ *  mapped anew since somebody looked last. */
+mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr);
+
+/** Start afresh in a child of fork(). */
+void mlx5sim_window_fork_child(void);
+
 #endif

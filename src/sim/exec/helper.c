@@ -192,6 +192,9 @@ void mlx5sim_helper_forget(void)
 {
     pthread_mutex_init(&mlx5sim_helper_mutex, NULL);
     pthread_mutex_init(&mlx5sim_helper_qps_mutex, NULL);
+    /* the list may have been in somebody's hands: leave it to the parent */
+    mlx5sim_helper_qps     = NULL;
     mlx5sim_helper_num_qps = 0;
+    mlx5sim_helper_max_qps = 0;
     mlx5sim_helper_running = 0;
 }

@@ -11,9 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* a QP that waits for its peer to become ready looks again this often */
-#define MLX5SIM_RETRY_INTERVAL_NS 1000000ul
+/* A QP that waits looks again after a part of the time it has waited already, in
+ * these limits: many QPs that wait long must not keep the processors busy. */
+#define MLX5SIM_RETRY_MIN_NS      1000000ul
+#define MLX5SIM_RETRY_MAX_NS      250000000ul
 #define MLX5SIM_RNR_MIN_NS        20000ul
+#define MLX5SIM_RNR_MAX_NS        2000000ul
 #define MLX5SIM_WATCH_MIN_NS      1000000ul
 #define MLX5SIM_WATCH_MAX_NS      100000000ul
 #define MLX5SIM_ATOMIC_LOCK_SHIFT 3
@@ -338,18 +341,34 @@ static void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe)
     }
 }
 
+/* When to look again at something that is waited for since qp->retry_since */
+static uint64_t mlx5sim_sq_interval(mlx5sim_qp_obj_t *qp, uint64_t now,
+                                    uint64_t min, uint64_t max)
+{
+    uint64_t interval;
+
+    if (qp->retry_since == 0) {
+        qp->retry_since = now;
+    }
+
+    interval = (now - qp->retry_since) / 4;
+    return (interval < min) ? min : (interval > max) ? max : interval;
+}
+
 /* Try again later, or give up. @return whether to wait */
 static int mlx5sim_sq_park(mlx5sim_qp_obj_t *qp, int is_rnr,
                            const mlx5sim_qp_t *resp)
 {
     uint64_t now = mlx5sim_now_ns();
-    uint64_t interval, limit;
+    uint64_t interval, timer, limit;
 
     if (is_rnr) {
-        interval = (resp != NULL) ? mlx5sim_rnr_timer_ns(resp->min_rnr_timer) :
-                                    MLX5SIM_RETRY_INTERVAL_NS;
-        if (interval < MLX5SIM_RNR_MIN_NS) {
-            interval = MLX5SIM_RNR_MIN_NS;
+        timer    = (resp != NULL) ? mlx5sim_rnr_timer_ns(resp->min_rnr_timer) :
+                                    MLX5SIM_RNR_MIN_NS;
+        interval = mlx5sim_sq_interval(qp, now, MLX5SIM_RNR_MIN_NS,
+                                       MLX5SIM_RNR_MAX_NS);
+        if (interval < timer) {
+            interval = timer;
         }
 
         /* doorbells and other work requests retry earlier than the timer; only
@@ -366,16 +385,17 @@ static int mlx5sim_sq_park(mlx5sim_qp_obj_t *qp, int is_rnr,
         return 1;
     }
 
-    limit = mlx5sim_ack_timeout_ns(qp->qp.timeout) * (qp->qp.retry_cnt + 1);
-    if (qp->retry_since == 0) {
-        qp->retry_since = now;
-    } else if ((qp->qp.timeout != 0) && (now - qp->retry_since >= limit)) {
-        return 0;
-    }
+    interval = mlx5sim_sq_interval(qp, now, MLX5SIM_RETRY_MIN_NS,
+                                   MLX5SIM_RETRY_MAX_NS);
+    limit    = mlx5sim_ack_timeout_ns(qp->qp.timeout) * (qp->qp.retry_cnt + 1);
+    if (qp->qp.timeout != 0) {
+        if (now - qp->retry_since >= limit) {
+            return 0;
+        }
 
-    interval = MLX5SIM_RETRY_INTERVAL_NS;
-    if ((qp->qp.timeout != 0) && (interval > limit)) {
-        interval = limit;
+        if (interval > limit) {
+            interval = limit;
+        }
     }
     mlx5sim_helper_park(qp, now + interval);
     return 1;
@@ -491,23 +511,13 @@ static int mlx5sim_sq_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
 static void mlx5sim_sq_watch_rq(mlx5sim_qp_obj_t *qp)
 {
     uint64_t now = mlx5sim_now_ns();
-    uint64_t interval;
 
-    if (qp->qp.rq_wqe_cnt == 0) {
-        return;
+    if (qp->qp.rq_wqe_cnt != 0) {
+        mlx5sim_helper_park(qp, now +
+                                mlx5sim_sq_interval(qp, now,
+                                                    MLX5SIM_WATCH_MIN_NS,
+                                                    MLX5SIM_WATCH_MAX_NS));
     }
-
-    if (qp->retry_since == 0) {
-        qp->retry_since = now;
-    }
-
-    interval = (now - qp->retry_since) / 4;
-    if (interval < MLX5SIM_WATCH_MIN_NS) {
-        interval = MLX5SIM_WATCH_MIN_NS;
-    } else if (interval > MLX5SIM_WATCH_MAX_NS) {
-        interval = MLX5SIM_WATCH_MAX_NS;
-    }
-    mlx5sim_helper_park(qp, now + interval);
 }
 
 static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)

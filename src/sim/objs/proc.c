@@ -185,6 +185,7 @@ void mlx5sim_proc_reap(uint32_t tag)
 
             /* another reaper may be at it as well: one frees */
             obj->ready = 0;
+            obj->ctx   = 0;
             if (atomic_compare_exchange_strong(&obj->owner, &(uint32_t){tag},
                                                0)) {
                 atomic_fetch_sub(&mlx5sim_store->tables[kind].in_use, 1);

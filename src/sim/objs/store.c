@@ -267,6 +267,9 @@ void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *ptr)
     mlx5sim_obj_t *obj = ptr;
 
     obj->ready = 0;
+    /* whoever closes this context now must not take the slot's next use for an
+     * object of it */
+    obj->ctx   = 0;
     atomic_fetch_sub(&mlx5sim_store->tables[kind].in_use, 1);
     atomic_store(&obj->owner, 0);
 }

@@ -3,6 +3,7 @@
 #include "sim/uverbs/uverbs.h"
 #include "sim/check/report.h"
 #include "sim/doorbell/trap.h"
+#include "sim/doorbell/window.h"
 #include "sim/exec/exec.h"
 #include "sim/sysfs/instance.h"
 
@@ -23,6 +24,8 @@
 
 static _Atomic uint32_t mlx5sim_fds[MLX5SIM_MAX_FD];
 static pthread_mutex_t mlx5sim_open_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* whose descriptors they are: memory may be shared with a child of vfork() */
+static pid_t mlx5sim_open_pid;
 
 
 const mlx5sim_config_t *mlx5sim_uverbs_config(void)
@@ -67,6 +70,9 @@ static void mlx5sim_uverbs_fork_child(void)
     if (mlx5sim_self_tag != 0) {
         mlx5sim_proc_forget();
         mlx5sim_helper_forget();
+        mlx5sim_window_fork_child();
+        mlx5sim_trap_fork_child();
+        mlx5sim_open_pid = 0;
         pthread_mutex_init(&mlx5sim_open_mutex, NULL);
     }
 }
@@ -88,6 +94,7 @@ static int mlx5sim_uverbs_attach(void)
     }
 
     mlx5sim_report_init(mlx5sim_uverbs_config()->strict, dir);
+    mlx5sim_open_pid = getpid();
     if (!fork_handler) {
         pthread_atfork(NULL, NULL, mlx5sim_uverbs_fork_child);
         fork_handler = 1;
@@ -229,9 +236,14 @@ static void mlx5sim_chan_close(uint32_t index)
 /* Objects that the application left in a context it closes */
 static void mlx5sim_ctx_close(uint32_t index)
 {
+    mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index);
     mlx5sim_obj_t *obj;
     uint32_t i, high;
     int kind;
+
+    if (atomic_load(&ctx->o.owner) != mlx5sim_self_tag) {
+        return; /* inherited through fork() */
+    }
 
     for (kind = MLX5SIM_OBJ_LAST - 1; kind > MLX5SIM_OBJ_CTX; --kind) {
         high = atomic_load(&mlx5sim_store->tables[kind].high);
@@ -249,14 +261,15 @@ static void mlx5sim_ctx_close(uint32_t index)
         }
     }
 
-    mlx5sim_obj_free(MLX5SIM_OBJ_CTX, mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index));
+    mlx5sim_obj_free(MLX5SIM_OBJ_CTX, ctx);
 }
 
 void mlx5sim_uverbs_close(int fd)
 {
     uint32_t entry;
 
-    if (mlx5sim_fd_get(fd) == 0) {
+    if ((mlx5sim_fd_get(fd) == 0) ||
+        ((mlx5sim_open_pid != 0) && (mlx5sim_open_pid != getpid()))) {
         return;
     }
 

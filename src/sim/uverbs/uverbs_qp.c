@@ -333,6 +333,7 @@ static int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_modify_qp *in = cmd->in;
     mlx5sim_qp_obj_t *qp                 = mlx5sim_qp_get(cmd, in->qp_handle);
+    mlx5sim_qp_obj_t *peer;
     unsigned cur, next;
     mlx5sim_chk_t chk;
     int ret;
@@ -359,6 +360,15 @@ static int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
 
     mlx5sim_unlock(&qp->rq_lock);
     mlx5sim_unlock(&qp->sq_lock);
+
+    /* the peer may be waiting for this */
+    if ((ret == 0) && (next == MLX5SIM_QPS_RTR) && (cur != next) &&
+        (qp->qp.type == MLX5SIM_QPT_RC)) {
+        peer = mlx5sim_qp_by_num(qp->qp.dest_qpn);
+        if ((peer != NULL) && (*(volatile uint64_t*)&peer->retry_at != 0)) {
+            mlx5sim_qp_kick(peer);
+        }
+    }
 
     /* what was posted before is flushed, or goes out now that it can */
     if ((ret == 0) && (next == MLX5SIM_QPS_ERR)) {
