@@ -145,19 +145,52 @@ static void mlx5sim_trap_ring(mlx5sim_uar_t *uar, mlx5sim_trap_t *trap)
     }
 }
 
+static int mlx5sim_trap_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    static mlx5sim_sigmask_func_t func;
+
+    if (func == NULL) {
+        func = (mlx5sim_sigmask_func_t)mlx5sim_trap_next("pthread_sigmask");
+    }
+    return func(how, set, old);
+}
+
 /* Not a doorbell: what would have happened without us */
 static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
 {
-    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    struct sigaction user = mlx5sim_trap_user;
+    struct sigaction dfl  = {.sa_handler = SIG_DFL};
+    int is_sent           = info->si_code <= 0;
+    ucontext_t *uc        = context;
+    sigset_t mask;
 
-    if (mlx5sim_trap_user.sa_flags & SA_SIGINFO) {
-        mlx5sim_trap_user.sa_sigaction(sig, info, context);
-    } else if ((mlx5sim_trap_user.sa_handler != SIG_DFL) &&
-               (mlx5sim_trap_user.sa_handler != SIG_IGN)) {
-        mlx5sim_trap_user.sa_handler(sig);
-    } else {
-        /* the access repeats and ends the process */
+    if (!(user.sa_flags & SA_SIGINFO) &&
+        ((user.sa_handler == SIG_DFL) || (user.sa_handler == SIG_IGN))) {
+        if (is_sent && (user.sa_handler == SIG_IGN)) {
+            return;
+        }
+
+        /* an access repeats and ends the process */
         mlx5sim_trap_sigaction(sig, &dfl, NULL);
+        if (is_sent) {
+            raise(sig);
+        }
+        return;
+    }
+
+    if (user.sa_flags & SA_RESETHAND) {
+        mlx5sim_trap_user = dfl;
+    }
+
+    /* the signals it wants blocked, not ours; it may ring doorbells, too */
+    sigorset(&mask, &uc->uc_sigmask, &user.sa_mask);
+    sigdelset(&mask, SIGBUS);
+    mlx5sim_trap_sigmask(SIG_SETMASK, &mask, NULL);
+
+    if (user.sa_flags & SA_SIGINFO) {
+        user.sa_sigaction(sig, info, context);
+    } else {
+        user.sa_handler(sig);
     }
 }
 
@@ -236,11 +269,18 @@ void mlx5sim_trap_fork_child(void)
     pthread_mutex_init(&mlx5sim_trap_mutex, NULL);
 }
 
-/* The application keeps the handler it wants, we keep the signal */
+/* The application keeps the handler it wants, we keep the signal. Handlers of
+ * other signals may ring doorbells, whatever they block. */
 MLX5SIM_EXPORT int sigaction(int sig, const struct sigaction *act,
                              struct sigaction *old)
 {
-    struct sigaction saved;
+    struct sigaction changed, saved;
+
+    if (act != NULL) {
+        changed = *act;
+        sigdelset(&changed.sa_mask, SIGBUS);
+        act     = &changed;
+    }
 
     if ((sig != SIGBUS) || !mlx5sim_trap_installed) {
         return mlx5sim_trap_sigaction(sig, act, old);

@@ -128,6 +128,9 @@ void mlx5sim_helper_forget(void);
 int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp);
 void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp);
 
+/** Wait until what others are doing to this process' QPs now is done. */
+void mlx5sim_helper_quiesce(void);
+
 /** Remember that @a qp wants a look at @a when (CLOCK_MONOTONIC ns). */
 void mlx5sim_helper_park(mlx5sim_qp_obj_t *qp, uint64_t when);
 

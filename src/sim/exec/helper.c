@@ -103,6 +103,20 @@ void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp)
     pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
 }
 
+void mlx5sim_helper_quiesce(void)
+{
+    mlx5sim_qp_obj_t *qp;
+    uint32_t i;
+
+    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
+        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, mlx5sim_helper_qps[i]);
+        mlx5sim_rq_lock(qp);
+        mlx5sim_unlock(&qp->rq_lock);
+    }
+    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
+}
+
 /* Run every QP of ours that is due. @return when the next one is, 0: never */
 static uint64_t mlx5sim_helper_scan(void)
 {

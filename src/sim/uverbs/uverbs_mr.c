@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/exec/exec.h"
 #include "sim/exec/mem.h"
 
 #include <errno.h>
@@ -171,6 +172,12 @@ static int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
     if (mr == NULL) {
         return -EINVAL;
     }
+
+    /* no new access from here on; then wait for those under way, as the
+     * application may use the memory for something else */
+    mr->o.ready = 0;
+    atomic_thread_fence(memory_order_seq_cst);
+    mlx5sim_helper_quiesce();
 
     atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
                                                      mr->pd))->refs, 1);
