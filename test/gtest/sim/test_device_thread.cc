@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Threads that post at the same time, and signals: the device lives in a signal
+ * handler, and must be in nobody's way there.
+ */
+
+#include "device.h"
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+
+using namespace device;
+
+namespace {
+
+class test_device_thread : public device::test {
+};
+
+class test_device_signal : public device::test {
+};
+
+/* A domain of one thread: its QP has an uUAR of its own */
+struct domain {
+    explicit domain(context &c)
+    {
+        ibv_td_init_attr td_attr         = {};
+        ibv_parent_domain_init_attr attr = {};
+
+        td      = ibv_alloc_td(c.ctx, &td_attr);
+        attr.pd = c.pd;
+        attr.td = td;
+        pd      = ibv_alloc_parent_domain(c.ctx, &attr);
+        REQUIRE((td != nullptr) && (pd != nullptr));
+    }
+
+    ~domain()
+    {
+        REQUIRE_EQ(0, ibv_dealloc_pd(pd));
+        REQUIRE_EQ(0, ibv_dealloc_td(td));
+    }
+
+    ibv_td *td;
+    ibv_pd *pd;
+};
+
+void run_threads(int num, const std::function<void(int)> &body)
+{
+    std::vector<std::thread> threads;
+
+    for (int i = 0; i < num; ++i) {
+        threads.emplace_back(body, i);
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+}
+
+/* One RDMA write that has to arrive */
+void write_one(qp &q, cq &scq, const memory &mem, const address &to,
+               uint8_t value)
+{
+    mem.data[0] = value;
+    send_wr wr(IBV_WR_RDMA_WRITE, value, {mem.sge(0, 1)});
+    q.send(wr.to(to, 0));
+    scq.good();
+}
+
+sigjmp_buf jump;
+volatile sig_atomic_t caught, alarms;
+
+void on_fault(int sig)
+{
+    caught = sig;
+    siglongjmp(jump, 1);
+}
+
+void on_fault_info(int sig, siginfo_t *info, void*)
+{
+    caught = (info->si_signo == sig) ? sig : -1;
+    siglongjmp(jump, 1);
+}
+
+/* Touch what a file has not */
+void raise_bus_error()
+{
+    int fd  = memfd_create("empty", 0);
+    void *p = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    REQUIRE(p != MAP_FAILED);
+    close(fd);
+    *(volatile char*)p = 1;
+}
+
+void raise_segmentation_fault()
+{
+    void *p = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                   0);
+
+    *(volatile char*)p = 1;
+}
+
+void catch_fault(void (*raise_it)(), int sig)
+{
+    caught = 0;
+    if (sigsetjmp(jump, 1) == 0) {
+        raise_it();
+    }
+    REQUIRE_EQ(sig, caught);
+}
+
+} // namespace
+
+
+TEST_F(test_device_thread, eight_with_queues_of_their_own)
+{
+    run(2, [](rank &r) {
+        const int num = 8, rounds = 300;
+        context c;
+        struct { address a[num]; } mine, peer;
+        std::vector<std::unique_ptr<domain>> domains;
+        std::vector<std::unique_ptr<memory>> mems;
+        std::vector<std::unique_ptr<cq>> cqs;
+        std::vector<std::unique_ptr<qp>> qps;
+
+        for (int i = 0; i < num; ++i) {
+            qp_options options;
+            domains.emplace_back(new domain(c));
+            mems.emplace_back(new memory(c, 65536));
+            cqs.emplace_back(new cq(c, 64));
+            options.pd = domains[i]->pd;
+            qps.emplace_back(new qp(c, *cqs[i], *cqs[i], options));
+            mine.a[i] = qps[i]->addr(mems[i].get());
+        }
+        r.publish(mine);
+        peer = r.lookup<decltype(peer)>(1 - r.index);
+        for (int i = 0; i < num; ++i) {
+            qps[i]->connect(peer.a[i]);
+            qps[i]->recv(0, mems[i]->sge(0, 4096));
+        }
+        r.barrier();
+
+        /* both sides send, and receive what the other one sent */
+        run_threads(num, [&](int i) {
+            memory &mem = *mems[i];
+            int sent = 0, received = 0, completed = 0;
+
+            while ((completed < rounds) || (received < rounds)) {
+                ibv_wc wc;
+
+                if ((sent < rounds) && (sent == completed)) {
+                    size_t length = 1 + (sent * 13 + i) % 4096;
+                    pattern::fill(mem.data + 8192, length, sent * 100 + i);
+                    send_wr wr(IBV_WR_SEND, 1ul << 32,
+                               {mem.sge(8192, length)});
+                    qps[i]->send(wr);
+                    ++sent;
+                }
+                if (!cqs[i]->poll(&wc)) {
+                    sched_yield();
+                    check_abort();
+                    continue;
+                }
+                REQUIRE_EQ(IBV_WC_SUCCESS, wc.status);
+                if (wc.wr_id >> 32) {
+                    ++completed;
+                } else {
+                    REQUIRE_EQ(1 + (received * 13 + i) % 4096, wc.byte_len);
+                    REQUIRE_EQ(wc.byte_len,
+                               pattern::check(mem.data, wc.byte_len,
+                                              received * 100 + i));
+                    ++received;
+                    qps[i]->recv(0, mem.sge(0, 4096));
+                }
+            }
+        });
+        r.barrier();
+        qps.clear();
+        cqs.clear();
+        mems.clear();
+        domains.clear();
+    });
+}
+
+TEST_F(test_device_thread, eight_on_one_queue_pair)
+{
+    run(1, [](rank&) {
+        const int num = 8, rounds = 200;
+        qp_options options;
+        options.send_wr = 128;
+        loop l(options);
+        std::atomic<int> completed(0), posted(0);
+
+        run_threads(num, [&](int i) {
+            for (int n = 0; n < rounds; ++n) {
+                ibv_wc wc;
+
+                /* the queue is not large enough for all */
+                while (posted - completed > 64) {
+                    if (ibv_poll_cq(l.scq.v, 1, &wc) == 1) {
+                        REQUIRE_EQ(IBV_WC_SUCCESS, wc.status);
+                        ++completed;
+                    }
+                }
+                ++posted;
+                size_t at = (i * rounds + n) * 8;
+                memset(l.mem.data + at, i + 1, 8);
+                send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(at, 8)},
+                           IBV_SEND_SIGNALED | ((n & 1) ? IBV_SEND_INLINE : 0));
+                l.a.send(wr.to(l.to_b, at));
+            }
+        });
+        while (completed < num * rounds) {
+            l.scq.good();
+            ++completed;
+        }
+        REQUIRE(memcmp(l.mem.data, l.peer_mem.data, num * rounds * 8) == 0);
+    });
+}
+
+TEST_F(test_device_thread, queues_that_share_uuars)
+{
+    /* without thread domains libmlx5 spreads QPs over few uUARs */
+    run(1, [](rank&) {
+        context c;
+        const int num = 8;
+        std::vector<std::unique_ptr<qp>> qps;
+        std::vector<std::unique_ptr<cq>> cqs;
+        memory mem(c, 65536);
+
+        for (int i = 0; i < 3 * num; ++i) {
+            cqs.emplace_back(new cq(c, 16));
+            qps.emplace_back(new qp(c, *cqs[i], *cqs[i]));
+            qps[i]->connect(qps[i]->addr());
+        }
+        run_threads(num, [&](int i) {
+            for (int n = 0; n < 300; ++n) {
+                int k     = (n % 3) * num + i;
+                size_t at = k * 64;
+                memset(mem.data + at, n, 32);
+                send_wr wr(IBV_WR_RDMA_WRITE, n, {mem.sge(at, 32)},
+                           IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+                qps[k]->send(wr.to(qps[k]->addr(&mem), 32768 + at));
+                cqs[k]->good();
+                REQUIRE(memcmp(mem.data + at, mem.data + 32768 + at, 32) == 0);
+            }
+        });
+        qps.clear();
+    });
+}
+
+TEST_F(test_device_thread, objects_are_made_while_others_post)
+{
+    run(1, [](rank&) {
+        loop l;
+        std::atomic<bool> stop(false);
+
+        run_threads(4, [&](int i) {
+            if (i == 0) {
+                for (int n = 0; n < 2000; ++n) {
+                    write_one(l.a, l.scq, l.mem, l.to_b, n);
+                }
+                stop = true;
+                return;
+            }
+
+            while (!stop) {
+                if (i == 1) {
+                    memory mem(l.c, 65536);
+                } else if (i == 2) {
+                    cq q(l.c, 16);
+                    domain d(l.c);
+                    qp_options options;
+                    options.pd = d.pd;
+                    qp self(l.c, q, q, options);
+                    self.connect(self.addr());
+                    memory mem(l.c, 4096);
+                    write_one(self, q, mem, self.addr(&mem), 1);
+                } else {
+                    context other;
+                }
+            }
+        });
+    });
+}
+
+TEST_F(test_device_thread, nothing_is_written_after_deregistration)
+{
+    run(2, [](rank &r) {
+        const size_t size = 1 << 20;
+        const int rounds  = 60;
+        context c;
+        cq q(c, 64);
+        memory source(c, size);
+        qp mine(c, q, q);
+        uint8_t *target = (uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        r.publish(mine.addr());
+        address peer = r.lookup<address>(1 - r.index);
+        memset(source.data, 0x11, size);
+        for (int round = 1; round <= rounds; ++round) {
+            mine.connect(peer);
+            if (r.index == 0) {
+                ibv_mr *mr = ibv_reg_mr(c.pd, target, size, all_access);
+
+                r.word(1) = mr->rkey;
+                r.word(2) = (uintptr_t)target;
+                r.barrier();
+                /* when the peer is at it */
+                r.wait_word(3, round);
+                REQUIRE_EQ(0, ibv_dereg_mr(mr));
+                memset(target, 0xee, size);
+                r.wait_word(4, round);
+                for (size_t i = 0; i < size; ++i) {
+                    REQUIRE_EQ(0xee, target[i]);
+                }
+            } else {
+                ibv_wc wc;
+                int n = 0;
+
+                r.barrier();
+                do {
+                    send_wr wr(IBV_WR_RDMA_WRITE, 1, {source.sge(0, size)});
+                    wr.wr.rdma.rkey        = r.word(1);
+                    wr.wr.rdma.remote_addr = r.word(2);
+                    mine.send(wr);
+                    wc = q.next();
+                    if (++n == 1) {
+                        r.word(3) = round;
+                    }
+                } while (wc.status == IBV_WC_SUCCESS);
+                REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, wc.status);
+                r.word(4) = round;
+            }
+            mine.to_state(IBV_QPS_RESET);
+            r.barrier();
+        }
+    });
+}
+
+TEST_F(test_device_thread, on_a_small_stack)
+{
+    run(1, [](rank&) {
+        static loop *l;
+        loop the_loop;
+        pthread_attr_t attr;
+        pthread_t thread;
+
+        l = &the_loop;
+        pthread_attr_init(&attr);
+        REQUIRE_EQ(0, pthread_attr_setstacksize(&attr, 65536));
+        REQUIRE_EQ(0, pthread_create(&thread, &attr, [](void*) -> void* {
+            write_one(l->a, l->scq, l->mem, l->to_b, 1);
+            return nullptr;
+        }, nullptr));
+        pthread_join(thread, nullptr);
+    });
+}
+
+
+TEST_F(test_device_signal, handlers_of_the_application_get_what_is_theirs)
+{
+    /* installed before or after the device is there, in either form */
+    for (int when = 0; when < 4; ++when) {
+        run(1, [=](rank&) {
+            struct sigaction act = {}, got;
+            std::unique_ptr<loop> l;
+
+            if (when >= 2) {
+                l.reset(new loop);
+                write_one(l->a, l->scq, l->mem, l->to_b, 1);
+            }
+            if (when & 1) {
+                act.sa_sigaction = on_fault_info;
+                act.sa_flags     = SA_SIGINFO;
+                REQUIRE_EQ(0, sigaction(SIGBUS, &act, nullptr));
+                REQUIRE_EQ(0, sigaction(SIGSEGV, &act, nullptr));
+            } else {
+                REQUIRE(signal(SIGBUS, on_fault) != SIG_ERR);
+                REQUIRE(signal(SIGSEGV, on_fault) != SIG_ERR);
+            }
+            if (l == nullptr) {
+                l.reset(new loop);
+            }
+
+            for (int i = 0; i < 3; ++i) {
+                write_one(l->a, l->scq, l->mem, l->to_b, i);
+                REQUIRE_EQ(0, caught);
+                catch_fault(raise_bus_error, SIGBUS);
+                catch_fault(raise_segmentation_fault, SIGSEGV);
+                caught = 0;
+            }
+
+            /* it sees what it installed, not what the device needs */
+            REQUIRE_EQ(0, sigaction(SIGBUS, nullptr, &got));
+            if (when & 1) {
+                REQUIRE(got.sa_sigaction == on_fault_info);
+            } else {
+                REQUIRE(got.sa_handler == on_fault);
+            }
+            /* a signal that somebody sends is no doorbell either */
+            catch_fault([]() { raise(SIGBUS); }, SIGBUS);
+
+            REQUIRE(signal(SIGBUS, SIG_DFL) != SIG_ERR);
+            write_one(l->a, l->scq, l->mem, l->to_b, 9);
+        });
+    }
+}
+
+TEST_F(test_device_signal, an_error_without_a_handler_is_fatal)
+{
+    for (bool sent : {false, true}) {
+        start(0, 1, [=](rank&) {
+            loop l;
+
+            write_one(l.a, l.scq, l.mem, l.to_b, 1);
+            if (sent) {
+                ::kill(getpid(), SIGBUS);
+                for (;;) {
+                    pause();
+                }
+            }
+            raise_bus_error();
+        });
+        EXPECT_EQ(SIGBUS, finish(0) & 0x7f);
+    }
+}
+
+TEST_F(test_device_signal, ignored_when_sent)
+{
+    run(1, [](rank&) {
+        loop l;
+
+        REQUIRE(signal(SIGBUS, SIG_IGN) != SIG_ERR);
+        raise(SIGBUS);
+        write_one(l.a, l.scq, l.mem, l.to_b, 1);
+    });
+}
+
+TEST_F(test_device_signal, timers_at_a_high_rate)
+{
+    run(1, [](rank&) {
+        loop l;
+        itimerval timer      = {{0, 100}, {0, 100}};
+        struct sigaction act = {};
+        int posts            = 0;
+
+        act.sa_handler = [](int) { alarms = alarms + 1; };
+        act.sa_flags   = SA_RESTART;
+        REQUIRE_EQ(0, sigaction(SIGALRM, &act, nullptr));
+        REQUIRE_EQ(0, setitimer(ITIMER_REAL, &timer, nullptr));
+        while ((alarms < 300) || (posts < 2000)) {
+            write_one(l.a, l.scq, l.mem, l.to_b, posts);
+            REQUIRE_EQ(posts & 0xff, l.peer_mem.data[0]);
+            ++posts;
+        }
+        timer = itimerval();
+        setitimer(ITIMER_REAL, &timer, nullptr);
+    });
+}
+
+TEST_F(test_device_signal, all_blocked_in_a_thread_that_posts)
+{
+    run(1, [](rank&) {
+        for (int before = 0; before < 2; ++before) {
+            sigset_t all, old;
+            std::unique_ptr<loop> l;
+
+            if (!before) {
+                l.reset(new loop);
+            }
+            sigfillset(&all);
+            REQUIRE_EQ(0, pthread_sigmask(SIG_SETMASK, &all, &old));
+            if (before) {
+                l.reset(new loop);
+            }
+            write_one(l->a, l->scq, l->mem, l->to_b, 1);
+            REQUIRE_EQ(0, sigprocmask(SIG_BLOCK, &all, nullptr));
+            write_one(l->a, l->scq, l->mem, l->to_b, 2);
+            std::thread([&]() {
+                write_one(l->a, l->scq, l->mem, l->to_b, 3);
+            }).join();
+            REQUIRE_EQ(0, pthread_sigmask(SIG_SETMASK, &old, nullptr));
+        }
+    });
+}
+
+TEST_F(test_device_signal, a_handler_that_posts)
+{
+    /* with all other signals blocked while it runs */
+    run(1, [](rank&) {
+        static loop *l;
+        loop the_loop;
+        struct sigaction act = {}, got;
+
+        l = &the_loop;
+        act.sa_handler = [](int) {
+            write_one(l->a, l->scq, l->mem, l->to_b, 7);
+        };
+        sigfillset(&act.sa_mask);
+        REQUIRE_EQ(0, sigaction(SIGUSR1, &act, nullptr));
+        raise(SIGUSR1);
+        REQUIRE_EQ(7, the_loop.peer_mem.data[0]);
+        REQUIRE_EQ(0, sigaction(SIGUSR1, nullptr, &got));
+        REQUIRE(got.sa_handler == act.sa_handler);
+    });
+}
+
+TEST_F(test_device_signal, errno_survives_a_doorbell)
+{
+    run(1, [](rank&) {
+        loop l;
+        send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)});
+
+        wr.to(l.to_b, 0);
+        errno = 1234;
+        int ret = l.a.try_send(wr);
+        REQUIRE_EQ(1234, errno);
+        REQUIRE_EQ(0, ret);
+        l.scq.good();
+    });
+}
