@@ -257,7 +257,13 @@ uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 
     VALGRIND_MAKE_MEM_DEFINED(hdr, length);
 
-    /* The sender may be anybody: never outside the table of handlers */
+    /* Whatever was sent, it does not leave the buffer or the table of handlers */
+    if (ucs_unlikely(length < sizeof(*hdr))) {
+        ucs_diag("%s: dropped a message without a header", iface->port.name);
+        uct_sep_srq_append(&iface->srq, index);
+        return;
+    }
+
     am_id = hdr->am_id & (UCT_AM_ID_MAX - 1);
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, hdr + 1,
                        length - sizeof(*hdr), "RX: %s", iface->port.name);
