@@ -36,6 +36,10 @@ typedef std::vector<uint8_t> bytes;
 bytes pattern(size_t length, uint64_t seed);
 
 
+/* Component and first memory domain of the transport */
+bool find_md(uct_component_h *component_p, std::string *md_name);
+
+
 /* One received active message */
 struct message {
     uint8_t id;

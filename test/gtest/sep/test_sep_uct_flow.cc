@@ -4,7 +4,9 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 using namespace sep_uct_test;
 
@@ -119,7 +121,7 @@ TEST_F(test_sep_uct_flow, pending_requests_start_the_connection)
     expect_in_order(1);
 }
 
-TEST_F(test_sep_uct_flow, pending_requests_are_sent_in_order_after_what_was_sent)
+TEST_F(test_sep_uct_flow, pending_requests_come_after_what_was_sent)
 {
     static const unsigned num_reqs = 50;
     pending_req reqs[num_reqs];
@@ -570,6 +572,45 @@ TEST_F(test_sep_uct_flow, many_interfaces_send_to_one)
     /* In order from each of them */
     std::vector<uint64_t> next(num_senders, 0);
     for (unsigned i = 0; i < num_senders * count; ++i) {
+        uint64_t seq = received_seq(i);
+        ASSERT_EQ(next[seq / count]++, seq % count);
+    }
+}
+
+TEST_F(test_sep_uct_flow, workers_in_threads_do_not_disturb_each_other)
+{
+    static const unsigned num_threads = 8, count = 300;
+    address to = m_peer->addr();
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> done{0};
+
+    /* They open, connect, send and close all at the same time */
+    for (unsigned t = 0; t < num_threads; ++t) {
+        threads.emplace_back([&, t]() {
+            std::unique_ptr<entity> self = entity::create();
+            ASSERT_TRUE(self != nullptr);
+            uct_ep_h ep = self->connect(to);
+
+            for (uint64_t seq = 0; seq < count; ++seq) {
+                self->wait([&]() {
+                    return uct_ep_am_short(ep, 1, (t * count) + seq, NULL, 0) ==
+                           UCS_OK;
+                });
+            }
+            EXPECT_TRUE(self->flush());
+            ++done;
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    ASSERT_EQ(num_threads, done);
+    m_local->wait([&]() {
+        return m_peer->num_received() == num_threads * count;
+    });
+
+    std::vector<uint64_t> next(num_threads, 0);
+    for (unsigned i = 0; i < num_threads * count; ++i) {
         uint64_t seq = received_seq(i);
         ASSERT_EQ(next[seq / count]++, seq % count);
     }

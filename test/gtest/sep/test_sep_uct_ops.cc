@@ -153,7 +153,7 @@ TEST_P(test_sep_uct_ops, put_zcopy_writes_exactly_the_data)
     });
 }
 
-TEST_P(test_sep_uct_ops, put_zcopy_gathers_all_entries_at_any_place_of_the_queue)
+TEST_P(test_sep_uct_ops, put_zcopy_gathers_at_any_place_of_the_queue)
 {
     size_t iovcnt      = m_local->attr().cap.put.max_iov;
     remote_memory rmem = m_peer->expose(mem_size, 1);

@@ -106,7 +106,8 @@ protected:
         unsigned num_bb = wqe.num_bb();
         bytes memory    = m_f.wqe(pi, num_bb);
 
-        ASSERT_EQ(wqe.get(), bytes(memory.begin(), memory.begin() + wqe.size()));
+        ASSERT_EQ(wqe.get(),
+                  bytes(memory.begin(), memory.begin() + wqe.size()));
         EXPECT_EQ((uint16_t)(pi + num_bb), m_f.dbrec());
         EXPECT_EQ((uint16_t)(pi + num_bb), m_f.txwq().sw_pi);
 

@@ -177,6 +177,24 @@ static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 }
 
 
+/** Table of uct_sep_iface_config_t. */
+extern ucs_config_field_t uct_sep_iface_config_table[];
+
+
+/**
+ * Check a configuration against the port and the device, and take it over.
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
+ *         variable and its range.
+ */
+ucs_status_t uct_sep_iface_init_config(uct_sep_iface_t *iface,
+                                       const uct_sep_iface_config_t *config);
+
+
+/** Longest zero-copy operation of the port. */
+size_t uct_sep_iface_max_zcopy(const uct_sep_iface_t *iface);
+
+
 /** Install the operations of one way to post. */
 void uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *tx_ops);
 

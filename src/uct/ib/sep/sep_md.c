@@ -136,7 +136,8 @@ uct_sep_mem_reg(uct_md_h tl_md, void *address, size_t length, unsigned flags,
     return UCS_OK;
 }
 
-/* Whether the caller wants to hear when the remote key can't be used any more */
+/* Whether the caller wants to hear when the remote key can't be used any
+ * more */
 static int uct_sep_mem_is_invalidated(const uct_md_mem_dereg_params_t *params)
 {
     return UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &

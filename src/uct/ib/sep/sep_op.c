@@ -52,8 +52,9 @@ void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op, ucs_status_t status)
     uct_sep_op_invoke_comp(op, status);
 }
 
-/* Extended atomics of 4 bytes return the old value in big endian, all of 8 bytes
- * in host order: atomic_req_8B_endianness_mode speaks of the latter only */
+/* Extended atomics of 4 bytes return the old value in big endian, all of 8
+ * bytes in host order: atomic_req_8B_endianness_mode speaks of the latter
+ * only */
 #define UCT_SEP_OP_DEFINE_FETCH(_name, _type, _to_host) \
     void uct_sep_op_complete_##_name(uct_sep_op_t *op, ucs_status_t status) \
     { \

@@ -257,7 +257,8 @@ uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 
     VALGRIND_MAKE_MEM_DEFINED(hdr, length);
 
-    /* Whatever was sent, it does not leave the buffer or the table of handlers */
+    /* Whatever was sent, it does not leave the buffer or the table of
+     * handlers */
     if (ucs_unlikely(length < sizeof(*hdr))) {
         ucs_diag("%s: dropped a message without a header", iface->port.name);
         uct_sep_srq_append(&iface->srq, index);

@@ -94,7 +94,8 @@ void uct_sep_qp_table_remove(uct_sep_qp_table_t *table, uint32_t qpn)
     table->entries[i].qpn = 0;
     --table->count;
 
-    /* What follows may have been pushed out of its place by the removed entry */
+    /* What follows may have been pushed out of its place by the removed
+     * entry */
     for (i = (i + 1) & table->mask; table->entries[i].qpn != 0;
          i = (i + 1) & table->mask) {
         entry                 = table->entries[i];

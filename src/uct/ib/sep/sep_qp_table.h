@@ -12,8 +12,9 @@ BEGIN_C_DECLS
  * @file sep_qp_table.h
  *
  * From the QP number in a completion to the send queue: hash table with open
- * addressing, at most half full. Multiplying by the golden ratio spreads numbers
- * in sequence, as devices give them, so the first probe nearly always hits.
+ * addressing, at most half full. Multiplying by the golden ratio spreads
+ * numbers in sequence, as devices give them, so the first probe nearly always
+ * hits.
  */
 
 typedef struct uct_sep_qp_entry {

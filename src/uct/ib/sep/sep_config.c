@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_iface.h"
+
+#include <ucs/config/types.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+/*
+ * Configuration of an interface: the variables, and what becomes of them on a
+ * port.
+ */
+
+static const char *uct_sep_tx_post_names[] = {
+    [UCT_SEP_TX_POST_BF]   = "bf",
+    [UCT_SEP_TX_POST_DB]   = "db",
+    [UCT_SEP_TX_POST_AUTO] = "auto",
+    [UCT_SEP_TX_POST_LAST] = NULL
+};
+
+static const char *uct_sep_path_mtu_names[] = {
+    [0]            = "default",
+    [IBV_MTU_256]  = "256",
+    [IBV_MTU_512]  = "512",
+    [IBV_MTU_1024] = "1024",
+    [IBV_MTU_2048] = "2048",
+    [IBV_MTU_4096] = "4096",
+    [IBV_MTU_4096 + 1] = NULL
+};
+
+ucs_config_field_t uct_sep_iface_config_table[] = {
+    {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+    {"CATEGORY", "dynamic",
+     "Sharing category: which hardware resources the workers of a process\n"
+     "have to themselves.\n"
+     "  mpi_everywhere - a device context each\n"
+     "  2xdynamic      - two UAR pages each, of which one is used\n"
+     "  dynamic        - a UAR page each\n"
+     "  shared_dynamic - two workers share a UAR page\n"
+     "  static         - UARs as the driver assigns them\n"
+     "  mpi_threads    - one queue pair for all\n"
+     "  auto           - the best that is available\n"
+     "This version has dynamic.",
+     ucs_offsetof(uct_sep_iface_config_t, category),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
+
+    {"SEG_SIZE", "8256",
+     "Size of the buffers for buffered sends and for receives. It must be the\n"
+     "same in all processes.",
+     ucs_offsetof(uct_sep_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_QUEUE_LEN", "256",
+     "Length of the send queue of a connection, in basic blocks of 64 bytes.\n"
+     "A work request takes one to four of them.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_MIN_INLINE", "0",
+     "Inline data for which the send queue has room with each work request.\n"
+     "Any message that is short enough is sent inline in any case; a larger\n"
+     "value makes the queue longer.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.min_inline),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_CQ_MODERATION", "64",
+     "Number of work requests of a connection that are posted without asking\n"
+     "for a completion.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.cq_moderation),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"TX_CQ_LEN", "4096",
+     "Number of outstanding basic blocks of all connections of an interface.\n"
+     "The completion queue has room for these and for the receives.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.cq_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_POST", "auto",
+     "How work requests are handed to the device.\n"
+     "  bf   - written to it (BlueFlame)\n"
+     "  db   - by a doorbell, upon which it reads them\n"
+     "  auto - bf if the device has it",
+     ucs_offsetof(uct_sep_iface_config_t, tx.post),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_tx_post_names)},
+
+    UCT_IFACE_MPOOL_CONFIG_FIELDS("TX_", -1, 256, "send",
+                                  ucs_offsetof(uct_sep_iface_config_t, tx.mp),
+                                  ""),
+
+    {"RX_QUEUE_LEN", "1024",
+     "Length of the receive queue, which all connections share.",
+     ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"RX_MAX_POLL", "16",
+     "Maximal number of completions to handle in one progress call.",
+     ucs_offsetof(uct_sep_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
+
+    UCT_IFACE_MPOOL_CONFIG_FIELDS("RX_", -1, 0, "receive",
+                                  ucs_offsetof(uct_sep_iface_config_t, rx.mp),
+                                  ""),
+
+    {"MAX_RD_ATOMIC", "auto",
+     "Maximal number of outstanding reads and atomics of a connection. auto\n"
+     "is what the device can do.",
+     ucs_offsetof(uct_sep_iface_config_t, max_rd_atomic),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"MAX_GET_ZCOPY", "auto",
+     "Maximal size of a zero-copy get operation.",
+     ucs_offsetof(uct_sep_iface_config_t, max_get_zcopy),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TIMEOUT", "1.0s",
+     "Transport timeout: how long to wait for an acknowledgement.",
+     ucs_offsetof(uct_sep_iface_config_t, timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RETRY_COUNT", "7",
+     "Transport retries before a connection is given up.",
+     ucs_offsetof(uct_sep_iface_config_t, retry_count), UCS_CONFIG_TYPE_UINT},
+
+    {"RNR_TIMEOUT", "1ms",
+     "How long a sender waits when the receive queue was empty.",
+     ucs_offsetof(uct_sep_iface_config_t, rnr_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RNR_RETRY_COUNT", "7",
+     "How often a sender tries again when the receive queue was empty. 7 is\n"
+     "without limit.",
+     ucs_offsetof(uct_sep_iface_config_t, rnr_retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"PATH_MTU", "default",
+     "Path MTU. default is that of the port.",
+     ucs_offsetof(uct_sep_iface_config_t, path_mtu),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_path_mtu_names)},
+
+    {"IS_GLOBAL", "n",
+     "Use global routing on InfiniBand.",
+     ucs_offsetof(uct_sep_iface_config_t, port.is_global),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"SL", "auto",
+     "InfiniBand service level, or Ethernet priority. auto is 0.",
+     ucs_offsetof(uct_sep_iface_config_t, port.sl), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"TRAFFIC_CLASS", "auto",
+     "InfiniBand traffic class, or RoCE v2 differentiated services field.\n"
+     "auto is 106 on RoCE v2 and 0 otherwise.",
+     ucs_offsetof(uct_sep_iface_config_t, port.traffic_class),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"HOP_LIMIT", "255",
+     "InfiniBand hop limit, or RoCE v2 time to live; 0 to 255.",
+     ucs_offsetof(uct_sep_iface_config_t, port.hop_limit),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"GID_INDEX", "auto",
+     "Index of the port's GID to use. auto selects the best RoCE version on\n"
+     "Ethernet, and the first GID on InfiniBand.",
+     ucs_offsetof(uct_sep_iface_config_t, port.gid_index),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"PKEY", "auto",
+     "P_Key to use, 0x1 to 0x7fff. auto is the first one of which the port is\n"
+     "a full member.",
+     ucs_offsetof(uct_sep_iface_config_t, port.pkey), UCS_CONFIG_TYPE_HEX},
+
+    {"LID_PATH_BITS", "0",
+     "Low bits of the LID to send from, as far as the port's LMC allows.",
+     ucs_offsetof(uct_sep_iface_config_t, port.path_bits),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"CM_TIMEOUT", "200ms",
+     "How long to wait for an answer to a connection request before it is\n"
+     "repeated the first time.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"CM_RETRY_COUNT", "20",
+     "How often a connection request is repeated before it fails.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"CM_RX_QUEUE_LEN", "512",
+     "Number of connection requests and answers that can arrive at a time.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.rx_queue_len),
+     UCS_CONFIG_TYPE_UINT},
+
+    {NULL}
+};
+
+size_t uct_sep_iface_max_zcopy(const uct_sep_iface_t *iface)
+{
+    return ucs_min(iface->port.attr.max_msg_sz, UCT_SEP_MAX_MSG);
+}
+
+/* Value of the QP's timeout field: 4.096 us * 2^n, IBA "Local ACK Timeout" */
+static uint8_t uct_sep_iface_ack_timeout(double timeout)
+{
+    unsigned n = 1;
+
+    while ((n < 31) && ((4.096e-6 * (1ul << n)) < timeout)) {
+        ++n;
+    }
+    return n;
+}
+
+/* Value of the QP's min_rnr_timer field: the smallest one not shorter, IBA
+ * "Encoding for RNR NAK timer field" */
+static uint8_t uct_sep_iface_rnr_timer(double timeout)
+{
+    static const double msec[] = {
+        [1]  = 0.01,   [2]  = 0.02,   [3]  = 0.03,   [4]  = 0.04,
+        [5]  = 0.06,   [6]  = 0.08,   [7]  = 0.12,   [8]  = 0.16,
+        [9]  = 0.24,   [10] = 0.32,   [11] = 0.48,   [12] = 0.64,
+        [13] = 0.96,   [14] = 1.28,   [15] = 1.92,   [16] = 2.56,
+        [17] = 3.84,   [18] = 5.12,   [19] = 7.68,   [20] = 10.24,
+        [21] = 15.36,  [22] = 20.48,  [23] = 30.72,  [24] = 40.96,
+        [25] = 61.44,  [26] = 81.92,  [27] = 122.88, [28] = 163.84,
+        [29] = 245.76, [30] = 327.68, [31] = 491.52
+    };
+    unsigned n;
+
+    for (n = 1; n < 31; ++n) {
+        if (msec[n] >= (timeout * 1e3)) {
+            break;
+        }
+    }
+    return n;
+}
+
+static ucs_status_t
+uct_sep_iface_check_range(const char *name, unsigned long value,
+                          unsigned long min, unsigned long max)
+{
+    if ((value >= min) && (value <= max)) {
+        return UCS_OK;
+    }
+
+    ucs_error("UCX_" UCT_SEP_CONFIG_PREFIX "%s=%lu, should be between %lu and "
+              "%lu", name, value, min, max);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+ucs_status_t
+uct_sep_iface_init_config(uct_sep_iface_t *iface,
+                          const uct_sep_iface_config_t *config)
+{
+    const struct ibv_device_attr *attr =
+            &uct_sep_iface_md(iface)->dev.attr.orig_attr;
+    const struct {
+        const char    *name;
+        unsigned long value, min, max;
+    } ranges[] = {
+        {"SEG_SIZE", config->seg_size, 512, 1ul << 20},
+        {"TX_QUEUE_LEN", config->tx.queue_len, 2 * UCT_SEP_MAX_BB,
+         ucs_min((unsigned long)attr->max_qp_wr, 1ul << 15)},
+        {"TX_MIN_INLINE", config->tx.min_inline, 0, UCT_SEP_PUT_MAX_INL},
+        {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, INT16_MAX},
+        {"TX_CQ_LEN", config->tx.cq_len, 2 * UCT_SEP_MAX_BB, 1ul << 20},
+        {"RX_QUEUE_LEN", config->rx.queue_len, 1, attr->max_srq_wr},
+        {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
+        {"RETRY_COUNT", config->retry_count, 0, 7},
+        {"RNR_RETRY_COUNT", config->rnr_retry_count, 0, 7},
+        {"CM_RETRY_COUNT", config->cm.retry_count, 0, 1000},
+        {"CM_RX_QUEUE_LEN", config->cm.rx_queue_len, 1, attr->max_qp_wr}
+    };
+    unsigned max_rd_atomic, max_dest_rd_atomic;
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(ranges); ++i) {
+        status = uct_sep_iface_check_range(ranges[i].name, ranges[i].value,
+                                           ranges[i].min, ranges[i].max);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (config->path_mtu > (unsigned)iface->port.attr.max_mtu) {
+        ucs_error("%s: UCX_SEP_PATH_MTU=%s, but the port supports %s at most",
+                  iface->port.name, uct_sep_path_mtu_names[config->path_mtu],
+                  uct_sep_path_mtu_names[iface->port.attr.max_mtu]);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    max_rd_atomic      = ucs_min(attr->max_qp_init_rd_atom, UINT8_MAX);
+    max_dest_rd_atomic = ucs_min(attr->max_qp_rd_atom, UINT8_MAX);
+
+    iface->config.seg_size           = config->seg_size;
+    iface->config.tx_queue_len       = config->tx.queue_len;
+    iface->config.tx_min_inline      = config->tx.min_inline;
+    iface->config.moderation         = config->tx.cq_moderation;
+    iface->config.rx_queue_len       = config->rx.queue_len;
+    iface->config.max_poll           = config->rx.max_poll;
+    iface->config.timeout            = uct_sep_iface_ack_timeout(
+                                               config->timeout);
+    iface->config.retry_cnt          = config->retry_count;
+    iface->config.rnr_retry          = config->rnr_retry_count;
+    iface->config.min_rnr_timer      = uct_sep_iface_rnr_timer(
+                                               config->rnr_timeout);
+    iface->config.path_mtu           = (config->path_mtu != 0) ?
+                                       config->path_mtu :
+                                       (unsigned)iface->port.attr.active_mtu;
+    iface->config.max_rd_atomic      = ucs_min(max_rd_atomic,
+                                               config->max_rd_atomic);
+    iface->config.max_dest_rd_atomic = ucs_min(max_dest_rd_atomic,
+                                               config->max_rd_atomic);
+    iface->config.max_get_zcopy      = ucs_min(uct_sep_iface_max_zcopy(iface),
+                                               config->max_get_zcopy);
+    return UCS_OK;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/**
+ * @file sep_ops_atomic.inl
+ *
+ * Atomics, part of the template sep_ops.inl. Operands are big endian in the
+ * work request; the device converts them to the order of memory. The logical
+ * operations are masked ones:
+ *
+ *     and   replaces by 0 where the value has 0
+ *     or    replaces by 1 where the value has 1
+ *     xor   adds without carry (every bit is a field of its own)
+ */
+
+/* Operands of the extended formats */
+typedef struct {
+    unsigned opcode;
+    uint64_t value;     /* Swap or add */
+    uint64_t compare;   /* Compare, or field boundary */
+    uint64_t swap_mask;
+    uint64_t compare_mask;
+} uct_sep_ops_atomic_t;
+
+/* A plain atomic of 8 bytes, or an extended one */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_atomic_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        const uct_sep_ops_atomic_t *atomic, unsigned size,
+                        uint64_t remote_addr, uct_rkey_t rkey, void *result,
+                        uint32_t lkey, uint8_t fm)
+{
+    uint16_t pi    = txwq->sw_pi;
+    void *wqe      = uct_sep_txwq_bb(txwq, pi);
+    void *seg      = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned opmod = 0;
+    unsigned ds    = 4;
+    struct mlx5_wqe_atomic_seg *plain;
+    uct_sep_wqe_masked_cs32_t *cs32;
+    uct_sep_wqe_masked_fa32_t *fa32;
+    uct_sep_wqe_masked_fa64_t *fa64;
+    uct_sep_wqe_masked_cs64_t *cs64;
+
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
+
+    switch (atomic->opcode) {
+    case MLX5_OPCODE_ATOMIC_CS:
+    case MLX5_OPCODE_ATOMIC_FA:
+        plain           = seg;
+        plain->swap_add = htobe64(atomic->value);
+        plain->compare  = htobe64(atomic->compare);
+        break;
+    case MLX5_OPCODE_ATOMIC_MASKED_CS:
+        if (size == sizeof(uint32_t)) {
+            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(2);
+            cs32               = seg;
+            cs32->swap         = htobe32(atomic->value);
+            cs32->compare      = htobe32(atomic->compare);
+            cs32->swap_mask    = htobe32(atomic->swap_mask);
+            cs32->compare_mask = htobe32(atomic->compare_mask);
+        } else {
+            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(3);
+            ds                 = 5;
+            cs64               = seg;
+            cs64->swap         = htobe64(atomic->value);
+            cs64->compare      = htobe64(atomic->compare);
+            cs64->swap_mask    = htobe64(atomic->swap_mask);
+            cs64->compare_mask = htobe64(atomic->compare_mask);
+            seg                = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE);
+        }
+        break;
+    default:
+        if (size == sizeof(uint32_t)) {
+            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(2);
+            fa32                 = seg;
+            fa32->add            = htobe32(atomic->value);
+            fa32->field_boundary = htobe32(atomic->compare);
+            fa32->reserved[0]    = 0;
+            fa32->reserved[1]    = 0;
+        } else {
+            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(3);
+            fa64                 = seg;
+            fa64->add            = htobe64(atomic->value);
+            fa64->field_boundary = htobe64(atomic->compare);
+        }
+        break;
+    }
+
+    /* May be in the second BB, which may be at the start of the queue */
+    seg = uct_sep_txwq_wrap(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE));
+    uct_sep_wqe_set_data(seg, result, size, lkey);
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, atomic->opcode, opmod, ds, fm);
+    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+}
+
+/* Operands of a UCT operation; the masks are of the operand's size */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_set(uct_sep_ops_atomic_t *atomic, unsigned opcode,
+                       unsigned size, uint64_t value)
+{
+    atomic->value        = value;
+    atomic->compare      = 0;
+    atomic->swap_mask    = 0;
+    atomic->compare_mask = 0;
+
+    switch (opcode) {
+    case UCT_ATOMIC_OP_ADD:
+        atomic->opcode = (size == sizeof(uint64_t)) ?
+                         MLX5_OPCODE_ATOMIC_FA : MLX5_OPCODE_ATOMIC_MASKED_FA;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_AND:
+        atomic->opcode    = MLX5_OPCODE_ATOMIC_MASKED_CS;
+        atomic->swap_mask = ~value;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_OR:
+        atomic->opcode    = MLX5_OPCODE_ATOMIC_MASKED_CS;
+        atomic->swap_mask = value;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_XOR:
+        atomic->opcode  = MLX5_OPCODE_ATOMIC_MASKED_FA;
+        atomic->compare = UINT64_MAX;
+        return UCS_OK;
+    case UCT_ATOMIC_OP_SWAP:
+        atomic->opcode    = MLX5_OPCODE_ATOMIC_MASKED_CS;
+        atomic->swap_mask = UINT64_MAX;
+        return UCS_OK;
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
+}
+
+/* A failed atomic must not be mistaken for one that had no resources */
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_atomic_unsupported(uct_sep_iface_t *iface, unsigned opcode,
+                               unsigned size)
+{
+    ucs_error("%s: atomic operation %u of %u bytes is not supported by the "
+              "device, see cap.atomic%u of uct_iface_query()",
+              iface->port.name, opcode, size, size * 8);
+    return UCS_ERR_UNSUPPORTED;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
+                      uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,
+                      uint64_t op_flags)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_ops_atomic_t atomic;
+    uct_sep_txwq_t *txwq;
+
+    if (ucs_unlikely((opcode >= UCT_ATOMIC_OP_LAST) ||
+                     !(op_flags & UCS_BIT(opcode)) ||
+                     (uct_sep_ops_atomic_set(&atomic, opcode, size, value) !=
+                      UCS_OK))) {
+        return uct_sep_ops_atomic_unsupported(iface, opcode, size);
+    }
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    txwq = ep->txwq;
+    uct_sep_ops_atomic_post(iface, txwq, &atomic, size, remote_addr, rkey,
+                            iface->tx.scratch, iface->tx.scratch_lkey,
+                            uct_sep_txwq_moderate(txwq));
+    UCT_TL_EP_STAT_ATOMIC(&ep->super);
+    return UCS_OK;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                         const uct_sep_ops_atomic_t *atomic, unsigned size,
+                         void *result, uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_completion_t *comp)
+{
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.small_mp, desc);
+
+    txwq               = ep->txwq;
+    desc->super.comp   = comp;
+    desc->super.ep     = ep;
+    desc->super.result = result;
+    uct_sep_ops_atomic_post(iface, txwq, atomic, size, remote_addr, rkey,
+                            uct_sep_desc_buffer(desc), desc->lkey,
+                            uct_sep_txwq_signal(txwq));
+    uct_sep_ops_track(txwq, &desc->super,
+                      (size == sizeof(uint32_t)) ?
+                      uct_sep_op_complete_fetch32 :
+                      uct_sep_op_complete_fetch64);
+    UCT_TL_EP_STAT_ATOMIC(&ep->super);
+    return UCS_INPROGRESS;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_fop(uct_ep_h tl_ep, unsigned opcode, unsigned size,
+                       uint64_t value, void *result, uint64_t remote_addr,
+                       uct_rkey_t rkey, uct_completion_t *comp,
+                       uint64_t fop_flags)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_ops_atomic_t atomic;
+
+    if (ucs_unlikely((opcode >= UCT_ATOMIC_OP_LAST) ||
+                     !(fop_flags & UCS_BIT(opcode)) ||
+                     (uct_sep_ops_atomic_set(&atomic, opcode, size, value) !=
+                      UCS_OK))) {
+        return uct_sep_ops_atomic_unsupported(iface, opcode, size);
+    }
+
+    return uct_sep_ops_atomic_fetch(iface, ep, &atomic, size, result,
+                                    remote_addr, rkey, comp);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
+                              uint64_t remote_addr, uct_rkey_t rkey,
+                              uint64_t *result, uct_completion_t *comp)
+{
+    uct_sep_ops_atomic_t atomic = {
+        .opcode  = MLX5_OPCODE_ATOMIC_CS,
+        .value   = swap,
+        .compare = compare
+    };
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    if (ucs_unlikely(!(uct_sep_iface_md(iface)->dev.atomic64.fop_flags &
+                       UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
+        return uct_sep_ops_atomic_unsupported(iface, UCT_ATOMIC_OP_CSWAP, 8);
+    }
+
+    return uct_sep_ops_atomic_fetch(iface, ep, &atomic, sizeof(swap), result,
+                                    remote_addr, rkey, comp);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare, uint32_t swap,
+                              uint64_t remote_addr, uct_rkey_t rkey,
+                              uint32_t *result, uct_completion_t *comp)
+{
+    uct_sep_ops_atomic_t atomic = {
+        .opcode       = MLX5_OPCODE_ATOMIC_MASKED_CS,
+        .value        = swap,
+        .compare      = compare,
+        .swap_mask    = UINT32_MAX,
+        .compare_mask = UINT32_MAX
+    };
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    if (ucs_unlikely(!(uct_sep_iface_md(iface)->dev.atomic32.fop_flags &
+                       UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
+        return uct_sep_ops_atomic_unsupported(iface, UCT_ATOMIC_OP_CSWAP, 4);
+    }
+
+    return uct_sep_ops_atomic_fetch(iface, ep, &atomic, sizeof(swap), result,
+                                    remote_addr, rkey, comp);
+}
+
+static const uct_sep_device_t *uct_sep_ops_dev(uct_ep_h tl_ep)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, UCS_V_UNUSED ep);
+
+    return &uct_sep_iface_md(iface)->dev;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
+                             uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
+                                 remote_addr, rkey,
+                                 uct_sep_ops_dev(tl_ep)->atomic32.op_flags);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
+                             uint64_t remote_addr, uct_rkey_t rkey)
+{
+    return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
+                                 remote_addr, rkey,
+                                 uct_sep_ops_dev(tl_ep)->atomic64.op_flags);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
+                              uint32_t *result, uint64_t remote_addr,
+                              uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
+                                  remote_addr, rkey, comp,
+                                  uct_sep_ops_dev(tl_ep)->atomic32.fop_flags);
+}
+
+static ucs_status_t
+uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
+                              uint64_t *result, uint64_t remote_addr,
+                              uct_rkey_t rkey, uct_completion_t *comp)
+{
+    return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
+                                  remote_addr, rkey, comp,
+                                  uct_sep_ops_dev(tl_ep)->atomic64.fop_flags);
+}
