@@ -202,6 +202,8 @@ part_sanitized()
     fi
     run_gtest sim_gtest-sanitized "$build_sanitized" test/gtest/sim_gtest \
         $((suite_limit * 3))
+    run_gtest device_gtest-sanitized "$build_sanitized" \
+        test/gtest/device_gtest $((suite_limit * 3))
     run_gtest sep_gtest-sanitized "$build_sanitized" test/gtest/sep_gtest \
         $((suite_limit * 3))
 }

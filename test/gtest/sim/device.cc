@@ -10,8 +10,8 @@
 #include <fstream>
 #include <sstream>
 
-#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -56,11 +56,10 @@ std::string status_text(int status)
 
 bool is_preloaded()
 {
-    void *func = dlsym(RTLD_DEFAULT, "ioctl");
-    Dl_info info;
-
-    return (func != nullptr) && (dladdr(func, &info) != 0) &&
-           (strstr(info.dli_fname, "libmlx5sim") != nullptr);
+    /* a sanitizer may come before it in the search for symbols */
+    return dl_iterate_phdr([](dl_phdr_info *info, size_t, void*) {
+        return (int)(strstr(info->dlpi_name, "libmlx5sim") != nullptr);
+    }, nullptr) != 0;
 }
 
 void pause_us(unsigned us)
@@ -171,6 +170,16 @@ void rank::wait_word(unsigned i, uint64_t value)
         }
         pause_us(100);
     }
+}
+
+
+side::side(rank &r, const qp_options &options, size_t mem_size, int cq_size) :
+    mem(c, mem_size), scq(c, cq_size), rcq(c, cq_size), q(c, scq, rcq, options)
+{
+    r.publish(q.addr(&mem));
+    peer = r.lookup<address>(1 - r.index);
+    q.connect(peer);
+    r.barrier();
 }
 
 

@@ -83,6 +83,20 @@ private:
 };
 
 
+/** One side of a connection between ranks 0 and 1, with all it needs. */
+struct side {
+    explicit side(rank &r, const qp_options &options = qp_options(),
+                  size_t mem_size = 1 << 20, int cq_size = 256);
+
+    context c;
+    memory  mem;
+    cq      scq;
+    cq      rcq;
+    qp      q;
+    address peer;
+};
+
+
 typedef std::function<void(rank&)> body_t;
 
 
@@ -147,6 +161,13 @@ private:
     std::map<std::string, std::string> m_env;
 };
 
+
+/** Built with -fsanitize=address or thread. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+const bool is_sanitized = true;
+#else
+const bool is_sanitized = false;
+#endif
 
 /** Where the build put @a name ("bin/mlx5sim-stat"). */
 std::string build_file(const std::string &name);

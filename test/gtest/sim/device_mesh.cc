@@ -94,7 +94,7 @@ private:
 
     size_t slot_size() const
     {
-        return m_options.max_message + sizeof(message);
+        return (m_options.max_message + sizeof(message) + 63) & ~63ul;
     }
 
     void post_recv(uint64_t i)

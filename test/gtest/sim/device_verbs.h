@@ -169,6 +169,16 @@ struct send_wr : public ibv_send_wr {
         return *this;
     }
 
+    send_wr &atomic(const address &peer, size_t offset, uint64_t compare_add,
+                    uint64_t swap = 0)
+    {
+        wr.atomic.remote_addr = peer.addr + offset;
+        wr.atomic.rkey        = peer.rkey;
+        wr.atomic.compare_add = compare_add;
+        wr.atomic.swap        = swap;
+        return *this;
+    }
+
     std::vector<ibv_sge> elements;
 };
 
