@@ -59,7 +59,7 @@ void mlx5sim_qp_kick(mlx5sim_qp_obj_t *qp)
 
 void mlx5sim_helper_park(mlx5sim_qp_obj_t *qp, uint64_t when)
 {
-    qp->retry_at = when;
+    atomic_store(&qp->retry_at, when);
     mlx5sim_proc_kick(mlx5sim_proc_self());
 }
 
@@ -127,11 +127,11 @@ static uint64_t mlx5sim_helper_scan(void)
     pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
     for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
         qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, mlx5sim_helper_qps[i]);
-        at = *(volatile uint64_t*)&qp->retry_at;
+        at = atomic_load(&qp->retry_at);
         if (atomic_exchange(&qp->kicked, 0) ||
             ((at != 0) && (at <= mlx5sim_now_ns()))) {
             mlx5sim_sq_run(qp);
-            at = *(volatile uint64_t*)&qp->retry_at;
+            at = atomic_load(&qp->retry_at);
         }
 
         if ((at != 0) && ((next == 0) || (at < next))) {

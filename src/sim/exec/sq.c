@@ -373,7 +373,7 @@ static int mlx5sim_sq_park(mlx5sim_qp_obj_t *qp, int is_rnr,
 
         /* doorbells and other work requests retry earlier than the timer; only
          * timer expiries count as retries */
-        if ((qp->retry_at == 0) || (now >= qp->retry_at)) {
+        if (now >= atomic_load_explicit(&qp->retry_at, memory_order_relaxed)) {
             if ((qp->qp.rnr_retry != 7) &&
                 (qp->retries++ >= qp->qp.rnr_retry)) {
                 return 0;
@@ -405,7 +405,7 @@ static int mlx5sim_sq_park(mlx5sim_qp_obj_t *qp, int is_rnr,
 static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_plan_t *plan)
 {
     qp->retries     = 0;
-    qp->retry_at    = 0;
+    atomic_store_explicit(&qp->retry_at, 0, memory_order_relaxed);
     qp->retry_since = 0;
     ++qp->wqes;
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.wqes, 1,
@@ -577,8 +577,8 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     }
 
     /* nothing waits any more, or the QP left the state it waited in */
-    qp->retries  = 0;
-    qp->retry_at = 0;
+    qp->retries = 0;
+    atomic_store_explicit(&qp->retry_at, 0, memory_order_relaxed);
     if (qp->qp.state == MLX5SIM_QPS_ERR) {
         mlx5sim_rq_lock(qp);
         mlx5sim_rq_flush(qp);

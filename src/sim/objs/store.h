@@ -52,8 +52,8 @@ enum {
 /** Head of every object. */
 typedef struct mlx5sim_obj {
     _Atomic uint32_t owner;   /* mlx5sim_proc tag, 0: free */
-    uint32_t         ready;   /* fully built: others may use it */
-    uint32_t         ctx;     /* index of the context it was created in */
+    _Atomic uint32_t ready;   /* fully built: others may use it */
+    _Atomic uint32_t ctx;     /* index of the context it was created in, 0: none */
     uint32_t         gen;     /* bumped at each use of the slot */
     uint32_t         has_locks; /* locks of the slot are initialised */
     uint32_t         async_events; /* written to the async FIFO for it */
@@ -235,7 +235,8 @@ typedef struct mlx5sim_qp_obj {
     uint64_t         doorbells;
     uint64_t         blueflames;
     uint64_t         retry_since; /* CLOCK_MONOTONIC ns, 0: not waiting */
-    uint64_t         retry_at;    /* parked until then, 0: not parked */
+    _Atomic uint64_t retry_at;    /* parked until then, 0: not parked; the helper
+                                     thread reads it without the lock */
     _Atomic uint32_t kicked;      /* helper thread of the owner must look */
     /* under rq_lock */
     uint32_t         rq_head;     /* 16 bits are compared */

@@ -365,7 +365,7 @@ static int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
     if ((ret == 0) && (next == MLX5SIM_QPS_RTR) && (cur != next) &&
         (qp->qp.type == MLX5SIM_QPT_RC)) {
         peer = mlx5sim_qp_by_num(qp->qp.dest_qpn);
-        if ((peer != NULL) && (*(volatile uint64_t*)&peer->retry_at != 0)) {
+        if ((peer != NULL) && (atomic_load(&peer->retry_at) != 0)) {
             mlx5sim_qp_kick(peer);
         }
     }
