@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define MLX5SIM_EXPORT __attribute__((visibility("default")))
+/* ThreadSanitizer installs handlers before it can bear instrumented code */
+#define MLX5SIM_TRAP_EARLY __attribute__((no_sanitize("thread")))
 
 /* A copy loop has a handful of instructions between two stores; what follows a
  * single 8-byte doorbell is not worth interpreting. */
@@ -44,13 +46,14 @@ static int mlx5sim_trap_valgrind;
 static __thread mlx5sim_doorbell_t mlx5sim_trap_partial;
 
 
-static void *mlx5sim_trap_next(const char *name)
+MLX5SIM_TRAP_EARLY static void *mlx5sim_trap_next(const char *name)
 {
     return dlsym(RTLD_NEXT, name);
 }
 
-static int mlx5sim_trap_sigaction(int sig, const struct sigaction *act,
-                                  struct sigaction *old)
+MLX5SIM_TRAP_EARLY static int
+mlx5sim_trap_sigaction(int sig, const struct sigaction *act,
+                       struct sigaction *old)
 {
     static mlx5sim_sigaction_func_t func;
 
@@ -271,8 +274,8 @@ void mlx5sim_trap_fork_child(void)
 
 /* The application keeps the handler it wants, we keep the signal. Handlers of
  * other signals may ring doorbells, whatever they block. */
-MLX5SIM_EXPORT int sigaction(int sig, const struct sigaction *act,
-                             struct sigaction *old)
+MLX5SIM_EXPORT MLX5SIM_TRAP_EARLY int
+sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
     struct sigaction changed, saved;
 

@@ -22,13 +22,17 @@
  * are doorbells, so they take no lock: they read again if the sequence number,
  * odd during a change, has moved.
  */
+/* what the sequence number guards is no data race, but ThreadSanitizer can't know */
+#define MLX5SIM_WINDOW_SEQ __attribute__((no_sanitize("thread")))
+
 static mlx5sim_window_t *mlx5sim_windows;
 static _Atomic unsigned mlx5sim_windows_num;
 static _Atomic unsigned mlx5sim_windows_seq;
 static pthread_mutex_t mlx5sim_windows_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 
-static int mlx5sim_window_parse(const char *line, mlx5sim_window_t *window_p)
+MLX5SIM_WINDOW_SEQ static int
+mlx5sim_window_parse(const char *line, mlx5sim_window_t *window_p)
 {
     static const char name[] = "/memfd:" MLX5SIM_TRAP_FILE_PREFIX;
     unsigned long lo, hi, offset;
@@ -125,7 +129,7 @@ void mlx5sim_window_fork_child(void)
 }
 
 /* /proc/self/maps is sorted by address */
-static const mlx5sim_window_t *
+MLX5SIM_WINDOW_SEQ static const mlx5sim_window_t *
 mlx5sim_window_search(const mlx5sim_window_t *windows, unsigned num,
                       uintptr_t addr)
 {
@@ -147,8 +151,9 @@ mlx5sim_window_search(const mlx5sim_window_t *windows, unsigned num,
 
 /* Look @a addr up in the snapshot; @a all_p is the range of all windows.
  * @return whether it is there; *seq_p says of which snapshot that is true */
-static int mlx5sim_window_lookup(uintptr_t addr, mlx5sim_window_t *window_p,
-                                 mlx5sim_insn_window_t *all_p, unsigned *seq_p)
+MLX5SIM_WINDOW_SEQ static int
+mlx5sim_window_lookup(uintptr_t addr, mlx5sim_window_t *window_p,
+                      mlx5sim_insn_window_t *all_p, unsigned *seq_p)
 {
     const mlx5sim_window_t *found;
     unsigned num;

@@ -390,6 +390,8 @@ static int mlx5sim_cmd_query_qp(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
+    (void)mlx5sim_lock(&qp->sq_lock);
+    mlx5sim_rq_lock(qp);
     memcpy(reply.dest.dgid, qp->qp.dgid, sizeof(reply.dest.dgid));
     reply.dest.flow_label    = qp->flow_label;
     reply.dest.dlid          = qp->qp.dlid;
@@ -423,6 +425,8 @@ static int mlx5sim_cmd_query_qp(mlx5sim_cmd_t *cmd)
     reply.retry_cnt          = qp->qp.retry_cnt;
     reply.rnr_retry          = qp->qp.rnr_retry;
     reply.sq_sig_all         = qp->sq_sig_all;
+    mlx5sim_unlock(&qp->rq_lock);
+    mlx5sim_unlock(&qp->sq_lock);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     return 0;
 }
