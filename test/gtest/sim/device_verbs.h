@@ -109,7 +109,8 @@ struct qp_options {
     bool        sig_all    = false;
     /* of modify */
     unsigned    access     = all_access & ~IBV_ACCESS_LOCAL_WRITE;
-    unsigned    timeout    = 8;         /* 1 ms, times 8 */
+    unsigned    timeout    = 18;        /* 1 s, times 8: a peer may be slow to
+                                           connect on a loaded machine */
     unsigned    retry_cnt  = 7;
     unsigned    rnr_retry  = 7;
     unsigned    rnr_timer  = 1;         /* 10 us */

@@ -428,9 +428,7 @@ TEST_F(test_device_error, peer_not_connected_yet_is_waited_for)
         context c;
         memory mem(c, 4096);
         cq q(c, 64);
-        qp_options options;
-        options.timeout = 18;   /* a second, times 8 */
-        qp a(c, q, q, options), b(c, q, q);
+        qp a(c, q, q), b(c, q, q);
 
         a.connect(b.addr());
         b.to_init();
@@ -446,7 +444,9 @@ TEST_F(test_device_error, peer_that_does_not_answer_is_given_up)
 {
     for (int what = 0; what < 5; ++what) {
         run(1, [=](rank&) {
-            loop l;
+            qp_options options;
+            options.timeout = 8;    /* 1 ms, times 8 */
+            loop l(options);
             send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)}), next(wr);
 
             switch (what) {
