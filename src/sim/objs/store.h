@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  3
+#define MLX5SIM_STORE_VERSION  4
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
@@ -37,8 +37,6 @@ enum {
     MLX5SIM_MAX_QPS     = 1 << 16,
     MLX5SIM_MAX_AHS     = 1 << 16,
     MLX5SIM_ATOMIC_LOCKS = 64,
-    MLX5SIM_MAX_DEVS    = 16,
-    MLX5SIM_MAX_PORTS   = 2,
     MLX5SIM_MAX_EXITED  = 1024 /* 2^n */
 };
 
@@ -111,15 +109,12 @@ typedef struct mlx5sim_ctx {
     mlx5sim_obj_t o;
     uint32_t      dev;            /* device index */
     uint32_t      async_fifo;     /* channel index of the async event FIFO */
-    uint32_t      num_static_uars; /* legacy regime: pages mapped at open */
-    uint32_t      total_uuars;
 } mlx5sim_ctx_t;
 
 
 typedef struct mlx5sim_uar {
     mlx5sim_obj_t    o;
     uint32_t         type;        /* MLX5_IB_UAPI_UAR_ALLOC_TYPE_* */
-    uint32_t         is_static;
     _Atomic uint64_t doorbells;
     _Atomic uint64_t blueflames;
 } mlx5sim_uar_t;

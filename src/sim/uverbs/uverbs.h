@@ -32,6 +32,12 @@ typedef struct mlx5sim_cmd {
     size_t         uout_size;
 } mlx5sim_cmd_t;
 
+/** Index of the context a command is given to. */
+static inline uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
+{
+    return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
+}
+
 /** A row of the command tables. */
 typedef struct mlx5sim_cmd_desc {
     uint32_t     number;     /* IB_USER_VERBS_CMD_*, 0x80000000 for extended */

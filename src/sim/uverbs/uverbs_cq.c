@@ -64,7 +64,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     }
 
     cq = mlx5sim_obj_alloc(MLX5SIM_OBJ_CQ,
-                           mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx));
+                           mlx5sim_cmd_ctx_index(cmd));
     if (cq == NULL) {
         return -ENOMEM;
     }
@@ -133,7 +133,7 @@ static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
     mlx5sim_cq_t *cq;
 
     cq = mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, in->cq_handle,
-                          mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx));
+                          mlx5sim_cmd_ctx_index(cmd));
     if (cq == NULL) {
         return -EINVAL;
     }

@@ -21,14 +21,9 @@
 #define MLX5SIM_NUM_DYN_BFREGS  512
 
 
-static const mlx5sim_config_t *mlx5sim_device_config(void)
-{
-    return mlx5sim_uverbs_config();
-}
-
 int mlx5sim_port_has_gid(unsigned dev, unsigned port, const uint8_t *gid)
 {
-    const mlx5sim_config_t *config = mlx5sim_device_config();
+    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
     unsigned i, length             = mlx5sim_gid_table_len(config);
     uint8_t own[MLX5SIM_GID_LEN];
 
@@ -84,7 +79,7 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
     reply.max_send_wqebb    = MLX5SIM_MAX_WQEBB;
     reply.max_recv_wr       = MLX5SIM_MAX_WQEBB;
     reply.max_srq_recv_wr   = MLX5SIM_MAX_WQEBB - 1;
-    reply.num_ports         = mlx5sim_device_config()->ports;
+    reply.num_ports         = mlx5sim_uverbs_config()->ports;
     reply.response_length   = sizeof(reply);
     reply.cqe_version       = 1;
     reply.cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
@@ -102,7 +97,7 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
 static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
                                 struct ib_uverbs_query_device_resp *attr_p)
 {
-    const mlx5sim_config_t *config = mlx5sim_device_config();
+    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
     const mlx5sim_model_t *model   = mlx5sim_model_get(config->model);
     uint16_t fw[3];
 
@@ -173,7 +168,7 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
 static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_query_port *in  = cmd->in;
-    const mlx5sim_config_t *config         = mlx5sim_device_config();
+    const mlx5sim_config_t *config         = mlx5sim_uverbs_config();
     const mlx5sim_model_t *model           = mlx5sim_model_get(config->model);
     int is_roce                            = config->link == MLX5SIM_LINK_ROCE;
     struct ib_uverbs_query_port_resp reply = {0};

@@ -17,11 +17,6 @@
                                 IBV_ACCESS_ZERO_BASED)
 
 
-static uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
-{
-    return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
-}
-
 static int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
 {
     struct ib_uverbs_alloc_pd_resp reply = {0};

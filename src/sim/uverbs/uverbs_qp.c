@@ -25,11 +25,6 @@
 #define MLX5SIM_SQ_STRIDE 64
 
 
-static uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
-{
-    return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
-}
-
 static mlx5sim_qp_obj_t *mlx5sim_qp_get(mlx5sim_cmd_t *cmd, uint32_t handle)
 {
     return mlx5sim_obj_mine(MLX5SIM_OBJ_QP, handle, mlx5sim_cmd_ctx_index(cmd));

@@ -16,7 +16,7 @@ static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 {
     const struct mlx5_ib_create_srq *uin  = cmd->uin;
     struct mlx5_ib_create_srq_resp ureply = {0};
-    uint32_t ctx = mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
+    uint32_t ctx = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq;
     mlx5sim_pd_t *pd;
     uint32_t size;
@@ -88,7 +88,7 @@ static int mlx5sim_cmd_create_xsrq(mlx5sim_cmd_t *cmd)
 static mlx5sim_srq_t *mlx5sim_srq_get(mlx5sim_cmd_t *cmd, uint32_t handle)
 {
     return mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, handle,
-                            mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx));
+                            mlx5sim_cmd_ctx_index(cmd));
 }
 
 static int mlx5sim_cmd_modify_srq(mlx5sim_cmd_t *cmd)
