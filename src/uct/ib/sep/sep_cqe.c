@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_cqe.inl"
+#include "sep_ep.h"
+#include "sep_iface.h"
+
+/*
+ * Completions that tell of an error, and those of queues taken out of use.
+ */
+
+static const char *uct_sep_syndrome_str(uint8_t syndrome)
+{
+    switch (syndrome) {
+    case MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR:
+        return "local length error";
+    case MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR:
+        return "local QP operation error";
+    case MLX5_CQE_SYNDROME_LOCAL_PROT_ERR:
+        return "local protection error";
+    case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
+        return "flushed because the QP is in error";
+    case MLX5_CQE_SYNDROME_MW_BIND_ERR:
+        return "memory window bind error";
+    case MLX5_CQE_SYNDROME_BAD_RESP_ERR:
+        return "bad response";
+    case MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR:
+        return "local access error";
+    case MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR:
+        return "remote: invalid request";
+    case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
+        return "remote access error";
+    case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
+        return "remote operation error";
+    case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
+        return "transport retry count exceeded";
+    case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
+        return "receiver-not-ready retry count exceeded";
+    case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
+        return "remote side aborted";
+    default:
+        return "unknown error";
+    }
+}
+
+static ucs_status_t uct_sep_syndrome_status(uint8_t syndrome)
+{
+    switch (syndrome) {
+    case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
+        return UCS_ERR_CANCELED;
+    case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
+    case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
+        return UCS_ERR_CONNECTION_RESET;
+    case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
+    case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
+    case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
+        return UCS_ERR_ENDPOINT_TIMEOUT;
+    default:
+        return UCS_ERR_IO_ERROR;
+    }
+}
+void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (uct_sep_txwq_is_empty(txwq)) {
+        uct_sep_rc_destroy_txwq(iface, txwq);
+    }
+    if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
+        iface->tx.stalled = 0;
+        uct_sep_iface_dispatch(iface);
+    }
+}
+static void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
+                                            const struct mlx5_err_cqe *cqe)
+{
+    uint32_t qpn = be32toh(cqe->s_wqe_opcode_qpn) & UCT_SEP_QPN_MASK;
+    uint16_t pi  = be16toh(cqe->wqe_counter);
+    const struct mlx5_wqe_ctrl_seg *ctrl;
+    ucs_log_level_t level;
+    uct_sep_txwq_t *txwq;
+    ucs_status_t status;
+    uint16_t end;
+
+    txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+    if (txwq == NULL) {
+        ucs_diag("%s: error completion of unknown QP 0x%x", iface->port.name,
+                 qpn);
+        return;
+    }
+
+    end = uct_sep_txwq_wqe_end(txwq, pi);
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+        uct_sep_txwq_release(iface, txwq, end);
+        uct_sep_iface_drain(iface, txwq);
+        return;
+    }
+
+    /* What is before it has succeeded */
+    uct_sep_txwq_finish(txwq, pi);
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it */
+        uct_sep_txwq_release(iface, txwq, end);
+        uct_sep_iface_drain(iface, txwq);
+        return;
+    }
+
+    status = uct_sep_syndrome_status(cqe->syndrome);
+    level  = (status == UCS_ERR_CANCELED) ? UCS_LOG_LEVEL_DEBUG :
+             (status == UCS_ERR_IO_ERROR) ? UCS_LOG_LEVEL_ERROR :
+                                            iface->super.config.failure_level;
+    ctrl   = uct_sep_txwq_bb(txwq, pi);
+    ucs_log(level, "%s: QP 0x%x: %s (syndrome 0x%x vendor 0x%x) of work "
+            "request %u, opcode 0x%x%s", iface->port.name, qpn,
+            uct_sep_syndrome_str(cqe->syndrome), cqe->syndrome,
+            cqe->vendor_err_synd, pi, be32toh(ctrl->opmod_idx_opcode) & 0xff,
+            (cqe->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR) ?
+            ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
+
+    uct_sep_txwq_release(iface, txwq, end);
+    uct_sep_rc_fail(iface, txwq, status);
+}
+
+static void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface,
+                                            const struct mlx5_err_cqe *cqe)
+{
+    uint32_t qpn = be32toh(cqe->s_wqe_opcode_qpn) & UCT_SEP_QPN_MASK;
+    uct_sep_txwq_t *txwq;
+
+    /* The buffer was taken from the queue, and can be used again */
+    uct_sep_srq_append(&iface->srq, be16toh(cqe->wqe_counter));
+
+    if (cqe->syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR) {
+        return;
+    }
+
+    ucs_diag("%s: QP 0x%x: receive failed: %s (syndrome 0x%x vendor 0x%x)%s",
+             iface->port.name, qpn, uct_sep_syndrome_str(cqe->syndrome),
+             cqe->syndrome, cqe->vendor_err_synd,
+             (cqe->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR) ?
+             ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
+
+    txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+    if ((txwq != NULL) && !(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        uct_sep_rc_fail(iface, txwq, UCS_ERR_CONNECTION_RESET);
+    }
+}
+
+void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
+                                const struct mlx5_cqe64 *cqe)
+{
+    unsigned opcode = cqe->op_own >> 4;
+
+    switch (opcode) {
+    case MLX5_CQE_REQ_ERR:
+        uct_sep_iface_handle_send_error(iface, (const void*)cqe);
+        break;
+    case MLX5_CQE_RESP_ERR:
+        uct_sep_iface_handle_recv_error(iface, (const void*)cqe);
+        break;
+    default:
+        ucs_error("%s: completion of unexpected type %u on CQ 0x%x",
+                  iface->port.name, opcode, iface->cq.cqn);
+        break;
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CQE_H
+#define UCT_SEP_CQE_H
+
+#include <uct/ib/sep/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_cqe.h
+ *
+ * What follows from a completion, apart from what each of them brings, which is
+ * in sep_cqe.inl.
+ */
+
+/** A completion that is neither a successful send nor a receive. */
+void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
+                                const struct mlx5_cqe64 *cqe);
+
+
+/**
+ * Something of a retired queue has completed: destroy it if that was the last.
+ */
+void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** Resources of a queue have become free for which somebody waits. */
+void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CQE_INL
+#define UCT_SEP_CQE_INL
+
+#include <uct/ib/sep/sep_cqe.h>
+#include <uct/ib/sep/sep_srq.inl>
+#include <uct/ib/sep/sep_wqe.inl>
+#include <ucs/datastruct/queue.h>
+#include <ucs/debug/log.h>
+
+/**
+ * @file sep_cqe.inl
+ *
+ * What a successful completion means, for the loops that poll for them.
+ */
+
+
+/* Index behind the work request that starts at an index */
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_sep_txwq_wqe_end(const uct_sep_txwq_t *txwq, uint16_t pi)
+{
+    const struct mlx5_wqe_ctrl_seg *ctrl = uct_sep_txwq_bb(txwq, pi);
+
+    return pi + uct_sep_wqe_num_bb(be32toh(ctrl->qpn_ds) & 0x3f);
+}
+
+/* Finish operations up to an index */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_finish(uct_sep_txwq_t *txwq, uint16_t end)
+{
+    uct_sep_op_t *op;
+
+    while (!ucs_queue_is_empty(&txwq->outstanding)) {
+        op = ucs_queue_head_elem_non_empty(&txwq->outstanding, uct_sep_op_t,
+                                           queue);
+        if ((int16_t)(end - op->end) < 0) {
+            break;
+        }
+        ucs_queue_pull_non_empty(&txwq->outstanding);
+        op->handler(op, UCS_OK);
+    }
+}
+
+/* Give credits back up to an index */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
+{
+    uint16_t num_bb = end - txwq->hw_ci;
+
+    txwq->hw_ci           = end;
+    txwq->credits        += num_bb;
+    iface->tx.cq_credits += num_bb;
+}
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uint32_t qpn = be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK;
+    uct_sep_txwq_t *txwq;
+    uint16_t end;
+
+    txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+    if (ucs_unlikely(txwq == NULL)) {
+        ucs_diag("%s: completion of unknown QP 0x%x", iface->port.name, qpn);
+        return;
+    }
+
+    end = uct_sep_txwq_wqe_end(txwq, be16toh(cqe->wqe_counter));
+
+    /* Users' callbacks first: what they send must not find the credits that
+     * those have waited for who come next */
+    uct_sep_txwq_finish(txwq, end);
+    uct_sep_txwq_release(iface, txwq, end);
+
+    if (ucs_unlikely(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        uct_sep_iface_drain(iface, txwq);
+    } else if (ucs_unlikely(!ucs_list_is_empty(&txwq->waiting) ||
+                            iface->tx.stalled)) {
+        uct_sep_iface_wake(iface, txwq);
+    }
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uint16_t index          = be16toh(cqe->wqe_counter);
+    uint32_t length         = be32toh(cqe->byte_cnt);
+    uct_sep_rx_desc_t *desc = iface->srq.descs[index];
+    uct_sep_am_hdr_t *hdr   = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
+    ucs_status_t status;
+    void *user_desc;
+    uint8_t am_id;
+
+    VALGRIND_MAKE_MEM_DEFINED(hdr, length);
+
+    /* Whatever was sent, it does not leave the buffer or the table of
+     * handlers */
+    if (ucs_unlikely(length < sizeof(*hdr))) {
+        ucs_diag("%s: dropped a message without a header", iface->port.name);
+        uct_sep_srq_append(&iface->srq, index);
+        return;
+    }
+
+    am_id = hdr->am_id & (UCT_AM_ID_MAX - 1);
+    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, hdr + 1,
+                       length - sizeof(*hdr), "RX: %s", iface->port.name);
+    status = uct_iface_invoke_am(&iface->super, am_id, hdr + 1,
+                                 length - sizeof(*hdr), UCT_CB_PARAM_FLAG_DESC);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_sep_srq_append(&iface->srq, index);
+    } else {
+        user_desc                = UCS_PTR_BYTE_OFFSET(desc,
+                                                iface->rx.headroom_offset);
+        uct_recv_desc(user_desc) = &iface->rx.release;
+        uct_sep_srq_replace(&iface->srq, index);
+    }
+}
+
+#endif
