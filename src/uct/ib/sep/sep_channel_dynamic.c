@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_channel.h"
+#include "sep_account.h"
 
 #include <ucs/debug/log.h>
 #include <errno.h>
@@ -20,8 +21,10 @@
 static void
 uct_sep_channel_dealloc_td(uct_sep_channel_t *channel, unsigned index)
 {
-    int ret = ibv_dealloc_td(channel->td[index]);
+    int ret;
 
+    uct_sep_account_remove(channel->td[index]->context, UCT_SEP_ACCOUNT_TD, 0);
+    ret = ibv_dealloc_td(channel->td[index]);
     if (ret != 0) {
         ucs_warn("ibv_dealloc_td() failed: %s", strerror(ret));
     }
@@ -41,6 +44,7 @@ uct_sep_channel_alloc_pair(uct_sep_channel_t *channel, uct_sep_md_t *md)
                       "UAR pages left: use fewer workers" : "");
             goto err;
         }
+        uct_sep_account_add(md->dev.context, UCT_SEP_ACCOUNT_TD, 0);
     }
 
     return UCS_OK;

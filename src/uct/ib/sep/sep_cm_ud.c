@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/sep_cm_int.h>
+#include <uct/ib/sep/sep_account.h>
 
 #include <ucs/algorithm/crc.h>
 #include <ucs/debug/assert.h>
@@ -405,6 +406,7 @@ uct_sep_cm_ud_buffers_alloc(uct_sep_cm_t *cm, unsigned rx_queue_len)
         return UCS_ERR_IO_ERROR;
     }
 
+    uct_sep_account_add(cm->mr->context, UCT_SEP_ACCOUNT_MR, cm->rx_buf_size);
     return UCS_OK;
 
 err_free_fifo:
@@ -417,6 +419,8 @@ err:
 
 static void uct_sep_cm_ud_buffers_free(uct_sep_cm_t *cm)
 {
+    uct_sep_account_remove(cm->mr->context, UCT_SEP_ACCOUNT_MR,
+                           cm->rx_buf_size);
     if (ibv_dereg_mr(cm->mr) != 0) {
         ucs_warn("%s: ibv_dereg_mr(UD receives) failed: %m", cm->name);
     }
@@ -447,7 +451,17 @@ static ucs_status_t uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm)
         return UCS_ERR_IO_ERROR;
     }
 
+    uct_sep_account_add_qp(cm->ud_qp);
     return UCS_OK;
+}
+
+static void uct_sep_cm_ud_qp_destroy(uct_sep_cm_t *cm)
+{
+    uct_sep_account_remove_qp(cm->ud_qp);
+    if (ibv_destroy_qp(cm->ud_qp) != 0) {
+        ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name,
+                 cm->ud_qp->qp_num);
+    }
 }
 
 static ucs_status_t uct_sep_cm_ud_channel_create(uct_sep_cm_t *cm,
@@ -502,6 +516,7 @@ ucs_status_t uct_sep_cm_ud_open(uct_sep_cm_t *cm,
         goto err_destroy_channel;
     }
 
+    uct_sep_account_add_cq(cm->cq);
     status = uct_sep_cm_ud_buffers_alloc(cm, params->rx_queue_len);
     if (status != UCS_OK) {
         goto err_destroy_cq;
@@ -529,10 +544,11 @@ ucs_status_t uct_sep_cm_ud_open(uct_sep_cm_t *cm,
     return UCS_OK;
 
 err_destroy_qp:
-    ibv_destroy_qp(cm->ud_qp);
+    uct_sep_cm_ud_qp_destroy(cm);
 err_free_buffers:
     uct_sep_cm_ud_buffers_free(cm);
 err_destroy_cq:
+    uct_sep_account_remove_cq(cm->cq);
     ibv_destroy_cq(cm->cq);
 err_destroy_channel:
     ibv_destroy_comp_channel(cm->channel);
@@ -544,15 +560,12 @@ void uct_sep_cm_ud_close(uct_sep_cm_t *cm)
 {
     uct_sep_cm_ud_ahs_cleanup(cm);
 
-    if (ibv_destroy_qp(cm->ud_qp) != 0) {
-        ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name,
-                 cm->ud_qp->qp_num);
-    }
-
+    uct_sep_cm_ud_qp_destroy(cm);
     uct_sep_cm_ud_buffers_free(cm);
 
     /* Unread events of a CQ would be waited for by its destruction */
     uct_sep_cm_ud_get_events(cm);
+    uct_sep_account_remove_cq(cm->cq);
     if (ibv_destroy_cq(cm->cq) != 0) {
         ucs_warn("%s: ibv_destroy_cq(UD) failed: %m", cm->name);
     }

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_cq.inl"
+#include "sep_account.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/sys.h>
@@ -104,6 +105,7 @@ ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
         goto err_destroy_cq;
     }
 
+    uct_sep_account_add_cq(cq->cq);
     return UCS_OK;
 
 err_destroy_cq:
@@ -125,6 +127,7 @@ void uct_sep_cq_cleanup(uct_sep_cq_t *cq)
         ibv_ack_cq_events(cq->cq, cq->unacked);
     }
 
+    uct_sep_account_remove_cq(cq->cq);
     ret = ibv_destroy_cq(cq->cq);
     if (ret != 0) {
         ucs_warn("ibv_destroy_cq(0x%x) failed: %s", cq->cqn, strerror(ret));

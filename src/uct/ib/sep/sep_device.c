@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_device.h"
+#include "sep_account.h"
 
 #include <ucs/config/parser.h>
 #include <ucs/config/types.h>
@@ -183,12 +184,14 @@ uct_sep_device_open(uct_sep_device_t *dev, struct ibv_device *ibv_device)
     }
 
     dev->name = ibv_get_device_name(dev->context->device);
+    uct_sep_account_add(dev->context, UCT_SEP_ACCOUNT_CONTEXT, 0);
     uct_sep_device_init_atomics(dev);
     return UCS_OK;
 }
 
 void uct_sep_device_close(uct_sep_device_t *dev)
 {
+    uct_sep_account_remove(dev->context, UCT_SEP_ACCOUNT_CONTEXT, 0);
     if (ibv_close_device(dev->context) != 0) {
         ucs_warn("ibv_close_device() failed: %m");
     }

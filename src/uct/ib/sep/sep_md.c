@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_md.h"
+#include "sep_account.h"
 
 #include <uct/base/uct_iface.h>
 #include <ucm/api/ucm.h>
@@ -93,6 +94,7 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
         return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
     }
 
+    uct_sep_account_add(mem->mr->context, UCT_SEP_ACCOUNT_MR, length);
     mem->lkey = mem->mr->lkey;
     mem->rkey = mem->mr->rkey;
     ucs_trace("%s: registered %p..%p lkey 0x%x rkey 0x%x", md->dev.name,
@@ -103,8 +105,11 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
 
 static void uct_sep_mem_deregister(uct_sep_md_t *md, uct_sep_mem_t *mem)
 {
-    int ret = ibv_dereg_mr(mem->mr);
+    int ret;
 
+    uct_sep_account_remove(mem->mr->context, UCT_SEP_ACCOUNT_MR,
+                           mem->mr->length);
+    ret = ibv_dereg_mr(mem->mr);
     if (ret != 0) {
         ucs_warn("%s: ibv_dereg_mr(lkey=0x%x) failed: %s", md->dev.name,
                  mem->lkey, strerror(ret));
@@ -272,6 +277,13 @@ static void uct_sep_rcache_dump(void *context, ucs_rcache_t *rcache,
 
     ucs_snprintf_safe(buf, max, "lkey 0x%x rkey 0x%x", region->mem.lkey,
                       region->mem.rkey);
+}
+
+static void uct_sep_md_vfs_init(uct_md_h tl_md)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+
+    uct_sep_account_vfs_init(md, md->dev.context);
 }
 
 static void uct_sep_md_close(uct_md_h tl_md)
@@ -537,5 +549,5 @@ uct_component_t uct_sep_component = {
     .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
     .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(&uct_sep_component),
     .flags              = 0,
-    .md_vfs_init        = (uct_component_md_vfs_init_func_t)ucs_empty_function
+    .md_vfs_init        = uct_sep_md_vfs_init
 };

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_rc.h"
+#include "sep_account.h"
 #include "sep_ep.h"
 
 #include <ucs/async/async.h>
@@ -83,8 +84,10 @@ static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface)
         ucs_error("%s: could not create a queue pair with a send queue of %u: "
                   "%m. Reduce UCX_SEP_TX_QUEUE_LEN", iface->port.name,
                   iface->config.tx_queue_len);
+        return NULL;
     }
 
+    uct_sep_account_add_qp(qp);
     return qp;
 }
 
@@ -127,8 +130,10 @@ static ucs_status_t uct_sep_rc_map_txwq(uct_sep_iface_t *iface,
 
 static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp)
 {
-    int ret = ibv_destroy_qp(qp);
+    int ret;
 
+    uct_sep_account_remove_qp(qp);
+    ret = ibv_destroy_qp(qp);
     if (ret != 0) {
         ucs_warn("%s: ibv_destroy_qp() failed: %s", iface->port.name,
                  strerror(ret));

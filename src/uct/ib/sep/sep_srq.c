@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_srq.inl"
+#include "sep_account.h"
 
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/debug/log.h>
@@ -99,6 +100,7 @@ uct_sep_srq_init(uct_sep_srq_t *srq, const uct_sep_srq_params_t *params)
         goto err_free;
     }
 
+    uct_sep_account_add_srq(srq->srq);
     return UCS_OK;
 
 err_free:
@@ -114,6 +116,7 @@ void uct_sep_srq_cleanup(uct_sep_srq_t *srq)
     unsigned i;
     int ret;
 
+    uct_sep_account_remove_srq(srq->srq);
     ret = ibv_destroy_srq(srq->srq);
     if (ret != 0) {
         ucs_warn("ibv_destroy_srq(0x%x) failed: %s", srq->srqn, strerror(ret));
