@@ -37,6 +37,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
     uct_sep_iface_t *iface      = ucs_derived_of(tl_iface, uct_sep_iface_t);
     const uct_sep_device_t *dev = &uct_sep_iface_md(iface)->dev;
+    const uct_sep_ops_t *tx_ops = iface->tx.ops;
     size_t max_zcopy            = uct_sep_iface_max_zcopy(iface);
     size_t mtu                  = 128ul << iface->config.path_mtu;
     size_t am_max               = iface->config.seg_size -
@@ -48,7 +49,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->iface_addr_len  = sizeof(uct_sep_iface_addr_t);
     attr->ep_addr_len     = 0;
 
-    attr->cap.flags       = iface->tx.ops->cap_flags | dev->atomic_cap |
+    attr->cap.flags       = tx_ops->cap_flags | dev->atomic_cap |
                             UCT_IFACE_FLAG_PENDING |
                             UCT_IFACE_FLAG_CONNECT_TO_IFACE |
                             UCT_IFACE_FLAG_CB_SYNC |
@@ -60,22 +61,22 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                             UCT_IFACE_FLAG_EVENT_RECV |
                             UCT_IFACE_FLAG_EVENT_FD;
 
-    attr->cap.put.max_short       = UCT_SEP_PUT_MAX_INL;
+    attr->cap.put.max_short       = tx_ops->put_max_inl;
     attr->cap.put.max_bcopy       = iface->config.seg_size;
     attr->cap.put.min_zcopy       = 0;
     attr->cap.put.max_zcopy       = max_zcopy;
     attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.put.align_mtu       = mtu;
-    attr->cap.put.max_iov         = UCT_SEP_RMA_MAX_IOV;
+    attr->cap.put.max_iov         = tx_ops->rma_max_iov;
 
     attr->cap.get.max_bcopy       = iface->config.seg_size;
     attr->cap.get.min_zcopy       = 0;
     attr->cap.get.max_zcopy       = iface->config.max_get_zcopy;
     attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.get.align_mtu       = mtu;
-    attr->cap.get.max_iov         = UCT_SEP_RMA_MAX_IOV;
+    attr->cap.get.max_iov         = tx_ops->rma_max_iov;
 
-    attr->cap.am.max_short        = UCT_SEP_AM_MAX_INL -
+    attr->cap.am.max_short        = tx_ops->am_max_inl -
                                     sizeof(uct_sep_am_hdr_t);
     attr->cap.am.max_bcopy        = am_max;
     attr->cap.am.min_zcopy        = 0;
@@ -85,10 +86,14 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.am.align_mtu        = mtu;
     attr->cap.am.max_iov          = UCT_SEP_AM_MAX_IOV;
 
-    attr->cap.atomic32.op_flags   = dev->atomic32.op_flags;
-    attr->cap.atomic32.fop_flags  = dev->atomic32.fop_flags;
-    attr->cap.atomic64.op_flags   = dev->atomic64.op_flags;
-    attr->cap.atomic64.fop_flags  = dev->atomic64.fop_flags;
+    attr->cap.atomic32.op_flags   = dev->atomic32.op_flags &
+                                    tx_ops->atomic32;
+    attr->cap.atomic32.fop_flags  = dev->atomic32.fop_flags &
+                                    tx_ops->atomic32;
+    attr->cap.atomic64.op_flags   = dev->atomic64.op_flags &
+                                    tx_ops->atomic64;
+    attr->cap.atomic64.fop_flags  = dev->atomic64.fop_flags &
+                                    tx_ops->atomic64;
 
     attr->latency             = ucs_linear_func_make(iface->port.latency, 0);
     attr->bandwidth.shared    = iface->port.bandwidth;

@@ -63,6 +63,12 @@ typedef struct uct_sep_iface_config {
 /** The operations that depend on how work requests are posted. */
 typedef struct uct_sep_ops {
     uint64_t                        cap_flags; /**< UCT_IFACE_FLAG_xx of them */
+    size_t                          put_max_inl; /**< Bytes of a short put */
+    size_t                          am_max_inl;  /**< Bytes of a short active
+                                                      message and its headers */
+    size_t                          rma_max_iov; /**< Entries of RDMA lists */
+    uint64_t                        atomic32;  /**< Of the device's atomics, */
+    uint64_t                        atomic64;  /**< those that can be posted */
     uct_ep_put_short_func_t         ep_put_short;
     uct_ep_put_bcopy_func_t         ep_put_bcopy;
     uct_ep_put_zcopy_func_t         ep_put_zcopy;

@@ -64,6 +64,16 @@ static inline void *uct_sep_desc_buffer(uct_sep_desc_t *desc)
 }
 
 
+/** Operands of an atomic; opcode and masks are those of the device. */
+typedef struct uct_sep_wr_atomic {
+    unsigned opcode;        /**< MLX5_OPCODE_ATOMIC_xx */
+    uint64_t value;         /**< To swap in or to add */
+    uint64_t compare;       /**< To compare with, or the field boundary */
+    uint64_t swap_mask;
+    uint64_t compare_mask;
+} uct_sep_wr_atomic_t;
+
+
 /** Handlers. */
 void uct_sep_op_release(uct_sep_op_t *op, ucs_status_t status);
 void uct_sep_op_complete(uct_sep_op_t *op, ucs_status_t status);

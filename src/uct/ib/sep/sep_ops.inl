@@ -7,14 +7,20 @@
  *
  *     UCT_SEP_OPS_POST    UCT_SEP_TX_POST_BF, _BF64 or _DB
  *     UCT_SEP_OPS_NAME    name of the table of operations
+ *     UCT_SEP_OPS_WR      file with the work requests, if not sep_wr.inl
  *
  * All functions are static; the table is all that leaves the file. An operation
- * reads: credits, buffer, segments, post. What does not fit one BB, or needs
- * something other than copying, is in a function of its own.
+ * reads: credits, buffer, work request, what to do when it is done. How a work
+ * request is made and posted is in the file with the work requests, whose
+ * functions are called uct_sep_wr_xx.
  */
 
 #include <uct/ib/sep/sep_ep.h>
-#include <uct/ib/sep/sep_post.inl>
+
+#ifndef UCT_SEP_OPS_WR
+#  define UCT_SEP_OPS_WR <uct/ib/sep/sep_wr.inl>
+#endif
+#include UCT_SEP_OPS_WR
 
 #include <uct/base/uct_iov.inl>
 #include <ucs/datastruct/mpool.inl>
@@ -63,15 +69,6 @@ uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
                              return UCS_ERR_NO_RESOURCE)
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_sep_ops_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
-                 uint16_t pi, unsigned num_bb)
-{
-    uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
-                      UCT_SEP_OPS_POST);
-}
-
-
 /** Have an operation finished with the work request that was just posted. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
@@ -86,18 +83,9 @@ uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
 static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                    int remote, uint8_t fm)
 {
-    uint16_t pi = txwq->sw_pi;
-    void *wqe   = uct_sep_txwq_bb(txwq, pi);
-
     fm |= (fm & UCT_SEP_FM_SIGNALED) ? uct_sep_txwq_signal(txwq) :
                                        uct_sep_txwq_moderate(txwq);
-    if (remote) {
-        uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, 2, fm);
-        uct_sep_wqe_set_raddr(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), 0, 0);
-    } else {
-        uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_NOP, 0, 1, fm);
-    }
-    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_empty(iface, txwq, remote, fm);
 }
 
 /*
@@ -111,31 +99,12 @@ uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
-    void *wqe, *seg;
-    unsigned ds;
-    uint16_t pi;
 
     UCT_SEP_CHECK_CREDITS(iface, ep);
 
     txwq = ep->txwq;
-    pi   = txwq->sw_pi;
-    wqe  = uct_sep_txwq_bb(txwq, pi);
-    seg  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
-    if (length == 0) {
-        /* No data segment rather than one without data */
-        ds = 2;
-    } else {
-        ds  = uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length);
-        seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
-        uct_sep_wqe_set_inl(seg, length);
-        uct_sep_txwq_copy(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_INL_LEN),
-                          buffer, length);
-    }
-
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, ds,
-                         uct_sep_txwq_moderate(txwq));
-    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
+                   uct_sep_txwq_moderate(txwq));
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }
@@ -146,50 +115,20 @@ uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
-    void *wqe, *seg;
-    uint16_t pi;
 
-    UCT_CHECK_LENGTH(length, 0, UCT_SEP_PUT_MAX_INL, "put_short");
+    UCT_CHECK_LENGTH(length, 0, UCT_SEP_WR_PUT_MAX_INL, "put_short");
 
     /* The slow path has the same arguments, so that nothing has to be kept for
      * it: the call is a jump */
-    if (ucs_unlikely(((length - 1) >= UCT_SEP_PUT_INL_1BB) ||
+    if (ucs_unlikely(((length - 1) >= UCT_SEP_WR_PUT_SMALL) ||
                      !uct_sep_ops_is_simple(iface, txwq))) {
         return uct_sep_ops_put_short_slow(tl_ep, buffer, length, remote_addr,
                                           rkey);
     }
 
-    pi  = txwq->sw_pi;
-    wqe = uct_sep_txwq_bb(txwq, pi);
-    seg = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0,
-                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length), 0);
-    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
-    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), length);
-    uct_sep_copy_upto32(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET),
-                        buffer, length);
-    --txwq->unsignaled;
-    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
-}
-
-/* RDMA between a descriptor's buffer and remote memory */
-static UCS_F_ALWAYS_INLINE void
-uct_sep_ops_rdma_desc(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                      unsigned opcode, uct_sep_desc_t *desc, uint32_t length,
-                      uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
-{
-    uint16_t pi = txwq->sw_pi;
-    void *wqe   = uct_sep_txwq_bb(txwq, pi);
-    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    unsigned ds = (length == 0) ? 2 : 3;
-
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
-    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
-    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
-                         uct_sep_desc_buffer(desc), length, desc->lkey);
-    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
 }
 
 static ssize_t
@@ -207,41 +146,18 @@ uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     txwq           = ep->txwq;
     length         = pack_cb(uct_sep_desc_buffer(desc), arg);
     desc->super.ep = NULL;
-    uct_sep_ops_rdma_desc(iface, txwq, MLX5_OPCODE_RDMA_WRITE, desc, length,
-                          remote_addr, rkey, uct_sep_txwq_moderate(txwq));
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE,
+                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
+                    rkey, uct_sep_txwq_moderate(txwq));
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
 }
 
-/* Gather list, from a segment on; returns the number of entries */
-static UCS_F_ALWAYS_INLINE unsigned
-uct_sep_ops_set_iov(const uct_sep_txwq_t *txwq, void *seg, const uct_iov_t *iov,
-                    size_t iovcnt)
-{
-    unsigned count = 0;
-    size_t i, length;
-
-    for (i = 0; i < iovcnt; ++i) {
-        length = uct_iov_get_length(&iov[i]);
-        if (length == 0) {
-            continue; /* Means 2 GiB to the device */
-        }
-
-        seg = uct_sep_txwq_wrap(txwq, seg);
-        uct_sep_wqe_set_data(seg, iov[i].buffer, length,
-                             uct_sep_mem_lkey(iov[i].memh));
-        seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN);
-        ++count;
-    }
-
-    return count;
-}
-
-/* Track a zero-copy operation if anybody wants to know when it is done */
+/* An operation for which somebody waits */
 static UCS_F_ALWAYS_INLINE uct_sep_op_t *
-uct_sep_ops_get_zcopy_op(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
-                         uct_completion_t *comp)
+uct_sep_ops_get_op(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                   uct_completion_t *comp)
 {
     uct_sep_op_t *op = ucs_mpool_get_inline(&iface->tx.op_mp);
 
@@ -260,28 +176,19 @@ uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
 {
     uct_sep_txwq_t *txwq = ep->txwq;
     uct_sep_op_t *op     = NULL;
-    uint16_t pi          = txwq->sw_pi;
-    void *wqe, *seg;
-    unsigned ds;
     uint8_t fm;
 
     if (comp != NULL) {
-        op = uct_sep_ops_get_zcopy_op(iface, ep, comp);
+        op = uct_sep_ops_get_op(iface, ep, comp);
         if (ucs_unlikely(op == NULL)) {
             return UCS_ERR_NO_MEMORY;
         }
     }
 
-    fm  = ((comp != NULL) || always_signal) ? uct_sep_txwq_signal(txwq) :
-                                              uct_sep_txwq_moderate(txwq);
-    wqe = uct_sep_txwq_bb(txwq, pi);
-    seg = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
-    ds  = 2 + uct_sep_ops_set_iov(txwq,
-                                  UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
-                                  iov, iovcnt);
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
-    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    fm = ((comp != NULL) || always_signal) ? uct_sep_txwq_signal(txwq) :
+                                             uct_sep_txwq_moderate(txwq);
+    uct_sep_wr_rdma_iov(iface, txwq, opcode, iov, iovcnt, remote_addr, rkey,
+                        fm);
 
     if (op != NULL) {
         uct_sep_ops_track(txwq, op, uct_sep_op_complete);
@@ -296,7 +203,7 @@ uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
-    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_RMA_MAX_IOV, "put_zcopy");
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_WR_RMA_MAX_IOV, "put_zcopy");
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0, UCT_SEP_MAX_MSG,
                      "put_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
@@ -330,8 +237,9 @@ uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
     desc->super.length        = length;
     desc->super.get.unpack_cb = unpack_cb;
     desc->super.get.arg       = arg;
-    uct_sep_ops_rdma_desc(iface, txwq, MLX5_OPCODE_RDMA_READ, desc, length,
-                          remote_addr, rkey, uct_sep_txwq_signal(txwq));
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_READ,
+                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
+                    rkey, uct_sep_txwq_signal(txwq));
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_complete_get_bcopy);
     UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
     return UCS_INPROGRESS;
@@ -344,7 +252,7 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
-    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_RMA_MAX_IOV, "get_zcopy");
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_WR_RMA_MAX_IOV, "get_zcopy");
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
                      iface->config.max_get_zcopy, "get_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
@@ -365,27 +273,13 @@ uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                           const void *payload, unsigned length)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
-    uct_sep_am_short_hdr_t *hdr;
     uct_sep_txwq_t *txwq;
-    void *wqe, *inl;
-    unsigned ds;
-    uint16_t pi;
 
     UCT_SEP_CHECK_CREDITS(iface, ep);
 
     txwq = ep->txwq;
-    pi   = txwq->sw_pi;
-    wqe  = uct_sep_txwq_bb(txwq, pi);
-    inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    hdr  = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
-    ds   = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) + length);
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds,
-                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
-    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
-    hdr->super.am_id = id;
-    hdr->header      = header;
-    uct_sep_txwq_copy(txwq, hdr + 1, payload, length);
-    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_send_short(iface, txwq, id, header, payload, length,
+                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
@@ -396,30 +290,18 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
-    uct_sep_am_short_hdr_t *hdr;
-    void *wqe, *inl;
-    uint16_t pi;
 
     UCT_CHECK_AM_ID(id);
-    UCT_CHECK_LENGTH(length, 0, UCT_SEP_AM_MAX_INL - sizeof(*hdr), "am_short");
+    UCT_CHECK_LENGTH(length, 0,
+                     UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_short_hdr_t),
+                     "am_short");
 
-    if (ucs_unlikely((length > 32) || !uct_sep_ops_is_simple(iface, txwq))) {
+    if (ucs_unlikely((length > UCT_SEP_WR_AM_SMALL) || !uct_sep_ops_is_simple(iface, txwq))) {
         return uct_sep_ops_am_short_slow(tl_ep, id, header, payload, length);
     }
 
-    pi  = txwq->sw_pi;
-    wqe = uct_sep_txwq_bb(txwq, pi);
-    inl = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0,
-                         uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) +
-                                        length), UCT_SEP_FM_SOLICITED);
-    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
-    hdr->super.am_id = id;
-    hdr->header      = header;
-    uct_sep_copy_upto32(hdr + 1, payload, length);
-    --txwq->unsignaled;
-    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_send_short_small(iface, txwq, id, header, payload, length,
+                                UCT_SEP_FM_SOLICITED);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
@@ -431,33 +313,16 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     size_t length = uct_iov_total_length(iov, iovcnt);
     uct_sep_txwq_t *txwq;
-    void *wqe, *inl, *dst;
-    unsigned ds;
-    uint16_t pi;
-    size_t i;
 
     UCT_CHECK_AM_ID(id);
-    UCT_CHECK_LENGTH(length, 0, UCT_SEP_AM_MAX_INL - sizeof(uct_sep_am_hdr_t),
+    UCT_CHECK_LENGTH(length, 0, UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t),
                      "am_short_iov");
     UCT_SEP_CHECK_CREDITS(iface, ep);
 
     txwq = ep->txwq;
-    pi   = txwq->sw_pi;
-    wqe  = uct_sep_txwq_bb(txwq, pi);
-    inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    ds   = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(uct_sep_am_hdr_t) +
-                          length);
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds,
-                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
-    uct_sep_wqe_set_inl(inl, sizeof(uct_sep_am_hdr_t) + length);
-    dst            = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
-    *(uint8_t*)dst = id;
-    dst            = UCS_PTR_BYTE_OFFSET(dst, sizeof(uct_sep_am_hdr_t));
-    for (i = 0; i < iovcnt; ++i) {
-        dst = uct_sep_txwq_copy(txwq, dst, iov[i].buffer,
-                                uct_iov_get_length(&iov[i]));
-    }
-    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_send_short_iov(iface, txwq, id, iov, iovcnt, length,
+                              uct_sep_txwq_moderate(txwq) |
+                              UCT_SEP_FM_SOLICITED);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
     return UCS_OK;
 }
@@ -471,8 +336,6 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     uct_sep_txwq_t *txwq;
     uct_sep_desc_t *desc;
     size_t length;
-    uint16_t pi;
-    void *wqe;
 
     UCT_CHECK_AM_ID(id);
     UCT_SEP_CHECK_CREDITS(iface, ep);
@@ -484,13 +347,8 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     length         = pack_cb(hdr + 1, arg);
     desc->super.ep = NULL;
 
-    pi  = txwq->sw_pi;
-    wqe = uct_sep_txwq_bb(txwq, pi);
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, 2,
-                         uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
-    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), hdr,
-                         sizeof(*hdr) + length, desc->lkey);
-    uct_sep_ops_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_send(iface, txwq, hdr, sizeof(*hdr) + length, desc->lkey,
+                    uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
@@ -504,9 +362,7 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_op_t *op = NULL;
     uct_sep_txwq_t *txwq;
-    void *wqe, *inl, *seg;
-    unsigned ds;
-    uint16_t pi;
+    uct_sep_desc_t *desc;
     uint8_t fm;
 
     UCT_CHECK_AM_ID(id);
@@ -518,8 +374,13 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                      "am_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
 
-    if (comp != NULL) {
-        op = uct_sep_ops_get_zcopy_op(iface, ep, comp);
+    if (UCT_SEP_WR_COPIES_HEADER) {
+        UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+        op       = &desc->super;
+        op->comp = comp;
+        op->ep   = ep;
+    } else if (comp != NULL) {
+        op = uct_sep_ops_get_op(iface, ep, comp);
         if (ucs_unlikely(op == NULL)) {
             return UCS_ERR_NO_MEMORY;
         }
@@ -529,28 +390,8 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     fm   = UCT_SEP_FM_SOLICITED |
            ((comp != NULL) ? uct_sep_txwq_signal(txwq) :
                              uct_sep_txwq_moderate(txwq));
-    pi   = txwq->sw_pi;
-    wqe  = uct_sep_txwq_bb(txwq, pi);
-    inl  = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    uct_sep_wqe_set_inl(inl, sizeof(uct_sep_am_hdr_t) + header_length);
-    seg            = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
-    *(uint8_t*)seg = id;
-    uct_sep_txwq_copy(txwq, UCS_PTR_BYTE_OFFSET(seg, sizeof(uct_sep_am_hdr_t)),
-                      header, header_length);
-
-    /* The gather list follows at the next segment, which may be behind the end
-     * of the queue */
-    ds  = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(uct_sep_am_hdr_t) +
-                         header_length);
-    seg = UCS_PTR_BYTE_OFFSET(wqe, ds * UCT_SEP_DS_SIZE);
-    if (ucs_unlikely(seg >= txwq->end)) {
-        seg = UCS_PTR_BYTE_OFFSET(txwq->start,
-                                  UCS_PTR_BYTE_DIFF(txwq->end, seg));
-    }
-    ds += uct_sep_ops_set_iov(txwq, seg, iov, iovcnt);
-
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
-    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_send_iov(iface, txwq, op, id, header, header_length, iov, iovcnt,
+                        fm);
     if (op != NULL) {
         uct_sep_ops_track(txwq, op, uct_sep_op_complete);
     }
@@ -567,6 +408,11 @@ const uct_sep_ops_t UCT_SEP_OPS_NAME = {
                          UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_BCOPY |
                          UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_AM_SHORT |
                          UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY,
+    .put_max_inl       = UCT_SEP_WR_PUT_MAX_INL,
+    .am_max_inl        = UCT_SEP_WR_AM_MAX_INL,
+    .rma_max_iov       = UCT_SEP_WR_RMA_MAX_IOV,
+    .atomic32          = UCT_SEP_WR_ATOMIC32,
+    .atomic64          = UCT_SEP_WR_ATOMIC64,
     .ep_put_short      = uct_sep_ops_ep_put_short,
     .ep_put_bcopy      = uct_sep_ops_ep_put_bcopy,
     .ep_put_zcopy      = uct_sep_ops_ep_put_zcopy,

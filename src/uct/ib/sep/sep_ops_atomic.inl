@@ -12,89 +12,9 @@
  *     xor   adds without carry (every bit is a field of its own)
  */
 
-/* Operands of the extended formats */
-typedef struct {
-    unsigned opcode;
-    uint64_t value;     /* Swap or add */
-    uint64_t compare;   /* Compare, or field boundary */
-    uint64_t swap_mask;
-    uint64_t compare_mask;
-} uct_sep_ops_atomic_t;
-
-/* A plain atomic of 8 bytes, or an extended one */
-static UCS_F_ALWAYS_INLINE void
-uct_sep_ops_atomic_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                        const uct_sep_ops_atomic_t *atomic, unsigned size,
-                        uint64_t remote_addr, uct_rkey_t rkey, void *result,
-                        uint32_t lkey, uint8_t fm)
-{
-    uint16_t pi    = txwq->sw_pi;
-    void *wqe      = uct_sep_txwq_bb(txwq, pi);
-    void *seg      = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    unsigned opmod = 0;
-    unsigned ds    = 4;
-    struct mlx5_wqe_atomic_seg *plain;
-    uct_sep_wqe_masked_cs32_t *cs32;
-    uct_sep_wqe_masked_fa32_t *fa32;
-    uct_sep_wqe_masked_fa64_t *fa64;
-    uct_sep_wqe_masked_cs64_t *cs64;
-
-    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
-    seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
-
-    switch (atomic->opcode) {
-    case MLX5_OPCODE_ATOMIC_CS:
-    case MLX5_OPCODE_ATOMIC_FA:
-        plain           = seg;
-        plain->swap_add = htobe64(atomic->value);
-        plain->compare  = htobe64(atomic->compare);
-        break;
-    case MLX5_OPCODE_ATOMIC_MASKED_CS:
-        if (size == sizeof(uint32_t)) {
-            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(2);
-            cs32               = seg;
-            cs32->swap         = htobe32(atomic->value);
-            cs32->compare      = htobe32(atomic->compare);
-            cs32->swap_mask    = htobe32(atomic->swap_mask);
-            cs32->compare_mask = htobe32(atomic->compare_mask);
-        } else {
-            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(3);
-            ds                 = 5;
-            cs64               = seg;
-            cs64->swap         = htobe64(atomic->value);
-            cs64->compare      = htobe64(atomic->compare);
-            cs64->swap_mask    = htobe64(atomic->swap_mask);
-            cs64->compare_mask = htobe64(atomic->compare_mask);
-            seg                = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE);
-        }
-        break;
-    default:
-        if (size == sizeof(uint32_t)) {
-            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(2);
-            fa32                 = seg;
-            fa32->add            = htobe32(atomic->value);
-            fa32->field_boundary = htobe32(atomic->compare);
-            fa32->reserved[0]    = 0;
-            fa32->reserved[1]    = 0;
-        } else {
-            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(3);
-            fa64                 = seg;
-            fa64->add            = htobe64(atomic->value);
-            fa64->field_boundary = htobe64(atomic->compare);
-        }
-        break;
-    }
-
-    /* May be in the second BB, which may be at the start of the queue */
-    seg = uct_sep_txwq_wrap(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE));
-    uct_sep_wqe_set_data(seg, result, size, lkey);
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, atomic->opcode, opmod, ds, fm);
-    uct_sep_ops_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
-}
-
 /* Operands of a UCT operation; the masks are of the operand's size */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_sep_ops_atomic_set(uct_sep_ops_atomic_t *atomic, unsigned opcode,
+uct_sep_ops_atomic_set(uct_sep_wr_atomic_t *atomic, unsigned opcode,
                        unsigned size, uint64_t value)
 {
     atomic->value        = value;
@@ -145,7 +65,7 @@ uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
                       uint64_t op_flags)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
-    uct_sep_ops_atomic_t atomic;
+    uct_sep_wr_atomic_t atomic;
     uct_sep_txwq_t *txwq;
 
     if (ucs_unlikely((opcode >= UCT_ATOMIC_OP_LAST) ||
@@ -157,16 +77,16 @@ uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
 
     UCT_SEP_CHECK_CREDITS(iface, ep);
     txwq = ep->txwq;
-    uct_sep_ops_atomic_post(iface, txwq, &atomic, size, remote_addr, rkey,
-                            iface->tx.scratch, iface->tx.scratch_lkey,
-                            uct_sep_txwq_moderate(txwq));
+    uct_sep_wr_atomic(iface, txwq, &atomic, size, remote_addr, rkey,
+                      iface->tx.scratch, iface->tx.scratch_lkey,
+                      uct_sep_txwq_moderate(txwq));
     UCT_TL_EP_STAT_ATOMIC(&ep->super);
     return UCS_OK;
 }
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
-                         const uct_sep_ops_atomic_t *atomic, unsigned size,
+                         const uct_sep_wr_atomic_t *atomic, unsigned size,
                          void *result, uint64_t remote_addr, uct_rkey_t rkey,
                          uct_completion_t *comp)
 {
@@ -180,9 +100,9 @@ uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
     desc->super.comp   = comp;
     desc->super.ep     = ep;
     desc->super.result = result;
-    uct_sep_ops_atomic_post(iface, txwq, atomic, size, remote_addr, rkey,
-                            uct_sep_desc_buffer(desc), desc->lkey,
-                            uct_sep_txwq_signal(txwq));
+    uct_sep_wr_atomic(iface, txwq, atomic, size, remote_addr, rkey,
+                      uct_sep_desc_buffer(desc), desc->lkey,
+                      uct_sep_txwq_signal(txwq));
     uct_sep_ops_track(txwq, &desc->super,
                       (size == sizeof(uint32_t)) ?
                       uct_sep_op_complete_fetch32 :
@@ -198,7 +118,7 @@ uct_sep_ops_atomic_fop(uct_ep_h tl_ep, unsigned opcode, unsigned size,
                        uint64_t fop_flags)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
-    uct_sep_ops_atomic_t atomic;
+    uct_sep_wr_atomic_t atomic;
 
     if (ucs_unlikely((opcode >= UCT_ATOMIC_OP_LAST) ||
                      !(fop_flags & UCS_BIT(opcode)) ||
@@ -216,7 +136,7 @@ uct_sep_ops_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
                               uint64_t remote_addr, uct_rkey_t rkey,
                               uint64_t *result, uct_completion_t *comp)
 {
-    uct_sep_ops_atomic_t atomic = {
+    uct_sep_wr_atomic_t atomic = {
         .opcode  = MLX5_OPCODE_ATOMIC_CS,
         .value   = swap,
         .compare = compare
@@ -224,7 +144,7 @@ uct_sep_ops_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
     if (ucs_unlikely(!(uct_sep_iface_md(iface)->dev.atomic64.fop_flags &
-                       UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
+                       UCT_SEP_WR_ATOMIC64 & UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
         return uct_sep_ops_atomic_unsupported(iface, UCT_ATOMIC_OP_CSWAP, 8);
     }
 
@@ -237,7 +157,7 @@ uct_sep_ops_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare, uint32_t swap,
                               uint64_t remote_addr, uct_rkey_t rkey,
                               uint32_t *result, uct_completion_t *comp)
 {
-    uct_sep_ops_atomic_t atomic = {
+    uct_sep_wr_atomic_t atomic = {
         .opcode       = MLX5_OPCODE_ATOMIC_MASKED_CS,
         .value        = swap,
         .compare      = compare,
@@ -247,7 +167,7 @@ uct_sep_ops_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare, uint32_t swap,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
     if (ucs_unlikely(!(uct_sep_iface_md(iface)->dev.atomic32.fop_flags &
-                       UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
+                       UCT_SEP_WR_ATOMIC32 & UCS_BIT(UCT_ATOMIC_OP_CSWAP)))) {
         return uct_sep_ops_atomic_unsupported(iface, UCT_ATOMIC_OP_CSWAP, 4);
     }
 
@@ -268,7 +188,8 @@ uct_sep_ops_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
 {
     return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
                                  remote_addr, rkey,
-                                 uct_sep_ops_dev(tl_ep)->atomic32.op_flags);
+                                 uct_sep_ops_dev(tl_ep)->atomic32.op_flags &
+                                 UCT_SEP_WR_ATOMIC32);
 }
 
 static ucs_status_t
@@ -277,7 +198,8 @@ uct_sep_ops_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
 {
     return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
                                  remote_addr, rkey,
-                                 uct_sep_ops_dev(tl_ep)->atomic64.op_flags);
+                                 uct_sep_ops_dev(tl_ep)->atomic64.op_flags &
+                                 UCT_SEP_WR_ATOMIC64);
 }
 
 static ucs_status_t
@@ -287,7 +209,8 @@ uct_sep_ops_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
 {
     return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
                                   remote_addr, rkey, comp,
-                                  uct_sep_ops_dev(tl_ep)->atomic32.fop_flags);
+                                  uct_sep_ops_dev(tl_ep)->atomic32.fop_flags &
+                                  UCT_SEP_WR_ATOMIC32);
 }
 
 static ucs_status_t
@@ -297,5 +220,6 @@ uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
 {
     return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
                                   remote_addr, rkey, comp,
-                                  uct_sep_ops_dev(tl_ep)->atomic64.fop_flags);
+                                  uct_sep_ops_dev(tl_ep)->atomic64.fop_flags &
+                                  UCT_SEP_WR_ATOMIC64);
 }
