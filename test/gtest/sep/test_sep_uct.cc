@@ -127,10 +127,38 @@ std::unique_ptr<entity> entity::create(const settings &config)
     return (self->open(config) == UCS_OK) ? std::move(self) : nullptr;
 }
 
-ucs_status_t entity::open(const settings &config)
+std::unique_ptr<entity> entity::create(entity &other, const settings &config)
+{
+    std::unique_ptr<entity> self(new entity);
+
+    return (self->open(config, other.m_md) == UCS_OK) ? std::move(self) :
+                                                        nullptr;
+}
+
+ucs_status_t entity::open_md()
+{
+    uct_md_config_t *md_config;
+    std::string md_name;
+    ucs_status_t status;
+
+    if (!find_md(&m_component, &md_name)) {
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    status = uct_md_config_read(m_component, NULL, NULL, &md_config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status    = uct_md_open(m_component, md_name.c_str(), md_config, &m_md);
+    m_owns_md = (status == UCS_OK);
+    uct_config_release(md_config);
+    return status;
+}
+
+ucs_status_t entity::open(const settings &config, uct_md_h md)
 {
     uct_iface_params_t params;
-    uct_md_config_t *md_config;
     uct_iface_config_t *iface_config;
     std::string md_name, dev_name;
     ucs_status_t status;
@@ -140,22 +168,18 @@ ucs_status_t entity::open(const settings &config)
     }
     dev_name = md_name + ":1";
 
+    m_md   = md;
+    status = (md == nullptr) ? open_md() : UCS_OK;
+    if (status != UCS_OK) {
+        return status;
+    }
+
     status = ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &m_async);
     if (status != UCS_OK) {
         return status;
     }
 
     status = uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &m_worker);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    status = uct_md_config_read(m_component, NULL, NULL, &md_config);
-    if (status != UCS_OK) {
-        return status;
-    }
-    status = uct_md_open(m_component, md_name.c_str(), md_config, &m_md);
-    uct_config_release(md_config);
     if (status != UCS_OK) {
         return status;
     }
@@ -217,7 +241,7 @@ entity::~entity()
     if (m_iface != nullptr) {
         uct_iface_close(m_iface);
     }
-    if (m_md != nullptr) {
+    if (m_owns_md) {
         uct_md_close(m_md);
     }
     if (m_worker != nullptr) {

@@ -88,6 +88,10 @@ public:
     /* NULL if there is no device */
     static std::unique_ptr<entity> create(const settings &config = settings());
 
+    /* Another worker on the memory domain of one that lives longer */
+    static std::unique_ptr<entity> create(entity &other,
+                                          const settings &config = settings());
+
     /* Whether there is a device to test on */
     static bool has_device();
 
@@ -129,7 +133,8 @@ public:
 
 private:
     entity() = default;
-    ucs_status_t open(const settings &config);
+    ucs_status_t open_md();
+    ucs_status_t open(const settings &config, uct_md_h md = nullptr);
     static ucs_status_t am_handler(void *arg, void *data, size_t length,
                                    unsigned flags);
     static ucs_status_t err_handler(void *arg, uct_ep_h ep,
@@ -144,6 +149,7 @@ private:
     ucs_async_context_t *m_async    = nullptr;
     uct_worker_h        m_worker    = nullptr;
     uct_md_h            m_md        = nullptr;
+    bool                m_owns_md   = false;
     uct_iface_h         m_iface     = nullptr;
     uct_iface_attr_t    m_attr;
     am_arg              m_am_args[UCT_AM_ID_MAX];

@@ -109,7 +109,8 @@ public:
     server(int fd, unsigned num_ifaces, const settings &config) : m_fd(fd)
     {
         for (unsigned i = 0; i < num_ifaces; ++i) {
-            m_ifaces.push_back(entity::create(config));
+            m_ifaces.push_back((i == 0) ? entity::create(config) :
+                               entity::create(*m_ifaces[0], config));
             if (m_ifaces.back() == nullptr) {
                 throw std::runtime_error("no device");
             }
@@ -281,7 +282,10 @@ private:
 public:
     ~server()
     {
-        m_memory.clear(); /* Before the memory domains */
+        m_memory.clear(); /* Before the memory domain */
+        while (m_ifaces.size() > 0) {
+            m_ifaces.pop_back(); /* The first one owns the memory domain */
+        }
     }
 };
 

@@ -50,6 +50,11 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, category),
      UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
 
+    {"CQ_SHARING", "1",
+     "Number of workers of a memory domain that share a completion queue for\n"
+     "their sends. With 1 each has one to itself and takes no lock.",
+     ucs_offsetof(uct_sep_iface_config_t, cq_sharing), UCS_CONFIG_TYPE_UINT},
+
     {"SEG_SIZE", "8256",
      "Size of the buffers for buffered sends and for receives. It must be the\n"
      "same in all processes.",
@@ -253,6 +258,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         const char    *name;
         unsigned long value, min, max;
     } ranges[] = {
+        {"CQ_SHARING", config->cq_sharing, 1, 1024},
         {"SEG_SIZE", config->seg_size, 512, 1ul << 20},
         {"TX_QUEUE_LEN", config->tx.queue_len, 2 * UCT_SEP_MAX_BB,
          ucs_min((unsigned long)attr->max_qp_wr, 1ul << 15)},
@@ -276,6 +282,17 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         if (status != UCS_OK) {
             return status;
         }
+    }
+
+    if ((config->cq_sharing > 1) &&
+        (config->category == UCT_SEP_CATEGORY_MPI_EVERYWHERE)) {
+        ucs_error("%s: UCX_SEP_CQ_SHARING=%u, but with UCX_SEP_CATEGORY=%s each "
+                  "worker has a device context of its own, and completion "
+                  "queues can't be shared between these: set another category, "
+                  "or UCX_SEP_CQ_SHARING=1", iface->port.name,
+                  config->cq_sharing,
+                  uct_sep_category_names[config->category]);
+        return UCS_ERR_INVALID_PARAM;
     }
 
     if (config->path_mtu > (unsigned)iface->port.attr.max_mtu) {

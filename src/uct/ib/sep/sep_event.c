@@ -55,6 +55,14 @@ static ucs_status_t uct_sep_iface_event_create(uct_sep_iface_t *iface)
         goto err_close_event;
     }
 
+    if (uct_sep_iface_shares_cq(iface)) {
+        status = uct_sep_iface_epoll_add(iface,
+                                         iface->cq_member.group->cq.channel->fd);
+        if (status != UCS_OK) {
+            goto err_close_event;
+        }
+    }
+
     status = uct_sep_iface_epoll_add(iface, event_fd);
     if (status != UCS_OK) {
         goto err_close_event;
@@ -133,6 +141,7 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     ucs_status_t status;
     unsigned count;
+    int event_fd;
 
     /* Drained before the list is looked at, so that what comes in between is
      * not lost. Handled here, because the interface's progress does not. */
@@ -148,6 +157,17 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
 
     if (uct_sep_cq_peek(&iface->cq) != NULL) {
         return UCS_ERR_BUSY;
+    }
+
+    if (uct_sep_iface_shares_cq(iface) && (events & UCT_EVENT_SEND_COMP)) {
+        status = uct_sep_iface_event_fd_get(tl_iface, &event_fd);
+        if (status == UCS_OK) {
+            status = uct_sep_cq_member_arm(&iface->cq_member,
+                                           iface->conn.event_fd);
+        }
+        if (status != UCS_OK) {
+            return status;
+        }
     }
 
     uct_sep_cq_arm(&iface->cq, !(events & UCT_EVENT_SEND_COMP));

@@ -254,6 +254,45 @@ static void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface)
 }
 
 static ucs_status_t
+uct_sep_iface_init_cq(uct_sep_iface_t *iface,
+                      const uct_sep_iface_config_t *config)
+{
+    uct_sep_md_t *md = uct_sep_iface_md(iface);
+    unsigned tx_len  = config->tx.cq_len + UCT_SEP_CQ_HEADROOM;
+    int is_shared    = config->cq_sharing > 1;
+    ucs_status_t status;
+
+    iface->cq_member.group = NULL;
+    status = uct_sep_cq_init(&iface->cq, md->dev.context,
+                             config->rx.queue_len +
+                             (is_shared ? UCT_SEP_CQ_HEADROOM : tx_len),
+                             iface->port.name);
+    if ((status != UCS_OK) || !is_shared) {
+        return status;
+    }
+
+    status = uct_sep_cq_member_init(&iface->cq_member, md,
+                                    iface->channel.pd->context,
+                                    config->cq_sharing, tx_len,
+                                    iface->port.name);
+    if (status != UCS_OK) {
+        uct_sep_cq_cleanup(&iface->cq);
+        return status;
+    }
+
+    iface->super.super.ops.iface_progress = uct_sep_iface_progress_group;
+    return UCS_OK;
+}
+
+static void uct_sep_iface_cleanup_cq(uct_sep_iface_t *iface)
+{
+    if (uct_sep_iface_shares_cq(iface)) {
+        uct_sep_cq_member_cleanup(&iface->cq_member, uct_sep_iface_md(iface));
+    }
+    uct_sep_cq_cleanup(&iface->cq);
+}
+
+static ucs_status_t
 uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
                       const uct_sep_iface_config_t *config)
 {
@@ -511,9 +550,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_qps;
     }
 
-    status = uct_sep_cq_init(&self->cq, md->dev.context,
-                             config->rx.queue_len + config->tx.cq_len +
-                             UCT_SEP_CQ_HEADROOM, self->port.name);
+    status = uct_sep_iface_init_cq(self, config);
     if (status != UCS_OK) {
         goto err_cleanup_channel;
     }
@@ -544,7 +581,7 @@ err_cleanup_rx:
 err_cleanup_tx:
     uct_sep_iface_cleanup_tx(self);
 err_cleanup_cq:
-    uct_sep_cq_cleanup(&self->cq);
+    uct_sep_iface_cleanup_cq(self);
 err_cleanup_channel:
     uct_sep_channel_cleanup(&self->channel, md);
 err_cleanup_qps:
@@ -560,7 +597,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_sep_iface_t)
     uct_sep_iface_cleanup_cm(self);
     uct_sep_iface_cleanup_rx(self);
     uct_sep_iface_cleanup_tx(self);
-    uct_sep_cq_cleanup(&self->cq);
+    uct_sep_iface_cleanup_cq(self);
     uct_sep_channel_cleanup(&self->channel, uct_sep_iface_md(self));
     uct_sep_qp_table_cleanup(&self->qps);
 }

@@ -6,6 +6,7 @@
 #include <uct/ib/sep/sep_channel.h>
 #include <uct/ib/sep/sep_cm.h>
 #include <uct/ib/sep/sep_cq.h>
+#include <uct/ib/sep/sep_cq_group.h>
 #include <uct/ib/sep/sep_md.h>
 #include <uct/ib/sep/sep_op.h>
 #include <uct/ib/sep/sep_qp_table.h>
@@ -31,6 +32,7 @@ typedef struct uct_sep_iface_config {
     uct_iface_config_t       super;
     size_t                   seg_size;
     int                      category;
+    unsigned                 cq_sharing;
     uct_sep_port_config_t    port;
     unsigned                 path_mtu;      /**< 0 is "default" */
     unsigned long            max_rd_atomic;
@@ -101,7 +103,9 @@ extern const uct_sep_ops_t uct_sep_ops_db;
 /** Interface. */
 struct uct_sep_iface {
     uct_base_iface_t        super;
-    uct_sep_cq_t            cq;
+    uct_sep_cq_t            cq;            /**< Receives, and sends unless these
+                                                have a shared queue */
+    uct_sep_cq_member_t     cq_member;     /**< Of the shared queue, if any */
 
     struct {
         int32_t             cq_credits;    /**< BBs for which the completion
@@ -176,6 +180,13 @@ UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
                   const uct_iface_params_t*, const uct_iface_config_t*);
 
 
+/** @return Whether other workers use its send completion queue. */
+static inline int uct_sep_iface_shares_cq(const uct_sep_iface_t *iface)
+{
+    return iface->cq_member.group != NULL;
+}
+
+
 /** @return Memory domain of an interface. */
 static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 {
@@ -207,6 +218,10 @@ void uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *tx_ops);
 
 /** Poll for completions; of uct_iface_ops_t. */
 unsigned uct_sep_iface_progress(uct_iface_h tl_iface);
+
+
+/** The same for a worker that shares its send completion queue. */
+unsigned uct_sep_iface_progress_group(uct_iface_h tl_iface);
 
 
 /**

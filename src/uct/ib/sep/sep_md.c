@@ -302,6 +302,8 @@ static void uct_sep_md_close(uct_md_h tl_md)
     }
 
     uct_sep_device_close(&md->dev);
+    ucs_assert(ucs_list_is_empty(&md->cq_groups));
+    pthread_mutex_destroy(&md->group_lock);
     pthread_mutex_destroy(&md->channel_lock);
     ucs_free(md);
 }
@@ -429,6 +431,8 @@ uct_sep_md_create(struct ibv_device *ibv_device,
     }
 
     pthread_mutex_init(&md->channel_lock, NULL);
+    pthread_mutex_init(&md->group_lock, NULL);
+    ucs_list_head_init(&md->cq_groups);
     *md_p = &md->super;
     return UCS_OK;
 

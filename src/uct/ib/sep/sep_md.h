@@ -55,6 +55,9 @@ typedef struct uct_sep_md {
     ucs_rcache_t          *rcache;     /**< NULL if switched off */
     ucs_linear_func_t     reg_cost;
     pthread_mutex_t       channel_lock; /**< See uct_sep_channel_init() */
+    pthread_mutex_t       group_lock;   /**< For what follows: things that
+                                             several workers share */
+    ucs_list_link_t       cq_groups;    /**< uct_sep_cq_group_t */
 } uct_sep_md_t;
 
 

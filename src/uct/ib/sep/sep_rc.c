@@ -60,7 +60,8 @@ static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface)
     struct ibv_qp *qp;
 
     attr.qp_type             = IBV_QPT_RC;
-    attr.send_cq             = iface->cq.cq;
+    attr.send_cq             = uct_sep_iface_shares_cq(iface) ?
+                               iface->cq_member.group->cq.cq : iface->cq.cq;
     attr.recv_cq             = iface->cq.cq;
     attr.srq                 = iface->srq.srq;
     attr.cap.max_send_wr     = iface->config.tx_queue_len;
@@ -128,12 +129,18 @@ static ucs_status_t uct_sep_rc_map_txwq(uct_sep_iface_t *iface,
     return status;
 }
 
-static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp)
+static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                                 int has_sent)
 {
     int ret;
 
     uct_sep_account_remove_qp(qp);
-    ret = ibv_destroy_qp(qp);
+    if (uct_sep_iface_shares_cq(iface)) {
+        ret = uct_sep_cq_member_destroy_qp(&iface->cq_member, qp, has_sent);
+    } else {
+        ret = ibv_destroy_qp(qp);
+    }
+
     if (ret != 0) {
         ucs_warn("%s: ibv_destroy_qp() failed: %s", iface->port.name,
                  strerror(ret));
@@ -144,7 +151,7 @@ void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
     ucs_list_del(&txwq->list);
-    uct_sep_rc_qp_delete(iface, txwq->qp);
+    uct_sep_rc_qp_delete(iface, txwq->qp, 1);
     ucs_free(txwq);
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
@@ -236,6 +243,15 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
         goto err_delete;
     }
 
+    if (uct_sep_iface_shares_cq(iface)) {
+        status = uct_sep_cq_member_add_qp(&iface->cq_member, txwq);
+        if (status != UCS_OK) {
+            ucs_error("%s: no memory for the table of queue pairs",
+                      iface->port.name);
+            goto err_delete;
+        }
+    }
+
     txwq->rc = rc;
     rc->txwq = txwq;
     ++iface->conn.num_qp;
@@ -250,7 +266,7 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
     return UCS_OK;
 
 err_delete:
-    uct_sep_rc_qp_delete(iface, qp);
+    uct_sep_rc_qp_delete(iface, qp, 0);
 err_free:
     ucs_free(txwq);
     return status;
@@ -366,7 +382,7 @@ static void uct_sep_rc_qp_destroy(void *arg, uct_sep_conn_t *conn)
 
     /* Nothing was ever sent on it, and what was received on it needs no QP */
     --iface->conn.num_qp;
-    uct_sep_rc_qp_delete(iface, txwq->qp);
+    uct_sep_rc_qp_delete(iface, txwq->qp, 0);
     ucs_free(txwq);
 }
 
