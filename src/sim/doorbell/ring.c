@@ -12,6 +12,7 @@
  * BlueFlame registers of two buffers each (bf_reg_size 512) */
 #define MLX5SIM_UAR_CQ_ARM   0x20
 #define MLX5SIM_UAR_BF       0x800
+#define MLX5SIM_UAR_BF_REG   0x200
 #define MLX5SIM_UAR_BF_MASK  0xff
 
 #define MLX5SIM_DS_MASK      0x3f
@@ -118,6 +119,7 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
                                qpn_ds & MLX5SIM_DS_MASK, uar_index);
     }
 
+    qp->uuars_rung |= 1u << ((db->offset - MLX5SIM_UAR_BF) / MLX5SIM_UAR_BF_REG);
     if (is_bf) {
         ++qp->blueflames;
     } else {

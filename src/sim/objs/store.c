@@ -33,7 +33,7 @@ static const mlx5sim_kind_t mlx5sim_kinds[MLX5SIM_OBJ_LAST] = {
     [MLX5SIM_OBJ_CTX]  = {sizeof(mlx5sim_ctx_t), MLX5SIM_MAX_CTXS, 1,
                           offsetof(mlx5sim_ctx_t, dev), {0, 0}},
     [MLX5SIM_OBJ_UAR]  = {sizeof(mlx5sim_uar_t), MLX5SIM_MAX_UARS, 1,
-                          offsetof(mlx5sim_uar_t, type), {0, 0}},
+                          offsetof(mlx5sim_uar_t, kind), {0, 0}},
     [MLX5SIM_OBJ_PD]   = {sizeof(mlx5sim_pd_t), MLX5SIM_MAX_PDS, 1,
                           offsetof(mlx5sim_pd_t, refs), {0, 0}},
     [MLX5SIM_OBJ_MR]   = {sizeof(mlx5sim_mr_obj_t), MLX5SIM_MAX_MRS, 16,
@@ -118,6 +118,7 @@ static void mlx5sim_store_init(mlx5sim_store_t *store)
     for (i = 0; i < MLX5SIM_ATOMIC_LOCKS; ++i) {
         mlx5sim_lock_init(&store->atomic_locks[i]);
     }
+    mlx5sim_lock_init(&store->uar_lock);
 
     store->version    = MLX5SIM_STORE_VERSION;
     store->size_check = sizeof(mlx5sim_qp_obj_t);

@@ -23,12 +23,12 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  4
+#define MLX5SIM_STORE_VERSION  5
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
     MLX5SIM_MAX_CTXS    = 8192,
-    MLX5SIM_MAX_UARS    = 16384,
+    MLX5SIM_MAX_UARS    = 1 << 17, /* 8192 of each of 16 devices */
     MLX5SIM_MAX_PDS     = 16384,
     MLX5SIM_MAX_MRS     = 1 << 17,
     MLX5SIM_MAX_CHANS   = 16384,
@@ -75,10 +75,32 @@ typedef enum {
 } mlx5sim_obj_kind_t;
 
 
+/** What a UAR page is for. */
+typedef enum {
+    MLX5SIM_UAR_BF,      /* UAR object with BlueFlame registers */
+    MLX5SIM_UAR_NC,      /* UAR object for plain doorbells only */
+    MLX5SIM_UAR_STATIC,  /* legacy: comes with the context */
+    MLX5SIM_UAR_DYN,     /* legacy: allocated by mmap() for thread domains */
+    MLX5SIM_UAR_LAST
+} mlx5sim_uar_kind_t;
+
+
+/** Which uUAR a QP has got. The kernel's latency classes are those of the legacy
+ *  regime: drivers/infiniband/hw/mlx5/qp.c, alloc_bfreg(). */
+typedef enum {
+    MLX5SIM_UUAR_NONE,
+    MLX5SIM_UUAR_HIGH,    /* doorbells without BlueFlame, shared */
+    MLX5SIM_UUAR_MEDIUM,  /* BlueFlame, shared: under a lock */
+    MLX5SIM_UUAR_LOW,     /* BlueFlame, of this QP alone */
+    MLX5SIM_UUAR_DYNAMIC, /* on a page that the application asked for */
+    MLX5SIM_UUAR_LAST
+} mlx5sim_uuar_class_t;
+
+
 /** What a process did; all only grow. */
 typedef struct mlx5sim_counters {
     _Atomic uint64_t created[MLX5SIM_OBJ_LAST]; /* objects of each kind */
-    _Atomic uint64_t bf_uars;     /* of the UARs: those with BlueFlame */
+    _Atomic uint64_t uars[MLX5SIM_UAR_LAST]; /* UARs created of each kind */
     _Atomic uint64_t doorbells;   /* 8-byte doorbells */
     _Atomic uint64_t blueflames;  /* BlueFlame copies */
     _Atomic uint64_t cq_arms;
@@ -109,12 +131,17 @@ typedef struct mlx5sim_ctx {
     mlx5sim_obj_t o;
     uint32_t      dev;            /* device index */
     uint32_t      async_fifo;     /* channel index of the async event FIFO */
+    uint32_t      is_legacy;      /* static UARs, as before the UAR object */
+    uint32_t      static_uuars;   /* legacy: number of static uUARs */
+    uint32_t      low_lat_uuars;  /* legacy: the last of them, for one QP each */
 } mlx5sim_ctx_t;
 
 
 typedef struct mlx5sim_uar {
     mlx5sim_obj_t    o;
-    uint32_t         type;        /* MLX5_IB_UAPI_UAR_ALLOC_TYPE_* */
+    uint32_t         kind;        /* mlx5sim_uar_kind_t */
+    uint32_t         dev;         /* device index */
+    uint32_t         page;        /* legacy: number in the context, per kind */
     _Atomic uint64_t doorbells;
     _Atomic uint64_t blueflames;
 } mlx5sim_uar_t;
@@ -222,6 +249,10 @@ typedef struct mlx5sim_qp_obj {
     uint32_t         pd, send_cq, recv_cq; /* indices */
     uint32_t         srq;         /* index + 1, 0: none */
     uint32_t         uar;         /* index */
+    uint32_t         uuar_class;  /* mlx5sim_uuar_class_t */
+    uint32_t         uuar;        /* legacy: number among the static or among
+                                     the dynamic ones of the context */
+    uint32_t         uuars_rung;  /* bit of each register of the page */
     uint32_t         dev;
     /* under sq_lock */
     uint16_t         sq_head;     /* next block to execute */
@@ -271,6 +302,7 @@ typedef struct mlx5sim_store {
     uint64_t        total_size;
     mlx5sim_table_t tables[MLX5SIM_OBJ_LAST];
     mlx5sim_lock_t  atomic_locks[MLX5SIM_ATOMIC_LOCKS];
+    mlx5sim_lock_t  uar_lock;     /* who takes UARs of a limited number */
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
     /* the last processes that are gone, for mlx5sim-stat */
     _Atomic uint64_t num_exited;

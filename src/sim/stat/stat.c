@@ -19,7 +19,8 @@
 static void usage(FILE *stream)
 {
     fprintf(stream,
-            "Usage: mlx5sim-stat [--json] [--all] [--check-leaks] [--dir DIR]\n"
+            "Usage: mlx5sim-stat [--json] [--all] [--detail] [--check-leaks] "
+            "[--dir DIR]\n"
             "       mlx5sim-stat --variables | --variables-markdown\n"
             "\n"
             "Show the resources and counters of the processes that use the "
@@ -28,6 +29,8 @@ static void usage(FILE *stream)
             "  --json         machine readable: an array of processes and the "
             "totals\n"
             "  --all          also processes that have ended (the last %d)\n"
+            "  --detail       also the contexts and QPs of each, and the UARs "
+            "they use\n"
             "  --check-leaks  fail if an object is in use and no process is\n"
             "  --variables    describe the MLX5SIM_* variables\n"
             "  --dir DIR      instance; default $MLX5SIM_DIR or "
@@ -71,6 +74,7 @@ int main(int argc, char **argv)
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
         {"all", no_argument, NULL, 'a'},
+        {"detail", no_argument, NULL, 'D'},
         {"check-leaks", no_argument, NULL, 'l'},
         {"dir", required_argument, NULL, 'd'},
         {"variables", no_argument, NULL, 'v'},
@@ -78,18 +82,21 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
-    int json = 0, all = 0, leaks = 0, opt;
+    int json = 0, all = 0, detail = 0, leaks = 0, opt;
     char path[512];
     struct stat st;
     const char *dir;
 
-    while ((opt = getopt_long(argc, argv, "jald:h", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "jaDld:h", options, NULL)) != -1) {
         switch (opt) {
         case 'j':
             json = 1;
             break;
         case 'a':
             all = 1;
+            break;
+        case 'D':
+            detail = 1;
             break;
         case 'l':
             leaks = 1;
@@ -121,7 +128,8 @@ int main(int argc, char **argv)
     if (stat(path, &st) != 0) {
         fprintf(stderr, "mlx5sim-stat: no process has used the device of %s "
                 "yet\n", dir);
-        return json ? (puts("{\"processes\": [], \"totals\": {}}"), 0) : 0;
+        return json ? (puts("{\"processes\": [], \"devices\": [], "
+                            "\"totals\": {}}"), 0) : 0;
     }
 
     if (mlx5sim_store_open(dir) != 0) {
@@ -130,9 +138,9 @@ int main(int argc, char **argv)
 
     mlx5sim_proc_reap_dead();
     if (json) {
-        mlx5sim_stat_json(stdout, all);
+        mlx5sim_stat_json(stdout, mlx5sim_instance_config(), all, detail);
     } else {
-        mlx5sim_stat_table(stdout, all);
+        mlx5sim_stat_table(stdout, mlx5sim_instance_config(), all, detail);
     }
 
     return leaks ? check_leaks() : 0;

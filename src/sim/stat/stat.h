@@ -3,11 +3,64 @@
 #ifndef MLX5SIM_STAT_H_
 #define MLX5SIM_STAT_H_
 
+#include "sim/objs/store.h"
+#include "sim/sysfs/config.h"
+
+#include <stdint.h>
 #include <stdio.h>
 
+/* What mlx5sim-stat prints, and how. */
+
+#define MLX5SIM_STAT_COUNTERS 9
+
+/** What a process has and did, or all of them. */
+typedef struct mlx5sim_stat_row {
+    const char *name;
+    int        pid;       /**< 0: not a process but the sum */
+    int        live;
+    uint32_t   tag;       /**< of a live process */
+    uint64_t   now[MLX5SIM_OBJ_LAST];          /**< objects it has */
+    uint64_t   created[MLX5SIM_OBJ_LAST];      /**< objects it ever made */
+    uint64_t   uars_now[MLX5SIM_UAR_LAST];     /**< of the UARs, each kind */
+    uint64_t   uars_created[MLX5SIM_UAR_LAST];
+    uint64_t   uuars_used;                     /**< with a QP on them, now */
+    uint64_t   counters[MLX5SIM_STAT_COUNTERS];
+} mlx5sim_stat_row_t;
+
+typedef void (*mlx5sim_stat_row_func_t)(const mlx5sim_stat_row_t *row,
+                                        void *arg);
+
+/** Names of mlx5sim_stat_row_t.counters. */
+extern const char *const
+mlx5sim_stat_counter_names[MLX5SIM_STAT_COUNTERS];
+
+/** Call @a func for each process of the mapped store.
+ *  @param all    Also those that have ended, which come first.
+ *  @param sum_p  What all of them have, and did. */
+void mlx5sim_stat_for_each(int all, mlx5sim_stat_row_func_t func, void *arg,
+                           mlx5sim_stat_row_t *sum_p);
+
+/** uUARs of UAR pages, given their number by kind. */
+uint64_t mlx5sim_stat_uuars(const uint64_t uars[MLX5SIM_UAR_LAST]);
+
+/** UAR pages of a device that are in use. */
+unsigned mlx5sim_stat_device_uars(unsigned dev);
+
+/** BlueFlame registers of its UAR page that a QP uses, a bit for each: as the
+ *  kernel chose, or if that was the library's choice, those it has rung. */
+uint32_t mlx5sim_stat_qp_registers(const mlx5sim_qp_obj_t *qp);
+
+/** Names for people and programs. */
+const char *mlx5sim_stat_qp_type(unsigned type);
+const char *mlx5sim_stat_uuar_class(unsigned uuar_class);
+const char *mlx5sim_stat_uar_kind(unsigned kind);
+
 /** Print the processes of the mapped store and their sum.
- *  @param all  Also those that have ended. */
-void mlx5sim_stat_table(FILE *stream, int all);
-void mlx5sim_stat_json(FILE *stream, int all);
+ *  @param all     Also those that have ended.
+ *  @param detail  Also the contexts and QPs of those that have not. */
+void mlx5sim_stat_table(FILE *stream, const mlx5sim_config_t *config, int all,
+                        int detail);
+void mlx5sim_stat_json(FILE *stream, const mlx5sim_config_t *config, int all,
+                       int detail);
 
 #endif

@@ -72,6 +72,9 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "the name of a network interface (up to 15 characters, no '/')",
      mlx5sim_config_check_netdev,
      "Network interface that RoCE ports say they belong to"},
+    {"MLX5SIM_UARS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(uars), "8192", 1, 65536, NULL, NULL, NULL,
+     "UAR pages that each device has for all applications together"},
 
     {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,

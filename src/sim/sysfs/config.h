@@ -46,6 +46,7 @@ typedef struct mlx5sim_config {
     unsigned link;      /**< mlx5sim_link_t */
     unsigned model;     /**< index for mlx5sim_model_get() */
     unsigned lid_base;  /**< LID of the first port; the others follow */
+    unsigned uars;      /**< UAR pages that a device has for applications */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "sim/uverbs/attr.h"
+#include "sim/uverbs/uar.h"
 #include "sim/uverbs/uverbs.h"
 #include "sim/sysfs/config.h"
 
@@ -36,35 +38,6 @@ static const mlx5sim_cmd_desc_t *const mlx5sim_cmd_tables[] = {
     mlx5sim_cmds_qp, NULL
 };
 
-
-static const struct ib_uverbs_attr *
-mlx5sim_attr_find(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id)
-{
-    unsigned i;
-
-    for (i = 0; i < hdr->num_attrs; ++i) {
-        if (hdr->attrs[i].attr_id == id) {
-            return &hdr->attrs[i];
-        }
-    }
-
-    return NULL;
-}
-
-/* input of up to 8 bytes is in the attribute itself */
-static const void *mlx5sim_attr_in(const struct ib_uverbs_attr *attr)
-{
-    return (attr->len <= sizeof(attr->data)) ? (const void*)&attr->data :
-                                               (const void*)(uintptr_t)
-                                                       attr->data;
-}
-
-/* libibverbs tells valgrind from this flag that output was written */
-static void *mlx5sim_attr_out(const struct ib_uverbs_attr *attr)
-{
-    ((struct ib_uverbs_attr*)attr)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
-    return (void*)(uintptr_t)attr->data;
-}
 
 static const mlx5sim_cmd_desc_t *mlx5sim_cmd_find(uint32_t number)
 {
@@ -154,67 +127,6 @@ static int mlx5sim_invoke_write(mlx5sim_ctx_t *ctx, int fd,
         fprintf(stderr, "mlx5sim: %s -> %d\n", desc->name, ret);
     }
     return ret;
-}
-
-/* Page number of a UAR object. Limits are per device, not per process. */
-static int mlx5sim_uar_alloc(mlx5sim_ctx_t *ctx,
-                             struct ib_uverbs_ioctl_hdr *hdr)
-{
-    const struct ib_uverbs_attr *handle, *type, *offset, *length, *page;
-    mlx5sim_uar_t *uar;
-    uint64_t mmap_offset;
-    uint32_t index;
-
-    handle = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE);
-    type   = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE);
-    offset = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET);
-    length = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH);
-    page   = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID);
-    if ((handle == NULL) || (type == NULL) || (offset == NULL) ||
-        (length == NULL) || (page == NULL)) {
-        return -EINVAL;
-    }
-
-    uar = mlx5sim_obj_alloc(MLX5SIM_OBJ_UAR,
-                            mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
-    if (uar == NULL) {
-        return -ENOMEM;
-    }
-
-    uar->type    = type->data;
-    if (uar->type == MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) {
-        atomic_fetch_add(&mlx5sim_proc_self()->c.bf_uars, 1);
-    }
-    uar->o.ready = 1;
-    index        = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
-    mmap_offset  = (MLX5SIM_UAR_PAGE_BASE + index) << 12;
-    ((struct ib_uverbs_attr*)handle)->data   = index;
-    ((struct ib_uverbs_attr*)handle)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
-    memcpy(mlx5sim_attr_out(offset), &mmap_offset, sizeof(mmap_offset));
-    memcpy(mlx5sim_attr_out(length), &(uint32_t){4096}, sizeof(uint32_t));
-    memcpy(mlx5sim_attr_out(page), &index, sizeof(index));
-    return 0;
-}
-
-static int mlx5sim_uar_destroy(mlx5sim_ctx_t *ctx,
-                               struct ib_uverbs_ioctl_hdr *hdr)
-{
-    const struct ib_uverbs_attr *handle;
-    mlx5sim_uar_t *uar;
-
-    handle = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE);
-    if (handle == NULL) {
-        return -EINVAL;
-    }
-
-    uar = mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, handle->data,
-                           mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
-    if (uar == NULL) {
-        return -EINVAL;
-    }
-
-    mlx5sim_obj_free(MLX5SIM_OBJ_UAR, uar);
-    return 0;
 }
 
 static void mlx5sim_put_be16(uint8_t *p, uint16_t value)

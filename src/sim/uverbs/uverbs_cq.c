@@ -37,6 +37,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     const struct mlx5_ib_create_cq *uin = cmd->uin;
     struct mlx5_ib_create_cq_resp ureply = {0};
     uint32_t num_cqes, chan = 0;
+    mlx5sim_uar_t *uar;
     mlx5sim_cq_t *cq;
     char probe;
 
@@ -63,6 +64,13 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         }
     }
 
+    uar = (uin->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ?
+          mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, uin->uar_page_index,
+                           mlx5sim_cmd_ctx_index(cmd)) : NULL;
+    if (uar == NULL) {
+        return -EINVAL;
+    }
+
     cq = mlx5sim_obj_alloc(MLX5SIM_OBJ_CQ,
                            mlx5sim_cmd_ctx_index(cmd));
     if (cq == NULL) {
@@ -74,9 +82,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     cq->db            = uin->db_addr;
     cq->num_cqes      = num_cqes;
     cq->cqe_size      = uin->cqe_size;
-    if (uin->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) {
-        cq->uar = uin->uar_page_index;
-    }
+    cq->uar           = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
     if (chan != 0) {
         cq->chan = chan + 1;
         atomic_fetch_add(&((mlx5sim_chan_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,

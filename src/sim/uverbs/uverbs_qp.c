@@ -45,6 +45,13 @@ static void mlx5sim_qp_refs_add(mlx5sim_qp_obj_t *qp, int diff)
     }
 }
 
+static void mlx5sim_qp_set_uar(mlx5sim_qp_obj_t *qp, const mlx5sim_uar_t *uar)
+{
+    qp->uar        = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
+    qp->uuar_class = (uar->kind == MLX5SIM_UAR_NC) ? MLX5SIM_UUAR_HIGH :
+                                                     MLX5SIM_UUAR_DYNAMIC;
+}
+
 /* Body of both create commands. The extended input continues the plain one. */
 static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                              uint32_t pd_handle, uint32_t send_cq,
@@ -56,6 +63,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     struct mlx5_ib_create_qp_resp ureply = {0};
     uint32_t ctx                         = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq                   = NULL;
+    mlx5sim_uar_t *uar;
     mlx5sim_qp_obj_t *qp;
 
     switch (caps->qp_type) {
@@ -88,6 +96,15 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         }
     }
 
+    if (!(uin->flags & MLX5_QP_FLAG_UAR_PAGE_INDEX)) {
+        return -EINVAL; /* no static uUAR that the kernel could choose */
+    }
+
+    uar = mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, uin->bfreg_index, ctx);
+    if (uar == NULL) {
+        return -EINVAL;
+    }
+
     qp = mlx5sim_obj_alloc(MLX5SIM_OBJ_QP, ctx);
     if (qp == NULL) {
         return -ENOMEM;
@@ -108,9 +125,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->rq              = uin->buf_addr;
     qp->sq              = uin->buf_addr +
                           ((uint64_t)uin->rq_wqe_count << uin->rq_wqe_shift);
-    if (uin->flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) {
-        qp->uar = uin->bfreg_index;
-    }
+    mlx5sim_qp_set_uar(qp, uar);
 
     qp->qp.qpn          = mlx5sim_qp_num(qp);
     qp->qp.uidx         = uin->uidx;

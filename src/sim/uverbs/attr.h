@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_ATTR_H_
+#define MLX5SIM_ATTR_H_
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <stdint.h>
+#include <stddef.h>
+
+/*
+ * Attributes of a uverbs ioctl (rdma/rdma_user_ioctl_cmds.h).
+ */
+
+/** Attribute @a id, NULL if the caller did not give it. */
+static inline const struct ib_uverbs_attr *
+mlx5sim_attr_find(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id)
+{
+    unsigned i;
+
+    for (i = 0; i < hdr->num_attrs; ++i) {
+        if (hdr->attrs[i].attr_id == id) {
+            return &hdr->attrs[i];
+        }
+    }
+
+    return NULL;
+}
+
+/** What an input attribute holds: up to 8 bytes are in the attribute itself. */
+static inline const void *mlx5sim_attr_in(const struct ib_uverbs_attr *attr)
+{
+    return (attr->len <= sizeof(attr->data)) ? (const void*)&attr->data :
+                                               (const void*)(uintptr_t)
+                                                       attr->data;
+}
+
+/** Where an output attribute is written to; libibverbs tells valgrind from the
+ *  flag that it was. */
+static inline void *mlx5sim_attr_out(const struct ib_uverbs_attr *attr)
+{
+    ((struct ib_uverbs_attr*)attr)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    return (void*)(uintptr_t)attr->data;
+}
+
+#endif
