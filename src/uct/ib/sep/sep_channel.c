@@ -23,18 +23,57 @@ const char *uct_sep_category_names[] = {
 
 /* A category without a row is known by name only */
 static const uct_sep_category_ops_t *uct_sep_categories[] = {
-    [UCT_SEP_CATEGORY_DYNAMIC] = &uct_sep_category_dynamic,
-    [UCT_SEP_CATEGORY_AUTO]    = &uct_sep_category_dynamic,
-    [UCT_SEP_CATEGORY_LAST]    = NULL
+    [UCT_SEP_CATEGORY_2XDYNAMIC]      = &uct_sep_category_2xdynamic,
+    [UCT_SEP_CATEGORY_DYNAMIC]        = &uct_sep_category_dynamic,
+    [UCT_SEP_CATEGORY_SHARED_DYNAMIC] = &uct_sep_category_shared_dynamic,
+    [UCT_SEP_CATEGORY_STATIC]         = &uct_sep_category_static,
+    [UCT_SEP_CATEGORY_AUTO]           = &uct_sep_category_dynamic,
+    [UCT_SEP_CATEGORY_LAST]           = NULL
 };
 
+
+ucs_status_t
+uct_sep_channel_init_common(uct_sep_channel_t *channel, uct_sep_md_t *md)
+{
+    uct_sep_td_pair_t *pair;
+    ucs_status_t status;
+
+    status = uct_sep_td_common_get(md, &pair);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (pair != NULL) {
+        channel->cm_pd  = pair->pd[0];
+        channel->cm_use = UCT_SEP_UUAR_SHARED;
+    } else {
+        channel->cm_pd  = md->pd;
+        channel->cm_use = UCT_SEP_UUAR_DRIVER;
+    }
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
+                         uct_sep_category_t category)
+{
+    ucs_status_t status;
+
+    memset(channel, 0, sizeof(*channel));
+    channel->category = category;
+    channel->ops      = uct_sep_categories[category];
+
+    pthread_mutex_lock(&md->channel_lock);
+    status = channel->ops->init(channel, md);
+    pthread_mutex_unlock(&md->channel_lock);
+    return status;
+}
 
 ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
                                   uct_sep_category_t category, const char *name)
 {
     ucs_status_t status;
 
-    memset(channel, 0, sizeof(*channel));
     if ((category >= UCT_SEP_CATEGORY_LAST) ||
         (uct_sep_categories[category] == NULL)) {
         ucs_error("%s: sharing category \"%s\" is not available in this "
@@ -44,12 +83,16 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    channel->ops = uct_sep_categories[category];
-    status       = channel->ops->init(channel, md);
-    if (status != UCS_OK) {
-        ucs_error("%s: no resources for a worker of sharing category \"%s\": "
-                  "%s (see UCX_SEP_CATEGORY)", name,
-                  uct_sep_category_names[category], ucs_status_string(status));
+    status = uct_sep_channel_try_init(channel, md, category);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        ucs_error("%s: the device or the process has no UAR page left for a "
+                  "worker of sharing category \"%s\": use fewer workers, or "
+                  "set UCX_SEP_CATEGORY to one that takes fewer pages, such as "
+                  "static", name, uct_sep_category_names[category]);
+    } else if (status != UCS_OK) {
+        ucs_error("%s: could not set up a worker of sharing category \"%s\": "
+                  "%s", name, uct_sep_category_names[category],
+                  ucs_status_string(status));
     }
 
     return status;
@@ -57,5 +100,7 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
 
 void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
+    pthread_mutex_lock(&md->channel_lock);
     channel->ops->cleanup(channel, md);
+    pthread_mutex_unlock(&md->channel_lock);
 }

@@ -4,7 +4,8 @@
 #define UCT_SEP_CHANNEL_H
 
 #include <uct/ib/sep/sep_md.h>
-#include <uct/ib/sep/sep_txwq.h>
+#include <uct/ib/sep/sep_td.h>
+#include <uct/ib/sep/sep_uuar.h>
 
 BEGIN_C_DECLS
 
@@ -36,9 +37,10 @@ extern const char *uct_sep_category_names[];
 typedef struct uct_sep_channel uct_sep_channel_t;
 
 
-/** What makes a category. */
+/** What makes a category. Called with uct_sep_md_t::channel_lock held. */
 typedef struct uct_sep_category_ops {
-    /** Allocate domains and set pd of the channel. */
+    /** Allocate domains and fill the channel. Says nothing above debug level
+     *  about UAR pages. */
     ucs_status_t (*init)(uct_sep_channel_t *channel, uct_sep_md_t *md);
     /** Release them. */
     void         (*cleanup)(uct_sep_channel_t *channel, uct_sep_md_t *md);
@@ -48,12 +50,17 @@ typedef struct uct_sep_category_ops {
 /** Channel of a worker. */
 struct uct_sep_channel {
     const uct_sep_category_ops_t *ops;
-    struct ibv_pd                *pd;    /**< For the worker's queue pairs: a
-                                              parent domain */
-    struct ibv_td                *td[2]; /**< Thread domains; the first is in
-                                              use */
-    uct_sep_bf_t                 bf;     /**< Where its queue pairs ring; set
-                                              by the first one */
+    uct_sep_category_t           category; /**< In effect, never "auto" */
+    struct ibv_pd                *pd;      /**< For its RC queue pairs */
+    uct_sep_uuar_use_t           use;      /**< Who rings the uUARs of these */
+    struct ibv_pd                *spare_pd; /**< If the driver has no uUAR for
+                                                 one; shared, may be NULL */
+    struct ibv_pd                *cm_pd;   /**< For the connection manager's
+                                                queue pair */
+    uct_sep_uuar_use_t           cm_use;   /**< Who rings its uUAR */
+    uct_sep_td_pair_t            *pair[2]; /**< Thread domains, as the category
+                                                uses them */
+    unsigned                     index;    /**< Of ours in a shared pair */
 };
 
 
@@ -75,8 +82,19 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
 void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md);
 
 
-/** Category "dynamic". */
+/**
+ * For the categories: have the connection manager's queue pair ring a uUAR that
+ * all workers of the memory domain share. Undone by uct_sep_td_common_put().
+ */
+ucs_status_t uct_sep_channel_init_common(uct_sep_channel_t *channel,
+                                         uct_sep_md_t *md);
+
+
+/** The categories. */
+extern const uct_sep_category_ops_t uct_sep_category_2xdynamic;
 extern const uct_sep_category_ops_t uct_sep_category_dynamic;
+extern const uct_sep_category_ops_t uct_sep_category_shared_dynamic;
+extern const uct_sep_category_ops_t uct_sep_category_static;
 
 END_C_DECLS
 

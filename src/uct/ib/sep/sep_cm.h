@@ -5,6 +5,7 @@
 
 #include <uct/ib/sep/sep_addr.h>
 #include <uct/ib/sep/sep_conn.h>
+#include <uct/ib/sep/sep_uuar.h>
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
 
@@ -130,11 +131,15 @@ typedef unsigned (*uct_sep_cm_tx_filter_t)(void *arg,
 /** Parameters of @ref uct_sep_cm_init. Copied. */
 typedef struct uct_sep_cm_params {
     struct ibv_context     *ibv_context;
-    struct ibv_pd          *pd;          /**< Plain protection domain. Not a
-                                              parent domain with a thread
-                                              domain: the UD QP is used by other
-                                              threads than the data path, so it
-                                              must not share its UAR */
+    struct ibv_pd          *pd;          /**< Plain protection domain */
+    struct ibv_pd          *qp_pd;       /**< For the UD QP; NULL is pd. It is
+                                              used by other threads than the
+                                              data path, so if this has a thread
+                                              domain it must be another one */
+    uct_sep_uuars_t        *uuars;       /**< Where the UD QP is registered, so
+                                              that others can ring its uUAR as
+                                              well; NULL if nobody does */
+    uct_sep_uuar_use_t     uuar_use;     /**< Who they are */
     uct_sep_port_t         port;         /**< Local port */
     uint16_t               pkey_index;   /**< Index of port.pkey */
     ucs_async_context_t    *async;       /**< The worker's async context */

@@ -50,6 +50,9 @@ struct uct_sep_cm {
     struct ibv_comp_channel     *channel;
     struct ibv_cq               *cq;
     struct ibv_qp               *ud_qp;
+    uct_sep_uuars_t             *uuars;       /**< NULL: nobody else rings */
+    uct_sep_bf_t                *bf;          /**< With uuars: what ud_qp
+                                                   rings */
     struct ibv_mr               *mr;
     uint8_t                     *rx_buf;      /**< rx_queue_len of them */
     size_t                      rx_buf_size;
@@ -81,7 +84,7 @@ void uct_sep_cm_ud_close(uct_sep_cm_t *cm);
  * Post a packet.
  *
  * @return 0, or errno: ENOMEM if the send queue is full, EHOSTUNREACH if there
- *         is no address handle.
+ *         is no address handle, EBUSY if the uUAR is in use.
  */
 int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
                             const uct_sep_conn_packet_t *packet);

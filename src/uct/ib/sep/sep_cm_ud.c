@@ -7,7 +7,9 @@
 #include <uct/ib/sep/sep_cm_int.h>
 #include <uct/ib/sep/sep_account.h>
 
+#include <ucs/arch/cpu.h>
 #include <ucs/algorithm/crc.h>
+#include <ucs/async/async.h>
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -300,6 +302,34 @@ static void uct_sep_cm_ud_ahs_cleanup(uct_sep_cm_t *cm)
     kh_destroy_inplace(uct_sep_cm_ahs, &cm->ahs);
 }
 
+/*
+ * libmlx5 takes turns in the two buffers of the uUAR by itself. The device has
+ * seen what others have written when they release the lock, so it does not
+ * matter that it does not know of their turns.
+ */
+static int uct_sep_cm_ud_post_wr(uct_sep_cm_t *cm, struct ibv_send_wr *wr)
+{
+    struct ibv_send_wr *bad_wr;
+    int ret;
+
+    if (cm->bf == NULL) {
+        return ibv_post_send(cm->ud_qp, wr, &bad_wr);
+    }
+
+    if (cm->async->mode != UCS_ASYNC_MODE_SIGNAL) {
+        ucs_spin_lock(&cm->bf->lock);
+    } else if (!ucs_spin_try_lock(&cm->bf->lock)) {
+        /* This may be a signal handler, and the lock's owner what it has
+         * interrupted */
+        return EBUSY;
+    }
+
+    ret = ibv_post_send(cm->ud_qp, wr, &bad_wr);
+    ucs_memory_bus_store_fence();
+    ucs_spin_unlock(&cm->bf->lock);
+    return ret;
+}
+
 int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
                             const uct_sep_conn_packet_t *packet)
 {
@@ -314,7 +344,6 @@ int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
         .opcode     = IBV_WR_SEND,
         .send_flags = IBV_SEND_INLINE
     };
-    struct ibv_send_wr *bad_wr;
     struct ibv_ah *ah;
     int ret;
 
@@ -330,11 +359,11 @@ int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
         wr.send_flags |= IBV_SEND_SIGNALED;
     }
 
-    ret = ibv_post_send(cm->ud_qp, &wr, &bad_wr);
+    ret = uct_sep_cm_ud_post_wr(cm, &wr);
     if (ret == ENOMEM) {
         /* Send queue full: see whether the device has finished some */
         uct_sep_cm_ud_poll(cm);
-        ret = ibv_post_send(cm->ud_qp, &wr, &bad_wr);
+        ret = uct_sep_cm_ud_post_wr(cm, &wr);
     }
 
     if (ret != 0) {
@@ -428,7 +457,8 @@ static void uct_sep_cm_ud_buffers_free(uct_sep_cm_t *cm)
     ucs_free(cm->rx_fifo);
 }
 
-static ucs_status_t uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm)
+static ucs_status_t
+uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm, struct ibv_pd *pd)
 {
     struct ibv_qp_init_attr attr = {
         .send_cq    = cm->cq,
@@ -444,7 +474,7 @@ static ucs_status_t uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm)
         .sq_sig_all = 0
     };
 
-    cm->ud_qp = ibv_create_qp(cm->pd, &attr);
+    cm->ud_qp = ibv_create_qp(pd, &attr);
     if (cm->ud_qp == NULL) {
         ucs_error("%s: ibv_create_qp(UD, %u receives) failed: %m", cm->name,
                   cm->rx_queue_len);
@@ -455,13 +485,61 @@ static ucs_status_t uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm)
     return UCS_OK;
 }
 
+/* Let others know which uUAR the QP rings */
+static ucs_status_t
+uct_sep_cm_ud_qp_register(uct_sep_cm_t *cm, uct_sep_uuar_use_t use)
+{
+    struct mlx5dv_qp dv_qp = {.comp_mask = MLX5DV_QP_MASK_UAR_MMAP_OFFSET};
+    struct mlx5dv_obj dv   = {};
+    int ret;
+
+    dv.qp.in  = cm->ud_qp;
+    dv.qp.out = &dv_qp;
+    ret       = mlx5dv_init_obj(&dv, MLX5DV_OBJ_QP);
+    if (ret != 0) {
+        ucs_error("%s: mlx5dv_init_obj(UD QP 0x%x) failed: %s", cm->name,
+                  cm->ud_qp->qp_num, strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return uct_sep_uuars_get(cm->uuars, &dv_qp, use, &cm->bf);
+}
+
 static void uct_sep_cm_ud_qp_destroy(uct_sep_cm_t *cm)
 {
+    uint32_t qpn = cm->ud_qp->qp_num;
+
     uct_sep_account_remove_qp(cm->ud_qp);
     if (ibv_destroy_qp(cm->ud_qp) != 0) {
-        ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name,
-                 cm->ud_qp->qp_num);
+        ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name, qpn);
     }
+
+    if (cm->bf != NULL) {
+        uct_sep_uuars_put(cm->uuars, cm->bf);
+    }
+}
+
+static ucs_status_t
+uct_sep_cm_ud_qp_open(uct_sep_cm_t *cm, const uct_sep_cm_params_t *params)
+{
+    struct ibv_pd *pd = (params->qp_pd != NULL) ? params->qp_pd : cm->pd;
+    ucs_status_t status;
+
+    cm->uuars = params->uuars;
+    if (cm->uuars == NULL) {
+        return uct_sep_cm_ud_qp_create(cm, pd);
+    }
+
+    uct_sep_uuars_enter(cm->uuars, params->uuar_use);
+    status = uct_sep_cm_ud_qp_create(cm, pd);
+    if (status == UCS_OK) {
+        status = uct_sep_cm_ud_qp_register(cm, params->uuar_use);
+        if (status != UCS_OK) {
+            uct_sep_cm_ud_qp_destroy(cm);
+        }
+    }
+    uct_sep_uuars_leave(cm->uuars, params->uuar_use);
+    return status;
 }
 
 static ucs_status_t uct_sep_cm_ud_channel_create(uct_sep_cm_t *cm,
@@ -522,7 +600,7 @@ ucs_status_t uct_sep_cm_ud_open(uct_sep_cm_t *cm,
         goto err_destroy_cq;
     }
 
-    status = uct_sep_cm_ud_qp_create(cm);
+    status = uct_sep_cm_ud_qp_open(cm, params);
     if (status != UCS_OK) {
         goto err_free_buffers;
     }

@@ -46,7 +46,7 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      "  static         - UARs as the driver assigns them\n"
      "  mpi_threads    - one queue pair for all\n"
      "  auto           - the best that is available\n"
-     "This version has dynamic.",
+     "This version has 2xdynamic, dynamic, shared_dynamic and static.",
      ucs_offsetof(uct_sep_iface_config_t, category),
      UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
 

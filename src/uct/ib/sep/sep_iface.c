@@ -382,6 +382,9 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
 
     params.ibv_context  = uct_sep_iface_md(iface)->dev.context;
     params.pd           = uct_sep_iface_md(iface)->pd;
+    params.qp_pd        = iface->channel.cm_pd;
+    params.uuars        = &uct_sep_iface_md(iface)->uuars;
+    params.uuar_use     = iface->channel.cm_use;
     params.port         = iface->port.addr;
     params.pkey_index   = iface->port.pkey_index;
     params.async        = iface->super.worker->async;
@@ -419,11 +422,34 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
     uct_sep_iface_event_cleanup(iface);
 }
 
-void uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *tx_ops)
+static const uct_sep_ops_t *uct_sep_iface_choose_ops(int post, int is_locked)
 {
-    uct_iface_ops_t *ops = &iface->super.super.ops;
+    static const uct_sep_ops_t *ops[][2] = {
+        [UCT_SEP_TX_POST_BF]   = {&uct_sep_ops_bf, &uct_sep_ops_bf_lock},
+        [UCT_SEP_TX_POST_BF64] = {&uct_sep_ops_bf64, &uct_sep_ops_bf64_lock},
+        [UCT_SEP_TX_POST_DB]   = {&uct_sep_ops_db, &uct_sep_ops_db_lock}
+    };
+
+    if (post != UCT_SEP_TX_POST_DB) {
+        post = UCT_SEP_TX_POST_BF;
+#ifdef __x86_64__
+        if (__builtin_cpu_supports("avx512f")) {
+            post = UCT_SEP_TX_POST_BF64;
+        }
+#endif
+    }
+
+    return ops[post][is_locked];
+}
+
+void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
+{
+    const uct_sep_ops_t *tx_ops = uct_sep_iface_choose_ops(post, is_locked);
+    uct_iface_ops_t *ops        = &iface->super.super.ops;
 
     iface->tx.ops          = tx_ops;
+    iface->tx.post         = post;
+    iface->tx.is_locked    = is_locked;
     ops->ep_put_short      = tx_ops->ep_put_short;
     ops->ep_put_bcopy      = tx_ops->ep_put_bcopy;
     ops->ep_put_zcopy      = tx_ops->ep_put_zcopy;
@@ -439,21 +465,6 @@ void uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *tx_ops)
     ops->ep_atomic64_post  = tx_ops->ep_atomic64_post;
     ops->ep_atomic32_fetch = tx_ops->ep_atomic32_fetch;
     ops->ep_atomic64_fetch = tx_ops->ep_atomic64_fetch;
-}
-
-static const uct_sep_ops_t *uct_sep_iface_choose_ops(int post)
-{
-    if (post == UCT_SEP_TX_POST_DB) {
-        return &uct_sep_ops_db;
-    }
-
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f")) {
-        return &uct_sep_ops_bf64;
-    }
-#endif
-
-    return &uct_sep_ops_bf;
 }
 
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
@@ -533,10 +544,6 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err;
     }
 
-    /* If the device has no BlueFlame, the first queue pair tells */
-    self->config.post = config->tx.post;
-    uct_sep_iface_set_ops(self, uct_sep_iface_choose_ops(config->tx.post));
-
     status = uct_sep_qp_table_init(&self->qps);
     if (status != UCS_OK) {
         ucs_error("%s: no memory for the table of queue pairs",
@@ -549,6 +556,11 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     if (status != UCS_OK) {
         goto err_cleanup_qps;
     }
+
+    /* Queue pairs tell if one has no BlueFlame, or a uUAR that is shared */
+    self->config.post = config->tx.post;
+    uct_sep_iface_set_ops(self, config->tx.post,
+                          self->channel.use != UCT_SEP_UUAR_EXCLUSIVE);
 
     status = uct_sep_iface_init_cq(self, config);
     if (status != UCS_OK) {

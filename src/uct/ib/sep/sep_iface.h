@@ -99,6 +99,11 @@ extern const uct_sep_ops_t uct_sep_ops_bf;
 extern const uct_sep_ops_t uct_sep_ops_bf64;
 extern const uct_sep_ops_t uct_sep_ops_db;
 
+/** The same, for uUARs that other threads may use as well. */
+extern const uct_sep_ops_t uct_sep_ops_bf_lock;
+extern const uct_sep_ops_t uct_sep_ops_bf64_lock;
+extern const uct_sep_ops_t uct_sep_ops_db_lock;
+
 
 /** Interface. */
 struct uct_sep_iface {
@@ -120,6 +125,9 @@ struct uct_sep_iface {
                                                 that nobody wants */
         uint32_t            scratch_lkey;
         const uct_sep_ops_t *ops;
+        int                 post;          /**< What ops are for: a
+                                                uct_sep_tx_post_t, ... */
+        uint8_t             is_locked;     /**< ... and for shared uUARs */
         uct_sep_txwq_t      idle;          /**< Queue of endpoints without a
                                                 connection */
         ucs_list_link_t     active;        /**< uct_sep_txwq_t in use */
@@ -212,8 +220,13 @@ ucs_status_t uct_sep_iface_init_config(uct_sep_iface_t *iface,
 size_t uct_sep_iface_max_zcopy(const uct_sep_iface_t *iface);
 
 
-/** Install the operations of one way to post. */
-void uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *tx_ops);
+/**
+ * Install the operations of one way to post.
+ *
+ * @param post       UCT_SEP_TX_POST_BF, _DB or _AUTO.
+ * @param is_locked  Whether uUARs may be shared with other threads.
+ */
+void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked);
 
 
 /** Poll for completions; of uct_iface_ops_t. */

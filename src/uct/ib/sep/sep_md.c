@@ -295,6 +295,8 @@ static void uct_sep_md_close(uct_md_h tl_md)
         ucs_rcache_destroy(md->rcache);
     }
 
+    uct_sep_uuars_cleanup(&md->uuars);
+
     ret = ibv_dealloc_pd(md->pd);
     if (ret != 0) {
         ucs_warn("%s: ibv_dealloc_pd() failed: %s", md->dev.name,
@@ -430,7 +432,9 @@ uct_sep_md_create(struct ibv_device *ibv_device,
         goto err_dealloc_pd;
     }
 
+    uct_sep_uuars_init(&md->uuars, md->dev.context);
     pthread_mutex_init(&md->channel_lock, NULL);
+    ucs_list_head_init(&md->half_pairs);
     pthread_mutex_init(&md->group_lock, NULL);
     ucs_list_head_init(&md->cq_groups);
     *md_p = &md->super;

@@ -4,6 +4,7 @@
 #define UCT_SEP_MD_H
 
 #include <uct/ib/sep/sep_device.h>
+#include <uct/ib/sep/sep_uuar.h>
 #include <uct/base/uct_md.h>
 #include <ucs/memory/rcache.h>
 #include <pthread.h>
@@ -54,10 +55,16 @@ typedef struct uct_sep_md {
     struct ibv_pd         *pd;
     ucs_rcache_t          *rcache;     /**< NULL if switched off */
     ucs_linear_func_t     reg_cost;
-    pthread_mutex_t       channel_lock; /**< See uct_sep_channel_init() */
-    pthread_mutex_t       group_lock;   /**< For what follows: things that
-                                             several workers share */
-    ucs_list_link_t       cq_groups;    /**< uct_sep_cq_group_t */
+    uct_sep_uuars_t       uuars;      /**< Of the device's context */
+
+    pthread_mutex_t       channel_lock; /**< Of what follows, and of domains */
+    ucs_list_link_t       half_pairs; /**< uct_sep_td_pair_t, one in use */
+    struct uct_sep_td_pair *common_pair; /**< See uct_sep_td_common_get() */
+    unsigned              common_refcount;
+
+    pthread_mutex_t       group_lock; /**< Of what follows: things that several
+                                           workers share */
+    ucs_list_link_t       cq_groups;  /**< uct_sep_cq_group_t */
 } uct_sep_md_t;
 
 

@@ -9,11 +9,19 @@
  *     UCT_SEP_OPS_NAME    name of the table of operations
  *     UCT_SEP_OPS_WR      file with the work requests, if not sep_wr.inl
  *
+ * and, unless it is 0,
+ *
+ *     UCT_SEP_OPS_LOCK    1 if the uUAR may be shared with other threads
+ *
  * All functions are static; the table is all that leaves the file. An operation
  * reads: credits, buffer, work request, what to do when it is done. How a work
  * request is made and posted is in the file with the work requests, whose
  * functions are called uct_sep_wr_xx.
  */
+
+#ifndef UCT_SEP_OPS_LOCK
+#  define UCT_SEP_OPS_LOCK  0
+#endif
 
 #include <uct/ib/sep/sep_ep.h>
 

@@ -104,6 +104,24 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
 }
 
 
+/** Ring for a work request that is in the send queue. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
+                  unsigned num_bb, uct_sep_tx_post_t post)
+{
+    if (post == UCT_SEP_TX_POST_DB) {
+        *(volatile uct_sep_alias_u64_t*)bf->ptr =
+                *(const uct_sep_alias_u64_t*)wqe;
+        ucs_memory_bus_store_fence();
+    } else {
+        uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, post);
+        ucs_memory_bus_cacheline_wc_flush();
+    }
+
+    bf->addr ^= (post == UCT_SEP_TX_POST_DB) ? bf->size : UCT_SEP_MAX_WQE;
+}
+
+
 /**
  * Post the work request at sw_pi.
  *
@@ -111,10 +129,13 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
  * @param [in]    pi          sw_pi, which the caller has at hand.
  * @param [in]    num_bb      Its length.
  * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
+ * @param [in]    lock        Whether the uUAR may be one that other threads use
+ *                            as well.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
-                  uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post)
+                  uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post,
+                  int lock)
 {
     uct_sep_bf_t *bf = txwq->bf;
     uint16_t sw_pi   = pi + num_bb;
@@ -128,16 +149,17 @@ uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
      * before as well. */
     ucs_memory_bus_store_fence();
 
-    if (post == UCT_SEP_TX_POST_DB) {
-        *(volatile uct_sep_alias_u64_t*)bf->ptr =
-                *(const uct_sep_alias_u64_t*)wqe;
+    if (lock && bf->is_shared) {
+        ucs_spin_lock(&bf->lock);
+        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
+        /* The device must see it before what the next one writes, who may be
+         * on another processor */
         ucs_memory_bus_store_fence();
+        ucs_spin_unlock(&bf->lock);
     } else {
-        uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, post);
-        ucs_memory_bus_cacheline_wc_flush();
+        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
     }
 
-    bf->addr      ^= (post == UCT_SEP_TX_POST_DB) ? bf->size : UCT_SEP_MAX_WQE;
     txwq->sw_pi    = sw_pi;
     txwq->credits -= num_bb;
     *cq_credits   -= num_bb;

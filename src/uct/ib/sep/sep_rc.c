@@ -53,7 +53,8 @@ uct_sep_rc_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
     return UCS_OK;
 }
 
-static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface)
+static struct ibv_qp *
+uct_sep_rc_qp_new(uct_sep_iface_t *iface, struct ibv_pd *pd)
 {
     struct ibv_qp_init_attr_ex attr     = {};
     struct mlx5dv_qp_init_attr dv_attr  = {};
@@ -70,7 +71,7 @@ static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface)
     attr.sq_sig_all          = 0;
     attr.comp_mask           = IBV_QP_INIT_ATTR_PD |
                                IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    attr.pd                  = iface->channel.pd;
+    attr.pd                  = pd;
     /* What the queue is made for decides how large libmlx5 makes it. We write
      * the work requests ourselves, of any length. */
     attr.send_ops_flags      = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
@@ -80,23 +81,19 @@ static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface)
     dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
     dv_attr.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
 
-    qp = mlx5dv_create_qp(iface->channel.pd->context, &attr, &dv_attr);
-    if (qp == NULL) {
-        ucs_error("%s: could not create a queue pair with a send queue of %u: "
-                  "%m. Reduce UCX_SEP_TX_QUEUE_LEN", iface->port.name,
-                  iface->config.tx_queue_len);
-        return NULL;
+    qp = mlx5dv_create_qp(pd->context, &attr, &dv_attr);
+    if (qp != NULL) {
+        uct_sep_account_add_qp(qp);
     }
 
-    uct_sep_account_add_qp(qp);
     return qp;
 }
 
-static ucs_status_t uct_sep_rc_map_txwq(uct_sep_iface_t *iface,
-                                        struct ibv_qp *qp,
-                                        uct_sep_txwq_t *txwq)
+static ucs_status_t
+uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                    uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
 {
-    struct mlx5dv_qp dv_qp = {};
+    struct mlx5dv_qp dv_qp = {.comp_mask = MLX5DV_QP_MASK_UAR_MMAP_OFFSET};
     struct mlx5dv_obj dv   = {};
     uct_sep_txwq_mem_t mem;
     ucs_status_t status;
@@ -111,22 +108,27 @@ static ucs_status_t uct_sep_rc_map_txwq(uct_sep_iface_t *iface,
         return UCS_ERR_IO_ERROR;
     }
 
-    if (iface->channel.bf.ptr == NULL) {
-        uct_sep_bf_init(&iface->channel.bf, dv_qp.bf.reg, dv_qp.bf.size);
+    status = uct_sep_uuars_get(&uct_sep_iface_md(iface)->uuars, &dv_qp, use,
+                               &mem.bf);
+    if (status != UCS_OK) {
+        ucs_error("%s: no memory for the uUAR of QP 0x%x", iface->port.name,
+                  qp->qp_num);
+        return status;
     }
 
     mem.sq         = dv_qp.sq.buf;
     mem.bb_count   = dv_qp.sq.wqe_cnt;
     mem.dbrec      = &dv_qp.dbrec[MLX5_SND_DBR];
-    mem.bf         = &iface->channel.bf;
     mem.qpn        = qp->qp_num;
     mem.moderation = iface->config.moderation;
     status         = uct_sep_txwq_init(txwq, &mem);
-    if (status == UCS_OK) {
-        txwq->qp = qp;
+    if (status != UCS_OK) {
+        uct_sep_uuars_put(&uct_sep_iface_md(iface)->uuars, mem.bf);
+        return status;
     }
 
-    return status;
+    txwq->qp = qp;
+    return UCS_OK;
 }
 
 static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
@@ -147,11 +149,66 @@ static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
     }
 }
 
+/* Make the QP of a send queue on a domain */
+static ucs_status_t
+uct_sep_rc_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
+                        uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
+{
+    uct_sep_uuars_t *uuars = &uct_sep_iface_md(iface)->uuars;
+    ucs_status_t status;
+    struct ibv_qp *qp;
+
+    uct_sep_uuars_enter(uuars, use);
+
+    qp = uct_sep_rc_qp_new(iface, pd);
+    if (qp == NULL) {
+        /* Not "no resource": that would have users wait for completions */
+        status = UCS_ERR_NO_MEMORY;
+        goto out_leave;
+    }
+
+    status = uct_sep_rc_map_txwq(iface, qp, use, txwq);
+    if (status != UCS_OK) {
+        uct_sep_rc_qp_delete(iface, qp, 0);
+    }
+
+out_leave:
+    uct_sep_uuars_leave(uuars, use);
+    return status;
+}
+
+static ucs_status_t
+uct_sep_rc_txwq_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    const uct_sep_channel_t *channel = &iface->channel;
+    ucs_status_t status;
+
+    status = uct_sep_rc_txwq_open_on(iface, channel->pd, channel->use, txwq);
+    if ((status == UCS_ERR_NO_MEMORY) && (channel->spare_pd != NULL)) {
+        status = uct_sep_rc_txwq_open_on(iface, channel->spare_pd,
+                                         UCT_SEP_UUAR_SHARED, txwq);
+    }
+    if (status == UCS_ERR_NO_MEMORY) {
+        ucs_error("%s: could not create a queue pair with a send queue of %u: "
+                  "%m. Reduce UCX_SEP_TX_QUEUE_LEN", iface->port.name,
+                  iface->config.tx_queue_len);
+    }
+
+    return status;
+}
+
+static void uct_sep_rc_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                  int has_sent)
+{
+    uct_sep_rc_qp_delete(iface, txwq->qp, has_sent);
+    uct_sep_uuars_put(&uct_sep_iface_md(iface)->uuars, txwq->bf);
+}
+
 void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
     ucs_list_del(&txwq->list);
-    uct_sep_rc_qp_delete(iface, txwq->qp, 1);
+    uct_sep_rc_txwq_close(iface, txwq, 1);
     ucs_free(txwq);
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
@@ -214,7 +271,6 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
     uct_sep_rc_t *rc       = uct_sep_rc(conn);
     ucs_status_t status;
     uct_sep_txwq_t *txwq;
-    struct ibv_qp *qp;
     int ret;
 
     ucs_assert(rc->txwq == NULL);
@@ -226,21 +282,14 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
         return UCS_ERR_NO_MEMORY;
     }
 
-    qp = uct_sep_rc_qp_new(iface);
-    if (qp == NULL) {
-        /* Not "no resource": that would have users wait for completions */
-        status = UCS_ERR_NO_MEMORY;
+    status = uct_sep_rc_txwq_open(iface, txwq);
+    if (status != UCS_OK) {
         goto err_free;
     }
 
-    status = uct_sep_rc_qp_to_init(iface, qp);
+    status = uct_sep_rc_qp_to_init(iface, txwq->qp);
     if (status != UCS_OK) {
-        goto err_delete;
-    }
-
-    status = uct_sep_rc_map_txwq(iface, qp, txwq);
-    if (status != UCS_OK) {
-        goto err_delete;
+        goto err_close;
     }
 
     if (uct_sep_iface_shares_cq(iface)) {
@@ -248,7 +297,7 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
         if (status != UCS_OK) {
             ucs_error("%s: no memory for the table of queue pairs",
                       iface->port.name);
-            goto err_delete;
+            goto err_close;
         }
     }
 
@@ -257,7 +306,7 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
     ++iface->conn.num_qp;
 
     memset(local_p, 0, sizeof(*local_p));
-    local_p->qpn                = qp->qp_num;
+    local_p->qpn                = txwq->qpn;
     local_p->psn                = ucs_generate_uuid((uintptr_t)txwq) &
                                   UCT_SEP_CONN_MAX_24BIT;
     local_p->path_mtu           = iface->config.path_mtu;
@@ -265,8 +314,8 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
     local_p->max_dest_rd_atomic = iface->config.max_dest_rd_atomic;
     return UCS_OK;
 
-err_delete:
-    uct_sep_rc_qp_delete(iface, qp, 0);
+err_close:
+    uct_sep_rc_txwq_close(iface, txwq, 0);
 err_free:
     ucs_free(txwq);
     return status;
@@ -382,7 +431,7 @@ static void uct_sep_rc_qp_destroy(void *arg, uct_sep_conn_t *conn)
 
     /* Nothing was ever sent on it, and what was received on it needs no QP */
     --iface->conn.num_qp;
-    uct_sep_rc_qp_delete(iface, txwq->qp, 0);
+    uct_sep_rc_txwq_close(iface, txwq, 0);
     ucs_free(txwq);
 }
 
@@ -400,20 +449,23 @@ const uct_sep_cm_ops_t uct_sep_rc_cm_ops = {
  * Main thread
  */
 
-/* Before anything was posted */
-static void uct_sep_rc_check_bf(uct_sep_iface_t *iface)
+/* Before anything was posted to it */
+static void uct_sep_rc_check_bf(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    if ((iface->channel.bf.size == UCT_SEP_MAX_WQE) ||
-        (iface->tx.ops == &uct_sep_ops_db)) {
-        return;
+    int post = iface->tx.post;
+
+    if ((txwq->bf->size != UCT_SEP_MAX_WQE) && (post != UCT_SEP_TX_POST_DB)) {
+        if (iface->config.post == UCT_SEP_TX_POST_BF) {
+            ucs_warn("%s: QP 0x%x has BlueFlame buffers of %zu bytes instead "
+                     "of %d, UCX_SEP_TX_POST=bf has no effect",
+                     iface->port.name, txwq->qpn, txwq->bf->size,
+                     UCT_SEP_MAX_WQE);
+        }
+        post = UCT_SEP_TX_POST_DB;
     }
 
-    if (iface->config.post == UCT_SEP_TX_POST_BF) {
-        ucs_warn("%s: the device has BlueFlame buffers of %zu bytes instead of "
-                 "%d, UCX_SEP_TX_POST=bf has no effect", iface->port.name,
-                 iface->channel.bf.size, UCT_SEP_MAX_WQE);
-    }
-    uct_sep_iface_set_ops(iface, &uct_sep_ops_db);
+    uct_sep_iface_set_ops(iface, post,
+                          iface->tx.is_locked || txwq->bf->is_shared);
 }
 
 /* Make endpoints fail: nothing can be sent from here on */
@@ -564,7 +616,7 @@ static void uct_sep_rc_activate(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
         return;
     }
 
-    uct_sep_rc_check_bf(iface);
+    uct_sep_rc_check_bf(iface, txwq);
     txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
     ucs_list_add_tail(&iface->tx.active, &txwq->list);
 

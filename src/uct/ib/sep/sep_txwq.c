@@ -68,6 +68,14 @@ void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq)
 
 void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size)
 {
-    bf->ptr  = reg;
-    bf->size = size;
+    bf->ptr       = reg;
+    bf->size      = size;
+    bf->is_shared = 0;
+    bf->reg       = reg;
+    ucs_spinlock_init(&bf->lock, 0);
+}
+
+void uct_sep_bf_cleanup(uct_sep_bf_t *bf)
+{
+    ucs_spinlock_destroy(&bf->lock);
 }

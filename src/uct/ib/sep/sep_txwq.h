@@ -6,6 +6,7 @@
 #include <uct/ib/sep/sep_def.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
+#include <ucs/type/spinlock.h>
 #include <ucs/type/status.h>
 
 BEGIN_C_DECLS
@@ -19,17 +20,20 @@ BEGIN_C_DECLS
  */
 
 /**
- * BlueFlame register (uUAR). Shared by all send queues of a channel, which one
- * thread uses; it has two buffers used in turn, so that write-combining never
- * merges two work requests.
+ * BlueFlame register (uUAR). Shared by all send queues that ring it; it has two
+ * buffers used in turn, so that write-combining never merges two work requests.
  */
 typedef struct uct_sep_bf {
     union {
-        void      *ptr;  /**< Buffer or doorbell for the next work request */
-        uintptr_t addr;
+        void       *ptr;      /**< Buffer or doorbell for the next work
+                                   request */
+        uintptr_t  addr;
     };
-    size_t        size;  /**< Of one buffer (half of PRM log_bf_reg_size), or 0
-                              if there is only a doorbell */
+    size_t         size;      /**< Of one buffer (half of PRM log_bf_reg_size),
+                                   or 0 if there is only a doorbell */
+    uint8_t        is_shared; /**< Several threads may use it: with the lock */
+    ucs_spinlock_t lock;      /**< Held while a doorbell is rung */
+    void           *reg;      /**< First buffer */
 } uct_sep_bf_t;
 
 
@@ -147,8 +151,16 @@ static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
 }
 
 
-/** Set up a uUAR; @a size is that of one buffer, 0 if BlueFlame is absent. */
+/**
+ * Set up a uUAR which one thread uses.
+ *
+ * @param size  Of one buffer, 0 if BlueFlame is absent.
+ */
 void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size);
+
+
+/** Release what belongs to it. */
+void uct_sep_bf_cleanup(uct_sep_bf_t *bf);
 
 END_C_DECLS
 

@@ -46,7 +46,7 @@ uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
                 uint16_t pi, unsigned num_bb)
 {
     uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
-                      UCT_SEP_OPS_POST);
+                      UCT_SEP_OPS_POST, UCT_SEP_OPS_LOCK);
 }
 
 
