@@ -167,6 +167,7 @@ TEST_F(test_sep_uct_error, pending_requests_survive_until_they_are_purged)
     unsigned purged = 0;
 
     m_peer->kill();
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
     for (auto &req : reqs) {
         req.func = [](uct_pending_req_t*) { return UCS_ERR_NO_RESOURCE; };
         ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req, 0));

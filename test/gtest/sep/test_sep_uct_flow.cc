@@ -106,7 +106,7 @@ TEST_F(test_sep_uct_flow, all_endpoints_and_both_directions_share_a_connection)
     EXPECT_EQ(1u, m_peer->num_qps());
 }
 
-TEST_F(test_sep_uct_flow, pending_requests_start_the_connection)
+TEST_F(test_sep_uct_flow, operations_start_the_connection_not_pending_requests)
 {
     pending_req req;
     bool done = false;
@@ -116,6 +116,8 @@ TEST_F(test_sep_uct_flow, pending_requests_start_the_connection)
         done                = (status == UCS_OK);
         return status;
     };
+    ASSERT_EQ(UCS_ERR_BUSY, uct_ep_pending_add(ep(), &req.req, 0));
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(ep(), 0));
     ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
     EXPECT_TRUE(m_local->wait([&]() { return done; }));
     expect_in_order(1);
@@ -195,6 +197,8 @@ TEST_F(test_sep_uct_flow, purge_gives_back_the_requests_of_one_endpoint)
     pending_req reqs[6];
     std::vector<uct_pending_req_t*> purged;
 
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(ep(), 0));
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(other, 0));
     for (unsigned i = 0; i < 6; ++i) {
         ASSERT_EQ(UCS_OK, uct_ep_pending_add((i % 2) ? other : ep(),
                                              &reqs[i].req, 0));
@@ -231,6 +235,7 @@ TEST_F(test_sep_uct_flow, endpoints_with_pending_requests_take_turns)
     }
     /* All of the first, then all of the second */
     for (int e = 0; e < 2; ++e) {
+        ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(e ? other : ep(), 0));
         for (unsigned i = 0; i < num_reqs; ++i) {
             ASSERT_EQ(UCS_OK, uct_ep_pending_add(e ? other : ep(),
                                                  &reqs[e][i].req, 0));
@@ -281,6 +286,7 @@ TEST_F(test_sep_uct_flow, flush_waits_for_pending_requests)
         done                = (status == UCS_OK);
         return status;
     };
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(ep(), 0));
     ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(ep(), 0, NULL));
     EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_local->iface(), 0, NULL));
@@ -385,6 +391,7 @@ TEST_F(test_sep_uct_flow, pending_requests_of_many_connections_are_all_sent)
 
     start({{"TX_QUEUE_LEN", "16"}, {"TX_CQ_LEN", "16"}}, num_eps);
     for (unsigned i = 0; i < num_eps; ++i) {
+        ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(ep(i), 0));
         for (unsigned seq = 0; seq < num_reqs; ++seq) {
             pending_req &req = reqs[i * num_reqs + seq];
 
@@ -514,6 +521,7 @@ TEST_F(test_sep_uct_flow, a_connection_wakes_a_sleeping_sender)
         done                = (status == UCS_OK);
         return status;
     };
+    ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(ep(), 0));
     ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
     while (!done) {
         struct pollfd pfd = {fd, POLLIN, 0};

@@ -52,13 +52,18 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     uct_sep_txwq_t *txwq   = ep->txwq;
+    ucs_status_t status;
 
     if (txwq == &iface->tx.idle) {
-        return (ep->flags & UCT_SEP_EP_FLAG_FAILED) ?
-               UCS_ERR_CONNECTION_RESET : uct_sep_ep_connect(ep);
-    }
+        if (ep->flags & UCT_SEP_EP_FLAG_FAILED) {
+            return UCS_ERR_CONNECTION_RESET;
+        }
 
-    if (iface->tx.cq_credits < 0) {
+        status = uct_sep_ep_connect(ep);
+        if (status != UCS_ERR_NO_RESOURCE) {
+            return status;
+        }
+    } else if (iface->tx.cq_credits < 0) {
         uct_sep_iface_stall(iface);
     } else if (uct_sep_txwq_has_credits(txwq)) {
         ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE);
@@ -189,11 +194,11 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
         return UCS_ERR_BUSY;
     }
 
-    /* A request may come first, without an operation that failed. If there is
-     * no connecting, it would wait for ever: the operation gets to know why. */
+    /* Nothing was refused yet: the operation starts the connection, or gets to
+     * know why there is none. A request would wait for ever. */
     if ((ep->txwq == &iface->tx.idle) &&
-        !(ep->flags & UCT_SEP_EP_FLAG_FAILED) &&
-        (uct_sep_ep_connect(ep) != UCS_ERR_NO_RESOURCE)) {
+        !(ep->flags & (UCT_SEP_EP_FLAG_FAILED |
+                       UCT_SEP_EP_FLAG_CONNECTING))) {
         return UCS_ERR_BUSY;
     }
 

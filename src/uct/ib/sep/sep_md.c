@@ -71,6 +71,7 @@ static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
                                  UCT_MD_FLAG_NEED_RKEY |
                                  UCT_MD_FLAG_INVALIDATE;
     attr->cap.max_reg          = ULONG_MAX;
+    attr->cap.max_alloc        = ULONG_MAX; /* Others allocate, no limit here */
     attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->rkey_packed_size     = sizeof(uct_sep_packed_rkey_t);
