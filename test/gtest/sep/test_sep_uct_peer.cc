@@ -13,6 +13,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 extern char **environ;
@@ -146,6 +147,23 @@ private:
         uint8_t  id;
     };
 
+    /* As much of a job as there are resources for */
+    static unsigned run(job &todo)
+    {
+        unsigned count = 0;
+
+        while (todo.next < todo.count) {
+            bytes data = sequence_message(todo.next, todo.length);
+
+            if (uct_ep_am_bcopy(todo.ep, todo.id, pack_bytes, &data, 0) < 0) {
+                break;
+            }
+            ++todo.next;
+            ++count;
+        }
+        return count;
+    }
+
     unsigned work()
     {
         unsigned count = 0;
@@ -154,18 +172,17 @@ private:
             count += iface->progress();
         }
 
-        while (!m_jobs.empty()) {
-            job &first = m_jobs.front();
-            bytes data = sequence_message(first.next, first.length);
-            ssize_t ret;
-
-            ret = uct_ep_am_bcopy(first.ep, first.id, pack_bytes, &data, 0);
-            if (ret < 0) {
-                break;
+        /* Jobs of an endpoint in order, and none waits for another endpoint's */
+        std::set<uct_ep_h> busy;
+        for (auto it = m_jobs.begin(); it != m_jobs.end();) {
+            if (busy.count(it->ep) == 0) {
+                count += run(*it);
             }
-            ++count;
-            if (++first.next == first.count) {
-                m_jobs.pop_front();
+            if (it->next == it->count) {
+                it = m_jobs.erase(it);
+            } else {
+                busy.insert(it->ep);
+                ++it;
             }
         }
 
@@ -332,7 +349,7 @@ peer::peer(unsigned num_ifaces, const settings &config)
     std::vector<char*> envp;
     int fds[2];
 
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
         throw std::runtime_error("socketpair failed");
     }
 
@@ -362,7 +379,8 @@ peer::peer(unsigned num_ifaces, const settings &config)
     posix_spawn_file_actions_t actions;
 
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addclose(&actions, fds[0]);
+    /* Our end is not for other peers: they would keep it open */
+    posix_spawn_file_actions_adddup2(&actions, fds[1], fds[1]);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
                                      O_WRONLY, 0); /* Errors are on stderr */
     int ret = posix_spawn(&m_pid, exe, &actions, NULL, argv, envp.data());
