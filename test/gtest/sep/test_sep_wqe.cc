@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace sep_wqe_test;
@@ -504,6 +505,106 @@ TEST_P(test_sep_wqe, a_completion_finishes_all_operations_up_to_it_in_order)
     EXPECT_EQ(1u, m_f.progress());
     EXPECT_EQ(1u, comps[2].calls);
     EXPECT_EQ(m_f.txwq().bb_max, m_f.txwq().credits);
+}
+
+TEST_P(test_sep_wqe, a_flush_is_a_signaled_nop_behind_what_was_posted)
+{
+    EXPECT_EQ(UCS_OK, ops().ep_flush(m_f.ep(), 0, NULL));
+    EXPECT_EQ(0, m_f.txwq().sw_pi);
+
+    ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
+                                         rkey));
+    EXPECT_EQ(UCS_INPROGRESS, ops().ep_flush(m_f.ep(), 0, NULL));
+    check(1, expected().ctrl(0, 1, MLX5_OPCODE_NOP, 1, UCT_SEP_FM_SIGNALED),
+          1);
+    EXPECT_TRUE(uct_sep_txwq_is_signaled(&m_f.txwq()));
+
+    /* One is enough */
+    EXPECT_EQ(UCS_INPROGRESS, ops().ep_flush(m_f.ep(), 0, NULL));
+    EXPECT_EQ(2, m_f.txwq().sw_pi);
+
+    m_f.complete(1);
+    EXPECT_EQ(1u, m_f.progress());
+    EXPECT_EQ(UCS_OK, ops().ep_flush(m_f.ep(), 0, NULL));
+    EXPECT_EQ(m_f.txwq().bb_max, m_f.txwq().credits);
+    EXPECT_EQ(NUM_CQE, m_f.iface().tx.cq_credits);
+}
+
+TEST_P(test_sep_wqe, flushes_complete_with_what_they_wait_for)
+{
+    counted comps[2] = {};
+
+    for (auto &c : comps) {
+        c.comp = {[](uct_completion_t *self) {
+                      ++ucs_container_of(self, counted, comp)->calls;
+                  }, 1, UCS_OK};
+    }
+
+    for (unsigned i = 0; i < 2; ++i) {
+        ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
+                                             rkey));
+        ASSERT_EQ(UCS_INPROGRESS, ops().ep_flush(m_f.ep(), 0, &comps[i].comp));
+    }
+    m_f.complete(1);
+    EXPECT_EQ(1u, m_f.progress());
+    EXPECT_EQ(1u, comps[0].calls);
+    EXPECT_EQ(0u, comps[1].calls);
+    m_f.complete(3);
+    EXPECT_EQ(1u, m_f.progress());
+    EXPECT_EQ(1u, comps[1].calls);
+}
+
+TEST_P(test_sep_wqe, a_flush_without_credits_posts_nothing)
+{
+    ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
+                                         rkey));
+    m_f.txwq().credits = -1;
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, ops().ep_flush(m_f.ep(), 0, NULL));
+    EXPECT_EQ(1, m_f.txwq().sw_pi);
+}
+
+TEST_P(test_sep_wqe, a_callback_that_progresses_gives_credits_back_once)
+{
+    static fixture *f;
+    uct_iov_t iov    = {m_data, 10, m_f.memh(), 0, 1};
+    counted comps[2] = {};
+
+    f = &m_f;
+    for (auto &c : comps) {
+        c.comp = {[](uct_completion_t *self) {
+                      ++ucs_container_of(self, counted, comp)->calls;
+                      f->progress();
+                  }, 1, UCS_OK};
+        ASSERT_EQ(UCS_INPROGRESS,
+                  ops().ep_put_zcopy(m_f.ep(), &iov, 1, remote_addr, rkey,
+                                     &c.comp));
+    }
+    m_f.complete(0);
+    m_f.complete(1);
+    EXPECT_EQ(1u, m_f.progress());
+    EXPECT_EQ(1u, comps[0].calls);
+    EXPECT_EQ(1u, comps[1].calls);
+    EXPECT_EQ(m_f.txwq().bb_max, m_f.txwq().credits);
+    EXPECT_EQ(NUM_CQE, m_f.iface().tx.cq_credits);
+}
+
+TEST_P(test_sep_wqe, max_poll_limits_the_completions_of_a_call)
+{
+    for (unsigned max : {1u, 2u, 3u}) {
+        m_f.iface().config.max_poll = max;
+        for (unsigned i = 0; i < 3; ++i) {
+            uint16_t pi = m_f.txwq().sw_pi;
+            ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8,
+                                                 remote_addr, rkey));
+            m_f.complete(pi);
+        }
+        for (unsigned left = 3; left > 0;) {
+            unsigned count = m_f.progress();
+            ASSERT_EQ(std::min(max, left), count);
+            left -= count;
+        }
+        EXPECT_EQ(0u, m_f.progress());
+    }
 }
 
 TEST_P(test_sep_wqe, queues_go_around_many_times)

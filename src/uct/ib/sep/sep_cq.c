@@ -44,6 +44,13 @@ static ucs_status_t uct_sep_cq_map(uct_sep_cq_t *cq, const char *name)
         return UCS_ERR_UNSUPPORTED;
     }
 
+    if ((((uintptr_t)dv_cq.buf % UCT_SEP_CQ_TURN_SIZE) != 0) ||
+        ((dv_cq.cqe_cnt % UCT_SEP_CQ_TURN) != 0)) {
+        ucs_error("%s: unexpected layout of the completion queue: %u entries "
+                  "at %p", name, dv_cq.cqe_cnt, dv_cq.buf);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
     cq->start  = dv_cq.buf;
     cq->end    = cq->start + dv_cq.cqe_cnt;
     cq->length = dv_cq.cqe_cnt;
@@ -143,7 +150,8 @@ void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited)
 {
     uint32_t doorbell;
 
-    doorbell = ((cq->arm_sn & 3) << 28) | (cq->ci & 0xffffffu) |
+    uct_sep_cq_publish(cq);
+    doorbell = ((cq->arm_sn & 3) << 28) | (uct_sep_cq_ci(cq) & 0xffffffu) |
                (solicited ? UCT_SEP_CQ_DB_REQ_NOT_SOL : UCT_SEP_CQ_DB_REQ_NOT);
 
     cq->dbrec[1] = htobe32(doorbell);

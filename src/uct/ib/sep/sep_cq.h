@@ -12,14 +12,22 @@ BEGIN_C_DECLS
  * @file sep_cq.h
  *
  * Completion queue for sends and receives, polled on its memory. The device is
- * told how far it has been read (consumer index) once per progress call.
+ * told how far it has been read (consumer index) once per turn of so many
+ * entries: it is not interested as long as it does not run out of them, and the
+ * queue is that much larger.
  */
+
+/** CQEs of a turn. The queue is aligned to it, so that the address of an entry
+ *  tells where in its turn it is. */
+#define UCT_SEP_CQ_TURN       32
+#define UCT_SEP_CQ_TURN_SIZE  (UCT_SEP_CQ_TURN * sizeof(struct mlx5_cqe64))
 
 /** Completion queue. */
 typedef struct uct_sep_cq {
     struct mlx5_cqe64       *next;    /**< CQE to be looked at */
     uint8_t                 owner;    /**< Owner bit that makes it valid */
-    uint32_t                ci;       /**< Consumer index, not masked */
+    uint32_t                ci;       /**< Consumer index when this turn began,
+                                           not masked; what the device knows */
     struct mlx5_cqe64       *start;   /**< First CQE */
     struct mlx5_cqe64       *end;     /**< Behind the last CQE */
     __be32                  *dbrec;   /**< [0] consumer index, [1] arm */

@@ -23,25 +23,37 @@ static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *uct_sep_cq_peek(uct_sep_cq_t *cq)
 }
 
 
-/**
- * Step over the completion @ref uct_sep_cq_peek returned. It stays readable
- * until @ref uct_sep_cq_update_ci.
- */
-static UCS_F_ALWAYS_INLINE void uct_sep_cq_pop(uct_sep_cq_t *cq)
+/** Consumer index, not masked. */
+static UCS_F_ALWAYS_INLINE uint32_t uct_sep_cq_ci(const uct_sep_cq_t *cq)
 {
-    ++cq->ci;
-    if (ucs_unlikely(++cq->next == cq->end)) {
-        cq->next   = cq->start;
-        cq->owner ^= MLX5_CQE_OWNER_MASK;
-    }
+    return cq->ci + ((uintptr_t)cq->next % UCT_SEP_CQ_TURN_SIZE) /
+                    sizeof(*cq->next);
 }
 
 
 /** Tell the device what it may overwrite. */
-static UCS_F_ALWAYS_INLINE void uct_sep_cq_update_ci(uct_sep_cq_t *cq)
+static UCS_F_ALWAYS_INLINE void uct_sep_cq_publish(uct_sep_cq_t *cq)
 {
     ucs_memory_cpu_store_fence();
-    cq->dbrec[0] = htobe32(cq->ci & 0xffffffu);
+    cq->dbrec[0] = htobe32(uct_sep_cq_ci(cq) & 0xffffffu);
+}
+
+
+/**
+ * Step over the completion @ref uct_sep_cq_peek returned. It stays readable:
+ * what it is for was not given back yet, so the device has no use for it.
+ */
+static UCS_F_ALWAYS_INLINE void uct_sep_cq_pop(uct_sep_cq_t *cq)
+{
+    ++cq->next;
+    if (ucs_unlikely(((uintptr_t)cq->next % UCT_SEP_CQ_TURN_SIZE) == 0)) {
+        cq->ci += UCT_SEP_CQ_TURN;
+        if (cq->next == cq->end) {
+            cq->next   = cq->start;
+            cq->owner ^= MLX5_CQE_OWNER_MASK;
+        }
+        uct_sep_cq_publish(cq);
+    }
 }
 
 #endif

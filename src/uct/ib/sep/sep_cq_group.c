@@ -194,7 +194,7 @@ static void uct_sep_cq_group_drain(uct_sep_cq_group_t *group, unsigned max)
 
     if (count > 0) {
         /* Before any of them gives credits back */
-        uct_sep_cq_update_ci(&group->cq);
+        uct_sep_cq_publish(&group->cq);
         uct_sep_cq_group_set_hint(group);
     }
 }

@@ -62,6 +62,23 @@ static ucs_status_t uct_sep_syndrome_status(uint8_t syndrome)
         return UCS_ERR_IO_ERROR;
     }
 }
+
+void uct_sep_iface_handle_unknown(uct_sep_iface_t *iface,
+                                  const struct mlx5_cqe64 *cqe)
+{
+    ucs_diag("%s: completion of unknown QP 0x%x", iface->port.name,
+             be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK);
+}
+
+void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+        uct_sep_iface_drain(iface, txwq);
+    } else {
+        uct_sep_iface_wake(iface, txwq);
+    }
+}
+
 void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (uct_sep_txwq_is_empty(txwq)) {
@@ -72,6 +89,7 @@ void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         uct_sep_iface_dispatch(iface);
     }
 }
+
 static void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
                                             const struct mlx5_err_cqe *cqe)
 {

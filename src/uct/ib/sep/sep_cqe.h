@@ -25,6 +25,18 @@ void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
 void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/** A completion of a queue pair that is not ours, or not any more. */
+void uct_sep_iface_handle_unknown(uct_sep_iface_t *iface,
+                                  const struct mlx5_cqe64 *cqe);
+
+
+/**
+ * Credits of a queue have come back that somebody waits for, or the queue is
+ * being drained.
+ */
+void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
 /** Resources of a queue have become free for which somebody waits. */
 void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 

@@ -22,16 +22,16 @@ uct_sep_txwq_wqe_end(const uct_sep_txwq_t *txwq, uint16_t pi)
 {
     const struct mlx5_wqe_ctrl_seg *ctrl = uct_sep_txwq_bb(txwq, pi);
 
-    return pi + uct_sep_wqe_num_bb(be32toh(ctrl->qpn_ds) & 0x3f);
+    return pi + uct_sep_wqe_num_bb(be32toh(ctrl->qpn_ds) & UINT8_MAX);
 }
 
-/* Finish operations up to an index */
+/* Finish operations up to an index. There is one at least. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_txwq_finish(uct_sep_txwq_t *txwq, uint16_t end)
+uct_sep_txwq_finish_non_empty(uct_sep_txwq_t *txwq, uint16_t end)
 {
     uct_sep_op_t *op;
 
-    while (!ucs_queue_is_empty(&txwq->outstanding)) {
+    do {
         op = ucs_queue_head_elem_non_empty(&txwq->outstanding, uct_sep_op_t,
                                            queue);
         if ((int16_t)(end - op->end) < 0) {
@@ -39,6 +39,15 @@ uct_sep_txwq_finish(uct_sep_txwq_t *txwq, uint16_t end)
         }
         ucs_queue_pull_non_empty(&txwq->outstanding);
         op->handler(op, UCS_OK);
+    } while (!ucs_queue_is_empty(&txwq->outstanding));
+}
+
+/* Finish operations up to an index */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_finish(uct_sep_txwq_t *txwq, uint16_t end)
+{
+    if (!ucs_queue_is_empty(&txwq->outstanding)) {
+        uct_sep_txwq_finish_non_empty(txwq, end);
     }
 }
 
@@ -52,32 +61,53 @@ uct_sep_txwq_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
     txwq->credits        += num_bb;
     iface->tx.cq_credits += num_bb;
 }
+
+/* The send queue of a completion, or NULL */
+static UCS_F_ALWAYS_INLINE uct_sep_txwq_t *
+uct_sep_iface_cqe_txwq(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    return uct_sep_qp_table_find(&iface->qps, be32toh(cqe->sop_drop_qpn) &
+                                              UCT_SEP_QPN_MASK);
+}
+
+/* Whether more follows from a completion than that operations are finished */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_iface_needs_attend(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+{
+    return (txwq->flags & UCT_SEP_TXWQ_FLAGS_ATTEND) || iface->tx.stalled;
+}
+
+/* Credits come back after users' callbacks: what those send must not find the
+ * credits that others have waited for who come next. If one of them has
+ * progressed, later ones are back already. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_release_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                           uint16_t end)
+{
+    if (ucs_likely((int16_t)(end - txwq->hw_ci) > 0)) {
+        uct_sep_txwq_release(iface, txwq, end);
+    }
+    if (ucs_unlikely(uct_sep_iface_needs_attend(iface, txwq))) {
+        uct_sep_iface_attend(iface, txwq);
+    }
+}
+
 static UCS_F_ALWAYS_INLINE void
 uct_sep_iface_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
-    uint32_t qpn = be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK;
-    uct_sep_txwq_t *txwq;
+    uct_sep_txwq_t *txwq = uct_sep_iface_cqe_txwq(iface, cqe);
     uint16_t end;
 
-    txwq = uct_sep_qp_table_find(&iface->qps, qpn);
     if (ucs_unlikely(txwq == NULL)) {
-        ucs_diag("%s: completion of unknown QP 0x%x", iface->port.name, qpn);
+        uct_sep_iface_handle_unknown(iface, cqe);
         return;
     }
 
     end = uct_sep_txwq_wqe_end(txwq, be16toh(cqe->wqe_counter));
-
-    /* Users' callbacks first: what they send must not find the credits that
-     * those have waited for who come next */
-    uct_sep_txwq_finish(txwq, end);
-    uct_sep_txwq_release(iface, txwq, end);
-
-    if (ucs_unlikely(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
-        uct_sep_iface_drain(iface, txwq);
-    } else if (ucs_unlikely(!ucs_list_is_empty(&txwq->waiting) ||
-                            iface->tx.stalled)) {
-        uct_sep_iface_wake(iface, txwq);
+    if (!ucs_queue_is_empty(&txwq->outstanding)) {
+        uct_sep_txwq_finish_non_empty(txwq, end);
     }
+    uct_sep_iface_release_send(iface, txwq, end);
 }
 
 static UCS_F_ALWAYS_INLINE void

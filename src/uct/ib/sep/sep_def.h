@@ -99,7 +99,7 @@ typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
 
 /**
  * Completions that the completion queue holds beyond those accounted for: the
- * consumer index is published once per progress call, and a failed QP gets a
+ * consumer index is published once per UCT_SEP_CQ_TURN, and a failed QP gets a
  * last work request.
  */
 #define UCT_SEP_CQ_HEADROOM         128

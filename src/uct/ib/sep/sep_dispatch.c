@@ -94,9 +94,9 @@ void uct_sep_iface_dispatch(uct_sep_iface_t *iface)
     }
 }
 
-/* Resources have become free for which somebody waits */
 void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
+    txwq->flags &= ~UCT_SEP_TXWQ_FLAG_WAITING;
     ucs_list_splice_tail(&iface->tx.sched, &txwq->waiting);
     ucs_list_head_init(&txwq->waiting);
 

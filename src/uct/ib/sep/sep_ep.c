@@ -86,6 +86,14 @@ static void uct_sep_ep_schedule(uct_sep_ep_t *ep)
     ucs_list_add_tail(&uct_sep_ep_iface(ep)->tx.sched, &ep->sched);
 }
 
+/* Have a completion of the send queue do that */
+static void uct_sep_ep_wait(uct_sep_ep_t *ep)
+{
+    ucs_list_del(&ep->sched);
+    ucs_list_add_tail(&ep->txwq->waiting, &ep->sched);
+    ep->txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
+}
+
 static void uct_sep_ep_unschedule(uct_sep_ep_t *ep)
 {
     ucs_list_del(&ep->sched);
@@ -211,8 +219,7 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     } else if (iface->tx.cq_credits < 0) {
         uct_sep_ep_schedule(ep);
     } else {
-        uct_sep_ep_unschedule(ep);
-        ucs_list_add_tail(&ep->txwq->waiting, &ep->sched);
+        uct_sep_ep_wait(ep);
     }
 
     return UCS_OK;
@@ -272,12 +279,33 @@ int uct_sep_ep_dispatch(uct_sep_ep_t *ep)
         if (uct_sep_ep_can_send(ep) || (iface->tx.cq_credits < 0)) {
             uct_sep_ep_schedule(ep);
         } else if (ep->txwq != &iface->tx.idle) {
-            uct_sep_ep_unschedule(ep);
-            ucs_list_add_tail(&ep->txwq->waiting, &ep->sched);
+            uct_sep_ep_wait(ep);
         }
     }
 
     return !UCS_STATUS_IS_ERR(status);
+}
+
+ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp)
+{
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_sep_op_t *op;
+
+    if (comp != NULL) {
+        op = ucs_mpool_get_inline(&uct_sep_ep_iface(ep)->tx.op_mp);
+        if (op == NULL) {
+            return UCS_ERR_NO_MEMORY;
+        }
+
+        op->handler = uct_sep_op_complete_flush;
+        op->comp    = comp;
+        op->ep      = ep;
+        op->end     = txwq->sw_pi;
+        ucs_queue_push(&txwq->outstanding, &op->queue);
+    }
+
+    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    return UCS_INPROGRESS;
 }
 
 ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
@@ -286,7 +314,6 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
     uct_sep_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_ep_t);
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     uct_sep_txwq_t *txwq   = ep->txwq;
-    uct_sep_op_t *op;
 
     if (uct_sep_txwq_is_empty(txwq)) {
         if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) &&
@@ -316,21 +343,7 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
     uct_sep_iface_signal_last(iface, txwq);
 
-    if (comp != NULL) {
-        op = ucs_mpool_get_inline(&iface->tx.op_mp);
-        if (op == NULL) {
-            return UCS_ERR_NO_MEMORY;
-        }
-
-        op->handler = uct_sep_op_complete_flush;
-        op->comp    = comp;
-        op->ep      = ep;
-        op->end     = txwq->sw_pi;
-        ucs_queue_push(&txwq->outstanding, &op->queue);
-    }
-
-    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
-    return UCS_INPROGRESS;
+    return uct_sep_ep_flush_track(ep, comp);
 }
 
 static void uct_sep_txwq_set_fence(uct_sep_txwq_t *txwq)

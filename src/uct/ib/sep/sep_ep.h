@@ -67,7 +67,18 @@ void uct_sep_ep_attach(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq);
 void uct_sep_ep_detach(uct_sep_ep_t *ep);
 
 
-/** Operations of uct_iface_ops_t. */
+/**
+ * A flush is under way: the last work request asks for a completion.
+ *
+ * @param comp  To be called when that has come, or NULL.
+ *
+ * @return UCS_INPROGRESS or UCS_ERR_NO_MEMORY.
+ */
+ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp);
+
+
+/** Operations of uct_iface_ops_t. Flush: for all cases, where those of the data
+ *  path are for the usual one. */
 ucs_status_t uct_sep_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p);
 void uct_sep_ep_destroy(uct_ep_h tl_ep);
 ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,

@@ -465,6 +465,7 @@ void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
     ops->ep_atomic64_post  = tx_ops->ep_atomic64_post;
     ops->ep_atomic32_fetch = tx_ops->ep_atomic32_fetch;
     ops->ep_atomic64_fetch = tx_ops->ep_atomic64_fetch;
+    ops->ep_flush          = tx_ops->ep_flush;
 }
 
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);

@@ -86,6 +86,7 @@ typedef struct uct_sep_ops {
     uct_ep_atomic64_post_func_t     ep_atomic64_post;
     uct_ep_atomic32_fetch_func_t    ep_atomic32_fetch;
     uct_ep_atomic64_fetch_func_t    ep_atomic64_fetch;
+    uct_ep_flush_func_t             ep_flush;
     /** A work request without data: NOP, or with @a remote an RDMA write of no
      *  bytes. Does not look at credits. */
     void                            (*post_empty)(uct_sep_iface_t *iface,

@@ -96,6 +96,40 @@ static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_wr_empty(iface, txwq, remote, fm);
 }
 
+/* What is unusual goes the long way: requests pending, no credits, cancel. The
+ * rest needs no register to be kept. */
+static ucs_status_t
+uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+
+    if (uct_sep_txwq_is_empty(txwq)) {
+        if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending))) {
+            return uct_sep_ep_flush(tl_ep, flags, comp);
+        }
+
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+
+    if (ucs_unlikely((flags & UCT_FLUSH_FLAG_CANCEL) ||
+                     !uct_sep_ops_has_credits(iface, ep))) {
+        return uct_sep_ep_flush(tl_ep, flags, comp);
+    }
+
+    if (!uct_sep_txwq_is_signaled(txwq)) {
+        uct_sep_wr_empty(iface, txwq, 0, uct_sep_txwq_signal(txwq));
+    }
+
+    if (comp != NULL) {
+        return uct_sep_ep_flush_track(ep, comp);
+    }
+
+    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    return UCS_INPROGRESS;
+}
+
 /*
  * Put
  */
@@ -436,5 +470,6 @@ const uct_sep_ops_t UCT_SEP_OPS_NAME = {
     .ep_atomic64_post  = uct_sep_ops_ep_atomic64_post,
     .ep_atomic32_fetch = uct_sep_ops_ep_atomic32_fetch,
     .ep_atomic64_fetch = uct_sep_ops_ep_atomic64_fetch,
+    .ep_flush          = uct_sep_ops_ep_flush,
     .post_empty        = uct_sep_ops_post_empty
 };

@@ -10,13 +10,24 @@
 
 /*
  * Receives and sends come through the same queue: an idle call looks at one
- * byte.
+ * byte. A call that finds one completion, which is what who waits for it gets,
+ * does without the loop.
  */
 
-static UCS_F_NOINLINE unsigned
-uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+/* After receives */
+static UCS_F_ALWAYS_INLINE void uct_sep_iface_poll_srq(uct_sep_iface_t *iface)
 {
-    unsigned count = 0;
+    if (ucs_unlikely(iface->srq.num_empty > 0)) {
+        uct_sep_srq_refill(&iface->srq);
+    } else {
+        uct_sep_srq_publish(&iface->srq);
+    }
+}
+
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
+                   unsigned count)
+{
     unsigned opcode;
 
     do {
@@ -38,13 +49,88 @@ uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
         cqe = uct_sep_cq_peek(&iface->cq);
     } while (cqe != NULL);
 
-    uct_sep_cq_update_ci(&iface->cq);
-    if (ucs_unlikely(iface->srq.num_empty > 0)) {
-        uct_sep_srq_refill(&iface->srq);
-    } else {
-        uct_sep_srq_publish(&iface->srq);
-    }
+    uct_sep_iface_poll_srq(iface);
     return count;
+}
+
+/* After the first completion of a call */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_iface_poll_rest(uct_sep_iface_t *iface)
+{
+    const struct mlx5_cqe64 *cqe = uct_sep_cq_peek(&iface->cq);
+
+    if (ucs_likely(cqe == NULL) || (iface->config.max_poll == 1)) {
+        return 1;
+    }
+
+    return uct_sep_iface_poll(iface, cqe, 1);
+}
+
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_iface_attend(iface, txwq);
+    return uct_sep_iface_poll_rest(iface);
+}
+
+/* The first completion of a call is for operations to be finished */
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_ops(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                       uint16_t end)
+{
+    uct_sep_txwq_finish_non_empty(txwq, end);
+    uct_sep_iface_release_send(iface, txwq, end);
+    return uct_sep_iface_poll_rest(iface);
+}
+
+/* ... is a receive */
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uct_sep_cq_pop(&iface->cq);
+    uct_sep_iface_handle_recv(iface, cqe);
+    cqe = uct_sep_cq_peek(&iface->cq);
+    if ((cqe != NULL) && (iface->config.max_poll > 1)) {
+        return uct_sep_iface_poll(iface, cqe, 1);
+    }
+
+    uct_sep_iface_poll_srq(iface);
+    return 1;
+}
+
+/* The first completion of a call */
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    unsigned opcode = cqe->op_own >> 4;
+    uct_sep_txwq_t *txwq;
+    uint16_t end;
+
+    if (opcode != MLX5_CQE_REQ) {
+        return (opcode == MLX5_CQE_RESP_SEND) ?
+               uct_sep_iface_poll_recv(iface, cqe) :
+               uct_sep_iface_poll(iface, cqe, 0);
+    }
+
+    txwq = uct_sep_iface_cqe_txwq(iface, cqe);
+    if (ucs_unlikely(txwq == NULL)) {
+        return uct_sep_iface_poll(iface, cqe, 0);
+    }
+
+    /* Nothing below calls anything but as the last thing it does, so that no
+     * registers are saved */
+    end = uct_sep_txwq_wqe_end(txwq, be16toh(cqe->wqe_counter));
+    uct_sep_cq_pop(&iface->cq);
+    if (!ucs_queue_is_empty(&txwq->outstanding)) {
+        return uct_sep_iface_poll_ops(iface, txwq, end);
+    }
+
+    uct_sep_txwq_release(iface, txwq, end);
+    if (ucs_unlikely(uct_sep_iface_needs_attend(iface, txwq))) {
+        return uct_sep_iface_poll_attend(iface, txwq);
+    }
+
+    return uct_sep_iface_poll_rest(iface);
 }
 
 unsigned uct_sep_iface_progress(uct_iface_h tl_iface)
@@ -57,5 +143,5 @@ unsigned uct_sep_iface_progress(uct_iface_h tl_iface)
         return 0;
     }
 
-    return uct_sep_iface_poll(iface, cqe);
+    return uct_sep_iface_poll_first(iface, cqe);
 }

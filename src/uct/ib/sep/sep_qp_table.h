@@ -63,6 +63,9 @@ uct_sep_qp_table_find(const uct_sep_qp_table_t *table, uint32_t qpn)
          i = (i + 1) & table->mask) {
         entry = &table->entries[i];
         if (ucs_likely(entry->qpn == qpn)) {
+            if (entry->txwq == NULL) {
+                __builtin_unreachable(); /* Callers need not look again */
+            }
             return entry->txwq;
         }
         if (entry->qpn == 0) {

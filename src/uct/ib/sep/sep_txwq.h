@@ -53,11 +53,18 @@ enum {
     /** QP is in error; only completions are still taken from it. */
     UCT_SEP_TXWQ_FLAG_RETIRED     = 1 << 2,
     /** A fence must be posted before the next operation. */
-    UCT_SEP_TXWQ_FLAG_FENCE       = 1 << 3
+    UCT_SEP_TXWQ_FLAG_FENCE       = 1 << 3,
+    /** Endpoints wait, or have waited, for completions. */
+    UCT_SEP_TXWQ_FLAG_WAITING     = 1 << 4,
+
+    /** A completion is not all there is to a completion. */
+    UCT_SEP_TXWQ_FLAGS_ATTEND     = UCT_SEP_TXWQ_FLAG_RETIRED |
+                                    UCT_SEP_TXWQ_FLAG_WAITING
 };
 
 
-/** Send queue. The first part is all that posting touches. */
+/** Send queue. The first cache line is all that posting, completing and
+ *  flushing touch. */
 typedef struct uct_sep_txwq {
     int32_t          credits;      /**< BBs that may be posted after the next
                                         operation has started: negative if none
@@ -66,19 +73,19 @@ typedef struct uct_sep_txwq {
                                         need not ask for a completion: negative
                                         if the next one has to */
     uint16_t         sw_pi;        /**< Index of the next BB */
+    uint16_t         hw_ci;        /**< Behind the last completed BB */
     uint32_t         mask;         /**< Length of the queue in BBs, less 1 */
     __be32           qpn_ds;       /**< QP number as in the control segment */
-    int32_t          moderation;   /**< What unsignaled is set to by a work
+    int16_t          moderation;   /**< What unsignaled is set to by a work
                                         request that asks */
+    uint8_t          flags;        /**< UCT_SEP_TXWQ_FLAG_xx */
     void             *start;       /**< First BB */
-    void             *end;         /**< Behind the last BB */
     __be32           *dbrec;       /**< Send doorbell record */
     uct_sep_bf_t     *bf;          /**< Where to ring */
     ucs_queue_head_t outstanding;  /**< uct_sep_op_t, in order of posting */
 
-    uint16_t         hw_ci;        /**< Behind the last completed BB */
+    void             *end;         /**< Behind the last BB */
     uint16_t         bb_max;       /**< Credits of an empty queue */
-    uint8_t          flags;        /**< UCT_SEP_TXWQ_FLAG_xx */
     uint32_t         qpn;          /**< QP number */
     struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
     struct uct_sep_rc *rc;         /**< Connection; NULL once retired */
@@ -89,7 +96,7 @@ typedef struct uct_sep_txwq {
     ucs_list_link_t  list;         /**< In uct_sep_iface_t, active or retired */
 } uct_sep_txwq_t;
 
-static_assert(offsetof(uct_sep_txwq_t, hw_ci) <= 72, "hot part of the txwq");
+static_assert(offsetof(uct_sep_txwq_t, end) <= 64, "hot part of the txwq");
 
 
 /** Memory a send queue works on. */
