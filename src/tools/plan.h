@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef SEP_TOOLS_PLAN_H
+#define SEP_TOOLS_PLAN_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file plan.h
+ *
+ * What workers of a sharing category take of a device, calculated: a function
+ * of the configuration, without a device.
+ *
+ * Two regimes: in the legacy one, that of kernels before Linux 5.6, the kernel
+ * gives each device context its static UAR pages when it is opened, with two
+ * uUARs each, and assigns queue pairs without a thread domain to them. With the
+ * dynamic one, libmlx5 takes pages when they are needed: one for CQ doorbells
+ * at once, for queue pairs on demand.
+ *
+ * The legacy regime is that of "Scalable Communication Endpoints for
+ * MPI+Threads Applications" (Zambre, Chandramowlishwaran, Balaji, 2018), whose
+ * table the planner reproduces.
+ */
+
+/** Sharing categories, as UCX_SEP_CATEGORY has them; the last one is known to
+ *  the planner only. */
+typedef enum {
+    SEP_PLAN_MPI_EVERYWHERE,
+    SEP_PLAN_2XDYNAMIC,
+    SEP_PLAN_DYNAMIC,
+    SEP_PLAN_SHARED_DYNAMIC,
+    SEP_PLAN_STATIC,
+    SEP_PLAN_MPI_THREADS,
+    SEP_PLAN_NUM_CATEGORIES,
+    /** A context with a thread domain for each worker: the paper's "naive
+     *  endpoints", for comparison */
+    SEP_PLAN_NAIVE = SEP_PLAN_NUM_CATEGORIES,
+    SEP_PLAN_LAST
+} sep_plan_category_t;
+
+/** Names of categories. */
+extern const char *sep_plan_category_names[SEP_PLAN_LAST];
+
+
+/** How UAR pages come to a context. */
+typedef enum {
+    SEP_PLAN_LEGACY,  /**< Static ones when it is opened */
+    SEP_PLAN_KERNEL_DYNAMIC, /**< UAR objects of the kernel, on demand */
+    SEP_PLAN_REGIME_LAST
+} sep_plan_regime_t;
+
+/** Names of regimes: "legacy", "dynamic". */
+extern const char *sep_plan_regime_names[SEP_PLAN_REGIME_LAST];
+
+
+/** Memory of the objects that are not queues, in bytes. */
+typedef struct sep_plan_sizes {
+    size_t worker;     /**< Transport: interface with its tables */
+    size_t connection; /**< Transport: connection with its send queue */
+    size_t endpoint;   /**< Transport: endpoint */
+    size_t rx_desc;    /**< In front of each receive buffer */
+    size_t cm_packet;  /**< Receive of the connection manager */
+    size_t cm_inline;  /**< Inline data of its sends */
+    unsigned cm_tx_len;   /**< Its send queue */
+    unsigned cq_headroom; /**< CQEs beyond those of sends and receives */
+} sep_plan_sizes_t;
+
+
+/** What is planned. */
+typedef struct sep_plan_config {
+    sep_plan_category_t category;
+    sep_plan_regime_t   regime;
+    unsigned            workers;        /**< Of one process */
+    unsigned            peers;          /**< Connections of each worker; for
+                                             mpi_threads, peer processes */
+    unsigned            cq_sharing;     /**< Workers per send CQ */
+    unsigned            total_uuars;    /**< Of a context: MLX5_TOTAL_UUARS */
+    unsigned            low_lat_uuars;  /**< MLX5_NUM_LOW_LAT_UUARS */
+    unsigned            tx_queue_len;   /**< UCX_SEP_TX_QUEUE_LEN ... */
+    unsigned            tx_min_inline;
+    unsigned            tx_cq_len;
+    unsigned            rx_queue_len;
+    unsigned            seg_size;
+    unsigned            cm_rx_queue_len;
+    unsigned            max_srq_wr;     /**< Of the device */
+    sep_plan_sizes_t    sizes;
+} sep_plan_config_t;
+
+
+/** Resources. */
+typedef struct sep_plan_counts {
+    unsigned long contexts;
+    unsigned long tds;          /**< Thread domains */
+    unsigned long uars_static;  /**< UAR pages that opening contexts takes */
+    unsigned long uars_dynamic; /**< UAR pages taken later */
+    unsigned long uuars;        /**< uUARs on these */
+    unsigned long uuars_used;   /**< uUARs that a queue pair rings on */
+    unsigned long uars_used;    /**< Pages with such uUARs */
+    unsigned long qps;
+    unsigned long cqs;
+    unsigned long srqs;
+    unsigned long qp_bytes;     /**< Send and receive queues */
+    unsigned long cq_bytes;
+    unsigned long srq_bytes;
+    unsigned long mr_bytes;     /**< Registered buffers, full-grown: estimate */
+    unsigned long driver_bytes; /**< libmlx5's objects: estimate */
+    unsigned long transport_bytes; /**< The transport's objects: estimate */
+} sep_plan_counts_t;
+
+
+/** A plan. */
+typedef struct sep_plan {
+    sep_plan_counts_t category;  /**< What the category itself is about: queue
+                                      pairs of data, their CQs and UARs. This is
+                                      what the paper counts */
+    sep_plan_counts_t transport; /**< What sep_mlx5 takes in addition: to
+                                      receive, and to make connections */
+    sep_plan_counts_t total;
+} sep_plan_t;
+
+
+/** Paper and driver defaults: 16 uUARs, 4 of them low latency, and the
+ *  transport's default configuration. */
+void sep_plan_config_init(sep_plan_config_t *config);
+
+
+/**
+ * Set how many uUARs a context has, as libmlx5 does from MLX5_TOTAL_UUARS and
+ * MLX5_NUM_LOW_LAT_UUARS: rounded up to whole pages, and at most 12 of them of
+ * medium and high latency (mlx5.c, get_total_uuars, get_num_low_lat_uuars).
+ *
+ * @return 0, or -1 if libmlx5 would refuse to open a device.
+ */
+int sep_plan_set_uuars(sep_plan_config_t *config, int total, int low_lat);
+
+
+/**
+ * Find a category by name, as it is in UCX_SEP_CATEGORY, or "naive".
+ *
+ * @return Category, or SEP_PLAN_LAST if there is none of that name.
+ */
+sep_plan_category_t sep_plan_category_find(const char *name);
+
+
+/**
+ * Make a plan.
+ *
+ * @return 0, or -1 with a message for the user in @a reason if the
+ *         configuration makes no sense.
+ */
+int sep_plan_make(const sep_plan_config_t *config, sep_plan_t *plan_p,
+                  const char **reason_p);
+
+
+/** @return UAR pages of all kinds. */
+unsigned long sep_plan_uars(const sep_plan_counts_t *counts);
+
+
+/** @return Bytes of all kinds. */
+unsigned long sep_plan_bytes(const sep_plan_counts_t *counts);
+
+
+/**
+ * How many processes as planned a device can take before its UAR pages are used
+ * up.
+ *
+ * @param [in] counts    Of one process.
+ * @param [in] pages     UAR pages of the device, 8192 on ConnectX-4.
+ * @param [in] reserved  Of these, what the kernel has for itself.
+ */
+unsigned long sep_plan_fit(const sep_plan_counts_t *counts, unsigned long pages,
+                           unsigned long reserved);
+
+
+/** UAR pages of a device (paper, section 2). */
+#define SEP_PLAN_DEVICE_UARS    8192
+
+/**
+ * UAR pages that the kernel's own drivers have. The paper says that 907 contexts
+ * of 9 pages exhaust 8192 pages, and 907 x 9 is 8163; 8192 / 9 would be 910.
+ * So there were 21 to 29 pages it did not get: this is the smallest of these.
+ */
+#define SEP_PLAN_KERNEL_UARS    21
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
