@@ -12,8 +12,8 @@
 #define SEP_PLAN_MAX_UUARS       512
 #define SEP_PLAN_MAX_NOT_LOW_LAT 12
 
-/* libmlx5's objects without queues, and what each entry of a queue adds: heap in
- * use before and after making some, rdma-core 44, x86-64 */
+/* libmlx5's objects without queues, and what each entry of a queue adds: heap
+ * in use before and after making some, rdma-core 44, x86-64 */
 #define SEP_PLAN_CONTEXT_BYTES 268736
 #define SEP_PLAN_TD_BYTES      320 /* with a parent domain */
 #define SEP_PLAN_MR_BYTES      80
@@ -34,6 +34,9 @@
 #define SEP_PLAN_INLINE_HEADER 4
 #define SEP_PLAN_CQE           64
 #define SEP_PLAN_SRQ_STRIDE    32
+
+/* Receive buffers in a chunk of the transport's pool */
+#define SEP_PLAN_RX_CHUNK      256
 
 /* GRH in front of a datagram */
 #define SEP_PLAN_GRH           40
@@ -229,6 +232,26 @@ static void sep_plan_add_cqs(unsigned long count, unsigned long length,
     counts->driver_bytes += count * SEP_PLAN_CQ_BYTES;
 }
 
+/* Receive buffers, all of them: UCX allocates chunks of so many, and uses what
+ * is left when it has to allocate more than it asked for */
+static unsigned long sep_plan_rx_pool(const sep_plan_config_t *config)
+{
+    const sep_plan_sizes_t *sizes = &config->sizes;
+    unsigned long buffer, count, chunk, huge;
+
+    buffer = sep_plan_align(sizes->rx_desc + config->seg_size, 64);
+    count  = sep_plan_min(config->rx_queue_len, SEP_PLAN_RX_CHUNK);
+    chunk  = sep_plan_align(count * buffer, 4096);
+    if (sizes->huge_page > 0) {
+        huge = sep_plan_align(count * buffer, sizes->huge_page);
+        if (huge < (2 * count * buffer)) {
+            chunk = huge;
+        }
+    }
+
+    return sep_plan_div_up(config->rx_queue_len + 1ul, chunk / buffer) * chunk;
+}
+
 static void sep_plan_add_srqs(const sep_plan_config_t *config,
                               unsigned long count, sep_plan_counts_t *counts)
 {
@@ -244,8 +267,7 @@ static void sep_plan_add_srqs(const sep_plan_config_t *config,
     counts->driver_bytes += count * (SEP_PLAN_SRQ_BYTES +
                                      (all * SEP_PLAN_SRQ_ENTRY) +
                                      ((all - length) * SEP_PLAN_SRQ_STRIDE));
-    counts->mr_bytes     += count * (config->rx_queue_len + 1ul) *
-                            (config->sizes.rx_desc + config->seg_size);
+    counts->mr_bytes     += count * sep_plan_rx_pool(config);
 }
 
 /* Connection manager of a worker: a UD queue pair with a CQ and buffers */

@@ -63,6 +63,8 @@ typedef struct sep_plan_sizes {
     size_t connection; /**< Transport: connection with its send queue */
     size_t endpoint;   /**< Transport: endpoint */
     size_t rx_desc;    /**< In front of each receive buffer */
+    size_t huge_page;  /**< Unit in which pools of buffers are allocated if that
+                            does not double them; 0: none */
     size_t cm_packet;  /**< Receive of the connection manager */
     size_t cm_inline;  /**< Inline data of its sends */
     unsigned cm_tx_len;   /**< Its send queue */
@@ -180,9 +182,9 @@ unsigned long sep_plan_fit(const sep_plan_counts_t *counts, unsigned long pages,
 #define SEP_PLAN_DEVICE_UARS    8192
 
 /**
- * UAR pages that the kernel's own drivers have. The paper says that 907 contexts
- * of 9 pages exhaust 8192 pages, and 907 x 9 is 8163; 8192 / 9 would be 910.
- * So there were 21 to 29 pages it did not get: this is the smallest of these.
+ * UAR pages that the kernel's own drivers have. The paper says that 907
+ * contexts of 9 pages exhaust 8192 pages, and 907 x 9 is 8163; 8192 / 9 would
+ * be 910. So 21 to 29 pages were not to be had: this is the least of these.
  */
 #define SEP_PLAN_KERNEL_UARS    21
 

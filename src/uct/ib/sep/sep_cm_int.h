@@ -13,8 +13,16 @@ BEGIN_C_DECLS
  * @file sep_cm_int.h
  *
  * Inside of the connection manager: what sep_cm.c (connections) and sep_cm_ud.c
- * (its UD queue pair) share. Not for anyone else.
+ * (its UD queue pair) share. Not for anyone else, except to tell how large it
+ * is.
  */
+
+/**
+ * Sends in flight. Packets are a kind of their own per peer, and one thread
+ * hardly overtakes a device in sending them.
+ */
+#define UCT_SEP_CM_TX_QUEUE_LEN  128
+
 
 /** A received packet which has been polled and not been looked at. */
 typedef struct uct_sep_cm_rx_entry {

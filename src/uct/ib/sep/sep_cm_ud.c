@@ -23,10 +23,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Sends in flight. Packets are a kind of their own per peer, and one thread
- * hardly overtakes a device in sending them. */
-#define UCT_SEP_CM_TX_QUEUE_LEN   128
-
 /* Every so many sends ask for a completion, which is what frees the slots of
  * those before it */
 #define UCT_SEP_CM_TX_MODERATION  16

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_info.h"
+
+#include <infiniband/mlx5dv.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+
+unsigned long sep_info_mapped_uars(void)
+{
+    unsigned long page  = sysconf(_SC_PAGESIZE);
+    unsigned long count = 0;
+    unsigned long start, end;
+    char line[512], mode[5];
+    FILE *maps;
+
+    maps = fopen("/proc/self/maps", "r");
+    if (maps == NULL) {
+        return 0;
+    }
+
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        if ((sscanf(line, "%lx-%lx %4s", &start, &end, mode) == 3) &&
+            (strcmp(mode, "-w-s") == 0)) {
+            count += (end - start) / page;
+        }
+    }
+
+    fclose(maps);
+    return count;
+}
+
+/*
+ * Which regime: libmlx5 has a UAR without BlueFlame of its own, for the
+ * doorbells of CQs, if and only if the kernel knows UAR objects (verbs.c,
+ * mlx5_set_singleton_nc_uar); otherwise this is refused.
+ */
+static sep_plan_regime_t sep_info_find_regime(struct ibv_context *context)
+{
+    struct mlx5dv_devx_uar *uar;
+
+    uar = mlx5dv_devx_alloc_uar(context, MLX5DV_UAR_ALLOC_TYPE_NC);
+    if (uar == NULL) {
+        return SEP_PLAN_LEGACY;
+    }
+
+    mlx5dv_devx_free_uar(uar);
+    return SEP_PLAN_KERNEL_DYNAMIC;
+}
+
+/* An RC QP tells the size of the BlueFlame register, and how much inline data
+ * there may be at most */
+static void sep_info_query_qp(struct ibv_pd *pd, struct ibv_cq *cq,
+                              sep_info_device_t *info)
+{
+    struct mlx5dv_qp dv_qp = {};
+    struct mlx5dv_obj dv   = {};
+    unsigned max_inline    = 1024;
+    struct ibv_qp_init_attr attr;
+    struct ibv_qp *qp;
+
+    do {
+        memset(&attr, 0, sizeof(attr));
+        attr.qp_type             = IBV_QPT_RC;
+        attr.send_cq             = cq;
+        attr.recv_cq             = cq;
+        attr.cap.max_send_wr     = 1;
+        attr.cap.max_recv_wr     = 1;
+        attr.cap.max_send_sge    = 1;
+        attr.cap.max_recv_sge    = 1;
+        attr.cap.max_inline_data = max_inline;
+        qp                       = ibv_create_qp(pd, &attr);
+        max_inline              -= 4;
+    } while ((qp == NULL) && (max_inline > 0));
+
+    if (qp == NULL) {
+        return;
+    }
+
+    info->max_inline = attr.cap.max_inline_data;
+    dv.qp.in         = qp;
+    dv.qp.out        = &dv_qp;
+    if (mlx5dv_init_obj(&dv, MLX5DV_OBJ_QP) == 0) {
+        info->bf_size = 2 * dv_qp.bf.size; /* Two buffers used in turn */
+    }
+    ibv_destroy_qp(qp);
+}
+
+static void sep_info_query_limits(struct ibv_context *context,
+                                  sep_info_device_t *info)
+{
+    struct mlx5dv_context dv = {.comp_mask = MLX5DV_CONTEXT_MASK_DYN_BFREGS};
+    struct ibv_pd *pd;
+    struct ibv_cq *cq;
+
+    if ((mlx5dv_query_device(context, &dv) == 0) &&
+        (dv.comp_mask & MLX5DV_CONTEXT_MASK_DYN_BFREGS)) {
+        info->max_dyn_uuars = dv.max_dynamic_bfregs;
+    }
+
+    pd = ibv_alloc_pd(context);
+    if (pd == NULL) {
+        return;
+    }
+
+    cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+    if (cq != NULL) {
+        sep_info_query_qp(pd, cq, info);
+        ibv_destroy_cq(cq);
+    }
+    ibv_dealloc_pd(pd);
+}
+
+static struct ibv_context *
+sep_info_device_open(struct ibv_device *device, sep_info_device_t *info)
+{
+    unsigned long uars = sep_info_mapped_uars();
+    struct ibv_context *context;
+
+    memset(info, 0, sizeof(*info));
+    context = ibv_open_device(device);
+    if (context == NULL) {
+        fprintf(stderr, "sep_info: %s cannot be opened: %s\n",
+                ibv_get_device_name(device), strerror(errno));
+        return NULL;
+    }
+
+    info->uars_at_open = sep_info_mapped_uars() - uars;
+    if (ibv_query_device_ex(context, NULL, &info->attr) != 0) {
+        fprintf(stderr, "sep_info: %s does not tell its attributes\n",
+                ibv_get_device_name(device));
+        ibv_close_device(context);
+        return NULL;
+    }
+
+    info->regime = sep_info_find_regime(context);
+    sep_info_query_limits(context, info);
+    return context;
+}
+
+int sep_info_device_query(struct ibv_device *device, sep_info_device_t *info_p)
+{
+    struct ibv_context *context = sep_info_device_open(device, info_p);
+
+    if (context == NULL) {
+        return -1;
+    }
+    return ibv_close_device(context);
+}
+
+/* PCI device numbers, as in the list of vendor 15b3 of pci.ids */
+static const char *sep_info_model(unsigned part_id)
+{
+    static const struct {
+        unsigned   part_id;
+        const char *name;
+    } models[] = {
+        {0x1011, "Connect-IB"},      {0x1012, "Connect-IB VF"},
+        {0x1013, "ConnectX-4"},      {0x1014, "ConnectX-4 VF"},
+        {0x1015, "ConnectX-4 Lx"},   {0x1016, "ConnectX-4 Lx VF"},
+        {0x1017, "ConnectX-5"},      {0x1018, "ConnectX-5 VF"},
+        {0x1019, "ConnectX-5 Ex"},   {0x101a, "ConnectX-5 Ex VF"},
+        {0x101b, "ConnectX-6"},      {0x101c, "ConnectX-6 VF"},
+        {0x101d, "ConnectX-6 Dx"},   {0x101e, "ConnectX VF"},
+        {0x101f, "ConnectX-6 Lx"},   {0x1021, "ConnectX-7"},
+        {0x1023, "ConnectX-8"},      {0xa2d2, "BlueField"},
+        {0xa2d6, "BlueField-2"},     {0xa2dc, "BlueField-3"}
+    };
+    unsigned i;
+
+    for (i = 0; i < (sizeof(models) / sizeof(models[0])); ++i) {
+        if (models[i].part_id == part_id) {
+            return models[i].name;
+        }
+    }
+    return "mlx5";
+}
+
+static const char *sep_info_link(const struct ibv_port_attr *attr)
+{
+    return (attr->link_layer == IBV_LINK_LAYER_ETHERNET) ? "Ethernet" :
+                                                           "InfiniBand";
+}
+
+static void
+sep_info_show_ports(struct ibv_context *context, unsigned count, int json)
+{
+    struct ibv_port_attr attr;
+    unsigned port;
+
+    if (json) {
+        sep_info_json_open("ports", '[');
+    }
+    for (port = 1; port <= count; ++port) {
+        if (ibv_query_port(context, port, &attr) != 0) {
+            continue;
+        }
+
+        if (json) {
+            sep_info_json_open(NULL, '{');
+            sep_info_json_number("port", port);
+            sep_info_json_string("link_layer", sep_info_link(&attr));
+            sep_info_json_string("state", ibv_port_state_str(attr.state));
+            sep_info_json_number("lid", attr.lid);
+            sep_info_json_number("mtu", 128ul << attr.active_mtu);
+            sep_info_json_close();
+        } else {
+            sep_info_print("#      port %-14u %s, %s, lid %u, MTU %lu\n", port,
+                           sep_info_link(&attr),
+                           ibv_port_state_str(attr.state), attr.lid,
+                           128ul << attr.active_mtu);
+        }
+    }
+    if (json) {
+        sep_info_json_close();
+    }
+}
+
+/* Operations of an atomic: bits of uct_atomic_op_t */
+static void sep_info_atomic_str(uint64_t ops, char *buf, size_t max)
+{
+    static const char *names[] = {
+        [UCT_ATOMIC_OP_ADD] = "add", [UCT_ATOMIC_OP_AND]   = "and",
+        [UCT_ATOMIC_OP_OR]  = "or",  [UCT_ATOMIC_OP_XOR]   = "xor",
+        [UCT_ATOMIC_OP_SWAP] = "swap", [UCT_ATOMIC_OP_CSWAP] = "cswap"
+    };
+    unsigned op;
+
+    snprintf(buf, max, "%s", (ops == 0) ? "none" : "");
+    for (op = 0; op < UCT_ATOMIC_OP_LAST; ++op) {
+        if (ops & (1ul << op)) {
+            snprintf(buf + strlen(buf), max - strlen(buf), "%s%s",
+                     (buf[0] == '\0') ? "" : " ", names[op]);
+        }
+    }
+}
+
+/* What the transport makes of the device */
+static void sep_info_show_transport(struct ibv_device *device, int json)
+{
+    char ops32[64], ops64[64];
+    uct_sep_device_t dev;
+
+    /* The transport's own function: it knows how to ask the firmware */
+    if (uct_sep_device_open(&dev, device) != UCS_OK) {
+        return;
+    }
+
+    sep_info_atomic_str(dev.atomic32.fop_flags, ops32, sizeof(ops32));
+    sep_info_atomic_str(dev.atomic64.fop_flags, ops64, sizeof(ops64));
+    uct_sep_device_close(&dev);
+
+    if (json) {
+        sep_info_json_number("put_short", UCT_SEP_PUT_MAX_INL);
+        sep_info_json_number("am_short", UCT_SEP_AM_MAX_INL -
+                                         sizeof(uct_sep_am_hdr_t));
+        sep_info_json_string("atomics32", ops32);
+        sep_info_json_string("atomics64", ops64);
+    } else {
+        sep_info_print("#      inline data of us:  put %d, active message %zu "
+                       "bytes\n", UCT_SEP_PUT_MAX_INL,
+                       (size_t)UCT_SEP_AM_MAX_INL - sizeof(uct_sep_am_hdr_t));
+        sep_info_print("#      atomics, 32 bits:   %s\n", ops32);
+        sep_info_print("#      atomics, 64 bits:   %s\n", ops64);
+    }
+}
+
+static void sep_info_show_device_text(const sep_info_options_t *options,
+                                      const sep_info_device_t *info)
+{
+    const struct ibv_device_attr *attr = &info->attr.orig_attr;
+
+    sep_info_print("#      model:              %s (part 0x%x)\n",
+                   sep_info_model(attr->vendor_part_id), attr->vendor_part_id);
+    sep_info_print("#      firmware:           %s\n", attr->fw_ver);
+    sep_info_print("#      UAR pages:          %s: %u when a context is "
+                   "opened, %s\n", sep_plan_regime_names[info->regime],
+                   info->uars_at_open,
+                   (info->regime == SEP_PLAN_LEGACY) ?
+                   "QPs without a thread domain share them" :
+                   "the rest when queue pairs need them");
+    sep_info_print("#      uUARs of a context: %u, of these %u of low latency "
+                   "(MLX5_TOTAL_UUARS, MLX5_NUM_LOW_LAT_UUARS)\n",
+                   options->config.total_uuars, options->config.low_lat_uuars);
+    sep_info_print("#      for thread domains: %u uUARs\n",
+                   info->max_dyn_uuars);
+    sep_info_print("#      BlueFlame register: %u bytes\n", info->bf_size);
+    sep_info_print("#      limits:             %d QPs of %d WRs, %d CQs of %d "
+                   "CQEs, %d SRQs of %d WRs, %d MRs\n", attr->max_qp,
+                   attr->max_qp_wr, attr->max_cq, attr->max_cqe, attr->max_srq,
+                   attr->max_srq_wr, attr->max_mr);
+    sep_info_print("#      inline data of QPs: %u bytes at most\n",
+                   info->max_inline);
+}
+
+static void sep_info_show_device_json(const sep_info_options_t *options,
+                                      const sep_info_device_t *info)
+{
+    const struct ibv_device_attr *attr = &info->attr.orig_attr;
+
+    sep_info_json_string("model", sep_info_model(attr->vendor_part_id));
+    sep_info_json_number("part", attr->vendor_part_id);
+    sep_info_json_string("firmware", attr->fw_ver);
+    sep_info_json_string("regime", sep_plan_regime_names[info->regime]);
+    sep_info_json_number("uars_at_open", info->uars_at_open);
+    sep_info_json_number("total_uuars", options->config.total_uuars);
+    sep_info_json_number("low_lat_uuars", options->config.low_lat_uuars);
+    sep_info_json_number("max_dynamic_uuars", info->max_dyn_uuars);
+    sep_info_json_number("bf_size", info->bf_size);
+    sep_info_json_number("max_qp", attr->max_qp);
+    sep_info_json_number("max_qp_wr", attr->max_qp_wr);
+    sep_info_json_number("max_cq", attr->max_cq);
+    sep_info_json_number("max_cqe", attr->max_cqe);
+    sep_info_json_number("max_srq", attr->max_srq);
+    sep_info_json_number("max_srq_wr", attr->max_srq_wr);
+    sep_info_json_number("max_mr", attr->max_mr);
+    sep_info_json_number("max_inline", info->max_inline);
+}
+
+static int sep_info_show_device(const sep_info_options_t *options,
+                                struct ibv_device *device)
+{
+    sep_info_device_t info;
+    struct ibv_context *context;
+
+    context = sep_info_device_open(device, &info);
+    if (context == NULL) {
+        return SEP_INFO_FAILED;
+    }
+
+    if (options->json) {
+        sep_info_json_open(NULL, '{');
+        sep_info_json_string("device", ibv_get_device_name(device));
+        sep_info_show_device_json(options, &info);
+    } else {
+        sep_info_print("#\n# Device: %s\n#\n", ibv_get_device_name(device));
+        sep_info_show_device_text(options, &info);
+    }
+
+    sep_info_show_transport(device, options->json);
+    sep_info_show_ports(context, info.attr.orig_attr.phys_port_cnt,
+                        options->json);
+    if (options->json) {
+        sep_info_json_close();
+    }
+    ibv_close_device(context);
+    return SEP_INFO_OK;
+}
+
+int sep_info_show_devices(const sep_info_options_t *options)
+{
+    int status = SEP_INFO_FAILED;
+    struct ibv_device **list;
+    int i, count, found;
+
+    list = ibv_get_device_list(&count);
+    if (list == NULL) {
+        count = 0;
+    }
+
+    if (options->json) {
+        sep_info_json_open("devices", '[');
+    }
+    for (i = found = 0; i < count; ++i) {
+        if (!mlx5dv_is_supported(list[i]) ||
+            ((options->dev_name != NULL) &&
+             (strcmp(options->dev_name, ibv_get_device_name(list[i])) != 0))) {
+            continue;
+        }
+        ++found;
+        status = sep_info_show_device(options, list[i]);
+        if (status != SEP_INFO_OK) {
+            break;
+        }
+    }
+    if (options->json) {
+        sep_info_json_close();
+    }
+
+    if (found == 0) {
+        fprintf(stderr, "sep_info: there is no mlx5 device%s%s (mlx5sim-run "
+                "makes one in software)\n",
+                (options->dev_name != NULL) ? " " : "",
+                (options->dev_name != NULL) ? options->dev_name : "");
+    }
+    if (list != NULL) {
+        ibv_free_device_list(list);
+    }
+    return status;
+}

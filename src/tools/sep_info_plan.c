@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_info.h"
+
+#include <uct/ib/sep/sep_cm_int.h>
+#include <uct/ib/sep/sep_ep.h>
+#include <ucs/config/parser.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/sys.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+
+/* The planner is not to depend on the transport's headers */
+static_assert((int)SEP_PLAN_MPI_EVERYWHERE ==
+              (int)UCT_SEP_CATEGORY_MPI_EVERYWHERE, "categories");
+static_assert((int)SEP_PLAN_2XDYNAMIC == (int)UCT_SEP_CATEGORY_2XDYNAMIC,
+              "categories");
+static_assert((int)SEP_PLAN_DYNAMIC == (int)UCT_SEP_CATEGORY_DYNAMIC,
+              "categories");
+static_assert((int)SEP_PLAN_SHARED_DYNAMIC ==
+              (int)UCT_SEP_CATEGORY_SHARED_DYNAMIC, "categories");
+static_assert((int)SEP_PLAN_STATIC == (int)UCT_SEP_CATEGORY_STATIC,
+              "categories");
+static_assert((int)SEP_PLAN_MPI_THREADS == (int)UCT_SEP_CATEGORY_MPI_THREADS,
+              "categories");
+
+
+static void sep_info_sizes(sep_plan_config_t *plan)
+{
+    size_t length = ucs_roundup_pow2(plan->rx_queue_len + 1);
+
+    /* Interface and what it allocates: buffer pointers of the receive queue,
+     * connection manager with its table of packets */
+    plan->sizes.worker      = sizeof(uct_sep_iface_t) +
+                              (length * (sizeof(void*) + sizeof(uint16_t))) +
+                              sizeof(uct_sep_cm_t) +
+                              (plan->cm_rx_queue_len *
+                               sizeof(uct_sep_cm_rx_entry_t));
+    plan->sizes.connection  = sizeof(uct_sep_rc_t) + sizeof(uct_sep_txwq_t);
+    plan->sizes.endpoint    = sizeof(uct_sep_ep_t);
+    /* Descriptor, pool's pointer, and the alignment of the payload */
+    plan->sizes.rx_desc     = 3 * sizeof(uint64_t);
+    plan->sizes.huge_page   = ucs_is_thp_enabled() ?
+                              ucs_get_huge_page_size() : 0;
+    plan->sizes.cm_packet   = sizeof(uct_sep_conn_packet_t);
+    plan->sizes.cm_inline   = sizeof(uct_sep_conn_packet_t);
+    plan->sizes.cm_tx_len   = UCT_SEP_CM_TX_QUEUE_LEN;
+    plan->sizes.cq_headroom = UCT_SEP_CQ_HEADROOM;
+}
+
+static int sep_info_env(const char *name, int value)
+{
+    const char *env = getenv(name);
+
+    return (env != NULL) ? atoi(env) : value; /* As libmlx5 does */
+}
+
+static void sep_info_take_config(const uct_sep_iface_config_t *config,
+                                 sep_plan_config_t *plan)
+{
+    plan->tx_queue_len    = config->tx.queue_len;
+    plan->tx_min_inline   = config->tx.min_inline;
+    plan->tx_cq_len       = config->tx.cq_len;
+    plan->rx_queue_len    = config->rx.queue_len;
+    plan->seg_size        = config->seg_size;
+    plan->cm_rx_queue_len = config->cm.rx_queue_len;
+    if ((config->category >= 0) && (config->category < SEP_PLAN_LAST)) {
+        plan->category = (sep_plan_category_t)config->category;
+    }
+}
+
+int sep_info_read_config(sep_info_options_t *options)
+{
+    sep_plan_config_t *plan = &options->config;
+    uct_sep_iface_config_t config;
+    ucs_status_t status;
+    int total, low_lat;
+
+    sep_plan_config_init(plan);
+
+    memset(&config, 0, sizeof(config));
+    status = ucs_config_parser_fill_opts(&config, uct_sep_iface_config_table,
+                                         UCS_DEFAULT_ENV_PREFIX,
+                                         UCT_SEP_CONFIG_PREFIX, 0);
+    if (status != UCS_OK) {
+        fprintf(stderr, "sep_info: a variable UCX_SEP_* has a wrong value\n");
+        return -1;
+    }
+
+    sep_info_take_config(&config, plan);
+    ucs_config_parser_release_opts(&config, uct_sep_iface_config_table);
+    sep_info_sizes(plan);
+
+    total   = sep_info_env("MLX5_TOTAL_UUARS", plan->total_uuars);
+    low_lat = sep_info_env("MLX5_NUM_LOW_LAT_UUARS", plan->low_lat_uuars);
+    if (sep_plan_set_uuars(plan, total, low_lat) != 0) {
+        fprintf(stderr, "sep_info: MLX5_TOTAL_UUARS=%d, "
+                "MLX5_NUM_LOW_LAT_UUARS=%d: libmlx5 opens no device with "
+                "these. The second must be less than the first, and that at "
+                "most 512\n", total, low_lat);
+        return -1;
+    }
+
+    return 0;
+}
+
+/*
+ * Output
+ */
+
+static void sep_info_plan_header(const sep_info_options_t *options,
+                                 sep_plan_regime_t regime)
+{
+    const sep_plan_config_t *config = &options->config;
+
+    sep_info_print("#\n# %u worker%s, %u peer%s each, in a process; UAR pages "
+                   "by the %s regime,\n# %u uUARs per context, %u of low "
+                   "latency; send queues of %u, receive queues\n# of %u, CQs "
+                   "for %u sends and %s\n#\n", options->workers,
+                   (options->workers == 1) ? "" : "s", options->peers,
+                   (options->peers == 1) ? "" : "s",
+                   sep_plan_regime_names[regime], config->total_uuars,
+                   config->low_lat_uuars, config->tx_queue_len,
+                   config->rx_queue_len, config->tx_cq_len,
+                   (config->cq_sharing > 1) ? "shared" : "these receives");
+    sep_info_print("%-16s %-9s %5s %12s %6s %5s %6s %5s %5s %10s %10s %9s\n",
+                   "category", "", "ctx", "UAR pages", "uUARs", "used", "QPs",
+                   "CQs", "SRQs", "queues", "buffers", "objects");
+}
+
+static void sep_info_bytes(unsigned long bytes, char *buf, size_t max)
+{
+    if (bytes < 1024) {
+        snprintf(buf, max, "%lu", bytes);
+    } else if (bytes < (1024ul * 1024)) {
+        snprintf(buf, max, "%.1f K", bytes / 1024.0);
+    } else {
+        snprintf(buf, max, "%.1f M", bytes / (1024.0 * 1024.0));
+    }
+}
+
+static void sep_info_plan_row(const char *category, const char *part,
+                              const sep_plan_counts_t *counts)
+{
+    char uars[48], queues[16], buffers[16], objects[16];
+
+    if ((counts->uars_static > 0) && (counts->uars_dynamic > 0)) {
+        snprintf(uars, sizeof(uars), "%lu+%lu", counts->uars_static,
+                 counts->uars_dynamic);
+    } else {
+        snprintf(uars, sizeof(uars), "%lu", sep_plan_uars(counts));
+    }
+    sep_info_bytes(counts->qp_bytes + counts->cq_bytes + counts->srq_bytes,
+                   queues, sizeof(queues));
+    sep_info_bytes(counts->mr_bytes, buffers, sizeof(buffers));
+    sep_info_bytes(counts->driver_bytes + counts->transport_bytes, objects,
+                   sizeof(objects));
+    sep_info_print("%-16s %-9s %5lu %12s %6lu %5lu %6lu %5lu %5lu %10s %10s "
+                   "%9s\n", category, part, counts->contexts, uars,
+                   counts->uuars, counts->uuars_used, counts->qps, counts->cqs,
+                   counts->srqs, queues, buffers, objects);
+}
+
+static void
+sep_info_plan_json_counts(const char *name, const sep_plan_counts_t *counts)
+{
+    sep_info_json_open(name, '{');
+    sep_info_json_number("contexts", counts->contexts);
+    sep_info_json_number("thread_domains", counts->tds);
+    sep_info_json_number("uars_static", counts->uars_static);
+    sep_info_json_number("uars_dynamic", counts->uars_dynamic);
+    sep_info_json_number("uars", sep_plan_uars(counts));
+    sep_info_json_number("uars_in_use", counts->uars_used);
+    sep_info_json_number("uuars", counts->uuars);
+    sep_info_json_number("uuars_in_use", counts->uuars_used);
+    sep_info_json_number("qps", counts->qps);
+    sep_info_json_number("cqs", counts->cqs);
+    sep_info_json_number("srqs", counts->srqs);
+    sep_info_json_number("qp_bytes", counts->qp_bytes);
+    sep_info_json_number("cq_bytes", counts->cq_bytes);
+    sep_info_json_number("srq_bytes", counts->srq_bytes);
+    sep_info_json_number("mr_bytes", counts->mr_bytes);
+    sep_info_json_number("driver_bytes", counts->driver_bytes);
+    sep_info_json_number("transport_bytes", counts->transport_bytes);
+    sep_info_json_close();
+}
+
+static void
+sep_info_plan_json(const sep_info_options_t *options,
+                   const sep_plan_config_t *config, const sep_plan_t *plan)
+{
+    sep_info_json_open(NULL, '{');
+    sep_info_json_string("category", sep_plan_category_names[config->category]);
+    sep_info_json_string("regime", sep_plan_regime_names[config->regime]);
+    sep_info_json_number("workers", config->workers);
+    sep_info_json_number("peers", config->peers);
+    sep_info_plan_json_counts("own", &plan->category);
+    sep_info_plan_json_counts("transport", &plan->transport);
+    sep_info_plan_json_counts("total", &plan->total);
+    sep_info_json_number("processes",
+                         sep_plan_fit(&plan->category, options->device_uars,
+                                      options->kernel_uars));
+    sep_info_json_close();
+}
+
+static int sep_info_show_plan(const sep_info_options_t *options,
+                              sep_plan_category_t category,
+                              sep_plan_regime_t regime)
+{
+    sep_plan_config_t config = options->config;
+    const char *reason;
+    sep_plan_t plan;
+
+    config.category = category;
+    config.regime   = regime;
+    config.workers  = options->workers;
+    config.peers    = options->peers;
+    if (sep_plan_make(&config, &plan, &reason) != 0) {
+        fprintf(stderr, "sep_info: %s\n", reason);
+        return SEP_INFO_USAGE;
+    }
+
+    if (options->json) {
+        sep_info_plan_json(options, &config, &plan);
+        return SEP_INFO_OK;
+    }
+
+    sep_info_plan_row(sep_plan_category_names[category], "own",
+                      &plan.category);
+    if (category != SEP_PLAN_NAIVE) {
+        sep_info_plan_row("", "+ others", &plan.transport);
+        sep_info_plan_row("", "= total", &plan.total);
+    }
+    return SEP_INFO_OK;
+}
+
+static void sep_info_show_capacity(const sep_info_options_t *options,
+                                   sep_plan_category_t category,
+                                   sep_plan_regime_t regime)
+{
+    sep_plan_config_t config = options->config;
+    const char *reason;
+    sep_plan_t plan;
+
+    config.category = category;
+    config.regime   = regime;
+    config.workers  = options->workers;
+    config.peers    = options->peers;
+    if (sep_plan_make(&config, &plan, &reason) == 0) {
+        sep_info_print("%s%s %lu", (category == 0) ? "" : ", ",
+                       sep_plan_category_names[category],
+                       sep_plan_fit(&plan.category, options->device_uars,
+                                    options->kernel_uars));
+    }
+}
+
+static void sep_info_show_footer(const sep_info_options_t *options,
+                                 sep_plan_regime_t regime)
+{
+    sep_plan_config_t config = options->config;
+    const char *reason;
+    sep_plan_t plan;
+    int category;
+
+    sep_info_print("\n# own: what the category is about, queue pairs of data "
+                   "with their CQs and UARs.\n# others: to receive, and each "
+                   "worker's connection manager. used: uUARs that\n# queue "
+                   "pairs ring on. buffers and objects are estimates.\n#\n# "
+                   "Processes like this before %lu UAR pages, %lu of them the "
+                   "kernel's, are used up:\n# ", options->device_uars,
+                   options->kernel_uars);
+    for (category = 0; category < SEP_PLAN_NUM_CATEGORIES; ++category) {
+        sep_info_show_capacity(options, category, regime);
+    }
+
+    config.category = SEP_PLAN_NAIVE;
+    config.regime   = regime;
+    if (sep_plan_make(&config, &plan, &reason) == 0) {
+        sep_info_print("\n# With a context and a thread domain for each "
+                       "worker, %lu workers would be all.\n",
+                       sep_plan_fit(&plan.category, options->device_uars,
+                                    options->kernel_uars));
+    }
+}
+
+int sep_info_show_plans(const sep_info_options_t *options)
+{
+    int regime, category, status;
+
+    if (options->json) {
+        sep_info_json_open("plans", '[');
+    }
+
+    for (regime = 0; regime < SEP_PLAN_REGIME_LAST; ++regime) {
+        if ((options->regime != SEP_PLAN_REGIME_LAST) &&
+            ((int)options->regime != regime)) {
+            continue;
+        }
+
+        if (!options->json) {
+            sep_info_plan_header(options, regime);
+        }
+        for (category = 0; category < SEP_PLAN_LAST; ++category) {
+            if ((options->category == SEP_PLAN_LAST) ?
+                (category == SEP_PLAN_NAIVE) :
+                ((int)options->category != category)) {
+                continue;
+            }
+            status = sep_info_show_plan(options, category, regime);
+            if (status != SEP_INFO_OK) {
+                return status;
+            }
+        }
+        if (!options->json) {
+            sep_info_show_footer(options, regime);
+        }
+    }
+
+    if (options->json) {
+        sep_info_json_close();
+    }
+    return SEP_INFO_OK;
+}

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sep_info: plans, and what is really taken of the software device."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+BUILD = os.environ.get("SEP_BUILD_DIR", TOP)
+SEP_INFO = os.path.join(BUILD, "bin/sep_info")
+SIM_RUN = os.path.join(BUILD, "bin/mlx5sim-run")
+SIM_STAT = os.path.join(BUILD, "bin/mlx5sim-stat")
+
+# Contexts, static and dynamic UAR pages, uUARs, QPs and CQs of 16 threads with
+# one queue pair each: Zambre, Chandramowlishwaran, Balaji, 2018
+PAPER = {
+    "mpi_everywhere": (16, 128, 0, 256, 16, 16),
+    "2xdynamic":      (1, 8, 32, 80, 16, 16),
+    "dynamic":        (1, 8, 16, 48, 16, 16),
+    "shared_dynamic": (1, 8, 8, 32, 16, 16),
+    "static":         (1, 8, 0, 16, 16, 16),
+    "mpi_threads":    (1, 8, 0, 16, 1, 1),
+}
+
+# Those that this version can open
+AVAILABLE = ("dynamic",)
+
+# The tool's names and those of the device for what both count
+SAME = {"contexts": "contexts_created", "uars": "uars_created",
+        "qps": "qps_created", "cqs": "cqs_created", "srqs": "srqs_created"}
+
+
+def run(*args, env=None, sim_dir=None, timeout=120):
+    command = [SEP_INFO, *args]
+    if sim_dir is not None:
+        command = [SIM_RUN, "--dir", sim_dir, "--", *command]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, check=False,
+        env={**{name: value for name, value in os.environ.items()
+                if not name.startswith(("UCX_", "MLX5"))}, **(env or {})})
+
+
+@unittest.skipUnless(os.access(SEP_INFO, os.X_OK), "sep_info is not built")
+class Planner(unittest.TestCase):
+
+    def plans(self, *args, env=None):
+        result = run("-p", "--json", *args, env=env)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return {(plan["category"], plan["regime"]): plan
+                for plan in json.loads(result.stdout)["plans"]}
+
+    def test_table_of_the_paper(self):
+        plans = self.plans("-w", "16", "-r", "legacy")
+        self.assertEqual(len(plans), len(PAPER))
+        for category, want in PAPER.items():
+            own = plans[category, "legacy"]["own"]
+            self.assertEqual(
+                tuple(own[name] for name in
+                      ("contexts", "uars_static", "uars_dynamic", "uuars",
+                       "qps", "cqs")), want, category)
+
+    def test_table_for_people_says_the_same(self):
+        result = run("-p", "-w", "16", "-r", "legacy")
+        self.assertRegex(result.stdout, r"2xdynamic +own +1 +8\+32 +80 ")
+        self.assertRegex(result.stdout, r"mpi_everywhere +own +16 +128 +256 ")
+
+    def test_907_naive_contexts_exhaust_a_device(self):
+        plan = self.plans("-w", "1", "-c", "naive", "-r", "legacy")
+        self.assertEqual(plan["naive", "legacy"]["processes"], 907)
+        self.assertIn("907 workers would be all",
+                      run("-p", "-r", "legacy").stdout)
+
+    def test_both_regimes_unless_one_is_asked_for(self):
+        self.assertEqual(len(self.plans()), 2 * len(PAPER))
+        self.assertEqual(len(self.plans("-c", "static")), 2)
+
+    def test_configuration_is_that_of_the_transport(self):
+        plan = self.plans("-w", "1", "-c", "dynamic", "-r", "dynamic",
+                          env={"UCX_SEP_TX_QUEUE_LEN": "1024",
+                               "UCX_SEP_RX_QUEUE_LEN": "300"})
+        total = plan["dynamic", "dynamic"]["total"]
+        self.assertEqual(total["srq_bytes"], 512 * 32)
+        self.assertGreater(total["qp_bytes"], 1024 * 64)
+
+    def test_uuars_are_those_of_libmlx5(self):
+        plan = self.plans("-c", "static", "-r", "legacy",
+                          env={"MLX5_TOTAL_UUARS": "64"})
+        self.assertEqual(plan["static", "legacy"]["own"]["uars_static"], 32)
+
+
+@unittest.skipUnless(os.access(SEP_INFO, os.X_OK), "sep_info is not built")
+class Usage(unittest.TestCase):
+
+    def refused(self, *args, env=None):
+        result = run(*args, env=env)
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertEqual(result.stdout, "")
+        return result.stderr
+
+    def test_wrong_arguments_are_named(self):
+        self.assertIn('"best"', self.refused("-p", "-c", "best"))
+        self.assertIn('"old"', self.refused("-p", "-r", "old"))
+        for value in ("0", "-1", "x", "1x", "", "99999999999999999999"):
+            self.assertIn("between", self.refused("-p", "-w", value))
+        self.assertIn("what", self.refused("-p", "16"))
+        self.assertIn("-h", self.refused("-z"))
+        self.assertIn("planned", self.refused("-t", "-c", "naive"))
+
+    def test_wrong_variables_are_named(self):
+        self.assertIn("MLX5_TOTAL_UUARS",
+                      self.refused("-p", env={"MLX5_TOTAL_UUARS": "0"}))
+        self.assertIn("MLX5_NUM_LOW_LAT_UUARS", self.refused(
+            "-p", env={"MLX5_NUM_LOW_LAT_UUARS": "16"}))
+        self.assertIn("UCX_SEP", self.refused(
+            "-p", env={"UCX_SEP_CATEGORY": "best"}))
+
+    def test_every_option_is_in_the_help(self):
+        result = run("-h")
+        self.assertEqual(result.returncode, 0)
+        for option in "dptvhwncrukDj":
+            self.assertRegex(result.stdout, rf"(?m)^  -{option}\b")
+        for category in PAPER:
+            self.assertIn(category, result.stdout)
+
+    def test_no_device_is_an_error_of_its_own(self):
+        result = run("-d", "-D", "no_such_device")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("no_such_device", result.stderr)
+
+
+@unittest.skipUnless(os.access(SEP_INFO, os.X_OK) and
+                     os.access(SIM_RUN, os.X_OK), "not built")
+class Taken(unittest.TestCase):
+
+    def setUp(self):
+        parent = tempfile.mkdtemp(prefix="sep_info.", dir="/dev/shm")
+        self.addCleanup(shutil.rmtree, parent)
+        self.dir = os.path.join(parent, "device")
+
+    def device(self):
+        result = subprocess.run(
+            [SIM_STAT, "--json", "--all"], capture_output=True, text=True,
+            env={**os.environ, "MLX5SIM_DIR": self.dir}, timeout=20,
+            check=True)
+        return json.loads(result.stdout)["processes"]
+
+    def take(self, *args, status=0, env=None):
+        result = run("-t", "--json", *args, sim_dir=self.dir, env=env)
+        self.assertEqual(result.returncode, status,
+                         result.stdout + result.stderr)
+        taken = json.loads(result.stdout)["tries"]
+        self.assertEqual(len(taken), 1)
+        return taken[0]
+
+    def check(self, category, workers, peers, env=None):
+        taken = self.take("-c", category, "-w", str(workers), "-n", str(peers),
+                          env=env)
+        self.assertTrue(taken["same"])
+
+        # Of all processes it is the one with the most queue pairs
+        process = max(self.device(), key=lambda row: row["qps_created"])
+        for name, counter in SAME.items():
+            self.assertEqual(taken[name]["taken"], process[counter], name)
+        return taken
+
+    def test_as_planned_and_as_the_device_counts(self):
+        for category in AVAILABLE:
+            for workers, peers in ((1, 2), (3, 2), (16, 1)):
+                with self.subTest(category=category, workers=workers):
+                    taken = self.check(category, workers, peers)
+                    self.assertEqual(taken["regime"], "dynamic")
+                shutil.rmtree(self.dir)
+
+    def test_other_queues_and_uuars(self):
+        self.check("dynamic", 7, 1,
+                   env={"UCX_SEP_TX_QUEUE_LEN": "128",
+                        "UCX_SEP_TX_MIN_INLINE": "64",
+                        "UCX_SEP_TX_CQ_LEN": "1000",
+                        "UCX_SEP_RX_QUEUE_LEN": "100",
+                        "UCX_SEP_CM_RX_QUEUE_LEN": "100",
+                        "MLX5_TOTAL_UUARS": "6",
+                        "MLX5_NUM_LOW_LAT_UUARS": "3"})
+
+    def test_what_differs_is_told(self):
+        # libmlx5 without BlueFlame: managers need no UAR pages
+        taken = self.take("-c", "dynamic", "-w", "2", status=1,
+                          env={"MLX5_SHUT_UP_BF": "1"})
+        self.assertFalse(taken["same"])
+        self.assertGreater(taken["uars"]["planned"], taken["uars"]["taken"])
+        result = run("-t", "-c", "dynamic", "-w", "2", sim_dir=self.dir,
+                     env={"MLX5_SHUT_UP_BF": "1"})
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"uars +\d+ +\d+ +<-- differs")
+
+    def test_devices(self):
+        result = run("-d", "--json", sim_dir=self.dir)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        devices = json.loads(result.stdout)["devices"]
+        self.assertEqual([device["device"] for device in devices], ["mlx5_0"])
+        self.assertEqual(devices[0]["regime"], "dynamic")
+        self.assertEqual(devices[0]["uars_at_open"], 1)
+        self.assertEqual(devices[0]["bf_size"], 512)
+        self.assertEqual(devices[0]["ports"][0]["state"], "active")
+        self.assertIn("cswap", devices[0]["atomics32"])
+
+
+if __name__ == "__main__":
+    unittest.main()
