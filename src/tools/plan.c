@@ -294,45 +294,78 @@ static void sep_plan_add_cms(const sep_plan_config_t *config,
  * Categories
  */
 
-/* Thread domains of a category in one context, for so many workers */
-static void sep_plan_add_tds(sep_plan_category_t category,
-                             unsigned long workers, sep_plan_context_t *context,
-                             sep_plan_counts_t *counts)
+/* UAR pages of thread domains, by pairs: libmlx5 gives the uUARs of a page to
+ * domains one after the other, so to leave one out there must be a domain for it
+ * as well */
+static void sep_plan_add_pairs(unsigned long pairs, unsigned long pairs_used,
+                               unsigned long used, sep_plan_context_t *context,
+                               sep_plan_counts_t *counts)
 {
-    unsigned long tds;
+    context->td_pages      += pairs;
+    context->td_pages_used += pairs_used;
+    context->td_used       += used;
+    counts->tds            += pairs * SEP_PLAN_UUARS_PER_UAR;
+    counts->driver_bytes   += pairs * SEP_PLAN_UUARS_PER_UAR *
+                              SEP_PLAN_TD_BYTES;
+}
 
-    switch (category) {
+/* What the queue pairs of data of so many workers in a context ring on */
+static void sep_plan_add_data(const sep_plan_config_t *config,
+                              unsigned long workers,
+                              sep_plan_context_t *context,
+                              sep_plan_counts_t *counts)
+{
+    /* Without peers nobody rings */
+    unsigned long used = (config->peers > 0) ? workers : 0;
+
+    switch (config->category) {
     case SEP_PLAN_2XDYNAMIC:
-        /* Each worker has two pages, and uses one uUAR of one of them */
-        context->td_pages      = 2 * workers;
-        context->td_pages_used = workers;
+        sep_plan_add_pairs(2 * workers, used, used, context, counts);
         break;
     case SEP_PLAN_DYNAMIC:
-        context->td_pages      = workers;
-        context->td_pages_used = workers;
+        sep_plan_add_pairs(workers, used, used, context, counts);
         break;
     case SEP_PLAN_SHARED_DYNAMIC:
-        context->td_pages      = sep_plan_pages(workers);
-        context->td_pages_used = context->td_pages;
+        sep_plan_add_pairs(sep_plan_pages(workers), sep_plan_pages(used), used,
+                           context, counts);
         break;
     case SEP_PLAN_NAIVE:
-        /* One domain of its page's two uUARs */
-        context->td_pages      = 1;
-        context->td_pages_used = 1;
+        sep_plan_add_pairs(1, used, used, context, counts);
         break;
     default:
-        return;
+        context->plain += workers * config->peers;
+        break;
     }
+}
 
-    /* libmlx5 gives the uUARs of its pages to domains one after the other: to
-     * leave one out, there must be a domain for it */
-    tds = (category == SEP_PLAN_NAIVE) ? 1 :
-          (category == SEP_PLAN_SHARED_DYNAMIC) ? workers :
-          context->td_pages * SEP_PLAN_UUARS_PER_UAR;
-
-    context->td_used      = workers;
-    counts->tds          += tds;
-    counts->driver_bytes += tds * SEP_PLAN_TD_BYTES;
+/* What the connection managers of so many workers ring on: uUARs that are left
+ * of the workers' own pages if there are any; otherwise what the driver gives,
+ * or, when it would take further pages for that, a page for all of them */
+static void sep_plan_add_managers(const sep_plan_config_t *config,
+                                  unsigned long workers,
+                                  sep_plan_context_t *context,
+                                  sep_plan_counts_t *counts)
+{
+    switch (config->category) {
+    case SEP_PLAN_2XDYNAMIC:
+        context->td_used       += workers;
+        context->td_pages_used += workers;
+        break;
+    case SEP_PLAN_DYNAMIC:
+        context->td_used      += workers;
+        context->td_pages_used = context->td_pages;
+        break;
+    case SEP_PLAN_SHARED_DYNAMIC:
+    case SEP_PLAN_STATIC:
+        if (config->regime == SEP_PLAN_KERNEL_DYNAMIC) {
+            sep_plan_add_pairs(1, 1, 1, context, counts);
+            break;
+        }
+        /* Fall through */
+    default:
+        context->plain += workers;
+        break;
+    }
 }
 
 static int sep_plan_is_split(const sep_plan_config_t *config)
@@ -347,31 +380,33 @@ static unsigned long sep_plan_channels(const sep_plan_config_t *config)
     return (config->category == SEP_PLAN_MPI_THREADS) ? 1 : config->workers;
 }
 
-/* Contexts, thread domains and UAR pages, for so many queue pairs of data per
- * worker and so many others in the first context */
+/* Contexts, thread domains and UAR pages */
 static void sep_plan_add_contexts(const sep_plan_config_t *config,
-                                  unsigned long others,
-                                  sep_plan_counts_t *counts)
+                                  int has_managers, sep_plan_counts_t *counts)
 {
-    unsigned long channels    = sep_plan_channels(config);
+    unsigned long channels     = sep_plan_channels(config);
     unsigned long num_contexts = sep_plan_is_split(config) ? channels : 1;
-    unsigned long workers      = channels / num_contexts;
     sep_plan_context_t context;
     unsigned long i;
 
     for (i = 0; i < num_contexts; ++i) {
         memset(&context, 0, sizeof(context));
-        sep_plan_add_tds(config->category, workers, &context, counts);
-        if (context.td_pages == 0) {
-            context.plain = workers * config->peers;
-        } else if (config->peers == 0) {
-            context.td_used       = 0; /* Nobody rings yet */
-            context.td_pages_used = 0;
+        sep_plan_add_data(config, channels / num_contexts, &context, counts);
+        if (has_managers && (i == 0)) {
+            sep_plan_add_managers(config, channels, &context, counts);
         }
-
-        context.plain += (i == 0) ? others : 0;
         sep_plan_add_context(config, &context, counts);
     }
+}
+
+/* CQ for sends of so many workers */
+static void sep_plan_add_shared_cqs(const sep_plan_config_t *config,
+                                    unsigned long channels,
+                                    sep_plan_counts_t *counts)
+{
+    sep_plan_add_cqs(sep_plan_div_up(channels, config->cq_sharing),
+                     (unsigned long)config->cq_sharing *
+                     (config->tx_cq_len + config->sizes.cq_headroom), counts);
 }
 
 static void
@@ -383,10 +418,7 @@ sep_plan_category(const sep_plan_config_t *config, sep_plan_counts_t *counts)
     sep_plan_add_rc(config, channels * config->peers, counts);
 
     if (config->cq_sharing > 1) {
-        sep_plan_add_cqs(sep_plan_div_up(channels, config->cq_sharing),
-                         ((unsigned long)config->cq_sharing *
-                          config->tx_cq_len) + config->sizes.cq_headroom,
-                         counts);
+        sep_plan_add_shared_cqs(config, channels, counts);
     } else {
         sep_plan_add_cqs(channels, config->tx_cq_len + config->rx_queue_len +
                                    config->sizes.cq_headroom, counts);
@@ -398,16 +430,12 @@ static void
 sep_plan_total(const sep_plan_config_t *config, sep_plan_counts_t *counts)
 {
     unsigned long channels = sep_plan_channels(config);
-    unsigned long others   = channels; /* Connection managers */
 
-    sep_plan_add_contexts(config, others, counts);
+    sep_plan_add_contexts(config, 1, counts);
     sep_plan_add_rc(config, channels * config->peers, counts);
 
     if (config->cq_sharing > 1) {
-        sep_plan_add_cqs(sep_plan_div_up(channels, config->cq_sharing),
-                         ((unsigned long)config->cq_sharing *
-                          config->tx_cq_len) + config->sizes.cq_headroom,
-                         counts);
+        sep_plan_add_shared_cqs(config, channels, counts);
         sep_plan_add_cqs(channels, config->rx_queue_len +
                                    config->sizes.cq_headroom, counts);
     } else {

@@ -64,6 +64,7 @@ static int sep_info_env(const char *name, int value)
 static void sep_info_take_config(const uct_sep_iface_config_t *config,
                                  sep_plan_config_t *plan)
 {
+    plan->cq_sharing      = config->cq_sharing;
     plan->tx_queue_len    = config->tx.queue_len;
     plan->tx_min_inline   = config->tx.min_inline;
     plan->tx_cq_len       = config->tx.cq_len;

@@ -27,7 +27,7 @@ PAPER = {
 }
 
 # Those that this version can open
-AVAILABLE = ("dynamic",)
+AVAILABLE = ("2xdynamic", "dynamic", "shared_dynamic", "static")
 
 # The tool's names and those of the device for what both count
 SAME = {"contexts": "contexts_created", "uars": "uars_created",
@@ -176,22 +176,32 @@ class Taken(unittest.TestCase):
                 shutil.rmtree(self.dir)
 
     def test_other_queues_and_uuars(self):
-        self.check("dynamic", 7, 1,
-                   env={"UCX_SEP_TX_QUEUE_LEN": "128",
-                        "UCX_SEP_TX_MIN_INLINE": "64",
-                        "UCX_SEP_TX_CQ_LEN": "1000",
-                        "UCX_SEP_RX_QUEUE_LEN": "100",
-                        "UCX_SEP_CM_RX_QUEUE_LEN": "100",
-                        "MLX5_TOTAL_UUARS": "6",
-                        "MLX5_NUM_LOW_LAT_UUARS": "3"})
+        for category in ("dynamic", "static"):
+            self.check(category, 7, 1,
+                       env={"UCX_SEP_TX_QUEUE_LEN": "128",
+                            "UCX_SEP_TX_MIN_INLINE": "64",
+                            "UCX_SEP_TX_CQ_LEN": "1000",
+                            "UCX_SEP_RX_QUEUE_LEN": "100",
+                            "UCX_SEP_CM_RX_QUEUE_LEN": "100",
+                            "MLX5_TOTAL_UUARS": "6",
+                            "MLX5_NUM_LOW_LAT_UUARS": "3"})
+            shutil.rmtree(self.dir)
+
+    def test_shared_send_queues_of_completions(self):
+        for sharing in (2, 3, 16):
+            taken = self.check("dynamic", 5, 1,
+                               env={"UCX_SEP_CQ_SHARING": str(sharing)})
+            # for sends, for receives, and of the connection managers
+            self.assertEqual(taken["cqs"]["taken"], -(-5 // sharing) + 5 + 5)
+            shutil.rmtree(self.dir)
 
     def test_what_differs_is_told(self):
-        # libmlx5 without BlueFlame: managers need no UAR pages
-        taken = self.take("-c", "dynamic", "-w", "2", status=1,
+        # libmlx5 without BlueFlame: these queue pairs need no UAR pages
+        taken = self.take("-c", "static", "-w", "2", status=1,
                           env={"MLX5_SHUT_UP_BF": "1"})
         self.assertFalse(taken["same"])
         self.assertGreater(taken["uars"]["planned"], taken["uars"]["taken"])
-        result = run("-t", "-c", "dynamic", "-w", "2", sim_dir=self.dir,
+        result = run("-t", "-c", "static", "-w", "2", sim_dir=self.dir,
                      env={"MLX5_SHUT_UP_BF": "1"})
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, r"uars +\d+ +\d+ +<-- differs")
