@@ -10,7 +10,7 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
 PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md", "docs/architecture.md",
-         "docs/software-device.md")
+         "docs/resources.md", "docs/software-device.md")
 
 
 def read(*names):
@@ -70,6 +70,27 @@ class Variables(unittest.TestCase):
         found = re.search(r"<!-- variables:.*?-->\n(.*?)\n<!-- end", text,
                           re.S)
         self.assertEqual(found.group(1).strip(), wanted)
+
+    def test_tables_of_resources_are_the_generated_ones(self):
+        build = os.environ.get("SEP_BUILD_DIR", TOP)
+        if not os.access(os.path.join(build, "bin/sep_info"), os.X_OK):
+            self.skipTest("sep_info is not built")
+        wanted = subprocess.run(
+            [os.path.join(TOP, "contrib/bench-resources.sh"), "--build", build,
+             "--markdown"], check=True, capture_output=True, text=True,
+            timeout=120).stdout.strip()
+        found = re.search(r"<!-- tables:.*?-->\n(.*?)\n<!-- end",
+                          read("docs/resources.md"), re.S)
+        self.assertEqual(found.group(1).strip(), wanted)
+
+    def test_options_of_sep_info_in_the_readme_exist(self):
+        usage = read("src/tools/sep_info.c")
+        for page in ("README.md", "docs/resources.md"):
+            for line in re.findall(r"^.*\bsep_info -.*$", read(page), re.M):
+                command = line.split("#")[0].split("`")
+                command = command[1] if len(command) > 1 else command[0]
+                for option in re.findall(r" -([a-zA-Z])\b", command):
+                    self.assertRegex(usage, rf'(?m)^"  -{option}\b', line)
 
     def test_those_of_the_transport_are_in_the_readme(self):
         names = re.findall(r'^    \{"([A-Z][A-Z_]+)",',
