@@ -71,6 +71,7 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     init_mpool(&m_iface->tx.small_mp, sizeof(uct_sep_desc_t) + 8, "small");
     EXPECT_EQ(UCS_OK, uct_sep_op_mpool_init(&m_iface->tx.op_mp));
     uct_sep_txwq_init_idle(&m_iface->tx.idle);
+    ucs_list_head_init(&m_iface->tx.unrung);
     ucs_list_head_init(&m_iface->tx.active);
     ucs_list_head_init(&m_iface->tx.retired);
     ucs_list_head_init(&m_iface->tx.sched);

@@ -434,7 +434,11 @@ void test_sep_uct_post::SetUp()
     if (!entity::has_device()) {
         GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
     }
-    start({{"TX_POST", GetParam()}});
+    if (std::string("list") == GetParam()) {
+        start({{"TX_POSTLIST", "8"}});
+    } else {
+        start({{"TX_POST", GetParam()}});
+    }
 }
 
 static ucs_log_func_rc_t

@@ -427,7 +427,7 @@ TEST_P(test_sep_uct_ops, an_endpoint_to_oneself_works)
 }
 
 INSTANTIATE_TEST_SUITE_P(post, test_sep_uct_ops,
-                         ::testing::Values("bf", "db"),
+                         ::testing::Values("bf", "db", "list"),
                          [](const ::testing::TestParamInfo<const char*> &info) {
                              return std::string(info.param);
                          });

@@ -91,6 +91,13 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, tx.post),
      UCS_CONFIG_TYPE_ENUM(uct_sep_tx_post_names)},
 
+    {"TX_POSTLIST", "1",
+     "Number of work requests of a connection for which the device is rung at\n"
+     "once. 1 rings for each. What is less than that is rung for when the\n"
+     "application progresses or flushes: larger values are for applications\n"
+     "that post many small operations in a row.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.postlist), UCS_CONFIG_TYPE_UINT},
+
     UCT_IFACE_MPOOL_CONFIG_FIELDS("TX_", -1, 256, "send",
                                   ucs_offsetof(uct_sep_iface_config_t, tx.mp),
                                   ""),
@@ -264,6 +271,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
          ucs_min((unsigned long)attr->max_qp_wr, 1ul << 15)},
         {"TX_MIN_INLINE", config->tx.min_inline, 0, UCT_SEP_PUT_MAX_INL},
         {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, INT16_MAX},
+        {"TX_POSTLIST", config->tx.postlist, 1, INT16_MAX},
         {"TX_CQ_LEN", config->tx.cq_len, 2 * UCT_SEP_MAX_BB, 1ul << 20},
         {"RX_QUEUE_LEN", config->rx.queue_len, 1, attr->max_srq_wr},
         {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
@@ -308,6 +316,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
     iface->config.seg_size           = config->seg_size;
     iface->config.tx_queue_len       = config->tx.queue_len;
     iface->config.tx_min_inline      = config->tx.min_inline;
+    iface->config.postlist           = config->tx.postlist;
     iface->config.moderation         = config->tx.cq_moderation;
     iface->config.rx_queue_len       = config->rx.queue_len;
     iface->config.max_poll           = config->rx.max_poll;

@@ -7,6 +7,7 @@
 #include "sep_cqe.h"
 #include "sep_ep.h"
 #include "sep_iface.h"
+#include "sep_postlist.h"
 
 #include <ucs/datastruct/queue.h>
 
@@ -80,6 +81,7 @@ void uct_sep_iface_dispatch(uct_sep_iface_t *iface)
     } while (progressed && (iface->tx.cq_credits >= 0) &&
              !ucs_list_is_empty(&iface->tx.sched));
     iface->tx.in_dispatch = 0;
+    uct_sep_iface_ring(iface);
 
     if (!ucs_list_is_empty(&iface->tx.sched)) {
         if (iface->tx.cq_credits < 0) {

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_ep.h"
+#include "sep_postlist.h"
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.inl>
@@ -75,6 +76,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
         }
     }
 
+    uct_sep_iface_ring(iface);
     UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
     return UCS_ERR_NO_RESOURCE;
 }
@@ -177,6 +179,7 @@ void uct_sep_ep_destroy(uct_ep_h tl_ep)
     uct_sep_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_ep_t);
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
 
+    uct_sep_iface_ring(iface);
     uct_sep_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
     if (ep->txwq != &iface->tx.idle) {
         uct_sep_txwq_disown(ep->txwq, ep);
@@ -315,6 +318,8 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     uct_sep_txwq_t *txwq   = ep->txwq;
 
+    uct_sep_iface_ring(iface);
+
     if (uct_sep_txwq_is_empty(txwq)) {
         if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) &&
                          !(ep->flags & UCT_SEP_EP_FLAG_FAILED))) {
@@ -375,6 +380,8 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
 
+    uct_sep_iface_ring(iface);
+
     if (ep->txwq == &iface->tx.idle) {
         /* Connecting finds out as well */
         status = uct_sep_ep_no_credits(ep);
@@ -399,6 +406,8 @@ ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
     if (comp != NULL) {
         return UCS_ERR_UNSUPPORTED;
     }
+
+    uct_sep_iface_ring(iface);
 
     if (iface->tx.cq_credits < 0) {
         uct_sep_iface_stall(iface);
@@ -427,6 +436,7 @@ ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags)
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     uct_sep_txwq_t *txwq;
 
+    uct_sep_iface_ring(iface);
     ucs_list_for_each(txwq, &iface->tx.active, list) {
         uct_sep_txwq_set_fence(txwq);
     }

@@ -6,6 +6,7 @@
 
 #include "sep_cq.inl"
 #include "sep_iface.h"
+#include "sep_postlist.h"
 #include "sep_rc.h"
 
 #include <ucs/async/async.h>
@@ -145,6 +146,7 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
 
     /* Drained before the list is looked at, so that what comes in between is
      * not lost. Handled here, because the interface's progress does not. */
+    uct_sep_iface_ring(iface);
     uct_sep_iface_event_drain(iface);
     if (uct_sep_rc_handle_events(iface) > 0) {
         return UCS_ERR_BUSY;

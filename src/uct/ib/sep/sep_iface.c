@@ -7,6 +7,7 @@
 #include "sep_abi.h"
 #include "sep_ep.h"
 #include "sep_iface.h"
+#include "sep_postlist.h"
 #include "sep_rc.h"
 
 #include <ucs/async/async.h>
@@ -229,6 +230,7 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
     iface->tx.in_dispatch  = 0;
     iface->tx.dispatch_id  = UCS_CALLBACKQ_ID_NULL;
     uct_sep_txwq_init_idle(&iface->tx.idle);
+    ucs_list_head_init(&iface->tx.unrung);
     ucs_list_head_init(&iface->tx.active);
     ucs_list_head_init(&iface->tx.retired);
     ucs_list_head_init(&iface->tx.sched);
@@ -402,6 +404,7 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
 {
     uct_sep_txwq_t *txwq, *tmp;
 
+    uct_sep_iface_ring(iface);
     uct_sep_cm_cleanup(iface->conn.cm);
 
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
@@ -444,7 +447,9 @@ static const uct_sep_ops_t *uct_sep_iface_choose_ops(int post, int is_locked)
 
 void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
 {
-    const uct_sep_ops_t *tx_ops = uct_sep_iface_choose_ops(post, is_locked);
+    const uct_sep_ops_t *tx_ops = (iface->config.postlist > 1) ?
+                                  &uct_sep_ops_list :
+                                  uct_sep_iface_choose_ops(post, is_locked);
     uct_iface_ops_t *ops        = &iface->super.super.ops;
 
     iface->tx.ops          = tx_ops;
@@ -581,6 +586,12 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     status = uct_sep_iface_init_cm(self, config);
     if (status != UCS_OK) {
         goto err_cleanup_rx;
+    }
+
+    if (self->config.postlist > 1) {
+        self->tx.poll                        = self->super.super.ops.
+                                               iface_progress;
+        self->super.super.ops.iface_progress = uct_sep_iface_progress_postlist;
     }
 
     ucs_debug("%s: opened interface %p, category %s, lid %u, path MTU %u",

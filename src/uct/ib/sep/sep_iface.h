@@ -46,6 +46,7 @@ typedef struct uct_sep_iface_config {
         size_t               min_inline;
         unsigned             cq_moderation;
         unsigned             cq_len;
+        unsigned             postlist;
         int                  post;
         uct_iface_mpool_config_t mp;
     } tx;
@@ -105,6 +106,9 @@ extern const uct_sep_ops_t uct_sep_ops_bf_lock;
 extern const uct_sep_ops_t uct_sep_ops_bf64_lock;
 extern const uct_sep_ops_t uct_sep_ops_db_lock;
 
+/** Data path that posts lists. */
+extern const uct_sep_ops_t uct_sep_ops_list;
+
 
 /** Interface. */
 struct uct_sep_iface {
@@ -131,6 +135,10 @@ struct uct_sep_iface {
         uint8_t             is_locked;     /**< ... and for shared uUARs */
         uct_sep_txwq_t      idle;          /**< Queue of endpoints without a
                                                 connection */
+        ucs_list_link_t     unrung;        /**< uct_sep_txwq_t with a list that
+                                                the device was not told of */
+        uct_iface_progress_func_t poll;    /**< What progress is besides ringing
+                                                for lists, if there are any */
         ucs_list_link_t     active;        /**< uct_sep_txwq_t in use */
         ucs_list_link_t     retired;       /**< uct_sep_txwq_t being drained */
         ucs_list_link_t     sched;         /**< Endpoints whose pending requests
@@ -169,6 +177,7 @@ struct uct_sep_iface {
         size_t              seg_size;
         size_t              max_get_zcopy;
         uint16_t            moderation;
+        uint16_t            postlist;      /**< Work requests of a list */
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
         unsigned            rx_queue_len;

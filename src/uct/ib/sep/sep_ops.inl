@@ -12,6 +12,8 @@
  * and, unless it is 0,
  *
  *     UCT_SEP_OPS_LOCK    1 if the uUAR may be shared with other threads
+ *     UCT_SEP_OPS_POSTLIST  1 if work requests are rung for in lists; then the
+ *                         two that say how to ring are not used
  *
  * All functions are static; the table is all that leaves the file. An operation
  * reads: credits, buffer, work request, what to do when it is done. How a work
@@ -21,6 +23,10 @@
 
 #ifndef UCT_SEP_OPS_LOCK
 #  define UCT_SEP_OPS_LOCK  0
+#endif
+
+#ifndef UCT_SEP_OPS_POSTLIST
+#  define UCT_SEP_OPS_POSTLIST  0
 #endif
 
 #include <uct/ib/sep/sep_ep.h>
@@ -94,6 +100,9 @@ static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     fm |= (fm & UCT_SEP_FM_SIGNALED) ? uct_sep_txwq_signal(txwq) :
                                        uct_sep_txwq_moderate(txwq);
     uct_sep_wr_empty(iface, txwq, remote, fm);
+#if UCT_SEP_OPS_POSTLIST
+    uct_sep_postlist_ring(iface, txwq);
+#endif
 }
 
 /* What is unusual goes the long way: requests pending, no credits, cancel. The
@@ -121,6 +130,9 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     if (!uct_sep_txwq_is_signaled(txwq)) {
         uct_sep_wr_empty(iface, txwq, 0, uct_sep_txwq_signal(txwq));
     }
+#if UCT_SEP_OPS_POSTLIST
+    uct_sep_postlist_ring(iface, txwq);
+#endif
 
     if (comp != NULL) {
         return uct_sep_ep_flush_track(ep, comp);

@@ -123,23 +123,19 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
 
 
 /**
- * Post the work request at sw_pi.
+ * Tell the device of the work requests up to an index.
  *
- * @param [inout] cq_credits  Of the interface.
- * @param [in]    pi          sw_pi, which the caller has at hand.
- * @param [in]    num_bb      Its length.
- * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
- * @param [in]    lock        Whether the uUAR may be one that other threads use
- *                            as well.
+ * @param [in] sw_pi   Behind the last one.
+ * @param [in] wqe     The last one.
+ * @param [in] num_bb  Its length; of no interest to a doorbell.
+ * @param [in] post    UCT_SEP_TX_POST_BF, _BF64 or _DB.
+ * @param [in] lock    Whether the uUAR may be one that other threads use as well.
  */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
-                  uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post,
-                  int lock)
+uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
+                        uint16_t sw_pi, const void *wqe, unsigned num_bb,
+                        uct_sep_tx_post_t post, int lock)
 {
-    uct_sep_bf_t *bf = txwq->bf;
-    uint16_t sw_pi   = pi + num_bb;
-
     /* The device may read the work request when it sees the doorbell record */
     ucs_memory_cpu_store_fence();
     *txwq->dbrec = htobe32(sw_pi);
@@ -159,10 +155,51 @@ uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
     } else {
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
     }
+}
 
+
+/**
+ * Post the work request at sw_pi.
+ *
+ * @param [inout] cq_credits  Of the interface.
+ * @param [in]    pi          sw_pi, which the caller has at hand.
+ * @param [in]    num_bb      Its length.
+ * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
+ * @param [in]    lock        Whether the uUAR may be one that other threads use
+ *                            as well.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
+                  uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post,
+                  int lock)
+{
+    uint16_t sw_pi = pi + num_bb;
+
+    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, sw_pi, wqe, num_bb, post, lock);
     txwq->sw_pi    = sw_pi;
     txwq->credits -= num_bb;
     *cq_credits   -= num_bb;
+}
+
+
+/**
+ * Append the work request at sw_pi to the queue's list.
+ *
+ * @param [inout] cq_credits  Of the interface.
+ * @param [in]    pi          sw_pi, which the caller has at hand.
+ * @param [in]    num_bb      Its length.
+ *
+ * @return Number of work requests in the list.
+ */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_txwq_append(uct_sep_txwq_t *txwq, int32_t *cq_credits, uint16_t pi,
+                    unsigned num_bb)
+{
+    txwq->last_pi  = pi;
+    txwq->sw_pi    = pi + num_bb;
+    txwq->credits -= num_bb;
+    *cq_credits   -= num_bb;
+    return ++txwq->list_count;
 }
 
 #endif

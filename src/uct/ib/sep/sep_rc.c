@@ -7,6 +7,7 @@
 #include "sep_rc.h"
 #include "sep_account.h"
 #include "sep_ep.h"
+#include "sep_postlist.h"
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/queue.h>
@@ -527,6 +528,7 @@ static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
          * completion is not relied on: this one asks */
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
     }
+    uct_sep_postlist_ring(iface, txwq);
 
     uct_sep_txwq_purge(txwq, status);
 

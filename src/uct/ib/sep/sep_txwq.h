@@ -86,6 +86,10 @@ typedef struct uct_sep_txwq {
 
     void             *end;         /**< Behind the last BB */
     uint16_t         bb_max;       /**< Credits of an empty queue */
+    uint16_t         last_pi;      /**< Index of the last work request ... */
+    uint16_t         list_count;   /**< ... and number of those that the device
+                                        was not told of: sep_postlist.h */
+    ucs_list_link_t  unrung;       /**< In uct_sep_iface_t if there are any */
     uint32_t         qpn;          /**< QP number */
     struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
     struct uct_sep_rc *rc;         /**< Connection; NULL once retired */

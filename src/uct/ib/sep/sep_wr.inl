@@ -5,6 +5,7 @@
 
 #include <uct/ib/sep/sep_iface.h>
 #include <uct/ib/sep/sep_post.inl>
+#include <uct/ib/sep/sep_postlist.h>
 #include <uct/base/uct_iov.inl>
 
 /**
@@ -45,8 +46,20 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
                 uint16_t pi, unsigned num_bb)
 {
+#if UCT_SEP_OPS_POSTLIST
+    unsigned count = uct_sep_txwq_append(txwq, &iface->tx.cq_credits, pi,
+                                         num_bb);
+
+    if (count == 1) {
+        ucs_list_add_tail(&iface->tx.unrung, &txwq->unrung);
+    }
+    if (count >= iface->config.postlist) {
+        uct_sep_postlist_ring(iface, txwq);
+    }
+#else
     uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
                       UCT_SEP_OPS_POST, UCT_SEP_OPS_LOCK);
+#endif
 }
 
 
