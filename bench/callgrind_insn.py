@@ -3,11 +3,13 @@
 """Read the callgrind files that bench/uct_insn wrote.
 
 usage: callgrind_insn.py sum       COUNTS FILE...
+       callgrind_insn.py objects   COUNTS FILE...
        callgrind_insn.py functions COUNTS FILE...
 
 COUNTS has a line "operation calls" for each operation. "sum" prints
-"operation<TAB>instructions" per call; "functions" prints, per operation, every
-function that took part and its share.
+"operation<TAB>instructions" per call, "objects" the same with the library in
+between, and "functions" prints, per operation, every function that took part
+and its share.
 
 What is counted is the self cost of all functions, except
 - the measure_* functions, which are the benchmark's own wrappers, and
@@ -85,6 +87,16 @@ def counted(obj, fun):
     return DEVICE_OBJECT not in obj and not WRAPPER.match(fun)
 
 
+def print_objects(name, costs, count):
+    """One line per library that took part."""
+    objects = collections.Counter()
+    for (obj, fun), cost in costs.items():
+        if counted(obj, fun):
+            objects[obj.rsplit("/", 1)[-1]] += cost
+    for obj, cost in objects.most_common():
+        print(f"{name}\t{obj}\t{cost / count:.1f}")
+
+
 def main():
     mode, counts_path, *paths = sys.argv[1:]
     calls = {}
@@ -107,6 +119,9 @@ def main():
         total /= calls[name]
         if mode == "sum":
             print(f"{name}\t{total:.1f}")
+            continue
+        if mode == "objects":
+            print_objects(name, costs, calls[name])
             continue
         print(f"{name}: {total:.1f} per call")
         for (obj, fun), cost in costs.most_common():

@@ -13,6 +13,8 @@
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
 
 if [[ $# != 1 || $1 == -* ]]; then
     echo "usage: ${0##*/} PREFIX" >&2
@@ -21,14 +23,10 @@ fi
 mkdir -p "$1"
 prefix=$(cd "$1" && pwd)
 
-flags=(--disable-logging --disable-debug --disable-assertions
-       --disable-params-check --disable-static --enable-mt --with-verbs
-       --without-go --without-java --disable-doxygen-doc)
-
 sep_install_deps build bench
 source_dir=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
 
-stamp="${source_dir##*/} ${flags[*]}"
+stamp="${source_dir##*/} ${SEP_UCX_RELEASE[*]}"
 if [[ $(cat "$prefix/.sep-ucx-release" 2> /dev/null) == "$stamp" ]]; then
     sep_say "$prefix is complete"
     exit 0
@@ -39,25 +37,7 @@ work=$SEP_CACHE_DIR/ucx-release-build
 rm -rf "$work"
 mkdir -p "$work"
 cp -a "$source_dir" "$work/source"
-mkdir "$work/build"
-
-step()
-{
-    local name=$1
-    shift
-    sep_say "UCX: $name"
-    timeout --kill-after=30 1800 "$@" > "$work/$name.log" 2>&1 < /dev/null || {
-        tail -n 40 "$work/$name.log" >&2
-        sep_die "UCX: $name failed; see $work/$name.log"
-    }
-}
-
-cd "$work/source"
-step autogen ./autogen.sh
-cd "$work/build"
-step configure "$work/source/configure" --prefix="$prefix" "${flags[@]}"
-step make make -j "$(sep_jobs)"
-step install make install
+sep_ucx_build "$work" "$prefix" "${SEP_UCX_RELEASE[@]}"
 
 echo "$stamp" > "$prefix/.sep-ucx-release"
 rm -rf "$work"

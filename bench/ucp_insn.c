@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Performs UCP operations so that callgrind can count the instructions of each.
+ * To be run by contrib/bench-ucp.sh, which also reads the result; the method is
+ * that of uct_insn.c.
+ *
+ * With -r it measures the rate of puts instead, in wall-clock time.
+ */
+
+#include "sim_uar.h"
+#include "ucp_pair.h"
+
+#include <valgrind/callgrind.h>
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+
+#define UCP_INSN_TAG     5
+#define UCP_INSN_AM_ID   7
+#define UCP_INSN_SMALL   8
+#define UCP_INSN_LARGE   1024
+#define UCP_INSN_WARMUP  200 /* more than a queue's signalling period */
+#define UCP_INSN_BATCH   256 /* puts between two flushes, of the rate */
+#define UCP_INSN_SECONDS 2.0 /* for which the rate is measured */
+
+
+/* As in uct_insn.c: a function of its own, which is not left by a jump. */
+#define UCP_INSN_MEASURE __attribute__((noinline, noclone, unused))
+#define UCP_INSN_RETURN(_value) \
+    do { \
+        __typeof__(_value) _result = (_value); \
+        __asm__ volatile("" : "+r"(_result)); \
+        return _result; \
+    } while (0)
+
+/* A measured call, with the doorbells in it executed as the program has them. */
+#define UCP_INSN_CALL(_result, _call) \
+    do { \
+        sim_uar_suspend(); \
+        _result = (_call); \
+        sim_uar_resume(); \
+    } while (0)
+
+
+typedef struct ucp_insn {
+    ucp_pair_t pair;
+    unsigned   received;
+} ucp_insn_t;
+
+typedef struct ucp_insn_op {
+    const char   *name;
+    ucs_status_t (*run)(ucp_insn_t *insn);
+} ucp_insn_op_t;
+
+
+static const ucp_request_param_t ucp_insn_no_param = {.op_attr_mask = 0};
+
+
+/* The calls that are measured. */
+
+static UCP_INSN_MEASURE ucs_status_ptr_t
+measure_put(ucp_insn_t *insn, size_t length)
+{
+    UCP_INSN_RETURN(ucp_put_nbx(insn->pair.ep[0], insn->pair.buffer[0], length,
+                                (uintptr_t)insn->pair.buffer[1],
+                                insn->pair.rkey, &ucp_insn_no_param));
+}
+
+static UCP_INSN_MEASURE ucs_status_ptr_t
+measure_get(ucp_insn_t *insn, size_t length)
+{
+    UCP_INSN_RETURN(ucp_get_nbx(insn->pair.ep[0], insn->pair.buffer[0], length,
+                                (uintptr_t)insn->pair.buffer[1],
+                                insn->pair.rkey, &ucp_insn_no_param));
+}
+
+static UCP_INSN_MEASURE ucs_status_ptr_t
+measure_fadd(ucp_insn_t *insn, uint64_t *reply,
+             const ucp_request_param_t *param)
+{
+    static const uint64_t one = 1;
+
+    UCP_INSN_RETURN(ucp_atomic_op_nbx(insn->pair.ep[0], UCP_ATOMIC_OP_ADD, &one,
+                                      1, (uintptr_t)insn->pair.buffer[1],
+                                      insn->pair.rkey, param));
+}
+
+static UCP_INSN_MEASURE ucs_status_ptr_t measure_tag_send(ucp_insn_t *insn)
+{
+    UCP_INSN_RETURN(ucp_tag_send_nbx(insn->pair.ep[0], insn->pair.buffer[0],
+                                     UCP_INSN_SMALL, UCP_INSN_TAG,
+                                     &ucp_insn_no_param));
+}
+
+static UCP_INSN_MEASURE ucs_status_ptr_t measure_tag_recv(ucp_insn_t *insn)
+{
+    UCP_INSN_RETURN(ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1],
+                                     UCP_INSN_SMALL, UCP_INSN_TAG,
+                                     (ucp_tag_t)-1, &ucp_insn_no_param));
+}
+
+static UCP_INSN_MEASURE ucs_status_ptr_t measure_am_send(ucp_insn_t *insn)
+{
+    UCP_INSN_RETURN(ucp_am_send_nbx(insn->pair.ep[0], UCP_INSN_AM_ID, NULL, 0,
+                                    insn->pair.buffer[0], UCP_INSN_SMALL,
+                                    &ucp_insn_no_param));
+}
+
+static UCP_INSN_MEASURE ucs_status_ptr_t measure_flush(ucp_ep_h ep)
+{
+    UCP_INSN_RETURN(ucp_ep_flush_nbx(ep, &ucp_insn_no_param));
+}
+
+static UCP_INSN_MEASURE ucs_status_ptr_t
+measure_flush_worker(ucp_worker_h worker)
+{
+    UCP_INSN_RETURN(ucp_worker_flush_nbx(worker, &ucp_insn_no_param));
+}
+
+static UCP_INSN_MEASURE unsigned measure_progress(ucp_worker_h worker)
+{
+    UCP_INSN_RETURN(ucp_worker_progress(worker));
+}
+
+static UCP_INSN_MEASURE ucs_status_t
+measure_rkey_unpack(ucp_insn_t *insn, ucp_rkey_h *rkey_p)
+{
+    UCP_INSN_RETURN(ucp_ep_rkey_unpack(insn->pair.ep[0],
+                                       insn->pair.packed_rkey, rkey_p));
+}
+
+
+/* One of each, with what has to happen around it. */
+
+static ucs_status_t ucp_insn_run_put(ucp_insn_t *insn, size_t length)
+{
+    ucs_status_ptr_t request;
+
+    UCP_INSN_CALL(request, measure_put(insn, length));
+    return ucp_pair_wait(&insn->pair, request);
+}
+
+static ucs_status_t ucp_insn_run_put_small(ucp_insn_t *insn)
+{
+    return ucp_insn_run_put(insn, UCP_INSN_SMALL);
+}
+
+static ucs_status_t ucp_insn_run_put_large(ucp_insn_t *insn)
+{
+    return ucp_insn_run_put(insn, UCP_INSN_LARGE);
+}
+
+static ucs_status_t ucp_insn_run_get(ucp_insn_t *insn, size_t length)
+{
+    ucs_status_ptr_t request;
+
+    UCP_INSN_CALL(request, measure_get(insn, length));
+    return ucp_pair_wait(&insn->pair, request);
+}
+
+static ucs_status_t ucp_insn_run_get_small(ucp_insn_t *insn)
+{
+    return ucp_insn_run_get(insn, UCP_INSN_SMALL);
+}
+
+static ucs_status_t ucp_insn_run_get_large(ucp_insn_t *insn)
+{
+    return ucp_insn_run_get(insn, UCP_INSN_LARGE);
+}
+
+static ucs_status_t ucp_insn_run_fadd(ucp_insn_t *insn)
+{
+    uint64_t reply            = 0;
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE |
+                        UCP_OP_ATTR_FIELD_REPLY_BUFFER,
+        .datatype     = ucp_dt_make_contig(sizeof(reply)),
+        .reply_buffer = &reply
+    };
+    ucs_status_ptr_t request;
+
+    UCP_INSN_CALL(request, measure_fadd(insn, &reply, &param));
+    return ucp_pair_wait(&insn->pair, request);
+}
+
+/* A message that is sent, and received by a request posted before. What is
+ * measured is one of the three steps. */
+static ucs_status_t ucp_insn_run_tag(ucp_insn_t *insn, int measured)
+{
+    ucs_status_ptr_t send, recv;
+    ucs_status_t status;
+
+    if (measured == 1) {
+        UCP_INSN_CALL(recv, measure_tag_recv(insn));
+    } else {
+        recv = ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1],
+                                UCP_INSN_SMALL, UCP_INSN_TAG, (ucp_tag_t)-1,
+                                &ucp_insn_no_param);
+    }
+
+    if (measured == 0) {
+        UCP_INSN_CALL(send, measure_tag_send(insn));
+    } else {
+        send = ucp_tag_send_nbx(insn->pair.ep[0], insn->pair.buffer[0],
+                                UCP_INSN_SMALL, UCP_INSN_TAG,
+                                &ucp_insn_no_param);
+    }
+
+    if (measured == 2) {
+        unsigned count;
+        UCP_INSN_CALL(count, measure_progress(insn->pair.worker[1]));
+        if (count == 0) {
+            return UCS_ERR_NO_PROGRESS;
+        }
+    }
+
+    status = ucp_pair_wait(&insn->pair, send);
+    return (status == UCS_OK) ? ucp_pair_wait(&insn->pair, recv) : status;
+}
+
+static ucs_status_t ucp_insn_run_tag_send(ucp_insn_t *insn)
+{
+    return ucp_insn_run_tag(insn, 0);
+}
+
+static ucs_status_t ucp_insn_run_tag_post(ucp_insn_t *insn)
+{
+    return ucp_insn_run_tag(insn, 1);
+}
+
+static ucs_status_t ucp_insn_run_tag_arrival(ucp_insn_t *insn)
+{
+    return ucp_insn_run_tag(insn, 2);
+}
+
+static ucs_status_t
+ucp_insn_receive(void *arg, const void *header, size_t header_length,
+                 void *data, size_t length, const ucp_am_recv_param_t *param)
+{
+    ++((ucp_insn_t*)arg)->received;
+    return UCS_OK;
+}
+
+static ucs_status_t ucp_insn_run_am_send(ucp_insn_t *insn)
+{
+    unsigned before = insn->received;
+    ucs_status_ptr_t request;
+    ucs_status_t status;
+
+    UCP_INSN_CALL(request, measure_am_send(insn));
+    status = ucp_pair_wait(&insn->pair, request);
+    while ((status == UCS_OK) && (insn->received == before)) {
+        ucp_pair_progress(&insn->pair);
+    }
+
+    return status;
+}
+
+/* From the call of the flush until it is complete. Only the first worker is
+ * progressed; nothing that is flushed here needs the other. */
+static ucs_status_t
+ucp_insn_measure_flush_progress(ucp_insn_t *insn, ucs_status_ptr_t request)
+{
+    ucs_status_t status;
+    unsigned count;
+
+    if (!UCS_PTR_IS_PTR(request)) {
+        return UCS_PTR_STATUS(request);
+    }
+
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+        UCP_INSN_CALL(count, measure_progress(insn->pair.worker[0]));
+        (void)count;
+    }
+
+    ucp_request_free(request);
+    return status;
+}
+
+static ucs_status_t ucp_insn_put_unmeasured(ucp_insn_t *insn)
+{
+    return ucp_pair_wait(&insn->pair,
+                         ucp_put_nbx(insn->pair.ep[0], insn->pair.buffer[0],
+                                     UCP_INSN_SMALL,
+                                     (uintptr_t)insn->pair.buffer[1],
+                                     insn->pair.rkey, &ucp_insn_no_param));
+}
+
+static ucs_status_t ucp_insn_run_flush_none(ucp_insn_t *insn)
+{
+    ucs_status_ptr_t request;
+
+    UCP_INSN_CALL(request, measure_flush(insn->pair.ep[0]));
+    return ucp_insn_measure_flush_progress(insn, request);
+}
+
+static ucs_status_t ucp_insn_run_flush_put(ucp_insn_t *insn)
+{
+    ucs_status_t status = ucp_insn_put_unmeasured(insn);
+
+    return (status == UCS_OK) ? ucp_insn_run_flush_none(insn) : status;
+}
+
+static ucs_status_t ucp_insn_run_flush_worker_none(ucp_insn_t *insn)
+{
+    ucs_status_ptr_t request;
+
+    UCP_INSN_CALL(request, measure_flush_worker(insn->pair.worker[0]));
+    return ucp_insn_measure_flush_progress(insn, request);
+}
+
+static ucs_status_t ucp_insn_run_flush_worker_put(ucp_insn_t *insn)
+{
+    ucs_status_t status = ucp_insn_put_unmeasured(insn);
+
+    return (status == UCS_OK) ? ucp_insn_run_flush_worker_none(insn) : status;
+}
+
+static ucs_status_t ucp_insn_run_progress_idle(ucp_insn_t *insn)
+{
+    unsigned count;
+
+    UCP_INSN_CALL(count, measure_progress(insn->pair.worker[0]));
+    return (count == 0) ? UCS_OK : UCS_ERR_BUSY;
+}
+
+static ucs_status_t ucp_insn_run_rkey_unpack(ucp_insn_t *insn)
+{
+    ucs_status_t status;
+    ucp_rkey_h rkey;
+
+    UCP_INSN_CALL(status, measure_rkey_unpack(insn, &rkey));
+    if (status == UCS_OK) {
+        ucp_rkey_destroy(rkey);
+    }
+
+    return status;
+}
+
+static const ucp_insn_op_t ucp_insn_ops[] = {
+    {"put_8",             ucp_insn_run_put_small},
+    {"put_1k",            ucp_insn_run_put_large},
+    {"get_8",             ucp_insn_run_get_small},
+    {"get_1k",            ucp_insn_run_get_large},
+    {"fadd",              ucp_insn_run_fadd},
+    {"tag_send",          ucp_insn_run_tag_send},
+    {"tag_recv_post",     ucp_insn_run_tag_post},
+    {"tag_recv_progress", ucp_insn_run_tag_arrival},
+    {"am_send",           ucp_insn_run_am_send},
+    {"flush_one_put",     ucp_insn_run_flush_put},
+    {"flush_nothing",     ucp_insn_run_flush_none},
+    {"worker_flush_one_put", ucp_insn_run_flush_worker_put},
+    {"worker_flush_nothing", ucp_insn_run_flush_worker_none},
+    {"progress_idle",     ucp_insn_run_progress_idle},
+    {"rkey_unpack",       ucp_insn_run_rkey_unpack},
+    {NULL}
+};
+
+
+static ucs_status_t ucp_insn_quiesce(ucp_insn_t *insn)
+{
+    ucs_status_t status = ucp_pair_flush(&insn->pair);
+    unsigned i;
+
+    for (i = 0; i < UCP_INSN_WARMUP; ++i) {
+        ucp_pair_progress(&insn->pair);
+    }
+
+    return status;
+}
+
+static ucs_status_t ucp_insn_repeat(ucp_insn_t *insn, const ucp_insn_op_t *op,
+                                    unsigned count)
+{
+    ucs_status_t status = UCS_OK;
+
+    while ((count-- > 0) && (status == UCS_OK)) {
+        status = op->run(insn);
+        ucp_pair_progress(&insn->pair);
+    }
+
+    return status;
+}
+
+static ucs_status_t ucp_insn_measure(ucp_insn_t *insn, const ucp_insn_op_t *op,
+                                     unsigned count)
+{
+    ucs_status_t status;
+
+    status = ucp_insn_repeat(insn, op, UCP_INSN_WARMUP);
+    if (status == UCS_OK) {
+        status = ucp_insn_quiesce(insn);
+    }
+    if ((status != UCS_OK) || (sim_uar_find() < 0)) {
+        return (status == UCS_OK) ? UCS_ERR_NO_ELEM : status;
+    }
+
+    CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_ZERO_STATS;
+    status = ucp_insn_repeat(insn, op, count);
+    if (status != UCS_OK) {
+        return status;
+    }
+    CALLGRIND_DUMP_STATS_AT(op->name);
+    CALLGRIND_STOP_INSTRUMENTATION;
+
+    return ucp_insn_quiesce(insn);
+}
+
+static double ucp_insn_time(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + (now.tv_nsec * 1e-9);
+}
+
+/* Millions of 8-byte puts per second, flushed after each batch. */
+static ucs_status_t ucp_insn_rate(ucp_insn_t *insn, double *rate_p)
+{
+    double start       = ucp_insn_time(), elapsed;
+    unsigned long puts = 0;
+    ucs_status_t status;
+    unsigned i;
+
+    do {
+        for (i = 0; i < UCP_INSN_BATCH; ++i) {
+            status = ucp_insn_put_unmeasured(insn);
+            if (status != UCS_OK) {
+                return status;
+            }
+        }
+
+        status = ucp_pair_wait(&insn->pair,
+                               ucp_ep_flush_nbx(insn->pair.ep[0],
+                                                &ucp_insn_no_param));
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        puts    += UCP_INSN_BATCH;
+        elapsed  = ucp_insn_time() - start;
+    } while (elapsed < UCP_INSN_SECONDS);
+
+    *rate_p = puts / elapsed * 1e-6;
+    return UCS_OK;
+}
+
+static int ucp_insn_is_wanted(const char *name, char **names)
+{
+    int any = (*names == NULL);
+
+    for (; *names != NULL; ++names) {
+        any |= !strcmp(name, *names);
+    }
+
+    return any;
+}
+
+static ucs_status_t ucp_insn_run_all(ucp_insn_t *insn, unsigned count,
+                                     char **names)
+{
+    const ucp_insn_op_t *op;
+    ucs_status_t status;
+
+    for (op = ucp_insn_ops; op->name != NULL; ++op) {
+        if (!ucp_insn_is_wanted(op->name, names)) {
+            continue;
+        }
+
+        status = ucp_insn_measure(insn, op, count);
+        if (status != UCS_OK) {
+            fprintf(stderr, "%s failed: %s\n", op->name,
+                    ucs_status_string(status));
+            return status;
+        }
+
+        printf("%s %u\n", op->name, count);
+        fflush(stdout);
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t ucp_insn_run_rate(ucp_insn_t *insn)
+{
+    ucs_status_t status;
+    double rate;
+
+    status = ucp_insn_rate(insn, &rate);
+    if (status != UCS_OK) {
+        fprintf(stderr, "puts failed: %s\n", ucs_status_string(status));
+        return status;
+    }
+
+    printf("%.4f\n", rate);
+    return UCS_OK;
+}
+
+static void ucp_insn_usage(const char *program)
+{
+    fprintf(stderr, "usage: %s [-r] [-n COUNT] [OPERATION...]\nOperations:",
+            program);
+    for (const ucp_insn_op_t *op = ucp_insn_ops; op->name != NULL; ++op) {
+        fprintf(stderr, " %s", op->name);
+    }
+    fprintf(stderr, "\n");
+}
+
+int main(int argc, char **argv)
+{
+    static ucp_insn_t insn;
+    ucp_am_handler_param_t handler = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                      UCP_AM_HANDLER_PARAM_FIELD_CB |
+                      UCP_AM_HANDLER_PARAM_FIELD_ARG,
+        .id         = UCP_INSN_AM_ID,
+        .cb         = ucp_insn_receive,
+        .arg        = &insn
+    };
+    unsigned count = 256;
+    int is_rate    = 0;
+    ucs_status_t status;
+    int option;
+
+    while ((option = getopt(argc, argv, "n:r")) != -1) {
+        switch (option) {
+        case 'n':
+            count = strtoul(optarg, NULL, 0);
+            break;
+        case 'r':
+            is_rate = 1;
+            break;
+        default:
+            ucp_insn_usage(argv[0]);
+            return 2;
+        }
+    }
+
+    if (count == 0) {
+        ucp_insn_usage(argv[0]);
+        return 2;
+    }
+
+    if (ucp_pair_open(&insn.pair) != UCS_OK) {
+        return 1;
+    }
+
+    status = ucp_worker_set_am_recv_handler(insn.pair.worker[1], &handler);
+    if (status == UCS_OK) {
+        status = is_rate ? ucp_insn_run_rate(&insn) :
+                           ucp_insn_run_all(&insn, count, &argv[optind]);
+    }
+
+    ucp_pair_close(&insn.pair);
+    return (status == UCS_OK) ? 0 : 1;
+}

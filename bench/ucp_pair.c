@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "ucp_pair.h"
+
+#include <stdio.h>
+
+
+#define UCP_PAIR_CHECK(_call) \
+    do { \
+        ucs_status_t _status = (_call); \
+        if (_status != UCS_OK) { \
+            fprintf(stderr, "%s failed: %s\n", #_call, \
+                    ucs_status_string(_status)); \
+            return _status; \
+        } \
+    } while (0)
+
+
+static const ucp_request_param_t ucp_pair_no_param = {.op_attr_mask = 0};
+
+
+static ucs_status_t ucp_pair_open_context(ucp_pair_t *pair)
+{
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES,
+        .features   = UCP_FEATURE_RMA | UCP_FEATURE_AMO64 | UCP_FEATURE_TAG |
+                      UCP_FEATURE_AM
+    };
+    ucp_config_t *config;
+    ucs_status_t status;
+
+    UCP_PAIR_CHECK(ucp_config_read(NULL, NULL, &config));
+    status = ucp_init(&params, config, &pair->context);
+    ucp_config_release(config);
+    UCP_PAIR_CHECK(status);
+    return UCS_OK;
+}
+
+static ucs_status_t ucp_pair_open_side(ucp_pair_t *pair, int side)
+{
+    ucp_worker_params_t worker_params = {
+        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = UCS_THREAD_MODE_SINGLE
+    };
+    ucp_mem_map_params_t mem_params = {
+        .field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_FLAGS,
+        .length     = UCP_PAIR_BUFFER_SIZE,
+        .flags      = UCP_MEM_MAP_ALLOCATE
+    };
+    ucp_mem_attr_t mem_attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
+
+    UCP_PAIR_CHECK(ucp_worker_create(pair->context, &worker_params,
+                                     &pair->worker[side]));
+    UCP_PAIR_CHECK(ucp_mem_map(pair->context, &mem_params, &pair->memh[side]));
+    UCP_PAIR_CHECK(ucp_mem_query(pair->memh[side], &mem_attr));
+    pair->buffer[side] = mem_attr.address;
+    return UCS_OK;
+}
+
+static ucs_status_t ucp_pair_connect(ucp_pair_t *pair, int side)
+{
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
+    ucp_address_t *address;
+    ucs_status_t status;
+    size_t length;
+
+    UCP_PAIR_CHECK(ucp_worker_get_address(pair->worker[!side], &address,
+                                          &length));
+    params.address = address;
+    status         = ucp_ep_create(pair->worker[side], &params,
+                                   &pair->ep[side]);
+    ucp_worker_release_address(pair->worker[!side], address);
+    UCP_PAIR_CHECK(status);
+    return UCS_OK;
+}
+
+ucs_status_t ucp_pair_open(ucp_pair_t *pair)
+{
+    size_t size;
+    int side;
+
+    UCP_PAIR_CHECK(ucp_pair_open_context(pair));
+    for (side = 0; side < 2; ++side) {
+        UCP_PAIR_CHECK(ucp_pair_open_side(pair, side));
+    }
+
+    for (side = 0; side < 2; ++side) {
+        UCP_PAIR_CHECK(ucp_pair_connect(pair, side));
+    }
+
+    /* When both have been flushed, both are connected. */
+    UCP_PAIR_CHECK(ucp_pair_flush(pair));
+
+    UCP_PAIR_CHECK(ucp_rkey_pack(pair->context, pair->memh[1],
+                                 &pair->packed_rkey, &size));
+    UCP_PAIR_CHECK(ucp_ep_rkey_unpack(pair->ep[0], pair->packed_rkey,
+                                      &pair->rkey));
+    return UCS_OK;
+}
+
+void ucp_pair_progress(ucp_pair_t *pair)
+{
+    ucp_worker_progress(pair->worker[0]);
+    ucp_worker_progress(pair->worker[1]);
+}
+
+ucs_status_t ucp_pair_wait(ucp_pair_t *pair, ucs_status_ptr_t request)
+{
+    ucs_status_t status;
+
+    if (!UCS_PTR_IS_PTR(request)) {
+        return UCS_PTR_STATUS(request);
+    }
+
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+        ucp_pair_progress(pair);
+    }
+
+    ucp_request_free(request);
+    return status;
+}
+
+ucs_status_t ucp_pair_flush(ucp_pair_t *pair)
+{
+    ucs_status_t status = UCS_OK;
+    int side;
+
+    for (side = 0; (side < 2) && (status == UCS_OK); ++side) {
+        status = ucp_pair_wait(pair, ucp_ep_flush_nbx(pair->ep[side],
+                                                      &ucp_pair_no_param));
+    }
+
+    return status;
+}
+
+void ucp_pair_close(ucp_pair_t *pair)
+{
+    ucs_status_ptr_t request[2];
+    int side;
+
+    ucp_rkey_destroy(pair->rkey);
+    ucp_rkey_buffer_release(pair->packed_rkey);
+    for (side = 0; side < 2; ++side) {
+        request[side] = ucp_ep_close_nbx(pair->ep[side], &ucp_pair_no_param);
+    }
+
+    for (side = 0; side < 2; ++side) {
+        ucp_pair_wait(pair, request[side]);
+    }
+
+    for (side = 0; side < 2; ++side) {
+        ucp_mem_unmap(pair->context, pair->memh[side]);
+        ucp_worker_destroy(pair->worker[side]);
+    }
+
+    ucp_cleanup(pair->context);
+}

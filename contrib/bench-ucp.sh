@@ -1,0 +1,212 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Instructions per operation of UCP with and without the optimisations of
+# src/ucp/opt, on rc_mlx5 and sep_mlx5, with both versions of UCP's protocols.
+# Both UCX are release builds made in the same way (contrib/build-ucx-opt.sh);
+# callgrind counts, on the software mlx5 device, whose own instructions are left
+# out.
+#
+#   contrib/bench-ucp.sh              a table
+#   contrib/bench-ucp.sh --tsv        row, stock, patched, ratio
+#   contrib/bench-ucp.sh --breakdown  row, build, instructions in UCP and below
+#   contrib/bench-ucp.sh --functions  where the instructions of each row are
+#
+# Options: --stock PREFIX  --patched PREFIX
+#               what contrib/build-ucx-opt.sh installed with and without
+#               --stock (default: build/ucx-stock and build/ucx-opt, built if
+#               they are not there)
+#          --count N      calls per operation (default 64)
+#          --quick        only rc_mlx5 with version 1 of the protocols
+#
+# Rows without a suffix are rc_mlx5 (and ud_mlx5, which it is connected with) and
+# version 1 (UCX_PROTO_ENABLE=n). ucp_put_above_uct: what libucp executes for
+# put_8. flush_one_put: from the call until one put is flushed. progress_idle_N:
+# ucp_worker_progress() with N interfaces open and nothing to do; rc_mlx5 cannot
+# be alone, so the first has ud_mlx5 for connecting only. put_rate: millions of
+# puts per second, flushed after every 256, in wall-clock time.
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+usage()
+{
+    sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'
+}
+
+format=table
+declare -A prefix=([stock]=$SEP_TOP/build/ucx-stock
+                   [patched]=$SEP_TOP/build/ucx-opt)
+count=64
+quick=
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --tsv|--breakdown|--functions) format=${1#--}; shift ;;
+    --stock|--patched) prefix[${1#--}]=$(cd "${2:?$1 needs a directory}" && pwd)
+                       shift 2 ;;
+    --count)   count=${2:?--count needs a number}; shift 2 ;;
+    --quick)   quick=1; shift ;;
+    --help|-h) usage; exit 0 ;;
+    *)         usage >&2; exit 2 ;;
+    esac
+done
+
+build=$SEP_TOP/build/bench-ucp
+results=$build/ucp-insn
+operations=(put_8 put_1k get_8 get_1k fadd tag_send tag_recv_post
+            tag_recv_progress am_send flush_one_put flush_nothing
+            worker_flush_one_put worker_flush_nothing rkey_unpack)
+
+# Standard output is for the result.
+{
+    sep_install_deps build bench
+    for which in stock patched; do
+        [[ -e ${prefix[$which]}/.sep-ucx-opt ]] && continue
+        if [[ $which == stock ]]; then
+            "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "${prefix[stock]}"
+        else
+            "$SEP_TOP/contrib/build-ucx-opt.sh" "${prefix[patched]}"
+        fi
+    done
+    sep_build "$build" "all bench-programs" \
+        "$SEP_TOP/contrib/configure-release" --with-ucx="${prefix[stock]}" \
+        --disable-gtest
+} >&2
+
+# Run a command on one of the two UCX, on a device of its own.
+# usage: run WHICH TLS PROTO COMMAND...
+run()
+{
+    local which=$1 tls=$2 proto=$3 libdir
+    shift 3
+    libdir=$(dirname "$(find "${prefix[$which]}" -name libucp.so.0 |
+                        head -n 1)")
+    # Atomics by the adapter, which is what is compared.
+    LD_LIBRARY_PATH=$libdir UCX_TLS=$tls UCX_PROTO_ENABLE=$proto \
+        UCX_ATOMIC_MODE=device UCX_WARN_UNUSED_ENV_VARS=n \
+        timeout --kill-after=15 600 \
+        "$build/bin/mlx5sim-run" --private -- "$@" < /dev/null
+}
+
+# usage: measure WHICH TLS PROTO SUFFIX RENAME OPERATION...
+measure()
+{
+    local which=$1 tls=$2 proto=$3 suffix=$4 rename=$5 dir
+    shift 5
+    dir=$results/runs/$which$suffix$rename
+    rm -rf "$dir"
+    mkdir -p "$dir"
+
+    # As in bench-insn.sh.
+    sep_say "$which UCX, $tls, protocols '$proto'" >&2
+    if ! run "$which" "$tls" "$proto" \
+             valgrind --tool=callgrind -q \
+             --callgrind-out-file="$dir/callgrind.out" \
+             --instr-atstart=no --collect-atstart=no \
+             "--toggle-collect=measure_*" \
+             --px-default=allregs-at-mem-access \
+             --px-file-backed=allregs-at-mem-access \
+             "$build/bench/ucp_insn" -n "$count" "$@" \
+             > "$dir/counts" 2> "$dir/log"; then
+        tail -n 30 "$dir/log" >&2
+        sep_die "$which UCX could not be measured on $tls; see $dir/log"
+    fi
+
+    if [[ $format == functions ]]; then
+        printf '\n%s UCX, %s, protocols %s\n' "$which" "$tls" "$proto"
+        "$SEP_TOP/bench/callgrind_insn.py" functions "$dir/counts" \
+            "$dir"/callgrind.out*
+        return
+    fi
+
+    "$SEP_TOP/bench/callgrind_insn.py" objects "$dir/counts" \
+        "$dir"/callgrind.out* |
+        awk -F '\t' -v OFS='\t' -v suffix="$suffix" -v rename="$rename" '
+            { row = (rename == "") ? $1 : rename
+              all[row] += $3
+              if ($2 ~ /^libucp/) ucp[row] += $3
+              if (!(row in seen)) { seen[row] = 1; order[++rows] = row } }
+            END {
+                for (i = 1; i <= rows; ++i) {
+                    row = order[i]
+                    printf "%s\t%.1f\t%.1f\n", row suffix, all[row], ucp[row]
+                    if (row == "put_8")
+                        printf "%s\t%.1f\t%.1f\n", "ucp_put_above_uct" suffix,
+                               ucp[row], ucp[row]
+                }
+            }' >> "$results/$which"
+}
+
+# usage: rate WHICH TLS PROTO SUFFIX
+rate()
+{
+    local value
+    value=$(run "$1" "$2" "$3" "$build/bench/ucp_insn" -r)
+    printf 'put_rate%s\t%s\t\n' "$4" "$value" >> "$results/$1"
+}
+
+# usage: measure_set TRANSPORT PROTO SUFFIX
+measure_set()
+{
+    local transport=$1 proto=$2 suffix=$3 which tls one two four
+    case $transport in
+    rc_mlx5) tls=rc_mlx5,ud_mlx5
+             one=rc_mlx5,ud_mlx5:aux
+             two=$tls
+             four=$tls,rc_verbs,ud_verbs ;;
+    *)       tls=$transport
+             one=$tls
+             two=$tls,ud_mlx5
+             four=$tls,ud_mlx5,rc_mlx5,rc_verbs ;;
+    esac
+
+    for which in stock patched; do
+        measure "$which" "$tls" "$proto" "$suffix" "" "${operations[@]}"
+        measure "$which" "$one" "$proto" "$suffix" progress_idle_1 progress_idle
+        measure "$which" "$two" "$proto" "$suffix" progress_idle_2 progress_idle
+        measure "$which" "$four" "$proto" "$suffix" progress_idle_4 \
+            progress_idle
+        [[ $format == functions ]] || rate "$which" "$tls" "$proto" "$suffix"
+    done
+}
+
+mkdir -p "$results"
+rm -f "$results/stock" "$results/patched"
+measure_set rc_mlx5 n ""
+if [[ -z $quick ]]; then
+    measure_set rc_mlx5 y :rc_mlx5:y
+    measure_set sep_mlx5 n :sep_mlx5:n
+    measure_set sep_mlx5 y :sep_mlx5:y
+fi
+
+table()
+{
+    printf 'row\tstock\tpatched\tratio\n'
+    awk -F '\t' '
+        NR == FNR { stock[$1] = $2; next }
+        { printf "%s\t%s\t%s\t%.2f\n", $1, stock[$1], $2, $2 / stock[$1] }' \
+        "$results/stock" "$results/patched"
+}
+
+columns()
+{
+    awk -F '\t' '{ printf "%-36s", $1
+                   for (i = 2; i <= NF; ++i) printf "%10s", $i
+                   print "" }'
+}
+
+case $format in
+tsv)   table ;;
+table) table | columns ;;
+breakdown)
+    {
+        printf 'row\tbuild\ttotal\tUCP\tbelow\n'
+        for which in stock patched; do
+            awk -F '\t' -v which="$which" '
+                $3 != "" && $1 !~ /^ucp_put_above/ {
+                    printf "%s\t%s\t%.1f\t%.1f\t%.1f\n", $1, which, $2, $3,
+                           $2 - $3 }' "$results/$which"
+        done | sort -s -k 1,1
+    } | columns
+    ;;
+esac

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Build Debian's UCX source package with the optimisations of src/ucp/opt and
+# the sep_mlx5 transport as one of its modules, in release configuration, and
+# install it to PREFIX:
+#
+#   contrib/build-ucx-opt.sh $PWD/build/ucx-opt
+#   LD_LIBRARY_PATH=$PWD/build/ucx-opt/lib UCX_TLS=sep mpiexec -n 2 ./a.out
+#
+# Sonames and ABI are those of the packaged UCX. Running the script again does
+# nothing if PREFIX is complete and nothing has changed.
+#
+# Options: --stock        leave the optimisations out: the peer to compare with
+#          --source DIR   a UCX source tree (default: the source package, see
+#                         fetch-ucx-source.sh); it is copied, not changed
+#          --work DIR     where to build; kept afterwards, for development
+#          --configure "OPTION..."  instead of the release configuration
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
+
+usage()
+{
+    sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'
+}
+
+which=all
+source_dir=
+work=
+flags=("${SEP_UCX_RELEASE[@]}")
+prefix=
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --stock)     which=stock; shift ;;
+    --source)    source_dir=$(cd "${2:?--source needs a directory}" && pwd)
+                 shift 2 ;;
+    --work)      mkdir -p "${2:?--work needs a directory}"
+                 work=$(cd "$2" && pwd); shift 2 ;;
+    --configure) read -r -a flags <<< "${2:?--configure needs options}"
+                 shift 2 ;;
+    --help|-h)   usage; exit 0 ;;
+    -*)          usage >&2; exit 2 ;;
+    *)           [[ -z $prefix ]] || { usage >&2; exit 2; }
+                 prefix=$1; shift ;;
+    esac
+done
+if [[ -z $prefix ]]; then
+    usage >&2
+    exit 2
+fi
+mkdir -p "$prefix"
+prefix=$(cd "$prefix" && pwd)
+
+sep_install_deps build bench
+[[ -n $source_dir ]] || source_dir=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
+
+# What the result depends on.
+fingerprint=$(cd "$SEP_TOP" &&
+    find src/ucp/opt src/uct/ib/sep -type f ! -name '*.o' ! -name '*.lo' \
+         ! -path '*/.*' -print0 | sort -z | xargs -0 cat |
+    sha256sum | cut -c 1-16)
+stamp="${source_dir##*/} $which ${flags[*]} $fingerprint"
+if [[ $(cat "$prefix/.sep-ucx-opt" 2> /dev/null) == "$stamp" ]]; then
+    sep_say "$prefix is complete"
+    exit 0
+fi
+
+keep=$work
+: "${work:=$SEP_CACHE_DIR/ucx-opt-build-$which}"
+rm -rf "$work/source" "$work/build"
+mkdir -p "$work"
+cp -a "$source_dir" "$work/source"
+sep_say "Adding the transport and, of the patches, what is wanted: $which"
+: > "$work/patch.log"
+sep_ucx_patch "$work/source" "$SEP_TOP/src/ucp/opt/patches/series" "$which" \
+    "$work/patch.log"
+sep_ucx_add_files "$work/source"
+sep_ucx_build "$work" "$prefix" "${flags[@]}"
+
+echo "$stamp" > "$prefix/.sep-ucx-opt"
+[[ -n $keep ]] || rm -rf "$work"
+sep_say "UCX ($which) is in $prefix"

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# How the scripts of this directory build UCX's source package. Source it after
+# lib.sh; it runs nothing.
+
+# Release configuration: no logging, assertions, parameter checks.
+# shellcheck disable=SC2034 # for the scripts that source this
+SEP_UCX_RELEASE=(--disable-logging --disable-debug --disable-assertions
+                 --disable-params-check --disable-static --enable-mt
+                 --with-verbs --without-go --without-java
+                 --disable-doxygen-doc)
+
+# One step of the build, quiet unless it fails.
+# usage: sep_ucx_step LOG-DIRECTORY NAME COMMAND [ARGUMENT...]
+sep_ucx_step()
+{
+    local logs=$1 name=$2
+    shift 2
+    sep_say "UCX: $name"
+    timeout --kill-after=30 1800 "$@" > "$logs/$name.log" 2>&1 < /dev/null || {
+        tail -n 40 "$logs/$name.log" >&2
+        sep_die "UCX: $name failed; see $logs/$name.log"
+    }
+}
+
+# Build the tree in WORK/source, and install it.
+# usage: sep_ucx_build WORK PREFIX [CONFIGURE-OPTION...]
+sep_ucx_build()
+{
+    local work=$1 prefix=$2
+    shift 2
+    mkdir -p "$work/build"
+    (
+        cd "$work/source" || exit
+        sep_ucx_step "$work" autogen ./autogen.sh
+        cd "$work/build" || exit
+        sep_ucx_step "$work" configure "$work/source/configure" \
+            --prefix="$prefix" "$@"
+        sep_ucx_step "$work" make make -j "$(sep_jobs)"
+        sep_ucx_step "$work" install make install
+    )
+}
+
+# Apply the patches that a series file lists, in order. With "stock", only
+# those that build the transport.
+# usage: sep_ucx_patch TREE SERIES all|stock LOG
+sep_ucx_patch()
+{
+    local tree=$1 series=$2 which=$3 log=$4 patch kind line lines dir
+    dir=$(dirname "$series")
+    mapfile -t lines < <(grep -v '^#' "$series")
+    for line in "${lines[@]}"; do
+        read -r patch kind <<< "$line"
+        if [[ $which == stock && $kind != stock ]]; then
+            continue
+        fi
+        # No fuzz: the patches are for this source and no other.
+        patch --directory="$tree" --strip=1 --fuzz=0 --forward --batch \
+            < "$dir/$patch" >> "$log" 2>&1 || {
+            tail -n 20 "$log" >&2
+            sep_die "$patch does not apply to $tree"
+        }
+    done
+}
+
+# Add our files to UCX's tree: those of src/ucp/opt/tree where they are there,
+# and the transport's with a list that its Makefile.am includes.
+# usage: sep_ucx_add_files TREE
+sep_ucx_add_files()
+{
+    local tree=$1 file files
+    cp -rT "$SEP_TOP/src/ucp/opt/tree" "$tree"
+
+    mapfile -t files < <(
+        sed -n 's|^[[:space:]]src/uct/ib/sep/\([^ ]*\).*|\1|p' \
+            "$SEP_TOP/src/uct/ib/sep/sources.am")
+    for file in "${files[@]}"; do
+        cp "$SEP_TOP/src/uct/ib/sep/$file" "$tree/src/uct/ib/sep/$file"
+    done
+    files+=(sep_ucx_abi.h)
+    {
+        printf 'libuct_sep_la_SOURCES ='
+        printf ' \\\n\t%s' "${files[@]}"
+        printf '\n'
+    } > "$tree/src/uct/ib/sep/files.am"
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "ucp_opt.h"
+
+#include <ucs/config/parser.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/compiler.h>
+
+#include <stddef.h>
+
+
+typedef struct {
+    int rkey;
+    int flush;
+} ucp_opt_config_t;
+
+
+static ucs_config_field_t ucp_opt_config_table[] = {
+    {"RKEY", "y",
+     "Resolve remote keys when they are unpacked, so that a small put finds\n"
+     "everything it needs in the key.",
+     ucs_offsetof(ucp_opt_config_t, rkey), UCS_CONFIG_TYPE_BOOL},
+
+    {"FLUSH", "y",
+     "Complete a flush at once, without a request, if the transports have\n"
+     "nothing outstanding.",
+     ucs_offsetof(ucp_opt_config_t, flush), UCS_CONFIG_TYPE_BOOL},
+
+    {NULL}
+};
+UCS_CONFIG_REGISTER_TABLE(ucp_opt_config_table, "UCP optimisations", "OPT_",
+                          ucp_opt_config_t, &ucs_config_global_list)
+
+
+uint32_t ucp_opt_read(void)
+{
+    ucp_opt_config_t config;
+    ucs_status_t status;
+    uint32_t opt = 0;
+
+    status = ucs_config_parser_fill_opts(&config, ucp_opt_config_table,
+                                         UCS_DEFAULT_ENV_PREFIX, "OPT_", 0);
+    if (status != UCS_OK) {
+        ucs_warn("the UCX_OPT_ variables cannot be read (%s): no optimisation"
+                 " is switched on", ucs_status_string(status));
+        return 0;
+    }
+
+    if (config.rkey) {
+        opt |= UCP_OPT_RKEY;
+    }
+    if (config.flush) {
+        opt |= UCP_OPT_FLUSH;
+    }
+
+    ucs_config_parser_release_opts(&config, ucp_opt_config_table);
+    return opt;
+}
