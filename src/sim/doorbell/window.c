@@ -2,6 +2,7 @@
 
 #include "sim/doorbell/window.h"
 #include "sim/doorbell/trap.h"
+#include "sim/uverbs/uar_legacy.h"
 #include "sim/uverbs/uverbs.h"
 
 #include <fcntl.h>
@@ -119,6 +120,14 @@ static int mlx5sim_window_rescan(unsigned seq)
     return is_new;
 }
 
+/* A snapshot that was begun after the call */
+static void mlx5sim_window_renew(void)
+{
+    while (!mlx5sim_window_rescan(atomic_load(&mlx5sim_windows_seq) & ~1u)) {
+        sched_yield();
+    }
+}
+
 void mlx5sim_window_fork_child(void)
 {
     unsigned seq = atomic_load(&mlx5sim_windows_seq);
@@ -185,15 +194,18 @@ static mlx5sim_uar_t *mlx5sim_window_uar(const mlx5sim_window_t *window,
 {
     uint64_t file_page;
     mlx5sim_uar_t *uar;
+    uint32_t index;
 
     file_page = (window->offset + (page - window->range.lo)) >>
                 MLX5SIM_PAGE_SHIFT;
-    if ((file_page < MLX5SIM_UAR_PAGE_BASE) ||
-        (file_page >= MLX5SIM_UAR_PAGE_BASE + MLX5SIM_MAX_UARS)) {
+    if (file_page >= MLX5SIM_UAR_PAGE_BASE + MLX5SIM_MAX_UARS) {
         return NULL;
     }
 
-    uar = mlx5sim_obj_at(MLX5SIM_OBJ_UAR, file_page - MLX5SIM_UAR_PAGE_BASE);
+    index = (file_page >= MLX5SIM_UAR_PAGE_BASE) ?
+            file_page - MLX5SIM_UAR_PAGE_BASE :
+            mlx5sim_legacy_find(window->ctx, file_page);
+    uar   = mlx5sim_obj_at(MLX5SIM_OBJ_UAR, index);
     return ((atomic_load(&uar->o.owner) == mlx5sim_self_tag) &&
             (uar->o.ctx == window->ctx)) ? uar : NULL;
 }
@@ -242,9 +254,26 @@ mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr)
     mlx5sim_insn_window_t page, avoid[2];
     unsigned num;
 
-    while (!mlx5sim_window_rescan(atomic_load(&mlx5sim_windows_seq) & ~1u)) {
-        sched_yield();
-    }
-
+    mlx5sim_window_renew();
     return mlx5sim_window_find(addr, &page, avoid, &num);
+}
+
+int mlx5sim_window_is_mapped(uint32_t ctx, uint64_t file_page)
+{
+    uint64_t offset = file_page << MLX5SIM_PAGE_SHIFT;
+    const mlx5sim_window_t *window;
+    int is_mapped = 0;
+    unsigned i;
+
+    mlx5sim_window_renew();
+    pthread_mutex_lock(&mlx5sim_windows_mutex);
+    for (i = 0; i < atomic_load(&mlx5sim_windows_num); ++i) {
+        window    = &mlx5sim_windows[i];
+        is_mapped = is_mapped ||
+                    ((window->ctx == ctx) && (offset >= window->offset) &&
+                     (offset - window->offset <
+                      window->range.hi - window->range.lo));
+    }
+    pthread_mutex_unlock(&mlx5sim_windows_mutex);
+    return is_mapped;
 }

@@ -37,6 +37,10 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
  *  mapped anew since somebody looked last. */
 mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr);
 
+/** Whether a page of a context's file is mapped now. Not for the signal
+ *  handler. */
+int mlx5sim_window_is_mapped(uint32_t ctx, uint64_t file_page);
+
 /** Start afresh in a child of fork(). */
 void mlx5sim_window_fork_child(void);
 

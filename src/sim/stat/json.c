@@ -187,8 +187,11 @@ static void mlx5sim_stat_json_devices(FILE *stream,
     fprintf(stream, " \"devices\": [");
     for (dev = 0; dev < config->devices; ++dev) {
         fprintf(stream, "%s\n  {\"name\": \"mlx5_%u\", \"ports\": %u, "
-                "\"uars\": %u, \"uars_max\": %u}", (dev > 0) ? "," : "", dev,
-                config->ports, mlx5sim_stat_device_uars(dev), config->uars);
+                "\"uar_mode\": \"%s\", \"uars\": %u, \"uars_max\": %u}", (dev > 0) ? "," : "", dev,
+                config->ports,
+                (config->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ? "legacy" :
+                                                                "dynamic",
+                mlx5sim_stat_device_uars(dev), config->uars);
     }
     fprintf(stream, "],\n");
 }

@@ -33,6 +33,8 @@ static int mlx5sim_config_check_dir(const char *value);
 
 static const char *const mlx5sim_link_names[] = {"ib", "roce", NULL};
 
+static const char *const mlx5sim_uar_mode_names[] = {"dynamic", "legacy", NULL};
+
 static const char *const mlx5sim_log_names[] = {
     "none", "error", "warn", "info", "debug", "trace", NULL
 };
@@ -72,9 +74,18 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "the name of a network interface (up to 15 characters, no '/')",
      mlx5sim_config_check_netdev,
      "Network interface that RoCE ports say they belong to"},
+    {"MLX5SIM_UAR_MODE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(uar_mode), "dynamic", 0, 0, mlx5sim_uar_mode_names,
+     NULL, NULL,
+     "How contexts get UAR pages. dynamic: from UAR objects on demand, as with "
+     "Linux 5.8 and later. legacy: 8 static pages (16 uUARs) per context, or as "
+     "MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS say, and up to 512 dynamic "
+     "ones, as with kernels before"},
     {"MLX5SIM_UARS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
-     MLX5SIM_CONFIG_FIELD(uars), "8192", 1, 65536, NULL, NULL, NULL,
-     "UAR pages that each device has for all applications together"},
+     MLX5SIM_CONFIG_FIELD(uars), "8171", 1, 65536, NULL, NULL, NULL,
+     "UAR pages that each device has for all applications together. Default: "
+     "8192 less 21 that drivers keep, so that 907 contexts of 9 pages are all "
+     "there can be"},
 
     {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,

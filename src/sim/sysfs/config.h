@@ -25,6 +25,12 @@ typedef enum {
     MLX5SIM_LINK_ROCE
 } mlx5sim_link_t;
 
+/** Whose UARs contexts use: value of MLX5SIM_UAR_MODE. */
+typedef enum {
+    MLX5SIM_UAR_MODE_DYNAMIC, /**< pages from UAR objects, on demand */
+    MLX5SIM_UAR_MODE_LEGACY   /**< static pages of the context */
+} mlx5sim_uar_mode_t;
+
 /** Verbosity: value of MLX5SIM_LOG. */
 typedef enum {
     MLX5SIM_LOG_LEVEL_NONE,
@@ -46,6 +52,7 @@ typedef struct mlx5sim_config {
     unsigned link;      /**< mlx5sim_link_t */
     unsigned model;     /**< index for mlx5sim_model_get() */
     unsigned lid_base;  /**< LID of the first port; the others follow */
+    unsigned uar_mode;  /**< mlx5sim_uar_mode_t */
     unsigned uars;      /**< UAR pages that a device has for applications */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */

@@ -167,6 +167,17 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
     return 0;
 }
 
+/* What a kernel says that lacks the object or method; libibverbs repeats what it
+ * can as INVOKE_WRITE */
+static int mlx5sim_no_method(const struct ib_uverbs_ioctl_hdr *hdr)
+{
+    if (mlx5sim_uverbs_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {
+        fprintf(stderr, "mlx5sim: uverbs object 0x%x method 0x%x is not "
+                "emulated\n", hdr->object_id, hdr->method_id);
+    }
+    return -EPROTONOSUPPORT;
+}
+
 int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
 {
     struct ib_uverbs_ioctl_hdr *hdr = arg;
@@ -180,17 +191,14 @@ int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
     case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_INVOKE_WRITE:
         return mlx5sim_invoke_write(ctx, fd, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_ALLOC:
-        return mlx5sim_uar_alloc(ctx, hdr);
+        return ctx->is_legacy ? mlx5sim_no_method(hdr) :
+                                mlx5sim_uar_alloc(ctx, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_DESTROY:
-        return mlx5sim_uar_destroy(ctx, hdr);
+        return ctx->is_legacy ? mlx5sim_no_method(hdr) :
+                                mlx5sim_uar_destroy(ctx, hdr);
     case (MLX5_IB_OBJECT_DEVX << 16) | MLX5_IB_METHOD_DEVX_OTHER:
         return mlx5sim_devx_other(hdr);
     default:
-        /* libibverbs repeats what it can as INVOKE_WRITE */
-        if (mlx5sim_uverbs_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {
-            fprintf(stderr, "mlx5sim: uverbs object 0x%x method 0x%x is not "
-                    "emulated\n", hdr->object_id, hdr->method_id);
-        }
-        return -EPROTONOSUPPORT;
+        return mlx5sim_no_method(hdr);
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/uar.h"
+#include "sim/uverbs/uar_legacy.h"
 #include "sim/check/report.h"
 #include "sim/doorbell/trap.h"
 #include "sim/doorbell/window.h"
@@ -71,6 +73,7 @@ static void mlx5sim_uverbs_fork_child(void)
         mlx5sim_proc_forget();
         mlx5sim_helper_forget();
         mlx5sim_window_fork_child();
+        mlx5sim_legacy_fork_child();
         mlx5sim_trap_fork_child();
         mlx5sim_open_pid = 0;
         pthread_mutex_init(&mlx5sim_open_mutex, NULL);
@@ -245,6 +248,7 @@ static void mlx5sim_ctx_close(uint32_t index)
         return; /* inherited through fork() */
     }
 
+    mlx5sim_legacy_close(ctx);
     for (kind = MLX5SIM_OBJ_LAST - 1; kind > MLX5SIM_OBJ_CTX; --kind) {
         high = atomic_load(&mlx5sim_store->tables[kind].high);
         for (i = 0; i < high; ++i) {
@@ -282,6 +286,39 @@ void mlx5sim_uverbs_close(int fd)
         mlx5sim_chan_close(entry & ~MLX5SIM_FD_CHAN);
     } else if (mlx5sim_store != NULL) {
         mlx5sim_ctx_close(entry);
+    }
+}
+
+int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p)
+{
+    mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
+    uint64_t page      = offset / MLX5SIM_UAR_PAGE_SIZE;
+
+    *uar_p = 0;
+    if (ctx == NULL) {
+        return 0; /* not a device */
+    }
+
+    if (length != MLX5SIM_UAR_PAGE_SIZE) {
+        return -EINVAL;
+    }
+
+    if (ctx->is_legacy) {
+        return mlx5sim_legacy_map(ctx, page, uar_p);
+    }
+
+    return ((page >= MLX5SIM_UAR_PAGE_BASE) &&
+            (mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, page - MLX5SIM_UAR_PAGE_BASE,
+                              mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx)) !=
+             NULL)) ? 0 : -EINVAL;
+}
+
+void mlx5sim_uverbs_map_failed(int fd, uint64_t offset)
+{
+    mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
+
+    if (ctx != NULL) {
+        mlx5sim_legacy_unmap(ctx, offset / MLX5SIM_UAR_PAGE_SIZE);
     }
 }
 

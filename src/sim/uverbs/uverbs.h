@@ -71,6 +71,17 @@ int mlx5sim_uverbs_fd_device(int fd);
 /** The ioctl(2) of a descriptor of ours. @return 0, or -1 with errno. */
 int mlx5sim_uverbs_ioctl(int fd, void *arg);
 
+/**
+ * The application maps a page of @a fd.
+ *
+ * @param uar_p  UAR that this allocated, 0 if none.
+ * @return 0 if it may, also if @a fd is not ours, or -errno.
+ */
+int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p);
+
+/** It could not after all: undo what mlx5sim_uverbs_map() allocated. */
+void mlx5sim_uverbs_map_failed(int fd, uint64_t offset);
+
 /** Carry out one ioctl. @return 0 or -errno. */
 int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/uar_legacy.h"
 #include "sim/exec/exec.h"
 #include "sim/exec/mem.h"
 
@@ -29,6 +30,22 @@ static int mlx5sim_cmd_create_comp_channel(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
+/* UAR page that the CQ is armed through: libmlx5's choice, or the first static
+ * one; 0 if there is none */
+static uint32_t mlx5sim_cq_uar(mlx5sim_cmd_t *cmd,
+                               const struct mlx5_ib_create_cq *uin)
+{
+    uint32_t ctx = mlx5sim_cmd_ctx_index(cmd);
+
+    if (uin->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) {
+        return (!cmd->ctx->is_legacy &&
+                (mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, uin->uar_page_index, ctx) !=
+                 NULL)) ? uin->uar_page_index : 0;
+    }
+
+    return cmd->ctx->is_legacy ? mlx5sim_legacy_find(ctx, 0) : 0;
+}
+
 /* Body of both create commands */
 static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                              uint32_t num, int32_t channel_fd, uint32_t flags,
@@ -36,8 +53,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 {
     const struct mlx5_ib_create_cq *uin = cmd->uin;
     struct mlx5_ib_create_cq_resp ureply = {0};
-    uint32_t num_cqes, chan = 0;
-    mlx5sim_uar_t *uar;
+    uint32_t num_cqes, uar, chan = 0;
     mlx5sim_cq_t *cq;
     char probe;
 
@@ -64,10 +80,8 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         }
     }
 
-    uar = (uin->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) ?
-          mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, uin->uar_page_index,
-                           mlx5sim_cmd_ctx_index(cmd)) : NULL;
-    if (uar == NULL) {
+    uar = mlx5sim_cq_uar(cmd, uin);
+    if (uar == 0) {
         return -EINVAL;
     }
 
@@ -82,7 +96,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     cq->db            = uin->db_addr;
     cq->num_cqes      = num_cqes;
     cq->cqe_size      = uin->cqe_size;
-    cq->uar           = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
+    cq->uar           = uar;
     if (chan != 0) {
         cq->chan = chan + 1;
         atomic_fetch_add(&((mlx5sim_chan_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/uar.h"
+#include "sim/uverbs/uar_legacy.h"
 #include "sim/uverbs/port.h"
 #include "sim/exec/exec.h"
 #include "sim/sysfs/identity.h"
@@ -18,7 +20,7 @@
 #define MLX5SIM_MAX_RQ_DESC     512
 #define MLX5SIM_MAX_WQEBB       32768
 #define MLX5SIM_BF_REG_SIZE     512
-#define MLX5SIM_NUM_DYN_BFREGS  512
+#define MLX5SIM_CQE_VERSION     1
 
 
 int mlx5sim_port_has_gid(unsigned dev, unsigned port, const uint8_t *gid)
@@ -41,38 +43,43 @@ int mlx5sim_port_has_gid(unsigned dev, unsigned port, const uint8_t *gid)
     return 0;
 }
 
-static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
+/* The request is as long as the library knows it: at first the uUARs only, then
+ * flags, CQE version, capabilities (mlx5_ib_alloc_ucontext of the kernel).
+ * @return version of the structure, or -errno */
+static int mlx5sim_context_request(const mlx5sim_cmd_t *cmd,
+                                   struct mlx5_ib_alloc_ucontext_req_v2 *req_p)
 {
-    const struct mlx5_ib_alloc_ucontext_req_v2 *req = cmd->uin;
-    struct ib_uverbs_get_context_resp core_reply    = {0};
-    struct mlx5_ib_alloc_ucontext_resp reply        = {0};
-    uint32_t chan;
-    int fd;
+    size_t min_v2 = offsetof(struct mlx5_ib_alloc_ucontext_req_v2,
+                             max_cqe_version);
 
-    if (cmd->ctx->async_fifo != 0) {
-        return -EINVAL; /* a context is made once per open */
-    }
-
-    /* the kernel shortens the request structure's meaning by its size; DEVX
-     * objects are not offered, libmlx5 then asks again without */
-    if ((cmd->uin_size >= sizeof(*req)) &&
-        (req->flags & MLX5_IB_ALLOC_UCTX_DEVX)) {
+    if ((cmd->uin_size != sizeof(struct mlx5_ib_alloc_ucontext_req)) &&
+        (cmd->uin_size < min_v2)) {
         return -EINVAL;
     }
 
-    fd = mlx5sim_uverbs_chan_create(mlx5sim_obj_index(MLX5SIM_OBJ_CTX,
-                                                      cmd->ctx), 1, &chan);
-    if (fd < 0) {
-        return fd;
+    memset(req_p, 0, sizeof(*req_p));
+    memcpy(req_p, cmd->uin, (cmd->uin_size < sizeof(*req_p)) ? cmd->uin_size :
+                                                               sizeof(*req_p));
+    if ((req_p->flags & ~MLX5_IB_ALLOC_UCTX_DEVX) || req_p->comp_mask ||
+        req_p->reserved0 || req_p->reserved1 || req_p->reserved2) {
+        return -EOPNOTSUPP;
     }
 
-    cmd->ctx->async_fifo        = chan;
-    core_reply.async_fd         = fd;
-    core_reply.num_comp_vectors = 4;
+    /* DEVX objects are not offered, libmlx5 then asks again without */
+    if (req_p->flags & MLX5_IB_ALLOC_UCTX_DEVX) {
+        return -EINVAL;
+    }
+
+    return (cmd->uin_size < min_v2) ? 0 : 2;
+}
+
+static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
+{
+    struct mlx5_ib_alloc_ucontext_resp reply = {0};
 
     reply.qp_tab_size       = 1 << MLX5SIM_LOG_QP_TAB_SIZE;
     reply.bf_reg_size       = MLX5SIM_BF_REG_SIZE;
-    reply.tot_bfregs        = 0; /* dynamic UARs: through the UAR object */
+    reply.tot_bfregs        = cmd->ctx->static_uuars;
     reply.cache_line_size   = 64;
     reply.max_sq_desc_sz    = MLX5SIM_MAX_SQ_DESC;
     reply.max_rq_desc_sz    = MLX5SIM_MAX_RQ_DESC;
@@ -81,16 +88,56 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
     reply.max_srq_recv_wr   = MLX5SIM_MAX_WQEBB - 1;
     reply.num_ports         = mlx5sim_uverbs_config()->ports;
     reply.response_length   = sizeof(reply);
-    reply.cqe_version       = 1;
+    reply.cqe_version       = cqe_version;
     reply.cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
                               MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
     reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
     reply.log_uar_size      = 12;
     reply.num_uars_per_page = 1;
-    reply.num_dyn_bfregs    = MLX5SIM_NUM_DYN_BFREGS;
-
-    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &core_reply, sizeof(core_reply));
+    /* 0, too, where static ones are: libmlx5 then uses the UAR object */
+    reply.num_dyn_bfregs    = cmd->ctx->is_legacy ? MLX5SIM_LEGACY_DYN_UUARS :
+                                                    0;
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &reply, sizeof(reply));
+}
+
+static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
+{
+    struct ib_uverbs_get_context_resp core_reply = {0};
+    mlx5sim_ctx_t *ctx                           = cmd->ctx;
+    struct mlx5_ib_alloc_ucontext_req_v2 req;
+    int version, fd, ret;
+    uint32_t chan;
+
+    if (ctx->async_fifo != 0) {
+        return -EINVAL; /* a context is made once per open */
+    }
+
+    version = mlx5sim_context_request(cmd, &req);
+    if (version < 0) {
+        return version;
+    }
+
+    if ((mlx5sim_uverbs_config()->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ||
+        !(req.lib_caps & MLX5_LIB_CAP_DYN_UAR)) {
+        ret = mlx5sim_legacy_open(ctx, version, req.total_num_bfregs,
+                                  req.num_low_latency_bfregs);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    fd = mlx5sim_uverbs_chan_create(mlx5sim_cmd_ctx_index(cmd), 1, &chan);
+    if (fd < 0) {
+        mlx5sim_legacy_close(ctx);
+        return fd;
+    }
+
+    ctx->async_fifo             = chan;
+    core_reply.async_fd         = fd;
+    core_reply.num_comp_vectors = 4;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &core_reply, sizeof(core_reply));
+    mlx5sim_context_reply(cmd, (req.max_cqe_version < MLX5SIM_CQE_VERSION) ?
+                               req.max_cqe_version : MLX5SIM_CQE_VERSION);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/uar_legacy.h"
 #include "sim/exec/exec.h"
 #include "sim/check/report.h"
 #include "sim/sysfs/identity.h"
@@ -45,11 +46,70 @@ static void mlx5sim_qp_refs_add(mlx5sim_qp_obj_t *qp, int diff)
     }
 }
 
-static void mlx5sim_qp_set_uar(mlx5sim_qp_obj_t *qp, const mlx5sim_uar_t *uar)
+/* Where the QP rings: what libmlx5 chose, or what the kernel chooses */
+static int mlx5sim_qp_uuar_get(mlx5sim_cmd_t *cmd, uint32_t flags,
+                               uint32_t index, mlx5sim_uuar_t *uuar_p)
 {
-    qp->uar        = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
-    qp->uuar_class = (uar->kind == MLX5SIM_UAR_NC) ? MLX5SIM_UUAR_HIGH :
-                                                     MLX5SIM_UUAR_DYNAMIC;
+    mlx5sim_uar_t *uar;
+
+    if (cmd->ctx->is_legacy) {
+        if (flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) {
+            return -EINVAL;
+        }
+
+        if (flags & MLX5_QP_FLAG_BFREG_INDEX) {
+            return mlx5sim_legacy_uuar_dyn(cmd->ctx, index, uuar_p);
+        }
+
+        mlx5sim_legacy_uuar_get(cmd->ctx, uuar_p);
+        return 0;
+    }
+
+    uar = (flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) ?
+          mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, index,
+                           mlx5sim_cmd_ctx_index(cmd)) : NULL;
+    if (uar == NULL) {
+        return -EINVAL;
+    }
+
+    uuar_p->uar        = index;
+    uuar_p->uuar_class = (uar->kind == MLX5SIM_UAR_NC) ? MLX5SIM_UUAR_HIGH :
+                                                         MLX5SIM_UUAR_DYNAMIC;
+    uuar_p->uuar       = 0;
+    uuar_p->reply      = 0;
+    return 0;
+}
+
+/* Dynamic ones are libmlx5's to use again */
+static void mlx5sim_qp_uuar_put(mlx5sim_ctx_t *ctx, uint32_t uuar_class,
+                                uint32_t uuar)
+{
+    if (ctx->is_legacy && (uuar_class != MLX5SIM_UUAR_DYNAMIC)) {
+        mlx5sim_legacy_uuar_put(ctx, uuar);
+    }
+}
+
+/* A QP under the helper's care, on that uUAR */
+static mlx5sim_qp_obj_t *mlx5sim_qp_alloc(mlx5sim_cmd_t *cmd,
+                                          const mlx5sim_uuar_t *uuar)
+{
+    mlx5sim_qp_obj_t *qp;
+
+    qp = mlx5sim_obj_alloc(MLX5SIM_OBJ_QP, mlx5sim_cmd_ctx_index(cmd));
+    if (qp == NULL) {
+        return NULL;
+    }
+
+    if (mlx5sim_helper_add_qp(qp) != 0) {
+        mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
+        return NULL;
+    }
+
+    qp->dev        = cmd->ctx->dev;
+    qp->uar        = uuar->uar;
+    qp->uuar       = uuar->uuar;
+    qp->uuar_class = uuar->uuar_class;
+    return qp;
 }
 
 /* Body of both create commands. The extended input continues the plain one. */
@@ -63,8 +123,9 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     struct mlx5_ib_create_qp_resp ureply = {0};
     uint32_t ctx                         = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq                   = NULL;
-    mlx5sim_uar_t *uar;
+    mlx5sim_uuar_t uuar;
     mlx5sim_qp_obj_t *qp;
+    int ret;
 
     switch (caps->qp_type) {
     case IBV_QPT_RC:
@@ -96,22 +157,14 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         }
     }
 
-    if (!(uin->flags & MLX5_QP_FLAG_UAR_PAGE_INDEX)) {
-        return -EINVAL; /* no static uUAR that the kernel could choose */
+    ret = mlx5sim_qp_uuar_get(cmd, uin->flags, uin->bfreg_index, &uuar);
+    if (ret != 0) {
+        return ret;
     }
 
-    uar = mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, uin->bfreg_index, ctx);
-    if (uar == NULL) {
-        return -EINVAL;
-    }
-
-    qp = mlx5sim_obj_alloc(MLX5SIM_OBJ_QP, ctx);
+    qp = mlx5sim_qp_alloc(cmd, &uuar);
     if (qp == NULL) {
-        return -ENOMEM;
-    }
-
-    if (mlx5sim_helper_add_qp(qp) != 0) {
-        mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
+        mlx5sim_qp_uuar_put(cmd->ctx, uuar.uuar_class, uuar.uuar);
         return -ENOMEM;
     }
 
@@ -120,12 +173,10 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->send_cq         = send_cq;
     qp->recv_cq         = recv_cq;
     qp->srq             = (srq != NULL) ? srq_handle + 1 : 0;
-    qp->dev             = cmd->ctx->dev;
     qp->db              = uin->db_addr;
     qp->rq              = uin->buf_addr;
     qp->sq              = uin->buf_addr +
                           ((uint64_t)uin->rq_wqe_count << uin->rq_wqe_shift);
-    mlx5sim_qp_set_uar(qp, uar);
 
     qp->qp.qpn          = mlx5sim_qp_num(qp);
     qp->qp.uidx         = uin->uidx;
@@ -155,6 +206,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     reply_p->max_send_sge    = caps->max_send_sge;
     reply_p->max_recv_sge    = caps->max_recv_sge;
     reply_p->max_inline_data = caps->max_inline_data;
+    ureply.bfreg_index       = uuar.reply;
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
     return 0;
 }
@@ -457,6 +509,7 @@ static int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
                                                    offsetof(struct ibv_qp,
                                                             events_completed));
     mlx5sim_qp_refs_add(qp, -1);
+    mlx5sim_qp_uuar_put(cmd->ctx, qp->uuar_class, qp->uuar);
     mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     return 0;

@@ -62,6 +62,20 @@ bool is_preloaded()
     }, nullptr) != 0;
 }
 
+/* What follows "key": in JSON from an offset on; "" if it is not there */
+std::string json_value(const std::string &text, const std::string &key,
+                       size_t from)
+{
+    size_t at = text.find("\"" + key + "\": ", from);
+
+    if (at == std::string::npos) {
+        return "";
+    }
+
+    at += key.length() + 4;
+    return text.substr(at, text.find_first_of(",}]\n", at) - at);
+}
+
 void pause_us(unsigned us)
 {
     timespec ts = {0, (long)us * 1000};
@@ -71,6 +85,19 @@ void pause_us(unsigned us)
 
 } // namespace
 
+
+std::vector<std::string> stat_qps(const std::string &json,
+                                  const std::string &key)
+{
+    std::vector<std::string> values;
+    size_t at = 0;
+
+    while ((at = json.find("{\"qpn\": ", at)) != std::string::npos) {
+        values.push_back(json_value(json, key, at));
+        ++at;
+    }
+    return values;
+}
 
 std::string build_file(const std::string &name)
 {
@@ -374,6 +401,29 @@ int test::stat(const std::string &options, std::string *output_p)
     }
     status = pclose(pipe);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string test::stat_json()
+{
+    std::string output;
+
+    if (stat("--json --detail", &output) != 0) {
+        fail(__FILE__, __LINE__, "mlx5sim-stat: %s", output.c_str());
+    }
+    return output;
+}
+
+long test::stat_total(const std::string &key)
+{
+    std::string output = stat_json(), value;
+    size_t totals      = output.find("\"totals\"");
+
+    value = json_value(output, key, totals);
+    if (value.empty()) {
+        fail(__FILE__, __LINE__, "no total '%s' in %s", key.c_str(),
+             output.c_str());
+    }
+    return atol(value.c_str());
 }
 
 } // namespace device

@@ -136,6 +136,12 @@ protected:
     /** Run mlx5sim-stat on the instance. @return exit status. */
     int stat(const std::string &options, std::string *output_p);
 
+    /** What "mlx5sim-stat --json --detail" prints. */
+    std::string stat_json();
+
+    /** A number of its totals. */
+    long stat_total(const std::string &key);
+
     const std::string &dir() const
     {
         return m_dir;
@@ -168,6 +174,10 @@ const bool is_sanitized = true;
 #else
 const bool is_sanitized = false;
 #endif
+
+/** Values of @a key in all QPs of test::stat_json(). */
+std::vector<std::string> stat_qps(const std::string &json,
+                                  const std::string &key);
 
 /** Where the build put @a name ("bin/mlx5sim-stat"). */
 std::string build_file(const std::string &name);

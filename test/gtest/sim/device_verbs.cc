@@ -27,10 +27,35 @@ context::context()
     is_roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
+ibv_td *context::new_domain()
+{
+    ibv_td_init_attr attr = {};
+
+    return ibv_alloc_td(ctx, &attr);
+}
+
 context::~context()
 {
     REQUIRE_EQ(0, ibv_dealloc_pd(pd));
     REQUIRE_EQ(0, ibv_close_device(ctx));
+}
+
+
+domain::domain(context &c)
+{
+    ibv_parent_domain_init_attr attr = {};
+
+    td      = c.new_domain();
+    attr.pd = c.pd;
+    attr.td = td;
+    pd      = ibv_alloc_parent_domain(c.ctx, &attr);
+    REQUIRE((td != nullptr) && (pd != nullptr));
+}
+
+domain::~domain()
+{
+    REQUIRE_EQ(0, ibv_dealloc_pd(pd));
+    REQUIRE_EQ(0, ibv_dealloc_td(td));
 }
 
 

@@ -31,11 +31,26 @@ public:
     ~context();
     context(const context&) = delete;
 
+    /** A thread domain, or nullptr with errno. */
+    ibv_td *new_domain();
+
     ibv_context *ctx;
     ibv_pd      *pd;
     uint16_t    lid;
     ibv_gid     gid;
     bool        is_roce;
+};
+
+
+/** A domain of one thread: its QPs have a uUAR of their own. */
+class domain {
+public:
+    explicit domain(context &c);
+    ~domain();
+    domain(const domain&) = delete;
+
+    ibv_td *td;
+    ibv_pd *pd;
 };
 
 

@@ -27,30 +27,6 @@ class test_device_thread : public device::test {
 class test_device_signal : public device::test {
 };
 
-/* A domain of one thread: its QP has an uUAR of its own */
-struct domain {
-    explicit domain(context &c)
-    {
-        ibv_td_init_attr td_attr         = {};
-        ibv_parent_domain_init_attr attr = {};
-
-        td      = ibv_alloc_td(c.ctx, &td_attr);
-        attr.pd = c.pd;
-        attr.td = td;
-        pd      = ibv_alloc_parent_domain(c.ctx, &attr);
-        REQUIRE((td != nullptr) && (pd != nullptr));
-    }
-
-    ~domain()
-    {
-        REQUIRE_EQ(0, ibv_dealloc_pd(pd));
-        REQUIRE_EQ(0, ibv_dealloc_td(td));
-    }
-
-    ibv_td *td;
-    ibv_pd *pd;
-};
-
 void run_threads(int num, const std::function<void(int)> &body)
 {
     std::vector<std::thread> threads;

@@ -5,7 +5,6 @@
  */
 
 #include "device.h"
-#include "device_stat.h"
 
 #include <cerrno>
 
@@ -17,29 +16,12 @@ namespace {
 
 class test_device_uar : public device::test {
 protected:
-    std::string json()
+    void SetUp() override
     {
-        std::string output;
-
-        EXPECT_EQ(0, stat("--json --detail", &output)) << output;
-        return output;
-    }
-
-    long total(const std::string &key)
-    {
-        std::string output;
-
-        REQUIRE_EQ(0, stat("--json", &output));
-        return json_total(output, key);
+        device::test::SetUp();
+        set_env("MLX5SIM_UAR_MODE", "dynamic");
     }
 };
-
-ibv_td *new_domain(context &c)
-{
-    ibv_td_init_attr attr = {};
-
-    return ibv_alloc_td(c.ctx, &attr);
-}
 
 } // namespace
 
@@ -50,20 +32,20 @@ TEST_F(test_device_uar, stat_tells_pages_and_registers)
         std::vector<ibv_td*> domains;
         context c;
 
-        REQUIRE_EQ(1, total("contexts"));
-        REQUIRE_EQ(1, total("uars"));
-        REQUIRE_EQ(1, total("uars_nc"));
-        REQUIRE_EQ(0, total("uuars"));
+        REQUIRE_EQ(1, stat_total("contexts"));
+        REQUIRE_EQ(1, stat_total("uars"));
+        REQUIRE_EQ(1, stat_total("uars_nc"));
+        REQUIRE_EQ(0, stat_total("uuars"));
 
         /* two domains share a page */
         for (int i = 0; i < 3; ++i) {
-            domains.push_back(new_domain(c));
+            domains.push_back(c.new_domain());
             REQUIRE(domains[i] != nullptr);
-            REQUIRE_EQ(1 + i / 2, total("uars_dynamic"));
+            REQUIRE_EQ(1 + i / 2, stat_total("uars_dynamic"));
         }
-        REQUIRE_EQ(4, total("uuars"));
-        REQUIRE_EQ(0, total("uars_static"));
-        REQUIRE_EQ(0, total("uuars_used"));
+        REQUIRE_EQ(4, stat_total("uuars"));
+        REQUIRE_EQ(0, stat_total("uars_static"));
+        REQUIRE_EQ(0, stat_total("uuars_used"));
 
         {
             cq q(c, 16);
@@ -74,24 +56,24 @@ TEST_F(test_device_uar, stat_tells_pages_and_registers)
             send_wr wr(IBV_WR_RDMA_WRITE, 1, {mem.sge(0, 8)});
             self.send(wr.to(self.addr(&mem), 64));
             q.good();
-            REQUIRE_EQ(3, total("uars_dynamic"));
-            REQUIRE_EQ(1, total("uuars_used"));
+            REQUIRE_EQ(3, stat_total("uars_dynamic"));
+            REQUIRE_EQ(1, stat_total("uuars_used"));
 
-            std::string text = json();
-            REQUIRE_EQ(1, json_qps(text, "qpn").size());
-            REQUIRE(json_qps(text, "state")[0] == "\"RTS\"");
-            REQUIRE(json_qps(text, "uuar_class")[0] == "\"dynamic\"");
-            REQUIRE(json_qps(text, "uuar_register")[0] == "0");
-            REQUIRE(json_qps(text, "path_mtu")[0] == "4096");
+            std::string text = stat_json();
+            REQUIRE_EQ(1, stat_qps(text, "qpn").size());
+            REQUIRE(stat_qps(text, "state")[0] == "\"RTS\"");
+            REQUIRE(stat_qps(text, "uuar_class")[0] == "\"dynamic\"");
+            REQUIRE(stat_qps(text, "uuar_register")[0] == "0");
+            REQUIRE(stat_qps(text, "path_mtu")[0] == "4096");
         }
 
         for (ibv_td *domain : domains) {
             REQUIRE_EQ(0, ibv_dealloc_td(domain));
         }
     });
-    EXPECT_EQ(0, total("uars"));
-    EXPECT_EQ(0, total("uuars"));
-    EXPECT_EQ(0, total("contexts"));
+    EXPECT_EQ(0, stat_total("uars"));
+    EXPECT_EQ(0, stat_total("uuars"));
+    EXPECT_EQ(0, stat_total("contexts"));
 }
 
 TEST_F(test_device_uar, a_device_without_pages_left_says_enomem)
@@ -102,18 +84,18 @@ TEST_F(test_device_uar, a_device_without_pages_left_says_enomem)
         context c;
 
         for (int i = 0; i < 4; ++i) {
-            domains.push_back(new_domain(c));
+            domains.push_back(c.new_domain());
             REQUIRE(domains[i] != nullptr);
         }
-        REQUIRE_EQ(3, total("uars"));
+        REQUIRE_EQ(3, stat_total("uars"));
 
         errno = 0;
-        REQUIRE(new_domain(c) == nullptr);
+        REQUIRE(c.new_domain() == nullptr);
         REQUIRE_EQ(ENOMEM, errno);
 
         /* pages are the context's until it is closed, domains come back */
         REQUIRE_EQ(0, ibv_dealloc_td(domains[0]));
-        domains[0] = new_domain(c);
+        domains[0] = c.new_domain();
         REQUIRE(domains[0] != nullptr);
         for (ibv_td *domain : domains) {
             REQUIRE_EQ(0, ibv_dealloc_td(domain));
@@ -128,7 +110,7 @@ TEST_F(test_device_uar, pages_of_the_dead_are_free)
         context c;
 
         for (int i = 0; i < 5; ++i) {
-            REQUIRE(new_domain(c) != nullptr);
+            REQUIRE(c.new_domain() != nullptr);
         }
         r.word(0) = 1;
         r.wait_word(1, 1000000); /* killed here */
@@ -138,11 +120,11 @@ TEST_F(test_device_uar, pages_of_the_dead_are_free)
 
         /* libmlx5 opens a context without a page, too */
         context c;
-        REQUIRE(new_domain(c) == nullptr);
+        REQUIRE(c.new_domain() == nullptr);
         ::kill(pid(0), SIGKILL);
         r.wait_word(2, 1);
 
-        ibv_td *domain = new_domain(c);
+        ibv_td *domain = c.new_domain();
         REQUIRE(domain != nullptr);
         REQUIRE_EQ(0, ibv_dealloc_td(domain));
     });
