@@ -14,6 +14,8 @@
 #          --count N      calls per operation (default 256)
 #          --peer TL      the transport to compare with (default rc_mlx5)
 #          --only TL      measure only this one, on any device (for development)
+#          --category C,...  measure sep_mlx5 in these sharing categories, or in
+#                         all of them: a column each, without a comparison
 #
 # put_short, am_short, get_bcopy, fadd64: 8 bytes. put_bcopy, am_bcopy: 1 KB,
 # with the copy. recv: progress that receives an 8-byte active message.
@@ -33,6 +35,7 @@ ucx=$SEP_TOP/build/ucx-release
 count=256
 peer=rc_mlx5
 only=
+categories=()
 while [[ $# -gt 0 ]]; do
     case $1 in
     --tsv)       format=tsv; shift ;;
@@ -41,6 +44,8 @@ while [[ $# -gt 0 ]]; do
     --count)     count=${2:?--count needs a number}; shift 2 ;;
     --peer)      peer=${2:?--peer needs a transport}; shift 2 ;;
     --only)      only=${2:?--only needs a transport}; shift 2 ;;
+    --category)  IFS=, read -r -a categories <<< "${2:?--category needs a name}"
+                 shift 2 ;;
     --help|-h)   usage; exit 0 ;;
     *)           usage >&2; exit 2 ;;
     esac
@@ -50,6 +55,13 @@ build=$SEP_TOP/build/bench
 results=$build/insn
 transports=(sep_mlx5 "$peer")
 [[ -z $only ]] || transports=("$only")
+if [[ ${categories[*]} == all ]]; then
+    categories=(mpi_everywhere 2xdynamic dynamic shared_dynamic static
+                mpi_threads)
+fi
+# A column is a transport, or sep_mlx5 in a category.
+columns=("${transports[@]}")
+[[ ${#categories[@]} == 0 ]] || columns=("${categories[@]}")
 
 # Standard output is for the result.
 {
@@ -62,10 +74,14 @@ transports=(sep_mlx5 "$peer")
         --disable-gtest
 } >&2
 
-# usage: measure TRANSPORT
+# usage: measure COLUMN
 measure()
 {
-    local transport=$1 dir=$results/$1 command
+    local transport=$1 dir=$results/$1 command category=
+    if [[ ${#categories[@]} -gt 0 ]]; then
+        transport=sep_mlx5
+        category=$1
+    fi
     rm -rf "$dir"
     mkdir -p "$dir"
 
@@ -87,7 +103,11 @@ measure()
         command=("$build/bin/mlx5sim-run" --private "${command[@]}") ;;
     esac
 
-    sep_say "Counting the instructions of $transport" >&2
+    if [[ -n $category ]]; then
+        command=(env UCX_SEP_CATEGORY="$category" "${command[@]}")
+    fi
+
+    sep_say "Counting the instructions of $transport${category:+, $category}" >&2
     if ! LD_LIBRARY_PATH=$(dirname "$(find "$ucx" -name libuct.so.0 |
                                       head -n 1)") \
          UCX_WARN_UNUSED_ENV_VARS=n timeout --kill-after=15 600 \
@@ -102,26 +122,47 @@ measure()
         "$dir"/callgrind.out* > "$dir/insn"
 }
 
-for transport in "${transports[@]}"; do
-    measure "$transport"
+for column in "${columns[@]}"; do
+    measure "$column"
 done
 
 case $format in
 functions)
-    for transport in "${transports[@]}"; do
-        printf '\n%s\n' "$transport"
+    for column in "${columns[@]}"; do
+        printf '\n%s\n' "$column"
         "$SEP_TOP/bench/callgrind_insn.py" functions \
-            "$results/$transport/counts" "$results/$transport"/callgrind.out*
+            "$results/$column/counts" "$results/$column"/callgrind.out*
     done
     exit 0
     ;;
 esac
 
+# Operations of the first column, and what all columns have of them.
+columns_table()
+{
+    local column files=()
+    for column in "${columns[@]}"; do
+        files+=("$results/$column/insn")
+    done
+    (IFS=$'\t'; printf 'op\t%s\n' "${columns[*]}")
+    awk -F '\t' -v count="${#columns[@]}" '
+        FNR == 1 { ++file }
+        file == 1 { ops[++num] = $1 }
+        { insn[file, $1] = $2 }
+        END { for (i = 1; i <= num; ++i) {
+                  printf "%s", ops[i]
+                  for (c = 1; c <= count; ++c) {
+                      key = c SUBSEP ops[i]
+                      printf "\t%s", (key in insn) ? insn[key] : "n/a"
+                  }
+                  print ""
+              } }' "${files[@]}"
+}
+
 table()
 {
-    if [[ -n $only ]]; then
-        printf 'op\t%s\n' "$only"
-        cat "$results/$only/insn"
+    if [[ -n $only || ${#categories[@]} -gt 0 ]]; then
+        columns_table
         return
     fi
     printf 'op\t%s\t%s\tratio\n' "${transports[@]}"
@@ -136,6 +177,6 @@ if [[ $format == tsv ]]; then
     table
 else
     table | awk -F '\t' '{ printf "%-16s", $1
-                           for (i = 2; i <= NF; ++i) printf "%12s", $i
+                           for (i = 2; i <= NF; ++i) printf "%16s", $i
                            print "" }'
 fi

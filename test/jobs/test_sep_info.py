@@ -29,6 +29,10 @@ PAPER = {
 # Those that this version can open
 AVAILABLE = ("2xdynamic", "dynamic", "shared_dynamic", "static")
 
+# Connection managers of 16 workers: a UD queue pair and a CQ each
+MANAGERS = {category: 16 for category in PAPER}
+MANAGERS["mpi_threads"] = 1
+
 # The tool's names and those of the device for what both count
 SAME = {"contexts": "contexts_created", "uars": "uars_created",
         "qps": "qps_created", "cqs": "cqs_created", "srqs": "srqs_created"}
@@ -157,6 +161,7 @@ class Taken(unittest.TestCase):
         return taken[0]
 
     def check(self, category, workers, peers, env=None):
+        """Taken as planned, and as the device has counted; returns both."""
         taken = self.take("-c", category, "-w", str(workers), "-n", str(peers),
                           env=env)
         self.assertTrue(taken["same"])
@@ -165,15 +170,54 @@ class Taken(unittest.TestCase):
         process = max(self.device(), key=lambda row: row["qps_created"])
         for name, counter in SAME.items():
             self.assertEqual(taken[name]["taken"], process[counter], name)
-        return taken
+        shutil.rmtree(self.dir)
+        return taken, process
 
     def test_as_planned_and_as_the_device_counts(self):
+        for regime in ("legacy", "dynamic"):
+            for category in AVAILABLE:
+                for workers, peers in ((1, 2), (3, 2)):
+                    with self.subTest(regime=regime, category=category,
+                                      workers=workers):
+                        taken, _ = self.check(
+                            category, workers, peers,
+                            env={"MLX5SIM_UAR_MODE": regime})
+                        self.assertEqual(taken["regime"], regime)
+
+    def test_table_of_the_paper_on_the_device(self):
+        # What the device has counted for 16 workers with a connection each
         for category in AVAILABLE:
-            for workers, peers in ((1, 2), (3, 2), (16, 1)):
-                with self.subTest(category=category, workers=workers):
-                    taken = self.check(category, workers, peers)
-                    self.assertEqual(taken["regime"], "dynamic")
-                shutil.rmtree(self.dir)
+            contexts, static, dynamic, uuars, qps, cqs = PAPER[category]
+            with self.subTest(category=category):
+                _, process = self.check(category, 16, 1,
+                                        env={"MLX5SIM_UAR_MODE": "legacy"})
+                self.assertEqual(process["contexts_created"], contexts)
+                self.assertEqual(process["uars_static_created"], static)
+                self.assertEqual(process["uars_dynamic_created"], dynamic)
+                self.assertEqual(2 * (static + dynamic), uuars)
+                # and those of the connection managers
+                self.assertEqual(process["qps_created"],
+                                 qps + MANAGERS[category])
+                self.assertEqual(process["cqs_created"],
+                                 cqs + MANAGERS[category])
+
+    def test_pages_of_the_plan_suffice_and_one_less_does_not(self):
+        for regime in ("legacy", "dynamic"):
+            for category in AVAILABLE:
+                with self.subTest(regime=regime, category=category):
+                    env = {"MLX5SIM_UAR_MODE": regime}
+                    taken = self.take("-c", category, "-w", "3", "-n", "0",
+                                      env=env)
+                    shutil.rmtree(self.dir)
+                    pages = taken["uars"]["planned"]
+                    self.take("-c", category, "-w", "3", "-n", "0",
+                              env={**env, "MLX5SIM_UARS": str(pages)})
+                    shutil.rmtree(self.dir)
+                    result = run("-t", "-c", category, "-w", "3", "-n", "0",
+                                 sim_dir=self.dir,
+                                 env={**env, "MLX5SIM_UARS": str(pages - 1)})
+                    self.assertEqual(result.returncode, 3, result.stdout)
+                    shutil.rmtree(self.dir)
 
     def test_other_queues_and_uuars(self):
         for category in ("dynamic", "static"):
@@ -185,15 +229,13 @@ class Taken(unittest.TestCase):
                             "UCX_SEP_CM_RX_QUEUE_LEN": "100",
                             "MLX5_TOTAL_UUARS": "6",
                             "MLX5_NUM_LOW_LAT_UUARS": "3"})
-            shutil.rmtree(self.dir)
 
     def test_shared_send_queues_of_completions(self):
         for sharing in (2, 3, 16):
-            taken = self.check("dynamic", 5, 1,
-                               env={"UCX_SEP_CQ_SHARING": str(sharing)})
+            taken, _ = self.check("dynamic", 5, 1,
+                                  env={"UCX_SEP_CQ_SHARING": str(sharing)})
             # for sends, for receives, and of the connection managers
             self.assertEqual(taken["cqs"]["taken"], -(-5 // sharing) + 5 + 5)
-            shutil.rmtree(self.dir)
 
     def test_what_differs_is_told(self):
         # libmlx5 without BlueFlame: these queue pairs need no UAR pages
@@ -205,6 +247,16 @@ class Taken(unittest.TestCase):
                      env={"MLX5_SHUT_UP_BF": "1"})
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, r"uars +\d+ +\d+ +<-- differs")
+
+    def test_regime_is_found_out(self):
+        for regime, pages in (("legacy", 8), ("dynamic", 1)):
+            result = run("-d", "--json", sim_dir=self.dir,
+                         env={"MLX5SIM_UAR_MODE": regime})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            device = json.loads(result.stdout)["devices"][0]
+            self.assertEqual(device["regime"], regime)
+            self.assertEqual(device["uars_at_open"], pages)
+            shutil.rmtree(self.dir)
 
     def test_devices(self):
         result = run("-d", "--json", sim_dir=self.dir)
