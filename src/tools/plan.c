@@ -31,6 +31,7 @@
 #define SEP_PLAN_RC_SEGMENTS   32
 #define SEP_PLAN_UD_SEGMENTS   64
 #define SEP_PLAN_DATA_SEGMENT  16
+#define SEP_PLAN_ANY_WQE       256 /* the longest: binds a memory window */
 #define SEP_PLAN_INLINE_HEADER 4
 #define SEP_PLAN_CQE           64
 #define SEP_PLAN_SRQ_STRIDE    32
@@ -295,8 +296,8 @@ static void sep_plan_add_cms(const sep_plan_config_t *config,
  */
 
 /* UAR pages of thread domains, by pairs: libmlx5 gives the uUARs of a page to
- * domains one after the other, so to leave one out there must be a domain for it
- * as well */
+ * domains one after the other, so to leave one out there must be a domain for
+ * it as well */
 static void sep_plan_add_pairs(unsigned long pairs, unsigned long pairs_used,
                                unsigned long used, sep_plan_context_t *context,
                                sep_plan_counts_t *counts)
@@ -380,23 +381,56 @@ static unsigned long sep_plan_channels(const sep_plan_config_t *config)
     return (config->category == SEP_PLAN_MPI_THREADS) ? 1 : config->workers;
 }
 
-/* Contexts, thread domains and UAR pages */
-static void sep_plan_add_contexts(const sep_plan_config_t *config,
-                                  int has_managers, sep_plan_counts_t *counts)
+/* Workers that send through a context of their own, but receive in that of the
+ * memory domain, which the first worker has */
+static unsigned long sep_plan_split_workers(const sep_plan_config_t *config)
+{
+    return (config->category == SEP_PLAN_MPI_EVERYWHERE) ?
+           (config->workers - 1) : 0;
+}
+
+/* What these ring on in the domain's context: never, in fact */
+static void sep_plan_add_responders(const sep_plan_config_t *config,
+                                    sep_plan_context_t *context,
+                                    sep_plan_counts_t *counts)
+{
+    unsigned long count = sep_plan_split_workers(config) * config->peers;
+
+    if ((count > 0) && (config->regime == SEP_PLAN_KERNEL_DYNAMIC)) {
+        sep_plan_add_pairs(1, 1, 1, context, counts);
+    } else {
+        context->plain += count;
+    }
+}
+
+/* Contexts, thread domains and UAR pages. @return Whether a context has pages
+ * enough. */
+static int sep_plan_add_contexts(const sep_plan_config_t *config,
+                                 int has_others, sep_plan_counts_t *counts)
 {
     unsigned long channels     = sep_plan_channels(config);
     unsigned long num_contexts = sep_plan_is_split(config) ? channels : 1;
+    int is_enough              = 1;
     sep_plan_context_t context;
     unsigned long i;
 
     for (i = 0; i < num_contexts; ++i) {
         memset(&context, 0, sizeof(context));
         sep_plan_add_data(config, channels / num_contexts, &context, counts);
-        if (has_managers && (i == 0)) {
-            sep_plan_add_managers(config, channels, &context, counts);
+        if (has_others) {
+            sep_plan_add_managers(config, channels / num_contexts, &context,
+                                  counts);
+        }
+        if (has_others && (i == 0)) {
+            sep_plan_add_responders(config, &context, counts);
         }
         sep_plan_add_context(config, &context, counts);
+        is_enough &= (config->regime != SEP_PLAN_LEGACY) ||
+                     (config->max_dyn_uuars == 0) ||
+                     ((context.td_pages * SEP_PLAN_UUARS_PER_UAR) <=
+                      config->max_dyn_uuars);
     }
+    return is_enough;
 }
 
 /* CQ for sends of so many workers */
@@ -409,6 +443,17 @@ static void sep_plan_add_shared_cqs(const sep_plan_config_t *config,
                      (config->tx_cq_len + config->sizes.cq_headroom), counts);
 }
 
+/* The first worker has one for all; the others one for sends in their context,
+ * and another one for receives, see below */
+static void sep_plan_add_split_send_cqs(const sep_plan_config_t *config,
+                                        sep_plan_counts_t *counts)
+{
+    sep_plan_add_cqs(1, config->tx_cq_len + config->rx_queue_len +
+                        config->sizes.cq_headroom, counts);
+    sep_plan_add_cqs(sep_plan_split_workers(config),
+                     config->tx_cq_len + config->sizes.cq_headroom, counts);
+}
+
 static void
 sep_plan_category(const sep_plan_config_t *config, sep_plan_counts_t *counts)
 {
@@ -417,7 +462,9 @@ sep_plan_category(const sep_plan_config_t *config, sep_plan_counts_t *counts)
     sep_plan_add_contexts(config, 0, counts);
     sep_plan_add_rc(config, channels * config->peers, counts);
 
-    if (config->cq_sharing > 1) {
+    if (config->category == SEP_PLAN_MPI_EVERYWHERE) {
+        sep_plan_add_split_send_cqs(config, counts);
+    } else if (config->cq_sharing > 1) {
         sep_plan_add_shared_cqs(config, channels, counts);
     } else {
         sep_plan_add_cqs(channels, config->tx_cq_len + config->rx_queue_len +
@@ -425,16 +472,34 @@ sep_plan_category(const sep_plan_config_t *config, sep_plan_counts_t *counts)
     }
 }
 
+/* What workers with a context of their own have in that of the memory domain */
+static void sep_plan_add_split(const sep_plan_config_t *config,
+                               sep_plan_counts_t *counts)
+{
+    unsigned long split = sep_plan_split_workers(config);
+
+    /* Queue pairs that receive: with room for one work request, which libmlx5
+     * makes as large as one of any kind can be */
+    sep_plan_add_qps(split * config->peers, SEP_PLAN_ANY_WQE, 0, counts);
+
+    sep_plan_add_split_send_cqs(config, counts);
+    sep_plan_add_cqs(split, config->rx_queue_len + config->sizes.cq_headroom,
+                     counts);
+}
+
 /* Everything */
 static void
-sep_plan_total(const sep_plan_config_t *config, sep_plan_counts_t *counts)
+sep_plan_total(const sep_plan_config_t *config, sep_plan_counts_t *counts,
+               int *exceeds_p)
 {
     unsigned long channels = sep_plan_channels(config);
 
-    sep_plan_add_contexts(config, 1, counts);
+    *exceeds_p = !sep_plan_add_contexts(config, 1, counts);
     sep_plan_add_rc(config, channels * config->peers, counts);
 
-    if (config->cq_sharing > 1) {
+    if (config->category == SEP_PLAN_MPI_EVERYWHERE) {
+        sep_plan_add_split(config, counts);
+    } else if (config->cq_sharing > 1) {
         sep_plan_add_shared_cqs(config, channels, counts);
         sep_plan_add_cqs(channels, config->rx_queue_len +
                                    config->sizes.cq_headroom, counts);
@@ -476,6 +541,7 @@ void sep_plan_config_init(sep_plan_config_t *config)
     config->cq_sharing        = 1;
     config->total_uuars       = 16;
     config->low_lat_uuars     = 4;
+    config->max_dyn_uuars     = SEP_PLAN_MAX_DYN_UUARS;
     config->tx_queue_len      = 256;
     config->tx_cq_len         = 4096;
     config->rx_queue_len      = 1024;
@@ -538,7 +604,7 @@ int sep_plan_make(const sep_plan_config_t *config, sep_plan_t *plan_p,
 
     memset(plan_p, 0, sizeof(*plan_p));
     sep_plan_category(config, &plan_p->category);
-    sep_plan_total(config, &plan_p->total);
+    sep_plan_total(config, &plan_p->total, &plan_p->exceeds);
     sep_plan_subtract(&plan_p->total, &plan_p->category, &plan_p->transport);
     return 0;
 }

@@ -82,6 +82,8 @@ typedef struct sep_plan_config {
     unsigned            cq_sharing;     /**< Workers per send CQ */
     unsigned            total_uuars;    /**< Of a context: MLX5_TOTAL_UUARS */
     unsigned            low_lat_uuars;  /**< MLX5_NUM_LOW_LAT_UUARS */
+    unsigned            max_dyn_uuars;  /**< For thread domains of a context,
+                                             legacy regime; 0: no limit */
     unsigned            tx_queue_len;   /**< UCX_SEP_TX_QUEUE_LEN ... */
     unsigned            tx_min_inline;
     unsigned            tx_cq_len;
@@ -122,6 +124,8 @@ typedef struct sep_plan {
     sep_plan_counts_t transport; /**< What sep_mlx5 takes in addition: to
                                       receive, and to make connections */
     sep_plan_counts_t total;
+    int               exceeds;   /**< A context has not enough UAR pages for
+                                      thread domains */
 } sep_plan_t;
 
 
@@ -177,6 +181,10 @@ unsigned long sep_plan_bytes(const sep_plan_counts_t *counts);
 unsigned long sep_plan_fit(const sep_plan_counts_t *counts, unsigned long pages,
                            unsigned long reserved);
 
+
+/** uUARs for thread domains of a context, legacy regime: on 512 pages (paper,
+ *  appendix B). */
+#define SEP_PLAN_MAX_DYN_UUARS  1024
 
 /** UAR pages of a device (paper, section 2). */
 #define SEP_PLAN_DEVICE_UARS    8192

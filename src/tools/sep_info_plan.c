@@ -204,6 +204,7 @@ sep_info_plan_json(const sep_info_options_t *options,
     sep_info_plan_json_counts("own", &plan->category);
     sep_info_plan_json_counts("transport", &plan->transport);
     sep_info_plan_json_counts("total", &plan->total);
+    sep_info_json_bool("exceeds_context", plan->exceeds);
     sep_info_json_number("processes",
                          sep_plan_fit(&plan->category, options->device_uars,
                                       options->kernel_uars));
@@ -237,6 +238,10 @@ static int sep_info_show_plan(const sep_info_options_t *options,
     if (category != SEP_PLAN_NAIVE) {
         sep_info_plan_row("", "+ others", &plan.transport);
         sep_info_plan_row("", "= total", &plan.total);
+    }
+    if (plan.exceeds) {
+        sep_info_print("%-16s   does not go: a context has %u uUARs for thread "
+                       "domains\n", "", config.max_dyn_uuars);
     }
     return SEP_INFO_OK;
 }

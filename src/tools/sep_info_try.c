@@ -619,6 +619,9 @@ static int sep_info_try_category(const sep_info_options_t *options,
     config.workers    = options->workers;
     config.peers      = options->peers;
     config.max_srq_wr = device->attr.orig_attr.max_srq_wr;
+    if (device->max_dyn_uuars > 0) {
+        config.max_dyn_uuars = device->max_dyn_uuars;
+    }
 
     fflush(NULL);
     pid = fork();

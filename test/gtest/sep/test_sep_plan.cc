@@ -193,6 +193,26 @@ TEST_F(test_sep_plan, the_transport_adds_a_connection_manager_per_worker)
     }
 }
 
+/* All but the first worker receive on queue pairs of their own */
+TEST_F(test_sep_plan, workers_with_a_context_have_two_queue_pairs_per_peer)
+{
+    m_config.peers = 3;
+    for (int regime = 0; regime < SEP_PLAN_REGIME_LAST; ++regime) {
+        m_config.regime = (sep_plan_regime_t)regime;
+
+        const sep_plan_t plan = make(SEP_PLAN_MPI_EVERYWHERE);
+        EXPECT_EQ(16u * 3, plan.category.qps);
+        EXPECT_EQ(16u + (15 * 3), plan.transport.qps);
+        EXPECT_EQ(16u + 15, plan.transport.cqs);
+    }
+
+    /* 2 pages each for three queue pairs and the manager, and one in which all
+     * receive; 1 each for the doorbells of CQs */
+    const sep_plan_counts_t counts = make(SEP_PLAN_MPI_EVERYWHERE).total;
+    EXPECT_EQ(16u, counts.uars_static);
+    EXPECT_EQ(16u * 2 + 1, counts.uars_dynamic);
+}
+
 TEST_F(test_sep_plan, peers_cost_queue_pairs_and_no_uars_with_thread_domains)
 {
     const sep_plan_counts_t few = make(SEP_PLAN_DYNAMIC).total;
@@ -250,6 +270,23 @@ TEST_F(test_sep_plan, uuars_are_rounded_as_libmlx5_does)
     EXPECT_NE(0, sep_plan_set_uuars(&m_config, 16, 16));
     EXPECT_NE(0, sep_plan_set_uuars(&m_config, 16, -1));
     EXPECT_NE(0, sep_plan_set_uuars(&m_config, 514, 4));
+}
+
+/* The paper, appendix B: 512 pages in a context */
+TEST_F(test_sep_plan, thread_domains_of_a_context_are_limited)
+{
+    m_config.workers = 512;
+    EXPECT_FALSE(make(SEP_PLAN_DYNAMIC).exceeds);
+    EXPECT_TRUE(make(SEP_PLAN_2XDYNAMIC).exceeds);
+    EXPECT_FALSE(make(SEP_PLAN_NAIVE).exceeds);
+
+    m_config.workers = 513;
+    EXPECT_TRUE(make(SEP_PLAN_DYNAMIC).exceeds);
+    EXPECT_FALSE(make(SEP_PLAN_SHARED_DYNAMIC).exceeds);
+    EXPECT_FALSE(make(SEP_PLAN_STATIC).exceeds);
+
+    m_config.regime = SEP_PLAN_KERNEL_DYNAMIC;
+    EXPECT_FALSE(make(SEP_PLAN_2XDYNAMIC).exceeds);
 }
 
 TEST_F(test_sep_plan, what_makes_no_sense_is_refused)
