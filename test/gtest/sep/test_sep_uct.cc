@@ -403,8 +403,8 @@ void test_sep_uct::TearDown()
 void test_sep_uct::start(const settings &config, unsigned num_ifaces)
 {
     TearDown();
-    m_peer.reset(new peer(num_ifaces, config));
-    m_local = entity::create(config);
+    m_peer.reset(new peer(num_ifaces, all_settings(config)));
+    m_local = entity::create(all_settings(config));
     ASSERT_TRUE(m_local != nullptr);
     for (unsigned i = 0; i < num_ifaces; ++i) {
         m_eps.push_back(m_local->connect(m_peer->addr(i)));
@@ -429,16 +429,30 @@ ucs_status_t test_sep_uct::wait(completion &comp)
     return comp.status;
 }
 
-void test_sep_uct_post::SetUp()
+settings test_sep_uct::all_settings(const settings &config) const
 {
-    if (!entity::has_device()) {
-        GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
-    }
-    if (std::string("list") == GetParam()) {
-        start({{"TX_POSTLIST", "8"}});
-    } else {
-        start({{"TX_POST", GetParam()}});
-    }
+    settings result = m_common;
+
+    result.insert(result.end(), config.begin(), config.end());
+    return result;
+}
+
+std::vector<mode> api_modes()
+{
+    return {{"dv", {}}, {"verbs", {{"API", "verbs"}}}};
+}
+
+std::vector<mode> post_modes()
+{
+    return {{"bf", {{"TX_POST", "bf"}}},
+            {"db", {{"TX_POST", "db"}}},
+            {"list", {{"TX_POSTLIST", "8"}}},
+            {"verbs", {{"API", "verbs"}}}};
+}
+
+test_sep_uct_mode::test_sep_uct_mode()
+{
+    m_common = GetParam().config;
 }
 
 static ucs_log_func_rc_t

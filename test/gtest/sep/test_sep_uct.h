@@ -235,6 +235,9 @@ protected:
     /* Start over with other settings, on both sides */
     void start(const settings &config, unsigned num_ifaces = 1);
 
+    /* Settings, and those that all interfaces of the test have */
+    settings all_settings(const settings &config = settings()) const;
+
     /* Repeat until there are resources */
     ucs_status_t retry(const std::function<ucs_status_t()> &op);
 
@@ -248,14 +251,32 @@ protected:
     std::unique_ptr<entity> m_local;
     std::unique_ptr<peer>   m_peer;
     std::vector<uct_ep_h>   m_eps;
+    settings                m_common;
 };
 
 
-/* The same for each way to post */
-class test_sep_uct_post : public test_sep_uct,
-                          public ::testing::WithParamInterface<const char*> {
+/* A way to use the device, for tests that are run with each of them */
+struct mode {
+    const char *name;
+    settings   config;
+};
+
+/* Names of tests */
+inline std::string mode_name(const ::testing::TestParamInfo<mode> &info)
+{
+    return info.param.name;
+}
+
+/* Both APIs, and all ways to post */
+std::vector<mode> api_modes();
+std::vector<mode> post_modes();
+
+
+/* Two processes that use the device in the same way */
+class test_sep_uct_mode : public test_sep_uct,
+                          public ::testing::WithParamInterface<mode> {
 protected:
-    void SetUp() override;
+    test_sep_uct_mode();
 };
 
 

@@ -2,6 +2,8 @@
 
 #include "test_sep_uct.h"
 
+#include <uct/ib/sep/sep_api.h>
+
 #include <cstring>
 
 using namespace sep_uct_test;
@@ -16,7 +18,7 @@ const settings impatient = {
     {"CM_RETRY_COUNT", "3"}
 };
 
-class test_sep_uct_error : public test_sep_uct {
+class test_sep_uct_error : public test_sep_uct_mode {
 protected:
     void SetUp() override
     {
@@ -67,7 +69,7 @@ protected:
     }
 };
 
-TEST_F(test_sep_uct_error, a_killed_peer_is_reported_and_all_operations_end)
+TEST_P(test_sep_uct_error, a_killed_peer_is_reported_and_all_operations_end)
 {
     remote_memory rmem = m_peer->expose(65536, 5);
     memory local(m_local->md(), 65536);
@@ -100,7 +102,7 @@ TEST_F(test_sep_uct_error, a_killed_peer_is_reported_and_all_operations_end)
     EXPECT_EQ(4095, m_local->sep()->tx.cq_credits);
 }
 
-TEST_F(test_sep_uct_error, all_endpoints_of_a_broken_connection_fail)
+TEST_P(test_sep_uct_error, all_endpoints_of_a_broken_connection_fail)
 {
     uct_ep_h other = m_local->connect(m_peer->addr());
 
@@ -112,7 +114,7 @@ TEST_F(test_sep_uct_error, all_endpoints_of_a_broken_connection_fail)
     EXPECT_EQ(2u, m_local->failures.size());
 }
 
-TEST_F(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
+TEST_P(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
 {
     m_peer->kill();
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
@@ -121,7 +123,7 @@ TEST_F(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
 }
 
 /* The connection went away with its last endpoint while it was in use */
-TEST_F(test_sep_uct_error, the_last_endpoint_may_be_destroyed_when_it_fails)
+TEST_P(test_sep_uct_error, the_last_endpoint_may_be_destroyed_when_it_fails)
 {
     m_peer->kill();
     m_local->destroy_failed = true;
@@ -130,7 +132,7 @@ TEST_F(test_sep_uct_error, the_last_endpoint_may_be_destroyed_when_it_fails)
     EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
 }
 
-TEST_F(test_sep_uct_error, endpoints_of_a_broken_connection_may_be_destroyed)
+TEST_P(test_sep_uct_error, endpoints_of_a_broken_connection_may_be_destroyed)
 {
     m_local->connect(m_peer->addr());
     connect();
@@ -142,7 +144,7 @@ TEST_F(test_sep_uct_error, endpoints_of_a_broken_connection_may_be_destroyed)
 }
 
 /* Was reported as a lack of resources, which a completion would have ended */
-TEST_F(test_sep_uct_error, a_queue_pair_that_cannot_be_made_is_an_error)
+TEST_P(test_sep_uct_error, a_queue_pair_that_cannot_be_made_is_an_error)
 {
     uct_pending_req_t req;
     unsigned queue_len = m_local->sep()->config.tx_queue_len;
@@ -161,7 +163,7 @@ TEST_F(test_sep_uct_error, a_queue_pair_that_cannot_be_made_is_an_error)
     connect();
 }
 
-TEST_F(test_sep_uct_error, pending_requests_survive_until_they_are_purged)
+TEST_P(test_sep_uct_error, pending_requests_survive_until_they_are_purged)
 {
     uct_pending_req_t reqs[3];
     unsigned purged = 0;
@@ -180,7 +182,7 @@ TEST_F(test_sep_uct_error, pending_requests_survive_until_they_are_purged)
     flush();
 }
 
-TEST_F(test_sep_uct_error, ep_check_finds_a_dead_peer)
+TEST_P(test_sep_uct_error, ep_check_finds_a_dead_peer)
 {
     connect();
     for (unsigned i = 0; i < 10; ++i) {
@@ -194,14 +196,14 @@ TEST_F(test_sep_uct_error, ep_check_finds_a_dead_peer)
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, wait_failure(ep()));
 }
 
-TEST_F(test_sep_uct_error, ep_check_finds_a_dead_peer_without_a_connection)
+TEST_P(test_sep_uct_error, ep_check_finds_a_dead_peer_without_a_connection)
 {
     m_peer->kill();
     ASSERT_EQ(UCS_OK, uct_ep_check(ep(), 0, NULL));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
 }
 
-TEST_F(test_sep_uct_error, a_wrong_remote_key_fails_the_endpoint)
+TEST_P(test_sep_uct_error, a_wrong_remote_key_fails_the_endpoint)
 {
     remote_memory rmem = m_peer->expose(4096, 5);
     memory local(m_local->md(), 4096);
@@ -225,7 +227,7 @@ TEST_F(test_sep_uct_error, a_wrong_remote_key_fails_the_endpoint)
     expect_unusable(ep());
 }
 
-TEST_F(test_sep_uct_error, memory_outside_the_region_fails_the_endpoint)
+TEST_P(test_sep_uct_error, memory_outside_the_region_fails_the_endpoint)
 {
     remote_memory rmem = m_peer->expose(4096, 5);
     completion comp;
@@ -240,7 +242,7 @@ TEST_F(test_sep_uct_error, memory_outside_the_region_fails_the_endpoint)
     EXPECT_TRUE(UCS_STATUS_IS_ERR(comp.status));
 }
 
-TEST_F(test_sep_uct_error, a_new_endpoint_works_after_an_error)
+TEST_P(test_sep_uct_error, a_new_endpoint_works_after_an_error)
 {
     remote_memory rmem = m_peer->expose(4096, 5);
     uint64_t data      = 0x1234;
@@ -263,7 +265,7 @@ TEST_F(test_sep_uct_error, a_new_endpoint_works_after_an_error)
     m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
 }
 
-TEST_F(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
+TEST_P(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
 {
     remote_memory rmem = m_peer->expose(4096, 5);
     uint64_t data      = 0;
@@ -280,7 +282,7 @@ TEST_F(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
     });
 }
 
-TEST_F(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
+TEST_P(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
 {
     remote_memory rmem = m_peer->expose(65536, 5);
     memory local(m_local->md(), 65536);
@@ -298,7 +300,7 @@ TEST_F(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
     expect_unusable(ep());
 }
 
-TEST_F(test_sep_uct_error, an_interface_can_be_closed_with_all_in_flight)
+TEST_P(test_sep_uct_error, an_interface_can_be_closed_with_all_in_flight)
 {
     remote_memory rmem = m_peer->expose(65536, 5);
     memory *local      = new memory(m_local->md(), 65536);
@@ -319,7 +321,7 @@ TEST_F(test_sep_uct_error, an_interface_can_be_closed_with_all_in_flight)
     }
 }
 
-TEST_F(test_sep_uct_error, malformed_addresses_are_refused)
+TEST_P(test_sep_uct_error, malformed_addresses_are_refused)
 {
     address good = m_peer->addr();
     unsigned refused = 0;
@@ -352,7 +354,7 @@ TEST_F(test_sep_uct_error, malformed_addresses_are_refused)
     EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
 }
 
-TEST_F(test_sep_uct_error, a_foreign_interface_id_does_not_connect)
+TEST_P(test_sep_uct_error, a_foreign_interface_id_does_not_connect)
 {
     address stale = m_peer->addr();
     uct_ep_h ep;
@@ -364,7 +366,7 @@ TEST_F(test_sep_uct_error, a_foreign_interface_id_does_not_connect)
     connect(); /* The real one is not disturbed */
 }
 
-TEST_F(test_sep_uct_error, foreign_remote_keys_are_refused)
+TEST_P(test_sep_uct_error, foreign_remote_keys_are_refused)
 {
     memory local(m_local->md(), 4096);
     bytes packed = local.packed_rkey();
@@ -382,7 +384,7 @@ TEST_F(test_sep_uct_error, foreign_remote_keys_are_refused)
     }
 }
 
-TEST_F(test_sep_uct_error, settings_out_of_range_are_refused)
+TEST_P(test_sep_uct_error, settings_out_of_range_are_refused)
 {
     const settings bad = {
         {"CATEGORY", "mpi_everywhere"}, /* Known, but not in this version */
@@ -403,12 +405,12 @@ TEST_F(test_sep_uct_error, settings_out_of_range_are_refused)
     expect_errors hide;
 
     for (auto &setting : bad) {
-        EXPECT_TRUE(entity::create({setting}) == nullptr)
+        EXPECT_TRUE(entity::create(all_settings({setting})) == nullptr)
                 << setting.first << "=" << setting.second;
     }
 }
 
-TEST_F(test_sep_uct_error, unsupported_atomics_are_refused)
+TEST_P(test_sep_uct_error, unsupported_atomics_are_refused)
 {
     uint64_t result;
     completion comp;
@@ -422,5 +424,46 @@ TEST_F(test_sep_uct_error, unsupported_atomics_are_refused)
               uct_ep_atomic64_fetch(ep(), (uct_atomic_op_t)100, 0, &result, 0,
                                     0, &comp.comp));
 }
+
+TEST_P(test_sep_uct_error, settings_that_verbs_does_not_have_are_refused)
+{
+    const settings bad = {{"TX_POST", "bf"},
+                          {"TX_POST", "db"},
+                          {"TX_POSTLIST", "8"},
+                          {"CQ_SHARING", "2"}};
+    bool is_verbs      = (m_local->sep()->api == &uct_sep_api_verbs);
+    expect_errors hide;
+
+    for (auto &setting : bad) {
+        EXPECT_EQ(is_verbs,
+                  entity::create(all_settings({setting})) == nullptr)
+                << setting.first << "=" << setting.second;
+    }
+}
+
+TEST_P(test_sep_uct_error, atomics_that_verbs_does_not_have_are_refused)
+{
+    if (m_local->sep()->api != &uct_sep_api_verbs) {
+        return; /* All are there */
+    }
+
+    uint32_t result32;
+    uint64_t result64;
+    completion comp;
+    expect_errors hide;
+
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic_cswap32(ep(), 0, 0, 0, 0, &result32, &comp.comp));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic32_post(ep(), UCT_ATOMIC_OP_ADD, 0, 0, 0));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_AND, 0, 0, 0));
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic64_fetch(ep(), UCT_ATOMIC_OP_SWAP, 0, &result64, 0,
+                                    0, &comp.comp));
+}
+
+INSTANTIATE_TEST_SUITE_P(api, test_sep_uct_error,
+                         ::testing::ValuesIn(api_modes()), mode_name);
 
 } // namespace

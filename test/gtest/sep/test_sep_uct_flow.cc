@@ -27,7 +27,7 @@ struct pending_req {
     }
 };
 
-class test_sep_uct_flow : public test_sep_uct {
+class test_sep_uct_flow : public test_sep_uct_mode {
 protected:
     ucs_status_t send(uct_ep_h ep, uint64_t seq)
     {
@@ -74,7 +74,7 @@ protected:
     }
 };
 
-TEST_F(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
+TEST_P(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
 {
     std::vector<uct_ep_h> eps;
 
@@ -88,12 +88,12 @@ TEST_F(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
     EXPECT_EQ(1u, m_local->sep()->conn.num_rc);
 }
 
-TEST_F(test_sep_uct_flow, an_unconnected_endpoint_is_small)
+TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
 {
     EXPECT_LT(sizeof(uct_sep_ep_t) + sizeof(uct_sep_rc_t), 256u);
 }
 
-TEST_F(test_sep_uct_flow, all_endpoints_and_both_directions_share_a_connection)
+TEST_P(test_sep_uct_flow, all_endpoints_and_both_directions_share_a_connection)
 {
     uct_ep_h second = m_local->connect(m_peer->addr());
 
@@ -106,7 +106,7 @@ TEST_F(test_sep_uct_flow, all_endpoints_and_both_directions_share_a_connection)
     EXPECT_EQ(1u, m_peer->num_qps());
 }
 
-TEST_F(test_sep_uct_flow, operations_start_the_connection_not_pending_requests)
+TEST_P(test_sep_uct_flow, operations_start_the_connection_not_pending_requests)
 {
     pending_req req;
     bool done = false;
@@ -123,7 +123,7 @@ TEST_F(test_sep_uct_flow, operations_start_the_connection_not_pending_requests)
     expect_in_order(1);
 }
 
-TEST_F(test_sep_uct_flow, pending_requests_come_after_what_was_sent)
+TEST_P(test_sep_uct_flow, pending_requests_come_after_what_was_sent)
 {
     static const unsigned num_reqs = 50;
     pending_req reqs[num_reqs];
@@ -154,7 +154,7 @@ TEST_F(test_sep_uct_flow, pending_requests_come_after_what_was_sent)
     expect_in_order(seq + num_reqs);
 }
 
-TEST_F(test_sep_uct_flow, pending_add_is_refused_when_there_are_resources)
+TEST_P(test_sep_uct_flow, pending_add_is_refused_when_there_are_resources)
 {
     pending_req req;
 
@@ -162,7 +162,7 @@ TEST_F(test_sep_uct_flow, pending_add_is_refused_when_there_are_resources)
     EXPECT_EQ(UCS_ERR_BUSY, uct_ep_pending_add(ep(), &req.req, 0));
 }
 
-TEST_F(test_sep_uct_flow, a_request_in_progress_is_called_again)
+TEST_P(test_sep_uct_flow, a_request_in_progress_is_called_again)
 {
     pending_req req;
     unsigned calls = 0;
@@ -191,7 +191,7 @@ TEST_F(test_sep_uct_flow, a_request_in_progress_is_called_again)
     expect_in_order(seq + 3);
 }
 
-TEST_F(test_sep_uct_flow, purge_gives_back_the_requests_of_one_endpoint)
+TEST_P(test_sep_uct_flow, purge_gives_back_the_requests_of_one_endpoint)
 {
     uct_ep_h other = m_local->connect(m_peer->addr());
     pending_req reqs[6];
@@ -215,7 +215,7 @@ TEST_F(test_sep_uct_flow, purge_gives_back_the_requests_of_one_endpoint)
     expect_in_order(3);
 }
 
-TEST_F(test_sep_uct_flow, endpoints_with_pending_requests_take_turns)
+TEST_P(test_sep_uct_flow, endpoints_with_pending_requests_take_turns)
 {
     static const unsigned num_reqs = 20;
     uct_ep_h other                 = m_local->connect(m_peer->addr());
@@ -248,7 +248,7 @@ TEST_F(test_sep_uct_flow, endpoints_with_pending_requests_take_turns)
     flush();
 }
 
-TEST_F(test_sep_uct_flow, flush_completes_when_all_is_done)
+TEST_P(test_sep_uct_flow, flush_completes_when_all_is_done)
 {
     remote_memory rmem = m_peer->expose(4096, 3);
     uint64_t data      = 0x55aa55aa55aa55aaull;
@@ -276,7 +276,7 @@ TEST_F(test_sep_uct_flow, flush_completes_when_all_is_done)
     EXPECT_EQ(0, memcmp(&data, m_peer->read(8, 8).data(), 8));
 }
 
-TEST_F(test_sep_uct_flow, flush_waits_for_pending_requests)
+TEST_P(test_sep_uct_flow, flush_waits_for_pending_requests)
 {
     pending_req req;
     bool done = false;
@@ -294,7 +294,7 @@ TEST_F(test_sep_uct_flow, flush_waits_for_pending_requests)
     EXPECT_TRUE(done);
 }
 
-TEST_F(test_sep_uct_flow, a_fence_orders_a_get_before_the_put_behind_it)
+TEST_P(test_sep_uct_flow, a_fence_orders_a_get_before_the_put_behind_it)
 {
     remote_memory rmem = m_peer->expose(4096, 5);
     bytes before       = pattern(4096, 5);
@@ -323,7 +323,7 @@ TEST_F(test_sep_uct_flow, a_fence_orders_a_get_before_the_put_behind_it)
     EXPECT_EQ(bytes(800, 0), m_peer->read(0, 800));
 }
 
-TEST_F(test_sep_uct_flow, a_fence_costs_no_credit_that_is_not_given_back)
+TEST_P(test_sep_uct_flow, a_fence_costs_no_credit_that_is_not_given_back)
 {
     connect(ep());
     for (unsigned i = 0; i < 2000; ++i) {
@@ -339,7 +339,7 @@ TEST_F(test_sep_uct_flow, a_fence_costs_no_credit_that_is_not_given_back)
     expect_in_order(2001);
 }
 
-TEST_F(test_sep_uct_flow, small_queues_lose_nothing)
+TEST_P(test_sep_uct_flow, small_queues_lose_nothing)
 {
     static const unsigned count = 3000;
 
@@ -361,7 +361,7 @@ TEST_F(test_sep_uct_flow, small_queues_lose_nothing)
     }
 }
 
-TEST_F(test_sep_uct_flow, unsignaled_work_of_many_connections_cannot_block_all)
+TEST_P(test_sep_uct_flow, unsignaled_work_of_many_connections_cannot_block_all)
 {
     static const unsigned num_eps = 8;
 
@@ -383,7 +383,7 @@ TEST_F(test_sep_uct_flow, unsignaled_work_of_many_connections_cannot_block_all)
     }
 }
 
-TEST_F(test_sep_uct_flow, pending_requests_of_many_connections_are_all_sent)
+TEST_P(test_sep_uct_flow, pending_requests_of_many_connections_are_all_sent)
 {
     static const unsigned num_eps = 8, num_reqs = 40;
     std::vector<pending_req> reqs(num_eps * num_reqs);
@@ -410,7 +410,7 @@ TEST_F(test_sep_uct_flow, pending_requests_of_many_connections_are_all_sent)
     }
 }
 
-TEST_F(test_sep_uct_flow, kept_descriptors_stay_intact)
+TEST_P(test_sep_uct_flow, kept_descriptors_stay_intact)
 {
     static const unsigned count = 500;
 
@@ -432,7 +432,7 @@ TEST_F(test_sep_uct_flow, kept_descriptors_stay_intact)
     m_local->wait([&]() { return m_local->descs.size() == count; });
 }
 
-TEST_F(test_sep_uct_flow, receiving_goes_on_when_kept_descriptors_come_back)
+TEST_P(test_sep_uct_flow, receiving_goes_on_when_kept_descriptors_come_back)
 {
     /* No more buffers than there are receives */
     start({{"RX_QUEUE_LEN", "16"}, {"RX_MAX_BUFS", "17"},
@@ -450,7 +450,7 @@ TEST_F(test_sep_uct_flow, receiving_goes_on_when_kept_descriptors_come_back)
     }
 }
 
-TEST_F(test_sep_uct_flow, a_message_wakes_a_sleeping_receiver)
+TEST_P(test_sep_uct_flow, a_message_wakes_a_sleeping_receiver)
 {
     int fd;
 
@@ -480,7 +480,7 @@ TEST_F(test_sep_uct_flow, a_message_wakes_a_sleeping_receiver)
     }
 }
 
-TEST_F(test_sep_uct_flow, a_completion_wakes_a_sleeping_sender)
+TEST_P(test_sep_uct_flow, a_completion_wakes_a_sleeping_sender)
 {
     remote_memory rmem = m_peer->expose(4096, 5);
     memory local(m_local->md(), 4096);
@@ -509,7 +509,7 @@ TEST_F(test_sep_uct_flow, a_completion_wakes_a_sleeping_sender)
     }
 }
 
-TEST_F(test_sep_uct_flow, a_connection_wakes_a_sleeping_sender)
+TEST_P(test_sep_uct_flow, a_connection_wakes_a_sleeping_sender)
 {
     pending_req req;
     bool done = false;
@@ -535,7 +535,7 @@ TEST_F(test_sep_uct_flow, a_connection_wakes_a_sleeping_sender)
     expect_in_order(1);
 }
 
-TEST_F(test_sep_uct_flow, an_idle_interface_is_not_woken)
+TEST_P(test_sep_uct_flow, an_idle_interface_is_not_woken)
 {
     struct pollfd pfd;
 
@@ -550,7 +550,7 @@ TEST_F(test_sep_uct_flow, an_idle_interface_is_not_woken)
     EXPECT_EQ(0u, m_local->progress());
 }
 
-TEST_F(test_sep_uct_flow, many_interfaces_send_to_one)
+TEST_P(test_sep_uct_flow, many_interfaces_send_to_one)
 {
     static const unsigned num_senders = 8, count = 200;
     std::vector<std::unique_ptr<entity>> senders;
@@ -558,7 +558,7 @@ TEST_F(test_sep_uct_flow, many_interfaces_send_to_one)
     address to = m_peer->addr();
 
     for (unsigned i = 0; i < num_senders; ++i) {
-        senders.push_back(entity::create());
+        senders.push_back(entity::create(all_settings()));
         ASSERT_TRUE(senders.back() != nullptr);
         eps.push_back(senders.back()->connect(to));
     }
@@ -585,7 +585,7 @@ TEST_F(test_sep_uct_flow, many_interfaces_send_to_one)
     }
 }
 
-TEST_F(test_sep_uct_flow, workers_in_threads_do_not_disturb_each_other)
+TEST_P(test_sep_uct_flow, workers_in_threads_do_not_disturb_each_other)
 {
     static const unsigned num_threads = 8, count = 300;
     address to = m_peer->addr();
@@ -595,7 +595,7 @@ TEST_F(test_sep_uct_flow, workers_in_threads_do_not_disturb_each_other)
     /* They open, connect, send and close all at the same time */
     for (unsigned t = 0; t < num_threads; ++t) {
         threads.emplace_back([&, t]() {
-            std::unique_ptr<entity> self = entity::create();
+            std::unique_ptr<entity> self = entity::create(all_settings());
             ASSERT_TRUE(self != nullptr);
             uct_ep_h ep = self->connect(to);
 
@@ -624,7 +624,7 @@ TEST_F(test_sep_uct_flow, workers_in_threads_do_not_disturb_each_other)
     }
 }
 
-TEST_F(test_sep_uct_flow, an_endpoint_can_go_while_its_operations_are_under_way)
+TEST_P(test_sep_uct_flow, an_endpoint_can_go_while_its_operations_are_under_way)
 {
     remote_memory rmem = m_peer->expose(65536, 5);
     uct_ep_h other     = m_local->connect(m_peer->addr());
@@ -648,5 +648,8 @@ TEST_F(test_sep_uct_flow, an_endpoint_can_go_while_its_operations_are_under_way)
     flush();
     EXPECT_EQ(1u, gone.calls);
 }
+
+INSTANTIATE_TEST_SUITE_P(api, test_sep_uct_flow,
+                         ::testing::ValuesIn(api_modes()), mode_name);
 
 } // namespace

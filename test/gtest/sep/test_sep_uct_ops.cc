@@ -2,6 +2,8 @@
 
 #include "test_sep_uct.h"
 
+#include <uct/ib/sep/sep_api.h>
+
 #include <algorithm>
 #include <algorithm>
 #include <cstring>
@@ -29,7 +31,8 @@ std::vector<size_t> sizes(size_t last)
     std::vector<size_t> result;
 
     for (size_t size : {0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 27, 28, 29, 31, 32,
-                        33, 35, 36, 60, 91, 92, 93, 156, 157, 219, 220, 1000,
+                        33, 35, 36, 60, 91, 92, 93, 156, 157, 203, 204, 219,
+                        220, 1000,
                         4096, 8191, 8192, 8254, 8255, 100000}) {
         if (size < last) {
             result.push_back(size);
@@ -39,7 +42,7 @@ std::vector<size_t> sizes(size_t last)
     return result;
 }
 
-class test_sep_uct_ops : public test_sep_uct_post {
+class test_sep_uct_ops : public test_sep_uct_mode {
 protected:
     static const size_t mem_size = 128 * 1024;
 
@@ -396,9 +399,18 @@ TEST_P(test_sep_uct_ops, compare_and_swap_only_swaps_when_equal)
 
 TEST_P(test_sep_uct_ops, the_device_offers_atomics_of_both_sizes)
 {
+    const uct_iface_attr_t &attr = m_local->attr();
+
     /* Or the three tests above would look at nothing */
-    EXPECT_NE(0u, m_local->attr().cap.atomic32.fop_flags);
-    EXPECT_NE(0u, m_local->attr().cap.atomic64.fop_flags);
+    if (m_local->sep()->api == &uct_sep_api_verbs) {
+        EXPECT_EQ(0u, attr.cap.atomic32.op_flags | attr.cap.atomic32.fop_flags);
+        EXPECT_EQ(UCS_BIT(UCT_ATOMIC_OP_ADD), attr.cap.atomic64.op_flags);
+        EXPECT_EQ(UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_CSWAP),
+                  attr.cap.atomic64.fop_flags);
+    } else {
+        EXPECT_NE(0u, attr.cap.atomic32.fop_flags);
+        EXPECT_NE(0u, attr.cap.atomic64.fop_flags);
+    }
 }
 
 TEST_P(test_sep_uct_ops, an_endpoint_to_oneself_works)
@@ -427,9 +439,6 @@ TEST_P(test_sep_uct_ops, an_endpoint_to_oneself_works)
 }
 
 INSTANTIATE_TEST_SUITE_P(post, test_sep_uct_ops,
-                         ::testing::Values("bf", "db", "list"),
-                         [](const ::testing::TestParamInfo<const char*> &info) {
-                             return std::string(info.param);
-                         });
+                         ::testing::ValuesIn(post_modes()), mode_name);
 
 } // namespace

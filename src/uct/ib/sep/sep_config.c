@@ -22,6 +22,12 @@ static const char *uct_sep_tx_post_names[] = {
     [UCT_SEP_TX_POST_LAST] = NULL
 };
 
+static const char *uct_sep_api_names[] = {
+    [UCT_SEP_API_DV]    = "dv",
+    [UCT_SEP_API_VERBS] = "verbs",
+    [UCT_SEP_API_LAST]  = NULL
+};
+
 static const char *uct_sep_path_mtu_names[] = {
     [0]            = "default",
     [IBV_MTU_256]  = "256",
@@ -54,6 +60,14 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      "Number of workers of a memory domain that share a completion queue for\n"
      "their sends. With 1 each has one to itself and takes no lock.",
      ucs_offsetof(uct_sep_iface_config_t, cq_sharing), UCS_CONFIG_TYPE_UINT},
+
+    {"API", "dv",
+     "How work requests are posted and completions are taken.\n"
+     "  dv    - on the device's queues (direct verbs)\n"
+     "  verbs - through libibverbs, for comparison: less inline data, and of\n"
+     "          the atomics only add and compare-and-swap of 64 bits",
+     ucs_offsetof(uct_sep_iface_config_t, api),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_api_names)},
 
     {"SEG_SIZE", "8256",
      "Size of the buffers for buffered sends and for receives. It must be the\n"

@@ -70,13 +70,37 @@ static ucs_status_t uct_sep_cq_map(uct_sep_cq_t *cq, const char *name)
     return UCS_OK;
 }
 
-ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
-                             unsigned length, const char *name)
+ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
+                                  unsigned length, const char *name)
 {
-    struct ibv_cq_init_attr_ex attr      = {};
-    struct mlx5dv_cq_init_attr dv_attr   = {};
-    ucs_status_t status;
+    struct ibv_cq_init_attr_ex attr    = {};
+    struct mlx5dv_cq_init_attr dv_attr = {};
     struct ibv_cq_ex *cq_ex;
+    ucs_status_t status;
+
+    attr.cqe          = length;
+    attr.channel      = cq->channel;
+    attr.wc_flags     = IBV_WC_STANDARD_FLAGS;
+    dv_attr.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+    dv_attr.cqe_size  = sizeof(struct mlx5_cqe64);
+    cq_ex = mlx5dv_create_cq(context, &attr, &dv_attr);
+    if (cq_ex == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    cq->cq = ibv_cq_ex_to_cq(cq_ex);
+    status = uct_sep_cq_map(cq, name);
+    if (status != UCS_OK) {
+        ibv_destroy_cq(cq->cq);
+    }
+    return status;
+}
+
+ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
+                             unsigned length, uct_sep_cq_create_func_t create,
+                             const char *name)
+{
+    ucs_status_t status;
 
     memset(cq, 0, sizeof(*cq));
 
@@ -92,31 +116,20 @@ ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
         goto err_destroy_channel;
     }
 
-    attr.cqe         = length;
-    attr.channel     = cq->channel;
-    attr.wc_flags    = IBV_WC_STANDARD_FLAGS;
-    dv_attr.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
-    dv_attr.cqe_size = sizeof(struct mlx5_cqe64);
-    cq_ex = mlx5dv_create_cq(context, &attr, &dv_attr);
-    if (cq_ex == NULL) {
+    status = create(cq, context, length, name);
+    if (status == UCS_ERR_NO_RESOURCE) {
         ucs_error("%s: could not create a completion queue of %u entries: %m. "
                   "Reduce UCX_SEP_RX_QUEUE_LEN or UCX_SEP_TX_CQ_LEN", name,
                   length);
         status = UCS_ERR_IO_ERROR;
-        goto err_destroy_channel;
     }
-
-    cq->cq = ibv_cq_ex_to_cq(cq_ex);
-    status = uct_sep_cq_map(cq, name);
     if (status != UCS_OK) {
-        goto err_destroy_cq;
+        goto err_destroy_channel;
     }
 
     uct_sep_account_add_cq(cq->cq);
     return UCS_OK;
 
-err_destroy_cq:
-    ibv_destroy_cq(cq->cq);
 err_destroy_channel:
     ibv_destroy_comp_channel(cq->channel);
 err:

@@ -42,18 +42,35 @@ typedef struct uct_sep_cq {
 
 
 /**
+ * Make the queue itself, on the channel that is there.
+ *
+ * @return UCS_OK; UCS_ERR_NO_RESOURCE with errno and without a message; or
+ *         another error after a message.
+ */
+typedef ucs_status_t
+(*uct_sep_cq_create_func_t)(uct_sep_cq_t *cq, struct ibv_context *context,
+                            unsigned length, const char *name);
+
+/** A queue that is polled on its memory. */
+ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
+                                  unsigned length, const char *name);
+
+
+/**
  * Create a completion queue with a channel, whose file descriptor does not
  * block.
  *
  * @param [in]  context  Device.
  * @param [in]  length   CQEs it must hold.
+ * @param [in]  create   How.
  * @param [in]  name     For messages, e.g. "mlx5_0:1".
  * @param [out] cq       Filled.
  *
  * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
  */
 ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
-                             unsigned length, const char *name);
+                             unsigned length, uct_sep_cq_create_func_t create,
+                             const char *name);
 
 
 /** Destroy it; its queue pairs must have been destroyed before. */

@@ -66,7 +66,8 @@ uct_sep_cq_group_create(uct_sep_md_t *md, struct ibv_context *context,
         goto err_destroy_lock;
     }
 
-    status = uct_sep_cq_init(&group->cq, context, length, name);
+    status = uct_sep_cq_init(&group->cq, context, length, uct_sep_cq_create_dv,
+                             name);
     if (status != UCS_OK) {
         goto err_cleanup_qps;
     }

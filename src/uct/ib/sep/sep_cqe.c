@@ -90,72 +90,51 @@ void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 }
 
-static void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
-                                            const struct mlx5_err_cqe *cqe)
+void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
+                                     uct_sep_txwq_t *txwq, uint16_t pi,
+                                     uint16_t end,
+                                     const uct_sep_cqe_error_t *error)
 {
-    uint32_t qpn = be32toh(cqe->s_wqe_opcode_qpn) & UCT_SEP_QPN_MASK;
-    uint16_t pi  = be16toh(cqe->wqe_counter);
-    const struct mlx5_wqe_ctrl_seg *ctrl;
     ucs_log_level_t level;
-    uct_sep_txwq_t *txwq;
-    ucs_status_t status;
-    uint16_t end;
 
-    txwq = uct_sep_qp_table_find(&iface->qps, qpn);
-    if (txwq == NULL) {
-        ucs_diag("%s: error completion of unknown QP 0x%x", iface->port.name,
-                 qpn);
-        return;
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        /* What is before it has succeeded */
+        uct_sep_txwq_finish(txwq, pi);
     }
 
-    end = uct_sep_txwq_wqe_end(txwq, pi);
-    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it? */
         uct_sep_txwq_release(iface, txwq, end);
         uct_sep_iface_drain(iface, txwq);
         return;
     }
 
-    /* What is before it has succeeded */
-    uct_sep_txwq_finish(txwq, pi);
-    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it */
-        uct_sep_txwq_release(iface, txwq, end);
-        uct_sep_iface_drain(iface, txwq);
-        return;
-    }
-
-    status = uct_sep_syndrome_status(cqe->syndrome);
-    level  = (status == UCS_ERR_CANCELED) ? UCS_LOG_LEVEL_DEBUG :
-             (status == UCS_ERR_IO_ERROR) ? UCS_LOG_LEVEL_ERROR :
-                                            iface->super.config.failure_level;
-    ctrl   = uct_sep_txwq_bb(txwq, pi);
+    level = (error->status == UCS_ERR_CANCELED) ? UCS_LOG_LEVEL_DEBUG :
+            (error->status == UCS_ERR_IO_ERROR) ? UCS_LOG_LEVEL_ERROR :
+                                                  iface->super.config
+                                                          .failure_level;
     ucs_log(level, "%s: QP 0x%x: %s (syndrome 0x%x vendor 0x%x) of work "
-            "request %u, opcode 0x%x%s", iface->port.name, qpn,
-            uct_sep_syndrome_str(cqe->syndrome), cqe->syndrome,
-            cqe->vendor_err_synd, pi, be32toh(ctrl->opmod_idx_opcode) & 0xff,
-            (cqe->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR) ?
+            "request %u%s", iface->port.name, txwq->qpn, error->reason,
+            error->syndrome, error->vendor, pi,
+            error->is_size ?
             ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
 
     uct_sep_txwq_release(iface, txwq, end);
-    uct_sep_rc_fail(iface, txwq, status);
+    uct_sep_rc_fail(iface, txwq, error->status);
 }
 
-static void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface,
-                                            const struct mlx5_err_cqe *cqe)
+void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
+                                     const uct_sep_cqe_error_t *error)
 {
-    uint32_t qpn = be32toh(cqe->s_wqe_opcode_qpn) & UCT_SEP_QPN_MASK;
     uct_sep_txwq_t *txwq;
 
-    /* The buffer was taken from the queue, and can be used again */
-    uct_sep_srq_append(&iface->srq, be16toh(cqe->wqe_counter));
-
-    if (cqe->syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR) {
+    if (error->status == UCS_ERR_CANCELED) {
         return;
     }
 
     ucs_diag("%s: QP 0x%x: receive failed: %s (syndrome 0x%x vendor 0x%x)%s",
-             iface->port.name, qpn, uct_sep_syndrome_str(cqe->syndrome),
-             cqe->syndrome, cqe->vendor_err_synd,
-             (cqe->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR) ?
+             iface->port.name, qpn, error->reason, error->syndrome,
+             error->vendor,
+             error->is_size ?
              ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
 
     txwq = uct_sep_qp_table_find(&iface->qps, qpn);
@@ -164,17 +143,56 @@ static void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface,
     }
 }
 
+static void uct_sep_iface_handle_req_err(uct_sep_iface_t *iface,
+                                         const struct mlx5_err_cqe *cqe,
+                                         uct_sep_cqe_error_t *error)
+{
+    uint32_t qpn         = be32toh(cqe->s_wqe_opcode_qpn) & UCT_SEP_QPN_MASK;
+    uint16_t pi          = be16toh(cqe->wqe_counter);
+    uct_sep_txwq_t *txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+
+    if (txwq == NULL) {
+        ucs_diag("%s: error completion of unknown QP 0x%x", iface->port.name,
+                 qpn);
+        return;
+    }
+
+    error->is_size = (cqe->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
+    uct_sep_iface_handle_send_error(iface, txwq, pi,
+                                    uct_sep_txwq_wqe_end(txwq, pi), error);
+}
+
+static void uct_sep_iface_handle_resp_err(uct_sep_iface_t *iface,
+                                          const struct mlx5_err_cqe *cqe,
+                                          uct_sep_cqe_error_t *error)
+{
+    /* The buffer was taken from the queue, and can be used again */
+    uct_sep_srq_append(&iface->srq, be16toh(cqe->wqe_counter));
+
+    error->is_size = (cqe->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+    uct_sep_iface_handle_recv_error(iface,
+                                    be32toh(cqe->s_wqe_opcode_qpn) &
+                                    UCT_SEP_QPN_MASK, error);
+}
+
 void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
                                 const struct mlx5_cqe64 *cqe)
 {
-    unsigned opcode = cqe->op_own >> 4;
+    const struct mlx5_err_cqe *err_cqe = (const void*)cqe;
+    unsigned opcode                    = cqe->op_own >> 4;
+    uct_sep_cqe_error_t error;
+
+    error.status   = uct_sep_syndrome_status(err_cqe->syndrome);
+    error.reason   = uct_sep_syndrome_str(err_cqe->syndrome);
+    error.syndrome = err_cqe->syndrome;
+    error.vendor   = err_cqe->vendor_err_synd;
 
     switch (opcode) {
     case MLX5_CQE_REQ_ERR:
-        uct_sep_iface_handle_send_error(iface, (const void*)cqe);
+        uct_sep_iface_handle_req_err(iface, err_cqe, &error);
         break;
     case MLX5_CQE_RESP_ERR:
-        uct_sep_iface_handle_recv_error(iface, (const void*)cqe);
+        uct_sep_iface_handle_resp_err(iface, err_cqe, &error);
         break;
     default:
         ucs_error("%s: completion of unexpected type %u on CQ 0x%x",

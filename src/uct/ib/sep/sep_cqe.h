@@ -14,6 +14,33 @@ BEGIN_C_DECLS
  * in sep_cqe.inl.
  */
 
+/** What a completion tells of an error. */
+typedef struct uct_sep_cqe_error {
+    ucs_status_t status;   /**< For operations and endpoints */
+    const char   *reason;  /**< In words */
+    unsigned     syndrome; /**< As the device or verbs name it */
+    unsigned     vendor;   /**< Vendor's syndrome */
+    int          is_size;  /**< A message was too long for its buffer */
+} uct_sep_cqe_error_t;
+
+
+/**
+ * A work request has failed.
+ *
+ * @param pi     Its index.
+ * @param end    Index behind it.
+ */
+void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
+                                     uct_sep_txwq_t *txwq, uint16_t pi,
+                                     uint16_t end,
+                                     const uct_sep_cqe_error_t *error);
+
+
+/** A receive has failed. Its buffer is the caller's to use again. */
+void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
+                                     const uct_sep_cqe_error_t *error);
+
+
 /** A completion that is neither a successful send nor a receive. */
 void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
                                 const struct mlx5_cqe64 *cqe);

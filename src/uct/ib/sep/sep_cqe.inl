@@ -92,29 +92,35 @@ uct_sep_iface_release_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
 }
 
+/* All up to an index has been sent */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_handle_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint16_t end)
+{
+    uct_sep_txwq_finish(txwq, end);
+    uct_sep_iface_release_send(iface, txwq, end);
+}
+
 static UCS_F_ALWAYS_INLINE void
 uct_sep_iface_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uct_sep_txwq_t *txwq = uct_sep_iface_cqe_txwq(iface, cqe);
-    uint16_t end;
 
     if (ucs_unlikely(txwq == NULL)) {
         uct_sep_iface_handle_unknown(iface, cqe);
         return;
     }
 
-    end = uct_sep_txwq_wqe_end(txwq, be16toh(cqe->wqe_counter));
-    if (!ucs_queue_is_empty(&txwq->outstanding)) {
-        uct_sep_txwq_finish_non_empty(txwq, end);
-    }
-    uct_sep_iface_release_send(iface, txwq, end);
+    uct_sep_iface_handle_sent(iface, txwq,
+                              uct_sep_txwq_wqe_end(txwq,
+                                                   be16toh(cqe->wqe_counter)));
 }
 
-static UCS_F_ALWAYS_INLINE void
-uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+/* Give a received message to its handler; returns whether the buffer is free
+ * again and not the application's */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_iface_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length)
 {
-    uint16_t index          = be16toh(cqe->wqe_counter);
-    uint32_t length         = be32toh(cqe->byte_cnt);
     uct_sep_rx_desc_t *desc = iface->srq.descs[index];
     uct_sep_am_hdr_t *hdr   = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
     ucs_status_t status;
@@ -127,8 +133,7 @@ uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
      * handlers */
     if (ucs_unlikely(length < sizeof(*hdr))) {
         ucs_diag("%s: dropped a message without a header", iface->port.name);
-        uct_sep_srq_append(&iface->srq, index);
-        return;
+        return 1;
     }
 
     am_id = hdr->am_id & (UCT_AM_ID_MAX - 1);
@@ -137,11 +142,24 @@ uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     status = uct_iface_invoke_am(&iface->super, am_id, hdr + 1,
                                  length - sizeof(*hdr), UCT_CB_PARAM_FLAG_DESC);
     if (ucs_likely(status == UCS_OK)) {
+        return 1;
+    }
+
+    user_desc                = UCS_PTR_BYTE_OFFSET(desc,
+                                                   iface->rx.headroom_offset);
+    uct_recv_desc(user_desc) = &iface->rx.release;
+    return 0;
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uint16_t index = be16toh(cqe->wqe_counter);
+
+    if (ucs_likely(uct_sep_iface_deliver(iface, index,
+                                         be32toh(cqe->byte_cnt)))) {
         uct_sep_srq_append(&iface->srq, index);
     } else {
-        user_desc                = UCS_PTR_BYTE_OFFSET(desc,
-                                                iface->rx.headroom_offset);
-        uct_recv_desc(user_desc) = &iface->rx.release;
         uct_sep_srq_replace(&iface->srq, index);
     }
 }

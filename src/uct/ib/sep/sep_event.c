@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_cq.inl"
+#include "sep_api.h"
 #include "sep_iface.h"
 #include "sep_postlist.h"
 #include "sep_rc.h"
@@ -157,10 +157,6 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
         return status;
     }
 
-    if (uct_sep_cq_peek(&iface->cq) != NULL) {
-        return UCS_ERR_BUSY;
-    }
-
     if (uct_sep_iface_shares_cq(iface) && (events & UCT_EVENT_SEND_COMP)) {
         status = uct_sep_iface_event_fd_get(tl_iface, &event_fd);
         if (status == UCS_OK) {
@@ -172,6 +168,5 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
         }
     }
 
-    uct_sep_cq_arm(&iface->cq, !(events & UCT_EVENT_SEND_COMP));
-    return UCS_OK;
+    return iface->api->cq_arm(iface, !(events & UCT_EVENT_SEND_COMP));
 }

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_abi.h"
+#include "sep_api.h"
 #include "sep_ep.h"
 #include "sep_iface.h"
 #include "sep_postlist.h"
@@ -268,7 +269,7 @@ uct_sep_iface_init_cq(uct_sep_iface_t *iface,
     status = uct_sep_cq_init(&iface->cq, md->dev.context,
                              config->rx.queue_len +
                              (is_shared ? UCT_SEP_CQ_HEADROOM : tx_len),
-                             iface->port.name);
+                             iface->api->cq_create, iface->port.name);
     if ((status != UCS_OK) || !is_shared) {
         return status;
     }
@@ -338,6 +339,7 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
     srq_params.buf_size   = iface->config.seg_size;
     srq_params.mp         = &iface->rx.mp;
     srq_params.name       = iface->port.name;
+    srq_params.ops        = iface->api->srq_ops;
     status = uct_sep_srq_init(&iface->srq, &srq_params);
     if (status != UCS_OK) {
         goto err_cleanup_mp;
@@ -447,7 +449,9 @@ static const uct_sep_ops_t *uct_sep_iface_choose_ops(int post, int is_locked)
 
 void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
 {
-    const uct_sep_ops_t *tx_ops = (iface->config.postlist > 1) ?
+    const uct_sep_ops_t *tx_ops = (iface->api->ops != NULL) ?
+                                  iface->api->ops :
+                                  (iface->config.postlist > 1) ?
                                   &uct_sep_ops_list :
                                   uct_sep_iface_choose_ops(post, is_locked);
     uct_iface_ops_t *ops        = &iface->super.super.ops;
@@ -550,11 +554,19 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err;
     }
 
+    self->api = (config->api == UCT_SEP_API_VERBS) ? &uct_sep_api_verbs :
+                                                     &uct_sep_api_dv;
+    self->super.super.ops.iface_progress = self->api->progress;
+    status = self->api->init(self, config);
+    if (status != UCS_OK) {
+        goto err;
+    }
+
     status = uct_sep_qp_table_init(&self->qps);
     if (status != UCS_OK) {
         ucs_error("%s: no memory for the table of queue pairs",
                   self->port.name);
-        goto err;
+        goto err_cleanup_api;
     }
 
     status = uct_sep_channel_init(&self->channel, md, config->category,
@@ -610,6 +622,8 @@ err_cleanup_channel:
     uct_sep_channel_cleanup(&self->channel, md);
 err_cleanup_qps:
     uct_sep_qp_table_cleanup(&self->qps);
+err_cleanup_api:
+    self->api->cleanup(self);
 err:
     return status;
 }
@@ -624,6 +638,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_sep_iface_t)
     uct_sep_iface_cleanup_cq(self);
     uct_sep_channel_cleanup(&self->channel, uct_sep_iface_md(self));
     uct_sep_qp_table_cleanup(&self->qps);
+    self->api->cleanup(self);
 }
 
 UCS_CLASS_DEFINE(uct_sep_iface_t, uct_base_iface_t);

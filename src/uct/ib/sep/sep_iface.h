@@ -25,6 +25,16 @@ BEGIN_C_DECLS
  */
 
 typedef struct uct_sep_iface uct_sep_iface_t;
+typedef struct uct_sep_api uct_sep_api_t;
+typedef struct uct_sep_verbs uct_sep_verbs_t;
+
+
+/** Ways to the device, see sep_api.h. */
+enum {
+    UCT_SEP_API_DV,    /**< Direct verbs */
+    UCT_SEP_API_VERBS, /**< libibverbs */
+    UCT_SEP_API_LAST
+};
 
 
 /** Configuration of an interface; see the table for what it means. */
@@ -33,6 +43,7 @@ typedef struct uct_sep_iface_config {
     size_t                   seg_size;
     int                      category;
     unsigned                 cq_sharing;
+    int                      api;           /**< UCT_SEP_API_xx */
     uct_sep_port_config_t    port;
     unsigned                 path_mtu;      /**< 0 is "default" */
     unsigned long            max_rd_atomic;
@@ -116,6 +127,8 @@ struct uct_sep_iface {
     uct_sep_cq_t            cq;            /**< Receives, and sends unless these
                                                 have a shared queue */
     uct_sep_cq_member_t     cq_member;     /**< Of the shared queue, if any */
+    const uct_sep_api_t     *api;
+    uct_sep_verbs_t         *verbs;        /**< Only with UCX_SEP_API=verbs */
 
     struct {
         int32_t             cq_credits;    /**< BBs for which the completion

@@ -350,7 +350,8 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                      UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_short_hdr_t),
                      "am_short");
 
-    if (ucs_unlikely((length > UCT_SEP_WR_AM_SMALL) || !uct_sep_ops_is_simple(iface, txwq))) {
+    if (ucs_unlikely((length > UCT_SEP_WR_AM_SMALL) ||
+                     !uct_sep_ops_is_simple(iface, txwq))) {
         return uct_sep_ops_am_short_slow(tl_ep, id, header, payload, length);
     }
 
@@ -369,7 +370,8 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     uct_sep_txwq_t *txwq;
 
     UCT_CHECK_AM_ID(id);
-    UCT_CHECK_LENGTH(length, 0, UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t),
+    UCT_CHECK_LENGTH(length, 0,
+                     UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t),
                      "am_short_iov");
     UCT_SEP_CHECK_CREDITS(iface, ep);
 

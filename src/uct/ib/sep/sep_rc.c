@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_rc.h"
+#include "sep_api.h"
 #include "sep_account.h"
 #include "sep_ep.h"
 #include "sep_postlist.h"
@@ -57,8 +58,7 @@ uct_sep_rc_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
 static struct ibv_qp *
 uct_sep_rc_qp_new(uct_sep_iface_t *iface, struct ibv_pd *pd)
 {
-    struct ibv_qp_init_attr_ex attr     = {};
-    struct mlx5dv_qp_init_attr dv_attr  = {};
+    struct ibv_qp_init_attr_ex attr = {};
     struct ibv_qp *qp;
 
     attr.qp_type             = IBV_QPT_RC;
@@ -73,16 +73,8 @@ uct_sep_rc_qp_new(uct_sep_iface_t *iface, struct ibv_pd *pd)
     attr.comp_mask           = IBV_QP_INIT_ATTR_PD |
                                IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     attr.pd                  = pd;
-    /* What the queue is made for decides how large libmlx5 makes it. We write
-     * the work requests ourselves, of any length. */
-    attr.send_ops_flags      = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
-                               IBV_QP_EX_WITH_RDMA_READ;
 
-    /* We look for data in buffers, never in a completion */
-    dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
-    dv_attr.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
-
-    qp = mlx5dv_create_qp(pd->context, &attr, &dv_attr);
+    qp = iface->api->qp_create(pd, &attr);
     if (qp != NULL) {
         uct_sep_account_add_qp(qp);
     }
@@ -90,7 +82,7 @@ uct_sep_rc_qp_new(uct_sep_iface_t *iface, struct ibv_pd *pd)
     return qp;
 }
 
-static ucs_status_t
+ucs_status_t
 uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
                     uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
 {
@@ -125,11 +117,9 @@ uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
     status         = uct_sep_txwq_init(txwq, &mem);
     if (status != UCS_OK) {
         uct_sep_uuars_put(&uct_sep_iface_md(iface)->uuars, mem.bf);
-        return status;
     }
 
-    txwq->qp = qp;
-    return UCS_OK;
+    return status;
 }
 
 static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
@@ -168,10 +158,13 @@ uct_sep_rc_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
         goto out_leave;
     }
 
-    status = uct_sep_rc_map_txwq(iface, qp, use, txwq);
+    status = iface->api->qp_map(iface, qp, use, txwq);
     if (status != UCS_OK) {
         uct_sep_rc_qp_delete(iface, qp, 0);
+        goto out_leave;
     }
+
+    txwq->qp = qp;
 
 out_leave:
     uct_sep_uuars_leave(uuars, use);
@@ -202,7 +195,9 @@ static void uct_sep_rc_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                   int has_sent)
 {
     uct_sep_rc_qp_delete(iface, txwq->qp, has_sent);
-    uct_sep_uuars_put(&uct_sep_iface_md(iface)->uuars, txwq->bf);
+    if (txwq->bf != NULL) {
+        uct_sep_uuars_put(&uct_sep_iface_md(iface)->uuars, txwq->bf);
+    }
 }
 
 void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
@@ -454,6 +449,10 @@ const uct_sep_cm_ops_t uct_sep_rc_cm_ops = {
 static void uct_sep_rc_check_bf(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     int post = iface->tx.post;
+
+    if (iface->api != &uct_sep_api_dv) {
+        return;
+    }
 
     if ((txwq->bf->size != UCT_SEP_MAX_WQE) && (post != UCT_SEP_TX_POST_DB)) {
         if (iface->config.post == UCT_SEP_TX_POST_BF) {

@@ -36,6 +36,12 @@ typedef struct uct_sep_rc {
 extern const uct_sep_cm_ops_t uct_sep_rc_cm_ops;
 
 
+/** Set up the send queue of a QP whose memory is written to. */
+ucs_status_t
+uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                    uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq);
+
+
 /**
  * Handle what the connection manager has reported, in the main thread.
  *

@@ -11,6 +11,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/stubs.h>
 #include <string.h>
 
 
@@ -70,6 +71,7 @@ uct_sep_srq_init(uct_sep_srq_t *srq, const uct_sep_srq_params_t *params)
     srq->hdr_offset = params->hdr_offset;
     srq->buf_size   = params->buf_size;
     srq->mp         = params->mp;
+    srq->ops        = params->ops;
 
     if ((params->length == 0) || (params->length >= UCT_SEP_SRQ_MAX_LEN)) {
         ucs_error("%s: UCX_SEP_RX_QUEUE_LEN=%u, should be between 1 and %u",
@@ -86,7 +88,7 @@ uct_sep_srq_init(uct_sep_srq_t *srq, const uct_sep_srq_params_t *params)
         return UCS_ERR_IO_ERROR;
     }
 
-    status = uct_sep_srq_map(srq, params);
+    status = srq->ops->map(srq, params);
     if (status != UCS_OK) {
         goto err_destroy;
     }
@@ -106,6 +108,7 @@ uct_sep_srq_init(uct_sep_srq_t *srq, const uct_sep_srq_params_t *params)
 err_free:
     ucs_free(srq->empty);
     ucs_free(srq->descs);
+    srq->ops->unmap(srq);
 err_destroy:
     ibv_destroy_srq(srq->srq);
     return status;
@@ -130,65 +133,42 @@ void uct_sep_srq_cleanup(uct_sep_srq_t *srq)
 
     ucs_free(srq->empty);
     ucs_free(srq->descs);
-}
-
-static int uct_sep_srq_set_buffer(uct_sep_srq_t *srq, uint16_t index)
-{
-    struct mlx5_wqe_data_seg *data;
-    uct_sep_rx_desc_t *desc;
-
-    desc = ucs_mpool_get_inline(srq->mp);
-    if (desc == NULL) {
-        return 0;
-    }
-
-    data             = (void*)(uct_sep_srq_wqe(srq, index) + 1);
-    data->byte_count = htobe32(srq->buf_size);
-    data->lkey       = htobe32(desc->lkey);
-    data->addr       = htobe64((uintptr_t)UCS_PTR_BYTE_OFFSET(desc,
-                                                              srq->hdr_offset));
-    srq->descs[index] = desc;
-    return 1;
+    srq->ops->unmap(srq);
 }
 
 void uct_sep_srq_fill(uct_sep_srq_t *srq, unsigned count)
 {
-    /* One more has a buffer than can be taken, see above */
-    unsigned target = ucs_min(count + 1, srq->length);
-
-    for (; srq->filled < target; ++srq->filled) {
-        if (!uct_sep_srq_set_buffer(srq, srq->filled)) {
-            break;
-        }
-
-        if (srq->filled == 0) {
-            srq->tail = 0;
-        } else {
-            uct_sep_srq_append(srq, srq->filled);
-        }
-    }
-
-    uct_sep_srq_publish(srq);
-}
-
-void uct_sep_srq_replace(uct_sep_srq_t *srq, uint16_t index)
-{
-    srq->descs[index] = NULL;
-    if (ucs_likely(uct_sep_srq_set_buffer(srq, index))) {
-        uct_sep_srq_append(srq, index);
-    } else {
-        srq->empty[srq->num_empty++] = index;
-    }
+    srq->ops->fill(srq, count);
 }
 
 void uct_sep_srq_refill(uct_sep_srq_t *srq)
 {
-    while (srq->num_empty > 0) {
-        if (!uct_sep_srq_set_buffer(srq, srq->empty[srq->num_empty - 1])) {
-            break;
-        }
-        uct_sep_srq_append(srq, srq->empty[--srq->num_empty]);
-    }
-
-    uct_sep_srq_publish(srq);
+    srq->ops->refill(srq);
 }
+
+/* Give a work request its buffer */
+static void uct_sep_srq_set_data(uct_sep_srq_t *srq, uint16_t index,
+                                 void *address, uint32_t lkey)
+{
+    struct mlx5_wqe_data_seg *data = (void*)(uct_sep_srq_wqe(srq, index) + 1);
+
+    data->byte_count = htobe32(srq->buf_size);
+    data->lkey       = htobe32(lkey);
+    data->addr       = htobe64((uintptr_t)address);
+}
+
+/* The first work request of all */
+static void uct_sep_srq_start(uct_sep_srq_t *srq, uint16_t index)
+{
+    srq->tail = index;
+}
+
+#define UCT_SEP_SRQ(_name) uct_sep_srq_##_name
+#include "sep_srq_fill.inl"
+
+const uct_sep_srq_ops_t uct_sep_srq_ops = {
+    .map    = uct_sep_srq_map,
+    .unmap  = (uct_sep_srq_unmap_func_t)ucs_empty_function,
+    .fill   = uct_sep_srq_fill_empty,
+    .refill = uct_sep_srq_refill_empty
+};

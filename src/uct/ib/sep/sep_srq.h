@@ -26,12 +26,35 @@ typedef struct uct_sep_rx_desc {
 } UCS_S_PACKED uct_sep_rx_desc_t; /* Payload is aligned, so this is not */
 
 
+typedef struct uct_sep_srq uct_sep_srq_t;
+typedef struct uct_sep_srq_params uct_sep_srq_params_t;
+
+
+/** What the APIs do differently, apart from taking and giving back. */
+typedef void (*uct_sep_srq_unmap_func_t)(uct_sep_srq_t *srq);
+typedef struct uct_sep_srq_ops {
+    /** Set buf and length; links work requests in order. */
+    ucs_status_t             (*map)(uct_sep_srq_t *srq,
+                                    const uct_sep_srq_params_t *params);
+    uct_sep_srq_unmap_func_t unmap;
+    /** See the functions below. */
+    void                     (*fill)(uct_sep_srq_t *srq, unsigned count);
+    void                     (*refill)(uct_sep_srq_t *srq);
+} uct_sep_srq_ops_t;
+
+
+/** Queue whose memory is written to. */
+extern const uct_sep_srq_ops_t uct_sep_srq_ops;
+
+
 /** Shared receive queue. */
-typedef struct uct_sep_srq {
+struct uct_sep_srq {
     void              *buf;       /**< Work requests */
     uct_sep_rx_desc_t **descs;    /**< Buffer of each, by index */
     __be32            *dbrec;     /**< Doorbell record */
     uint16_t          tail;       /**< Index of the last work request */
+    uint16_t          head;       /**< With UCX_SEP_API=verbs: the first one not
+                                       published */
     uint16_t          counter;    /**< How many were given to the device */
     uint16_t          published;  /**< What the doorbell record says */
     uint8_t           shift;      /**< Log of a work request's size */
@@ -44,18 +67,20 @@ typedef struct uct_sep_srq {
     ucs_mpool_t       *mp;        /**< Pool of uct_sep_rx_desc_t */
     struct ibv_srq    *srq;
     uint32_t          srqn;
-} uct_sep_srq_t;
+    const uct_sep_srq_ops_t *ops;
+};
 
 
 /** Parameters of @ref uct_sep_srq_init. */
-typedef struct uct_sep_srq_params {
+struct uct_sep_srq_params {
     struct ibv_pd *pd;
     unsigned      length;     /**< Receives that can be outstanding */
     unsigned      hdr_offset; /**< Of the buffer in a pool's element */
     unsigned      buf_size;   /**< Length of the buffer */
     ucs_mpool_t   *mp;        /**< Where the buffers come from */
     const char    *name;      /**< For messages, e.g. "mlx5_0:1" */
-} uct_sep_srq_params_t;
+    const uct_sep_srq_ops_t *ops;
+};
 
 
 /**

@@ -80,7 +80,10 @@ typedef struct uct_sep_txwq {
                                         request that asks */
     uint8_t          flags;        /**< UCT_SEP_TXWQ_FLAG_xx */
     void             *start;       /**< First BB */
-    __be32           *dbrec;       /**< Send doorbell record */
+    union {
+        __be32       *dbrec;       /**< Send doorbell record */
+        struct ibv_qp_ex *qp_ex;   /**< With UCX_SEP_API=verbs */
+    };
     uct_sep_bf_t     *bf;          /**< Where to ring */
     ucs_queue_head_t outstanding;  /**< uct_sep_op_t, in order of posting */
 

@@ -13,7 +13,8 @@
  *
  * Work requests, written to the send queue and posted here (UCX_SEP_API=dv).
  * sep_verbs_wr.inl has the same functions through libibverbs. Credits have been
- * looked at; what is to be done on completion is the caller's. Common arguments:
+ * looked at; what is to be done on completion is the caller's. Common
+ * arguments:
  *
  *     iface, txwq         where to post; sw_pi is behind it on return
  *     remote_addr, rkey   of the target
