@@ -118,7 +118,7 @@ static void mlx5sim_store_init(mlx5sim_store_t *store)
     for (i = 0; i < MLX5SIM_ATOMIC_LOCKS; ++i) {
         mlx5sim_lock_init(&store->atomic_locks[i]);
     }
-    mlx5sim_lock_init(&store->uar_lock);
+    mlx5sim_lock_init(&store->limit_lock);
 
     store->version    = MLX5SIM_STORE_VERSION;
     store->size_check = sizeof(mlx5sim_qp_obj_t);

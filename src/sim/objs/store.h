@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  5
+#define MLX5SIM_STORE_VERSION  6
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
@@ -134,6 +134,7 @@ typedef struct mlx5sim_ctx {
     uint32_t      is_legacy;      /* static UARs, as before the UAR object */
     uint32_t      static_uuars;   /* legacy: number of static uUARs */
     uint32_t      low_lat_uuars;  /* legacy: the last of them, for one QP each */
+    int32_t       fault;          /* 1: to be opened; else what opening says */
 } mlx5sim_ctx_t;
 
 
@@ -302,7 +303,7 @@ typedef struct mlx5sim_store {
     uint64_t        total_size;
     mlx5sim_table_t tables[MLX5SIM_OBJ_LAST];
     mlx5sim_lock_t  atomic_locks[MLX5SIM_ATOMIC_LOCKS];
-    mlx5sim_lock_t  uar_lock;     /* who takes UARs of a limited number */
+    mlx5sim_lock_t  limit_lock;   /* of who takes what is limited in number */
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
     /* the last processes that are gone, for mlx5sim-stat */
     _Atomic uint64_t num_exited;

@@ -5,6 +5,7 @@
 #endif
 
 #include "sim/sysfs/config.h"
+#include "sim/sysfs/fault.h"
 #include "sim/sysfs/model.h"
 
 #include <ctype.h>
@@ -30,6 +31,7 @@
 static int mlx5sim_config_check_version(const char *value);
 static int mlx5sim_config_check_netdev(const char *value);
 static int mlx5sim_config_check_dir(const char *value);
+static int mlx5sim_config_check_fail(const char *value);
 
 static const char *const mlx5sim_link_names[] = {"ib", "roce", NULL};
 
@@ -86,6 +88,21 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "UAR pages that each device has for all applications together. Default: "
      "8192 less 21 that drivers keep, so that 907 contexts of 9 pages are all "
      "there can be"},
+    {"MLX5SIM_MAX_PD", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_pd), "16320", 1, 16320, NULL, NULL, NULL,
+     "Protection domains that each device has, ibv_device_attr::max_pd"},
+    {"MLX5SIM_MAX_MR", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_mr), "131008", 1, 131008, NULL, NULL, NULL,
+     "Memory regions that each device has, ibv_device_attr::max_mr"},
+    {"MLX5SIM_MAX_CQ", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_cq), "65472", 1, 65472, NULL, NULL, NULL,
+     "Completion queues that each device has, ibv_device_attr::max_cq"},
+    {"MLX5SIM_MAX_SRQ", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_srq), "16320", 1, 16320, NULL, NULL, NULL,
+     "Shared receive queues that each device has, ibv_device_attr::max_srq"},
+    {"MLX5SIM_MAX_QP", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_qp), "65472", 1, 65472, NULL, NULL, NULL,
+     "Queue pairs that each device has, ibv_device_attr::max_qp"},
 
     {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,
@@ -93,7 +110,16 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "and let mlx5sim-run fail"},
     {"MLX5SIM_LOG", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(log), "warn", 0, 0, mlx5sim_log_names, NULL, NULL,
-     "What the device writes to standard error"}
+     "What the device writes to standard error"},
+    {"MLX5SIM_FAIL", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(fail), "", 0, 0, NULL,
+     "up to 16 of OBJECT[:NTH[+][:ERRNO]] with commas between them",
+     mlx5sim_config_check_fail,
+     "Commands that fail: the NTH (default 1) on OBJECT in this process, with + "
+     "also all after it, with ERRNO (default ENOMEM). Objects: context, uar, "
+     "pd, mr, channel, cq, srq, qp, ah, modify_srq, modify_qp, modify_qp_init, "
+     "modify_qp_rtr, modify_qp_rts, query_qp, query_device, query_port. It is "
+     "looked at before each command; counting starts when it changes"}
 };
 
 #define MLX5SIM_CONFIG_ROWS \
@@ -143,6 +169,13 @@ static int mlx5sim_config_check_netdev(const char *value)
 static int mlx5sim_config_check_dir(const char *value)
 {
     return value[0] == '/';
+}
+
+static int mlx5sim_config_check_fail(const char *value)
+{
+    mlx5sim_fault_list_t list;
+
+    return mlx5sim_fault_parse(value, &list) == 0;
 }
 
 const mlx5sim_config_row_t *mlx5sim_config_rows(size_t *count_p)

@@ -14,7 +14,7 @@
  * To add a variable: a field in mlx5sim_config_t and a row in config.c.
  */
 
-#define MLX5SIM_CONFIG_STRING_MAX 64
+#define MLX5SIM_CONFIG_STRING_MAX 256
 
 /** Largest size of an error text that the functions below produce. */
 #define MLX5SIM_CONFIG_ERROR_MAX 512
@@ -53,6 +53,11 @@ typedef struct mlx5sim_config {
     unsigned model;     /**< index for mlx5sim_model_get() */
     unsigned lid_base;  /**< LID of the first port; the others follow */
     unsigned uar_mode;  /**< mlx5sim_uar_mode_t */
+    unsigned max_pd;    /**< what each device has, as in ibv_device_attr */
+    unsigned max_mr;
+    unsigned max_cq;
+    unsigned max_srq;
+    unsigned max_qp;
     unsigned uars;      /**< UAR pages that a device has for applications */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
@@ -60,6 +65,7 @@ typedef struct mlx5sim_config {
     /* properties of each process */
     unsigned strict;    /**< report what hardware would not have accepted */
     unsigned log;       /**< mlx5sim_log_level_t */
+    char     fail[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_fault_parse() */
 } mlx5sim_config_t;
 
 /** What a variable holds. */

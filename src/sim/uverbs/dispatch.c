@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/attr.h"
+#include "sim/uverbs/inject.h"
 #include "sim/uverbs/uar.h"
 #include "sim/uverbs/uverbs.h"
 #include "sim/sysfs/config.h"
@@ -122,7 +123,10 @@ static int mlx5sim_invoke_write(mlx5sim_ctx_t *ctx, int fd,
         return -EINVAL;
     }
 
-    ret = desc->handler(&cmd);
+    ret = (desc->fault != MLX5SIM_FAULT_NONE) ? mlx5sim_inject(desc->fault) : 0;
+    if (ret == 0) {
+        ret = desc->handler(&cmd);
+    }
     if (log >= MLX5SIM_LOG_LEVEL_DEBUG) {
         fprintf(stderr, "mlx5sim: %s -> %d\n", desc->name, ret);
     }

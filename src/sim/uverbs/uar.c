@@ -2,6 +2,7 @@
 
 #include "sim/uverbs/uar.h"
 #include "sim/uverbs/attr.h"
+#include "sim/uverbs/inject.h"
 #include "sim/uverbs/uverbs.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static unsigned mlx5sim_uar_count(uint32_t dev)
     return num;
 }
 
-/* One attempt; uar_lock is held */
+/* One attempt; limit_lock is held */
 static int mlx5sim_uar_try(mlx5sim_ctx_t *ctx, mlx5sim_uar_kind_t kind,
                            unsigned num, uint32_t *index_p)
 {
@@ -67,17 +68,23 @@ int mlx5sim_uar_take(mlx5sim_ctx_t *ctx, mlx5sim_uar_kind_t kind, unsigned num,
                      uint32_t *index_p)
 {
     unsigned attempt;
-    int ret = -ENOMEM;
+    int ret;
 
+    ret = mlx5sim_inject(MLX5SIM_FAULT_UAR);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = -ENOMEM;
     for (attempt = 0; (ret != 0) && (attempt < 2); ++attempt) {
         if (attempt > 0) {
             /* what the dead had is free */
             mlx5sim_proc_reap_dead();
         }
 
-        (void)mlx5sim_lock(&mlx5sim_store->uar_lock);
+        (void)mlx5sim_lock(&mlx5sim_store->limit_lock);
         ret = mlx5sim_uar_try(ctx, kind, num, index_p);
-        mlx5sim_unlock(&mlx5sim_store->uar_lock);
+        mlx5sim_unlock(&mlx5sim_store->limit_lock);
     }
 
     return ret;

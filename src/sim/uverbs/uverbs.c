@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/inject.h"
 #include "sim/uverbs/uar.h"
 #include "sim/uverbs/uar_legacy.h"
 #include "sim/check/report.h"
@@ -74,6 +75,7 @@ static void mlx5sim_uverbs_fork_child(void)
         mlx5sim_helper_forget();
         mlx5sim_window_fork_child();
         mlx5sim_legacy_fork_child();
+        mlx5sim_inject_fork_child();
         mlx5sim_trap_fork_child();
         mlx5sim_open_pid = 0;
         pthread_mutex_init(&mlx5sim_open_mutex, NULL);
@@ -150,6 +152,7 @@ int mlx5sim_uverbs_open(unsigned index, int flags)
     }
 
     ctx->dev     = index;
+    ctx->fault   = MLX5SIM_CONTEXT_NEW;
     ctx->o.ready = 1;
     atomic_store(&mlx5sim_fds[fd], mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
     return fd;

@@ -5,6 +5,7 @@
 
 #include "sim/objs/store.h"
 #include "sim/sysfs/config.h"
+#include "sim/sysfs/fault.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +48,7 @@ typedef struct mlx5sim_cmd_desc {
     uint16_t     out_size;
     uint16_t     uout_size;
     int        (*handler)(mlx5sim_cmd_t *cmd);  /* 0 or -errno */
+    mlx5sim_fault_object_t fault; /* what MLX5SIM_FAIL calls it */
 } mlx5sim_cmd_desc_t;
 
 /** Rows of each file; ends with a NULL handler. */
@@ -102,6 +104,9 @@ int mlx5sim_uverbs_chan_create(uint32_t ctx, int is_async,
 
 /** Channel index behind a descriptor, 0 if none. */
 uint32_t mlx5sim_uverbs_fd_chan(int fd);
+
+/** mlx5sim_ctx_t.fault of a descriptor that was never asked for its context. */
+#define MLX5SIM_CONTEXT_NEW 1
 
 /** Page offset (in pages of 4 KB) of UAR object @a index in the descriptor of
  *  its context; far beyond the legacy mmap commands. */

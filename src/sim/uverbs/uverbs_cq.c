@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/limit.h"
 #include "sim/uverbs/uar_legacy.h"
 #include "sim/exec/exec.h"
 #include "sim/exec/mem.h"
@@ -85,8 +86,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         return -EINVAL;
     }
 
-    cq = mlx5sim_obj_alloc(MLX5SIM_OBJ_CQ,
-                           mlx5sim_cmd_ctx_index(cmd));
+    cq = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_CQ);
     if (cq == NULL) {
         return -ENOMEM;
     }
@@ -185,18 +185,22 @@ static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
 const mlx5sim_cmd_desc_t mlx5sim_cmds_cq[] = {
     {IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, "CREATE_COMP_CHANNEL", 8, 0,
      sizeof(struct ib_uverbs_create_comp_channel_resp), 0,
-     mlx5sim_cmd_create_comp_channel},
+     mlx5sim_cmd_create_comp_channel,
+     MLX5SIM_FAULT_CHANNEL},
     {IB_USER_VERBS_CMD_CREATE_CQ, "CREATE_CQ",
      sizeof(struct ib_uverbs_create_cq), sizeof(struct mlx5_ib_create_cq),
      sizeof(struct ib_uverbs_create_cq_resp),
-     sizeof(struct mlx5_ib_create_cq_resp), mlx5sim_cmd_create_cq},
+     sizeof(struct mlx5_ib_create_cq_resp), mlx5sim_cmd_create_cq,
+     MLX5SIM_FAULT_CQ},
     {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_CQ,
      "EX_CREATE_CQ", sizeof(struct ib_uverbs_ex_create_cq),
      sizeof(struct mlx5_ib_create_cq),
      sizeof(struct ib_uverbs_ex_create_cq_resp),
-     sizeof(struct mlx5_ib_create_cq_resp), mlx5sim_cmd_ex_create_cq},
+     sizeof(struct mlx5_ib_create_cq_resp), mlx5sim_cmd_ex_create_cq,
+     MLX5SIM_FAULT_CQ},
     {IB_USER_VERBS_CMD_DESTROY_CQ, "DESTROY_CQ",
      sizeof(struct ib_uverbs_destroy_cq), 0,
-     sizeof(struct ib_uverbs_destroy_cq_resp), 0, mlx5sim_cmd_destroy_cq},
-    {0, NULL, 0, 0, 0, 0, NULL}
+     sizeof(struct ib_uverbs_destroy_cq_resp), 0, mlx5sim_cmd_destroy_cq,
+     MLX5SIM_FAULT_NONE},
+    {0, NULL, 0, 0, 0, 0, NULL, MLX5SIM_FAULT_NONE}
 };

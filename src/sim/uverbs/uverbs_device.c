@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/inject.h"
+#include "sim/uverbs/limit.h"
 #include "sim/uverbs/uar.h"
 #include "sim/uverbs/uar_legacy.h"
 #include "sim/uverbs/port.h"
@@ -21,6 +23,7 @@
 #define MLX5SIM_MAX_WQEBB       32768
 #define MLX5SIM_BF_REG_SIZE     512
 #define MLX5SIM_CQE_VERSION     1
+
 
 
 int mlx5sim_port_has_gid(unsigned dev, unsigned port, const uint8_t *gid)
@@ -117,6 +120,14 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
         return version;
     }
 
+    /* libmlx5 repeats the command with shorter requests: one open, one fault */
+    if (ctx->fault == MLX5SIM_CONTEXT_NEW) {
+        ctx->fault = mlx5sim_inject(MLX5SIM_FAULT_CONTEXT);
+    }
+    if (ctx->fault != 0) {
+        return ctx->fault;
+    }
+
     if ((mlx5sim_uverbs_config()->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ||
         !(req.lib_caps & MLX5_LIB_CAP_DYN_UAR)) {
         ret = mlx5sim_legacy_open(ctx, version, req.total_num_bfregs,
@@ -158,7 +169,7 @@ static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
     attr_p->page_size_cap       = ~0xffful;
     attr_p->vendor_id           = 0x02c9;
     attr_p->vendor_part_id      = model->pci_device;
-    attr_p->max_qp              = MLX5SIM_MAX_QPS - 64;
+    attr_p->max_qp              = mlx5sim_limit(MLX5SIM_OBJ_QP);
     attr_p->max_qp_wr           = MLX5SIM_MAX_WQEBB;
     attr_p->device_cap_flags    = IBV_DEVICE_BAD_PKEY_CNTR |
                                   IBV_DEVICE_BAD_QKEY_CNTR |
@@ -168,16 +179,16 @@ static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
                                   IBV_DEVICE_RC_RNR_NAK_GEN;
     attr_p->max_sge             = 30;
     attr_p->max_sge_rd          = 30;
-    attr_p->max_cq              = MLX5SIM_MAX_CQS - 1;
+    attr_p->max_cq              = mlx5sim_limit(MLX5SIM_OBJ_CQ);
     attr_p->max_cqe             = (1 << 22) - 1;
-    attr_p->max_mr              = MLX5SIM_MAX_MRS - 16;
-    attr_p->max_pd              = MLX5SIM_MAX_PDS - 1;
+    attr_p->max_mr              = mlx5sim_limit(MLX5SIM_OBJ_MR);
+    attr_p->max_pd              = mlx5sim_limit(MLX5SIM_OBJ_PD);
     attr_p->max_qp_rd_atom      = 16;
     attr_p->max_qp_init_rd_atom = 16;
     attr_p->max_res_rd_atom     = attr_p->max_qp_rd_atom * attr_p->max_qp;
     attr_p->atomic_cap          = IBV_ATOMIC_HCA;
     attr_p->max_ah              = 0x7fffffff;
-    attr_p->max_srq             = MLX5SIM_MAX_SRQS - 1;
+    attr_p->max_srq             = mlx5sim_limit(MLX5SIM_OBJ_SRQ);
     attr_p->max_srq_wr          = MLX5SIM_MAX_WQEBB - 1;
     attr_p->max_srq_sge         = 31;
     attr_p->max_pkeys           = mlx5sim_pkey_table_len(config);
@@ -247,14 +258,18 @@ static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
 
 const mlx5sim_cmd_desc_t mlx5sim_cmds_device[] = {
     {IB_USER_VERBS_CMD_GET_CONTEXT, "GET_CONTEXT", 8,
-     sizeof(struct mlx5_ib_alloc_ucontext_req), 8, 0, mlx5sim_cmd_get_context},
+     sizeof(struct mlx5_ib_alloc_ucontext_req), 8, 0, mlx5sim_cmd_get_context,
+     MLX5SIM_FAULT_NONE},
     {IB_USER_VERBS_CMD_QUERY_DEVICE, "QUERY_DEVICE", 8, 0,
-     sizeof(struct ib_uverbs_query_device_resp), 0, mlx5sim_cmd_query_device},
+     sizeof(struct ib_uverbs_query_device_resp), 0, mlx5sim_cmd_query_device,
+     MLX5SIM_FAULT_QUERY_DEVICE},
     {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_QUERY_DEVICE,
      "EX_QUERY_DEVICE", 8, 0, sizeof(struct ib_uverbs_query_device_resp), 0,
-     mlx5sim_cmd_ex_query_device},
+     mlx5sim_cmd_ex_query_device,
+     MLX5SIM_FAULT_QUERY_DEVICE},
     {IB_USER_VERBS_CMD_QUERY_PORT, "QUERY_PORT",
      sizeof(struct ib_uverbs_query_port), 0,
-     sizeof(struct ib_uverbs_query_port_resp), 0, mlx5sim_cmd_query_port},
-    {0, NULL, 0, 0, 0, 0, NULL}
+     sizeof(struct ib_uverbs_query_port_resp), 0, mlx5sim_cmd_query_port,
+     MLX5SIM_FAULT_QUERY_PORT},
+    {0, NULL, 0, 0, 0, 0, NULL, MLX5SIM_FAULT_NONE}
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/limit.h"
 #include "sim/exec/exec.h"
 #include "sim/exec/mem.h"
 
@@ -23,7 +24,7 @@ static int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
     struct mlx5_ib_alloc_pd_resp ureply  = {0};
     mlx5sim_pd_t *pd;
 
-    pd = mlx5sim_obj_alloc(MLX5SIM_OBJ_PD, mlx5sim_cmd_ctx_index(cmd));
+    pd = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_PD);
     if (pd == NULL) {
         return -ENOMEM;
     }
@@ -133,7 +134,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return ret;
     }
 
-    mr = mlx5sim_obj_alloc(MLX5SIM_OBJ_MR, mlx5sim_cmd_ctx_index(cmd));
+    mr = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_MR);
     if (mr == NULL) {
         return -ENOMEM;
     }
@@ -183,12 +184,16 @@ static int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
 const mlx5sim_cmd_desc_t mlx5sim_cmds_mr[] = {
     {IB_USER_VERBS_CMD_ALLOC_PD, "ALLOC_PD", 8, 0,
      sizeof(struct ib_uverbs_alloc_pd_resp),
-     sizeof(struct mlx5_ib_alloc_pd_resp), mlx5sim_cmd_alloc_pd},
+     sizeof(struct mlx5_ib_alloc_pd_resp), mlx5sim_cmd_alloc_pd,
+     MLX5SIM_FAULT_PD},
     {IB_USER_VERBS_CMD_DEALLOC_PD, "DEALLOC_PD",
-     sizeof(struct ib_uverbs_dealloc_pd), 0, 0, 0, mlx5sim_cmd_dealloc_pd},
+     sizeof(struct ib_uverbs_dealloc_pd), 0, 0, 0, mlx5sim_cmd_dealloc_pd,
+     MLX5SIM_FAULT_NONE},
     {IB_USER_VERBS_CMD_REG_MR, "REG_MR", sizeof(struct ib_uverbs_reg_mr), 0,
-     sizeof(struct ib_uverbs_reg_mr_resp), 0, mlx5sim_cmd_reg_mr},
+     sizeof(struct ib_uverbs_reg_mr_resp), 0, mlx5sim_cmd_reg_mr,
+     MLX5SIM_FAULT_MR},
     {IB_USER_VERBS_CMD_DEREG_MR, "DEREG_MR", sizeof(struct ib_uverbs_dereg_mr),
-     0, 0, 0, mlx5sim_cmd_dereg_mr},
-    {0, NULL, 0, 0, 0, 0, NULL}
+     0, 0, 0, mlx5sim_cmd_dereg_mr,
+     MLX5SIM_FAULT_NONE},
+    {0, NULL, 0, 0, 0, 0, NULL, MLX5SIM_FAULT_NONE}
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/inject.h"
+#include "sim/uverbs/limit.h"
 #include "sim/uverbs/uar_legacy.h"
 #include "sim/exec/exec.h"
 #include "sim/check/report.h"
@@ -95,7 +97,7 @@ static mlx5sim_qp_obj_t *mlx5sim_qp_alloc(mlx5sim_cmd_t *cmd,
 {
     mlx5sim_qp_obj_t *qp;
 
-    qp = mlx5sim_obj_alloc(MLX5SIM_OBJ_QP, mlx5sim_cmd_ctx_index(cmd));
+    qp = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_QP);
     if (qp == NULL) {
         return NULL;
     }
@@ -391,6 +393,21 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
     return 0;
 }
 
+/* A step of a connection that is to fail */
+static int mlx5sim_qp_modify_inject(const struct ib_uverbs_modify_qp *in)
+{
+    switch ((in->attr_mask & IBV_QP_STATE) ? in->qp_state : IBV_QPS_UNKNOWN) {
+    case IBV_QPS_INIT:
+        return mlx5sim_inject(MLX5SIM_FAULT_MODIFY_QP_INIT);
+    case IBV_QPS_RTR:
+        return mlx5sim_inject(MLX5SIM_FAULT_MODIFY_QP_RTR);
+    case IBV_QPS_RTS:
+        return mlx5sim_inject(MLX5SIM_FAULT_MODIFY_QP_RTS);
+    default:
+        return 0;
+    }
+}
+
 static int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_modify_qp *in = cmd->in;
@@ -402,6 +419,11 @@ static int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
 
     if (qp == NULL) {
         return -EINVAL;
+    }
+
+    ret = mlx5sim_qp_modify_inject(in);
+    if (ret != 0) {
+        return ret;
     }
 
     (void)mlx5sim_lock(&qp->sq_lock);
@@ -566,24 +588,32 @@ static int mlx5sim_cmd_destroy_ah(mlx5sim_cmd_t *cmd)
 const mlx5sim_cmd_desc_t mlx5sim_cmds_qp[] = {
     {IB_USER_VERBS_CMD_CREATE_QP, "CREATE_QP",
      sizeof(struct ib_uverbs_create_qp), 40,
-     sizeof(struct ib_uverbs_create_qp_resp), 0, mlx5sim_cmd_create_qp},
+     sizeof(struct ib_uverbs_create_qp_resp), 0, mlx5sim_cmd_create_qp,
+     MLX5SIM_FAULT_QP},
     {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_CREATE_QP,
      "EX_CREATE_QP", sizeof(struct ib_uverbs_ex_create_qp), 40,
-     sizeof(struct ib_uverbs_ex_create_qp_resp), 0, mlx5sim_cmd_ex_create_qp},
+     sizeof(struct ib_uverbs_ex_create_qp_resp), 0, mlx5sim_cmd_ex_create_qp,
+     MLX5SIM_FAULT_QP},
     {IB_USER_VERBS_CMD_MODIFY_QP, "MODIFY_QP",
-     sizeof(struct ib_uverbs_modify_qp), 0, 0, 0, mlx5sim_cmd_modify_qp},
+     sizeof(struct ib_uverbs_modify_qp), 0, 0, 0, mlx5sim_cmd_modify_qp,
+     MLX5SIM_FAULT_MODIFY_QP},
     {IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP,
      "EX_MODIFY_QP", sizeof(struct ib_uverbs_modify_qp), 0, 0, 0,
-     mlx5sim_cmd_modify_qp},
+     mlx5sim_cmd_modify_qp,
+     MLX5SIM_FAULT_MODIFY_QP},
     {IB_USER_VERBS_CMD_QUERY_QP, "QUERY_QP", sizeof(struct ib_uverbs_query_qp),
-     0, sizeof(struct ib_uverbs_query_qp_resp), 0, mlx5sim_cmd_query_qp},
+     0, sizeof(struct ib_uverbs_query_qp_resp), 0, mlx5sim_cmd_query_qp,
+     MLX5SIM_FAULT_QUERY_QP},
     {IB_USER_VERBS_CMD_DESTROY_QP, "DESTROY_QP",
      sizeof(struct ib_uverbs_destroy_qp), 0,
-     sizeof(struct ib_uverbs_destroy_qp_resp), 0, mlx5sim_cmd_destroy_qp},
+     sizeof(struct ib_uverbs_destroy_qp_resp), 0, mlx5sim_cmd_destroy_qp,
+     MLX5SIM_FAULT_NONE},
     {IB_USER_VERBS_CMD_CREATE_AH, "CREATE_AH",
      sizeof(struct ib_uverbs_create_ah), 0,
-     sizeof(struct ib_uverbs_create_ah_resp), 0, mlx5sim_cmd_create_ah},
+     sizeof(struct ib_uverbs_create_ah_resp), 0, mlx5sim_cmd_create_ah,
+     MLX5SIM_FAULT_AH},
     {IB_USER_VERBS_CMD_DESTROY_AH, "DESTROY_AH",
-     sizeof(struct ib_uverbs_destroy_ah), 0, 0, 0, mlx5sim_cmd_destroy_ah},
-    {0, NULL, 0, 0, 0, 0, NULL}
+     sizeof(struct ib_uverbs_destroy_ah), 0, 0, 0, mlx5sim_cmd_destroy_ah,
+     MLX5SIM_FAULT_NONE},
+    {0, NULL, 0, 0, 0, 0, NULL, MLX5SIM_FAULT_NONE}
 };

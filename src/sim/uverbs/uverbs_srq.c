@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/limit.h"
 #include "sim/exec/exec.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         return -EINVAL;
     }
 
-    srq = mlx5sim_obj_alloc(MLX5SIM_OBJ_SRQ, ctx);
+    srq = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_SRQ);
     if (srq == NULL) {
         return -ENOMEM;
     }
@@ -163,19 +164,24 @@ const mlx5sim_cmd_desc_t mlx5sim_cmds_srq[] = {
     {IB_USER_VERBS_CMD_CREATE_SRQ, "CREATE_SRQ",
      sizeof(struct ib_uverbs_create_srq), sizeof(struct mlx5_ib_create_srq) - 8,
      sizeof(struct ib_uverbs_create_srq_resp),
-     sizeof(struct mlx5_ib_create_srq_resp), mlx5sim_cmd_create_srq},
+     sizeof(struct mlx5_ib_create_srq_resp), mlx5sim_cmd_create_srq,
+     MLX5SIM_FAULT_SRQ},
     {IB_USER_VERBS_CMD_CREATE_XSRQ, "CREATE_XSRQ",
      sizeof(struct ib_uverbs_create_xsrq),
      sizeof(struct mlx5_ib_create_srq) - 8,
      sizeof(struct ib_uverbs_create_srq_resp),
-     sizeof(struct mlx5_ib_create_srq_resp), mlx5sim_cmd_create_xsrq},
+     sizeof(struct mlx5_ib_create_srq_resp), mlx5sim_cmd_create_xsrq,
+     MLX5SIM_FAULT_SRQ},
     {IB_USER_VERBS_CMD_MODIFY_SRQ, "MODIFY_SRQ",
-     sizeof(struct ib_uverbs_modify_srq), 0, 0, 0, mlx5sim_cmd_modify_srq},
+     sizeof(struct ib_uverbs_modify_srq), 0, 0, 0, mlx5sim_cmd_modify_srq,
+     MLX5SIM_FAULT_MODIFY_SRQ},
     {IB_USER_VERBS_CMD_QUERY_SRQ, "QUERY_SRQ",
      sizeof(struct ib_uverbs_query_srq), 0,
-     sizeof(struct ib_uverbs_query_srq_resp), 0, mlx5sim_cmd_query_srq},
+     sizeof(struct ib_uverbs_query_srq_resp), 0, mlx5sim_cmd_query_srq,
+     MLX5SIM_FAULT_NONE},
     {IB_USER_VERBS_CMD_DESTROY_SRQ, "DESTROY_SRQ",
      sizeof(struct ib_uverbs_destroy_srq), 0,
-     sizeof(struct ib_uverbs_destroy_srq_resp), 0, mlx5sim_cmd_destroy_srq},
-    {0, NULL, 0, 0, 0, 0, NULL}
+     sizeof(struct ib_uverbs_destroy_srq_resp), 0, mlx5sim_cmd_destroy_srq,
+     MLX5SIM_FAULT_NONE},
+    {0, NULL, 0, 0, 0, 0, NULL, MLX5SIM_FAULT_NONE}
 };

@@ -8,6 +8,7 @@
 #include "sim/sysfs_helpers.h"
 
 extern "C" {
+#include "sim/sysfs/fault.h"
 #include "sim/sysfs/identity.h"
 }
 
@@ -71,6 +72,19 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         {"MLX5SIM_NETDEV", "..", "network interface"},
         {"MLX5SIM_DIR", "relative", "absolute path"},
         {"MLX5SIM_LOG", "loud", "one of none, error"},
+        {"MLX5SIM_UAR_MODE", "static", "one of dynamic, legacy"},
+        {"MLX5SIM_UARS", "0", "from 1 to 65536"},
+        {"MLX5SIM_FAIL", "queue", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp:", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp:0", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp:-1", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp:1x", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp:1:ENONSENSE", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp:1:EIO:2", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp,", "OBJECT"},
+        {"MLX5SIM_FAIL", ",qp", "OBJECT"},
+        {"MLX5SIM_FAIL", "qp,qp,qp,qp,qp,qp,qp,qp,qp,qp,qp,qp,qp,qp,qp,qp,qp",
+         "up to 16"},
     };
 
     for (const auto &c : cases) {
@@ -87,6 +101,36 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         EXPECT_NE(nullptr, strstr(error, c.value)) << error;
         EXPECT_NE(nullptr, strstr(error, c.allowed)) << error;
         EXPECT_EQ(0, memcmp(&before, &config, sizeof(config)));
+    }
+}
+
+TEST(test_sysfs_config, a_list_of_faults_is_understood)
+{
+    mlx5sim_fault_list_t list;
+
+    ASSERT_EQ(0, mlx5sim_fault_parse("", &list));
+    EXPECT_EQ(0u, list.num);
+    EXPECT_EQ(0, mlx5sim_fault_match(&list, MLX5SIM_FAULT_QP, 1));
+
+    ASSERT_EQ(0, mlx5sim_fault_parse("qp,mr:3,modify_qp_rts:2+:EINVAL,mr:5:EIO",
+                                     &list));
+    EXPECT_EQ(4u, list.num);
+    EXPECT_EQ(ENOMEM, mlx5sim_fault_match(&list, MLX5SIM_FAULT_QP, 1));
+    EXPECT_EQ(0, mlx5sim_fault_match(&list, MLX5SIM_FAULT_QP, 2));
+    EXPECT_EQ(0, mlx5sim_fault_match(&list, MLX5SIM_FAULT_MR, 1));
+    EXPECT_EQ(ENOMEM, mlx5sim_fault_match(&list, MLX5SIM_FAULT_MR, 3));
+    EXPECT_EQ(EIO, mlx5sim_fault_match(&list, MLX5SIM_FAULT_MR, 5));
+    EXPECT_EQ(0, mlx5sim_fault_match(&list, MLX5SIM_FAULT_MODIFY_QP, 2));
+    EXPECT_EQ(0, mlx5sim_fault_match(&list, MLX5SIM_FAULT_MODIFY_QP_RTS, 1));
+    EXPECT_EQ(EINVAL, mlx5sim_fault_match(&list, MLX5SIM_FAULT_MODIFY_QP_RTS,
+                                          2));
+    EXPECT_EQ(EINVAL, mlx5sim_fault_match(&list, MLX5SIM_FAULT_MODIFY_QP_RTS,
+                                          200));
+
+    for (int i = MLX5SIM_FAULT_NONE + 1; i < MLX5SIM_FAULT_LAST; ++i) {
+        ASSERT_EQ(0, mlx5sim_fault_parse(
+                          mlx5sim_fault_name((mlx5sim_fault_object_t)i), &list));
+        EXPECT_EQ(i, list.entries[0].object);
     }
 }
 

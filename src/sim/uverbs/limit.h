@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_LIMIT_H_
+#define MLX5SIM_LIMIT_H_
+
+#include "sim/objs/store.h"
+
+/*
+ * How many objects a device has: as it reports in ibv_device_attr.
+ */
+
+/** Entries at the start of the tables that are no objects. */
+#define MLX5SIM_LIMIT_SLACK 64
+
+/** Largest number of objects of a kind on each device. */
+unsigned mlx5sim_limit(mlx5sim_obj_kind_t kind);
+
+/** As mlx5sim_obj_alloc(), unless the device has no more of them.
+ *  @return NULL when that is so. */
+void *mlx5sim_limit_alloc(mlx5sim_ctx_t *ctx, mlx5sim_obj_kind_t kind);
+
+#endif
