@@ -24,6 +24,8 @@
 #define MLX5SIM_TRAP_BF_MASK  0xff
 #define MLX5SIM_TRAP_BF       0x800
 #define MLX5SIM_TRAP_ARM      0x20
+/* BlueFlame copies are of whole blocks (PRM: WQEBB); longer ones come in parts */
+#define MLX5SIM_TRAP_BLOCK    64
 
 typedef int (*mlx5sim_sigaction_func_t)(int, const struct sigaction*,
                                         struct sigaction*);
@@ -70,6 +72,10 @@ static unsigned mlx5sim_trap_expected(const mlx5sim_doorbell_t *db)
 
     if ((db->offset < MLX5SIM_TRAP_BF) || (db->length < 8)) {
         return 8;
+    }
+
+    if (!db->known) {
+        return MLX5SIM_TRAP_BLOCK;
     }
 
     /* mlx5_wqe_ctrl_seg.qpn_ds: 16-byte units in the low bits, copied in whole

@@ -18,9 +18,9 @@ namespace {
  */
 
 const settings impatient = {
-    {"TIMEOUT", "1ms"},
+    {"TIMEOUT", "10ms"},
     {"RETRY_COUNT", "1"},
-    {"CM_TIMEOUT", "5ms"},
+    {"CM_TIMEOUT", "40ms"},
     {"CM_RETRY_COUNT", "3"}
 };
 
