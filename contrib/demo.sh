@@ -3,7 +3,8 @@
 #
 # From a fresh checkout to the main job: install what is missing, build the
 # release configuration into build/demo, run the jobs on the software mlx5
-# device (no hardware needed) and print what passed. Nothing outside this
+# device (no hardware needed) and print what passed, then what 16 workers take of
+# the device beside what sep_info says they will. Nothing outside this
 # directory is changed, apart from Debian packages being installed. Run it again
 # at any time; only what changed is rebuilt.
 #
@@ -34,6 +35,13 @@ case $status in
 124|137) sep_say "The main job hung and was killed" ;;
 *)       sep_say "The main job failed (exit status $status)" ;;
 esac
+
+sep_say "What 16 workers of the default category take"
+if ! timeout --kill-after=5 120 "$build/bin/mlx5sim-run" --private \
+        "$build/bin/sep_info" -t -w 16 -c dynamic < /dev/null; then
+    sep_say "It is not what sep_info says"
+    [[ $status != 0 ]] || status=1
+fi
 echo "Wall time, with installing and building:" \
      "$(sep_duration $((SECONDS - start)))"
 exit "$status"

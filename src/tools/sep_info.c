@@ -147,7 +147,7 @@ static int sep_info_parse_option(int c, const char *arg,
     case 'k':
         return sep_info_number(c, arg, 0, 1ul << 24, &options->kernel_uars);
     case 'v':
-        sep_info_print("# sep_info of sep \n");
+        sep_info_print("# sep_info %s\n", SEP_VERSION);
         return 1;
     case 'h':
         sep_info_usage(sep_info_out);

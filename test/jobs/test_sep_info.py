@@ -130,6 +130,9 @@ class Usage(unittest.TestCase):
         for category in PAPER:
             self.assertIn(category, result.stdout)
 
+    def test_version(self):
+        self.assertRegex(run("-v").stdout, r"^# sep_info \d+\.\d+\.\d+\n$")
+
     def test_no_device_is_an_error_of_its_own(self):
         result = run("-d", "-D", "no_such_device")
         self.assertEqual(result.returncode, 3)
