@@ -4,6 +4,7 @@
 #define TEST_SEP_UCT_H
 
 #include <uct/ib/sep/sep_ep.h>
+#include <uct/ib/sep/sep_front.h>
 #include <uct/ib/sep/sep_iface.h>
 
 #include <uct/api/uct.h>
@@ -101,7 +102,21 @@ public:
     uct_component_h component() { return m_component; }
     uct_md_h md() { return m_md; }
     uct_worker_h worker() { return m_worker; }
-    uct_sep_iface_t *sep() { return ucs_derived_of(m_iface, uct_sep_iface_t); }
+    /* What has the queues: the hub's core if there is one */
+    bool is_front() const
+    {
+        return m_attr.iface_addr_len == sizeof(uct_sep_hub_addr_t);
+    }
+    uct_sep_iface_t *sep()
+    {
+        return is_front() ? ucs_derived_of(m_iface, uct_sep_front_t)->hub->core
+                          : ucs_derived_of(m_iface, uct_sep_iface_t);
+    }
+    uct_sep_ep_t *sep_ep(uct_ep_h ep)
+    {
+        return is_front() ? ucs_derived_of(ep, uct_sep_front_ep_t)->peer->ep
+                          : ucs_derived_of(ep, uct_sep_ep_t);
+    }
     const uct_iface_attr_t &attr() const { return m_attr; }
 
     unsigned progress() { return uct_worker_progress(m_worker); }

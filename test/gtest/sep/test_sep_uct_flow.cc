@@ -331,7 +331,7 @@ TEST_P(test_sep_uct_flow, a_fence_costs_no_credit_that_is_not_given_back)
         ASSERT_EQ(UCS_OK, uct_ep_fence(ep(), 0));
     }
     flush();
-    uct_sep_txwq_t *txwq = ucs_derived_of(ep(), uct_sep_ep_t)->txwq;
+    uct_sep_txwq_t *txwq = m_local->sep_ep(ep())->txwq;
     ASSERT_EQ(UCS_OK, retry([&]() { return send(ep(), 2000); }));
     flush();
     EXPECT_EQ(txwq->bb_max, txwq->credits);

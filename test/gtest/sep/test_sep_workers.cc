@@ -742,11 +742,143 @@ TEST_F(test_sep_cq_sharing, contexts_of_their_own_share_no_queue)
     EXPECT_EQ(nullptr, entity::create(*m_owner, {{"CQ_SHARING", "0"}}));
 }
 
+class test_sep_hub : public test_sep_uct {
+protected:
+    const settings config = {{"CATEGORY", "mpi_threads"}};
+
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+        start(config, 2);
+    }
+
+    void send(entity &e, uct_ep_h ep)
+    {
+        EXPECT_TRUE(e.wait([&]() {
+            return uct_ep_am_short(ep, 1, 0, NULL, 0) == UCS_OK;
+        }));
+        EXPECT_TRUE(e.flush());
+    }
+};
+
+TEST_F(test_sep_hub, all_workers_of_two_processes_use_one_queue_pair)
+{
+    std::unique_ptr<entity> other = entity::create(*m_local, config);
+
+    ASSERT_TRUE(other != nullptr);
+    ASSERT_TRUE(other->is_front());
+    EXPECT_EQ(m_local->sep(), other->sep());
+    EXPECT_NE(m_local->addr().iface, other->addr().iface);
+    EXPECT_EQ(m_local->addr().dev, other->addr().dev);
+
+    send(*m_local, ep(0));
+    send(*m_local, ep(1));
+    send(*other, other->connect(m_peer->addr(0)));
+    send(*other, other->connect(m_peer->addr(1)));
+    EXPECT_EQ(1u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(1u, m_peer->num_qps(0));
+    EXPECT_EQ(2u, m_peer->num_received(0));
+    EXPECT_EQ(2u, m_peer->num_received(1));
+}
+
+TEST_F(test_sep_hub, other_categories_are_not_reachable)
+{
+    std::unique_ptr<entity> plain = entity::create(*m_local,
+                                                   {{"CATEGORY", "dynamic"}});
+    address from, to;
+    expect_errors hidden;
+    uct_ep_h failed;
+
+    ASSERT_TRUE(plain != nullptr);
+    from = plain->addr();
+    to   = m_local->addr();
+    EXPECT_FALSE(uct_iface_is_reachable(plain->iface(),
+                                        (uct_device_addr_t*)to.dev.data(),
+                                        (uct_iface_addr_t*)to.iface.data()));
+    EXPECT_FALSE(uct_iface_is_reachable(m_local->iface(),
+                                        (uct_device_addr_t*)from.dev.data(),
+                                        (uct_iface_addr_t*)from.iface.data()));
+    EXPECT_NE(UCS_OK, plain->try_connect(to, &failed));
+    EXPECT_NE(UCS_OK, m_local->try_connect(from, &failed));
+}
+
+/* The queue pair is lost to all */
+TEST_F(test_sep_hub, an_error_is_told_to_all_workers_and_a_new_endpoint_works)
+{
+    std::unique_ptr<entity> other = entity::create(*m_local, config);
+    remote_memory rmem            = m_peer->expose(64, 5);
+    uct_ep_h other_ep             = other->connect(m_peer->addr(1));
+    uint64_t data                 = 0;
+
+    send(*m_local, ep(0));
+    send(*other, other_ep);
+    {
+        expect_errors hidden;
+
+        ASSERT_EQ(UCS_OK, uct_ep_put_short(ep(0), &data, sizeof(data), rmem.va,
+                                           0xbad));
+        m_local->wait([&]() { return m_local->failures.size() == 2; });
+        EXPECT_TRUE(other->failures.empty()) << "in its own progress only";
+        other->wait([&]() { return other->failures.size() == 1; });
+        EXPECT_EQ(other_ep, other->failures[0].ep);
+        EXPECT_NE(UCS_OK, uct_ep_am_short(other_ep, 1, 0, NULL, 0));
+    }
+    send(*other, other->connect(m_peer->addr(1)));
+    send(*m_local, m_local->connect(m_peer->addr(0)));
+}
+
+TEST_F(test_sep_hub, a_message_for_a_worker_that_has_gone_is_dropped)
+{
+    std::unique_ptr<entity> gone = entity::create(*m_local, config);
+    uct_ep_h to_gone             = m_local->connect(gone->addr());
+
+    send(*m_local, to_gone);
+    gone.reset();
+    std::unique_ptr<entity> next = entity::create(*m_local, config);
+    send(*m_local, to_gone); /* Has the same index, and is another */
+    send(*m_local, m_local->connect(next->addr()));
+    next->wait([&]() { return !next->messages.empty(); });
+    EXPECT_EQ(1u, next->messages.size());
+}
+
+/* Kept receive buffers are released by their own worker, also when others use
+ * the pool */
+TEST_F(test_sep_hub, kept_descriptors_stay_intact)
+{
+    static const unsigned count = 200;
+    std::unique_ptr<entity> other = entity::create(*m_local, config);
+    std::vector<unsigned> received(2, 0);
+
+    m_peer->send(m_local->addr(), count, 500, 8);
+    m_peer->send(other->addr(), count, 500, 9);
+    m_local->wait([&]() {
+        other->progress();
+        return (m_local->descs.size() == count) &&
+               (other->descs.size() == count);
+    });
+    for (entity *e : {m_local.get(), other.get()}) {
+        for (unsigned i = 0; i < count; ++i) {
+            bytes expected = pattern(500, i);
+            uint64_t seq   = i;
+
+            memcpy(expected.data(), &seq, sizeof(seq));
+            ASSERT_EQ(500u, e->descs[i].second);
+            ASSERT_EQ(expected, bytes((uint8_t*)e->descs[i].first + 24,
+                                      (uint8_t*)e->descs[i].first + 524));
+        }
+        e->release_descs();
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
         , test_sep_workers,
         ::testing::Values(sharing{"nothing", {}},
                           sharing{"cq_by_2", {{"CQ_SHARING", "2"}}},
-                          sharing{"cq_by_8", {{"CQ_SHARING", "8"}}}),
+                          sharing{"cq_by_8", {{"CQ_SHARING", "8"}}},
+                          sharing{"mpi_threads",
+                                  {{"CATEGORY", "mpi_threads"}}}),
         [](const ::testing::TestParamInfo<sharing> &info) {
             return std::string(info.param.name);
         });

@@ -27,6 +27,8 @@ static const uct_sep_category_ops_t *uct_sep_categories[] = {
     [UCT_SEP_CATEGORY_DYNAMIC]        = &uct_sep_category_dynamic,
     [UCT_SEP_CATEGORY_SHARED_DYNAMIC] = &uct_sep_category_shared_dynamic,
     [UCT_SEP_CATEGORY_STATIC]         = &uct_sep_category_static,
+    /* Of the hub, which has one for all workers */
+    [UCT_SEP_CATEGORY_MPI_THREADS]    = &uct_sep_category_static,
     [UCT_SEP_CATEGORY_AUTO]           = &uct_sep_category_dynamic,
     [UCT_SEP_CATEGORY_LAST]           = NULL
 };

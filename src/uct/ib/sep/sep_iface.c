@@ -7,6 +7,7 @@
 #include "sep_abi.h"
 #include "sep_api.h"
 #include "sep_ep.h"
+#include "sep_front.h"
 #include "sep_iface.h"
 #include "sep_postlist.h"
 #include "sep_rc.h"
@@ -679,8 +680,34 @@ uct_sep_query_devices(uct_md_h tl_md, uct_tl_device_resource_t **devices_p,
     return UCS_OK;
 }
 
+ucs_status_t uct_sep_iface_new(uct_md_h md, uct_worker_h worker,
+                               const uct_iface_params_t *params,
+                               const uct_iface_config_t *config,
+                               uct_iface_h *iface_p)
+{
+    return UCS_CLASS_NEW_FUNC_NAME(uct_sep_iface_t)(md, worker, params, config,
+                                                    iface_p);
+}
+
+/* What the transport's entry takes for the constructor of a class */
+static ucs_status_t
+UCS_CLASS_NEW_FUNC_NAME(uct_sep_any)(uct_md_h md, uct_worker_h worker,
+                                     const uct_iface_params_t *params,
+                                     const uct_iface_config_t *tl_config,
+                                     uct_iface_h *iface_p)
+{
+    const uct_sep_iface_config_t *config = ucs_derived_of(tl_config,
+                                                     uct_sep_iface_config_t);
+
+    if (config->category == UCT_SEP_CATEGORY_MPI_THREADS) {
+        return uct_sep_front_open(md, worker, params, tl_config, iface_p);
+    }
+
+    return uct_sep_iface_new(md, worker, params, tl_config, iface_p);
+}
+
 UCT_TL_DEFINE_ENTRY(&uct_sep_component, sep_mlx5, uct_sep_query_devices,
-                    uct_sep_iface_t, UCT_SEP_CONFIG_PREFIX,
+                    uct_sep_any, UCT_SEP_CONFIG_PREFIX,
                     uct_sep_iface_config_table, uct_sep_iface_config_t);
 
 /* When the module is loaded. Never taken back: UCT keeps components for good,

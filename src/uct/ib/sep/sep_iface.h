@@ -207,6 +207,15 @@ struct uct_sep_iface {
 };
 
 
+/**
+ * Open an interface of its own, whatever the category; as uct_iface_open().
+ */
+ucs_status_t uct_sep_iface_new(uct_md_h md, uct_worker_h worker,
+                               const uct_iface_params_t *params,
+                               const uct_iface_config_t *config,
+                               uct_iface_h *iface_p);
+
+
 UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
                   const uct_iface_params_t*, const uct_iface_config_t*);
 

@@ -306,6 +306,7 @@ static void uct_sep_md_close(uct_md_h tl_md)
 
     uct_sep_device_close(&md->dev);
     ucs_assert(ucs_list_is_empty(&md->cq_groups));
+    ucs_assert(ucs_list_is_empty(&md->hubs));
     pthread_mutex_destroy(&md->group_lock);
     pthread_mutex_destroy(&md->channel_lock);
     ucs_free(md);
@@ -438,6 +439,7 @@ uct_sep_md_create(struct ibv_device *ibv_device,
     ucs_list_head_init(&md->half_pairs);
     pthread_mutex_init(&md->group_lock, NULL);
     ucs_list_head_init(&md->cq_groups);
+    ucs_list_head_init(&md->hubs);
     *md_p = &md->super;
     return UCS_OK;
 

@@ -65,6 +65,7 @@ typedef struct uct_sep_md {
     pthread_mutex_t       group_lock; /**< Of what follows: things that several
                                            workers share */
     ucs_list_link_t       cq_groups;  /**< uct_sep_cq_group_t */
+    ucs_list_link_t       hubs;       /**< uct_sep_hub_t */
 } uct_sep_md_t;
 
 
