@@ -25,10 +25,8 @@
 #define SEP_PLAN_SRQ_ENTRY     8   /* wrid */
 
 /* Sizes of a work request, libmlx5 verbs.c (_sq_overhead, mlx5_calc_send_wqe):
- * segments of an RDMA operation, of a datagram, a data segment, and the header
- * of inline data */
+ * segments of a datagram, a data segment, and the header of inline data */
 #define SEP_PLAN_BB            64
-#define SEP_PLAN_RC_SEGMENTS   32
 #define SEP_PLAN_UD_SEGMENTS   64
 #define SEP_PLAN_DATA_SEGMENT  16
 #define SEP_PLAN_ANY_WQE       256 /* the longest: binds a memory window */
@@ -201,9 +199,9 @@ sep_plan_add_qps(unsigned long count, unsigned long sq_bytes,
 
 static unsigned long
 sep_plan_sq_bytes(unsigned long length, unsigned long segments,
-                  unsigned long max_inline)
+                  unsigned long max_sge, unsigned long max_inline)
 {
-    unsigned long wqe = segments + SEP_PLAN_DATA_SEGMENT;
+    unsigned long wqe = segments + (max_sge * SEP_PLAN_DATA_SEGMENT);
 
     if (max_inline > 0) {
         wqe = sep_plan_max(wqe, segments +
@@ -219,7 +217,8 @@ static void sep_plan_add_rc(const sep_plan_config_t *config,
                             unsigned long count, sep_plan_counts_t *counts)
 {
     sep_plan_add_qps(count, sep_plan_sq_bytes(config->tx_queue_len,
-                                              SEP_PLAN_RC_SEGMENTS,
+                                              config->tx_segments,
+                                              config->tx_max_sge,
                                               config->tx_min_inline),
                      0, counts);
 }
@@ -279,7 +278,7 @@ static void sep_plan_add_cms(const sep_plan_config_t *config,
     unsigned long rq_len          = sep_plan_pow2(config->cm_rx_queue_len);
 
     sep_plan_add_qps(count, sep_plan_sq_bytes(sizes->cm_tx_len,
-                                              SEP_PLAN_UD_SEGMENTS,
+                                              SEP_PLAN_UD_SEGMENTS, 1,
                                               sizes->cm_inline),
                      rq_len, counts);
     sep_plan_add_cqs(count, config->cm_rx_queue_len + sizes->cm_tx_len, counts);
@@ -543,6 +542,8 @@ void sep_plan_config_init(sep_plan_config_t *config)
     config->low_lat_uuars     = 4;
     config->max_dyn_uuars     = SEP_PLAN_MAX_DYN_UUARS;
     config->tx_queue_len      = 256;
+    config->tx_segments       = 32; /* control, remote address */
+    config->tx_max_sge        = 1;
     config->tx_cq_len         = 4096;
     config->rx_queue_len      = 1024;
     config->seg_size          = 8256;

@@ -86,6 +86,9 @@ typedef struct sep_plan_config {
                                              legacy regime; 0: no limit */
     unsigned            tx_queue_len;   /**< UCX_SEP_TX_QUEUE_LEN ... */
     unsigned            tx_min_inline;
+    unsigned            tx_segments;    /**< Bytes of a work request in front of
+                                             gather entries or inline data */
+    unsigned            tx_max_sge;     /**< Gather entries of a work request */
     unsigned            tx_cq_len;
     unsigned            rx_queue_len;
     unsigned            seg_size;

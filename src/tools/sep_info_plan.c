@@ -8,6 +8,7 @@
 
 #include <uct/ib/sep/sep_cm_int.h>
 #include <uct/ib/sep/sep_ep.h>
+#include <uct/ib/sep/sep_verbs.h>
 #include <ucs/config/parser.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
@@ -67,6 +68,14 @@ static void sep_info_take_config(const uct_sep_iface_config_t *config,
     plan->cq_sharing      = config->cq_sharing;
     plan->tx_queue_len    = config->tx.queue_len;
     plan->tx_min_inline   = config->tx.min_inline;
+    if (config->api == UCT_SEP_API_VERBS) {
+        /* Any operation through libibverbs: see sep_verbs.c */
+        plan->tx_queue_len  = ucs_roundup_pow2(plan->tx_queue_len);
+        plan->tx_segments   = UCT_SEP_CTRL_LEN + UCT_SEP_RADDR_LEN +
+                              sizeof(struct mlx5_wqe_atomic_seg);
+        plan->tx_max_sge    = UCT_SEP_VERBS_MAX_SGE;
+        plan->tx_min_inline = UCT_SEP_VERBS_MAX_INLINE;
+    }
     plan->tx_cq_len       = config->tx.cq_len;
     plan->rx_queue_len    = config->rx.queue_len;
     plan->seg_size        = config->seg_size;
