@@ -357,6 +357,7 @@ static void sep_plan_add_managers(const sep_plan_config_t *config,
         break;
     case SEP_PLAN_SHARED_DYNAMIC:
     case SEP_PLAN_STATIC:
+    case SEP_PLAN_MPI_THREADS:
         if (config->regime == SEP_PLAN_KERNEL_DYNAMIC) {
             sep_plan_add_pairs(1, 1, 1, context, counts);
             break;
@@ -432,6 +433,13 @@ static int sep_plan_add_contexts(const sep_plan_config_t *config,
     return is_enough;
 }
 
+/* The one CQ of mpi_threads is shared by all in any case */
+static int sep_plan_shares_cqs(const sep_plan_config_t *config)
+{
+    return (config->cq_sharing > 1) &&
+           (config->category != SEP_PLAN_MPI_THREADS);
+}
+
 /* CQ for sends of so many workers */
 static void sep_plan_add_shared_cqs(const sep_plan_config_t *config,
                                     unsigned long channels,
@@ -463,7 +471,7 @@ sep_plan_category(const sep_plan_config_t *config, sep_plan_counts_t *counts)
 
     if (config->category == SEP_PLAN_MPI_EVERYWHERE) {
         sep_plan_add_split_send_cqs(config, counts);
-    } else if (config->cq_sharing > 1) {
+    } else if (sep_plan_shares_cqs(config)) {
         sep_plan_add_shared_cqs(config, channels, counts);
     } else {
         sep_plan_add_cqs(channels, config->tx_cq_len + config->rx_queue_len +
@@ -498,7 +506,7 @@ sep_plan_total(const sep_plan_config_t *config, sep_plan_counts_t *counts,
 
     if (config->category == SEP_PLAN_MPI_EVERYWHERE) {
         sep_plan_add_split(config, counts);
-    } else if (config->cq_sharing > 1) {
+    } else if (sep_plan_shares_cqs(config)) {
         sep_plan_add_shared_cqs(config, channels, counts);
         sep_plan_add_cqs(channels, config->rx_queue_len +
                                    config->sizes.cq_headroom, counts);

@@ -27,7 +27,8 @@ PAPER = {
 }
 
 # Those that this version can open
-AVAILABLE = ("2xdynamic", "dynamic", "shared_dynamic", "static")
+AVAILABLE = ("2xdynamic", "dynamic", "shared_dynamic", "static",
+             "mpi_threads")
 
 # Connection managers of 16 workers: a UD queue pair and a CQ each
 MANAGERS = {category: 16 for category in PAPER}
