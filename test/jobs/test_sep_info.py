@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -26,13 +27,18 @@ PAPER = {
     "mpi_threads":    (1, 8, 0, 16, 1, 1),
 }
 
-# Those that this version can open
-AVAILABLE = ("2xdynamic", "dynamic", "shared_dynamic", "static",
-             "mpi_threads")
+# Those that this version can open: rows of the transport's table
+with open(os.path.join(TOP, "src/uct/ib/sep/sep_channel.c"),
+          encoding="utf-8") as source:
+    AVAILABLE = tuple(name.lower() for name in re.findall(
+        r"(?m)^ +\[UCT_SEP_CATEGORY_(\w+)\] += &", source.read())
+        if name != "AUTO")
 
-# Connection managers of 16 workers: a UD queue pair and a CQ each
-MANAGERS = {category: 16 for category in PAPER}
-MANAGERS["mpi_threads"] = 1
+# Queue pairs, and CQs, that 16 workers of the transport have besides: those of a
+# connection manager each, and with contexts of their own one more to receive
+OTHERS = {category: 16 for category in PAPER}
+OTHERS["mpi_everywhere"] = 16 + 15
+OTHERS["mpi_threads"] = 1
 
 # The tool's names and those of the device for what both count
 SAME = {"contexts": "contexts_created", "uars": "uars_created",
@@ -177,6 +183,10 @@ class Taken(unittest.TestCase):
         shutil.rmtree(self.dir)
         return taken, process
 
+    def test_categories_were_found(self):
+        self.assertGreaterEqual(len(AVAILABLE), 5)
+        self.assertLessEqual(set(AVAILABLE), set(PAPER))
+
     def test_as_planned_and_as_the_device_counts(self):
         for regime in ("legacy", "dynamic"):
             for category in AVAILABLE:
@@ -199,11 +209,11 @@ class Taken(unittest.TestCase):
                 self.assertEqual(process["uars_static_created"], static)
                 self.assertEqual(process["uars_dynamic_created"], dynamic)
                 self.assertEqual(2 * (static + dynamic), uuars)
-                # and those of the connection managers
+                # and those of the others
                 self.assertEqual(process["qps_created"],
-                                 qps + MANAGERS[category])
+                                 qps + OTHERS[category])
                 self.assertEqual(process["cqs_created"],
-                                 cqs + MANAGERS[category])
+                                 cqs + OTHERS[category])
 
     def test_pages_of_the_plan_suffice_and_one_less_does_not(self):
         for regime in ("legacy", "dynamic"):
