@@ -241,19 +241,19 @@ TEST_F(test_sep_addr, interface_address_survives_packing)
 {
     uct_sep_iface_addr_t addr;
 
-    uct_sep_iface_addr_pack(0xabcdef, 0x1122334455667788ull, &addr);
+    uct_sep_iface_addr_pack(0xabcdef, 0x1122334455667788ull, 1, &addr);
     EXPECT_EQ(UCS_OK, uct_sep_iface_addr_check(&addr));
     EXPECT_EQ(0xabcdefu, uct_sep_iface_addr_qpn(&addr));
     EXPECT_EQ(0x1122334455667788ull, uct_sep_iface_addr_id(&addr));
-    EXPECT_EQ(0, memcmp(&addr, "\x01\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77"
-                        "\x88", sizeof(addr)));
+    EXPECT_EQ(0, memcmp(&addr, "\x02\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77"
+                        "\x88\x01", sizeof(addr)));
 }
 
 TEST_F(test_sep_addr, interface_address_of_another_version_is_unsupported)
 {
     uct_sep_iface_addr_t addr;
 
-    uct_sep_iface_addr_pack(0x123, 1, &addr);
+    uct_sep_iface_addr_pack(0x123, 1, 0, &addr);
     ++addr.version;
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_sep_iface_addr_check(&addr));
 }
@@ -263,10 +263,12 @@ TEST_F(test_sep_addr, impossible_interface_addresses_are_invalid)
     uct_sep_iface_addr_t addr;
 
     for (uint32_t qpn : {0u, 1u, 0xffffffu}) {
-        uct_sep_iface_addr_pack(qpn, 1, &addr);
+        uct_sep_iface_addr_pack(qpn, 1, 0, &addr);
         EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
     }
-    uct_sep_iface_addr_pack(0x123, 0, &addr);
+    uct_sep_iface_addr_pack(0x123, 0, 0, &addr);
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
+    uct_sep_iface_addr_pack(0x123, 1, UCT_SEP_IFACE_ADDR_FLAGS_ALL + 1, &addr);
     EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
 }
 
@@ -279,7 +281,7 @@ TEST_F(test_sep_addr, texts_name_what_matters)
     EXPECT_NE(nullptr, strstr(uct_sep_device_addr_str(&addr, buf, sizeof(buf)),
                               "10.0.0.1"));
     peer.dev = pack(ib_port(17));
-    uct_sep_iface_addr_pack(0x123, 0xfeed, &peer.iface);
+    uct_sep_iface_addr_pack(0x123, 0xfeed, 0, &peer.iface);
     EXPECT_STREQ("ib lid 17 gid fe80::2c9:300:0:5 pkey 0xffff ud_qp 0x123 id "
                  "000000000000feed",
                  uct_sep_peer_addr_str(&peer, buf, sizeof(buf)));

@@ -291,8 +291,7 @@ TEST_F(test_sep_channel, a_category_that_does_not_exist_is_refused)
     uct_sep_channel_t channel;
     expect_errors hide;
 
-    for (int category : {UCT_SEP_CATEGORY_MPI_EVERYWHERE,
-                         UCT_SEP_CATEGORY_LAST}) {
+    for (int category : {UCT_SEP_CATEGORY_LAST}) {
         EXPECT_EQ(UCS_ERR_UNSUPPORTED,
                   uct_sep_channel_init(&channel, m_md,
                                        (uct_sep_category_t)category, "test"));

@@ -20,7 +20,7 @@ node::node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries) :
     memset(&self, 0, sizeof(self));
     self.dev.lid  = htons(7);
     self.dev.pkey = htons(0xffff);
-    uct_sep_iface_addr_pack(ud_qpn, id, &self.iface);
+    uct_sep_iface_addr_pack(ud_qpn, id, 0, &self.iface);
 
     memset(&env, 0, sizeof(env));
     env.ops         = &ops;
@@ -218,7 +218,7 @@ void node::reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason)
     rej.dst_id    = uct_sep_iface_addr_id(&msg.src.iface);
     rej.src       = self;
     rej.dst_epoch = msg.src_epoch;
-    uct_sep_iface_addr_pack(ud_qpn, msg.dst_id, &rej.src.iface);
+    uct_sep_iface_addr_pack(ud_qpn, msg.dst_id, 0, &rej.src.iface);
     send(msg.src, rej);
 }
 

@@ -28,6 +28,7 @@ TEST_F(test_sep_conn_msg, packets_survive_the_wire_format)
                                     UCT_SEP_CONN_REJ_NONE;
         msg.qp.max_rd_atomic      = 16;
         msg.qp.max_dest_rd_atomic = 9;
+        msg.qp.responder_qpn      = 0xabcdef;
 
         auto bytes = to_bytes(msg);
         ASSERT_EQ(UCT_SEP_CONN_PARSE_OK,
@@ -54,8 +55,8 @@ TEST_F(test_sep_conn_msg, wire_bytes_are_what_the_format_says)
     auto bytes = to_bytes(message(a, b, UCT_SEP_CONN_MSG_REP, 0x01020304,
                                   0x05060708, 0x0a0b0c));
 
-    EXPECT_EQ(80u, bytes.size());
-    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x01\x02\x00\x50", 8));
+    EXPECT_EQ(84u, bytes.size());
+    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x02\x02\x00\x54", 8));
     EXPECT_EQ(0, memcmp(&bytes[60], "\x01\x02\x03\x04\x05\x06\x07\x08", 8));
     EXPECT_EQ(0, memcmp(&bytes[68], "\x00\x0a\x0b\x0c", 4));
 }

@@ -699,7 +699,8 @@ protected:
     std::unique_ptr<entity> open(unsigned sharing)
     {
         return entity::create(*m_owner,
-                              {{"CQ_SHARING", std::to_string(sharing)}});
+                              {{"CATEGORY", "dynamic"},
+                               {"CQ_SHARING", std::to_string(sharing)}});
     }
 
     uct_sep_cq_group_t *group(const std::unique_ptr<entity> &e)
@@ -875,8 +876,16 @@ TEST_F(test_sep_hub, kept_descriptors_stay_intact)
 INSTANTIATE_TEST_SUITE_P(
         , test_sep_workers,
         ::testing::Values(sharing{"nothing", {}},
-                          sharing{"cq_by_2", {{"CQ_SHARING", "2"}}},
-                          sharing{"cq_by_8", {{"CQ_SHARING", "8"}}},
+                          sharing{"cq_by_2", {{"CATEGORY", "dynamic"},
+                                              {"CQ_SHARING", "2"}}},
+                          sharing{"cq_by_8", {{"CATEGORY", "static"},
+                                              {"CQ_SHARING", "8"}}},
+                          sharing{"mpi_everywhere",
+                                  {{"CATEGORY", "mpi_everywhere"}}},
+                          sharing{"2xdynamic", {{"CATEGORY", "2xdynamic"}}},
+                          sharing{"shared_dynamic",
+                                  {{"CATEGORY", "shared_dynamic"}}},
+                          sharing{"static", {{"CATEGORY", "static"}}},
                           sharing{"mpi_threads",
                                   {{"CATEGORY", "mpi_threads"}}}),
         [](const ::testing::TestParamInfo<sharing> &info) {

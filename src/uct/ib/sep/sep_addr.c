@@ -177,7 +177,7 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
     return buf;
 }
 
-void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id,
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
                              uct_sep_iface_addr_t *addr_p)
 {
     addr_p->version   = UCT_SEP_CONN_VERSION;
@@ -185,6 +185,7 @@ void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id,
     addr_p->ud_qpn[1] = (ud_qpn >> 8) & 0xff;
     addr_p->ud_qpn[2] = ud_qpn & 0xff;
     addr_p->id        = htobe64(id);
+    addr_p->flags     = flags;
 }
 
 ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr)
@@ -196,7 +197,7 @@ ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr)
     /* QPs 0 and 1 are the management QPs of a port, all ones is multicast */
     if ((uct_sep_iface_addr_qpn(addr) < 2) ||
         (uct_sep_iface_addr_qpn(addr) == UCT_SEP_CONN_MAX_24BIT) ||
-        (addr->id == 0)) {
+        (addr->id == 0) || (addr->flags & ~UCT_SEP_IFACE_ADDR_FLAGS_ALL)) {
         return UCS_ERR_INVALID_ADDR;
     }
 

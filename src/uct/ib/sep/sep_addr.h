@@ -110,9 +110,10 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
  *
  * @param [in]  ud_qpn  UD QP number, 24 bits.
  * @param [in]  id      Random id, not zero.
+ * @param [in]  flags   UCT_SEP_IFACE_ADDR_FLAG_xx.
  * @param [out] addr_p  Filled with the address.
  */
-void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id,
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
                              uct_sep_iface_addr_t *addr_p);
 
 
@@ -122,7 +123,8 @@ void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id,
  * @param [in]  addr  Address, any alignment.
  *
  * @return UCS_OK; UCS_ERR_UNSUPPORTED: another protocol version;
- *         UCS_ERR_INVALID_ADDR: QP number 0 or 1 (management), or zero id.
+ *         UCS_ERR_INVALID_ADDR: QP number 0 or 1 (management), zero id, or
+ *         unknown flags.
  */
 ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr);
 

@@ -23,6 +23,7 @@ const char *uct_sep_category_names[] = {
 
 /* A category without a row is known by name only */
 static const uct_sep_category_ops_t *uct_sep_categories[] = {
+    [UCT_SEP_CATEGORY_MPI_EVERYWHERE] = &uct_sep_category_mpi_everywhere,
     [UCT_SEP_CATEGORY_2XDYNAMIC]      = &uct_sep_category_2xdynamic,
     [UCT_SEP_CATEGORY_DYNAMIC]        = &uct_sep_category_dynamic,
     [UCT_SEP_CATEGORY_SHARED_DYNAMIC] = &uct_sep_category_shared_dynamic,
@@ -45,13 +46,68 @@ uct_sep_channel_init_common(uct_sep_channel_t *channel, uct_sep_md_t *md)
         return status;
     }
 
+    channel->has_common = 1;
     if (pair != NULL) {
         channel->cm_pd  = pair->pd[0];
         channel->cm_use = UCT_SEP_UUAR_SHARED;
-    } else {
-        channel->cm_pd  = md->pd;
-        channel->cm_use = UCT_SEP_UUAR_DRIVER;
+        return UCS_OK;
     }
+
+    channel->cm_pd  = md->pd;
+    channel->cm_use = UCT_SEP_UUAR_DRIVER;
+    return uct_sep_channel_claim_uuars(channel, md);
+}
+
+ucs_status_t
+uct_sep_channel_claim_uuars(uct_sep_channel_t *channel, uct_sep_md_t *md)
+{
+    if (channel->has_claim) {
+        return UCS_OK;
+    }
+
+    if (uct_sep_md_claim_uuars(md, 0) != UCS_OK) {
+        ucs_error("%s: a worker of category \"%s\" has the uUARs of the "
+                  "memory domain: give all workers of a memory domain the same "
+                  "UCX_SEP_CATEGORY", md->dev.name,
+                  uct_sep_category_names[UCT_SEP_CATEGORY_MPI_EVERYWHERE]);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    channel->has_claim = 1;
+    return UCS_OK;
+}
+
+static void
+uct_sep_channel_release(uct_sep_channel_t *channel, uct_sep_md_t *md)
+{
+    if (channel->has_claim) {
+        uct_sep_md_unclaim_uuars(md);
+    }
+    if (channel->has_common) {
+        uct_sep_td_common_put(md);
+    }
+}
+
+ucs_status_t uct_sep_channel_get_responder_pd(uct_sep_channel_t *channel,
+                                              uct_sep_md_t *md,
+                                              struct ibv_pd **pd_p)
+{
+    ucs_status_t status = UCS_OK;
+    uct_sep_td_pair_t *pair;
+
+    if (channel->responder_pd == NULL) {
+        pthread_mutex_lock(&md->channel_lock);
+        status = uct_sep_td_common_get(md, &pair);
+        pthread_mutex_unlock(&md->channel_lock);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        channel->has_common   = 1;
+        channel->responder_pd = (pair != NULL) ? pair->pd[0] : md->pd;
+    }
+
+    *pd_p = channel->responder_pd;
     return UCS_OK;
 }
 
@@ -64,9 +120,13 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
     memset(channel, 0, sizeof(*channel));
     channel->category = category;
     channel->ops      = uct_sep_categories[category];
+    channel->uuars    = &md->uuars;
 
     pthread_mutex_lock(&md->channel_lock);
     status = channel->ops->init(channel, md);
+    if (status != UCS_OK) {
+        uct_sep_channel_release(channel, md);
+    }
     pthread_mutex_unlock(&md->channel_lock);
     return status;
 }
@@ -104,5 +164,6 @@ void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     pthread_mutex_lock(&md->channel_lock);
     channel->ops->cleanup(channel, md);
+    uct_sep_channel_release(channel, md);
     pthread_mutex_unlock(&md->channel_lock);
 }

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_CHANNEL_H
 #define UCT_SEP_CHANNEL_H
 
+#include <uct/ib/sep/sep_context.h>
 #include <uct/ib/sep/sep_md.h>
 #include <uct/ib/sep/sep_td.h>
 #include <uct/ib/sep/sep_uuar.h>
@@ -42,7 +43,8 @@ typedef struct uct_sep_category_ops {
     /** Allocate domains and fill the channel. Says nothing above debug level
      *  about UAR pages. */
     ucs_status_t (*init)(uct_sep_channel_t *channel, uct_sep_md_t *md);
-    /** Release them. */
+    /** Release them; what has_common and has_claim stand for, the caller
+     *  does. */
     void         (*cleanup)(uct_sep_channel_t *channel, uct_sep_md_t *md);
 } uct_sep_category_ops_t;
 
@@ -52,7 +54,14 @@ struct uct_sep_channel {
     const uct_sep_category_ops_t *ops;
     uct_sep_category_t           category; /**< In effect, never "auto" */
     struct ibv_pd                *pd;      /**< For its RC queue pairs */
+    uct_sep_uuars_t              *uuars;   /**< Where they are registered; those
+                                                of the context of pd */
     uct_sep_uuar_use_t           use;      /**< Who rings the uUARs of these */
+    struct ibv_pd                *responder_pd; /**< For queue pairs that do not
+                                                     send, in the memory domain's
+                                                     context; NULL if there is
+                                                     none yet, see
+                                                     @ref uct_sep_channel_get_responder_pd */
     struct ibv_pd                *spare_pd; /**< If the driver has no uUAR for
                                                  one; shared, may be NULL */
     struct ibv_pd                *cm_pd;   /**< For the connection manager's
@@ -61,6 +70,10 @@ struct uct_sep_channel {
     uct_sep_td_pair_t            *pair[2]; /**< Thread domains, as the category
                                                 uses them */
     unsigned                     index;    /**< Of ours in a shared pair */
+    uct_sep_context_t            *own;     /**< The worker's own context, or
+                                                NULL: that of the domain */
+    uint8_t                      has_common; /**< uct_sep_td_common_get() */
+    uint8_t                      has_claim;  /**< uct_sep_md_claim_uuars() */
 };
 
 
@@ -83,14 +96,31 @@ void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md);
 
 
 /**
+ * Find the domain for queue pairs that only receive, or that remote sides
+ * access. It is one in the memory domain's context.
+ *
+ * @return UCS_OK; UCS_ERR_NO_MEMORY or UCS_ERR_NO_RESOURCE, without a message.
+ */
+ucs_status_t uct_sep_channel_get_responder_pd(uct_sep_channel_t *channel,
+                                              uct_sep_md_t *md,
+                                              struct ibv_pd **pd_p);
+
+
+/**
  * For the categories: have the connection manager's queue pair ring a uUAR that
- * all workers of the memory domain share. Undone by uct_sep_td_common_put().
+ * all workers of the memory domain share.
  */
 ucs_status_t uct_sep_channel_init_common(uct_sep_channel_t *channel,
                                          uct_sep_md_t *md);
 
 
+/** For the categories: uct_sep_md_claim_uuars(), with a message. */
+ucs_status_t uct_sep_channel_claim_uuars(uct_sep_channel_t *channel,
+                                         uct_sep_md_t *md);
+
+
 /** The categories. */
+extern const uct_sep_category_ops_t uct_sep_category_mpi_everywhere;
 extern const uct_sep_category_ops_t uct_sep_category_2xdynamic;
 extern const uct_sep_category_ops_t uct_sep_category_dynamic;
 extern const uct_sep_category_ops_t uct_sep_category_shared_dynamic;

@@ -22,10 +22,11 @@ uct_sep_channel_dynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
         return status;
     }
 
-    channel->pd     = channel->pair[0]->pd[0];
-    channel->use    = UCT_SEP_UUAR_EXCLUSIVE;
-    channel->cm_pd  = channel->pair[0]->pd[1];
-    channel->cm_use = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->pd           = channel->pair[0]->pd[0];
+    channel->use          = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->cm_pd        = channel->pair[0]->pd[1];
+    channel->cm_use       = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->responder_pd = channel->pd;
     return UCS_OK;
 }
 
@@ -59,10 +60,11 @@ uct_sep_channel_2xdynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
         return status;
     }
 
-    channel->pd     = channel->pair[1]->pd[0];
-    channel->use    = UCT_SEP_UUAR_EXCLUSIVE;
-    channel->cm_pd  = channel->pair[0]->pd[0];
-    channel->cm_use = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->pd           = channel->pair[1]->pd[0];
+    channel->use          = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->cm_pd        = channel->pair[0]->pd[0];
+    channel->cm_use       = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->responder_pd = channel->pd;
     return UCS_OK;
 }
 
@@ -93,12 +95,12 @@ static ucs_status_t uct_sep_channel_shared_dynamic_init(
 
     status = uct_sep_td_half_get(md, &channel->pair[0], &channel->index);
     if (status != UCS_OK) {
-        uct_sep_td_common_put(md);
         return status;
     }
 
-    channel->pd  = channel->pair[0]->pd[channel->index];
-    channel->use = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->pd           = channel->pair[0]->pd[channel->index];
+    channel->use          = UCT_SEP_UUAR_EXCLUSIVE;
+    channel->responder_pd = channel->pd;
     return UCS_OK;
 }
 
@@ -106,7 +108,6 @@ static void uct_sep_channel_shared_dynamic_cleanup(
         uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     uct_sep_td_half_put(md, channel->pair[0], channel->index);
-    uct_sep_td_common_put(md);
 }
 
 const uct_sep_category_ops_t uct_sep_category_shared_dynamic = {

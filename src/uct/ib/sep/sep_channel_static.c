@@ -24,18 +24,18 @@ uct_sep_channel_static_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
         return status;
     }
 
-    channel->pd  = md->pd;
-    channel->use = UCT_SEP_UUAR_DRIVER;
+    channel->pd           = md->pd;
+    channel->use          = UCT_SEP_UUAR_DRIVER;
+    channel->responder_pd = channel->cm_pd;
     if (md->common_pair != NULL) {
         channel->spare_pd = md->common_pair->pd[1];
     }
-    return UCS_OK;
+    return uct_sep_channel_claim_uuars(channel, md);
 }
 
 static void
 uct_sep_channel_static_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
-    uct_sep_td_common_put(md);
 }
 
 const uct_sep_category_ops_t uct_sep_category_static = {

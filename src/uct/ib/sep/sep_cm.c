@@ -37,7 +37,7 @@ static inline khint32_t uct_sep_cm_peer_hash(const uct_sep_peer_addr_t *addr)
 static inline int uct_sep_cm_peer_equal(const uct_sep_peer_addr_t *addr1,
                                         const uct_sep_peer_addr_t *addr2)
 {
-    return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
+    return memcmp(addr1, addr2, UCT_SEP_PEER_ADDR_ID_LEN) == 0;
 }
 
 KHASH_IMPL(uct_sep_cm_peers, const uct_sep_peer_addr_t*, char, 0,
@@ -170,7 +170,8 @@ static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
         return;
     }
 
-    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id, &rej.src.iface);
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id,
+                            cm->self.iface.flags, &rej.src.iface);
     uct_sep_cm_send(cm, &msg->src, &rej);
 }
 
@@ -579,7 +580,8 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
     }
 
     uct_sep_device_addr_pack(&cm->port, &cm->self.dev);
-    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, id, &cm->self.iface);
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, id, params->addr_flags,
+                            &cm->self.iface);
 
     /* Last: from here on packets are answered */
     status = ucs_async_set_event_handler(cm->async->mode, cm->channel->fd,

@@ -140,6 +140,7 @@ typedef struct uct_sep_cm_params {
                                               that others can ring its uUAR as
                                               well; NULL if nobody does */
     uct_sep_uuar_use_t     uuar_use;     /**< Who they are */
+    uint8_t                addr_flags;   /**< UCT_SEP_IFACE_ADDR_FLAG_xx */
     uct_sep_port_t         port;         /**< Local port */
     uint16_t               pkey_index;   /**< Index of port.pkey */
     ucs_async_context_t    *async;       /**< The worker's async context */

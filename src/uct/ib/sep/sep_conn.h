@@ -38,6 +38,10 @@ BEGIN_C_DECLS
  * - *Duplicates and stragglers*: an epoch not newer than the last one connected
  *   to is never connected to again, and REP/RTU/REJ have to name the local QP.
  * - *Oneself*: the QP is connected to itself, there is no exchange.
+ * - *Split*: where sending and receiving need different device contexts, what is
+ *   called QP here is two of them, crosswise connected with those of the peer.
+ *   Both sides have two then. They are made and given up together, so the
+ *   machine does not care.
  * - *Broken connection*: a QP that is in use is only taken away by its user
  *   (@ref uct_sep_conn_reset). If a peer asks with a newer epoch, its old QP is
  *   gone: the user is told (FAILED with UCS_ERR_CONNECTION_RESET) and the new
@@ -85,6 +89,9 @@ typedef struct uct_sep_conn_qp_info {
                                       other side's max_rd_atomic is limited to
                                       this */
     uint8_t  reserved;           /**< Zero */
+    uint32_t responder_qpn;      /**< QP that receives and that remote sides
+                                      access, with which the other side's qpn is
+                                      connected; 0 if that is qpn itself */
 } uct_sep_conn_qp_info_t;
 
 
@@ -105,7 +112,8 @@ typedef struct uct_sep_conn_msg {
  * member of its own structure and touches none of its fields.
  */
 typedef struct uct_sep_conn {
-    uct_sep_peer_addr_t    peer;           /**< Identity, key in peers table */
+    uct_sep_peer_addr_t    peer;           /**< Identity, key in peers table,
+                                                and how it connects */
     uint8_t                state;          /**< uct_sep_conn_state_t */
     uint8_t                flags;          /**< UCT_SEP_CONN_FLAG_xx */
     uint32_t               local_epoch;    /**< Our QP; 0 if there is none */

@@ -22,7 +22,7 @@
  */
 
 /** Version of the addresses and of the packets; peers must have the same. */
-#define UCT_SEP_CONN_VERSION       1
+#define UCT_SEP_CONN_VERSION       2
 
 /** First four bytes of every packet, "SEPc". */
 #define UCT_SEP_CONN_MAGIC         0x53455063u
@@ -69,6 +69,15 @@ typedef struct uct_sep_device_addr {
 static_assert(sizeof(uct_sep_device_addr_t) == 22, "device address size");
 
 
+/** Flags of @ref uct_sep_iface_addr_t. */
+enum {
+    /** Its queue pairs that send are not those that receive: a connection has
+     *  two on each side. */
+    UCT_SEP_IFACE_ADDR_FLAG_SPLIT = 1 << 0,
+    UCT_SEP_IFACE_ADDR_FLAGS_ALL  = (1 << 1) - 1
+};
+
+
 /**
  * Interface address: who listens there. The random id makes an interface
  * unique for ever, also when its UD QP number is reused by a later process.
@@ -77,18 +86,26 @@ typedef struct uct_sep_iface_addr {
     uint8_t version;   /**< UCT_SEP_CONN_VERSION */
     uint8_t ud_qpn[3]; /**< UD QP number, most significant byte first */
     __be64  id;        /**< Random, never zero */
+    uint8_t flags;     /**< UCT_SEP_IFACE_ADDR_FLAG_xx; not part of the
+                            identity, so last */
 } UCS_S_PACKED uct_sep_iface_addr_t;
 
-static_assert(sizeof(uct_sep_iface_addr_t) == 12, "iface address size");
+static_assert(sizeof(uct_sep_iface_addr_t) == 13, "iface address size");
 
 
-/** Identity of an interface: the key of the peers table. */
+/** An interface. */
 typedef struct uct_sep_peer_addr {
     uct_sep_device_addr_t dev;
     uct_sep_iface_addr_t  iface;
 } UCS_S_PACKED uct_sep_peer_addr_t;
 
-static_assert(sizeof(uct_sep_peer_addr_t) == 34, "peer address size");
+static_assert(sizeof(uct_sep_peer_addr_t) == 35, "peer address size");
+
+/** Bytes of @ref uct_sep_peer_addr_t that say which interface it is: the key of
+ *  the peers table. */
+#define UCT_SEP_PEER_ADDR_ID_LEN \
+    (offsetof(uct_sep_peer_addr_t, iface) + \
+     offsetof(uct_sep_iface_addr_t, flags))
 
 
 /** Packet types. */
@@ -126,9 +143,11 @@ typedef struct uct_sep_conn_wire_qp {
     uint8_t max_rd_atomic;      /**< Reads/atomics it wants to have in flight */
     uint8_t max_dest_rd_atomic; /**< Reads/atomics it can answer at a time */
     uint8_t reserved;           /**< Zero */
+    __be32  responder_qpn;      /**< RC QP that receives, 24 bits; 0 if it is
+                                     the same one */
 } UCS_S_PACKED uct_sep_conn_wire_qp_t;
 
-static_assert(sizeof(uct_sep_conn_wire_qp_t) == 12, "wire qp size");
+static_assert(sizeof(uct_sep_conn_wire_qp_t) == 16, "wire qp size");
 
 
 /**
@@ -148,7 +167,7 @@ typedef struct uct_sep_conn_packet {
     uint8_t                reserved0[3]; /**< Zero */
     __be64                 dst_id;       /**< Interface it is meant for */
     uct_sep_peer_addr_t    src;          /**< Interface it comes from */
-    uint8_t                reserved1[2]; /**< Zero */
+    uint8_t                reserved1;    /**< Zero */
     __be32                 src_epoch;    /**< Sender's QP; zero in REJ */
     __be32                 dst_epoch;    /**< Receiver's QP; zero in REQ */
     uct_sep_conn_wire_qp_t qp;           /**< REQ and REP; zero otherwise */
@@ -157,6 +176,6 @@ typedef struct uct_sep_conn_packet {
 static_assert(offsetof(uct_sep_conn_packet_t, dst_id) == 16, "dst_id offset");
 static_assert(offsetof(uct_sep_conn_packet_t, src) == 24, "src offset");
 static_assert(offsetof(uct_sep_conn_packet_t, src_epoch) == 60, "epoch offset");
-static_assert(sizeof(uct_sep_conn_packet_t) == 80, "packet size");
+static_assert(sizeof(uct_sep_conn_packet_t) == 84, "packet size");
 
 #endif

@@ -56,14 +56,23 @@ void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
         packet->qp.path_mtu           = msg->qp.path_mtu;
         packet->qp.max_rd_atomic      = msg->qp.max_rd_atomic;
         packet->qp.max_dest_rd_atomic = msg->qp.max_dest_rd_atomic;
+        packet->qp.responder_qpn      = htobe32(msg->qp.responder_qpn);
     }
 
     packet->crc = htobe32(uct_sep_conn_packet_crc(packet));
 }
 
+static int uct_sep_conn_msg_qpn_is_valid(uint32_t qpn)
+{
+    return (qpn >= 2) && (qpn < UCT_SEP_CONN_MAX_24BIT);
+}
+
 static int uct_sep_conn_msg_qp_is_valid(const uct_sep_conn_qp_info_t *qp)
 {
-    return (qp->qpn >= 2) && (qp->qpn < UCT_SEP_CONN_MAX_24BIT) &&
+    return uct_sep_conn_msg_qpn_is_valid(qp->qpn) &&
+           ((qp->responder_qpn == 0) ||
+            (uct_sep_conn_msg_qpn_is_valid(qp->responder_qpn) &&
+             (qp->responder_qpn != qp->qpn))) &&
            (qp->psn <= UCT_SEP_CONN_MAX_24BIT) &&
            (qp->path_mtu >= IBV_MTU_256) && (qp->path_mtu <= IBV_MTU_4096);
 }
@@ -134,6 +143,7 @@ uct_sep_conn_parse_t uct_sep_conn_msg_parse(const void *data, size_t length,
     msg.qp.path_mtu           = packet.qp.path_mtu;
     msg.qp.max_rd_atomic      = packet.qp.max_rd_atomic;
     msg.qp.max_dest_rd_atomic = packet.qp.max_dest_rd_atomic;
+    msg.qp.responder_qpn      = be32toh(packet.qp.responder_qpn);
 
     if (!uct_sep_conn_msg_is_valid(&msg)) {
         return UCT_SEP_CONN_PARSE_FIELD;

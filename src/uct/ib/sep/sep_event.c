@@ -56,6 +56,13 @@ static ucs_status_t uct_sep_iface_event_create(uct_sep_iface_t *iface)
         goto err_close_event;
     }
 
+    if (iface->own_cq.cq != NULL) {
+        status = uct_sep_iface_epoll_add(iface, iface->own_cq.channel->fd);
+        if (status != UCS_OK) {
+            goto err_close_event;
+        }
+    }
+
     if (uct_sep_iface_shares_cq(iface)) {
         status = uct_sep_iface_epoll_add(iface,
                                          iface->cq_member.group->cq.channel->fd);
@@ -155,6 +162,21 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     status = uct_sep_cq_read_events(&iface->cq, &count);
     if (status != UCS_OK) {
         return status;
+    }
+
+    if (iface->own_cq.cq != NULL) {
+        status = uct_sep_cq_read_events(&iface->own_cq, &count);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        if (uct_sep_cq_peek(&iface->own_cq) != NULL) {
+            return UCS_ERR_BUSY;
+        }
+
+        if (events & UCT_EVENT_SEND_COMP) {
+            uct_sep_cq_arm(&iface->own_cq, 0);
+        }
     }
 
     if (uct_sep_iface_shares_cq(iface) && (events & UCT_EVENT_SEND_COMP)) {

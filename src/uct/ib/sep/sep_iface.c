@@ -12,6 +12,7 @@
 #include "sep_postlist.h"
 #include "sep_rc.h"
 
+#include <uct/base/uct_iov.inl>
 #include <ucs/async/async.h>
 #include <ucs/config/types.h>
 #include <ucs/debug/log.h>
@@ -168,10 +169,50 @@ static void uct_sep_iface_release_desc(uct_recv_desc_t *self, void *user_desc)
 static void
 uct_sep_iface_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 {
-    uct_sep_desc_t *desc = obj;
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    uct_sep_desc_t *desc   = obj;
 
-    desc->lkey       = uct_sep_mem_lkey(memh);
+    if (iface->channel.own == NULL) {
+        desc->lkey = uct_sep_mem_lkey(memh);
+    } else {
+        /* If it fails, whoever gets the descriptor tries again */
+        desc->lkey         = uct_sep_context_make_lkey(iface->channel.own,
+                                                       uct_sep_iface_md(iface),
+                                                       memh);
+        desc->super.result = memh;
+    }
     desc->super.comp = NULL;
+}
+
+ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
+                                      const uct_iov_t *iov, size_t iovcnt)
+{
+    size_t i;
+
+    for (i = 0; i < iovcnt; ++i) {
+        if ((uct_iov_get_length(&iov[i]) > 0) &&
+            (uct_sep_context_make_lkey(iface->channel.own,
+                                       uct_sep_iface_md(iface), iov[i].memh) ==
+             UCT_SEP_INVALID_LKEY)) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_sep_iface_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
+{
+    desc->lkey = uct_sep_context_make_lkey(iface->channel.own,
+                                           uct_sep_iface_md(iface),
+                                           desc->super.result);
+    if (desc->lkey == UCT_SEP_INVALID_LKEY) {
+        ucs_mpool_put(desc);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return UCS_OK;
 }
 
 static void
@@ -217,6 +258,10 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
     }
 
     scratch = ucs_mpool_get(&iface->tx.small_mp);
+    if ((scratch != NULL) && (scratch->lkey == UCT_SEP_INVALID_LKEY)) {
+        ucs_mpool_put(scratch);
+        scratch = NULL;
+    }
     if (scratch == NULL) {
         ucs_error("%s: no registered memory for atomic operations",
                   iface->port.name);
@@ -258,21 +303,44 @@ static void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface)
 }
 
 static ucs_status_t
+uct_sep_iface_init_own_cq(uct_sep_iface_t *iface, unsigned length)
+{
+    ucs_status_t status;
+
+    status = uct_sep_cq_init(&iface->own_cq, iface->channel.own->context,
+                             length, iface->api->cq_create, iface->port.name);
+    if (status != UCS_OK) {
+        uct_sep_cq_cleanup(&iface->cq);
+        return status;
+    }
+
+    iface->super.super.ops.iface_progress = uct_sep_iface_progress_own;
+    return UCS_OK;
+}
+
+static ucs_status_t
 uct_sep_iface_init_cq(uct_sep_iface_t *iface,
                       const uct_sep_iface_config_t *config)
 {
     uct_sep_md_t *md = uct_sep_iface_md(iface);
     unsigned tx_len  = config->tx.cq_len + UCT_SEP_CQ_HEADROOM;
     int is_shared    = config->cq_sharing > 1;
+    int is_own       = iface->channel.own != NULL;
     ucs_status_t status;
 
     iface->cq_member.group = NULL;
+    iface->own_cq.cq       = NULL;
     status = uct_sep_cq_init(&iface->cq, md->dev.context,
                              config->rx.queue_len +
-                             (is_shared ? UCT_SEP_CQ_HEADROOM : tx_len),
+                             ((is_shared || is_own) ? UCT_SEP_CQ_HEADROOM :
+                                                      tx_len),
                              iface->api->cq_create, iface->port.name);
-    if ((status != UCS_OK) || !is_shared) {
+    if (status != UCS_OK) {
         return status;
+    }
+
+    if (!is_shared) {
+        return is_own ? uct_sep_iface_init_own_cq(iface, tx_len) : UCS_OK;
     }
 
     status = uct_sep_cq_member_init(&iface->cq_member, md,
@@ -292,6 +360,9 @@ static void uct_sep_iface_cleanup_cq(uct_sep_iface_t *iface)
 {
     if (uct_sep_iface_shares_cq(iface)) {
         uct_sep_cq_member_cleanup(&iface->cq_member, uct_sep_iface_md(iface));
+    }
+    if (iface->own_cq.cq != NULL) {
+        uct_sep_cq_cleanup(&iface->own_cq);
     }
     uct_sep_cq_cleanup(&iface->cq);
 }
@@ -385,11 +456,14 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     iface->conn.num_rc   = 0;
     iface->conn.num_qp   = 0;
 
-    params.ibv_context  = uct_sep_iface_md(iface)->dev.context;
-    params.pd           = uct_sep_iface_md(iface)->pd;
+    params.ibv_context  = iface->channel.cm_pd->context;
+    params.pd           = (iface->channel.own != NULL) ?
+                          iface->channel.own->pd : uct_sep_iface_md(iface)->pd;
     params.qp_pd        = iface->channel.cm_pd;
-    params.uuars        = &uct_sep_iface_md(iface)->uuars;
+    params.uuars        = iface->channel.uuars;
     params.uuar_use     = iface->channel.cm_use;
+    params.addr_flags   = (iface->channel.own != NULL) ?
+                          UCT_SEP_IFACE_ADDR_FLAG_SPLIT : 0;
     params.port         = iface->port.addr;
     params.pkey_index   = iface->port.pkey_index;
     params.async        = iface->super.worker->async;
@@ -428,13 +502,22 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
     uct_sep_iface_event_cleanup(iface);
 }
 
-static const uct_sep_ops_t *uct_sep_iface_choose_ops(int post, int is_locked)
+static const uct_sep_ops_t *
+uct_sep_iface_choose_ops(const uct_sep_iface_t *iface, int post, int is_locked)
 {
-    static const uct_sep_ops_t *ops[][2] = {
-        [UCT_SEP_TX_POST_BF]   = {&uct_sep_ops_bf, &uct_sep_ops_bf_lock},
-        [UCT_SEP_TX_POST_BF64] = {&uct_sep_ops_bf64, &uct_sep_ops_bf64_lock},
-        [UCT_SEP_TX_POST_DB]   = {&uct_sep_ops_db, &uct_sep_ops_db_lock}
+    static const uct_sep_ops_t *ops[][3] = {
+        [UCT_SEP_TX_POST_BF]   = {&uct_sep_ops_bf, &uct_sep_ops_bf_lock,
+                                  &uct_sep_ops_bf_own},
+        [UCT_SEP_TX_POST_BF64] = {&uct_sep_ops_bf64, &uct_sep_ops_bf64_lock,
+                                  &uct_sep_ops_bf64_own},
+        [UCT_SEP_TX_POST_DB]   = {&uct_sep_ops_db, &uct_sep_ops_db_lock,
+                                  &uct_sep_ops_db_own}
     };
+
+    if (iface->config.postlist > 1) {
+        return (iface->channel.own != NULL) ? &uct_sep_ops_list_own :
+                                              &uct_sep_ops_list;
+    }
 
     if (post != UCT_SEP_TX_POST_DB) {
         post = UCT_SEP_TX_POST_BF;
@@ -445,16 +528,17 @@ static const uct_sep_ops_t *uct_sep_iface_choose_ops(int post, int is_locked)
 #endif
     }
 
-    return ops[post][is_locked];
+    /* Nobody else rings in a worker's own context */
+    ucs_assert(!is_locked || (iface->channel.own == NULL));
+    return ops[post][(iface->channel.own != NULL) ? 2 : is_locked];
 }
 
 void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
 {
     const uct_sep_ops_t *tx_ops = (iface->api->ops != NULL) ?
                                   iface->api->ops :
-                                  (iface->config.postlist > 1) ?
-                                  &uct_sep_ops_list :
-                                  uct_sep_iface_choose_ops(post, is_locked);
+                                  uct_sep_iface_choose_ops(iface, post,
+                                                           is_locked);
     uct_iface_ops_t *ops        = &iface->super.super.ops;
 
     iface->tx.ops          = tx_ops;
@@ -576,10 +660,18 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_qps;
     }
 
+    if ((self->channel.own != NULL) && (self->api != &uct_sep_api_dv)) {
+        ucs_error("%s: further workers of UCX_SEP_CATEGORY=mpi_everywhere need "
+                  "UCX_SEP_API=dv: set it, or another category",
+                  self->port.name);
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_cleanup_channel;
+    }
+
     /* Queue pairs tell if one has no BlueFlame, or a uUAR that is shared */
     self->config.post = config->tx.post;
     uct_sep_iface_set_ops(self, config->tx.post,
-                          self->channel.use != UCT_SEP_UUAR_EXCLUSIVE);
+                          self->channel.use == UCT_SEP_UUAR_DRIVER);
 
     status = uct_sep_iface_init_cq(self, config);
     if (status != UCS_OK) {

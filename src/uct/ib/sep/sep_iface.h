@@ -112,6 +112,11 @@ extern const uct_sep_ops_t uct_sep_ops_bf;
 extern const uct_sep_ops_t uct_sep_ops_bf64;
 extern const uct_sep_ops_t uct_sep_ops_db;
 
+/** The same, in a worker's own context. */
+extern const uct_sep_ops_t uct_sep_ops_bf_own;
+extern const uct_sep_ops_t uct_sep_ops_bf64_own;
+extern const uct_sep_ops_t uct_sep_ops_db_own;
+
 /** The same, for uUARs that other threads may use as well. */
 extern const uct_sep_ops_t uct_sep_ops_bf_lock;
 extern const uct_sep_ops_t uct_sep_ops_bf64_lock;
@@ -119,14 +124,18 @@ extern const uct_sep_ops_t uct_sep_ops_db_lock;
 
 /** Data path that posts lists. */
 extern const uct_sep_ops_t uct_sep_ops_list;
+extern const uct_sep_ops_t uct_sep_ops_list_own;
 
 
 /** Interface. */
 struct uct_sep_iface {
     uct_base_iface_t        super;
     uct_sep_cq_t            cq;            /**< Receives, and sends unless these
-                                                have a shared queue */
+                                                have another queue */
     uct_sep_cq_member_t     cq_member;     /**< Of the shared queue, if any */
+    uct_sep_cq_t            own_cq;        /**< Sends, if they are in a context
+                                                of the worker's own and have no
+                                                shared queue: cq is not NULL */
     const uct_sep_api_t     *api;
     uct_sep_verbs_t         *verbs;        /**< Only with UCX_SEP_API=verbs */
 
@@ -227,6 +236,16 @@ static inline int uct_sep_iface_shares_cq(const uct_sep_iface_t *iface)
 }
 
 
+/** @return Where sends complete. */
+static inline struct ibv_cq *
+uct_sep_iface_send_cq(const uct_sep_iface_t *iface)
+{
+    return uct_sep_iface_shares_cq(iface) ? iface->cq_member.group->cq.cq :
+           (iface->own_cq.cq != NULL)     ? iface->own_cq.cq :
+                                            iface->cq.cq;
+}
+
+
 /** @return Memory domain of an interface. */
 static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 {
@@ -263,6 +282,30 @@ void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked);
 
 /** Poll for completions; of uct_iface_ops_t. */
 unsigned uct_sep_iface_progress(uct_iface_h tl_iface);
+
+
+/** The same, with another completion queue for sends in the worker's context.
+ */
+unsigned uct_sep_iface_progress_own(uct_iface_h tl_iface);
+
+
+/**
+ * Make the local keys of memory in the worker's own context.
+ *
+ * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
+ */
+ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
+                                      const uct_iov_t *iov, size_t iovcnt);
+
+
+/**
+ * Try again to find the local key of a descriptor which has none. If that fails
+ * the descriptor goes back to its pool.
+ *
+ * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
+ */
+ucs_status_t uct_sep_iface_make_desc_lkey(uct_sep_iface_t *iface,
+                                          uct_sep_desc_t *desc);
 
 
 /** The same for a worker that shares its send completion queue. */

@@ -4,6 +4,7 @@
 #  include "config.h"
 #endif
 
+#include "sep_context.h"
 #include "sep_md.h"
 #include "sep_account.h"
 
@@ -98,6 +99,7 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
     uct_sep_account_add(mem->mr->context, UCT_SEP_ACCOUNT_MR, length);
     mem->lkey = mem->mr->lkey;
     mem->rkey = mem->mr->rkey;
+    mem->keys = NULL;
     ucs_trace("%s: registered %p..%p lkey 0x%x rkey 0x%x", md->dev.name,
               address, UCS_PTR_BYTE_OFFSET(address, length), mem->lkey,
               mem->rkey);
@@ -108,6 +110,7 @@ static void uct_sep_mem_deregister(uct_sep_md_t *md, uct_sep_mem_t *mem)
 {
     int ret;
 
+    uct_sep_context_release_mem(md, mem);
     uct_sep_account_remove(mem->mr->context, UCT_SEP_ACCOUNT_MR,
                            mem->mr->length);
     ret = ibv_dereg_mr(mem->mr);
@@ -287,6 +290,21 @@ static void uct_sep_md_vfs_init(uct_md_h tl_md)
     uct_sep_account_vfs_init(md, md->dev.context);
 }
 
+ucs_status_t uct_sep_md_claim_uuars(uct_sep_md_t *md, int is_alone)
+{
+    if ((md->uuar_claims < 0) || (is_alone && (md->uuar_claims > 0))) {
+        return UCS_ERR_BUSY;
+    }
+
+    md->uuar_claims = is_alone ? -1 : (md->uuar_claims + 1);
+    return UCS_OK;
+}
+
+void uct_sep_md_unclaim_uuars(uct_sep_md_t *md)
+{
+    md->uuar_claims = (md->uuar_claims < 0) ? 0 : (md->uuar_claims - 1);
+}
+
 static void uct_sep_md_close(uct_md_h tl_md)
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
@@ -308,6 +326,7 @@ static void uct_sep_md_close(uct_md_h tl_md)
     ucs_assert(ucs_list_is_empty(&md->cq_groups));
     ucs_assert(ucs_list_is_empty(&md->hubs));
     pthread_mutex_destroy(&md->group_lock);
+    pthread_mutex_destroy(&md->own_lock);
     pthread_mutex_destroy(&md->channel_lock);
     ucs_free(md);
 }
@@ -437,6 +456,8 @@ uct_sep_md_create(struct ibv_device *ibv_device,
     uct_sep_uuars_init(&md->uuars, md->dev.context);
     pthread_mutex_init(&md->channel_lock, NULL);
     ucs_list_head_init(&md->half_pairs);
+    pthread_mutex_init(&md->own_lock, NULL);
+    ucs_list_head_init(&md->contexts);
     pthread_mutex_init(&md->group_lock, NULL);
     ucs_list_head_init(&md->cq_groups);
     ucs_list_head_init(&md->hubs);

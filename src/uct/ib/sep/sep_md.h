@@ -40,11 +40,17 @@ typedef struct uct_sep_md_config {
 } uct_sep_md_config_t;
 
 
+typedef struct uct_sep_mem_keys uct_sep_mem_keys_t;
+typedef struct uct_sep_context uct_sep_context_t;
+
+
 /** Registered memory: what a uct_mem_h points to. */
 typedef struct uct_sep_mem {
-    uint32_t      lkey;
-    uint32_t      rkey;
-    struct ibv_mr *mr;
+    uint32_t           lkey;
+    uint32_t           rkey;
+    struct ibv_mr      *mr;
+    uct_sep_mem_keys_t *keys; /**< Local keys in contexts of workers, or NULL;
+                                   see sep_context.h */
 } uct_sep_mem_t;
 
 
@@ -61,12 +67,33 @@ typedef struct uct_sep_md {
     ucs_list_link_t       half_pairs; /**< uct_sep_td_pair_t, one in use */
     struct uct_sep_td_pair *common_pair; /**< See uct_sep_td_common_get() */
     unsigned              common_refcount;
+    int                   uuar_claims; /**< Workers with uUARs by the driver's
+                                            policy in the domain's context, or
+                                            -1 for one who is to be the only
+                                            one */
+
+    pthread_mutex_t       own_lock;   /**< Of what follows, and of local keys */
+    ucs_list_link_t       contexts;   /**< uct_sep_context_t, by slot */
 
     pthread_mutex_t       group_lock; /**< Of what follows: things that several
                                            workers share */
     ucs_list_link_t       cq_groups;  /**< uct_sep_cq_group_t */
     ucs_list_link_t       hubs;       /**< uct_sep_hub_t */
 } uct_sep_md_t;
+
+
+/**
+ * Announce that a worker's data path rings uUARs by the driver's policy, in the
+ * domain's context. With channel_lock held.
+ *
+ * @param is_alone  Nobody else may.
+ *
+ * @return UCS_OK; UCS_ERR_BUSY, without a message.
+ */
+ucs_status_t uct_sep_md_claim_uuars(uct_sep_md_t *md, int is_alone);
+
+/** Undo it. */
+void uct_sep_md_unclaim_uuars(uct_sep_md_t *md);
 
 
 /** @return Local key of registered memory. */

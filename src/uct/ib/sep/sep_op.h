@@ -53,7 +53,8 @@ struct uct_sep_op {
 /** Operation with a buffer in registered memory behind it. */
 typedef struct uct_sep_desc {
     uct_sep_op_t super;
-    uint32_t     lkey;
+    uint32_t     lkey;  /**< If it is invalid, super.result is the memory handle
+                             of the buffer */
 } uct_sep_desc_t;
 
 

@@ -12,6 +12,8 @@
  * and, unless it is 0,
  *
  *     UCT_SEP_OPS_LOCK    1 if the uUAR may be shared with other threads
+ *     UCT_SEP_OPS_OWN     1 if the worker has a device context of its own, and
+ *                         so local keys of its own
  *     UCT_SEP_OPS_POSTLIST  1 if work requests are rung for in lists; then the
  *                         two that say how to ring are not used
  *
@@ -27,6 +29,10 @@
 
 #ifndef UCT_SEP_OPS_POSTLIST
 #  define UCT_SEP_OPS_POSTLIST  0
+#endif
+
+#ifndef UCT_SEP_OPS_OWN
+#  define UCT_SEP_OPS_OWN  0
 #endif
 
 #include <uct/ib/sep/sep_ep.h>
@@ -80,7 +86,39 @@ uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 /** Get a descriptor or return. */
 #define UCT_SEP_GET_DESC(_iface, _mp, _desc) \
     UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, _mp, _desc, \
-                             return UCS_ERR_NO_RESOURCE)
+                             return UCS_ERR_NO_RESOURCE); \
+    if (UCT_SEP_OPS_OWN && \
+        ucs_unlikely((_desc)->lkey == UCT_SEP_INVALID_LKEY) && \
+        (uct_sep_iface_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
+        return UCS_ERR_NO_MEMORY; \
+    }
+
+
+/** Make the local keys of a gather list, or return. */
+#define UCT_SEP_CHECK_IOV(_iface, _iov, _iovcnt) \
+    if (UCT_SEP_OPS_OWN && \
+        ucs_unlikely(!uct_sep_ops_has_lkeys(_iface, _iov, _iovcnt)) && \
+        (uct_sep_iface_make_lkeys(_iface, _iov, _iovcnt) != UCS_OK)) { \
+        return UCS_ERR_NO_MEMORY; \
+    }
+
+
+/** Whether local keys exist. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_lkeys(const uct_sep_iface_t *iface, const uct_iov_t *iov,
+                      size_t iovcnt)
+{
+    size_t i;
+
+    for (i = 0; i < iovcnt; ++i) {
+        if ((uct_iov_get_length(&iov[i]) > 0) &&
+            (uct_sep_context_lkey(iface->channel.own, iov[i].memh) ==
+             UCT_SEP_INVALID_LKEY)) {
+            return 0;
+        }
+    }
+    return 1;
+}
 
 
 /** Have an operation finished with the work request that was just posted. */
@@ -261,6 +299,7 @@ uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0, UCT_SEP_MAX_MSG,
                      "put_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
 
     UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY,
                       uct_iov_total_length(iov, iovcnt));
@@ -310,6 +349,7 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
                      iface->config.max_get_zcopy, "get_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
 
     UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY,
                       uct_iov_total_length(iov, iovcnt));
@@ -429,6 +469,7 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                      iface->config.seg_size - sizeof(uct_sep_am_hdr_t),
                      "am_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
 
     if (UCT_SEP_WR_COPIES_HEADER) {
         UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);

@@ -146,14 +146,11 @@ uct_sep_uuars_add(uct_sep_uuars_t *uuars, const struct mlx5dv_qp *dv_qp,
 
     memset(uuar, 0, sizeof(*uuar));
     uct_sep_bf_init(&uuar->bf, dv_qp->bf.reg, dv_qp->bf.size);
-    uuar->is_dedicated = (use == UCT_SEP_UUAR_DRIVER) &&
+    uuar->is_dedicated = uct_sep_uuar_use_is_driver(use) &&
                          uct_sep_uuars_is_dedicated(uuars, dv_qp);
-    uuar->bf.is_shared = (use == UCT_SEP_UUAR_SHARED) ||
-                         ((use == UCT_SEP_UUAR_DRIVER) && !uuar->is_dedicated);
     ucs_list_add_tail(&uuars->list, &uuar->list);
-    ucs_trace("uUAR %p: BlueFlame %u bytes, %s", dv_qp->bf.reg, dv_qp->bf.size,
-              uuar->bf.is_shared ? "shared" :
-              uuar->is_dedicated ? "dedicated" : "exclusive");
+    ucs_trace("uUAR %p: BlueFlame %u bytes%s", dv_qp->bf.reg, dv_qp->bf.size,
+              uuar->is_dedicated ? ", dedicated" : "");
     return uuar;
 }
 
@@ -164,7 +161,7 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
     ucs_status_t status = UCS_OK;
     uct_sep_uuar_t *uuar;
 
-    if (use != UCT_SEP_UUAR_DRIVER) { /* Otherwise the caller has it */
+    if (!uct_sep_uuar_use_is_driver(use)) { /* Otherwise the caller has it */
         pthread_mutex_lock(&uuars->lock);
     }
 
@@ -175,11 +172,13 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
             status = UCS_ERR_NO_MEMORY;
             goto out;
         }
-    } else if (use != UCT_SEP_UUAR_DRIVER) {
-        if (uuar->num_qps == 0) { /* Another thread domain has it now */
-            uuar->bf.is_shared = (use == UCT_SEP_UUAR_SHARED);
-        }
-    } else if (uuar->is_dedicated && (uuar->num_qps > 0)) {
+    }
+
+    if (uuar->num_qps == 0) {
+        uuar->bf.is_shared = (use == UCT_SEP_UUAR_SHARED) ||
+                             ((use == UCT_SEP_UUAR_DRIVER) &&
+                              !uuar->is_dedicated);
+    } else if (uuar->is_dedicated) {
         /* Not the driver we know */
         ucs_debug("uUAR %p is shared although it was taken for dedicated",
                   dv_qp->bf.reg);
@@ -191,7 +190,7 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
     *bf_p = &uuar->bf;
 
 out:
-    if (use != UCT_SEP_UUAR_DRIVER) {
+    if (!uct_sep_uuar_use_is_driver(use)) {
         pthread_mutex_unlock(&uuars->lock);
     }
     return status;

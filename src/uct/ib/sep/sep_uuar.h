@@ -48,8 +48,17 @@ typedef enum {
     UCT_SEP_UUAR_SHARED,
     /** Whoever the driver chooses: the queue pair has no thread domain. Must be
      *  made and registered with @ref uct_sep_uuars_t::lock held. */
-    UCT_SEP_UUAR_DRIVER
+    UCT_SEP_UUAR_DRIVER,
+    /** The same, and only the main thread of one worker makes such ones. */
+    UCT_SEP_UUAR_ALONE
 } uct_sep_uuar_use_t;
+
+
+/** @return Whether there is no thread domain. */
+static inline int uct_sep_uuar_use_is_driver(uct_sep_uuar_use_t use)
+{
+    return use >= UCT_SEP_UUAR_DRIVER;
+}
 
 
 /** One uUAR. */
@@ -107,7 +116,7 @@ void uct_sep_uuars_put(uct_sep_uuars_t *uuars, uct_sep_bf_t *bf);
 static inline void
 uct_sep_uuars_enter(uct_sep_uuars_t *uuars, uct_sep_uuar_use_t use)
 {
-    if (use == UCT_SEP_UUAR_DRIVER) {
+    if (uct_sep_uuar_use_is_driver(use)) {
         pthread_mutex_lock(&uuars->lock);
     }
 }
@@ -115,7 +124,7 @@ uct_sep_uuars_enter(uct_sep_uuars_t *uuars, uct_sep_uuar_use_t use)
 static inline void
 uct_sep_uuars_leave(uct_sep_uuars_t *uuars, uct_sep_uuar_use_t use)
 {
-    if (use == UCT_SEP_UUAR_DRIVER) {
+    if (uct_sep_uuar_use_is_driver(use)) {
         pthread_mutex_unlock(&uuars->lock);
     }
 }

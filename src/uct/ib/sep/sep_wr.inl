@@ -152,8 +152,8 @@ uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
 
 /* Gather list, from a segment on; returns the number of entries */
 static UCS_F_ALWAYS_INLINE unsigned
-uct_sep_wr_set_iov(const uct_sep_txwq_t *txwq, void *seg, const uct_iov_t *iov,
-                   size_t iovcnt)
+uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
+                   void *seg, const uct_iov_t *iov, size_t iovcnt)
 {
     unsigned count = 0;
     size_t i, length;
@@ -166,6 +166,9 @@ uct_sep_wr_set_iov(const uct_sep_txwq_t *txwq, void *seg, const uct_iov_t *iov,
 
         seg = uct_sep_txwq_wrap(txwq, seg);
         uct_sep_wqe_set_data(seg, iov[i].buffer, length,
+                             UCT_SEP_OPS_OWN ?
+                             uct_sep_context_lkey(iface->channel.own,
+                                                  iov[i].memh) :
                              uct_sep_mem_lkey(iov[i].memh));
         seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN);
         ++count;
@@ -187,7 +190,7 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     unsigned ds;
 
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
-    ds = 2 + uct_sep_wr_set_iov(txwq,
+    ds = 2 + uct_sep_wr_set_iov(iface, txwq,
                                 UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
                                 iov, iovcnt);
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
@@ -309,7 +312,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         seg = UCS_PTR_BYTE_OFFSET(txwq->start,
                                   UCS_PTR_BYTE_DIFF(txwq->end, seg));
     }
-    ds += uct_sep_wr_set_iov(txwq, seg, iov, iovcnt);
+    ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt);
 
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
     uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
