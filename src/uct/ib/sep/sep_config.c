@@ -52,8 +52,7 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      "  static         - UARs as the driver assigns them\n"
      "  mpi_threads    - one queue pair for all\n"
      "  auto           - the best that is available\n"
-     "mpi_threads must be set in all processes or in none. This version has no\n"
-     "mpi_everywhere.",
+     "mpi_threads must be set in all processes or in none.",
      ucs_offsetof(uct_sep_iface_config_t, category),
      UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
 
