@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_api.h"
+#include "sep_cq.inl"
 #include "sep_iface.h"
 #include "sep_postlist.h"
 #include "sep_rc.h"
