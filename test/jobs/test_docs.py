@@ -10,7 +10,8 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
 PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md", "docs/architecture.md",
-         "docs/resources.md", "docs/software-device.md")
+         "docs/conformance.md", "docs/resources.md",
+         "docs/software-device.md")
 
 
 def read(*names):

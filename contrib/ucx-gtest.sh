@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Run UCX's own unit tests on sep_mlx5 and on rc_mlx5, and compare.
+#
+#   contrib/ucx-gtest.sh                everything: an hour or more
+#   contrib/ucx-gtest.sh --quick        a representative part: a few minutes
+#   contrib/ucx-gtest.sh --group uct    uct, md (memory domains) or ucp only
+#   contrib/ucx-gtest.sh --tests REGEX  tests whose 'suite.test' matches
+#   contrib/ucx-gtest.sh --tsv          one line per test
+#   contrib/ucx-gtest.sh --resume       go on where an earlier run stopped
+#   contrib/ucx-gtest.sh --only sep --set UCX_SEP_CATEGORY=static ...
+#
+# Takes the UCX source package of the installed version (nothing in it is
+# changed: a copy is), adds the transport to the lists in UCX's tests, builds UCX
+# and its tests with assertions, parameter checks and statistics, and the
+# transport for that UCX. Later runs use what is built.
+#
+# Exit status is 0 if sep_mlx5 is nowhere worse than rc_mlx5. docs/conformance.md
+# has the results, and says what is not run and why.
+#
+# Options: --ucx-source DIR   a source tree of UCX (default: obtained with apt)
+#          --build DIR        where to build (default build/ucx-gtest)
+#          --results DIR      where to write (default results/ in it)
+#          --build-only       build and run nothing
+# All others are those of test/conformance/ucx_gtest, see its --help.
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+usage()
+{
+    sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'
+}
+
+driver=$SEP_TOP/test/conformance/ucx_gtest
+dir=$SEP_TOP/build/ucx-gtest
+ucx_source=
+results=
+build_only=
+quick=
+options=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --ucx-source) ucx_source=$(cd "${2:?--ucx-source needs a directory}" && pwd)
+                  shift 2 ;;
+    --build)      dir=${2:?--build needs a directory}; shift 2 ;;
+    --results)    results=${2:?--results needs a directory}; shift 2 ;;
+    --build-only) build_only=1; shift ;;
+    --quick)      quick=1; options+=(--quick); shift ;;
+    --help|-h)    usage; "$driver" --help; exit 0 ;;
+    *)            options+=("$1"); shift ;;
+    esac
+done
+
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+: "${results:=$dir/results${quick:+-quick}}"
+
+# Debian's own options and statistics. The compiler has optimised Debian's UCX
+# more; here building takes longer than running.
+flags=(--enable-mt --with-verbs --disable-logging --enable-devel-headers
+       --enable-cma --enable-gtest --enable-stats --disable-static
+       --without-go --without-java --disable-doxygen-doc
+       "CFLAGS=-O1 -g1" "CXXFLAGS=-O1 -g0 -Wno-error")
+ucx_parts=(src/ucm src/ucs src/uct src/ucp src/tools/info)
+
+# usage: step NAME DIRECTORY COMMAND...
+step()
+{
+    local name=$1 where=$2 log=$dir/log-${1// /-}.txt
+    shift 2
+    sep_say "UCX's tests: $name" >&2
+    (cd "$where" && timeout --kill-after=30 3600 "$@") > "$log" 2>&1 \
+        < /dev/null || {
+        tail -n 40 "$log" >&2
+        sep_die "$name failed; see $log"
+    }
+}
+
+# Run make in several directories.
+# usage: make_in TARGET DIRECTORY...
+make_in()
+{
+    local target=$1 part
+    shift
+    for part in "$@"; do
+        make -C "$part" --no-print-directory -j "$(sep_jobs)" "$target" ||
+            return 1
+    done
+}
+
+# Objects of the test program that are of use: no tests of UCX's own utilities
+# and other transports, nothing that needs a device with tag matching. With
+# --quick, only what has tests of the representative part.
+gtest_objects()
+{
+    local object
+    # shellcheck disable=SC2016 # expanded by make
+    printf 'include Makefile\nsep-objects:\n\t@echo $(gtest_OBJECTS)\n' |
+        make -C test/gtest --no-print-directory -s -f - sep-objects |
+        tr ' ' '\n' | while IFS= read -r object; do
+        case $object in
+        ucs/*|ucm/*|uct/tcp/*|*-test_tag.o|*-test_ud*.o|*-ud_base.o|\
+        *-test_dc.o|*-test_rc.o|*-test_devx.o|*-test_mm.o|*sockaddr.o|\
+        *-test_ucp_tag_offload.o) ;;
+        *-test_ucp_tag_xfer.o|*-test_ucp_tag_m[et]*.o|*-test_ucp_tag_perf.o|\
+        *-test_ucp_tag_cancel.o|*-test_ucp_perf.o|*-test_ucp_proto.o|\
+        *-test_ucp_dt.o|*-test_ucp_mem_type.o|*-test_ucp_mmap.o|\
+        *-test_ucp_rma_mt.o|*-test_ucp_tls.o|*-test_ucp_request.o)
+            [[ -n $quick ]] || echo "$object" ;;
+        *)  echo "$object" ;;
+        esac
+    done
+}
+
+build_ucx()
+{
+    local stamp
+    [[ -n $ucx_source ]] ||
+        ucx_source=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
+
+    # What the build depends on: source, options, and what is put into the tests
+    stamp="$ucx_source ${flags[*]} $(cksum < \
+        "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)"
+    case $(cat "$dir/.complete" 2> /dev/null) in
+    "$stamp all")  return ;;
+    "$stamp some") [[ -z $quick ]] || return 0 ;;
+    esac
+
+    rm -rf "$dir/.complete" "$dir/source" "$dir/build" "$dir/ucx"
+    mkdir "$dir/build"
+    cp -a "$ucx_source" "$dir/source"
+    "$driver" --adapt "$dir/source"
+    step autogen "$dir/source" ./autogen.sh
+    step configure "$dir/build" "$dir/source/configure" \
+        --prefix="$dir/ucx" "${flags[@]}"
+    cd "$dir/build"
+    export -f make_in sep_jobs
+    step "make UCX" . bash -c 'make_in all "$@"' make_in "${ucx_parts[@]}"
+    step "make install" . bash -c 'make_in install "$@"' make_in \
+        "${ucx_parts[@]}"
+    step "make test libraries" . bash -c 'make_in all "$@"' make_in \
+        src/tools/perf test/gtest/common/googletest test/gtest/ucs/test_module \
+        test/gtest/ucm/test_dlopen
+    step "make gtest" . make -C test/gtest --no-print-directory \
+        -j "$(sep_jobs)" gtest "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')"
+    cd "$SEP_TOP"
+    if [[ -n $quick ]]; then
+        echo "$stamp some"
+    else
+        echo "$stamp all"
+    fi > "$dir/.complete"
+}
+
+# Standard output is for the result.
+{
+    sep_install_deps build bench
+    build_ucx
+    sep_build "$dir/sep" all "$SEP_TOP/configure" --with-ucx="$dir/ucx" \
+        --with-ucx-source="$dir/source" --disable-gtest
+} >&2
+[[ -z $build_only ]] || exit 0
+
+exec "$driver" --gtest "$dir/build/test/gtest/gtest" --sep-build "$dir/sep" \
+    --results "$results" --jobs "$(sep_jobs)" "${options[@]}"

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Driver of UCX's own unit tests on the transport and on rc_mlx5."""

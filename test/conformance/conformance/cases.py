@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which of UCX's tests are run, which are not, and where a difference between
+the transports is right. Each exception has its reason."""
+
+import re
+
+# Instances of the test suites: ours, the one to compare with, and the group.
+UCT = ("sep_mlx5", "rc_mlx5", "uct")
+MD = ("sep", "ib", "md")
+UCP = ("sep", "rcx", "ucp")
+
+_MD_SUITES = re.compile(r"^test_md")
+
+# Suites and tests that are not run, on either transport.
+EXCLUDED = [
+    (r"^test_ucp_sockaddr",
+     "needs a connection manager (rdma_cm or TCP) besides the transport"),
+    (r"^test_uct_ib_|^test_uct_event_ib\.|^test_uct_cq_moderation\.|"
+     r"^uct_p2p_test_event|^uct_qp_test_event",
+     "reads uct_ib_iface_t or changes configuration of UCX's ib module"),
+    (r"^test_tag\b|^test_tag_|^test_ucp_tag_offload",
+     "hardware tag matching, which sep_mlx5 does not offer"),
+    (r"^test_rc_|^test_rc\b", "internals of rc_mlx5"),
+]
+
+# Differences that are right: test, reason.
+NOTES = []
+
+# The representative part: "group suite.test". All of UCT except what moves
+# gigabytes or waits on purpose; of UCP, what uses each part of the transport.
+QUICK = [
+    r"^uct (?!uct_p2p_rma_test\w*\.(?:(?:put|get)_zcopy|xfer_reg)|"
+    r"test_uct_perf|test_uct_loopback|test_uct_pending\.pending_fairness|"
+    r"test_uct_peer_failure_multiple|test_zcopy_comp|"
+    r"test_uct_ep\.destroy_entity)",
+    r"^md ",
+    r"^ucp test_ucp_(?:atomic\d\d|fence\d\d|peer_failure\w*|wakeup\w*|ep|"
+    r"am|am_nbx|am_nbx_rndv|stream\w*|wireup_errh_peer|wireup_amo|"
+    r"wireup_keepalive|tag_match|tag_probe|worker\w*|context)\.",
+    r"^ucp test_ucp_wireup_[12]sided\.(?!stress|multi_wireup).*/[0-3]$",
+    r"^ucp test_ucp_rma\.\w+/0$",
+]
+
+
+def group_of(test):
+    """The pair of instances that a test belongs to, or None."""
+    for pair in (UCT, MD, UCP):
+        if test.instance in pair[:2] and \
+                (pair is MD) == bool(_MD_SUITES.match(test.suite)):
+            return pair
+    return None
+
+
+def excluded(suite_and_test):
+    """Why a test is not run, or None."""
+    for pattern, reason in EXCLUDED:
+        if re.search(pattern, suite_and_test):
+            return reason
+    return None
+
+
+def note(suite_and_test):
+    """Why a difference in this test is right, or None."""
+    for pattern, reason in NOTES:
+        if re.search(pattern, suite_and_test):
+            return reason
+    return None
+
+
+def quick(suite_and_test):
+    return any(re.search(pattern, suite_and_test) for pattern in QUICK)

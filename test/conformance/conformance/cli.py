@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Command line of the conformance run."""
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+import sys
+import threading
+import time
+
+from . import adapt, cases, compare, gtest
+
+# A process for so many tests of a suite: what one leaves behind is not the
+# business of all others, and starting one takes half a second.
+_SHARD = 100
+
+# Suites that measure, and take minutes on a software device.
+_SLOW = re.compile(r"perf|loopback")
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(
+        prog="ucx_gtest", description="Run UCX's unit tests on sep_mlx5 and "
+        "on rc_mlx5 and compare. Built by contrib/ucx-gtest.sh.")
+    parser.add_argument("--adapt", metavar="SOURCE",
+                        help="put sep_mlx5 into this copy of UCX, and exit")
+    parser.add_argument("--gtest", metavar="PROGRAM",
+                        help="UCX's gtest program")
+    parser.add_argument("--sep-build", metavar="DIR",
+                        help="build of the transport for that UCX")
+    parser.add_argument("--results", metavar="DIR", default="ucx-gtest-results",
+                        help="where to keep logs and results")
+    parser.add_argument("--group", choices=("uct", "md", "ucp"),
+                        action="append", help="only these tests")
+    parser.add_argument("--tests", metavar="REGEX",
+                        help="only tests whose 'suite.test' matches")
+    parser.add_argument("--only", choices=("sep", "rc"),
+                        help="only one of the transports; nothing to compare")
+    parser.add_argument("--quick", action="store_true",
+                        help="the representative part")
+    parser.add_argument("--resume", action="store_true",
+                        help="keep results of an earlier run, run the rest")
+    parser.add_argument("--rerun-failed", action="store_true",
+                        help="with --resume: run again what did not succeed")
+    parser.add_argument("--baseline", metavar="DIR",
+                        help="take rc_mlx5's results from there")
+    parser.add_argument("--limit", type=float, default=120, metavar="SECONDS",
+                        help="time for each test (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N",
+                        help="processes at a time (default %(default)s)")
+    parser.add_argument("--again", type=int, default=1, metavar="N",
+                        help="how often to repeat what fails (default "
+                        "%(default)s); a success then is marked")
+    parser.add_argument("--set", metavar="NAME=VALUE", action="append",
+                        default=[], help="an environment variable of the tests")
+    parser.add_argument("--tsv", action="store_true",
+                        help="print one line per test, separated by tabs")
+    parser.add_argument("--summary", action="store_true",
+                        help="print only the summary")
+    return parser.parse_args()
+
+
+class Store:
+    """Results, kept in a file as they come."""
+
+    def __init__(self, path, resume):
+        self.path = path
+        self.results = {}
+        self._lock = threading.Lock()
+        if resume and os.path.exists(path):
+            self.results = load(path)
+        elif os.path.exists(path):
+            os.unlink(path)
+
+    def add(self, results):
+        with self._lock:
+            self.results.update(results)
+            with open(self.path, "a", encoding="utf-8") as file:
+                for name, result in results.items():
+                    json.dump([name, dataclasses.asdict(result)], file)
+                    file.write("\n")
+
+
+def load(path):
+    results = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            name, fields = json.loads(line)
+            results[name] = gtest.Result(**fields)
+    return results
+
+
+def _select(tests, options):
+    """Tests to run, in the order of the program."""
+    selected = []
+    for test in tests:
+        pair = cases.group_of(test)
+        name = f"{test.suite}.{test.name}"
+        if not pair or cases.excluded(name):
+            continue
+        if options.group and pair[2] not in options.group:
+            continue
+        if options.tests and not re.search(options.tests, name):
+            continue
+        if options.quick and not cases.quick(f"{pair[2]} {name}"):
+            continue
+        ours = test.instance == pair[0]
+        if options.only == "sep" and not ours or \
+                options.only == "rc" and ours:
+            continue
+        if options.baseline and not ours:
+            continue
+        selected.append(test)
+    return selected
+
+
+def _shards(tests):
+    """Lists of at most _SHARD tests of one suite; long ones first."""
+    suites = collections.OrderedDict()
+    for test in tests:
+        suites.setdefault((test.instance, test.suite), []).append(test)
+    shards = [members[i:i + _SHARD] for members in suites.values()
+              for i in range(0, len(members), _SHARD)]
+    return sorted(shards, key=lambda each: not _SLOW.search(each[0].suite))
+
+
+def _run_shard(program, shard, options, store):
+    name = f"{shard[0].instance}-{shard[0].suite}"
+    limit = options.limit * (5 if _SLOW.search(shard[0].suite) else 1)
+    started = time.monotonic()
+    results = program.run(shard, limit, name)
+    for attempt in range(options.again):
+        failed = [test for test in shard if results[test.full_name].status
+                  not in (gtest.OK, gtest.SKIPPED)]
+        if not failed:
+            break
+        for test, again in zip(failed, _each(program, failed, limit, name)):
+            before = results[test.full_name]
+            again.tries = attempt + 2
+            if again.status == gtest.OK:
+                again.reason = f"first: {before.status}: {before.reason}"
+            results[test.full_name] = again
+    store.add(results)
+
+    counts = collections.Counter(each.status for each in results.values())
+    print(f"  {shard[0].instance + '/' + shard[0].suite:<52} "
+          f"{time.monotonic() - started:6.0f} s  " +
+          ", ".join(f"{n} {status}" for status, n in sorted(counts.items())),
+          file=sys.stderr, flush=True)
+
+
+def _each(program, tests, limit, name):
+    return [program.run([test], limit, name)[test.full_name] for test in tests]
+
+
+def main():
+    options = _arguments()
+    if options.adapt:
+        adapt.adapt(options.adapt)
+        return 0
+    if not options.gtest or not options.sep_build:
+        sys.exit("--gtest and --sep-build are needed: use "
+                 "contrib/ucx-gtest.sh")
+
+    results_dir = os.path.abspath(options.results)
+    os.makedirs(os.path.join(results_dir, "logs"), exist_ok=True)
+    environment = dict(each.split("=", 1) for each in options.set)
+    program = gtest.Program(os.path.abspath(options.gtest),
+                            os.path.abspath(options.sep_build), environment,
+                            os.path.join(results_dir, "logs"))
+    tests = program.list()
+    selected = _select(tests, options)
+    if not selected:
+        sys.exit("no test is selected")
+
+    store = Store(os.path.join(results_dir, "results.jsonl"), options.resume)
+    left = [test for test in selected if test.full_name not in store.results or
+            (options.rerun_failed and store.results[test.full_name].status
+             not in (gtest.OK, gtest.SKIPPED))]
+    print(f"{len(selected)} tests, {len(left)} to run; logs are in "
+          f"{results_dir}/logs", file=sys.stderr, flush=True)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for future in [pool.submit(_run_shard, program, shard, options, store)
+                       for shard in _shards(left)]:
+            future.result()
+
+    results = dict(store.results)
+    if options.baseline:
+        for name, result in load(os.path.join(options.baseline,
+                                              "results.jsonl")).items():
+            results.setdefault(name, result)
+    return _report(tests, selected, results, results_dir, options)
+
+
+def _report(tests, selected, results, results_dir, options):
+    chosen = {(cases.group_of(test)[2], test.suite, test.name)
+              for test in selected}
+    known = [test for test in tests if cases.group_of(test) and
+             (cases.group_of(test)[2], test.suite, test.name) in chosen]
+    rows = compare.make_rows(known, results)
+    full = compare.tables(rows) + compare.summary(rows)
+    for name, lines in (("table.txt", full), ("table.tsv", compare.tsv(rows))):
+        with open(os.path.join(results_dir, name), "w",
+                  encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    print("\n".join(compare.tsv(rows) if options.tsv else
+                    compare.summary(rows) if options.summary else full))
+    if options.only:
+        failed = [row for row in rows if row.ours.status not in
+                  (gtest.OK, gtest.SKIPPED) or row.theirs.status not in
+                  (gtest.OK, gtest.SKIPPED)]
+        return 1 if failed else 0
+    return 1 if compare.worse(rows) else 0

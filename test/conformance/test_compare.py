@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What counts as worse, better and the same; which tests are chosen."""
+
+import unittest
+
+from conformance import cases, compare, gtest
+
+
+def result(status, reason=""):
+    return gtest.Result(status, 0.0, reason)
+
+
+def row(ours, theirs, note=""):
+    return compare.Row("uct", "uct_x_test", "put/0", result(ours),
+                       result(theirs), note)
+
+
+class Verdict(unittest.TestCase):
+
+    def test_verdicts(self):
+        for ours, theirs, verdict in (
+                (gtest.OK, gtest.OK, compare.SAME),
+                (gtest.SKIPPED, gtest.SKIPPED, compare.SAME),
+                (gtest.OK, gtest.SKIPPED, compare.BETTER),
+                (gtest.OK, gtest.CRASHED, compare.BETTER),
+                (gtest.SKIPPED, gtest.OK, compare.WORSE),
+                (gtest.HUNG, gtest.OK, compare.WORSE),
+                (gtest.FAILED, gtest.SKIPPED, compare.WORSE),
+                (gtest.FAILED, gtest.CRASHED, compare.BOTH_FAIL)):
+            self.assertEqual(verdict, row(ours, theirs).verdict,
+                             f"{ours} / {theirs}")
+
+    def test_a_note_makes_a_skip_right(self):
+        noted = row(gtest.SKIPPED, gtest.OK, "it has none")
+        self.assertEqual(compare.NOTED, noted.verdict)
+        self.assertEqual([], compare.worse([noted]))
+
+    def test_a_note_excuses_no_failure(self):
+        for status in (gtest.FAILED, gtest.CRASHED, gtest.HUNG):
+            self.assertEqual(compare.WORSE,
+                             row(status, gtest.OK, "it has none").verdict)
+
+
+class Rows(unittest.TestCase):
+
+    def test_instances_are_paired_and_missing_tests_are_noticed(self):
+        tests = [gtest.Test("rcx", "test_ucp_tag", "a/0", ""),
+                 gtest.Test("rcx", "test_ucp_tag", "b/0", ""),
+                 gtest.Test("sep", "test_ucp_tag", "a/0", ""),
+                 gtest.Test("sep", "test_md", "reg/0", ""),
+                 gtest.Test("ib", "test_md", "reg/0", ""),
+                 gtest.Test("tcp", "test_ucp_tag", "a/0", "")]
+        results = {test.full_name: result(gtest.OK) for test in tests}
+        rows = {f"{r.group} {r.suite}.{r.test}": r
+                for r in compare.make_rows(tests, results)}
+        self.assertEqual({"ucp test_ucp_tag.a/0", "ucp test_ucp_tag.b/0",
+                          "md test_md.reg/0"}, set(rows))
+        self.assertEqual(compare.SAME, rows["md test_md.reg/0"].verdict)
+        self.assertEqual(compare.WORSE, rows["ucp test_ucp_tag.b/0"].verdict)
+
+    def test_tables_say_how_many_and_why(self):
+        rows = [row(gtest.OK, gtest.OK), row(gtest.FAILED, gtest.OK)]
+        rows[1].ours.reason = "Expected equality"
+        text = "\n".join(compare.tables(rows) + compare.summary(rows))
+        self.assertIn("1 failed, 1 ok", text)
+        self.assertIn("sep_mlx5 is worse: 1", text)
+        self.assertIn("Expected equality", text)
+        self.assertEqual(3, len(compare.tsv(rows)))
+
+
+class Selection(unittest.TestCase):
+
+    def test_each_pattern_has_a_reason(self):
+        for pattern, reason in cases.EXCLUDED + cases.NOTES:
+            self.assertTrue(pattern and reason)
+
+    def test_exclusions(self):
+        self.assertTrue(cases.excluded("test_uct_ib_pkey.send/0"))
+        self.assertTrue(cases.excluded("test_ucp_tag_offload.post/0"))
+        self.assertIsNone(cases.excluded("test_uct_event.am/0"))
+        self.assertIsNone(cases.excluded("test_ucp_tag_match.send/0"))
+
+    def test_quick_part(self):
+        self.assertTrue(cases.quick("uct uct_flush_test.put/0"))
+        self.assertTrue(cases.quick("uct uct_p2p_rma_test.put_short/1"))
+        self.assertTrue(cases.quick("ucp test_ucp_am_nbx.x/11"))
+        self.assertFalse(cases.quick("uct uct_p2p_rma_test.get_zcopy/1"))
+        self.assertFalse(cases.quick("ucp test_ucp_tag_xfer.send/0"))
+
+
+if __name__ == "__main__":
+    unittest.main()
