@@ -10,11 +10,13 @@
 #
 # Parts: unit (unit tests), sanitized (the same under AddressSanitizer and
 # UndefinedBehaviorSanitizer), jobs (MPI, OpenSHMEM and ucx_perftest jobs),
-# sources (shell scripts, what is committed, the tarball).
+# conformance (a representative part of UCX's own unit tests), sources (shell
+# scripts, what is committed, the tarball).
 #
 # A test that hangs is killed and counts as failed: unit tests have
 # SEP_SUITE_TIMEOUT seconds per suite (default 180, three times that with
-# sanitizers), the jobs SEP_JOBS_TIMEOUT in all (default 1200).
+# sanitizers), the jobs SEP_JOBS_TIMEOUT in all (default 1200), UCX's tests with
+# their build SEP_CONFORMANCE_TIMEOUT (default 2400).
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -24,6 +26,7 @@ build_sanitized=$SEP_TOP/build/check-sanitized
 results=$SEP_TOP/build/check-results
 suite_limit=${SEP_SUITE_TIMEOUT:-180}
 jobs_limit=${SEP_JOBS_TIMEOUT:-1200}
+conformance_limit=${SEP_CONFORMANCE_TIMEOUT:-2400}
 jobs_options=()
 passed=0
 failed=0
@@ -187,6 +190,8 @@ part_unit()
         "$suite_limit"
     run_gtest sep_gtest "$build_plain" test/gtest/sep_gtest "$suite_limit"
     check "the main job's own tests" 300 "$SEP_TOP/test/jobs/unit_tests"
+    check "the conformance driver's own tests" 300 \
+        "$SEP_TOP/test/conformance/unit_tests"
 }
 
 part_sanitized()
@@ -257,6 +262,33 @@ EOF
     fi
 }
 
+# Each test that was run on both transports counts once; it fails if sep_mlx5 is
+# worse than rc_mlx5.
+part_conformance()
+{
+    local status=0 suite name verdict ours theirs reason
+    local table=$results/conformance.tsv good=0 bad=0
+    sep_say "UCX's own unit tests, a representative part"
+    timeout --kill-after=30 "$conformance_limit" \
+        "$SEP_TOP/contrib/ucx-gtest.sh" --quick --tsv > "$table" \
+        < /dev/null || status=$?
+
+    while IFS=$'\t' read -r _ suite name ours theirs verdict reason _; do
+        if [[ $verdict == worse ]]; then
+            bad=$((bad + 1))
+            result fail "$suite.$name" "$ours, rc_mlx5 $theirs: $reason"
+            echo "  FAILED  $suite.$name ($ours: $reason)"
+        elif [[ $ours == ok ]]; then
+            good=$((good + 1))
+            result pass "$suite.$name"
+        fi
+    done < <(tail -n +2 "$table")
+    if [[ $bad == 0 && ($status != 0 || $good == 0) ]]; then
+        result fail "UCX's unit tests" "exit status $status, $good passed"
+    fi
+    printf '  %-50s %4d passed %3d failed\n' "as good as rc_mlx5" $good $bad
+}
+
 part_sources()
 {
     local part
@@ -279,17 +311,17 @@ part_sources()
 parts=()
 for argument in "$@"; do
     case $argument in
-    unit|sanitized|jobs|sources) parts+=("$argument") ;;
+    unit|sanitized|jobs|conformance|sources) parts+=("$argument") ;;
     --quick) jobs_options+=(--quick) ;;
     --help|-h) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac
 done
-[[ ${#parts[@]} != 0 ]] || parts=(unit sanitized jobs sources)
+[[ ${#parts[@]} != 0 ]] || parts=(unit sanitized jobs conformance sources)
 
 start=$SECONDS
 mkdir -p "$results"
-sep_install_deps build test jobs
+sep_install_deps build test jobs bench
 for part in "${parts[@]}"; do
     "part_$part"
 done
