@@ -70,7 +70,7 @@ static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
     memset(attr, 0, sizeof(*attr));
     attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                                  UCT_MD_FLAG_NEED_RKEY |
-                                 UCT_MD_FLAG_INVALIDATE;
+                                 UCT_MD_FLAG_ADVISE | UCT_MD_FLAG_INVALIDATE;
     attr->cap.max_reg          = ULONG_MAX;
     attr->cap.max_alloc        = ULONG_MAX; /* Others allocate, no limit here */
     attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
@@ -331,12 +331,21 @@ static void uct_sep_md_close(uct_md_h tl_md)
     ucs_free(md);
 }
 
+/* What is registered is pinned: there is nothing to fetch ahead */
+static ucs_status_t
+uct_sep_mem_advise(uct_md_h tl_md, uct_mem_h memh, void *addr, size_t length,
+                   unsigned advice)
+{
+    return (advice == UCT_MADV_WILLNEED) ? UCS_OK : UCS_ERR_UNSUPPORTED;
+}
+
 static uct_md_ops_t uct_sep_md_ops = {
     .close                  = uct_sep_md_close,
     .query                  = uct_sep_md_query,
     .mem_reg                = uct_sep_mem_reg,
     .mem_dereg              = uct_sep_mem_dereg,
     .mem_query              = uct_sep_mem_query,
+    .mem_advise             = uct_sep_mem_advise,
     .mkey_pack              = uct_sep_mkey_pack,
     .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
     .detect_memory_type     = ucs_empty_function_return_unsupported
@@ -348,6 +357,7 @@ static uct_md_ops_t uct_sep_md_rcache_ops = {
     .mem_reg                = uct_sep_mem_rcache_reg,
     .mem_dereg              = uct_sep_mem_rcache_dereg,
     .mem_query              = uct_sep_mem_query,
+    .mem_advise             = uct_sep_mem_advise,
     .mkey_pack              = uct_sep_mkey_pack,
     .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
     .detect_memory_type     = ucs_empty_function_return_unsupported
