@@ -325,7 +325,7 @@ TEST_F(test_sep_uct_fault, random_addresses_never_do_harm)
     EXPECT_GT(refused, 100u);
     EXPECT_GT(accepted, 100u);
     connect();
-    m_local->wait([&]() { return m_peer->num_received() == 1; });
+    m_local->wait([&]() { return m_peer->num_received() >= 1; });
 }
 
 TEST_F(test_sep_uct_fault, random_remote_keys_are_refused_or_fail_the_endpoint)
