@@ -62,6 +62,7 @@ static void mlx5sim_cqe_build_success(const mlx5sim_cqe_t *cqe, uint32_t op_qpn,
                                       uint8_t op_own, mlx5sim_cqe64_t *out)
 {
     memset(out, 0, sizeof(*out));
+    out->ml_path        = cqe->path_bits;
     out->slid           = htobe16(cqe->slid);
     out->flags_rqpn     = htobe32(
             ((uint32_t)!!cqe->has_grh << MLX5SIM_CQE_GRH_SHIFT) |

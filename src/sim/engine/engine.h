@@ -103,7 +103,8 @@ typedef struct mlx5sim_qp {
                                  posts more inline data than it asked for */
     uint16_t pkey;
     uint8_t  is_roce;         /* link layer of the port is Ethernet */
-    uint8_t  reserved;
+    uint8_t  path_mask;       /* low bits of a LID that the port ignores: 2^LMC - 1 */
+    uint8_t  path_bits;       /* RC/UC: of the source LID */
 } mlx5sim_qp_t;
 
 
@@ -181,6 +182,7 @@ typedef struct mlx5sim_wqe {
         uint32_t  dqpn;
         uint32_t  qkey;         /* the QP's own if bit 31 was posted */
         uint16_t  dlid;
+        uint8_t   path_bits;    /* of the source LID */
         uint8_t   sl;
         uint8_t   has_grh;
         uint8_t   tclass;
@@ -214,7 +216,7 @@ typedef struct mlx5sim_cqe {
     uint8_t  solicited;
     uint8_t  has_grh;       /* UD receive */
     uint8_t  sl;            /* RoCE datagram: packet type */
-    uint8_t  reserved;
+    uint8_t  path_bits;     /* low bits of the LID it was sent to */
     uint16_t wqe_counter;
     uint16_t slid;
     uint32_t byte_cnt;

@@ -200,6 +200,7 @@ typedef struct mlx5sim_av_seg {
 #define MLX5SIM_AV_DQP_RESERVED   0x7f000000u
 #define MLX5SIM_AV_QKEY_OF_QP     0x80000000u
 #define MLX5SIM_AV_GRH            0x40000000u
+#define MLX5SIM_AV_PATH_BITS      0x7f
 #define MLX5SIM_AV_FLOW_LABEL     0x000fffffu
 
 

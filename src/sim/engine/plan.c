@@ -36,13 +36,16 @@ static void mlx5sim_plan_resp_cqe(const mlx5sim_qp_t *req,
                                   uint16_t recv_index, mlx5sim_plan_t *plan)
 {
     mlx5sim_cqe_t *cqe = &plan->resp_cqe;
+    int is_ud          = req->type == MLX5SIM_QPT_UD;
 
     memset(cqe, 0, sizeof(*cqe));
     cqe->opcode        = mlx5sim_resp_cqe_opcode(wqe->opcode);
     cqe->solicited     = wqe->solicited;
     cqe->sl            = req->sl & 0xf;
     cqe->wqe_counter   = recv_index;
-    cqe->slid          = req->lid;
+    cqe->slid          = req->lid | ((is_ud ? wqe->av.path_bits :
+                                              req->path_bits) & req->path_mask);
+    cqe->path_bits     = (is_ud ? wqe->av.dlid : req->dlid) & resp->path_mask;
     cqe->byte_cnt      = wqe->length;
     cqe->imm           = wqe->imm;
     cqe->qpn           = resp->qpn;

@@ -239,6 +239,7 @@ static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
     wqe->av.dqpn = dqp & MLX5SIM_QPN_MASK;
     wqe->av.qkey = be32toh(av->qkey);
     wqe->av.dlid = be16toh(av->rlid);
+    wqe->av.path_bits = av->fl_mlid & MLX5SIM_AV_PATH_BITS;
     if (wqe->av.qkey & MLX5SIM_AV_QKEY_OF_QP) {
         wqe->av.qkey = qp->qkey;
     }

@@ -84,7 +84,7 @@ static int mlx5sim_sq_port_matches(const mlx5sim_qp_obj_t *qp, uint16_t dlid,
         return 1;
     }
 
-    return (dlid != 0) && (dlid == qp->qp.lid);
+    return (dlid != 0) && ((dlid & ~qp->qp.path_mask) == qp->qp.lid);
 }
 
 /* Find and lock the responder. NULL if the fabric has no such QP. */

@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  6
+#define MLX5SIM_STORE_VERSION  7
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
@@ -273,7 +273,7 @@ typedef struct mlx5sim_qp_obj {
     /* attributes only query_qp wants back */
     uint32_t         rq_psn, sq_psn;
     uint16_t         pkey_index;
-    uint8_t          sgid_index, hop_limit, traffic_class, path_bits, static_rate;
+    uint8_t          sgid_index, hop_limit, traffic_class, static_rate;
     uint8_t          sq_sig_all;
     uint32_t         flow_label;
     uint32_t         max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;

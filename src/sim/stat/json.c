@@ -128,7 +128,7 @@ static void mlx5sim_stat_json_qp(FILE *stream, const mlx5sim_qp_obj_t *qp)
     fprintf(stream, "     \"dest_qpn\": %u, \"lid\": %u, \"dlid\": %u, "
             "\"path_bits\": %u, \"sl\": %u, \"path_mtu\": %u, \"is_global\": %s, "
             "\"dgid\": \"%s\", ", qp->qp.dest_qpn, qp->qp.lid, qp->qp.dlid,
-            qp->path_bits, qp->qp.sl,
+            qp->qp.path_bits, qp->qp.sl,
             (qp->qp.path_mtu > 0) ? 128u << qp->qp.path_mtu : 0,
             qp->qp.has_grh ? "true" : "false",
             mlx5sim_gid_str(qp->qp.dgid, gid));

@@ -49,7 +49,7 @@ static void mlx5sim_stat_table_detail(FILE *stream, uint32_t tag)
                 mlx5sim_stat_uuar_class(qp->uuar_class), qp->qp.dest_qpn,
                 qp->qp.port, (qp->qp.path_mtu > 0) ? 128u << qp->qp.path_mtu : 0,
                 qp->qp.sl, qp->sgid_index, qp->hop_limit, qp->traffic_class,
-                qp->path_bits);
+                qp->qp.path_bits);
     }
 }
 

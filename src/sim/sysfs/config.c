@@ -69,8 +69,12 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      mlx5sim_config_check_version,
      "Firmware version the devices report. Default: one that fits the model"},
     {"MLX5SIM_LID_BASE", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
-     MLX5SIM_CONFIG_FIELD(lid_base), "16", 1, 0xbf00, NULL, NULL, NULL,
+     MLX5SIM_CONFIG_FIELD(lid_base), "16", 1, 0xaf00, NULL, NULL, NULL,
      "LID of the first InfiniBand port; further ports and devices count up"},
+    {"MLX5SIM_LMC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(lmc), "0", 0, 7, NULL, NULL, NULL,
+     "LID mask control: each InfiniBand port has 2 to the power of this LIDs, "
+     "which differ in their path bits"},
     {"MLX5SIM_NETDEV", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(netdev), "lo", 0, 0, NULL,
      "the name of a network interface (up to 15 characters, no '/')",

@@ -51,6 +51,7 @@ typedef struct mlx5sim_config {
     unsigned ports;     /**< ports of each device */
     unsigned link;      /**< mlx5sim_link_t */
     unsigned model;     /**< index for mlx5sim_model_get() */
+    unsigned lmc;       /**< each port has 2^lmc LIDs */
     unsigned lid_base;  /**< LID of the first port; the others follow */
     unsigned uar_mode;  /**< mlx5sim_uar_mode_t */
     unsigned max_pd;    /**< what each device has, as in ibv_device_attr */

@@ -64,11 +64,21 @@ uint64_t mlx5sim_port_guid(unsigned dev, unsigned port)
 uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
                           unsigned port)
 {
+    unsigned base;
+
     if (config->link == MLX5SIM_LINK_ROCE) {
         return 0;
     }
 
-    return config->lid_base + dev * config->ports + port - 1;
+    /* as a subnet manager does, the low bits are free for paths */
+    base = (config->lid_base + (1u << config->lmc) - 1) &
+           ~((1u << config->lmc) - 1);
+    return base + ((dev * config->ports + port - 1) << config->lmc);
+}
+
+unsigned mlx5sim_port_lmc(const mlx5sim_config_t *config)
+{
+    return (config->link == MLX5SIM_LINK_ROCE) ? 0 : config->lmc;
 }
 
 uint16_t mlx5sim_port_sm_lid(const mlx5sim_config_t *config)

@@ -64,6 +64,9 @@ uint64_t mlx5sim_port_guid(unsigned dev, unsigned port);
 uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
                           unsigned port);
 
+/** LID mask control: a port has 2^LMC LIDs, from mlx5sim_port_lid() on. */
+unsigned mlx5sim_port_lmc(const mlx5sim_config_t *config);
+
 /** LID of the subnet manager as seen by a port, 0 on RoCE. */
 uint16_t mlx5sim_port_sm_lid(const mlx5sim_config_t *config);
 

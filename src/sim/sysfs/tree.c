@@ -298,7 +298,7 @@ static void mlx5sim_tree_port(mlx5sim_tree_t *tree, unsigned dev,
     mlx5sim_tree_attr(tree, "rate", "%s", model->rate);
     mlx5sim_tree_attr(tree, "lid", "0x%x",
                       mlx5sim_port_lid(config, dev, port));
-    mlx5sim_tree_attr(tree, "lid_mask_count", "0");
+    mlx5sim_tree_attr(tree, "lid_mask_count", "%u", mlx5sim_port_lmc(config));
     mlx5sim_tree_attr(tree, "sm_lid", "0x%x", mlx5sim_port_sm_lid(config));
     mlx5sim_tree_attr(tree, "sm_sl", "0");
     mlx5sim_tree_attr(tree, "cap_mask", "0x%08x",

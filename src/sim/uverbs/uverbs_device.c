@@ -241,6 +241,7 @@ static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
     reply.pkey_tbl_len   = mlx5sim_pkey_table_len(config);
     reply.lid            = mlx5sim_port_lid(config, cmd->ctx->dev,
                                             in->port_num);
+    reply.lmc            = mlx5sim_port_lmc(config);
     reply.sm_lid         = mlx5sim_port_sm_lid(config);
     reply.state          = IBV_PORT_ACTIVE;
     reply.max_mtu        = IBV_MTU_4096;

@@ -261,8 +261,9 @@ static void mlx5sim_qp_set_port(mlx5sim_qp_obj_t *qp, unsigned port)
 {
     const mlx5sim_config_t *config = mlx5sim_uverbs_config();
 
-    qp->qp.port = port;
-    qp->qp.lid  = mlx5sim_port_lid(config, qp->dev, port);
+    qp->qp.port      = port;
+    qp->qp.lid       = mlx5sim_port_lid(config, qp->dev, port);
+    qp->qp.path_mask = (1u << mlx5sim_port_lmc(config)) - 1;
     (void)mlx5sim_port_gid(config, qp->dev, port, 0, qp->qp.sgid);
 }
 
@@ -274,7 +275,7 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
     qp->qp.dlid       = dest->dlid;
     qp->qp.has_grh    = dest->is_global;
     qp->qp.sl         = dest->sl;
-    qp->path_bits     = dest->src_path_bits;
+    qp->qp.path_bits  = dest->src_path_bits;
     qp->static_rate   = dest->static_rate;
     qp->sgid_index    = dest->sgid_index;
     qp->hop_limit     = dest->hop_limit;
@@ -483,7 +484,7 @@ static int mlx5sim_cmd_query_qp(mlx5sim_cmd_t *cmd)
     reply.dest.hop_limit     = qp->hop_limit;
     reply.dest.traffic_class = qp->traffic_class;
     reply.dest.sl            = qp->qp.sl;
-    reply.dest.src_path_bits = qp->path_bits;
+    reply.dest.src_path_bits = qp->qp.path_bits;
     reply.dest.static_rate   = qp->static_rate;
     reply.dest.is_global     = qp->qp.has_grh;
     reply.dest.port_num      = qp->qp.port;

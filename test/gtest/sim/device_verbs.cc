@@ -10,21 +10,25 @@
 
 namespace device {
 
-context::context()
+context::context(unsigned device, unsigned port_num) : port(port_num)
 {
     ibv_device **list = ibv_get_device_list(nullptr);
-    ibv_port_attr port;
+    ibv_port_attr attr;
+    int num_devices = 0;
 
-    REQUIRE((list != nullptr) && (list[0] != nullptr));
-    ctx = ibv_open_device(list[0]);
+    while ((list != nullptr) && (list[num_devices] != nullptr)) {
+        ++num_devices;
+    }
+    REQUIRE((list != nullptr) && (device < (unsigned)num_devices));
+    ctx = ibv_open_device(list[device]);
     REQUIRE(ctx != nullptr);
     ibv_free_device_list(list);
     pd = ibv_alloc_pd(ctx);
     REQUIRE(pd != nullptr);
-    REQUIRE_EQ(0, ibv_query_port(ctx, 1, &port));
-    REQUIRE_EQ(0, ibv_query_gid(ctx, 1, 0, &gid));
-    lid     = port.lid;
-    is_roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+    REQUIRE_EQ(0, ibv_query_port(ctx, port, &attr));
+    REQUIRE_EQ(0, ibv_query_gid(ctx, port, 0, &gid));
+    lid     = attr.lid;
+    is_roce = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
 ibv_td *context::new_domain()
@@ -207,7 +211,7 @@ void qp::to_init()
     int mask         = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
     attr.qp_state        = IBV_QPS_INIT;
-    attr.port_num        = 1;
+    attr.port_num        = c.port;
     attr.qkey            = default_qkey;
     attr.qp_access_flags = options.access;
     mask |= (options.type == IBV_QPT_UD) ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
@@ -224,12 +228,15 @@ void qp::to_rtr(const address &peer)
     attr.dest_qp_num        = peer.qpn;
     attr.max_dest_rd_atomic = 16;
     attr.min_rnr_timer      = options.rnr_timer;
-    attr.ah_attr.port_num   = 1;
+    attr.ah_attr            = options.path;
+    attr.ah_attr.port_num   = c.port;
     attr.ah_attr.dlid       = peer.lid;
     if (c.is_roce) {
         attr.ah_attr.is_global     = 1;
         attr.ah_attr.grh.dgid      = peer.gid;
-        attr.ah_attr.grh.hop_limit = 64;
+        if (options.path.grh.hop_limit == 0) {
+            attr.ah_attr.grh.hop_limit = 64;
+        }
     }
     if (options.type != IBV_QPT_UD) {
         mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;

@@ -27,7 +27,7 @@ const uint32_t default_qkey = 0x11223344;
 /** An open device with a protection domain. */
 class context {
 public:
-    context();
+    explicit context(unsigned device = 0, unsigned port = 1);
     ~context();
     context(const context&) = delete;
 
@@ -39,6 +39,7 @@ public:
     uint16_t    lid;
     ibv_gid     gid;
     bool        is_roce;
+    uint8_t     port;
 };
 
 
@@ -130,6 +131,7 @@ struct qp_options {
     unsigned    rnr_retry  = 7;
     unsigned    rnr_timer  = 1;         /* 10 us */
     ibv_mtu     mtu        = IBV_MTU_4096;
+    ibv_ah_attr path       = {};        /* what connect() does not know better */
 };
 
 

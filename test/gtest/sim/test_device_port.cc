@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Several devices and ports, and what tells the paths between them apart.
+ */
+
+#include "device.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/stat.h>
+
+using namespace device;
+
+namespace {
+
+class test_device_port : public device::test {
+};
+
+/* One QP with all it needs on a port */
+struct end {
+    end(unsigned device, unsigned port, const qp_options &options) :
+        c(device, port), mem(c, 65536), scq(c, 64), rcq(c, 64),
+        q(c, scq, rcq, options)
+    {
+    }
+
+    context c;
+    memory  mem;
+    cq      scq;
+    cq      rcq;
+    qp      q;
+};
+
+/* Send and read between the ends */
+void exchange(end &a, end &b)
+{
+    address to_b = b.q.addr(&b.mem);
+
+    memset(a.mem.data, 0x5a, 5000);
+    b.q.recv(1, b.mem.sge(8192, 8192));
+    send_wr message(IBV_WR_SEND, 1, {a.mem.sge(0, 5000)});
+    a.q.send(message);
+    a.scq.good();
+    REQUIRE_EQ(5000, b.rcq.good().byte_len);
+    REQUIRE(memcmp(a.mem.data, b.mem.data + 8192, 5000) == 0);
+
+    memset(b.mem.data, 0x77, 3000);
+    send_wr get(IBV_WR_RDMA_READ, 2, {a.mem.sge(0, 3000)});
+    a.q.send(get.to(to_b));
+    a.scq.good();
+    REQUIRE_EQ(0x77, a.mem.data[2999]);
+}
+
+} // namespace
+
+
+TEST_F(test_device_port, all_ports_of_all_devices_reach_each_other)
+{
+    set_env("MLX5SIM_DEVICES", "2");
+    set_env("MLX5SIM_PORTS", "2");
+    for (const char *link : {"ib", "roce"}) {
+        std::string dir = this->dir() + "/" + link;
+
+        ASSERT_EQ(0, mkdir(dir.c_str(), 0700));
+        set_env("MLX5SIM_LINK", link);
+        run(1, [&](rank&) {
+            setenv("MLX5SIM_DIR", dir.c_str(), 1);
+            for (unsigned from = 0; from < 4; ++from) {
+                for (unsigned to = 0; to < 4; ++to) {
+                    qp_options options;
+                    end a(from / 2, 1 + from % 2, options);
+                    end b(to / 2, 1 + to % 2, options);
+
+                    a.q.connect(b.q.addr());
+                    b.q.connect(a.q.addr());
+                    exchange(a, b);
+                    exchange(b, a);
+                }
+            }
+        });
+    }
+}
+
+TEST_F(test_device_port, stat_shows_the_path_of_a_qp)
+{
+    set_env("MLX5SIM_PORTS", "2");
+    set_env("MLX5SIM_LMC", "3");
+    run(1, [this](rank&) {
+        qp_options options;
+
+        options.mtu                     = IBV_MTU_512;
+        options.timeout                 = 17;
+        options.retry_cnt               = 5;
+        options.rnr_retry               = 6;
+        options.path.sl                 = 4;
+        options.path.src_path_bits      = 6;
+        options.path.is_global          = 1;
+        options.path.grh.sgid_index     = 0;
+        options.path.grh.hop_limit      = 33;
+        options.path.grh.traffic_class  = 106;
+        options.path.grh.flow_label     = 0x12345;
+        end a(0, 2, options);
+        address self            = a.q.addr();
+        a.q.options.path.grh.dgid = self.gid;
+        a.q.connect(self);
+
+        std::string json = stat_json();
+        auto has = [&](const char *key, const char *value) {
+            if (stat_qps(json, key)[0] != value) {
+                fail(__FILE__, __LINE__, "%s is %s, not %s", key,
+                     stat_qps(json, key)[0].c_str(), value);
+            }
+        };
+        has("port", "2");
+        has("path_mtu", "512");
+        has("timeout", "17");
+        has("retry_cnt", "5");
+        has("rnr_retry", "6");
+        has("sl", "4");
+        has("path_bits", "6");
+        has("is_global", "true");
+        has("gid_index", "0");
+        has("hop_limit", "33");
+        has("traffic_class", "106");
+        has("flow_label", "74565");
+        /* 16 is the first LID, and each port has 8 */
+        has("lid", "24");
+        has("dlid", "24");
+    });
+}
+
+TEST_F(test_device_port, a_port_answers_to_all_its_lids)
+{
+    set_env("MLX5SIM_PORTS", "2");
+    set_env("MLX5SIM_LMC", "2");
+    set_env("MLX5SIM_LID_BASE", "17");
+    run(1, [](rank&) {
+        qp_options options;
+        ibv_port_attr attr;
+
+        options.timeout   = 8;
+        options.retry_cnt = 1;
+        {
+            context c;
+            REQUIRE_EQ(0, ibv_query_port(c.ctx, 1, &attr));
+            REQUIRE_EQ(2, attr.lmc);
+            REQUIRE_EQ(20, attr.lid);
+        }
+
+        for (unsigned bits = 0; bits < 6; ++bits) {
+            end a(0, 1, options), b(0, 1, options);
+            address to_b = b.q.addr();
+
+            to_b.lid += bits;
+            a.q.connect(to_b);
+            b.q.connect(a.q.addr());
+            if (bits < 4) {
+                exchange(a, b);
+                continue;
+            }
+
+            /* the other port's */
+            send_wr wr(IBV_WR_RDMA_WRITE, 1, {a.mem.sge(0, 8)});
+            a.q.send(wr.to(b.q.addr(&b.mem)));
+            REQUIRE_EQ(IBV_WC_RETRY_EXC_ERR, a.scq.next().status);
+        }
+    });
+}
+
+TEST_F(test_device_port, datagrams_tell_the_path_bits_of_both_sides)
+{
+    set_env("MLX5SIM_LMC", "4");
+    run(1, [](rank&) {
+        qp_options options;
+
+        options.type = IBV_QPT_UD;
+        end a(0, 1, options), b(0, 1, options);
+        ibv_ah_attr attr = {};
+        ibv_ah *ah;
+        ibv_wc wc;
+
+        a.q.connect(b.q.addr());
+        b.q.connect(a.q.addr());
+        attr.port_num      = 1;
+        attr.dlid          = b.c.lid + 9;
+        attr.src_path_bits = 3;
+        attr.sl            = 5;
+        ah                 = ibv_create_ah(a.c.pd, &attr);
+        REQUIRE(ah != nullptr);
+
+        b.q.recv(1, b.mem.sge(0, 256));
+        send_wr wr(IBV_WR_SEND, 1, {a.mem.sge(0, 8)});
+        wr.wr.ud.ah          = ah;
+        wr.wr.ud.remote_qpn  = b.q.v->qp_num;
+        wr.wr.ud.remote_qkey = default_qkey;
+        a.q.send(wr);
+        a.scq.good();
+        wc = b.rcq.good();
+        REQUIRE_EQ(a.c.lid + 3, wc.slid);
+        REQUIRE_EQ(9, wc.dlid_path_bits);
+        REQUIRE_EQ(5, wc.sl);
+        REQUIRE_EQ(0, ibv_destroy_ah(ah));
+    });
+}
