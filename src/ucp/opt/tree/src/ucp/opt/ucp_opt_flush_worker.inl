@@ -55,9 +55,11 @@ ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
     return req + 1;
 }
 
+/* Operations that the worker counts itself, like the end of lanes that are being
+ * discarded, belong to no endpoint's flush. */
 static int ucp_opt_worker_flush_is_wanted(ucp_worker_h worker)
 {
-    return ucp_opt_flush_is_on(worker) &&
+    return ucp_opt_flush_is_on(worker) && (worker->flush_ops_count == 0) &&
            worker->context->config.ext.flush_worker_eps &&
            (worker->num_all_eps <= UCP_OPT_FLUSH_MAX_EPS);
 }

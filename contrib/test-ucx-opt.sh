@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Test a UCX that contrib/build-ucx-opt.sh installed: the tests of test/gtest/ucp
+# on sep_mlx5, rc_mlx5 and rc_verbs, with both versions of UCP's protocols, with
+# the optimisations and without; and that the libraries' public ABI is that of a
+# build without them.
+#
+#   contrib/test-ucx-opt.sh [PREFIX [STOCK-PREFIX]]
+#
+# Default: build/ucx-opt and build/ucx-stock, built if they are not there.
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+case ${1:-} in
+-*) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p' >&2
+    exit 2 ;;
+esac
+patched=${1:-$SEP_TOP/build/ucx-opt}
+stock=${2:-$SEP_TOP/build/ucx-stock}
+build=$SEP_TOP/build/bench-ucp
+
+sep_install_deps build bench test abi
+[[ -e $patched/.sep-ucx-opt ]] ||
+    "$SEP_TOP/contrib/build-ucx-opt.sh" "$patched"
+[[ -e $stock/.sep-ucx-opt ]] ||
+    "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "$stock"
+sep_build "$build" "all test/gtest/ucp_gtest" \
+    "$SEP_TOP/contrib/configure-release" --with-ucx="$stock"
+
+passed=0
+failed=()
+
+# usage: result NAME STATUS
+result()
+{
+    if [[ $2 == 0 ]]; then
+        passed=$((passed + 1))
+        printf 'pass  %s\n' "$1"
+    else
+        failed+=("$1")
+        printf 'FAIL  %s\n' "$1"
+    fi
+}
+
+# usage: run_tests TLS VARIABLE=VALUE...
+run_tests()
+{
+    local tls=$1 log status=0
+    shift
+    log=$build/ucp_gtest.log
+    env LD_LIBRARY_PATH="$patched/lib" UCX_TLS="$tls" \
+        UCX_WARN_UNUSED_ENV_VARS=n "$@" \
+        timeout --kill-after=15 300 "$build/bin/mlx5sim-run" --private -- \
+        "$build/test/gtest/ucp_gtest" > "$log" 2>&1 < /dev/null || status=$?
+    [[ $status == 0 ]] || tail -n 40 "$log" >&2
+    result "tests: $tls $*" "$status"
+}
+
+for tls in sep rc_mlx5,ud_mlx5 rc_verbs,ud_verbs; do
+    for proto in n y; do
+        run_tests "$tls" UCX_PROTO_ENABLE=$proto
+    done
+    run_tests "$tls" UCX_OPT_RKEY=n UCX_OPT_FLUSH=n UCX_OPT_IDLE_TX=n
+done
+
+for library in ucp uct ucs; do
+    status=0
+    abidiff --no-added-syms --headers-dir1 "$stock/include" \
+        --headers-dir2 "$patched/include" "$stock/lib/lib$library.so.0" \
+        "$patched/lib/lib$library.so.0" || status=$?
+    result "ABI of lib$library" "$status"
+done
+
+printf '%d passed, %d failed\n' "$passed" "${#failed[@]}"
+[[ ${#failed[@]} == 0 ]]
