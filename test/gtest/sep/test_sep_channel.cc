@@ -286,6 +286,26 @@ TEST_F(test_sep_channel, static_queue_pairs_know_whether_they_share_a_uuar)
     uct_sep_channel_cleanup(&channel, m_md);
 }
 
+TEST_F(test_sep_channel, auto_gives_less_to_each_the_more_workers_there_are)
+{
+    std::vector<uct_sep_channel_t> channels(140);
+    unsigned at_start = m_md->num_channels;
+    int last          = UCT_SEP_CATEGORY_MPI_EVERYWHERE;
+
+    for (auto &channel : channels) {
+        ASSERT_EQ(UCS_OK, uct_sep_channel_init(&channel, m_md,
+                                               UCT_SEP_CATEGORY_AUTO, "test"));
+        EXPECT_LE(last, (int)channel.category);
+        last = channel.category;
+    }
+    /* The fixture's own worker is the first one */
+    EXPECT_EQ(UCT_SEP_CATEGORY_STATIC, last);
+    for (auto &channel : channels) {
+        uct_sep_channel_cleanup(&channel, m_md);
+    }
+    EXPECT_EQ(at_start, m_md->num_channels);
+}
+
 TEST_F(test_sep_channel, a_category_that_does_not_exist_is_refused)
 {
     uct_sep_channel_t channel;

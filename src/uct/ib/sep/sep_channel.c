@@ -30,7 +30,7 @@ static const uct_sep_category_ops_t *uct_sep_categories[] = {
     [UCT_SEP_CATEGORY_STATIC]         = &uct_sep_category_static,
     /* Of the hub, which has one for all workers */
     [UCT_SEP_CATEGORY_MPI_THREADS]    = &uct_sep_category_static,
-    [UCT_SEP_CATEGORY_AUTO]           = &uct_sep_category_dynamic,
+    [UCT_SEP_CATEGORY_AUTO]           = &uct_sep_category_dynamic, /* First */
     [UCT_SEP_CATEGORY_LAST]           = NULL
 };
 
@@ -126,8 +126,50 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
     status = channel->ops->init(channel, md);
     if (status != UCS_OK) {
         uct_sep_channel_release(channel, md);
+    } else {
+        __atomic_add_fetch(&md->num_channels, 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&md->channel_lock);
+    return status;
+}
+
+/* A worker alone has nobody to keep away from; few can be generous; many share,
+ * so that a context's pages (256 in the legacy regime) last */
+static uct_sep_category_t uct_sep_channel_choose(unsigned num_workers)
+{
+    return (num_workers == 0)  ? UCT_SEP_CATEGORY_DYNAMIC :
+           (num_workers < 16)  ? UCT_SEP_CATEGORY_2XDYNAMIC :
+           (num_workers < 64)  ? UCT_SEP_CATEGORY_DYNAMIC :
+           (num_workers < 128) ? UCT_SEP_CATEGORY_SHARED_DYNAMIC :
+                                 UCT_SEP_CATEGORY_STATIC;
+}
+
+/* Degrade, one category at a time, as long as there are too few UAR pages */
+static ucs_status_t
+uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
+                          const char *name)
+{
+    static int is_told = 0;
+    uct_sep_category_t wanted, category;
+    ucs_status_t status;
+
+    wanted = uct_sep_channel_choose(
+            __atomic_load_n(&md->num_channels, __ATOMIC_RELAXED));
+    for (category = wanted;; ++category) {
+        status = uct_sep_channel_try_init(channel, md, category);
+        if ((status != UCS_ERR_NO_RESOURCE) ||
+            (category == UCT_SEP_CATEGORY_STATIC)) {
+            break;
+        }
+    }
+
+    if ((status == UCS_OK) && (category != wanted) &&
+        !__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
+        ucs_diag("%s: no UAR pages for a worker of sharing category \"%s\", "
+                 "using \"%s\" (said once)", name,
+                 uct_sep_category_names[wanted],
+                 uct_sep_category_names[category]);
+    }
     return status;
 }
 
@@ -145,7 +187,9 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    status = uct_sep_channel_try_init(channel, md, category);
+    status = (category == UCT_SEP_CATEGORY_AUTO) ?
+             uct_sep_channel_init_auto(channel, md, name) :
+             uct_sep_channel_try_init(channel, md, category);
     if (status == UCS_ERR_NO_RESOURCE) {
         ucs_error("%s: the device or the process has no UAR page left for a "
                   "worker of sharing category \"%s\": use fewer workers, or "
@@ -165,5 +209,6 @@ void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
     pthread_mutex_lock(&md->channel_lock);
     channel->ops->cleanup(channel, md);
     uct_sep_channel_release(channel, md);
+    __atomic_sub_fetch(&md->num_channels, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&md->channel_lock);
 }

@@ -64,6 +64,7 @@ typedef struct uct_sep_md {
     uct_sep_uuars_t       uuars;      /**< Of the device's context */
 
     pthread_mutex_t       channel_lock; /**< Of what follows, and of domains */
+    unsigned              num_channels; /**< Of workers; read without lock */
     ucs_list_link_t       half_pairs; /**< uct_sep_td_pair_t, one in use */
     struct uct_sep_td_pair *common_pair; /**< See uct_sep_td_common_get() */
     unsigned              common_refcount;
