@@ -151,7 +151,13 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
 {
     static int is_told = 0;
     uct_sep_category_t wanted, category;
-    ucs_status_t status;
+    ucs_status_t status, reserved;
+    uct_sep_td_pair_t *pair;
+
+    /* What static needs, while there are pages */
+    pthread_mutex_lock(&md->channel_lock);
+    reserved = uct_sep_td_common_get(md, &pair);
+    pthread_mutex_unlock(&md->channel_lock);
 
     wanted = uct_sep_channel_choose(
             __atomic_load_n(&md->num_channels, __ATOMIC_RELAXED));
@@ -160,6 +166,16 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
         if ((status != UCS_ERR_NO_RESOURCE) ||
             (category == UCT_SEP_CATEGORY_STATIC)) {
             break;
+        }
+    }
+
+    if (reserved == UCS_OK) {
+        if ((status == UCS_OK) && !channel->has_common) {
+            channel->has_common = 1;
+        } else {
+            pthread_mutex_lock(&md->channel_lock);
+            uct_sep_td_common_put(md);
+            pthread_mutex_unlock(&md->channel_lock);
         }
     }
 
