@@ -387,7 +387,6 @@ TEST_P(test_sep_uct_error, foreign_remote_keys_are_refused)
 TEST_P(test_sep_uct_error, settings_out_of_range_are_refused)
 {
     const settings bad = {
-        {"CATEGORY", "mpi_threads"}, /* Known, but not in this version */
         {"RX_QUEUE_LEN", "0"},
         {"RX_QUEUE_LEN", "1000000"},
         {"TX_QUEUE_LEN", "1"},
