@@ -182,23 +182,24 @@ static unsigned uct_sep_front_deliver_messages(uct_sep_front_t *front)
 static unsigned uct_sep_front_report_failures(uct_sep_front_t *front)
 {
     unsigned count = 0;
+    ucs_status_t status, failure;
     ucs_log_level_t level;
     uct_sep_front_ep_t *ep;
-    ucs_status_t status;
 
     while (!ucs_list_is_empty(&front->inbox.failed)) {
         ep = ucs_list_extract_head(&front->inbox.failed, uct_sep_front_ep_t,
                                    failed);
         ucs_list_head_init(&ep->failed);
         uct_sep_front_ep_drop_packed(ep);
+        failure = ep->failure; /* The user may destroy it */
         ++count;
 
         status = uct_iface_handle_ep_err(&front->super.super, &ep->super.super,
-                                         ep->failure);
+                                         failure);
         level  = (status == UCS_OK) ? front->super.config.failure_level :
                                       UCS_LOG_LEVEL_FATAL;
         ucs_log(level, "%s: endpoint %p failed: %s", front->hub->dev_name,
-                (void*)ep, ucs_status_string(ep->failure));
+                (void*)ep, ucs_status_string(failure));
     }
 
     return count;

@@ -29,8 +29,7 @@
     if (ucs_unlikely((_ep)->packed != NULL) && \
         !uct_sep_front_ep_send_packed(_ep)) { \
         uct_sep_hub_unlock((_front)->hub); \
-        return (_ep)->is_failed ? UCS_ERR_CONNECTION_RESET : \
-                                  UCS_ERR_NO_RESOURCE; \
+        return UCS_ERR_NO_RESOURCE; \
     }
 
 
@@ -321,6 +320,15 @@ uct_sep_front_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
  * Active messages: the route is what the core takes for the header
  */
 
+/* There may be no source if there is nothing to copy */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_front_copy(void *dest, const void *src, size_t length)
+{
+    if (length > 0) {
+        memcpy(dest, src, length);
+    }
+}
+
 static ucs_status_t
 uct_sep_front_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                           const void *payload, unsigned length)
@@ -332,7 +340,7 @@ uct_sep_front_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                      sizeof(data) - sizeof(uct_sep_am_short_hdr_t), "am_short");
 
     memcpy(data, &header, sizeof(header));
-    memcpy(data + sizeof(header), payload, length);
+    uct_sep_front_copy(data + sizeof(header), payload, length);
 
     UCT_SEP_FRONT_BEGIN(front, ep);
     return uct_sep_front_end(front, ep,
@@ -354,7 +362,8 @@ uct_sep_front_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
                      "am_short_iov");
 
     for (i = 0; i < iovcnt; ++i) {
-        memcpy(data + length, iov[i].buffer, uct_iov_get_length(&iov[i]));
+        uct_sep_front_copy(data + length, iov[i].buffer,
+                           uct_iov_get_length(&iov[i]));
         length += uct_iov_get_length(&iov[i]);
     }
 
@@ -378,7 +387,7 @@ uct_sep_front_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                      "am_zcopy header");
 
     memcpy(data, &ep->route, sizeof(ep->route));
-    memcpy(data + sizeof(ep->route), header, header_length);
+    uct_sep_front_copy(data + sizeof(ep->route), header, header_length);
 
     UCT_SEP_FRONT_BEGIN(front, ep);
     if (comp != NULL) {
