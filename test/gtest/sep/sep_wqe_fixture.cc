@@ -3,6 +3,7 @@
 #include "sep_wqe_fixture.h"
 
 #include <uct/ib/sep/sep_cq.inl>
+#include <uct/ib/sep/sep_fc.h>
 
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/queue.h>
@@ -72,6 +73,12 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     EXPECT_EQ(UCS_OK, uct_sep_op_mpool_init(&m_iface->tx.op_mp));
     uct_sep_txwq_init_idle(&m_iface->tx.idle);
     ucs_list_head_init(&m_iface->tx.unrung);
+    ucs_list_head_init(&m_iface->tx.fc_due);
+    ucs_list_head_init(&m_iface->rx.fc_early);
+    m_iface->config.fc.window = 1 << 30;
+    m_iface->config.fc.soft   = 1;
+    m_iface->config.fc.hard   = 1;
+    uct_sep_fc_start(m_iface, &m_txwq);
     ucs_list_head_init(&m_iface->tx.active);
     ucs_list_head_init(&m_iface->tx.retired);
     ucs_list_head_init(&m_iface->tx.sched);
@@ -97,6 +104,7 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
 fixture::~fixture()
 {
     uct_sep_txwq_purge(&m_txwq, UCS_ERR_CANCELED);
+    uct_sep_fc_cleanup(m_iface);
     uct_sep_qp_table_cleanup(&m_iface->qps);
     /* All operations have been given back */
     ucs_mpool_cleanup(&m_iface->tx.op_mp, 1);

@@ -128,6 +128,28 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
                                   ucs_offsetof(uct_sep_iface_config_t, rx.mp),
                                   ""),
 
+    {"FC_ENABLE", "y",
+     "Flow control: limit the active messages that were sent and not handled,\n"
+     "so that senders do not run into an empty receive queue.",
+     ucs_offsetof(uct_sep_iface_config_t, fc.enable), UCS_CONFIG_TYPE_BOOL},
+
+    {"FC_WND_SIZE", "512",
+     "Window of flow control: number of active messages that can be sent on a\n"
+     "connection without a grant of the receiver. Not more than RX_QUEUE_LEN.",
+     ucs_offsetof(uct_sep_iface_config_t, fc.wnd_size), UCS_CONFIG_TYPE_UINT},
+
+    {"FC_HARD_THRESH", "0.25",
+     "Fraction of the window at which a grant is asked for that comes at once\n"
+     "(more than 0 and less than 1).",
+     ucs_offsetof(uct_sep_iface_config_t, fc.hard_thresh),
+     UCS_CONFIG_TYPE_DOUBLE},
+
+    {"FC_SOFT_THRESH", "0.5",
+     "Fraction of the window at which a grant is asked for that comes with the\n"
+     "next message of the other side (more than FC_HARD_THRESH and less than 1).",
+     ucs_offsetof(uct_sep_iface_config_t, fc.soft_thresh),
+     UCS_CONFIG_TYPE_DOUBLE},
+
     {"MAX_RD_ATOMIC", "auto",
      "Maximal number of outstanding reads and atomics of a connection. auto\n"
      "is what the device can do.",
@@ -269,6 +291,42 @@ uct_sep_iface_check_range(const char *name, unsigned long value,
     return UCS_ERR_INVALID_PARAM;
 }
 
+static ucs_status_t
+uct_sep_iface_init_fc(uct_sep_iface_t *iface,
+                      const uct_sep_iface_config_t *config)
+{
+    unsigned window;
+
+    /* "not more than" is false for what is no number */
+    if (!(config->fc.hard_thresh > 0) ||
+        !(config->fc.soft_thresh > config->fc.hard_thresh) ||
+        !(config->fc.soft_thresh < 1)) {
+        ucs_error("UCX_SEP_FC_HARD_THRESH=%g and UCX_SEP_FC_SOFT_THRESH=%g: "
+                  "should be more than 0 and less than 1, the second more than "
+                  "the first", config->fc.hard_thresh, config->fc.soft_thresh);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    iface->config.fc.enable = config->fc.enable;
+    if (!config->fc.enable) {
+        /* Starts over when it has come down to the threshold */
+        iface->config.fc.window = 1 << 30;
+        iface->config.fc.soft   = 1;
+        iface->config.fc.hard   = 1;
+        return UCS_OK;
+    }
+
+    /* A receive queue like ours takes what one peer sends, at least */
+    window                  = ucs_min(config->fc.wnd_size,
+                                      config->rx.queue_len);
+    iface->config.fc.window = window;
+    iface->config.fc.hard   = ucs_max(1, (int)(window *
+                                               config->fc.hard_thresh));
+    iface->config.fc.soft   = ucs_max(iface->config.fc.hard,
+                                      (int)(window * config->fc.soft_thresh));
+    return UCS_OK;
+}
+
 ucs_status_t
 uct_sep_iface_init_config(uct_sep_iface_t *iface,
                           const uct_sep_iface_config_t *config)
@@ -288,6 +346,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         {"TX_POSTLIST", config->tx.postlist, 1, INT16_MAX},
         {"TX_CQ_LEN", config->tx.cq_len, 2 * UCT_SEP_MAX_BB, 1ul << 20},
         {"RX_QUEUE_LEN", config->rx.queue_len, 1, attr->max_srq_wr},
+        {"FC_WND_SIZE", config->fc.wnd_size, 1, INT16_MAX},
         {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
         {"RETRY_COUNT", config->retry_count, 0, 7},
         {"RNR_RETRY_COUNT", config->rnr_retry_count, 0, 7},
@@ -315,6 +374,11 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
                   config->cq_sharing,
                   uct_sep_category_names[config->category]);
         return UCS_ERR_INVALID_PARAM;
+    }
+
+    status = uct_sep_iface_init_fc(iface, config);
+    if (status != UCS_OK) {
+        return status;
     }
 
     if (config->path_mtu > (unsigned)iface->port.attr.max_mtu) {

@@ -70,6 +70,19 @@ void uct_sep_iface_handle_unknown(uct_sep_iface_t *iface,
              be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK);
 }
 
+int uct_sep_iface_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                             uint32_t length, uint32_t qpn)
+{
+    uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
+
+    if (!uct_sep_fc_receive(iface, qpn, hdr->am_id)) {
+        return 1;
+    }
+
+    return uct_sep_iface_invoke(iface, desc, hdr,
+                                hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
+}
+
 void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
@@ -86,6 +99,7 @@ void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
     if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
         iface->tx.stalled = 0;
+        uct_sep_fc_send_due(iface);
         uct_sep_iface_dispatch(iface);
     }
 }

@@ -52,6 +52,15 @@ void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
 void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/**
+ * A received message with bits of flow control.
+ *
+ * @return Whether its buffer is free again and not the application's.
+ */
+int uct_sep_iface_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                             uint32_t length, uint32_t qpn);
+
+
 /** A completion of a queue pair that is not ours, or not any more. */
 void uct_sep_iface_handle_unknown(uct_sep_iface_t *iface,
                                   const struct mlx5_cqe64 *cqe);

@@ -4,6 +4,7 @@
 #define UCT_SEP_CQE_INL
 
 #include <uct/ib/sep/sep_cqe.h>
+#include <uct/ib/sep/sep_fc.h>
 #include <uct/ib/sep/sep_srq.inl>
 #include <uct/ib/sep/sep_wqe.inl>
 #include <ucs/datastruct/queue.h>
@@ -116,27 +117,15 @@ uct_sep_iface_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
                                                    be16toh(cqe->wqe_counter)));
 }
 
-/* Give a received message to its handler; returns whether the buffer is free
- * again and not the application's */
+/* Give a message to its handler; returns whether the buffer is free again and
+ * not the application's */
 static UCS_F_ALWAYS_INLINE int
-uct_sep_iface_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length)
+uct_sep_iface_invoke(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                     uct_sep_am_hdr_t *hdr, uint8_t am_id, uint32_t length)
 {
-    uct_sep_rx_desc_t *desc = iface->srq.descs[index];
-    uct_sep_am_hdr_t *hdr   = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
     ucs_status_t status;
     void *user_desc;
-    uint8_t am_id;
 
-    VALGRIND_MAKE_MEM_DEFINED(hdr, length);
-
-    /* Whatever was sent, it does not leave the buffer or the table of
-     * handlers */
-    if (ucs_unlikely(length < sizeof(*hdr))) {
-        ucs_diag("%s: dropped a message without a header", iface->port.name);
-        return 1;
-    }
-
-    am_id = hdr->am_id & (UCT_AM_ID_MAX - 1);
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, hdr + 1,
                        length - sizeof(*hdr), "RX: %s", iface->port.name);
     status = uct_iface_invoke_am(&iface->super, am_id, hdr + 1,
@@ -151,13 +140,39 @@ uct_sep_iface_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length)
     return 0;
 }
 
+/* A message was received, on QP qpn; returns whether the buffer is free again */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_iface_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
+                      uint32_t qpn)
+{
+    uct_sep_rx_desc_t *desc = iface->srq.descs[index];
+    uct_sep_am_hdr_t *hdr   = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
+
+    VALGRIND_MAKE_MEM_DEFINED(hdr, length);
+
+    /* Whatever was sent, it does not leave the buffer or the table of
+     * handlers */
+    if (ucs_unlikely(length < sizeof(*hdr))) {
+        ucs_diag("%s: dropped a message without a header", iface->port.name);
+        return 1;
+    }
+
+    if (ucs_unlikely(hdr->am_id & UCT_SEP_AM_FC_MASK)) {
+        return uct_sep_iface_deliver_fc(iface, desc, length, qpn);
+    }
+
+    return uct_sep_iface_invoke(iface, desc, hdr, hdr->am_id, length);
+}
+
 static UCS_F_ALWAYS_INLINE void
 uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uint16_t index = be16toh(cqe->wqe_counter);
 
     if (ucs_likely(uct_sep_iface_deliver(iface, index,
-                                         be32toh(cqe->byte_cnt)))) {
+                                         be32toh(cqe->byte_cnt),
+                                         be32toh(cqe->sop_drop_qpn) &
+                                         UCT_SEP_QPN_MASK))) {
         uct_sep_srq_append(&iface->srq, index);
     } else {
         uct_sep_srq_replace(&iface->srq, index);

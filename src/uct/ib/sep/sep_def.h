@@ -118,9 +118,20 @@ typedef enum {
 } uct_sep_tx_post_t;
 
 
-/** First byte of every active message. Values over 31 are reserved. */
+/**
+ * Flow control, the upper bits of the first byte of an active message: see
+ * sep_fc.h. All three make a message that is nothing but a grant.
+ */
+#define UCT_SEP_AM_FC_SOFT_REQ      0x20 /**< Grant with your next message */
+#define UCT_SEP_AM_FC_HARD_REQ      0x40 /**< Grant at once */
+#define UCT_SEP_AM_FC_GRANT         0x80 /**< The window is full again */
+#define UCT_SEP_AM_FC_MASK          0xe0
+#define UCT_SEP_AM_FC_PURE_GRANT    UCT_SEP_AM_FC_MASK
+
+
+/** First byte of every active message. */
 typedef struct uct_sep_am_hdr {
-    uint8_t am_id; /**< uct_iface_set_am_handler() id */
+    uint8_t am_id; /**< uct_iface_set_am_handler() id and UCT_SEP_AM_FC_xx */
 } UCS_S_PACKED uct_sep_am_hdr_t;
 
 static_assert(sizeof(uct_sep_am_hdr_t) == 1, "active message header size");

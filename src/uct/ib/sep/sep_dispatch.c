@@ -6,6 +6,7 @@
 
 #include "sep_cqe.h"
 #include "sep_ep.h"
+#include "sep_fc.h"
 #include "sep_iface.h"
 #include "sep_postlist.h"
 
@@ -99,6 +100,10 @@ void uct_sep_iface_dispatch(uct_sep_iface_t *iface)
 void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     txwq->flags &= ~UCT_SEP_TXWQ_FLAG_WAITING;
+    if (!ucs_list_is_empty(&iface->tx.fc_due)) {
+        uct_sep_fc_send_due(iface);
+    }
+
     ucs_list_splice_tail(&iface->tx.sched, &txwq->waiting);
     ucs_list_head_init(&txwq->waiting);
 

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_ep.h"
+#include "sep_fc.h"
 #include "sep_postlist.h"
 
 #include <ucs/async/async.h>
@@ -19,11 +20,17 @@ static uct_sep_iface_t *uct_sep_ep_iface(const uct_sep_ep_t *ep)
     return ucs_derived_of(ep->super.super.iface, uct_sep_iface_t);
 }
 
-/* Whether an operation would find resources */
-static int uct_sep_ep_can_send(uct_sep_ep_t *ep)
+/* Whether there is room for a work request */
+static int uct_sep_ep_can_post(uct_sep_ep_t *ep)
 {
     return uct_sep_txwq_has_credits(ep->txwq) &&
            (uct_sep_ep_iface(ep)->tx.cq_credits >= 0);
+}
+
+/* Whether any operation would find resources */
+static int uct_sep_ep_can_send(uct_sep_ep_t *ep)
+{
+    return uct_sep_ep_can_post(ep) && !uct_sep_fc_is_blocked(ep->txwq);
 }
 
 ucs_status_t uct_sep_ep_connect(uct_sep_ep_t *ep)
@@ -74,6 +81,27 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
         if ((txwq->credits >= 0) && (iface->tx.cq_credits >= 0)) {
             return UCS_OK;
         }
+    }
+
+    uct_sep_iface_ring(iface);
+    UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    return UCS_ERR_NO_RESOURCE;
+}
+
+ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_am_credits(uct_sep_ep_t *ep)
+{
+    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
+    ucs_status_t status;
+
+    if ((ep->txwq->credits | iface->tx.cq_credits) < 0) {
+        status = uct_sep_ep_no_credits(ep);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (!uct_sep_fc_is_blocked(ep->txwq)) {
+        return UCS_OK; /* One that does something about the window */
     }
 
     uct_sep_iface_ring(iface);
@@ -339,7 +367,7 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_OK;
     }
 
-    if (!uct_sep_ep_can_send(ep)) {
+    if (!uct_sep_ep_can_post(ep)) {
         if (iface->tx.cq_credits < 0) {
             uct_sep_iface_stall(iface);
         }
@@ -389,7 +417,7 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     }
 
     /* What is outstanding will tell; if nothing is, there are credits */
-    if (uct_sep_txwq_is_empty(ep->txwq) && uct_sep_ep_can_send(ep)) {
+    if (uct_sep_txwq_is_empty(ep->txwq) && uct_sep_ep_can_post(ep)) {
         iface->tx.ops->post_empty(iface, ep->txwq, 1, UCT_SEP_FM_SIGNALED);
     }
 

@@ -50,6 +50,10 @@ struct uct_sep_ep {
 ucs_status_t uct_sep_ep_no_credits(uct_sep_ep_t *ep);
 
 
+/** The same for an active message, which may also have to wait for a grant. */
+ucs_status_t uct_sep_ep_no_am_credits(uct_sep_ep_t *ep);
+
+
 /**
  * Begin to connect, if that has not happened yet.
  *

@@ -7,6 +7,7 @@
 #include "sep_abi.h"
 #include "sep_api.h"
 #include "sep_ep.h"
+#include "sep_fc.h"
 #include "sep_front.h"
 #include "sep_iface.h"
 #include "sep_postlist.h"
@@ -278,6 +279,7 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
     iface->tx.dispatch_id  = UCS_CALLBACKQ_ID_NULL;
     uct_sep_txwq_init_idle(&iface->tx.idle);
     ucs_list_head_init(&iface->tx.unrung);
+    ucs_list_head_init(&iface->tx.fc_due);
     ucs_list_head_init(&iface->tx.active);
     ucs_list_head_init(&iface->tx.retired);
     ucs_list_head_init(&iface->tx.sched);
@@ -402,6 +404,7 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
         goto err;
     }
 
+    ucs_list_head_init(&iface->rx.fc_early);
     iface->rx.release.cb      = uct_sep_iface_release_desc;
     iface->rx.headroom_offset = payload_offset - headroom;
 
@@ -437,6 +440,7 @@ err:
 
 static void uct_sep_iface_cleanup_rx(uct_sep_iface_t *iface)
 {
+    uct_sep_fc_cleanup(iface);
     uct_sep_srq_cleanup(&iface->srq);
     /* Descriptors which the application has not released are its fault, and are
      * reported by the pool */

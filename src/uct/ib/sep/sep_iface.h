@@ -67,6 +67,12 @@ typedef struct uct_sep_iface_config {
         uct_iface_mpool_config_t mp;
     } rx;
     struct {
+        int                  enable;
+        unsigned             wnd_size;
+        double               hard_thresh;
+        double               soft_thresh;
+    } fc;
+    struct {
         double               timeout;
         unsigned             retry_count;
         unsigned             rx_queue_len;
@@ -104,6 +110,10 @@ typedef struct uct_sep_ops {
     void                            (*post_empty)(uct_sep_iface_t *iface,
                                                   uct_sep_txwq_t *txwq,
                                                   int remote, uint8_t fm);
+    /** An active message that is only a header. Does not look at credits. */
+    void                            (*post_header)(uct_sep_iface_t *iface,
+                                                   uct_sep_txwq_t *txwq,
+                                                   uint8_t am_id);
 } uct_sep_ops_t;
 
 
@@ -165,6 +175,8 @@ struct uct_sep_iface {
         ucs_list_link_t     retired;       /**< uct_sep_txwq_t being drained */
         ucs_list_link_t     sched;         /**< Endpoints whose pending requests
                                                 may be sent */
+        ucs_list_link_t     fc_due;        /**< uct_sep_txwq_t on which a grant
+                                                waits for credits */
         unsigned            num_pending;   /**< Requests in all endpoints */
         uint8_t             stalled;       /**< cq_credits ran out */
         uint8_t             in_dispatch;
@@ -175,6 +187,8 @@ struct uct_sep_iface {
     struct {
         ucs_mpool_t         mp;            /**< uct_sep_rx_desc_t */
         uct_recv_desc_t     release;
+        ucs_list_link_t     fc_early;      /**< Requests of flow control from
+                                                peers that are not known */
         unsigned            headroom_offset; /**< Of the user's descriptor in
                                                   ours */
     } rx;
@@ -200,6 +214,12 @@ struct uct_sep_iface {
         size_t              max_get_zcopy;
         uint16_t            moderation;
         uint16_t            postlist;      /**< Work requests of a list */
+        struct {
+            int             enable;
+            int32_t         window;        /**< Messages without a grant */
+            int32_t         soft;          /**< Windows at which it is asked */
+            int32_t         hard;          /**< for */
+        } fc;
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
         unsigned            rx_queue_len;

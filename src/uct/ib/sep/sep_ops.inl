@@ -36,6 +36,7 @@
 #endif
 
 #include <uct/ib/sep/sep_ep.h>
+#include <uct/ib/sep/sep_fc.h>
 
 #ifndef UCT_SEP_OPS_WR
 #  define UCT_SEP_OPS_WR <uct/ib/sep/sep_wr.inl>
@@ -70,6 +71,24 @@ uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 }
 
 
+/** Whether an active message can start, and needs nothing of flow control. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_am_credits(const uct_sep_iface_t *iface, const uct_sep_ep_t *ep)
+{
+    return (ep->txwq->credits | ep->txwq->fc.left | iface->tx.cq_credits) >= 0;
+}
+
+
+/** Whether it can, and needs not ask for a completion. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
+                         const uct_sep_txwq_t *txwq)
+{
+    return (txwq->credits | txwq->unsignaled | txwq->fc.left |
+            iface->tx.cq_credits) >= 0;
+}
+
+
 /**
  * Return from the operation if nothing can be sent. Also the way in which
  * unconnected and failed endpoints come to know.
@@ -77,6 +96,16 @@ uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 #define UCT_SEP_CHECK_CREDITS(_iface, _ep) \
     if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
         ucs_status_t _status = uct_sep_ep_no_credits(_ep); \
+        if (_status != UCS_OK) { \
+            return _status; \
+        } \
+    }
+
+
+/** The same for an active message, which also needs a window. */
+#define UCT_SEP_CHECK_AM_CREDITS(_iface, _ep) \
+    if (ucs_unlikely(!uct_sep_ops_has_am_credits(_iface, _ep))) { \
+        ucs_status_t _status = uct_sep_ep_no_am_credits(_ep); \
         if (_status != UCS_OK) { \
             return _status; \
         } \
@@ -138,6 +167,17 @@ static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     fm |= (fm & UCT_SEP_FM_SIGNALED) ? uct_sep_txwq_signal(txwq) :
                                        uct_sep_txwq_moderate(txwq);
     uct_sep_wr_empty(iface, txwq, remote, fm);
+#if UCT_SEP_OPS_POSTLIST
+    uct_sep_postlist_ring(iface, txwq);
+#endif
+}
+
+static void uct_sep_ops_post_header(uct_sep_iface_t *iface,
+                                    uct_sep_txwq_t *txwq, uint8_t am_id)
+{
+    uct_sep_wr_send_short_iov(iface, txwq, am_id, NULL, 0, 0,
+                              uct_sep_txwq_moderate(txwq) |
+                              UCT_SEP_FM_SOLICITED);
 #if UCT_SEP_OPS_POSTLIST
     uct_sep_postlist_ring(iface, txwq);
 #endif
@@ -369,9 +409,10 @@ uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
 
-    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
 
     txwq = ep->txwq;
+    id  |= uct_sep_fc_take(iface, txwq);
     uct_sep_wr_send_short(iface, txwq, id, header, payload, length,
                           uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
@@ -391,10 +432,11 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                      "am_short");
 
     if (ucs_unlikely((length > UCT_SEP_WR_AM_SMALL) ||
-                     !uct_sep_ops_is_simple(iface, txwq))) {
+                     !uct_sep_ops_is_simple_am(iface, txwq))) {
         return uct_sep_ops_am_short_slow(tl_ep, id, header, payload, length);
     }
 
+    --txwq->fc.left;
     uct_sep_wr_send_short_small(iface, txwq, id, header, payload, length,
                                 UCT_SEP_FM_SOLICITED);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
@@ -413,9 +455,10 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     UCT_CHECK_LENGTH(length, 0,
                      UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t),
                      "am_short_iov");
-    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
 
     txwq = ep->txwq;
+    id  |= uct_sep_fc_take(iface, txwq);
     uct_sep_wr_send_short_iov(iface, txwq, id, iov, iovcnt, length,
                               uct_sep_txwq_moderate(txwq) |
                               UCT_SEP_FM_SOLICITED);
@@ -434,12 +477,12 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     size_t length;
 
     UCT_CHECK_AM_ID(id);
-    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
     UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
 
     txwq           = ep->txwq;
     hdr            = uct_sep_desc_buffer(desc);
-    hdr->am_id     = id;
+    hdr->am_id     = id | uct_sep_fc_take(iface, txwq);
     length         = pack_cb(hdr + 1, arg);
     desc->super.ep = NULL;
 
@@ -468,7 +511,7 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
                      iface->config.seg_size - sizeof(uct_sep_am_hdr_t),
                      "am_zcopy");
-    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
     UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
 
     if (UCT_SEP_WR_COPIES_HEADER) {
@@ -484,6 +527,7 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     }
 
     txwq = ep->txwq;
+    id  |= uct_sep_fc_take(iface, txwq);
     fm   = UCT_SEP_FM_SOLICITED |
            ((comp != NULL) ? uct_sep_txwq_signal(txwq) :
                              uct_sep_txwq_moderate(txwq));
@@ -526,5 +570,6 @@ const uct_sep_ops_t UCT_SEP_OPS_NAME = {
     .ep_atomic32_fetch = uct_sep_ops_ep_atomic32_fetch,
     .ep_atomic64_fetch = uct_sep_ops_ep_atomic64_fetch,
     .ep_flush          = uct_sep_ops_ep_flush,
-    .post_empty        = uct_sep_ops_post_empty
+    .post_empty        = uct_sep_ops_post_empty,
+    .post_header       = uct_sep_ops_post_header
 };

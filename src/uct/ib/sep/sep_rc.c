@@ -8,6 +8,7 @@
 #include "sep_api.h"
 #include "sep_account.h"
 #include "sep_ep.h"
+#include "sep_fc.h"
 #include "sep_postlist.h"
 
 #include <ucs/async/async.h>
@@ -649,6 +650,7 @@ static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     txwq->flags &= ~UCT_SEP_TXWQ_FLAG_ACTIVE;
     txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
     txwq->rc     = NULL;
+    uct_sep_fc_stop(txwq);
     ucs_list_del(&txwq->list);
     ucs_list_add_tail(&iface->tx.retired, &txwq->list);
 
@@ -755,6 +757,7 @@ static void uct_sep_rc_activate(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
     uct_sep_rc_check_bf(iface, txwq);
     txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
     ucs_list_add_tail(&iface->tx.active, &txwq->list);
+    uct_sep_fc_start(iface, txwq);
 
     ucs_list_for_each(ep, &rc->eps, list) {
         uct_sep_ep_attach(ep, txwq);

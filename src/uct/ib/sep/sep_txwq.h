@@ -63,6 +63,15 @@ enum {
 };
 
 
+/** Flags of flow control. */
+enum {
+    /** The next active message brings a grant. */
+    UCT_SEP_FC_FLAG_GRANT = 1 << 0,
+    /** A message with nothing but a grant waits for credits. */
+    UCT_SEP_FC_FLAG_DUE   = 1 << 1
+};
+
+
 /** Send queue. The first cache line is all that posting, completing and
  *  flushing touch. */
 typedef struct uct_sep_txwq {
@@ -87,6 +96,16 @@ typedef struct uct_sep_txwq {
     uct_sep_bf_t     *bf;          /**< Where to ring */
     ucs_queue_head_t outstanding;  /**< uct_sep_op_t, in order of posting */
 
+    /** Flow control of active messages: sep_fc.h */
+    struct {
+        int32_t         left;      /**< Messages, after the next one, that need
+                                        nothing of it: negative if the next one
+                                        does, or can't be sent */
+        int32_t         next;      /**< Window at which that is so */
+        ucs_list_link_t list;      /**< In uct_sep_iface_t if a grant is due */
+        uint8_t         flags;     /**< UCT_SEP_FC_FLAG_xx */
+    } fc;
+
     void             *end;         /**< Behind the last BB */
     uint16_t         bb_max;       /**< Credits of an empty queue */
     uint16_t         last_pi;      /**< Index of the last work request ... */
@@ -104,7 +123,7 @@ typedef struct uct_sep_txwq {
     ucs_list_link_t  list;         /**< In uct_sep_iface_t, active or retired */
 } uct_sep_txwq_t;
 
-static_assert(offsetof(uct_sep_txwq_t, end) <= 64, "hot part of the txwq");
+static_assert(offsetof(uct_sep_txwq_t, fc) <= 64, "hot part of the txwq");
 
 
 /** Memory a send queue works on. */

@@ -66,7 +66,8 @@ uct_sep_verbs_handle_recv(uct_sep_iface_t *iface, const struct ibv_wc *wc)
 {
     uint16_t index = (uint16_t)wc->wr_id;
 
-    if (ucs_likely(uct_sep_iface_deliver(iface, index, wc->byte_len))) {
+    if (ucs_likely(uct_sep_iface_deliver(iface, index, wc->byte_len,
+                                         wc->qp_num))) {
         uct_sep_verbs_srq_append(&iface->srq, index);
     } else {
         uct_sep_verbs_srq_replace(&iface->srq, index);
