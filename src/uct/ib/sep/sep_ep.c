@@ -416,8 +416,10 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
     }
 
-    /* What is outstanding will tell; if nothing is, there are credits */
-    if (uct_sep_txwq_is_empty(ep->txwq) && uct_sep_ep_can_post(ep)) {
+    /* What asks for a completion will tell. What does not may have succeeded
+     * long ago. */
+    if ((uct_sep_txwq_is_empty(ep->txwq) ||
+         !uct_sep_txwq_is_signaled(ep->txwq)) && uct_sep_ep_can_post(ep)) {
         iface->tx.ops->post_empty(iface, ep->txwq, 1, UCT_SEP_FM_SIGNALED);
     }
 
