@@ -16,6 +16,8 @@
 #          --only TL      measure only this one, on any device (for development)
 #          --category C,...  measure sep_mlx5 in these sharing categories, or in
 #                         all of them: a column each, without a comparison
+#          --apis         direct verbs and libibverbs: a column each for sep_mlx5
+#                         with UCX_SEP_API=dv and =verbs, rc_mlx5 and rc_verbs
 #
 # put_short, am_short, get_bcopy, fadd64: 8 bytes. put_bcopy, am_bcopy: 1 KB,
 # with the copy. recv: progress that receives an 8-byte active message.
@@ -36,10 +38,12 @@ count=256
 peer=rc_mlx5
 only=
 categories=()
+apis=
 while [[ $# -gt 0 ]]; do
     case $1 in
     --tsv)       format=tsv; shift ;;
     --functions) format=functions; shift ;;
+    --apis)      apis=yes; shift ;;
     --ucx)       ucx=$(cd "${2:?--ucx needs a directory}" && pwd); shift 2 ;;
     --count)     count=${2:?--count needs a number}; shift 2 ;;
     --peer)      peer=${2:?--peer needs a transport}; shift 2 ;;
@@ -59,9 +63,10 @@ if [[ ${categories[*]} == all ]]; then
     categories=(mpi_everywhere 2xdynamic dynamic shared_dynamic static
                 mpi_threads)
 fi
-# A column is a transport, or sep_mlx5 in a category.
+# A column is a transport, which the API may follow, or sep_mlx5 in a category.
 columns=("${transports[@]}")
 [[ ${#categories[@]} == 0 ]] || columns=("${categories[@]}")
+[[ -z $apis ]] || columns=("sep_mlx5 (dv)" "sep_mlx5 (verbs)" rc_mlx5 rc_verbs)
 
 # Standard output is for the result.
 {
@@ -77,7 +82,8 @@ columns=("${transports[@]}")
 # usage: measure COLUMN
 measure()
 {
-    local transport=$1 dir=$results/$1 command category=
+    local transport=${1%% (*} dir=$results/$1 command category="" api=dv
+    [[ $1 != *"(verbs)" ]] || api=verbs
     if [[ ${#categories[@]} -gt 0 ]]; then
         transport=sep_mlx5
         category=$1
@@ -110,7 +116,7 @@ measure()
     sep_say "Counting the instructions of $transport${category:+, $category}" >&2
     if ! LD_LIBRARY_PATH=$(dirname "$(find "$ucx" -name libuct.so.0 |
                                       head -n 1)") \
-         UCX_WARN_UNUSED_ENV_VARS=n timeout --kill-after=15 600 \
+         UCX_WARN_UNUSED_ENV_VARS=n UCX_SEP_API=$api timeout --kill-after=15 600 \
          "${command[@]}" > "$dir/counts" 2> "$dir/log" < /dev/null; then
         tail -n 30 "$dir/log" >&2
         sep_die "$transport could not be measured; see $dir/log"
@@ -161,7 +167,7 @@ columns_table()
 
 table()
 {
-    if [[ -n $only || ${#categories[@]} -gt 0 ]]; then
+    if [[ -n $only$apis || ${#categories[@]} -gt 0 ]]; then
         columns_table
         return
     fi
@@ -177,6 +183,6 @@ if [[ $format == tsv ]]; then
     table
 else
     table | awk -F '\t' '{ printf "%-16s", $1
-                           for (i = 2; i <= NF; ++i) printf "%16s", $i
+                           for (i = 2; i <= NF; ++i) printf "%18s", $i
                            print "" }'
 fi
