@@ -7,9 +7,9 @@
  *
  * Interfaces of one process are connected with each other, all with all, so
  * that what is made at both ends of a connection is counted once per endpoint.
- * Memory is what is in use on the heap, as malloc rounds it up, and what is
- * mapped apart from the heap, as the kernel tells. Of the latter memory that
- * was never touched is a part: it is what can be used without asking again.
+ * Memory is what is in use on the heap, as malloc rounds it up; what is mapped
+ * apart from the heap; and what of both is resident, as the kernel tells: much
+ * of the others was never touched.
  */
 
 #include "uct_pair.h"
@@ -51,6 +51,7 @@ typedef struct uct_memory {
 typedef struct uct_memory_use {
     long heap;
     long mapped;
+    long resident;
 } uct_memory_use_t;
 
 
@@ -60,8 +61,10 @@ static uct_memory_use_t uct_memory_get_use(void)
     uct_memory_use_t use  = {.heap = info.uordblks + info.hblkhd};
     FILE *file            = fopen("/proc/self/statm", "r");
     long pages            = 0;
+    long resident         = 0;
 
-    if ((file == NULL) || (fscanf(file, "%ld", &pages) != 1)) {
+    if ((file == NULL) ||
+        (fscanf(file, "%ld %ld", &pages, &resident) != 2)) {
         fprintf(stderr, "/proc/self/statm can't be read\n");
         exit(1);
     }
@@ -69,6 +72,7 @@ static uct_memory_use_t uct_memory_get_use(void)
 
     use.mapped = pages * sysconf(_SC_PAGESIZE) - (long)info.arena -
                  (long)info.hblkhd;
+    use.resident = resident * sysconf(_SC_PAGESIZE);
     return use;
 }
 
@@ -77,8 +81,9 @@ static void uct_memory_report(const char *what, uct_memory_use_t before,
 {
     uct_memory_use_t after = uct_memory_get_use();
 
-    printf("%s %ld %ld\n", what, (after.heap - before.heap) / (long)count,
-           (after.mapped - before.mapped) / (long)count);
+    printf("%s %ld %ld %ld\n", what, (after.heap - before.heap) / (long)count,
+           (after.mapped - before.mapped) / (long)count,
+           (after.resident - before.resident) / (long)count);
     fflush(stdout);
 }
 

@@ -13,9 +13,8 @@
 #                         (default: build/ucx-release, built if it is not there)
 #          --ifaces N     interfaces, all connected with all (default 8)
 #
-# heap: as malloc rounds it up. mapped: apart from the heap, such as pages of
-# registered buffers, and also what of it was never touched. Heap includes the
-# queues, which libmlx5 allocates.
+# heap: as malloc rounds it up, with the queues, which libmlx5 allocates, and the
+# buffers. mapped: apart from the heap. resident: what of both was ever touched.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -81,14 +80,15 @@ table()
     printf 'what\tkind\tsep_mlx5\tsep_mlx5 (verbs)\trc_mlx5\n'
     paste -d ' ' "$results/sep_mlx5.dv" "$results/sep_mlx5.verbs" \
         "$results/rc_mlx5.dv" | awk -v OFS='\t' '
-        { print $1, "heap", $2, $5, $8
-          print $1, "mapped", $3, $6, $9 }'
+        { print $1, "heap", $2, $6, $10
+          print $1, "mapped", $3, $7, $11
+          print $1, "resident", $4, $8, $12 }'
 }
 
 if [[ $format == tsv ]]; then
     table
 else
-    table | awk -F '\t' '{ printf "%-14s%-8s", $1, $2
+    table | awk -F '\t' '{ printf "%-14s%-10s", $1, $2
                            for (i = 3; i <= NF; ++i) printf "%18s", $i
                            print "" }'
 fi

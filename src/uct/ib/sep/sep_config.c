@@ -112,7 +112,7 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      "that post many small operations in a row.",
      ucs_offsetof(uct_sep_iface_config_t, tx.postlist), UCS_CONFIG_TYPE_UINT},
 
-    UCT_IFACE_MPOOL_CONFIG_FIELDS("TX_", -1, 256, "send",
+    UCT_IFACE_MPOOL_CONFIG_FIELDS("TX_", -1, 0, "send",
                                   ucs_offsetof(uct_sep_iface_config_t, tx.mp),
                                   ""),
 

@@ -29,6 +29,11 @@
  * is posted when progress is enabled. */
 #define UCT_SEP_RX_FIRST_FILL  64
 
+/* A huge page, and what of it is not for elements of a pool: the registration,
+ * the chunk's header, alignment */
+#define UCT_SEP_MPOOL_CHUNK    (2 * UCS_MBYTE)
+#define UCT_SEP_MPOOL_OVERHEAD 4096
+
 /* Software overhead of an operation; less than half of that of rc_mlx5 */
 #define UCT_SEP_OVERHEAD       20e-9
 
@@ -224,6 +229,20 @@ uct_sep_iface_init_rx_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
     desc->lkey = uct_sep_mem_lkey(memh);
 }
 
+/*
+ * How many elements to add to a pool of buffers at a time: UCT allocates these
+ * in units of huge pages, so as many as fit in one rather than some more.
+ */
+static unsigned uct_sep_iface_mpool_grow(size_t elem_size, unsigned max)
+{
+    size_t unit = ucs_align_up_pow2(elem_size + sizeof(ucs_mpool_elem_t),
+                                    UCS_SYS_CACHE_LINE_SIZE);
+    /* The pool's and the allocator's own data come first */
+    size_t count = (UCT_SEP_MPOOL_CHUNK - UCT_SEP_MPOOL_OVERHEAD) / unit;
+
+    return ucs_max(1, ucs_min(count, max));
+}
+
 static ucs_status_t
 uct_sep_iface_init_tx(uct_sep_iface_t *iface,
                       const uct_sep_iface_config_t *config)
@@ -238,7 +257,10 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
                                   iface->config.seg_size,
                                   sizeof(uct_sep_desc_t),
                                   UCS_SYS_CACHE_LINE_SIZE, &config->tx.mp,
-                                  iface->config.tx_queue_len,
+                                  uct_sep_iface_mpool_grow(
+                                          sizeof(uct_sep_desc_t) +
+                                          iface->config.seg_size,
+                                          iface->config.tx_queue_len),
                                   uct_sep_iface_init_desc, "sep_tx_desc");
     if (status != UCS_OK) {
         goto err;
@@ -398,7 +420,10 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
     status = uct_iface_mpool_init(&iface->super, &iface->rx.mp,
                                   payload_offset + iface->config.seg_size,
                                   align_offset, align, &config->rx.mp,
-                                  ucs_min(iface->config.rx_queue_len, 256),
+                                  uct_sep_iface_mpool_grow(
+                                          payload_offset +
+                                          iface->config.seg_size,
+                                          iface->config.rx_queue_len),
                                   uct_sep_iface_init_rx_desc, "sep_rx_desc");
     if (status != UCS_OK) {
         goto err;
@@ -453,7 +478,7 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
 {
     uct_sep_cm_params_t params = {};
 
-    ucs_list_head_init(&iface->conn.events);
+    ucs_queue_head_init(&iface->conn.events);
     iface->conn.event_id = UCS_CALLBACKQ_ID_NULL;
     iface->conn.event_fd = -1;
     iface->conn.epoll_fd = -1;

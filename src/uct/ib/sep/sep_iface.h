@@ -199,7 +199,7 @@ struct uct_sep_iface {
 
     struct {
         uct_sep_cm_t        *cm;
-        ucs_list_link_t     events;        /**< uct_sep_rc_t with news for the
+        ucs_queue_head_t    events;        /**< uct_sep_rc_t with news for the
                                                 main thread; async lock */
         uct_worker_cb_id_t  event_id;      /**< Handler of these; async lock */
         int                 event_fd;      /**< eventfd, or -1; async lock */

@@ -333,7 +333,7 @@ static void uct_sep_rc_free(void *arg, uct_sep_conn_t *conn)
     ucs_assert(rc->txwq == NULL);
     ucs_assert(ucs_list_is_empty(&rc->eps));
     if (rc->has_event) {
-        ucs_list_del(&rc->event_list);
+        ucs_queue_remove(&iface->conn.events, &rc->event);
     }
 
     --iface->conn.num_rc;
@@ -511,7 +511,7 @@ static void uct_sep_rc_post_event(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
 {
     if (!rc->has_event) {
         rc->has_event = 1;
-        ucs_list_add_tail(&iface->conn.events, &rc->event_list);
+        ucs_queue_push(&iface->conn.events, &rc->event);
     }
 
     uct_worker_progress_register_safe(&iface->super.worker->super,
@@ -805,9 +805,9 @@ unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface)
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->conn.event_id);
 
-    while (!ucs_list_is_empty(&iface->conn.events)) {
-        rc            = ucs_list_extract_head(&iface->conn.events, uct_sep_rc_t,
-                                              event_list);
+    while (!ucs_queue_is_empty(&iface->conn.events)) {
+        rc            = ucs_queue_pull_elem_non_empty(&iface->conn.events,
+                                                      uct_sep_rc_t, event);
         status        = rc->failure;
         rc->has_event = 0;
         rc->failure   = UCS_OK;

@@ -25,10 +25,10 @@ typedef struct uct_sep_rc {
     uct_sep_txwq_t   *txwq;      /**< QP the manager knows, or NULL. Async lock,
                                       until it is active */
     ucs_list_link_t  eps;        /**< Endpoints; main thread */
-    ucs_list_link_t  event_list; /**< In uct_sep_iface_t; async lock */
+    ucs_queue_elem_t event;      /**< In uct_sep_iface_t; async lock */
     ucs_status_t     failure;    /**< Not UCS_OK: to be told to the endpoints.
                                       Async lock */
-    uint8_t          has_event;  /**< event_list is linked; async lock */
+    uint8_t          has_event;  /**< event is queued; async lock */
 } uct_sep_rc_t;
 
 
