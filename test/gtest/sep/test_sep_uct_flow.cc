@@ -99,9 +99,8 @@ TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
      * a place in the table of these. Nobody answers at these addresses. */
     count_alloc allocated;
     for (long i = 0; i < count; ++i) {
-        memcpy(remote.iface.data() + remote.iface.size() - sizeof(i), &i,
-               sizeof(i));
-        remote.iface.back() |= 0x80;
+        auto *addr = (uct_sep_iface_addr_t*)remote.iface.data();
+        addr->id   = htobe64(i + 1);
         m_local->connect(remote);
     }
 

@@ -116,16 +116,16 @@ typedef struct uct_sep_conn {
                                                 and how it connects */
     uint8_t                state;          /**< uct_sep_conn_state_t */
     uint8_t                flags;          /**< UCT_SEP_CONN_FLAG_xx */
+    uint16_t               retries;        /**< Used up of the retry budget */
     uint32_t               local_epoch;    /**< Our QP; 0 if there is none */
     uint32_t               remote_epoch;   /**< QP ours is connected to, or 0 */
     uint32_t               consumed_epoch; /**< Newest peer QP ever used */
     uct_sep_conn_qp_info_t local;          /**< Valid with local_epoch */
     uct_sep_conn_qp_info_t remote;         /**< Valid with remote_epoch */
+    uint32_t               refcount;       /**< sep_cm: conn_get minus put */
     ucs_time_t             deadline;       /**< When to call
                                                 @ref uct_sep_conn_timeout;
                                                 0 if not armed */
-    uint32_t               retries;        /**< Used up of the retry budget */
-    uint32_t               refcount;       /**< sep_cm: conn_get minus put */
     ucs_list_link_t        timer_link;     /**< sep_cm: list of armed ones */
 } uct_sep_conn_t;
 
