@@ -235,6 +235,13 @@ static ucs_status_t uct_insn_run_fadd64(uct_insn_t *insn)
     return uct_insn_wait(insn, status);
 }
 
+/* Have the device see what was posted, also if the transport rings for several
+ * operations at once. Does not poll. */
+static void uct_insn_ring(uct_insn_t *insn)
+{
+    (void)uct_iface_flush(insn->pair.iface[0], 0, NULL);
+}
+
 /* The message has arrived when the call that sends it returns: so the software
  * device does it, and shared memory. */
 static ucs_status_t uct_insn_run_recv(uct_insn_t *insn)
@@ -249,6 +256,7 @@ static ucs_status_t uct_insn_run_recv(uct_insn_t *insn)
         return status;
     }
 
+    uct_insn_ring(insn);
     UCT_INSN_CALL(count, measure_progress(insn->pair.iface[1]));
     return ((count > 0) && (insn->received == before + 1)) ?
            UCS_OK : UCS_ERR_NO_PROGRESS;
@@ -274,6 +282,7 @@ static ucs_status_t uct_insn_run_completion(uct_insn_t *insn)
         return (status == UCS_OK) ? UCS_ERR_UNSUPPORTED : status;
     }
 
+    uct_insn_ring(insn);
     UCT_INSN_CALL(count, measure_progress(insn->pair.iface[0]));
     return ((count > 0) && (insn->completed == 1)) ?
            UCS_OK : UCS_ERR_NO_PROGRESS;
