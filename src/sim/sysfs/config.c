@@ -490,7 +490,8 @@ int mlx5sim_config_load(mlx5sim_config_t *config, const char *path, char *error,
         line[strcspn(line, "\n")] = '\0';
         value                     = strchr(line, '=');
         if (value == NULL) {
-            snprintf(reason, sizeof(reason), "'%s' is not NAME=value", line);
+            snprintf(reason, sizeof(reason), "'%.*s' is not NAME=value",
+                     MLX5SIM_CONFIG_STRING_MAX, line);
             goto err_content;
         }
 
