@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -293,7 +294,7 @@ private:
 
         /* One buffer, so one at a time */
         EXPECT_TRUE(m_entity->wait([&]() { return m_outstanding == 1; }));
-        memcpy(m_scratch->ptr(), payload.data(), length);
+        std::copy(payload.begin(), payload.end(), m_scratch->ptr());
         retry(to, [&]() {
             return uct_ep_am_zcopy(m_eps[to], 3, &header, sizeof(header), &iov,
                                    1, 0, &req->comp);
@@ -306,7 +307,7 @@ private:
     {
         bytes *data = (bytes*)arg;
 
-        memcpy(dest, data->data(), data->size());
+        std::copy(data->begin(), data->end(), (uint8_t*)dest);
         return data->size();
     }
 

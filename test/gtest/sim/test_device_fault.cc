@@ -225,6 +225,7 @@ TEST_F(test_device_fault, address_handles)
 
 TEST_F(test_device_fault, uars_in_both_regimes)
 {
+    SKIP_WITHOUT_MMAP_HOOK();
     for (const char *mode : {"dynamic", "legacy"}) {
         std::string dir = this->dir() + "/" + mode;
 

@@ -347,6 +347,7 @@ TEST_F(test_device_legacy, pairs_of_thread_domains_share_a_dynamic_page)
 
 TEST_F(test_device_legacy, a_context_has_512_dynamic_pages)
 {
+    SKIP_WITHOUT_MMAP_HOOK();
     run(1, [this](rank&) {
         std::vector<ibv_td*> domains;
         context c;
@@ -385,6 +386,7 @@ TEST_F(test_device_legacy, a_context_has_512_dynamic_pages)
 
 TEST_F(test_device_legacy, what_cannot_be_mapped_is_refused)
 {
+    SKIP_WITHOUT_MMAP_HOOK();
     run(1, [](rank&) {
         context c;
         auto map = [&](unsigned command, unsigned index, size_t length) {
@@ -454,6 +456,7 @@ TEST_F(test_device_legacy, dynamic_pages_are_found_behind_memory_hooks)
 
 TEST_F(test_device_legacy, contexts_and_domains_without_pages_left_say_enomem)
 {
+    SKIP_WITHOUT_MMAP_HOOK();
     set_env("MLX5SIM_UARS", "17");
     run(1, [this](rank&) {
         ibv_device **list = ibv_get_device_list(nullptr);
@@ -484,6 +487,7 @@ TEST_F(test_device_legacy, contexts_and_domains_without_pages_left_say_enomem)
  * pages, and uses one of their 18 uUARs. */
 TEST_F(test_device_legacy, contexts_with_a_domain_each_exhaust_8k_pages_at_907)
 {
+    SKIP_WITHOUT_MMAP_HOOK();
     const int num = 3, some = 303;
 
     for (int i = 0; i < num; ++i) {

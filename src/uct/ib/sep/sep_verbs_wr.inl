@@ -195,12 +195,21 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
     uct_sep_am_hdr_t *hdr = (void*)message;
+    void *dest            = hdr + 1;
     ucs_iov_iter_t iov_iter;
+    size_t i;
 
-    /* The list may be of any length, and libmlx5's is not: gather here */
+    /* The list may be of any length, and libmlx5's is not: gather here. An
+     * entry of no bytes needs not have a buffer. */
     hdr->am_id = id;
-    ucs_iov_iter_init(&iov_iter);
-    uct_iov_to_buffer(iov, iovcnt, &iov_iter, hdr + 1, SIZE_MAX);
+    for (i = 0; i < iovcnt; ++i) {
+        if (uct_iov_get_length(&iov[i]) > 0) {
+            ucs_iov_iter_init(&iov_iter);
+            dest = UCS_PTR_BYTE_OFFSET(dest,
+                                       uct_iov_to_buffer(&iov[i], 1, &iov_iter,
+                                                         dest, SIZE_MAX));
+        }
+    }
 
     ibv_wr_send(qp);
     ibv_wr_set_inline_data(qp, message, sizeof(*hdr) + length);
@@ -233,7 +242,9 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     size_t count;
 
     hdr->am_id = id;
-    memcpy(hdr + 1, header, header_length);
+    if (header_length > 0) {
+        memcpy(hdr + 1, header, header_length);
+    }
     sge[0].addr   = (uintptr_t)hdr;
     sge[0].length = sizeof(*hdr) + header_length;
     sge[0].lkey   = desc->lkey;
