@@ -220,19 +220,31 @@ sep_info_plan_json(const sep_info_options_t *options,
     sep_info_json_close();
 }
 
+/* What the user asked for, of one category and regime; as sep_plan_make() */
+static int sep_info_make_plan(const sep_info_options_t *options,
+                              sep_plan_category_t category,
+                              sep_plan_regime_t regime,
+                              sep_plan_config_t *config_p, sep_plan_t *plan_p,
+                              const char **reason_p)
+{
+    *config_p          = options->config;
+    config_p->category = category;
+    config_p->regime   = regime;
+    config_p->workers  = options->workers;
+    config_p->peers    = options->peers;
+    return sep_plan_make(config_p, plan_p, reason_p);
+}
+
 static int sep_info_show_plan(const sep_info_options_t *options,
                               sep_plan_category_t category,
                               sep_plan_regime_t regime)
 {
-    sep_plan_config_t config = options->config;
+    sep_plan_config_t config;
     const char *reason;
     sep_plan_t plan;
 
-    config.category = category;
-    config.regime   = regime;
-    config.workers  = options->workers;
-    config.peers    = options->peers;
-    if (sep_plan_make(&config, &plan, &reason) != 0) {
+    if (sep_info_make_plan(options, category, regime, &config, &plan,
+                           &reason) != 0) {
         fprintf(stderr, "sep_info: %s\n", reason);
         return SEP_INFO_USAGE;
     }
@@ -259,15 +271,12 @@ static void sep_info_show_capacity(const sep_info_options_t *options,
                                    sep_plan_category_t category,
                                    sep_plan_regime_t regime)
 {
-    sep_plan_config_t config = options->config;
+    sep_plan_config_t config;
     const char *reason;
     sep_plan_t plan;
 
-    config.category = category;
-    config.regime   = regime;
-    config.workers  = options->workers;
-    config.peers    = options->peers;
-    if (sep_plan_make(&config, &plan, &reason) == 0) {
+    if (sep_info_make_plan(options, category, regime, &config, &plan,
+                           &reason) == 0) {
         sep_info_print("%s%s %lu", (category == 0) ? "" : ", ",
                        sep_plan_category_names[category],
                        sep_plan_fit(&plan.category, options->device_uars,
