@@ -109,9 +109,9 @@ TEST_F(test_sep_addr, contradictions_are_invalid)
     addr.flags &= ~UCT_SEP_DEVICE_ADDR_FLAG_GID;
     EXPECT_FALSE(is_valid(addr)) << "GID without its flag";
 
-    addr          = pack(ib_port());
-    addr.reserved = 1;
-    EXPECT_FALSE(is_valid(addr)) << "reserved byte";
+    addr      = pack(ib_port());
+    addr.path = UCT_SEP_MAX_PATHS;
+    EXPECT_FALSE(is_valid(addr)) << "path";
 
     addr     = pack(roce_port());
     addr.lid = htons(1);
@@ -209,10 +209,11 @@ TEST_F(test_sep_addr, infiniband_address_vector)
     EXPECT_EQ(0, ah_attr.is_global);
     EXPECT_EQ(0, ah_attr.static_rate);
 
-    port.force_global  = 1;
-    port.gid_index     = 2;
-    port.src_path_bits = 4;
-    addr               = pack(ib_port(8));
+    port.force_global    = 1;
+    port.gid_index       = 2;
+    port.path_bits_count = 1;
+    port.path_bits[0]    = 4;
+    addr                 = pack(ib_port(8));
     uct_sep_device_addr_to_ah_attr(&port, &addr, &ah_attr);
     EXPECT_EQ(1, ah_attr.is_global);
     EXPECT_EQ(2, ah_attr.grh.sgid_index);
@@ -235,6 +236,69 @@ TEST_F(test_sep_addr, roce_address_vector_is_always_global)
     EXPECT_EQ(3, ah_attr.grh.sgid_index);
     EXPECT_EQ(106, ah_attr.grh.traffic_class);
     EXPECT_EQ(0, memcmp(ah_attr.grh.dgid.raw, addr.gid, sizeof(addr.gid)));
+}
+
+TEST_F(test_sep_addr, paths_of_infiniband_take_turns_in_the_path_bits)
+{
+    uct_sep_device_addr_t addr = pack(ib_port(16));
+    uct_sep_port_t port        = ib_port();
+    struct ibv_ah_attr ah_attr;
+
+    port.path_bits_count = 3;
+    port.path_bits[0]    = 2;
+    port.path_bits[1]    = 0;
+    port.path_bits[2]    = 7;
+    for (unsigned path = 0; path < UCT_SEP_MAX_PATHS; ++path) {
+        addr.path = path;
+        ASSERT_TRUE(is_valid(addr));
+        uct_sep_device_addr_to_ah_attr(&port, &addr, &ah_attr);
+        EXPECT_EQ(port.path_bits[path % 3], ah_attr.src_path_bits);
+        EXPECT_EQ(16 + port.path_bits[path % 3], ah_attr.dlid);
+    }
+}
+
+/* What the kernel makes of a flow label: rdma_flow_label_to_udp_sport() */
+static unsigned udp_sport(uint32_t flow_label)
+{
+    return ((flow_label & 0x3fff) ^ (flow_label >> 14)) | 0xc000;
+}
+
+TEST_F(test_sep_addr, paths_of_roce_have_udp_ports_of_their_own)
+{
+    uct_sep_device_addr_t addr = pack(roce_port("::ffff:10.0.0.2"));
+    uct_sep_port_t port        = roce_port();
+    struct ibv_ah_attr ah_attr;
+
+    port.num_paths        = 2;
+    port.roce_path_factor = 5;
+    for (unsigned path = 0; path < UCT_SEP_MAX_PATHS; ++path) {
+        addr.path = path;
+        uct_sep_device_addr_to_ah_attr(&port, &addr, &ah_attr);
+        EXPECT_NE(0u, ah_attr.grh.flow_label);
+        EXPECT_EQ(0xc000 + 5 * path, udp_sport(ah_attr.grh.flow_label));
+    }
+
+    /* With one path, others choose */
+    port.num_paths = 1;
+    addr.path      = 0;
+    uct_sep_device_addr_to_ah_attr(&port, &addr, &ah_attr);
+    EXPECT_EQ(0u, ah_attr.grh.flow_label);
+}
+
+TEST_F(test_sep_addr, roce_can_be_limited_to_a_subnet)
+{
+    uct_sep_port_t port = roce_port("::ffff:10.1.2.3");
+
+    EXPECT_TRUE(is_reachable(port, roce_port("::ffff:11.0.0.1")));
+    port.subnet_prefix_len = 96 + 16;
+    EXPECT_TRUE(is_reachable(port, roce_port("::ffff:10.1.9.9")));
+    EXPECT_FALSE(is_reachable(port, roce_port("::ffff:10.2.2.3")));
+    port.subnet_prefix_len = 96 + 17;
+    EXPECT_TRUE(is_reachable(port, roce_port("::ffff:10.1.127.9")));
+    EXPECT_FALSE(is_reachable(port, roce_port("::ffff:10.1.128.3")));
+    port.subnet_prefix_len = 128;
+    EXPECT_TRUE(is_reachable(port, port));
+    EXPECT_FALSE(is_reachable(port, roce_port("::ffff:10.1.2.2")));
 }
 
 TEST_F(test_sep_addr, interface_address_survives_packing)
@@ -280,6 +344,9 @@ TEST_F(test_sep_addr, texts_name_what_matters)
 
     EXPECT_NE(nullptr, strstr(uct_sep_device_addr_str(&addr, buf, sizeof(buf)),
                               "10.0.0.1"));
+    addr.path = 3;
+    EXPECT_NE(nullptr, strstr(uct_sep_device_addr_str(&addr, buf, sizeof(buf)),
+                              "path 3"));
     peer.dev = pack(ib_port(17));
     uct_sep_iface_addr_pack(0x123, 0xfeed, 0, &peer.iface);
     EXPECT_STREQ("ib lid 17 gid fe80::2c9:300:0:5 pkey 0xffff ud_qp 0x123 id "

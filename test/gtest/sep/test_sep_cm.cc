@@ -194,7 +194,8 @@ TEST_F(test_sep_cm, bad_addresses_are_refused_with_the_reason)
     auto get = [&](const uct_sep_peer_addr_t &addr) {
         return uct_sep_cm_conn_get(a.cm,
                                    (const uct_device_addr_t*)&addr.dev,
-                                   (const uct_iface_addr_t*)&addr.iface, &conn);
+                                   (const uct_iface_addr_t*)&addr.iface, 0,
+                                   &conn);
     };
 
     uct_sep_peer_addr_t addr = b.addr;

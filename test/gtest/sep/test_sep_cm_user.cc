@@ -311,7 +311,7 @@ conn *cm_user::get(const uct_sep_peer_addr_t &peer)
 
     EXPECT_EQ(UCS_OK, uct_sep_cm_conn_get(
                               cm, (const uct_device_addr_t*)&peer.dev,
-                              (const uct_iface_addr_t*)&peer.iface, &c));
+                              (const uct_iface_addr_t*)&peer.iface, 0, &c));
     return reinterpret_cast<conn*>(c);
 }
 

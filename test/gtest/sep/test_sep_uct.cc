@@ -280,15 +280,18 @@ address entity::addr()
     return result;
 }
 
-ucs_status_t entity::try_connect(const address &remote, uct_ep_h *ep_p)
+ucs_status_t
+entity::try_connect(const address &remote, uct_ep_h *ep_p, unsigned path)
 {
     uct_ep_params_t params;
     ucs_status_t status;
 
     params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
                         UCT_EP_PARAM_FIELD_DEV_ADDR |
-                        UCT_EP_PARAM_FIELD_IFACE_ADDR;
+                        UCT_EP_PARAM_FIELD_IFACE_ADDR |
+                        UCT_EP_PARAM_FIELD_PATH_INDEX;
     params.iface      = m_iface;
+    params.path_index = path;
     params.dev_addr   = (const uct_device_addr_t*)remote.dev.data();
     params.iface_addr = (const uct_iface_addr_t*)remote.iface.data();
     status            = uct_ep_create(&params, ep_p);
@@ -298,11 +301,11 @@ ucs_status_t entity::try_connect(const address &remote, uct_ep_h *ep_p)
     return status;
 }
 
-uct_ep_h entity::connect(const address &remote)
+uct_ep_h entity::connect(const address &remote, unsigned path)
 {
     uct_ep_h ep = nullptr;
 
-    EXPECT_EQ(UCS_OK, try_connect(remote, &ep));
+    EXPECT_EQ(UCS_OK, try_connect(remote, &ep, path));
     return ep;
 }
 

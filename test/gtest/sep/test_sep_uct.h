@@ -128,8 +128,9 @@ public:
     address addr();
 
     /* The endpoint is destroyed with the entity, if not before */
-    uct_ep_h connect(const address &remote);
-    ucs_status_t try_connect(const address &remote, uct_ep_h *ep_p);
+    uct_ep_h connect(const address &remote, unsigned path = 0);
+    ucs_status_t try_connect(const address &remote, uct_ep_h *ep_p,
+                             unsigned path = 0);
     void destroy(uct_ep_h ep);
 
     bool flush();
@@ -268,6 +269,17 @@ protected:
     std::vector<uct_ep_h>   m_eps;
     settings                m_common;
 };
+
+
+/* Settings of the software device, whole names */
+typedef std::vector<std::pair<std::string, std::string>> device_settings;
+
+/* For tests that need another device than the one the program runs on: starts
+ * the program again, on a device of its own with these settings, to run just
+ * the test that calls this, and checks that it has passed without a violation.
+ * Returns true in that process, which goes on with the test, and false in the
+ * first one. */
+bool on_device(const device_settings &config);
 
 
 /* A way to use the device, for tests that are run with each of them */

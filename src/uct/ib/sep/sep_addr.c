@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/sep_addr.h>
 
+#include <ucs/arch/bitops.h>
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static int uct_sep_gid_is_zero(const uint8_t *raw)
 
 /* RoCE v2 GIDs are IPv6 addresses; those of IPv4 interfaces are ::ffff:a.b.c.d
  */
-static int uct_sep_gid_is_ipv4(const uint8_t *raw)
+int uct_sep_gid_is_ipv4(const uint8_t *raw)
 {
     static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -71,7 +72,8 @@ ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr)
     int is_v2   = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2);
     int is_ipv4 = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_IPV4);
 
-    if ((addr->flags & ~UCT_SEP_DEVICE_ADDR_FLAGS_ALL) || addr->reserved ||
+    if ((addr->flags & ~UCT_SEP_DEVICE_ADDR_FLAGS_ALL) ||
+        (addr->path >= UCT_SEP_MAX_PATHS) ||
         (has_gid == uct_sep_gid_is_zero(addr->gid))) {
         return UCS_ERR_INVALID_ADDR;
     }
@@ -106,8 +108,11 @@ int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
     uct_sep_device_addr_pack(port, &local);
     if (port->is_roce) {
         /* Same link layer, RoCE version and address family. Whether there is
-         * a route between two IP subnets is for the network to know. */
-        return local.flags == addr->flags;
+         * a route between two IP subnets is for the network to know, unless
+         * the user says that there is none. */
+        return (local.flags == addr->flags) &&
+               ucs_bitwise_is_equal(local.gid, addr->gid,
+                                    port->subnet_prefix_len);
     }
 
     if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH) {
@@ -128,10 +133,32 @@ int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
     return addr->lid != 0;
 }
 
+/*
+ * UDP source port of a path, as the kernel and libmlx5 make it of the flow
+ * label: the lower 14 bits, xor the upper 6 (ibv_flow_label_to_udp_sport() of
+ * libibverbs). With zero they choose one by the QP numbers, which is better if
+ * there is one path only. What is added here makes no path's label zero, and
+ * takes its own effect on the lower bits back.
+ */
+static uint32_t
+uct_sep_port_flow_label(const uct_sep_port_t *port, unsigned path)
+{
+    const uint32_t upper = 1;
+
+    if ((port->num_paths <= 1) && (path == 0)) {
+        return 0;
+    }
+
+    return (upper << 14) | (((port->roce_path_factor * path) ^ upper) &
+                            UCT_SEP_ROCE_UDP_SPORT_MASK);
+}
+
 void uct_sep_device_addr_to_ah_attr(const uct_sep_port_t *port,
                                     const uct_sep_device_addr_t *addr,
                                     struct ibv_ah_attr *ah_attr_p)
 {
+    unsigned path_bits;
+
     memset(ah_attr_p, 0, sizeof(*ah_attr_p));
 
     ah_attr_p->port_num    = port->port_num;
@@ -139,8 +166,10 @@ void uct_sep_device_addr_to_ah_attr(const uct_sep_port_t *port,
     ah_attr_p->static_rate = 0; /* As fast as the port */
 
     if (!port->is_roce) {
-        ah_attr_p->dlid          = be16toh(addr->lid) | port->src_path_bits;
-        ah_attr_p->src_path_bits = port->src_path_bits;
+        path_bits = (port->path_bits_count == 0) ? 0 :
+                    port->path_bits[addr->path % port->path_bits_count];
+        ah_attr_p->dlid          = be16toh(addr->lid) | path_bits;
+        ah_attr_p->src_path_bits = path_bits;
     }
 
     if (port->is_roce || port->force_global) {
@@ -148,9 +177,9 @@ void uct_sep_device_addr_to_ah_attr(const uct_sep_port_t *port,
         ah_attr_p->grh.sgid_index    = port->gid_index;
         ah_attr_p->grh.hop_limit     = port->hop_limit;
         ah_attr_p->grh.traffic_class = port->traffic_class;
-        /* Zero flow label: the UDP source port of RoCE v2 is then chosen by
-         * libmlx5 (mlx5_ah_set_udp_sport) and the kernel. */
-        ah_attr_p->grh.flow_label    = 0;
+        ah_attr_p->grh.flow_label    = port->is_roce ?
+                                       uct_sep_port_flow_label(port,
+                                                               addr->path) : 0;
         memcpy(ah_attr_p->grh.dgid.raw, addr->gid, sizeof(addr->gid));
     }
 }
@@ -159,19 +188,24 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
                                     char *buf, size_t max)
 {
     char gid[INET6_ADDRSTRLEN] = "";
+    char path[16]              = "";
 
     if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_GID) {
         inet_ntop(AF_INET6, addr->gid, gid, sizeof(gid));
     }
 
+    if (addr->path != 0) {
+        snprintf(path, sizeof(path), " path %u", addr->path);
+    }
+
     if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH) {
-        snprintf(buf, max, "%s gid %s pkey 0x%x",
+        snprintf(buf, max, "%s gid %s pkey 0x%x%s",
                  (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2) ? "roce_v2" :
                                                                     "roce_v1",
-                 gid, be16toh(addr->pkey));
+                 gid, be16toh(addr->pkey), path);
     } else {
-        snprintf(buf, max, "ib lid %u%s%s pkey 0x%x", be16toh(addr->lid),
-                 gid[0] ? " gid " : "", gid, be16toh(addr->pkey));
+        snprintf(buf, max, "ib lid %u%s%s pkey 0x%x%s", be16toh(addr->lid),
+                 gid[0] ? " gid " : "", gid, be16toh(addr->pkey), path);
     }
 
     return buf;

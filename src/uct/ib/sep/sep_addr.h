@@ -18,6 +18,9 @@ BEGIN_C_DECLS
 /** Longest text of @ref uct_sep_device_addr_str and others, with the zero. */
 #define UCT_SEP_ADDR_STR_MAX 128
 
+/** UDP source ports of RoCE v2 are 0xc000 and up (IBA annex A17). */
+#define UCT_SEP_ROCE_UDP_SPORT_MASK 0x3fffu
+
 
 /**
  * What is needed of the local port to talk to another one. Filled by the
@@ -34,7 +37,16 @@ typedef struct uct_sep_port {
     uint8_t       sl;            /**< Service level, 0..15 (0..7 on RoCE) */
     uint8_t       traffic_class; /**< GRH traffic class */
     uint8_t       hop_limit;     /**< GRH hop limit */
-    uint8_t       src_path_bits; /**< Low bits added to both LIDs (LMC) */
+    uint8_t       subnet_prefix_len; /**< Bits in which GIDs of RoCE v2 must
+                                          agree, 0 to 128 */
+    uint8_t       num_paths;     /**< Connections to a peer that are worth
+                                      having */
+    uint8_t       path_bits_count; /**< Entries of path_bits, 0 is one of 0 */
+    uint8_t       path_bits[UCT_SEP_MAX_PATHS]; /**< Low bits added to both LIDs
+                                      (LMC), by path, and so on from the
+                                      start */
+    uint32_t      roce_path_factor; /**< UDP source ports of RoCE v2 between a
+                                         path and the next */
     uint16_t      pkey;          /**< P_Key value, host order */
     uint16_t      lid;           /**< Base LID, host order; 0 on RoCE */
     union ibv_gid gid;           /**< Local GID at gid_index; all zero if the
@@ -58,8 +70,8 @@ void uct_sep_device_addr_pack(const uct_sep_port_t *port,
  *
  * @param [in]  addr  Address, any alignment.
  *
- * @return UCS_OK, or UCS_ERR_INVALID_ADDR: unknown flags, non-zero reserved
- *         bytes, no LID and no GID, or a GID of zero.
+ * @return UCS_OK, or UCS_ERR_INVALID_ADDR: unknown flags, a path there can't
+ *         be, no LID and no GID, or a GID of zero.
  */
 ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr);
 
@@ -67,7 +79,8 @@ ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr);
 /**
  * Whether packets from @a port can arrive at @a addr: same link layer, P_Key
  * partition with at least one full member, and same subnet (InfiniBand) or same
- * RoCE version and address family (Ethernet).
+ * RoCE version and address family, and subnet if the port asks for it
+ * (Ethernet).
  *
  * @param [in]  port  Local port.
  * @param [in]  addr  Remote address; checked first, an invalid one is not
@@ -84,12 +97,16 @@ int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
  * IBV_QP_AV of an RC QP's transition to RTR.
  *
  * @param [in]  port       Local port.
- * @param [in]  addr       Remote address, valid.
+ * @param [in]  addr       Remote address, valid, and the path to it.
  * @param [out] ah_attr_p  Filled.
  */
 void uct_sep_device_addr_to_ah_attr(const uct_sep_port_t *port,
                                     const uct_sep_device_addr_t *addr,
                                     struct ibv_ah_attr *ah_attr_p);
+
+
+/** Whether a GID is an IPv4 address (::ffff:a.b.c.d). */
+int uct_sep_gid_is_ipv4(const uint8_t *raw);
 
 
 /**

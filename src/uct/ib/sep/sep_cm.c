@@ -104,6 +104,14 @@ static const uct_sep_conn_env_ops_t uct_sep_cm_env_ops = {
     .qp_destroy = uct_sep_cm_qp_destroy
 };
 
+/* Ourselves, as a peer on a path knows us */
+static void uct_sep_cm_self_on_path(const uct_sep_cm_t *cm, uint8_t path,
+                                    uct_sep_peer_addr_t *self_p)
+{
+    *self_p          = cm->self;
+    self_p->dev.path = path;
+}
+
 /*
  * Sending
  */
@@ -145,9 +153,11 @@ static void uct_sep_cm_send_conn(uct_sep_cm_t *cm, const uct_sep_conn_t *conn,
                                  uct_sep_conn_msg_type_t type,
                                  const uct_sep_conn_out_t *out)
 {
+    uct_sep_peer_addr_t self;
     uct_sep_conn_msg_t msg;
 
-    uct_sep_conn_msg_fill(conn, type, out, &cm->self, &msg);
+    uct_sep_cm_self_on_path(cm, conn->peer.dev.path, &self);
+    uct_sep_conn_msg_fill(conn, type, out, &self, &msg);
     uct_sep_cm_send(cm, &conn->peer, &msg);
 }
 
@@ -161,7 +171,6 @@ static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
         .type      = UCT_SEP_CONN_MSG_REJ,
         .reason    = reason,
         .dst_id    = uct_sep_iface_addr_id(&msg->src.iface),
-        .src       = cm->self,
         .dst_epoch = msg->src_epoch
     };
 
@@ -170,6 +179,7 @@ static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
         return;
     }
 
+    uct_sep_cm_self_on_path(cm, msg->src.dev.path, &rej.src);
     uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id,
                             cm->self.iface.flags, &rej.src.iface);
     uct_sep_cm_send(cm, &msg->src, &rej);
@@ -327,6 +337,7 @@ static ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,
                                         const uct_sep_peer_addr_t *peer,
                                         uct_sep_conn_t **conn_p)
 {
+    uct_sep_peer_addr_t self;
     uct_sep_conn_t *conn;
     ucs_status_t status;
     int ret;
@@ -336,7 +347,8 @@ static ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,
         return status;
     }
 
-    uct_sep_conn_init(conn, peer, uct_sep_cm_peer_equal(peer, &cm->self));
+    uct_sep_cm_self_on_path(cm, peer->dev.path, &self);
+    uct_sep_conn_init(conn, peer, uct_sep_cm_peer_equal(peer, &self));
 
     kh_put(uct_sep_cm_peers, &cm->peers, &conn->peer, &ret);
     if (ret == UCS_KH_PUT_FAILED) {
@@ -700,7 +712,7 @@ static ucs_status_t uct_sep_cm_peer_check(uct_sep_cm_t *cm,
 ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
                                  const uct_device_addr_t *dev_addr,
                                  const uct_iface_addr_t *iface_addr,
-                                 uct_sep_conn_t **conn_p)
+                                 unsigned path, uct_sep_conn_t **conn_p)
 {
     uct_sep_peer_addr_t peer;
     uct_sep_conn_t *conn;
@@ -713,6 +725,13 @@ ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
     if (status != UCS_OK) {
         return status;
     }
+
+    if (path >= UCT_SEP_MAX_PATHS) {
+        ucs_error("%s: path %u of an endpoint: should be less than %u",
+                  cm->name, path, UCT_SEP_MAX_PATHS);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    peer.dev.path = path;
 
     UCS_ASYNC_BLOCK(cm->async);
 

@@ -218,13 +218,16 @@ int uct_sep_cm_is_reachable(uct_sep_cm_t *cm, const uct_device_addr_t *dev_addr,
  * Find or make the connection to an interface and take a reference. No traffic,
  * no QP; calls conn_alloc for the first one.
  *
- * @return UCS_OK; UCS_ERR_INVALID_ADDR, UCS_ERR_UNSUPPORTED (version) or
+ * @param [in]  path  Which of the paths to the interface: each is a connection
+ *                    of its own. Less than UCT_SEP_MAX_PATHS.
+ *
+ * @return UCS_OK; UCS_ERR_INVALID_PARAM (path), UCS_ERR_INVALID_ADDR, UCS_ERR_UNSUPPORTED (version) or
  *         UCS_ERR_UNREACHABLE with a message; or what conn_alloc returned.
  */
 ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
                                  const uct_device_addr_t *dev_addr,
                                  const uct_iface_addr_t *iface_addr,
-                                 uct_sep_conn_t **conn_p);
+                                 unsigned path, uct_sep_conn_t **conn_p);
 
 
 /**

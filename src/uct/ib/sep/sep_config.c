@@ -9,6 +9,7 @@
 #include <ucs/config/types.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
 
 /*
  * Configuration of an interface: the variables, and what becomes of them on a
@@ -37,6 +38,9 @@ static const char *uct_sep_path_mtu_names[] = {
     [IBV_MTU_4096] = "4096",
     [IBV_MTU_4096 + 1] = NULL
 };
+
+static UCS_CONFIG_DEFINE_ARRAY(uct_sep_path_bits, sizeof(ucs_range_spec_t),
+                               UCS_CONFIG_TYPE_RANGE_SPEC);
 
 ucs_config_field_t uct_sep_iface_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
@@ -190,8 +194,20 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      UCS_CONFIG_TYPE_BOOL},
 
     {"SL", "auto",
-     "InfiniBand service level, or Ethernet priority. auto is 0.",
+     "InfiniBand service level, or Ethernet priority. auto is the first that\n"
+     "AR_ENABLE allows, and 0 on Ethernet.",
      ucs_offsetof(uct_sep_iface_config_t, port.sl), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"AR_ENABLE", "auto",
+     "Whether the service level has to be one with adaptive routing, which the\n"
+     "subnet manager enables by service level.\n"
+     "  y    - yes, or fail\n"
+     "  n    - one without it, or fail\n"
+     "  try  - yes if there is one\n"
+     "  auto - never mind\n"
+     "Of no effect on Ethernet.",
+     ucs_offsetof(uct_sep_iface_config_t, port.ar_enable),
+     UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"TRAFFIC_CLASS", "auto",
      "InfiniBand traffic class, or RoCE v2 differentiated services field.\n"
@@ -215,10 +231,35 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      "a full member.",
      ucs_offsetof(uct_sep_iface_config_t, port.pkey), UCS_CONFIG_TYPE_HEX},
 
+    {"NUM_PATHS", "auto",
+     "Number of connections between two interfaces that are worth having, each\n"
+     "on another path. auto is the number of LID_PATH_BITS on InfiniBand, and\n"
+     "of the ports that make up the port (LAG) on Ethernet; at least 2 on NDR.",
+     ucs_offsetof(uct_sep_iface_config_t, port.num_paths),
+     UCS_CONFIG_TYPE_ULUNITS},
+
     {"LID_PATH_BITS", "0",
-     "Low bits of the LID to send from, as far as the port's LMC allows.",
+     "Low bits of the LIDs of each path: a list of numbers and ranges, of which\n"
+     "those are used that the port's LMC allows.",
      ucs_offsetof(uct_sep_iface_config_t, port.path_bits),
+     UCS_CONFIG_TYPE_ARRAY(uct_sep_path_bits)},
+
+    {"ROCE_PATH_FACTOR", "1",
+     "Distance between the RoCE v2 UDP source ports of a path and the next, by\n"
+     "which switches and LAG ports tell paths apart.",
+     ucs_offsetof(uct_sep_iface_config_t, port.roce_path_factor),
      UCS_CONFIG_TYPE_UINT},
+
+    {"ROCE_LOCAL_SUBNET", "n",
+     "Take only RoCE v2 addresses of the port's own subnet for reachable.",
+     ucs_offsetof(uct_sep_iface_config_t, port.roce_local_subnet),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"ROCE_SUBNET_PREFIX_LEN", "auto",
+     "Bits of an address that say which subnet it is of, for\n"
+     "ROCE_LOCAL_SUBNET. auto is that of the network interface, inf all.",
+     ucs_offsetof(uct_sep_iface_config_t, port.roce_subnet_prefix_len),
+     UCS_CONFIG_TYPE_ULUNITS},
 
     {"CM_TIMEOUT", "200ms",
      "How long to wait for an answer to a connection request before it is\n"
@@ -373,6 +414,16 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
                   "or UCX_SEP_CQ_SHARING=1", iface->port.name,
                   config->cq_sharing,
                   uct_sep_category_names[config->category]);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((config->category == UCT_SEP_CATEGORY_MPI_THREADS) &&
+        (config->port.num_paths != UCS_ULUNITS_AUTO) &&
+        (config->port.num_paths > 1)) {
+        ucs_error("%s: UCX_SEP_NUM_PATHS=%lu, but UCX_SEP_CATEGORY=mpi_threads "
+                  "has one queue pair for all: set another category, or "
+                  "UCX_SEP_NUM_PATHS=1", iface->port.name,
+                  config->port.num_paths);
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -40,6 +40,10 @@
 #define UCT_SEP_CONN_GRH_LEN       40
 
 
+/** Paths of a connection: as many as an LMC allows (7 bits). */
+#define UCT_SEP_MAX_PATHS          128
+
+
 /** Flags of @ref uct_sep_device_addr_t. */
 enum {
     /** The port's link layer is Ethernet (RoCE); InfiniBand otherwise. */
@@ -60,7 +64,11 @@ enum {
  */
 typedef struct uct_sep_device_addr {
     uint8_t flags;    /**< UCT_SEP_DEVICE_ADDR_FLAG_xx */
-    uint8_t reserved; /**< Zero */
+    uint8_t path;     /**< Which of the paths to the port, less than
+                           UCT_SEP_MAX_PATHS; zero in the address of an
+                           interface. Each is a connection of its own, for both
+                           sides the same one, so this is part of what it is
+                           found by */
     __be16  pkey;     /**< P_Key in use, with its membership bit */
     __be16  lid;      /**< LID; zero on Ethernet */
     uint8_t gid[16];  /**< GID in network order; zero without FLAG_GID */

@@ -3,8 +3,8 @@
 #ifndef UCT_SEP_DEVICE_H
 #define UCT_SEP_DEVICE_H
 
-#include <uct/ib/sep/sep_addr.h>
 #include <uct/ib/sep/sep_def.h>
+#include <infiniband/mlx5dv.h>
 #include <uct/api/uct.h>
 
 BEGIN_C_DECLS
@@ -12,7 +12,7 @@ BEGIN_C_DECLS
 /**
  * @file sep_device.h
  *
- * An mlx5 device: what it can do, its ports, and how a port is addressed.
+ * An mlx5 device: what it can do, and which ports it has.
  */
 
 /** Device. */
@@ -30,27 +30,8 @@ typedef struct uct_sep_device {
 } uct_sep_device_t;
 
 
-/** What the user asks of a port. Names are those of the configuration. */
-typedef struct uct_sep_port_config {
-    int           is_global;     /**< Use a GRH on InfiniBand as well */
-    unsigned long sl;            /**< UCS_ULUNITS_AUTO is 0 */
-    unsigned long traffic_class; /**< UCS_ULUNITS_AUTO: 106 on RoCE v2 */
-    unsigned      hop_limit;
-    unsigned long gid_index;     /**< UCS_ULUNITS_AUTO: best RoCE version */
-    unsigned      pkey;          /**< UCS_HEXUNITS_AUTO: first full member */
-    unsigned      path_bits;
-} uct_sep_port_config_t;
-
-
-/** A port that was opened. */
-typedef struct uct_sep_port_info {
-    uct_sep_port_t       addr;       /**< How it is addressed */
-    struct ibv_port_attr attr;
-    uint16_t             pkey_index; /**< Of addr.pkey */
-    double               latency;    /**< Seconds, one way */
-    double               bandwidth;  /**< Bytes per second of payload */
-    char                 name[IBV_SYSFS_NAME_MAX + 8]; /**< "mlx5_0:1" */
-} uct_sep_port_info_t;
+/** Bytes of a set of capabilities (mlx5 PRM: QUERY_HCA_CAP). */
+#define UCT_SEP_HCA_CAP_LEN  4096
 
 
 /** Whether a device is an mlx5 one that this process may open. */
@@ -70,6 +51,21 @@ ucs_status_t uct_sep_device_open(uct_sep_device_t *dev,
 void uct_sep_device_close(uct_sep_device_t *dev);
 
 
+/**
+ * Ask the firmware for a set of capabilities. Needs a context with DEVX, which
+ * libmlx5 asks for at each open.
+ *
+ * @param [in]  op_mod  Twice the type of the set (mlx5 PRM: QUERY_HCA_CAP,
+ *                      op_mod), and 1 for the current ones.
+ * @param [out] caps_p  Filled with the capabilities.
+ *
+ * @return UCS_OK, or UCS_ERR_UNSUPPORTED without a message.
+ */
+ucs_status_t uct_sep_device_query_caps(struct ibv_context *context,
+                                       unsigned op_mod,
+                                       uint8_t caps_p[UCT_SEP_HCA_CAP_LEN]);
+
+
 /** Whether a port is up and of a link layer we can use. */
 int uct_sep_device_port_is_active(const uct_sep_device_t *dev,
                                   unsigned port_num);
@@ -82,18 +78,6 @@ int uct_sep_device_port_is_active(const uct_sep_device_t *dev,
  */
 unsigned uct_sep_device_find_port(const uct_sep_device_t *dev,
                                   const char *dev_name);
-
-
-/**
- * Choose addresses and other properties of a port.
- *
- * @return UCS_OK; UCS_ERR_INVALID_PARAM, UCS_ERR_NO_ELEM or UCS_ERR_IO_ERROR
- *         after a message that says which setting does not fit the port.
- */
-ucs_status_t uct_sep_device_open_port(const uct_sep_device_t *dev,
-                                      unsigned port_num,
-                                      const uct_sep_port_config_t *config,
-                                      uct_sep_port_info_t *port_p);
 
 END_C_DECLS
 

@@ -167,7 +167,8 @@ ucs_status_t uct_sep_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     }
 
     status = uct_sep_cm_conn_get(iface->conn.cm, params->dev_addr,
-                                 params->iface_addr, &conn);
+                                 params->iface_addr,
+                                 UCT_EP_PARAMS_GET_PATH_INDEX(params), &conn);
     if (status != UCS_OK) {
         goto err_cleanup;
     }

@@ -501,6 +501,7 @@ uct_sep_front_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
         return status;
     }
 
+    attr->dev_num_paths      = 1; /* One queue pair for all */
     attr->iface_addr_len     = sizeof(uct_sep_hub_addr_t);
     attr->cap.get.max_bcopy  = ucs_min(attr->cap.get.max_bcopy,
                                        attr->cap.get.max_zcopy);

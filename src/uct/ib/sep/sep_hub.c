@@ -488,6 +488,32 @@ static ucs_status_t uct_sep_hub_init_lock(uct_sep_hub_t *hub)
     return UCS_OK;
 }
 
+static size_t uct_sep_hub_path_bits_size(const uct_sep_iface_config_t *config)
+{
+    return config->port.path_bits.count *
+           sizeof(*config->port.path_bits.ranges);
+}
+
+/* Keep the settings; the caller's are gone when others come */
+static ucs_status_t
+uct_sep_hub_init_config(uct_sep_hub_t *hub,
+                        const uct_sep_iface_config_t *config)
+{
+    size_t size = uct_sep_hub_path_bits_size(config);
+
+    hub->config                       = *config;
+    hub->config.port.path_bits.ranges = ucs_malloc(ucs_max(size, 1),
+                                                   "sep_hub_path_bits");
+    if (hub->config.port.path_bits.ranges == NULL) {
+        ucs_error("%s: no memory for the settings of a hub", hub->dev_name);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    memcpy(hub->config.port.path_bits.ranges, config->port.path_bits.ranges,
+           size);
+    return UCS_OK;
+}
+
 static ucs_status_t
 uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
                    const uct_sep_iface_config_t *config, uct_sep_hub_t **hub_p)
@@ -504,7 +530,6 @@ uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
         goto err;
     }
 
-    hub->config   = *config;
     hub->headroom = UCT_SEP_HUB_HEADROOM(headroom);
     ucs_strncpy_zero(hub->dev_name, params->mode.device.dev_name,
                      sizeof(hub->dev_name));
@@ -512,11 +537,16 @@ uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
     kh_init_inplace(uct_sep_hub_peers, &hub->peers);
     uct_sep_hub_init_lock(hub);
 
+    status = uct_sep_hub_init_config(hub, config);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
     status = ucs_async_context_create(UCS_ASYNC_MODE_THREAD_MUTEX, &hub->async);
     if (status != UCS_OK) {
         ucs_error("%s: no asynchronous context for a hub: %s", hub->dev_name,
                   ucs_status_string(status));
-        goto err_free;
+        goto err_free_config;
     }
 
     status = uct_worker_create(hub->async, UCS_THREAD_MODE_SERIALIZED,
@@ -545,6 +575,8 @@ err_destroy_worker:
     uct_worker_destroy(hub->worker);
 err_destroy_async:
     ucs_async_context_destroy(hub->async);
+err_free_config:
+    ucs_free(hub->config.port.path_bits.ranges);
 err_free:
     pthread_mutex_destroy(&hub->lock);
     kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
@@ -578,6 +610,7 @@ static void uct_sep_hub_destroy(uct_sep_hub_t *hub)
     pthread_mutex_destroy(&hub->lock);
     kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
     ucs_free(hub->fronts);
+    ucs_free(hub->config.port.path_bits.ranges);
     ucs_free(hub);
 }
 
@@ -586,12 +619,22 @@ static int uct_sep_hub_is_same(const uct_sep_hub_t *hub,
                                const uct_iface_params_t *params,
                                const uct_sep_iface_config_t *config)
 {
-    const size_t offset = sizeof(config->super);
+    const size_t offset          = sizeof(config->super);
+    uct_sep_iface_config_t other = *config;
 
-    return (strcmp(hub->dev_name, params->mode.device.dev_name) == 0) &&
-           (memcmp(UCS_PTR_BYTE_OFFSET(&hub->config, offset),
-                   UCS_PTR_BYTE_OFFSET(config, offset),
-                   sizeof(*config) - offset) == 0);
+    if ((strcmp(hub->dev_name, params->mode.device.dev_name) != 0) ||
+        (hub->config.port.path_bits.count != config->port.path_bits.count) ||
+        (memcmp(hub->config.port.path_bits.ranges,
+                config->port.path_bits.ranges,
+                uct_sep_hub_path_bits_size(config)) != 0)) {
+        return 0;
+    }
+
+    /* The only pointer */
+    other.port.path_bits.ranges = hub->config.port.path_bits.ranges;
+    return memcmp(UCS_PTR_BYTE_OFFSET(&hub->config, offset),
+                  UCS_PTR_BYTE_OFFSET(&other, offset),
+                  sizeof(*config) - offset) == 0;
 }
 
 static ucs_status_t uct_sep_hub_add_front(uct_sep_hub_t *hub,

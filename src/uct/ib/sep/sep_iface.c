@@ -55,6 +55,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 
     uct_base_iface_query(&iface->super, attr);
 
+    attr->dev_num_paths   = iface->port.addr.num_paths;
     attr->device_addr_len = sizeof(uct_sep_device_addr_t);
     attr->iface_addr_len  = sizeof(uct_sep_iface_addr_t);
     attr->ep_addr_len     = 0;
@@ -657,8 +658,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err;
     }
 
-    status = uct_sep_device_open_port(&md->dev, port_num, &config->port,
-                                      &self->port);
+    status = uct_sep_port_open(&md->dev, port_num, &config->port, &self->port);
     if (status != UCS_OK) {
         goto err;
     }

@@ -9,6 +9,7 @@
 #include <uct/ib/sep/sep_cq_group.h>
 #include <uct/ib/sep/sep_md.h>
 #include <uct/ib/sep/sep_op.h>
+#include <uct/ib/sep/sep_port.h>
 #include <uct/ib/sep/sep_qp_table.h>
 #include <uct/ib/sep/sep_srq.h>
 #include <uct/ib/sep/sep_txwq.h>
