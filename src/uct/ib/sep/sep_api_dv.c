@@ -6,7 +6,7 @@
 
 #include "sep_api.h"
 #include "sep_cq.inl"
-#include "sep_rc.h"
+#include "sep_rc_qp.h"
 
 #include <ucs/sys/stubs.h>
 

@@ -4,35 +4,17 @@
 #  include "config.h"
 #endif
 
-#include "sep_abi.h"
 #include "sep_api.h"
 #include "sep_ep.h"
 #include "sep_fc.h"
-#include "sep_front.h"
-#include "sep_iface.h"
+#include "sep_iface_int.h"
 #include "sep_postlist.h"
 #include "sep_rc.h"
 
-#include <uct/base/uct_iov.inl>
 #include <ucs/async/async.h>
-#include <ucs/config/types.h>
 #include <ucs/debug/log.h>
-#include <ucs/debug/memtrack_int.h>
-#include <ucs/sys/math.h>
 #include <ucs/sys/stubs.h>
-#include <ucs/sys/string.h>
-#include <string.h>
 
-
-/* Receives posted when an interface is opened. UCP does not progress an
- * interface before something has arrived on it, so there must be some; the rest
- * is posted when progress is enabled. */
-#define UCT_SEP_RX_FIRST_FILL  64
-
-/* A huge page, and what of it is not for elements of a pool: the registration,
- * the chunk's header, alignment */
-#define UCT_SEP_MPOOL_CHUNK    (2 * UCS_MBYTE)
-#define UCT_SEP_MPOOL_OVERHEAD 4096
 
 /* Software overhead of an operation; less than half of that of rc_mlx5 */
 #define UCT_SEP_OVERHEAD       20e-9
@@ -157,175 +139,9 @@ uct_sep_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
     uct_base_iface_progress_enable(tl_iface, flags);
 }
 
-static void uct_sep_iface_release_desc(uct_recv_desc_t *self, void *user_desc)
-{
-    uct_sep_iface_t *iface = ucs_container_of(self, uct_sep_iface_t,
-                                              rx.release);
-
-    ucs_mpool_put(UCS_PTR_BYTE_OFFSET(user_desc,
-                                      -(ptrdiff_t)iface->rx.headroom_offset));
-    if (ucs_unlikely(iface->srq.num_empty > 0)) {
-        uct_sep_srq_refill(&iface->srq);
-    }
-}
-
 /*
  * Init and cleanup
  */
-
-static void
-uct_sep_iface_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
-{
-    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    uct_sep_desc_t *desc   = obj;
-
-    if (iface->channel.own == NULL) {
-        desc->lkey = uct_sep_mem_lkey(memh);
-    } else {
-        /* If it fails, whoever gets the descriptor tries again */
-        desc->lkey         = uct_sep_context_make_lkey(iface->channel.own,
-                                                       uct_sep_iface_md(iface),
-                                                       memh);
-        desc->super.result = memh;
-    }
-    desc->super.comp = NULL;
-}
-
-ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
-                                      const uct_iov_t *iov, size_t iovcnt)
-{
-    size_t i;
-
-    for (i = 0; i < iovcnt; ++i) {
-        if ((uct_iov_get_length(&iov[i]) > 0) &&
-            (uct_sep_context_make_lkey(iface->channel.own,
-                                       uct_sep_iface_md(iface), iov[i].memh) ==
-             UCT_SEP_INVALID_LKEY)) {
-            return UCS_ERR_NO_MEMORY;
-        }
-    }
-
-    return UCS_OK;
-}
-
-ucs_status_t
-uct_sep_iface_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
-{
-    desc->lkey = uct_sep_context_make_lkey(iface->channel.own,
-                                           uct_sep_iface_md(iface),
-                                           desc->super.result);
-    if (desc->lkey == UCT_SEP_INVALID_LKEY) {
-        ucs_mpool_put(desc);
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    return UCS_OK;
-}
-
-static void
-uct_sep_iface_init_rx_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
-{
-    uct_sep_rx_desc_t *desc = obj;
-
-    desc->lkey = uct_sep_mem_lkey(memh);
-}
-
-/*
- * How many elements to add to a pool of buffers at a time: UCT allocates these
- * in units of huge pages, so as many as fit in one rather than some more.
- */
-static unsigned uct_sep_iface_mpool_grow(size_t elem_size, unsigned max)
-{
-    size_t unit = ucs_align_up_pow2(elem_size + sizeof(ucs_mpool_elem_t),
-                                    UCS_SYS_CACHE_LINE_SIZE);
-    /* The pool's and the allocator's own data come first */
-    size_t count = (UCT_SEP_MPOOL_CHUNK - UCT_SEP_MPOOL_OVERHEAD) / unit;
-
-    return ucs_max(1, ucs_min(count, max));
-}
-
-static ucs_status_t
-uct_sep_iface_init_tx(uct_sep_iface_t *iface,
-                      const uct_sep_iface_config_t *config)
-{
-    uct_iface_mpool_config_t scratch_config = {.max_bufs = UINT_MAX,
-                                               .bufs_grow = 64};
-    uct_sep_desc_t *scratch;
-    ucs_status_t status;
-
-    status = uct_iface_mpool_init(&iface->super, &iface->tx.desc_mp,
-                                  sizeof(uct_sep_desc_t) +
-                                  iface->config.seg_size,
-                                  sizeof(uct_sep_desc_t),
-                                  UCS_SYS_CACHE_LINE_SIZE, &config->tx.mp,
-                                  uct_sep_iface_mpool_grow(
-                                          sizeof(uct_sep_desc_t) +
-                                          iface->config.seg_size,
-                                          iface->config.tx_queue_len),
-                                  uct_sep_iface_init_desc, "sep_tx_desc");
-    if (status != UCS_OK) {
-        goto err;
-    }
-
-    status = uct_iface_mpool_init(&iface->super, &iface->tx.small_mp,
-                                  sizeof(uct_sep_desc_t) + sizeof(uint64_t),
-                                  sizeof(uct_sep_desc_t),
-                                  UCS_SYS_CACHE_LINE_SIZE, &scratch_config, 64,
-                                  uct_sep_iface_init_desc, "sep_atomic_desc");
-    if (status != UCS_OK) {
-        goto err_cleanup_desc_mp;
-    }
-
-    status = uct_sep_op_mpool_init(&iface->tx.op_mp);
-    if (status != UCS_OK) {
-        goto err_cleanup_small_mp;
-    }
-
-    scratch = ucs_mpool_get(&iface->tx.small_mp);
-    if ((scratch != NULL) && (scratch->lkey == UCT_SEP_INVALID_LKEY)) {
-        ucs_mpool_put(scratch);
-        scratch = NULL;
-    }
-    if (scratch == NULL) {
-        ucs_error("%s: no registered memory for atomic operations",
-                  iface->port.name);
-        status = UCS_ERR_NO_MEMORY;
-        goto err_cleanup_op_mp;
-    }
-
-    iface->tx.scratch      = uct_sep_desc_buffer(scratch);
-    iface->tx.scratch_lkey = scratch->lkey;
-    iface->tx.cq_credits   = config->tx.cq_len - 1;
-    iface->tx.num_pending  = 0;
-    iface->tx.stalled      = 0;
-    iface->tx.in_dispatch  = 0;
-    iface->tx.dispatch_id  = UCS_CALLBACKQ_ID_NULL;
-    uct_sep_txwq_init_idle(&iface->tx.idle);
-    ucs_list_head_init(&iface->tx.unrung);
-    ucs_list_head_init(&iface->tx.fc_due);
-    ucs_list_head_init(&iface->tx.active);
-    ucs_list_head_init(&iface->tx.retired);
-    ucs_list_head_init(&iface->tx.sched);
-    return UCS_OK;
-
-err_cleanup_op_mp:
-    ucs_mpool_cleanup(&iface->tx.op_mp, 0);
-err_cleanup_small_mp:
-    ucs_mpool_cleanup(&iface->tx.small_mp, 0);
-err_cleanup_desc_mp:
-    ucs_mpool_cleanup(&iface->tx.desc_mp, 0);
-err:
-    return status;
-}
-
-static void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface)
-{
-    ucs_mpool_put(UCS_PTR_BYTE_OFFSET(iface->tx.scratch,
-                                      -(ptrdiff_t)sizeof(uct_sep_desc_t)));
-    ucs_mpool_cleanup(&iface->tx.op_mp, 1);
-    ucs_mpool_cleanup(&iface->tx.small_mp, 1);
-    ucs_mpool_cleanup(&iface->tx.desc_mp, 1);
-}
 
 static ucs_status_t
 uct_sep_iface_init_own_cq(uct_sep_iface_t *iface, unsigned length)
@@ -390,87 +206,6 @@ static void uct_sep_iface_cleanup_cq(uct_sep_iface_t *iface)
         uct_sep_cq_cleanup(&iface->own_cq);
     }
     uct_sep_cq_cleanup(&iface->cq);
-}
-
-static ucs_status_t
-uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
-                      const uct_sep_iface_config_t *config)
-{
-    size_t headroom = (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
-                      params->rx_headroom : 0;
-    uct_sep_srq_params_t srq_params;
-    size_t payload_offset, align, align_offset;
-    ucs_status_t status;
-
-    /* In front of the payload are the user's headroom and, in front of that,
-     * the pointer by which UCT knows how to release the descriptor. The header
-     * is received into the last byte of these. Everything is aligned to 8, and
-     * the header is in the cache line in which the payload starts. */
-    payload_offset = ucs_align_up_pow2(sizeof(uct_sep_rx_desc_t) +
-                                       sizeof(uct_recv_desc_t*) + headroom,
-                                       sizeof(uint64_t));
-
-    status = uct_iface_param_am_alignment(params, iface->config.seg_size,
-                                          payload_offset - sizeof(uint64_t),
-                                          payload_offset, &align,
-                                          &align_offset);
-    if (status != UCS_OK) {
-        goto err;
-    }
-
-    status = uct_iface_mpool_init(&iface->super, &iface->rx.mp,
-                                  payload_offset + iface->config.seg_size,
-                                  align_offset, align, &config->rx.mp,
-                                  uct_sep_iface_mpool_grow(
-                                          payload_offset +
-                                          iface->config.seg_size,
-                                          iface->config.rx_queue_len),
-                                  uct_sep_iface_init_rx_desc, "sep_rx_desc");
-    if (status != UCS_OK) {
-        goto err;
-    }
-
-    ucs_list_head_init(&iface->rx.fc_early);
-    iface->rx.release.cb      = uct_sep_iface_release_desc;
-    iface->rx.headroom_offset = payload_offset - headroom;
-
-    srq_params.pd         = uct_sep_iface_md(iface)->pd;
-    srq_params.length     = iface->config.rx_queue_len;
-    srq_params.hdr_offset = payload_offset - sizeof(uct_sep_am_hdr_t);
-    srq_params.buf_size   = iface->config.seg_size;
-    srq_params.mp         = &iface->rx.mp;
-    srq_params.name       = iface->port.name;
-    srq_params.ops        = iface->api->srq_ops;
-    status = uct_sep_srq_init(&iface->srq, &srq_params);
-    if (status != UCS_OK) {
-        goto err_cleanup_mp;
-    }
-
-    uct_sep_srq_fill(&iface->srq, ucs_min(iface->config.rx_queue_len,
-                                          UCT_SEP_RX_FIRST_FILL));
-    if (iface->srq.counter == 0) {
-        ucs_error("%s: no registered memory for receives", iface->port.name);
-        status = UCS_ERR_NO_MEMORY;
-        goto err_cleanup_srq;
-    }
-
-    return UCS_OK;
-
-err_cleanup_srq:
-    uct_sep_srq_cleanup(&iface->srq);
-err_cleanup_mp:
-    ucs_mpool_cleanup(&iface->rx.mp, 0);
-err:
-    return status;
-}
-
-static void uct_sep_iface_cleanup_rx(uct_sep_iface_t *iface)
-{
-    uct_sep_fc_cleanup(iface);
-    uct_sep_srq_cleanup(&iface->srq);
-    /* Descriptors which the application has not released are its fault, and are
-     * reported by the pool */
-    ucs_mpool_cleanup(&iface->rx.mp, 1);
 }
 
 static ucs_status_t
@@ -769,38 +504,6 @@ static UCS_CLASS_DEFINE_NEW_FUNC(uct_sep_iface_t, uct_iface_t, uct_md_h,
                                  const uct_iface_config_t*);
 static UCS_CLASS_DEFINE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
 
-static ucs_status_t
-uct_sep_query_devices(uct_md_h tl_md, uct_tl_device_resource_t **devices_p,
-                      unsigned *num_devices_p)
-{
-    uct_sep_md_t *md       = ucs_derived_of(tl_md, uct_sep_md_t);
-    unsigned num_ports     = md->dev.attr.orig_attr.phys_port_cnt;
-    unsigned num_devices   = 0;
-    uct_tl_device_resource_t *devices;
-    unsigned port_num;
-
-    devices = ucs_calloc(ucs_max(num_ports, 1), sizeof(*devices),
-                         "sep_devices");
-    if (devices == NULL) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    for (port_num = 1; port_num <= num_ports; ++port_num) {
-        if (uct_sep_device_port_is_active(&md->dev, port_num)) {
-            ucs_snprintf_zero(devices[num_devices].name,
-                              sizeof(devices[num_devices].name), "%s:%u",
-                              md->dev.name, port_num);
-            devices[num_devices].type       = UCT_DEVICE_TYPE_NET;
-            devices[num_devices].sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
-            ++num_devices;
-        }
-    }
-
-    *devices_p     = devices;
-    *num_devices_p = num_devices;
-    return UCS_OK;
-}
-
 ucs_status_t uct_sep_iface_new(uct_md_h md, uct_worker_h worker,
                                const uct_iface_params_t *params,
                                const uct_iface_config_t *config,
@@ -808,37 +511,4 @@ ucs_status_t uct_sep_iface_new(uct_md_h md, uct_worker_h worker,
 {
     return UCS_CLASS_NEW_FUNC_NAME(uct_sep_iface_t)(md, worker, params, config,
                                                     iface_p);
-}
-
-/* What the transport's entry takes for the constructor of a class */
-static ucs_status_t
-UCS_CLASS_NEW_FUNC_NAME(uct_sep_any)(uct_md_h md, uct_worker_h worker,
-                                     const uct_iface_params_t *params,
-                                     const uct_iface_config_t *tl_config,
-                                     uct_iface_h *iface_p)
-{
-    const uct_sep_iface_config_t *config = ucs_derived_of(tl_config,
-                                                     uct_sep_iface_config_t);
-
-    if (config->category == UCT_SEP_CATEGORY_MPI_THREADS) {
-        return uct_sep_front_open(md, worker, params, tl_config, iface_p);
-    }
-
-    return uct_sep_iface_new(md, worker, params, tl_config, iface_p);
-}
-
-UCT_TL_DEFINE_ENTRY(&uct_sep_component, sep_mlx5, uct_sep_query_devices,
-                    uct_sep_any, UCT_SEP_CONFIG_PREFIX,
-                    uct_sep_iface_config_table, uct_sep_iface_config_t);
-
-/* When the module is loaded. Never taken back: UCT keeps components for good,
- * and the module is linked so that it stays in memory. */
-static void UCS_F_CTOR uct_sep_register(void)
-{
-    if (uct_sep_abi_check() != UCS_OK) {
-        return; /* It has said what is wrong */
-    }
-
-    uct_component_register(&uct_sep_component);
-    uct_tl_register(&uct_sep_component, &UCT_TL_NAME(sep_mlx5));
 }

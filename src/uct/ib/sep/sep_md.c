@@ -38,7 +38,7 @@ typedef struct uct_sep_rcache_region {
 } uct_sep_rcache_region_t;
 
 
-static ucs_config_field_t uct_sep_md_config_table[] = {
+ucs_config_field_t uct_sep_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_sep_md_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
@@ -283,7 +283,7 @@ static void uct_sep_rcache_dump(void *context, ucs_rcache_t *rcache,
                       region->mem.rkey);
 }
 
-static void uct_sep_md_vfs_init(uct_md_h tl_md)
+void uct_sep_md_vfs_init(uct_md_h tl_md)
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
 
@@ -483,7 +483,7 @@ err_free:
     return status;
 }
 
-static ucs_status_t
+ucs_status_t
 uct_sep_md_open(uct_component_t *component, const char *md_name,
                 const uct_md_config_t *uct_config, uct_md_h *md_p)
 {
@@ -516,80 +516,3 @@ uct_sep_md_open(uct_component_t *component, const char *md_name,
     ibv_free_device_list(list);
     return status;
 }
-
-static ucs_status_t
-uct_sep_query_md_resources(uct_component_t *component,
-                           uct_md_resource_desc_t **resources_p,
-                           unsigned *num_resources_p)
-{
-    uct_md_resource_desc_t *resources;
-    struct ibv_device **list;
-    unsigned num_resources;
-    int i, count;
-
-    list = ibv_get_device_list(&count);
-    if (list == NULL) {
-        /* No kernel support for RDMA is not an error here */
-        ucs_debug("ibv_get_device_list() failed: %m");
-        return uct_md_query_empty_md_resource(resources_p, num_resources_p);
-    }
-
-    resources = ucs_calloc(ucs_max(count, 1), sizeof(*resources),
-                           "sep_md_resources");
-    if (resources == NULL) {
-        ibv_free_device_list(list);
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    num_resources = 0;
-    for (i = 0; i < count; ++i) {
-        if (uct_sep_device_is_usable(list[i])) {
-            ucs_snprintf_zero(resources[num_resources++].md_name,
-                              UCT_MD_NAME_MAX, "%s",
-                              ibv_get_device_name(list[i]));
-        }
-    }
-
-    ibv_free_device_list(list);
-    *resources_p     = resources;
-    *num_resources_p = num_resources;
-    return UCS_OK;
-}
-
-static ucs_status_t
-uct_sep_rkey_unpack(uct_component_t *component, const void *rkey_buffer,
-                    uct_rkey_t *rkey_p, void **handle_p)
-{
-    const uct_sep_packed_rkey_t *packed = rkey_buffer;
-
-    if (packed->magic != htobe32(UCT_SEP_RKEY_MAGIC)) {
-        ucs_error("remote key starts with 0x%08x instead of 0x%08x: it is not "
-                  "one that " UCT_SEP_TL_NAME " has packed",
-                  be32toh(packed->magic), UCT_SEP_RKEY_MAGIC);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    *rkey_p   = be32toh(packed->rkey);
-    *handle_p = NULL;
-    return UCS_OK;
-}
-
-uct_component_t uct_sep_component = {
-    .query_md_resources = uct_sep_query_md_resources,
-    .md_open            = uct_sep_md_open,
-    .cm_open            = ucs_empty_function_return_unsupported,
-    .rkey_unpack        = uct_sep_rkey_unpack,
-    .rkey_ptr           = ucs_empty_function_return_unsupported,
-    .rkey_release       = ucs_empty_function_return_success,
-    .name               = "sep",
-    .md_config          = {
-        .name           = "SEP memory domain",
-        .prefix         = UCT_SEP_CONFIG_PREFIX,
-        .table          = uct_sep_md_config_table,
-        .size           = sizeof(uct_sep_md_config_t),
-    },
-    .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
-    .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(&uct_sep_component),
-    .flags              = 0,
-    .md_vfs_init        = uct_sep_md_vfs_init
-};

@@ -97,6 +97,20 @@ ucs_status_t uct_sep_md_claim_uuars(uct_sep_md_t *md, int is_alone);
 void uct_sep_md_unclaim_uuars(uct_sep_md_t *md);
 
 
+/** Table of uct_sep_md_config_t. */
+extern ucs_config_field_t uct_sep_md_config_table[];
+
+
+/** Open a device's memory domain; of uct_component_t. */
+ucs_status_t
+uct_sep_md_open(uct_component_t *component, const char *md_name,
+                const uct_md_config_t *uct_config, uct_md_h *md_p);
+
+
+/** Show a memory domain in the virtual file system; of uct_component_t. */
+void uct_sep_md_vfs_init(uct_md_h tl_md);
+
+
 /** @return Local key of registered memory. */
 static inline uint32_t uct_sep_mem_lkey(uct_mem_h memh)
 {

@@ -36,12 +36,6 @@ typedef struct uct_sep_rc {
 extern const uct_sep_cm_ops_t uct_sep_rc_cm_ops;
 
 
-/** Set up the send queue of a QP whose memory is written to. */
-ucs_status_t
-uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
-                    uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq);
-
-
 /**
  * Handle what the connection manager has reported, in the main thread.
  *
@@ -65,12 +59,6 @@ void uct_sep_rc_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
  * end with UCS_ERR_CANCELED, and the endpoint can't be used any more.
  */
 void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
-
-
-/**
- * Bring a QP to the error state, so that all that is outstanding completes.
- */
-void uct_sep_rc_qp_to_error(uct_sep_txwq_t *txwq);
 
 
 /**
