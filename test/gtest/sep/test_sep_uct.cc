@@ -14,6 +14,18 @@ namespace sep_uct_test {
 /* No test waits that long for anything that happens */
 static const double patience = 60.0;
 
+const settings impatient = {
+    {"TIMEOUT", "10ms"},
+    {"RETRY_COUNT", "1"}
+};
+
+const settings hasty = {
+    {"TIMEOUT", "10ms"},
+    {"RETRY_COUNT", "1"},
+    {"CM_TIMEOUT", "40ms"},
+    {"CM_RETRY_COUNT", "3"}
+};
+
 static double now()
 {
     struct timespec ts;

@@ -10,14 +10,6 @@ using namespace sep_uct_test;
 
 namespace {
 
-/* The device gives up soon */
-const settings impatient = {
-    {"TIMEOUT", "10ms"},
-    {"RETRY_COUNT", "1"},
-    {"CM_TIMEOUT", "40ms"},
-    {"CM_RETRY_COUNT", "3"}
-};
-
 class test_sep_uct_error : public test_sep_uct_mode {
 protected:
     void SetUp() override
@@ -116,6 +108,7 @@ TEST_P(test_sep_uct_error, all_endpoints_of_a_broken_connection_fail)
 
 TEST_P(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
 {
+    start(hasty);
     m_peer->kill();
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
@@ -125,6 +118,7 @@ TEST_P(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
 /* The connection went away with its last endpoint while it was in use */
 TEST_P(test_sep_uct_error, the_last_endpoint_may_be_destroyed_when_it_fails)
 {
+    start(hasty);
     m_peer->kill();
     m_local->destroy_failed = true;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
@@ -168,6 +162,7 @@ TEST_P(test_sep_uct_error, pending_requests_survive_until_they_are_purged)
     uct_pending_req_t reqs[3];
     unsigned purged = 0;
 
+    start(hasty);
     m_peer->kill();
     ASSERT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
     for (auto &req : reqs) {
@@ -198,6 +193,7 @@ TEST_P(test_sep_uct_error, ep_check_finds_a_dead_peer)
 
 TEST_P(test_sep_uct_error, ep_check_finds_a_dead_peer_without_a_connection)
 {
+    start(hasty);
     m_peer->kill();
     ASSERT_EQ(UCS_OK, uct_ep_check(ep(), 0, NULL));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));

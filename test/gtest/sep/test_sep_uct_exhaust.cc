@@ -20,15 +20,6 @@ namespace {
  * begun, and gives back all it had.
  */
 
-const settings impatient = {
-    {"TIMEOUT", "10ms"},
-    {"RETRY_COUNT", "1"},
-    {"CM_TIMEOUT", "10ms"},
-    {"CM_RETRY_COUNT", "2"},
-    {"RX_QUEUE_LEN", "64"},
-    {"TX_QUEUE_LEN", "32"}
-};
-
 std::atomic<unsigned> num_errors;
 
 ucs_log_func_rc_t
@@ -74,6 +65,8 @@ protected:
         ASSERT_TRUE(m_context != NULL);
         ucs_log_push_handler(count_errors);
         m_config = impatient;
+        m_config.push_back({"RX_QUEUE_LEN", "64"});
+        m_config.push_back({"TX_QUEUE_LEN", "32"});
         m_config.push_back({"CATEGORY", category()});
         /* Threads and files that come once and stay */
         ASSERT_EQ("", scenario());

@@ -2,7 +2,6 @@
 
 #include "test_sep_uct.h"
 
-#include <atomic>
 #include <cstring>
 #include <deque>
 #include <random>
@@ -16,14 +15,6 @@ namespace {
  * Faults at any moment, and crowds. Whatever happens: every operation ends
  * once, every endpoint that lost something is told once, nothing remains.
  */
-
-const settings impatient = {
-    {"TIMEOUT", "10ms"},
-    {"RETRY_COUNT", "1"},
-    {"CM_TIMEOUT", "40ms"},
-    {"CM_RETRY_COUNT", "3"}
-};
-
 
 /* A pending request which sends one message */
 struct pending_message {
@@ -123,7 +114,7 @@ protected:
 TEST_F(test_sep_uct_fault, a_peer_killed_while_connecting_is_reported_once)
 {
     for (unsigned steps = 0; steps < 16; ++steps) {
-        start(impatient);
+        start(hasty);
         pending_message request(ep());
 
         if (uct_ep_am_short(ep(), 1, 0, NULL, 0) == UCS_ERR_NO_RESOURCE) {
@@ -413,65 +404,6 @@ TEST_F(test_sep_uct_fault, sixty_four_processes_send_all_to_all)
         EXPECT_EQ(0u, p->num_failures());
         EXPECT_EQ(num_procs - 1, p->num_qps());
     }
-}
-
-/* Every worker connects to every other, in one process */
-TEST_F(test_sep_uct_fault, twenty_four_workers_in_threads_talk_to_each_other)
-{
-    static const unsigned num_threads = 24, count = 8;
-    std::vector<std::unique_ptr<entity>> entities(num_threads);
-    std::vector<address> addrs(num_threads);
-    std::vector<std::thread> threads;
-    std::atomic<unsigned> opened{0}, sent{0}, done{0};
-
-    for (unsigned t = 0; t < num_threads; ++t) {
-        threads.emplace_back([&, t]() {
-            entities[t] = entity::create({{"RX_QUEUE_LEN", "256"},
-                                          {"TX_QUEUE_LEN", "64"}});
-            ASSERT_TRUE(entities[t] != nullptr);
-            addrs[t] = entities[t]->addr();
-            ++opened;
-
-            entity &self = *entities[t];
-            self.wait([&]() { return opened == num_threads; });
-
-            std::vector<uct_ep_h> eps;
-            for (auto &addr : addrs) {
-                eps.push_back(self.connect(addr));
-            }
-            for (uint64_t i = 0; i < count; ++i) {
-                for (unsigned j = 0; j < num_threads; ++j) {
-                    uct_ep_h to = eps[(t + j) % num_threads];
-                    self.wait([&]() {
-                        return uct_ep_am_short(to, 1, (t * count) + i, NULL,
-                                               0) == UCS_OK;
-                    });
-                }
-            }
-            EXPECT_TRUE(self.flush());
-            ++sent;
-            self.wait([&]() {
-                return (self.messages.size() == num_threads * count) &&
-                       (sent == num_threads);
-            });
-
-            /* In order from each of them */
-            std::vector<uint64_t> next(num_threads, 0);
-            for (auto &message : self.messages) {
-                uint64_t seq;
-                memcpy(&seq, message.data.data(), sizeof(seq));
-                ASSERT_EQ(next[seq / count]++, seq % count);
-            }
-            EXPECT_TRUE(self.failures.empty());
-            ++done;
-            self.wait([&]() { return done == num_threads; });
-            entities[t].reset();
-        });
-    }
-    for (auto &thread : threads) {
-        thread.join();
-    }
-    EXPECT_EQ(num_threads, done);
 }
 
 } // namespace

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+using namespace sep_uct_test;
+
+namespace {
+
+constexpr unsigned num_threads = 24;
+constexpr unsigned count       = 4; /* Rounds, to each worker */
+
+/* How the workers of the crowd share what */
+struct crowd {
+    mode how;
+    bool own_domains; /* Each thread opens a memory domain */
+};
+
+void PrintTo(const crowd &value, std::ostream *os)
+{
+    *os << value.how.name;
+}
+
+
+/*
+ * Many workers, each in a thread of its own, and all at once: they open, connect
+ * to each other, send, write, count and close. Nothing keeps the threads apart
+ * but what the transport does itself, which is what ThreadSanitizer looks at.
+ */
+class test_sep_uct_threads : public ::testing::TestWithParam<crowd> {
+protected:
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+
+        m_config = GetParam().how.config;
+        m_config.push_back({"RX_QUEUE_LEN", "256"});
+        m_config.push_back({"TX_QUEUE_LEN", "64"});
+        m_owner = entity::create(m_config);
+        ASSERT_TRUE(m_owner != nullptr);
+    }
+
+    /* What a thread has, and what it tells the others before they look */
+    struct member {
+        std::unique_ptr<entity> e;
+        std::unique_ptr<memory> counter;
+        address                 addr;
+        bytes                   rkey;
+        std::vector<uct_ep_h>   eps;
+        std::vector<uct_rkey_bundle_t> rkeys;
+    };
+
+    void open(member &self)
+    {
+        self.e = GetParam().own_domains ? entity::create(m_config) :
+                                          entity::create(*m_owner, m_config);
+        ASSERT_TRUE(self.e != nullptr);
+        self.addr = self.e->addr();
+        self.counter.reset(new memory(self.e->md(), 2 * sizeof(uint64_t)));
+        memset(self.counter->ptr(), 0, self.counter->size());
+        self.rkey = self.counter->packed_rkey();
+    }
+
+    void connect(member &self)
+    {
+        for (auto &other : m_members) {
+            uct_rkey_bundle_t rkey;
+
+            self.eps.push_back(self.e->connect(other.addr));
+            ASSERT_EQ(UCS_OK, uct_rkey_unpack(self.e->component(),
+                                              other.rkey.data(), &rkey));
+            self.rkeys.push_back(rkey);
+        }
+    }
+
+    static void retry(member &self, const std::function<ucs_status_t()> &op)
+    {
+        ucs_status_t status = UCS_ERR_NO_RESOURCE;
+
+        self.e->wait([&]() {
+            status = op();
+            return status != UCS_ERR_NO_RESOURCE;
+        });
+        ASSERT_EQ(UCS_OK, status);
+    }
+
+    /* A message that says which it is, a count, and a write of the same value
+     * as all others write */
+    void send(unsigned from, unsigned to, uint64_t round)
+    {
+        member &self      = m_members[from];
+        uint64_t va       = m_members[to].counter->va();
+        uct_rkey_t rkey   = self.rkeys[to].rkey;
+        uct_ep_h ep       = self.eps[to];
+        uint64_t constant = 0x5e9;
+
+        retry(self, [&]() {
+            return uct_ep_am_short(ep, 1, (from * count) + round, NULL, 0);
+        });
+        retry(self, [&]() {
+            return uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 1, va, rkey);
+        });
+        retry(self, [&]() {
+            return uct_ep_put_short(ep, &constant, sizeof(constant),
+                                    va + sizeof(uint64_t), rkey);
+        });
+    }
+
+    /* Once, and in order from each of them */
+    void expect_all(member &self)
+    {
+        std::vector<uint64_t> next(num_threads, 0);
+
+        ASSERT_EQ(num_threads * count, self.e->messages.size());
+        for (auto &message : self.e->messages) {
+            uint64_t seq;
+            memcpy(&seq, message.data.data(), sizeof(seq));
+            ASSERT_EQ(next[seq / count]++, seq % count);
+        }
+        EXPECT_TRUE(self.e->failures.empty());
+
+        volatile uint64_t *counter = (volatile uint64_t*)self.counter->ptr();
+        EXPECT_EQ(num_threads * count, counter[0]);
+        EXPECT_EQ(0x5e9u, counter[1]);
+    }
+
+    void close(member &self)
+    {
+        for (auto &rkey : self.rkeys) {
+            uct_rkey_release(self.e->component(), &rkey);
+        }
+        self.counter.reset();
+        self.e.reset();
+    }
+
+    /* Everybody has come so far */
+    void meet(member &self)
+    {
+        unsigned goal = (m_arrived++ / num_threads + 1) * num_threads;
+
+        self.e->wait([&]() { return m_arrived >= goal; });
+    }
+
+    void run(unsigned index)
+    {
+        member &self = m_members[index];
+
+        open(self);
+        ASSERT_FALSE(HasFatalFailure());
+        meet(self);
+        connect(self);
+        for (uint64_t round = 0; round < count; ++round) {
+            for (unsigned i = 0; i < num_threads; ++i) {
+                send(index, (index + i) % num_threads, round);
+            }
+        }
+        EXPECT_TRUE(self.e->flush());
+        self.e->wait([&]() {
+            return self.e->messages.size() == num_threads * count;
+        });
+        meet(self);
+        expect_all(self);
+        meet(self);
+        close(self);
+        ++m_done;
+    }
+
+    settings                m_config;
+    std::unique_ptr<entity> m_owner;
+    member                  m_members[num_threads];
+    std::atomic<unsigned>   m_arrived{0}, m_done{0};
+};
+
+TEST_P(test_sep_uct_threads, twenty_four_workers_talk_to_each_other)
+{
+    std::vector<std::thread> threads;
+
+    for (unsigned i = 0; i < num_threads; ++i) {
+        threads.emplace_back([this, i]() { run(i); });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(num_threads, m_done);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        , test_sep_uct_threads,
+        ::testing::Values(
+                crowd{{"own_domains", {}}, true},
+                crowd{{"mpi_everywhere", {{"CATEGORY", "mpi_everywhere"}}},
+                      false},
+                crowd{{"2xdynamic", {{"CATEGORY", "2xdynamic"}}}, false},
+                crowd{{"dynamic", {{"CATEGORY", "dynamic"}}}, false},
+                crowd{{"shared_dynamic", {{"CATEGORY", "shared_dynamic"}}},
+                      false},
+                crowd{{"static", {{"CATEGORY", "static"}}}, false},
+                crowd{{"mpi_threads", {{"CATEGORY", "mpi_threads"}}}, false},
+                crowd{{"cq_by_2", {{"CATEGORY", "dynamic"},
+                                   {"CQ_SHARING", "2"}}}, false},
+                crowd{{"verbs", {{"CATEGORY", "dynamic"}, {"API", "verbs"}}},
+                      false}),
+        [](const ::testing::TestParamInfo<crowd> &info) {
+            return info.param.how.name;
+        });
+
+} // namespace
