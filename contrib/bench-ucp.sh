@@ -21,10 +21,12 @@
 #
 # Rows without a suffix are rc_mlx5 (and ud_mlx5, which it is connected with) and
 # version 1 (UCX_PROTO_ENABLE=n). ucp_put_above_uct: what libucp executes for
-# put_8. flush_one_put: from the call until one put is flushed. progress_idle_N:
+# put_8. flush_one_put: from the call until one put is flushed, again and again;
+# flush_two_puts: the same for two, which no flush expects. progress_idle_N:
 # ucp_worker_progress() with N interfaces open and nothing to do; rc_mlx5 cannot
 # be alone, so the first has ud_mlx5 for connecting only. put_rate: millions of
-# puts per second, flushed after every 256, in wall-clock time.
+# puts per second, flushed after every 256, in wall-clock time: the median of
+# runs of the two UCX in turns.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -54,8 +56,8 @@ done
 build=$SEP_TOP/build/bench-ucp
 results=$build/ucp-insn
 operations=(put_8 put_1k get_8 get_1k fadd tag_send tag_recv_post
-            tag_recv_progress am_send flush_one_put flush_nothing
-            worker_flush_one_put worker_flush_nothing rkey_unpack)
+            tag_recv_progress am_send flush_one_put flush_two_puts
+            flush_nothing worker_flush_one_put worker_flush_nothing rkey_unpack)
 
 # Standard output is for the result.
 {
@@ -81,7 +83,9 @@ run()
     shift 3
     libdir=$(dirname "$(find "${prefix[$which]}" -name libucp.so.0 |
                         head -n 1)")
-    # Atomics by the adapter, which is what is compared.
+    # Atomics by the adapter, where the transport has all that UCP wants:
+    # sep_mlx5. rc_mlx5 has ADD and CSWAP only on the software device, and UCP
+    # carries out all of them by active messages then.
     LD_LIBRARY_PATH=$libdir UCX_TLS=$tls UCX_PROTO_ENABLE=$proto \
         UCX_ATOMIC_MODE=device UCX_WARN_UNUSED_ENV_VARS=n \
         timeout --kill-after=15 600 \
@@ -137,12 +141,20 @@ measure()
             }' >> "$results/$which"
 }
 
-# usage: rate WHICH TLS PROTO SUFFIX
+# usage: rate TLS PROTO SUFFIX
 rate()
 {
-    local value
-    value=$(run "$1" "$2" "$3" "$build/bench/ucp_insn" -r)
-    printf 'put_rate%s\t%s\t\n' "$4" "$value" >> "$results/$1"
+    local tls=$1 proto=$2 suffix=$3 which turn value
+    for turn in 1 2 3 4 5; do
+        for which in stock patched; do
+            run "$which" "$tls" "$proto" "$build/bench/ucp_insn" -r \
+                > "$results/rate.$which.$turn"
+        done
+    done
+    for which in stock patched; do
+        value=$(sort -n "$results/rate.$which".* | sed -n 3p)
+        printf 'put_rate%s\t%s\t\n' "$suffix" "$value" >> "$results/$which"
+    done
 }
 
 # usage: measure_set TRANSPORT PROTO SUFFIX
@@ -166,8 +178,8 @@ measure_set()
         measure "$which" "$two" "$proto" "$suffix" progress_idle_2 progress_idle
         measure "$which" "$four" "$proto" "$suffix" progress_idle_4 \
             progress_idle
-        [[ $format == functions ]] || rate "$which" "$tls" "$proto" "$suffix"
     done
+    [[ $format == functions ]] || rate "$tls" "$proto" "$suffix"
 }
 
 mkdir -p "$results"

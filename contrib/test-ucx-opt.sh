@@ -62,7 +62,8 @@ for tls in sep rc_mlx5,ud_mlx5 rc_verbs,ud_verbs; do
     for proto in n y; do
         run_tests "$tls" UCX_PROTO_ENABLE=$proto
     done
-    run_tests "$tls" UCX_OPT_RKEY=n UCX_OPT_FLUSH=n UCX_OPT_IDLE_TX=n
+    run_tests "$tls" UCX_OPT_RKEY=n UCX_OPT_FLUSH=n UCX_OPT_IDLE_TX=n \
+        UCX_OPT_FLUSH_SIGNAL=n
 done
 
 for library in ucp uct ucs; do

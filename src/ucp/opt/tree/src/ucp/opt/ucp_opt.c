@@ -6,6 +6,7 @@
 
 #include "ucp_opt.h"
 
+#include <ucp/core/ucp_worker.h>
 #include <ucs/config/parser.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/compiler.h>
@@ -59,4 +60,14 @@ uint32_t ucp_opt_read(void)
 
     ucs_config_parser_release_opts(&config, ucp_opt_config_table);
     return opt;
+}
+
+uint64_t ucp_opt_worker_flags(ucp_worker_h worker)
+{
+    if (!(worker->context->opt & UCP_OPT_FLUSH) ||
+        (worker->flags & UCP_WORKER_FLAG_THREAD_MULTI)) {
+        return 0;
+    }
+
+    return UCP_WORKER_FLAG_OPT_FLUSH;
 }

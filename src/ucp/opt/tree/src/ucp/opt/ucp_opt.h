@@ -3,6 +3,8 @@
 #ifndef UCP_OPT_H_
 #define UCP_OPT_H_
 
+#include <ucp/core/ucp_types.h>
+
 #include <stdint.h>
 
 /*
@@ -21,6 +23,10 @@ enum {
 };
 
 
+/** Flag of a worker: UCP_OPT_FLUSH is on, and calls take no lock. */
+#define UCP_WORKER_FLAG_OPT_FLUSH UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 16)
+
+
 /**
  * Read the UCX_OPT_* variables. A value that cannot be understood is reported
  * as a warning and the optimisation is off.
@@ -28,5 +34,8 @@ enum {
  * @return Bits of what is switched on.
  */
 uint32_t ucp_opt_read(void);
+
+/** What a worker, whose thread mode is set, has of the flags above. */
+uint64_t ucp_opt_worker_flags(ucp_worker_h worker);
 
 #endif

@@ -4,6 +4,10 @@
  * Flush that pays for what is outstanding. Included by rma/flush.c, whose
  * functions carry on where something has to be waited for in more than the
  * usual way.
+ *
+ * The usual way is that each lane says it has nothing outstanding or takes the
+ * completion of the request. Of the request nothing else is in use then, and
+ * only that is set: ucp_opt_ep_flush_init() makes it what rma/flush.c expects.
  */
 
 #include <ucp/opt/ucp_opt.h>
@@ -14,13 +18,55 @@ static UCS_F_ALWAYS_INLINE int ucp_opt_flush_is_on(ucp_worker_h worker)
     return worker->context->opt & UCP_OPT_FLUSH;
 }
 
-/* Whether the software protocols await an answer of the peer. What the peer
- * answers is counted only once the endpoint knows it. */
+/* Whether the software protocols await an answer of the peer. The worker counts
+ * for all its endpoints; and what the peer of one answers is counted only once
+ * the endpoint knows it. */
 static UCS_F_ALWAYS_INLINE int ucp_opt_ep_is_sw_flushed(ucp_ep_h ep)
 {
-    return !ucs_test_all_flags(ep->flags, UCP_EP_FLAG_USED |
+    return ucs_likely(ep->worker->flush_ops_count == 0) ||
+           !ucs_test_all_flags(ep->flags, UCP_EP_FLAG_USED |
                                           UCP_EP_FLAG_REMOTE_ID) ||
            (ucp_ep_flush_state(ep)->send_sn == ucp_ep_flush_state(ep)->cmpl_sn);
+}
+
+/* Make a request, of which flags, callback and count are set, what
+ * ucp_ep_flush_progress() expects after the first so many lanes have been
+ * asked. */
+static void ucp_opt_ep_flush_init(ucp_request_t *req, ucp_ep_h ep,
+                                  unsigned num_lanes, unsigned num_started)
+{
+    req->status                   = UCS_OK;
+    req->send.ep                  = ep;
+    req->send.flushed_cb          = ucp_ep_flushed_callback;
+    req->send.flush.prog_id       = UCS_CALLBACKQ_ID_NULL;
+    req->send.flush.uct_flags     = UCT_FLUSH_FLAG_LOCAL;
+    req->send.flush.sw_started    = 0;
+    req->send.flush.sw_done       = 0;
+    req->send.flush.num_lanes     = num_lanes;
+    req->send.flush.started_lanes = UCS_MASK(num_started);
+    req->send.lane                = UCP_NULL_LANE;
+    req->send.uct.func            = ucp_ep_flush_progress_pending;
+    /* By this others know that it is a flush. */
+    req->send.state.uct_comp.func = ucp_ep_flush_completion;
+}
+
+/* A lane has failed, lanes have been added, or the peer has to answer. */
+static UCS_F_NOINLINE void
+ucp_opt_ep_flush_completion_slow(uct_completion_t *self)
+{
+    ucp_request_t *req = ucs_container_of(self, ucp_request_t,
+                                          send.state.uct_comp);
+    ucp_ep_h ep        = req->send.ep;
+    unsigned num_lanes = ep->worker->ep_config[req->send.flush.opt_cfg_index]
+                                 .key.num_lanes;
+
+    ucp_opt_ep_flush_init(req, ep, num_lanes, num_lanes);
+    ucp_ep_flush_completion(self);
+}
+
+static UCS_F_NOINLINE void ucp_opt_ep_flush_complete(ucp_request_t *req)
+{
+    ucp_request_complete_send(req, UCS_OK);
 }
 
 /* The transports are done with the last lane. */
@@ -30,111 +76,169 @@ static void ucp_opt_ep_flush_completion(uct_completion_t *self)
                                           send.state.uct_comp);
     ucp_ep_h ep        = req->send.ep;
 
-    if (ucs_likely((self->status == UCS_OK) &&
-                   (req->send.flush.num_lanes == ucp_ep_num_lanes(ep)) &&
-                   (req->send.flush.started_lanes ==
-                    UCS_MASK(req->send.flush.num_lanes)) &&
-                   (req->send.flush.prog_id == UCS_CALLBACKQ_ID_NULL) &&
-                   ucp_opt_ep_is_sw_flushed(ep))) {
-        ucp_trace_req(req, "flush completed");
-        req->status = UCS_OK;
-        req->send.flushed_cb(req);
+    if (ucs_unlikely((self->status != UCS_OK) ||
+                     (req->send.flush.opt_cfg_index != ep->cfg_index) ||
+                     !ucp_opt_ep_is_sw_flushed(ep))) {
+        ucp_opt_ep_flush_completion_slow(self);
         return;
     }
 
-    ucp_ep_flush_completion(self);
+    ucp_trace_req(req, "flush completed");
+    if (ucs_unlikely(req->flags & (UCP_REQUEST_FLAG_CALLBACK |
+                                   UCP_REQUEST_FLAG_RELEASED))) {
+        ucp_opt_ep_flush_complete(req);
+        return;
+    }
+
+    req->status = UCS_OK;
+    req->flags  = UCP_REQUEST_FLAG_COMPLETED;
 }
 
-/* Make the request what ucp_ep_flush_progress() expects. The completion and
- * started_lanes are set. */
-static void
-ucp_opt_ep_flush_init(ucp_request_t *req, ucp_ep_h ep, unsigned req_flags,
-                      const ucp_request_param_t *param,
-                      ucp_request_t *worker_req,
-                      ucp_request_callback_t flushed_cb)
+/* A lane wants the request to be queued or has failed, or only the peer's
+ * answers are missing. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
+                      const ucp_request_param_t *param, unsigned num_started)
 {
-    req->flags                 = req_flags;
-    req->status                = UCS_OK;
-    req->send.ep               = ep;
-    req->send.flushed_cb       = flushed_cb;
-    req->send.flush.prog_id    = UCS_CALLBACKQ_ID_NULL;
-    req->send.flush.uct_flags  = UCT_FLUSH_FLAG_LOCAL;
-    req->send.flush.sw_started = 0;
-    req->send.flush.sw_done    = 0;
-    req->send.lane             = UCP_NULL_LANE;
-    req->send.uct.func         = ucp_ep_flush_progress_pending;
+    unsigned num_lanes = ucp_ep_num_lanes(ep);
+    ucs_status_t status;
 
-    ucp_request_set_super(req, worker_req);
+    req->flags                       = 0;
+    req->send.state.uct_comp.count  += num_lanes - num_started;
+    ucp_opt_ep_flush_init(req, ep, num_lanes, num_started);
     ucp_request_set_send_callback_param(param, req, send);
+    ucp_ep_flush_progress(req);
+
+    if (ucp_ep_flush_is_completed(req)) {
+        status = req->status;
+        ucp_request_put_param(param, req);
+        return UCS_STATUS_PTR(status);
+    }
+
+    return req + 1;
 }
 
 /*
- * As ucp_ep_flush_internal(). The lanes are asked first, each with the request
- * as its completion, and the request becomes one only if a lane has something
- * outstanding. A transport never completes a flush while it is being called,
- * so the completion counts what was outstanding when the last was asked.
+ * As ucp_ep_flush_internal() for the user's own requests. A transport never
+ * completes a flush while it is being called, so the completion may count what
+ * is outstanding as it is found.
  */
 static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
-ucp_opt_ep_flush(ucp_ep_h ep, unsigned req_flags,
-                 const ucp_request_param_t *param, ucp_request_t *worker_req,
-                 ucp_request_callback_t flushed_cb, const char *debug_name)
+ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
+                 const char *debug_name)
 {
-    unsigned num_lanes       = ucp_ep_num_lanes(ep);
-    ucp_lane_map_t all_lanes = UCS_MASK(num_lanes);
-    ucp_lane_map_t started   = 0;
-    int count                = num_lanes;
+    ucp_worker_h worker = ep->worker;
+    unsigned lane       = 0;
+    uct_completion_t *comp;
     ucs_status_t status;
-    ucp_lane_index_t lane;
     ucp_request_t *req;
+    unsigned num_lanes;
     uct_ep_h uct_ep;
 
-    if (ucs_unlikely(!ucp_opt_flush_is_on(ep->worker))) {
-        return ucp_ep_flush_internal(ep, req_flags, param, worker_req,
-                                     flushed_cb, debug_name);
+    if (ucs_unlikely(!ucp_opt_flush_is_on(worker))) {
+        return ucp_ep_flush_internal(ep, 0, param, NULL,
+                                     ucp_ep_flushed_callback, debug_name);
     }
 
-    req = ucp_request_get_param(ep->worker, param,
+    req = ucp_request_get_param(worker, param,
                                 {return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);});
 
-    req->send.state.uct_comp.func   = ucp_opt_ep_flush_completion;
-    req->send.state.uct_comp.count  = num_lanes;
-    req->send.state.uct_comp.status = UCS_OK;
+    comp         = &req->send.state.uct_comp;
+    comp->func   = ucp_opt_ep_flush_completion;
+    comp->count  = 0;
+    comp->status = UCS_OK;
+    num_lanes    = ucp_ep_num_lanes(ep);
 
-    for (lane = 0; lane < num_lanes; ++lane) {
+    for (; lane < num_lanes; ++lane) {
         uct_ep = ep->uct_eps[lane];
-        status = (uct_ep == NULL) ? UCS_OK :
-                 uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL,
-                              &req->send.state.uct_comp);
-        if (ucs_likely(status == UCS_OK)) {
-            --count;
-        } else if (ucs_unlikely(status != UCS_INPROGRESS)) {
-            break;
+        if (ucs_unlikely(uct_ep == NULL)) {
+            continue;
         }
-        started |= UCS_BIT(lane);
+
+        status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL, comp);
+        if (ucs_likely(status == UCS_INPROGRESS)) {
+            ++comp->count;
+        } else if (ucs_unlikely(status != UCS_OK)) {
+            return ucp_opt_ep_flush_slow(ep, req, param, lane);
+        }
     }
 
-    if ((count == 0) && ucp_opt_ep_is_sw_flushed(ep)) {
+    if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
+        return ucp_opt_ep_flush_slow(ep, req, param, num_lanes);
+    }
+
+    if (comp->count == 0) {
         ucs_trace_req("ep %p: nothing to flush", ep);
         ucp_request_put_param(param, req);
         return NULL;
     }
 
-    req->send.state.uct_comp.count = count;
-    req->send.flush.num_lanes      = num_lanes;
-    req->send.flush.started_lanes  = started;
-    ucp_opt_ep_flush_init(req, ep, req_flags, param, worker_req, flushed_cb);
+    ucs_trace_req("ep %p: flush request %p is in progress", ep, req);
+    req->flags                    = 0;
+    req->status                   = UCS_OK;
+    req->send.ep                  = ep;
+    req->send.flush.opt_cfg_index = ep->cfg_index;
+    ucp_request_set_send_callback_param(param, req, send);
+    return req + 1;
+}
 
-    if (ucs_unlikely((started != all_lanes) || (count == 0))) {
-        /* A lane wants the request to be queued, has failed, or only the
-         * peer's answers are missing. */
-        ucp_ep_flush_progress(req);
-        if (ucp_ep_flush_is_completed(req)) {
-            status = req->status;
-            ucp_request_put_param(param, req);
-            return UCS_STATUS_PTR(status);
+/*
+ * Flush of an endpoint with one lane. It leaves everything else, and what is
+ * not known to be the usual case, to the function it is given.
+ */
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param,
+                        ucs_status_ptr_t (*general)(ucp_ep_h ep,
+                                           const ucp_request_param_t *param))
+{
+    ucp_worker_h worker = ep->worker;
+    uct_completion_t *comp;
+    ucs_status_t status;
+    ucp_request_t *req;
+    uct_ep_h uct_ep;
+
+    if (ucs_unlikely(!(worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) ||
+                     (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) ||
+                     (ucp_ep_num_lanes(ep) != 1))) {
+        return general(ep, param);
+    }
+
+    uct_ep = ep->uct_eps[0];
+    req    = ucp_request_get(worker);
+    if (ucs_unlikely((uct_ep == NULL) || (req == NULL))) {
+        if (req != NULL) {
+            ucp_request_put(req);
         }
+        return general(ep, param);
+    }
+
+    comp         = &req->send.state.uct_comp;
+    comp->func   = ucp_opt_ep_flush_completion;
+    comp->count  = 1;
+    comp->status = UCS_OK;
+
+    status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL, comp);
+    if (ucs_unlikely((uint8_t)status > UCS_INPROGRESS)) {
+        comp->count = 0;
+        return ucp_opt_ep_flush_slow(ep, req, param, 0);
+    }
+
+    if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
+        comp->count = (status == UCS_INPROGRESS);
+        return ucp_opt_ep_flush_slow(ep, req, param, 1);
+    }
+
+    if (status == UCS_OK) {
+        ucs_trace_req("ep %p: nothing to flush", ep);
+        ucp_request_put(req);
+        return NULL;
     }
 
     ucs_trace_req("ep %p: flush request %p is in progress", ep, req);
+    req->flags                    = 0;
+    req->status                   = UCS_OK;
+    req->send.ep                  = ep;
+    req->send.flush.opt_cfg_index = ep->cfg_index;
+    ucp_request_set_send_callback_param(param, req, send);
     return req + 1;
 }

@@ -15,6 +15,7 @@
 
 typedef struct {
     int idle_tx;
+    int flush_signal;
 } uct_ib_opt_config_t;
 
 
@@ -23,6 +24,11 @@ static ucs_config_field_t uct_ib_opt_config_table[] = {
      "Do not poll the completion queue for sends while nothing that has been\n"
      "posted will write to it.",
      ucs_offsetof(uct_ib_opt_config_t, idle_tx), UCS_CONFIG_TYPE_BOOL},
+
+    {"FLUSH_SIGNAL", "y",
+     "Where each operation is followed by a flush, ask for the completion of\n"
+     "the operation, so that the flush does not have to post a work request.",
+     ucs_offsetof(uct_ib_opt_config_t, flush_signal), UCS_CONFIG_TYPE_BOOL},
 
     {NULL}
 };
@@ -46,6 +52,9 @@ uint32_t uct_ib_opt_read(void)
 
     if (config.idle_tx) {
         opt |= UCT_IB_OPT_IDLE_TX;
+    }
+    if (config.flush_signal) {
+        opt |= UCT_IB_OPT_FLUSH_SIGNAL;
     }
 
     ucs_config_parser_release_opts(&config, uct_ib_opt_config_table);

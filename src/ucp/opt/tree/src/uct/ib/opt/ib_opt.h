@@ -13,7 +13,11 @@
 /** Optimisations, as bits of what uct_ib_opt_read() returns. */
 enum {
     /** UCX_OPT_IDLE_TX: a send CQ is polled only while it may get an entry */
-    UCT_IB_OPT_IDLE_TX = 1 << 0
+    UCT_IB_OPT_IDLE_TX      = 1 << 0,
+
+    /** UCX_OPT_FLUSH_SIGNAL: an operation that is expected to be flushed is
+     *  signaled, so that the flush posts nothing */
+    UCT_IB_OPT_FLUSH_SIGNAL = 1 << 1
 };
 
 
