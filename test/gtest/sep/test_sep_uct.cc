@@ -132,11 +132,13 @@ bool entity::has_device()
     return false;
 }
 
-std::unique_ptr<entity> entity::create(const settings &config)
+std::unique_ptr<entity>
+entity::create(const settings &config, const settings &md_config)
 {
     std::unique_ptr<entity> self(new entity);
 
-    return (self->open(config) == UCS_OK) ? std::move(self) : nullptr;
+    return (self->open(config, nullptr, md_config) == UCS_OK) ?
+           std::move(self) : nullptr;
 }
 
 std::unique_ptr<entity> entity::create(entity &other, const settings &config)
@@ -147,7 +149,20 @@ std::unique_ptr<entity> entity::create(entity &other, const settings &config)
                                                         nullptr;
 }
 
-ucs_status_t entity::open_md()
+/* Names are without UCX_SEP_ */
+static ucs_status_t modify(void *config, const settings &values)
+{
+    for (auto &value : values) {
+        ucs_status_t status = uct_config_modify(config, value.first.c_str(),
+                                                value.second.c_str());
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+}
+
+ucs_status_t entity::open_md(const settings &config)
 {
     uct_md_config_t *md_config;
     std::string md_name;
@@ -162,13 +177,17 @@ ucs_status_t entity::open_md()
         return status;
     }
 
-    status    = uct_md_open(m_component, md_name.c_str(), md_config, &m_md);
-    m_owns_md = (status == UCS_OK);
+    status = modify(md_config, config);
+    if (status == UCS_OK) {
+        status    = uct_md_open(m_component, md_name.c_str(), md_config, &m_md);
+        m_owns_md = (status == UCS_OK);
+    }
     uct_config_release(md_config);
     return status;
 }
 
-ucs_status_t entity::open(const settings &config, uct_md_h md)
+ucs_status_t entity::open(const settings &config, uct_md_h md,
+                          const settings &md_config)
 {
     uct_iface_params_t params;
     uct_iface_config_t *iface_config;
@@ -181,7 +200,7 @@ ucs_status_t entity::open(const settings &config, uct_md_h md)
     dev_name = md_name + ":1";
 
     m_md   = md;
-    status = (md == nullptr) ? open_md() : UCS_OK;
+    status = (md == nullptr) ? open_md(md_config) : UCS_OK;
     if (status != UCS_OK) {
         return status;
     }
@@ -201,13 +220,10 @@ ucs_status_t entity::open(const settings &config, uct_md_h md)
     if (status != UCS_OK) {
         return status;
     }
-    for (auto &setting : config) {
-        status = uct_config_modify(iface_config, setting.first.c_str(),
-                                   setting.second.c_str());
-        if (status != UCS_OK) {
-            uct_config_release(iface_config);
-            return status;
-        }
+    status = modify(iface_config, config);
+    if (status != UCS_OK) {
+        uct_config_release(iface_config);
+        return status;
     }
 
     params.field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |

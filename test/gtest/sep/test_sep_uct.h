@@ -96,7 +96,9 @@ private:
 class entity {
 public:
     /* NULL if there is no device */
-    static std::unique_ptr<entity> create(const settings &config = settings());
+    static std::unique_ptr<entity>
+    create(const settings &config = settings(),
+           const settings &md_config = settings());
 
     /* Another worker on the memory domain of one that lives longer */
     static std::unique_ptr<entity> create(entity &other,
@@ -158,8 +160,9 @@ public:
 
 private:
     entity() = default;
-    ucs_status_t open_md();
-    ucs_status_t open(const settings &config, uct_md_h md = nullptr);
+    ucs_status_t open_md(const settings &config);
+    ucs_status_t open(const settings &config, uct_md_h md = nullptr,
+                      const settings &md_config = settings());
     static ucs_status_t am_handler(void *arg, void *data, size_t length,
                                    unsigned flags);
     static ucs_status_t err_handler(void *arg, uct_ep_h ep,

@@ -149,7 +149,9 @@ uint32_t uct_sep_context_make_lkey(uct_sep_context_t *own, uct_sep_md_t *md,
     }
 
     own_mr->mr = ibv_reg_mr(own->pd, mem->mr->addr, mem->mr->length,
-                            IBV_ACCESS_LOCAL_WRITE);
+                            IBV_ACCESS_LOCAL_WRITE |
+                            (md->relaxed_ordering ?
+                             IBV_ACCESS_RELAXED_ORDERING : 0));
     if (own_mr->mr == NULL) {
         ucs_error("%s: ibv_reg_mr(address=%p, length=%zu) in a worker's "
                   "context failed: %m%s", md->dev.name, mem->mr->addr,

@@ -28,7 +28,8 @@ static ucs_status_t
 uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
     uct_sep_iface_t *iface      = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    const uct_sep_device_t *dev = &uct_sep_iface_md(iface)->dev;
+    const uct_sep_md_t *md      = uct_sep_iface_md(iface);
+    const uct_sep_device_t *dev = &md->dev;
     const uct_sep_ops_t *tx_ops = iface->tx.ops;
     size_t max_zcopy            = uct_sep_iface_max_zcopy(iface);
     size_t mtu                  = 128ul << iface->config.path_mtu;
@@ -88,8 +89,9 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.atomic64.fop_flags  = dev->atomic64.fop_flags &
                                     tx_ops->atomic64;
 
-    attr->latency             = ucs_linear_func_make(iface->port.latency, 0);
-    attr->bandwidth.shared    = iface->port.bandwidth;
+    attr->latency             = ucs_linear_func_make(iface->port.latency +
+                                                     md->far_latency, 0);
+    attr->bandwidth.shared    = ucs_min(iface->port.bandwidth, md->pci_bw);
     attr->bandwidth.dedicated = 0;
     attr->overhead            = UCT_SEP_OVERHEAD;
     attr->priority            = UCT_SEP_PRIORITY;

@@ -27,40 +27,12 @@
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* Registration cost per byte, of pinning: 4096 bytes in about 250 ns */
-#define UCT_SEP_MD_REG_GROWTH  0.06e-9
-
 
 /* Registered memory in the cache */
 typedef struct uct_sep_rcache_region {
     ucs_rcache_region_t super;
     uct_sep_mem_t       mem;
 } uct_sep_rcache_region_t;
-
-
-ucs_config_field_t uct_sep_md_config_table[] = {
-    {"", "", NULL, ucs_offsetof(uct_sep_md_config_t, super),
-     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
-
-    {"RCACHE", "try",
-     "Enable the memory registration cache.",
-     ucs_offsetof(uct_sep_md_config_t, rcache_enable),
-     UCS_CONFIG_TYPE_TERNARY},
-
-    {"", "", NULL, ucs_offsetof(uct_sep_md_config_t, rcache),
-     UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
-
-    {"FORK_INIT", "try",
-     "Make memory registration safe for processes that fork, by calling\n"
-     "ibv_fork_init().",
-     ucs_offsetof(uct_sep_md_config_t, fork_init), UCS_CONFIG_TYPE_TERNARY},
-
-    {"MEM_REG_OVERHEAD", "16us",
-     "Estimation of the time one memory registration takes.",
-     ucs_offsetof(uct_sep_md_config_t, reg_cost_base), UCS_CONFIG_TYPE_TIME},
-
-    {NULL}
-};
 
 
 static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
@@ -77,47 +49,96 @@ static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->rkey_packed_size     = sizeof(uct_sep_packed_rkey_t);
     attr->reg_cost             = md->reg_cost;
-    memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
+    ucs_sys_cpuset_copy(&attr->local_cpus, &md->local_cpus);
     return UCS_OK;
 }
 
-static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
-                                         size_t length, unsigned flags,
-                                         uct_sep_mem_t *mem)
+static struct ibv_mr *
+uct_sep_mem_make_mr(uct_sep_md_t *md, void *address, size_t length, int access,
+                    unsigned flags)
 {
-    mem->mr = ibv_reg_mr(md->pd, address, length, UCT_SEP_MD_ACCESS);
-    if (mem->mr == NULL) {
+    struct ibv_mr *mr = ibv_reg_mr(md->pd, address, length, access);
+
+    if (mr == NULL) {
         uct_md_log_mem_reg_error(flags,
                                  "%s: ibv_reg_mr(address=%p, length=%zu) "
                                  "failed: %m%s", md->dev.name, address, length,
                                  (errno == ENOMEM) ?
                                  ". Please check max locked memory (ulimit -l)"
                                  : "");
-        return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+        return NULL;
     }
 
-    uct_sep_account_add(mem->mr->context, UCT_SEP_ACCOUNT_MR, length);
-    mem->lkey = mem->mr->lkey;
-    mem->rkey = mem->mr->rkey;
-    mem->keys = NULL;
+    uct_sep_account_add(mr->context, UCT_SEP_ACCOUNT_MR, length);
+    return mr;
+}
+
+static void uct_sep_mem_free_mr(uct_sep_md_t *md, struct ibv_mr *mr)
+{
+    uint32_t lkey = mr->lkey;
+    int ret;
+
+    uct_sep_account_remove(mr->context, UCT_SEP_ACCOUNT_MR, mr->length);
+    ret = ibv_dereg_mr(mr);
+    if (ret != 0) {
+        ucs_warn("%s: ibv_dereg_mr(lkey=0x%x) failed: %s", md->dev.name, lkey,
+                 strerror(ret));
+    }
+}
+
+/*
+ * With relaxed ordering there are two keys. What is written by the local one,
+ * messages and results, is looked at after its completion, which does not
+ * overtake anything. What is written by the remote key may be looked at without
+ * one, in the order in which it was sent.
+ */
+static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
+                                         size_t length, unsigned flags,
+                                         uct_sep_mem_t *mem)
+{
+    int error;
+
+    mem->mr = uct_sep_mem_make_mr(md, address, length, UCT_SEP_MD_ACCESS,
+                                  flags);
+    if (mem->mr == NULL) {
+        error = errno;
+        goto err;
+    }
+
+    mem->lkey       = mem->mr->lkey;
+    mem->rkey       = mem->mr->rkey;
+    mem->relaxed_mr = NULL;
+    mem->keys       = NULL;
+    if (md->relaxed_ordering) {
+        mem->relaxed_mr = uct_sep_mem_make_mr(md, address, length,
+                                              IBV_ACCESS_LOCAL_WRITE |
+                                              IBV_ACCESS_RELAXED_ORDERING,
+                                              flags);
+        if (mem->relaxed_mr == NULL) {
+            error = errno;
+            goto err_free_mr;
+        }
+        mem->lkey = mem->relaxed_mr->lkey;
+    }
+
     ucs_trace("%s: registered %p..%p lkey 0x%x rkey 0x%x", md->dev.name,
               address, UCS_PTR_BYTE_OFFSET(address, length), mem->lkey,
               mem->rkey);
     return UCS_OK;
+
+err_free_mr:
+    uct_sep_mem_free_mr(md, mem->mr);
+err:
+    return (error == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
 }
 
 static void uct_sep_mem_deregister(uct_sep_md_t *md, uct_sep_mem_t *mem)
 {
-    int ret;
-
     uct_sep_context_release_mem(md, mem);
-    uct_sep_account_remove(mem->mr->context, UCT_SEP_ACCOUNT_MR,
-                           mem->mr->length);
-    ret = ibv_dereg_mr(mem->mr);
-    if (ret != 0) {
-        ucs_warn("%s: ibv_dereg_mr(lkey=0x%x) failed: %s", md->dev.name,
-                 mem->lkey, strerror(ret));
+    if (mem->relaxed_mr != NULL) {
+        uct_sep_mem_free_mr(md, mem->relaxed_mr);
     }
+    uct_sep_mem_free_mr(md, mem->mr);
 }
 
 static ucs_status_t
@@ -375,9 +396,7 @@ uct_sep_md_init_rcache(uct_sep_md_t *md, const uct_sep_md_config_t *config)
     ucs_status_t status;
 
     md->super.ops = &uct_sep_md_ops;
-    md->reg_cost  = ucs_linear_func_make(config->reg_cost_base,
-                                         UCT_SEP_MD_REG_GROWTH);
-    if (config->rcache_enable == UCS_NO) {
+    if (!md->use_rcache) {
         return UCS_OK;
     }
 
@@ -456,6 +475,11 @@ uct_sep_md_create(struct ibv_device *ibv_device,
         ucs_error("%s: ibv_alloc_pd() failed: %m", md->dev.name);
         status = UCS_ERR_IO_ERROR;
         goto err_close;
+    }
+
+    status = uct_sep_md_init_config(md, config);
+    if (status != UCS_OK) {
+        goto err_dealloc_pd;
     }
 
     status = uct_sep_md_init_rcache(md, config);

@@ -4,9 +4,11 @@
 #define UCT_SEP_MD_H
 
 #include <uct/ib/sep/sep_device.h>
+#include <uct/ib/sep/sep_subnet.h>
 #include <uct/ib/sep/sep_uuar.h>
 #include <uct/base/uct_md.h>
 #include <ucs/memory/rcache.h>
+#include <ucs/sys/sys.h>
 #include <pthread.h>
 
 BEGIN_C_DECLS
@@ -30,13 +32,19 @@ typedef struct uct_sep_packed_rkey {
 #define UCT_SEP_RKEY_MAGIC  0x5345506bu
 
 
-/** Configuration of a memory domain. */
+/** Configuration of a memory domain; see the table for what it means. */
 typedef struct uct_sep_md_config {
     uct_md_config_t          super;
-    ucs_ternary_auto_value_t rcache_enable; /**< RCACHE */
+    UCS_CONFIG_STRING_ARRAY_FIELD(rmtd) reg_methods;
+    ucs_ternary_auto_value_t rcache_enable;
     uct_md_rcache_config_t   rcache;
-    ucs_ternary_auto_value_t fork_init;     /**< FORK_INIT */
-    double                   reg_cost_base; /**< MEM_REG_OVERHEAD, seconds */
+    ucs_ternary_auto_value_t fork_init;
+    ucs_linear_func_t        reg_cost;      /**< Seconds, and per byte */
+    ucs_on_off_auto_value_t  relaxed_ordering;
+    UCS_CONFIG_ARRAY_FIELD(ucs_config_bw_spec_t, device) pci_bw;
+    int                      prefer_nearest;
+    int                      eth_pause;
+    char                     *subnet_prefix;
 } uct_sep_md_config_t;
 
 
@@ -48,7 +56,10 @@ typedef struct uct_sep_context uct_sep_context_t;
 typedef struct uct_sep_mem {
     uint32_t           lkey;
     uint32_t           rkey;
-    struct ibv_mr      *mr;
+    struct ibv_mr      *mr;       /**< Of the remote key, and of the local one
+                                       unless that is relaxed */
+    struct ibv_mr      *relaxed_mr; /**< Of the local key, with relaxed
+                                         ordering; or NULL */
     uct_sep_mem_keys_t *keys; /**< Local keys in contexts of workers, or NULL;
                                    see sep_context.h */
 } uct_sep_mem_t;
@@ -61,6 +72,13 @@ typedef struct uct_sep_md {
     struct ibv_pd         *pd;
     ucs_rcache_t          *rcache;     /**< NULL if switched off */
     ucs_linear_func_t     reg_cost;
+    int                   use_rcache;  /**< Setting, see rcache */
+    int                   relaxed_ordering; /**< Of writes by a local key */
+    double                pci_bw;      /**< Bytes per second */
+    ucs_sys_cpuset_t      local_cpus;  /**< Near to the device */
+    double                far_latency; /**< Seconds, if we are not */
+    int                   eth_pause;   /**< Whether RoCE ports are offered */
+    uct_sep_subnet_filter_t subnet_filter;
     uct_sep_uuars_t       uuars;      /**< Of the device's context */
 
     pthread_mutex_t       channel_lock; /**< Of what follows, and of domains */
@@ -81,6 +99,21 @@ typedef struct uct_sep_md {
     ucs_list_link_t       cq_groups;  /**< uct_sep_cq_group_t */
     ucs_list_link_t       hubs;       /**< uct_sep_hub_t */
 } uct_sep_md_t;
+
+
+/**
+ * Check a configuration against the device, and take it over; before memory is
+ * registered.
+ *
+ * @return UCS_OK; UCS_ERR_INVALID_PARAM or UCS_ERR_UNSUPPORTED after a message
+ *         that names the variable.
+ */
+ucs_status_t uct_sep_md_init_config(uct_sep_md_t *md,
+                                    const uct_sep_md_config_t *config);
+
+
+/** Whether the configuration lets a port be used, and it is active. */
+int uct_sep_md_offers_port(const uct_sep_md_t *md, unsigned port_num);
 
 
 /**

@@ -35,7 +35,7 @@ uct_sep_query_devices(uct_md_h tl_md, uct_tl_device_resource_t **devices_p,
     }
 
     for (port_num = 1; port_num <= num_ports; ++port_num) {
-        if (uct_sep_device_port_is_active(&md->dev, port_num)) {
+        if (uct_sep_md_offers_port(md, port_num)) {
             ucs_snprintf_zero(devices[num_devices].name,
                               sizeof(devices[num_devices].name), "%s:%u",
                               md->dev.name, port_num);
