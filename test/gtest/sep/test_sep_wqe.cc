@@ -588,10 +588,10 @@ TEST_P(test_sep_wqe, a_callback_that_progresses_gives_credits_back_once)
     EXPECT_EQ(NUM_CQE, m_f.iface().tx.cq_credits);
 }
 
-TEST_P(test_sep_wqe, max_poll_limits_the_completions_of_a_call)
+TEST_P(test_sep_wqe, limit_of_polling_holds_for_a_call)
 {
     for (unsigned max : {1u, 2u, 3u}) {
-        m_f.iface().config.max_poll = max;
+        m_f.iface().config.tx_max_poll = max;
         for (unsigned i = 0; i < 3; ++i) {
             uint16_t pi = m_f.txwq().sw_pi;
             ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8,

@@ -42,6 +42,13 @@ static const char *uct_sep_path_mtu_names[] = {
 static UCS_CONFIG_DEFINE_ARRAY(uct_sep_path_bits, sizeof(ucs_range_spec_t),
                                UCS_CONFIG_TYPE_RANGE_SPEC);
 
+static const char *uct_sep_fence_names[] = {
+    [UCT_SEP_FENCE_NONE] = "none",
+    [UCT_SEP_FENCE_WEAK] = "weak",
+    [UCT_SEP_FENCE_AUTO] = "auto",
+    [UCT_SEP_FENCE_LAST] = NULL
+};
+
 ucs_config_field_t uct_sep_iface_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
@@ -90,6 +97,18 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, tx.min_inline),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"TX_MAX_INLINE", "auto",
+     "Inline limit: longest message that is sent inline, with the header of 8\n"
+     "bytes that a short active message has. Longer ones are copied to a buffer.\n"
+     "auto is what a work request can hold, 0 is none; not less than\n"
+     "TX_MIN_INLINE. Headers of zero-copy messages are inline in any case.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.max_inline),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_MAX_POLL", "16",
+     "Maximal number of completions of sends to handle in one progress call.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
+
     {"TX_CQ_MODERATION", "64",
      "Number of work requests of a connection that are posted without asking\n"
      "for a completion.",
@@ -125,7 +144,8 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"RX_MAX_POLL", "16",
-     "Maximal number of completions to handle in one progress call.",
+     "Maximal number of receives to handle in one progress call. It ends when\n"
+     "this or TX_MAX_POLL is reached.",
      ucs_offsetof(uct_sep_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     UCT_IFACE_MPOOL_CONFIG_FIELDS("RX_", -1, 0, "receive",
@@ -153,6 +173,14 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      "next message of the other side (more than FC_HARD_THRESH and less than 1).",
      ucs_offsetof(uct_sep_iface_config_t, fc.soft_thresh),
      UCS_CONFIG_TYPE_DOUBLE},
+
+    {"FENCE", "auto",
+     "What a fence does.\n"
+     "  none - nothing\n"
+     "  weak - what follows waits for the results of reads and atomics\n"
+     "  auto - weak, which is all that is needed",
+     ucs_offsetof(uct_sep_iface_config_t, fence),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_fence_names)},
 
     {"MAX_RD_ATOMIC", "auto",
      "Maximal number of outstanding reads and atomics of a connection. auto\n"
@@ -389,6 +417,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         {"RX_QUEUE_LEN", config->rx.queue_len, 1, attr->max_srq_wr},
         {"FC_WND_SIZE", config->fc.wnd_size, 1, INT16_MAX},
         {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
+        {"TX_MAX_POLL", config->tx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
         {"RETRY_COUNT", config->retry_count, 0, 7},
         {"RNR_RETRY_COUNT", config->rnr_retry_count, 0, 7},
         {"CM_RETRY_COUNT", config->cm.retry_count, 0, 1000},
@@ -427,6 +456,14 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         return UCS_ERR_INVALID_PARAM;
     }
 
+    /* "auto" and "inf" are the largest numbers */
+    if (config->tx.max_inline < config->tx.min_inline) {
+        ucs_error("%s: UCX_SEP_TX_MAX_INLINE=%zu is less than "
+                  "UCX_SEP_TX_MIN_INLINE=%zu", iface->port.name,
+                  config->tx.max_inline, config->tx.min_inline);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     status = uct_sep_iface_init_fc(iface, config);
     if (status != UCS_OK) {
         return status;
@@ -448,7 +485,10 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
     iface->config.postlist           = config->tx.postlist;
     iface->config.moderation         = config->tx.cq_moderation;
     iface->config.rx_queue_len       = config->rx.queue_len;
-    iface->config.max_poll           = config->rx.max_poll;
+    iface->config.tx_max_inline      = config->tx.max_inline;
+    iface->config.rx_max_poll        = config->rx.max_poll;
+    iface->config.tx_max_poll        = config->tx.max_poll;
+    iface->config.has_fence          = config->fence != UCT_SEP_FENCE_NONE;
     iface->config.timeout            = uct_sep_iface_ack_timeout(
                                                config->timeout);
     iface->config.retry_cnt          = config->retry_count;

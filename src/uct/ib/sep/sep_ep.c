@@ -395,7 +395,9 @@ ucs_status_t uct_sep_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
 
-    uct_sep_txwq_set_fence(ep->txwq);
+    if (uct_sep_ep_iface(ep)->config.has_fence) {
+        uct_sep_txwq_set_fence(ep->txwq);
+    }
     UCT_TL_EP_STAT_FENCE(&ep->super);
     return UCS_OK;
 }
@@ -468,8 +470,10 @@ ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags)
     uct_sep_txwq_t *txwq;
 
     uct_sep_iface_ring(iface);
-    ucs_list_for_each(txwq, &iface->tx.active, list) {
-        uct_sep_txwq_set_fence(txwq);
+    if (iface->config.has_fence) {
+        ucs_list_for_each(txwq, &iface->tx.active, list) {
+            uct_sep_txwq_set_fence(txwq);
+        }
     }
 
     UCT_TL_IFACE_STAT_FENCE(&iface->super);

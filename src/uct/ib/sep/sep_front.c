@@ -164,7 +164,7 @@ uct_sep_front_deliver(uct_sep_front_t *front, uct_sep_hub_msg_t *msg)
 
 static unsigned uct_sep_front_deliver_messages(uct_sep_front_t *front)
 {
-    unsigned max_poll = front->hub->core->config.max_poll;
+    unsigned max_poll = front->hub->core->config.rx_max_poll;
     unsigned count    = 0;
     uct_sep_hub_msg_t *msg;
 
@@ -505,10 +505,11 @@ uct_sep_front_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->iface_addr_len     = sizeof(uct_sep_hub_addr_t);
     attr->cap.get.max_bcopy  = ucs_min(attr->cap.get.max_bcopy,
                                        attr->cap.get.max_zcopy);
-    attr->cap.am.max_short  -= route;
+    attr->cap.am.max_short  -= ucs_min(attr->cap.am.max_short, route);
     attr->cap.am.max_bcopy  -= route;
     attr->cap.am.max_zcopy  -= route;
     attr->cap.am.max_hdr    -= route;
+    uct_sep_iface_drop_short(attr);
     return UCS_OK;
 }
 

@@ -24,6 +24,19 @@
 #define UCT_SEP_PRIORITY       60
 
 
+void uct_sep_iface_drop_short(uct_iface_attr_t *attr)
+{
+    if (attr->cap.put.max_short == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_PUT_SHORT;
+    }
+
+    /* There is always a header */
+    if (attr->cap.am.max_short < sizeof(uint64_t)) {
+        attr->cap.am.max_short = 0;
+        attr->cap.flags       &= ~UCT_IFACE_FLAG_AM_SHORT;
+    }
+}
+
 static ucs_status_t
 uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
@@ -55,7 +68,8 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                             UCT_IFACE_FLAG_EVENT_RECV |
                             UCT_IFACE_FLAG_EVENT_FD;
 
-    attr->cap.put.max_short       = tx_ops->put_max_inl;
+    attr->cap.put.max_short       = ucs_min(tx_ops->put_max_inl,
+                                            iface->config.tx_max_inline);
     attr->cap.put.max_bcopy       = iface->config.seg_size;
     attr->cap.put.min_zcopy       = 0;
     attr->cap.put.max_zcopy       = max_zcopy;
@@ -70,8 +84,9 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.get.align_mtu       = mtu;
     attr->cap.get.max_iov         = tx_ops->rma_max_iov;
 
-    attr->cap.am.max_short        = tx_ops->am_max_inl -
-                                    sizeof(uct_sep_am_hdr_t);
+    attr->cap.am.max_short        = ucs_min(tx_ops->am_max_inl -
+                                            sizeof(uct_sep_am_hdr_t),
+                                            iface->config.tx_max_inline);
     attr->cap.am.max_bcopy        = am_max;
     attr->cap.am.min_zcopy        = 0;
     attr->cap.am.max_zcopy        = am_max;
@@ -88,6 +103,8 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                                     tx_ops->atomic64;
     attr->cap.atomic64.fop_flags  = dev->atomic64.fop_flags &
                                     tx_ops->atomic64;
+
+    uct_sep_iface_drop_short(attr);
 
     attr->latency             = ucs_linear_func_make(iface->port.latency +
                                                      md->far_latency, 0);

@@ -38,12 +38,22 @@ enum {
 };
 
 
+/** What a fence does. */
+enum {
+    UCT_SEP_FENCE_NONE, /**< Nothing */
+    UCT_SEP_FENCE_WEAK, /**< Reads and atomics before it are done first */
+    UCT_SEP_FENCE_AUTO, /**< The weakest one that orders all operations */
+    UCT_SEP_FENCE_LAST
+};
+
+
 /** Configuration of an interface; see the table for what it means. */
 typedef struct uct_sep_iface_config {
     uct_iface_config_t       super;
     size_t                   seg_size;
     int                      category;
     unsigned                 cq_sharing;
+    int                      fence;         /**< UCT_SEP_FENCE_xx */
     int                      api;           /**< UCT_SEP_API_xx */
     uct_sep_port_config_t    port;
     unsigned                 path_mtu;      /**< 0 is "default" */
@@ -56,6 +66,8 @@ typedef struct uct_sep_iface_config {
     struct {
         unsigned             queue_len;
         size_t               min_inline;
+        size_t               max_inline;
+        unsigned             max_poll;
         unsigned             cq_moderation;
         unsigned             cq_len;
         unsigned             postlist;
@@ -223,8 +235,11 @@ struct uct_sep_iface {
         } fc;
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
+        size_t              tx_max_inline; /**< Of a message, see TX_MAX_INLINE */
         unsigned            rx_queue_len;
-        unsigned            max_poll;
+        unsigned            rx_max_poll;   /**< Receives of a progress call, */
+        unsigned            tx_max_poll;   /**< and sends */
+        int                 has_fence;     /**< Whether a fence does something */
         int                 post;          /**< uct_sep_tx_post_t, as set */
         uint8_t             path_mtu;      /**< enum ibv_mtu */
         uint8_t             timeout;       /**< As in ibv_qp_attr */
@@ -272,6 +287,10 @@ static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 {
     return ucs_derived_of(iface->super.md, uct_sep_md_t);
 }
+
+
+/** Take back that there are short messages if none is short enough. */
+void uct_sep_iface_drop_short(uct_iface_attr_t *attr);
 
 
 /** Table of uct_sep_iface_config_t. */

@@ -24,9 +24,10 @@ static UCS_F_ALWAYS_INLINE void uct_sep_iface_poll_srq(uct_sep_iface_t *iface)
     }
 }
 
+/* With what is left of the limits, at least one of each */
 static UCS_F_NOINLINE unsigned
 uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
-                   unsigned count)
+                   unsigned rx_left, unsigned tx_left)
 {
     unsigned opcode;
 
@@ -37,33 +38,47 @@ uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
         opcode = cqe->op_own >> 4;
         if (ucs_likely(opcode == MLX5_CQE_RESP_SEND)) {
             uct_sep_iface_handle_recv(iface, cqe);
-        } else if (ucs_likely(opcode == MLX5_CQE_REQ)) {
-            uct_sep_iface_handle_send(iface, cqe);
+            --rx_left;
         } else {
-            uct_sep_iface_handle_other(iface, cqe);
+            if (ucs_likely(opcode == MLX5_CQE_REQ)) {
+                uct_sep_iface_handle_send(iface, cqe);
+            } else {
+                uct_sep_iface_handle_other(iface, cqe);
+            }
+            --tx_left;
         }
 
-        if (++count >= iface->config.max_poll) {
+        if ((rx_left == 0) || (tx_left == 0)) {
             break;
         }
         cqe = uct_sep_cq_peek(&iface->cq);
     } while (cqe != NULL);
 
     uct_sep_iface_poll_srq(iface);
-    return count;
+    return iface->config.rx_max_poll + iface->config.tx_max_poll - rx_left -
+           tx_left;
 }
 
-/* After the first completion of a call */
+/* With all of the limits */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_iface_poll_all(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll,
+                              iface->config.tx_max_poll);
+}
+
+/* After the first completion of a call, a send */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_sep_iface_poll_rest(uct_sep_iface_t *iface)
 {
     const struct mlx5_cqe64 *cqe = uct_sep_cq_peek(&iface->cq);
 
-    if (ucs_likely(cqe == NULL) || (iface->config.max_poll == 1)) {
+    if (ucs_likely(cqe == NULL) || (iface->config.tx_max_poll == 1)) {
         return 1;
     }
 
-    return uct_sep_iface_poll(iface, cqe, 1);
+    return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll,
+                              iface->config.tx_max_poll - 1);
 }
 
 static UCS_F_NOINLINE unsigned
@@ -90,8 +105,9 @@ uct_sep_iface_poll_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     uct_sep_cq_pop(&iface->cq);
     uct_sep_iface_handle_recv(iface, cqe);
     cqe = uct_sep_cq_peek(&iface->cq);
-    if ((cqe != NULL) && (iface->config.max_poll > 1)) {
-        return uct_sep_iface_poll(iface, cqe, 1);
+    if ((cqe != NULL) && (iface->config.rx_max_poll > 1)) {
+        return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll - 1,
+                                  iface->config.tx_max_poll);
     }
 
     uct_sep_iface_poll_srq(iface);
@@ -109,12 +125,12 @@ uct_sep_iface_poll_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     if (opcode != MLX5_CQE_REQ) {
         return (opcode == MLX5_CQE_RESP_SEND) ?
                uct_sep_iface_poll_recv(iface, cqe) :
-               uct_sep_iface_poll(iface, cqe, 0);
+               uct_sep_iface_poll_all(iface, cqe);
     }
 
     txwq = uct_sep_iface_cqe_txwq(iface, cqe);
     if (ucs_unlikely(txwq == NULL)) {
-        return uct_sep_iface_poll(iface, cqe, 0);
+        return uct_sep_iface_poll_all(iface, cqe);
     }
 
     /* Nothing below calls anything but as the last thing it does, so that no

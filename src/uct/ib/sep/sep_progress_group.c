@@ -33,7 +33,7 @@ static UCS_F_NOINLINE unsigned uct_sep_iface_poll_group(uct_sep_iface_t *iface)
         } else {
             uct_sep_iface_handle_other(iface, &cqe);
         }
-    } while (++count < iface->config.max_poll);
+    } while (++count < iface->config.tx_max_poll);
 
     return count;
 }

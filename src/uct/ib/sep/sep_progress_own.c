@@ -28,7 +28,7 @@ uct_sep_iface_poll_own(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
             uct_sep_iface_handle_other(iface, cqe);
         }
 
-        if (++count >= iface->config.max_poll) {
+        if (++count >= iface->config.tx_max_poll) {
             break;
         }
         cqe = uct_sep_cq_peek(&iface->own_cq);

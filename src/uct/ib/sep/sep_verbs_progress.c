@@ -8,6 +8,8 @@
 #include "sep_verbs.h"
 #include "sep_verbs_srq.inl"
 
+#include <ucs/sys/math.h>
+
 /*
  * Completions, polled through libibverbs.
  */
@@ -94,7 +96,10 @@ unsigned uct_sep_verbs_poll(uct_sep_iface_t *iface)
     int ret;
 
     if (verbs->next == verbs->count) {
-        ret = ibv_poll_cq(iface->cq.cq, iface->config.max_poll, verbs->wc);
+        /* Which kind they are is not known before */
+        ret = ibv_poll_cq(iface->cq.cq, ucs_min(iface->config.rx_max_poll,
+                                                iface->config.tx_max_poll),
+                          verbs->wc);
         if (ucs_unlikely(ret < 0)) {
             ucs_fatal("%s: ibv_poll_cq() failed: %d", iface->port.name, ret);
         }

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <uct/ib/sep/sep_api.h>
+#include <uct/ib/sep/sep_cq.inl>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace sep_uct_test;
+
+namespace {
+
+size_t pack(void *dest, void *arg)
+{
+    const bytes *data = (const bytes*)arg;
+
+    std::copy(data->begin(), data->end(), (uint8_t*)dest);
+    return data->size();
+}
+
+/* Settings of the data path, each in the modes where it could be different */
+class test_sep_uct_settings : public test_sep_uct {
+protected:
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+    }
+
+    static std::unique_ptr<entity> open(const settings &config)
+    {
+        auto result = entity::create(config);
+
+        EXPECT_TRUE(result != nullptr);
+        return result;
+    }
+
+    static void expect_refused(const settings &config)
+    {
+        expect_errors hide;
+
+        EXPECT_TRUE(entity::create(config) == nullptr)
+                << config[0].first << "=" << config[0].second;
+    }
+
+    /* Have the device finish n work requests that ask for a completion each,
+     * nobody looking for these */
+    void wait_for_cqes(unsigned n)
+    {
+        uct_sep_cq_t &cq = m_local->sep()->cq;
+        const volatile struct mlx5_cqe64 *last = cq.next + n - 1;
+
+        ASSERT_LT(last, cq.end) << "the queue wraps";
+        while ((last->op_own ^ cq.owner) & MLX5_CQE_OWNER_MASK) {
+            sched_yield();
+        }
+    }
+
+    void expect_caps(const settings &config, size_t put, size_t am)
+    {
+        auto local       = open(config);
+        const auto &attr = local->attr();
+
+        EXPECT_EQ(put, attr.cap.put.max_short);
+        EXPECT_EQ(am, attr.cap.am.max_short);
+        EXPECT_EQ(put > 0, !!(attr.cap.flags & UCT_IFACE_FLAG_PUT_SHORT));
+        EXPECT_EQ(am > 0, !!(attr.cap.flags & UCT_IFACE_FLAG_AM_SHORT));
+        EXPECT_TRUE(attr.cap.flags & UCT_IFACE_FLAG_PUT_BCOPY);
+        EXPECT_TRUE(attr.cap.flags & UCT_IFACE_FLAG_AM_BCOPY);
+    }
+};
+
+TEST_F(test_sep_uct_settings, inline_limit_is_what_is_reported)
+{
+    expect_caps({}, 220, 235);
+    expect_caps({{"TX_MAX_INLINE", "inf"}}, 220, 235);
+    expect_caps({{"TX_MAX_INLINE", "1k"}}, 220, 235);
+    expect_caps({{"TX_MAX_INLINE", "225"}}, 220, 225);
+    expect_caps({{"TX_MAX_INLINE", "64"}}, 64, 64);
+    expect_caps({{"TX_MAX_INLINE", "8"}}, 8, 8);
+    expect_caps({{"TX_MAX_INLINE", "7"}}, 7, 0);
+    expect_caps({{"TX_MAX_INLINE", "0"}}, 0, 0);
+    expect_caps({{"TX_MAX_INLINE", "0"}, {"API", "verbs"}}, 0, 0);
+    expect_caps({{"TX_MAX_INLINE", "100"}, {"API", "verbs"}}, 100, 100);
+
+    /* Whose messages have a route in front */
+    const size_t route = sizeof(uct_sep_hub_route_t);
+    expect_caps({{"CATEGORY", "mpi_threads"}}, 220, 235 - route);
+    expect_caps({{"TX_MAX_INLINE", "64"}, {"CATEGORY", "mpi_threads"}}, 64,
+                64 - route);
+    expect_caps({{"TX_MAX_INLINE", "15"}, {"CATEGORY", "mpi_threads"}}, 15, 0);
+    expect_caps({{"TX_MAX_INLINE", "0"}, {"CATEGORY", "mpi_threads"}}, 0, 0);
+
+    expect_refused({{"TX_MAX_INLINE", "63"}, {"TX_MIN_INLINE", "64"}});
+    expect_refused({{"TX_MIN_INLINE", "300"}});
+    open({{"TX_MAX_INLINE", "64"}, {"TX_MIN_INLINE", "64"}});
+}
+
+/* The device has room for it with each work request: longer queues */
+TEST_F(test_sep_uct_settings, minimum_of_inline_data_makes_queues_longer)
+{
+    unsigned length[2];
+
+    for (unsigned i = 0; i < 2; ++i) {
+        start({{"TX_MIN_INLINE", (i == 0) ? "0" : "200"}});
+        uint64_t data = 1;
+        EXPECT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep(), 1, 0, &data, sizeof(data));
+        }));
+        flush();
+        length[i] = m_local->sep_ep(ep())->txwq->mask + 1;
+    }
+    EXPECT_GE(length[1], 2 * length[0]);
+}
+
+TEST_F(test_sep_uct_settings, everything_goes_without_inline_data)
+{
+    for (const char *api : {"dv", "verbs"}) {
+        start({{"TX_MAX_INLINE", "0"}, {"API", api}});
+        remote_memory memory = m_peer->expose(64, 3);
+        bytes data           = pattern(8, 77);
+
+        EXPECT_EQ(8, retry([&]() {
+            return (ucs_status_t)uct_ep_put_bcopy(ep(), pack, &data, memory.va,
+                                                  memory.rkey.rkey);
+        }));
+        flush();
+        EXPECT_EQ(data, m_peer->read(0, 8));
+
+        EXPECT_EQ(8, retry([&]() {
+            return (ucs_status_t)uct_ep_am_bcopy(ep(), 1, pack, &data, 0);
+        }));
+        flush();
+        EXPECT_TRUE(m_local->wait([&]() {
+            return m_peer->num_received() == 1;
+        }));
+        EXPECT_EQ(data, m_peer->received(0).data);
+        uct_rkey_release(m_local->component(), &memory.rkey);
+    }
+}
+
+TEST_F(test_sep_uct_settings, progress_handles_as_many_receives_as_allowed)
+{
+    const unsigned count = 20;
+
+    for (unsigned limit : {1, 3, 16}) {
+        start({{"RX_MAX_POLL", std::to_string(limit)}});
+        uct_ep_h to_self = m_local->connect(m_local->addr());
+        uint64_t data    = 0;
+
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(to_self, 1, 0, &data, sizeof(data));
+        }));
+        m_local->flush();
+        m_local->wait([&]() { return m_local->messages.size() == 1; });
+        m_local->messages.clear();
+
+        for (unsigned i = 0; i < count; ++i) {
+            ASSERT_EQ(UCS_OK, uct_ep_am_short(to_self, 1, 0, &data,
+                                              sizeof(data)));
+        }
+        wait_for_cqes(count);
+        for (unsigned done = 0; done < count;) {
+            unsigned now = std::min(limit, count - done);
+            EXPECT_EQ(now, m_local->progress());
+            done += now;
+            EXPECT_EQ(done, m_local->messages.size());
+        }
+        m_local->flush();
+    }
+}
+
+TEST_F(test_sep_uct_settings, progress_handles_as_many_sends_as_allowed)
+{
+    const unsigned count = 20;
+
+    for (unsigned limit : {1, 3, 16}) {
+        start({{"TX_MAX_POLL", std::to_string(limit)}});
+        remote_memory target = m_peer->expose(64, 3);
+        memory source(m_local->md(), 64);
+        uct_iov_t iov = {source.ptr(), source.size(), source.memh(), 0, 1};
+        completion comp;
+
+        auto put = [&]() {
+            return uct_ep_put_zcopy(ep(), &iov, 1, target.va, target.rkey.rkey,
+                                    &comp.comp);
+        };
+        ASSERT_EQ(UCS_INPROGRESS, retry(put));
+        EXPECT_EQ(UCS_OK, wait(comp));
+        comp.calls      = 0;
+        comp.comp.count = count + 1;
+
+        for (unsigned i = 0; i < count; ++i) {
+            ASSERT_EQ(UCS_INPROGRESS, put());
+        }
+        wait_for_cqes(count);
+        for (unsigned done = 0; done < count;) {
+            unsigned now = std::min(limit, count - done);
+            EXPECT_EQ(now, m_local->progress());
+            done += now;
+            EXPECT_EQ(count + 1 - done, (unsigned)comp.comp.count);
+        }
+        uct_rkey_release(m_local->component(), &target.rkey);
+    }
+}
+
+/* Whatever the queue they come from */
+TEST_F(test_sep_uct_settings, limits_of_progress_hold_in_all_modes)
+{
+    const unsigned count = 30, limit = 2;
+
+    for (const settings &mode : {settings{{"CATEGORY", "mpi_everywhere"}},
+                                 settings{{"CQ_SHARING", "2"}},
+                                 settings{{"API", "verbs"}},
+                                 settings{{"TX_POSTLIST", "4"}}}) {
+        settings config = mode;
+        config.push_back({"RX_MAX_POLL", std::to_string(limit)});
+        config.push_back({"TX_MAX_POLL", std::to_string(limit)});
+
+        auto first  = open(config);
+        auto second = entity::create(*first, config);
+        ASSERT_TRUE(second != nullptr);
+        uct_ep_h ep = second->connect(first->addr());
+        memory source(second->md(), 64), target(second->md(), 64);
+        bytes packed  = target.packed_rkey();
+        uct_iov_t iov = {source.ptr(), source.size(), source.memh(), 0, 1};
+        uct_rkey_bundle_t rkey;
+        completion comp;
+
+        ASSERT_EQ(UCS_OK, uct_rkey_unpack(second->component(), packed.data(),
+                                          &rkey));
+        comp.comp.count = count;
+        for (unsigned i = 0; i < count;) {
+            if (uct_ep_put_zcopy(ep, &iov, 1, target.va(), rkey.rkey,
+                                 &comp.comp) == UCS_INPROGRESS) {
+                ++i;
+            }
+            EXPECT_LE(first->progress(), 2 * limit);
+            EXPECT_LE(second->progress(), 2 * limit + 1); /* Connecting, too */
+        }
+        for (uint64_t i = 0; i < count;) {
+            if (uct_ep_am_short(ep, 1, 0, &i, sizeof(i)) == UCS_OK) {
+                ++i;
+            }
+            second->progress();
+        }
+        EXPECT_TRUE(second->wait([&]() {
+            EXPECT_LE(first->progress(), 2 * limit);
+            return (comp.calls == 1) && (first->messages.size() == count);
+        }));
+        uct_rkey_release(second->component(), &rkey);
+    }
+
+    expect_refused({{"TX_MAX_POLL", "0"}});
+    expect_refused({{"RX_MAX_POLL", "0"}});
+    expect_refused({{"TX_MAX_POLL", "1000"}});
+}
+
+TEST_F(test_sep_uct_settings, fence_can_be_switched_off)
+{
+    const struct {
+        const char *value;
+        bool       fences;
+    } modes[] = {{"none", false}, {"weak", true}, {"auto", true}};
+
+    for (auto &mode : modes) {
+        start({{"FENCE", mode.value}});
+        remote_memory target = m_peer->expose(64, 3);
+        uint64_t result, data = 1;
+        completion comp;
+
+        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+            return uct_ep_atomic64_fetch(ep(), UCT_ATOMIC_OP_ADD, 1, &result,
+                                         target.va, target.rkey.rkey,
+                                         &comp.comp);
+        }));
+        uct_sep_txwq_t *txwq = m_local->sep_ep(ep())->txwq;
+        EXPECT_EQ(UCS_OK, uct_ep_fence(ep(), 0));
+        EXPECT_EQ(mode.fences, !!(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE))
+                << mode.value;
+        ASSERT_EQ(UCS_OK, uct_ep_put_short(ep(), &data, sizeof(data), target.va,
+                                           target.rkey.rkey));
+        EXPECT_EQ(UCS_OK, uct_iface_fence(m_local->iface(), 0));
+        EXPECT_EQ(mode.fences, !!(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE));
+        EXPECT_EQ(UCS_OK, wait(comp));
+        flush();
+        uct_rkey_release(m_local->component(), &target.rkey);
+    }
+
+    expect_errors hide;
+    EXPECT_TRUE(entity::create({{"FENCE", "strong"}}) == nullptr);
+}
+
+/* What auto chooses */
+class test_sep_uct_post : public test_sep_uct_settings {
+protected:
+    /* Connect, and return how it posts */
+    int post(const settings &config)
+    {
+        uint64_t data = 1;
+
+        start(config);
+        EXPECT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep(), 1, 0, &data, sizeof(data));
+        }));
+        flush();
+        /* Those that look whether it is, in static */
+        EXPECT_GE(m_local->sep()->tx.is_locked,
+                  m_local->sep_ep(ep())->txwq->bf->is_shared);
+        return m_local->sep()->tx.post;
+    }
+
+    static bool is_bf(int post)
+    {
+        return (post == UCT_SEP_TX_POST_BF) || (post == UCT_SEP_TX_POST_AUTO);
+    }
+};
+
+TEST_F(test_sep_uct_post, blueflame_is_used_if_the_device_has_it)
+{
+    for (const char *category : {"dynamic", "2xdynamic", "shared_dynamic",
+                                 "static", "mpi_everywhere", "mpi_threads"}) {
+        EXPECT_TRUE(is_bf(post({{"CATEGORY", category}}))) << category;
+        EXPECT_TRUE(is_bf(post({{"CATEGORY", category}, {"TX_POST", "bf"}})))
+                << category;
+        EXPECT_EQ(UCT_SEP_TX_POST_DB, post({{"CATEGORY", category},
+                                            {"TX_POST", "db"}})) << category;
+    }
+}
+
+TEST_F(test_sep_uct_post, doorbells_are_used_where_there_is_no_blueflame)
+{
+    if (!on_device({{"MLX5_SHUT_UP_BF", "1"}})) {
+        return;
+    }
+
+    /* That is about uUARs by the driver's policy only */
+    EXPECT_TRUE(is_bf(post({{"CATEGORY", "dynamic"}})));
+
+    expect_errors hide; /* That bf has no effect */
+    for (const char *value : {"auto", "bf", "db"}) {
+        EXPECT_EQ(UCT_SEP_TX_POST_DB, post({{"CATEGORY", "static"},
+                                            {"TX_POST", value}})) << value;
+    }
+}
+
+/* uUARs by the policy of old kernels: of two, one is for doorbells and the other
+ * for all queue pairs */
+TEST_F(test_sep_uct_post, shared_uuars_are_locked)
+{
+    if (!on_device({{"MLX5SIM_UAR_MODE", "legacy"},
+                    {"MLX5_TOTAL_UUARS", "2"},
+                    {"MLX5_NUM_LOW_LAT_UUARS", "0"}})) {
+        return;
+    }
+
+    start({{"CATEGORY", "static"}}, 3);
+    for (unsigned i = 0; i < 3; ++i) {
+        uint64_t data = 1;
+        EXPECT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep(i), 1, 0, &data, sizeof(data));
+        }));
+    }
+    flush();
+    EXPECT_TRUE(m_local->sep_ep(ep(0))->txwq->bf->is_shared);
+    EXPECT_TRUE(m_local->sep()->tx.is_locked);
+    EXPECT_EQ(m_local->sep_ep(ep(0))->txwq->bf, m_local->sep_ep(ep(2))->txwq->bf);
+}
+
+} // namespace
