@@ -14,13 +14,16 @@ const uct_sep_conn_env_ops_t node::ops = {
     node::qp_create, node::qp_connect, node::qp_destroy
 };
 
-node::node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries) :
+node::node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries,
+           bool is_split) :
     ud_qpn(ud_qpn), m_world(w)
 {
     memset(&self, 0, sizeof(self));
     self.dev.lid  = htons(7);
     self.dev.pkey = htons(0xffff);
-    uct_sep_iface_addr_pack(ud_qpn, id, 0, &self.iface);
+    uct_sep_iface_addr_pack(ud_qpn, id,
+                            is_split ? UCT_SEP_IFACE_ADDR_FLAG_SPLIT : 0,
+                            &self.iface);
 
     memset(&env, 0, sizeof(env));
     env.ops         = &ops;
@@ -61,21 +64,37 @@ ucs_status_t node::qp_create(void *arg, uct_sep_conn_t *conn,
     node *self_node = static_cast<node*>(arg);
     model_conn *c   = reinterpret_cast<model_conn*>(conn);
     world &w        = self_node->m_world;
+    bool is_split   = (self_node->self.iface.flags | conn->peer.iface.flags) &
+                      UCT_SEP_IFACE_ADDR_FLAG_SPLIT;
 
     EXPECT_EQ(0u, c->qpn) << "second QP for one connection";
+    EXPECT_EQ(0u, c->responder);
     if (self_node->create_failures > 0) {
         --self_node->create_failures;
         return UCS_ERR_NO_MEMORY;
     }
 
-    c->qpn           = ++w.last_qpn;
-    w.qps[c->qpn].node = self_node->ud_qpn;
+    uint32_t qpn    = ++w.last_qpn;
+    w.qps[qpn].node = self_node->ud_qpn;
+    if (is_split) {
+        if (self_node->responder_create_failures > 0) {
+            --self_node->responder_create_failures;
+            w.qps[qpn].alive = false;
+            return UCS_ERR_NO_MEMORY;
+        }
 
+        c->responder                     = ++w.last_qpn;
+        w.qps[c->responder].node         = self_node->ud_qpn;
+        w.qps[c->responder].is_responder = true;
+    }
+
+    c->qpn                      = qpn;
     local_p->qpn                = c->qpn;
     local_p->psn                = c->qpn * 3;
     local_p->path_mtu           = 3;
     local_p->max_rd_atomic      = 4;
     local_p->max_dest_rd_atomic = 8;
+    local_p->responder_qpn      = c->responder;
     return UCS_OK;
 }
 
@@ -89,12 +108,27 @@ ucs_status_t node::qp_connect(void *arg, uct_sep_conn_t *conn,
     EXPECT_NE(0u, c->qpn);
     EXPECT_EQ(0u, w.qps[c->qpn].remote) << "QP connected twice";
     EXPECT_EQ(remote->psn, remote->qpn * 3);
+    EXPECT_EQ(c->responder != 0, remote->responder_qpn != 0)
+            << "one QP on one side and two on the other";
     if (self_node->connect_failures > 0) {
         --self_node->connect_failures;
         return UCS_ERR_IO_ERROR;
     }
 
-    w.qps[c->qpn].remote = remote->qpn;
+    if (c->responder == 0) {
+        w.qps[c->qpn].remote = remote->qpn;
+        return UCS_OK;
+    }
+
+    /* Crosswise, and the one that receives first */
+    EXPECT_EQ(0u, w.qps[c->responder].remote) << "QP connected twice";
+    w.qps[c->responder].remote = remote->qpn;
+    if (self_node->initiator_connect_failures > 0) {
+        --self_node->initiator_connect_failures;
+        return UCS_ERR_IO_ERROR;
+    }
+
+    w.qps[c->qpn].remote = remote->responder_qpn;
     return UCS_OK;
 }
 
@@ -102,14 +136,21 @@ void node::qp_destroy(void *arg, uct_sep_conn_t *conn)
 {
     node *self_node = static_cast<node*>(arg);
     model_conn *c   = reinterpret_cast<model_conn*>(conn);
-    model_qp &qp    = self_node->m_world.qps[c->qpn];
+    world &w        = self_node->m_world;
 
     EXPECT_NE(0u, c->qpn);
-    EXPECT_TRUE(qp.alive);
-    EXPECT_TRUE(!qp.in_use || self_node->user_has_control)
-            << "QP taken away from its user";
-    qp.alive = false;
-    c->qpn   = 0;
+    for (uint32_t qpn : {c->qpn, c->responder}) {
+        if (qpn != 0) {
+            model_qp &qp = w.qps[qpn];
+
+            EXPECT_TRUE(qp.alive);
+            EXPECT_TRUE(!qp.in_use || self_node->user_has_control)
+                    << "QP taken away from its user";
+            qp.alive = false;
+        }
+    }
+    c->qpn       = 0;
+    c->responder = 0;
 }
 
 void node::send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg)
@@ -149,8 +190,17 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
         if (m_world.is_peer_real) {
             EXPECT_EQ(c.qpn, m_world.qps[qp.remote].remote)
                     << "may send before the peer may receive";
+            EXPECT_EQ(c.responder != 0, m_world.qps[qp.remote].is_responder);
         }
         qp.in_use = true;
+        if (c.responder != 0) {
+            model_qp &responder = m_world.qps[c.responder];
+            ASSERT_NE(0u, responder.remote);
+            EXPECT_FALSE(m_world.is_peer_real &&
+                         m_world.qps[responder.remote].is_responder)
+                    << "both ends of it wait for the other to send";
+            responder.in_use = true;
+        }
         ++c.established;
     }
 
@@ -218,7 +268,8 @@ void node::reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason)
     rej.dst_id    = uct_sep_iface_addr_id(&msg.src.iface);
     rej.src       = self;
     rej.dst_epoch = msg.src_epoch;
-    uct_sep_iface_addr_pack(ud_qpn, msg.dst_id, 0, &rej.src.iface);
+    uct_sep_iface_addr_pack(ud_qpn, msg.dst_id, self.iface.flags,
+                            &rej.src.iface);
     send(msg.src, rej);
 }
 
@@ -260,15 +311,54 @@ void node::close()
 size_t world::alive_qps(const node &n) const
 {
     return std::count_if(qps.begin(), qps.end(), [&](const auto &entry) {
-        return (entry.second.node == n.ud_qpn) && entry.second.alive;
+        return (entry.second.node == n.ud_qpn) && entry.second.alive &&
+               !entry.second.is_responder;
     });
+}
+
+size_t world::num_made() const
+{
+    return std::count_if(qps.begin(), qps.end(), [](const auto &entry) {
+        return !entry.second.is_responder;
+    });
+}
+
+/* Whether what is sent on a QP arrives */
+bool world::is_usable(uint32_t qpn) const
+{
+    const model_qp &qp     = qps.at(qpn);
+    const model_qp &remote = qps.at(qp.remote);
+
+    return !qp.is_error && remote.alive && !remote.is_error &&
+           (remote.remote == qpn);
+}
+
+/* A QP goes into the error state. Its user gets to know if it is one that
+ * sends; if not, the one that sends to it, when it does. */
+void world::lose(uint32_t qpn)
+{
+    uint32_t user = qps[qpn].is_responder ? qps[qpn].remote : qpn;
+
+    qps[qpn].is_error = true;
+    for (auto &n : nodes) {
+        for (auto &entry : n->conns) {
+            model_conn &c = *entry.second;
+
+            if ((c.qpn == user) && (user != 0) &&
+                (c.super.state == UCT_SEP_CONN_STATE_CONNECTED)) {
+                n->reset(c);
+                n->start(c);
+                return;
+            }
+        }
+    }
 }
 
 /* What holds at all times */
 void world::check() const
 {
     for (const auto &n : nodes) {
-        size_t expected = 0;
+        size_t expected = 0, responders = 0;
 
         if (!n) {
             continue;
@@ -288,7 +378,9 @@ void world::check() const
                     << uct_sep_conn_state_name(sm.state);
             EXPECT_EQ(c.must_reset,
                       sm.state == UCT_SEP_CONN_STATE_RESETTING);
-            expected += has_qp;
+            expected   += has_qp;
+            responders += (c.responder != 0);
+            EXPECT_TRUE(has_qp || (c.responder == 0));
 
             if (has_qp) {
                 const model_qp &qp = qps.at(c.qpn);
@@ -299,8 +391,21 @@ void world::check() const
                           (sm.state == UCT_SEP_CONN_STATE_CONNECTED) ||
                           (sm.state == UCT_SEP_CONN_STATE_RESETTING));
             }
+            if (c.responder != 0) {
+                const model_qp &responder = qps.at(c.responder);
+
+                EXPECT_TRUE(responder.alive);
+                EXPECT_EQ(qps.at(c.qpn).in_use, responder.in_use);
+                EXPECT_EQ(qps.at(c.qpn).remote == 0, responder.remote == 0);
+            }
         }
         EXPECT_EQ(expected, alive_qps(*n)) << "QPs leaked";
+        EXPECT_EQ(responders,
+                  (size_t)std::count_if(qps.begin(), qps.end(),
+                                        [&](const auto &entry) {
+            return (entry.second.node == n->ud_qpn) && entry.second.alive &&
+                   entry.second.is_responder;
+        })) << "QPs leaked";
     }
 }
 
@@ -365,13 +470,25 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
                 });
             } else if (allow_user && (left.errors > 0) &&
                        (c->super.state == UCT_SEP_CONN_STATE_CONNECTED)) {
-                events.push_back([=, &left]() {
-                    --left.errors;
-                    owner->reset(*c);
-                    owner->start(*c);
-                });
+                for (uint32_t qpn : {c->qpn, c->responder}) {
+                    if ((qpn != 0) && !qps[qpn].is_error) {
+                        events.push_back([=, &left]() {
+                            --left.errors;
+                            lose(qpn);
+                        });
+                    }
+                }
             }
         }
+    }
+
+    if (left.kills > 0) {
+        events.push_back([=, &left]() {
+            --left.kills;
+            starts.clear();
+            restart(1);
+            starts = {{1, 0}};
+        });
     }
 
     for (size_t i = 0; i < starts.size(); ++i) {
@@ -411,8 +528,13 @@ void world::expect_connected(size_t i, size_t j) const
     EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, cj->super.state);
     ASSERT_NE(0u, ci->qpn);
     ASSERT_NE(0u, cj->qpn);
-    EXPECT_EQ(cj->qpn, qps.at(ci->qpn).remote);
-    EXPECT_EQ(ci->qpn, qps.at(cj->qpn).remote);
+    EXPECT_EQ(is_split(i) || is_split(j), ci->responder != 0);
+    EXPECT_EQ(ci->responder != 0, cj->responder != 0);
+    /* Each to where the other receives */
+    EXPECT_EQ(cj->responder ? cj->responder : cj->qpn, qps.at(ci->qpn).remote);
+    EXPECT_EQ(ci->responder ? ci->responder : ci->qpn, qps.at(cj->qpn).remote);
+    EXPECT_TRUE(is_usable(ci->qpn));
+    EXPECT_TRUE(is_usable(cj->qpn));
     EXPECT_EQ(0u, ci->super.deadline);
     EXPECT_EQ(0u, cj->super.deadline);
 }

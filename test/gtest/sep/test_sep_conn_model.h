@@ -81,10 +81,20 @@ private:
 
 /* A queue pair, and what ever happened to it */
 struct model_qp {
-    uint32_t node   = 0;
-    bool     alive  = true;
-    uint32_t remote = 0; /* QP it was connected to, stays when destroyed */
-    bool     in_use = false; /* Reported established */
+    uint32_t node         = 0;
+    bool     alive        = true;
+    uint32_t remote       = 0; /* QP it was connected to, stays when destroyed */
+    bool     in_use       = false; /* Reported established */
+    bool     is_error     = false; /* Does not receive or send any more */
+    bool     is_responder = false; /* Never sends; the other one of its pair
+                                      never receives */
+};
+
+/* Which sides have a device context of their own to send from. If one has, both
+ * have two QPs for the connection: one that sends and one that receives. */
+struct split {
+    const char *name;
+    bool       first, second;
 };
 
 /* How many of each may happen in a run */
@@ -92,7 +102,8 @@ struct faults {
     unsigned drops   = 0;
     unsigned dups    = 0;
     unsigned hurries = 0; /* Timeouts with packets under way */
-    unsigned errors  = 0; /* QP errors seen by a user */
+    unsigned errors  = 0; /* QP errors, of either QP of a pair */
+    unsigned kills   = 0; /* Processes that go, and come back as another */
 };
 
 class world;
@@ -100,7 +111,9 @@ class world;
 struct model_conn {
     uct_sep_conn_t super;
     class node     *owner;
-    uint32_t       qpn          = 0; /* Current QP or 0 */
+    uint32_t       qpn          = 0; /* Current QP that sends, or 0 */
+    uint32_t       responder    = 0; /* The one that receives if that is
+                                        another, or 0 */
     bool           must_reset   = false; /* The user was told to let go */
     bool           wanted       = false; /* The user has asked for it */
     unsigned       established  = 0;
@@ -111,7 +124,8 @@ struct model_conn {
 /* An interface: what sep_cm does around the machines, without a device */
 class node {
 public:
-    node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries);
+    node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries,
+         bool is_split);
 
     model_conn &conn(const uct_sep_peer_addr_t &peer);
     model_conn *find(const uct_sep_peer_addr_t &peer);
@@ -127,6 +141,9 @@ public:
     std::map<std::string, std::unique_ptr<model_conn>> conns;
     unsigned                                           create_failures  = 0;
     unsigned                                           connect_failures = 0;
+    /* Of the second QP, when the first one is done */
+    unsigned                                           responder_create_failures  = 0;
+    unsigned                                           initiator_connect_failures = 0;
     bool                                               user_has_control = false;
 
 private:
@@ -146,6 +163,8 @@ private:
 
 class world {
 public:
+    explicit world(const split &kind = {"", false, false}) : kind(kind) {}
+
     struct packet {
         uint32_t             dst_ud_qpn;
         std::vector<uint8_t> bytes;
@@ -156,7 +175,8 @@ public:
         uint32_t index = nodes.size() + 1;
 
         nodes.push_back(std::make_unique<node>(*this, 0x100 + index,
-                                               0x1000 + index, max_retries));
+                                               0x1000 + index, max_retries,
+                                               is_split(index - 1)));
         return *nodes.back();
     }
 
@@ -168,15 +188,25 @@ public:
         nodes[index]->close();
         nodes[index].reset();
         nodes[index] = std::make_unique<node>(*this, ud_qpn, ++last_id,
-                                              max_retries);
+                                              max_retries, is_split(index));
+    }
+
+    bool is_split(size_t index) const
+    {
+        return index ? kind.second : kind.first;
     }
 
     bool step(chooser &choose, faults &left, bool allow_user = true);
     void settle(chooser &choose, faults left = faults());
     void check() const;
     void expect_connected(size_t i, size_t j) const;
+    /* Those that send: pairs count once */
     size_t alive_qps(const node &n) const;
+    size_t num_made() const;
+    void lose(uint32_t qpn);
+    bool is_usable(uint32_t qpn) const;
 
+    const split                        kind;
     std::vector<std::unique_ptr<node>> nodes;
     std::vector<packet>                wire;
     std::map<uint32_t, model_qp>       qps;
@@ -199,13 +229,10 @@ protected:
             for (auto &n : w.nodes) {
                 for (auto &entry : n->conns) {
                     model_conn &c = *entry.second;
-                    uint32_t qpn  = c.qpn;
 
-                    if (c.super.state == UCT_SEP_CONN_STATE_CONNECTED) {
-                        const model_qp &remote = w.qps[w.qps[qpn].remote];
-                        if (!remote.alive || (remote.remote != qpn)) {
-                            n->reset(c);
-                        }
+                    if ((c.super.state == UCT_SEP_CONN_STATE_CONNECTED) &&
+                        !w.is_usable(c.qpn)) {
+                        n->reset(c);
                     }
                     n->start(c);
                 }

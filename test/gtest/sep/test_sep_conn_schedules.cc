@@ -5,23 +5,31 @@
 
 using namespace sep_conn_model;
 
-using test_sep_conn_schedules = test_conn;
+/* Each schedule with all kinds of pairs of interfaces: with one QP per side, and
+ * with two if one side or both send from a device context of their own */
+class test_sep_conn_schedules : public test_conn,
+                                public ::testing::WithParamInterface<split> {
+protected:
+    bool is_plain() const
+    {
+        return !GetParam().first && !GetParam().second;
+    }
+};
 
-
-TEST_F(test_sep_conn_schedules, simultaneous_connect_keeps_one_qp_per_side)
+TEST_P(test_sep_conn_schedules, simultaneous_connect_keeps_one_qp_per_side)
 {
     exhaustive_chooser choose;
     unsigned runs = 0;
 
     do {
-        world w;
+        world w(GetParam());
         w.add();
         w.add();
         w.starts = {{0, 1}, {1, 0}};
         w.settle(choose);
         w.expect_connected(0, 1);
         /* Not one at a time: one ever */
-        ASSERT_EQ(2u, w.qps.size());
+        ASSERT_EQ(2u, w.num_made());
         ASSERT_EQ(1u, w.nodes[0]->find(w.nodes[1]->self)->established);
         ASSERT_EQ(1u, w.nodes[1]->find(w.nodes[0]->self)->established);
         ++runs;
@@ -30,13 +38,13 @@ TEST_F(test_sep_conn_schedules, simultaneous_connect_keeps_one_qp_per_side)
     EXPECT_GT(runs, 10u);
 }
 
-TEST_F(test_sep_conn_schedules, every_small_schedule_with_one_loss_connects)
+TEST_P(test_sep_conn_schedules, every_small_schedule_with_one_loss_connects)
 {
     exhaustive_chooser choose;
     unsigned runs = 0;
 
     do {
-        world w;
+        world w(GetParam());
         faults limits;
         limits.drops = 1;
         w.add();
@@ -44,20 +52,20 @@ TEST_F(test_sep_conn_schedules, every_small_schedule_with_one_loss_connects)
         w.starts = {{0, 1}, {1, 0}};
         w.settle(choose, limits);
         w.expect_connected(0, 1);
-        ASSERT_EQ(2u, w.qps.size());
+        ASSERT_EQ(2u, w.num_made());
         ++runs;
     } while (choose.next() && !HasFailure());
 
     EXPECT_GT(runs, 100u);
 }
 
-TEST_F(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
+TEST_P(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
 {
     exhaustive_chooser choose;
     unsigned runs = 0;
 
     do {
-        world w;
+        world w(GetParam());
         faults limits;
         limits.dups = 1;
         w.add();
@@ -65,21 +73,21 @@ TEST_F(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
         w.starts = {{0, 1}};
         w.settle(choose, limits);
         w.expect_connected(0, 1);
-        ASSERT_EQ(2u, w.qps.size());
+        ASSERT_EQ(2u, w.num_made());
         ++runs;
     } while (choose.next() && !HasFailure());
 
     EXPECT_GT(runs, 5u);
 }
 
-TEST_F(test_sep_conn_schedules,
+TEST_P(test_sep_conn_schedules,
        every_schedule_with_loss_and_early_repeat_connects)
 {
     exhaustive_chooser choose;
     unsigned runs = 0;
 
     do {
-        world w;
+        world w(GetParam());
         faults limits;
         limits.drops   = 1;
         limits.dups    = 1;
@@ -89,20 +97,20 @@ TEST_F(test_sep_conn_schedules,
         w.starts = {{0, 1}};
         w.settle(choose, limits);
         w.expect_connected(0, 1);
-        ASSERT_EQ(2u, w.qps.size());
+        ASSERT_EQ(2u, w.num_made());
         ++runs;
     } while (choose.next() && !HasFailure());
 
     EXPECT_GT(runs, 1000u);
 }
 
-TEST_F(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
+TEST_P(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
 {
     exhaustive_chooser choose;
     unsigned runs = 0, resets = 0;
 
     do {
-        world w;
+        world w(GetParam());
         random_chooser first(1);
         faults limits;
         limits.drops   = 1;
@@ -116,7 +124,7 @@ TEST_F(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
         w.starts = {{0, 1}};
         w.settle(choose, limits);
         w.expect_connected(0, 1);
-        ASSERT_EQ(4u, w.qps.size());
+        ASSERT_EQ(4u, w.num_made());
         resets += b.conn(a.self).failed;
         ++runs;
     } while (choose.next() && !HasFailure());
@@ -125,13 +133,13 @@ TEST_F(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
     EXPECT_EQ(runs, resets);
 }
 
-TEST_F(test_sep_conn_schedules, both_sides_lose_their_qp_at_once)
+TEST_P(test_sep_conn_schedules, both_sides_lose_their_qp_at_once)
 {
     exhaustive_chooser choose;
     unsigned runs = 0;
 
     do {
-        world w;
+        world w(GetParam());
         random_chooser first(1);
         node &a = w.add();
         node &b = w.add();
@@ -142,21 +150,21 @@ TEST_F(test_sep_conn_schedules, both_sides_lose_their_qp_at_once)
         w.starts = {{0, 1}, {1, 0}};
         w.settle(choose);
         w.expect_connected(0, 1);
-        ASSERT_EQ(4u, w.qps.size()) << "one new QP per side is enough";
+        ASSERT_EQ(4u, w.num_made()) << "one new QP per side is enough";
         ++runs;
     } while (choose.next() && !HasFailure());
 
     EXPECT_GT(runs, 10u);
 }
 
-TEST_F(test_sep_conn_schedules, random_loss_duplication_and_reordering)
+TEST_P(test_sep_conn_schedules, random_loss_duplication_and_reordering)
 {
     uint64_t packets_lost = 0;
 
     for (uint64_t seed = 0; (seed < 4000) && !HasFailure(); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         random_chooser choose(seed);
-        world w;
+        world w(GetParam());
         faults limits;
 
         limits.drops   = choose.pick(12);
@@ -171,18 +179,18 @@ TEST_F(test_sep_conn_schedules, random_loss_duplication_and_reordering)
         }
         w.settle(choose, limits);
         w.expect_connected(0, 1);
-        ASSERT_EQ(2u, w.qps.size()) << "loss must not cost a QP";
+        ASSERT_EQ(2u, w.num_made()) << "loss must not cost a QP";
     }
 
     EXPECT_GT(packets_lost, 1000u);
 }
 
-TEST_F(test_sep_conn_schedules, three_interfaces_connect_to_all_and_themselves)
+TEST_P(test_sep_conn_schedules, three_interfaces_connect_to_all_and_themselves)
 {
     for (uint64_t seed = 0; (seed < 2000) && !HasFailure(); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         random_chooser choose(seed);
-        world w;
+        world w(GetParam());
         faults limits;
 
         limits.drops   = choose.pick(20);
@@ -201,18 +209,18 @@ TEST_F(test_sep_conn_schedules, three_interfaces_connect_to_all_and_themselves)
         for (auto &n : w.nodes) {
             ASSERT_EQ(3u, w.alive_qps(*n));
         }
-        ASSERT_EQ(9u, w.qps.size());
+        ASSERT_EQ(9u, w.num_made());
     }
 }
 
-TEST_F(test_sep_conn_schedules, errors_on_either_side_at_any_time_end_connected)
+TEST_P(test_sep_conn_schedules, errors_on_either_side_at_any_time_end_connected)
 {
     uint64_t resets = 0, crossed = 0;
 
     for (uint64_t seed = 0; (seed < 6000) && !HasFailure(); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         random_chooser choose(seed);
-        world w;
+        world w(GetParam());
         faults limits;
 
         limits.drops   = choose.pick(10);
@@ -231,19 +239,19 @@ TEST_F(test_sep_conn_schedules, errors_on_either_side_at_any_time_end_connected)
                 resets += entry.second->failed;
             }
         }
-        crossed += (w.qps.size() > 6);
+        crossed += (w.num_made() > 6);
     }
 
     EXPECT_GT(resets, 1000u);
     EXPECT_GT(crossed, 100u);
 }
 
-TEST_F(test_sep_conn_schedules, resource_failures_at_any_time_leak_nothing)
+TEST_P(test_sep_conn_schedules, resource_failures_at_any_time_leak_nothing)
 {
     for (uint64_t seed = 0; (seed < 4000) && !HasFailure(); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         random_chooser choose(seed);
-        world w;
+        world w(GetParam());
         faults limits;
 
         limits.drops  = choose.pick(8);
@@ -253,12 +261,16 @@ TEST_F(test_sep_conn_schedules, resource_failures_at_any_time_leak_nothing)
             node &n            = w.add(3 + choose.pick(5));
             n.create_failures  = choose.pick(3);
             n.connect_failures = choose.pick(3);
+            n.responder_create_failures  = choose.pick(3);
+            n.initiator_connect_failures = choose.pick(3);
         }
         w.starts = {{0, 1}, {1, 0}};
         w.settle(choose, limits);
         for (auto &n : w.nodes) {
-            n->create_failures  = 0;
-            n->connect_failures = 0;
+            n->create_failures            = 0;
+            n->connect_failures           = 0;
+            n->responder_create_failures  = 0;
+            n->initiator_connect_failures = 0;
             n->env.max_retries  = 1000;
         }
         use_all(w, choose);
@@ -269,12 +281,12 @@ TEST_F(test_sep_conn_schedules, resource_failures_at_any_time_leak_nothing)
     }
 }
 
-TEST_F(test_sep_conn_schedules, restarted_peer_connects_beside_its_old_self)
+TEST_P(test_sep_conn_schedules, restarted_peer_connects_beside_its_old_self)
 {
     for (uint64_t seed = 0; (seed < 3000) && !HasFailure(); ++seed) {
         SCOPED_TRACE(testing::Message() << "seed " << seed);
         random_chooser choose(seed);
-        world w;
+        world w(GetParam());
         faults limits;
 
         limits.drops = choose.pick(6);
@@ -295,3 +307,73 @@ TEST_F(test_sep_conn_schedules, restarted_peer_connects_beside_its_old_self)
         ASSERT_EQ(1u, w.alive_qps(*w.nodes[1]));
     }
 }
+
+/* Every point at which a process can go, with every order of what is under way
+ * and of what its successor does */
+TEST_P(test_sep_conn_schedules, a_process_killed_at_any_point_is_followed)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0;
+
+    do {
+        world w(GetParam());
+        faults limits;
+        limits.kills = 1;
+        w.add(6);
+        w.add(6);
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        if (w.nodes[1]->conns.empty()) {
+            /* Killed when all was done: nobody has started since */
+            w.nodes[1]->start(w.nodes[1]->conn(w.nodes[0]->self));
+            w.settle(choose);
+        }
+        w.expect_connected(0, 1);
+        ASSERT_EQ(1u, w.alive_qps(*w.nodes[1]));
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 20u);
+}
+
+/* One QP of a pair fails, and not the other */
+TEST_P(test_sep_conn_schedules, every_qp_may_be_lost_in_every_small_schedule)
+{
+    exhaustive_chooser choose;
+    unsigned runs = 0, lost_responders = 0;
+
+    do {
+        world w(GetParam());
+        faults limits;
+        limits.errors = 1;
+        limits.dups   = 1;
+        w.add();
+        w.add();
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        for (auto &entry : w.qps) {
+            lost_responders += entry.second.is_responder &&
+                               entry.second.is_error;
+        }
+        random_chooser last(1);
+        use_all(w, last);
+        w.expect_connected(0, 1);
+        for (auto &n : w.nodes) {
+            ASSERT_EQ(1u, w.alive_qps(*n));
+        }
+        ++runs;
+    } while (choose.next() && !HasFailure());
+
+    EXPECT_GT(runs, 50u);
+    EXPECT_EQ(is_plain(), lost_responders == 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        , test_sep_conn_schedules,
+        ::testing::Values(split{"plain", false, false},
+                          split{"both_split", true, true},
+                          split{"first_split", true, false},
+                          split{"second_split", false, true}),
+        [](const ::testing::TestParamInfo<split> &info) {
+            return std::string(info.param.name);
+        });

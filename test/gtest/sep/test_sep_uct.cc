@@ -141,12 +141,14 @@ entity::create(const settings &config, const settings &md_config)
            std::move(self) : nullptr;
 }
 
-std::unique_ptr<entity> entity::create(entity &other, const settings &config)
+std::unique_ptr<entity> entity::create(entity &other, const settings &config,
+                                       const editor &edit, bool is_progressed)
 {
     std::unique_ptr<entity> self(new entity);
 
-    return (self->open(config, other.m_md) == UCS_OK) ? std::move(self) :
-                                                        nullptr;
+    return (self->open(config, other.m_md, settings(), edit, is_progressed) ==
+            UCS_OK) ?
+           std::move(self) : nullptr;
 }
 
 /* Names are without UCX_SEP_ */
@@ -187,7 +189,8 @@ ucs_status_t entity::open_md(const settings &config)
 }
 
 ucs_status_t entity::open(const settings &config, uct_md_h md,
-                          const settings &md_config)
+                          const settings &md_config, const editor &edit,
+                          bool is_progressed)
 {
     uct_iface_params_t params;
     uct_iface_config_t *iface_config;
@@ -239,6 +242,9 @@ ucs_status_t entity::open(const settings &config, uct_md_h md,
     params.err_handler          = err_handler;
     params.err_handler_arg      = this;
     params.err_handler_flags    = 0;
+    if (edit) {
+        edit(params);
+    }
     status = uct_iface_open(m_md, m_worker, &params, iface_config, &m_iface);
     uct_config_release(iface_config);
     if (status != UCS_OK) {
@@ -255,8 +261,10 @@ ucs_status_t entity::open(const settings &config, uct_md_h md,
         }
     }
 
-    uct_iface_progress_enable(m_iface,
-                              UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    if (is_progressed) {
+        uct_iface_progress_enable(m_iface,
+                                  UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    }
     return uct_iface_query(m_iface, &m_attr);
 }
 

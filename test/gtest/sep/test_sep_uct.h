@@ -100,9 +100,15 @@ public:
     create(const settings &config = settings(),
            const settings &md_config = settings());
 
-    /* Another worker on the memory domain of one that lives longer */
+    /* Changes what an interface is opened with */
+    typedef std::function<void(uct_iface_params_t&)> editor;
+
+    /* Another worker on the memory domain of one that lives longer. Its
+     * progress() does nothing unless it is progressed. */
     static std::unique_ptr<entity> create(entity &other,
-                                          const settings &config = settings());
+                                          const settings &config = settings(),
+                                          const editor &edit = editor(),
+                                          bool is_progressed = true);
 
     /* Whether there is a device to test on */
     static bool has_device();
@@ -162,7 +168,8 @@ private:
     entity() = default;
     ucs_status_t open_md(const settings &config);
     ucs_status_t open(const settings &config, uct_md_h md = nullptr,
-                      const settings &md_config = settings());
+                      const settings &md_config = settings(),
+                      const editor &edit = editor(), bool is_progressed = true);
     static ucs_status_t am_handler(void *arg, void *data, size_t length,
                                    unsigned flags);
     static ucs_status_t err_handler(void *arg, uct_ep_h ep,
@@ -251,6 +258,21 @@ struct completion {
     unsigned         calls  = 0;
 
     completion(const completion&) = delete;
+};
+
+
+/* A request that waits for resources */
+struct pending_req {
+    uct_pending_req_t             req;
+    std::function<ucs_status_t()> func;
+
+    pending_req() { req.func = call; }
+    pending_req(const pending_req&) = delete;
+
+    static ucs_status_t call(uct_pending_req_t *req)
+    {
+        return ucs_container_of(req, pending_req, req)->func();
+    }
 };
 
 

@@ -27,8 +27,7 @@ static int uct_sep_ep_can_post(uct_sep_ep_t *ep)
            (uct_sep_ep_iface(ep)->tx.cq_credits >= 0);
 }
 
-/* Whether any operation would find resources */
-static int uct_sep_ep_can_send(uct_sep_ep_t *ep)
+int uct_sep_ep_can_send(uct_sep_ep_t *ep)
 {
     return uct_sep_ep_can_post(ep) && !uct_sep_fc_is_blocked(ep->txwq);
 }
@@ -197,7 +196,7 @@ err_free:
     return status;
 }
 
-static void uct_sep_ep_purge_warn(uct_pending_req_t *req, void *arg)
+void uct_sep_ep_purge_warn(uct_pending_req_t *req, void *arg)
 {
     ucs_warn("endpoint %p is destroyed with pending request %p", arg,
              (void*)req);
@@ -350,7 +349,10 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
     uct_sep_iface_ring(iface);
 
     if (uct_sep_txwq_is_empty(txwq)) {
+        /* Requests that wait come first, unless one of them is what flushes:
+         * it would wait for those behind it */
         if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) &&
+                         !iface->tx.in_dispatch &&
                          !(ep->flags & UCT_SEP_EP_FLAG_FAILED))) {
             return UCS_ERR_NO_RESOURCE;
         }

@@ -54,6 +54,14 @@ ucs_status_t uct_sep_ep_no_credits(uct_sep_ep_t *ep);
 ucs_status_t uct_sep_ep_no_am_credits(uct_sep_ep_t *ep);
 
 
+/** Whether any operation would find resources, an active message too. */
+int uct_sep_ep_can_send(uct_sep_ep_t *ep);
+
+
+/** Say that an endpoint, @a arg, is destroyed with a pending request. */
+void uct_sep_ep_purge_warn(uct_pending_req_t *req, void *arg);
+
+
 /**
  * Begin to connect, if that has not happened yet.
  *

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_front.h"
+#include "sep_open.h"
 
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/mpool.inl>
@@ -12,7 +13,6 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
-#include <ucs/sys/stubs.h>
 #include <ucs/sys/sys.h>
 #include <errno.h>
 #include <sys/epoll.h>
@@ -560,8 +560,7 @@ static int uct_sep_front_is_reachable(const uct_iface_h tl_iface,
  */
 
 static uct_iface_ops_t uct_sep_front_ops = {
-    .ep_get_short             = (uct_ep_get_short_func_t)
-                                ucs_empty_function_return_unsupported,
+    UCT_SEP_OPS_COMMON,
     .ep_pending_add           = uct_sep_front_ep_pending_add,
     .ep_pending_purge         = uct_sep_front_ep_pending_purge,
     .ep_flush                 = uct_sep_front_ep_flush,
@@ -569,14 +568,9 @@ static uct_iface_ops_t uct_sep_front_ops = {
     .ep_check                 = uct_sep_front_ep_check,
     .ep_create                = uct_sep_front_ep_create,
     .ep_destroy               = uct_sep_front_ep_destroy,
-    .ep_get_address           = (uct_ep_get_address_func_t)
-                                ucs_empty_function_return_unsupported,
-    .ep_connect_to_ep         = (uct_ep_connect_to_ep_func_t)
-                                ucs_empty_function_return_unsupported,
     .iface_flush              = uct_sep_front_flush,
     .iface_fence              = uct_sep_front_fence,
     .iface_progress_enable    = uct_sep_front_progress_enable,
-    .iface_progress_disable   = uct_base_iface_progress_disable,
     .iface_progress           = uct_sep_front_progress,
     .iface_event_fd_get       = uct_sep_front_event_fd_get,
     .iface_event_arm          = uct_sep_front_event_arm,
@@ -616,11 +610,9 @@ static UCS_CLASS_INIT_FUNC(uct_sep_front_t, uct_md_h tl_md, uct_worker_h worker,
     uct_sep_md_t *md                     = ucs_derived_of(tl_md, uct_sep_md_t);
     ucs_status_t status;
 
-    UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
-                    "UCT_IFACE_PARAM_FIELD_OPEN_MODE is not defined");
-    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
-        ucs_error(UCT_SEP_TL_NAME " supports only UCT_IFACE_OPEN_MODE_DEVICE");
-        return UCS_ERR_UNSUPPORTED;
+    status = uct_sep_open_check(params);
+    if (status != UCS_OK) {
+        return status;
     }
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_sep_front_ops,
@@ -632,7 +624,7 @@ static UCS_CLASS_INIT_FUNC(uct_sep_front_t, uct_md_h tl_md, uct_worker_h worker,
                                       params->stats_root : NULL)
                               UCS_STATS_ARG(params->mode.device.dev_name));
 
-    uct_sep_front_set_ops(&self->super.super.ops);
+    uct_sep_open_set_ops(&uct_sep_front_tx_ops, &self->super.super.ops);
     uct_sep_front_mail_init(&self->mail);
     uct_sep_front_mail_init(&self->inbox);
     ucs_queue_head_init(&self->old_messages);
@@ -662,9 +654,10 @@ static UCS_CLASS_INIT_FUNC(uct_sep_front_t, uct_md_h tl_md, uct_worker_h worker,
         return status;
     }
 
-    /* The first front has decided on the room in the receive buffers */
+    /* The first front has decided on the receive buffers */
     self->keeps_descs = (self->hub->headroom >=
-                         (sizeof(uct_sep_hub_msg_t) + self->headroom));
+                         (sizeof(uct_sep_hub_msg_t) + self->headroom)) &&
+                        uct_sep_hub_is_aligned(self->hub, params);
     return UCS_OK;
 }
 

@@ -50,7 +50,8 @@ struct uct_sep_front {
     ucs_mpool_t          pack_mp;     /**< Buffers that users pack into */
     uct_recv_desc_t      release;
     size_t               headroom;    /**< User's, in front of the data */
-    uint8_t              keeps_descs; /**< Receive buffers have room for that */
+    uint8_t              keeps_descs; /**< Receive buffers have room for that,
+                                           and the user's alignment */
     int                  epoll_fd;    /**< For the user, or -1 */
 };
 
@@ -80,6 +81,10 @@ struct uct_sep_front_ep {
                                            whether it is complete */
     uint8_t                is_failed; /**< Hub's lock */
     ucs_status_t           failure;   /**< Hub's lock */
+    uint8_t                is_blocked; /**< There is, or was, something that is
+                                            to be sent first: packed or pending;
+                                            front's thread */
+    uint8_t                in_dispatch; /**< A pending request is being called */
     uct_sep_front_packed_t *packed;   /**< To be sent before all else */
     ucs_queue_head_t       pending;   /**< Requests; front's thread */
     ucs_list_link_t        ops;       /**< uct_sep_hub_op_t; front's thread */
@@ -127,6 +132,14 @@ int uct_sep_front_ep_is_complete(uct_sep_front_ep_t *ep);
 int uct_sep_front_ep_send_packed(uct_sep_front_ep_t *ep);
 
 
+/**
+ * Find out whether an operation may start on an endpoint that is blocked: what
+ * was packed is sent, and requests are pending only if one of them is called.
+ * Hub's lock.
+ */
+int uct_sep_front_ep_unblock(uct_sep_front_ep_t *ep);
+
+
 /** Forget what was packed, because the endpoint has failed or goes. */
 void uct_sep_front_ep_drop_packed(uct_sep_front_ep_t *ep);
 
@@ -149,7 +162,7 @@ ucs_status_t uct_sep_front_ep_flush(uct_ep_h tl_ep, unsigned flags,
 ucs_status_t uct_sep_front_ep_fence(uct_ep_h tl_ep, unsigned flags);
 ucs_status_t uct_sep_front_ep_check(uct_ep_h tl_ep, unsigned flags,
                                     uct_completion_t *comp);
-void uct_sep_front_set_ops(uct_iface_ops_t *ops);
+extern const uct_sep_ops_t uct_sep_front_tx_ops;
 
 
 static UCS_F_ALWAYS_INLINE uct_sep_front_t *

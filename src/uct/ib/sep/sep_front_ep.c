@@ -72,12 +72,6 @@ err_free:
     return status;
 }
 
-static void uct_sep_front_ep_purge_warn(uct_pending_req_t *req, void *arg)
-{
-    ucs_warn("endpoint %p is destroyed with pending request %p", arg,
-             (void*)req);
-}
-
 /* Nobody waits for the endpoint's operations any more; tell those who did */
 static void
 uct_sep_front_ep_cancel_ops(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
@@ -114,7 +108,7 @@ void uct_sep_front_ep_destroy(uct_ep_h tl_ep)
     uct_sep_front_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_front_ep_t);
     uct_sep_front_t *front = uct_sep_front_ep_front(ep);
 
-    uct_sep_front_ep_pending_purge(tl_ep, uct_sep_front_ep_purge_warn, ep);
+    uct_sep_front_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
     uct_sep_front_ep_cancel_ops(front, ep);
     ucs_list_del(&ep->list);
 
@@ -134,12 +128,18 @@ void uct_sep_front_ep_destroy(uct_ep_h tl_ep)
  * Pending requests. They are the front's; the core only tells when to try.
  */
 
-/* Whether the next operation would find resources */
-static int uct_sep_front_ep_can_send(uct_sep_front_ep_t *ep)
+int uct_sep_front_ep_unblock(uct_sep_front_ep_t *ep)
 {
-    return uct_sep_front_ep_send_packed(ep) &&
-           uct_sep_txwq_has_credits(ep->peer->ep->txwq) &&
-           (uct_sep_front_ep_front(ep)->hub->core->tx.cq_credits >= 0);
+    if (ep->is_failed) {
+        return 1; /* The core has the status */
+    }
+
+    if (!uct_sep_front_ep_send_packed(ep)) {
+        return 0;
+    }
+
+    ep->is_blocked = !ucs_queue_is_empty(&ep->pending);
+    return !ep->is_blocked || ep->in_dispatch;
 }
 
 ucs_status_t uct_sep_front_ep_pending_add(uct_ep_h tl_ep,
@@ -156,7 +156,10 @@ ucs_status_t uct_sep_front_ep_pending_add(uct_ep_h tl_ep,
     uct_sep_hub_lock(front->hub);
     if (ep->is_failed) {
         /* Waits to be purged */
-    } else if (uct_sep_front_ep_can_send(ep)) {
+    } else if (!ucs_queue_is_empty(&ep->pending)) {
+        /* Waits for the one in front of it */
+    } else if (uct_sep_front_ep_send_packed(ep) &&
+               uct_sep_ep_can_send(ep->peer->ep)) {
         status = UCS_ERR_BUSY;
     } else if (ucs_list_is_empty(&ep->sched)) {
         status = uct_sep_hub_wait(front->hub, ep);
@@ -170,6 +173,7 @@ ucs_status_t uct_sep_front_ep_pending_add(uct_ep_h tl_ep,
     UCT_TL_EP_STAT_PEND(&ep->super);
     uct_pending_req_queue_push(&ep->pending, req);
     ++front->num_pending;
+    ep->is_blocked = 1;
     return UCS_OK;
 }
 
@@ -239,7 +243,9 @@ unsigned uct_sep_front_ep_dispatch(uct_sep_front_ep_t *ep)
     /* Out of the queue while it is called: it may be released from within, or
      * added again */
     --front->num_pending;
-    status = req->func(req);
+    ep->in_dispatch = 1;
+    status          = req->func(req);
+    ep->in_dispatch = 0;
     if (status != UCS_OK) {
         ucs_queue_push_head(&ep->pending, &priv->queue_elem);
         ++front->num_pending;
@@ -343,8 +349,10 @@ ucs_status_t uct_sep_front_ep_flush(uct_ep_h tl_ep, unsigned flags,
         status = UCS_ERR_NO_RESOURCE;
     } else if (uct_sep_front_ep_is_complete(ep) &&
                ucs_list_is_empty(&ep->ops)) {
-        status = (!ucs_queue_is_empty(&ep->pending) && !ep->is_failed) ?
-                 UCS_ERR_NO_RESOURCE : UCS_OK;
+        /* As the core's: one that is pending itself does not wait for those
+         * behind it */
+        status = (!ucs_queue_is_empty(&ep->pending) && !ep->in_dispatch &&
+                  !ep->is_failed) ? UCS_ERR_NO_RESOURCE : UCS_OK;
     } else if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
                !ep->is_failed && uct_sep_front_ep_cancel(front, ep)) {
         is_cancelled = 1;

@@ -23,12 +23,16 @@
     uct_ep_h UCS_V_UNUSED _core   = &_ep->peer->ep->super.super
 
 
+#define UCT_SEP_FRONT_STAT_NO_RES(_ep) \
+    UCS_STATS_UPDATE_COUNTER((_ep)->super.stats, UCT_EP_STAT_NO_RES, 1)
+
+
 /* Take the lock, or return if something has to be sent before */
 #define UCT_SEP_FRONT_BEGIN(_front, _ep) \
     uct_sep_hub_lock((_front)->hub); \
-    if (ucs_unlikely((_ep)->packed != NULL) && \
-        !uct_sep_front_ep_send_packed(_ep)) { \
+    if (ucs_unlikely((_ep)->is_blocked) && !uct_sep_front_ep_unblock(_ep)) { \
         uct_sep_hub_unlock((_front)->hub); \
+        UCT_SEP_FRONT_STAT_NO_RES(_ep); \
         return UCS_ERR_NO_RESOURCE; \
     }
 
@@ -40,6 +44,8 @@ uct_sep_front_end(uct_sep_front_t *front, uct_sep_front_ep_t *ep,
 {
     if (ucs_likely(!UCS_STATUS_IS_ERR(status))) {
         uct_sep_front_ep_mark(ep);
+    } else if (status == UCS_ERR_NO_RESOURCE) {
+        UCT_SEP_FRONT_STAT_NO_RES(ep);
     }
     uct_sep_hub_unlock(front->hub);
     return status;
@@ -151,6 +157,9 @@ uct_sep_front_ep_check_room(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
         status = uct_sep_ep_no_credits(core_ep);
     }
     uct_sep_hub_unlock(front->hub);
+    if (ucs_unlikely(status == UCS_ERR_NO_RESOURCE)) {
+        UCT_SEP_FRONT_STAT_NO_RES(ep);
+    }
     return status;
 }
 
@@ -183,7 +192,8 @@ uct_sep_front_ep_send_bcopy(uct_sep_front_t *front, uct_sep_front_ep_t *ep,
              uct_sep_front_ep_post_packed(ep, packed) : UCS_ERR_NO_RESOURCE;
     if (ucs_unlikely((status == UCS_ERR_NO_RESOURCE) &&
                      (ep->packed == NULL))) {
-        ep->packed = packed;
+        ep->packed     = packed;
+        ep->is_blocked = 1;
         ++front->num_packed;
         if (ucs_list_is_empty(&ep->sched) &&
             (uct_sep_hub_wait(front->hub, ep) != UCS_OK)) {
@@ -210,7 +220,11 @@ uct_sep_front_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
         .rkey        = rkey
     };
 
-    return uct_sep_front_ep_send_bcopy(front, ep, pack_cb, arg, &params);
+    ssize_t length;
+
+    length = uct_sep_front_ep_send_bcopy(front, ep, pack_cb, arg, &params);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(length, &ep->super, PUT, BCOPY, length);
+    return length;
 }
 
 static ssize_t
@@ -225,8 +239,12 @@ uct_sep_front_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
         .route = ep->route
     };
 
+    ssize_t length;
+
     UCT_CHECK_AM_ID(id);
-    return uct_sep_front_ep_send_bcopy(front, ep, pack_cb, arg, &params);
+    length = uct_sep_front_ep_send_bcopy(front, ep, pack_cb, arg, &params);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(length, &ep->super, AM, BCOPY, length);
+    return length;
 }
 
 /*
@@ -238,48 +256,40 @@ uct_sep_front_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                            uint64_t remote_addr, uct_rkey_t rkey)
 {
     UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core);
+    ucs_status_t status;
 
     UCT_SEP_FRONT_BEGIN(front, ep);
-    return uct_sep_front_end(front, ep,
-                             uct_ep_put_short(core, buffer, length, remote_addr,
-                                              rkey));
+    status = uct_sep_front_end(front, ep,
+                               uct_ep_put_short(core, buffer, length,
+                                                remote_addr, rkey));
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
+    return status;
 }
 
-static ucs_status_t
-uct_sep_front_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
-                           uint64_t remote_addr, uct_rkey_t rkey,
-                           uct_completion_t *comp)
-{
-    UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core);
-    uct_sep_hub_op_t *op = NULL;
-
-    UCT_SEP_FRONT_BEGIN(front, ep);
-    if (comp != NULL) {
-        UCT_SEP_FRONT_GET_OP(front, &front->hub->op_mp, ep, comp, op);
+#define UCT_SEP_FRONT_DEFINE_RMA_ZCOPY(_op, _stat) \
+    static ucs_status_t \
+    uct_sep_front_ep_##_op##_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, \
+                                   size_t iovcnt, uint64_t remote_addr, \
+                                   uct_rkey_t rkey, uct_completion_t *comp) \
+    { \
+        UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core); \
+        uct_sep_hub_op_t *op = NULL; \
+        ucs_status_t status; \
+        \
+        UCT_SEP_FRONT_BEGIN(front, ep); \
+        if (comp != NULL) { \
+            UCT_SEP_FRONT_GET_OP(front, &front->hub->op_mp, ep, comp, op); \
+        } \
+        status = uct_sep_front_end_op(front, ep, op, \
+                uct_ep_##_op##_zcopy(core, iov, iovcnt, remote_addr, rkey, \
+                                     (op == NULL) ? NULL : &op->comp)); \
+        UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, _stat, ZCOPY, \
+                                     uct_iov_total_length(iov, iovcnt)); \
+        return status; \
     }
-    return uct_sep_front_end_op(front, ep, op,
-                                uct_ep_put_zcopy(core, iov, iovcnt, remote_addr,
-                                                 rkey, (op == NULL) ? NULL :
-                                                       &op->comp));
-}
 
-static ucs_status_t
-uct_sep_front_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
-                           uint64_t remote_addr, uct_rkey_t rkey,
-                           uct_completion_t *comp)
-{
-    UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core);
-    uct_sep_hub_op_t *op = NULL;
-
-    UCT_SEP_FRONT_BEGIN(front, ep);
-    if (comp != NULL) {
-        UCT_SEP_FRONT_GET_OP(front, &front->hub->op_mp, ep, comp, op);
-    }
-    return uct_sep_front_end_op(front, ep, op,
-                                uct_ep_get_zcopy(core, iov, iovcnt, remote_addr,
-                                                 rkey, (op == NULL) ? NULL :
-                                                       &op->comp));
-}
+UCT_SEP_FRONT_DEFINE_RMA_ZCOPY(put, PUT)
+UCT_SEP_FRONT_DEFINE_RMA_ZCOPY(get, GET)
 
 static void uct_sep_front_finish_get(uct_sep_hub_op_t *op)
 {
@@ -295,6 +305,7 @@ uct_sep_front_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
                            uct_rkey_t rkey, uct_completion_t *comp)
 {
     UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core);
+    ucs_status_t status;
     uct_sep_hub_op_t *op;
     uct_iov_t iov;
 
@@ -311,9 +322,12 @@ uct_sep_front_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
     iov.memh          = op->memh;
     iov.stride        = 0;
     iov.count         = 1;
-    return uct_sep_front_end_op(front, ep, op,
-                                uct_ep_get_zcopy(core, &iov, 1, remote_addr,
-                                                 rkey, &op->comp));
+    status            = uct_sep_front_end_op(front, ep, op,
+                                             uct_ep_get_zcopy(core, &iov, 1,
+                                                              remote_addr, rkey,
+                                                              &op->comp));
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
+    return status;
 }
 
 /*
@@ -335,6 +349,7 @@ uct_sep_front_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 {
     UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core);
     char data[UCT_SEP_AM_MAX_INL];
+    ucs_status_t status;
 
     UCT_CHECK_LENGTH(sizeof(header) + length, 0,
                      sizeof(data) - sizeof(uct_sep_am_short_hdr_t), "am_short");
@@ -343,9 +358,12 @@ uct_sep_front_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_sep_front_copy(data + sizeof(header), payload, length);
 
     UCT_SEP_FRONT_BEGIN(front, ep);
-    return uct_sep_front_end(front, ep,
-                             uct_ep_am_short(core, id, ep->route, data,
-                                             sizeof(header) + length));
+    status = uct_sep_front_end(front, ep,
+                               uct_ep_am_short(core, id, ep->route, data,
+                                               sizeof(header) + length));
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
+                                 sizeof(header) + length);
+    return status;
 }
 
 static ucs_status_t
@@ -355,6 +373,7 @@ uct_sep_front_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core);
     char data[UCT_SEP_AM_MAX_INL];
     size_t length = 0;
+    ucs_status_t status;
     size_t i;
 
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
@@ -368,9 +387,11 @@ uct_sep_front_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     }
 
     UCT_SEP_FRONT_BEGIN(front, ep);
-    return uct_sep_front_end(front, ep,
-                             uct_ep_am_short(core, id, ep->route, data,
-                                             length));
+    status = uct_sep_front_end(front, ep,
+                               uct_ep_am_short(core, id, ep->route, data,
+                                               length));
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT, length);
+    return status;
 }
 
 static ucs_status_t
@@ -381,6 +402,7 @@ uct_sep_front_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core);
     uct_sep_hub_op_t *op = NULL;
     char data[UCT_SEP_AM_MAX_INL];
+    ucs_status_t status;
 
     UCT_CHECK_LENGTH(header_length, 0,
                      UCT_SEP_AM_ZCOPY_MAX_HDR - sizeof(ep->route),
@@ -393,12 +415,16 @@ uct_sep_front_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     if (comp != NULL) {
         UCT_SEP_FRONT_GET_OP(front, &front->hub->op_mp, ep, comp, op);
     }
-    return uct_sep_front_end_op(front, ep, op,
-                                uct_ep_am_zcopy(core, id, data,
-                                                sizeof(ep->route) +
-                                                header_length, iov, iovcnt,
-                                                flags, (op == NULL) ? NULL :
-                                                       &op->comp));
+    status = uct_sep_front_end_op(front, ep, op,
+                                  uct_ep_am_zcopy(core, id, data,
+                                                  sizeof(ep->route) +
+                                                  header_length, iov, iovcnt,
+                                                  flags, (op == NULL) ? NULL :
+                                                         &op->comp));
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
+                                 header_length +
+                                 uct_iov_total_length(iov, iovcnt));
+    return status;
 }
 
 /*
@@ -413,6 +439,11 @@ static void uct_sep_front_finish_fetch(uct_sep_hub_op_t *op)
     }
 }
 
+#define UCT_SEP_FRONT_STAT_ATOMIC(_status, _ep) \
+    if (!UCS_STATUS_IS_ERR(_status)) { \
+        UCT_TL_EP_STAT_ATOMIC(&(_ep)->super); \
+    }
+
 #define UCT_SEP_FRONT_DEFINE_ATOMIC_POST(_bits) \
     static ucs_status_t \
     uct_sep_front_ep_atomic##_bits##_post(uct_ep_h tl_ep, unsigned opcode, \
@@ -421,11 +452,14 @@ static void uct_sep_front_finish_fetch(uct_sep_hub_op_t *op)
                                           uct_rkey_t rkey) \
     { \
         UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core); \
+        ucs_status_t status; \
         \
         UCT_SEP_FRONT_BEGIN(front, ep); \
-        return uct_sep_front_end(front, ep, \
+        status = uct_sep_front_end(front, ep, \
                 uct_ep_atomic##_bits##_post(core, opcode, value, remote_addr, \
                                             rkey)); \
+        UCT_SEP_FRONT_STAT_ATOMIC(status, ep); \
+        return status; \
     }
 
 #define UCT_SEP_FRONT_DEFINE_ATOMIC_FETCH(_bits) \
@@ -439,16 +473,19 @@ static void uct_sep_front_finish_fetch(uct_sep_hub_op_t *op)
     { \
         UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core); \
         uct_sep_hub_op_t *op; \
+        ucs_status_t status; \
         \
         UCT_SEP_FRONT_BEGIN(front, ep); \
         UCT_SEP_FRONT_GET_OP(front, &front->hub->op_mp, ep, comp, op); \
         op->finish = uct_sep_front_finish_fetch; \
         op->length = sizeof(*result); \
         op->result = result; \
-        return uct_sep_front_end_op(front, ep, op, \
+        status = uct_sep_front_end_op(front, ep, op, \
                 uct_ep_atomic##_bits##_fetch(core, opcode, value, \
                                              (uint##_bits##_t*)&op->value, \
                                              remote_addr, rkey, &op->comp)); \
+        UCT_SEP_FRONT_STAT_ATOMIC(status, ep); \
+        return status; \
     }
 
 #define UCT_SEP_FRONT_DEFINE_ATOMIC_CSWAP(_bits) \
@@ -463,17 +500,20 @@ static void uct_sep_front_finish_fetch(uct_sep_hub_op_t *op)
     { \
         UCT_SEP_FRONT_EP_DECL(tl_ep, front, ep, core); \
         uct_sep_hub_op_t *op; \
+        ucs_status_t status; \
         \
         UCT_SEP_FRONT_BEGIN(front, ep); \
         UCT_SEP_FRONT_GET_OP(front, &front->hub->op_mp, ep, comp, op); \
         op->finish = uct_sep_front_finish_fetch; \
         op->length = sizeof(*result); \
         op->result = result; \
-        return uct_sep_front_end_op(front, ep, op, \
+        status = uct_sep_front_end_op(front, ep, op, \
                 uct_ep_atomic_cswap##_bits(core, compare, swap, remote_addr, \
                                            rkey, \
                                            (uint##_bits##_t*)&op->value, \
                                            &op->comp)); \
+        UCT_SEP_FRONT_STAT_ATOMIC(status, ep); \
+        return status; \
     }
 
 UCT_SEP_FRONT_DEFINE_ATOMIC_POST(32)
@@ -484,21 +524,21 @@ UCT_SEP_FRONT_DEFINE_ATOMIC_CSWAP(32)
 UCT_SEP_FRONT_DEFINE_ATOMIC_CSWAP(64)
 
 
-void uct_sep_front_set_ops(uct_iface_ops_t *ops)
-{
-    ops->ep_put_short      = uct_sep_front_ep_put_short;
-    ops->ep_put_bcopy      = uct_sep_front_ep_put_bcopy;
-    ops->ep_put_zcopy      = uct_sep_front_ep_put_zcopy;
-    ops->ep_get_bcopy      = uct_sep_front_ep_get_bcopy;
-    ops->ep_get_zcopy      = uct_sep_front_ep_get_zcopy;
-    ops->ep_am_short       = uct_sep_front_ep_am_short;
-    ops->ep_am_short_iov   = uct_sep_front_ep_am_short_iov;
-    ops->ep_am_bcopy       = uct_sep_front_ep_am_bcopy;
-    ops->ep_am_zcopy       = uct_sep_front_ep_am_zcopy;
-    ops->ep_atomic_cswap64 = uct_sep_front_ep_atomic_cswap64;
-    ops->ep_atomic_cswap32 = uct_sep_front_ep_atomic_cswap32;
-    ops->ep_atomic32_post  = uct_sep_front_ep_atomic32_post;
-    ops->ep_atomic64_post  = uct_sep_front_ep_atomic64_post;
-    ops->ep_atomic32_fetch = uct_sep_front_ep_atomic32_fetch;
-    ops->ep_atomic64_fetch = uct_sep_front_ep_atomic64_fetch;
-}
+const uct_sep_ops_t uct_sep_front_tx_ops = {
+    .ep_put_short      = uct_sep_front_ep_put_short,
+    .ep_put_bcopy      = uct_sep_front_ep_put_bcopy,
+    .ep_put_zcopy      = uct_sep_front_ep_put_zcopy,
+    .ep_get_bcopy      = uct_sep_front_ep_get_bcopy,
+    .ep_get_zcopy      = uct_sep_front_ep_get_zcopy,
+    .ep_am_short       = uct_sep_front_ep_am_short,
+    .ep_am_short_iov   = uct_sep_front_ep_am_short_iov,
+    .ep_am_bcopy       = uct_sep_front_ep_am_bcopy,
+    .ep_am_zcopy       = uct_sep_front_ep_am_zcopy,
+    .ep_atomic_cswap64 = uct_sep_front_ep_atomic_cswap64,
+    .ep_atomic_cswap32 = uct_sep_front_ep_atomic_cswap32,
+    .ep_atomic32_post  = uct_sep_front_ep_atomic32_post,
+    .ep_atomic64_post  = uct_sep_front_ep_atomic64_post,
+    .ep_atomic32_fetch = uct_sep_front_ep_atomic32_fetch,
+    .ep_atomic64_fetch = uct_sep_front_ep_atomic64_fetch,
+    .ep_flush          = uct_sep_front_ep_flush
+};

@@ -23,6 +23,9 @@
     ucs_align_up_pow2(sizeof(uct_sep_hub_msg_t) + sizeof(uct_recv_desc_t*) + \
                       (_user_headroom), sizeof(uint64_t))
 
+/* Of data behind the route, if the first front has no wish */
+#define UCT_SEP_HUB_ALIGNMENT   sizeof(uint64_t)
+
 /* Fronts that a route can name */
 #define UCT_SEP_HUB_MAX_FRONTS  (UINT16_MAX + 1)
 
@@ -371,6 +374,12 @@ unsigned uct_sep_hub_poll(uct_sep_hub_t *hub)
 {
     unsigned count = uct_worker_progress(hub->worker);
 
+    if (ucs_unlikely(hub->core->super.progress_flags == 0)) {
+        /* No front's worker progresses it, and one progresses the front
+         * itself: UCP does to see whether there is anything */
+        count += uct_iface_progress(&hub->core->super.super);
+    }
+
     uct_sep_hub_destroy_unused(hub);
     return count;
 }
@@ -451,10 +460,7 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
     core_params.err_handler_flags = 0;
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
         /* The users' data is behind the route */
-        core_params.am_align_offset = UCT_IFACE_PARAM_VALUE(params,
-                                                            am_align_offset,
-                                                            AM_ALIGN_OFFSET,
-                                                            0ul) +
+        core_params.am_align_offset = hub->align_offset +
                                       sizeof(uct_sep_hub_route_t);
         core_params.field_mask     |= UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
     }
@@ -530,7 +536,12 @@ uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
         goto err;
     }
 
-    hub->headroom = UCT_SEP_HUB_HEADROOM(headroom);
+    hub->headroom     = UCT_SEP_HUB_HEADROOM(headroom);
+    hub->alignment    = UCT_IFACE_PARAM_VALUE(params, am_alignment,
+                                              AM_ALIGNMENT,
+                                              UCT_SEP_HUB_ALIGNMENT);
+    hub->align_offset = UCT_IFACE_PARAM_VALUE(params, am_align_offset,
+                                              AM_ALIGN_OFFSET, 0ul);
     ucs_strncpy_zero(hub->dev_name, params->mode.device.dev_name,
                      sizeof(hub->dev_name));
     ucs_list_head_init(&hub->unused);
@@ -702,6 +713,18 @@ out_add:
 out_unlock:
     pthread_mutex_unlock(&md->group_lock);
     return status;
+}
+
+int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
+                           const uct_iface_params_t *params)
+{
+    size_t alignment = UCT_IFACE_PARAM_VALUE(params, am_alignment, AM_ALIGNMENT,
+                                             1ul);
+    size_t offset    = UCT_IFACE_PARAM_VALUE(params, am_align_offset,
+                                             AM_ALIGN_OFFSET, 0ul);
+
+    return (alignment <= hub->alignment) &&
+           (((offset - hub->align_offset) & (alignment - 1)) == 0);
 }
 
 void uct_sep_hub_leave(uct_sep_hub_t *hub)

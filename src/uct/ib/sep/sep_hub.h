@@ -127,6 +127,9 @@ struct uct_sep_hub {
     size_t                    headroom;   /**< Of the core's receive buffers:
                                                uct_sep_hub_msg_t, and what the
                                                first front wanted */
+    size_t                    alignment;  /**< Of messages' data with
+                                               align_offset added */
+    size_t                    align_offset;
     ucs_async_context_t       *async;     /**< For the connection manager, as
                                                fronts come and go */
     uct_worker_h              worker;     /**< Progresses the core and nothing
@@ -177,6 +180,11 @@ ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
                               const uct_iface_params_t *params,
                               const uct_sep_iface_config_t *config,
                               uct_sep_front_t *front, uct_sep_hub_t **hub_p);
+
+
+/** Whether data that fronts get is aligned as a front's parameters ask for. */
+int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
+                           const uct_iface_params_t *params);
 
 
 /** A front has gone; with the last one the hub goes. Without the lock. */

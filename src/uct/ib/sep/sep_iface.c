@@ -8,12 +8,12 @@
 #include "sep_ep.h"
 #include "sep_fc.h"
 #include "sep_iface_int.h"
+#include "sep_open.h"
 #include "sep_postlist.h"
 #include "sep_rc.h"
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
-#include <ucs/sys/stubs.h>
 
 
 /* Software overhead of an operation; less than half of that of rc_mlx5 */
@@ -323,35 +323,18 @@ void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
                                   iface->api->ops :
                                   uct_sep_iface_choose_ops(iface, post,
                                                            is_locked);
-    uct_iface_ops_t *ops        = &iface->super.super.ops;
 
-    iface->tx.ops          = tx_ops;
-    iface->tx.post         = post;
-    iface->tx.is_locked    = is_locked;
-    ops->ep_put_short      = tx_ops->ep_put_short;
-    ops->ep_put_bcopy      = tx_ops->ep_put_bcopy;
-    ops->ep_put_zcopy      = tx_ops->ep_put_zcopy;
-    ops->ep_get_bcopy      = tx_ops->ep_get_bcopy;
-    ops->ep_get_zcopy      = tx_ops->ep_get_zcopy;
-    ops->ep_am_short       = tx_ops->ep_am_short;
-    ops->ep_am_short_iov   = tx_ops->ep_am_short_iov;
-    ops->ep_am_bcopy       = tx_ops->ep_am_bcopy;
-    ops->ep_am_zcopy       = tx_ops->ep_am_zcopy;
-    ops->ep_atomic_cswap64 = tx_ops->ep_atomic_cswap64;
-    ops->ep_atomic_cswap32 = tx_ops->ep_atomic_cswap32;
-    ops->ep_atomic32_post  = tx_ops->ep_atomic32_post;
-    ops->ep_atomic64_post  = tx_ops->ep_atomic64_post;
-    ops->ep_atomic32_fetch = tx_ops->ep_atomic32_fetch;
-    ops->ep_atomic64_fetch = tx_ops->ep_atomic64_fetch;
-    ops->ep_flush          = tx_ops->ep_flush;
+    iface->tx.ops       = tx_ops;
+    iface->tx.post      = post;
+    iface->tx.is_locked = is_locked;
+    uct_sep_open_set_ops(tx_ops, &iface->super.super.ops);
 }
 
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
 
 /* Operations that do not depend on how work requests are posted */
 static uct_iface_ops_t uct_sep_iface_ops = {
-    .ep_get_short             = (uct_ep_get_short_func_t)
-                                ucs_empty_function_return_unsupported,
+    UCT_SEP_OPS_COMMON,
     .ep_pending_add           = uct_sep_ep_pending_add,
     .ep_pending_purge         = uct_sep_ep_pending_purge,
     .ep_flush                 = uct_sep_ep_flush,
@@ -359,14 +342,9 @@ static uct_iface_ops_t uct_sep_iface_ops = {
     .ep_check                 = uct_sep_ep_check,
     .ep_create                = uct_sep_ep_create,
     .ep_destroy               = uct_sep_ep_destroy,
-    .ep_get_address           = (uct_ep_get_address_func_t)
-                                ucs_empty_function_return_unsupported,
-    .ep_connect_to_ep         = (uct_ep_connect_to_ep_func_t)
-                                ucs_empty_function_return_unsupported,
     .iface_flush              = uct_sep_iface_flush,
     .iface_fence              = uct_sep_iface_fence,
     .iface_progress_enable    = uct_sep_iface_progress_enable,
-    .iface_progress_disable   = uct_base_iface_progress_disable,
     .iface_progress           = uct_sep_iface_progress,
     .iface_event_fd_get       = uct_sep_iface_event_fd_get,
     .iface_event_arm          = uct_sep_iface_event_arm,
@@ -387,11 +365,9 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     ucs_status_t status;
     unsigned port_num;
 
-    UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
-                    "UCT_IFACE_PARAM_FIELD_OPEN_MODE is not defined");
-    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
-        ucs_error(UCT_SEP_TL_NAME " supports only UCT_IFACE_OPEN_MODE_DEVICE");
-        return UCS_ERR_UNSUPPORTED;
+    status = uct_sep_open_check(params);
+    if (status != UCS_OK) {
+        return status;
     }
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_sep_iface_ops,

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_open.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+
+static ucs_status_t
+uct_sep_open_check_alignment(const uct_iface_params_t *params)
+{
+    size_t alignment = UCT_IFACE_PARAM_VALUE(params, am_alignment, AM_ALIGNMENT,
+                                             1ul);
+
+    /* A pool would tell as well, but not to whom opens an interface on queues
+     * that exist */
+    if ((alignment == 0) || !ucs_is_pow2(alignment)) {
+        ucs_error(UCT_SEP_TL_NAME ": received data can't be aligned to %zu, "
+                  "which is not a power of two: change am_alignment", alignment);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) &&
+        !(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT)) {
+        ucs_error(UCT_SEP_TL_NAME ": am_align_offset is %zu, and what it is "
+                  "relative to is not set: set am_alignment too",
+                  params->am_align_offset);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_sep_open_check(const uct_iface_params_t *params)
+{
+    UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
+                    "UCT_IFACE_PARAM_FIELD_OPEN_MODE is not defined");
+    if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
+        ucs_error(UCT_SEP_TL_NAME " supports only UCT_IFACE_OPEN_MODE_DEVICE");
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    return uct_sep_open_check_alignment(params);
+}
+
+void uct_sep_open_set_ops(const uct_sep_ops_t *tx_ops, uct_iface_ops_t *ops)
+{
+    ops->ep_put_short      = tx_ops->ep_put_short;
+    ops->ep_put_bcopy      = tx_ops->ep_put_bcopy;
+    ops->ep_put_zcopy      = tx_ops->ep_put_zcopy;
+    ops->ep_get_bcopy      = tx_ops->ep_get_bcopy;
+    ops->ep_get_zcopy      = tx_ops->ep_get_zcopy;
+    ops->ep_am_short       = tx_ops->ep_am_short;
+    ops->ep_am_short_iov   = tx_ops->ep_am_short_iov;
+    ops->ep_am_bcopy       = tx_ops->ep_am_bcopy;
+    ops->ep_am_zcopy       = tx_ops->ep_am_zcopy;
+    ops->ep_atomic_cswap64 = tx_ops->ep_atomic_cswap64;
+    ops->ep_atomic_cswap32 = tx_ops->ep_atomic_cswap32;
+    ops->ep_atomic32_post  = tx_ops->ep_atomic32_post;
+    ops->ep_atomic64_post  = tx_ops->ep_atomic64_post;
+    ops->ep_atomic32_fetch = tx_ops->ep_atomic32_fetch;
+    ops->ep_atomic64_fetch = tx_ops->ep_atomic64_fetch;
+    ops->ep_flush          = tx_ops->ep_flush;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <cstring>
+
+using namespace sep_uct_test;
+
+namespace {
+
+/* Category mpi_threads: all workers use the queues of one hub */
+class test_sep_hub : public test_sep_uct {
+protected:
+    const settings config = {{"CATEGORY", "mpi_threads"}};
+
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+        start(config, 2);
+    }
+
+    /* Another worker of the hub that wants received data to be aligned */
+    std::unique_ptr<entity> open_aligned(uint64_t fields, size_t alignment,
+                                         size_t offset)
+    {
+        return entity::create(*m_local, config,
+                              [=](uct_iface_params_t &params) {
+            params.field_mask     |= fields;
+            params.am_alignment    = alignment;
+            params.am_align_offset = offset;
+        });
+    }
+
+    void send(entity &e, uct_ep_h ep)
+    {
+        EXPECT_TRUE(e.wait([&]() {
+            return uct_ep_am_short(ep, 1, 0, NULL, 0) == UCS_OK;
+        }));
+        EXPECT_TRUE(e.flush());
+    }
+};
+
+TEST_F(test_sep_hub, all_workers_of_two_processes_use_one_queue_pair)
+{
+    std::unique_ptr<entity> other = entity::create(*m_local, config);
+
+    ASSERT_TRUE(other != nullptr);
+    ASSERT_TRUE(other->is_front());
+    EXPECT_EQ(m_local->sep(), other->sep());
+    EXPECT_NE(m_local->addr().iface, other->addr().iface);
+    EXPECT_EQ(m_local->addr().dev, other->addr().dev);
+
+    send(*m_local, ep(0));
+    send(*m_local, ep(1));
+    send(*other, other->connect(m_peer->addr(0)));
+    send(*other, other->connect(m_peer->addr(1)));
+    EXPECT_EQ(1u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(1u, m_peer->num_qps(0));
+    EXPECT_EQ(2u, m_peer->num_received(0));
+    EXPECT_EQ(2u, m_peer->num_received(1));
+}
+
+TEST_F(test_sep_hub, other_categories_are_not_reachable)
+{
+    std::unique_ptr<entity> plain = entity::create(*m_local,
+                                                   {{"CATEGORY", "dynamic"}});
+    address from, to;
+    expect_errors hidden;
+    uct_ep_h failed;
+
+    ASSERT_TRUE(plain != nullptr);
+    from = plain->addr();
+    to   = m_local->addr();
+    EXPECT_FALSE(uct_iface_is_reachable(plain->iface(),
+                                        (uct_device_addr_t*)to.dev.data(),
+                                        (uct_iface_addr_t*)to.iface.data()));
+    EXPECT_FALSE(uct_iface_is_reachable(m_local->iface(),
+                                        (uct_device_addr_t*)from.dev.data(),
+                                        (uct_iface_addr_t*)from.iface.data()));
+    EXPECT_NE(UCS_OK, plain->try_connect(to, &failed));
+    EXPECT_NE(UCS_OK, m_local->try_connect(from, &failed));
+}
+
+/* The queue pair is lost to all */
+TEST_F(test_sep_hub, an_error_is_told_to_all_workers_and_a_new_endpoint_works)
+{
+    std::unique_ptr<entity> other = entity::create(*m_local, config);
+    remote_memory rmem            = m_peer->expose(64, 5);
+    uct_ep_h other_ep             = other->connect(m_peer->addr(1));
+    uint64_t data                 = 0;
+
+    send(*m_local, ep(0));
+    send(*other, other_ep);
+    {
+        expect_errors hidden;
+
+        ASSERT_EQ(UCS_OK, uct_ep_put_short(ep(0), &data, sizeof(data), rmem.va,
+                                           0xbad));
+        m_local->wait([&]() { return m_local->failures.size() == 2; });
+        EXPECT_TRUE(other->failures.empty()) << "in its own progress only";
+        other->wait([&]() { return other->failures.size() == 1; });
+        EXPECT_EQ(other_ep, other->failures[0].ep);
+        EXPECT_NE(UCS_OK, uct_ep_am_short(other_ep, 1, 0, NULL, 0));
+    }
+    send(*other, other->connect(m_peer->addr(1)));
+    send(*m_local, m_local->connect(m_peer->addr(0)));
+}
+
+TEST_F(test_sep_hub, a_message_for_a_worker_that_has_gone_is_dropped)
+{
+    std::unique_ptr<entity> gone = entity::create(*m_local, config);
+    uct_ep_h to_gone             = m_local->connect(gone->addr());
+
+    send(*m_local, to_gone);
+    gone.reset();
+    std::unique_ptr<entity> next = entity::create(*m_local, config);
+    send(*m_local, to_gone); /* Has the same index, and is another */
+    send(*m_local, m_local->connect(next->addr()));
+    next->wait([&]() { return !next->messages.empty(); });
+    EXPECT_EQ(1u, next->messages.size());
+}
+
+/* Kept receive buffers are released by their own worker, also when others use
+ * the pool */
+TEST_F(test_sep_hub, kept_descriptors_stay_intact)
+{
+    static const unsigned count = 200;
+    std::unique_ptr<entity> other = entity::create(*m_local, config);
+    std::vector<unsigned> received(2, 0);
+
+    m_peer->send(m_local->addr(), count, 500, 8);
+    m_peer->send(other->addr(), count, 500, 9);
+    m_local->wait([&]() {
+        other->progress();
+        return (m_local->descs.size() == count) &&
+               (other->descs.size() == count);
+    });
+    for (entity *e : {m_local.get(), other.get()}) {
+        for (unsigned i = 0; i < count; ++i) {
+            bytes expected = pattern(500, i);
+            uint64_t seq   = i;
+
+            memcpy(expected.data(), &seq, sizeof(seq));
+            ASSERT_EQ(500u, e->descs[i].second);
+            ASSERT_EQ(expected, bytes((uint8_t*)e->descs[i].first + 24,
+                                      (uint8_t*)e->descs[i].first + 524));
+        }
+        e->release_descs();
+    }
+}
+
+/* The hub's receive buffers are there already when another worker comes */
+TEST_F(test_sep_hub, an_impossible_alignment_is_refused_to_any_worker)
+{
+    const uint64_t alignment = UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT;
+    const uint64_t offset    = UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
+    expect_errors hidden;
+
+    EXPECT_EQ(nullptr, open_aligned(alignment, 0, 0));
+    EXPECT_EQ(nullptr, open_aligned(alignment, 3, 0));
+    EXPECT_EQ(nullptr, open_aligned(alignment | offset, 3, 1));
+    EXPECT_EQ(nullptr, open_aligned(offset, 0, 11));
+    EXPECT_NE(nullptr, open_aligned(alignment | offset, 8, 3));
+}
+
+TEST_F(test_sep_hub, a_worker_gets_its_alignment_or_no_descriptor)
+{
+    const uint64_t fields = UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT |
+                            UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
+
+    for (size_t alignment : {1, 4, 8, 4096}) {
+        for (size_t offset : {0, 1, 8}) {
+            std::unique_ptr<entity> e = open_aligned(fields, alignment, offset);
+            struct result {
+                uintptr_t data  = 0;
+                unsigned  flags = 0;
+            } got;
+
+            ASSERT_TRUE(e != nullptr);
+            uct_iface_set_am_handler(e->iface(), 1,
+                                     [](void *arg, void *data, size_t length,
+                                        unsigned flags) {
+                *(result*)arg = {(uintptr_t)data, flags};
+                return UCS_OK;
+            }, &got, 0);
+            m_peer->send(e->addr(), 1, 500);
+            ASSERT_TRUE(e->wait([&]() { return got.data != 0; }));
+            if (got.flags & UCT_CB_PARAM_FLAG_DESC) {
+                EXPECT_EQ(0u, (got.data + offset) % alignment)
+                        << alignment << " " << offset;
+            } else {
+                EXPECT_TRUE((alignment > 8) || ((offset % alignment) != 0))
+                        << alignment << " " << offset;
+            }
+        }
+    }
+}
+
+/* Whoever sends from a callback finds credits that others have waited for */
+TEST_F(test_sep_hub, a_send_from_a_completion_comes_behind_pending_requests)
+{
+    const uint64_t first = 1, second = 2;
+    memory local(m_local->md(), 64);
+    uct_iov_t iov  = {local.ptr(), 32, local.memh(), 0, 1};
+    uint64_t count = 1;
+    struct sender {
+        uct_completion_t comp;
+        pending_req      req;
+        uct_ep_h         ep;
+        ucs_status_t     status = UCS_INPROGRESS;
+    } late;
+    pending_req early;
+    bool done = false;
+
+    send(*m_local, ep(0));
+    m_local->wait([&]() { return m_peer->num_received() > 0; });
+    m_peer->release();
+
+    early.func = [&]() {
+        return uct_ep_am_short(ep(0), 1, first, NULL, 0);
+    };
+    late.req.func = [&]() {
+        ucs_status_t status = uct_ep_am_short(ep(0), 1, second, NULL, 0);
+
+        done = (status == UCS_OK);
+        return status;
+    };
+    late.ep          = ep(0);
+    late.comp.count  = 1;
+    late.comp.status = UCS_OK;
+    late.comp.func   = [](uct_completion_t *comp) {
+        sender *self = ucs_container_of(comp, sender, comp);
+
+        self->status = self->req.func();
+        if (self->status == UCS_ERR_NO_RESOURCE) {
+            EXPECT_EQ(UCS_OK, uct_ep_pending_add(self->ep, &self->req.req, 0));
+        }
+    };
+    ASSERT_EQ(UCS_INPROGRESS, uct_ep_am_zcopy(ep(0), 1, &count, sizeof(count),
+                                              &iov, 1, 0, &late.comp));
+    while (uct_ep_am_short(ep(0), 1, 0, NULL, 0) == UCS_OK) {
+        ++count;
+    }
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(0), &early.req, 0));
+
+    ASSERT_TRUE(m_local->wait([&]() { return done; }));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, late.status);
+    flush();
+    m_local->wait([&]() { return m_peer->num_received() == count + 2; });
+    EXPECT_EQ(first, *(uint64_t*)m_peer->received(count).data.data());
+    EXPECT_EQ(second, *(uint64_t*)m_peer->received(count + 1).data.data());
+}
+
+/* UCP does that to an interface that it has no use for yet */
+TEST_F(test_sep_hub, a_front_whose_worker_does_not_progress_it_can_be_progressed)
+{
+    settings other_hub = config;
+
+    other_hub.push_back({"RX_QUEUE_LEN", "512"});
+    std::unique_ptr<entity> quiet = entity::create(*m_local, other_hub,
+                                                   entity::editor(), false);
+    ASSERT_TRUE(quiet != nullptr);
+    ASSERT_NE(m_local->sep(), quiet->sep());
+    m_peer->send(quiet->addr(), 3, 100);
+    m_local->wait([&]() {
+        uct_iface_progress(quiet->iface());
+        return quiet->messages.size() == 3;
+    });
+    EXPECT_EQ(3u, quiet->messages.size());
+}
+
+/* Otherwise its user, told that there are resources, tries for ever */
+TEST_F(test_sep_hub, a_closed_window_is_waited_for)
+{
+    pending_req req;
+    bool done = false;
+
+    start({{"CATEGORY", "mpi_threads"}, {"FC_WND_SIZE", "16"}}, 1);
+    send(*m_local, ep(0));
+    m_peer->freeze();
+    m_local->wait([&]() {
+        return uct_ep_am_short(ep(0), 1, 0, NULL, 0) == UCS_ERR_NO_RESOURCE;
+    });
+    req.func = [&]() {
+        ucs_status_t status = uct_ep_am_short(ep(0), 1, 0, NULL, 0);
+
+        done = (status == UCS_OK);
+        return status;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(0), &req.req, 0));
+    m_peer->num_received();
+    EXPECT_TRUE(m_local->wait([&]() { return done; }));
+    flush();
+}
+
+} // namespace
