@@ -332,6 +332,32 @@ TEST_P(test_sep_uct_flow, a_pending_flush_does_not_wait_for_requests_behind_it)
     }
 }
 
+/* There is room in the queue, and what is pending waits for something else */
+TEST_P(test_sep_uct_flow, a_flush_comes_behind_a_message_that_waits_for_a_window)
+{
+    completion flushed;
+    pending_req req;
+    bool done = false;
+
+    start(all_settings({{"FC_WND_SIZE", "16"}}));
+    connect(ep());
+    m_peer->freeze();
+    m_local->wait([&]() { return send(ep(), 0) == UCS_ERR_NO_RESOURCE; });
+    req.func = [&]() {
+        ucs_status_t status = send(ep(), 0);
+
+        done = (status == UCS_OK);
+        return status;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(ep(), 0, &flushed.comp));
+    EXPECT_FALSE(done);
+    m_peer->num_received();
+    flush();
+    EXPECT_TRUE(done);
+    EXPECT_EQ(0u, flushed.calls);
+}
+
 TEST_P(test_sep_uct_flow, a_fence_orders_a_get_before_the_put_behind_it)
 {
     remote_memory rmem = m_peer->expose(4096, 5);

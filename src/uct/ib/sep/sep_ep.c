@@ -348,15 +348,19 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
     uct_sep_iface_ring(iface);
 
-    if (uct_sep_txwq_is_empty(txwq)) {
-        /* Requests that wait come first, unless one of them is what flushes:
-         * it would wait for those behind it */
-        if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) &&
-                         !iface->tx.in_dispatch &&
-                         !(ep->flags & UCT_SEP_EP_FLAG_FAILED))) {
-            return UCS_ERR_NO_RESOURCE;
+    /* Requests that wait come first, also when there is room: for a window.
+     * Unless one of them is what flushes: it would wait for those behind it. */
+    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) &&
+                     !iface->tx.in_dispatch &&
+                     !(flags & UCT_FLUSH_FLAG_CANCEL) &&
+                     !(ep->flags & UCT_SEP_EP_FLAG_FAILED))) {
+        if (iface->tx.cq_credits < 0) {
+            uct_sep_iface_stall(iface);
         }
+        return UCS_ERR_NO_RESOURCE;
+    }
 
+    if (uct_sep_txwq_is_empty(txwq)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }

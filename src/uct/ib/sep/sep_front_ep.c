@@ -347,12 +347,15 @@ ucs_status_t uct_sep_front_ep_flush(uct_ep_h tl_ep, unsigned flags,
     uct_sep_hub_lock(front->hub);
     if (ucs_unlikely(!ep->is_failed && !uct_sep_front_ep_send_packed(ep))) {
         status = UCS_ERR_NO_RESOURCE;
+    } else if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending)) &&
+               !ep->in_dispatch && !ep->is_failed &&
+               !(flags & UCT_FLUSH_FLAG_CANCEL)) {
+        /* It comes behind them; one that is pending itself does not wait for
+         * those behind it */
+        status = UCS_ERR_NO_RESOURCE;
     } else if (uct_sep_front_ep_is_complete(ep) &&
                ucs_list_is_empty(&ep->ops)) {
-        /* As the core's: one that is pending itself does not wait for those
-         * behind it */
-        status = (!ucs_queue_is_empty(&ep->pending) && !ep->in_dispatch &&
-                  !ep->is_failed) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+        status = UCS_OK;
     } else if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
                !ep->is_failed && uct_sep_front_ep_cancel(front, ep)) {
         is_cancelled = 1;

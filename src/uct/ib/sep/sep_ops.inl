@@ -191,11 +191,11 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
 
-    if (uct_sep_txwq_is_empty(txwq)) {
-        if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending))) {
-            return uct_sep_ep_flush(tl_ep, flags, comp);
-        }
+    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending))) {
+        return uct_sep_ep_flush(tl_ep, flags, comp);
+    }
 
+    if (uct_sep_txwq_is_empty(txwq)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
