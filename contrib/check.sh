@@ -9,25 +9,44 @@
 #   contrib/check.sh --quick         fewer sizes and iterations in the jobs
 #
 # Parts: unit (unit tests), sanitized (the same under AddressSanitizer and
-# UndefinedBehaviorSanitizer), jobs (MPI, OpenSHMEM and ucx_perftest jobs),
-# conformance (a representative part of UCX's own unit tests), sources (shell
-# scripts, what is committed, the tarball).
+# UndefinedBehaviorSanitizer), modes (the transport's tests once per sharing
+# category, and all on a device with the UAR pages of old kernels), threads
+# (tests with threads under ThreadSanitizer), memcheck (a representative part of
+# the transport's tests under valgrind), jobs (MPI, OpenSHMEM and ucx_perftest
+# jobs), conformance (a representative part of UCX's own unit tests), sources
+# (shell scripts, what is committed, the tarball). All but memcheck by default.
 #
 # A test that hangs is killed and counts as failed: unit tests have
 # SEP_SUITE_TIMEOUT seconds per suite (default 180, three times that with
-# sanitizers), the jobs SEP_JOBS_TIMEOUT in all (default 1200), UCX's tests with
-# their build SEP_CONFORMANCE_TIMEOUT (default 2400).
+# sanitizers and valgrind), the jobs SEP_JOBS_TIMEOUT in all (default 1200),
+# UCX's tests with their build SEP_CONFORMANCE_TIMEOUT (default 2400).
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 build_plain=$SEP_TOP/build/check
 build_sanitized=$SEP_TOP/build/check-sanitized
+build_threads=$SEP_TOP/build/check-threads
 results=$SEP_TOP/build/check-results
 suite_limit=${SEP_SUITE_TIMEOUT:-180}
 jobs_limit=${SEP_JOBS_TIMEOUT:-1200}
 conformance_limit=${SEP_CONFORMANCE_TIMEOUT:-2400}
 jobs_options=()
+# What the tests of a mode have in their environment, see part_modes
+test_env=()
+modes=(mpi_everywhere:UCX_SEP_CATEGORY=mpi_everywhere
+       2xdynamic:UCX_SEP_CATEGORY=2xdynamic
+       shared_dynamic:UCX_SEP_CATEGORY=shared_dynamic
+       static:UCX_SEP_CATEGORY=static
+       mpi_threads:UCX_SEP_CATEGORY=mpi_threads
+       cq_by_2:UCX_SEP_CQ_SHARING=2
+       legacy_uars:MLX5SIM_UAR_MODE=legacy)
+mode_tests='*test_sep_uct_ops.*/bf:*test_sep_uct_flow.*/dv'
+mode_tests+=':*test_sep_uct_error.*/dv:test_sep_uct_fault.*:test_sep_fc.*'
+mode_tests+=':-*.sixty_four_*'
+thread_tests='*test_sep_uct_threads.*:*test_sep_workers.*:test_sep_hub.*'
+thread_tests+=':test_sep_cq_sharing.*:*.workers_in_threads_*'
+memcheck_tests='*test_sep_uct_error.*:*test_sep_uct_flow.*:*test_sep_uct_ops.*'
 passed=0
 failed=0
 failures=()
@@ -126,16 +145,17 @@ count_suite()
 
 # Run a GoogleTest program suite by suite, each in a process of its own, so that
 # a crash or a hang costs only the rest of its suite.
-# usage: run_gtest LABEL BUILD-DIRECTORY PROGRAM LIMIT
+# usage: run_gtest LABEL BUILD-DIRECTORY PROGRAM LIMIT [FILTER]
 run_gtest()
 {
-    local label=$1 build=$2 program=$3 limit=$4
-    local list line suite='' log status
+    local label=$1 build=$2 program=$3 limit=$4 filter=${5:-*}
+    local list line suite='' log status selected
     local -A tests=()
     local suites=()
 
     if ! list=$(cd "$build" && timeout --kill-after=5 60 \
-                "$program" --gtest_list_tests 2> "$results/list.log"); then
+                "$program" --gtest_list_tests --gtest_filter="$filter" \
+                2> "$results/list.log"); then
         result fail "$label" "cannot list its tests"
         echo "  FAILED  $label cannot list its tests:"
         tail -n 5 "$results/list.log"
@@ -167,9 +187,17 @@ run_gtest()
     for suite in "${suites[@]}"; do
         log=$results/$label-${suite//\//_}.log
         status=0
-        (cd "$build" && SEP_TEST_TIMEOUT=$limit SEP_BUILD_DIR=$build \
-         SEP_SANITIZERS=$sanitizers \
-         "$SEP_TOP/config/run-test" "$program" --gtest_filter="$suite.*") \
+        selected="$suite.*"
+        if [[ $filter != '*' ]]; then
+            selected=${tests[$suite]% }
+            selected=${selected// /:}
+        fi
+        (cd "$build" && env "${test_env[@]}" \
+         SEP_TEST_TIMEOUT="$limit" SEP_BUILD_DIR="$build" \
+         SEP_SANITIZERS="$sanitizers" \
+         SEP_TEST_TOOL="$tool" SEP_DEVICE_DIR="$build_plain" \
+         "$SEP_TOP/config/run-test" "$program" \
+             --gtest_filter="$selected") \
             > "$log" 2>&1 < /dev/null || status=$?
         # shellcheck disable=SC2086 # test names have no spaces
         count_suite "$label $suite" "$log" "$status" "$limit" ${tests[$suite]}
@@ -179,6 +207,7 @@ run_gtest()
 part_unit()
 {
     sanitizers=
+    tool=
     sep_say "Unit tests"
     if ! (sep_build "$build_plain" "all tests" "$SEP_TOP/configure" \
               --enable-gtest --enable-werror); then
@@ -197,6 +226,7 @@ part_unit()
 part_sanitized()
 {
     sanitizers="asan ubsan"
+    tool=
     sep_say "Unit tests with AddressSanitizer and UndefinedBehaviorSanitizer"
     if ! (sep_build "$build_sanitized" \
               "all unit-programs" \
@@ -211,6 +241,64 @@ part_sanitized()
         test/gtest/device_gtest $((suite_limit * 3))
     run_gtest sep_gtest-sanitized "$build_sanitized" test/gtest/sep_gtest \
         $((suite_limit * 3))
+}
+
+# The unit tests use the default category, which depends on the number of
+# workers, or name one. Here the functional tests run in each of them, with one
+# way to post and one API, as categories are about what is below that.
+part_modes()
+{
+    local mode
+    sanitizers=
+    tool=
+    sep_say "Tests of the transport in each mode"
+    if ! (sep_build "$build_plain" "all unit-programs" "$SEP_TOP/configure" \
+              --enable-gtest --enable-werror); then
+        result fail "build for the modes"
+        return
+    fi
+    for mode in "${modes[@]}"; do
+        test_env=("${mode#*:}")
+        run_gtest "sep_gtest-${mode%%:*}" "$build_plain" test/gtest/sep_gtest \
+            "$suite_limit" "$mode_tests"
+    done
+    run_gtest device_gtest-legacy_uars "$build_plain" test/gtest/device_gtest \
+        "$suite_limit"
+    test_env=()
+}
+
+# All that runs in several threads of a process: workers of every category that
+# send to each other, share completion queues or a hub, open and close.
+part_threads()
+{
+    sanitizers=tsan
+    tool=tsan
+    sep_say "Tests with threads under ThreadSanitizer"
+    if ! (sep_build "$build_plain" "all" "$SEP_TOP/configure" \
+              --enable-gtest --enable-werror &&
+          sep_build "$build_threads" "thread-programs" "$SEP_TOP/configure" \
+              --enable-gtest --enable-werror --enable-tsan); then
+        result fail "build with ThreadSanitizer"
+        return
+    fi
+    run_gtest sep_gtest-threads "$build_threads" test/gtest/sep_gtest \
+        $((suite_limit * 3)) "$thread_tests"
+}
+
+# One test of each kind: valgrind is 20 to 50 times slower, and crowds add
+# nothing to what it looks at.
+part_memcheck()
+{
+    sanitizers=
+    tool=memcheck
+    sep_say "Tests of the transport under valgrind"
+    if ! (sep_build "$build_plain" "all unit-programs" "$SEP_TOP/configure" \
+              --enable-gtest --enable-werror); then
+        result fail "build for valgrind"
+        return
+    fi
+    run_gtest sep_gtest-memcheck "$build_plain" test/gtest/sep_gtest \
+        $((suite_limit * 3)) "$memcheck_tests"
 }
 
 part_jobs()
@@ -311,13 +399,15 @@ part_sources()
 parts=()
 for argument in "$@"; do
     case $argument in
-    unit|sanitized|jobs|conformance|sources) parts+=("$argument") ;;
+    unit|sanitized|modes|threads|memcheck|jobs|conformance|sources)
+        parts+=("$argument") ;;
     --quick) jobs_options+=(--quick) ;;
     --help|-h) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac
 done
-[[ ${#parts[@]} != 0 ]] || parts=(unit sanitized jobs conformance sources)
+[[ ${#parts[@]} != 0 ]] ||
+    parts=(unit sanitized modes threads jobs conformance sources)
 
 start=$SECONDS
 mkdir -p "$results"

@@ -355,7 +355,9 @@ TEST_P(test_sep_uct_error, a_foreign_interface_id_does_not_connect)
     address stale = m_peer->addr();
     uct_ep_h ep;
 
-    stale.iface[offsetof(uct_sep_iface_addr_t, id)] ^= 1; /* An earlier process at the same UD QP */
+    /* An earlier process at the same UD QP */
+    stale.iface[(m_local->is_front() ? offsetof(uct_sep_hub_addr_t, iface) : 0) +
+                offsetof(uct_sep_iface_addr_t, id)] ^= 1;
     ASSERT_EQ(UCS_OK, m_local->try_connect(stale, &ep));
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep, 1, 0, NULL, 0));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep)));
@@ -431,7 +433,8 @@ TEST_P(test_sep_uct_error, settings_that_verbs_does_not_have_are_refused)
 
     for (auto &setting : bad) {
         EXPECT_EQ(is_verbs,
-                  entity::create(all_settings({setting})) == nullptr)
+                  entity::create(all_settings({{"CATEGORY", "dynamic"},
+                                               setting})) == nullptr)
                 << setting.first << "=" << setting.second;
     }
 }

@@ -79,6 +79,10 @@ TEST_P(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
 
 TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
 {
+    if (m_local->is_front()) {
+        GTEST_SKIP() << "what a worker's endpoint is in addition to the hub's";
+    }
+
     /* Just after the table of connections has doubled: its worst */
     const long count = 800;
     address remote   = m_peer->addr();
