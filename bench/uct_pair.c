@@ -240,7 +240,9 @@ ucs_status_t uct_pair_open(const char *tl, const char *device,
     UCT_PAIR_CHECK(uct_md_query(pair->md, &pair->md_attr));
     UCT_PAIR_CHECK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
                                             &pair->async));
-    for (side = 0; side < 2; ++side) {
+    /* The one that sends is not the first worker of the process: sharing
+     * categories may treat that one differently */
+    for (side = 1; side >= 0; --side) {
         status = uct_pair_open_iface(pair, side, tl, device_name);
         if (status != UCS_OK) {
             return status;

@@ -351,30 +351,42 @@ EOF
 }
 
 # Each test that was run on both transports counts once; it fails if sep_mlx5 is
-# worse than rc_mlx5.
-part_conformance()
+# worse than rc_mlx5. Without rc_mlx5, all that does not pass and is not skipped.
+# usage: conformance TITLE NAME OPTION...
+conformance()
 {
     local status=0 suite name verdict ours theirs reason
-    local table=$results/conformance.tsv good=0 bad=0
-    sep_say "UCX's own unit tests, a representative part"
+    local title=$1 table=$results/$2.tsv good=0 bad=0
+    shift 2
     timeout --kill-after=30 "$conformance_limit" \
-        "$SEP_TOP/contrib/ucx-gtest.sh" --quick --tsv > "$table" \
+        "$SEP_TOP/contrib/ucx-gtest.sh" --quick --tsv "$@" > "$table" \
         < /dev/null || status=$?
 
     while IFS=$'\t' read -r _ suite name ours theirs verdict reason _; do
         if [[ $verdict == worse ]]; then
             bad=$((bad + 1))
-            result fail "$suite.$name" "$ours, rc_mlx5 $theirs: $reason"
+            result fail "$title: $suite.$name" "$ours, rc_mlx5 $theirs: $reason"
             echo "  FAILED  $suite.$name ($ours: $reason)"
         elif [[ $ours == ok ]]; then
             good=$((good + 1))
-            result pass "$suite.$name"
+            result pass "$title: $suite.$name"
         fi
     done < <(tail -n +2 "$table")
     if [[ $bad == 0 && ($status != 0 || $good == 0) ]]; then
-        result fail "UCX's unit tests" "exit status $status, $good passed"
+        result fail "UCX's unit tests, $title" "exit status $status, $good passed"
     fi
-    printf '  %-50s %4d passed %3d failed\n' "as good as rc_mlx5" $good $bad
+    printf '  %-50s %4d passed %3d failed\n' "$title" $good $bad
+}
+
+part_conformance()
+{
+    sep_say "UCX's own unit tests, a representative part"
+    conformance "as good as rc_mlx5" conformance
+    # A layer of its own, with the endpoints' statistics that only UCX's tests
+    # can look at
+    conformance "mpi_threads" conformance-mpi_threads --group uct --only sep \
+        --set UCX_SEP_CATEGORY=mpi_threads \
+        --results "$SEP_TOP/build/ucx-gtest/results-mpi_threads"
 }
 
 part_sources()

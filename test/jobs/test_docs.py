@@ -10,7 +10,7 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
 PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md", "docs/architecture.md",
-         "docs/conformance.md", "docs/resources.md",
+         "docs/categories.md", "docs/conformance.md", "docs/resources.md",
          "docs/software-device.md")
 
 
@@ -86,7 +86,7 @@ class Variables(unittest.TestCase):
 
     def test_options_of_sep_info_in_the_readme_exist(self):
         usage = read("src/tools/sep_info.c")
-        for page in ("README.md", "docs/resources.md"):
+        for page in ("README.md", "docs/resources.md", "docs/categories.md"):
             for line in re.findall(r"^.*\bsep_info -.*$", read(page), re.M):
                 command = line.split("#")[0].split("`")
                 command = command[1] if len(command) > 1 else command[0]
@@ -103,6 +103,30 @@ class Variables(unittest.TestCase):
         text = read("README.md")
         for name in names:
             self.assertRegex(text, rf"`(UCX_SEP)?_{name}`")
+
+    def test_categories_and_what_auto_chooses_are_in_the_guide(self):
+        source = read("src/uct/ib/sep/sep_channel.c")
+        text = read("docs/categories.md")
+        names = re.findall(r'\[UCT_SEP_CATEGORY_(\w+)\] += "(\w+)"', source)
+        self.assertEqual(len(names), 7)
+        for _, name in names:
+            self.assertIn(f"`{name}`", text)
+        names = dict(names)
+
+        # The worker that is opened is not counted yet in num_workers
+        chooser = source[source.index("uct_sep_channel_choose(unsigned"):]
+        chooser = chooser[:chooser.index(";")].strip()
+        steps = re.findall(r"\(num_workers (?:==|<) (\d+)\) +\? "
+                           r"UCT_SEP_CATEGORY_(\w+)", chooser)
+        self.assertEqual(len(steps), 4)
+        first = 1
+        for limit, name in steps:
+            last = max(int(limit), 1)
+            count = f"{first}" if last == first else f"{first} to {last}"
+            self.assertIn(f"| {count} | `{names[name]}` |", text)
+            first = last + 1
+        rest = re.search(r":\s*UCT_SEP_CATEGORY_(\w+)$", chooser)
+        self.assertIn(f"| {first} and more | `{names[rest[1]]}` |", text)
 
     def test_those_that_the_launcher_sets_are_in_its_help(self):
         script = read("src/tools/sep-run.in")
