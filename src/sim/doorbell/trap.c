@@ -325,38 +325,3 @@ MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
     sigaction(sig, &act, &old);
     return old.sa_handler;
 }
-
-/* A blocked synchronous signal ends the process: never block SIGBUS */
-static int mlx5sim_trap_mask(mlx5sim_sigmask_func_t func, int how,
-                             const sigset_t *set, sigset_t *old)
-{
-    sigset_t allowed;
-
-    if ((set != NULL) && (how != SIG_UNBLOCK)) {
-        allowed = *set;
-        sigdelset(&allowed, SIGBUS);
-        set = &allowed;
-    }
-
-    return func(how, set, old);
-}
-
-MLX5SIM_EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
-{
-    static mlx5sim_sigmask_func_t func;
-
-    if (func == NULL) {
-        func = (mlx5sim_sigmask_func_t)mlx5sim_trap_next("sigprocmask");
-    }
-    return mlx5sim_trap_mask(func, how, set, old);
-}
-
-MLX5SIM_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-    static mlx5sim_sigmask_func_t func;
-
-    if (func == NULL) {
-        func = (mlx5sim_sigmask_func_t)mlx5sim_trap_next("pthread_sigmask");
-    }
-    return mlx5sim_trap_mask(func, how, set, old);
-}

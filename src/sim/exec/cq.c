@@ -5,6 +5,7 @@
 #include "sim/check/report.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #define MLX5SIM_CI_MASK      0xffffffu  /* doorbell record and arm: 24 bits */
 #define MLX5SIM_CQE_OWNER    0x1
 #define MLX5SIM_CQE_INVALID  0xf        /* opcode of a CQE never written */
+/* opcode of the mark where a ring ends that was resized */
+#define MLX5SIM_CQE_RESIZE_CQ 0x5
 #define MLX5SIM_ARM_SN_SHIFT 28
 #define MLX5SIM_ARM_SOLICITED (1u << 24) /* MLX5_CQ_DB_REQ_NOT_SOL */
 
@@ -105,6 +108,16 @@ static int mlx5sim_cq_read_ci(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
     return 0;
 }
 
+/* Entries that the driver has not taken, as of the last consumer index that was
+ * read. Marks of a resize are taken at once, but come into the doorbell record
+ * with the next poll. */
+static uint32_t mlx5sim_cq_used(const mlx5sim_cq_t *cq)
+{
+    uint32_t marks = (cq->ci_cache == cq->mark_ci) ? cq->marks : 0;
+
+    return (cq->pi - cq->ci_cache - marks) & MLX5SIM_CI_MASK;
+}
+
 /* Whether one more CQE fits, -1 if the owner is gone. The doorbell record is read
  * only when it seems not to, as that costs a system call when the CQ is another
  * process'. */
@@ -112,7 +125,7 @@ static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
 {
     uint32_t used;
 
-    used = (cq->pi - cq->ci_cache) & MLX5SIM_CI_MASK;
+    used = mlx5sim_cq_used(cq);
     if (used < cq->num_cqes) {
         return 1;
     }
@@ -121,7 +134,7 @@ static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
         return -1;
     }
 
-    used = (cq->pi - cq->ci_cache) & MLX5SIM_CI_MASK;
+    used = mlx5sim_cq_used(cq);
     if (used > cq->num_cqes) {
         mlx5sim_report_cq(MLX5SIM_CHK_CQ_CI, cq, "consumer index 0x%x, producer "
                           "index 0x%x", cq->ci_cache, cq->pi & MLX5SIM_CI_MASK);
@@ -221,6 +234,47 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
 err_unlock:
     mlx5sim_unlock(&cq->lock);
     return -1;
+}
+
+int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
+                      uint32_t cqe_size)
+{
+    static const mlx5sim_cqe_t mark = {.opcode = MLX5SIM_CQE_RESIZE_CQ};
+    mlx5sim_proc_t *proc            = mlx5sim_proc_self();
+    int ret                         = -EINVAL;
+    uint8_t bytes[128];
+
+    mlx5sim_cq_lock(cq);
+
+    if (cq->overrun || (mlx5sim_cq_has_room(cq, proc) != 1) ||
+        (mlx5sim_cq_read_ci(cq, proc, &cq->ci_cache) != 0)) {
+        goto out_unlock;
+    }
+
+    /* an entry less than there are is what a CQ is said to hold */
+    if (mlx5sim_cq_used(cq) >= num_cqes) {
+        goto out_unlock;
+    }
+
+    mlx5sim_cqe_build(&mark, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
+    ret = mlx5sim_cq_write(cq, proc, bytes);
+    if (ret != 0) {
+        ret = -EINVAL;
+        goto out_unlock;
+    }
+
+    /* the driver copies what is before the mark to behind it */
+    cq->marks    = (cq->ci_cache == cq->mark_ci) ? (cq->marks + 1) : 1;
+    cq->mark_ci  = cq->ci_cache;
+    ++cq->pi;
+    ++cq->sol_pi;
+    cq->buf      = buf;
+    cq->num_cqes = num_cqes;
+    cq->cqe_size = cqe_size;
+
+out_unlock:
+    mlx5sim_unlock(&cq->lock);
+    return ret;
 }
 
 void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)

@@ -240,7 +240,10 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
         }
 
         atomic_fetch_add(&table->in_use, 1);
-        atomic_fetch_add(&mlx5sim_proc_self()->c.created[kind], 1);
+        if (kind != MLX5SIM_OBJ_CTX) {
+            /* an open device file becomes a context by a command */
+            atomic_fetch_add(&mlx5sim_proc_self()->c.created[kind], 1);
+        }
         obj->ready        = 0;
         obj->ctx          = ctx;
         obj->user_handle  = 0;

@@ -187,6 +187,8 @@ typedef struct mlx5sim_cq {
     uint32_t         overrun;
     uint32_t         pusher;      /* QP (index + 1) whose claim is completed now */
     uint32_t         unsure;      /* bits of MLX5SIM_UNSURE_* */
+    uint32_t         marks;       /* resizes while the consumer index was */
+    uint32_t         mark_ci;     /* ... this: it does not count them yet */
     uint64_t         events;      /* written to the channel */
     uint64_t         cqes;
     _Atomic uint32_t refs;

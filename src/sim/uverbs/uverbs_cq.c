@@ -47,6 +47,33 @@ static uint32_t mlx5sim_cq_uar(mlx5sim_cmd_t *cmd,
     return cmd->ctx->is_legacy ? mlx5sim_legacy_find(ctx, 0) : 0;
 }
 
+/* Length of the ring for @a num CQEs: libmlx5 passes its ring's length less
+ * one, and the kernel rounds as well */
+static uint32_t mlx5sim_cq_ring(uint32_t num)
+{
+    uint32_t num_cqes;
+
+    for (num_cqes = 1; num_cqes < num + 1; num_cqes <<= 1) {
+    }
+    return num_cqes;
+}
+
+/* Whether a ring can be where it is said to be */
+static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
+{
+    uint64_t length;
+    char probe;
+
+    if (((cqe_size != 64) && (cqe_size != 128)) || (num == 0) ||
+        (num > (1u << 22))) {
+        return -EINVAL;
+    }
+
+    length = (uint64_t)mlx5sim_cq_ring(num) * cqe_size;
+    return (mlx5sim_mem_read(mlx5sim_proc_self(), buf + length - 1, &probe,
+                             1) == 0) ? 0 : -EFAULT;
+}
+
 /* Body of both create commands */
 static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                              uint32_t num, int32_t channel_fd, uint32_t flags,
@@ -54,24 +81,18 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 {
     const struct mlx5_ib_create_cq *uin = cmd->uin;
     struct mlx5_ib_create_cq_resp ureply = {0};
-    uint32_t num_cqes, uar, chan = 0;
+    uint32_t uar, chan = 0;
     mlx5sim_cq_t *cq;
-    char probe;
+    int ret;
 
-    if ((flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) ||
-        ((uin->cqe_size != 64) && (uin->cqe_size != 128)) || uin->cqe_comp_en ||
-        (num == 0) || (num > (1u << 22)) || (uin->db_addr & 7)) {
+    if ((flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) || uin->cqe_comp_en ||
+        (uin->db_addr & 7)) {
         return -EINVAL;
     }
 
-    /* libmlx5 passes its ring's length less one; the kernel rounds as well */
-    for (num_cqes = 1; num_cqes < num + 1; num_cqes <<= 1) {
-    }
-
-    if (mlx5sim_mem_read(mlx5sim_proc_self(), uin->buf_addr +
-                         (uint64_t)num_cqes * uin->cqe_size - 1, &probe,
-                         1) != 0) {
-        return -EFAULT;
+    ret = mlx5sim_cq_check(num, uin->buf_addr, uin->cqe_size);
+    if (ret != 0) {
+        return ret;
     }
 
     if (channel_fd >= 0) {
@@ -94,7 +115,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     cq->o.user_handle = user_handle;
     cq->buf           = uin->buf_addr;
     cq->db            = uin->db_addr;
-    cq->num_cqes      = num_cqes;
+    cq->num_cqes      = mlx5sim_cq_ring(num);
     cq->cqe_size      = uin->cqe_size;
     cq->uar           = uar;
     if (chan != 0) {
@@ -106,7 +127,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     cq->o.ready = 1;
 
     reply_p->cq_handle = mlx5sim_obj_index(MLX5SIM_OBJ_CQ, cq);
-    reply_p->cqe       = num_cqes - 1;
+    reply_p->cqe       = cq->num_cqes - 1;
     ureply.cqn         = reply_p->cq_handle;
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
     return 0;
@@ -143,6 +164,37 @@ static int mlx5sim_cmd_ex_create_cq(mlx5sim_cmd_t *cmd)
         mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     }
     return ret;
+}
+
+static int mlx5sim_cmd_resize_cq(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_resize_cq *in  = cmd->in;
+    const struct mlx5_ib_resize_cq *uin   = cmd->uin;
+    struct ib_uverbs_resize_cq_resp reply = {0};
+    uint32_t num_cqes;
+    mlx5sim_cq_t *cq;
+    int ret;
+
+    cq = mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, in->cq_handle,
+                          mlx5sim_cmd_ctx_index(cmd));
+    if ((cq == NULL) || uin->reserved0 || uin->reserved1) {
+        return -EINVAL;
+    }
+
+    ret = mlx5sim_cq_check(in->cqe, uin->buf_addr, uin->cqe_size);
+    if (ret != 0) {
+        return ret;
+    }
+
+    num_cqes = mlx5sim_cq_ring(in->cqe);
+    ret      = mlx5sim_cq_resize(cq, uin->buf_addr, num_cqes, uin->cqe_size);
+    if (ret != 0) {
+        return ret;
+    }
+
+    reply.cqe = num_cqes - 1;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
 }
 
 static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
@@ -198,6 +250,10 @@ const mlx5sim_cmd_desc_t mlx5sim_cmds_cq[] = {
      sizeof(struct ib_uverbs_ex_create_cq_resp),
      sizeof(struct mlx5_ib_create_cq_resp), mlx5sim_cmd_ex_create_cq,
      MLX5SIM_FAULT_CQ},
+    {IB_USER_VERBS_CMD_RESIZE_CQ, "RESIZE_CQ",
+     sizeof(struct ib_uverbs_resize_cq), sizeof(struct mlx5_ib_resize_cq),
+     sizeof(struct ib_uverbs_resize_cq_resp), 0, mlx5sim_cmd_resize_cq,
+     MLX5SIM_FAULT_NONE},
     {IB_USER_VERBS_CMD_DESTROY_CQ, "DESTROY_CQ",
      sizeof(struct ib_uverbs_destroy_cq), 0,
      sizeof(struct ib_uverbs_destroy_cq_resp), 0, mlx5sim_cmd_destroy_cq,

@@ -143,6 +143,7 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
         return fd;
     }
 
+    atomic_fetch_add(&mlx5sim_proc_self()->c.created[MLX5SIM_OBJ_CTX], 1);
     ctx->async_fifo             = chan;
     core_reply.async_fd         = fd;
     core_reply.num_comp_vectors = 4;

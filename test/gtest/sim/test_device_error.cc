@@ -502,6 +502,7 @@ TEST_F(test_device_error, a_peer_that_was_killed_or_has_left)
             q.connect(peer);
             q.recv(7, mem.sge(0, 8));
             r.barrier();
+            r.word(1) = 1;
             r.wait_word(0, 1);
             for (int i = 0; i < 3; ++i) {
                 send_wr wr((i == 0) ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, i,
@@ -530,12 +531,11 @@ TEST_F(test_device_error, a_peer_that_was_killed_or_has_left)
             }
         });
         if (killed) {
-            /* not before it is connected: rank 0 passed the barrier then */
-            while (word(1) == 0) {
+            /* not before it is connected */
+            uint64_t end = now_ms() + patience_ms;
+            while ((word(1) == 0) && (now_ms() < end)) {
                 usleep(1000);
-                word(1) = 1;
             }
-            usleep(20000);
             kill(1);
         }
         int status = finish(1);
@@ -543,6 +543,7 @@ TEST_F(test_device_error, a_peer_that_was_killed_or_has_left)
         word(0) = 1;
         finish_all();
         word(0) = 0;
+        word(1) = 0;
     }
 }
 

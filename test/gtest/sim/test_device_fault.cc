@@ -210,6 +210,20 @@ TEST_F(test_device_fault, the_command_asked_for_fails_and_no_other)
     });
 }
 
+TEST_F(test_device_fault, an_open_that_fails_creates_no_context)
+{
+    run(1, [this](rank&) {
+        context c;
+
+        REQUIRE_EQ(1, stat_total("contexts_created"));
+        setenv("MLX5SIM_FAIL", "context", 1);
+        REQUIRE_EQ(ENOMEM, open_device());
+        REQUIRE_EQ(1, stat_total("contexts_created"));
+        REQUIRE_EQ(0, open_device());
+        REQUIRE_EQ(2, stat_total("contexts_created"));
+    });
+}
+
 TEST_F(test_device_fault, address_handles)
 {
     /* only RoCE asks the kernel for them */

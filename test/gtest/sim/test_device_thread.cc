@@ -9,13 +9,18 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <thread>
 
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 using namespace device;
 
@@ -471,6 +476,57 @@ TEST_F(test_device_signal, all_blocked_in_a_thread_that_posts)
             REQUIRE_EQ(0, pthread_sigmask(SIG_SETMASK, &old, nullptr));
         }
     });
+}
+
+TEST_F(test_device_signal, a_handler_that_posts_while_all_else_is_blocked)
+{
+    typedef std::function<int(const sigset_t*)> wait_t;
+    const std::pair<const char*, wait_t> waits[] = {
+        {"sigsuspend", [](const sigset_t *mask) { return sigsuspend(mask); }},
+        {"pselect", [](const sigset_t *mask) {
+            return pselect(0, nullptr, nullptr, nullptr, nullptr, mask);
+        }},
+        {"ppoll", [](const sigset_t *mask) {
+            return ppoll(nullptr, 0, nullptr, mask);
+        }},
+        {"epoll_pwait", [](const sigset_t *mask) {
+            epoll_event event;
+            int fd  = epoll_create1(EPOLL_CLOEXEC);
+            int ret = epoll_pwait(fd, &event, 1, -1, mask);
+            int err = errno;
+
+            close(fd);
+            errno = err;
+            return ret;
+        }},
+    };
+
+    for (auto &wait : waits) {
+        run(1, [&](rank&) {
+            static loop *l;
+            loop the_loop;
+            struct sigaction act = {};
+            sigset_t usr1, mask;
+
+            l = &the_loop;
+            act.sa_handler = [](int) {
+                write_one(l->a, l->scq, l->mem, l->to_b, 9);
+            };
+            REQUIRE_EQ(0, sigaction(SIGUSR1, &act, nullptr));
+
+            /* comes when the wait lets it through, and nothing else */
+            sigemptyset(&usr1);
+            sigaddset(&usr1, SIGUSR1);
+            REQUIRE_EQ(0, sigprocmask(SIG_BLOCK, &usr1, nullptr));
+            raise(SIGUSR1);
+            sigfillset(&mask);
+            sigdelset(&mask, SIGUSR1);
+            REQUIRE_EQ(-1, wait.second(&mask));
+            REQUIRE_EQ(EINTR, errno);
+            REQUIRE_EQ(9, l->peer_mem.data[0]);
+        });
+        ASSERT_FALSE(HasFailure()) << wait.first;
+    }
 }
 
 TEST_F(test_device_signal, a_handler_that_posts)

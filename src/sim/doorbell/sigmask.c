@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * A blocked synchronous signal ends the process, so SIGBUS, which is what a
+ * doorbell raises, is never blocked: it is taken out of every signal mask that
+ * a program sets. That includes the masks that hold while a program waits:
+ * nothing but signal handlers runs then, and these may ring doorbells. The
+ * masks of handlers are in trap.c.
+ */
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <time.h>
+
+#define MLX5SIM_EXPORT __attribute__((visibility("default")))
+
+/* What is called in place of the caller's function */
+#define MLX5SIM_SIGMASK_NEXT(_name) \
+    ({ \
+        static __typeof__(&_name) _func; \
+        if (_func == NULL) { \
+            _func = (__typeof__(&_name))dlsym(RTLD_NEXT, #_name); \
+        } \
+        _func; \
+    })
+
+typedef int (*mlx5sim_sigmask_func_t)(int, const sigset_t*, sigset_t*);
+
+/* Declared only where checking is on */
+int __ppoll_chk(struct pollfd *fds, nfds_t num, const struct timespec *timeout,
+                const sigset_t *set, size_t size);
+
+
+/* @return what to pass on in place of @a set: NULL or @a allowed_p */
+static const sigset_t *
+mlx5sim_sigmask_allowed(const sigset_t *set, sigset_t *allowed_p)
+{
+    if (set == NULL) {
+        return NULL;
+    }
+
+    *allowed_p = *set;
+    sigdelset(allowed_p, SIGBUS);
+    return allowed_p;
+}
+
+static int mlx5sim_sigmask_change(mlx5sim_sigmask_func_t func, int how,
+                                  const sigset_t *set, sigset_t *old)
+{
+    sigset_t allowed;
+
+    return func(how, (how == SIG_UNBLOCK) ?
+                     set : mlx5sim_sigmask_allowed(set, &allowed), old);
+}
+
+MLX5SIM_EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    return mlx5sim_sigmask_change(MLX5SIM_SIGMASK_NEXT(sigprocmask), how, set,
+                                  old);
+}
+
+MLX5SIM_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    return mlx5sim_sigmask_change(MLX5SIM_SIGMASK_NEXT(pthread_sigmask), how,
+                                  set, old);
+}
+
+MLX5SIM_EXPORT int
+pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set)
+{
+    sigset_t allowed;
+
+    return MLX5SIM_SIGMASK_NEXT(pthread_attr_setsigmask_np)(
+            attr, mlx5sim_sigmask_allowed(set, &allowed));
+}
+
+MLX5SIM_EXPORT int sigsuspend(const sigset_t *set)
+{
+    sigset_t allowed;
+
+    return MLX5SIM_SIGMASK_NEXT(sigsuspend)(
+            mlx5sim_sigmask_allowed(set, &allowed));
+}
+
+MLX5SIM_EXPORT int pselect(int num, fd_set *in, fd_set *out, fd_set *except,
+                           const struct timespec *timeout, const sigset_t *set)
+{
+    sigset_t allowed;
+
+    return MLX5SIM_SIGMASK_NEXT(pselect)(
+            num, in, out, except, timeout,
+            mlx5sim_sigmask_allowed(set, &allowed));
+}
+
+MLX5SIM_EXPORT int ppoll(struct pollfd *fds, nfds_t num,
+                         const struct timespec *timeout, const sigset_t *set)
+{
+    sigset_t allowed;
+
+    return MLX5SIM_SIGMASK_NEXT(ppoll)(fds, num, timeout,
+                                       mlx5sim_sigmask_allowed(set, &allowed));
+}
+
+MLX5SIM_EXPORT int
+__ppoll_chk(struct pollfd *fds, nfds_t num, const struct timespec *timeout,
+            const sigset_t *set, size_t size)
+{
+    sigset_t allowed;
+
+    return MLX5SIM_SIGMASK_NEXT(__ppoll_chk)(
+            fds, num, timeout, mlx5sim_sigmask_allowed(set, &allowed), size);
+}
+
+MLX5SIM_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int max,
+                               int timeout, const sigset_t *set)
+{
+    sigset_t allowed;
+
+    return MLX5SIM_SIGMASK_NEXT(epoll_pwait)(
+            fd, events, max, timeout, mlx5sim_sigmask_allowed(set, &allowed));
+}
+
+MLX5SIM_EXPORT int
+epoll_pwait2(int fd, struct epoll_event *events, int max,
+             const struct timespec *timeout, const sigset_t *set)
+{
+    sigset_t allowed;
+
+    return MLX5SIM_SIGMASK_NEXT(epoll_pwait2)(
+            fd, events, max, timeout, mlx5sim_sigmask_allowed(set, &allowed));
+}
