@@ -21,7 +21,8 @@ UcpWorker::UcpWorker(ucs_thread_mode_t mode)
 {
     ucp_params_t params = {};
     params.field_mask   = UCP_PARAM_FIELD_FEATURES;
-    params.features     = UCP_FEATURE_RMA | UCP_FEATURE_AMO64 | UCP_FEATURE_TAG;
+    params.features     = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 |
+                          UCP_FEATURE_AMO64 | UCP_FEATURE_TAG;
     ucp_config_t *config;
     check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
     ucs_status_t status = ucp_init(&params, config, &context);

@@ -64,10 +64,18 @@ uint32_t ucp_opt_read(void)
 
 uint64_t ucp_opt_worker_flags(ucp_worker_h worker)
 {
-    if (!(worker->context->opt & UCP_OPT_FLUSH) ||
-        (worker->flags & UCP_WORKER_FLAG_THREAD_MULTI)) {
+    uint32_t opt   = worker->context->opt;
+    uint64_t flags = 0;
+
+    if (worker->flags & UCP_WORKER_FLAG_THREAD_MULTI) {
         return 0;
     }
 
-    return UCP_WORKER_FLAG_OPT_FLUSH;
+    if (opt & UCP_OPT_FLUSH) {
+        flags |= UCP_WORKER_FLAG_OPT_FLUSH;
+    }
+    if (opt & UCP_OPT_RKEY) {
+        flags |= UCP_WORKER_FLAG_OPT_RKEY;
+    }
+    return flags;
 }

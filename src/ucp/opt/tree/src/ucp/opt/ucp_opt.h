@@ -23,8 +23,10 @@ enum {
 };
 
 
-/** Flag of a worker: UCP_OPT_FLUSH is on, and calls take no lock. */
+/** Flags of a worker: UCP_OPT_FLUSH, UCP_OPT_RKEY is on, and calls take no
+ *  lock. */
 #define UCP_WORKER_FLAG_OPT_FLUSH UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 16)
+#define UCP_WORKER_FLAG_OPT_RKEY  UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 17)
 
 
 /**

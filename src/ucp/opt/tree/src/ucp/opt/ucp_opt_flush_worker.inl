@@ -5,8 +5,8 @@
  */
 
 
-/* Worker flush asks the lanes of so many endpoints in the call itself. With more
- * of them, doing it in one go would keep other progress waiting. */
+/* Worker flush asks the lanes of so many endpoints in the call itself. With
+ * more of them, doing it in one go would keep other progress waiting. */
 #define UCP_OPT_FLUSH_MAX_EPS 16
 
 
@@ -24,8 +24,8 @@ static void ucp_opt_worker_flush_completion(uct_completion_t *self)
     }
 }
 
-/* An endpoint with a lane that neither is flushed nor takes the completion has a
- * request of its own. */
+/* An endpoint with a lane that neither is flushed nor takes the completion has
+ * a request of its own. */
 static UCS_F_NOINLINE void
 ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
 {
@@ -45,7 +45,8 @@ ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
 
 /*
  * Flush of a worker with few endpoints: all are asked at once, with the request
- * as their completion, rather than one after the other from a progress callback.
+ * as their completion, rather than one after the other from a progress
+ * callback.
  */
 static ucs_status_ptr_t
 ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)

@@ -6,129 +6,132 @@
 
 #include "ucp_opt.h"
 #include "ucp_opt_rkey.h"
+#include "ucp_opt_rkey_class.h"
 
 #include <ucp/core/ucp_ep.inl>
-#include <ucp/core/ucp_proxy_ep.h>
-#include <ucp/core/ucp_rkey.inl>
 #include <ucp/core/ucp_worker.h>
-#include <ucp/rma/rma.h>
-#include <ucs/datastruct/hlist.h>
+#include <ucs/arch/atomic.h>
 
 
-/* Where a small put goes. */
-typedef struct {
-    ucp_lane_index_t lane;
-    uct_rkey_t       rkey;
-    ssize_t          max; /* no more than 0 if there is no such put */
-} ucp_opt_put_t;
+/* The next number of a state of an endpoint; of all workers, as a key may be
+ * used with a wrong one. */
+static volatile uint64_t ucp_opt_next_state = UCP_OPT_STATE_FIRST;
 
 
-static void ucp_opt_put_select_v1(ucp_ep_h ep, ucp_rkey_h rkey,
-                                  ucp_opt_put_t *put_p)
+static int ucp_opt_rkey_is_on(ucp_worker_h worker)
 {
-    if ((rkey->cache.ep_cfg_index == ep->cfg_index) &&
-        (rkey->cache.rma_lane != UCP_NULL_LANE) &&
-        (rkey->cache.rma_proto_index == UCP_RKEY_BASIC_PROTO)) {
-        put_p->lane = rkey->cache.rma_lane;
-        put_p->rkey = rkey->cache.rma_rkey;
-        put_p->max  = ucp_ep_config(ep)->rma[put_p->lane].max_put_short;
-    }
-}
-
-static void ucp_opt_put_select_v2(ucp_ep_h ep, ucp_rkey_h rkey,
-                                  ucp_opt_put_t *put_p)
-{
-    const ucp_rkey_config_t *config = ucp_rkey_config(ep->worker, rkey);
-
-    if ((config->key.ep_cfg_index == ep->cfg_index) &&
-        (config->put_short.lane != UCP_NULL_LANE)) {
-        put_p->lane = config->put_short.lane;
-        put_p->rkey = ucp_rkey_get_tl_rkey(rkey, config->put_short.rkey_index);
-        /* Where the type of memory has to be detected first, this is -1. */
-        put_p->max  = config->put_short.max_length_unknown_mem;
-    }
+    return !!(worker->flags & UCP_WORKER_FLAG_OPT_RKEY);
 }
 
 void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
 {
-    ucp_context_h context = ep->worker->context;
-    ucp_opt_rkey_t *opt   = &rkey->opt;
-    ucp_opt_put_t put     = {.max = 0};
+    ucp_opt_rkey_t *opt             = &rkey->opt;
+    const ucp_opt_rkey_class_t *cls = opt->cls;
     uct_ep_h uct_ep;
+    uint64_t state;
 
-    if (opt->ep != NULL) {
+    if (ucs_unlikely(!ucp_opt_rkey_is_on(ep->worker))) {
+        opt->state = UCP_OPT_RKEY_NEVER;
         return;
     }
 
-    if (!(context->opt & UCP_OPT_RKEY) ||
-        (ep->worker->flags & UCP_WORKER_FLAG_THREAD_MULTI)) {
-        opt->ep = UCP_OPT_RKEY_NEVER;
-        return;
-    }
-
-    if (context->config.ext.proto_enable) {
-        ucp_opt_put_select_v2(ep, rkey, &put);
-    } else {
-        ucp_opt_put_select_v1(ep, rkey, &put);
-    }
-
-    if (put.max <= 0) {
-        return;
-    }
-
-    UCS_ASYNC_BLOCK(&ep->worker->async);
-    /* A lane that is being connected is about to be replaced. */
-    uct_ep = ep->uct_eps[put.lane];
-    if ((uct_ep != NULL) && !ucp_proxy_ep_test(uct_ep) &&
-        !(ep->flags & UCP_EP_FLAG_FAILED)) {
-        opt->max_put   = put.max;
-        opt->put_ep    = uct_ep;
-        opt->put_short = uct_ep->iface->ops.ep_put_short;
-        opt->put_rkey  = put.rkey;
-        opt->ep        = ep;
-        ucs_hlist_add_tail(&ucp_ep_ext_control(ep)->opt_rkeys, &opt->list);
-    }
-    UCS_ASYNC_UNBLOCK(&ep->worker->async);
-}
-
-int ucp_opt_rkey_is_current(ucp_rkey_h rkey)
-{
-    ucp_ep_h ep = rkey->opt.ep;
-    ucp_lane_index_t lane;
-
-    for (lane = 0; lane < ucp_ep_num_lanes(ep); ++lane) {
-        if (ep->uct_eps[lane] == rkey->opt.put_ep) {
-            return 1;
+    if ((cls == NULL) || ucs_unlikely(cls->ep_cfg_index != ep->cfg_index)) {
+        cls = opt->cls = ucp_opt_rkey_class(ep, rkey);
+        if (ucs_unlikely((cls == NULL) ||
+                         (cls->ep_cfg_index != ep->cfg_index))) {
+            return;
         }
     }
 
-    return 0;
+    /* If the lanes change from here on, the state is not the endpoint's any
+     * more when the key has it. */
+    state = ep->opt_state;
+    if (ucs_unlikely(state == UCP_OPT_STATE_NONE)) {
+        state = ep->opt_state = ucs_atomic_fadd64(&ucp_opt_next_state, 1);
+    }
+
+    opt->state         = UCP_OPT_RKEY_UNREADY;
+    opt->max_put       = 0;
+    opt->max_put_bcopy = 0;
+    opt->max_get       = 0;
+    opt->amos          = 0;
+
+    if (ucs_likely(cls->rma.lane != UCP_NULL_LANE)) {
+        uct_ep = ep->uct_eps[cls->rma.lane];
+        if (ucs_unlikely((uct_ep == NULL) ||
+                         (uct_ep->iface != cls->rma.iface))) {
+            return;
+        }
+
+        opt->max_put       = cls->max_put;
+        opt->max_put_bcopy = cls->max_put_bcopy;
+        opt->max_get       = cls->max_get;
+        opt->rma_ep        = uct_ep;
+        opt->put_short     = uct_ep->iface->ops.ep_put_short;
+        opt->rma_rkey      = ucp_opt_rkey_tl(rkey, cls->rma.rkey_index);
+    }
+
+    if (cls->amo.lane != UCP_NULL_LANE) {
+        uct_ep = ep->uct_eps[cls->amo.lane];
+        if (ucs_unlikely((uct_ep == NULL) ||
+                         (uct_ep->iface != cls->amo.iface))) {
+            return;
+        }
+
+        opt->amos     = cls->amos;
+        opt->amo_ep   = uct_ep;
+        opt->amo_rkey = ucp_opt_rkey_tl(rkey, cls->amo.rkey_index);
+    }
+
+    opt->state = state;
 }
 
-void ucp_opt_rkey_forget(ucp_rkey_h rkey)
+int ucp_opt_rkey_is_current(ucp_ep_h ep, ucp_rkey_h rkey)
 {
-    ucp_ep_h ep = rkey->opt.ep;
+    const ucp_opt_rkey_t *opt = &rkey->opt;
+    int found                 = 0;
+    ucp_lane_index_t lane;
 
-    if ((ep == NULL) || (ep == UCP_OPT_RKEY_NEVER)) {
-        return;
+    for (lane = 0; lane < ucp_ep_num_lanes(ep); ++lane) {
+        found |= (ep->uct_eps[lane] == opt->rma_ep) ||
+                 (ep->uct_eps[lane] == opt->amo_ep);
     }
 
-    UCS_ASYNC_BLOCK(&ep->worker->async);
-    /* It may have been taken off meanwhile. */
-    if (rkey->opt.ep != NULL) {
-        ucs_hlist_del(&ucp_ep_ext_control(ep)->opt_rkeys, &rkey->opt.list);
-        rkey->opt.ep = NULL;
-    }
-    UCS_ASYNC_UNBLOCK(&ep->worker->async);
+    return found;
 }
 
-void ucp_opt_ep_lanes_changed(ucp_ep_h ep)
+int ucp_opt_rkey_resolve(ucp_ep_h ep, ucp_rkey_h rkey)
 {
-    ucp_opt_rkey_t *opt;
+    const ucp_opt_rkey_class_t *cls;
+    uint8_t flags;
 
-    UCS_ASYNC_BLOCK(&ep->worker->async);
-    ucs_hlist_for_each_extract(opt, &ucp_ep_ext_control(ep)->opt_rkeys, list) {
-        opt->ep = NULL;
+    if (ucs_unlikely(!ucp_opt_rkey_is_on(ep->worker))) {
+        return 0;
     }
-    UCS_ASYNC_UNBLOCK(&ep->worker->async);
+
+    cls = ucp_opt_rkey_class_find_v1(ep, rkey);
+    if (ucs_unlikely((cls == NULL) || !cls->is_resolved ||
+                     (cls->has_sw && !(ep->flags & UCP_EP_FLAG_REMOTE_ID)))) {
+        return 0;
+    }
+
+    flags                = rkey->cache.flags;
+    rkey->cache          = cls->resolved.cache;
+    rkey->cache.flags    = flags;
+    rkey->opt.cls        = cls;
+    if (rkey->cache.rma_proto_index == UCP_RKEY_BASIC_PROTO) {
+        rkey->cache.rma_rkey = ucp_opt_rkey_tl(rkey, cls->rma.rkey_index);
+    }
+    if (rkey->cache.amo_proto_index == UCP_RKEY_BASIC_PROTO) {
+        rkey->cache.amo_rkey = ucp_opt_rkey_tl(rkey, cls->amo.rkey_index);
+    }
+
+    return 1;
+}
+
+void ucp_opt_rkey_resolved(ucp_ep_h ep, ucp_rkey_h rkey)
+{
+    if (ucp_opt_rkey_is_on(ep->worker)) {
+        rkey->opt.cls = ucp_opt_rkey_class(ep, rkey);
+    }
 }

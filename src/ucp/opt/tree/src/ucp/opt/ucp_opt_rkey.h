@@ -4,41 +4,64 @@
 #define UCP_OPT_RKEY_H_
 
 #include <ucp/core/ucp_types.h>
-#include <ucs/datastruct/hlist.h>
 #include <ucs/sys/compiler.h>
 #include <uct/api/uct.h>
 
 /*
- * A remote key that is ready for use: it holds the UCT endpoint, key, function
- * and limit of a small put, so that the operation looks up nothing. The key is
- * ready for the endpoint it was unpacked on, and the endpoint has a list of the
- * keys that are ready for it. Whatever changes the lanes of an endpoint calls
- * ucp_opt_ep_lanes_changed(), after which none of them is. The next operation
- * goes the general way, which resolves the key as ever, and makes it ready
- * again.
+ * A remote key that is ready for use: it holds the UCT endpoint and key and the
+ * limits of small operations, so that these look up nothing.
+ *
+ * What it is ready for is a state of the lanes of one endpoint, which has a
+ * number, given when the first key is made ready for it and never given again.
+ * Whatever changes the lanes of an endpoint takes its number away by
+ * ucp_opt_ep_lanes_changed(), and no key is ready for it any more. The next
+ * operation goes the general way, which resolves the key as ever, and makes it
+ * ready again.
+ *
+ * Keys of the same memory domains and type that are used with endpoints of the
+ * same configuration are resolved alike. That is done once: see
+ * ucp_opt_rkey_class.h.
  */
+
+/** Numbers that no state of an endpoint has. */
+enum {
+    UCP_OPT_STATE_NONE   = 0, /**< of an endpoint: no key is ready for it */
+    UCP_OPT_RKEY_UNREADY = 1, /**< of a key: it is not ready at the moment */
+    UCP_OPT_RKEY_NEVER   = 2, /**< of a key: it will not be */
+    UCP_OPT_STATE_FIRST  = 3  /**< lowest number of a state */
+};
+
+
+struct ucp_opt_rkey_class;
 
 /** Part of ucp_rkey_t. */
 typedef struct ucp_opt_rkey {
-    /** Endpoint the key is ready for; NULL: for none at the moment, and
-     *  UCP_OPT_RKEY_NEVER: it will not be */
-    ucp_ep_h                ep;
-    size_t                  max_put;   /**< longest put in bytes, > 0 */
-    uct_ep_h                put_ep;    /**< lane of the put */
-    uct_ep_put_short_func_t put_short; /**< what the lane's transport has */
-    uct_rkey_t              put_rkey;  /**< UCT key for the lane */
-    ucs_hlist_link_t        list;      /**< in the endpoint's list if ready */
+    uint64_t                        state;   /**< state of the endpoint that the
+                                                  key is ready for, or one of
+                                                  the numbers above */
+    size_t                          max_put; /**< longest short put in bytes, 0:
+                                                  it is not for these */
+    uct_ep_h                        rma_ep;  /**< lane of puts and gets */
+    uct_ep_put_short_func_t         put_short; /**< what the lane has for it */
+    uct_rkey_t                      rma_rkey; /**< UCT key for that lane */
+    size_t                          max_put_bcopy; /**< longest put that the
+                                                  transport copies at once */
+    size_t                          max_get; /**< longest get in bytes, 0: it is
+                                                  not for gets */
+    uct_ep_h                        amo_ep;  /**< lane of atomics */
+    uct_rkey_t                      amo_rkey; /**< UCT key for that lane */
+    unsigned                        amos;    /**< what atomics it is for:
+                                                  UCP_OPT_AMO_BIT() */
+    const struct ucp_opt_rkey_class *cls;    /**< how it is resolved; NULL if
+                                                  that is not known */
 } ucp_opt_rkey_t;
-
-
-/** Endpoint of keys for which the general way is the only one. */
-#define UCP_OPT_RKEY_NEVER ((ucp_ep_h)-1)
 
 
 /** A new key is not ready. */
 static UCS_F_ALWAYS_INLINE void ucp_opt_rkey_init(ucp_opt_rkey_t *opt)
 {
-    opt->ep = NULL;
+    opt->state = UCP_OPT_RKEY_UNREADY;
+    opt->cls   = NULL;
 }
 
 /**
@@ -50,14 +73,25 @@ static UCS_F_ALWAYS_INLINE void ucp_opt_rkey_init(ucp_opt_rkey_t *opt)
  */
 void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey);
 
-/** Take a key that is going to be destroyed off its endpoint's list. */
-void ucp_opt_rkey_forget(ucp_rkey_h rkey);
+/** Whether the endpoint still has the lanes that a key is ready for. */
+int ucp_opt_rkey_is_current(ucp_ep_h ep, ucp_rkey_h rkey);
 
-/** Whether the endpoint still has the lane that a key is ready for. */
-int ucp_opt_rkey_is_current(ucp_rkey_h rkey);
+/**
+ * Resolve a key for version 1 of the protocols as one of the same class was. To
+ * be called in place of ucp_rkey_resolve_inner().
+ *
+ * @return Whether that could be done.
+ */
+int ucp_opt_rkey_resolve(ucp_ep_h ep, ucp_rkey_h rkey);
+
+/** Note how a key has been resolved for version 1 of the protocols. */
+void ucp_opt_rkey_resolved(ucp_ep_h ep, ucp_rkey_h rkey);
 
 /** The endpoint's lanes are going to change or have done so: no key is ready
- *  for it any more. Safe to be called from the asynchronous context. */
-void ucp_opt_ep_lanes_changed(ucp_ep_h ep);
+ *  for it any more. May be called from the asynchronous context. */
+#define ucp_opt_ep_lanes_changed(_ep) \
+    do { \
+        (_ep)->opt_state = UCP_OPT_STATE_NONE; \
+    } while (0)
 
 #endif
