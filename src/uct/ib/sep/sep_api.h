@@ -20,8 +20,11 @@ struct uct_sep_api {
     /** Operations, or NULL if it depends on how work requests are handed to the
      *  device. */
     const uct_sep_ops_t       *ops;
+    /** The same, in a worker's own context. */
+    const uct_sep_ops_t       *own_ops;
 
     uct_iface_progress_func_t progress;
+    uct_iface_progress_func_t own_progress;
 
     /** Check the configuration, and make what only this API has in an
      *  interface. UCS_OK, or an error after a message. */
@@ -46,6 +49,11 @@ struct uct_sep_api {
 
     /** Ask for an event, or UCS_ERR_BUSY: there are completions. */
     ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);
+
+    /** The same of the queue of a worker's own context, before the other one.
+     *  Without @a is_wanted, only look whether there are any. */
+    ucs_status_t              (*own_cq_arm)(uct_sep_iface_t *iface,
+                                            int is_wanted);
 };
 
 

@@ -45,6 +45,19 @@ uct_sep_api_dv_cq_arm(uct_sep_iface_t *iface, int solicited)
 }
 
 static ucs_status_t
+uct_sep_api_dv_own_cq_arm(uct_sep_iface_t *iface, int is_wanted)
+{
+    if (uct_sep_cq_peek(&iface->own_cq) != NULL) {
+        return UCS_ERR_BUSY;
+    }
+
+    if (is_wanted) {
+        uct_sep_cq_arm(&iface->own_cq, 0);
+    }
+    return UCS_OK;
+}
+
+static ucs_status_t
 uct_sep_api_dv_init(uct_sep_iface_t *iface,
                     const uct_sep_iface_config_t *config)
 {
@@ -52,13 +65,16 @@ uct_sep_api_dv_init(uct_sep_iface_t *iface,
 }
 
 const uct_sep_api_t uct_sep_api_dv = {
-    .ops       = NULL,
-    .progress  = uct_sep_iface_progress,
-    .init      = uct_sep_api_dv_init,
-    .cleanup   = (void (*)(uct_sep_iface_t*))ucs_empty_function,
-    .cq_create = uct_sep_cq_create_dv,
-    .srq_ops   = &uct_sep_srq_ops,
-    .qp_create = uct_sep_api_dv_qp_create,
-    .qp_map    = uct_sep_rc_map_txwq,
-    .cq_arm    = uct_sep_api_dv_cq_arm
+    .ops          = NULL,
+    .own_ops      = NULL,
+    .progress     = uct_sep_iface_progress,
+    .own_progress = uct_sep_iface_progress_own,
+    .init         = uct_sep_api_dv_init,
+    .cleanup      = (void (*)(uct_sep_iface_t*))ucs_empty_function,
+    .cq_create    = uct_sep_cq_create_dv,
+    .srq_ops      = &uct_sep_srq_ops,
+    .qp_create    = uct_sep_api_dv_qp_create,
+    .qp_map       = uct_sep_rc_map_txwq,
+    .cq_arm       = uct_sep_api_dv_cq_arm,
+    .own_cq_arm   = uct_sep_api_dv_own_cq_arm
 };

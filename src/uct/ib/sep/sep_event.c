@@ -171,12 +171,9 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
             return status;
         }
 
-        if (uct_sep_cq_peek(&iface->own_cq) != NULL) {
-            return UCS_ERR_BUSY;
-        }
-
-        if (events & UCT_EVENT_SEND_COMP) {
-            uct_sep_cq_arm(&iface->own_cq, 0);
+        status = iface->api->own_cq_arm(iface, events & UCT_EVENT_SEND_COMP);
+        if (status != UCS_OK) {
+            return status;
         }
     }
 

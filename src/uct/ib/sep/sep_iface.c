@@ -174,7 +174,7 @@ uct_sep_iface_init_own_cq(uct_sep_iface_t *iface, unsigned length)
         return status;
     }
 
-    iface->super.super.ops.iface_progress = uct_sep_iface_progress_own;
+    iface->super.super.ops.iface_progress = iface->api->own_progress;
     return UCS_OK;
 }
 
@@ -319,10 +319,12 @@ uct_sep_iface_choose_ops(const uct_sep_iface_t *iface, int post, int is_locked)
 
 void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
 {
-    const uct_sep_ops_t *tx_ops = (iface->api->ops != NULL) ?
-                                  iface->api->ops :
-                                  uct_sep_iface_choose_ops(iface, post,
-                                                           is_locked);
+    const uct_sep_ops_t *tx_ops = (iface->channel.own != NULL) ?
+                                  iface->api->own_ops : iface->api->ops;
+
+    if (tx_ops == NULL) {
+        tx_ops = uct_sep_iface_choose_ops(iface, post, is_locked);
+    }
 
     iface->tx.ops       = tx_ops;
     iface->tx.post      = post;
@@ -417,14 +419,6 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
                                   self->port.name);
     if (status != UCS_OK) {
         goto err_cleanup_qps;
-    }
-
-    if ((self->channel.own != NULL) && (self->api != &uct_sep_api_dv)) {
-        ucs_error("%s: further workers of UCX_SEP_CATEGORY=mpi_everywhere need "
-                  "UCX_SEP_API=dv: set it, or another category",
-                  self->port.name);
-        status = UCS_ERR_UNSUPPORTED;
-        goto err_cleanup_channel;
     }
 
     /* Queue pairs tell if one has no BlueFlame, or a uUAR that is shared */

@@ -95,24 +95,39 @@ uct_sep_verbs_qp_map(uct_sep_iface_t *iface, struct ibv_qp *qp,
     return status;
 }
 
-static ucs_status_t
-uct_sep_verbs_cq_arm(uct_sep_iface_t *iface, int solicited)
+static ucs_status_t uct_sep_verbs_notify(uct_sep_iface_t *iface,
+                                         struct ibv_cq *cq, int solicited)
 {
     int ret;
 
-    if (uct_sep_verbs_poll(iface) > 0) {
-        return UCS_ERR_BUSY;
-    }
-
-    ret = ibv_req_notify_cq(iface->cq.cq, solicited);
+    ret = ibv_req_notify_cq(cq, solicited);
     if (ret != 0) {
         ucs_error("%s: ibv_req_notify_cq() failed: %s", iface->port.name,
                   strerror(ret));
         return UCS_ERR_IO_ERROR;
     }
 
-    /* Verbs does not promise an event for what came between the two */
+    /* Verbs does not promise an event for what came between the caller's poll
+     * and this */
     return (uct_sep_verbs_poll(iface) > 0) ? UCS_ERR_BUSY : UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_verbs_cq_arm(uct_sep_iface_t *iface, int solicited)
+{
+    return (uct_sep_verbs_poll(iface) > 0) ? UCS_ERR_BUSY :
+           uct_sep_verbs_notify(iface, iface->cq.cq, solicited);
+}
+
+static ucs_status_t
+uct_sep_verbs_own_cq_arm(uct_sep_iface_t *iface, int is_wanted)
+{
+    if (uct_sep_verbs_poll(iface) > 0) {
+        return UCS_ERR_BUSY;
+    }
+
+    return is_wanted ? uct_sep_verbs_notify(iface, iface->own_cq.cq, 0) :
+                       UCS_OK;
 }
 
 void uct_sep_verbs_post_failed(const uct_sep_iface_t *iface,
@@ -124,13 +139,16 @@ void uct_sep_verbs_post_failed(const uct_sep_iface_t *iface,
 }
 
 const uct_sep_api_t uct_sep_api_verbs = {
-    .ops       = &uct_sep_ops_verbs,
-    .progress  = uct_sep_verbs_progress,
-    .init      = uct_sep_verbs_init,
-    .cleanup   = uct_sep_verbs_cleanup,
-    .cq_create = uct_sep_verbs_cq_create,
-    .srq_ops   = &uct_sep_verbs_srq_ops,
-    .qp_create = uct_sep_verbs_qp_create,
-    .qp_map    = uct_sep_verbs_qp_map,
-    .cq_arm    = uct_sep_verbs_cq_arm
+    .ops          = &uct_sep_ops_verbs,
+    .own_ops      = &uct_sep_ops_verbs_own,
+    .progress     = uct_sep_verbs_progress,
+    .own_progress = uct_sep_verbs_progress,
+    .init         = uct_sep_verbs_init,
+    .cleanup      = uct_sep_verbs_cleanup,
+    .cq_create    = uct_sep_verbs_cq_create,
+    .srq_ops      = &uct_sep_verbs_srq_ops,
+    .qp_create    = uct_sep_verbs_qp_create,
+    .qp_map       = uct_sep_verbs_qp_map,
+    .cq_arm       = uct_sep_verbs_cq_arm,
+    .own_cq_arm   = uct_sep_verbs_own_cq_arm
 };

@@ -37,12 +37,15 @@ BEGIN_C_DECLS
 struct uct_sep_verbs {
     unsigned      next;
     unsigned      count;
-    struct ibv_wc wc[UCT_SEP_VERBS_MAX_POLL];
+    struct ibv_wc wc[2 * UCT_SEP_VERBS_MAX_POLL]; /* Of two queues */
 };
 
 
 /** Operations through libibverbs. */
 extern const uct_sep_ops_t uct_sep_ops_verbs;
+
+/** The same, in a worker's own context. */
+extern const uct_sep_ops_t uct_sep_ops_verbs_own;
 
 
 /** Shared receive queue through libibverbs. */

@@ -90,21 +90,34 @@ uct_sep_verbs_handle_send(uct_sep_iface_t *iface, const struct ibv_wc *wc)
     uct_sep_iface_handle_sent(iface, txwq, (uint16_t)wc->wr_id);
 }
 
-unsigned uct_sep_verbs_poll(uct_sep_iface_t *iface)
+/* Append what is in a queue to what is to be handled */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_verbs_poll_cq(uct_sep_iface_t *iface, struct ibv_cq *cq)
 {
     uct_sep_verbs_t *verbs = iface->verbs;
     int ret;
 
+    /* Which kind they are is not known before */
+    ret = ibv_poll_cq(cq, ucs_min(iface->config.rx_max_poll,
+                                  iface->config.tx_max_poll),
+                      verbs->wc + verbs->count);
+    if (ucs_unlikely(ret < 0)) {
+        ucs_fatal("%s: ibv_poll_cq() failed: %d", iface->port.name, ret);
+    }
+    verbs->count += ret;
+}
+
+unsigned uct_sep_verbs_poll(uct_sep_iface_t *iface)
+{
+    uct_sep_verbs_t *verbs = iface->verbs;
+
     if (verbs->next == verbs->count) {
-        /* Which kind they are is not known before */
-        ret = ibv_poll_cq(iface->cq.cq, ucs_min(iface->config.rx_max_poll,
-                                                iface->config.tx_max_poll),
-                          verbs->wc);
-        if (ucs_unlikely(ret < 0)) {
-            ucs_fatal("%s: ibv_poll_cq() failed: %d", iface->port.name, ret);
-        }
         verbs->next  = 0;
-        verbs->count = ret;
+        verbs->count = 0;
+        uct_sep_verbs_poll_cq(iface, iface->cq.cq);
+        if (iface->own_cq.cq != NULL) {
+            uct_sep_verbs_poll_cq(iface, iface->own_cq.cq);
+        }
     }
 
     return verbs->count - verbs->next;

@@ -122,7 +122,8 @@ uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
 
 /* Gather list; returns the number of entries */
 static UCS_F_ALWAYS_INLINE size_t
-uct_sep_wr_set_iov(struct ibv_sge *sge, const uct_iov_t *iov, size_t iovcnt)
+uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
+                   const uct_iov_t *iov, size_t iovcnt)
 {
     size_t count = 0;
     size_t i, length;
@@ -135,7 +136,10 @@ uct_sep_wr_set_iov(struct ibv_sge *sge, const uct_iov_t *iov, size_t iovcnt)
 
         sge[count].addr   = (uintptr_t)iov[i].buffer;
         sge[count].length = length;
-        sge[count].lkey   = uct_sep_mem_lkey(iov[i].memh);
+        sge[count].lkey   = UCT_SEP_OPS_OWN ?
+                            uct_sep_context_lkey(iface->channel.own,
+                                                 iov[i].memh) :
+                            uct_sep_mem_lkey(iov[i].memh);
         ++count;
     }
 
@@ -153,7 +157,7 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     size_t count;
 
     uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
-    count = uct_sep_wr_set_iov(sge, iov, iovcnt);
+    count = uct_sep_wr_set_iov(iface, sge, iov, iovcnt);
     ibv_wr_set_sge_list(qp, count, sge);
     uct_sep_wr_post(iface, txwq);
 }
@@ -250,7 +254,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     sge[0].lkey   = desc->lkey;
 
     ibv_wr_send(qp);
-    count = uct_sep_wr_set_iov(sge + 1, iov, iovcnt);
+    count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt);
     ibv_wr_set_sge_list(qp, 1 + count, sge);
     uct_sep_wr_post(iface, txwq);
 }
