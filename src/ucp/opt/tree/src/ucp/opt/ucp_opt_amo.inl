@@ -16,7 +16,7 @@
      UCP_OP_ATTR_FIELD_USER_DATA)
 
 
-/* The last resort, and how a key is made ready again. */
+/* How a key is made ready again. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_atomic_op_nbx_prepare(ucp_ep_h ep, ucp_atomic_op_t opcode,
                               const void *buffer, size_t count,
@@ -128,7 +128,27 @@ ucp_opt_atomic_op(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
     }
 
 general:
-    return ucp_opt_atomic_op_nbx_prepare(ep, opcode, buffer, count, remote_addr,
+    return ucp_opt_atomic_op_nbx_general(ep, opcode, buffer, count, remote_addr,
+                                         rkey, param);
+}
+
+/* A function of its own, so that others do not have to save registers. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_atomic_op_nbx_ready(ucp_ep_h ep, ucp_atomic_op_t opcode,
+                            const void *buffer, size_t count,
+                            uint64_t remote_addr, ucp_rkey_h rkey,
+                            const ucp_request_param_t *param)
+{
+    ucs_assert(ucp_opt_rkey_is_current(ep, rkey));
+    if (ucs_likely(param->datatype == ucp_dt_make_contig(sizeof(uint64_t)))) {
+        return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr, rkey,
+                                 param, sizeof(uint64_t));
+    } else if (param->datatype == ucp_dt_make_contig(sizeof(uint32_t))) {
+        return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr, rkey,
+                                 param, sizeof(uint32_t));
+    }
+
+    return ucp_opt_atomic_op_nbx_general(ep, opcode, buffer, count, remote_addr,
                                          rkey, param);
 }
 
@@ -137,23 +157,20 @@ ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
                   size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
                   const ucp_request_param_t *param)
 {
+    if (ucs_unlikely(rkey->opt.state != ep->opt_state)) {
+        return ucp_opt_atomic_op_nbx_prepare(ep, opcode, buffer, count,
+                                             remote_addr, rkey, param);
+    }
+
     /* Builds that check parameters do so in the general way. */
-    if (ucs_likely(!ENABLE_PARAMS_CHECK &&
-                   (rkey->opt.state == ep->opt_state) &&
+    if (ucs_likely(!ENABLE_PARAMS_CHECK && (rkey->opt.amos != 0) &&
                    !(param->op_attr_mask & ~UCP_OPT_AMO_ATTR_MASK) &&
                    (opcode < UCP_ATOMIC_OP_LAST) && (count == 1) &&
                    (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE))) {
-        ucs_assert(ucp_opt_rkey_is_current(ep, rkey));
-        if (ucs_likely(param->datatype ==
-                       ucp_dt_make_contig(sizeof(uint64_t)))) {
-            return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr,
-                                     rkey, param, sizeof(uint64_t));
-        } else if (param->datatype == ucp_dt_make_contig(sizeof(uint32_t))) {
-            return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr,
-                                     rkey, param, sizeof(uint32_t));
-        }
+        return ucp_opt_atomic_op_nbx_ready(ep, opcode, buffer, count,
+                                           remote_addr, rkey, param);
     }
 
-    return ucp_opt_atomic_op_nbx_prepare(ep, opcode, buffer, count, remote_addr,
+    return ucp_opt_atomic_op_nbx_general(ep, opcode, buffer, count, remote_addr,
                                          rkey, param);
 }
