@@ -232,7 +232,7 @@ static void sep_plan_add_cqs(unsigned long count, unsigned long length,
     counts->driver_bytes += count * SEP_PLAN_CQ_BYTES;
 }
 
-/* Receive buffers, all of them: UCX allocates chunks of so many, and uses what
+/* Receive buffers that there are from the start: UCX allocates chunks of so many, and uses what
  * is left when it has to allocate more than it asked for */
 static unsigned long sep_plan_rx_pool(const sep_plan_config_t *config)
 {
@@ -240,7 +240,7 @@ static unsigned long sep_plan_rx_pool(const sep_plan_config_t *config)
     unsigned long buffer, count, chunk, huge;
 
     buffer = sep_plan_align(sizes->rx_desc + config->seg_size, 64);
-    count  = sep_plan_min(config->rx_queue_len, SEP_PLAN_RX_CHUNK);
+    count  = sep_plan_min(config->rx_queue_fill, SEP_PLAN_RX_CHUNK);
     chunk  = sep_plan_align(count * buffer, 4096);
     if (sizes->huge_page > 0) {
         huge = sep_plan_align(count * buffer, sizes->huge_page);
@@ -249,7 +249,7 @@ static unsigned long sep_plan_rx_pool(const sep_plan_config_t *config)
         }
     }
 
-    return sep_plan_div_up(config->rx_queue_len + 1ul, chunk / buffer) * chunk;
+    return sep_plan_div_up(config->rx_queue_fill + 1ul, chunk / buffer) * chunk;
 }
 
 static void sep_plan_add_srqs(const sep_plan_config_t *config,
@@ -553,7 +553,8 @@ void sep_plan_config_init(sep_plan_config_t *config)
     config->tx_segments       = 32; /* control, remote address */
     config->tx_max_sge        = 1;
     config->tx_cq_len         = 4096;
-    config->rx_queue_len      = 1024;
+    config->rx_queue_len      = 3968;
+    config->rx_queue_fill     = 1024;
     config->seg_size          = 8256;
     config->cm_rx_queue_len   = 512;
     config->max_srq_wr        = 32767;

@@ -91,6 +91,7 @@ typedef struct sep_plan_config {
     unsigned            tx_max_sge;     /**< Gather entries of a work request */
     unsigned            tx_cq_len;
     unsigned            rx_queue_len;
+    unsigned            rx_queue_fill;  /**< Buffers of it at first */
     unsigned            seg_size;
     unsigned            cm_rx_queue_len;
     unsigned            max_srq_wr;     /**< Of the device */

@@ -244,6 +244,7 @@ TEST_F(test_sep_plan, queues_are_as_long_as_libmlx5_makes_them)
     m_config.tx_queue_len  = 200;
     m_config.tx_min_inline = 64; /* Two basic blocks each */
     m_config.rx_queue_len  = 300;
+    m_config.rx_queue_fill = 300;
     m_config.tx_cq_len     = 900;
 
     const sep_plan_t plan = make(SEP_PLAN_DYNAMIC);

@@ -173,6 +173,87 @@ TEST_F(test_sep_uct_settings, progress_handles_as_many_receives_as_allowed)
     }
 }
 
+TEST_F(test_sep_uct_settings, receive_queue_grows_when_half_of_it_is_used_up)
+{
+    start({{"RX_QUEUE_LEN", "200"}, {"RX_QUEUE_FILL", "64"},
+           {"FC_ENABLE", "n"}, {"TX_CQ_MODERATION", "2000"}});
+    uct_ep_h to_self   = m_local->connect(m_local->addr());
+    uct_sep_srq_t &srq = m_local->sep()->srq;
+    uint64_t data      = 0;
+    unsigned expected  = 0;
+
+    auto burst = [&](unsigned count) {
+        for (unsigned i = 0; i < count; ++i, ++data, ++expected) {
+            ASSERT_EQ(UCS_OK, uct_ep_am_short(to_self, 1, 0, &data,
+                                              sizeof(data)));
+        }
+        wait_for_cqes(count);
+        m_local->wait([&]() { return m_local->messages.size() == expected; });
+        m_local->flush();
+    };
+
+    EXPECT_EQ(UCS_OK, retry([&]() {
+        return uct_ep_am_short(to_self, 1, 0, &data, sizeof(data));
+    }));
+    ++data;
+    ++expected;
+    m_local->flush();
+    m_local->wait([&]() { return m_local->messages.size() == 1; });
+    EXPECT_EQ(64u, uct_sep_srq_num_filled(&srq));
+
+    /* A call handles 16 */
+    burst(16 + 31);
+    EXPECT_EQ(64u, uct_sep_srq_num_filled(&srq));
+    burst(16 + 32);
+    EXPECT_EQ(128u, uct_sep_srq_num_filled(&srq));
+    burst(63);
+    EXPECT_EQ(128u, uct_sep_srq_num_filled(&srq));
+
+    for (unsigned i = 0; i < 400; ++i, ++data, ++expected) {
+        EXPECT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(to_self, 1, 0, &data, sizeof(data));
+        }));
+    }
+    m_local->wait([&]() { return m_local->messages.size() == expected; });
+    for (uint64_t i = 0; i < expected; ++i) {
+        uint64_t value;
+        memcpy(&value, m_local->messages[i].data.data() + 8, sizeof(value));
+        EXPECT_EQ(i, value);
+    }
+}
+
+TEST_F(test_sep_uct_settings, receive_queue_grows_to_its_length_and_no_further)
+{
+    for (const settings &mode : {settings{{"API", "dv"}},
+                                 settings{{"API", "verbs"}},
+                                 settings{{"CATEGORY", "mpi_threads"}},
+                                 settings{{"CQ_SHARING", "2"}}}) {
+        settings config = mode;
+        config.insert(config.end(), {{"RX_QUEUE_LEN", "100"},
+                                     {"RX_QUEUE_FILL", "20"},
+                                     {"RX_MAX_POLL", "2"},
+                                     {"FC_ENABLE", "n"}});
+        start(config);
+        bool is_verbs = (m_local->sep()->api == &uct_sep_api_verbs);
+        m_peer->send(m_local->addr(), 3000, 100);
+        if (!is_verbs) {
+            wait_for_cqes(20);
+        }
+        EXPECT_TRUE(m_local->wait([&]() {
+            return m_local->messages.size() == 3000;
+        }));
+        EXPECT_LE(uct_sep_srq_num_filled(&m_local->sep()->srq), 100u);
+        EXPECT_GT(uct_sep_srq_num_filled(&m_local->sep()->srq),
+                  is_verbs ? 19u : 20u);
+    }
+
+    /* At once, where nothing would tell that it has to grow */
+    auto local = open({{"RX_QUEUE_LEN", "100"}, {"RX_QUEUE_FILL", "20"},
+                       {"RX_MAX_POLL", "1"}});
+    EXPECT_EQ(100u, uct_sep_srq_num_filled(&local->sep()->srq));
+    expect_refused({{"RX_QUEUE_FILL", "0"}});
+}
+
 TEST_F(test_sep_uct_settings, progress_handles_as_many_sends_as_allowed)
 {
     const unsigned count = 20;

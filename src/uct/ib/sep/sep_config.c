@@ -139,9 +139,15 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
                                   ucs_offsetof(uct_sep_iface_config_t, tx.mp),
                                   ""),
 
-    {"RX_QUEUE_LEN", "1024",
+    {"RX_QUEUE_LEN", "3968",
      "Length of the receive queue, which all connections share.",
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"RX_QUEUE_FILL", "1024",
+     "Buffers that the receive queue has at first. It gets as many again, up to\n"
+     "RX_QUEUE_LEN, when progress finds that half of them were used up.",
+     ucs_offsetof(uct_sep_iface_config_t, rx.queue_fill),
+     UCS_CONFIG_TYPE_UINT},
 
     {"RX_MAX_POLL", "16",
      "Maximal number of receives to handle in one progress call. It ends when\n"
@@ -159,7 +165,8 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
 
     {"FC_WND_SIZE", "512",
      "Window of flow control: number of active messages that can be sent on a\n"
-     "connection without a grant of the receiver. Not more than RX_QUEUE_LEN.",
+     "connection without a grant of the receiver. Not more than RX_QUEUE_LEN and\n"
+     "RX_QUEUE_FILL.",
      ucs_offsetof(uct_sep_iface_config_t, fc.wnd_size), UCS_CONFIG_TYPE_UINT},
 
     {"FC_HARD_THRESH", "0.25",
@@ -387,7 +394,7 @@ uct_sep_iface_init_fc(uct_sep_iface_t *iface,
 
     /* A receive queue like ours takes what one peer sends, at least */
     window                  = ucs_min(config->fc.wnd_size,
-                                      config->rx.queue_len);
+                                      iface->config.rx_queue_fill);
     iface->config.fc.window = window;
     iface->config.fc.hard   = ucs_max(1, (int)(window *
                                                config->fc.hard_thresh));
@@ -415,6 +422,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         {"TX_POSTLIST", config->tx.postlist, 1, INT16_MAX},
         {"TX_CQ_LEN", config->tx.cq_len, 2 * UCT_SEP_MAX_BB, 1ul << 20},
         {"RX_QUEUE_LEN", config->rx.queue_len, 1, attr->max_srq_wr},
+        {"RX_QUEUE_FILL", config->rx.queue_fill, 1, attr->max_srq_wr},
         {"FC_WND_SIZE", config->fc.wnd_size, 1, INT16_MAX},
         {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
         {"TX_MAX_POLL", config->tx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
@@ -464,6 +472,12 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         return UCS_ERR_INVALID_PARAM;
     }
 
+    /* Of one message per call there is never a crowd */
+    iface->config.rx_queue_len  = config->rx.queue_len;
+    iface->config.rx_queue_fill = (config->rx.max_poll == 1) ?
+                                  config->rx.queue_len :
+                                  ucs_min(config->rx.queue_fill,
+                                          config->rx.queue_len);
     status = uct_sep_iface_init_fc(iface, config);
     if (status != UCS_OK) {
         return status;
@@ -484,7 +498,6 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
     iface->config.tx_min_inline      = config->tx.min_inline;
     iface->config.postlist           = config->tx.postlist;
     iface->config.moderation         = config->tx.cq_moderation;
-    iface->config.rx_queue_len       = config->rx.queue_len;
     iface->config.tx_max_inline      = config->tx.max_inline;
     iface->config.rx_max_poll        = config->rx.max_poll;
     iface->config.tx_max_poll        = config->tx.max_poll;

@@ -23,6 +23,22 @@ static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *uct_sep_cq_peek(uct_sep_cq_t *cq)
 }
 
 
+/** Whether so many completions at least are there, less than the length. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_cq_has(const uct_sep_cq_t *cq, unsigned count)
+{
+    const struct mlx5_cqe64 *cqe = cq->next + count - 1;
+    uint8_t owner                = cq->owner;
+
+    if (cqe >= cq->end) {
+        cqe   -= cq->end - cq->start;
+        owner ^= MLX5_CQE_OWNER_MASK;
+    }
+
+    return !((cqe->op_own ^ owner) & MLX5_CQE_OWNER_MASK);
+}
+
+
 /** Consumer index, not masked. */
 static UCS_F_ALWAYS_INLINE uint32_t uct_sep_cq_ci(const uct_sep_cq_t *cq)
 {

@@ -151,7 +151,7 @@ uct_sep_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
         /* May be called from the async thread, but only once with effect, and
          * not while the main thread progresses what it is about to enable */
         UCS_ASYNC_BLOCK(iface->super.worker->async);
-        uct_sep_srq_fill(&iface->srq, iface->config.rx_queue_len);
+        uct_sep_srq_fill(&iface->srq, iface->config.rx_queue_fill);
         UCS_ASYNC_UNBLOCK(iface->super.worker->async);
     }
 

@@ -76,6 +76,7 @@ typedef struct uct_sep_iface_config {
     } tx;
     struct {
         unsigned             queue_len;
+        unsigned             queue_fill;
         unsigned             max_poll;
         uct_iface_mpool_config_t mp;
     } rx;
@@ -237,6 +238,7 @@ struct uct_sep_iface {
         size_t              tx_min_inline;
         size_t              tx_max_inline; /**< Of a message, see TX_MAX_INLINE */
         unsigned            rx_queue_len;
+        unsigned            rx_queue_fill; /**< Receives posted at first */
         unsigned            rx_max_poll;   /**< Receives of a progress call, */
         unsigned            tx_max_poll;   /**< and sends */
         int                 has_fence;     /**< Whether a fence does something */

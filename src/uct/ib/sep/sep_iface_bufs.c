@@ -221,7 +221,7 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
                                   uct_sep_iface_mpool_grow(
                                           payload_offset +
                                           iface->config.seg_size,
-                                          iface->config.rx_queue_len),
+                                          iface->config.rx_queue_fill),
                                   uct_sep_iface_init_rx_desc, "sep_rx_desc");
     if (status != UCS_OK) {
         goto err;
@@ -243,7 +243,7 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
         goto err_cleanup_mp;
     }
 
-    uct_sep_srq_fill(&iface->srq, ucs_min(iface->config.rx_queue_len,
+    uct_sep_srq_fill(&iface->srq, ucs_min(iface->config.rx_queue_fill,
                                           UCT_SEP_RX_FIRST_FILL));
     if (iface->srq.counter == 0) {
         ucs_error("%s: no registered memory for receives", iface->port.name);

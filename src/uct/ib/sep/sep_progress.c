@@ -8,6 +8,8 @@
 #include "sep_cqe.inl"
 #include "sep_iface.h"
 
+#include <ucs/sys/math.h>
+
 /*
  * Receives and sends come through the same queue: an idle call looks at one
  * byte. A call that finds one completion, which is what who waits for it gets,
@@ -21,6 +23,22 @@ static UCS_F_ALWAYS_INLINE void uct_sep_iface_poll_srq(uct_sep_iface_t *iface)
         uct_sep_srq_refill(&iface->srq);
     } else {
         uct_sep_srq_publish(&iface->srq);
+    }
+}
+
+/* More messages have come than a call handles: the queue gets more buffers if
+ * they have used up half of it */
+static UCS_F_NOINLINE void
+uct_sep_iface_check_depth(uct_sep_iface_t *iface)
+{
+    unsigned filled = uct_sep_srq_num_filled(&iface->srq);
+
+    if ((filled < iface->config.rx_queue_len) &&
+        uct_sep_cq_has(&iface->cq, ucs_max(filled / 2, 1))) {
+        uct_sep_srq_fill(&iface->srq, ucs_min(2 * filled,
+                                              iface->config.rx_queue_len));
+        ucs_debug("%s: receive queue has %u buffers", iface->port.name,
+                  uct_sep_srq_num_filled(&iface->srq));
     }
 }
 
@@ -48,7 +66,11 @@ uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
             --tx_left;
         }
 
-        if ((rx_left == 0) || (tx_left == 0)) {
+        if (rx_left == 0) {
+            uct_sep_iface_check_depth(iface);
+            break;
+        }
+        if (tx_left == 0) {
             break;
         }
         cqe = uct_sep_cq_peek(&iface->cq);

@@ -60,7 +60,7 @@ struct uct_sep_srq {
     uint8_t           shift;      /**< Log of a work request's size */
     unsigned          hdr_offset; /**< From descriptor to what is received */
     uint32_t          length;     /**< Work requests, power of two */
-    uint32_t          filled;     /**< Of these, got a buffer at start-up */
+    uint32_t          filled;     /**< Of these, have got a buffer */
     uint32_t          num_empty;  /**< Work requests without a buffer ... */
     uint16_t          *empty;     /**< ... and their indices */
     uint32_t          buf_size;   /**< Bytes the device may write */
@@ -69,6 +69,13 @@ struct uct_sep_srq {
     uint32_t          srqn;
     const uct_sep_srq_ops_t *ops;
 };
+
+
+/** @return Receives that can be outstanding with the buffers there are. */
+static inline unsigned uct_sep_srq_num_filled(const uct_sep_srq_t *srq)
+{
+    return srq->filled - 1;
+}
 
 
 /** Parameters of @ref uct_sep_srq_init. */
@@ -98,8 +105,8 @@ void uct_sep_srq_cleanup(uct_sep_srq_t *srq);
 
 
 /**
- * First-time fill: post until @a count receives have been posted in all.
- * Stops early if there is no memory.
+ * Post more, until @a count receives can be outstanding. Stops early if there is
+ * no memory.
  */
 void uct_sep_srq_fill(uct_sep_srq_t *srq, unsigned count);
 

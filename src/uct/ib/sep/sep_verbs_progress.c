@@ -147,6 +147,15 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
         ++count;
     } while (verbs->next < verbs->count);
 
+    /* Nothing tells how many more there are: grow by what a call has found */
+    if (ucs_unlikely((count >= iface->config.rx_max_poll) &&
+                     (uct_sep_srq_num_filled(&iface->srq) <
+                      iface->config.rx_queue_len))) {
+        uct_sep_srq_fill(&iface->srq,
+                         ucs_min(uct_sep_srq_num_filled(&iface->srq) + count,
+                                 iface->config.rx_queue_len));
+    }
+
     if (ucs_unlikely(iface->srq.num_empty > 0)) {
         uct_sep_srq_refill(&iface->srq);
     } else {
