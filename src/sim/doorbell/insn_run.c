@@ -194,6 +194,26 @@ static int insn_is_window_store(insn_exec_t *x)
 }
 
 
+/* Whether the run may end here. Valgrind goes on with the flags of the access
+ * that trapped, so they must be the same, or the next instruction must set all
+ * of them: or a branch behind a comparison that was interpreted goes astray. */
+static int insn_may_end(const insn_exec_t *x, uint64_t rflags)
+{
+    insn_t in;
+
+    if (x->run->vec_valid ||
+        !((x->cpu->rflags ^ rflags) & INSN_STATUS_FLAGS) ||
+        (insn_decode((const uint8_t*)x->cpu->rip, INSN_MAX_LENGTH, &in) != 0)) {
+        return 1;
+    }
+
+    /* not adc and sbb, which are 2 and 3 */
+    return (in.op->handler == insn_do_test) ||
+           ((in.op->handler == insn_do_alu) && ((in.op->arg & 6) != 2)) ||
+           ((in.op->handler == insn_do_alu_group) && ((in.mod_reg & 6) != 2));
+}
+
+
 mlx5sim_insn_status_t
 mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
 {
@@ -205,6 +225,7 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
     unsigned accesses  = 0;
     insn_exec_t x      = { .cpu = cpu, .run = run };
     uint64_t rflags    = cpu->rflags;
+    uint64_t start     = cpu->rflags;
     uint64_t gpr[16];
     insn_step_t step;
     insn_t in;
@@ -239,8 +260,9 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
             cpu->rip = x.next_rip;
         }
         ++run->num_insns;
-        if (INSN_UNLIKELY(run->stop) && ((run->stop == MLX5SIM_INSN_STOP_NOW) ||
-                                         !insn_is_window_store(&x))) {
+        if (INSN_UNLIKELY(run->stop) &&
+            ((run->stop == MLX5SIM_INSN_STOP_NOW) ||
+             (!insn_is_window_store(&x) && insn_may_end(&x, start)))) {
             run->end = MLX5SIM_INSN_END_STOP;
             break;
         }
@@ -251,7 +273,7 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
         if ((run->num_stores + run->num_loads) != accesses) {
             accesses = run->num_stores + run->num_loads;
             gap      = 0;
-        } else if (++gap >= max_gap) {
+        } else if ((++gap >= max_gap) && insn_may_end(&x, start)) {
             run->end = MLX5SIM_INSN_END_GAP;
             break;
         }

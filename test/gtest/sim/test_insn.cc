@@ -582,6 +582,40 @@ TEST_F(insn_fuzz, without_vector_registers_nothing_depends_on_them)
     EXPECT_GT(refused, 100u);
 }
 
+/* Valgrind drops what a handler does to the flags: the branch behind the
+ * comparison went the wrong way, and a lock of libmlx5 was not released */
+TEST(insn_flags, a_run_under_valgrind_ends_where_nobody_needs_them)
+{
+    static const uint8_t code[] = {
+        0x48, 0x89, 0x07,                   /*  0: mov %rax,(%rdi) */
+        0x90, 0x90, 0x90, 0x90, 0x90,       /*  3: nop */
+        0x85, 0xc9,                         /*  8: test %ecx,%ecx */
+        0x75, 0x00,                         /* 10: jne 12 */
+        0x89, 0xca,                         /* 12: mov %ecx,%edx */
+        0x85, 0xd2,                         /* 14: test %edx,%edx */
+        0x75, 0x00,                         /* 16: jne 18 */
+        0xcc
+    };
+    uint64_t device[8] = {};
+
+    for (int vec_valid = 0; vec_valid < 2; ++vec_valid) {
+        mlx5sim_insn_cpu_t cpu;
+        mlx5sim_insn_run_t run;
+
+        memset(&cpu, 0, sizeof(cpu));
+        memset(&run, 0, sizeof(run));
+        cpu.rip       = (uintptr_t)code;
+        cpu.gpr[7]    = (uintptr_t)device; /* rdi */
+        run.window    = {(uintptr_t)device, (uintptr_t)(device + 8)};
+        run.vec_valid = vec_valid;
+        run.max_gap   = 6; /* up to the first test */
+        run.store_cb  = [](void*, uintptr_t, const void*, unsigned) {};
+        ASSERT_EQ(MLX5SIM_INSN_OK, mlx5sim_insn_cpu_run(&cpu, &run));
+        EXPECT_EQ(MLX5SIM_INSN_END_GAP, run.end);
+        EXPECT_EQ(vec_valid ? 10u : 14u, cpu.rip - (uintptr_t)code);
+    }
+}
+
 TEST_F(insn_fuzz, straight_runs_of_instructions_agree_with_the_processor)
 {
     constexpr unsigned LENGTH = 40;
