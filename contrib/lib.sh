@@ -105,7 +105,7 @@ sep_build()
 {
     local dir=$1 targets=$2 configure=$3
     shift 3
-    local wanted="$configure $*" target
+    local wanted="$configure $*" target log
 
     if [[ ! -x $SEP_TOP/configure || $SEP_TOP/configure.ac -nt \
           $SEP_TOP/configure ]]; then
@@ -132,11 +132,12 @@ sep_build()
 
     sep_say "Building ${dir#"$SEP_TOP"/}: make $targets"
     for target in $targets; do
+        log=$dir/make-${target//\//-}.log
         timeout --kill-after=30 1800 \
             make -C "$dir" --no-print-directory -j "$(sep_jobs)" "$target" \
-            > "$dir/make-$target.log" 2>&1 < /dev/null || {
-            tail -n 40 "$dir/make-$target.log" >&2
-            sep_die "make $target failed; see $dir/make-$target.log"
+            > "$log" 2>&1 < /dev/null || {
+            tail -n 40 "$log" >&2
+            sep_die "make $target failed; see $log"
         }
     done
 }
