@@ -185,6 +185,7 @@ typedef struct mlx5sim_cq {
     uint32_t         arm_sn;
     uint32_t         sol_pi;      /* pi after the last solicited CQE */
     uint32_t         overrun;
+    uint32_t         ignore_overrun; /* PRM: cqc.oi, there is always room */
     uint32_t         pusher;      /* QP (index + 1) whose claim is completed now */
     uint32_t         unsure;      /* bits of MLX5SIM_UNSURE_* */
     uint32_t         marks;       /* resizes while the consumer index was */

@@ -118,6 +118,8 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     cq->num_cqes      = mlx5sim_cq_ring(num);
     cq->cqe_size      = uin->cqe_size;
     cq->uar           = uar;
+
+    cq->ignore_overrun = !!(flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN);
     if (chan != 0) {
         cq->chan = chan + 1;
         atomic_fetch_add(&((mlx5sim_chan_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,

@@ -103,6 +103,17 @@ cq::cq(context &c, int num, unsigned cqe_size)
     REQUIRE(v != nullptr);
 }
 
+cq::cq(context &c, int num, ibv_create_cq_attr_flags flags)
+{
+    ibv_cq_init_attr_ex attr = {};
+
+    attr.cqe       = num;
+    attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+    attr.flags     = flags;
+    v              = ibv_cq_ex_to_cq(ibv_create_cq_ex(c.ctx, &attr));
+    REQUIRE(v != nullptr);
+}
+
 cq::~cq()
 {
     REQUIRE_EQ(0, ibv_destroy_cq(v));

@@ -370,6 +370,29 @@ TEST_F(test_device_strict, cq_overrun)
     }, false);
 }
 
+TEST_F(test_device_strict, cq_overrun_that_was_asked_for)
+{
+    run(1, [](rank&) {
+        context c;
+        memory mem(c, 4096);
+        cq small(c, 3, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN), q(c, 64);
+        qp a(c, small, q), b(c, q, q);
+
+        a.connect(b.addr());
+        b.connect(a.addr(&mem));
+        for (int i = 0; i < 12; ++i) {
+            send_wr wr(IBV_WR_RDMA_WRITE, i, {mem.sge(0, 8)});
+            a.send(wr.to(b.addr(&mem), 0));
+        }
+        REQUIRE_EQ(IBV_QPS_RTS, a.state());
+        /* the last four have taken the places of the others */
+        for (int i = 8; i < 12; ++i) {
+            REQUIRE_EQ(i, small.good().wr_id);
+        }
+    });
+    EXPECT_TRUE(take_violations().empty());
+}
+
 TEST_F(test_device_strict, cq_ci)
 {
     provoke("cq_ci", []() {
