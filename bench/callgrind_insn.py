@@ -5,11 +5,12 @@
 usage: callgrind_insn.py sum       COUNTS FILE...
        callgrind_insn.py objects   COUNTS FILE...
        callgrind_insn.py functions COUNTS FILE...
+       callgrind_insn.py part=REGEX COUNTS FILE...
 
 COUNTS has a line "operation calls" for each operation. "sum" prints
 "operation<TAB>instructions" per call, "objects" the same with the library in
 between, and "functions" prints, per operation, every function that took part
-and its share.
+and its share. "part" is "sum" of the functions whose name matches.
 
 What is counted is the self cost of all functions, except
 - the measure_* functions, which are the benchmark's own wrappers, and
@@ -119,6 +120,11 @@ def main():
         total /= calls[name]
         if mode == "sum":
             print(f"{name}\t{total:.1f}")
+            continue
+        if mode.startswith("part="):
+            part = sum(cost for (_, fun), cost in costs.items()
+                       if re.search(mode[len("part="):], fun))
+            print(f"{name}\t{part / calls[name]:.1f}")
             continue
         if mode == "objects":
             print_objects(name, costs, calls[name])

@@ -95,7 +95,7 @@ run()
 # usage: measure WHICH TLS PROTO SUFFIX RENAME OPERATION...
 measure()
 {
-    local which=$1 tls=$2 proto=$3 suffix=$4 rename=$5 dir
+    local which=$1 tls=$2 proto=$3 suffix=$4 rename=$5 dir row
     shift 5
     dir=$results/runs/$which$suffix$rename
     rm -rf "$dir"
@@ -139,6 +139,18 @@ measure()
                                ucp[row], ucp[row]
                 }
             }' >> "$results/$which"
+
+    # What the interface has of it that only connects.
+    case $* in
+    progress_idle)       row=wireup_idle ;;
+    progress_connecting) row=wireup_connecting ;;
+    *)                   return 0 ;;
+    esac
+    [[ $rename == progress_idle_1 || $rename == "" ]] || return 0
+    "$SEP_TOP/bench/callgrind_insn.py" part=^uct_ud_ "$dir/counts" \
+        "$dir"/callgrind.out* |
+        awk -v row="$row$suffix" '{ printf "%s\t%s\t\n", row, $2 }' \
+        >> "$results/$which"
 }
 
 # usage: rate TLS PROTO SUFFIX
@@ -196,7 +208,8 @@ table()
     printf 'row\tstock\tpatched\tratio\n'
     awk -F '\t' '
         NR == FNR { stock[$1] = $2; next }
-        { printf "%s\t%s\t%s\t%.2f\n", $1, stock[$1], $2, $2 / stock[$1] }' \
+        { printf "%s\t%s\t%s\t%.2f\n", $1, stock[$1], $2,
+                 (stock[$1] == $2) ? 1 : $2 / stock[$1] }' \
         "$results/stock" "$results/patched"
 }
 

@@ -58,11 +58,7 @@ sep_install_deps build bench
 [[ -n $source_dir ]] || source_dir=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
 
 # What the result depends on.
-fingerprint=$(cd "$SEP_TOP" &&
-    find src/ucp/opt src/uct/ib/sep -type f ! -name '*.o' ! -name '*.lo' \
-         ! -path '*/.*' -print0 | sort -z | xargs -0 cat |
-    sha256sum | cut -c 1-16)
-stamp="${source_dir##*/} $which ${flags[*]} $fingerprint"
+stamp="${source_dir##*/} $which ${flags[*]} $(sep_ucx_opt_fingerprint)"
 if [[ $(cat "$prefix/.sep-ucx-opt" 2> /dev/null) == "$stamp" ]]; then
     sep_say "$prefix is complete"
     exit 0

@@ -51,7 +51,7 @@ run_tests()
     shift
     log=$build/ucp_gtest.log
     env LD_LIBRARY_PATH="$patched/lib" UCX_TLS="$tls" \
-        UCX_WARN_UNUSED_ENV_VARS=n "$@" \
+        UCX_WARN_UNUSED_ENV_VARS=n SEP_BUILD_DIR="$build" "$@" \
         timeout --kill-after=15 300 "$build/bin/mlx5sim-run" --private -- \
         "$build/test/gtest/ucp_gtest" > "$log" 2>&1 < /dev/null || status=$?
     [[ $status == 0 ]] || tail -n 40 "$log" >&2
@@ -62,8 +62,9 @@ for tls in sep rc_mlx5,ud_mlx5 rc_verbs,ud_verbs; do
     for proto in n y; do
         run_tests "$tls" UCX_PROTO_ENABLE=$proto
     done
+    run_tests "$tls" UCX_OPT_ONDEMAND=y
     run_tests "$tls" UCX_OPT_RKEY=n UCX_OPT_FLUSH=n UCX_OPT_IDLE_TX=n \
-        UCX_OPT_FLUSH_SIGNAL=n
+        UCX_OPT_FLUSH_SIGNAL=n UCX_OPT_WIREUP=n
 done
 
 # Several lanes, and keys for shared memory. What closes endpoints by force, or

@@ -23,10 +23,15 @@
 #          --build DIR        where to build (default build/ucx-gtest)
 #          --results DIR      where to write (default results/ in it)
 #          --build-only       build and run nothing
+#          --ucx-opt          with the optimisations of src/ucp/opt and the
+#                             transport as one of UCX's modules
+#                             (default of --build: build/ucx-gtest-opt)
 # All others are those of test/conformance/ucx_gtest, see its --help.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
 
 usage()
 {
@@ -34,7 +39,8 @@ usage()
 }
 
 driver=$SEP_TOP/test/conformance/ucx_gtest
-dir=$SEP_TOP/build/ucx-gtest
+dir=
+opt=
 ucx_source=
 results=
 build_only=
@@ -47,12 +53,14 @@ while [[ $# -gt 0 ]]; do
     --build)      dir=${2:?--build needs a directory}; shift 2 ;;
     --results)    results=${2:?--results needs a directory}; shift 2 ;;
     --build-only) build_only=1; shift ;;
+    --ucx-opt)    opt=1; options+=(--module); shift ;;
     --quick)      quick=1; options+=(--quick); shift ;;
     --help|-h)    usage; "$driver" --help; exit 0 ;;
     *)            options+=("$1"); shift ;;
     esac
 done
 
+: "${dir:=$SEP_TOP/build/ucx-gtest${opt:+-opt}}"
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 : "${results:=$dir/results${quick:+-quick}}"
@@ -122,7 +130,7 @@ build_ucx()
 
     # What the build depends on: source, options, and what is put into the tests
     stamp="$ucx_source ${flags[*]} $(cksum < \
-        "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)"
+        "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)${opt:+ $(sep_ucx_opt_fingerprint)}"
     case $(cat "$dir/.complete" 2> /dev/null) in
     "$stamp all")  return ;;
     "$stamp some") [[ -z $quick ]] || return 0 ;;
@@ -131,6 +139,11 @@ build_ucx()
     rm -rf "$dir/.complete" "$dir/source" "$dir/build" "$dir/ucx"
     mkdir "$dir/build"
     cp -a "$ucx_source" "$dir/source"
+    if [[ -n $opt ]]; then
+        sep_ucx_patch "$dir/source" "$SEP_TOP/src/ucp/opt/patches/series" all \
+            "$dir/log-patch.txt"
+        sep_ucx_add_files "$dir/source"
+    fi
     "$driver" --adapt "$dir/source"
     step autogen "$dir/source" ./autogen.sh
     step configure "$dir/build" "$dir/source/configure" \

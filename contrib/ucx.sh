@@ -42,6 +42,15 @@ sep_ucx_build()
     )
 }
 
+# What a patched tree depends on.
+sep_ucx_opt_fingerprint()
+{
+    (cd "$SEP_TOP" &&
+        find src/ucp/opt src/uct/ib/sep -type f ! -name '*.o' ! -name '*.lo' \
+             ! -path '*/.*' -print0 | sort -z | xargs -0 cat |
+        sha256sum | cut -c 1-16)
+}
+
 # Apply the patches that a series file lists, in order. With "stock", only
 # those that build the transport.
 # usage: sep_ucx_patch TREE SERIES all|stock LOG

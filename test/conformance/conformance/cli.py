@@ -32,6 +32,9 @@ def _arguments():
                         help="UCX's gtest program")
     parser.add_argument("--sep-build", metavar="DIR",
                         help="build of the transport for that UCX")
+    parser.add_argument("--module", action="store_true",
+                        help="the transport is a module of that UCX and need "
+                        "not be preloaded")
     parser.add_argument("--results", metavar="DIR", default="ucx-gtest-results",
                         help="where to keep logs and results")
     parser.add_argument("--group", choices=("uct", "md", "ucp"),
@@ -171,7 +174,8 @@ def main():
     environment = dict(each.split("=", 1) for each in options.set)
     program = gtest.Program(os.path.abspath(options.gtest),
                             os.path.abspath(options.sep_build), environment,
-                            os.path.join(results_dir, "logs"))
+                            os.path.join(results_dir, "logs"),
+                            options.module)
     tests = program.list()
     selected = _select(tests, options)
     if not selected:

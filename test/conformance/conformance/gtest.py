@@ -151,9 +151,12 @@ def _without_prefix(text):
 class Program:
     """The gtest program, on a software device and with the transport."""
 
-    def __init__(self, gtest, sep_build, environment, log_dir):
+    def __init__(self, gtest, sep_build, environment, log_dir,
+                 is_module=False):
         self.gtest = gtest
         self.sep_build = sep_build
+        self.preload = [] if is_module else [f"{sep_build}/bin/sep-run",
+                                             "--keep-tls"]
         self.environment = environment
         self.log_dir = log_dir
 
@@ -163,8 +166,7 @@ class Program:
                            UCX_WARN_UNUSED_ENV_VARS="n")
         environment.update(self.environment)
         command = [f"{self.sep_build}/bin/mlx5sim-run", "--dir", device,
-                   f"{self.sep_build}/bin/sep-run", "--keep-tls",
-                   self.gtest, *arguments]
+                   *self.preload, self.gtest, *arguments]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=stderr,
                                 env=environment, text=True, errors="replace",

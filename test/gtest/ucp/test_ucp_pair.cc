@@ -17,12 +17,12 @@ static void check(ucs_status_t status, const char *what)
     }
 }
 
-UcpWorker::UcpWorker(ucs_thread_mode_t mode)
+UcpWorker::UcpWorker(ucs_thread_mode_t mode, uint64_t features)
 {
     ucp_params_t params = {};
     params.field_mask   = UCP_PARAM_FIELD_FEATURES;
     params.features     = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 |
-                          UCP_FEATURE_AMO64 | UCP_FEATURE_TAG;
+                          UCP_FEATURE_AMO64 | UCP_FEATURE_TAG | features;
     ucp_config_t *config;
     check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
     ucs_status_t status = ucp_init(&params, config, &context);

@@ -16,7 +16,8 @@ class UcpWorker {
 public:
     static constexpr size_t SIZE = 1 << 16;
 
-    explicit UcpWorker(ucs_thread_mode_t mode = UCS_THREAD_MODE_SINGLE);
+    explicit UcpWorker(ucs_thread_mode_t mode = UCS_THREAD_MODE_SINGLE,
+                       uint64_t features      = 0);
     ~UcpWorker();
     UcpWorker(const UcpWorker&) = delete;
 

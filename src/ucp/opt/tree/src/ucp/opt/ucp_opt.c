@@ -17,6 +17,8 @@
 typedef struct {
     int rkey;
     int flush;
+    int wireup;
+    int ondemand;
 } ucp_opt_config_t;
 
 
@@ -30,6 +32,18 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      "Complete a flush at once, without a request, if the transports have\n"
      "nothing outstanding.",
      ucs_offsetof(ucp_opt_config_t, flush), UCS_CONFIG_TYPE_BOOL},
+
+    {"WIREUP", "y",
+     "Do not poll an interface that only connects endpoints of others. What\n"
+     "arrives there is handled in asynchronous context.",
+     ucs_offsetof(ucp_opt_config_t, wireup), UCS_CONFIG_TYPE_BOOL},
+
+    {"ONDEMAND", "n",
+     "Connect an endpoint when it is used for the first time rather than when it\n"
+     "is created:\n"
+     " y    - always, unless it handles failures of its peer\n"
+     " auto - if many endpoints are expected (64 or more, see UCX_NUM_EPS)",
+     ucs_offsetof(ucp_opt_config_t, ondemand), UCS_CONFIG_TYPE_ON_OFF_AUTO},
 
     {NULL}
 };
@@ -56,6 +70,14 @@ uint32_t ucp_opt_read(void)
     }
     if (config.flush) {
         opt |= UCP_OPT_FLUSH;
+    }
+    if (config.wireup) {
+        opt |= UCP_OPT_WIREUP;
+    }
+    if (config.ondemand == UCS_CONFIG_ON) {
+        opt |= UCP_OPT_ONDEMAND;
+    } else if (config.ondemand == UCS_CONFIG_AUTO) {
+        opt |= UCP_OPT_ONDEMAND_AUTO;
     }
 
     ucs_config_parser_release_opts(&config, ucp_opt_config_table);

@@ -15,11 +15,20 @@
  *  UCX_OPT_<name>; without its bit UCP behaves as it did before. */
 enum {
     /** UCX_OPT_RKEY: keys are ready for use when they have been unpacked */
-    UCP_OPT_RKEY  = 1 << 0,
+    UCP_OPT_RKEY          = 1 << 0,
 
     /** UCX_OPT_FLUSH: a flush needs a request only if something is left to be
      *  waited for */
-    UCP_OPT_FLUSH = 1 << 1
+    UCP_OPT_FLUSH         = 1 << 1,
+
+    /** UCX_OPT_WIREUP: an interface that only connects others is not polled */
+    UCP_OPT_WIREUP        = 1 << 2,
+
+    /** UCX_OPT_ONDEMAND=y: endpoints are connected when they are used */
+    UCP_OPT_ONDEMAND      = 1 << 3,
+
+    /** UCX_OPT_ONDEMAND=auto: the same, if there will be many endpoints */
+    UCP_OPT_ONDEMAND_AUTO = 1 << 4
 };
 
 

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_ucp_procs.h"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+/* Endpoints that are connected when they are used for the first time. */
+class UcpOndemand : public UcpPair {
+public:
+    void SetUp() override
+    {
+        env.set("UCX_OPT_ONDEMAND", "y");
+        UcpPair::SetUp();
+        before = qps();
+    }
+
+    /* QPs that there are on the device, of everyone. */
+    static unsigned qps()
+    {
+        const char *build = getenv("SEP_BUILD_DIR");
+        EXPECT_NE(nullptr, build) << "needed for mlx5sim-stat";
+        if (build == nullptr) {
+            return 0;
+        }
+
+        const std::string command = std::string(build) +
+                                    "/bin/mlx5sim-stat --json";
+        FILE *output = popen(command.c_str(), "r");
+        EXPECT_NE(nullptr, output);
+        std::string text;
+        char part[4096];
+        for (size_t got; (got = fread(part, 1, sizeof(part), output)) > 0;) {
+            text.append(part, got);
+        }
+        EXPECT_EQ(0, pclose(output));
+
+        /* The totals come last. */
+        const char *key = "\"qps\":";
+        size_t at       = text.rfind(key);
+        EXPECT_NE(std::string::npos, at) << text;
+        return (at == std::string::npos) ? 0 :
+               std::stoul(text.substr(at + strlen(key)));
+    }
+
+    /* Whether lanes are connected endpoint to endpoint, with UD's help. */
+    static bool is_p2p()
+    {
+        const char *tls = getenv("UCX_TLS");
+        return (tls != nullptr) && (strstr(tls, "rc") != nullptr);
+    }
+
+    /* Put a number that is different each time, and see that it has arrived. */
+    void use(UcpWorker &from, ucp_ep_h ep, ucp_rkey_h rkey, UcpWorker &to)
+    {
+        uint64_t value = ++number, there;
+        ASSERT_EQ(UCS_OK, wait(put(ep, rkey, to, &value, sizeof(value))));
+        ASSERT_EQ(UCS_OK, flush(ep));
+        memcpy(&there, to.memory, sizeof(there));
+        EXPECT_EQ(value, there);
+    }
+
+    static const ucp_request_param_t no_param;
+
+    UcpEnv env;
+    unsigned before = 0;
+    uint64_t number = 0;
+};
+
+const ucp_request_param_t UcpOndemand::no_param = {};
+
+
+TEST_F(UcpOndemand, OfManyEndpointsThoseInUseHaveQps)
+{
+    constexpr unsigned COUNT = 32, USED = 3;
+    std::array<ucp_ep_h, COUNT> eps;
+    std::array<ucp_rkey_h, COUNT> rkeys;
+
+    for (unsigned i = 0; i < COUNT; ++i) {
+        eps[i]   = connect(*sender, *receiver);
+        rkeys[i] = unpack(eps[i], *receiver);
+    }
+    for (int i = 0; i < 1000; ++i) {
+        progress();
+    }
+    EXPECT_EQ(before, qps());
+
+    for (unsigned i = 0; i < USED; ++i) {
+        use(*sender, eps[7 * i], rkeys[7 * i], *receiver);
+    }
+    if (is_p2p()) {
+        /* one at each end */
+        EXPECT_EQ(before + (2 * USED), qps());
+    }
+
+    for (unsigned i = 0; i < COUNT; ++i) {
+        ucp_rkey_destroy(rkeys[i]);
+        close(*sender, eps[i]);
+    }
+}
+
+TEST_F(UcpOndemand, WithoutItAllHaveQps)
+{
+    if (!is_p2p()) {
+        GTEST_SKIP() << "the transport connects on demand itself";
+    }
+
+    env.set("UCX_OPT_ONDEMAND", "n");
+    UcpWorker other;
+    before = qps();
+    std::array<ucp_ep_h, 8> eps;
+    for (ucp_ep_h &ep : eps) {
+        ep = connect(other, *receiver);
+    }
+    EXPECT_TRUE(progress_until([&] {
+        ucp_worker_progress(other.worker);
+        return qps() >= before + (2 * eps.size());
+    }));
+    for (ucp_ep_h ep : eps) {
+        ucs_status_ptr_t request = ucp_ep_close_nbx(ep, &no_param);
+        ASSERT_FALSE(UCS_PTR_IS_ERR(request));
+        if (UCS_PTR_IS_PTR(request)) {
+            EXPECT_TRUE(progress_until([&] {
+                ucp_worker_progress(other.worker);
+                return ucp_request_check_status(request) != UCS_INPROGRESS;
+            }));
+            ucp_request_free(request);
+        }
+    }
+}
+
+TEST_F(UcpOndemand, EndpointsOfBothSidesShareAConnection)
+{
+    ucp_ep_h there    = connect(*sender, *receiver);
+    ucp_ep_h back     = connect(*receiver, *sender);
+    ucp_rkey_h rkey   = unpack(there, *receiver);
+    ucp_rkey_h return_rkey = unpack(back, *sender);
+
+    EXPECT_EQ(before, qps());
+    use(*sender, there, rkey, *receiver);
+    use(*receiver, back, return_rkey, *sender);
+    if (is_p2p()) {
+        EXPECT_EQ(before + 2, qps());
+    }
+
+    ucp_rkey_destroy(rkey);
+    ucp_rkey_destroy(return_rkey);
+    close(*sender, there);
+    close(*receiver, back);
+}
+
+TEST_F(UcpOndemand, BothSidesMayUseItAtOnce)
+{
+    ucp_ep_h there    = connect(*sender, *receiver);
+    ucp_ep_h back     = connect(*receiver, *sender);
+    ucp_rkey_h rkey   = unpack(there, *receiver);
+    ucp_rkey_h return_rkey = unpack(back, *sender);
+    uint64_t one = 1, two = 2;
+
+    ucs_status_ptr_t first  = put(there, rkey, *receiver, &one, sizeof(one));
+    ucs_status_ptr_t second = put(back, return_rkey, *sender, &two,
+                                  sizeof(two));
+    EXPECT_EQ(UCS_OK, wait(first));
+    EXPECT_EQ(UCS_OK, wait(second));
+    EXPECT_EQ(UCS_OK, flush(there));
+    EXPECT_EQ(UCS_OK, flush(back));
+    EXPECT_EQ(1u, *reinterpret_cast<uint64_t*>(receiver->memory));
+    EXPECT_EQ(2u, *reinterpret_cast<uint64_t*>(sender->memory));
+    if (is_p2p()) {
+        EXPECT_EQ(before + 2, qps());
+    }
+
+    ucp_rkey_destroy(rkey);
+    ucp_rkey_destroy(return_rkey);
+    close(*sender, there);
+    close(*receiver, back);
+}
+
+TEST_F(UcpOndemand, FlushOfWhatWasNeverUsedHasNothingToDo)
+{
+    ucp_ep_h ep = connect(*sender, *receiver);
+
+    EXPECT_EQ(nullptr, ucp_ep_flush_nbx(ep, &no_param));
+    EXPECT_EQ(UCS_OK, wait(ucp_worker_flush_nbx(sender->worker, &no_param)));
+    EXPECT_EQ(before, qps());
+    close(*sender, ep);
+    EXPECT_EQ(before, qps());
+}
+
+TEST_F(UcpOndemand, UnusedEndpointsCanBeLookedAtAndClosed)
+{
+    ucp_ep_h closed = connect(*sender, *receiver);
+    ucp_ep_h left   = connect(*sender, *receiver);
+    ucp_ep_h used   = connect(*sender, *receiver);
+
+    char *text  = nullptr;
+    size_t size = 0;
+    FILE *file  = open_memstream(&text, &size);
+    ucp_ep_print_info(left, file);
+    fclose(file);
+    EXPECT_NE(nullptr, strstr(text, "endpoint")) << text;
+    free(text);
+
+    ucp_ep_attr_t attr = {};
+    attr.field_mask    = UCP_EP_ATTR_FIELD_NAME;
+    EXPECT_EQ(UCS_OK, ucp_ep_query(left, &attr));
+
+    close(*sender, closed);
+    /* It was counted, and the next finds its peer nevertheless. */
+    ucp_rkey_h rkey = unpack(used, *receiver);
+    use(*sender, used, rkey, *receiver);
+    ucp_rkey_destroy(rkey);
+    close(*sender, used);
+    /* "left" goes with its worker. */
+}
+
+TEST_F(UcpOndemand, AnyOperationConnects)
+{
+    /* get, atomic, long put, tagged messages, short and long */
+    for (int kind = 0; kind < 6; ++kind) {
+        ucp_ep_h ep     = connect(*sender, *receiver);
+        ucp_rkey_h rkey = unpack(ep, *receiver);
+        const uint64_t remote = reinterpret_cast<uintptr_t>(receiver->memory);
+        std::vector<char> data(UcpWorker::SIZE, static_cast<char>('a' + kind));
+        std::vector<char> received(UcpWorker::SIZE);
+        ucs_status_ptr_t request = nullptr, receive = nullptr;
+
+        memset(receiver->memory, 'x', 8);
+        switch (kind) {
+        case 0:
+            request = ucp_get_nbx(ep, data.data(), 8, remote, rkey, &no_param);
+            break;
+        case 1: {
+            uint64_t add              = 1;
+            uint64_t result           = 0;
+            ucp_request_param_t param = {};
+            param.op_attr_mask        = UCP_OP_ATTR_FIELD_DATATYPE |
+                                        UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+            param.datatype            = ucp_dt_make_contig(8);
+            param.reply_buffer        = &result;
+            EXPECT_EQ(UCS_OK, wait(ucp_atomic_op_nbx(ep, UCP_ATOMIC_OP_ADD,
+                                                     &add, 1, remote, rkey,
+                                                     &param)));
+            EXPECT_EQ(0, memcmp(&result, "xxxxxxxx", 8));
+            break;
+        }
+        case 2:
+            request = put(ep, rkey, *receiver, data.data(), data.size());
+            break;
+        default: {
+            const size_t length = (kind == 3) ? 8 : (kind == 4) ? 2000 :
+                                  data.size();
+            receive = ucp_tag_recv_nbx(receiver->worker, received.data(),
+                                       length, 1, -1, &no_param);
+            request = ucp_tag_send_nbx(ep, data.data(), length, 1, &no_param);
+            EXPECT_EQ(UCS_OK, wait(receive)) << kind;
+            EXPECT_EQ(0, memcmp(data.data(), received.data(), length)) << kind;
+            break;
+        }
+        }
+        EXPECT_EQ(UCS_OK, wait(request)) << kind;
+        EXPECT_EQ(UCS_OK, flush(ep)) << kind;
+        if (kind == 0) {
+            EXPECT_EQ(0, memcmp(data.data(), "xxxxxxxx", 8));
+        } else if (kind == 2) {
+            EXPECT_EQ(0, memcmp(data.data(), receiver->memory, data.size()));
+        }
+        ucp_rkey_destroy(rkey);
+        close(*sender, ep);
+    }
+}
+
+TEST_F(UcpOndemand, EndpointsThatHandleFailuresAreConnectedAtOnce)
+{
+    if (!is_p2p()) {
+        GTEST_SKIP() << "the transport connects on demand itself";
+    }
+
+    ucp_ep_h ep = connect(*sender, *receiver, UCP_ERR_HANDLING_MODE_PEER);
+    EXPECT_TRUE(progress_until([&] { return qps() == before + 2; }));
+    close(*sender, ep);
+}
+
+TEST_F(UcpOndemand, AWorkerCanUseItsOwnEndpoints)
+{
+    ucp_ep_h ep     = connect(*sender, *sender);
+    ucp_rkey_h rkey = unpack(ep, *sender);
+    use(*sender, ep, rkey, *sender);
+    ucp_rkey_destroy(rkey);
+    close(*sender, ep);
+}
+
+/* With processes: the peer's endpoint was never used, or there is none. */
+class UcpOndemandProcs : public UcpProcs {
+};
+
+TEST_F(UcpOndemandProcs, APeerThatComputesIsReachedByTheFirstPut)
+{
+    env.set("UCX_OPT_ONDEMAND", "y");
+    run({[&](UcpBoard &board) {
+             UcpWorker self;
+             publish(board, 0, self);
+             ucp_rkey_h rkey;
+             ucp_ep_h ep = connect(board, 1, self, &rkey);
+             ASSERT_NE(nullptr, ep);
+             board.stage = 1;
+             EXPECT_TRUE(wait_for([&] { return board.stage == 2; }));
+             EXPECT_EQ(5u, *reinterpret_cast<uint64_t*>(self.memory));
+             ucp_rkey_destroy(rkey);
+         },
+         [&](UcpBoard &board) {
+             UcpWorker self;
+             publish(board, 1, self);
+             ucp_rkey_h rkey;
+             ucp_ep_h ep = connect(board, 0, self, &rkey);
+             ASSERT_NE(nullptr, ep);
+             EXPECT_TRUE(wait_for([&] { return board.stage == 1; }));
+             const uint64_t value            = 5;
+             const ucp_request_param_t param = {};
+             ucs_status_ptr_t request        = ucp_put_nbx(
+                     ep, &value, sizeof(value), board.ranks[0].memory, rkey,
+                     &param);
+             ucs_status_ptr_t flushed = ucp_ep_flush_nbx(ep, &param);
+             for (ucs_status_ptr_t each : {request, flushed}) {
+                 ASSERT_FALSE(UCS_PTR_IS_ERR(each));
+                 if (UCS_PTR_IS_PTR(each)) {
+                     EXPECT_TRUE(wait_for(
+                             [&] {
+                                 return ucp_request_check_status(each) !=
+                                        UCS_INPROGRESS;
+                             },
+                             [&] { ucp_worker_progress(self.worker); }));
+                     EXPECT_EQ(UCS_OK, ucp_request_check_status(each));
+                     ucp_request_free(each);
+                 }
+             }
+             ucp_rkey_destroy(rkey);
+             board.stage = 2;
+         }});
+}
