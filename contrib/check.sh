@@ -14,7 +14,7 @@
 # (tests with threads under ThreadSanitizer), memcheck (a representative part of
 # the transport's tests under valgrind), jobs (MPI, OpenSHMEM and ucx_perftest
 # jobs), conformance (a representative part of UCX's own unit tests), sources
-# (shell scripts, what is committed, the tarball). All but memcheck by default.
+# (shell scripts, what is committed, the tarball).
 #
 # A test that hangs is killed and counts as failed: unit tests have
 # SEP_SUITE_TIMEOUT seconds per suite (default 180, three times that with
@@ -46,7 +46,10 @@ mode_tests+=':*test_sep_uct_error.*/dv:test_sep_uct_fault.*:test_sep_fc.*'
 mode_tests+=':-*.sixty_four_*'
 thread_tests='*test_sep_uct_threads.*:*test_sep_workers.*:test_sep_hub.*'
 thread_tests+=':test_sep_cq_sharing.*:*.workers_in_threads_*'
-memcheck_tests='*test_sep_uct_error.*:*test_sep_uct_flow.*:*test_sep_uct_ops.*'
+memcheck_tests='*test_sep_uct_error.*/dv:*test_sep_uct_flow.*/dv'
+memcheck_tests+=':*test_sep_uct_ops.*/bf:*test_sep_uct_ops.*/list'
+memcheck_tests+=':*test_sep_uct_fault.*kill*:*.workers_in_threads_*/verbs'
+memcheck_tests+=':-*.small_queues_*:*.a_fence_costs_*:*.*while_connecting*'
 passed=0
 failed=0
 failures=()
@@ -419,7 +422,7 @@ for argument in "$@"; do
     esac
 done
 [[ ${#parts[@]} != 0 ]] ||
-    parts=(unit sanitized modes threads jobs conformance sources)
+    parts=(unit sanitized modes threads memcheck jobs conformance sources)
 
 start=$SECONDS
 mkdir -p "$results"

@@ -3,6 +3,7 @@
 #ifndef TEST_SEP_CONN_MODEL_H
 #define TEST_SEP_CONN_MODEL_H
 
+#include <ostream>
 #include <uct/ib/sep/sep_addr.h>
 #include <uct/ib/sep/sep_conn.h>
 #include <uct/ib/sep/sep_conn_msg.h>
@@ -96,6 +97,12 @@ struct split {
     const char *name;
     bool       first, second;
 };
+
+/* Not its bytes, some of which are padding */
+inline void PrintTo(const split &value, std::ostream *os)
+{
+    *os << value.name;
+}
 
 /* How many of each may happen in a run */
 struct faults {
