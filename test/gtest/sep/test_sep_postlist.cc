@@ -158,6 +158,25 @@ TEST_F(test_sep_postlist, a_fence_of_the_interface_rings)
     EXPECT_TRUE(is_rung());
 }
 
+TEST_F(test_sep_postlist, a_fence_of_an_endpoint_rings)
+{
+    put();
+    EXPECT_EQ(UCS_OK, uct_sep_ep_fence(m_f.ep(), 0));
+    expect_none_waits();
+}
+
+TEST_F(test_sep_postlist, what_follows_a_fence_is_in_a_list_again)
+{
+    put();
+    EXPECT_EQ(UCS_OK, uct_sep_ep_fence(m_f.ep(), 0));
+    put(); /* brings the fence's work request */
+    put();
+    EXPECT_FALSE(is_rung());
+    EXPECT_EQ(4, m_f.txwq().sw_pi);
+    uct_sep_iface_progress_postlist(&m_f.iface().super.super);
+    expect_none_waits();
+}
+
 TEST_F(test_sep_postlist, running_out_of_credits_rings)
 {
     m_f.iface().config.postlist = 1000;

@@ -401,6 +401,7 @@ ucs_status_t uct_sep_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
 
+    uct_sep_iface_ring(uct_sep_ep_iface(ep));
     if (uct_sep_ep_iface(ep)->config.has_fence) {
         uct_sep_txwq_set_fence(ep->txwq);
     }
