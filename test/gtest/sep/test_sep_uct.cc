@@ -378,6 +378,9 @@ ucs_status_t entity::am_handler(void *arg, void *data, size_t length,
 
     self->messages.push_back({am->id, bytes((uint8_t*)data,
                                             (uint8_t*)data + length)});
+    if (self->on_message) {
+        self->on_message();
+    }
     return UCS_OK;
 }
 
@@ -397,6 +400,9 @@ entity::err_handler(void *arg, uct_ep_h ep, ucs_status_t status)
     self->failures.push_back({ep, status});
     if (self->destroy_failed) {
         self->destroy(ep);
+    }
+    if (self->on_failure) {
+        self->on_failure();
     }
     return UCS_OK;
 }

@@ -162,6 +162,10 @@ public:
     /* Destroy endpoints from the callback that reports their failure */
     bool destroy_failed = false;
 
+    /* Called from the handlers, after what they do otherwise */
+    std::function<void()> on_message;
+    std::function<void()> on_failure;
+
     entity(const entity&) = delete;
 
 private:

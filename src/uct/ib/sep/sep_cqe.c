@@ -94,9 +94,7 @@ void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
 void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    if (uct_sep_txwq_is_empty(txwq)) {
-        uct_sep_rc_destroy_txwq(iface, txwq);
-    }
+    uct_sep_rc_reap_txwq(iface, txwq);
     if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
         iface->tx.stalled = 0;
         uct_sep_fc_send_due(iface);
@@ -113,7 +111,7 @@ void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
 
     if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
         /* What is before it has succeeded */
-        uct_sep_txwq_finish(txwq, pi);
+        uct_sep_txwq_finish(iface, txwq, pi);
     }
 
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it? */

@@ -26,12 +26,15 @@ uct_sep_txwq_wqe_end(const uct_sep_txwq_t *txwq, uint16_t pi)
     return pi + uct_sep_wqe_num_bb(be32toh(ctrl->qpn_ds) & UINT8_MAX);
 }
 
-/* Finish operations up to an index. There is one at least. */
+/* Finish operations up to an index. There is one at least. Users' callbacks may
+ * progress, and cancel what is outstanding: the queue is still there then. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_txwq_finish_non_empty(uct_sep_txwq_t *txwq, uint16_t end)
+uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                              uint16_t end)
 {
     uct_sep_op_t *op;
 
+    ++iface->tx.in_finish;
     do {
         op = ucs_queue_head_elem_non_empty(&txwq->outstanding, uct_sep_op_t,
                                            queue);
@@ -41,14 +44,15 @@ uct_sep_txwq_finish_non_empty(uct_sep_txwq_t *txwq, uint16_t end)
         ucs_queue_pull_non_empty(&txwq->outstanding);
         op->handler(op, UCS_OK);
     } while (!ucs_queue_is_empty(&txwq->outstanding));
+    --iface->tx.in_finish;
 }
 
 /* Finish operations up to an index */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_txwq_finish(uct_sep_txwq_t *txwq, uint16_t end)
+uct_sep_txwq_finish(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
 {
     if (!ucs_queue_is_empty(&txwq->outstanding)) {
-        uct_sep_txwq_finish_non_empty(txwq, end);
+        uct_sep_txwq_finish_non_empty(iface, txwq, end);
     }
 }
 
@@ -98,7 +102,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_iface_handle_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                           uint16_t end)
 {
-    uct_sep_txwq_finish(txwq, end);
+    uct_sep_txwq_finish(iface, txwq, end);
     uct_sep_iface_release_send(iface, txwq, end);
 }
 

@@ -209,12 +209,18 @@ void uct_sep_ep_destroy(uct_ep_h tl_ep)
 
     uct_sep_iface_ring(iface);
     uct_sep_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
+    if (iface->tx.dispatched == ep) {
+        iface->tx.dispatched = NULL;
+    }
+
+    /* Before any completion: if that progresses, and the queue pair fails, the
+     * endpoint's user is not told any more */
+    uct_sep_ep_unschedule(ep);
+    ucs_list_del(&ep->list);
     if (ep->txwq != &iface->tx.idle) {
         uct_sep_txwq_disown(ep->txwq, ep);
     }
 
-    uct_sep_ep_unschedule(ep);
-    ucs_list_del(&ep->list);
     uct_sep_cm_conn_put(iface->conn.cm, &ep->rc->super);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);
     ucs_free(ep);
@@ -300,7 +306,12 @@ int uct_sep_ep_dispatch(uct_sep_ep_t *ep)
     /* Out of the queue while it is called: it may be released from within, or
      * added again */
     --iface->tx.num_pending;
-    status = req->func(req);
+    iface->tx.dispatched = ep;
+    status               = req->func(req);
+    if (iface->tx.dispatched == NULL) {
+        return 1; /* The request has destroyed the endpoint */
+    }
+
     if (status != UCS_OK) {
         ucs_queue_push_head(&ep->pending, &priv->queue_elem);
         ++iface->tx.num_pending;

@@ -272,6 +272,8 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
                                         &iface->conn.event_id);
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->tx.dispatch_id);
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->tx.reap_id);
 
     ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
         uct_sep_rc_destroy_txwq(iface, txwq);

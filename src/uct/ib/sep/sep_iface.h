@@ -169,6 +169,10 @@ struct uct_sep_iface {
                                                 them completes in error. As with
                                                 a send queue's, an operation can
                                                 start unless it is negative */
+        unsigned            in_finish;     /**< Callers that call users'
+                                                completions, and go on with a
+                                                send queue: none may be
+                                                destroyed */
         ucs_mpool_t         desc_mp;       /**< uct_sep_desc_t, seg_size */
         ucs_mpool_t         small_mp;      /**< uct_sep_desc_t, 8 bytes */
         ucs_mpool_t         op_mp;         /**< uct_sep_op_t */
@@ -192,8 +196,11 @@ struct uct_sep_iface {
         ucs_list_link_t     fc_due;        /**< uct_sep_txwq_t on which a grant
                                                 waits for credits */
         unsigned            num_pending;   /**< Requests in all endpoints */
+        uct_worker_cb_id_t  reap_id;       /**< Destroys what is in retired */
         uint8_t             stalled;       /**< cq_credits ran out */
         uint8_t             in_dispatch;
+        uct_sep_ep_t        *dispatched;   /**< Whose request is being called;
+                                                NULL if it was destroyed */
         uct_worker_cb_id_t  dispatch_id;   /**< Retry of what is in sched */
     } tx;
 

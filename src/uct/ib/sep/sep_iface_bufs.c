@@ -150,6 +150,9 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
     iface->tx.stalled      = 0;
     iface->tx.in_dispatch  = 0;
     iface->tx.dispatch_id  = UCS_CALLBACKQ_ID_NULL;
+    iface->tx.reap_id      = UCS_CALLBACKQ_ID_NULL;
+    iface->tx.in_finish    = 0;
+    iface->tx.dispatched   = NULL;
     uct_sep_txwq_init_idle(&iface->tx.idle);
     ucs_list_head_init(&iface->tx.unrung);
     ucs_list_head_init(&iface->tx.fc_due);

@@ -96,20 +96,42 @@ void uct_sep_txwq_purge(uct_sep_txwq_t *txwq, ucs_status_t status)
     }
 }
 
+/* Handler of an operation whose user is being told: it is not needed any more,
+ * but not to be released yet */
+static void uct_sep_op_leave(uct_sep_op_t *op, ucs_status_t status)
+{
+    op->ep = NULL;
+}
+
 void uct_sep_txwq_disown(uct_sep_txwq_t *txwq, uct_sep_ep_t *ep)
 {
+    uct_sep_op_t *head   = NULL;
+    uct_sep_op_t **ptail = &head;
     uct_completion_t *comp;
     uct_sep_op_t *op;
 
+    /* All are taken away from the device's side before the first completion,
+     * which may progress and so change the queue */
     ucs_queue_for_each(op, &txwq->outstanding, queue) {
-        if (op->ep != ep) {
-            continue;
+        if (op->ep == ep) {
+            op->handler = uct_sep_op_leave;
+            *ptail      = op;
+            ptail       = &op->next;
         }
+    }
+    *ptail = NULL;
 
-        comp        = op->comp;
-        op->handler = uct_sep_op_release;
-        op->comp    = NULL;
-        op->ep      = NULL;
+    while (head != NULL) {
+        op   = head;
+        head = op->next;
+        comp = op->comp;
+        if (op->ep == NULL) {
+            ucs_mpool_put_inline(op);
+        } else {
+            op->handler = uct_sep_op_release;
+            op->comp    = NULL;
+            op->ep      = NULL;
+        }
         if (comp != NULL) {
             uct_invoke_completion(comp, UCS_ERR_CANCELED);
         }

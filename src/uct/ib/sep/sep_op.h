@@ -46,6 +46,8 @@ struct uct_sep_op {
             uct_unpack_callback_t unpack_cb;
             void                  *arg;
         } get;                      /**< get_bcopy */
+        uct_sep_op_t     *next;     /**< Endpoint destroyed: of those whose user
+                                         is still to be told */
     };
 };
 

@@ -115,7 +115,7 @@ static UCS_F_NOINLINE unsigned
 uct_sep_iface_poll_ops(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                        uint16_t end)
 {
-    uct_sep_txwq_finish_non_empty(txwq, end);
+    uct_sep_txwq_finish_non_empty(iface, txwq, end);
     uct_sep_iface_release_send(iface, txwq, end);
     return uct_sep_iface_poll_rest(iface);
 }

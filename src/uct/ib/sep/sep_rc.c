@@ -292,6 +292,42 @@ void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);
 }
 
+/* In the worker's progress: destroy what could not be destroyed where it was
+ * noticed. A completion that progresses can call this as well. */
+static unsigned uct_sep_rc_reap_progress(void *arg)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_txwq_t *txwq, *tmp;
+
+    if (iface->tx.in_finish > 0) {
+        return 0;
+    }
+
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->tx.reap_id);
+    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+        uct_sep_rc_reap_txwq(iface, txwq);
+    }
+
+    return 1;
+}
+
+void uct_sep_rc_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (!uct_sep_txwq_is_empty(txwq)) {
+        return;
+    }
+
+    if (iface->tx.in_finish == 0) {
+        uct_sep_rc_destroy_txwq(iface, txwq);
+    } else {
+        /* Somebody further up may go on with it */
+        uct_worker_progress_register_safe(&iface->super.worker->super,
+                                          uct_sep_rc_reap_progress, iface, 0,
+                                          &iface->tx.reap_id);
+    }
+}
+
 /* Take a queue out of use, and end all that is outstanding */
 static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                               ucs_status_t status)
@@ -314,11 +350,11 @@ static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
     uct_sep_postlist_ring(iface, txwq);
 
+    ++iface->tx.in_finish;
     uct_sep_txwq_purge(txwq, status);
+    --iface->tx.in_finish;
 
-    if (txwq->hw_ci == txwq->sw_pi) {
-        uct_sep_rc_destroy_txwq(iface, txwq);
-    }
+    uct_sep_rc_reap_txwq(iface, txwq);
 }
 
 void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)

@@ -62,8 +62,13 @@ void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /**
- * Destroy a retired queue of which nothing is outstanding any more.
+ * Destroy a retired queue if nothing of it is outstanding any more. Later, if
+ * this is called from within a user's completion.
  */
+void uct_sep_rc_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** Destroy a retired queue. */
 void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 END_C_DECLS
