@@ -61,6 +61,7 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     m_iface->tx.cq_credits = NUM_CQE;
     m_iface->config.seg_size      = 8256;
     m_iface->config.max_get_zcopy = 1 << 30;
+    m_iface->config.tx_max_inline = SIZE_MAX;
     m_iface->config.has_fence     = 1;
     m_iface->config.rx_max_poll   = 16;
     m_iface->config.tx_max_poll   = 16;

@@ -142,6 +142,47 @@ TEST_F(test_sep_uct_settings, everything_goes_without_inline_data)
     }
 }
 
+#if ENABLE_PARAMS_CHECK
+TEST_F(test_sep_uct_settings, what_is_above_the_inline_limit_is_not_short)
+{
+    const bytes data = pattern(65, 1);
+    uct_iov_t iov    = {};
+
+    iov.buffer = (void*)data.data();
+    iov.count  = 1;
+    for (const char *api : {"dv", "verbs"}) {
+        start({{"TX_MAX_INLINE", "64"}, {"API", api}});
+        remote_memory memory = m_peer->expose(128, 3);
+        auto put             = [&](unsigned length) {
+            return uct_ep_put_short(ep(), data.data(), length, memory.va,
+                                    memory.rkey.rkey);
+        };
+        auto am              = [&](unsigned length) {
+            return uct_ep_am_short(ep(), 1, 0, data.data(), length);
+        };
+        auto am_iov          = [&](size_t length) {
+            iov.length = length;
+            return uct_ep_am_short_iov(ep(), 1, &iov, 1);
+        };
+
+        EXPECT_EQ(UCS_OK, retry([&]() { return put(64); }));
+        EXPECT_EQ(UCS_OK, retry([&]() { return am(56); }));
+        EXPECT_EQ(UCS_OK, retry([&]() { return am_iov(64); }));
+        {
+            expect_errors hide;
+            EXPECT_EQ(UCS_ERR_INVALID_PARAM, put(65));
+            EXPECT_EQ(UCS_ERR_INVALID_PARAM, am(57));
+            EXPECT_EQ(UCS_ERR_INVALID_PARAM, am_iov(65));
+        }
+        flush();
+        EXPECT_TRUE(m_local->wait([&]() {
+            return m_peer->num_received() == 2;
+        }));
+        uct_rkey_release(m_local->component(), &memory.rkey);
+    }
+}
+#endif
+
 TEST_F(test_sep_uct_settings, progress_handles_as_many_receives_as_allowed)
 {
     const unsigned count = 20;

@@ -89,6 +89,15 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
 }
 
 
+/* Longest short active message, with its header */
+#define UCT_SEP_AM_MAX_SHORT \
+    (UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t))
+
+/* The same after the limit that was set; looked at where parameters are
+ * checked */
+#define UCT_SEP_MAX_SHORT(_iface, _max) \
+    ucs_min((size_t)(_max), (_iface)->config.tx_max_inline)
+
 /**
  * Return from the operation if nothing can be sent. Also the way in which
  * unconnected and failed endpoints come to know.
@@ -248,7 +257,9 @@ uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
 
-    UCT_CHECK_LENGTH(length, 0, UCT_SEP_WR_PUT_MAX_INL, "put_short");
+    UCT_CHECK_LENGTH(length, 0,
+                     UCT_SEP_MAX_SHORT(iface, UCT_SEP_WR_PUT_MAX_INL),
+                     "put_short");
 
     /* The slow path has the same arguments, so that nothing has to be kept for
      * it: the call is a jump */
@@ -427,8 +438,8 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_sep_txwq_t *txwq = ep->txwq;
 
     UCT_CHECK_AM_ID(id);
-    UCT_CHECK_LENGTH(length, 0,
-                     UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_short_hdr_t),
+    UCT_CHECK_LENGTH(sizeof(header) + length, 0,
+                     UCT_SEP_MAX_SHORT(iface, UCT_SEP_AM_MAX_SHORT),
                      "am_short");
 
     if (ucs_unlikely((length > UCT_SEP_WR_AM_SMALL) ||
@@ -453,7 +464,7 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
 
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(length, 0,
-                     UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t),
+                     UCT_SEP_MAX_SHORT(iface, UCT_SEP_AM_MAX_SHORT),
                      "am_short_iov");
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
 
