@@ -94,6 +94,7 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     m_iface->cq.start  = m_cqes;
     m_iface->cq.end    = m_cqes + NUM_CQE;
     m_iface->cq.dbrec  = m_cq_dbrec;
+    m_iface->srq.ops   = &uct_sep_srq_ops;
     m_iface->srq.dbrec = &m_srq_dbrec;
     EXPECT_EQ(UCS_OK, uct_sep_qp_table_init(&m_iface->qps));
     EXPECT_EQ(UCS_OK, uct_sep_qp_table_add(&m_iface->qps, QPN, &m_txwq));

@@ -371,6 +371,7 @@ static ucs_status_t
 uct_sep_iface_init_fc(uct_sep_iface_t *iface,
                       const uct_sep_iface_config_t *config)
 {
+    unsigned fill = iface->config.rx_queue_fill;
     unsigned window;
 
     /* "not more than" is false for what is no number */
@@ -392,9 +393,12 @@ uct_sep_iface_init_fc(uct_sep_iface_t *iface,
         return UCS_OK;
     }
 
-    /* A receive queue like ours takes what one peer sends, at least */
-    window                  = ucs_min(config->fc.wnd_size,
-                                      iface->config.rx_queue_fill);
+    /* A receive queue like ours takes what one peer sends, at least: a window,
+     * and, when that is granted, what was sent since it was asked for. The
+     * message that asks and a grant for the other side are not in these. */
+    window                  = ucs_max(1, (int)(((int)fill - 2) /
+                                               (1 + config->fc.hard_thresh)));
+    window                  = ucs_min(config->fc.wnd_size, window);
     iface->config.fc.window = window;
     iface->config.fc.hard   = ucs_max(1, (int)(window *
                                                config->fc.hard_thresh));

@@ -109,6 +109,9 @@ static void uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
 
     if (!is_pure) {
+        /* What a grant allows to be sent must not find that the buffers of the
+         * messages before are still to be posted */
+        uct_sep_srq_refill(&iface->srq);
         if (am_id & UCT_SEP_AM_FC_HARD_REQ) {
             uct_sep_fc_grant(iface, txwq);
         } else if ((am_id & UCT_SEP_AM_FC_SOFT_REQ) &&
