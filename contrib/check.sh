@@ -152,9 +152,11 @@ count_suite()
 run_gtest()
 {
     local label=$1 build=$2 program=$3 limit=$4 filter=${5:-*}
-    local list line suite='' log status selected
+    local list line suite='' log status selected device=$build
     local -A tests=()
     local suites=()
+
+    [[ $tool != tsan ]] || device=$build_plain
 
     if ! list=$(cd "$build" && timeout --kill-after=5 60 \
                 "$program" --gtest_list_tests --gtest_filter="$filter" \
@@ -198,7 +200,7 @@ run_gtest()
         (cd "$build" && env "${test_env[@]}" \
          SEP_TEST_TIMEOUT="$limit" SEP_BUILD_DIR="$build" \
          SEP_SANITIZERS="$sanitizers" \
-         SEP_TEST_TOOL="$tool" SEP_DEVICE_DIR="$build_plain" \
+         SEP_TEST_TOOL="$tool" SEP_DEVICE_DIR="$device" \
          "$SEP_TOP/config/run-test" "$program" \
              --gtest_filter="$selected") \
             > "$log" 2>&1 < /dev/null || status=$?
