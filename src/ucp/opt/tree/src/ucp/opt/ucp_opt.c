@@ -19,6 +19,7 @@ typedef struct {
     int flush;
     int wireup;
     int ondemand;
+    int eager;
 } ucp_opt_config_t;
 
 
@@ -37,6 +38,11 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      "Do not poll an interface that only connects endpoints of others. What\n"
      "arrives there is handled in asynchronous context.",
      ucs_offsetof(ucp_opt_config_t, wireup), UCS_CONFIG_TYPE_BOOL},
+
+    {"EAGER", "y",
+     "Send short messages without looking up what is known since an earlier\n"
+     "one.",
+     ucs_offsetof(ucp_opt_config_t, eager), UCS_CONFIG_TYPE_BOOL},
 
     {"ONDEMAND", "n",
      "Connect an endpoint when it is used for the first time rather than when it\n"
@@ -74,6 +80,9 @@ uint32_t ucp_opt_read(void)
     if (config.wireup) {
         opt |= UCP_OPT_WIREUP;
     }
+    if (config.eager) {
+        opt |= UCP_OPT_EAGER;
+    }
     if (config.ondemand == UCS_CONFIG_ON) {
         opt |= UCP_OPT_ONDEMAND;
     } else if (config.ondemand == UCS_CONFIG_AUTO) {
@@ -98,6 +107,9 @@ uint64_t ucp_opt_worker_flags(ucp_worker_h worker)
     }
     if (opt & UCP_OPT_RKEY) {
         flags |= UCP_WORKER_FLAG_OPT_RKEY;
+    }
+    if (opt & UCP_OPT_EAGER) {
+        flags |= UCP_WORKER_FLAG_OPT_EAGER;
     }
     return flags;
 }

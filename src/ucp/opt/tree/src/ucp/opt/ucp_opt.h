@@ -28,14 +28,18 @@ enum {
     UCP_OPT_ONDEMAND      = 1 << 3,
 
     /** UCX_OPT_ONDEMAND=auto: the same, if there will be many endpoints */
-    UCP_OPT_ONDEMAND_AUTO = 1 << 4
+    UCP_OPT_ONDEMAND_AUTO = 1 << 4,
+
+    /** UCX_OPT_EAGER: short messages look up nothing */
+    UCP_OPT_EAGER         = 1 << 5
 };
 
 
-/** Flags of a worker: UCP_OPT_FLUSH, UCP_OPT_RKEY is on, and calls take no
- *  lock. */
+/** Flags of a worker: UCP_OPT_FLUSH, UCP_OPT_RKEY, UCP_OPT_EAGER is on, and
+ *  calls take no lock. */
 #define UCP_WORKER_FLAG_OPT_FLUSH UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 16)
 #define UCP_WORKER_FLAG_OPT_RKEY  UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 17)
+#define UCP_WORKER_FLAG_OPT_EAGER UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 18)
 
 
 /**

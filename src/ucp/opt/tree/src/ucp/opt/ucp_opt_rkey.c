@@ -23,6 +23,17 @@ static int ucp_opt_rkey_is_on(ucp_worker_h worker)
     return !!(worker->flags & UCP_WORKER_FLAG_OPT_RKEY);
 }
 
+uint64_t ucp_opt_ep_state(ucp_ep_h ep)
+{
+    uint64_t state = ep->opt_state;
+
+    if (ucs_unlikely(state == UCP_OPT_STATE_NONE)) {
+        state = ep->opt_state = ucs_atomic_fadd64(&ucp_opt_next_state, 1);
+    }
+
+    return state;
+}
+
 void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
 {
     ucp_opt_rkey_t *opt             = &rkey->opt;
@@ -45,10 +56,7 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
 
     /* If the lanes change from here on, the state is not the endpoint's any
      * more when the key has it. */
-    state = ep->opt_state;
-    if (ucs_unlikely(state == UCP_OPT_STATE_NONE)) {
-        state = ep->opt_state = ucs_atomic_fadd64(&ucp_opt_next_state, 1);
-    }
+    state = ucp_opt_ep_state(ep);
 
     opt->state         = UCP_OPT_RKEY_UNREADY;
     opt->max_put       = 0;

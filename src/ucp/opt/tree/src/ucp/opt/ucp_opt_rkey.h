@@ -4,6 +4,7 @@
 #define UCP_OPT_RKEY_H_
 
 #include <ucp/core/ucp_types.h>
+#include <ucp/opt/ucp_opt_eager.h>
 #include <ucs/sys/compiler.h>
 #include <uct/api/uct.h>
 
@@ -87,11 +88,15 @@ int ucp_opt_rkey_resolve(ucp_ep_h ep, ucp_rkey_h rkey);
 /** Note how a key has been resolved for version 1 of the protocols. */
 void ucp_opt_rkey_resolved(ucp_ep_h ep, ucp_rkey_h rkey);
 
+/** The number of the state of an endpoint's lanes. */
+uint64_t ucp_opt_ep_state(ucp_ep_h ep);
+
 /** The endpoint's lanes are going to change or have done so: no key is ready
- *  for it any more. May be called from the asynchronous context. */
+ *  for it any more, and it is not ready for short messages. May be called from the asynchronous context. */
 #define ucp_opt_ep_lanes_changed(_ep) \
     do { \
         (_ep)->opt_state = UCP_OPT_STATE_NONE; \
+        ucp_opt_eager_lanes_changed(_ep); \
     } while (0)
 
 #endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Short tagged messages of an endpoint that is ready for them. Included by
+ * tag/tag_send.c, whose ucp_opt_tag_send_nbx_general() can do everything.
+ */
+
+#include <ucp/opt/ucp_opt.h>
+#include <ucp/opt/ucp_opt_eager.h>
+
+
+/* Attributes that are not for the shortest way. */
+#define UCP_OPT_TAG_SEND_ATTR_MASK \
+    (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | \
+     (ENABLE_PARAMS_CHECK ? UCP_OP_ATTR_FIELD_MEMORY_TYPE : 0))
+
+
+/* What the caller has passed. */
+typedef struct {
+    ucp_ep_h                  ep;
+    const void                *buffer;
+    size_t                    count;
+    ucp_tag_t                 tag;
+    const ucp_request_param_t *param;
+} ucp_opt_tag_send_args_t;
+
+
+/* For the compiler they are in memory then: see UCP_OPT_RMA_KEEP(). */
+#define UCP_OPT_TAG_SEND_KEEP(_args, _ep, _buffer, _count, _tag, _param) \
+    { \
+        (_args).ep     = (_ep); \
+        (_args).buffer = (_buffer); \
+        (_args).count  = (_count); \
+        (_args).tag    = (_tag); \
+        (_args).param  = (_param); \
+        asm volatile("" : : "m"(_args)); \
+    }
+
+
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_retry(const ucp_opt_tag_send_args_t *args)
+{
+    return ucp_opt_tag_send_nbx_general(args->ep, args->buffer, args->count,
+                                        args->tag, args->param);
+}
+
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_prepare(ucp_ep_h ep, const void *buffer, size_t count,
+                             ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    ucs_status_ptr_t ret;
+
+    ret = ucp_opt_tag_send_nbx_general(ep, buffer, count, tag, param);
+    if (!UCS_PTR_IS_ERR(ret)) {
+        ucp_opt_eager_prepare(ep);
+    }
+
+    return ret;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+ucp_opt_tag_send_short(ucp_ep_h ep, const void *buffer, size_t length,
+                       ucp_tag_t tag)
+{
+    ucs_status_t status;
+
+    ucs_assert(ucp_opt_eager_is_current(ep));
+    status = ep->opt_eager.am_short(ep->opt_eager.uct_ep, UCP_AM_ID_EAGER_ONLY,
+                                    tag, buffer, length);
+    if (ucs_likely(status != UCS_ERR_NO_RESOURCE)) {
+        UCP_EP_STAT_TAG_OP(ep, EAGER);
+    }
+
+    return status;
+}
+
+/* Messages of contiguous datatypes, and all that are not short. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
+                           ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    ucp_opt_tag_send_args_t args;
+    ucs_status_t status;
+    size_t length;
+
+    if (((param->op_attr_mask & UCP_OPT_TAG_SEND_ATTR_MASK) ==
+         UCP_OP_ATTR_FIELD_DATATYPE) &&
+        UCP_DT_IS_CONTIG(param->datatype)) {
+        length = ucp_contig_dt_length(param->datatype, count);
+        if (length < ep->opt_eager.tag_limit) {
+            UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
+            status = ucp_opt_tag_send_short(ep, buffer, length, tag);
+            if (ucs_likely(status != UCS_ERR_NO_RESOURCE)) {
+                return UCS_STATUS_PTR(status);
+            }
+
+            return ucp_opt_tag_send_nbx_retry(&args);
+        }
+    }
+
+    if (ucs_unlikely(ucp_opt_eager_is_wanted(ep))) {
+        return ucp_opt_tag_send_nbx_prepare(ep, buffer, count, tag, param);
+    }
+
+    return ucp_opt_tag_send_nbx_general(ep, buffer, count, tag, param);
+}
+
+UCS_PROFILE_FUNC(ucs_status_ptr_t, ucp_tag_send_nbx,
+                 (ep, buffer, count, tag, param),
+                 ucp_ep_h ep, const void *buffer, size_t count,
+                 ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    ucp_opt_tag_send_args_t args;
+    ucs_status_t status;
+
+    if (ucs_unlikely((count >= ep->opt_eager.tag_limit) ||
+                     (param->op_attr_mask & UCP_OPT_TAG_SEND_ATTR_MASK))) {
+        return ucp_opt_tag_send_nbx_other(ep, buffer, count, tag, param);
+    }
+
+    UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
+    status = ucp_opt_tag_send_short(ep, buffer, count, tag);
+    if (ucs_likely(status != UCS_ERR_NO_RESOURCE)) {
+        return UCS_STATUS_PTR(status);
+    }
+
+    return ucp_opt_tag_send_nbx_retry(&args);
+}
