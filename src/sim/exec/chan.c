@@ -25,7 +25,9 @@ int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size)
     int fd;
 
     mlx5sim_lock(&chan->lock);
-    fd = mlx5sim_chan_open(chan, O_WRONLY);
+    /* Not O_WRONLY: with the process that reads, the last reader may go between
+     * open and write, and SIGPIPE would end this one. */
+    fd = mlx5sim_chan_open(chan, O_RDWR);
     if (fd >= 0) {
         /* atomic: far below PIPE_BUF. Full if software arms thousands of times
          * and never reads an event. */

@@ -98,7 +98,7 @@ void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
 
 
 /** Write an event into a channel.
- *  @return 0, or -1 if it is full or nobody can read it any more. */
+ *  @return 0, or -1 if it is full or has been closed. */
 int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size);
 
 /** Brackets around writing and counting an event: bits of MLX5SIM_UNSURE_*. */

@@ -6,6 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* A wakeup can be lost: somebody unlocks, which wakes one of two waiters; a
+ * third one locks before it has come; the woken one is killed before it has
+ * stored that there are others who wait; so the third one's unlocking wakes
+ * nobody. The kernel repairs this (handle_futex_death() in kernel/futex/core.c)
+ * only as long as nobody holds the lock. Hence nobody sleeps longer than this. */
+#define MLX5SIM_LOCK_SLEEP_NS 10000000l
 
 
 void mlx5sim_lock_init(mlx5sim_lock_t *lock)
@@ -29,8 +37,6 @@ static int mlx5sim_lock_result(mlx5sim_lock_t *lock, int ret)
          * far as other lockers can tell */
         pthread_mutex_consistent(lock);
         return 1;
-    case EBUSY:
-        return -1;
     default:
         /* EDEADLK, ENOTRECOVERABLE, EINVAL: memory of the store is broken */
         fprintf(stderr, "mlx5sim: lock %p in the object store: %s; remove the "
@@ -40,14 +46,30 @@ static int mlx5sim_lock_result(mlx5sim_lock_t *lock, int ret)
     }
 }
 
-int mlx5sim_lock(mlx5sim_lock_t *lock)
+static int mlx5sim_lock_wait(mlx5sim_lock_t *lock)
 {
-    return mlx5sim_lock_result(lock, pthread_mutex_lock(lock));
+    struct timespec end;
+    int ret;
+
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_nsec += MLX5SIM_LOCK_SLEEP_NS;
+        if (end.tv_nsec >= 1000000000l) {
+            end.tv_nsec -= 1000000000l;
+            ++end.tv_sec;
+        }
+        ret = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &end);
+    } while (ret == ETIMEDOUT);
+
+    return ret;
 }
 
-int mlx5sim_trylock(mlx5sim_lock_t *lock)
+int mlx5sim_lock(mlx5sim_lock_t *lock)
 {
-    return mlx5sim_lock_result(lock, pthread_mutex_trylock(lock));
+    int ret = pthread_mutex_trylock(lock);
+
+    return mlx5sim_lock_result(lock, (ret == EBUSY) ? mlx5sim_lock_wait(lock) :
+                                                      ret);
 }
 
 void mlx5sim_unlock(mlx5sim_lock_t *lock)

@@ -11,7 +11,7 @@
  * object and goes on. Nobody ever takes a lock away from a live process.
  *
  * Lock order, outer to inner:
- *   QP sq_lock -> QP rq_lock (of the peer) -> SRQ lock / atomic lock -> CQ lock
+ *   limit lock -> reap lock -> QP sq_lock -> QP rq_lock (of the peer) -> SRQ lock / atomic lock -> CQ lock
  *   -> channel lock.
  */
 
@@ -27,9 +27,6 @@ void mlx5sim_lock_init(mlx5sim_lock_t *lock);
  *         lock protects, the lock itself is usable again.
  */
 int mlx5sim_lock(mlx5sim_lock_t *lock);
-
-/** As mlx5sim_lock(), but gives up at once: -1 if somebody holds it. */
-int mlx5sim_trylock(mlx5sim_lock_t *lock);
 
 void mlx5sim_unlock(mlx5sim_lock_t *lock);
 

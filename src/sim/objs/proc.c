@@ -152,19 +152,15 @@ static void mlx5sim_proc_release(mlx5sim_proc_t *proc, pid_t pid)
     atomic_compare_exchange_strong(&proc->pid, &pid, 0);
 }
 
-void mlx5sim_proc_reap(uint32_t tag)
+/* Free the objects of @a tag. Under reap_lock: when two do it, one could take
+ * the next use of a slot, which the other has freed, for what is to be freed. */
+static void mlx5sim_proc_reap_objs(uint32_t tag)
 {
-    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(tag);
-    mlx5sim_proc_t copy;
     mlx5sim_chan_t *chan;
     mlx5sim_obj_t *obj;
     uint32_t index, high;
     char path[320];
     int kind;
-
-    if (proc == NULL) {
-        return;
-    }
 
     /* dependents before what they depend on */
     for (kind = MLX5SIM_OBJ_LAST - 1; kind >= 0; --kind) {
@@ -183,25 +179,29 @@ void mlx5sim_proc_reap(uint32_t tag)
                 unlink(path);
             }
 
-            /* another reaper may be at it as well: one frees */
-            obj->ready = 0;
-            obj->ctx   = 0;
-            if (atomic_compare_exchange_strong(&obj->owner, &(uint32_t){tag},
-                                               0)) {
-                atomic_fetch_sub(&mlx5sim_store->tables[kind].in_use, 1);
-            }
+            mlx5sim_obj_free(kind, obj);
         }
     }
+}
 
-    /* Of several reapers one writes the history and gives the slot back. */
-    memcpy((void*)&copy, (void*)proc, sizeof(copy));
-    if (atomic_compare_exchange_strong(&proc->tag, &(uint32_t){tag}, 0)) {
+void mlx5sim_proc_reap(uint32_t tag)
+{
+    mlx5sim_proc_t *proc, copy;
+
+    /* Who died at this has left less to do for us. */
+    (void)mlx5sim_lock(&mlx5sim_store->reap_lock);
+    proc = mlx5sim_proc_by_tag(tag);
+    if (proc != NULL) {
+        mlx5sim_proc_reap_objs(tag);
+        memcpy((void*)&copy, (void*)proc, sizeof(copy));
         memcpy((void*)&mlx5sim_store->exited[
                        atomic_fetch_add(&mlx5sim_store->num_exited, 1) &
                        (MLX5SIM_MAX_EXITED - 1)],
                (void*)&copy, sizeof(copy));
+        atomic_store(&proc->tag, 0);
         mlx5sim_proc_release(proc, copy.pid);
     }
+    mlx5sim_unlock(&mlx5sim_store->reap_lock);
 }
 
 void mlx5sim_proc_reap_dead(void)

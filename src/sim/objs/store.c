@@ -119,6 +119,7 @@ static void mlx5sim_store_init(mlx5sim_store_t *store)
         mlx5sim_lock_init(&store->atomic_locks[i]);
     }
     mlx5sim_lock_init(&store->limit_lock);
+    mlx5sim_lock_init(&store->reap_lock);
 
     store->version    = MLX5SIM_STORE_VERSION;
     store->size_check = sizeof(mlx5sim_qp_obj_t);
@@ -227,19 +228,26 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
             index = desc->first;
         }
 
-        obj        = mlx5sim_obj_at(kind, index);
-        free_owner = 0;
-        if (!atomic_compare_exchange_strong(&obj->owner, &free_owner,
-                                            mlx5sim_self_tag)) {
+        obj = mlx5sim_obj_at(kind, index);
+        if (atomic_load(&obj->owner) != 0) {
             continue;
         }
 
+        /* Before the slot is taken: who is killed in between has taken nothing,
+         * and a slot that is taken is one that mlx5sim_proc_reap() looks at. */
         high = atomic_load(&table->high);
         while ((high <= index) &&
                !atomic_compare_exchange_weak(&table->high, &high, index + 1)) {
         }
 
         atomic_fetch_add(&table->in_use, 1);
+        free_owner = 0;
+        if (!atomic_compare_exchange_strong(&obj->owner, &free_owner,
+                                            mlx5sim_self_tag)) {
+            atomic_fetch_sub(&table->in_use, 1);
+            continue;
+        }
+
         if (kind != MLX5SIM_OBJ_CTX) {
             /* an open device file becomes a context by a command */
             atomic_fetch_add(&mlx5sim_proc_self()->c.created[kind], 1);
@@ -274,8 +282,8 @@ void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *ptr)
     /* whoever closes this context now must not take the slot's next use for an
      * object of it */
     obj->ctx   = 0;
-    atomic_fetch_sub(&mlx5sim_store->tables[kind].in_use, 1);
     atomic_store(&obj->owner, 0);
+    atomic_fetch_sub(&mlx5sim_store->tables[kind].in_use, 1);
 }
 
 void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx)

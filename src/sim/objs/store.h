@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  7
+#define MLX5SIM_STORE_VERSION  8
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
@@ -295,7 +295,7 @@ typedef struct mlx5sim_table {
     uint32_t         capacity;
     _Atomic uint32_t cursor;   /* search for a free slot starts here */
     _Atomic uint32_t high;     /* slots at and above were never used */
-    _Atomic uint32_t in_use;
+    _Atomic uint32_t in_use;   /* or more, if somebody was killed at counting */
 } mlx5sim_table_t;
 
 
@@ -307,6 +307,7 @@ typedef struct mlx5sim_store {
     mlx5sim_table_t tables[MLX5SIM_OBJ_LAST];
     mlx5sim_lock_t  atomic_locks[MLX5SIM_ATOMIC_LOCKS];
     mlx5sim_lock_t  limit_lock;   /* of who takes what is limited in number */
+    mlx5sim_lock_t  reap_lock;    /* of who frees what a process had */
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
     /* the last processes that are gone, for mlx5sim-stat */
     _Atomic uint64_t num_exited;

@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 
@@ -57,6 +59,7 @@ enum action {
 class test_device_kill : public device::test {
 protected:
     void step_and_kill(action act, unsigned stride);
+    bool has_opened_channel();
     void step(int request, long signal);
     int expect_stop(int signal, int other = 0);
     bool has_ended(int index);
@@ -412,6 +415,23 @@ int test_device_kill::expect_stop(int signal, int other)
     return stop;
 }
 
+/* Whether the process 2 is at the end of a system call that opened a channel */
+bool test_device_kill::has_opened_channel()
+{
+    user_regs_struct regs;
+    char path[256] = "";
+
+    if ((ptrace(PTRACE_GETREGS, pid(2), nullptr, &regs) != 0) ||
+        (regs.orig_rax != SYS_openat) || ((long)regs.rax < 0)) {
+        return false;
+    }
+
+    iovec local  = {path, sizeof(path) - 1};
+    iovec remote = {(void*)regs.rsi, sizeof(path) - 1};
+    return (process_vm_readv(pid(2), &local, 1, &remote, 1, 0) > 0) &&
+           (strstr(path, "/chan.") != nullptr);
+}
+
 bool test_device_kill::has_ended(int index)
 {
     siginfo_t info = {};
@@ -446,6 +466,92 @@ TEST_F(test_device_kill, at_each_instruction_of_an_atomic)
 TEST_F(test_device_kill, at_each_instruction_of_a_read)
 {
     step_and_kill(ACT_READ, 45);
+}
+
+
+/* The number of instructions grows until the command ends. The harness looks for
+ * what is left of the processes. */
+TEST_F(test_device_kill, at_each_instruction_of_a_creation)
+{
+    const unsigned stride = is_sanitized ? 90 : 9;
+    bool at_end           = false;
+
+    for (unsigned steps = 1; !at_end && !HasFailure(); steps += stride) {
+        start(2, 3, [](rank &r) {
+            context c;
+
+            (void)r;
+            REQUIRE_EQ(0, ptrace(PTRACE_TRACEME, 0, nullptr, nullptr));
+            raise(SIGSTOP);
+            REQUIRE(ibv_alloc_pd(c.ctx) != nullptr);
+            raise(SIGSTOP);
+        });
+        expect_stop(SIGSTOP);
+        for (unsigned i = 0; (i < steps) && !at_end && !HasFailure(); ++i) {
+            step(PTRACE_SINGLESTEP, 0);
+            at_end = expect_stop(SIGTRAP, SIGSTOP) == SIGSTOP;
+        }
+        kill(2);
+        EXPECT_EQ(SIGKILL, finish(2));
+        RecordProperty("steps", steps);
+    }
+}
+
+/* Who writes an event must not be ended by SIGPIPE */
+TEST_F(test_device_kill, reader_of_a_channel_when_an_event_is_written)
+{
+    start(1, 3, [](rank &r) {
+        context c;
+        ibv_comp_channel *channel = ibv_create_comp_channel(c.ctx);
+        memory mem(c, 4096);
+        cq scq(c, 16), rcq(c, 16, channel);
+        qp mine(c, scq, rcq);
+
+        r.publish(mine.addr(&mem));
+        mine.connect(r.lookup<address>(2));
+        mine.recv(1, mem.sge(0, 64));
+        REQUIRE_EQ(0, ibv_req_notify_cq(rcq.v, 0));
+        r.word(WORD_CONNECTED) = 1;
+        for (;;) {
+            pause();
+        }
+    });
+    start(2, 3, [](rank &r) {
+        context c;
+        memory mem(c, 4096);
+        cq q(c, 16);
+        qp mine(c, q, q);
+
+        r.publish(mine.addr(&mem));
+        mine.connect(r.lookup<address>(1));
+        r.wait_word(WORD_CONNECTED, 1);
+        REQUIRE_EQ(0, ptrace(PTRACE_TRACEME, 0, nullptr, nullptr));
+        raise(SIGSTOP);
+        send_wr wr(IBV_WR_SEND, 1, {mem.sge(0, 8)});
+        mine.send(wr);
+        q.good();
+        raise(SIGSTOP);
+    });
+
+    expect_stop(SIGSTOP);
+    ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, pid(2), nullptr,
+                        PTRACE_O_TRACESYSGOOD));
+    long signal = 0;
+    while (!has_opened_channel()) {
+        int stop;
+
+        step(PTRACE_SYSCALL, signal);
+        stop = expect_stop(SIGTRAP | 0x80, SIGBUS);
+        ASSERT_FALSE(HasFailure());
+        signal = (stop == SIGBUS) ? SIGBUS : 0;
+    }
+
+    kill(1);
+    EXPECT_EQ(SIGKILL, finish(1));
+    step(PTRACE_CONT, 0);
+    expect_stop(SIGSTOP);
+    step(PTRACE_CONT, 0);
+    EXPECT_EQ(0, finish(2));
 }
 
 
