@@ -16,6 +16,10 @@
 #                         fetch-ucx-source.sh); it is copied, not changed
 #          --work DIR     where to build; kept afterwards, for development
 #          --configure "OPTION..."  instead of the release configuration
+#          --check        for tests: the libraries alone, with assertions and
+#                         checks of parameters, compiled fast
+#          --asan         the same with AddressSanitizer and
+#                         UndefinedBehaviorSanitizer
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,6 +36,7 @@ source_dir=
 work=
 flags=("${SEP_UCX_RELEASE[@]}")
 prefix=
+parts=()
 while [[ $# -gt 0 ]]; do
     case $1 in
     --stock)     which=stock; shift ;;
@@ -41,6 +46,11 @@ while [[ $# -gt 0 ]]; do
                  work=$(cd "$2" && pwd); shift 2 ;;
     --configure) read -r -a flags <<< "${2:?--configure needs options}"
                  shift 2 ;;
+    --check)     parts=("${SEP_UCX_LIBRARIES[@]}")
+                 flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=-O1 -g0"); shift ;;
+    --asan)      parts=("${SEP_UCX_LIBRARIES[@]}")
+                 flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=$SEP_UCX_SANITIZED")
+                 shift ;;
     --help|-h)   usage; exit 0 ;;
     -*)          usage >&2; exit 2 ;;
     *)           [[ -z $prefix ]] || { usage >&2; exit 2; }
@@ -74,7 +84,8 @@ sep_say "Adding the transport and, of the patches, what is wanted: $which"
 sep_ucx_patch "$work/source" "$SEP_TOP/src/ucp/opt/patches/series" "$which" \
     "$work/patch.log"
 sep_ucx_add_files "$work/source"
-sep_ucx_build "$work" "$prefix" "${flags[@]}"
+sep_ucx_configure "$work" "$prefix" "${flags[@]}"
+sep_ucx_make "$work" "${parts[@]}"
 
 echo "$stamp" > "$prefix/.sep-ucx-opt"
 [[ -n $keep ]] || rm -rf "$work"

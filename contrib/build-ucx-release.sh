@@ -37,7 +37,8 @@ work=$SEP_CACHE_DIR/ucx-release-build
 rm -rf "$work"
 mkdir -p "$work"
 cp -a "$source_dir" "$work/source"
-sep_ucx_build "$work" "$prefix" "${SEP_UCX_RELEASE[@]}"
+sep_ucx_configure "$work" "$prefix" "${SEP_UCX_RELEASE[@]}"
+sep_ucx_make "$work"
 
 echo "$stamp" > "$prefix/.sep-ucx-release"
 rm -rf "$work"

@@ -13,8 +13,9 @@
 # category, and all on a device with the UAR pages of old kernels), threads
 # (tests with threads under ThreadSanitizer), memcheck (a representative part of
 # the transport's tests under valgrind), jobs (MPI, OpenSHMEM and ucx_perftest
-# jobs), conformance (a representative part of UCX's own unit tests), sources
-# (shell scripts, what is committed, the tarball).
+# jobs), conformance (a representative part of UCX's own unit tests), ucp (tests
+# of a UCX that is built with the optimisations of src/ucp/opt), sources (shell
+# scripts, what is committed, the tarball).
 #
 # A test that hangs is killed and counts as failed: unit tests have
 # SEP_SUITE_TIMEOUT seconds per suite (default 180, three times that with
@@ -27,6 +28,7 @@ set -euo pipefail
 build_plain=$SEP_TOP/build/check
 build_sanitized=$SEP_TOP/build/check-sanitized
 build_threads=$SEP_TOP/build/check-threads
+build_ucx=$SEP_TOP/build/check-ucx-opt
 results=$SEP_TOP/build/check-results
 suite_limit=${SEP_SUITE_TIMEOUT:-180}
 jobs_limit=${SEP_JOBS_TIMEOUT:-1200}
@@ -209,16 +211,22 @@ run_gtest()
     done
 }
 
+# Build without sanitizers; parts have the directory in common.
+# usage: make_plain WHAT-FOR TARGETS
+make_plain()
+{
+    (sep_build "$build_plain" "$2" "$SEP_TOP/configure" --enable-gtest \
+         --enable-werror) && return
+    result fail "$1"
+    return 1
+}
+
 part_unit()
 {
     sanitizers=
     tool=
     sep_say "Unit tests"
-    if ! (sep_build "$build_plain" "all tests" "$SEP_TOP/configure" \
-              --enable-gtest --enable-werror); then
-        result fail "build"
-        return
-    fi
+    make_plain "build" "all tests" || return 0
     run_gtest sim_gtest "$build_plain" test/gtest/sim_gtest "$suite_limit"
     run_gtest device_gtest "$build_plain" test/gtest/device_gtest \
         "$suite_limit"
@@ -257,11 +265,7 @@ part_modes()
     sanitizers=
     tool=
     sep_say "Tests of the transport in each mode"
-    if ! (sep_build "$build_plain" "all unit-programs" "$SEP_TOP/configure" \
-              --enable-gtest --enable-werror); then
-        result fail "build for the modes"
-        return
-    fi
+    make_plain "build for the modes" "all unit-programs" || return 0
     for mode in "${modes[@]}"; do
         test_env=("${mode#*:}")
         run_gtest "sep_gtest-${mode%%:*}" "$build_plain" test/gtest/sep_gtest \
@@ -279,9 +283,8 @@ part_threads()
     sanitizers=tsan
     tool=tsan
     sep_say "Tests with threads under ThreadSanitizer"
-    if ! (sep_build "$build_plain" "all" "$SEP_TOP/configure" \
-              --enable-gtest --enable-werror &&
-          sep_build "$build_threads" "thread-programs" "$SEP_TOP/configure" \
+    make_plain "build for the threads" "all" || return 0
+    if ! (sep_build "$build_threads" "thread-programs" "$SEP_TOP/configure" \
               --enable-gtest --enable-werror --enable-tsan); then
         result fail "build with ThreadSanitizer"
         return
@@ -297,11 +300,7 @@ part_memcheck()
     sanitizers=
     tool=memcheck
     sep_say "Tests of the transport under valgrind"
-    if ! (sep_build "$build_plain" "all unit-programs" "$SEP_TOP/configure" \
-              --enable-gtest --enable-werror); then
-        result fail "build for valgrind"
-        return
-    fi
+    make_plain "build for valgrind" "all unit-programs" || return 0
     run_gtest sep_gtest-memcheck "$build_plain" test/gtest/sep_gtest \
         $((suite_limit * 3)) "$memcheck_tests"
 }
@@ -309,11 +308,7 @@ part_memcheck()
 part_jobs()
 {
     sep_say "Jobs"
-    if ! (sep_build "$build_plain" "all job-programs" "$SEP_TOP/configure" \
-              --enable-gtest --enable-werror); then
-        result fail "build of the jobs"
-        return
-    fi
+    make_plain "build of the jobs" "all job-programs" || return 0
     run_jobs
 }
 
@@ -394,6 +389,30 @@ part_conformance()
         --results "$SEP_TOP/build/ucx-gtest/results-mpi_threads"
 }
 
+# The optimisations of UCP, in a UCX that is built for it with assertions: on
+# sep_mlx5 and rc_mlx5, with both versions of UCP's protocols.
+part_ucp()
+{
+    local tls proto
+    sanitizers=
+    tool=
+    sep_say "Tests of the optimised UCX"
+    make_plain "build of UCP's tests" "all test/gtest/ucp_gtest" || return 0
+    if ! ("$SEP_TOP/contrib/build-ucx-opt.sh" --check "$build_ucx"); then
+        result fail "build of the optimised UCX"
+        return
+    fi
+    for tls in sep rc_mlx5,ud_mlx5; do
+        for proto in n y; do
+            test_env=(LD_LIBRARY_PATH="$build_ucx/lib" UCX_TLS="$tls"
+                      UCX_PROTO_ENABLE="$proto" UCX_WARN_UNUSED_ENV_VARS=n)
+            run_gtest "ucp_gtest-${tls%,*}-proto_$proto" "$build_plain" \
+                test/gtest/ucp_gtest "$suite_limit"
+        done
+    done
+    test_env=()
+}
+
 part_sources()
 {
     local part
@@ -402,21 +421,16 @@ part_sources()
         check "check-sources.sh $part" 120 \
             "$SEP_TOP/contrib/check-sources.sh" $part
     done
-    if (sep_build "$build_plain" "all" "$SEP_TOP/configure" \
-            --enable-gtest --enable-werror); then
-        # The unit tests of the tarball are built; they have been run.
-        check "make distcheck" 900 env GTEST_FILTER='-*' \
-            make -C "$build_plain" --no-print-directory -j "$(sep_jobs)" \
-            distcheck
-    else
-        result fail "build for the tarball"
-    fi
+    make_plain "build for the tarball" "all" || return 0
+    # The unit tests of the tarball are built; they have been run.
+    check "make distcheck" 900 env GTEST_FILTER='-*' \
+        make -C "$build_plain" --no-print-directory -j "$(sep_jobs)" distcheck
 }
 
 parts=()
 for argument in "$@"; do
     case $argument in
-    unit|sanitized|modes|threads|memcheck|jobs|conformance|sources)
+    unit|sanitized|modes|threads|memcheck|jobs|conformance|ucp|sources)
         parts+=("$argument") ;;
     --quick) jobs_options+=(--quick) ;;
     --help|-h) usage; exit 0 ;;
@@ -424,7 +438,7 @@ for argument in "$@"; do
     esac
 done
 [[ ${#parts[@]} != 0 ]] ||
-    parts=(unit sanitized modes threads memcheck jobs conformance sources)
+    parts=(unit sanitized modes threads memcheck jobs conformance ucp sources)
 
 start=$SECONDS
 mkdir -p "$results"

@@ -11,6 +11,17 @@ SEP_UCX_RELEASE=(--disable-logging --disable-debug --disable-assertions
                  --with-verbs --without-go --without-java
                  --disable-doxygen-doc)
 
+# For tests: what UCX can check of itself, and only the libraries.
+# shellcheck disable=SC2034
+SEP_UCX_CHECKED=(--disable-logging --enable-assertions --enable-params-check
+                 --disable-static --enable-mt --with-verbs --without-go
+                 --without-java --disable-doxygen-doc)
+# shellcheck disable=SC2034
+SEP_UCX_LIBRARIES=(src/ucm src/ucs src/uct src/ucp)
+# shellcheck disable=SC2034
+SEP_UCX_SANITIZED="-O1 -g1 -fno-omit-frame-pointer"
+SEP_UCX_SANITIZED+=" -fsanitize=address -fsanitize=undefined"
+
 # One step of the build, quiet unless it fails.
 # usage: sep_ucx_step LOG-DIRECTORY NAME COMMAND [ARGUMENT...]
 sep_ucx_step()
@@ -24,9 +35,9 @@ sep_ucx_step()
     }
 }
 
-# Build the tree in WORK/source, and install it.
-# usage: sep_ucx_build WORK PREFIX [CONFIGURE-OPTION...]
-sep_ucx_build()
+# Configure the tree in WORK/source, in WORK/build.
+# usage: sep_ucx_configure WORK PREFIX [CONFIGURE-OPTION...]
+sep_ucx_configure()
 {
     local work=$1 prefix=$2
     shift 2
@@ -37,9 +48,24 @@ sep_ucx_build()
         cd "$work/build" || exit
         sep_ucx_step "$work" configure "$work/source/configure" \
             --prefix="$prefix" "$@"
-        sep_ucx_step "$work" make make -j "$(sep_jobs)"
-        sep_ucx_step "$work" install make install
     )
+}
+
+# Build and install all of it, or some of its directories in this order.
+# usage: sep_ucx_make WORK [DIRECTORY...]
+sep_ucx_make()
+{
+    local work=$1 part name
+    shift
+    [[ $# != 0 ]] || set -- .
+    for part in "$@"; do
+        name=${part#.}
+        name=${name:+-${name//\//-}}
+        sep_ucx_step "$work" "make$name" \
+            make -C "$work/build/$part" -j "$(sep_jobs)"
+        sep_ucx_step "$work" "install$name" \
+            make -C "$work/build/$part" install
+    done
 }
 
 # What a patched tree depends on.
