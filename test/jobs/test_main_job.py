@@ -179,6 +179,27 @@ class Row(unittest.TestCase):
         self.assertEqual(env["UCX_TLS"], "sep_mlx5")
         self.assertNotIn("LD_PRELOAD", env)
 
+    def test_another_ucx_has_the_transport_as_its_module(self):
+        options = cli.parse_arguments(["--ucx", self.directory.name,
+                                       "--log-dir", self.directory.name])
+        main = cli.MainJob(options)
+        transport = main.transports[0]
+        env = main.environment(transport, device.NoDevice(), "/x")
+        self.assertEqual(env["LD_LIBRARY_PATH"],
+                         os.path.join(self.directory.name, "lib"))
+        self.assertEqual(env["UCX_TLS"], "sep")
+        self.assertEqual(main.command(transport, device.NoDevice()), [])
+
+    def test_programs_of_another_ucx_come_first(self):
+        folder = os.path.join(self.directory.name, "bin")
+        os.mkdir(folder)
+        path = os.path.join(folder, "ucx_info")
+        with open(path, "w", encoding="utf-8"):
+            os.chmod(path, 0o755)
+        options = cli.parse_arguments(["--ucx", self.directory.name,
+                                       "--log-dir", self.directory.name])
+        self.assertEqual(cli.MainJob(options).find("ucx_info"), path)
+
 
 class CommandLine(unittest.TestCase):
 

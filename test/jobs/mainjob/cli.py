@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from . import device, jobs, lanes, perftest, process, table
 
@@ -42,6 +42,15 @@ TRANSPORTS = {
 }
 
 
+def chosen_transports(options):
+    """With --ucx, sep_mlx5 is a module of UCX and need not be preloaded."""
+    chosen = [TRANSPORTS[name] for name in options.transport]
+    if options.ucx:
+        chosen = [replace(each, launcher="", tls=each.tls.replace(
+            "sep_mlx5", "sep")) for each in chosen]
+    return chosen
+
+
 @dataclass
 class Cell:
     """One row of the table on one transport."""
@@ -65,7 +74,7 @@ class MainJob:
     def __init__(self, options):
         self.options = options
         self.build_dir = os.path.abspath(options.build_dir)
-        self.transports = [TRANSPORTS[name] for name in options.transport]
+        self.transports = chosen_transports(options)
         self.log_dir = options.log_dir or tempfile.mkdtemp(
             prefix="sep-main-job.")
         self.rows = []
@@ -92,6 +101,9 @@ class MainJob:
             env.pop(name, None)
         env.update(jobs.ENVIRONMENT)
         env.update(instance.environment())
+        if self.options.ucx:
+            env.update(jobs.MODULE_ENVIRONMENT)
+            env["LD_LIBRARY_PATH"] = os.path.join(self.options.ucx, "lib")
         env["UCX_TLS"] = transport.tls
         env["UCX_LOG_LEVEL"] = "info"
         env["UCX_LOG_FILE"] = os.path.join(log_dir, "ucx.%h.%p")
@@ -220,9 +232,8 @@ class MainJob:
             return cell, [result]
         return self.run_cell(job.label, transport, body)
 
-    @staticmethod
-    def find(program):
-        path = shutil.which(program)
+    def find(self, program):
+        path = shutil.which(program, path=search_path(self.options))
         if path is None:
             raise FileNotFoundError(f"{program} is not installed")
         return path
@@ -348,6 +359,14 @@ class MainJob:
         return 1 if count["fail"] or not count["pass"] else 0
 
 
+def search_path(options):
+    """Where programs are looked for: UCX's own first in the UCX to test."""
+    path = os.environ.get("PATH", os.defpath)
+    if options.ucx:
+        path = os.path.join(options.ucx, "bin") + os.pathsep + path
+    return path
+
+
 def name_list(choices):
     def parse(text):
         names = [name for name in text.split(",") if name]
@@ -380,6 +399,9 @@ def parse_arguments(argv):
                         help="of mpich,openmpi,oshmem (default: all)")
     parser.add_argument("--only", metavar="TEXT",
                         help="only rows whose name contains TEXT")
+    parser.add_argument("--ucx", metavar="PREFIX", type=os.path.abspath,
+                        help="run on this UCX, by contrib/build-ucx-opt.sh, "
+                        "instead of the installed one")
     parser.add_argument("--hardware", action="store_true",
                         help="use this machine's real mlx5 device: no software "
                         "device is started, and no counters are checked")
@@ -400,8 +422,8 @@ def missing_parts(options):
     wanted = []
     if simulated and not options.hardware:
         wanted += ["mlx5sim-run", "mlx5sim-stat"]
-    wanted += [TRANSPORTS[name].launcher for name in options.transport if
-               TRANSPORTS[name].launcher]
+    wanted += [each.launcher for each in chosen_transports(options) if
+               each.launcher]
     for name in wanted:
         if not os.access(os.path.join(build, "bin", name), os.X_OK):
             missing.append(f"{build}/bin/{name} (run make in {build})")
@@ -415,8 +437,12 @@ def missing_parts(options):
     needed = ["ucx_info", "ucx_perftest"] + [jobs.LAUNCHERS[name] for name in
                                              options.libraries]
     for name in needed:
-        if shutil.which(name) is None:
+        if shutil.which(name, path=search_path(options)) is None:
             missing.append(f"{name} (Debian package {packages[name]})")
+    if options.ucx and not os.path.exists(os.path.join(options.ucx, "lib",
+                                                       "libucp.so.0")):
+        missing.append(f"{options.ucx}/lib/libucp.so.0 (run "
+                       "contrib/build-ucx-opt.sh)")
     return missing
 
 

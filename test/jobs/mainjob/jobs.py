@@ -70,6 +70,14 @@ ENVIRONMENT = {
     "OMPI_MCA_opal_common_ucx_opal_mem_hooks": "0",
 }
 
+# What sep-run sets besides: Open MPI takes UCX for one-sided operations and
+# OpenSHMEM although it does not know the transport.
+MODULE_ENVIRONMENT = {
+    "OMPI_MCA_btl": "self",
+    "OMPI_MCA_opal_common_ucx_tls": "any",
+    "OMPI_MCA_opal_common_ucx_devices": "any",
+}
+
 
 @dataclass
 class Report:
