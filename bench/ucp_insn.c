@@ -247,19 +247,43 @@ ucp_insn_receive(void *arg, const void *header, size_t header_length,
     return UCS_OK;
 }
 
-static ucs_status_t ucp_insn_run_am_send(ucp_insn_t *insn)
+/* Sending an active message or its arrival is measured. */
+static ucs_status_t ucp_insn_run_am(ucp_insn_t *insn, int is_arrival)
 {
     unsigned before = insn->received;
     ucs_status_ptr_t request;
     ucs_status_t status;
+    unsigned count;
 
-    UCP_INSN_CALL(request, measure_am_send(insn));
+    if (is_arrival) {
+        request = ucp_am_send_nbx(insn->pair.ep[0], UCP_INSN_AM_ID, NULL, 0,
+                                  insn->pair.buffer[0], UCP_INSN_SMALL,
+                                  &ucp_insn_no_param);
+        UCP_INSN_CALL(count, measure_progress(insn->pair.worker[1]));
+        /* The first is sent when the endpoint is connected. */
+        if ((count == 0) && !UCS_PTR_IS_PTR(request)) {
+            return UCS_ERR_NO_PROGRESS;
+        }
+    } else {
+        UCP_INSN_CALL(request, measure_am_send(insn));
+    }
+
     status = ucp_pair_wait(&insn->pair, request);
     while ((status == UCS_OK) && (insn->received == before)) {
         ucp_pair_progress(&insn->pair);
     }
 
     return status;
+}
+
+static ucs_status_t ucp_insn_run_am_send(ucp_insn_t *insn)
+{
+    return ucp_insn_run_am(insn, 0);
+}
+
+static ucs_status_t ucp_insn_run_am_arrival(ucp_insn_t *insn)
+{
+    return ucp_insn_run_am(insn, 1);
 }
 
 /* From the call of the flush until it is complete. Only the first worker is
@@ -424,6 +448,7 @@ static const ucp_insn_op_t ucp_insn_ops[] = {
     {"tag_recv_post",     ucp_insn_run_tag_post},
     {"tag_recv_progress", ucp_insn_run_tag_arrival},
     {"am_send",           ucp_insn_run_am_send},
+    {"am_recv_progress",  ucp_insn_run_am_arrival},
     {"flush_one_put",     ucp_insn_run_flush_put},
     {"flush_two_puts",    ucp_insn_run_flush_puts},
     {"flush_nothing",     ucp_insn_run_flush_none},

@@ -56,8 +56,9 @@ done
 build=$SEP_TOP/build/bench-ucp
 results=$build/ucp-insn
 operations=(put_8 put_1k get_8 get_1k fadd tag_send tag_recv_post
-            tag_recv_progress am_send flush_one_put flush_two_puts
-            flush_nothing worker_flush_one_put worker_flush_nothing rkey_unpack)
+            tag_recv_progress am_send am_recv_progress flush_one_put
+            flush_two_puts flush_nothing worker_flush_one_put
+            worker_flush_nothing rkey_unpack)
 
 # Standard output is for the result.
 {

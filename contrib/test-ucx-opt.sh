@@ -64,7 +64,8 @@ for tls in sep rc_mlx5,ud_mlx5 rc_verbs,ud_verbs; do
     done
     run_tests "$tls" UCX_OPT_ONDEMAND=y
     run_tests "$tls" UCX_OPT_RKEY=n UCX_OPT_FLUSH=n UCX_OPT_IDLE_TX=n \
-        UCX_OPT_FLUSH_SIGNAL=n UCX_OPT_WIREUP=n UCX_OPT_EAGER=n
+        UCX_OPT_FLUSH_SIGNAL=n UCX_OPT_WIREUP=n UCX_OPT_EAGER=n \
+        UCX_OPT_RECV=n UCX_OPT_PROGRESS=n
 done
 
 # Several lanes, and keys for shared memory. What closes endpoints by force, or

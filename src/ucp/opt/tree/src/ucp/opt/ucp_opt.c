@@ -20,6 +20,8 @@ typedef struct {
     int wireup;
     int ondemand;
     int eager;
+    int recv;
+    int progress;
 } ucp_opt_config_t;
 
 
@@ -43,6 +45,15 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      "Send short messages without looking up what is known since an earlier\n"
      "one.",
      ucs_offsetof(ucp_opt_config_t, eager), UCS_CONFIG_TYPE_BOOL},
+
+    {"RECV", "y",
+     "Receive tagged messages of one piece into one buffer with what that needs\n"
+     "and no more.",
+     ucs_offsetof(ucp_opt_config_t, recv), UCS_CONFIG_TYPE_BOOL},
+
+    {"PROGRESS", "y",
+     "Progress a worker that takes no lock without asking for it.",
+     ucs_offsetof(ucp_opt_config_t, progress), UCS_CONFIG_TYPE_BOOL},
 
     {"ONDEMAND", "n",
      "Connect an endpoint when it is used for the first time rather than when it\n"
@@ -83,6 +94,12 @@ uint32_t ucp_opt_read(void)
     if (config.eager) {
         opt |= UCP_OPT_EAGER;
     }
+    if (config.recv) {
+        opt |= UCP_OPT_RECV;
+    }
+    if (config.progress) {
+        opt |= UCP_OPT_PROGRESS;
+    }
     if (config.ondemand == UCS_CONFIG_ON) {
         opt |= UCP_OPT_ONDEMAND;
     } else if (config.ondemand == UCS_CONFIG_AUTO) {
@@ -104,12 +121,23 @@ uint64_t ucp_opt_worker_flags(ucp_worker_h worker)
 
     if (opt & UCP_OPT_FLUSH) {
         flags |= UCP_WORKER_FLAG_OPT_FLUSH;
+        if (worker->context->config.ext.flush_worker_eps) {
+            flags |= UCP_WORKER_FLAG_OPT_FLUSH_EPS;
+        }
     }
     if (opt & UCP_OPT_RKEY) {
         flags |= UCP_WORKER_FLAG_OPT_RKEY;
     }
     if (opt & UCP_OPT_EAGER) {
         flags |= UCP_WORKER_FLAG_OPT_EAGER;
+    }
+    if ((opt & UCP_OPT_RECV) &&
+        (worker->context->config.features & UCP_FEATURE_TAG) &&
+        (worker->context->num_mem_type_detect_mds == 0)) {
+        flags |= UCP_WORKER_FLAG_OPT_RECV;
+    }
+    if (opt & UCP_OPT_PROGRESS) {
+        flags |= UCP_WORKER_FLAG_OPT_PROGRESS;
     }
     return flags;
 }

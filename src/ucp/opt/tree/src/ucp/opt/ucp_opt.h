@@ -31,15 +31,29 @@ enum {
     UCP_OPT_ONDEMAND_AUTO = 1 << 4,
 
     /** UCX_OPT_EAGER: short messages look up nothing */
-    UCP_OPT_EAGER         = 1 << 5
+    UCP_OPT_EAGER         = 1 << 5,
+
+    /** UCX_OPT_RECV: a receive of one buffer, and the arrival of a message for
+     *  it, do only what is for these */
+    UCP_OPT_RECV          = 1 << 6,
+
+    /** UCX_OPT_PROGRESS: progress that does not think of locks */
+    UCP_OPT_PROGRESS      = 1 << 7
 };
 
 
-/** Flags of a worker: UCP_OPT_FLUSH, UCP_OPT_RKEY, UCP_OPT_EAGER is on, and
- *  calls take no lock. */
+/** Flags of a worker: the optimisation of that name is on, and calls take no
+ *  lock. With UCP_WORKER_FLAG_OPT_RECV all memory is host memory besides, if the
+ *  user does not say anything else; with UCP_WORKER_FLAG_OPT_FLUSH_EPS a worker
+ *  is flushed by its endpoints (UCX_FLUSH_WORKER_EPS). */
 #define UCP_WORKER_FLAG_OPT_FLUSH UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 16)
 #define UCP_WORKER_FLAG_OPT_RKEY  UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 17)
 #define UCP_WORKER_FLAG_OPT_EAGER UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 18)
+#define UCP_WORKER_FLAG_OPT_RECV  UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 19)
+#define UCP_WORKER_FLAG_OPT_PROGRESS \
+    UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 20)
+#define UCP_WORKER_FLAG_OPT_FLUSH_EPS \
+    UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 21)
 
 
 /**

@@ -16,8 +16,60 @@
      UCP_OP_ATTR_FIELD_USER_DATA)
 
 
+/* What the compiler may use. */
+#define UCP_OPT_AMO_ASSUME(_condition) \
+    do { \
+        ucs_assert(_condition); \
+        if (!(_condition)) { \
+            __builtin_unreachable(); \
+        } \
+    } while (0)
+
+
+/* A function that takes the arguments of ucp_atomic_op_nbx() where they are. */
+#define UCP_OPT_AMO_FUNCTION UCS_F_NOINLINE __attribute__((noclone))
+
+
+static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
+ucp_opt_atomic_op_nbx_general(ucp_ep_h ep, ucp_atomic_op_t opcode,
+                              const void *buffer, size_t count,
+                              uint64_t remote_addr, ucp_rkey_h rkey,
+                              const ucp_request_param_t *param)
+{
+    return ucp_opt_atomic_op_nbx_inline(ep, opcode, buffer, count, remote_addr,
+                                        rkey, param);
+}
+
+/* Where atomics are active messages. A key that has been ready is for a worker
+ * that takes no lock and has one version of the protocols. */
+static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
+ucp_opt_atomic_op_nbx_am_v1(ucp_ep_h ep, ucp_atomic_op_t opcode,
+                            const void *buffer, size_t count,
+                            uint64_t remote_addr, ucp_rkey_h rkey,
+                            const ucp_request_param_t *param)
+{
+    UCP_OPT_AMO_ASSUME(!(ep->worker->flags & UCP_WORKER_FLAG_THREAD_MULTI));
+    UCP_OPT_AMO_ASSUME(!ep->worker->context->config.ext.proto_enable);
+
+    return ucp_opt_atomic_op_nbx_inline(ep, opcode, buffer, count, remote_addr,
+                                        rkey, param);
+}
+
+static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
+ucp_opt_atomic_op_nbx_am_v2(ucp_ep_h ep, ucp_atomic_op_t opcode,
+                            const void *buffer, size_t count,
+                            uint64_t remote_addr, ucp_rkey_h rkey,
+                            const ucp_request_param_t *param)
+{
+    UCP_OPT_AMO_ASSUME(!(ep->worker->flags & UCP_WORKER_FLAG_THREAD_MULTI));
+    UCP_OPT_AMO_ASSUME(ep->worker->context->config.ext.proto_enable);
+
+    return ucp_opt_atomic_op_nbx_inline(ep, opcode, buffer, count, remote_addr,
+                                        rkey, param);
+}
+
 /* How a key is made ready again. */
-static UCS_F_NOINLINE ucs_status_ptr_t
+static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
 ucp_opt_atomic_op_nbx_prepare(ucp_ep_h ep, ucp_atomic_op_t opcode,
                               const void *buffer, size_t count,
                               uint64_t remote_addr, ucp_rkey_h rkey,
@@ -133,7 +185,7 @@ general:
 }
 
 /* A function of its own, so that others do not have to save registers. */
-static UCS_F_NOINLINE ucs_status_ptr_t
+static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
 ucp_opt_atomic_op_nbx_ready(ucp_ep_h ep, ucp_atomic_op_t opcode,
                             const void *buffer, size_t count,
                             uint64_t remote_addr, ucp_rkey_h rkey,
@@ -157,13 +209,21 @@ ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
                   size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
                   const ucp_request_param_t *param)
 {
+    if (rkey->opt.amos == UCP_OPT_AMO_AM_V1) {
+        return ucp_opt_atomic_op_nbx_am_v1(ep, opcode, buffer, count,
+                                           remote_addr, rkey, param);
+    } else if (rkey->opt.amos == UCP_OPT_AMO_AM_V2) {
+        return ucp_opt_atomic_op_nbx_am_v2(ep, opcode, buffer, count,
+                                           remote_addr, rkey, param);
+    }
+
     if (ucs_unlikely(rkey->opt.state != ep->opt_state)) {
         return ucp_opt_atomic_op_nbx_prepare(ep, opcode, buffer, count,
                                              remote_addr, rkey, param);
     }
 
     /* Builds that check parameters do so in the general way. */
-    if (ucs_likely(!ENABLE_PARAMS_CHECK && (rkey->opt.amos != 0) &&
+    if (ucs_likely(!ENABLE_PARAMS_CHECK &&
                    !(param->op_attr_mask & ~UCP_OPT_AMO_ATTR_MASK) &&
                    (opcode < UCP_ATOMIC_OP_LAST) && (count == 1) &&
                    (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE))) {

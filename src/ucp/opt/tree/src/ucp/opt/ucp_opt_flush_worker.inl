@@ -24,10 +24,25 @@ static void ucp_opt_worker_flush_completion(uct_completion_t *self)
     }
 }
 
+/* Make a request, of which only the completion is set, one that is waited
+ * for. */
+static UCS_F_ALWAYS_INLINE void
+ucp_opt_worker_flush_init(ucp_worker_h worker, ucp_request_t *req,
+                          const ucp_request_param_t *param)
+{
+    req->flags                   = 0;
+    req->status                  = UCS_OK;
+    req->flush_worker.worker     = worker;
+    req->flush_worker.prog_id    = UCS_CALLBACKQ_ID_NULL;
+    req->flush_worker.comp_count = 1; /* for the transports */
+    req->flush_worker.next_ep    = ucs_container_of(&worker->all_eps,
+                                                    ucp_ep_ext_gen_t, ep_list);
+    ucp_request_set_send_callback_param(param, req, flush_worker);
+}
+
 /* An endpoint with a lane that neither is flushed nor takes the completion has
  * a request of its own. */
-static UCS_F_NOINLINE void
-ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
+static void ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
 {
     ucs_status_ptr_t ep_request;
 
@@ -44,58 +59,56 @@ ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
 }
 
 /*
- * Flush of a worker with few endpoints: all are asked at once, with the request
- * as their completion, rather than one after the other from a progress
- * callback.
+ * Ask the lanes of an endpoint and of all that follow, with the completion of a
+ * request, which counts those that have something outstanding.
+ *
+ * @return The first endpoint that needs a request of its own, or the end.
  */
-static ucs_status_ptr_t
-ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
+static UCS_F_ALWAYS_INLINE ucp_ep_ext_gen_t*
+ucp_opt_worker_flush_lanes(ucp_worker_h worker, ucp_ep_ext_gen_t *ep_ext,
+                           uct_completion_t *comp)
 {
-    ucp_lane_index_t lane, num_lanes;
-    ucp_ep_ext_gen_t *ep_ext;
-    uct_completion_t *comp;
+    uct_ep_h *uct_ep_p, *end_p;
     ucs_status_t status;
-    ucp_request_t *req;
     ucp_ep_h ep;
 
-    UCS_STATIC_ASSERT(ucs_offsetof(ucp_request_t, send.state.uct_comp) >=
-                      (ucs_offsetof(ucp_request_t, flush_worker) +
-                       ucs_field_sizeof(ucp_request_t, flush_worker)));
-
-    req = ucp_request_get_param(worker, param,
-                                {return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);});
-
-    req->flags                   = 0;
-    req->status                  = UCS_OK;
-    req->flush_worker.worker     = worker;
-    req->flush_worker.prog_id    = UCS_CALLBACKQ_ID_NULL;
-    req->flush_worker.comp_count = 1; /* for the transports */
-    req->flush_worker.next_ep    = ucs_container_of(&worker->all_eps,
-                                                    ucp_ep_ext_gen_t, ep_list);
-    ucp_request_set_send_callback_param(param, req, flush_worker);
-
-    comp         = &req->send.state.uct_comp;
-    comp->func   = ucp_opt_worker_flush_completion;
-    comp->count  = 0;
-    comp->status = UCS_OK;
-
-    ucs_list_for_each(ep_ext, &worker->all_eps, ep_list) {
-        ep        = ucp_ep_from_ext_gen(ep_ext);
-        num_lanes = ucp_ep_num_lanes(ep);
-        for (lane = 0; lane < num_lanes; ++lane) {
-            if (ucs_unlikely(ep->uct_eps[lane] == NULL)) {
+    while (&ep_ext->ep_list != &worker->all_eps) {
+        ep    = ucp_ep_from_ext_gen(ep_ext);
+        end_p = ep->uct_eps + ucp_ep_num_lanes(ep);
+        for (uct_ep_p = ep->uct_eps; uct_ep_p < end_p; ++uct_ep_p) {
+            if (ucs_unlikely(*uct_ep_p == NULL)) {
                 continue;
             }
 
-            status = uct_ep_flush(ep->uct_eps[lane], UCT_FLUSH_FLAG_LOCAL,
-                                  comp);
+            status = uct_ep_flush(*uct_ep_p, UCT_FLUSH_FLAG_LOCAL, comp);
             if (status == UCS_INPROGRESS) {
                 ++comp->count;
             } else if (ucs_unlikely(status != UCS_OK)) {
-                ucp_opt_worker_flush_ep_slow(req, ep);
-                break;
+                return ep_ext;
             }
         }
+
+        ep_ext = ucs_container_of(ep_ext->ep_list.next, ucp_ep_ext_gen_t,
+                                  ep_list);
+    }
+
+    return ep_ext;
+}
+
+/* From an endpoint on that needs a request of its own. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_worker_flush_slow(ucp_worker_h worker, ucp_request_t *req,
+                          const ucp_request_param_t *param,
+                          ucp_ep_ext_gen_t *ep_ext)
+{
+    uct_completion_t *comp = &req->send.state.uct_comp;
+
+    ucp_opt_worker_flush_init(worker, req, param);
+    while (&ep_ext->ep_list != &worker->all_eps) {
+        ucp_opt_worker_flush_ep_slow(req, ucp_ep_from_ext_gen(ep_ext));
+        ep_ext = ucs_container_of(ep_ext->ep_list.next, ucp_ep_ext_gen_t,
+                                  ep_list);
+        ep_ext = ucp_opt_worker_flush_lanes(worker, ep_ext, comp);
     }
 
     if ((comp->count == 0) && (--req->flush_worker.comp_count == 0)) {
@@ -106,12 +119,75 @@ ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
     return req + 1;
 }
 
+/*
+ * Flush of a worker with few endpoints: all are asked at once, with the request
+ * as their completion, rather than one after the other from a progress
+ * callback. No transport completes a flush while it is being called, so the
+ * request is made complete when there is something to wait for.
+ */
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
+{
+    ucp_ep_ext_gen_t *ep_ext;
+    uct_completion_t *comp;
+    ucp_request_t *req;
+
+    UCS_STATIC_ASSERT(ucs_offsetof(ucp_request_t, send.state.uct_comp) >=
+                      (ucs_offsetof(ucp_request_t, flush_worker) +
+                       ucs_field_sizeof(ucp_request_t, flush_worker)));
+
+    req = ucp_request_get_param(worker, param,
+                                {return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);});
+
+    comp         = &req->send.state.uct_comp;
+    comp->func   = ucp_opt_worker_flush_completion;
+    comp->count  = 0;
+    comp->status = UCS_OK;
+
+    ep_ext = ucs_container_of(worker->all_eps.next, ucp_ep_ext_gen_t, ep_list);
+    ep_ext = ucp_opt_worker_flush_lanes(worker, ep_ext, comp);
+    if (ucs_unlikely(&ep_ext->ep_list != &worker->all_eps)) {
+        return ucp_opt_worker_flush_slow(worker, req, param, ep_ext);
+    }
+
+    if (comp->count == 0) {
+        ucp_request_put_param(param, req);
+        return NULL;
+    }
+
+    ucp_opt_worker_flush_init(worker, req, param);
+    return req + 1;
+}
+
 /* What the worker itself counts, answers that software protocols await and the
  * end of lanes that are being discarded, is left to the code of before. */
 static UCS_F_ALWAYS_INLINE int
+ucp_opt_worker_flush_is_possible(ucp_worker_h worker)
+{
+    return (worker->flush_ops_count == 0) &&
+           (worker->num_all_eps <= UCP_OPT_FLUSH_MAX_EPS);
+}
+
+/* The same where the caller may have taken a lock. */
+static UCS_F_ALWAYS_INLINE int
 ucp_opt_worker_flush_is_wanted(ucp_worker_h worker)
 {
-    return ucp_opt_flush_is_on(worker) && (worker->flush_ops_count == 0) &&
+    return ucp_opt_flush_is_on(worker) &&
            worker->context->config.ext.flush_worker_eps &&
-           (worker->num_all_eps <= UCP_OPT_FLUSH_MAX_EPS);
+           ucp_opt_worker_flush_is_possible(worker);
+}
+
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_worker_flush_nbx_general(ucp_worker_h worker,
+                                 const ucp_request_param_t *param);
+
+UCS_PROFILE_FUNC(ucs_status_ptr_t, ucp_worker_flush_nbx, (worker, param),
+                 ucp_worker_h worker, const ucp_request_param_t *param)
+{
+    if (ucs_unlikely(!(worker->flags & UCP_WORKER_FLAG_OPT_FLUSH_EPS) ||
+                     !ucp_opt_worker_flush_is_possible(worker))) {
+        return ucp_opt_worker_flush_nbx_general(worker, param);
+    }
+
+    return ucp_opt_worker_flush(worker, param);
 }

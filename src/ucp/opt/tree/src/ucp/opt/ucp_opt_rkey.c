@@ -23,15 +23,9 @@ static int ucp_opt_rkey_is_on(ucp_worker_h worker)
     return !!(worker->flags & UCP_WORKER_FLAG_OPT_RKEY);
 }
 
-uint64_t ucp_opt_ep_state(ucp_ep_h ep)
+uint64_t ucp_opt_new_state(void)
 {
-    uint64_t state = ep->opt_state;
-
-    if (ucs_unlikely(state == UCP_OPT_STATE_NONE)) {
-        state = ep->opt_state = ucs_atomic_fadd64(&ucp_opt_next_state, 1);
-    }
-
-    return state;
+    return ucs_atomic_fadd64(&ucp_opt_next_state, 1);
 }
 
 void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
@@ -62,7 +56,7 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
     opt->max_put       = 0;
     opt->max_put_bcopy = 0;
     opt->max_get       = 0;
-    opt->amos          = 0;
+    opt->amos          = UCP_OPT_AMO_UNREADY;
 
     if (ucs_likely(cls->rma.lane != UCP_NULL_LANE)) {
         uct_ep = ep->uct_eps[cls->rma.lane];
@@ -86,11 +80,11 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
             return;
         }
 
-        opt->amos     = cls->amos;
         opt->amo_ep   = uct_ep;
         opt->amo_rkey = ucp_opt_rkey_tl(rkey, cls->amo.rkey_index);
     }
 
+    opt->amos  = cls->amos;
     opt->state = state;
 }
 

@@ -32,6 +32,12 @@ enum {
     UCP_OPT_STATE_FIRST  = 3  /**< lowest number of a state */
 };
 
+/** Of ucp_opt_rkey_t::amos: the key has been ready and is for no atomics, with
+ *  version 1 of the protocols and version 2; or it has not been ready yet. */
+#define UCP_OPT_AMO_AM_V1   0
+#define UCP_OPT_AMO_AM_V2   UCS_BIT(30)
+#define UCP_OPT_AMO_UNREADY UCS_BIT(31)
+
 
 struct ucp_opt_rkey_class;
 
@@ -52,7 +58,8 @@ typedef struct ucp_opt_rkey {
     uct_ep_h                        amo_ep;  /**< lane of atomics */
     uct_rkey_t                      amo_rkey; /**< UCT key for that lane */
     unsigned                        amos;    /**< what atomics it is for:
-                                                  UCP_OPT_AMO_BIT() */
+                                                  UCP_OPT_AMO_BIT(), or one of
+                                                  the numbers below */
     const struct ucp_opt_rkey_class *cls;    /**< how it is resolved; NULL if
                                                   that is not known */
 } ucp_opt_rkey_t;
@@ -62,6 +69,7 @@ typedef struct ucp_opt_rkey {
 static UCS_F_ALWAYS_INLINE void ucp_opt_rkey_init(ucp_opt_rkey_t *opt)
 {
     opt->state = UCP_OPT_RKEY_UNREADY;
+    opt->amos  = UCP_OPT_AMO_UNREADY;
     opt->cls   = NULL;
 }
 
@@ -88,8 +96,19 @@ int ucp_opt_rkey_resolve(ucp_ep_h ep, ucp_rkey_h rkey);
 /** Note how a key has been resolved for version 1 of the protocols. */
 void ucp_opt_rkey_resolved(ucp_ep_h ep, ucp_rkey_h rkey);
 
+/** A number that no state had before. */
+uint64_t ucp_opt_new_state(void);
+
 /** The number of the state of an endpoint's lanes. */
-uint64_t ucp_opt_ep_state(ucp_ep_h ep);
+#define ucp_opt_ep_state(_ep) \
+    ({ \
+        uint64_t _state = (_ep)->opt_state; \
+        \
+        if (ucs_unlikely(_state == UCP_OPT_STATE_NONE)) { \
+            _state = (_ep)->opt_state = ucp_opt_new_state(); \
+        } \
+        _state; \
+    })
 
 /** The endpoint's lanes are going to change or have done so: no key is ready
  *  for it any more, and it is not ready for short messages. May be called from the asynchronous context. */

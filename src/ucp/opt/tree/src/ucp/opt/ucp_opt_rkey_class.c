@@ -232,6 +232,8 @@ static void ucp_opt_rkey_class_init_v2(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
     ucp_context_h context           = ep->worker->context;
     const ucp_rkey_config_t *config = ucp_rkey_config(ep->worker, rkey);
 
+    /* until some are found */
+    cls->amos = UCP_OPT_AMO_AM_V2;
     if ((config->put_short.lane != UCP_NULL_LANE) &&
         (config->put_short.max_length_unknown_mem > 0)) {
         /* Where the type of memory has to be detected first, that is -1. */

@@ -57,7 +57,7 @@ typedef struct ucp_opt_rkey_class {
                                                 transport copies at once */
     size_t                    max_get;     /**< bytes; 0: none */
     ucp_opt_rkey_lane_t       amo;         /**< atomics */
-    unsigned                  amos;        /**< UCP_OPT_AMO_BIT() */
+    unsigned                  amos;        /**< as ucp_opt_rkey_t::amos */
 } ucp_opt_rkey_class_t;
 
 
