@@ -3,8 +3,14 @@
 #include "test_ucp_procs.h"
 
 #include <array>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Endpoints that are connected when they are used for the first time. */
 class UcpOndemand : public UcpPair {
@@ -71,6 +77,36 @@ public:
 const ucp_request_param_t UcpOndemand::no_param = {};
 
 
+/* Endpoints of two workers to each other. */
+class UcpOndemandBoth : public UcpOndemand {
+public:
+    void SetUp() override
+    {
+        UcpOndemand::SetUp();
+        there    = connect(*sender, *receiver);
+        back     = connect(*receiver, *sender);
+        key      = unpack(there, *receiver);
+        back_key = unpack(back, *sender);
+    }
+
+    void TearDown() override
+    {
+        if (is_p2p()) {
+            EXPECT_EQ(before + 2, qps());
+        }
+
+        ucp_rkey_destroy(key);
+        ucp_rkey_destroy(back_key);
+        close(*sender, there);
+        close(*receiver, back);
+        UcpOndemand::TearDown();
+    }
+
+    ucp_ep_h there, back;
+    ucp_rkey_h key, back_key;
+};
+
+
 TEST_F(UcpOndemand, OfManyEndpointsThoseInUseHaveQps)
 {
     constexpr unsigned COUNT = 32, USED = 3;
@@ -130,51 +166,25 @@ TEST_F(UcpOndemand, WithoutItAllHaveQps)
     }
 }
 
-TEST_F(UcpOndemand, EndpointsOfBothSidesShareAConnection)
+TEST_F(UcpOndemandBoth, EndpointsOfBothSidesShareAConnection)
 {
-    ucp_ep_h there    = connect(*sender, *receiver);
-    ucp_ep_h back     = connect(*receiver, *sender);
-    ucp_rkey_h rkey   = unpack(there, *receiver);
-    ucp_rkey_h return_rkey = unpack(back, *sender);
-
     EXPECT_EQ(before, qps());
-    use(*sender, there, rkey, *receiver);
-    use(*receiver, back, return_rkey, *sender);
-    if (is_p2p()) {
-        EXPECT_EQ(before + 2, qps());
-    }
-
-    ucp_rkey_destroy(rkey);
-    ucp_rkey_destroy(return_rkey);
-    close(*sender, there);
-    close(*receiver, back);
+    use(*sender, there, key, *receiver);
+    use(*receiver, back, back_key, *sender);
 }
 
-TEST_F(UcpOndemand, BothSidesMayUseItAtOnce)
+TEST_F(UcpOndemandBoth, BothSidesMayUseItAtOnce)
 {
-    ucp_ep_h there    = connect(*sender, *receiver);
-    ucp_ep_h back     = connect(*receiver, *sender);
-    ucp_rkey_h rkey   = unpack(there, *receiver);
-    ucp_rkey_h return_rkey = unpack(back, *sender);
     uint64_t one = 1, two = 2;
 
-    ucs_status_ptr_t first  = put(there, rkey, *receiver, &one, sizeof(one));
-    ucs_status_ptr_t second = put(back, return_rkey, *sender, &two,
-                                  sizeof(two));
+    ucs_status_ptr_t first  = put(there, key, *receiver, &one, sizeof(one));
+    ucs_status_ptr_t second = put(back, back_key, *sender, &two, sizeof(two));
     EXPECT_EQ(UCS_OK, wait(first));
     EXPECT_EQ(UCS_OK, wait(second));
     EXPECT_EQ(UCS_OK, flush(there));
     EXPECT_EQ(UCS_OK, flush(back));
     EXPECT_EQ(1u, *reinterpret_cast<uint64_t*>(receiver->memory));
     EXPECT_EQ(2u, *reinterpret_cast<uint64_t*>(sender->memory));
-    if (is_p2p()) {
-        EXPECT_EQ(before + 2, qps());
-    }
-
-    ucp_rkey_destroy(rkey);
-    ucp_rkey_destroy(return_rkey);
-    close(*sender, there);
-    close(*receiver, back);
 }
 
 TEST_F(UcpOndemand, FlushOfWhatWasNeverUsedHasNothingToDo)
@@ -291,6 +301,81 @@ TEST_F(UcpOndemand, AWorkerCanUseItsOwnEndpoints)
     close(*sender, ep);
 }
 
+TEST_F(UcpOndemand, AutoIsForJobsThatExpectManyEndpoints)
+{
+    if (!is_p2p()) {
+        GTEST_SKIP() << "the transport connects on demand itself";
+    }
+
+    env.set("UCX_OPT_ONDEMAND", "auto");
+    for (unsigned expected : {0, 63, 64}) {
+        if (expected > 0) {
+            env.set("UCX_NUM_EPS", std::to_string(expected));
+        }
+        sender = std::make_unique<UcpWorker>();
+        before = qps();
+        ucp_ep_h ep     = connect(*sender, *receiver);
+        ucp_rkey_h rkey = unpack(ep, *receiver);
+        if (expected < 64) {
+            EXPECT_TRUE(progress_until([&] { return qps() == before + 2; }))
+                    << expected;
+        } else {
+            for (int i = 0; i < 1000; ++i) {
+                progress();
+            }
+            EXPECT_EQ(before, qps());
+        }
+        use(*sender, ep, rkey, *receiver);
+        EXPECT_EQ(before + 2, qps()) << expected;
+        ucp_rkey_destroy(rkey);
+        close(*sender, ep);
+    }
+}
+
+/* What the device refuses when an endpoint is used for the first time. */
+class UcpOndemandFails : public UcpOndemand,
+                         public testing::WithParamInterface<const char*> {
+};
+
+TEST_P(UcpOndemandFails, OperationsAreToldAndOtherEndpointsWork)
+{
+    if (!is_p2p()) {
+        GTEST_SKIP() << "the transport connects on demand itself";
+    }
+
+    ucp_ep_h ep     = connect(*sender, *receiver);
+    ucp_ep_h other  = connect(*sender, *receiver);
+    ucp_rkey_h rkey = unpack(ep, *receiver);
+    ucp_rkey_h other_rkey = unpack(other, *receiver);
+    uint64_t value        = 1;
+
+    setenv("MLX5SIM_FAIL", GetParam(), 1);
+    ucs_status_ptr_t first  = put(ep, rkey, *receiver, &value, sizeof(value));
+    ucs_status_ptr_t second = put(ep, rkey, *receiver, &value, sizeof(value));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait(first)));
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait(second)));
+    unsetenv("MLX5SIM_FAIL");
+
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait(put(ep, rkey, *receiver, &value,
+                                           sizeof(value)))));
+    EXPECT_EQ(before, qps());
+    use(*sender, other, other_rkey, *receiver);
+    EXPECT_EQ(before + 2, qps());
+
+    ucp_rkey_destroy(rkey);
+    ucp_rkey_destroy(other_rkey);
+    close(*sender, ep, UCP_EP_CLOSE_MODE_FORCE);
+    EXPECT_EQ(UCS_OK, wait(ucp_worker_flush_nbx(sender->worker, &no_param)));
+    close(*sender, other);
+}
+
+INSTANTIATE_TEST_SUITE_P(, UcpOndemandFails,
+                         testing::Values("qp:1", "modify_qp_init:1"),
+                         [](const auto &info) {
+                             std::string name = info.param;
+                             return name.substr(0, name.find(':'));
+                         });
+
 /* With processes: the peer's endpoint was never used, or there is none. */
 class UcpOndemandProcs : public UcpProcs {
 };
@@ -338,4 +423,111 @@ TEST_F(UcpOndemandProcs, APeerThatComputesIsReachedByTheFirstPut)
              ucp_rkey_destroy(rkey);
              board.stage = 2;
          }});
+}
+
+/* The peer is killed before or while it is used for the first time. An endpoint
+ * that does not handle failures ends the process then, by UCX's hand; it must do
+ * so in the same way whether it was connected before or not. */
+class UcpOndemandKill : public UcpOndemandProcs {
+public:
+    /* Run in a process of its own. @return its status. */
+    static int run_alone(const std::function<void()> &body)
+    {
+        pid_t pid  = start(body);
+        int status = 0;
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        return status;
+    }
+
+    static pid_t start(const std::function<void()> &body)
+    {
+        pid_t pid = fork();
+        EXPECT_NE(-1, pid);
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            alarm(60);
+            body();
+            _exit(0);
+        }
+        return pid;
+    }
+
+    /* Put until something comes of it. */
+    static void use_for_ever(UcpBoard &board)
+    {
+        UcpWorker self;
+        ucp_rkey_h rkey;
+        ucp_ep_h ep = connect(board, 1, self, &rkey);
+        board.stage = 1;
+        while (board.stage != 2) {
+            ucp_worker_progress(self.worker);
+        }
+
+        const uint64_t value            = 5;
+        const ucp_request_param_t param = {};
+        for (board.stage = 3;;) {
+            ucs_status_ptr_t put = ucp_put_nbx(ep, &value, sizeof(value),
+                                               board.ranks[1].memory, rkey,
+                                               &param);
+            ucs_status_ptr_t flushed = ucp_ep_flush_nbx(ep, &param);
+            for (ucs_status_ptr_t each : {put, flushed}) {
+                while (UCS_PTR_IS_PTR(each) &&
+                       (ucp_request_check_status(each) == UCS_INPROGRESS)) {
+                    ucp_worker_progress(self.worker);
+                }
+                if (UCS_PTR_IS_PTR(each)) {
+                    ucp_request_free(each);
+                }
+            }
+        }
+    }
+
+    /* Be there until the other has come so far, and then be gone. */
+    static void be_killed(UcpBoard &board, int delay)
+    {
+        pid_t pid = start([&] {
+            UcpWorker self;
+            publish(board, 1, self);
+            for (;;) {
+                ucp_worker_progress(self.worker);
+            }
+        });
+        EXPECT_TRUE(wait_for([&] { return board.stage == 1; }));
+        if (delay >= 0) {
+            board.stage = 2;
+            EXPECT_TRUE(wait_for([&] { return board.stage == 3; }));
+            usleep(delay);
+        }
+        EXPECT_EQ(0, kill(pid, SIGKILL));
+        EXPECT_EQ(pid, waitpid(pid, nullptr, 0));
+        if (delay < 0) {
+            board.stage = 2;
+        }
+    }
+};
+
+TEST_F(UcpOndemandKill, UsingAPeerThatIsGoneEndsAsItDoesWhenConnectedBefore)
+{
+    if (!UcpOndemand::is_p2p()) {
+        GTEST_SKIP() << "the transport connects on demand itself";
+    }
+
+    env.set("UCX_UD_TIMEOUT", "1s");
+    env.set("UCX_RC_TIMEOUT", "10ms");
+    env.set("UCX_RC_RETRY_COUNT", "3");
+    env.set("UCX_HANDLE_ERRORS", "none");
+    env.set("UCX_LOG_LEVEL", "fatal");
+    for (const char *setting : {"n", "y"}) {
+        env.set("UCX_OPT_ONDEMAND", setting);
+        /* microseconds after the first use, or before it */
+        for (int delay : {-1, 0, 1000}) {
+            run({[&](UcpBoard &board) {
+                     int status = run_alone([&] { use_for_ever(board); });
+                     EXPECT_TRUE(WIFSIGNALED(status)) << status;
+                     EXPECT_EQ(SIGABRT, WTERMSIG(status))
+                             << setting << " " << delay;
+                 },
+                 [&](UcpBoard &board) { be_killed(board, delay); }});
+        }
+    }
 }

@@ -9,12 +9,14 @@
 
 #include <ucp/core/ucp_ep.inl>
 #include <ucp/core/ucp_worker.h>
+#include <ucp/proto/proto_common.h>
 #include <ucp/wireup/address.h>
 #include <ucp/wireup/wireup.h>
 #include <ucp/wireup/wireup_ep.h>
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/stubs.h>
 
 #include <string.h>
 
@@ -22,6 +24,10 @@
 /* With UCX_OPT_ONDEMAND=auto, jobs of fewer peers connect at once: what they
  * would save does not make up for a later first message. */
 #define UCP_OPT_ONDEMAND_AUTO_MIN 64
+
+
+/* In place of the address of an endpoint that could not be connected. */
+static ucp_opt_ondemand_t ucp_opt_ondemand_failed;
 
 
 unsigned ucp_opt_ondemand_init_flags(ucp_worker_h worker,
@@ -72,7 +78,9 @@ void ucp_opt_ondemand_wireup_ep_cleanup(ucp_wireup_ep_t *wireup_ep)
 
 void ucp_opt_ondemand_cleanup(ucp_ep_h ep)
 {
-    ucs_free(ucp_ep_ext_control(ep)->opt_ondemand);
+    if (ucp_ep_ext_control(ep)->opt_ondemand != &ucp_opt_ondemand_failed) {
+        ucs_free(ucp_ep_ext_control(ep)->opt_ondemand);
+    }
     ucp_ep_ext_control(ep)->opt_ondemand = NULL;
 }
 
@@ -108,7 +116,7 @@ ucp_opt_ondemand_accept(ucp_ep_h ep,
     ucp_lane_index_t lane;
     uct_ep_h uct_ep;
 
-    if (ondemand == NULL) {
+    if ((ondemand == NULL) || (ondemand == &ucp_opt_ondemand_failed)) {
         return UCS_OK;
     }
 
@@ -153,7 +161,9 @@ void ucp_opt_ondemand_use(ucp_ep_h ep)
     ucp_unpacked_address_t remote_address;
     ucs_status_t status;
 
-    if (ucs_likely(ondemand == NULL) || (ep->flags & UCP_EP_FLAG_FAILED)) {
+    if (ucs_likely(ondemand == NULL) ||
+        (ondemand == &ucp_opt_ondemand_failed) ||
+        (ep->flags & UCP_EP_FLAG_FAILED)) {
         return;
     }
 
@@ -172,8 +182,27 @@ void ucp_opt_ondemand_use(ucp_ep_h ep)
     } else {
         ucs_error("ep %p: cannot connect to %s on first use: %s", ep,
                   ucp_ep_peer_name(ep), ucs_status_string(status));
+        ucp_opt_ondemand_cleanup(ep);
+        ucp_ep_ext_control(ep)->opt_ondemand = &ucp_opt_ondemand_failed;
         ucp_ep_set_failed_schedule(ep, UCP_NULL_LANE, status);
     }
+}
+
+void ucp_opt_ondemand_abort(ucp_request_t *req, ucs_status_t status)
+{
+    const ucp_proto_t *proto           = req->send.proto_config->proto;
+    ucp_request_abort_func_t not_there =
+            (ucp_request_abort_func_t)ucs_empty_function_do_assert_void;
+
+    if ((proto->abort == not_there) &&
+        (ucp_ep_ext_control(req->send.ep)->opt_ondemand ==
+         &ucp_opt_ondemand_failed)) {
+        /* It has only been queued. */
+        ucp_proto_request_bcopy_abort(req, status);
+        return;
+    }
+
+    proto->abort(req, status);
 }
 
 ucs_status_t

@@ -113,6 +113,17 @@ int ucp_opt_ondemand_is_postponed(const ucp_wireup_ep_t *wireup_ep);
 void ucp_opt_ondemand_wireup_ep_cleanup(ucp_wireup_ep_t *wireup_ep);
 
 /**
+ * A request of version 2 of the protocols fails. Many of them cannot be aborted,
+ * which does not matter for endpoints that do not handle failures of the peer;
+ * but one that cannot be connected when it is used has requests that were never
+ * begun, and the error is for these.
+ *
+ * @param [in] req     Request.
+ * @param [in] status  Why it failed.
+ */
+void ucp_opt_ondemand_abort(ucp_request_t *req, ucs_status_t status);
+
+/**
  * The endpoint is being destroyed: release what it kept.
  *
  * @param [in] ep  Endpoint.
