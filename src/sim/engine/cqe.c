@@ -78,6 +78,23 @@ static void mlx5sim_cqe_build_success(const mlx5sim_cqe_t *cqe, uint32_t op_qpn,
 }
 
 
+unsigned mlx5sim_cqe_max_data(unsigned size)
+{
+    return (size > sizeof(mlx5sim_cqe64_t)) ? 64 : 32;
+}
+
+
+/** Data goes in front of what the CQE has to say: the first half of either
+ *  size. */
+static void mlx5sim_cqe_build_data(const mlx5sim_cqe_t *cqe, unsigned size,
+                                   uint8_t *out)
+{
+    memcpy(out, cqe->data, cqe->scattered);
+    out[size - 1] |= (mlx5sim_cqe_max_data(size) == 32) ?
+                     MLX5SIM_CQE_SCATTER_32 : MLX5SIM_CQE_SCATTER_64;
+}
+
+
 void mlx5sim_cqe_build(const mlx5sim_cqe_t *cqe, unsigned size,
                        unsigned owner, void *out_p)
 {
@@ -101,6 +118,9 @@ void mlx5sim_cqe_build(const mlx5sim_cqe_t *cqe, unsigned size,
         op_own |= MLX5SIM_CQE_SE;
     }
     mlx5sim_cqe_build_success(cqe, op_qpn, op_own, (mlx5sim_cqe64_t*)out);
+    if (cqe->scattered > 0) {
+        mlx5sim_cqe_build_data(cqe, size, out_p);
+    }
 }
 
 

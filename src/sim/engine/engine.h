@@ -105,6 +105,7 @@ typedef struct mlx5sim_qp {
     uint8_t  is_roce;         /* link layer of the port is Ethernet */
     uint8_t  path_mask;       /* low bits of a LID that the port ignores: 2^LMC - 1 */
     uint8_t  path_bits;       /* RC/UC: of the source LID */
+    uint8_t  scatter_cqe;     /* RC/UC: short messages are received into CQEs */
 } mlx5sim_qp_t;
 
 
@@ -229,7 +230,13 @@ typedef struct mlx5sim_cqe {
     uint64_t timestamp;     /* device clock; plans leave 0, the executor may set
                                it. Not reported in error CQEs. */
     uint16_t pkey;          /* UD receive without immediate */
+    uint8_t  scattered;     /* bytes of data in the CQE; 0: it is in memory */
+    uint8_t  data[64];
 } mlx5sim_cqe_t;
+
+
+/** Most data that fits into a CQE of @a size bytes. */
+unsigned mlx5sim_cqe_max_data(unsigned size);
 
 
 /** Who a piece of memory or an effect belongs to. */

@@ -231,6 +231,9 @@ enum {
  *  compressed), se 1, owner 0 */
 #define MLX5SIM_CQE_OPCODE_SHIFT  4
 #define MLX5SIM_CQE_SE            0x02u
+/** Data is in the CQE [MLX5_INLINE_SCATTER_32, MLX5_INLINE_SCATTER_64] */
+#define MLX5SIM_CQE_SCATTER_32    0x04u
+#define MLX5SIM_CQE_SCATTER_64    0x08u
 #define MLX5SIM_CQE_OWNER         0x01u
 
 

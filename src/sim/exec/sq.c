@@ -205,6 +205,38 @@ static int mlx5sim_sq_transfer(const mlx5sim_plan_t *plan,
     return ret;
 }
 
+/* Whether the payload is received into the responder's CQE (PRM, cs_res), which
+ * is what libmlx5 asks for unless told not to */
+static int mlx5sim_sq_fits_cqe(const mlx5sim_qp_obj_t *resp,
+                               const mlx5sim_plan_t *plan)
+{
+    const mlx5sim_cq_t *cq;
+
+    if (!resp->qp.scatter_cqe || !plan->has_resp_cqe ||
+        ((plan->resp_cqe.opcode != MLX5SIM_CQE_RESP_SEND) &&
+         (plan->resp_cqe.opcode != MLX5SIM_CQE_RESP_SEND_IMM) &&
+         (plan->resp_cqe.opcode != MLX5SIM_CQE_RESP_SEND_INV))) {
+        return 0;
+    }
+
+    cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, resp->recv_cq);
+    return plan->length <= mlx5sim_cqe_max_data(cq->cqe_size);
+}
+
+static int mlx5sim_sq_scatter_cqe(mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
+{
+    struct iovec local = {plan->resp_cqe.data, plan->length};
+    struct iovec remote[MLX5SIM_MAX_SGE + 2];
+    unsigned num_remote;
+
+    *side_p                  = MLX5SIM_SIDE_REQUESTER;
+    plan->resp_cqe.scattered = plan->length;
+    num_remote               = mlx5sim_sq_iov(plan->src, plan->num_src, 0,
+                                              remote);
+    return mlx5sim_mem_readv(mlx5sim_proc_self(), &local, 1, remote, num_remote,
+                             plan->length);
+}
+
 static int mlx5sim_sq_atomic(const mlx5sim_wqe_t *wqe,
                              const mlx5sim_plan_t *plan,
                              const mlx5sim_proc_t *resp_proc,
@@ -282,6 +314,8 @@ static int mlx5sim_sq_apply(mlx5sim_sq_run_t *run, const mlx5sim_wqe_t *wqe,
 
     if (plan->atomic_size != 0) {
         ret = mlx5sim_sq_atomic(wqe, plan, proc, &side);
+    } else if ((plan->length != 0) && mlx5sim_sq_fits_cqe(resp, plan)) {
+        ret = mlx5sim_sq_scatter_cqe(plan, &side);
     } else if (plan->length != 0) {
         ret = mlx5sim_sq_transfer(plan, proc, &side);
     } else if (!mlx5sim_sq_resp_alive(resp, proc)) {

@@ -14,14 +14,14 @@
 #include <rdma/mlx5-abi.h>
 #include <string.h>
 
-/* Flags that change nothing the application can see: scatter-to-CQE is a
- * permission, loopback exists anyway. */
-#define MLX5SIM_QP_FLAGS_IGNORED (MLX5_QP_FLAG_SCATTER_CQE | \
-                                  MLX5_QP_FLAG_ALLOW_SCATTER_CQE | \
+/* Flags that change nothing the application can see: scattering the results of
+ * reads and atomics to CQEs is a permission, loopback exists anyway. */
+#define MLX5SIM_QP_FLAGS_IGNORED (MLX5_QP_FLAG_ALLOW_SCATTER_CQE | \
                                   MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | \
                                   MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC | \
                                   MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC)
 #define MLX5SIM_QP_FLAGS_KNOWN   (MLX5SIM_QP_FLAGS_IGNORED | \
+                                  MLX5_QP_FLAG_SCATTER_CQE | \
                                   MLX5_QP_FLAG_BFREG_INDEX | \
                                   MLX5_QP_FLAG_UAR_PAGE_INDEX)
 
@@ -192,6 +192,8 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->qp.srq_pdn      = (srq != NULL) ? srq->pd : 0;
     qp->qp.is_roce      = mlx5sim_uverbs_config()->link == MLX5SIM_LINK_ROCE;
     qp->qp.pkey         = MLX5SIM_PKEY;
+    qp->qp.scatter_cqe  = (uin->flags & MLX5_QP_FLAG_SCATTER_CQE) &&
+                          (caps->qp_type != IBV_QPT_UD);
     qp->sq_sig_all      = caps->sq_sig_all;
     qp->max_send_wr     = caps->max_send_wr;
     qp->max_recv_wr     = caps->max_recv_wr;

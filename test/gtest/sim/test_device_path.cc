@@ -85,6 +85,48 @@ TEST_F(test_device_path, send_gathers_and_receive_scatters)
     });
 }
 
+/* As hardware does unless the QP is made without it: memory stays as it was
+ * until libmlx5 polls the CQ and copies */
+TEST_F(test_device_path, short_messages_are_received_into_completions)
+{
+    run(2, [](rank &r) {
+        const unsigned lengths[] = {1, 31, 32, 33, 64};
+        side s(r);
+
+        if (r.index == 0) {
+            r.barrier();
+            for (unsigned length : lengths) {
+                pattern::fill(s.mem.data, length, length);
+                send_wr wr(IBV_WR_SEND, 1, {s.mem.sge(0, length)});
+                s.q.send(wr);
+                s.scq.good();
+                r.barrier();
+                r.barrier(); /* received */
+            }
+        } else {
+            ibv_sge sge = s.mem.sge(0, 100);
+
+            for (unsigned length : lengths) {
+                s.q.recv(length, &sge, 1);
+            }
+            r.barrier();
+            for (unsigned length : lengths) {
+                bool is_there;
+
+                r.barrier(); /* sent */
+                is_there = (pattern::check(s.mem.data, length, length) ==
+                            length);
+                REQUIRE_EQ(length > 32, is_there);
+                REQUIRE_EQ(length, s.rcq.good().byte_len);
+                REQUIRE_EQ(length, pattern::check(s.mem.data, length, length));
+                REQUIRE_EQ(0, s.mem.data[length]);
+                memset(s.mem.data, 0, 100);
+                r.barrier();
+            }
+        }
+    });
+}
+
 TEST_F(test_device_path, inline_of_every_size_wraps_around_the_queue)
 {
     run(2, [](rank &r) {

@@ -126,6 +126,31 @@ TEST_F(test_engine_cqe, solicited_event_bit_does_not_disturb_readers)
                                 MLX5_INLINE_SCATTER_64));
 }
 
+TEST_F(test_engine_cqe, short_data_is_in_front_of_what_the_completion_says)
+{
+    for (unsigned size : {64, 128}) {
+        unsigned max = mlx5sim_cqe_max_data(size);
+        EXPECT_EQ(size / 2, max);
+
+        for (unsigned i = 0; i < max; ++i) {
+            m_cqe.data[i] = i + 1;
+        }
+        m_cqe.scattered = max;
+        memset(m_bytes, 0, sizeof(m_bytes));
+        mlx5sim_cqe_build(&m_cqe, size, 1, m_bytes);
+        EXPECT_EQ(0, memcmp(m_bytes, m_cqe.data, max));
+
+        struct mlx5_cqe64 *cqe = (struct mlx5_cqe64*)(m_bytes + size - 64);
+        EXPECT_EQ(1, mlx5dv_get_cqe_owner(cqe));
+        EXPECT_EQ(MLX5_CQE_RESP_SEND, mlx5dv_get_cqe_opcode(cqe));
+        EXPECT_EQ(htobe32(0x01020304), cqe->byte_cnt);
+        EXPECT_EQ((size == 64) ? MLX5_INLINE_SCATTER_32 :
+                                 MLX5_INLINE_SCATTER_64,
+                  cqe->op_own & (MLX5_INLINE_SCATTER_32 |
+                                 MLX5_INLINE_SCATTER_64));
+    }
+}
+
 TEST_F(test_engine_cqe, requester_completion)
 {
     m_cqe.opcode     = MLX5SIM_CQE_REQ;
