@@ -41,7 +41,12 @@ struct uct_sep_api {
     struct ibv_qp             *(*qp_create)(struct ibv_pd *pd,
                                             struct ibv_qp_init_attr_ex *attr);
 
-    /** Set up its send queue. */
+    /** Make a queue pair that receives and never sends. NULL with errno. */
+    struct ibv_qp             *(*responder_create)(
+                                      struct ibv_pd *pd,
+                                      struct ibv_qp_init_attr_ex *attr);
+
+    /** Set up the send queue of the former. */
     ucs_status_t              (*qp_map)(uct_sep_iface_t *iface,
                                         struct ibv_qp *qp,
                                         uct_sep_uuar_use_t use,

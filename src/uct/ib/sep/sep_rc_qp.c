@@ -157,7 +157,7 @@ out_leave:
 static ucs_status_t
 uct_sep_rc_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    struct ibv_qp_init_attr attr = {};
+    struct ibv_qp_init_attr_ex attr = {};
     ucs_status_t status;
     struct ibv_pd *pd;
 
@@ -175,7 +175,9 @@ uct_sep_rc_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     attr.srq              = iface->srq.srq;
     attr.cap.max_send_wr  = 1; /* None is ever posted */
     attr.cap.max_send_sge = 1;
-    txwq->responder       = ibv_create_qp(pd, &attr);
+    attr.comp_mask        = IBV_QP_INIT_ATTR_PD;
+    attr.pd               = pd;
+    txwq->responder       = iface->api->responder_create(pd, &attr);
     if (txwq->responder == NULL) {
         ucs_error("%s: could not create a queue pair that receives: %m",
                   iface->port.name);

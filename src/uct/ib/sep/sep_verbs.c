@@ -77,6 +77,12 @@ uct_sep_verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
     return ibv_create_qp_ex(pd->context, attr);
 }
 
+static struct ibv_qp *uct_sep_verbs_responder_create(
+        struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+{
+    return ibv_create_qp_ex(pd->context, attr);
+}
+
 static ucs_status_t
 uct_sep_verbs_qp_map(uct_sep_iface_t *iface, struct ibv_qp *qp,
                      uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
@@ -139,16 +145,17 @@ void uct_sep_verbs_post_failed(const uct_sep_iface_t *iface,
 }
 
 const uct_sep_api_t uct_sep_api_verbs = {
-    .ops          = &uct_sep_ops_verbs,
-    .own_ops      = &uct_sep_ops_verbs_own,
-    .progress     = uct_sep_verbs_progress,
-    .own_progress = uct_sep_verbs_progress,
-    .init         = uct_sep_verbs_init,
-    .cleanup      = uct_sep_verbs_cleanup,
-    .cq_create    = uct_sep_verbs_cq_create,
-    .srq_ops      = &uct_sep_verbs_srq_ops,
-    .qp_create    = uct_sep_verbs_qp_create,
-    .qp_map       = uct_sep_verbs_qp_map,
-    .cq_arm       = uct_sep_verbs_cq_arm,
-    .own_cq_arm   = uct_sep_verbs_own_cq_arm
+    .ops              = &uct_sep_ops_verbs,
+    .own_ops          = &uct_sep_ops_verbs_own,
+    .progress         = uct_sep_verbs_progress,
+    .own_progress     = uct_sep_verbs_progress,
+    .init             = uct_sep_verbs_init,
+    .cleanup          = uct_sep_verbs_cleanup,
+    .cq_create        = uct_sep_verbs_cq_create,
+    .srq_ops          = &uct_sep_verbs_srq_ops,
+    .qp_create        = uct_sep_verbs_qp_create,
+    .responder_create = uct_sep_verbs_responder_create,
+    .qp_map           = uct_sep_verbs_qp_map,
+    .cq_arm           = uct_sep_verbs_cq_arm,
+    .own_cq_arm       = uct_sep_verbs_own_cq_arm
 };

@@ -153,10 +153,6 @@ uct_sep_txwq_copy(const uct_sep_txwq_t *txwq, void *dst, const void *src,
         return dst; /* There may be no source either */
     }
 
-    if (length == 0) {
-        return dst; /* There may be no source then */
-    }
-
     if (ucs_likely(length < room)) {
         memcpy(dst, src, length);
         return UCS_PTR_BYTE_OFFSET(dst, length);
