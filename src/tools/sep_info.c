@@ -81,6 +81,13 @@ static int sep_info_number(char option, const char *arg, unsigned long min,
 static int
 sep_info_parse_category(const char *arg, sep_info_options_t *options)
 {
+    if (strcmp(arg, "auto") == 0) {
+        fprintf(stderr, "sep_info: -c auto: that chooses among the others, by "
+                "the number of workers and what the device has left; take one "
+                "of these\n");
+        return -1;
+    }
+
     options->category = sep_plan_category_find(arg);
     if ((options->category == SEP_PLAN_LAST) && (strcmp(arg, "all") != 0)) {
         fprintf(stderr, "sep_info: there is no category \"%s\", see -h\n", arg);

@@ -193,6 +193,7 @@ static void
 sep_info_show_ports(struct ibv_context *context, unsigned count, int json)
 {
     struct ibv_port_attr attr;
+    char lid[16];
     unsigned port;
 
     if (json) {
@@ -212,9 +213,11 @@ sep_info_show_ports(struct ibv_context *context, unsigned count, int json)
             sep_info_json_number("mtu", 128ul << attr.active_mtu);
             sep_info_json_close();
         } else {
-            sep_info_print("#      port %-14u %s, %s, lid %u, MTU %lu\n", port,
+            snprintf(lid, sizeof(lid), ", lid %u", attr.lid);
+            sep_info_print("#      port %-14u %s, %s%s, MTU %lu\n", port,
                            sep_info_link(&attr),
-                           ibv_port_state_str(attr.state), attr.lid,
+                           ibv_port_state_str(attr.state),
+                           (attr.lid == 0) ? "" : lid, /* None on Ethernet */
                            128ul << attr.active_mtu);
         }
     }
@@ -289,8 +292,13 @@ static void sep_info_show_device_text(const sep_info_options_t *options,
     sep_info_print("#      uUARs of a context: %u, of these %u of low latency "
                    "(MLX5_TOTAL_UUARS, MLX5_NUM_LOW_LAT_UUARS)\n",
                    options->config.total_uuars, options->config.low_lat_uuars);
-    sep_info_print("#      for thread domains: %u uUARs\n",
-                   info->max_dyn_uuars);
+    if (info->regime == SEP_PLAN_LEGACY) {
+        sep_info_print("#      for thread domains: %u uUARs\n",
+                       info->max_dyn_uuars);
+    } else {
+        sep_info_print("#      for thread domains: two uUARs on each UAR page "
+                       "that the device has left\n");
+    }
     sep_info_print("#      BlueFlame register: %u bytes\n", info->bf_size);
     sep_info_print("#      limits:             %d QPs of %d WRs, %d CQs of %d "
                    "CQEs, %d SRQs of %d WRs, %d MRs\n", attr->max_qp,
@@ -312,7 +320,9 @@ static void sep_info_show_device_json(const sep_info_options_t *options,
     sep_info_json_number("uars_at_open", info->uars_at_open);
     sep_info_json_number("total_uuars", options->config.total_uuars);
     sep_info_json_number("low_lat_uuars", options->config.low_lat_uuars);
-    sep_info_json_number("max_dynamic_uuars", info->max_dyn_uuars);
+    if (info->regime == SEP_PLAN_LEGACY) { /* There is no limit otherwise */
+        sep_info_json_number("max_dynamic_uuars", info->max_dyn_uuars);
+    }
     sep_info_json_number("bf_size", info->bf_size);
     sep_info_json_number("max_qp", attr->max_qp);
     sep_info_json_number("max_qp_wr", attr->max_qp_wr);

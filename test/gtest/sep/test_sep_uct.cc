@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <stdexcept>
 
 namespace sep_uct_test {
@@ -500,23 +501,51 @@ test_sep_uct_mode::test_sep_uct_mode()
     m_common = GetParam().config;
 }
 
+/* Other threads may log as well */
+static expect_errors *innermost = nullptr;
+static std::mutex innermost_lock;
+
 static ucs_log_func_rc_t
 hide_errors(const char *file, unsigned line, const char *function,
             ucs_log_level_t level, const ucs_log_component_config_t *comp_conf,
             const char *message, va_list ap)
 {
-    return (level <= UCS_LOG_LEVEL_WARN) ? UCS_LOG_FUNC_RC_STOP :
-                                           UCS_LOG_FUNC_RC_CONTINUE;
+    char text[1024];
+
+    if (level > UCS_LOG_LEVEL_WARN) {
+        return UCS_LOG_FUNC_RC_CONTINUE;
+    }
+
+    vsnprintf(text, sizeof(text), message, ap);
+    std::lock_guard<std::mutex> guard(innermost_lock);
+    innermost->messages.push_back({level, text});
+    return UCS_LOG_FUNC_RC_STOP;
 }
 
-expect_errors::expect_errors()
+expect_errors::expect_errors() : m_outer(innermost)
 {
+    innermost = this;
     ucs_log_push_handler(hide_errors);
 }
 
 expect_errors::~expect_errors()
 {
     ucs_log_pop_handler();
+    std::lock_guard<std::mutex> guard(innermost_lock);
+    innermost = m_outer;
+}
+
+unsigned
+expect_errors::count(ucs_log_level_t level, const std::string &part) const
+{
+    unsigned result = 0;
+
+    std::lock_guard<std::mutex> guard(innermost_lock);
+    for (const auto &item : messages) {
+        result += (item.level == level) &&
+                  (item.text.find(part) != std::string::npos);
+    }
+    return result;
 }
 
 } // namespace sep_uct_test

@@ -345,11 +345,25 @@ protected:
 };
 
 
-/* Catch what is logged at error level while it exists */
+/* Catch errors and warnings while it exists */
 class expect_errors {
 public:
     expect_errors();
     ~expect_errors();
+
+    struct message {
+        ucs_log_level_t level;
+        std::string     text;
+    };
+
+    /* How many of them have this in their text */
+    unsigned count(ucs_log_level_t level, const std::string &part) const;
+
+    expect_errors(const expect_errors&) = delete;
+    std::vector<message> messages;
+
+private:
+    expect_errors *m_outer;
 };
 
 } // namespace sep_uct_test

@@ -181,12 +181,21 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
 
     if ((status == UCS_OK) && (category != wanted) &&
         !__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
-        ucs_diag("%s: no UAR pages for a worker of sharing category \"%s\", "
+        ucs_warn("%s: no UAR pages for a worker of sharing category \"%s\", "
                  "using \"%s\" (said once)", name,
                  uct_sep_category_names[wanted],
                  uct_sep_category_names[category]);
     }
     return status;
+}
+
+/* What to do if there are no UAR pages */
+static const char *uct_sep_channel_advice(uct_sep_category_t category)
+{
+    return (category < UCT_SEP_CATEGORY_STATIC) ?
+           "use fewer workers, or set UCX_SEP_CATEGORY to one that takes fewer "
+           "pages, such as static" :
+           "no category takes fewer, run fewer processes on the device";
 }
 
 ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
@@ -208,9 +217,9 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
              uct_sep_channel_try_init(channel, md, category);
     if (status == UCS_ERR_NO_RESOURCE) {
         ucs_error("%s: the device or the process has no UAR page left for a "
-                  "worker of sharing category \"%s\": use fewer workers, or "
-                  "set UCX_SEP_CATEGORY to one that takes fewer pages, such as "
-                  "static", name, uct_sep_category_names[category]);
+                  "worker of sharing category \"%s\": %s", name,
+                  uct_sep_category_names[category],
+                  uct_sep_channel_advice(category));
     } else if (status != UCS_OK) {
         ucs_error("%s: could not set up a worker of sharing category \"%s\": "
                   "%s", name, uct_sep_category_names[category],

@@ -472,8 +472,10 @@ uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm, struct ibv_pd *pd)
 
     cm->ud_qp = ibv_create_qp(pd, &attr);
     if (cm->ud_qp == NULL) {
-        ucs_error("%s: ibv_create_qp(UD, %u receives) failed: %m", cm->name,
-                  cm->rx_queue_len);
+        ucs_error("%s: could not create a queue pair for connecting, with %u "
+                  "receives: %m. Reduce UCX_SEP_CM_RX_QUEUE_LEN; if the device "
+                  "has no UAR page left, use fewer workers or another "
+                  "UCX_SEP_CATEGORY", cm->name, cm->rx_queue_len);
         return UCS_ERR_IO_ERROR;
     }
 

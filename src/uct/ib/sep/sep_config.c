@@ -196,7 +196,7 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"MAX_GET_ZCOPY", "auto",
-     "Maximal size of a zero-copy get operation.",
+     "Maximal size of a zero-copy get operation. 0 is none.",
      ucs_offsetof(uct_sep_iface_config_t, max_get_zcopy),
      UCS_CONFIG_TYPE_MEMUNITS},
 
@@ -331,7 +331,7 @@ static uint8_t uct_sep_iface_ack_timeout(double timeout)
 }
 
 /* Value of the QP's min_rnr_timer field: the smallest one not shorter, IBA
- * "Encoding for RNR NAK timer field" */
+ * "Encoding for RNR NAK timer field". 0 is the longest, 655.36 ms. */
 static uint8_t uct_sep_iface_rnr_timer(double timeout)
 {
     static const double msec[] = {
@@ -346,12 +346,12 @@ static uint8_t uct_sep_iface_rnr_timer(double timeout)
     };
     unsigned n;
 
-    for (n = 1; n < 31; ++n) {
+    for (n = 1; n <= 31; ++n) {
         if (msec[n] >= (timeout * 1e3)) {
-            break;
+            return n;
         }
     }
-    return n;
+    return 0;
 }
 
 static ucs_status_t
@@ -364,6 +364,19 @@ uct_sep_iface_check_range(const char *name, unsigned long value,
 
     ucs_error("UCX_" UCT_SEP_CONFIG_PREFIX "%s=%lu, should be between %lu and "
               "%lu", name, value, min, max);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+/* The longest there is replaces what is longer, but nothing is shorter than no
+ * time at all */
+static ucs_status_t uct_sep_iface_check_time(const char *name, double value)
+{
+    if (value >= 0) { /* False for what is no number */
+        return UCS_OK;
+    }
+
+    ucs_error("UCX_" UCT_SEP_CONFIG_PREFIX "%s=%gs, should not be negative",
+              name, value);
     return UCS_ERR_INVALID_PARAM;
 }
 
@@ -445,6 +458,23 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         if (status != UCS_OK) {
             return status;
         }
+    }
+
+    status = uct_sep_iface_check_time("TIMEOUT", config->timeout);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_sep_iface_check_time("RNR_TIMEOUT", config->rnr_timeout);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (config->max_rd_atomic == 0) {
+        ucs_error("%s: UCX_SEP_MAX_RD_ATOMIC=0 allows neither reads nor "
+                  "atomics: set it to auto, or to 1 at least",
+                  iface->port.name);
+        return UCS_ERR_INVALID_PARAM;
     }
 
     if ((config->cq_sharing > 1) &&

@@ -160,14 +160,21 @@ static void uct_sep_device_init_atomics(uct_sep_device_t *dev)
 ucs_status_t
 uct_sep_device_open(uct_sep_device_t *dev, struct ibv_device *ibv_device)
 {
+    ucs_log_level_t level;
     int ret;
 
     memset(dev, 0, sizeof(*dev));
 
     dev->context = ibv_open_device(ibv_device);
     if (dev->context == NULL) {
-        ucs_diag("ibv_open_device(%s) failed: %m",
-                 ibv_get_device_name(ibv_device));
+        /* Whoever may use it wants to know why it can't be used; if not, it is
+         * as if it were not there */
+        level = ((errno == EACCES) || (errno == EPERM)) ? UCS_LOG_LEVEL_DIAG :
+                                                          UCS_LOG_LEVEL_ERROR;
+        ucs_log(level, "ibv_open_device(%s) failed: %m. Has another process the "
+                "last UAR pages? Are MLX5_TOTAL_UUARS and "
+                "MLX5_NUM_LOW_LAT_UUARS right, if set? See sep_info -d",
+                ibv_get_device_name(ibv_device));
         return UCS_ERR_IO_ERROR;
     }
 

@@ -509,7 +509,7 @@ uct_sep_front_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.am.max_bcopy  -= route;
     attr->cap.am.max_zcopy  -= route;
     attr->cap.am.max_hdr    -= route;
-    uct_sep_iface_drop_short(attr);
+    uct_sep_iface_drop_unusable(attr);
     return UCS_OK;
 }
 
@@ -544,9 +544,7 @@ static int uct_sep_front_is_reachable(const uct_iface_h tl_iface,
     const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
 
     if ((addr != NULL) && (addr->version != UCT_SEP_HUB_ADDR_VERSION)) {
-        ucs_diag("%s: this process has UCX_SEP_CATEGORY=mpi_threads and the "
-                 "peer has not: set the same in all processes",
-                 front->hub->dev_name);
+        uct_sep_hub_warn_mixed(front->hub->dev_name, 1);
         return 0;
     }
 

@@ -59,6 +59,16 @@ typedef struct uct_sep_hub_addr {
 } UCS_S_PACKED uct_sep_hub_addr_t;
 
 
+/**
+ * Warn, once in a process, that a peer can't be reached because only one side is
+ * of category mpi_threads.
+ *
+ * @param name     For the message, e.g. "mlx5_0:1".
+ * @param is_ours  Whether it is this side.
+ */
+void uct_sep_hub_warn_mixed(const char *name, int is_ours);
+
+
 /** A message on its way to a front, at the start of its receive buffer. */
 typedef struct uct_sep_hub_msg {
     ucs_queue_elem_t queue;

@@ -7,6 +7,7 @@
 #include "sep_api.h"
 #include "sep_ep.h"
 #include "sep_fc.h"
+#include "sep_hub.h"
 #include "sep_iface_int.h"
 #include "sep_open.h"
 #include "sep_postlist.h"
@@ -24,10 +25,18 @@
 #define UCT_SEP_PRIORITY       60
 
 
-void uct_sep_iface_drop_short(uct_iface_attr_t *attr)
+void uct_sep_iface_drop_unusable(uct_iface_attr_t *attr)
 {
     if (attr->cap.put.max_short == 0) {
         attr->cap.flags &= ~UCT_IFACE_FLAG_PUT_SHORT;
+    }
+
+    if (attr->cap.get.max_zcopy == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_ZCOPY;
+    }
+
+    if (attr->cap.get.max_bcopy == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_BCOPY;
     }
 
     /* There is always a header */
@@ -104,7 +113,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.atomic64.fop_flags  = dev->atomic64.fop_flags &
                                     tx_ops->atomic64;
 
-    uct_sep_iface_drop_short(attr);
+    uct_sep_iface_drop_unusable(attr);
 
     attr->latency             = ucs_linear_func_make(iface->port.latency +
                                                      md->far_latency, 0);
@@ -137,7 +146,13 @@ static int uct_sep_iface_is_reachable(const uct_iface_h tl_iface,
                                       const uct_device_addr_t *dev_addr,
                                       const uct_iface_addr_t *iface_addr)
 {
-    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    uct_sep_iface_t *iface         = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
+
+    if ((addr != NULL) && (addr->version == UCT_SEP_HUB_ADDR_VERSION)) {
+        uct_sep_hub_warn_mixed(iface->port.name, 0);
+        return 0;
+    }
 
     return uct_sep_cm_is_reachable(iface->conn.cm, dev_addr, iface_addr);
 }

@@ -298,8 +298,8 @@ static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 }
 
 
-/** Take back that there are short messages if none is short enough. */
-void uct_sep_iface_drop_short(uct_iface_attr_t *attr);
+/** Take back what can be of no length: short messages, gets. */
+void uct_sep_iface_drop_unusable(uct_iface_attr_t *attr);
 
 
 /** Table of uct_sep_iface_config_t. */

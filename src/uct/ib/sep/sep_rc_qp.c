@@ -227,8 +227,9 @@ uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split, uct_sep_txwq_t *txwq)
     }
     if (status == UCS_ERR_NO_MEMORY) {
         ucs_error("%s: could not create a queue pair with a send queue of %u: "
-                  "%m. Reduce UCX_SEP_TX_QUEUE_LEN", iface->port.name,
-                  iface->config.tx_queue_len);
+                  "%m. Reduce UCX_SEP_TX_QUEUE_LEN; if the device has no UAR "
+                  "page left, use fewer workers or another UCX_SEP_CATEGORY",
+                  iface->port.name, iface->config.tx_queue_len);
     }
     if (status != UCS_OK) {
         return status;

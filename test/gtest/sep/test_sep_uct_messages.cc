@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+using namespace sep_uct_test;
+
+namespace {
+
+/* What can't be had is refused with what is missing and what to set */
+class test_sep_uct_messages : public test_sep_uct {
+protected:
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+    }
+
+    static device_settings uars(const char *count, const char *regime)
+    {
+        return {{"MLX5SIM_UARS", count}, {"MLX5SIM_UAR_MODE", regime}};
+    }
+
+    /* Refused, and each of these is said */
+    static void
+    expect_refused(const settings &config, const std::vector<std::string> &parts)
+    {
+        expect_errors errors;
+
+        EXPECT_TRUE(entity::create(config) == nullptr)
+                << config[0].first << "=" << config[0].second;
+        for (const auto &part : parts) {
+            EXPECT_LE(1u, errors.count(UCS_LOG_LEVEL_ERROR, part))
+                    << config[0].first << "=" << config[0].second << ": "
+                    << part;
+        }
+    }
+};
+
+TEST_F(test_sep_uct_messages, no_uar_page_for_a_category)
+{
+    if (!on_device(uars("1", "dynamic"))) {
+        return;
+    }
+
+    for (const char *category : {"2xdynamic", "dynamic", "shared_dynamic"}) {
+        expect_refused({{"CATEGORY", category}},
+                       {"no UAR page left", category, "such as static"});
+    }
+
+    /* There is nothing that takes fewer */
+    for (const char *category : {"static", "mpi_threads", "auto"}) {
+        expect_refused({{"CATEGORY", category}},
+                       {"no UAR page left", category, "fewer processes"});
+    }
+
+    expect_refused({{"CATEGORY", "mpi_everywhere"}},
+                   {"no UAR page left", "UCX_SEP_CATEGORY"});
+}
+
+TEST_F(test_sep_uct_messages, no_uar_page_for_a_context)
+{
+    if (getenv("MLX5SIM_DIR") == NULL) {
+        GTEST_SKIP() << "needs a device with few UAR pages";
+    }
+
+    if (!on_device(uars("7", "legacy"))) {
+        return;
+    }
+
+    expect_refused({{"CATEGORY", "static"}}, {"ibv_open_device", "UAR pages"});
+}
+
+TEST_F(test_sep_uct_messages, auto_says_once_that_it_takes_less)
+{
+    if (!on_device(uars("6", "dynamic"))) {
+        return;
+    }
+
+    std::vector<std::unique_ptr<entity>> workers;
+    expect_errors errors;
+
+    workers.push_back(entity::create({{"CATEGORY", "auto"}}));
+    ASSERT_TRUE(workers[0] != nullptr);
+    EXPECT_EQ(0u, errors.messages.size());
+    for (unsigned i = 0; i < 6; ++i) {
+        workers.push_back(entity::create(*workers[0], {{"CATEGORY", "auto"}}));
+        ASSERT_TRUE(workers.back() != nullptr) << i;
+    }
+    EXPECT_EQ(UCT_SEP_CATEGORY_STATIC, workers.back()->sep()->channel.category);
+    EXPECT_EQ(1u, errors.messages.size());
+    EXPECT_EQ(1u, errors.count(UCS_LOG_LEVEL_WARN, "2xdynamic"));
+    while (!workers.empty()) {
+        workers.pop_back();
+    }
+}
+
+TEST_F(test_sep_uct_messages, settings_that_make_no_sense)
+{
+    expect_refused({{"TIMEOUT", "-1s"}}, {"UCX_SEP_TIMEOUT=-1s"});
+    expect_refused({{"TIMEOUT", "nan"}}, {"UCX_SEP_TIMEOUT"});
+    expect_refused({{"RNR_TIMEOUT", "-5ms"}}, {"UCX_SEP_RNR_TIMEOUT=-0.005s"});
+    expect_refused({{"MAX_RD_ATOMIC", "0"}}, {"UCX_SEP_MAX_RD_ATOMIC=0"});
+}
+
+TEST_F(test_sep_uct_messages, long_times_are_as_long_as_they_can_be)
+{
+    const struct {
+        const char *timeout;
+        unsigned   timer;
+    } values[] = {{"1ms", 14}, {"491.52ms", 31}, {"492ms", 0}, {"inf", 0}};
+
+    for (auto &value : values) {
+        auto local = entity::create({{"RNR_TIMEOUT", value.timeout},
+                                     {"TIMEOUT", value.timeout}});
+        ASSERT_TRUE(local != nullptr) << value.timeout;
+        EXPECT_EQ(value.timer, local->sep()->config.min_rnr_timer)
+                << value.timeout;
+    }
+}
+
+TEST_F(test_sep_uct_messages, without_zero_copy_gets_there_is_no_such_flag)
+{
+    for (const char *category : {"dynamic", "mpi_threads"}) {
+        auto none = entity::create({{"MAX_GET_ZCOPY", "0"},
+                                    {"CATEGORY", category}});
+        auto some = entity::create({{"MAX_GET_ZCOPY", "4k"},
+                                    {"CATEGORY", category}});
+
+        ASSERT_TRUE((none != nullptr) && (some != nullptr));
+        EXPECT_FALSE(none->attr().cap.flags & UCT_IFACE_FLAG_GET_ZCOPY);
+        /* Those of a hub's workers are zero-copy gets of the hub */
+        EXPECT_EQ(!none->is_front(),
+                  !!(none->attr().cap.flags & UCT_IFACE_FLAG_GET_BCOPY));
+        EXPECT_TRUE(some->attr().cap.flags & UCT_IFACE_FLAG_GET_ZCOPY);
+        EXPECT_EQ(4096u, some->attr().cap.get.max_zcopy);
+    }
+}
+
+TEST_F(test_sep_uct_messages, a_peer_that_is_not_of_the_same_kind)
+{
+    if (!on_device({})) { /* Once in a process */
+        return;
+    }
+
+    auto plain = entity::create({{"CATEGORY", "dynamic"}});
+    auto front = entity::create({{"CATEGORY", "mpi_threads"}});
+    ASSERT_TRUE((plain != nullptr) && (front != nullptr));
+
+    auto reaches = [](entity &from, entity &to) {
+        address addr = to.addr();
+        return uct_iface_is_reachable(from.iface(),
+                                      (uct_device_addr_t*)addr.dev.data(),
+                                      (uct_iface_addr_t*)addr.iface.data());
+    };
+
+    expect_errors errors;
+    EXPECT_TRUE(reaches(*plain, *plain));
+    EXPECT_TRUE(reaches(*front, *front));
+    EXPECT_EQ(0u, errors.messages.size());
+    EXPECT_FALSE(reaches(*plain, *front));
+    EXPECT_EQ(1u, errors.count(UCS_LOG_LEVEL_WARN,
+                               "UCX_SEP_CATEGORY=mpi_threads"));
+    EXPECT_FALSE(reaches(*front, *plain));
+    EXPECT_FALSE(reaches(*plain, *front));
+    EXPECT_EQ(1u, errors.messages.size());
+}
+
+} // namespace
