@@ -108,7 +108,8 @@ static void uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         return;
     }
 
-    if (!is_pure) {
+    if (!is_pure && (am_id & (UCT_SEP_AM_FC_SOFT_REQ |
+                              UCT_SEP_AM_FC_HARD_REQ))) {
         /* What a grant allows to be sent must not find that the buffers of the
          * messages before are still to be posted */
         uct_sep_srq_refill(&iface->srq);
