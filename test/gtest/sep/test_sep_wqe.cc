@@ -549,9 +549,65 @@ TEST_P(test_sep_wqe, flushes_complete_with_what_they_wait_for)
     EXPECT_EQ(1u, m_f.progress());
     EXPECT_EQ(1u, comps[0].calls);
     EXPECT_EQ(0u, comps[1].calls);
-    m_f.complete(3);
+    m_f.complete(2); /* the put itself: the flush was expected */
     EXPECT_EQ(1u, m_f.progress());
     EXPECT_EQ(1u, comps[1].calls);
+}
+
+TEST_P(test_sep_wqe, what_is_flushed_alone_asks_for_a_completion_itself)
+{
+    for (unsigned i = 0; i < 10; ++i) {
+        const uint16_t pi = m_f.txwq().sw_pi;
+        ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
+                                             rkey));
+        EXPECT_EQ(i > 0, uct_sep_txwq_is_signaled(&m_f.txwq()));
+        EXPECT_EQ(UCS_INPROGRESS, ops().ep_flush(m_f.ep(), 0, NULL));
+        /* The first has a NOP behind it */
+        const uint16_t end = pi + ((i == 0) ? 2 : 1);
+        EXPECT_EQ(end, m_f.txwq().sw_pi);
+        EXPECT_TRUE(uct_sep_txwq_is_signaled(&m_f.txwq()));
+
+        /* Again, before it is complete and after that */
+        EXPECT_EQ(UCS_INPROGRESS, ops().ep_flush(m_f.ep(), 0, NULL));
+        m_f.complete(end - 1);
+        EXPECT_EQ(1u, m_f.progress());
+        EXPECT_EQ(UCS_OK, ops().ep_flush(m_f.ep(), 0, NULL));
+        EXPECT_EQ(end, m_f.txwq().sw_pi);
+        EXPECT_EQ(m_f.txwq().bb_max, m_f.txwq().credits);
+        EXPECT_EQ(NUM_CQE, m_f.iface().tx.cq_credits);
+    }
+}
+
+TEST_P(test_sep_wqe, an_expectation_of_a_flush_that_fails_is_given_up)
+{
+    m_f.no_moderation();
+    for (unsigned puts : {1u, 1u, 2u, 2u, 1u, 1u}) {
+        const uint16_t pi   = m_f.txwq().sw_pi;
+        const bool expected = m_f.txwq().flags & UCT_SEP_TXWQ_FLAG_EXPECT;
+        for (unsigned i = 0; i < puts; ++i) {
+            ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8,
+                                                 remote_addr, rkey));
+            EXPECT_EQ(expected && (i == 0),
+                      uct_sep_txwq_is_signaled(&m_f.txwq()));
+        }
+        EXPECT_EQ(UCS_INPROGRESS, ops().ep_flush(m_f.ep(), 0, NULL));
+        const uint16_t end = pi + puts + (expected && (puts == 1) ? 0 : 1);
+        EXPECT_EQ(end, m_f.txwq().sw_pi);
+        EXPECT_EQ(puts == 1,
+                  !!(m_f.txwq().flags & UCT_SEP_TXWQ_FLAG_EXPECT));
+
+        if (expected) {
+            m_f.complete(pi);
+        }
+        if (end - 1 != pi) {
+            m_f.complete(end - 1);
+        }
+        while (m_f.progress() > 0) {
+        }
+        EXPECT_EQ(UCS_OK, ops().ep_flush(m_f.ep(), 0, NULL));
+        EXPECT_EQ(m_f.txwq().bb_max, m_f.txwq().credits);
+        EXPECT_EQ(NUM_CQE, m_f.iface().tx.cq_credits);
+    }
 }
 
 TEST_P(test_sep_wqe, a_flush_without_credits_posts_nothing)

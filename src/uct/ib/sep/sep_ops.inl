@@ -192,6 +192,34 @@ static void uct_sep_ops_post_header(uct_sep_iface_t *iface,
 #endif
 }
 
+/* A flush after a work request that did not ask for a completion posts an empty
+ * one that does. If there was only that one since the last that asked, it is
+ * flushed alone, and the next one asks itself. One that is followed by others
+ * before the flush shows that this was wrong, and costs a completion. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    int32_t count = txwq->moderation - txwq->unsignaled;
+
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_EXPECT) {
+        if (uct_sep_txwq_is_signaled(txwq)) {
+            txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+            return;
+        }
+        txwq->flags     &= ~UCT_SEP_TXWQ_FLAG_EXPECT;
+        txwq->unsignaled = txwq->moderation;
+    } else if (count == 1) {
+        txwq->flags     |= UCT_SEP_TXWQ_FLAG_EXPECT;
+        txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+    } else if (count == 0) {
+        return;
+    } else {
+        txwq->unsignaled = txwq->moderation;
+    }
+
+    uct_sep_wr_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+}
+
 /* What is unusual goes the long way: requests pending, no credits, cancel. The
  * rest needs no register to be kept. */
 static ucs_status_t
@@ -214,9 +242,7 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         return uct_sep_ep_flush(tl_ep, flags, comp);
     }
 
-    if (!uct_sep_txwq_is_signaled(txwq)) {
-        uct_sep_wr_empty(iface, txwq, 0, uct_sep_txwq_signal(txwq));
-    }
+    uct_sep_ops_signal_flush(iface, txwq);
 #if UCT_SEP_OPS_POSTLIST
     uct_sep_postlist_ring(iface, txwq);
 #endif
@@ -233,10 +259,10 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
  * Put
  */
 
-/* Without credits, with a completion, of no or of many bytes */
+/* Without credits, of no or of many bytes */
 static UCS_F_NOINLINE ucs_status_t
-uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                           uint64_t remote_addr, uct_rkey_t rkey)
+uct_sep_ops_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                          uint64_t remote_addr, uct_rkey_t rkey)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
@@ -246,6 +272,27 @@ uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
     txwq = ep->txwq;
     uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
                    uct_sep_txwq_moderate(txwq));
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
+    return UCS_OK;
+}
+
+/* With a completion, which is often so if every put is flushed */
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                           uint64_t remote_addr, uct_rkey_t rkey)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+
+    if (((length - 1) >= UCT_SEP_WR_PUT_SMALL) ||
+        ucs_unlikely(!uct_sep_ops_has_credits(iface, ep))) {
+        return uct_sep_ops_put_short_any(tl_ep, buffer, length, remote_addr,
+                                         rkey);
+    }
+
+    txwq->unsignaled = txwq->moderation + 1; /* less this one */
+    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey,
+                         UCT_SEP_FM_SIGNALED);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }
@@ -269,7 +316,7 @@ uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                                           rkey);
     }
 
-    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey);
+    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey, 0);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }

@@ -44,6 +44,14 @@ typedef struct uct_sep_bf {
 #define UCT_SEP_TXWQ_FENCE_BIAS  (1 << 30)
 
 
+/**
+ * Of uct_sep_txwq_t::unsignaled: the last work request has asked for a
+ * completion, and the next one is going to, because a flush is expected to
+ * follow it. Lower than what counting makes of it.
+ */
+#define UCT_SEP_TXWQ_EXPECT_FLUSH  (-2)
+
+
 /** Flags of @ref uct_sep_txwq_t. */
 enum {
     /** Peer can receive (connection manager's word; under the async lock). */
@@ -56,6 +64,8 @@ enum {
     UCT_SEP_TXWQ_FLAG_FENCE       = 1 << 3,
     /** Endpoints wait, or have waited, for completions. */
     UCT_SEP_TXWQ_FLAG_WAITING     = 1 << 4,
+    /** One work request is flushed at a time: the last flush has expected it. */
+    UCT_SEP_TXWQ_FLAG_EXPECT      = 1 << 5,
 
     /** A completion is not all there is to a completion. */
     UCT_SEP_TXWQ_FLAGS_ATTEND     = UCT_SEP_TXWQ_FLAG_RETIRED |
@@ -162,7 +172,8 @@ void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq);
 /** @return Whether the last work request has asked for a completion. */
 static inline int uct_sep_txwq_is_signaled(const uct_sep_txwq_t *txwq)
 {
-    return txwq->unsignaled == txwq->moderation;
+    return (txwq->unsignaled == txwq->moderation) ||
+           (txwq->unsignaled == UCT_SEP_TXWQ_EXPECT_FLUSH);
 }
 
 

@@ -88,10 +88,10 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      const void *buffer, unsigned length, uint64_t remote_addr,
-                     uct_rkey_t rkey)
+                     uct_rkey_t rkey, uint8_t fm)
 {
     --txwq->unsignaled;
-    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey, 0);
+    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey, fm);
 }
 
 

@@ -114,14 +114,14 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      const void *buffer, unsigned length, uint64_t remote_addr,
-                     uct_rkey_t rkey)
+                     uct_rkey_t rkey, uint8_t fm)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
     void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
 
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0,
-                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length), 0);
+                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length), fm);
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
     uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), length);
     uct_sep_copy_upto32(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET),
