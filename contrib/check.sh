@@ -390,10 +390,11 @@ part_conformance()
 }
 
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
-# sep_mlx5 and rc_mlx5, with both versions of UCP's protocols.
+# sep_mlx5 and rc_mlx5, with both versions of UCP's protocols; and flushes on
+# ud_mlx5, which has assertions about them that the others have not.
 part_ucp()
 {
-    local tls proto
+    local tls proto tests
     sanitizers=
     tool=
     sep_say "Tests of the optimised UCX"
@@ -402,12 +403,14 @@ part_ucp()
         result fail "build of the optimised UCX"
         return
     fi
-    for tls in sep rc_mlx5,ud_mlx5; do
+    for tls in sep rc_mlx5,ud_mlx5 ud_mlx5; do
+        tests='*'
+        [[ $tls != ud_mlx5 ]] || tests='UcpFlush.*'
         for proto in n y; do
             test_env=(LD_LIBRARY_PATH="$build_ucx/lib" UCX_TLS="$tls"
                       UCX_PROTO_ENABLE="$proto" UCX_WARN_UNUSED_ENV_VARS=n)
             run_gtest "ucp_gtest-${tls%,*}-proto_$proto" "$build_plain" \
-                test/gtest/ucp_gtest "$suite_limit"
+                test/gtest/ucp_gtest "$suite_limit" "$tests"
         done
     done
     test_env=()

@@ -8,26 +8,43 @@
 #
 #   contrib/test-ucx-opt.sh [PREFIX [STOCK-PREFIX]]
 #
+#   contrib/test-ucx-opt.sh --asan [PREFIX]
+#
 # Default: build/ucx-opt and build/ucx-stock, built if they are not there.
+#
+# --asan: the tests on sep_mlx5 and rc_mlx5 on a UCX with AddressSanitizer and
+# UndefinedBehaviorSanitizer, and assertions (default: build/ucx-asan). A test
+# program that a sanitizer has something to say about fails.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+asan=
 case ${1:-} in
+--asan) asan=y
+        shift ;;
 -*) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p' >&2
     exit 2 ;;
 esac
-patched=${1:-$SEP_TOP/build/ucx-opt}
-stock=${2:-$SEP_TOP/build/ucx-stock}
-build=$SEP_TOP/build/bench-ucp
-
-sep_install_deps build bench test abi
-[[ -e $patched/.sep-ucx-opt ]] ||
-    "$SEP_TOP/contrib/build-ucx-opt.sh" "$patched"
-[[ -e $stock/.sep-ucx-opt ]] ||
-    "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "$stock"
-sep_build "$build" "all test/gtest/ucp_gtest" \
-    "$SEP_TOP/contrib/configure-release" --with-ucx="$stock"
+if [[ -n $asan ]]; then
+    patched=${1:-$SEP_TOP/build/ucx-asan}
+    stock=
+    build=$SEP_TOP/build/test-ucx-asan
+    "$SEP_TOP/contrib/build-ucx-opt.sh" --asan "$patched"
+    sep_build "$build" "all test/gtest/ucp_gtest" "$SEP_TOP/configure" \
+        --enable-gtest --enable-asan --enable-ubsan
+else
+    patched=${1:-$SEP_TOP/build/ucx-opt}
+    stock=${2:-$SEP_TOP/build/ucx-stock}
+    build=$SEP_TOP/build/bench-ucp
+    sep_install_deps build bench test abi
+    [[ -e $patched/.sep-ucx-opt ]] ||
+        "$SEP_TOP/contrib/build-ucx-opt.sh" "$patched"
+    [[ -e $stock/.sep-ucx-opt ]] ||
+        "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "$stock"
+    sep_build "$build" "all test/gtest/ucp_gtest" \
+        "$SEP_TOP/contrib/configure-release" --with-ucx="$stock"
+fi
 
 passed=0
 failed=()

@@ -15,6 +15,30 @@ def row(ours, theirs, note=""):
                        result(theirs), note)
 
 
+class Changes(unittest.TestCase):
+
+    def test_what_got_worse_is_counted_and_named(self):
+        before = {"a": result(gtest.OK), "b": result(gtest.SKIPPED),
+                  "c": result(gtest.FAILED), "d": result(gtest.CRASHED)}
+        after = {"a": result(gtest.FAILED, "byte 3"), "b": result(gtest.OK),
+                 "c": result(gtest.HUNG), "e": result(gtest.FAILED)}
+        lines, worse = compare.changes(before, after)
+        text = "\n".join(lines)
+        self.assertEqual(1, worse)
+        self.assertIn("a: ok before, failed now (byte 3)", text)
+        self.assertIn("b: skipped before, ok now", text)
+        self.assertIn("0 with the same result, 3 with another, 1 of these "
+                      "worse", text)
+        self.assertNotIn("e:", text)
+
+    def test_the_same_failures_are_no_change(self):
+        runs = [{"a": result(gtest.FAILED, why), "b": result(gtest.OK)}
+                for why in ("x", "y")]
+        lines, worse = compare.changes(*runs)
+        self.assertEqual(0, worse)
+        self.assertIn("2 with the same result, 0 with another", lines[-1])
+
+
 class Verdict(unittest.TestCase):
 
     def test_verdicts(self):

@@ -51,6 +51,9 @@ def _arguments():
                         help="with --resume: run again what did not succeed")
     parser.add_argument("--baseline", metavar="DIR",
                         help="take rc_mlx5's results from there")
+    parser.add_argument("--against", metavar="DIR",
+                        help="compare each test with the results there, of "
+                        "another build; exit status 1 if any is worse")
     parser.add_argument("--limit", type=float, default=120, metavar="SECONDS",
                         help="time for each test (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N",
@@ -214,6 +217,13 @@ def _report(tests, selected, results, results_dir, options):
 
     print("\n".join(compare.tsv(rows) if options.tsv else
                     compare.summary(rows) if options.summary else full))
+    if options.against:
+        before = load(os.path.join(options.against, "results.jsonl"))
+        now = {test.full_name: results[test.full_name] for test in selected
+               if test.full_name in results}
+        lines, worse_now = compare.changes(before, now)
+        print("\n".join(lines))
+        return 1 if worse_now else 0
     if options.only:
         failed = [row for row in rows if row.ours.status not in
                   (gtest.OK, gtest.SKIPPED) or row.theirs.status not in

@@ -173,3 +173,23 @@ def tsv(rows):
 
 def worse(rows):
     return [row for row in rows if row.verdict == WORSE]
+
+
+def changes(before, after):
+    """What another run had otherwise, by full name: lines, and how many tests
+    are worse now. A test that one of them has not run is no change."""
+    common = [name for name in after if name in before]
+    lines = ["", f"{len(after)} tests, {len(common)} of them in the other run"]
+    worse_now = 0
+    for name in common:
+        old, new = before[name], after[name]
+        if old.status == new.status:
+            continue
+        is_worse = _RANK.get(new.status, 0) < _RANK.get(old.status, 0)
+        worse_now += is_worse
+        lines.append(f"  {name}: {old.status} before, {new.status} now" +
+                     (f" ({_short(new.reason)})" if new.reason else ""))
+    alike = sum(before[name].status == after[name].status for name in common)
+    lines.append(f"{alike} with the same result, {len(common) - alike} with "
+                 f"another, {worse_now} of these worse")
+    return lines, worse_now

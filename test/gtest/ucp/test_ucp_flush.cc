@@ -110,8 +110,10 @@ TEST_F(UcpFlush, TheCallersRequestIsUsed)
 TEST_F(UcpFlush, ManyAtATimeAreAllCompleted)
 {
     std::vector<ucs_status_ptr_t> requests;
-    for (uint64_t i = 0; i < 500; ++i) {
-        ucs_status_ptr_t request = put(ep, rkey, *receiver, &i, sizeof(i));
+    std::vector<uint64_t> values(500);
+    for (uint64_t &value : values) {
+        ucs_status_ptr_t request = put(ep, rkey, *receiver, &value,
+                                       sizeof(value));
         ASSERT_FALSE(UCS_PTR_IS_ERR(request));
         requests.push_back(request);
         requests.push_back(ucp_ep_flush_nbx(ep, &no_param));

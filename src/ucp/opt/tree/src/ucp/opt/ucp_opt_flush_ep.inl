@@ -95,7 +95,7 @@ static void ucp_opt_ep_flush_completion(uct_completion_t *self)
 }
 
 /* A lane wants the request to be queued or has failed, or only the peer's
- * answers are missing. */
+ * answers are missing. The completion counts one more than is outstanding. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
                       const ucp_request_param_t *param, unsigned num_started)
@@ -104,7 +104,7 @@ ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
     ucs_status_t status;
 
     req->flags                       = 0;
-    req->send.state.uct_comp.count  += num_lanes - num_started;
+    req->send.state.uct_comp.count  += num_lanes - num_started - 1;
     ucp_opt_ep_flush_init(req, ep, num_lanes, num_started);
     ucp_request_set_send_callback_param(param, req, send);
     ucp_ep_flush_progress(req);
@@ -145,7 +145,7 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
 
     comp         = &req->send.state.uct_comp;
     comp->func   = ucp_opt_ep_flush_completion;
-    comp->count  = 0;
+    comp->count  = 1; /* for this function: transports count on one */
     comp->status = UCS_OK;
     num_lanes    = ucp_ep_num_lanes(ep);
 
@@ -167,7 +167,7 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
         return ucp_opt_ep_flush_slow(ep, req, param, num_lanes);
     }
 
-    if (comp->count == 0) {
+    if (--comp->count == 0) {
         ucs_trace_req("ep %p: nothing to flush", ep);
         ucp_request_put_param(param, req);
         return NULL;
@@ -219,12 +219,11 @@ ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param,
 
     status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL, comp);
     if (ucs_unlikely((uint8_t)status > UCS_INPROGRESS)) {
-        comp->count = 0;
         return ucp_opt_ep_flush_slow(ep, req, param, 0);
     }
 
     if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
-        comp->count = (status == UCS_INPROGRESS);
+        comp->count += (status == UCS_INPROGRESS);
         return ucp_opt_ep_flush_slow(ep, req, param, 1);
     }
 

@@ -111,7 +111,7 @@ ucp_opt_worker_flush_slow(ucp_worker_h worker, ucp_request_t *req,
         ep_ext = ucp_opt_worker_flush_lanes(worker, ep_ext, comp);
     }
 
-    if ((comp->count == 0) && (--req->flush_worker.comp_count == 0)) {
+    if ((--comp->count == 0) && (--req->flush_worker.comp_count == 0)) {
         ucp_request_put_param(param, req);
         return NULL;
     }
@@ -141,7 +141,7 @@ ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
 
     comp         = &req->send.state.uct_comp;
     comp->func   = ucp_opt_worker_flush_completion;
-    comp->count  = 0;
+    comp->count  = 1; /* for this function: transports count on one */
     comp->status = UCS_OK;
 
     ep_ext = ucs_container_of(worker->all_eps.next, ucp_ep_ext_gen_t, ep_list);
@@ -150,7 +150,7 @@ ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
         return ucp_opt_worker_flush_slow(worker, req, param, ep_ext);
     }
 
-    if (comp->count == 0) {
+    if (--comp->count == 0) {
         ucp_request_put_param(param, req);
         return NULL;
     }
