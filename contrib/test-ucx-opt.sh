@@ -85,13 +85,12 @@ for tls in sep rc_mlx5,ud_mlx5 rc_verbs,ud_verbs; do
         UCX_OPT_RECV=n UCX_OPT_PROGRESS=n
 done
 
-# Several lanes, and keys for shared memory. What closes endpoints by force, or
-# without a flush, or has a peer that is gone or computes, is not for these:
-# shared memory has no handling of errors, and connects when the peer progresses.
-shm_tests='-*Failed*:*Nobody*:*ByForce*:*MayBeClosed*:*Procs.*:*LateJoin*'
-for proto in n y; do
-    run_tests sep,shm UCX_PROTO_ENABLE=$proto GTEST_FILTER="$shm_tests"
-done
+# Several lanes, and keys for shared memory. What is left out fails on stock UCX
+# as well: who attaches to the shared memory of a process that is gone, or, with
+# version 2 of the protocols, waits for one that computes: there shared memory
+# carries puts, as messages that the peer has to receive.
+run_tests sep,shm UCX_PROTO_ENABLE=n GTEST_FILTER='-*OneThatIsGone*'
+run_tests sep,shm UCX_PROTO_ENABLE=y GTEST_FILTER='-*OneThatIsGone*:*Computes*'
 
 for library in ucp uct ucs; do
     status=0

@@ -18,10 +18,13 @@ SEP_UCX_CHECKED=(--disable-logging --enable-assertions --enable-params-check
                  --without-java --disable-doxygen-doc)
 # shellcheck disable=SC2034
 SEP_UCX_LIBRARIES=(src/ucm src/ucs src/uct src/ucp)
-# The compiler warns of more when it instruments, in code of UCX as well.
+# The compiler warns of more when it instruments, in code of UCX as well. UCX
+# packs addresses and keys without alignment, and counts from null pointers.
 # shellcheck disable=SC2034
 SEP_UCX_SANITIZED="-O1 -g1 -Wno-error -fno-omit-frame-pointer"
 SEP_UCX_SANITIZED+=" -fsanitize=address -fsanitize=undefined"
+SEP_UCX_SANITIZED+=" -fno-sanitize=alignment -fno-sanitize=pointer-overflow"
+SEP_UCX_SANITIZED+=" -fno-sanitize-recover=undefined"
 
 # One step of the build, quiet unless it fails.
 # usage: sep_ucx_step LOG-DIRECTORY NAME COMMAND [ARGUMENT...]

@@ -185,9 +185,9 @@ TEST_F(UcpFlush, EndpointMayBeClosedWhileBeingFlushed)
     ucs_status_ptr_t request = put(other, other_key, *receiver, &value,
                                    sizeof(value));
     ucs_status_ptr_t flushed = ucp_ep_flush_nbx(other, &no_param);
-    ucp_rkey_destroy(other_key);
     close(*sender, other);
     EXPECT_EQ(UCS_OK, wait(flushed));
     EXPECT_EQ(UCS_OK, wait(request));
+    ucp_rkey_destroy(other_key); /* A queued put looks at it. */
     EXPECT_EQ(value, *reinterpret_cast<uint64_t*>(receiver->memory));
 }
