@@ -30,12 +30,14 @@ public:
     }
 
     /* Have active messages of a worker added to the messages. */
-    void receive_am(UcpWorker &worker)
+    void receive_am(UcpWorker &worker, unsigned flags = 0)
     {
         ucp_am_handler_param_t param = {};
         param.field_mask             = UCP_AM_HANDLER_PARAM_FIELD_ID |
                                        UCP_AM_HANDLER_PARAM_FIELD_CB |
+                                       UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                                        UCP_AM_HANDLER_PARAM_FIELD_ARG;
+        param.flags                  = flags;
         param.id                     = AM_ID;
         param.cb                     = am_arrived;
         param.arg                    = this;
@@ -55,6 +57,22 @@ public:
         message.has_reply_ep = (param->recv_attr &
                                 UCP_AM_RECV_ATTR_FIELD_REPLY_EP) &&
                                (param->reply_ep != nullptr);
+        if (self->keep_data && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA)) {
+            message.data.resize(length);
+            self->messages.push_back(message);
+            self->kept.push_back(data);
+            return UCS_INPROGRESS;
+        }
+        if (self->fetch_data && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA)) {
+            message.data.resize(length);
+            self->messages.push_back(message);
+            ucp_request_param_t no_callback = {};
+            EXPECT_EQ(nullptr,
+                      ucp_am_recv_data_nbx(self->receiver->worker, data,
+                                           &self->messages.back().data[0],
+                                           length, &no_callback));
+            return UCS_OK;
+        }
         if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
             message.data.resize(length);
             self->messages.push_back(message);
@@ -130,6 +148,8 @@ public:
     }
 
     std::vector<Message> messages;
+    std::vector<void*> kept;
+    bool keep_data = false, fetch_data = false;
     ucs_status_ptr_t fetch = nullptr;
 };
 
@@ -279,6 +299,60 @@ TEST_F(UcpEager, ActiveMessagesHaveTheirHeaderDataAndFlags)
                 }
             }
         }
+    }
+    close(*sender, ep);
+}
+
+TEST_F(UcpEager, DataOfActiveMessagesMayBeKept)
+{
+    ucp_ep_h ep = connect(*sender, *receiver);
+    ASSERT_EQ(UCS_OK, wait(am_send(ep, "", "connected")));
+    expect_am(1);
+    messages.clear();
+
+    for (unsigned round = 0; round < 20; ++round) {
+        /* whether the transport lends its memory or not */
+        const bool all = round >= 10;
+        receive_am(*receiver, all ? UCP_AM_FLAG_PERSISTENT_DATA : 0);
+        keep_data = true;
+        for (unsigned i = 0; i < 50; ++i) {
+            ASSERT_EQ(UCS_OK, wait(am_send(ep, text(i % 5, i),
+                                           text(8 + i % 3, round + i))));
+        }
+        expect_am(50);
+        keep_data = false;
+        for (unsigned i = 0; i < 50; ++i) {
+            ASSERT_EQ(UCS_OK, wait(am_send(ep, "", "other data")));
+        }
+        expect_am(100);
+
+        size_t next = 0;
+        for (unsigned i = 0; (i < 50) && !kept.empty(); ++i) {
+            ASSERT_EQ(text(i % 5, i), messages[i].header);
+            ASSERT_EQ(8 + i % 3, messages[i].data.size());
+            const std::string data(static_cast<const char*>(kept[next]),
+                                   8 + i % 3);
+            ASSERT_EQ(text(8 + i % 3, round + i), data) << i;
+            ucp_am_data_release(receiver->worker, kept[next]);
+            ++next;
+        }
+        ASSERT_EQ(kept.size(), next);
+        ASSERT_TRUE(!all || (next == 50));
+        kept.clear();
+        messages.clear();
+    }
+    close(*sender, ep);
+}
+
+TEST_F(UcpEager, DataOfActiveMessagesMayBeFetchedInTheCallback)
+{
+    ucp_ep_h ep = connect(*sender, *receiver);
+    fetch_data  = true;
+    for (unsigned i = 1; i < 200; ++i) {
+        ASSERT_EQ(UCS_OK, wait(am_send(ep, text(i % 5, i), text(i, i))));
+        expect_am(i);
+        ASSERT_EQ(text(i % 5, i), messages.back().header);
+        ASSERT_EQ(text(i, i), messages.back().data);
     }
     close(*sender, ep);
 }

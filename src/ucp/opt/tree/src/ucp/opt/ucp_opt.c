@@ -47,8 +47,8 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      ucs_offsetof(ucp_opt_config_t, eager), UCS_CONFIG_TYPE_BOOL},
 
     {"RECV", "y",
-     "Receive tagged messages of one piece into one buffer with what that needs\n"
-     "and no more.",
+     "Receive messages of one piece, tagged ones into one buffer, with what that\n"
+     "needs and no more.",
      ucs_offsetof(ucp_opt_config_t, recv), UCS_CONFIG_TYPE_BOOL},
 
     {"PROGRESS", "y",
@@ -135,6 +135,9 @@ uint64_t ucp_opt_worker_flags(ucp_worker_h worker)
         (worker->context->config.features & UCP_FEATURE_TAG) &&
         (worker->context->num_mem_type_detect_mds == 0)) {
         flags |= UCP_WORKER_FLAG_OPT_RECV;
+    }
+    if (opt & UCP_OPT_RECV) {
+        flags |= UCP_WORKER_FLAG_OPT_RECV_AM;
     }
     if (opt & UCP_OPT_PROGRESS) {
         flags |= UCP_WORKER_FLAG_OPT_PROGRESS;
