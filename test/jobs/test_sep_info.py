@@ -114,6 +114,7 @@ class Usage(unittest.TestCase):
 
     def test_wrong_arguments_are_named(self):
         self.assertIn('"best"', self.refused("-p", "-c", "best"))
+        self.assertIn("chooses", self.refused("-p", "-c", "auto"))
         self.assertIn('"old"', self.refused("-p", "-r", "old"))
         for value in ("0", "-1", "x", "1x", "", "99999999999999999999"):
             self.assertIn("between", self.refused("-p", "-w", value))
@@ -275,6 +276,7 @@ class Taken(unittest.TestCase):
             device = json.loads(result.stdout)["devices"][0]
             self.assertEqual(device["regime"], regime)
             self.assertEqual(device["uars_at_open"], pages)
+            self.assertEqual("max_dynamic_uuars" in device, regime == "legacy")
             shutil.rmtree(self.dir)
 
     def test_devices(self):

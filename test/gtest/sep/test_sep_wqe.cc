@@ -426,7 +426,7 @@ TEST_P(test_sep_wqe, masked_xor_of_8_bytes)
                        .data(8, DESC_LKEY, scratch), 0);
 }
 
-TEST_P(test_sep_wqe, a_fence_is_a_fenced_nop_in_front_of_the_next_operation)
+TEST_P(test_sep_wqe, a_fence_is_a_fenced_write_of_nothing_before_the_next_operation)
 {
     m_f.no_moderation();
     ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
@@ -435,9 +435,10 @@ TEST_P(test_sep_wqe, a_fence_is_a_fenced_nop_in_front_of_the_next_operation)
     EXPECT_EQ(1, m_f.dbrec());
     ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
                                          rkey));
-    bytes nop = m_f.wqe(1, 1);
-    EXPECT_EQ(expected().ctrl(0, 1, MLX5_OPCODE_NOP, 1, UCT_SEP_FM_FENCE).get(),
-              bytes(nop.begin(), nop.begin() + 16));
+    bytes fence = m_f.wqe(1, 1);
+    EXPECT_EQ(expected().ctrl(0, 1, MLX5_OPCODE_RDMA_WRITE, 2, UCT_SEP_FM_FENCE)
+                        .raddr(0, 0).get(),
+              bytes(fence.begin(), fence.begin() + 32));
     EXPECT_EQ(3, m_f.dbrec());
     EXPECT_EQ(m_f.txwq().bb_max - 3, m_f.txwq().credits);
 }

@@ -76,7 +76,8 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
         ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE);
         txwq->flags   &= ~UCT_SEP_TXWQ_FLAG_FENCE;
         txwq->credits += UCT_SEP_TXWQ_FENCE_BIAS;
-        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_FENCE);
+        /* Not a NOP, of which nobody has said that it waits for the fence */
+        iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_FENCE);
         if ((txwq->credits >= 0) && (iface->tx.cq_credits >= 0)) {
             return UCS_OK;
         }
