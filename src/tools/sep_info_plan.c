@@ -106,6 +106,13 @@ int sep_info_read_config(sep_info_options_t *options)
         return -1;
     }
 
+    /* Limits of all devices: those of indices, which have 16 bits */
+    status = uct_sep_iface_check_config(&config, 1u << 15, (1u << 15) - 1);
+    if (status != UCS_OK) {
+        ucs_config_parser_release_opts(&config, uct_sep_iface_config_table);
+        return -1;
+    }
+
     sep_info_take_config(&config, plan);
     ucs_config_parser_release_opts(&config, uct_sep_iface_config_table);
     sep_info_sizes(plan);

@@ -129,6 +129,10 @@ class Usage(unittest.TestCase):
             "-p", env={"MLX5_NUM_LOW_LAT_UUARS": "16"}))
         self.assertIn("UCX_SEP", self.refused(
             "-p", env={"UCX_SEP_CATEGORY": "best"}))
+        for name, value in (("TX_QUEUE_LEN", "0"), ("CQ_SHARING", "-5"),
+                            ("RX_QUEUE_LEN", "32768"), ("TIMEOUT", "-1s")):
+            self.assertIn(f"UCX_SEP_{name}", self.refused(
+                "-p", env={f"UCX_SEP_{name}": value}))
 
     def test_every_option_is_in_the_help(self):
         result = run("-h")

@@ -71,6 +71,30 @@ TEST_F(test_sep_uct_messages, no_uar_page_for_a_context)
     expect_refused({{"CATEGORY", "static"}}, {"ibv_open_device", "UAR pages"});
 }
 
+/* libmlx5 opens the context, which is of no use */
+TEST_F(test_sep_uct_messages, no_uar_page_for_the_context_of_another_worker)
+{
+    if (!on_device(uars("4", "dynamic"))) {
+        return;
+    }
+
+    const settings config = {{"CATEGORY", "mpi_everywhere"}};
+    std::vector<std::unique_ptr<entity>> workers;
+    expect_errors errors;
+
+    do {
+        workers.push_back(workers.empty() ? entity::create(config) :
+                                            entity::create(*workers[0],
+                                                           config));
+        ASSERT_GT(4u, workers.size());
+    } while (workers.back() != nullptr);
+    EXPECT_LE(3u, workers.size());
+    EXPECT_EQ(1u, errors.count(UCS_LOG_LEVEL_ERROR, "no UAR page left"));
+    while (!workers.empty()) {
+        workers.pop_back();
+    }
+}
+
 TEST_F(test_sep_uct_messages, auto_says_once_that_it_takes_less)
 {
     if (!on_device(uars("6", "dynamic"))) {

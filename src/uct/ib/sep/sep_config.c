@@ -421,11 +421,9 @@ uct_sep_iface_init_fc(uct_sep_iface_t *iface,
 }
 
 ucs_status_t
-uct_sep_iface_init_config(uct_sep_iface_t *iface,
-                          const uct_sep_iface_config_t *config)
+uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
+                           unsigned max_qp_wr, unsigned max_srq_wr)
 {
-    const struct ibv_device_attr *attr =
-            &uct_sep_iface_md(iface)->dev.attr.orig_attr;
     const struct {
         const char    *name;
         unsigned long value, min, max;
@@ -433,22 +431,21 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
         {"CQ_SHARING", config->cq_sharing, 1, 1024},
         {"SEG_SIZE", config->seg_size, 512, 1ul << 20},
         {"TX_QUEUE_LEN", config->tx.queue_len, 2 * UCT_SEP_MAX_BB,
-         ucs_min((unsigned long)attr->max_qp_wr, 1ul << 15)},
+         ucs_min((unsigned long)max_qp_wr, 1ul << 15)},
         {"TX_MIN_INLINE", config->tx.min_inline, 0, UCT_SEP_PUT_MAX_INL},
         {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, INT16_MAX},
         {"TX_POSTLIST", config->tx.postlist, 1, INT16_MAX},
         {"TX_CQ_LEN", config->tx.cq_len, 2 * UCT_SEP_MAX_BB, 1ul << 20},
-        {"RX_QUEUE_LEN", config->rx.queue_len, 1, attr->max_srq_wr},
-        {"RX_QUEUE_FILL", config->rx.queue_fill, 1, attr->max_srq_wr},
+        {"RX_QUEUE_LEN", config->rx.queue_len, 1, max_srq_wr},
+        {"RX_QUEUE_FILL", config->rx.queue_fill, 1, max_srq_wr},
         {"FC_WND_SIZE", config->fc.wnd_size, 1, INT16_MAX},
         {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
         {"TX_MAX_POLL", config->tx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
         {"RETRY_COUNT", config->retry_count, 0, 7},
         {"RNR_RETRY_COUNT", config->rnr_retry_count, 0, 7},
         {"CM_RETRY_COUNT", config->cm.retry_count, 0, 1000},
-        {"CM_RX_QUEUE_LEN", config->cm.rx_queue_len, 1, attr->max_qp_wr}
+        {"CM_RX_QUEUE_LEN", config->cm.rx_queue_len, 1, max_qp_wr}
     };
-    unsigned max_rd_atomic, max_dest_rd_atomic;
     ucs_status_t status;
     unsigned i;
 
@@ -471,10 +468,27 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
     }
 
     if (config->max_rd_atomic == 0) {
-        ucs_error("%s: UCX_SEP_MAX_RD_ATOMIC=0 allows neither reads nor "
-                  "atomics: set it to auto, or to 1 at least",
-                  iface->port.name);
+        ucs_error("UCX_SEP_MAX_RD_ATOMIC=0 allows neither reads nor atomics: "
+                  "set it to auto, or to 1 at least");
         return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_sep_iface_init_config(uct_sep_iface_t *iface,
+                          const uct_sep_iface_config_t *config)
+{
+    const struct ibv_device_attr *attr =
+            &uct_sep_iface_md(iface)->dev.attr.orig_attr;
+    unsigned max_rd_atomic, max_dest_rd_atomic;
+    ucs_status_t status;
+
+    status = uct_sep_iface_check_config(config, attr->max_qp_wr,
+                                        attr->max_srq_wr);
+    if (status != UCS_OK) {
+        return status;
     }
 
     if ((config->cq_sharing > 1) &&

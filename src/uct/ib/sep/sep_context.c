@@ -67,6 +67,13 @@ ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p)
     }
 
     uct_sep_uuars_init(&own->uuars, own->context);
+    if (own->uuars.is_dynamic != md->uuars.is_dynamic) {
+        /* libmlx5 opens contexts also if there is no page left for their
+         * completion queues to be armed on, which can't be made then */
+        ucs_debug("%s: no UAR page for a context", md->dev.name);
+        goto err_dealloc;
+    }
+
     ucs_list_head_init(&own->mrs);
 
     pthread_mutex_lock(&md->own_lock);
@@ -76,6 +83,9 @@ ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p)
     *own_p = own;
     return UCS_OK;
 
+err_dealloc:
+    uct_sep_uuars_cleanup(&own->uuars);
+    ibv_dealloc_pd(own->pd);
 err_close:
     uct_sep_account_remove(own->context, UCT_SEP_ACCOUNT_CONTEXT, 0);
     ibv_close_device(own->context);

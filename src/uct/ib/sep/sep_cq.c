@@ -119,8 +119,9 @@ ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
     status = create(cq, context, length, name);
     if (status == UCS_ERR_NO_RESOURCE) {
         ucs_error("%s: could not create a completion queue of %u entries: %m. "
-                  "Reduce UCX_SEP_RX_QUEUE_LEN or UCX_SEP_TX_CQ_LEN", name,
-                  length);
+                  "Reduce UCX_SEP_RX_QUEUE_LEN or UCX_SEP_TX_CQ_LEN; if the "
+                  "device has no UAR page left, run fewer processes on it",
+                  name, length);
         status = UCS_ERR_IO_ERROR;
     }
     if (status != UCS_OK) {

@@ -307,6 +307,20 @@ extern ucs_config_field_t uct_sep_iface_config_table[];
 
 
 /**
+ * Check the values of a configuration, each by itself.
+ *
+ * @param max_qp_wr   Limits of the device, as in ibv_device_attr.
+ * @param max_srq_wr
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
+ *         variable and its range.
+ */
+ucs_status_t uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
+                                        unsigned max_qp_wr,
+                                        unsigned max_srq_wr);
+
+
+/**
  * Check a configuration against the port and the device, and take it over.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
