@@ -355,10 +355,28 @@ static ucs_status_t ucp_insn_run_flush_worker_put(ucp_insn_t *insn)
     return (status == UCS_OK) ? ucp_insn_run_flush_worker_none(insn) : status;
 }
 
+/* Acknowledgements of what came before may be late on a busy machine. */
+static void ucp_insn_settle(ucp_insn_t *insn)
+{
+    static const struct timespec pause = {.tv_nsec = 1000000};
+    unsigned quiet                     = 0;
+
+    while (quiet < 10) {
+        if (ucp_worker_progress(insn->pair.worker[0]) +
+            ucp_worker_progress(insn->pair.worker[1]) > 0) {
+            quiet = 0;
+        } else {
+            ++quiet;
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
 static ucs_status_t ucp_insn_run_progress_idle(ucp_insn_t *insn)
 {
     unsigned count;
 
+    ucp_insn_settle(insn);
     UCP_INSN_CALL(count, measure_progress(insn->pair.worker[0]));
     return (count == 0) ? UCS_OK : UCS_ERR_BUSY;
 }
