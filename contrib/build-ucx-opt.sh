@@ -75,7 +75,7 @@ if [[ $(cat "$prefix/.sep-ucx-opt" 2> /dev/null) == "$stamp" ]]; then
 fi
 
 keep=$work
-: "${work:=$SEP_CACHE_DIR/ucx-opt-build-$which}"
+: "${work:=$prefix/.sep-ucx-build}"
 rm -rf "$work/source" "$work/build"
 mkdir -p "$work"
 cp -a "$source_dir" "$work/source"
