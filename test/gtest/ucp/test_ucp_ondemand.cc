@@ -365,7 +365,9 @@ TEST_P(UcpOndemandFails, OperationsAreToldAndOtherEndpointsWork)
     ucp_rkey_destroy(rkey);
     ucp_rkey_destroy(other_rkey);
     close(*sender, ep, UCP_EP_CLOSE_MODE_FORCE);
-    EXPECT_EQ(UCS_OK, wait(ucp_worker_flush_nbx(sender->worker, &no_param)));
+    /* Not the worker: rc_verbs of stock UCX leaves an endpoint whose QP it could
+     * not set up in the interface's list, and flushes it for ever. */
+    EXPECT_EQ(UCS_OK, flush(other));
     close(*sender, other);
 }
 
