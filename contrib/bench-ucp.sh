@@ -191,6 +191,8 @@ measure_set()
         measure "$which" "$two" "$proto" "$suffix" progress_idle_2 progress_idle
         measure "$which" "$four" "$proto" "$suffix" progress_idle_4 \
             progress_idle
+        [[ $transport != rc_mlx5 ]] ||
+            measure "$which" "$tls" "$proto" "$suffix" "" progress_connecting
     done
     [[ $format == functions ]] || rate "$tls" "$proto" "$suffix"
 }
