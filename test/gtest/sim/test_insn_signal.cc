@@ -190,7 +190,8 @@ extern "C" {
 /* Never inlined, so that each is compiled for its own instruction set; without
  * a sanitizer's checks between the stores. */
 #define BF_FUNC \
-    __attribute__((noinline, used, no_sanitize("address", "undefined")))
+    __attribute__((noinline, used, optimize("O2"), \
+                   no_sanitize("address", "undefined")))
 
 BF_FUNC static void bf_copy_loop(volatile uint64_t *dst, const uint64_t *src)
 {
