@@ -52,7 +52,8 @@ public:
 
     /** Ring with @a num_bb blocks, by 8-byte stores, and with nothing between
      *  them. */
-    __attribute__((no_sanitize("address", "thread", "undefined")))
+    __attribute__((no_sanitize("address", "thread", "undefined"),
+                   optimize("O2")))
     void blueflame(const void *bytes, unsigned num_bb)
     {
         volatile uint64_t *reg = (volatile uint64_t*)next_register();
