@@ -186,20 +186,22 @@ static void mlx5sim_proc_reap_objs(uint32_t tag)
 
 void mlx5sim_proc_reap(uint32_t tag)
 {
-    mlx5sim_proc_t *proc, copy;
+    mlx5sim_proc_t *proc;
+    uint64_t num_exited;
+    pid_t pid;
 
     /* Who died at this has left less to do for us. */
     (void)mlx5sim_lock(&mlx5sim_store->reap_lock);
     proc = mlx5sim_proc_by_tag(tag);
     if (proc != NULL) {
         mlx5sim_proc_reap_objs(tag);
-        memcpy((void*)&copy, (void*)proc, sizeof(copy));
-        memcpy((void*)&mlx5sim_store->exited[
-                       atomic_fetch_add(&mlx5sim_store->num_exited, 1) &
-                       (MLX5SIM_MAX_EXITED - 1)],
-               (void*)&copy, sizeof(copy));
+        pid        = proc->pid;
+        num_exited = atomic_fetch_add(&mlx5sim_store->num_exited, 1);
+        memcpy((void*)&mlx5sim_store->exited[num_exited &
+                                             (MLX5SIM_MAX_EXITED - 1)],
+               (void*)proc, sizeof(*proc));
         atomic_store(&proc->tag, 0);
-        mlx5sim_proc_release(proc, copy.pid);
+        mlx5sim_proc_release(proc, pid);
     }
     mlx5sim_unlock(&mlx5sim_store->reap_lock);
 }
