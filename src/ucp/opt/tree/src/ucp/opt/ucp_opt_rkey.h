@@ -111,7 +111,8 @@ uint64_t ucp_opt_new_state(void);
     })
 
 /** The endpoint's lanes are going to change or have done so: no key is ready
- *  for it any more, and it is not ready for short messages. May be called from the asynchronous context. */
+ *  for it any more, and it is not ready for short messages. May be called from
+ *  the asynchronous context. */
 #define ucp_opt_ep_lanes_changed(_ep) \
     do { \
         (_ep)->opt_state = UCP_OPT_STATE_NONE; \
