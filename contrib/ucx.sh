@@ -117,6 +117,7 @@ sep_ucx_add_files()
         sed -n 's|^[[:space:]]src/uct/ib/sep/\([^ ]*\).*|\1|p' \
             "$SEP_TOP/src/uct/ib/sep/sources.am")
     for file in "${files[@]}"; do
+        mkdir -p "$tree/src/uct/ib/sep/${file%/*}"
         cp "$SEP_TOP/src/uct/ib/sep/$file" "$tree/src/uct/ib/sep/$file"
     done
     files+=(sep_ucx_abi.h)

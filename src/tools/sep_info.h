@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 #include <uct/api/uct.h>
-#include <uct/ib/sep/sep_account.h>
-#include <uct/ib/sep/sep_iface.h>
+#include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/iface/sep_iface.h>
 
 /**
  * @file sep_info.h

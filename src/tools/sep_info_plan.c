@@ -6,9 +6,9 @@
 
 #include "sep_info.h"
 
-#include <uct/ib/sep/sep_cm_int.h>
-#include <uct/ib/sep/sep_ep.h>
-#include <uct/ib/sep/sep_verbs.h>
+#include <uct/ib/sep/conn/sep_cm_int.h>
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/verbs/sep_verbs.h>
 #include <ucs/config/parser.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>

@@ -95,7 +95,7 @@ class Variables(unittest.TestCase):
 
     def test_those_of_the_transport_are_in_the_readme(self):
         names = []
-        for source in ("sep_config.c", "sep_md_config.c"):
+        for source in ("iface/sep_config.c", "md/sep_md_config.c"):
             found = re.findall(r'^    \{"([A-Z][A-Z_]+)",',
                                read("src/uct/ib/sep/" + source), re.M)
             self.assertGreater(len(found), 5, source)
@@ -105,7 +105,7 @@ class Variables(unittest.TestCase):
             self.assertRegex(text, rf"`(UCX_SEP)?_{name}`")
 
     def test_categories_and_what_auto_chooses_are_in_the_guide(self):
-        source = read("src/uct/ib/sep/sep_channel.c")
+        source = read("src/uct/ib/sep/category/sep_channel.c")
         text = read("docs/categories.md")
         names = re.findall(r'\[UCT_SEP_CATEGORY_(\w+)\] += "(\w+)"', source)
         self.assertEqual(len(names), 7)

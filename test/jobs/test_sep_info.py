@@ -28,7 +28,7 @@ PAPER = {
 }
 
 # Those that this version can open: rows of the transport's table
-with open(os.path.join(TOP, "src/uct/ib/sep/sep_channel.c"),
+with open(os.path.join(TOP, "src/uct/ib/sep/category/sep_channel.c"),
           encoding="utf-8") as source:
     AVAILABLE = tuple(name.lower() for name in re.findall(
         r"(?m)^ +\[UCT_SEP_CATEGORY_(\w+)\] += &", source.read())

@@ -2,8 +2,8 @@
 
 #include "sep_wqe_fixture.h"
 
-#include <uct/ib/sep/sep_cq.inl>
-#include <uct/ib/sep/sep_fc.h>
+#include <uct/ib/sep/queue/sep_cq.inl>
+#include <uct/ib/sep/iface/sep_fc.h>
 
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/queue.h>

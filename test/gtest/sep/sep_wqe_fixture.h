@@ -3,7 +3,7 @@
 #ifndef SEP_WQE_FIXTURE_H
 #define SEP_WQE_FIXTURE_H
 
-#include <uct/ib/sep/sep_ep.h>
+#include <uct/ib/sep/ep/sep_ep.h>
 
 #include <vector>
 

@@ -5,7 +5,7 @@
 #endif
 
 extern "C" {
-#include <uct/ib/sep/sep_abi.h>
+#include <uct/ib/sep/module/sep_abi.h>
 }
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <uct/ib/sep/sep_addr.h>
+#include <uct/ib/sep/port/sep_addr.h>
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_channel.h>
+#include <uct/ib/sep/category/sep_channel.h>
 
 #include <map>
 #include <memory>

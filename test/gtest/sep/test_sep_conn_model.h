@@ -4,9 +4,9 @@
 #define TEST_SEP_CONN_MODEL_H
 
 #include <ostream>
-#include <uct/ib/sep/sep_addr.h>
-#include <uct/ib/sep/sep_conn.h>
-#include <uct/ib/sep/sep_conn_msg.h>
+#include <uct/ib/sep/port/sep_addr.h>
+#include <uct/ib/sep/conn/sep_conn.h>
+#include <uct/ib/sep/conn/sep_conn_msg.h>
 
 #include <gtest/gtest.h>
 

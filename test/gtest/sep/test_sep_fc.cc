@@ -3,8 +3,8 @@
 #include "sep_wqe_fixture.h"
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_cqe.h>
-#include <uct/ib/sep/sep_fc.h>
+#include <uct/ib/sep/progress/sep_cqe.h>
+#include <uct/ib/sep/iface/sep_fc.h>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include "sep_wqe_fixture.h"
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_postlist.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
 
 #include <gtest/gtest.h>
 

@@ -3,9 +3,9 @@
 #ifndef TEST_SEP_UCT_H
 #define TEST_SEP_UCT_H
 
-#include <uct/ib/sep/sep_ep.h>
-#include <uct/ib/sep/sep_front.h>
-#include <uct/ib/sep/sep_iface.h>
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/hub/sep_front.h>
+#include <uct/ib/sep/iface/sep_iface.h>
 
 #include <uct/api/uct.h>
 #include <ucs/async/async.h>

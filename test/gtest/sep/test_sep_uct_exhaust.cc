@@ -2,7 +2,7 @@
 
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_account.h>
+#include <uct/ib/sep/base/sep_account.h>
 
 #include <dirent.h>
 

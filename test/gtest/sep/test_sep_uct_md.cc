@@ -2,8 +2,8 @@
 
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_pci.h>
-#include <uct/ib/sep/sep_account.h>
+#include <uct/ib/sep/device/sep_pci.h>
+#include <uct/ib/sep/base/sep_account.h>
 
 #include <cstring>
 

@@ -2,7 +2,7 @@
 
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_api.h>
+#include <uct/ib/sep/iface/sep_api.h>
 
 #include <algorithm>
 #include <algorithm>

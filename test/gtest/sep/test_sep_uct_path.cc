@@ -2,7 +2,7 @@
 
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_ar.h>
+#include <uct/ib/sep/port/sep_ar.h>
 #include <ucs/sys/string.h>
 #include <endian.h>
 

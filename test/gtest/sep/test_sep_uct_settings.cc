@@ -2,8 +2,8 @@
 
 #include "test_sep_uct.h"
 
-#include <uct/ib/sep/sep_api.h>
-#include <uct/ib/sep/sep_cq.inl>
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/queue/sep_cq.inl>
 
 #include <algorithm>
 #include <cstring>

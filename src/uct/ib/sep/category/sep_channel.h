@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CHANNEL_H
+#define UCT_SEP_CHANNEL_H
+
+#include <uct/ib/sep/category/sep_context.h>
+#include <uct/ib/sep/md/sep_md.h>
+#include <uct/ib/sep/category/sep_td.h>
+#include <uct/ib/sep/queue/sep_uuar.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_channel.h
+ *
+ * Through which hardware resources a worker sends: the sharing categories of
+ * "Scalable Communication Endpoints for MPI+Threads Applications" (Zambre,
+ * Chandramowlishwaran, Balaji, 2018), from a device context for each worker to
+ * one queue pair for all.
+ */
+
+/** Categories, from the most to the fewest resources. */
+typedef enum {
+    UCT_SEP_CATEGORY_MPI_EVERYWHERE, /**< A device context per worker */
+    UCT_SEP_CATEGORY_2XDYNAMIC,      /**< Two UAR pages per worker, one used */
+    UCT_SEP_CATEGORY_DYNAMIC,        /**< A UAR page per worker */
+    UCT_SEP_CATEGORY_SHARED_DYNAMIC, /**< A UAR page per two workers */
+    UCT_SEP_CATEGORY_STATIC,         /**< UARs by the driver's policy */
+    UCT_SEP_CATEGORY_MPI_THREADS,    /**< One queue pair for all workers */
+    UCT_SEP_CATEGORY_AUTO,           /**< What fits */
+    UCT_SEP_CATEGORY_LAST
+} uct_sep_category_t;
+
+/** Names as UCX_SEP_CATEGORY has them, NULL-terminated. */
+extern const char *uct_sep_category_names[];
+
+
+typedef struct uct_sep_channel uct_sep_channel_t;
+
+
+/** What makes a category. Called with uct_sep_md_t::channel_lock held. */
+typedef struct uct_sep_category_ops {
+    /** Allocate domains and fill the channel. Says nothing above debug level
+     *  about UAR pages. */
+    ucs_status_t (*init)(uct_sep_channel_t *channel, uct_sep_md_t *md);
+    /** Release them; what has_common and has_claim stand for, the caller
+     *  does. */
+    void         (*cleanup)(uct_sep_channel_t *channel, uct_sep_md_t *md);
+} uct_sep_category_ops_t;
+
+
+/** Channel of a worker. */
+struct uct_sep_channel {
+    const uct_sep_category_ops_t *ops;
+    uct_sep_category_t           category; /**< In effect, never "auto" */
+    struct ibv_pd                *pd;      /**< For its RC queue pairs */
+    uct_sep_uuars_t              *uuars;   /**< Where they are registered; those
+                                                of the context of pd */
+    uct_sep_uuar_use_t           use;      /**< Who rings the uUARs of these */
+    struct ibv_pd                *responder_pd; /**< For queue pairs that do not
+                                                     send, in the memory domain's
+                                                     context; NULL if there is
+                                                     none yet, see
+                                                     @ref uct_sep_channel_get_responder_pd */
+    struct ibv_pd                *spare_pd; /**< If the driver has no uUAR for
+                                                 one; shared, may be NULL */
+    struct ibv_pd                *cm_pd;   /**< For the connection manager's
+                                                queue pair */
+    uct_sep_uuar_use_t           cm_use;   /**< Who rings its uUAR */
+    uct_sep_td_pair_t            *pair[2]; /**< Thread domains, as the category
+                                                uses them */
+    unsigned                     index;    /**< Of ours in a shared pair */
+    uct_sep_context_t            *own;     /**< The worker's own context, or
+                                                NULL: that of the domain */
+    uint8_t                      has_common; /**< uct_sep_td_common_get() */
+    uint8_t                      has_claim;  /**< uct_sep_md_claim_uuars() */
+};
+
+
+/**
+ * Open a channel.
+ *
+ * @param [in]  category  As configured.
+ * @param [in]  name      For messages, e.g. "mlx5_0:1".
+ *
+ * @return UCS_OK; UCS_ERR_UNSUPPORTED, UCS_ERR_NO_RESOURCE or UCS_ERR_IO_ERROR
+ *         after a message that says what is missing and what to set.
+ */
+ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
+                                  uct_sep_category_t category,
+                                  const char *name);
+
+
+/** Close it; its queue pairs must have been destroyed. */
+void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md);
+
+
+/**
+ * Find the domain for queue pairs that only receive, or that remote sides
+ * access. It is one in the memory domain's context.
+ *
+ * @return UCS_OK; UCS_ERR_NO_MEMORY or UCS_ERR_NO_RESOURCE, without a message.
+ */
+ucs_status_t uct_sep_channel_get_responder_pd(uct_sep_channel_t *channel,
+                                              uct_sep_md_t *md,
+                                              struct ibv_pd **pd_p);
+
+
+/**
+ * For the categories: have the connection manager's queue pair ring a uUAR that
+ * all workers of the memory domain share.
+ */
+ucs_status_t uct_sep_channel_init_common(uct_sep_channel_t *channel,
+                                         uct_sep_md_t *md);
+
+
+/** For the categories: uct_sep_md_claim_uuars(), with a message. */
+ucs_status_t uct_sep_channel_claim_uuars(uct_sep_channel_t *channel,
+                                         uct_sep_md_t *md);
+
+
+/** The categories. */
+extern const uct_sep_category_ops_t uct_sep_category_mpi_everywhere;
+extern const uct_sep_category_ops_t uct_sep_category_2xdynamic;
+extern const uct_sep_category_ops_t uct_sep_category_dynamic;
+extern const uct_sep_category_ops_t uct_sep_category_shared_dynamic;
+extern const uct_sep_category_ops_t uct_sep_category_static;
+
+END_C_DECLS
+
+#endif

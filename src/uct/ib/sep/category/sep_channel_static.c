@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/category/sep_channel.h>
+
+/*
+ * "static": no thread domains, each queue pair rings the uUAR that the driver
+ * has chosen for it. In the dynamic regime libmlx5 wants further UAR pages for
+ * that up to its limit, and fails if there are none, instead of sharing those
+ * that it has. Then the uUAR which the connection managers do not use is taken,
+ * as long as it takes.
+ */
+
+static ucs_status_t
+uct_sep_channel_static_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
+{
+    ucs_status_t status;
+
+    status = uct_sep_channel_init_common(channel, md);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    channel->pd           = md->pd;
+    channel->use          = UCT_SEP_UUAR_DRIVER;
+    channel->responder_pd = channel->cm_pd;
+    if (md->common_pair != NULL) {
+        channel->spare_pd = md->common_pair->pd[1];
+    }
+    return uct_sep_channel_claim_uuars(channel, md);
+}
+
+static void
+uct_sep_channel_static_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
+{
+}
+
+const uct_sep_category_ops_t uct_sep_category_static = {
+    .init    = uct_sep_channel_static_init,
+    .cleanup = uct_sep_channel_static_cleanup
+};

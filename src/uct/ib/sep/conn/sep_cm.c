@@ -1,0 +1,804 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/conn/sep_cm.h>
+#include <uct/ib/sep/conn/sep_cm_int.h>
+#include <uct/ib/sep/conn/sep_conn_msg.h>
+
+#include <ucs/async/async.h>
+#include <ucs/debug/assert.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* The backoff of the retransmissions ends at this many times the first one */
+#define UCT_SEP_CM_MAX_BACKOFF 10
+
+/* Deadlines are looked at this often per initial timeout, so a retransmission
+ * is late by no more than that */
+#define UCT_SEP_CM_TICKS       4
+
+
+static inline khint32_t uct_sep_cm_peer_hash(const uct_sep_peer_addr_t *addr)
+{
+    /* Random already */
+    return (khint32_t)addr->iface.id;
+}
+
+static inline int uct_sep_cm_peer_equal(const uct_sep_peer_addr_t *addr1,
+                                        const uct_sep_peer_addr_t *addr2)
+{
+    return memcmp(addr1, addr2, UCT_SEP_PEER_ADDR_ID_LEN) == 0;
+}
+
+KHASH_IMPL(uct_sep_cm_peers, const uct_sep_peer_addr_t*, char, 0,
+           uct_sep_cm_peer_hash, uct_sep_cm_peer_equal)
+
+
+/* Foreign packets can come at any rate: speak of the 1st, 2nd, 4th, 8th... */
+#define uct_sep_cm_count_drop(_cm, _counter, _level, _fmt, ...) \
+    do { \
+        ++(_cm)->stats._counter; \
+        if (ucs_is_pow2((_cm)->stats._counter)) { \
+            ucs_##_level("%s: cm dropped a packet (" #_counter " %" PRIu64 \
+                         "): " _fmt, (_cm)->name, (_cm)->stats._counter, \
+                         ##__VA_ARGS__); \
+        } \
+    } while (0)
+
+
+const char *uct_sep_cm_conn_str(const uct_sep_conn_t *conn, char *buf,
+                                size_t max)
+{
+    char peer[UCT_SEP_ADDR_STR_MAX + 32];
+
+    uct_sep_peer_addr_str(&conn->peer, peer, sizeof(peer));
+    snprintf(buf, max, "%s %s epoch %u:%u qp 0x%x->0x%x", peer,
+             uct_sep_conn_state_name(conn->state), conn->local_epoch,
+             conn->remote_epoch, conn->local_epoch ? conn->local.qpn : 0,
+             conn->remote_epoch ? conn->remote.qpn : 0);
+    return buf;
+}
+
+/*
+ * Environment of the state machines
+ */
+
+static ucs_status_t uct_sep_cm_qp_create(void *arg, uct_sep_conn_t *conn,
+                                         uct_sep_conn_qp_info_t *local_p)
+{
+    uct_sep_cm_t *cm = arg;
+
+    return cm->ops->qp_create(cm->arg, conn, local_p);
+}
+
+static ucs_status_t uct_sep_cm_qp_connect(void *arg, uct_sep_conn_t *conn,
+                                          const uct_sep_conn_qp_info_t *remote)
+{
+    uct_sep_cm_t *cm = arg;
+    struct ibv_ah_attr ah_attr;
+
+    uct_sep_device_addr_to_ah_attr(&cm->port, &conn->peer.dev, &ah_attr);
+    return cm->ops->qp_connect(cm->arg, conn, remote, &ah_attr);
+}
+
+static void uct_sep_cm_qp_destroy(void *arg, uct_sep_conn_t *conn)
+{
+    uct_sep_cm_t *cm = arg;
+
+    cm->ops->qp_destroy(cm->arg, conn);
+}
+
+static const uct_sep_conn_env_ops_t uct_sep_cm_env_ops = {
+    .qp_create  = uct_sep_cm_qp_create,
+    .qp_connect = uct_sep_cm_qp_connect,
+    .qp_destroy = uct_sep_cm_qp_destroy
+};
+
+/* Ourselves, as a peer on a path knows us */
+static void uct_sep_cm_self_on_path(const uct_sep_cm_t *cm, uint8_t path,
+                                    uct_sep_peer_addr_t *self_p)
+{
+    *self_p          = cm->self;
+    self_p->dev.path = path;
+}
+
+/*
+ * Sending
+ */
+
+static void uct_sep_cm_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
+                            const uct_sep_conn_msg_t *msg)
+{
+    unsigned copies = 1;
+    uct_sep_conn_packet_t packet;
+    int ret;
+
+    if (ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE)) {
+        char peer_str[UCT_SEP_ADDR_STR_MAX + 32];
+        ucs_trace("%s: cm tx %s epoch %u:%u qp 0x%x to %s", cm->name,
+                  uct_sep_conn_msg_type_name(msg->type), msg->src_epoch,
+                  msg->dst_epoch, msg->qp.qpn,
+                  uct_sep_peer_addr_str(peer, peer_str, sizeof(peer_str)));
+    }
+
+    if (cm->tx_filter != NULL) {
+        copies = cm->tx_filter(cm->tx_filter_arg, msg);
+    }
+
+    uct_sep_conn_msg_pack(msg, &packet);
+    for (; copies > 0; --copies) {
+        ret = uct_sep_cm_ud_post_send(cm, peer, &packet);
+        if (ret == 0) {
+            ++cm->stats.tx_packets;
+        } else {
+            /* As good as lost on the way: it is repeated in time */
+            ++cm->stats.tx_dropped;
+            ucs_debug("%s: cm could not send %s: %s", cm->name,
+                      uct_sep_conn_msg_type_name(msg->type), strerror(ret));
+        }
+    }
+}
+
+static void uct_sep_cm_send_conn(uct_sep_cm_t *cm, const uct_sep_conn_t *conn,
+                                 uct_sep_conn_msg_type_t type,
+                                 const uct_sep_conn_out_t *out)
+{
+    uct_sep_peer_addr_t self;
+    uct_sep_conn_msg_t msg;
+
+    uct_sep_cm_self_on_path(cm, conn->peer.dev.path, &self);
+    uct_sep_conn_msg_fill(conn, type, out, &self, &msg);
+    uct_sep_cm_send(cm, &conn->peer, &msg);
+}
+
+/* Answer a packet for which there is no connection. The answer is given in the
+ * name of the interface the packet was meant for, or its sender would not know
+ * which of its connections it is about. */
+static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
+                              uct_sep_conn_rej_t reason)
+{
+    uct_sep_conn_msg_t rej = {
+        .type      = UCT_SEP_CONN_MSG_REJ,
+        .reason    = reason,
+        .dst_id    = uct_sep_iface_addr_id(&msg->src.iface),
+        .dst_epoch = msg->src_epoch
+    };
+
+    if ((msg->type != UCT_SEP_CONN_MSG_REQ) &&
+        (msg->type != UCT_SEP_CONN_MSG_REP)) {
+        return;
+    }
+
+    uct_sep_cm_self_on_path(cm, msg->src.dev.path, &rej.src);
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id,
+                            cm->self.iface.flags, &rej.src.iface);
+    uct_sep_cm_send(cm, &msg->src, &rej);
+}
+
+/*
+ * Timer
+ */
+
+static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
+                               const uct_sep_conn_out_t *out);
+
+static void uct_sep_cm_timer_remove(uct_sep_cm_t *cm)
+{
+    int timer_id = cm->timer_id;
+
+    if (timer_id < 0) {
+        return;
+    }
+
+    cm->timer_id = -1;
+    /* Wait for a dispatch under way in the async thread: it can't get the lock
+     * we hold and leaves at once. In poll mode there is no other thread, but
+     * the poll loop up the stack may hold the handler, so waiting would be for
+     * ever. */
+    ucs_async_remove_handler(timer_id,
+                             cm->async->mode != UCS_ASYNC_MODE_POLL);
+}
+
+static void uct_sep_cm_timer(int id, ucs_event_set_types_t events, void *arg)
+{
+    uct_sep_cm_t *cm = arg;
+    ucs_time_t now   = ucs_get_time();
+    uct_sep_conn_t *conn, *tmp;
+    uct_sep_conn_out_t out;
+    UCS_LIST_HEAD(expired);
+
+    ++cm->stats.timer_ticks;
+
+    ucs_list_for_each_safe(conn, tmp, &cm->timers, timer_link) {
+        if (conn->deadline <= now) {
+            ucs_list_del(&conn->timer_link);
+            ucs_list_add_tail(&expired, &conn->timer_link);
+        }
+    }
+
+    /* A callback may free any connection, also one on this list */
+    while (!ucs_list_is_empty(&expired)) {
+        conn = ucs_list_head(&expired, uct_sep_conn_t, timer_link);
+        ucs_list_del(&conn->timer_link);
+        ucs_list_head_init(&conn->timer_link);
+
+        uct_sep_conn_timeout(&cm->env, conn, now, &out);
+        if (out.actions & (UCT_SEP_CONN_ACTION_SEND_REQ |
+                           UCT_SEP_CONN_ACTION_SEND_REP)) {
+            ++cm->stats.tx_retries;
+        }
+        uct_sep_cm_perform(cm, conn, &out);
+    }
+
+    uct_sep_cm_ud_flush(cm);
+
+    if (ucs_list_is_empty(&cm->timers)) {
+        uct_sep_cm_timer_remove(cm);
+    }
+}
+
+static void uct_sep_cm_timer_update(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    ucs_status_t status;
+
+    /* del + init is harmless for one that is on no list */
+    ucs_list_del(&conn->timer_link);
+    ucs_list_head_init(&conn->timer_link);
+    if (conn->deadline == 0) {
+        /* The timer goes away by itself with the next tick */
+        return;
+    }
+
+    ucs_list_add_tail(&cm->timers, &conn->timer_link);
+    if (cm->timer_id >= 0) {
+        return;
+    }
+
+    status = ucs_async_add_timer(cm->async->mode, cm->tick, uct_sep_cm_timer,
+                                 cm, cm->async, &cm->timer_id);
+    if (status != UCS_OK) {
+        cm->timer_id = -1;
+        ucs_error("%s: cm could not add a timer: %s, connection requests will "
+                  "not be repeated; raise UCX_ASYNC_MAX_EVENTS if its limit is "
+                  "reached", cm->name, ucs_status_string(status));
+    }
+}
+
+/*
+ * Connections
+ */
+
+/* The connection must not be touched after this: the user may have freed it */
+static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
+                               const uct_sep_conn_out_t *out)
+{
+    static const struct {
+        unsigned                action;
+        uct_sep_conn_msg_type_t type;
+    } sends[] = {
+        {UCT_SEP_CONN_ACTION_SEND_REJ, UCT_SEP_CONN_MSG_REJ},
+        {UCT_SEP_CONN_ACTION_SEND_REQ, UCT_SEP_CONN_MSG_REQ},
+        {UCT_SEP_CONN_ACTION_SEND_REP, UCT_SEP_CONN_MSG_REP},
+        {UCT_SEP_CONN_ACTION_SEND_RTU, UCT_SEP_CONN_MSG_RTU}
+    };
+    char conn_str[UCT_SEP_CM_CONN_STR_MAX];
+    unsigned i;
+
+    uct_sep_cm_timer_update(cm, conn);
+
+    for (i = 0; i < ucs_static_array_size(sends); ++i) {
+        if (out->actions & sends[i].action) {
+            uct_sep_cm_send_conn(cm, conn, sends[i].type, out);
+        }
+    }
+
+    if (out->actions & UCT_SEP_CONN_ACTION_ESTABLISHED) {
+        ucs_debug("%s: cm connected %s", cm->name,
+                  uct_sep_cm_conn_str(conn, conn_str, sizeof(conn_str)));
+        cm->ops->established(cm->arg, conn);
+    } else if (out->actions & UCT_SEP_CONN_ACTION_FAILED) {
+        ucs_debug("%s: cm failed %s: %s", cm->name,
+                  uct_sep_cm_conn_str(conn, conn_str, sizeof(conn_str)),
+                  ucs_status_string(out->status));
+        cm->ops->failed(cm->arg, conn, out->status);
+    }
+}
+
+/* The table's keys are the first member of the connections */
+static uct_sep_conn_t *uct_sep_cm_peer_conn(const void *peer)
+{
+    static_assert(offsetof(uct_sep_conn_t, peer) == 0, "key is not first");
+    return (uct_sep_conn_t*)peer;
+}
+
+static uct_sep_conn_t *uct_sep_cm_conn_find(uct_sep_cm_t *cm,
+                                            const uct_sep_peer_addr_t *peer)
+{
+    khiter_t iter = kh_get(uct_sep_cm_peers, &cm->peers, peer);
+
+    if (iter == kh_end(&cm->peers)) {
+        return NULL;
+    }
+
+    return uct_sep_cm_peer_conn(kh_key(&cm->peers, iter));
+}
+
+static ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,
+                                        const uct_sep_peer_addr_t *peer,
+                                        uct_sep_conn_t **conn_p)
+{
+    uct_sep_peer_addr_t self;
+    uct_sep_conn_t *conn;
+    ucs_status_t status;
+    int ret;
+
+    status = cm->ops->conn_alloc(cm->arg, &conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_sep_cm_self_on_path(cm, peer->dev.path, &self);
+    uct_sep_conn_init(conn, peer, uct_sep_cm_peer_equal(peer, &self));
+
+    kh_put(uct_sep_cm_peers, &cm->peers, &conn->peer, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        cm->ops->conn_free(cm->arg, conn);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ucs_assert(ret != UCS_KH_PUT_KEY_PRESENT);
+    *conn_p = conn;
+    return UCS_OK;
+}
+
+static void uct_sep_cm_conn_remove(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    khiter_t iter = kh_get(uct_sep_cm_peers, &cm->peers, &conn->peer);
+
+    ucs_assert(iter != kh_end(&cm->peers));
+    kh_del(uct_sep_cm_peers, &cm->peers, iter);
+    ucs_list_del(&conn->timer_link);
+    cm->ops->conn_free(cm->arg, conn);
+}
+
+/*
+ * Receiving
+ */
+
+static void uct_sep_cm_rx_conn(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg)
+{
+    char conn_str[UCT_SEP_CM_CONN_STR_MAX];
+    uct_sep_conn_out_t out;
+    uct_sep_conn_t *conn;
+    ucs_status_t status;
+
+    conn = uct_sep_cm_conn_find(cm, &msg->src);
+    if (conn == NULL) {
+        if (msg->type != UCT_SEP_CONN_MSG_REQ) {
+            uct_sep_cm_count_drop(cm, rx_stale, debug,
+                                  "%s without a connection",
+                                  uct_sep_conn_msg_type_name(msg->type));
+            uct_sep_cm_reject(cm, msg, UCT_SEP_CONN_REJ_STALE_EPOCH);
+            return;
+        }
+
+        status = uct_sep_cm_conn_add(cm, &msg->src, &conn);
+        if (status != UCS_OK) {
+            ucs_diag("%s: cm rejects a connection: %s", cm->name,
+                     ucs_status_string(status));
+            uct_sep_cm_reject(cm, msg, UCT_SEP_CONN_REJ_NO_RESOURCES);
+            return;
+        }
+    }
+
+    uct_sep_conn_recv(&cm->env, conn, msg, ucs_get_time(), &out);
+    ucs_trace("%s: cm rx %s%s epoch %u:%u qp 0x%x for %s", cm->name,
+              uct_sep_conn_msg_type_name(msg->type),
+              out.is_stale ? " (stale)" : "", msg->src_epoch, msg->dst_epoch,
+              msg->qp.qpn,
+              uct_sep_cm_conn_str(conn, conn_str, sizeof(conn_str)));
+    if (out.is_stale) {
+        ++cm->stats.rx_stale;
+    }
+
+    if ((msg->type == UCT_SEP_CONN_MSG_REJ) && !out.is_stale) {
+        ucs_debug("%s: cm was rejected: %s: %s", cm->name,
+                  uct_sep_conn_rej_str(msg->reason),
+                  uct_sep_cm_conn_str(conn, conn_str, sizeof(conn_str)));
+    }
+
+    uct_sep_cm_perform(cm, conn, &out);
+}
+
+void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
+                   uint32_t src_qpn)
+{
+    uct_sep_conn_parse_t result;
+    uct_sep_conn_msg_t msg;
+
+    ++cm->stats.rx_packets;
+
+    result = uct_sep_conn_msg_parse(data, length, &msg);
+    if (result == UCT_SEP_CONN_PARSE_VERSION) {
+        uct_sep_cm_count_drop(cm, rx_malformed, diag,
+                              "%s, from qp 0x%x: all processes of a job must "
+                              "use the same version of the transport",
+                              uct_sep_conn_parse_str(result), src_qpn);
+        return;
+    } else if (result != UCT_SEP_CONN_PARSE_OK) {
+        uct_sep_cm_count_drop(cm, rx_malformed, debug,
+                              "%s, %zu bytes from qp 0x%x",
+                              uct_sep_conn_parse_str(result), length, src_qpn);
+        return;
+    }
+
+    /* The QP number is the one thing about the sender the device vouches for.
+     */
+    if (uct_sep_iface_addr_qpn(&msg.src.iface) != src_qpn) {
+        uct_sep_cm_count_drop(cm, rx_foreign, diag,
+                              "it says it is from qp 0x%x but is from qp 0x%x",
+                              uct_sep_iface_addr_qpn(&msg.src.iface), src_qpn);
+        return;
+    }
+
+    if (!uct_sep_device_addr_is_reachable(&cm->port, &msg.src.dev)) {
+        uct_sep_cm_count_drop(cm, rx_foreign, diag,
+                              "its sender, qp 0x%x, can't be reached", src_qpn);
+        return;
+    }
+
+    if (msg.dst_id != uct_sep_iface_addr_id(&cm->self.iface)) {
+        uct_sep_cm_count_drop(cm, rx_foreign, debug,
+                              "it is for an earlier owner of qp 0x%x",
+                              cm->ud_qp->qp_num);
+        uct_sep_cm_reject(cm, &msg, UCT_SEP_CONN_REJ_STALE_IFACE);
+        return;
+    }
+
+    uct_sep_cm_rx_conn(cm, &msg);
+}
+
+static void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg)
+{
+    uct_sep_cm_t *cm = arg;
+
+    if (uct_sep_cm_ud_get_events(cm) == 0) {
+        /* In poll mode the handler is called without an event */
+        return;
+    }
+
+    ++cm->stats.events;
+    uct_sep_cm_ud_drain(cm);
+    uct_sep_cm_ud_arm(cm);
+    /* What came between the last poll and arming raises no event */
+    uct_sep_cm_ud_drain(cm);
+}
+
+/*
+ * Interface
+ */
+
+static ucs_status_t uct_sep_cm_params_check(const uct_sep_cm_params_t *params)
+{
+    uct_sep_device_addr_t addr;
+
+    if (params->async == NULL) {
+        ucs_error("%s: the worker has no async context, which is needed to "
+                  "make connections", params->name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((params->timeout < 1e-3) || (params->timeout > 3600)) {
+        ucs_error("%s: connection timeout %.6f s is out of range, set "
+                  "UCX_SEP_CM_TIMEOUT between 1ms and 1h", params->name,
+                  params->timeout);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((params->rx_queue_len < 1) || (params->rx_queue_len > 16384)) {
+        ucs_error("%s: connection receive queue length %u is out of range, set "
+                  "UCX_SEP_CM_RX_QUEUE_LEN between 1 and 16384", params->name,
+                  params->rx_queue_len);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    uct_sep_device_addr_pack(&params->port, &addr);
+    if (uct_sep_device_addr_check(&addr) != UCS_OK) {
+        ucs_error("%s: the port has neither LID nor GID: is its subnet manager "
+                  "running, and is gid index %u right?", params->name,
+                  params->port.gid_index);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t uct_sep_cm_random_id(uct_sep_cm_t *cm, uint64_t *id_p)
+{
+    ssize_t ret;
+
+    do {
+        *id_p = 0;
+        ret   = getrandom(id_p, sizeof(*id_p), 0);
+    } while (((ret < 0) && (errno == EINTR)) ||
+             ((ret == sizeof(*id_p)) && (*id_p == 0)));
+
+    if (ret != sizeof(*id_p)) {
+        ucs_error("%s: getrandom() failed: %m", cm->name);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
+                             uct_sep_cm_t **cm_p)
+{
+    uct_sep_cm_t *cm;
+    ucs_status_t status;
+    uint64_t id;
+
+    status = uct_sep_cm_params_check(params);
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    cm = ucs_calloc(1, sizeof(*cm), "sep_cm");
+    if (cm == NULL) {
+        ucs_error("%s: could not allocate a connection manager", params->name);
+        status = UCS_ERR_NO_MEMORY;
+        goto err;
+    }
+
+    cm->pd              = params->pd;
+    cm->port            = params->port;
+    cm->async           = params->async;
+    cm->ops             = params->ops;
+    cm->arg             = params->arg;
+    cm->tx_filter       = params->tx_filter;
+    cm->tx_filter_arg   = params->tx_filter_arg;
+    cm->timer_id        = -1;
+    cm->tick            = ucs_max(ucs_time_from_sec(params->timeout) /
+                                  UCT_SEP_CM_TICKS, ucs_time_from_msec(1) * 2);
+    cm->env.ops         = &uct_sep_cm_env_ops;
+    cm->env.arg         = cm;
+    cm->env.timeout     = ucs_time_from_sec(params->timeout);
+    cm->env.max_timeout = cm->env.timeout * UCT_SEP_CM_MAX_BACKOFF;
+    cm->env.max_retries = params->retry_count;
+    ucs_snprintf_zero(cm->name, sizeof(cm->name), "%s", params->name);
+    ucs_list_head_init(&cm->timers);
+    kh_init_inplace(uct_sep_cm_peers, &cm->peers);
+
+    status = uct_sep_cm_random_id(cm, &id);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    cm->env.seed = id;
+
+    status = uct_sep_cm_ud_open(cm, params);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    uct_sep_device_addr_pack(&cm->port, &cm->self.dev);
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, id, params->addr_flags,
+                            &cm->self.iface);
+
+    /* Last: from here on packets are answered */
+    status = ucs_async_set_event_handler(cm->async->mode, cm->channel->fd,
+                                         UCS_EVENT_SET_EVREAD,
+                                         uct_sep_cm_event, cm, cm->async);
+    if (status != UCS_OK) {
+        ucs_error("%s: could not register the connection manager's events: %s",
+                  cm->name, ucs_status_string(status));
+        goto err_ud_close;
+    }
+
+    *cm_p = cm;
+    return UCS_OK;
+
+err_ud_close:
+    uct_sep_cm_ud_close(cm);
+err_free:
+    kh_destroy_inplace(uct_sep_cm_peers, &cm->peers);
+    ucs_free(cm);
+err:
+    return status;
+}
+
+void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
+{
+    const uct_sep_peer_addr_t *peer;
+    char conn_str[UCT_SEP_CM_CONN_STR_MAX];
+    uct_sep_conn_t *conn;
+
+    UCS_ASYNC_BLOCK(cm->async);
+
+    /* With the lock held no handler is running, and one about to run can't: it
+     * is waited for here. */
+    ucs_async_remove_handler(cm->channel->fd, 1);
+    uct_sep_cm_timer_remove(cm);
+
+    kh_foreach_key(&cm->peers, peer, {
+        conn = uct_sep_cm_peer_conn(peer);
+        if (conn->refcount > 0) {
+            ucs_debug("%s: cm cleanup with %u references to %s", cm->name,
+                      conn->refcount,
+                      uct_sep_cm_conn_str(conn, conn_str, sizeof(conn_str)));
+        }
+
+        uct_sep_conn_close(&cm->env, conn);
+        cm->ops->conn_free(cm->arg, conn);
+    })
+    kh_destroy_inplace(uct_sep_cm_peers, &cm->peers);
+
+    uct_sep_cm_ud_close(cm);
+
+    UCS_ASYNC_UNBLOCK(cm->async);
+
+    ucs_free(cm);
+}
+
+void uct_sep_cm_get_device_address(uct_sep_cm_t *cm,
+                                   uct_sep_device_addr_t *addr_p)
+{
+    *addr_p = cm->self.dev;
+}
+
+void uct_sep_cm_get_address(uct_sep_cm_t *cm, uct_sep_iface_addr_t *addr_p)
+{
+    *addr_p = cm->self.iface;
+}
+
+int uct_sep_cm_is_reachable(uct_sep_cm_t *cm, const uct_device_addr_t *dev_addr,
+                            const uct_iface_addr_t *iface_addr)
+{
+    return (dev_addr != NULL) &&
+           uct_sep_device_addr_is_reachable(
+                   &cm->port, (const uct_sep_device_addr_t*)dev_addr) &&
+           ((iface_addr == NULL) ||
+            (uct_sep_iface_addr_check(
+                     (const uct_sep_iface_addr_t*)iface_addr) == UCS_OK));
+}
+
+static ucs_status_t uct_sep_cm_peer_check(uct_sep_cm_t *cm,
+                                          const uct_sep_peer_addr_t *peer)
+{
+    char addr_str[UCT_SEP_ADDR_STR_MAX];
+    ucs_status_t status;
+
+    status = uct_sep_iface_addr_check(&peer->iface);
+    if (status == UCS_ERR_UNSUPPORTED) {
+        ucs_error("%s: peer has version %u of the connection protocol, this is "
+                  "version %u: all processes of a job must use the same "
+                  "version of the transport", cm->name, peer->iface.version,
+                  UCT_SEP_CONN_VERSION);
+        return status;
+    } else if (status != UCS_OK) {
+        ucs_error("%s: invalid interface address (ud qp 0x%x id %016" PRIx64
+                  ")", cm->name, uct_sep_iface_addr_qpn(&peer->iface),
+                  uct_sep_iface_addr_id(&peer->iface));
+        return status;
+    }
+
+    status = uct_sep_device_addr_check(&peer->dev);
+    if (status != UCS_OK) {
+        ucs_error("%s: invalid device address (flags 0x%x lid %u)", cm->name,
+                  peer->dev.flags, ntohs(peer->dev.lid));
+        return status;
+    }
+
+    if (!uct_sep_device_addr_is_reachable(&cm->port, &peer->dev)) {
+        ucs_error("%s: peer's port can't be reached: %s", cm->name,
+                  uct_sep_device_addr_str(&peer->dev, addr_str,
+                                          sizeof(addr_str)));
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
+                                 const uct_device_addr_t *dev_addr,
+                                 const uct_iface_addr_t *iface_addr,
+                                 unsigned path, uct_sep_conn_t **conn_p)
+{
+    uct_sep_peer_addr_t peer;
+    uct_sep_conn_t *conn;
+    ucs_status_t status;
+
+    memcpy(&peer.dev, dev_addr, sizeof(peer.dev));
+    memcpy(&peer.iface, iface_addr, sizeof(peer.iface));
+
+    status = uct_sep_cm_peer_check(cm, &peer);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (path >= UCT_SEP_MAX_PATHS) {
+        ucs_error("%s: path %u of an endpoint: should be less than %u",
+                  cm->name, path, UCT_SEP_MAX_PATHS);
+        return UCS_ERR_INVALID_PARAM;
+    }
+    peer.dev.path = path;
+
+    UCS_ASYNC_BLOCK(cm->async);
+
+    conn = uct_sep_cm_conn_find(cm, &peer);
+    if (conn == NULL) {
+        status = uct_sep_cm_conn_add(cm, &peer, &conn);
+        if (status != UCS_OK) {
+            goto out_unblock;
+        }
+    }
+
+    ++conn->refcount;
+    *conn_p = conn;
+
+out_unblock:
+    UCS_ASYNC_UNBLOCK(cm->async);
+    return status;
+}
+
+void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    UCS_ASYNC_BLOCK(cm->async);
+
+    ucs_assertv(conn->refcount > 0, "conn=%p", conn);
+    if ((--conn->refcount == 0) &&
+        (conn->state == UCT_SEP_CONN_STATE_IDLE)) {
+        uct_sep_cm_conn_remove(cm, conn);
+    }
+
+    UCS_ASYNC_UNBLOCK(cm->async);
+}
+
+void uct_sep_cm_conn_hold(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    UCS_ASYNC_BLOCK(cm->async);
+    ++conn->refcount;
+    UCS_ASYNC_UNBLOCK(cm->async);
+}
+
+ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    uct_sep_conn_out_t out;
+    ucs_status_t status;
+
+    UCS_ASYNC_BLOCK(cm->async);
+    status = uct_sep_conn_start(&cm->env, conn, ucs_get_time(), &out);
+    uct_sep_cm_perform(cm, conn, &out);
+    uct_sep_cm_ud_flush(cm);
+    UCS_ASYNC_UNBLOCK(cm->async);
+
+    return status;
+}
+
+void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    uct_sep_conn_out_t out;
+
+    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_conn_reset(&cm->env, conn, ucs_get_time(), &out);
+    uct_sep_cm_perform(cm, conn, &out);
+    uct_sep_cm_ud_flush(cm);
+    UCS_ASYNC_UNBLOCK(cm->async);
+}
+
+void uct_sep_cm_get_stats(uct_sep_cm_t *cm, uct_sep_cm_stats_t *stats_p)
+{
+    UCS_ASYNC_BLOCK(cm->async);
+    *stats_p = cm->stats;
+    UCS_ASYNC_UNBLOCK(cm->async);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CM_H
+#define UCT_SEP_CM_H
+
+#include <uct/ib/sep/port/sep_addr.h>
+#include <uct/ib/sep/conn/sep_conn.h>
+#include <uct/ib/sep/queue/sep_uuar.h>
+#include <ucs/async/async_fwd.h>
+#include <uct/api/uct.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_cm.h
+ *
+ * Connection manager of one interface: a UD queue pair, the peers table, and
+ * the timer which drive the state machines of sep_conn.h. It runs from
+ * completion events in the worker's async context and costs nothing while no
+ * connection is being made.
+ *
+ * Locking: the functions below take the async context themselves
+ * (UCS_ASYNC_BLOCK is recursive, so they may be called with it held, and from
+ * the callbacks). The callbacks are called with it held, from the thread that
+ * progresses the worker or from UCX's async thread.
+ */
+
+typedef struct uct_sep_cm uct_sep_cm_t;
+
+
+/**
+ * Services of the transport. All are called with the async context blocked,
+ * possibly in the async thread, i.e. concurrently with the transport's data
+ * path, unless said otherwise.
+ */
+typedef struct uct_sep_cm_ops {
+    /**
+     * Allocate the transport's connection, whose first member is the
+     * uct_sep_conn_t. Memory only, no QP. The callee initialises its own part;
+     * the manager initialises the base part afterwards.
+     *
+     * @return UCS_OK or UCS_ERR_NO_MEMORY.
+     */
+    ucs_status_t (*conn_alloc)(void *arg, uct_sep_conn_t **conn_p);
+
+    /**
+     * Release it. It has no QP by then. Only called from within
+     * @ref uct_sep_cm_conn_get (undo), @ref uct_sep_cm_conn_put and
+     * @ref uct_sep_cm_cleanup, or for a connection of which the transport has
+     * seen nothing but conn_alloc; so never under the feet of the data path.
+     */
+    void (*conn_free)(void *arg, uct_sep_conn_t *conn);
+
+    /**
+     * Create an RC QP in INIT state and describe it.
+     *
+     * @return Status; failure is answered to the peer (REJ) or returned by
+     *         @ref uct_sep_cm_conn_start.
+     */
+    ucs_status_t (*qp_create)(void *arg, uct_sep_conn_t *conn,
+                              uct_sep_conn_qp_info_t *local_p);
+
+    /**
+     * Bring the QP to RTR and RTS. From here on messages can arrive on it; the
+     * transport must not send before @a established.
+     *
+     * Limits to apply: path_mtu is the smaller of the two sides',
+     * max_rd_atomic at most remote->max_dest_rd_atomic, rq_psn is remote->psn.
+     * @a ah_attr is complete, with port_num. With oneself, @a remote is what
+     * qp_create returned: the QP is connected to itself.
+     *
+     * @return Status; on failure qp_destroy follows.
+     */
+    ucs_status_t (*qp_connect)(void *arg, uct_sep_conn_t *conn,
+                               const uct_sep_conn_qp_info_t *remote,
+                               const struct ibv_ah_attr *ah_attr);
+
+    /**
+     * The connection gives up its QP. Follows every successful qp_create once,
+     * and a new qp_create for the same connection may follow immediately.
+     *
+     * A QP that was reported @a established is only given up from within
+     * @ref uct_sep_cm_conn_error and @ref uct_sep_cm_cleanup, i.e. in the
+     * caller's thread. One that was not may be given up in the async thread
+     * (handshake timed out, peer started over): the transport then has to
+     * detach it here. ibv_destroy_qp() may be called here only if it keeps its
+     * hands off the CQ, which another thread may be polling: libmlx5 does so if
+     * mlx5dv_init_obj() has handed the CQ out (MLX5_CQ_FLAGS_DV_OWNED).
+     * Messages may already have been received on it.
+     */
+    void (*qp_destroy)(void *arg, uct_sep_conn_t *conn);
+
+    /**
+     * The peer is known to be able to receive: sends are allowed. Once for each
+     * QP at most. Not necessarily preceded by a @ref uct_sep_cm_conn_start; may
+     * be called from within it.
+     */
+    void (*established)(void *arg, uct_sep_conn_t *conn);
+
+    /**
+     * The connection will not do (any more). @a status says why:
+     * - UCS_ERR_CONNECTION_RESET: it was established, and the peer has given up
+     *   its QP and asks for a new connection. What has not been completed is
+     *   lost. The transport must call @ref uct_sep_cm_conn_error soon, from its
+     *   own thread: until then the peer waits. The connection then comes back
+     *   without a start, and @a established tells.
+     * - Otherwise a handshake the transport had started failed, the QP has been
+     *   given up already: UCS_ERR_ENDPOINT_TIMEOUT (no answer, or no agreement,
+     *   within the retries), UCS_ERR_UNREACHABLE (interface is gone),
+     *   UCS_ERR_REJECTED (peer has no resources), or what qp_create or
+     *   qp_connect returned. The next start makes a new attempt.
+     *
+     * Connections which only the peer asked for fail silently.
+     */
+    void (*failed)(void *arg, uct_sep_conn_t *conn, ucs_status_t status);
+} uct_sep_cm_ops_t;
+
+
+/**
+ * Test hook: decides about every packet before it is sent.
+ *
+ * @param [in]  arg   tx_filter_arg.
+ * @param [in]  msg   The packet.
+ *
+ * @return How many copies to send: 0 loses it, 1 is normal, 2 duplicates.
+ */
+typedef unsigned (*uct_sep_cm_tx_filter_t)(void *arg,
+                                           const uct_sep_conn_msg_t *msg);
+
+
+/** Parameters of @ref uct_sep_cm_init. Copied. */
+typedef struct uct_sep_cm_params {
+    struct ibv_context     *ibv_context;
+    struct ibv_pd          *pd;          /**< Plain protection domain */
+    struct ibv_pd          *qp_pd;       /**< For the UD QP; NULL is pd. It is
+                                              used by other threads than the
+                                              data path, so if this has a thread
+                                              domain it must be another one */
+    uct_sep_uuars_t        *uuars;       /**< Where the UD QP is registered, so
+                                              that others can ring its uUAR as
+                                              well; NULL if nobody does */
+    uct_sep_uuar_use_t     uuar_use;     /**< Who they are */
+    uint8_t                addr_flags;   /**< UCT_SEP_IFACE_ADDR_FLAG_xx */
+    uct_sep_port_t         port;         /**< Local port */
+    uint16_t               pkey_index;   /**< Index of port.pkey */
+    ucs_async_context_t    *async;       /**< The worker's async context */
+    const uct_sep_cm_ops_t *ops;         /**< Must stay valid */
+    void                   *arg;         /**< First argument of the ops */
+    double                 timeout;      /**< CM_TIMEOUT: seconds before first
+                                              retransmission, >= 1 ms; doubles
+                                              up to 10 times as much */
+    unsigned               retry_count;  /**< CM_RETRY_COUNT */
+    unsigned               rx_queue_len; /**< CM_RX_QUEUE_LEN: UD receives */
+    const char             *name;        /**< For messages, e.g. "mlx5_0:1" */
+    uct_sep_cm_tx_filter_t tx_filter;    /**< Test hook or NULL */
+    void                   *tx_filter_arg;
+} uct_sep_cm_params_t;
+
+
+/** Counters since init. */
+typedef struct uct_sep_cm_stats {
+    uint64_t tx_packets;    /**< Posted */
+    uint64_t tx_retries;    /**< Of these, because of a timeout */
+    uint64_t tx_dropped;    /**< Not sent: queue full, no address handle */
+    uint64_t rx_packets;    /**< Received */
+    uint64_t rx_malformed;  /**< Of these, not a packet of ours */
+    uint64_t rx_foreign;    /**< Of these, for another or from a wrong iface */
+    uint64_t rx_stale;      /**< Of these, of an earlier epoch */
+    uint64_t rx_errors;     /**< Receives completed in error */
+    uint64_t events;        /**< Wake-ups by the completion channel */
+    uint64_t timer_ticks;   /**< Wake-ups by the timer */
+} uct_sep_cm_stats_t;
+
+
+/**
+ * Create: UD QP in RTS with its receives posted, CQ armed and its channel in
+ * the async context.
+ *
+ * @param [in]  params  See there.
+ * @param [out] cm_p    Filled with the manager.
+ *
+ * @return UCS_OK, UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, or
+ *         UCS_ERR_IO_ERROR if a verbs object can't be had; a message has been
+ *         printed then.
+ */
+ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
+                             uct_sep_cm_t **cm_p);
+
+
+/**
+ * Destroy, in any state: gives up all QPs (qp_destroy), frees all connections
+ * (conn_free, references do not count), waits for a running event handler.
+ * Must not be called from a callback.
+ */
+void uct_sep_cm_cleanup(uct_sep_cm_t *cm);
+
+
+/** Local device address, for the transport's get_device_address. */
+void uct_sep_cm_get_device_address(uct_sep_cm_t *cm,
+                                   uct_sep_device_addr_t *addr_p);
+
+
+/** Local interface address, for the transport's get_address. */
+void uct_sep_cm_get_address(uct_sep_cm_t *cm, uct_sep_iface_addr_t *addr_p);
+
+
+/**
+ * Whether a connection to these addresses can be made: both are well formed,
+ * and the device is reachable. Says nothing aloud.
+ *
+ * @param [in]  iface_addr  May be NULL: the device alone is judged.
+ */
+int uct_sep_cm_is_reachable(uct_sep_cm_t *cm, const uct_device_addr_t *dev_addr,
+                            const uct_iface_addr_t *iface_addr);
+
+
+/**
+ * Find or make the connection to an interface and take a reference. No traffic,
+ * no QP; calls conn_alloc for the first one.
+ *
+ * @param [in]  path  Which of the paths to the interface: each is a connection
+ *                    of its own. Less than UCT_SEP_MAX_PATHS.
+ *
+ * @return UCS_OK; UCS_ERR_INVALID_PARAM (path), UCS_ERR_INVALID_ADDR, UCS_ERR_UNSUPPORTED (version) or
+ *         UCS_ERR_UNREACHABLE with a message; or what conn_alloc returned.
+ */
+ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
+                                 const uct_device_addr_t *dev_addr,
+                                 const uct_iface_addr_t *iface_addr,
+                                 unsigned path, uct_sep_conn_t **conn_p);
+
+
+/**
+ * Drop a reference. With the last one a connection that has no QP is freed
+ * (conn_free); one that is connected, or about to be, lives on until cleanup,
+ * since the peer uses it as well.
+ */
+void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/**
+ * Take one more reference, for instance to keep a connection while users are
+ * called who may drop theirs.
+ */
+void uct_sep_cm_conn_hold(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/**
+ * Begin to connect, if that has not happened yet. Never blocks.
+ *
+ * @return UCS_OK: established, the callback has been called at that time;
+ *         UCS_INPROGRESS: one of @a established and @a failed will follow (it
+ *         may have followed already); or why no QP could be made, without
+ *         a callback.
+ */
+ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/**
+ * The connection's current QP is in error, or @a failed told that the peer has
+ * given up its own: let go of it (qp_destroy from within). A start afterwards
+ * makes a new connection, of a higher epoch. Call from the thread that owns the
+ * data path; nothing happens if the connection has no QP.
+ */
+void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/** Copy the counters. */
+void uct_sep_cm_get_stats(uct_sep_cm_t *cm, uct_sep_cm_stats_t *stats_p);
+
+
+/**
+ * Text of a connection for messages: peer, state, both QP numbers.
+ *
+ * @return @a buf. UCT_SEP_CM_CONN_STR_MAX bytes are always enough.
+ */
+#define UCT_SEP_CM_CONN_STR_MAX 256
+const char *uct_sep_cm_conn_str(const uct_sep_conn_t *conn, char *buf,
+                                size_t max);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/conn/sep_cm_int.h>
+#include <uct/ib/sep/base/sep_account.h>
+
+#include <ucs/arch/cpu.h>
+#include <ucs/algorithm/crc.h>
+#include <ucs/async/async.h>
+#include <ucs/debug/assert.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/compiler.h>
+#include <ucs/sys/math.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Every so many sends ask for a completion, which is what frees the slots of
+ * those before it */
+#define UCT_SEP_CM_TX_MODERATION  16
+
+/* Completions taken per poll */
+#define UCT_SEP_CM_POLL_BATCH     32
+
+/* A cache line multiple per receive, GRH included */
+#define UCT_SEP_CM_RX_STRIDE \
+    ucs_align_up(UCT_SEP_CONN_GRH_LEN + sizeof(uct_sep_conn_packet_t), 64)
+
+/* Completions of sends; receives have the index of their buffer */
+#define UCT_SEP_CM_TX_WR_ID       UINT64_MAX
+
+
+#define uct_sep_cm_dev_hash(_addr) ucs_crc32(0, &(_addr), sizeof(_addr))
+#define uct_sep_cm_dev_equal(_addr1, _addr2) \
+    (memcmp(&(_addr1), &(_addr2), sizeof(_addr1)) == 0)
+
+KHASH_IMPL(uct_sep_cm_ahs, uct_sep_device_addr_t, struct ibv_ah*, 1,
+           uct_sep_cm_dev_hash, uct_sep_cm_dev_equal)
+
+
+static int uct_sep_cm_ud_post_recv(uct_sep_cm_t *cm, const uint32_t *indices,
+                                   unsigned count)
+{
+    struct ibv_recv_wr wrs[UCT_SEP_CM_POLL_BATCH], *bad_wr;
+    struct ibv_sge sges[UCT_SEP_CM_POLL_BATCH];
+    unsigned i;
+
+    ucs_assert((count > 0) && (count <= UCT_SEP_CM_POLL_BATCH));
+
+    for (i = 0; i < count; ++i) {
+        sges[i].addr   = (uintptr_t)cm->rx_buf +
+                         (indices[i] * UCT_SEP_CM_RX_STRIDE);
+        sges[i].length = UCT_SEP_CM_RX_STRIDE;
+        sges[i].lkey   = cm->mr->lkey;
+        wrs[i].wr_id   = indices[i];
+        wrs[i].sg_list = &sges[i];
+        wrs[i].num_sge = 1;
+        wrs[i].next    = (i + 1 < count) ? &wrs[i + 1] : NULL;
+    }
+
+    return ibv_post_recv(cm->ud_qp, wrs, &bad_wr);
+}
+
+static ucs_status_t uct_sep_cm_ud_post_all(uct_sep_cm_t *cm)
+{
+    uint32_t indices[UCT_SEP_CM_POLL_BATCH];
+    unsigned index, count;
+    int ret;
+
+    for (index = 0; index < cm->rx_queue_len; index += count) {
+        for (count = 0; (count < UCT_SEP_CM_POLL_BATCH) &&
+                        (index + count < cm->rx_queue_len); ++count) {
+            indices[count] = index + count;
+        }
+
+        ret = uct_sep_cm_ud_post_recv(cm, indices, count);
+        if (ret != 0) {
+            ucs_error("%s: ibv_post_recv(qp 0x%x, UD) failed: %s", cm->name,
+                      cm->ud_qp->qp_num, strerror(ret));
+            return UCS_ERR_IO_ERROR;
+        }
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t uct_sep_cm_ud_modify(uct_sep_cm_t *cm,
+                                         enum ibv_qp_state state, int mask)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state   = state,
+        .pkey_index = cm->pkey_index,
+        .port_num   = cm->port.port_num,
+        .qkey       = UCT_SEP_CONN_QKEY,
+        .sq_psn     = 0
+    };
+
+    if (ibv_modify_qp(cm->ud_qp, &attr, IBV_QP_STATE | mask) != 0) {
+        ucs_error("%s: ibv_modify_qp(qp 0x%x, UD, state %d) failed: %m",
+                  cm->name, cm->ud_qp->qp_num, state);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+/* From RESET to RTS with all receives posted */
+static ucs_status_t uct_sep_cm_ud_bring_up(uct_sep_cm_t *cm)
+{
+    ucs_status_t status;
+
+    status = uct_sep_cm_ud_modify(cm, IBV_QPS_INIT, IBV_QP_PKEY_INDEX |
+                                                    IBV_QP_PORT | IBV_QP_QKEY);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_sep_cm_ud_post_all(cm);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_sep_cm_ud_modify(cm, IBV_QPS_RTR, 0);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    return uct_sep_cm_ud_modify(cm, IBV_QPS_RTS, IBV_QP_SQ_PSN);
+}
+
+/* A packet that does not fit its receive, or a device error, puts the QP into
+ * the error state. Begin anew; what is lost is repeated. */
+static void uct_sep_cm_ud_recover(uct_sep_cm_t *cm)
+{
+    ucs_diag("%s: restarting the connection manager's qp 0x%x after an error",
+             cm->name, cm->ud_qp->qp_num);
+
+    /* Going to RESET removes the completions of the QP from the CQ */
+    if (uct_sep_cm_ud_modify(cm, IBV_QPS_RESET, 0) != UCS_OK) {
+        return;
+    }
+
+    cm->rx_fifo_head  = 0;
+    cm->rx_fifo_count = 0;
+    cm->tx_unsignaled = 0;
+    if (uct_sep_cm_ud_bring_up(cm) == UCS_OK) {
+        cm->is_broken = 0;
+    }
+}
+
+/* Take completions; packets are only put aside, so that a send can call this */
+static int uct_sep_cm_ud_poll(uct_sep_cm_t *cm)
+{
+    struct ibv_wc wcs[UCT_SEP_CM_POLL_BATCH];
+    uct_sep_cm_rx_entry_t *entry;
+    int i, count;
+
+    count = ibv_poll_cq(cm->cq, UCT_SEP_CM_POLL_BATCH, wcs);
+    if (count < 0) {
+        ucs_error("%s: ibv_poll_cq(UD) failed", cm->name);
+        return 0;
+    }
+
+    for (i = 0; i < count; ++i) {
+        if (wcs[i].status != IBV_WC_SUCCESS) {
+            if (wcs[i].status != IBV_WC_WR_FLUSH_ERR) {
+                ++cm->stats.rx_errors;
+                ucs_diag("%s: UD %s on qp 0x%x failed: %s (vendor 0x%x)",
+                         cm->name, (wcs[i].wr_id == UCT_SEP_CM_TX_WR_ID) ?
+                         "send" : "receive", wcs[i].qp_num,
+                         ibv_wc_status_str(wcs[i].status), wcs[i].vendor_err);
+            }
+            cm->is_broken = 1;
+        } else if (wcs[i].wr_id != UCT_SEP_CM_TX_WR_ID) {
+            ucs_assert(cm->rx_fifo_count < cm->rx_queue_len);
+            entry          = &cm->rx_fifo[(cm->rx_fifo_head +
+                                           cm->rx_fifo_count) %
+                                          cm->rx_queue_len];
+            entry->index   = wcs[i].wr_id;
+            entry->length  = (wcs[i].byte_len > UCT_SEP_CONN_GRH_LEN) ?
+                             (wcs[i].byte_len - UCT_SEP_CONN_GRH_LEN) : 0;
+            entry->src_qpn = wcs[i].src_qp;
+            ++cm->rx_fifo_count;
+        }
+    }
+
+    return count;
+}
+
+/* Look at the packets put aside, and post their buffers again */
+static void uct_sep_cm_ud_dispatch(uct_sep_cm_t *cm)
+{
+    uct_sep_conn_packet_t packet;
+    uct_sep_cm_rx_entry_t entry;
+    int ret;
+
+    while (cm->rx_fifo_count > 0) {
+        entry            = cm->rx_fifo[cm->rx_fifo_head];
+        cm->rx_fifo_head = (cm->rx_fifo_head + 1) % cm->rx_queue_len;
+        --cm->rx_fifo_count;
+
+        /* Post the buffer first: handling the packet may take long (creating a
+         * QP is a system call), and others are arriving. */
+        memcpy(&packet,
+               cm->rx_buf + (entry.index * UCT_SEP_CM_RX_STRIDE) +
+               UCT_SEP_CONN_GRH_LEN,
+               ucs_min(entry.length, sizeof(packet)));
+        ret = cm->is_broken ? 0 : uct_sep_cm_ud_post_recv(cm, &entry.index, 1);
+        if (ret != 0) {
+            ucs_error("%s: ibv_post_recv(qp 0x%x, UD) failed: %s", cm->name,
+                      cm->ud_qp->qp_num, strerror(ret));
+            cm->is_broken = 1;
+        }
+
+        if (entry.length > sizeof(packet)) {
+            /* Does not fit a version we know, the parser says so by itself:
+             * it reads no further than the start if the length is wrong */
+            entry.length = sizeof(packet) + 1;
+        }
+        uct_sep_cm_rx(cm, &packet, entry.length, entry.src_qpn);
+    }
+}
+
+void uct_sep_cm_ud_drain(uct_sep_cm_t *cm)
+{
+    int count;
+
+    if (cm->is_draining) {
+        return;
+    }
+
+    cm->is_draining = 1;
+    do {
+        count = uct_sep_cm_ud_poll(cm);
+        uct_sep_cm_ud_dispatch(cm);
+        if (cm->is_broken) {
+            uct_sep_cm_ud_recover(cm);
+        }
+    } while ((count > 0) && !cm->is_broken);
+    cm->is_draining = 0;
+}
+
+void uct_sep_cm_ud_flush(uct_sep_cm_t *cm)
+{
+    if (ucs_unlikely((cm->rx_fifo_count > 0) || cm->is_broken)) {
+        uct_sep_cm_ud_drain(cm);
+    }
+}
+
+static struct ibv_ah *
+uct_sep_cm_ud_ah_get(uct_sep_cm_t *cm, const uct_sep_device_addr_t *addr)
+{
+    char addr_str[UCT_SEP_ADDR_STR_MAX];
+    struct ibv_ah_attr ah_attr;
+    struct ibv_ah *ah;
+    khiter_t iter;
+    int ret;
+
+    iter = kh_put(uct_sep_cm_ahs, &cm->ahs, *addr, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        return NULL;
+    }
+
+    if (ret == UCS_KH_PUT_KEY_PRESENT) {
+        return kh_value(&cm->ahs, iter);
+    }
+
+    uct_sep_device_addr_to_ah_attr(&cm->port, addr, &ah_attr);
+    ah = ibv_create_ah(cm->pd, &ah_attr);
+    if (ah == NULL) {
+        ucs_diag("%s: ibv_create_ah(%s) failed: %m", cm->name,
+                 uct_sep_device_addr_str(addr, addr_str, sizeof(addr_str)));
+        kh_del(uct_sep_cm_ahs, &cm->ahs, iter);
+        return NULL;
+    }
+
+    kh_value(&cm->ahs, iter) = ah;
+    return ah;
+}
+
+static void uct_sep_cm_ud_ahs_cleanup(uct_sep_cm_t *cm)
+{
+    struct ibv_ah *ah;
+
+    kh_foreach_value(&cm->ahs, ah, {
+        if (ibv_destroy_ah(ah) != 0) {
+            ucs_warn("%s: ibv_destroy_ah() failed: %m", cm->name);
+        }
+    })
+    kh_destroy_inplace(uct_sep_cm_ahs, &cm->ahs);
+}
+
+/*
+ * libmlx5 takes turns in the two buffers of the uUAR by itself. The device has
+ * seen what others have written when they release the lock, so it does not
+ * matter that it does not know of their turns.
+ */
+static int uct_sep_cm_ud_post_wr(uct_sep_cm_t *cm, struct ibv_send_wr *wr)
+{
+    struct ibv_send_wr *bad_wr;
+    int ret;
+
+    if (cm->bf == NULL) {
+        return ibv_post_send(cm->ud_qp, wr, &bad_wr);
+    }
+
+    if (cm->async->mode != UCS_ASYNC_MODE_SIGNAL) {
+        ucs_spin_lock(&cm->bf->lock);
+    } else if (!ucs_spin_try_lock(&cm->bf->lock)) {
+        /* This may be a signal handler, and the lock's owner what it has
+         * interrupted */
+        return EBUSY;
+    }
+
+    ret = ibv_post_send(cm->ud_qp, wr, &bad_wr);
+    ucs_memory_bus_store_fence();
+    ucs_spin_unlock(&cm->bf->lock);
+    return ret;
+}
+
+int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
+                            const uct_sep_conn_packet_t *packet)
+{
+    struct ibv_sge sge = {
+        .addr   = (uintptr_t)packet,
+        .length = sizeof(*packet)
+    };
+    struct ibv_send_wr wr = {
+        .wr_id      = UCT_SEP_CM_TX_WR_ID,
+        .sg_list    = &sge,
+        .num_sge    = 1,
+        .opcode     = IBV_WR_SEND,
+        .send_flags = IBV_SEND_INLINE
+    };
+    struct ibv_ah *ah;
+    int ret;
+
+    ah = uct_sep_cm_ud_ah_get(cm, &peer->dev);
+    if (ah == NULL) {
+        return EHOSTUNREACH;
+    }
+
+    wr.wr.ud.ah          = ah;
+    wr.wr.ud.remote_qpn  = uct_sep_iface_addr_qpn(&peer->iface);
+    wr.wr.ud.remote_qkey = UCT_SEP_CONN_QKEY;
+    if (cm->tx_unsignaled + 1 >= UCT_SEP_CM_TX_MODERATION) {
+        wr.send_flags |= IBV_SEND_SIGNALED;
+    }
+
+    ret = uct_sep_cm_ud_post_wr(cm, &wr);
+    if (ret == ENOMEM) {
+        /* Send queue full: see whether the device has finished some */
+        uct_sep_cm_ud_poll(cm);
+        ret = uct_sep_cm_ud_post_wr(cm, &wr);
+    }
+
+    if (ret != 0) {
+        return ret;
+    }
+
+    cm->tx_unsignaled = (wr.send_flags & IBV_SEND_SIGNALED) ?
+                        0 : (cm->tx_unsignaled + 1);
+    return 0;
+}
+
+unsigned uct_sep_cm_ud_get_events(uct_sep_cm_t *cm)
+{
+    unsigned count = 0;
+    struct ibv_cq *cq;
+    void *context;
+
+    while (ibv_get_cq_event(cm->channel, &cq, &context) == 0) {
+        ++count;
+    }
+
+    if (count > 0) {
+        /* One call for all: it takes a mutex */
+        ibv_ack_cq_events(cm->cq, count);
+    }
+
+    return count;
+}
+
+void uct_sep_cm_ud_arm(uct_sep_cm_t *cm)
+{
+    int ret = ibv_req_notify_cq(cm->cq, 0);
+
+    if (ret != 0) {
+        ucs_error("%s: ibv_req_notify_cq(UD) failed: %s, no more connections "
+                  "can be made", cm->name, strerror(ret));
+    }
+}
+
+static ucs_status_t
+uct_sep_cm_ud_buffers_alloc(uct_sep_cm_t *cm, unsigned rx_queue_len)
+{
+    cm->rx_queue_len = rx_queue_len;
+    cm->rx_fifo      = ucs_calloc(rx_queue_len, sizeof(*cm->rx_fifo),
+                                  "sep_cm_rx_fifo");
+    if (cm->rx_fifo == NULL) {
+        goto err;
+    }
+
+    /* Whole pages of its own: registered memory is not inherited by fork, and
+     * nothing else must go with it */
+    cm->rx_buf_size = ucs_align_up(rx_queue_len * UCT_SEP_CM_RX_STRIDE,
+                                   (size_t)sysconf(_SC_PAGESIZE));
+    cm->rx_buf      = mmap(NULL, cm->rx_buf_size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (cm->rx_buf == MAP_FAILED) {
+        goto err_free_fifo;
+    }
+
+    cm->mr = ibv_reg_mr(cm->pd, cm->rx_buf, cm->rx_buf_size,
+                        IBV_ACCESS_LOCAL_WRITE);
+    if (cm->mr == NULL) {
+        ucs_error("%s: ibv_reg_mr(%zu bytes, UD receives) failed: %m%s",
+                  cm->name, cm->rx_buf_size, (errno == ENOMEM) ?
+                  " (see ulimit -l, or set a smaller UCX_SEP_CM_RX_QUEUE_LEN)" :
+                  "");
+        munmap(cm->rx_buf, cm->rx_buf_size);
+        ucs_free(cm->rx_fifo);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    uct_sep_account_add(cm->mr->context, UCT_SEP_ACCOUNT_MR, cm->rx_buf_size);
+    return UCS_OK;
+
+err_free_fifo:
+    ucs_free(cm->rx_fifo);
+err:
+    ucs_error("%s: could not allocate %u connection receives, set a smaller "
+              "UCX_SEP_CM_RX_QUEUE_LEN", cm->name, rx_queue_len);
+    return UCS_ERR_NO_MEMORY;
+}
+
+static void uct_sep_cm_ud_buffers_free(uct_sep_cm_t *cm)
+{
+    uct_sep_account_remove(cm->mr->context, UCT_SEP_ACCOUNT_MR,
+                           cm->rx_buf_size);
+    if (ibv_dereg_mr(cm->mr) != 0) {
+        ucs_warn("%s: ibv_dereg_mr(UD receives) failed: %m", cm->name);
+    }
+    munmap(cm->rx_buf, cm->rx_buf_size);
+    ucs_free(cm->rx_fifo);
+}
+
+static ucs_status_t
+uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm, struct ibv_pd *pd)
+{
+    struct ibv_qp_init_attr attr = {
+        .send_cq    = cm->cq,
+        .recv_cq    = cm->cq,
+        .cap        = {
+            .max_send_wr     = UCT_SEP_CM_TX_QUEUE_LEN,
+            .max_recv_wr     = cm->rx_queue_len,
+            .max_send_sge    = 1,
+            .max_recv_sge    = 1,
+            .max_inline_data = sizeof(uct_sep_conn_packet_t)
+        },
+        .qp_type    = IBV_QPT_UD,
+        .sq_sig_all = 0
+    };
+
+    cm->ud_qp = ibv_create_qp(pd, &attr);
+    if (cm->ud_qp == NULL) {
+        ucs_error("%s: could not create a queue pair for connecting, with %u "
+                  "receives: %m. Reduce UCX_SEP_CM_RX_QUEUE_LEN; if the device "
+                  "has no UAR page left, use fewer workers or another "
+                  "UCX_SEP_CATEGORY", cm->name, cm->rx_queue_len);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    uct_sep_account_add_qp(cm->ud_qp);
+    return UCS_OK;
+}
+
+/* Let others know which uUAR the QP rings */
+static ucs_status_t
+uct_sep_cm_ud_qp_register(uct_sep_cm_t *cm, uct_sep_uuar_use_t use)
+{
+    struct mlx5dv_qp dv_qp = {.comp_mask = MLX5DV_QP_MASK_UAR_MMAP_OFFSET};
+    struct mlx5dv_obj dv   = {};
+    int ret;
+
+    dv.qp.in  = cm->ud_qp;
+    dv.qp.out = &dv_qp;
+    ret       = mlx5dv_init_obj(&dv, MLX5DV_OBJ_QP);
+    if (ret != 0) {
+        ucs_error("%s: mlx5dv_init_obj(UD QP 0x%x) failed: %s", cm->name,
+                  cm->ud_qp->qp_num, strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return uct_sep_uuars_get(cm->uuars, &dv_qp, use, &cm->bf);
+}
+
+static void uct_sep_cm_ud_qp_destroy(uct_sep_cm_t *cm)
+{
+    uint32_t qpn = cm->ud_qp->qp_num;
+
+    uct_sep_account_remove_qp(cm->ud_qp);
+    if (ibv_destroy_qp(cm->ud_qp) != 0) {
+        ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name, qpn);
+    }
+
+    if (cm->bf != NULL) {
+        uct_sep_uuars_put(cm->uuars, cm->bf);
+    }
+}
+
+static ucs_status_t
+uct_sep_cm_ud_qp_open(uct_sep_cm_t *cm, const uct_sep_cm_params_t *params)
+{
+    struct ibv_pd *pd = (params->qp_pd != NULL) ? params->qp_pd : cm->pd;
+    ucs_status_t status;
+
+    cm->uuars = params->uuars;
+    if (cm->uuars == NULL) {
+        return uct_sep_cm_ud_qp_create(cm, pd);
+    }
+
+    uct_sep_uuars_enter(cm->uuars, params->uuar_use);
+    status = uct_sep_cm_ud_qp_create(cm, pd);
+    if (status == UCS_OK) {
+        status = uct_sep_cm_ud_qp_register(cm, params->uuar_use);
+        if (status != UCS_OK) {
+            uct_sep_cm_ud_qp_destroy(cm);
+        }
+    }
+    uct_sep_uuars_leave(cm->uuars, params->uuar_use);
+    return status;
+}
+
+static ucs_status_t uct_sep_cm_ud_channel_create(uct_sep_cm_t *cm,
+                                                 struct ibv_context *context)
+{
+    int flags;
+
+    cm->channel = ibv_create_comp_channel(context);
+    if (cm->channel == NULL) {
+        ucs_error("%s: ibv_create_comp_channel() failed: %m", cm->name);
+        goto err;
+    }
+
+    flags = fcntl(cm->channel->fd, F_GETFL);
+    if ((flags < 0) ||
+        (fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)) {
+        ucs_error("%s: fcntl(completion channel fd %d, O_NONBLOCK) failed: %m",
+                  cm->name, cm->channel->fd);
+        goto err_destroy_channel;
+    }
+
+    return UCS_OK;
+
+err_destroy_channel:
+    ibv_destroy_comp_channel(cm->channel);
+err:
+    return UCS_ERR_IO_ERROR;
+}
+
+ucs_status_t uct_sep_cm_ud_open(uct_sep_cm_t *cm,
+                                const uct_sep_cm_params_t *params)
+{
+    ucs_status_t status;
+    int ret;
+
+    cm->pkey_index = params->pkey_index;
+    kh_init_inplace(uct_sep_cm_ahs, &cm->ahs);
+
+    status = uct_sep_cm_ud_channel_create(cm, params->ibv_context);
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    /* Room for every receive and send at once, so it can't overflow */
+    cm->cq = ibv_create_cq(params->ibv_context,
+                           params->rx_queue_len + UCT_SEP_CM_TX_QUEUE_LEN, NULL,
+                           cm->channel, 0);
+    if (cm->cq == NULL) {
+        ucs_error("%s: ibv_create_cq(UD, %u entries) failed: %m", cm->name,
+                  params->rx_queue_len + UCT_SEP_CM_TX_QUEUE_LEN);
+        status = UCS_ERR_IO_ERROR;
+        goto err_destroy_channel;
+    }
+
+    uct_sep_account_add_cq(cm->cq);
+    status = uct_sep_cm_ud_buffers_alloc(cm, params->rx_queue_len);
+    if (status != UCS_OK) {
+        goto err_destroy_cq;
+    }
+
+    status = uct_sep_cm_ud_qp_open(cm, params);
+    if (status != UCS_OK) {
+        goto err_free_buffers;
+    }
+
+    /* Arm before anything can arrive */
+    ret = ibv_req_notify_cq(cm->cq, 0);
+    if (ret != 0) {
+        ucs_error("%s: ibv_req_notify_cq(UD) failed: %s", cm->name,
+                  strerror(ret));
+        status = UCS_ERR_IO_ERROR;
+        goto err_destroy_qp;
+    }
+
+    status = uct_sep_cm_ud_bring_up(cm);
+    if (status != UCS_OK) {
+        goto err_destroy_qp;
+    }
+
+    return UCS_OK;
+
+err_destroy_qp:
+    uct_sep_cm_ud_qp_destroy(cm);
+err_free_buffers:
+    uct_sep_cm_ud_buffers_free(cm);
+err_destroy_cq:
+    uct_sep_account_remove_cq(cm->cq);
+    ibv_destroy_cq(cm->cq);
+err_destroy_channel:
+    ibv_destroy_comp_channel(cm->channel);
+err:
+    return status;
+}
+
+void uct_sep_cm_ud_close(uct_sep_cm_t *cm)
+{
+    uct_sep_cm_ud_ahs_cleanup(cm);
+
+    uct_sep_cm_ud_qp_destroy(cm);
+    uct_sep_cm_ud_buffers_free(cm);
+
+    /* Unread events of a CQ would be waited for by its destruction */
+    uct_sep_cm_ud_get_events(cm);
+    uct_sep_account_remove_cq(cm->cq);
+    if (ibv_destroy_cq(cm->cq) != 0) {
+        ucs_warn("%s: ibv_destroy_cq(UD) failed: %m", cm->name);
+    }
+
+    if (ibv_destroy_comp_channel(cm->channel) != 0) {
+        ucs_warn("%s: ibv_destroy_comp_channel() failed: %m", cm->name);
+    }
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/conn/sep_conn.h>
+#include <uct/ib/sep/port/sep_addr.h>
+
+#include <ucs/sys/math.h>
+
+#include <string.h>
+
+static_assert(sizeof(uct_sep_conn_t) <= 128, "an unconnected endpoint and its "
+              "connection have 256 bytes together");
+
+
+/* Spread repetitions over a quarter of the interval, or the interfaces started
+ * by one launcher would repeat in step. Derived, not random: a run can be
+ * replayed. */
+static ucs_time_t uct_sep_conn_jitter(const uct_sep_conn_env_t *env,
+                                      const uct_sep_conn_t *conn,
+                                      ucs_time_t interval)
+{
+    uint64_t x = env->seed ^ ((uint64_t)conn->local_epoch << 32) ^
+                 conn->retries;
+
+    /* Finalizer of splitmix64: every bit of x reaches every bit of the result
+     */
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    x = x ^ (x >> 31);
+    return x % (interval / 4 + 1);
+}
+
+static void uct_sep_conn_arm(const uct_sep_conn_env_t *env,
+                             uct_sep_conn_t *conn, ucs_time_t now)
+{
+    ucs_time_t interval = env->timeout;
+    unsigned i;
+
+    for (i = 0; (i < conn->retries) && (interval < env->max_timeout); ++i) {
+        interval *= 2;
+    }
+
+    interval       = ucs_min(interval, env->max_timeout);
+    conn->deadline = now + interval +
+                     uct_sep_conn_jitter(env, conn, interval);
+}
+
+static ucs_status_t uct_sep_conn_qp_create(uct_sep_conn_env_t *env,
+                                           uct_sep_conn_t *conn)
+{
+    ucs_status_t status;
+
+    memset(&conn->local, 0, sizeof(conn->local));
+    status = env->ops->qp_create(env->arg, conn, &conn->local);
+    if (status == UCS_OK) {
+        /* Epochs are given per interface, not per connection, so that they
+         * keep growing if a connection is freed and made again. */
+        conn->local_epoch = ++env->last_epoch;
+    }
+
+    return status;
+}
+
+void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn)
+{
+    uint32_t epoch = conn->local_epoch;
+
+    conn->state        = UCT_SEP_CONN_STATE_IDLE;
+    conn->flags       &= ~UCT_SEP_CONN_FLAG_PENDING;
+    conn->local_epoch  = 0;
+    conn->remote_epoch = 0;
+    conn->deadline     = 0;
+
+    if (epoch != 0) {
+        env->ops->qp_destroy(env->arg, conn);
+    }
+}
+
+static ucs_status_t uct_sep_conn_bind(uct_sep_conn_env_t *env,
+                                      uct_sep_conn_t *conn, uint32_t epoch,
+                                      const uct_sep_conn_qp_info_t *remote)
+{
+    ucs_status_t status;
+
+    status = env->ops->qp_connect(env->arg, conn, remote);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    conn->remote         = *remote;
+    conn->remote_epoch   = epoch;
+    conn->consumed_epoch = ucs_max(conn->consumed_epoch, epoch);
+    return UCS_OK;
+}
+
+static void uct_sep_conn_fail(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                              ucs_status_t status, uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_close(env, conn);
+
+    if (conn->flags & UCT_SEP_CONN_FLAG_WANTED) {
+        conn->flags  &= ~UCT_SEP_CONN_FLAG_WANTED;
+        out->actions |= UCT_SEP_CONN_ACTION_FAILED;
+        out->status   = status;
+    }
+}
+
+static void uct_sep_conn_reject(uint32_t epoch, uct_sep_conn_rej_t reason,
+                                uct_sep_conn_out_t *out)
+{
+    out->actions   |= UCT_SEP_CONN_ACTION_SEND_REJ;
+    out->rej_epoch  = epoch;
+    out->rej_reason = reason;
+}
+
+static void uct_sep_conn_established(uct_sep_conn_t *conn,
+                                     uct_sep_conn_out_t *out)
+{
+    conn->state    = UCT_SEP_CONN_STATE_CONNECTED;
+    conn->deadline = 0;
+    conn->retries  = 0;
+    out->actions  |= UCT_SEP_CONN_ACTION_ESTABLISHED;
+}
+
+/* IDLE: make a QP and offer it */
+static ucs_status_t uct_sep_conn_offer(uct_sep_conn_env_t *env,
+                                       uct_sep_conn_t *conn, ucs_time_t now,
+                                       uct_sep_conn_out_t *out)
+{
+    ucs_status_t status;
+
+    status = uct_sep_conn_qp_create(env, conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    conn->state   = UCT_SEP_CONN_STATE_REQ_SENT;
+    out->actions |= UCT_SEP_CONN_ACTION_SEND_REQ;
+    uct_sep_conn_arm(env, conn, now);
+    return UCS_OK;
+}
+
+/* REQ_SENT, or IDLE with a QP just made: take the peer's offer */
+static void uct_sep_conn_answer(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                                uint32_t epoch,
+                                const uct_sep_conn_qp_info_t *remote,
+                                ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    ucs_status_t status;
+
+    status = uct_sep_conn_bind(env, conn, epoch, remote);
+    if (status != UCS_OK) {
+        uct_sep_conn_fail(env, conn, status, out);
+        uct_sep_conn_reject(epoch, UCT_SEP_CONN_REJ_NO_RESOURCES, out);
+        return;
+    }
+
+    conn->state   = UCT_SEP_CONN_STATE_REP_SENT;
+    out->actions |= UCT_SEP_CONN_ACTION_SEND_REP;
+    uct_sep_conn_arm(env, conn, now);
+}
+
+/* IDLE: make a QP for the peer's offer */
+static void uct_sep_conn_accept(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                                uint32_t epoch,
+                                const uct_sep_conn_qp_info_t *remote,
+                                ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    /* May point into the connection, which the QP callbacks are free to fill */
+    uct_sep_conn_qp_info_t remote_copy = *remote;
+    ucs_status_t status;
+
+    status = uct_sep_conn_qp_create(env, conn);
+    if (status != UCS_OK) {
+        uct_sep_conn_fail(env, conn, status, out);
+        uct_sep_conn_reject(epoch, UCT_SEP_CONN_REJ_NO_RESOURCES, out);
+        return;
+    }
+
+    uct_sep_conn_answer(env, conn, epoch, &remote_copy, now, out);
+}
+
+/* The peer has lost or never had what our QP is connected to. If we want the
+ * connection ourselves, offer a new QP; retries are not refilled, so two sides
+ * cannot do this to each other for ever. */
+static void uct_sep_conn_retry_anew(uct_sep_conn_env_t *env,
+                                    uct_sep_conn_t *conn, ucs_time_t now,
+                                    uct_sep_conn_out_t *out)
+{
+    ucs_status_t status = UCS_ERR_ENDPOINT_TIMEOUT;
+
+    uct_sep_conn_close(env, conn);
+
+    if ((conn->flags & UCT_SEP_CONN_FLAG_WANTED) &&
+        (conn->retries < env->max_retries)) {
+        ++conn->retries;
+        status = uct_sep_conn_offer(env, conn, now, out);
+        if (status == UCS_OK) {
+            return;
+        }
+    }
+
+    uct_sep_conn_fail(env, conn, status, out);
+}
+
+/* CONNECTED: the user still has the QP in his hands, tell him to let go */
+static void uct_sep_conn_peer_reset(uct_sep_conn_t *conn,
+                                    uct_sep_conn_out_t *out)
+{
+    conn->state   = UCT_SEP_CONN_STATE_RESETTING;
+    conn->flags  &= ~UCT_SEP_CONN_FLAG_WANTED;
+    out->actions |= UCT_SEP_CONN_ACTION_FAILED;
+    out->status   = UCS_ERR_CONNECTION_RESET;
+}
+
+static void uct_sep_conn_pend(uct_sep_conn_t *conn,
+                              const uct_sep_conn_msg_t *msg)
+{
+    conn->flags       |= UCT_SEP_CONN_FLAG_PENDING;
+    conn->remote_epoch = msg->src_epoch;
+    conn->remote       = msg->qp;
+}
+
+static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                                  const uct_sep_conn_msg_t *msg, ucs_time_t now,
+                                  uct_sep_conn_out_t *out)
+{
+    if (msg->src_epoch <= conn->consumed_epoch) {
+        if (msg->src_epoch < conn->consumed_epoch) {
+            out->is_stale = 1;
+        } else if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
+            /* We have answered it, and given up since: the peer, which may
+             * have seen nothing of this, has to begin anew */
+            uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH,
+                                out);
+        } else if ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) &&
+                   (conn->remote_epoch == msg->src_epoch)) {
+            out->actions |= UCT_SEP_CONN_ACTION_SEND_REP;
+        } else {
+            /* REQ_SENT: the peer will answer our REQ. CONNECTED: it has our
+             * REP already. */
+            out->is_stale = 1;
+        }
+        return;
+    }
+
+    switch (conn->state) {
+    case UCT_SEP_CONN_STATE_IDLE:
+        conn->retries = 0;
+        uct_sep_conn_accept(env, conn, msg->src_epoch, &msg->qp, now, out);
+        break;
+    case UCT_SEP_CONN_STATE_REQ_SENT:
+        uct_sep_conn_answer(env, conn, msg->src_epoch, &msg->qp, now, out);
+        break;
+    case UCT_SEP_CONN_STATE_REP_SENT:
+        /* The QP we are connected to is gone, and the new one can't be
+         * connected to ours: its peer has to be made for it */
+        uct_sep_conn_close(env, conn);
+        uct_sep_conn_accept(env, conn, msg->src_epoch, &msg->qp, now, out);
+        break;
+    case UCT_SEP_CONN_STATE_CONNECTED:
+        uct_sep_conn_peer_reset(conn, out);
+        uct_sep_conn_pend(conn, msg);
+        break;
+    case UCT_SEP_CONN_STATE_RESETTING:
+        if (msg->src_epoch > conn->remote_epoch) {
+            uct_sep_conn_pend(conn, msg);
+        }
+        break;
+    }
+}
+
+static void uct_sep_conn_recv_rep(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                                  const uct_sep_conn_msg_t *msg, ucs_time_t now,
+                                  uct_sep_conn_out_t *out)
+{
+    ucs_status_t status;
+
+    if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
+        uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH, out);
+        return;
+    }
+
+    if ((msg->dst_epoch != conn->local_epoch) ||
+        (msg->src_epoch < conn->consumed_epoch)) {
+        out->is_stale = 1;
+        return;
+    }
+
+    switch (conn->state) {
+    case UCT_SEP_CONN_STATE_REQ_SENT:
+        status = uct_sep_conn_bind(env, conn, msg->src_epoch, &msg->qp);
+        if (status != UCS_OK) {
+            uct_sep_conn_fail(env, conn, status, out);
+            uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_NO_RESOURCES,
+                                out);
+            return;
+        }
+
+        uct_sep_conn_established(conn, out);
+        out->actions |= UCT_SEP_CONN_ACTION_SEND_RTU;
+        break;
+    case UCT_SEP_CONN_STATE_REP_SENT:
+        if (msg->src_epoch == conn->remote_epoch) {
+            uct_sep_conn_established(conn, out);
+            out->actions |= UCT_SEP_CONN_ACTION_SEND_RTU;
+            break;
+        }
+
+        /* Crossed attempts: our QP is connected to an older QP of the peer,
+         * its newer one to ours. Neither is of use. */
+        conn->consumed_epoch = msg->src_epoch;
+        uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH, out);
+        uct_sep_conn_retry_anew(env, conn, now, out);
+        break;
+    case UCT_SEP_CONN_STATE_CONNECTED:
+        if (msg->src_epoch == conn->remote_epoch) {
+            /* Our RTU was lost */
+            out->actions |= UCT_SEP_CONN_ACTION_SEND_RTU;
+            break;
+        }
+
+        /* Its QP of our connection is gone; the new one is of no use */
+        conn->consumed_epoch = msg->src_epoch;
+        uct_sep_conn_peer_reset(conn, out);
+        break;
+    default:
+        out->is_stale = 1;
+        break;
+    }
+}
+
+static void uct_sep_conn_recv_rtu(uct_sep_conn_t *conn,
+                                  const uct_sep_conn_msg_t *msg,
+                                  uct_sep_conn_out_t *out)
+{
+    if ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) &&
+        (msg->dst_epoch == conn->local_epoch) &&
+        (msg->src_epoch == conn->remote_epoch)) {
+        uct_sep_conn_established(conn, out);
+    } else {
+        out->is_stale = 1;
+    }
+}
+
+static ucs_status_t uct_sep_conn_rej_status(uct_sep_conn_rej_t reason)
+{
+    return (reason == UCT_SEP_CONN_REJ_STALE_IFACE) ? UCS_ERR_UNREACHABLE :
+                                                      UCS_ERR_REJECTED;
+}
+
+static void uct_sep_conn_recv_rej(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                                  const uct_sep_conn_msg_t *msg, ucs_time_t now,
+                                  uct_sep_conn_out_t *out)
+{
+    /* A connection in use is not given up because of a packet */
+    if (((conn->state != UCT_SEP_CONN_STATE_REQ_SENT) &&
+         (conn->state != UCT_SEP_CONN_STATE_REP_SENT)) ||
+        (msg->dst_epoch != conn->local_epoch)) {
+        out->is_stale = 1;
+        return;
+    }
+
+    if (msg->reason == UCT_SEP_CONN_REJ_STALE_EPOCH) {
+        uct_sep_conn_retry_anew(env, conn, now, out);
+    } else {
+        uct_sep_conn_fail(env, conn, uct_sep_conn_rej_status(msg->reason), out);
+    }
+}
+
+static void uct_sep_conn_out_init(uct_sep_conn_out_t *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->status = UCS_OK;
+}
+
+void uct_sep_conn_init(uct_sep_conn_t *conn, const uct_sep_peer_addr_t *peer,
+                       int is_self)
+{
+    memset(conn, 0, sizeof(*conn));
+    conn->peer  = *peer;
+    conn->state = UCT_SEP_CONN_STATE_IDLE;
+    conn->flags = is_self ? UCT_SEP_CONN_FLAG_SELF : 0;
+    ucs_list_head_init(&conn->timer_link);
+}
+
+static ucs_status_t uct_sep_conn_start_self(uct_sep_conn_env_t *env,
+                                            uct_sep_conn_t *conn,
+                                            uct_sep_conn_out_t *out)
+{
+    ucs_status_t status;
+
+    status = uct_sep_conn_qp_create(env, conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_sep_conn_bind(env, conn, conn->local_epoch, &conn->local);
+    if (status != UCS_OK) {
+        uct_sep_conn_close(env, conn);
+        return status;
+    }
+
+    uct_sep_conn_established(conn, out);
+    return UCS_OK;
+}
+
+ucs_status_t uct_sep_conn_start(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                                ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    ucs_status_t status;
+
+    uct_sep_conn_out_init(out);
+
+    if (conn->state == UCT_SEP_CONN_STATE_CONNECTED) {
+        return UCS_OK;
+    }
+
+    if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
+        conn->retries = 0;
+        if (conn->flags & UCT_SEP_CONN_FLAG_SELF) {
+            return uct_sep_conn_start_self(env, conn, out);
+        }
+
+        status = uct_sep_conn_offer(env, conn, now, out);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    conn->flags |= UCT_SEP_CONN_FLAG_WANTED;
+    return UCS_INPROGRESS;
+}
+
+void uct_sep_conn_recv(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                       const uct_sep_conn_msg_t *msg, ucs_time_t now,
+                       uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_out_init(out);
+
+    if (conn->flags & UCT_SEP_CONN_FLAG_SELF) {
+        out->is_stale = 1;
+        return;
+    }
+
+    switch (msg->type) {
+    case UCT_SEP_CONN_MSG_REQ:
+        uct_sep_conn_recv_req(env, conn, msg, now, out);
+        break;
+    case UCT_SEP_CONN_MSG_REP:
+        uct_sep_conn_recv_rep(env, conn, msg, now, out);
+        break;
+    case UCT_SEP_CONN_MSG_RTU:
+        uct_sep_conn_recv_rtu(conn, msg, out);
+        break;
+    case UCT_SEP_CONN_MSG_REJ:
+        uct_sep_conn_recv_rej(env, conn, msg, now, out);
+        break;
+    default:
+        out->is_stale = 1;
+        break;
+    }
+}
+
+void uct_sep_conn_timeout(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                          ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_out_init(out);
+
+    if ((conn->deadline == 0) || (now < conn->deadline)) {
+        return;
+    }
+
+    if (conn->retries >= env->max_retries) {
+        uct_sep_conn_fail(env, conn, UCS_ERR_ENDPOINT_TIMEOUT, out);
+        return;
+    }
+
+    ++conn->retries;
+    out->actions |= (conn->state == UCT_SEP_CONN_STATE_REQ_SENT) ?
+                    UCT_SEP_CONN_ACTION_SEND_REQ :
+                    UCT_SEP_CONN_ACTION_SEND_REP;
+    uct_sep_conn_arm(env, conn, now);
+}
+
+void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                        ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    int is_resetting = (conn->state == UCT_SEP_CONN_STATE_RESETTING);
+    int is_pending   = !!(conn->flags & UCT_SEP_CONN_FLAG_PENDING);
+    uint32_t epoch   = conn->remote_epoch;
+    ucs_status_t status;
+
+    uct_sep_conn_out_init(out);
+
+    if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
+        return;
+    }
+
+    if (!is_resetting) {
+        /* The user knows; he starts again if he wants to */
+        conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
+    }
+
+    uct_sep_conn_close(env, conn);
+    conn->retries = 0;
+
+    if (is_pending) {
+        uct_sep_conn_accept(env, conn, epoch, &conn->remote, now, out);
+    } else if (conn->flags & UCT_SEP_CONN_FLAG_WANTED) {
+        status = uct_sep_conn_offer(env, conn, now, out);
+        if (status != UCS_OK) {
+            uct_sep_conn_fail(env, conn, status, out);
+        }
+    }
+}
+
+void uct_sep_conn_msg_fill(const uct_sep_conn_t *conn,
+                           uct_sep_conn_msg_type_t type,
+                           const uct_sep_conn_out_t *out,
+                           const uct_sep_peer_addr_t *src,
+                           uct_sep_conn_msg_t *msg_p)
+{
+    memset(msg_p, 0, sizeof(*msg_p));
+    msg_p->type   = type;
+    msg_p->src    = *src;
+    msg_p->dst_id = uct_sep_iface_addr_id(&conn->peer.iface);
+
+    if (type == UCT_SEP_CONN_MSG_REJ) {
+        msg_p->dst_epoch = out->rej_epoch;
+        msg_p->reason    = out->rej_reason;
+        return;
+    }
+
+    msg_p->src_epoch = conn->local_epoch;
+    if (type != UCT_SEP_CONN_MSG_REQ) {
+        msg_p->dst_epoch = conn->remote_epoch;
+    }
+
+    if (type != UCT_SEP_CONN_MSG_RTU) {
+        msg_p->qp = conn->local;
+    }
+}
+
+const char *uct_sep_conn_state_name(unsigned state)
+{
+    static const char *names[] = {
+        [UCT_SEP_CONN_STATE_IDLE]      = "idle",
+        [UCT_SEP_CONN_STATE_REQ_SENT]  = "req_sent",
+        [UCT_SEP_CONN_STATE_REP_SENT]  = "rep_sent",
+        [UCT_SEP_CONN_STATE_CONNECTED] = "connected",
+        [UCT_SEP_CONN_STATE_RESETTING] = "resetting"
+    };
+
+    return (state <= UCT_SEP_CONN_STATE_RESETTING) ? names[state] : "unknown";
+}

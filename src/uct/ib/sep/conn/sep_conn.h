@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CONN_H
+#define UCT_SEP_CONN_H
+
+#include <uct/ib/sep/conn/sep_conn_def.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/time/time_def.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_conn.h
+ *
+ * State machine of one RC connection between two interfaces. Pure: it knows no
+ * verbs, no clock and no wire. Events go in as function calls, QP work is asked
+ * of an environment, everything else comes out as a list of actions which the
+ * caller performs after the machine has settled.
+ *
+ * The exchange is that of a TCP open, with a QP instead of a sequence number.
+ * Every QP has an epoch. A side knows its own QP (local epoch) and the one its
+ * QP is connected to (remote epoch). A QP is connected to at most one QP in its
+ * life; when either end is lost, both are replaced.
+ *
+ *     active                        passive
+ *     create QP 1, REQ(1)   ---->   create QP 7, connect 7 -> 1
+ *     connect 1 -> 7        <----   REP(7, 1)
+ *     established, RTU(1,7) ---->   established
+ *
+ * - *Simultaneous*: each side receives a REQ while its own is under way. It
+ *   connects the QP it has already offered and answers REP. Both sides do the
+ *   same, so there is one QP per side and no tie to break.
+ * - *The passive side must not send before the RTU*: its QP is ready when it
+ *   answers REP, but the peer's is not able to receive before the REP arrived.
+ *   A REP for its own QP is as good a proof as an RTU.
+ * - *Loss* is cured by repetition: REQ until anything comes back, REP until
+ *   RTU. The RTU is repeated for every REP that comes again.
+ * - *Duplicates and stragglers*: an epoch not newer than the last one connected
+ *   to is never connected to again, and REP/RTU/REJ have to name the local QP.
+ * - *Oneself*: the QP is connected to itself, there is no exchange.
+ * - *Split*: where sending and receiving need different device contexts, what is
+ *   called QP here is two of them, crosswise connected with those of the peer.
+ *   Both sides have two then. They are made and given up together, so the
+ *   machine does not care.
+ * - *Broken connection*: a QP that is in use is only taken away by its user
+ *   (@ref uct_sep_conn_reset). If a peer asks with a newer epoch, its old QP is
+ *   gone: the user is told (FAILED with UCS_ERR_CONNECTION_RESET) and the new
+ *   connection proceeds when the user has let go of the old QP.
+ */
+
+/** States. */
+typedef enum {
+    /** No QP, nothing going on. */
+    UCT_SEP_CONN_STATE_IDLE,
+    /** QP created, not connected; REQ is repeated. */
+    UCT_SEP_CONN_STATE_REQ_SENT,
+    /** QP connected (able to receive), the peer's may not be; REP repeated. */
+    UCT_SEP_CONN_STATE_REP_SENT,
+    /** Both QPs are connected. */
+    UCT_SEP_CONN_STATE_CONNECTED,
+    /** The peer has given up our QP, the user has been told to. */
+    UCT_SEP_CONN_STATE_RESETTING
+} uct_sep_conn_state_t;
+
+
+/** Flags of @ref uct_sep_conn_t. */
+enum {
+    /** The local user asked for the connection: he is told if it fails. */
+    UCT_SEP_CONN_FLAG_WANTED  = 1 << 0,
+    /** The peer is this interface itself. */
+    UCT_SEP_CONN_FLAG_SELF    = 1 << 1,
+    /** RESETTING: remote and remote_epoch hold a REQ to be answered. */
+    UCT_SEP_CONN_FLAG_PENDING = 1 << 2
+};
+
+
+/**
+ * RC QP as one side describes it to the other; what the other needs for
+ * RTR and RTS. Host byte order.
+ */
+typedef struct uct_sep_conn_qp_info {
+    uint32_t qpn;                /**< QP number */
+    uint32_t psn;                /**< Its first PSN: sq_psn here, rq_psn
+                                      there */
+    uint8_t  path_mtu;           /**< Its largest enum ibv_mtu; both sides use
+                                      the smaller of the two */
+    uint8_t  max_rd_atomic;      /**< Reads/atomics it wants in flight */
+    uint8_t  max_dest_rd_atomic; /**< Reads/atomics it can answer at a time; the
+                                      other side's max_rd_atomic is limited to
+                                      this */
+    uint8_t  reserved;           /**< Zero */
+    uint32_t responder_qpn;      /**< QP that receives and that remote sides
+                                      access, with which the other side's qpn is
+                                      connected; 0 if that is qpn itself */
+} uct_sep_conn_qp_info_t;
+
+
+/** One packet, parsed. See @ref uct_sep_conn_packet_t for the fields. */
+typedef struct uct_sep_conn_msg {
+    uct_sep_conn_msg_type_t type;
+    uct_sep_conn_rej_t      reason;
+    uint64_t                dst_id;
+    uct_sep_peer_addr_t     src;
+    uint32_t                src_epoch;
+    uint32_t                dst_epoch;
+    uct_sep_conn_qp_info_t  qp;
+} uct_sep_conn_msg_t;
+
+
+/**
+ * Connection to one remote interface. The transport embeds it as the first
+ * member of its own structure and touches none of its fields.
+ */
+typedef struct uct_sep_conn {
+    uct_sep_peer_addr_t    peer;           /**< Identity, key in peers table,
+                                                and how it connects */
+    uint8_t                state;          /**< uct_sep_conn_state_t */
+    uint8_t                flags;          /**< UCT_SEP_CONN_FLAG_xx */
+    uint16_t               retries;        /**< Used up of the retry budget */
+    uint32_t               local_epoch;    /**< Our QP; 0 if there is none */
+    uint32_t               remote_epoch;   /**< QP ours is connected to, or 0 */
+    uint32_t               consumed_epoch; /**< Newest peer QP ever used */
+    uct_sep_conn_qp_info_t local;          /**< Valid with local_epoch */
+    uct_sep_conn_qp_info_t remote;         /**< Valid with remote_epoch */
+    uint32_t               refcount;       /**< sep_cm: conn_get minus put */
+    ucs_time_t             deadline;       /**< When to call
+                                                @ref uct_sep_conn_timeout;
+                                                0 if not armed */
+    ucs_list_link_t        timer_link;     /**< sep_cm: list of armed ones */
+} uct_sep_conn_t;
+
+
+/** QP work the machine asks for. May be called from within every event. */
+typedef struct uct_sep_conn_env_ops {
+    /** Create a QP able to be connected; fill its description. */
+    ucs_status_t (*qp_create)(void *arg, uct_sep_conn_t *conn,
+                              uct_sep_conn_qp_info_t *local_p);
+    /** Connect the QP; on return it receives and may send. */
+    ucs_status_t (*qp_connect)(void *arg, uct_sep_conn_t *conn,
+                               const uct_sep_conn_qp_info_t *remote);
+    /** Give up the QP. Only called after a successful qp_create. */
+    void         (*qp_destroy)(void *arg, uct_sep_conn_t *conn);
+} uct_sep_conn_env_ops_t;
+
+
+/** What all machines of an interface share. */
+typedef struct uct_sep_conn_env {
+    const uct_sep_conn_env_ops_t *ops;
+    void                         *arg;
+    ucs_time_t                   timeout;     /**< Before first repetition */
+    ucs_time_t                   max_timeout; /**< Limit of the backoff */
+    unsigned                     max_retries; /**< Repetitions before failing */
+    uint32_t                     last_epoch;  /**< Given to newest QP; from 0 */
+    uint64_t                     seed;        /**< Spreads the repetitions of
+                                                   many interfaces in time */
+} uct_sep_conn_env_t;
+
+
+/** Actions, to be performed in this order. */
+enum {
+    UCT_SEP_CONN_ACTION_SEND_REJ    = 1 << 0, /**< REJ of rej_epoch/reason */
+    UCT_SEP_CONN_ACTION_SEND_REQ    = 1 << 1,
+    UCT_SEP_CONN_ACTION_SEND_REP    = 1 << 2,
+    UCT_SEP_CONN_ACTION_SEND_RTU    = 1 << 3,
+    UCT_SEP_CONN_ACTION_ESTABLISHED = 1 << 4, /**< Tell the user: may send */
+    UCT_SEP_CONN_ACTION_FAILED      = 1 << 5  /**< Tell the user: status */
+};
+
+
+/** What came out of an event. */
+typedef struct uct_sep_conn_out {
+    unsigned           actions;    /**< UCT_SEP_CONN_ACTION_xx */
+    ucs_status_t       status;     /**< With FAILED */
+    uint32_t           rej_epoch;  /**< With SEND_REJ: dst_epoch */
+    uct_sep_conn_rej_t rej_reason; /**< With SEND_REJ */
+    uint8_t            is_stale;   /**< The packet was ignored: of an earlier
+                                        epoch, or not expected */
+} uct_sep_conn_out_t;
+
+
+/**
+ * Initialise to IDLE.
+ *
+ * @param [out] conn     Memory of the connection.
+ * @param [in]  peer     Remote interface, checked.
+ * @param [in]  is_self  The remote interface is the local one.
+ */
+void uct_sep_conn_init(uct_sep_conn_t *conn, const uct_sep_peer_addr_t *peer,
+                       int is_self);
+
+
+/**
+ * Event: the user wants to send. Idempotent.
+ *
+ * @param [in]  env   Environment.
+ * @param [in]  conn  Connection.
+ * @param [in]  now   Current time.
+ * @param [out] out   Actions; FAILED is never among them.
+ *
+ * @return UCS_OK if connected (ESTABLISHED is among the actions if it has just
+ *         become so, which happens with oneself); UCS_INPROGRESS; or why the
+ *         QP could not be made, with the connection IDLE.
+ */
+ucs_status_t uct_sep_conn_start(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                                ucs_time_t now, uct_sep_conn_out_t *out);
+
+
+/**
+ * Event: a packet arrived from the connection's peer for this interface.
+ *
+ * @param [in]  env   Environment.
+ * @param [in]  conn  Connection to msg->src.
+ * @param [in]  msg   Packet; all fields are in range, contents are not trusted.
+ * @param [in]  now   Current time.
+ * @param [out] out   Actions.
+ */
+void uct_sep_conn_recv(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                       const uct_sep_conn_msg_t *msg, ucs_time_t now,
+                       uct_sep_conn_out_t *out);
+
+
+/**
+ * Event: the deadline has passed. Earlier calls do nothing.
+ *
+ * @param [in]  env   Environment.
+ * @param [in]  conn  Connection.
+ * @param [in]  now   Current time.
+ * @param [out] out   Actions.
+ */
+void uct_sep_conn_timeout(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                          ucs_time_t now, uct_sep_conn_out_t *out);
+
+
+/**
+ * Event: the user lets go of the QP, because it failed or because he was told
+ * that the peer has. The QP is destroyed. If a connection is asked for, by the
+ * peer's pending REQ or by a start during RESETTING, it is begun at once.
+ *
+ * @param [in]  env   Environment.
+ * @param [in]  conn  Connection.
+ * @param [in]  now   Current time.
+ * @param [out] out   Actions.
+ */
+void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                        ucs_time_t now, uct_sep_conn_out_t *out);
+
+
+/**
+ * Destroy the QP if there is one and return to IDLE, without a word to anyone.
+ */
+void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn);
+
+
+/**
+ * Describe the packet an action asks for.
+ *
+ * @param [in]  conn   Connection.
+ * @param [in]  type   Packet type.
+ * @param [in]  out    Where the action is from.
+ * @param [in]  src    Local interface.
+ * @param [out] msg_p  Filled.
+ */
+void uct_sep_conn_msg_fill(const uct_sep_conn_t *conn,
+                           uct_sep_conn_msg_type_t type,
+                           const uct_sep_conn_out_t *out,
+                           const uct_sep_peer_addr_t *src,
+                           uct_sep_conn_msg_t *msg_p);
+
+
+/** @return Name of a state, for messages. */
+const char *uct_sep_conn_state_name(unsigned state);
+
+END_C_DECLS
+
+#endif

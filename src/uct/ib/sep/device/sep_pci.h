@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_PCI_H
+#define UCT_SEP_PCI_H
+
+#include <uct/ib/sep/device/sep_device.h>
+#include <sched.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_pci.h
+ *
+ * A device's place in the machine: the link by which it is connected, and the
+ * processors it is near to. All of it is what sysfs tells.
+ */
+
+/** Of a device of which the link is not known. */
+#define UCT_SEP_PCI_BW_UNLIMITED  1e300
+
+
+/**
+ * Payload that a PCIe link can carry.
+ *
+ * @param [in]  speed  As sysfs has it: "8.0 GT/s PCIe".
+ * @param [in]  width  Number of lanes, as text.
+ *
+ * @return Bytes per second, UCT_SEP_PCI_BW_UNLIMITED if it is not understood.
+ */
+double uct_sep_pci_link_bw(const char *speed, const char *width);
+
+
+/** The same for a device. */
+double uct_sep_pci_bw(const uct_sep_device_t *dev);
+
+
+/**
+ * Read a set of processors.
+ *
+ * @param [in]  text    As sysfs has it: words of 8 hexadecimal digits with
+ *                      commas in between, the highest first.
+ * @param [out] cpus_p  Filled with the set.
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_PARAM without a message.
+ */
+ucs_status_t uct_sep_pci_parse_cpus(const char *text, cpu_set_t *cpus_p);
+
+
+/** Processors near to a device; all, if that is not known. */
+void uct_sep_pci_local_cpus(const uct_sep_device_t *dev, cpu_set_t *cpus_p);
+
+
+/**
+ * What it adds to the latency that a process may run elsewhere.
+ *
+ * @param [in]  local     Processors near to the device.
+ * @param [in]  affinity  Where the process may run.
+ *
+ * @return Seconds.
+ */
+double uct_sep_pci_distance(const cpu_set_t *local, const cpu_set_t *affinity);
+
+END_C_DECLS
+
+#endif

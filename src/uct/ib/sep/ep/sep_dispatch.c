@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/progress/sep_cqe.h>
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
+
+#include <ucs/datastruct/queue.h>
+
+/*
+ * Who may send next: requests for completions when nothing else would bring
+ * any, and the pending requests of endpoints.
+ */
+
+/* How far cq_credits may go below zero for the NOPs that ask for completions;
+ * part of what the completion queue is made larger by */
+#define UCT_SEP_STALL_MIN_CREDITS  (-(UCT_SEP_CQ_HEADROOM / 2))
+
+void uct_sep_iface_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (!uct_sep_txwq_is_signaled(txwq)) {
+        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+    }
+}
+
+void uct_sep_iface_stall(uct_sep_iface_t *iface)
+{
+    uct_sep_txwq_t *txwq;
+
+    /* Queues hold completion credits for work requests that asked for no
+     * completion. With many queues, all credits can be bound like that. */
+    iface->tx.stalled = 1;
+    ucs_list_for_each(txwq, &iface->tx.active, list) {
+        if (iface->tx.cq_credits <= UCT_SEP_STALL_MIN_CREDITS) {
+            break; /* Those asked for will bring the next round */
+        }
+
+        if (uct_sep_txwq_has_credits(txwq)) {
+            uct_sep_iface_signal_last(iface, txwq);
+        }
+    }
+}
+
+static unsigned uct_sep_iface_dispatch_retry(void *arg)
+{
+    uct_sep_iface_t *iface = arg;
+
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->tx.dispatch_id);
+    uct_sep_iface_dispatch(iface);
+    return 1;
+}
+
+void uct_sep_iface_dispatch(uct_sep_iface_t *iface)
+{
+    UCS_LIST_HEAD(round);
+    int progressed;
+    uct_sep_ep_t *ep;
+
+    if (iface->tx.in_dispatch) {
+        return;
+    }
+
+    iface->tx.in_dispatch = 1;
+    do {
+        /* One request of each endpoint in turn */
+        progressed = 0;
+        ucs_list_splice_tail(&round, &iface->tx.sched);
+        ucs_list_head_init(&iface->tx.sched);
+        while (!ucs_list_is_empty(&round) && (iface->tx.cq_credits >= 0)) {
+            ep = ucs_list_extract_head(&round, uct_sep_ep_t, sched);
+            ucs_list_head_init(&ep->sched);
+            progressed |= uct_sep_ep_dispatch(ep);
+        }
+        ucs_list_splice_tail(&iface->tx.sched, &round);
+        ucs_list_head_init(&round);
+    } while (progressed && (iface->tx.cq_credits >= 0) &&
+             !ucs_list_is_empty(&iface->tx.sched));
+    iface->tx.in_dispatch = 0;
+    uct_sep_iface_ring(iface);
+
+    if (!ucs_list_is_empty(&iface->tx.sched)) {
+        if (iface->tx.cq_credits < 0) {
+            uct_sep_iface_stall(iface);
+        } else {
+            /* They wait for something we don't know */
+            uct_worker_progress_register_safe(&iface->super.worker->super,
+                                              uct_sep_iface_dispatch_retry,
+                                              iface, 0,
+                                              &iface->tx.dispatch_id);
+        }
+    }
+}
+
+void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    txwq->flags &= ~UCT_SEP_TXWQ_FLAG_WAITING;
+    if (!ucs_list_is_empty(&iface->tx.fc_due)) {
+        uct_sep_fc_send_due(iface);
+    }
+
+    ucs_list_splice_tail(&iface->tx.sched, &txwq->waiting);
+    ucs_list_head_init(&txwq->waiting);
+
+    if (iface->tx.stalled) {
+        if (iface->tx.cq_credits < 0) {
+            uct_sep_iface_stall(iface);
+            return;
+        }
+        iface->tx.stalled = 0;
+    }
+
+    uct_sep_iface_dispatch(iface);
+}

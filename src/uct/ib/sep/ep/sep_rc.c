@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_rc.h"
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/ep/sep_rc_qp.h>
+
+#include <ucs/async/async.h>
+#include <ucs/datastruct/queue.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+
+static uct_sep_rc_t *uct_sep_rc(uct_sep_conn_t *conn)
+{
+    return ucs_container_of(conn, uct_sep_rc_t, super);
+}
+
+static const char *
+uct_sep_rc_str(const uct_sep_rc_t *rc, char *buf, size_t max)
+{
+    return uct_sep_cm_conn_str(&rc->super, buf, max);
+}
+
+/* Whether the QPs of a connection that send are not those that receive, because
+ * one side has them in different contexts */
+static int
+uct_sep_rc_is_split(const uct_sep_iface_t *iface, const uct_sep_conn_t *conn)
+{
+    return (iface->channel.own != NULL) ||
+           (conn->peer.iface.flags & UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
+}
+
+/*
+ * Called by the connection manager, with the async context blocked
+ */
+
+static ucs_status_t uct_sep_rc_alloc(void *arg, uct_sep_conn_t **conn_p)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_rc_t *rc;
+
+    rc = ucs_calloc(1, sizeof(*rc), "sep_rc");
+    if (rc == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ucs_list_head_init(&rc->eps);
+    rc->failure = UCS_OK;
+    ++iface->conn.num_rc;
+    *conn_p = &rc->super;
+    return UCS_OK;
+}
+
+static void uct_sep_rc_free(void *arg, uct_sep_conn_t *conn)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_rc_t *rc       = uct_sep_rc(conn);
+
+    ucs_assert(rc->txwq == NULL);
+    ucs_assert(ucs_list_is_empty(&rc->eps));
+    if (rc->has_event) {
+        ucs_queue_remove(&iface->conn.events, &rc->event);
+    }
+
+    --iface->conn.num_rc;
+    ucs_free(rc);
+}
+
+static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
+                                         uct_sep_conn_qp_info_t *local_p)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_rc_t *rc       = uct_sep_rc(conn);
+    ucs_status_t status;
+    uct_sep_txwq_t *txwq;
+    int ret;
+
+    ucs_assert(rc->txwq == NULL);
+
+    ret = ucs_posix_memalign((void**)&txwq, UCS_SYS_CACHE_LINE_SIZE,
+                             sizeof(*txwq), "sep_txwq");
+    if (ret != 0) {
+        ucs_error("%s: no memory for a send queue", iface->port.name);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_sep_rc_txwq_open(iface, uct_sep_rc_is_split(iface, conn),
+                                  txwq);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    if (uct_sep_iface_shares_cq(iface)) {
+        status = uct_sep_cq_member_add_qp(&iface->cq_member, txwq);
+        if (status != UCS_OK) {
+            ucs_error("%s: no memory for the table of queue pairs",
+                      iface->port.name);
+            goto err_close;
+        }
+    }
+
+    txwq->rc = rc;
+    rc->txwq = txwq;
+    ++iface->conn.num_qp;
+
+    memset(local_p, 0, sizeof(*local_p));
+    local_p->qpn                = txwq->qpn;
+    local_p->psn                = ucs_generate_uuid((uintptr_t)txwq) &
+                                  UCT_SEP_CONN_MAX_24BIT;
+    local_p->path_mtu           = iface->config.path_mtu;
+    local_p->max_rd_atomic      = iface->config.max_rd_atomic;
+    local_p->max_dest_rd_atomic = iface->config.max_dest_rd_atomic;
+    local_p->responder_qpn      = (txwq->responder != NULL) ?
+                                  txwq->responder->qp_num : 0;
+    return UCS_OK;
+
+err_close:
+    uct_sep_rc_txwq_close(iface, txwq, 0);
+err_free:
+    ucs_free(txwq);
+    return status;
+}
+
+static ucs_status_t
+uct_sep_rc_qp_connect(void *arg, uct_sep_conn_t *conn,
+                      const uct_sep_conn_qp_info_t *remote,
+                      const struct ibv_ah_attr *ah_attr)
+{
+    return uct_sep_rc_txwq_connect(arg, uct_sep_rc(conn)->txwq,
+                                   conn->local.psn, remote, ah_attr);
+}
+
+static unsigned uct_sep_rc_event_progress(void *arg)
+{
+    return uct_sep_rc_handle_events(arg);
+}
+
+/* Leave word for the main thread */
+static void uct_sep_rc_post_event(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
+{
+    if (!rc->has_event) {
+        rc->has_event = 1;
+        ucs_queue_push(&iface->conn.events, &rc->event);
+    }
+
+    uct_worker_progress_register_safe(&iface->super.worker->super,
+                                      uct_sep_rc_event_progress, iface, 0,
+                                      &iface->conn.event_id);
+    uct_sep_iface_event_signal(iface);
+}
+
+static void uct_sep_rc_established(void *arg, uct_sep_conn_t *conn)
+{
+    uct_sep_rc_t *rc = uct_sep_rc(conn);
+
+    rc->txwq->flags |= UCT_SEP_TXWQ_FLAG_ESTABLISHED;
+    uct_sep_rc_post_event(arg, rc);
+}
+
+static void
+uct_sep_rc_failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status)
+{
+    uct_sep_rc_t *rc = uct_sep_rc(conn);
+
+    rc->failure = status;
+    uct_sep_rc_post_event(arg, rc);
+}
+
+static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                              ucs_status_t status);
+
+static void uct_sep_rc_qp_destroy(void *arg, uct_sep_conn_t *conn)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_rc_t *rc       = uct_sep_rc(conn);
+    uct_sep_txwq_t *txwq   = rc->txwq;
+
+    if (txwq == NULL) {
+        return; /* The main thread has let go of it already */
+    }
+
+    rc->txwq = NULL;
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) {
+        /* Only in the main thread */
+        uct_sep_rc_retire(iface, txwq, UCS_ERR_CONNECTION_RESET);
+        return;
+    }
+
+    /* Nothing was ever sent on it, and what was received on it needs no QP */
+    --iface->conn.num_qp;
+    uct_sep_rc_txwq_close(iface, txwq, 0);
+    ucs_free(txwq);
+}
+
+const uct_sep_cm_ops_t uct_sep_rc_cm_ops = {
+    .conn_alloc  = uct_sep_rc_alloc,
+    .conn_free   = uct_sep_rc_free,
+    .qp_create   = uct_sep_rc_qp_create,
+    .qp_connect  = uct_sep_rc_qp_connect,
+    .qp_destroy  = uct_sep_rc_qp_destroy,
+    .established = uct_sep_rc_established,
+    .failed      = uct_sep_rc_failed
+};
+
+/*
+ * Main thread
+ */
+
+/* Before anything was posted to it */
+static void uct_sep_rc_check_bf(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    int post = iface->tx.post;
+
+    if (iface->api != &uct_sep_api_dv) {
+        return;
+    }
+
+    if ((txwq->bf->size != UCT_SEP_MAX_WQE) && (post != UCT_SEP_TX_POST_DB)) {
+        if (iface->config.post == UCT_SEP_TX_POST_BF) {
+            ucs_warn("%s: QP 0x%x has BlueFlame buffers of %zu bytes instead "
+                     "of %d, UCX_SEP_TX_POST=bf has no effect",
+                     iface->port.name, txwq->qpn, txwq->bf->size,
+                     UCT_SEP_MAX_WQE);
+        }
+        post = UCT_SEP_TX_POST_DB;
+    }
+
+    uct_sep_iface_set_ops(iface, post,
+                          iface->tx.is_locked || txwq->bf->is_shared);
+}
+
+/* Make endpoints fail: nothing can be sent from here on */
+static void uct_sep_rc_mark_failed(uct_sep_ep_t *ep, ucs_list_link_t *failed)
+{
+    uct_sep_ep_detach(ep);
+    ep->flags |= UCT_SEP_EP_FLAG_FAILED;
+    ucs_list_del(&ep->list);
+    ucs_list_add_tail(failed, &ep->list);
+}
+
+/* Tell the users of failed endpoints, who may destroy any of them */
+static void
+uct_sep_rc_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
+                  ucs_status_t ep_status, const char *reason)
+{
+    ucs_log_level_t level;
+    ucs_status_t status;
+    uct_sep_ep_t *ep;
+
+    while (!ucs_list_is_empty(failed)) {
+        ep = ucs_list_extract_head(failed, uct_sep_ep_t, list);
+        ucs_list_head_init(&ep->list);
+
+        status = uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
+                                         ep_status);
+        /* Who has handled it decides whether it is worth mentioning */
+        level  = (status == UCS_OK) ? iface->super.config.failure_level :
+                                      UCS_LOG_LEVEL_FATAL;
+        ucs_log(level, "%s: endpoint %p failed: %s: %s", iface->port.name,
+                (void*)ep, ucs_status_string(ep_status), reason);
+    }
+}
+
+/* From here on the connection manager finds no queue pair to destroy */
+static void uct_sep_rc_detach_txwq(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
+{
+    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    rc->txwq = NULL;
+    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+}
+
+void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
+    if (txwq->responder != NULL) {
+        uct_sep_qp_table_remove(&iface->qps, txwq->responder->qp_num);
+    }
+    ucs_list_del(&txwq->list);
+    uct_sep_rc_txwq_close(iface, txwq, 1);
+    ucs_free(txwq);
+
+    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    --iface->conn.num_qp;
+    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+}
+
+/* In the worker's progress: destroy what could not be destroyed where it was
+ * noticed. A completion that progresses can call this as well. */
+static unsigned uct_sep_rc_reap_progress(void *arg)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_txwq_t *txwq, *tmp;
+
+    if (iface->tx.in_finish > 0) {
+        return 0;
+    }
+
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->tx.reap_id);
+    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+        uct_sep_rc_reap_txwq(iface, txwq);
+    }
+
+    return 1;
+}
+
+void uct_sep_rc_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (!uct_sep_txwq_is_empty(txwq)) {
+        return;
+    }
+
+    if (iface->tx.in_finish == 0) {
+        uct_sep_rc_destroy_txwq(iface, txwq);
+    } else {
+        /* Somebody further up may go on with it */
+        uct_worker_progress_register_safe(&iface->super.worker->super,
+                                          uct_sep_rc_reap_progress, iface, 0,
+                                          &iface->tx.reap_id);
+    }
+}
+
+/* Take a queue out of use, and end all that is outstanding */
+static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                              ucs_status_t status)
+{
+    ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
+    ucs_assert(!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED));
+
+    txwq->flags &= ~UCT_SEP_TXWQ_FLAG_ACTIVE;
+    txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
+    txwq->rc     = NULL;
+    uct_sep_fc_stop(txwq);
+    ucs_list_del(&txwq->list);
+    ucs_list_add_tail(&iface->tx.retired, &txwq->list);
+
+    uct_sep_rc_qp_to_error(txwq);
+    if (!uct_sep_txwq_is_signaled(txwq)) {
+        /* Whether the device completes work requests that asked for no
+         * completion is not relied on: this one asks */
+        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+    }
+    uct_sep_postlist_ring(iface, txwq);
+
+    ++iface->tx.in_finish;
+    uct_sep_txwq_purge(txwq, status);
+    --iface->tx.in_finish;
+
+    uct_sep_rc_reap_txwq(iface, txwq);
+}
+
+void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_rc_t *rc = txwq->rc;
+    UCS_LIST_HEAD(failed);
+    uct_sep_ep_t *ep;
+
+    ucs_assert(rc->txwq == txwq);
+
+    /* Nobody is told of a failure that was asked for */
+    ep = ucs_list_head(&rc->eps, uct_sep_ep_t, list);
+    uct_sep_rc_mark_failed(ep, &failed);
+    ucs_list_del(&ep->list);
+    ucs_list_head_init(&ep->list);
+
+    uct_sep_rc_detach_txwq(iface, rc);
+    uct_sep_rc_retire(iface, txwq, UCS_ERR_CANCELED);
+    uct_sep_cm_conn_error(iface->conn.cm, &rc->super);
+}
+
+/*
+ * The order matters: the endpoints do not accept anything any more when the
+ * first completion is called, and the connection manager is ready to start over
+ * when the first user is told.
+ */
+static void uct_sep_rc_drop(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
+                            ucs_status_t status, int fail_eps)
+{
+    uct_sep_txwq_t *txwq = rc->txwq;
+    UCS_LIST_HEAD(failed);
+    uct_sep_ep_t *ep, *tmp;
+    char conn_str[UCT_SEP_CM_CONN_STR_MAX];
+
+    uct_sep_rc_str(rc, conn_str, sizeof(conn_str));
+
+    ucs_list_for_each_safe(ep, tmp, &rc->eps, list) {
+        if (fail_eps) {
+            uct_sep_rc_mark_failed(ep, &failed);
+        } else {
+            uct_sep_ep_detach(ep);
+        }
+    }
+
+    if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
+        uct_sep_rc_detach_txwq(iface, rc);
+        uct_sep_rc_retire(iface, txwq, status);
+    }
+
+    uct_sep_cm_conn_error(iface->conn.cm, &rc->super);
+
+    /* Those that wait want to hear of it if the new attempt fails as well, at
+     * once or later */
+    ucs_list_for_each_safe(ep, tmp, &rc->eps, list) {
+        if (!ucs_queue_is_empty(&ep->pending) &&
+            (uct_sep_ep_connect(ep) != UCS_ERR_NO_RESOURCE)) {
+            uct_sep_rc_mark_failed(ep, &failed);
+        }
+    }
+
+    uct_sep_rc_report(iface, &failed, status, conn_str);
+}
+
+void uct_sep_rc_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     ucs_status_t status)
+{
+    ucs_assert(txwq->rc->txwq == txwq);
+    uct_sep_rc_drop(iface, txwq->rc, status, 1);
+}
+
+/* The queue pair can be used; if not, those who wait for it fail */
+static void uct_sep_rc_activate(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
+{
+    uct_sep_txwq_t *txwq = rc->txwq;
+    uct_sep_ep_t *ep;
+
+    if ((uct_sep_qp_table_add(&iface->qps, txwq->qpn, txwq) != UCS_OK) ||
+        ((txwq->responder != NULL) &&
+         (uct_sep_qp_table_add(&iface->qps, txwq->responder->qp_num, txwq) !=
+          UCS_OK))) {
+        ucs_error("%s: no memory for the table of %u queue pairs",
+                  iface->port.name, iface->qps.count);
+        uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
+        uct_sep_rc_drop(iface, rc, UCS_ERR_NO_MEMORY, 1);
+        return;
+    }
+
+    uct_sep_rc_check_bf(iface, txwq);
+    txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
+    ucs_list_add_tail(&iface->tx.active, &txwq->list);
+    uct_sep_fc_start(iface, txwq);
+
+    ucs_list_for_each(ep, &rc->eps, list) {
+        uct_sep_ep_attach(ep, txwq);
+    }
+}
+
+static void uct_sep_rc_handle_failure(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
+                                      ucs_status_t status)
+{
+    uct_sep_txwq_t *txwq = rc->txwq;
+    char conn_str[UCT_SEP_CM_CONN_STR_MAX];
+    UCS_LIST_HEAD(failed);
+    uct_sep_ep_t *ep, *tmp;
+    int is_outstanding;
+
+    if (status == UCS_ERR_CONNECTION_RESET) {
+        /* Endpoints that have nothing outstanding have lost nothing, and go on
+         * when the new connection is there */
+        is_outstanding = (txwq != NULL) && (txwq->hw_ci != txwq->sw_pi);
+        uct_sep_rc_drop(iface, rc, status, is_outstanding);
+        return;
+    }
+
+    if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
+        return; /* Our attempt has failed, and then the peer's succeeded */
+    }
+
+    uct_sep_rc_str(rc, conn_str, sizeof(conn_str));
+    ucs_list_for_each_safe(ep, tmp, &rc->eps, list) {
+        if (ep->flags & UCT_SEP_EP_FLAG_CONNECTING) {
+            uct_sep_rc_mark_failed(ep, &failed);
+        }
+    }
+    uct_sep_rc_report(iface, &failed, status, conn_str);
+}
+
+unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface)
+{
+    unsigned count = 0;
+    ucs_status_t status;
+    uct_sep_rc_t *rc;
+
+    UCS_ASYNC_BLOCK(iface->super.worker->async);
+
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->conn.event_id);
+
+    while (!ucs_queue_is_empty(&iface->conn.events)) {
+        rc            = ucs_queue_pull_elem_non_empty(&iface->conn.events,
+                                                      uct_sep_rc_t, event);
+        status        = rc->failure;
+        rc->has_event = 0;
+        rc->failure   = UCS_OK;
+        ++count;
+
+        /* Users who are told of a failure may destroy the last endpoint */
+        uct_sep_cm_conn_hold(iface->conn.cm, &rc->super);
+
+        /* First, because a connection can come back after it has failed */
+        if (status != UCS_OK) {
+            uct_sep_rc_handle_failure(iface, rc, status);
+        }
+
+        if ((rc->txwq != NULL) &&
+            ((rc->txwq->flags & (UCT_SEP_TXWQ_FLAG_ESTABLISHED |
+                                 UCT_SEP_TXWQ_FLAG_ACTIVE)) ==
+             UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
+            uct_sep_rc_activate(iface, rc);
+        }
+
+        uct_sep_cm_conn_put(iface->conn.cm, &rc->super);
+    }
+
+    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+
+    uct_sep_iface_dispatch(iface);
+    return count;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_RC_H
+#define UCT_SEP_RC_H
+
+#include <uct/ib/sep/conn/sep_conn.h>
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_rc.h
+ *
+ * Transport side of a connection: what the connection manager asks for (queue
+ * pairs), and what becomes of the endpoints when it is made or lost.
+ *
+ * The manager may run in the async thread. It makes queue pairs there, but the
+ * data path only ever sees one that the main thread has attached to endpoints.
+ * What the main thread has to do is queued, see uct_sep_iface_t::conn.
+ */
+
+/** Connection to a remote interface. */
+typedef struct uct_sep_rc {
+    uct_sep_conn_t   super;      /**< The manager's part, first */
+    uct_sep_txwq_t   *txwq;      /**< QP the manager knows, or NULL. Async lock,
+                                      until it is active */
+    ucs_list_link_t  eps;        /**< Endpoints; main thread */
+    ucs_queue_elem_t event;      /**< In uct_sep_iface_t; async lock */
+    ucs_status_t     failure;    /**< Not UCS_OK: to be told to the endpoints.
+                                      Async lock */
+    uint8_t          has_event;  /**< event is queued; async lock */
+} uct_sep_rc_t;
+
+
+/** Services for the connection manager; argument is the interface. */
+extern const uct_sep_cm_ops_t uct_sep_rc_cm_ops;
+
+
+/**
+ * Handle what the connection manager has reported, in the main thread.
+ *
+ * @return How many connections had news.
+ */
+unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface);
+
+
+/**
+ * The send queue's QP is in error. All operations end with @a status, the
+ * endpoints that use it fail, and the connection manager is told.
+ *
+ * @param status  For operations and endpoints.
+ */
+void uct_sep_rc_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     ucs_status_t status);
+
+
+/**
+ * Break off all operations of a send queue which only one endpoint uses. They
+ * end with UCS_ERR_CANCELED, and the endpoint can't be used any more.
+ */
+void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/**
+ * Destroy a retired queue if nothing of it is outstanding any more. Later, if
+ * this is called from within a user's completion.
+ */
+void uct_sep_rc_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** Destroy a retired queue. */
+void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+END_C_DECLS
+
+#endif

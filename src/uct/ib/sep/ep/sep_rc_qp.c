@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_rc_qp.h"
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/base/sep_account.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <string.h>
+
+
+static ucs_status_t
+uct_sep_rc_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {};
+    int ret;
+
+    attr.qp_state        = IBV_QPS_INIT;
+    attr.pkey_index      = iface->port.pkey_index;
+    attr.port_num        = iface->port.addr.port_num;
+    attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+    ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                   IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (ret != 0) {
+        ucs_error("%s: QP 0x%x could not be initialised: %s", iface->port.name,
+                  qp->qp_num, strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+/* Make a QP that sends, and unless that is split off, receives */
+static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface,
+                                        struct ibv_pd *pd, int is_split)
+{
+    struct ibv_qp_init_attr_ex attr = {};
+    struct ibv_qp *qp;
+
+    attr.qp_type             = IBV_QPT_RC;
+    attr.send_cq             = uct_sep_iface_send_cq(iface);
+    attr.recv_cq             = is_split ? attr.send_cq : iface->cq.cq;
+    attr.srq                 = is_split ? NULL : iface->srq.srq;
+    attr.cap.max_send_wr     = iface->config.tx_queue_len;
+    attr.cap.max_send_sge    = 1;
+    attr.cap.max_inline_data = iface->config.tx_min_inline;
+    attr.sq_sig_all          = 0;
+    attr.comp_mask           = IBV_QP_INIT_ATTR_PD |
+                               IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.pd                  = pd;
+
+    qp = iface->api->qp_create(pd, &attr);
+    if (qp != NULL) {
+        uct_sep_account_add_qp(qp);
+    }
+
+    return qp;
+}
+
+ucs_status_t
+uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                    uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
+{
+    struct mlx5dv_qp dv_qp = {.comp_mask = MLX5DV_QP_MASK_UAR_MMAP_OFFSET};
+    struct mlx5dv_obj dv   = {};
+    uct_sep_txwq_mem_t mem;
+    ucs_status_t status;
+    int ret;
+
+    dv.qp.in  = qp;
+    dv.qp.out = &dv_qp;
+    ret       = mlx5dv_init_obj(&dv, MLX5DV_OBJ_QP);
+    if (ret != 0) {
+        ucs_error("%s: mlx5dv_init_obj(QP 0x%x) failed: %s", iface->port.name,
+                  qp->qp_num, strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_sep_uuars_get(iface->channel.uuars, &dv_qp, use,
+                               &mem.bf);
+    if (status != UCS_OK) {
+        ucs_error("%s: no memory for the uUAR of QP 0x%x", iface->port.name,
+                  qp->qp_num);
+        return status;
+    }
+
+    mem.sq         = dv_qp.sq.buf;
+    mem.bb_count   = dv_qp.sq.wqe_cnt;
+    mem.dbrec      = &dv_qp.dbrec[MLX5_SND_DBR];
+    mem.qpn        = qp->qp_num;
+    mem.moderation = iface->config.moderation;
+    status         = uct_sep_txwq_init(txwq, &mem);
+    if (status != UCS_OK) {
+        uct_sep_uuars_put(iface->channel.uuars, mem.bf);
+    }
+
+    return status;
+}
+
+static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                                 int has_sent)
+{
+    int ret;
+
+    uct_sep_account_remove_qp(qp);
+    if (uct_sep_iface_shares_cq(iface)) {
+        ret = uct_sep_cq_member_destroy_qp(&iface->cq_member, qp, has_sent);
+    } else {
+        ret = ibv_destroy_qp(qp);
+    }
+
+    if (ret != 0) {
+        ucs_warn("%s: ibv_destroy_qp() failed: %s", iface->port.name,
+                 strerror(ret));
+    }
+}
+
+/* Make the QP of a send queue on a domain */
+static ucs_status_t
+uct_sep_rc_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
+                        uct_sep_uuar_use_t use, int is_split,
+                        uct_sep_txwq_t *txwq)
+{
+    uct_sep_uuars_t *uuars = iface->channel.uuars;
+    ucs_status_t status;
+    struct ibv_qp *qp;
+
+    uct_sep_uuars_enter(uuars, use);
+
+    qp = uct_sep_rc_qp_new(iface, pd, is_split);
+    if (qp == NULL) {
+        /* Not "no resource": that would have users wait for completions */
+        status = UCS_ERR_NO_MEMORY;
+        goto out_leave;
+    }
+
+    status = iface->api->qp_map(iface, qp, use, txwq);
+    if (status != UCS_OK) {
+        uct_sep_rc_qp_delete(iface, qp, 0);
+        goto out_leave;
+    }
+
+    txwq->qp = qp;
+
+out_leave:
+    uct_sep_uuars_leave(uuars, use);
+    return status;
+}
+
+/* Make the QP that receives what the peer's QP that sends has to say */
+static ucs_status_t
+uct_sep_rc_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    struct ibv_qp_init_attr_ex attr = {};
+    ucs_status_t status;
+    struct ibv_pd *pd;
+
+    status = uct_sep_channel_get_responder_pd(&iface->channel,
+                                              uct_sep_iface_md(iface), &pd);
+    if (status != UCS_OK) {
+        ucs_error("%s: no UAR page for a queue pair that receives: %s",
+                  iface->port.name, ucs_status_string(status));
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    attr.qp_type          = IBV_QPT_RC;
+    attr.send_cq          = iface->cq.cq;
+    attr.recv_cq          = iface->cq.cq;
+    attr.srq              = iface->srq.srq;
+    attr.cap.max_send_wr  = 1; /* None is ever posted */
+    attr.cap.max_send_sge = 1;
+    attr.comp_mask        = IBV_QP_INIT_ATTR_PD;
+    attr.pd               = pd;
+    txwq->responder       = iface->api->responder_create(pd, &attr);
+    if (txwq->responder == NULL) {
+        ucs_error("%s: could not create a queue pair that receives: %m",
+                  iface->port.name);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    uct_sep_account_add_qp(txwq->responder);
+    return UCS_OK;
+}
+
+static void
+uct_sep_rc_responder_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    int ret;
+
+    uct_sep_account_remove_qp(txwq->responder);
+    ret = ibv_destroy_qp(txwq->responder);
+    if (ret != 0) {
+        ucs_warn("%s: ibv_destroy_qp(responder) failed: %s", iface->port.name,
+                 strerror(ret));
+    }
+}
+
+void uct_sep_rc_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                           int has_sent)
+{
+    if (txwq->responder != NULL) {
+        uct_sep_rc_responder_close(iface, txwq);
+    }
+    uct_sep_rc_qp_delete(iface, txwq->qp, has_sent);
+    if (txwq->bf != NULL) {
+        uct_sep_uuars_put(iface->channel.uuars, txwq->bf);
+    }
+}
+
+ucs_status_t
+uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split, uct_sep_txwq_t *txwq)
+{
+    const uct_sep_channel_t *channel = &iface->channel;
+    ucs_status_t status;
+
+    status = uct_sep_rc_txwq_open_on(iface, channel->pd, channel->use, is_split,
+                                     txwq);
+    if ((status == UCS_ERR_NO_MEMORY) && (channel->spare_pd != NULL)) {
+        status = uct_sep_rc_txwq_open_on(iface, channel->spare_pd,
+                                         UCT_SEP_UUAR_SHARED, is_split, txwq);
+    }
+    if (status == UCS_ERR_NO_MEMORY) {
+        ucs_error("%s: could not create a queue pair with a send queue of %u: "
+                  "%m. Reduce UCX_SEP_TX_QUEUE_LEN; if the device has no UAR "
+                  "page left, use fewer workers or another UCX_SEP_CATEGORY",
+                  iface->port.name, iface->config.tx_queue_len);
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_sep_rc_qp_to_init(iface, txwq->qp);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    if (!is_split) {
+        return UCS_OK;
+    }
+
+    status = uct_sep_rc_responder_open(iface, txwq);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    status = uct_sep_rc_qp_to_init(iface, txwq->responder);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    return UCS_OK;
+
+err_close:
+    uct_sep_rc_txwq_close(iface, txwq, 0);
+    return status;
+}
+
+/* Have a QP receive from another one */
+static ucs_status_t
+uct_sep_rc_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                     const uct_sep_conn_qp_info_t *remote, uint32_t remote_qpn,
+                     const struct ibv_ah_attr *ah_attr)
+{
+    struct ibv_qp_attr attr = {};
+    int ret;
+
+    attr.qp_state           = IBV_QPS_RTR;
+    attr.ah_attr            = *ah_attr;
+    attr.path_mtu           = ucs_min(remote->path_mtu,
+                                      iface->config.path_mtu);
+    attr.dest_qp_num        = remote_qpn;
+    attr.rq_psn             = remote->psn;
+    attr.max_dest_rd_atomic = iface->config.max_dest_rd_atomic;
+    attr.min_rnr_timer      = iface->config.min_rnr_timer;
+
+    ret = ibv_modify_qp(qp, &attr,
+                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                        IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    if (ret != 0) {
+        ucs_error("%s: QP 0x%x could not be connected to QP 0x%x: %s",
+                  iface->port.name, qp->qp_num, remote_qpn, strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+/* ... and send to it */
+static ucs_status_t
+uct_sep_rc_qp_to_rts(uct_sep_iface_t *iface, struct ibv_qp *qp, uint32_t psn,
+                     const uct_sep_conn_qp_info_t *remote)
+{
+    struct ibv_qp_attr attr = {};
+    int ret;
+
+    attr.qp_state      = IBV_QPS_RTS;
+    attr.timeout       = iface->config.timeout;
+    attr.retry_cnt     = iface->config.retry_cnt;
+    attr.rnr_retry     = iface->config.rnr_retry;
+    attr.sq_psn        = psn;
+    attr.max_rd_atomic = ucs_min(iface->config.max_rd_atomic,
+                                 remote->max_dest_rd_atomic);
+
+    ret = ibv_modify_qp(qp, &attr,
+                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                        IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                        IBV_QP_MAX_QP_RD_ATOMIC);
+    if (ret != 0) {
+        ucs_error("%s: QP 0x%x could not be made ready to send: %s",
+                  iface->port.name, qp->qp_num, strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_sep_rc_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        uint32_t psn, const uct_sep_conn_qp_info_t *remote,
+                        const struct ibv_ah_attr *ah_attr)
+{
+    uint32_t remote_qpn = remote->qpn;
+    ucs_status_t status;
+
+    if ((txwq->responder != NULL) != (remote->responder_qpn != 0)) {
+        ucs_error("%s: peer offers %s queue pair for a connection that needs "
+                  "%s", iface->port.name, remote->responder_qpn ? "a second" :
+                  "one", (txwq->responder != NULL) ? "two" : "one");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    /* Crosswise: who sends is connected to who receives */
+    if (txwq->responder != NULL) {
+        remote_qpn = remote->responder_qpn;
+        status     = uct_sep_rc_qp_to_rtr(iface, txwq->responder, remote,
+                                          remote->qpn, ah_attr);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    status = uct_sep_rc_qp_to_rtr(iface, txwq->qp, remote, remote_qpn, ah_attr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    return uct_sep_rc_qp_to_rts(iface, txwq->qp, psn, remote);
+}
+
+static void uct_sep_rc_move_to_error(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    int ret;
+
+    ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+    if (ret != 0) {
+        ucs_warn("QP 0x%x could not be brought to the error state: %s",
+                 qp->qp_num, strerror(ret));
+    }
+}
+
+void uct_sep_rc_qp_to_error(uct_sep_txwq_t *txwq)
+{
+    uct_sep_rc_move_to_error(txwq->qp);
+    if (txwq->responder != NULL) {
+        uct_sep_rc_move_to_error(txwq->responder);
+    }
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_RC_QP_H
+#define UCT_SEP_RC_QP_H
+
+#include <uct/ib/sep/conn/sep_conn.h>
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_rc_qp.h
+ *
+ * Queue pairs of a connection: made, connected, brought down. One QP sends and
+ * receives, unless one of the two sides has a device context of its own: then
+ * one sends, and another, the responder, receives.
+ */
+
+/**
+ * Make the QPs of a connection, in the INIT state.
+ *
+ * @param is_split  Whether another one than the QP that sends receives.
+ * @param txwq      Filled in; release with uct_sep_rc_txwq_close().
+ *
+ * @return UCS_OK, or an error after a message.
+ */
+ucs_status_t
+uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split,
+                     uct_sep_txwq_t *txwq);
+
+
+/**
+ * Destroy them.
+ *
+ * @param has_sent  Whether anything was ever posted.
+ */
+void uct_sep_rc_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                           int has_sent);
+
+
+/**
+ * Connect them to the peer's; they can be used then.
+ *
+ * @param psn      First packet sequence number of what is sent.
+ * @param remote   What the peer has told of its QPs.
+ * @param ah_attr  Path to the peer.
+ *
+ * @return UCS_OK, or an error after a message.
+ */
+ucs_status_t
+uct_sep_rc_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        uint32_t psn, const uct_sep_conn_qp_info_t *remote,
+                        const struct ibv_ah_attr *ah_attr);
+
+
+/** Set up the send queue of a QP whose memory is written to; of uct_sep_api. */
+ucs_status_t
+uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                    uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq);
+
+
+/**
+ * Bring a QP to the error state, so that all that is outstanding completes.
+ */
+void uct_sep_rc_qp_to_error(uct_sep_txwq_t *txwq);
+
+END_C_DECLS
+
+#endif

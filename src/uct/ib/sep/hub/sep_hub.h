@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_HUB_H
+#define UCT_SEP_HUB_H
+
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_iface.h>
+#include <ucs/datastruct/khash.h>
+#include <ucs/datastruct/mpool.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_hub.h
+ *
+ * Sharing category mpi_threads: one queue pair per peer process and one
+ * completion queue for all workers of a memory domain and port. These belong to
+ * a hub, which has them in an interface of its own, the core. A worker's
+ * interface is a front (sep_front.h): it does its operations on the core under
+ * the hub's lock.
+ *
+ * Whoever polls the core finds completions and messages for any front. They
+ * are put into the mail of the front they are for, under the lock, and handled
+ * by its own thread. Nothing of a user is ever called with the lock held.
+ */
+
+typedef struct uct_sep_hub uct_sep_hub_t;
+typedef struct uct_sep_hub_peer uct_sep_hub_peer_t;
+typedef struct uct_sep_hub_op uct_sep_hub_op_t;
+typedef struct uct_sep_front uct_sep_front_t;
+typedef struct uct_sep_front_ep uct_sep_front_ep_t;
+
+
+/**
+ * First byte of a front's interface address, where a plain one has its
+ * version: neither kind takes the other for its own.
+ */
+#define UCT_SEP_HUB_ADDR_VERSION  (0x80 | UCT_SEP_CONN_VERSION)
+
+
+/** Where a message goes: in front of the data of every active message. */
+typedef struct uct_sep_hub_route {
+    __be16 worker;    /**< Index of the front in its hub */
+    __be16 reserved;  /**< Zero */
+    __be32 id;        /**< Random id of the front, since others may have had its
+                           index before */
+} UCS_S_PACKED uct_sep_hub_route_t;
+
+static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
+              "takes the place of the header of a short message");
+
+
+/** Interface address of a front. */
+typedef struct uct_sep_hub_addr {
+    uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
+    uint8_t              reserved;  /**< Zero */
+    uct_sep_hub_route_t  route;
+    uct_sep_iface_addr_t iface;     /**< Of the hub: what is connected to */
+} UCS_S_PACKED uct_sep_hub_addr_t;
+
+
+/**
+ * Warn, once in a process, that a peer can't be reached because only one side is
+ * of category mpi_threads.
+ *
+ * @param name     For the message, e.g. "mlx5_0:1".
+ * @param is_ours  Whether it is this side.
+ */
+void uct_sep_hub_warn_mixed(const char *name, int is_ours);
+
+
+/** A message on its way to a front, at the start of its receive buffer. */
+typedef struct uct_sep_hub_msg {
+    ucs_queue_elem_t queue;
+    uint32_t         length;  /**< Of the data, without the route */
+    uint8_t          am_id;
+} uct_sep_hub_msg_t;
+
+
+/** Finish an operation in its front's thread: deliver what it has brought. */
+typedef void (*uct_sep_hub_op_finish_t)(uct_sep_hub_op_t *op);
+
+
+/** An operation which somebody waits for. */
+struct uct_sep_hub_op {
+    uct_completion_t        comp;     /**< What the core completes */
+    ucs_queue_elem_t        queue;    /**< In the mail, or to be released */
+    ucs_list_link_t         list;     /**< In the endpoint; front's thread */
+    uct_sep_hub_peer_t      *peer;    /**< Kept until it is complete */
+    uct_sep_front_ep_t      *ep;      /**< NULL: nobody waits any more */
+    uct_completion_t        *user;    /**< User's completion, or NULL */
+    uct_sep_hub_op_finish_t finish;   /**< NULL if there is only that */
+    uint32_t                length;   /**< Of the result */
+    uint8_t                 is_done;  /**< Is in the mail, or was */
+    uct_mem_h               memh;     /**< Of a buffer behind this, if any */
+    uint64_t                value;    /**< What a fetching atomic returned */
+    union {
+        void                *result;  /**< Where its user wants it */
+        struct {
+            uct_unpack_callback_t unpack_cb;
+            void                  *arg;
+        } get;
+    };
+};
+
+
+/** Remote hub: the core's endpoint, which all fronts' endpoints to it use. */
+struct uct_sep_hub_peer {
+    uct_sep_peer_addr_t addr;       /**< Key in the table of peers */
+    uct_sep_ep_t        *ep;        /**< Of the core */
+    unsigned            refcount;   /**< Endpoints and outstanding operations */
+    uint8_t             is_failed;  /**< Not in the table any more */
+    uint8_t             is_pending; /**< The core has the request below */
+    uct_pending_req_t   req;        /**< Tells when to wake who waits */
+    ucs_list_link_t     waiters;    /**< uct_sep_front_ep_t, by sched */
+    ucs_list_link_t     eps;        /**< uct_sep_front_ep_t, by peer_list */
+    ucs_list_link_t     unused;     /**< In uct_sep_hub_t, if refcount is 0 */
+};
+
+
+KHASH_TYPE(uct_sep_hub_peers, const uct_sep_peer_addr_t*, uct_sep_hub_peer_t*);
+
+
+/** What the core's handler of a message id is called with. */
+typedef struct uct_sep_hub_am {
+    uct_sep_hub_t *hub;
+    uint8_t       am_id;
+} uct_sep_hub_am_t;
+
+
+/** Hub. */
+struct uct_sep_hub {
+    ucs_list_link_t           list;       /**< In uct_sep_md_t; group_lock */
+    unsigned                  refcount;   /**< Fronts; group_lock */
+    uct_sep_iface_config_t    config;     /**< Must be the same for a front */
+    char                      dev_name[UCT_DEVICE_NAME_MAX];
+    size_t                    headroom;   /**< Of the core's receive buffers:
+                                               uct_sep_hub_msg_t, and what the
+                                               first front wanted */
+    size_t                    alignment;  /**< Of messages' data with
+                                               align_offset added */
+    size_t                    align_offset;
+    ucs_async_context_t       *async;     /**< For the connection manager, as
+                                               fronts come and go */
+    uct_worker_h              worker;     /**< Progresses the core and nothing
+                                               else */
+    uct_sep_iface_t           *core;
+
+    pthread_mutex_t           lock;       /**< For the core, its worker, and all
+                                               that follows */
+    khash_t(uct_sep_hub_peers) peers;
+    ucs_list_link_t           unused;     /**< Peers to be destroyed when the
+                                               core has returned */
+    uct_sep_front_t           **fronts;   /**< By index, NULL if free */
+    unsigned                  num_fronts; /**< Length of that */
+    ucs_mpool_t               op_mp;      /**< uct_sep_hub_op_t */
+    ucs_mpool_t               get_mp;     /**< The same with registered memory
+                                               of seg_size behind it */
+    uct_sep_hub_am_t          am[UCT_AM_ID_MAX];
+};
+
+
+static UCS_F_ALWAYS_INLINE void uct_sep_hub_lock(uct_sep_hub_t *hub)
+{
+    pthread_mutex_lock(&hub->lock);
+}
+
+static UCS_F_ALWAYS_INLINE int uct_sep_hub_trylock(uct_sep_hub_t *hub)
+{
+    return pthread_mutex_trylock(&hub->lock) == 0;
+}
+
+static UCS_F_ALWAYS_INLINE void uct_sep_hub_unlock(uct_sep_hub_t *hub)
+{
+    pthread_mutex_unlock(&hub->lock);
+}
+
+
+/**
+ * Find the hub of a port, or open it, and enter a front.
+ *
+ * @param [in]  params    Of the front.
+ * @param [in]  config    Of the front.
+ * @param [in]  front     Has its id. Gets its index.
+ * @param [out] hub_p     Filled with the hub.
+ *
+ * @return UCS_OK, or why it can't be opened, after a message.
+ */
+ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
+                              const uct_iface_params_t *params,
+                              const uct_sep_iface_config_t *config,
+                              uct_sep_front_t *front, uct_sep_hub_t **hub_p);
+
+
+/** Whether data that fronts get is aligned as a front's parameters ask for. */
+int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
+                           const uct_iface_params_t *params);
+
+
+/** A front has gone; with the last one the hub goes. Without the lock. */
+void uct_sep_hub_leave(uct_sep_hub_t *hub);
+
+
+/*
+ * All that follows: with the lock held.
+ */
+
+/**
+ * Poll the core once; what comes is in the fronts' mail afterwards.
+ *
+ * @return What uct_worker_progress() has.
+ */
+unsigned uct_sep_hub_poll(uct_sep_hub_t *hub);
+
+
+/**
+ * Find or make the peer of a remote front and add an endpoint to it.
+ *
+ * @return UCS_OK, or what the core's ep_create has, after a message.
+ */
+ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
+                                 const uct_device_addr_t *dev_addr,
+                                 const uct_sep_hub_addr_t *addr,
+                                 uct_sep_front_ep_t *ep);
+
+
+/** Remove an endpoint from its peer. */
+void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_front_ep_t *ep);
+
+
+/**
+ * Have an endpoint put into its front's list of those that are ready when the
+ * core can send to the peer again.
+ *
+ * @return UCS_OK, or UCS_ERR_BUSY if it can.
+ */
+ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_front_ep_t *ep);
+
+
+/**
+ * A peer's core endpoint does not work any more. All its endpoints fail.
+ *
+ * @param is_told  Whether the users get to know; not if they asked for it.
+ */
+void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
+                           ucs_status_t status, int is_told);
+
+
+/**
+ * Get an operation, set up for the core to complete.
+ *
+ * @param mp  One of the hub's pools.
+ *
+ * @return NULL if there is no memory.
+ */
+uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_front_ep_t *ep,
+                                     uct_completion_t *user);
+
+
+/** Give back an operation that the core did not take. */
+void uct_sep_hub_op_cancel(uct_sep_hub_t *hub, uct_sep_hub_op_t *op);
+
+
+/** Wake all fronts that sleep. */
+void uct_sep_hub_wake_all(uct_sep_hub_t *hub);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_API_H
+#define UCT_SEP_API_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_api.h
+ *
+ * Ways to the device (UCX_SEP_API): on the memory of its queues, as libmlx5's
+ * direct verbs show it, or through libibverbs. Everything in which these differ
+ * is here and in the work requests (sep_wr.inl and sep_verbs_wr.inl), which are
+ * compiled into the tables of operations.
+ */
+
+struct uct_sep_api {
+    /** Operations, or NULL if it depends on how work requests are handed to the
+     *  device. */
+    const uct_sep_ops_t       *ops;
+    /** The same, in a worker's own context. */
+    const uct_sep_ops_t       *own_ops;
+
+    uct_iface_progress_func_t progress;
+    uct_iface_progress_func_t own_progress;
+
+    /** Check the configuration, and make what only this API has in an
+     *  interface. UCS_OK, or an error after a message. */
+    ucs_status_t              (*init)(
+                                      uct_sep_iface_t *iface,
+                                      const uct_sep_iface_config_t *config);
+    void                      (*cleanup)(uct_sep_iface_t *iface);
+
+    uct_sep_cq_create_func_t  cq_create;
+    const uct_sep_srq_ops_t   *srq_ops;
+
+    /** Make a queue pair for a send queue of the configured length; extends the
+     *  attributes. NULL with errno. */
+    struct ibv_qp             *(*qp_create)(struct ibv_pd *pd,
+                                            struct ibv_qp_init_attr_ex *attr);
+
+    /** Make a queue pair that receives and never sends. NULL with errno. */
+    struct ibv_qp             *(*responder_create)(
+                                      struct ibv_pd *pd,
+                                      struct ibv_qp_init_attr_ex *attr);
+
+    /** Set up the send queue of the former. */
+    ucs_status_t              (*qp_map)(uct_sep_iface_t *iface,
+                                        struct ibv_qp *qp,
+                                        uct_sep_uuar_use_t use,
+                                        uct_sep_txwq_t *txwq);
+
+    /** Ask for an event, or UCS_ERR_BUSY: there are completions. */
+    ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);
+
+    /** The same of the queue of a worker's own context, before the other one.
+     *  Without @a is_wanted, only look whether there are any. */
+    ucs_status_t              (*own_cq_arm)(uct_sep_iface_t *iface,
+                                            int is_wanted);
+};
+
+
+extern const uct_sep_api_t uct_sep_api_dv;
+extern const uct_sep_api_t uct_sep_api_verbs;
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+#include <ucs/config/types.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+
+/*
+ * Configuration of an interface: the variables, and what becomes of them on a
+ * port.
+ */
+
+static const char *uct_sep_tx_post_names[] = {
+    [UCT_SEP_TX_POST_BF]   = "bf",
+    [UCT_SEP_TX_POST_DB]   = "db",
+    [UCT_SEP_TX_POST_AUTO] = "auto",
+    [UCT_SEP_TX_POST_LAST] = NULL
+};
+
+static const char *uct_sep_api_names[] = {
+    [UCT_SEP_API_DV]    = "dv",
+    [UCT_SEP_API_VERBS] = "verbs",
+    [UCT_SEP_API_LAST]  = NULL
+};
+
+static const char *uct_sep_path_mtu_names[] = {
+    [0]            = "default",
+    [IBV_MTU_256]  = "256",
+    [IBV_MTU_512]  = "512",
+    [IBV_MTU_1024] = "1024",
+    [IBV_MTU_2048] = "2048",
+    [IBV_MTU_4096] = "4096",
+    [IBV_MTU_4096 + 1] = NULL
+};
+
+static UCS_CONFIG_DEFINE_ARRAY(uct_sep_path_bits, sizeof(ucs_range_spec_t),
+                               UCS_CONFIG_TYPE_RANGE_SPEC);
+
+static const char *uct_sep_fence_names[] = {
+    [UCT_SEP_FENCE_NONE] = "none",
+    [UCT_SEP_FENCE_WEAK] = "weak",
+    [UCT_SEP_FENCE_AUTO] = "auto",
+    [UCT_SEP_FENCE_LAST] = NULL
+};
+
+ucs_config_field_t uct_sep_iface_config_table[] = {
+    {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+    {"CATEGORY", "dynamic",
+     "Sharing category: which hardware resources the workers of a process\n"
+     "have to themselves.\n"
+     "  mpi_everywhere - a device context each\n"
+     "  2xdynamic      - two UAR pages each, of which one is used\n"
+     "  dynamic        - a UAR page each\n"
+     "  shared_dynamic - two workers share a UAR page\n"
+     "  static         - UARs as the driver assigns them\n"
+     "  mpi_threads    - one queue pair for all\n"
+     "  auto           - the best that is available\n"
+     "mpi_threads must be set in all processes or in none.",
+     ucs_offsetof(uct_sep_iface_config_t, category),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
+
+    {"CQ_SHARING", "1",
+     "Number of workers of a memory domain that share a completion queue for\n"
+     "their sends. With 1 each has one to itself and takes no lock.",
+     ucs_offsetof(uct_sep_iface_config_t, cq_sharing), UCS_CONFIG_TYPE_UINT},
+
+    {"API", "dv",
+     "How work requests are posted and completions are taken.\n"
+     "  dv    - on the device's queues (direct verbs)\n"
+     "  verbs - through libibverbs, for comparison: less inline data, and of\n"
+     "          the atomics only add and compare-and-swap of 64 bits",
+     ucs_offsetof(uct_sep_iface_config_t, api),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_api_names)},
+
+    {"SEG_SIZE", "8256",
+     "Size of the buffers for buffered sends and for receives. It must be the\n"
+     "same in all processes.",
+     ucs_offsetof(uct_sep_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_QUEUE_LEN", "256",
+     "Length of the send queue of a connection, in basic blocks of 64 bytes.\n"
+     "A work request takes one to four of them.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_MIN_INLINE", "0",
+     "Inline data for which the send queue has room with each work request.\n"
+     "Any message that is short enough is sent inline in any case; a larger\n"
+     "value makes the queue longer.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.min_inline),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_MAX_INLINE", "auto",
+     "Inline limit: longest message that is sent inline, with the header of 8\n"
+     "bytes that a short active message has. Longer ones are copied to a buffer.\n"
+     "auto is what a work request can hold, 0 is none; not less than\n"
+     "TX_MIN_INLINE. Headers of zero-copy messages are inline in any case.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.max_inline),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TX_MAX_POLL", "16",
+     "Maximal number of completions of sends to handle in one progress call.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_CQ_MODERATION", "64",
+     "Number of work requests of a connection that are posted without asking\n"
+     "for a completion.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.cq_moderation),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"TX_CQ_LEN", "4096",
+     "Number of outstanding basic blocks of all connections of an interface.\n"
+     "The completion queue has room for these and for the receives.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.cq_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_POST", "auto",
+     "How work requests are handed to the device.\n"
+     "  bf   - written to it (BlueFlame)\n"
+     "  db   - by a doorbell, upon which it reads them\n"
+     "  auto - bf if the device has it",
+     ucs_offsetof(uct_sep_iface_config_t, tx.post),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_tx_post_names)},
+
+    {"TX_POSTLIST", "1",
+     "Number of work requests of a connection for which the device is rung at\n"
+     "once. 1 rings for each. What is less than that is rung for when the\n"
+     "application progresses or flushes: larger values are for applications\n"
+     "that post many small operations in a row.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.postlist), UCS_CONFIG_TYPE_UINT},
+
+    UCT_IFACE_MPOOL_CONFIG_FIELDS("TX_", -1, 0, "send",
+                                  ucs_offsetof(uct_sep_iface_config_t, tx.mp),
+                                  ""),
+
+    {"RX_QUEUE_LEN", "3968",
+     "Length of the receive queue, which all connections share.",
+     ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"RX_QUEUE_FILL", "1024",
+     "Buffers that the receive queue has at first. It gets as many again, up to\n"
+     "RX_QUEUE_LEN, when progress finds that half of them were used up.",
+     ucs_offsetof(uct_sep_iface_config_t, rx.queue_fill),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"RX_MAX_POLL", "16",
+     "Maximal number of receives to handle in one progress call. It ends when\n"
+     "this or TX_MAX_POLL is reached.",
+     ucs_offsetof(uct_sep_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
+
+    UCT_IFACE_MPOOL_CONFIG_FIELDS("RX_", -1, 0, "receive",
+                                  ucs_offsetof(uct_sep_iface_config_t, rx.mp),
+                                  ""),
+
+    {"FC_ENABLE", "y",
+     "Flow control: limit the active messages that were sent and not handled,\n"
+     "so that senders do not run into an empty receive queue.",
+     ucs_offsetof(uct_sep_iface_config_t, fc.enable), UCS_CONFIG_TYPE_BOOL},
+
+    {"FC_WND_SIZE", "512",
+     "Window of flow control: number of active messages that can be sent on a\n"
+     "connection without a grant of the receiver. Not more than RX_QUEUE_LEN and\n"
+     "RX_QUEUE_FILL.",
+     ucs_offsetof(uct_sep_iface_config_t, fc.wnd_size), UCS_CONFIG_TYPE_UINT},
+
+    {"FC_HARD_THRESH", "0.25",
+     "Fraction of the window at which a grant is asked for that comes at once\n"
+     "(more than 0 and less than 1).",
+     ucs_offsetof(uct_sep_iface_config_t, fc.hard_thresh),
+     UCS_CONFIG_TYPE_DOUBLE},
+
+    {"FC_SOFT_THRESH", "0.5",
+     "Fraction of the window at which a grant is asked for that comes with the\n"
+     "next message of the other side (more than FC_HARD_THRESH and less than 1).",
+     ucs_offsetof(uct_sep_iface_config_t, fc.soft_thresh),
+     UCS_CONFIG_TYPE_DOUBLE},
+
+    {"FENCE", "auto",
+     "What a fence does.\n"
+     "  none - nothing\n"
+     "  weak - what follows waits for the results of reads and atomics\n"
+     "  auto - weak, which is all that is needed",
+     ucs_offsetof(uct_sep_iface_config_t, fence),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_fence_names)},
+
+    {"MAX_RD_ATOMIC", "auto",
+     "Maximal number of outstanding reads and atomics of a connection. auto\n"
+     "is what the device can do.",
+     ucs_offsetof(uct_sep_iface_config_t, max_rd_atomic),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"MAX_GET_ZCOPY", "auto",
+     "Maximal size of a zero-copy get operation. 0 is none.",
+     ucs_offsetof(uct_sep_iface_config_t, max_get_zcopy),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TIMEOUT", "1.0s",
+     "Transport timeout: how long to wait for an acknowledgement.",
+     ucs_offsetof(uct_sep_iface_config_t, timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RETRY_COUNT", "7",
+     "Transport retries before a connection is given up.",
+     ucs_offsetof(uct_sep_iface_config_t, retry_count), UCS_CONFIG_TYPE_UINT},
+
+    {"RNR_TIMEOUT", "1ms",
+     "How long a sender waits when the receive queue was empty.",
+     ucs_offsetof(uct_sep_iface_config_t, rnr_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RNR_RETRY_COUNT", "7",
+     "How often a sender tries again when the receive queue was empty. 7 is\n"
+     "without limit.",
+     ucs_offsetof(uct_sep_iface_config_t, rnr_retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"PATH_MTU", "default",
+     "Path MTU. default is that of the port.",
+     ucs_offsetof(uct_sep_iface_config_t, path_mtu),
+     UCS_CONFIG_TYPE_ENUM(uct_sep_path_mtu_names)},
+
+    {"IS_GLOBAL", "n",
+     "Use global routing on InfiniBand.",
+     ucs_offsetof(uct_sep_iface_config_t, port.is_global),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"SL", "auto",
+     "InfiniBand service level, or Ethernet priority. auto is the first that\n"
+     "AR_ENABLE allows, and 0 on Ethernet.",
+     ucs_offsetof(uct_sep_iface_config_t, port.sl), UCS_CONFIG_TYPE_ULUNITS},
+
+    {"AR_ENABLE", "auto",
+     "Whether the service level has to be one with adaptive routing, which the\n"
+     "subnet manager enables by service level.\n"
+     "  y    - yes, or fail\n"
+     "  n    - one without it, or fail\n"
+     "  try  - yes if there is one\n"
+     "  auto - never mind\n"
+     "Of no effect on Ethernet.",
+     ucs_offsetof(uct_sep_iface_config_t, port.ar_enable),
+     UCS_CONFIG_TYPE_TERNARY_AUTO},
+
+    {"TRAFFIC_CLASS", "auto",
+     "InfiniBand traffic class, or RoCE v2 differentiated services field.\n"
+     "auto is 106 on RoCE v2 and 0 otherwise.",
+     ucs_offsetof(uct_sep_iface_config_t, port.traffic_class),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"HOP_LIMIT", "255",
+     "InfiniBand hop limit, or RoCE v2 time to live; 0 to 255.",
+     ucs_offsetof(uct_sep_iface_config_t, port.hop_limit),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"GID_INDEX", "auto",
+     "Index of the port's GID to use. auto selects the best RoCE version on\n"
+     "Ethernet, and the first GID on InfiniBand.",
+     ucs_offsetof(uct_sep_iface_config_t, port.gid_index),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"PKEY", "auto",
+     "P_Key to use, 0x1 to 0x7fff. auto is the first one of which the port is\n"
+     "a full member.",
+     ucs_offsetof(uct_sep_iface_config_t, port.pkey), UCS_CONFIG_TYPE_HEX},
+
+    {"NUM_PATHS", "auto",
+     "Number of connections between two interfaces that are worth having, each\n"
+     "on another path. auto is the number of LID_PATH_BITS on InfiniBand, and\n"
+     "of the ports that make up the port (LAG) on Ethernet; at least 2 on NDR.",
+     ucs_offsetof(uct_sep_iface_config_t, port.num_paths),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"LID_PATH_BITS", "0",
+     "Low bits of the LIDs of each path: a list of numbers and ranges, of which\n"
+     "those are used that the port's LMC allows.",
+     ucs_offsetof(uct_sep_iface_config_t, port.path_bits),
+     UCS_CONFIG_TYPE_ARRAY(uct_sep_path_bits)},
+
+    {"ROCE_PATH_FACTOR", "1",
+     "Distance between the RoCE v2 UDP source ports of a path and the next, by\n"
+     "which switches and LAG ports tell paths apart.",
+     ucs_offsetof(uct_sep_iface_config_t, port.roce_path_factor),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"ROCE_LOCAL_SUBNET", "n",
+     "Take only RoCE v2 addresses of the port's own subnet for reachable.",
+     ucs_offsetof(uct_sep_iface_config_t, port.roce_local_subnet),
+     UCS_CONFIG_TYPE_BOOL},
+
+    {"ROCE_SUBNET_PREFIX_LEN", "auto",
+     "Bits of an address that say which subnet it is of, for\n"
+     "ROCE_LOCAL_SUBNET. auto is that of the network interface, inf all.",
+     ucs_offsetof(uct_sep_iface_config_t, port.roce_subnet_prefix_len),
+     UCS_CONFIG_TYPE_ULUNITS},
+
+    {"CM_TIMEOUT", "200ms",
+     "How long to wait for an answer to a connection request before it is\n"
+     "repeated the first time.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"CM_RETRY_COUNT", "20",
+     "How often a connection request is repeated before it fails.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.retry_count),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"CM_RX_QUEUE_LEN", "512",
+     "Number of connection requests and answers that can arrive at a time.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.rx_queue_len),
+     UCS_CONFIG_TYPE_UINT},
+
+    {NULL}
+};
+
+size_t uct_sep_iface_max_zcopy(const uct_sep_iface_t *iface)
+{
+    return ucs_min(iface->port.attr.max_msg_sz, UCT_SEP_MAX_MSG);
+}
+
+/* Value of the QP's timeout field: 4.096 us * 2^n, IBA "Local ACK Timeout" */
+static uint8_t uct_sep_iface_ack_timeout(double timeout)
+{
+    unsigned n = 1;
+
+    while ((n < 31) && ((4.096e-6 * (1ul << n)) < timeout)) {
+        ++n;
+    }
+    return n;
+}
+
+/* Value of the QP's min_rnr_timer field: the smallest one not shorter, IBA
+ * "Encoding for RNR NAK timer field". 0 is the longest, 655.36 ms. */
+static uint8_t uct_sep_iface_rnr_timer(double timeout)
+{
+    static const double msec[] = {
+        [1]  = 0.01,   [2]  = 0.02,   [3]  = 0.03,   [4]  = 0.04,
+        [5]  = 0.06,   [6]  = 0.08,   [7]  = 0.12,   [8]  = 0.16,
+        [9]  = 0.24,   [10] = 0.32,   [11] = 0.48,   [12] = 0.64,
+        [13] = 0.96,   [14] = 1.28,   [15] = 1.92,   [16] = 2.56,
+        [17] = 3.84,   [18] = 5.12,   [19] = 7.68,   [20] = 10.24,
+        [21] = 15.36,  [22] = 20.48,  [23] = 30.72,  [24] = 40.96,
+        [25] = 61.44,  [26] = 81.92,  [27] = 122.88, [28] = 163.84,
+        [29] = 245.76, [30] = 327.68, [31] = 491.52
+    };
+    unsigned n;
+
+    for (n = 1; n <= 31; ++n) {
+        if (msec[n] >= (timeout * 1e3)) {
+            return n;
+        }
+    }
+    return 0;
+}
+
+static ucs_status_t
+uct_sep_iface_check_range(const char *name, unsigned long value,
+                          unsigned long min, unsigned long max)
+{
+    if ((value >= min) && (value <= max)) {
+        return UCS_OK;
+    }
+
+    ucs_error("UCX_" UCT_SEP_CONFIG_PREFIX "%s=%lu, should be between %lu and "
+              "%lu", name, value, min, max);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+/* The longest there is replaces what is longer, but nothing is shorter than no
+ * time at all */
+static ucs_status_t uct_sep_iface_check_time(const char *name, double value)
+{
+    if (value >= 0) { /* False for what is no number */
+        return UCS_OK;
+    }
+
+    ucs_error("UCX_" UCT_SEP_CONFIG_PREFIX "%s=%gs, should not be negative",
+              name, value);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+static ucs_status_t
+uct_sep_iface_init_fc(uct_sep_iface_t *iface,
+                      const uct_sep_iface_config_t *config)
+{
+    unsigned fill = iface->config.rx_queue_fill;
+    unsigned window;
+
+    /* "not more than" is false for what is no number */
+    if (!(config->fc.hard_thresh > 0) ||
+        !(config->fc.soft_thresh > config->fc.hard_thresh) ||
+        !(config->fc.soft_thresh < 1)) {
+        ucs_error("UCX_SEP_FC_HARD_THRESH=%g and UCX_SEP_FC_SOFT_THRESH=%g: "
+                  "should be more than 0 and less than 1, the second more than "
+                  "the first", config->fc.hard_thresh, config->fc.soft_thresh);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    iface->config.fc.enable = config->fc.enable;
+    if (!config->fc.enable) {
+        /* Starts over when it has come down to the threshold */
+        iface->config.fc.window = 1 << 30;
+        iface->config.fc.soft   = 1;
+        iface->config.fc.hard   = 1;
+        return UCS_OK;
+    }
+
+    /* A receive queue like ours takes what one peer sends, at least: a window,
+     * and, when that is granted, what was sent since it was asked for. The
+     * message that asks and a grant for the other side are not in these. */
+    window                  = ucs_max(1, (int)(((int)fill - 2) /
+                                               (1 + config->fc.hard_thresh)));
+    window                  = ucs_min(config->fc.wnd_size, window);
+    iface->config.fc.window = window;
+    iface->config.fc.hard   = ucs_max(1, (int)(window *
+                                               config->fc.hard_thresh));
+    iface->config.fc.soft   = ucs_max(iface->config.fc.hard,
+                                      (int)(window * config->fc.soft_thresh));
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
+                           unsigned max_qp_wr, unsigned max_srq_wr)
+{
+    const struct {
+        const char    *name;
+        unsigned long value, min, max;
+    } ranges[] = {
+        {"CQ_SHARING", config->cq_sharing, 1, 1024},
+        {"SEG_SIZE", config->seg_size, 512, 1ul << 20},
+        {"TX_QUEUE_LEN", config->tx.queue_len, 2 * UCT_SEP_MAX_BB,
+         ucs_min((unsigned long)max_qp_wr, 1ul << 15)},
+        {"TX_MIN_INLINE", config->tx.min_inline, 0, UCT_SEP_PUT_MAX_INL},
+        {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, INT16_MAX},
+        {"TX_POSTLIST", config->tx.postlist, 1, INT16_MAX},
+        {"TX_CQ_LEN", config->tx.cq_len, 2 * UCT_SEP_MAX_BB, 1ul << 20},
+        {"RX_QUEUE_LEN", config->rx.queue_len, 1, max_srq_wr},
+        {"RX_QUEUE_FILL", config->rx.queue_fill, 1, max_srq_wr},
+        {"FC_WND_SIZE", config->fc.wnd_size, 1, INT16_MAX},
+        {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
+        {"TX_MAX_POLL", config->tx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
+        {"RETRY_COUNT", config->retry_count, 0, 7},
+        {"RNR_RETRY_COUNT", config->rnr_retry_count, 0, 7},
+        {"CM_RETRY_COUNT", config->cm.retry_count, 0, 1000},
+        {"CM_RX_QUEUE_LEN", config->cm.rx_queue_len, 1, max_qp_wr}
+    };
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(ranges); ++i) {
+        status = uct_sep_iface_check_range(ranges[i].name, ranges[i].value,
+                                           ranges[i].min, ranges[i].max);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    status = uct_sep_iface_check_time("TIMEOUT", config->timeout);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_sep_iface_check_time("RNR_TIMEOUT", config->rnr_timeout);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (config->max_rd_atomic == 0) {
+        ucs_error("UCX_SEP_MAX_RD_ATOMIC=0 allows neither reads nor atomics: "
+                  "set it to auto, or to 1 at least");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_sep_iface_init_config(uct_sep_iface_t *iface,
+                          const uct_sep_iface_config_t *config)
+{
+    const struct ibv_device_attr *attr =
+            &uct_sep_iface_md(iface)->dev.attr.orig_attr;
+    unsigned max_rd_atomic, max_dest_rd_atomic;
+    ucs_status_t status;
+
+    status = uct_sep_iface_check_config(config, attr->max_qp_wr,
+                                        attr->max_srq_wr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if ((config->cq_sharing > 1) &&
+        (config->category == UCT_SEP_CATEGORY_MPI_EVERYWHERE)) {
+        ucs_error("%s: UCX_SEP_CQ_SHARING=%u, but with UCX_SEP_CATEGORY=%s each "
+                  "worker has a device context of its own, and completion "
+                  "queues can't be shared between these: set another category, "
+                  "or UCX_SEP_CQ_SHARING=1", iface->port.name,
+                  config->cq_sharing,
+                  uct_sep_category_names[config->category]);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if ((config->category == UCT_SEP_CATEGORY_MPI_THREADS) &&
+        (config->port.num_paths != UCS_ULUNITS_AUTO) &&
+        (config->port.num_paths > 1)) {
+        ucs_error("%s: UCX_SEP_NUM_PATHS=%lu, but UCX_SEP_CATEGORY=mpi_threads "
+                  "has one queue pair for all: set another category, or "
+                  "UCX_SEP_NUM_PATHS=1", iface->port.name,
+                  config->port.num_paths);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    /* "auto" and "inf" are the largest numbers */
+    if (config->tx.max_inline < config->tx.min_inline) {
+        ucs_error("%s: UCX_SEP_TX_MAX_INLINE=%zu is less than "
+                  "UCX_SEP_TX_MIN_INLINE=%zu", iface->port.name,
+                  config->tx.max_inline, config->tx.min_inline);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    /* Of one message per call there is never a crowd */
+    iface->config.rx_queue_len  = config->rx.queue_len;
+    iface->config.rx_queue_fill = (config->rx.max_poll == 1) ?
+                                  config->rx.queue_len :
+                                  ucs_min(config->rx.queue_fill,
+                                          config->rx.queue_len);
+    status = uct_sep_iface_init_fc(iface, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (config->path_mtu > (unsigned)iface->port.attr.max_mtu) {
+        ucs_error("%s: UCX_SEP_PATH_MTU=%s, but the port supports %s at most",
+                  iface->port.name, uct_sep_path_mtu_names[config->path_mtu],
+                  uct_sep_path_mtu_names[iface->port.attr.max_mtu]);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    max_rd_atomic      = ucs_min(attr->max_qp_init_rd_atom, UINT8_MAX);
+    max_dest_rd_atomic = ucs_min(attr->max_qp_rd_atom, UINT8_MAX);
+
+    iface->config.seg_size           = config->seg_size;
+    iface->config.tx_queue_len       = config->tx.queue_len;
+    iface->config.tx_min_inline      = config->tx.min_inline;
+    iface->config.postlist           = config->tx.postlist;
+    iface->config.moderation         = config->tx.cq_moderation;
+    iface->config.tx_max_inline      = config->tx.max_inline;
+    iface->config.rx_max_poll        = config->rx.max_poll;
+    iface->config.tx_max_poll        = config->tx.max_poll;
+    iface->config.has_fence          = config->fence != UCT_SEP_FENCE_NONE;
+    iface->config.timeout            = uct_sep_iface_ack_timeout(
+                                               config->timeout);
+    iface->config.retry_cnt          = config->retry_count;
+    iface->config.rnr_retry          = config->rnr_retry_count;
+    iface->config.min_rnr_timer      = uct_sep_iface_rnr_timer(
+                                               config->rnr_timeout);
+    iface->config.path_mtu           = (config->path_mtu != 0) ?
+                                       config->path_mtu :
+                                       (unsigned)iface->port.attr.active_mtu;
+    iface->config.max_rd_atomic      = ucs_min(max_rd_atomic,
+                                               config->max_rd_atomic);
+    iface->config.max_dest_rd_atomic = ucs_min(max_dest_rd_atomic,
+                                               config->max_rd_atomic);
+    iface->config.max_get_zcopy      = ucs_min(uct_sep_iface_max_zcopy(iface),
+                                               config->max_get_zcopy);
+    return UCS_OK;
+}

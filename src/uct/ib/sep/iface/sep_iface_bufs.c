@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/iface/sep_iface_int.h>
+
+#include <uct/base/uct_iov.inl>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+
+/* Receives posted when an interface is opened. UCP does not progress an
+ * interface before something has arrived on it, so there must be some; the rest
+ * is posted when progress is enabled. */
+#define UCT_SEP_RX_FIRST_FILL  64
+
+/* A huge page, and what of it is not for elements of a pool: the registration,
+ * the chunk's header, alignment */
+#define UCT_SEP_MPOOL_CHUNK    (2 * UCS_MBYTE)
+#define UCT_SEP_MPOOL_OVERHEAD 4096
+
+static void
+uct_sep_iface_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    uct_sep_desc_t *desc   = obj;
+
+    if (iface->channel.own == NULL) {
+        desc->lkey = uct_sep_mem_lkey(memh);
+    } else {
+        /* If it fails, whoever gets the descriptor tries again */
+        desc->lkey         = uct_sep_context_make_lkey(iface->channel.own,
+                                                       uct_sep_iface_md(iface),
+                                                       memh);
+        desc->super.result = memh;
+    }
+    desc->super.comp = NULL;
+}
+
+ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
+                                      const uct_iov_t *iov, size_t iovcnt)
+{
+    size_t i;
+
+    for (i = 0; i < iovcnt; ++i) {
+        if ((uct_iov_get_length(&iov[i]) > 0) &&
+            (uct_sep_context_make_lkey(iface->channel.own,
+                                       uct_sep_iface_md(iface), iov[i].memh) ==
+             UCT_SEP_INVALID_LKEY)) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_sep_iface_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
+{
+    desc->lkey = uct_sep_context_make_lkey(iface->channel.own,
+                                           uct_sep_iface_md(iface),
+                                           desc->super.result);
+    if (desc->lkey == UCT_SEP_INVALID_LKEY) {
+        ucs_mpool_put(desc);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return UCS_OK;
+}
+
+static void
+uct_sep_iface_init_rx_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    uct_sep_rx_desc_t *desc = obj;
+
+    desc->lkey = uct_sep_mem_lkey(memh);
+}
+
+/*
+ * How many elements to add to a pool of buffers at a time: UCT allocates these
+ * in units of huge pages, so as many as fit in one rather than some more.
+ */
+static unsigned uct_sep_iface_mpool_grow(size_t elem_size, unsigned max)
+{
+    size_t unit = ucs_align_up_pow2(elem_size + sizeof(ucs_mpool_elem_t),
+                                    UCS_SYS_CACHE_LINE_SIZE);
+    /* The pool's and the allocator's own data come first */
+    size_t count = (UCT_SEP_MPOOL_CHUNK - UCT_SEP_MPOOL_OVERHEAD) / unit;
+
+    return ucs_max(1, ucs_min(count, max));
+}
+
+ucs_status_t
+uct_sep_iface_init_tx(uct_sep_iface_t *iface,
+                      const uct_sep_iface_config_t *config)
+{
+    uct_iface_mpool_config_t scratch_config = {.max_bufs = UINT_MAX,
+                                               .bufs_grow = 64};
+    uct_sep_desc_t *scratch;
+    ucs_status_t status;
+
+    status = uct_iface_mpool_init(&iface->super, &iface->tx.desc_mp,
+                                  sizeof(uct_sep_desc_t) +
+                                  iface->config.seg_size,
+                                  sizeof(uct_sep_desc_t),
+                                  UCS_SYS_CACHE_LINE_SIZE, &config->tx.mp,
+                                  uct_sep_iface_mpool_grow(
+                                          sizeof(uct_sep_desc_t) +
+                                          iface->config.seg_size,
+                                          iface->config.tx_queue_len),
+                                  uct_sep_iface_init_desc, "sep_tx_desc");
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    status = uct_iface_mpool_init(&iface->super, &iface->tx.small_mp,
+                                  sizeof(uct_sep_desc_t) + sizeof(uint64_t),
+                                  sizeof(uct_sep_desc_t),
+                                  UCS_SYS_CACHE_LINE_SIZE, &scratch_config, 64,
+                                  uct_sep_iface_init_desc, "sep_atomic_desc");
+    if (status != UCS_OK) {
+        goto err_cleanup_desc_mp;
+    }
+
+    status = uct_sep_op_mpool_init(&iface->tx.op_mp);
+    if (status != UCS_OK) {
+        goto err_cleanup_small_mp;
+    }
+
+    scratch = ucs_mpool_get(&iface->tx.small_mp);
+    if ((scratch != NULL) && (scratch->lkey == UCT_SEP_INVALID_LKEY)) {
+        ucs_mpool_put(scratch);
+        scratch = NULL;
+    }
+    if (scratch == NULL) {
+        ucs_error("%s: no registered memory for atomic operations",
+                  iface->port.name);
+        status = UCS_ERR_NO_MEMORY;
+        goto err_cleanup_op_mp;
+    }
+
+    iface->tx.scratch      = uct_sep_desc_buffer(scratch);
+    iface->tx.scratch_lkey = scratch->lkey;
+    iface->tx.cq_credits   = config->tx.cq_len - 1;
+    iface->tx.num_pending  = 0;
+    iface->tx.stalled      = 0;
+    iface->tx.in_dispatch  = 0;
+    iface->tx.dispatch_id  = UCS_CALLBACKQ_ID_NULL;
+    iface->tx.reap_id      = UCS_CALLBACKQ_ID_NULL;
+    iface->tx.in_finish    = 0;
+    iface->tx.dispatched   = NULL;
+    uct_sep_txwq_init_idle(&iface->tx.idle);
+    ucs_list_head_init(&iface->tx.unrung);
+    ucs_list_head_init(&iface->tx.fc_due);
+    ucs_list_head_init(&iface->tx.active);
+    ucs_list_head_init(&iface->tx.retired);
+    ucs_list_head_init(&iface->tx.sched);
+    return UCS_OK;
+
+err_cleanup_op_mp:
+    ucs_mpool_cleanup(&iface->tx.op_mp, 0);
+err_cleanup_small_mp:
+    ucs_mpool_cleanup(&iface->tx.small_mp, 0);
+err_cleanup_desc_mp:
+    ucs_mpool_cleanup(&iface->tx.desc_mp, 0);
+err:
+    return status;
+}
+
+void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface)
+{
+    ucs_mpool_put(UCS_PTR_BYTE_OFFSET(iface->tx.scratch,
+                                      -(ptrdiff_t)sizeof(uct_sep_desc_t)));
+    ucs_mpool_cleanup(&iface->tx.op_mp, 1);
+    ucs_mpool_cleanup(&iface->tx.small_mp, 1);
+    ucs_mpool_cleanup(&iface->tx.desc_mp, 1);
+}
+
+static void uct_sep_iface_release_desc(uct_recv_desc_t *self, void *user_desc)
+{
+    uct_sep_iface_t *iface = ucs_container_of(self, uct_sep_iface_t,
+                                              rx.release);
+
+    ucs_mpool_put(UCS_PTR_BYTE_OFFSET(user_desc,
+                                      -(ptrdiff_t)iface->rx.headroom_offset));
+    if (ucs_unlikely(iface->srq.num_empty > 0)) {
+        uct_sep_srq_refill(&iface->srq);
+    }
+}
+
+ucs_status_t
+uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
+                      const uct_sep_iface_config_t *config)
+{
+    size_t headroom = (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
+                      params->rx_headroom : 0;
+    uct_sep_srq_params_t srq_params;
+    size_t payload_offset, align, align_offset;
+    ucs_status_t status;
+
+    /* In front of the payload are the user's headroom and, in front of that,
+     * the pointer by which UCT knows how to release the descriptor. The header
+     * is received into the last byte of these. Everything is aligned to 8, and
+     * the header is in the cache line in which the payload starts. */
+    payload_offset = ucs_align_up_pow2(sizeof(uct_sep_rx_desc_t) +
+                                       sizeof(uct_recv_desc_t*) + headroom,
+                                       sizeof(uint64_t));
+
+    status = uct_iface_param_am_alignment(params, iface->config.seg_size,
+                                          payload_offset - sizeof(uint64_t),
+                                          payload_offset, &align,
+                                          &align_offset);
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    status = uct_iface_mpool_init(&iface->super, &iface->rx.mp,
+                                  payload_offset + iface->config.seg_size,
+                                  align_offset, align, &config->rx.mp,
+                                  uct_sep_iface_mpool_grow(
+                                          payload_offset +
+                                          iface->config.seg_size,
+                                          iface->config.rx_queue_fill),
+                                  uct_sep_iface_init_rx_desc, "sep_rx_desc");
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    ucs_list_head_init(&iface->rx.fc_early);
+    iface->rx.release.cb      = uct_sep_iface_release_desc;
+    iface->rx.headroom_offset = payload_offset - headroom;
+
+    srq_params.pd         = uct_sep_iface_md(iface)->pd;
+    srq_params.length     = iface->config.rx_queue_len;
+    srq_params.hdr_offset = payload_offset - sizeof(uct_sep_am_hdr_t);
+    srq_params.buf_size   = iface->config.seg_size;
+    srq_params.mp         = &iface->rx.mp;
+    srq_params.name       = iface->port.name;
+    srq_params.ops        = iface->api->srq_ops;
+    status = uct_sep_srq_init(&iface->srq, &srq_params);
+    if (status != UCS_OK) {
+        goto err_cleanup_mp;
+    }
+
+    uct_sep_srq_fill(&iface->srq, ucs_min(iface->config.rx_queue_fill,
+                                          UCT_SEP_RX_FIRST_FILL));
+    if (iface->srq.counter == 0) {
+        ucs_error("%s: no registered memory for receives", iface->port.name);
+        status = UCS_ERR_NO_MEMORY;
+        goto err_cleanup_srq;
+    }
+
+    return UCS_OK;
+
+err_cleanup_srq:
+    uct_sep_srq_cleanup(&iface->srq);
+err_cleanup_mp:
+    ucs_mpool_cleanup(&iface->rx.mp, 0);
+err:
+    return status;
+}
+
+void uct_sep_iface_cleanup_rx(uct_sep_iface_t *iface)
+{
+    uct_sep_fc_cleanup(iface);
+    uct_sep_srq_cleanup(&iface->srq);
+    /* Descriptors which the application has not released are its fault, and are
+     * reported by the pool */
+    ucs_mpool_cleanup(&iface->rx.mp, 1);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_POSTLIST_H
+#define UCT_SEP_POSTLIST_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_postlist.h
+ *
+ * Doorbell batching (UCX_SEP_TX_POSTLIST): work requests are written to the
+ * send queue, and the device is told of a list of them at once. A list ends when
+ * it is full and, whatever its length, when the application progresses, flushes,
+ * fences, arms events, runs out of credits, or gives up an endpoint: nothing
+ * waits for a doorbell longer than the application keeps on posting. Lists are
+ * per send queue, as doorbell records are.
+ */
+
+
+/** Tell the device of a queue's list. There may be none. */
+void uct_sep_postlist_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** Tell the device of all lists. */
+void uct_sep_postlist_ring_all(uct_sep_iface_t *iface);
+
+
+/** Tell the device of all lists, if there are any. */
+static inline void uct_sep_iface_ring(uct_sep_iface_t *iface)
+{
+    if (!ucs_list_is_empty(&iface->tx.unrung)) {
+        uct_sep_postlist_ring_all(iface);
+    }
+}
+
+
+/** Progress that leaves no list behind; of uct_iface_ops_t. It calls
+ *  uct_sep_iface_t::tx.poll. */
+unsigned uct_sep_iface_progress_postlist(uct_iface_h tl_iface);
+
+END_C_DECLS
+
+#endif

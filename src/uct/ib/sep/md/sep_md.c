@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/category/sep_context.h>
+#include "sep_md.h"
+#include <uct/ib/sep/base/sep_account.h>
+
+#include <uct/base/uct_iface.h>
+#include <ucm/api/ucm.h>
+#include <ucs/config/types.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+#include <ucs/sys/stubs.h>
+#include <ucs/sys/sys.h>
+#include <errno.h>
+#include <string.h>
+
+
+/* Remote keys carry all rights: the same region serves puts, gets and atomics,
+ * and the registration cache is not to split by right */
+#define UCT_SEP_MD_ACCESS \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+
+/* Registered memory in the cache */
+typedef struct uct_sep_rcache_region {
+    ucs_rcache_region_t super;
+    uct_sep_mem_t       mem;
+} uct_sep_rcache_region_t;
+
+
+static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+
+    memset(attr, 0, sizeof(*attr));
+    attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
+                                 UCT_MD_FLAG_NEED_RKEY |
+                                 UCT_MD_FLAG_ADVISE | UCT_MD_FLAG_INVALIDATE;
+    attr->cap.max_reg          = ULONG_MAX;
+    attr->cap.max_alloc        = ULONG_MAX; /* Others allocate, no limit here */
+    attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->rkey_packed_size     = sizeof(uct_sep_packed_rkey_t);
+    attr->reg_cost             = md->reg_cost;
+    ucs_sys_cpuset_copy(&attr->local_cpus, &md->local_cpus);
+    return UCS_OK;
+}
+
+static struct ibv_mr *
+uct_sep_mem_make_mr(uct_sep_md_t *md, void *address, size_t length, int access,
+                    unsigned flags)
+{
+    struct ibv_mr *mr = ibv_reg_mr(md->pd, address, length, access);
+
+    if (mr == NULL) {
+        uct_md_log_mem_reg_error(flags,
+                                 "%s: ibv_reg_mr(address=%p, length=%zu) "
+                                 "failed: %m%s", md->dev.name, address, length,
+                                 (errno == ENOMEM) ?
+                                 ". Please check max locked memory (ulimit -l)"
+                                 : "");
+        return NULL;
+    }
+
+    uct_sep_account_add(mr->context, UCT_SEP_ACCOUNT_MR, length);
+    return mr;
+}
+
+static void uct_sep_mem_free_mr(uct_sep_md_t *md, struct ibv_mr *mr)
+{
+    uint32_t lkey = mr->lkey;
+    int ret;
+
+    uct_sep_account_remove(mr->context, UCT_SEP_ACCOUNT_MR, mr->length);
+    ret = ibv_dereg_mr(mr);
+    if (ret != 0) {
+        ucs_warn("%s: ibv_dereg_mr(lkey=0x%x) failed: %s", md->dev.name, lkey,
+                 strerror(ret));
+    }
+}
+
+/*
+ * With relaxed ordering there are two keys. What is written by the local one,
+ * messages and results, is looked at after its completion, which does not
+ * overtake anything. What is written by the remote key may be looked at without
+ * one, in the order in which it was sent.
+ */
+static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
+                                         size_t length, unsigned flags,
+                                         uct_sep_mem_t *mem)
+{
+    int error;
+
+    mem->mr = uct_sep_mem_make_mr(md, address, length, UCT_SEP_MD_ACCESS,
+                                  flags);
+    if (mem->mr == NULL) {
+        error = errno;
+        goto err;
+    }
+
+    mem->lkey       = mem->mr->lkey;
+    mem->rkey       = mem->mr->rkey;
+    mem->relaxed_mr = NULL;
+    mem->keys       = NULL;
+    if (md->relaxed_ordering) {
+        mem->relaxed_mr = uct_sep_mem_make_mr(md, address, length,
+                                              IBV_ACCESS_LOCAL_WRITE |
+                                              IBV_ACCESS_RELAXED_ORDERING,
+                                              flags);
+        if (mem->relaxed_mr == NULL) {
+            error = errno;
+            goto err_free_mr;
+        }
+        mem->lkey = mem->relaxed_mr->lkey;
+    }
+
+    ucs_trace("%s: registered %p..%p lkey 0x%x rkey 0x%x", md->dev.name,
+              address, UCS_PTR_BYTE_OFFSET(address, length), mem->lkey,
+              mem->rkey);
+    return UCS_OK;
+
+err_free_mr:
+    uct_sep_mem_free_mr(md, mem->mr);
+err:
+    return (error == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+}
+
+static void uct_sep_mem_deregister(uct_sep_md_t *md, uct_sep_mem_t *mem)
+{
+    uct_sep_context_release_mem(md, mem);
+    if (mem->relaxed_mr != NULL) {
+        uct_sep_mem_free_mr(md, mem->relaxed_mr);
+    }
+    uct_sep_mem_free_mr(md, mem->mr);
+}
+
+static ucs_status_t
+uct_sep_mem_reg(uct_md_h tl_md, void *address, size_t length, unsigned flags,
+                uct_mem_h *memh_p)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    ucs_status_t status;
+    uct_sep_mem_t *mem;
+
+    mem = ucs_malloc(sizeof(*mem), "sep_mem");
+    if (mem == NULL) {
+        uct_md_log_mem_reg_error(flags, "%s: no memory for a memory handle",
+                                 md->dev.name);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_sep_mem_register(md, address, length, flags, mem);
+    if (status != UCS_OK) {
+        ucs_free(mem);
+        return status;
+    }
+
+    *memh_p = mem;
+    return UCS_OK;
+}
+
+/* Whether the caller wants to hear when the remote key can't be used any
+ * more */
+static int uct_sep_mem_is_invalidated(const uct_md_mem_dereg_params_t *params)
+{
+    return UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
+           UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+}
+
+static void uct_sep_mem_invalidate_done(void *arg)
+{
+    uct_invoke_completion(arg, UCS_OK);
+}
+
+static ucs_status_t
+uct_sep_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+
+    uct_sep_mem_deregister(md, params->memh);
+    ucs_free(params->memh);
+    if (uct_sep_mem_is_invalidated(params)) {
+        uct_invoke_completion(params->comp, UCS_OK);
+    }
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_mem_rcache_reg(uct_md_h tl_md, void *address, size_t length,
+                       unsigned flags, uct_mem_h *memh_p)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    ucs_rcache_region_t *region;
+    ucs_status_t status;
+
+    status = ucs_rcache_get(md->rcache, address, length,
+                            PROT_READ | PROT_WRITE, &flags, &region);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    *memh_p = &ucs_derived_of(region, uct_sep_rcache_region_t)->mem;
+    return UCS_OK;
+}
+
+static ucs_status_t uct_sep_mem_rcache_dereg(
+        uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    uct_sep_rcache_region_t *region;
+
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+
+    region = ucs_container_of(params->memh, uct_sep_rcache_region_t, mem);
+    if (uct_sep_mem_is_invalidated(params)) {
+        /* Nobody gets it any more; called when all users have let go of it,
+         * and with them the remote key is gone */
+        ucs_rcache_region_invalidate(md->rcache, &region->super,
+                                     uct_sep_mem_invalidate_done,
+                                     params->comp);
+    }
+    ucs_rcache_region_put(md->rcache, &region->super);
+    return UCS_OK;
+}
+
+static ucs_status_t uct_sep_mkey_pack(uct_md_h tl_md, uct_mem_h memh,
+                                      const uct_md_mkey_pack_params_t *params,
+                                      void *rkey_buffer)
+{
+    const uct_sep_mem_t *mem      = memh;
+    uct_sep_packed_rkey_t *packed = rkey_buffer;
+
+    packed->magic = htobe32(UCT_SEP_RKEY_MAGIC);
+    packed->rkey  = htobe32(mem->rkey);
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_mem_query(uct_md_h tl_md, const void *address, size_t length,
+                  uct_md_mem_attr_t *attr)
+{
+    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) {
+        attr->mem_type = UCS_MEMORY_TYPE_HOST;
+    }
+
+    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_SYS_DEV) {
+        attr->sys_dev = UCS_SYS_DEVICE_ID_UNKNOWN;
+    }
+
+    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS) {
+        attr->base_address = (void*)address;
+    }
+
+    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) {
+        attr->alloc_length = length;
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_rcache_mem_reg(void *context, ucs_rcache_t *rcache, void *arg,
+                       ucs_rcache_region_t *rregion, uint16_t rcache_flags)
+{
+    uct_sep_rcache_region_t *region = ucs_derived_of(rregion,
+                                                     uct_sep_rcache_region_t);
+    unsigned flags                  = *(unsigned*)arg;
+
+    if (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) {
+        flags |= UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    }
+
+    return uct_sep_mem_register(context, (void*)rregion->super.start,
+                                rregion->super.end - rregion->super.start,
+                                flags, &region->mem);
+}
+
+static void uct_sep_rcache_mem_dereg(void *context, ucs_rcache_t *rcache,
+                                     ucs_rcache_region_t *rregion)
+{
+    uct_sep_rcache_region_t *region = ucs_derived_of(rregion,
+                                                     uct_sep_rcache_region_t);
+
+    uct_sep_mem_deregister(context, &region->mem);
+}
+
+static void uct_sep_rcache_dump(void *context, ucs_rcache_t *rcache,
+                                ucs_rcache_region_t *rregion, char *buf,
+                                size_t max)
+{
+    uct_sep_rcache_region_t *region = ucs_derived_of(rregion,
+                                                     uct_sep_rcache_region_t);
+
+    ucs_snprintf_safe(buf, max, "lkey 0x%x rkey 0x%x", region->mem.lkey,
+                      region->mem.rkey);
+}
+
+void uct_sep_md_vfs_init(uct_md_h tl_md)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+
+    uct_sep_account_vfs_init(md, md->dev.context);
+}
+
+ucs_status_t uct_sep_md_claim_uuars(uct_sep_md_t *md, int is_alone)
+{
+    if ((md->uuar_claims < 0) || (is_alone && (md->uuar_claims > 0))) {
+        return UCS_ERR_BUSY;
+    }
+
+    md->uuar_claims = is_alone ? -1 : (md->uuar_claims + 1);
+    return UCS_OK;
+}
+
+void uct_sep_md_unclaim_uuars(uct_sep_md_t *md)
+{
+    md->uuar_claims = (md->uuar_claims < 0) ? 0 : (md->uuar_claims - 1);
+}
+
+static void uct_sep_md_close(uct_md_h tl_md)
+{
+    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    int ret;
+
+    if (md->rcache != NULL) {
+        ucs_rcache_destroy(md->rcache);
+    }
+
+    uct_sep_uuars_cleanup(&md->uuars);
+
+    ret = ibv_dealloc_pd(md->pd);
+    if (ret != 0) {
+        ucs_warn("%s: ibv_dealloc_pd() failed: %s", md->dev.name,
+                 strerror(ret));
+    }
+
+    uct_sep_device_close(&md->dev);
+    ucs_assert(ucs_list_is_empty(&md->cq_groups));
+    ucs_assert(ucs_list_is_empty(&md->hubs));
+    pthread_mutex_destroy(&md->group_lock);
+    pthread_mutex_destroy(&md->own_lock);
+    pthread_mutex_destroy(&md->channel_lock);
+    ucs_free(md);
+}
+
+/* What is registered is pinned: there is nothing to fetch ahead */
+static ucs_status_t
+uct_sep_mem_advise(uct_md_h tl_md, uct_mem_h memh, void *addr, size_t length,
+                   unsigned advice)
+{
+    return (advice == UCT_MADV_WILLNEED) ? UCS_OK : UCS_ERR_UNSUPPORTED;
+}
+
+static uct_md_ops_t uct_sep_md_ops = {
+    .close                  = uct_sep_md_close,
+    .query                  = uct_sep_md_query,
+    .mem_reg                = uct_sep_mem_reg,
+    .mem_dereg              = uct_sep_mem_dereg,
+    .mem_query              = uct_sep_mem_query,
+    .mem_advise             = uct_sep_mem_advise,
+    .mkey_pack              = uct_sep_mkey_pack,
+    .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
+    .detect_memory_type     = ucs_empty_function_return_unsupported
+};
+
+static uct_md_ops_t uct_sep_md_rcache_ops = {
+    .close                  = uct_sep_md_close,
+    .query                  = uct_sep_md_query,
+    .mem_reg                = uct_sep_mem_rcache_reg,
+    .mem_dereg              = uct_sep_mem_rcache_dereg,
+    .mem_query              = uct_sep_mem_query,
+    .mem_advise             = uct_sep_mem_advise,
+    .mkey_pack              = uct_sep_mkey_pack,
+    .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
+    .detect_memory_type     = ucs_empty_function_return_unsupported
+};
+
+static ucs_status_t
+uct_sep_md_init_rcache(uct_sep_md_t *md, const uct_sep_md_config_t *config)
+{
+    static const ucs_rcache_ops_t ops = {
+        .mem_reg     = uct_sep_rcache_mem_reg,
+        .mem_dereg   = uct_sep_rcache_mem_dereg,
+        .dump_region = uct_sep_rcache_dump
+    };
+    ucs_rcache_params_t params;
+    ucs_status_t status;
+
+    md->super.ops = &uct_sep_md_ops;
+    if (!md->use_rcache) {
+        return UCS_OK;
+    }
+
+    uct_md_set_rcache_params(&params, &config->rcache);
+    params.region_struct_size = sizeof(uct_sep_rcache_region_t);
+    params.max_alignment      = ucs_get_page_size();
+    params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
+    params.context            = md;
+    params.ops                = &ops;
+    status = ucs_rcache_create(&params, md->dev.name, NULL, &md->rcache);
+    if (status == UCS_OK) {
+        md->super.ops = &uct_sep_md_rcache_ops;
+        md->reg_cost  = ucs_linear_func_make(
+                uct_md_rcache_overhead(&config->rcache), 0);
+        return UCS_OK;
+    }
+
+    md->rcache = NULL;
+    if (config->rcache_enable == UCS_YES) {
+        ucs_error("%s: could not create the registration cache: %s. Set "
+                  "UCX_SEP_RCACHE=n to do without", md->dev.name,
+                  ucs_status_string(status));
+        return status;
+    }
+
+    ucs_debug("%s: no registration cache: %s", md->dev.name,
+              ucs_status_string(status));
+    return UCS_OK;
+}
+
+static ucs_status_t uct_sep_md_init_fork(const uct_sep_md_config_t *config)
+{
+    int ret;
+
+    if (config->fork_init == UCS_NO) {
+        return UCS_OK;
+    }
+
+    ret = ibv_fork_init();
+    if (ret == 0) {
+        return UCS_OK;
+    }
+
+    if (config->fork_init == UCS_YES) {
+        ucs_error("ibv_fork_init() failed: %s. Set UCX_SEP_FORK_INIT=try to "
+                  "go on", strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    ucs_debug("ibv_fork_init() failed: %s", strerror(ret));
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_md_create(struct ibv_device *ibv_device,
+                  const uct_sep_md_config_t *config, uct_md_h *md_p)
+{
+    ucs_status_t status;
+    uct_sep_md_t *md;
+
+    md = ucs_calloc(1, sizeof(*md), "sep_md");
+    if (md == NULL) {
+        ucs_error("no memory for a memory domain on %s",
+                  ibv_get_device_name(ibv_device));
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_sep_device_open(&md->dev, ibv_device);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    md->super.component = &uct_sep_component;
+    md->pd              = ibv_alloc_pd(md->dev.context);
+    if (md->pd == NULL) {
+        ucs_error("%s: ibv_alloc_pd() failed: %m", md->dev.name);
+        status = UCS_ERR_IO_ERROR;
+        goto err_close;
+    }
+
+    status = uct_sep_md_init_config(md, config);
+    if (status != UCS_OK) {
+        goto err_dealloc_pd;
+    }
+
+    status = uct_sep_md_init_rcache(md, config);
+    if (status != UCS_OK) {
+        goto err_dealloc_pd;
+    }
+
+    uct_sep_uuars_init(&md->uuars, md->dev.context);
+    pthread_mutex_init(&md->channel_lock, NULL);
+    ucs_list_head_init(&md->half_pairs);
+    pthread_mutex_init(&md->own_lock, NULL);
+    ucs_list_head_init(&md->contexts);
+    pthread_mutex_init(&md->group_lock, NULL);
+    ucs_list_head_init(&md->cq_groups);
+    ucs_list_head_init(&md->hubs);
+    *md_p = &md->super;
+    return UCS_OK;
+
+err_dealloc_pd:
+    ibv_dealloc_pd(md->pd);
+err_close:
+    uct_sep_device_close(&md->dev);
+err_free:
+    ucs_free(md);
+    return status;
+}
+
+ucs_status_t
+uct_sep_md_open(uct_component_t *component, const char *md_name,
+                const uct_md_config_t *uct_config, uct_md_h *md_p)
+{
+    const uct_sep_md_config_t *config = ucs_derived_of(uct_config,
+                                                       uct_sep_md_config_t);
+    struct ibv_device **list;
+    ucs_status_t status;
+    int i, count;
+
+    status = uct_sep_md_init_fork(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    list = ibv_get_device_list(&count);
+    if (list == NULL) {
+        ucs_debug("ibv_get_device_list() failed: %m");
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    status = UCS_ERR_NO_DEVICE;
+    for (i = 0; i < count; ++i) {
+        if ((strcmp(ibv_get_device_name(list[i]), md_name) == 0) &&
+            uct_sep_device_is_usable(list[i])) {
+            status = uct_sep_md_create(list[i], config, md_p);
+            break;
+        }
+    }
+
+    ibv_free_device_list(list);
+    return status;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_MD_H
+#define UCT_SEP_MD_H
+
+#include <uct/ib/sep/device/sep_device.h>
+#include <uct/ib/sep/port/sep_subnet.h>
+#include <uct/ib/sep/queue/sep_uuar.h>
+#include <uct/base/uct_md.h>
+#include <ucs/memory/rcache.h>
+#include <ucs/sys/sys.h>
+#include <pthread.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_md.h
+ *
+ * Component "sep" and its memory domains, one for each mlx5 device.
+ */
+
+extern uct_component_t uct_sep_component;
+
+
+/** Packed remote key. */
+typedef struct uct_sep_packed_rkey {
+    __be32 magic; /**< UCT_SEP_RKEY_MAGIC */
+    __be32 rkey;
+} UCS_S_PACKED uct_sep_packed_rkey_t;
+
+/** "SEPk", to tell our keys from others' and from garbage. */
+#define UCT_SEP_RKEY_MAGIC  0x5345506bu
+
+
+/** Configuration of a memory domain; see the table for what it means. */
+typedef struct uct_sep_md_config {
+    uct_md_config_t          super;
+    UCS_CONFIG_STRING_ARRAY_FIELD(rmtd) reg_methods;
+    ucs_ternary_auto_value_t rcache_enable;
+    uct_md_rcache_config_t   rcache;
+    ucs_ternary_auto_value_t fork_init;
+    ucs_linear_func_t        reg_cost;      /**< Seconds, and per byte */
+    ucs_on_off_auto_value_t  relaxed_ordering;
+    UCS_CONFIG_ARRAY_FIELD(ucs_config_bw_spec_t, device) pci_bw;
+    int                      prefer_nearest;
+    int                      eth_pause;
+    char                     *subnet_prefix;
+} uct_sep_md_config_t;
+
+
+typedef struct uct_sep_mem_keys uct_sep_mem_keys_t;
+typedef struct uct_sep_context uct_sep_context_t;
+
+
+/** Registered memory: what a uct_mem_h points to. */
+typedef struct uct_sep_mem {
+    uint32_t           lkey;
+    uint32_t           rkey;
+    struct ibv_mr      *mr;       /**< Of the remote key, and of the local one
+                                       unless that is relaxed */
+    struct ibv_mr      *relaxed_mr; /**< Of the local key, with relaxed
+                                         ordering; or NULL */
+    uct_sep_mem_keys_t *keys; /**< Local keys in contexts of workers, or NULL;
+                                   see sep_context.h */
+} uct_sep_mem_t;
+
+
+/** Memory domain. */
+typedef struct uct_sep_md {
+    uct_md_t              super;
+    uct_sep_device_t      dev;
+    struct ibv_pd         *pd;
+    ucs_rcache_t          *rcache;     /**< NULL if switched off */
+    ucs_linear_func_t     reg_cost;
+    int                   use_rcache;  /**< Setting, see rcache */
+    int                   relaxed_ordering; /**< Of writes by a local key */
+    double                pci_bw;      /**< Bytes per second */
+    ucs_sys_cpuset_t      local_cpus;  /**< Near to the device */
+    double                far_latency; /**< Seconds, if we are not */
+    int                   eth_pause;   /**< Whether RoCE ports are offered */
+    uct_sep_subnet_filter_t subnet_filter;
+    uct_sep_uuars_t       uuars;      /**< Of the device's context */
+
+    pthread_mutex_t       channel_lock; /**< Of what follows, and of domains */
+    unsigned              num_channels; /**< Of workers; read without lock */
+    ucs_list_link_t       half_pairs; /**< uct_sep_td_pair_t, one in use */
+    struct uct_sep_td_pair *common_pair; /**< See uct_sep_td_common_get() */
+    unsigned              common_refcount;
+    int                   uuar_claims; /**< Workers with uUARs by the driver's
+                                            policy in the domain's context, or
+                                            -1 for one who is to be the only
+                                            one */
+
+    pthread_mutex_t       own_lock;   /**< Of what follows, and of local keys */
+    ucs_list_link_t       contexts;   /**< uct_sep_context_t, by slot */
+
+    pthread_mutex_t       group_lock; /**< Of what follows: things that several
+                                           workers share */
+    ucs_list_link_t       cq_groups;  /**< uct_sep_cq_group_t */
+    ucs_list_link_t       hubs;       /**< uct_sep_hub_t */
+} uct_sep_md_t;
+
+
+/**
+ * Check a configuration against the device, and take it over; before memory is
+ * registered.
+ *
+ * @return UCS_OK; UCS_ERR_INVALID_PARAM or UCS_ERR_UNSUPPORTED after a message
+ *         that names the variable.
+ */
+ucs_status_t uct_sep_md_init_config(uct_sep_md_t *md,
+                                    const uct_sep_md_config_t *config);
+
+
+/** Whether the configuration lets a port be used, and it is active. */
+int uct_sep_md_offers_port(const uct_sep_md_t *md, unsigned port_num);
+
+
+/**
+ * Announce that a worker's data path rings uUARs by the driver's policy, in the
+ * domain's context. With channel_lock held.
+ *
+ * @param is_alone  Nobody else may.
+ *
+ * @return UCS_OK; UCS_ERR_BUSY, without a message.
+ */
+ucs_status_t uct_sep_md_claim_uuars(uct_sep_md_t *md, int is_alone);
+
+/** Undo it. */
+void uct_sep_md_unclaim_uuars(uct_sep_md_t *md);
+
+
+/** Table of uct_sep_md_config_t. */
+extern ucs_config_field_t uct_sep_md_config_table[];
+
+
+/** Open a device's memory domain; of uct_component_t. */
+ucs_status_t
+uct_sep_md_open(uct_component_t *component, const char *md_name,
+                const uct_md_config_t *uct_config, uct_md_h *md_p);
+
+
+/** Show a memory domain in the virtual file system; of uct_component_t. */
+void uct_sep_md_vfs_init(uct_md_h tl_md);
+
+
+/** @return Local key of registered memory. */
+static inline uint32_t uct_sep_mem_lkey(uct_mem_h memh)
+{
+    return ((const uct_sep_mem_t*)memh)->lkey;
+}
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/queue/sep_cq.inl>
+#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/ep/sep_rc.h>
+
+#include <ucs/async/async.h>
+#include <ucs/debug/log.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/*
+ * The file descriptor an application sleeps on: an epoll set of the completion
+ * channel, and of an event that says that a connection was made or lost and
+ * waits for the main thread.
+ */
+
+static ucs_status_t uct_sep_iface_epoll_add(uct_sep_iface_t *iface, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+    if (epoll_ctl(iface->conn.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        ucs_error("%s: epoll_ctl(ADD, fd=%d) failed: %m", iface->port.name, fd);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t uct_sep_iface_event_create(uct_sep_iface_t *iface)
+{
+    ucs_status_t status = UCS_ERR_IO_ERROR;
+    int event_fd;
+
+    iface->conn.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (iface->conn.epoll_fd < 0) {
+        ucs_error("%s: epoll_create1() failed: %m", iface->port.name);
+        goto err;
+    }
+
+    event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (event_fd < 0) {
+        ucs_error("%s: eventfd() failed: %m", iface->port.name);
+        goto err_close_epoll;
+    }
+
+    status = uct_sep_iface_epoll_add(iface, iface->cq.channel->fd);
+    if (status != UCS_OK) {
+        goto err_close_event;
+    }
+
+    if (iface->own_cq.cq != NULL) {
+        status = uct_sep_iface_epoll_add(iface, iface->own_cq.channel->fd);
+        if (status != UCS_OK) {
+            goto err_close_event;
+        }
+    }
+
+    if (uct_sep_iface_shares_cq(iface)) {
+        status = uct_sep_iface_epoll_add(iface,
+                                         iface->cq_member.group->cq.channel->fd);
+        if (status != UCS_OK) {
+            goto err_close_event;
+        }
+    }
+
+    status = uct_sep_iface_epoll_add(iface, event_fd);
+    if (status != UCS_OK) {
+        goto err_close_event;
+    }
+
+    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    iface->conn.event_fd = event_fd;
+    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    return UCS_OK;
+
+err_close_event:
+    close(event_fd);
+err_close_epoll:
+    close(iface->conn.epoll_fd);
+    iface->conn.epoll_fd = -1;
+err:
+    return status;
+}
+
+void uct_sep_iface_event_cleanup(uct_sep_iface_t *iface)
+{
+    if (iface->conn.epoll_fd >= 0) {
+        close(iface->conn.event_fd);
+        close(iface->conn.epoll_fd);
+    }
+}
+
+void uct_sep_iface_event_signal(uct_sep_iface_t *iface)
+{
+    uint64_t value = 1;
+    ssize_t ret;
+
+    if (iface->conn.event_fd < 0) {
+        return;
+    }
+
+    ret = write(iface->conn.event_fd, &value, sizeof(value));
+    if ((ret < 0) && (errno != EAGAIN)) { /* EAGAIN: signalled already */
+        ucs_warn("%s: could not signal an event: %m", iface->port.name);
+    }
+}
+
+static void uct_sep_iface_event_drain(uct_sep_iface_t *iface)
+{
+    uint64_t value;
+    ssize_t ret;
+
+    if (iface->conn.event_fd < 0) {
+        return;
+    }
+
+    ret = read(iface->conn.event_fd, &value, sizeof(value));
+    if ((ret < 0) && (errno != EAGAIN)) {
+        ucs_warn("%s: could not read an event: %m", iface->port.name);
+    }
+}
+
+ucs_status_t uct_sep_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    ucs_status_t status;
+
+    if (iface->conn.epoll_fd < 0) {
+        status = uct_sep_iface_event_create(iface);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    *fd_p = iface->conn.epoll_fd;
+    return UCS_OK;
+}
+
+ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    ucs_status_t status;
+    unsigned count;
+    int event_fd;
+
+    /* Drained before the list is looked at, so that what comes in between is
+     * not lost. Handled here, because the interface's progress does not. */
+    uct_sep_iface_ring(iface);
+    uct_sep_iface_event_drain(iface);
+    if (uct_sep_rc_handle_events(iface) > 0) {
+        return UCS_ERR_BUSY;
+    }
+
+    status = uct_sep_cq_read_events(&iface->cq, &count);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (iface->own_cq.cq != NULL) {
+        status = uct_sep_cq_read_events(&iface->own_cq, &count);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        status = iface->api->own_cq_arm(iface, events & UCT_EVENT_SEND_COMP);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (uct_sep_iface_shares_cq(iface) && (events & UCT_EVENT_SEND_COMP)) {
+        status = uct_sep_iface_event_fd_get(tl_iface, &event_fd);
+        if (status == UCS_OK) {
+            status = uct_sep_cq_member_arm(&iface->cq_member,
+                                           iface->conn.event_fd);
+        }
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    return iface->api->cq_arm(iface, !(events & UCT_EVENT_SEND_COMP));
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/hub/sep_hub.h>
+#include <uct/ib/sep/iface/sep_iface_int.h>
+#include <uct/ib/sep/open/sep_open.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/ep/sep_rc.h>
+
+#include <ucs/async/async.h>
+#include <ucs/debug/log.h>
+
+
+/* Software overhead of an operation; less than half of that of rc_mlx5 */
+#define UCT_SEP_OVERHEAD       20e-9
+
+
+/* Among transports that are equal in all else; more than any of UCX has */
+#define UCT_SEP_PRIORITY       60
+
+
+void uct_sep_iface_drop_unusable(uct_iface_attr_t *attr)
+{
+    if (attr->cap.put.max_short == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_PUT_SHORT;
+    }
+
+    if (attr->cap.get.max_zcopy == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_ZCOPY;
+    }
+
+    if (attr->cap.get.max_bcopy == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_BCOPY;
+    }
+
+    /* There is always a header */
+    if (attr->cap.am.max_short < sizeof(uint64_t)) {
+        attr->cap.am.max_short = 0;
+        attr->cap.flags       &= ~UCT_IFACE_FLAG_AM_SHORT;
+    }
+}
+
+static ucs_status_t
+uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
+{
+    uct_sep_iface_t *iface      = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    const uct_sep_md_t *md      = uct_sep_iface_md(iface);
+    const uct_sep_device_t *dev = &md->dev;
+    const uct_sep_ops_t *tx_ops = iface->tx.ops;
+    size_t max_zcopy            = uct_sep_iface_max_zcopy(iface);
+    size_t mtu                  = 128ul << iface->config.path_mtu;
+    size_t am_max               = iface->config.seg_size -
+                                  sizeof(uct_sep_am_hdr_t);
+
+    uct_base_iface_query(&iface->super, attr);
+
+    attr->dev_num_paths   = iface->port.addr.num_paths;
+    attr->device_addr_len = sizeof(uct_sep_device_addr_t);
+    attr->iface_addr_len  = sizeof(uct_sep_iface_addr_t);
+    attr->ep_addr_len     = 0;
+
+    attr->cap.flags       = tx_ops->cap_flags | dev->atomic_cap |
+                            UCT_IFACE_FLAG_PENDING |
+                            UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                            UCT_IFACE_FLAG_CB_SYNC |
+                            UCT_IFACE_FLAG_EP_CHECK |
+                            UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                            UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
+                            UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                            UCT_IFACE_FLAG_EVENT_RECV |
+                            UCT_IFACE_FLAG_EVENT_FD;
+
+    attr->cap.put.max_short       = ucs_min(tx_ops->put_max_inl,
+                                            iface->config.tx_max_inline);
+    attr->cap.put.max_bcopy       = iface->config.seg_size;
+    attr->cap.put.min_zcopy       = 0;
+    attr->cap.put.max_zcopy       = max_zcopy;
+    attr->cap.put.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.put.align_mtu       = mtu;
+    attr->cap.put.max_iov         = tx_ops->rma_max_iov;
+
+    attr->cap.get.max_bcopy       = iface->config.seg_size;
+    attr->cap.get.min_zcopy       = 0;
+    attr->cap.get.max_zcopy       = iface->config.max_get_zcopy;
+    attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.get.align_mtu       = mtu;
+    attr->cap.get.max_iov         = tx_ops->rma_max_iov;
+
+    attr->cap.am.max_short        = ucs_min(tx_ops->am_max_inl -
+                                            sizeof(uct_sep_am_hdr_t),
+                                            iface->config.tx_max_inline);
+    attr->cap.am.max_bcopy        = am_max;
+    attr->cap.am.min_zcopy        = 0;
+    attr->cap.am.max_zcopy        = am_max;
+    attr->cap.am.max_hdr          = UCT_SEP_AM_ZCOPY_MAX_HDR;
+    attr->cap.am.opt_zcopy_align  = UCS_SYS_PCI_MAX_PAYLOAD;
+    attr->cap.am.align_mtu        = mtu;
+    attr->cap.am.max_iov          = UCT_SEP_AM_MAX_IOV;
+
+    attr->cap.atomic32.op_flags   = dev->atomic32.op_flags &
+                                    tx_ops->atomic32;
+    attr->cap.atomic32.fop_flags  = dev->atomic32.fop_flags &
+                                    tx_ops->atomic32;
+    attr->cap.atomic64.op_flags   = dev->atomic64.op_flags &
+                                    tx_ops->atomic64;
+    attr->cap.atomic64.fop_flags  = dev->atomic64.fop_flags &
+                                    tx_ops->atomic64;
+
+    uct_sep_iface_drop_unusable(attr);
+
+    attr->latency             = ucs_linear_func_make(iface->port.latency +
+                                                     md->far_latency, 0);
+    attr->bandwidth.shared    = ucs_min(iface->port.bandwidth, md->pci_bw);
+    attr->bandwidth.dedicated = 0;
+    attr->overhead            = UCT_SEP_OVERHEAD;
+    attr->priority            = UCT_SEP_PRIORITY;
+    return UCS_OK;
+}
+
+static ucs_status_t uct_sep_iface_get_device_address(uct_iface_h tl_iface,
+                                                     uct_device_addr_t *addr)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+
+    uct_sep_cm_get_device_address(iface->conn.cm, (void*)addr);
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *addr)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+
+    uct_sep_cm_get_address(iface->conn.cm, (void*)addr);
+    return UCS_OK;
+}
+
+static int uct_sep_iface_is_reachable(const uct_iface_h tl_iface,
+                                      const uct_device_addr_t *dev_addr,
+                                      const uct_iface_addr_t *iface_addr)
+{
+    uct_sep_iface_t *iface         = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
+
+    if ((addr != NULL) && (addr->version == UCT_SEP_HUB_ADDR_VERSION)) {
+        uct_sep_hub_warn_mixed(iface->port.name, 0);
+        return 0;
+    }
+
+    return uct_sep_cm_is_reachable(iface->conn.cm, dev_addr, iface_addr);
+}
+
+static void
+uct_sep_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+
+    if (flags & UCT_PROGRESS_RECV) {
+        /* May be called from the async thread, but only once with effect, and
+         * not while the main thread progresses what it is about to enable */
+        UCS_ASYNC_BLOCK(iface->super.worker->async);
+        uct_sep_srq_fill(&iface->srq, iface->config.rx_queue_fill);
+        UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    }
+
+    uct_base_iface_progress_enable(tl_iface, flags);
+}
+
+/*
+ * Init and cleanup
+ */
+
+static ucs_status_t
+uct_sep_iface_init_own_cq(uct_sep_iface_t *iface, unsigned length)
+{
+    ucs_status_t status;
+
+    status = uct_sep_cq_init(&iface->own_cq, iface->channel.own->context,
+                             length, iface->api->cq_create, iface->port.name);
+    if (status != UCS_OK) {
+        uct_sep_cq_cleanup(&iface->cq);
+        return status;
+    }
+
+    iface->super.super.ops.iface_progress = iface->api->own_progress;
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_iface_init_cq(uct_sep_iface_t *iface,
+                      const uct_sep_iface_config_t *config)
+{
+    uct_sep_md_t *md = uct_sep_iface_md(iface);
+    unsigned tx_len  = config->tx.cq_len + UCT_SEP_CQ_HEADROOM;
+    int is_shared    = config->cq_sharing > 1;
+    int is_own       = iface->channel.own != NULL;
+    ucs_status_t status;
+
+    iface->cq_member.group = NULL;
+    iface->own_cq.cq       = NULL;
+    status = uct_sep_cq_init(&iface->cq, md->dev.context,
+                             config->rx.queue_len +
+                             ((is_shared || is_own) ? UCT_SEP_CQ_HEADROOM :
+                                                      tx_len),
+                             iface->api->cq_create, iface->port.name);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (!is_shared) {
+        return is_own ? uct_sep_iface_init_own_cq(iface, tx_len) : UCS_OK;
+    }
+
+    status = uct_sep_cq_member_init(&iface->cq_member, md,
+                                    iface->channel.pd->context,
+                                    config->cq_sharing, tx_len,
+                                    iface->port.name);
+    if (status != UCS_OK) {
+        uct_sep_cq_cleanup(&iface->cq);
+        return status;
+    }
+
+    iface->super.super.ops.iface_progress = uct_sep_iface_progress_group;
+    return UCS_OK;
+}
+
+static void uct_sep_iface_cleanup_cq(uct_sep_iface_t *iface)
+{
+    if (uct_sep_iface_shares_cq(iface)) {
+        uct_sep_cq_member_cleanup(&iface->cq_member, uct_sep_iface_md(iface));
+    }
+    if (iface->own_cq.cq != NULL) {
+        uct_sep_cq_cleanup(&iface->own_cq);
+    }
+    uct_sep_cq_cleanup(&iface->cq);
+}
+
+static ucs_status_t
+uct_sep_iface_init_cm(uct_sep_iface_t *iface,
+                      const uct_sep_iface_config_t *config)
+{
+    uct_sep_cm_params_t params = {};
+
+    ucs_queue_head_init(&iface->conn.events);
+    iface->conn.event_id = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.event_fd = -1;
+    iface->conn.epoll_fd = -1;
+    iface->conn.num_rc   = 0;
+    iface->conn.num_qp   = 0;
+
+    params.ibv_context  = iface->channel.cm_pd->context;
+    params.pd           = (iface->channel.own != NULL) ?
+                          iface->channel.own->pd : uct_sep_iface_md(iface)->pd;
+    params.qp_pd        = iface->channel.cm_pd;
+    params.uuars        = iface->channel.uuars;
+    params.uuar_use     = iface->channel.cm_use;
+    params.addr_flags   = (iface->channel.own != NULL) ?
+                          UCT_SEP_IFACE_ADDR_FLAG_SPLIT : 0;
+    params.port         = iface->port.addr;
+    params.pkey_index   = iface->port.pkey_index;
+    params.async        = iface->super.worker->async;
+    params.ops          = &uct_sep_rc_cm_ops;
+    params.arg          = iface;
+    params.timeout      = config->cm.timeout;
+    params.retry_count  = config->cm.retry_count;
+    params.rx_queue_len = config->cm.rx_queue_len;
+    params.name         = iface->port.name;
+    return uct_sep_cm_init(&params, &iface->conn.cm);
+}
+
+/* All connections go; what is outstanding on them is cancelled */
+static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
+{
+    uct_sep_txwq_t *txwq, *tmp;
+
+    uct_sep_iface_ring(iface);
+    uct_sep_cm_cleanup(iface->conn.cm);
+
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->conn.event_id);
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->tx.dispatch_id);
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->tx.reap_id);
+
+    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+        uct_sep_rc_destroy_txwq(iface, txwq);
+    }
+
+    ucs_assert(ucs_list_is_empty(&iface->tx.active));
+    if ((iface->conn.num_rc != 0) || (iface->conn.num_qp != 0)) {
+        ucs_warn("%s: %u connections and %u queue pairs were not released",
+                 iface->port.name, iface->conn.num_rc, iface->conn.num_qp);
+    }
+
+    uct_sep_iface_event_cleanup(iface);
+}
+
+static const uct_sep_ops_t *
+uct_sep_iface_choose_ops(const uct_sep_iface_t *iface, int post, int is_locked)
+{
+    static const uct_sep_ops_t *ops[][3] = {
+        [UCT_SEP_TX_POST_BF]   = {&uct_sep_ops_bf, &uct_sep_ops_bf_lock,
+                                  &uct_sep_ops_bf_own},
+        [UCT_SEP_TX_POST_BF64] = {&uct_sep_ops_bf64, &uct_sep_ops_bf64_lock,
+                                  &uct_sep_ops_bf64_own},
+        [UCT_SEP_TX_POST_DB]   = {&uct_sep_ops_db, &uct_sep_ops_db_lock,
+                                  &uct_sep_ops_db_own}
+    };
+
+    if (iface->config.postlist > 1) {
+        return (iface->channel.own != NULL) ? &uct_sep_ops_list_own :
+                                              &uct_sep_ops_list;
+    }
+
+    if (post != UCT_SEP_TX_POST_DB) {
+        post = UCT_SEP_TX_POST_BF;
+#ifdef __x86_64__
+        if (__builtin_cpu_supports("avx512f")) {
+            post = UCT_SEP_TX_POST_BF64;
+        }
+#endif
+    }
+
+    /* Nobody else rings in a worker's own context */
+    ucs_assert(!is_locked || (iface->channel.own == NULL));
+    return ops[post][(iface->channel.own != NULL) ? 2 : is_locked];
+}
+
+void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
+{
+    const uct_sep_ops_t *tx_ops = (iface->channel.own != NULL) ?
+                                  iface->api->own_ops : iface->api->ops;
+
+    if (tx_ops == NULL) {
+        tx_ops = uct_sep_iface_choose_ops(iface, post, is_locked);
+    }
+
+    iface->tx.ops       = tx_ops;
+    iface->tx.post      = post;
+    iface->tx.is_locked = is_locked;
+    uct_sep_open_set_ops(tx_ops, &iface->super.super.ops);
+}
+
+static UCS_CLASS_DECLARE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
+
+/* Operations that do not depend on how work requests are posted */
+static uct_iface_ops_t uct_sep_iface_ops = {
+    UCT_SEP_OPS_COMMON,
+    .ep_pending_add           = uct_sep_ep_pending_add,
+    .ep_pending_purge         = uct_sep_ep_pending_purge,
+    .ep_flush                 = uct_sep_ep_flush,
+    .ep_fence                 = uct_sep_ep_fence,
+    .ep_check                 = uct_sep_ep_check,
+    .ep_create                = uct_sep_ep_create,
+    .ep_destroy               = uct_sep_ep_destroy,
+    .iface_flush              = uct_sep_iface_flush,
+    .iface_fence              = uct_sep_iface_fence,
+    .iface_progress_enable    = uct_sep_iface_progress_enable,
+    .iface_progress           = uct_sep_iface_progress,
+    .iface_event_fd_get       = uct_sep_iface_event_fd_get,
+    .iface_event_arm          = uct_sep_iface_event_arm,
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_sep_iface_t),
+    .iface_query              = uct_sep_iface_query,
+    .iface_get_device_address = uct_sep_iface_get_device_address,
+    .iface_get_address        = uct_sep_iface_get_address,
+    .iface_is_reachable       = uct_sep_iface_is_reachable
+};
+
+UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    const uct_sep_iface_config_t *config = ucs_derived_of(tl_config,
+                                                     uct_sep_iface_config_t);
+    uct_sep_md_t *md                     = ucs_derived_of(tl_md, uct_sep_md_t);
+    ucs_status_t status;
+    unsigned port_num;
+
+    status = uct_sep_open_check(params);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_sep_iface_ops,
+                              &uct_base_iface_internal_ops, tl_md, worker,
+                              params,
+                              tl_config UCS_STATS_ARG(
+                                      (params->field_mask &
+                                       UCT_IFACE_PARAM_FIELD_STATS_ROOT) ?
+                                      params->stats_root : NULL)
+                              UCS_STATS_ARG(params->mode.device.dev_name));
+
+    port_num = uct_sep_device_find_port(&md->dev, params->mode.device.dev_name);
+    if (port_num == 0) {
+        ucs_error("%s is not a port of device %s, which has %u",
+                  params->mode.device.dev_name, md->dev.name,
+                  md->dev.attr.orig_attr.phys_port_cnt);
+        status = UCS_ERR_NO_DEVICE;
+        goto err;
+    }
+
+    status = uct_sep_port_open(&md->dev, port_num, &config->port, &self->port);
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    status = uct_sep_iface_init_config(self, config);
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    self->api = (config->api == UCT_SEP_API_VERBS) ? &uct_sep_api_verbs :
+                                                     &uct_sep_api_dv;
+    self->super.super.ops.iface_progress = self->api->progress;
+    status = self->api->init(self, config);
+    if (status != UCS_OK) {
+        goto err;
+    }
+
+    status = uct_sep_qp_table_init(&self->qps);
+    if (status != UCS_OK) {
+        ucs_error("%s: no memory for the table of queue pairs",
+                  self->port.name);
+        goto err_cleanup_api;
+    }
+
+    status = uct_sep_channel_init(&self->channel, md, config->category,
+                                  self->port.name);
+    if (status != UCS_OK) {
+        goto err_cleanup_qps;
+    }
+
+    /* Queue pairs tell if one has no BlueFlame, or a uUAR that is shared */
+    self->config.post = config->tx.post;
+    uct_sep_iface_set_ops(self, config->tx.post,
+                          self->channel.use == UCT_SEP_UUAR_DRIVER);
+
+    status = uct_sep_iface_init_cq(self, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_channel;
+    }
+
+    status = uct_sep_iface_init_tx(self, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_cq;
+    }
+
+    status = uct_sep_iface_init_rx(self, params, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_tx;
+    }
+
+    status = uct_sep_iface_init_cm(self, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_rx;
+    }
+
+    if (self->config.postlist > 1) {
+        self->tx.poll                        = self->super.super.ops.
+                                               iface_progress;
+        self->super.super.ops.iface_progress = uct_sep_iface_progress_postlist;
+    }
+
+    ucs_debug("%s: opened interface %p, category %s, lid %u, path MTU %u",
+              self->port.name, (void*)self,
+              uct_sep_category_names[config->category], self->port.addr.lid,
+              128u << self->config.path_mtu);
+    return UCS_OK;
+
+err_cleanup_rx:
+    uct_sep_iface_cleanup_rx(self);
+err_cleanup_tx:
+    uct_sep_iface_cleanup_tx(self);
+err_cleanup_cq:
+    uct_sep_iface_cleanup_cq(self);
+err_cleanup_channel:
+    uct_sep_channel_cleanup(&self->channel, md);
+err_cleanup_qps:
+    uct_sep_qp_table_cleanup(&self->qps);
+err_cleanup_api:
+    self->api->cleanup(self);
+err:
+    return status;
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_sep_iface_t)
+{
+    uct_base_iface_progress_disable(&self->super.super,
+                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_sep_iface_cleanup_cm(self);
+    uct_sep_iface_cleanup_rx(self);
+    uct_sep_iface_cleanup_tx(self);
+    uct_sep_iface_cleanup_cq(self);
+    uct_sep_channel_cleanup(&self->channel, uct_sep_iface_md(self));
+    uct_sep_qp_table_cleanup(&self->qps);
+    self->api->cleanup(self);
+}
+
+UCS_CLASS_DEFINE(uct_sep_iface_t, uct_base_iface_t);
+static UCS_CLASS_DEFINE_NEW_FUNC(uct_sep_iface_t, uct_iface_t, uct_md_h,
+                                 uct_worker_h, const uct_iface_params_t*,
+                                 const uct_iface_config_t*);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
+
+ucs_status_t uct_sep_iface_new(uct_md_h md, uct_worker_h worker,
+                               const uct_iface_params_t *params,
+                               const uct_iface_config_t *config,
+                               uct_iface_h *iface_p)
+{
+    return UCS_CLASS_NEW_FUNC_NAME(uct_sep_iface_t)(md, worker, params, config,
+                                                    iface_p);
+}

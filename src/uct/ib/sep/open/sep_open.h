@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_OPEN_H
+#define UCT_SEP_OPEN_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+#include <ucs/sys/stubs.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_open.h
+ *
+ * What the two kinds of interfaces, that with queues of its own (sep_iface.c)
+ * and that which uses a hub's (sep_front.c), do alike when they are opened.
+ */
+
+/** Initialisers of what neither has, and of what is UCT's, in uct_iface_ops_t.
+ *  Connections are made to interfaces and not to endpoints; short gets do not
+ *  exist. */
+#define UCT_SEP_OPS_COMMON \
+    .ep_get_short           = (uct_ep_get_short_func_t) \
+                              ucs_empty_function_return_unsupported, \
+    .ep_get_address         = (uct_ep_get_address_func_t) \
+                              ucs_empty_function_return_unsupported, \
+    .ep_connect_to_ep       = (uct_ep_connect_to_ep_func_t) \
+                              ucs_empty_function_return_unsupported, \
+    .iface_progress_disable = uct_base_iface_progress_disable
+
+
+/**
+ * Check what a user asks for when it opens an interface, before anything
+ * exists.
+ *
+ * @return UCS_OK, or UCS_ERR_UNSUPPORTED (not on a device) or
+ *         UCS_ERR_INVALID_PARAM (no open mode; an alignment that is none, or an
+ *         offset without an alignment) after a message.
+ */
+ucs_status_t uct_sep_open_check(const uct_iface_params_t *params);
+
+
+/** Put the operations of a data path into an interface's table. */
+void uct_sep_open_set_ops(const uct_sep_ops_t *tx_ops, uct_iface_ops_t *ops);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/**
+ * @file sep_ops.inl
+ *
+ * Operations of the data path. Template: a file that includes it defines
+ *
+ *     UCT_SEP_OPS_POST    UCT_SEP_TX_POST_BF, _BF64 or _DB
+ *     UCT_SEP_OPS_NAME    name of the table of operations
+ *     UCT_SEP_OPS_WR      file with the work requests, if not sep_wr.inl
+ *
+ * and, unless it is 0,
+ *
+ *     UCT_SEP_OPS_LOCK    1 if the uUAR may be shared with other threads
+ *     UCT_SEP_OPS_OWN     1 if the worker has a device context of its own, and
+ *                         so local keys of its own
+ *     UCT_SEP_OPS_POSTLIST  1 if work requests are rung for in lists; then the
+ *                         two that say how to ring are not used
+ *
+ * All functions are static; the table is all that leaves the file. An operation
+ * reads: credits, buffer, work request, what to do when it is done. How a work
+ * request is made and posted is in the file with the work requests, whose
+ * functions are called uct_sep_wr_xx.
+ */
+
+#ifndef UCT_SEP_OPS_LOCK
+#  define UCT_SEP_OPS_LOCK  0
+#endif
+
+#ifndef UCT_SEP_OPS_POSTLIST
+#  define UCT_SEP_OPS_POSTLIST  0
+#endif
+
+#ifndef UCT_SEP_OPS_OWN
+#  define UCT_SEP_OPS_OWN  0
+#endif
+
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_fc.h>
+
+#ifndef UCT_SEP_OPS_WR
+#  define UCT_SEP_OPS_WR <uct/ib/sep/ops/sep_wr.inl>
+#endif
+#include UCT_SEP_OPS_WR
+
+#include <uct/base/uct_iov.inl>
+#include <ucs/datastruct/mpool.inl>
+#include <ucs/datastruct/queue.h>
+#include <ucs/debug/log.h>
+
+
+#define UCT_SEP_EP_DECL(_tl_ep, _iface, _ep) \
+    uct_sep_iface_t *_iface = ucs_derived_of((_tl_ep)->iface, \
+                                             uct_sep_iface_t); \
+    uct_sep_ep_t *_ep       = ucs_derived_of(_tl_ep, uct_sep_ep_t)
+
+
+/** Whether an operation can start: neither is negative. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_credits(const uct_sep_iface_t *iface, const uct_sep_ep_t *ep)
+{
+    return (ep->txwq->credits | iface->tx.cq_credits) >= 0;
+}
+
+
+/** Whether it can, and needs not ask for a completion. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+{
+    return (txwq->credits | txwq->unsignaled | iface->tx.cq_credits) >= 0;
+}
+
+
+/** Whether an active message can start, and needs nothing of flow control. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_am_credits(const uct_sep_iface_t *iface, const uct_sep_ep_t *ep)
+{
+    return (ep->txwq->credits | ep->txwq->fc.left | iface->tx.cq_credits) >= 0;
+}
+
+
+/** Whether it can, and needs not ask for a completion. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
+                         const uct_sep_txwq_t *txwq)
+{
+    return (txwq->credits | txwq->unsignaled | txwq->fc.left |
+            iface->tx.cq_credits) >= 0;
+}
+
+
+/* Longest short active message, with its header */
+#define UCT_SEP_AM_MAX_SHORT \
+    (UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t))
+
+/* The same after the limit that was set; looked at where parameters are
+ * checked */
+#define UCT_SEP_MAX_SHORT(_iface, _max) \
+    ucs_min((size_t)(_max), (_iface)->config.tx_max_inline)
+
+/**
+ * Return from the operation if nothing can be sent. Also the way in which
+ * unconnected and failed endpoints come to know.
+ */
+#define UCT_SEP_CHECK_CREDITS(_iface, _ep) \
+    if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
+        ucs_status_t _status = uct_sep_ep_no_credits(_ep); \
+        if (_status != UCS_OK) { \
+            return _status; \
+        } \
+    }
+
+
+/** The same for an active message, which also needs a window. */
+#define UCT_SEP_CHECK_AM_CREDITS(_iface, _ep) \
+    if (ucs_unlikely(!uct_sep_ops_has_am_credits(_iface, _ep))) { \
+        ucs_status_t _status = uct_sep_ep_no_am_credits(_ep); \
+        if (_status != UCS_OK) { \
+            return _status; \
+        } \
+    }
+
+
+/** Get a descriptor or return. */
+#define UCT_SEP_GET_DESC(_iface, _mp, _desc) \
+    UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, _mp, _desc, \
+                             return UCS_ERR_NO_RESOURCE); \
+    if (UCT_SEP_OPS_OWN && \
+        ucs_unlikely((_desc)->lkey == UCT_SEP_INVALID_LKEY) && \
+        (uct_sep_iface_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
+        return UCS_ERR_NO_MEMORY; \
+    }
+
+
+/** Make the local keys of a gather list, or return. */
+#define UCT_SEP_CHECK_IOV(_iface, _iov, _iovcnt) \
+    if (UCT_SEP_OPS_OWN && \
+        ucs_unlikely(!uct_sep_ops_has_lkeys(_iface, _iov, _iovcnt)) && \
+        (uct_sep_iface_make_lkeys(_iface, _iov, _iovcnt) != UCS_OK)) { \
+        return UCS_ERR_NO_MEMORY; \
+    }
+
+
+/** Whether local keys exist. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_lkeys(const uct_sep_iface_t *iface, const uct_iov_t *iov,
+                      size_t iovcnt)
+{
+    size_t i;
+
+    for (i = 0; i < iovcnt; ++i) {
+        if ((uct_iov_get_length(&iov[i]) > 0) &&
+            (uct_sep_context_lkey(iface->channel.own, iov[i].memh) ==
+             UCT_SEP_INVALID_LKEY)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+
+/** Have an operation finished with the work request that was just posted. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
+                  uct_sep_op_handler_t handler)
+{
+    op->handler = handler;
+    op->end     = txwq->sw_pi;
+    ucs_queue_push(&txwq->outstanding, &op->queue);
+}
+
+
+static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                   int remote, uint8_t fm)
+{
+    fm |= (fm & UCT_SEP_FM_SIGNALED) ? uct_sep_txwq_signal(txwq) :
+                                       uct_sep_txwq_moderate(txwq);
+    uct_sep_wr_empty(iface, txwq, remote, fm);
+#if UCT_SEP_OPS_POSTLIST
+    uct_sep_postlist_ring(iface, txwq);
+#endif
+}
+
+static void uct_sep_ops_post_header(uct_sep_iface_t *iface,
+                                    uct_sep_txwq_t *txwq, uint8_t am_id)
+{
+    uct_sep_wr_send_short_iov(iface, txwq, am_id, NULL, 0, 0,
+                              uct_sep_txwq_moderate(txwq) |
+                              UCT_SEP_FM_SOLICITED);
+#if UCT_SEP_OPS_POSTLIST
+    uct_sep_postlist_ring(iface, txwq);
+#endif
+}
+
+/* A flush after a work request that did not ask for a completion posts an empty
+ * one that does. If there was only that one since the last that asked, it is
+ * flushed alone, and the next one asks itself. One that is followed by others
+ * before the flush shows that this was wrong, and costs a completion. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    int32_t count = txwq->moderation - txwq->unsignaled;
+
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_EXPECT) {
+        if (uct_sep_txwq_is_signaled(txwq)) {
+            txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+            return;
+        }
+        txwq->flags     &= ~UCT_SEP_TXWQ_FLAG_EXPECT;
+        txwq->unsignaled = txwq->moderation;
+    } else if (count == 1) {
+        txwq->flags     |= UCT_SEP_TXWQ_FLAG_EXPECT;
+        txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+    } else if (count == 0) {
+        return;
+    } else {
+        txwq->unsignaled = txwq->moderation;
+    }
+
+    uct_sep_wr_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+}
+
+/* What is unusual goes the long way: requests pending, no credits, cancel. The
+ * rest needs no register to be kept. */
+static ucs_status_t
+uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+
+    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending))) {
+        return uct_sep_ep_flush(tl_ep, flags, comp);
+    }
+
+    if (uct_sep_txwq_is_empty(txwq)) {
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+
+    if (ucs_unlikely((flags & UCT_FLUSH_FLAG_CANCEL) ||
+                     !uct_sep_ops_has_credits(iface, ep))) {
+        return uct_sep_ep_flush(tl_ep, flags, comp);
+    }
+
+    uct_sep_ops_signal_flush(iface, txwq);
+#if UCT_SEP_OPS_POSTLIST
+    uct_sep_postlist_ring(iface, txwq);
+#endif
+
+    if (comp != NULL) {
+        return uct_sep_ep_flush_track(ep, comp);
+    }
+
+    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    return UCS_INPROGRESS;
+}
+
+/*
+ * Put
+ */
+
+/* Without credits, of no or of many bytes */
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                          uint64_t remote_addr, uct_rkey_t rkey)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
+                   uct_sep_txwq_moderate(txwq));
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
+    return UCS_OK;
+}
+
+/* With a completion, which is often so if every put is flushed */
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                           uint64_t remote_addr, uct_rkey_t rkey)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+
+    if (((length - 1) >= UCT_SEP_WR_PUT_SMALL) ||
+        ucs_unlikely(!uct_sep_ops_has_credits(iface, ep))) {
+        return uct_sep_ops_put_short_any(tl_ep, buffer, length, remote_addr,
+                                         rkey);
+    }
+
+    txwq->unsignaled = txwq->moderation + 1; /* less this one */
+    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey,
+                         UCT_SEP_FM_SIGNALED);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                         uint64_t remote_addr, uct_rkey_t rkey)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+
+    UCT_CHECK_LENGTH(length, 0,
+                     UCT_SEP_MAX_SHORT(iface, UCT_SEP_WR_PUT_MAX_INL),
+                     "put_short");
+
+    /* The slow path has the same arguments, so that nothing has to be kept for
+     * it: the call is a jump */
+    if (ucs_unlikely(((length - 1) >= UCT_SEP_WR_PUT_SMALL) ||
+                     !uct_sep_ops_is_simple(iface, txwq))) {
+        return uct_sep_ops_put_short_slow(tl_ep, buffer, length, remote_addr,
+                                          rkey);
+    }
+
+    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey, 0);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
+    return UCS_OK;
+}
+
+static ssize_t
+uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
+                         uint64_t remote_addr, uct_rkey_t rkey)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+    size_t length;
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+
+    txwq           = ep->txwq;
+    length         = pack_cb(uct_sep_desc_buffer(desc), arg);
+    desc->super.ep = NULL;
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE,
+                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
+                    rkey, uct_sep_txwq_moderate(txwq));
+    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
+    return length;
+}
+
+/* An operation for which somebody waits */
+static UCS_F_ALWAYS_INLINE uct_sep_op_t *
+uct_sep_ops_get_op(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                   uct_completion_t *comp)
+{
+    uct_sep_op_t *op = ucs_mpool_get_inline(&iface->tx.op_mp);
+
+    if (ucs_likely(op != NULL)) {
+        op->comp = comp;
+        op->ep   = ep;
+    }
+    return op;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                       unsigned opcode, const uct_iov_t *iov, size_t iovcnt,
+                       uint64_t remote_addr, uct_rkey_t rkey,
+                       uct_completion_t *comp, int always_signal)
+{
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_sep_op_t *op     = NULL;
+    uint8_t fm;
+
+    if (comp != NULL) {
+        op = uct_sep_ops_get_op(iface, ep, comp);
+        if (ucs_unlikely(op == NULL)) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    fm = ((comp != NULL) || always_signal) ? uct_sep_txwq_signal(txwq) :
+                                             uct_sep_txwq_moderate(txwq);
+    uct_sep_wr_rdma_iov(iface, txwq, opcode, iov, iovcnt, remote_addr, rkey,
+                        fm);
+
+    if (op != NULL) {
+        uct_sep_ops_track(txwq, op, uct_sep_op_complete);
+    }
+    return UCS_INPROGRESS;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                         uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_WR_RMA_MAX_IOV, "put_zcopy");
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0, UCT_SEP_MAX_MSG,
+                     "put_zcopy");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
+
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY,
+                      uct_iov_total_length(iov, iovcnt));
+    return uct_sep_ops_rdma_zcopy(iface, ep, MLX5_OPCODE_RDMA_WRITE, iov,
+                                  iovcnt, remote_addr, rkey, comp, 0);
+}
+
+/*
+ * Get
+ */
+
+static ucs_status_t
+uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
+                         void *arg, size_t length, uint64_t remote_addr,
+                         uct_rkey_t rkey, uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+
+    UCT_CHECK_LENGTH(length, 0, iface->config.seg_size, "get_bcopy");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+
+    txwq                      = ep->txwq;
+    desc->super.comp          = comp;
+    desc->super.ep            = ep;
+    desc->super.length        = length;
+    desc->super.get.unpack_cb = unpack_cb;
+    desc->super.get.arg       = arg;
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_READ,
+                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
+                    rkey, uct_sep_txwq_signal(txwq));
+    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_complete_get_bcopy);
+    UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
+    return UCS_INPROGRESS;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                         uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_WR_RMA_MAX_IOV, "get_zcopy");
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
+                     iface->config.max_get_zcopy, "get_zcopy");
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
+
+    UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY,
+                      uct_iov_total_length(iov, iovcnt));
+    return uct_sep_ops_rdma_zcopy(iface, ep, MLX5_OPCODE_RDMA_READ, iov, iovcnt,
+                                  remote_addr, rkey, comp, 1);
+}
+
+/*
+ * Active messages
+ */
+
+/* Without credits, with a completion, or of many bytes */
+static UCS_F_NOINLINE ucs_status_t
+uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                          const void *payload, unsigned length)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq;
+
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    id  |= uct_sep_fc_take(iface, txwq);
+    uct_sep_wr_send_short(iface, txwq, id, header, payload, length,
+                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                        const void *payload, unsigned length)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(sizeof(header) + length, 0,
+                     UCT_SEP_MAX_SHORT(iface, UCT_SEP_AM_MAX_SHORT),
+                     "am_short");
+
+    if (ucs_unlikely((length > UCT_SEP_WR_AM_SMALL) ||
+                     !uct_sep_ops_is_simple_am(iface, txwq))) {
+        return uct_sep_ops_am_short_slow(tl_ep, id, header, payload, length);
+    }
+
+    --txwq->fc.left;
+    uct_sep_wr_send_short_small(iface, txwq, id, header, payload, length,
+                                UCT_SEP_FM_SOLICITED);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
+                            size_t iovcnt)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    size_t length = uct_iov_total_length(iov, iovcnt);
+    uct_sep_txwq_t *txwq;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(length, 0,
+                     UCT_SEP_MAX_SHORT(iface, UCT_SEP_AM_MAX_SHORT),
+                     "am_short_iov");
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
+
+    txwq = ep->txwq;
+    id  |= uct_sep_fc_take(iface, txwq);
+    uct_sep_wr_send_short_iov(iface, txwq, id, iov, iovcnt, length,
+                              uct_sep_txwq_moderate(txwq) |
+                              UCT_SEP_FM_SOLICITED);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
+    return UCS_OK;
+}
+
+static ssize_t
+uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                        void *arg, unsigned flags)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_am_hdr_t *hdr;
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+    size_t length;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+
+    txwq           = ep->txwq;
+    hdr            = uct_sep_desc_buffer(desc);
+    hdr->am_id     = id | uct_sep_fc_take(iface, txwq);
+    length         = pack_cb(hdr + 1, arg);
+    desc->super.ep = NULL;
+
+    uct_sep_wr_send(iface, txwq, hdr, sizeof(*hdr) + length, desc->lkey,
+                    uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
+static ucs_status_t
+uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                        unsigned header_length, const uct_iov_t *iov,
+                        size_t iovcnt, unsigned flags, uct_completion_t *comp)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_op_t *op = NULL;
+    uct_sep_txwq_t *txwq;
+    uct_sep_desc_t *desc;
+    uint8_t fm;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_AM_MAX_IOV, "am_zcopy");
+    UCT_CHECK_LENGTH(header_length, 0, UCT_SEP_AM_ZCOPY_MAX_HDR,
+                     "am_zcopy header");
+    UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
+                     iface->config.seg_size - sizeof(uct_sep_am_hdr_t),
+                     "am_zcopy");
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
+
+    if (UCT_SEP_WR_COPIES_HEADER) {
+        UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+        op       = &desc->super;
+        op->comp = comp;
+        op->ep   = ep;
+    } else if (comp != NULL) {
+        op = uct_sep_ops_get_op(iface, ep, comp);
+        if (ucs_unlikely(op == NULL)) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    txwq = ep->txwq;
+    id  |= uct_sep_fc_take(iface, txwq);
+    fm   = UCT_SEP_FM_SOLICITED |
+           ((comp != NULL) ? uct_sep_txwq_signal(txwq) :
+                             uct_sep_txwq_moderate(txwq));
+    uct_sep_wr_send_iov(iface, txwq, op, id, header, header_length, iov, iovcnt,
+                        fm);
+    if (op != NULL) {
+        uct_sep_ops_track(txwq, op, uct_sep_op_complete);
+    }
+    UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
+                      header_length + uct_iov_total_length(iov, iovcnt));
+    return UCS_INPROGRESS;
+}
+
+#include <uct/ib/sep/ops/sep_ops_atomic.inl>
+
+
+const uct_sep_ops_t UCT_SEP_OPS_NAME = {
+    .cap_flags         = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY |
+                         UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_BCOPY |
+                         UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_AM_SHORT |
+                         UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY,
+    .put_max_inl       = UCT_SEP_WR_PUT_MAX_INL,
+    .am_max_inl        = UCT_SEP_WR_AM_MAX_INL,
+    .rma_max_iov       = UCT_SEP_WR_RMA_MAX_IOV,
+    .atomic32          = UCT_SEP_WR_ATOMIC32,
+    .atomic64          = UCT_SEP_WR_ATOMIC64,
+    .ep_put_short      = uct_sep_ops_ep_put_short,
+    .ep_put_bcopy      = uct_sep_ops_ep_put_bcopy,
+    .ep_put_zcopy      = uct_sep_ops_ep_put_zcopy,
+    .ep_get_bcopy      = uct_sep_ops_ep_get_bcopy,
+    .ep_get_zcopy      = uct_sep_ops_ep_get_zcopy,
+    .ep_am_short       = uct_sep_ops_ep_am_short,
+    .ep_am_short_iov   = uct_sep_ops_ep_am_short_iov,
+    .ep_am_bcopy       = uct_sep_ops_ep_am_bcopy,
+    .ep_am_zcopy       = uct_sep_ops_ep_am_zcopy,
+    .ep_atomic_cswap64 = uct_sep_ops_ep_atomic_cswap64,
+    .ep_atomic_cswap32 = uct_sep_ops_ep_atomic_cswap32,
+    .ep_atomic32_post  = uct_sep_ops_ep_atomic32_post,
+    .ep_atomic64_post  = uct_sep_ops_ep_atomic64_post,
+    .ep_atomic32_fetch = uct_sep_ops_ep_atomic32_fetch,
+    .ep_atomic64_fetch = uct_sep_ops_ep_atomic64_fetch,
+    .ep_flush          = uct_sep_ops_ep_flush,
+    .post_empty        = uct_sep_ops_post_empty,
+    .post_header       = uct_sep_ops_post_header
+};

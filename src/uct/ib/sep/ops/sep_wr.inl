@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_WR_INL
+#define UCT_SEP_WR_INL
+
+#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/post/sep_post.inl>
+#include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/base/uct_iov.inl>
+
+/**
+ * @file sep_wr.inl
+ *
+ * Work requests, written to the send queue and posted here (UCX_SEP_API=dv).
+ * sep_verbs_wr.inl has the same functions through libibverbs. Credits have been
+ * looked at; what is to be done on completion is the caller's. Common
+ * arguments:
+ *
+ *     iface, txwq         where to post; sw_pi is behind it on return
+ *     remote_addr, rkey   of the target
+ *     lkey                of local memory
+ *     fm                  UCT_SEP_FM_xx
+ *
+ * What is called "small" is known to need one BB and no completion.
+ */
+
+/** Longest inline put and active message with its header. */
+#define UCT_SEP_WR_PUT_MAX_INL   UCT_SEP_PUT_MAX_INL
+#define UCT_SEP_WR_AM_MAX_INL    UCT_SEP_AM_MAX_INL
+
+/** Longest put, and longest payload of an active message, that are small. */
+#define UCT_SEP_WR_PUT_SMALL     UCT_SEP_PUT_INL_1BB
+#define UCT_SEP_WR_AM_SMALL      32
+
+/** Entries of an RDMA gather list. */
+#define UCT_SEP_WR_RMA_MAX_IOV   UCT_SEP_RMA_MAX_IOV
+
+/** Atomics that can be posted, bits of uct_atomic_op_t. */
+#define UCT_SEP_WR_ATOMIC32      UINT64_MAX
+#define UCT_SEP_WR_ATOMIC64      UINT64_MAX
+
+/** Whether uct_sep_wr_send_iov() needs a descriptor to copy the header to. */
+#define UCT_SEP_WR_COPIES_HEADER 0
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
+                uint16_t pi, unsigned num_bb)
+{
+#if UCT_SEP_OPS_POSTLIST
+    unsigned count = uct_sep_txwq_append(txwq, &iface->tx.cq_credits, pi,
+                                         num_bb);
+
+    if (count == 1) {
+        ucs_list_add_tail(&iface->tx.unrung, &txwq->unrung);
+    }
+    if (count >= iface->config.postlist) {
+        uct_sep_postlist_ring(iface, txwq);
+    }
+#else
+    uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
+                      UCT_SEP_OPS_POST, UCT_SEP_OPS_LOCK);
+#endif
+}
+
+
+/** No data: NOP, or with @a remote an RDMA write of no bytes. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
+                 uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+
+    if (remote) {
+        uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, 2, fm);
+        uct_sep_wqe_set_raddr(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), 0, 0);
+    } else {
+        uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_NOP, 0, 1, fm);
+    }
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+}
+
+
+/** RDMA write of inline data, of any length up to the limit. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
+               unsigned length, uint64_t remote_addr, uct_rkey_t rkey,
+               uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned ds;
+
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    if (length == 0) {
+        /* No data segment rather than one without data */
+        ds = 2;
+    } else {
+        ds  = uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length);
+        seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
+        uct_sep_wqe_set_inl(seg, length);
+        uct_sep_txwq_copy(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_INL_LEN),
+                          buffer, length);
+    }
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, ds, fm);
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+}
+
+
+/** Small one; counts it as one without a completion. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     const void *buffer, unsigned length, uint64_t remote_addr,
+                     uct_rkey_t rkey, uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0,
+                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + length), fm);
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), length);
+    uct_sep_copy_upto32(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET),
+                        buffer, length);
+    --txwq->unsignaled;
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+}
+
+
+/** RDMA between one piece of local memory and remote memory. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
+                void *address, uint32_t length, uint32_t lkey,
+                uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned ds = (length == 0) ? 2 : 3;
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), address,
+                         length, lkey);
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+}
+
+
+/* Gather list, from a segment on; returns the number of entries */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
+                   void *seg, const uct_iov_t *iov, size_t iovcnt)
+{
+    unsigned count = 0;
+    size_t i, length;
+
+    for (i = 0; i < iovcnt; ++i) {
+        length = uct_iov_get_length(&iov[i]);
+        if (length == 0) {
+            continue; /* Means 2 GiB to the device */
+        }
+
+        seg = uct_sep_txwq_wrap(txwq, seg);
+        uct_sep_wqe_set_data(seg, iov[i].buffer, length,
+                             UCT_SEP_OPS_OWN ?
+                             uct_sep_context_lkey(iface->channel.own,
+                                                  iov[i].memh) :
+                             uct_sep_mem_lkey(iov[i].memh));
+        seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN);
+        ++count;
+    }
+
+    return count;
+}
+
+
+/** RDMA between a list of local memory and remote memory. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    unsigned opcode, const uct_iov_t *iov, size_t iovcnt,
+                    uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned ds;
+
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    ds = 2 + uct_sep_wr_set_iov(iface, txwq,
+                                UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
+                                iov, iovcnt);
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+}
+
+
+/** Short active message of any length up to the limit. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
+                      uint64_t header, const void *payload, unsigned length,
+                      uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *inl   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_am_short_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    unsigned ds = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) + length);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
+    hdr->super.am_id = id;
+    hdr->header      = header;
+    uct_sep_txwq_copy(txwq, hdr + 1, payload, length);
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+}
+
+
+/** Small one; counts it as one without a completion. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                            uint8_t id, uint64_t header, const void *payload,
+                            unsigned length, uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *inl   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_am_short_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0,
+                         uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) +
+                                        length), fm);
+    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
+    hdr->super.am_id = id;
+    hdr->header      = header;
+    uct_sep_copy_upto32(hdr + 1, payload, length);
+    --txwq->unsignaled;
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+}
+
+
+/** Active message of inline data; @a length is that of the list. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint8_t id, const uct_iov_t *iov, size_t iovcnt,
+                          size_t length, uint8_t fm)
+{
+    uint16_t pi           = txwq->sw_pi;
+    void *wqe             = uct_sep_txwq_bb(txwq, pi);
+    void *inl             = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    unsigned ds           = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET +
+                                           sizeof(*hdr) + length);
+    void *dst             = hdr + 1;
+    size_t i;
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
+    hdr->am_id = id;
+    for (i = 0; i < iovcnt; ++i) {
+        dst = uct_sep_txwq_copy(txwq, dst, iov[i].buffer,
+                                uct_iov_get_length(&iov[i]));
+    }
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+}
+
+
+/** Active message, header included, from one piece of local memory. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
+                uint32_t length, uint32_t lkey, uint8_t fm)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, 2, fm);
+    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), address,
+                         length, lkey);
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+}
+
+
+/**
+ * Active message of a header, which is copied, and a list of local memory.
+ *
+ * @param op  What completes it, or NULL; not used here.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    uct_sep_op_t *op, uint8_t id, const void *header,
+                    unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
+                    uint8_t fm)
+{
+    uint16_t pi           = txwq->sw_pi;
+    void *wqe             = uct_sep_txwq_bb(txwq, pi);
+    void *inl             = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
+    unsigned ds           = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET +
+                                           sizeof(*hdr) + header_length);
+    void *seg             = UCS_PTR_BYTE_OFFSET(wqe, ds * UCT_SEP_DS_SIZE);
+
+    uct_sep_wqe_set_inl(inl, sizeof(*hdr) + header_length);
+    hdr->am_id = id;
+    uct_sep_txwq_copy(txwq, hdr + 1, header, header_length);
+
+    /* The gather list follows at the next segment, which may be behind the end
+     * of the queue */
+    if (ucs_unlikely(seg >= txwq->end)) {
+        seg = UCS_PTR_BYTE_OFFSET(txwq->start,
+                                  UCS_PTR_BYTE_DIFF(txwq->end, seg));
+    }
+    ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+}
+
+
+/**
+ * Atomic.
+ *
+ * @param size    Of the operands, 4 or 8.
+ * @param result  Where the old value goes; registered memory.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                  const uct_sep_wr_atomic_t *atomic, unsigned size,
+                  uint64_t remote_addr, uct_rkey_t rkey, void *result,
+                  uint32_t lkey, uint8_t fm)
+{
+    uint16_t pi    = txwq->sw_pi;
+    void *wqe      = uct_sep_txwq_bb(txwq, pi);
+    void *seg      = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned opmod = 0;
+    unsigned ds    = 4;
+    struct mlx5_wqe_atomic_seg *plain;
+    uct_sep_wqe_masked_cs32_t *cs32;
+    uct_sep_wqe_masked_fa32_t *fa32;
+    uct_sep_wqe_masked_fa64_t *fa64;
+    uct_sep_wqe_masked_cs64_t *cs64;
+
+    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
+
+    switch (atomic->opcode) {
+    case MLX5_OPCODE_ATOMIC_CS:
+    case MLX5_OPCODE_ATOMIC_FA:
+        plain           = seg;
+        plain->swap_add = htobe64(atomic->value);
+        plain->compare  = htobe64(atomic->compare);
+        break;
+    case MLX5_OPCODE_ATOMIC_MASKED_CS:
+        if (size == sizeof(uint32_t)) {
+            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(2);
+            cs32               = seg;
+            cs32->swap         = htobe32(atomic->value);
+            cs32->compare      = htobe32(atomic->compare);
+            cs32->swap_mask    = htobe32(atomic->swap_mask);
+            cs32->compare_mask = htobe32(atomic->compare_mask);
+        } else {
+            opmod              = UCT_SEP_OPMOD_EXT_ATOMIC(3);
+            ds                 = 5;
+            cs64               = seg;
+            cs64->swap         = htobe64(atomic->value);
+            cs64->compare      = htobe64(atomic->compare);
+            cs64->swap_mask    = htobe64(atomic->swap_mask);
+            cs64->compare_mask = htobe64(atomic->compare_mask);
+            seg                = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE);
+        }
+        break;
+    default:
+        if (size == sizeof(uint32_t)) {
+            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(2);
+            fa32                 = seg;
+            fa32->add            = htobe32(atomic->value);
+            fa32->field_boundary = htobe32(atomic->compare);
+            fa32->reserved[0]    = 0;
+            fa32->reserved[1]    = 0;
+        } else {
+            opmod                = UCT_SEP_OPMOD_EXT_ATOMIC(3);
+            fa64                 = seg;
+            fa64->add            = htobe64(atomic->value);
+            fa64->field_boundary = htobe64(atomic->compare);
+        }
+        break;
+    }
+
+    /* May be in the second BB, which may be at the start of the queue */
+    seg = uct_sep_txwq_wrap(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE));
+    uct_sep_wqe_set_data(seg, result, size, lkey);
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, atomic->opcode, opmod, ds, fm);
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+}
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/port/sep_addr.h>
+
+#include <ucs/arch/bitops.h>
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+/* P_Key: 15 bits name the partition, the top bit is full membership (IBA
+ * 10.9.1). Two limited members must not talk to each other. */
+#define UCT_SEP_PKEY_PARTITION_MASK  0x7fffu
+#define UCT_SEP_PKEY_MEMBERSHIP_MASK 0x8000u
+
+
+static const uint8_t uct_sep_gid_zero[16];
+
+
+static int uct_sep_gid_is_zero(const uint8_t *raw)
+{
+    return memcmp(raw, uct_sep_gid_zero, sizeof(uct_sep_gid_zero)) == 0;
+}
+
+/* RoCE v2 GIDs are IPv6 addresses; those of IPv4 interfaces are ::ffff:a.b.c.d
+ */
+int uct_sep_gid_is_ipv4(const uint8_t *raw)
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(raw, prefix, sizeof(prefix)) == 0;
+}
+
+static int uct_sep_gid_is_same_subnet(const uint8_t *raw1, const uint8_t *raw2)
+{
+    return memcmp(raw1, raw2, sizeof(uint64_t)) == 0;
+}
+
+void uct_sep_device_addr_pack(const uct_sep_port_t *port,
+                              uct_sep_device_addr_t *addr_p)
+{
+    memset(addr_p, 0, sizeof(*addr_p));
+
+    addr_p->pkey = htobe16(port->pkey);
+    if (!uct_sep_gid_is_zero(port->gid.raw)) {
+        addr_p->flags |= UCT_SEP_DEVICE_ADDR_FLAG_GID;
+        memcpy(addr_p->gid, port->gid.raw, sizeof(addr_p->gid));
+    }
+
+    if (!port->is_roce) {
+        addr_p->lid = htobe16(port->lid);
+        return;
+    }
+
+    addr_p->flags |= UCT_SEP_DEVICE_ADDR_FLAG_ETH;
+    if (port->is_roce_v2) {
+        addr_p->flags |= UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2;
+        if (uct_sep_gid_is_ipv4(port->gid.raw)) {
+            addr_p->flags |= UCT_SEP_DEVICE_ADDR_FLAG_IPV4;
+        }
+    }
+}
+
+ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr)
+{
+    int has_gid = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_GID);
+    int is_eth  = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH);
+    int is_v2   = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2);
+    int is_ipv4 = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_IPV4);
+
+    if ((addr->flags & ~UCT_SEP_DEVICE_ADDR_FLAGS_ALL) ||
+        (addr->path >= UCT_SEP_MAX_PATHS) ||
+        (has_gid == uct_sep_gid_is_zero(addr->gid))) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    if (is_eth) {
+        if (!has_gid || (addr->lid != 0) ||
+            (is_ipv4 != (is_v2 && uct_sep_gid_is_ipv4(addr->gid)))) {
+            return UCS_ERR_INVALID_ADDR;
+        }
+    } else if (is_v2 || is_ipv4 || (!has_gid && (addr->lid == 0))) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    return UCS_OK;
+}
+
+int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
+                                     const uct_sep_device_addr_t *addr)
+{
+    uint16_t pkey = be16toh(addr->pkey);
+    uct_sep_device_addr_t local;
+
+    if (uct_sep_device_addr_check(addr) != UCS_OK) {
+        return 0;
+    }
+
+    if (((pkey ^ port->pkey) & UCT_SEP_PKEY_PARTITION_MASK) ||
+        !((pkey | port->pkey) & UCT_SEP_PKEY_MEMBERSHIP_MASK)) {
+        return 0;
+    }
+
+    uct_sep_device_addr_pack(port, &local);
+    if (port->is_roce) {
+        /* Same link layer, RoCE version and address family. Whether there is
+         * a route between two IP subnets is for the network to know, unless
+         * the user says that there is none. */
+        return (local.flags == addr->flags) &&
+               ucs_bitwise_is_equal(local.gid, addr->gid,
+                                    port->subnet_prefix_len);
+    }
+
+    if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH) {
+        return 0;
+    }
+
+    if ((local.flags & addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_GID) &&
+        !uct_sep_gid_is_same_subnet(local.gid, addr->gid)) {
+        return 0;
+    }
+
+    if (port->force_global && !(local.flags & addr->flags &
+                                UCT_SEP_DEVICE_ADDR_FLAG_GID)) {
+        return 0;
+    }
+
+    /* Within a subnet packets are routed by LID, with or without GRH */
+    return addr->lid != 0;
+}
+
+/*
+ * UDP source port of a path, as the kernel and libmlx5 make it of the flow
+ * label: the lower 14 bits, xor the upper 6 (ibv_flow_label_to_udp_sport() of
+ * libibverbs). With zero they choose one by the QP numbers, which is better if
+ * there is one path only. What is added here makes no path's label zero, and
+ * takes its own effect on the lower bits back.
+ */
+static uint32_t
+uct_sep_port_flow_label(const uct_sep_port_t *port, unsigned path)
+{
+    const uint32_t upper = 1;
+
+    if ((port->num_paths <= 1) && (path == 0)) {
+        return 0;
+    }
+
+    return (upper << 14) | (((port->roce_path_factor * path) ^ upper) &
+                            UCT_SEP_ROCE_UDP_SPORT_MASK);
+}
+
+void uct_sep_device_addr_to_ah_attr(const uct_sep_port_t *port,
+                                    const uct_sep_device_addr_t *addr,
+                                    struct ibv_ah_attr *ah_attr_p)
+{
+    unsigned path_bits;
+
+    memset(ah_attr_p, 0, sizeof(*ah_attr_p));
+
+    ah_attr_p->port_num    = port->port_num;
+    ah_attr_p->sl          = port->sl;
+    ah_attr_p->static_rate = 0; /* As fast as the port */
+
+    if (!port->is_roce) {
+        path_bits = (port->path_bits_count == 0) ? 0 :
+                    port->path_bits[addr->path % port->path_bits_count];
+        ah_attr_p->dlid          = be16toh(addr->lid) | path_bits;
+        ah_attr_p->src_path_bits = path_bits;
+    }
+
+    if (port->is_roce || port->force_global) {
+        ah_attr_p->is_global         = 1;
+        ah_attr_p->grh.sgid_index    = port->gid_index;
+        ah_attr_p->grh.hop_limit     = port->hop_limit;
+        ah_attr_p->grh.traffic_class = port->traffic_class;
+        ah_attr_p->grh.flow_label    = port->is_roce ?
+                                       uct_sep_port_flow_label(port,
+                                                               addr->path) : 0;
+        memcpy(ah_attr_p->grh.dgid.raw, addr->gid, sizeof(addr->gid));
+    }
+}
+
+const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
+                                    char *buf, size_t max)
+{
+    char gid[INET6_ADDRSTRLEN] = "";
+    char path[16]              = "";
+
+    if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_GID) {
+        inet_ntop(AF_INET6, addr->gid, gid, sizeof(gid));
+    }
+
+    if (addr->path != 0) {
+        snprintf(path, sizeof(path), " path %u", addr->path);
+    }
+
+    if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH) {
+        snprintf(buf, max, "%s gid %s pkey 0x%x%s",
+                 (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2) ? "roce_v2" :
+                                                                    "roce_v1",
+                 gid, be16toh(addr->pkey), path);
+    } else {
+        snprintf(buf, max, "ib lid %u%s%s pkey 0x%x%s", be16toh(addr->lid),
+                 gid[0] ? " gid " : "", gid, be16toh(addr->pkey), path);
+    }
+
+    return buf;
+}
+
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
+                             uct_sep_iface_addr_t *addr_p)
+{
+    addr_p->version   = UCT_SEP_CONN_VERSION;
+    addr_p->ud_qpn[0] = (ud_qpn >> 16) & 0xff;
+    addr_p->ud_qpn[1] = (ud_qpn >> 8) & 0xff;
+    addr_p->ud_qpn[2] = ud_qpn & 0xff;
+    addr_p->id        = htobe64(id);
+    addr_p->flags     = flags;
+}
+
+ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr)
+{
+    if (addr->version != UCT_SEP_CONN_VERSION) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    /* QPs 0 and 1 are the management QPs of a port, all ones is multicast */
+    if ((uct_sep_iface_addr_qpn(addr) < 2) ||
+        (uct_sep_iface_addr_qpn(addr) == UCT_SEP_CONN_MAX_24BIT) ||
+        (addr->id == 0) || (addr->flags & ~UCT_SEP_IFACE_ADDR_FLAGS_ALL)) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    return UCS_OK;
+}
+
+uint32_t uct_sep_iface_addr_qpn(const uct_sep_iface_addr_t *addr)
+{
+    return ((uint32_t)addr->ud_qpn[0] << 16) |
+           ((uint32_t)addr->ud_qpn[1] << 8) | addr->ud_qpn[2];
+}
+
+uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr)
+{
+    return be64toh(addr->id);
+}
+
+const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
+                                  size_t max)
+{
+    char dev[UCT_SEP_ADDR_STR_MAX];
+
+    snprintf(buf, max, "%s ud_qp 0x%x id %016llx",
+             uct_sep_device_addr_str(&addr->dev, dev, sizeof(dev)),
+             uct_sep_iface_addr_qpn(&addr->iface),
+             (unsigned long long)uct_sep_iface_addr_id(&addr->iface));
+    return buf;
+}

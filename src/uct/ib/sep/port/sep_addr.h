@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_ADDR_H
+#define UCT_SEP_ADDR_H
+
+#include <uct/ib/sep/conn/sep_conn_def.h>
+#include <infiniband/verbs.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_addr.h
+ *
+ * Packing, checking and reading the addresses of an interface, and the way
+ * from a device address to the address vector of a queue pair.
+ */
+
+/** Longest text of @ref uct_sep_device_addr_str and others, with the zero. */
+#define UCT_SEP_ADDR_STR_MAX 128
+
+/** UDP source ports of RoCE v2 are 0xc000 and up (IBA annex A17). */
+#define UCT_SEP_ROCE_UDP_SPORT_MASK 0x3fffu
+
+
+/**
+ * What is needed of the local port to talk to another one. Filled by the
+ * transport when it opens the interface.
+ */
+typedef struct uct_sep_port {
+    uint8_t       port_num;      /**< Port number, from 1 */
+    uint8_t       is_roce;       /**< Link layer is Ethernet */
+    uint8_t       is_roce_v2;    /**< GID type is RoCE v2 */
+    uint8_t       force_global;  /**< Send a GRH on InfiniBand as well. Must be
+                                      set if the port has
+                                      IBV_QPF_GRH_REQUIRED */
+    uint8_t       gid_index;     /**< Index of gid in the port's table */
+    uint8_t       sl;            /**< Service level, 0..15 (0..7 on RoCE) */
+    uint8_t       traffic_class; /**< GRH traffic class */
+    uint8_t       hop_limit;     /**< GRH hop limit */
+    uint8_t       subnet_prefix_len; /**< Bits in which GIDs of RoCE v2 must
+                                          agree, 0 to 128 */
+    uint8_t       num_paths;     /**< Connections to a peer that are worth
+                                      having */
+    uint8_t       path_bits_count; /**< Entries of path_bits, 0 is one of 0 */
+    uint8_t       path_bits[UCT_SEP_MAX_PATHS]; /**< Low bits added to both LIDs
+                                      (LMC), by path, and so on from the
+                                      start */
+    uint32_t      roce_path_factor; /**< UDP source ports of RoCE v2 between a
+                                         path and the next */
+    uint16_t      pkey;          /**< P_Key value, host order */
+    uint16_t      lid;           /**< Base LID, host order; 0 on RoCE */
+    union ibv_gid gid;           /**< Local GID at gid_index; all zero if the
+                                      port has none (InfiniBand only) */
+} uct_sep_port_t;
+
+
+/**
+ * Pack the device address of a port.
+ *
+ * @param [in]  port    Local port.
+ * @param [out] addr_p  Filled with the address.
+ */
+void uct_sep_device_addr_pack(const uct_sep_port_t *port,
+                              uct_sep_device_addr_t *addr_p);
+
+
+/**
+ * Check that a device address is one that @ref uct_sep_device_addr_pack can
+ * produce. Looks at nothing but the bytes.
+ *
+ * @param [in]  addr  Address, any alignment.
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_ADDR: unknown flags, a path there can't
+ *         be, no LID and no GID, or a GID of zero.
+ */
+ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr);
+
+
+/**
+ * Whether packets from @a port can arrive at @a addr: same link layer, P_Key
+ * partition with at least one full member, and same subnet (InfiniBand) or same
+ * RoCE version and address family, and subnet if the port asks for it
+ * (Ethernet).
+ *
+ * @param [in]  port  Local port.
+ * @param [in]  addr  Remote address; checked first, an invalid one is not
+ *                    reachable.
+ *
+ * @return Non-zero if reachable.
+ */
+int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
+                                     const uct_sep_device_addr_t *addr);
+
+
+/**
+ * Address vector for a remote port, for ibv_create_ah() and for the
+ * IBV_QP_AV of an RC QP's transition to RTR.
+ *
+ * @param [in]  port       Local port.
+ * @param [in]  addr       Remote address, valid, and the path to it.
+ * @param [out] ah_attr_p  Filled.
+ */
+void uct_sep_device_addr_to_ah_attr(const uct_sep_port_t *port,
+                                    const uct_sep_device_addr_t *addr,
+                                    struct ibv_ah_attr *ah_attr_p);
+
+
+/** Whether a GID is an IPv4 address (::ffff:a.b.c.d). */
+int uct_sep_gid_is_ipv4(const uint8_t *raw);
+
+
+/**
+ * Text of a device address for messages.
+ *
+ * @param [in]  addr  Address.
+ * @param [out] buf   Filled with the text.
+ * @param [in]  max   Size of @a buf, UCT_SEP_ADDR_STR_MAX is always enough.
+ *
+ * @return @a buf.
+ */
+const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
+                                    char *buf, size_t max);
+
+
+/**
+ * Pack an interface address.
+ *
+ * @param [in]  ud_qpn  UD QP number, 24 bits.
+ * @param [in]  id      Random id, not zero.
+ * @param [in]  flags   UCT_SEP_IFACE_ADDR_FLAG_xx.
+ * @param [out] addr_p  Filled with the address.
+ */
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
+                             uct_sep_iface_addr_t *addr_p);
+
+
+/**
+ * Check an interface address.
+ *
+ * @param [in]  addr  Address, any alignment.
+ *
+ * @return UCS_OK; UCS_ERR_UNSUPPORTED: another protocol version;
+ *         UCS_ERR_INVALID_ADDR: QP number 0 or 1 (management), zero id, or
+ *         unknown flags.
+ */
+ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr);
+
+
+/** @return UD QP number in an interface address. */
+uint32_t uct_sep_iface_addr_qpn(const uct_sep_iface_addr_t *addr);
+
+
+/** @return Random id in an interface address, host order. */
+uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr);
+
+
+/** Text of a peer's address for messages; as @ref uct_sep_device_addr_str. */
+const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
+                                  size_t max);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_PORT_H
+#define UCT_SEP_PORT_H
+
+#include <uct/ib/sep/port/sep_addr.h>
+#include <uct/ib/sep/device/sep_device.h>
+#include <ucs/config/parser.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_port.h
+ *
+ * A port: which of its addresses is used, how many paths lead through it, how
+ * its packets are marked, and how fast it is.
+ */
+
+/** What the user asks of a port. Names are those of the configuration. */
+typedef struct uct_sep_port_config {
+    int                      is_global; /**< Use a GRH on InfiniBand as well */
+    unsigned long            sl;        /**< UCS_ULUNITS_AUTO: see ar_enable */
+    ucs_ternary_auto_value_t ar_enable; /**< Adaptive routing: which service
+                                             levels will do */
+    unsigned long            traffic_class; /**< UCS_ULUNITS_AUTO: 106 on RoCE
+                                                 v2 */
+    unsigned                 hop_limit;
+    unsigned long            gid_index; /**< UCS_ULUNITS_AUTO: best RoCE
+                                             version */
+    unsigned                 pkey;      /**< UCS_HEXUNITS_AUTO: first full
+                                             member */
+    unsigned long            num_paths; /**< UCS_ULUNITS_AUTO: as many as there
+                                             are path bits or LAG ports */
+    UCS_CONFIG_ARRAY_FIELD(ucs_range_spec_t, ranges) path_bits;
+    unsigned                 roce_path_factor;
+    int                      roce_local_subnet;
+    unsigned long            roce_subnet_prefix_len; /**< Bits;
+                                             UCS_ULUNITS_AUTO: of the network
+                                             interface; UCS_ULUNITS_INF: all */
+} uct_sep_port_config_t;
+
+
+/** A port that was opened. */
+typedef struct uct_sep_port_info {
+    uct_sep_port_t       addr;       /**< How it is addressed */
+    struct ibv_port_attr attr;
+    uint16_t             pkey_index; /**< Of addr.pkey */
+    double               latency;    /**< Seconds, one way */
+    double               bandwidth;  /**< Bytes per second of payload */
+    char                 name[IBV_SYSFS_NAME_MAX + 8]; /**< "mlx5_0:1" */
+} uct_sep_port_info_t;
+
+
+/**
+ * Choose addresses and other properties of a port.
+ *
+ * @return UCS_OK; UCS_ERR_INVALID_PARAM, UCS_ERR_NO_ELEM, UCS_ERR_UNSUPPORTED
+ *         or UCS_ERR_IO_ERROR after a message that says which setting does not
+ *         fit the port.
+ */
+ucs_status_t uct_sep_port_open(const uct_sep_device_t *dev, unsigned port_num,
+                               const uct_sep_port_config_t *config,
+                               uct_sep_port_info_t *port_p);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_POST_INL
+#define UCT_SEP_POST_INL
+
+#include <uct/ib/sep/post/sep_wqe.inl>
+#include <ucs/arch/cpu.h>
+
+#ifdef __SSE2__
+#  include <emmintrin.h>
+#endif
+
+/**
+ * @file sep_post.inl
+ *
+ * Hand a work request to the device. How is a constant where these functions
+ * are used, so there is no branch on it.
+ */
+
+
+/**
+ * Copy one BB to the BlueFlame buffer. The device wants to see it in one burst,
+ * so the copy is of full registers and in order of addresses. Both are aligned
+ * to its size.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
+{
+#ifdef __x86_64__
+    if (post == UCT_SEP_TX_POST_BF64) {
+        /* A register which code compiled without AVX-512 has no use for, and
+         * which does not slow down SSE code that follows */
+        asm volatile("vmovdqa64 (%1), %%zmm16\n\t"
+                     "vmovdqa64 %%zmm16, (%0)"
+                     :
+                     : "r"(dst), "r"(src)
+                     : "memory");
+        return;
+    }
+#endif
+
+#ifdef __SSE2__
+    volatile __m128i *to = dst;
+    const __m128i *from  = src;
+    __m128i r0           = _mm_load_si128(&from[0]);
+    __m128i r1           = _mm_load_si128(&from[1]);
+    __m128i r2           = _mm_load_si128(&from[2]);
+    __m128i r3           = _mm_load_si128(&from[3]);
+
+    to[0] = r0;
+    to[1] = r1;
+    to[2] = r2;
+    to[3] = r3;
+#else
+    volatile uct_sep_alias_u64_t *to = dst;
+    const uct_sep_alias_u64_t *from  = src;
+    unsigned i;
+
+    for (i = 0; i < UCT_SEP_BB_SIZE / sizeof(*to); ++i) {
+        to[i] = from[i];
+    }
+#endif
+}
+
+
+/** Copy a work request to the BlueFlame buffer. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_bf_copy(const uct_sep_txwq_t *txwq, void *dst, const void *wqe,
+                unsigned num_bb, uct_sep_tx_post_t post)
+{
+    uct_sep_bf_copy_bb(dst, wqe, post);
+    while (--num_bb > 0) {
+        dst = UCS_PTR_BYTE_OFFSET(dst, UCT_SEP_BB_SIZE);
+        wqe = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_BB_SIZE);
+        if (wqe == txwq->end) {
+            wqe = txwq->start;
+        }
+        uct_sep_bf_copy_bb(dst, wqe, post);
+    }
+}
+
+
+/**
+ * Whether the next work request has to ask for a completion although nobody
+ * waits for it, so that its BBs can be reused.
+ *
+ * @return UCT_SEP_FM_SIGNALED or 0, for the control segment.
+ */
+static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_moderate(uct_sep_txwq_t *txwq)
+{
+    if (ucs_unlikely(--txwq->unsignaled < -1)) {
+        txwq->unsignaled = txwq->moderation;
+        return UCT_SEP_FM_SIGNALED;
+    }
+    return 0;
+}
+
+
+/** The next work request asks for a completion. */
+static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
+{
+    txwq->unsignaled = txwq->moderation;
+    return UCT_SEP_FM_SIGNALED;
+}
+
+
+/** Ring for a work request that is in the send queue. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
+                  unsigned num_bb, uct_sep_tx_post_t post)
+{
+    if (post == UCT_SEP_TX_POST_DB) {
+        *(volatile uct_sep_alias_u64_t*)bf->ptr =
+                *(const uct_sep_alias_u64_t*)wqe;
+        ucs_memory_bus_store_fence();
+    } else {
+        uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, post);
+        ucs_memory_bus_cacheline_wc_flush();
+    }
+
+    bf->addr ^= (post == UCT_SEP_TX_POST_DB) ? bf->size : UCT_SEP_MAX_WQE;
+}
+
+
+/**
+ * Tell the device of the work requests up to an index.
+ *
+ * @param [in] sw_pi   Behind the last one.
+ * @param [in] wqe     The last one.
+ * @param [in] num_bb  Its length; of no interest to a doorbell.
+ * @param [in] post    UCT_SEP_TX_POST_BF, _BF64 or _DB.
+ * @param [in] lock    Whether the uUAR may be one that other threads use as well.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
+                        uint16_t sw_pi, const void *wqe, unsigned num_bb,
+                        uct_sep_tx_post_t post, int lock)
+{
+    /* The device may read the work request when it sees the doorbell record */
+    ucs_memory_cpu_store_fence();
+    *txwq->dbrec = htobe32(sw_pi);
+
+    /* ... and looks at the record when it is rung for a work request that did
+     * not come with the doorbell. Drains the BlueFlame buffer of the post
+     * before as well. */
+    ucs_memory_bus_store_fence();
+
+    if (lock && bf->is_shared) {
+        ucs_spin_lock(&bf->lock);
+        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
+        /* The device must see it before what the next one writes, who may be
+         * on another processor */
+        ucs_memory_bus_store_fence();
+        ucs_spin_unlock(&bf->lock);
+    } else {
+        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
+    }
+}
+
+
+/**
+ * Post the work request at sw_pi.
+ *
+ * @param [inout] cq_credits  Of the interface.
+ * @param [in]    pi          sw_pi, which the caller has at hand.
+ * @param [in]    num_bb      Its length.
+ * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
+ * @param [in]    lock        Whether the uUAR may be one that other threads use
+ *                            as well.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
+                  uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post,
+                  int lock)
+{
+    uint16_t sw_pi = pi + num_bb;
+
+    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, sw_pi, wqe, num_bb, post, lock);
+    txwq->sw_pi    = sw_pi;
+    txwq->credits -= num_bb;
+    *cq_credits   -= num_bb;
+}
+
+
+/**
+ * Append the work request at sw_pi to the queue's list.
+ *
+ * @param [inout] cq_credits  Of the interface.
+ * @param [in]    pi          sw_pi, which the caller has at hand.
+ * @param [in]    num_bb      Its length.
+ *
+ * @return Number of work requests in the list.
+ */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_txwq_append(uct_sep_txwq_t *txwq, int32_t *cq_credits, uint16_t pi,
+                    unsigned num_bb)
+{
+    txwq->last_pi  = pi;
+    txwq->sw_pi    = pi + num_bb;
+    txwq->credits -= num_bb;
+    *cq_credits   -= num_bb;
+    return ++txwq->list_count;
+}
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_WQE_INL
+#define UCT_SEP_WQE_INL
+
+#include <uct/ib/sep/queue/sep_txwq.h>
+#include <uct/api/uct.h>
+#include <ucs/sys/compiler.h>
+#include <string.h>
+
+/**
+ * @file sep_wqe.inl
+ *
+ * The segments a work request is made of; each function writes one and returns
+ * nothing but where the next one goes. A work request starts on a BB and so
+ * never wraps inside its first 64 bytes.
+ */
+
+
+/** The BB with index @a pi. */
+static UCS_F_ALWAYS_INLINE void *
+uct_sep_txwq_bb(const uct_sep_txwq_t *txwq, uint16_t pi)
+{
+    return UCS_PTR_BYTE_OFFSET(txwq->start,
+                               (size_t)(pi & txwq->mask) << UCT_SEP_BB_SHIFT);
+}
+
+
+/** BBs of a work request of @a ds units of 16 bytes. */
+static UCS_F_ALWAYS_INLINE unsigned uct_sep_wqe_num_bb(unsigned ds)
+{
+    return (ds + UCT_SEP_DS_PER_BB - 1) / UCT_SEP_DS_PER_BB;
+}
+
+
+/** Units of 16 bytes that @a length bytes take. */
+static UCS_F_ALWAYS_INLINE unsigned uct_sep_wqe_ds(size_t length)
+{
+    return (length + UCT_SEP_DS_SIZE - 1) / UCT_SEP_DS_SIZE;
+}
+
+
+/** A segment's address which may just have left the queue at its end. */
+static UCS_F_ALWAYS_INLINE void *
+uct_sep_txwq_wrap(const uct_sep_txwq_t *txwq, void *seg)
+{
+    return ucs_unlikely(seg == txwq->end) ? txwq->start : seg;
+}
+
+
+/**
+ * Control segment.
+ *
+ * @param wqe     The work request.
+ * @param pi      Its index.
+ * @param opcode  MLX5_OPCODE_xx.
+ * @param opmod   Modifier of the opcode.
+ * @param ds      Size of the work request in units of 16 bytes.
+ * @param fm      UCT_SEP_FM_xx.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wqe_set_ctrl(const uct_sep_txwq_t *txwq, void *wqe, uint16_t pi,
+                     unsigned opcode, unsigned opmod, unsigned ds, uint8_t fm)
+{
+    struct mlx5_wqe_ctrl_seg *ctrl = wqe;
+
+    ctrl->opmod_idx_opcode = htobe32((opmod << 24) |
+                                     ((uint32_t)pi << 8) | opcode);
+    ctrl->qpn_ds           = txwq->qpn_ds | htobe32(ds);
+    /* signature, stream channel and immediate are zero */
+    *(uct_sep_alias_u64_t*)&ctrl->signature = (uint64_t)fm << 24;
+}
+
+
+/** Remote address segment. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wqe_set_raddr(void *seg, uint64_t remote_addr, uct_rkey_t rkey)
+{
+    struct mlx5_wqe_raddr_seg *raddr = seg;
+
+    raddr->raddr = htobe64(remote_addr);
+    /* rkey together with the reserved word behind it */
+    *(uct_sep_alias_u64_t*)&raddr->rkey = htobe32((uint32_t)rkey);
+}
+
+
+/** Header of an inline data segment. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wqe_set_inl(void *seg, uint32_t length)
+{
+    struct mlx5_wqe_inl_data_seg *inl = seg;
+
+    inl->byte_count = htobe32(length | MLX5_INLINE_SEG);
+}
+
+
+/** Data segment: one piece of local memory. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wqe_set_data(void *seg, const void *address, uint32_t length,
+                     uint32_t lkey)
+{
+    struct mlx5_wqe_data_seg *data = seg;
+
+    data->byte_count = htobe32(length);
+    data->lkey       = htobe32(lkey);
+    data->addr       = htobe64((uintptr_t)address);
+}
+
+
+/**
+ * Copy at most 32 bytes without a call: two overlapping moves of the largest
+ * size that fits.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_copy_upto32(void *dst, const void *src, size_t length)
+{
+    if (ucs_likely((length - 8) <= 8)) {
+        memcpy(dst, src, 8);
+        memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 8),
+               UCS_PTR_BYTE_OFFSET(src, length - 8), 8);
+    } else if (length > 16) {
+        memcpy(dst, src, 16);
+        memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 16),
+               UCS_PTR_BYTE_OFFSET(src, length - 16), 16);
+    } else if (length >= 4) {
+        memcpy(dst, src, 4);
+        memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 4),
+               UCS_PTR_BYTE_OFFSET(src, length - 4), 4);
+    } else if (length >= 2) {
+        memcpy(dst, src, 2);
+        memcpy(UCS_PTR_BYTE_OFFSET(dst, length - 2),
+               UCS_PTR_BYTE_OFFSET(src, length - 2), 2);
+    } else if (length != 0) {
+        memcpy(dst, src, 1);
+    }
+}
+
+
+/**
+ * Copy inline payload that may run over the end of the queue.
+ *
+ * @param dst  Anywhere in the queue.
+ *
+ * @return Behind the last byte copied, wrapped.
+ */
+static UCS_F_ALWAYS_INLINE void *
+uct_sep_txwq_copy(const uct_sep_txwq_t *txwq, void *dst, const void *src,
+                  size_t length)
+{
+    size_t room = UCS_PTR_BYTE_DIFF(dst, txwq->end);
+
+    if (length == 0) {
+        return dst; /* There may be no source either */
+    }
+
+    if (ucs_likely(length < room)) {
+        memcpy(dst, src, length);
+        return UCS_PTR_BYTE_OFFSET(dst, length);
+    }
+
+    memcpy(dst, src, room);
+    memcpy(txwq->start, UCS_PTR_BYTE_OFFSET(src, room), length - room);
+    return UCS_PTR_BYTE_OFFSET(txwq->start, length - room);
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_cqe.inl"
+#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_iface.h>
+
+/*
+ * Completions that tell of an error, and those of queues taken out of use.
+ */
+
+static const char *uct_sep_syndrome_str(uint8_t syndrome)
+{
+    switch (syndrome) {
+    case MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR:
+        return "local length error";
+    case MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR:
+        return "local QP operation error";
+    case MLX5_CQE_SYNDROME_LOCAL_PROT_ERR:
+        return "local protection error";
+    case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
+        return "flushed because the QP is in error";
+    case MLX5_CQE_SYNDROME_MW_BIND_ERR:
+        return "memory window bind error";
+    case MLX5_CQE_SYNDROME_BAD_RESP_ERR:
+        return "bad response";
+    case MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR:
+        return "local access error";
+    case MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR:
+        return "remote: invalid request";
+    case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
+        return "remote access error";
+    case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
+        return "remote operation error";
+    case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
+        return "transport retry count exceeded";
+    case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
+        return "receiver-not-ready retry count exceeded";
+    case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
+        return "remote side aborted";
+    default:
+        return "unknown error";
+    }
+}
+
+static ucs_status_t uct_sep_syndrome_status(uint8_t syndrome)
+{
+    switch (syndrome) {
+    case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
+        return UCS_ERR_CANCELED;
+    case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
+    case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
+        return UCS_ERR_CONNECTION_RESET;
+    case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
+    case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
+    case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
+        return UCS_ERR_ENDPOINT_TIMEOUT;
+    default:
+        return UCS_ERR_IO_ERROR;
+    }
+}
+
+void uct_sep_iface_handle_unknown(uct_sep_iface_t *iface,
+                                  const struct mlx5_cqe64 *cqe)
+{
+    ucs_diag("%s: completion of unknown QP 0x%x", iface->port.name,
+             be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK);
+}
+
+int uct_sep_iface_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                             uint32_t length, uint32_t qpn)
+{
+    uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
+
+    if (!uct_sep_fc_receive(iface, qpn, hdr->am_id)) {
+        return 1;
+    }
+
+    return uct_sep_iface_invoke(iface, desc, hdr,
+                                hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
+}
+
+void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+        uct_sep_iface_drain(iface, txwq);
+    } else {
+        uct_sep_iface_wake(iface, txwq);
+    }
+}
+
+void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_rc_reap_txwq(iface, txwq);
+    if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
+        iface->tx.stalled = 0;
+        uct_sep_fc_send_due(iface);
+        uct_sep_iface_dispatch(iface);
+    }
+}
+
+void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
+                                     uct_sep_txwq_t *txwq, uint16_t pi,
+                                     uint16_t end,
+                                     const uct_sep_cqe_error_t *error)
+{
+    ucs_log_level_t level;
+
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        /* What is before it has succeeded */
+        uct_sep_txwq_finish(iface, txwq, pi);
+    }
+
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it? */
+        uct_sep_txwq_release(iface, txwq, end);
+        uct_sep_iface_drain(iface, txwq);
+        return;
+    }
+
+    level = (error->status == UCS_ERR_CANCELED) ? UCS_LOG_LEVEL_DEBUG :
+            (error->status == UCS_ERR_IO_ERROR) ? UCS_LOG_LEVEL_ERROR :
+                                                  iface->super.config
+                                                          .failure_level;
+    ucs_log(level, "%s: QP 0x%x: %s (syndrome 0x%x vendor 0x%x) of work "
+            "request %u%s", iface->port.name, txwq->qpn, error->reason,
+            error->syndrome, error->vendor, pi,
+            error->is_size ?
+            ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
+
+    uct_sep_txwq_release(iface, txwq, end);
+    uct_sep_rc_fail(iface, txwq, error->status);
+}
+
+void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
+                                     const uct_sep_cqe_error_t *error)
+{
+    uct_sep_txwq_t *txwq;
+
+    if (error->status == UCS_ERR_CANCELED) {
+        return;
+    }
+
+    ucs_diag("%s: QP 0x%x: receive failed: %s (syndrome 0x%x vendor 0x%x)%s",
+             iface->port.name, qpn, error->reason, error->syndrome,
+             error->vendor,
+             error->is_size ?
+             ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
+
+    txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+    if ((txwq != NULL) && !(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        uct_sep_rc_fail(iface, txwq, UCS_ERR_CONNECTION_RESET);
+    }
+}
+
+static void uct_sep_iface_handle_req_err(uct_sep_iface_t *iface,
+                                         const struct mlx5_err_cqe *cqe,
+                                         uct_sep_cqe_error_t *error)
+{
+    uint32_t qpn         = be32toh(cqe->s_wqe_opcode_qpn) & UCT_SEP_QPN_MASK;
+    uint16_t pi          = be16toh(cqe->wqe_counter);
+    uct_sep_txwq_t *txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+
+    if (txwq == NULL) {
+        ucs_diag("%s: error completion of unknown QP 0x%x", iface->port.name,
+                 qpn);
+        return;
+    }
+
+    error->is_size = (cqe->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
+    uct_sep_iface_handle_send_error(iface, txwq, pi,
+                                    uct_sep_txwq_wqe_end(txwq, pi), error);
+}
+
+static void uct_sep_iface_handle_resp_err(uct_sep_iface_t *iface,
+                                          const struct mlx5_err_cqe *cqe,
+                                          uct_sep_cqe_error_t *error)
+{
+    /* The buffer was taken from the queue, and can be used again */
+    uct_sep_srq_append(&iface->srq, be16toh(cqe->wqe_counter));
+
+    error->is_size = (cqe->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+    uct_sep_iface_handle_recv_error(iface,
+                                    be32toh(cqe->s_wqe_opcode_qpn) &
+                                    UCT_SEP_QPN_MASK, error);
+}
+
+void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
+                                const struct mlx5_cqe64 *cqe)
+{
+    const struct mlx5_err_cqe *err_cqe = (const void*)cqe;
+    unsigned opcode                    = cqe->op_own >> 4;
+    uct_sep_cqe_error_t error;
+
+    error.status   = uct_sep_syndrome_status(err_cqe->syndrome);
+    error.reason   = uct_sep_syndrome_str(err_cqe->syndrome);
+    error.syndrome = err_cqe->syndrome;
+    error.vendor   = err_cqe->vendor_err_synd;
+
+    switch (opcode) {
+    case MLX5_CQE_REQ_ERR:
+        uct_sep_iface_handle_req_err(iface, err_cqe, &error);
+        break;
+    case MLX5_CQE_RESP_ERR:
+        uct_sep_iface_handle_resp_err(iface, err_cqe, &error);
+        break;
+    default:
+        ucs_error("%s: completion of unexpected type %u on CQ 0x%x",
+                  iface->port.name, opcode, iface->cq.cqn);
+        break;
+    }
+}

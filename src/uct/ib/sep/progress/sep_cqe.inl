@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CQE_INL
+#define UCT_SEP_CQE_INL
+
+#include <uct/ib/sep/progress/sep_cqe.h>
+#include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/recv/sep_srq.inl>
+#include <uct/ib/sep/post/sep_wqe.inl>
+#include <ucs/datastruct/queue.h>
+#include <ucs/debug/log.h>
+
+/**
+ * @file sep_cqe.inl
+ *
+ * What a successful completion means, for the loops that poll for them.
+ */
+
+
+/* Index behind the work request that starts at an index */
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_sep_txwq_wqe_end(const uct_sep_txwq_t *txwq, uint16_t pi)
+{
+    const struct mlx5_wqe_ctrl_seg *ctrl = uct_sep_txwq_bb(txwq, pi);
+
+    return pi + uct_sep_wqe_num_bb(be32toh(ctrl->qpn_ds) & UINT8_MAX);
+}
+
+/* Finish operations up to an index. There is one at least. Users' callbacks may
+ * progress, and cancel what is outstanding: the queue is still there then. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                              uint16_t end)
+{
+    uct_sep_op_t *op;
+
+    ++iface->tx.in_finish;
+    do {
+        op = ucs_queue_head_elem_non_empty(&txwq->outstanding, uct_sep_op_t,
+                                           queue);
+        if ((int16_t)(end - op->end) < 0) {
+            break;
+        }
+        ucs_queue_pull_non_empty(&txwq->outstanding);
+        op->handler(op, UCS_OK);
+    } while (!ucs_queue_is_empty(&txwq->outstanding));
+    --iface->tx.in_finish;
+}
+
+/* Finish operations up to an index */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_finish(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
+{
+    if (!ucs_queue_is_empty(&txwq->outstanding)) {
+        uct_sep_txwq_finish_non_empty(iface, txwq, end);
+    }
+}
+
+/* Give credits back up to an index */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
+{
+    uint16_t num_bb = end - txwq->hw_ci;
+
+    txwq->hw_ci           = end;
+    txwq->credits        += num_bb;
+    iface->tx.cq_credits += num_bb;
+}
+
+/* The send queue of a completion, or NULL */
+static UCS_F_ALWAYS_INLINE uct_sep_txwq_t *
+uct_sep_iface_cqe_txwq(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    return uct_sep_qp_table_find(&iface->qps, be32toh(cqe->sop_drop_qpn) &
+                                              UCT_SEP_QPN_MASK);
+}
+
+/* Whether more follows from a completion than that operations are finished */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_iface_needs_attend(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+{
+    return (txwq->flags & UCT_SEP_TXWQ_FLAGS_ATTEND) || iface->tx.stalled;
+}
+
+/* Credits come back after users' callbacks: what those send must not find the
+ * credits that others have waited for who come next. If one of them has
+ * progressed, later ones are back already. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_release_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                           uint16_t end)
+{
+    if (ucs_likely((int16_t)(end - txwq->hw_ci) > 0)) {
+        uct_sep_txwq_release(iface, txwq, end);
+    }
+    if (ucs_unlikely(uct_sep_iface_needs_attend(iface, txwq))) {
+        uct_sep_iface_attend(iface, txwq);
+    }
+}
+
+/* All up to an index has been sent */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_handle_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint16_t end)
+{
+    uct_sep_txwq_finish(iface, txwq, end);
+    uct_sep_iface_release_send(iface, txwq, end);
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uct_sep_txwq_t *txwq = uct_sep_iface_cqe_txwq(iface, cqe);
+
+    if (ucs_unlikely(txwq == NULL)) {
+        uct_sep_iface_handle_unknown(iface, cqe);
+        return;
+    }
+
+    uct_sep_iface_handle_sent(iface, txwq,
+                              uct_sep_txwq_wqe_end(txwq,
+                                                   be16toh(cqe->wqe_counter)));
+}
+
+/* Give a message to its handler; returns whether the buffer is free again and
+ * not the application's */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_iface_invoke(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                     uct_sep_am_hdr_t *hdr, uint8_t am_id, uint32_t length)
+{
+    ucs_status_t status;
+    void *user_desc;
+
+    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, hdr + 1,
+                       length - sizeof(*hdr), "RX: %s", iface->port.name);
+    status = uct_iface_invoke_am(&iface->super, am_id, hdr + 1,
+                                 length - sizeof(*hdr), UCT_CB_PARAM_FLAG_DESC);
+    if (ucs_likely(status == UCS_OK)) {
+        return 1;
+    }
+
+    user_desc                = UCS_PTR_BYTE_OFFSET(desc,
+                                                   iface->rx.headroom_offset);
+    uct_recv_desc(user_desc) = &iface->rx.release;
+    return 0;
+}
+
+/* A message was received, on QP qpn; returns whether the buffer is free again */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_iface_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
+                      uint32_t qpn)
+{
+    uct_sep_rx_desc_t *desc = iface->srq.descs[index];
+    uct_sep_am_hdr_t *hdr   = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
+
+    VALGRIND_MAKE_MEM_DEFINED(hdr, length);
+
+    /* Whatever was sent, it does not leave the buffer or the table of
+     * handlers */
+    if (ucs_unlikely(length < sizeof(*hdr))) {
+        ucs_diag("%s: dropped a message without a header", iface->port.name);
+        return 1;
+    }
+
+    if (ucs_unlikely(hdr->am_id & UCT_SEP_AM_FC_MASK)) {
+        return uct_sep_iface_deliver_fc(iface, desc, length, qpn);
+    }
+
+    return uct_sep_iface_invoke(iface, desc, hdr, hdr->am_id, length);
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uint16_t index = be16toh(cqe->wqe_counter);
+
+    if (ucs_likely(uct_sep_iface_deliver(iface, index,
+                                         be32toh(cqe->byte_cnt),
+                                         be32toh(cqe->sop_drop_qpn) &
+                                         UCT_SEP_QPN_MASK))) {
+        uct_sep_srq_append(&iface->srq, index);
+    } else {
+        uct_sep_srq_replace(&iface->srq, index);
+    }
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/queue/sep_cq.inl>
+#include <uct/ib/sep/progress/sep_cqe.inl>
+#include <uct/ib/sep/iface/sep_iface.h>
+
+#include <ucs/sys/math.h>
+
+/*
+ * Receives and sends come through the same queue: an idle call looks at one
+ * byte. A call that finds one completion, which is what who waits for it gets,
+ * does without the loop.
+ */
+
+/* After receives */
+static UCS_F_ALWAYS_INLINE void uct_sep_iface_poll_srq(uct_sep_iface_t *iface)
+{
+    if (ucs_unlikely(iface->srq.num_empty > 0)) {
+        uct_sep_srq_refill(&iface->srq);
+    } else {
+        uct_sep_srq_publish(&iface->srq);
+    }
+}
+
+/* More messages have come than a call handles: the queue gets more buffers if
+ * they have used up half of it */
+static UCS_F_NOINLINE void
+uct_sep_iface_check_depth(uct_sep_iface_t *iface)
+{
+    unsigned filled = uct_sep_srq_num_filled(&iface->srq);
+
+    if ((filled < iface->config.rx_queue_len) &&
+        uct_sep_cq_has(&iface->cq, ucs_max(filled / 2, 1))) {
+        uct_sep_srq_fill(&iface->srq, ucs_min(2 * filled,
+                                              iface->config.rx_queue_len));
+        ucs_debug("%s: receive queue has %u buffers", iface->port.name,
+                  uct_sep_srq_num_filled(&iface->srq));
+    }
+}
+
+/* With what is left of the limits, at least one of each */
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
+                   unsigned rx_left, unsigned tx_left)
+{
+    unsigned opcode;
+
+    do {
+        /* Before any callback: it may progress as well */
+        uct_sep_cq_pop(&iface->cq);
+
+        opcode = cqe->op_own >> 4;
+        if (ucs_likely(opcode == MLX5_CQE_RESP_SEND)) {
+            uct_sep_iface_handle_recv(iface, cqe);
+            --rx_left;
+        } else {
+            if (ucs_likely(opcode == MLX5_CQE_REQ)) {
+                uct_sep_iface_handle_send(iface, cqe);
+            } else {
+                uct_sep_iface_handle_other(iface, cqe);
+            }
+            --tx_left;
+        }
+
+        if (rx_left == 0) {
+            uct_sep_iface_check_depth(iface);
+            break;
+        }
+        if (tx_left == 0) {
+            break;
+        }
+        cqe = uct_sep_cq_peek(&iface->cq);
+    } while (cqe != NULL);
+
+    uct_sep_iface_poll_srq(iface);
+    return iface->config.rx_max_poll + iface->config.tx_max_poll - rx_left -
+           tx_left;
+}
+
+/* With all of the limits */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_iface_poll_all(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll,
+                              iface->config.tx_max_poll);
+}
+
+/* After the first completion of a call, a send */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_iface_poll_rest(uct_sep_iface_t *iface)
+{
+    const struct mlx5_cqe64 *cqe = uct_sep_cq_peek(&iface->cq);
+
+    if (ucs_likely(cqe == NULL) || (iface->config.tx_max_poll == 1)) {
+        return 1;
+    }
+
+    return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll,
+                              iface->config.tx_max_poll - 1);
+}
+
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_iface_attend(iface, txwq);
+    return uct_sep_iface_poll_rest(iface);
+}
+
+/* The first completion of a call is for operations to be finished */
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_ops(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                       uint16_t end)
+{
+    uct_sep_txwq_finish_non_empty(iface, txwq, end);
+    uct_sep_iface_release_send(iface, txwq, end);
+    return uct_sep_iface_poll_rest(iface);
+}
+
+/* ... is a receive */
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uct_sep_cq_pop(&iface->cq);
+    uct_sep_iface_handle_recv(iface, cqe);
+    cqe = uct_sep_cq_peek(&iface->cq);
+    if ((cqe != NULL) && (iface->config.rx_max_poll > 1)) {
+        return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll - 1,
+                                  iface->config.tx_max_poll);
+    }
+
+    uct_sep_iface_poll_srq(iface);
+    return 1;
+}
+
+/* The first completion of a call */
+static UCS_F_NOINLINE unsigned
+uct_sep_iface_poll_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    unsigned opcode = cqe->op_own >> 4;
+    uct_sep_txwq_t *txwq;
+    uint16_t end;
+
+    if (opcode != MLX5_CQE_REQ) {
+        return (opcode == MLX5_CQE_RESP_SEND) ?
+               uct_sep_iface_poll_recv(iface, cqe) :
+               uct_sep_iface_poll_all(iface, cqe);
+    }
+
+    txwq = uct_sep_iface_cqe_txwq(iface, cqe);
+    if (ucs_unlikely(txwq == NULL)) {
+        return uct_sep_iface_poll_all(iface, cqe);
+    }
+
+    /* Nothing below calls anything but as the last thing it does, so that no
+     * registers are saved */
+    end = uct_sep_txwq_wqe_end(txwq, be16toh(cqe->wqe_counter));
+    uct_sep_cq_pop(&iface->cq);
+    if (!ucs_queue_is_empty(&txwq->outstanding)) {
+        return uct_sep_iface_poll_ops(iface, txwq, end);
+    }
+
+    uct_sep_txwq_release(iface, txwq, end);
+    if (ucs_unlikely(uct_sep_iface_needs_attend(iface, txwq))) {
+        return uct_sep_iface_poll_attend(iface, txwq);
+    }
+
+    return uct_sep_iface_poll_rest(iface);
+}
+
+unsigned uct_sep_iface_progress(uct_iface_h tl_iface)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    struct mlx5_cqe64 *cqe;
+
+    cqe = uct_sep_cq_peek(&iface->cq);
+    if (ucs_likely(cqe == NULL)) {
+        return 0;
+    }
+
+    return uct_sep_iface_poll_first(iface, cqe);
+}

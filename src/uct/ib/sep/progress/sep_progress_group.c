@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/category/sep_cq_group.h>
+#include <uct/ib/sep/progress/sep_cqe.inl>
+#include <uct/ib/sep/iface/sep_iface.h>
+
+/*
+ * Progress of a worker that shares its send completion queue: receives as
+ * always, then what has completed for it.
+ */
+
+static UCS_F_NOINLINE unsigned uct_sep_iface_poll_group(uct_sep_iface_t *iface)
+{
+    uct_sep_cq_member_t *member = &iface->cq_member;
+    unsigned count              = 0;
+    struct mlx5_cqe64 cqe;
+
+    do {
+        if ((member->batch_head == member->batch_count) &&
+            !uct_sep_cq_member_fetch(member)) {
+            break;
+        }
+
+        /* Copied and counted before any callback: it may progress as well, and
+         * goes on where this is */
+        cqe = member->batch[member->batch_head++];
+        if (ucs_likely((cqe.op_own >> 4) == MLX5_CQE_REQ)) {
+            uct_sep_iface_handle_send(iface, &cqe);
+        } else {
+            uct_sep_iface_handle_other(iface, &cqe);
+        }
+    } while (++count < iface->config.tx_max_poll);
+
+    return count;
+}
+
+unsigned uct_sep_iface_progress_group(uct_iface_h tl_iface)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    unsigned count;
+
+    count = uct_sep_iface_progress(tl_iface);
+    if (ucs_unlikely(uct_sep_cq_member_has_news(&iface->cq_member))) {
+        count += uct_sep_iface_poll_group(iface);
+    }
+    return count;
+}

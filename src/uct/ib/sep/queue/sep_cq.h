@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CQ_H
+#define UCT_SEP_CQ_H
+
+#include <uct/ib/sep/base/sep_def.h>
+#include <ucs/type/status.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_cq.h
+ *
+ * Completion queue for sends and receives, polled on its memory. The device is
+ * told how far it has been read (consumer index) once per turn of so many
+ * entries: it is not interested as long as it does not run out of them, and the
+ * queue is that much larger.
+ */
+
+/** CQEs of a turn. The queue is aligned to it, so that the address of an entry
+ *  tells where in its turn it is. */
+#define UCT_SEP_CQ_TURN       32
+#define UCT_SEP_CQ_TURN_SIZE  (UCT_SEP_CQ_TURN * sizeof(struct mlx5_cqe64))
+
+/** Completion queue. */
+typedef struct uct_sep_cq {
+    struct mlx5_cqe64       *next;    /**< CQE to be looked at */
+    uint8_t                 owner;    /**< Owner bit that makes it valid */
+    uint32_t                ci;       /**< Consumer index when this turn began,
+                                           not masked; what the device knows */
+    struct mlx5_cqe64       *start;   /**< First CQE */
+    struct mlx5_cqe64       *end;     /**< Behind the last CQE */
+    __be32                  *dbrec;   /**< [0] consumer index, [1] arm */
+    void                    *uar;     /**< Page with the arm doorbell */
+    uint32_t                cqn;      /**< CQ number */
+    uint32_t                length;   /**< CQEs, power of two */
+    uint32_t                arm_sn;   /**< Events received, for the doorbell */
+    unsigned                unacked;  /**< Events read but not acknowledged */
+    struct ibv_cq           *cq;
+    struct ibv_comp_channel *channel;
+} uct_sep_cq_t;
+
+
+/**
+ * Make the queue itself, on the channel that is there.
+ *
+ * @return UCS_OK; UCS_ERR_NO_RESOURCE with errno and without a message; or
+ *         another error after a message.
+ */
+typedef ucs_status_t
+(*uct_sep_cq_create_func_t)(uct_sep_cq_t *cq, struct ibv_context *context,
+                            unsigned length, const char *name);
+
+/** A queue that is polled on its memory. */
+ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
+                                  unsigned length, const char *name);
+
+
+/**
+ * Create a completion queue with a channel, whose file descriptor does not
+ * block.
+ *
+ * @param [in]  context  Device.
+ * @param [in]  length   CQEs it must hold.
+ * @param [in]  create   How.
+ * @param [in]  name     For messages, e.g. "mlx5_0:1".
+ * @param [out] cq       Filled.
+ *
+ * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
+ */
+ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
+                             unsigned length, uct_sep_cq_create_func_t create,
+                             const char *name);
+
+
+/** Destroy it; its queue pairs must have been destroyed before. */
+void uct_sep_cq_cleanup(uct_sep_cq_t *cq);
+
+
+/**
+ * Ask for an event on the channel.
+ *
+ * @param [in]  solicited  Only for what the sender marked, or for an error.
+ */
+void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited);
+
+
+/**
+ * Take the events from the channel.
+ *
+ * @param [out] count_p  How many there were.
+ *
+ * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
+ */
+ucs_status_t uct_sep_cq_read_events(uct_sep_cq_t *cq, unsigned *count_p);
+
+END_C_DECLS
+
+#endif

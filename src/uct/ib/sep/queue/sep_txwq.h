@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_TXWQ_H
+#define UCT_SEP_TXWQ_H
+
+#include <uct/ib/sep/base/sep_def.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/datastruct/queue_types.h>
+#include <ucs/type/spinlock.h>
+#include <ucs/type/status.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_txwq.h
+ *
+ * Send queue of one RC queue pair. Indices count BBs, are 16 bits and wrap;
+ * the queue's length is a power of two not larger than 2^15, so differences are
+ * always right.
+ */
+
+/**
+ * BlueFlame register (uUAR). Shared by all send queues that ring it; it has two
+ * buffers used in turn, so that write-combining never merges two work requests.
+ */
+typedef struct uct_sep_bf {
+    union {
+        void       *ptr;      /**< Buffer or doorbell for the next work
+                                   request */
+        uintptr_t  addr;
+    };
+    size_t         size;      /**< Of one buffer (half of PRM log_bf_reg_size),
+                                   or 0 if there is only a doorbell */
+    uint8_t        is_shared; /**< Several threads may use it: with the lock */
+    ucs_spinlock_t lock;      /**< Held while a doorbell is rung */
+    void           *reg;      /**< First buffer */
+} uct_sep_bf_t;
+
+
+/**
+ * What keeps UCT from seeing resources: added to uct_sep_txwq_t::credits so
+ * that the next operation takes the slow path, see uct_sep_ep_fence().
+ */
+#define UCT_SEP_TXWQ_FENCE_BIAS  (1 << 30)
+
+
+/**
+ * Of uct_sep_txwq_t::unsignaled: the last work request has asked for a
+ * completion, and the next one is going to, because a flush is expected to
+ * follow it. Lower than what counting makes of it.
+ */
+#define UCT_SEP_TXWQ_EXPECT_FLUSH  (-2)
+
+
+/** Flags of @ref uct_sep_txwq_t. */
+enum {
+    /** Peer can receive (connection manager's word; under the async lock). */
+    UCT_SEP_TXWQ_FLAG_ESTABLISHED = 1 << 0,
+    /** Endpoints post to it. Main thread only, as all that follow. */
+    UCT_SEP_TXWQ_FLAG_ACTIVE      = 1 << 1,
+    /** QP is in error; only completions are still taken from it. */
+    UCT_SEP_TXWQ_FLAG_RETIRED     = 1 << 2,
+    /** A fence must be posted before the next operation. */
+    UCT_SEP_TXWQ_FLAG_FENCE       = 1 << 3,
+    /** Endpoints wait, or have waited, for completions. */
+    UCT_SEP_TXWQ_FLAG_WAITING     = 1 << 4,
+    /** One work request is flushed at a time: the last flush has expected it. */
+    UCT_SEP_TXWQ_FLAG_EXPECT      = 1 << 5,
+
+    /** A completion is not all there is to a completion. */
+    UCT_SEP_TXWQ_FLAGS_ATTEND     = UCT_SEP_TXWQ_FLAG_RETIRED |
+                                    UCT_SEP_TXWQ_FLAG_WAITING
+};
+
+
+/** Flags of flow control. */
+enum {
+    /** The next active message brings a grant. */
+    UCT_SEP_FC_FLAG_GRANT = 1 << 0,
+    /** A message with nothing but a grant waits for credits. */
+    UCT_SEP_FC_FLAG_DUE   = 1 << 1
+};
+
+
+/** Send queue. The first cache line is all that posting, completing and
+ *  flushing touch. */
+typedef struct uct_sep_txwq {
+    int32_t          credits;      /**< BBs that may be posted after the next
+                                        operation has started: negative if none
+                                        can start */
+    int32_t          unsignaled;   /**< Work requests, after the next one, that
+                                        need not ask for a completion: negative
+                                        if the next one has to */
+    uint16_t         sw_pi;        /**< Index of the next BB */
+    uint16_t         hw_ci;        /**< Behind the last completed BB */
+    uint32_t         mask;         /**< Length of the queue in BBs, less 1 */
+    __be32           qpn_ds;       /**< QP number as in the control segment */
+    int16_t          moderation;   /**< What unsignaled is set to by a work
+                                        request that asks */
+    uint8_t          flags;        /**< UCT_SEP_TXWQ_FLAG_xx */
+    void             *start;       /**< First BB */
+    union {
+        __be32       *dbrec;       /**< Send doorbell record */
+        struct ibv_qp_ex *qp_ex;   /**< With UCX_SEP_API=verbs */
+    };
+    uct_sep_bf_t     *bf;          /**< Where to ring */
+    ucs_queue_head_t outstanding;  /**< uct_sep_op_t, in order of posting */
+
+    /** Flow control of active messages: sep_fc.h */
+    struct {
+        int32_t         left;      /**< Messages, after the next one, that need
+                                        nothing of it: negative if the next one
+                                        does, or can't be sent */
+        int32_t         next;      /**< Window at which that is so */
+        ucs_list_link_t list;      /**< In uct_sep_iface_t if a grant is due */
+        uint8_t         flags;     /**< UCT_SEP_FC_FLAG_xx */
+    } fc;
+
+    void             *end;         /**< Behind the last BB */
+    uint16_t         bb_max;       /**< Credits of an empty queue */
+    uint16_t         last_pi;      /**< Index of the last work request ... */
+    uint16_t         list_count;   /**< ... and number of those that the device
+                                        was not told of: sep_postlist.h */
+    ucs_list_link_t  unrung;       /**< In uct_sep_iface_t if there are any */
+    uint32_t         qpn;          /**< QP number */
+    struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
+    struct ibv_qp    *responder;   /**< The one that receives, if another */
+    struct uct_sep_rc *rc;         /**< Connection; NULL once retired */
+    struct uct_sep_cq_member *cq_member; /**< Who gets its completions, if the
+                                              completion queue is shared */
+    ucs_list_link_t  waiting;      /**< Endpoints with pending requests that
+                                        wait for completions of this queue */
+    ucs_list_link_t  list;         /**< In uct_sep_iface_t, active or retired */
+} uct_sep_txwq_t;
+
+static_assert(offsetof(uct_sep_txwq_t, fc) <= 64, "hot part of the txwq");
+
+
+/** Memory a send queue works on. */
+typedef struct uct_sep_txwq_mem {
+    void         *sq;        /**< Aligned to UCT_SEP_BB_SIZE */
+    unsigned     bb_count;   /**< Power of two, 2 * UCT_SEP_MAX_BB at least */
+    __be32       *dbrec;
+    uct_sep_bf_t *bf;        /**< Set up already */
+    uint32_t     qpn;
+    unsigned     moderation; /**< One of how many work requests asks for a
+                                  completion at least; limited to a fraction of
+                                  the queue */
+} uct_sep_txwq_mem_t;
+
+
+/**
+ * Set up an empty queue.
+ *
+ * @param [out] txwq  Queue.
+ * @param [in]  mem   What it works on; stays the caller's.
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_PARAM after an error message, if the
+ *         queue's length is not usable.
+ */
+ucs_status_t uct_sep_txwq_init(uct_sep_txwq_t *txwq,
+                               const uct_sep_txwq_mem_t *mem);
+
+
+/**
+ * Set up the queue that endpoints without a connection point to: it never has
+ * credits, so that every operation takes the slow path.
+ */
+void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq);
+
+
+/** @return Whether the last work request has asked for a completion. */
+static inline int uct_sep_txwq_is_signaled(const uct_sep_txwq_t *txwq)
+{
+    return (txwq->unsignaled == txwq->moderation) ||
+           (txwq->unsignaled == UCT_SEP_TXWQ_EXPECT_FLUSH);
+}
+
+
+/** @return Whether all that was posted has completed. */
+static inline int uct_sep_txwq_is_empty(const uct_sep_txwq_t *txwq)
+{
+    return txwq->hw_ci == txwq->sw_pi;
+}
+
+
+/** @return Whether an operation can start, a waiting fence aside. */
+static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
+{
+    int32_t credits = txwq->credits;
+
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE) {
+        credits += UCT_SEP_TXWQ_FENCE_BIAS;
+    }
+    return credits >= 0;
+}
+
+
+/**
+ * Set up a uUAR which one thread uses.
+ *
+ * @param size  Of one buffer, 0 if BlueFlame is absent.
+ */
+void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size);
+
+
+/** Release what belongs to it. */
+void uct_sep_bf_cleanup(uct_sep_bf_t *bf);
+
+END_C_DECLS
+
+#endif

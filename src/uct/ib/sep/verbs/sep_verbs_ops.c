@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+/* Data path which posts through libibverbs */
+
+#define UCT_SEP_OPS_NAME  uct_sep_ops_verbs
+#define UCT_SEP_OPS_WR    <uct/ib/sep/verbs/sep_verbs_wr.inl>
+
+#include <uct/ib/sep/ops/sep_ops.inl>

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_VERBS_WR_INL
+#define UCT_SEP_VERBS_WR_INL
+
+#include <uct/ib/sep/post/sep_post.inl>
+#include <uct/ib/sep/verbs/sep_verbs.h>
+#include <uct/base/uct_iov.inl>
+
+/**
+ * @file sep_verbs_wr.inl
+ *
+ * Work requests of sep_wr.inl, posted through libibverbs (ibv_wr_*). See there
+ * for what they are and their arguments.
+ */
+
+#define UCT_SEP_WR_PUT_MAX_INL   UCT_SEP_VERBS_MAX_INLINE
+#define UCT_SEP_WR_AM_MAX_INL    UCT_SEP_VERBS_MAX_INLINE
+#define UCT_SEP_WR_PUT_SMALL     UCT_SEP_VERBS_MAX_INLINE
+#define UCT_SEP_WR_AM_SMALL      (UCT_SEP_VERBS_MAX_INLINE - \
+                                  sizeof(uct_sep_am_short_hdr_t))
+#define UCT_SEP_WR_RMA_MAX_IOV   UCT_SEP_VERBS_MAX_SGE
+
+/* Verbs has no masked atomics, from which the others are made */
+#define UCT_SEP_WR_ATOMIC32      UINT64_C(0)
+#define UCT_SEP_WR_ATOMIC64      (UCS_BIT(UCT_ATOMIC_OP_ADD) | \
+                                  UCS_BIT(UCT_ATOMIC_OP_CSWAP))
+
+/* A work request has inline data or a gather list, not both */
+#define UCT_SEP_WR_COPIES_HEADER 1
+
+
+static UCS_F_ALWAYS_INLINE struct ibv_qp_ex *
+uct_sep_wr_start(const uct_sep_txwq_t *txwq, uint8_t fm)
+{
+    struct ibv_qp_ex *qp = txwq->qp_ex;
+
+    ibv_wr_start(qp);
+    qp->wr_id    = (uint16_t)(txwq->sw_pi + 1);
+    qp->wr_flags = ((fm & UCT_SEP_FM_SIGNALED) ? IBV_SEND_SIGNALED : 0) |
+                   ((fm & UCT_SEP_FM_SOLICITED) ? IBV_SEND_SOLICITED : 0) |
+                   ((fm & UCT_SEP_FM_FENCE) ? IBV_SEND_FENCE : 0);
+    return qp;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    int ret = ibv_wr_complete(txwq->qp_ex);
+
+    if (ucs_unlikely(ret != 0)) {
+        uct_sep_verbs_post_failed(iface, txwq, ret);
+    }
+
+    ++txwq->sw_pi;
+    --txwq->credits;
+    --iface->tx.cq_credits;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
+                 uint8_t fm)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+
+    /* Verbs has no NOP: it is an RDMA write of no bytes in any case */
+    ibv_wr_rdma_write(qp, 0, 0);
+    ibv_wr_set_sge(qp, 0, 0, 0);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
+               unsigned length, uint64_t remote_addr, uct_rkey_t rkey,
+               uint8_t fm)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+
+    ibv_wr_rdma_write(qp, rkey, remote_addr);
+    ibv_wr_set_inline_data(qp, (void*)buffer, length);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     const void *buffer, unsigned length, uint64_t remote_addr,
+                     uct_rkey_t rkey, uint8_t fm)
+{
+    --txwq->unsignaled;
+    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey, fm);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_set_rdma(struct ibv_qp_ex *qp, unsigned opcode, uint64_t remote_addr,
+                    uct_rkey_t rkey)
+{
+    if (opcode == MLX5_OPCODE_RDMA_WRITE) {
+        ibv_wr_rdma_write(qp, rkey, remote_addr);
+    } else {
+        ibv_wr_rdma_read(qp, rkey, remote_addr);
+    }
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
+                void *address, uint32_t length, uint32_t lkey,
+                uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+
+    uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
+    ibv_wr_set_sge(qp, lkey, (uintptr_t)address, length);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+/* Gather list; returns the number of entries */
+static UCS_F_ALWAYS_INLINE size_t
+uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
+                   const uct_iov_t *iov, size_t iovcnt)
+{
+    size_t count = 0;
+    size_t i, length;
+
+    for (i = 0; i < iovcnt; ++i) {
+        length = uct_iov_get_length(&iov[i]);
+        if (length == 0) {
+            continue;
+        }
+
+        sge[count].addr   = (uintptr_t)iov[i].buffer;
+        sge[count].length = length;
+        sge[count].lkey   = UCT_SEP_OPS_OWN ?
+                            uct_sep_context_lkey(iface->channel.own,
+                                                 iov[i].memh) :
+                            uct_sep_mem_lkey(iov[i].memh);
+        ++count;
+    }
+
+    return count;
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    unsigned opcode, const uct_iov_t *iov, size_t iovcnt,
+                    uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    struct ibv_sge sge[UCT_SEP_VERBS_MAX_SGE];
+    size_t count;
+
+    uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
+    count = uct_sep_wr_set_iov(iface, sge, iov, iovcnt);
+    ibv_wr_set_sge_list(qp, count, sge);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
+                      uint64_t header, const void *payload, unsigned length,
+                      uint8_t fm)
+{
+    struct ibv_qp_ex *qp       = uct_sep_wr_start(txwq, fm);
+    uct_sep_am_short_hdr_t hdr = {.super.am_id = id, .header = header};
+    struct ibv_data_buf list[] = {
+        {.addr = &hdr, .length = sizeof(hdr)},
+        {.addr = (void*)payload, .length = length}
+    };
+
+    ibv_wr_send(qp);
+    ibv_wr_set_inline_data_list(qp, (length > 0) ? 2 : 1, list);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                            uint8_t id, uint64_t header, const void *payload,
+                            unsigned length, uint8_t fm)
+{
+    --txwq->unsignaled;
+    uct_sep_wr_send_short(iface, txwq, id, header, payload, length, fm);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint8_t id, const uct_iov_t *iov, size_t iovcnt,
+                          size_t length, uint8_t fm)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
+    uct_sep_am_hdr_t *hdr = (void*)message;
+    void *dest            = hdr + 1;
+    ucs_iov_iter_t iov_iter;
+    size_t i;
+
+    /* The list may be of any length, and libmlx5's is not: gather here. An
+     * entry of no bytes needs not have a buffer. */
+    hdr->am_id = id;
+    for (i = 0; i < iovcnt; ++i) {
+        if (uct_iov_get_length(&iov[i]) > 0) {
+            ucs_iov_iter_init(&iov_iter);
+            dest = UCS_PTR_BYTE_OFFSET(dest,
+                                       uct_iov_to_buffer(&iov[i], 1, &iov_iter,
+                                                         dest, SIZE_MAX));
+        }
+    }
+
+    ibv_wr_send(qp);
+    ibv_wr_set_inline_data(qp, message, sizeof(*hdr) + length);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
+                uint32_t length, uint32_t lkey, uint8_t fm)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+
+    ibv_wr_send(qp);
+    ibv_wr_set_sge(qp, lkey, (uintptr_t)address, length);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    uct_sep_op_t *op, uint8_t id, const void *header,
+                    unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
+                    uint8_t fm)
+{
+    struct ibv_qp_ex *qp  = uct_sep_wr_start(txwq, fm);
+    uct_sep_desc_t *desc  = ucs_derived_of(op, uct_sep_desc_t);
+    uct_sep_am_hdr_t *hdr = uct_sep_desc_buffer(desc);
+    struct ibv_sge sge[1 + UCT_SEP_AM_MAX_IOV];
+    size_t count;
+
+    hdr->am_id = id;
+    if (header_length > 0) {
+        memcpy(hdr + 1, header, header_length);
+    }
+    sge[0].addr   = (uintptr_t)hdr;
+    sge[0].length = sizeof(*hdr) + header_length;
+    sge[0].lkey   = desc->lkey;
+
+    ibv_wr_send(qp);
+    count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt);
+    ibv_wr_set_sge_list(qp, 1 + count, sge);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                  const uct_sep_wr_atomic_t *atomic, unsigned size,
+                  uint64_t remote_addr, uct_rkey_t rkey, void *result,
+                  uint32_t lkey, uint8_t fm)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+
+    if (atomic->opcode == MLX5_OPCODE_ATOMIC_CS) {
+        ibv_wr_atomic_cmp_swp(qp, rkey, remote_addr, atomic->compare,
+                              atomic->value);
+    } else {
+        ibv_wr_atomic_fetch_add(qp, rkey, remote_addr, atomic->value);
+    }
+    ibv_wr_set_sge(qp, lkey, (uintptr_t)result, size);
+    uct_sep_wr_post(iface, txwq);
+}
+
+#endif
