@@ -8,6 +8,7 @@
 #                              come from wherever this machine's apt gets them
 #   check-sources.sh foreign   no file of UCX or rdma-core, no build output
 #   check-sources.sh licenses  every source file carries the license line
+#   check-sources.sh layers    includes are as docs/architecture.md allows
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -79,6 +80,9 @@ licenses)
                 grep -q 'SPDX-License-Identifier: BSD-3-Clause' || echo "$file"
         done |
         expect_nothing "no SPDX-License-Identifier line in the first five lines"
+    ;;
+layers)
+    contrib/check_layers.py
     ;;
 *)
     sed -n 's/^# \{0,1\}//p' "$0" >&2

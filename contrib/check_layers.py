@@ -37,6 +37,7 @@ class Table:
 
     def __init__(self, root):
         self.root = root
+        self.prefix = root + "/" if root else ""
         self.rights = {}  # directory -> set of directories, from the top
 
     def place(self, path):
@@ -156,8 +157,7 @@ def check_table(table, includes, top):
         for other in table.rights[row] - set(table.rights):
             problems.append(f"{LAW}: {row} may use {other}, which has no row")
     for path in sorted(includes.files):
-        if table.root and path.startswith(table.root + "/") and \
-                table.place(path) is None:
+        if path.startswith(table.prefix) and table.place(path) is None:
             problems.append(f"{path}: its directory has no row in {LAW}")
 
     for path, targets in sorted(includes.edges.items()):
