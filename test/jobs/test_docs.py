@@ -54,7 +54,7 @@ class Variables(unittest.TestCase):
 
     def test_those_of_the_device_are_in_its_manual(self):
         names = set(re.findall(r'\{"(MLX5SIM_\w+)"',
-                               read("src/sim/sysfs/config.c")))
+                               read("src/sim/config/config.c")))
         table = read("docs/software-device.md")
         documented = set(re.findall(r"^\| `(MLX5SIM_\w+)` \|", table, re.M))
         self.assertEqual(names, documented)

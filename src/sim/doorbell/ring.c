@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/doorbell/trap.h"
-#include "sim/doorbell/window.h"
+#include "sim/uar/window.h"
 #include "sim/check/report.h"
 #include "sim/exec/exec.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/doorbell/trap.h"
-#include "sim/doorbell/insn.h"
-#include "sim/doorbell/window.h"
+#include "sim/insn/insn.h"
+#include "sim/uar/window.h"
 
 #include <dlfcn.h>
 #include <errno.h>

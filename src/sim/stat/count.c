@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/stat/stat.h"
-#include "sim/uverbs/uar.h"
+#include "sim/uar/uar.h"
 
 #include <stdlib.h>
 #include <string.h>

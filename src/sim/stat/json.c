@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/stat/stat.h"
-#include "sim/sysfs/identity.h"
+#include "sim/config/identity.h"
 
 #include <ctype.h>
 

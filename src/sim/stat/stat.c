@@ -6,7 +6,7 @@
 
 #include "sim/objs/store.h"
 #include "sim/stat/stat.h"
-#include "sim/sysfs/instance.h"
+#include "sim/instance/instance.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -4,7 +4,7 @@
 #define MLX5SIM_STAT_H_
 
 #include "sim/objs/store.h"
-#include "sim/sysfs/config.h"
+#include "sim/config/config.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/attr.h"
-#include "sim/uverbs/inject.h"
-#include "sim/uverbs/uar.h"
+#include "sim/limit/inject.h"
+#include "sim/uar/uar.h"
 #include "sim/uverbs/uverbs.h"
-#include "sim/sysfs/config.h"
+#include "sim/config/config.h"
 
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
-#include "sim/uverbs/inject.h"
-#include "sim/uverbs/uar.h"
-#include "sim/uverbs/uar_legacy.h"
+#include "sim/limit/inject.h"
+#include "sim/uar/uar.h"
+#include "sim/uar/legacy.h"
 #include "sim/check/report.h"
 #include "sim/doorbell/trap.h"
-#include "sim/doorbell/window.h"
+#include "sim/uar/window.h"
 #include "sim/exec/exec.h"
-#include "sim/sysfs/instance.h"
+#include "sim/instance/instance.h"
 
 #include <errno.h>
 #include <fcntl.h>

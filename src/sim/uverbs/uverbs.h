@@ -4,8 +4,8 @@
 #define MLX5SIM_UVERBS_H_
 
 #include "sim/objs/store.h"
-#include "sim/sysfs/config.h"
-#include "sim/sysfs/fault.h"
+#include "sim/config/config.h"
+#include "sim/config/fault.h"
 
 #include <stddef.h>
 #include <stdint.h>

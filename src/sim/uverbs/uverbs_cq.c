@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
-#include "sim/uverbs/limit.h"
-#include "sim/uverbs/uar_legacy.h"
+#include "sim/limit/limit.h"
+#include "sim/uar/legacy.h"
 #include "sim/exec/exec.h"
-#include "sim/exec/mem.h"
+#include "sim/objs/mem.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
-#include "sim/uverbs/inject.h"
-#include "sim/uverbs/limit.h"
-#include "sim/uverbs/uar.h"
-#include "sim/uverbs/uar_legacy.h"
+#include "sim/limit/inject.h"
+#include "sim/limit/limit.h"
+#include "sim/uar/uar.h"
+#include "sim/uar/legacy.h"
 #include "sim/uverbs/port.h"
 #include "sim/exec/exec.h"
-#include "sim/sysfs/identity.h"
+#include "sim/config/identity.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
-#include "sim/uverbs/inject.h"
-#include "sim/uverbs/limit.h"
-#include "sim/uverbs/uar_legacy.h"
+#include "sim/limit/inject.h"
+#include "sim/limit/limit.h"
+#include "sim/uar/legacy.h"
 #include "sim/exec/exec.h"
 #include "sim/check/report.h"
-#include "sim/sysfs/identity.h"
+#include "sim/config/identity.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs.h"
-#include "sim/uverbs/limit.h"
+#include "sim/limit/limit.h"
 #include "sim/exec/exec.h"
 
 #include <errno.h>

@@ -9,10 +9,10 @@
 #include "sim/sysfs_helpers.h"
 
 extern "C" {
-#include "sim/sysfs/identity.h"
-#include "sim/sysfs/instance.h"
-#include "sim/sysfs/path.h"
-#include "sim/sysfs/tree.h"
+#include "sim/config/identity.h"
+#include "sim/instance/instance.h"
+#include "sim/instance/path.h"
+#include "sim/instance/tree.h"
 }
 
 #include <cerrno>

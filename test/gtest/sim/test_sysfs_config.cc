@@ -8,8 +8,8 @@
 #include "sim/sysfs_helpers.h"
 
 extern "C" {
-#include "sim/sysfs/fault.h"
-#include "sim/sysfs/identity.h"
+#include "sim/config/fault.h"
+#include "sim/config/identity.h"
 }
 
 #include <cerrno>

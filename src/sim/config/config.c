@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "sim/config/config.h"
+#include "sim/config/fault.h"
+#include "sim/config/model.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define MLX5SIM_CONFIG_PREFIX "MLX5SIM_"
+
+/* Environment variables of the launcher and the tests, not of the device. */
+#define MLX5SIM_CONFIG_PRIVATE_PREFIX "MLX5SIM_RUN_"
+
+/* First line of the config file of an instance. Counts up when the files in an
+ * instance change in a way that older processes do not understand. */
+#define MLX5SIM_CONFIG_LAYOUT "LAYOUT=1"
+
+#define MLX5SIM_CONFIG_FIELD(_field) offsetof(mlx5sim_config_t, _field)
+
+static int mlx5sim_config_check_version(const char *value);
+static int mlx5sim_config_check_netdev(const char *value);
+static int mlx5sim_config_check_dir(const char *value);
+static int mlx5sim_config_check_fail(const char *value);
+
+static const char *const mlx5sim_link_names[] = {"ib", "roce", NULL};
+
+static const char *const mlx5sim_uar_mode_names[] = {"dynamic", "legacy", NULL};
+
+static const char *const mlx5sim_log_names[] = {
+    "none", "error", "warn", "info", "debug", "trace", NULL
+};
+
+static const mlx5sim_config_row_t mlx5sim_config_table[] = {
+    {"MLX5SIM_DIR", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_LOCATION, 0,
+     "", 0, 0, NULL, "an absolute path", mlx5sim_config_check_dir,
+     "Directory of the instance: processes with the same directory see the "
+     "same devices and can reach each other. It is created when it does not "
+     "exist. Default: /dev/shm/mlx5sim.UID"},
+    {"MLX5SIM_DISABLE", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_LOCATION, 0,
+     "n", 0, 0, NULL, NULL, NULL,
+     "Do nothing in this process: it sees the machine as it is"},
+
+    {"MLX5SIM_DEVICES", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(devices), "1", 1, 16, NULL, NULL, NULL,
+     "Number of devices: mlx5_0, mlx5_1, ..."},
+    {"MLX5SIM_PORTS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(ports), "1", 1, 2, NULL, NULL, NULL,
+     "Number of ports of each device"},
+    {"MLX5SIM_LINK", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(link), "ib", 0, 0, mlx5sim_link_names, NULL, NULL,
+     "Link layer of the ports: InfiniBand or RoCE"},
+    {"MLX5SIM_MODEL", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(model), "cx5", 0, 0, mlx5sim_model_names, NULL, NULL,
+     "Adapter the devices pose as (ConnectX-4 to ConnectX-7)"},
+    {"MLX5SIM_FW_VERSION", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(fw_version), "", 0, 0, NULL,
+     "three numbers up to 65535 with dots between them, such as 16.35.4506",
+     mlx5sim_config_check_version,
+     "Firmware version the devices report. Default: one that fits the model"},
+    {"MLX5SIM_LID_BASE", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(lid_base), "16", 1, 0xaf00, NULL, NULL, NULL,
+     "LID of the first InfiniBand port; further ports and devices count up"},
+    {"MLX5SIM_LMC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(lmc), "0", 0, 7, NULL, NULL, NULL,
+     "LID mask control: each InfiniBand port has 2 to the power of this LIDs, "
+     "which differ in their path bits"},
+    {"MLX5SIM_NETDEV", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(netdev), "lo", 0, 0, NULL,
+     "the name of a network interface (up to 15 characters, no '/')",
+     mlx5sim_config_check_netdev,
+     "Network interface that RoCE ports say they belong to"},
+    {"MLX5SIM_UAR_MODE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(uar_mode), "dynamic", 0, 0, mlx5sim_uar_mode_names,
+     NULL, NULL,
+     "How contexts get UAR pages. dynamic: from UAR objects on demand, as with "
+     "Linux 5.8 and later. legacy: 8 static pages (16 uUARs) per context, or as "
+     "MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS say, and up to 512 dynamic "
+     "ones, as with kernels before"},
+    {"MLX5SIM_UARS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(uars), "8171", 1, 65536, NULL, NULL, NULL,
+     "UAR pages that each device has for all applications together. Default: "
+     "8192 less 21 that drivers keep, so that 907 contexts of 9 pages are all "
+     "there can be"},
+    {"MLX5SIM_MAX_PD", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_pd), "16320", 1, 16320, NULL, NULL, NULL,
+     "Protection domains that each device has, ibv_device_attr::max_pd"},
+    {"MLX5SIM_MAX_MR", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_mr), "131008", 1, 131008, NULL, NULL, NULL,
+     "Memory regions that each device has, ibv_device_attr::max_mr"},
+    {"MLX5SIM_MAX_CQ", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_cq), "65472", 1, 65472, NULL, NULL, NULL,
+     "Completion queues that each device has, ibv_device_attr::max_cq"},
+    {"MLX5SIM_MAX_SRQ", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_srq), "16320", 1, 16320, NULL, NULL, NULL,
+     "Shared receive queues that each device has, ibv_device_attr::max_srq"},
+    {"MLX5SIM_MAX_QP", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(max_qp), "65472", 1, 65472, NULL, NULL, NULL,
+     "Queue pairs that each device has, ibv_device_attr::max_qp"},
+
+    {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,
+     "Report whatever hardware would not have accepted, with a decoded dump, "
+     "and let mlx5sim-run fail"},
+    {"MLX5SIM_LOG", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(log), "warn", 0, 0, mlx5sim_log_names, NULL, NULL,
+     "What the device writes to standard error"},
+    {"MLX5SIM_FAIL", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(fail), "", 0, 0, NULL,
+     "up to 16 of OBJECT[:NTH[+][:ERRNO]] with commas between them",
+     mlx5sim_config_check_fail,
+     "Commands that fail: the NTH (default 1) on OBJECT in this process, with + "
+     "also all after it, with ERRNO (default ENOMEM). Objects: context, uar, "
+     "pd, mr, channel, cq, srq, qp, ah, modify_srq, modify_qp, modify_qp_init, "
+     "modify_qp_rtr, modify_qp_rts, query_qp, query_device, query_port. It is "
+     "looked at before each command; counting starts when it changes"}
+};
+
+#define MLX5SIM_CONFIG_ROWS \
+    (sizeof(mlx5sim_config_table) / sizeof(mlx5sim_config_table[0]))
+
+/* spellings of false and true, in pairs; the first pair is what is written */
+static const char *const mlx5sim_bool_names[][2] = {
+    {"n", "y"}, {"0", "1"}, {"no", "yes"}, {"off", "on"}, {"false", "true"}
+};
+
+#define MLX5SIM_BOOL_NAMES \
+    (sizeof(mlx5sim_bool_names) / sizeof(mlx5sim_bool_names[0]))
+
+static int mlx5sim_config_check_version(const char *value)
+{
+    unsigned major, minor, sub;
+    int end = -1;
+
+    /* sscanf accepts signs and blanks, a version does not */
+    if (strspn(value, "0123456789.") != strlen(value)) {
+        return 0;
+    }
+
+    return (sscanf(value, "%5u.%5u.%5u%n", &major, &minor, &sub, &end) == 3) &&
+           ((size_t)end == strlen(value)) && (major <= 0xffff) &&
+           (minor <= 0xffff) && (sub <= 0xffff);
+}
+
+static int mlx5sim_config_check_netdev(const char *value)
+{
+    const char *p;
+
+    if ((strlen(value) >= IF_NAMESIZE) || !strcmp(value, ".") ||
+        !strcmp(value, "..")) {
+        return 0;
+    }
+
+    for (p = value; *p != '\0'; ++p) {
+        if (!isgraph((unsigned char)*p) || (*p == '/')) {
+            return 0;
+        }
+    }
+
+    return value[0] != '\0';
+}
+
+static int mlx5sim_config_check_dir(const char *value)
+{
+    return value[0] == '/';
+}
+
+static int mlx5sim_config_check_fail(const char *value)
+{
+    mlx5sim_fault_list_t list;
+
+    return mlx5sim_fault_parse(value, &list) == 0;
+}
+
+const mlx5sim_config_row_t *mlx5sim_config_rows(size_t *count_p)
+{
+    *count_p = MLX5SIM_CONFIG_ROWS;
+    return mlx5sim_config_table;
+}
+
+static const mlx5sim_config_row_t *
+mlx5sim_config_find(const char *name, size_t length)
+{
+    size_t i;
+
+    for (i = 0; i < MLX5SIM_CONFIG_ROWS; ++i) {
+        if (!strncmp(mlx5sim_config_table[i].name, name, length) &&
+            (mlx5sim_config_table[i].name[length] == '\0')) {
+            return &mlx5sim_config_table[i];
+        }
+    }
+
+    return NULL;
+}
+
+static unsigned *
+mlx5sim_config_number(mlx5sim_config_t *config, const mlx5sim_config_row_t *row)
+{
+    return (unsigned*)((char*)config + row->offset);
+}
+
+/* What a user may set the variable to, for error and help texts. */
+static void mlx5sim_config_allowed(const mlx5sim_config_row_t *row, char *buf,
+                                   size_t size)
+{
+    const char *const *choice;
+    size_t length;
+
+    switch (row->type) {
+    case MLX5SIM_CONFIG_BOOL:
+        snprintf(buf, size, "y or n");
+        break;
+    case MLX5SIM_CONFIG_UINT:
+        snprintf(buf, size, "a number from %u to %u", row->min, row->max);
+        break;
+    case MLX5SIM_CONFIG_CHOICE:
+        length = snprintf(buf, size, "one of");
+        for (choice = row->choices; (*choice != NULL) && (length < size);
+             ++choice) {
+            length += snprintf(buf + length, size - length, "%s%s",
+                               (choice == row->choices) ? " " : ", ", *choice);
+        }
+        break;
+    case MLX5SIM_CONFIG_STRING:
+        snprintf(buf, size, "%s", row->allowed);
+        break;
+    }
+}
+
+int mlx5sim_config_bool(const char *value)
+{
+    unsigned i, truth;
+
+    for (i = 0; i < MLX5SIM_BOOL_NAMES; ++i) {
+        for (truth = 0; truth < 2; ++truth) {
+            if (!strcasecmp(value, mlx5sim_bool_names[i][truth])) {
+                return truth;
+            }
+        }
+    }
+
+    return -1;
+}
+
+/* Parse into *number_p. Returns 0 if the text is not acceptable. */
+static int mlx5sim_config_parse(const mlx5sim_config_row_t *row,
+                                const char *value, unsigned *number_p)
+{
+    unsigned long number;
+    unsigned i;
+    int truth;
+    char *end;
+
+    switch (row->type) {
+    case MLX5SIM_CONFIG_BOOL:
+        truth     = mlx5sim_config_bool(value);
+        *number_p = truth;
+        return truth >= 0;
+    case MLX5SIM_CONFIG_UINT:
+        if (!isdigit((unsigned char)value[0])) {
+            return 0;
+        }
+        errno    = 0;
+        number   = strtoul(value, &end,
+                           !strncasecmp(value, "0x", 2) ? 16 : 10);
+        *number_p = number;
+        return (errno == 0) && (*end == '\0') && (number >= row->min) &&
+               (number <= row->max);
+    case MLX5SIM_CONFIG_CHOICE:
+        for (i = 0; row->choices[i] != NULL; ++i) {
+            if (!strcasecmp(value, row->choices[i])) {
+                *number_p = i;
+                return 1;
+            }
+        }
+        return 0;
+    case MLX5SIM_CONFIG_STRING:
+        return ((row->scope == MLX5SIM_CONFIG_LOCATION) ||
+                (strlen(value) < MLX5SIM_CONFIG_STRING_MAX)) &&
+               row->check(value);
+    }
+
+    return 0;
+}
+
+static int
+mlx5sim_config_assign(mlx5sim_config_t *config, const mlx5sim_config_row_t *row,
+                      const char *value, char *error, size_t error_size)
+{
+    char allowed[192];
+    unsigned number = 0;
+
+    if (!mlx5sim_config_parse(row, value, &number)) {
+        mlx5sim_config_allowed(row, allowed, sizeof(allowed));
+        snprintf(error, error_size, "%s='%.64s' is not valid: it must be %s",
+                 row->name, value, allowed);
+        errno = EINVAL;
+        return -1;
+    }
+
+    if (row->scope == MLX5SIM_CONFIG_LOCATION) {
+        return 0;
+    }
+
+    if (row->type == MLX5SIM_CONFIG_STRING) {
+        strcpy((char*)config + row->offset, value);
+    } else {
+        *mlx5sim_config_number(config, row) = number;
+    }
+
+    return 0;
+}
+
+int mlx5sim_config_set(mlx5sim_config_t *config, const char *name,
+                       const char *value, char *error, size_t error_size)
+{
+    const mlx5sim_config_row_t *row = mlx5sim_config_find(name, strlen(name));
+
+    if (row == NULL) {
+        snprintf(error, error_size, "%.64s is not a variable of mlx5sim", name);
+        errno = ENOENT;
+        return -1;
+    }
+
+    return mlx5sim_config_assign(config, row, value, error, error_size);
+}
+
+void mlx5sim_config_init(mlx5sim_config_t *config)
+{
+    const mlx5sim_config_row_t *row;
+    unsigned number;
+
+    memset(config, 0, sizeof(*config));
+    for (row = mlx5sim_config_table;
+         row < mlx5sim_config_table + MLX5SIM_CONFIG_ROWS; ++row) {
+        if (row->scope == MLX5SIM_CONFIG_LOCATION) {
+            continue;
+        }
+
+        if (row->type == MLX5SIM_CONFIG_STRING) {
+            strcpy((char*)config + row->offset, row->def);
+        } else if (mlx5sim_config_parse(row, row->def, &number)) {
+            *mlx5sim_config_number(config, row) = number;
+        }
+    }
+}
+
+void mlx5sim_config_get(const mlx5sim_config_t *config,
+                        const mlx5sim_config_row_t *row, char *buf, size_t size)
+{
+    const char *field = (const char*)config + row->offset;
+    unsigned number   = 0;
+
+    if (row->scope == MLX5SIM_CONFIG_LOCATION) {
+        snprintf(buf, size, "%s", row->def);
+        return;
+    }
+
+    if (row->type != MLX5SIM_CONFIG_STRING) {
+        memcpy(&number, field, sizeof(number));
+    }
+
+    switch (row->type) {
+    case MLX5SIM_CONFIG_BOOL:
+        snprintf(buf, size, "%s", mlx5sim_bool_names[0][!!number]);
+        break;
+    case MLX5SIM_CONFIG_UINT:
+        snprintf(buf, size, "%u", number);
+        break;
+    case MLX5SIM_CONFIG_CHOICE:
+        snprintf(buf, size, "%s", row->choices[number]);
+        break;
+    case MLX5SIM_CONFIG_STRING:
+        snprintf(buf, size, "%s", field);
+        break;
+    }
+}
+
+int mlx5sim_config_read_env(mlx5sim_config_t *config, unsigned scopes,
+                            char *error, size_t error_size)
+{
+    const mlx5sim_config_row_t *row;
+    const char *value;
+
+    for (row = mlx5sim_config_table;
+         row < mlx5sim_config_table + MLX5SIM_CONFIG_ROWS; ++row) {
+        if (!(row->scope & scopes)) {
+            continue;
+        }
+
+        value = getenv(row->name);
+        if ((value == NULL) || (value[0] == '\0')) {
+            continue;
+        }
+
+        if (mlx5sim_config_assign(config, row, value, error, error_size) != 0) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
+                        char *error, size_t error_size)
+{
+    char value[MLX5SIM_CONFIG_STRING_MAX];
+    const mlx5sim_config_row_t *row;
+    char *temporary;
+    FILE *file;
+    int saved_errno;
+
+    if (asprintf(&temporary, "%s.%d", path, (int)getpid()) < 0) {
+        snprintf(error, error_size, "%s: out of memory", path);
+        errno = ENOMEM;
+        return -1;
+    }
+
+    file = fopen(temporary, "we");
+    if (file == NULL) {
+        goto err_free;
+    }
+
+    fprintf(file, "%s\n", MLX5SIM_CONFIG_LAYOUT);
+    for (row = mlx5sim_config_table;
+         row < mlx5sim_config_table + MLX5SIM_CONFIG_ROWS; ++row) {
+        if (row->scope == MLX5SIM_CONFIG_INSTANCE) {
+            mlx5sim_config_get(config, row, value, sizeof(value));
+            fprintf(file, "%s=%s\n", row->name, value);
+        }
+    }
+
+    if (ferror(file) != 0) {
+        fclose(file);
+        goto err_unlink;
+    }
+
+    if ((fclose(file) != 0) || (rename(temporary, path) != 0)) {
+        goto err_unlink;
+    }
+
+    free(temporary);
+    return 0;
+
+err_unlink:
+    saved_errno = errno;
+    unlink(temporary);
+    errno = saved_errno;
+err_free:
+    saved_errno = errno;
+    snprintf(error, error_size, "cannot write %s: %s", path, strerror(errno));
+    free(temporary);
+    errno = saved_errno;
+    return -1;
+}
+
+int mlx5sim_config_load(mlx5sim_config_t *config, const char *path, char *error,
+                        size_t error_size)
+{
+    char line[MLX5SIM_CONFIG_STRING_MAX * 2];
+    char reason[MLX5SIM_CONFIG_ERROR_MAX];
+    const mlx5sim_config_row_t *row;
+    char *value;
+    FILE *file;
+
+    file = fopen(path, "re");
+    if (file == NULL) {
+        snprintf(error, error_size, "cannot read %s: %m", path);
+        return -1;
+    }
+
+    if ((fgets(line, sizeof(line), file) == NULL) ||
+        strcmp(line, MLX5SIM_CONFIG_LAYOUT "\n")) {
+        snprintf(reason, sizeof(reason), "the first line is not "
+                 MLX5SIM_CONFIG_LAYOUT);
+        goto err_content;
+    }
+
+    while (fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        value                     = strchr(line, '=');
+        if (value == NULL) {
+            snprintf(reason, sizeof(reason), "'%.*s' is not NAME=value",
+                     MLX5SIM_CONFIG_STRING_MAX, line);
+            goto err_content;
+        }
+
+        *value++ = '\0';
+        row      = mlx5sim_config_find(line, strlen(line));
+        if ((row != NULL) && (value[0] == '\0') &&
+            (row->type == MLX5SIM_CONFIG_STRING)) {
+            /* an empty string is a default and need not pass the check */
+            *((char*)config + row->offset) = '\0';
+        } else if (mlx5sim_config_set(config, line, value, reason,
+                                      sizeof(reason)) != 0) {
+            goto err_content;
+        }
+    }
+
+    fclose(file);
+    return 0;
+
+err_content:
+    snprintf(error, error_size, "%s: %s; it is of another version: remove it "
+             "with mlx5sim-run --reset when no process uses it", path, reason);
+    fclose(file);
+    errno = EINVAL;
+    return -1;
+}
+
+void mlx5sim_config_print(FILE *stream, mlx5sim_config_format_t format)
+{
+    const mlx5sim_config_row_t *row;
+    char allowed[192];
+
+    if (format == MLX5SIM_CONFIG_MARKDOWN) {
+        fprintf(stream, "| variable | default | allowed | set for | meaning |\n"
+                        "|---|---|---|---|---|\n");
+    }
+
+    for (row = mlx5sim_config_table;
+         row < mlx5sim_config_table + MLX5SIM_CONFIG_ROWS; ++row) {
+        mlx5sim_config_allowed(row, allowed, sizeof(allowed));
+        if (format == MLX5SIM_CONFIG_MARKDOWN) {
+            fprintf(stream, "| `%s` | %s%s%s | %s | %s | %s |\n", row->name,
+                    (row->def[0] != '\0') ? "`" : "", row->def,
+                    (row->def[0] != '\0') ? "`" : "", allowed,
+                    (row->scope == MLX5SIM_CONFIG_INSTANCE) ? "instance" :
+                                                              "process",
+                    row->description);
+        } else {
+            fprintf(stream, "  %s=%s\n      %s.\n      Allowed: %s%s\n",
+                    row->name, row->def, row->description, allowed,
+                    (row->scope == MLX5SIM_CONFIG_INSTANCE) ?
+                            ". Fixed when the instance is created" : "");
+        }
+    }
+}
+
+/* Number of single-character edits between two names (Levenshtein), with the
+ * second cut at MLX5SIM_CONFIG_STRING_MAX. */
+static unsigned mlx5sim_config_distance(const char *a, size_t a_length,
+                                        const char *b)
+{
+    unsigned row[MLX5SIM_CONFIG_STRING_MAX + 1];
+    size_t b_length = strnlen(b, MLX5SIM_CONFIG_STRING_MAX);
+    unsigned diagonal, above, best;
+    size_t i, j;
+
+    for (j = 0; j <= b_length; ++j) {
+        row[j] = j;
+    }
+
+    for (i = 1; i <= a_length; ++i) {
+        diagonal = row[0];
+        row[0]   = i;
+        for (j = 1; j <= b_length; ++j) {
+            above = row[j];
+            best  = diagonal + (a[i - 1] != b[j - 1]);
+            if (above + 1 < best) {
+                best = above + 1;
+            }
+            if (row[j - 1] + 1 < best) {
+                best = row[j - 1] + 1;
+            }
+            row[j]   = best;
+            diagonal = above;
+        }
+    }
+
+    return row[b_length];
+}
+
+const char *mlx5sim_config_find_unknown(const char **closest_p)
+{
+    static const size_t prefix   = sizeof(MLX5SIM_CONFIG_PREFIX) - 1;
+    static const size_t excluded = sizeof(MLX5SIM_CONFIG_PRIVATE_PREFIX) - 1;
+    static char name[MLX5SIM_CONFIG_STRING_MAX];
+    unsigned distance, best;
+    size_t i, length;
+    char **var;
+
+    for (var = environ; (var != NULL) && (*var != NULL); ++var) {
+        length = strcspn(*var, "=");
+        if (strncmp(*var, MLX5SIM_CONFIG_PREFIX, prefix) ||
+            !strncmp(*var, MLX5SIM_CONFIG_PRIVATE_PREFIX, excluded) ||
+            (mlx5sim_config_find(*var, length) != NULL)) {
+            continue;
+        }
+
+        *closest_p = NULL;
+        best       = 4;
+        for (i = 0; i < MLX5SIM_CONFIG_ROWS; ++i) {
+            distance = mlx5sim_config_distance(*var, length,
+                                               mlx5sim_config_table[i].name);
+            if (distance < best) {
+                best       = distance;
+                *closest_p = mlx5sim_config_table[i].name;
+            }
+        }
+
+        snprintf(name, sizeof(name), "%.*s", (int)length, *var);
+        return name;
+    }
+
+    return NULL;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/config/identity.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#define MLX5SIM_PCI_BUS_BASE 0x3b
+
+/* 24:8a:07 is an OUI of Mellanox; "03 00" in the middle is how its GUIDs are
+ * made of MAC addresses */
+#define MLX5SIM_GUID_BASE 0x248a070300a50000ull
+
+/* InfiniBand: what ConnectX-5 reports, without the subnet manager bit.
+ * RoCE: IB_PORT_CM_SUP. */
+#define MLX5SIM_CAP_MASK_IB   0x2651e848
+#define MLX5SIM_CAP_MASK_ROCE 0x00010000
+
+/* real RoCE tables have 256 entries, which only cost time here: all but the
+ * first four are empty */
+#define MLX5SIM_GID_TABLE_LEN_IB    8
+#define MLX5SIM_GID_TABLE_LEN_ROCE  16
+#define MLX5SIM_PKEY_TABLE_LEN_IB   128
+#define MLX5SIM_PKEY_TABLE_LEN_ROCE 1
+
+const char *mlx5sim_pci_name(unsigned dev, char *buf)
+{
+    snprintf(buf, MLX5SIM_PCI_NAME_MAX, "0000:%02x:00.%u",
+             (MLX5SIM_PCI_BUS_BASE + dev / 2) & 0xff, dev % 2);
+    return buf;
+}
+
+int mlx5sim_pci_name_parse(const char *name, size_t length)
+{
+    char buf[MLX5SIM_PCI_NAME_MAX];
+    unsigned dev;
+
+    for (dev = 0; dev < MLX5SIM_DEVICES_MAX; ++dev) {
+        mlx5sim_pci_name(dev, buf);
+        if ((length == strlen(buf)) && !memcmp(name, buf, length)) {
+            return dev;
+        }
+    }
+
+    return -1;
+}
+
+dev_t mlx5sim_uverbs_rdev(unsigned dev)
+{
+    return makedev(MLX5SIM_UVERBS_MAJOR, MLX5SIM_UVERBS_BASE_MINOR + dev);
+}
+
+uint64_t mlx5sim_node_guid(unsigned dev)
+{
+    return MLX5SIM_GUID_BASE + dev * 0x10;
+}
+
+uint64_t mlx5sim_port_guid(unsigned dev, unsigned port)
+{
+    return mlx5sim_node_guid(dev) + port - 1;
+}
+
+uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
+                          unsigned port)
+{
+    unsigned base;
+
+    if (config->link == MLX5SIM_LINK_ROCE) {
+        return 0;
+    }
+
+    /* as a subnet manager does, the low bits are free for paths */
+    base = (config->lid_base + (1u << config->lmc) - 1) &
+           ~((1u << config->lmc) - 1);
+    return base + ((dev * config->ports + port - 1) << config->lmc);
+}
+
+unsigned mlx5sim_port_lmc(const mlx5sim_config_t *config)
+{
+    return (config->link == MLX5SIM_LINK_ROCE) ? 0 : config->lmc;
+}
+
+uint16_t mlx5sim_port_sm_lid(const mlx5sim_config_t *config)
+{
+    return (config->link == MLX5SIM_LINK_ROCE) ? 0 : MLX5SIM_SM_LID;
+}
+
+uint32_t mlx5sim_port_cap_mask(const mlx5sim_config_t *config)
+{
+    return (config->link == MLX5SIM_LINK_ROCE) ? MLX5SIM_CAP_MASK_ROCE :
+                                                 MLX5SIM_CAP_MASK_IB;
+}
+
+unsigned mlx5sim_gid_table_len(const mlx5sim_config_t *config)
+{
+    return (config->link == MLX5SIM_LINK_ROCE) ? MLX5SIM_GID_TABLE_LEN_ROCE :
+                                                 MLX5SIM_GID_TABLE_LEN_IB;
+}
+
+unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config)
+{
+    return (config->link == MLX5SIM_LINK_ROCE) ? MLX5SIM_PKEY_TABLE_LEN_ROCE :
+                                                 MLX5SIM_PKEY_TABLE_LEN_IB;
+}
+
+int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
+                     unsigned port, unsigned index,
+                     uint8_t gid[MLX5SIM_GID_LEN])
+{
+    uint64_t guid = mlx5sim_port_guid(dev, port);
+    unsigned used = (config->link == MLX5SIM_LINK_ROCE) ? 4 : 1;
+    unsigned i;
+
+    memset(gid, 0, MLX5SIM_GID_LEN);
+    if (index >= used) {
+        return 0;
+    }
+
+    if (index < 2) {
+        gid[0] = 0xfe;
+        gid[1] = 0x80;
+        for (i = 0; i < 8; ++i) {
+            gid[8 + i] = guid >> (8 * (7 - i));
+        }
+    } else {
+        /* IPv4-mapped; 198.18/15 is reserved for benchmarks (RFC 2544), so it
+         * is nobody's address */
+        gid[10] = 0xff;
+        gid[11] = 0xff;
+        gid[12] = 198;
+        gid[13] = 18;
+        gid[14] = dev;
+        gid[15] = port;
+    }
+
+    return 1;
+}
+
+const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index)
+{
+    /* reading the type of an empty entry fails with EINVAL in the kernel, which
+     * libibverbs takes for v1; a file can only say v1 */
+    return ((config->link == MLX5SIM_LINK_ROCE) && (index < 4) &&
+            (index & 1)) ? "RoCE v2" : "IB/RoCE v1";
+}
+
+const char *mlx5sim_guid_str(uint64_t guid, char *buf)
+{
+    snprintf(buf, MLX5SIM_GUID_STR_MAX, "%04x:%04x:%04x:%04x",
+             (unsigned)(guid >> 48) & 0xffff, (unsigned)(guid >> 32) & 0xffff,
+             (unsigned)(guid >> 16) & 0xffff, (unsigned)guid & 0xffff);
+    return buf;
+}
+
+const char *mlx5sim_gid_str(const uint8_t gid[MLX5SIM_GID_LEN], char *buf)
+{
+    unsigned i;
+
+    for (i = 0; i < 8; ++i) {
+        snprintf(buf + i * 5, MLX5SIM_GID_STR_MAX - i * 5, "%02x%02x%s",
+                 gid[i * 2], gid[i * 2 + 1], (i < 7) ? ":" : "");
+    }
+
+    return buf;
+}
+
+void mlx5sim_fw_version(const mlx5sim_config_t *config, uint16_t version[3])
+{
+    const mlx5sim_model_t *model = mlx5sim_model_get(config->model);
+    unsigned numbers[3];
+    unsigned i;
+
+    if (sscanf(config->fw_version, "%u.%u.%u", &numbers[0], &numbers[1],
+               &numbers[2]) != 3) {
+        memcpy(version, model->fw_version, sizeof(model->fw_version));
+        return;
+    }
+
+    for (i = 0; i < 3; ++i) {
+        version[i] = numbers[i];
+    }
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_IDENTITY_H_
+#define MLX5SIM_IDENTITY_H_
+
+#include "sim/config/config.h"
+#include "sim/config/model.h"
+
+#include <stdint.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Names, numbers and addresses of devices and ports. sysfs and the uverbs
+ * commands (QUERY_DEVICE, QUERY_PORT, address resolution) must agree on them,
+ * so both take them from here. Devices count from 0, ports from 1.
+ */
+
+#define MLX5SIM_DEVICES_MAX 16
+#define MLX5SIM_PORTS_MAX   2
+
+/** Character device numbers of uverbsN: Documentation/admin-guide/devices.txt,
+ *  IB_UVERBS_MAJOR and IB_UVERBS_BASE_MINOR of the kernel. */
+#define MLX5SIM_UVERBS_MAJOR      231
+#define MLX5SIM_UVERBS_BASE_MINOR 192
+
+/** IB_USER_VERBS_ABI_VERSION (kernel) and MLX5_UVERBS_MAX_ABI_VERSION
+ *  (providers/mlx5/mlx5.h) that the tree announces. */
+#define MLX5SIM_VERBS_ABI_VERSION  6
+#define MLX5SIM_DEVICE_ABI_VERSION 1
+
+/** Root of the PCI hierarchy our functions hang on. No real function is a
+ *  direct child of a root bridge with a bus number other than the bridge's. */
+#define MLX5SIM_PCI_ROOT "pci0000:00"
+
+#define MLX5SIM_PCI_NAME_MAX 16
+#define MLX5SIM_GUID_STR_MAX 20
+#define MLX5SIM_GID_STR_MAX  40
+#define MLX5SIM_GID_LEN      16
+
+/** LID of the subnet manager that InfiniBand ports report. */
+#define MLX5SIM_SM_LID 1
+
+/** Default partition key, full member: the only entry of the table. */
+#define MLX5SIM_PKEY 0xffff
+
+/** PCI name of a device: mlx5_0 is "0000:3b:00.0", mlx5_1 "0000:3b:00.1",
+ *  mlx5_2 "0000:3c:00.0" ... @a buf holds MLX5SIM_PCI_NAME_MAX bytes. */
+const char *mlx5sim_pci_name(unsigned dev, char *buf);
+
+/** The inverse. @return device number (maybe beyond what exists) or -1. */
+int mlx5sim_pci_name_parse(const char *name, size_t length);
+
+/** Device number of uverbs @a dev as in stat::st_rdev. */
+dev_t mlx5sim_uverbs_rdev(unsigned dev);
+
+/** GUID of a device, in host byte order. */
+uint64_t mlx5sim_node_guid(unsigned dev);
+
+/** GUID of a port, in host byte order. */
+uint64_t mlx5sim_port_guid(unsigned dev, unsigned port);
+
+/** LID of a port, 0 on RoCE. */
+uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
+                          unsigned port);
+
+/** LID mask control: a port has 2^LMC LIDs, from mlx5sim_port_lid() on. */
+unsigned mlx5sim_port_lmc(const mlx5sim_config_t *config);
+
+/** LID of the subnet manager as seen by a port, 0 on RoCE. */
+uint16_t mlx5sim_port_sm_lid(const mlx5sim_config_t *config);
+
+/** Capability mask of a port: IB_PORT_* of kernel ib_verbs.h. */
+uint32_t mlx5sim_port_cap_mask(const mlx5sim_config_t *config);
+
+/** Number of entries of a port's GID table (all are in sysfs). */
+unsigned mlx5sim_gid_table_len(const mlx5sim_config_t *config);
+
+/** Number of entries of a port's pkey table (all are in sysfs). */
+unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config);
+
+/**
+ * GID @a index of a port.
+ *
+ * InfiniBand: 0 is fe80:: with the port GUID. RoCE: 0 and 1 are the link-local
+ * address (v1, v2), 2 and 3 the IPv4 address (v1, v2), as the kernel fills it.
+ * Other entries are zero.
+ *
+ * @return 1 if the entry is in use, 0 if it is all zero.
+ */
+int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
+                     unsigned port, unsigned index,
+                     uint8_t gid[MLX5SIM_GID_LEN]);
+
+/** sysfs name of the type of a GID: "IB/RoCE v1" or "RoCE v2". */
+const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index);
+
+/** "xxxx:xxxx:xxxx:xxxx". @a buf holds MLX5SIM_GUID_STR_MAX bytes. */
+const char *mlx5sim_guid_str(uint64_t guid, char *buf);
+
+/** Eight groups as in sysfs. @a buf holds MLX5SIM_GID_STR_MAX bytes. */
+const char *mlx5sim_gid_str(const uint8_t gid[MLX5SIM_GID_LEN], char *buf);
+
+/** Firmware version numbers of the configuration. */
+void mlx5sim_fw_version(const mlx5sim_config_t *config, uint16_t version[3]);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "sim/instance/instance.h"
+#include "sim/instance/path.h"
+#include "sim/instance/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MLX5SIM_INSTANCE_DEFAULT_DIR "/dev/shm/mlx5sim."
+
+static struct {
+    pthread_once_t   once;
+    int              error; /* errno of the attempt to join */
+    char             dir[PATH_MAX];
+    mlx5sim_config_t config;
+} mlx5sim_instance = {
+    .once = PTHREAD_ONCE_INIT
+};
+
+/* Open the directory, making it if it is not there, and check that nobody else
+ * can tamper with what is in it. */
+static int mlx5sim_instance_open(const char *dir, int follow, char *error,
+                                 size_t error_size)
+{
+    struct stat st;
+    int fd;
+
+    if ((mkdir(dir, 0700) != 0) && (errno != EEXIST)) {
+        snprintf(error, error_size, "cannot create the directory %s: %m; set "
+                 "MLX5SIM_DIR to a place where that is possible", dir);
+        return -1;
+    }
+
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC |
+                   (follow ? 0 : O_NOFOLLOW));
+    if (fd < 0) {
+        snprintf(error, error_size, "cannot open the directory %s: %m; set "
+                 "MLX5SIM_DIR to another one", dir);
+        return -1;
+    }
+
+    if (fstat(fd, &st) != 0) {
+        snprintf(error, error_size, "cannot stat %s: %m", dir);
+        goto err_close;
+    }
+
+    if (st.st_uid != geteuid()) {
+        snprintf(error, error_size, "%s belongs to user %u, not to user %u who "
+                 "runs this; set MLX5SIM_DIR to a directory of your own", dir,
+                 (unsigned)st.st_uid, (unsigned)geteuid());
+        errno = EPERM;
+        goto err_close;
+    }
+
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+        snprintf(error, error_size, "%s can be written by other users: chmod "
+                 "go-w it, or set MLX5SIM_DIR to another directory", dir);
+        errno = EPERM;
+        goto err_close;
+    }
+
+    return fd;
+
+err_close:
+    close(fd);
+    return -1;
+}
+
+/* Returns the locked file or -1. The lock ends with the file descriptor, so
+ * also with the process. */
+static int mlx5sim_instance_lock(int dir_fd)
+{
+    int saved_errno, fd;
+
+    fd = openat(dir_fd, MLX5SIM_INSTANCE_LOCK,
+                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return -1;
+    }
+
+    while (flock(fd, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            saved_errno = errno;
+            close(fd);
+            errno = saved_errno;
+            return -1;
+        }
+    }
+
+    return fd;
+}
+
+/* A variable of the environment that differs from what the instance was created
+ * with has no effect: say so. */
+static void mlx5sim_instance_compare(const char *dir,
+                                     const mlx5sim_config_t *config,
+                                     const mlx5sim_config_t *wanted,
+                                     char *warning, size_t size)
+{
+    char has[MLX5SIM_CONFIG_STRING_MAX], wants[MLX5SIM_CONFIG_STRING_MAX];
+    const mlx5sim_config_row_t *rows;
+    const char *value;
+    size_t count, i;
+
+    rows = mlx5sim_config_rows(&count);
+    for (i = 0; i < count; ++i) {
+        value = getenv(rows[i].name);
+        if ((rows[i].scope != MLX5SIM_CONFIG_INSTANCE) || (value == NULL) ||
+            (value[0] == '\0')) {
+            continue;
+        }
+
+        mlx5sim_config_get(config, &rows[i], has, sizeof(has));
+        mlx5sim_config_get(wanted, &rows[i], wants, sizeof(wants));
+        if (strcmp(has, wants)) {
+            snprintf(warning, size, "%s=%s has no effect: the instance %s was "
+                     "created with %s; use mlx5sim-run --private, or "
+                     "--reset when no process uses it, or another MLX5SIM_DIR",
+                     rows[i].name, wants, dir, has);
+            return;
+        }
+    }
+}
+
+/* Make the instance with the configuration given, unless somebody has done so
+ * since we looked. */
+static int mlx5sim_instance_create(const char *dir, int dir_fd,
+                                   const mlx5sim_config_t *config, char *error,
+                                   size_t error_size)
+{
+    char path[PATH_MAX];
+    int lock_fd, ret;
+
+    lock_fd = mlx5sim_instance_lock(dir_fd);
+    if (lock_fd < 0) {
+        snprintf(error, error_size, "cannot lock %s/" MLX5SIM_INSTANCE_LOCK
+                 ": %m", dir);
+        return -1;
+    }
+
+    ret = 0;
+    if (faccessat(dir_fd, MLX5SIM_INSTANCE_CONFIG, F_OK, 0) == 0) {
+        goto out_unlock;
+    }
+
+    /* a creator that was killed may have used another configuration */
+    mlx5sim_tree_remove(dir);
+    ret = mlx5sim_tree_create(dir, config);
+    if (ret != 0) {
+        snprintf(error, error_size, "cannot create the device tree in %s: %m",
+                 dir);
+        goto out_unlock;
+    }
+
+    if (snprintf(path, sizeof(path), "%s/" MLX5SIM_INSTANCE_CONFIG, dir) >=
+        (int)sizeof(path)) {
+        snprintf(error, error_size, "%s: name too long", dir);
+        errno = ENAMETOOLONG;
+        ret   = -1;
+        goto out_unlock;
+    }
+
+    ret = mlx5sim_config_save(config, path, error, error_size);
+
+out_unlock:
+    close(lock_fd);
+    return ret;
+}
+
+int mlx5sim_instance_join(const char *dir, int follow,
+                          mlx5sim_config_t *config_p, char *error,
+                          size_t error_size)
+{
+    mlx5sim_config_t wanted;
+    char path[PATH_MAX];
+    int saved_errno;
+    int dir_fd, ret;
+
+    error[0] = '\0';
+
+    /* also what will not be used has to be right: it is a mistake otherwise */
+    mlx5sim_config_init(&wanted);
+    if (mlx5sim_config_read_env(&wanted, ~0u, error, error_size) != 0) {
+        return -1;
+    }
+
+    if (snprintf(path, sizeof(path), "%s/" MLX5SIM_INSTANCE_CONFIG, dir) >=
+        (int)sizeof(path)) {
+        snprintf(error, error_size, "MLX5SIM_DIR is too long");
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+
+    dir_fd = mlx5sim_instance_open(dir, follow, error, error_size);
+    if (dir_fd < 0) {
+        return -1;
+    }
+
+    ret = 0;
+    if (faccessat(dir_fd, MLX5SIM_INSTANCE_CONFIG, F_OK, 0) != 0) {
+        ret = mlx5sim_instance_create(dir, dir_fd, &wanted, error, error_size);
+    }
+
+    saved_errno = errno;
+    close(dir_fd);
+    errno = saved_errno;
+    if (ret != 0) {
+        return -1;
+    }
+
+    mlx5sim_config_init(config_p);
+    if (mlx5sim_config_load(config_p, path, error, error_size) != 0) {
+        return -1;
+    }
+
+    mlx5sim_instance_compare(dir, config_p, &wanted, error, error_size);
+    return mlx5sim_config_read_env(config_p, MLX5SIM_CONFIG_PROCESS, error,
+                                   error_size);
+}
+
+static void mlx5sim_instance_init(void)
+{
+    char error[MLX5SIM_CONFIG_ERROR_MAX], path[PATH_MAX];
+    const char *env, *unknown, *closest, *dir;
+
+    env = getenv("MLX5SIM_DIR");
+    if ((env != NULL) && (env[0] != '\0')) {
+        dir = env;
+    } else {
+        snprintf(path, sizeof(path), MLX5SIM_INSTANCE_DEFAULT_DIR "%u",
+                 (unsigned)geteuid());
+        dir = path;
+    }
+
+    mlx5sim_config_init(&mlx5sim_instance.config);
+    if (mlx5sim_instance_join(dir, dir == env, &mlx5sim_instance.config, error,
+                              sizeof(error)) != 0) {
+        goto err;
+    }
+
+    if ((realpath(dir, mlx5sim_instance.dir) == NULL) ||
+        (mlx5sim_path_set_root(mlx5sim_instance.dir,
+                               mlx5sim_instance.config.devices) != 0)) {
+        snprintf(error, sizeof(error), "cannot resolve %.200s: %m", dir);
+        goto err;
+    }
+
+    if (mlx5sim_instance.config.log < MLX5SIM_LOG_LEVEL_WARN) {
+        return;
+    }
+
+    if (error[0] != '\0') {
+        fprintf(stderr, "mlx5sim: warning: %s\n", error);
+    }
+
+    unknown = mlx5sim_config_find_unknown(&closest);
+    if (unknown != NULL) {
+        fprintf(stderr, "mlx5sim: warning: %s is not a variable of mlx5sim%s%s"
+                "%s\n", unknown, (closest != NULL) ? ", did you mean " : "",
+                (closest != NULL) ? closest : "", (closest != NULL) ? "?" : "");
+    }
+    return;
+
+err:
+    mlx5sim_instance.error = (errno != 0) ? errno : EINVAL;
+    mlx5sim_config_init(&mlx5sim_instance.config);
+    fprintf(stderr, "mlx5sim: no device in this process: %s\n", error);
+}
+
+const char *mlx5sim_instance_dir(void)
+{
+    int saved_errno = errno;
+
+    pthread_once(&mlx5sim_instance.once, mlx5sim_instance_init);
+    errno = saved_errno;
+    if (mlx5sim_instance.error != 0) {
+        errno = mlx5sim_instance.error;
+        return NULL;
+    }
+
+    return mlx5sim_instance.dir;
+}
+
+const mlx5sim_config_t *mlx5sim_instance_config(void)
+{
+    mlx5sim_instance_dir();
+    return &mlx5sim_instance.config;
+}
+
+int mlx5sim_instance_is_disabled(void)
+{
+    enum { UNKNOWN, NO, YES };
+    static atomic_int state = UNKNOWN;
+    const char *value;
+    int current;
+
+    current = atomic_load_explicit(&state, memory_order_relaxed);
+    if (current == UNKNOWN) {
+        value   = getenv("MLX5SIM_DISABLE");
+        current = ((value != NULL) && (mlx5sim_config_bool(value) == 1)) ?
+                  YES : NO;
+        atomic_store_explicit(&state, current, memory_order_relaxed);
+    }
+
+    return current == YES;
+}

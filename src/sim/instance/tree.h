@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_TREE_H_
+#define MLX5SIM_TREE_H_
+
+#include "sim/config/config.h"
+
+/**
+ * Write everything of sysfs and /dev that a kernel with mlx5 devices would show
+ * about them: @a dir/sysfs has the layout of /sys, @a dir/dev that of /dev.
+ *
+ * Each of the two is built under another name and then renamed, so it is there
+ * completely or not at all, and processes that do this at the same time do not
+ * disturb each other. What exists already is left as it is.
+ *
+ * Character devices can't be made without privileges: dev/infiniband/uverbsN
+ * is an empty file, which the interposers present as a device.
+ *
+ * @param dir  Existing directory.
+ *
+ * @return 0, or -1 with errno.
+ */
+int mlx5sim_tree_create(const char *dir, const mlx5sim_config_t *config);
+
+/**
+ * Remove the trees in @a dir, also what creators that were killed left
+ * unfinished. Nobody may be creating or using a tree there.
+ */
+void mlx5sim_tree_remove(const char *dir);
+
+#endif

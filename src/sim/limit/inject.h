@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_INJECT_H_
+#define MLX5SIM_INJECT_H_
+
+#include "sim/config/fault.h"
+
+/** Count a command of this process on @a object. MLX5SIM_FAIL is looked at each
+ *  time; counting starts again when it has changed.
+ *  @return 0, or -errno if MLX5SIM_FAIL says that it fails. */
+int mlx5sim_inject(mlx5sim_fault_object_t object);
+
+/** Start afresh in a child of fork(). */
+void mlx5sim_inject_fork_child(void);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/exec/exec.h"
+#include "sim/objs/mem.h"
+#include "sim/check/report.h"
+
+#include <endian.h>
+#include <infiniband/verbs.h>
+#include <string.h>
+
+
+int mlx5sim_recv_read(const mlx5sim_proc_t *proc, int is_mine, uint64_t db,
+                      uint64_t wqe, size_t stride, uint32_t *db_p, void *wqe_p)
+{
+    struct iovec local[2], remote[2];
+
+    if (is_mine) {
+        *db_p = be32toh(*(volatile uint32_t*)(uintptr_t)db);
+        atomic_thread_fence(memory_order_acquire);
+        memcpy(wqe_p, (void*)(uintptr_t)wqe, stride);
+        return 0;
+    }
+
+    local[0]  = (struct iovec){db_p, sizeof(*db_p)};
+    local[1]  = (struct iovec){wqe_p, stride};
+    remote[0] = (struct iovec){(void*)(uintptr_t)db, sizeof(*db_p)};
+    remote[1] = (struct iovec){(void*)(uintptr_t)wqe, stride};
+    if (mlx5sim_mem_readv(proc, local, 2, remote, 2,
+                          sizeof(*db_p) + stride) != 0) {
+        return -1;
+    }
+
+    *db_p = be32toh(*db_p);
+    return 0;
+}
+
+int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
+{
+    int is_mine = atomic_load(&qp->o.owner) == mlx5sim_self_tag;
+    uint8_t wqe[MLX5SIM_RECV_WQE_MAX];
+    mlx5sim_proc_t *proc;
+    mlx5sim_srq_t *srq;
+    mlx5sim_chk_t chk;
+    uint32_t db, index;
+    size_t stride;
+    int ret;
+
+    if (qp->srq != 0) {
+        srq = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
+        ret    = mlx5sim_srq_claim(srq, qp, wqe, &index);
+        stride = 1ul << srq->wqe_shift;
+    } else {
+        if (qp->qp.rq_wqe_cnt == 0) {
+            return 0;
+        }
+
+        proc   = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+        index  = qp->rq_head;
+        stride = 1ul << qp->qp.rq_wqe_shift;
+        if ((proc == NULL) ||
+            (mlx5sim_recv_read(proc, is_mine, qp->db,
+                               qp->rq + ((uint64_t)(index &
+                                                    (qp->qp.rq_wqe_cnt - 1))
+                                         << qp->qp.rq_wqe_shift),
+                               stride, &db, wqe) != 0)) {
+            return -2;
+        }
+
+        if ((uint16_t)db == (uint16_t)index) {
+            return 0;
+        }
+
+        if ((uint16_t)(db - index) > qp->qp.rq_wqe_cnt) {
+            mlx5sim_report_qp(MLX5SIM_CHK_RQ_OVERRUN, qp, -1, "doorbell record "
+                              "0x%x, consumed 0x%x, %u WQEs", db & 0xffff,
+                              index & 0xffff, qp->qp.rq_wqe_cnt);
+            return -1;
+        }
+
+        /* who finds the claim takes the WQE back: not before the claim is
+         * complete, not after the WQE is gone */
+        qp->claim.index   = index;
+        qp->claim.pushing = 0;
+        atomic_thread_fence(memory_order_release);
+        qp->claim.active  = 1;
+        atomic_thread_fence(memory_order_release);
+        ++qp->rq_head;
+        ret = 1;
+    }
+
+    if (ret != 1) {
+        return ret;
+    }
+
+    chk           = mlx5sim_recv_decode(wqe, stride, qp->srq != 0, recv_p);
+    recv_p->index = index;
+    if (chk != MLX5SIM_CHK_OK) {
+        mlx5sim_report_qp(chk, qp, -1, "receive WQE %u", index);
+        return -1;
+    }
+
+    return 1;
+}
+
+void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp)
+{
+    if (!qp->claim.active) {
+        return;
+    }
+
+    if (qp->srq == 0) {
+        qp->rq_head = qp->claim.index;
+        atomic_thread_fence(memory_order_release);
+        qp->claim.active = 0;
+    } else {
+        mlx5sim_srq_unclaim(mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1), qp);
+    }
+}
+
+void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp)
+{
+    qp->claim.active = 0;
+    ++qp->received;
+}
+
+void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_srq_t *srq;
+    mlx5sim_cq_t *cq;
+
+    if (mlx5sim_lock(&qp->rq_lock) == 0) {
+        return;
+    }
+
+    /* A requester was killed while it delivered here. Locking repairs the queues
+     * it may have been in the middle of. Then the receive WQE it had claimed is
+     * either reported by a CQE or goes back. */
+    if (qp->srq != 0) {
+        srq = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
+        mlx5sim_srq_lock(srq);
+        mlx5sim_unlock(&srq->lock);
+    }
+    cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
+    mlx5sim_cq_lock(cq);
+    mlx5sim_unlock(&cq->lock);
+
+    if (qp->claim.active && qp->claim.pushing) {
+        mlx5sim_recv_done(qp);
+    } else {
+        mlx5sim_recv_release(qp);
+    }
+}
+
+void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_cq_t *cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
+    mlx5sim_recv_wqe_t recv;
+    mlx5sim_cqe_t cqe;
+
+    if (qp->srq != 0) {
+        /* IBTA: WQEs of an SRQ stay; the consumer learns once that no more of
+         * them will complete through this QP */
+        if (!qp->last_wqe_event) {
+            qp->last_wqe_event = 1;
+            mlx5sim_async_event(&qp->o, IBV_EVENT_QP_LAST_WQE_REACHED);
+        }
+        return;
+    }
+
+    while (mlx5sim_recv_claim(qp, &recv) == 1) {
+        mlx5sim_cqe_flush(&qp->qp, 1, recv.index, 0, &cqe);
+        if (mlx5sim_cq_push(cq, &cqe, &qp->claim) != 0) {
+            mlx5sim_recv_release(qp);
+            return;
+        }
+        mlx5sim_recv_done(qp);
+    }
+}
