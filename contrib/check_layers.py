@@ -11,7 +11,9 @@ names last. Checked are
 - the tables: each directory exists, each with files has a row, no right goes
   unused, and the rights have no circle,
 - files that include each other in a circle: none across directories of a table,
-  and none of more than four files. A source and its header are one file here.
+  and none of more than four files. A source and its header are one file here,
+- in the transport, where functions are declared: in a header of their source's
+  directory and name, or of the first part of its name.
 
 With --summary, print the numbers and nothing else.
 """
@@ -25,11 +27,21 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAW = "docs/architecture.md"
 SOURCES = (".c", ".h", ".inl", ".cc")
+DECLARED_BY_NAME = "src/uct/ib/sep"
 MAX_CIRCLE = 4
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
 # An include that a macro names: compiled into a template
 MACRO_INCLUDE = re.compile(r'^\s*#\s*define\s+\w+\s+[<"]([^>"]+\.\w+)[>"]',
                            re.M)
+
+
+# Functions with linkage: the conventions put the name after a type at the start
+# of a line, and the brace at the start of another one
+DEFINITION = re.compile(r"^(?!static\b|typedef\b|extern\b|#|/|\*|UCS_)"
+                        r"[A-Za-z_][\w\s*]*?\b(\w+)\s*\([^;{}]*\)\s*\n\{",
+                        re.M)
+DECLARATION = re.compile(r"\b(\w+)\s*\([^;{}]*\)\s*;")
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
 class Table:
@@ -190,13 +202,43 @@ def check_circles(tables, units):
     return problems
 
 
+def check_declarations(top, files):
+    """Whether functions are declared where their source's name says."""
+    headers = collections.defaultdict(set)
+    sources = {}
+    for path in files:
+        if not path.startswith(DECLARED_BY_NAME + "/"):
+            continue
+        with open(os.path.join(top, path), encoding="utf-8") as file:
+            text = COMMENT.sub("", file.read())
+        if path.endswith(".h"):
+            for name in DECLARATION.findall(text):
+                headers[name].add(path)
+        elif path.endswith(".c"):
+            sources[path] = DEFINITION.findall(text)
+
+    problems = []
+    for path, names in sources.items():
+        stem = os.path.splitext(path)[0]
+        for name in names:
+            declared = headers.get(name)
+            if declared and not any(
+                    stem.startswith(os.path.splitext(header)[0])
+                    for header in declared):
+                problems.append(f"{path}: {name}() is declared in "
+                                f"{' '.join(sorted(declared))}, which is not "
+                                "this file's header")
+    return problems
+
+
 def check(top):
     with open(os.path.join(top, LAW), encoding="utf-8") as file:
         tables = read_tables(file.read())
     if not tables:
         return [f"{LAW}: has no table of directories"]
-    includes = Includes(top, project_files(top))
-    problems = []
+    files = project_files(top)
+    includes = Includes(top, files)
+    problems = check_declarations(top, files)
     for table in tables:
         problems += check_table(table, includes, top)
     return problems + check_circles(tables, includes.units())

@@ -106,6 +106,20 @@ class Layers(unittest.TestCase):
         files["cellar__d_h"] = '#include "a.h"\n'
         self.assertEqual(self.check(**files), [])
 
+    def test_a_function_that_another_header_declares(self):
+        check_layers.DECLARED_BY_NAME, kept = "src/house", \
+            check_layers.DECLARED_BY_NAME
+        self.addCleanup(setattr, check_layers, "DECLARED_BY_NAME", kept)
+        problems = self.check(
+            hall__bell_c='#include "door.h"\n\nint door_open(int a,\n'
+                         "              int b)\n{\n}\n\n"
+                         "static int bell(void)\n{\n}\n",
+            hall__door_h="#include <house/cellar/coal.h>\n"
+                         "/* bell(); */\nint door_open(int a, int b);\n",
+            hall__doorbell_c='#include "door.h"\n\nint ring(void)\n{\n}\n')
+        self.assert_says(problems, "src/house/hall/bell.c", "door_open()",
+                         "src/house/hall/door.h")
+
     def test_a_document_without_the_law(self):
         self.assert_says(self.check(law="# Nothing\n"), "no table")
 
