@@ -9,6 +9,9 @@
 #   check-sources.sh foreign   no file of UCX or rdma-core, no build output
 #   check-sources.sh licenses  every source file carries the license line
 #   check-sources.sh layers    includes are as docs/architecture.md allows
+#   check-sources.sh editorconfig
+#                              files are as .editorconfig says
+#   check-sources.sh --list    the names of these checks
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -83,6 +86,12 @@ licenses)
     ;;
 layers)
     contrib/check_layers.py
+    ;;
+editorconfig)
+    project_files | contrib/check_editorconfig.py
+    ;;
+--list)
+    sed -n 's/^#   check-sources.sh \([a-z]*\).*/\1/p' "$0" | grep .
     ;;
 *)
     sed -n 's/^# \{0,1\}//p' "$0" >&2

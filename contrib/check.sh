@@ -420,9 +420,9 @@ part_sources()
 {
     local part
     sep_say "Sources"
-    for part in shell hosts foreign licenses; do
+    for part in $("$SEP_TOP/contrib/check-sources.sh" --list); do
         check "check-sources.sh $part" 120 \
-            "$SEP_TOP/contrib/check-sources.sh" $part
+            "$SEP_TOP/contrib/check-sources.sh" "$part"
     done
     make_plain "build for the tarball" "all" || return 0
     # The unit tests of the tarball are built; they have been run.
