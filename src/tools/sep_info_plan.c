@@ -43,7 +43,7 @@ static void sep_info_sizes(sep_plan_config_t *plan)
                               sizeof(uct_sep_cm_t) +
                               (plan->cm_rx_queue_len *
                                sizeof(uct_sep_cm_rx_entry_t));
-    plan->sizes.connection  = sizeof(uct_sep_rc_t) + sizeof(uct_sep_txwq_t);
+    plan->sizes.connection  = sizeof(uct_sep_link_t) + sizeof(uct_sep_txwq_t);
     plan->sizes.endpoint    = sizeof(uct_sep_ep_t);
     /* Descriptor, pool's pointer, and the alignment of the payload */
     plan->sizes.rx_desc     = 3 * sizeof(uint64_t);

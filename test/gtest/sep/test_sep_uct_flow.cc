@@ -74,7 +74,7 @@ TEST_P(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_local->iface(), 0, NULL));
     EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
     EXPECT_EQ(0u, m_peer->num_qps());
-    EXPECT_EQ(1u, m_local->sep()->conn.num_rc);
+    EXPECT_EQ(1u, m_local->sep()->conn.num_links);
 }
 
 TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)

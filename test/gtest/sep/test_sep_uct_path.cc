@@ -110,8 +110,8 @@ TEST_F(test_sep_uct_path, each_path_is_a_connection_with_its_path_bits)
         qpns.insert(m_local->sep_ep(ep)->txwq->qpn);
 
         /* The same again is the same one */
-        EXPECT_EQ(m_local->sep_ep(ep)->rc,
-                  m_local->sep_ep(m_local->connect(m_peer->addr(), path))->rc);
+        uct_ep_h other = m_local->connect(m_peer->addr(), path);
+        EXPECT_EQ(m_local->sep_ep(ep)->link, m_local->sep_ep(other)->link);
     }
     EXPECT_EQ(4u, qpns.size());
     EXPECT_EQ(4u, m_peer->num_qps());

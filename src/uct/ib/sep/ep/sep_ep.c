@@ -40,7 +40,7 @@ ucs_status_t uct_sep_ep_connect(uct_sep_ep_t *ep)
 
     if (!(ep->flags & UCT_SEP_EP_FLAG_CONNECTING)) {
         ep->flags |= UCT_SEP_EP_FLAG_CONNECTING;
-        status     = uct_sep_cm_conn_start(iface->conn.cm, &ep->rc->super);
+        status     = uct_sep_cm_conn_start(iface->conn.cm, &ep->link->super);
         if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
             ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
             return status;
@@ -173,17 +173,17 @@ ucs_status_t uct_sep_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         goto err_cleanup;
     }
 
-    ep->rc    = ucs_container_of(conn, uct_sep_rc_t, super);
+    ep->link  = ucs_container_of(conn, uct_sep_link_t, super);
     ep->txwq  = &iface->tx.idle;
     ep->flags = 0;
     ucs_queue_head_init(&ep->pending);
     ucs_list_head_init(&ep->sched);
-    ucs_list_add_tail(&ep->rc->eps, &ep->list);
+    ucs_list_add_tail(&ep->link->eps, &ep->list);
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
-    if ((ep->rc->txwq != NULL) &&
-        (ep->rc->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
-        uct_sep_ep_attach(ep, ep->rc->txwq);
+    if ((ep->link->txwq != NULL) &&
+        (ep->link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
+        uct_sep_ep_attach(ep, ep->link->txwq);
     }
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);
 
@@ -222,7 +222,7 @@ void uct_sep_ep_destroy(uct_ep_h tl_ep)
         uct_sep_txwq_disown(ep->txwq, ep);
     }
 
-    uct_sep_cm_conn_put(iface->conn.cm, &ep->rc->super);
+    uct_sep_cm_conn_put(iface->conn.cm, &ep->link->super);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);
     ucs_free(ep);
 }
@@ -381,8 +381,8 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
      * use it, their operations are not ours to break off: those of this one
      * complete as well, if not otherwise than by the transport's timeout. */
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
-        ucs_list_is_only(&ep->rc->eps, &ep->list)) {
-        uct_sep_rc_cancel(iface, txwq);
+        ucs_list_is_only(&ep->link->eps, &ep->list)) {
+        uct_sep_link_cancel(iface, txwq);
         return UCS_OK;
     }
 

@@ -4,7 +4,7 @@
 #define UCT_SEP_EP_H
 
 #include <uct/ib/sep/iface/sep_iface.h>
-#include <uct/ib/sep/ep/sep_rc.h>
+#include <uct/ib/sep/ep/sep_link.h>
 #include <ucs/datastruct/queue_types.h>
 
 BEGIN_C_DECLS
@@ -31,8 +31,8 @@ enum {
 struct uct_sep_ep {
     uct_base_ep_t    super;
     uct_sep_txwq_t   *txwq;   /**< Send queue in use */
-    uct_sep_rc_t     *rc;     /**< Connection; holds a reference */
-    ucs_list_link_t  list;    /**< In uct_sep_rc_t, or with itself */
+    uct_sep_link_t   *link;   /**< Connection; holds a reference */
+    ucs_list_link_t  list;    /**< In uct_sep_link_t, or with itself */
     ucs_queue_head_t pending; /**< Pending requests, in order */
     ucs_list_link_t  sched;   /**< In waiting of the send queue, in sched of the
                                    interface, or with itself */

@@ -22,7 +22,7 @@ BEGIN_C_DECLS
  *
  * UCT interface: one worker's use of one port. It has a channel, one completion
  * queue for sends and receives, a shared receive queue, and a connection
- * manager; queue pairs come with connections, see sep_rc.h.
+ * manager; queue pairs come with connections, see sep_link.h.
  */
 
 typedef struct uct_sep_iface uct_sep_iface_t;
@@ -220,12 +220,12 @@ struct uct_sep_iface {
 
     struct {
         uct_sep_cm_t        *cm;
-        ucs_queue_head_t    events;        /**< uct_sep_rc_t with news for the
+        ucs_queue_head_t    events;        /**< uct_sep_link_t with news for the
                                                 main thread; async lock */
         uct_worker_cb_id_t  event_id;      /**< Handler of these; async lock */
         int                 event_fd;      /**< eventfd, or -1; async lock */
         int                 epoll_fd;      /**< For the user, or -1 */
-        unsigned            num_rc;        /**< Connections, for the leak
+        unsigned            num_links;     /**< Connections, for the leak
                                                 check; async lock */
         unsigned            num_qp;        /**< Queue pairs; async lock */
     } conn;

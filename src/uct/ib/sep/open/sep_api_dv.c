@@ -6,7 +6,7 @@
 
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/queue/sep_cq.inl>
-#include <uct/ib/sep/ep/sep_rc_qp.h>
+#include <uct/ib/sep/ep/sep_link_qp.h>
 
 #include <ucs/sys/stubs.h>
 
@@ -81,7 +81,7 @@ const uct_sep_api_t uct_sep_api_dv = {
     .srq_ops          = &uct_sep_srq_ops,
     .qp_create        = uct_sep_api_dv_qp_create,
     .responder_create = uct_sep_api_dv_responder_create,
-    .qp_map           = uct_sep_rc_map_txwq,
+    .qp_map           = uct_sep_link_map_txwq,
     .cq_arm           = uct_sep_api_dv_cq_arm,
     .own_cq_arm       = uct_sep_api_dv_own_cq_arm
 };

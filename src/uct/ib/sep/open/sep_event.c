@@ -8,7 +8,7 @@
 #include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/ib/sep/iface/sep_iface.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
-#include <uct/ib/sep/ep/sep_rc.h>
+#include <uct/ib/sep/ep/sep_link.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
@@ -156,7 +156,7 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
      * not lost. Handled here, because the interface's progress does not. */
     uct_sep_iface_ring(iface);
     uct_sep_iface_event_drain(iface);
-    if (uct_sep_rc_handle_events(iface) > 0) {
+    if (uct_sep_link_handle_events(iface) > 0) {
         return UCS_ERR_BUSY;
     }
 

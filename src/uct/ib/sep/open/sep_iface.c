@@ -11,7 +11,7 @@
 #include <uct/ib/sep/iface/sep_iface_int.h>
 #include <uct/ib/sep/open/sep_open.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
-#include <uct/ib/sep/ep/sep_rc.h>
+#include <uct/ib/sep/ep/sep_link.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
@@ -249,11 +249,11 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     uct_sep_cm_params_t params = {};
 
     ucs_queue_head_init(&iface->conn.events);
-    iface->conn.event_id = UCS_CALLBACKQ_ID_NULL;
-    iface->conn.event_fd = -1;
-    iface->conn.epoll_fd = -1;
-    iface->conn.num_rc   = 0;
-    iface->conn.num_qp   = 0;
+    iface->conn.event_id  = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.event_fd  = -1;
+    iface->conn.epoll_fd  = -1;
+    iface->conn.num_links = 0;
+    iface->conn.num_qp    = 0;
 
     params.ibv_context  = iface->channel.cm_pd->context;
     params.pd           = (iface->channel.own != NULL) ?
@@ -266,7 +266,7 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     params.port         = iface->port.addr;
     params.pkey_index   = iface->port.pkey_index;
     params.async        = iface->super.worker->async;
-    params.ops          = &uct_sep_rc_cm_ops;
+    params.ops          = &uct_sep_link_cm_ops;
     params.arg          = iface;
     params.timeout      = config->cm.timeout;
     params.retry_count  = config->cm.retry_count;
@@ -291,13 +291,13 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
                                         &iface->tx.reap_id);
 
     ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
-        uct_sep_rc_destroy_txwq(iface, txwq);
+        uct_sep_link_destroy_txwq(iface, txwq);
     }
 
     ucs_assert(ucs_list_is_empty(&iface->tx.active));
-    if ((iface->conn.num_rc != 0) || (iface->conn.num_qp != 0)) {
+    if ((iface->conn.num_links != 0) || (iface->conn.num_qp != 0)) {
         ucs_warn("%s: %u connections and %u queue pairs were not released",
-                 iface->port.name, iface->conn.num_rc, iface->conn.num_qp);
+                 iface->port.name, iface->conn.num_links, iface->conn.num_qp);
     }
 
     uct_sep_iface_event_cleanup(iface);

@@ -94,7 +94,7 @@ void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
 void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    uct_sep_rc_reap_txwq(iface, txwq);
+    uct_sep_link_reap_txwq(iface, txwq);
     if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
         iface->tx.stalled = 0;
         uct_sep_fc_send_due(iface);
@@ -131,7 +131,7 @@ void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
             ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
 
     uct_sep_txwq_release(iface, txwq, end);
-    uct_sep_rc_fail(iface, txwq, error->status);
+    uct_sep_link_fail(iface, txwq, error->status);
 }
 
 void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
@@ -151,7 +151,7 @@ void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
 
     txwq = uct_sep_qp_table_find(&iface->qps, qpn);
     if ((txwq != NULL) && !(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
-        uct_sep_rc_fail(iface, txwq, UCS_ERR_CONNECTION_RESET);
+        uct_sep_link_fail(iface, txwq, UCS_ERR_CONNECTION_RESET);
     }
 }
 

@@ -125,7 +125,7 @@ typedef struct uct_sep_txwq {
     uint32_t         qpn;          /**< QP number */
     struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
     struct ibv_qp    *responder;   /**< The one that receives, if another */
-    struct uct_sep_rc *rc;         /**< Connection; NULL once retired */
+    struct uct_sep_link *link;     /**< Connection; NULL once retired */
     struct uct_sep_cq_member *cq_member; /**< Who gets its completions, if the
                                               completion queue is shared */
     ucs_list_link_t  waiting;      /**< Endpoints with pending requests that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#ifndef UCT_SEP_RC_QP_H
-#define UCT_SEP_RC_QP_H
+#ifndef UCT_SEP_LINK_QP_H
+#define UCT_SEP_LINK_QP_H
 
 #include <uct/ib/sep/conn/sep_conn.h>
 #include <uct/ib/sep/iface/sep_iface.h>
@@ -9,7 +9,7 @@
 BEGIN_C_DECLS
 
 /**
- * @file sep_rc_qp.h
+ * @file sep_link_qp.h
  *
  * Queue pairs of a connection: made, connected, brought down. One QP sends and
  * receives, unless one of the two sides has a device context of its own: then
@@ -20,13 +20,13 @@ BEGIN_C_DECLS
  * Make the QPs of a connection, in the INIT state.
  *
  * @param is_split  Whether another one than the QP that sends receives.
- * @param txwq      Filled in; release with uct_sep_rc_txwq_close().
+ * @param txwq      Filled in; release with uct_sep_link_txwq_close().
  *
  * @return UCS_OK, or an error after a message.
  */
 ucs_status_t
-uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split,
-                     uct_sep_txwq_t *txwq);
+uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
+                       uct_sep_txwq_t *txwq);
 
 
 /**
@@ -34,8 +34,8 @@ uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split,
  *
  * @param has_sent  Whether anything was ever posted.
  */
-void uct_sep_rc_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                           int has_sent);
+void uct_sep_link_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                             int has_sent);
 
 
 /**
@@ -48,21 +48,21 @@ void uct_sep_rc_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
  * @return UCS_OK, or an error after a message.
  */
 ucs_status_t
-uct_sep_rc_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                        uint32_t psn, const uct_sep_conn_qp_info_t *remote,
-                        const struct ibv_ah_attr *ah_attr);
+uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint32_t psn, const uct_sep_conn_qp_info_t *remote,
+                          const struct ibv_ah_attr *ah_attr);
 
 
 /** Set up the send queue of a QP whose memory is written to; of uct_sep_api. */
 ucs_status_t
-uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
-                    uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq);
+uct_sep_link_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                      uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq);
 
 
 /**
  * Bring a QP to the error state, so that all that is outstanding completes.
  */
-void uct_sep_rc_qp_to_error(uct_sep_txwq_t *txwq);
+void uct_sep_link_qp_to_error(uct_sep_txwq_t *txwq);
 
 END_C_DECLS
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_rc_qp.h"
+#include "sep_link_qp.h"
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/base/sep_account.h>
 
@@ -14,7 +14,7 @@
 
 
 static ucs_status_t
-uct_sep_rc_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
+uct_sep_link_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {};
     int ret;
@@ -37,8 +37,8 @@ uct_sep_rc_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
 }
 
 /* Make a QP that sends, and unless that is split off, receives */
-static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface,
-                                        struct ibv_pd *pd, int is_split)
+static struct ibv_qp *uct_sep_link_qp_new(uct_sep_iface_t *iface,
+                                          struct ibv_pd *pd, int is_split)
 {
     struct ibv_qp_init_attr_ex attr = {};
     struct ibv_qp *qp;
@@ -64,8 +64,8 @@ static struct ibv_qp *uct_sep_rc_qp_new(uct_sep_iface_t *iface,
 }
 
 ucs_status_t
-uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
-                    uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
+uct_sep_link_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                      uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
 {
     struct mlx5dv_qp dv_qp = {.comp_mask = MLX5DV_QP_MASK_UAR_MMAP_OFFSET};
     struct mlx5dv_obj dv   = {};
@@ -103,8 +103,8 @@ uct_sep_rc_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
     return status;
 }
 
-static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
-                                 int has_sent)
+static void uct_sep_link_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                                   int has_sent)
 {
     int ret;
 
@@ -123,9 +123,9 @@ static void uct_sep_rc_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
 
 /* Make the QP of a send queue on a domain */
 static ucs_status_t
-uct_sep_rc_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
-                        uct_sep_uuar_use_t use, int is_split,
-                        uct_sep_txwq_t *txwq)
+uct_sep_link_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
+                          uct_sep_uuar_use_t use, int is_split,
+                          uct_sep_txwq_t *txwq)
 {
     uct_sep_uuars_t *uuars = iface->channel.uuars;
     ucs_status_t status;
@@ -133,7 +133,7 @@ uct_sep_rc_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
 
     uct_sep_uuars_enter(uuars, use);
 
-    qp = uct_sep_rc_qp_new(iface, pd, is_split);
+    qp = uct_sep_link_qp_new(iface, pd, is_split);
     if (qp == NULL) {
         /* Not "no resource": that would have users wait for completions */
         status = UCS_ERR_NO_MEMORY;
@@ -142,7 +142,7 @@ uct_sep_rc_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
 
     status = iface->api->qp_map(iface, qp, use, txwq);
     if (status != UCS_OK) {
-        uct_sep_rc_qp_delete(iface, qp, 0);
+        uct_sep_link_qp_delete(iface, qp, 0);
         goto out_leave;
     }
 
@@ -155,7 +155,7 @@ out_leave:
 
 /* Make the QP that receives what the peer's QP that sends has to say */
 static ucs_status_t
-uct_sep_rc_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+uct_sep_link_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     struct ibv_qp_init_attr_ex attr = {};
     ucs_status_t status;
@@ -189,7 +189,7 @@ uct_sep_rc_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 }
 
 static void
-uct_sep_rc_responder_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+uct_sep_link_responder_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     int ret;
 
@@ -201,29 +201,30 @@ uct_sep_rc_responder_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 }
 
-void uct_sep_rc_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                           int has_sent)
+void uct_sep_link_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                             int has_sent)
 {
     if (txwq->responder != NULL) {
-        uct_sep_rc_responder_close(iface, txwq);
+        uct_sep_link_responder_close(iface, txwq);
     }
-    uct_sep_rc_qp_delete(iface, txwq->qp, has_sent);
+    uct_sep_link_qp_delete(iface, txwq->qp, has_sent);
     if (txwq->bf != NULL) {
         uct_sep_uuars_put(iface->channel.uuars, txwq->bf);
     }
 }
 
 ucs_status_t
-uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split, uct_sep_txwq_t *txwq)
+uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
+                       uct_sep_txwq_t *txwq)
 {
     const uct_sep_channel_t *channel = &iface->channel;
     ucs_status_t status;
 
-    status = uct_sep_rc_txwq_open_on(iface, channel->pd, channel->use, is_split,
-                                     txwq);
+    status = uct_sep_link_txwq_open_on(iface, channel->pd, channel->use,
+                                       is_split, txwq);
     if ((status == UCS_ERR_NO_MEMORY) && (channel->spare_pd != NULL)) {
-        status = uct_sep_rc_txwq_open_on(iface, channel->spare_pd,
-                                         UCT_SEP_UUAR_SHARED, is_split, txwq);
+        status = uct_sep_link_txwq_open_on(iface, channel->spare_pd,
+                                           UCT_SEP_UUAR_SHARED, is_split, txwq);
     }
     if (status == UCS_ERR_NO_MEMORY) {
         ucs_error("%s: could not create a queue pair with a send queue of %u: "
@@ -235,7 +236,7 @@ uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split, uct_sep_txwq_t *txwq)
         return status;
     }
 
-    status = uct_sep_rc_qp_to_init(iface, txwq->qp);
+    status = uct_sep_link_qp_to_init(iface, txwq->qp);
     if (status != UCS_OK) {
         goto err_close;
     }
@@ -244,12 +245,12 @@ uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split, uct_sep_txwq_t *txwq)
         return UCS_OK;
     }
 
-    status = uct_sep_rc_responder_open(iface, txwq);
+    status = uct_sep_link_responder_open(iface, txwq);
     if (status != UCS_OK) {
         goto err_close;
     }
 
-    status = uct_sep_rc_qp_to_init(iface, txwq->responder);
+    status = uct_sep_link_qp_to_init(iface, txwq->responder);
     if (status != UCS_OK) {
         goto err_close;
     }
@@ -257,15 +258,16 @@ uct_sep_rc_txwq_open(uct_sep_iface_t *iface, int is_split, uct_sep_txwq_t *txwq)
     return UCS_OK;
 
 err_close:
-    uct_sep_rc_txwq_close(iface, txwq, 0);
+    uct_sep_link_txwq_close(iface, txwq, 0);
     return status;
 }
 
 /* Have a QP receive from another one */
 static ucs_status_t
-uct_sep_rc_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
-                     const uct_sep_conn_qp_info_t *remote, uint32_t remote_qpn,
-                     const struct ibv_ah_attr *ah_attr)
+uct_sep_link_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                       const uct_sep_conn_qp_info_t *remote,
+                       uint32_t remote_qpn,
+                       const struct ibv_ah_attr *ah_attr)
 {
     struct ibv_qp_attr attr = {};
     int ret;
@@ -294,8 +296,8 @@ uct_sep_rc_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
 
 /* ... and send to it */
 static ucs_status_t
-uct_sep_rc_qp_to_rts(uct_sep_iface_t *iface, struct ibv_qp *qp, uint32_t psn,
-                     const uct_sep_conn_qp_info_t *remote)
+uct_sep_link_qp_to_rts(uct_sep_iface_t *iface, struct ibv_qp *qp, uint32_t psn,
+                       const uct_sep_conn_qp_info_t *remote)
 {
     struct ibv_qp_attr attr = {};
     int ret;
@@ -322,9 +324,9 @@ uct_sep_rc_qp_to_rts(uct_sep_iface_t *iface, struct ibv_qp *qp, uint32_t psn,
 }
 
 ucs_status_t
-uct_sep_rc_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                        uint32_t psn, const uct_sep_conn_qp_info_t *remote,
-                        const struct ibv_ah_attr *ah_attr)
+uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint32_t psn, const uct_sep_conn_qp_info_t *remote,
+                          const struct ibv_ah_attr *ah_attr)
 {
     uint32_t remote_qpn = remote->qpn;
     ucs_status_t status;
@@ -339,22 +341,23 @@ uct_sep_rc_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     /* Crosswise: who sends is connected to who receives */
     if (txwq->responder != NULL) {
         remote_qpn = remote->responder_qpn;
-        status     = uct_sep_rc_qp_to_rtr(iface, txwq->responder, remote,
-                                          remote->qpn, ah_attr);
+        status     = uct_sep_link_qp_to_rtr(iface, txwq->responder, remote,
+                                            remote->qpn, ah_attr);
         if (status != UCS_OK) {
             return status;
         }
     }
 
-    status = uct_sep_rc_qp_to_rtr(iface, txwq->qp, remote, remote_qpn, ah_attr);
+    status = uct_sep_link_qp_to_rtr(iface, txwq->qp, remote, remote_qpn,
+                                    ah_attr);
     if (status != UCS_OK) {
         return status;
     }
 
-    return uct_sep_rc_qp_to_rts(iface, txwq->qp, psn, remote);
+    return uct_sep_link_qp_to_rts(iface, txwq->qp, psn, remote);
 }
 
-static void uct_sep_rc_move_to_error(struct ibv_qp *qp)
+static void uct_sep_link_move_to_error(struct ibv_qp *qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     int ret;
@@ -366,10 +369,10 @@ static void uct_sep_rc_move_to_error(struct ibv_qp *qp)
     }
 }
 
-void uct_sep_rc_qp_to_error(uct_sep_txwq_t *txwq)
+void uct_sep_link_qp_to_error(uct_sep_txwq_t *txwq)
 {
-    uct_sep_rc_move_to_error(txwq->qp);
+    uct_sep_link_move_to_error(txwq->qp);
     if (txwq->responder != NULL) {
-        uct_sep_rc_move_to_error(txwq->responder);
+        uct_sep_link_move_to_error(txwq->responder);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#ifndef UCT_SEP_RC_H
-#define UCT_SEP_RC_H
+#ifndef UCT_SEP_LINK_H
+#define UCT_SEP_LINK_H
 
 #include <uct/ib/sep/conn/sep_conn.h>
 #include <uct/ib/sep/iface/sep_iface.h>
@@ -9,7 +9,7 @@
 BEGIN_C_DECLS
 
 /**
- * @file sep_rc.h
+ * @file sep_link.h
  *
  * Transport side of a connection: what the connection manager asks for (queue
  * pairs), and what becomes of the endpoints when it is made or lost.
@@ -20,7 +20,7 @@ BEGIN_C_DECLS
  */
 
 /** Connection to a remote interface. */
-typedef struct uct_sep_rc {
+typedef struct uct_sep_link {
     uct_sep_conn_t   super;      /**< The manager's part, first */
     uct_sep_txwq_t   *txwq;      /**< QP the manager knows, or NULL. Async lock,
                                       until it is active */
@@ -29,11 +29,11 @@ typedef struct uct_sep_rc {
     ucs_status_t     failure;    /**< Not UCS_OK: to be told to the endpoints.
                                       Async lock */
     uint8_t          has_event;  /**< event is queued; async lock */
-} uct_sep_rc_t;
+} uct_sep_link_t;
 
 
 /** Services for the connection manager; argument is the interface. */
-extern const uct_sep_cm_ops_t uct_sep_rc_cm_ops;
+extern const uct_sep_cm_ops_t uct_sep_link_cm_ops;
 
 
 /**
@@ -41,7 +41,7 @@ extern const uct_sep_cm_ops_t uct_sep_rc_cm_ops;
  *
  * @return How many connections had news.
  */
-unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface);
+unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface);
 
 
 /**
@@ -50,26 +50,26 @@ unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface);
  *
  * @param status  For operations and endpoints.
  */
-void uct_sep_rc_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                     ucs_status_t status);
+void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                       ucs_status_t status);
 
 
 /**
  * Break off all operations of a send queue which only one endpoint uses. They
  * end with UCS_ERR_CANCELED, and the endpoint can't be used any more.
  */
-void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /**
  * Destroy a retired queue if nothing of it is outstanding any more. Later, if
  * this is called from within a user's completion.
  */
-void uct_sep_rc_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /** Destroy a retired queue. */
-void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 END_C_DECLS
 

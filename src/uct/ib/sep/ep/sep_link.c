@@ -4,12 +4,12 @@
 #  include "config.h"
 #endif
 
-#include "sep_rc.h"
+#include "sep_link.h"
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
-#include <uct/ib/sep/ep/sep_rc_qp.h>
+#include <uct/ib/sep/ep/sep_link_qp.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/queue.h>
@@ -18,21 +18,21 @@
 #include <string.h>
 
 
-static uct_sep_rc_t *uct_sep_rc(uct_sep_conn_t *conn)
+static uct_sep_link_t *uct_sep_link(uct_sep_conn_t *conn)
 {
-    return ucs_container_of(conn, uct_sep_rc_t, super);
+    return ucs_container_of(conn, uct_sep_link_t, super);
 }
 
 static const char *
-uct_sep_rc_str(const uct_sep_rc_t *rc, char *buf, size_t max)
+uct_sep_link_str(const uct_sep_link_t *link, char *buf, size_t max)
 {
-    return uct_sep_cm_conn_str(&rc->super, buf, max);
+    return uct_sep_cm_conn_str(&link->super, buf, max);
 }
 
 /* Whether the QPs of a connection that send are not those that receive, because
  * one side has them in different contexts */
 static int
-uct_sep_rc_is_split(const uct_sep_iface_t *iface, const uct_sep_conn_t *conn)
+uct_sep_link_is_split(const uct_sep_iface_t *iface, const uct_sep_conn_t *conn)
 {
     return (iface->channel.own != NULL) ||
            (conn->peer.iface.flags & UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
@@ -42,48 +42,48 @@ uct_sep_rc_is_split(const uct_sep_iface_t *iface, const uct_sep_conn_t *conn)
  * Called by the connection manager, with the async context blocked
  */
 
-static ucs_status_t uct_sep_rc_alloc(void *arg, uct_sep_conn_t **conn_p)
+static ucs_status_t uct_sep_link_alloc(void *arg, uct_sep_conn_t **conn_p)
 {
     uct_sep_iface_t *iface = arg;
-    uct_sep_rc_t *rc;
+    uct_sep_link_t *link;
 
-    rc = ucs_calloc(1, sizeof(*rc), "sep_rc");
-    if (rc == NULL) {
+    link = ucs_calloc(1, sizeof(*link), "sep_link");
+    if (link == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    ucs_list_head_init(&rc->eps);
-    rc->failure = UCS_OK;
-    ++iface->conn.num_rc;
-    *conn_p = &rc->super;
+    ucs_list_head_init(&link->eps);
+    link->failure = UCS_OK;
+    ++iface->conn.num_links;
+    *conn_p = &link->super;
     return UCS_OK;
 }
 
-static void uct_sep_rc_free(void *arg, uct_sep_conn_t *conn)
+static void uct_sep_link_free(void *arg, uct_sep_conn_t *conn)
 {
     uct_sep_iface_t *iface = arg;
-    uct_sep_rc_t *rc       = uct_sep_rc(conn);
+    uct_sep_link_t *link   = uct_sep_link(conn);
 
-    ucs_assert(rc->txwq == NULL);
-    ucs_assert(ucs_list_is_empty(&rc->eps));
-    if (rc->has_event) {
-        ucs_queue_remove(&iface->conn.events, &rc->event);
+    ucs_assert(link->txwq == NULL);
+    ucs_assert(ucs_list_is_empty(&link->eps));
+    if (link->has_event) {
+        ucs_queue_remove(&iface->conn.events, &link->event);
     }
 
-    --iface->conn.num_rc;
-    ucs_free(rc);
+    --iface->conn.num_links;
+    ucs_free(link);
 }
 
-static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
-                                         uct_sep_conn_qp_info_t *local_p)
+static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
+                                           uct_sep_conn_qp_info_t *local_p)
 {
     uct_sep_iface_t *iface = arg;
-    uct_sep_rc_t *rc       = uct_sep_rc(conn);
+    uct_sep_link_t *link   = uct_sep_link(conn);
     ucs_status_t status;
     uct_sep_txwq_t *txwq;
     int ret;
 
-    ucs_assert(rc->txwq == NULL);
+    ucs_assert(link->txwq == NULL);
 
     ret = ucs_posix_memalign((void**)&txwq, UCS_SYS_CACHE_LINE_SIZE,
                              sizeof(*txwq), "sep_txwq");
@@ -92,8 +92,8 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_sep_rc_txwq_open(iface, uct_sep_rc_is_split(iface, conn),
-                                  txwq);
+    status = uct_sep_link_txwq_open(iface, uct_sep_link_is_split(iface, conn),
+                                    txwq);
     if (status != UCS_OK) {
         goto err_free;
     }
@@ -107,8 +107,8 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
         }
     }
 
-    txwq->rc = rc;
-    rc->txwq = txwq;
+    txwq->link = link;
+    link->txwq = txwq;
     ++iface->conn.num_qp;
 
     memset(local_p, 0, sizeof(*local_p));
@@ -123,91 +123,92 @@ static ucs_status_t uct_sep_rc_qp_create(void *arg, uct_sep_conn_t *conn,
     return UCS_OK;
 
 err_close:
-    uct_sep_rc_txwq_close(iface, txwq, 0);
+    uct_sep_link_txwq_close(iface, txwq, 0);
 err_free:
     ucs_free(txwq);
     return status;
 }
 
 static ucs_status_t
-uct_sep_rc_qp_connect(void *arg, uct_sep_conn_t *conn,
-                      const uct_sep_conn_qp_info_t *remote,
-                      const struct ibv_ah_attr *ah_attr)
+uct_sep_link_qp_connect(void *arg, uct_sep_conn_t *conn,
+                        const uct_sep_conn_qp_info_t *remote,
+                        const struct ibv_ah_attr *ah_attr)
 {
-    return uct_sep_rc_txwq_connect(arg, uct_sep_rc(conn)->txwq,
-                                   conn->local.psn, remote, ah_attr);
+    return uct_sep_link_txwq_connect(arg, uct_sep_link(conn)->txwq,
+                                     conn->local.psn, remote, ah_attr);
 }
 
-static unsigned uct_sep_rc_event_progress(void *arg)
+static unsigned uct_sep_link_event_progress(void *arg)
 {
-    return uct_sep_rc_handle_events(arg);
+    return uct_sep_link_handle_events(arg);
 }
 
 /* Leave word for the main thread */
-static void uct_sep_rc_post_event(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
+static void
+uct_sep_link_post_event(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
-    if (!rc->has_event) {
-        rc->has_event = 1;
-        ucs_queue_push(&iface->conn.events, &rc->event);
+    if (!link->has_event) {
+        link->has_event = 1;
+        ucs_queue_push(&iface->conn.events, &link->event);
     }
 
     uct_worker_progress_register_safe(&iface->super.worker->super,
-                                      uct_sep_rc_event_progress, iface, 0,
+                                      uct_sep_link_event_progress, iface, 0,
                                       &iface->conn.event_id);
     uct_sep_iface_event_signal(iface);
 }
 
-static void uct_sep_rc_established(void *arg, uct_sep_conn_t *conn)
+static void uct_sep_link_established(void *arg, uct_sep_conn_t *conn)
 {
-    uct_sep_rc_t *rc = uct_sep_rc(conn);
+    uct_sep_link_t *link = uct_sep_link(conn);
 
-    rc->txwq->flags |= UCT_SEP_TXWQ_FLAG_ESTABLISHED;
-    uct_sep_rc_post_event(arg, rc);
+    link->txwq->flags |= UCT_SEP_TXWQ_FLAG_ESTABLISHED;
+    uct_sep_link_post_event(arg, link);
 }
 
 static void
-uct_sep_rc_failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status)
+uct_sep_link_failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status)
 {
-    uct_sep_rc_t *rc = uct_sep_rc(conn);
+    uct_sep_link_t *link = uct_sep_link(conn);
 
-    rc->failure = status;
-    uct_sep_rc_post_event(arg, rc);
+    link->failure = status;
+    uct_sep_link_post_event(arg, link);
 }
 
-static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                              ucs_status_t status);
+static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                ucs_status_t status);
 
-static void uct_sep_rc_qp_destroy(void *arg, uct_sep_conn_t *conn)
+static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
 {
     uct_sep_iface_t *iface = arg;
-    uct_sep_rc_t *rc       = uct_sep_rc(conn);
-    uct_sep_txwq_t *txwq   = rc->txwq;
+    uct_sep_link_t *link   = uct_sep_link(conn);
+    uct_sep_txwq_t *txwq   = link->txwq;
 
     if (txwq == NULL) {
         return; /* The main thread has let go of it already */
     }
 
-    rc->txwq = NULL;
+    link->txwq = NULL;
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) {
         /* Only in the main thread */
-        uct_sep_rc_retire(iface, txwq, UCS_ERR_CONNECTION_RESET);
+        uct_sep_link_retire(iface, txwq, UCS_ERR_CONNECTION_RESET);
         return;
     }
 
     /* Nothing was ever sent on it, and what was received on it needs no QP */
     --iface->conn.num_qp;
-    uct_sep_rc_txwq_close(iface, txwq, 0);
+    uct_sep_link_txwq_close(iface, txwq, 0);
     ucs_free(txwq);
 }
 
-const uct_sep_cm_ops_t uct_sep_rc_cm_ops = {
-    .conn_alloc  = uct_sep_rc_alloc,
-    .conn_free   = uct_sep_rc_free,
-    .qp_create   = uct_sep_rc_qp_create,
-    .qp_connect  = uct_sep_rc_qp_connect,
-    .qp_destroy  = uct_sep_rc_qp_destroy,
-    .established = uct_sep_rc_established,
-    .failed      = uct_sep_rc_failed
+const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
+    .conn_alloc  = uct_sep_link_alloc,
+    .conn_free   = uct_sep_link_free,
+    .qp_create   = uct_sep_link_qp_create,
+    .qp_connect  = uct_sep_link_qp_connect,
+    .qp_destroy  = uct_sep_link_qp_destroy,
+    .established = uct_sep_link_established,
+    .failed      = uct_sep_link_failed
 };
 
 /*
@@ -215,7 +216,7 @@ const uct_sep_cm_ops_t uct_sep_rc_cm_ops = {
  */
 
 /* Before anything was posted to it */
-static void uct_sep_rc_check_bf(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+static void uct_sep_link_check_bf(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     int post = iface->tx.post;
 
@@ -238,7 +239,7 @@ static void uct_sep_rc_check_bf(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 }
 
 /* Make endpoints fail: nothing can be sent from here on */
-static void uct_sep_rc_mark_failed(uct_sep_ep_t *ep, ucs_list_link_t *failed)
+static void uct_sep_link_mark_failed(uct_sep_ep_t *ep, ucs_list_link_t *failed)
 {
     uct_sep_ep_detach(ep);
     ep->flags |= UCT_SEP_EP_FLAG_FAILED;
@@ -248,8 +249,8 @@ static void uct_sep_rc_mark_failed(uct_sep_ep_t *ep, ucs_list_link_t *failed)
 
 /* Tell the users of failed endpoints, who may destroy any of them */
 static void
-uct_sep_rc_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
-                  ucs_status_t ep_status, const char *reason)
+uct_sep_link_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
+                    ucs_status_t ep_status, const char *reason)
 {
     ucs_log_level_t level;
     ucs_status_t status;
@@ -270,21 +271,22 @@ uct_sep_rc_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
 }
 
 /* From here on the connection manager finds no queue pair to destroy */
-static void uct_sep_rc_detach_txwq(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
+static void
+uct_sep_link_detach_txwq(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     UCS_ASYNC_BLOCK(iface->super.worker->async);
-    rc->txwq = NULL;
+    link->txwq = NULL;
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);
 }
 
-void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
     if (txwq->responder != NULL) {
         uct_sep_qp_table_remove(&iface->qps, txwq->responder->qp_num);
     }
     ucs_list_del(&txwq->list);
-    uct_sep_rc_txwq_close(iface, txwq, 1);
+    uct_sep_link_txwq_close(iface, txwq, 1);
     ucs_free(txwq);
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
@@ -294,7 +296,7 @@ void uct_sep_rc_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
 /* In the worker's progress: destroy what could not be destroyed where it was
  * noticed. A completion that progresses can call this as well. */
-static unsigned uct_sep_rc_reap_progress(void *arg)
+static unsigned uct_sep_link_reap_progress(void *arg)
 {
     uct_sep_iface_t *iface = arg;
     uct_sep_txwq_t *txwq, *tmp;
@@ -306,43 +308,43 @@ static unsigned uct_sep_rc_reap_progress(void *arg)
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->tx.reap_id);
     ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
-        uct_sep_rc_reap_txwq(iface, txwq);
+        uct_sep_link_reap_txwq(iface, txwq);
     }
 
     return 1;
 }
 
-void uct_sep_rc_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (!uct_sep_txwq_is_empty(txwq)) {
         return;
     }
 
     if (iface->tx.in_finish == 0) {
-        uct_sep_rc_destroy_txwq(iface, txwq);
+        uct_sep_link_destroy_txwq(iface, txwq);
     } else {
         /* Somebody further up may go on with it */
         uct_worker_progress_register_safe(&iface->super.worker->super,
-                                          uct_sep_rc_reap_progress, iface, 0,
+                                          uct_sep_link_reap_progress, iface, 0,
                                           &iface->tx.reap_id);
     }
 }
 
 /* Take a queue out of use, and end all that is outstanding */
-static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                              ucs_status_t status)
+static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                ucs_status_t status)
 {
     ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
     ucs_assert(!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED));
 
     txwq->flags &= ~UCT_SEP_TXWQ_FLAG_ACTIVE;
     txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
-    txwq->rc     = NULL;
+    txwq->link   = NULL;
     uct_sep_fc_stop(txwq);
     ucs_list_del(&txwq->list);
     ucs_list_add_tail(&iface->tx.retired, &txwq->list);
 
-    uct_sep_rc_qp_to_error(txwq);
+    uct_sep_link_qp_to_error(txwq);
     if (!uct_sep_txwq_is_signaled(txwq)) {
         /* Whether the device completes work requests that asked for no
          * completion is not relied on: this one asks */
@@ -354,26 +356,26 @@ static void uct_sep_rc_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_txwq_purge(txwq, status);
     --iface->tx.in_finish;
 
-    uct_sep_rc_reap_txwq(iface, txwq);
+    uct_sep_link_reap_txwq(iface, txwq);
 }
 
-void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    uct_sep_rc_t *rc = txwq->rc;
+    uct_sep_link_t *link = txwq->link;
     UCS_LIST_HEAD(failed);
     uct_sep_ep_t *ep;
 
-    ucs_assert(rc->txwq == txwq);
+    ucs_assert(link->txwq == txwq);
 
     /* Nobody is told of a failure that was asked for */
-    ep = ucs_list_head(&rc->eps, uct_sep_ep_t, list);
-    uct_sep_rc_mark_failed(ep, &failed);
+    ep = ucs_list_head(&link->eps, uct_sep_ep_t, list);
+    uct_sep_link_mark_failed(ep, &failed);
     ucs_list_del(&ep->list);
     ucs_list_head_init(&ep->list);
 
-    uct_sep_rc_detach_txwq(iface, rc);
-    uct_sep_rc_retire(iface, txwq, UCS_ERR_CANCELED);
-    uct_sep_cm_conn_error(iface->conn.cm, &rc->super);
+    uct_sep_link_detach_txwq(iface, link);
+    uct_sep_link_retire(iface, txwq, UCS_ERR_CANCELED);
+    uct_sep_cm_conn_error(iface->conn.cm, &link->super);
 }
 
 /*
@@ -381,54 +383,54 @@ void uct_sep_rc_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
  * first completion is called, and the connection manager is ready to start over
  * when the first user is told.
  */
-static void uct_sep_rc_drop(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
-                            ucs_status_t status, int fail_eps)
+static void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
+                              ucs_status_t status, int fail_eps)
 {
-    uct_sep_txwq_t *txwq = rc->txwq;
+    uct_sep_txwq_t *txwq = link->txwq;
     UCS_LIST_HEAD(failed);
     uct_sep_ep_t *ep, *tmp;
     char conn_str[UCT_SEP_CM_CONN_STR_MAX];
 
-    uct_sep_rc_str(rc, conn_str, sizeof(conn_str));
+    uct_sep_link_str(link, conn_str, sizeof(conn_str));
 
-    ucs_list_for_each_safe(ep, tmp, &rc->eps, list) {
+    ucs_list_for_each_safe(ep, tmp, &link->eps, list) {
         if (fail_eps) {
-            uct_sep_rc_mark_failed(ep, &failed);
+            uct_sep_link_mark_failed(ep, &failed);
         } else {
             uct_sep_ep_detach(ep);
         }
     }
 
     if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
-        uct_sep_rc_detach_txwq(iface, rc);
-        uct_sep_rc_retire(iface, txwq, status);
+        uct_sep_link_detach_txwq(iface, link);
+        uct_sep_link_retire(iface, txwq, status);
     }
 
-    uct_sep_cm_conn_error(iface->conn.cm, &rc->super);
+    uct_sep_cm_conn_error(iface->conn.cm, &link->super);
 
     /* Those that wait want to hear of it if the new attempt fails as well, at
      * once or later */
-    ucs_list_for_each_safe(ep, tmp, &rc->eps, list) {
+    ucs_list_for_each_safe(ep, tmp, &link->eps, list) {
         if (!ucs_queue_is_empty(&ep->pending) &&
             (uct_sep_ep_connect(ep) != UCS_ERR_NO_RESOURCE)) {
-            uct_sep_rc_mark_failed(ep, &failed);
+            uct_sep_link_mark_failed(ep, &failed);
         }
     }
 
-    uct_sep_rc_report(iface, &failed, status, conn_str);
+    uct_sep_link_report(iface, &failed, status, conn_str);
 }
 
-void uct_sep_rc_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                     ucs_status_t status)
+void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                       ucs_status_t status)
 {
-    ucs_assert(txwq->rc->txwq == txwq);
-    uct_sep_rc_drop(iface, txwq->rc, status, 1);
+    ucs_assert(txwq->link->txwq == txwq);
+    uct_sep_link_drop(iface, txwq->link, status, 1);
 }
 
 /* The queue pair can be used; if not, those who wait for it fail */
-static void uct_sep_rc_activate(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
+static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
-    uct_sep_txwq_t *txwq = rc->txwq;
+    uct_sep_txwq_t *txwq = link->txwq;
     uct_sep_ep_t *ep;
 
     if ((uct_sep_qp_table_add(&iface->qps, txwq->qpn, txwq) != UCS_OK) ||
@@ -438,24 +440,25 @@ static void uct_sep_rc_activate(uct_sep_iface_t *iface, uct_sep_rc_t *rc)
         ucs_error("%s: no memory for the table of %u queue pairs",
                   iface->port.name, iface->qps.count);
         uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
-        uct_sep_rc_drop(iface, rc, UCS_ERR_NO_MEMORY, 1);
+        uct_sep_link_drop(iface, link, UCS_ERR_NO_MEMORY, 1);
         return;
     }
 
-    uct_sep_rc_check_bf(iface, txwq);
+    uct_sep_link_check_bf(iface, txwq);
     txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
     ucs_list_add_tail(&iface->tx.active, &txwq->list);
     uct_sep_fc_start(iface, txwq);
 
-    ucs_list_for_each(ep, &rc->eps, list) {
+    ucs_list_for_each(ep, &link->eps, list) {
         uct_sep_ep_attach(ep, txwq);
     }
 }
 
-static void uct_sep_rc_handle_failure(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
-                                      ucs_status_t status)
+static void
+uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
+                            ucs_status_t status)
 {
-    uct_sep_txwq_t *txwq = rc->txwq;
+    uct_sep_txwq_t *txwq = link->txwq;
     char conn_str[UCT_SEP_CM_CONN_STR_MAX];
     UCS_LIST_HEAD(failed);
     uct_sep_ep_t *ep, *tmp;
@@ -465,7 +468,7 @@ static void uct_sep_rc_handle_failure(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
         /* Endpoints that have nothing outstanding have lost nothing, and go on
          * when the new connection is there */
         is_outstanding = (txwq != NULL) && (txwq->hw_ci != txwq->sw_pi);
-        uct_sep_rc_drop(iface, rc, status, is_outstanding);
+        uct_sep_link_drop(iface, link, status, is_outstanding);
         return;
     }
 
@@ -473,20 +476,20 @@ static void uct_sep_rc_handle_failure(uct_sep_iface_t *iface, uct_sep_rc_t *rc,
         return; /* Our attempt has failed, and then the peer's succeeded */
     }
 
-    uct_sep_rc_str(rc, conn_str, sizeof(conn_str));
-    ucs_list_for_each_safe(ep, tmp, &rc->eps, list) {
+    uct_sep_link_str(link, conn_str, sizeof(conn_str));
+    ucs_list_for_each_safe(ep, tmp, &link->eps, list) {
         if (ep->flags & UCT_SEP_EP_FLAG_CONNECTING) {
-            uct_sep_rc_mark_failed(ep, &failed);
+            uct_sep_link_mark_failed(ep, &failed);
         }
     }
-    uct_sep_rc_report(iface, &failed, status, conn_str);
+    uct_sep_link_report(iface, &failed, status, conn_str);
 }
 
-unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface)
+unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
 {
     unsigned count = 0;
     ucs_status_t status;
-    uct_sep_rc_t *rc;
+    uct_sep_link_t *link;
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
 
@@ -494,29 +497,29 @@ unsigned uct_sep_rc_handle_events(uct_sep_iface_t *iface)
                                         &iface->conn.event_id);
 
     while (!ucs_queue_is_empty(&iface->conn.events)) {
-        rc            = ucs_queue_pull_elem_non_empty(&iface->conn.events,
-                                                      uct_sep_rc_t, event);
-        status        = rc->failure;
-        rc->has_event = 0;
-        rc->failure   = UCS_OK;
+        link            = ucs_queue_pull_elem_non_empty(&iface->conn.events,
+                                                        uct_sep_link_t, event);
+        status          = link->failure;
+        link->has_event = 0;
+        link->failure   = UCS_OK;
         ++count;
 
         /* Users who are told of a failure may destroy the last endpoint */
-        uct_sep_cm_conn_hold(iface->conn.cm, &rc->super);
+        uct_sep_cm_conn_hold(iface->conn.cm, &link->super);
 
         /* First, because a connection can come back after it has failed */
         if (status != UCS_OK) {
-            uct_sep_rc_handle_failure(iface, rc, status);
+            uct_sep_link_handle_failure(iface, link, status);
         }
 
-        if ((rc->txwq != NULL) &&
-            ((rc->txwq->flags & (UCT_SEP_TXWQ_FLAG_ESTABLISHED |
-                                 UCT_SEP_TXWQ_FLAG_ACTIVE)) ==
+        if ((link->txwq != NULL) &&
+            ((link->txwq->flags & (UCT_SEP_TXWQ_FLAG_ESTABLISHED |
+                                   UCT_SEP_TXWQ_FLAG_ACTIVE)) ==
              UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
-            uct_sep_rc_activate(iface, rc);
+            uct_sep_link_activate(iface, link);
         }
 
-        uct_sep_cm_conn_put(iface->conn.cm, &rc->super);
+        uct_sep_cm_conn_put(iface->conn.cm, &link->super);
     }
 
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);
