@@ -9,9 +9,9 @@ import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
-PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md", "docs/architecture.md",
-         "docs/categories.md", "docs/conformance.md", "docs/resources.md",
-         "docs/software-device.md")
+PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md") + tuple(sorted(
+    f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
+    if name.endswith(".md")))
 
 
 def read(*names):
@@ -21,11 +21,23 @@ def read(*names):
 
 class Documentation(unittest.TestCase):
 
+    @staticmethod
+    def anchors(page):
+        """What links may have behind "#", made of headings as forges do."""
+        text = re.sub(r"^```.*?^```", "", read(page), flags=re.M | re.S)
+        return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+                for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+
     def test_links_lead_somewhere(self):
         for page in PAGES:
-            for target in re.findall(r"\]\(([^)#]+)[^)]*\)", read(page)):
-                path = os.path.join(TOP, os.path.dirname(page), target)
-                self.assertTrue(os.path.exists(path), f"{page}: {target}")
+            for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)",
+                                             read(page)):
+                name = os.path.normpath(os.path.join(os.path.dirname(page),
+                                                     target)) if target else page
+                self.assertTrue(os.path.exists(os.path.join(TOP, name)),
+                                f"{page}: {target}")
+                if anchor:
+                    self.assertIn(anchor, self.anchors(name), page)
 
     def test_files_that_are_named_exist(self):
         pattern = r"`((?:contrib|config|src|test|docs)/[\w./-]*\w)`"
