@@ -8,8 +8,8 @@ typedef struct {
     unsigned       pos;
     unsigned       max;
     uint8_t        opsize; /* 66 */
-    uint8_t        rep;    /* F2 or F3, the last one counts */
-    uint8_t        refuse; /* fs, gs or lock */
+    uint8_t        rep;    /* F2 or F3 */
+    uint8_t        refuse; /* fs, gs, lock, or both of F2 and F3 */
     uint8_t        r;      /* Extensions, already shifted into place */
     uint8_t        x;
     uint8_t        b;
@@ -87,7 +87,10 @@ static int insn_decode_prefixes(insn_prefix_t *p, insn_t *in, uint8_t *byte_p)
             break;
         case 0xf2:
         case 0xf3:
-            p->rep = byte;
+            /* Which of two different ones counts is not defined (SDM 2, 2.1.1;
+             * APM 3, 1.2.1) */
+            p->refuse |= (p->rep != 0) && (p->rep != byte);
+            p->rep     = byte;
             break;
         case 0x26: /* es, cs, ss, ds: no effect in 64-bit mode */
         case 0x2e:

@@ -252,7 +252,8 @@ insn_step_t insn_do_movbe(insn_exec_t *x, const insn_t *in)
 /* 0F C3 movnti, 0F38 F9 movdiri */
 insn_step_t insn_do_movnti(insn_exec_t *x, const insn_t *in)
 {
-    if (!in->is_mem || (in->pp != INSN_PP_NONE)) {
+    if (!in->is_mem || (in->pp != INSN_PP_NONE) ||
+        ((in->opcode == 0xf9) && !insn_cpu_has(INSN_CPU_MOVDIRI))) {
         return INSN_STEP_REFUSED;
     }
     return insn_rm_write(x, in, in->size,
@@ -270,7 +271,8 @@ insn_step_t insn_do_movdir64b(insn_exec_t *x, const insn_t *in)
     if (in->addr32) {
         dest = (uint32_t)dest;
     }
-    if (!in->is_mem || (in->pp != INSN_PP_66) || (dest % sizeof(value))) {
+    if (!in->is_mem || (in->pp != INSN_PP_66) || (dest % sizeof(value)) ||
+        !insn_cpu_has(INSN_CPU_MOVDIR64B)) {
         return INSN_STEP_REFUSED;
     }
     step = insn_load(x, insn_ea(x, in), &value, sizeof(value));
@@ -301,9 +303,17 @@ insn_step_t insn_do_xchg(insn_exec_t *x, const insn_t *in)
     if (in->is_mem) {
         return INSN_STEP_REFUSED;
     }
-    if ((in->opcode == 0x90) &&
-        ((in->rm == INSN_RAX) || (in->pp == INSN_PP_F3))) {
-        return INSN_STEP_DONE; /* nop and pause, not xchg eax, eax */
+    if (in->opcode == 0x90) {
+        if (in->rm == INSN_RAX) {
+            return INSN_STEP_DONE; /* nop and pause, not xchg eax, eax */
+        }
+        /* The manuals define F3 90, without REX.B (SDM 2 and APM 3, PAUSE).
+         * With it, processors of Intel pause all the same, and those of AMD
+         * exchange r8 and rax as if there were no F3. Nor is F2 defined for an
+         * exchange. */
+        if (in->pp >= INSN_PP_F3) {
+            return INSN_STEP_REFUSED;
+        }
     }
     a = insn_gpr_read(x, in, reg, in->size);
     b = insn_gpr_read(x, in, in->rm, in->size);

@@ -56,10 +56,21 @@ static int insn_has_shadow_stack(const insn_exec_t *x)
 }
 
 
-/* A branch elsewhere faults before it is done */
+/* A branch elsewhere faults: on Intel before it is done (SDM 2, JMP), on AMD
+ * when the target is fetched */
 static int insn_is_user_address(uint64_t target)
 {
     return (target >> 47) == 0;
+}
+
+
+static insn_step_t insn_jump(insn_exec_t *x, uint64_t target)
+{
+    if (!insn_is_user_address(target)) {
+        return INSN_STEP_REFUSED;
+    }
+    x->next_rip = target;
+    return INSN_STEP_DONE;
 }
 
 
@@ -183,43 +194,43 @@ insn_step_t insn_do_leave(insn_exec_t *x, const insn_t *in)
 /* 70-7F, 0F 80-8F */
 insn_step_t insn_do_jcc(insn_exec_t *x, const insn_t *in)
 {
-    if (insn_cond(x->cpu->rflags, in->opcode)) {
-        x->next_rip += in->imm;
+    if (!insn_cond(x->cpu->rflags, in->opcode)) {
+        return INSN_STEP_DONE;
     }
-    return INSN_STEP_DONE;
+    return insn_jump(x, x->next_rip + in->imm);
 }
 
 
 /* E9, EB */
 insn_step_t insn_do_jmp(insn_exec_t *x, const insn_t *in)
 {
-    x->next_rip += in->imm;
-    return INSN_STEP_DONE;
+    return insn_jump(x, x->next_rip + in->imm);
 }
 
 
 /* E0 loopne, E1 loope, E2 loop, E3 jrcxz; flags are kept */
 insn_step_t insn_do_loop(insn_exec_t *x, const insn_t *in)
 {
-    uint64_t *rcx = &x->cpu->gpr[INSN_RCX];
-    int zf        = !!(x->cpu->rflags & INSN_ZF);
+    uint64_t rcx = x->cpu->gpr[INSN_RCX];
+    int zf       = !!(x->cpu->rflags & INSN_ZF);
     int taken;
 
     if (in->addr32) {
         return INSN_STEP_REFUSED;
     }
     if (in->opcode == 0xe3) {
-        taken = (*rcx == 0);
+        taken = (rcx == 0);
     } else {
-        --*rcx;
-        taken = (*rcx != 0);
+        --rcx;
+        taken = (rcx != 0);
         if (in->opcode != 0xe2) {
             taken &= (zf == (in->opcode & 1));
         }
     }
-    if (taken) {
-        x->next_rip += in->imm;
+    if (taken && (insn_jump(x, x->next_rip + in->imm) != INSN_STEP_DONE)) {
+        return INSN_STEP_REFUSED;
     }
+    x->cpu->gpr[INSN_RCX] = rcx;
     return INSN_STEP_DONE;
 }
 
@@ -293,11 +304,7 @@ insn_step_t insn_do_call_group(insn_exec_t *x, const insn_t *in)
     case 2:
         return insn_call(x, value);
     case 4:
-        if (!insn_is_user_address(value)) {
-            return INSN_STEP_REFUSED;
-        }
-        x->next_rip = value;
-        return INSN_STEP_DONE;
+        return insn_jump(x, value);
     default:
         return insn_push(x, value);
     }

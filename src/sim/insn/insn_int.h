@@ -310,6 +310,19 @@ insn_rm_write(insn_exec_t *x, const insn_t *in, unsigned size, uint64_t value)
 }
 
 
+/** Instructions that not every processor with AVX2 has, see
+ *  @ref insn_cpu_has. */
+enum {
+    INSN_CPU_MOVDIRI   = 1 << 0, /**< Intel, and AMD from Zen 5 on */
+    INSN_CPU_MOVDIR64B = 1 << 1, /**< The same */
+    INSN_CPU_SSE4A     = 1 << 2  /**< AMD only */
+};
+
+/** Whether the processor has INSN_CPU_xx: where it does not, the instruction
+ *  must be left to it, for it to raise the signal. */
+int insn_cpu_has(unsigned feature);
+
+
 /** Evaluate condition code @a cc (low opcode bits of jcc, setcc, cmovcc). */
 int insn_cond(uint64_t rflags, unsigned cc);
 

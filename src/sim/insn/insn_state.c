@@ -32,7 +32,8 @@ typedef struct {
 } insn_component_t;
 
 static insn_component_t insn_components[8];
-static int              insn_components_known;
+static unsigned         insn_cpu_features;
+static int              insn_cpuid_known;
 
 /* In the order of @ref mlx5sim_insn_cpu_t.gpr */
 static const uint8_t insn_gregs[16] = {
@@ -41,8 +42,6 @@ static const uint8_t insn_gregs[16] = {
 };
 
 
-/* CPUID may trap to a hypervisor, so not at every signal. Threads that get here
- * together write the same values. */
 static void insn_components_init(void)
 {
     unsigned max = (__get_cpuid_max(0, NULL) < 0xd) ? 0 : 8;
@@ -56,7 +55,41 @@ static void insn_components_init(void)
             insn_components[i].size   = eax;
         }
     }
-    __atomic_store_n(&insn_components_known, 1, __ATOMIC_RELEASE);
+}
+
+
+static void insn_cpu_features_init(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    unsigned features = 0;
+
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+        features |= ((ecx >> 27) & 1) ? INSN_CPU_MOVDIRI : 0;
+        features |= ((ecx >> 28) & 1) ? INSN_CPU_MOVDIR64B : 0;
+    }
+    if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx)) {
+        features |= ((ecx >> 6) & 1) ? INSN_CPU_SSE4A : 0;
+    }
+    insn_cpu_features = features;
+}
+
+
+/* CPUID may trap to a hypervisor, so not at every signal. Threads that get here
+ * together write the same values. */
+static inline void insn_cpuid_init(void)
+{
+    if (INSN_UNLIKELY(!__atomic_load_n(&insn_cpuid_known, __ATOMIC_ACQUIRE))) {
+        insn_components_init();
+        insn_cpu_features_init();
+        __atomic_store_n(&insn_cpuid_known, 1, __ATOMIC_RELEASE);
+    }
+}
+
+
+int insn_cpu_has(unsigned feature)
+{
+    insn_cpuid_init();
+    return (insn_cpu_features & feature) != 0;
 }
 
 
@@ -201,10 +234,7 @@ static void insn_vecs_find(const ucontext_t *uc, mlx5sim_insn_vecs_t *vecs,
         (sw->xstate_size < INSN_XSTATE_MIN)) {
         return;
     }
-    if (INSN_UNLIKELY(!__atomic_load_n(&insn_components_known,
-                                       __ATOMIC_ACQUIRE))) {
-        insn_components_init();
-    }
+    insn_cpuid_init();
     vecs->in_use = (uint64_t*)(area + INSN_XSTATE_HEADER);
     vecs->ymm_hi = insn_component(sw, area, 2, &vecs->avail);
     vecs->opmask = (uint64_t*)insn_component(sw, area, 5, &vecs->avail);

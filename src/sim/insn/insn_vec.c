@@ -79,9 +79,14 @@ static unsigned insn_vec_move_kind(const insn_t *in, unsigned *align_p)
             return 0;
         }
         return (in->pp == INSN_PP_F3) ? 4 : (in->pp == INSN_PP_F2) ? 8 : in->vl;
+    case 0x2b: /* movntps, movntpd, and AMD's movntss, movntsd */
+        if ((in->pp >= INSN_PP_F3) && (in->enc == INSN_ENC_LEGACY)) {
+            return !insn_cpu_has(INSN_CPU_SSE4A) ? 0 :
+                   (in->pp == INSN_PP_F3)        ? 4 : 8;
+        }
+        /* Fall through */
     case 0x28: /* movaps, movapd */
     case 0x29:
-    case 0x2b: /* movntps, movntpd */
         *align_p = in->vl;
         return ((in->pp < INSN_PP_F3) && insn_vec_float_w(in)) ? in->vl : 0;
     case 0x6f: /* movdqa, movdqu, vmovdqu8/16 */

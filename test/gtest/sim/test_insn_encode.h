@@ -48,7 +48,8 @@ enum {
     IMM16 = 1 << 23,
     MASK  = 1 << 24, /* EVEX: may have an opmask */
     KREG  = 1 << 25, /* ModRM.reg is an opmask register */
-    KRM   = 1 << 26  /* ModRM.rm is one */
+    KRM   = 1 << 26, /* ModRM.rm is one */
+    B0    = 1 << 27  /* REX.B is clear */
 };
 
 constexpr unsigned RM   = MOD | RM_R | RM_M;
@@ -131,7 +132,9 @@ inline const template_t TEMPLATES[] = {
     ONE("mov r, rm", LEG, 0, 0x8b, NP, SIZES | RM, 0),
     ONE("lea", LEG, 0, 0x8d, NP, SIZES | MM, 0),
     {"xchg rax, r", LEG, 0, 0x90, 0x97, NP, -1, SIZES | OPREG, 0},
-    ONE("pause", LEG, 0, 0x90, PF3, 0, 0),
+    ONE("pause", LEG, 0, 0x90, PF3, B0, 0),
+    /* pause or xchg, by vendor: see test_insn_vendor.cc */
+    ONE("f3 rex 90", LEG, 0, 0x90, PF3, MAYBE, 0),
     {"cbw, cwd", LEG, 0, 0x98, 0x99, NP, -1, SIZES, 0},
     ONE("movsb", LEG, 0, 0xa4, NP, BYTE | STR | REP | DIRF, 0),
     ONE("movs", LEG, 0, 0xa5, NP, SIZES | STR | REP | DIRF, 0),
@@ -677,6 +680,9 @@ inline bool generator_t::encode(const template_t &t, state_t *s,
     unsigned rm_x = mem ? ((o.index >= 0) ? o.index >> 3 : 0) : o.reg >> 4;
     if ((t.flags & OPREG)) {
         rm_b = one_in(2);
+    }
+    if (t.flags & B0) {
+        rm_b = 0;
     }
     ext = (t.group >= 0) ? 0 : (reg >> 3) & 1;
     if (t.enc == LEG) {

@@ -420,6 +420,22 @@ TEST_F(insn_signal, glibc_memset_of_a_wqebb_traps_once)
     expect_traps(1);
 }
 
+TEST_F(insn_signal, glibc_memset_of_every_size_has_no_byte_wrong)
+{
+    uint8_t expected[256];
+
+    memset(expected, 0x5a, sizeof(expected));
+    for (size_t n = 1; n <= sizeof(expected); ++n) {
+        memset(m_device.shadow, 0, PAGE);
+        memset(m_device.written, 0, PAGE);
+        m_device.traps = 0;
+        glibc_memset(bf(), 0x5a, n);
+        expect_covered(expected, n);
+        expect_traps(1);
+        ASSERT_FALSE(HasFailure()) << n;
+    }
+}
+
 TEST_F(insn_signal, inlined_sse_memcpy_traps_once)
 {
     bf_copy_inline_sse(bf(), m_wqe);
@@ -695,6 +711,76 @@ TEST_F(insn_signal, vzeroupper_in_the_handler_clears_the_upper_halves)
     for (unsigned i = 16; i < 64; ++i) {
         EXPECT_EQ(0, got[i]) << i;
     }
+}
+
+/* Opmasks lie elsewhere in the frame on each vendor's processors */
+TEST_F(insn_signal, opmasks_are_found_in_the_frame_and_survive_the_return)
+{
+    uint64_t mask = 0x8000ffff00f0a50ful, other = 0x123456789abcdef0ul, got;
+
+    if (!__builtin_cpu_supports("avx512bw") || under_valgrind()) {
+        GTEST_SKIP() << "no avx512bw here";
+    }
+    __asm__ volatile("kmovq %3, %%k3\n\t"
+                     "vmovdqu64 (%2), %%zmm7\n\t"
+                     "vmovdqu8 %%zmm7, (%1)%{%%k3%}\n\t"
+                     "kmovq %4, %%k6\n\t"
+                     BF_UNKNOWN
+                     "kmovq %%k6, %0\n\t"
+                     "vzeroupper"
+                     : "=r"(got)
+                     : "r"(bf()), "r"(m_wqe), "r"(mask), "r"(other)
+                     : "memory", "cc", "xmm7");
+    EXPECT_EQ(0, m_device.failed);
+    EXPECT_EQ(2u, m_device.run.num_insns);
+    EXPECT_EQ(other, got);
+    for (unsigned i = 0; i < 64; ++i) {
+        bool is_set = (mask >> i) & 1;
+        EXPECT_EQ(is_set ? 1 : 0, m_device.written[BF + i]) << i;
+        EXPECT_EQ(is_set ? m_wqe[i] : 0, m_device.shadow[BF + i]) << i;
+    }
+}
+
+/* The processor reports an address inside the device's page, although the
+ * instruction's own is in front of it */
+TEST_F(insn_signal, stores_that_begin_before_the_page_are_found)
+{
+    uint8_t *two = static_cast<uint8_t*>(mmap(nullptr, 2 * PAGE,
+                                              PROT_READ | PROT_WRITE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                                              0));
+    ASSERT_NE(static_cast<void*>(two), MAP_FAILED);
+    m_device.page = static_cast<uint8_t*>(mremap(m_device.page, PAGE, PAGE,
+                                                 MREMAP_MAYMOVE | MREMAP_FIXED,
+                                                 two + PAGE));
+    ASSERT_EQ(two + PAGE, m_device.page);
+
+    __asm__ volatile("movups (%1), %%xmm3\n\t"
+                     "movups %%xmm3, (%0)"
+                     :: "r"(m_device.page - 5), "r"(m_wqe)
+                     : "memory", "xmm3");
+    EXPECT_EQ(0, m_device.failed);
+    expect_traps(1);
+    EXPECT_EQ(0, memcmp(m_wqe, m_device.page - 5, 5));
+    expect_data(m_wqe + 5, m_device.shadow, 11);
+
+    if (__builtin_cpu_supports("avx512bw") && !under_valgrind()) {
+        uint64_t mask = 0xff00000000ul; /* only bytes on the page */
+
+        m_device.traps = 0;
+        memset(m_device.written, 0, PAGE);
+        __asm__ volatile("kmovq %2, %%k3\n\t"
+                         "vmovdqu64 (%1), %%zmm7\n\t"
+                         "vmovdqu8 %%zmm7, (%0)%{%%k3%}\n\t"
+                         "vzeroupper"
+                         :: "r"(m_device.page - 32), "r"(m_wqe), "r"(mask)
+                         : "memory", "xmm7");
+        EXPECT_EQ(0, m_device.failed);
+        expect_traps(1);
+        expect_data(m_wqe + 32, m_device.shadow, 8);
+        EXPECT_EQ(0, m_device.written[8]);
+    }
+    munmap(two, PAGE);
 }
 
 /* Contexts as older kernels and processors make them */
