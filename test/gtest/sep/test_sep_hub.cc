@@ -47,7 +47,7 @@ TEST_F(test_sep_hub, all_workers_of_two_processes_use_one_queue_pair)
     std::unique_ptr<entity> other = entity::create(*m_local, config);
 
     ASSERT_TRUE(other != nullptr);
-    ASSERT_TRUE(other->is_front());
+    ASSERT_TRUE(other->is_on_hub());
     EXPECT_EQ(m_local->sep(), other->sep());
     EXPECT_NE(m_local->addr().iface, other->addr().iface);
     EXPECT_EQ(m_local->addr().dev, other->addr().dev);
@@ -284,7 +284,7 @@ TEST_F(test_sep_hub, a_flush_does_not_overtake_pending_requests)
 }
 
 /* UCP does that to an interface that it has no use for yet */
-TEST_F(test_sep_hub, a_front_whose_worker_does_not_progress_it_can_be_progressed)
+TEST_F(test_sep_hub, an_interface_that_no_worker_progresses_can_be_progressed)
 {
     settings other_hub = config;
 

@@ -4,7 +4,7 @@
 #define TEST_SEP_UCT_H
 
 #include <uct/ib/sep/ep/sep_ep.h>
-#include <uct/ib/sep/hub/sep_front.h>
+#include <uct/ib/sep/hub/sep_hub_iface.h>
 #include <uct/ib/sep/iface/sep_iface.h>
 
 #include <uct/api/uct.h>
@@ -120,19 +120,21 @@ public:
     uct_md_h md() { return m_md; }
     uct_worker_h worker() { return m_worker; }
     /* What has the queues: the hub's core if there is one */
-    bool is_front() const
+    bool is_on_hub() const
     {
         return m_attr.iface_addr_len == sizeof(uct_sep_hub_addr_t);
     }
     uct_sep_iface_t *sep()
     {
-        return is_front() ? ucs_derived_of(m_iface, uct_sep_front_t)->hub->core
-                          : ucs_derived_of(m_iface, uct_sep_iface_t);
+        if (!is_on_hub()) {
+            return ucs_derived_of(m_iface, uct_sep_iface_t);
+        }
+        return ucs_derived_of(m_iface, uct_sep_hub_iface_t)->hub->core;
     }
     uct_sep_ep_t *sep_ep(uct_ep_h ep)
     {
-        return is_front() ? ucs_derived_of(ep, uct_sep_front_ep_t)->peer->ep
-                          : ucs_derived_of(ep, uct_sep_ep_t);
+        return is_on_hub() ? ucs_derived_of(ep, uct_sep_hub_ep_t)->peer->ep
+                           : ucs_derived_of(ep, uct_sep_ep_t);
     }
     const uct_iface_attr_t &attr() const { return m_attr; }
 

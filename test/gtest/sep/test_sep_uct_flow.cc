@@ -79,7 +79,7 @@ TEST_P(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
 
 TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
 {
-    if (m_local->is_front()) {
+    if (m_local->is_on_hub()) {
         GTEST_SKIP() << "what a worker's endpoint is in addition to the hub's";
     }
 
@@ -91,7 +91,7 @@ TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
      * a place in the table of these. Nobody answers at these addresses. */
     count_alloc allocated;
     for (long i = 0; i < count; ++i) {
-        auto *addr = m_local->is_front() ?
+        auto *addr = m_local->is_on_hub() ?
                      &((uct_sep_hub_addr_t*)remote.iface.data())->iface :
                      (uct_sep_iface_addr_t*)remote.iface.data();
         addr->id   = htobe64(i + 1);
@@ -100,8 +100,8 @@ TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
 
     /* All that was really allocated */
     EXPECT_GE(allocated.bytes(), count * (long)sizeof(uct_sep_ep_t));
-    /* That of a front comes on top of the hub's, which all workers share */
-    EXPECT_LT(allocated.bytes(), count * (m_local->is_front() ? 768 : 256));
+    /* That on a hub comes on top of the hub's, which all workers share */
+    EXPECT_LT(allocated.bytes(), count * (m_local->is_on_hub() ? 768 : 256));
     RecordProperty("bytes", std::to_string(allocated.bytes() / count));
 }
 

@@ -154,7 +154,7 @@ TEST_F(test_sep_uct_messages, without_zero_copy_gets_there_is_no_such_flag)
         ASSERT_TRUE((none != nullptr) && (some != nullptr));
         EXPECT_FALSE(none->attr().cap.flags & UCT_IFACE_FLAG_GET_ZCOPY);
         /* Those of a hub's workers are zero-copy gets of the hub */
-        EXPECT_EQ(!none->is_front(),
+        EXPECT_EQ(!none->is_on_hub(),
                   !!(none->attr().cap.flags & UCT_IFACE_FLAG_GET_BCOPY));
         EXPECT_TRUE(some->attr().cap.flags & UCT_IFACE_FLAG_GET_ZCOPY);
         EXPECT_EQ(4096u, some->attr().cap.get.max_zcopy);
@@ -167,9 +167,9 @@ TEST_F(test_sep_uct_messages, a_peer_that_is_not_of_the_same_kind)
         return;
     }
 
-    auto plain = entity::create({{"CATEGORY", "dynamic"}});
-    auto front = entity::create({{"CATEGORY", "mpi_threads"}});
-    ASSERT_TRUE((plain != nullptr) && (front != nullptr));
+    auto plain  = entity::create({{"CATEGORY", "dynamic"}});
+    auto shared = entity::create({{"CATEGORY", "mpi_threads"}});
+    ASSERT_TRUE((plain != nullptr) && (shared != nullptr));
 
     auto reaches = [](entity &from, entity &to) {
         address addr = to.addr();
@@ -180,13 +180,13 @@ TEST_F(test_sep_uct_messages, a_peer_that_is_not_of_the_same_kind)
 
     expect_errors errors;
     EXPECT_TRUE(reaches(*plain, *plain));
-    EXPECT_TRUE(reaches(*front, *front));
+    EXPECT_TRUE(reaches(*shared, *shared));
     EXPECT_EQ(0u, errors.messages.size());
-    EXPECT_FALSE(reaches(*plain, *front));
+    EXPECT_FALSE(reaches(*plain, *shared));
     EXPECT_EQ(1u, errors.count(UCS_LOG_LEVEL_WARN,
                                "UCX_SEP_CATEGORY=mpi_threads"));
-    EXPECT_FALSE(reaches(*front, *plain));
-    EXPECT_FALSE(reaches(*plain, *front));
+    EXPECT_FALSE(reaches(*shared, *plain));
+    EXPECT_FALSE(reaches(*plain, *shared));
     EXPECT_EQ(1u, errors.messages.size());
 }
 

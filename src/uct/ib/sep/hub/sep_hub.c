@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/hub/sep_front.h>
+#include <uct/ib/sep/hub/sep_hub_iface.h>
 #include "sep_hub.h"
 
 #include <ucs/async/async.h>
@@ -23,11 +23,11 @@
     ucs_align_up_pow2(sizeof(uct_sep_hub_msg_t) + sizeof(uct_recv_desc_t*) + \
                       (_user_headroom), sizeof(uint64_t))
 
-/* Of data behind the route, if the first front has no wish */
+/* Of data behind the route, if the first interface has no wish */
 #define UCT_SEP_HUB_ALIGNMENT   sizeof(uint64_t)
 
-/* Fronts that a route can name */
-#define UCT_SEP_HUB_MAX_FRONTS  (UINT16_MAX + 1)
+/* Interfaces that a route can name */
+#define UCT_SEP_HUB_MAX_IFACES  (UINT16_MAX + 1)
 
 
 static inline khint32_t uct_sep_hub_peer_hash(const uct_sep_peer_addr_t *addr)
@@ -67,7 +67,7 @@ static ucs_status_t uct_sep_hub_am_handler(void *arg, void *data, size_t length,
     const uct_sep_hub_am_t *am       = arg;
     uct_sep_hub_t *hub               = am->hub;
     const uct_sep_hub_route_t *route = data;
-    uct_sep_front_t *front           = NULL;
+    uct_sep_hub_iface_t *iface       = NULL;
     uct_sep_hub_msg_t *msg;
     unsigned index;
 
@@ -79,11 +79,11 @@ static ucs_status_t uct_sep_hub_am_handler(void *arg, void *data, size_t length,
     }
 
     index = be16toh(route->worker);
-    if (index < hub->num_fronts) {
-        front = hub->fronts[index];
+    if (index < hub->num_ifaces) {
+        iface = hub->ifaces[index];
     }
 
-    if (ucs_unlikely((front == NULL) || (front->id != be32toh(route->id)))) {
+    if (ucs_unlikely((iface == NULL) || (iface->id != be32toh(route->id)))) {
         ucs_debug("%s: dropped a message for worker %u, which has gone",
                   hub->dev_name, index);
         return UCS_OK;
@@ -92,8 +92,8 @@ static ucs_status_t uct_sep_hub_am_handler(void *arg, void *data, size_t length,
     msg         = UCS_PTR_BYTE_OFFSET(data, -(ptrdiff_t)hub->headroom);
     msg->length = length - sizeof(*route);
     msg->am_id  = am->am_id;
-    ucs_queue_push(&front->mail.messages, &msg->queue);
-    uct_sep_front_notify(front);
+    ucs_queue_push(&iface->mail.messages, &msg->queue);
+    uct_sep_hub_mail_notify(iface);
     return UCS_INPROGRESS;
 }
 
@@ -117,15 +117,15 @@ uct_sep_hub_err_handler(void *arg, uct_ep_h tl_ep, ucs_status_t status)
 /* Those who wait have something to do */
 static void uct_sep_hub_peer_wake(uct_sep_hub_peer_t *peer)
 {
-    uct_sep_front_t *front;
-    uct_sep_front_ep_t *ep;
+    uct_sep_hub_iface_t *iface;
+    uct_sep_hub_ep_t *ep;
 
     while (!ucs_list_is_empty(&peer->waiters)) {
-        ep    = ucs_list_extract_head(&peer->waiters, uct_sep_front_ep_t,
+        ep    = ucs_list_extract_head(&peer->waiters, uct_sep_hub_ep_t,
                                       sched);
-        front = uct_sep_front_ep_front(ep);
-        ucs_list_add_tail(&front->mail.ready, &ep->sched);
-        uct_sep_front_notify(front);
+        iface = uct_sep_hub_ep_iface(ep);
+        ucs_list_add_tail(&iface->mail.ready, &ep->sched);
+        uct_sep_hub_mail_notify(iface);
     }
 }
 
@@ -160,7 +160,7 @@ static uct_sep_hub_t *uct_sep_hub_of_peer(const uct_sep_hub_peer_t *peer)
 static void uct_sep_hub_op_completed(uct_completion_t *comp)
 {
     uct_sep_hub_op_t *op = ucs_container_of(comp, uct_sep_hub_op_t, comp);
-    uct_sep_front_t *front;
+    uct_sep_hub_iface_t *iface;
 
     uct_sep_hub_peer_put(uct_sep_hub_of_peer(op->peer), op->peer);
     if (op->ep == NULL) {
@@ -169,12 +169,12 @@ static void uct_sep_hub_op_completed(uct_completion_t *comp)
     }
 
     op->is_done = 1;
-    front       = uct_sep_front_ep_front(op->ep);
-    ucs_queue_push(&front->mail.done, &op->queue);
-    uct_sep_front_notify(front);
+    iface       = uct_sep_hub_ep_iface(op->ep);
+    ucs_queue_push(&iface->mail.done, &op->queue);
+    uct_sep_hub_mail_notify(iface);
 }
 
-uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_front_ep_t *ep,
+uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_hub_ep_t *ep,
                                      uct_completion_t *user)
 {
     uct_sep_hub_op_t *op = ucs_mpool_get_inline(mp);
@@ -192,7 +192,7 @@ uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_front_ep_t *ep,
     op->finish      = NULL;
     op->is_done     = 0;
     ++ep->peer->refcount;
-    ++uct_sep_front_ep_front(ep)->num_ops;
+    ++uct_sep_hub_ep_iface(ep)->num_ops;
     ucs_list_add_tail(&ep->ops, &op->list);
     return op;
 }
@@ -200,7 +200,7 @@ uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_front_ep_t *ep,
 void uct_sep_hub_op_cancel(uct_sep_hub_t *hub, uct_sep_hub_op_t *op)
 {
     ucs_list_del(&op->list);
-    --uct_sep_front_ep_front(op->ep)->num_ops;
+    --uct_sep_hub_ep_iface(op->ep)->num_ops;
     uct_sep_hub_peer_put(hub, op->peer);
     ucs_mpool_put_inline(op);
 }
@@ -298,8 +298,8 @@ static void uct_sep_hub_destroy_unused(uct_sep_hub_t *hub)
 void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
                            ucs_status_t status, int is_told)
 {
-    uct_sep_front_t *front;
-    uct_sep_front_ep_t *ep;
+    uct_sep_hub_iface_t *iface;
+    uct_sep_hub_ep_t *ep;
 
     /* The next endpoint to this peer begins anew */
     peer->is_failed = 1;
@@ -309,9 +309,9 @@ void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
         ep->is_failed = 1;
         ep->failure   = status;
         if (is_told) {
-            front = uct_sep_front_ep_front(ep);
-            ucs_list_add_tail(&front->mail.failed, &ep->failed);
-            uct_sep_front_notify(front);
+            iface = uct_sep_hub_ep_iface(ep);
+            ucs_list_add_tail(&iface->mail.failed, &ep->failed);
+            uct_sep_hub_mail_notify(iface);
         }
     }
     uct_sep_hub_peer_wake(peer);
@@ -320,7 +320,7 @@ void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
 ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
                                  const uct_device_addr_t *dev_addr,
                                  const uct_sep_hub_addr_t *addr,
-                                 uct_sep_front_ep_t *ep)
+                                 uct_sep_hub_ep_t *ep)
 {
     uct_sep_peer_addr_t peer_addr;
     uct_sep_hub_peer_t *peer;
@@ -349,7 +349,7 @@ ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
     return UCS_OK;
 }
 
-void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_front_ep_t *ep)
+void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep)
 {
     ucs_list_del(&ep->sched);
     ucs_list_head_init(&ep->sched);
@@ -361,7 +361,7 @@ void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_front_ep_t *ep)
     uct_sep_hub_destroy_unused(hub);
 }
 
-ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_front_ep_t *ep)
+ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep)
 {
     uct_sep_hub_peer_t *peer = ep->peer;
     ucs_status_t status;
@@ -388,8 +388,8 @@ unsigned uct_sep_hub_poll(uct_sep_hub_t *hub)
     unsigned count = uct_worker_progress(hub->worker);
 
     if (ucs_unlikely(hub->core->super.progress_flags == 0)) {
-        /* No front's worker progresses it, and one progresses the front
-         * itself: UCP does to see whether there is anything */
+        /* No worker progresses it, and one progresses its interface without
+         * the worker: UCP does to see whether there is anything */
         count += uct_iface_progress(&hub->core->super.super);
     }
 
@@ -401,9 +401,9 @@ void uct_sep_hub_wake_all(uct_sep_hub_t *hub)
 {
     unsigned i;
 
-    for (i = 0; i < hub->num_fronts; ++i) {
-        if (hub->fronts[i] != NULL) {
-            uct_sep_front_notify(hub->fronts[i]);
+    for (i = 0; i < hub->num_ifaces; ++i) {
+        if (hub->ifaces[i] != NULL) {
+            uct_sep_hub_mail_notify(hub->ifaces[i]);
         }
     }
 }
@@ -633,12 +633,12 @@ static void uct_sep_hub_destroy(uct_sep_hub_t *hub)
     ucs_async_context_destroy(hub->async);
     pthread_mutex_destroy(&hub->lock);
     kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
-    ucs_free(hub->fronts);
+    ucs_free(hub->ifaces);
     ucs_free(hub->config.port.path_bits.ranges);
     ucs_free(hub);
 }
 
-/* Whether a front can use a hub that another one has opened */
+/* Whether an interface can use a hub that another one has opened */
 static int uct_sep_hub_is_same(const uct_sep_hub_t *hub,
                                const uct_iface_params_t *params,
                                const uct_sep_iface_config_t *config)
@@ -662,41 +662,41 @@ static int uct_sep_hub_is_same(const uct_sep_hub_t *hub,
 }
 
 static ucs_status_t uct_sep_hub_add_front(uct_sep_hub_t *hub,
-                                          uct_sep_front_t *front)
+                                          uct_sep_hub_iface_t *iface)
 {
     unsigned index, length;
-    uct_sep_front_t **fronts;
+    uct_sep_hub_iface_t **ifaces;
 
-    for (index = 0; index < hub->num_fronts; ++index) {
-        if (hub->fronts[index] == NULL) {
+    for (index = 0; index < hub->num_ifaces; ++index) {
+        if (hub->ifaces[index] == NULL) {
             goto out;
         }
     }
 
-    length = ucs_max(8, hub->num_fronts * 2);
-    fronts = (length > UCT_SEP_HUB_MAX_FRONTS) ? NULL :
-             ucs_realloc(hub->fronts, length * sizeof(*fronts),
-                         "sep_hub_fronts");
-    if (fronts == NULL) {
+    length = ucs_max(8, hub->num_ifaces * 2);
+    ifaces = (length > UCT_SEP_HUB_MAX_IFACES) ? NULL :
+             ucs_realloc(hub->ifaces, length * sizeof(*ifaces),
+                         "sep_hub_ifaces");
+    if (ifaces == NULL) {
         ucs_error("%s: no memory for a worker besides %u others",
-                  hub->dev_name, hub->num_fronts);
+                  hub->dev_name, hub->num_ifaces);
         return UCS_ERR_NO_MEMORY;
     }
 
-    memset(fronts + hub->num_fronts, 0,
-           (length - hub->num_fronts) * sizeof(*fronts));
-    hub->fronts     = fronts;
-    hub->num_fronts = length;
+    memset(ifaces + hub->num_ifaces, 0,
+           (length - hub->num_ifaces) * sizeof(*ifaces));
+    hub->ifaces     = ifaces;
+    hub->num_ifaces = length;
 out:
-    hub->fronts[index] = front;
-    front->index       = index;
+    hub->ifaces[index] = iface;
+    iface->index       = index;
     return UCS_OK;
 }
 
 ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
                               const uct_iface_params_t *params,
                               const uct_sep_iface_config_t *config,
-                              uct_sep_front_t *front, uct_sep_hub_t **hub_p)
+                              uct_sep_hub_iface_t *iface, uct_sep_hub_t **hub_p)
 {
     ucs_status_t status;
     uct_sep_hub_t *hub;
@@ -715,7 +715,7 @@ ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
 
 out_add:
     uct_sep_hub_lock(hub);
-    status = uct_sep_hub_add_front(hub, front);
+    status = uct_sep_hub_add_front(hub, iface);
     uct_sep_hub_unlock(hub);
     if (status == UCS_OK) {
         ++hub->refcount;

@@ -16,23 +16,24 @@ BEGIN_C_DECLS
  * Sharing category mpi_threads: one queue pair per peer process and one
  * completion queue for all workers of a memory domain and port. These belong to
  * a hub, which has them in an interface of its own, the core. A worker's
- * interface is a front (sep_front.h): it does its operations on the core under
- * the hub's lock.
+ * interface (sep_hub_iface.h) has none of these: it does its operations on the
+ * core, under the hub's lock.
  *
- * Whoever polls the core finds completions and messages for any front. They
- * are put into the mail of the front they are for, under the lock, and handled
- * by its own thread. Nothing of a user is ever called with the lock held.
+ * Whoever polls the core finds completions and messages for all workers. They
+ * are put into the mail of the interface that they are for, under the lock, and
+ * handled by its worker's thread. Nothing of a user is ever called with the
+ * lock held.
  */
 
 typedef struct uct_sep_hub uct_sep_hub_t;
 typedef struct uct_sep_hub_peer uct_sep_hub_peer_t;
 typedef struct uct_sep_hub_op uct_sep_hub_op_t;
-typedef struct uct_sep_front uct_sep_front_t;
-typedef struct uct_sep_front_ep uct_sep_front_ep_t;
+typedef struct uct_sep_hub_iface uct_sep_hub_iface_t;
+typedef struct uct_sep_hub_ep uct_sep_hub_ep_t;
 
 
 /**
- * First byte of a front's interface address, where a plain one has its
+ * First byte of the address of an interface on a hub, where others have their
  * version: neither kind takes the other for its own.
  */
 #define UCT_SEP_HUB_ADDR_VERSION  (0x80 | UCT_SEP_CONN_VERSION)
@@ -40,9 +41,9 @@ typedef struct uct_sep_front_ep uct_sep_front_ep_t;
 
 /** Where a message goes: in front of the data of every active message. */
 typedef struct uct_sep_hub_route {
-    __be16 worker;    /**< Index of the front in its hub */
+    __be16 worker;    /**< Index of the interface in its hub */
     __be16 reserved;  /**< Zero */
-    __be32 id;        /**< Random id of the front, since others may have had its
+    __be32 id;        /**< Random id of the iface, since others may have had its
                            index before */
 } UCS_S_PACKED uct_sep_hub_route_t;
 
@@ -50,7 +51,7 @@ static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
               "takes the place of the header of a short message");
 
 
-/** Interface address of a front. */
+/** Address of an interface on a hub. */
 typedef struct uct_sep_hub_addr {
     uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
     uint8_t              reserved;  /**< Zero */
@@ -69,7 +70,7 @@ typedef struct uct_sep_hub_addr {
 void uct_sep_hub_warn_mixed(const char *name, int is_ours);
 
 
-/** A message on its way to a front, at the start of its receive buffer. */
+/** A message on its way to a iface, at the start of its receive buffer. */
 typedef struct uct_sep_hub_msg {
     ucs_queue_elem_t queue;
     uint32_t         length;  /**< Of the data, without the route */
@@ -77,7 +78,7 @@ typedef struct uct_sep_hub_msg {
 } uct_sep_hub_msg_t;
 
 
-/** Finish an operation in its front's thread: deliver what it has brought. */
+/** Finish an operation in its worker's thread: deliver what it has brought. */
 typedef void (*uct_sep_hub_op_finish_t)(uct_sep_hub_op_t *op);
 
 
@@ -85,9 +86,10 @@ typedef void (*uct_sep_hub_op_finish_t)(uct_sep_hub_op_t *op);
 struct uct_sep_hub_op {
     uct_completion_t        comp;     /**< What the core completes */
     ucs_queue_elem_t        queue;    /**< In the mail, or to be released */
-    ucs_list_link_t         list;     /**< In the endpoint; front's thread */
+    ucs_list_link_t         list;     /**< In the endpoint; its worker's
+                                           thread */
     uct_sep_hub_peer_t      *peer;    /**< Kept until it is complete */
-    uct_sep_front_ep_t      *ep;      /**< NULL: nobody waits any more */
+    uct_sep_hub_ep_t      *ep;      /**< NULL: nobody waits any more */
     uct_completion_t        *user;    /**< User's completion, or NULL */
     uct_sep_hub_op_finish_t finish;   /**< NULL if there is only that */
     uint32_t                length;   /**< Of the result */
@@ -104,7 +106,7 @@ struct uct_sep_hub_op {
 };
 
 
-/** Remote hub: the core's endpoint, which all fronts' endpoints to it use. */
+/** Remote hub: the core's endpoint, which all workers' endpoints to it use. */
 struct uct_sep_hub_peer {
     uct_sep_peer_addr_t addr;       /**< Key in the table of peers */
     uct_sep_ep_t        *ep;        /**< Of the core */
@@ -112,8 +114,8 @@ struct uct_sep_hub_peer {
     uint8_t             is_failed;  /**< Not in the table any more */
     uint8_t             is_pending; /**< The core has the request below */
     uct_pending_req_t   req;        /**< Tells when to wake who waits */
-    ucs_list_link_t     waiters;    /**< uct_sep_front_ep_t, by sched */
-    ucs_list_link_t     eps;        /**< uct_sep_front_ep_t, by peer_list */
+    ucs_list_link_t     waiters;    /**< uct_sep_hub_ep_t, by sched */
+    ucs_list_link_t     eps;        /**< uct_sep_hub_ep_t, by peer_list */
     ucs_list_link_t     unused;     /**< In uct_sep_hub_t, if refcount is 0 */
 };
 
@@ -131,17 +133,17 @@ typedef struct uct_sep_hub_am {
 /** Hub. */
 struct uct_sep_hub {
     ucs_list_link_t           list;       /**< In uct_sep_md_t; group_lock */
-    unsigned                  refcount;   /**< Fronts; group_lock */
-    uct_sep_iface_config_t    config;     /**< Must be the same for a front */
+    unsigned                  refcount;   /**< Interfaces; group_lock */
+    uct_sep_iface_config_t    config;     /**< Must be the same for all */
     char                      dev_name[UCT_DEVICE_NAME_MAX];
     size_t                    headroom;   /**< Of the core's receive buffers:
                                                uct_sep_hub_msg_t, and what the
-                                               first front wanted */
+                                               first interface wanted */
     size_t                    alignment;  /**< Of messages' data with
                                                align_offset added */
     size_t                    align_offset;
     ucs_async_context_t       *async;     /**< For the connection manager, as
-                                               fronts come and go */
+                                               interfaces come and go */
     uct_worker_h              worker;     /**< Progresses the core and nothing
                                                else */
     uct_sep_iface_t           *core;
@@ -151,8 +153,8 @@ struct uct_sep_hub {
     khash_t(uct_sep_hub_peers) peers;
     ucs_list_link_t           unused;     /**< Peers to be destroyed when the
                                                core has returned */
-    uct_sep_front_t           **fronts;   /**< By index, NULL if free */
-    unsigned                  num_fronts; /**< Length of that */
+    uct_sep_hub_iface_t       **ifaces;   /**< By index, NULL if free */
+    unsigned                  num_ifaces; /**< Length of that */
     ucs_mpool_t               op_mp;      /**< uct_sep_hub_op_t */
     ucs_mpool_t               get_mp;     /**< The same with registered memory
                                                of seg_size behind it */
@@ -177,11 +179,11 @@ static UCS_F_ALWAYS_INLINE void uct_sep_hub_unlock(uct_sep_hub_t *hub)
 
 
 /**
- * Find the hub of a port, or open it, and enter a front.
+ * Find the hub of a port, or open it, and enter an interface of a worker.
  *
- * @param [in]  params    Of the front.
- * @param [in]  config    Of the front.
- * @param [in]  front     Has its id. Gets its index.
+ * @param [in]  params    Of the interface.
+ * @param [in]  config    Of the interface.
+ * @param [in]  iface     Has its id. Gets its index.
  * @param [out] hub_p     Filled with the hub.
  *
  * @return UCS_OK, or why it can't be opened, after a message.
@@ -189,15 +191,16 @@ static UCS_F_ALWAYS_INLINE void uct_sep_hub_unlock(uct_sep_hub_t *hub)
 ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
                               const uct_iface_params_t *params,
                               const uct_sep_iface_config_t *config,
-                              uct_sep_front_t *front, uct_sep_hub_t **hub_p);
+                              uct_sep_hub_iface_t *iface,
+                              uct_sep_hub_t **hub_p);
 
 
-/** Whether data that fronts get is aligned as a front's parameters ask for. */
+/** Whether received data is aligned as the parameters of an interface ask. */
 int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
                            const uct_iface_params_t *params);
 
 
-/** A front has gone; with the last one the hub goes. Without the lock. */
+/** An interface has gone; with the last one the hub goes. Without the lock. */
 void uct_sep_hub_leave(uct_sep_hub_t *hub);
 
 
@@ -206,7 +209,7 @@ void uct_sep_hub_leave(uct_sep_hub_t *hub);
  */
 
 /**
- * Poll the core once; what comes is in the fronts' mail afterwards.
+ * Poll the core once; what comes is in the interfaces' mail afterwards.
  *
  * @return What uct_worker_progress() has.
  */
@@ -214,27 +217,27 @@ unsigned uct_sep_hub_poll(uct_sep_hub_t *hub);
 
 
 /**
- * Find or make the peer of a remote front and add an endpoint to it.
+ * Find or make the peer of a remote interface and add an endpoint to it.
  *
  * @return UCS_OK, or what the core's ep_create has, after a message.
  */
 ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
                                  const uct_device_addr_t *dev_addr,
                                  const uct_sep_hub_addr_t *addr,
-                                 uct_sep_front_ep_t *ep);
+                                 uct_sep_hub_ep_t *ep);
 
 
 /** Remove an endpoint from its peer. */
-void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_front_ep_t *ep);
+void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
 
 
 /**
- * Have an endpoint put into its front's list of those that are ready when the
- * core can send to the peer again.
+ * Have an endpoint put into its interface's list of those that are ready, when
+ * the core can send to the peer again.
  *
  * @return UCS_OK, or UCS_ERR_BUSY if it can.
  */
-ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_front_ep_t *ep);
+ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
 
 
 /**
@@ -253,7 +256,7 @@ void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
  *
  * @return NULL if there is no memory.
  */
-uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_front_ep_t *ep,
+uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_hub_ep_t *ep,
                                      uct_completion_t *user);
 
 
@@ -261,7 +264,7 @@ uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_front_ep_t *ep,
 void uct_sep_hub_op_cancel(uct_sep_hub_t *hub, uct_sep_hub_op_t *op);
 
 
-/** Wake all fronts that sleep. */
+/** Wake all interfaces that sleep. */
 void uct_sep_hub_wake_all(uct_sep_hub_t *hub);
 
 END_C_DECLS

@@ -5,7 +5,7 @@
 #endif
 
 #include <uct/ib/sep/module/sep_abi.h>
-#include <uct/ib/sep/hub/sep_front.h>
+#include <uct/ib/sep/hub/sep_hub_iface.h>
 #include <uct/ib/sep/iface/sep_iface.h>
 #include <uct/ib/sep/md/sep_md.h>
 
@@ -61,7 +61,7 @@ UCS_CLASS_NEW_FUNC_NAME(uct_sep_any)(uct_md_h md, uct_worker_h worker,
                                                      uct_sep_iface_config_t);
 
     if (config->category == UCT_SEP_CATEGORY_MPI_THREADS) {
-        return uct_sep_front_open(md, worker, params, tl_config, iface_p);
+        return uct_sep_hub_iface_open(md, worker, params, tl_config, iface_p);
     }
 
     return uct_sep_iface_new(md, worker, params, tl_config, iface_p);

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/hub/sep_front.h>
+#include <uct/ib/sep/hub/sep_hub_iface.h>
 
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
@@ -14,18 +14,19 @@
 #include <string.h>
 
 
-static uct_ep_h uct_sep_front_ep_core(uct_sep_front_ep_t *ep)
+static uct_ep_h uct_sep_hub_ep_core(uct_sep_hub_ep_t *ep)
 {
     return &ep->peer->ep->super.super;
 }
 
 ucs_status_t
-uct_sep_front_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
+uct_sep_hub_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 {
-    uct_sep_front_t *front = ucs_derived_of(params->iface, uct_sep_front_t);
+    uct_sep_hub_iface_t *iface = ucs_derived_of(params->iface,
+                                                uct_sep_hub_iface_t);
     const uct_sep_hub_addr_t *addr;
     ucs_status_t status;
-    uct_sep_front_ep_t *ep;
+    uct_sep_hub_ep_t *ep;
 
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
 
@@ -33,17 +34,17 @@ uct_sep_front_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     if (addr->version != UCT_SEP_HUB_ADDR_VERSION) {
         ucs_error("%s: this process has UCX_SEP_CATEGORY=mpi_threads and the "
                   "peer has not: set the same in all processes",
-                  front->hub->dev_name);
+                  iface->hub->dev_name);
         return UCS_ERR_UNREACHABLE;
     }
 
-    ep = ucs_calloc(1, sizeof(*ep), "sep_front_ep");
+    ep = ucs_calloc(1, sizeof(*ep), "sep_hub_ep");
     if (ep == NULL) {
-        ucs_error("%s: no memory for an endpoint", front->hub->dev_name);
+        ucs_error("%s: no memory for an endpoint", iface->hub->dev_name);
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = UCS_CLASS_INIT(uct_base_ep_t, &ep->super, &front->super);
+    status = UCS_CLASS_INIT(uct_base_ep_t, &ep->super, &iface->super);
     if (status != UCS_OK) {
         goto err_free;
     }
@@ -54,14 +55,14 @@ uct_sep_front_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     ucs_list_head_init(&ep->sched);
     ucs_list_head_init(&ep->failed);
 
-    uct_sep_hub_lock(front->hub);
-    status = uct_sep_hub_connect(front->hub, params->dev_addr, addr, ep);
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_lock(iface->hub);
+    status = uct_sep_hub_connect(iface->hub, params->dev_addr, addr, ep);
+    uct_sep_hub_unlock(iface->hub);
     if (status != UCS_OK) {
         goto err_cleanup;
     }
 
-    ucs_list_add_tail(&front->eps, &ep->list);
+    ucs_list_add_tail(&iface->eps, &ep->list);
     *ep_p = &ep->super.super;
     return UCS_OK;
 
@@ -74,7 +75,7 @@ err_free:
 
 /* Nobody waits for the endpoint's operations any more; tell those who did */
 static void
-uct_sep_front_ep_cancel_ops(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
+uct_sep_hub_ep_cancel_ops(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
 {
     uct_completion_t *user;
     ucs_status_t status;
@@ -84,15 +85,15 @@ uct_sep_front_ep_cancel_ops(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
         op     = ucs_list_extract_head(&ep->ops, uct_sep_hub_op_t, list);
         user   = op->user;
         status = UCS_ERR_CANCELED;
-        --front->num_ops;
+        --iface->num_ops;
 
-        uct_sep_hub_lock(front->hub);
+        uct_sep_hub_lock(iface->hub);
         op->ep = NULL; /* If it is not done, somebody may release it now */
         if (op->is_done) {
             op->user = NULL;
             status   = op->comp.status;
         }
-        uct_sep_hub_unlock(front->hub);
+        uct_sep_hub_unlock(iface->hub);
 
         if ((status == UCS_OK) && (op->finish != NULL)) {
             op->finish(op);
@@ -103,38 +104,38 @@ uct_sep_front_ep_cancel_ops(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
     }
 }
 
-void uct_sep_front_ep_destroy(uct_ep_h tl_ep)
+void uct_sep_hub_ep_destroy(uct_ep_h tl_ep)
 {
-    uct_sep_front_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_front_ep_t);
-    uct_sep_front_t *front = uct_sep_front_ep_front(ep);
+    uct_sep_hub_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
+    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
 
-    uct_sep_front_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
-    uct_sep_front_ep_cancel_ops(front, ep);
+    uct_sep_hub_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
+    uct_sep_hub_ep_cancel_ops(iface, ep);
     ucs_list_del(&ep->list);
 
-    uct_sep_hub_lock(front->hub);
-    if (!ep->is_failed && !uct_sep_front_ep_send_packed(ep)) {
+    uct_sep_hub_lock(iface->hub);
+    if (!ep->is_failed && !uct_sep_hub_ep_send_packed(ep)) {
         ucs_diag("endpoint %p is destroyed with an unsent message", (void*)ep);
     }
-    uct_sep_hub_disconnect(front->hub, ep);
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_disconnect(iface->hub, ep);
+    uct_sep_hub_unlock(iface->hub);
 
-    uct_sep_front_ep_drop_packed(ep);
+    uct_sep_hub_ep_drop_packed(ep);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);
     ucs_free(ep);
 }
 
 /*
- * Pending requests. They are the front's; the core only tells when to try.
+ * Pending requests. They are kept here; the core only tells when to try.
  */
 
-int uct_sep_front_ep_unblock(uct_sep_front_ep_t *ep)
+int uct_sep_hub_ep_unblock(uct_sep_hub_ep_t *ep)
 {
     if (ep->is_failed) {
         return 1; /* The core has the status */
     }
 
-    if (!uct_sep_front_ep_send_packed(ep)) {
+    if (!uct_sep_hub_ep_send_packed(ep)) {
         return 0;
     }
 
@@ -142,29 +143,29 @@ int uct_sep_front_ep_unblock(uct_sep_front_ep_t *ep)
     return !ep->is_blocked || ep->in_dispatch;
 }
 
-ucs_status_t uct_sep_front_ep_pending_add(uct_ep_h tl_ep,
-                                          uct_pending_req_t *req,
-                                          unsigned flags)
+ucs_status_t uct_sep_hub_ep_pending_add(uct_ep_h tl_ep,
+                                        uct_pending_req_t *req,
+                                        unsigned flags)
 {
-    uct_sep_front_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_front_ep_t);
-    uct_sep_front_t *front = uct_sep_front_ep_front(ep);
-    ucs_status_t status    = UCS_OK;
+    uct_sep_hub_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
+    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
+    ucs_status_t status        = UCS_OK;
 
     UCS_STATIC_ASSERT(sizeof(uct_pending_req_priv_queue_t) <=
                       UCT_PENDING_REQ_PRIV_LEN);
 
-    uct_sep_hub_lock(front->hub);
+    uct_sep_hub_lock(iface->hub);
     if (ep->is_failed) {
         /* Waits to be purged */
     } else if (!ucs_queue_is_empty(&ep->pending)) {
         /* Waits for the one in front of it */
-    } else if (uct_sep_front_ep_send_packed(ep) &&
+    } else if (uct_sep_hub_ep_send_packed(ep) &&
                uct_sep_ep_can_send(ep->peer->ep)) {
         status = UCS_ERR_BUSY;
     } else if (ucs_list_is_empty(&ep->sched)) {
-        status = uct_sep_hub_wait(front->hub, ep);
+        status = uct_sep_hub_wait(iface->hub, ep);
     }
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_unlock(iface->hub);
 
     if (status != UCS_OK) {
         return UCS_ERR_BUSY;
@@ -172,16 +173,16 @@ ucs_status_t uct_sep_front_ep_pending_add(uct_ep_h tl_ep,
 
     UCT_TL_EP_STAT_PEND(&ep->super);
     uct_pending_req_queue_push(&ep->pending, req);
-    ++front->num_pending;
+    ++iface->num_pending;
     ep->is_blocked = 1;
     return UCS_OK;
 }
 
-void uct_sep_front_ep_pending_purge(uct_ep_h tl_ep,
-                                    uct_pending_purge_callback_t cb, void *arg)
+void uct_sep_hub_ep_pending_purge(uct_ep_h tl_ep,
+                                  uct_pending_purge_callback_t cb, void *arg)
 {
-    uct_sep_front_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_front_ep_t);
-    uct_sep_front_t *front = uct_sep_front_ep_front(ep);
+    uct_sep_hub_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
+    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
     uct_pending_req_priv_queue_t *priv;
     uct_pending_req_t *req;
 
@@ -190,7 +191,7 @@ void uct_sep_front_ep_pending_purge(uct_ep_h tl_ep,
                                              uct_pending_req_priv_queue_t,
                                              queue_elem);
         req  = ucs_container_of(priv, uct_pending_req_t, priv);
-        --front->num_pending;
+        --iface->num_pending;
         if (cb != NULL) {
             cb(req, arg);
         } else {
@@ -203,31 +204,31 @@ void uct_sep_front_ep_pending_purge(uct_ep_h tl_ep,
 /* Have it called again: when the core can send, or by the next progress if that
  * is not what it waits for */
 static void
-uct_sep_front_ep_reschedule(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
+uct_sep_hub_ep_reschedule(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
 {
-    uct_sep_hub_lock(front->hub);
+    uct_sep_hub_lock(iface->hub);
     if (!ep->is_failed && ucs_list_is_empty(&ep->sched) &&
-        (uct_sep_hub_wait(front->hub, ep) != UCS_OK)) {
-        ucs_list_add_tail(&front->mail.ready, &ep->sched);
-        __atomic_store_n(&front->has_mail, 1, __ATOMIC_RELAXED);
+        (uct_sep_hub_wait(iface->hub, ep) != UCS_OK)) {
+        ucs_list_add_tail(&iface->mail.ready, &ep->sched);
+        __atomic_store_n(&iface->has_mail, 1, __ATOMIC_RELAXED);
     }
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_unlock(iface->hub);
 }
 
-unsigned uct_sep_front_ep_dispatch(uct_sep_front_ep_t *ep)
+unsigned uct_sep_hub_ep_dispatch(uct_sep_hub_ep_t *ep)
 {
-    uct_sep_front_t *front = uct_sep_front_ep_front(ep);
-    unsigned count         = 0;
+    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
+    unsigned count             = 0;
     uct_pending_req_priv_queue_t *priv;
     uct_pending_req_t *req;
     ucs_status_t status;
     int can_send;
 
-    uct_sep_hub_lock(front->hub);
-    can_send = ep->is_failed || uct_sep_front_ep_send_packed(ep);
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_lock(iface->hub);
+    can_send = ep->is_failed || uct_sep_hub_ep_send_packed(ep);
+    uct_sep_hub_unlock(iface->hub);
     if (!can_send) {
-        uct_sep_front_ep_reschedule(front, ep);
+        uct_sep_hub_ep_reschedule(iface, ep);
         return 0;
     }
 
@@ -242,18 +243,18 @@ unsigned uct_sep_front_ep_dispatch(uct_sep_front_ep_t *ep)
 
     /* Out of the queue while it is called: it may be released from within, or
      * added again */
-    --front->num_pending;
+    --iface->num_pending;
     ep->in_dispatch = 1;
     status          = req->func(req);
     ep->in_dispatch = 0;
     if (status != UCS_OK) {
         ucs_queue_push_head(&ep->pending, &priv->queue_elem);
-        ++front->num_pending;
+        ++iface->num_pending;
     }
     count = !UCS_STATUS_IS_ERR(status);
 
     if (!ucs_queue_is_empty(&ep->pending)) {
-        uct_sep_front_ep_reschedule(front, ep);
+        uct_sep_hub_ep_reschedule(iface, ep);
     }
     return count;
 }
@@ -262,7 +263,7 @@ unsigned uct_sep_front_ep_dispatch(uct_sep_front_ep_t *ep)
  * Flush, fence, check
  */
 
-int uct_sep_front_ep_is_complete(uct_sep_front_ep_t *ep)
+int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep)
 {
     const uct_sep_txwq_t *txwq = ep->peer->ep->txwq;
 
@@ -282,10 +283,10 @@ int uct_sep_front_ep_is_complete(uct_sep_front_ep_t *ep)
     return 0;
 }
 
-/* The queue pair as a whole is made to stop, so only if no other front uses
+/* The queue pair as a whole is made to stop, so only if no other interface uses
  * it. */
 static int
-uct_sep_front_ep_cancel(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
+uct_sep_hub_ep_cancel(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
 {
     ucs_status_t status;
 
@@ -293,59 +294,59 @@ uct_sep_front_ep_cancel(uct_sep_front_t *front, uct_sep_front_ep_t *ep)
         return 0;
     }
 
-    status = uct_ep_flush(uct_sep_front_ep_core(ep), UCT_FLUSH_FLAG_CANCEL,
+    status = uct_ep_flush(uct_sep_hub_ep_core(ep), UCT_FLUSH_FLAG_CANCEL,
                           NULL);
     if (status != UCS_OK) {
         return 0;
     }
 
-    uct_sep_hub_peer_fail(front->hub, ep->peer, UCS_ERR_CANCELED, 0);
-    uct_sep_front_take(front);
+    uct_sep_hub_peer_fail(iface->hub, ep->peer, UCS_ERR_CANCELED, 0);
+    uct_sep_hub_mail_take(iface);
     return 1;
 }
 
 static ucs_status_t
-uct_sep_front_ep_flush_core(uct_sep_front_t *front, uct_sep_front_ep_t *ep,
-                            uct_completion_t *comp)
+uct_sep_hub_ep_flush_core(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
+                          uct_completion_t *comp)
 {
     uct_sep_hub_op_t *op = NULL;
     ucs_status_t status;
 
     if (comp != NULL) {
-        op = uct_sep_hub_op_get(&front->hub->op_mp, ep, comp);
+        op = uct_sep_hub_op_get(&iface->hub->op_mp, ep, comp);
         if (op == NULL) {
             return UCS_ERR_NO_MEMORY;
         }
     }
 
-    if (uct_sep_front_ep_is_complete(ep)) {
+    if (uct_sep_hub_ep_is_complete(ep)) {
         /* What has completed is still in the mail: this comes behind it */
         status = UCS_INPROGRESS;
         if (op != NULL) {
             uct_invoke_completion(&op->comp, UCS_OK);
         }
-        uct_sep_front_notify(front);
+        uct_sep_hub_mail_notify(iface);
     } else {
-        status = uct_ep_flush(uct_sep_front_ep_core(ep), 0,
+        status = uct_ep_flush(uct_sep_hub_ep_core(ep), 0,
                               (op != NULL) ? &op->comp : NULL);
         if ((status != UCS_INPROGRESS) && (op != NULL)) {
-            uct_sep_hub_op_cancel(front->hub, op);
+            uct_sep_hub_op_cancel(iface->hub, op);
         }
     }
 
     return status;
 }
 
-ucs_status_t uct_sep_front_ep_flush(uct_ep_h tl_ep, unsigned flags,
-                                    uct_completion_t *comp)
+ucs_status_t uct_sep_hub_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                  uct_completion_t *comp)
 {
-    uct_sep_front_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_front_ep_t);
-    uct_sep_front_t *front = uct_sep_front_ep_front(ep);
-    int is_cancelled       = 0;
+    uct_sep_hub_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
+    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
+    int is_cancelled           = 0;
     ucs_status_t status;
 
-    uct_sep_hub_lock(front->hub);
-    if (ucs_unlikely(!ep->is_failed && !uct_sep_front_ep_send_packed(ep))) {
+    uct_sep_hub_lock(iface->hub);
+    if (ucs_unlikely(!ep->is_failed && !uct_sep_hub_ep_send_packed(ep))) {
         status = UCS_ERR_NO_RESOURCE;
     } else if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending)) &&
                !ep->in_dispatch && !ep->is_failed &&
@@ -353,21 +354,21 @@ ucs_status_t uct_sep_front_ep_flush(uct_ep_h tl_ep, unsigned flags,
         /* It comes behind them; one that is pending itself does not wait for
          * those behind it */
         status = UCS_ERR_NO_RESOURCE;
-    } else if (uct_sep_front_ep_is_complete(ep) &&
+    } else if (uct_sep_hub_ep_is_complete(ep) &&
                ucs_list_is_empty(&ep->ops)) {
         status = UCS_OK;
     } else if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
-               !ep->is_failed && uct_sep_front_ep_cancel(front, ep)) {
+               !ep->is_failed && uct_sep_hub_ep_cancel(iface, ep)) {
         is_cancelled = 1;
         status       = UCS_OK;
     } else {
-        status = uct_sep_front_ep_flush_core(front, ep, comp);
+        status = uct_sep_hub_ep_flush_core(iface, ep, comp);
     }
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_unlock(iface->hub);
 
     if (ucs_unlikely(is_cancelled)) {
-        uct_sep_front_ep_drop_packed(ep);
-        uct_sep_front_finish_ops(front);
+        uct_sep_hub_ep_drop_packed(ep);
+        uct_sep_hub_mail_finish_ops(iface);
     }
 
     if (status == UCS_OK) {
@@ -378,33 +379,33 @@ ucs_status_t uct_sep_front_ep_flush(uct_ep_h tl_ep, unsigned flags,
     return status;
 }
 
-ucs_status_t uct_sep_front_ep_fence(uct_ep_h tl_ep, unsigned flags)
+ucs_status_t uct_sep_hub_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
-    uct_sep_front_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_front_ep_t);
-    uct_sep_front_t *front = uct_sep_front_ep_front(ep);
+    uct_sep_hub_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
+    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
     ucs_status_t status;
 
-    uct_sep_hub_lock(front->hub);
-    status = uct_ep_fence(uct_sep_front_ep_core(ep), flags);
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_lock(iface->hub);
+    status = uct_ep_fence(uct_sep_hub_ep_core(ep), flags);
+    uct_sep_hub_unlock(iface->hub);
     UCT_TL_EP_STAT_FENCE(&ep->super);
     return status;
 }
 
-ucs_status_t uct_sep_front_ep_check(uct_ep_h tl_ep, unsigned flags,
-                                    uct_completion_t *comp)
+ucs_status_t uct_sep_hub_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                  uct_completion_t *comp)
 {
-    uct_sep_front_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_front_ep_t);
-    uct_sep_front_t *front = uct_sep_front_ep_front(ep);
+    uct_sep_hub_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
+    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
     ucs_status_t status;
 
     UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
 
-    uct_sep_hub_lock(front->hub);
-    status = uct_ep_check(uct_sep_front_ep_core(ep), flags, NULL);
+    uct_sep_hub_lock(iface->hub);
+    status = uct_ep_check(uct_sep_hub_ep_core(ep), flags, NULL);
     if (status == UCS_OK) {
-        uct_sep_front_ep_mark(ep);
+        uct_sep_hub_ep_mark(ep);
     }
-    uct_sep_hub_unlock(front->hub);
+    uct_sep_hub_unlock(iface->hub);
     return status;
 }

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#ifndef UCT_SEP_FRONT_H
-#define UCT_SEP_FRONT_H
+#ifndef UCT_SEP_HUB_IFACE_H
+#define UCT_SEP_HUB_IFACE_H
 
 #include <uct/ib/sep/hub/sep_hub.h>
 
 BEGIN_C_DECLS
 
 /**
- * @file sep_front.h
+ * @file sep_hub_iface.h
  *
  * A worker's interface in category mpi_threads, and its endpoints: what the
  * worker sees of the hub (sep_hub.h).
  */
 
 /** What a message or a completion is put into. */
-typedef struct uct_sep_front_mail {
+typedef struct uct_sep_hub_mail {
     ucs_queue_head_t messages; /**< uct_sep_hub_msg_t */
     ucs_queue_head_t done;     /**< uct_sep_hub_op_t */
     ucs_list_link_t  ready;    /**< Endpoints that may send again */
     ucs_list_link_t  failed;   /**< Endpoints whose users are to be told */
-} uct_sep_front_mail_t;
+} uct_sep_hub_mail_t;
 
 
 /** Interface. */
-struct uct_sep_front {
+struct uct_sep_hub_iface {
     uct_base_iface_t     super;
     uct_sep_hub_t        *hub;
     uint16_t             index;       /**< In the hub */
     uint32_t             id;          /**< Random */
 
     /* Hub's lock */
-    uct_sep_front_mail_t mail;
+    uct_sep_hub_mail_t   mail;
     int                  has_mail;    /**< Also read without the lock: taken
                                            again when it matters */
     int                  is_armed;    /**< The worker may sleep */
     int                  event_fd;    /**< Written to wake it, or -1 */
 
     /* The worker's thread */
-    uct_sep_front_mail_t inbox;       /**< Mail that was taken, being handled */
+    uct_sep_hub_mail_t   inbox;       /**< Mail that was taken, being handled */
     ucs_queue_head_t     old_messages; /**< Handled; go back to the core's pool
                                             when the lock is taken next */
     ucs_queue_head_t     old_ops;     /**< The same for the hub's pools */
@@ -57,7 +57,7 @@ struct uct_sep_front {
 
 
 /** A message that was packed when there was room, and then there was none. */
-typedef struct uct_sep_front_packed {
+typedef struct uct_sep_hub_packed {
     size_t     length;
     int        is_put;
     uint64_t   remote_addr;  /**< Of a put */
@@ -66,15 +66,15 @@ typedef struct uct_sep_front_packed {
     unsigned   flags;
     uint64_t   route;        /**< In front of the data of an active message */
     char       data[];
-} uct_sep_front_packed_t;
+} uct_sep_hub_packed_t;
 
 
 /** Endpoint. */
-struct uct_sep_front_ep {
+struct uct_sep_hub_ep {
     uct_base_ep_t          super;
     uct_sep_hub_peer_t     *peer;     /**< Holds a reference */
     uint64_t               route;     /**< uct_sep_hub_route_t of the remote
-                                           front */
+                                           interface */
     uint16_t               mark;      /**< Send queue's index after the last
                                            operation posted here */
     uint8_t                is_dirty;  /**< There was any, and it is not known
@@ -83,12 +83,12 @@ struct uct_sep_front_ep {
     ucs_status_t           failure;   /**< Hub's lock */
     uint8_t                is_blocked; /**< There is, or was, something that is
                                             to be sent first: packed or pending;
-                                            front's thread */
+                                            worker's thread */
     uint8_t                in_dispatch; /**< A pending request is being called */
-    uct_sep_front_packed_t *packed;   /**< To be sent before all else */
-    ucs_queue_head_t       pending;   /**< Requests; front's thread */
-    ucs_list_link_t        ops;       /**< uct_sep_hub_op_t; front's thread */
-    ucs_list_link_t        list;      /**< In the front */
+    uct_sep_hub_packed_t   *packed;   /**< To be sent before all else */
+    ucs_queue_head_t       pending;   /**< Requests; worker's thread */
+    ucs_list_link_t        ops;       /**< uct_sep_hub_op_t; worker's thread */
+    ucs_list_link_t        list;      /**< In the interface */
     ucs_list_link_t        peer_list; /**< In the peer; hub's lock */
     ucs_list_link_t        sched;     /**< In waiters of the peer, in ready of
                                            mail or inbox, or with itself */
@@ -98,30 +98,30 @@ struct uct_sep_front_ep {
 
 
 /** Open an interface of category mpi_threads; as uct_iface_open(). */
-ucs_status_t uct_sep_front_open(uct_md_h md, uct_worker_h worker,
-                                const uct_iface_params_t *params,
-                                const uct_iface_config_t *config,
-                                uct_iface_h *iface_p);
+ucs_status_t uct_sep_hub_iface_open(uct_md_h md, uct_worker_h worker,
+                                    const uct_iface_params_t *params,
+                                    const uct_iface_config_t *config,
+                                    uct_iface_h *iface_p);
 
 
 /** There is mail now; wake the worker if it sleeps. Hub's lock. */
-void uct_sep_front_notify(uct_sep_front_t *front);
+void uct_sep_hub_mail_notify(uct_sep_hub_iface_t *iface);
 
 
 /** Give back what was handled. Hub's lock. */
-void uct_sep_front_clean(uct_sep_front_t *front);
+void uct_sep_hub_mail_clean(uct_sep_hub_iface_t *iface);
 
 
 /** Take the mail. Hub's lock. */
-void uct_sep_front_take(uct_sep_front_t *front);
+void uct_sep_hub_mail_take(uct_sep_hub_iface_t *iface);
 
 
 /** Finish all completed operations in the inbox. */
-unsigned uct_sep_front_finish_ops(uct_sep_front_t *front);
+unsigned uct_sep_hub_mail_finish_ops(uct_sep_hub_iface_t *iface);
 
 
 /** Whether nothing of an endpoint's is outstanding. Hub's lock. */
-int uct_sep_front_ep_is_complete(uct_sep_front_ep_t *ep);
+int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep);
 
 
 /**
@@ -129,7 +129,7 @@ int uct_sep_front_ep_is_complete(uct_sep_front_ep_t *ep);
  *
  * @return Whether there is nothing packed any more. Hub's lock.
  */
-int uct_sep_front_ep_send_packed(uct_sep_front_ep_t *ep);
+int uct_sep_hub_ep_send_packed(uct_sep_hub_ep_t *ep);
 
 
 /**
@@ -137,43 +137,43 @@ int uct_sep_front_ep_send_packed(uct_sep_front_ep_t *ep);
  * was packed is sent, and requests are pending only if one of them is called.
  * Hub's lock.
  */
-int uct_sep_front_ep_unblock(uct_sep_front_ep_t *ep);
+int uct_sep_hub_ep_unblock(uct_sep_hub_ep_t *ep);
 
 
 /** Forget what was packed, because the endpoint has failed or goes. */
-void uct_sep_front_ep_drop_packed(uct_sep_front_ep_t *ep);
+void uct_sep_hub_ep_drop_packed(uct_sep_hub_ep_t *ep);
 
 
 /** Call an endpoint's pending requests. Without the lock. */
-unsigned uct_sep_front_ep_dispatch(uct_sep_front_ep_t *ep);
+unsigned uct_sep_hub_ep_dispatch(uct_sep_hub_ep_t *ep);
 
 
-/** Operations of uct_iface_ops_t, in sep_front_ep.c and sep_front_ops.c. */
-ucs_status_t uct_sep_front_ep_create(const uct_ep_params_t *params,
-                                     uct_ep_h *ep_p);
-void uct_sep_front_ep_destroy(uct_ep_h tl_ep);
-ucs_status_t uct_sep_front_ep_pending_add(uct_ep_h tl_ep,
-                                          uct_pending_req_t *req,
-                                          unsigned flags);
-void uct_sep_front_ep_pending_purge(uct_ep_h tl_ep,
-                                    uct_pending_purge_callback_t cb, void *arg);
-ucs_status_t uct_sep_front_ep_flush(uct_ep_h tl_ep, unsigned flags,
-                                    uct_completion_t *comp);
-ucs_status_t uct_sep_front_ep_fence(uct_ep_h tl_ep, unsigned flags);
-ucs_status_t uct_sep_front_ep_check(uct_ep_h tl_ep, unsigned flags,
-                                    uct_completion_t *comp);
-extern const uct_sep_ops_t uct_sep_front_tx_ops;
+/** Operations of uct_iface_ops_t, in sep_hub_ep.c and sep_hub_ops.c. */
+ucs_status_t uct_sep_hub_ep_create(const uct_ep_params_t *params,
+                                   uct_ep_h *ep_p);
+void uct_sep_hub_ep_destroy(uct_ep_h tl_ep);
+ucs_status_t uct_sep_hub_ep_pending_add(uct_ep_h tl_ep,
+                                        uct_pending_req_t *req,
+                                        unsigned flags);
+void uct_sep_hub_ep_pending_purge(uct_ep_h tl_ep,
+                                  uct_pending_purge_callback_t cb, void *arg);
+ucs_status_t uct_sep_hub_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                  uct_completion_t *comp);
+ucs_status_t uct_sep_hub_ep_fence(uct_ep_h tl_ep, unsigned flags);
+ucs_status_t uct_sep_hub_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                  uct_completion_t *comp);
+extern const uct_sep_ops_t uct_sep_hub_ops;
 
 
-static UCS_F_ALWAYS_INLINE uct_sep_front_t *
-uct_sep_front_ep_front(const uct_sep_front_ep_t *ep)
+static UCS_F_ALWAYS_INLINE uct_sep_hub_iface_t *
+uct_sep_hub_ep_iface(const uct_sep_hub_ep_t *ep)
 {
-    return ucs_derived_of(ep->super.super.iface, uct_sep_front_t);
+    return ucs_derived_of(ep->super.super.iface, uct_sep_hub_iface_t);
 }
 
 
 /** Something was posted: a flush waits for it. Hub's lock. */
-static UCS_F_ALWAYS_INLINE void uct_sep_front_ep_mark(uct_sep_front_ep_t *ep)
+static UCS_F_ALWAYS_INLINE void uct_sep_hub_ep_mark(uct_sep_hub_ep_t *ep)
 {
     ep->mark     = ep->peer->ep->txwq->sw_pi;
     ep->is_dirty = 1;
