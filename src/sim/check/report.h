@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_REPORT_H_
 #define MLX5SIM_REPORT_H_
 
-#include "sim/objs/store.h"
+#include "sim/objs/obj.h"
 
 /*
  * Strict checks: what software must never do, said loudly. A report goes to

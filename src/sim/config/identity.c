@@ -137,6 +137,26 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
     return 1;
 }
 
+int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
+                         unsigned port, const uint8_t gid[MLX5SIM_GID_LEN])
+{
+    unsigned i, length = mlx5sim_gid_table_len(config);
+    uint8_t own[MLX5SIM_GID_LEN];
+
+    /* entries in use come first */
+    for (i = 0; i < length; ++i) {
+        if (!mlx5sim_port_gid(config, dev, port, i, own)) {
+            return 0;
+        }
+
+        if (memcmp(own, gid, sizeof(own)) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index)
 {
     /* reading the type of an empty entry fails with EINVAL in the kernel, which

@@ -92,6 +92,10 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
                      unsigned port, unsigned index,
                      uint8_t gid[MLX5SIM_GID_LEN]);
 
+/** Whether @a gid is in the GID table of a port. */
+int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
+                         unsigned port, const uint8_t gid[MLX5SIM_GID_LEN]);
+
 /** sysfs name of the type of a GID: "IB/RoCE v1" or "RoCE v2". */
 const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index);
 

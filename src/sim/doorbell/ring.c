@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/doorbell/trap.h"
-#include "sim/uar/window.h"
+#include "sim/doorbell/ring.h"
 #include "sim/check/report.h"
-#include "sim/exec/exec.h"
+#include "sim/engine/mlx5_def.h"
+#include "sim/objs/store.h"
+#include "sim/queue/cq.h"
+#include "sim/sched/sq.h"
+#include "sim/uar/layout.h"
+#include "sim/uar/window.h"
 
 #include <endian.h>
 #include <string.h>
 
-/* UAR page layout, mlx5 PRM "UAR page format": CQ arm, then from 0x800 two
- * BlueFlame registers of two buffers each (bf_reg_size 512) */
-#define MLX5SIM_UAR_CQ_ARM   0x20
-#define MLX5SIM_UAR_BF       0x800
-#define MLX5SIM_UAR_BF_REG   0x200
-#define MLX5SIM_UAR_BF_MASK  0xff
-
-#define MLX5SIM_DS_MASK      0x3f
-#define MLX5SIM_DS_PER_BB    4
+/* 16-byte units of a block */
+#define MLX5SIM_DS_PER_BB (MLX5SIM_WQEBB / MLX5SIM_WQE_UNIT)
 
 
 /* The value is unknown (a vector store under valgrind): whatever is posted
@@ -61,12 +58,13 @@ static void mlx5sim_doorbell_check(mlx5sim_qp_obj_t *qp,
                           "created with UAR %u", uar, qp->uar);
     }
 
-    if (db->length <= 8) {
+    if (db->length <= MLX5SIM_UAR_DOORBELL) {
         return;
     }
 
     /* BlueFlame carries the WQE itself: hardware executes these bytes */
-    length = (ds * 16 < db->length) ? ds * 16 : db->length;
+    length = ds * MLX5SIM_WQE_UNIT;
+    length = (length < db->length) ? length : db->length;
     size   = qp->qp.sq_wqe_cnt * MLX5SIM_WQEBB;
     sq     = (const uint8_t*)(uintptr_t)qp->sq;
     for (i = 0; i < length; ++i) {
@@ -85,7 +83,7 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
 {
     mlx5sim_proc_t *self = mlx5sim_proc_self();
     uint32_t uar_index   = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
-    int is_bf            = db->length > 8;
+    int is_bf            = db->length > MLX5SIM_UAR_DOORBELL;
     uint32_t idx_opcode, qpn_ds;
     mlx5sim_uar_t *fresh;
     mlx5sim_qp_obj_t *qp;
@@ -116,10 +114,11 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
 
     if (mlx5sim_report_enabled()) {
         mlx5sim_doorbell_check(qp, db, idx_opcode >> 8,
-                               qpn_ds & MLX5SIM_DS_MASK, uar_index);
+                               qpn_ds & MLX5SIM_CTRL_DS_MASK, uar_index);
     }
 
-    qp->uuars_rung |= 1u << ((db->offset - MLX5SIM_UAR_BF) / MLX5SIM_UAR_BF_REG);
+    qp->uuars_rung |= 1u << ((db->offset - MLX5SIM_UAR_OFFSET_BF) /
+                             MLX5SIM_UAR_BF_REG);
     if (is_bf) {
         ++qp->blueflames;
     } else {
@@ -158,10 +157,10 @@ void mlx5sim_doorbell_ring(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db)
 
     if (!db->known) {
         mlx5sim_doorbell_ring_all(uar_index);
-    } else if (db->offset == MLX5SIM_UAR_CQ_ARM) {
+    } else if (db->offset == MLX5SIM_UAR_OFFSET_CQ_ARM) {
         mlx5sim_doorbell_cq(uar, db);
-    } else if ((db->offset >= MLX5SIM_UAR_BF) &&
-               ((db->offset & MLX5SIM_UAR_BF_MASK) == 0)) {
+    } else if ((db->offset >= MLX5SIM_UAR_OFFSET_BF) &&
+               MLX5SIM_UAR_IS_BUFFER(db->offset)) {
         mlx5sim_doorbell_sq(uar, db);
     } else {
         mlx5sim_report_obj(MLX5SIM_CHK_DB_OFFSET, &uar->o, "UAR", uar_index,

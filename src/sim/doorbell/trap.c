@@ -1,42 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/doorbell/trap.h"
+#include "sim/doorbell/gather.h"
 #include "sim/insn/insn.h"
+#include "sim/libc/real.h"
+#include "sim/objs/store.h"
 #include "sim/uar/window.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define MLX5SIM_EXPORT __attribute__((visibility("default")))
-/* ThreadSanitizer installs handlers before it can bear instrumented code */
-#define MLX5SIM_TRAP_EARLY __attribute__((no_sanitize("thread")))
 
 /* A copy loop has a handful of instructions between two stores; what follows a
  * single 8-byte doorbell is not worth interpreting. */
 #define MLX5SIM_TRAP_MAX_GAP  12
-#define MLX5SIM_TRAP_MAX_RING 8
-#define MLX5SIM_TRAP_BF_MASK  0xff
-#define MLX5SIM_TRAP_BF       0x800
-#define MLX5SIM_TRAP_ARM      0x20
-/* BlueFlame copies are of whole blocks (PRM: WQEBB); longer ones come in parts */
-#define MLX5SIM_TRAP_BLOCK    64
 
-typedef int (*mlx5sim_sigaction_func_t)(int, const struct sigaction*,
-                                        struct sigaction*);
-typedef int (*mlx5sim_sigmask_func_t)(int, const sigset_t*, sigset_t*);
-
-/* Stores of one signal, gathered into registers */
+/* What is known of one signal */
 typedef struct {
     mlx5sim_insn_run_t run;
-    uintptr_t          page;
-    unsigned           num;
-    mlx5sim_doorbell_t rings[MLX5SIM_TRAP_MAX_RING];
+    mlx5sim_gather_t   gather;
 } mlx5sim_trap_t;
 
 static struct sigaction mlx5sim_trap_user;
@@ -44,124 +28,22 @@ static pthread_mutex_t mlx5sim_trap_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_trap_installed;
 static int mlx5sim_trap_valgrind;
 
-/* First half of a doorbell that was written as two words in two signals */
-static __thread mlx5sim_doorbell_t mlx5sim_trap_partial;
-
-
-MLX5SIM_TRAP_EARLY static void *mlx5sim_trap_next(const char *name)
-{
-    return dlsym(RTLD_NEXT, name);
-}
-
-MLX5SIM_TRAP_EARLY static int
-mlx5sim_trap_sigaction(int sig, const struct sigaction *act,
-                       struct sigaction *old)
-{
-    static mlx5sim_sigaction_func_t func;
-
-    if (func == NULL) {
-        func = (mlx5sim_sigaction_func_t)mlx5sim_trap_next("sigaction");
-    }
-    return func(sig, act, old);
-}
-
-/* Bytes of the WQE that BlueFlame will carry, as far as one can tell by now */
-static unsigned mlx5sim_trap_expected(const mlx5sim_doorbell_t *db)
-{
-    unsigned ds;
-
-    if ((db->offset < MLX5SIM_TRAP_BF) || (db->length < 8)) {
-        return 8;
-    }
-
-    if (!db->known) {
-        return MLX5SIM_TRAP_BLOCK;
-    }
-
-    /* mlx5_wqe_ctrl_seg.qpn_ds: 16-byte units in the low bits, copied in whole
-     * blocks of 64 */
-    ds = db->data[7] & 0x3f;
-    return (((ds * 16) + 63) & ~63u) > sizeof(db->data) ?
-           sizeof(db->data) : (((ds * 16) + 63) & ~63u);
-}
 
 static void mlx5sim_trap_store(void *arg, uintptr_t addr, const void *data,
                                unsigned length)
 {
-    mlx5sim_trap_t *trap   = arg;
-    uint32_t offset        = addr - trap->page;
-    mlx5sim_doorbell_t *db = (trap->num > 0) ? &trap->rings[trap->num - 1] :
-                                               NULL;
+    mlx5sim_trap_t *trap = arg;
 
-    /* glibc's memcpy of 64 bytes stores all of them twice on some machines */
-    if ((db != NULL) && (data != NULL) && (offset >= db->offset) &&
-        (offset + length <= db->offset + db->length) &&
-        (memcmp(db->data + (offset - db->offset), data, length) == 0)) {
-        return;
-    }
-
-    /* the next bytes of the register written last? */
-    if ((db == NULL) || (offset != db->offset + db->length) ||
-        (db->length + length > sizeof(db->data)) ||
-        ((offset & MLX5SIM_TRAP_BF_MASK) == 0)) {
-        db         = &trap->rings[trap->num++];
-        db->page   = trap->page;
-        db->offset = offset;
-        db->length = 0;
-        db->known  = 1;
-    }
-
-    if (data != NULL) {
-        memcpy(db->data + db->length, data, length);
-    } else {
-        db->known = 0;
-    }
-    db->length += length;
-
-    if (trap->num == MLX5SIM_TRAP_MAX_RING) {
+    switch (mlx5sim_gather_add(&trap->gather, addr, data, length)) {
+    case MLX5SIM_GATHER_FULL:
         trap->run.stop = MLX5SIM_INSN_STOP_NOW;
-    } else if (((db->offset == MLX5SIM_TRAP_ARM) && (db->length >= 8)) ||
-               ((db->length > 8) &&
-                (db->length >= mlx5sim_trap_expected(db)))) {
+        break;
+    case MLX5SIM_GATHER_WHOLE:
         trap->run.stop = MLX5SIM_INSN_STOP_SOON;
+        break;
+    case MLX5SIM_GATHER_MORE:
+        break;
     }
-}
-
-static void mlx5sim_trap_ring(mlx5sim_uar_t *uar, mlx5sim_trap_t *trap)
-{
-    mlx5sim_doorbell_t *partial = &mlx5sim_trap_partial;
-    mlx5sim_doorbell_t *db;
-    unsigned i;
-
-    for (i = 0; i < trap->num; ++i) {
-        db = &trap->rings[i];
-        if (!db->known) {
-            mlx5sim_doorbell_ring(uar, db);
-        } else if ((partial->length != 0) &&
-                   (db->offset == partial->offset + partial->length)) {
-            memcpy(partial->data + partial->length, db->data, 4);
-            partial->length = 8;
-            mlx5sim_doorbell_ring(uar, partial);
-            partial->length = 0;
-        } else if (db->length < 8) {
-            *partial = *db;
-        } else if ((db->offset >= MLX5SIM_TRAP_BF) &&
-                   (db->offset & MLX5SIM_TRAP_BF_MASK)) {
-            /* rest of a BlueFlame copy whose start was rung already */
-        } else {
-            mlx5sim_doorbell_ring(uar, db);
-        }
-    }
-}
-
-static int mlx5sim_trap_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-    static mlx5sim_sigmask_func_t func;
-
-    if (func == NULL) {
-        func = (mlx5sim_sigmask_func_t)mlx5sim_trap_next("pthread_sigmask");
-    }
-    return func(how, set, old);
 }
 
 /* Not a doorbell: what would have happened without us */
@@ -180,7 +62,7 @@ static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
         }
 
         /* an access repeats and ends the process */
-        mlx5sim_trap_sigaction(sig, &dfl, NULL);
+        REAL(sigaction)(sig, &dfl, NULL);
         if (is_sent) {
             raise(sig);
         }
@@ -194,7 +76,7 @@ static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
     /* the signals it wants blocked, not ours; it may ring doorbells, too */
     sigorset(&mask, &uc->uc_sigmask, &user.sa_mask);
     sigdelset(&mask, SIGBUS);
-    mlx5sim_trap_sigmask(SIG_SETMASK, &mask, NULL);
+    REAL(pthread_sigmask)(SIG_SETMASK, &mask, NULL);
 
     if (user.sa_flags & SA_SIGINFO) {
         user.sa_sigaction(sig, info, context);
@@ -221,8 +103,8 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
         return;
     }
 
-    trap.page          = trap.run.window.lo;
-    trap.num           = 0;
+    trap.gather.page   = trap.run.window.lo;
+    trap.gather.num    = 0;
     trap.run.avoid     = avoid;
     trap.run.vec_valid = !mlx5sim_trap_valgrind;
     trap.run.max_gap   = MLX5SIM_TRAP_MAX_GAP;
@@ -241,7 +123,7 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
 
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.traps, 1,
                               memory_order_relaxed);
-    mlx5sim_trap_ring(uar, &trap);
+    mlx5sim_gather_ring(&trap.gather, uar);
     errno = saved_errno;
 }
 
@@ -265,7 +147,7 @@ int mlx5sim_trap_install(void)
     if (!mlx5sim_trap_installed) {
         mlx5sim_trap_valgrind = (preload != NULL) &&
                                 (strstr(preload, "vgpreload") != NULL);
-        ret = mlx5sim_trap_sigaction(SIGBUS, &action, &mlx5sim_trap_user);
+        ret = REAL(sigaction)(SIGBUS, &action, &mlx5sim_trap_user);
         mlx5sim_trap_installed = (ret == 0);
     }
     pthread_mutex_unlock(&mlx5sim_trap_mutex);
@@ -278,50 +160,24 @@ void mlx5sim_trap_fork_child(void)
     pthread_mutex_init(&mlx5sim_trap_mutex, NULL);
 }
 
-/* The application keeps the handler it wants, we keep the signal. Handlers of
- * other signals may ring doorbells, whatever they block. */
-MLX5SIM_EXPORT MLX5SIM_TRAP_EARLY int
-sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+MLX5SIM_EARLY int mlx5sim_trap_is_installed(void)
 {
-    struct sigaction changed, saved;
+    return mlx5sim_trap_installed;
+}
 
-    if (act != NULL) {
-        changed = *act;
-        sigdelset(&changed.sa_mask, SIGBUS);
-        act     = &changed;
-    }
-
-    if ((sig != SIGBUS) || !mlx5sim_trap_installed) {
-        return mlx5sim_trap_sigaction(sig, act, old);
-    }
+void mlx5sim_trap_set_user(const struct sigaction *action,
+                           struct sigaction *old_p)
+{
+    struct sigaction saved;
 
     pthread_mutex_lock(&mlx5sim_trap_mutex);
     saved = mlx5sim_trap_user;
-    if (act != NULL) {
-        mlx5sim_trap_user = *act;
+    if (action != NULL) {
+        mlx5sim_trap_user = *action;
     }
     pthread_mutex_unlock(&mlx5sim_trap_mutex);
 
-    if (old != NULL) {
-        *old = saved;
+    if (old_p != NULL) {
+        *old_p = saved;
     }
-    return 0;
-}
-
-MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
-{
-    static sighandler_t (*func)(int, sighandler_t);
-    struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART};
-    struct sigaction old;
-
-    if ((sig != SIGBUS) || !mlx5sim_trap_installed) {
-        if (func == NULL) {
-            func = (sighandler_t (*)(int, sighandler_t))mlx5sim_trap_next(
-                    "signal");
-        }
-        return func(sig, handler);
-    }
-
-    sigaction(sig, &act, &old);
-    return old.sa_handler;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/limit/inject.h"
-#include "sim/uverbs/uverbs.h"
+#include "sim/instance/instance.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ int mlx5sim_inject(mlx5sim_fault_object_t object)
     pthread_mutex_unlock(&mlx5sim_inject_state.mutex);
 
     if ((error != 0) &&
-        (mlx5sim_uverbs_config()->log >= MLX5SIM_LOG_LEVEL_INFO)) {
+        (mlx5sim_instance_config()->log >= MLX5SIM_LOG_LEVEL_INFO)) {
         fprintf(stderr, "mlx5sim: %s number %u fails with %s on request\n",
                 mlx5sim_fault_name(object), count,
                 mlx5sim_fault_error_name(error));

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/limit/limit.h"
-#include "sim/uverbs/uverbs.h"
+#include "sim/instance/instance.h"
+#include "sim/objs/store.h"
+#include "sim/reap/reap.h"
+
 
 unsigned mlx5sim_limit(mlx5sim_obj_kind_t kind)
 {
-    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
 
     switch (kind) {
     case MLX5SIM_OBJ_PD:

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_LIMIT_H_
 #define MLX5SIM_LIMIT_H_
 
-#include "sim/objs/store.h"
+#include "sim/objs/obj.h"
 
 /*
  * How many objects a device has: as it reports in ibv_device_attr.

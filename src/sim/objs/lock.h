@@ -11,8 +11,8 @@
  * object and goes on. Nobody ever takes a lock away from a live process.
  *
  * Lock order, outer to inner:
- *   limit lock -> reap lock -> QP sq_lock -> QP rq_lock (of the peer) -> SRQ lock / atomic lock -> CQ lock
- *   -> channel lock.
+ *   limit lock -> reap lock -> QP sq_lock -> QP rq_lock (of the peer) ->
+ *   SRQ lock / atomic lock -> CQ lock -> channel lock.
  */
 
 typedef pthread_mutex_t mlx5sim_lock_t;

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_MEM_H_
 #define MLX5SIM_MEM_H_
 
-#include "sim/objs/store.h"
+#include "sim/objs/obj.h"
 
 #include <sys/uio.h>
 

@@ -56,6 +56,7 @@ static const mlx5sim_kind_t mlx5sim_kinds[MLX5SIM_OBJ_LAST] = {
 };
 
 mlx5sim_store_t *mlx5sim_store;
+uint32_t mlx5sim_self_tag;
 
 static char mlx5sim_store_dir[256];
 
@@ -300,6 +301,18 @@ void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx)
 
     errno = EINVAL;
     return NULL;
+}
+
+mlx5sim_proc_t *mlx5sim_proc_by_tag(uint32_t tag)
+{
+    mlx5sim_proc_t *proc = &mlx5sim_store->procs[(tag & 0xff) - 1];
+
+    return ((tag != 0) && (atomic_load(&proc->tag) == tag)) ? proc : NULL;
+}
+
+mlx5sim_proc_t *mlx5sim_proc_self(void)
+{
+    return &mlx5sim_store->procs[(mlx5sim_self_tag & 0xff) - 1];
 }
 
 uint32_t mlx5sim_qp_num(const mlx5sim_qp_obj_t *qp)

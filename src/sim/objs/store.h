@@ -3,18 +3,14 @@
 #ifndef MLX5SIM_STORE_H_
 #define MLX5SIM_STORE_H_
 
-#include "sim/engine/engine.h"
-#include "sim/objs/lock.h"
+#include "sim/objs/obj.h"
 
-#include <stdint.h>
-#include <stdatomic.h>
-#include <sys/types.h>
+#include <stddef.h>
 
 /*
  * The object store: one sparse file per instance, mapped by every process that
- * uses the device. It holds tables of fixed-size objects and no pointers (each
- * process maps it elsewhere); addresses in it are addresses in the memory of
- * the process that owns the object.
+ * uses the device. It holds tables of objects (obj.h) and no pointers, as each
+ * process maps it elsewhere.
  *
  * A slot belongs to the process whose tag is in its `owner` word, 0 means free.
  * Taking a free slot is a compare-and-swap of that word, so a process that is
@@ -24,269 +20,6 @@
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
 #define MLX5SIM_STORE_VERSION  8
-
-enum {
-    MLX5SIM_MAX_PROCS   = 255,
-    MLX5SIM_MAX_CTXS    = 8192,
-    MLX5SIM_MAX_UARS    = 1 << 17, /* 8192 of each of 16 devices */
-    MLX5SIM_MAX_PDS     = 16384,
-    MLX5SIM_MAX_MRS     = 1 << 17,
-    MLX5SIM_MAX_CHANS   = 16384,
-    MLX5SIM_MAX_CQS     = 1 << 16,
-    MLX5SIM_MAX_SRQS    = 1 << 14,
-    MLX5SIM_MAX_QPS     = 1 << 16,
-    MLX5SIM_MAX_AHS     = 1 << 16,
-    MLX5SIM_ATOMIC_LOCKS = 64,
-    MLX5SIM_MAX_EXITED  = 1024 /* 2^n */
-};
-
-/** An event is written first and counted then; who is killed in between leaves
- *  the count unsure. */
-enum {
-    MLX5SIM_UNSURE_NOW  = 1,  /* being written */
-    MLX5SIM_UNSURE_EVER = 2   /* a writer died under way */
-};
-
-/** Head of every object. */
-typedef struct mlx5sim_obj {
-    _Atomic uint32_t owner;   /* mlx5sim_proc tag, 0: free */
-    _Atomic uint32_t ready;   /* fully built: others may use it */
-    _Atomic uint32_t ctx;     /* index of the context it was created in, 0: none */
-    uint32_t         gen;     /* bumped at each use of the slot */
-    uint32_t         has_locks; /* locks of the slot are initialised */
-    uint32_t         async_events; /* written to the async FIFO for it */
-    uint32_t         async_unsure; /* bits of MLX5SIM_UNSURE_* */
-    uint64_t         user_handle; /* what libibverbs wants back in events */
-} mlx5sim_obj_t;
-
-
-/** Object kinds: index of mlx5sim_store_t.tables. */
-typedef enum {
-    MLX5SIM_OBJ_CTX,
-    MLX5SIM_OBJ_UAR,
-    MLX5SIM_OBJ_PD,
-    MLX5SIM_OBJ_MR,
-    MLX5SIM_OBJ_CHAN,
-    MLX5SIM_OBJ_CQ,
-    MLX5SIM_OBJ_SRQ,
-    MLX5SIM_OBJ_QP,
-    MLX5SIM_OBJ_AH,
-    MLX5SIM_OBJ_LAST
-} mlx5sim_obj_kind_t;
-
-
-/** What a UAR page is for. */
-typedef enum {
-    MLX5SIM_UAR_BF,      /* UAR object with BlueFlame registers */
-    MLX5SIM_UAR_NC,      /* UAR object for plain doorbells only */
-    MLX5SIM_UAR_STATIC,  /* legacy: comes with the context */
-    MLX5SIM_UAR_DYN,     /* legacy: allocated by mmap() for thread domains */
-    MLX5SIM_UAR_LAST
-} mlx5sim_uar_kind_t;
-
-
-/** Which uUAR a QP has got. The kernel's latency classes are those of the legacy
- *  regime: drivers/infiniband/hw/mlx5/qp.c, alloc_bfreg(). */
-typedef enum {
-    MLX5SIM_UUAR_NONE,
-    MLX5SIM_UUAR_HIGH,    /* doorbells without BlueFlame, shared */
-    MLX5SIM_UUAR_MEDIUM,  /* BlueFlame, shared: under a lock */
-    MLX5SIM_UUAR_LOW,     /* BlueFlame, of this QP alone */
-    MLX5SIM_UUAR_DYNAMIC, /* on a page that the application asked for */
-    MLX5SIM_UUAR_LAST
-} mlx5sim_uuar_class_t;
-
-
-/** What a process did; all only grow. */
-typedef struct mlx5sim_counters {
-    _Atomic uint64_t created[MLX5SIM_OBJ_LAST]; /* objects of each kind */
-    _Atomic uint64_t uars[MLX5SIM_UAR_LAST]; /* UARs created of each kind */
-    _Atomic uint64_t doorbells;   /* 8-byte doorbells */
-    _Atomic uint64_t blueflames;  /* BlueFlame copies */
-    _Atomic uint64_t cq_arms;
-    _Atomic uint64_t traps;       /* signals taken for all of them */
-    _Atomic uint64_t wqes;        /* send WQEs executed */
-    _Atomic uint64_t cqes;        /* CQEs written to this process' CQs */
-    _Atomic uint64_t bytes;       /* payload moved by its WQEs */
-    _Atomic uint64_t rnr_waits;
-    _Atomic uint64_t violations;  /* strict checks that failed */
-} mlx5sim_counters_t;
-
-
-/** A process that opened a device. A slot is taken with the pid and valid once
- *  it has a tag. */
-typedef struct mlx5sim_proc {
-    _Atomic uint32_t tag;       /* generation << 8 | slot + 1 */
-    uint32_t         gen;
-    _Atomic pid_t    pid;       /* 0: free */
-    _Atomic uint32_t kick;      /* futex word its helper thread sleeps on */
-    uint64_t         start_time; /* /proc/PID/stat field 22, clock ticks */
-    char             name[32];
-    mlx5sim_counters_t c;
-} mlx5sim_proc_t;
-
-
-/** Device context (one open of uverbsN). */
-typedef struct mlx5sim_ctx {
-    mlx5sim_obj_t o;
-    uint32_t      dev;            /* device index */
-    uint32_t      async_fifo;     /* channel index of the async event FIFO */
-    uint32_t      is_legacy;      /* static UARs, as before the UAR object */
-    uint32_t      static_uuars;   /* legacy: number of static uUARs */
-    uint32_t      low_lat_uuars;  /* legacy: the last of them, for one QP each */
-    int32_t       fault;          /* 1: to be opened; else what opening says */
-} mlx5sim_ctx_t;
-
-
-typedef struct mlx5sim_uar {
-    mlx5sim_obj_t    o;
-    uint32_t         kind;        /* mlx5sim_uar_kind_t */
-    uint32_t         dev;         /* device index */
-    uint32_t         page;        /* legacy: number in the context, per kind */
-    _Atomic uint64_t doorbells;
-    _Atomic uint64_t blueflames;
-} mlx5sim_uar_t;
-
-
-typedef struct mlx5sim_pd {
-    mlx5sim_obj_t    o;
-    _Atomic uint32_t refs;
-} mlx5sim_pd_t;
-
-
-typedef struct mlx5sim_mr_obj {
-    mlx5sim_obj_t o;
-    mlx5sim_mr_t  mr;
-    uint32_t      pd;             /* index */
-} mlx5sim_mr_obj_t;
-
-
-/** Completion or async event channel: a FIFO named by the slot. */
-typedef struct mlx5sim_chan {
-    mlx5sim_obj_t    o;
-    mlx5sim_lock_t   lock;        /* writers against the filter at destroy */
-    uint32_t         is_async;
-    _Atomic uint32_t refs;        /* CQs that report here */
-} mlx5sim_chan_t;
-
-
-typedef struct mlx5sim_cq {
-    mlx5sim_obj_t    o;
-    mlx5sim_lock_t   lock;
-    uint64_t         buf;         /* owner's address of the ring */
-    uint64_t         db;          /* doorbell record: [0] ci, [1] arm */
-    uint32_t         num_cqes;    /* 2^n */
-    uint32_t         cqe_size;
-    uint32_t         pi;          /* free running producer index */
-    uint32_t         ci_cache;    /* last consumer index that was read */
-    uint32_t         chan;        /* index + 1, 0: none */
-    uint32_t         uar;         /* index */
-    uint32_t         armed;       /* 0, 1: next, 2: next solicited */
-    uint32_t         arm_sn;
-    uint32_t         sol_pi;      /* pi after the last solicited CQE */
-    uint32_t         overrun;
-    uint32_t         ignore_overrun; /* PRM: cqc.oi, there is always room */
-    uint32_t         pusher;      /* QP (index + 1) whose claim is completed now */
-    uint32_t         unsure;      /* bits of MLX5SIM_UNSURE_* */
-    uint32_t         marks;       /* resizes while the consumer index was */
-    uint32_t         mark_ci;     /* ... this: it does not count them yet */
-    uint64_t         events;      /* written to the channel */
-    uint64_t         cqes;
-    _Atomic uint32_t refs;
-} mlx5sim_cq_t;
-
-
-/** A claimed receive WQE, so that the death of the claimer can be repaired. */
-typedef struct mlx5sim_claim {
-    uint32_t active;
-    uint32_t index;       /* SRQ WQE number, or RQ counter */
-    uint32_t pushing;     /* CQE goes to slot cq_pi of the receive CQ */
-    uint32_t cq_pi;
-} mlx5sim_claim_t;
-
-
-enum { MLX5SIM_SRQ_RETURNED = 64 };
-
-/** What is taken from an SRQ. It changes in one store, so that the death of who
- *  changes it leaves the old or the new position and nothing else. */
-typedef union mlx5sim_srq_pos {
-    struct {
-        uint16_t head;          /* next WQE number to hand out */
-        uint16_t consumed;      /* counter that chases the doorbell record */
-        uint16_t num_returned;  /* WQEs in returned[], handed out first */
-        uint16_t seq;           /* changes */
-    };
-    uint64_t word;
-} mlx5sim_srq_pos_t;
-
-typedef struct mlx5sim_srq {
-    mlx5sim_obj_t    o;
-    mlx5sim_lock_t   lock;
-    uint64_t         buf;
-    uint64_t         db;
-    uint32_t         max_wr;
-    uint32_t         num_wqes;    /* 2^n */
-    uint32_t         wqe_shift;
-    uint32_t         max_sge;
-    _Atomic uint64_t pos;         /* mlx5sim_srq_pos_t */
-    /* change that is under way: of a QP's claim (index + 1, 0: none) */
-    uint32_t         changer;
-    uint16_t         change_seq;  /* pos.seq when it is done */
-    uint16_t         change_claims; /* 1: claims a WQE, 0: gives it back */
-    uint16_t         limit;
-    uint16_t         returned[MLX5SIM_SRQ_RETURNED]; /* claimed in vain */
-    uint32_t         pd;
-    uint32_t         srqn;
-    uint64_t         received;
-    _Atomic uint32_t refs;
-} mlx5sim_srq_t;
-
-
-typedef struct mlx5sim_qp_obj {
-    mlx5sim_obj_t    o;
-    mlx5sim_lock_t   sq_lock;
-    mlx5sim_lock_t   rq_lock;
-    mlx5sim_qp_t     qp;          /* the engine's view */
-    uint64_t         sq;          /* owner's address of the send queue */
-    uint64_t         rq;
-    uint64_t         db;          /* doorbell record: [0] RQ, [1] SQ */
-    uint32_t         pd, send_cq, recv_cq; /* indices */
-    uint32_t         srq;         /* index + 1, 0: none */
-    uint32_t         uar;         /* index */
-    uint32_t         uuar_class;  /* mlx5sim_uuar_class_t */
-    uint32_t         uuar;        /* legacy: number among the static or among
-                                     the dynamic ones of the context */
-    uint32_t         uuars_rung;  /* bit of each register of the page */
-    uint32_t         dev;
-    /* under sq_lock */
-    uint16_t         sq_head;     /* next block to execute */
-    uint16_t         retries;
-    uint64_t         wqes;
-    uint64_t         doorbells;
-    uint64_t         blueflames;
-    uint64_t         retry_since; /* CLOCK_MONOTONIC ns, 0: not waiting */
-    _Atomic uint64_t retry_at;    /* parked until then, 0: not parked; the helper
-                                     thread reads it without the lock */
-    _Atomic uint32_t kicked;      /* helper thread of the owner must look */
-    /* under rq_lock */
-    uint32_t         rq_head;     /* 16 bits are compared */
-    uint64_t         received;
-    mlx5sim_claim_t  claim;
-    uint32_t         last_wqe_event; /* raised since the QP left RESET */
-    /* attributes only query_qp wants back */
-    uint32_t         rq_psn, sq_psn;
-    uint16_t         pkey_index;
-    uint8_t          sgid_index, hop_limit, traffic_class, static_rate;
-    uint8_t          sq_sig_all;
-    uint32_t         flow_label;
-    uint32_t         max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
-} mlx5sim_qp_obj_t;
-
-
-typedef struct mlx5sim_ah {
-    mlx5sim_obj_t o;
-} mlx5sim_ah_t;
-
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {
@@ -350,33 +83,16 @@ void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *obj);
  *  ready, else NULL with errno = EINVAL (what the kernel says of a bad handle). */
 void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx);
 
-/** QP by number in any process, NULL if there is none. */
-mlx5sim_qp_obj_t *mlx5sim_qp_by_num(uint32_t qpn);
-
-uint32_t mlx5sim_qp_num(const mlx5sim_qp_obj_t *qp);
-
-
-/** Give this process a slot. @return 0 or -1/errno. */
-int mlx5sim_proc_attach(void);
-
-/** Forget this process' slot without touching the objects (child of fork). */
-void mlx5sim_proc_forget(void);
+/** This process. */
+mlx5sim_proc_t *mlx5sim_proc_self(void);
 
 /** Process behind a tag, NULL if the tag is stale. */
 mlx5sim_proc_t *mlx5sim_proc_by_tag(uint32_t tag);
 
-/** This process. */
-mlx5sim_proc_t *mlx5sim_proc_self(void);
+/** QP by number in any process, NULL if there is none. */
+mlx5sim_qp_obj_t *mlx5sim_qp_by_num(uint32_t qpn);
 
-/** Whether the process still runs (same pid and start time). */
-int mlx5sim_proc_alive(const mlx5sim_proc_t *proc);
-
-/** Free everything @a tag owns and its slot; for exited processes, or for this
- *  one at exit. Safe to be called by several processes at once. */
-void mlx5sim_proc_reap(uint32_t tag);
-
-/** Reap every dead process. */
-void mlx5sim_proc_reap_dead(void);
+uint32_t mlx5sim_qp_num(const mlx5sim_qp_obj_t *qp);
 
 /** Path of the FIFO behind @a chan; unique per use of the slot. */
 void mlx5sim_chan_path(const mlx5sim_chan_t *chan, char *buf, size_t size);

@@ -5,28 +5,18 @@
  * doorbell raises, is never blocked: it is taken out of every signal mask that
  * a program sets. That includes the masks that hold while a program waits:
  * nothing but signal handlers runs then, and these may ring doorbells. The
- * masks of handlers are in trap.c.
+ * masks of handlers are in sigaction.c.
  */
 
-#include <dlfcn.h>
+#include "sim/libc/real.h"
+#include "sim/preload/export.h"
+
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <time.h>
-
-#define MLX5SIM_EXPORT __attribute__((visibility("default")))
-
-/* What is called in place of the caller's function */
-#define MLX5SIM_SIGMASK_NEXT(_name) \
-    ({ \
-        static __typeof__(&_name) _func; \
-        if (_func == NULL) { \
-            _func = (__typeof__(&_name))dlsym(RTLD_NEXT, #_name); \
-        } \
-        _func; \
-    })
 
 typedef int (*mlx5sim_sigmask_func_t)(int, const sigset_t*, sigset_t*);
 
@@ -59,13 +49,13 @@ static int mlx5sim_sigmask_change(mlx5sim_sigmask_func_t func, int how,
 
 MLX5SIM_EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
-    return mlx5sim_sigmask_change(MLX5SIM_SIGMASK_NEXT(sigprocmask), how, set,
+    return mlx5sim_sigmask_change(REAL(sigprocmask), how, set,
                                   old);
 }
 
 MLX5SIM_EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-    return mlx5sim_sigmask_change(MLX5SIM_SIGMASK_NEXT(pthread_sigmask), how,
+    return mlx5sim_sigmask_change(REAL(pthread_sigmask), how,
                                   set, old);
 }
 
@@ -74,7 +64,7 @@ pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set)
 {
     sigset_t allowed;
 
-    return MLX5SIM_SIGMASK_NEXT(pthread_attr_setsigmask_np)(
+    return REAL(pthread_attr_setsigmask_np)(
             attr, mlx5sim_sigmask_allowed(set, &allowed));
 }
 
@@ -82,7 +72,7 @@ MLX5SIM_EXPORT int sigsuspend(const sigset_t *set)
 {
     sigset_t allowed;
 
-    return MLX5SIM_SIGMASK_NEXT(sigsuspend)(
+    return REAL(sigsuspend)(
             mlx5sim_sigmask_allowed(set, &allowed));
 }
 
@@ -91,7 +81,7 @@ MLX5SIM_EXPORT int pselect(int num, fd_set *in, fd_set *out, fd_set *except,
 {
     sigset_t allowed;
 
-    return MLX5SIM_SIGMASK_NEXT(pselect)(
+    return REAL(pselect)(
             num, in, out, except, timeout,
             mlx5sim_sigmask_allowed(set, &allowed));
 }
@@ -101,7 +91,7 @@ MLX5SIM_EXPORT int ppoll(struct pollfd *fds, nfds_t num,
 {
     sigset_t allowed;
 
-    return MLX5SIM_SIGMASK_NEXT(ppoll)(fds, num, timeout,
+    return REAL(ppoll)(fds, num, timeout,
                                        mlx5sim_sigmask_allowed(set, &allowed));
 }
 
@@ -111,7 +101,7 @@ __ppoll_chk(struct pollfd *fds, nfds_t num, const struct timespec *timeout,
 {
     sigset_t allowed;
 
-    return MLX5SIM_SIGMASK_NEXT(__ppoll_chk)(
+    return REAL(__ppoll_chk)(
             fds, num, timeout, mlx5sim_sigmask_allowed(set, &allowed), size);
 }
 
@@ -120,7 +110,7 @@ MLX5SIM_EXPORT int epoll_pwait(int fd, struct epoll_event *events, int max,
 {
     sigset_t allowed;
 
-    return MLX5SIM_SIGMASK_NEXT(epoll_pwait)(
+    return REAL(epoll_pwait)(
             fd, events, max, timeout, mlx5sim_sigmask_allowed(set, &allowed));
 }
 
@@ -130,6 +120,6 @@ epoll_pwait2(int fd, struct epoll_event *events, int max,
 {
     sigset_t allowed;
 
-    return MLX5SIM_SIGMASK_NEXT(epoll_pwait2)(
+    return REAL(epoll_pwait2)(
             fd, events, max, timeout, mlx5sim_sigmask_allowed(set, &allowed));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/exec.h"
+#include "sim/queue/chan.h"
+#include "sim/objs/store.h"
 
 #include <errno.h>
 #include <fcntl.h>

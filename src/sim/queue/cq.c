@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/exec.h"
-#include "sim/objs/mem.h"
+#include "sim/queue/cq.h"
 #include "sim/check/report.h"
+#include "sim/objs/mem.h"
+#include "sim/objs/store.h"
+#include "sim/queue/chan.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/exec.h"
+#include "sim/queue/srq.h"
 #include "sim/check/report.h"
+#include "sim/objs/store.h"
+#include "sim/queue/chan.h"
+#include "sim/queue/recv_wqe.h"
 
 #include <endian.h>
 #include <infiniband/verbs.h>
@@ -89,9 +92,9 @@ static int mlx5sim_srq_pop(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,
     uint32_t db;
 
     if ((proc == NULL) ||
-        (mlx5sim_recv_read(proc, is_mine, srq->db,
-                           srq->buf + ((uint64_t)index << srq->wqe_shift),
-                           1ul << srq->wqe_shift, &db, wqe) != 0)) {
+        (mlx5sim_recv_wqe_read(proc, is_mine, srq->db,
+                               srq->buf + ((uint64_t)index << srq->wqe_shift),
+                               1ul << srq->wqe_shift, &db, wqe) != 0)) {
         return -2;
     }
 

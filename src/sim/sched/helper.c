@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/exec.h"
+#include "sim/sched/helper.h"
+#include "sim/objs/store.h"
+#include "sim/queue/recv.h"
+#include "sim/sched/park.h"
+#include "sim/sched/sq.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,13 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/*
- * One thread per process that uses the device, asleep on the kick word of the
- * process' slot. It runs send queues that had to wait: for a receive buffer,
- * for a peer that is not connected yet, or because another process moved the QP
- * to the error state.
- */
-
 static pthread_mutex_t mlx5sim_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_helper_running;
 
@@ -32,36 +29,6 @@ static uint32_t *mlx5sim_helper_qps;
 static uint32_t mlx5sim_helper_num_qps;
 static uint32_t mlx5sim_helper_max_qps;
 
-
-uint64_t mlx5sim_now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000ul + ts.tv_nsec;
-}
-
-void mlx5sim_proc_kick(mlx5sim_proc_t *proc)
-{
-    atomic_fetch_add(&proc->kick, 1);
-    syscall(SYS_futex, &proc->kick, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-void mlx5sim_qp_kick(mlx5sim_qp_obj_t *qp)
-{
-    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
-
-    if (proc != NULL) {
-        atomic_store(&qp->kicked, 1);
-        mlx5sim_proc_kick(proc);
-    }
-}
-
-void mlx5sim_helper_park(mlx5sim_qp_obj_t *qp, uint64_t when)
-{
-    atomic_store(&qp->retry_at, when);
-    mlx5sim_proc_kick(mlx5sim_proc_self());
-}
 
 int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/stat/stat.h"
-#include "sim/uar/uar.h"
+#include "sim/objs/store.h"
+#include "sim/uar/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,21 +17,6 @@ uint64_t mlx5sim_stat_uuars(const uint64_t uars[MLX5SIM_UAR_LAST])
 {
     return (uars[MLX5SIM_UAR_BF] + uars[MLX5SIM_UAR_STATIC] +
             uars[MLX5SIM_UAR_DYN]) * MLX5SIM_UUARS_PER_UAR;
-}
-
-unsigned mlx5sim_stat_device_uars(unsigned dev)
-{
-    uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_UAR].high);
-    unsigned num  = 0;
-    const mlx5sim_uar_t *uar;
-    uint32_t index;
-
-    for (index = 0; index < high; ++index) {
-        uar  = mlx5sim_obj_at(MLX5SIM_OBJ_UAR, index);
-        num += (uar->dev == dev) && (atomic_load(&uar->o.owner) != 0);
-    }
-
-    return num;
 }
 
 uint32_t mlx5sim_stat_qp_registers(const mlx5sim_qp_obj_t *qp)

@@ -2,6 +2,8 @@
 
 #include "sim/stat/stat.h"
 #include "sim/config/identity.h"
+#include "sim/objs/store.h"
+#include "sim/uar/uar.h"
 
 #include <ctype.h>
 
@@ -191,7 +193,7 @@ static void mlx5sim_stat_json_devices(FILE *stream,
                 config->ports,
                 (config->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ? "legacy" :
                                                                 "dynamic",
-                mlx5sim_stat_device_uars(dev), config->uars);
+                mlx5sim_uar_count(dev), config->uars);
     }
     fprintf(stream, "],\n");
 }

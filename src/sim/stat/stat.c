@@ -4,9 +4,10 @@
  * mlx5sim-stat: what the processes of an instance have and did.
  */
 
-#include "sim/objs/store.h"
 #include "sim/stat/stat.h"
 #include "sim/instance/instance.h"
+#include "sim/objs/store.h"
+#include "sim/reap/reap.h"
 
 #include <errno.h>
 #include <getopt.h>

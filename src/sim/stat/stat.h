@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_STAT_H_
 #define MLX5SIM_STAT_H_
 
-#include "sim/objs/store.h"
 #include "sim/config/config.h"
+#include "sim/objs/obj.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -42,9 +42,6 @@ void mlx5sim_stat_for_each(int all, mlx5sim_stat_row_func_t func, void *arg,
 
 /** uUARs of UAR pages, given their number by kind. */
 uint64_t mlx5sim_stat_uuars(const uint64_t uars[MLX5SIM_UAR_LAST]);
-
-/** UAR pages of a device that are in use. */
-unsigned mlx5sim_stat_device_uars(unsigned dev);
 
 /** BlueFlame registers of its UAR page that a QP uses, a bit for each: as the
  *  kernel chose, or if that was the library's choice, those it has rung. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/stat/stat.h"
+#include "sim/objs/store.h"
+#include "sim/uar/uar.h"
 
 #include <string.h>
 
@@ -99,6 +101,6 @@ void mlx5sim_stat_table(FILE *stream, const mlx5sim_config_t *config, int all,
 
     for (dev = 0; detail && (dev < config->devices); ++dev) {
         fprintf(stream, "mlx5_%u: %u of %u UAR pages in use\n", dev,
-                mlx5sim_stat_device_uars(dev), config->uars);
+                mlx5sim_uar_count(dev), config->uars);
     }
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uar/legacy.h"
-#include "sim/uar/window.h"
+#include "sim/objs/store.h"
+#include "sim/uar/layout.h"
+#include "sim/uar/map.h"
 #include "sim/uar/uar.h"
 
 #include <errno.h>
@@ -17,8 +19,11 @@
 #define MLX5SIM_MMAP_CMD_MASK    0xffu
 #define MLX5SIM_MMAP_EXT_SHIFT   16
 
-#define MLX5SIM_LEGACY_STATIC    (MLX5SIM_LEGACY_MAX_UUARS / MLX5SIM_UUARS_PER_UAR)
-#define MLX5SIM_LEGACY_DYN       (MLX5SIM_LEGACY_DYN_UUARS / MLX5SIM_UUARS_PER_UAR)
+/* pages */
+#define MLX5SIM_LEGACY_STATIC \
+    (MLX5SIM_LEGACY_MAX_UUARS / MLX5SIM_UUARS_PER_UAR)
+#define MLX5SIM_LEGACY_DYN \
+    (MLX5SIM_LEGACY_DYN_UUARS / MLX5SIM_UUARS_PER_UAR)
 
 /* BlueFlame registers of a page as libmlx5 counts them: with two that are the
  * kernel's (NUM_BFREGS_PER_UAR) */
@@ -27,8 +32,9 @@
  * (MLX5_IB_INVALID_BFREG of the kernel) */
 #define MLX5SIM_LEGACY_REPLY_DYN     (1u << 31)
 
-/* What the kernel knows of a context, all zero when it has none. It stays in this process: UARs and QPs
- * are in the store, where they can be counted and freed after its death. */
+/* What the kernel knows of a context, all zero when it has none. It stays in
+ * this process: UARs and QPs are in the store, where they can be counted and
+ * freed after its death. */
 typedef struct {
     unsigned         version;
     unsigned         num_uuars;    /* static */
@@ -295,8 +301,8 @@ int mlx5sim_legacy_uuar_dyn(mlx5sim_ctx_t *ctx, uint32_t bfreg,
     pthread_mutex_lock(&mlx5sim_legacy_mutex);
     if (atomic_load(&legacy->dyn_uars[page]) == 0) {
         /* somebody's hooks may have kept the mmap() from us */
-        ret = mlx5sim_window_is_mapped(mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx),
-                                       mlx5sim_legacy_file_page(page)) ?
+        ret = mlx5sim_map_has_page(mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx),
+                                   mlx5sim_legacy_file_page(page)) ?
               mlx5sim_legacy_alloc(ctx, legacy, &legacy->dyn_uars[page]) :
               -EINVAL;
     }

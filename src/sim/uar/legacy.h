@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_UAR_LEGACY_H_
 #define MLX5SIM_UAR_LEGACY_H_
 
-#include "sim/objs/store.h"
+#include "sim/objs/obj.h"
 
 /*
  * UARs as kernels without the UAR object give them, and newer ones to libraries
@@ -15,8 +15,8 @@
  * and qp.c (alloc_bfreg, bfregn_to_uar_index).
  */
 
-/** A context's dynamic uUARs: MLX5_MAX_DYN_BFREGS of the kernel, on half as many
- *  pages. */
+/** A context's dynamic uUARs: MLX5_MAX_DYN_BFREGS of the kernel, on half as
+ *  many pages. */
 #define MLX5SIM_LEGACY_DYN_UUARS 1024
 
 /** Static uUARs a context may have: MLX5_MAX_BFREGS of libmlx5 and kernel. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/attr.h"
+#include "sim/uverbs/dispatch.h"
+#include "sim/instance/instance.h"
 #include "sim/limit/inject.h"
-#include "sim/uar/uar.h"
+#include "sim/uverbs/attr.h"
+#include "sim/uverbs/cmd.h"
 #include "sim/uverbs/uverbs.h"
-#include "sim/config/config.h"
+#include "sim/uverbs/uverbs_uar.h"
 
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -61,7 +63,7 @@ static int mlx5sim_invoke_write(mlx5sim_ctx_t *ctx, int fd,
     const struct ib_uverbs_attr *number, *in, *out, *uin, *uout;
     mlx5sim_cmd_t cmd = {.ctx = ctx, .fd = fd};
     const mlx5sim_cmd_desc_t *desc;
-    unsigned log = mlx5sim_uverbs_config()->log;
+    unsigned log = mlx5sim_instance_config()->log;
     int ret;
 
     number = mlx5sim_attr_find(hdr, UVERBS_ATTR_WRITE_CMD);
@@ -175,7 +177,7 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
  * can as INVOKE_WRITE */
 static int mlx5sim_no_method(const struct ib_uverbs_ioctl_hdr *hdr)
 {
-    if (mlx5sim_uverbs_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {
+    if (mlx5sim_instance_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {
         fprintf(stderr, "mlx5sim: uverbs object 0x%x method 0x%x is not "
                 "emulated\n", hdr->object_id, hdr->method_id);
     }
@@ -196,10 +198,10 @@ int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
         return mlx5sim_invoke_write(ctx, fd, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_ALLOC:
         return ctx->is_legacy ? mlx5sim_no_method(hdr) :
-                                mlx5sim_uar_alloc(ctx, hdr);
+                                mlx5sim_cmd_uar_alloc(ctx, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_DESTROY:
         return ctx->is_legacy ? mlx5sim_no_method(hdr) :
-                                mlx5sim_uar_destroy(ctx, hdr);
+                                mlx5sim_cmd_uar_destroy(ctx, hdr);
     case (MLX5_IB_OBJECT_DEVX << 16) | MLX5_IB_METHOD_DEVX_OTHER:
         return mlx5sim_devx_other(hdr);
     default:

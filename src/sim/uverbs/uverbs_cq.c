@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/cmd.h"
 #include "sim/limit/limit.h"
-#include "sim/uar/legacy.h"
-#include "sim/exec/exec.h"
 #include "sim/objs/mem.h"
+#include "sim/objs/store.h"
+#include "sim/queue/chan.h"
+#include "sim/queue/cq.h"
+#include "sim/uar/legacy.h"
+#include "sim/uverbs/fd.h"
+#include "sim/uverbs/uverbs_chan.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -96,7 +100,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     }
 
     if (channel_fd >= 0) {
-        chan = mlx5sim_uverbs_fd_chan(channel_fd);
+        chan = mlx5sim_fd_chan(channel_fd);
         if (chan == 0) {
             return -EINVAL;
         }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/cmd.h"
+#include "sim/config/identity.h"
+#include "sim/instance/instance.h"
 #include "sim/limit/inject.h"
 #include "sim/limit/limit.h"
-#include "sim/uar/uar.h"
+#include "sim/objs/store.h"
+#include "sim/uar/layout.h"
 #include "sim/uar/legacy.h"
-#include "sim/uverbs/port.h"
-#include "sim/exec/exec.h"
-#include "sim/config/identity.h"
+#include "sim/uverbs/uverbs_chan.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -21,30 +22,8 @@
 #define MLX5SIM_MAX_SQ_DESC     1024
 #define MLX5SIM_MAX_RQ_DESC     512
 #define MLX5SIM_MAX_WQEBB       32768
-#define MLX5SIM_BF_REG_SIZE     512
 #define MLX5SIM_CQE_VERSION     1
 
-
-
-int mlx5sim_port_has_gid(unsigned dev, unsigned port, const uint8_t *gid)
-{
-    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
-    unsigned i, length             = mlx5sim_gid_table_len(config);
-    uint8_t own[MLX5SIM_GID_LEN];
-
-    /* entries in use come first */
-    for (i = 0; i < length; ++i) {
-        if (!mlx5sim_port_gid(config, dev, port, i, own)) {
-            return 0;
-        }
-
-        if (memcmp(own, gid, sizeof(own)) == 0) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
 
 /* The request is as long as the library knows it: at first the uUARs only, then
  * flags, CQE version, capabilities (mlx5_ib_alloc_ucontext of the kernel).
@@ -81,7 +60,7 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
     struct mlx5_ib_alloc_ucontext_resp reply = {0};
 
     reply.qp_tab_size       = 1 << MLX5SIM_LOG_QP_TAB_SIZE;
-    reply.bf_reg_size       = MLX5SIM_BF_REG_SIZE;
+    reply.bf_reg_size       = MLX5SIM_UAR_BF_REG;
     reply.tot_bfregs        = cmd->ctx->static_uuars;
     reply.cache_line_size   = 64;
     reply.max_sq_desc_sz    = MLX5SIM_MAX_SQ_DESC;
@@ -89,13 +68,13 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
     reply.max_send_wqebb    = MLX5SIM_MAX_WQEBB;
     reply.max_recv_wr       = MLX5SIM_MAX_WQEBB;
     reply.max_srq_recv_wr   = MLX5SIM_MAX_WQEBB - 1;
-    reply.num_ports         = mlx5sim_uverbs_config()->ports;
+    reply.num_ports         = mlx5sim_instance_config()->ports;
     reply.response_length   = sizeof(reply);
     reply.cqe_version       = cqe_version;
     reply.cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
                               MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
     reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
-    reply.log_uar_size      = 12;
+    reply.log_uar_size      = MLX5SIM_UAR_PAGE_SHIFT;
     reply.num_uars_per_page = 1;
     /* 0, too, where static ones are: libmlx5 then uses the UAR object */
     reply.num_dyn_bfregs    = cmd->ctx->is_legacy ? MLX5SIM_LEGACY_DYN_UUARS :
@@ -128,7 +107,7 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
         return ctx->fault;
     }
 
-    if ((mlx5sim_uverbs_config()->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ||
+    if ((mlx5sim_instance_config()->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ||
         !(req.lib_caps & MLX5_LIB_CAP_DYN_UAR)) {
         ret = mlx5sim_legacy_open(ctx, version, req.total_num_bfregs,
                                   req.num_low_latency_bfregs);
@@ -156,7 +135,7 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
 static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
                                 struct ib_uverbs_query_device_resp *attr_p)
 {
-    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
     const mlx5sim_model_t *model   = mlx5sim_model_get(config->model);
     uint16_t fw[3];
 
@@ -227,7 +206,7 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
 static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_query_port *in  = cmd->in;
-    const mlx5sim_config_t *config         = mlx5sim_uverbs_config();
+    const mlx5sim_config_t *config         = mlx5sim_instance_config();
     const mlx5sim_model_t *model           = mlx5sim_model_get(config->model);
     int is_roce                            = config->link == MLX5SIM_LINK_ROCE;
     struct ib_uverbs_query_port_resp reply = {0};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/uverbs.h"
+#include "sim/uverbs/cmd.h"
 #include "sim/limit/limit.h"
-#include "sim/exec/exec.h"
 #include "sim/objs/mem.h"
+#include "sim/objs/store.h"
+#include "sim/sched/helper.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/uverbs.h"
-#include "sim/limit/inject.h"
-#include "sim/limit/limit.h"
-#include "sim/uar/legacy.h"
-#include "sim/exec/exec.h"
+#include "sim/uverbs/cmd.h"
 #include "sim/check/report.h"
 #include "sim/config/identity.h"
+#include "sim/instance/instance.h"
+#include "sim/limit/inject.h"
+#include "sim/limit/limit.h"
+#include "sim/objs/proc.h"
+#include "sim/objs/store.h"
+#include "sim/queue/chan.h"
+#include "sim/queue/recv.h"
+#include "sim/sched/helper.h"
+#include "sim/sched/sq.h"
+#include "sim/uar/legacy.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -190,7 +196,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->qp.rq_wqe_shift = uin->rq_wqe_shift;
     qp->qp.srqn         = (srq != NULL) ? srq->srqn : 0;
     qp->qp.srq_pdn      = (srq != NULL) ? srq->pd : 0;
-    qp->qp.is_roce      = mlx5sim_uverbs_config()->link == MLX5SIM_LINK_ROCE;
+    qp->qp.is_roce      = mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE;
     qp->qp.pkey         = MLX5SIM_PKEY;
     qp->qp.scatter_cqe  = (uin->flags & MLX5_QP_FLAG_SCATTER_CQE) &&
                           (caps->qp_type != IBV_QPT_UD);
@@ -261,7 +267,7 @@ static int mlx5sim_cmd_ex_create_qp(mlx5sim_cmd_t *cmd)
 
 static void mlx5sim_qp_set_port(mlx5sim_qp_obj_t *qp, unsigned port)
 {
-    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
 
     qp->qp.port      = port;
     qp->qp.lid       = mlx5sim_port_lid(config, qp->dev, port);
@@ -272,7 +278,7 @@ static void mlx5sim_qp_set_port(mlx5sim_qp_obj_t *qp, unsigned port)
 static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
                              const struct ib_uverbs_qp_dest *dest)
 {
-    const mlx5sim_config_t *config = mlx5sim_uverbs_config();
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
 
     qp->qp.dlid       = dest->dlid;
     qp->qp.has_grh    = dest->is_global;
@@ -319,7 +325,7 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
 
     if (mask & IBV_QP_PORT) {
         if ((in->port_num == 0) ||
-            (in->port_num > mlx5sim_uverbs_config()->ports)) {
+            (in->port_num > mlx5sim_instance_config()->ports)) {
             return -EINVAL;
         }
         mlx5sim_qp_set_port(qp, in->port_num);
@@ -327,7 +333,7 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
 
     if (mask & IBV_QP_PKEY_INDEX) {
         if (in->pkey_index >=
-            mlx5sim_pkey_table_len(mlx5sim_uverbs_config())) {
+            mlx5sim_pkey_table_len(mlx5sim_instance_config())) {
             return -EINVAL;
         }
         qp->pkey_index = in->pkey_index;

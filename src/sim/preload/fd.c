@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * The system calls on device descriptors that must reach the device. All other
+ * calls go through unchanged, as the descriptors are real files.
+ */
+
+#include "sim/libc/real.h"
+#include "sim/preload/export.h"
 #include "sim/uverbs/uverbs.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#define MLX5SIM_EXPORT __attribute__((visibility("default")))
-
-/* ThreadSanitizer maps memory before it can bear instrumented code */
-#define MLX5SIM_HOOK_EARLY __attribute__((no_sanitize("thread")))
-
-/* The system calls on device descriptors that must reach the device. All other
- * calls go through unchanged, as the descriptors are real files. */
 
 MLX5SIM_EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-    static int (*func)(int, unsigned long, void*);
     va_list ap;
     void *arg;
 
@@ -26,25 +26,14 @@ MLX5SIM_EXPORT int ioctl(int fd, unsigned long request, ...)
     arg = va_arg(ap, void*);
     va_end(ap);
 
-    if (request == MLX5SIM_VERBS_IOCTL) {
-        return mlx5sim_uverbs_ioctl(fd, arg);
-    }
-
-    if (func == NULL) {
-        func = (int (*)(int, unsigned long, void*))dlsym(RTLD_NEXT, "ioctl");
-    }
-    return func(fd, request, arg);
+    return (request == MLX5SIM_VERBS_IOCTL) ? mlx5sim_uverbs_ioctl(fd, arg) :
+                                              REAL(ioctl)(fd, request, arg);
 }
 
 MLX5SIM_EXPORT int close(int fd)
 {
-    static int (*func)(int);
-
     mlx5sim_uverbs_close(fd);
-    if (func == NULL) {
-        func = (int (*)(int))dlsym(RTLD_NEXT, "close");
-    }
-    return func(fd);
+    return REAL(close)(fd);
 }
 
 /* Offered to who asks for the symbol by its version, as programs and libraries
@@ -52,19 +41,13 @@ MLX5SIM_EXPORT int close(int fd)
  * change its code, and have to find that of the C library. */
 __asm__(".symver mlx5sim_mmap, mmap@GLIBC_2.2.5, remove");
 
-MLX5SIM_EXPORT MLX5SIM_HOOK_EARLY void *
+MLX5SIM_EXPORT MLX5SIM_EARLY void *
 mlx5sim_mmap(void *addr, size_t length, int prot, int flags, int fd,
              off_t offset)
 {
-    static void *(*func)(void*, size_t, int, int, int, off_t);
     uint32_t uar = 0;
     void *ptr;
     int ret;
-
-    if (func == NULL) {
-        func = (void *(*)(void*, size_t, int, int, int, off_t))dlsym(RTLD_NEXT,
-                                                                     "mmap");
-    }
 
     if ((fd >= 0) && !(flags & MAP_ANONYMOUS)) {
         ret = mlx5sim_uverbs_map(fd, length, offset, &uar);
@@ -74,7 +57,7 @@ mlx5sim_mmap(void *addr, size_t length, int prot, int flags, int fd,
         }
     }
 
-    ptr = func(addr, length, prot, flags, fd, offset);
+    ptr = REAL(mmap)(addr, length, prot, flags, fd, offset);
     if ((ptr == MAP_FAILED) && (uar != 0)) {
         mlx5sim_uverbs_map_failed(fd, offset);
     }

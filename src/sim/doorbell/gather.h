@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_GATHER_H_
+#define MLX5SIM_GATHER_H_
+
+#include "sim/doorbell/ring.h"
+
+/*
+ * From stores to doorbells: which of them belong together, what a processor's
+ * write combining buffers decide.
+ */
+
+#define MLX5SIM_GATHER_MAX 8
+
+/** Stores to one page, gathered into registers. */
+typedef struct mlx5sim_gather {
+    uintptr_t          page;   /**< its address */
+    unsigned           num;    /**< 0 at first */
+    mlx5sim_doorbell_t rings[MLX5SIM_GATHER_MAX];
+} mlx5sim_gather_t;
+
+/** What a store leads to. */
+typedef enum {
+    MLX5SIM_GATHER_MORE,  /**< there should be more */
+    MLX5SIM_GATHER_WHOLE, /**< the register has all that it needs */
+    MLX5SIM_GATHER_FULL   /**< there is no room for another store */
+} mlx5sim_gather_next_t;
+
+/** Add a store. @param data  What was stored, NULL if that is not known. */
+mlx5sim_gather_next_t
+mlx5sim_gather_add(mlx5sim_gather_t *gather, uintptr_t addr, const void *data,
+                   unsigned length);
+
+/** Ring what was gathered. A half of a doorbell is kept for the thread's next
+ *  call. */
+void mlx5sim_gather_ring(const mlx5sim_gather_t *gather, mlx5sim_uar_t *uar);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/exec/fabric.h"
+#include "sim/config/identity.h"
+#include "sim/instance/instance.h"
+#include "sim/objs/store.h"
+#include "sim/queue/recv.h"
+
+
+/* Whether an address is that of the port where @a qp is */
+static int mlx5sim_fabric_is_port(const mlx5sim_qp_obj_t *qp, uint16_t dlid,
+                                  int has_grh, const uint8_t *dgid)
+{
+    if (qp->qp.port == 0) {
+        return 1; /* in reset: it may be meant, but does not answer yet */
+    }
+
+    if (has_grh && mlx5sim_port_has_gid(mlx5sim_instance_config(), qp->dev,
+                                        qp->qp.port, dgid)) {
+        return 1;
+    }
+
+    return (dlid != 0) && ((dlid & ~qp->qp.path_mask) == qp->qp.lid);
+}
+
+mlx5sim_qp_obj_t *
+mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
+{
+    int is_ud    = req->qp.type == MLX5SIM_QPT_UD;
+    uint32_t qpn = is_ud ? wqe->av.dqpn : req->qp.dest_qpn;
+    mlx5sim_qp_obj_t *resp;
+
+    if (is_ud && !wqe->has_av) {
+        return NULL;
+    }
+
+    resp = mlx5sim_qp_by_num(qpn);
+    if (resp == NULL) {
+        return NULL;
+    }
+
+    mlx5sim_rq_lock(resp);
+    if (!resp->o.ready || (resp->qp.qpn != qpn) ||
+        (mlx5sim_proc_by_tag(atomic_load(&resp->o.owner)) == NULL)) {
+        goto err_unlock; /* destroyed while we came */
+    }
+
+    if (is_ud ? !mlx5sim_fabric_is_port(resp, wqe->av.dlid, wqe->av.has_grh,
+                                        wqe->av.dgid) :
+                !mlx5sim_fabric_is_port(resp, req->qp.dlid, req->qp.has_grh,
+                                        req->qp.dgid)) {
+        goto err_unlock;
+    }
+
+    return resp;
+
+err_unlock:
+    mlx5sim_unlock(&resp->rq_lock);
+    return NULL;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_FABRIC_H_
+#define MLX5SIM_FABRIC_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * The way between two QPs.
+ */
+
+/** Find the QP that a work request of @a req reaches, and take its responder
+ *  lock. @return NULL if the fabric has no such QP. */
+mlx5sim_qp_obj_t *
+mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe);
+
+#endif

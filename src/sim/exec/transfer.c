@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/exec/transfer.h"
+#include "sim/engine/mlx5_def.h"
+#include "sim/objs/mem.h"
+#include "sim/objs/store.h"
+
+#include <errno.h>
+
+#define MLX5SIM_ATOMIC_LOCK_SHIFT 3
+/* the last bytes of a write are copied after all others, as PCIe does it:
+ * programs poll on them */
+#define MLX5SIM_WRITE_TAIL        8
+
+
+/* Segments to iovecs; with @a tail > 0 the last bytes become a piece of their
+ * own. @return number of pieces */
+static unsigned mlx5sim_transfer_iov(const mlx5sim_seg_t *segs,
+                                     unsigned num_segs, size_t tail,
+                                     struct iovec *iov)
+{
+    unsigned n = 0, i;
+    size_t length;
+    void *base;
+
+    for (i = 0; i < num_segs; ++i) {
+        length = segs[i].length;
+        if (length == 0) {
+            continue;
+        }
+
+        base = (segs[i].inl != NULL) ? (void*)segs[i].inl :
+                                       (void*)(uintptr_t)segs[i].addr;
+        if ((i == num_segs - 1) && (length > tail) && (tail > 0)) {
+            iov[n++] = (struct iovec){base, length - tail};
+            base     = (char*)base + length - tail;
+            length   = tail;
+        }
+
+        iov[n++] = (struct iovec){base, length};
+    }
+
+    return n;
+}
+
+/* Which side of a failed copy is not mapped? Reading our own buffers through
+ * the kernel tells without risk. */
+static mlx5sim_side_t
+mlx5sim_transfer_fault_side(const struct iovec *local, unsigned num_local)
+{
+    const mlx5sim_proc_t *self = mlx5sim_proc_self();
+    char byte;
+    unsigned i;
+
+    for (i = 0; i < num_local; ++i) {
+        if ((mlx5sim_mem_read(self, (uintptr_t)local[i].iov_base, &byte,
+                              1) != 0) ||
+            (mlx5sim_mem_read(self, (uintptr_t)local[i].iov_base +
+                              local[i].iov_len - 1, &byte, 1) != 0)) {
+            return MLX5SIM_SIDE_REQUESTER;
+        }
+    }
+
+    return MLX5SIM_SIDE_RESPONDER;
+}
+
+static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan,
+                                 const mlx5sim_proc_t *resp_proc,
+                                 mlx5sim_side_t *side_p)
+{
+    struct iovec local[MLX5SIM_MAX_SGE + 2], remote[MLX5SIM_MAX_SGE + 2];
+    unsigned num_local, num_remote;
+    int ret;
+
+    if (plan->src_side == MLX5SIM_SIDE_REQUESTER) {
+        num_local  = mlx5sim_transfer_iov(plan->src, plan->num_src, 0, local);
+        num_remote = mlx5sim_transfer_iov(plan->dst, plan->num_dst,
+                                          MLX5SIM_WRITE_TAIL, remote);
+        ret        = mlx5sim_mem_writev(resp_proc, local, num_local, remote,
+                                        num_remote, plan->length);
+    } else {
+        num_local  = mlx5sim_transfer_iov(plan->dst, plan->num_dst,
+                                          MLX5SIM_WRITE_TAIL, local);
+        num_remote = mlx5sim_transfer_iov(plan->src, plan->num_src, 0, remote);
+        ret        = mlx5sim_mem_readv(resp_proc, local, num_local, remote,
+                                       num_remote, plan->length);
+    }
+
+    if (ret == -EFAULT) {
+        *side_p = mlx5sim_transfer_fault_side(local, num_local);
+    }
+
+    return ret;
+}
+
+/* Whether the payload is received into the responder's CQE (PRM, cs_res), which
+ * is what libmlx5 asks for unless told not to */
+static int mlx5sim_transfer_fits_cqe(const mlx5sim_qp_obj_t *resp,
+                                     const mlx5sim_plan_t *plan)
+{
+    const mlx5sim_cq_t *cq;
+
+    if (!resp->qp.scatter_cqe || !plan->has_resp_cqe ||
+        ((plan->resp_cqe.opcode != MLX5SIM_CQE_RESP_SEND) &&
+         (plan->resp_cqe.opcode != MLX5SIM_CQE_RESP_SEND_IMM) &&
+         (plan->resp_cqe.opcode != MLX5SIM_CQE_RESP_SEND_INV))) {
+        return 0;
+    }
+
+    cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, resp->recv_cq);
+    return plan->length <= mlx5sim_cqe_max_data(cq->cqe_size);
+}
+
+static int
+mlx5sim_transfer_scatter_cqe(mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
+{
+    struct iovec local = {plan->resp_cqe.data, plan->length};
+    struct iovec remote[MLX5SIM_MAX_SGE + 2];
+    unsigned num_remote;
+
+    *side_p                  = MLX5SIM_SIDE_REQUESTER;
+    plan->resp_cqe.scattered = plan->length;
+    num_remote               = mlx5sim_transfer_iov(plan->src, plan->num_src, 0,
+                                                    remote);
+    return mlx5sim_mem_readv(mlx5sim_proc_self(), &local, 1, remote, num_remote,
+                             plan->length);
+}
+
+static int mlx5sim_transfer_atomic(const mlx5sim_wqe_t *wqe,
+                                   const mlx5sim_plan_t *plan,
+                                   const mlx5sim_proc_t *resp_proc,
+                                   mlx5sim_side_t *side_p)
+{
+    uint64_t old = 0, new_value;
+    struct iovec local, scatter[MLX5SIM_MAX_SGE + 2];
+    mlx5sim_lock_t *lock;
+    uint8_t result[8];
+    unsigned num;
+    int ret;
+
+    /* atomic among work requests of all processes, which is what
+     * IBV_ATOMIC_HCA promises */
+    lock = &mlx5sim_store->atomic_locks[((plan->atomic_addr >>
+                                          MLX5SIM_ATOMIC_LOCK_SHIFT) ^
+                                         resp_proc->pid) %
+                                        MLX5SIM_ATOMIC_LOCKS];
+    *side_p = MLX5SIM_SIDE_RESPONDER;
+    (void)mlx5sim_lock(lock);
+    ret = mlx5sim_mem_read(resp_proc, plan->atomic_addr, &old,
+                           plan->atomic_size);
+    if (ret == 0) {
+        new_value = mlx5sim_atomic_compute(wqe, old);
+        ret       = mlx5sim_mem_write(resp_proc, plan->atomic_addr, &new_value,
+                                      plan->atomic_size);
+    }
+    mlx5sim_unlock(lock);
+    if (ret != 0) {
+        return ret;
+    }
+
+    mlx5sim_atomic_result(wqe, old, result);
+    num   = mlx5sim_transfer_iov(plan->dst, plan->num_dst, 0, scatter);
+    local = (struct iovec){result, plan->atomic_size};
+    ret   = mlx5sim_mem_writev(mlx5sim_proc_self(), &local, 1, scatter, num,
+                               plan->atomic_size);
+    if (ret != 0) {
+        *side_p = MLX5SIM_SIDE_REQUESTER;
+        return -EFAULT;
+    }
+
+    return 0;
+}
+
+int mlx5sim_transfer(const mlx5sim_qp_obj_t *resp,
+                     const mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
+                     mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
+{
+    if (plan->atomic_size != 0) {
+        return mlx5sim_transfer_atomic(wqe, plan, resp_proc, side_p);
+    }
+
+    return mlx5sim_transfer_fits_cqe(resp, plan) ?
+           mlx5sim_transfer_scatter_cqe(plan, side_p) :
+           mlx5sim_transfer_copy(plan, resp_proc, side_p);
+}

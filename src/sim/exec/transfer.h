@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_TRANSFER_H_
+#define MLX5SIM_TRANSFER_H_
+
+#include "sim/objs/obj.h"
+
+/**
+ * Move the payload between two processes, or carry out an atomic operation.
+ *
+ * @param resp       Responder, whose lock is held.
+ * @param resp_proc  Its process.
+ * @param plan       What to move; where the payload goes into the responder's
+ *                   CQE, that is put into the plan.
+ * @param side_p     Whose memory is not there, if the result is -EFAULT.
+ * @return 0, -EFAULT, or another -errno: the responder's process is gone.
+ */
+int mlx5sim_transfer(const mlx5sim_qp_obj_t *resp,
+                     const mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
+                     mlx5sim_plan_t *plan, mlx5sim_side_t *side_p);
+
+#endif

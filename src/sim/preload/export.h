@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_EXPORT_H_
+#define MLX5SIM_EXPORT_H_
+
+/** A function that takes the place of the C library's. Headers forbid to pass
+ *  NULL to most of these; what to do about it is for libc or the kernel to
+ *  decide. */
+#define MLX5SIM_EXPORT \
+    __attribute__((visibility("default"), no_sanitize("nonnull-attribute")))
+
+#endif

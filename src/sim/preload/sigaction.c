@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Signal handlers: SIGBUS is the device's, who else wants it gets what is no
+ * doorbell. Handlers of other signals may ring doorbells, whatever they block.
+ */
+
+#include "sim/doorbell/trap.h"
+#include "sim/libc/real.h"
+#include "sim/preload/export.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+
+MLX5SIM_EXPORT MLX5SIM_EARLY int
+sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+    struct sigaction changed;
+
+    if (act != NULL) {
+        changed = *act;
+        sigdelset(&changed.sa_mask, SIGBUS);
+        act     = &changed;
+    }
+
+    if ((sig != SIGBUS) || !mlx5sim_trap_is_installed()) {
+        return REAL(sigaction)(sig, act, old);
+    }
+
+    mlx5sim_trap_set_user(act, old);
+    return 0;
+}
+
+MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
+{
+    struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct sigaction old;
+
+    if ((sig != SIGBUS) || !mlx5sim_trap_is_installed()) {
+        return REAL(signal)(sig, handler);
+    }
+
+    sigaction(sig, &act, &old);
+    return old.sa_handler;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_CHAN_H_
+#define MLX5SIM_CHAN_H_
+
+#include "sim/objs/obj.h"
+
+#include <stddef.h>
+
+/*
+ * Channels: events of completion queues, and asynchronous ones. A channel is a
+ * FIFO that the application reads.
+ */
+
+/** Write an event into a channel.
+ *  @return 0, or -1 if it is full or has been closed. */
+int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size);
+
+/** Brackets around writing and counting an event: bits of MLX5SIM_UNSURE_*. */
+void mlx5sim_unsure_begin(uint32_t *unsure);
+void mlx5sim_unsure_end(uint32_t *unsure);
+
+/**
+ * How many events of an object that is about to go the application has read, as
+ * libibverbs waits until so many are acknowledged. Events that are still in the
+ * channel are removed.
+ *
+ * If the count may be off because somebody was killed, what the application has
+ * acknowledged by now is the best guess.
+ *
+ * @param handle        User handle: the address of libibverbs' object.
+ * @param unsure        Whether @a written may be wrong.
+ * @param written       Events counted.
+ * @param acknowledged  Offset of libibverbs' counter in its object.
+ */
+uint32_t mlx5sim_chan_reported(mlx5sim_chan_t *chan, uint64_t handle,
+                               uint32_t unsure, uint32_t written,
+                               size_t acknowledged);
+
+/** The same for the async events of @a obj. */
+uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged);
+
+/** Raise an async event (enum ibv_event_type) on @a obj. */
+void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_CQ_H_
+#define MLX5SIM_CQ_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * Completion queues, in the memory of the process that owns them.
+ */
+
+/** Take the lock of a CQ; repairs what a killed process left behind. */
+void mlx5sim_cq_lock(mlx5sim_cq_t *cq);
+
+/** Put a completion into @a cq, which may belong to any process.
+ *  @param claim  Receive WQE it completes, NULL for send completions.
+ *  @return 0, or -1 if the CQ is full or its process is gone. */
+int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
+                    mlx5sim_claim_t *claim);
+
+/** Go on in another ring. The CQEs that are not polled stay in the old one, with
+ *  one behind them that says so (PRM: RESIZE_CQ), for the driver to copy them.
+ *  @param buf       Address of the new ring in this process, the CQ's owner.
+ *  @param num_cqes  Its length, 2^n.
+ *  @param cqe_size  64 or 128.
+ *  @return 0, -EINVAL if the new ring can't hold what is not polled, or if the
+ *          old one is full. */
+int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
+                      uint32_t cqe_size);
+
+/** Arm doorbell: @a sn_cmd_ci is the first word as stored, host order. */
+void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_RECV_H_
+#define MLX5SIM_RECV_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * Receives of a QP, from its own queue or from an SRQ: claimed for a message,
+ * then done with or given back.
+ */
+
+/** Take a QP's responder lock; repairs what a killed peer left behind. */
+void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp);
+
+/**
+ * Look at the next receive WQE of @a qp and claim it.
+ * @return 1, 0 if none is posted, -1 if the queue is malformed, -2 if the
+ *         process is gone.
+ */
+int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p);
+
+/** Give back a claimed WQE that was not used / finish a used one. */
+void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp);
+void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp);
+
+/** Flush all posted receive WQEs of @a qp (no SRQ); rq_lock is held. */
+void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_SRQ_H_
+#define MLX5SIM_SRQ_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * Shared receive queues. A WQE leaves one for the claim of a QP, and may come
+ * back when it turns out that it is not used.
+ */
+
+/** Take the lock of an SRQ; repairs what a killed process left behind. */
+void mlx5sim_srq_lock(mlx5sim_srq_t *srq);
+
+/** Move the next WQE of @a srq to the claim of @a qp, whose responder lock is
+ *  held. @return as mlx5sim_recv_claim(). */
+int mlx5sim_srq_claim(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp, uint8_t *wqe,
+                      uint32_t *index_p);
+
+/** Move a claimed WQE back. */
+void mlx5sim_srq_unclaim(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp);
+
+/** Arm the limit event of an SRQ of this process; 0 disarms it. */
+void mlx5sim_srq_set_limit(mlx5sim_srq_t *srq, uint16_t limit);
+
+#endif

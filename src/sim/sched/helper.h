@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_HELPER_H_
+#define MLX5SIM_HELPER_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * One thread per process that uses the device, asleep on the kick word of the
+ * process' slot. It runs send queues that had to wait: for a receive buffer,
+ * for a peer that is not connected yet, or because another process moved the QP
+ * to the error state.
+ */
+
+/** Start the helper thread of this process. @return 0 or -1/errno. */
+int mlx5sim_helper_start(void);
+
+/** It is not there in a child of fork(). */
+void mlx5sim_helper_forget(void);
+
+/** Put @a qp of this process under the helper's care / take it away, before it
+ *  is withdrawn. @return 0, or -1 without memory. */
+int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp);
+void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp);
+
+/** Wait until what others are doing to this process' QPs now is done. */
+void mlx5sim_helper_quiesce(void);
+
+#endif

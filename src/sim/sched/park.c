@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/sched/park.h"
+#include "sim/objs/proc.h"
+#include "sim/objs/store.h"
+
+#include <time.h>
+
+/* A QP that waits looks again after a part of the time it has waited already, in
+ * these limits: many QPs that wait long must not keep the processors busy. */
+#define MLX5SIM_RETRY_MIN_NS 1000000ul
+#define MLX5SIM_RETRY_MAX_NS 250000000ul
+#define MLX5SIM_RNR_MIN_NS   20000ul
+#define MLX5SIM_RNR_MAX_NS   2000000ul
+#define MLX5SIM_WATCH_MIN_NS 1000000ul
+#define MLX5SIM_WATCH_MAX_NS 100000000ul
+
+
+uint64_t mlx5sim_now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000ul + ts.tv_nsec;
+}
+
+/* Look again at @a when */
+static void mlx5sim_park_until(mlx5sim_qp_obj_t *qp, uint64_t when)
+{
+    atomic_store(&qp->retry_at, when);
+    mlx5sim_proc_kick(mlx5sim_proc_self());
+}
+
+/* When to look again at something that is waited for since qp->retry_since */
+static uint64_t mlx5sim_park_interval(mlx5sim_qp_obj_t *qp, uint64_t now,
+                                      uint64_t min, uint64_t max)
+{
+    uint64_t interval;
+
+    if (qp->retry_since == 0) {
+        qp->retry_since = now;
+    }
+
+    interval = (now - qp->retry_since) / 4;
+    return (interval < min) ? min : (interval > max) ? max : interval;
+}
+
+int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer)
+{
+    uint64_t now = mlx5sim_now_ns();
+    uint64_t interval;
+
+    interval = mlx5sim_park_interval(qp, now, MLX5SIM_RNR_MIN_NS,
+                                     MLX5SIM_RNR_MAX_NS);
+    if (interval < timer) {
+        interval = timer;
+    }
+
+    /* doorbells and other work requests retry earlier than the timer; only
+     * timer expiries count as retries */
+    if (now >= atomic_load_explicit(&qp->retry_at, memory_order_relaxed)) {
+        if ((qp->qp.rnr_retry != 7) && (qp->retries++ >= qp->qp.rnr_retry)) {
+            return 0;
+        }
+        mlx5sim_park_until(qp, now + interval);
+    }
+    atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.rnr_waits, 1,
+                              memory_order_relaxed);
+    return 1;
+}
+
+int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp)
+{
+    uint64_t now = mlx5sim_now_ns();
+    uint64_t interval, limit;
+
+    interval = mlx5sim_park_interval(qp, now, MLX5SIM_RETRY_MIN_NS,
+                                     MLX5SIM_RETRY_MAX_NS);
+    limit    = mlx5sim_ack_timeout_ns(qp->qp.timeout) * (qp->qp.retry_cnt + 1);
+    if (qp->qp.timeout != 0) {
+        if (now - qp->retry_since >= limit) {
+            return 0;
+        }
+
+        if (interval > limit) {
+            interval = limit;
+        }
+    }
+    mlx5sim_park_until(qp, now + interval);
+    return 1;
+}
+
+void mlx5sim_park_watch(mlx5sim_qp_obj_t *qp)
+{
+    uint64_t now = mlx5sim_now_ns();
+
+    if (qp->qp.rq_wqe_cnt != 0) {
+        mlx5sim_park_until(qp, now +
+                               mlx5sim_park_interval(qp, now,
+                                                     MLX5SIM_WATCH_MIN_NS,
+                                                     MLX5SIM_WATCH_MAX_NS));
+    }
+}

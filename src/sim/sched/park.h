@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_PARK_H_
+#define MLX5SIM_PARK_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * When a QP of this process is looked at again that can't go on now. The helper
+ * thread does it, at mlx5sim_qp_obj_t.retry_at; the sq_lock is held.
+ */
+
+/** CLOCK_MONOTONIC, in ns. */
+uint64_t mlx5sim_now_ns(void);
+
+/** The responder has no receive: try again later, or give up.
+ *  @param timer  Pause it asks for, in ns.
+ *  @return Whether to wait. */
+int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer);
+
+/** The responder does not answer: try again later, or give up.
+ *  @return Whether to wait. */
+int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp);
+
+/** No doorbell tells of receives, but those posted in the error state are to be
+ *  flushed too: look for them, ever less often. */
+void mlx5sim_park_watch(mlx5sim_qp_obj_t *qp);
+
+#endif

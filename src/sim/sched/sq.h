@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_SQ_H_
+#define MLX5SIM_SQ_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * Send queues. One is always run by the process that owns it, in the thread
+ * that rang the doorbell. What cannot be finished at once (receiver not ready, peer
+ * not connected yet, a flush that another process caused) is left to the helper
+ * thread of the owner; a doorbell never waits.
+ */
+
+/** Execute what is posted on @a qp, which belongs to this process. */
+void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp);
+
+/** Move @a qp (of this process) to the error state and flush both queues.
+ *  Takes sq_lock and rq_lock. */
+void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp);
+
+/** Make sure that nobody executes or delivers to @a qp (of this process) any
+ *  more. */
+void mlx5sim_qp_withdraw(mlx5sim_qp_obj_t *qp);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_UAR_LAYOUT_H_
+#define MLX5SIM_UAR_LAYOUT_H_
+
+/*
+ * What a UAR page looks like (mlx5 PRM, "UAR page format"), and where the pages
+ * are in the file of a context.
+ */
+
+#define MLX5SIM_UAR_PAGE_SHIFT    12
+#define MLX5SIM_UAR_PAGE_SIZE     (1 << MLX5SIM_UAR_PAGE_SHIFT)
+
+/** Register that arms a CQ. */
+#define MLX5SIM_UAR_OFFSET_CQ_ARM 0x20
+
+/** Doorbell and BlueFlame registers (uUARs) begin here. User space has two of
+ *  them: MLX5_NON_FP_BFREGS_PER_UAR of the kernel. */
+#define MLX5SIM_UAR_OFFSET_BF     0x800
+#define MLX5SIM_UUARS_PER_UAR     2
+
+/** Bytes from one to the next (bf_reg_size); it is two buffers, written in
+ *  turn. */
+#define MLX5SIM_UAR_BF_REG        0x200
+#define MLX5SIM_UAR_BF_BUFFER     (MLX5SIM_UAR_BF_REG / 2)
+
+/** Whether an offset in the page is where a register or buffer begins. */
+#define MLX5SIM_UAR_IS_BUFFER(_offset) \
+    (((_offset) & (MLX5SIM_UAR_BF_BUFFER - 1)) == 0)
+
+/** Bytes of a doorbell; what is longer is a BlueFlame copy of the WQE. */
+#define MLX5SIM_UAR_DOORBELL      8
+
+/** Name of a context's file, as in /proc/self/maps; its index follows. */
+#define MLX5SIM_UAR_FILE          "mlx5sim-ctx-"
+
+/** Page number of UAR object 0 in the file of its context; far beyond the
+ *  legacy mmap commands. */
+#define MLX5SIM_UAR_PAGE_BASE     0x100000ul
+
+#endif

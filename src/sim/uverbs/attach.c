@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/attach.h"
+#include "sim/check/report.h"
+#include "sim/doorbell/trap.h"
+#include "sim/instance/instance.h"
+#include "sim/limit/inject.h"
+#include "sim/objs/proc.h"
+#include "sim/objs/store.h"
+#include "sim/reap/reap.h"
+#include "sim/sched/helper.h"
+#include "sim/uar/legacy.h"
+#include "sim/uar/map.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static pthread_mutex_t mlx5sim_attach_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pid_t mlx5sim_attach_pid;
+
+
+/* Contexts belong to the process that opened them; a child starts afresh.
+ *
+ * There is nothing to do at exit: other threads may ring doorbells until the
+ * very end, as with hardware. What a process leaves behind is found by the next
+ * one that joins the instance, or looks at it. */
+static void mlx5sim_attach_fork_child(void)
+{
+    if (mlx5sim_self_tag != 0) {
+        mlx5sim_proc_forget();
+        mlx5sim_helper_forget();
+        mlx5sim_map_fork_child();
+        mlx5sim_legacy_fork_child();
+        mlx5sim_inject_fork_child();
+        mlx5sim_trap_fork_child();
+        mlx5sim_attach_pid = 0;
+        pthread_mutex_init(&mlx5sim_attach_mutex, NULL);
+    }
+}
+
+/* The mutex is held */
+static int mlx5sim_attach_locked(void)
+{
+    static int fork_handler;
+    const char *dir;
+
+    if (mlx5sim_self_tag != 0) {
+        return 0;
+    }
+
+    dir = mlx5sim_instance_dir();
+    if ((dir == NULL) || (mlx5sim_store_open(dir) != 0)) {
+        return -1;
+    }
+
+    mlx5sim_proc_reap_dead();
+    if (mlx5sim_proc_attach() != 0) {
+        return -1;
+    }
+
+    mlx5sim_report_init(mlx5sim_instance_config()->strict, dir);
+    mlx5sim_attach_pid = getpid();
+    if (!fork_handler) {
+        pthread_atfork(NULL, NULL, mlx5sim_attach_fork_child);
+        fork_handler = 1;
+    }
+
+    if ((mlx5sim_trap_install() != 0) || (mlx5sim_helper_start() != 0)) {
+        mlx5sim_proc_reap(mlx5sim_self_tag);
+        mlx5sim_proc_forget();
+        return -1;
+    }
+
+    return 0;
+}
+
+int mlx5sim_attach(void)
+{
+    int ret;
+
+    pthread_mutex_lock(&mlx5sim_attach_mutex);
+    ret = mlx5sim_attach_locked();
+    pthread_mutex_unlock(&mlx5sim_attach_mutex);
+    return ret;
+}
+
+int mlx5sim_attach_is_other(void)
+{
+    return (mlx5sim_attach_pid != 0) && (mlx5sim_attach_pid != getpid());
+}

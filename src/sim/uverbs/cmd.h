@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_CMD_H_
+#define MLX5SIM_CMD_H_
+
+#include "sim/config/fault.h"
+#include "sim/objs/store.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Commands are rows of tables (number, name, least sizes, handler); what has no
+ * row is refused by number.
+ */
+
+/** One command: input and output areas of the ABI, all may be absent. */
+typedef struct mlx5sim_cmd {
+    mlx5sim_ctx_t *ctx;      /* NULL until GET_CONTEXT succeeded */
+    int            fd;
+    const void    *in;       /* core input */
+    size_t         in_size;
+    const void    *uin;      /* provider input (UHW) */
+    size_t         uin_size;
+    void          *out;
+    size_t         out_size;
+    void          *uout;
+    size_t         uout_size;
+} mlx5sim_cmd_t;
+
+/** Index of the context a command is given to. */
+static inline uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
+{
+    return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
+}
+
+/** A row of the command tables. */
+typedef struct mlx5sim_cmd_desc {
+    uint32_t     number;     /* IB_USER_VERBS_CMD_*, 0x80000000 for extended */
+    const char  *name;
+    uint16_t     in_size;    /* least sizes, checked before the call */
+    uint16_t     uin_size;
+    uint16_t     out_size;
+    uint16_t     uout_size;
+    int        (*handler)(mlx5sim_cmd_t *cmd);  /* 0 or -errno */
+    mlx5sim_fault_object_t fault; /* what MLX5SIM_FAIL calls it */
+} mlx5sim_cmd_desc_t;
+
+/** Rows of each file; ends with a NULL handler. */
+extern const mlx5sim_cmd_desc_t mlx5sim_cmds_device[];
+extern const mlx5sim_cmd_desc_t mlx5sim_cmds_mr[];
+extern const mlx5sim_cmd_desc_t mlx5sim_cmds_cq[];
+extern const mlx5sim_cmd_desc_t mlx5sim_cmds_srq[];
+extern const mlx5sim_cmd_desc_t mlx5sim_cmds_qp[];
+
+
+/** Copy a reply, cut to what the caller has room for. */
+void mlx5sim_cmd_reply(void *out, size_t out_size, const void *reply,
+                       size_t size);
+
+/** mlx5sim_ctx_t.fault of a descriptor that was never asked for its context. */
+#define MLX5SIM_CONTEXT_NEW 1
+
+#endif

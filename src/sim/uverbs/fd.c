@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/uverbs/fd.h"
+#include "sim/objs/store.h"
+
+static _Atomic uint32_t mlx5sim_fds[MLX5SIM_MAX_FD];
+
+
+uint32_t mlx5sim_fd_get(int fd)
+{
+    return ((fd >= 0) && (fd < MLX5SIM_MAX_FD)) ? atomic_load(&mlx5sim_fds[fd]) :
+                                                  0;
+}
+
+uint32_t mlx5sim_fd_set(int fd, uint32_t entry)
+{
+    return atomic_exchange(&mlx5sim_fds[fd], entry);
+}
+
+mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd)
+{
+    uint32_t entry = mlx5sim_fd_get(fd);
+    mlx5sim_ctx_t *ctx;
+
+    if ((entry == 0) || (entry & MLX5SIM_FD_CHAN)) {
+        return NULL;
+    }
+
+    ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, entry);
+    return (atomic_load(&ctx->o.owner) == mlx5sim_self_tag) ? ctx : NULL;
+}
+
+uint32_t mlx5sim_fd_chan(int fd)
+{
+    uint32_t entry = mlx5sim_fd_get(fd);
+
+    return (entry & MLX5SIM_FD_CHAN) ? (entry & ~MLX5SIM_FD_CHAN) : 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_FD_H_
+#define MLX5SIM_FD_H_
+
+#include "sim/objs/obj.h"
+
+/*
+ * Descriptors of this process that are ours: devices and channels.
+ */
+
+/** Descriptors from here on can't be ours. */
+#define MLX5SIM_MAX_FD 65536
+
+/** What a descriptor is: 0 nothing of ours, context index, or channel index
+ *  with this bit. */
+#define MLX5SIM_FD_CHAN (1u << 31)
+
+/** What a descriptor is. */
+uint32_t mlx5sim_fd_get(int fd);
+
+/** Change it; @a fd is below MLX5SIM_MAX_FD. @return what it was. */
+uint32_t mlx5sim_fd_set(int fd, uint32_t entry);
+
+/** Context behind a descriptor, NULL if it is none of this process. */
+mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd);
+
+/** Channel index behind a descriptor, 0 if none. */
+uint32_t mlx5sim_fd_chan(int fd);
+
+#endif
