@@ -98,7 +98,7 @@ int sep_info_read_config(sep_info_options_t *options)
     sep_plan_config_init(plan);
 
     memset(&config, 0, sizeof(config));
-    status = ucs_config_parser_fill_opts(&config, uct_sep_iface_config_table,
+    status = ucs_config_parser_fill_opts(&config, uct_sep_config_table,
                                          UCS_DEFAULT_ENV_PREFIX,
                                          UCT_SEP_CONFIG_PREFIX, 0);
     if (status != UCS_OK) {
@@ -107,14 +107,14 @@ int sep_info_read_config(sep_info_options_t *options)
     }
 
     /* Limits of all devices: those of indices, which have 16 bits */
-    status = uct_sep_iface_check_config(&config, 1u << 15, (1u << 15) - 1);
+    status = uct_sep_config_check(&config, 1u << 15, (1u << 15) - 1);
     if (status != UCS_OK) {
-        ucs_config_parser_release_opts(&config, uct_sep_iface_config_table);
+        ucs_config_parser_release_opts(&config, uct_sep_config_table);
         return -1;
     }
 
     sep_info_take_config(&config, plan);
-    ucs_config_parser_release_opts(&config, uct_sep_iface_config_table);
+    ucs_config_parser_release_opts(&config, uct_sep_config_table);
     sep_info_sizes(plan);
 
     total   = sep_info_env("MLX5_TOTAL_UUARS", plan->total_uuars);

@@ -184,7 +184,7 @@ void fixture::complete(uint16_t pi)
 
 unsigned fixture::progress()
 {
-    unsigned count = uct_sep_iface_progress(&m_iface->super.super);
+    unsigned count = uct_sep_progress(&m_iface->super.super);
 
     EXPECT_LE(uct_sep_cq_ci(&m_iface->cq), m_cq_pi);
     EXPECT_EQ(ucs_align_down(uct_sep_cq_ci(&m_iface->cq), UCT_SEP_CQ_TURN),

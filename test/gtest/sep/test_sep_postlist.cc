@@ -26,7 +26,7 @@ protected:
         memset(m_data, 0x5a, sizeof(m_data));
         m_f.iface().config.postlist = 4;
         m_f.iface().tx.post         = UCT_SEP_TX_POST_BF;
-        m_f.iface().tx.poll         = uct_sep_iface_progress;
+        m_f.iface().tx.poll         = uct_sep_progress;
         m_rung                      = m_f.dbrec();
     }
 
@@ -90,7 +90,7 @@ TEST_F(test_sep_postlist, a_list_is_rung_for_once_by_its_last_work_request)
 TEST_F(test_sep_postlist, a_single_work_request_comes_with_the_doorbell)
 {
     put(100);
-    uct_sep_iface_ring(&m_f.iface());
+    uct_sep_postlist_ring_any(&m_f.iface());
     expect_none_waits();
     expect_doorbell(0, 0, 3 * 64);
 }
@@ -99,7 +99,7 @@ TEST_F(test_sep_postlist, a_single_work_request_does_not_if_only_doorbells_are_u
 {
     m_f.iface().tx.post = UCT_SEP_TX_POST_DB;
     put(100);
-    uct_sep_iface_ring(&m_f.iface());
+    uct_sep_postlist_ring_any(&m_f.iface());
     expect_none_waits();
     expect_doorbell(0, 0, 8);
 }
@@ -108,7 +108,7 @@ TEST_F(test_sep_postlist, progress_rings_for_what_waits)
 {
     put();
     EXPECT_FALSE(is_rung());
-    EXPECT_EQ(0u, uct_sep_iface_progress_postlist(&m_f.iface().super.super));
+    EXPECT_EQ(0u, uct_sep_postlist_progress(&m_f.iface().super.super));
     expect_none_waits();
 }
 
@@ -123,7 +123,7 @@ TEST_F(test_sep_postlist, progress_rings_for_what_callbacks_post)
               m_f.ops().ep_put_zcopy(m_f.ep(), &iov, 1, remote_addr, rkey,
                                      &comp));
     m_f.complete(0);
-    EXPECT_EQ(1u, uct_sep_iface_progress_postlist(&m_f.iface().super.super));
+    EXPECT_EQ(1u, uct_sep_postlist_progress(&m_f.iface().super.super));
     EXPECT_EQ(2, m_f.txwq().sw_pi);
     expect_none_waits();
 }
@@ -173,7 +173,7 @@ TEST_F(test_sep_postlist, what_follows_a_fence_is_in_a_list_again)
     put();
     EXPECT_FALSE(is_rung());
     EXPECT_EQ(4, m_f.txwq().sw_pi);
-    uct_sep_iface_progress_postlist(&m_f.iface().super.super);
+    uct_sep_postlist_progress(&m_f.iface().super.super);
     expect_none_waits();
 }
 

@@ -21,14 +21,14 @@
  * part of what the completion queue is made larger by */
 #define UCT_SEP_STALL_MIN_CREDITS  (-(UCT_SEP_CQ_HEADROOM / 2))
 
-void uct_sep_iface_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (!uct_sep_txwq_is_signaled(txwq)) {
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
     }
 }
 
-void uct_sep_iface_stall(uct_sep_iface_t *iface)
+void uct_sep_credits_stall(uct_sep_iface_t *iface)
 {
     uct_sep_txwq_t *txwq;
 
@@ -41,22 +41,22 @@ void uct_sep_iface_stall(uct_sep_iface_t *iface)
         }
 
         if (uct_sep_txwq_has_credits(txwq)) {
-            uct_sep_iface_signal_last(iface, txwq);
+            uct_sep_credits_signal_last(iface, txwq);
         }
     }
 }
 
-static unsigned uct_sep_iface_dispatch_retry(void *arg)
+static unsigned uct_sep_dispatch_retry(void *arg)
 {
     uct_sep_iface_t *iface = arg;
 
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->tx.dispatch_id);
-    uct_sep_iface_dispatch(iface);
+    uct_sep_dispatch(iface);
     return 1;
 }
 
-void uct_sep_iface_dispatch(uct_sep_iface_t *iface)
+void uct_sep_dispatch(uct_sep_iface_t *iface)
 {
     UCS_LIST_HEAD(round);
     int progressed;
@@ -82,22 +82,22 @@ void uct_sep_iface_dispatch(uct_sep_iface_t *iface)
     } while (progressed && (iface->tx.cq_credits >= 0) &&
              !ucs_list_is_empty(&iface->tx.sched));
     iface->tx.in_dispatch = 0;
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
 
     if (!ucs_list_is_empty(&iface->tx.sched)) {
         if (iface->tx.cq_credits < 0) {
-            uct_sep_iface_stall(iface);
+            uct_sep_credits_stall(iface);
         } else {
             /* They wait for something we don't know */
             uct_worker_progress_register_safe(&iface->super.worker->super,
-                                              uct_sep_iface_dispatch_retry,
+                                              uct_sep_dispatch_retry,
                                               iface, 0,
                                               &iface->tx.dispatch_id);
         }
     }
 }
 
-void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     txwq->flags &= ~UCT_SEP_TXWQ_FLAG_WAITING;
     if (!ucs_list_is_empty(&iface->tx.fc_due)) {
@@ -109,11 +109,11 @@ void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
     if (iface->tx.stalled) {
         if (iface->tx.cq_credits < 0) {
-            uct_sep_iface_stall(iface);
+            uct_sep_credits_stall(iface);
             return;
         }
         iface->tx.stalled = 0;
     }
 
-    uct_sep_iface_dispatch(iface);
+    uct_sep_dispatch(iface);
 }

@@ -71,7 +71,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
             return status;
         }
     } else if (iface->tx.cq_credits < 0) {
-        uct_sep_iface_stall(iface);
+        uct_sep_credits_stall(iface);
     } else if (uct_sep_txwq_has_credits(txwq)) {
         ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE);
         txwq->flags   &= ~UCT_SEP_TXWQ_FLAG_FENCE;
@@ -83,7 +83,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
         }
     }
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
     UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
     return UCS_ERR_NO_RESOURCE;
 }
@@ -104,7 +104,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_am_credits(uct_sep_ep_t *ep)
         return UCS_OK; /* One that does something about the window */
     }
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
     UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
     return UCS_ERR_NO_RESOURCE;
 }
@@ -208,7 +208,7 @@ void uct_sep_ep_destroy(uct_ep_h tl_ep)
     uct_sep_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_ep_t);
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
     uct_sep_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
     if (iface->tx.dispatched == ep) {
         iface->tx.dispatched = NULL;
@@ -358,7 +358,7 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     uct_sep_txwq_t *txwq   = ep->txwq;
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
 
     /* Requests that wait come first, also when there is room: for a window.
      * Unless one of them is what flushes: it would wait for those behind it. */
@@ -367,7 +367,7 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
                      !(flags & UCT_FLUSH_FLAG_CANCEL) &&
                      !(ep->flags & UCT_SEP_EP_FLAG_FAILED))) {
         if (iface->tx.cq_credits < 0) {
-            uct_sep_iface_stall(iface);
+            uct_sep_credits_stall(iface);
         }
         return UCS_ERR_NO_RESOURCE;
     }
@@ -388,12 +388,12 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
     if (!uct_sep_ep_can_post(ep)) {
         if (iface->tx.cq_credits < 0) {
-            uct_sep_iface_stall(iface);
+            uct_sep_credits_stall(iface);
         }
         return UCS_ERR_NO_RESOURCE;
     }
 
-    uct_sep_iface_signal_last(iface, txwq);
+    uct_sep_credits_signal_last(iface, txwq);
 
     return uct_sep_ep_flush_track(ep, comp);
 }
@@ -413,7 +413,7 @@ ucs_status_t uct_sep_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
 
-    uct_sep_iface_ring(uct_sep_ep_iface(ep));
+    uct_sep_postlist_ring_any(uct_sep_ep_iface(ep));
     if (uct_sep_ep_iface(ep)->config.has_fence) {
         uct_sep_txwq_set_fence(ep->txwq);
     }
@@ -430,7 +430,7 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 
     UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
 
     if (ep->txwq == &iface->tx.idle) {
         /* Connecting finds out as well */
@@ -459,17 +459,17 @@ ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
 
     if (iface->tx.cq_credits < 0) {
-        uct_sep_iface_stall(iface);
+        uct_sep_credits_stall(iface);
     }
 
     ucs_list_for_each(txwq, &iface->tx.active, list) {
         if (!uct_sep_txwq_is_empty(txwq)) {
             ++count;
             if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
-                uct_sep_iface_signal_last(iface, txwq);
+                uct_sep_credits_signal_last(iface, txwq);
             }
         }
     }
@@ -488,7 +488,7 @@ ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags)
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     uct_sep_txwq_t *txwq;
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
     if (iface->config.has_fence) {
         ucs_list_for_each(txwq, &iface->tx.active, list) {
             uct_sep_txwq_set_fence(txwq);

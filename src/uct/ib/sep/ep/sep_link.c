@@ -155,7 +155,7 @@ uct_sep_link_post_event(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_worker_progress_register_safe(&iface->super.worker->super,
                                       uct_sep_link_event_progress, iface, 0,
                                       &iface->conn.event_id);
-    uct_sep_iface_event_signal(iface);
+    uct_sep_event_signal(iface);
 }
 
 static void uct_sep_link_established(void *arg, uct_sep_conn_t *conn)
@@ -524,6 +524,6 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
 
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);
 
-    uct_sep_iface_dispatch(iface);
+    uct_sep_dispatch(iface);
     return count;
 }

@@ -478,8 +478,8 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
         core_params.field_mask     |= UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
     }
 
-    status = uct_sep_iface_new(&md->super, hub->worker, &core_params,
-                               &core_config.super, &tl_iface);
+    status = uct_sep_iface_open(&md->super, hub->worker, &core_params,
+                                &core_config.super, &tl_iface);
     if (status != UCS_OK) {
         return status;
     }

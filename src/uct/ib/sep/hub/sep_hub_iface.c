@@ -514,7 +514,7 @@ uct_sep_hub_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.am.max_bcopy  -= route;
     attr->cap.am.max_zcopy  -= route;
     attr->cap.am.max_hdr    -= route;
-    uct_sep_iface_drop_unusable(attr);
+    uct_sep_open_drop_unusable(attr);
     return UCS_OK;
 }
 

@@ -49,7 +49,7 @@ static const char *uct_sep_fence_names[] = {
     [UCT_SEP_FENCE_LAST] = NULL
 };
 
-ucs_config_field_t uct_sep_iface_config_table[] = {
+ucs_config_field_t uct_sep_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
@@ -314,13 +314,13 @@ ucs_config_field_t uct_sep_iface_config_table[] = {
     {NULL}
 };
 
-size_t uct_sep_iface_max_zcopy(const uct_sep_iface_t *iface)
+size_t uct_sep_config_max_zcopy(const uct_sep_iface_t *iface)
 {
     return ucs_min(iface->port.attr.max_msg_sz, UCT_SEP_MAX_MSG);
 }
 
 /* Value of the QP's timeout field: 4.096 us * 2^n, IBA "Local ACK Timeout" */
-static uint8_t uct_sep_iface_ack_timeout(double timeout)
+static uint8_t uct_sep_config_ack_timeout(double timeout)
 {
     unsigned n = 1;
 
@@ -332,7 +332,7 @@ static uint8_t uct_sep_iface_ack_timeout(double timeout)
 
 /* Value of the QP's min_rnr_timer field: the smallest one not shorter, IBA
  * "Encoding for RNR NAK timer field". 0 is the longest, 655.36 ms. */
-static uint8_t uct_sep_iface_rnr_timer(double timeout)
+static uint8_t uct_sep_config_rnr_timer(double timeout)
 {
     static const double msec[] = {
         [1]  = 0.01,   [2]  = 0.02,   [3]  = 0.03,   [4]  = 0.04,
@@ -355,8 +355,8 @@ static uint8_t uct_sep_iface_rnr_timer(double timeout)
 }
 
 static ucs_status_t
-uct_sep_iface_check_range(const char *name, unsigned long value,
-                          unsigned long min, unsigned long max)
+uct_sep_config_check_range(const char *name, unsigned long value,
+                           unsigned long min, unsigned long max)
 {
     if ((value >= min) && (value <= max)) {
         return UCS_OK;
@@ -369,7 +369,7 @@ uct_sep_iface_check_range(const char *name, unsigned long value,
 
 /* The longest there is replaces what is longer, but nothing is shorter than no
  * time at all */
-static ucs_status_t uct_sep_iface_check_time(const char *name, double value)
+static ucs_status_t uct_sep_config_check_time(const char *name, double value)
 {
     if (value >= 0) { /* False for what is no number */
         return UCS_OK;
@@ -381,8 +381,8 @@ static ucs_status_t uct_sep_iface_check_time(const char *name, double value)
 }
 
 static ucs_status_t
-uct_sep_iface_init_fc(uct_sep_iface_t *iface,
-                      const uct_sep_iface_config_t *config)
+uct_sep_config_init_fc(uct_sep_iface_t *iface,
+                       const uct_sep_iface_config_t *config)
 {
     unsigned fill = iface->config.rx_queue_fill;
     unsigned window;
@@ -421,8 +421,8 @@ uct_sep_iface_init_fc(uct_sep_iface_t *iface,
 }
 
 ucs_status_t
-uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
-                           unsigned max_qp_wr, unsigned max_srq_wr)
+uct_sep_config_check(const uct_sep_iface_config_t *config,
+                     unsigned max_qp_wr, unsigned max_srq_wr)
 {
     const struct {
         const char    *name;
@@ -450,19 +450,19 @@ uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
     unsigned i;
 
     for (i = 0; i < ucs_static_array_size(ranges); ++i) {
-        status = uct_sep_iface_check_range(ranges[i].name, ranges[i].value,
-                                           ranges[i].min, ranges[i].max);
+        status = uct_sep_config_check_range(ranges[i].name, ranges[i].value,
+                                            ranges[i].min, ranges[i].max);
         if (status != UCS_OK) {
             return status;
         }
     }
 
-    status = uct_sep_iface_check_time("TIMEOUT", config->timeout);
+    status = uct_sep_config_check_time("TIMEOUT", config->timeout);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_sep_iface_check_time("RNR_TIMEOUT", config->rnr_timeout);
+    status = uct_sep_config_check_time("RNR_TIMEOUT", config->rnr_timeout);
     if (status != UCS_OK) {
         return status;
     }
@@ -477,16 +477,16 @@ uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
 }
 
 ucs_status_t
-uct_sep_iface_init_config(uct_sep_iface_t *iface,
-                          const uct_sep_iface_config_t *config)
+uct_sep_config_apply(uct_sep_iface_t *iface,
+                     const uct_sep_iface_config_t *config)
 {
     const struct ibv_device_attr *attr =
             &uct_sep_iface_md(iface)->dev.attr.orig_attr;
     unsigned max_rd_atomic, max_dest_rd_atomic;
     ucs_status_t status;
 
-    status = uct_sep_iface_check_config(config, attr->max_qp_wr,
-                                        attr->max_srq_wr);
+    status = uct_sep_config_check(config, attr->max_qp_wr,
+                                  attr->max_srq_wr);
     if (status != UCS_OK) {
         return status;
     }
@@ -526,7 +526,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
                                   config->rx.queue_len :
                                   ucs_min(config->rx.queue_fill,
                                           config->rx.queue_len);
-    status = uct_sep_iface_init_fc(iface, config);
+    status = uct_sep_config_init_fc(iface, config);
     if (status != UCS_OK) {
         return status;
     }
@@ -550,11 +550,11 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
     iface->config.rx_max_poll        = config->rx.max_poll;
     iface->config.tx_max_poll        = config->tx.max_poll;
     iface->config.has_fence          = config->fence != UCT_SEP_FENCE_NONE;
-    iface->config.timeout            = uct_sep_iface_ack_timeout(
+    iface->config.timeout            = uct_sep_config_ack_timeout(
                                                config->timeout);
     iface->config.retry_cnt          = config->retry_count;
     iface->config.rnr_retry          = config->rnr_retry_count;
-    iface->config.min_rnr_timer      = uct_sep_iface_rnr_timer(
+    iface->config.min_rnr_timer      = uct_sep_config_rnr_timer(
                                                config->rnr_timeout);
     iface->config.path_mtu           = (config->path_mtu != 0) ?
                                        config->path_mtu :
@@ -563,7 +563,7 @@ uct_sep_iface_init_config(uct_sep_iface_t *iface,
                                                config->max_rd_atomic);
     iface->config.max_dest_rd_atomic = ucs_min(max_dest_rd_atomic,
                                                config->max_rd_atomic);
-    iface->config.max_get_zcopy      = ucs_min(uct_sep_iface_max_zcopy(iface),
+    iface->config.max_get_zcopy      = ucs_min(uct_sep_config_max_zcopy(iface),
                                                config->max_get_zcopy);
     return UCS_OK;
 }

@@ -37,7 +37,7 @@ static void uct_sep_fc_set_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     txwq->fc.left = window - txwq->fc.next - 1;
 }
 
-uint8_t uct_sep_fc_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     int32_t window = uct_sep_fc_window(txwq);
     uint8_t bits   = 0;
@@ -88,7 +88,7 @@ static void uct_sep_fc_grant(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     /* The queue's next completion comes back to it, or any if they are short */
     txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
     if (iface->tx.cq_credits < 0) {
-        uct_sep_iface_stall(iface);
+        uct_sep_credits_stall(iface);
     }
 }
 
@@ -125,7 +125,7 @@ static void uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     if (am_id & UCT_SEP_AM_FC_GRANT) {
         uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
         if (txwq->flags & UCT_SEP_TXWQ_FLAG_WAITING) {
-            uct_sep_iface_wake(iface, txwq);
+            uct_sep_dispatch_wake(iface, txwq);
         }
     }
 }

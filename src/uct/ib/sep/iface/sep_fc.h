@@ -54,7 +54,7 @@ void uct_sep_fc_stop(uct_sep_txwq_t *txwq);
  *
  * @return Bits for its header.
  */
-uint8_t uct_sep_fc_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /** Count the message that is sent next; returns bits for its header. */
@@ -66,7 +66,7 @@ uct_sep_fc_take(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         return 0;
     }
 
-    return uct_sep_fc_attend(iface, txwq);
+    return uct_sep_fc_take_slow(iface, txwq);
 }
 
 

@@ -264,10 +264,10 @@ struct uct_sep_iface {
 /**
  * Open an interface of its own, whatever the category; as uct_iface_open().
  */
-ucs_status_t uct_sep_iface_new(uct_md_h md, uct_worker_h worker,
-                               const uct_iface_params_t *params,
-                               const uct_iface_config_t *config,
-                               uct_iface_h *iface_p);
+ucs_status_t uct_sep_iface_open(uct_md_h md, uct_worker_h worker,
+                                const uct_iface_params_t *params,
+                                const uct_iface_config_t *config,
+                                uct_iface_h *iface_p);
 
 
 UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
@@ -299,11 +299,11 @@ static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 
 
 /** Take back what can be of no length: short messages, gets. */
-void uct_sep_iface_drop_unusable(uct_iface_attr_t *attr);
+void uct_sep_open_drop_unusable(uct_iface_attr_t *attr);
 
 
 /** Table of uct_sep_iface_config_t. */
-extern ucs_config_field_t uct_sep_iface_config_table[];
+extern ucs_config_field_t uct_sep_config_table[];
 
 
 /**
@@ -315,9 +315,9 @@ extern ucs_config_field_t uct_sep_iface_config_table[];
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
  *         variable and its range.
  */
-ucs_status_t uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
-                                        unsigned max_qp_wr,
-                                        unsigned max_srq_wr);
+ucs_status_t uct_sep_config_check(const uct_sep_iface_config_t *config,
+                                  unsigned max_qp_wr,
+                                  unsigned max_srq_wr);
 
 
 /**
@@ -326,12 +326,12 @@ ucs_status_t uct_sep_iface_check_config(const uct_sep_iface_config_t *config,
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
  *         variable and its range.
  */
-ucs_status_t uct_sep_iface_init_config(uct_sep_iface_t *iface,
-                                       const uct_sep_iface_config_t *config);
+ucs_status_t uct_sep_config_apply(uct_sep_iface_t *iface,
+                                  const uct_sep_iface_config_t *config);
 
 
 /** Longest zero-copy operation of the port. */
-size_t uct_sep_iface_max_zcopy(const uct_sep_iface_t *iface);
+size_t uct_sep_config_max_zcopy(const uct_sep_iface_t *iface);
 
 
 /**
@@ -344,12 +344,12 @@ void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked);
 
 
 /** Poll for completions; of uct_iface_ops_t. */
-unsigned uct_sep_iface_progress(uct_iface_h tl_iface);
+unsigned uct_sep_progress(uct_iface_h tl_iface);
 
 
 /** The same, with another completion queue for sends in the worker's context.
  */
-unsigned uct_sep_iface_progress_own(uct_iface_h tl_iface);
+unsigned uct_sep_progress_own(uct_iface_h tl_iface);
 
 
 /**
@@ -357,8 +357,8 @@ unsigned uct_sep_iface_progress_own(uct_iface_h tl_iface);
  *
  * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
  */
-ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
-                                      const uct_iov_t *iov, size_t iovcnt);
+ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
+                                     const uct_iov_t *iov, size_t iovcnt);
 
 
 /**
@@ -367,12 +367,12 @@ ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
  *
  * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
  */
-ucs_status_t uct_sep_iface_make_desc_lkey(uct_sep_iface_t *iface,
-                                          uct_sep_desc_t *desc);
+ucs_status_t uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface,
+                                         uct_sep_desc_t *desc);
 
 
 /** The same for a worker that shares its send completion queue. */
-unsigned uct_sep_iface_progress_group(uct_iface_h tl_iface);
+unsigned uct_sep_progress_group(uct_iface_h tl_iface);
 
 
 /**
@@ -380,28 +380,28 @@ unsigned uct_sep_iface_progress_group(uct_iface_h tl_iface);
  * nothing can be posted. Asks those queues for a completion which would not
  * send one by themselves.
  */
-void uct_sep_iface_stall(uct_sep_iface_t *iface);
+void uct_sep_credits_stall(uct_sep_iface_t *iface);
 
 
 /** Make sure that a completion tells when all that was posted is done. */
-void uct_sep_iface_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /** Call what is pending and can be sent. */
-void uct_sep_iface_dispatch(uct_sep_iface_t *iface);
+void uct_sep_dispatch(uct_sep_iface_t *iface);
 
 
 /** Completion events; of uct_iface_ops_t. */
-ucs_status_t uct_sep_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p);
-ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events);
+ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p);
+ucs_status_t uct_sep_event_arm(uct_iface_h tl_iface, unsigned events);
 
 
 /** Wake the application if it sleeps on the file descriptor. Async lock. */
-void uct_sep_iface_event_signal(uct_sep_iface_t *iface);
+void uct_sep_event_signal(uct_sep_iface_t *iface);
 
 
 /** Release what the event functions have made. */
-void uct_sep_iface_event_cleanup(uct_sep_iface_t *iface);
+void uct_sep_event_cleanup(uct_sep_iface_t *iface);
 
 END_C_DECLS
 

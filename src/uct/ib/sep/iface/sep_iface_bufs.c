@@ -24,7 +24,7 @@
 #define UCT_SEP_MPOOL_OVERHEAD 4096
 
 static void
-uct_sep_iface_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+uct_sep_bufs_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     uct_sep_desc_t *desc   = obj;
@@ -41,8 +41,8 @@ uct_sep_iface_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
     desc->super.comp = NULL;
 }
 
-ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
-                                      const uct_iov_t *iov, size_t iovcnt)
+ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
+                                     const uct_iov_t *iov, size_t iovcnt)
 {
     size_t i;
 
@@ -59,7 +59,7 @@ ucs_status_t uct_sep_iface_make_lkeys(uct_sep_iface_t *iface,
 }
 
 ucs_status_t
-uct_sep_iface_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
+uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
 {
     desc->lkey = uct_sep_context_make_lkey(iface->channel.own,
                                            uct_sep_iface_md(iface),
@@ -73,7 +73,7 @@ uct_sep_iface_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
 }
 
 static void
-uct_sep_iface_init_rx_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+uct_sep_bufs_init_rx_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 {
     uct_sep_rx_desc_t *desc = obj;
 
@@ -84,7 +84,7 @@ uct_sep_iface_init_rx_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
  * How many elements to add to a pool of buffers at a time: UCT allocates these
  * in units of huge pages, so as many as fit in one rather than some more.
  */
-static unsigned uct_sep_iface_mpool_grow(size_t elem_size, unsigned max)
+static unsigned uct_sep_bufs_mpool_grow(size_t elem_size, unsigned max)
 {
     size_t unit = ucs_align_up_pow2(elem_size + sizeof(ucs_mpool_elem_t),
                                     UCS_SYS_CACHE_LINE_SIZE);
@@ -95,8 +95,8 @@ static unsigned uct_sep_iface_mpool_grow(size_t elem_size, unsigned max)
 }
 
 ucs_status_t
-uct_sep_iface_init_tx(uct_sep_iface_t *iface,
-                      const uct_sep_iface_config_t *config)
+uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
+                     const uct_sep_iface_config_t *config)
 {
     uct_iface_mpool_config_t scratch_config = {.max_bufs = UINT_MAX,
                                                .bufs_grow = 64};
@@ -108,11 +108,11 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
                                   iface->config.seg_size,
                                   sizeof(uct_sep_desc_t),
                                   UCS_SYS_CACHE_LINE_SIZE, &config->tx.mp,
-                                  uct_sep_iface_mpool_grow(
+                                  uct_sep_bufs_mpool_grow(
                                           sizeof(uct_sep_desc_t) +
                                           iface->config.seg_size,
                                           iface->config.tx_queue_len),
-                                  uct_sep_iface_init_desc, "sep_tx_desc");
+                                  uct_sep_bufs_init_desc, "sep_tx_desc");
     if (status != UCS_OK) {
         goto err;
     }
@@ -121,7 +121,7 @@ uct_sep_iface_init_tx(uct_sep_iface_t *iface,
                                   sizeof(uct_sep_desc_t) + sizeof(uint64_t),
                                   sizeof(uct_sep_desc_t),
                                   UCS_SYS_CACHE_LINE_SIZE, &scratch_config, 64,
-                                  uct_sep_iface_init_desc, "sep_atomic_desc");
+                                  uct_sep_bufs_init_desc, "sep_atomic_desc");
     if (status != UCS_OK) {
         goto err_cleanup_desc_mp;
     }
@@ -171,7 +171,7 @@ err:
     return status;
 }
 
-void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface)
+void uct_sep_bufs_cleanup_tx(uct_sep_iface_t *iface)
 {
     ucs_mpool_put(UCS_PTR_BYTE_OFFSET(iface->tx.scratch,
                                       -(ptrdiff_t)sizeof(uct_sep_desc_t)));
@@ -180,7 +180,7 @@ void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface)
     ucs_mpool_cleanup(&iface->tx.desc_mp, 1);
 }
 
-static void uct_sep_iface_release_desc(uct_recv_desc_t *self, void *user_desc)
+static void uct_sep_bufs_release_desc(uct_recv_desc_t *self, void *user_desc)
 {
     uct_sep_iface_t *iface = ucs_container_of(self, uct_sep_iface_t,
                                               rx.release);
@@ -193,8 +193,8 @@ static void uct_sep_iface_release_desc(uct_recv_desc_t *self, void *user_desc)
 }
 
 ucs_status_t
-uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
-                      const uct_sep_iface_config_t *config)
+uct_sep_bufs_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
+                     const uct_sep_iface_config_t *config)
 {
     size_t headroom = (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
                       params->rx_headroom : 0;
@@ -221,17 +221,17 @@ uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
     status = uct_iface_mpool_init(&iface->super, &iface->rx.mp,
                                   payload_offset + iface->config.seg_size,
                                   align_offset, align, &config->rx.mp,
-                                  uct_sep_iface_mpool_grow(
+                                  uct_sep_bufs_mpool_grow(
                                           payload_offset +
                                           iface->config.seg_size,
                                           iface->config.rx_queue_fill),
-                                  uct_sep_iface_init_rx_desc, "sep_rx_desc");
+                                  uct_sep_bufs_init_rx_desc, "sep_rx_desc");
     if (status != UCS_OK) {
         goto err;
     }
 
     ucs_list_head_init(&iface->rx.fc_early);
-    iface->rx.release.cb      = uct_sep_iface_release_desc;
+    iface->rx.release.cb      = uct_sep_bufs_release_desc;
     iface->rx.headroom_offset = payload_offset - headroom;
 
     srq_params.pd         = uct_sep_iface_md(iface)->pd;
@@ -264,7 +264,7 @@ err:
     return status;
 }
 
-void uct_sep_iface_cleanup_rx(uct_sep_iface_t *iface)
+void uct_sep_bufs_cleanup_rx(uct_sep_iface_t *iface)
 {
     uct_sep_fc_cleanup(iface);
     uct_sep_srq_cleanup(&iface->srq);

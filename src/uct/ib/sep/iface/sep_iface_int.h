@@ -18,12 +18,12 @@
  * @return UCS_OK, or an error after a message.
  */
 ucs_status_t
-uct_sep_iface_init_tx(uct_sep_iface_t *iface,
-                      const uct_sep_iface_config_t *config);
+uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
+                     const uct_sep_iface_config_t *config);
 
 
 /** Release them. */
-void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface);
+void uct_sep_bufs_cleanup_tx(uct_sep_iface_t *iface);
 
 
 /**
@@ -35,11 +35,11 @@ void uct_sep_iface_cleanup_tx(uct_sep_iface_t *iface);
  * @return UCS_OK, or an error after a message.
  */
 ucs_status_t
-uct_sep_iface_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
-                      const uct_sep_iface_config_t *config);
+uct_sep_bufs_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
+                     const uct_sep_iface_config_t *config);
 
 
 /** Release them. */
-void uct_sep_iface_cleanup_rx(uct_sep_iface_t *iface);
+void uct_sep_bufs_cleanup_rx(uct_sep_iface_t *iface);
 
 #endif

@@ -43,14 +43,14 @@ void uct_sep_postlist_ring_all(uct_sep_iface_t *iface)
     }
 }
 
-unsigned uct_sep_iface_progress_postlist(uct_iface_h tl_iface)
+unsigned uct_sep_postlist_progress(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     unsigned count;
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
     count = iface->tx.poll(tl_iface);
     /* What callbacks and pending requests have posted */
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
     return count;
 }

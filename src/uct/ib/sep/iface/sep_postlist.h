@@ -28,7 +28,7 @@ void uct_sep_postlist_ring_all(uct_sep_iface_t *iface);
 
 
 /** Tell the device of all lists, if there are any. */
-static inline void uct_sep_iface_ring(uct_sep_iface_t *iface)
+static inline void uct_sep_postlist_ring_any(uct_sep_iface_t *iface)
 {
     if (!ucs_list_is_empty(&iface->tx.unrung)) {
         uct_sep_postlist_ring_all(iface);
@@ -38,7 +38,7 @@ static inline void uct_sep_iface_ring(uct_sep_iface_t *iface)
 
 /** Progress that leaves no list behind; of uct_iface_ops_t. It calls
  *  uct_sep_iface_t::tx.poll. */
-unsigned uct_sep_iface_progress_postlist(uct_iface_h tl_iface);
+unsigned uct_sep_postlist_progress(uct_iface_h tl_iface);
 
 END_C_DECLS
 

@@ -64,7 +64,7 @@ UCS_CLASS_NEW_FUNC_NAME(uct_sep_any)(uct_md_h md, uct_worker_h worker,
         return uct_sep_hub_iface_open(md, worker, params, tl_config, iface_p);
     }
 
-    return uct_sep_iface_new(md, worker, params, tl_config, iface_p);
+    return uct_sep_iface_open(md, worker, params, tl_config, iface_p);
 }
 
 static ucs_status_t
@@ -146,7 +146,7 @@ uct_component_t uct_sep_component = {
 
 UCT_TL_DEFINE_ENTRY(&uct_sep_component, sep_mlx5, uct_sep_query_devices,
                     uct_sep_any, UCT_SEP_CONFIG_PREFIX,
-                    uct_sep_iface_config_table, uct_sep_iface_config_t);
+                    uct_sep_config_table, uct_sep_iface_config_t);
 
 /* When the module is loaded. Never taken back: UCT keeps components for good,
  * and the module is linked so that it stays in memory. */

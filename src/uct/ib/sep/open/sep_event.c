@@ -23,7 +23,7 @@
  * waits for the main thread.
  */
 
-static ucs_status_t uct_sep_iface_epoll_add(uct_sep_iface_t *iface, int fd)
+static ucs_status_t uct_sep_event_add_fd(uct_sep_iface_t *iface, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
@@ -35,7 +35,7 @@ static ucs_status_t uct_sep_iface_epoll_add(uct_sep_iface_t *iface, int fd)
     return UCS_OK;
 }
 
-static ucs_status_t uct_sep_iface_event_create(uct_sep_iface_t *iface)
+static ucs_status_t uct_sep_event_create(uct_sep_iface_t *iface)
 {
     ucs_status_t status = UCS_ERR_IO_ERROR;
     int event_fd;
@@ -52,27 +52,27 @@ static ucs_status_t uct_sep_iface_event_create(uct_sep_iface_t *iface)
         goto err_close_epoll;
     }
 
-    status = uct_sep_iface_epoll_add(iface, iface->cq.channel->fd);
+    status = uct_sep_event_add_fd(iface, iface->cq.channel->fd);
     if (status != UCS_OK) {
         goto err_close_event;
     }
 
     if (iface->own_cq.cq != NULL) {
-        status = uct_sep_iface_epoll_add(iface, iface->own_cq.channel->fd);
+        status = uct_sep_event_add_fd(iface, iface->own_cq.channel->fd);
         if (status != UCS_OK) {
             goto err_close_event;
         }
     }
 
     if (uct_sep_iface_shares_cq(iface)) {
-        status = uct_sep_iface_epoll_add(iface,
-                                         iface->cq_member.group->cq.channel->fd);
+        status = uct_sep_event_add_fd(iface,
+                                      iface->cq_member.group->cq.channel->fd);
         if (status != UCS_OK) {
             goto err_close_event;
         }
     }
 
-    status = uct_sep_iface_epoll_add(iface, event_fd);
+    status = uct_sep_event_add_fd(iface, event_fd);
     if (status != UCS_OK) {
         goto err_close_event;
     }
@@ -91,7 +91,7 @@ err:
     return status;
 }
 
-void uct_sep_iface_event_cleanup(uct_sep_iface_t *iface)
+void uct_sep_event_cleanup(uct_sep_iface_t *iface)
 {
     if (iface->conn.epoll_fd >= 0) {
         close(iface->conn.event_fd);
@@ -99,7 +99,7 @@ void uct_sep_iface_event_cleanup(uct_sep_iface_t *iface)
     }
 }
 
-void uct_sep_iface_event_signal(uct_sep_iface_t *iface)
+void uct_sep_event_signal(uct_sep_iface_t *iface)
 {
     uint64_t value = 1;
     ssize_t ret;
@@ -114,7 +114,7 @@ void uct_sep_iface_event_signal(uct_sep_iface_t *iface)
     }
 }
 
-static void uct_sep_iface_event_drain(uct_sep_iface_t *iface)
+static void uct_sep_event_drain(uct_sep_iface_t *iface)
 {
     uint64_t value;
     ssize_t ret;
@@ -129,13 +129,13 @@ static void uct_sep_iface_event_drain(uct_sep_iface_t *iface)
     }
 }
 
-ucs_status_t uct_sep_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
+ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     ucs_status_t status;
 
     if (iface->conn.epoll_fd < 0) {
-        status = uct_sep_iface_event_create(iface);
+        status = uct_sep_event_create(iface);
         if (status != UCS_OK) {
             return status;
         }
@@ -145,7 +145,7 @@ ucs_status_t uct_sep_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
     return UCS_OK;
 }
 
-ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
+ucs_status_t uct_sep_event_arm(uct_iface_h tl_iface, unsigned events)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     ucs_status_t status;
@@ -154,8 +154,8 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
 
     /* Drained before the list is looked at, so that what comes in between is
      * not lost. Handled here, because the interface's progress does not. */
-    uct_sep_iface_ring(iface);
-    uct_sep_iface_event_drain(iface);
+    uct_sep_postlist_ring_any(iface);
+    uct_sep_event_drain(iface);
     if (uct_sep_link_handle_events(iface) > 0) {
         return UCS_ERR_BUSY;
     }
@@ -178,7 +178,7 @@ ucs_status_t uct_sep_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     }
 
     if (uct_sep_iface_shares_cq(iface) && (events & UCT_EVENT_SEND_COMP)) {
-        status = uct_sep_iface_event_fd_get(tl_iface, &event_fd);
+        status = uct_sep_event_fd_get(tl_iface, &event_fd);
         if (status == UCS_OK) {
             status = uct_sep_cq_member_arm(&iface->cq_member,
                                            iface->conn.event_fd);

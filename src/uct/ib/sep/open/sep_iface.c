@@ -25,7 +25,7 @@
 #define UCT_SEP_PRIORITY       60
 
 
-void uct_sep_iface_drop_unusable(uct_iface_attr_t *attr)
+void uct_sep_open_drop_unusable(uct_iface_attr_t *attr)
 {
     if (attr->cap.put.max_short == 0) {
         attr->cap.flags &= ~UCT_IFACE_FLAG_PUT_SHORT;
@@ -53,7 +53,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     const uct_sep_md_t *md      = uct_sep_iface_md(iface);
     const uct_sep_device_t *dev = &md->dev;
     const uct_sep_ops_t *tx_ops = iface->tx.ops;
-    size_t max_zcopy            = uct_sep_iface_max_zcopy(iface);
+    size_t max_zcopy            = uct_sep_config_max_zcopy(iface);
     size_t mtu                  = 128ul << iface->config.path_mtu;
     size_t am_max               = iface->config.seg_size -
                                   sizeof(uct_sep_am_hdr_t);
@@ -113,7 +113,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.atomic64.fop_flags  = dev->atomic64.fop_flags &
                                     tx_ops->atomic64;
 
-    uct_sep_iface_drop_unusable(attr);
+    uct_sep_open_drop_unusable(attr);
 
     attr->latency             = ucs_linear_func_make(iface->port.latency +
                                                      md->far_latency, 0);
@@ -227,7 +227,7 @@ uct_sep_iface_init_cq(uct_sep_iface_t *iface,
         return status;
     }
 
-    iface->super.super.ops.iface_progress = uct_sep_iface_progress_group;
+    iface->super.super.ops.iface_progress = uct_sep_progress_group;
     return UCS_OK;
 }
 
@@ -280,7 +280,7 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
 {
     uct_sep_txwq_t *txwq, *tmp;
 
-    uct_sep_iface_ring(iface);
+    uct_sep_postlist_ring_any(iface);
     uct_sep_cm_cleanup(iface->conn.cm);
 
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
@@ -300,7 +300,7 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
                  iface->port.name, iface->conn.num_links, iface->conn.num_qp);
     }
 
-    uct_sep_iface_event_cleanup(iface);
+    uct_sep_event_cleanup(iface);
 }
 
 static const uct_sep_ops_t *
@@ -364,9 +364,9 @@ static uct_iface_ops_t uct_sep_iface_ops = {
     .iface_flush              = uct_sep_iface_flush,
     .iface_fence              = uct_sep_iface_fence,
     .iface_progress_enable    = uct_sep_iface_progress_enable,
-    .iface_progress           = uct_sep_iface_progress,
-    .iface_event_fd_get       = uct_sep_iface_event_fd_get,
-    .iface_event_arm          = uct_sep_iface_event_arm,
+    .iface_progress           = uct_sep_progress,
+    .iface_event_fd_get       = uct_sep_event_fd_get,
+    .iface_event_arm          = uct_sep_event_arm,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_sep_iface_t),
     .iface_query              = uct_sep_iface_query,
     .iface_get_device_address = uct_sep_iface_get_device_address,
@@ -412,7 +412,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err;
     }
 
-    status = uct_sep_iface_init_config(self, config);
+    status = uct_sep_config_apply(self, config);
     if (status != UCS_OK) {
         goto err;
     }
@@ -448,12 +448,12 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_channel;
     }
 
-    status = uct_sep_iface_init_tx(self, config);
+    status = uct_sep_bufs_init_tx(self, config);
     if (status != UCS_OK) {
         goto err_cleanup_cq;
     }
 
-    status = uct_sep_iface_init_rx(self, params, config);
+    status = uct_sep_bufs_init_rx(self, params, config);
     if (status != UCS_OK) {
         goto err_cleanup_tx;
     }
@@ -466,7 +466,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     if (self->config.postlist > 1) {
         self->tx.poll                        = self->super.super.ops.
                                                iface_progress;
-        self->super.super.ops.iface_progress = uct_sep_iface_progress_postlist;
+        self->super.super.ops.iface_progress = uct_sep_postlist_progress;
     }
 
     ucs_debug("%s: opened interface %p, category %s, lid %u, path MTU %u",
@@ -476,9 +476,9 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     return UCS_OK;
 
 err_cleanup_rx:
-    uct_sep_iface_cleanup_rx(self);
+    uct_sep_bufs_cleanup_rx(self);
 err_cleanup_tx:
-    uct_sep_iface_cleanup_tx(self);
+    uct_sep_bufs_cleanup_tx(self);
 err_cleanup_cq:
     uct_sep_iface_cleanup_cq(self);
 err_cleanup_channel:
@@ -496,8 +496,8 @@ static UCS_CLASS_CLEANUP_FUNC(uct_sep_iface_t)
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     uct_sep_iface_cleanup_cm(self);
-    uct_sep_iface_cleanup_rx(self);
-    uct_sep_iface_cleanup_tx(self);
+    uct_sep_bufs_cleanup_rx(self);
+    uct_sep_bufs_cleanup_tx(self);
     uct_sep_iface_cleanup_cq(self);
     uct_sep_channel_cleanup(&self->channel, uct_sep_iface_md(self));
     uct_sep_qp_table_cleanup(&self->qps);
@@ -510,10 +510,10 @@ static UCS_CLASS_DEFINE_NEW_FUNC(uct_sep_iface_t, uct_iface_t, uct_md_h,
                                  const uct_iface_config_t*);
 static UCS_CLASS_DEFINE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
 
-ucs_status_t uct_sep_iface_new(uct_md_h md, uct_worker_h worker,
-                               const uct_iface_params_t *params,
-                               const uct_iface_config_t *config,
-                               uct_iface_h *iface_p)
+ucs_status_t uct_sep_iface_open(uct_md_h md, uct_worker_h worker,
+                                const uct_iface_params_t *params,
+                                const uct_iface_config_t *config,
+                                uct_iface_h *iface_p)
 {
     return UCS_CLASS_NEW_FUNC_NAME(uct_sep_iface_t)(md, worker, params, config,
                                                     iface_p);

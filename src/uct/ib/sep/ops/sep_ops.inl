@@ -127,7 +127,7 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
                              return UCS_ERR_NO_RESOURCE); \
     if (UCT_SEP_OPS_OWN && \
         ucs_unlikely((_desc)->lkey == UCT_SEP_INVALID_LKEY) && \
-        (uct_sep_iface_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
+        (uct_sep_bufs_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
         return UCS_ERR_NO_MEMORY; \
     }
 
@@ -136,7 +136,7 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
 #define UCT_SEP_CHECK_IOV(_iface, _iov, _iovcnt) \
     if (UCT_SEP_OPS_OWN && \
         ucs_unlikely(!uct_sep_ops_has_lkeys(_iface, _iov, _iovcnt)) && \
-        (uct_sep_iface_make_lkeys(_iface, _iov, _iovcnt) != UCS_OK)) { \
+        (uct_sep_bufs_make_lkeys(_iface, _iov, _iovcnt) != UCS_OK)) { \
         return UCS_ERR_NO_MEMORY; \
     }
 

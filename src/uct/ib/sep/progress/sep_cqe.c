@@ -63,15 +63,15 @@ static ucs_status_t uct_sep_syndrome_status(uint8_t syndrome)
     }
 }
 
-void uct_sep_iface_handle_unknown(uct_sep_iface_t *iface,
-                                  const struct mlx5_cqe64 *cqe)
+void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
+                                const struct mlx5_cqe64 *cqe)
 {
     ucs_diag("%s: completion of unknown QP 0x%x", iface->port.name,
              be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK);
 }
 
-int uct_sep_iface_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
-                             uint32_t length, uint32_t qpn)
+int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                           uint32_t length, uint32_t qpn)
 {
     uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
 
@@ -79,33 +79,33 @@ int uct_sep_iface_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
         return 1;
     }
 
-    return uct_sep_iface_invoke(iface, desc, hdr,
-                                hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
+    return uct_sep_cqe_invoke_am(iface, desc, hdr,
+                                 hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
 }
 
-void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
-        uct_sep_iface_drain(iface, txwq);
+        uct_sep_cqe_drain(iface, txwq);
     } else {
-        uct_sep_iface_wake(iface, txwq);
+        uct_sep_dispatch_wake(iface, txwq);
     }
 }
 
-void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_link_reap_txwq(iface, txwq);
     if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
         iface->tx.stalled = 0;
         uct_sep_fc_send_due(iface);
-        uct_sep_iface_dispatch(iface);
+        uct_sep_dispatch(iface);
     }
 }
 
-void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
-                                     uct_sep_txwq_t *txwq, uint16_t pi,
-                                     uint16_t end,
-                                     const uct_sep_cqe_error_t *error)
+void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
+                                   uct_sep_txwq_t *txwq, uint16_t pi,
+                                   uint16_t end,
+                                   const uct_sep_cqe_error_t *error)
 {
     ucs_log_level_t level;
 
@@ -116,7 +116,7 @@ void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
 
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it? */
         uct_sep_txwq_release(iface, txwq, end);
-        uct_sep_iface_drain(iface, txwq);
+        uct_sep_cqe_drain(iface, txwq);
         return;
     }
 
@@ -134,8 +134,8 @@ void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
     uct_sep_link_fail(iface, txwq, error->status);
 }
 
-void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
-                                     const uct_sep_cqe_error_t *error)
+void uct_sep_cqe_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
+                                   const uct_sep_cqe_error_t *error)
 {
     uct_sep_txwq_t *txwq;
 
@@ -155,9 +155,9 @@ void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
     }
 }
 
-static void uct_sep_iface_handle_req_err(uct_sep_iface_t *iface,
-                                         const struct mlx5_err_cqe *cqe,
-                                         uct_sep_cqe_error_t *error)
+static void uct_sep_cqe_handle_req_err(uct_sep_iface_t *iface,
+                                       const struct mlx5_err_cqe *cqe,
+                                       uct_sep_cqe_error_t *error)
 {
     uint32_t qpn         = be32toh(cqe->s_wqe_opcode_qpn) & UCT_SEP_QPN_MASK;
     uint16_t pi          = be16toh(cqe->wqe_counter);
@@ -170,25 +170,25 @@ static void uct_sep_iface_handle_req_err(uct_sep_iface_t *iface,
     }
 
     error->is_size = (cqe->syndrome == MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR);
-    uct_sep_iface_handle_send_error(iface, txwq, pi,
-                                    uct_sep_txwq_wqe_end(txwq, pi), error);
+    uct_sep_cqe_handle_send_error(iface, txwq, pi,
+                                  uct_sep_txwq_wqe_end(txwq, pi), error);
 }
 
-static void uct_sep_iface_handle_resp_err(uct_sep_iface_t *iface,
-                                          const struct mlx5_err_cqe *cqe,
-                                          uct_sep_cqe_error_t *error)
+static void uct_sep_cqe_handle_resp_err(uct_sep_iface_t *iface,
+                                        const struct mlx5_err_cqe *cqe,
+                                        uct_sep_cqe_error_t *error)
 {
     /* The buffer was taken from the queue, and can be used again */
     uct_sep_srq_append(&iface->srq, be16toh(cqe->wqe_counter));
 
     error->is_size = (cqe->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
-    uct_sep_iface_handle_recv_error(iface,
-                                    be32toh(cqe->s_wqe_opcode_qpn) &
-                                    UCT_SEP_QPN_MASK, error);
+    uct_sep_cqe_handle_recv_error(iface,
+                                  be32toh(cqe->s_wqe_opcode_qpn) &
+                                  UCT_SEP_QPN_MASK, error);
 }
 
-void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
-                                const struct mlx5_cqe64 *cqe)
+void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
+                              const struct mlx5_cqe64 *cqe)
 {
     const struct mlx5_err_cqe *err_cqe = (const void*)cqe;
     unsigned opcode                    = cqe->op_own >> 4;
@@ -201,10 +201,10 @@ void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
 
     switch (opcode) {
     case MLX5_CQE_REQ_ERR:
-        uct_sep_iface_handle_req_err(iface, err_cqe, &error);
+        uct_sep_cqe_handle_req_err(iface, err_cqe, &error);
         break;
     case MLX5_CQE_RESP_ERR:
-        uct_sep_iface_handle_resp_err(iface, err_cqe, &error);
+        uct_sep_cqe_handle_resp_err(iface, err_cqe, &error);
         break;
     default:
         ucs_error("%s: completion of unexpected type %u on CQ 0x%x",

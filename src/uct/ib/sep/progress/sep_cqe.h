@@ -30,26 +30,26 @@ typedef struct uct_sep_cqe_error {
  * @param pi     Its index.
  * @param end    Index behind it.
  */
-void uct_sep_iface_handle_send_error(uct_sep_iface_t *iface,
-                                     uct_sep_txwq_t *txwq, uint16_t pi,
-                                     uint16_t end,
-                                     const uct_sep_cqe_error_t *error);
+void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
+                                   uct_sep_txwq_t *txwq, uint16_t pi,
+                                   uint16_t end,
+                                   const uct_sep_cqe_error_t *error);
 
 
 /** A receive has failed. Its buffer is the caller's to use again. */
-void uct_sep_iface_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
-                                     const uct_sep_cqe_error_t *error);
+void uct_sep_cqe_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
+                                   const uct_sep_cqe_error_t *error);
 
 
 /** A completion that is neither a successful send nor a receive. */
-void uct_sep_iface_handle_other(uct_sep_iface_t *iface,
-                                const struct mlx5_cqe64 *cqe);
+void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
+                              const struct mlx5_cqe64 *cqe);
 
 
 /**
  * Something of a retired queue has completed: destroy it if that was the last.
  */
-void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /**
@@ -57,24 +57,24 @@ void uct_sep_iface_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
  *
  * @return Whether its buffer is free again and not the application's.
  */
-int uct_sep_iface_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
-                             uint32_t length, uint32_t qpn);
+int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                           uint32_t length, uint32_t qpn);
 
 
 /** A completion of a queue pair that is not ours, or not any more. */
-void uct_sep_iface_handle_unknown(uct_sep_iface_t *iface,
-                                  const struct mlx5_cqe64 *cqe);
+void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
+                                const struct mlx5_cqe64 *cqe);
 
 
 /**
  * Credits of a queue have come back that somebody waits for, or the queue is
  * being drained.
  */
-void uct_sep_iface_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /** Resources of a queue have become free for which somebody waits. */
-void uct_sep_iface_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 END_C_DECLS
 

@@ -69,63 +69,63 @@ uct_sep_txwq_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
 
 /* The send queue of a completion, or NULL */
 static UCS_F_ALWAYS_INLINE uct_sep_txwq_t *
-uct_sep_iface_cqe_txwq(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+uct_sep_cqe_txwq(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     return uct_sep_qp_table_find(&iface->qps, be32toh(cqe->sop_drop_qpn) &
                                               UCT_SEP_QPN_MASK);
 }
 
-/* Whether more follows from a completion than that operations are finished */
+/* Whether a completion does more than finish operations and give back credits */
 static UCS_F_ALWAYS_INLINE int
-uct_sep_iface_needs_attend(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+uct_sep_cqe_needs_follow_up(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 {
-    return (txwq->flags & UCT_SEP_TXWQ_FLAGS_ATTEND) || iface->tx.stalled;
+    return (txwq->flags & UCT_SEP_TXWQ_FLAGS_FOLLOW_UP) || iface->tx.stalled;
 }
 
 /* Credits come back after users' callbacks: what those send must not find the
  * credits that others have waited for who come next. If one of them has
  * progressed, later ones are back already. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_iface_release_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                           uint16_t end)
+uct_sep_cqe_release_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                         uint16_t end)
 {
     if (ucs_likely((int16_t)(end - txwq->hw_ci) > 0)) {
         uct_sep_txwq_release(iface, txwq, end);
     }
-    if (ucs_unlikely(uct_sep_iface_needs_attend(iface, txwq))) {
-        uct_sep_iface_attend(iface, txwq);
+    if (ucs_unlikely(uct_sep_cqe_needs_follow_up(iface, txwq))) {
+        uct_sep_cqe_follow_up(iface, txwq);
     }
 }
 
 /* All up to an index has been sent */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_iface_handle_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                          uint16_t end)
+uct_sep_cqe_handle_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        uint16_t end)
 {
     uct_sep_txwq_finish(iface, txwq, end);
-    uct_sep_iface_release_send(iface, txwq, end);
+    uct_sep_cqe_release_send(iface, txwq, end);
 }
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_iface_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+uct_sep_cqe_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
-    uct_sep_txwq_t *txwq = uct_sep_iface_cqe_txwq(iface, cqe);
+    uct_sep_txwq_t *txwq = uct_sep_cqe_txwq(iface, cqe);
 
     if (ucs_unlikely(txwq == NULL)) {
-        uct_sep_iface_handle_unknown(iface, cqe);
+        uct_sep_cqe_handle_unknown(iface, cqe);
         return;
     }
 
-    uct_sep_iface_handle_sent(iface, txwq,
-                              uct_sep_txwq_wqe_end(txwq,
-                                                   be16toh(cqe->wqe_counter)));
+    uct_sep_cqe_handle_sent(iface, txwq,
+                            uct_sep_txwq_wqe_end(txwq,
+                                                 be16toh(cqe->wqe_counter)));
 }
 
 /* Give a message to its handler; returns whether the buffer is free again and
  * not the application's */
 static UCS_F_ALWAYS_INLINE int
-uct_sep_iface_invoke(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
-                     uct_sep_am_hdr_t *hdr, uint8_t am_id, uint32_t length)
+uct_sep_cqe_invoke_am(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
+                      uct_sep_am_hdr_t *hdr, uint8_t am_id, uint32_t length)
 {
     ucs_status_t status;
     void *user_desc;
@@ -146,8 +146,8 @@ uct_sep_iface_invoke(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
 
 /* A message was received, on QP qpn; returns whether the buffer is free again */
 static UCS_F_ALWAYS_INLINE int
-uct_sep_iface_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
-                      uint32_t qpn)
+uct_sep_cqe_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
+                    uint32_t qpn)
 {
     uct_sep_rx_desc_t *desc = iface->srq.descs[index];
     uct_sep_am_hdr_t *hdr   = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
@@ -162,21 +162,21 @@ uct_sep_iface_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
     }
 
     if (ucs_unlikely(hdr->am_id & UCT_SEP_AM_FC_MASK)) {
-        return uct_sep_iface_deliver_fc(iface, desc, length, qpn);
+        return uct_sep_cqe_deliver_fc(iface, desc, length, qpn);
     }
 
-    return uct_sep_iface_invoke(iface, desc, hdr, hdr->am_id, length);
+    return uct_sep_cqe_invoke_am(iface, desc, hdr, hdr->am_id, length);
 }
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_iface_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+uct_sep_cqe_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uint16_t index = be16toh(cqe->wqe_counter);
 
-    if (ucs_likely(uct_sep_iface_deliver(iface, index,
-                                         be32toh(cqe->byte_cnt),
-                                         be32toh(cqe->sop_drop_qpn) &
-                                         UCT_SEP_QPN_MASK))) {
+    if (ucs_likely(uct_sep_cqe_deliver(iface, index,
+                                       be32toh(cqe->byte_cnt),
+                                       be32toh(cqe->sop_drop_qpn) &
+                                       UCT_SEP_QPN_MASK))) {
         uct_sep_srq_append(&iface->srq, index);
     } else {
         uct_sep_srq_replace(&iface->srq, index);

@@ -16,8 +16,9 @@
  * does without the loop.
  */
 
-/* After receives */
-static UCS_F_ALWAYS_INLINE void uct_sep_iface_poll_srq(uct_sep_iface_t *iface)
+/* After receives: the device gets their buffers, or new ones */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_progress_return_buffers(uct_sep_iface_t *iface)
 {
     if (ucs_unlikely(iface->srq.num_empty > 0)) {
         uct_sep_srq_refill(&iface->srq);
@@ -29,7 +30,7 @@ static UCS_F_ALWAYS_INLINE void uct_sep_iface_poll_srq(uct_sep_iface_t *iface)
 /* More messages have come than a call handles: the queue gets more buffers if
  * they have used up half of it */
 static UCS_F_NOINLINE void
-uct_sep_iface_check_depth(uct_sep_iface_t *iface)
+uct_sep_progress_grow_srq(uct_sep_iface_t *iface)
 {
     unsigned filled = uct_sep_srq_num_filled(&iface->srq);
 
@@ -42,10 +43,10 @@ uct_sep_iface_check_depth(uct_sep_iface_t *iface)
     }
 }
 
-/* With what is left of the limits, at least one of each */
+/* Handle completions up to what is left of the limits, at least one of each */
 static UCS_F_NOINLINE unsigned
-uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
-                   unsigned rx_left, unsigned tx_left)
+uct_sep_progress_loop(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
+                      unsigned rx_left, unsigned tx_left)
 {
     unsigned opcode;
 
@@ -55,19 +56,19 @@ uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
 
         opcode = cqe->op_own >> 4;
         if (ucs_likely(opcode == MLX5_CQE_RESP_SEND)) {
-            uct_sep_iface_handle_recv(iface, cqe);
+            uct_sep_cqe_handle_recv(iface, cqe);
             --rx_left;
         } else {
             if (ucs_likely(opcode == MLX5_CQE_REQ)) {
-                uct_sep_iface_handle_send(iface, cqe);
+                uct_sep_cqe_handle_send(iface, cqe);
             } else {
-                uct_sep_iface_handle_other(iface, cqe);
+                uct_sep_cqe_handle_other(iface, cqe);
             }
             --tx_left;
         }
 
         if (rx_left == 0) {
-            uct_sep_iface_check_depth(iface);
+            uct_sep_progress_grow_srq(iface);
             break;
         }
         if (tx_left == 0) {
@@ -76,22 +77,22 @@ uct_sep_iface_poll(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
         cqe = uct_sep_cq_peek(&iface->cq);
     } while (cqe != NULL);
 
-    uct_sep_iface_poll_srq(iface);
+    uct_sep_progress_return_buffers(iface);
     return iface->config.rx_max_poll + iface->config.tx_max_poll - rx_left -
            tx_left;
 }
 
-/* With all of the limits */
+/* The same when nothing was handled before in this call */
 static UCS_F_ALWAYS_INLINE unsigned
-uct_sep_iface_poll_all(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+uct_sep_progress_loop_full(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
-    return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll,
-                              iface->config.tx_max_poll);
+    return uct_sep_progress_loop(iface, cqe, iface->config.rx_max_poll,
+                                 iface->config.tx_max_poll);
 }
 
-/* After the first completion of a call, a send */
+/* After the first completion of a call, which was a send, look for others */
 static UCS_F_ALWAYS_INLINE unsigned
-uct_sep_iface_poll_rest(uct_sep_iface_t *iface)
+uct_sep_progress_after_send(uct_sep_iface_t *iface)
 {
     const struct mlx5_cqe64 *cqe = uct_sep_cq_peek(&iface->cq);
 
@@ -99,46 +100,49 @@ uct_sep_iface_poll_rest(uct_sep_iface_t *iface)
         return 1;
     }
 
-    return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll,
-                              iface->config.tx_max_poll - 1);
+    return uct_sep_progress_loop(iface, cqe, iface->config.rx_max_poll,
+                                 iface->config.tx_max_poll - 1);
 }
 
+/* The first completion of a call was a send for whose credits somebody waits, or
+ * that of a queue which is being drained */
 static UCS_F_NOINLINE unsigned
-uct_sep_iface_poll_attend(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+uct_sep_progress_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    uct_sep_iface_attend(iface, txwq);
-    return uct_sep_iface_poll_rest(iface);
+    uct_sep_cqe_follow_up(iface, txwq);
+    return uct_sep_progress_after_send(iface);
 }
 
-/* The first completion of a call is for operations to be finished */
+/* The first completion of a call is a send that finishes operations */
 static UCS_F_NOINLINE unsigned
-uct_sep_iface_poll_ops(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                       uint16_t end)
+uct_sep_progress_finish_ops(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                            uint16_t end)
 {
     uct_sep_txwq_finish_non_empty(iface, txwq, end);
-    uct_sep_iface_release_send(iface, txwq, end);
-    return uct_sep_iface_poll_rest(iface);
+    uct_sep_cqe_release_send(iface, txwq, end);
+    return uct_sep_progress_after_send(iface);
 }
 
-/* ... is a receive */
+/* The first completion of a call is a receive */
 static UCS_F_NOINLINE unsigned
-uct_sep_iface_poll_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+uct_sep_progress_first_recv(uct_sep_iface_t *iface,
+                            const struct mlx5_cqe64 *cqe)
 {
     uct_sep_cq_pop(&iface->cq);
-    uct_sep_iface_handle_recv(iface, cqe);
+    uct_sep_cqe_handle_recv(iface, cqe);
     cqe = uct_sep_cq_peek(&iface->cq);
     if ((cqe != NULL) && (iface->config.rx_max_poll > 1)) {
-        return uct_sep_iface_poll(iface, cqe, iface->config.rx_max_poll - 1,
-                                  iface->config.tx_max_poll);
+        return uct_sep_progress_loop(iface, cqe, iface->config.rx_max_poll - 1,
+                                     iface->config.tx_max_poll);
     }
 
-    uct_sep_iface_poll_srq(iface);
+    uct_sep_progress_return_buffers(iface);
     return 1;
 }
 
 /* The first completion of a call */
 static UCS_F_NOINLINE unsigned
-uct_sep_iface_poll_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+uct_sep_progress_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     unsigned opcode = cqe->op_own >> 4;
     uct_sep_txwq_t *txwq;
@@ -146,13 +150,13 @@ uct_sep_iface_poll_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 
     if (opcode != MLX5_CQE_REQ) {
         return (opcode == MLX5_CQE_RESP_SEND) ?
-               uct_sep_iface_poll_recv(iface, cqe) :
-               uct_sep_iface_poll_all(iface, cqe);
+               uct_sep_progress_first_recv(iface, cqe) :
+               uct_sep_progress_loop_full(iface, cqe);
     }
 
-    txwq = uct_sep_iface_cqe_txwq(iface, cqe);
+    txwq = uct_sep_cqe_txwq(iface, cqe);
     if (ucs_unlikely(txwq == NULL)) {
-        return uct_sep_iface_poll_all(iface, cqe);
+        return uct_sep_progress_loop_full(iface, cqe);
     }
 
     /* Nothing below calls anything but as the last thing it does, so that no
@@ -160,18 +164,18 @@ uct_sep_iface_poll_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     end = uct_sep_txwq_wqe_end(txwq, be16toh(cqe->wqe_counter));
     uct_sep_cq_pop(&iface->cq);
     if (!ucs_queue_is_empty(&txwq->outstanding)) {
-        return uct_sep_iface_poll_ops(iface, txwq, end);
+        return uct_sep_progress_finish_ops(iface, txwq, end);
     }
 
     uct_sep_txwq_release(iface, txwq, end);
-    if (ucs_unlikely(uct_sep_iface_needs_attend(iface, txwq))) {
-        return uct_sep_iface_poll_attend(iface, txwq);
+    if (ucs_unlikely(uct_sep_cqe_needs_follow_up(iface, txwq))) {
+        return uct_sep_progress_follow_up(iface, txwq);
     }
 
-    return uct_sep_iface_poll_rest(iface);
+    return uct_sep_progress_after_send(iface);
 }
 
-unsigned uct_sep_iface_progress(uct_iface_h tl_iface)
+unsigned uct_sep_progress(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     struct mlx5_cqe64 *cqe;
@@ -181,5 +185,5 @@ unsigned uct_sep_iface_progress(uct_iface_h tl_iface)
         return 0;
     }
 
-    return uct_sep_iface_poll_first(iface, cqe);
+    return uct_sep_progress_first(iface, cqe);
 }

@@ -13,7 +13,8 @@
  * always, then what has completed for it.
  */
 
-static UCS_F_NOINLINE unsigned uct_sep_iface_poll_group(uct_sep_iface_t *iface)
+static UCS_F_NOINLINE unsigned
+uct_sep_progress_group_sends(uct_sep_iface_t *iface)
 {
     uct_sep_cq_member_t *member = &iface->cq_member;
     unsigned count              = 0;
@@ -29,23 +30,23 @@ static UCS_F_NOINLINE unsigned uct_sep_iface_poll_group(uct_sep_iface_t *iface)
          * goes on where this is */
         cqe = member->batch[member->batch_head++];
         if (ucs_likely((cqe.op_own >> 4) == MLX5_CQE_REQ)) {
-            uct_sep_iface_handle_send(iface, &cqe);
+            uct_sep_cqe_handle_send(iface, &cqe);
         } else {
-            uct_sep_iface_handle_other(iface, &cqe);
+            uct_sep_cqe_handle_other(iface, &cqe);
         }
     } while (++count < iface->config.tx_max_poll);
 
     return count;
 }
 
-unsigned uct_sep_iface_progress_group(uct_iface_h tl_iface)
+unsigned uct_sep_progress_group(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     unsigned count;
 
-    count = uct_sep_iface_progress(tl_iface);
+    count = uct_sep_progress(tl_iface);
     if (ucs_unlikely(uct_sep_cq_member_has_news(&iface->cq_member))) {
-        count += uct_sep_iface_poll_group(iface);
+        count += uct_sep_progress_group_sends(iface);
     }
     return count;
 }

@@ -14,7 +14,7 @@
  */
 
 static UCS_F_NOINLINE unsigned
-uct_sep_iface_poll_own(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+uct_sep_progress_own_sends(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     unsigned count = 0;
 
@@ -23,9 +23,9 @@ uct_sep_iface_poll_own(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
         uct_sep_cq_pop(&iface->own_cq);
 
         if (ucs_likely((cqe->op_own >> 4) == MLX5_CQE_REQ)) {
-            uct_sep_iface_handle_send(iface, cqe);
+            uct_sep_cqe_handle_send(iface, cqe);
         } else {
-            uct_sep_iface_handle_other(iface, cqe);
+            uct_sep_cqe_handle_other(iface, cqe);
         }
 
         if (++count >= iface->config.tx_max_poll) {
@@ -37,10 +37,10 @@ uct_sep_iface_poll_own(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     return count;
 }
 
-unsigned uct_sep_iface_progress_own(uct_iface_h tl_iface)
+unsigned uct_sep_progress_own(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    unsigned count         = uct_sep_iface_progress(tl_iface);
+    unsigned count         = uct_sep_progress(tl_iface);
     struct mlx5_cqe64 *cqe;
 
     cqe = uct_sep_cq_peek(&iface->own_cq);
@@ -48,5 +48,5 @@ unsigned uct_sep_iface_progress_own(uct_iface_h tl_iface)
         return count;
     }
 
-    return count + uct_sep_iface_poll_own(iface, cqe);
+    return count + uct_sep_progress_own_sends(iface, cqe);
 }

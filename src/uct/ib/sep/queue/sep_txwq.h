@@ -67,8 +67,9 @@ enum {
     /** One work request is flushed at a time: the last flush has expected it. */
     UCT_SEP_TXWQ_FLAG_EXPECT      = 1 << 5,
 
-    /** A completion is not all there is to a completion. */
-    UCT_SEP_TXWQ_FLAGS_ATTEND     = UCT_SEP_TXWQ_FLAG_RETIRED |
+    /** With any of these, a completion does more than finish operations and give
+     *  back credits. */
+    UCT_SEP_TXWQ_FLAGS_FOLLOW_UP  = UCT_SEP_TXWQ_FLAG_RETIRED |
                                     UCT_SEP_TXWQ_FLAG_WAITING
 };
 

@@ -47,7 +47,7 @@ uct_sep_verbs_handle_error(uct_sep_iface_t *iface, const struct ibv_wc *wc)
     if (wc->wr_id & UCT_SEP_VERBS_WR_RECV) {
         uct_sep_verbs_srq_append(&iface->srq, (uint16_t)wc->wr_id);
         error.is_size = (wc->status == IBV_WC_LOC_LEN_ERR);
-        uct_sep_iface_handle_recv_error(iface, wc->qp_num, &error);
+        uct_sep_cqe_handle_recv_error(iface, wc->qp_num, &error);
         return;
     }
 
@@ -60,7 +60,7 @@ uct_sep_verbs_handle_error(uct_sep_iface_t *iface, const struct ibv_wc *wc)
 
     end           = (uint16_t)wc->wr_id;
     error.is_size = (wc->status == IBV_WC_REM_INV_REQ_ERR);
-    uct_sep_iface_handle_send_error(iface, txwq, end - 1, end, &error);
+    uct_sep_cqe_handle_send_error(iface, txwq, end - 1, end, &error);
 }
 
 static UCS_F_ALWAYS_INLINE void
@@ -68,8 +68,8 @@ uct_sep_verbs_handle_recv(uct_sep_iface_t *iface, const struct ibv_wc *wc)
 {
     uint16_t index = (uint16_t)wc->wr_id;
 
-    if (ucs_likely(uct_sep_iface_deliver(iface, index, wc->byte_len,
-                                         wc->qp_num))) {
+    if (ucs_likely(uct_sep_cqe_deliver(iface, index, wc->byte_len,
+                                       wc->qp_num))) {
         uct_sep_verbs_srq_append(&iface->srq, index);
     } else {
         uct_sep_verbs_srq_replace(&iface->srq, index);
@@ -87,7 +87,7 @@ uct_sep_verbs_handle_send(uct_sep_iface_t *iface, const struct ibv_wc *wc)
         return;
     }
 
-    uct_sep_iface_handle_sent(iface, txwq, (uint16_t)wc->wr_id);
+    uct_sep_cqe_handle_sent(iface, txwq, (uint16_t)wc->wr_id);
 }
 
 /* Append what is in a queue to what is to be handled */
