@@ -322,6 +322,15 @@ enum {
  *  must be left to it, for it to raise the signal. */
 int insn_cpu_has(unsigned feature);
 
+/** Where an extended component is in an XSAVE area: 2, 5, 6 or 7. */
+typedef struct {
+    uint32_t offset; /**< In the standard format; 0 if the processor lacks it */
+    uint32_t size;
+} insn_component_t;
+
+/** Extended component @a number of the processor. */
+const insn_component_t *insn_cpu_component(unsigned number);
+
 
 /** Evaluate condition code @a cc (low opcode bits of jcc, setcc, cmovcc). */
 int insn_cond(uint64_t rflags, unsigned cc);
