@@ -11,6 +11,8 @@
 #   check-sources.sh layers    includes are as docs/architecture.md allows
 #   check-sources.sh editorconfig
 #                              files are as .editorconfig says
+#   check-sources.sh format    C files are as .clang-format says, as far as
+#                              contrib/check_format.py compares them
 #   check-sources.sh --list    the names of these checks
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -89,6 +91,9 @@ layers)
     ;;
 editorconfig)
     project_files | contrib/check_editorconfig.py
+    ;;
+format)
+    project_files | contrib/check_format.py
     ;;
 --list)
     sed -n 's/^#   check-sources.sh \([a-z]*\).*/\1/p' "$0" | grep .

@@ -9,6 +9,10 @@ import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "contrib"))
+sys.dont_write_bytecode = True
+
+import check_format  # noqa: E402
 
 
 class Editorconfig(unittest.TestCase):
@@ -68,6 +72,71 @@ class Editorconfig(unittest.TestCase):
 
     def test_bytes_that_are_no_text_are_found(self):
         self.assertIn("utf-8", self.problems("a.c", b"/* \xff */\n"))
+
+
+class Format(unittest.TestCase):
+    """Only what check_format.py does with what clang-format says."""
+
+    GOOD = "int a(int *b)\n{\n    if (b) {\n        c(*b);\n    }\n}\n"
+
+    def problems(self, ours, wanted=GOOD, is_cpp=False):
+        return [text for _, text in
+                check_format.compare(ours, wanted, is_cpp)]
+
+    def test_nothing_is_found_in_the_same(self):
+        self.assertEqual([], self.problems(self.GOOD))
+
+    def test_a_wrong_indentation_is_found_with_its_line(self):
+        self.assertEqual([(4, "indentation of 8 is wanted for c")],
+                         check_format.compare(
+                             self.GOOD.replace("    c(", "   c("), self.GOOD))
+
+    def test_missing_and_superfluous_spaces_are_found(self):
+        self.assertEqual(["a space is wanted in front of ("],
+                         self.problems(self.GOOD.replace("if (", "if(")))
+        self.assertEqual(["no space is wanted in front of ("],
+                         self.problems(self.GOOD.replace("c(", "c (")))
+
+    def test_braces_have_their_places(self):
+        self.assertEqual(["1 line breaks are wanted in front of {"],
+                         self.problems(self.GOOD.replace(")\n{", ") {")))
+        self.assertEqual(["0 line breaks are wanted in front of {"],
+                         self.problems(self.GOOD.replace("(b) {",
+                                                         "(b)\n    {")))
+
+    def test_two_statements_on_a_line_are_found(self):
+        self.assertEqual(["1 line breaks are wanted in front of b"],
+                         self.problems("void f()\n{\n    a(); b();\n}\n",
+                                       "void f()\n{\n    a();\n    b();\n}\n"))
+
+    def test_how_a_long_statement_is_broken_is_free(self):
+        self.assertEqual([], self.problems("int a = f(b,\n          c);\n",
+                                           "int a =\n    f(b, c);\n"))
+        self.assertEqual([], self.problems("int a[] = {\n    1,\n};\n",
+                                           "int a[] = {1,};\n"))
+
+    def test_columns_are_free(self):
+        self.assertEqual([], self.problems("struct {\n    char  a;\n};\n",
+                                           "struct {\n    char a;\n};\n"))
+
+    def test_asterisks_of_types_without_a_name_are_free(self):
+        self.assertEqual([], self.problems("a = (char*)b;\n",
+                                           "a = (char *)b;\n"))
+        self.assertEqual(2, len(self.problems("char* b;\n", "char *b;\n")))
+
+    def test_short_functions_are_free_in_cpp_only(self):
+        ours, wanted = ("int f() { return 1; }\n",
+                        "int f()\n{\n    return 1;\n}\n")
+        self.assertEqual([], self.problems(ours, wanted, True))
+        self.assertEqual(3, len(self.problems(ours, wanted)))
+
+    def test_macros_are_free(self):
+        self.assertEqual([], self.problems("#define A(b) \\\n  c(b)\nint d;\n",
+                                           "#define A(b) c( b )\nint d;\n"))
+
+    def test_what_is_more_than_white_space_is_an_error(self):
+        self.assertEqual(["clang-format changes more than white space"],
+                         self.problems("int a;\n", "int b;\n"))
 
 
 if __name__ == "__main__":

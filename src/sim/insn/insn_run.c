@@ -50,7 +50,7 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
                                                MLX5SIM_INSN_DEFAULT_MAX_GAP;
     unsigned gap       = 0;
     unsigned accesses  = 0;
-    insn_exec_t x      = { .cpu = cpu, .run = run };
+    insn_exec_t x      = {.cpu = cpu, .run = run};
     uint64_t rflags    = cpu->rflags;
     uint64_t start     = cpu->rflags;
     uint64_t gpr[16];

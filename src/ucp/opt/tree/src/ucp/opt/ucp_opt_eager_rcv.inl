@@ -95,7 +95,7 @@ UCS_PROFILE_FUNC(ucs_status_t, ucp_eager_only_handler,
         return ucp_opt_eager_only_handler_general(arg, data, length, am_flags);
     }
 
-    ucs_trace_req("matched received tag %"PRIx64" to req %p", tag, req);
+    ucs_trace_req("matched received tag %" PRIx64 " to req %p", tag, req);
     UCS_PROFILE_REQUEST_EVENT(req, "eager_recv", data_length);
     UCP_WORKER_STAT_EAGER_MSG(worker, UCP_RECV_DESC_FLAG_EAGER |
                                       UCP_RECV_DESC_FLAG_EAGER_ONLY);

@@ -64,7 +64,7 @@ static void ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
  *
  * @return The first endpoint that needs a request of its own, or the end.
  */
-static UCS_F_ALWAYS_INLINE ucp_ep_ext_gen_t*
+static UCS_F_ALWAYS_INLINE ucp_ep_ext_gen_t *
 ucp_opt_worker_flush_lanes(ucp_worker_h worker, ucp_ep_ext_gen_t *ep_ext,
                            uct_completion_t *comp)
 {

@@ -27,7 +27,7 @@ static UCS_F_ALWAYS_INLINE uint64_t ucp_opt_tag_remainder(uint32_t value)
 }
 
 /** Queue of receives of a tag, all bits of which are compared. */
-static UCS_F_ALWAYS_INLINE ucp_request_queue_t*
+static UCS_F_ALWAYS_INLINE ucp_request_queue_t *
 ucp_opt_tag_queue(ucp_tag_match_t *tm, ucp_tag_t tag)
 {
     size_t hash = ucp_opt_tag_remainder(tag) ^ ucp_opt_tag_remainder(tag >> 32);
