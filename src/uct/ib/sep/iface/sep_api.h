@@ -13,15 +13,13 @@ BEGIN_C_DECLS
  * Ways to the device (UCX_SEP_API): on the memory of its queues, as libmlx5's
  * direct verbs show it, or through libibverbs. Everything in which these differ
  * is here and in the work requests (sep_wr.inl and sep_verbs_wr.inl), which are
- * compiled into the tables of operations.
+ * compiled into the tables of operations (sep_ops.h).
  */
 
 struct uct_sep_api {
-    /** Operations, or NULL if it depends on how work requests are handed to the
-     *  device. */
-    const uct_sep_ops_t       *ops;
-    /** The same, in a worker's own context. */
-    const uct_sep_ops_t       *own_ops;
+    /** Mode of its data paths, of sep_ops.h, or 0 if it depends on how work
+     *  requests are handed to the device. */
+    unsigned                  ops_mode;
 
     uct_iface_progress_func_t progress;
     uct_iface_progress_func_t own_progress;

@@ -5,6 +5,7 @@
 
 #include <uct/ib/sep/category/sep_channel.h>
 #include <uct/ib/sep/conn/sep_cm.h>
+#include <uct/ib/sep/iface/sep_ops.h>
 #include <uct/ib/sep/queue/sep_cq.h>
 #include <uct/ib/sep/category/sep_cq_group.h>
 #include <uct/ib/sep/md/sep_md.h>
@@ -92,63 +93,6 @@ typedef struct uct_sep_iface_config {
         unsigned             rx_queue_len;
     } cm;
 } uct_sep_iface_config_t;
-
-
-/** The operations that depend on how work requests are posted. */
-typedef struct uct_sep_ops {
-    uint64_t                        cap_flags; /**< UCT_IFACE_FLAG_xx of them */
-    size_t                          put_max_inl; /**< Bytes of a short put */
-    size_t                          am_max_inl;  /**< Bytes of a short active
-                                                      message and its headers */
-    size_t                          rma_max_iov; /**< Entries of RDMA lists */
-    uint64_t                        atomic32;  /**< Of the device's atomics, */
-    uint64_t                        atomic64;  /**< those that can be posted */
-    uct_ep_put_short_func_t         ep_put_short;
-    uct_ep_put_bcopy_func_t         ep_put_bcopy;
-    uct_ep_put_zcopy_func_t         ep_put_zcopy;
-    uct_ep_get_bcopy_func_t         ep_get_bcopy;
-    uct_ep_get_zcopy_func_t         ep_get_zcopy;
-    uct_ep_am_short_func_t          ep_am_short;
-    uct_ep_am_short_iov_func_t      ep_am_short_iov;
-    uct_ep_am_bcopy_func_t          ep_am_bcopy;
-    uct_ep_am_zcopy_func_t          ep_am_zcopy;
-    uct_ep_atomic_cswap64_func_t    ep_atomic_cswap64;
-    uct_ep_atomic_cswap32_func_t    ep_atomic_cswap32;
-    uct_ep_atomic32_post_func_t     ep_atomic32_post;
-    uct_ep_atomic64_post_func_t     ep_atomic64_post;
-    uct_ep_atomic32_fetch_func_t    ep_atomic32_fetch;
-    uct_ep_atomic64_fetch_func_t    ep_atomic64_fetch;
-    uct_ep_flush_func_t             ep_flush;
-    /** A work request without data: NOP, or with @a remote an RDMA write of no
-     *  bytes. Does not look at credits. */
-    void                            (*post_empty)(uct_sep_iface_t *iface,
-                                                  uct_sep_txwq_t *txwq,
-                                                  int remote, uint8_t fm);
-    /** An active message that is only a header. Does not look at credits. */
-    void                            (*post_header)(uct_sep_iface_t *iface,
-                                                   uct_sep_txwq_t *txwq,
-                                                   uint8_t am_id);
-} uct_sep_ops_t;
-
-
-/** Data path by BlueFlame, by BlueFlame with AVX-512, and by doorbell. */
-extern const uct_sep_ops_t uct_sep_ops_bf;
-extern const uct_sep_ops_t uct_sep_ops_bf64;
-extern const uct_sep_ops_t uct_sep_ops_db;
-
-/** The same, in a worker's own context. */
-extern const uct_sep_ops_t uct_sep_ops_bf_own;
-extern const uct_sep_ops_t uct_sep_ops_bf64_own;
-extern const uct_sep_ops_t uct_sep_ops_db_own;
-
-/** The same, for uUARs that other threads may use as well. */
-extern const uct_sep_ops_t uct_sep_ops_bf_lock;
-extern const uct_sep_ops_t uct_sep_ops_bf64_lock;
-extern const uct_sep_ops_t uct_sep_ops_db_lock;
-
-/** Data path that posts lists. */
-extern const uct_sep_ops_t uct_sep_ops_list;
-extern const uct_sep_ops_t uct_sep_ops_list_own;
 
 
 /** Interface. */

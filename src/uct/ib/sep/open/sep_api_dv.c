@@ -71,8 +71,7 @@ uct_sep_api_dv_init(uct_sep_iface_t *iface,
 }
 
 const uct_sep_api_t uct_sep_api_dv = {
-    .ops              = NULL,
-    .own_ops          = NULL,
+    .ops_mode         = 0,
     .progress         = uct_sep_progress,
     .own_progress     = uct_sep_progress_own,
     .init             = uct_sep_api_dv_init,

@@ -303,21 +303,17 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
     uct_sep_event_cleanup(iface);
 }
 
-static const uct_sep_ops_t *
-uct_sep_iface_choose_ops(const uct_sep_iface_t *iface, int post, int is_locked)
+static unsigned uct_sep_iface_ops_mode(const uct_sep_iface_t *iface, int post,
+                                       int is_locked)
 {
-    static const uct_sep_ops_t *ops[][3] = {
-        [UCT_SEP_TX_POST_BF]   = {&uct_sep_ops_bf, &uct_sep_ops_bf_lock,
-                                  &uct_sep_ops_bf_own},
-        [UCT_SEP_TX_POST_BF64] = {&uct_sep_ops_bf64, &uct_sep_ops_bf64_lock,
-                                  &uct_sep_ops_bf64_own},
-        [UCT_SEP_TX_POST_DB]   = {&uct_sep_ops_db, &uct_sep_ops_db_lock,
-                                  &uct_sep_ops_db_own}
-    };
+    unsigned own = (iface->channel.own != NULL) ? UCT_SEP_OPS_OWN : 0;
+
+    if (iface->api->ops_mode != 0) {
+        return iface->api->ops_mode | own;
+    }
 
     if (iface->config.postlist > 1) {
-        return (iface->channel.own != NULL) ? &uct_sep_ops_list_own :
-                                              &uct_sep_ops_list;
+        return UCT_SEP_OPS_LIST | own;
     }
 
     if (post != UCT_SEP_TX_POST_DB) {
@@ -330,23 +326,17 @@ uct_sep_iface_choose_ops(const uct_sep_iface_t *iface, int post, int is_locked)
     }
 
     /* Nobody else rings in a worker's own context */
-    ucs_assert(!is_locked || (iface->channel.own == NULL));
-    return ops[post][(iface->channel.own != NULL) ? 2 : is_locked];
+    ucs_assert(!is_locked || !own);
+    return post | own | (is_locked ? UCT_SEP_OPS_LOCK : 0);
 }
 
 void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
 {
-    const uct_sep_ops_t *tx_ops = (iface->channel.own != NULL) ?
-                                  iface->api->own_ops : iface->api->ops;
-
-    if (tx_ops == NULL) {
-        tx_ops = uct_sep_iface_choose_ops(iface, post, is_locked);
-    }
-
-    iface->tx.ops       = tx_ops;
+    iface->tx.ops       = uct_sep_ops_find(uct_sep_iface_ops_mode(iface, post,
+                                                                  is_locked));
     iface->tx.post      = post;
     iface->tx.is_locked = is_locked;
-    uct_sep_open_set_ops(tx_ops, &iface->super.super.ops);
+    uct_sep_open_set_ops(iface->tx.ops, &iface->super.super.ops);
 }
 
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);

@@ -3,45 +3,18 @@
 /**
  * @file sep_ops.inl
  *
- * Operations of the data path. Template: a file that includes it defines
+ * Operations of the data path. Template: each function has an argument mode,
+ * which is a constant where sep_ops_define.inl makes the functions of a row of
+ * sep_ops.h from them. What a mode does not need is not compiled.
  *
- *     UCT_SEP_OPS_POST    UCT_SEP_TX_POST_BF, _BF64 or _DB
- *     UCT_SEP_OPS_NAME    name of the table of operations
- *     UCT_SEP_OPS_WR      file with the work requests, if not sep_wr.inl
- *
- * and, unless it is 0,
- *
- *     UCT_SEP_OPS_LOCK    1 if the uUAR may be shared with other threads
- *     UCT_SEP_OPS_OWN     1 if the worker has a device context of its own, and
- *                         so local keys of its own
- *     UCT_SEP_OPS_POSTLIST  1 if work requests are rung for in lists; then the
- *                         two that say how to ring are not used
- *
- * All functions are static; the table is all that leaves the file. An operation
- * reads: credits, buffer, work request, what to do when it is done. How a work
- * request is made and posted is in the file with the work requests, whose
- * functions are called uct_sep_wr_xx.
+ * Before this file comes the one with the work requests, whose functions are
+ * called uct_sep_wr_xx: how a work request is made and posted. An operation
+ * reads: credits, buffer, work request, what to do when it is done.
  */
-
-#ifndef UCT_SEP_OPS_LOCK
-#  define UCT_SEP_OPS_LOCK  0
-#endif
-
-#ifndef UCT_SEP_OPS_POSTLIST
-#  define UCT_SEP_OPS_POSTLIST  0
-#endif
-
-#ifndef UCT_SEP_OPS_OWN
-#  define UCT_SEP_OPS_OWN  0
-#endif
 
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/iface/sep_fc.h>
-
-#ifndef UCT_SEP_OPS_WR
-#  define UCT_SEP_OPS_WR <uct/ib/sep/ops/sep_wr.inl>
-#endif
-#include UCT_SEP_OPS_WR
+#include <uct/ib/sep/iface/sep_postlist.h>
 
 #include <uct/base/uct_iov.inl>
 #include <ucs/datastruct/mpool.inl>
@@ -122,10 +95,10 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
 
 
 /** Get a descriptor or return. */
-#define UCT_SEP_GET_DESC(_iface, _mp, _desc) \
+#define UCT_SEP_GET_DESC(_iface, _mp, _desc, _mode) \
     UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, _mp, _desc, \
                              return UCS_ERR_NO_RESOURCE); \
-    if (UCT_SEP_OPS_OWN && \
+    if (((_mode) & UCT_SEP_OPS_OWN) && \
         ucs_unlikely((_desc)->lkey == UCT_SEP_INVALID_LKEY) && \
         (uct_sep_bufs_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
         return UCS_ERR_NO_MEMORY; \
@@ -133,8 +106,8 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
 
 
 /** Make the local keys of a gather list, or return. */
-#define UCT_SEP_CHECK_IOV(_iface, _iov, _iovcnt) \
-    if (UCT_SEP_OPS_OWN && \
+#define UCT_SEP_CHECK_IOV(_iface, _iov, _iovcnt, _mode) \
+    if (((_mode) & UCT_SEP_OPS_OWN) && \
         ucs_unlikely(!uct_sep_ops_has_lkeys(_iface, _iov, _iovcnt)) && \
         (uct_sep_bufs_make_lkeys(_iface, _iov, _iovcnt) != UCS_OK)) { \
         return UCS_ERR_NO_MEMORY; \
@@ -170,26 +143,35 @@ uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
 }
 
 
-static void uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                                   int remote, uint8_t fm)
+/** What must not wait for others to fill the list. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_end_list(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     unsigned mode)
+{
+    if (mode & UCT_SEP_OPS_LIST) {
+        uct_sep_postlist_ring(iface, txwq);
+    }
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
+                       uint8_t fm, unsigned mode)
 {
     fm |= (fm & UCT_SEP_FM_SIGNALED) ? uct_sep_txwq_signal(txwq) :
                                        uct_sep_txwq_moderate(txwq);
-    uct_sep_wr_empty(iface, txwq, remote, fm);
-#if UCT_SEP_OPS_POSTLIST
-    uct_sep_postlist_ring(iface, txwq);
-#endif
+    uct_sep_wr_empty(iface, txwq, remote, fm, mode);
+    uct_sep_ops_end_list(iface, txwq, mode);
 }
 
-static void uct_sep_ops_post_header(uct_sep_iface_t *iface,
-                                    uct_sep_txwq_t *txwq, uint8_t am_id)
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_post_header(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        uint8_t am_id, unsigned mode)
 {
     uct_sep_wr_send_short_iov(iface, txwq, am_id, NULL, 0, 0,
                               uct_sep_txwq_moderate(txwq) |
-                              UCT_SEP_FM_SOLICITED);
-#if UCT_SEP_OPS_POSTLIST
-    uct_sep_postlist_ring(iface, txwq);
-#endif
+                              UCT_SEP_FM_SOLICITED, mode);
+    uct_sep_ops_end_list(iface, txwq, mode);
 }
 
 /* A flush after a work request that did not ask for a completion posts an empty
@@ -197,7 +179,8 @@ static void uct_sep_ops_post_header(uct_sep_iface_t *iface,
  * flushed alone, and the next one asks itself. One that is followed by others
  * before the flush shows that this was wrong, and costs a completion. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                         unsigned mode)
 {
     int32_t count = txwq->moderation - txwq->unsignaled;
 
@@ -217,13 +200,14 @@ uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         txwq->unsignaled = txwq->moderation;
     }
 
-    uct_sep_wr_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+    uct_sep_wr_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED, mode);
 }
 
 /* What is unusual goes the long way: requests pending, no credits, cancel. The
  * rest needs no register to be kept. */
-static ucs_status_t
-uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp,
+                     unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
@@ -242,10 +226,8 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         return uct_sep_ep_flush(tl_ep, flags, comp);
     }
 
-    uct_sep_ops_signal_flush(iface, txwq);
-#if UCT_SEP_OPS_POSTLIST
-    uct_sep_postlist_ring(iface, txwq);
-#endif
+    uct_sep_ops_signal_flush(iface, txwq, mode);
+    uct_sep_ops_end_list(iface, txwq, mode);
 
     if (comp != NULL) {
         return uct_sep_ep_flush_track(ep, comp);
@@ -260,9 +242,9 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
  */
 
 /* Without credits, of no or of many bytes */
-static UCS_F_NOINLINE ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                          uint64_t remote_addr, uct_rkey_t rkey)
+                          uint64_t remote_addr, uct_rkey_t rkey, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
@@ -271,35 +253,38 @@ uct_sep_ops_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
 
     txwq = ep->txwq;
     uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
-                   uct_sep_txwq_moderate(txwq));
+                   uct_sep_txwq_moderate(txwq), mode);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }
 
 /* With a completion, which is often so if every put is flushed */
-static UCS_F_NOINLINE ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                           uint64_t remote_addr, uct_rkey_t rkey)
+                           uint64_t remote_addr, uct_rkey_t rkey,
+                           uct_ep_put_short_func_t any, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
 
     if (((length - 1) >= UCT_SEP_WR_PUT_SMALL) ||
         ucs_unlikely(!uct_sep_ops_has_credits(iface, ep))) {
-        return uct_sep_ops_put_short_any(tl_ep, buffer, length, remote_addr,
-                                         rkey);
+        return any(tl_ep, buffer, length, remote_addr, rkey);
     }
 
     txwq->unsignaled = txwq->moderation + 1; /* less this one */
     uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey,
-                         UCT_SEP_FM_SIGNALED);
+                         UCT_SEP_FM_SIGNALED, mode);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }
 
-static ucs_status_t
+/* The slow path has the same arguments, so that nothing has to be kept for it:
+ * the call is a jump */
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                         uint64_t remote_addr, uct_rkey_t rkey)
+                         uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_ep_put_short_func_t slow, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
@@ -308,22 +293,20 @@ uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                      UCT_SEP_MAX_SHORT(iface, UCT_SEP_WR_PUT_MAX_INL),
                      "put_short");
 
-    /* The slow path has the same arguments, so that nothing has to be kept for
-     * it: the call is a jump */
     if (ucs_unlikely(((length - 1) >= UCT_SEP_WR_PUT_SMALL) ||
                      !uct_sep_ops_is_simple(iface, txwq))) {
-        return uct_sep_ops_put_short_slow(tl_ep, buffer, length, remote_addr,
-                                          rkey);
+        return slow(tl_ep, buffer, length, remote_addr, rkey);
     }
 
-    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey, 0);
+    uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey, 0,
+                         mode);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
     return UCS_OK;
 }
 
-static ssize_t
+static UCS_F_ALWAYS_INLINE ssize_t
 uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
-                         uint64_t remote_addr, uct_rkey_t rkey)
+                         uint64_t remote_addr, uct_rkey_t rkey, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
@@ -331,14 +314,14 @@ uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     size_t length;
 
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
 
     txwq           = ep->txwq;
     length         = pack_cb(uct_sep_desc_buffer(desc), arg);
     desc->super.ep = NULL;
     uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE,
                     uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
-                    rkey, uct_sep_txwq_moderate(txwq));
+                    rkey, uct_sep_txwq_moderate(txwq), mode);
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
@@ -362,7 +345,7 @@ static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
                        unsigned opcode, const uct_iov_t *iov, size_t iovcnt,
                        uint64_t remote_addr, uct_rkey_t rkey,
-                       uct_completion_t *comp, int always_signal)
+                       uct_completion_t *comp, int always_signal, unsigned mode)
 {
     uct_sep_txwq_t *txwq = ep->txwq;
     uct_sep_op_t *op     = NULL;
@@ -378,7 +361,7 @@ uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
     fm = ((comp != NULL) || always_signal) ? uct_sep_txwq_signal(txwq) :
                                              uct_sep_txwq_moderate(txwq);
     uct_sep_wr_rdma_iov(iface, txwq, opcode, iov, iovcnt, remote_addr, rkey,
-                        fm);
+                        fm, mode);
 
     if (op != NULL) {
         uct_sep_ops_track(txwq, op, uct_sep_op_complete);
@@ -386,10 +369,10 @@ uct_sep_ops_rdma_zcopy(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
     return UCS_INPROGRESS;
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                          uint64_t remote_addr, uct_rkey_t rkey,
-                         uct_completion_t *comp)
+                         uct_completion_t *comp, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
@@ -397,22 +380,22 @@ uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0, UCT_SEP_MAX_MSG,
                      "put_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
 
     UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY,
                       uct_iov_total_length(iov, iovcnt));
     return uct_sep_ops_rdma_zcopy(iface, ep, MLX5_OPCODE_RDMA_WRITE, iov,
-                                  iovcnt, remote_addr, rkey, comp, 0);
+                                  iovcnt, remote_addr, rkey, comp, 0, mode);
 }
 
 /*
  * Get
  */
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
                          void *arg, size_t length, uint64_t remote_addr,
-                         uct_rkey_t rkey, uct_completion_t *comp)
+                         uct_rkey_t rkey, uct_completion_t *comp, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
@@ -420,7 +403,7 @@ uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
 
     UCT_CHECK_LENGTH(length, 0, iface->config.seg_size, "get_bcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
 
     txwq                      = ep->txwq;
     desc->super.comp          = comp;
@@ -430,16 +413,16 @@ uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
     desc->super.get.arg       = arg;
     uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_READ,
                     uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
-                    rkey, uct_sep_txwq_signal(txwq));
+                    rkey, uct_sep_txwq_signal(txwq), mode);
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_complete_get_bcopy);
     UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
     return UCS_INPROGRESS;
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                          uint64_t remote_addr, uct_rkey_t rkey,
-                         uct_completion_t *comp)
+                         uct_completion_t *comp, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
@@ -447,12 +430,12 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
                      iface->config.max_get_zcopy, "get_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
 
     UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY,
                       uct_iov_total_length(iov, iovcnt));
     return uct_sep_ops_rdma_zcopy(iface, ep, MLX5_OPCODE_RDMA_READ, iov, iovcnt,
-                                  remote_addr, rkey, comp, 1);
+                                  remote_addr, rkey, comp, 1, mode);
 }
 
 /*
@@ -460,9 +443,9 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
  */
 
 /* Without credits, with a completion, or of many bytes */
-static UCS_F_NOINLINE ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                          const void *payload, unsigned length)
+                          const void *payload, unsigned length, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
@@ -472,14 +455,16 @@ uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     txwq = ep->txwq;
     id  |= uct_sep_fc_take(iface, txwq);
     uct_sep_wr_send_short(iface, txwq, id, header, payload, length,
-                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED,
+                          mode);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                        const void *payload, unsigned length)
+                        const void *payload, unsigned length,
+                        uct_ep_am_short_func_t slow, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
@@ -491,19 +476,19 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 
     if (ucs_unlikely((length > UCT_SEP_WR_AM_SMALL) ||
                      !uct_sep_ops_is_simple_am(iface, txwq))) {
-        return uct_sep_ops_am_short_slow(tl_ep, id, header, payload, length);
+        return slow(tl_ep, id, header, payload, length);
     }
 
     --txwq->fc.left;
     uct_sep_wr_send_short_small(iface, txwq, id, header, payload, length,
-                                UCT_SEP_FM_SOLICITED);
+                                UCT_SEP_FM_SOLICITED, mode);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
-                            size_t iovcnt)
+                            size_t iovcnt, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     size_t length = uct_iov_total_length(iov, iovcnt);
@@ -519,14 +504,14 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     id  |= uct_sep_fc_take(iface, txwq);
     uct_sep_wr_send_short_iov(iface, txwq, id, iov, iovcnt, length,
                               uct_sep_txwq_moderate(txwq) |
-                              UCT_SEP_FM_SOLICITED);
+                              UCT_SEP_FM_SOLICITED, mode);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
     return UCS_OK;
 }
 
-static ssize_t
+static UCS_F_ALWAYS_INLINE ssize_t
 uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
-                        void *arg, unsigned flags)
+                        void *arg, unsigned flags, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_am_hdr_t *hdr;
@@ -536,7 +521,7 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
 
     UCT_CHECK_AM_ID(id);
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
 
     txwq           = ep->txwq;
     hdr            = uct_sep_desc_buffer(desc);
@@ -545,16 +530,17 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     desc->super.ep = NULL;
 
     uct_sep_wr_send(iface, txwq, hdr, sizeof(*hdr) + length, desc->lkey,
-                    uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED);
+                    uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED, mode);
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                         unsigned header_length, const uct_iov_t *iov,
-                        size_t iovcnt, unsigned flags, uct_completion_t *comp)
+                        size_t iovcnt, unsigned flags, uct_completion_t *comp,
+                        unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_op_t *op = NULL;
@@ -570,10 +556,10 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                      iface->config.seg_size - sizeof(uct_sep_am_hdr_t),
                      "am_zcopy");
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
-    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
 
     if (UCT_SEP_WR_COPIES_HEADER) {
-        UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc);
+        UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
         op       = &desc->super;
         op->comp = comp;
         op->ep   = ep;
@@ -590,7 +576,7 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
            ((comp != NULL) ? uct_sep_txwq_signal(txwq) :
                              uct_sep_txwq_moderate(txwq));
     uct_sep_wr_send_iov(iface, txwq, op, id, header, header_length, iov, iovcnt,
-                        fm);
+                        fm, mode);
     if (op != NULL) {
         uct_sep_ops_track(txwq, op, uct_sep_op_complete);
     }
@@ -600,34 +586,3 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
 }
 
 #include <uct/ib/sep/ops/sep_ops_atomic.inl>
-
-
-const uct_sep_ops_t UCT_SEP_OPS_NAME = {
-    .cap_flags         = UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY |
-                         UCT_IFACE_FLAG_PUT_ZCOPY | UCT_IFACE_FLAG_GET_BCOPY |
-                         UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_AM_SHORT |
-                         UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY,
-    .put_max_inl       = UCT_SEP_WR_PUT_MAX_INL,
-    .am_max_inl        = UCT_SEP_WR_AM_MAX_INL,
-    .rma_max_iov       = UCT_SEP_WR_RMA_MAX_IOV,
-    .atomic32          = UCT_SEP_WR_ATOMIC32,
-    .atomic64          = UCT_SEP_WR_ATOMIC64,
-    .ep_put_short      = uct_sep_ops_ep_put_short,
-    .ep_put_bcopy      = uct_sep_ops_ep_put_bcopy,
-    .ep_put_zcopy      = uct_sep_ops_ep_put_zcopy,
-    .ep_get_bcopy      = uct_sep_ops_ep_get_bcopy,
-    .ep_get_zcopy      = uct_sep_ops_ep_get_zcopy,
-    .ep_am_short       = uct_sep_ops_ep_am_short,
-    .ep_am_short_iov   = uct_sep_ops_ep_am_short_iov,
-    .ep_am_bcopy       = uct_sep_ops_ep_am_bcopy,
-    .ep_am_zcopy       = uct_sep_ops_ep_am_zcopy,
-    .ep_atomic_cswap64 = uct_sep_ops_ep_atomic_cswap64,
-    .ep_atomic_cswap32 = uct_sep_ops_ep_atomic_cswap32,
-    .ep_atomic32_post  = uct_sep_ops_ep_atomic32_post,
-    .ep_atomic64_post  = uct_sep_ops_ep_atomic64_post,
-    .ep_atomic32_fetch = uct_sep_ops_ep_atomic32_fetch,
-    .ep_atomic64_fetch = uct_sep_ops_ep_atomic64_fetch,
-    .ep_flush          = uct_sep_ops_ep_flush,
-    .post_empty        = uct_sep_ops_post_empty,
-    .post_header       = uct_sep_ops_post_header
-};

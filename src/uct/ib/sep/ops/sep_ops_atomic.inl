@@ -62,7 +62,7 @@ uct_sep_ops_atomic_unsupported(uct_sep_iface_t *iface, unsigned opcode,
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
                       uint64_t value, uint64_t remote_addr, uct_rkey_t rkey,
-                      uint64_t op_flags)
+                      uint64_t op_flags, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_wr_atomic_t atomic;
@@ -79,7 +79,7 @@ uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
     txwq = ep->txwq;
     uct_sep_wr_atomic(iface, txwq, &atomic, size, remote_addr, rkey,
                       iface->tx.scratch, iface->tx.scratch_lkey,
-                      uct_sep_txwq_moderate(txwq));
+                      uct_sep_txwq_moderate(txwq), mode);
     UCT_TL_EP_STAT_ATOMIC(&ep->super);
     return UCS_OK;
 }
@@ -88,13 +88,13 @@ static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
                          const uct_sep_wr_atomic_t *atomic, unsigned size,
                          void *result, uint64_t remote_addr, uct_rkey_t rkey,
-                         uct_completion_t *comp)
+                         uct_completion_t *comp, unsigned mode)
 {
     uct_sep_txwq_t *txwq;
     uct_sep_desc_t *desc;
 
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.small_mp, desc);
+    UCT_SEP_GET_DESC(iface, &iface->tx.small_mp, desc, mode);
 
     txwq               = ep->txwq;
     desc->super.comp   = comp;
@@ -102,7 +102,7 @@ uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
     desc->super.result = result;
     uct_sep_wr_atomic(iface, txwq, atomic, size, remote_addr, rkey,
                       uct_sep_desc_buffer(desc), desc->lkey,
-                      uct_sep_txwq_signal(txwq));
+                      uct_sep_txwq_signal(txwq), mode);
     uct_sep_ops_track(txwq, &desc->super,
                       (size == sizeof(uint32_t)) ?
                       uct_sep_op_complete_fetch32 :
@@ -115,7 +115,7 @@ static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_atomic_fop(uct_ep_h tl_ep, unsigned opcode, unsigned size,
                        uint64_t value, void *result, uint64_t remote_addr,
                        uct_rkey_t rkey, uct_completion_t *comp,
-                       uint64_t fop_flags)
+                       uint64_t fop_flags, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_wr_atomic_t atomic;
@@ -128,13 +128,14 @@ uct_sep_ops_atomic_fop(uct_ep_h tl_ep, unsigned opcode, unsigned size,
     }
 
     return uct_sep_ops_atomic_fetch(iface, ep, &atomic, size, result,
-                                    remote_addr, rkey, comp);
+                                    remote_addr, rkey, comp, mode);
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
                               uint64_t remote_addr, uct_rkey_t rkey,
-                              uint64_t *result, uct_completion_t *comp)
+                              uint64_t *result, uct_completion_t *comp,
+                              unsigned mode)
 {
     uct_sep_wr_atomic_t atomic = {
         .opcode  = MLX5_OPCODE_ATOMIC_CS,
@@ -149,13 +150,14 @@ uct_sep_ops_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
     }
 
     return uct_sep_ops_atomic_fetch(iface, ep, &atomic, sizeof(swap), result,
-                                    remote_addr, rkey, comp);
+                                    remote_addr, rkey, comp, mode);
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare, uint32_t swap,
                               uint64_t remote_addr, uct_rkey_t rkey,
-                              uint32_t *result, uct_completion_t *comp)
+                              uint32_t *result, uct_completion_t *comp,
+                              unsigned mode)
 {
     uct_sep_wr_atomic_t atomic = {
         .opcode       = MLX5_OPCODE_ATOMIC_MASKED_CS,
@@ -172,7 +174,7 @@ uct_sep_ops_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare, uint32_t swap,
     }
 
     return uct_sep_ops_atomic_fetch(iface, ep, &atomic, sizeof(swap), result,
-                                    remote_addr, rkey, comp);
+                                    remote_addr, rkey, comp, mode);
 }
 
 static const uct_sep_device_t *uct_sep_ops_dev(uct_ep_h tl_ep)
@@ -182,44 +184,48 @@ static const uct_sep_device_t *uct_sep_ops_dev(uct_ep_h tl_ep)
     return &uct_sep_iface_md(iface)->dev;
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
-                             uint64_t remote_addr, uct_rkey_t rkey)
+                             uint64_t remote_addr, uct_rkey_t rkey,
+                             unsigned mode)
 {
     return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
                                  remote_addr, rkey,
                                  uct_sep_ops_dev(tl_ep)->atomic32.op_flags &
-                                 UCT_SEP_WR_ATOMIC32);
+                                 UCT_SEP_WR_ATOMIC32, mode);
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
-                             uint64_t remote_addr, uct_rkey_t rkey)
+                             uint64_t remote_addr, uct_rkey_t rkey,
+                             unsigned mode)
 {
     return uct_sep_ops_atomic_op(tl_ep, opcode, sizeof(value), value,
                                  remote_addr, rkey,
                                  uct_sep_ops_dev(tl_ep)->atomic64.op_flags &
-                                 UCT_SEP_WR_ATOMIC64);
+                                 UCT_SEP_WR_ATOMIC64, mode);
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
                               uint32_t *result, uint64_t remote_addr,
-                              uct_rkey_t rkey, uct_completion_t *comp)
+                              uct_rkey_t rkey, uct_completion_t *comp,
+                              unsigned mode)
 {
     return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
                                   remote_addr, rkey, comp,
                                   uct_sep_ops_dev(tl_ep)->atomic32.fop_flags &
-                                  UCT_SEP_WR_ATOMIC32);
+                                  UCT_SEP_WR_ATOMIC32, mode);
 }
 
-static ucs_status_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
                               uint64_t *result, uint64_t remote_addr,
-                              uct_rkey_t rkey, uct_completion_t *comp)
+                              uct_rkey_t rkey, uct_completion_t *comp,
+                              unsigned mode)
 {
     return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
                                   remote_addr, rkey, comp,
                                   uct_sep_ops_dev(tl_ep)->atomic64.fop_flags &
-                                  UCT_SEP_WR_ATOMIC64);
+                                  UCT_SEP_WR_ATOMIC64, mode);
 }

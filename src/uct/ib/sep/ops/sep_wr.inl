@@ -20,6 +20,7 @@
  *     remote_addr, rkey   of the target
  *     lkey                of local memory
  *     fm                  UCT_SEP_FM_xx
+ *     mode                of the data path, a constant: see sep_ops.h
  *
  * What is called "small" is known to need one BB and no completion.
  */
@@ -45,29 +46,30 @@
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
-                uint16_t pi, unsigned num_bb)
+                uint16_t pi, unsigned num_bb, unsigned mode)
 {
-#if UCT_SEP_OPS_POSTLIST
-    unsigned count = uct_sep_txwq_append(txwq, &iface->tx.cq_credits, pi,
-                                         num_bb);
+    unsigned count;
 
+    if (!(mode & UCT_SEP_OPS_LIST)) {
+        uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
+                          UCT_SEP_OPS_POST(mode), mode & UCT_SEP_OPS_LOCK);
+        return;
+    }
+
+    count = uct_sep_txwq_append(txwq, &iface->tx.cq_credits, pi, num_bb);
     if (count == 1) {
         ucs_list_add_tail(&iface->tx.unrung, &txwq->unrung);
     }
     if (count >= iface->config.postlist) {
         uct_sep_postlist_ring(iface, txwq);
     }
-#else
-    uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
-                      UCT_SEP_OPS_POST, UCT_SEP_OPS_LOCK);
-#endif
 }
 
 
 /** No data: NOP, or with @a remote an RDMA write of no bytes. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
-                 uint8_t fm)
+                 uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -78,7 +80,7 @@ uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
     } else {
         uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_NOP, 0, 1, fm);
     }
-    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
 }
 
 
@@ -86,7 +88,7 @@ uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
                unsigned length, uint64_t remote_addr, uct_rkey_t rkey,
-               uint8_t fm)
+               uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -106,7 +108,7 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
     }
 
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, ds, fm);
-    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
 
 
@@ -114,7 +116,7 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      const void *buffer, unsigned length, uint64_t remote_addr,
-                     uct_rkey_t rkey, uint8_t fm)
+                     uct_rkey_t rkey, uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -127,7 +129,7 @@ uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_copy_upto32(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET),
                         buffer, length);
     --txwq->unsignaled;
-    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
 }
 
 
@@ -135,7 +137,8 @@ uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
                 void *address, uint32_t length, uint32_t lkey,
-                uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+                uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
+                unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -146,14 +149,15 @@ uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
     uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), address,
                          length, lkey);
-    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
 }
 
 
 /* Gather list, from a segment on; returns the number of entries */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
-                   void *seg, const uct_iov_t *iov, size_t iovcnt)
+                   void *seg, const uct_iov_t *iov, size_t iovcnt,
+                   unsigned mode)
 {
     unsigned count = 0;
     size_t i, length;
@@ -166,7 +170,7 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
 
         seg = uct_sep_txwq_wrap(txwq, seg);
         uct_sep_wqe_set_data(seg, iov[i].buffer, length,
-                             UCT_SEP_OPS_OWN ?
+                             (mode & UCT_SEP_OPS_OWN) ?
                              uct_sep_context_lkey(iface->channel.own,
                                                   iov[i].memh) :
                              uct_sep_mem_lkey(iov[i].memh));
@@ -182,7 +186,8 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     unsigned opcode, const uct_iov_t *iov, size_t iovcnt,
-                    uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+                    uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
+                    unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -192,9 +197,9 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
     ds = 2 + uct_sep_wr_set_iov(iface, txwq,
                                 UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
-                                iov, iovcnt);
+                                iov, iovcnt, mode);
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
-    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
 
 
@@ -202,7 +207,7 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
                       uint64_t header, const void *payload, unsigned length,
-                      uint8_t fm)
+                      uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -215,7 +220,7 @@ uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
     hdr->super.am_id = id;
     hdr->header      = header;
     uct_sep_txwq_copy(txwq, hdr + 1, payload, length);
-    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
 
 
@@ -223,7 +228,7 @@ uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                             uint8_t id, uint64_t header, const void *payload,
-                            unsigned length, uint8_t fm)
+                            unsigned length, uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -238,7 +243,7 @@ uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     hdr->header      = header;
     uct_sep_copy_upto32(hdr + 1, payload, length);
     --txwq->unsignaled;
-    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
 }
 
 
@@ -246,7 +251,7 @@ uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                           uint8_t id, const uct_iov_t *iov, size_t iovcnt,
-                          size_t length, uint8_t fm)
+                          size_t length, uint8_t fm, unsigned mode)
 {
     uint16_t pi           = txwq->sw_pi;
     void *wqe             = uct_sep_txwq_bb(txwq, pi);
@@ -264,14 +269,14 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         dst = uct_sep_txwq_copy(txwq, dst, iov[i].buffer,
                                 uct_iov_get_length(&iov[i]));
     }
-    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
 
 
 /** Active message, header included, from one piece of local memory. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
-                uint32_t length, uint32_t lkey, uint8_t fm)
+                uint32_t length, uint32_t lkey, uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -279,7 +284,7 @@ uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, 2, fm);
     uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), address,
                          length, lkey);
-    uct_sep_wr_post(iface, txwq, wqe, pi, 1);
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
 }
 
 
@@ -292,7 +297,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     uct_sep_op_t *op, uint8_t id, const void *header,
                     unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
-                    uint8_t fm)
+                    uint8_t fm, unsigned mode)
 {
     uint16_t pi           = txwq->sw_pi;
     void *wqe             = uct_sep_txwq_bb(txwq, pi);
@@ -312,10 +317,10 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         seg = UCS_PTR_BYTE_OFFSET(txwq->start,
                                   UCS_PTR_BYTE_DIFF(txwq->end, seg));
     }
-    ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt);
+    ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt, mode);
 
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
-    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
 
 
@@ -329,7 +334,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                   const uct_sep_wr_atomic_t *atomic, unsigned size,
                   uint64_t remote_addr, uct_rkey_t rkey, void *result,
-                  uint32_t lkey, uint8_t fm)
+                  uint32_t lkey, uint8_t fm, unsigned mode)
 {
     uint16_t pi    = txwq->sw_pi;
     void *wqe      = uct_sep_txwq_bb(txwq, pi);
@@ -392,7 +397,7 @@ uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     seg = uct_sep_txwq_wrap(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE));
     uct_sep_wqe_set_data(seg, result, size, lkey);
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, atomic->opcode, opmod, ds, fm);
-    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds));
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
 
 #endif

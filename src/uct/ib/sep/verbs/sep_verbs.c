@@ -145,8 +145,7 @@ void uct_sep_verbs_post_failed(const uct_sep_iface_t *iface,
 }
 
 const uct_sep_api_t uct_sep_api_verbs = {
-    .ops              = &uct_sep_ops_verbs,
-    .own_ops          = &uct_sep_ops_verbs_own,
+    .ops_mode         = UCT_SEP_OPS_VERBS,
     .progress         = uct_sep_verbs_progress,
     .own_progress     = uct_sep_verbs_progress,
     .init             = uct_sep_verbs_init,

@@ -41,13 +41,6 @@ struct uct_sep_verbs {
 };
 
 
-/** Operations through libibverbs. */
-extern const uct_sep_ops_t uct_sep_ops_verbs;
-
-/** The same, in a worker's own context. */
-extern const uct_sep_ops_t uct_sep_ops_verbs_own;
-
-
 /** Shared receive queue through libibverbs. */
 extern const uct_sep_srq_ops_t uct_sep_verbs_srq_ops;
 

@@ -4,9 +4,10 @@
 #  include "config.h"
 #endif
 
-/* Data path which posts through libibverbs */
+/* Data paths through libibverbs */
 
-#define UCT_SEP_OPS_NAME  uct_sep_ops_verbs
-#define UCT_SEP_OPS_WR    <uct/ib/sep/verbs/sep_verbs_wr.inl>
-
+#include <uct/ib/sep/verbs/sep_verbs_wr.inl>
 #include <uct/ib/sep/ops/sep_ops.inl>
+#include <uct/ib/sep/ops/sep_ops_define.inl>
+
+UCT_SEP_OPS_FOREACH_VERBS(UCT_SEP_OPS_DEFINE)

@@ -61,7 +61,7 @@ uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
-                 uint8_t fm)
+                 uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
@@ -75,7 +75,7 @@ uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
                unsigned length, uint64_t remote_addr, uct_rkey_t rkey,
-               uint8_t fm)
+               uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
@@ -88,10 +88,10 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      const void *buffer, unsigned length, uint64_t remote_addr,
-                     uct_rkey_t rkey, uint8_t fm)
+                     uct_rkey_t rkey, uint8_t fm, unsigned mode)
 {
     --txwq->unsignaled;
-    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey, fm);
+    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey, fm, mode);
 }
 
 
@@ -110,7 +110,8 @@ uct_sep_wr_set_rdma(struct ibv_qp_ex *qp, unsigned opcode, uint64_t remote_addr,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
                 void *address, uint32_t length, uint32_t lkey,
-                uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+                uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
+                unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
@@ -123,7 +124,7 @@ uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
 /* Gather list; returns the number of entries */
 static UCS_F_ALWAYS_INLINE size_t
 uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
-                   const uct_iov_t *iov, size_t iovcnt)
+                   const uct_iov_t *iov, size_t iovcnt, unsigned mode)
 {
     size_t count = 0;
     size_t i, length;
@@ -136,7 +137,7 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
 
         sge[count].addr   = (uintptr_t)iov[i].buffer;
         sge[count].length = length;
-        sge[count].lkey   = UCT_SEP_OPS_OWN ?
+        sge[count].lkey   = (mode & UCT_SEP_OPS_OWN) ?
                             uct_sep_context_lkey(iface->channel.own,
                                                  iov[i].memh) :
                             uct_sep_mem_lkey(iov[i].memh);
@@ -150,14 +151,15 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     unsigned opcode, const uct_iov_t *iov, size_t iovcnt,
-                    uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm)
+                    uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
+                    unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     struct ibv_sge sge[UCT_SEP_VERBS_MAX_SGE];
     size_t count;
 
     uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
-    count = uct_sep_wr_set_iov(iface, sge, iov, iovcnt);
+    count = uct_sep_wr_set_iov(iface, sge, iov, iovcnt, mode);
     ibv_wr_set_sge_list(qp, count, sge);
     uct_sep_wr_post(iface, txwq);
 }
@@ -166,7 +168,7 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
                       uint64_t header, const void *payload, unsigned length,
-                      uint8_t fm)
+                      uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp       = uct_sep_wr_start(txwq, fm);
     uct_sep_am_short_hdr_t hdr = {.super.am_id = id, .header = header};
@@ -184,17 +186,17 @@ uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                             uint8_t id, uint64_t header, const void *payload,
-                            unsigned length, uint8_t fm)
+                            unsigned length, uint8_t fm, unsigned mode)
 {
     --txwq->unsignaled;
-    uct_sep_wr_send_short(iface, txwq, id, header, payload, length, fm);
+    uct_sep_wr_send_short(iface, txwq, id, header, payload, length, fm, mode);
 }
 
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                           uint8_t id, const uct_iov_t *iov, size_t iovcnt,
-                          size_t length, uint8_t fm)
+                          size_t length, uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
@@ -223,7 +225,7 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
-                uint32_t length, uint32_t lkey, uint8_t fm)
+                uint32_t length, uint32_t lkey, uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
@@ -237,7 +239,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     uct_sep_op_t *op, uint8_t id, const void *header,
                     unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
-                    uint8_t fm)
+                    uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp  = uct_sep_wr_start(txwq, fm);
     uct_sep_desc_t *desc  = ucs_derived_of(op, uct_sep_desc_t);
@@ -254,7 +256,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     sge[0].lkey   = desc->lkey;
 
     ibv_wr_send(qp);
-    count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt);
+    count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt, mode);
     ibv_wr_set_sge_list(qp, 1 + count, sge);
     uct_sep_wr_post(iface, txwq);
 }
@@ -264,7 +266,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                   const uct_sep_wr_atomic_t *atomic, unsigned size,
                   uint64_t remote_addr, uct_rkey_t rkey, void *result,
-                  uint32_t lkey, uint8_t fm)
+                  uint32_t lkey, uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_OPS_H
+#define UCT_SEP_OPS_H
+
+#include <uct/ib/sep/queue/sep_txwq.h>
+
+#include <uct/api/uct.h>
+#include <ucs/sys/math.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_ops.h
+ *
+ * Data paths: the operations that depend on how work requests are made and
+ * posted. All come from one template, ops/sep_ops.inl, which is compiled once
+ * per row of the lists here. A row is all that it takes to have another one:
+ * the table of operations, its declaration and its place in the selection are
+ * made of it.
+ */
+
+typedef struct uct_sep_iface uct_sep_iface_t;
+
+
+/**
+ * Mode of a data path: a uct_sep_tx_post_t in the lowest bits, and these. A
+ * worker's own device context goes with local keys of its own. Work requests
+ * that are rung for in lists don't say how.
+ */
+enum {
+    UCT_SEP_OPS_LOCK  = UCS_BIT(8),  /**< The uUAR may be one that other threads
+                                          use as well */
+    UCT_SEP_OPS_OWN   = UCS_BIT(9),  /**< In a device context of the worker's
+                                          own, where nobody else rings */
+    UCT_SEP_OPS_LIST  = UCS_BIT(10), /**< Rings for lists of work requests */
+    UCT_SEP_OPS_VERBS = UCS_BIT(11)  /**< Through libibverbs */
+};
+
+/** How a mode rings. */
+#define UCT_SEP_OPS_POST(_mode) ((uct_sep_tx_post_t)((_mode) & UCS_MASK(8)))
+
+
+/** Data paths with direct verbs: name and mode. */
+#define UCT_SEP_OPS_FOREACH_DV(_macro) \
+    _macro(bf,        UCT_SEP_TX_POST_BF) \
+    _macro(bf_lock,   UCT_SEP_TX_POST_BF | UCT_SEP_OPS_LOCK) \
+    _macro(bf_own,    UCT_SEP_TX_POST_BF | UCT_SEP_OPS_OWN) \
+    _macro(bf64,      UCT_SEP_TX_POST_BF64) \
+    _macro(bf64_lock, UCT_SEP_TX_POST_BF64 | UCT_SEP_OPS_LOCK) \
+    _macro(bf64_own,  UCT_SEP_TX_POST_BF64 | UCT_SEP_OPS_OWN) \
+    _macro(db,        UCT_SEP_TX_POST_DB) \
+    _macro(db_lock,   UCT_SEP_TX_POST_DB | UCT_SEP_OPS_LOCK) \
+    _macro(db_own,    UCT_SEP_TX_POST_DB | UCT_SEP_OPS_OWN) \
+    _macro(list,      UCT_SEP_OPS_LIST) \
+    _macro(list_own,  UCT_SEP_OPS_LIST | UCT_SEP_OPS_OWN)
+
+/** The same through libibverbs. */
+#define UCT_SEP_OPS_FOREACH_VERBS(_macro) \
+    _macro(verbs,     UCT_SEP_OPS_VERBS) \
+    _macro(verbs_own, UCT_SEP_OPS_VERBS | UCT_SEP_OPS_OWN)
+
+/** All of them. */
+#define UCT_SEP_OPS_FOREACH(_macro) \
+    UCT_SEP_OPS_FOREACH_DV(_macro) \
+    UCT_SEP_OPS_FOREACH_VERBS(_macro)
+
+
+/** The operations that depend on how work requests are posted. */
+typedef struct uct_sep_ops {
+    uint64_t                        cap_flags; /**< UCT_IFACE_FLAG_xx of them */
+    size_t                          put_max_inl; /**< Bytes of a short put */
+    size_t                          am_max_inl;  /**< Bytes of a short active
+                                                      message and its headers */
+    size_t                          rma_max_iov; /**< Entries of RDMA lists */
+    uint64_t                        atomic32;  /**< Of the device's atomics, */
+    uint64_t                        atomic64;  /**< those that can be posted */
+    uct_ep_put_short_func_t         ep_put_short;
+    uct_ep_put_bcopy_func_t         ep_put_bcopy;
+    uct_ep_put_zcopy_func_t         ep_put_zcopy;
+    uct_ep_get_bcopy_func_t         ep_get_bcopy;
+    uct_ep_get_zcopy_func_t         ep_get_zcopy;
+    uct_ep_am_short_func_t          ep_am_short;
+    uct_ep_am_short_iov_func_t      ep_am_short_iov;
+    uct_ep_am_bcopy_func_t          ep_am_bcopy;
+    uct_ep_am_zcopy_func_t          ep_am_zcopy;
+    uct_ep_atomic_cswap64_func_t    ep_atomic_cswap64;
+    uct_ep_atomic_cswap32_func_t    ep_atomic_cswap32;
+    uct_ep_atomic32_post_func_t     ep_atomic32_post;
+    uct_ep_atomic64_post_func_t     ep_atomic64_post;
+    uct_ep_atomic32_fetch_func_t    ep_atomic32_fetch;
+    uct_ep_atomic64_fetch_func_t    ep_atomic64_fetch;
+    uct_ep_flush_func_t             ep_flush;
+    /** A work request without data: NOP, or with @a remote an RDMA write of no
+     *  bytes. Does not look at credits. */
+    void                            (*post_empty)(uct_sep_iface_t *iface,
+                                                  uct_sep_txwq_t *txwq,
+                                                  int remote, uint8_t fm);
+    /** An active message that is only a header. Does not look at credits. */
+    void                            (*post_header)(uct_sep_iface_t *iface,
+                                                   uct_sep_txwq_t *txwq,
+                                                   uint8_t am_id);
+} uct_sep_ops_t;
+
+
+#define UCT_SEP_OPS_DECLARE(_name, _mode) \
+    extern const uct_sep_ops_t uct_sep_ops_##_name;
+UCT_SEP_OPS_FOREACH(UCT_SEP_OPS_DECLARE)
+#undef UCT_SEP_OPS_DECLARE
+
+
+/** @return Operations of a data path; the mode must be that of a row. */
+const uct_sep_ops_t *uct_sep_ops_find(unsigned mode);
+
+END_C_DECLS
+
+#endif

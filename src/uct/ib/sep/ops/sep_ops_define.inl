@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/**
+ * @file sep_ops_define.inl
+ *
+ * A row of sep_ops.h becomes a table of operations. Its functions are those of
+ * the template sep_ops.inl, compiled for the mode of the row; in a profile or
+ * a debugger they have its name in theirs, as uct_sep_ops_bf_ep_put_short.
+ */
+
+#include <uct/ib/sep/iface/sep_ops.h>
+
+/* Two rows may agree in some function. If the compiler noticed, one of the two
+ * would be a jump to the other, which has the other row's name. */
+#if defined(__has_attribute)
+#  if __has_attribute(no_icf)
+#    define UCT_SEP_OPS_F_DISTINCT __attribute__((no_icf))
+#  endif
+#endif
+#ifndef UCT_SEP_OPS_F_DISTINCT
+#  define UCT_SEP_OPS_F_DISTINCT
+#endif
+
+
+/** A function of a row. */
+#define UCT_SEP_OPS_FUNC(_ret, _name, _func, _params, ...) \
+    static UCS_F_NOINLINE UCT_SEP_OPS_F_DISTINCT _ret \
+    uct_sep_ops_##_name##_##_func _params \
+    { \
+        return uct_sep_ops_##_func(__VA_ARGS__); \
+    }
+
+
+/** Functions of a row which send small data. */
+#define UCT_SEP_OPS_FUNCS_SHORT(_name, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, put_short_any, \
+                     (uct_ep_h ep, const void *buffer, unsigned length, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     ep, buffer, length, remote_addr, rkey, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, put_short_slow, \
+                     (uct_ep_h ep, const void *buffer, unsigned length, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     ep, buffer, length, remote_addr, rkey, \
+                     uct_sep_ops_##_name##_put_short_any, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_put_short, \
+                     (uct_ep_h ep, const void *buffer, unsigned length, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     ep, buffer, length, remote_addr, rkey, \
+                     uct_sep_ops_##_name##_put_short_slow, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, am_short_slow, \
+                     (uct_ep_h ep, uint8_t id, uint64_t header, \
+                      const void *payload, unsigned length), \
+                     ep, id, header, payload, length, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_short, \
+                     (uct_ep_h ep, uint8_t id, uint64_t header, \
+                      const void *payload, unsigned length), \
+                     ep, id, header, payload, length, \
+                     uct_sep_ops_##_name##_am_short_slow, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_short_iov, \
+                     (uct_ep_h ep, uint8_t id, const uct_iov_t *iov, \
+                      size_t iovcnt), \
+                     ep, id, iov, iovcnt, _mode)
+
+
+/** Functions of a row which send what is or was copied to other memory. */
+#define UCT_SEP_OPS_FUNCS_COPY(_name, _mode) \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, ep_put_bcopy, \
+                     (uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     ep, pack_cb, arg, remote_addr, rkey, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_put_zcopy, \
+                     (uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt, \
+                      uint64_t remote_addr, uct_rkey_t rkey, \
+                      uct_completion_t *comp), \
+                     ep, iov, iovcnt, remote_addr, rkey, comp, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_get_bcopy, \
+                     (uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg, \
+                      size_t length, uint64_t remote_addr, uct_rkey_t rkey, \
+                      uct_completion_t *comp), \
+                     ep, unpack_cb, arg, length, remote_addr, rkey, comp, \
+                     _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_get_zcopy, \
+                     (uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt, \
+                      uint64_t remote_addr, uct_rkey_t rkey, \
+                      uct_completion_t *comp), \
+                     ep, iov, iovcnt, remote_addr, rkey, comp, _mode) \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, ep_am_bcopy, \
+                     (uct_ep_h ep, uint8_t id, uct_pack_callback_t pack_cb, \
+                      void *arg, unsigned flags), \
+                     ep, id, pack_cb, arg, flags, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_zcopy, \
+                     (uct_ep_h ep, uint8_t id, const void *header, \
+                      unsigned header_length, const uct_iov_t *iov, \
+                      size_t iovcnt, unsigned flags, uct_completion_t *comp), \
+                     ep, id, header, header_length, iov, iovcnt, flags, comp, \
+                     _mode)
+
+
+/** Atomics of a row. */
+#define UCT_SEP_OPS_FUNCS_ATOMIC(_name, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_atomic_cswap64, \
+                     (uct_ep_h ep, uint64_t compare, uint64_t swap, \
+                      uint64_t remote_addr, uct_rkey_t rkey, uint64_t *result, \
+                      uct_completion_t *comp), \
+                     ep, compare, swap, remote_addr, rkey, result, comp, \
+                     _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_atomic_cswap32, \
+                     (uct_ep_h ep, uint32_t compare, uint32_t swap, \
+                      uint64_t remote_addr, uct_rkey_t rkey, uint32_t *result, \
+                      uct_completion_t *comp), \
+                     ep, compare, swap, remote_addr, rkey, result, comp, \
+                     _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_atomic32_post, \
+                     (uct_ep_h ep, unsigned opcode, uint32_t value, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     ep, opcode, value, remote_addr, rkey, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_atomic64_post, \
+                     (uct_ep_h ep, unsigned opcode, uint64_t value, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     ep, opcode, value, remote_addr, rkey, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_atomic32_fetch, \
+                     (uct_ep_h ep, unsigned opcode, uint32_t value, \
+                      uint32_t *result, uint64_t remote_addr, uct_rkey_t rkey, \
+                      uct_completion_t *comp), \
+                     ep, opcode, value, result, remote_addr, rkey, comp, \
+                     _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_atomic64_fetch, \
+                     (uct_ep_h ep, unsigned opcode, uint64_t value, \
+                      uint64_t *result, uint64_t remote_addr, uct_rkey_t rkey, \
+                      uct_completion_t *comp), \
+                     ep, opcode, value, result, remote_addr, rkey, comp, _mode)
+
+
+/** Functions of a row which send no data, or only a header. */
+#define UCT_SEP_OPS_FUNCS_EMPTY(_name, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_flush, \
+                     (uct_ep_h ep, unsigned flags, uct_completion_t *comp), \
+                     ep, flags, comp, _mode) \
+    UCT_SEP_OPS_FUNC(void, _name, post_empty, \
+                     (uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, \
+                      int remote, uint8_t fm), \
+                     iface, txwq, remote, fm, _mode) \
+    UCT_SEP_OPS_FUNC(void, _name, post_header, \
+                     (uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, \
+                      uint8_t am_id), \
+                     iface, txwq, am_id, _mode)
+
+
+/** A row: its functions, and the table of them. */
+#define UCT_SEP_OPS_DEFINE(_name, _mode) \
+    UCT_SEP_OPS_FUNCS_SHORT(_name, _mode) \
+    UCT_SEP_OPS_FUNCS_COPY(_name, _mode) \
+    UCT_SEP_OPS_FUNCS_ATOMIC(_name, _mode) \
+    UCT_SEP_OPS_FUNCS_EMPTY(_name, _mode) \
+    \
+    const uct_sep_ops_t uct_sep_ops_##_name = { \
+        .cap_flags         = UCT_IFACE_FLAG_PUT_SHORT | \
+                             UCT_IFACE_FLAG_PUT_BCOPY | \
+                             UCT_IFACE_FLAG_PUT_ZCOPY | \
+                             UCT_IFACE_FLAG_GET_BCOPY | \
+                             UCT_IFACE_FLAG_GET_ZCOPY | \
+                             UCT_IFACE_FLAG_AM_SHORT | \
+                             UCT_IFACE_FLAG_AM_BCOPY | \
+                             UCT_IFACE_FLAG_AM_ZCOPY, \
+        .put_max_inl       = UCT_SEP_WR_PUT_MAX_INL, \
+        .am_max_inl        = UCT_SEP_WR_AM_MAX_INL, \
+        .rma_max_iov       = UCT_SEP_WR_RMA_MAX_IOV, \
+        .atomic32          = UCT_SEP_WR_ATOMIC32, \
+        .atomic64          = UCT_SEP_WR_ATOMIC64, \
+        .ep_put_short      = uct_sep_ops_##_name##_ep_put_short, \
+        .ep_put_bcopy      = uct_sep_ops_##_name##_ep_put_bcopy, \
+        .ep_put_zcopy      = uct_sep_ops_##_name##_ep_put_zcopy, \
+        .ep_get_bcopy      = uct_sep_ops_##_name##_ep_get_bcopy, \
+        .ep_get_zcopy      = uct_sep_ops_##_name##_ep_get_zcopy, \
+        .ep_am_short       = uct_sep_ops_##_name##_ep_am_short, \
+        .ep_am_short_iov   = uct_sep_ops_##_name##_ep_am_short_iov, \
+        .ep_am_bcopy       = uct_sep_ops_##_name##_ep_am_bcopy, \
+        .ep_am_zcopy       = uct_sep_ops_##_name##_ep_am_zcopy, \
+        .ep_atomic_cswap64 = uct_sep_ops_##_name##_ep_atomic_cswap64, \
+        .ep_atomic_cswap32 = uct_sep_ops_##_name##_ep_atomic_cswap32, \
+        .ep_atomic32_post  = uct_sep_ops_##_name##_ep_atomic32_post, \
+        .ep_atomic64_post  = uct_sep_ops_##_name##_ep_atomic64_post, \
+        .ep_atomic32_fetch = uct_sep_ops_##_name##_ep_atomic32_fetch, \
+        .ep_atomic64_fetch = uct_sep_ops_##_name##_ep_atomic64_fetch, \
+        .ep_flush          = uct_sep_ops_##_name##_ep_flush, \
+        .post_empty        = uct_sep_ops_##_name##_post_empty, \
+        .post_header       = uct_sep_ops_##_name##_post_header \
+    };
