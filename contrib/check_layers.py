@@ -13,7 +13,7 @@ names last. Checked are
 - files that include each other in a circle: none across directories of a table,
   and none of more than four files. A source and its header are one file here,
 - in the transport, where functions are declared: in a header of their source's
-  directory and name, or of the first part of its name.
+  directory and name, or of the first part of its name, perhaps with "_int".
 
 With --summary, print the numbers and nothing else.
 """
@@ -223,7 +223,8 @@ def check_declarations(top, files):
         for name in names:
             declared = headers.get(name)
             if declared and not any(
-                    stem.startswith(os.path.splitext(header)[0])
+                    stem.startswith(os.path.splitext(header)[0]
+                                    .removesuffix("_int"))
                     for header in declared):
                 problems.append(f"{path}: {name}() is declared in "
                                 f"{' '.join(sorted(declared))}, which is not "
