@@ -99,14 +99,16 @@ sep_jobs()
     echo "$cores"
 }
 
-# Configure (only if the options are new) and build.
-# usage: sep_build DIRECTORY "TARGETS" CONFIGURE-SCRIPT [OPTIONS]
-sep_build()
+# Option of make: so many compilations at a time, unless a make or the test
+# runner above us says how many there may be in all.
+sep_parallel()
 {
-    local dir=$1 targets=$2 configure=$3
-    shift 3
-    local wanted="$configure $*" target log
+    [[ ${MAKEFLAGS-} == *--jobserver-auth* ]] || echo "-j$(sep_jobs)"
+}
 
+# Make ./configure if it is not there or is older than what it is made from.
+sep_autogen()
+{
     if [[ ! -x $SEP_TOP/configure || $SEP_TOP/configure.ac -nt \
           $SEP_TOP/configure ]]; then
         sep_say "Generating configure"
@@ -115,7 +117,17 @@ sep_build()
             sep_die "autogen.sh failed"
         }
     fi
+}
 
+# Configure (only if the options are new) and build.
+# usage: sep_build DIRECTORY "TARGETS" CONFIGURE-SCRIPT [OPTIONS]
+sep_build()
+{
+    local dir=$1 targets=$2 configure=$3
+    shift 3
+    local wanted="$configure $*" target log
+
+    sep_autogen
     mkdir -p "$dir"
     if [[ ! -e $dir/Makefile ]] ||
        [[ $(cat "$dir/.sep-configured" 2> /dev/null) != "$wanted" ]]; then
@@ -133,8 +145,9 @@ sep_build()
     sep_say "Building ${dir#"$SEP_TOP"/}: make $targets"
     for target in $targets; do
         log=$dir/make-${target//\//-}.log
+        # shellcheck disable=SC2046 # one word or none
         timeout --kill-after=30 1800 \
-            make -C "$dir" --no-print-directory -j "$(sep_jobs)" "$target" \
+            make -C "$dir" --no-print-directory $(sep_parallel) "$target" \
             > "$log" 2>&1 < /dev/null || {
             tail -n 40 "$log" >&2
             sep_die "make $target failed; see $log"

@@ -93,7 +93,8 @@ make_in()
     local target=$1 part
     shift
     for part in "$@"; do
-        make -C "$part" --no-print-directory -j "$(sep_jobs)" "$target" ||
+        # shellcheck disable=SC2046 # one word or none
+        make -C "$part" --no-print-directory $(sep_parallel) "$target" ||
             return 1
     done
 }
@@ -149,15 +150,16 @@ build_ucx()
     step configure "$dir/build" "$dir/source/configure" \
         --prefix="$dir/ucx" "${flags[@]}"
     cd "$dir/build"
-    export -f make_in sep_jobs
+    export -f make_in sep_jobs sep_parallel
     step "make UCX" . bash -c 'make_in all "$@"' make_in "${ucx_parts[@]}"
     step "make install" . bash -c 'make_in install "$@"' make_in \
         "${ucx_parts[@]}"
     step "make test libraries" . bash -c 'make_in all "$@"' make_in \
         src/tools/perf test/gtest/common/googletest test/gtest/ucs/test_module \
         test/gtest/ucm/test_dlopen
+    # shellcheck disable=SC2046 # one word or none
     step "make gtest" . make -C test/gtest --no-print-directory \
-        -j "$(sep_jobs)" gtest "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')"
+        $(sep_parallel) gtest "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')"
     cd "$SEP_TOP"
     if [[ -n $quick ]]; then
         echo "$stamp some"

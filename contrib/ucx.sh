@@ -67,8 +67,9 @@ sep_ucx_make()
     for part in "$@"; do
         name=${part#.}
         name=${name:+-${name//\//-}}
+        # shellcheck disable=SC2046 # one word or none
         sep_ucx_step "$work" "make$name" \
-            make -C "$work/build/$part" -j "$(sep_jobs)"
+            make -C "$work/build/$part" $(sep_parallel)
         sep_ucx_step "$work" "install$name" \
             make -C "$work/build/$part" install
     done

@@ -65,6 +65,8 @@ def _arguments():
                         default=[], help="an environment variable of the tests")
     parser.add_argument("--tsv", action="store_true",
                         help="print one line per test, separated by tabs")
+    parser.add_argument("--json", metavar="FILE",
+                        help="also write the rows of the comparison there")
     parser.add_argument("--summary", action="store_true",
                         help="print only the summary")
     return parser.parse_args()
@@ -214,6 +216,11 @@ def _report(tests, selected, results, results_dir, options):
         with open(os.path.join(results_dir, name), "w",
                   encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
+
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump([dataclasses.asdict(row) | {"verdict": row.verdict}
+                       for row in rows], file, indent=1)
 
     print("\n".join(compare.tsv(rows) if options.tsv else
                     compare.summary(rows) if options.summary else full))

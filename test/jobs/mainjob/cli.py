@@ -15,6 +15,7 @@ from . import device, jobs, lanes, perftest, process, table
 
 DEVICE = "mlx5_0:1"
 PERFTEST_TIMEOUT = 40.0
+INFO_ROW = "ucx_info lists it"
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,8 @@ class MainJob:
 
     def add_row(self, label, run):
         """Run a row on all transports and print it."""
-        if self.options.only and self.options.only not in label:
+        if self.options.only and self.options.only not in label or \
+                self.options.row and label not in self.options.row:
             return
         cells = []
         for transport in self.transports:
@@ -339,7 +341,7 @@ class MainJob:
     def run(self):
         names = [transport.name for transport in self.transports]
         print(table.heading(names))
-        self.add_row("ucx_info lists it", self.info_row)
+        self.add_row(INFO_ROW, self.info_row)
         for test in perftest.tests(self.options.quick):
             self.add_row(test.label, lambda transport, test=test:
                          self.perftest_row(test, transport))
@@ -357,6 +359,13 @@ class MainJob:
         skipped = f", {count['skip']} skipped" if count["skip"] else ""
         print(f"{count['pass']} passed, {count['fail']} failed{skipped}")
         return 1 if count["fail"] or not count["pass"] else 0
+
+
+def row_names(options):
+    """Names of all rows, in their order."""
+    return [INFO_ROW] + \
+        [test.label for test in perftest.tests(options.quick)] + \
+        [job.label for job in jobs.jobs(options.quick, options.libraries)]
 
 
 def search_path(options):
@@ -402,6 +411,10 @@ def parse_arguments(argv):
     parser.add_argument("--ucx", metavar="PREFIX", type=os.path.abspath,
                         help="run on this UCX, by contrib/build-ucx-opt.sh, "
                         "instead of the installed one")
+    parser.add_argument("--row", metavar="NAME", action="append",
+                        help="only the row of this name; may be repeated")
+    parser.add_argument("--list", action="store_true",
+                        help="print the names of the rows")
     parser.add_argument("--hardware", action="store_true",
                         help="use this machine's real mlx5 device: no software "
                         "device is started, and no counters are checked")
@@ -448,6 +461,9 @@ def missing_parts(options):
 
 def main(argv=None):
     options = parse_arguments(argv)
+    if options.list:
+        print("\n".join(row_names(options)))
+        return 0
     missing = missing_parts(options)
     if missing:
         print("main_job: cannot start, these are missing:\n  " +

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Build what tests need, each thing once."""
+
+import os
+
+from . import report
+from .schedule import Failed, Task
+
+_LIMIT = 3600
+
+_COMMON = ("--enable-gtest", "--enable-werror")
+
+
+class Builds:
+    """Tasks that build. In one directory, one target is made at a time."""
+
+    def __init__(self, session):
+        self._session = session
+        self._made = {}         # (directory, target): task
+        self._last = {}         # directory: task
+        self._autogen = None
+
+    def directory(self, build):
+        return os.path.join(self._session.top, "build", build.directory)
+
+    def target(self, build, name):
+        """The task that makes a target."""
+        key = (build.directory, name)
+        if key not in self._made:
+            before = self._last.get(build.directory) or self._configure()
+            script = '. contrib/lib.sh; sep_build "$@"'
+            self._made[key] = self._last[build.directory] = self._task(
+                f"build {build.directory} {name}",
+                ("bash", "-euo", "pipefail", "-c", script, "build",
+                 self.directory(build), name,
+                 os.path.join(self._session.top, "configure"), *_COMMON,
+                 *build.options), [before])
+        return self._made[key]
+
+    def script(self, script):
+        """The task that runs a script which builds something."""
+        if script.name not in self._made:
+            self._made[script.name] = self._task(
+                f"build {script.name}", script.command, [self._configure()])
+        return self._made[script.name]
+
+    def _configure(self):
+        # The first to be built would call autogen.sh; there are several
+        if self._autogen is None:
+            self._autogen = self._task(
+                "configure script",
+                ("bash", "-euo", "pipefail", "-c",
+                 ". contrib/lib.sh; sep_autogen"), [])
+        return self._autogen
+
+    def _task(self, name, command, needs):
+        def action():
+            session = self._session
+            log = os.path.join(session.directory("build"),
+                               name.replace("/", "-").replace(" ", "_") +
+                               ".log")
+            child, elapsed = session.command(command, log, _LIMIT, make=True)
+            session.add_time("build", name.removeprefix("build "), elapsed,
+                             child.cpu)
+            if child.status != 0:
+                session.console.say(f"{name} FAILED", report.tail(log, 40))
+                session.fail("build", name, name, f"{child.why()}", log)
+                raise Failed
+            session.console.say(f"{name:<72} {elapsed:8.1f} s")
+
+        return self._session.schedule.add(Task(name, action, needs,
+                                               urgent=True))

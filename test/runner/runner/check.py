@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks: commands that succeed or do not."""
+
+import os
+import subprocess
+
+from . import report
+from .parts import Check
+from .result import FAILED, PASSED, Result
+
+
+class Run:
+    """One row of a part."""
+
+    def __init__(self, session, part, row):
+        self.session = session
+        self.part = part
+        self.row = row
+
+    def plan(self):
+        if not self.session.wanted(self.part, self.row.run, self.row.run):
+            return
+        if self.session.options.list:
+            self.session.note([f"{self.part}/{self.row.run}"])
+            return
+        needs = []
+        if self.row.build:
+            needs.append(self.session.builds.target(self.row.build, "all"))
+        self.session.task(self.part, self.row.run, self.row.run, self._run,
+                          needs)
+
+    def _run(self):
+        log = os.path.join(self.session.directory(self.part, self.row.run),
+                           "log")
+        environment = []
+        if self.row.build:
+            directory = self.session.builds.directory(self.row.build)
+            environment = [f"SEP_BUILD_DIR={directory}"]
+        child, elapsed = self.session.command(
+            self.row.command, log, self.row.limit, environment, make=True)
+        good = child.status == 0 and not child.killed
+        reason = f"killed after {self.row.limit} s" if child.killed else \
+            child.why()
+        self.session.add(
+            [Result(self.part, self.row.run, self.row.run,
+                    PASSED if good else FAILED, elapsed,
+                    "" if good else reason, "" if good else log)],
+            f"{self.part} {self.row.run}", elapsed, child.cpu)
+        if not good:
+            self.session.console.say(f"end of {log}:", report.tail(log))
+
+
+class Each:
+    """A row that stands for several."""
+
+    def __init__(self, session, part, row):
+        self._runs = []
+        command = os.path.join(session.top, row.command[0])
+        words = subprocess.run([command, *row.command[1:], "--list"],
+                               stdin=subprocess.DEVNULL, check=True,
+                               stdout=subprocess.PIPE, text=True).stdout
+        for word in words.split():
+            self._runs.append(Run(session, part, Check(
+                f"{row.run} {word}", row.command + (word,), row.limit)))
+
+    def plan(self):
+        for run in self._runs:
+            run.plan()

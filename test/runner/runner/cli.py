@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Command line of the runner: contrib/check.sh, after installing packages."""
+
+import os
+import shutil
+import signal
+import sys
+
+from . import check, conformance, jobs, junit, options, parts, process, unit
+from .schedule import Schedule
+from .session import Session
+from .tokens import Tokens
+
+_TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
+
+_KINDS = {parts.Gtest: unit.Run, parts.Check: check.Run,
+          parts.CheckEach: check.Each, parts.Jobs: jobs.Run,
+          parts.Conformance: conformance.Run}
+
+
+def main(arguments=None):
+    chosen = options.parse(arguments)
+    _end_with_cleanup()
+    match = options.matcher(chosen.one)
+    seed = options.seed(chosen.seed) if chosen.seed else None
+    if seed is not None:
+        print(f"SEP_TEST_SEED={seed}")
+    for some in options.chosen_parts(chosen):
+        session = _run(chosen, some, seed, match)
+        if session.results or session.listed:
+            break
+    if chosen.list:
+        print("\n".join(session.listed))
+        return 0 if session.listed else 1
+    return session.console.closing(session.results, session.times, seed)
+
+
+def _run(chosen, some, seed, match):
+    """Plan some parts and do what was planned."""
+    tokens = Tokens(chosen.jobs)
+    schedule = Schedule(tokens)
+    session = Session(_TOP, chosen, schedule, tokens, seed, match)
+    if not chosen.list:
+        for part in some:
+            shutil.rmtree(os.path.join(session.results_dir, part.name),
+                          ignore_errors=True)
+    try:
+        for part in some:
+            for row in part.rows:
+                _KINDS[type(row)](session, part.name, row).plan()
+        schedule.run(session.console.tick)
+    except BaseException:
+        process.end_all()
+        raise
+    finally:
+        for path in (os.path.join(session.results_dir, "junit.xml"),
+                     chosen.junit):
+            if path and not chosen.list:
+                junit.write(path, session.results)
+    return session
+
+
+def _end_with_cleanup():
+    """Signals that end this program do so as exceptions, so that whatever it
+    has started is ended as well."""
+    def handler(number, _frame):
+        for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN)
+        print(f"\nended by {signal.Signals(number).name}", file=sys.stderr)
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, handler)

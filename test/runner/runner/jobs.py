@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the main job, test/jobs/main_job.
+
+Its programs wait for each other by polling, one per core: nothing else runs
+meanwhile.
+"""
+
+import json
+import os
+
+from . import report
+from .result import FAILED, PASSED, SKIPPED, Result
+
+_STATUS = {"pass": PASSED, "fail": FAILED, "skip": SKIPPED}
+
+
+class Run:
+    """The row of a part."""
+
+    def __init__(self, session, part, row):
+        self.session = session
+        self.part = part
+        self.row = row
+        self.build = session.builds.directory(row.build)
+
+    def plan(self):
+        rows = self._labels()
+        wanted = [label for label in rows if any(
+            self.session.wanted(self.part, self.row.run, test)
+            for test in self._tests(label))]
+        if self.session.options.list:
+            self.session.note(f"{self.part}/{self.row.run} {test}"
+                              for label in wanted
+                              for test in self._tests(label))
+        elif wanted:
+            targets = [self.session.builds.target(self.row.build, target)
+                       for target in ("all", "job-programs")]
+            self.session.task(
+                self.part, self.row.run, self.row.run,
+                lambda: self._run(None if wanted == rows else wanted),
+                targets, alone=True)
+
+    def _command(self, *options):
+        quick = ["--quick"] if self.session.options.quick else []
+        return [os.path.join(self.session.top, "test", "jobs", "main_job"),
+                *quick, *options]
+
+    def _labels(self):
+        log = os.path.join(self.session.directory(self.part), "list")
+        child, _ = self.session.command(self._command("--list"), log, 60)
+        with open(log, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        if child.status != 0:
+            raise SystemExit("\n".join(lines))
+        return lines
+
+    @staticmethod
+    def _tests(label):
+        return [f"{transport} {label}" for transport in
+                ("sep_mlx5", "rc_mlx5")]
+
+    def _run(self, wanted):
+        directory = self.session.directory(self.part)
+        path = os.path.join(directory, "results.json")
+        if os.path.exists(path):
+            os.unlink(path)
+        log = os.path.join(directory, "log")
+        only = [word for label in wanted or () for word in ("--row", label)]
+        limit = self.session.options.jobs_limit
+        child, elapsed = self.session.command(
+            self._command("--build-dir", self.build, "--json", path,
+                          "--log-dir", os.path.join(directory, "logs"),
+                          *only), log, limit)
+        results = _results(self.part, self.row.run, path)
+        if child.killed:
+            results.append(self._failure(f"killed after {limit:.0f} s", log))
+        elif not results:
+            results.append(self._failure(f"no job ran, {child.why()}", log))
+        elif child.status != 0 and all(each.status != FAILED
+                                       for each in results):
+            results.append(self._failure(
+                f"{child.why()} although no job failed", log))
+        self.session.add(results, f"{self.part} {self.row.run}", elapsed,
+                         child.cpu)
+        self.session.console.say(f"{self.session.console.path(log)}:",
+                                 report.tail(log, 300))
+
+    def _failure(self, reason, log):
+        return Result(self.part, self.row.run, self.row.run, FAILED, 0.0,
+                      reason, log)
+
+
+def _results(part, run, path):
+    """From the file that main_job writes."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        rows = json.load(file)["rows"]
+    return [Result(part, run, f"{transport} {row['name']}",
+                   _STATUS[cell["status"]], cell["seconds"], cell["detail"],
+                   cell["log"])
+            for row in rows for transport, cell in row["cells"].items()]

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What there is to test: builds, and the parts with what each runs.
+
+To add a part, add a row to PARTS.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """A build of the project; each target is made when something needs it."""
+    directory: str              # below build/
+    options: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """A build of something else, by a script that does nothing if it is
+    there."""
+    name: str
+    command: tuple
+
+
+PLAIN = Build("check")
+SANITIZED = Build("check-sanitized", ("--enable-asan", "--enable-ubsan"))
+THREADS = Build("check-threads", ("--enable-tsan",))
+UCX_GTEST = Script("ucx-gtest", ("contrib/ucx-gtest.sh", "--quick",
+                                 "--build-only"))
+UCX_OPT = Script("check-ucx-opt", ("contrib/build-ucx-opt.sh", "--check",
+                                   "build/check-ucx-opt"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Gtest:
+    """Tests of a GoogleTest program in test/gtest, run in one way."""
+    run: str                    # name of this way
+    program: str
+    build: Build = PLAIN
+    tests: str = "*"            # as for --gtest_filter
+    environment: tuple = ()     # NAME=VALUE; @TOP@ is the top directory
+    tool: str = ""              # see config/run-test
+    sanitizers: str = ""
+    apart: str = ""             # suites with a process of their own
+    needs: tuple = ()           # builds besides its own
+    chunk: int = 60             # tests per process
+    patience: int = 1           # how many times the limit of a suite
+    random_seed: bool = False   # another one in each run
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """A command that succeeds or does not."""
+    run: str
+    command: tuple
+    limit: int = 300
+    build: Build = None         # made before, if any: all of it
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckEach:
+    """A check for each word that the command prints with --list."""
+    run: str
+    command: tuple
+    limit: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Jobs:
+    """Rows of test/jobs/main_job."""
+    run: str = "job"
+    build: Build = PLAIN
+
+
+@dataclasses.dataclass(frozen=True)
+class Conformance:
+    """UCX's unit tests, by contrib/ucx-gtest.sh with these options."""
+    run: str
+    options: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What the command line calls a part."""
+    name: str
+    about: str
+    rows: tuple
+
+
+# Suites that look at what the process as a whole has, and would see what others
+# have left in caches.
+_APART = {"sep_gtest": "test_sep_account"}
+
+
+def _unit(build, suffix="", **how):
+    return tuple(Gtest(program + suffix, program, build,
+                       apart=_APART.get(program, ""), **how)
+                 for program in ("sim_gtest", "device_gtest", "sep_gtest"))
+
+
+# The unit tests use the default category, which depends on the number of
+# workers, or name one. Here the functional tests run in each of them, with one
+# way to post and one API, as categories are about what is below that.
+_MODES = (("mpi_everywhere", "UCX_SEP_CATEGORY=mpi_everywhere"),
+          ("2xdynamic", "UCX_SEP_CATEGORY=2xdynamic"),
+          ("shared_dynamic", "UCX_SEP_CATEGORY=shared_dynamic"),
+          ("static", "UCX_SEP_CATEGORY=static"),
+          ("mpi_threads", "UCX_SEP_CATEGORY=mpi_threads"),
+          ("cq_by_2", "UCX_SEP_CQ_SHARING=2"),
+          ("legacy_uars", "MLX5SIM_UAR_MODE=legacy"))
+_MODE_TESTS = ("*test_sep_uct_ops.*/bf:*test_sep_uct_flow.*/dv:"
+               "*test_sep_uct_error.*/dv:test_sep_uct_fault.*:test_sep_fc.*:"
+               "-*.sixty_four_*")
+
+# All that runs in several threads of a process: workers of every category that
+# send to each other, share completion queues or a hub, open and close.
+_THREAD_TESTS = ("*test_sep_uct_threads.*:*test_sep_workers.*:test_sep_hub.*:"
+                 "test_sep_cq_sharing.*:*.workers_in_threads_*")
+
+# One test of each kind: valgrind is 20 to 50 times slower, and crowds add
+# nothing to what it looks at.
+_MEMCHECK_TESTS = ("*test_sep_uct_error.*/dv:*test_sep_uct_flow.*/dv:"
+                   "*test_sep_uct_ops.*/bf:*test_sep_uct_ops.*/list:"
+                   "*test_sep_uct_fault.*kill*:*.workers_in_threads_*/verbs:"
+                   "-*.small_queues_*:*.a_fence_costs_*:*.*while_connecting*")
+
+
+# The optimisations of UCP, in a UCX that is built for it with assertions: on
+# sep_mlx5 and rc_mlx5, with both versions of UCP's protocols; and flushes on
+# ud_mlx5, which has assertions about them that the others have not.
+def _ucp():
+    rows = []
+    for tls, tests in (("sep", "*"), ("rc_mlx5,ud_mlx5", "*"),
+                       ("ud_mlx5", "UcpFlush.*")):
+        for proto in "n", "y":
+            name = tls.partition(",")[0]
+            rows.append(Gtest(
+                f"ucp_gtest-{name}-proto_{proto}", "ucp_gtest",
+                tests=tests, needs=(UCX_OPT,), environment=(
+                    "LD_LIBRARY_PATH=@TOP@/build/check-ucx-opt/lib",
+                    f"UCX_TLS={tls}", f"UCX_PROTO_ENABLE={proto}",
+                    "UCX_WARN_UNUSED_ENV_VARS=n")))
+    return tuple(rows)
+
+
+PARTS = (
+    Part("unit", "unit tests", _unit(PLAIN) + (
+        Check("the main job's own tests", ("test/jobs/unit_tests",),
+              build=PLAIN),
+        Check("the conformance driver's own tests",
+              ("test/conformance/unit_tests",)),
+        Check("the test runner's own tests", ("test/runner/unit_tests",)))),
+
+    Part("sanitized", "the same under AddressSanitizer and "
+         "UndefinedBehaviorSanitizer",
+         _unit(SANITIZED, "-sanitized", sanitizers="asan ubsan", patience=3)),
+
+    Part("modes", "the transport's tests once per sharing category, and all "
+         "of the device's with the UAR pages of old kernels", tuple(
+             Gtest(f"sep_gtest-{name}", "sep_gtest", tests=_MODE_TESTS,
+                   environment=(variable,)) for name, variable in _MODES) + (
+             Gtest("device_gtest-legacy_uars", "device_gtest",
+                   environment=("MLX5SIM_UAR_MODE=legacy",)),)),
+
+    Part("threads", "tests with threads under ThreadSanitizer", (
+        Gtest("sep_gtest-threads", "sep_gtest", THREADS, _THREAD_TESTS,
+              tool="tsan", sanitizers="tsan", patience=3, needs=(PLAIN,),
+              chunk=30),)),
+
+    Part("memcheck", "a representative part of the transport's tests under "
+         "valgrind", (
+             Gtest("sep_gtest-memcheck", "sep_gtest", tests=_MEMCHECK_TESTS,
+                   tool="memcheck", patience=3, chunk=10),)),
+
+    Part("fuzz", "fuzz tests with a random seed", tuple(
+        Gtest(f"{program}-random_seed", program, tests="*fuzz*",
+              random_seed=True)
+        for program in ("sim_gtest", "device_gtest"))),
+
+    Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs", (Jobs(),)),
+
+    Part("conformance", "a representative part of UCX's own unit tests", (
+        Conformance("as good as rc_mlx5:"),
+        # A layer of its own, with the endpoints' statistics that only UCX's
+        # tests can look at
+        Conformance("mpi_threads:", (
+            "--group", "uct", "--only", "sep",
+            "--set", "UCX_SEP_CATEGORY=mpi_threads", "--results",
+            "build/ucx-gtest/results-mpi_threads")))),
+
+    Part("ucp", "tests of a UCX that is built with the optimisations of "
+         "src/ucp/opt", _ucp()),
+
+    Part("sources", "shell scripts, what is committed, the tarball", (
+        CheckEach("check-sources.sh", ("contrib/check-sources.sh",), 120),
+        # The unit tests of the tarball are built; they have been run.
+        Check("make distcheck", (
+            "env", "GTEST_FILTER=-*", "make", "-C", "build/check",
+            "--no-print-directory", "distcheck"), 1800, PLAIN))),
+)

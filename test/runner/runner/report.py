@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the runner prints, while tests run and at the end."""
+
+import sys
+import threading
+import time
+
+from . import result
+
+_SILENCE = 60.0             # seconds without output, then say what is going on
+
+
+class Console:
+    """Prints a line for each build and each group of tests."""
+
+    def __init__(self, top, running):
+        self._top = top
+        self._running = running     # function: tasks being done, how many wait
+        self._lock = threading.Lock()
+        self._start = self._last = time.monotonic()
+
+    def say(self, text, lines=()):
+        """Print a line with the time, and others below it."""
+        with self._lock:
+            self._last = time.monotonic()
+            print(f"[{clock(self._last - self._start)}] {text}")
+            for line in lines:
+                print(f"        {line}")
+            sys.stdout.flush()
+
+    def group(self, title, results, seconds):
+        """What became of a group of tests."""
+        passed, failed, skipped = result.count(results)
+        text = f"{title:<58} {passed:4d} passed"
+        if failed:
+            text += f", {failed} FAILED"
+        if skipped:
+            text += f", {skipped} skipped"
+        lines = [f"FAILED {each.name}: {each.reason}" for each in results
+                 if each.status == result.FAILED]
+        self.say(f"{text} {seconds:8.1f} s", lines)
+
+    def tick(self):
+        """If nothing was printed for a while, what is being done?"""
+        now = time.monotonic()
+        if now - self._last > _SILENCE:
+            tasks, waiting = self._running()
+            self.say("; ".join([f"{task.name} for {now - task.began:.0f} s"
+                                for task in tasks]) + f"; {waiting} waiting")
+
+    def path(self, path):
+        """As seen from the top directory."""
+        return path.removeprefix(self._top + "/")
+
+    def closing(self, results, times, seed=None):
+        """Tables, failures, and the line that counts."""
+        seconds = time.monotonic() - self._start
+        print("\n" + "\n".join(time_table(results, times)))
+        failures = [each for each in results if each.status == result.FAILED]
+        if failures:
+            print("\nFailed:")
+        for each in failures:
+            log = f" (see {self.path(each.log)})" if each.log else ""
+            print(f"  {each.part}: {each.name}: {each.reason}{log}")
+        passed, failed, skipped = result.count(results)
+        print(f"\nTime {clock(seconds)}" +
+              (f", {skipped} skipped" if skipped else "") +
+              (f", SEP_TEST_SEED={seed}" if seed is not None else ""))
+        print(f"{passed} passed, {failed} failed", flush=True)
+        return 0 if passed and not failed else 1
+
+
+def clock(seconds):
+    """"m:ss" of a number of seconds."""
+    return f"{int(seconds) // 60:3d}:{int(seconds) % 60:02d}"
+
+
+def tail(path, count=15):
+    """Last lines of a log."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()[-20000:].splitlines()[-count:]
+    except OSError:
+        return []
+
+
+def time_table(results, times):
+    """Where the time went. Times are rows of (part, run, elapsed seconds,
+    processor seconds); those of one run are added."""
+    total = {}
+    for part, run, elapsed, cpu in times:
+        before = total.get((part, run), (0.0, 0.0))
+        total[part, run] = (before[0] + elapsed, before[1] + cpu)
+    lines = [f"{'':<46} {'tests':>6} {'elapsed':>9} {'processor':>10}"]
+    for (part, run), (elapsed, cpu) in total.items():
+        tests = sum((each.part, each.run) == (part, run) for each in results)
+        lines.append(f"{part + ' ' + run:<46} {tests or '':>6} "
+                     f"{elapsed:7.0f} s {cpu:8.0f} s")
+    elapsed, cpu = map(sum, zip(*total.values())) if total else (0.0, 0.0)
+    lines.append(f"{'all':<46} {len(results):>6} {elapsed:7.0f} s "
+                 f"{cpu:8.0f} s")
+    return lines
