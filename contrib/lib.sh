@@ -44,15 +44,16 @@ sep_as_root()
 # Install what is missing of the given groups of deps.txt, and nothing else.
 sep_install_deps()
 {
-    local package missing=()
+    local package missing=() installed
     # shellcheck disable=SC2016 # expanded by dpkg-query
-    local format='${db:Status-Status}'
+    local format='${Package} ${db:Status-Status}\n'
 
+    # shellcheck disable=SC2046 # one word per package
+    installed=$(dpkg-query -W -f "$format" $(sep_deps "$@") 2> /dev/null) ||
+        true
     for package in $(sep_deps "$@"); do
-        if [[ $(dpkg-query -W -f "$format" "$package" 2> /dev/null) != \
-              installed* ]]; then
+        [[ $'\n'$installed$'\n' == *$'\n'"$package installed"$'\n'* ]] ||
             missing+=("$package")
-        fi
     done
 
     if [[ ${#missing[@]} == 0 ]]; then

@@ -41,6 +41,10 @@ class Patterns(unittest.TestCase):
         self.assertEqual([["jobs"]], self.names("jobs", "--one", "x"))
         self.assertEqual([[name] for name in every], self.names("--one", "x"))
 
+    def test_some_patterns_name_a_part(self):
+        self.assertEqual([["sources", "unit"], ["sources", "sanitized"]],
+                         self.names("--one", "sources/x", "--one", "y")[:2])
+
     def test_unknown_part(self):
         with contextlib.redirect_stderr(io.StringIO()) as text, \
                 self.assertRaises(SystemExit):

@@ -113,11 +113,11 @@ def chosen_parts(options):
         return [[part for part in PARTS if part.name in options.parts]]
     if not options.one:
         return [list(PARTS)]
-    named = {pattern.partition("/")[0] for pattern in options.one} & \
-        set(_NAMES)
-    if named:
-        return [[part for part in PARTS if part.name in named]]
-    return [[part] for part in PARTS]
+    begins = [pattern.partition("/")[0] for pattern in options.one]
+    named = [part for part in PARTS if part.name in begins]
+    if all(name in _NAMES for name in begins):
+        return [named]
+    return [named + [part] for part in PARTS if part not in named]
 
 
 def matcher(patterns):
