@@ -13,6 +13,9 @@ PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md") + tuple(sorted(
     f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
     if name.endswith(".md")))
 
+# Pages that lead through the sources
+WALKS = ("docs/walk-of-a-put.md", "docs/walk-of-a-doorbell.md")
+
 
 def read(*names):
     with open(os.path.join(TOP, *names), encoding="utf-8") as file:
@@ -46,6 +49,32 @@ class Documentation(unittest.TestCase):
                 found = os.path.exists(os.path.join(TOP, name)) or \
                     name == "src/ucx-config.h"
                 self.assertTrue(found, f"{page}: {name}")
+
+    def test_functions_are_in_the_files_that_are_named_with_them(self):
+        """They are defined in a file that the same section names."""
+        for page in WALKS:
+            text = re.sub(r"^```.*?^```", "", read(page), flags=re.M | re.S)
+            for section in re.split(r"^#+ ", text, flags=re.M):
+                words = re.findall(r"`([^`\n]+)`", section)
+                sources = [read(word) for word in words if
+                           re.fullmatch(r"(?:src|test)/[\w./-]+\.\w+", word)]
+                for name in re.findall(r"`((?:uct_sep|mlx5sim)_\w+)\(\)`",
+                                       section):
+                    defined = rf"(?m)^(?:\S.*\b)?{name}\([^;{{}}]*\)\n\{{"
+                    self.assertTrue(any(re.search(defined, source)
+                                        for source in sources),
+                                    f"{page}: {name}()")
+
+    def test_functions_in_pictures_exist(self):
+        sources = [read(where, name)
+                   for where, _, names in os.walk(os.path.join(TOP, "src"))
+                   for name in names if name.endswith((".c", ".inl"))]
+        names = re.findall(r"(?:uct_sep|mlx5sim)_\w+",
+                           read("docs/pictures/put.dot"))
+        self.assertGreater(len(names), 2)
+        for name in names:
+            self.assertTrue(any(f"\n{name}(" in source or f" {name}(" in source
+                                for source in sources), name)
 
     def test_table_of_modules_is_that_of_the_directory(self):
         text = read("docs/architecture.md")
