@@ -14,7 +14,8 @@ PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md") + tuple(sorted(
     if name.endswith(".md")))
 
 # Pages that lead through the sources
-WALKS = ("docs/walk-of-a-put.md", "docs/walk-of-a-doorbell.md")
+WALKS = ("docs/walk-of-a-put.md", "docs/walk-of-a-doorbell.md",
+         "docs/add-an-opcode.md")
 
 
 def read(*names):
