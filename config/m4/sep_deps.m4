@@ -47,6 +47,13 @@ AC_DEFUN([SEP_CHECK_VERBS], [
                        [libibverbs-dev])])
 ])
 
+# SEP_CHECK_JSON
+# What the tools say to programs. Numbers without sign are there since 0.14.
+AC_DEFUN([SEP_CHECK_JSON], [
+    PKG_CHECK_MODULES([JSON], [json-c >= 0.14], [],
+                      [SEP_MISSING([json-c], [libjson-c-dev])])
+])
+
 # SEP_CHECK_GTEST
 AC_DEFUN([SEP_CHECK_GTEST], [
     AC_ARG_ENABLE([gtest],

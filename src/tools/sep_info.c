@@ -4,275 +4,69 @@
 #  include "config.h"
 #endif
 
-#include "sep_info.h"
+#include "sep_info_device.h"
+#include "sep_info_options.h"
+#include "sep_info_out.h"
+#include "sep_info_plan.h"
+#include "sep_info_try.h"
 
-#include <errno.h>
-#include <getopt.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <common/json.h>
+
+/**
+ * @file sep_info.c
+ *
+ * Devices, plans, and what a process really takes. Nothing of sep_info knows
+ * what kind of device there is: it asks libibverbs and libmlx5, looks at the
+ * memory map of the process, and reads what the transport counts. The transport
+ * is linked into the program.
+ */
 
 
-FILE *sep_info_out;
-
-
-void sep_info_print(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    vfprintf(sep_info_out, format, ap);
-    va_end(ap);
-}
-
-static void sep_info_usage(FILE *stream)
-{
-    fprintf(stream,
-"Usage: sep_info [options]\n"
-"What the sharing categories of sep_mlx5 cost: see UCX_SEP_CATEGORY.\n"
-"\n"
-"What to show (-d if none is given):\n"
-"  -d            Devices and ports: how UAR pages come to a context, limits\n"
-"  -p            Plan: what workers would take; needs no device\n"
-"  -t            Try: open the workers on the device, connect them, and show\n"
-"                what they have taken beside the plan\n"
-"  -v            Version\n"
-"  -h            This help\n"
-"\n"
-"Options:\n"
-"  -w <number>   Workers of the process (default 16)\n"
-"  -n <number>   Peers of each worker (default 1)\n"
-"  -c <category> mpi_everywhere, 2xdynamic, dynamic, shared_dynamic, static,\n"
-"                mpi_threads, naive (a context with a thread domain for each\n"
-"                worker; only for -p), or all (default)\n"
-"  -r <regime>   legacy (a kernel that gives each context 8 UAR pages),\n"
-"                dynamic (today's: on demand), or both (default); only for -p\n"
-"  -u <number>   UAR pages of the device (default %u); only for -p\n"
-"  -k <number>   Of these, the kernel's own (default %u); only for -p\n"
-"  -D <device>   Device, e.g. mlx5_0; only for -d and -t\n"
-"  -j, --json    JSON instead of tables\n"
-"\n"
-"The configuration of the transport, UCX_SEP_*, and of libmlx5,\n"
-"MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS, is taken from the environment.\n"
-"\n"
-"Exit status: 0; 1 if what was taken differs from the plan (-t); 2 for wrong\n"
-"arguments; 3 if there is no device, or resources are missing.\n",
-            SEP_PLAN_DEVICE_UARS, SEP_PLAN_KERNEL_UARS);
-}
-
-static int sep_info_number(char option, const char *arg, unsigned long min,
-                           unsigned long max, unsigned long *value_p)
-{
-    char *end;
-
-    errno    = 0;
-    *value_p = strtoul(arg, &end, 0);
-    if ((errno == 0) && (end != arg) && (*end == '\0') && (*arg != '-') &&
-        (*value_p >= min) && (*value_p <= max)) {
-        return 0;
-    }
-
-    fprintf(stderr, "sep_info: -%c %s: not a number between %lu and %lu\n",
-            option, arg, min, max);
-    return -1;
-}
-
-static int
-sep_info_parse_category(const char *arg, sep_info_options_t *options)
-{
-    if (strcmp(arg, "auto") == 0) {
-        fprintf(stderr, "sep_info: -c auto: that chooses among the others, by "
-                "the number of workers and what the device has left; take one "
-                "of these\n");
-        return -1;
-    }
-
-    options->category = sep_plan_category_find(arg);
-    if ((options->category == SEP_PLAN_LAST) && (strcmp(arg, "all") != 0)) {
-        fprintf(stderr, "sep_info: there is no category \"%s\", see -h\n", arg);
-        return -1;
-    }
-    return 0;
-}
-
-static int sep_info_parse_regime(const char *arg, sep_info_options_t *options)
-{
-    int regime;
-
-    for (regime = 0; regime < SEP_PLAN_REGIME_LAST; ++regime) {
-        if (strcmp(arg, sep_plan_regime_names[regime]) == 0) {
-            break;
-        }
-    }
-
-    options->regime = regime;
-    if ((regime == SEP_PLAN_REGIME_LAST) && (strcmp(arg, "both") != 0)) {
-        fprintf(stderr, "sep_info: there is no regime \"%s\", see -h\n", arg);
-        return -1;
-    }
-    return 0;
-}
-
-/* @return 0, 1 to end the program with success, or -1 after a message. */
-static int sep_info_parse_option(int c, const char *arg,
-                                 sep_info_options_t *options)
-{
-    unsigned long number;
-    int ret = 0;
-
-    switch (c) {
-    case 'd':
-        options->devices = 1;
-        return 0;
-    case 'p':
-        options->plan = 1;
-        return 0;
-    case 't':
-        options->try = 1;
-        return 0;
-    case 'j':
-        options->json = 1;
-        return 0;
-    case 'D':
-        options->dev_name = arg;
-        return 0;
-    case 'c':
-        return sep_info_parse_category(arg, options);
-    case 'r':
-        return sep_info_parse_regime(arg, options);
-    case 'w':
-        ret              = sep_info_number(c, arg, 1, 4096, &number);
-        options->workers = number;
-        return ret;
-    case 'n':
-        ret            = sep_info_number(c, arg, 0, 1 << 20, &number);
-        options->peers = number;
-        return ret;
-    case 'u':
-        return sep_info_number(c, arg, 1, 1ul << 24, &options->device_uars);
-    case 'k':
-        return sep_info_number(c, arg, 0, 1ul << 24, &options->kernel_uars);
-    case 'v':
-        sep_info_print("# sep_info %s\n", SEP_VERSION);
-        return 1;
-    case 'h':
-        sep_info_usage(sep_info_out);
-        return 1;
-    default:
-        fprintf(stderr, "sep_info: see sep_info -h\n");
-        return -1;
-    }
-}
-
-static int
-sep_info_parse(int argc, char **argv, sep_info_options_t *options)
-{
-    static const struct option long_options[] = {
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0}
-    };
-    int c, ret;
-
-    memset(options, 0, sizeof(*options));
-    options->workers     = 16;
-    options->peers       = 1;
-    options->category    = SEP_PLAN_LAST;
-    options->regime      = SEP_PLAN_REGIME_LAST;
-    options->device_uars = SEP_PLAN_DEVICE_UARS;
-    options->kernel_uars = SEP_PLAN_KERNEL_UARS;
-
-    while ((c = getopt_long(argc, argv, "dptjvhw:n:c:r:u:k:D:", long_options,
-                            NULL)) != -1) {
-        ret = sep_info_parse_option(c, optarg, options);
-        if (ret != 0) {
-            return ret;
-        }
-    }
-
-    if (optind < argc) {
-        fprintf(stderr, "sep_info: what is \"%s\"? See sep_info -h\n",
-                argv[optind]);
-        return -1;
-    }
-
-    if (options->try && (options->category == SEP_PLAN_NAIVE)) {
-        fprintf(stderr, "sep_info: -c naive can only be planned (-p)\n");
-        return -1;
-    }
-
-    if (!options->plan && !options->try) {
-        options->devices = 1;
-    }
-    return 0;
-}
-
-static int sep_info_run(const sep_info_options_t *options)
+/* @param json  Document to add to, NULL: print text */
+static int sep_info_run(const sep_info_options_t *options, json_object *json)
 {
     int status = SEP_INFO_OK;
 
-    if (options->json) {
-        sep_info_json_open(NULL, '{');
-    }
     if (options->devices) {
-        status = sep_info_show_devices(options);
+        status = sep_info_show_devices(options, json);
     }
     if ((status == SEP_INFO_OK) && options->plan) {
-        status = sep_info_show_plans(options);
+        status = sep_info_show_plans(options, json);
     }
     if ((status == SEP_INFO_OK) && options->try) {
-        status = sep_info_try(options);
-    }
-    if (options->json) {
-        sep_info_json_close();
+        status = sep_info_try(options, json);
     }
     return status;
 }
 
-static int sep_info_open_out(void)
+static int sep_info_close(int status)
 {
-    int fd;
-
-    fflush(stdout);
-    fd = dup(STDOUT_FILENO);
-    if ((fd < 0) || (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)) {
-        perror("sep_info: standard output");
-        return -1;
-    }
-
-    sep_info_out = fdopen(fd, "w");
-    return (sep_info_out == NULL) ? -1 : 0;
-}
-
-/* Disk full, for instance */
-static int sep_info_close_out(int status)
-{
-    if (fclose(sep_info_out) != 0) {
-        perror("sep_info: standard output");
-        return SEP_INFO_FAILED;
-    }
-    return status;
+    return (sep_info_out_close() == 0) ? status : SEP_INFO_FAILED;
 }
 
 int main(int argc, char **argv)
 {
     sep_info_options_t options;
+    json_object *json;
     int ret;
 
-    if (sep_info_open_out() != 0) {
+    if (sep_info_out_open() != 0) {
         return SEP_INFO_FAILED;
     }
 
     ret = sep_info_parse(argc, argv, &options);
     if (ret != 0) {
-        return sep_info_close_out((ret < 0) ? SEP_INFO_USAGE : SEP_INFO_OK);
+        return sep_info_close((ret < 0) ? SEP_INFO_USAGE : SEP_INFO_OK);
     }
 
     if (sep_info_read_config(&options) != 0) {
         return SEP_INFO_USAGE;
     }
 
-    return sep_info_close_out(sep_info_run(&options));
+    json = options.json ? json_object_new_object() : NULL;
+    ret  = sep_info_run(&options, json);
+    if (json != NULL) {
+        sep_json_print(json, sep_info_out);
+    }
+    return sep_info_close(ret);
 }

@@ -4,8 +4,10 @@
 #  include "config.h"
 #endif
 
-#include "sep_info.h"
+#include "sep_info_device.h"
+#include "sep_info_out.h"
 
+#include <uct/ib/sep/iface/sep_iface.h>
 #include <infiniband/mlx5dv.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -189,29 +191,28 @@ static const char *sep_info_link(const struct ibv_port_attr *attr)
                                                            "InfiniBand";
 }
 
-static void
-sep_info_show_ports(struct ibv_context *context, unsigned count, int json)
+static void sep_info_show_ports(struct ibv_context *context, unsigned count,
+                                json_object *json)
 {
+    json_object *ports = (json != NULL) ? sep_json_add_array(json, "ports") :
+                                          NULL;
     struct ibv_port_attr attr;
+    json_object *item;
     char lid[16];
     unsigned port;
 
-    if (json) {
-        sep_info_json_open("ports", '[');
-    }
     for (port = 1; port <= count; ++port) {
         if (ibv_query_port(context, port, &attr) != 0) {
             continue;
         }
 
-        if (json) {
-            sep_info_json_open(NULL, '{');
-            sep_info_json_number("port", port);
-            sep_info_json_string("link_layer", sep_info_link(&attr));
-            sep_info_json_string("state", ibv_port_state_str(attr.state));
-            sep_info_json_number("lid", attr.lid);
-            sep_info_json_number("mtu", 128ul << attr.active_mtu);
-            sep_info_json_close();
+        if (ports != NULL) {
+            item = sep_json_add_object(ports, NULL);
+            sep_json_add_number(item, "port", port);
+            sep_json_add_string(item, "link_layer", sep_info_link(&attr));
+            sep_json_add_string(item, "state", ibv_port_state_str(attr.state));
+            sep_json_add_number(item, "lid", attr.lid);
+            sep_json_add_number(item, "mtu", 128ul << attr.active_mtu);
         } else {
             snprintf(lid, sizeof(lid), ", lid %u", attr.lid);
             sep_info_print("#      port %-14u %s, %s%s, MTU %lu\n", port,
@@ -220,9 +221,6 @@ sep_info_show_ports(struct ibv_context *context, unsigned count, int json)
                            (attr.lid == 0) ? "" : lid, /* None on Ethernet */
                            128ul << attr.active_mtu);
         }
-    }
-    if (json) {
-        sep_info_json_close();
     }
 }
 
@@ -246,7 +244,8 @@ static void sep_info_atomic_str(uint64_t ops, char *buf, size_t max)
 }
 
 /* What the transport makes of the device */
-static void sep_info_show_transport(struct ibv_device *device, int json)
+static void
+sep_info_show_transport(struct ibv_device *device, json_object *json)
 {
     char ops32[64], ops64[64];
     uct_sep_device_t dev;
@@ -260,12 +259,12 @@ static void sep_info_show_transport(struct ibv_device *device, int json)
     sep_info_atomic_str(dev.atomic64.fop_flags, ops64, sizeof(ops64));
     uct_sep_device_close(&dev);
 
-    if (json) {
-        sep_info_json_number("put_short", UCT_SEP_PUT_MAX_INL);
-        sep_info_json_number("am_short", UCT_SEP_AM_MAX_INL -
-                                         sizeof(uct_sep_am_hdr_t));
-        sep_info_json_string("atomics32", ops32);
-        sep_info_json_string("atomics64", ops64);
+    if (json != NULL) {
+        sep_json_add_number(json, "put_short", UCT_SEP_PUT_MAX_INL);
+        sep_json_add_number(json, "am_short", UCT_SEP_AM_MAX_INL -
+                                              sizeof(uct_sep_am_hdr_t));
+        sep_json_add_string(json, "atomics32", ops32);
+        sep_json_add_string(json, "atomics64", ops64);
     } else {
         sep_info_print("#      inline data of us:  put %d, active message %zu "
                        "bytes\n", UCT_SEP_PUT_MAX_INL,
@@ -309,34 +308,36 @@ static void sep_info_show_device_text(const sep_info_options_t *options,
 }
 
 static void sep_info_show_device_json(const sep_info_options_t *options,
-                                      const sep_info_device_t *info)
+                                      const sep_info_device_t *info,
+                                      json_object *json)
 {
     const struct ibv_device_attr *attr = &info->attr.orig_attr;
 
-    sep_info_json_string("model", sep_info_model(attr->vendor_part_id));
-    sep_info_json_number("part", attr->vendor_part_id);
-    sep_info_json_string("firmware", attr->fw_ver);
-    sep_info_json_string("regime", sep_plan_regime_names[info->regime]);
-    sep_info_json_number("uars_at_open", info->uars_at_open);
-    sep_info_json_number("total_uuars", options->config.total_uuars);
-    sep_info_json_number("low_lat_uuars", options->config.low_lat_uuars);
+    sep_json_add_string(json, "model", sep_info_model(attr->vendor_part_id));
+    sep_json_add_number(json, "part", attr->vendor_part_id);
+    sep_json_add_string(json, "firmware", attr->fw_ver);
+    sep_json_add_string(json, "regime", sep_plan_regime_names[info->regime]);
+    sep_json_add_number(json, "uars_at_open", info->uars_at_open);
+    sep_json_add_number(json, "total_uuars", options->config.total_uuars);
+    sep_json_add_number(json, "low_lat_uuars", options->config.low_lat_uuars);
     if (info->regime == SEP_PLAN_LEGACY) { /* There is no limit otherwise */
-        sep_info_json_number("max_dynamic_uuars", info->max_dyn_uuars);
+        sep_json_add_number(json, "max_dynamic_uuars", info->max_dyn_uuars);
     }
-    sep_info_json_number("bf_size", info->bf_size);
-    sep_info_json_number("max_qp", attr->max_qp);
-    sep_info_json_number("max_qp_wr", attr->max_qp_wr);
-    sep_info_json_number("max_cq", attr->max_cq);
-    sep_info_json_number("max_cqe", attr->max_cqe);
-    sep_info_json_number("max_srq", attr->max_srq);
-    sep_info_json_number("max_srq_wr", attr->max_srq_wr);
-    sep_info_json_number("max_mr", attr->max_mr);
-    sep_info_json_number("max_inline", info->max_inline);
+    sep_json_add_number(json, "bf_size", info->bf_size);
+    sep_json_add_number(json, "max_qp", attr->max_qp);
+    sep_json_add_number(json, "max_qp_wr", attr->max_qp_wr);
+    sep_json_add_number(json, "max_cq", attr->max_cq);
+    sep_json_add_number(json, "max_cqe", attr->max_cqe);
+    sep_json_add_number(json, "max_srq", attr->max_srq);
+    sep_json_add_number(json, "max_srq_wr", attr->max_srq_wr);
+    sep_json_add_number(json, "max_mr", attr->max_mr);
+    sep_json_add_number(json, "max_inline", info->max_inline);
 }
 
 static int sep_info_show_device(const sep_info_options_t *options,
-                                struct ibv_device *device)
+                                struct ibv_device *device, json_object *list)
 {
+    json_object *json = NULL;
     sep_info_device_t info;
     struct ibv_context *context;
 
@@ -345,28 +346,26 @@ static int sep_info_show_device(const sep_info_options_t *options,
         return SEP_INFO_FAILED;
     }
 
-    if (options->json) {
-        sep_info_json_open(NULL, '{');
-        sep_info_json_string("device", ibv_get_device_name(device));
-        sep_info_show_device_json(options, &info);
+    if (list != NULL) {
+        json = sep_json_add_object(list, NULL);
+        sep_json_add_string(json, "device", ibv_get_device_name(device));
+        sep_info_show_device_json(options, &info, json);
     } else {
         sep_info_print("#\n# Device: %s\n#\n", ibv_get_device_name(device));
         sep_info_show_device_text(options, &info);
     }
 
-    sep_info_show_transport(device, options->json);
-    sep_info_show_ports(context, info.attr.orig_attr.phys_port_cnt,
-                        options->json);
-    if (options->json) {
-        sep_info_json_close();
-    }
+    sep_info_show_transport(device, json);
+    sep_info_show_ports(context, info.attr.orig_attr.phys_port_cnt, json);
     ibv_close_device(context);
     return SEP_INFO_OK;
 }
 
-int sep_info_show_devices(const sep_info_options_t *options)
+int sep_info_show_devices(const sep_info_options_t *options, json_object *json)
 {
-    int status = SEP_INFO_FAILED;
+    json_object *devices = (json != NULL) ?
+                           sep_json_add_array(json, "devices") : NULL;
+    int status           = SEP_INFO_FAILED;
     struct ibv_device **list;
     int i, count, found;
 
@@ -375,9 +374,6 @@ int sep_info_show_devices(const sep_info_options_t *options)
         count = 0;
     }
 
-    if (options->json) {
-        sep_info_json_open("devices", '[');
-    }
     for (i = found = 0; i < count; ++i) {
         if (!mlx5dv_is_supported(list[i]) ||
             ((options->dev_name != NULL) &&
@@ -385,13 +381,10 @@ int sep_info_show_devices(const sep_info_options_t *options)
             continue;
         }
         ++found;
-        status = sep_info_show_device(options, list[i]);
+        status = sep_info_show_device(options, list[i], devices);
         if (status != SEP_INFO_OK) {
             break;
         }
-    }
-    if (options->json) {
-        sep_info_json_close();
     }
 
     if (found == 0) {

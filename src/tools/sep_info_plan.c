@@ -4,7 +4,8 @@
 #  include "config.h"
 #endif
 
-#include "sep_info.h"
+#include "sep_info_plan.h"
+#include "sep_info_out.h"
 
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/ep/sep_ep.h>
@@ -188,46 +189,47 @@ static void sep_info_plan_row(const char *category, const char *part,
 }
 
 static void
-sep_info_plan_json_counts(const char *name, const sep_plan_counts_t *counts)
+sep_info_plan_json_counts(json_object *json, const sep_plan_counts_t *counts)
 {
-    sep_info_json_open(name, '{');
-    sep_info_json_number("contexts", counts->contexts);
-    sep_info_json_number("thread_domains", counts->tds);
-    sep_info_json_number("uars_static", counts->uars_static);
-    sep_info_json_number("uars_dynamic", counts->uars_dynamic);
-    sep_info_json_number("uars", sep_plan_uars(counts));
-    sep_info_json_number("uars_in_use", counts->uars_used);
-    sep_info_json_number("uuars", counts->uuars);
-    sep_info_json_number("uuars_in_use", counts->uuars_used);
-    sep_info_json_number("qps", counts->qps);
-    sep_info_json_number("cqs", counts->cqs);
-    sep_info_json_number("srqs", counts->srqs);
-    sep_info_json_number("qp_bytes", counts->qp_bytes);
-    sep_info_json_number("cq_bytes", counts->cq_bytes);
-    sep_info_json_number("srq_bytes", counts->srq_bytes);
-    sep_info_json_number("mr_bytes", counts->mr_bytes);
-    sep_info_json_number("driver_bytes", counts->driver_bytes);
-    sep_info_json_number("transport_bytes", counts->transport_bytes);
-    sep_info_json_close();
+    sep_json_add_number(json, "contexts", counts->contexts);
+    sep_json_add_number(json, "thread_domains", counts->tds);
+    sep_json_add_number(json, "uars_static", counts->uars_static);
+    sep_json_add_number(json, "uars_dynamic", counts->uars_dynamic);
+    sep_json_add_number(json, "uars", sep_plan_uars(counts));
+    sep_json_add_number(json, "uars_in_use", counts->uars_used);
+    sep_json_add_number(json, "uuars", counts->uuars);
+    sep_json_add_number(json, "uuars_in_use", counts->uuars_used);
+    sep_json_add_number(json, "qps", counts->qps);
+    sep_json_add_number(json, "cqs", counts->cqs);
+    sep_json_add_number(json, "srqs", counts->srqs);
+    sep_json_add_number(json, "qp_bytes", counts->qp_bytes);
+    sep_json_add_number(json, "cq_bytes", counts->cq_bytes);
+    sep_json_add_number(json, "srq_bytes", counts->srq_bytes);
+    sep_json_add_number(json, "mr_bytes", counts->mr_bytes);
+    sep_json_add_number(json, "driver_bytes", counts->driver_bytes);
+    sep_json_add_number(json, "transport_bytes", counts->transport_bytes);
 }
 
 static void
 sep_info_plan_json(const sep_info_options_t *options,
-                   const sep_plan_config_t *config, const sep_plan_t *plan)
+                   const sep_plan_config_t *config, const sep_plan_t *plan,
+                   json_object *json)
 {
-    sep_info_json_open(NULL, '{');
-    sep_info_json_string("category", sep_plan_category_names[config->category]);
-    sep_info_json_string("regime", sep_plan_regime_names[config->regime]);
-    sep_info_json_number("workers", config->workers);
-    sep_info_json_number("peers", config->peers);
-    sep_info_plan_json_counts("own", &plan->category);
-    sep_info_plan_json_counts("transport", &plan->transport);
-    sep_info_plan_json_counts("total", &plan->total);
-    sep_info_json_bool("exceeds_context", plan->exceeds);
-    sep_info_json_number("processes",
-                         sep_plan_fit(&plan->category, options->device_uars,
-                                      options->kernel_uars));
-    sep_info_json_close();
+    sep_json_add_string(json, "category",
+                        sep_plan_category_names[config->category]);
+    sep_json_add_string(json, "regime", sep_plan_regime_names[config->regime]);
+    sep_json_add_number(json, "workers", config->workers);
+    sep_json_add_number(json, "peers", config->peers);
+    sep_info_plan_json_counts(sep_json_add_object(json, "own"),
+                              &plan->category);
+    sep_info_plan_json_counts(sep_json_add_object(json, "transport"),
+                              &plan->transport);
+    sep_info_plan_json_counts(sep_json_add_object(json, "total"),
+                              &plan->total);
+    sep_json_add_bool(json, "exceeds_context", plan->exceeds);
+    sep_json_add_number(json, "processes",
+                        sep_plan_fit(&plan->category, options->device_uars,
+                                     options->kernel_uars));
 }
 
 /* What the user asked for, of one category and regime; as sep_plan_make() */
@@ -247,7 +249,7 @@ static int sep_info_make_plan(const sep_info_options_t *options,
 
 static int sep_info_show_plan(const sep_info_options_t *options,
                               sep_plan_category_t category,
-                              sep_plan_regime_t regime)
+                              sep_plan_regime_t regime, json_object *list)
 {
     sep_plan_config_t config;
     const char *reason;
@@ -259,8 +261,9 @@ static int sep_info_show_plan(const sep_info_options_t *options,
         return SEP_INFO_USAGE;
     }
 
-    if (options->json) {
-        sep_info_plan_json(options, &config, &plan);
+    if (list != NULL) {
+        sep_info_plan_json(options, &config, &plan,
+                           sep_json_add_object(list, NULL));
         return SEP_INFO_OK;
     }
 
@@ -323,13 +326,11 @@ static void sep_info_show_footer(const sep_info_options_t *options,
     }
 }
 
-int sep_info_show_plans(const sep_info_options_t *options)
+int sep_info_show_plans(const sep_info_options_t *options, json_object *json)
 {
+    json_object *plans = (json != NULL) ? sep_json_add_array(json, "plans") :
+                                          NULL;
     int regime, category, status;
-
-    if (options->json) {
-        sep_info_json_open("plans", '[');
-    }
 
     for (regime = 0; regime < SEP_PLAN_REGIME_LAST; ++regime) {
         if ((options->regime != SEP_PLAN_REGIME_LAST) &&
@@ -337,7 +338,7 @@ int sep_info_show_plans(const sep_info_options_t *options)
             continue;
         }
 
-        if (!options->json) {
+        if (plans == NULL) {
             sep_info_plan_header(options, regime);
         }
         for (category = 0; category < SEP_PLAN_LAST; ++category) {
@@ -346,18 +347,15 @@ int sep_info_show_plans(const sep_info_options_t *options)
                 ((int)options->category != category)) {
                 continue;
             }
-            status = sep_info_show_plan(options, category, regime);
+            status = sep_info_show_plan(options, category, regime, plans);
             if (status != SEP_INFO_OK) {
                 return status;
             }
         }
-        if (!options->json) {
+        if (plans == NULL) {
             sep_info_show_footer(options, regime);
         }
     }
 
-    if (options->json) {
-        sep_info_json_close();
-    }
     return SEP_INFO_OK;
 }

@@ -127,7 +127,7 @@ class Variables(unittest.TestCase):
         self.assertEqual(found.group(1).strip(), wanted)
 
     def test_options_of_sep_info_in_the_readme_exist(self):
-        usage = read("src/tools/sep_info.c")
+        usage = read("src/tools/sep_info_options.c")
         for page in ("README.md", "docs/resources.md", "docs/categories.md"):
             for line in re.findall(r"^.*\bsep_info -.*$", read(page), re.M):
                 command = line.split("#")[0].split("`")

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/stat/stat.h"
+#include "common/json.h"
 #include "sim/config/identity.h"
 #include "sim/objs/store.h"
 #include "sim/uar/uar.h"
 
-#include <ctype.h>
-
+/* Where processes go, and how much is said of them */
 typedef struct {
-    FILE       *stream;
-    int        detail;
-    const char *separator;
+    json_object *processes;
+    int         detail;
 } mlx5sim_stat_json_t;
 
 static const char *const mlx5sim_stat_obj_names[MLX5SIM_OBJ_LAST] = {
@@ -22,193 +21,224 @@ static const char *const mlx5sim_stat_obj_names[MLX5SIM_OBJ_LAST] = {
 };
 
 
-static void mlx5sim_stat_json_string(FILE *stream, const char *text)
+/* A number whose name is made of two parts */
+static void mlx5sim_stat_json_add(json_object *json, const char *name,
+                                  const char *suffix, uint64_t value)
 {
-    fputc('"', stream);
-    for (; *text != '\0'; ++text) {
-        if ((*text == '"') || (*text == '\\')) {
-            fputc('\\', stream);
-        }
-        if (isprint((unsigned char)*text)) {
-            fputc(*text, stream);
-        }
-    }
-    fputc('"', stream);
+    char text[64];
+
+    snprintf(text, sizeof(text), "%s%s", name, suffix);
+    sep_json_add_number(json, text, value);
 }
 
-static void mlx5sim_stat_json_uars(FILE *stream, const char *suffix,
+static void mlx5sim_stat_json_device(json_object *json, const char *name,
+                                     unsigned dev)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "mlx5_%u", dev);
+    sep_json_add_string(json, name, text);
+}
+
+static void mlx5sim_stat_json_uars(json_object *json, const char *suffix,
                                    const uint64_t uars[MLX5SIM_UAR_LAST])
 {
-    fprintf(stream, "\"uars_static%s\": %lu, \"uars_dynamic%s\": %lu, "
-            "\"uars_nc%s\": %lu, \"uuars%s\": %lu, ", suffix,
-            uars[MLX5SIM_UAR_STATIC], suffix,
-            uars[MLX5SIM_UAR_DYN] + uars[MLX5SIM_UAR_BF], suffix,
-            uars[MLX5SIM_UAR_NC], suffix, mlx5sim_stat_uuars(uars));
+    mlx5sim_stat_json_add(json, "uars_static", suffix,
+                          uars[MLX5SIM_UAR_STATIC]);
+    mlx5sim_stat_json_add(json, "uars_dynamic", suffix,
+                          uars[MLX5SIM_UAR_DYN] + uars[MLX5SIM_UAR_BF]);
+    mlx5sim_stat_json_add(json, "uars_nc", suffix, uars[MLX5SIM_UAR_NC]);
+    mlx5sim_stat_json_add(json, "uuars", suffix, mlx5sim_stat_uuars(uars));
 }
 
-static void mlx5sim_stat_json_values(FILE *stream,
+static void mlx5sim_stat_json_values(json_object *json,
                                      const mlx5sim_stat_row_t *row)
 {
     unsigned i;
 
     for (i = 0; i < MLX5SIM_OBJ_LAST; ++i) {
-        fprintf(stream, "\"%s\": %lu, \"%s_created\": %lu, ",
-                mlx5sim_stat_obj_names[i], row->now[i],
-                mlx5sim_stat_obj_names[i], row->created[i]);
+        sep_json_add_number(json, mlx5sim_stat_obj_names[i], row->now[i]);
+        mlx5sim_stat_json_add(json, mlx5sim_stat_obj_names[i], "_created",
+                              row->created[i]);
     }
 
-    mlx5sim_stat_json_uars(stream, "", row->uars_now);
-    mlx5sim_stat_json_uars(stream, "_created", row->uars_created);
-    fprintf(stream, "\"uuars_used\": %lu", row->uuars_used);
+    mlx5sim_stat_json_uars(json, "", row->uars_now);
+    mlx5sim_stat_json_uars(json, "_created", row->uars_created);
+    sep_json_add_number(json, "uuars_used", row->uuars_used);
     for (i = 0; i < MLX5SIM_STAT_COUNTERS; ++i) {
-        fprintf(stream, ", \"%s\": %lu", mlx5sim_stat_counter_names[i],
-                row->counters[i]);
+        sep_json_add_number(json, mlx5sim_stat_counter_names[i],
+                            row->counters[i]);
     }
 }
 
-static void mlx5sim_stat_json_contexts(FILE *stream, uint32_t tag)
+static void mlx5sim_stat_json_context(json_object *json, uint32_t index,
+                                      const mlx5sim_ctx_t *ctx)
+{
+    sep_json_add_number(json, "context", index);
+    mlx5sim_stat_json_device(json, "device", ctx->dev);
+    sep_json_add_string(json, "uar_mode", ctx->is_legacy ? "legacy" :
+                                                           "dynamic");
+    sep_json_add_number(json, "uuars_static", ctx->static_uuars);
+    sep_json_add_number(json, "uuars_low_latency", ctx->low_lat_uuars);
+}
+
+static void mlx5sim_stat_json_contexts(json_object *list, uint32_t tag)
 {
     uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_CTX].high);
-    const char *separator = "";
     const mlx5sim_ctx_t *ctx;
     uint32_t index;
 
-    fprintf(stream, ",\n   \"context_list\": [");
     for (index = 0; index < high; ++index) {
         ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index);
-        if (atomic_load(&ctx->o.owner) != tag) {
-            continue;
+        if (atomic_load(&ctx->o.owner) == tag) {
+            mlx5sim_stat_json_context(sep_json_add_object(list, NULL), index,
+                                      ctx);
         }
-
-        fprintf(stream, "%s\n    {\"context\": %u, \"device\": \"mlx5_%u\", "
-                "\"uar_mode\": \"%s\", \"uuars_static\": %u, "
-                "\"uuars_low_latency\": %u}", separator, index, ctx->dev,
-                ctx->is_legacy ? "legacy" : "dynamic", ctx->static_uuars,
-                ctx->low_lat_uuars);
-        separator = ",";
     }
-    fputc(']', stream);
 }
 
 /* Where the QP rings */
-static void mlx5sim_stat_json_qp_uuar(FILE *stream, const mlx5sim_qp_obj_t *qp)
+static void mlx5sim_stat_json_qp_uuar(json_object *json,
+                                      const mlx5sim_qp_obj_t *qp)
 {
     const mlx5sim_uar_t *uar = mlx5sim_obj_at(MLX5SIM_OBJ_UAR, qp->uar);
     uint32_t registers       = mlx5sim_stat_qp_registers(qp);
+    int is_legacy            = (uar->kind == MLX5SIM_UAR_STATIC) ||
+                               (uar->kind == MLX5SIM_UAR_DYN);
 
-    fprintf(stream, "\"uar\": %u, \"uar_kind\": \"%s\", \"uuar_class\": \"%s\"",
-            qp->uar, mlx5sim_stat_uar_kind(uar->kind),
-            mlx5sim_stat_uuar_class(qp->uuar_class));
-    if (registers != 0) {
-        fprintf(stream, ", \"uuar_register\": %d", __builtin_ctz(registers));
-    } else {
-        fprintf(stream, ", \"uuar_register\": null");
-    }
-    if ((uar->kind == MLX5SIM_UAR_STATIC) || (uar->kind == MLX5SIM_UAR_DYN)) {
-        fprintf(stream, ", \"uuar\": %u", qp->uuar);
-    } else {
-        fprintf(stream, ", \"uuar\": null");
-    }
+    sep_json_add_number(json, "uar", qp->uar);
+    sep_json_add_string(json, "uar_kind", mlx5sim_stat_uar_kind(uar->kind));
+    sep_json_add_string(json, "uuar_class",
+                        mlx5sim_stat_uuar_class(qp->uuar_class));
+    sep_json_add(json, "uuar_register", (registers == 0) ? NULL :
+                 json_object_new_int(__builtin_ctz(registers)));
+    sep_json_add(json, "uuar", is_legacy ? json_object_new_uint64(qp->uuar) :
+                                           NULL);
 }
 
-static void mlx5sim_stat_json_qp(FILE *stream, const mlx5sim_qp_obj_t *qp)
+/* What it works on, and what it did */
+static void mlx5sim_stat_json_qp_queues(json_object *json,
+                                        const mlx5sim_qp_obj_t *qp)
+{
+    sep_json_add_number(json, "pd", qp->pd);
+    sep_json_add_number(json, "send_cq", qp->send_cq);
+    sep_json_add_number(json, "recv_cq", qp->recv_cq);
+    sep_json_add(json, "srq", json_object_new_int((int)qp->srq - 1));
+    sep_json_add_number(json, "sq_wqebbs", qp->qp.sq_wqe_cnt);
+    sep_json_add_number(json, "rq_wqes", qp->qp.rq_wqe_cnt);
+    sep_json_add_number(json, "doorbells", qp->doorbells);
+    sep_json_add_number(json, "blueflames", qp->blueflames);
+    sep_json_add_number(json, "wqes", qp->wqes);
+    sep_json_add_number(json, "received", qp->received);
+}
+
+/* The way to its peer */
+static void mlx5sim_stat_json_qp_path(json_object *json,
+                                      const mlx5sim_qp_obj_t *qp)
 {
     char gid[MLX5SIM_GID_STR_MAX];
 
-    fprintf(stream, "{\"qpn\": %u, \"type\": \"%s\", \"state\": \"%s\", "
-            "\"context\": %u, \"device\": \"mlx5_%u\", \"port\": %u, ",
-            qp->qp.qpn, mlx5sim_stat_qp_type(qp->qp.type),
-            mlx5sim_qp_state_name(qp->qp.state), qp->o.ctx, qp->dev,
-            qp->qp.port);
-    mlx5sim_stat_json_qp_uuar(stream, qp);
-    fprintf(stream, ",\n     \"pd\": %u, \"send_cq\": %u, \"recv_cq\": %u, "
-            "\"srq\": %d, \"sq_wqebbs\": %u, \"rq_wqes\": %u, "
-            "\"doorbells\": %lu, \"blueflames\": %lu, \"wqes\": %lu, "
-            "\"received\": %lu,\n", qp->pd, qp->send_cq, qp->recv_cq,
-            (int)qp->srq - 1, qp->qp.sq_wqe_cnt, qp->qp.rq_wqe_cnt,
-            qp->doorbells, qp->blueflames, qp->wqes, qp->received);
-    fprintf(stream, "     \"dest_qpn\": %u, \"lid\": %u, \"dlid\": %u, "
-            "\"path_bits\": %u, \"sl\": %u, \"path_mtu\": %u, \"is_global\": %s, "
-            "\"dgid\": \"%s\", ", qp->qp.dest_qpn, qp->qp.lid, qp->qp.dlid,
-            qp->qp.path_bits, qp->qp.sl,
-            (qp->qp.path_mtu > 0) ? 128u << qp->qp.path_mtu : 0,
-            qp->qp.has_grh ? "true" : "false",
-            mlx5sim_gid_str(qp->qp.dgid, gid));
-    fprintf(stream, "\"gid_index\": %u, \"hop_limit\": %u, "
-            "\"traffic_class\": %u, \"flow_label\": %u, \"pkey_index\": %u, "
-            "\"static_rate\": %u,\n", qp->sgid_index, qp->hop_limit,
-            qp->traffic_class, qp->flow_label, qp->pkey_index, qp->static_rate);
-    fprintf(stream, "     \"timeout\": %u, \"retry_cnt\": %u, "
-            "\"rnr_retry\": %u, \"min_rnr_timer\": %u, \"max_rd_atomic\": %u, "
-            "\"max_dest_rd_atomic\": %u, \"access\": %u}", qp->qp.timeout,
-            qp->qp.retry_cnt, qp->qp.rnr_retry, qp->qp.min_rnr_timer,
-            qp->qp.max_rd_atomic, qp->qp.max_dest_rd_atomic, qp->qp.access);
+    sep_json_add_number(json, "dest_qpn", qp->qp.dest_qpn);
+    sep_json_add_number(json, "lid", qp->qp.lid);
+    sep_json_add_number(json, "dlid", qp->qp.dlid);
+    sep_json_add_number(json, "path_bits", qp->qp.path_bits);
+    sep_json_add_number(json, "sl", qp->qp.sl);
+    sep_json_add_number(json, "path_mtu", (qp->qp.path_mtu > 0) ?
+                                          128u << qp->qp.path_mtu : 0);
+    sep_json_add_bool(json, "is_global", qp->qp.has_grh);
+    sep_json_add_string(json, "dgid", mlx5sim_gid_str(qp->qp.dgid, gid));
+    sep_json_add_number(json, "gid_index", qp->sgid_index);
+    sep_json_add_number(json, "hop_limit", qp->hop_limit);
+    sep_json_add_number(json, "traffic_class", qp->traffic_class);
+    sep_json_add_number(json, "flow_label", qp->flow_label);
+    sep_json_add_number(json, "pkey_index", qp->pkey_index);
+    sep_json_add_number(json, "static_rate", qp->static_rate);
 }
 
-static void mlx5sim_stat_json_qps(FILE *stream, uint32_t tag)
+static void mlx5sim_stat_json_qp_limits(json_object *json,
+                                        const mlx5sim_qp_t *qp)
+{
+    sep_json_add_number(json, "timeout", qp->timeout);
+    sep_json_add_number(json, "retry_cnt", qp->retry_cnt);
+    sep_json_add_number(json, "rnr_retry", qp->rnr_retry);
+    sep_json_add_number(json, "min_rnr_timer", qp->min_rnr_timer);
+    sep_json_add_number(json, "max_rd_atomic", qp->max_rd_atomic);
+    sep_json_add_number(json, "max_dest_rd_atomic", qp->max_dest_rd_atomic);
+    sep_json_add_number(json, "access", qp->access);
+}
+
+static void mlx5sim_stat_json_qp(json_object *json, const mlx5sim_qp_obj_t *qp)
+{
+    sep_json_add_number(json, "qpn", qp->qp.qpn);
+    sep_json_add_string(json, "type", mlx5sim_stat_qp_type(qp->qp.type));
+    sep_json_add_string(json, "state", mlx5sim_qp_state_name(qp->qp.state));
+    sep_json_add_number(json, "context", qp->o.ctx);
+    mlx5sim_stat_json_device(json, "device", qp->dev);
+    sep_json_add_number(json, "port", qp->qp.port);
+    mlx5sim_stat_json_qp_uuar(json, qp);
+    mlx5sim_stat_json_qp_queues(json, qp);
+    mlx5sim_stat_json_qp_path(json, qp);
+    mlx5sim_stat_json_qp_limits(json, &qp->qp);
+}
+
+static void mlx5sim_stat_json_qps(json_object *list, uint32_t tag)
 {
     uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_QP].high);
-    const char *separator = "";
     const mlx5sim_qp_obj_t *qp;
     uint32_t index;
 
-    fprintf(stream, ",\n   \"qp_list\": [");
     for (index = 0; index < high; ++index) {
         qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, index);
         if ((atomic_load(&qp->o.owner) == tag) && qp->o.ready) {
-            fprintf(stream, "%s\n    ", separator);
-            mlx5sim_stat_json_qp(stream, qp);
-            separator = ",";
+            mlx5sim_stat_json_qp(sep_json_add_object(list, NULL), qp);
         }
     }
-    fputc(']', stream);
 }
 
 static void mlx5sim_stat_json_row(const mlx5sim_stat_row_t *row, void *arg)
 {
     mlx5sim_stat_json_t *json = arg;
+    json_object *process      = sep_json_add_object(json->processes, NULL);
 
-    fprintf(json->stream, "%s\n  {\"name\": ", json->separator);
-    json->separator = ",";
-    mlx5sim_stat_json_string(json->stream, row->name);
-    fprintf(json->stream, ", \"pid\": %d, \"live\": %s, ", row->pid,
-            row->live ? "true" : "false");
-    mlx5sim_stat_json_values(json->stream, row);
+    sep_json_add_string(process, "name", row->name);
+    sep_json_add_number(process, "pid", row->pid);
+    sep_json_add_bool(process, "live", row->live);
+    mlx5sim_stat_json_values(process, row);
     if (json->detail && row->live) {
-        mlx5sim_stat_json_contexts(json->stream, row->tag);
-        mlx5sim_stat_json_qps(json->stream, row->tag);
+        mlx5sim_stat_json_contexts(sep_json_add_array(process, "context_list"),
+                                   row->tag);
+        mlx5sim_stat_json_qps(sep_json_add_array(process, "qp_list"),
+                              row->tag);
     }
-    fputc('}', json->stream);
 }
 
-static void mlx5sim_stat_json_devices(FILE *stream,
+static void mlx5sim_stat_json_devices(json_object *list,
                                       const mlx5sim_config_t *config)
 {
+    json_object *json;
     unsigned dev;
 
-    fprintf(stream, " \"devices\": [");
     for (dev = 0; dev < config->devices; ++dev) {
-        fprintf(stream, "%s\n  {\"name\": \"mlx5_%u\", \"ports\": %u, "
-                "\"uar_mode\": \"%s\", \"uars\": %u, \"uars_max\": %u}", (dev > 0) ? "," : "", dev,
-                config->ports,
-                (config->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ? "legacy" :
-                                                                "dynamic",
-                mlx5sim_uar_count(dev), config->uars);
+        json = sep_json_add_object(list, NULL);
+        mlx5sim_stat_json_device(json, "name", dev);
+        sep_json_add_number(json, "ports", config->ports);
+        sep_json_add_string(json, "uar_mode",
+                            (config->uar_mode == MLX5SIM_UAR_MODE_LEGACY) ?
+                            "legacy" : "dynamic");
+        sep_json_add_number(json, "uars", mlx5sim_uar_count(dev));
+        sep_json_add_number(json, "uars_max", config->uars);
     }
-    fprintf(stream, "],\n");
 }
 
 void mlx5sim_stat_json(FILE *stream, const mlx5sim_config_t *config, int all,
                        int detail)
 {
-    mlx5sim_stat_json_t json = {stream, detail, ""};
+    json_object *top         = json_object_new_object();
+    mlx5sim_stat_json_t json = {sep_json_add_array(top, "processes"), detail};
     mlx5sim_stat_row_t sum;
 
-    fprintf(stream, "{\"processes\": [");
     mlx5sim_stat_for_each(all, mlx5sim_stat_json_row, &json, &sum);
-    fprintf(stream, "],\n");
-    mlx5sim_stat_json_devices(stream, config);
-    fprintf(stream, " \"totals\": {");
-    mlx5sim_stat_json_values(stream, &sum);
-    fprintf(stream, "}}\n");
+    mlx5sim_stat_json_devices(sep_json_add_array(top, "devices"), config);
+    mlx5sim_stat_json_values(sep_json_add_object(top, "totals"), &sum);
+    sep_json_print(top, stream);
 }

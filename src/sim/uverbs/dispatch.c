@@ -5,7 +5,6 @@
 #include "sim/limit/inject.h"
 #include "sim/uverbs/attr.h"
 #include "sim/uverbs/cmd.h"
-#include "sim/uverbs/uverbs.h"
 #include "sim/uverbs/uverbs_uar.h"
 
 #include <errno.h>
@@ -17,8 +16,6 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdio.h>
 #include <string.h>
-
-_Static_assert(RDMA_VERBS_IOCTL == MLX5SIM_VERBS_IOCTL, "ioctl number");
 
 /* mlx5 PRM: QUERY_HCA_CAP of the atomic capabilities, current values */
 #define MLX5SIM_CMD_OP_QUERY_HCA_CAP  0x100

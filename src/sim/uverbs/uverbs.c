@@ -15,9 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <rdma/rdma_user_ioctl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+_Static_assert(RDMA_VERBS_IOCTL == MLX5SIM_VERBS_IOCTL, "ioctl number");
 
 
 int mlx5sim_uverbs_open(unsigned index, int flags)

@@ -2,6 +2,7 @@
 
 #include "device.h"
 
+#include <cctype>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -92,7 +93,7 @@ std::vector<std::string> stat_qps(const std::string &json,
     std::vector<std::string> values;
     size_t at = 0;
 
-    while ((at = json.find("{\"qpn\": ", at)) != std::string::npos) {
+    while ((at = json.find("\"qpn\": ", at)) != std::string::npos) {
         values.push_back(json_value(json, key, at));
         ++at;
     }
@@ -405,12 +406,20 @@ int test::stat(const std::string &options, std::string *output_p)
 
 std::string test::stat_json()
 {
-    std::string output;
+    std::string output, line = " ";
 
     if (stat("--json --detail", &output) != 0) {
         fail(__FILE__, __LINE__, "mlx5sim-stat: %s", output.c_str());
     }
-    return output;
+
+    for (char c : output) {
+        if (!isspace((unsigned char)c)) {
+            line += c;
+        } else if (line.back() != ' ') {
+            line += ' ';
+        }
+    }
+    return line;
 }
 
 long test::stat_total(const std::string &key)

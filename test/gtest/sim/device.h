@@ -136,7 +136,7 @@ protected:
     /** Run mlx5sim-stat on the instance. @return exit status. */
     int stat(const std::string &options, std::string *output_p);
 
-    /** What "mlx5sim-stat --json --detail" prints. */
+    /** What "mlx5sim-stat --json --detail" prints, as one line. */
     std::string stat_json();
 
     /** A number of its totals. */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef SEP_INFO_DEVICE_H
+#define SEP_INFO_DEVICE_H
+
+#include "sep_info_options.h"
+
+#include <common/json.h>
+#include <infiniband/verbs.h>
+
+/*
+ * Devices: regime of UAR pages, limits.
+ */
+
+/** Device limits the tool shows. */
+typedef struct sep_info_device {
+    struct ibv_device_attr_ex attr;
+    sep_plan_regime_t         regime;
+    unsigned                  uars_at_open;   /**< Pages that opening it maps */
+    unsigned                  max_dyn_uuars;  /**< Of a context; 0 unknown */
+    unsigned                  bf_size;        /**< BlueFlame register, bytes; 0
+                                                   if there is none */
+    unsigned                  max_inline;     /**< Of an RC QP, bytes */
+} sep_info_device_t;
+
+
+/**
+ * UAR pages this process has mapped: those of shared mappings that can be
+ * written and not read, as libmlx5 maps them (verbs.c, mlx5_alloc_dyn_uar) and
+ * hardly anything else.
+ */
+unsigned long sep_info_mapped_uars(void);
+
+
+/**
+ * Open a device and find out what it is.
+ *
+ * @return 0, or -1 after a message.
+ */
+int sep_info_device_query(struct ibv_device *device, sep_info_device_t *info_p);
+
+/**
+ * Show all devices, or the one that is asked for.
+ *
+ * @param json  Document to add to, NULL: print text.
+ * @return Exit status.
+ */
+int sep_info_show_devices(const sep_info_options_t *options, json_object *json);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef SEP_INFO_OPTIONS_H
+#define SEP_INFO_OPTIONS_H
+
+#include <tools/plan.h>
+
+/*
+ * What sep_info is asked, and how it ends.
+ */
+
+/** Exit status. */
+enum {
+    SEP_INFO_OK,        /**< All went well */
+    SEP_INFO_DIFFERENT, /**< What was taken differs from the plan */
+    SEP_INFO_USAGE,     /**< Wrong arguments */
+    SEP_INFO_FAILED     /**< No device, no transport, or no resources */
+};
+
+
+/** What the user asks for. */
+typedef struct sep_info_options {
+    const char          *dev_name;     /**< NULL: all, or the first one */
+    int                 devices;       /**< Show devices */
+    int                 plan;          /**< Show plans */
+    int                 try;           /**< Open workers for real */
+    int                 json;
+    unsigned            workers;
+    unsigned            peers;
+    sep_plan_category_t category;      /**< SEP_PLAN_LAST: all */
+    sep_plan_regime_t   regime;        /**< SEP_PLAN_REGIME_LAST: both */
+    unsigned long       device_uars;
+    unsigned long       kernel_uars;
+    sep_plan_config_t   config;        /**< The transport's configuration */
+} sep_info_options_t;
+
+
+/**
+ * Read the command line.
+ *
+ * @return 0, 1 to end the program with success, or -1 after a message.
+ */
+int sep_info_parse(int argc, char **argv, sep_info_options_t *options);
+
+#endif
