@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 
 static int mlx5sim_mem_result(const mlx5sim_proc_t *proc, ssize_t n,

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 /* Entry points of libc that headers declare only when checking is on, or that
  * old binaries use. */

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
-#include <string.h>
 #include <unistd.h>
 
 

@@ -7,7 +7,6 @@
 #include "sim/sched/sq.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>

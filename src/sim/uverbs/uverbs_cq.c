@@ -14,7 +14,6 @@
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
-#include <string.h>
 #include <unistd.h>
 
 
