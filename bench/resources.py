@@ -13,8 +13,6 @@ import subprocess
 import sys
 import tempfile
 
-CATEGORIES = ("mpi_everywhere", "2xdynamic", "dynamic", "shared_dynamic",
-              "static", "mpi_threads")
 REGIMES = ("legacy", "dynamic")
 COLUMNS = ("contexts", "uars", "uars_in_use", "uuars_in_use", "qps", "cqs",
            "srqs", "qp_bytes", "cq_bytes", "srq_bytes", "mr_bytes")
@@ -26,6 +24,14 @@ def clean_environment(**more):
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("UCX_", "MLX5_", "MLX5SIM_"))}
     return {**env, **more}
+
+
+def categories(args):
+    """Names, those with the most resources first."""
+    output = subprocess.run([args.sep_info, "-l", "--json"], check=True,
+                            capture_output=True, text=True,
+                            env=clean_environment(), timeout=60).stdout
+    return [row["category"] for row in json.loads(output)["categories"]]
 
 
 def plan(args, regime, workers):
@@ -63,7 +69,7 @@ def print_tsv(args):
     for regime in REGIMES:
         for workers in args.workers:
             plans = plan(args, regime, workers)
-            for category in CATEGORIES:
+            for category in args.categories:
                 head = (regime, category, workers, args.peers)
                 for what in ("own", "total"):
                     counts = plans[category][what]
@@ -108,18 +114,19 @@ def print_markdown(args):
     for regime in REGIMES:
         print(f"#### {regime.capitalize()} regime, own\n")
         print("UAR pages / uUARs of the category itself:\n")
-        print("| workers | " + " | ".join(f"`{c}`" for c in CATEGORIES) + " |")
-        print("|---|" + "---|" * len(CATEGORIES))
+        print("| workers | " + " | ".join(f"`{c}`" for c in args.categories)
+              + " |")
+        print("|---|" + "---|" * len(args.categories))
         plans = {n: plan(args, regime, n) for n in MARKDOWN_WORKERS}
         for workers, row in plans.items():
             cells = [f"{pages(row[c]['own'])} / {row[c]['own']['uuars']}"
-                     for c in CATEGORIES]
+                     for c in args.categories]
             print(f"| {workers} | " + " | ".join(cells) + " |")
         print(f"\n#### {regime.capitalize()} regime, in all\n")
         print("| category | workers | contexts | UAR pages | uUARs | of these "
               "in use | QPs | CQs | SRQs | queues | libmlx5 |")
         print("|---|---|---|---|---|---|---|---|---|---|---|")
-        for category in CATEGORIES:
+        for category in args.categories:
             for workers in (1, 16):
                 total = plans[workers][category]["total"]
                 queues = sum(total[f"{q}_bytes"] for q in ("qp", "cq", "srq"))
@@ -141,6 +148,7 @@ def main():
     parser.add_argument("--take", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     args = parser.parse_args()
+    args.categories = categories(args)
     if args.markdown:
         print_markdown(args)
         return 0

@@ -59,15 +59,6 @@ build=$SEP_TOP/build/bench
 results=$build/insn
 transports=(sep_mlx5 "$peer")
 [[ -z $only ]] || transports=("$only")
-if [[ ${categories[*]} == all ]]; then
-    categories=(mpi_everywhere 2xdynamic dynamic shared_dynamic static
-                mpi_threads)
-fi
-# A column is a transport, which the API may follow, or sep_mlx5 in a category.
-columns=("${transports[@]}")
-[[ ${#categories[@]} == 0 ]] || columns=("${categories[@]}")
-[[ -z $apis ]] || columns=("sep_mlx5 (dv)" "sep_mlx5 (verbs)" rc_mlx5 rc_verbs)
-
 # Standard output is for the result.
 {
     sep_install_deps build bench
@@ -78,6 +69,14 @@ columns=("${transports[@]}")
         "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
         --disable-gtest
 } >&2
+
+if [[ ${categories[*]} == all ]]; then
+    mapfile -t categories < <("$build/bin/sep_info" -l | awk '{ print $1 }')
+fi
+# A column is a transport, which the API may follow, or sep_mlx5 in a category.
+columns=("${transports[@]}")
+[[ ${#categories[@]} == 0 ]] || columns=("${categories[@]}")
+[[ -z $apis ]] || columns=("sep_mlx5 (dv)" "sep_mlx5 (verbs)" rc_mlx5 rc_verbs)
 
 # usage: measure COLUMN
 measure()

@@ -41,14 +41,11 @@
 #define SEP_PLAN_GRH           40
 
 
-const char *sep_plan_category_names[SEP_PLAN_LAST] = {
-    [SEP_PLAN_MPI_EVERYWHERE] = "mpi_everywhere",
-    [SEP_PLAN_2XDYNAMIC]      = "2xdynamic",
-    [SEP_PLAN_DYNAMIC]        = "dynamic",
-    [SEP_PLAN_SHARED_DYNAMIC] = "shared_dynamic",
-    [SEP_PLAN_STATIC]         = "static",
-    [SEP_PLAN_MPI_THREADS]    = "mpi_threads",
-    [SEP_PLAN_NAIVE]          = "naive"
+static const uct_sep_category_row_t sep_plan_naive = {
+    .name        = "naive",
+    .own_context = 1,
+    .tds         = 2,
+    .cm          = UCT_SEP_CATEGORY_CM_DRIVER
 };
 
 const char *sep_plan_regime_names[SEP_PLAN_REGIME_LAST] = {
@@ -315,26 +312,16 @@ static void sep_plan_add_data(const sep_plan_config_t *config,
                               sep_plan_context_t *context,
                               sep_plan_counts_t *counts)
 {
+    const uct_sep_category_row_t *row = sep_plan_category_row(config->category);
     /* Without peers nobody rings */
-    unsigned long used = (config->peers > 0) ? workers : 0;
+    unsigned long used                = (config->peers > 0) ? workers : 0;
 
-    switch (config->category) {
-    case SEP_PLAN_2XDYNAMIC:
-        sep_plan_add_pairs(2 * workers, used, used, context, counts);
-        break;
-    case SEP_PLAN_DYNAMIC:
-        sep_plan_add_pairs(workers, used, used, context, counts);
-        break;
-    case SEP_PLAN_SHARED_DYNAMIC:
-        sep_plan_add_pairs(sep_plan_pages(workers), sep_plan_pages(used), used,
-                           context, counts);
-        break;
-    case SEP_PLAN_NAIVE:
-        sep_plan_add_pairs(1, used, used, context, counts);
-        break;
-    default:
+    if (row->tds == 0) {
         context->plain += workers * config->peers;
-        break;
+    } else {
+        sep_plan_add_pairs(sep_plan_pages(workers * row->tds),
+                           (row->tds == 1) ? sep_plan_pages(used) : used, used,
+                           context, counts);
     }
 }
 
@@ -346,47 +333,50 @@ static void sep_plan_add_managers(const sep_plan_config_t *config,
                                   sep_plan_context_t *context,
                                   sep_plan_counts_t *counts)
 {
-    switch (config->category) {
-    case SEP_PLAN_2XDYNAMIC:
-        context->td_used       += workers;
-        context->td_pages_used += workers;
-        break;
-    case SEP_PLAN_DYNAMIC:
+    const uct_sep_category_row_t *row = sep_plan_category_row(config->category);
+
+    if (row->cm == UCT_SEP_CATEGORY_CM_OWN_PAGE) {
         context->td_used      += workers;
-        context->td_pages_used = context->td_pages;
-        break;
-    case SEP_PLAN_SHARED_DYNAMIC:
-    case SEP_PLAN_STATIC:
-    case SEP_PLAN_MPI_THREADS:
-        if (config->regime == SEP_PLAN_KERNEL_DYNAMIC) {
-            sep_plan_add_pairs(1, 1, 1, context, counts);
-            break;
-        }
-        /* Fall through */
-    default:
+        context->td_pages_used = (row->tds > 2) ?
+                                 (context->td_pages_used + workers) :
+                                 context->td_pages;
+    } else if ((row->cm == UCT_SEP_CATEGORY_CM_COMMON) &&
+               (config->regime == SEP_PLAN_KERNEL_DYNAMIC)) {
+        sep_plan_add_pairs(1, 1, 1, context, counts);
+    } else {
         context->plain += workers;
-        break;
     }
 }
 
-static int sep_plan_is_split(const sep_plan_config_t *config)
+static int sep_plan_is_hub(const sep_plan_config_t *config)
 {
-    return (config->category == SEP_PLAN_MPI_EVERYWHERE) ||
-           (config->category == SEP_PLAN_NAIVE);
+    return sep_plan_category_row(config->category)->is_hub;
 }
 
-/* Workers as the device sees them: mpi_threads has one */
+/* Workers as the device sees them: a hub is one */
 static unsigned long sep_plan_channels(const sep_plan_config_t *config)
 {
-    return (config->category == SEP_PLAN_MPI_THREADS) ? 1 : config->workers;
+    return sep_plan_is_hub(config) ? 1 : config->workers;
 }
 
-/* Workers that send through a context of their own, but receive in that of the
- * memory domain, which the first worker has */
+static unsigned long sep_plan_num_contexts(const sep_plan_config_t *config)
+{
+    return sep_plan_category_row(config->category)->own_context ?
+           sep_plan_channels(config) : 1;
+}
+
+/* Whether workers send through a context of their own, but receive in that of
+ * the memory domain, which the first worker has */
+static int sep_plan_is_split(const sep_plan_config_t *config)
+{
+    return sep_plan_category_row(config->category)->own_context &&
+           (config->category != SEP_PLAN_NAIVE);
+}
+
+/* Those that do */
 static unsigned long sep_plan_split_workers(const sep_plan_config_t *config)
 {
-    return (config->category == SEP_PLAN_MPI_EVERYWHERE) ?
-           (config->workers - 1) : 0;
+    return sep_plan_is_split(config) ? (config->workers - 1) : 0;
 }
 
 /* What these ring on in the domain's context: never, in fact */
@@ -409,7 +399,7 @@ static int sep_plan_add_contexts(const sep_plan_config_t *config,
                                  int has_others, sep_plan_counts_t *counts)
 {
     unsigned long channels     = sep_plan_channels(config);
-    unsigned long num_contexts = sep_plan_is_split(config) ? channels : 1;
+    unsigned long num_contexts = sep_plan_num_contexts(config);
     int is_enough              = 1;
     sep_plan_context_t context;
     unsigned long i;
@@ -433,11 +423,10 @@ static int sep_plan_add_contexts(const sep_plan_config_t *config,
     return is_enough;
 }
 
-/* The one CQ of mpi_threads is shared by all in any case */
+/* The one CQ of a hub is shared by all in any case */
 static int sep_plan_shares_cqs(const sep_plan_config_t *config)
 {
-    return (config->cq_sharing > 1) &&
-           (config->category != SEP_PLAN_MPI_THREADS);
+    return (config->cq_sharing > 1) && !sep_plan_is_hub(config);
 }
 
 /* CQ for sends of so many workers */
@@ -469,7 +458,7 @@ sep_plan_category(const sep_plan_config_t *config, sep_plan_counts_t *counts)
     sep_plan_add_contexts(config, 0, counts);
     sep_plan_add_rc(config, channels * config->peers, counts);
 
-    if (config->category == SEP_PLAN_MPI_EVERYWHERE) {
+    if (sep_plan_is_split(config)) {
         sep_plan_add_split_send_cqs(config, counts);
     } else if (sep_plan_shares_cqs(config)) {
         sep_plan_add_shared_cqs(config, channels, counts);
@@ -504,7 +493,7 @@ sep_plan_total(const sep_plan_config_t *config, sep_plan_counts_t *counts,
     *exceeds_p = !sep_plan_add_contexts(config, 1, counts);
     sep_plan_add_rc(config, channels * config->peers, counts);
 
-    if (config->category == SEP_PLAN_MPI_EVERYWHERE) {
+    if (sep_plan_is_split(config)) {
         sep_plan_add_split(config, counts);
     } else if (sep_plan_shares_cqs(config)) {
         sep_plan_add_shared_cqs(config, channels, counts);
@@ -582,12 +571,24 @@ int sep_plan_set_uuars(sep_plan_config_t *config, int total, int low_lat)
     return 0;
 }
 
+const uct_sep_category_row_t *
+sep_plan_category_row(sep_plan_category_t category)
+{
+    return (category == SEP_PLAN_NAIVE) ? &sep_plan_naive :
+                                          &uct_sep_category_rows[category];
+}
+
+const char *sep_plan_category_name(sep_plan_category_t category)
+{
+    return sep_plan_category_row(category)->name;
+}
+
 sep_plan_category_t sep_plan_category_find(const char *name)
 {
     int category;
 
     for (category = 0; category < SEP_PLAN_LAST; ++category) {
-        if (strcmp(name, sep_plan_category_names[category]) == 0) {
+        if (strcmp(name, sep_plan_category_name(category)) == 0) {
             break;
         }
     }

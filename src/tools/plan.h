@@ -3,6 +3,8 @@
 #ifndef SEP_TOOLS_PLAN_H
 #define SEP_TOOLS_PLAN_H
 
+#include <uct/ib/sep/category/sep_category.h>
+
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -13,7 +15,7 @@ extern "C" {
  * @file plan.h
  *
  * What workers of a sharing category take of a device, calculated: a function
- * of the configuration, without a device.
+ * of the configuration and of the category's row, without a device.
  *
  * Two regimes: in the legacy one, that of kernels before Linux 5.6, the kernel
  * gives each device context its static UAR pages when it is opened, with two
@@ -29,12 +31,9 @@ extern "C" {
 /** Sharing categories, as UCX_SEP_CATEGORY has them; the last one is known to
  *  the planner only. */
 typedef enum {
-    SEP_PLAN_MPI_EVERYWHERE,
-    SEP_PLAN_2XDYNAMIC,
-    SEP_PLAN_DYNAMIC,
-    SEP_PLAN_SHARED_DYNAMIC,
-    SEP_PLAN_STATIC,
-    SEP_PLAN_MPI_THREADS,
+#define SEP_PLAN_CATEGORY(_id, ...) SEP_PLAN_##_id,
+    UCT_SEP_CATEGORY_FOREACH(SEP_PLAN_CATEGORY)
+#undef SEP_PLAN_CATEGORY
     SEP_PLAN_NUM_CATEGORIES,
     /** A context with a thread domain for each worker: the paper's "naive
      *  endpoints", for comparison */
@@ -42,8 +41,13 @@ typedef enum {
     SEP_PLAN_LAST
 } sep_plan_category_t;
 
-/** Names of categories. */
-extern const char *sep_plan_category_names[SEP_PLAN_LAST];
+/** @return Row of a category. */
+const uct_sep_category_row_t *
+sep_plan_category_row(sep_plan_category_t category);
+
+
+/** @return Name of a category. */
+const char *sep_plan_category_name(sep_plan_category_t category);
 
 
 /** How UAR pages come to a context. */

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_info_device.h"
+#include "sep_info_list.h"
 #include "sep_info_options.h"
 #include "sep_info_out.h"
 #include "sep_info_plan.h"
@@ -27,6 +28,9 @@ static int sep_info_run(const sep_info_options_t *options, json_object *json)
 {
     int status = SEP_INFO_OK;
 
+    if (options->list) {
+        sep_info_show_categories(json);
+    }
     if (options->devices) {
         status = sep_info_show_devices(options, json);
     }

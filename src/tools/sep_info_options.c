@@ -13,6 +13,23 @@
 #include <string.h>
 
 
+static void sep_info_usage_categories(FILE *stream)
+{
+    int column = fprintf(stream,
+"  -c <category>");
+    int category;
+
+    for (category = 0; category < SEP_PLAN_NUM_CATEGORIES; ++category) {
+        if ((column + strlen(sep_plan_category_name(category))) > 74) {
+            column = fprintf(stream, "\n%15s", "");
+        }
+        column += fprintf(stream, " %s,", sep_plan_category_name(category));
+    }
+    fprintf(stream,
+"\n                naive (a context with a thread domain for each worker; only\n"
+"                for -p), or all (default)\n");
+}
+
 static void sep_info_usage(FILE *stream)
 {
     fprintf(stream,
@@ -24,15 +41,15 @@ static void sep_info_usage(FILE *stream)
 "  -p            Plan: what workers would take; needs no device\n"
 "  -t            Try: open the workers on the device, connect them, and show\n"
 "                what they have taken beside the plan\n"
+"  -l            List the categories, those with the most resources first\n"
 "  -v            Version\n"
 "  -h            This help\n"
 "\n"
 "Options:\n"
 "  -w <number>   Workers of the process (default 16)\n"
-"  -n <number>   Peers of each worker (default 1)\n"
-"  -c <category> mpi_everywhere, 2xdynamic, dynamic, shared_dynamic, static,\n"
-"                mpi_threads, naive (a context with a thread domain for each\n"
-"                worker; only for -p), or all (default)\n"
+"  -n <number>   Peers of each worker (default 1)\n");
+    sep_info_usage_categories(stream);
+    fprintf(stream,
 "  -r <regime>   legacy (a kernel that gives each context 8 UAR pages),\n"
 "                dynamic (today's: on demand), or both (default); only for -p\n"
 "  -u <number>   UAR pages of the device (default %u); only for -p\n"
@@ -68,6 +85,8 @@ static int sep_info_number(char option, const char *arg, unsigned long min,
 static int
 sep_info_parse_category(const char *arg, sep_info_options_t *options)
 {
+    char names[256];
+
     if (strcmp(arg, "auto") == 0) {
         fprintf(stderr, "sep_info: -c auto: that chooses among the others, by "
                 "the number of workers and what the device has left; take one "
@@ -77,7 +96,8 @@ sep_info_parse_category(const char *arg, sep_info_options_t *options)
 
     options->category = sep_plan_category_find(arg);
     if ((options->category == SEP_PLAN_LAST) && (strcmp(arg, "all") != 0)) {
-        fprintf(stderr, "sep_info: there is no category \"%s\", see -h\n", arg);
+        fprintf(stderr, "sep_info: there is no category \"%s\": use %s, naive or "
+                "all\n", arg, uct_sep_category_list(names, sizeof(names)));
         return -1;
     }
     return 0;
@@ -117,6 +137,9 @@ static int sep_info_parse_option(int c, const char *arg,
         return 0;
     case 't':
         options->try = 1;
+        return 0;
+    case 'l':
+        options->list = 1;
         return 0;
     case 'j':
         options->json = 1;
@@ -170,7 +193,7 @@ int sep_info_parse(int argc, char **argv, sep_info_options_t *options)
     options->device_uars = SEP_PLAN_DEVICE_UARS;
     options->kernel_uars = SEP_PLAN_KERNEL_UARS;
 
-    while ((c = getopt_long(argc, argv, "dptjvhw:n:c:r:u:k:D:", long_options,
+    while ((c = getopt_long(argc, argv, "dptljvhw:n:c:r:u:k:D:", long_options,
                             NULL)) != -1) {
         ret = sep_info_parse_option(c, optarg, options);
         if (ret != 0) {
@@ -189,7 +212,7 @@ int sep_info_parse(int argc, char **argv, sep_info_options_t *options)
         return -1;
     }
 
-    if (!options->plan && !options->try) {
+    if (!options->plan && !options->try && !options->list) {
         options->devices = 1;
     }
     return 0;

@@ -24,6 +24,7 @@ typedef struct sep_info_options {
     int                 devices;       /**< Show devices */
     int                 plan;          /**< Show plans */
     int                 try;           /**< Open workers for real */
+    int                 list;          /**< Show categories */
     int                 json;
     unsigned            workers;
     unsigned            peers;

@@ -18,21 +18,6 @@
 #include <string.h>
 
 
-/* The planner is not to depend on the transport's headers */
-static_assert((int)SEP_PLAN_MPI_EVERYWHERE ==
-              (int)UCT_SEP_CATEGORY_MPI_EVERYWHERE, "categories");
-static_assert((int)SEP_PLAN_2XDYNAMIC == (int)UCT_SEP_CATEGORY_2XDYNAMIC,
-              "categories");
-static_assert((int)SEP_PLAN_DYNAMIC == (int)UCT_SEP_CATEGORY_DYNAMIC,
-              "categories");
-static_assert((int)SEP_PLAN_SHARED_DYNAMIC ==
-              (int)UCT_SEP_CATEGORY_SHARED_DYNAMIC, "categories");
-static_assert((int)SEP_PLAN_STATIC == (int)UCT_SEP_CATEGORY_STATIC,
-              "categories");
-static_assert((int)SEP_PLAN_MPI_THREADS == (int)UCT_SEP_CATEGORY_MPI_THREADS,
-              "categories");
-
-
 static void sep_info_sizes(sep_plan_config_t *plan)
 {
     size_t length = ucs_roundup_pow2(plan->rx_queue_len + 1);
@@ -216,7 +201,7 @@ sep_info_plan_json(const sep_info_options_t *options,
                    json_object *json)
 {
     sep_json_add_string(json, "category",
-                        sep_plan_category_names[config->category]);
+                        sep_plan_category_name(config->category));
     sep_json_add_string(json, "regime", sep_plan_regime_names[config->regime]);
     sep_json_add_number(json, "workers", config->workers);
     sep_json_add_number(json, "peers", config->peers);
@@ -267,7 +252,7 @@ static int sep_info_show_plan(const sep_info_options_t *options,
         return SEP_INFO_OK;
     }
 
-    sep_info_plan_row(sep_plan_category_names[category], "own",
+    sep_info_plan_row(sep_plan_category_name(category), "own",
                       &plan.category);
     if (category != SEP_PLAN_NAIVE) {
         sep_info_plan_row("", "+ others", &plan.transport);
@@ -291,7 +276,7 @@ static void sep_info_show_capacity(const sep_info_options_t *options,
     if (sep_info_make_plan(options, category, regime, &config, &plan,
                            &reason) == 0) {
         sep_info_print("%s%s %lu", (category == 0) ? "" : ", ",
-                       sep_plan_category_names[category],
+                       sep_plan_category_name(category),
                        sep_plan_fit(&plan.category, options->device_uars,
                                     options->kernel_uars));
     }

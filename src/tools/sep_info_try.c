@@ -120,7 +120,7 @@ static int sep_info_compare_all(const sep_plan_counts_t *plan,
 static int sep_info_report(const sep_plan_config_t *config,
                            const sep_info_taken_t *taken, json_object *list)
 {
-    const char *category = sep_plan_category_names[config->category];
+    const char *category = sep_plan_category_name(config->category);
     json_object *json    = NULL;
     const char *reason;
     sep_plan_t plan;
@@ -189,7 +189,7 @@ out_stop_peers:
 static void sep_info_measure_child(const char *md_name,
                                    const sep_plan_config_t *config, int fd)
 {
-    const char *category = sep_plan_category_names[config->category];
+    const char *category = sep_plan_category_name(config->category);
     sep_info_taken_t taken;
 
     setenv("UCX_SEP_CATEGORY", category, 1);
@@ -226,7 +226,7 @@ sep_info_measure_apart(const char *md_name, const sep_plan_config_t *config,
     if ((pid < 0) || (waitpid(pid, &wstatus, 0) != pid) ||
         !WIFEXITED(wstatus)) {
         fprintf(stderr, "sep_info: the process with %s failed\n",
-                sep_plan_category_names[config->category]);
+                sep_plan_category_name(config->category));
         return -1;
     }
     return ((WEXITSTATUS(wstatus) == SEP_INFO_OK) && is_read) ? 0 : -1;

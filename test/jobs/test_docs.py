@@ -2,6 +2,7 @@
 """The documentation says what the sources say."""
 
 import fnmatch
+import json
 import os
 import re
 import subprocess
@@ -147,28 +148,29 @@ class Variables(unittest.TestCase):
             self.assertRegex(text, rf"`(UCX_SEP)?_{name}`")
 
     def test_categories_and_what_auto_chooses_are_in_the_guide(self):
-        source = read("src/uct/ib/sep/category/sep_channel.c")
+        program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
+                               "bin/sep_info")
+        if not os.access(program, os.X_OK):
+            self.skipTest("sep_info is not built")
+        rows = json.loads(subprocess.run(
+            [program, "-l", "--json"], check=True, capture_output=True,
+            text=True, timeout=20).stdout)["categories"]
         text = read("docs/categories.md")
-        names = re.findall(r'\[UCT_SEP_CATEGORY_(\w+)\] += "(\w+)"', source)
-        self.assertEqual(len(names), 7)
-        for _, name in names:
-            self.assertIn(f"`{name}`", text)
-        names = dict(names)
+        for row in rows:
+            self.assertRegex(text, rf"(?m)^\| `{row['category']}` \|")
+        self.assertIn("`auto`", text)
 
-        # The worker that is opened is not counted yet in num_workers
-        chooser = source[source.index("uct_sep_channel_choose(unsigned"):]
-        chooser = chooser[:chooser.index(";")].strip()
-        steps = re.findall(r"\(num_workers (?:==|<) (\d+)\) +\? "
-                           r"UCT_SEP_CATEGORY_(\w+)", chooser)
-        self.assertEqual(len(steps), 4)
+        steps = [(1, row["category"]) for row in rows if row["auto_alone"]]
+        steps += [(row.get("auto_workers"), row["category"]) for row in rows
+                  if row["auto"]]
+        self.assertGreaterEqual(len(steps), 5)
         first = 1
-        for limit, name in steps:
-            last = max(int(limit), 1)
-            count = f"{first}" if last == first else f"{first} to {last}"
-            self.assertIn(f"| {count} | `{names[name]}` |", text)
-            first = last + 1
-        rest = re.search(r":\s*UCT_SEP_CATEGORY_(\w+)$", chooser)
-        self.assertIn(f"| {first} and more | `{names[rest[1]]}` |", text)
+        for last, name in steps:
+            count = f"{first} and more" if last is None else \
+                f"{first}" if last == first else f"{first} to {last}"
+            self.assertIn(f"| {count} | `{name}` |", text)
+            first = last + 1 if last is not None else None
+        self.assertIsNone(first)
 
     def test_those_that_the_launcher_sets_are_in_its_help(self):
         script = read("src/tools/sep-run.in")

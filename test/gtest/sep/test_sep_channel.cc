@@ -24,6 +24,11 @@ protected:
         uct_sep_bf_t       *bf;
 
         uintptr_t page() const { return (uintptr_t)bf->reg / 4096; }
+
+        const uct_sep_category_row_t &row() const
+        {
+            return uct_sep_category_rows[category];
+        }
     };
 
     void SetUp() override
@@ -109,10 +114,9 @@ protected:
             if (w.qp == nullptr) {
                 continue;
             }
-            if ((w.category == UCT_SEP_CATEGORY_DYNAMIC) ||
-                (w.category == UCT_SEP_CATEGORY_2XDYNAMIC)) {
+            if (w.row().tds >= 2) {
                 EXPECT_EQ(1u, pages[w.page()]) << what;
-            } else if (w.category == UCT_SEP_CATEGORY_SHARED_DYNAMIC) {
+            } else if (w.row().tds == 1) {
                 EXPECT_GE(2u, pages[w.page()]) << what;
             }
         }
@@ -124,8 +128,7 @@ protected:
         std::map<const uct_sep_td_pair_t*, uintptr_t> pages;
 
         for (auto &w : workers) {
-            if ((w.qp != nullptr) &&
-                (w.category == UCT_SEP_CATEGORY_SHARED_DYNAMIC)) {
+            if ((w.qp != nullptr) && (w.row().tds == 1)) {
                 auto it = pages.emplace(w.channel.pair[0], w.page()).first;
                 EXPECT_EQ(it->second, w.page());
             }
@@ -201,12 +204,17 @@ TEST_F(test_sep_channel, a_worker_who_is_left_alone_gets_a_new_partner)
 
 TEST_F(test_sep_channel, promises_hold_whoever_comes_and_goes)
 {
-    static const uct_sep_category_t categories[] = {
-        UCT_SEP_CATEGORY_2XDYNAMIC, UCT_SEP_CATEGORY_DYNAMIC,
-        UCT_SEP_CATEGORY_SHARED_DYNAMIC, UCT_SEP_CATEGORY_STATIC
-    };
+    std::vector<uct_sep_category_t> categories;
     std::vector<worker> workers(12);
     std::mt19937 random(1);
+
+    for (int category = 0; category < UCT_SEP_CATEGORY_AUTO; ++category) {
+        const uct_sep_category_row_t &row = uct_sep_category_rows[category];
+
+        if (!row.own_context && !row.is_hub) {
+            categories.push_back((uct_sep_category_t)category);
+        }
+    }
 
     for (unsigned step = 0; step < 200; ++step) {
         worker &w = workers[random() % workers.size()];
@@ -214,7 +222,8 @@ TEST_F(test_sep_channel, promises_hold_whoever_comes_and_goes)
         if (w.qp != nullptr) {
             ASSERT_NO_FATAL_FAILURE(close(w));
         } else {
-            ASSERT_NO_FATAL_FAILURE(open(w, categories[random() % 4]));
+            ASSERT_NO_FATAL_FAILURE(open(w, categories[random() %
+                                                     categories.size()]));
         }
         check(workers, "mixed");
         check_pairs(workers);

@@ -35,6 +35,11 @@ static double now()
     return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
+std::vector<uct_sep_category_row_t> categories()
+{
+    return {uct_sep_category_rows, uct_sep_category_rows + UCT_SEP_CATEGORY_AUTO};
+}
+
 bytes pattern(size_t length, uint64_t seed)
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;

@@ -42,6 +42,10 @@ extern const settings impatient;
 extern const settings hasty;
 
 
+/* Rows of all sharing categories */
+std::vector<uct_sep_category_row_t> categories();
+
+
 /* Bytes that differ from those of any other seed */
 bytes pattern(size_t length, uint64_t seed);
 

@@ -43,19 +43,22 @@ TEST_F(test_sep_uct_messages, no_uar_page_for_a_category)
         return;
     }
 
-    for (const char *category : {"2xdynamic", "dynamic", "shared_dynamic"}) {
-        expect_refused({{"CATEGORY", category}},
-                       {"no UAR page left", category, "such as static"});
+    for (auto &row : categories()) {
+        if (row.own_context) {
+            expect_refused({{"CATEGORY", row.name}},
+                           {"no UAR page left", "UCX_SEP_CATEGORY"});
+        } else if (row.tds > 0) {
+            expect_refused({{"CATEGORY", row.name}},
+                           {"no UAR page left", row.name, "such as static"});
+        } else {
+            /* There is nothing that takes fewer */
+            expect_refused({{"CATEGORY", row.name}},
+                           {"no UAR page left", row.name, "fewer processes"});
+        }
     }
 
-    /* There is nothing that takes fewer */
-    for (const char *category : {"static", "mpi_threads", "auto"}) {
-        expect_refused({{"CATEGORY", category}},
-                       {"no UAR page left", category, "fewer processes"});
-    }
-
-    expect_refused({{"CATEGORY", "mpi_everywhere"}},
-                   {"no UAR page left", "UCX_SEP_CATEGORY"});
+    expect_refused({{"CATEGORY", "auto"}},
+                   {"no UAR page left", "auto", "fewer processes"});
 }
 
 TEST_F(test_sep_uct_messages, no_uar_page_for_a_context)

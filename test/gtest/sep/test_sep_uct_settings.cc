@@ -443,8 +443,9 @@ protected:
 
 TEST_F(test_sep_uct_post, blueflame_is_used_if_the_device_has_it)
 {
-    for (const char *category : {"dynamic", "2xdynamic", "shared_dynamic",
-                                 "static", "mpi_everywhere", "mpi_threads"}) {
+    for (auto &row : categories()) {
+        const char *category = row.name;
+
         EXPECT_TRUE(is_bf(post({{"CATEGORY", category}}))) << category;
         EXPECT_TRUE(is_bf(post({{"CATEGORY", category}, {"TX_POST", "bf"}})))
                 << category;

@@ -189,22 +189,22 @@ TEST_P(test_sep_uct_threads, twenty_four_workers_talk_to_each_other)
     EXPECT_EQ(num_threads, m_done);
 }
 
+std::vector<crowd> crowds()
+{
+    std::vector<crowd> result = {
+        {{"own_domains", {}}, true},
+        {{"cq_by_2", {{"CATEGORY", "dynamic"}, {"CQ_SHARING", "2"}}}, false},
+        {{"verbs", {{"CATEGORY", "dynamic"}, {"API", "verbs"}}}, false}
+    };
+
+    for (auto &row : categories()) {
+        result.push_back({{row.name, {{"CATEGORY", row.name}}}, false});
+    }
+    return result;
+}
+
 INSTANTIATE_TEST_SUITE_P(
-        , test_sep_uct_threads,
-        ::testing::Values(
-                crowd{{"own_domains", {}}, true},
-                crowd{{"mpi_everywhere", {{"CATEGORY", "mpi_everywhere"}}},
-                      false},
-                crowd{{"2xdynamic", {{"CATEGORY", "2xdynamic"}}}, false},
-                crowd{{"dynamic", {{"CATEGORY", "dynamic"}}}, false},
-                crowd{{"shared_dynamic", {{"CATEGORY", "shared_dynamic"}}},
-                      false},
-                crowd{{"static", {{"CATEGORY", "static"}}}, false},
-                crowd{{"mpi_threads", {{"CATEGORY", "mpi_threads"}}}, false},
-                crowd{{"cq_by_2", {{"CATEGORY", "dynamic"},
-                                   {"CQ_SHARING", "2"}}}, false},
-                crowd{{"verbs", {{"CATEGORY", "dynamic"}, {"API", "verbs"}}},
-                      false}),
+        , test_sep_uct_threads, ::testing::ValuesIn(crowds()),
         [](const ::testing::TestParamInfo<crowd> &info) {
             return info.param.how.name;
         });

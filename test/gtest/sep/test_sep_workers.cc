@@ -744,26 +744,28 @@ TEST_F(test_sep_cq_sharing, contexts_of_their_own_share_no_queue)
     EXPECT_EQ(nullptr, entity::create(*m_owner, {{"CQ_SHARING", "0"}}));
 }
 
+std::vector<sharing> sharings()
+{
+    std::vector<sharing> result = {
+        {"nothing", {}},
+        {"cq_by_2", {{"CATEGORY", "dynamic"}, {"CQ_SHARING", "2"}}},
+        {"cq_by_8", {{"CATEGORY", "static"}, {"CQ_SHARING", "8"}}},
+        {"mpi_everywhere_verbs",
+         {{"CATEGORY", "mpi_everywhere"}, {"API", "verbs"}}},
+        {"static_verbs", {{"CATEGORY", "static"}, {"API", "verbs"}}}
+    };
+
+    /* "nothing" is the default, dynamic */
+    for (auto &row : categories()) {
+        if (row.name != std::string("dynamic")) {
+            result.push_back({row.name, {{"CATEGORY", row.name}}});
+        }
+    }
+    return result;
+}
+
 INSTANTIATE_TEST_SUITE_P(
-        , test_sep_workers,
-        ::testing::Values(sharing{"nothing", {}},
-                          sharing{"cq_by_2", {{"CATEGORY", "dynamic"},
-                                              {"CQ_SHARING", "2"}}},
-                          sharing{"cq_by_8", {{"CATEGORY", "static"},
-                                              {"CQ_SHARING", "8"}}},
-                          sharing{"mpi_everywhere",
-                                  {{"CATEGORY", "mpi_everywhere"}}},
-                          sharing{"mpi_everywhere_verbs",
-                                  {{"CATEGORY", "mpi_everywhere"},
-                                   {"API", "verbs"}}},
-                          sharing{"static_verbs",
-                                  {{"CATEGORY", "static"}, {"API", "verbs"}}},
-                          sharing{"2xdynamic", {{"CATEGORY", "2xdynamic"}}},
-                          sharing{"shared_dynamic",
-                                  {{"CATEGORY", "shared_dynamic"}}},
-                          sharing{"static", {{"CATEGORY", "static"}}},
-                          sharing{"mpi_threads",
-                                  {{"CATEGORY", "mpi_threads"}}}),
+        , test_sep_workers, ::testing::ValuesIn(sharings()),
         [](const ::testing::TestParamInfo<sharing> &info) {
             return std::string(info.param.name);
         });

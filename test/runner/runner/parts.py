@@ -5,6 +5,8 @@ To add a part, add a row to PARTS.
 """
 
 import dataclasses
+import os
+import re
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,16 +100,21 @@ def _unit(build, suffix="", **how):
                  for program in ("sim_gtest", "device_gtest", "sep_gtest"))
 
 
+def _categories():
+    """Sharing categories. There is no sep_info to ask before it is built."""
+    rows = os.path.join(os.path.dirname(__file__), "..", "..", "..",
+                        "src/uct/ib/sep/category/sep_category.h")
+    with open(rows, encoding="utf-8") as file:
+        return re.findall(r"_macro\(\w+, (\w+), \w+,", file.read())
+
+
 # The unit tests use the default category, which depends on the number of
 # workers, or name one. Here the functional tests run in each of them, with one
 # way to post and one API, as categories are about what is below that.
-_MODES = (("mpi_everywhere", "UCX_SEP_CATEGORY=mpi_everywhere"),
-          ("2xdynamic", "UCX_SEP_CATEGORY=2xdynamic"),
-          ("shared_dynamic", "UCX_SEP_CATEGORY=shared_dynamic"),
-          ("static", "UCX_SEP_CATEGORY=static"),
-          ("mpi_threads", "UCX_SEP_CATEGORY=mpi_threads"),
-          ("cq_by_2", "UCX_SEP_CQ_SHARING=2"),
-          ("legacy_uars", "MLX5SIM_UAR_MODE=legacy"))
+_MODES = tuple((name, f"UCX_SEP_CATEGORY={name}") for name in _categories()
+               if name != "dynamic") + (
+                   ("cq_by_2", "UCX_SEP_CQ_SHARING=2"),
+                   ("legacy_uars", "MLX5SIM_UAR_MODE=legacy"))
 _MODE_TESTS = ("*test_sep_uct_ops.*/bf:*test_sep_uct_flow.*/dv:"
                "*test_sep_uct_error.*/dv:test_sep_uct_fault.*:test_sep_fc.*:"
                "-*.sixty_four_*")

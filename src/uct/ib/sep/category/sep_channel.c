@@ -10,28 +10,11 @@
 #include <string.h>
 
 
-const char *uct_sep_category_names[] = {
-    [UCT_SEP_CATEGORY_MPI_EVERYWHERE] = "mpi_everywhere",
-    [UCT_SEP_CATEGORY_2XDYNAMIC]      = "2xdynamic",
-    [UCT_SEP_CATEGORY_DYNAMIC]        = "dynamic",
-    [UCT_SEP_CATEGORY_SHARED_DYNAMIC] = "shared_dynamic",
-    [UCT_SEP_CATEGORY_STATIC]         = "static",
-    [UCT_SEP_CATEGORY_MPI_THREADS]    = "mpi_threads",
-    [UCT_SEP_CATEGORY_AUTO]           = "auto",
-    [UCT_SEP_CATEGORY_LAST]           = NULL
-};
-
-/* A category without a row is known by name only */
-static const uct_sep_category_ops_t *uct_sep_categories[] = {
-    [UCT_SEP_CATEGORY_MPI_EVERYWHERE] = &uct_sep_category_mpi_everywhere,
-    [UCT_SEP_CATEGORY_2XDYNAMIC]      = &uct_sep_category_2xdynamic,
-    [UCT_SEP_CATEGORY_DYNAMIC]        = &uct_sep_category_dynamic,
-    [UCT_SEP_CATEGORY_SHARED_DYNAMIC] = &uct_sep_category_shared_dynamic,
-    [UCT_SEP_CATEGORY_STATIC]         = &uct_sep_category_static,
-    /* Of the hub, which has one for all workers */
-    [UCT_SEP_CATEGORY_MPI_THREADS]    = &uct_sep_category_static,
-    [UCT_SEP_CATEGORY_AUTO]           = &uct_sep_category_dynamic, /* First */
-    [UCT_SEP_CATEGORY_LAST]           = NULL
+static const uct_sep_category_ops_t *uct_sep_category_ops[] = {
+#define UCT_SEP_CATEGORY_OPS(_id, _name, _ops, ...) \
+    [UCT_SEP_CATEGORY_##_id] = &uct_sep_category_##_ops,
+    UCT_SEP_CATEGORY_FOREACH(UCT_SEP_CATEGORY_OPS)
+#undef UCT_SEP_CATEGORY_OPS
 };
 
 
@@ -58,6 +41,17 @@ uct_sep_channel_init_common(uct_sep_channel_t *channel, uct_sep_md_t *md)
     return uct_sep_channel_claim_uuars(channel, md);
 }
 
+/* Who keeps the uUARs of the memory domain for one worker */
+static const char *uct_sep_channel_claimant(void)
+{
+    const uct_sep_category_row_t *row = uct_sep_category_rows;
+
+    while (!row->own_context) {
+        ++row;
+    }
+    return row->name;
+}
+
 ucs_status_t
 uct_sep_channel_claim_uuars(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
@@ -69,7 +63,7 @@ uct_sep_channel_claim_uuars(uct_sep_channel_t *channel, uct_sep_md_t *md)
         ucs_error("%s: a worker of category \"%s\" has the uUARs of the "
                   "memory domain: give all workers of a memory domain the same "
                   "UCX_SEP_CATEGORY", md->dev.name,
-                  uct_sep_category_names[UCT_SEP_CATEGORY_MPI_EVERYWHERE]);
+                  uct_sep_channel_claimant());
         return UCS_ERR_UNSUPPORTED;
     }
 
@@ -119,7 +113,7 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
 
     memset(channel, 0, sizeof(*channel));
     channel->category = category;
-    channel->ops      = uct_sep_categories[category];
+    channel->ops      = uct_sep_category_ops[category];
     channel->uuars    = &md->uuars;
 
     pthread_mutex_lock(&md->channel_lock);
@@ -133,24 +127,13 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
     return status;
 }
 
-/* A worker alone has nobody to keep away from; few can be generous; many share,
- * so that a context's pages (256 in the legacy regime) last */
-static uct_sep_category_t uct_sep_channel_choose(unsigned num_workers)
-{
-    return (num_workers == 0)  ? UCT_SEP_CATEGORY_DYNAMIC :
-           (num_workers < 16)  ? UCT_SEP_CATEGORY_2XDYNAMIC :
-           (num_workers < 64)  ? UCT_SEP_CATEGORY_DYNAMIC :
-           (num_workers < 128) ? UCT_SEP_CATEGORY_SHARED_DYNAMIC :
-                                 UCT_SEP_CATEGORY_STATIC;
-}
-
 /* Degrade, one category at a time, as long as there are too few UAR pages */
 static ucs_status_t
 uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
                           const char *name)
 {
     static int is_told = 0;
-    uct_sep_category_t wanted, category;
+    uct_sep_category_t wanted, category, next;
     ucs_status_t status, reserved;
     uct_sep_td_pair_t *pair;
 
@@ -159,12 +142,13 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
     reserved = uct_sep_td_common_get(md, &pair);
     pthread_mutex_unlock(&md->channel_lock);
 
-    wanted = uct_sep_channel_choose(
-            __atomic_load_n(&md->num_channels, __ATOMIC_RELAXED));
-    for (category = wanted;; ++category) {
+    wanted = uct_sep_category_auto_first(
+            __atomic_load_n(&md->num_channels, __ATOMIC_RELAXED) + 1);
+    for (category = wanted;; category = next) {
         status = uct_sep_channel_try_init(channel, md, category);
+        next   = uct_sep_category_auto_next(category);
         if ((status != UCS_ERR_NO_RESOURCE) ||
-            (category == UCT_SEP_CATEGORY_STATIC)) {
+            (next == UCT_SEP_CATEGORY_AUTO)) {
             break;
         }
     }
@@ -189,26 +173,40 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
     return status;
 }
 
-/* What to do if there are no UAR pages */
-static const char *uct_sep_channel_advice(uct_sep_category_t category)
+/* Say what to do if there are no UAR pages */
+static void
+uct_sep_channel_no_pages(uct_sep_category_t category, const char *name)
 {
-    return (category < UCT_SEP_CATEGORY_STATIC) ?
-           "use fewer workers, or set UCX_SEP_CATEGORY to one that takes fewer "
-           "pages, such as static" :
-           "no category takes fewer, run fewer processes on the device";
+    const uct_sep_category_row_t *row = &uct_sep_category_rows[category];
+    uct_sep_category_t last, next;
+
+    last = uct_sep_category_auto_first(1);
+    while ((next = uct_sep_category_auto_next(last)) != UCT_SEP_CATEGORY_AUTO) {
+        last = next;
+    }
+
+    if (row->own_context || (row->tds > 0)) {
+        ucs_error("%s: the device or the process has no UAR page left for a "
+                  "worker of sharing category \"%s\": use fewer workers, or set "
+                  "UCX_SEP_CATEGORY to one that takes fewer pages, such as %s",
+                  name, row->name, uct_sep_category_names[last]);
+    } else {
+        ucs_error("%s: the device or the process has no UAR page left for a "
+                  "worker of sharing category \"%s\": no category takes fewer, "
+                  "run fewer processes on the device", name, row->name);
+    }
 }
 
 ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
                                   uct_sep_category_t category, const char *name)
 {
+    char names[256];
     ucs_status_t status;
 
-    if ((category >= UCT_SEP_CATEGORY_LAST) ||
-        (uct_sep_categories[category] == NULL)) {
-        ucs_error("%s: sharing category \"%s\" is not available in this "
-                  "version: set UCX_SEP_CATEGORY=dynamic", name,
-                  (category < UCT_SEP_CATEGORY_LAST) ?
-                  uct_sep_category_names[category] : "unknown");
+    if (category >= UCT_SEP_CATEGORY_LAST) {
+        ucs_error("%s: there is no sharing category number %d: set "
+                  "UCX_SEP_CATEGORY to one of %s, or auto", name, (int)category,
+                  uct_sep_category_list(names, sizeof(names)));
         return UCS_ERR_UNSUPPORTED;
     }
 
@@ -216,10 +214,7 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
              uct_sep_channel_init_auto(channel, md, name) :
              uct_sep_channel_try_init(channel, md, category);
     if (status == UCS_ERR_NO_RESOURCE) {
-        ucs_error("%s: the device or the process has no UAR page left for a "
-                  "worker of sharing category \"%s\": %s", name,
-                  uct_sep_category_names[category],
-                  uct_sep_channel_advice(category));
+        uct_sep_channel_no_pages(category, name);
     } else if (status != UCS_OK) {
         ucs_error("%s: could not set up a worker of sharing category \"%s\": "
                   "%s", name, uct_sep_category_names[category],

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_CHANNEL_H
 #define UCT_SEP_CHANNEL_H
 
+#include <uct/ib/sep/category/sep_category.h>
 #include <uct/ib/sep/category/sep_context.h>
 #include <uct/ib/sep/md/sep_md.h>
 #include <uct/ib/sep/category/sep_td.h>
@@ -13,32 +14,15 @@ BEGIN_C_DECLS
 /**
  * @file sep_channel.h
  *
- * Through which hardware resources a worker sends: the sharing categories of
- * "Scalable Communication Endpoints for MPI+Threads Applications" (Zambre,
- * Chandramowlishwaran, Balaji, 2018), from a device context for each worker to
- * one queue pair for all.
+ * Through which hardware resources a worker sends, by its sharing category: from
+ * a device context for each worker to one queue pair for all.
  */
-
-/** Categories, from the most to the fewest resources. */
-typedef enum {
-    UCT_SEP_CATEGORY_MPI_EVERYWHERE, /**< A device context per worker */
-    UCT_SEP_CATEGORY_2XDYNAMIC,      /**< Two UAR pages per worker, one used */
-    UCT_SEP_CATEGORY_DYNAMIC,        /**< A UAR page per worker */
-    UCT_SEP_CATEGORY_SHARED_DYNAMIC, /**< A UAR page per two workers */
-    UCT_SEP_CATEGORY_STATIC,         /**< UARs by the driver's policy */
-    UCT_SEP_CATEGORY_MPI_THREADS,    /**< One queue pair for all workers */
-    UCT_SEP_CATEGORY_AUTO,           /**< What fits */
-    UCT_SEP_CATEGORY_LAST
-} uct_sep_category_t;
-
-/** Names as UCX_SEP_CATEGORY has them, NULL-terminated. */
-extern const char *uct_sep_category_names[];
-
 
 typedef struct uct_sep_channel uct_sep_channel_t;
 
 
-/** What makes a category. Called with uct_sep_md_t::channel_lock held. */
+/** How the channel of a category is opened, by what its row says. Called with
+ *  uct_sep_md_t::channel_lock held. */
 typedef struct uct_sep_category_ops {
     /** Allocate domains and fill the channel. Says nothing above debug level
      *  about UAR pages. */
@@ -67,7 +51,8 @@ struct uct_sep_channel {
     struct ibv_pd                *cm_pd;   /**< For the connection manager's
                                                 queue pair */
     uct_sep_uuar_use_t           cm_use;   /**< Who rings its uUAR */
-    uct_sep_td_pair_t            *pair[2]; /**< Thread domains, as the category
+    uct_sep_td_pair_t            *pair[UCT_SEP_CATEGORY_MAX_TDS / 2];
+                                           /**< Thread domains, as the category
                                                 uses them */
     unsigned                     index;    /**< Of ours in a shared pair */
     uct_sep_context_t            *own;     /**< The worker's own context, or
@@ -119,12 +104,11 @@ ucs_status_t uct_sep_channel_claim_uuars(uct_sep_channel_t *channel,
                                          uct_sep_md_t *md);
 
 
-/** The categories. */
-extern const uct_sep_category_ops_t uct_sep_category_mpi_everywhere;
-extern const uct_sep_category_ops_t uct_sep_category_2xdynamic;
-extern const uct_sep_category_ops_t uct_sep_category_dynamic;
-extern const uct_sep_category_ops_t uct_sep_category_shared_dynamic;
-extern const uct_sep_category_ops_t uct_sep_category_static;
+/** Those that the rows of sep_category.h name. */
+#define UCT_SEP_CATEGORY_OPS_DECLARE(_id, _name, _ops, ...) \
+    extern const uct_sep_category_ops_t uct_sep_category_##_ops;
+UCT_SEP_CATEGORY_FOREACH(UCT_SEP_CATEGORY_OPS_DECLARE)
+#undef UCT_SEP_CATEGORY_OPS_DECLARE
 
 END_C_DECLS
 

@@ -56,7 +56,7 @@ uct_sep_channel_context_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
     }
 }
 
-const uct_sep_category_ops_t uct_sep_category_mpi_everywhere = {
+const uct_sep_category_ops_t uct_sep_category_context = {
     .init    = uct_sep_channel_context_init,
     .cleanup = uct_sep_channel_context_cleanup
 };

@@ -6,25 +6,43 @@
 
 #include <uct/ib/sep/category/sep_channel.h>
 
+#include <ucs/debug/assert.h>
+#include <ucs/sys/sys.h>
+
 /*
  * Categories with thread domains: a worker rings a uUAR of its own.
  */
 
 /* "dynamic": the worker has a UAR page for itself. The other uUAR of the page
- * is idle but for the connection manager. */
+ * is idle but for the connection manager. "2xdynamic": the same, and the page in
+ * front of it is idle, so that no two workers ring on neighbouring pages. */
+static unsigned uct_sep_channel_num_pairs(const uct_sep_channel_t *channel)
+{
+    return uct_sep_category_rows[channel->category].tds / 2;
+}
+
 static ucs_status_t
 uct_sep_channel_dynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
+    unsigned last = uct_sep_channel_num_pairs(channel) - 1;
     ucs_status_t status;
+    unsigned i;
 
-    status = uct_sep_td_pair_get(md, &channel->pair[0]);
-    if (status != UCS_OK) {
-        return status;
+    ucs_assertv_always(last < ucs_static_array_size(channel->pair), "%s",
+                       uct_sep_category_names[channel->category]);
+    for (i = 0; i <= last; ++i) {
+        status = uct_sep_td_pair_get(md, &channel->pair[i]);
+        if (status != UCS_OK) {
+            while (i-- > 0) {
+                uct_sep_td_pair_put(md, channel->pair[i]);
+            }
+            return status;
+        }
     }
 
-    channel->pd           = channel->pair[0]->pd[0];
+    channel->pd           = channel->pair[last]->pd[0];
     channel->use          = UCT_SEP_UUAR_EXCLUSIVE;
-    channel->cm_pd        = channel->pair[0]->pd[1];
+    channel->cm_pd        = channel->pair[0]->pd[(last > 0) ? 0 : 1];
     channel->cm_use       = UCT_SEP_UUAR_EXCLUSIVE;
     channel->responder_pd = channel->pd;
     return UCS_OK;
@@ -33,51 +51,16 @@ uct_sep_channel_dynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
 static void
 uct_sep_channel_dynamic_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
-    uct_sep_td_pair_put(md, channel->pair[0]);
+    unsigned i;
+
+    for (i = 0; i < uct_sep_channel_num_pairs(channel); ++i) {
+        uct_sep_td_pair_put(md, channel->pair[i]);
+    }
 }
 
 const uct_sep_category_ops_t uct_sep_category_dynamic = {
     .init    = uct_sep_channel_dynamic_init,
     .cleanup = uct_sep_channel_dynamic_cleanup
-};
-
-
-/* "2xdynamic": as dynamic, and the page in front of it is idle, so that no two
- * workers ring on neighbouring pages. */
-static ucs_status_t
-uct_sep_channel_2xdynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
-{
-    ucs_status_t status;
-
-    status = uct_sep_td_pair_get(md, &channel->pair[0]);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    status = uct_sep_td_pair_get(md, &channel->pair[1]);
-    if (status != UCS_OK) {
-        uct_sep_td_pair_put(md, channel->pair[0]);
-        return status;
-    }
-
-    channel->pd           = channel->pair[1]->pd[0];
-    channel->use          = UCT_SEP_UUAR_EXCLUSIVE;
-    channel->cm_pd        = channel->pair[0]->pd[0];
-    channel->cm_use       = UCT_SEP_UUAR_EXCLUSIVE;
-    channel->responder_pd = channel->pd;
-    return UCS_OK;
-}
-
-static void
-uct_sep_channel_2xdynamic_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
-{
-    uct_sep_td_pair_put(md, channel->pair[0]);
-    uct_sep_td_pair_put(md, channel->pair[1]);
-}
-
-const uct_sep_category_ops_t uct_sep_category_2xdynamic = {
-    .init    = uct_sep_channel_2xdynamic_init,
-    .cleanup = uct_sep_channel_2xdynamic_cleanup
 };
 
 

@@ -7,6 +7,7 @@
 #include <uct/ib/sep/iface/sep_iface.h>
 
 #include <ucs/config/types.h>
+#include <ucs/datastruct/string_buffer.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
@@ -49,22 +50,36 @@ static const char *uct_sep_fence_names[] = {
     [UCT_SEP_FENCE_LAST] = NULL
 };
 
+/* Help of UCX_SEP_CATEGORY: a line for each row of sep_category.h */
+static char uct_sep_category_doc[1024];
+
+UCS_STATIC_INIT {
+    const uct_sep_category_row_t *row = uct_sep_category_rows;
+    ucs_string_buffer_t doc;
+    int category;
+
+    ucs_string_buffer_init_fixed(&doc, uct_sep_category_doc,
+                                 sizeof(uct_sep_category_doc));
+    ucs_string_buffer_appendf(&doc, "Sharing category: which hardware resources "
+                              "the workers of a process\nhave to themselves.");
+    for (category = 0; category < UCT_SEP_CATEGORY_LAST; ++category) {
+        ucs_string_buffer_appendf(&doc, "\n  %-14s - %s", row[category].name,
+                                  row[category].doc);
+    }
+    for (category = 0; category < UCT_SEP_CATEGORY_LAST; ++category) {
+        if (row[category].is_hub) {
+            ucs_string_buffer_appendf(&doc, "\n%s must be set in all processes "
+                                      "or in none.", row[category].name);
+        }
+    }
+}
+
 ucs_config_field_t uct_sep_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
     {"CATEGORY", "dynamic",
-     "Sharing category: which hardware resources the workers of a process\n"
-     "have to themselves.\n"
-     "  mpi_everywhere - a device context each\n"
-     "  2xdynamic      - two UAR pages each, of which one is used\n"
-     "  dynamic        - a UAR page each\n"
-     "  shared_dynamic - two workers share a UAR page\n"
-     "  static         - UARs as the driver assigns them\n"
-     "  mpi_threads    - one queue pair for all\n"
-     "  auto           - the best that is available\n"
-     "mpi_threads must be set in all processes or in none.",
-     ucs_offsetof(uct_sep_iface_config_t, category),
+     uct_sep_category_doc, ucs_offsetof(uct_sep_iface_config_t, category),
      UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
 
     {"CQ_SHARING", "1",
@@ -482,6 +497,7 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
 {
     const struct ibv_device_attr *attr =
             &uct_sep_iface_md(iface)->dev.attr.orig_attr;
+    const uct_sep_category_row_t *category;
     unsigned max_rd_atomic, max_dest_rd_atomic;
     ucs_status_t status;
 
@@ -491,24 +507,22 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
         return status;
     }
 
-    if ((config->cq_sharing > 1) &&
-        (config->category == UCT_SEP_CATEGORY_MPI_EVERYWHERE)) {
+    category = &uct_sep_category_rows[config->category];
+    if ((config->cq_sharing > 1) && category->own_context) {
         ucs_error("%s: UCX_SEP_CQ_SHARING=%u, but with UCX_SEP_CATEGORY=%s each "
                   "worker has a device context of its own, and completion "
                   "queues can't be shared between these: set another category, "
                   "or UCX_SEP_CQ_SHARING=1", iface->port.name,
-                  config->cq_sharing,
-                  uct_sep_category_names[config->category]);
+                  config->cq_sharing, category->name);
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if ((config->category == UCT_SEP_CATEGORY_MPI_THREADS) &&
-        (config->port.num_paths != UCS_ULUNITS_AUTO) &&
+    if (category->is_hub && (config->port.num_paths != UCS_ULUNITS_AUTO) &&
         (config->port.num_paths > 1)) {
-        ucs_error("%s: UCX_SEP_NUM_PATHS=%lu, but UCX_SEP_CATEGORY=mpi_threads "
-                  "has one queue pair for all: set another category, or "
+        ucs_error("%s: UCX_SEP_NUM_PATHS=%lu, but UCX_SEP_CATEGORY=%s has one "
+                  "queue pair for all: set another category, or "
                   "UCX_SEP_NUM_PATHS=1", iface->port.name,
-                  config->port.num_paths);
+                  config->port.num_paths, category->name);
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -60,7 +60,7 @@ UCS_CLASS_NEW_FUNC_NAME(uct_sep_any)(uct_md_h md, uct_worker_h worker,
     const uct_sep_iface_config_t *config = ucs_derived_of(tl_config,
                                                      uct_sep_iface_config_t);
 
-    if (config->category == UCT_SEP_CATEGORY_MPI_THREADS) {
+    if (uct_sep_category_rows[config->category].is_hub) {
         return uct_sep_hub_iface_open(md, worker, params, tl_config, iface_p);
     }
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CATEGORY_H
+#define UCT_SEP_CATEGORY_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file sep_category.h
+ *
+ * Sharing categories, those of "Scalable Communication Endpoints for
+ * MPI+Threads Applications" (Zambre, Chandramowlishwaran, Balaji, 2018): a row
+ * for each. What is known of a category anywhere comes from its row: the values
+ * of UCX_SEP_CATEGORY and their help, how a worker's channel is opened, what
+ * auto chooses, what can't be combined, plans and lists of sep_info, and through
+ * these tests and benchmarks. docs/add-a-category.md shows how to add one.
+ *
+ * Nothing here needs UCX or libibverbs, for the planner is a pure function.
+ */
+
+/** On which uUAR the connection manager of a worker rings. */
+typedef enum {
+    UCT_SEP_CATEGORY_CM_DRIVER,  /**< That which the driver gives it */
+    UCT_SEP_CATEGORY_CM_COMMON,  /**< In the dynamic regime, one for all workers
+                                      of the memory domain; else the driver's */
+    UCT_SEP_CATEGORY_CM_OWN_PAGE /**< One that is left on the worker's pages */
+} uct_sep_category_cm_t;
+
+
+/** Most thread domains that a worker can have. */
+#define UCT_SEP_CATEGORY_MAX_TDS  4
+
+/** For uct_sep_category_row_t::auto_workers: however many there are. */
+#define UCT_SEP_CATEGORY_AUTO_ANY UINT_MAX
+
+
+/** A category. What a row does not mention is 0. */
+typedef struct uct_sep_category_row {
+    const char            *name;       /**< As UCX_SEP_CATEGORY has it */
+    const char            *doc;        /**< What workers have, a few words */
+    uint8_t               own_context; /**< Each worker sends in a device context
+                                            of its own, and receives in that of
+                                            the memory domain */
+    uint8_t               tds;         /**< Thread domains of a worker, two on
+                                            each UAR page; with 1, two workers
+                                            share a page. Without any, queue
+                                            pairs ring where the driver says */
+    uint8_t               is_hub;      /**< One worker, of a hub, has all that
+                                            the row says, for all others */
+    uint8_t               auto_alone;  /**< auto gives it to the first worker */
+    unsigned              auto_workers; /**< auto gives it up to so many workers,
+                                             unless a row above does; and if
+                                             there are no UAR pages for a row
+                                             above. 0: never */
+    uct_sep_category_cm_t cm;
+} uct_sep_category_row_t;
+
+
+/**
+ * The rows, from the most to the fewest resources: enumerator, name, the
+ * uct_sep_category_ops_t that opens its channel (uct_sep_category_xx), and
+ * members of uct_sep_category_row_t.
+ */
+#define UCT_SEP_CATEGORY_FOREACH(_macro) \
+    _macro(MPI_EVERYWHERE, mpi_everywhere, context, \
+           .doc          = "a device context each", \
+           .own_context  = 1) \
+    _macro(2XDYNAMIC, 2xdynamic, dynamic, \
+           .doc          = "two UAR pages each, of which one is used", \
+           .tds          = 4, \
+           .cm           = UCT_SEP_CATEGORY_CM_OWN_PAGE, \
+           .auto_workers = 16) \
+    _macro(DYNAMIC, dynamic, dynamic, \
+           .doc          = "a UAR page each", \
+           .tds          = 2, \
+           .cm           = UCT_SEP_CATEGORY_CM_OWN_PAGE, \
+           .auto_alone   = 1, \
+           .auto_workers = 64) \
+    _macro(SHARED_DYNAMIC, shared_dynamic, shared_dynamic, \
+           .doc          = "two workers share a UAR page", \
+           .tds          = 1, \
+           .cm           = UCT_SEP_CATEGORY_CM_COMMON, \
+           .auto_workers = 128) \
+    _macro(STATIC, static, static, \
+           .doc          = "UARs as the driver assigns them", \
+           .cm           = UCT_SEP_CATEGORY_CM_COMMON, \
+           .auto_workers = UCT_SEP_CATEGORY_AUTO_ANY) \
+    _macro(MPI_THREADS, mpi_threads, static, \
+           .doc          = "one queue pair for all", \
+           .is_hub       = 1, \
+           .cm           = UCT_SEP_CATEGORY_CM_COMMON)
+
+
+/** Categories, numbered by rows. */
+typedef enum {
+#define UCT_SEP_CATEGORY_ENUMERATOR(_id, ...) UCT_SEP_CATEGORY_##_id,
+    UCT_SEP_CATEGORY_FOREACH(UCT_SEP_CATEGORY_ENUMERATOR)
+#undef UCT_SEP_CATEGORY_ENUMERATOR
+    UCT_SEP_CATEGORY_AUTO, /**< One of the rows; also their number */
+    UCT_SEP_CATEGORY_LAST
+} uct_sep_category_t;
+
+
+/** Rows; that of auto is empty but for name and description. */
+extern const uct_sep_category_row_t
+        uct_sep_category_rows[UCT_SEP_CATEGORY_LAST];
+
+
+/** Names, with auto; NULL-terminated, as UCX's parser wants them. */
+extern const char *uct_sep_category_names[UCT_SEP_CATEGORY_LAST + 1];
+
+
+/**
+ * What auto gives to a worker.
+ *
+ * @param num_workers  Of the memory domain, this one included.
+ */
+uct_sep_category_t uct_sep_category_auto_first(unsigned num_workers);
+
+
+/** What auto gives if there are no UAR pages for a category.
+ *  UCT_SEP_CATEGORY_AUTO if there is nothing left. */
+uct_sep_category_t uct_sep_category_auto_next(uct_sep_category_t category);
+
+
+/** Write all names but auto to a buffer, with ", " in between. @return It. */
+const char *uct_sep_category_list(char *buf, size_t max);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
