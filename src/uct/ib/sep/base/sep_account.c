@@ -135,7 +135,7 @@ void uct_sep_account_remove(const struct ibv_context *context,
                            -(long)bytes);
 }
 
-/* One user more of an address, or one less. @return How many distinct addresses
+/* One more user of an address, or one less. @return How many distinct addresses
  * have users. */
 static unsigned long
 uct_sep_account_use(khash_t(uct_sep_account_users) *users, uintptr_t address,
@@ -211,8 +211,8 @@ void uct_sep_account_remove_qp(struct ibv_qp *qp)
     uct_sep_account_change_qp(qp, -1);
 }
 
-/* mlx5dv_init_obj() would make the CQ one that libmlx5 leaves alone; what
- * ibv_create_cq() has rounded up is in the CQ, less the one that is never used
+/* mlx5dv_init_obj() would make libmlx5 leave the CQ alone; the CQ has the
+ * length that ibv_create_cq() has rounded up, less the one that is never used
  * (libmlx5, verbs.c) */
 static long uct_sep_account_cq_bytes(const struct ibv_cq *cq)
 {
@@ -233,7 +233,7 @@ void uct_sep_account_remove_cq(const struct ibv_cq *cq)
                            -uct_sep_account_cq_bytes(cq));
 }
 
-/* Of a queue that is new: "tail" is its last work request then */
+/* Only for a new queue, whose "tail" is its last work request */
 static unsigned long uct_sep_account_srq_bytes(struct ibv_srq *srq)
 {
     struct mlx5dv_srq dv_srq = {};

@@ -11,14 +11,14 @@ BEGIN_C_DECLS
 /**
  * @file sep_account.h
  *
- * What this process has taken of each device, counted where it is taken and
- * given back: setup only, never the data path. Shown in UCX's virtual file
+ * What this process has taken from each device, counted where it is taken and
+ * given back: set-up only, never the data path. Shown in UCX's virtual file
  * system, one file per item, in
  *
  *     /uct/component/sep/memory_domain/DEVICE/resources
  *
- * Accounts belong to the device, and not to a memory domain: all domains and
- * further contexts on a device of this process are in the same one.
+ * Accounts are per device, not per memory domain: all domains and further
+ * contexts that this process has on a device share one.
  */
 
 /** Items of an account. */
@@ -40,7 +40,7 @@ typedef enum {
 } uct_sep_account_item_t;
 
 
-/** Names of the items: those of the files. */
+/** Names of the items, and of the files. */
 extern const char *uct_sep_account_names[UCT_SEP_ACCOUNT_LAST];
 
 
@@ -54,7 +54,7 @@ extern const char *uct_sep_account_names[UCT_SEP_ACCOUNT_LAST];
 void uct_sep_account_add(const struct ibv_context *context,
                          uct_sep_account_item_t item, size_t bytes);
 
-/** The object is about to go, or has gone; arguments as when it was added. */
+/** The object is about to go, or is gone; arguments as when it was added. */
 void uct_sep_account_remove(const struct ibv_context *context,
                             uct_sep_account_item_t item, size_t bytes);
 
@@ -78,7 +78,7 @@ void uct_sep_account_remove_srq(struct ibv_srq *srq);
 
 
 /**
- * What the process has of a device.
+ * How much of an item the process has on a device.
  *
  * @param [in] context  Any of the device's contexts.
  *

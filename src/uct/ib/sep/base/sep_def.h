@@ -13,9 +13,9 @@
  * @file sep_def.h
  *
  * Limits of the send queue, formats of work requests that mlx5dv.h does not
- * declare, and the header of an active message. Sizes are in bytes unless said
- * otherwise; a "BB" is a WQE basic block of 64 bytes (PRM: WQEBB), a "DS" the
- * 16-byte unit in which a work request states its size.
+ * declare, and the header of an active message. Sizes are in bytes unless
+ * stated otherwise; a "BB" is a WQE basic block of 64 bytes (PRM: WQEBB), a
+ * "DS" the 16-byte unit in which a work request states its size.
  */
 
 #if __BYTE_ORDER != __LITTLE_ENDIAN
@@ -25,7 +25,7 @@
 /** 8 bytes of a work request, whatever fields they hold. */
 typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
 
-/** Name of the transport as UCX_TLS has it. */
+/** Name of the transport in UCX_TLS. */
 #define UCT_SEP_TL_NAME             "sep_mlx5"
 
 /** Prefix of the configuration variables, after UCX_. */
@@ -40,7 +40,7 @@ typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
 #define UCT_SEP_DS_PER_BB           (UCT_SEP_BB_SIZE / UCT_SEP_DS_SIZE)
 
 /**
- * Longest work request we build: what one BlueFlame buffer takes (PRM:
+ * Longest work request we build: what fits one BlueFlame buffer (PRM:
  * log_bf_reg_size; 256 bytes on every device since ConnectX-4).
  */
 #define UCT_SEP_MAX_BB              4
@@ -73,7 +73,7 @@ typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
 /** Gather entries of am_zcopy; the rest of the WQE is for the header. */
 #define UCT_SEP_AM_MAX_IOV          3
 
-/** User header of am_zcopy, which goes inline. */
+/** Longest user header of am_zcopy, which is sent inline. */
 #define UCT_SEP_AM_ZCOPY_MAX_HDR \
     (UCT_SEP_AM_MAX_INL - UCT_SEP_AM_MAX_IOV * UCT_SEP_DATA_LEN - \
      sizeof(uct_sep_am_hdr_t))
@@ -81,13 +81,13 @@ typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
 /** Message length limit of the hardware (PRM: log_max_msg, 2^30 for RC). */
 #define UCT_SEP_MAX_MSG             (1ul << 30)
 
-/** Sends a completion (PRM: control segment, ce = 2). */
+/** Request a completion (PRM: control segment, ce = 2). */
 #define UCT_SEP_FM_SIGNALED         MLX5_WQE_CTRL_CQ_UPDATE
 
-/** Raises the receiver's completion event when only solicited ones do. */
+/** Raise the receiver's event even if it is armed for solicited ones only. */
 #define UCT_SEP_FM_SOLICITED        MLX5_WQE_CTRL_SOLICITED
 
-/** Starts after the reads and atomics before it (PRM: fm = 4). */
+/** Start after all previous reads and atomics (PRM: fm = 4). */
 #define UCT_SEP_FM_FENCE            MLX5_WQE_CTRL_FENCE
 
 /**
@@ -98,9 +98,9 @@ typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
 #define UCT_SEP_OPMOD_EXT_ATOMIC(_log_size)  (8 | ((_log_size) - 2))
 
 /**
- * Completions that the completion queue holds beyond those accounted for: the
- * consumer index is published once per UCT_SEP_CQ_TURN, and a failed QP gets a
- * last work request.
+ * Room in the completion queue beyond what credits account for: the consumer
+ * index is published once per UCT_SEP_CQ_TURN, and a failed QP gets a last work
+ * request.
  */
 #define UCT_SEP_CQ_HEADROOM         128
 
@@ -120,7 +120,7 @@ typedef enum {
 
 /**
  * Flow control, the upper bits of the first byte of an active message: see
- * sep_fc.h. All three make a message that is nothing but a grant.
+ * sep_fc.h. All three together mark a message that is nothing but a grant.
  */
 #define UCT_SEP_AM_FC_SOFT_REQ      0x20 /**< Grant with your next message */
 #define UCT_SEP_AM_FC_HARD_REQ      0x40 /**< Grant at once */
@@ -137,7 +137,7 @@ typedef struct uct_sep_am_hdr {
 static_assert(sizeof(uct_sep_am_hdr_t) == 1, "active message header size");
 
 
-/** Short active message: what is in front of the payload. */
+/** Header of a short active message, in front of the payload. */
 typedef struct uct_sep_am_short_hdr {
     uct_sep_am_hdr_t super;
     uint64_t         header; /**< User header, host byte order */
@@ -160,7 +160,8 @@ static_assert(sizeof(uct_sep_wqe_masked_cs32_t) == UCT_SEP_DS_SIZE, "DS");
 /** PRM: extended fetch and add, 4-byte operands. */
 typedef struct uct_sep_wqe_masked_fa32 {
     __be32 add;
-    __be32 field_boundary; /**< Ones: highest bit of a field, stops the carry */
+    __be32 field_boundary; /**< A one marks the highest bit of a field: carry
+                                stops there */
     __be32 reserved[2];
 } UCS_S_PACKED uct_sep_wqe_masked_fa32_t;
 

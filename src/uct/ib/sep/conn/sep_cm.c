@@ -23,8 +23,8 @@
 /* The backoff of the retransmissions ends at this many times the first one */
 #define UCT_SEP_CM_MAX_BACKOFF 10
 
-/* Deadlines are looked at this often per initial timeout, so a retransmission
- * is late by no more than that */
+/* Deadlines are checked this often per initial timeout, which limits how late a
+ * retransmission can be */
 #define UCT_SEP_CM_TICKS       4
 
 
@@ -44,7 +44,7 @@ KHASH_IMPL(uct_sep_cm_peers, const uct_sep_peer_addr_t*, char, 0,
            uct_sep_cm_peer_hash, uct_sep_cm_peer_equal)
 
 
-/* Foreign packets can come at any rate: speak of the 1st, 2nd, 4th, 8th... */
+/* Foreign packets can come at any rate: report the 1st, 2nd, 4th, 8th... */
 #define uct_sep_cm_count_drop(_cm, _counter, _level, _fmt, ...) \
     do { \
         ++(_cm)->stats._counter; \
@@ -141,7 +141,7 @@ static void uct_sep_cm_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
         if (ret == 0) {
             ++cm->stats.tx_packets;
         } else {
-            /* As good as lost on the way: it is repeated in time */
+            /* As if it were lost on the way: it will be repeated */
             ++cm->stats.tx_dropped;
             ucs_debug("%s: cm could not send %s: %s", cm->name,
                       uct_sep_conn_msg_type_name(msg->type), strerror(ret));
@@ -161,9 +161,9 @@ static void uct_sep_cm_send_conn(uct_sep_cm_t *cm, const uct_sep_conn_t *conn,
     uct_sep_cm_send(cm, &conn->peer, &msg);
 }
 
-/* Answer a packet for which there is no connection. The answer is given in the
- * name of the interface the packet was meant for, or its sender would not know
- * which of its connections it is about. */
+/* Answer a packet for which there is no connection. Answer in the name of the
+ * interface the packet was meant for, or its sender would not know which of its
+ * connections this is about. */
 static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
                               uct_sep_conn_rej_t reason)
 {
@@ -202,8 +202,8 @@ static void uct_sep_cm_timer_remove(uct_sep_cm_t *cm)
 
     cm->timer_id = -1;
     /* Wait for a dispatch under way in the async thread: it can't get the lock
-     * we hold and leaves at once. In poll mode there is no other thread, but
-     * the poll loop up the stack may hold the handler, so waiting would be for
+     * we hold and returns at once. In poll mode there is no other thread, but
+     * the poll loop up the stack may hold the handler, so we would wait for
      * ever. */
     ucs_async_remove_handler(timer_id,
                              cm->async->mode != UCS_ASYNC_MODE_POLL);
@@ -226,7 +226,7 @@ static void uct_sep_cm_timer(int id, ucs_event_set_types_t events, void *arg)
         }
     }
 
-    /* A callback may free any connection, also one on this list */
+    /* A callback may free any connection, including those on this list */
     while (!ucs_list_is_empty(&expired)) {
         conn = ucs_list_head(&expired, uct_sep_conn_t, timer_link);
         ucs_list_del(&conn->timer_link);
@@ -442,7 +442,8 @@ void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
         return;
     }
 
-    /* The QP number is the one thing about the sender the device vouches for.
+    /* The QP number is the only thing about the sender that the device vouches
+     * for.
      */
     if (uct_sep_iface_addr_qpn(&msg.src.iface) != src_qpn) {
         uct_sep_cm_count_drop(cm, rx_foreign, diag,
@@ -480,7 +481,7 @@ static void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg)
     ++cm->stats.events;
     uct_sep_cm_ud_drain(cm);
     uct_sep_cm_ud_arm(cm);
-    /* What came between the last poll and arming raises no event */
+    /* What arrived between the last poll and arming raises no event */
     uct_sep_cm_ud_drain(cm);
 }
 
@@ -625,7 +626,7 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
 
     UCS_ASYNC_BLOCK(cm->async);
 
-    /* With the lock held no handler is running, and one about to run can't: it
+    /* With the lock held no handler runs; one that is about to run can't, and
      * is waited for here. */
     ucs_async_remove_handler(cm->channel->fd, 1);
     uct_sep_cm_timer_remove(cm);

@@ -14,8 +14,8 @@ BEGIN_C_DECLS
 /**
  * @file sep_cm.h
  *
- * Connection manager of one interface: a UD queue pair, the peers table, and
- * the timer which drive the state machines of sep_conn.h. It runs from
+ * Connection manager of one interface: a UD queue pair, the table of peers, and
+ * the timer that drive the state machines of sep_conn.h. It runs from
  * completion events in the worker's async context and costs nothing while no
  * connection is being made.
  *
@@ -47,14 +47,14 @@ typedef struct uct_sep_cm_ops {
      * Release it. It has no QP by then. Only called from within
      * @ref uct_sep_cm_conn_get (undo), @ref uct_sep_cm_conn_put and
      * @ref uct_sep_cm_cleanup, or for a connection of which the transport has
-     * seen nothing but conn_alloc; so never under the feet of the data path.
+     * seen only conn_alloc; so never while the data path uses it.
      */
     void (*conn_free)(void *arg, uct_sep_conn_t *conn);
 
     /**
      * Create an RC QP in INIT state and describe it.
      *
-     * @return Status; failure is answered to the peer (REJ) or returned by
+     * @return Status; a failure is reported to the peer (REJ) or returned by
      *         @ref uct_sep_cm_conn_start.
      */
     ucs_status_t (*qp_create)(void *arg, uct_sep_conn_t *conn,
@@ -83,8 +83,8 @@ typedef struct uct_sep_cm_ops {
      * @ref uct_sep_cm_conn_error and @ref uct_sep_cm_cleanup, i.e. in the
      * caller's thread. One that was not may be given up in the async thread
      * (handshake timed out, peer started over): the transport then has to
-     * detach it here. ibv_destroy_qp() may be called here only if it keeps its
-     * hands off the CQ, which another thread may be polling: libmlx5 does so if
+     * detach it here. ibv_destroy_qp() may be called here only if it does not
+     * touch the CQ, which another thread may be polling: libmlx5 does so if
      * mlx5dv_init_obj() has handed the CQ out (MLX5_CQ_FLAGS_DV_OWNED).
      * Messages may already have been received on it.
      */
@@ -98,26 +98,26 @@ typedef struct uct_sep_cm_ops {
     void (*established)(void *arg, uct_sep_conn_t *conn);
 
     /**
-     * The connection will not do (any more). @a status says why:
+     * The connection does not work (any more). @a status says why:
      * - UCS_ERR_CONNECTION_RESET: it was established, and the peer has given up
-     *   its QP and asks for a new connection. What has not been completed is
+     *   its QP and asks for a new connection. Whatever has not completed is
      *   lost. The transport must call @ref uct_sep_cm_conn_error soon, from its
      *   own thread: until then the peer waits. The connection then comes back
-     *   without a start, and @a established tells.
-     * - Otherwise a handshake the transport had started failed, the QP has been
-     *   given up already: UCS_ERR_ENDPOINT_TIMEOUT (no answer, or no agreement,
-     *   within the retries), UCS_ERR_UNREACHABLE (interface is gone),
-     *   UCS_ERR_REJECTED (peer has no resources), or what qp_create or
+     *   without a start, and @a established says so.
+     * - Otherwise, a handshake that the transport had started failed, and the
+     *   QP has been given up already: UCS_ERR_ENDPOINT_TIMEOUT (no answer, or
+     *   no agreement, within the retries), UCS_ERR_UNREACHABLE (interface is
+     *   gone), UCS_ERR_REJECTED (peer has no resources), or what qp_create or
      *   qp_connect returned. The next start makes a new attempt.
      *
-     * Connections which only the peer asked for fail silently.
+     * Connections that only the peer asked for fail silently.
      */
     void (*failed)(void *arg, uct_sep_conn_t *conn, ucs_status_t status);
 } uct_sep_cm_ops_t;
 
 
 /**
- * Test hook: decides about every packet before it is sent.
+ * Test hook: decides what happens to every packet before it is sent.
  *
  * @param [in]  arg   tx_filter_arg.
  * @param [in]  msg   The packet.
@@ -132,13 +132,14 @@ typedef unsigned (*uct_sep_cm_tx_filter_t)(void *arg,
 typedef struct uct_sep_cm_params {
     struct ibv_context     *ibv_context;
     struct ibv_pd          *pd;          /**< Plain protection domain */
-    struct ibv_pd          *qp_pd;       /**< For the UD QP; NULL is pd. It is
-                                              used by other threads than the
-                                              data path, so if this has a thread
-                                              domain it must be another one */
+    struct ibv_pd          *qp_pd;       /**< For the UD QP; NULL means pd.
+                                              Threads other than the data path's
+                                              use it, so its thread domain, if
+                                              any, must not be the data
+                                              path's */
     uct_sep_uuars_t        *uuars;       /**< Where the UD QP is registered, so
-                                              that others can ring its uUAR as
-                                              well; NULL if nobody does */
+                                              that others can ring its uUAR too;
+                                              NULL if nobody does */
     uct_sep_uuar_use_t     uuar_use;     /**< Who they are */
     uint8_t                addr_flags;   /**< UCT_SEP_IFACE_ADDR_FLAG_xx */
     uct_sep_port_t         port;         /**< Local port */
@@ -188,9 +189,9 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
 
 
 /**
- * Destroy, in any state: gives up all QPs (qp_destroy), frees all connections
- * (conn_free, references do not count), waits for a running event handler.
- * Must not be called from a callback.
+ * Destroy in any state: gives up all QPs (qp_destroy), frees all connections
+ * (conn_free, references do not count), waits for a running event handler. Must
+ * not be called from a callback.
  */
 void uct_sep_cm_cleanup(uct_sep_cm_t *cm);
 
@@ -206,9 +207,9 @@ void uct_sep_cm_get_address(uct_sep_cm_t *cm, uct_sep_iface_addr_t *addr_p);
 
 /**
  * Whether a connection to these addresses can be made: both are well formed,
- * and the device is reachable. Says nothing aloud.
+ * and the device is reachable. Prints nothing.
  *
- * @param [in]  iface_addr  May be NULL: the device alone is judged.
+ * @param [in]  iface_addr  May be NULL: only the device is checked.
  */
 int uct_sep_cm_is_reachable(uct_sep_cm_t *cm, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr);
@@ -216,13 +217,14 @@ int uct_sep_cm_is_reachable(uct_sep_cm_t *cm, const uct_device_addr_t *dev_addr,
 
 /**
  * Find or make the connection to an interface and take a reference. No traffic,
- * no QP; calls conn_alloc for the first one.
+ * no QP; calls conn_alloc if it is new.
  *
  * @param [in]  path  Which of the paths to the interface: each is a connection
  *                    of its own. Less than UCT_SEP_MAX_PATHS.
  *
- * @return UCS_OK; UCS_ERR_INVALID_PARAM (path), UCS_ERR_INVALID_ADDR, UCS_ERR_UNSUPPORTED (version) or
- *         UCS_ERR_UNREACHABLE with a message; or what conn_alloc returned.
+ * @return UCS_OK; UCS_ERR_INVALID_PARAM (path), UCS_ERR_INVALID_ADDR,
+ *         UCS_ERR_UNSUPPORTED (version) or UCS_ERR_UNREACHABLE with a message;
+ *         or what conn_alloc returned.
  */
 ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
                                  const uct_device_addr_t *dev_addr,
@@ -239,28 +241,28 @@ void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 
 
 /**
- * Take one more reference, for instance to keep a connection while users are
- * called who may drop theirs.
+ * Take one more reference, for instance to keep a connection while calling
+ * users who may drop theirs.
  */
 void uct_sep_cm_conn_hold(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 
 
 /**
- * Begin to connect, if that has not happened yet. Never blocks.
+ * Start connecting, unless that has been done. Never blocks.
  *
- * @return UCS_OK: established, the callback has been called at that time;
+ * @return UCS_OK: established, and the callback has already been called;
  *         UCS_INPROGRESS: one of @a established and @a failed will follow (it
- *         may have followed already); or why no QP could be made, without
- *         a callback.
+ *         may have followed already); or why no QP could be created, without a
+ *         callback.
  */
 ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 
 
 /**
- * The connection's current QP is in error, or @a failed told that the peer has
- * given up its own: let go of it (qp_destroy from within). A start afterwards
- * makes a new connection, of a higher epoch. Call from the thread that owns the
- * data path; nothing happens if the connection has no QP.
+ * The connection's current QP is in error, or @a failed has reported that the
+ * peer gave up its own: release it (qp_destroy is called from within). A later
+ * start makes a new connection, with a higher epoch. Call from the thread that
+ * owns the data path; nothing happens if the connection has no QP.
  */
 void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 

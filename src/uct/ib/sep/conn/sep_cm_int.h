@@ -12,19 +12,18 @@ BEGIN_C_DECLS
 /**
  * @file sep_cm_int.h
  *
- * Inside of the connection manager: what sep_cm.c (connections) and sep_cm_ud.c
- * (its UD queue pair) share. Not for anyone else, except to tell how large it
- * is.
+ * Internals of the connection manager, shared by sep_cm.c (connections) and
+ * sep_cm_ud.c (its UD queue pair). For nobody else, except to tell its size.
  */
 
 /**
- * Sends in flight. Packets are a kind of their own per peer, and one thread
- * hardly overtakes a device in sending them.
+ * Sends in flight. Packets are few per peer, and one thread hardly posts them
+ * faster than a device sends them.
  */
 #define UCT_SEP_CM_TX_QUEUE_LEN  128
 
 
-/** A received packet which has been polled and not been looked at. */
+/** A received packet that has been polled but not looked at. */
 typedef struct uct_sep_cm_rx_entry {
     uint32_t index;   /**< Receive buffer */
     uint32_t length;  /**< Bytes behind the GRH */
@@ -97,13 +96,13 @@ void uct_sep_cm_ud_close(uct_sep_cm_t *cm);
 int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
                             const uct_sep_conn_packet_t *packet);
 
-/** Take the events from the channel. @return How many there were. */
+/** Read the events from the channel. @return How many there were. */
 unsigned uct_sep_cm_ud_get_events(uct_sep_cm_t *cm);
 
 /** Ask for an event with the next completion. */
 void uct_sep_cm_ud_arm(uct_sep_cm_t *cm);
 
-/** Poll until the CQ is empty, give each packet to @ref uct_sep_cm_rx. */
+/** Poll until the CQ is empty, and pass each packet to @ref uct_sep_cm_rx. */
 void uct_sep_cm_ud_drain(uct_sep_cm_t *cm);
 
 /**

@@ -23,8 +23,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Every so many sends ask for a completion, which is what frees the slots of
- * those before it */
+/* One in so many sends asks for a completion, which frees the slots of all
+ * before it */
 #define UCT_SEP_CM_TX_MODERATION  16
 
 /* Completions taken per poll */
@@ -137,7 +137,7 @@ static ucs_status_t uct_sep_cm_ud_bring_up(uct_sep_cm_t *cm)
 }
 
 /* A packet that does not fit its receive, or a device error, puts the QP into
- * the error state. Begin anew; what is lost is repeated. */
+ * the error state. Start over; what is lost is repeated. */
 static void uct_sep_cm_ud_recover(uct_sep_cm_t *cm)
 {
     ucs_diag("%s: restarting the connection manager's qp 0x%x after an error",
@@ -156,7 +156,7 @@ static void uct_sep_cm_ud_recover(uct_sep_cm_t *cm)
     }
 }
 
-/* Take completions; packets are only put aside, so that a send can call this */
+/* Poll completions; packets are only put aside, so that a send can call this */
 static int uct_sep_cm_ud_poll(uct_sep_cm_t *cm)
 {
     struct ibv_wc wcs[UCT_SEP_CM_POLL_BATCH];
@@ -221,8 +221,8 @@ static void uct_sep_cm_ud_dispatch(uct_sep_cm_t *cm)
         }
 
         if (entry.length > sizeof(packet)) {
-            /* Does not fit a version we know, the parser says so by itself:
-             * it reads no further than the start if the length is wrong */
+            /* Not of a version we know. The parser says so itself: it reads
+             * only the start if the length is wrong */
             entry.length = sizeof(packet) + 1;
         }
         uct_sep_cm_rx(cm, &packet, entry.length, entry.src_qpn);
@@ -299,9 +299,9 @@ static void uct_sep_cm_ud_ahs_cleanup(uct_sep_cm_t *cm)
 }
 
 /*
- * libmlx5 takes turns in the two buffers of the uUAR by itself. The device has
- * seen what others have written when they release the lock, so it does not
- * matter that it does not know of their turns.
+ * libmlx5 alternates between the two buffers of the uUAR by itself. The device
+ * has seen what others have written when they release the lock, so it does not
+ * matter that libmlx5 does not know of their toggles.
  */
 static int uct_sep_cm_ud_post_wr(uct_sep_cm_t *cm, struct ibv_send_wr *wr)
 {
@@ -315,8 +315,7 @@ static int uct_sep_cm_ud_post_wr(uct_sep_cm_t *cm, struct ibv_send_wr *wr)
     if (cm->async->mode != UCS_ASYNC_MODE_SIGNAL) {
         ucs_spin_lock(&cm->bf->lock);
     } else if (!ucs_spin_try_lock(&cm->bf->lock)) {
-        /* This may be a signal handler, and the lock's owner what it has
-         * interrupted */
+        /* This may be a signal handler that has interrupted the lock's owner */
         return EBUSY;
     }
 
@@ -410,7 +409,7 @@ uct_sep_cm_ud_buffers_alloc(uct_sep_cm_t *cm, unsigned rx_queue_len)
     }
 
     /* Whole pages of its own: registered memory is not inherited by fork, and
-     * nothing else must go with it */
+     * nothing else may be lost with it */
     cm->rx_buf_size = ucs_align_up(rx_queue_len * UCT_SEP_CM_RX_STRIDE,
                                    (size_t)sysconf(_SC_PAGESIZE));
     cm->rx_buf      = mmap(NULL, cm->rx_buf_size, PROT_READ | PROT_WRITE,
@@ -639,7 +638,7 @@ void uct_sep_cm_ud_close(uct_sep_cm_t *cm)
     uct_sep_cm_ud_qp_destroy(cm);
     uct_sep_cm_ud_buffers_free(cm);
 
-    /* Unread events of a CQ would be waited for by its destruction */
+    /* Destroying a CQ would wait for its unread events */
     uct_sep_cm_ud_get_events(cm);
     uct_sep_account_remove_cq(cm->cq);
     if (ibv_destroy_cq(cm->cq) != 0) {

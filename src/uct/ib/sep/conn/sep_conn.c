@@ -184,7 +184,7 @@ static void uct_sep_conn_accept(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 }
 
 /* The peer has lost or never had what our QP is connected to. If we want the
- * connection ourselves, offer a new QP; retries are not refilled, so two sides
+ * connection ourselves, offer a new QP; retries are not reset, so two sides
  * cannot do this to each other for ever. */
 static void uct_sep_conn_retry_anew(uct_sep_conn_env_t *env,
                                     uct_sep_conn_t *conn, ucs_time_t now,
@@ -232,8 +232,8 @@ static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         if (msg->src_epoch < conn->consumed_epoch) {
             out->is_stale = 1;
         } else if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
-            /* We have answered it, and given up since: the peer, which may
-             * have seen nothing of this, has to begin anew */
+            /* We have answered it and given up since: the peer, which may not
+             * have noticed, has to start over */
             uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH,
                                 out);
         } else if ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) &&
@@ -257,7 +257,7 @@ static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         break;
     case UCT_SEP_CONN_STATE_REP_SENT:
         /* The QP we are connected to is gone, and the new one can't be
-         * connected to ours: its peer has to be made for it */
+         * connected to ours: we have to make a new QP for it */
         uct_sep_conn_close(env, conn);
         uct_sep_conn_accept(env, conn, msg->src_epoch, &msg->qp, now, out);
         break;
@@ -501,7 +501,7 @@ void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 
     if (!is_resetting) {
-        /* The user knows; he starts again if he wants to */
+        /* The user knows, and can start again */
         conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
     }
 

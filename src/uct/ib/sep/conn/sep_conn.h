@@ -27,20 +27,20 @@ BEGIN_C_DECLS
  *     connect 1 -> 7        <----   REP(7, 1)
  *     established, RTU(1,7) ---->   established
  *
- * - *Simultaneous*: each side receives a REQ while its own is under way. It
- *   connects the QP it has already offered and answers REP. Both sides do the
- *   same, so there is one QP per side and no tie to break.
+ * - *Simultaneous*: each side receives a REQ while its own is under way. Each
+ *   connects the QP it has already offered and answers REP, so there is one QP
+ *   per side and no tie to break.
  * - *The passive side must not send before the RTU*: its QP is ready when it
- *   answers REP, but the peer's is not able to receive before the REP arrived.
- *   A REP for its own QP is as good a proof as an RTU.
+ *   answers REP, but the peer's cannot receive before the REP has arrived. A
+ *   REP for its own QP is as good a proof as an RTU.
  * - *Loss* is cured by repetition: REQ until anything comes back, REP until
  *   RTU. The RTU is repeated for every REP that comes again.
  * - *Duplicates and stragglers*: an epoch not newer than the last one connected
  *   to is never connected to again, and REP/RTU/REJ have to name the local QP.
  * - *Oneself*: the QP is connected to itself, there is no exchange.
- * - *Split*: where sending and receiving need different device contexts, what is
- *   called QP here is two of them, crosswise connected with those of the peer.
- *   Both sides have two then. They are made and given up together, so the
+ * - *Split*: where sending and receiving need different device contexts, what
+ *   is called QP here is two of them, connected crosswise with those of the
+ *   peer. Then both sides have two. They are made and given up together, so the
  *   machine does not care.
  * - *Broken connection*: a QP that is in use is only taken away by its user
  *   (@ref uct_sep_conn_reset). If a peer asks with a newer epoch, its old QP is
@@ -65,7 +65,7 @@ typedef enum {
 
 /** Flags of @ref uct_sep_conn_t. */
 enum {
-    /** The local user asked for the connection: he is told if it fails. */
+    /** The local user asked for the connection, and is told if it fails. */
     UCT_SEP_CONN_FLAG_WANTED  = 1 << 0,
     /** The peer is this interface itself. */
     UCT_SEP_CONN_FLAG_SELF    = 1 << 1,
@@ -75,8 +75,8 @@ enum {
 
 
 /**
- * RC QP as one side describes it to the other; what the other needs for
- * RTR and RTS. Host byte order.
+ * RC QP as one side describes it to the other: what that needs for RTR and RTS.
+ * Host byte order.
  */
 typedef struct uct_sep_conn_qp_info {
     uint32_t qpn;                /**< QP number */
@@ -89,9 +89,9 @@ typedef struct uct_sep_conn_qp_info {
                                       other side's max_rd_atomic is limited to
                                       this */
     uint8_t  reserved;           /**< Zero */
-    uint32_t responder_qpn;      /**< QP that receives and that remote sides
-                                      access, with which the other side's qpn is
-                                      connected; 0 if that is qpn itself */
+    uint32_t responder_qpn;      /**< QP that receives and that the other side
+                                      accesses: its qpn is connected to this
+                                      one; 0 if that is qpn itself */
 } uct_sep_conn_qp_info_t;
 
 
@@ -112,11 +112,11 @@ typedef struct uct_sep_conn_msg {
  * member of its own structure and touches none of its fields.
  */
 typedef struct uct_sep_conn {
-    uct_sep_peer_addr_t    peer;           /**< Identity, key in peers table,
-                                                and how it connects */
+    uct_sep_peer_addr_t    peer;           /**< Identity (key in the table of
+                                                peers), and how it connects */
     uint8_t                state;          /**< uct_sep_conn_state_t */
     uint8_t                flags;          /**< UCT_SEP_CONN_FLAG_xx */
-    uint16_t               retries;        /**< Used up of the retry budget */
+    uint16_t               retries;        /**< Retries used so far */
     uint32_t               local_epoch;    /**< Our QP; 0 if there is none */
     uint32_t               remote_epoch;   /**< QP ours is connected to, or 0 */
     uint32_t               consumed_epoch; /**< Newest peer QP ever used */
@@ -150,7 +150,8 @@ typedef struct uct_sep_conn_env {
     ucs_time_t                   timeout;     /**< Before first repetition */
     ucs_time_t                   max_timeout; /**< Limit of the backoff */
     unsigned                     max_retries; /**< Repetitions before failing */
-    uint32_t                     last_epoch;  /**< Given to newest QP; from 0 */
+    uint32_t                     last_epoch;  /**< Of the newest QP; starts at
+                                                   0 */
     uint64_t                     seed;        /**< Spreads the repetitions of
                                                    many interfaces in time */
 } uct_sep_conn_env_t;
@@ -167,14 +168,14 @@ enum {
 };
 
 
-/** What came out of an event. */
+/** Outcome of an event. */
 typedef struct uct_sep_conn_out {
     unsigned           actions;    /**< UCT_SEP_CONN_ACTION_xx */
     ucs_status_t       status;     /**< With FAILED */
     uint32_t           rej_epoch;  /**< With SEND_REJ: dst_epoch */
     uct_sep_conn_rej_t rej_reason; /**< With SEND_REJ */
-    uint8_t            is_stale;   /**< The packet was ignored: of an earlier
-                                        epoch, or not expected */
+    uint8_t            is_stale;   /**< The packet was ignored: earlier epoch,
+                                        or not expected */
 } uct_sep_conn_out_t;
 
 
@@ -198,8 +199,8 @@ void uct_sep_conn_init(uct_sep_conn_t *conn, const uct_sep_peer_addr_t *peer,
  * @param [out] out   Actions; FAILED is never among them.
  *
  * @return UCS_OK if connected (ESTABLISHED is among the actions if it has just
- *         become so, which happens with oneself); UCS_INPROGRESS; or why the
- *         QP could not be made, with the connection IDLE.
+ *         become so, which happens with oneself); UCS_INPROGRESS; or why the QP
+ *         could not be created, with the connection IDLE.
  */
 ucs_status_t uct_sep_conn_start(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                                 ucs_time_t now, uct_sep_conn_out_t *out);
@@ -232,9 +233,10 @@ void uct_sep_conn_timeout(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 
 
 /**
- * Event: the user lets go of the QP, because it failed or because he was told
- * that the peer has. The QP is destroyed. If a connection is asked for, by the
- * peer's pending REQ or by a start during RESETTING, it is begun at once.
+ * Event: the user lets go of the QP, because it failed, or because the peer was
+ * reported to have given up its own. The QP is destroyed. If a connection is
+ * wanted, by the peer's pending REQ or by a start during RESETTING, it is begun
+ * at once.
  *
  * @param [in]  env   Environment.
  * @param [in]  conn  Connection.
@@ -246,7 +248,7 @@ void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 
 
 /**
- * Destroy the QP if there is one and return to IDLE, without a word to anyone.
+ * Destroy the QP if there is one and return to IDLE, without telling anyone.
  */
 void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn);
 
@@ -256,7 +258,7 @@ void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn);
  *
  * @param [in]  conn   Connection.
  * @param [in]  type   Packet type.
- * @param [in]  out    Where the action is from.
+ * @param [in]  out    Outcome that asked for the packet.
  * @param [in]  src    Local interface.
  * @param [out] msg_p  Filled.
  */

@@ -13,12 +13,11 @@
 /**
  * @file sep_conn_def.h
  *
- * Bytes that leave the process: the two UCT addresses of an interface and the
- * UD packet of the connection exchange. Everything here is big endian and has
- * no padding, so an address can be hashed and compared as a string of bytes.
- * This is a protocol of our own; the sizes of its hardware fields come from the
- * InfiniBand architecture (24-bit QP number and PSN, 16-bit LID and P_Key,
- * 128-bit GID).
+ * Wire formats: the two UCT addresses of an interface and the UD packet of the
+ * connection exchange. Everything here is big endian and has no padding, so an
+ * address can be hashed and compared as a string of bytes. This is a protocol
+ * of our own; the sizes of its hardware fields come from the InfiniBand
+ * architecture (24-bit QP number and PSN, 16-bit LID and P_Key, 128-bit GID).
  */
 
 /** Version of the addresses and of the packets; peers must have the same. */
@@ -67,8 +66,7 @@ typedef struct uct_sep_device_addr {
     uint8_t path;     /**< Which of the paths to the port, less than
                            UCT_SEP_MAX_PATHS; zero in the address of an
                            interface. Each is a connection of its own, for both
-                           sides the same one, so this is part of what it is
-                           found by */
+                           sides the same one, so this is part of its key */
     __be16  pkey;     /**< P_Key in use, with its membership bit */
     __be16  lid;      /**< LID; zero on Ethernet */
     uint8_t gid[16];  /**< GID in network order; zero without FLAG_GID */
@@ -79,16 +77,16 @@ static_assert(sizeof(uct_sep_device_addr_t) == 22, "device address size");
 
 /** Flags of @ref uct_sep_iface_addr_t. */
 enum {
-    /** Its queue pairs that send are not those that receive: a connection has
-     *  two on each side. */
+    /** Sending and receiving queue pairs differ: a connection has two on each
+     *  side. */
     UCT_SEP_IFACE_ADDR_FLAG_SPLIT = 1 << 0,
     UCT_SEP_IFACE_ADDR_FLAGS_ALL  = (1 << 1) - 1
 };
 
 
 /**
- * Interface address: who listens there. The random id makes an interface
- * unique for ever, also when its UD QP number is reused by a later process.
+ * Interface address: who listens there. The random id makes an interface unique
+ * for ever, even if a later process reuses its UD QP number.
  */
 typedef struct uct_sep_iface_addr {
     uint8_t version;   /**< UCT_SEP_CONN_VERSION */
@@ -124,7 +122,7 @@ typedef enum {
     UCT_SEP_CONN_MSG_REP = 2,
     /** "My QP src_epoch is connected to your QP dst_epoch": you may send. */
     UCT_SEP_CONN_MSG_RTU = 3,
-    /** "Nothing will come of your QP dst_epoch, because of reason." */
+    /** "Your QP dst_epoch will not be connected, because of reason." */
     UCT_SEP_CONN_MSG_REJ = 4,
     UCT_SEP_CONN_MSG_LAST
 } uct_sep_conn_msg_type_t;
@@ -162,7 +160,7 @@ static_assert(sizeof(uct_sep_conn_wire_qp_t) == 16, "wire qp size");
  * The UD packet. One fixed size for all types keeps parsing free of length
  * arithmetic; it fits an inline send and the smallest MTU.
  *
- * Epochs number the QPs an interface ever used for connections, starting at 1
+ * Epochs number all QPs that an interface uses for connections, starting at 1
  * and only growing, so "newer" is decided without a clock. Zero means none.
  */
 typedef struct uct_sep_conn_packet {

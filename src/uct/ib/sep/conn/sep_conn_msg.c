@@ -149,8 +149,8 @@ uct_sep_conn_parse_t uct_sep_conn_msg_parse(const void *data, size_t length,
         return UCT_SEP_CONN_PARSE_FIELD;
     }
 
-    /* Whatever is reserved, or not part of this type, has to be zero: what has
-     * been understood must be all there is. */
+    /* Whatever is reserved, or not part of this type, has to be zero: nothing
+     * may be left that is not understood. */
     uct_sep_conn_msg_pack(&msg, &canonical);
     if (memcmp(&canonical, &packet, sizeof(packet)) != 0) {
         return UCT_SEP_CONN_PARSE_FIELD;

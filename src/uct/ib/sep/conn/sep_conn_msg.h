@@ -28,8 +28,8 @@ typedef enum {
 /**
  * Write a packet.
  *
- * @param [in]  msg     Contents. Fields its type does not have are not looked
- *                      at and go out as zero.
+ * @param [in]  msg     Contents. Fields that its type does not have are
+ *                      ignored, and sent as zero.
  * @param [out] packet  Filled.
  */
 void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,

@@ -37,7 +37,7 @@
 /* compare-swap, fetch-add and the masked ones of both */
 #define UCT_SEP_ATOMIC_OPERATIONS_ALL    0xf
 
-/* What QUERY_HCA_CAP says of atomics */
+/* What QUERY_HCA_CAP says about atomics */
 typedef struct {
     unsigned operations;
     unsigned sizes;
@@ -92,8 +92,8 @@ ucs_status_t uct_sep_device_query_caps(struct ibv_context *context,
     return UCS_OK;
 }
 
-/* Ask the firmware which extended (masked) atomics there are: verbs has no word
- * for them */
+/* Ask the firmware which extended (masked) atomics there are: verbs can't
+ * tell */
 static int uct_sep_device_query_atomics(struct ibv_context *context,
                                         uct_sep_hca_atomics_t *atomics_p)
 {
@@ -135,7 +135,7 @@ static void uct_sep_device_init_atomics(uct_sep_device_t *dev)
                               UCS_BIT(UCT_ATOMIC_OP_CSWAP);
 
     /* Atomic with respect to the processor, too, if they are atomics on PCIe;
-     * fetch-add and compare-swap are what all are made of */
+     * all others are made of fetch-add and compare-swap */
     dev->atomic_cap = ((cap == IBV_ATOMIC_GLOB) ||
                        (pci->fetch_add & pci->compare_swap &
                         IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP)) ?
@@ -167,12 +167,12 @@ uct_sep_device_open(uct_sep_device_t *dev, struct ibv_device *ibv_device)
 
     dev->context = ibv_open_device(ibv_device);
     if (dev->context == NULL) {
-        /* Whoever may use it wants to know why it can't be used; if not, it is
+        /* Who may use it wants to know why it can't be used; for others, it is
          * as if it were not there */
         level = ((errno == EACCES) || (errno == EPERM)) ? UCS_LOG_LEVEL_DIAG :
                                                           UCS_LOG_LEVEL_ERROR;
-        ucs_log(level, "ibv_open_device(%s) failed: %m. Has another process the "
-                "last UAR pages? Are MLX5_TOTAL_UUARS and "
+        ucs_log(level, "ibv_open_device(%s) failed: %m. Does another process "
+                "have the last UAR pages? Are MLX5_TOTAL_UUARS and "
                 "MLX5_NUM_LOW_LAT_UUARS right, if set? See sep_info -d",
                 ibv_get_device_name(ibv_device));
         return UCS_ERR_IO_ERROR;

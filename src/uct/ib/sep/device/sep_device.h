@@ -12,7 +12,7 @@ BEGIN_C_DECLS
 /**
  * @file sep_device.h
  *
- * An mlx5 device: what it can do, and which ports it has.
+ * An mlx5 device: its capabilities and its ports.
  */
 
 /** Device. */
@@ -30,7 +30,7 @@ typedef struct uct_sep_device {
 } uct_sep_device_t;
 
 
-/** Bytes of a set of capabilities (mlx5 PRM: QUERY_HCA_CAP). */
+/** Size of a set of capabilities (mlx5 PRM: QUERY_HCA_CAP). */
 #define UCT_SEP_HCA_CAP_LEN  4096
 
 
@@ -39,7 +39,7 @@ int uct_sep_device_is_usable(struct ibv_device *ibv_device);
 
 
 /**
- * Open a device and ask what it can do.
+ * Open a device and query its capabilities.
  *
  * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
  */
@@ -53,7 +53,7 @@ void uct_sep_device_close(uct_sep_device_t *dev);
 
 /**
  * Ask the firmware for a set of capabilities. Needs a context with DEVX, which
- * libmlx5 asks for at each open.
+ * libmlx5 requests at each open.
  *
  * @param [in]  op_mod  Twice the type of the set (mlx5 PRM: QUERY_HCA_CAP,
  *                      op_mod), and 1 for the current ones.
@@ -66,7 +66,7 @@ ucs_status_t uct_sep_device_query_caps(struct ibv_context *context,
                                        uint8_t caps_p[UCT_SEP_HCA_CAP_LEN]);
 
 
-/** Whether a port is up and of a link layer we can use. */
+/** Whether a port is up and has a link layer we support. */
 int uct_sep_device_port_is_active(const uct_sep_device_t *dev,
                                   unsigned port_num);
 
@@ -74,7 +74,7 @@ int uct_sep_device_port_is_active(const uct_sep_device_t *dev,
 /**
  * The port of a device name such as "mlx5_0:1".
  *
- * @return Port number, or 0 if it is not a port of the device.
+ * @return Port number, or 0 if the name is not of a port of the device.
  */
 unsigned uct_sep_device_find_port(const uct_sep_device_t *dev,
                                   const char *dev_name);

@@ -16,8 +16,8 @@
 
 
 /* Payload of a packet, as most machines limit it (PCIe Max_Payload_Size), and
- * what is around it in bytes: framing 2 (8b/10b) or 4 (128b/130b), sequence
- * number 2, header with an address of 64 bits 16, LCRC 4 */
+ * the overhead around it in bytes: framing 2 (8b/10b) or 4 (128b/130b),
+ * sequence number 2, header with an address of 64 bits 16, LCRC 4 */
 #define UCT_SEP_PCI_PAYLOAD       256
 #define UCT_SEP_PCI_OVERHEAD_8B   24
 #define UCT_SEP_PCI_OVERHEAD_128B 26
@@ -25,8 +25,8 @@
 /* Acknowledgement and flow control, of 8 bytes each, for 4 packets */
 #define UCT_SEP_PCI_DLLP          ((8 + 8) / 4.0)
 
-/* From memory of another node; rc_mlx5 takes the same where it does not know
- * the distance */
+/* Memory of another node; rc_mlx5 uses the same where it does not know the
+ * distance */
 #define UCT_SEP_PCI_FAR_LATENCY   200e-9
 
 
@@ -36,8 +36,8 @@ double uct_sep_pci_link_bw(const char *speed, const char *width)
     double gts, bits;
     int overhead;
 
-    /* No link has 0 lanes or is that fast; sysfs has 63 lanes and "Unknown" of
-     * what is not connected by PCIe */
+    /* No link has 0 lanes or is that fast; for what is not connected by PCIe,
+     * sysfs has 63 lanes and "Unknown" */
     if ((sscanf(speed, "%lf GT/s", &gts) != 1) ||
         (sscanf(width, "%u", &lanes) != 1) || !(gts > 0) || (gts > 32) ||
         (lanes == 0) || (lanes > 32)) {

@@ -11,21 +11,22 @@ BEGIN_C_DECLS
 /**
  * @file sep_pci.h
  *
- * A device's place in the machine: the link by which it is connected, and the
- * processors it is near to. All of it is what sysfs tells.
+ * A device's place in the machine: the PCIe link it is attached by, and the
+ * processors near it. All of this comes from sysfs.
  */
 
-/** Of a device of which the link is not known. */
+/** Bandwidth of a device whose link is not known. */
 #define UCT_SEP_PCI_BW_UNLIMITED  1e300
 
 
 /**
  * Payload that a PCIe link can carry.
  *
- * @param [in]  speed  As sysfs has it: "8.0 GT/s PCIe".
+ * @param [in]  speed  As in sysfs: "8.0 GT/s PCIe".
  * @param [in]  width  Number of lanes, as text.
  *
- * @return Bytes per second, UCT_SEP_PCI_BW_UNLIMITED if it is not understood.
+ * @return Bytes per second, UCT_SEP_PCI_BW_UNLIMITED if the text is not
+ *         understood.
  */
 double uct_sep_pci_link_bw(const char *speed, const char *width);
 
@@ -37,8 +38,8 @@ double uct_sep_pci_bw(const uct_sep_device_t *dev);
 /**
  * Read a set of processors.
  *
- * @param [in]  text    As sysfs has it: words of 8 hexadecimal digits with
- *                      commas in between, the highest first.
+ * @param [in]  text    As in sysfs: words of 8 hexadecimal digits, separated by
+ *                      commas, the highest first.
  * @param [out] cpus_p  Filled with the set.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM without a message.
@@ -46,14 +47,14 @@ double uct_sep_pci_bw(const uct_sep_device_t *dev);
 ucs_status_t uct_sep_pci_parse_cpus(const char *text, cpu_set_t *cpus_p);
 
 
-/** Processors near to a device; all, if that is not known. */
+/** Processors near a device; all of them if that is not known. */
 void uct_sep_pci_local_cpus(const uct_sep_device_t *dev, cpu_set_t *cpus_p);
 
 
 /**
- * What it adds to the latency that a process may run elsewhere.
+ * Latency to add because a process may run on processors that are not near.
  *
- * @param [in]  local     Processors near to the device.
+ * @param [in]  local     Processors near the device.
  * @param [in]  affinity  Where the process may run.
  *
  * @return Seconds.

@@ -22,7 +22,7 @@
 
 
 /* Remote keys carry all rights: the same region serves puts, gets and atomics,
- * and the registration cache is not to split by right */
+ * and the registration cache should not split by access rights */
 #define UCT_SEP_MD_ACCESS \
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -44,7 +44,8 @@ static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
                                  UCT_MD_FLAG_NEED_RKEY |
                                  UCT_MD_FLAG_ADVISE | UCT_MD_FLAG_INVALIDATE;
     attr->cap.max_reg          = ULONG_MAX;
-    attr->cap.max_alloc        = ULONG_MAX; /* Others allocate, no limit here */
+    attr->cap.max_alloc        = ULONG_MAX; /* Allocated by others, no limit
+                                               here */
     attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->rkey_packed_size     = sizeof(uct_sep_packed_rkey_t);
@@ -87,10 +88,10 @@ static void uct_sep_mem_free_mr(uct_sep_md_t *md, struct ibv_mr *mr)
 }
 
 /*
- * With relaxed ordering there are two keys. What is written by the local one,
- * messages and results, is looked at after its completion, which does not
- * overtake anything. What is written by the remote key may be looked at without
- * one, in the order in which it was sent.
+ * With relaxed ordering there are two keys. What is written through the local
+ * one, messages and results, is looked at after its completion, which overtakes
+ * nothing. What is written through the remote key may be looked at without a
+ * completion, in the order in which it was sent.
  */
 static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
                                          size_t length, unsigned flags,
@@ -222,8 +223,8 @@ static ucs_status_t uct_sep_mem_rcache_dereg(
 
     region = ucs_container_of(params->memh, uct_sep_rcache_region_t, mem);
     if (uct_sep_mem_is_invalidated(params)) {
-        /* Nobody gets it any more; called when all users have let go of it,
-         * and with them the remote key is gone */
+        /* Nobody can get it any more; called when all users have let go of it,
+         * which invalidates the remote key */
         ucs_rcache_region_invalidate(md->rcache, &region->super,
                                      uct_sep_mem_invalidate_done,
                                      params->comp);
@@ -352,7 +353,7 @@ static void uct_sep_md_close(uct_md_h tl_md)
     ucs_free(md);
 }
 
-/* What is registered is pinned: there is nothing to fetch ahead */
+/* Registered memory is pinned: there is nothing to prefetch */
 static ucs_status_t
 uct_sep_mem_advise(uct_md_h tl_md, uct_mem_h memh, void *addr, size_t length,
                    unsigned advice)
@@ -442,7 +443,7 @@ static ucs_status_t uct_sep_md_init_fork(const uct_sep_md_config_t *config)
 
     if (config->fork_init == UCS_YES) {
         ucs_error("ibv_fork_init() failed: %s. Set UCX_SEP_FORK_INIT=try to "
-                  "go on", strerror(ret));
+                  "continue", strerror(ret));
         return UCS_ERR_IO_ERROR;
     }
 

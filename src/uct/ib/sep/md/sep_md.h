@@ -32,7 +32,7 @@ typedef struct uct_sep_packed_rkey {
 #define UCT_SEP_RKEY_MAGIC  0x5345506bu
 
 
-/** Configuration of a memory domain; see the table for what it means. */
+/** Configuration of a memory domain; meanings are in the table. */
 typedef struct uct_sep_md_config {
     uct_md_config_t          super;
     UCS_CONFIG_STRING_ARRAY_FIELD(rmtd) reg_methods;
@@ -56,9 +56,9 @@ typedef struct uct_sep_context uct_sep_context_t;
 typedef struct uct_sep_mem {
     uint32_t           lkey;
     uint32_t           rkey;
-    struct ibv_mr      *mr;       /**< Of the remote key, and of the local one
+    struct ibv_mr      *mr;       /**< Has the remote key, and the local one
                                        unless that is relaxed */
-    struct ibv_mr      *relaxed_mr; /**< Of the local key, with relaxed
+    struct ibv_mr      *relaxed_mr; /**< Has the local key, with relaxed
                                          ordering; or NULL */
     uct_sep_mem_keys_t *keys; /**< Local keys in contexts of workers, or NULL;
                                    see sep_context.h */
@@ -70,31 +70,34 @@ typedef struct uct_sep_md {
     uct_md_t              super;
     uct_sep_device_t      dev;
     struct ibv_pd         *pd;
-    ucs_rcache_t          *rcache;     /**< NULL if switched off */
+    ucs_rcache_t          *rcache;     /**< NULL if disabled */
     ucs_linear_func_t     reg_cost;
     int                   use_rcache;  /**< Setting, see rcache */
-    int                   relaxed_ordering; /**< Of writes by a local key */
+    int                   relaxed_ordering; /**< For writes through local
+                                                 keys */
     double                pci_bw;      /**< Bytes per second */
     ucs_sys_cpuset_t      local_cpus;  /**< Near to the device */
-    double                far_latency; /**< Seconds, if we are not */
+    double                far_latency; /**< Seconds, if we run elsewhere */
     int                   eth_pause;   /**< Whether RoCE ports are offered */
     uct_sep_subnet_filter_t subnet_filter;
     uct_sep_uuars_t       uuars;      /**< Of the device's context */
 
-    pthread_mutex_t       channel_lock; /**< Of what follows, and of domains */
+    pthread_mutex_t       channel_lock; /**< For what follows, and for
+                                             domains */
     unsigned              num_channels; /**< Of workers; read without lock */
     ucs_list_link_t       half_pairs; /**< uct_sep_td_pair_t, one in use */
     struct uct_sep_td_pair *common_pair; /**< See uct_sep_td_common_get() */
     unsigned              common_refcount;
-    int                   uuar_claims; /**< Workers with uUARs by the driver's
-                                            policy in the domain's context, or
-                                            -1 for one who is to be the only
+    int                   uuar_claims; /**< Workers on uUARs assigned by the
+                                            driver in the domain's context, or
+                                            -1 if one worker is to be the only
                                             one */
 
-    pthread_mutex_t       own_lock;   /**< Of what follows, and of local keys */
+    pthread_mutex_t       own_lock;   /**< For what follows, and for local
+                                           keys */
     ucs_list_link_t       contexts;   /**< uct_sep_context_t, by slot */
 
-    pthread_mutex_t       group_lock; /**< Of what follows: things that several
+    pthread_mutex_t       group_lock; /**< For what follows: things that several
                                            workers share */
     ucs_list_link_t       cq_groups;  /**< uct_sep_cq_group_t */
     ucs_list_link_t       hubs;       /**< uct_sep_hub_t */
@@ -102,7 +105,7 @@ typedef struct uct_sep_md {
 
 
 /**
- * Check a configuration against the device, and take it over; before memory is
+ * Check a configuration against the device, and apply it; before memory is
  * registered.
  *
  * @return UCS_OK; UCS_ERR_INVALID_PARAM or UCS_ERR_UNSUPPORTED after a message
@@ -112,15 +115,15 @@ ucs_status_t uct_sep_md_init_config(uct_sep_md_t *md,
                                     const uct_sep_md_config_t *config);
 
 
-/** Whether the configuration lets a port be used, and it is active. */
+/** Whether the configuration allows a port, and it is active. */
 int uct_sep_md_offers_port(const uct_sep_md_t *md, unsigned port_num);
 
 
 /**
- * Announce that a worker's data path rings uUARs by the driver's policy, in the
+ * Announce that a worker's data path rings uUARs assigned by the driver, in the
  * domain's context. With channel_lock held.
  *
- * @param is_alone  Nobody else may.
+ * @param is_alone No other worker may.
  *
  * @return UCS_OK; UCS_ERR_BUSY, without a message.
  */

@@ -16,7 +16,7 @@
 #include <string.h>
 
 /*
- * Configuration of a memory domain: the variables, and what becomes of them on a
+ * Configuration of a memory domain: the variables, and how they apply to a
  * device.
  */
 
@@ -104,7 +104,7 @@ uct_sep_md_init_reg_method(uct_sep_md_t *md, const uct_sep_md_config_t *config)
             ucs_debug("%s: no on-demand paging, looking further in "
                       "UCX_SEP_REG_METHODS", md->dev.name);
         } else if (!strcmp(method, "direct") || !strcmp(method, "rcache")) {
-            /* The first one counts; but all have to be known */
+            /* The first one counts, but all have to be valid */
             if ((status != UCS_OK) &&
                 !(!strcmp(method, "rcache") &&
                   (config->rcache_enable == UCS_NO))) {

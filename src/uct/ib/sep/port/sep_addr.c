@@ -107,9 +107,9 @@ int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
 
     uct_sep_device_addr_pack(port, &local);
     if (port->is_roce) {
-        /* Same link layer, RoCE version and address family. Whether there is
-         * a route between two IP subnets is for the network to know, unless
-         * the user says that there is none. */
+        /* Same link layer, RoCE version and address family. Only the network
+         * knows whether there is a route between two IP subnets, unless the
+         * user says that there is none. */
         return (local.flags == addr->flags) &&
                ucs_bitwise_is_equal(local.gid, addr->gid,
                                     port->subnet_prefix_len);
@@ -134,11 +134,12 @@ int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
 }
 
 /*
- * UDP source port of a path, as the kernel and libmlx5 make it of the flow
- * label: the lower 14 bits, xor the upper 6 (ibv_flow_label_to_udp_sport() of
- * libibverbs). With zero they choose one by the QP numbers, which is better if
- * there is one path only. What is added here makes no path's label zero, and
- * takes its own effect on the lower bits back.
+ * Flow label for the UDP source port of a path. The kernel and libmlx5 derive
+ * the port from the label: the lower 14 bits, xor the upper 6
+ * (ibv_flow_label_to_udp_sport() of libibverbs). With zero they choose one by
+ * the QP numbers, which is better if there is only one path. What is added here
+ * keeps every path's label from being zero, and undoes its own effect on the
+ * lower bits.
  */
 static uint32_t
 uct_sep_port_flow_label(const uct_sep_port_t *port, unsigned path)

@@ -11,11 +11,12 @@ BEGIN_C_DECLS
 /**
  * @file sep_addr.h
  *
- * Packing, checking and reading the addresses of an interface, and the way
- * from a device address to the address vector of a queue pair.
+ * Packing, checking and reading the addresses of an interface, and turning a
+ * device address into the address vector of a queue pair.
  */
 
-/** Longest text of @ref uct_sep_device_addr_str and others, with the zero. */
+/** Longest text of @ref uct_sep_device_addr_str and others, with the
+ *  terminating zero. */
 #define UCT_SEP_ADDR_STR_MAX 128
 
 /** UDP source ports of RoCE v2 are 0xc000 and up (IBA annex A17). */
@@ -23,8 +24,8 @@ BEGIN_C_DECLS
 
 
 /**
- * What is needed of the local port to talk to another one. Filled by the
- * transport when it opens the interface.
+ * What a local port needs to talk to another one. Filled by the transport when
+ * it opens the interface.
  */
 typedef struct uct_sep_port {
     uint8_t       port_num;      /**< Port number, from 1 */
@@ -39,14 +40,13 @@ typedef struct uct_sep_port {
     uint8_t       hop_limit;     /**< GRH hop limit */
     uint8_t       subnet_prefix_len; /**< Bits in which GIDs of RoCE v2 must
                                           agree, 0 to 128 */
-    uint8_t       num_paths;     /**< Connections to a peer that are worth
-                                      having */
-    uint8_t       path_bits_count; /**< Entries of path_bits, 0 is one of 0 */
+    uint8_t       num_paths;     /**< Connections to a peer that pay off */
+    uint8_t       path_bits_count; /**< Entries of path_bits; 0 means one entry,
+                                        of 0 */
     uint8_t       path_bits[UCT_SEP_MAX_PATHS]; /**< Low bits added to both LIDs
-                                      (LMC), by path, and so on from the
-                                      start */
-    uint32_t      roce_path_factor; /**< UDP source ports of RoCE v2 between a
-                                         path and the next */
+                                      (LMC), by path, cyclically */
+    uint32_t      roce_path_factor; /**< Distance of the RoCE v2 UDP source
+                                         ports of neighbouring paths */
     uint16_t      pkey;          /**< P_Key value, host order */
     uint16_t      lid;           /**< Base LID, host order; 0 on RoCE */
     union ibv_gid gid;           /**< Local GID at gid_index; all zero if the
@@ -66,12 +66,12 @@ void uct_sep_device_addr_pack(const uct_sep_port_t *port,
 
 /**
  * Check that a device address is one that @ref uct_sep_device_addr_pack can
- * produce. Looks at nothing but the bytes.
+ * produce. Looks only at the bytes.
  *
  * @param [in]  addr  Address, any alignment.
  *
- * @return UCS_OK, or UCS_ERR_INVALID_ADDR: unknown flags, a path there can't
- *         be, no LID and no GID, or a GID of zero.
+ * @return UCS_OK, or UCS_ERR_INVALID_ADDR: unknown flags, an impossible path,
+ *         no LID and no GID, or a GID of zero.
  */
 ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr);
 

@@ -11,16 +11,16 @@ BEGIN_C_DECLS
  * @file sep_ar.h
  *
  * Adaptive routing of InfiniBand: a subnet manager enables it for some service
- * levels, and the firmware tells for which (AR_ENABLE, SL).
+ * levels, and the firmware tells which (AR_ENABLE, SL).
  */
 
 /**
  * Choose a service level.
  *
  * @param [in]  name      Port, for messages.
- * @param [in]  enable    UCS_YES or UCS_NO: one with or without adaptive
- *                        routing or none; UCS_TRY: better one with; UCS_AUTO:
- *                        never mind.
+ * @param [in]  enable    UCS_YES or UCS_NO: fail unless there is one with or
+ *                        without adaptive routing; UCS_TRY: prefer one with;
+ *                        UCS_AUTO: don't care.
  * @param [in]  sl        Service level, 0 to 15, or UCS_ULUNITS_AUTO.
  * @param [in]  is_known  Whether it is known which have adaptive routing.
  * @param [in]  mask      Bit mask of those that have it.
@@ -35,8 +35,8 @@ ucs_status_t uct_sep_ar_select_sl(const char *name,
 
 
 /**
- * Set the service level of a port; after the link layer is known. On Ethernet
- * it is the priority, and adaptive routing is nothing that is asked for.
+ * Set the service level of a port; called once the link layer is known. On
+ * Ethernet it is the priority, and adaptive routing is not looked at.
  *
  * @return UCS_OK, UCS_ERR_INVALID_PARAM or UCS_ERR_UNSUPPORTED after a message.
  */

@@ -35,8 +35,8 @@ uct_sep_path_add_bits(uct_sep_port_info_t *port, unsigned bits)
     return UCS_OK;
 }
 
-/* Add those of a range, which may be descending, that the port's LMC allows:
- * the same setting is for all ports */
+/* Add the values of a range, which may be descending, that the port's LMC
+ * allows: all ports share one setting */
 static ucs_status_t
 uct_sep_path_add_range(uct_sep_port_info_t *port, unsigned first, unsigned last)
 {
@@ -88,8 +88,8 @@ ucs_status_t uct_sep_path_init_bits(const uct_sep_port_config_t *config,
     return UCS_OK;
 }
 
-/* Ports that a RoCE port is made of: the device knows it, unless it is too old;
- * then the network interface does */
+/* Ports that a RoCE port consists of: known to the device or, if that is too
+ * old, to the network interface */
 static unsigned uct_sep_path_lag_ports(const uct_sep_device_t *dev,
                                        const uct_sep_port_info_t *port)
 {

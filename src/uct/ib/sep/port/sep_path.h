@@ -10,14 +10,13 @@ BEGIN_C_DECLS
 /**
  * @file sep_path.h
  *
- * Paths through the fabric: how many connections to a peer are worth having,
- * and by what the fabric tells them apart (NUM_PATHS, LID_PATH_BITS,
- * ROCE_PATH_FACTOR).
+ * Paths through the fabric: how many connections to a peer pay off, and how the
+ * fabric tells them apart (NUM_PATHS, LID_PATH_BITS, ROCE_PATH_FACTOR).
  */
 
 /**
- * Take the path bits that the port's LMC allows: of InfiniBand only, and at
- * least one.
+ * Take the path bits that the port's LMC allows: InfiniBand only, and at least
+ * one.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message.
  */
@@ -26,7 +25,7 @@ ucs_status_t uct_sep_path_init_bits(const uct_sep_port_config_t *config,
 
 
 /**
- * Number of paths; after the path bits and the GID are known.
+ * Set the number of paths; called once the path bits and the GID are known.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message.
  */

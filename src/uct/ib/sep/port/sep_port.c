@@ -103,8 +103,8 @@ static int uct_sep_gid_is_zero(const union ibv_gid *gid)
     return (gid->global.subnet_prefix == 0) && (gid->global.interface_id == 0);
 }
 
-/* The GID's type is only in sysfs, until kernels that know the query by ioctl
- * are everywhere */
+/* Take the GID's type from sysfs until kernels that can be queried by ioctl are
+ * everywhere */
 static int uct_sep_gid_type(const uct_sep_device_t *dev, unsigned port_num,
                             unsigned gid_index)
 {
@@ -120,7 +120,7 @@ static int uct_sep_gid_type(const uct_sep_device_t *dev, unsigned port_num,
                                                UCT_SEP_GID_TYPE_ROCE_V1;
 }
 
-/* RoCE v2 over IPv4 reaches furthest, and RoCE v1 only the same link */
+/* RoCE v2 over IPv4 reaches furthest, RoCE v1 only the same link */
 static int uct_sep_gid_score(int type, const union ibv_gid *gid)
 {
     return ((type == UCT_SEP_GID_TYPE_ROCE_V2) ? 2 : 0) +

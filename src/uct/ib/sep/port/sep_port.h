@@ -16,12 +16,12 @@ BEGIN_C_DECLS
  * its packets are marked, and how fast it is.
  */
 
-/** What the user asks of a port. Names are those of the configuration. */
+/** What the user asks of a port. Members are named as in the configuration. */
 typedef struct uct_sep_port_config {
     int                      is_global; /**< Use a GRH on InfiniBand as well */
     unsigned long            sl;        /**< UCS_ULUNITS_AUTO: see ar_enable */
     ucs_ternary_auto_value_t ar_enable; /**< Adaptive routing: which service
-                                             levels will do */
+                                             levels are acceptable */
     unsigned long            traffic_class; /**< UCS_ULUNITS_AUTO: 106 on RoCE
                                                  v2 */
     unsigned                 hop_limit;

@@ -83,7 +83,7 @@ ucs_status_t uct_sep_subnet_netdev(const uct_sep_device_t *dev,
     return UCS_OK;
 }
 
-/* Ones at the beginning of a network mask */
+/* Leading ones of a network mask */
 static unsigned uct_sep_subnet_mask_len(const uint8_t *mask, unsigned max_bits)
 {
     unsigned bits = 0;
@@ -94,7 +94,7 @@ static unsigned uct_sep_subnet_mask_len(const uint8_t *mask, unsigned max_bits)
     return bits;
 }
 
-/* Of the network interface, or 0 if that can't be found out, as with rc_mlx5 */
+/* Prefix length of the network interface, or 0 if unknown, as with rc_mlx5 */
 static unsigned uct_sep_subnet_netdev_prefix(const uct_sep_device_t *dev,
                                              const uct_sep_port_info_t *port,
                                              int is_ipv4)
@@ -109,8 +109,8 @@ static unsigned uct_sep_subnet_netdev_prefix(const uct_sep_device_t *dev,
                                     (struct sockaddr*)&mask);
     }
     if (status != UCS_OK) {
-        ucs_debug("%s: no network mask found for GID %u, any subnet is taken "
-                  "for reachable", port->name, port->addr.gid_index);
+        ucs_debug("%s: no network mask found for GID %u, every subnet counts "
+                  "as reachable", port->name, port->addr.gid_index);
         return 0;
     }
 

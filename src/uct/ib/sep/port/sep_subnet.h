@@ -32,7 +32,7 @@ ucs_status_t uct_sep_subnet_filter_parse(const char *text,
                                          uct_sep_subnet_filter_t *filter_p);
 
 
-/** Whether a port passes; one that is not InfiniBand always does. */
+/** Whether a port passes; ports that are not InfiniBand always do. */
 int uct_sep_subnet_filter_match(const uct_sep_subnet_filter_t *filter,
                                 const uct_sep_device_t *dev, unsigned port_num);
 
@@ -40,7 +40,7 @@ int uct_sep_subnet_filter_match(const uct_sep_subnet_filter_t *filter,
 /**
  * Name of the network interface to which the GID in use belongs.
  *
- * @return UCS_OK, or UCS_ERR_NO_ELEM: the kernel tells none.
+ * @return UCS_OK, or UCS_ERR_NO_ELEM if the kernel names none.
  */
 ucs_status_t uct_sep_subnet_netdev(const uct_sep_device_t *dev,
                                    const uct_sep_port_info_t *port, char *name,
@@ -49,7 +49,7 @@ ucs_status_t uct_sep_subnet_netdev(const uct_sep_device_t *dev,
 
 /**
  * Find how many bits of RoCE v2 addresses must agree; none, unless the user
- * wants it. After the GID is known.
+ * wants it. Called once the GID is known.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message.
  */

@@ -13,23 +13,23 @@
 /**
  * @file sep_post.inl
  *
- * Hand a work request to the device. How is a constant where these functions
- * are used, so there is no branch on it.
+ * Hand a work request to the device. The way of posting is a constant in every
+ * caller, so there is no branch on it.
  */
 
 
 /**
  * Copy one BB to the BlueFlame buffer. The device wants to see it in one burst,
  * so the copy is of full registers and in order of addresses. Both are aligned
- * to its size.
+ * to the size of a BB.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
 {
 #ifdef __x86_64__
     if (post == UCT_SEP_TX_POST_BF64) {
-        /* A register which code compiled without AVX-512 has no use for, and
-         * which does not slow down SSE code that follows */
+        /* zmm16: code compiled without AVX-512 does not use it, and it does not
+         * slow down SSE code that follows */
         asm volatile("vmovdqa64 (%1), %%zmm16\n\t"
                      "vmovdqa64 %%zmm16, (%0)"
                      :
@@ -81,8 +81,8 @@ uct_sep_bf_copy(const uct_sep_txwq_t *txwq, void *dst, const void *wqe,
 
 
 /**
- * Whether the next work request has to ask for a completion although nobody
- * waits for it, so that its BBs can be reused.
+ * Whether the next work request has to ask for a completion, although nobody
+ * waits for it, so that BBs can be reused.
  *
  * @return UCT_SEP_FM_SIGNALED or 0, for the control segment.
  */
@@ -123,11 +123,11 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
 
 
 /**
- * Tell the device of the work requests up to an index.
+ * Tell the device about the work requests up to an index.
  *
  * @param [in] sw_pi   Behind the last one.
  * @param [in] wqe     The last one.
- * @param [in] num_bb  Its length; of no interest to a doorbell.
+ * @param [in] num_bb Its length; a plain doorbell does not use it.
  * @param [in] post    UCT_SEP_TX_POST_BF, _BF64 or _DB.
  * @param [in] lock    Whether the uUAR may be one that other threads use as well.
  */
@@ -140,16 +140,16 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
     ucs_memory_cpu_store_fence();
     *txwq->dbrec = htobe32(sw_pi);
 
-    /* ... and looks at the record when it is rung for a work request that did
-     * not come with the doorbell. Drains the BlueFlame buffer of the post
-     * before as well. */
+    /* ... and reads the record when rung for a work request that did not come
+     * with the doorbell. This fence also drains the BlueFlame buffer of the
+     * previous post. */
     ucs_memory_bus_store_fence();
 
     if (lock && bf->is_shared) {
         ucs_spin_lock(&bf->lock);
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
-        /* The device must see it before what the next one writes, who may be
-         * on another processor */
+        /* The device must see this before what the next holder of the lock
+         * writes, perhaps on another processor */
         ucs_memory_bus_store_fence();
         ucs_spin_unlock(&bf->lock);
     } else {

@@ -11,9 +11,8 @@
 /**
  * @file sep_wqe.inl
  *
- * The segments a work request is made of; each function writes one and returns
- * nothing but where the next one goes. A work request starts on a BB and so
- * never wraps inside its first 64 bytes.
+ * The segments of a work request; each function writes one. A work request
+ * starts on a BB and so never wraps inside its first 64 bytes.
  */
 
 
@@ -40,7 +39,7 @@ static UCS_F_ALWAYS_INLINE unsigned uct_sep_wqe_ds(size_t length)
 }
 
 
-/** A segment's address which may just have left the queue at its end. */
+/** A segment's address, wrapped if it has just reached the end of the queue. */
 static UCS_F_ALWAYS_INLINE void *
 uct_sep_txwq_wrap(const uct_sep_txwq_t *txwq, void *seg)
 {
@@ -94,7 +93,7 @@ uct_sep_wqe_set_inl(void *seg, uint32_t length)
 }
 
 
-/** Data segment: one piece of local memory. */
+/** Data segment: one contiguous piece of local memory. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wqe_set_data(void *seg, const void *address, uint32_t length,
                      uint32_t lkey)

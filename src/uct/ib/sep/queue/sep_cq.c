@@ -61,8 +61,8 @@ static ucs_status_t uct_sep_cq_map(uct_sep_cq_t *cq, const char *name)
     cq->owner  = 0;
     cq->ci     = 0;
 
-    /* Owner of an entry never written is the device, so that the owner bit is
-     * all that needs to be looked at. */
+    /* An entry that was never written belongs to the device, so the owner bit
+     * is all that has to be looked at. */
     for (cqe = cq->start; cqe < cq->end; ++cqe) {
         cqe->op_own = (MLX5_CQE_INVALID << 4) | MLX5_CQE_OWNER_MASK;
     }

@@ -11,14 +11,13 @@ BEGIN_C_DECLS
 /**
  * @file sep_cq.h
  *
- * Completion queue for sends and receives, polled on its memory. The device is
- * told how far it has been read (consumer index) once per turn of so many
- * entries: it is not interested as long as it does not run out of them, and the
- * queue is that much larger.
+ * Completion queue for sends and receives, polled in memory. The consumer index
+ * is published only once per turn of UCT_SEP_CQ_TURN entries: the device needs
+ * it only to know that there is room, and the queue is that much larger.
  */
 
-/** CQEs of a turn. The queue is aligned to it, so that the address of an entry
- *  tells where in its turn it is. */
+/** CQEs per turn. The queue is aligned to a turn, so that an entry's address
+ *  tells its position in the turn. */
 #define UCT_SEP_CQ_TURN       32
 #define UCT_SEP_CQ_TURN_SIZE  (UCT_SEP_CQ_TURN * sizeof(struct mlx5_cqe64))
 
@@ -27,7 +26,8 @@ typedef struct uct_sep_cq {
     struct mlx5_cqe64       *next;    /**< CQE to be looked at */
     uint8_t                 owner;    /**< Owner bit that makes it valid */
     uint32_t                ci;       /**< Consumer index when this turn began,
-                                           not masked; what the device knows */
+                                           not masked; the device knows this
+                                           one */
     struct mlx5_cqe64       *start;   /**< First CQE */
     struct mlx5_cqe64       *end;     /**< Behind the last CQE */
     __be32                  *dbrec;   /**< [0] consumer index, [1] arm */
@@ -42,7 +42,7 @@ typedef struct uct_sep_cq {
 
 
 /**
- * Make the queue itself, on the channel that is there.
+ * Create the queue itself, on the channel that exists already.
  *
  * @return UCS_OK; UCS_ERR_NO_RESOURCE with errno and without a message; or
  *         another error after a message.
@@ -51,7 +51,7 @@ typedef ucs_status_t
 (*uct_sep_cq_create_func_t)(uct_sep_cq_t *cq, struct ibv_context *context,
                             unsigned length, const char *name);
 
-/** A queue that is polled on its memory. */
+/** Create a queue that is polled in memory. */
 ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
                                   unsigned length, const char *name);
 
@@ -62,7 +62,7 @@ ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
  *
  * @param [in]  context  Device.
  * @param [in]  length   CQEs it must hold.
- * @param [in]  create   How.
+ * @param [in]  create   Creates the queue itself.
  * @param [in]  name     For messages, e.g. "mlx5_0:1".
  * @param [out] cq       Filled.
  *
@@ -73,14 +73,14 @@ ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
                              const char *name);
 
 
-/** Destroy it; its queue pairs must have been destroyed before. */
+/** Destroy it, after its queue pairs. */
 void uct_sep_cq_cleanup(uct_sep_cq_t *cq);
 
 
 /**
  * Ask for an event on the channel.
  *
- * @param [in]  solicited  Only for what the sender marked, or for an error.
+ * @param [in]  solicited  Only for what the sender has marked, or for an error.
  */
 void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited);
 

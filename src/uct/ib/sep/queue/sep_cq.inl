@@ -23,7 +23,8 @@ static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *uct_sep_cq_peek(uct_sep_cq_t *cq)
 }
 
 
-/** Whether so many completions at least are there, less than the length. */
+/** Whether at least @a count completions are there. @a count must be less than
+ *  the length. */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_cq_has(const uct_sep_cq_t *cq, unsigned count)
 {
@@ -57,7 +58,7 @@ static UCS_F_ALWAYS_INLINE void uct_sep_cq_publish(uct_sep_cq_t *cq)
 
 /**
  * Step over the completion @ref uct_sep_cq_peek returned. It stays readable:
- * what it is for was not given back yet, so the device has no use for it.
+ * its credits were not given back yet, so the device will not overwrite it.
  */
 static UCS_F_ALWAYS_INLINE void uct_sep_cq_pop(uct_sep_cq_t *cq)
 {

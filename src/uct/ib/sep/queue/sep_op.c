@@ -37,7 +37,7 @@ void uct_sep_op_complete(uct_sep_op_t *op, ucs_status_t status)
 
 void uct_sep_op_complete_flush(uct_sep_op_t *op, ucs_status_t status)
 {
-    /* A flush that was to cancel has done so. One that was not tells that
+    /* A cancelling flush has done its job. Any other one reports that
      * operations before it have failed. */
     uct_sep_op_invoke_comp(op, (status == UCS_ERR_CANCELED) ? UCS_OK : status);
 }
@@ -53,7 +53,7 @@ void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op, ucs_status_t status)
 }
 
 /* Extended atomics of 4 bytes return the old value in big endian, all of 8
- * bytes in host order: atomic_req_8B_endianness_mode speaks of the latter
+ * bytes in host order: atomic_req_8B_endianness_mode is about the latter
  * only */
 #define UCT_SEP_OP_DEFINE_FETCH(_name, _type, _to_host) \
     void uct_sep_op_complete_##_name(uct_sep_op_t *op, ucs_status_t status) \
@@ -96,8 +96,8 @@ void uct_sep_txwq_purge(uct_sep_txwq_t *txwq, ucs_status_t status)
     }
 }
 
-/* Handler of an operation whose user is being told: it is not needed any more,
- * but not to be released yet */
+/* Handler of an operation whose user is being told: no longer needed, but not
+ * to be released yet */
 static void uct_sep_op_leave(uct_sep_op_t *op, ucs_status_t status)
 {
     op->ep = NULL;
@@ -110,8 +110,8 @@ void uct_sep_txwq_disown(uct_sep_txwq_t *txwq, uct_sep_ep_t *ep)
     uct_completion_t *comp;
     uct_sep_op_t *op;
 
-    /* All are taken away from the device's side before the first completion,
-     * which may progress and so change the queue */
+    /* All are taken off the queue before the first completion is called, which
+     * may progress and so change the queue */
     ucs_queue_for_each(op, &txwq->outstanding, queue) {
         if (op->ep == ep) {
             op->handler = uct_sep_op_leave;

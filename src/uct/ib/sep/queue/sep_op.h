@@ -12,8 +12,9 @@ BEGIN_C_DECLS
 /**
  * @file sep_op.h
  *
- * An operation that needs something done when it completes. Operations of a
- * send queue complete in order; those that need nothing have none.
+ * Descriptor of an operation that needs something done on completion.
+ * Operations of a send queue complete in order; those that need nothing have no
+ * descriptor.
  */
 
 typedef struct uct_sep_op uct_sep_op_t;
@@ -25,7 +26,7 @@ typedef struct uct_sep_ep uct_sep_ep_t;
  * the operation. Called once, whether it succeeded or not.
  *
  * @param op      Operation, not in a queue any more.
- * @param status  UCS_OK, or why the result is not there.
+ * @param status UCS_OK, or why there is no result.
  */
 typedef void (*uct_sep_op_handler_t)(uct_sep_op_t *op, ucs_status_t status);
 
@@ -35,8 +36,8 @@ struct uct_sep_op {
     ucs_queue_elem_t     queue;     /**< In uct_sep_txwq_t::outstanding */
     uct_sep_op_handler_t handler;
     uct_completion_t     *comp;     /**< User's completion, or NULL */
-    uct_sep_ep_t         *ep;       /**< Set if anything of the user is called
-                                         or written, to find the operations of
+    uct_sep_ep_t         *ep;       /**< Set if a callback or memory of the user
+                                         is involved, to find the operations of
                                          an endpoint that is destroyed */
     uint16_t             end;       /**< Index behind the last BB */
     uint32_t             length;    /**< get_bcopy: bytes */
@@ -46,8 +47,8 @@ struct uct_sep_op {
             uct_unpack_callback_t unpack_cb;
             void                  *arg;
         } get;                      /**< get_bcopy */
-        uct_sep_op_t     *next;     /**< Endpoint destroyed: of those whose user
-                                         is still to be told */
+        uct_sep_op_t     *next;     /**< Endpoint destroyed: list of those whose
+                                         user is still to be told */
     };
 };
 
@@ -55,8 +56,8 @@ struct uct_sep_op {
 /** Operation with a buffer in registered memory behind it. */
 typedef struct uct_sep_desc {
     uct_sep_op_t super;
-    uint32_t     lkey;  /**< If it is invalid, super.result is the memory handle
-                             of the buffer */
+    uint32_t     lkey;  /**< If invalid, super.result is the memory handle of
+                             the buffer */
 } uct_sep_desc_t;
 
 
@@ -93,14 +94,14 @@ ucs_status_t uct_sep_op_mpool_init(ucs_mpool_t *mp);
 /**
  * Finish all operations of a queue, e.g. because the QP has failed.
  *
- * @param status  Given to the users.
+ * @param status Passed to the users.
  */
 void uct_sep_txwq_purge(uct_sep_txwq_t *txwq, ucs_status_t status);
 
 
 /**
- * Finish, as cancelled, all that an endpoint's user would hear of. Operations
- * themselves stay in the queue: the device has them.
+ * Finish, as cancelled, all operations that an endpoint's user would hear of.
+ * The descriptors stay in the queue: the device has their work requests.
  */
 void uct_sep_txwq_disown(uct_sep_txwq_t *txwq, uct_sep_ep_t *ep);
 

@@ -94,8 +94,7 @@ void uct_sep_qp_table_remove(uct_sep_qp_table_t *table, uint32_t qpn)
     table->entries[i].qpn = 0;
     --table->count;
 
-    /* What follows may have been pushed out of its place by the removed
-     * entry */
+    /* Entries that follow may have been displaced by the removed one */
     for (i = (i + 1) & table->mask; table->entries[i].qpn != 0;
          i = (i + 1) & table->mask) {
         entry                 = table->entries[i];

@@ -13,7 +13,7 @@ BEGIN_C_DECLS
  *
  * From the QP number in a completion to the send queue: hash table with open
  * addressing, at most half full. Multiplying by the golden ratio spreads
- * numbers in sequence, as devices give them, so the first probe nearly always
+ * consecutive numbers, as devices assign them, so the first probe nearly always
  * hits.
  */
 
@@ -31,7 +31,7 @@ typedef struct uct_sep_qp_table {
 } uct_sep_qp_table_t;
 
 
-/** @return Where a QP number belongs. */
+/** @return Index where the search for a QP number starts. */
 static UCS_F_ALWAYS_INLINE uint32_t
 uct_sep_qp_table_index(const uct_sep_qp_table_t *table, uint32_t qpn)
 {
@@ -44,11 +44,11 @@ ucs_status_t uct_sep_qp_table_init(uct_sep_qp_table_t *table);
 
 void uct_sep_qp_table_cleanup(uct_sep_qp_table_t *table);
 
-/** @return UCS_OK or UCS_ERR_NO_MEMORY. The number must not be in it. */
+/** @return UCS_OK or UCS_ERR_NO_MEMORY. The number must not be in the table. */
 ucs_status_t uct_sep_qp_table_add(uct_sep_qp_table_t *table, uint32_t qpn,
                                   uct_sep_txwq_t *txwq);
 
-/** Nothing happens if the number is not in it. */
+/** Does nothing if the number is not in the table. */
 void uct_sep_qp_table_remove(uct_sep_qp_table_t *table, uint32_t qpn);
 
 

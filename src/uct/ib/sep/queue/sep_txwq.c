@@ -45,7 +45,7 @@ uct_sep_txwq_init(uct_sep_txwq_t *txwq, const uct_sep_txwq_mem_t *mem)
     txwq->bb_max       = mem->bb_count - UCT_SEP_MAX_BB - 1;
     txwq->credits      = txwq->bb_max;
     txwq->mask         = mem->bb_count - 1;
-    /* Even if all work requests are of the longest kind, some are signaled
+    /* Even if all work requests have the maximum length, some are signaled
      * before the queue is full. */
     moderation       = ucs_min(mem->moderation, txwq->bb_max / UCT_SEP_MAX_BB);
     txwq->moderation = (int)ucs_max(1, moderation) - 2;

@@ -20,7 +20,7 @@ BEGIN_C_DECLS
  */
 
 /**
- * BlueFlame register (uUAR). Shared by all send queues that ring it; it has two
+ * BlueFlame register (uUAR), shared by all send queues that ring it. It has two
  * buffers used in turn, so that write-combining never merges two work requests.
  */
 typedef struct uct_sep_bf {
@@ -31,32 +31,32 @@ typedef struct uct_sep_bf {
     };
     size_t         size;      /**< Of one buffer (half of PRM log_bf_reg_size),
                                    or 0 if there is only a doorbell */
-    uint8_t        is_shared; /**< Several threads may use it: with the lock */
+    uint8_t        is_shared; /**< Several threads may use it, under the lock */
     ucs_spinlock_t lock;      /**< Held while a doorbell is rung */
     void           *reg;      /**< First buffer */
 } uct_sep_bf_t;
 
 
 /**
- * What keeps UCT from seeing resources: added to uct_sep_txwq_t::credits so
- * that the next operation takes the slow path, see uct_sep_ep_fence().
+ * Subtracted from uct_sep_txwq_t::credits so that the next operation finds none
+ * and takes the slow path, see uct_sep_ep_fence().
  */
 #define UCT_SEP_TXWQ_FENCE_BIAS  (1 << 30)
 
 
 /**
- * Of uct_sep_txwq_t::unsignaled: the last work request has asked for a
- * completion, and the next one is going to, because a flush is expected to
- * follow it. Lower than what counting makes of it.
+ * Value of uct_sep_txwq_t::unsignaled: the last work request has asked for a
+ * completion, and the next one will, because a flush is expected to follow it.
+ * Counting down never gets this low.
  */
 #define UCT_SEP_TXWQ_EXPECT_FLUSH  (-2)
 
 
 /** Flags of @ref uct_sep_txwq_t. */
 enum {
-    /** Peer can receive (connection manager's word; under the async lock). */
+    /** Peer can receive, says the connection manager (under the async lock). */
     UCT_SEP_TXWQ_FLAG_ESTABLISHED = 1 << 0,
-    /** Endpoints post to it. Main thread only, as all that follow. */
+    /** Endpoints post to it. This flag and the following: main thread only. */
     UCT_SEP_TXWQ_FLAG_ACTIVE      = 1 << 1,
     /** QP is in error; only completions are still taken from it. */
     UCT_SEP_TXWQ_FLAG_RETIRED     = 1 << 2,
@@ -64,7 +64,7 @@ enum {
     UCT_SEP_TXWQ_FLAG_FENCE       = 1 << 3,
     /** Endpoints wait, or have waited, for completions. */
     UCT_SEP_TXWQ_FLAG_WAITING     = 1 << 4,
-    /** One work request is flushed at a time: the last flush has expected it. */
+    /** Work requests are flushed one at a time: the last flush was expected. */
     UCT_SEP_TXWQ_FLAG_EXPECT      = 1 << 5,
 
     /** With any of these, a completion does more than finish operations and give
@@ -76,15 +76,15 @@ enum {
 
 /** Flags of flow control. */
 enum {
-    /** The next active message brings a grant. */
+    /** The next active message carries a grant. */
     UCT_SEP_FC_FLAG_GRANT = 1 << 0,
     /** A message with nothing but a grant waits for credits. */
     UCT_SEP_FC_FLAG_DUE   = 1 << 1
 };
 
 
-/** Send queue. The first cache line is all that posting, completing and
- *  flushing touch. */
+/** Send queue. Posting, completing and flushing touch only the first cache
+ *  line. */
 typedef struct uct_sep_txwq {
     int32_t          credits;      /**< BBs that may be posted after the next
                                         operation has started: negative if none
@@ -96,8 +96,8 @@ typedef struct uct_sep_txwq {
     uint16_t         hw_ci;        /**< Behind the last completed BB */
     uint32_t         mask;         /**< Length of the queue in BBs, less 1 */
     __be32           qpn_ds;       /**< QP number as in the control segment */
-    int16_t          moderation;   /**< What unsignaled is set to by a work
-                                        request that asks */
+    int16_t          moderation;   /**< What unsignaled is set to by a signaled
+                                        work request */
     uint8_t          flags;        /**< UCT_SEP_TXWQ_FLAG_xx */
     void             *start;       /**< First BB */
     union {
@@ -110,9 +110,9 @@ typedef struct uct_sep_txwq {
     /** Flow control of active messages: sep_fc.h */
     struct {
         int32_t         left;      /**< Messages, after the next one, that need
-                                        nothing of it: negative if the next one
-                                        does, or can't be sent */
-        int32_t         next;      /**< Window at which that is so */
+                                        no flow control: negative if the next
+                                        one does, or can't be sent */
+        int32_t         next;      /**< Window at which the next one needs it */
         ucs_list_link_t list;      /**< In uct_sep_iface_t if a grant is due */
         uint8_t         flags;     /**< UCT_SEP_FC_FLAG_xx */
     } fc;
@@ -120,14 +120,15 @@ typedef struct uct_sep_txwq {
     void             *end;         /**< Behind the last BB */
     uint16_t         bb_max;       /**< Credits of an empty queue */
     uint16_t         last_pi;      /**< Index of the last work request ... */
-    uint16_t         list_count;   /**< ... and number of those that the device
-                                        was not told of: sep_postlist.h */
-    ucs_list_link_t  unrung;       /**< In uct_sep_iface_t if there are any */
+    uint16_t         list_count;   /**< ... and number of those the device has
+                                        not been told about: sep_postlist.h */
+    ucs_list_link_t  unrung;       /**< In uct_sep_iface_t if there are such */
     uint32_t         qpn;          /**< QP number */
     struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
-    struct ibv_qp    *responder;   /**< The one that receives, if another */
+    struct ibv_qp    *responder;   /**< QP that receives, if it is another
+                                        one */
     struct uct_sep_link *link;     /**< Connection; NULL once retired */
-    struct uct_sep_cq_member *cq_member; /**< Who gets its completions, if the
+    struct uct_sep_cq_member *cq_member; /**< Gets its completions if the
                                               completion queue is shared */
     ucs_list_link_t  waiting;      /**< Endpoints with pending requests that
                                         wait for completions of this queue */
@@ -144,9 +145,9 @@ typedef struct uct_sep_txwq_mem {
     __be32       *dbrec;
     uct_sep_bf_t *bf;        /**< Set up already */
     uint32_t     qpn;
-    unsigned     moderation; /**< One of how many work requests asks for a
-                                  completion at least; limited to a fraction of
-                                  the queue */
+    unsigned     moderation; /**< At least one of this many work requests asks
+                                  for a completion; limited to a fraction of the
+                                  queue */
 } uct_sep_txwq_mem_t;
 
 
@@ -154,7 +155,7 @@ typedef struct uct_sep_txwq_mem {
  * Set up an empty queue.
  *
  * @param [out] txwq  Queue.
- * @param [in]  mem   What it works on; stays the caller's.
+ * @param [in]  mem   Memory it works on; remains the caller's.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after an error message, if the
  *         queue's length is not usable.
@@ -185,7 +186,7 @@ static inline int uct_sep_txwq_is_empty(const uct_sep_txwq_t *txwq)
 }
 
 
-/** @return Whether an operation can start, a waiting fence aside. */
+/** @return Whether an operation can start, regardless of a pending fence. */
 static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
 {
     int32_t credits = txwq->credits;
@@ -198,9 +199,9 @@ static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
 
 
 /**
- * Set up a uUAR which one thread uses.
+ * Set up a uUAR that one thread uses.
  *
- * @param size  Of one buffer, 0 if BlueFlame is absent.
+ * @param size Size of one buffer, 0 if there is no BlueFlame.
  */
 void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size);
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 
-/* libmlx5, mlx5.h: MLX5_MED_BFREGS_TSHOLD, the most uUARs that are shared */
+/* libmlx5, mlx5.h: MLX5_MED_BFREGS_TSHOLD, maximum of shared uUARs */
 #define UCT_SEP_UUARS_MAX_MEDIUM  12
 
 /* Kernel, mlx5_ib.h: an mmap offset has the index of the page in its low 8
@@ -42,12 +42,12 @@ void uct_sep_uuars_init(uct_sep_uuars_t *uuars, struct ibv_context *context)
     ucs_list_head_init(&uuars->list);
 
     /* libmlx5 asks the kernel for that page when it opens a context, and has
-     * none where the kernel does not know of UARs as objects. It is not ours to
-     * free. */
+     * none where the kernel does not know of UARs as objects. We must not free
+     * it. */
     uuars->is_dynamic = mlx5dv_devx_alloc_uar(context,
                                               MLX5DV_UAR_ALLOC_TYPE_NC) != NULL;
 
-    /* As libmlx5 computes them; if it does not like the values there is no
+    /* As libmlx5 computes them; had it rejected the values there would be no
      * context */
     total   = uct_sep_uuars_env("MLX5_TOTAL_UUARS", UCT_SEP_UUARS_DEFAULT);
     total   = ucs_align_up(ucs_max(total, per_page), UCT_SEP_UUARS_PER_UAR);
@@ -87,7 +87,7 @@ static uct_sep_uuar_t *uct_sep_uuars_find(uct_sep_uuars_t *uuars, void *reg)
     return NULL;
 }
 
-/* Number of a uUAR among those the context was opened with */
+/* Number of a uUAR among the context's static ones */
 static unsigned uct_sep_uuars_static_number(const struct mlx5dv_qp *dv_qp)
 {
     size_t uars_per_page = ucs_get_page_size() / UCT_SEP_UAR_SIZE;
@@ -107,8 +107,8 @@ static unsigned uct_sep_uuars_static_number(const struct mlx5dv_qp *dv_qp)
 
 /*
  * Whether the driver gives a uUAR to one queue pair at a time. In the dynamic
- * regime, libmlx5 has no shared ones before it has used up those, and gets them
- * by pages.
+ * regime, libmlx5 makes shared ones only after using up the dedicated ones, and
+ * allocates whole pages.
  */
 static int uct_sep_uuars_is_dedicated(uct_sep_uuars_t *uuars,
                                       const struct mlx5dv_qp *dv_qp)
@@ -179,8 +179,8 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
                              ((use == UCT_SEP_UUAR_DRIVER) &&
                               !uuar->is_dedicated);
     } else if (uuar->is_dedicated) {
-        /* Not the driver we know */
-        ucs_debug("uUAR %p is shared although it was taken for dedicated",
+        /* The driver behaves differently than we know */
+        ucs_debug("uUAR %p is shared although it counted as dedicated",
                   dv_qp->bf.reg);
         uuar->is_dedicated = 0;
         uuar->bf.is_shared = 1;

@@ -14,8 +14,8 @@ BEGIN_C_DECLS
  * @file sep_uuar.h
  *
  * The uUARs (BlueFlame registers) of a device context that queue pairs ring,
- * found by address: those that use the same one share the toggle of its two
- * buffers, and, if they may be used by several threads, its lock.
+ * found by address: queue pairs on the same uUAR share the toggle between its
+ * two buffers and, if several threads may use them, its lock.
  *
  * A kernel gives UAR pages to contexts in one of two ways (libmlx5, verbs.c and
  * mlx5.c):
@@ -23,9 +23,9 @@ BEGIN_C_DECLS
  *   pair one of these. Number 0 is for doorbells only, the last 4 are for one
  *   queue pair each (low latency), the others are shared (medium latency).
  *   Thread domains get pages in addition.
- * - dynamic: nothing is there from the start but a page for doorbells of
- *   completion queues. libmlx5 gets pages when it needs them: first those with
- *   uUARs for one queue pair each, then those for shared ones.
+ * - dynamic: a context starts with just a page for doorbells of completion
+ *   queues. libmlx5 gets pages when it needs them: first those with uUARs for
+ *   one queue pair each, then those for shared ones.
  * The numbers are libmlx5's defaults, changed by MLX5_TOTAL_UUARS and
  * MLX5_NUM_LOW_LAT_UUARS.
  */
@@ -49,7 +49,8 @@ typedef enum {
     /** Whoever the driver chooses: the queue pair has no thread domain. Must be
      *  made and registered with @ref uct_sep_uuars_t::lock held. */
     UCT_SEP_UUAR_DRIVER,
-    /** The same, and only the main thread of one worker makes such ones. */
+    /** The same, and only the main thread of one worker makes such queue
+     *  pairs. */
     UCT_SEP_UUAR_ALONE
 } uct_sep_uuar_use_t;
 
@@ -74,32 +75,34 @@ typedef struct uct_sep_uuar {
 /** uUARs of a context. */
 typedef struct uct_sep_uuars {
     pthread_mutex_t lock;
-    ucs_list_link_t list;          /**< uct_sep_uuar_t, for good: libmlx5 keeps
-                                        the pages as long as the context */
+    ucs_list_link_t list;          /**< uct_sep_uuar_t, never removed: libmlx5
+                                        keeps the pages as long as the
+                                        context */
     uint8_t         is_dynamic;    /**< Regime, see above */
     unsigned        num_total;     /**< uUARs for queue pairs without a thread
-                                        domain: of the context (legacy), or that
-                                        libmlx5 gets at most (dynamic) */
+                                        domain: those of the context (legacy),
+                                        or the most that libmlx5 gets
+                                        (dynamic) */
     unsigned        num_low_lat;   /**< Of these, for one queue pair each */
     unsigned        num_dedicated; /**< Dynamic: of these, seen so far */
 } uct_sep_uuars_t;
 
 
-/** Find out the regime of a context that was just opened. */
+/** Find out the regime of a newly opened context. */
 void uct_sep_uuars_init(uct_sep_uuars_t *uuars, struct ibv_context *context);
 
 
-/** Forget all. No queue pair rings any. */
+/** Forget all uUARs. No queue pair may ring any. */
 void uct_sep_uuars_cleanup(uct_sep_uuars_t *uuars);
 
 
 /**
  * Register a queue pair, and find the uUAR it is to ring.
  *
- * @param [in]  dv_qp  Of the queue pair; comp_mask had
+ * @param [in]  dv_qp  Queue pair, queried with comp_mask having
  *                     MLX5DV_QP_MASK_UAR_MMAP_OFFSET.
  * @param [in]  use    Who else may have the same uUAR.
- * @param [out] bf_p   Filled with it. Valid until @ref uct_sep_uuars_put.
+ * @param [out] bf_p Filled with the uUAR. Valid until @ref uct_sep_uuars_put.
  *
  * @return UCS_OK or UCS_ERR_NO_MEMORY.
  */
@@ -112,7 +115,7 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
 void uct_sep_uuars_put(uct_sep_uuars_t *uuars, uct_sep_bf_t *bf);
 
 
-/** Hold the lock while a queue pair without thread domain is made. */
+/** Hold the lock while a queue pair without a thread domain is created. */
 static inline void
 uct_sep_uuars_enter(uct_sep_uuars_t *uuars, uct_sep_uuar_use_t use)
 {

@@ -36,7 +36,7 @@ uct_sep_srq_map(uct_sep_srq_t *srq, const uct_sep_srq_params_t *params)
         return UCS_ERR_IO_ERROR;
     }
 
-    /* libmlx5 links them in order: "tail" is the last one */
+    /* libmlx5 links work requests in order: "tail" is the last one */
     srq->buf    = dv_srq.buf;
     srq->dbrec  = dv_srq.dbrec;
     srq->srqn   = dv_srq.srqn;

@@ -13,14 +13,15 @@ BEGIN_C_DECLS
 /**
  * @file sep_srq.h
  *
- * Shared receive queue, written to on its memory. It is a list of work requests
- * linked by index (PRM: linked-list SRQ). The device may take all of them but
- * the last one, whose link is not known yet. Each one keeps its buffer for as
- * long as the application gives it back at once, so that reposting means to
- * append it to the list, and nothing else.
+ * Shared receive queue, written directly in memory. It is a list of work
+ * requests linked by index (PRM: linked-list SRQ). The device may take all of
+ * them but the last one, whose link is not known yet. A work request keeps its
+ * buffer as long as the application returns it at once, so reposting only means
+ * appending it to the list.
  */
 
-/** Receive buffer, in front of what the device writes. From a memory pool. */
+/** Header of a receive buffer, in front of what the device writes. From a
+ *  memory pool. */
 typedef struct uct_sep_rx_desc {
     uint32_t lkey;
 } UCS_S_PACKED uct_sep_rx_desc_t; /* Payload is aligned, so this is not */
@@ -30,7 +31,8 @@ typedef struct uct_sep_srq uct_sep_srq_t;
 typedef struct uct_sep_srq_params uct_sep_srq_params_t;
 
 
-/** What the APIs do differently, apart from taking and giving back. */
+/** What differs between the APIs, apart from taking receives and giving them
+ *  back. */
 typedef void (*uct_sep_srq_unmap_func_t)(uct_sep_srq_t *srq);
 typedef struct uct_sep_srq_ops {
     /** Set buf and length; links work requests in order. */
@@ -43,7 +45,7 @@ typedef struct uct_sep_srq_ops {
 } uct_sep_srq_ops_t;
 
 
-/** Queue whose memory is written to. */
+/** Queue that is written directly in memory. */
 extern const uct_sep_srq_ops_t uct_sep_srq_ops;
 
 
@@ -53,14 +55,14 @@ struct uct_sep_srq {
     uct_sep_rx_desc_t **descs;    /**< Buffer of each, by index */
     __be32            *dbrec;     /**< Doorbell record */
     uint16_t          tail;       /**< Index of the last work request */
-    uint16_t          head;       /**< With UCX_SEP_API=verbs: the first one not
+    uint16_t          head;       /**< With UCX_SEP_API=verbs: first one not
                                        published */
-    uint16_t          counter;    /**< How many were given to the device */
+    uint16_t          counter;    /**< How many were handed to the device */
     uint16_t          published;  /**< What the doorbell record says */
     uint8_t           shift;      /**< Log of a work request's size */
-    unsigned          hdr_offset; /**< From descriptor to what is received */
+    unsigned          hdr_offset; /**< From descriptor to received data */
     uint32_t          length;     /**< Work requests, power of two */
-    uint32_t          filled;     /**< Of these, have got a buffer */
+    uint32_t          filled;     /**< Of these, how many have had a buffer */
     uint32_t          num_empty;  /**< Work requests without a buffer ... */
     uint16_t          *empty;     /**< ... and their indices */
     uint32_t          buf_size;   /**< Bytes the device may write */
@@ -100,20 +102,20 @@ ucs_status_t uct_sep_srq_init(uct_sep_srq_t *srq,
                               const uct_sep_srq_params_t *params);
 
 
-/** Destroy it and return the buffers; queue pairs must have gone before. */
+/** Destroy it and return the buffers; its queue pairs must be gone. */
 void uct_sep_srq_cleanup(uct_sep_srq_t *srq);
 
 
 /**
- * Post more, until @a count receives can be outstanding. Stops early if there is
- * no memory.
+ * Post more receives, until @a count can be outstanding. Stops early if there
+ * is no memory.
  */
 void uct_sep_srq_fill(uct_sep_srq_t *srq, unsigned count);
 
 
 /**
- * Give a work request a new buffer and append it: its old one is gone to the
- * application. If there is no memory it waits for the next call.
+ * Give a work request a new buffer and append it: the application has the old
+ * one. If there is no memory, it waits for the next call.
  */
 void uct_sep_srq_replace(uct_sep_srq_t *srq, uint16_t index);
 

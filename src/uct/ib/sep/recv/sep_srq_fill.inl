@@ -31,7 +31,7 @@ UCT_SEP_SRQ(set_buffer)(uct_sep_srq_t *srq, uint16_t index)
 
 static void UCT_SEP_SRQ(fill_empty)(uct_sep_srq_t *srq, unsigned count)
 {
-    /* One more has a buffer than can be taken, see sep_srq.h */
+    /* One more gets a buffer than can be taken, see sep_srq.h */
     unsigned target = ucs_min(count + 1, srq->length);
 
     for (; srq->filled < target; ++srq->filled) {

@@ -113,8 +113,8 @@ static ucs_status_t uct_sep_verbs_notify(uct_sep_iface_t *iface,
         return UCS_ERR_IO_ERROR;
     }
 
-    /* Verbs does not promise an event for what came between the caller's poll
-     * and this */
+    /* Verbs does not promise an event for what arrived between the caller's
+     * poll and this */
     return (uct_sep_verbs_poll(iface) > 0) ? UCS_ERR_BUSY : UCS_OK;
 }
 

@@ -18,8 +18,8 @@ BEGIN_C_DECLS
 
 /**
  * Inline data and gather entries of a work request. The largest for which
- * libmlx5 reserves UCT_SEP_MAX_BB per work request: in front of them are 48
- * bytes, of an atomic, and a segment of 4 (providers/mlx5/verbs.c,
+ * libmlx5 reserves UCT_SEP_MAX_BB per work request: they follow 48 bytes for an
+ * atomic, and a segment header of 4 (providers/mlx5/verbs.c,
  * mlx5_calc_send_wqe).
  */
 #define UCT_SEP_VERBS_MAX_INLINE  (UCT_SEP_MAX_WQE - 48 - UCT_SEP_INL_LEN)
@@ -32,8 +32,8 @@ BEGIN_C_DECLS
 #define UCT_SEP_VERBS_MAX_POLL    (UCT_SEP_CQ_HEADROOM / 4)
 
 
-/** Completions that were polled and not handled yet. Kept in the interface,
- *  since a callback may progress as well, and their order counts. */
+/** Completions that were polled but not handled yet. Kept in the interface
+ *  because a callback may progress as well, and their order matters. */
 struct uct_sep_verbs {
     unsigned      next;
     unsigned      count;
@@ -54,7 +54,7 @@ void uct_sep_verbs_srq_publish(uct_sep_srq_t *srq);
 
 
 /**
- * Poll, if all that was polled before has been handled.
+ * Poll if everything polled before has been handled.
  *
  * @return Number of completions that can be handled.
  */

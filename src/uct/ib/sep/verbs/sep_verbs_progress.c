@@ -43,7 +43,7 @@ uct_sep_verbs_handle_error(uct_sep_iface_t *iface, const struct ibv_wc *wc)
     uct_sep_txwq_t *txwq;
     uint16_t end;
 
-    /* There is no opcode then */
+    /* An error completion has no opcode */
     if (wc->wr_id & UCT_SEP_VERBS_WR_RECV) {
         uct_sep_verbs_srq_append(&iface->srq, (uint16_t)wc->wr_id);
         error.is_size = (wc->status == IBV_WC_LOC_LEN_ERR);
@@ -90,14 +90,14 @@ uct_sep_verbs_handle_send(uct_sep_iface_t *iface, const struct ibv_wc *wc)
     uct_sep_cqe_handle_sent(iface, txwq, (uint16_t)wc->wr_id);
 }
 
-/* Append what is in a queue to what is to be handled */
+/* Append what is in a queue to the completions to be handled */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_verbs_poll_cq(uct_sep_iface_t *iface, struct ibv_cq *cq)
 {
     uct_sep_verbs_t *verbs = iface->verbs;
     int ret;
 
-    /* Which kind they are is not known before */
+    /* Their kinds are not known beforehand */
     ret = ibv_poll_cq(cq, ucs_min(iface->config.rx_max_poll,
                                   iface->config.tx_max_poll),
                       verbs->wc + verbs->count);
@@ -135,7 +135,7 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
     }
 
     do {
-        /* A copy, and taken out before any callback: it may progress as well */
+        /* Copied and removed before any callback, which may progress as well */
         wc = verbs->wc[verbs->next++];
         if (ucs_unlikely(wc.status != IBV_WC_SUCCESS)) {
             uct_sep_verbs_handle_error(iface, &wc);
@@ -147,7 +147,7 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
         ++count;
     } while (verbs->next < verbs->count);
 
-    /* Nothing tells how many more there are: grow by what a call has found */
+    /* The number left is unknown: grow by what one call has found */
     if (ucs_unlikely((count >= iface->config.rx_max_poll) &&
                      (uct_sep_srq_num_filled(&iface->srq) <
                       iface->config.rx_queue_len))) {

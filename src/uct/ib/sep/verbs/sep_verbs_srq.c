@@ -14,8 +14,8 @@
 #include <string.h>
 
 /*
- * Shared receive queue through libibverbs. The work requests are ours, the
- * queue only has copies of them.
+ * Shared receive queue through libibverbs. The work requests are ours; the
+ * queue has only copies of them.
  */
 
 static ucs_status_t uct_sep_verbs_srq_map(uct_sep_srq_t *srq,

@@ -6,7 +6,7 @@
 #include <uct/ib/sep/recv/sep_srq.h>
 #include <ucs/sys/compiler.h>
 
-/** A receive, made once and posted again and again. */
+/** A receive, prepared once and posted again and again. */
 typedef struct uct_sep_verbs_rx_wr {
     struct ibv_recv_wr wr;
     struct ibv_sge     sge;
@@ -20,7 +20,7 @@ uct_sep_verbs_srq_wr(const uct_sep_srq_t *srq, uint16_t index)
 }
 
 
-/** Append a receive to those posted next. */
+/** Append a receive to those to be posted next. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_verbs_srq_append(uct_sep_srq_t *srq, uint16_t index)
 {

@@ -21,7 +21,7 @@
                                   sizeof(uct_sep_am_short_hdr_t))
 #define UCT_SEP_WR_RMA_MAX_IOV   UCT_SEP_VERBS_MAX_SGE
 
-/* Verbs has no masked atomics, from which the others are made */
+/* Verbs has no masked atomics, which the others are made from */
 #define UCT_SEP_WR_ATOMIC32      UINT64_C(0)
 #define UCT_SEP_WR_ATOMIC64      (UCS_BIT(UCT_ATOMIC_OP_ADD) | \
                                   UCS_BIT(UCT_ATOMIC_OP_CSWAP))
@@ -65,7 +65,7 @@ uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
-    /* Verbs has no NOP: it is an RDMA write of no bytes in any case */
+    /* Verbs has no NOP: always use an RDMA write of no bytes */
     ibv_wr_rdma_write(qp, 0, 0);
     ibv_wr_set_sge(qp, 0, 0, 0);
     uct_sep_wr_post(iface, txwq);
@@ -205,8 +205,8 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     ucs_iov_iter_t iov_iter;
     size_t i;
 
-    /* The list may be of any length, and libmlx5's is not: gather here. An
-     * entry of no bytes needs not have a buffer. */
+    /* The list may have any length, unlike libmlx5's: gather here. An entry of
+     * no bytes need not have a buffer. */
     hdr->am_id = id;
     for (i = 0; i < iovcnt; ++i) {
         if (uct_iov_get_length(&iov[i]) > 0) {
