@@ -38,7 +38,8 @@
         return _result; \
     } while (0)
 
-/* A measured call, with the doorbells in it executed as the program has them. */
+/* A measured call, with the doorbells in it executed as the program has
+ * them. */
 #define UCP_INSN_CALL(_result, _call) \
     do { \
         sim_uar_suspend(); \

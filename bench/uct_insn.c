@@ -59,7 +59,8 @@ typedef struct uct_insn_op {
 } uct_insn_op_t;
 
 
-/* Not a constant, so that the copy is the C library's and not a row of moves. */
+/* Not a constant, so that the copy is the C library's and not a row of
+ * moves. */
 static volatile size_t uct_insn_large = UCT_INSN_LARGE;
 
 
@@ -151,7 +152,8 @@ static UCT_INSN_MEASURE ucs_status_t measure_flush(uct_ep_h ep)
 }
 
 
-/* A measured call, with the doorbells in it executed as the program has them. */
+/* A measured call, with the doorbells in it executed as the program has
+ * them. */
 #define UCT_INSN_CALL(_result, _call) \
     do { \
         sim_uar_suspend(); \

@@ -229,8 +229,8 @@ static void sep_plan_add_cqs(unsigned long count, unsigned long length,
     counts->driver_bytes += count * SEP_PLAN_CQ_BYTES;
 }
 
-/* Receive buffers that there are from the start: UCX allocates chunks of so many, and uses what
- * is left when it has to allocate more than it asked for */
+/* Receive buffers that there are from the start: UCX allocates chunks of so
+ * many, and uses what is left when it has to allocate more than it asked for */
 static unsigned long sep_plan_rx_pool(const sep_plan_config_t *config)
 {
     const sep_plan_sizes_t *sizes = &config->sizes;

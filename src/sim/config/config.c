@@ -84,9 +84,9 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      MLX5SIM_CONFIG_FIELD(uar_mode), "dynamic", 0, 0, mlx5sim_uar_mode_names,
      NULL, NULL,
      "How contexts get UAR pages. dynamic: from UAR objects on demand, as with "
-     "Linux 5.8 and later. legacy: 8 static pages (16 uUARs) per context, or as "
-     "MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS say, and up to 512 dynamic "
-     "ones, as with kernels before"},
+     "Linux 5.8 and later. legacy: 8 static pages (16 uUARs) per context, or "
+     "as MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS say, and up to 512 "
+     "dynamic ones, as with kernels before"},
     {"MLX5SIM_UARS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(uars), "8171", 1, 65536, NULL, NULL, NULL,
      "UAR pages that each device has for all applications together. Default: "
@@ -119,8 +119,8 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      MLX5SIM_CONFIG_FIELD(fail), "", 0, 0, NULL,
      "up to 16 of OBJECT[:NTH[+][:ERRNO]] with commas between them",
      mlx5sim_config_check_fail,
-     "Commands that fail: the NTH (default 1) on OBJECT in this process, with + "
-     "also all after it, with ERRNO (default ENOMEM). Objects: context, uar, "
+     "Commands that fail: the NTH (default 1) on OBJECT in this process, with "
+     "+ also all after it, with ERRNO (default ENOMEM). Objects: context, uar, "
      "pd, mr, channel, cq, srq, qp, ah, modify_srq, modify_qp, modify_qp_init, "
      "modify_qp_rtr, modify_qp_rts, query_qp, query_device, query_port. It is "
      "looked at before each command; counting starts when it changes"}

@@ -42,8 +42,10 @@ static void mlx5sim_doorbell_check(mlx5sim_qp_obj_t *qp,
     const uint8_t *sq;
     uint32_t i, length, size;
 
-    if ((qp->qp.state != MLX5SIM_QPS_RTS) && (qp->qp.state != MLX5SIM_QPS_ERR) &&
-        (qp->qp.state != MLX5SIM_QPS_SQD) && (qp->qp.state != MLX5SIM_QPS_SQE)) {
+    if ((qp->qp.state != MLX5SIM_QPS_RTS) &&
+        (qp->qp.state != MLX5SIM_QPS_ERR) &&
+        (qp->qp.state != MLX5SIM_QPS_SQD) &&
+        (qp->qp.state != MLX5SIM_QPS_SQE)) {
         mlx5sim_report_qp(MLX5SIM_CHK_DB_STATE, qp, index, "WQE 0x%x", index);
     } else if (pi == index) {
         mlx5sim_report_qp(MLX5SIM_CHK_DB_UNCOVERED, qp, index,
@@ -95,8 +97,8 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
 
     atomic_fetch_add_explicit(is_bf ? &uar->blueflames : &uar->doorbells, 1,
                               memory_order_relaxed);
-    atomic_fetch_add_explicit(is_bf ? &self->c.blueflames : &self->c.doorbells, 1,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(is_bf ? &self->c.blueflames : &self->c.doorbells,
+                              1, memory_order_relaxed);
 
     qp = mlx5sim_qp_by_num(qpn_ds >> 8);
     if ((qp == NULL) || (atomic_load(&qp->o.owner) != mlx5sim_self_tag)) {

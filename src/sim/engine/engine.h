@@ -103,7 +103,8 @@ typedef struct mlx5sim_qp {
                                  posts more inline data than it asked for */
     uint16_t pkey;
     uint8_t  is_roce;         /* link layer of the port is Ethernet */
-    uint8_t  path_mask;       /* low bits of a LID that the port ignores: 2^LMC - 1 */
+    uint8_t  path_mask;       /* low bits of a LID that the port ignores:
+                                 2^LMC - 1 */
     uint8_t  path_bits;       /* RC/UC: of the source LID */
     uint8_t  scatter_cqe;     /* RC/UC: short messages are received into CQEs */
 } mlx5sim_qp_t;

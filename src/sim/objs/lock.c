@@ -12,7 +12,8 @@
  * third one locks before it has come; the woken one is killed before it has
  * stored that there are others who wait; so the third one's unlocking wakes
  * nobody. The kernel repairs this (handle_futex_death() in kernel/futex/core.c)
- * only as long as nobody holds the lock. Hence nobody sleeps longer than this. */
+ * only as long as nobody holds the lock. Hence nobody sleeps longer than
+ * this. */
 #define MLX5SIM_LOCK_SLEEP_NS 10000000l
 
 

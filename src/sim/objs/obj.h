@@ -42,7 +42,7 @@ enum {
 typedef struct mlx5sim_obj {
     _Atomic uint32_t owner;   /* mlx5sim_proc tag, 0: free */
     _Atomic uint32_t ready;   /* fully built: others may use it */
-    _Atomic uint32_t ctx;     /* index of the context it was created in, 0: none */
+    _Atomic uint32_t ctx;     /* index of the context it is of, 0: none */
     uint32_t         gen;     /* bumped at each use of the slot */
     uint32_t         has_locks; /* locks of the slot are initialised */
     uint32_t         async_events; /* written to the async FIFO for it */
@@ -76,8 +76,8 @@ typedef enum {
 } mlx5sim_uar_kind_t;
 
 
-/** Which uUAR a QP has got. The kernel's latency classes are those of the legacy
- *  regime: drivers/infiniband/hw/mlx5/qp.c, alloc_bfreg(). */
+/** Which uUAR a QP has got. The kernel's latency classes are those of the
+ *  legacy regime: drivers/infiniband/hw/mlx5/qp.c, alloc_bfreg(). */
 typedef enum {
     MLX5SIM_UUAR_NONE,
     MLX5SIM_UUAR_HIGH,    /* doorbells without BlueFlame, shared */
@@ -124,7 +124,7 @@ typedef struct mlx5sim_ctx {
     uint32_t      async_fifo;     /* channel index of the async event FIFO */
     uint32_t      is_legacy;      /* static UARs, as before the UAR object */
     uint32_t      static_uuars;   /* legacy: number of static uUARs */
-    uint32_t      low_lat_uuars;  /* legacy: the last of them, for one QP each */
+    uint32_t      low_lat_uuars;  /* legacy: the last, for one QP each */
     int32_t       fault;          /* 1: to be opened; else what opening says */
 } mlx5sim_ctx_t;
 
@@ -177,7 +177,7 @@ typedef struct mlx5sim_cq {
     uint32_t         sol_pi;      /* pi after the last solicited CQE */
     uint32_t         overrun;
     uint32_t         ignore_overrun; /* PRM: cqc.oi, there is always room */
-    uint32_t         pusher;      /* QP (index + 1) whose claim is completed now */
+    uint32_t         pusher;      /* QP (index + 1) whose claim completes now */
     uint32_t         unsure;      /* bits of MLX5SIM_UNSURE_* */
     uint32_t         marks;       /* resizes while the consumer index was */
     uint32_t         mark_ci;     /* ... this: it does not count them yet */
@@ -256,8 +256,8 @@ typedef struct mlx5sim_qp_obj {
     uint64_t         doorbells;
     uint64_t         blueflames;
     uint64_t         retry_since; /* CLOCK_MONOTONIC ns, 0: not waiting */
-    _Atomic uint64_t retry_at;    /* parked until then, 0: not parked; the helper
-                                     thread reads it without the lock */
+    _Atomic uint64_t retry_at;    /* parked until then, 0: not parked; the
+                                     helper thread reads it without the lock */
     _Atomic uint32_t kicked;      /* helper thread of the owner must look */
     /* under rq_lock */
     uint32_t         rq_head;     /* 16 bits are compared */

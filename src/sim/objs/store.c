@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Slots are used round robin, so that a number which a peer may still hold comes
- * back late; but within a range that follows the need, so that few pages of the
- * tables are ever touched. */
+/* Slots are used round robin, so that a number which a peer may still hold
+ * comes back late; but within a range that follows the need, so that few pages
+ * of the tables are ever touched. */
 #define MLX5SIM_REUSE_MIN 1024
 
 /* tables start on their own pages so that an unused table costs none */

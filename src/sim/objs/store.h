@@ -80,7 +80,8 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx);
 void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *obj);
 
 /** Entry @a index if it belongs to this process and context @a ctx and is
- *  ready, else NULL with errno = EINVAL (what the kernel says of a bad handle). */
+ *  ready, else NULL with errno = EINVAL (what the kernel says of a bad
+ *  handle). */
 void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx);
 
 /** This process. */

@@ -69,7 +69,8 @@ static unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
     mlx5sim_lock(&chan->lock);
     fd = mlx5sim_chan_open(chan, O_RDWR);
     if (fd >= 0) {
-        while ((kept < 8192) && (read(fd, events[kept], size) == (ssize_t)size)) {
+        while ((kept < 8192) &&
+               (read(fd, events[kept], size) == (ssize_t)size)) {
             if (events[kept][0] == handle) {
                 ++removed;
             } else {

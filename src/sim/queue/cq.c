@@ -56,8 +56,8 @@ static void mlx5sim_cq_notify(mlx5sim_cq_t *cq)
         return;
     }
 
-    /* ibv_destroy_cq() waits for the acknowledgement of every event counted. One
-     * that finds the channel full is tried again with the next CQE. */
+    /* ibv_destroy_cq() waits for the acknowledgement of every event counted.
+     * One that finds the channel full is tried again with the next CQE. */
     mlx5sim_unsure_begin(&cq->unsure);
     if (mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1),
                            &desc, sizeof(desc)) == 0) {
@@ -120,11 +120,11 @@ static uint32_t mlx5sim_cq_used(const mlx5sim_cq_t *cq)
     return (cq->pi - cq->ci_cache - marks) & MLX5SIM_CI_MASK;
 }
 
-/* Whether one more CQE fits, -1 if the owner is gone. The doorbell record is read
- * only when it seems not to, as that costs a system call when the CQ is another
- * process'. With the bit "overrun ignore" of the CQ context (the kernel sets it
- * for IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) nobody looks at the consumer index, and
- * applications need not write it: UCX's release builds do not. */
+/* Whether one more CQE fits, -1 if the owner is gone. The doorbell record is
+ * read only when it seems not to, as that costs a system call when the CQ is
+ * another process'. With the bit "overrun ignore" of the CQ context (the kernel
+ * sets it for IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) nobody looks at the consumer
+ * index, and applications need not write it: UCX's release builds do not. */
 static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
 {
     uint32_t used;
@@ -144,8 +144,9 @@ static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
 
     used = mlx5sim_cq_used(cq);
     if (used > cq->num_cqes) {
-        mlx5sim_report_cq(MLX5SIM_CHK_CQ_CI, cq, "consumer index 0x%x, producer "
-                          "index 0x%x", cq->ci_cache, cq->pi & MLX5SIM_CI_MASK);
+        mlx5sim_report_cq(MLX5SIM_CHK_CQ_CI, cq, "consumer index 0x%x, "
+                          "producer index 0x%x", cq->ci_cache,
+                          cq->pi & MLX5SIM_CI_MASK);
         cq->ci_cache = cq->pi & MLX5SIM_CI_MASK;
         return 1;
     }

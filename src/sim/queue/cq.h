@@ -18,8 +18,9 @@ void mlx5sim_cq_lock(mlx5sim_cq_t *cq);
 int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
                     mlx5sim_claim_t *claim);
 
-/** Go on in another ring. The CQEs that are not polled stay in the old one, with
- *  one behind them that says so (PRM: RESIZE_CQ), for the driver to copy them.
+/** Go on in another ring. The CQEs that are not polled stay in the old one,
+ *  with one behind them that says so (PRM: RESIZE_CQ), for the driver to copy
+ *  them.
  *  @param buf       Address of the new ring in this process, the CQ's owner.
  *  @param num_cqes  Its length, 2^n.
  *  @param cqe_size  64 or 128.

@@ -109,9 +109,9 @@ void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp)
         return;
     }
 
-    /* A requester was killed while it delivered here. Locking repairs the queues
-     * it may have been in the middle of. Then the receive WQE it had claimed is
-     * either reported by a CQE or goes back. */
+    /* A requester was killed while it delivered here. Locking repairs the
+     * queues it may have been in the middle of. Then the receive WQE it had
+     * claimed is either reported by a CQE or goes back. */
     if (qp->srq != 0) {
         srq = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
         mlx5sim_srq_lock(srq);

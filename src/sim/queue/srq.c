@@ -10,10 +10,10 @@
 #include <infiniband/verbs.h>
 
 /*
- * A WQE leaves an SRQ for the claim of a QP, and may come back when it turns out
- * that it is not used. Either change concerns two objects and may end half way
- * with the process that makes it. So it is announced in the SRQ, made in one
- * store of the position, and withdrawn; who next takes the lock of a dead
+ * A WQE leaves an SRQ for the claim of a QP, and may come back when it turns
+ * out that it is not used. Either change concerns two objects and may end half
+ * way with the process that makes it. So it is announced in the SRQ, made in
+ * one store of the position, and withdrawn; who next takes the lock of a dead
  * process finds the announcement and sets the claim right.
  */
 

@@ -37,7 +37,8 @@ static void mlx5sim_proc_release(mlx5sim_proc_t *proc, pid_t pid)
 }
 
 /* Free the objects of @a tag. Under reap_lock: when two do it, one could take
- * the next use of a slot, which the other has freed, for what is to be freed. */
+ * the next use of a slot, which the other has freed, for what is to be
+ * freed. */
 static void mlx5sim_proc_reap_objs(uint32_t tag)
 {
     mlx5sim_chan_t *chan;

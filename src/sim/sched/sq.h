@@ -7,9 +7,9 @@
 
 /*
  * Send queues. One is always run by the process that owns it, in the thread
- * that rang the doorbell. What cannot be finished at once (receiver not ready, peer
- * not connected yet, a flush that another process caused) is left to the helper
- * thread of the owner; a doorbell never waits.
+ * that rang the doorbell. What cannot be finished at once (receiver not ready,
+ * peer not connected yet, a flush that another process caused) is left to the
+ * helper thread of the owner; a doorbell never waits.
  */
 
 /** Execute what is posted on @a qp, which belongs to this process. */

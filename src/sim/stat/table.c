@@ -42,14 +42,15 @@ static void mlx5sim_stat_table_detail(FILE *stream, uint32_t tag)
             continue;
         }
 
-        fprintf(stream, "    QP 0x%06x %s %-5s context %u UAR %u registers 0x%x "
-                "class %s -> 0x%06x port %u MTU %u SL %u GID %u hops %u "
+        fprintf(stream, "    QP 0x%06x %s %-5s context %u UAR %u registers "
+                "0x%x class %s -> 0x%06x port %u MTU %u SL %u GID %u hops %u "
                 "traffic class %u path bits %u\n", qp->qp.qpn,
                 mlx5sim_stat_qp_type(qp->qp.type),
                 mlx5sim_qp_state_name(qp->qp.state), qp->o.ctx, qp->uar,
                 mlx5sim_stat_qp_registers(qp),
                 mlx5sim_stat_uuar_class(qp->uuar_class), qp->qp.dest_qpn,
-                qp->qp.port, (qp->qp.path_mtu > 0) ? 128u << qp->qp.path_mtu : 0,
+                qp->qp.port,
+                (qp->qp.path_mtu > 0) ? 128u << qp->qp.path_mtu : 0,
                 qp->qp.sl, qp->sgid_index, qp->hop_limit, qp->traffic_class,
                 qp->qp.path_bits);
     }

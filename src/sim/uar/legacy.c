@@ -175,9 +175,10 @@ uint32_t mlx5sim_legacy_find(uint32_t ctx, uint64_t file_page)
     _Atomic uint32_t *slot;
     int is_dyn;
 
-    legacy = (ctx < MLX5SIM_MAX_CTXS) ? atomic_load(&mlx5sim_legacy[ctx]) : NULL;
-    slot   = (legacy != NULL) ? mlx5sim_legacy_slot(legacy, file_page, &is_dyn) :
-                                NULL;
+    legacy = (ctx < MLX5SIM_MAX_CTXS) ? atomic_load(&mlx5sim_legacy[ctx]) :
+                                        NULL;
+    slot   = (legacy != NULL) ?
+             mlx5sim_legacy_slot(legacy, file_page, &is_dyn) : NULL;
     return (slot != NULL) ? atomic_load(slot) : 0;
 }
 

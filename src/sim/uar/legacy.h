@@ -49,8 +49,8 @@ void mlx5sim_legacy_close(mlx5sim_ctx_t *ctx);
 uint32_t mlx5sim_legacy_find(uint32_t ctx, uint64_t file_page);
 
 /**
- * The application maps a page of the context's file: allocate it if that is what
- * it asks for.
+ * The application maps a page of the context's file: allocate it if that is
+ * what it asks for.
  *
  * @param uar_p  UAR allocated, 0 if none was.
  * @return 0, -EINVAL (no such page, or a dynamic one that exists already) or

@@ -170,8 +170,8 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
     return 0;
 }
 
-/* What a kernel says that lacks the object or method; libibverbs repeats what it
- * can as INVOKE_WRITE */
+/* What a kernel says that lacks the object or method; libibverbs repeats what
+ * it can as INVOKE_WRITE */
 static int mlx5sim_no_method(const struct ib_uverbs_ioctl_hdr *hdr)
 {
     if (mlx5sim_instance_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {

@@ -8,8 +8,8 @@ static _Atomic uint32_t mlx5sim_fds[MLX5SIM_MAX_FD];
 
 uint32_t mlx5sim_fd_get(int fd)
 {
-    return ((fd >= 0) && (fd < MLX5SIM_MAX_FD)) ? atomic_load(&mlx5sim_fds[fd]) :
-                                                  0;
+    return ((fd >= 0) && (fd < MLX5SIM_MAX_FD)) ?
+           atomic_load(&mlx5sim_fds[fd]) : 0;
 }
 
 uint32_t mlx5sim_fd_set(int fd, uint32_t entry)
