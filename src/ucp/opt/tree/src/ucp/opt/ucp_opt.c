@@ -47,8 +47,8 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      ucs_offsetof(ucp_opt_config_t, eager), UCS_CONFIG_TYPE_BOOL},
 
     {"RECV", "y",
-     "Receive messages of one piece, tagged ones into one buffer, with what that\n"
-     "needs and no more.",
+     "Receive messages of one piece, tagged ones into one buffer, with what\n"
+     "that needs and no more.",
      ucs_offsetof(ucp_opt_config_t, recv), UCS_CONFIG_TYPE_BOOL},
 
     {"PROGRESS", "y",
@@ -56,8 +56,8 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      ucs_offsetof(ucp_opt_config_t, progress), UCS_CONFIG_TYPE_BOOL},
 
     {"ONDEMAND", "n",
-     "Connect an endpoint when it is used for the first time rather than when it\n"
-     "is created:\n"
+     "Connect an endpoint when it is used for the first time rather than when\n"
+     "it is created:\n"
      " y    - always, unless it handles failures of its peer\n"
      " auto - if many endpoints are expected (64 or more, see UCX_NUM_EPS)",
      ucs_offsetof(ucp_opt_config_t, ondemand), UCS_CONFIG_TYPE_ON_OFF_AUTO},

@@ -43,10 +43,10 @@ enum {
 
 
 /** Flags of a worker: the optimisation of that name is on, and calls take no
- *  lock. With UCP_WORKER_FLAG_OPT_RECV all memory is host memory besides, if the
- *  user does not say anything else; with UCP_WORKER_FLAG_OPT_FLUSH_EPS a worker
- *  is flushed by its endpoints (UCX_FLUSH_WORKER_EPS). UCP_WORKER_FLAG_OPT_RECV_AM
- *  is UCX_OPT_RECV for active messages. */
+ *  lock. With UCP_WORKER_FLAG_OPT_RECV all memory is host memory besides, if
+ *  the user does not say anything else; with UCP_WORKER_FLAG_OPT_FLUSH_EPS a
+ *  worker is flushed by its endpoints (UCX_FLUSH_WORKER_EPS).
+ *  UCP_WORKER_FLAG_OPT_RECV_AM is UCX_OPT_RECV for active messages. */
 #define UCP_WORKER_FLAG_OPT_FLUSH UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 16)
 #define UCP_WORKER_FLAG_OPT_RKEY  UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 17)
 #define UCP_WORKER_FLAG_OPT_EAGER UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 18)

@@ -2,8 +2,8 @@
 
 /*
  * Arrival of an active message of one piece, without an answer. Included by
- * core/ucp_am.c, whose ucp_opt_am_handler_general() can do everything: copy what
- * the user may keep but the transport may not, or align it.
+ * core/ucp_am.c, whose ucp_opt_am_handler_general() can do everything: copy
+ * what the user may keep but the transport may not, or align it.
  */
 
 #include <ucp/opt/ucp_opt.h>

@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 /*
- * An endpoint that is ready for short messages: it holds the UCT endpoint of the
- * lane of active messages, what that has for short ones, and how long they may
- * be, so that sending one looks up nothing.
+ * An endpoint that is ready for short messages: it holds the UCT endpoint of
+ * the lane of active messages, what that has for short ones, and how long they
+ * may be, so that sending one looks up nothing.
  *
  * It is made ready, for a state of its lanes (see ucp_opt_rkey.h), by a message
  * that was sent in the general way. When the lanes change the limits become 0,
@@ -51,8 +51,8 @@ typedef struct ucp_opt_eager {
         (_ep)->opt_eager.am_limit  = 0; \
     } while (0)
 
-/** Whether an endpoint should be made ready after a message has gone the general
- *  way. */
+/** Whether an endpoint should be made ready after a message has gone the
+ *  general way. */
 #define ucp_opt_eager_is_wanted(_ep) \
     (((_ep)->worker->flags & UCP_WORKER_FLAG_OPT_EAGER) && \
      (((_ep)->opt_state == UCP_OPT_STATE_NONE) || \

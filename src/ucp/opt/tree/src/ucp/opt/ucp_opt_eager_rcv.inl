@@ -28,7 +28,8 @@ ucp_opt_eager_copy(void *to, const void *from, size_t length)
     }
 }
 
-static UCS_F_NOINLINE ucs_status_t ucp_opt_eager_rcv_callback(ucp_request_t *req)
+static UCS_F_NOINLINE ucs_status_t
+ucp_opt_eager_rcv_callback(ucp_request_t *req)
 {
     ucp_request_complete_tag_recv(req, UCS_OK);
     return UCS_OK;

@@ -9,12 +9,12 @@
 
 /*
  * Endpoints that are connected when they are used for the first time. Such an
- * endpoint has its lanes chosen, so that keys can be unpacked and thresholds are
- * known, but lanes of transports that connect endpoint to endpoint are wireup
- * proxies without a transport endpoint: no QP, no auxiliary endpoint, no message
- * to the peer. What remains to be done is in the address, of which the endpoint
- * keeps a copy. The proxies refuse every operation, as they do while they
- * connect, and the first operation that is queued then makes the endpoint
+ * endpoint has its lanes chosen, so that keys can be unpacked and thresholds
+ * are known, but lanes of transports that connect endpoint to endpoint are
+ * wireup proxies without a transport endpoint: no QP, no auxiliary endpoint, no
+ * message to the peer. What remains to be done is in the address, of which the
+ * endpoint keeps a copy. The proxies refuse every operation, as they do while
+ * they connect, and the first operation that is queued then makes the endpoint
  * connect (ucp_opt_ondemand_use()); or the peer does, by its own request
  * (ucp_opt_ondemand_accept()).
  */
@@ -105,18 +105,18 @@ ucs_status_t ucp_opt_ondemand_resolve_remote_id(ucp_ep_h ep,
 int ucp_opt_ondemand_is_postponed(const ucp_wireup_ep_t *wireup_ep);
 
 /**
- * A wireup proxy is being destroyed, which takes it out of the worker's count of
- * operations: put it there if it is not.
+ * A wireup proxy is being destroyed, which takes it out of the worker's count
+ * of operations: put it there if it is not.
  *
  * @param [in] wireup_ep  Wireup proxy, postponed or not.
  */
 void ucp_opt_ondemand_wireup_ep_cleanup(ucp_wireup_ep_t *wireup_ep);
 
 /**
- * A request of version 2 of the protocols fails. Many of them cannot be aborted,
- * which does not matter for endpoints that do not handle failures of the peer;
- * but one that cannot be connected when it is used has requests that were never
- * begun, and the error is for these.
+ * A request of version 2 of the protocols fails. Many of them cannot be
+ * aborted, which does not matter for endpoints that do not handle failures of
+ * the peer; but one that cannot be connected when it is used has requests that
+ * were never begun, and the error is for these.
  *
  * @param [in] req     Request.
  * @param [in] status  Why it failed.

@@ -11,8 +11,8 @@
  * How the keys of a class are resolved. With version 1 of the protocols a class
  * is the keys of the same memory domains and memory type for one configuration
  * of endpoints; with version 2, the keys of one rkey configuration, which is
- * the same and the device the memory is close to. Configurations are never changed
- * or removed while the worker exists, so neither are classes.
+ * the same and the device the memory is close to. Configurations are never
+ * changed or removed while the worker exists, so neither are classes.
  */
 
 /** A lane, and which of the UCT keys in a key is for it. */

@@ -14,8 +14,8 @@
 #include <ucs/sys/math.h>
 
 
-/* What an interface needs to live on events: it says when something has arrived,
- * and calls back itself when it is not progressed. */
+/* What an interface needs to live on events: it says when something has
+ * arrived, and calls back itself when it is not progressed. */
 #define UCP_OPT_WIREUP_EVENTS \
     (UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_ASYNC_CB)
 
@@ -38,8 +38,8 @@ int ucp_opt_wireup_is_adaptive(ucp_worker_h worker, ucp_rsc_index_t rsc_index)
 }
 
 /* Without SEND and RECV nothing is added to progress, but timers are started.
- * That it may be called by any thread makes the interface post all its receives,
- * as if it were active. */
+ * That it may be called by any thread makes the interface post all its
+ * receives, as if it were active. */
 static void ucp_opt_wireup_iface_enable_timers(ucp_worker_iface_t *wiface)
 {
     uct_iface_progress_enable(wiface->iface, UCT_PROGRESS_THREAD_SAFE);

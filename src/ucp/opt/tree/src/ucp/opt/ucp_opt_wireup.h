@@ -51,17 +51,17 @@ void ucp_opt_wireup_aux_stop(ucp_wireup_ep_t *wireup_ep);
 
 /**
  * The auxiliary endpoint is about to be flushed, whose completion only progress
- * finds: from now on its interface is progressed, and ucp_ep_unprogress_uct_ep()
- * ends that.
+ * finds: from now on its interface is progressed, and
+ * ucp_ep_unprogress_uct_ep() ends that.
  *
  * @param [in] wireup_ep  Wireup endpoint, whose aux_ep is set.
  */
 void ucp_opt_wireup_aux_poll(ucp_wireup_ep_t *wireup_ep);
 
 /**
- * Progress of an interface was disabled, which stops its timers too: if endpoints
- * are being connected by it, let them run again. Called with the worker's async
- * context blocked.
+ * Progress of an interface was disabled, which stops its timers too: if
+ * endpoints are being connected by it, let them run again. Called with the
+ * worker's async context blocked.
  *
  * @param [in] wiface  Interface that is not active any more.
  */
