@@ -10,7 +10,7 @@
 #include "sep_info_workers.h"
 
 #include <uct/ib/sep/base/sep_account.h>
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/open/sep_iface_open.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 

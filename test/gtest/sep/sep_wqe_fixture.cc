@@ -4,6 +4,7 @@
 
 #include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/progress/sep_progress.h>
 
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/queue.h>

@@ -4,6 +4,7 @@
 #define SEP_WQE_FIXTURE_H
 
 #include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/ops/sep_ops_dv.h>
 
 #include <vector>
 

@@ -5,7 +5,8 @@
 
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/hub/sep_hub_iface.h>
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_config.h>
+#include <uct/ib/sep/verbs/sep_verbs.h>
 
 #include <uct/api/uct.h>
 #include <ucs/async/async.h>

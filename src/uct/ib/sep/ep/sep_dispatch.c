@@ -4,47 +4,14 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/progress/sep_cqe.h>
+#include "sep_dispatch.h"
 #include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
-#include <uct/ib/sep/iface/sep_iface.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
 #include <ucs/datastruct/queue.h>
 
-/*
- * Who may send next: requests for completions when nothing else would bring
- * any, and the pending requests of endpoints.
- */
-
-/* How far cq_credits may go below zero for the NOPs that ask for completions;
- * part of what the completion queue is made larger by */
-#define UCT_SEP_STALL_MIN_CREDITS  (-(UCT_SEP_CQ_HEADROOM / 2))
-
-void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
-{
-    if (!uct_sep_txwq_is_signaled(txwq)) {
-        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
-    }
-}
-
-void uct_sep_credits_stall(uct_sep_iface_t *iface)
-{
-    uct_sep_txwq_t *txwq;
-
-    /* Queues hold completion credits for work requests that asked for no
-     * completion. With many queues, all credits can be bound like that. */
-    iface->tx.stalled = 1;
-    ucs_list_for_each(txwq, &iface->tx.active, list) {
-        if (iface->tx.cq_credits <= UCT_SEP_STALL_MIN_CREDITS) {
-            break; /* Those asked for will bring the next round */
-        }
-
-        if (uct_sep_txwq_has_credits(txwq)) {
-            uct_sep_credits_signal_last(iface, txwq);
-        }
-    }
-}
 
 static unsigned uct_sep_dispatch_retry(void *arg)
 {

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_ep.h"
+#include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 

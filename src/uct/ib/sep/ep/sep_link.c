@@ -5,11 +5,13 @@
 #endif
 
 #include "sep_link.h"
-#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/ep/sep_link_qp.h>
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/iface/sep_event.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
-#include <uct/ib/sep/ep/sep_link_qp.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/queue.h>
@@ -214,29 +216,6 @@ const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
 /*
  * Main thread
  */
-
-/* Before anything was posted to it */
-static void uct_sep_link_check_bf(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
-{
-    int post = iface->tx.post;
-
-    if (iface->api != &uct_sep_api_dv) {
-        return;
-    }
-
-    if ((txwq->bf->size != UCT_SEP_MAX_WQE) && (post != UCT_SEP_TX_POST_DB)) {
-        if (iface->config.post == UCT_SEP_TX_POST_BF) {
-            ucs_warn("%s: QP 0x%x has BlueFlame buffers of %zu bytes instead "
-                     "of %d, UCX_SEP_TX_POST=bf has no effect",
-                     iface->port.name, txwq->qpn, txwq->bf->size,
-                     UCT_SEP_MAX_WQE);
-        }
-        post = UCT_SEP_TX_POST_DB;
-    }
-
-    uct_sep_iface_set_ops(iface, post,
-                          iface->tx.is_locked || txwq->bf->is_shared);
-}
 
 /* Make endpoints fail: nothing can be sent from here on */
 static void uct_sep_link_mark_failed(uct_sep_ep_t *ep, ucs_list_link_t *failed)
@@ -444,7 +423,7 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
         return;
     }
 
-    uct_sep_link_check_bf(iface, txwq);
+    iface->api->txwq_check(iface, txwq);
     txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
     ucs_list_add_tail(&iface->tx.active, &txwq->list);
     uct_sep_fc_start(iface, txwq);

@@ -63,46 +63,6 @@ static struct ibv_qp *uct_sep_link_qp_new(uct_sep_iface_t *iface,
     return qp;
 }
 
-ucs_status_t
-uct_sep_link_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
-                      uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
-{
-    struct mlx5dv_qp dv_qp = {.comp_mask = MLX5DV_QP_MASK_UAR_MMAP_OFFSET};
-    struct mlx5dv_obj dv   = {};
-    uct_sep_txwq_mem_t mem;
-    ucs_status_t status;
-    int ret;
-
-    dv.qp.in  = qp;
-    dv.qp.out = &dv_qp;
-    ret       = mlx5dv_init_obj(&dv, MLX5DV_OBJ_QP);
-    if (ret != 0) {
-        ucs_error("%s: mlx5dv_init_obj(QP 0x%x) failed: %s", iface->port.name,
-                  qp->qp_num, strerror(ret));
-        return UCS_ERR_IO_ERROR;
-    }
-
-    status = uct_sep_uuars_get(iface->channel.uuars, &dv_qp, use,
-                               &mem.bf);
-    if (status != UCS_OK) {
-        ucs_error("%s: no memory for the uUAR of QP 0x%x", iface->port.name,
-                  qp->qp_num);
-        return status;
-    }
-
-    mem.sq         = dv_qp.sq.buf;
-    mem.bb_count   = dv_qp.sq.wqe_cnt;
-    mem.dbrec      = &dv_qp.dbrec[MLX5_SND_DBR];
-    mem.qpn        = qp->qp_num;
-    mem.moderation = iface->config.moderation;
-    status         = uct_sep_txwq_init(txwq, &mem);
-    if (status != UCS_OK) {
-        uct_sep_uuars_put(iface->channel.uuars, mem.bf);
-    }
-
-    return status;
-}
-
 static void uct_sep_link_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
                                    int has_sent)
 {

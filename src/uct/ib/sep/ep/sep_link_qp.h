@@ -53,12 +53,6 @@ uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                           const struct ibv_ah_attr *ah_attr);
 
 
-/** Set up the send queue of a QP whose memory is written to; of uct_sep_api. */
-ucs_status_t
-uct_sep_link_map_txwq(uct_sep_iface_t *iface, struct ibv_qp *qp,
-                      uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq);
-
-
 /**
  * Bring a QP to the error state, so that all that is outstanding completes.
  */

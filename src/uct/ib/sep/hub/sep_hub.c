@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/hub/sep_hub_iface.h>
 #include "sep_hub.h"
+#include <uct/ib/sep/open/sep_iface_open.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.inl>

@@ -4,7 +4,7 @@
 #define UCT_SEP_HUB_H
 
 #include <uct/ib/sep/ep/sep_ep.h>
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_config.h>
 #include <ucs/datastruct/khash.h>
 #include <ucs/datastruct/mpool.h>
 

@@ -3,7 +3,7 @@
 #ifndef UCT_SEP_API_H
 #define UCT_SEP_API_H
 
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_config.h>
 
 BEGIN_C_DECLS
 
@@ -50,6 +50,11 @@ struct uct_sep_api {
                                         uct_sep_uuar_use_t use,
                                         uct_sep_txwq_t *txwq);
 
+    /** A send queue is about to be used for the first time: choose operations
+     *  that can post to it. */
+    void                      (*txwq_check)(uct_sep_iface_t *iface,
+                                            const uct_sep_txwq_t *txwq);
+
     /** Ask for an event, or UCS_ERR_BUSY: there are completions. */
     ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);
 
@@ -58,10 +63,6 @@ struct uct_sep_api {
     ucs_status_t              (*own_cq_arm)(uct_sep_iface_t *iface,
                                             int is_wanted);
 };
-
-
-extern const uct_sep_api_t uct_sep_api_dv;
-extern const uct_sep_api_t uct_sep_api_verbs;
 
 END_C_DECLS
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/iface/sep_iface.h>
+#include "sep_config.h"
 
 #include <ucs/config/types.h>
 #include <ucs/datastruct/string_buffer.h>

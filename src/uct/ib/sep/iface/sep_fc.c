@@ -6,7 +6,8 @@
 
 #include "sep_fc.h"
 
-#include <uct/ib/sep/progress/sep_cqe.h>
+#include <uct/ib/sep/ep/sep_dispatch.h>
+#include <uct/ib/sep/iface/sep_credits.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

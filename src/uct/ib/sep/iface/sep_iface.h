@@ -31,70 +31,6 @@ typedef struct uct_sep_api uct_sep_api_t;
 typedef struct uct_sep_verbs uct_sep_verbs_t;
 
 
-/** Ways to the device, see sep_api.h. */
-enum {
-    UCT_SEP_API_DV,    /**< Direct verbs */
-    UCT_SEP_API_VERBS, /**< libibverbs */
-    UCT_SEP_API_LAST
-};
-
-
-/** What a fence does. */
-enum {
-    UCT_SEP_FENCE_NONE, /**< Nothing */
-    UCT_SEP_FENCE_WEAK, /**< Reads and atomics before it are done first */
-    UCT_SEP_FENCE_AUTO, /**< The weakest one that orders all operations */
-    UCT_SEP_FENCE_LAST
-};
-
-
-/** Configuration of an interface; see the table for what it means. */
-typedef struct uct_sep_iface_config {
-    uct_iface_config_t       super;
-    size_t                   seg_size;
-    int                      category;
-    unsigned                 cq_sharing;
-    int                      fence;         /**< UCT_SEP_FENCE_xx */
-    int                      api;           /**< UCT_SEP_API_xx */
-    uct_sep_port_config_t    port;
-    unsigned                 path_mtu;      /**< 0 is "default" */
-    unsigned long            max_rd_atomic;
-    double                   timeout;
-    unsigned                 retry_count;
-    double                   rnr_timeout;
-    unsigned                 rnr_retry_count;
-    size_t                   max_get_zcopy;
-    struct {
-        unsigned             queue_len;
-        size_t               min_inline;
-        size_t               max_inline;
-        unsigned             max_poll;
-        unsigned             cq_moderation;
-        unsigned             cq_len;
-        unsigned             postlist;
-        int                  post;
-        uct_iface_mpool_config_t mp;
-    } tx;
-    struct {
-        unsigned             queue_len;
-        unsigned             queue_fill;
-        unsigned             max_poll;
-        uct_iface_mpool_config_t mp;
-    } rx;
-    struct {
-        int                  enable;
-        unsigned             wnd_size;
-        double               hard_thresh;
-        double               soft_thresh;
-    } fc;
-    struct {
-        double               timeout;
-        unsigned             retry_count;
-        unsigned             rx_queue_len;
-    } cm;
-} uct_sep_iface_config_t;
-
-
 /** Interface. */
 struct uct_sep_iface {
     uct_base_iface_t        super;
@@ -205,19 +141,6 @@ struct uct_sep_iface {
 };
 
 
-/**
- * Open an interface of its own, whatever the category; as uct_iface_open().
- */
-ucs_status_t uct_sep_iface_open(uct_md_h md, uct_worker_h worker,
-                                const uct_iface_params_t *params,
-                                const uct_iface_config_t *config,
-                                uct_iface_h *iface_p);
-
-
-UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
-                  const uct_iface_params_t*, const uct_iface_config_t*);
-
-
 /** @return Whether other workers use its send completion queue. */
 static inline int uct_sep_iface_shares_cq(const uct_sep_iface_t *iface)
 {
@@ -240,112 +163,6 @@ static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 {
     return ucs_derived_of(iface->super.md, uct_sep_md_t);
 }
-
-
-/** Take back what can be of no length: short messages, gets. */
-void uct_sep_open_drop_unusable(uct_iface_attr_t *attr);
-
-
-/** Table of uct_sep_iface_config_t. */
-extern ucs_config_field_t uct_sep_config_table[];
-
-
-/**
- * Check the values of a configuration, each by itself.
- *
- * @param max_qp_wr   Limits of the device, as in ibv_device_attr.
- * @param max_srq_wr
- *
- * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
- *         variable and its range.
- */
-ucs_status_t uct_sep_config_check(const uct_sep_iface_config_t *config,
-                                  unsigned max_qp_wr,
-                                  unsigned max_srq_wr);
-
-
-/**
- * Check a configuration against the port and the device, and take it over.
- *
- * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
- *         variable and its range.
- */
-ucs_status_t uct_sep_config_apply(uct_sep_iface_t *iface,
-                                  const uct_sep_iface_config_t *config);
-
-
-/** Longest zero-copy operation of the port. */
-size_t uct_sep_config_max_zcopy(const uct_sep_iface_t *iface);
-
-
-/**
- * Install the operations of one way to post.
- *
- * @param post       UCT_SEP_TX_POST_BF, _DB or _AUTO.
- * @param is_locked  Whether uUARs may be shared with other threads.
- */
-void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked);
-
-
-/** Poll for completions; of uct_iface_ops_t. */
-unsigned uct_sep_progress(uct_iface_h tl_iface);
-
-
-/** The same, with another completion queue for sends in the worker's context.
- */
-unsigned uct_sep_progress_own(uct_iface_h tl_iface);
-
-
-/**
- * Make the local keys of memory in the worker's own context.
- *
- * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
- */
-ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
-                                     const uct_iov_t *iov, size_t iovcnt);
-
-
-/**
- * Try again to find the local key of a descriptor which has none. If that fails
- * the descriptor goes back to its pool.
- *
- * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
- */
-ucs_status_t uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface,
-                                         uct_sep_desc_t *desc);
-
-
-/** The same for a worker that shares its send completion queue. */
-unsigned uct_sep_progress_group(uct_iface_h tl_iface);
-
-
-/**
- * The completion queue may not have room for all that could complete, so
- * nothing can be posted. Asks those queues for a completion which would not
- * send one by themselves.
- */
-void uct_sep_credits_stall(uct_sep_iface_t *iface);
-
-
-/** Make sure that a completion tells when all that was posted is done. */
-void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
-
-
-/** Call what is pending and can be sent. */
-void uct_sep_dispatch(uct_sep_iface_t *iface);
-
-
-/** Completion events; of uct_iface_ops_t. */
-ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p);
-ucs_status_t uct_sep_event_arm(uct_iface_h tl_iface, unsigned events);
-
-
-/** Wake the application if it sleeps on the file descriptor. Async lock. */
-void uct_sep_event_signal(uct_sep_iface_t *iface);
-
-
-/** Release what the event functions have made. */
-void uct_sep_event_cleanup(uct_sep_iface_t *iface);
 
 END_C_DECLS
 

@@ -103,14 +103,9 @@ typedef struct uct_sep_ops {
 } uct_sep_ops_t;
 
 
+/** The declaration of a row's table, for the headers of those who define it. */
 #define UCT_SEP_OPS_DECLARE(_name, _mode) \
     extern const uct_sep_ops_t uct_sep_ops_##_name;
-UCT_SEP_OPS_FOREACH(UCT_SEP_OPS_DECLARE)
-#undef UCT_SEP_OPS_DECLARE
-
-
-/** @return Operations of a data path; the mode must be that of a row. */
-const uct_sep_ops_t *uct_sep_ops_find(unsigned mode);
 
 END_C_DECLS
 

@@ -6,8 +6,9 @@
 
 #include <uct/ib/sep/module/sep_abi.h>
 #include <uct/ib/sep/hub/sep_hub_iface.h>
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_config.h>
 #include <uct/ib/sep/md/sep_md.h>
+#include <uct/ib/sep/open/sep_iface_open.h>
 
 #include <ucs/config/types.h>
 #include <ucs/debug/log.h>

@@ -4,15 +4,15 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/iface/sep_api.h>
+#include "sep_api_dv.h"
+#include <uct/ib/sep/open/sep_select.h>
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/queue/sep_cq.inl>
-#include <uct/ib/sep/ep/sep_link_qp.h>
 
+#include <ucs/debug/log.h>
 #include <ucs/sys/stubs.h>
+#include <string.h>
 
-/*
- * Direct verbs: objects are made so that their queues can be worked on.
- */
 
 /* libmlx5's default is that what is received, of up to 32 bytes, may be in the
  * completion: we look for it in buffers only */
@@ -35,6 +35,46 @@ uct_sep_api_dv_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
                            IBV_QP_EX_WITH_RDMA_READ;
 
     return uct_sep_api_dv_responder_create(pd, attr);
+}
+
+static ucs_status_t
+uct_sep_api_dv_qp_map(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                      uct_sep_uuar_use_t use, uct_sep_txwq_t *txwq)
+{
+    struct mlx5dv_qp dv_qp = {.comp_mask = MLX5DV_QP_MASK_UAR_MMAP_OFFSET};
+    struct mlx5dv_obj dv   = {};
+    uct_sep_txwq_mem_t mem;
+    ucs_status_t status;
+    int ret;
+
+    dv.qp.in  = qp;
+    dv.qp.out = &dv_qp;
+    ret       = mlx5dv_init_obj(&dv, MLX5DV_OBJ_QP);
+    if (ret != 0) {
+        ucs_error("%s: mlx5dv_init_obj(QP 0x%x) failed: %s", iface->port.name,
+                  qp->qp_num, strerror(ret));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_sep_uuars_get(iface->channel.uuars, &dv_qp, use,
+                               &mem.bf);
+    if (status != UCS_OK) {
+        ucs_error("%s: no memory for the uUAR of QP 0x%x", iface->port.name,
+                  qp->qp_num);
+        return status;
+    }
+
+    mem.sq         = dv_qp.sq.buf;
+    mem.bb_count   = dv_qp.sq.wqe_cnt;
+    mem.dbrec      = &dv_qp.dbrec[MLX5_SND_DBR];
+    mem.qpn        = qp->qp_num;
+    mem.moderation = iface->config.moderation;
+    status         = uct_sep_txwq_init(txwq, &mem);
+    if (status != UCS_OK) {
+        uct_sep_uuars_put(iface->channel.uuars, mem.bf);
+    }
+
+    return status;
 }
 
 static ucs_status_t
@@ -80,7 +120,8 @@ const uct_sep_api_t uct_sep_api_dv = {
     .srq_ops          = &uct_sep_srq_ops,
     .qp_create        = uct_sep_api_dv_qp_create,
     .responder_create = uct_sep_api_dv_responder_create,
-    .qp_map           = uct_sep_link_map_txwq,
+    .qp_map           = uct_sep_api_dv_qp_map,
+    .txwq_check       = uct_sep_select_for_txwq,
     .cq_arm           = uct_sep_api_dv_cq_arm,
     .own_cq_arm       = uct_sep_api_dv_own_cq_arm
 };

@@ -47,6 +47,27 @@ ucs_status_t uct_sep_open_check(const uct_iface_params_t *params)
     return uct_sep_open_check_alignment(params);
 }
 
+void uct_sep_open_drop_unusable(uct_iface_attr_t *attr)
+{
+    if (attr->cap.put.max_short == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_PUT_SHORT;
+    }
+
+    if (attr->cap.get.max_zcopy == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_ZCOPY;
+    }
+
+    if (attr->cap.get.max_bcopy == 0) {
+        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_BCOPY;
+    }
+
+    /* There is always a header */
+    if (attr->cap.am.max_short < sizeof(uint64_t)) {
+        attr->cap.am.max_short = 0;
+        attr->cap.flags       &= ~UCT_IFACE_FLAG_AM_SHORT;
+    }
+}
+
 void uct_sep_open_set_ops(const uct_sep_ops_t *tx_ops, uct_iface_ops_t *ops)
 {
     ops->ep_put_short      = tx_ops->ep_put_short;

@@ -11,7 +11,7 @@ BEGIN_C_DECLS
 /**
  * @file sep_open.h
  *
- * What the two kinds of interfaces, that with queues of its own (sep_iface.c)
+ * What the two kinds of interfaces, that with queues of its own (sep_iface_open.c)
  * and that which uses a hub's (sep_hub_iface.c), do alike when they are opened.
  */
 
@@ -37,6 +37,10 @@ BEGIN_C_DECLS
  *         offset without an alignment) after a message.
  */
 ucs_status_t uct_sep_open_check(const uct_iface_params_t *params);
+
+
+/** Take back what can be of no length: short messages, gets. */
+void uct_sep_open_drop_unusable(uct_iface_attr_t *attr);
 
 
 /** Put the operations of a data path into an interface's table. */

@@ -13,6 +13,7 @@
  */
 
 #include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 

@@ -5,7 +5,8 @@
 #endif
 
 #include "sep_cqe.inl"
-#include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/ep/sep_dispatch.h>
+#include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_iface.h>
 
 /*

@@ -72,10 +72,6 @@ void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
  */
 void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
-
-/** Resources of a queue have become free for which somebody waits. */
-void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
-
 END_C_DECLS
 
 #endif

@@ -4,9 +4,9 @@
 #  include "config.h"
 #endif
 
+#include "sep_progress.h"
 #include <uct/ib/sep/category/sep_cq_group.h>
 #include <uct/ib/sep/progress/sep_cqe.inl>
-#include <uct/ib/sep/iface/sep_iface.h>
 
 /*
  * Progress of a worker that shares its send completion queue: receives as

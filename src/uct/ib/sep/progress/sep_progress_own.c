@@ -4,9 +4,9 @@
 #  include "config.h"
 #endif
 
+#include "sep_progress.h"
 #include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/ib/sep/progress/sep_cqe.inl>
-#include <uct/ib/sep/iface/sep_iface.h>
 
 /*
  * Progress of a worker that sends in a device context of its own: receives as

@@ -9,6 +9,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/stubs.h>
 #include <string.h>
 
 /*
@@ -155,6 +156,8 @@ const uct_sep_api_t uct_sep_api_verbs = {
     .qp_create        = uct_sep_verbs_qp_create,
     .responder_create = uct_sep_verbs_responder_create,
     .qp_map           = uct_sep_verbs_qp_map,
+    .txwq_check       = (void (*)(uct_sep_iface_t*, const uct_sep_txwq_t*))
+                        ucs_empty_function,
     .cq_arm           = uct_sep_verbs_cq_arm,
     .own_cq_arm       = uct_sep_verbs_own_cq_arm
 };

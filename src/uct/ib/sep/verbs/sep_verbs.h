@@ -41,6 +41,14 @@ struct uct_sep_verbs {
 };
 
 
+/** What depends on UCX_SEP_API, of this one. */
+extern const uct_sep_api_t uct_sep_api_verbs;
+
+
+/** Tables of operations, one for each row of sep_ops.h. */
+UCT_SEP_OPS_FOREACH_VERBS(UCT_SEP_OPS_DECLARE)
+
+
 /** Shared receive queue through libibverbs. */
 extern const uct_sep_srq_ops_t uct_sep_verbs_srq_ops;
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#ifndef UCT_SEP_IFACE_INT_H
-#define UCT_SEP_IFACE_INT_H
+#ifndef UCT_SEP_BUFS_H
+#define UCT_SEP_BUFS_H
 
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_config.h>
+
+BEGIN_C_DECLS
 
 /**
- * @file sep_iface_int.h
+ * @file sep_bufs.h
  *
- * Parts of an interface's life: its pools of registered buffers, and what takes
- * its first ones from them.
+ * An interface's pools of registered buffers, what takes its first ones from
+ * them, and local keys of memory in a worker's own context.
  */
 
 /**
@@ -41,5 +43,26 @@ uct_sep_bufs_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
 
 /** Release them. */
 void uct_sep_bufs_cleanup_rx(uct_sep_iface_t *iface);
+
+
+/**
+ * Make the local keys of memory in the worker's own context.
+ *
+ * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
+ */
+ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
+                                     const uct_iov_t *iov, size_t iovcnt);
+
+
+/**
+ * Try again to find the local key of a descriptor which has none. If that fails
+ * the descriptor goes back to its pool.
+ *
+ * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
+ */
+ucs_status_t uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface,
+                                         uct_sep_desc_t *desc);
+
+END_C_DECLS
 
 #endif

@@ -4,9 +4,9 @@
 #  include "config.h"
 #endif
 
+#include "sep_bufs.h"
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_fc.h>
-#include <uct/ib/sep/iface/sep_iface_int.h>
 
 #include <uct/base/uct_iov.inl>
 #include <ucs/debug/log.h>

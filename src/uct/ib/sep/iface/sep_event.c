@@ -4,11 +4,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/iface/sep_api.h>
-#include <uct/ib/sep/queue/sep_cq.inl>
-#include <uct/ib/sep/iface/sep_iface.h>
-#include <uct/ib/sep/iface/sep_postlist.h>
-#include <uct/ib/sep/ep/sep_link.h>
+#include "sep_event.h"
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
@@ -17,11 +13,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/*
- * The file descriptor an application sleeps on: an epoll set of the completion
- * channel, and of an event that says that a connection was made or lost and
- * waits for the main thread.
- */
 
 static ucs_status_t uct_sep_event_add_fd(uct_sep_iface_t *iface, int fd)
 {
@@ -114,7 +105,7 @@ void uct_sep_event_signal(uct_sep_iface_t *iface)
     }
 }
 
-static void uct_sep_event_drain(uct_sep_iface_t *iface)
+void uct_sep_event_drain(uct_sep_iface_t *iface)
 {
     uint64_t value;
     ssize_t ret;
@@ -143,50 +134,4 @@ ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p)
 
     *fd_p = iface->conn.epoll_fd;
     return UCS_OK;
-}
-
-ucs_status_t uct_sep_event_arm(uct_iface_h tl_iface, unsigned events)
-{
-    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    ucs_status_t status;
-    unsigned count;
-    int event_fd;
-
-    /* Drained before the list is looked at, so that what comes in between is
-     * not lost. Handled here, because the interface's progress does not. */
-    uct_sep_postlist_ring_any(iface);
-    uct_sep_event_drain(iface);
-    if (uct_sep_link_handle_events(iface) > 0) {
-        return UCS_ERR_BUSY;
-    }
-
-    status = uct_sep_cq_read_events(&iface->cq, &count);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    if (iface->own_cq.cq != NULL) {
-        status = uct_sep_cq_read_events(&iface->own_cq, &count);
-        if (status != UCS_OK) {
-            return status;
-        }
-
-        status = iface->api->own_cq_arm(iface, events & UCT_EVENT_SEND_COMP);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
-    if (uct_sep_iface_shares_cq(iface) && (events & UCT_EVENT_SEND_COMP)) {
-        status = uct_sep_event_fd_get(tl_iface, &event_fd);
-        if (status == UCS_OK) {
-            status = uct_sep_cq_member_arm(&iface->cq_member,
-                                           iface->conn.event_fd);
-        }
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
-    return iface->api->cq_arm(iface, !(events & UCT_EVENT_SEND_COMP));
 }

@@ -4,14 +4,19 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/iface/sep_api.h>
+#include "sep_iface_open.h"
 #include <uct/ib/sep/ep/sep_ep.h>
-#include <uct/ib/sep/iface/sep_fc.h>
-#include <uct/ib/sep/hub/sep_hub.h>
-#include <uct/ib/sep/iface/sep_iface_int.h>
-#include <uct/ib/sep/open/sep_open.h>
-#include <uct/ib/sep/iface/sep_postlist.h>
 #include <uct/ib/sep/ep/sep_link.h>
+#include <uct/ib/sep/hub/sep_hub.h>
+#include <uct/ib/sep/iface/sep_bufs.h>
+#include <uct/ib/sep/iface/sep_config.h>
+#include <uct/ib/sep/iface/sep_event.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/open/sep_api_dv.h>
+#include <uct/ib/sep/open/sep_open.h>
+#include <uct/ib/sep/open/sep_select.h>
+#include <uct/ib/sep/progress/sep_progress.h>
+#include <uct/ib/sep/verbs/sep_verbs.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
@@ -24,27 +29,6 @@
 /* Among transports that are equal in all else; more than any of UCX has */
 #define UCT_SEP_PRIORITY       60
 
-
-void uct_sep_open_drop_unusable(uct_iface_attr_t *attr)
-{
-    if (attr->cap.put.max_short == 0) {
-        attr->cap.flags &= ~UCT_IFACE_FLAG_PUT_SHORT;
-    }
-
-    if (attr->cap.get.max_zcopy == 0) {
-        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_ZCOPY;
-    }
-
-    if (attr->cap.get.max_bcopy == 0) {
-        attr->cap.flags &= ~UCT_IFACE_FLAG_GET_BCOPY;
-    }
-
-    /* There is always a header */
-    if (attr->cap.am.max_short < sizeof(uint64_t)) {
-        attr->cap.am.max_short = 0;
-        attr->cap.flags       &= ~UCT_IFACE_FLAG_AM_SHORT;
-    }
-}
 
 static ucs_status_t
 uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
@@ -303,42 +287,6 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
     uct_sep_event_cleanup(iface);
 }
 
-static unsigned uct_sep_iface_ops_mode(const uct_sep_iface_t *iface, int post,
-                                       int is_locked)
-{
-    unsigned own = (iface->channel.own != NULL) ? UCT_SEP_OPS_OWN : 0;
-
-    if (iface->api->ops_mode != 0) {
-        return iface->api->ops_mode | own;
-    }
-
-    if (iface->config.postlist > 1) {
-        return UCT_SEP_OPS_LIST | own;
-    }
-
-    if (post != UCT_SEP_TX_POST_DB) {
-        post = UCT_SEP_TX_POST_BF;
-#ifdef __x86_64__
-        if (__builtin_cpu_supports("avx512f")) {
-            post = UCT_SEP_TX_POST_BF64;
-        }
-#endif
-    }
-
-    /* Nobody else rings in a worker's own context */
-    ucs_assert(!is_locked || !own);
-    return post | own | (is_locked ? UCT_SEP_OPS_LOCK : 0);
-}
-
-void uct_sep_iface_set_ops(uct_sep_iface_t *iface, int post, int is_locked)
-{
-    iface->tx.ops       = uct_sep_ops_find(uct_sep_iface_ops_mode(iface, post,
-                                                                  is_locked));
-    iface->tx.post      = post;
-    iface->tx.is_locked = is_locked;
-    uct_sep_open_set_ops(iface->tx.ops, &iface->super.super.ops);
-}
-
 static UCS_CLASS_DECLARE_DELETE_FUNC(uct_sep_iface_t, uct_iface_t);
 
 /* Operations that do not depend on how work requests are posted */
@@ -356,7 +304,7 @@ static uct_iface_ops_t uct_sep_iface_ops = {
     .iface_progress_enable    = uct_sep_iface_progress_enable,
     .iface_progress           = uct_sep_progress,
     .iface_event_fd_get       = uct_sep_event_fd_get,
-    .iface_event_arm          = uct_sep_event_arm,
+    .iface_event_arm          = uct_sep_progress_arm,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_sep_iface_t),
     .iface_query              = uct_sep_iface_query,
     .iface_get_device_address = uct_sep_iface_get_device_address,
@@ -430,8 +378,8 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
 
     /* Queue pairs tell if one has no BlueFlame, or a uUAR that is shared */
     self->config.post = config->tx.post;
-    uct_sep_iface_set_ops(self, config->tx.post,
-                          self->channel.use == UCT_SEP_UUAR_DRIVER);
+    uct_sep_select_ops(self, config->tx.post,
+                       self->channel.use == UCT_SEP_UUAR_DRIVER);
 
     status = uct_sep_iface_init_cq(self, config);
     if (status != UCS_OK) {

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_DISPATCH_H
+#define UCT_SEP_DISPATCH_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_dispatch.h
+ *
+ * Who may send next: the pending requests of endpoints are called when there is
+ * room again, one of each endpoint in turn.
+ */
+
+/** Call what is pending and can be sent. */
+void uct_sep_dispatch(uct_sep_iface_t *iface);
+
+
+/** Resources of a queue have become free for which somebody waits. */
+void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_CONFIG_H
+#define UCT_SEP_CONFIG_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_config.h
+ *
+ * Configuration of an interface: the table of settings, and what values are
+ * refused.
+ */
+
+/** Ways to the device, see sep_api.h. */
+enum {
+    UCT_SEP_API_DV,    /**< Direct verbs */
+    UCT_SEP_API_VERBS, /**< libibverbs */
+    UCT_SEP_API_LAST
+};
+
+
+/** What a fence does. */
+enum {
+    UCT_SEP_FENCE_NONE, /**< Nothing */
+    UCT_SEP_FENCE_WEAK, /**< Reads and atomics before it are done first */
+    UCT_SEP_FENCE_AUTO, /**< The weakest one that orders all operations */
+    UCT_SEP_FENCE_LAST
+};
+
+
+/** Configuration of an interface; see the table for what it means. */
+typedef struct uct_sep_iface_config {
+    uct_iface_config_t       super;
+    size_t                   seg_size;
+    int                      category;
+    unsigned                 cq_sharing;
+    int                      fence;         /**< UCT_SEP_FENCE_xx */
+    int                      api;           /**< UCT_SEP_API_xx */
+    uct_sep_port_config_t    port;
+    unsigned                 path_mtu;      /**< 0 is "default" */
+    unsigned long            max_rd_atomic;
+    double                   timeout;
+    unsigned                 retry_count;
+    double                   rnr_timeout;
+    unsigned                 rnr_retry_count;
+    size_t                   max_get_zcopy;
+    struct {
+        unsigned             queue_len;
+        size_t               min_inline;
+        size_t               max_inline;
+        unsigned             max_poll;
+        unsigned             cq_moderation;
+        unsigned             cq_len;
+        unsigned             postlist;
+        int                  post;
+        uct_iface_mpool_config_t mp;
+    } tx;
+    struct {
+        unsigned             queue_len;
+        unsigned             queue_fill;
+        unsigned             max_poll;
+        uct_iface_mpool_config_t mp;
+    } rx;
+    struct {
+        int                  enable;
+        unsigned             wnd_size;
+        double               hard_thresh;
+        double               soft_thresh;
+    } fc;
+    struct {
+        double               timeout;
+        unsigned             retry_count;
+        unsigned             rx_queue_len;
+    } cm;
+} uct_sep_iface_config_t;
+
+
+/** Table of uct_sep_iface_config_t. */
+extern ucs_config_field_t uct_sep_config_table[];
+
+
+/**
+ * Check the values of a configuration, each by itself.
+ *
+ * @param max_qp_wr   Limits of the device, as in ibv_device_attr.
+ * @param max_srq_wr
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
+ *         variable and its range.
+ */
+ucs_status_t uct_sep_config_check(const uct_sep_iface_config_t *config,
+                                  unsigned max_qp_wr,
+                                  unsigned max_srq_wr);
+
+
+/**
+ * Check a configuration against the port and the device, and take it over.
+ *
+ * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
+ *         variable and its range.
+ */
+ucs_status_t uct_sep_config_apply(uct_sep_iface_t *iface,
+                                  const uct_sep_iface_config_t *config);
+
+
+/** Longest zero-copy operation of the port. */
+size_t uct_sep_config_max_zcopy(const uct_sep_iface_t *iface);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_EVENT_H
+#define UCT_SEP_EVENT_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_event.h
+ *
+ * The file descriptor an application sleeps on: an epoll set of the completion
+ * channels, and of an event that says that a connection was made or lost and
+ * waits for the main thread. Asking for an event is in sep_progress.h.
+ */
+
+/** Get the file descriptor; it is made at the first call. Of uct_iface_ops_t. */
+ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p);
+
+
+/** Wake the application if it sleeps on the file descriptor. Async lock. */
+void uct_sep_event_signal(uct_sep_iface_t *iface);
+
+
+/** Take a signal back: the application looks for itself. */
+void uct_sep_event_drain(uct_sep_iface_t *iface);
+
+
+/** Release what these functions have made. */
+void uct_sep_event_cleanup(uct_sep_iface_t *iface);
+
+END_C_DECLS
+
+#endif

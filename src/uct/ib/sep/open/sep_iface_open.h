@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_IFACE_OPEN_H
+#define UCT_SEP_IFACE_OPEN_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_iface_open.h
+ *
+ * Opening and closing of an interface with queues of its own.
+ */
+
+/**
+ * Open an interface of its own, whatever the category; as uct_iface_open().
+ */
+ucs_status_t uct_sep_iface_open(uct_md_h md, uct_worker_h worker,
+                                const uct_iface_params_t *params,
+                                const uct_iface_config_t *config,
+                                uct_iface_h *iface_p);
+
+
+/** Its class. */
+UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
+                  const uct_iface_params_t*, const uct_iface_config_t*);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_progress.h"
+#include <uct/ib/sep/ep/sep_link.h>
+#include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/iface/sep_event.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
+
+/*
+ * Going to sleep: an event is asked for if there is nothing to poll.
+ */
+
+ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    ucs_status_t status;
+    unsigned count;
+    int event_fd;
+
+    /* Drained before the list is looked at, so that what comes in between is
+     * not lost. Handled here, because the interface's progress does not. */
+    uct_sep_postlist_ring_any(iface);
+    uct_sep_event_drain(iface);
+    if (uct_sep_link_handle_events(iface) > 0) {
+        return UCS_ERR_BUSY;
+    }
+
+    status = uct_sep_cq_read_events(&iface->cq, &count);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (iface->own_cq.cq != NULL) {
+        status = uct_sep_cq_read_events(&iface->own_cq, &count);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        status = iface->api->own_cq_arm(iface, events & UCT_EVENT_SEND_COMP);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (uct_sep_iface_shares_cq(iface) && (events & UCT_EVENT_SEND_COMP)) {
+        status = uct_sep_event_fd_get(tl_iface, &event_fd);
+        if (status == UCS_OK) {
+            status = uct_sep_cq_member_arm(&iface->cq_member,
+                                           iface->conn.event_fd);
+        }
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    return iface->api->cq_arm(iface, !(events & UCT_EVENT_SEND_COMP));
+}
