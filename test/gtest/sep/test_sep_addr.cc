@@ -2,6 +2,8 @@
 
 #include <uct/ib/sep/port/sep_addr.h>
 
+#include "common/seed.h"
+
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
@@ -124,11 +126,11 @@ TEST_F(test_sep_addr, contradictions_are_invalid)
 
 TEST_F(test_sep_addr, random_bytes_do_not_crash_and_seldom_pass)
 {
-    std::mt19937_64 rng(1);
+    std::mt19937_64 rng(seed::get());
     uct_sep_port_t port = roce_port();
     unsigned passed     = 0;
 
-    for (unsigned i = 0; i < 100000; ++i) {
+    for (unsigned i = 0; i < seed::cases(100000); ++i) {
         uct_sep_device_addr_t addr;
         uct_sep_iface_addr_t iface_addr;
         char buf[UCT_SEP_ADDR_STR_MAX];
@@ -145,7 +147,7 @@ TEST_F(test_sep_addr, random_bytes_do_not_crash_and_seldom_pass)
         EXPECT_LT(strlen(buf), sizeof(buf) - 1) << "text was cut";
         uct_sep_iface_addr_check(&iface_addr);
     }
-    EXPECT_LT(passed, 1000u);
+    EXPECT_LT(passed, seed::cases(1000));
 }
 
 TEST_F(test_sep_addr, infiniband_ports_of_a_subnet_reach_each_other)

@@ -2,6 +2,8 @@
 
 #include "test_sep_cm_user.h"
 
+#include "common/seed.h"
+
 #include <gtest/gtest.h>
 
 #include <poll.h>
@@ -241,7 +243,7 @@ TEST_F(test_sep_cm, used_connection_outlives_its_references)
     EXPECT_EQ(ab, a.get(b.addr));
 }
 
-TEST_F(test_sep_cm, lost_and_repeated_packets_are_made_good)
+TEST_F(test_sep_cm, packets_lost_and_repeated_at_random_are_made_good)
 {
     std::vector<std::unique_ptr<cm_user>> users;
     uint64_t retries = 0;
@@ -252,7 +254,7 @@ TEST_F(test_sep_cm, lost_and_repeated_packets_are_made_good)
         o.retry_count = 1000;
         o.loss        = 30;
         o.duplicates  = 20;
-        o.seed        = i;
+        o.seed        = seed::get(i);
         users.push_back(std::make_unique<cm_user>(o));
     }
     all_to_all(users);
@@ -406,13 +408,14 @@ TEST_F(test_sep_cm, connection_is_made_anew_after_an_error)
     expect_data(a, ab, b, ba);
 }
 
-TEST_F(test_sep_cm, errors_again_and_again_on_both_sides)
+TEST_F(test_sep_cm, errors_again_and_again_on_both_sides_with_random_loss)
 {
     options o;
     o.timeout     = 0.01;
     o.retry_count = 1000;
     o.loss        = 20;
     o.duplicates  = 20;
+    o.seed        = seed::get();
     cm_user a(o), b(o);
     conn *ab = a.get(b.addr), *ba = b.get(a.addr);
 
@@ -471,7 +474,7 @@ TEST_F(test_sep_cm, closed_in_any_state)
     }
 }
 
-TEST_F(test_sep_cm, packets_that_are_none_of_ours_change_nothing)
+TEST_F(test_sep_cm, random_packets_that_are_none_of_ours_change_nothing)
 {
     cm_user a, b;
     device &dev                  = *device::get();
@@ -480,7 +483,7 @@ TEST_F(test_sep_cm, packets_that_are_none_of_ours_change_nothing)
     struct ibv_ah_attr ah_attr;
     uct_sep_device_addr_t addr   = a.addr.dev;
     uint8_t payload[512];
-    std::mt19937_64 rng(1);
+    std::mt19937_64 rng(seed::get());
     struct ibv_wc wc;
 
     struct ibv_cq *cq = ibv_create_cq(dev.context, 16, nullptr, nullptr, 0);
@@ -591,7 +594,8 @@ protected:
         uct_sep_peer_addr_t addr;
     };
 
-    static child spawn(unsigned rank, unsigned count, unsigned loss)
+    static child spawn(unsigned rank, unsigned count, unsigned loss,
+                       uint64_t seed)
     {
         std::string args[] = {
             "/proc/self/exe",
@@ -621,7 +625,8 @@ protected:
         }
         env_strings = {"TEST_SEP_CM_RANK=" + std::to_string(rank),
                        "TEST_SEP_CM_COUNT=" + std::to_string(count),
-                       "TEST_SEP_CM_LOSS=" + std::to_string(loss)};
+                       "TEST_SEP_CM_LOSS=" + std::to_string(loss),
+                       "TEST_SEP_CM_SEED=" + std::to_string(seed)};
         for (auto &s : env_strings) {
             env.push_back(&s[0]);
         }
@@ -675,13 +680,14 @@ protected:
         return text;
     }
 
-    static void run(unsigned count, unsigned loss)
+    /* The seed is for whom to lose */
+    static void run(unsigned count, unsigned loss, uint64_t seed = 0)
     {
         std::vector<child> children;
         char token;
 
         for (unsigned i = 0; i < count; ++i) {
-            children.push_back(spawn(i, count, loss));
+            children.push_back(spawn(i, count, loss, seed + i));
         }
         for (auto &c : children) {
             EXPECT_TRUE(read_all(c.fd, &c.addr, sizeof(c.addr)));
@@ -729,7 +735,7 @@ TEST_F(test_sep_cm_processes, DISABLED_child)
 
     o.loss       = atoi(getenv("TEST_SEP_CM_LOSS"));
     o.duplicates = o.loss;
-    o.seed       = rank;
+    o.seed       = strtoull(getenv("TEST_SEP_CM_SEED"), nullptr, 10);
     if (o.loss > 0) {
         o.timeout     = 0.02;
         o.retry_count = 1000;
@@ -768,9 +774,9 @@ TEST_F(test_sep_cm_processes, sixteen_all_to_all)
     run(16, 0);
 }
 
-TEST_F(test_sep_cm_processes, sixteen_all_to_all_with_loss)
+TEST_F(test_sep_cm_processes, sixteen_all_to_all_with_random_loss)
 {
-    run(16, 25);
+    run(16, 25, seed::get());
 }
 
 TEST_F(test_sep_cm_processes, sixty_four_all_to_all)

@@ -2,6 +2,8 @@
 
 #include "test_sep_conn_model.h"
 
+#include "common/seed.h"
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -165,10 +167,10 @@ TEST_F(test_sep_conn_msg, fields_out_of_range_are_refused_despite_checksum)
 
 TEST_F(test_sep_conn_msg, random_bytes_are_never_accepted)
 {
-    std::mt19937_64 rng(1);
+    std::mt19937_64 rng(seed::get());
     uct_sep_conn_msg_t out;
 
-    for (unsigned i = 0; i < 200000; ++i) {
+    for (unsigned i = 0; i < seed::cases(200000); ++i) {
         uint8_t bytes[200];
         size_t length = rng() % sizeof(bytes);
 
@@ -185,9 +187,9 @@ TEST_F(test_sep_conn_msg, random_bytes_are_never_accepted)
     }
 }
 
-TEST_F(test_sep_conn_msg, mutated_packets_never_change_a_state)
+TEST_F(test_sep_conn_msg, randomly_mutated_packets_never_change_a_state)
 {
-    std::mt19937_64 rng(1);
+    std::mt19937_64 rng(seed::get());
     world w;
     random_chooser choose(1);
     node &a = w.add();
@@ -201,7 +203,7 @@ TEST_F(test_sep_conn_msg, mutated_packets_never_change_a_state)
 
     uct_sep_conn_t before_ab = a.conn(b.self).super;
     uct_sep_conn_t before_ac = a.conn(c.self).super;
-    for (unsigned i = 0; i < 100000; ++i) {
+    for (unsigned i = 0; i < seed::cases(100000); ++i) {
         const node &from = (rng() % 2) ? b : c;
         auto type        = static_cast<uct_sep_conn_msg_type_t>(1 + rng() % 4);
         auto bytes       = to_bytes(message(from, a, type, 1 + rng() % 4,
@@ -228,14 +230,14 @@ TEST_F(test_sep_conn_msg, mutated_packets_never_change_a_state)
     EXPECT_TRUE(w.wire.empty());
 }
 
-TEST_F(test_sep_conn_msg, valid_packets_without_sense_break_nothing)
+TEST_F(test_sep_conn_msg, random_valid_packets_without_sense_break_nothing)
 {
     uint64_t established = 0;
 
     /* world::check() looks at every step */
-    for (uint64_t seed = 0; (seed < 3000) && !HasFailure(); ++seed) {
-        SCOPED_TRACE(testing::Message() << "seed " << seed);
-        random_chooser choose(seed);
+    for (unsigned i = 0; (i < seed::cases(3000)) && !HasFailure(); ++i) {
+        SCOPED_TRACE(testing::Message() << "run " << i);
+        random_chooser choose(seed::get(i));
         world w;
         node &a = w.add(4);
         node &b = w.add(4);
@@ -276,5 +278,5 @@ TEST_F(test_sep_conn_msg, valid_packets_without_sense_break_nothing)
         EXPECT_EQ(0u, w.alive_qps(a));
     }
 
-    EXPECT_GT(established, 100u);
+    EXPECT_GT(established, seed::cases(100));
 }

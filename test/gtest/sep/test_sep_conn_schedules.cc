@@ -2,6 +2,8 @@
 
 #include "test_sep_conn_model.h"
 
+#include "common/seed.h"
+
 
 using namespace sep_conn_model;
 
@@ -161,9 +163,9 @@ TEST_P(test_sep_conn_schedules, random_loss_duplication_and_reordering)
 {
     uint64_t packets_lost = 0;
 
-    for (uint64_t seed = 0; (seed < 4000) && !HasFailure(); ++seed) {
-        SCOPED_TRACE(testing::Message() << "seed " << seed);
-        random_chooser choose(seed);
+    for (unsigned i = 0; (i < seed::cases(4000)) && !HasFailure(); ++i) {
+        SCOPED_TRACE(testing::Message() << "run " << i);
+        random_chooser choose(seed::get(i));
         world w(GetParam());
         faults limits;
 
@@ -182,14 +184,14 @@ TEST_P(test_sep_conn_schedules, random_loss_duplication_and_reordering)
         ASSERT_EQ(2u, w.num_made()) << "loss must not cost a QP";
     }
 
-    EXPECT_GT(packets_lost, 1000u);
+    EXPECT_GT(packets_lost, seed::cases(1000));
 }
 
-TEST_P(test_sep_conn_schedules, three_interfaces_connect_to_all_and_themselves)
+TEST_P(test_sep_conn_schedules, three_interfaces_connect_at_random_to_all_and_themselves)
 {
-    for (uint64_t seed = 0; (seed < 2000) && !HasFailure(); ++seed) {
-        SCOPED_TRACE(testing::Message() << "seed " << seed);
-        random_chooser choose(seed);
+    for (unsigned i = 0; (i < seed::cases(2000)) && !HasFailure(); ++i) {
+        SCOPED_TRACE(testing::Message() << "run " << i);
+        random_chooser choose(seed::get(i));
         world w(GetParam());
         faults limits;
 
@@ -213,13 +215,13 @@ TEST_P(test_sep_conn_schedules, three_interfaces_connect_to_all_and_themselves)
     }
 }
 
-TEST_P(test_sep_conn_schedules, errors_on_either_side_at_any_time_end_connected)
+TEST_P(test_sep_conn_schedules, random_errors_on_either_side_end_connected)
 {
     uint64_t resets = 0, crossed = 0;
 
-    for (uint64_t seed = 0; (seed < 6000) && !HasFailure(); ++seed) {
-        SCOPED_TRACE(testing::Message() << "seed " << seed);
-        random_chooser choose(seed);
+    for (unsigned i = 0; (i < seed::cases(6000)) && !HasFailure(); ++i) {
+        SCOPED_TRACE(testing::Message() << "run " << i);
+        random_chooser choose(seed::get(i));
         world w(GetParam());
         faults limits;
 
@@ -242,15 +244,15 @@ TEST_P(test_sep_conn_schedules, errors_on_either_side_at_any_time_end_connected)
         crossed += (w.num_made() > 6);
     }
 
-    EXPECT_GT(resets, 1000u);
-    EXPECT_GT(crossed, 100u);
+    EXPECT_GT(resets, seed::cases(1000));
+    EXPECT_GT(crossed, seed::cases(100));
 }
 
-TEST_P(test_sep_conn_schedules, resource_failures_at_any_time_leak_nothing)
+TEST_P(test_sep_conn_schedules, random_resource_failures_leak_nothing)
 {
-    for (uint64_t seed = 0; (seed < 4000) && !HasFailure(); ++seed) {
-        SCOPED_TRACE(testing::Message() << "seed " << seed);
-        random_chooser choose(seed);
+    for (unsigned i = 0; (i < seed::cases(4000)) && !HasFailure(); ++i) {
+        SCOPED_TRACE(testing::Message() << "run " << i);
+        random_chooser choose(seed::get(i));
         world w(GetParam());
         faults limits;
 
@@ -281,11 +283,11 @@ TEST_P(test_sep_conn_schedules, resource_failures_at_any_time_leak_nothing)
     }
 }
 
-TEST_P(test_sep_conn_schedules, restarted_peer_connects_beside_its_old_self)
+TEST_P(test_sep_conn_schedules, peer_restarted_at_random_connects_beside_its_old_self)
 {
-    for (uint64_t seed = 0; (seed < 3000) && !HasFailure(); ++seed) {
-        SCOPED_TRACE(testing::Message() << "seed " << seed);
-        random_chooser choose(seed);
+    for (unsigned i = 0; (i < seed::cases(3000)) && !HasFailure(); ++i) {
+        SCOPED_TRACE(testing::Message() << "run " << i);
+        random_chooser choose(seed::get(i));
         world w(GetParam());
         faults limits;
 

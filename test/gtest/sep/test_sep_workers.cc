@@ -2,6 +2,8 @@
 
 #include "test_sep_uct.h"
 
+#include "common/seed.h"
+
 #include <poll.h>
 
 #include <algorithm>
@@ -103,9 +105,9 @@ public:
     }
 
     /* Any operations to anyone */
-    void run(unsigned count, unsigned seed)
+    void run(unsigned count, uint64_t seed)
     {
-        std::mt19937 random(seed * 1000 + m_index);
+        std::mt19937 random(seed + m_index);
 
         m_thread = pthread_self();
         for (unsigned i = 0; i < count; ++i) {
@@ -442,10 +444,11 @@ protected:
 };
 
 
-TEST_P(test_sep_workers, everything_arrives_once_at_the_right_worker)
+TEST_P(test_sep_workers, random_operations_arrive_once_at_the_right_worker)
 {
     open(5);
     std::atomic<unsigned> connected{0}, sent{0};
+    uint64_t random = seed::get();
 
     in_threads([&](unsigned i) {
         m_workers[i]->connect(m_workers);
@@ -454,7 +457,7 @@ TEST_P(test_sep_workers, everything_arrives_once_at_the_right_worker)
             return connected == m_workers.size();
         });
 
-        m_workers[i]->run(300, 1);
+        m_workers[i]->run(300, random);
         ++sent;
         m_workers[i]->e().wait([&]() { return sent == m_workers.size(); });
         m_workers[i]->expect_messages(m_workers);

@@ -44,7 +44,7 @@ public:
         m_send_mem(m_c, (size_t)r.count * options.window * slot_size()),
         m_cq(m_c, r.count * options.window + options.num_recv + 16, m_channel),
         m_srq(m_c, options.num_recv), m_peers(r.count),
-        m_rnd(r.index * 1000 + m_life)
+        m_rnd(options.seed + r.index * 1000 + m_life)
     {
         REQUIRE(m_channel != nullptr);
         REQUIRE_EQ(0, fcntl(m_channel->fd, F_SETFL, O_NONBLOCK));

@@ -56,6 +56,7 @@ struct mesh_options {
     bool     sleeps      = false; /* waits for events */
     unsigned max_message = 2000;
     uint64_t messages    = 0;     /* to each peer, 0: until told to stop */
+    uint64_t seed        = 0;     /* of their lengths and contents */
 };
 
 

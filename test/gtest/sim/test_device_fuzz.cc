@@ -7,6 +7,8 @@
 
 #include "device.h"
 
+#include "common/seed.h"
+
 #include <cstring>
 #include <deque>
 
@@ -22,8 +24,12 @@ class test_device_fuzz : public device::test {
 
 TEST_F(test_device_fuzz, random_operations_match_a_model)
 {
-    for (unsigned seed = 1; seed <= 4; ++seed) {
-        run(2, [seed](rank &r) {
+    unsigned rounds = seed::cases(4);
+
+    for (unsigned i = 0; (i < rounds) && !HasFailure(); ++i) {
+        uint64_t random = seed::get(i);
+
+        run(2, [random](rank &r) {
             const size_t size = 2 << 20, max = 1 << 20;
             const unsigned depth = 8, num = 300;
             qp_options options;
@@ -31,7 +37,7 @@ TEST_F(test_device_fuzz, random_operations_match_a_model)
             options.send_sge = 8;
             options.recv_wr  = 32;
             side s(r, options, (r.index == 0) ? depth * max : size);
-            pattern rnd(seed);
+            pattern rnd(random);
 
             if (r.index == 1) {
                 memory sink(s.c, 32 * max);

@@ -7,6 +7,8 @@
 
 #include "device_mesh.h"
 
+#include "common/seed.h"
+
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -584,6 +586,7 @@ protected:
         mesh_offers *offers = m_offers;
 
         options.sleeps = node & 1;
+        options.seed   = m_seed;
         ++word(mesh_words::life(node));
         start(node, count, [=](rank &r) { mesh_node(r, offers, options); });
     }
@@ -653,7 +656,9 @@ protected:
     /* @a victims of @a count are killed in turn, @a rounds times */
     void run_mesh(int count, int victims, int rounds, unsigned max_delay_us)
     {
-        pattern rnd(::testing::UnitTest::GetInstance()->random_seed() + count);
+        pattern rnd(seed::get());
+
+        m_seed = seed::get(1);
 
         for (int i = 0; i < count; ++i) {
             start_node(i, count);
@@ -675,6 +680,7 @@ protected:
     }
 
     mesh_offers *m_offers;
+    uint64_t     m_seed = 0; /* of the messages */
 };
 
 } // namespace

@@ -7,6 +7,8 @@
 
 #include "device.h"
 
+#include "common/seed.h"
+
 #include <algorithm>
 #include <cerrno>
 
@@ -122,8 +124,10 @@ TEST_F(test_device_resize, a_queue_that_is_too_short_is_refused)
 
 TEST_F(test_device_resize, random_lengths_lose_nothing)
 {
-    run(1, [](rank&) {
-        pattern rnd(20);
+    uint64_t random = seed::get();
+
+    run(1, [random](rank&) {
+        pattern rnd(random);
         stream s(63);
 
         for (int i = 0; i < 500; ++i) {

@@ -2,6 +2,8 @@
 
 #include "test_engine.h"
 
+#include "common/seed.h"
+
 #include <endian.h>
 #include <random>
 
@@ -109,11 +111,11 @@ TEST_F(test_engine_atomic, fields_of_a_masked_add_do_not_carry)
 }
 
 /* uct_rc_mlx5_iface_common_atomic_data() of UCX */
-TEST_F(test_engine_atomic, operations_that_ucx_builds)
+TEST_F(test_engine_atomic, operations_that_ucx_builds_on_random_values)
 {
-    std::mt19937_64 random(1);
+    std::mt19937_64 random(seed::get());
 
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < (int)seed::cases(1000); ++i) {
         for (unsigned size : {4, 8}) {
             uint64_t old   = truncate(size, random());
             uint64_t value = truncate(size, random());
@@ -138,9 +140,9 @@ TEST_F(test_engine_atomic, operations_that_ucx_builds)
 
 TEST_F(test_engine_atomic, random_masks_match_the_reference)
 {
-    std::mt19937_64 random(2);
+    std::mt19937_64 random(seed::get());
 
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < (int)seed::cases(20000); ++i) {
         unsigned size     = (i & 1) ? 4 : 8;
         uint64_t old      = truncate(size, random());
         uint64_t operand  = truncate(size, random());

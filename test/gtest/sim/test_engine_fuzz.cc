@@ -2,16 +2,17 @@
 
 #include "test_engine.h"
 
+#include "common/seed.h"
+
 #include <algorithm>
 #include <random>
 
 /* Arbitrary bytes in the queues: nothing is read outside of them (meant to run
- * under ASan), and what comes out is always consistent. The generators are
- * seeded, so every run is the same. */
+ * under ASan), and what comes out is always consistent. */
 
 class test_engine_fuzz : public test_engine {
 protected:
-    test_engine_fuzz() : m_random(20240229)
+    test_engine_fuzz() : m_random(seed::get())
     {
     }
 
@@ -147,7 +148,7 @@ TEST_F(test_engine_fuzz, noise_in_the_send_queue)
 {
     char buf[512];
 
-    for (unsigned i = 0; i < 20000; ++i) {
+    for (unsigned i = 0; i < seed::cases(20000); ++i) {
         unsigned wqe_cnt = 1u << random(6);
         unsigned index   = random(65536);
         test_sq sq(wqe_cnt);
@@ -167,7 +168,7 @@ TEST_F(test_engine_fuzz, nearly_valid_requests_end_to_end)
 {
     unsigned executed = 0, failed = 0, rejected = 0;
 
-    for (unsigned i = 0; i < 60000; ++i) {
+    for (unsigned i = 0; i < seed::cases(60000); ++i) {
         unsigned wqe_cnt = 1u << random(6);
         unsigned index   = random(65536);
         test_sq sq(wqe_cnt);
@@ -215,14 +216,14 @@ TEST_F(test_engine_fuzz, nearly_valid_requests_end_to_end)
     }
 
     /* the generator reaches all ends */
-    EXPECT_GT(executed, 100u);
-    EXPECT_GT(failed, 100u);
-    EXPECT_GT(rejected, 100u);
+    EXPECT_GT(executed, seed::cases(100));
+    EXPECT_GT(failed, seed::cases(100));
+    EXPECT_GT(rejected, seed::cases(100));
 }
 
 TEST_F(test_engine_fuzz, noise_in_the_receive_queue)
 {
-    for (unsigned i = 0; i < 50000; ++i) {
+    for (unsigned i = 0; i < seed::cases(50000); ++i) {
         unsigned stride = random(4) ? 16u << random(7) : random(1100);
         uint8_t *wqe    = new uint8_t[stride];
         uint64_t length = 0;

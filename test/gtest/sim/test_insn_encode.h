@@ -639,7 +639,7 @@ inline bool generator_t::encode(const template_t &t, state_t *s,
     }
     if (t.flags & REP) {
         rep = one_in(2);
-        *repeated = rep;
+        *repeated = rep && (t.flags & STR); /* not ret */
     }
     bool mem = (t.flags & RM_M) &&
                (!(t.flags & RM_R) || (!m_no_memory && one_in(2)));

@@ -12,8 +12,9 @@
 
 #include "test_insn_encode.h"
 
+#include "common/seed.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <algorithm>
 
@@ -26,18 +27,16 @@ struct coverage_t {
     unsigned faulted = 0;
 };
 
-class insn_fuzz : public testing::Test {
+/* For tests that are not random: their memory is always the same */
+class insn_test : public testing::Test {
 protected:
+    explicit insn_test(uint64_t seed = 1) : m_seed(seed) {}
+
     void SetUp() override
     {
-        const char *seed = getenv("MLX5SIM_TEST_SEED");
-
         if (under_valgrind()) {
             GTEST_SKIP() << "valgrind has no single step";
         }
-        m_seed = (seed != nullptr) ? strtoull(seed, nullptr, 0) : 20180905;
-        printf("MLX5SIM_TEST_SEED=%llu\n",
-               static_cast<unsigned long long>(m_seed));
         ASSERT_TRUE(m_sandbox.open());
         m_master.resize(DATA_SIZE);
         std::mt19937_64 rng(m_seed);
@@ -195,12 +194,10 @@ protected:
     std::vector<uint8_t> m_want_code;
 };
 
-inline unsigned num_cases(unsigned normal)
-{
-    const char *text = getenv("MLX5SIM_TEST_CASES");
-
-    return (text != nullptr) ? strtoul(text, nullptr, 0) : normal;
-}
+class insn_fuzz : public insn_test {
+protected:
+    insn_fuzz() : insn_test(seed::get()) {}
+};
 
 /* Parts of the extended state that are in initial configuration: for the native
  * run the registers are zero, for the interpreter their memory is garbage */

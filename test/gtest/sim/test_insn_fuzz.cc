@@ -11,7 +11,7 @@ using namespace insn_native;
 
 TEST_F(insn_fuzz, every_known_encoding_agrees_with_the_processor)
 {
-    unsigned per_template = num_cases(150);
+    unsigned per_template = seed::cases(150);
     unsigned failures = 0, total = 0;
     generator_t gen(m_seed);
 
@@ -63,12 +63,12 @@ TEST_F(insn_fuzz, every_known_encoding_agrees_with_the_processor)
  * the same way. */
 TEST_F(insn_fuzz, whatever_is_accepted_agrees_with_the_processor)
 {
-    unsigned wanted = num_cases(150) * 200;
+    unsigned wanted = seed::cases(150) * 200;
     unsigned failures = 0, accepted = 0, executed = 0;
     generator_t gen(m_seed + 1);
     coverage_t cover;
 
-    if (reinterpret_cast<uintptr_t>(&num_cases) < (1ul << 32)) {
+    if (reinterpret_cast<uintptr_t>(&seed::cases) < (1ul << 32)) {
         GTEST_SKIP() << "the program lies where wild addresses could hit it";
     }
     for (unsigned i = 0; i < wanted; ++i) {
@@ -149,7 +149,7 @@ TEST_F(insn_fuzz, stores_into_a_window_are_reported_as_the_processor_does_them)
                             (addr + length > dev->window.hi);
         }
     } device;
-    unsigned per_template = num_cases(60);
+    unsigned per_template = seed::cases(60);
     unsigned failures = 0, crossing = 0, reports = 0, total = 0;
     generator_t gen(m_seed + 2);
 
@@ -267,7 +267,7 @@ TEST_F(insn_fuzz, without_vector_registers_nothing_depends_on_them)
     generator_t gen(m_seed + 3);
 
     std::fill(m_master.begin(), m_master.end(), 0);
-    for (unsigned i = 0; i < num_cases(60) * NUM_TEMPLATES; ++i) {
+    for (unsigned i = 0; i < seed::cases(60) * NUM_TEMPLATES; ++i) {
         const template_t &t = TEMPLATES[i % NUM_TEMPLATES];
         std::vector<uint8_t> code;
         mlx5sim_insn_run_t run;
@@ -340,7 +340,7 @@ TEST_F(insn_fuzz, straight_runs_of_instructions_agree_with_the_processor)
     generator_t gen(m_seed + 4);
 
     gen.avoid_memory();
-    for (unsigned i = 0; i < num_cases(150) * 4; ++i) {
+    for (unsigned i = 0; i < seed::cases(150) * 4; ++i) {
         std::vector<uint8_t> program;
         mlx5sim_insn_run_t run;
         state_t s, next, native, got;
@@ -420,7 +420,7 @@ TEST_F(insn_fuzz, truncated_instructions_are_unknown)
 {
     generator_t gen(m_seed + 5);
 
-    for (unsigned i = 0; i < num_cases(150) * 100; ++i) {
+    for (unsigned i = 0; i < seed::cases(150) * 100; ++i) {
         std::vector<uint8_t> code;
         bool repeated = false;
         state_t s;
@@ -442,7 +442,7 @@ TEST_F(insn_fuzz, truncated_instructions_are_unknown)
 /* Nothing is known of the bytes, and behind them is no memory */
 TEST_F(insn_fuzz, garbage_is_decoded_without_reading_beyond_it)
 {
-    unsigned known = 0, wanted = num_cases(150) * 2000;
+    unsigned known = 0, wanted = seed::cases(150) * 2000;
     generator_t gen(m_seed + 6);
 
     for (unsigned i = 0; i < wanted; ++i) {

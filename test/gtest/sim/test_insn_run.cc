@@ -8,7 +8,7 @@ using namespace insn_native;
 
 namespace {
 
-class insn_run : public insn_fuzz {
+class insn_run : public insn_test {
 protected:
     struct record_t {
         std::vector<std::pair<uint64_t, unsigned>> stores;

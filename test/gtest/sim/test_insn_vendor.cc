@@ -211,7 +211,7 @@ bool has(owner_t owner)
            (ecx & (1u << ((owner == MOVDIRI) ? 27 : 28)));
 }
 
-class insn_vendor : public insn_fuzz {
+class insn_vendor : public insn_test {
 protected:
     void make_state(generator_t &gen, const bytes_t &code, state_t *s)
     {
@@ -357,11 +357,11 @@ TEST_F(insn_vendor, masked_moves_at_the_end_of_memory_agree)
 }
 
 /* Valid instructions with prefixes in front that they may not be made for */
-TEST_F(insn_vendor, prefixes_in_front_of_anything_agree_with_the_processor)
+TEST_F(insn_fuzz, prefixes_in_front_of_anything_agree_with_the_processor)
 {
     static const uint8_t PREFIXES[] = {0x66, 0x67, 0xf2, 0xf3, 0x26, 0x2e,
                                        0x36, 0x3e, 0x40, 0x41, 0x44, 0x48};
-    unsigned wanted = num_cases(150) * 200, failures = 0, accepted = 0;
+    unsigned wanted = seed::cases(150) * 200, failures = 0, accepted = 0;
     generator_t gen(m_seed + 7);
     coverage_t cover;
 
