@@ -88,6 +88,33 @@ void send_one(qp &q, cq &scq, const ibv_sge &sge, unsigned flags = 0)
     scq.good();
 }
 
+/* One queue pair that sends to another, whose completions raise events */
+struct channel_loop {
+    channel_loop(context &c, memory &mem, channel &ch, int num_recv) :
+        scq(c, 16), rcq(c, 64, ch.v), mem(mem), a(c, scq, scq), b(c, scq, rcq)
+    {
+        a.connect(b.addr());
+        b.connect(a.addr());
+        for (int i = 0; i < num_recv; ++i) {
+            recv(i);
+        }
+    }
+
+    void recv(uint64_t id)
+    {
+        b.recv(id, mem.sge(0, 8));
+    }
+
+    void send(unsigned flags = 0)
+    {
+        send_one(a, scq, mem.sge(8, 8), flags);
+    }
+
+    cq     scq, rcq;
+    memory &mem;
+    qp     a, b;
+};
+
 ibv_event_type next_event(context &c, void **element_p)
 {
     pollfd p = {c.ctx->async_fd, POLLIN, 0};
@@ -226,41 +253,35 @@ TEST_F(test_device_channel, one_event_per_arming)
         memory mem(c, 4096);
         channel ch(c);
         {
-            cq scq(c, 16), rcq(c, 64, ch.v);
-            qp a(c, scq, scq), b(c, scq, rcq);
-            a.connect(b.addr());
-            b.connect(a.addr());
-            for (int i = 0; i < 32; ++i) {
-                b.recv(i, mem.sge(0, 8));
-            }
+            channel_loop l(c, mem, ch, 32);
 
             /* not armed: nothing */
-            send_one(a, scq, mem.sge(8, 8));
+            l.send();
             ch.none();
-            rcq.good();
+            l.rcq.good();
 
             /* armed: the first of three */
-            arm(rcq);
+            arm(l.rcq);
             ch.none();
             for (int i = 0; i < 3; ++i) {
-                send_one(a, scq, mem.sge(8, 8));
+                l.send();
             }
-            REQUIRE(ch.wait() == rcq.v);
+            REQUIRE(ch.wait() == l.rcq.v);
             ch.none();
 
             /* armed with completions that are not polled: at once */
-            arm(rcq);
-            REQUIRE(ch.wait() == rcq.v);
+            arm(l.rcq);
+            REQUIRE(ch.wait() == l.rcq.v);
             for (int i = 0; i < 3; ++i) {
-                rcq.good();
+                l.rcq.good();
             }
 
             /* all polled: nothing before the next one */
-            arm(rcq);
+            arm(l.rcq);
             ch.none();
-            send_one(a, scq, mem.sge(8, 8));
-            REQUIRE(ch.wait() == rcq.v);
-            rcq.good();
+            l.send();
+            REQUIRE(ch.wait() == l.rcq.v);
+            l.rcq.good();
         }
     });
 }
@@ -272,46 +293,40 @@ TEST_F(test_device_channel, solicited_only)
         memory mem(c, 4096);
         channel ch(c);
         {
-            cq scq(c, 16), rcq(c, 64, ch.v);
-            qp a(c, scq, scq), b(c, scq, rcq);
-            a.connect(b.addr());
-            b.connect(a.addr());
-            for (int i = 0; i < 32; ++i) {
-                b.recv(i, mem.sge(0, 8));
-            }
+            channel_loop l(c, mem, ch, 32);
 
-            arm(rcq, 1);
-            send_one(a, scq, mem.sge(8, 8));
-            send_one(a, scq, mem.sge(8, 8));
+            arm(l.rcq, 1);
+            l.send();
+            l.send();
             ch.none();
-            send_one(a, scq, mem.sge(8, 8), IBV_SEND_SOLICITED);
-            REQUIRE(ch.wait() == rcq.v);
+            l.send(IBV_SEND_SOLICITED);
+            REQUIRE(ch.wait() == l.rcq.v);
             for (int i = 0; i < 3; ++i) {
-                rcq.good();
+                l.rcq.good();
             }
 
             /* unsolicited ones that wait do not fire it, solicited ones do */
-            send_one(a, scq, mem.sge(8, 8));
-            arm(rcq, 1);
+            l.send();
+            arm(l.rcq, 1);
             ch.none();
-            send_one(a, scq, mem.sge(8, 8), IBV_SEND_SOLICITED);
-            REQUIRE(ch.wait() == rcq.v);
-            arm(rcq, 1);
-            REQUIRE(ch.wait() == rcq.v);
-            rcq.good();
-            rcq.good();
+            l.send(IBV_SEND_SOLICITED);
+            REQUIRE(ch.wait() == l.rcq.v);
+            arm(l.rcq, 1);
+            REQUIRE(ch.wait() == l.rcq.v);
+            l.rcq.good();
+            l.rcq.good();
 
             /* armed for any after armed for solicited: any */
-            arm(rcq, 1);
-            arm(rcq, 0);
-            send_one(a, scq, mem.sge(8, 8));
-            REQUIRE(ch.wait() == rcq.v);
-            rcq.good();
+            arm(l.rcq, 1);
+            arm(l.rcq, 0);
+            l.send();
+            REQUIRE(ch.wait() == l.rcq.v);
+            l.rcq.good();
 
             /* errors always wake up */
-            arm(rcq, 1);
-            b.to_state(IBV_QPS_ERR);
-            REQUIRE(ch.wait() == rcq.v);
+            arm(l.rcq, 1);
+            l.b.to_state(IBV_QPS_ERR);
+            REQUIRE(ch.wait() == l.rcq.v);
         }
     });
 }
@@ -325,19 +340,13 @@ TEST_F(test_device_channel, destroy_waits_for_acknowledged_events_only)
 
         /* events that nobody read do not hold up ibv_destroy_cq() */
         for (int unread = 0; unread < 3; ++unread) {
-            cq scq(c, 16), rcq(c, 64, ch.v);
-            qp a(c, scq, scq), b(c, scq, rcq);
-            a.connect(b.addr());
-            b.connect(a.addr());
-            for (int i = 0; i < 8; ++i) {
-                b.recv(i, mem.sge(0, 8));
-            }
+            channel_loop l(c, mem, ch, 8);
             for (int i = 0; i < unread; ++i) {
-                arm(rcq);
-                send_one(a, scq, mem.sge(8, 8));
+                arm(l.rcq);
+                l.send();
             }
             if (unread == 2) {
-                REQUIRE(ch.wait() == rcq.v);
+                REQUIRE(ch.wait() == l.rcq.v);
             }
         }
         ch.none();
@@ -353,27 +362,24 @@ TEST_F(test_device_channel, armed_again_and_again_without_reading)
         memory mem(c, 4096);
         channel ch(c);
         {
-            cq scq(c, 16), rcq(c, 64, ch.v), other(c, 64, ch.v);
-            qp a(c, scq, scq), b(c, scq, rcq);
-            a.connect(b.addr());
-            b.connect(a.addr());
-            b.recv(1, mem.sge(0, 8));
-            send_one(a, scq, mem.sge(8, 8));
+            cq other(c, 64, ch.v);
+            channel_loop l(c, mem, ch, 1);
+            l.send();
             for (int i = 0; i < 20000; ++i) {
-                arm(rcq);
+                arm(l.rcq);
             }
             int events = 0;
             while (ch.has_event()) {
-                REQUIRE(ch.wait() == rcq.v);
+                REQUIRE(ch.wait() == l.rcq.v);
                 ++events;
             }
             REQUIRE(events > 0);
             /* and it works as before */
-            rcq.good();
-            arm(rcq);
-            b.recv(1, mem.sge(0, 8));
-            send_one(a, scq, mem.sge(8, 8));
-            REQUIRE(ch.wait() == rcq.v);
+            l.rcq.good();
+            arm(l.rcq);
+            l.recv(1);
+            l.send();
+            REQUIRE(ch.wait() == l.rcq.v);
             ch.none();
         }
     });

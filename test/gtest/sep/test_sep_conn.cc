@@ -7,7 +7,12 @@
 
 using namespace sep_conn_model;
 
-using test_sep_conn = test_conn;
+namespace {
+
+class test_sep_conn : public test_conn, protected conn_pair {
+};
+
+} // namespace
 
 
 TEST_F(test_sep_conn, fits_next_to_an_endpoint_in_256_bytes)
@@ -17,34 +22,25 @@ TEST_F(test_sep_conn, fits_next_to_an_endpoint_in_256_bytes)
 
 TEST_F(test_sep_conn, connects_with_three_packets)
 {
-    world w;
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     a.start(ab);
     EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ab.super.state);
     ASSERT_EQ(1u, w.wire.size());
 
-    auto req = w.wire[0].bytes;
-    w.wire.clear();
+    auto req = take();
     b.receive(req);
-    model_conn &ba = b.conn(a.self);
-    EXPECT_EQ(UCT_SEP_CONN_STATE_REP_SENT, ba.super.state);
-    EXPECT_EQ(0u, ba.established) << "passive side may not send yet";
+    EXPECT_EQ(UCT_SEP_CONN_STATE_REP_SENT, ba().super.state);
+    EXPECT_EQ(0u, ba().established) << "passive side may not send yet";
     ASSERT_EQ(1u, w.wire.size());
 
-    auto rep = w.wire[0].bytes;
-    w.wire.clear();
+    auto rep = take();
     a.receive(rep);
     EXPECT_EQ(1u, ab.established);
-    EXPECT_EQ(0u, ba.established);
+    EXPECT_EQ(0u, ba().established);
     ASSERT_EQ(1u, w.wire.size());
 
-    auto rtu = w.wire[0].bytes;
-    w.wire.clear();
+    auto rtu = take();
     b.receive(rtu);
-    EXPECT_EQ(1u, ba.established);
+    EXPECT_EQ(1u, ba().established);
     EXPECT_TRUE(w.wire.empty());
 
     w.expect_connected(0, 1);
@@ -53,31 +49,19 @@ TEST_F(test_sep_conn, connects_with_three_packets)
 
 TEST_F(test_sep_conn, the_peers_qp_is_passed_on_unchanged)
 {
-    world w;
-    random_chooser choose(1);
-    node &a = w.add();
-    node &b = w.add();
+    connect();
 
-    a.start(a.conn(b.self));
-    w.settle(choose);
-
-    uct_sep_conn_qp_info_t seen = b.conn(a.self).super.remote;
-    uct_sep_conn_qp_info_t sent = a.conn(b.self).super.local;
+    uct_sep_conn_qp_info_t seen = ba().super.remote;
+    uct_sep_conn_qp_info_t sent = ab.super.local;
     EXPECT_EQ(0, memcmp(&seen, &sent, sizeof(seen)));
 }
 
 TEST_F(test_sep_conn, start_is_idempotent)
 {
-    world w;
-    random_chooser choose(1);
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     a.start(ab);
     a.start(ab);
     EXPECT_EQ(1u, w.wire.size());
-    w.settle(choose);
+    settle();
     a.start(ab);
     EXPECT_TRUE(w.wire.empty());
     EXPECT_EQ(1u, ab.established);
@@ -86,25 +70,17 @@ TEST_F(test_sep_conn, start_is_idempotent)
 
 TEST_F(test_sep_conn, passive_side_later_uses_the_same_connection)
 {
-    world w;
-    random_chooser choose(1);
-    node &a = w.add();
-    node &b = w.add();
-
-    a.start(a.conn(b.self));
-    w.settle(choose);
-    b.start(b.conn(a.self));
-    w.settle(choose);
+    connect();
+    b.start(ba());
+    settle();
 
     w.expect_connected(0, 1);
     EXPECT_EQ(2u, w.qps.size());
-    EXPECT_EQ(1u, b.conn(a.self).established);
+    EXPECT_EQ(1u, ba().established);
 }
 
 TEST_F(test_sep_conn, oneself_is_connected_at_once_with_one_qp)
 {
-    world w;
-    node &a        = w.add();
     model_conn &aa = a.conn(a.self);
 
     a.start(aa);
@@ -122,8 +98,6 @@ TEST_F(test_sep_conn, oneself_is_connected_at_once_with_one_qp)
 
 TEST_F(test_sep_conn, oneself_reports_why_it_could_not_be_connected)
 {
-    world w;
-    node &a = w.add();
     uct_sep_conn_out_t out;
 
     a.create_failures = 1;
@@ -138,9 +112,6 @@ TEST_F(test_sep_conn, oneself_reports_why_it_could_not_be_connected)
 
 TEST_F(test_sep_conn, a_packet_from_oneself_changes_nothing)
 {
-    world w;
-    node &a = w.add();
-
     a.start(a.conn(a.self));
     a.receive(to_bytes(message(a, a, UCT_SEP_CONN_MSG_REQ, 99, 0)));
     EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, a.conn(a.self).super.state);
@@ -149,12 +120,10 @@ TEST_F(test_sep_conn, a_packet_from_oneself_changes_nothing)
 
 TEST_F(test_sep_conn, gives_up_when_nobody_answers)
 {
-    world w;
-    node &a        = w.add(5);
-    node &b        = w.add(5);
-    model_conn &ab = a.conn(b.self);
-    unsigned sent  = 0;
+    unsigned sent = 0;
 
+    a.env.max_retries = 5;
+    b.env.max_retries = 5;
     a.start(ab);
     while (ab.super.deadline != 0) {
         sent += w.wire.size();
@@ -173,20 +142,15 @@ TEST_F(test_sep_conn, gives_up_when_nobody_answers)
     EXPECT_EQ(0u, w.alive_qps(a));
 
     /* A later attempt has all chances again */
-    random_chooser choose(1);
-    a.start(ab);
-    w.settle(choose);
+    connect();
     w.expect_connected(0, 1);
 }
 
 TEST_F(test_sep_conn, repetitions_back_off_up_to_a_limit)
 {
-    world w;
-    node &a         = w.add(12);
-    node &b         = w.add();
-    model_conn &ab  = a.conn(b.self);
     ucs_time_t last = 0, interval;
 
+    a.env.max_retries = 12;
     a.start(ab);
     for (unsigned i = 0; i < 12; ++i) {
         interval = ab.super.deadline - w.now;
@@ -201,149 +165,108 @@ TEST_F(test_sep_conn, repetitions_back_off_up_to_a_limit)
 
 TEST_F(test_sep_conn, passive_side_gives_up_silently_when_rtu_never_comes)
 {
-    world w;
-    node &a = w.add(3);
-    node &b = w.add(3);
-
+    a.env.max_retries = 3;
+    b.env.max_retries = 3;
     b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REQ, 1, 0)));
-    model_conn &ba = b.conn(a.self);
-    while (ba.super.deadline != 0) {
+    while (ba().super.deadline != 0) {
         w.wire.clear();
-        w.now = ba.super.deadline;
-        b.timeout(ba);
+        w.now = ba().super.deadline;
+        b.timeout(ba());
     }
 
-    EXPECT_EQ(0u, ba.failed) << "nobody here asked for it";
+    EXPECT_EQ(0u, ba().failed) << "nobody here asked for it";
     EXPECT_EQ(0u, w.alive_qps(b));
 }
 
 TEST_F(test_sep_conn, passive_side_is_told_if_it_has_asked_as_well)
 {
-    world w;
-    node &a = w.add(3);
-    node &b = w.add(3);
-
+    a.env.max_retries = 3;
+    b.env.max_retries = 3;
     b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REQ, 1, 0)));
-    model_conn &ba = b.conn(a.self);
-    b.start(ba);
-    while (ba.super.deadline != 0) {
+    b.start(ba());
+    while (ba().super.deadline != 0) {
         w.wire.clear();
-        w.now = ba.super.deadline;
-        b.timeout(ba);
+        w.now = ba().super.deadline;
+        b.timeout(ba());
     }
 
-    EXPECT_EQ(1u, ba.failed);
-    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ba.last_failure);
+    EXPECT_EQ(1u, ba().failed);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ba().last_failure);
 }
 
 TEST_F(test_sep_conn, peer_without_resources_rejects)
 {
-    random_chooser choose(1);
-
     for (bool in_create : {true, false}) {
-        world w;
-        node &a        = w.add();
-        node &b        = w.add();
-        model_conn &ab = a.conn(b.self);
+        conn_pair p;
 
-        b.create_failures  = in_create;
-        b.connect_failures = !in_create;
-        a.start(ab);
-        w.settle(choose);
-        EXPECT_EQ(1u, ab.failed);
-        EXPECT_EQ(UCS_ERR_REJECTED, ab.last_failure);
-        EXPECT_EQ(0u, w.alive_qps(a));
-        EXPECT_EQ(0u, w.alive_qps(b));
+        p.b.create_failures  = in_create;
+        p.b.connect_failures = !in_create;
+        p.connect();
+        EXPECT_EQ(1u, p.ab.failed);
+        EXPECT_EQ(UCS_ERR_REJECTED, p.ab.last_failure);
+        EXPECT_EQ(0u, p.w.alive_qps(p.a));
+        EXPECT_EQ(0u, p.w.alive_qps(p.b));
 
-        a.start(ab);
-        w.settle(choose);
-        w.expect_connected(0, 1);
+        p.connect();
+        p.w.expect_connected(0, 1);
     }
 }
 
 TEST_F(test_sep_conn, active_side_that_cannot_connect_rejects_the_answer)
 {
-    world w;
-    random_chooser choose(1);
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     a.connect_failures = 1;
-    a.start(ab);
-    w.settle(choose);
+    connect();
     EXPECT_EQ(UCS_ERR_IO_ERROR, ab.last_failure);
-    EXPECT_EQ(0u, b.conn(a.self).failed);
+    EXPECT_EQ(0u, ba().failed);
     EXPECT_EQ(0u, w.alive_qps(a));
     EXPECT_EQ(0u, w.alive_qps(b)) << "passive QP stays behind";
 }
 
 TEST_F(test_sep_conn, peer_that_reconnects_resets_the_other_side)
 {
-    world w;
-    random_chooser choose(1);
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
-    a.start(ab);
-    w.settle(choose);
-    model_conn &ba       = b.conn(a.self);
+    connect();
     uint32_t first_epoch = ab.super.local_epoch;
-    uint32_t first_qpn   = ba.qpn;
+    uint32_t first_qpn   = ba().qpn;
 
     /* a has lost its QP, b believes in the connection */
     a.reset(ab);
     EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
     a.start(ab);
     EXPECT_GT(ab.super.local_epoch, first_epoch);
-    auto req = w.wire[0].bytes;
-    w.wire.clear();
+    auto req = take();
     b.receive(req);
 
-    EXPECT_EQ(1u, ba.failed);
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ba.last_failure);
-    EXPECT_EQ(first_qpn, ba.qpn) << "QP is still the user's";
+    EXPECT_EQ(1u, ba().failed);
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ba().last_failure);
+    EXPECT_EQ(first_qpn, ba().qpn) << "QP is still the user's";
     EXPECT_TRUE(w.wire.empty()) << "answered before the user let go";
 
     b.receive(req);
-    EXPECT_EQ(1u, ba.failed) << "told again for a duplicate";
+    EXPECT_EQ(1u, ba().failed) << "told again for a duplicate";
 
-    b.reset(ba);
-    EXPECT_NE(first_qpn, ba.qpn);
-    w.settle(choose);
+    b.reset(ba());
+    EXPECT_NE(first_qpn, ba().qpn);
+    settle();
     w.expect_connected(0, 1);
-    EXPECT_EQ(2u, ba.established);
+    EXPECT_EQ(2u, ba().established);
 }
 
 TEST_F(test_sep_conn, start_while_resetting_is_remembered)
 {
-    world w;
-    random_chooser choose(1);
-    node &a = w.add();
-    node &b = w.add();
-
-    a.start(a.conn(b.self));
-    w.settle(choose);
-    model_conn &ba = b.conn(a.self);
+    connect();
 
     /* The peer's new QP is already connected to our old one: of no use */
     b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REP, 50,
-                               ba.super.local_epoch)));
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ba.last_failure);
-    b.start(ba);
-    EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, ba.super.state);
-    b.reset(ba);
-    EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ba.super.state);
+                               ba().super.local_epoch)));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ba().last_failure);
+    b.start(ba());
+    EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, ba().super.state);
+    b.reset(ba());
+    EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ba().super.state);
 }
 
 TEST_F(test_sep_conn, answers_of_an_older_epoch_are_ignored)
 {
-    world w;
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     a.start(ab);
     uint32_t old_epoch = ab.super.local_epoch;
     a.reset(ab);
@@ -368,35 +291,22 @@ TEST_F(test_sep_conn, answers_of_an_older_epoch_are_ignored)
 
 TEST_F(test_sep_conn, a_request_of_an_older_epoch_is_ignored)
 {
-    world w;
-    random_chooser choose(1);
-    node &a = w.add();
-    node &b = w.add();
-
-    a.start(a.conn(b.self));
+    a.start(ab);
     auto old_req = w.wire[0].bytes;
-    w.settle(choose);
-    a.reset(a.conn(b.self));
-    a.start(a.conn(b.self));
-    w.settle(choose);
+    settle();
+    a.reset(ab);
+    connect();
     w.expect_connected(0, 1);
 
-    uct_sep_conn_t before = b.conn(a.self).super;
+    uct_sep_conn_t before = ba().super;
     b.receive(old_req);
-    EXPECT_EQ(0, memcmp(&before, &b.conn(a.self).super, sizeof(before)));
+    EXPECT_EQ(0, memcmp(&before, &ba().super, sizeof(before)));
     EXPECT_TRUE(w.wire.empty());
 }
 
 TEST_F(test_sep_conn, a_connection_in_use_survives_a_rejection)
 {
-    world w;
-    random_chooser choose(1);
-    node &a = w.add();
-    node &b = w.add();
-
-    a.start(a.conn(b.self));
-    w.settle(choose);
-    model_conn &ab = a.conn(b.self);
+    connect();
 
     for (unsigned reason = 1; reason < UCT_SEP_CONN_REJ_LAST; ++reason) {
         uct_sep_conn_msg_t msg = message(b, a, UCT_SEP_CONN_MSG_REJ, 0,
@@ -410,41 +320,27 @@ TEST_F(test_sep_conn, a_connection_in_use_survives_a_rejection)
 
 TEST_F(test_sep_conn, lost_rtu_is_repeated_for_every_answer)
 {
-    world w;
-    random_chooser choose(1);
-    node &a = w.add();
-    node &b = w.add();
-
-    a.start(a.conn(b.self));
-    auto req = w.wire[0].bytes;
-    w.wire.clear();
+    a.start(ab);
+    auto req = take();
     b.receive(req);
-    auto rep = w.wire[0].bytes;
-    w.wire.clear();
+    auto rep = take();
 
     for (unsigned i = 0; i < 3; ++i) {
         a.receive(rep);
         ASSERT_EQ(1u, w.wire.size());
         w.wire.clear(); /* RTU is lost */
     }
-    EXPECT_EQ(1u, a.conn(b.self).established);
-    EXPECT_EQ(0u, b.conn(a.self).established);
+    EXPECT_EQ(1u, ab.established);
+    EXPECT_EQ(0u, ba().established);
 
-    w.settle(choose);
+    settle();
     w.expect_connected(0, 1);
 }
 
 TEST_F(test_sep_conn, interface_that_is_gone_is_reported_at_once)
 {
-    world w;
-    random_chooser choose(1);
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     w.restart(1); /* Before a packet was sent */
-    a.start(ab);
-    w.settle(choose);
+    connect();
     EXPECT_EQ(1u, ab.failed);
     EXPECT_EQ(UCS_ERR_UNREACHABLE, ab.last_failure);
     EXPECT_EQ(0u, ab.super.retries) << "it did not have to time out";
@@ -453,42 +349,30 @@ TEST_F(test_sep_conn, interface_that_is_gone_is_reported_at_once)
 
 TEST_F(test_sep_conn, a_request_whose_answer_was_given_up_begins_anew)
 {
-    world w;
-    random_chooser choose(1);
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     a.start(ab);
-    auto req             = w.wire[0].bytes;
+    auto req             = take();
     uint32_t first_epoch = ab.super.local_epoch;
-    w.wire.clear();
     b.receive(req);
-    b.reset(b.conn(a.self)); /* Its QP failed, the answer is lost */
+    b.reset(ba()); /* Its QP failed, the answer is lost */
     w.wire.clear();
 
     b.receive(req);
     EXPECT_EQ(0u, w.alive_qps(b)) << "a QP was connected to a second time";
     ASSERT_EQ(1u, w.wire.size());
-    auto rej = w.wire[0].bytes;
-    w.wire.clear();
+    auto rej = take();
     a.receive(rej);
     EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ab.super.state);
     EXPECT_GT(ab.super.local_epoch, first_epoch);
     EXPECT_EQ(1u, ab.super.retries) << "must not go on for ever";
     EXPECT_EQ(0u, ab.failed);
 
-    w.settle(choose);
+    settle();
     w.expect_connected(0, 1);
 }
 
 TEST_F(test_sep_conn, an_attempt_rejected_as_stale_too_often_fails)
 {
-    world w;
-    node &a        = w.add(3);
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
+    a.env.max_retries = 3;
     a.start(ab);
     for (unsigned i = 0; i < 4; ++i) {
         uct_sep_conn_msg_t rej = message(b, a, UCT_SEP_CONN_MSG_REJ, 0,
@@ -504,42 +388,27 @@ TEST_F(test_sep_conn, an_attempt_rejected_as_stale_too_often_fails)
 
 TEST_F(test_sep_conn, passive_side_follows_a_newer_request_at_once)
 {
-    world w;
-    random_chooser choose(1);
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     a.start(ab);
-    b.receive(w.wire[0].bytes);
-    w.wire.clear();
-    model_conn &ba = b.conn(a.self);
-    uint32_t first = ba.qpn;
+    b.receive(take());
+    w.wire.clear(); /* The answer is lost */
+    uint32_t first = ba().qpn;
 
     a.reset(ab);
     a.start(ab);
     b.receive(w.wire[0].bytes);
-    EXPECT_NE(first, ba.qpn);
-    EXPECT_EQ(ab.qpn, w.qps[ba.qpn].remote);
-    EXPECT_EQ(0u, ba.failed);
-    w.settle(choose);
+    EXPECT_NE(first, ba().qpn);
+    EXPECT_EQ(ab.qpn, w.qps[ba().qpn].remote);
+    EXPECT_EQ(0u, ba().failed);
+    settle();
     w.expect_connected(0, 1);
 }
 
 TEST_F(test_sep_conn, an_answer_nobody_waits_for_frees_the_passive_qp)
 {
-    world w;
-    random_chooser choose(1);
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
-
     a.start(ab);
-    b.receive(w.wire[0].bytes);
-    w.wire.erase(w.wire.begin());
+    b.receive(take());
     a.reset(ab); /* Does not want it any more */
-    a.receive(w.wire[0].bytes);
-    w.wire.erase(w.wire.begin());
+    a.receive(take());
     ASSERT_EQ(1u, w.wire.size());
     EXPECT_EQ(1u, w.alive_qps(b));
     b.receive(w.wire[0].bytes);
@@ -548,10 +417,6 @@ TEST_F(test_sep_conn, an_answer_nobody_waits_for_frees_the_passive_qp)
 
 TEST_F(test_sep_conn, crossed_attempts_are_given_up_by_both_sides)
 {
-    world w;
-    node &a        = w.add();
-    node &b        = w.add();
-    model_conn &ab = a.conn(b.self);
     uct_sep_conn_msg_t msg;
 
     /* Our QP is connected to b's QP 1, b's QP 2 is connected to ours */

@@ -226,6 +226,50 @@ public:
     std::vector<std::pair<size_t, size_t>> starts;
 };
 
+/* Two interfaces on a wire that loses nothing, and a's connection to b */
+struct conn_pair {
+    explicit conn_pair(const split &kind = {"", false, false}) :
+        w(kind), a(w.add()), b(w.add()), ab(a.conn(b.self))
+    {
+    }
+
+    /* b's side, from when it first hears of a */
+    model_conn &ba()
+    {
+        return b.conn(a.self);
+    }
+
+    /* Until nothing is under way and no timer runs */
+    void settle()
+    {
+        w.settle(choose);
+    }
+
+    void connect()
+    {
+        a.start(ab);
+        settle();
+    }
+
+    /* The first packet on the wire */
+    std::vector<uint8_t> take()
+    {
+        std::vector<uint8_t> bytes;
+
+        EXPECT_FALSE(w.wire.empty());
+        if (!w.wire.empty()) {
+            bytes = w.wire[0].bytes;
+            w.wire.erase(w.wire.begin());
+        }
+        return bytes;
+    }
+
+    world          w;
+    random_chooser choose{1}; /* Always the same choices */
+    node           &a, &b;
+    model_conn     &ab;
+};
+
 class test_conn : public ::testing::Test {
 protected:
     /* Both sides find out what is really true by sending, as a transport would:

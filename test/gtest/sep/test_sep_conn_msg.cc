@@ -11,15 +11,16 @@
 
 using namespace sep_conn_model;
 
-using test_sep_conn_msg = test_conn;
+namespace {
+
+class test_sep_conn_msg : public test_conn, protected conn_pair {
+};
+
+} // namespace
 
 
 TEST_F(test_sep_conn_msg, packets_survive_the_wire_format)
 {
-    world w;
-    node &a = w.add();
-    node &b = w.add();
-
     for (auto type : {UCT_SEP_CONN_MSG_REQ, UCT_SEP_CONN_MSG_REP,
                       UCT_SEP_CONN_MSG_RTU, UCT_SEP_CONN_MSG_REJ}) {
         uct_sep_conn_msg_t msg = message(a, b, type, 0x11223344, 0x55667788);
@@ -51,9 +52,6 @@ TEST_F(test_sep_conn_msg, packets_survive_the_wire_format)
 
 TEST_F(test_sep_conn_msg, wire_bytes_are_what_the_format_says)
 {
-    world w;
-    node &a    = w.add();
-    node &b    = w.add();
     auto bytes = to_bytes(message(a, b, UCT_SEP_CONN_MSG_REP, 0x01020304,
                                   0x05060708, 0x0a0b0c));
 
@@ -65,9 +63,6 @@ TEST_F(test_sep_conn_msg, wire_bytes_are_what_the_format_says)
 
 TEST_F(test_sep_conn_msg, every_flipped_bit_is_noticed)
 {
-    world w;
-    node &a = w.add();
-    node &b = w.add();
     uct_sep_conn_msg_t out;
 
     auto good = to_bytes(any_message(a, b));
@@ -82,9 +77,6 @@ TEST_F(test_sep_conn_msg, every_flipped_bit_is_noticed)
 
 TEST_F(test_sep_conn_msg, every_other_length_is_noticed)
 {
-    world w;
-    node &a = w.add();
-    node &b = w.add();
     uct_sep_conn_msg_t out;
 
     for (size_t length = 0; length < 300; ++length) {
@@ -100,9 +92,6 @@ TEST_F(test_sep_conn_msg, every_other_length_is_noticed)
 
 TEST_F(test_sep_conn_msg, parse_says_what_is_wrong)
 {
-    world w;
-    node &a = w.add();
-    node &b = w.add();
     uct_sep_conn_msg_t out;
 
     auto parse = [&](std::vector<uint8_t> bytes) {
@@ -128,9 +117,6 @@ TEST_F(test_sep_conn_msg, parse_says_what_is_wrong)
 
 TEST_F(test_sep_conn_msg, fields_out_of_range_are_refused_despite_checksum)
 {
-    world w;
-    node &a = w.add();
-    node &b = w.add();
     uct_sep_conn_msg_t out;
 
     std::vector<std::pair<const char*,
@@ -190,14 +176,9 @@ TEST_F(test_sep_conn_msg, random_bytes_are_never_accepted)
 TEST_F(test_sep_conn_msg, randomly_mutated_packets_never_change_a_state)
 {
     std::mt19937_64 rng(seed::get());
-    world w;
-    random_chooser choose(1);
-    node &a = w.add();
-    node &b = w.add();
     node &c = w.add();
 
-    a.start(a.conn(b.self));
-    w.settle(choose);
+    connect();
     a.start(a.conn(c.self)); /* This one stays half open */
     w.wire.clear();
 
@@ -238,13 +219,15 @@ TEST_F(test_sep_conn_msg, random_valid_packets_without_sense_break_nothing)
     for (unsigned i = 0; (i < seed::cases(3000)) && !HasFailure(); ++i) {
         SCOPED_TRACE(testing::Message() << "run " << i);
         random_chooser choose(seed::get(i));
-        world w;
-        node &a = w.add(4);
-        node &b = w.add(4);
-        model_conn &ab = a.conn(b.self);
+        conn_pair p;
+        world &w       = p.w;
+        node &a        = p.a;
+        node &b        = p.b;
+        model_conn &ab = p.ab;
 
-        w.is_peer_real = false;
-        for (unsigned i = 0; i < 60; ++i) {
+        a.env.max_retries = b.env.max_retries = 4;
+        w.is_peer_real                        = false;
+        for (unsigned step = 0; step < 60; ++step) {
             switch (choose.pick(8)) {
             case 0:
                 a.start(ab);

@@ -4,6 +4,8 @@
 
 #include "common/seed.h"
 
+#include <functional>
+
 
 using namespace sep_conn_model;
 
@@ -12,187 +14,192 @@ using namespace sep_conn_model;
 class test_sep_conn_schedules : public test_conn,
                                 public ::testing::WithParamInterface<split> {
 protected:
+    typedef std::vector<std::pair<size_t, size_t>> starts_t;
+
+    static constexpr unsigned PATIENT = 1000; /* retries */
+
     bool is_plain() const
     {
         return !GetParam().first && !GetParam().second;
+    }
+
+    static model_conn &conn(world &w, size_t from, size_t to)
+    {
+        return w.nodes[from]->conn(w.nodes[to]->self);
+    }
+
+    /* Two interfaces that are about to start connections */
+    static void two(world &w, const starts_t &starts,
+                    unsigned max_retries = PATIENT)
+    {
+        w.add(max_retries);
+        w.add(max_retries);
+        w.starts = starts;
+    }
+
+    /* Two that are connected, always in the same way */
+    static void connected_two(world &w)
+    {
+        random_chooser first(1);
+
+        two(w, {});
+        w.nodes[0]->start(conn(w, 0, 1));
+        w.settle(first);
+    }
+
+    static void expect_connected_once(const world &w)
+    {
+        w.expect_connected(0, 1);
+        for (auto &n : w.nodes) {
+            ASSERT_EQ(1u, w.alive_qps(*n));
+        }
+    }
+
+    /* Once for every sequence of choices, of which there must be enough */
+    void every_schedule(unsigned more_than,
+                        const std::function<void(world&, chooser&)> &run)
+    {
+        exhaustive_chooser choose;
+        unsigned runs = 0;
+
+        do {
+            world w(GetParam());
+            run(w, choose);
+            ++runs;
+        } while (choose.next() && !HasFailure());
+
+        EXPECT_GT(runs, more_than);
+    }
+
+    /* So many random ones, until one fails */
+    void random_schedules(unsigned count,
+                          const std::function<void(world&, chooser&)> &run)
+    {
+        for (unsigned i = 0; (i < seed::cases(count)) && !HasFailure(); ++i) {
+            SCOPED_TRACE(testing::Message() << "run " << i);
+            random_chooser choose(seed::get(i));
+            world w(GetParam());
+
+            run(w, choose);
+        }
     }
 };
 
 TEST_P(test_sep_conn_schedules, simultaneous_connect_keeps_one_qp_per_side)
 {
-    exhaustive_chooser choose;
-    unsigned runs = 0;
-
-    do {
-        world w(GetParam());
-        w.add();
-        w.add();
-        w.starts = {{0, 1}, {1, 0}};
+    every_schedule(10, [this](world &w, chooser &choose) {
+        two(w, {{0, 1}, {1, 0}});
         w.settle(choose);
         w.expect_connected(0, 1);
         /* Not one at a time: one ever */
         ASSERT_EQ(2u, w.num_made());
         ASSERT_EQ(1u, w.nodes[0]->find(w.nodes[1]->self)->established);
         ASSERT_EQ(1u, w.nodes[1]->find(w.nodes[0]->self)->established);
-        ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 10u);
+    });
 }
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_with_one_loss_connects)
 {
-    exhaustive_chooser choose;
-    unsigned runs = 0;
+    faults limits;
 
-    do {
-        world w(GetParam());
-        faults limits;
-        limits.drops = 1;
-        w.add();
-        w.add();
-        w.starts = {{0, 1}, {1, 0}};
+    limits.drops = 1;
+    every_schedule(100, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}, {1, 0}});
         w.settle(choose, limits);
         w.expect_connected(0, 1);
         ASSERT_EQ(2u, w.num_made());
-        ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 100u);
+    });
 }
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
 {
-    exhaustive_chooser choose;
-    unsigned runs = 0;
+    faults limits;
 
-    do {
-        world w(GetParam());
-        faults limits;
-        limits.dups = 1;
-        w.add();
-        w.add();
-        w.starts = {{0, 1}};
+    limits.dups = 1;
+    every_schedule(5, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}});
         w.settle(choose, limits);
         w.expect_connected(0, 1);
         ASSERT_EQ(2u, w.num_made());
-        ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 5u);
+    });
 }
 
 TEST_P(test_sep_conn_schedules,
        every_schedule_with_loss_and_early_repeat_connects)
 {
-    exhaustive_chooser choose;
-    unsigned runs = 0;
+    faults limits;
 
-    do {
-        world w(GetParam());
-        faults limits;
-        limits.drops   = 1;
-        limits.dups    = 1;
-        limits.hurries = 1;
-        w.add();
-        w.add();
-        w.starts = {{0, 1}};
+    limits.drops   = 1;
+    limits.dups    = 1;
+    limits.hurries = 1;
+    every_schedule(1000, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}});
         w.settle(choose, limits);
         w.expect_connected(0, 1);
         ASSERT_EQ(2u, w.num_made());
-        ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 1000u);
+    });
 }
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
 {
-    exhaustive_chooser choose;
     unsigned runs = 0, resets = 0;
+    faults limits;
 
-    do {
-        world w(GetParam());
-        random_chooser first(1);
-        faults limits;
-        limits.drops   = 1;
-        limits.hurries = 1;
-        node &a        = w.add();
-        node &b        = w.add();
-        a.start(a.conn(b.self));
-        w.settle(first);
-
-        a.reset(a.conn(b.self));
+    limits.drops   = 1;
+    limits.hurries = 1;
+    every_schedule(50, [&](world &w, chooser &choose) {
+        connected_two(w);
+        w.nodes[0]->reset(conn(w, 0, 1));
         w.starts = {{0, 1}};
         w.settle(choose, limits);
         w.expect_connected(0, 1);
         ASSERT_EQ(4u, w.num_made());
-        resets += b.conn(a.self).failed;
+        resets += conn(w, 1, 0).failed;
         ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 50u);
+    });
     EXPECT_EQ(runs, resets);
 }
 
 TEST_P(test_sep_conn_schedules, both_sides_lose_their_qp_at_once)
 {
-    exhaustive_chooser choose;
-    unsigned runs = 0;
-
-    do {
-        world w(GetParam());
-        random_chooser first(1);
-        node &a = w.add();
-        node &b = w.add();
-        a.start(a.conn(b.self));
-        w.settle(first);
-        a.reset(a.conn(b.self));
-        b.reset(b.conn(a.self));
+    every_schedule(10, [this](world &w, chooser &choose) {
+        connected_two(w);
+        w.nodes[0]->reset(conn(w, 0, 1));
+        w.nodes[1]->reset(conn(w, 1, 0));
         w.starts = {{0, 1}, {1, 0}};
         w.settle(choose);
         w.expect_connected(0, 1);
         ASSERT_EQ(4u, w.num_made()) << "one new QP per side is enough";
-        ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 10u);
+    });
 }
 
 TEST_P(test_sep_conn_schedules, random_loss_duplication_and_reordering)
 {
     uint64_t packets_lost = 0;
 
-    for (unsigned i = 0; (i < seed::cases(4000)) && !HasFailure(); ++i) {
-        SCOPED_TRACE(testing::Message() << "run " << i);
-        random_chooser choose(seed::get(i));
-        world w(GetParam());
+    random_schedules(4000, [&](world &w, chooser &choose) {
         faults limits;
 
         limits.drops   = choose.pick(12);
         limits.dups    = choose.pick(12);
         limits.hurries = choose.pick(12);
         packets_lost  += limits.drops;
-        w.add();
-        w.add();
-        w.starts = {{0, 1}};
+        two(w, {{0, 1}});
         if (choose.pick(2)) {
             w.starts.push_back({1, 0});
         }
         w.settle(choose, limits);
         w.expect_connected(0, 1);
         ASSERT_EQ(2u, w.num_made()) << "loss must not cost a QP";
-    }
+    });
 
     EXPECT_GT(packets_lost, seed::cases(1000));
 }
 
-TEST_P(test_sep_conn_schedules, three_interfaces_connect_at_random_to_all_and_themselves)
+TEST_P(test_sep_conn_schedules,
+       three_interfaces_connect_at_random_to_all_and_themselves)
 {
-    for (unsigned i = 0; (i < seed::cases(2000)) && !HasFailure(); ++i) {
-        SCOPED_TRACE(testing::Message() << "run " << i);
-        random_chooser choose(seed::get(i));
-        world w(GetParam());
+    random_schedules(2000, [](world &w, chooser &choose) {
         faults limits;
 
         limits.drops   = choose.pick(20);
@@ -212,37 +219,31 @@ TEST_P(test_sep_conn_schedules, three_interfaces_connect_at_random_to_all_and_th
             ASSERT_EQ(3u, w.alive_qps(*n));
         }
         ASSERT_EQ(9u, w.num_made());
-    }
+    });
 }
 
 TEST_P(test_sep_conn_schedules, random_errors_on_either_side_end_connected)
 {
     uint64_t resets = 0, crossed = 0;
 
-    for (unsigned i = 0; (i < seed::cases(6000)) && !HasFailure(); ++i) {
-        SCOPED_TRACE(testing::Message() << "run " << i);
-        random_chooser choose(seed::get(i));
-        world w(GetParam());
+    random_schedules(6000, [&](world &w, chooser &choose) {
         faults limits;
 
         limits.drops   = choose.pick(10);
         limits.dups    = choose.pick(10);
         limits.hurries = choose.pick(10);
         limits.errors  = 1 + choose.pick(6);
-        w.add();
-        w.add();
-        w.starts = {{0, 1}, {1, 0}};
+        two(w, {{0, 1}, {1, 0}});
         w.settle(choose, limits);
         use_all(w, choose);
-        w.expect_connected(0, 1);
+        expect_connected_once(w);
         for (auto &n : w.nodes) {
-            ASSERT_EQ(1u, w.alive_qps(*n));
             for (auto &entry : n->conns) {
                 resets += entry.second->failed;
             }
         }
         crossed += (w.num_made() > 6);
-    }
+    });
 
     EXPECT_GT(resets, seed::cases(1000));
     EXPECT_GT(crossed, seed::cases(100));
@@ -250,10 +251,7 @@ TEST_P(test_sep_conn_schedules, random_errors_on_either_side_end_connected)
 
 TEST_P(test_sep_conn_schedules, random_resource_failures_leak_nothing)
 {
-    for (unsigned i = 0; (i < seed::cases(4000)) && !HasFailure(); ++i) {
-        SCOPED_TRACE(testing::Message() << "run " << i);
-        random_chooser choose(seed::get(i));
-        world w(GetParam());
+    random_schedules(4000, [this](world &w, chooser &choose) {
         faults limits;
 
         limits.drops  = choose.pick(8);
@@ -273,29 +271,22 @@ TEST_P(test_sep_conn_schedules, random_resource_failures_leak_nothing)
             n->connect_failures           = 0;
             n->responder_create_failures  = 0;
             n->initiator_connect_failures = 0;
-            n->env.max_retries  = 1000;
+            n->env.max_retries            = PATIENT;
         }
         use_all(w, choose);
-        w.expect_connected(0, 1);
-        for (auto &n : w.nodes) {
-            ASSERT_EQ(1u, w.alive_qps(*n));
-        }
-    }
+        expect_connected_once(w);
+    });
 }
 
-TEST_P(test_sep_conn_schedules, peer_restarted_at_random_connects_beside_its_old_self)
+TEST_P(test_sep_conn_schedules,
+       peer_restarted_at_random_connects_beside_its_old_self)
 {
-    for (unsigned i = 0; (i < seed::cases(3000)) && !HasFailure(); ++i) {
-        SCOPED_TRACE(testing::Message() << "run " << i);
-        random_chooser choose(seed::get(i));
-        world w(GetParam());
+    random_schedules(3000, [this](world &w, chooser &choose) {
         faults limits;
 
         limits.drops = choose.pick(6);
         limits.dups  = choose.pick(6);
-        w.add(6);
-        w.add(6);
-        w.starts = {{0, 1}, {1, 0}};
+        two(w, {{0, 1}, {1, 0}}, 6);
         /* Restart at any point of the exchange; its packets stay under way */
         for (size_t steps = choose.pick(12); steps > 0; --steps) {
             w.step(choose, limits);
@@ -303,55 +294,43 @@ TEST_P(test_sep_conn_schedules, peer_restarted_at_random_connects_beside_its_old
         w.starts.clear();
         w.restart(1);
         w.starts = {{1, 0}};
-        w.nodes[0]->env.max_retries = 1000;
+        w.nodes[0]->env.max_retries = PATIENT;
         w.settle(choose, limits);
         w.expect_connected(0, 1);
         ASSERT_EQ(1u, w.alive_qps(*w.nodes[1]));
-    }
+    });
 }
 
 /* Every point at which a process can go, with every order of what is under way
  * and of what its successor does */
 TEST_P(test_sep_conn_schedules, a_process_killed_at_any_point_is_followed)
 {
-    exhaustive_chooser choose;
-    unsigned runs = 0;
+    faults limits;
 
-    do {
-        world w(GetParam());
-        faults limits;
-        limits.kills = 1;
-        w.add(6);
-        w.add(6);
-        w.starts = {{0, 1}};
+    limits.kills = 1;
+    every_schedule(20, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}}, 6);
         w.settle(choose, limits);
         if (w.nodes[1]->conns.empty()) {
             /* Killed when all was done: nobody has started since */
-            w.nodes[1]->start(w.nodes[1]->conn(w.nodes[0]->self));
+            w.nodes[1]->start(conn(w, 1, 0));
             w.settle(choose);
         }
         w.expect_connected(0, 1);
         ASSERT_EQ(1u, w.alive_qps(*w.nodes[1]));
-        ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 20u);
+    });
 }
 
 /* One QP of a pair fails, and not the other */
 TEST_P(test_sep_conn_schedules, every_qp_may_be_lost_in_every_small_schedule)
 {
-    exhaustive_chooser choose;
-    unsigned runs = 0, lost_responders = 0;
+    unsigned lost_responders = 0;
+    faults limits;
 
-    do {
-        world w(GetParam());
-        faults limits;
-        limits.errors = 1;
-        limits.dups   = 1;
-        w.add();
-        w.add();
-        w.starts = {{0, 1}};
+    limits.errors = 1;
+    limits.dups   = 1;
+    every_schedule(50, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}});
         w.settle(choose, limits);
         for (auto &entry : w.qps) {
             lost_responders += entry.second.is_responder &&
@@ -359,14 +338,8 @@ TEST_P(test_sep_conn_schedules, every_qp_may_be_lost_in_every_small_schedule)
         }
         random_chooser last(1);
         use_all(w, last);
-        w.expect_connected(0, 1);
-        for (auto &n : w.nodes) {
-            ASSERT_EQ(1u, w.alive_qps(*n));
-        }
-        ++runs;
-    } while (choose.next() && !HasFailure());
-
-    EXPECT_GT(runs, 50u);
+        expect_connected_once(w);
+    });
     EXPECT_EQ(is_plain(), lost_responders == 0);
 }
 
