@@ -172,7 +172,7 @@ std::vector<fault_case> cases()
         {"query_device", [](context &c) {
              ibv_device_attr attr;
              return ibv_query_device(c.ctx, &attr);
-         }}
+         }},
     };
 }
 

@@ -34,7 +34,8 @@ protected:
     ucs_status_t  m_status;
 };
 
-TEST_F(test_sep_abi, probes_find_the_ucx_it_was_built_for) {
+TEST_F(test_sep_abi, probes_find_the_ucx_it_was_built_for)
+{
     uct_sep_abi_get_loaded(&m_loaded);
     EXPECT_EQ("", mismatch());
     EXPECT_EQ(UCS_OK, m_status);
@@ -44,20 +45,23 @@ TEST_F(test_sep_abi, probes_find_the_ucx_it_was_built_for) {
     EXPECT_EQ(UCS_OK, uct_sep_abi_check());
 }
 
-TEST_F(test_sep_abi, unknown_version_is_not_a_mismatch) {
+TEST_F(test_sep_abi, unknown_version_is_not_a_mismatch)
+{
     m_loaded.version = NULL;
     EXPECT_EQ("", mismatch());
     EXPECT_EQ(UCS_OK, m_status);
 }
 
-TEST_F(test_sep_abi, other_version_names_both) {
+TEST_F(test_sep_abi, other_version_names_both)
+{
     m_loaded.version = "9.8.7";
     EXPECT_EQ(std::string("version ") + m_built.version +
               " here and 9.8.7 in the loaded UCX", mismatch());
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
 }
 
-TEST_F(test_sep_abi, other_switches_name_both) {
+TEST_F(test_sep_abi, other_switches_name_both)
+{
     m_built.assertions  = 0;
     m_loaded.assertions = 1;
     m_built.stats       = 1;
@@ -67,7 +71,8 @@ TEST_F(test_sep_abi, other_switches_name_both) {
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
 }
 
-TEST_F(test_sep_abi, each_size_is_compared) {
+TEST_F(test_sep_abi, each_size_is_compared)
+{
     size_t uct_sep_abi_t::*sizes[] = {
         &uct_sep_abi_t::iface_size,  &uct_sep_abi_t::base_iface_size,
         &uct_sep_abi_t::ep_size,     &uct_sep_abi_t::base_ep_size,
@@ -82,7 +87,8 @@ TEST_F(test_sep_abi, each_size_is_compared) {
     }
 }
 
-TEST_F(test_sep_abi, short_buffer_cuts_the_text_only) {
+TEST_F(test_sep_abi, short_buffer_cuts_the_text_only)
+{
     char diff[16];
 
     m_loaded.version          = "9.8.7";

@@ -35,7 +35,7 @@ public:
     }
 
     test_sq(const test_sq&)            = delete;
-    test_sq& operator=(const test_sq&) = delete;
+    test_sq &operator=(const test_sq&) = delete;
 
     uint8_t *bytes()
     {
@@ -48,13 +48,13 @@ public:
     }
 
     /** Byte at @a offset of the current WQE. */
-    uint8_t& at(size_t offset)
+    uint8_t &at(size_t offset)
     {
         return m_bytes[(m_first + offset) % m_size];
     }
 
     /** Start a WQE at block counter @a index; ds is filled by finish(). */
-    test_sq& ctrl(uint16_t index, uint8_t opcode, uint32_t qpn,
+    test_sq &ctrl(uint16_t index, uint8_t opcode, uint32_t qpn,
                   uint8_t fm_ce_se = 0, uint8_t opmod = 0, uint32_t imm_be = 0)
     {
         m_first = (index * size_t(64)) % m_size;
@@ -69,7 +69,7 @@ public:
         return *this;
     }
 
-    test_sq& raddr(uint64_t addr, uint32_t rkey)
+    test_sq &raddr(uint64_t addr, uint32_t rkey)
     {
         be64(m_units * 16, addr);
         be32(m_units * 16 + 8, rkey);
@@ -78,7 +78,7 @@ public:
         return *this;
     }
 
-    test_sq& data(uint64_t addr, uint32_t length, uint32_t lkey)
+    test_sq &data(uint64_t addr, uint32_t length, uint32_t lkey)
     {
         be32(m_units * 16, length);
         be32(m_units * 16 + 4, lkey);
@@ -87,7 +87,7 @@ public:
         return *this;
     }
 
-    test_sq& inl(const void *src, uint32_t length)
+    test_sq &inl(const void *src, uint32_t length)
     {
         be32(m_units * 16, length | 0x80000000u);
         for (uint32_t i = 0; i < length; ++i) {
@@ -97,7 +97,7 @@ public:
         return *this;
     }
 
-    test_sq& words64(uint64_t first, uint64_t second)
+    test_sq &words64(uint64_t first, uint64_t second)
     {
         be64(m_units * 16, first);
         be64(m_units * 16 + 8, second);
@@ -105,7 +105,7 @@ public:
         return *this;
     }
 
-    test_sq& words32(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+    test_sq &words32(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
     {
         be32(m_units * 16, a);
         be32(m_units * 16 + 4, b);
@@ -116,7 +116,7 @@ public:
     }
 
     /** 48-byte address vector */
-    test_sq& av(uint32_t dqpn, uint32_t qkey, uint16_t dlid, uint8_t sl_byte,
+    test_sq &av(uint32_t dqpn, uint32_t qkey, uint16_t dlid, uint8_t sl_byte,
                 uint32_t grh_gid_fl, uint8_t tclass, uint8_t hop_limit,
                 const uint8_t *dgid)
     {
@@ -131,14 +131,14 @@ public:
         return *this;
     }
 
-    test_sq& compact_av(uint32_t dqpn, uint32_t qkey, uint16_t dlid,
+    test_sq &compact_av(uint32_t dqpn, uint32_t qkey, uint16_t dlid,
                         uint8_t sl_byte)
     {
         return words32(qkey, 0, dqpn, (uint32_t(sl_byte) << 24) | dlid);
     }
 
     /** Set ds, by default to what was written. */
-    test_sq& finish(int ds = -1)
+    test_sq &finish(int ds = -1)
     {
         at(7) = (ds < 0) ? m_units : ds;
         return *this;
@@ -329,7 +329,7 @@ public:
         }
 
         for (unsigned i = 0; i < m_plan.num_src; ++i) {
-            const mlx5sim_seg_t& seg = m_plan.src[i];
+            const mlx5sim_seg_t &seg = m_plan.src[i];
             const uint8_t *ptr       = (seg.inl != NULL) ?
                                        static_cast<const uint8_t*>(seg.inl) :
                                        (const uint8_t*)(uintptr_t)seg.addr;
@@ -338,7 +338,7 @@ public:
 
         size_t offset = 0;
         for (unsigned i = 0; i < m_plan.num_dst; ++i) {
-            const mlx5sim_seg_t& seg = m_plan.dst[i];
+            const mlx5sim_seg_t &seg = m_plan.dst[i];
             ASSERT_LE(offset + seg.length, bytes.size());
             memcpy((void*)(uintptr_t)seg.addr, &bytes[offset], seg.length);
             offset += seg.length;

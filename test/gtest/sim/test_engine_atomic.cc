@@ -41,7 +41,7 @@ protected:
         return make(size, false, add, 0, UINT64_MAX, boundary);
     }
 
-    static uint64_t compute(const mlx5sim_wqe_t& wqe, uint64_t old)
+    static uint64_t compute(const mlx5sim_wqe_t &wqe, uint64_t old)
     {
         return mlx5sim_atomic_compute(&wqe, old);
     }

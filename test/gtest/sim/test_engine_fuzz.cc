@@ -67,7 +67,7 @@ protected:
         ASSERT_LE(m_wqe.num_segs, unsigned(MLX5SIM_MAX_SGE));
         ASSERT_LT(chk, MLX5SIM_CHK_LAST);
         for (unsigned i = 0; i < m_wqe.num_segs; ++i) {
-            const mlx5sim_seg_t& seg = m_wqe.segs[i];
+            const mlx5sim_seg_t &seg = m_wqe.segs[i];
             const uint8_t *inl       = static_cast<const uint8_t*>(seg.inl);
             if (inl != NULL) {
                 ASSERT_GE(inl, sq->bytes());
@@ -117,7 +117,7 @@ protected:
         }
     }
 
-    void check_seg(const mlx5sim_seg_t& seg, mlx5sim_side_t side, test_sq *sq)
+    void check_seg(const mlx5sim_seg_t &seg, mlx5sim_side_t side, test_sq *sq)
     {
         if (seg.inl == NULL) {
             uint64_t va = (side == MLX5SIM_SIDE_REQUESTER) ? req_va() :

@@ -360,7 +360,7 @@ TEST_F(test_engine_plan, local_key_is_unknown_foreign_or_out_of_range)
         {req_addr(1), BUF_SIZE},      {UINT64_MAX, 2},
         {req_addr(0), 0 /* 2 GB */},  {0, 1}
     };
-    for (const auto& range : ranges) {
+    for (const auto &range : ranges) {
         m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN)
             .data(range.addr, range.length, LKEY).finish();
         plan();

@@ -110,7 +110,7 @@ mlx5sim_chk_t check(unsigned type, mlx5sim_qp_state_t cur,
 
 TEST(test_engine_qp, legal_transitions_with_required_and_optional_attributes)
 {
-    for (const transition& t : transitions) {
+    for (const transition &t : transitions) {
         SCOPED_TRACE(testing::Message() << mlx5sim_qp_state_name(t.cur)
                      << " to " << mlx5sim_qp_state_name(t.next) << " type "
                      << t.type);
@@ -167,7 +167,7 @@ TEST(test_engine_qp, everything_else_is_illegal)
                 bool legal = (next == MLX5SIM_QPS_RESET) ||
                              ((next == MLX5SIM_QPS_ERR) &&
                               (cur != MLX5SIM_QPS_RESET));
-                for (const transition& t : transitions) {
+                for (const transition &t : transitions) {
                     legal = legal || ((t.cur == cur) && (t.next == next) &&
                                       (t.type == type));
                 }

@@ -24,7 +24,7 @@ protected:
     {
         std::string bytes;
         for (unsigned i = 0; i < m_wqe.num_segs; ++i) {
-            const mlx5sim_seg_t& seg = m_wqe.segs[i];
+            const mlx5sim_seg_t &seg = m_wqe.segs[i];
             if (seg.inl != NULL) {
                 EXPECT_EQ((uintptr_t)seg.inl, seg.addr);
                 EXPECT_EQ(0u, seg.lkey);
@@ -661,7 +661,7 @@ TEST_F(test_engine_wqe, opcodes_by_transport_service)
         {MLX5_OPCODE_ATOMIC_MASKED_FA, true, false, false}
     };
 
-    for (const auto& row : rows) {
+    for (const auto &row : rows) {
         m_sq.ctrl(0, row.opcode, REQ_QPN).finish();
         for (auto type : {MLX5SIM_QPT_RC, MLX5SIM_QPT_UC, MLX5SIM_QPT_UD}) {
             bool allowed = (type == MLX5SIM_QPT_RC) ? row.rc :

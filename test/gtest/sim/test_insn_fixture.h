@@ -11,6 +11,7 @@
 #define TEST_INSN_FIXTURE_H_
 
 #include "test_insn_encode.h"
+#include "test_insn_flags.h"
 
 #include "common/seed.h"
 

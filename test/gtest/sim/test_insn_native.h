@@ -157,8 +157,8 @@ step(const state_t *in, state_t *out, bool repeated)
                          INSN_REGS_HI(INSN_SAVE_ZMM)
                          INSN_REGS_K(INSN_SAVE_K)
                          "vzeroupper"
-                         :: "r"(in->vec), "r"(out->vec), "r"(in->k),
-                            "r"(out->k)
+                         ::"r"(in->vec), "r"(out->vec), "r"(in->k),
+                           "r"(out->k)
                          : INSN_XMM_CLOBBERS);
         break;
     case LEVEL_AVX:
@@ -166,14 +166,14 @@ step(const state_t *in, state_t *out, bool repeated)
                          "int3\n\t"
                          INSN_REGS_16(INSN_SAVE_YMM)
                          "vzeroupper"
-                         :: "r"(in->vec), "r"(out->vec)
+                         ::"r"(in->vec), "r"(out->vec)
                          : INSN_XMM_CLOBBERS);
         break;
     default:
         __asm__ volatile(INSN_REGS_16(INSN_LOAD_XMM)
                          "int3\n\t"
                          INSN_REGS_16(INSN_SAVE_XMM)
-                         :: "r"(in->vec), "r"(out->vec)
+                         ::"r"(in->vec), "r"(out->vec)
                          : INSN_XMM_CLOBBERS);
         break;
     }

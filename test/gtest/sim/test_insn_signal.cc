@@ -680,7 +680,7 @@ TEST_F(insn_signal, registers_loaded_in_the_handler_survive_the_return)
                      "vmovdqu %%ymm5, (%2)\n\t"
                      "vmovdqu64 %%zmm20, (%3)\n\t"
                      "vzeroupper"
-                     :: "r"(bf()), "r"(m_wqe), "r"(low), "r"(high)
+                     ::"r"(bf()), "r"(m_wqe), "r"(low), "r"(high)
                      : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4",
                        "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
                        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
@@ -702,7 +702,7 @@ TEST_F(insn_signal, vzeroupper_in_the_handler_clears_the_upper_halves)
                      BF_UNKNOWN
                      "vmovdqu64 %%zmm5, (%2)\n\t"
                      "vzeroupper"
-                     :: "r"(bf()), "r"(m_wqe), "r"(got)
+                     ::"r"(bf()), "r"(m_wqe), "r"(got)
                      : "memory", "cc", "xmm5");
     EXPECT_EQ(2u, m_device.run.num_insns);
     EXPECT_EQ(0, memcmp(got, m_wqe, 16));
@@ -755,7 +755,7 @@ TEST_F(insn_signal, stores_that_begin_before_the_page_are_found)
 
     __asm__ volatile("movups (%1), %%xmm3\n\t"
                      "movups %%xmm3, (%0)"
-                     :: "r"(m_device.page - 5), "r"(m_wqe)
+                     ::"r"(m_device.page - 5), "r"(m_wqe)
                      : "memory", "xmm3");
     EXPECT_EQ(0, m_device.failed);
     expect_traps(1);
@@ -771,7 +771,7 @@ TEST_F(insn_signal, stores_that_begin_before_the_page_are_found)
                          "vmovdqu64 (%1), %%zmm7\n\t"
                          "vmovdqu8 %%zmm7, (%0)%{%%k3%}\n\t"
                          "vzeroupper"
-                         :: "r"(m_device.page - 32), "r"(m_wqe), "r"(mask)
+                         ::"r"(m_device.page - 32), "r"(m_wqe), "r"(mask)
                          : "memory", "xmm7");
         EXPECT_EQ(0, m_device.failed);
         expect_traps(1);

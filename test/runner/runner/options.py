@@ -20,7 +20,7 @@ examples
   contrib/check.sh --one sanitized/test_sep_fc.grant*
   contrib/check.sh --one 'sep_gtest-static/*.put_*'
   contrib/check.sh --one 'jobs/*tag_lat*'
-  contrib/check.sh --one test_insn_fuzz.* --seed random --repeat 20
+  contrib/check.sh --one insn_fuzz.* --seed random --repeat 20
   contrib/check.sh --list unit > tests
 
 A test is called PART/RUN TEST, as --list prints it. A pattern with * or ? has

@@ -179,10 +179,11 @@ PARTS = (
              Gtest("sep_gtest-memcheck", "sep_gtest", tests=_MEMCHECK_TESTS,
                    tool="memcheck", patience=3, chunk=10),)),
 
-    Part("fuzz", "fuzz tests with a random seed", tuple(
-        Gtest(f"{program}-random_seed", program, tests="*fuzz*",
+    # test/gtest/common/seed.h holds the names to this
+    Part("fuzz", "random tests with another seed", tuple(
+        Gtest(f"{program}-random_seed", program, tests="*fuzz*:*random*",
               random_seed=True)
-        for program in ("sim_gtest", "device_gtest"))),
+        for program in ("sim_gtest", "device_gtest", "sep_gtest"))),
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs", (Jobs(),)),
 
