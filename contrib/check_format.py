@@ -118,7 +118,9 @@ def mark(tokens):
             continue
         if token.text == "{":
             block = is_block(frame, before)
-            token.is_start = block
+            # A macro alone, such as UCS_STATIC_INIT, is no function's head
+            token.is_start = block and not (
+                len(frame.words) == 1 and frame.words[0].isupper())
             # A function or lambda in a longer statement
             is_part = frame.depth > 0 or "=" in frame.words
             frames.append(Frame(block, frame.is_loose or is_part))

@@ -57,13 +57,15 @@ public:
         message.has_reply_ep = (param->recv_attr &
                                 UCP_AM_RECV_ATTR_FIELD_REPLY_EP) &&
                                (param->reply_ep != nullptr);
-        if (self->keep_data && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA)) {
+        if (self->keep_data &&
+            (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA)) {
             message.data.resize(length);
             self->messages.push_back(message);
             self->kept.push_back(data);
             return UCS_INPROGRESS;
         }
-        if (self->fetch_data && (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA)) {
+        if (self->fetch_data &&
+            (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA)) {
             message.data.resize(length);
             self->messages.push_back(message);
             ucp_request_param_t no_callback = {};
@@ -268,7 +270,8 @@ TEST_F(UcpEager, ActiveMessagesHaveTheirHeaderDataAndFlags)
                                          UCP_AM_SEND_FLAG_RNDV};
     /* rc_verbs gives the queue one piece more than that takes. */
     const char *tls    = getenv("UCX_TLS");
-    const bool replies = (tls == nullptr) || (strstr(tls, "rc_verbs") == nullptr);
+    const bool replies = (tls == nullptr) ||
+                         (strstr(tls, "rc_verbs") == nullptr);
     size_t count       = 0;
     for (uint32_t flag : flags) {
         for (size_t header_length : lengths) {

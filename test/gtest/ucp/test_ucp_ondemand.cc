@@ -365,8 +365,8 @@ TEST_P(UcpOndemandFails, OperationsAreToldAndOtherEndpointsWork)
     ucp_rkey_destroy(rkey);
     ucp_rkey_destroy(other_rkey);
     close(*sender, ep, UCP_EP_CLOSE_MODE_FORCE);
-    /* Not the worker: rc_verbs of stock UCX leaves an endpoint whose QP it could
-     * not set up in the interface's list, and flushes it for ever. */
+    /* Not the worker: rc_verbs of stock UCX leaves an endpoint whose QP it
+     * could not set up in the interface's list, and flushes it for ever. */
     EXPECT_EQ(UCS_OK, flush(other));
     close(*sender, other);
 }
@@ -428,8 +428,8 @@ TEST_F(UcpOndemandProcs, APeerThatComputesIsReachedByTheFirstPut)
 }
 
 /* The peer is killed before or while it is used for the first time. An endpoint
- * that does not handle failures ends the process then, by UCX's hand; it must do
- * so in the same way whether it was connected before or not. */
+ * that does not handle failures ends the process then, by UCX's hand; it must
+ * do so in the same way whether it was connected before or not. */
 class UcpOndemandKill : public UcpOndemandProcs {
 public:
     /* Run in a process of its own. @return its status. */

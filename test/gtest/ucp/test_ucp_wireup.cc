@@ -5,8 +5,8 @@
 #include <poll.h>
 
 /* A process that comes late connects to one that has other things to do than to
- * wait for it. Each with and without adaptive progress, and with an interface that
- * is for connecting only. */
+ * wait for it. Each with and without adaptive progress, and with an interface
+ * that is for connecting only. */
 class UcpLateJoiner : public UcpProcs,
                       public testing::WithParamInterface<const char*> {
 public:

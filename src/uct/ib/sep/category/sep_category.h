@@ -18,8 +18,9 @@ extern "C" {
  * MPI+Threads Applications" (Zambre, Chandramowlishwaran, Balaji, 2018): a row
  * for each. What is known of a category anywhere comes from its row: the values
  * of UCX_SEP_CATEGORY and their help, how a worker's channel is opened, what
- * auto chooses, what can't be combined, plans and lists of sep_info, and through
- * these tests and benchmarks. docs/add-a-category.md shows how to add one.
+ * auto chooses, what can't be combined, plans and lists of sep_info, and
+ * through these tests and benchmarks. docs/add-a-category.md shows how to add
+ * one.
  *
  * Nothing here needs UCX or libibverbs, for the planner is a pure function.
  */
@@ -44,8 +45,8 @@ typedef enum {
 typedef struct uct_sep_category_row {
     const char            *name;       /**< As UCX_SEP_CATEGORY has it */
     const char            *doc;        /**< What workers have, a few words */
-    uint8_t               own_context; /**< Each worker sends in a device context
-                                            of its own, and receives in that of
+    uint8_t               own_context; /**< Each worker sends in a context of
+                                            its own, and receives in that of
                                             the memory domain */
     uint8_t               tds;         /**< Thread domains of a worker, two on
                                             each UAR page; with 1, two workers
@@ -54,7 +55,7 @@ typedef struct uct_sep_category_row {
     uint8_t               is_hub;      /**< One worker, of a hub, has all that
                                             the row says, for all others */
     uint8_t               auto_alone;  /**< auto gives it to the first worker */
-    unsigned              auto_workers; /**< auto gives it up to so many workers,
+    unsigned              auto_workers; /**< auto gives it to so many workers,
                                              unless a row above does; and if
                                              there are no UAR pages for a row
                                              above. 0: never */

@@ -187,9 +187,9 @@ uct_sep_channel_no_pages(uct_sep_category_t category, const char *name)
 
     if (row->own_context || (row->tds > 0)) {
         ucs_error("%s: the device or the process has no UAR page left for a "
-                  "worker of sharing category \"%s\": use fewer workers, or set "
-                  "UCX_SEP_CATEGORY to one that takes fewer pages, such as %s",
-                  name, row->name, uct_sep_category_names[last]);
+                  "worker of sharing category \"%s\": use fewer workers, or "
+                  "set UCX_SEP_CATEGORY to one that takes fewer pages, such as "
+                  "%s", name, row->name, uct_sep_category_names[last]);
     } else {
         ucs_error("%s: the device or the process has no UAR page left for a "
                   "worker of sharing category \"%s\": no category takes fewer, "

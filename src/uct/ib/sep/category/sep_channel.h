@@ -14,8 +14,8 @@ BEGIN_C_DECLS
 /**
  * @file sep_channel.h
  *
- * Through which hardware resources a worker sends, by its sharing category: from
- * a device context for each worker to one queue pair for all.
+ * Through which hardware resources a worker sends, by its sharing category:
+ * from a device context for each worker to one queue pair for all.
  */
 
 typedef struct uct_sep_channel uct_sep_channel_t;
@@ -41,19 +41,16 @@ struct uct_sep_channel {
     uct_sep_uuars_t              *uuars;   /**< Where they are registered; those
                                                 of the context of pd */
     uct_sep_uuar_use_t           use;      /**< Who rings the uUARs of these */
-    struct ibv_pd                *responder_pd; /**< For queue pairs that do not
-                                                     send, in the memory domain's
-                                                     context; NULL if there is
-                                                     none yet, see
-                                                     @ref uct_sep_channel_get_responder_pd */
+    /** For queue pairs that do not send, in the memory domain's context; NULL
+     *  if there is none yet, see @ref uct_sep_channel_get_responder_pd */
+    struct ibv_pd                *responder_pd;
     struct ibv_pd                *spare_pd; /**< If the driver has no uUAR for
                                                  one; shared, may be NULL */
     struct ibv_pd                *cm_pd;   /**< For the connection manager's
                                                 queue pair */
     uct_sep_uuar_use_t           cm_use;   /**< Who rings its uUAR */
+    /** Thread domains, as the category uses them */
     uct_sep_td_pair_t            *pair[UCT_SEP_CATEGORY_MAX_TDS / 2];
-                                           /**< Thread domains, as the category
-                                                uses them */
     unsigned                     index;    /**< Of ours in a shared pair */
     uct_sep_context_t            *own;     /**< The worker's own context, or
                                                 NULL: that of the domain */

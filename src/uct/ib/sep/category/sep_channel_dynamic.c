@@ -14,8 +14,8 @@
  */
 
 /* "dynamic": the worker has a UAR page for itself. The other uUAR of the page
- * is idle but for the connection manager. "2xdynamic": the same, and the page in
- * front of it is idle, so that no two workers ring on neighbouring pages. */
+ * is idle but for the connection manager. "2xdynamic": the same, and the page
+ * in front of it is idle, so that no two workers ring on neighbouring pages. */
 static unsigned uct_sep_channel_num_pairs(const uct_sep_channel_t *channel)
 {
     return uct_sep_category_rows[channel->category].tds / 2;

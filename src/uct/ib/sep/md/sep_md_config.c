@@ -31,8 +31,8 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      "Ways to register memory in the order of preference.\n"
      "  rcache - in a cache, see also RCACHE\n"
      "  direct - each time\n"
-     "  odp    - on-demand paging, which this transport does not have: the next\n"
-     "           one is taken",
+     "  odp    - on-demand paging, which this transport does not have: the\n"
+     "           next one is taken",
      ucs_offsetof(uct_sep_md_config_t, reg_methods),
      UCS_CONFIG_TYPE_STRING_ARRAY},
 
@@ -58,16 +58,17 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      ucs_offsetof(uct_sep_md_config_t, reg_cost.m), UCS_CONFIG_TYPE_TIME},
 
     {"PCI_RELAXED_ORDERING", "auto",
-     "Let what a device writes into local memory, received messages and results\n"
-     "of gets, overtake each other on the way to memory: faster on some systems.\n"
-     "Puts of others keep their order. auto is what is best for the processor.",
+     "Let what a device writes into local memory, received messages and\n"
+     "results of gets, overtake each other on the way to memory: faster on\n"
+     "some systems. Puts of others keep their order. auto is what is best for\n"
+     "the processor.",
      ucs_offsetof(uct_sep_md_config_t, relaxed_ordering),
      UCS_CONFIG_TYPE_ON_OFF_AUTO},
 
     {"PCI_BW", "",
      "Payload that devices' PCIe links can carry, as <device>:<bandwidth> or\n"
-     "<device>:auto, with commas in between. Of those not mentioned the system\n"
-     "is asked. Bounds the bandwidth of the device's ports.",
+     "<device>:auto, with commas in between. Of those not mentioned the\n"
+     "system is asked. Bounds the bandwidth of the device's ports.",
      ucs_offsetof(uct_sep_md_config_t, pci_bw),
      UCS_CONFIG_TYPE_ARRAY(uct_sep_pci_bws)},
 
@@ -77,13 +78,13 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      ucs_offsetof(uct_sep_md_config_t, prefer_nearest), UCS_CONFIG_TYPE_BOOL},
 
     {"ETH_PAUSE_ON", "y",
-     "Whether Ethernet is lossless, by pause frames. If not, RoCE ports are not\n"
-     "offered.",
+     "Whether Ethernet is lossless, by pause frames. If not, RoCE ports are\n"
+     "not offered.",
      ucs_offsetof(uct_sep_md_config_t, eth_pause), UCS_CONFIG_TYPE_BOOL},
 
     {"SUBNET_PREFIX", "",
-     "Offer only InfiniBand ports of this subnet, such as fe80:0:0:0. Empty is\n"
-     "all.",
+     "Offer only InfiniBand ports of this subnet, such as fe80:0:0:0. Empty\n"
+     "is all.",
      ucs_offsetof(uct_sep_md_config_t, subnet_prefix), UCS_CONFIG_TYPE_STRING},
 
     {NULL}
@@ -112,15 +113,15 @@ uct_sep_md_init_reg_method(uct_sep_md_t *md, const uct_sep_md_config_t *config)
                 status     = UCS_OK;
             }
         } else {
-            ucs_error("%s: UCX_SEP_REG_METHODS has \"%s\", should be of rcache, "
-                      "odp and direct", md->dev.name, method);
+            ucs_error("%s: UCX_SEP_REG_METHODS has \"%s\", should be of "
+                      "rcache, odp and direct", md->dev.name, method);
             return UCS_ERR_INVALID_PARAM;
         }
     }
 
     if (status != UCS_OK) {
-        ucs_error("%s: UCX_SEP_REG_METHODS has no way to register memory%s: add "
-                  "direct", md->dev.name,
+        ucs_error("%s: UCX_SEP_REG_METHODS has no way to register memory%s: "
+                  "add direct", md->dev.name,
                   (config->reg_methods.count == 0) ? "" :
                   " that is there and not switched off (there is no on-demand "
                   "paging)");
@@ -128,8 +129,8 @@ uct_sep_md_init_reg_method(uct_sep_md_t *md, const uct_sep_md_config_t *config)
     }
 
     if (!use_rcache && (config->rcache_enable == UCS_YES)) {
-        ucs_error("%s: UCX_SEP_RCACHE=y, but UCX_SEP_REG_METHODS prefers another "
-                  "way: set UCX_SEP_RCACHE=try, or put rcache first",
+        ucs_error("%s: UCX_SEP_RCACHE=y, but UCX_SEP_REG_METHODS prefers "
+                  "another way: set UCX_SEP_RCACHE=try, or put rcache first",
                   md->dev.name);
         return UCS_ERR_INVALID_PARAM;
     }

@@ -14,8 +14,8 @@
  * each difference here would corrupt memory later.
  */
 typedef struct uct_sep_abi {
-    const char *version;         /**< "1.13.1", or NULL where the process has not
-                                      loaded libucp, which is what knows it */
+    const char *version;         /**< "1.13.1", or NULL where the process has
+                                      not loaded libucp, which knows it */
     int        stats;            /**< ENABLE_STATS: adds a member to
                                       uct_base_iface_t and uct_base_ep_t */
     int        assertions;       /**< ENABLE_ASSERT: adds members to

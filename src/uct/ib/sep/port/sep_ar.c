@@ -22,7 +22,8 @@
 
 /* Firmware command QUERY_HCA_VPORT_CONTEXT, mlx5 PRM: sizes of command and
  * reply, the field for the port (4 bits), and where the reply has ooo_sl_mask,
- * the service levels with adaptive routing, where packets overtake each other */
+ * the service levels with adaptive routing, where packets overtake each
+ * other */
 #define UCT_SEP_CMD_OP_QUERY_HCA_VPORT      0x762
 #define UCT_SEP_QUERY_HCA_VPORT_IN_LEN      16
 #define UCT_SEP_QUERY_HCA_VPORT_IN_PORT     9
@@ -63,8 +64,8 @@ ucs_status_t uct_sep_ar_select_sl(const char *name,
     }
 
     if (!is_known) {
-        ucs_error("%s: UCX_SEP_AR_ENABLE=%s, but the device does not tell which "
-                  "service levels have adaptive routing: set "
+        ucs_error("%s: UCX_SEP_AR_ENABLE=%s, but the device does not tell "
+                  "which service levels have adaptive routing: set "
                   "UCX_SEP_AR_ENABLE=auto, and UCX_SEP_SL to one of them", name,
                   (enable == UCS_YES) ? "y" : "n");
     } else {

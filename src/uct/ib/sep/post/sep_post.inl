@@ -129,7 +129,8 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
  * @param [in] wqe     The last one.
  * @param [in] num_bb Its length; a plain doorbell does not use it.
  * @param [in] post    UCT_SEP_TX_POST_BF, _BF64 or _DB.
- * @param [in] lock    Whether the uUAR may be one that other threads use as well.
+ * @param [in] lock    Whether the uUAR may be one that other threads use
+ *                     as well.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,

@@ -67,8 +67,8 @@ enum {
     /** Work requests are flushed one at a time: the last flush was expected. */
     UCT_SEP_TXWQ_FLAG_EXPECT      = 1 << 5,
 
-    /** With any of these, a completion does more than finish operations and give
-     *  back credits. */
+    /** With any of these, a completion does more than finish operations and
+     *  give back credits. */
     UCT_SEP_TXWQ_FLAGS_FOLLOW_UP  = UCT_SEP_TXWQ_FLAG_RETIRED |
                                     UCT_SEP_TXWQ_FLAG_WAITING
 };
