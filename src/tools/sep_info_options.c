@@ -26,7 +26,8 @@ static void sep_info_usage_categories(FILE *stream)
         column += fprintf(stream, " %s,", sep_plan_category_name(category));
     }
     fprintf(stream,
-"\n                naive (a context with a thread domain for each worker; only\n"
+"\n"
+"                naive (a context with a thread domain for each worker; only\n"
 "                for -p), or all (default)\n");
 }
 
@@ -96,8 +97,8 @@ sep_info_parse_category(const char *arg, sep_info_options_t *options)
 
     options->category = sep_plan_category_find(arg);
     if ((options->category == SEP_PLAN_LAST) && (strcmp(arg, "all") != 0)) {
-        fprintf(stderr, "sep_info: there is no category \"%s\": use %s, naive or "
-                "all\n", arg, uct_sep_category_list(names, sizeof(names)));
+        fprintf(stderr, "sep_info: there is no category \"%s\": use %s, naive "
+                "or all\n", arg, uct_sep_category_list(names, sizeof(names)));
         return -1;
     }
     return 0;

@@ -42,8 +42,8 @@ static inline int uct_sep_hub_peer_equal(const uct_sep_peer_addr_t *addr1,
     return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
 }
 
-KHASH_IMPL(uct_sep_hub_peers, const uct_sep_peer_addr_t*, uct_sep_hub_peer_t*, 1,
-           uct_sep_hub_peer_hash, uct_sep_hub_peer_equal)
+KHASH_IMPL(uct_sep_hub_peers, const uct_sep_peer_addr_t*, uct_sep_hub_peer_t*,
+           1, uct_sep_hub_peer_hash, uct_sep_hub_peer_equal)
 
 void uct_sep_hub_warn_mixed(const char *name, int is_ours)
 {

@@ -61,8 +61,8 @@ typedef struct uct_sep_hub_addr {
 
 
 /**
- * Warn, once in a process, that a peer can't be reached because only one side is
- * of category mpi_threads.
+ * Warn, once in a process, that a peer can't be reached because only one side
+ * is of category mpi_threads.
  *
  * @param name     For the message, e.g. "mlx5_0:1".
  * @param is_ours  Whether it is this side.

@@ -84,7 +84,8 @@ struct uct_sep_hub_ep {
     uint8_t                is_blocked; /**< There is, or was, something that is
                                             to be sent first: packed or pending;
                                             worker's thread */
-    uint8_t                in_dispatch; /**< A pending request is being called */
+    uint8_t                in_dispatch; /**< A pending request is being
+                                             called */
     uct_sep_hub_packed_t   *packed;   /**< To be sent before all else */
     ucs_queue_head_t       pending;   /**< Requests; worker's thread */
     ucs_list_link_t        ops;       /**< uct_sep_hub_op_t; worker's thread */

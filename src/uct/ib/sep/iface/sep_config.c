@@ -60,8 +60,9 @@ UCS_STATIC_INIT {
 
     ucs_string_buffer_init_fixed(&doc, uct_sep_category_doc,
                                  sizeof(uct_sep_category_doc));
-    ucs_string_buffer_appendf(&doc, "Sharing category: which hardware resources "
-                              "the workers of a process\nhave to themselves.");
+    ucs_string_buffer_appendf(&doc,
+                              "Sharing category: which hardware resources the "
+                              "workers of a process\nhave to themselves.");
     for (category = 0; category < UCT_SEP_CATEGORY_LAST; ++category) {
         ucs_string_buffer_appendf(&doc, "\n  %-14s - %s", row[category].name,
                                   row[category].doc);
@@ -114,8 +115,8 @@ ucs_config_field_t uct_sep_config_table[] = {
 
     {"TX_MAX_INLINE", "auto",
      "Inline limit: longest message that is sent inline, with the header of 8\n"
-     "bytes that a short active message has. Longer ones are copied to a buffer.\n"
-     "auto is what a work request can hold, 0 is none; not less than\n"
+     "bytes that a short active message has. Longer ones are copied to a\n"
+     "buffer. auto is what a work request can hold, 0 is none; not less than\n"
      "TX_MIN_INLINE. Headers of zero-copy messages are inline in any case.",
      ucs_offsetof(uct_sep_iface_config_t, tx.max_inline),
      UCS_CONFIG_TYPE_MEMUNITS},
@@ -159,8 +160,8 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"RX_QUEUE_FILL", "1024",
-     "Buffers that the receive queue has at first. It gets as many again, up to\n"
-     "RX_QUEUE_LEN, when progress finds that half of them were used up.",
+     "Buffers that the receive queue has at first. It gets as many again, up\n"
+     "to RX_QUEUE_LEN, when progress finds that half of them were used up.",
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_fill),
      UCS_CONFIG_TYPE_UINT},
 
@@ -180,8 +181,8 @@ ucs_config_field_t uct_sep_config_table[] = {
 
     {"FC_WND_SIZE", "512",
      "Window of flow control: number of active messages that can be sent on a\n"
-     "connection without a grant of the receiver. Not more than RX_QUEUE_LEN and\n"
-     "RX_QUEUE_FILL.",
+     "connection without a grant of the receiver. Not more than RX_QUEUE_LEN\n"
+     "and RX_QUEUE_FILL.",
      ucs_offsetof(uct_sep_iface_config_t, fc.wnd_size), UCS_CONFIG_TYPE_UINT},
 
     {"FC_HARD_THRESH", "0.25",
@@ -191,8 +192,9 @@ ucs_config_field_t uct_sep_config_table[] = {
      UCS_CONFIG_TYPE_DOUBLE},
 
     {"FC_SOFT_THRESH", "0.5",
-     "Fraction of the window at which a grant is asked for that comes with the\n"
-     "next message of the other side (more than FC_HARD_THRESH and less than 1).",
+     "Fraction of the window at which a grant is asked for that comes with\n"
+     "the next message of the other side (more than FC_HARD_THRESH and less\n"
+     "than 1).",
      ucs_offsetof(uct_sep_iface_config_t, fc.soft_thresh),
      UCS_CONFIG_TYPE_DOUBLE},
 
@@ -249,8 +251,8 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, port.sl), UCS_CONFIG_TYPE_ULUNITS},
 
     {"AR_ENABLE", "auto",
-     "Whether the service level has to be one with adaptive routing, which the\n"
-     "subnet manager enables by service level.\n"
+     "Whether the service level has to be one with adaptive routing, which\n"
+     "the subnet manager enables by service level.\n"
      "  y    - yes, or fail\n"
      "  n    - one without it, or fail\n"
      "  try  - yes if there is one\n"
@@ -282,21 +284,22 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, port.pkey), UCS_CONFIG_TYPE_HEX},
 
     {"NUM_PATHS", "auto",
-     "Number of connections between two interfaces that are worth having, each\n"
-     "on another path. auto is the number of LID_PATH_BITS on InfiniBand, and\n"
-     "of the ports that make up the port (LAG) on Ethernet; at least 2 on NDR.",
+     "Number of connections between two interfaces that are worth having,\n"
+     "each on another path. auto is the number of LID_PATH_BITS on\n"
+     "InfiniBand, and of the ports that make up the port (LAG) on Ethernet;\n"
+     "at least 2 on NDR.",
      ucs_offsetof(uct_sep_iface_config_t, port.num_paths),
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"LID_PATH_BITS", "0",
-     "Low bits of the LIDs of each path: a list of numbers and ranges, of which\n"
-     "those are used that the port's LMC allows.",
+     "Low bits of the LIDs of each path: a list of numbers and ranges, of\n"
+     "which those are used that the port's LMC allows.",
      ucs_offsetof(uct_sep_iface_config_t, port.path_bits),
      UCS_CONFIG_TYPE_ARRAY(uct_sep_path_bits)},
 
     {"ROCE_PATH_FACTOR", "1",
-     "Distance between the RoCE v2 UDP source ports of a path and the next, by\n"
-     "which switches and LAG ports tell paths apart.",
+     "Distance between the RoCE v2 UDP source ports of a path and the next,\n"
+     "by which switches and LAG ports tell paths apart.",
      ucs_offsetof(uct_sep_iface_config_t, port.roce_path_factor),
      UCS_CONFIG_TYPE_UINT},
 
@@ -509,8 +512,8 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
 
     category = &uct_sep_category_rows[config->category];
     if ((config->cq_sharing > 1) && category->own_context) {
-        ucs_error("%s: UCX_SEP_CQ_SHARING=%u, but with UCX_SEP_CATEGORY=%s each "
-                  "worker has a device context of its own, and completion "
+        ucs_error("%s: UCX_SEP_CQ_SHARING=%u, but with UCX_SEP_CATEGORY=%s "
+                  "each worker has a device context of its own, and completion "
                   "queues can't be shared between these: set another category, "
                   "or UCX_SEP_CQ_SHARING=1", iface->port.name,
                   config->cq_sharing, category->name);

@@ -11,8 +11,8 @@ BEGIN_C_DECLS
  * @file sep_credits.h
  *
  * Credits come back with completions, and most work requests ask for none: here
- * is how to get one when it is needed. How many credits there are is in the send
- * queue (sep_txwq.h) and, for the completion queue, in the interface.
+ * is how to get one when it is needed. How many credits there are is in the
+ * send queue (sep_txwq.h) and, for the completion queue, in the interface.
  */
 
 /**

@@ -15,7 +15,8 @@ BEGIN_C_DECLS
  * waits for the main thread. Asking for an event is in sep_progress.h.
  */
 
-/** Get the file descriptor; it is made at the first call. Of uct_iface_ops_t. */
+/** Get the file descriptor; it is made at the first call. Of
+ *  uct_iface_ops_t. */
 ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p);
 
 

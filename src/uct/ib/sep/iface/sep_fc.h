@@ -13,9 +13,9 @@ BEGIN_C_DECLS
  * Flow control of active messages, so that a receiver is not sent more than it
  * has asked for: its receive queue is shared by all who send to it, and to run
  * into an empty one costs the sender a pause. Each connection has a window of
- * messages that may be sent. When it has come down to a half, a message asks for
- * a grant that comes with the next message of the other side; at a quarter one
- * asks for a grant in any case, which is then a message of its own. A grant
+ * messages that may be sent. When it has come down to a half, a message asks
+ * for a grant that comes with the next message of the other side; at a quarter
+ * one asks for a grant in any case, which is then a message of its own. A grant
  * restores the window. Asking and granting take bits of the id in front of each
  * message; a grant needs no window itself, so both sides can't wait for each
  * other. Who has flow control switched off asks for nothing, but grants.

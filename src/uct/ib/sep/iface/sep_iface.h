@@ -123,12 +123,12 @@ struct uct_sep_iface {
         } fc;
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
-        size_t              tx_max_inline; /**< Of a message, see TX_MAX_INLINE */
+        size_t              tx_max_inline; /**< See TX_MAX_INLINE */
         unsigned            rx_queue_len;
         unsigned            rx_queue_fill; /**< Receives posted at first */
         unsigned            rx_max_poll;   /**< Receives of a progress call, */
         unsigned            tx_max_poll;   /**< and sends */
-        int                 has_fence;     /**< Whether a fence does something */
+        int                 has_fence;     /**< Whether a fence does anything */
         int                 post;          /**< uct_sep_tx_post_t, as set */
         uint8_t             path_mtu;      /**< enum ibv_mtu */
         uint8_t             timeout;       /**< As in ibv_qp_attr */

@@ -11,11 +11,11 @@ BEGIN_C_DECLS
  * @file sep_postlist.h
  *
  * Doorbell batching (UCX_SEP_TX_POSTLIST): work requests are written to the
- * send queue, and the device is told of a list of them at once. A list ends when
- * it is full and, whatever its length, when the application progresses, flushes,
- * fences, arms events, runs out of credits, or gives up an endpoint: nothing
- * waits for a doorbell longer than the application keeps on posting. Lists are
- * per send queue, as doorbell records are.
+ * send queue, and the device is told of a list of them at once. A list ends
+ * when it is full and, whatever its length, when the application progresses,
+ * flushes, fences, arms events, runs out of credits, or gives up an endpoint:
+ * nothing waits for a doorbell longer than the application keeps on posting.
+ * Lists are per send queue, as doorbell records are.
  */
 
 

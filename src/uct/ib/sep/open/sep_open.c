@@ -20,7 +20,8 @@ uct_sep_open_check_alignment(const uct_iface_params_t *params)
      * that exist */
     if ((alignment == 0) || !ucs_is_pow2(alignment)) {
         ucs_error(UCT_SEP_TL_NAME ": received data can't be aligned to %zu, "
-                  "which is not a power of two: change am_alignment", alignment);
+                  "which is not a power of two: change am_alignment",
+                  alignment);
         return UCS_ERR_INVALID_PARAM;
     }
 

@@ -11,8 +11,9 @@ BEGIN_C_DECLS
 /**
  * @file sep_open.h
  *
- * What the two kinds of interfaces, that with queues of its own (sep_iface_open.c)
- * and that which uses a hub's (sep_hub_iface.c), do alike when they are opened.
+ * What the two kinds of interfaces, that with queues of its own
+ * (sep_iface_open.c) and that which uses a hub's (sep_hub_iface.c), do alike
+ * when they are opened.
  */
 
 /** Initialisers of what neither has, and of what is UCT's, in uct_iface_ops_t.

@@ -25,7 +25,8 @@ void uct_sep_select_ops(uct_sep_iface_t *iface, int post, int is_locked);
 
 /**
  * Make sure that the interface's operations can post to a send queue: it may
- * have no BlueFlame, or a uUAR that is shared. Before anything was posted to it.
+ * have no BlueFlame, or a uUAR that is shared. Before anything was posted to
+ * it.
  */
 void uct_sep_select_for_txwq(uct_sep_iface_t *iface,
                              const uct_sep_txwq_t *txwq);

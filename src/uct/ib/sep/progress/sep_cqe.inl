@@ -75,7 +75,8 @@ uct_sep_cqe_txwq(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
                                               UCT_SEP_QPN_MASK);
 }
 
-/* Whether a completion does more than finish operations and give back credits */
+/* Whether a completion does more than finish operations and give back
+ * credits */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_cqe_needs_follow_up(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 {
@@ -144,7 +145,8 @@ uct_sep_cqe_invoke_am(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
     return 0;
 }
 
-/* A message was received, on QP qpn; returns whether the buffer is free again */
+/* A message was received, on QP qpn; returns whether the buffer is free
+ * again */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_cqe_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
                     uint32_t qpn)

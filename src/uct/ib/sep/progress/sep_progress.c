@@ -104,8 +104,8 @@ uct_sep_progress_after_send(uct_sep_iface_t *iface)
                                  iface->config.tx_max_poll - 1);
 }
 
-/* The first completion of a call was a send for whose credits somebody waits, or
- * that of a queue which is being drained */
+/* The first completion of a call was a send for whose credits somebody waits,
+ * or that of a queue which is being drained */
 static UCS_F_NOINLINE unsigned
 uct_sep_progress_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
