@@ -93,7 +93,8 @@ public:
     }
 };
 
-/* main() is GoogleTest's. Its list of listeners exists as soon as it is used. */
+/* main() is GoogleTest's. Its list of listeners exists as soon as it is
+ * used. */
 const bool g_is_listening = [] {
     testing::UnitTest::GetInstance()->listeners().Append(new seed_listener);
     return true;

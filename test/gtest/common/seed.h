@@ -12,8 +12,9 @@
  *
  * SEP_TEST_CASES is how much these tests do, in percent of the usual.
  *
- * The name of a test that uses the seed contains "random" or "fuzz" (the name of
- * its suite will do), so that --gtest_filter='*random*:*fuzz*' is all of them.
+ * The name of a test that uses the seed contains "random" or "fuzz" (the name
+ * of its suite will do), so that --gtest_filter='*random*:*fuzz*' is all of
+ * them.
  */
 
 #ifndef TEST_COMMON_SEED_H_

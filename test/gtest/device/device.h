@@ -168,8 +168,8 @@ private:
 };
 
 
-/* A sanitizer's mmap() comes before the device's, which then learns of a new UAR
- * page of the legacy regime when it is used, not when it is mapped */
+/* A sanitizer's mmap() comes before the device's, which then learns of a new
+ * UAR page of the legacy regime when it is used, not when it is mapped */
 #ifdef __SANITIZE_ADDRESS__
 #  define SKIP_WITHOUT_MMAP_HOOK() \
     GTEST_SKIP() << "AddressSanitizer has mmap() to itself"

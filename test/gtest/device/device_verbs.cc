@@ -322,8 +322,9 @@ void qp::recv(uint64_t wr_id, const ibv_sge *sge, int num_sge)
 }
 
 
-send_wr::send_wr(ibv_wr_opcode op, uint64_t id, const std::vector<ibv_sge> &list,
-                 unsigned flags) : ibv_send_wr(), elements(list)
+send_wr::send_wr(ibv_wr_opcode op, uint64_t id,
+                 const std::vector<ibv_sge> &list, unsigned flags) :
+    ibv_send_wr(), elements(list)
 {
     wr_id      = id;
     sg_list    = elements.data();
@@ -402,8 +403,8 @@ size_t pattern::check(const void *buf, size_t length, uint64_t seed)
 
 loop::loop(const qp_options &options, size_t mem_size, int cq_size) :
     mem(c, mem_size), peer_mem(c, mem_size), scq(c, cq_size), rcq(c, cq_size),
-    peer_cq(c, cq_size), a(c, scq, rcq, options), b(c, peer_cq, peer_cq, options),
-    to_b(b.addr(&peer_mem)), to_a(a.addr(&mem))
+    peer_cq(c, cq_size), a(c, scq, rcq, options),
+    b(c, peer_cq, peer_cq, options), to_b(b.addr(&peer_mem)), to_a(a.addr(&mem))
 {
     a.to_init();
     b.to_init();

@@ -132,7 +132,7 @@ struct qp_options {
     unsigned    rnr_retry  = 7;
     unsigned    rnr_timer  = 1;         /* 10 us */
     ibv_mtu     mtu        = IBV_MTU_4096;
-    ibv_ah_attr path       = {};        /* what connect() does not know better */
+    ibv_ah_attr path       = {};        /* what connect() does not know */
 };
 
 
@@ -219,7 +219,8 @@ public:
  *  what the device reads and writes. */
 class pattern {
 public:
-    explicit pattern(uint64_t seed) : m_state(seed * 2654435761u + 88172645463325252ul)
+    explicit pattern(uint64_t seed) :
+        m_state(seed * 2654435761u + 88172645463325252ul)
     {
     }
 

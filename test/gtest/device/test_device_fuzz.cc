@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Random sequences of all operations on one connection, compared with a model of
- * the target's memory.
+ * Random sequences of all operations on one connection, compared with a model
+ * of the target's memory.
  */
 
 #include "device.h"

@@ -334,8 +334,8 @@ std::string where(pid_t pid)
 }
 
 /* Kill the victim after each number of instructions that the doorbell takes:
- * some of those before its first system call, which only decode, and then one in
- * @a stride */
+ * some of those before its first system call, which only decode, and then one
+ * in @a stride */
 void test_device_kill::step_and_kill(action act, unsigned stride)
 {
     const uint64_t coarse       = 6;
@@ -471,8 +471,8 @@ TEST_F(test_device_kill, at_each_instruction_of_a_read)
 }
 
 
-/* The number of instructions grows until the command ends. The harness looks for
- * what is left of the processes. */
+/* The number of instructions grows until the command ends. The harness looks
+ * for what is left of the processes. */
 TEST_F(test_device_kill, at_each_instruction_of_a_creation)
 {
     const unsigned stride = is_sanitized ? 90 : 9;

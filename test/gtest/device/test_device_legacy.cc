@@ -495,7 +495,8 @@ TEST_F(test_device_legacy, contexts_with_a_domain_each_exhaust_8k_pages_at_907)
             std::vector<std::unique_ptr<context>> contexts;
             std::vector<ibv_td*> domains;
 
-            /* descriptors: as many as need no higher limit; one after another */
+            /* descriptors: as many as need no higher limit; one after
+             * another */
             r.wait_word(0, i);
             for (;;) {
                 contexts.emplace_back(new context);

@@ -106,7 +106,8 @@ protected:
         std::set<void*> regs;
 
         for (auto &w : workers) {
-            if ((w.qp != nullptr) && (w.channel.use == UCT_SEP_UUAR_EXCLUSIVE)) {
+            if ((w.qp != nullptr) &&
+                (w.channel.use == UCT_SEP_UUAR_EXCLUSIVE)) {
                 EXPECT_TRUE(regs.insert(w.bf->reg).second) << what;
                 EXPECT_FALSE(w.bf->is_shared) << what;
                 ++pages[w.page()];

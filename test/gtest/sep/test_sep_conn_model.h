@@ -84,7 +84,7 @@ private:
 struct model_qp {
     uint32_t node         = 0;
     bool     alive        = true;
-    uint32_t remote       = 0; /* QP it was connected to, stays when destroyed */
+    uint32_t remote       = 0; /* QP it was connected to, also if destroyed */
     bool     in_use       = false; /* Reported established */
     bool     is_error     = false; /* Does not receive or send any more */
     bool     is_responder = false; /* Never sends; the other one of its pair
@@ -146,12 +146,12 @@ public:
     uint32_t                                           ud_qpn;
     uct_sep_conn_env_t                                 env;
     std::map<std::string, std::unique_ptr<model_conn>> conns;
-    unsigned                                           create_failures  = 0;
-    unsigned                                           connect_failures = 0;
+    unsigned create_failures  = 0;
+    unsigned connect_failures = 0;
     /* Of the second QP, when the first one is done */
-    unsigned                                           responder_create_failures  = 0;
-    unsigned                                           initiator_connect_failures = 0;
-    bool                                               user_has_control = false;
+    unsigned responder_create_failures  = 0;
+    unsigned initiator_connect_failures = 0;
+    bool     user_has_control           = false;
 
 private:
     static std::string key(const uct_sep_peer_addr_t &addr);

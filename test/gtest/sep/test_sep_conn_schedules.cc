@@ -9,8 +9,8 @@
 
 using namespace sep_conn_model;
 
-/* Each schedule with all kinds of pairs of interfaces: with one QP per side, and
- * with two if one side or both send from a device context of their own */
+/* Each schedule with all kinds of pairs of interfaces: with one QP per side,
+ * and with two if one side or both send from a device context of their own */
 class test_sep_conn_schedules : public test_conn,
                                 public ::testing::WithParamInterface<split> {
 protected:

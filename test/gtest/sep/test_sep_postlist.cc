@@ -96,7 +96,8 @@ TEST_F(test_sep_postlist, a_single_work_request_comes_with_the_doorbell)
     expect_doorbell(0, 0, 3 * 64);
 }
 
-TEST_F(test_sep_postlist, a_single_work_request_does_not_if_only_doorbells_are_used)
+TEST_F(test_sep_postlist,
+       a_single_work_request_does_not_if_only_doorbells_are_used)
 {
     m_f.iface().tx.post = UCT_SEP_TX_POST_DB;
     put(100);

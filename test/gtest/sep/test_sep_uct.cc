@@ -37,7 +37,8 @@ static double now()
 
 std::vector<uct_sep_category_row_t> categories()
 {
-    return {uct_sep_category_rows, uct_sep_category_rows + UCT_SEP_CATEGORY_AUTO};
+    return {uct_sep_category_rows,
+            uct_sep_category_rows + UCT_SEP_CATEGORY_AUTO};
 }
 
 bytes pattern(size_t length, uint64_t seed)

@@ -37,9 +37,9 @@ typedef std::vector<uint8_t> bytes;
 /* The device gives up soon on a peer that has gone */
 extern const settings impatient;
 
-/* The connection manager as well, on one that does not answer. On a slow machine
- * it may give up on any, so this is for tests in which nobody answers, or in
- * which it does not matter. */
+/* The connection manager as well, on one that does not answer. On a slow
+ * machine it may give up on any, so this is for tests in which nobody answers,
+ * or in which it does not matter. */
 extern const settings hasty;
 
 

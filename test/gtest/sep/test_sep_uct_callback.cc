@@ -144,7 +144,8 @@ TEST_P(test_sep_uct_callback, a_cancelled_completion_may_progress)
     expect_can_send();
 }
 
-TEST_P(test_sep_uct_callback, a_completion_may_destroy_the_endpoint_and_progress)
+TEST_P(test_sep_uct_callback,
+       a_completion_may_destroy_the_endpoint_and_progress)
 {
     bool destroyed = false;
 
@@ -175,7 +176,8 @@ TEST_P(test_sep_uct_callback, completions_of_a_destroyed_endpoint_may_progress)
     expect_can_send();
 }
 
-TEST_P(test_sep_uct_callback, failed_completions_and_the_error_handler_may_progress)
+TEST_P(test_sep_uct_callback,
+       failed_completions_and_the_error_handler_may_progress)
 {
     expect_errors quiet;
 
@@ -194,7 +196,8 @@ TEST_P(test_sep_uct_callback, failed_completions_and_the_error_handler_may_progr
     }
 }
 
-TEST_P(test_sep_uct_callback, a_completion_before_the_failed_one_may_cancel_and_progress)
+TEST_P(test_sep_uct_callback,
+       a_completion_before_the_failed_one_may_cancel_and_progress)
 {
     expect_errors quiet;
     uct_iov_t iov = {m_mem->ptr(), 8, m_mem->memh(), 0, 1};

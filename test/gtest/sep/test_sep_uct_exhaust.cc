@@ -46,8 +46,8 @@ unsigned num_fds()
     return count;
 }
 
-class test_sep_uct_exhaust
-        : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+class test_sep_uct_exhaust :
+    public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
 protected:
     void SetUp() override
     {

@@ -334,7 +334,8 @@ TEST_P(test_sep_uct_flow, a_pending_flush_does_not_wait_for_requests_behind_it)
 }
 
 /* There is room in the queue, and what is pending waits for something else */
-TEST_P(test_sep_uct_flow, a_flush_comes_behind_a_message_that_waits_for_a_window)
+TEST_P(test_sep_uct_flow,
+       a_flush_comes_behind_a_message_that_waits_for_a_window)
 {
     completion flushed;
     pending_req req;

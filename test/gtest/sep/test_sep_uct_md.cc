@@ -228,8 +228,8 @@ TEST(test_sep_pci, payload_of_a_link_is_known_from_speed_and_width)
                 << speed;
     }
     for (const char *width : {"", "0", "63", "x"}) {
-        EXPECT_EQ(UCT_SEP_PCI_BW_UNLIMITED, uct_sep_pci_link_bw("8 GT/s", width))
-                << width;
+        EXPECT_EQ(UCT_SEP_PCI_BW_UNLIMITED,
+                  uct_sep_pci_link_bw("8 GT/s", width)) << width;
     }
 }
 

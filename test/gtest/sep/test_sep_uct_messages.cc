@@ -23,7 +23,8 @@ protected:
 
     /* Refused, and each of these is said */
     static void
-    expect_refused(const settings &config, const std::vector<std::string> &parts)
+    expect_refused(const settings &config,
+                   const std::vector<std::string> &parts)
     {
         expect_errors errors;
 

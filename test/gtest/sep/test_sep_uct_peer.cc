@@ -172,7 +172,8 @@ private:
             count += iface->progress();
         }
 
-        /* Jobs of an endpoint in order, and none waits for another endpoint's */
+        /* Jobs of an endpoint in order, and none waits for another
+         * endpoint's */
         std::set<uct_ep_h> busy;
         for (auto it = m_jobs.begin(); it != m_jobs.end();) {
             if (busy.count(it->ep) == 0) {

@@ -470,8 +470,8 @@ TEST_F(test_sep_uct_post, doorbells_are_used_where_there_is_no_blueflame)
     }
 }
 
-/* uUARs by the policy of old kernels: of two, one is for doorbells and the other
- * for all queue pairs */
+/* uUARs by the policy of old kernels: of two, one is for doorbells and the
+ * other for all queue pairs */
 TEST_F(test_sep_uct_post, shared_uuars_are_locked)
 {
     if (!on_device({{"MLX5SIM_UAR_MODE", "legacy"},
@@ -490,7 +490,8 @@ TEST_F(test_sep_uct_post, shared_uuars_are_locked)
     flush();
     EXPECT_TRUE(m_local->sep_ep(ep(0))->txwq->bf->is_shared);
     EXPECT_TRUE(m_local->sep()->tx.is_locked);
-    EXPECT_EQ(m_local->sep_ep(ep(0))->txwq->bf, m_local->sep_ep(ep(2))->txwq->bf);
+    EXPECT_EQ(m_local->sep_ep(ep(0))->txwq->bf,
+              m_local->sep_ep(ep(2))->txwq->bf);
 }
 
 } // namespace

@@ -26,9 +26,10 @@ void PrintTo(const crowd &value, std::ostream *os)
 
 
 /*
- * Many workers, each in a thread of its own, and all at once: they open, connect
- * to each other, send, write, count and close. Nothing keeps the threads apart
- * but what the transport does itself, which is what ThreadSanitizer looks at.
+ * Many workers, each in a thread of its own, and all at once: they open,
+ * connect to each other, send, write, count and close. Nothing keeps the
+ * threads apart but what the transport does itself, which is what
+ * ThreadSanitizer looks at.
  */
 class test_sep_uct_threads : public ::testing::TestWithParam<crowd> {
 protected:

@@ -426,7 +426,8 @@ TEST_P(test_sep_wqe, masked_xor_of_8_bytes)
                        .data(8, DESC_LKEY, scratch), 0);
 }
 
-TEST_P(test_sep_wqe, a_fence_is_a_fenced_write_of_nothing_before_the_next_operation)
+TEST_P(test_sep_wqe,
+       a_fence_is_a_fenced_write_of_nothing_before_the_next_operation)
 {
     m_f.no_moderation();
     ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,

@@ -246,8 +246,8 @@ inline bool is_string(const uint8_t *code, unsigned length)
     return ((last & 0xfe) == 0xa4) || ((last & 0xfe) == 0xaa);
 }
 
-/* AddressSanitizer has shadow memory where wild addresses, or data addresses cut
- * to 32 bits, could hit it. */
+/* AddressSanitizer has shadow memory where wild addresses, or data addresses
+ * cut to 32 bits, could hit it. */
 #ifdef __SANITIZE_ADDRESS__
 inline void tame_registers(generator_t &gen, state_t *s)
 {

@@ -137,8 +137,9 @@ TEST_F(test_lock, wakes_who_waits_when_its_owner_dies)
     EXPECT_EQ(W_EXITCODE(1, 0), finish(waiter));
 }
 
-/* One sleeps. Another one was woken, and killed before it could store that there
- * are more who wait, while a third one has the lock: so it does not know. */
+/* One sleeps. Another one was woken, and killed before it could store that
+ * there are more who wait, while a third one has the lock: so it does not
+ * know. */
 TEST_F(test_lock, is_got_although_the_wakeup_went_to_one_who_was_killed)
 {
     ASSERT_EQ(0, mlx5sim_lock(&m_shared->lock));

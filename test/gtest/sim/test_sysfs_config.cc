@@ -128,8 +128,9 @@ TEST(test_sysfs_config, a_list_of_faults_is_understood)
                                           200));
 
     for (int i = MLX5SIM_FAULT_NONE + 1; i < MLX5SIM_FAULT_LAST; ++i) {
-        ASSERT_EQ(0, mlx5sim_fault_parse(
-                          mlx5sim_fault_name((mlx5sim_fault_object_t)i), &list));
+        const char *name = mlx5sim_fault_name((mlx5sim_fault_object_t)i);
+
+        ASSERT_EQ(0, mlx5sim_fault_parse(name, &list));
         EXPECT_EQ(i, list.entries[0].object);
     }
 }
