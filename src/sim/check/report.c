@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* a program that goes wrong does so a million times a second */
+/* a broken program does so a million times a second */
 #define MLX5SIM_REPORT_MAX 100
 
 static int mlx5sim_report_mode;

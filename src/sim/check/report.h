@@ -6,11 +6,11 @@
 #include "sim/objs/obj.h"
 
 /*
- * Strict checks: what software must never do, said loudly. A report goes to
- * standard error with a decoded WQE where there is one, and one line of it to
- * the file `violations` of the instance, which makes mlx5sim-run fail.
- * MLX5SIM_STRICT says what happens then: 0 nothing is reported, 1 report and go
- * on as hardware would, 2 report and abort.
+ * Strict checks: loud reports of what software must never do. A report goes to
+ * standard error, with a decoded WQE where there is one, and one line of it to
+ * the instance's file `violations`, which makes mlx5sim-run fail.
+ * MLX5SIM_STRICT says what happens: 0 nothing is reported, 1 report and go on
+ * as hardware would, 2 report and abort.
  */
 
 /** @param wqe_index  SQ position to dump, -1 for none. */

@@ -73,13 +73,13 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "LID of the first InfiniBand port; further ports and devices count up"},
     {"MLX5SIM_LMC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(lmc), "0", 0, 7, NULL, NULL, NULL,
-     "LID mask control: each InfiniBand port has 2 to the power of this LIDs, "
-     "which differ in their path bits"},
+     "LID mask control, N: each InfiniBand port has 2^N LIDs, which differ in "
+     "their path bits"},
     {"MLX5SIM_NETDEV", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(netdev), "lo", 0, 0, NULL,
      "the name of a network interface (up to 15 characters, no '/')",
      mlx5sim_config_check_netdev,
-     "Network interface that RoCE ports say they belong to"},
+     "Network interface that RoCE ports claim to belong to"},
     {"MLX5SIM_UAR_MODE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(uar_mode), "dynamic", 0, 0, mlx5sim_uar_mode_names,
      NULL, NULL,
@@ -90,8 +90,8 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
     {"MLX5SIM_UARS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(uars), "8171", 1, 65536, NULL, NULL, NULL,
      "UAR pages that each device has for all applications together. Default: "
-     "8192 less 21 that drivers keep, so that 907 contexts of 9 pages are all "
-     "there can be"},
+     "8192 less 21 that drivers keep, so that at most 907 contexts of 9 pages "
+     "fit"},
     {"MLX5SIM_MAX_PD", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(max_pd), "16320", 1, 16320, NULL, NULL, NULL,
      "Protection domains that each device has, ibv_device_attr::max_pd"},
@@ -110,8 +110,8 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
 
     {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,
-     "Report whatever hardware would not have accepted, with a decoded dump, "
-     "and let mlx5sim-run fail"},
+     "Report whatever hardware would not accept, with a decoded dump, and make "
+     "mlx5sim-run fail"},
     {"MLX5SIM_LOG", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(log), "warn", 0, 0, mlx5sim_log_names, NULL, NULL,
      "What the device writes to standard error"},
@@ -123,7 +123,7 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "+ also all after it, with ERRNO (default ENOMEM). Objects: context, uar, "
      "pd, mr, channel, cq, srq, qp, ah, modify_srq, modify_qp, modify_qp_init, "
      "modify_qp_rtr, modify_qp_rts, query_qp, query_device, query_port. It is "
-     "looked at before each command; counting starts when it changes"}
+     "read before each command; counting starts over when it changes"}
 };
 
 #define MLX5SIM_CONFIG_ROWS \

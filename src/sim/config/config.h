@@ -16,7 +16,7 @@
 
 #define MLX5SIM_CONFIG_STRING_MAX 256
 
-/** Largest size of an error text that the functions below produce. */
+/** Maximum size of the error texts that the functions below produce. */
 #define MLX5SIM_CONFIG_ERROR_MAX 512
 
 /** Link layer of all ports: value of MLX5SIM_LINK. */
@@ -25,7 +25,7 @@ typedef enum {
     MLX5SIM_LINK_ROCE
 } mlx5sim_link_t;
 
-/** Whose UARs contexts use: value of MLX5SIM_UAR_MODE. */
+/** Where contexts get UARs from: value of MLX5SIM_UAR_MODE. */
 typedef enum {
     MLX5SIM_UAR_MODE_DYNAMIC, /**< pages from UAR objects, on demand */
     MLX5SIM_UAR_MODE_LEGACY   /**< static pages of the context */
@@ -54,17 +54,17 @@ typedef struct mlx5sim_config {
     unsigned lmc;       /**< each port has 2^lmc LIDs */
     unsigned lid_base;  /**< LID of the first port; the others follow */
     unsigned uar_mode;  /**< mlx5sim_uar_mode_t */
-    unsigned max_pd;    /**< what each device has, as in ibv_device_attr */
+    unsigned max_pd;    /**< limits of each device, as in ibv_device_attr */
     unsigned max_mr;
     unsigned max_cq;
     unsigned max_srq;
     unsigned max_qp;
-    unsigned uars;      /**< UAR pages that a device has for applications */
+    unsigned uars;      /**< UAR pages of a device for applications */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
 
     /* properties of each process */
-    unsigned strict;    /**< report what hardware would not have accepted */
+    unsigned strict;    /**< report what hardware would not accept */
     unsigned log;       /**< mlx5sim_log_level_t */
     char     fail[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_fault_parse() */
 } mlx5sim_config_t;
@@ -77,7 +77,7 @@ typedef enum {
     MLX5SIM_CONFIG_STRING  /**< text that the row's check accepts */
 } mlx5sim_config_type_t;
 
-/** Whose property a variable is. */
+/** What a variable is a property of. */
 typedef enum {
     /** Fixed when the instance is created, stored in its config file and the
      *  same for all its processes. */
@@ -137,8 +137,8 @@ void mlx5sim_config_get(const mlx5sim_config_t *config,
                         size_t size);
 
 /**
- * Take over what is set in the environment. An unset or empty variable leaves
- * the field alone.
+ * Apply what is set in the environment. An unset or empty variable leaves the
+ * field alone.
  *
  * @param scopes  Which rows to look at: OR of mlx5sim_config_scope_t.
  *
@@ -168,8 +168,8 @@ int mlx5sim_config_load(mlx5sim_config_t *config, const char *path,
 void mlx5sim_config_print(FILE *stream, mlx5sim_config_format_t format);
 
 /**
- * Find a variable of the environment that has our prefix but no row: a typing
- * error that would be ignored silently.
+ * Find a variable of the environment that has our prefix but no row: a typo
+ * that would be ignored silently.
  *
  * @param [out] closest_p  Most similar existing name, or NULL.
  *

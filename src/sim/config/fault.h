@@ -33,7 +33,7 @@ typedef enum {
     MLX5SIM_FAULT_LAST
 } mlx5sim_fault_object_t;
 
-/** Entries a list may have. */
+/** Maximum number of entries in a list. */
 #define MLX5SIM_FAULT_MAX 16
 
 /** One entry: OBJECT[:NTH[+][:ERRNO]]. */
@@ -56,7 +56,7 @@ const char *mlx5sim_fault_name(mlx5sim_fault_object_t object);
 /** Name of an errno that a list may hold: "ENOMEM"; NULL if there is none. */
 const char *mlx5sim_fault_error_name(int error);
 
-/** Parse a list; an empty one is right. @return 0, or -1 if it is malformed. */
+/** Parse a list; an empty one is valid. @return 0, or -1 if it is malformed. */
 int mlx5sim_fault_parse(const char *text, mlx5sim_fault_list_t *list_p);
 
 /** @return errno with which the @a count-th command on @a object is to fail, or

@@ -17,8 +17,8 @@
 #define MLX5SIM_CAP_MASK_IB   0x2651e848
 #define MLX5SIM_CAP_MASK_ROCE 0x00010000
 
-/* real RoCE tables have 256 entries, which only cost time here: all but the
- * first four are empty */
+/* real RoCE tables have 256 entries; all but the first four would be empty and
+ * only cost time here */
 #define MLX5SIM_GID_TABLE_LEN_IB    8
 #define MLX5SIM_GID_TABLE_LEN_ROCE  16
 #define MLX5SIM_PKEY_TABLE_LEN_IB   128

@@ -13,7 +13,7 @@
 /*
  * Names, numbers and addresses of devices and ports. sysfs and the uverbs
  * commands (QUERY_DEVICE, QUERY_PORT, address resolution) must agree on them,
- * so both take them from here. Devices count from 0, ports from 1.
+ * so both get them from here. Devices count from 0, ports from 1.
  */
 
 #define MLX5SIM_DEVICES_MAX 16

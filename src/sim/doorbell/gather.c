@@ -14,8 +14,8 @@
 static __thread mlx5sim_doorbell_t mlx5sim_gather_half;
 
 
-/* Bytes of the WQE that BlueFlame will carry, as far as one can tell by now.
- * Copies are of whole blocks (PRM: WQEBB); longer ones come in parts. */
+/* Bytes of the WQE that BlueFlame will carry, as far as known by now. Whole
+ * blocks are copied (PRM: WQEBB); longer WQEs come in parts. */
 static unsigned mlx5sim_gather_expected(const mlx5sim_doorbell_t *db)
 {
     unsigned length;
@@ -35,7 +35,7 @@ static unsigned mlx5sim_gather_expected(const mlx5sim_doorbell_t *db)
     return (length > sizeof(db->data)) ? sizeof(db->data) : length;
 }
 
-/* Whether a store continues a register, or begins another one */
+/* Whether a store continues a register or begins another one */
 static int mlx5sim_gather_continues(const mlx5sim_doorbell_t *db,
                                     uint32_t offset, unsigned length)
 {

@@ -6,13 +6,13 @@
 #include "sim/doorbell/ring.h"
 
 /*
- * From stores to doorbells: which of them belong together, what a processor's
- * write combining buffers decide.
+ * From stores to doorbells: decides which stores belong together, as a
+ * processor's write combining buffers do.
  */
 
 #define MLX5SIM_GATHER_MAX 8
 
-/** Stores to one page, gathered into registers. */
+/** Stores to one page, gathered by register. */
 typedef struct mlx5sim_gather {
     uintptr_t          page;   /**< its address */
     unsigned           num;    /**< 0 at first */
@@ -22,7 +22,7 @@ typedef struct mlx5sim_gather {
 /** What a store leads to. */
 typedef enum {
     MLX5SIM_GATHER_MORE,  /**< there should be more */
-    MLX5SIM_GATHER_WHOLE, /**< the register has all that it needs */
+    MLX5SIM_GATHER_WHOLE, /**< the register has everything it needs */
     MLX5SIM_GATHER_FULL   /**< there is no room for another store */
 } mlx5sim_gather_next_t;
 

@@ -16,8 +16,8 @@
 #define MLX5SIM_DS_PER_BB (MLX5SIM_WQEBB / MLX5SIM_WQE_UNIT)
 
 
-/* The value is unknown (a vector store under valgrind): whatever is posted
- * through this page goes out */
+/* The value is unknown (a vector store under valgrind): execute whatever is
+ * posted through this page */
 static void mlx5sim_doorbell_ring_all(uint32_t uar)
 {
     uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_QP].high);

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy loop has a handful of instructions between two stores; what follows a
- * single 8-byte doorbell is not worth interpreting. */
+/* A copy loop has a handful of instructions between two stores; the code after
+ * a single 8-byte doorbell is not worth interpreting. */
 #define MLX5SIM_TRAP_MAX_GAP  12
 
-/* What is known of one signal */
+/* What is known about one signal */
 typedef struct {
     mlx5sim_insn_run_t run;
     mlx5sim_gather_t   gather;
@@ -46,7 +46,7 @@ static void mlx5sim_trap_store(void *arg, uintptr_t addr, const void *data,
     }
 }
 
-/* Not a doorbell: what would have happened without us */
+/* Not a doorbell: do what would have happened without us */
 static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
 {
     struct sigaction user = mlx5sim_trap_user;
@@ -73,7 +73,8 @@ static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
         mlx5sim_trap_user = dfl;
     }
 
-    /* the signals it wants blocked, not ours; it may ring doorbells, too */
+    /* block the signals it wants blocked, not ours; it may ring doorbells,
+     * too */
     sigorset(&mask, &uc->uc_sigmask, &user.sa_mask);
     sigdelset(&mask, SIGBUS);
     REAL(pthread_sigmask)(SIG_SETMASK, &mask, NULL);

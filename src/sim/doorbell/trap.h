@@ -9,18 +9,18 @@
  * Doorbells. A store to a UAR page raises SIGBUS in the storing thread, because
  * the page lies beyond the end of its file. The handler interprets the store
  * (and those that follow), finds out which register was written and runs the
- * queue, then returns behind the stores. As the signal is synchronous, the
- * handler is in no other position than a function that the store had called.
+ * queue, then returns behind the stores. The signal is synchronous, so the
+ * handler may do whatever a function called in place of the store could do.
  */
 
 /** Take over SIGBUS. @return 0 or -1/errno. */
 int mlx5sim_trap_install(void);
 
-/** Whether SIGBUS was taken over. */
+/** Whether we have taken over SIGBUS. */
 int mlx5sim_trap_is_installed(void);
 
-/** Set what gets every SIGBUS that is not a doorbell: the application keeps the
- *  handler it wants, we keep the signal.
+/** Set the handler of every SIGBUS that is not a doorbell: the application
+ *  keeps its handler, we keep the signal.
  *  @param action  NULL: leave it as it is.
  *  @param old_p   What it was, unless NULL. */
 void mlx5sim_trap_set_user(const struct sigaction *action,

@@ -2,8 +2,8 @@
 
 #include "sim/engine/engine.h"
 
-/** How a check is called in reports and settings, and what its finder should
- *  look for. */
+/** Name of a check in reports and settings, and what to look for when it
+ *  fires. */
 typedef struct {
     const char *name;
     const char *hint;
@@ -49,7 +49,7 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
         "at the byte order of byte_count"},
     [MLX5SIM_CHK_WQE_SEGMENT]   = {
         "wqe_segment",
-        "a data segment was counted by ds but not written, ends a list (lkey "
+        "ds counts a data segment that was not written, ends a list (lkey "
         "0x100), or is inline where data is to be received"},
     [MLX5SIM_CHK_WQE_ATOMIC]    = {
         "wqe_atomic",
@@ -96,7 +96,7 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
         "WQE; write the record first, then a store fence, then the doorbell"},
     [MLX5SIM_CHK_DB_QPN]        = {
         "db_qpn",
-        "the doorbell's QP number is of no QP of this context"},
+        "the doorbell's QP number belongs to no QP of this context"},
     [MLX5SIM_CHK_DB_VALUE]      = {
         "db_value",
         "the doorbell must carry the first 8 bytes of the last WQE posted"},

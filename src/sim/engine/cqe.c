@@ -84,8 +84,7 @@ unsigned mlx5sim_cqe_max_data(unsigned size)
 }
 
 
-/** Data goes in front of what the CQE has to say: the first half of either
- *  size. */
+/** Data precedes the CQE's own fields: the first half of either size. */
 static void mlx5sim_cqe_build_data(const mlx5sim_cqe_t *cqe, unsigned size,
                                    uint8_t *out)
 {

@@ -7,7 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/** Text under construction; grows beyond its buffer without writing there. */
+/** Text under construction; its length may exceed the buffer, which is never
+ *  overrun. */
 typedef struct {
     char   *buf;
     size_t size;
@@ -87,7 +88,7 @@ static void mlx5sim_dump_segs(const mlx5sim_wqe_t *wqe, mlx5sim_text_t *text)
 }
 
 
-/** The bytes in units of 16, as they lie in the queue. */
+/** The bytes in units of 16, as in the queue. */
 static void mlx5sim_dump_hex(const mlx5sim_qp_t *qp, const uint8_t *sq,
                              uint16_t index, unsigned units,
                              mlx5sim_text_t *text)

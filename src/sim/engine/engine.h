@@ -13,8 +13,8 @@ extern "C" {
 /*
  * The pure part of the software device: bytes and object attributes in,
  * effects and completions out. Nothing here waits, locks, allocates, traps,
- * makes a system call or knows a process: the executor (sim/exec) owns memory,
- * locks and queues and carries out what a plan says.
+ * makes a system call or knows about processes: the executor (sim/exec) owns
+ * memory, locks and queues and carries out what a plan says.
  *
  * One work request takes three steps:
  *   1. mlx5sim_wqe_decode()  send queue bytes -> mlx5sim_wqe_t, strict checks
@@ -56,7 +56,7 @@ enum {
 };
 
 
-/** What the engine must know of a memory region. */
+/** What the engine must know about a memory region. */
 typedef struct mlx5sim_mr {
     uint32_t key;      /* lkey and rkey: mlx5 uses one value for both */
     uint32_t pdn;
@@ -68,12 +68,12 @@ typedef struct mlx5sim_mr {
 } mlx5sim_mr_t;
 
 
-/** What the engine must know of a queue pair (host byte order). */
+/** What the engine must know about a queue pair (host byte order). */
 typedef struct mlx5sim_qp {
     uint32_t qpn;
-    uint32_t uidx;            /* user index reported in CQEs (cqe_version 1);
+    uint32_t uidx;            /* user index reported in CQEs (cqe_version 1); if
                                  0xffffff, which libmlx5 passes to a device of
-                                 cqe_version 0: the SRQ number instead */
+                                 cqe_version 0, the SRQ number instead */
     uint8_t  type;            /* MLX5SIM_QPT_* */
     uint8_t  state;           /* mlx5sim_qp_state_t */
     uint8_t  port;            /* from 1 */
@@ -100,7 +100,7 @@ typedef struct mlx5sim_qp {
     uint32_t srqn;            /* 0: no SRQ */
     uint32_t srq_pdn;         /* PD of the SRQ, 0: that of the QP */
     uint32_t max_inline;      /* not checked: hardware does not know it, and UCX
-                                 posts more inline data than it asked for */
+                                 posts more inline data than it requested */
     uint16_t pkey;
     uint8_t  is_roce;         /* link layer of the port is Ethernet */
     uint8_t  path_mask;       /* low bits of a LID that the port ignores:
@@ -120,7 +120,7 @@ typedef enum {
     MLX5SIM_CHK_WQE_OPCODE,       /* unknown, or not allowed for the QP type */
     MLX5SIM_CHK_WQE_OPMOD,
     MLX5SIM_CHK_WQE_RESERVED,     /* reserved bits or bytes are set */
-    MLX5SIM_CHK_WQE_CE,           /* completion mode bits are reserved ones */
+    MLX5SIM_CHK_WQE_CE,           /* reserved completion mode */
     MLX5SIM_CHK_WQE_INLINE,       /* inline length beyond the WQE */
     MLX5SIM_CHK_WQE_SEGMENT,      /* segments do not fill ds exactly */
     MLX5SIM_CHK_WQE_ATOMIC,       /* size, alignment or segment layout */
@@ -201,7 +201,7 @@ typedef struct mlx5sim_wqe {
 
 /** A decoded receive WQE. */
 typedef struct mlx5sim_recv_wqe {
-    uint16_t      index;        /* RQ counter, or SRQ WQE number: set by who
+    uint16_t      index;        /* RQ counter, or SRQ WQE number: set by whoever
                                    took it from the queue, not by decode */
     unsigned      num_segs;
     uint32_t      length;       /* total room, bytes */
@@ -209,7 +209,7 @@ typedef struct mlx5sim_recv_wqe {
 } mlx5sim_recv_wqe_t;
 
 
-/** A completion, before it becomes bytes. */
+/** A completion before it is encoded. */
 typedef struct mlx5sim_cqe {
     uint8_t  opcode;        /* MLX5SIM_CQE_* of mlx5_def.h */
     uint8_t  syndrome;      /* for the error opcodes */
@@ -236,18 +236,18 @@ typedef struct mlx5sim_cqe {
 } mlx5sim_cqe_t;
 
 
-/** Most data that fits into a CQE of @a size bytes. */
+/** Maximum of data that fits into a CQE of @a size bytes. */
 unsigned mlx5sim_cqe_max_data(unsigned size);
 
 
-/** Who a piece of memory or an effect belongs to. */
+/** Whose a piece of memory or an effect is. */
 typedef enum {
     MLX5SIM_SIDE_REQUESTER,
     MLX5SIM_SIDE_RESPONDER
 } mlx5sim_side_t;
 
 
-/** What becomes of the work request. */
+/** What happens to the work request. */
 typedef enum {
     MLX5SIM_VERDICT_DONE,   /* carry out the plan, the WQE is finished (it may
                                have failed: req_cqe.syndrome tells) */
@@ -303,19 +303,19 @@ typedef struct mlx5sim_plan {
 } mlx5sim_plan_t;
 
 
-/** Lookups a plan needs; pure as far as the engine sees. */
+/** Lookups a plan needs; pure as far as the engine is concerned. */
 typedef struct mlx5sim_env {
     void *arg;
 
-    /** Region of @a key in the device of @a side, NULL if there is none (also
-     *  if the region belongs to another process than the QP of that side). */
+    /** Region of @a key in the device of @a side, NULL if there is none (or if
+     *  it belongs to a process other than that of the QP of that side). */
     const mlx5sim_mr_t *(*mr_find)(void *arg, mlx5sim_side_t side,
                                    uint32_t key);
 
     /** Next receive WQE of the responder (RQ or SRQ), not yet consumed.
      *  @return 1 and *@a recv_p filled, 0 if none is posted, -1 if the queue
      *          itself is malformed (the QP then enters the error state).
-     *  Called at most once, and only for requests that consume a receive. */
+     *  Called once at most, and only for requests that consume a receive. */
     int (*recv_peek)(void *arg, mlx5sim_recv_wqe_t *recv_p);
 } mlx5sim_env_t;
 
@@ -327,11 +327,11 @@ typedef struct mlx5sim_env {
  * @param sq      First byte of the send queue, sq_wqe_cnt * 64 bytes; WQEs wrap
  *                at its end, inline data too (it then makes two segments).
  * @param index   SQ block counter (not masked).
- * @param wqe_p   Filled; meaningful fields also when a check fails. Always has
+ * @param wqe_p   Filled as far as possible even if a check fails. Always has
  *                num_bb >= 1 so that a lenient device can go on.
  *
  * @return MLX5SIM_CHK_OK, or the first check that failed; one that leaves
- *         nothing to execute (mlx5sim_chk_is_fatal()) goes before the others.
+ *         nothing to execute (mlx5sim_chk_is_fatal()) takes precedence.
  */
 mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
                                  uint16_t index, mlx5sim_wqe_t *wqe_p);
@@ -377,8 +377,8 @@ void mlx5sim_plan_retry_exceeded(const mlx5sim_qp_t *req,
                                  mlx5sim_plan_t *plan_p);
 
 
-/** Make the plan of a WQE that mlx5sim_wqe_decode() rejected with @a chk: the
- *  local error that hardware completes it with. */
+/** Make the plan for a WQE that mlx5sim_wqe_decode() rejected with @a chk: the
+ *  local error with which hardware completes it. */
 void mlx5sim_plan_bad_wqe(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                           mlx5sim_chk_t chk, mlx5sim_plan_t *plan_p);
 
@@ -428,11 +428,11 @@ mlx5sim_chk_t mlx5sim_qp_modify_check(unsigned type, mlx5sim_qp_state_t cur,
 
 
 /** Whether a WQE with this mistake cannot be executed: a lenient device then
- *  completes it with mlx5sim_plan_bad_wqe(), and goes on with any other. */
+ *  completes it with mlx5sim_plan_bad_wqe(); with other mistakes it goes on. */
 int mlx5sim_chk_is_fatal(mlx5sim_chk_t chk);
 
 
-/** Short name such as "wqe_index", and one sentence of what to look for. */
+/** Short name such as "wqe_index", and a sentence saying what to look for. */
 const char *mlx5sim_chk_name(mlx5sim_chk_t chk);
 const char *mlx5sim_chk_hint(mlx5sim_chk_t chk);
 const char *mlx5sim_qp_state_name(unsigned state);

@@ -11,7 +11,7 @@
 /*
  * What an mlx5 device reads and writes in memory shared with software: send
  * and receive work queue entries, completion queue entries and their codes.
- * Nothing else in the engine knows an offset or a bit.
+ * No other file of the engine knows an offset or a bit.
  *
  * Sources: PRM ("Mellanox Adapters Programmer's Reference Manual"), chapters
  * "Work Request (WQE) Formats" and "Completion Queues"; rdma-core 44
@@ -205,7 +205,7 @@ typedef struct mlx5sim_av_seg {
 
 
 /** Link of an SRQ's list of WQEs [mlx5_wqe_srq_next_seg]. UCX keeps its own
- *  data in the reserved bytes, so they say nothing. */
+ *  data in the reserved bytes, so they are not checked. */
 typedef struct mlx5sim_srq_next_seg {
     uint8_t reserved0[2];
     __be16  next_wqe_index;
@@ -255,9 +255,9 @@ enum {
 };
 
 
-/** vendor_err_synd: undocumented; the values ConnectX adapters are seen to
- *  report in the field, so that logs look familiar. 0x93 and 0x99 (paging)
- *  must not be used, software reacts to them. */
+/** vendor_err_synd: undocumented; values that ConnectX adapters report in the
+ *  field, so that logs look familiar. 0x93 and 0x99 (paging) must not be used:
+ *  software reacts to them. */
 enum {
     MLX5SIM_VENDOR_LOCAL_PROT      = 0x33,
     MLX5SIM_VENDOR_LOCAL_QP_OP     = 0x68,
@@ -271,7 +271,7 @@ enum {
 };
 
 
-/** Completion of success [mlx5_cqe64] */
+/** Successful completion [mlx5_cqe64] */
 typedef struct mlx5sim_cqe64 {
     uint8_t reserved0[2];
     __be16  wqe_id;
@@ -297,7 +297,7 @@ typedef struct mlx5sim_cqe64 {
 } MLX5SIM_PACKED mlx5sim_cqe64_t;
 
 
-/** Completion of failure [mlx5_err_cqe] */
+/** Failed completion [mlx5_err_cqe] */
 typedef struct mlx5sim_err_cqe {
     uint8_t reserved0[32];
     __be32  srqn_uidx;
@@ -310,7 +310,7 @@ typedef struct mlx5sim_err_cqe {
     uint8_t op_own;
 } MLX5SIM_PACKED mlx5sim_err_cqe_t;
 
-/** PRM: g, where the network header went; 1 = into the receive buffer */
+/** PRM: g, where the network header is; 1 = in the receive buffer */
 #define MLX5SIM_CQE_GRH_SHIFT     28
 #define MLX5SIM_CQE_SL_SHIFT      24
 

@@ -8,7 +8,7 @@
 
 #define MLX5SIM_OPCODE_COUNT 64
 
-/** Properties of a send opcode; none: not supported. */
+/** Properties of a send opcode; no property: not supported. */
 enum {
     MLX5SIM_OP_RC      = 1 << 0,  /* allowed on RC; bits in the order of the */
     MLX5SIM_OP_UC      = 1 << 1,  /* QP types, see mlx5sim_opcode_allowed() */

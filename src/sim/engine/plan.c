@@ -71,7 +71,7 @@ static int mlx5sim_plan_take_recv(const mlx5sim_qp_t *req,
     }
 
     if (ret < 0) {
-        /* there is no telling which receive WQE to complete */
+        /* no way to tell which receive WQE to complete */
         if (req->type == MLX5SIM_QPT_RC) {
             mlx5sim_plan_fail_local(req, wqe, MLX5SIM_SYNDROME_REMOTE_OP, plan);
         } else {
@@ -148,7 +148,7 @@ static int mlx5sim_plan_remote(const mlx5sim_qp_t *req,
         return -1;
     }
 
-    /* IBTA "R_Key validation": not of a request for 0 bytes */
+    /* IBTA "R_Key validation": none for a request of 0 bytes */
     if (wqe->length == 0) {
         *va_p = 0;
         return 0;
@@ -270,7 +270,7 @@ static void mlx5sim_plan_atomic(const mlx5sim_qp_t *req,
 }
 
 
-/** RC and UC, the requester's side is in order. */
+/** RC and UC, once the requester's side is in order. */
 static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
                                    const mlx5sim_wqe_t *wqe, unsigned flags,
                                    const mlx5sim_qp_t *resp,
@@ -384,7 +384,7 @@ static void mlx5sim_plan_datagram(const mlx5sim_qp_t *req,
 }
 
 
-/** What the requester can see without its peer; 0: nothing wrong. */
+/** Errors that the requester finds without its peer; 0: none. */
 static unsigned mlx5sim_plan_check_request(const mlx5sim_qp_t *req,
                                            const mlx5sim_wqe_t *wqe,
                                            unsigned flags)

@@ -49,7 +49,7 @@ unsigned mlx5sim_plan_grh(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                           uint8_t *grh);
 
 
-/** Nothing moves and nobody is told. */
+/** Move nothing and tell nobody. */
 void mlx5sim_plan_reset(mlx5sim_plan_t *plan);
 
 

@@ -8,8 +8,8 @@
 
 void mlx5sim_plan_reset(mlx5sim_plan_t *plan)
 {
-    /* a plan has kilobytes of segments: only what is read without a count or a
-     * flag is set */
+    /* a plan has kilobytes of segments: set only what is read without looking
+     * at a count or a flag */
     plan->verdict      = MLX5SIM_VERDICT_DONE;
     plan->consume_recv = 0;
     plan->has_req_cqe  = 0;

@@ -117,7 +117,7 @@ static void mlx5sim_transition_get(unsigned type, mlx5sim_qp_state_t cur,
         }
         break;
     case TO(MLX5SIM_QPS_SQE, MLX5SIM_QPS_RTS):
-        /* an RC queue pair does not get into this state */
+        /* RC queue pairs never enter this state */
         optional = is_rc ? 0 : (ATTR_CUR_STATE | access);
         break;
     default:

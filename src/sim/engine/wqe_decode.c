@@ -6,7 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
-/** Position in a send queue. Segments are whole units and the queue is too, so
+/** Position in a send queue. Segments and the queue consist of whole units, so
  *  only the step from one unit to the next can wrap. */
 typedef struct {
     const uint8_t *ptr;
@@ -99,7 +99,7 @@ static mlx5sim_chk_t mlx5sim_decode_segs(mlx5sim_cursor_t *cursor,
             seg->addr   = be64toh(data->addr);
             seg->lkey   = be32toh(data->lkey);
             seg->inl    = NULL;
-            /* No segment says "nothing", software leaves it out instead. One
+            /* No segment means "nothing": software leaves it out instead. One
              * without length and key was counted by ds but never written. */
             if ((seg->lkey == MLX5SIM_LKEY_INVALID) ||
                 ((length == 0) && (seg->lkey == 0))) {
@@ -293,8 +293,8 @@ static mlx5sim_chk_t mlx5sim_ctrl_check(const mlx5sim_qp_t *qp, uint16_t index,
         return MLX5SIM_CHK_WQE_QPN;
     }
 
-    /* bytes 8 to 10 and the immediate are left as they were by software that
-     * does not need them, so they cannot be checked */
+    /* software that does not need bytes 8 to 10 and the immediate leaves them
+     * as they were, so they cannot be checked */
     if ((qpn_ds & MLX5SIM_CTRL_DS_RESERVED) ||
         (fm_ce_se & MLX5SIM_FM_CE_SE_RESERVED) ||
         ((fm_ce_se >> MLX5SIM_FM_SHIFT) > MLX5SIM_FM_SMALL)) {
@@ -374,7 +374,7 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
     unsigned flags;
 
     /* Only the head is cleared: atomic_size, has_av and num_segs say whether
-     * the rest, kilobytes of it, means anything. */
+     * the rest, which is kilobytes, is valid. */
     memset(wqe_p, 0, offsetof(mlx5sim_wqe_t, atomic));
     wqe_p->index    = index;
     wqe_p->num_bb   = 1;

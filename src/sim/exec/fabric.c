@@ -12,7 +12,7 @@ static int mlx5sim_fabric_is_port(const mlx5sim_qp_obj_t *qp, uint16_t dlid,
                                   int has_grh, const uint8_t *dgid)
 {
     if (qp->qp.port == 0) {
-        return 1; /* in reset: it may be meant, but does not answer yet */
+        return 1; /* in reset: may be the one meant, but does not answer yet */
     }
 
     if (has_grh && mlx5sim_port_has_gid(mlx5sim_instance_config(), qp->dev,

@@ -6,7 +6,7 @@
 #include "sim/objs/obj.h"
 
 /*
- * The way between two QPs.
+ * The path between two QPs.
  */
 
 /** Find the QP that a work request of @a req reaches, and take its responder

@@ -10,9 +10,9 @@
  *
  * @param resp       Responder, whose lock is held.
  * @param resp_proc  Its process.
- * @param plan       What to move; where the payload goes into the responder's
- *                   CQE, that is put into the plan.
- * @param side_p     Whose memory is not there, if the result is -EFAULT.
+ * @param plan       What to move; a payload that goes into the responder's CQE
+ *                   is put into the plan.
+ * @param side_p     Whose memory is not mapped, if the result is -EFAULT.
  * @return 0, -EFAULT, or another -errno: the responder's process is gone.
  */
 int mlx5sim_transfer(const mlx5sim_qp_obj_t *resp,

@@ -15,7 +15,7 @@
 /* What the engine's lookups need */
 typedef struct {
     mlx5sim_qp_obj_t *req;
-    mlx5sim_qp_obj_t *resp;      /* rq_lock is held; NULL: nobody there */
+    mlx5sim_qp_obj_t *resp;      /* rq_lock is held; NULL: no responder */
     int               recv_gone; /* responder's process died under way */
 } mlx5sim_wqe_run_t;
 
@@ -55,8 +55,8 @@ static int mlx5sim_wqe_recv_peek(void *arg, mlx5sim_recv_wqe_t *recv_p)
     return ret;
 }
 
-/* Whether the process of @a resp still answers; costs a system call and is only
- * needed where nothing else touches its memory. */
+/* Whether the process of @a resp still answers; costs a system call, and is
+ * only needed if nothing else touches its memory. */
 static int mlx5sim_wqe_resp_alive(const mlx5sim_qp_obj_t *resp,
                                   const mlx5sim_proc_t *proc)
 {
@@ -66,7 +66,7 @@ static int mlx5sim_wqe_resp_alive(const mlx5sim_qp_obj_t *resp,
            (mlx5sim_mem_read(proc, resp->db, &db, sizeof(db)) != -ESRCH);
 }
 
-/* The responder's key @a rkey is no good any more */
+/* Invalidate the responder's key @a rkey */
 static void mlx5sim_wqe_invalidate(const mlx5sim_qp_obj_t *resp, uint32_t rkey)
 {
     mlx5sim_mr_obj_t *mr;
@@ -144,7 +144,7 @@ static void mlx5sim_wqe_resp_error(mlx5sim_qp_obj_t *resp, unsigned event)
     mlx5sim_qp_kick(resp);
 }
 
-/* Whether there is no use in retrying, as nobody will ever answer */
+/* Whether retrying is pointless because nobody will ever answer */
 static int mlx5sim_wqe_is_gone(const mlx5sim_wqe_run_t *run,
                                const mlx5sim_plan_t *plan)
 {

@@ -6,15 +6,15 @@
 #include "sim/objs/obj.h"
 
 /**
- * Carry out a work request: all that it does to its responder, which another
- * process may own. What it means for the requester is left to the caller.
+ * Carry out a work request: everything it does to its responder, which another
+ * process may own. The caller handles the requester's side.
  *
  * @param qp           Requester, of this process; its sq_lock is held.
- * @param plan_p       The engine's plan, with what became of it.
+ * @param plan_p       The engine's plan, with the outcome.
  * @param rnr_timer_p  Pause, in ns, that the responder asks for if it has no
  *                     receive.
  * @return MLX5SIM_VERDICT_DONE, else nothing was done and the work request is
- *         to be tried again.
+ *         to be retried.
  */
 mlx5sim_verdict_t
 mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,

@@ -43,9 +43,9 @@ extern "C" {
 enum {
     MLX5SIM_INSN_STOP_NOW  = 1, /**< After the current instruction */
     /** After the current instruction and any that follow it directly and do
-     *  nothing but store into the window. To be preferred once a WQE is
-     *  complete: glibc's memcpy of 64 bytes stores all of them twice on AVX-512
-     *  machines, and a second signal costs more than a second report. */
+     *  nothing but store into the window. Preferable once a WQE is complete:
+     *  glibc's memcpy of 64 bytes stores all of them twice on AVX-512 machines,
+     *  and a second signal costs more than a second report. */
     MLX5SIM_INSN_STOP_SOON = 2
 };
 
@@ -89,7 +89,7 @@ typedef void (*mlx5sim_insn_load_cb_t)(void *arg, uintptr_t addr,
                                        unsigned length);
 
 
-/** What became of a run. */
+/** Outcome of a run. */
 typedef enum {
     MLX5SIM_INSN_OK,     /**< At least the first instruction was executed */
     MLX5SIM_INSN_UNKNOWN /**< The first instruction is not understood: nothing
@@ -217,7 +217,7 @@ mlx5sim_insn_run(ucontext_t *uc, mlx5sim_insn_run_t *run);
  *
  * @return Length in bytes, or 0 if the instruction is not understood or does
  *         not end within @a max. An instruction with a length may still end a
- *         run, for the values it would work on.
+ *         run because of its operands' values.
  */
 unsigned mlx5sim_insn_length(const void *code, size_t max);
 

@@ -56,8 +56,8 @@ static int insn_has_shadow_stack(const insn_exec_t *x)
 }
 
 
-/* A branch elsewhere faults: on Intel before it is done (SDM 2, JMP), on AMD
- * when the target is fetched */
+/* A branch to anywhere else faults: on Intel before it is taken (SDM 2, JMP),
+ * on AMD when the target is fetched */
 static int insn_is_user_address(uint64_t target)
 {
     return (target >> 47) == 0;

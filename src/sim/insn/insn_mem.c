@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Access to memory: the window's is reported, all other is performed */
+/* Access to memory: to the window it is reported, elsewhere performed */
 
 #include "sim/insn/insn_int.h"
 
@@ -33,8 +33,8 @@ insn_is_avoided(const insn_exec_t *x, uint64_t addr, unsigned length)
 
 /* One access of the operand's width, as the instruction would have done: other
  * threads must not see it torn. Wider than 8 bytes has no such promise, except
- * in practice 16. Opaque to the compiler, in program order; not to be checked
- * by sanitizers: the addresses are the program's and so would be the errors. */
+ * in practice 16. Opaque to the compiler, in program order; not checked by
+ * sanitizers: the addresses are the program's, and so would be the errors. */
 __attribute__((no_sanitize("address", "undefined", "thread"))) static void
 insn_raw_copy(void *dst, const void *src, unsigned length)
 {

@@ -21,9 +21,9 @@ static int insn_is_window_store(insn_exec_t *x)
 }
 
 
-/* Whether the run may end here. Valgrind goes on with the flags of the access
- * that trapped, so they must be the same, or the next instruction must set all
- * of them: or a branch behind a comparison that was interpreted goes astray. */
+/* Whether the run may end here. Valgrind continues with the flags of the access
+ * that trapped, so they must be unchanged, or the next instruction must set all
+ * of them: otherwise a branch behind an interpreted comparison goes astray. */
 static int insn_may_end(const insn_exec_t *x, uint64_t rflags)
 {
     insn_t in;

@@ -30,8 +30,8 @@ static struct {
     .once = PTHREAD_ONCE_INIT
 };
 
-/* Open the directory, making it if it is not there, and check that nobody else
- * can tamper with what is in it. */
+/* Open the directory, creating it if necessary, and check that nobody else can
+ * tamper with its contents. */
 static int mlx5sim_instance_open(const char *dir, int follow, char *error,
                                  size_t error_size)
 {
@@ -103,8 +103,8 @@ static int mlx5sim_instance_lock(int dir_fd)
     return fd;
 }
 
-/* A variable of the environment that differs from what the instance was created
- * with has no effect: say so. */
+/* A variable of the environment that differs from the one the instance was
+ * created with has no effect: say so. */
 static void mlx5sim_instance_compare(const char *dir,
                                      const mlx5sim_config_t *config,
                                      const mlx5sim_config_t *wanted,
@@ -135,7 +135,7 @@ static void mlx5sim_instance_compare(const char *dir,
     }
 }
 
-/* Make the instance with the configuration given, unless somebody has done so
+/* Create the instance with the given configuration, unless somebody has done so
  * since we looked. */
 static int mlx5sim_instance_create(const char *dir, int dir_fd,
                                    const mlx5sim_config_t *config, char *error,
@@ -191,7 +191,7 @@ int mlx5sim_instance_join(const char *dir, int follow,
 
     error[0] = '\0';
 
-    /* also what will not be used has to be right: it is a mistake otherwise */
+    /* even what will not be used has to be valid: anything else is a mistake */
     mlx5sim_config_init(&wanted);
     if (mlx5sim_config_read_env(&wanted, ~0u, error, error_size) != 0) {
         return -1;

@@ -27,7 +27,7 @@
  * configures path mapping (@ref mlx5sim_path_set_root).
  *
  * @return the path, or NULL with errno after the reason was written to standard
- *         error (once per process; later calls fail the same way).
+ *         error (once per process; later calls fail likewise).
  */
 const char *mlx5sim_instance_dir(void);
 

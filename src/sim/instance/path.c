@@ -16,7 +16,7 @@
 #define MLX5SIM_PATH_DEV_CHAR "dev/char"
 #define MLX5SIM_PATH_DEV_DIR  "dev/infiniband"
 
-/* subtrees that are ours completely */
+/* subtrees that are entirely ours */
 static const char *const mlx5sim_path_subtrees[] = {
     "sys/class/infiniband",
     "sys/class/infiniband_verbs",
@@ -54,8 +54,8 @@ static const char *mlx5sim_path_below(const char *path, const char *dir)
     return path + length;
 }
 
-/* Number of devices for telling whose a PCI function is: as long as that is
- * not known every one we might have is ours. */
+/* Number of devices, to tell whose a PCI function is: as long as it is unknown,
+ * every function that might be ours is. */
 static int mlx5sim_path_max_device(void)
 {
     unsigned devices = atomic_load_explicit(&mlx5sim_path_root.devices,
@@ -282,7 +282,7 @@ mlx5sim_path_kind_t mlx5sim_path_classify(const char *path, char *public_p,
         return MLX5SIM_PATH_OTHER;
     }
 
-    /* only ".." makes it matter what is a link */
+    /* links matter only with ".." */
     follow      = strstr(path, "/..") != NULL;
     public_p[0] = '\0';
 
@@ -321,7 +321,7 @@ mlx5sim_path_kind_t mlx5sim_path_classify(const char *path, char *public_p,
         }
     }
 
-    /* links that are not in our tree have to be resolved in any case */
+    /* links outside our tree have to be resolved in any case */
     if (mlx5sim_path_below(public_p, MLX5SIM_PATH_DEV_CHAR) &&
         mlx5sim_path_link(public_p, target, sizeof(target)) &&
         (strlen(target) < size)) {
@@ -330,8 +330,8 @@ mlx5sim_path_kind_t mlx5sim_path_classify(const char *path, char *public_p,
 
     kind = mlx5sim_path_kind(public_p, index_p);
     if (kind >= MLX5SIM_PATH_SYSFS) {
-        /* a slash at the end asks for what a link leads to; behind a file the
-         * file system shall say that it is no directory */
+        /* a trailing slash asks for the target of a link; behind a file, let
+         * the file system say that it is no directory */
         if (p[-1] == '/') {
             if (mlx5sim_path_push(public_p, size, "", 0) != 0) {
                 return MLX5SIM_PATH_OTHER;

@@ -16,11 +16,12 @@
 /** What a path is to us. */
 typedef enum {
     MLX5SIM_PATH_OTHER,    /**< not ours */
-    MLX5SIM_PATH_MOVED,    /**< not ours, but leads through our tree and out of
-                                it by "..": use the path without the detour */
+    MLX5SIM_PATH_MOVED,    /**< not ours, but leads through our tree and out
+                                again by "..": use the path without the
+                                detour */
     MLX5SIM_PATH_ANCESTOR, /**< directory above our trees, such as
-                                /sys/devices/pci0000:00: the machine's own, ours
-                                only where the machine has none */
+                                /sys/devices/pci0000:00: the machine's own, or
+                                ours where the machine has none */
     MLX5SIM_PATH_SYSFS,    /**< in our part of sysfs */
     MLX5SIM_PATH_DEV,      /**< in /dev/infiniband */
     MLX5SIM_PATH_UVERBS    /**< the character device of uverbsN */
@@ -28,7 +29,7 @@ typedef enum {
 
 /**
  * Whether a path needs @ref mlx5sim_path_classify at all. Almost no path of a
- * process does; this looks at a few bytes only.
+ * process does; this looks at only a few bytes.
  */
 static inline int mlx5sim_path_is_candidate(const char *path)
 {
@@ -46,7 +47,7 @@ static inline int mlx5sim_path_is_candidate(const char *path)
 }
 
 /**
- * Tell what an absolute public path is.
+ * Classify an absolute public path.
  *
  * "." , repeated slashes and ".." are resolved; the symbolic links of our tree
  * are known here, so that ".." behind one means what it means in the file

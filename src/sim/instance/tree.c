@@ -97,7 +97,7 @@ static int mlx5sim_tree_name(mlx5sim_tree_t *tree, const char *name, char *path)
     return (tree->error == 0) ? 0 : -1;
 }
 
-/* Set the directory that the names that follow are in. */
+/* Set the directory of the names that follow. */
 static void __attribute__((format(printf, 2, 3)))
 mlx5sim_tree_enter(mlx5sim_tree_t *tree, const char *format, ...)
 {
@@ -488,7 +488,7 @@ static int mlx5sim_tree_build(int top_fd, const char *name,
     write_tree(&tree);
     close(tree.dir_fd);
 
-    /* a name that another process was faster to take is the same tree */
+    /* if another process was faster, the name has the same tree */
     if ((tree.error == 0) &&
         (renameat(top_fd, temporary, top_fd, name) == 0)) {
         return 0;

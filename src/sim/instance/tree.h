@@ -11,7 +11,7 @@
  *
  * Each of the two is built under another name and then renamed, so it is there
  * completely or not at all, and processes that do this at the same time do not
- * disturb each other. What exists already is left as it is.
+ * disturb each other. Whatever exists already is left as it is.
  *
  * Character devices can't be made without privileges: dev/infiniband/uverbsN
  * is an empty file, which the interposers present as a device.
@@ -23,8 +23,8 @@
 int mlx5sim_tree_create(const char *dir, const mlx5sim_config_t *config);
 
 /**
- * Remove the trees in @a dir, also what creators that were killed left
- * unfinished. Nobody may be creating or using a tree there.
+ * Remove the trees in @a dir, including what killed creators left unfinished.
+ * Nobody may be creating or using a tree there.
  */
 void mlx5sim_tree_remove(const char *dir);
 

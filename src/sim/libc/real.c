@@ -22,7 +22,7 @@ static MLX5SIM_EARLY void *mlx5sim_real_resolve(unsigned index)
     int saved_errno = errno;
     void *function;
 
-    /* several threads may do this at once: they find the same */
+    /* several threads may do this at once: they find the same function */
     function = dlsym(RTLD_NEXT, mlx5sim_real_names[index]);
     atomic_store_explicit(&mlx5sim_real_functions[index], function,
                           memory_order_relaxed);
@@ -54,8 +54,8 @@ MLX5SIM_EARLY void *mlx5sim_real_find(unsigned index)
 }
 
 /* dlsym() takes the loader's lock: a thread that holds it may be waiting for
- * one that calls open(), so do not leave it to the first use. Nor may a signal
- * handler call it. */
+ * one that calls open(), so do it before the first use. A signal handler may
+ * not call it either. */
 static void __attribute__((constructor)) mlx5sim_real_resolve_all(void)
 {
     unsigned index;

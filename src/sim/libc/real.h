@@ -7,9 +7,9 @@
 #include <stddef.h>
 
 /*
- * The functions of the C library behind those that preload/ puts in front of
- * them. What is in the list can be called by REAL(name)(arguments); the header
- * that declares the function has to be there, too.
+ * The C library's functions behind those that preload/ interposes. Those in the
+ * list can be called by REAL(name)(arguments); the header that declares the
+ * function has to be there, too.
  */
 
 #define MLX5SIM_REAL_FUNCTIONS(_macro) \
@@ -36,8 +36,8 @@
     _macro(sigsuspend) _macro(pselect) _macro(ppoll) _macro(__ppoll_chk) \
     _macro(epoll_pwait) _macro(epoll_pwait2)
 
-/** ThreadSanitizer installs signal handlers and maps memory before it can bear
- *  instrumented code: this is for what it calls then. */
+/** ThreadSanitizer installs signal handlers and maps memory before instrumented
+ *  code can run: this is for the functions it calls then. */
 #define MLX5SIM_EARLY __attribute__((no_sanitize("thread")))
 
 #define MLX5SIM_REAL_ENUM(_name) MLX5SIM_REAL_##_name,

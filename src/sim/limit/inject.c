@@ -16,7 +16,7 @@ static struct {
 } mlx5sim_inject_state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 
-/* Take over a list that is not the one of before; the mutex is held */
+/* Adopt a list that has changed; the mutex is held */
 static void mlx5sim_inject_update(const char *text)
 {
     if (!strncmp(mlx5sim_inject_state.text, text,

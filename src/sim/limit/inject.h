@@ -5,8 +5,8 @@
 
 #include "sim/config/fault.h"
 
-/** Count a command of this process on @a object. MLX5SIM_FAIL is looked at each
- *  time; counting starts again when it has changed.
+/** Count a command of this process on @a object. MLX5SIM_FAIL is read each
+ *  time; counting starts over when it has changed.
  *  @return 0, or -errno if MLX5SIM_FAIL says that it fails. */
 int mlx5sim_inject(mlx5sim_fault_object_t object);
 

@@ -26,8 +26,8 @@ unsigned mlx5sim_limit(mlx5sim_obj_kind_t kind)
     }
 }
 
-/* Objects of a device. They are counted and not kept count of, so that nobody
- * who is killed can make the number wrong. */
+/* Objects of a device. Counted each time instead of in a counter, which killed
+ * processes could leave wrong. */
 static unsigned mlx5sim_limit_count(mlx5sim_obj_kind_t kind, uint32_t dev)
 {
     uint32_t high = atomic_load(&mlx5sim_store->tables[kind].high);
@@ -73,7 +73,7 @@ void *mlx5sim_limit_alloc(mlx5sim_ctx_t *ctx, mlx5sim_obj_kind_t kind)
     }
 
     if (obj == NULL) {
-        /* what the dead had is free */
+        /* what the dead held is free */
         mlx5sim_proc_reap_dead();
         obj = mlx5sim_limit_try(ctx, kind);
     }

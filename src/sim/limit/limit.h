@@ -6,7 +6,7 @@
 #include "sim/objs/obj.h"
 
 /*
- * How many objects a device has: as it reports in ibv_device_attr.
+ * Limits of objects per device, as reported in ibv_device_attr.
  */
 
 /** Entries at the start of the tables that are no objects. */
@@ -15,8 +15,7 @@
 /** Largest number of objects of a kind on each device. */
 unsigned mlx5sim_limit(mlx5sim_obj_kind_t kind);
 
-/** As mlx5sim_obj_alloc(), unless the device has no more of them.
- *  @return NULL when that is so. */
+/** As mlx5sim_obj_alloc(), within the limit. @return NULL if it is reached. */
 void *mlx5sim_limit_alloc(mlx5sim_ctx_t *ctx, mlx5sim_obj_kind_t kind);
 
 #endif

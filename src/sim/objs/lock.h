@@ -7,8 +7,8 @@
 
 /*
  * Locks in shared memory. They are robust mutexes: when a process dies with one
- * held, the kernel marks it and the next locker learns about it, repairs the
- * object and goes on. Nobody ever takes a lock away from a live process.
+ * held, the kernel marks it and the next locker is told, repairs the object and
+ * goes on. A lock is never taken away from a live process.
  *
  * Lock order, outer to inner:
  *   limit lock -> reap lock -> QP sq_lock -> QP rq_lock (of the peer) ->

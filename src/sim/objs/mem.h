@@ -8,9 +8,9 @@
 #include <sys/uio.h>
 
 /*
- * Access to memory of processes. Nothing here touches user memory directly
- * unless it is a queue of this very process, so that a buffer which the
- * application unmapped is an error to report and not a crash.
+ * Access to processes' memory. Nothing here touches user memory directly unless
+ * it is a queue of this very process, so that a buffer that the application has
+ * unmapped is a reported error and not a crash.
  */
 
 /**
@@ -23,7 +23,7 @@ int mlx5sim_mem_read(const mlx5sim_proc_t *proc, uint64_t addr, void *buf,
 int mlx5sim_mem_write(const mlx5sim_proc_t *proc, uint64_t addr,
                       const void *buf, size_t length);
 
-/** As mlx5sim_mem_read() for several pieces in one call; all or -errno. */
+/** Like mlx5sim_mem_read(), for several pieces in one call; all or -errno. */
 int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
                       unsigned num_local, const struct iovec *remote,
                       unsigned num_remote, size_t length);

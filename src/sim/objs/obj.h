@@ -11,9 +11,8 @@
 #include <sys/types.h>
 
 /*
- * What is in the store: processes, and objects of fixed size without pointers.
- * Addresses in them are addresses in the memory of the process that owns the
- * object.
+ * Contents of the store: processes, and objects of fixed size without pointers.
+ * Addresses in them are in the memory of the process that owns the object.
  */
 
 enum {
@@ -31,8 +30,8 @@ enum {
     MLX5SIM_MAX_EXITED  = 1024 /* 2^n */
 };
 
-/** An event is written first and counted then; who is killed in between leaves
- *  the count unsure. */
+/** An event is first written and then counted; a process killed in between
+ *  leaves the count unsure. */
 enum {
     MLX5SIM_UNSURE_NOW  = 1,  /* being written */
     MLX5SIM_UNSURE_EVER = 2   /* a writer died under way */
@@ -76,8 +75,8 @@ typedef enum {
 } mlx5sim_uar_kind_t;
 
 
-/** Which uUAR a QP has got. The kernel's latency classes are those of the
- *  legacy regime: drivers/infiniband/hw/mlx5/qp.c, alloc_bfreg(). */
+/** Which uUAR a QP has. The kernel's latency classes are those of the legacy
+ *  regime: drivers/infiniband/hw/mlx5/qp.c, alloc_bfreg(). */
 typedef enum {
     MLX5SIM_UUAR_NONE,
     MLX5SIM_UUAR_HIGH,    /* doorbells without BlueFlame, shared */
@@ -88,7 +87,7 @@ typedef enum {
 } mlx5sim_uuar_class_t;
 
 
-/** What a process did; all only grow. */
+/** What a process did; counters only grow. */
 typedef struct mlx5sim_counters {
     _Atomic uint64_t created[MLX5SIM_OBJ_LAST]; /* objects of each kind */
     _Atomic uint64_t uars[MLX5SIM_UAR_LAST]; /* UARs created of each kind */

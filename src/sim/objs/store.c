@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Slots are used round robin, so that a number which a peer may still hold
- * comes back late; but within a range that follows the need, so that few pages
- * of the tables are ever touched. */
+/* Slots are used round robin, so that a number that a peer may still hold comes
+ * back late; but within a range that grows with the need, so that few pages of
+ * the tables are ever touched. */
 #define MLX5SIM_REUSE_MIN 1024
 
 /* tables start on their own pages so that an unused table costs none */
@@ -162,8 +162,8 @@ int mlx5sim_store_open(const char *dir)
         goto err_close;
     }
 
-    /* most of 100 MB of address space is never touched: keep it out of cores
-     * and out of the way of transparent huge pages */
+    /* most of 100 MB of address space is never touched: keep it out of core
+     * dumps and free of transparent huge pages */
     (void)madvise(store, size, MADV_DONTDUMP);
 
     if (store->magic == 0) {
@@ -234,8 +234,9 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
             continue;
         }
 
-        /* Before the slot is taken: who is killed in between has taken nothing,
-         * and a slot that is taken is one that mlx5sim_proc_reap() looks at. */
+        /* Before the slot is taken: a process killed in between has taken
+         * nothing, and mlx5sim_proc_reap() looks at every slot that is
+         * taken. */
         high = atomic_load(&table->high);
         while ((high <= index) &&
                !atomic_compare_exchange_weak(&table->high, &high, index + 1)) {
@@ -280,8 +281,8 @@ void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *ptr)
     mlx5sim_obj_t *obj = ptr;
 
     obj->ready = 0;
-    /* whoever closes this context now must not take the slot's next use for an
-     * object of it */
+    /* whoever closes this context now must not mistake the slot's next use for
+     * an object of it */
     obj->ctx   = 0;
     atomic_store(&obj->owner, 0);
     atomic_fetch_sub(&mlx5sim_store->tables[kind].in_use, 1);

@@ -3,9 +3,8 @@
 #ifndef MLX5SIM_EXPORT_H_
 #define MLX5SIM_EXPORT_H_
 
-/** A function that takes the place of the C library's. Headers forbid to pass
- *  NULL to most of these; what to do about it is for libc or the kernel to
- *  decide. */
+/** A function that takes the place of the C library's. Headers forbid passing
+ *  NULL to most of these; libc or the kernel decides what to do about it. */
 #define MLX5SIM_EXPORT \
     __attribute__((visibility("default"), no_sanitize("nonnull-attribute")))
 

@@ -36,9 +36,9 @@ MLX5SIM_EXPORT int close(int fd)
     return REAL(close)(fd);
 }
 
-/* Offered to who asks for the symbol by its version, as programs and libraries
- * do, but not to dlsym(): the memory hooks of MPIs and UCX look mmap() up to
- * change its code, and have to find that of the C library. */
+/* Visible to programs and libraries, which ask for the symbol by version, but
+ * not to dlsym(): the memory hooks of MPIs and UCX look mmap() up to patch its
+ * code, and have to find the C library's. */
 __asm__(".symver mlx5sim_mmap, mmap@GLIBC_2.2.5, remove");
 
 MLX5SIM_EXPORT MLX5SIM_EARLY void *

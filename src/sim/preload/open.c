@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Opening files by path: of uverbsN, a device is opened.
+ * Opening files by path: for uverbsN, a device is opened.
  */
 
 /* The checking variants are defined here, not used. */
@@ -69,7 +69,7 @@ static int mlx5sim_open_common(int dir_fd, const char *path, int flags,
         return -1;
     }
 
-    /* O_PATH only names a file */
+    /* O_PATH only refers to a file */
     if ((redirect.kind == MLX5SIM_PATH_UVERBS) && !(flags & O_PATH)) {
         return mlx5sim_device_open(redirect.index, flags);
     }
@@ -86,7 +86,8 @@ static int mlx5sim_open_common(int dir_fd, const char *path, int flags,
     return fd;
 }
 
-/* Body of an interposer with a mode that is there only if the flags ask. */
+/* Body of an interposer with a mode argument that is present only if the flags
+ * say so. */
 #define MLX5SIM_OPEN(_dir_fd, _openat) \
     { \
         mode_t _mode = 0; \

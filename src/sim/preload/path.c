@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * All else that takes a path: only that is replaced.
+ * All other functions that take a path: only the path is replaced.
  */
 
 /* The checking variants are defined here, not used. */
@@ -99,7 +99,8 @@ MLX5SIM_REDIRECT(name, ssize_t, -1, REAL(listxattr)(path, list, size))
 MLX5SIM_EXPORT ssize_t llistxattr(const char *name, char *list, size_t size)
 MLX5SIM_REDIRECT(name, ssize_t, -1, REAL(llistxattr)(path, list, size))
 
-/* _call uses path. The result is what the kernel would say: a public path. */
+/* _call uses path. The result is what the kernel would return: a public
+ * path. */
 #define MLX5SIM_REALPATH(_path, _call) \
     { \
         mlx5sim_redirect_t _redirect; \

@@ -21,8 +21,8 @@ int mlx5sim_redirect_candidate(mlx5sim_redirect_t *redirect, const char *path)
         if (redirect->kind == MLX5SIM_PATH_MOVED) {
             redirect->path   = redirect->buf;
             redirect->buf[0] = '/';
-            /* resolved paths are shorter than what they come from, and links
-             * of our tree are short */
+            /* resolved paths are shorter than their originals, and links of our
+             * tree are short */
             memcpy(redirect->buf + 1, public_path,
                    strnlen(public_path, PATH_MAX - 2) + 1);
             redirect->buf[PATH_MAX - 1] = '\0';

@@ -10,8 +10,8 @@
 #include <limits.h>
 
 /*
- * What becomes of a path on its way into the C library: what is ours (path.h)
- * is looked up in the instance directory.
+ * What happens to a path on its way into the C library: ours (path.h) are
+ * looked up in the instance directory.
  */
 
 /** A path on its way into libc. */
@@ -27,15 +27,15 @@ typedef struct mlx5sim_redirect {
 int mlx5sim_redirect_candidate(mlx5sim_redirect_t *redirect, const char *path);
 
 /** After libc did not find a directory that every machine with PCI or
- *  InfiniBand has: take ours. @return whether to try again. */
+ *  InfiniBand has: use ours. @return whether to try again. */
 int mlx5sim_redirect_to_ancestor(mlx5sim_redirect_t *redirect);
 
-/** Begin with a path of the caller. @return whether it may be ours. */
+/** Start with the caller's path. @return whether it may be ours. */
 static inline int mlx5sim_redirect_is_candidate(mlx5sim_redirect_t *redirect,
                                                 const char *path)
 {
-    /* headers declare paths as never NULL, callers may pass NULL all the same:
-     * the compiler must not draw conclusions */
+    /* headers declare paths as never NULL, but callers may pass it: the
+     * compiler must not draw conclusions */
     __asm__("" : "+r"(path));
 
     redirect->path = path;
@@ -43,8 +43,8 @@ static inline int mlx5sim_redirect_is_candidate(mlx5sim_redirect_t *redirect,
     return mlx5sim_path_is_candidate(path);
 }
 
-/** Find out what to use in place of the caller's path. The buffer, which is on
- *  the stack, is only taken if it may be needed: signal handlers call these
+/** Find out what to use in place of the caller's path. The buffer is on the
+ *  stack, and only there if it may be needed: signal handlers call these
  *  functions, too, on small stacks. @return 0, or -1 with errno. */
 #define mlx5sim_redirect_init(_redirect, _path) \
     (__builtin_expect(!mlx5sim_redirect_is_candidate(_redirect, _path), 1) ? \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Signal handlers: SIGBUS is the device's, who else wants it gets what is no
- * doorbell. Handlers of other signals may ring doorbells, whatever they block.
+ * Signal handlers: SIGBUS is the device's; other handlers of it get what is not
+ * a doorbell. Handlers of other signals may ring doorbells, whatever they
+ * block.
  */
 
 #include "sim/doorbell/trap.h"

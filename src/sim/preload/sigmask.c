@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A blocked synchronous signal ends the process, so SIGBUS, which is what a
- * doorbell raises, is never blocked: it is taken out of every signal mask that
- * a program sets. That includes the masks that hold while a program waits:
- * nothing but signal handlers runs then, and these may ring doorbells. The
- * masks of handlers are in sigaction.c.
+ * A blocked synchronous signal ends the process, so SIGBUS, which doorbells
+ * raise, is never blocked: it is removed from every signal mask that a program
+ * sets. That includes the masks in effect while a program waits: only signal
+ * handlers run then, and they may ring doorbells. The masks of handlers are in
+ * sigaction.c.
  */
 
 #include "sim/libc/real.h"

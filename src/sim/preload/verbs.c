@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What keeps libibverbs on the way we want it to go.
+ * What keeps libibverbs on the code paths we want.
  */
 
 #include "sim/instance/instance.h"
@@ -31,7 +31,7 @@ MLX5SIM_EXPORT int socket(int domain, int type, int protocol)
 
 /* If opening the device fails, util/open_cdev.c of rdma-core waits five seconds
  * for udev to make a link to it in /dev/char. Our devices do not appear late:
- * let the wait fail with the reason the open had. */
+ * let the wait fail with the errno of the open. */
 MLX5SIM_EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
     if (__builtin_expect(mlx5sim_device_error() != 0, 0) &&

@@ -29,8 +29,8 @@ int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size)
      * open and write, and SIGPIPE would end this one. */
     fd = mlx5sim_chan_open(chan, O_RDWR);
     if (fd >= 0) {
-        /* atomic: far below PIPE_BUF. Full if software arms thousands of times
-         * and never reads an event. */
+        /* atomic: far below PIPE_BUF. Full only if software arms thousands of
+         * times without reading an event. */
         n = write(fd, event, size);
         close(fd);
     }

@@ -21,12 +21,12 @@ void mlx5sim_unsure_begin(uint32_t *unsure);
 void mlx5sim_unsure_end(uint32_t *unsure);
 
 /**
- * How many events of an object that is about to go the application has read, as
- * libibverbs waits until so many are acknowledged. Events that are still in the
+ * How many events of an object that is about to go the application has read:
+ * libibverbs waits until that many are acknowledged. Events still in the
  * channel are removed.
  *
- * If the count may be off because somebody was killed, what the application has
- * acknowledged by now is the best guess.
+ * If the count may be off because somebody was killed, the number acknowledged
+ * by now is the best guess.
  *
  * @param handle        User handle: the address of libibverbs' object.
  * @param unsure        Whether @a written may be wrong.

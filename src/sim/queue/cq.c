@@ -15,7 +15,7 @@
 #define MLX5SIM_CI_MASK      0xffffffu  /* doorbell record and arm: 24 bits */
 #define MLX5SIM_CQE_OWNER    0x1
 #define MLX5SIM_CQE_INVALID  0xf        /* opcode of a CQE never written */
-/* opcode of the mark where a ring ends that was resized */
+/* opcode of the mark at the end of a resized ring */
 #define MLX5SIM_CQE_RESIZE_CQ 0x5
 #define MLX5SIM_ARM_SN_SHIFT 28
 #define MLX5SIM_ARM_SOLICITED (1u << 24) /* MLX5_CQ_DB_REQ_NOT_SOL */
@@ -89,7 +89,7 @@ void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
         cq->pusher = 0;
     }
 
-    /* and whether it rang the bell, nobody knows */
+    /* and nobody knows whether it raised the event */
     if (cq->armed != 0) {
         mlx5sim_cq_notify(cq);
     }
@@ -110,9 +110,9 @@ static int mlx5sim_cq_read_ci(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
     return 0;
 }
 
-/* Entries that the driver has not taken, as of the last consumer index that was
- * read. Marks of a resize are taken at once, but come into the doorbell record
- * with the next poll. */
+/* Entries that the driver has not taken, as of the last consumer index read.
+ * Marks of a resize are taken at once, but reach the doorbell record with the
+ * next poll. */
 static uint32_t mlx5sim_cq_used(const mlx5sim_cq_t *cq)
 {
     uint32_t marks = (cq->ci_cache == cq->mark_ci) ? cq->marks : 0;
@@ -121,7 +121,7 @@ static uint32_t mlx5sim_cq_used(const mlx5sim_cq_t *cq)
 }
 
 /* Whether one more CQE fits, -1 if the owner is gone. The doorbell record is
- * read only when it seems not to, as that costs a system call when the CQ is
+ * read only if it seems not to, as that costs a system call when the CQ is
  * another process'. With the bit "overrun ignore" of the CQ context (the kernel
  * sets it for IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) nobody looks at the consumer
  * index, and applications need not write it: UCX's release builds do not. */
@@ -170,7 +170,7 @@ static int mlx5sim_cq_write(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
     }
 
     /* the ownership byte is a piece of its own: pieces are written in order,
-     * bytes inside one need not be */
+     * bytes within a piece need not be */
     local[0]  = (struct iovec){bytes, head};
     local[1]  = (struct iovec){bytes + head, 1};
     remote[0] = (struct iovec){(void*)(uintptr_t)addr, head};
@@ -260,7 +260,7 @@ int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
         goto out_unlock;
     }
 
-    /* an entry less than there are is what a CQ is said to hold */
+    /* a CQ reports one entry less than it has */
     if (mlx5sim_cq_used(cq) >= num_cqes) {
         goto out_unlock;
     }
@@ -272,7 +272,7 @@ int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
         goto out_unlock;
     }
 
-    /* the driver copies what is before the mark to behind it */
+    /* the driver copies the entries before the mark to behind it */
     cq->marks    = (cq->ci_cache == cq->mark_ci) ? (cq->marks + 1) : 1;
     cq->mark_ci  = cq->ci_cache;
     ++cq->pi;

@@ -18,13 +18,12 @@ void mlx5sim_cq_lock(mlx5sim_cq_t *cq);
 int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
                     mlx5sim_claim_t *claim);
 
-/** Go on in another ring. The CQEs that are not polled stay in the old one,
- *  with one behind them that says so (PRM: RESIZE_CQ), for the driver to copy
- *  them.
+/** Continue in another ring. CQEs that were not polled stay in the old one,
+ *  followed by one that says so (PRM: RESIZE_CQ), for the driver to copy them.
  *  @param buf       Address of the new ring in this process, the CQ's owner.
  *  @param num_cqes  Its length, 2^n.
  *  @param cqe_size  64 or 128.
- *  @return 0, -EINVAL if the new ring can't hold what is not polled, or if the
+ *  @return 0, -EINVAL if the new ring can't hold what was not polled, or if the
  *          old one is full. */
 int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
                       uint32_t cqe_size);

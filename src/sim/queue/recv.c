@@ -54,7 +54,7 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
             return -1;
         }
 
-        /* who finds the claim takes the WQE back: not before the claim is
+        /* whoever finds the claim takes the WQE back: not before the claim is
          * complete, not after the WQE is gone */
         qp->claim.index   = index;
         qp->claim.pushing = 0;

@@ -7,7 +7,7 @@
 
 /*
  * Receives of a QP, from its own queue or from an SRQ: claimed for a message,
- * then done with or given back.
+ * then finished or given back.
  */
 
 /** Take a QP's responder lock; repairs what a killed peer left behind. */

@@ -10,11 +10,12 @@
 #include <infiniband/verbs.h>
 
 /*
- * A WQE leaves an SRQ for the claim of a QP, and may come back when it turns
- * out that it is not used. Either change concerns two objects and may end half
- * way with the process that makes it. So it is announced in the SRQ, made in
- * one store of the position, and withdrawn; who next takes the lock of a dead
- * process finds the announcement and sets the claim right.
+ * A WQE leaves an SRQ when a QP claims it, and may come back if it turns out
+ * not to be used. Either change concerns two objects, and the process that
+ * makes it may die half way. So the change is announced in the SRQ, made by a
+ * single store of the position, and the announcement withdrawn; whoever next
+ * takes the lock of a dead process finds the announcement and sets the claim
+ * right.
  */
 
 

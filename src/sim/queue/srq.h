@@ -6,8 +6,8 @@
 #include "sim/objs/obj.h"
 
 /*
- * Shared receive queues. A WQE leaves one for the claim of a QP, and may come
- * back when it turns out that it is not used.
+ * Shared receive queues. A WQE leaves one when a QP claims it, and may come
+ * back if it turns out not to be used.
  */
 
 /** Take the lock of an SRQ; repairs what a killed process left behind. */

@@ -36,9 +36,8 @@ static void mlx5sim_proc_release(mlx5sim_proc_t *proc, pid_t pid)
     atomic_compare_exchange_strong(&proc->pid, &pid, 0);
 }
 
-/* Free the objects of @a tag. Under reap_lock: when two do it, one could take
- * the next use of a slot, which the other has freed, for what is to be
- * freed. */
+/* Free the objects of @a tag. Under reap_lock: if two did it, one could free
+ * the next use of a slot that the other has already freed. */
 static void mlx5sim_proc_reap_objs(uint32_t tag)
 {
     mlx5sim_chan_t *chan;
@@ -75,7 +74,7 @@ void mlx5sim_proc_reap(uint32_t tag)
     uint64_t num_exited;
     pid_t pid;
 
-    /* Who died at this has left less to do for us. */
+    /* A process that died doing this has left us less to do. */
     (void)mlx5sim_lock(&mlx5sim_store->reap_lock);
     proc = mlx5sim_proc_by_tag(tag);
     if (proc != NULL) {

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /*
- * What a process had is freed when it is gone, by whoever notices first:
+ * What a process held is freed after it is gone, by whoever notices first:
  * nothing is done at exit.
  */
 
 /** Free everything @a tag owns and its slot; for exited processes, or for this
- *  one. Safe to be called by several processes at once. */
+ *  one. Several processes may call this at once. */
 void mlx5sim_proc_reap(uint32_t tag);
 
 /** Reap every dead process. */

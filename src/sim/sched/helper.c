@@ -119,7 +119,8 @@ static void *mlx5sim_helper_main(void *arg)
 
     (void)arg;
     prctl(PR_SET_NAME, "mlx5sim", 0, 0, 0);
-    /* waiting for a receive buffer is a matter of microseconds here */
+    /* waiting for a receive buffer takes microseconds: the default slack is too
+     * long */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 
     while (atomic_load(&proc->tag) == tag) {
@@ -149,7 +150,7 @@ int mlx5sim_helper_start(void)
 
     pthread_mutex_lock(&mlx5sim_helper_mutex);
     if (!mlx5sim_helper_running) {
-        /* signals of the application are for its own threads */
+        /* the application's signals are for its own threads */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
         ret = pthread_create(&thread, NULL, mlx5sim_helper_main, NULL);
@@ -172,7 +173,7 @@ void mlx5sim_helper_forget(void)
 {
     pthread_mutex_init(&mlx5sim_helper_mutex, NULL);
     pthread_mutex_init(&mlx5sim_helper_qps_mutex, NULL);
-    /* the list may have been in somebody's hands: leave it to the parent */
+    /* the list may have been in use: leave it to the parent */
     mlx5sim_helper_qps     = NULL;
     mlx5sim_helper_num_qps = 0;
     mlx5sim_helper_max_qps = 0;

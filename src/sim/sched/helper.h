@@ -15,7 +15,7 @@
 /** Start the helper thread of this process. @return 0 or -1/errno. */
 int mlx5sim_helper_start(void);
 
-/** It is not there in a child of fork(). */
+/** A child of fork() does not have it. */
 void mlx5sim_helper_forget(void);
 
 /** Put @a qp of this process under the helper's care / take it away, before it
@@ -23,7 +23,8 @@ void mlx5sim_helper_forget(void);
 int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp);
 void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp);
 
-/** Wait until what others are doing to this process' QPs now is done. */
+/** Wait until others are done with what they are doing to this process' QPs
+ *  now. */
 void mlx5sim_helper_quiesce(void);
 
 #endif

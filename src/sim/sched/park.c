@@ -6,8 +6,8 @@
 
 #include <time.h>
 
-/* A QP that waits looks again after a part of the time it has waited already,
- * in these limits: many QPs that wait long must not keep the processors
+/* A waiting QP looks again after a fraction of the time it has waited already,
+ * within these limits: many QPs that wait long must not keep the processors
  * busy. */
 #define MLX5SIM_RETRY_MIN_NS 1000000ul
 #define MLX5SIM_RETRY_MAX_NS 250000000ul

@@ -6,7 +6,7 @@
 #include "sim/objs/obj.h"
 
 /*
- * When a QP of this process is looked at again that can't go on now. The helper
+ * When to look again at a QP of this process that can't go on now. The helper
  * thread does it, at mlx5sim_qp_obj_t.retry_at; the sq_lock is held.
  */
 
@@ -22,7 +22,7 @@ int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer);
  *  @return Whether to wait. */
 int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp);
 
-/** No doorbell tells of receives, but those posted in the error state are to be
+/** No doorbell announces receives, but those posted in the error state must be
  *  flushed too: look for them, ever less often. */
 void mlx5sim_park_watch(mlx5sim_qp_obj_t *qp);
 

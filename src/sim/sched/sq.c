@@ -15,12 +15,12 @@ static void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe)
 {
     if (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq), cqe,
                         NULL) != 0) {
-        /* nobody can be told any more: IBTA moves the QP to error */
+        /* nobody can be notified any more: IBTA moves the QP to error */
         qp->qp.state = MLX5SIM_QPS_ERR;
     }
 }
 
-/* Book a finished work request */
+/* Account for a finished work request */
 static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_plan_t *plan)
 {
     qp->retries     = 0;
@@ -60,8 +60,9 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
     return 1;
 }
 
-/* Report a WQE that decode rejected. What hardware does not see is executed all
- * the same. @return whether the WQE is finished, with an error */
+/* Report a WQE that decode rejected. A WQE whose mistake hardware would not
+ * notice is executed all the same. @return whether the WQE is finished, with an
+ * error */
 static int mlx5sim_sq_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
                                const mlx5sim_wqe_t *wqe, uint16_t pi)
 {
@@ -95,8 +96,8 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
             break;
         }
 
-        /* libmlx5 clears the record only after it has reset a QP, so before
-         * this the record means nothing */
+        /* libmlx5 clears the record only after it has reset a QP; until then
+         * the record means nothing */
         if ((qp->qp.state != MLX5SIM_QPS_RTS) &&
             (qp->qp.state != MLX5SIM_QPS_ERR) &&
             (qp->qp.state != MLX5SIM_QPS_SQE)) {

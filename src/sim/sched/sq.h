@@ -6,10 +6,10 @@
 #include "sim/objs/obj.h"
 
 /*
- * Send queues. One is always run by the process that owns it, in the thread
- * that rang the doorbell. What cannot be finished at once (receiver not ready,
- * peer not connected yet, a flush that another process caused) is left to the
- * helper thread of the owner; a doorbell never waits.
+ * Send queues. Each is run only by the process that owns it, in the thread that
+ * rang the doorbell. What cannot be finished at once (receiver not ready, peer
+ * not connected yet, a flush that another process caused) is left to the helper
+ * thread of the owner; a doorbell never waits.
  */
 
 /** Execute what is posted on @a qp, which belongs to this process. */

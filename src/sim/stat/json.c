@@ -6,7 +6,7 @@
 #include "sim/objs/store.h"
 #include "sim/uar/uar.h"
 
-/* Where processes go, and how much is said of them */
+/* Where processes are written to, and in how much detail */
 typedef struct {
     json_object *processes;
     int         detail;
@@ -21,7 +21,7 @@ static const char *const mlx5sim_stat_obj_names[MLX5SIM_OBJ_LAST] = {
 };
 
 
-/* A number whose name is made of two parts */
+/* A number whose name has two parts */
 static void mlx5sim_stat_json_add(json_object *json, const char *name,
                                   const char *suffix, uint64_t value)
 {

@@ -52,8 +52,8 @@ static int check_leaks(void)
     }
 
     for (kind = 0; (live == 0) && (kind < MLX5SIM_OBJ_LAST); ++kind) {
-        /* counted here: the table's own count may be off by those who were
-         * killed while they changed it */
+        /* counted here: the table's own count may be off by processes killed
+         * while changing it */
         in_use = 0;
         for (index = 0;
              index < atomic_load(&mlx5sim_store->tables[kind].high); ++index) {

@@ -13,14 +13,14 @@
 
 #define MLX5SIM_STAT_COUNTERS 9
 
-/** What a process has and did, or all of them. */
+/** What one process, or all of them, have and did. */
 typedef struct mlx5sim_stat_row {
     const char *name;
-    int        pid;       /**< 0: not a process but the sum */
+    int        pid;       /**< 0: the sum of all */
     int        live;
     uint32_t   tag;       /**< of a live process */
     uint64_t   now[MLX5SIM_OBJ_LAST];          /**< objects it has */
-    uint64_t   created[MLX5SIM_OBJ_LAST];      /**< objects it ever made */
+    uint64_t   created[MLX5SIM_OBJ_LAST];      /**< objects it ever created */
     uint64_t   uars_now[MLX5SIM_UAR_LAST];     /**< of the UARs, each kind */
     uint64_t   uars_created[MLX5SIM_UAR_LAST];
     uint64_t   uuars_used;                     /**< with a QP on them, now */
@@ -34,7 +34,7 @@ typedef void (*mlx5sim_stat_row_func_t)(const mlx5sim_stat_row_t *row,
 extern const char *const
 mlx5sim_stat_counter_names[MLX5SIM_STAT_COUNTERS];
 
-/** Call @a func for each process of the mapped store.
+/** Call @a func for each process in the mapped store.
  *  @param all    Also those that have ended, which come first.
  *  @param sum_p  What all of them have, and did. */
 void mlx5sim_stat_for_each(int all, mlx5sim_stat_row_func_t func, void *arg,
@@ -43,8 +43,8 @@ void mlx5sim_stat_for_each(int all, mlx5sim_stat_row_func_t func, void *arg,
 /** uUARs of UAR pages, given their number by kind. */
 uint64_t mlx5sim_stat_uuars(const uint64_t uars[MLX5SIM_UAR_LAST]);
 
-/** BlueFlame registers of its UAR page that a QP uses, a bit for each: as the
- *  kernel chose, or if that was the library's choice, those it has rung. */
+/** BlueFlame registers of its UAR page that a QP uses, one bit each: the
+ *  kernel's choice or, if the library chooses, those that were rung. */
 uint32_t mlx5sim_stat_qp_registers(const mlx5sim_qp_obj_t *qp);
 
 /** Names for people and programs. */

@@ -4,8 +4,8 @@
 #define MLX5SIM_UAR_LAYOUT_H_
 
 /*
- * What a UAR page looks like (mlx5 PRM, "UAR page format"), and where the pages
- * are in the file of a context.
+ * Layout of a UAR page (mlx5 PRM, "UAR page format"), and where the pages are
+ * in a context's file.
  */
 
 #define MLX5SIM_UAR_PAGE_SHIFT    12
@@ -24,11 +24,11 @@
 #define MLX5SIM_UAR_BF_REG        0x200
 #define MLX5SIM_UAR_BF_BUFFER     (MLX5SIM_UAR_BF_REG / 2)
 
-/** Whether an offset in the page is where a register or buffer begins. */
+/** Whether a register or buffer begins at an offset in the page. */
 #define MLX5SIM_UAR_IS_BUFFER(_offset) \
     (((_offset) & (MLX5SIM_UAR_BF_BUFFER - 1)) == 0)
 
-/** Bytes of a doorbell; what is longer is a BlueFlame copy of the WQE. */
+/** Bytes of a doorbell; anything longer is a BlueFlame copy of the WQE. */
 #define MLX5SIM_UAR_DOORBELL      8
 
 /** Name of a context's file, as in /proc/self/maps; its index follows. */

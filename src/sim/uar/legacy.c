@@ -109,7 +109,8 @@ int mlx5sim_legacy_open(mlx5sim_ctx_t *ctx, unsigned version, uint32_t total,
 
     legacy->version   = version;
     legacy->num_uuars = total;
-    /* uUAR 0 has no BlueFlame and is no one's, medium latency starts at 1 */
+    /* uUAR 0 has no BlueFlame and belongs to nobody, medium latency starts at
+     * 1 */
     legacy->first_low = total - low_lat;
     for (i = 0; i < num_pages; ++i) {
         mlx5sim_legacy_set_page(uars[i], i);
@@ -146,7 +147,7 @@ void mlx5sim_legacy_close(mlx5sim_ctx_t *ctx)
     ctx->low_lat_uuars = 0;
 }
 
-/* Where the UAR of a page is kept, NULL if there can be no such page */
+/* Slot of a page's UAR, NULL if there can be no such page */
 static _Atomic uint32_t *
 mlx5sim_legacy_slot(mlx5sim_legacy_t *legacy, uint64_t file_page, int *is_dyn_p)
 {
@@ -211,7 +212,7 @@ int mlx5sim_legacy_map(mlx5sim_ctx_t *ctx, uint64_t file_page, uint32_t *uar_p)
 
     if (is_dyn) {
         pthread_mutex_lock(&mlx5sim_legacy_mutex);
-        /* it is the context's until that is closed, mapped or not */
+        /* it belongs to the context until that is closed, mapped or not */
         ret = (atomic_load(slot) != 0) ?
               -EINVAL : mlx5sim_legacy_alloc(ctx, legacy, slot);
         pthread_mutex_unlock(&mlx5sim_legacy_mutex);
@@ -233,8 +234,8 @@ void mlx5sim_legacy_unmap(mlx5sim_ctx_t *ctx, uint64_t file_page)
     }
 }
 
-/* As the kernel does, so also with its surprise: without any uUAR of medium
- * latency, number 1 is shared all the same. */
+/* As the kernel does, including its surprise: without any medium-latency uUAR,
+ * number 1 is shared all the same. */
 static unsigned mlx5sim_legacy_choose(const mlx5sim_legacy_t *legacy,
                                       uint32_t *class_p)
 {
@@ -278,8 +279,7 @@ void mlx5sim_legacy_uuar_get(mlx5sim_ctx_t *ctx, mlx5sim_uuar_t *uuar_p)
                     (uuar_p->uuar % MLX5SIM_UUARS_PER_UAR);
 }
 
-/* File page of a dynamic UAR page, the other way round than
- * mlx5sim_legacy_slot() */
+/* File page of a dynamic UAR page, the inverse of mlx5sim_legacy_slot() */
 static uint64_t mlx5sim_legacy_file_page(unsigned page)
 {
     return ((uint64_t)(page >> MLX5SIM_MMAP_CMD_SHIFT) <<
@@ -301,7 +301,7 @@ int mlx5sim_legacy_uuar_dyn(mlx5sim_ctx_t *ctx, uint32_t bfreg,
 
     pthread_mutex_lock(&mlx5sim_legacy_mutex);
     if (atomic_load(&legacy->dyn_uars[page]) == 0) {
-        /* somebody's hooks may have kept the mmap() from us */
+        /* we may have missed the mmap() because of somebody's hooks */
         ret = mlx5sim_map_has_page(mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx),
                                    mlx5sim_legacy_file_page(page)) ?
               mlx5sim_legacy_alloc(ctx, legacy, &legacy->dyn_uars[page]) :
@@ -329,7 +329,7 @@ void mlx5sim_legacy_fork_child(void)
 {
     unsigned i;
 
-    /* what is there is the parent's: leave it and what it refers to */
+    /* everything here is the parent's: leave it and what it refers to */
     pthread_mutex_init(&mlx5sim_legacy_mutex, NULL);
     for (i = 0; i < MLX5SIM_MAX_CTXS; ++i) {
         atomic_store(&mlx5sim_legacy[i], NULL);

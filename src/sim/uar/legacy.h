@@ -6,10 +6,10 @@
 #include "sim/objs/obj.h"
 
 /*
- * UARs as kernels without the UAR object give them, and newer ones to libraries
- * that do not know it (no MLX5_LIB_CAP_DYN_UAR): a context comes with static
- * pages, the kernel puts each QP on one of their uUARs, and mmap() of a page
- * that is not there yet allocates it, for thread domains.
+ * UARs as assigned by kernels without the UAR object, and by newer ones for
+ * libraries that do not know it (no MLX5_LIB_CAP_DYN_UAR): a context comes with
+ * static pages, the kernel puts each QP on one of their uUARs, and mmap() of a
+ * page that is not there yet allocates it, for thread domains.
  *
  * This follows drivers/infiniband/hw/mlx5: main.c (calc_total_bfregs, uar_mmap)
  * and qp.c (alloc_bfreg, bfregn_to_uar_index).
@@ -22,7 +22,7 @@
 /** Static uUARs a context may have: MLX5_MAX_BFREGS of libmlx5 and kernel. */
 #define MLX5SIM_LEGACY_MAX_UUARS 512
 
-/** A uUAR that a QP has got. */
+/** A uUAR assigned to a QP. */
 typedef struct mlx5sim_uuar {
     uint32_t uar;         /**< page */
     uint32_t uuar_class;  /**< mlx5sim_uuar_class_t */
@@ -34,7 +34,7 @@ typedef struct mlx5sim_uuar {
  * Give a new context its static pages.
  *
  * @param version  Of the request structure; 0 knows doorbells only.
- * @param total    Static uUARs, as libmlx5 asks (MLX5_TOTAL_UUARS).
+ * @param total    Static uUARs, as requested by libmlx5 (MLX5_TOTAL_UUARS).
  * @param low_lat  How many of them serve one QP each (MLX5_NUM_LOW_LAT_UUARS).
  * @return 0, -EINVAL or -ENOMEM.
  */
@@ -49,8 +49,8 @@ void mlx5sim_legacy_close(mlx5sim_ctx_t *ctx);
 uint32_t mlx5sim_legacy_find(uint32_t ctx, uint64_t file_page);
 
 /**
- * The application maps a page of the context's file: allocate it if that is
- * what it asks for.
+ * The application maps a page of the context's file: allocate the page if the
+ * mapping requests that.
  *
  * @param uar_p  UAR allocated, 0 if none was.
  * @return 0, -EINVAL (no such page, or a dynamic one that exists already) or

@@ -15,8 +15,7 @@
 
 #define MLX5SIM_MAX_MAPS 32768
 
-/* What the sequence number guards is no data race, but ThreadSanitizer can't
- * know. */
+/* The sequence number prevents data races, but ThreadSanitizer can't know. */
 #define MLX5SIM_MAP_SEQ __attribute__((no_sanitize("thread")))
 
 static mlx5sim_map_t *mlx5sim_maps;

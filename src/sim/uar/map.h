@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /*
- * Where files of contexts are mapped in this process. The application's mmap()
+ * Where contexts' files are mapped in this process. The application's mmap()
  * calls are not watched (UCX's memory hooks bypass interposed ones): the truth
- * is in /proc/self/maps. A snapshot of it is made anew, in place, when it does
- * not help. Readers are doorbells, so they take no lock: they read again if the
+ * is in /proc/self/maps. A snapshot of it is renewed in place when it lacks an
+ * address. Readers are doorbells, so they take no lock: they read again if the
  * sequence number, odd during a change, has moved.
  */
 
@@ -26,18 +26,18 @@ typedef struct mlx5sim_map {
  * Look an address up in the snapshot. Callable from the signal handler.
  *
  * @param map_p  What is mapped there.
- * @param all_p  Range of all runs.
- * @param seq_p  Of which snapshot the answer is true.
+ * @param all_p  Range that covers all runs.
+ * @param seq_p  Snapshot that the answer comes from.
  * @return Whether it is there.
  */
 int mlx5sim_map_lookup(uintptr_t addr, mlx5sim_map_t *map_p,
                        mlx5sim_insn_window_t *all_p, unsigned *seq_p);
 
-/** Make a new snapshot unless the one of @a seq is replaced already. Callable
- *  from the signal handler. @return Whether it was made. */
+/** Make a new snapshot unless the one of @a seq has been replaced already.
+ *  Callable from the signal handler. @return Whether it was made. */
 int mlx5sim_map_rescan(unsigned seq);
 
-/** Have a snapshot that was begun after the call. */
+/** Ensure that there is a snapshot begun after this call. */
 void mlx5sim_map_renew(void);
 
 /** Whether a page of a context's file is mapped now. Not for the signal

@@ -74,7 +74,7 @@ int mlx5sim_uar_take(mlx5sim_ctx_t *ctx, mlx5sim_uar_kind_t kind, unsigned num,
     ret = -ENOMEM;
     for (attempt = 0; (ret != 0) && (attempt < 2); ++attempt) {
         if (attempt > 0) {
-            /* what the dead had is free */
+            /* what the dead held is free */
             mlx5sim_proc_reap_dead();
         }
 

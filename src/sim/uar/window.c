@@ -44,8 +44,8 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
         return NULL;
     }
 
-    /* a snapshot by somebody else may have been begun before this page was
-     * mapped: only one of our own is final */
+    /* somebody else's snapshot may have been begun before this page was mapped:
+     * only our own is conclusive */
     for (;;) {
         is_there = mlx5sim_map_lookup(addr, &map, &all, &seq);
         uar      = is_there ? mlx5sim_window_uar(&map, page) : NULL;

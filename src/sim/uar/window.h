@@ -15,7 +15,7 @@
  *
  * @param addr     Faulting address.
  * @param page_p   The page around it.
- * @param avoid_p  At most two ranges that hold every other UAR page.
+ * @param avoid_p  At most two ranges that cover every other UAR page.
  * @param num_p    How many.
  * @return The UAR object, NULL if no UAR of this process is mapped there.
  */
@@ -24,8 +24,8 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
                                    mlx5sim_insn_window_t avoid_p[2],
                                    unsigned *num_p);
 
-/** As mlx5sim_window_find(), when its answer seems wrong: the page may have
- *  been mapped anew since somebody looked last. */
+/** Like mlx5sim_window_find(), for when its answer seems wrong: the page may
+ *  have been remapped since somebody last looked. */
 mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr);
 
 #endif

@@ -23,7 +23,7 @@ static pid_t mlx5sim_attach_pid;
  *
  * There is nothing to do at exit: other threads may ring doorbells until the
  * very end, as with hardware. What a process leaves behind is found by the next
- * one that joins the instance, or looks at it. */
+ * one that joins the instance or looks at it. */
 static void mlx5sim_attach_fork_child(void)
 {
     if (mlx5sim_self_tag != 0) {

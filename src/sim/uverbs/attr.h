@@ -35,8 +35,8 @@ static inline const void *mlx5sim_attr_in(const struct ib_uverbs_attr *attr)
                                                        attr->data;
 }
 
-/** Where an output attribute is written to; libibverbs tells valgrind from the
- *  flag that it was. */
+/** Where an output attribute is written to; sets the flag by which libibverbs
+ *  tells valgrind that it was. */
 static inline void *mlx5sim_attr_out(const struct ib_uverbs_attr *attr)
 {
     ((struct ib_uverbs_attr*)attr)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;

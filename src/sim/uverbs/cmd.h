@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Commands are rows of tables (number, name, least sizes, handler); what has no
- * row is refused by number.
+ * Commands are rows of tables (number, name, minimum sizes, handler); those
+ * without a row are refused by number.
  */
 
 /** One command: input and output areas of the ABI, all may be absent. */
@@ -28,7 +28,7 @@ typedef struct mlx5sim_cmd {
     size_t         uout_size;
 } mlx5sim_cmd_t;
 
-/** Index of the context a command is given to. */
+/** Index of the context a command is for. */
 static inline uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
 {
     return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
@@ -38,7 +38,7 @@ static inline uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
 typedef struct mlx5sim_cmd_desc {
     uint32_t     number;     /* IB_USER_VERBS_CMD_*, 0x80000000 for extended */
     const char  *name;
-    uint16_t     in_size;    /* least sizes, checked before the call */
+    uint16_t     in_size;    /* minimum sizes, checked before the call */
     uint16_t     uin_size;
     uint16_t     out_size;
     uint16_t     uout_size;
@@ -54,7 +54,7 @@ extern const mlx5sim_cmd_desc_t mlx5sim_cmds_srq[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_qp[];
 
 
-/** Copy a reply, cut to what the caller has room for. */
+/** Copy a reply, truncated to the caller's room. */
 void mlx5sim_cmd_reply(void *out, size_t out_size, const void *reply,
                        size_t size);
 

@@ -138,8 +138,8 @@ static void mlx5sim_put_be16(uint8_t *p, uint16_t value)
     p[1] = value & 0xff;
 }
 
-/* The one firmware command that is of use: which atomics there are. None is
- * atomic on PCIe (ibv_device_attr_ex::pci_atomic_caps), as the executor's
+/* The only firmware command of use: which atomics there are. None is atomic on
+ * PCIe (ibv_device_attr_ex::pci_atomic_caps), as the executor's
  * read-modify-write is one step for other work requests, not for the
  * processor. */
 static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
@@ -170,7 +170,7 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
     return 0;
 }
 
-/* What a kernel says that lacks the object or method; libibverbs repeats what
+/* What a kernel without the object or method returns; libibverbs repeats what
  * it can as INVOKE_WRITE */
 static int mlx5sim_no_method(const struct ib_uverbs_ioctl_hdr *hdr)
 {

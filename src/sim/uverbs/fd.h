@@ -6,14 +6,14 @@
 #include "sim/objs/obj.h"
 
 /*
- * Descriptors of this process that are ours: devices and channels.
+ * Descriptors of this process that are devices or channels of ours.
  */
 
-/** Descriptors from here on can't be ours. */
+/** Descriptors from this number on can't be ours. */
 #define MLX5SIM_MAX_FD 65536
 
-/** What a descriptor is: 0 nothing of ours, context index, or channel index
- *  with this bit. */
+/** What a descriptor is: 0 not ours, context index, or channel index with this
+ *  bit. */
 #define MLX5SIM_FD_CHAN (1u << 31)
 
 /** What a descriptor is. */
@@ -22,7 +22,7 @@ uint32_t mlx5sim_fd_get(int fd);
 /** Change it; @a fd is below MLX5SIM_MAX_FD. @return what it was. */
 uint32_t mlx5sim_fd_set(int fd, uint32_t entry);
 
-/** Context behind a descriptor, NULL if it is none of this process. */
+/** Context behind a descriptor, NULL if it has none of this process. */
 mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd);
 
 /** Channel index behind a descriptor, 0 if none. */

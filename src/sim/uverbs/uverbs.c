@@ -76,7 +76,7 @@ int mlx5sim_uverbs_fd_device(int fd)
     return (ctx != NULL) ? (int)ctx->dev : -1;
 }
 
-/* Objects that the application left in a context it closes */
+/* Free objects that the application left in a context it closes */
 static void mlx5sim_ctx_close(uint32_t index)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index);
@@ -167,7 +167,7 @@ int mlx5sim_uverbs_ioctl(int fd, void *arg)
     int ret;
 
     if (ctx == NULL) {
-        /* also a context inherited through fork() */
+        /* even a context inherited through fork() */
         errno = (mlx5sim_fd_get(fd) != 0) ? EIO : ENOTTY;
         return -1;
     }

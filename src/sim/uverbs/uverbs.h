@@ -8,7 +8,7 @@
 
 /*
  * The uverbs character device as libibverbs and libmlx5 use it: every command
- * is an ioctl, verbs proper are INVOKE_WRITE.
+ * is an ioctl; the verbs themselves are INVOKE_WRITE.
  */
 
 /** RDMA_VERBS_IOCTL of rdma/rdma_user_ioctl.h. */
@@ -32,11 +32,11 @@ int mlx5sim_uverbs_ioctl(int fd, void *arg);
  * The application maps a page of @a fd.
  *
  * @param uar_p  UAR that this allocated, 0 if none.
- * @return 0 if it may, also if @a fd is not ours, or -errno.
+ * @return 0 if it may, or if @a fd is not ours; or -errno.
  */
 int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p);
 
-/** It could not after all: undo what mlx5sim_uverbs_map() allocated. */
+/** The mapping failed: undo what mlx5sim_uverbs_map() allocated. */
 void mlx5sim_uverbs_map_failed(int fd, uint64_t offset);
 
 /** The application closes @a fd, which may be a device or a channel. */

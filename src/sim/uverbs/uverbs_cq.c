@@ -61,7 +61,7 @@ static uint32_t mlx5sim_cq_ring(uint32_t num)
     return num_cqes;
 }
 
-/* Whether a ring can be where it is said to be */
+/* Whether a ring can be at the given address */
 static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
 {
     uint64_t length;
@@ -219,8 +219,8 @@ static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
         return -EBUSY;
     }
 
-    /* no QP: nobody pushes. Count what the application really read, that is
-     * what it has acknowledged by the time it may destroy the CQ. */
+    /* no QP, so nothing is added. Count what the application has really read:
+     * it has acknowledged that by the time it may destroy the CQ. */
     if (cq->chan != 0) {
         chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1);
         reply.comp_events_reported =

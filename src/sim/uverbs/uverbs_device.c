@@ -25,8 +25,9 @@
 #define MLX5SIM_CQE_VERSION     1
 
 
-/* The request is as long as the library knows it: at first the uUARs only, then
- * flags, CQE version, capabilities (mlx5_ib_alloc_ucontext of the kernel).
+/* The request is as long as the library's version of it: at first the uUARs
+ * only, then flags, CQE version, capabilities (mlx5_ib_alloc_ucontext of the
+ * kernel).
  * @return version of the structure, or -errno */
 static int mlx5sim_context_request(const mlx5sim_cmd_t *cmd,
                                    struct mlx5_ib_alloc_ucontext_req_v2 *req_p)
@@ -76,7 +77,7 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
     reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
     reply.log_uar_size      = MLX5SIM_UAR_PAGE_SHIFT;
     reply.num_uars_per_page = 1;
-    /* 0, too, where static ones are: libmlx5 then uses the UAR object */
+    /* 0 even if there are static ones: libmlx5 then uses the UAR object */
     reply.num_dyn_bfregs    = cmd->ctx->is_legacy ? MLX5SIM_LEGACY_DYN_UUARS :
                                                     0;
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &reply, sizeof(reply));
@@ -99,7 +100,8 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
         return version;
     }
 
-    /* libmlx5 repeats the command with shorter requests: one open, one fault */
+    /* libmlx5 repeats the command with shorter requests: count one fault per
+     * open */
     if (ctx->fault == MLX5SIM_CONTEXT_NEW) {
         ctx->fault = mlx5sim_inject(MLX5SIM_FAULT_CONTEXT);
     }

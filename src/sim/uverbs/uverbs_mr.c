@@ -76,8 +76,8 @@ static int mlx5sim_mr_check_mapped(uint64_t start, uint64_t length)
     }
 
     pages = ((start + length - 1 - first) / MLX5SIM_PAGE_SIZE) + 1;
-    /* huge registrations: the ends and a sample, as populating gigabytes is
-     * not what the application asked for */
+    /* huge registrations: the ends and a sample, as the application did not ask
+     * for gigabytes to be populated */
     if (pages > 65536) {
         return ((mlx5sim_mem_read(self, start, bytes, 1) == 0) &&
                 (mlx5sim_mem_read(self, start + length - 1, bytes, 1) == 0)) ?

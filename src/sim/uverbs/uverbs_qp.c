@@ -88,7 +88,7 @@ static int mlx5sim_qp_uuar_get(mlx5sim_cmd_t *cmd, uint32_t flags,
     return 0;
 }
 
-/* Dynamic ones are libmlx5's to use again */
+/* Dynamic ones stay with libmlx5 for reuse */
 static void mlx5sim_qp_uuar_put(mlx5sim_ctx_t *ctx, uint32_t uuar_class,
                                 uint32_t uuar)
 {
@@ -402,7 +402,7 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
     return 0;
 }
 
-/* A step of a connection that is to fail */
+/* A transition that is to fail on request */
 static int mlx5sim_qp_modify_inject(const struct ib_uverbs_modify_qp *in)
 {
     switch ((in->attr_mask & IBV_QP_STATE) ? in->qp_state : IBV_QPS_UNKNOWN) {
