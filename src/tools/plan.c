@@ -12,8 +12,8 @@
 #define SEP_PLAN_MAX_UUARS       512
 #define SEP_PLAN_MAX_NOT_LOW_LAT 12
 
-/* libmlx5's objects without queues, and what each entry of a queue adds: heap
- * in use before and after making some, rdma-core 44, x86-64 */
+/* libmlx5's objects without queues, and what each queue entry adds: heap in use
+ * before and after creating some, rdma-core 44, x86-64 */
 #define SEP_PLAN_CONTEXT_BYTES 268736
 #define SEP_PLAN_TD_BYTES      320 /* with a parent domain */
 #define SEP_PLAN_MR_BYTES      80
@@ -122,7 +122,7 @@ static void sep_plan_plain_legacy(const sep_plan_config_t *config,
         pages += (used_med / SEP_PLAN_UUARS_PER_UAR) + 1;
         if ((used_med / SEP_PLAN_UUARS_PER_UAR) ==
             (first / SEP_PLAN_UUARS_PER_UAR)) {
-            --pages; /* The same page has both */
+            --pages; /* Both are on the same page */
         }
     }
 
@@ -131,9 +131,9 @@ static void sep_plan_plain_legacy(const sep_plan_config_t *config,
 }
 
 /*
- * Dynamic: libmlx5 takes a page when no uUAR for one queue pair alone is left;
- * when there are as many of these as may be, a page for each further queue pair
- * until there are as many shared uUARs as may be (verbs.c, mlx5_get_qp_uar).
+ * Dynamic: libmlx5 takes a page when no dedicated uUAR is left; once their
+ * maximum is reached, a page for each further queue pair until the maximum of
+ * shared uUARs is reached (verbs.c, mlx5_get_qp_uar).
  */
 static void sep_plan_plain_dynamic(const sep_plan_config_t *config,
                                    unsigned long plain,
@@ -229,8 +229,8 @@ static void sep_plan_add_cqs(unsigned long count, unsigned long length,
     counts->driver_bytes += count * SEP_PLAN_CQ_BYTES;
 }
 
-/* Receive buffers that there are from the start: UCX allocates chunks of so
- * many, and uses what is left when it has to allocate more than it asked for */
+/* Receive buffers present from the start: UCX allocates chunks of so many, and
+ * uses the rest if it has to allocate more than it asked for */
 static unsigned long sep_plan_rx_pool(const sep_plan_config_t *config)
 {
     const sep_plan_sizes_t *sizes = &config->sizes;
@@ -291,9 +291,8 @@ static void sep_plan_add_cms(const sep_plan_config_t *config,
  * Categories
  */
 
-/* UAR pages of thread domains, by pairs: libmlx5 gives the uUARs of a page to
- * domains one after the other, so to leave one out there must be a domain for
- * it as well */
+/* UAR pages of thread domains, in pairs: libmlx5 gives the uUARs of a page to
+ * domains one after the other, so even an unused one needs a domain */
 static void sep_plan_add_pairs(unsigned long pairs, unsigned long pairs_used,
                                unsigned long used, sep_plan_context_t *context,
                                sep_plan_counts_t *counts)
@@ -306,7 +305,7 @@ static void sep_plan_add_pairs(unsigned long pairs, unsigned long pairs_used,
                               SEP_PLAN_TD_BYTES;
 }
 
-/* What the queue pairs of data of so many workers in a context ring on */
+/* uUARs that the data queue pairs of this many workers in a context ring */
 static void sep_plan_add_data(const sep_plan_config_t *config,
                               unsigned long workers,
                               sep_plan_context_t *context,
@@ -325,9 +324,9 @@ static void sep_plan_add_data(const sep_plan_config_t *config,
     }
 }
 
-/* What the connection managers of so many workers ring on: uUARs that are left
- * of the workers' own pages if there are any; otherwise what the driver gives,
- * or, when it would take further pages for that, a page for all of them */
+/* uUARs that the connection managers of this many workers ring: unused ones on
+ * the workers' own pages if there are any; otherwise those that the driver
+ * assigns or, if it would take further pages for that, one page for all */
 static void sep_plan_add_managers(const sep_plan_config_t *config,
                                   unsigned long workers,
                                   sep_plan_context_t *context,
@@ -379,7 +378,7 @@ static unsigned long sep_plan_split_workers(const sep_plan_config_t *config)
     return sep_plan_is_split(config) ? (config->workers - 1) : 0;
 }
 
-/* What these ring on in the domain's context: never, in fact */
+/* uUARs of these in the domain's context: assigned, but never rung */
 static void sep_plan_add_responders(const sep_plan_config_t *config,
                                     sep_plan_context_t *context,
                                     sep_plan_counts_t *counts)
@@ -423,13 +422,13 @@ static int sep_plan_add_contexts(const sep_plan_config_t *config,
     return is_enough;
 }
 
-/* The one CQ of a hub is shared by all in any case */
+/* A hub's single CQ is shared by all in any case */
 static int sep_plan_shares_cqs(const sep_plan_config_t *config)
 {
     return (config->cq_sharing > 1) && !sep_plan_is_hub(config);
 }
 
-/* CQ for sends of so many workers */
+/* CQ for the sends of this many workers */
 static void sep_plan_add_shared_cqs(const sep_plan_config_t *config,
                                     unsigned long channels,
                                     sep_plan_counts_t *counts)

@@ -14,22 +14,22 @@ extern "C" {
 /**
  * @file plan.h
  *
- * What workers of a sharing category take of a device, calculated: a function
- * of the configuration and of the category's row, without a device.
+ * What workers of a sharing category take from a device, calculated from the
+ * configuration and the category's row, without a device.
  *
  * Two regimes: in the legacy one, that of kernels before Linux 5.6, the kernel
  * gives each device context its static UAR pages when it is opened, with two
- * uUARs each, and assigns queue pairs without a thread domain to them. With the
+ * uUARs each, and assigns queue pairs without a thread domain to them. In the
  * dynamic one, libmlx5 takes pages when they are needed: one for CQ doorbells
- * at once, for queue pairs on demand.
+ * at once, others for queue pairs on demand.
  *
  * The legacy regime is that of "Scalable Communication Endpoints for
  * MPI+Threads Applications" (Zambre, Chandramowlishwaran, Balaji, 2018), whose
  * table the planner reproduces.
  */
 
-/** Sharing categories, as UCX_SEP_CATEGORY has them; the last one is known to
- *  the planner only. */
+/** Sharing categories of UCX_SEP_CATEGORY; only the planner knows the last
+ *  one. */
 typedef enum {
 #define SEP_PLAN_CATEGORY(_id, ...) SEP_PLAN_##_id,
     UCT_SEP_CATEGORY_FOREACH(SEP_PLAN_CATEGORY)
@@ -50,7 +50,7 @@ sep_plan_category_row(sep_plan_category_t category);
 const char *sep_plan_category_name(sep_plan_category_t category);
 
 
-/** How UAR pages come to a context. */
+/** How contexts get UAR pages. */
 typedef enum {
     SEP_PLAN_LEGACY,  /**< Static ones when it is opened */
     SEP_PLAN_KERNEL_DYNAMIC, /**< UAR objects of the kernel, on demand */
@@ -67,7 +67,7 @@ typedef struct sep_plan_sizes {
     size_t connection; /**< Transport: connection with its send queue */
     size_t endpoint;   /**< Transport: endpoint */
     size_t rx_desc;    /**< In front of each receive buffer */
-    size_t huge_page;  /**< Unit in which pools of buffers are allocated if that
+    size_t huge_page;  /**< Unit in which buffer pools are allocated if that
                             does not double them; 0: none */
     size_t cm_packet;  /**< Receive of the connection manager */
     size_t cm_inline;  /**< Inline data of its sends */
@@ -127,13 +127,13 @@ typedef struct sep_plan_counts {
 /** A plan. */
 typedef struct sep_plan {
     sep_plan_counts_t category;  /**< What the category itself is about: queue
-                                      pairs of data, their CQs and UARs. This is
-                                      what the paper counts */
-    sep_plan_counts_t transport; /**< What sep_mlx5 takes in addition: to
-                                      receive, and to make connections */
+                                      pairs for data, their CQs and UARs. This
+                                      is what the paper counts */
+    sep_plan_counts_t transport; /**< What sep_mlx5 takes in addition, to
+                                      receive and to make connections */
     sep_plan_counts_t total;
-    int               exceeds;   /**< A context has not enough UAR pages for
-                                      thread domains */
+    int               exceeds;   /**< A context does not have enough UAR pages
+                                      for thread domains */
 } sep_plan_t;
 
 
@@ -153,7 +153,7 @@ int sep_plan_set_uuars(sep_plan_config_t *config, int total, int low_lat);
 
 
 /**
- * Find a category by name, as it is in UCX_SEP_CATEGORY, or "naive".
+ * Find a category by its name in UCX_SEP_CATEGORY, or "naive".
  *
  * @return Category, or SEP_PLAN_LAST if there is none of that name.
  */
@@ -179,28 +179,27 @@ unsigned long sep_plan_bytes(const sep_plan_counts_t *counts);
 
 
 /**
- * How many processes as planned a device can take before its UAR pages are used
- * up.
+ * How many processes as planned fit a device's UAR pages.
  *
  * @param [in] counts    Of one process.
  * @param [in] pages     UAR pages of the device, 8192 on ConnectX-4.
- * @param [in] reserved  Of these, what the kernel has for itself.
+ * @param [in] reserved  Of these, the kernel's own.
  */
 unsigned long sep_plan_fit(const sep_plan_counts_t *counts, unsigned long pages,
                            unsigned long reserved);
 
 
-/** uUARs for thread domains of a context, legacy regime: on 512 pages (paper,
- *  appendix B). */
+/** Limit of uUARs for a context's thread domains, legacy regime: on 512 pages
+ *  (paper, appendix B). */
 #define SEP_PLAN_MAX_DYN_UUARS  1024
 
 /** UAR pages of a device (paper, section 2). */
 #define SEP_PLAN_DEVICE_UARS    8192
 
 /**
- * UAR pages that the kernel's own drivers have. The paper says that 907
- * contexts of 9 pages exhaust 8192 pages, and 907 x 9 is 8163; 8192 / 9 would
- * be 910. So 21 to 29 pages were not to be had: this is the least of these.
+ * UAR pages of the kernel's own drivers. The paper says that 907 contexts of 9
+ * pages exhaust 8192 pages, and 907 x 9 is 8163; 8192 / 9 would be 910. So 21
+ * to 29 pages were not available: this is the least of these.
  */
 #define SEP_PLAN_KERNEL_UARS    21
 

@@ -16,7 +16,7 @@
 /**
  * @file sep_info.c
  *
- * Devices, plans, and what a process really takes. Nothing of sep_info knows
+ * Devices, plans, and what a process really takes. No part of sep_info knows
  * what kind of device there is: it asks libibverbs and libmlx5, looks at the
  * memory map of the process, and reads what the transport counts. The transport
  * is linked into the program.

@@ -57,8 +57,8 @@ static sep_plan_regime_t sep_info_find_regime(struct ibv_context *context)
     return SEP_PLAN_KERNEL_DYNAMIC;
 }
 
-/* An RC QP tells the size of the BlueFlame register, and how much inline data
- * there may be at most */
+/* An RC QP tells the size of the BlueFlame register, and the maximum of inline
+ * data */
 static void sep_info_query_qp(struct ibv_pd *pd, struct ibv_cq *cq,
                               sep_info_device_t *info)
 {
@@ -243,7 +243,7 @@ static void sep_info_atomic_str(uint64_t ops, char *buf, size_t max)
     }
 }
 
-/* What the transport makes of the device */
+/* What the transport knows about the device */
 static void
 sep_info_show_transport(struct ibv_device *device, json_object *json)
 {
@@ -266,7 +266,7 @@ sep_info_show_transport(struct ibv_device *device, json_object *json)
         sep_json_add_string(json, "atomics32", ops32);
         sep_json_add_string(json, "atomics64", ops64);
     } else {
-        sep_info_print("#      inline data of us:  put %d, active message %zu "
+        sep_info_print("#      our inline data:    put %d, active message %zu "
                        "bytes\n", UCT_SEP_PUT_MAX_INL,
                        (size_t)UCT_SEP_AM_MAX_INL - sizeof(uct_sep_am_hdr_t));
         sep_info_print("#      atomics, 32 bits:   %s\n", ops32);

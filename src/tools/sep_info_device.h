@@ -16,7 +16,7 @@
 typedef struct sep_info_device {
     struct ibv_device_attr_ex attr;
     sep_plan_regime_t         regime;
-    unsigned                  uars_at_open;   /**< Pages that opening it maps */
+    unsigned                  uars_at_open;   /**< Pages mapped by opening it */
     unsigned                  max_dyn_uuars;  /**< Of a context; 0 unknown */
     unsigned                  bf_size;        /**< BlueFlame register, bytes; 0
                                                    if there is none */
@@ -25,9 +25,9 @@ typedef struct sep_info_device {
 
 
 /**
- * UAR pages this process has mapped: those of shared mappings that can be
- * written and not read, as libmlx5 maps them (verbs.c, mlx5_alloc_dyn_uar) and
- * hardly anything else.
+ * UAR pages this process has mapped: those of shared mappings that are writable
+ * but not readable, as libmlx5 maps them (verbs.c, mlx5_alloc_dyn_uar) and
+ * hardly anything else does.
  */
 unsigned long sep_info_mapped_uars(void);
 
@@ -40,7 +40,7 @@ unsigned long sep_info_mapped_uars(void);
 int sep_info_device_query(struct ibv_device *device, sep_info_device_t *info_p);
 
 /**
- * Show all devices, or the one that is asked for.
+ * Show all devices, or the requested one.
  *
  * @param json  Document to add to, NULL: print text.
  * @return Exit status.

@@ -10,7 +10,7 @@
  */
 
 /**
- * Show what categories there are.
+ * Show the categories.
  *
  * @param json  Document to add to, NULL: print text.
  */

@@ -6,7 +6,7 @@
 #include <tools/plan.h>
 
 /*
- * What sep_info is asked, and how it ends.
+ * What sep_info is asked for, and its exit status.
  */
 
 /** Exit status. */

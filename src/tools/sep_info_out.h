@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 /*
- * Where the result goes: standard output, while messages of UCX, which would go
- * there, go to standard error.
+ * Where the result goes: to standard output, while UCX's messages, which would
+ * go there too, go to standard error.
  */
 
 extern FILE *sep_info_out;

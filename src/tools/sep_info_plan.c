@@ -259,7 +259,7 @@ static int sep_info_show_plan(const sep_info_options_t *options,
         sep_info_plan_row("", "= total", &plan.total);
     }
     if (plan.exceeds) {
-        sep_info_print("%-16s   does not go: a context has %u uUARs for thread "
+        sep_info_print("%-16s   impossible: a context has %u uUARs for thread "
                        "domains\n", "", config.max_dyn_uuars);
     }
     return SEP_INFO_OK;
@@ -294,8 +294,8 @@ static void sep_info_show_footer(const sep_info_options_t *options,
                    "with their CQs and UARs.\n# others: to receive, and each "
                    "worker's connection manager. used: uUARs that\n# queue "
                    "pairs ring on. buffers and objects are estimates.\n#\n# "
-                   "Processes like this before %lu UAR pages, %lu of them the "
-                   "kernel's, are used up:\n# ", options->device_uars,
+                   "Processes like this that fit %lu UAR pages, %lu of them "
+                   "the kernel's:\n# ", options->device_uars,
                    options->kernel_uars);
     for (category = 0; category < SEP_PLAN_NUM_CATEGORIES; ++category) {
         sep_info_show_capacity(options, category, regime);
@@ -305,7 +305,7 @@ static void sep_info_show_footer(const sep_info_options_t *options,
     config.regime   = regime;
     if (sep_plan_make(&config, &plan, &reason) == 0) {
         sep_info_print("\n# With a context and a thread domain for each "
-                       "worker, %lu workers would be all.\n",
+                       "worker, %lu workers would fit.\n",
                        sep_plan_fit(&plan.category, options->device_uars,
                                     options->kernel_uars));
     }

@@ -12,7 +12,7 @@
  */
 
 /**
- * Take the configuration of the transport and of libmlx5 over into the options'
+ * Copy the configuration of the transport and of libmlx5 into the options'
  * plan: UCX_SEP_*, MLX5_TOTAL_UUARS, MLX5_NUM_LOW_LAT_UUARS.
  *
  * @return 0, or -1 after a message.

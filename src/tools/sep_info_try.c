@@ -31,7 +31,7 @@ typedef struct sep_info_taken {
 } sep_info_taken_t;
 
 
-/* Memory of the process that is there, and not only promised */
+/* Memory of the process that is resident, not only reserved */
 static unsigned long sep_info_resident(void)
 {
     unsigned long size, resident = 0;
@@ -198,7 +198,7 @@ static void sep_info_measure_child(const char *md_name,
          SEP_INFO_OK : SEP_INFO_FAILED);
 }
 
-/* In a process of its own, so that one category finds nothing of another.
+/* In a process of its own, so that one category finds nothing left by another.
  * @return 0, or -1 after a message. */
 static int
 sep_info_measure_apart(const char *md_name, const sep_plan_config_t *config,
@@ -292,7 +292,7 @@ int sep_info_try(const sep_info_options_t *options, json_object *json)
     json_object *tries;
 
     /* The transport registers itself when the program starts, unless it does
-     * not fit the UCX that is there; to name its class brings it in */
+     * not fit the UCX present; referring to its class links it in */
     if ((UCS_CLASS_NAME(uct_sep_iface_t).name == NULL) ||
         ucs_list_is_empty(&uct_sep_component.tl_list)) {
         fprintf(stderr, "sep_info: the transport does not fit this UCX\n");

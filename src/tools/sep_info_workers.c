@@ -349,14 +349,15 @@ sep_info_create_eps(sep_info_worker_t *worker, const sep_info_peer_t *peers,
     return UCS_OK;
 }
 
-/* Send on what is not connected yet. @return Whether all are, or < 0. */
+/* Send on endpoints that are not connected yet. @return Whether all are, or <
+ * 0. */
 static int sep_info_connect_some(sep_info_worker_t *worker, unsigned num_peers)
 {
     ucs_status_t status;
     unsigned i;
     uct_ep_h ep;
 
-    /* All are asked at once; those that are through are at the front */
+    /* All connect at once; those that are done are at the front */
     for (i = worker->connected; i < num_peers; ++i) {
         status = uct_ep_am_short(worker->eps[i], SEP_INFO_AM_ID, 0, NULL, 0);
         if (status == UCS_ERR_NO_RESOURCE) {

@@ -8,7 +8,7 @@
 
 /*
  * Workers that are opened for real, and connected to peers on the same device.
- * Peers are processes of their own: what they take is not to be counted.
+ * Peers are processes of their own: what they take must not be counted.
  */
 
 #define SEP_INFO_ADDR_MAX 256
@@ -56,7 +56,7 @@ int sep_info_open(const char *md_name, unsigned num_workers, unsigned num_peers,
 
 void sep_info_close(sep_info_process_t *process, unsigned num_peers);
 
-/** Start peers. @return They, or NULL after a message. */
+/** Start peers. @return The peers, or NULL after a message. */
 sep_info_peer_t *sep_info_start_peers(const char *md_name, unsigned count);
 
 void sep_info_stop_peers(sep_info_peer_t *peers, unsigned count);

@@ -85,7 +85,7 @@ class Planner(unittest.TestCase):
     def test_907_naive_contexts_exhaust_a_device(self):
         plan = self.plans("-w", "1", "-c", "naive", "-r", "legacy")
         self.assertEqual(plan["naive", "legacy"]["processes"], 907)
-        self.assertIn("907 workers would be all",
+        self.assertIn("907 workers would fit",
                       run("-p", "-r", "legacy").stdout)
 
     def test_both_regimes_unless_one_is_asked_for(self):

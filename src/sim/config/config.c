@@ -120,10 +120,11 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "up to 16 of OBJECT[:NTH[+][:ERRNO]] with commas between them",
      mlx5sim_config_check_fail,
      "Commands that fail: the NTH (default 1) on OBJECT in this process, with "
-     "+ also all after it, with ERRNO (default ENOMEM). Objects: context, uar, "
-     "pd, mr, channel, cq, srq, qp, ah, modify_srq, modify_qp, modify_qp_init, "
-     "modify_qp_rtr, modify_qp_rts, query_qp, query_device, query_port. It is "
-     "read before each command; counting starts over when it changes"}
+     "+ all later ones too, with ERRNO (default ENOMEM). Objects: context, "
+     "uar, pd, mr, channel, cq, srq, qp, ah, modify_srq, modify_qp, "
+     "modify_qp_init, modify_qp_rtr, modify_qp_rts, query_qp, query_device, "
+     "query_port. It is read before each command; counting starts over when it "
+     "changes"}
 };
 
 #define MLX5SIM_CONFIG_ROWS \

@@ -26,8 +26,8 @@ const char *uct_sep_category_names[] = {
     [UCT_SEP_CATEGORY_LAST] = NULL
 };
 
-/* A worker alone has nobody to keep away from; few can be generous; many share,
- * so that a context's pages (256 in the legacy regime) last */
+/* A single worker has no neighbour to avoid; a few can be generous; many share,
+ * so that a context's pages (256 in the legacy regime) suffice */
 uct_sep_category_t uct_sep_category_auto_first(unsigned num_workers)
 {
     const uct_sep_category_row_t *row = uct_sep_category_rows;

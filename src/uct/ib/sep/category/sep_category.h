@@ -16,49 +16,51 @@ extern "C" {
  *
  * Sharing categories, those of "Scalable Communication Endpoints for
  * MPI+Threads Applications" (Zambre, Chandramowlishwaran, Balaji, 2018): a row
- * for each. What is known of a category anywhere comes from its row: the values
- * of UCX_SEP_CATEGORY and their help, how a worker's channel is opened, what
- * auto chooses, what can't be combined, plans and lists of sep_info, and
+ * for each. Everything known about a category anywhere comes from its row: the
+ * values of UCX_SEP_CATEGORY and their help, how a worker's channel is opened,
+ * what auto chooses, what can't be combined, plans and lists of sep_info, and
  * through these tests and benchmarks. docs/add-a-category.md shows how to add
  * one.
  *
  * Nothing here needs UCX or libibverbs, for the planner is a pure function.
  */
 
-/** On which uUAR the connection manager of a worker rings. */
+/** Which uUAR a worker's connection manager rings. */
 typedef enum {
-    UCT_SEP_CATEGORY_CM_DRIVER,  /**< That which the driver gives it */
+    UCT_SEP_CATEGORY_CM_DRIVER,  /**< The one that the driver assigns */
     UCT_SEP_CATEGORY_CM_COMMON,  /**< In the dynamic regime, one for all workers
                                       of the memory domain; else the driver's */
-    UCT_SEP_CATEGORY_CM_OWN_PAGE /**< One that is left on the worker's pages */
+    UCT_SEP_CATEGORY_CM_OWN_PAGE /**< An unused one on the worker's pages */
 } uct_sep_category_cm_t;
 
 
-/** Most thread domains that a worker can have. */
+/** Maximum number of thread domains of a worker. */
 #define UCT_SEP_CATEGORY_MAX_TDS  4
 
-/** For uct_sep_category_row_t::auto_workers: however many there are. */
+/** For uct_sep_category_row_t::auto_workers: no limit. */
 #define UCT_SEP_CATEGORY_AUTO_ANY UINT_MAX
 
 
-/** A category. What a row does not mention is 0. */
+/** A category. Members that a row does not mention are 0. */
 typedef struct uct_sep_category_row {
-    const char            *name;       /**< As UCX_SEP_CATEGORY has it */
-    const char            *doc;        /**< What workers have, a few words */
+    const char            *name;       /**< Value of UCX_SEP_CATEGORY */
+    const char            *doc;        /**< What workers have, in a few words */
     uint8_t               own_context; /**< Each worker sends in a context of
                                             its own, and receives in that of
                                             the memory domain */
     uint8_t               tds;         /**< Thread domains of a worker, two on
                                             each UAR page; with 1, two workers
-                                            share a page. Without any, queue
-                                            pairs ring where the driver says */
-    uint8_t               is_hub;      /**< One worker, of a hub, has all that
+                                            share a page. Without any, the
+                                            driver chooses where queue pairs
+                                            ring */
+    uint8_t               is_hub;      /**< Only one worker, a hub's, has what
                                             the row says, for all others */
-    uint8_t               auto_alone;  /**< auto gives it to the first worker */
-    unsigned              auto_workers; /**< auto gives it to so many workers,
-                                             unless a row above does; and if
-                                             there are no UAR pages for a row
-                                             above. 0: never */
+    uint8_t               auto_alone;  /**< auto chooses it for the first
+                                            worker */
+    unsigned              auto_workers; /**< auto chooses it up to this many
+                                             workers, unless a row above
+                                             applies, or if there are no UAR
+                                             pages for a row above. 0: never */
     uct_sep_category_cm_t cm;
 } uct_sep_category_row_t;
 
@@ -108,7 +110,7 @@ typedef enum {
 } uct_sep_category_t;
 
 
-/** Rows; that of auto is empty but for name and description. */
+/** Rows; auto's has only a name and a description. */
 extern const uct_sep_category_row_t
         uct_sep_category_rows[UCT_SEP_CATEGORY_LAST];
 
@@ -118,19 +120,19 @@ extern const char *uct_sep_category_names[UCT_SEP_CATEGORY_LAST + 1];
 
 
 /**
- * What auto gives to a worker.
+ * Category that auto chooses for a worker.
  *
  * @param num_workers  Of the memory domain, this one included.
  */
 uct_sep_category_t uct_sep_category_auto_first(unsigned num_workers);
 
 
-/** What auto gives if there are no UAR pages for a category.
- *  UCT_SEP_CATEGORY_AUTO if there is nothing left. */
+/** Category that auto chooses if there are no UAR pages for another.
+ *  UCT_SEP_CATEGORY_AUTO if there is none left. */
 uct_sep_category_t uct_sep_category_auto_next(uct_sep_category_t category);
 
 
-/** Write all names but auto to a buffer, with ", " in between. @return It. */
+/** Write all names but auto to a buffer, separated by ", ". @return @a buf. */
 const char *uct_sep_category_list(char *buf, size_t max);
 
 #ifdef __cplusplus

@@ -41,7 +41,7 @@ uct_sep_channel_init_common(uct_sep_channel_t *channel, uct_sep_md_t *md)
     return uct_sep_channel_claim_uuars(channel, md);
 }
 
-/* Who keeps the uUARs of the memory domain for one worker */
+/* Category that keeps the memory domain's uUARs for one worker */
 static const char *uct_sep_channel_claimant(void)
 {
     const uct_sep_category_row_t *row = uct_sep_category_rows;
@@ -60,9 +60,9 @@ uct_sep_channel_claim_uuars(uct_sep_channel_t *channel, uct_sep_md_t *md)
     }
 
     if (uct_sep_md_claim_uuars(md, 0) != UCS_OK) {
-        ucs_error("%s: a worker of category \"%s\" has the uUARs of the "
-                  "memory domain: give all workers of a memory domain the same "
-                  "UCX_SEP_CATEGORY", md->dev.name,
+        ucs_error("%s: a worker of category \"%s\" has claimed the uUARs of "
+                  "the memory domain: give all workers of a memory domain the "
+                  "same UCX_SEP_CATEGORY", md->dev.name,
                   uct_sep_channel_claimant());
         return UCS_ERR_UNSUPPORTED;
     }
@@ -127,7 +127,7 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
     return status;
 }
 
-/* Degrade, one category at a time, as long as there are too few UAR pages */
+/* Fall back, one category at a time, while there are too few UAR pages */
 static ucs_status_t
 uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
                           const char *name)
@@ -137,7 +137,7 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
     ucs_status_t status, reserved;
     uct_sep_td_pair_t *pair;
 
-    /* What static needs, while there are pages */
+    /* Hold back what static needs, while there are pages */
     pthread_mutex_lock(&md->channel_lock);
     reserved = uct_sep_td_common_get(md, &pair);
     pthread_mutex_unlock(&md->channel_lock);
@@ -173,7 +173,7 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
     return status;
 }
 
-/* Say what to do if there are no UAR pages */
+/* Tell what to do if there are no UAR pages */
 static void
 uct_sep_channel_no_pages(uct_sep_category_t category, const char *name)
 {

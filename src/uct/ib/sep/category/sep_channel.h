@@ -14,21 +14,21 @@ BEGIN_C_DECLS
 /**
  * @file sep_channel.h
  *
- * Through which hardware resources a worker sends, by its sharing category:
+ * The hardware resources through which a worker sends, by its sharing category:
  * from a device context for each worker to one queue pair for all.
  */
 
 typedef struct uct_sep_channel uct_sep_channel_t;
 
 
-/** How the channel of a category is opened, by what its row says. Called with
+/** How the channel of a category is opened, following its row. Called with
  *  uct_sep_md_t::channel_lock held. */
 typedef struct uct_sep_category_ops {
-    /** Allocate domains and fill the channel. Says nothing above debug level
-     *  about UAR pages. */
+    /** Allocate domains and fill the channel. Missing UAR pages are logged at
+     *  debug level only. */
     ucs_status_t (*init)(uct_sep_channel_t *channel, uct_sep_md_t *md);
-    /** Release them; what has_common and has_claim stand for, the caller
-     *  does. */
+    /** Release them; the caller releases what has_common and has_claim stand
+     *  for. */
     void         (*cleanup)(uct_sep_channel_t *channel, uct_sep_md_t *md);
 } uct_sep_category_ops_t;
 
@@ -38,9 +38,9 @@ struct uct_sep_channel {
     const uct_sep_category_ops_t *ops;
     uct_sep_category_t           category; /**< In effect, never "auto" */
     struct ibv_pd                *pd;      /**< For its RC queue pairs */
-    uct_sep_uuars_t              *uuars;   /**< Where they are registered; those
-                                                of the context of pd */
-    uct_sep_uuar_use_t           use;      /**< Who rings the uUARs of these */
+    uct_sep_uuars_t              *uuars;   /**< Where they are registered: those
+                                                of pd's context */
+    uct_sep_uuar_use_t           use;      /**< Who rings their uUARs */
     /** For queue pairs that do not send, in the memory domain's context; NULL
      *  if there is none yet, see @ref uct_sep_channel_get_responder_pd */
     struct ibv_pd                *responder_pd;
@@ -51,9 +51,10 @@ struct uct_sep_channel {
     uct_sep_uuar_use_t           cm_use;   /**< Who rings its uUAR */
     /** Thread domains, as the category uses them */
     uct_sep_td_pair_t            *pair[UCT_SEP_CATEGORY_MAX_TDS / 2];
-    unsigned                     index;    /**< Of ours in a shared pair */
+    unsigned                     index;    /**< Index of ours in a shared
+                                                pair */
     uct_sep_context_t            *own;     /**< The worker's own context, or
-                                                NULL: that of the domain */
+                                                NULL for the domain's */
     uint8_t                      has_common; /**< uct_sep_td_common_get() */
     uint8_t                      has_claim;  /**< uct_sep_md_claim_uuars() */
 };
@@ -73,13 +74,13 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
                                   const char *name);
 
 
-/** Close it; its queue pairs must have been destroyed. */
+/** Close it, after its queue pairs. */
 void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md);
 
 
 /**
  * Find the domain for queue pairs that only receive, or that remote sides
- * access. It is one in the memory domain's context.
+ * access. It belongs to the memory domain's context.
  *
  * @return UCS_OK; UCS_ERR_NO_MEMORY or UCS_ERR_NO_RESOURCE, without a message.
  */
@@ -101,7 +102,7 @@ ucs_status_t uct_sep_channel_claim_uuars(uct_sep_channel_t *channel,
                                          uct_sep_md_t *md);
 
 
-/** Those that the rows of sep_category.h name. */
+/** The ones named by the rows of sep_category.h. */
 #define UCT_SEP_CATEGORY_OPS_DECLARE(_id, _name, _ops, ...) \
     extern const uct_sep_category_ops_t uct_sep_category_##_ops;
 UCT_SEP_CATEGORY_FOREACH(UCT_SEP_CATEGORY_OPS_DECLARE)

@@ -10,9 +10,9 @@
 
 /*
  * "mpi_everywhere": each worker sends through a device context of its own, as
- * processes do. The first worker of a memory domain has the domain's. There are
- * no thread domains: the driver gives its low latency uUARs to the first queue
- * pairs, and no other worker rings any of them.
+ * processes do. The first worker of a memory domain uses the domain's. There
+ * are no thread domains: the driver gives its low-latency uUARs to the first
+ * queue pairs, and no other worker rings any of them.
  */
 
 static ucs_status_t

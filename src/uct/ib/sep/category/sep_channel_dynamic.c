@@ -13,9 +13,9 @@
  * Categories with thread domains: a worker rings a uUAR of its own.
  */
 
-/* "dynamic": the worker has a UAR page for itself. The other uUAR of the page
- * is idle but for the connection manager. "2xdynamic": the same, and the page
- * in front of it is idle, so that no two workers ring on neighbouring pages. */
+/* "dynamic": the worker has a UAR page for itself. Only the connection manager
+ * uses the other uUAR of the page. "2xdynamic": the same, and the page in front
+ * of it is idle, so that no two workers ring on neighbouring pages. */
 static unsigned uct_sep_channel_num_pairs(const uct_sep_channel_t *channel)
 {
     return uct_sep_category_rows[channel->category].tds / 2;
@@ -64,8 +64,8 @@ const uct_sep_category_ops_t uct_sep_category_dynamic = {
 };
 
 
-/* "shared_dynamic": two workers have a page, with a uUAR each. There is none
- * left for their connection managers. */
+/* "shared_dynamic": two workers share a page, with a uUAR each. None is left
+ * for their connection managers. */
 static ucs_status_t uct_sep_channel_shared_dynamic_init(
         uct_sep_channel_t *channel, uct_sep_md_t *md)
 {

@@ -8,10 +8,10 @@
 
 /*
  * "static": no thread domains, each queue pair rings the uUAR that the driver
- * has chosen for it. In the dynamic regime libmlx5 wants further UAR pages for
- * that up to its limit, and fails if there are none, instead of sharing those
- * that it has. Then the uUAR which the connection managers do not use is taken,
- * as long as it takes.
+ * has chosen for it. In the dynamic regime libmlx5 allocates UAR pages for that
+ * up to its limit, and fails if there are none, instead of sharing those that
+ * it has. Then the uUAR that the connection managers do not use is taken, for
+ * as long as necessary.
  */
 
 static ucs_status_t

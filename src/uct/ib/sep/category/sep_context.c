@@ -13,13 +13,13 @@
 #include <string.h>
 
 
-/* The lowest slot that no open context has */
+/* The lowest slot that no open context uses */
 static unsigned uct_sep_context_free_slot(uct_sep_md_t *md)
 {
     uct_sep_context_t *own;
     unsigned slot = 0;
 
-    /* The list is in the order of slots */
+    /* The list is sorted by slot */
     ucs_list_for_each(own, &md->contexts, list) {
         if (own->slot != slot) {
             break;
@@ -68,8 +68,8 @@ ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p)
 
     uct_sep_uuars_init(&own->uuars, own->context);
     if (own->uuars.is_dynamic != md->uuars.is_dynamic) {
-        /* libmlx5 opens contexts also if there is no page left for their
-         * completion queues to be armed on, which can't be made then */
+        /* libmlx5 opens contexts even if no page is left to arm their
+         * completion queues on; such queues can't be created */
         ucs_debug("%s: no UAR page for a context", md->dev.name);
         goto err_dealloc;
     }

@@ -14,17 +14,17 @@ BEGIN_C_DECLS
  * Device context of one worker, next to that of the memory domain (category
  * "mpi_everywhere"). Only what sends is in it: receive queues and whatever
  * remote sides access stay in the memory domain's context, so that one remote
- * key is good for all workers, also for those who come later.
+ * key is good for all workers, including those that come later.
  *
- * What is sent from memory of the user needs a local key of the worker's own
- * protection domain. It is made when it is first needed.
+ * Sending from the user's memory needs a local key of the worker's own
+ * protection domain, which is made when it is first needed.
  */
 
 /** Slots in @ref uct_sep_mem_keys_t. */
 #define UCT_SEP_MEM_KEYS  15
 
-/** No local key. Never given out by mlx5: a key's index has 24 bits, and all
- *  ones is the null mkey (PRM). */
+/** No local key. mlx5 never assigns this value: a key's index has 24 bits, and
+ *  all ones is the null mkey (PRM). */
 #define UCT_SEP_INVALID_LKEY  UINT32_MAX
 
 
@@ -50,7 +50,7 @@ struct uct_sep_context {
     struct ibv_context *context;
     struct ibv_pd      *pd;
     uct_sep_uuars_t    uuars;
-    unsigned           slot;   /**< Of its keys in memory handles */
+    unsigned           slot;   /**< Slot of its keys in memory handles */
     ucs_list_link_t    mrs;    /**< uct_sep_own_mr_t; own_lock */
     ucs_list_link_t    list;   /**< In uct_sep_md_t; own_lock */
 };
@@ -59,8 +59,8 @@ struct uct_sep_context {
 /**
  * Open a context on a memory domain's device.
  *
- * @return UCS_OK; UCS_ERR_NO_MEMORY, or UCS_ERR_NO_RESOURCE if the device gives
- *         none. Says nothing above debug level of the latter.
+ * @return UCS_OK; UCS_ERR_NO_MEMORY, or UCS_ERR_NO_RESOURCE if the device has
+ *         none left, which is logged at debug level only.
  */
 ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p);
 
@@ -70,8 +70,8 @@ void uct_sep_context_close(uct_sep_md_t *md, uct_sep_context_t *own);
 
 
 /**
- * Make the local key of a memory handle in a context, unless it exists. By the
- * worker whose context it is.
+ * Make the local key of a memory handle in a context, unless it exists. Called
+ * by the worker that owns the context.
  *
  * @return The key, or UCT_SEP_INVALID_LKEY after a message.
  */
@@ -79,11 +79,11 @@ uint32_t uct_sep_context_make_lkey(uct_sep_context_t *own, uct_sep_md_t *md,
                                    uct_sep_mem_t *mem);
 
 
-/** A memory handle is about to be released: and so are its local keys. */
+/** Release the local keys of a memory handle that is about to be released. */
 void uct_sep_context_release_mem(uct_sep_md_t *md, uct_sep_mem_t *mem);
 
 
-/** @return Local key, or UCT_SEP_INVALID_LKEY if it was not made yet. */
+/** @return Local key, or UCT_SEP_INVALID_LKEY if it does not exist yet. */
 static UCS_F_ALWAYS_INLINE uint32_t
 uct_sep_context_lkey(const uct_sep_context_t *own, const uct_sep_mem_t *mem)
 {

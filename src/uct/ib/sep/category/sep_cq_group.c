@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 
-/* How many entries a member that polls hands out before it looks at its own */
+/* How many entries a polling member hands out before it looks at its own */
 #define UCT_SEP_CQ_GROUP_POLL  64
 
 
@@ -41,7 +41,7 @@ uct_sep_cq_group_create(uct_sep_md_t *md, struct ibv_context *context,
 
     if (length > max) {
         ucs_error("%s: a completion queue for %u workers with %u entries each "
-                  "is longer than the device has them (%lu): reduce "
+                  "is longer than the device's limit (%lu): reduce "
                   "UCX_SEP_CQ_SHARING or UCX_SEP_TX_CQ_LEN", name, sharing,
                   share, max);
         status = UCS_ERR_INVALID_PARAM;
@@ -158,8 +158,8 @@ static void uct_sep_cq_member_deliver(uct_sep_cq_member_t *member,
                      __ATOMIC_RELAXED);
 
     if (member->is_armed) {
-        /* The event that was asked for is of no use to who sleeps: somebody
-         * else has taken what it tells of */
+        /* The event that was requested does not help the sleeper: somebody else
+         * has taken what it announces */
         member->is_armed = 0;
         if ((write(member->event_fd, &value, sizeof(value)) < 0) &&
             (errno != EAGAIN)) {
@@ -194,7 +194,7 @@ static void uct_sep_cq_group_drain(uct_sep_cq_group_t *group, unsigned max)
     }
 
     if (count > 0) {
-        /* Before any of them gives credits back */
+        /* Before any of them returns credits */
         uct_sep_cq_publish(&group->cq);
         uct_sep_cq_group_set_hint(group);
     }
@@ -282,7 +282,7 @@ int uct_sep_cq_member_destroy_qp(uct_sep_cq_member_t *member,
     uint32_t qpn              = qp->qp_num;
     int ret;
 
-    /* Who gets the number next can't enter it into the table before this is
+    /* Whoever gets the number next can't enter it into the table before this is
      * over, and so finds nothing of this queue pair */
     ucs_spin_lock(&group->lock);
     ret = ibv_destroy_qp(qp);
@@ -311,7 +311,7 @@ int uct_sep_cq_member_fetch(uct_sep_cq_member_t *member)
     if (__atomic_load_n(&member->inbox_count, __ATOMIC_RELAXED) > 0) {
         ucs_spin_lock(&group->lock);
     } else if (!ucs_spin_try_lock(&group->lock)) {
-        return 0; /* Somebody else hands out */
+        return 0; /* Somebody else is handing out */
     }
 
     uct_sep_cq_group_drain(group, UCT_SEP_CQ_GROUP_POLL);
@@ -348,7 +348,7 @@ ucs_status_t uct_sep_cq_member_arm(uct_sep_cq_member_t *member, int event_fd)
         member->is_armed = 1;
     }
 
-    /* Also if busy: the event taken just now may be the one on which another
+    /* Even if busy: the event just consumed may be the one on which another
      * member sleeps */
     uct_sep_cq_arm(&group->cq, 0);
 

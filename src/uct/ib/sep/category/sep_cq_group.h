@@ -15,13 +15,13 @@ BEGIN_C_DECLS
  *
  * Send completion queue of several workers (UCX_SEP_CQ_SHARING, the x-way
  * sharing of completion queues of the paper named in sep_channel.h). Each
- * worker is a member. Who polls the queue takes its lock and hands what is not
- * his own to its owner's inbox, as a copy, so that the entries of a queue pair
- * reach their owner in order, whoever polls. Receives have a queue of each
- * worker's own.
+ * worker is a member. Whoever polls the queue takes its lock and copies entries
+ * of others to their owners' inboxes, so that the entries of a queue pair reach
+ * their owner in order, no matter who polls. For receives each worker has a
+ * queue of its own.
  *
- * The queue holds what all members may have outstanding, and so does an inbox
- * for its owner: neither can overflow.
+ * The queue has room for all that its members may have outstanding, and an
+ * inbox for all of its owner's: neither can overflow.
  */
 
 typedef struct uct_sep_cq_group uct_sep_cq_group_t;
@@ -30,15 +30,16 @@ typedef struct uct_sep_cq_group uct_sep_cq_group_t;
 /** A worker's part of a shared send completion queue. */
 typedef struct uct_sep_cq_member {
     uct_sep_cq_group_t *group;      /**< NULL if the worker does not share */
-    struct mlx5_cqe64  *batch;      /**< What the worker is about to handle;
+    struct mlx5_cqe64  *batch;      /**< Entries the worker is about to handle;
                                          only its thread touches it */
     unsigned           batch_head;  /**< Next one */
     unsigned           batch_count; /**< Behind the last one */
-    struct mlx5_cqe64  *inbox;      /**< What was handed to it; group's lock */
-    unsigned           inbox_count; /**< Group's lock; looked at without */
+    struct mlx5_cqe64  *inbox;      /**< Entries handed to it; group's lock */
+    unsigned           inbox_count; /**< Group's lock; also read without */
     int                event_fd;    /**< eventfd to write to if is_armed, or -1;
                                          group's lock */
-    int                is_armed;    /**< The worker may sleep; group's lock */
+    int                is_armed;    /**< The worker may be asleep; group's
+                                         lock */
 } uct_sep_cq_member_t;
 
 
@@ -47,9 +48,10 @@ struct uct_sep_cq_group {
     ucs_list_link_t    list;        /**< In uct_sep_md_t; its group_lock */
     unsigned           num_members; /**< Under the same lock */
     unsigned           max_members; /**< UCX_SEP_CQ_SHARING */
-    unsigned           share;       /**< CQEs a member can have outstanding */
+    unsigned           share;       /**< CQEs that a member may have
+                                         outstanding */
     struct ibv_context *context;
-    ucs_spinlock_t     lock;        /**< For all that follows */
+    ucs_spinlock_t     lock;        /**< Protects all that follows */
     uintptr_t          hint;        /**< Next CQE of the queue, and in bit 0 the
                                          owner bit that makes it valid. Read
                                          without the lock, see
@@ -60,12 +62,12 @@ struct uct_sep_cq_group {
 
 
 /**
- * Become a member of a group that has room, or of a new one.
+ * Join a group that has room, or a new one.
  *
  * @param [in]  md        Memory domain; keeps the groups.
  * @param [in]  context   Device context of the queue pairs.
- * @param [in]  sharing   Members that a group has at most, 2 at least.
- * @param [in]  share     CQEs the worker can have outstanding.
+ * @param [in]  sharing   Maximum number of members of a group, at least 2.
+ * @param [in]  share     CQEs the worker may have outstanding.
  * @param [in]  name      For messages, e.g. "mlx5_0:1".
  * @param [out] member    Filled.
  *
@@ -78,12 +80,12 @@ ucs_status_t uct_sep_cq_member_init(uct_sep_cq_member_t *member,
                                     const char *name);
 
 
-/** Leave the group; the worker's queue pairs must have been destroyed. */
+/** Leave the group, after the worker's queue pairs were destroyed. */
 void uct_sep_cq_member_cleanup(uct_sep_cq_member_t *member, uct_sep_md_t *md);
 
 
 /**
- * Make the queue's completions reach a member. Before anything is posted.
+ * Route a queue pair's completions to a member. Before anything is posted.
  *
  * @return UCS_OK or UCS_ERR_NO_MEMORY.
  */
@@ -92,11 +94,11 @@ ucs_status_t uct_sep_cq_member_add_qp(uct_sep_cq_member_t *member,
 
 
 /**
- * Destroy a queue pair, and with it all that is left of it in the completion
- * queue: its number may be given out again at once, to any member.
+ * Destroy a queue pair and whatever is left of it in the completion queue: its
+ * number may be reused at once, by any member.
  *
  * @param has_sent  Whether anything was posted. If not, this may be called from
- *                  any thread, and from the member's own otherwise.
+ *                  any thread, otherwise only from the member's.
  *
  * @return What ibv_destroy_qp() returned.
  */
@@ -105,7 +107,7 @@ int uct_sep_cq_member_destroy_qp(uct_sep_cq_member_t *member,
 
 
 /**
- * Fill the batch, which is empty: poll the queue, then take the inbox.
+ * Fill the empty batch: poll the queue, then take the inbox.
  *
  * @return Whether there is anything in the batch now.
  */
@@ -113,9 +115,8 @@ int uct_sep_cq_member_fetch(uct_sep_cq_member_t *member);
 
 
 /**
- * Have the member's eventfd written to, or an event raised on the queue's
- * channel, when there is something for the member. Both have to be in what it
- * sleeps on.
+ * When there is something for the member, have its eventfd written to or an
+ * event raised on the queue's channel. It must sleep on both.
  *
  * @param event_fd  The member's eventfd.
  *
@@ -126,10 +127,10 @@ ucs_status_t uct_sep_cq_member_arm(uct_sep_cq_member_t *member, int event_fd);
 
 
 /**
- * Whether it is worth while to take the lock. The queue's next entry is found
- * by what the last one that polled has left; if that is out of date, or becomes
- * so, the answer is wrong in either direction, and right at one of the next
- * calls. Nothing else depends on it.
+ * Whether it is worthwhile to take the lock. The position of the queue's next
+ * entry is the one left by the last poll; if it is out of date, or becomes so,
+ * the answer may be wrong in either direction, and one of the next calls gets
+ * it right. Nothing else depends on it.
  */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_cq_member_has_news(const uct_sep_cq_member_t *member)

@@ -12,7 +12,7 @@ BEGIN_C_DECLS
  * @file sep_td.h
  *
  * Thread domains, two at a time. libmlx5 (verbs.c) gives a thread domain the
- * next free uUAR of a list which has two per UAR page. As long as domains of a
+ * next free uUAR of a list that has two per UAR page. As long as domains of a
  * context come and go in pairs, and nothing else takes from that list, both of
  * a pair are on the same page.
  */
@@ -20,19 +20,19 @@ BEGIN_C_DECLS
 /** Two thread domains on one UAR page. */
 typedef struct uct_sep_td_pair {
     struct ibv_td   *td[2];
-    struct ibv_pd   *pd[2];     /**< Parent domains with these */
-    unsigned        free_mask;  /**< Bit per domain that has no user; for
+    struct ibv_pd   *pd[2];     /**< Parent domains with them */
+    unsigned        free_mask;  /**< A bit for each domain without a user; for
                                      @ref uct_sep_td_half_get */
     ucs_list_link_t list;       /**< In uct_sep_md_t::half_pairs */
 } uct_sep_td_pair_t;
 
 
 /**
- * Allocate a pair for one user. All functions want uct_sep_md_t::channel_lock
- * to be held.
+ * Allocate a pair for one user. All functions require
+ * uct_sep_md_t::channel_lock to be held.
  *
  * @return UCS_OK; UCS_ERR_NO_MEMORY, or UCS_ERR_NO_RESOURCE if there is no UAR
- *         page. Says nothing above debug level: the caller may have a way out.
+ *         page. Logged at debug level only: the caller may have a way out.
  */
 ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p);
 
@@ -42,8 +42,8 @@ void uct_sep_td_pair_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair);
 
 
 /**
- * Get one domain of a pair whose other one is for somebody else: of one that
- * has a domain free, or of a new one.
+ * Get one domain of a pair whose other one is for somebody else: from a pair
+ * with a free domain, or from a new one.
  *
  * @param [out] index_p  Which one.
  *
@@ -59,7 +59,7 @@ void uct_sep_td_half_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
 
 
 /**
- * Get what all workers of a memory domain share for work that is off the data
+ * Get the pair that all workers of a memory domain share for work off the data
  * path. In the legacy regime there is none: queue pairs without a thread domain
  * cost no UAR page there.
  *

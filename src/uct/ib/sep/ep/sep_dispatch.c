@@ -55,7 +55,7 @@ void uct_sep_dispatch(uct_sep_iface_t *iface)
         if (iface->tx.cq_credits < 0) {
             uct_sep_credits_stall(iface);
         } else {
-            /* They wait for something we don't know */
+            /* They wait for something unknown to us */
             uct_worker_progress_register_safe(&iface->super.worker->super,
                                               uct_sep_dispatch_retry,
                                               iface, 0,

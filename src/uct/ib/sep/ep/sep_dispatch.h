@@ -10,15 +10,15 @@ BEGIN_C_DECLS
 /**
  * @file sep_dispatch.h
  *
- * Who may send next: the pending requests of endpoints are called when there is
- * room again, one of each endpoint in turn.
+ * Who may send next: pending requests are called when there is room again, one
+ * per endpoint in turn.
  */
 
-/** Call what is pending and can be sent. */
+/** Call pending requests that can be sent. */
 void uct_sep_dispatch(uct_sep_iface_t *iface);
 
 
-/** Resources of a queue have become free for which somebody waits. */
+/** A queue has resources again that somebody waits for. */
 void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 END_C_DECLS

@@ -49,7 +49,7 @@ ucs_status_t uct_sep_ep_connect(uct_sep_ep_t *ep)
     }
 
     if (async->mode == UCS_ASYNC_MODE_POLL) {
-        /* Nobody else takes the packets then */
+        /* Nobody else handles the packets then */
         ucs_async_poll(async);
     }
 
@@ -77,7 +77,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
         ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE);
         txwq->flags   &= ~UCT_SEP_TXWQ_FLAG_FENCE;
         txwq->credits += UCT_SEP_TXWQ_FENCE_BIAS;
-        /* Not a NOP, of which nobody has said that it waits for the fence */
+        /* Not a NOP: no specification says that it waits for the fence */
         iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_FENCE);
         if ((txwq->credits >= 0) && (iface->tx.cq_credits >= 0)) {
             return UCS_OK;
@@ -102,7 +102,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_am_credits(uct_sep_ep_t *ep)
     }
 
     if (!uct_sep_fc_is_blocked(ep->txwq)) {
-        return UCS_OK; /* One that does something about the window */
+        return UCS_OK; /* A message that has to do something about the window */
     }
 
     uct_sep_postlist_ring_any(iface);
@@ -110,14 +110,14 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_am_credits(uct_sep_ep_t *ep)
     return UCS_ERR_NO_RESOURCE;
 }
 
-/* Let the dispatcher call the pending requests */
+/* Have the dispatcher call the pending requests */
 static void uct_sep_ep_schedule(uct_sep_ep_t *ep)
 {
     ucs_list_del(&ep->sched);
     ucs_list_add_tail(&uct_sep_ep_iface(ep)->tx.sched, &ep->sched);
 }
 
-/* Have a completion of the send queue do that */
+/* Have a completion of the send queue call them */
 static void uct_sep_ep_wait(uct_sep_ep_t *ep)
 {
     ucs_list_del(&ep->sched);
@@ -215,8 +215,8 @@ void uct_sep_ep_destroy(uct_ep_h tl_ep)
         iface->tx.dispatched = NULL;
     }
 
-    /* Before any completion: if that progresses, and the queue pair fails, the
-     * endpoint's user is not told any more */
+    /* Before any completion is called: if that progresses and the queue pair
+     * fails, the endpoint's user is no longer told */
     uct_sep_ep_unschedule(ep);
     ucs_list_del(&ep->list);
     if (ep->txwq != &iface->tx.idle) {
@@ -241,8 +241,8 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
         return UCS_ERR_BUSY;
     }
 
-    /* Nothing was refused yet: the operation starts the connection, or gets to
-     * know why there is none. A request would wait for ever. */
+    /* Nothing was refused yet: the operation starts the connection, or learns
+     * why there is none. A request would wait for ever. */
     if ((ep->txwq == &iface->tx.idle) &&
         !(ep->flags & (UCT_SEP_EP_FLAG_FAILED |
                        UCT_SEP_EP_FLAG_CONNECTING))) {
@@ -254,7 +254,7 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     ++iface->tx.num_pending;
 
     if (ep->txwq == &iface->tx.idle) {
-        /* Attaching or failing the endpoint goes on with it */
+        /* Attaching or failing the endpoint continues with it */
     } else if (iface->tx.cq_credits < 0) {
         uct_sep_ep_schedule(ep);
     } else {
@@ -305,13 +305,13 @@ int uct_sep_ep_dispatch(uct_sep_ep_t *ep)
                                          queue_elem);
     req  = ucs_container_of(priv, uct_pending_req_t, priv);
 
-    /* Out of the queue while it is called: it may be released from within, or
-     * added again */
+    /* Off the queue while it is called: the callback may release it or add it
+     * again */
     --iface->tx.num_pending;
     iface->tx.dispatched = ep;
     status               = req->func(req);
     if (iface->tx.dispatched == NULL) {
-        return 1; /* The request has destroyed the endpoint */
+        return 1; /* The request's callback has destroyed the endpoint */
     }
 
     if (status != UCS_OK) {
@@ -361,8 +361,9 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
     uct_sep_postlist_ring_any(iface);
 
-    /* Requests that wait come first, also when there is room: for a window.
-     * Unless one of them is what flushes: it would wait for those behind it. */
+    /* Waiting requests come first even if there is room, since they may wait
+     * for a window. Unless it is one of them that flushes: it would wait for
+     * those behind it. */
     if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) &&
                      !iface->tx.in_dispatch &&
                      !(flags & UCT_FLUSH_FLAG_CANCEL) &&
@@ -378,9 +379,9 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_OK;
     }
 
-    /* Only the queue pair as a whole can be made to stop. If other endpoints
-     * use it, their operations are not ours to break off: those of this one
-     * complete as well, if not otherwise than by the transport's timeout. */
+    /* Only the queue pair as a whole can be stopped. If other endpoints use it,
+     * we must not break off their operations; this one's then complete too, at
+     * the latest by the transport's timeout. */
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
         ucs_list_is_only(&ep->link->eps, &ep->list)) {
         uct_sep_link_cancel(iface, txwq);
@@ -401,8 +402,8 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
 static void uct_sep_txwq_set_fence(uct_sep_txwq_t *txwq)
 {
-    /* Work requests are executed in order, but the next one does not wait for
-     * the answers to reads and atomics. Nothing outstanding, nothing to do. */
+    /* Work requests execute in order, but the next one does not wait for the
+     * answers to reads and atomics. Nothing outstanding, nothing to do. */
     if (!uct_sep_txwq_is_empty(txwq) &&
         !(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE)) {
         txwq->flags   |= UCT_SEP_TXWQ_FLAG_FENCE;
@@ -434,12 +435,12 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     uct_sep_postlist_ring_any(iface);
 
     if (ep->txwq == &iface->tx.idle) {
-        /* Connecting finds out as well */
+        /* Connecting will find out */
         status = uct_sep_ep_no_credits(ep);
         return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
     }
 
-    /* What asks for a completion will tell. What does not may have succeeded
+    /* A signaled work request will tell. An unsignaled one may have succeeded
      * long ago. */
     if ((uct_sep_txwq_is_empty(ep->txwq) ||
          !uct_sep_txwq_is_signaled(ep->txwq)) && uct_sep_ep_can_post(ep)) {

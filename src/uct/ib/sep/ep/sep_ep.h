@@ -13,14 +13,14 @@ BEGIN_C_DECLS
  * @file sep_ep.h
  *
  * UCT endpoint. All endpoints of an interface to the same remote interface use
- * one connection. Posting looks at nothing but the send queue an endpoint
- * points to; endpoints without a connection, and those that have failed, point
- * to one which never has credits.
+ * one connection. Posting looks only at the send queue that an endpoint points
+ * to; endpoints without a connection, and those that have failed, point to one
+ * that never has credits.
  */
 
 /** Flags of @ref uct_sep_ep_t. */
 enum {
-    /** The user was told of an error; nothing can be sent any more. */
+    /** The user was told about an error; nothing can be sent any more. */
     UCT_SEP_EP_FLAG_FAILED     = 1 << 0,
     /** Something was to be sent, and waits for the connection. */
     UCT_SEP_EP_FLAG_CONNECTING = 1 << 1
@@ -41,10 +41,10 @@ struct uct_sep_ep {
 
 
 /**
- * Nothing can be sent: find out why, and do what will change that. Called by
- * operations that find no credits.
+ * Nothing can be sent: find out why, and act on it. Called by operations that
+ * find no credits.
  *
- * @return UCS_OK: it can be sent after all, go on; UCS_ERR_NO_RESOURCE; or an
+ * @return UCS_OK: sending is possible after all; UCS_ERR_NO_RESOURCE; or an
  *         error because the endpoint has failed.
  */
 ucs_status_t uct_sep_ep_no_credits(uct_sep_ep_t *ep);
@@ -54,24 +54,24 @@ ucs_status_t uct_sep_ep_no_credits(uct_sep_ep_t *ep);
 ucs_status_t uct_sep_ep_no_am_credits(uct_sep_ep_t *ep);
 
 
-/** Whether any operation would find resources, an active message too. */
+/** Whether any operation, including an active message, would find resources. */
 int uct_sep_ep_can_send(uct_sep_ep_t *ep);
 
 
-/** Say that an endpoint, @a arg, is destroyed with a pending request. */
+/** Warn that an endpoint, @a arg, is destroyed with a pending request. */
 void uct_sep_ep_purge_warn(uct_pending_req_t *req, void *arg);
 
 
 /**
- * Begin to connect, if that has not happened yet.
+ * Start connecting, unless that has been done.
  *
- * @return UCS_ERR_NO_RESOURCE: it will be, or the user will be told that it
- *         can't; or why it can't be tried.
+ * @return UCS_ERR_NO_RESOURCE: it will be connected, or the user will be told
+ *         about a failure; or why connecting can't be tried.
  */
 ucs_status_t uct_sep_ep_connect(uct_sep_ep_t *ep);
 
 
-/** Attach to a send queue that can be used from now on. */
+/** Attach to a send queue, which can be used from now on. */
 void uct_sep_ep_attach(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq);
 
 
@@ -80,17 +80,17 @@ void uct_sep_ep_detach(uct_sep_ep_t *ep);
 
 
 /**
- * A flush is under way: the last work request asks for a completion.
+ * A flush is under way: request a completion of the last work request.
  *
- * @param comp  To be called when that has come, or NULL.
+ * @param comp  To be called on that completion, or NULL.
  *
  * @return UCS_INPROGRESS or UCS_ERR_NO_MEMORY.
  */
 ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp);
 
 
-/** Operations of uct_iface_ops_t. Flush: for all cases, where those of the data
- *  path are for the usual one. */
+/** Operations of uct_iface_ops_t. Flush: handles all cases; the data paths' own
+ *  handle the usual one. */
 ucs_status_t uct_sep_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p);
 void uct_sep_ep_destroy(uct_ep_h tl_ep);
 ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,

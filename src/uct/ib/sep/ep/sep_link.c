@@ -31,8 +31,8 @@ uct_sep_link_str(const uct_sep_link_t *link, char *buf, size_t max)
     return uct_sep_cm_conn_str(&link->super, buf, max);
 }
 
-/* Whether the QPs of a connection that send are not those that receive, because
- * one side has them in different contexts */
+/* Whether a connection has separate QPs for sending and receiving, because one
+ * side has them in different contexts */
 static int
 uct_sep_link_is_split(const uct_sep_iface_t *iface, const uct_sep_conn_t *conn)
 {
@@ -145,7 +145,7 @@ static unsigned uct_sep_link_event_progress(void *arg)
     return uct_sep_link_handle_events(arg);
 }
 
-/* Leave word for the main thread */
+/* Leave a note for the main thread */
 static void
 uct_sep_link_post_event(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
@@ -187,7 +187,7 @@ static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
     uct_sep_txwq_t *txwq   = link->txwq;
 
     if (txwq == NULL) {
-        return; /* The main thread has let go of it already */
+        return; /* The main thread has released it already */
     }
 
     link->txwq = NULL;
@@ -197,7 +197,7 @@ static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
         return;
     }
 
-    /* Nothing was ever sent on it, and what was received on it needs no QP */
+    /* Nothing was ever sent on it, and received messages need no QP */
     --iface->conn.num_qp;
     uct_sep_link_txwq_close(iface, txwq, 0);
     ucs_free(txwq);
@@ -226,7 +226,7 @@ static void uct_sep_link_mark_failed(uct_sep_ep_t *ep, ucs_list_link_t *failed)
     ucs_list_add_tail(failed, &ep->list);
 }
 
-/* Tell the users of failed endpoints, who may destroy any of them */
+/* Tell users about failed endpoints; they may destroy any of them */
 static void
 uct_sep_link_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
                     ucs_status_t ep_status, const char *reason)
@@ -241,7 +241,7 @@ uct_sep_link_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
 
         status = uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
                                          ep_status);
-        /* Who has handled it decides whether it is worth mentioning */
+        /* The handler decides whether it is worth mentioning */
         level  = (status == UCS_OK) ? iface->super.config.failure_level :
                                       UCS_LOG_LEVEL_FATAL;
         ucs_log(level, "%s: endpoint %p failed: %s: %s", iface->port.name,
@@ -249,7 +249,7 @@ uct_sep_link_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
     }
 }
 
-/* From here on the connection manager finds no queue pair to destroy */
+/* From now on the connection manager finds no queue pair to destroy */
 static void
 uct_sep_link_detach_txwq(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
@@ -273,8 +273,8 @@ void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);
 }
 
-/* In the worker's progress: destroy what could not be destroyed where it was
- * noticed. A completion that progresses can call this as well. */
+/* In the worker's progress: destroy what could not be destroyed on the spot. A
+ * completion callback that progresses can get here as well. */
 static unsigned uct_sep_link_reap_progress(void *arg)
 {
     uct_sep_iface_t *iface = arg;
@@ -302,7 +302,7 @@ void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     if (iface->tx.in_finish == 0) {
         uct_sep_link_destroy_txwq(iface, txwq);
     } else {
-        /* Somebody further up may go on with it */
+        /* A caller further up the stack may still use it */
         uct_worker_progress_register_safe(&iface->super.worker->super,
                                           uct_sep_link_reap_progress, iface, 0,
                                           &iface->tx.reap_id);
@@ -325,8 +325,8 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     uct_sep_link_qp_to_error(txwq);
     if (!uct_sep_txwq_is_signaled(txwq)) {
-        /* Whether the device completes work requests that asked for no
-         * completion is not relied on: this one asks */
+        /* Don't rely on the device to complete unsignaled work requests: this
+         * one is signaled */
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
     }
     uct_sep_postlist_ring(iface, txwq);
@@ -346,7 +346,7 @@ void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
     ucs_assert(link->txwq == txwq);
 
-    /* Nobody is told of a failure that was asked for */
+    /* A failure that was asked for is not reported */
     ep = ucs_list_head(&link->eps, uct_sep_ep_t, list);
     uct_sep_link_mark_failed(ep, &failed);
     ucs_list_del(&ep->list);
@@ -358,9 +358,9 @@ void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 }
 
 /*
- * The order matters: the endpoints do not accept anything any more when the
- * first completion is called, and the connection manager is ready to start over
- * when the first user is told.
+ * The order matters: endpoints must refuse operations before the first
+ * completion is called, and the connection manager must be ready to start over
+ * before the first user is told.
  */
 static void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
                               ucs_status_t status, int fail_eps)
@@ -387,8 +387,8 @@ static void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
 
     uct_sep_cm_conn_error(iface->conn.cm, &link->super);
 
-    /* Those that wait want to hear of it if the new attempt fails as well, at
-     * once or later */
+    /* Waiting endpoints must hear of it if the new attempt fails too, at once
+     * or later */
     ucs_list_for_each_safe(ep, tmp, &link->eps, list) {
         if (!ucs_queue_is_empty(&ep->pending) &&
             (uct_sep_ep_connect(ep) != UCS_ERR_NO_RESOURCE)) {
@@ -406,7 +406,7 @@ void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_link_drop(iface, txwq->link, status, 1);
 }
 
-/* The queue pair can be used; if not, those who wait for it fail */
+/* The queue pair can be used; if not, the endpoints waiting for it fail */
 static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     uct_sep_txwq_t *txwq = link->txwq;
@@ -444,15 +444,15 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
     int is_outstanding;
 
     if (status == UCS_ERR_CONNECTION_RESET) {
-        /* Endpoints that have nothing outstanding have lost nothing, and go on
-         * when the new connection is there */
+        /* Endpoints with nothing outstanding have lost nothing, and continue on
+         * the new connection */
         is_outstanding = (txwq != NULL) && (txwq->hw_ci != txwq->sw_pi);
         uct_sep_link_drop(iface, link, status, is_outstanding);
         return;
     }
 
     if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
-        return; /* Our attempt has failed, and then the peer's succeeded */
+        return; /* Our attempt failed, and then the peer's succeeded */
     }
 
     uct_sep_link_str(link, conn_str, sizeof(conn_str));
@@ -483,7 +483,7 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
         link->failure   = UCS_OK;
         ++count;
 
-        /* Users who are told of a failure may destroy the last endpoint */
+        /* Users who are told about a failure may destroy the last endpoint */
         uct_sep_cm_conn_hold(iface->conn.cm, &link->super);
 
         /* First, because a connection can come back after it has failed */

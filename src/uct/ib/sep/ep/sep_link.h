@@ -11,12 +11,12 @@ BEGIN_C_DECLS
 /**
  * @file sep_link.h
  *
- * Transport side of a connection: what the connection manager asks for (queue
- * pairs), and what becomes of the endpoints when it is made or lost.
+ * Transport's side of a connection: what the connection manager asks for (queue
+ * pairs), and what happens to the endpoints when it is made or lost.
  *
- * The manager may run in the async thread. It makes queue pairs there, but the
- * data path only ever sees one that the main thread has attached to endpoints.
- * What the main thread has to do is queued, see uct_sep_iface_t::conn.
+ * The manager may run in the async thread. It creates queue pairs there, but
+ * the data path only ever sees those that the main thread has attached to
+ * endpoints. Work for the main thread is queued, see uct_sep_iface_t::conn.
  */
 
 /** Connection to a remote interface. */
@@ -26,7 +26,7 @@ typedef struct uct_sep_link {
                                       until it is active */
     ucs_list_link_t  eps;        /**< Endpoints; main thread */
     ucs_queue_elem_t event;      /**< In uct_sep_iface_t; async lock */
-    ucs_status_t     failure;    /**< Not UCS_OK: to be told to the endpoints.
+    ucs_status_t     failure;    /**< If not UCS_OK: report it to the endpoints.
                                       Async lock */
     uint8_t          has_event;  /**< event is queued; async lock */
 } uct_sep_link_t;
@@ -37,7 +37,7 @@ extern const uct_sep_cm_ops_t uct_sep_link_cm_ops;
 
 
 /**
- * Handle what the connection manager has reported, in the main thread.
+ * Handle the connection manager's reports, in the main thread.
  *
  * @return How many connections had news.
  */
@@ -55,15 +55,15 @@ void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 
 /**
- * Break off all operations of a send queue which only one endpoint uses. They
+ * Break off all operations of a send queue that only one endpoint uses. They
  * end with UCS_ERR_CANCELED, and the endpoint can't be used any more.
  */
 void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /**
- * Destroy a retired queue if nothing of it is outstanding any more. Later, if
- * this is called from within a user's completion.
+ * Destroy a retired queue once nothing of it is outstanding. Deferred if called
+ * from within a user's completion.
  */
 void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 

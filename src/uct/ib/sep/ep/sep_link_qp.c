@@ -36,7 +36,7 @@ uct_sep_link_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
     return UCS_OK;
 }
 
-/* Make a QP that sends, and unless that is split off, receives */
+/* Create a QP that sends and, unless that is split off, receives */
 static struct ibv_qp *uct_sep_link_qp_new(uct_sep_iface_t *iface,
                                           struct ibv_pd *pd, int is_split)
 {
@@ -81,7 +81,7 @@ static void uct_sep_link_qp_delete(uct_sep_iface_t *iface, struct ibv_qp *qp,
     }
 }
 
-/* Make the QP of a send queue on a domain */
+/* Create the QP of a send queue on a domain */
 static ucs_status_t
 uct_sep_link_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
                           uct_sep_uuar_use_t use, int is_split,
@@ -95,7 +95,7 @@ uct_sep_link_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
 
     qp = uct_sep_link_qp_new(iface, pd, is_split);
     if (qp == NULL) {
-        /* Not "no resource": that would have users wait for completions */
+        /* Not "no resource": that would make users wait for completions */
         status = UCS_ERR_NO_MEMORY;
         goto out_leave;
     }
@@ -113,7 +113,7 @@ out_leave:
     return status;
 }
 
-/* Make the QP that receives what the peer's QP that sends has to say */
+/* Create the QP that receives from the peer's sending QP */
 static ucs_status_t
 uct_sep_link_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
@@ -133,7 +133,7 @@ uct_sep_link_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     attr.send_cq          = iface->cq.cq;
     attr.recv_cq          = iface->cq.cq;
     attr.srq              = iface->srq.srq;
-    attr.cap.max_send_wr  = 1; /* None is ever posted */
+    attr.cap.max_send_wr  = 1; /* Sends are never posted */
     attr.cap.max_send_sge = 1;
     attr.comp_mask        = IBV_QP_INIT_ATTR_PD;
     attr.pd               = pd;
@@ -222,7 +222,7 @@ err_close:
     return status;
 }
 
-/* Have a QP receive from another one */
+/* Make a QP receive from another one */
 static ucs_status_t
 uct_sep_link_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
                        const uct_sep_conn_qp_info_t *remote,
@@ -298,7 +298,7 @@ uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    /* Crosswise: who sends is connected to who receives */
+    /* Crosswise: the sender is connected to the receiver */
     if (txwq->responder != NULL) {
         remote_qpn = remote->responder_qpn;
         status     = uct_sep_link_qp_to_rtr(iface, txwq->responder, remote,

@@ -11,15 +11,15 @@ BEGIN_C_DECLS
 /**
  * @file sep_link_qp.h
  *
- * Queue pairs of a connection: made, connected, brought down. One QP sends and
+ * Queue pairs of a connection: created, connected, torn down. One QP sends and
  * receives, unless one of the two sides has a device context of its own: then
- * one sends, and another, the responder, receives.
+ * one QP sends and another, the responder, receives.
  */
 
 /**
- * Make the QPs of a connection, in the INIT state.
+ * Create the QPs of a connection, in the INIT state.
  *
- * @param is_split  Whether another one than the QP that sends receives.
+ * @param is_split  Whether a QP other than the sending one receives.
  * @param txwq      Filled in; release with uct_sep_link_txwq_close().
  *
  * @return UCS_OK, or an error after a message.
@@ -39,10 +39,10 @@ void uct_sep_link_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 
 /**
- * Connect them to the peer's; they can be used then.
+ * Connect them to the peer's; then they can be used.
  *
  * @param psn      First packet sequence number of what is sent.
- * @param remote   What the peer has told of its QPs.
+ * @param remote   The peer's description of its QPs.
  * @param ah_attr  Path to the peer.
  *
  * @return UCS_OK, or an error after a message.

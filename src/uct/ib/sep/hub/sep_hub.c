@@ -17,17 +17,16 @@
 #include <string.h>
 
 
-/* The user's data is behind the route, and where he wants his headroom there
- * has to be room for the pointer in front of it, by which UCT releases the
- * buffer */
+/* The user's data is behind the route, and the user's headroom needs room for a
+ * pointer in front of it, by which UCT releases the buffer */
 #define UCT_SEP_HUB_HEADROOM(_user_headroom) \
     ucs_align_up_pow2(sizeof(uct_sep_hub_msg_t) + sizeof(uct_recv_desc_t*) + \
                       (_user_headroom), sizeof(uint64_t))
 
-/* Of data behind the route, if the first interface has no wish */
+/* Alignment of data behind the route, if the first interface asks for none */
 #define UCT_SEP_HUB_ALIGNMENT   sizeof(uint64_t)
 
-/* Interfaces that a route can name */
+/* Number of interfaces that a route can address */
 #define UCT_SEP_HUB_MAX_IFACES  (UINT16_MAX + 1)
 
 
@@ -50,7 +49,7 @@ void uct_sep_hub_warn_mixed(const char *name, int is_ours)
     static int is_told = 0;
 
     if (!__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
-        ucs_warn("%s: %s has UCX_SEP_CATEGORY=mpi_threads and %s has not, so "
+        ucs_warn("%s: %s has UCX_SEP_CATEGORY=mpi_threads and %s does not, so "
                  "they can't reach each other: set it in all processes or in "
                  "none (said once)", name,
                  is_ours ? "this process" : "a peer",
@@ -115,7 +114,7 @@ uct_sep_hub_err_handler(void *arg, uct_ep_h tl_ep, ucs_status_t status)
     return UCS_OK;
 }
 
-/* Those who wait have something to do */
+/* Waiting endpoints have something to do */
 static void uct_sep_hub_peer_wake(uct_sep_hub_peer_t *peer)
 {
     uct_sep_hub_iface_t *iface;
@@ -263,7 +262,7 @@ err:
     return status;
 }
 
-/* Nobody finds it any more */
+/* Nobody can find it any more */
 static void uct_sep_hub_peer_remove(uct_sep_hub_t *hub,
                                     uct_sep_hub_peer_t *peer)
 {
@@ -302,7 +301,7 @@ void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
     uct_sep_hub_iface_t *iface;
     uct_sep_hub_ep_t *ep;
 
-    /* The next endpoint to this peer begins anew */
+    /* The next endpoint to this peer starts over */
     peer->is_failed = 1;
     uct_sep_hub_peer_remove(hub, peer);
 
@@ -389,8 +388,8 @@ unsigned uct_sep_hub_poll(uct_sep_hub_t *hub)
     unsigned count = uct_worker_progress(hub->worker);
 
     if (ucs_unlikely(hub->core->super.progress_flags == 0)) {
-        /* No worker progresses it, and one progresses its interface without
-         * the worker: UCP does to see whether there is anything */
+        /* No worker progresses it; somebody progresses its interface without
+         * the worker, as UCP does to see whether there is anything */
         count += uct_iface_progress(&hub->core->super.super);
     }
 
@@ -461,7 +460,7 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
     uct_iface_h tl_iface;
     unsigned id;
 
-    /* The core's completion queue is everybody's already */
+    /* The core's completion queue already belongs to everybody */
     core_config.cq_sharing = 1;
 
     core_params.field_mask       |= UCT_IFACE_PARAM_FIELD_RX_HEADROOM |
@@ -500,7 +499,7 @@ static ucs_status_t uct_sep_hub_init_lock(uct_sep_hub_t *hub)
 {
     pthread_mutexattr_t attr;
 
-    /* Held shortly in most cases, but not while a connection is made */
+    /* Usually held only briefly, but not while a connection is made */
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&hub->lock, &attr);
@@ -514,7 +513,7 @@ static size_t uct_sep_hub_path_bits_size(const uct_sep_iface_config_t *config)
            sizeof(*config->port.path_bits.ranges);
 }
 
-/* Keep the settings; the caller's are gone when others come */
+/* Copy the settings; the caller's are gone when others come */
 static ucs_status_t
 uct_sep_hub_init_config(uct_sep_hub_t *hub,
                         const uct_sep_iface_config_t *config)
@@ -616,8 +615,7 @@ static void uct_sep_hub_destroy(uct_sep_hub_t *hub)
 
     ucs_list_del(&hub->list);
 
-    /* Of those that are left, operations are outstanding: the core cancels
-     * them */
+    /* Peers that are left have operations outstanding: the core cancels them */
     uct_sep_hub_lock(hub);
     uct_sep_hub_destroy_unused(hub);
     kh_foreach_value(&hub->peers, peer, {

@@ -14,15 +14,15 @@ BEGIN_C_DECLS
  * @file sep_hub.h
  *
  * Sharing category mpi_threads: one queue pair per peer process and one
- * completion queue for all workers of a memory domain and port. These belong to
- * a hub, which has them in an interface of its own, the core. A worker's
- * interface (sep_hub_iface.h) has none of these: it does its operations on the
- * core, under the hub's lock.
+ * completion queue for all workers of a memory domain and port. They belong to
+ * a hub, which has an interface of its own for them, the core. A worker's
+ * interface (sep_hub_iface.h) has none of its own: it operates on the core,
+ * under the hub's lock.
  *
  * Whoever polls the core finds completions and messages for all workers. They
- * are put into the mail of the interface that they are for, under the lock, and
- * handled by its worker's thread. Nothing of a user is ever called with the
- * lock held.
+ * are put into the mail of the interface they are for, under the lock, and
+ * handled by its worker's thread. No user callback ever runs with the lock
+ * held.
  */
 
 typedef struct uct_sep_hub uct_sep_hub_t;
@@ -34,17 +34,17 @@ typedef struct uct_sep_hub_ep uct_sep_hub_ep_t;
 
 /**
  * First byte of the address of an interface on a hub, where others have their
- * version: neither kind takes the other for its own.
+ * version: neither kind mistakes the other for its own.
  */
 #define UCT_SEP_HUB_ADDR_VERSION  (0x80 | UCT_SEP_CONN_VERSION)
 
 
-/** Where a message goes: in front of the data of every active message. */
+/** Destination of a message: precedes the data of every active message. */
 typedef struct uct_sep_hub_route {
     __be16 worker;    /**< Index of the interface in its hub */
     __be16 reserved;  /**< Zero */
-    __be32 id;        /**< Random id of the iface, since others may have had its
-                           index before */
+    __be32 id;        /**< Random id of the interface, since others may have had
+                           its index before */
 } UCS_S_PACKED uct_sep_hub_route_t;
 
 static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
@@ -56,7 +56,8 @@ typedef struct uct_sep_hub_addr {
     uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
     uint8_t              reserved;  /**< Zero */
     uct_sep_hub_route_t  route;
-    uct_sep_iface_addr_t iface;     /**< Of the hub: what is connected to */
+    uct_sep_iface_addr_t iface;     /**< Address of the hub: what is connected
+                                         to */
 } UCS_S_PACKED uct_sep_hub_addr_t;
 
 
@@ -70,7 +71,7 @@ typedef struct uct_sep_hub_addr {
 void uct_sep_hub_warn_mixed(const char *name, int is_ours);
 
 
-/** A message on its way to a iface, at the start of its receive buffer. */
+/** A message on its way to an interface, at the start of its receive buffer. */
 typedef struct uct_sep_hub_msg {
     ucs_queue_elem_t queue;
     uint32_t         length;  /**< Of the data, without the route */
@@ -78,26 +79,27 @@ typedef struct uct_sep_hub_msg {
 } uct_sep_hub_msg_t;
 
 
-/** Finish an operation in its worker's thread: deliver what it has brought. */
+/** Finish an operation in its worker's thread: deliver its result. */
 typedef void (*uct_sep_hub_op_finish_t)(uct_sep_hub_op_t *op);
 
 
-/** An operation which somebody waits for. */
+/** An operation that somebody waits for. */
 struct uct_sep_hub_op {
-    uct_completion_t        comp;     /**< What the core completes */
+    uct_completion_t        comp;     /**< Completed by the core */
     ucs_queue_elem_t        queue;    /**< In the mail, or to be released */
     ucs_list_link_t         list;     /**< In the endpoint; its worker's
                                            thread */
     uct_sep_hub_peer_t      *peer;    /**< Kept until it is complete */
     uct_sep_hub_ep_t      *ep;      /**< NULL: nobody waits any more */
     uct_completion_t        *user;    /**< User's completion, or NULL */
-    uct_sep_hub_op_finish_t finish;   /**< NULL if there is only that */
+    uct_sep_hub_op_finish_t finish;   /**< NULL if there is only the
+                                           completion */
     uint32_t                length;   /**< Of the result */
     uint8_t                 is_done;  /**< Is in the mail, or was */
     uct_mem_h               memh;     /**< Of a buffer behind this, if any */
-    uint64_t                value;    /**< What a fetching atomic returned */
+    uint64_t                value;    /**< Result of a fetching atomic */
     union {
-        void                *result;  /**< Where its user wants it */
+        void                *result;  /**< Where the user wants it */
         struct {
             uct_unpack_callback_t unpack_cb;
             void                  *arg;
@@ -111,9 +113,9 @@ struct uct_sep_hub_peer {
     uct_sep_peer_addr_t addr;       /**< Key in the table of peers */
     uct_sep_ep_t        *ep;        /**< Of the core */
     unsigned            refcount;   /**< Endpoints and outstanding operations */
-    uint8_t             is_failed;  /**< Not in the table any more */
+    uint8_t             is_failed;  /**< No longer in the table */
     uint8_t             is_pending; /**< The core has the request below */
-    uct_pending_req_t   req;        /**< Tells when to wake who waits */
+    uct_pending_req_t   req;        /**< Tells when to wake waiting endpoints */
     ucs_list_link_t     waiters;    /**< uct_sep_hub_ep_t, by sched */
     ucs_list_link_t     eps;        /**< uct_sep_hub_ep_t, by peer_list */
     ucs_list_link_t     unused;     /**< In uct_sep_hub_t, if refcount is 0 */
@@ -123,7 +125,7 @@ struct uct_sep_hub_peer {
 KHASH_TYPE(uct_sep_hub_peers, const uct_sep_peer_addr_t*, uct_sep_hub_peer_t*);
 
 
-/** What the core's handler of a message id is called with. */
+/** Argument of the core's handler of a message id. */
 typedef struct uct_sep_hub_am {
     uct_sep_hub_t *hub;
     uint8_t       am_id;
@@ -134,22 +136,24 @@ typedef struct uct_sep_hub_am {
 struct uct_sep_hub {
     ucs_list_link_t           list;       /**< In uct_sep_md_t; group_lock */
     unsigned                  refcount;   /**< Interfaces; group_lock */
-    uct_sep_iface_config_t    config;     /**< Must be the same for all */
+    uct_sep_iface_config_t    config;     /**< Must be the same for all
+                                               interfaces */
     char                      dev_name[UCT_DEVICE_NAME_MAX];
-    size_t                    headroom;   /**< Of the core's receive buffers:
-                                               uct_sep_hub_msg_t, and what the
-                                               first interface wanted */
-    size_t                    alignment;  /**< Of messages' data with
+    size_t                    headroom;   /**< Headroom of the core's receive
+                                               buffers: uct_sep_hub_msg_t, and
+                                               what the first interface
+                                               wanted */
+    size_t                    alignment;  /**< Alignment of messages' data with
                                                align_offset added */
     size_t                    align_offset;
-    ucs_async_context_t       *async;     /**< For the connection manager, as
+    ucs_async_context_t       *async;     /**< For the connection manager, since
                                                interfaces come and go */
     uct_worker_h              worker;     /**< Progresses the core and nothing
                                                else */
     uct_sep_iface_t           *core;
 
-    pthread_mutex_t           lock;       /**< For the core, its worker, and all
-                                               that follows */
+    pthread_mutex_t           lock;       /**< Protects the core, its worker,
+                                               and all that follows */
     khash_t(uct_sep_hub_peers) peers;
     ucs_list_link_t           unused;     /**< Peers to be destroyed when the
                                                core has returned */
@@ -179,11 +183,11 @@ static UCS_F_ALWAYS_INLINE void uct_sep_hub_unlock(uct_sep_hub_t *hub)
 
 
 /**
- * Find the hub of a port, or open it, and enter an interface of a worker.
+ * Find or open the hub of a port, and register a worker's interface with it.
  *
  * @param [in]  params    Of the interface.
  * @param [in]  config    Of the interface.
- * @param [in]  iface     Has its id. Gets its index.
+ * @param [in]  iface     Interface with its id set; its index is filled in.
  * @param [out] hub_p     Filled with the hub.
  *
  * @return UCS_OK, or why it can't be opened, after a message.
@@ -195,12 +199,13 @@ ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
                               uct_sep_hub_t **hub_p);
 
 
-/** Whether received data is aligned as the parameters of an interface ask. */
+/** Whether received data is aligned as an interface's parameters ask. */
 int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
                            const uct_iface_params_t *params);
 
 
-/** An interface has gone; with the last one the hub goes. Without the lock. */
+/** An interface is gone; the last one takes the hub with it. Without the
+ *  lock. */
 void uct_sep_hub_leave(uct_sep_hub_t *hub);
 
 
@@ -209,9 +214,9 @@ void uct_sep_hub_leave(uct_sep_hub_t *hub);
  */
 
 /**
- * Poll the core once; what comes is in the interfaces' mail afterwards.
+ * Poll the core once; what arrives is in the interfaces' mail afterwards.
  *
- * @return What uct_worker_progress() has.
+ * @return As uct_worker_progress().
  */
 unsigned uct_sep_hub_poll(uct_sep_hub_t *hub);
 
@@ -219,7 +224,7 @@ unsigned uct_sep_hub_poll(uct_sep_hub_t *hub);
 /**
  * Find or make the peer of a remote interface and add an endpoint to it.
  *
- * @return UCS_OK, or what the core's ep_create has, after a message.
+ * @return UCS_OK, or the error of the core's ep_create, after a message.
  */
 ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
                                  const uct_device_addr_t *dev_addr,
@@ -232,8 +237,8 @@ void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
 
 
 /**
- * Have an endpoint put into its interface's list of those that are ready, when
- * the core can send to the peer again.
+ * Put an endpoint into its interface's list of ready ones as soon as the core
+ * can send to the peer again.
  *
  * @return UCS_OK, or UCS_ERR_BUSY if it can.
  */
@@ -241,9 +246,9 @@ ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
 
 
 /**
- * A peer's core endpoint does not work any more. All its endpoints fail.
+ * A peer's core endpoint no longer works. All its endpoints fail.
  *
- * @param is_told  Whether the users get to know; not if they asked for it.
+ * @param is_told  Whether to tell the users; not if they asked for it.
  */
 void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
                            ucs_status_t status, int is_told);

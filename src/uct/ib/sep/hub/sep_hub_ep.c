@@ -33,7 +33,7 @@ uct_sep_hub_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     addr = (const void*)params->iface_addr;
     if (addr->version != UCT_SEP_HUB_ADDR_VERSION) {
         ucs_error("%s: this process has UCX_SEP_CATEGORY=mpi_threads and the "
-                  "peer has not: set the same in all processes",
+                  "peer does not: set it in all processes or in none",
                   iface->hub->dev_name);
         return UCS_ERR_UNREACHABLE;
     }
@@ -126,7 +126,7 @@ void uct_sep_hub_ep_destroy(uct_ep_h tl_ep)
 }
 
 /*
- * Pending requests. They are kept here; the core only tells when to try.
+ * Pending requests are kept here; the core only tells when to try.
  */
 
 int uct_sep_hub_ep_unblock(uct_sep_hub_ep_t *ep)
@@ -201,8 +201,8 @@ void uct_sep_hub_ep_pending_purge(uct_ep_h tl_ep,
     }
 }
 
-/* Have it called again: when the core can send, or by the next progress if that
- * is not what it waits for */
+/* Have it called again: when the core can send or, if it waits for something
+ * else, by the next progress */
 static void
 uct_sep_hub_ep_reschedule(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
 {
@@ -241,8 +241,8 @@ unsigned uct_sep_hub_ep_dispatch(uct_sep_hub_ep_t *ep)
                                          queue_elem);
     req  = ucs_container_of(priv, uct_pending_req_t, priv);
 
-    /* Out of the queue while it is called: it may be released from within, or
-     * added again */
+    /* Off the queue while it is called: the callback may release it or add it
+     * again */
     --iface->num_pending;
     ep->in_dispatch = 1;
     status          = req->func(req);
@@ -271,9 +271,9 @@ int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep)
         return 1;
     }
 
-    /* An index that was passed long ago may seem to be ahead again: then there
-     * is something to wait for, and nothing wrong with it. One that was not
-     * passed is never further ahead than the queue is long. */
+    /* An index that was passed long ago may seem to be ahead again: then we
+     * wait needlessly, which does no harm. One that was not passed is never
+     * further ahead than the queue is long. */
     if (ep->is_failed || uct_sep_txwq_is_empty(txwq) ||
         ((int16_t)(txwq->hw_ci - ep->mark) >= 0)) {
         ep->is_dirty = 0;
@@ -283,7 +283,7 @@ int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep)
     return 0;
 }
 
-/* The queue pair as a whole is made to stop, so only if no other interface uses
+/* The queue pair is stopped as a whole, so only if no other interface uses
  * it. */
 static int
 uct_sep_hub_ep_cancel(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
@@ -320,7 +320,7 @@ uct_sep_hub_ep_flush_core(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
     }
 
     if (uct_sep_hub_ep_is_complete(ep)) {
-        /* What has completed is still in the mail: this comes behind it */
+        /* Completed operations are still in the mail: this comes behind them */
         status = UCS_INPROGRESS;
         if (op != NULL) {
             uct_invoke_completion(&op->comp, UCS_OK);
@@ -351,8 +351,8 @@ ucs_status_t uct_sep_hub_ep_flush(uct_ep_h tl_ep, unsigned flags,
     } else if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending)) &&
                !ep->in_dispatch && !ep->is_failed &&
                !(flags & UCT_FLUSH_FLAG_CANCEL)) {
-        /* It comes behind them; one that is pending itself does not wait for
-         * those behind it */
+        /* It queues behind them; a pending one does not wait for those behind
+         * it */
         status = UCS_ERR_NO_RESOURCE;
     } else if (uct_sep_hub_ep_is_complete(ep) &&
                ucs_list_is_empty(&ep->ops)) {

@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 
-/* Handled things that are kept until somebody takes the lock for another
- * reason */
+/* Maximum of handled messages and operations kept until the lock is taken for
+ * another reason */
 #define UCT_SEP_HUB_IFACE_MAX_OLD   32
 
-/* How often an attempt to sleep goes on while completions keep coming */
+/* How often an attempt to sleep is repeated while completions keep coming */
 #define UCT_SEP_HUB_IFACE_MAX_ARM   64
 
 
@@ -211,8 +211,8 @@ static unsigned uct_sep_hub_iface_dispatch(uct_sep_hub_iface_t *iface)
     uct_sep_hub_ep_t *ep;
     UCS_LIST_HEAD(round);
 
-    /* Those that come back to the list wait for something that does not come
-     * by trying again at once */
+    /* Those that return to the list wait for something that retrying at once
+     * does not bring */
     ucs_list_splice_tail(&round, &iface->inbox.ready);
     ucs_list_head_init(&iface->inbox.ready);
     while (!ucs_list_is_empty(&round)) {
@@ -228,7 +228,7 @@ static unsigned uct_sep_hub_iface_handle_mail(uct_sep_hub_iface_t *iface)
 {
     unsigned count = 0;
 
-    /* What was done before the failure first */
+    /* First what was done before the failure */
     count += uct_sep_hub_mail_finish_ops(iface);
     count += uct_sep_hub_iface_deliver_messages(iface);
     if (ucs_unlikely(!ucs_list_is_empty(&iface->inbox.failed))) {
@@ -254,8 +254,7 @@ static unsigned uct_sep_hub_iface_progress(uct_iface_h tl_iface)
         uct_sep_hub_unlock(hub);
     } else if (__atomic_load_n(&iface->has_mail, __ATOMIC_RELAXED) ||
                (iface->num_old > UCT_SEP_HUB_IFACE_MAX_OLD)) {
-        /* Somebody else polls, and so wait for him only if he has found
-         * something */
+        /* Somebody else polls: wait for that only if it has found something */
         uct_sep_hub_lock(hub);
         uct_sep_hub_mail_clean(iface);
         uct_sep_hub_mail_take(iface);
@@ -321,7 +320,7 @@ uct_sep_hub_iface_flush(uct_iface_h tl_iface, unsigned flags,
             ++count;
         } else if (!uct_sep_hub_ep_is_complete(ep)) {
             ++count;
-            /* Has the last work request ask for a completion */
+            /* Make the last work request signaled */
             (void)uct_ep_flush(&ep->peer->ep->super.super, 0, NULL);
         }
     }
@@ -350,7 +349,8 @@ uct_sep_hub_iface_fence(uct_iface_h tl_iface, unsigned flags)
 }
 
 /*
- * Wakeup: by an event of the core, or by who has put something into the mail
+ * Wakeup: by an event of the core, or by whoever has put something into the
+ * mail
  */
 
 static ucs_status_t
@@ -431,8 +431,8 @@ uct_sep_hub_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
     return UCS_OK;
 }
 
-/* Have the core raise an event, for whoever sleeps: its events tell of all that
- * has come until now */
+/* Have the core raise an event for whoever sleeps: its events announce
+ * everything that has come so far */
 static ucs_status_t uct_sep_hub_iface_arm_core(uct_sep_hub_t *hub)
 {
     ucs_status_t status;
@@ -447,8 +447,8 @@ static ucs_status_t uct_sep_hub_iface_arm_core(uct_sep_hub_t *hub)
         }
     }
 
-    /* It does not end, and an event on which others sleep may have been
-     * taken: let them look for themselves */
+    /* Completions keep coming, and an event on which others sleep may have been
+     * consumed: let them look for themselves */
     uct_sep_hub_wake_all(hub);
     return UCS_ERR_BUSY;
 }
@@ -467,8 +467,7 @@ uct_sep_hub_iface_event_arm(uct_iface_h tl_iface, unsigned events)
         return status;
     }
 
-    /* Before the mail is looked at, so that what comes in between is not
-     * lost */
+    /* Before looking at the mail, so that nothing is lost in between */
     if ((read(iface->event_fd, &value, sizeof(value)) < 0) &&
         (errno != EAGAIN)) {
         ucs_warn("%s: could not read an event: %m", hub->dev_name);
@@ -660,7 +659,7 @@ static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
         return status;
     }
 
-    /* The first interface has decided on the receive buffers */
+    /* The first interface has determined the receive buffers */
     self->keeps_descs = (self->hub->headroom >=
                          (sizeof(uct_sep_hub_msg_t) + self->headroom)) &&
                         uct_sep_hub_is_aligned(self->hub, params);
@@ -671,7 +670,7 @@ static void uct_sep_hub_iface_discard_mail(uct_sep_hub_iface_t *iface)
 {
     uct_sep_hub_mail_take(iface);
 
-    /* Users of what is left have gone, or get to know by closing */
+    /* Users of what is left are gone, or find out by closing */
     while (!ucs_queue_is_empty(&iface->inbox.messages)) {
         ucs_queue_push(&iface->old_messages,
                        ucs_queue_pull_non_empty(&iface->inbox.messages));

@@ -10,11 +10,11 @@ BEGIN_C_DECLS
 /**
  * @file sep_hub_iface.h
  *
- * A worker's interface in category mpi_threads, and its endpoints: what the
- * worker sees of the hub (sep_hub.h).
+ * A worker's interface in category mpi_threads and its endpoints: the worker's
+ * view of the hub (sep_hub.h).
  */
 
-/** What a message or a completion is put into. */
+/** Where messages and completions are put. */
 typedef struct uct_sep_hub_mail {
     ucs_queue_head_t messages; /**< uct_sep_hub_msg_t */
     ucs_queue_head_t done;     /**< uct_sep_hub_op_t */
@@ -32,22 +32,22 @@ struct uct_sep_hub_iface {
 
     /* Hub's lock */
     uct_sep_hub_mail_t   mail;
-    int                  has_mail;    /**< Also read without the lock: taken
-                                           again when it matters */
-    int                  is_armed;    /**< The worker may sleep */
+    int                  has_mail;    /**< Also read without the lock; read
+                                           again under it when it matters */
+    int                  is_armed;    /**< The worker may be asleep */
     int                  event_fd;    /**< Written to wake it, or -1 */
 
     /* The worker's thread */
     uct_sep_hub_mail_t   inbox;       /**< Mail that was taken, being handled */
-    ucs_queue_head_t     old_messages; /**< Handled; go back to the core's pool
-                                            when the lock is taken next */
+    ucs_queue_head_t     old_messages; /**< Handled; returned to the core's pool
+                                            when the lock is next taken */
     ucs_queue_head_t     old_ops;     /**< The same for the hub's pools */
     unsigned             num_old;     /**< In both */
     unsigned             num_ops;     /**< Outstanding operations */
-    unsigned             num_pending; /**< Requests in all endpoints */
+    unsigned             num_pending; /**< Pending requests of all endpoints */
     unsigned             num_packed;  /**< Endpoints with a packed message */
     ucs_list_link_t      eps;
-    ucs_mpool_t          pack_mp;     /**< Buffers that users pack into */
+    ucs_mpool_t          pack_mp;     /**< Buffers for users' pack callbacks */
     uct_recv_desc_t      release;
     size_t               headroom;    /**< User's, in front of the data */
     uint8_t              keeps_descs; /**< Receive buffers have room for that,
@@ -56,7 +56,7 @@ struct uct_sep_hub_iface {
 };
 
 
-/** A message that was packed when there was room, and then there was none. */
+/** A message that was packed while there was room, but then there was none. */
 typedef struct uct_sep_hub_packed {
     size_t     length;
     int        is_put;
@@ -77,12 +77,12 @@ struct uct_sep_hub_ep {
                                            interface */
     uint16_t               mark;      /**< Send queue's index after the last
                                            operation posted here */
-    uint8_t                is_dirty;  /**< There was any, and it is not known
-                                           whether it is complete */
+    uint8_t                is_dirty;  /**< There was one, and it may not be
+                                           complete */
     uint8_t                is_failed; /**< Hub's lock */
     ucs_status_t           failure;   /**< Hub's lock */
-    uint8_t                is_blocked; /**< There is, or was, something that is
-                                            to be sent first: packed or pending;
+    uint8_t                is_blocked; /**< There is, or was, something to be
+                                            sent first: packed or pending;
                                             worker's thread */
     uint8_t                in_dispatch; /**< A pending request is being
                                              called */
@@ -105,7 +105,7 @@ ucs_status_t uct_sep_hub_iface_open(uct_md_h md, uct_worker_h worker,
                                     uct_iface_h *iface_p);
 
 
-/** There is mail now; wake the worker if it sleeps. Hub's lock. */
+/** Mail has arrived; wake the worker if it sleeps. Hub's lock. */
 void uct_sep_hub_mail_notify(uct_sep_hub_iface_t *iface);
 
 
@@ -121,7 +121,7 @@ void uct_sep_hub_mail_take(uct_sep_hub_iface_t *iface);
 unsigned uct_sep_hub_mail_finish_ops(uct_sep_hub_iface_t *iface);
 
 
-/** Whether nothing of an endpoint's is outstanding. Hub's lock. */
+/** Whether an endpoint has nothing outstanding. Hub's lock. */
 int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep);
 
 
@@ -134,14 +134,14 @@ int uct_sep_hub_ep_send_packed(uct_sep_hub_ep_t *ep);
 
 
 /**
- * Find out whether an operation may start on an endpoint that is blocked: what
- * was packed is sent, and requests are pending only if one of them is called.
- * Hub's lock.
+ * Find out whether an operation may start on a blocked endpoint: what was
+ * packed is sent first, and requests may be pending only if one of them is the
+ * caller. Hub's lock.
  */
 int uct_sep_hub_ep_unblock(uct_sep_hub_ep_t *ep);
 
 
-/** Forget what was packed, because the endpoint has failed or goes. */
+/** Drop what was packed, because the endpoint has failed or is going away. */
 void uct_sep_hub_ep_drop_packed(uct_sep_hub_ep_t *ep);
 
 

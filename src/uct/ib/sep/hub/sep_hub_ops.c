@@ -13,7 +13,7 @@
 
 /*
  * Data path of category mpi_threads: the core's operations under the hub's
- * lock, with operations for what somebody waits for.
+ * lock, with a descriptor if somebody waits for completion.
  */
 
 #define UCT_SEP_HUB_EP_DECL(_tl_ep, _iface, _ep, _core) \
@@ -37,7 +37,7 @@
     }
 
 
-/* Whatever the core said, the lock goes */
+/* Release the lock, whatever the core's result */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_hub_ep_end(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
                    ucs_status_t status)
@@ -74,8 +74,8 @@ uct_sep_hub_ep_end_op(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
 
 /*
  * Buffered sends. The user packs without the lock, when there seems to be room.
- * If there is none any more when that is done, the message is kept: the user
- * packs only once.
+ * If there is none left afterwards, the message is kept: the user packs only
+ * once.
  */
 
 static size_t uct_sep_hub_ep_copy_put(void *dest, void *arg)
@@ -138,8 +138,8 @@ int uct_sep_hub_ep_send_packed(uct_sep_hub_ep_t *ep)
         return 0;
     }
 
-    /* If it could not be sent because the endpoint has failed, its user gets to
-     * know as of all that was under way */
+    /* If it could not be sent because the endpoint has failed, the user learns
+     * of it as of all operations under way */
     uct_sep_hub_ep_drop_packed(ep);
     return 1;
 }
@@ -332,7 +332,7 @@ uct_sep_hub_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
 }
 
 /*
- * Active messages: the route is what the core takes for the header
+ * Active messages: the route takes the place of the core's header
  */
 
 /* There may be no source if there is nothing to copy */
@@ -430,7 +430,7 @@ uct_sep_hub_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
 
 /*
  * Atomics. The core writes what a fetching one returns to the operation, which
- * lives as long as that can happen; the user's thread copies it.
+ * lives long enough; the user's thread copies it.
  */
 
 static void uct_sep_hub_iface_finish_fetch(uct_sep_hub_op_t *op)

@@ -10,10 +10,10 @@ BEGIN_C_DECLS
 /**
  * @file sep_api.h
  *
- * Ways to the device (UCX_SEP_API): on the memory of its queues, as libmlx5's
- * direct verbs show it, or through libibverbs. Everything in which these differ
- * is here and in the work requests (sep_wr.inl and sep_verbs_wr.inl), which are
- * compiled into the tables of operations (sep_ops.h).
+ * Ways to drive the device (UCX_SEP_API): directly in the memory of its queues,
+ * as libmlx5's direct verbs expose it, or through libibverbs. All differences
+ * are here and in the work requests (sep_wr.inl and sep_verbs_wr.inl), which
+ * are compiled into the tables of operations (sep_ops.h).
  */
 
 struct uct_sep_api {
@@ -24,8 +24,8 @@ struct uct_sep_api {
     uct_iface_progress_func_t progress;
     uct_iface_progress_func_t own_progress;
 
-    /** Check the configuration, and make what only this API has in an
-     *  interface. UCS_OK, or an error after a message. */
+    /** Check the configuration, and create the part of an interface that only
+     *  this API has. UCS_OK, or an error after a message. */
     ucs_status_t              (*init)(
                                       uct_sep_iface_t *iface,
                                       const uct_sep_iface_config_t *config);
@@ -34,12 +34,12 @@ struct uct_sep_api {
     uct_sep_cq_create_func_t  cq_create;
     const uct_sep_srq_ops_t   *srq_ops;
 
-    /** Make a queue pair for a send queue of the configured length; extends the
-     *  attributes. NULL with errno. */
+    /** Create a queue pair with a send queue of the configured length; extends
+     *  the attributes. NULL with errno. */
     struct ibv_qp             *(*qp_create)(struct ibv_pd *pd,
                                             struct ibv_qp_init_attr_ex *attr);
 
-    /** Make a queue pair that receives and never sends. NULL with errno. */
+    /** Create a queue pair that receives and never sends. NULL with errno. */
     struct ibv_qp             *(*responder_create)(
                                       struct ibv_pd *pd,
                                       struct ibv_qp_init_attr_ex *attr);
@@ -50,15 +50,15 @@ struct uct_sep_api {
                                         uct_sep_uuar_use_t use,
                                         uct_sep_txwq_t *txwq);
 
-    /** A send queue is about to be used for the first time: choose operations
-     *  that can post to it. */
+    /** Choose operations that can post to a send queue, before its first
+     *  use. */
     void                      (*txwq_check)(uct_sep_iface_t *iface,
                                             const uct_sep_txwq_t *txwq);
 
-    /** Ask for an event, or UCS_ERR_BUSY: there are completions. */
+    /** Ask for an event. UCS_ERR_BUSY if there are completions. */
     ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);
 
-    /** The same of the queue of a worker's own context, before the other one.
+    /** The same for the queue in a worker's own context, before the other one.
      *  Without @a is_wanted, only look whether there are any. */
     ucs_status_t              (*own_cq_arm)(uct_sep_iface_t *iface,
                                             int is_wanted);

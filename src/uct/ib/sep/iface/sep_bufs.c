@@ -14,12 +14,12 @@
 
 
 /* Receives posted when an interface is opened. UCP does not progress an
- * interface before something has arrived on it, so there must be some; the rest
+ * interface until something has arrived on it, so there must be some; the rest
  * is posted when progress is enabled. */
 #define UCT_SEP_RX_FIRST_FILL  64
 
-/* A huge page, and what of it is not for elements of a pool: the registration,
- * the chunk's header, alignment */
+/* A huge page, and the part of it that holds no elements of a pool: the
+ * registration, the chunk's header, alignment */
 #define UCT_SEP_MPOOL_CHUNK    (2 * UCS_MBYTE)
 #define UCT_SEP_MPOOL_OVERHEAD 4096
 
@@ -32,7 +32,7 @@ uct_sep_bufs_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
     if (iface->channel.own == NULL) {
         desc->lkey = uct_sep_mem_lkey(memh);
     } else {
-        /* If it fails, whoever gets the descriptor tries again */
+        /* If this fails, whoever gets the descriptor tries again */
         desc->lkey         = uct_sep_context_make_lkey(iface->channel.own,
                                                        uct_sep_iface_md(iface),
                                                        memh);
@@ -82,13 +82,13 @@ uct_sep_bufs_init_rx_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 
 /*
  * How many elements to add to a pool of buffers at a time: UCT allocates these
- * in units of huge pages, so as many as fit in one rather than some more.
+ * in whole huge pages, so as many as fit in one and no more.
  */
 static unsigned uct_sep_bufs_mpool_grow(size_t elem_size, unsigned max)
 {
     size_t unit = ucs_align_up_pow2(elem_size + sizeof(ucs_mpool_elem_t),
                                     UCS_SYS_CACHE_LINE_SIZE);
-    /* The pool's and the allocator's own data come first */
+    /* The data of pool and allocator come first */
     size_t count = (UCT_SEP_MPOOL_CHUNK - UCT_SEP_MPOOL_OVERHEAD) / unit;
 
     return ucs_max(1, ucs_min(count, max));
@@ -205,7 +205,7 @@ uct_sep_bufs_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
     /* In front of the payload are the user's headroom and, in front of that,
      * the pointer by which UCT knows how to release the descriptor. The header
      * is received into the last byte of these. Everything is aligned to 8, and
-     * the header is in the cache line in which the payload starts. */
+     * the header is in the cache line where the payload starts. */
     payload_offset = ucs_align_up_pow2(sizeof(uct_sep_rx_desc_t) +
                                        sizeof(uct_recv_desc_t*) + headroom,
                                        sizeof(uint64_t));
@@ -268,7 +268,7 @@ void uct_sep_bufs_cleanup_rx(uct_sep_iface_t *iface)
 {
     uct_sep_fc_cleanup(iface);
     uct_sep_srq_cleanup(&iface->srq);
-    /* Descriptors which the application has not released are its fault, and are
-     * reported by the pool */
+    /* Descriptors that the application has not released are its fault; the pool
+     * reports them */
     ucs_mpool_cleanup(&iface->rx.mp, 1);
 }

@@ -10,12 +10,12 @@ BEGIN_C_DECLS
 /**
  * @file sep_bufs.h
  *
- * An interface's pools of registered buffers, what takes its first ones from
- * them, and local keys of memory in a worker's own context.
+ * An interface's pools of registered buffers and their first users, and local
+ * keys of memory in a worker's own context.
  */
 
 /**
- * Make the pools of what is sent from and the lists of send queues.
+ * Create the pools for sending and the lists of send queues.
  *
  * @return UCS_OK, or an error after a message.
  */
@@ -29,8 +29,8 @@ void uct_sep_bufs_cleanup_tx(uct_sep_iface_t *iface);
 
 
 /**
- * Make the shared receive queue and its pool, and post as many receives as it
- * takes until progress is enabled.
+ * Create the shared receive queue and its pool, and post as many receives as
+ * are needed until progress is enabled.
  *
  * @param params  Of uct_iface_open(): headroom and alignment of messages.
  *
@@ -55,7 +55,7 @@ ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
 
 
 /**
- * Try again to find the local key of a descriptor which has none. If that fails
+ * Try again to find the local key of a descriptor that has none. If that fails,
  * the descriptor goes back to its pool.
  *
  * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.

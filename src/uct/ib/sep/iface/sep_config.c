@@ -13,8 +13,7 @@
 #include <ucs/sys/string.h>
 
 /*
- * Configuration of an interface: the variables, and what becomes of them on a
- * port.
+ * Configuration of an interface: the variables, and how they apply to a port.
  */
 
 static const char *uct_sep_tx_post_names[] = {
@@ -107,7 +106,7 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"TX_MIN_INLINE", "0",
-     "Inline data for which the send queue has room with each work request.\n"
+     "Inline data that the send queue has room for in each work request.\n"
      "Any message that is short enough is sent inline in any case; a larger\n"
      "value makes the queue longer.",
      ucs_offsetof(uct_sep_iface_config_t, tx.min_inline),
@@ -122,7 +121,7 @@ ucs_config_field_t uct_sep_config_table[] = {
      UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TX_MAX_POLL", "16",
-     "Maximal number of completions of sends to handle in one progress call.",
+     "Maximal number of send completions to handle in one progress call.",
      ucs_offsetof(uct_sep_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     {"TX_CQ_MODERATION", "64",
@@ -145,10 +144,9 @@ ucs_config_field_t uct_sep_config_table[] = {
      UCS_CONFIG_TYPE_ENUM(uct_sep_tx_post_names)},
 
     {"TX_POSTLIST", "1",
-     "Number of work requests of a connection for which the device is rung at\n"
-     "once. 1 rings for each. What is less than that is rung for when the\n"
-     "application progresses or flushes: larger values are for applications\n"
-     "that post many small operations in a row.",
+     "Number of work requests of a connection per doorbell. 1 rings for each.\n"
+     "Fewer are rung for when the application progresses or flushes: larger\n"
+     "values are for applications that post many small operations in a row.",
      ucs_offsetof(uct_sep_iface_config_t, tx.postlist), UCS_CONFIG_TYPE_UINT},
 
     UCT_IFACE_MPOOL_CONFIG_FIELDS("TX_", -1, 0, "send",
@@ -160,8 +158,8 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
     {"RX_QUEUE_FILL", "1024",
-     "Buffers that the receive queue has at first. It gets as many again, up\n"
-     "to RX_QUEUE_LEN, when progress finds that half of them were used up.",
+     "Buffers that the receive queue has at first. They are doubled, up to\n"
+     "RX_QUEUE_LEN, when progress finds that half of them were used up.",
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_fill),
      UCS_CONFIG_TYPE_UINT},
 
@@ -176,25 +174,25 @@ ucs_config_field_t uct_sep_config_table[] = {
 
     {"FC_ENABLE", "y",
      "Flow control: limit the active messages that were sent and not handled,\n"
-     "so that senders do not run into an empty receive queue.",
+     "so that senders do not find the receive queue empty.",
      ucs_offsetof(uct_sep_iface_config_t, fc.enable), UCS_CONFIG_TYPE_BOOL},
 
     {"FC_WND_SIZE", "512",
      "Window of flow control: number of active messages that can be sent on a\n"
-     "connection without a grant of the receiver. Not more than RX_QUEUE_LEN\n"
+     "connection without a grant by the receiver. Not more than RX_QUEUE_LEN\n"
      "and RX_QUEUE_FILL.",
      ucs_offsetof(uct_sep_iface_config_t, fc.wnd_size), UCS_CONFIG_TYPE_UINT},
 
     {"FC_HARD_THRESH", "0.25",
-     "Fraction of the window at which a grant is asked for that comes at once\n"
+     "Fraction of the window at which to request a grant that comes at once\n"
      "(more than 0 and less than 1).",
      ucs_offsetof(uct_sep_iface_config_t, fc.hard_thresh),
      UCS_CONFIG_TYPE_DOUBLE},
 
     {"FC_SOFT_THRESH", "0.5",
-     "Fraction of the window at which a grant is asked for that comes with\n"
-     "the next message of the other side (more than FC_HARD_THRESH and less\n"
-     "than 1).",
+     "Fraction of the window at which to request a grant that comes with the\n"
+     "next message of the other side (more than FC_HARD_THRESH and less than\n"
+     "1).",
      ucs_offsetof(uct_sep_iface_config_t, fc.soft_thresh),
      UCS_CONFIG_TYPE_DOUBLE},
 
@@ -208,7 +206,7 @@ ucs_config_field_t uct_sep_config_table[] = {
 
     {"MAX_RD_ATOMIC", "auto",
      "Maximal number of outstanding reads and atomics of a connection. auto\n"
-     "is what the device can do.",
+     "is the device's limit.",
      ucs_offsetof(uct_sep_iface_config_t, max_rd_atomic),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -226,12 +224,12 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, retry_count), UCS_CONFIG_TYPE_UINT},
 
     {"RNR_TIMEOUT", "1ms",
-     "How long a sender waits when the receive queue was empty.",
+     "How long a sender waits after finding the receive queue empty.",
      ucs_offsetof(uct_sep_iface_config_t, rnr_timeout), UCS_CONFIG_TYPE_TIME},
 
     {"RNR_RETRY_COUNT", "7",
-     "How often a sender tries again when the receive queue was empty. 7 is\n"
-     "without limit.",
+     "How often a sender tries again after finding the receive queue empty. 7\n"
+     "is without limit.",
      ucs_offsetof(uct_sep_iface_config_t, rnr_retry_count),
      UCS_CONFIG_TYPE_UINT},
 
@@ -256,8 +254,8 @@ ucs_config_field_t uct_sep_config_table[] = {
      "  y    - yes, or fail\n"
      "  n    - one without it, or fail\n"
      "  try  - yes if there is one\n"
-     "  auto - never mind\n"
-     "Of no effect on Ethernet.",
+     "  auto - either\n"
+     "No effect on Ethernet.",
      ucs_offsetof(uct_sep_iface_config_t, port.ar_enable),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 
@@ -279,38 +277,37 @@ ucs_config_field_t uct_sep_config_table[] = {
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"PKEY", "auto",
-     "P_Key to use, 0x1 to 0x7fff. auto is the first one of which the port is\n"
-     "a full member.",
+     "P_Key to use, 0x1 to 0x7fff. auto is the first one that the port is a\n"
+     "full member of.",
      ucs_offsetof(uct_sep_iface_config_t, port.pkey), UCS_CONFIG_TYPE_HEX},
 
     {"NUM_PATHS", "auto",
-     "Number of connections between two interfaces that are worth having,\n"
-     "each on another path. auto is the number of LID_PATH_BITS on\n"
-     "InfiniBand, and of the ports that make up the port (LAG) on Ethernet;\n"
-     "at least 2 on NDR.",
+     "Number of connections that pay off between two interfaces, each on its\n"
+     "own path. auto is the number of LID_PATH_BITS on InfiniBand, and of the\n"
+     "ports that make up the port (LAG) on Ethernet; at least 2 on NDR.",
      ucs_offsetof(uct_sep_iface_config_t, port.num_paths),
      UCS_CONFIG_TYPE_ULUNITS},
 
     {"LID_PATH_BITS", "0",
-     "Low bits of the LIDs of each path: a list of numbers and ranges, of\n"
-     "which those are used that the port's LMC allows.",
+     "Low bits of the LIDs of each path: a list of numbers and ranges. Those\n"
+     "that the port's LMC allows are used.",
      ucs_offsetof(uct_sep_iface_config_t, port.path_bits),
      UCS_CONFIG_TYPE_ARRAY(uct_sep_path_bits)},
 
     {"ROCE_PATH_FACTOR", "1",
-     "Distance between the RoCE v2 UDP source ports of a path and the next,\n"
-     "by which switches and LAG ports tell paths apart.",
+     "Distance between the RoCE v2 UDP source ports of neighbouring paths, by\n"
+     "which switches and LAG ports tell paths apart.",
      ucs_offsetof(uct_sep_iface_config_t, port.roce_path_factor),
      UCS_CONFIG_TYPE_UINT},
 
     {"ROCE_LOCAL_SUBNET", "n",
-     "Take only RoCE v2 addresses of the port's own subnet for reachable.",
+     "Treat only RoCE v2 addresses of the port's own subnet as reachable.",
      ucs_offsetof(uct_sep_iface_config_t, port.roce_local_subnet),
      UCS_CONFIG_TYPE_BOOL},
 
     {"ROCE_SUBNET_PREFIX_LEN", "auto",
-     "Bits of an address that say which subnet it is of, for\n"
-     "ROCE_LOCAL_SUBNET. auto is that of the network interface, inf all.",
+     "Bits of an address that identify its subnet, for ROCE_LOCAL_SUBNET.\n"
+     "auto is the prefix length of the network interface, inf all.",
      ucs_offsetof(uct_sep_iface_config_t, port.roce_subnet_prefix_len),
      UCS_CONFIG_TYPE_ULUNITS},
 
@@ -385,11 +382,11 @@ uct_sep_config_check_range(const char *name, unsigned long value,
     return UCS_ERR_INVALID_PARAM;
 }
 
-/* The longest there is replaces what is longer, but nothing is shorter than no
- * time at all */
+/* Times that are too long are cut to the longest there is, but none can be
+ * negative */
 static ucs_status_t uct_sep_config_check_time(const char *name, double value)
 {
-    if (value >= 0) { /* False for what is no number */
+    if (value >= 0) { /* False for NaN */
         return UCS_OK;
     }
 
@@ -405,7 +402,7 @@ uct_sep_config_init_fc(uct_sep_iface_t *iface,
     unsigned fill = iface->config.rx_queue_fill;
     unsigned window;
 
-    /* "not more than" is false for what is no number */
+    /* "not more than" is false for NaN */
     if (!(config->fc.hard_thresh > 0) ||
         !(config->fc.soft_thresh > config->fc.hard_thresh) ||
         !(config->fc.soft_thresh < 1)) {
@@ -417,16 +414,16 @@ uct_sep_config_init_fc(uct_sep_iface_t *iface,
 
     iface->config.fc.enable = config->fc.enable;
     if (!config->fc.enable) {
-        /* Starts over when it has come down to the threshold */
+        /* The window starts over when it is down to the threshold */
         iface->config.fc.window = 1 << 30;
         iface->config.fc.soft   = 1;
         iface->config.fc.hard   = 1;
         return UCS_OK;
     }
 
-    /* A receive queue like ours takes what one peer sends, at least: a window,
-     * and, when that is granted, what was sent since it was asked for. The
-     * message that asks and a grant for the other side are not in these. */
+    /* A receive queue like ours must take at least what one peer sends: a
+     * window and, once that is granted, what was sent since the request. The
+     * requesting message and a grant for the other side come on top. */
     window                  = ucs_max(1, (int)(((int)fill - 2) /
                                                (1 + config->fc.hard_thresh)));
     window                  = ucs_min(config->fc.wnd_size, window);
@@ -537,7 +534,7 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    /* Of one message per call there is never a crowd */
+    /* With one message per call there is never a burst */
     iface->config.rx_queue_len  = config->rx.queue_len;
     iface->config.rx_queue_fill = (config->rx.max_poll == 1) ?
                                   config->rx.queue_len :

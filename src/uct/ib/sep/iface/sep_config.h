@@ -10,11 +10,11 @@ BEGIN_C_DECLS
 /**
  * @file sep_config.h
  *
- * Configuration of an interface: the table of settings, and what values are
+ * Configuration of an interface: the table of settings, and which values are
  * refused.
  */
 
-/** Ways to the device, see sep_api.h. */
+/** Ways to drive the device, see sep_api.h. */
 enum {
     UCT_SEP_API_DV,    /**< Direct verbs */
     UCT_SEP_API_VERBS, /**< libibverbs */
@@ -31,7 +31,7 @@ enum {
 };
 
 
-/** Configuration of an interface; see the table for what it means. */
+/** Configuration of an interface; meanings are in the table. */
 typedef struct uct_sep_iface_config {
     uct_iface_config_t       super;
     size_t                   seg_size;
@@ -83,7 +83,7 @@ extern ucs_config_field_t uct_sep_config_table[];
 
 
 /**
- * Check the values of a configuration, each by itself.
+ * Check the values of a configuration, each on its own.
  *
  * @param max_qp_wr   Limits of the device, as in ibv_device_attr.
  * @param max_srq_wr
@@ -97,7 +97,7 @@ ucs_status_t uct_sep_config_check(const uct_sep_iface_config_t *config,
 
 
 /**
- * Check a configuration against the port and the device, and take it over.
+ * Check a configuration against the port and the device, and apply it.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_PARAM after a message that names the
  *         variable and its range.

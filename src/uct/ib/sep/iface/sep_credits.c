@@ -7,7 +7,7 @@
 #include "sep_credits.h"
 
 /* How far cq_credits may go below zero for the NOPs that ask for completions;
- * part of what the completion queue is made larger by */
+ * part of UCT_SEP_CQ_HEADROOM */
 #define UCT_SEP_STALL_MIN_CREDITS  (-(UCT_SEP_CQ_HEADROOM / 2))
 
 void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
@@ -21,12 +21,12 @@ void uct_sep_credits_stall(uct_sep_iface_t *iface)
 {
     uct_sep_txwq_t *txwq;
 
-    /* Queues hold completion credits for work requests that asked for no
-     * completion. With many queues, all credits can be bound like that. */
+    /* Queues hold completion credits for unsignaled work requests. With many
+     * queues, all credits can be tied up like that. */
     iface->tx.stalled = 1;
     ucs_list_for_each(txwq, &iface->tx.active, list) {
         if (iface->tx.cq_credits <= UCT_SEP_STALL_MIN_CREDITS) {
-            break; /* Those asked for will bring the next round */
+            break; /* Completions of these bring the next round */
         }
 
         if (uct_sep_txwq_has_credits(txwq)) {

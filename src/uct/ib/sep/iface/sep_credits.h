@@ -10,20 +10,21 @@ BEGIN_C_DECLS
 /**
  * @file sep_credits.h
  *
- * Credits come back with completions, and most work requests ask for none: here
- * is how to get one when it is needed. How many credits there are is in the
- * send queue (sep_txwq.h) and, for the completion queue, in the interface.
+ * Credits come back with completions, and most work requests are unsignaled:
+ * here is how to get a completion when one is needed. The credits themselves
+ * are in the send queue (sep_txwq.h) and, for the completion queue, in the
+ * interface.
  */
 
 /**
- * The completion queue may not have room for all that could complete, so
- * nothing can be posted. Asks those queues for a completion which would not
+ * Nothing can be posted because the completion queue might not have room for
+ * all that could complete. Requests a completion from queues that would not
  * send one by themselves.
  */
 void uct_sep_credits_stall(uct_sep_iface_t *iface);
 
 
-/** Make sure that a completion tells when all that was posted is done. */
+/** Make sure that a completion comes when all that was posted is done. */
 void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 END_C_DECLS

@@ -11,11 +11,11 @@ BEGIN_C_DECLS
  * @file sep_event.h
  *
  * The file descriptor an application sleeps on: an epoll set of the completion
- * channels, and of an event that says that a connection was made or lost and
- * waits for the main thread. Asking for an event is in sep_progress.h.
+ * channels and an event that says that a connection was made or lost, for the
+ * main thread to handle. Asking for an event is in sep_progress.h.
  */
 
-/** Get the file descriptor; it is made at the first call. Of
+/** Get the file descriptor, which the first call creates. Of
  *  uct_iface_ops_t. */
 ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p);
 
@@ -24,11 +24,11 @@ ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p);
 void uct_sep_event_signal(uct_sep_iface_t *iface);
 
 
-/** Take a signal back: the application looks for itself. */
+/** Clear the signal: the application is about to look for itself. */
 void uct_sep_event_drain(uct_sep_iface_t *iface);
 
 
-/** Release what these functions have made. */
+/** Release what these functions have created. */
 void uct_sep_event_cleanup(uct_sep_iface_t *iface);
 
 END_C_DECLS

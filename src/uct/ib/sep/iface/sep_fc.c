@@ -13,21 +13,21 @@
 #include <ucs/debug/memtrack_int.h>
 
 
-/** What came on a queue pair that the main thread does not know yet: the peer
- *  sends as soon as it knows that ours receives. */
+/** A request on a queue pair that the main thread does not know yet: the peer
+ *  sends as soon as it knows that ours can receive. */
 typedef struct uct_sep_fc_early {
     ucs_list_link_t list; /**< In uct_sep_iface_t */
     uint32_t        qpn;
-    uint8_t         am_id; /**< Bits of all messages */
+    uint8_t         am_id; /**< Flow control bits of all messages */
 } uct_sep_fc_early_t;
 
 
-/* Set the window, and at which one something is to be done next */
+/* Set the window, and the value at which something has to be done next */
 static void uct_sep_fc_set_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                   int32_t window)
 {
     if (txwq->fc.flags & UCT_SEP_FC_FLAG_GRANT) {
-        txwq->fc.next = window; /* The next message brings it */
+        txwq->fc.next = window; /* The next message carries the grant */
     } else if (window >= iface->config.fc.soft) {
         txwq->fc.next = iface->config.fc.soft;
     } else if (window >= iface->config.fc.hard) {
@@ -66,7 +66,7 @@ uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 static void uct_sep_fc_grant(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
-        /* It is as good as one that a message brings */
+        /* It is as good as a grant that a message carries */
         if (txwq->fc.flags & UCT_SEP_FC_FLAG_GRANT) {
             txwq->fc.flags &= ~UCT_SEP_FC_FLAG_GRANT;
             uct_sep_fc_set_window(iface, txwq, uct_sep_fc_window(txwq));
@@ -86,7 +86,8 @@ static void uct_sep_fc_grant(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         ucs_list_add_tail(&iface->tx.fc_due, &txwq->fc.list);
     }
 
-    /* The queue's next completion comes back to it, or any if they are short */
+    /* Retried at the queue's next completion, or at any if CQ credits are
+     * short */
     txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
     if (iface->tx.cq_credits < 0) {
         uct_sep_credits_stall(iface);
@@ -111,8 +112,8 @@ static void uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     if (!is_pure && (am_id & (UCT_SEP_AM_FC_SOFT_REQ |
                               UCT_SEP_AM_FC_HARD_REQ))) {
-        /* What a grant allows to be sent must not find that the buffers of the
-         * messages before are still to be posted */
+        /* Post the buffers of previous messages before a grant lets more be
+         * sent */
         uct_sep_srq_refill(&iface->srq);
         if (am_id & UCT_SEP_AM_FC_HARD_REQ) {
             uct_sep_fc_grant(iface, txwq);
@@ -165,7 +166,7 @@ int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id)
     if (txwq != NULL) {
         uct_sep_fc_apply(iface, txwq, am_id, is_pure);
     } else if (!is_pure) {
-        /* A grant is of no use then: nothing was sent, or it was long ago */
+        /* Then a grant is of no use: nothing was sent, or it was long ago */
         uct_sep_fc_keep(iface, qpn, am_id & (UCT_SEP_AM_FC_SOFT_REQ |
                                              UCT_SEP_AM_FC_HARD_REQ));
     }

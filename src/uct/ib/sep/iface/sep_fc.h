@@ -10,18 +10,18 @@ BEGIN_C_DECLS
 /**
  * @file sep_fc.h
  *
- * Flow control of active messages, so that a receiver is not sent more than it
- * has asked for: its receive queue is shared by all who send to it, and to run
- * into an empty one costs the sender a pause. Each connection has a window of
- * messages that may be sent. When it has come down to a half, a message asks
- * for a grant that comes with the next message of the other side; at a quarter
- * one asks for a grant in any case, which is then a message of its own. A grant
- * restores the window. Asking and granting take bits of the id in front of each
- * message; a grant needs no window itself, so both sides can't wait for each
- * other. Who has flow control switched off asks for nothing, but grants.
+ * Flow control of active messages, so that a receiver does not get more than it
+ * can take: its receive queue is shared by all senders, and finding it empty
+ * costs the sender a pause. Each connection has a window of messages that may
+ * be sent. When half of it is left, a message carries a soft request for a
+ * grant, which comes with the next message of the other side; when a quarter is
+ * left, a hard request, whose grant is a message of its own. A grant restores
+ * the window. Requests and grants are bits of the id in front of each message;
+ * a grant needs no window itself, so the two sides never wait for each other.
+ * With flow control switched off a side requests nothing, but grants.
  *
- * The data path has one counter for all this: of the messages that need nothing
- * of it. It is in the test that looks at credits.
+ * The data path has one counter for all this: messages that may be sent without
+ * any of it. The credit check includes it.
  */
 
 
@@ -39,25 +39,24 @@ static inline int uct_sep_fc_is_blocked(const uct_sep_txwq_t *txwq)
 }
 
 
-/** Start with a full window, and handle what the peer has asked for before the
+/** Start with a full window, and handle what the peer requested before the
  *  queue was known. The queue is active. */
 void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
-/** The queue is given up. */
+/** The queue goes out of use. */
 void uct_sep_fc_stop(uct_sep_txwq_t *txwq);
 
 
 /**
- * The message that is sent next is one of those that do something about flow
- * control; counts it.
+ * The next message has to do something about flow control; counts it.
  *
  * @return Bits for its header.
  */
 uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
-/** Count the message that is sent next; returns bits for its header. */
+/** Count the next message; returns bits for its header. */
 static UCS_F_ALWAYS_INLINE uint8_t
 uct_sep_fc_take(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
@@ -71,12 +70,12 @@ uct_sep_fc_take(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
 
 /**
- * A message has come with bits of flow control.
+ * A message has arrived with flow control bits.
  *
  * @param qpn    On which queue pair.
  * @param am_id  First byte of its header.
  *
- * @return Whether there is a message besides.
+ * @return Whether it carries a message, too.
  */
 int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id);
 
@@ -85,7 +84,7 @@ int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id);
 void uct_sep_fc_send_due(uct_sep_iface_t *iface);
 
 
-/** Release what was received for queues that are not known. */
+/** Release requests that came for unknown queues. */
 void uct_sep_fc_cleanup(uct_sep_iface_t *iface);
 
 END_C_DECLS

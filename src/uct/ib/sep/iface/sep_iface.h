@@ -34,7 +34,7 @@ typedef struct uct_sep_verbs uct_sep_verbs_t;
 /** Interface. */
 struct uct_sep_iface {
     uct_base_iface_t        super;
-    uct_sep_cq_t            cq;            /**< Receives, and sends unless these
+    uct_sep_cq_t            cq;            /**< Receives, and sends unless they
                                                 have another queue */
     uct_sep_cq_member_t     cq_member;     /**< Of the shared queue, if any */
     uct_sep_cq_t            own_cq;        /**< Sends, if they are in a context
@@ -45,53 +45,59 @@ struct uct_sep_iface {
 
     struct {
         int32_t             cq_credits;    /**< BBs for which the completion
-                                                queue has room, also if each of
+                                                queue has room, even if each of
                                                 them completes in error. As with
-                                                a send queue's, an operation can
-                                                start unless it is negative */
-        unsigned            in_finish;     /**< Callers that call users'
-                                                completions, and go on with a
-                                                send queue: none may be
+                                                a send queue's credits, an
+                                                operation can start unless
+                                                negative */
+        unsigned            in_finish;     /**< Callers of users' completions
+                                                that go on to use a send queue
+                                                afterwards: none may be
                                                 destroyed */
         ucs_mpool_t         desc_mp;       /**< uct_sep_desc_t, seg_size */
         ucs_mpool_t         small_mp;      /**< uct_sep_desc_t, 8 bytes */
         ucs_mpool_t         op_mp;         /**< uct_sep_op_t */
-        void                *scratch;      /**< Takes the results of atomics
-                                                that nobody wants */
+        void                *scratch;      /**< Where unwanted results of
+                                                atomics go */
         uint32_t            scratch_lkey;
         const uct_sep_ops_t *ops;
-        int                 post;          /**< What ops are for: a
+        int                 post;          /**< What ops were chosen for: a
                                                 uct_sep_tx_post_t, ... */
         uint8_t             is_locked;     /**< ... and for shared uUARs */
         uct_sep_txwq_t      idle;          /**< Queue of endpoints without a
                                                 connection */
-        ucs_list_link_t     unrung;        /**< uct_sep_txwq_t with a list that
-                                                the device was not told of */
-        uct_iface_progress_func_t poll;    /**< What progress is besides ringing
-                                                for lists, if there are any */
+        ucs_list_link_t     unrung;        /**< uct_sep_txwq_t with a list the
+                                                device has not been told
+                                                about */
+        uct_iface_progress_func_t poll;    /**< The rest of progress, apart from
+                                                ringing for lists */
         ucs_list_link_t     active;        /**< uct_sep_txwq_t in use */
         ucs_list_link_t     retired;       /**< uct_sep_txwq_t being drained */
         ucs_list_link_t     sched;         /**< Endpoints whose pending requests
                                                 may be sent */
         ucs_list_link_t     fc_due;        /**< uct_sep_txwq_t on which a grant
                                                 waits for credits */
-        unsigned            num_pending;   /**< Requests in all endpoints */
-        uct_worker_cb_id_t  reap_id;       /**< Destroys what is in retired */
+        unsigned            num_pending;   /**< Pending requests of all
+                                                endpoints */
+        uct_worker_cb_id_t  reap_id;       /**< Destroys the queues in
+                                                retired */
         uint8_t             stalled;       /**< cq_credits ran out */
         uint8_t             in_dispatch;
-        uct_sep_ep_t        *dispatched;   /**< Whose request is being called;
-                                                NULL if it was destroyed */
-        uct_worker_cb_id_t  dispatch_id;   /**< Retry of what is in sched */
+        uct_sep_ep_t        *dispatched;   /**< Endpoint whose request is being
+                                                called; NULL if it was
+                                                destroyed */
+        uct_worker_cb_id_t  dispatch_id;   /**< Calls the requests of sched
+                                                again */
     } tx;
 
     uct_sep_srq_t           srq;
     struct {
         ucs_mpool_t         mp;            /**< uct_sep_rx_desc_t */
         uct_recv_desc_t     release;
-        ucs_list_link_t     fc_early;      /**< Requests of flow control from
-                                                peers that are not known */
-        unsigned            headroom_offset; /**< Of the user's descriptor in
-                                                  ours */
+        ucs_list_link_t     fc_early;      /**< Flow control requests from
+                                                unknown peers */
+        unsigned            headroom_offset; /**< Offset of the user's
+                                                  descriptor in ours */
     } rx;
 
     uct_sep_qp_table_t      qps;           /**< Active and retired queues */
@@ -102,7 +108,7 @@ struct uct_sep_iface {
         uct_sep_cm_t        *cm;
         ucs_queue_head_t    events;        /**< uct_sep_link_t with news for the
                                                 main thread; async lock */
-        uct_worker_cb_id_t  event_id;      /**< Handler of these; async lock */
+        uct_worker_cb_id_t  event_id;      /**< Their handler; async lock */
         int                 event_fd;      /**< eventfd, or -1; async lock */
         int                 epoll_fd;      /**< For the user, or -1 */
         unsigned            num_links;     /**< Connections, for the leak
@@ -114,11 +120,13 @@ struct uct_sep_iface {
         size_t              seg_size;
         size_t              max_get_zcopy;
         uint16_t            moderation;
-        uint16_t            postlist;      /**< Work requests of a list */
+        uint16_t            postlist;      /**< Maximum of work requests in a
+                                                list */
         struct {
             int             enable;
             int32_t         window;        /**< Messages without a grant */
-            int32_t         soft;          /**< Windows at which it is asked */
+            int32_t         soft;          /**< Windows at which one is
+                                                requested */
             int32_t         hard;          /**< for */
         } fc;
         unsigned            tx_queue_len;

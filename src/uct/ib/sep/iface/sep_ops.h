@@ -15,9 +15,8 @@ BEGIN_C_DECLS
  *
  * Data paths: the operations that depend on how work requests are made and
  * posted. All come from one template, ops/sep_ops.inl, which is compiled once
- * per row of the lists here. A row is all that it takes to have another one:
- * the table of operations, its declaration and its place in the selection are
- * made of it.
+ * per row of the lists here. To add one, add a row: the table of operations,
+ * its declaration and its place in the selection are generated from it.
  */
 
 typedef struct uct_sep_iface uct_sep_iface_t;
@@ -25,14 +24,14 @@ typedef struct uct_sep_iface uct_sep_iface_t;
 
 /**
  * Mode of a data path: a uct_sep_tx_post_t in the lowest bits, and these. A
- * worker's own device context goes with local keys of its own. Work requests
- * that are rung for in lists don't say how.
+ * worker's own device context has local keys of its own. Modes that ring for
+ * lists don't include the way of posting.
  */
 enum {
-    UCT_SEP_OPS_LOCK  = UCS_BIT(8),  /**< The uUAR may be one that other threads
-                                          use as well */
-    UCT_SEP_OPS_OWN   = UCS_BIT(9),  /**< In a device context of the worker's
-                                          own, where nobody else rings */
+    UCT_SEP_OPS_LOCK  = UCS_BIT(8),  /**< The uUAR may be shared with other
+                                          threads */
+    UCT_SEP_OPS_OWN   = UCS_BIT(9),  /**< In the worker's own device context,
+                                          where nobody else rings */
     UCT_SEP_OPS_LIST  = UCS_BIT(10), /**< Rings for lists of work requests */
     UCT_SEP_OPS_VERBS = UCS_BIT(11)  /**< Through libibverbs */
 };
@@ -91,19 +90,20 @@ typedef struct uct_sep_ops {
     uct_ep_atomic32_fetch_func_t    ep_atomic32_fetch;
     uct_ep_atomic64_fetch_func_t    ep_atomic64_fetch;
     uct_ep_flush_func_t             ep_flush;
-    /** A work request without data: NOP, or with @a remote an RDMA write of no
-     *  bytes. Does not look at credits. */
+    /** Post a work request without data: a NOP or, with @a remote, an RDMA
+     *  write of no bytes. Does not check credits. */
     void                            (*post_empty)(uct_sep_iface_t *iface,
                                                   uct_sep_txwq_t *txwq,
                                                   int remote, uint8_t fm);
-    /** An active message that is only a header. Does not look at credits. */
+    /** Send an active message that is only a header. Does not check credits. */
     void                            (*post_header)(uct_sep_iface_t *iface,
                                                    uct_sep_txwq_t *txwq,
                                                    uint8_t am_id);
 } uct_sep_ops_t;
 
 
-/** The declaration of a row's table, for the headers of those who define it. */
+/** Declaration of a row's table, for the headers of the files that define
+ *  it. */
 #define UCT_SEP_OPS_DECLARE(_name, _mode) \
     extern const uct_sep_ops_t uct_sep_ops_##_name;
 

@@ -17,9 +17,9 @@ void uct_sep_postlist_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         return;
     }
 
-    /* A list is read by the device from where its predecessor has ended. The
-     * doorbell is the beginning of its last work request; if that is the only
-     * one, it can just as well come with the doorbell. */
+    /* The device reads a list from where the previous one ended. The doorbell
+     * is the beginning of the last work request; if that is the only one,
+     * BlueFlame can carry it whole. */
     wqe = uct_sep_txwq_bb(txwq, txwq->last_pi);
     if ((txwq->list_count == 1) && (iface->tx.post != UCT_SEP_TX_POST_DB)) {
         uct_sep_txwq_ring_dbrec(txwq, bf, txwq->sw_pi, wqe,
@@ -50,7 +50,7 @@ unsigned uct_sep_postlist_progress(uct_iface_h tl_iface)
 
     uct_sep_postlist_ring_any(iface);
     count = iface->tx.poll(tl_iface);
-    /* What callbacks and pending requests have posted */
+    /* Ring for what callbacks and pending requests have posted */
     uct_sep_postlist_ring_any(iface);
     return count;
 }

@@ -11,23 +11,23 @@ BEGIN_C_DECLS
  * @file sep_postlist.h
  *
  * Doorbell batching (UCX_SEP_TX_POSTLIST): work requests are written to the
- * send queue, and the device is told of a list of them at once. A list ends
- * when it is full and, whatever its length, when the application progresses,
+ * send queue, and the device is told about a whole list of them at once. A list
+ * ends when it is full and, at any length, when the application progresses,
  * flushes, fences, arms events, runs out of credits, or gives up an endpoint:
- * nothing waits for a doorbell longer than the application keeps on posting.
- * Lists are per send queue, as doorbell records are.
+ * nothing waits for a doorbell longer than the application keeps posting. Lists
+ * are per send queue, as doorbell records are.
  */
 
 
-/** Tell the device of a queue's list. There may be none. */
+/** Tell the device about a queue's list, if there is one. */
 void uct_sep_postlist_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
-/** Tell the device of all lists. */
+/** Tell the device about all lists. */
 void uct_sep_postlist_ring_all(uct_sep_iface_t *iface);
 
 
-/** Tell the device of all lists, if there are any. */
+/** Tell the device about all lists, if there are any. */
 static inline void uct_sep_postlist_ring_any(uct_sep_iface_t *iface)
 {
     if (!ucs_list_is_empty(&iface->tx.unrung)) {

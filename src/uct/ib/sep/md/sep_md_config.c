@@ -60,21 +60,21 @@ ucs_config_field_t uct_sep_md_config_table[] = {
     {"PCI_RELAXED_ORDERING", "auto",
      "Let what a device writes into local memory, received messages and\n"
      "results of gets, overtake each other on the way to memory: faster on\n"
-     "some systems. Puts of others keep their order. auto is what is best for\n"
+     "some systems. Puts by peers keep their order. auto is what is best for\n"
      "the processor.",
      ucs_offsetof(uct_sep_md_config_t, relaxed_ordering),
      UCS_CONFIG_TYPE_ON_OFF_AUTO},
 
     {"PCI_BW", "",
      "Payload that devices' PCIe links can carry, as <device>:<bandwidth> or\n"
-     "<device>:auto, with commas in between. Of those not mentioned the\n"
-     "system is asked. Bounds the bandwidth of the device's ports.",
+     "<device>:auto, separated by commas. For devices not listed the system\n"
+     "is asked. Limits the bandwidth of the device's ports.",
      ucs_offsetof(uct_sep_md_config_t, pci_bw),
      UCS_CONFIG_TYPE_ARRAY(uct_sep_pci_bws)},
 
     {"PREFER_NEAREST_DEVICE", "y",
-     "Take the latency of a device for higher if the process may run on\n"
-     "processors that are not near to it.",
+     "Report a higher latency for a device if the process may run on\n"
+     "processors that are not near it.",
      ucs_offsetof(uct_sep_md_config_t, prefer_nearest), UCS_CONFIG_TYPE_BOOL},
 
     {"ETH_PAUSE_ON", "y",

@@ -19,7 +19,7 @@
 #include <string.h>
 
 
-/* What ucs_arbiter_group_init() leaves alone keeps this. */
+/* Bytes that ucs_arbiter_group_init() leaves alone keep this value. */
 #define UCT_SEP_ABI_UNTOUCHED 0xa5
 
 
@@ -49,7 +49,7 @@ void uct_sep_abi_get_built(uct_sep_abi_t *abi_p)
     abi_p->priv_worker_size = sizeof(uct_priv_worker_t);
 }
 
-/* A function of a library that is loaded already, also with RTLD_LOCAL, as Open
+/* A function of a library that is loaded already, even with RTLD_LOCAL, as Open
  * MPI's plugins load UCX. */
 static void *uct_sep_abi_find(const char *library, const char *function)
 {
@@ -179,7 +179,7 @@ ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
     return (diff[0] == '\0') ? UCS_OK : UCS_ERR_UNSUPPORTED;
 }
 
-/* The path of the file that holds an address, for the message. */
+/* Path of the file that contains an address, for the message. */
 static const char *uct_sep_abi_path_of(const void *address)
 {
     Dl_info info;
@@ -198,8 +198,8 @@ ucs_status_t uct_sep_abi_check(void)
         return UCS_OK;
     }
 
-    /* Not ucs_error(): the layout of the log settings that its macro reads is
-     * what cannot be relied upon here. */
+    /* Not ucs_error(): its macro reads the log settings, whose layout cannot be
+     * relied upon here. */
     fprintf(stderr,
             "sep: error: %s was built for UCX %s (%s) and cannot be used by %s:"
             " %s. The transport is not registered. Build it with"

@@ -9,9 +9,9 @@
 
 
 /**
- * What of a UCX build shows in the structures it shares with a transport. The
- * module is compiled with the macros of one UCX, and may be loaded by another:
- * each difference here would corrupt memory later.
+ * The properties of a UCX build that show in the structures it shares with a
+ * transport. The module is compiled with the macros of one UCX, and may be
+ * loaded by another: each difference here would corrupt memory later.
  */
 typedef struct uct_sep_abi {
     const char *version;         /**< "1.13.1", or NULL where the process has
@@ -38,10 +38,11 @@ void uct_sep_abi_get_built(uct_sep_abi_t *abi_p);
 
 
 /**
- * The UCX that is loaded in this process, found out without touching a
+ * The UCX that is loaded in this process, determined without touching a
  * structure whose layout is in question: class sizes are read from the class
- * descriptors libuct exports, statistics by the function that exists only with
- * them, assertions by how far ucs_arbiter_group_init() writes.
+ * descriptors that libuct exports, statistics are known from a function that
+ * exists only with them, assertions from how far ucs_arbiter_group_init()
+ * writes.
  *
  * @param [out] abi_p  Filled with what was found. Strings belong to libucp.
  */

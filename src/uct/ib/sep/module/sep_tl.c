@@ -51,7 +51,7 @@ uct_sep_query_devices(uct_md_h tl_md, uct_tl_device_resource_t **devices_p,
     return UCS_OK;
 }
 
-/* What the transport's entry takes for the constructor of a class */
+/* What the transport's entry considers the constructor of a class */
 static ucs_status_t
 UCS_CLASS_NEW_FUNC_NAME(uct_sep_any)(uct_md_h md, uct_worker_h worker,
                                      const uct_iface_params_t *params,
@@ -149,12 +149,12 @@ UCT_TL_DEFINE_ENTRY(&uct_sep_component, sep_mlx5, uct_sep_query_devices,
                     uct_sep_any, UCT_SEP_CONFIG_PREFIX,
                     uct_sep_config_table, uct_sep_iface_config_t);
 
-/* When the module is loaded. Never taken back: UCT keeps components for good,
+/* Runs when the module is loaded. Never undone: UCT keeps components for good,
  * and the module is linked so that it stays in memory. */
 static void UCS_F_CTOR uct_sep_register(void)
 {
     if (uct_sep_abi_check() != UCS_OK) {
-        return; /* It has said what is wrong */
+        return; /* It has printed what is wrong */
     }
 
     uct_component_register(&uct_sep_component);

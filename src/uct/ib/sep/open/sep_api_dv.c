@@ -14,8 +14,8 @@
 #include <string.h>
 
 
-/* libmlx5's default is that what is received, of up to 32 bytes, may be in the
- * completion: we look for it in buffers only */
+/* By default libmlx5 lets up to 32 bytes of received data be scattered to the
+ * completion; we look for data only in buffers */
 static struct ibv_qp *uct_sep_api_dv_responder_create(
         struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
 {
@@ -29,8 +29,8 @@ static struct ibv_qp *uct_sep_api_dv_responder_create(
 static struct ibv_qp *
 uct_sep_api_dv_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
 {
-    /* What the queue is made for decides how large libmlx5 makes it. We write
-     * the work requests ourselves, of any length. */
+    /* libmlx5 sizes the queue for these limits. We write the work requests
+     * ourselves, of any length. */
     attr->send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
                            IBV_QP_EX_WITH_RDMA_READ;
 
@@ -84,8 +84,8 @@ uct_sep_api_dv_cq_arm(uct_sep_iface_t *iface, int solicited)
         return UCS_ERR_BUSY;
     }
 
-    /* The doorbell says up to where the queue was read: if there is more by
-     * now, the event comes at once */
+    /* The doorbell carries the consumer index: if there is more by now, the
+     * event comes at once */
     uct_sep_cq_arm(&iface->cq, solicited);
     return UCS_OK;
 }

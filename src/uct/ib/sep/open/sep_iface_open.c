@@ -26,7 +26,7 @@
 #define UCT_SEP_OVERHEAD       20e-9
 
 
-/* Among transports that are equal in all else; more than any of UCX has */
+/* Decides between otherwise equal transports; higher than any of UCX's */
 #define UCT_SEP_PRIORITY       60
 
 
@@ -147,8 +147,8 @@ uct_sep_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
 
     if (flags & UCT_PROGRESS_RECV) {
-        /* May be called from the async thread, but only once with effect, and
-         * not while the main thread progresses what it is about to enable */
+        /* May be called from the async thread, but has an effect only once, and
+         * never while the main thread progresses what this enables */
         UCS_ASYNC_BLOCK(iface->super.worker->async);
         uct_sep_srq_fill(&iface->srq, iface->config.rx_queue_fill);
         UCS_ASYNC_UNBLOCK(iface->super.worker->async);
@@ -259,7 +259,7 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     return uct_sep_cm_init(&params, &iface->conn.cm);
 }
 
-/* All connections go; what is outstanding on them is cancelled */
+/* All connections go; their outstanding operations are cancelled */
 static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
 {
     uct_sep_txwq_t *txwq, *tmp;
@@ -376,7 +376,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_qps;
     }
 
-    /* Queue pairs tell if one has no BlueFlame, or a uUAR that is shared */
+    /* Queue pairs will tell if one has no BlueFlame, or a shared uUAR */
     self->config.post = config->tx.post;
     uct_sep_select_ops(self, config->tx.post,
                        self->channel.use == UCT_SEP_UUAR_DRIVER);

@@ -14,7 +14,8 @@ BEGIN_C_DECLS
  */
 
 /**
- * Open an interface of its own, whatever the category; as uct_iface_open().
+ * Open an interface with queues of its own, whatever the category; as
+ * uct_iface_open().
  */
 ucs_status_t uct_sep_iface_open(uct_md_h md, uct_worker_h worker,
                                 const uct_iface_params_t *params,

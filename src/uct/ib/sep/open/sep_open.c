@@ -16,8 +16,8 @@ uct_sep_open_check_alignment(const uct_iface_params_t *params)
     size_t alignment = UCT_IFACE_PARAM_VALUE(params, am_alignment, AM_ALIGNMENT,
                                              1ul);
 
-    /* A pool would tell as well, but not to whom opens an interface on queues
-     * that exist */
+    /* A pool would complain as well, but not if the interface is opened on
+     * existing queues */
     if ((alignment == 0) || !ucs_is_pow2(alignment)) {
         ucs_error(UCT_SEP_TL_NAME ": received data can't be aligned to %zu, "
                   "which is not a power of two: change am_alignment",
@@ -62,7 +62,7 @@ void uct_sep_open_drop_unusable(uct_iface_attr_t *attr)
         attr->cap.flags &= ~UCT_IFACE_FLAG_GET_BCOPY;
     }
 
-    /* There is always a header */
+    /* Every message has a header */
     if (attr->cap.am.max_short < sizeof(uint64_t)) {
         attr->cap.am.max_short = 0;
         attr->cap.flags       &= ~UCT_IFACE_FLAG_AM_SHORT;

@@ -11,14 +11,13 @@ BEGIN_C_DECLS
 /**
  * @file sep_open.h
  *
- * What the two kinds of interfaces, that with queues of its own
- * (sep_iface_open.c) and that which uses a hub's (sep_hub_iface.c), do alike
- * when they are opened.
+ * What opening has in common for the two kinds of interfaces, with queues of
+ * their own (sep_iface_open.c) and on a hub (sep_hub_iface.c).
  */
 
-/** Initialisers of what neither has, and of what is UCT's, in uct_iface_ops_t.
- *  Connections are made to interfaces and not to endpoints; short gets do not
- *  exist. */
+/** Initialisers of uct_iface_ops_t for operations that neither kind has, and
+ *  for UCT's own. Connections are made to interfaces, not to endpoints; there
+ *  are no short gets. */
 #define UCT_SEP_OPS_COMMON \
     .ep_get_short           = (uct_ep_get_short_func_t) \
                               ucs_empty_function_return_unsupported, \
@@ -30,17 +29,16 @@ BEGIN_C_DECLS
 
 
 /**
- * Check what a user asks for when it opens an interface, before anything
- * exists.
+ * Check what a user asks for when opening an interface, before anything exists.
  *
  * @return UCS_OK, or UCS_ERR_UNSUPPORTED (not on a device) or
- *         UCS_ERR_INVALID_PARAM (no open mode; an alignment that is none, or an
+ *         UCS_ERR_INVALID_PARAM (no open mode; an invalid alignment, or an
  *         offset without an alignment) after a message.
  */
 ucs_status_t uct_sep_open_check(const uct_iface_params_t *params);
 
 
-/** Take back what can be of no length: short messages, gets. */
+/** Withdraw capabilities whose maximum length is 0: short messages, gets. */
 void uct_sep_open_drop_unusable(uct_iface_attr_t *attr);
 
 

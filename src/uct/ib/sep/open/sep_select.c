@@ -31,7 +31,7 @@ static const uct_sep_ops_t *uct_sep_select_find(unsigned mode)
             return rows[i].ops;
         }
     }
-    ucs_fatal("there is no data path of mode 0x%x", mode);
+    ucs_fatal("there is no data path for mode 0x%x", mode);
 }
 
 static unsigned uct_sep_select_mode(const uct_sep_iface_t *iface, int post,

@@ -10,12 +10,12 @@ BEGIN_C_DECLS
 /**
  * @file sep_select.h
  *
- * Which of the ways to post an interface uses. It is chosen when the interface
- * is opened, and again when a queue pair turns out not to have what it takes.
+ * Which way of posting an interface uses. It is chosen when the interface is
+ * opened, and again when a queue pair turns out not to support it.
  */
 
 /**
- * Install the operations of one way to post.
+ * Install the operations of one way of posting.
  *
  * @param post       UCT_SEP_TX_POST_BF, _DB or _AUTO.
  * @param is_locked  Whether uUARs may be shared with other threads.
@@ -25,8 +25,7 @@ void uct_sep_select_ops(uct_sep_iface_t *iface, int post, int is_locked);
 
 /**
  * Make sure that the interface's operations can post to a send queue: it may
- * have no BlueFlame, or a uUAR that is shared. Before anything was posted to
- * it.
+ * have no BlueFlame, or a shared uUAR. Before anything is posted to it.
  */
 void uct_sep_select_for_txwq(uct_sep_iface_t *iface,
                              const uct_sep_txwq_t *txwq);

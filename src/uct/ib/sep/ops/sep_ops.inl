@@ -4,12 +4,12 @@
  * @file sep_ops.inl
  *
  * Operations of the data path. Template: each function has an argument mode,
- * which is a constant where sep_ops_define.inl makes the functions of a row of
- * sep_ops.h from them. What a mode does not need is not compiled.
+ * which is a constant where sep_ops_define.inl generates the functions of a row
+ * of sep_ops.h. Code that a mode does not need is compiled out.
  *
- * Before this file comes the one with the work requests, whose functions are
- * called uct_sep_wr_xx: how a work request is made and posted. An operation
- * reads: credits, buffer, work request, what to do when it is done.
+ * The file with the work requests, whose functions are called uct_sep_wr_xx, is
+ * included first: how a work request is made and posted. An operation reads:
+ * credits, buffer, work request, what to do on completion.
  */
 
 #include <uct/ib/sep/ep/sep_ep.h>
@@ -37,7 +37,7 @@ uct_sep_ops_has_credits(const uct_sep_iface_t *iface, const uct_sep_ep_t *ep)
 }
 
 
-/** Whether it can, and needs not ask for a completion. */
+/** Whether it can, and need not ask for a completion. */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 {
@@ -53,7 +53,7 @@ uct_sep_ops_has_am_credits(const uct_sep_iface_t *iface, const uct_sep_ep_t *ep)
 }
 
 
-/** Whether it can, and needs not ask for a completion. */
+/** Whether it can, and need not ask for a completion. */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
                          const uct_sep_txwq_t *txwq)
@@ -73,8 +73,8 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
     ucs_min((size_t)(_max), (_iface)->config.tx_max_inline)
 
 /**
- * Return from the operation if nothing can be sent. Also the way in which
- * unconnected and failed endpoints come to know.
+ * Return from the operation if nothing can be sent. Unconnected and failed
+ * endpoints find out here, too.
  */
 #define UCT_SEP_CHECK_CREDITS(_iface, _ep) \
     if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
@@ -133,7 +133,7 @@ uct_sep_ops_has_lkeys(const uct_sep_iface_t *iface, const uct_iov_t *iov,
 }
 
 
-/** Have an operation finished with the work request that was just posted. */
+/** Finish an operation when the work request just posted completes. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
                   uct_sep_op_handler_t handler)
@@ -144,7 +144,7 @@ uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
 }
 
 
-/** What must not wait for others to fill the list. */
+/** Operations that must not wait until others fill the list. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_end_list(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      unsigned mode)
@@ -175,10 +175,10 @@ uct_sep_ops_post_header(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_ops_end_list(iface, txwq, mode);
 }
 
-/* A flush after a work request that did not ask for a completion posts an empty
- * one that does. If there was only that one since the last that asked, it is
- * flushed alone, and the next one asks itself. One that is followed by others
- * before the flush shows that this was wrong, and costs a completion. */
+/* A flush after an unsignaled work request posts an empty signaled one. If that
+ * was the only work request since the last signaled one, operations are being
+ * flushed one at a time, and the next is signaled itself. If others follow that
+ * one before the flush, the guess was wrong, at the cost of a completion. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                          unsigned mode)
@@ -204,8 +204,8 @@ uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_wr_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED, mode);
 }
 
-/* What is unusual goes the long way: requests pending, no credits, cancel. The
- * rest needs no register to be kept. */
+/* Unusual cases take the long way: requests pending, no credits, cancel. The
+ * rest saves no registers. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp,
                      unsigned mode)
@@ -259,7 +259,7 @@ uct_sep_ops_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
     return UCS_OK;
 }
 
-/* With a completion, which is often so if every put is flushed */
+/* Signaled, as is often the case if every put is flushed */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
                            uint64_t remote_addr, uct_rkey_t rkey,
@@ -280,8 +280,8 @@ uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
     return UCS_OK;
 }
 
-/* The slow path has the same arguments, so that nothing has to be kept for it:
- * the call is a jump */
+/* The slow path has the same arguments, so nothing has to be saved for it: a
+ * tail call */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                          uint64_t remote_addr, uct_rkey_t rkey,
@@ -443,7 +443,7 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
  * Active messages
  */
 
-/* Without credits, with a completion, or of many bytes */
+/* Without credits, signaled, or of many bytes */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                           const void *payload, unsigned length, unsigned mode)

@@ -48,7 +48,7 @@ uct_sep_ops_atomic_set(uct_sep_wr_atomic_t *atomic, unsigned opcode,
     }
 }
 
-/* A failed atomic must not be mistaken for one that had no resources */
+/* An atomic that failed must not be mistaken for one that found no resources */
 static UCS_F_NOINLINE ucs_status_t
 uct_sep_ops_atomic_unsupported(uct_sep_iface_t *iface, unsigned opcode,
                                unsigned size)

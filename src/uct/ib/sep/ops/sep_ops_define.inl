@@ -4,14 +4,14 @@
  * @file sep_ops_define.inl
  *
  * A row of sep_ops.h becomes a table of operations. Its functions are those of
- * the template sep_ops.inl, compiled for the mode of the row; in a profile or
- * a debugger they have its name in theirs, as uct_sep_ops_bf_ep_put_short.
+ * the template sep_ops.inl, compiled for the mode of the row; their names
+ * contain the row's, for profiles and debuggers: uct_sep_ops_bf_ep_put_short.
  */
 
 #include <uct/ib/sep/iface/sep_ops.h>
 
-/* Two rows may agree in some function. If the compiler noticed, one of the two
- * would be a jump to the other, which has the other row's name. */
+/* Two rows may agree in some function. If the compiler merged them, one of the
+ * two would be a jump to the other, and appear under the other row's name. */
 #if defined(__has_attribute)
 #  if __has_attribute(no_icf)
 #    define UCT_SEP_OPS_F_DISTINCT __attribute__((no_icf))
@@ -31,7 +31,7 @@
     }
 
 
-/** Functions of a row which send small data. */
+/** Functions of a row that send small data. */
 #define UCT_SEP_OPS_FUNCS_SHORT(_name, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, put_short_any, \
                      (uct_ep_h ep, const void *buffer, unsigned length, \
@@ -62,7 +62,8 @@
                      ep, id, iov, iovcnt, _mode)
 
 
-/** Functions of a row which send what is or was copied to other memory. */
+/** Functions of a row that use registered memory: buffers of ours, or the
+ *  user's own. */
 #define UCT_SEP_OPS_FUNCS_COPY(_name, _mode) \
     UCT_SEP_OPS_FUNC(ssize_t, _name, ep_put_bcopy, \
                      (uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg, \
@@ -131,7 +132,7 @@
                      ep, opcode, value, result, remote_addr, rkey, comp, _mode)
 
 
-/** Functions of a row which send no data, or only a header. */
+/** Functions of a row that send no data, or only a header. */
 #define UCT_SEP_OPS_FUNCS_EMPTY(_name, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_flush, \
                      (uct_ep_h ep, unsigned flags, uct_completion_t *comp), \

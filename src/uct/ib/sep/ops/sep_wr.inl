@@ -13,8 +13,7 @@
  *
  * Work requests, written to the send queue and posted here (UCX_SEP_API=dv).
  * sep_verbs_wr.inl has the same functions through libibverbs. Credits have been
- * looked at; what is to be done on completion is the caller's. Common
- * arguments:
+ * checked; completion is up to the caller. Common arguments:
  *
  *     iface, txwq         where to post; sw_pi is behind it on return
  *     remote_addr, rkey   of the target
@@ -22,7 +21,7 @@
  *     fm                  UCT_SEP_FM_xx
  *     mode                of the data path, a constant: see sep_ops.h
  *
- * What is called "small" is known to need one BB and no completion.
+ * "Small" means that it needs one BB and no completion.
  */
 
 /** Longest inline put and active message with its header. */
@@ -112,7 +111,7 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
 }
 
 
-/** Small one; counts it as one without a completion. */
+/** Small one; counts it as unsignaled. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      const void *buffer, unsigned length, uint64_t remote_addr,
@@ -133,7 +132,7 @@ uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/** RDMA between one piece of local memory and remote memory. */
+/** RDMA between one contiguous piece of local memory and remote memory. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
                 void *address, uint32_t length, uint32_t lkey,
@@ -224,7 +223,7 @@ uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
 }
 
 
-/** Small one; counts it as one without a completion. */
+/** Small one; counts it as unsignaled. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                             uint8_t id, uint64_t header, const void *payload,
@@ -273,7 +272,8 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/** Active message, header included, from one piece of local memory. */
+/** Active message, header included, from one contiguous piece of local
+ *  memory. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
                 uint32_t length, uint32_t lkey, uint8_t fm, unsigned mode)
@@ -291,7 +291,7 @@ uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
 /**
  * Active message of a header, which is copied, and a list of local memory.
  *
- * @param op  What completes it, or NULL; not used here.
+ * @param op  Descriptor that completes it, or NULL; not used here.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,

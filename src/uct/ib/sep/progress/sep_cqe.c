@@ -10,7 +10,7 @@
 #include <uct/ib/sep/iface/sep_iface.h>
 
 /*
- * Completions that tell of an error, and those of queues taken out of use.
+ * Completions with errors, and those of queues that were taken out of use.
  */
 
 static const char *uct_sep_syndrome_str(uint8_t syndrome)
@@ -111,7 +111,7 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
     ucs_log_level_t level;
 
     if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
-        /* What is before it has succeeded */
+        /* Everything before it has succeeded */
         uct_sep_txwq_finish(iface, txwq, pi);
     }
 

@@ -10,11 +10,10 @@ BEGIN_C_DECLS
 /**
  * @file sep_cqe.h
  *
- * What follows from a completion, apart from what each of them brings, which is
- * in sep_cqe.inl.
+ * What a completion can lead to besides the usual, which is in sep_cqe.inl.
  */
 
-/** What a completion tells of an error. */
+/** What a completion says about an error. */
 typedef struct uct_sep_cqe_error {
     ucs_status_t status;   /**< For operations and endpoints */
     const char   *reason;  /**< In words */
@@ -47,7 +46,8 @@ void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
 
 
 /**
- * Something of a retired queue has completed: destroy it if that was the last.
+ * A work request of a retired queue has completed: destroy the queue if that
+ * was the last.
  */
 void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
@@ -61,14 +61,14 @@ int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
                            uint32_t length, uint32_t qpn);
 
 
-/** A completion of a queue pair that is not ours, or not any more. */
+/** A completion of a queue pair that is not, or no longer, ours. */
 void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
                                 const struct mlx5_cqe64 *cqe);
 
 
 /**
- * Credits of a queue have come back that somebody waits for, or the queue is
- * being drained.
+ * Credits have come back to a queue on which somebody waits, or which is being
+ * drained.
  */
 void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 

@@ -13,7 +13,7 @@
 /**
  * @file sep_cqe.inl
  *
- * What a successful completion means, for the loops that poll for them.
+ * What a successful completion means, for the polling loops.
  */
 
 
@@ -27,7 +27,7 @@ uct_sep_txwq_wqe_end(const uct_sep_txwq_t *txwq, uint16_t pi)
 }
 
 /* Finish operations up to an index. There is one at least. Users' callbacks may
- * progress, and cancel what is outstanding: the queue is still there then. */
+ * progress and cancel what is outstanding; the queue survives that. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                               uint16_t end)
@@ -83,9 +83,9 @@ uct_sep_cqe_needs_follow_up(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
     return (txwq->flags & UCT_SEP_TXWQ_FLAGS_FOLLOW_UP) || iface->tx.stalled;
 }
 
-/* Credits come back after users' callbacks: what those send must not find the
- * credits that others have waited for who come next. If one of them has
- * progressed, later ones are back already. */
+/* Credits come back after users' callbacks: what these send must not take the
+ * credits of requests that have waited and are next. If a callback has
+ * progressed, later credits are back already. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_cqe_release_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                          uint16_t end)
@@ -156,8 +156,7 @@ uct_sep_cqe_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
 
     VALGRIND_MAKE_MEM_DEFINED(hdr, length);
 
-    /* Whatever was sent, it does not leave the buffer or the table of
-     * handlers */
+    /* Whatever was sent, stay inside the buffer and the table of handlers */
     if (ucs_unlikely(length < sizeof(*hdr))) {
         ucs_diag("%s: dropped a message without a header", iface->port.name);
         return 1;

@@ -12,11 +12,11 @@
 
 /*
  * Receives and sends come through the same queue: an idle call looks at one
- * byte. A call that finds one completion, which is what who waits for it gets,
- * does without the loop.
+ * byte. A call that finds one completion, as a waiting caller usually does,
+ * goes without the loop.
  */
 
-/* After receives: the device gets their buffers, or new ones */
+/* After receives: give the device their buffers back, or new ones */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_progress_return_buffers(uct_sep_iface_t *iface)
 {
@@ -27,8 +27,8 @@ uct_sep_progress_return_buffers(uct_sep_iface_t *iface)
     }
 }
 
-/* More messages have come than a call handles: the queue gets more buffers if
- * they have used up half of it */
+/* More messages have come than one call handles: add buffers if they have used
+ * up half of the queue */
 static UCS_F_NOINLINE void
 uct_sep_progress_grow_srq(uct_sep_iface_t *iface)
 {
@@ -51,7 +51,7 @@ uct_sep_progress_loop(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
     unsigned opcode;
 
     do {
-        /* Before any callback: it may progress as well */
+        /* Before any callback, which may progress as well */
         uct_sep_cq_pop(&iface->cq);
 
         opcode = cqe->op_own >> 4;
@@ -104,8 +104,8 @@ uct_sep_progress_after_send(uct_sep_iface_t *iface)
                                  iface->config.tx_max_poll - 1);
 }
 
-/* The first completion of a call was a send for whose credits somebody waits,
- * or that of a queue which is being drained */
+/* The first completion of a call was a send whose credits somebody waits for,
+ * or of a queue that is being drained */
 static UCS_F_NOINLINE unsigned
 uct_sep_progress_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
@@ -159,8 +159,7 @@ uct_sep_progress_first(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
         return uct_sep_progress_loop_full(iface, cqe);
     }
 
-    /* Nothing below calls anything but as the last thing it does, so that no
-     * registers are saved */
+    /* All calls below are tail calls, so that no registers are saved */
     end = uct_sep_txwq_wqe_end(txwq, be16toh(cqe->wqe_counter));
     uct_sep_cq_pop(&iface->cq);
     if (!ucs_queue_is_empty(&txwq->outstanding)) {

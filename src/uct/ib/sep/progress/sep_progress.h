@@ -14,8 +14,8 @@ BEGIN_C_DECLS
  * chooses one of them.
  */
 
-/** Poll the completion queue of receives, and of sends unless they have
- *  another. */
+/** Poll the completion queue for receives, and for sends unless they have
+ *  another one. */
 unsigned uct_sep_progress(uct_iface_h tl_iface);
 
 

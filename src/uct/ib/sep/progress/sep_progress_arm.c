@@ -21,8 +21,8 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
     unsigned count;
     int event_fd;
 
-    /* Drained before the list is looked at, so that what comes in between is
-     * not lost. Handled here, because the interface's progress does not. */
+    /* Cleared before looking at the list, so that nothing is lost in between.
+     * Handled here, because the interface's progress does not. */
     uct_sep_postlist_ring_any(iface);
     uct_sep_event_drain(iface);
     if (uct_sep_link_handle_events(iface) > 0) {

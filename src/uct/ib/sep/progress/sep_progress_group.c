@@ -26,8 +26,8 @@ uct_sep_progress_group_sends(uct_sep_iface_t *iface)
             break;
         }
 
-        /* Copied and counted before any callback: it may progress as well, and
-         * goes on where this is */
+        /* Copied and counted before any callback, which may progress as well
+         * and continue from here */
         cqe = member->batch[member->batch_head++];
         if (ucs_likely((cqe.op_own >> 4) == MLX5_CQE_REQ)) {
             uct_sep_cqe_handle_send(iface, &cqe);

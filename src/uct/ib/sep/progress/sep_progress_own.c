@@ -19,7 +19,7 @@ uct_sep_progress_own_sends(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     unsigned count = 0;
 
     do {
-        /* Before any callback: it may progress as well */
+        /* Before any callback, which may progress as well */
         uct_sep_cq_pop(&iface->own_cq);
 
         if (ucs_likely((cqe->op_own >> 4) == MLX5_CQE_REQ)) {

@@ -15,10 +15,10 @@
  * Preload shim: makes an unmodified UCX load the transport.
  *
  * The list of modules is compiled into UCX, so the only way in is before it
- * looks at the transports it has: uct_query_components() is the first that an
- * application (or libucp for it) calls. This library stands in front of that
- * function. It needs nothing but the C library, so it can be preloaded into any
- * process, and costs nothing in those that do not use UCX.
+ * looks at its transports: uct_query_components() is the first function that an
+ * application (or libucp for it) calls. This library interposes it. It needs
+ * nothing but the C library, so it can be preloaded into any process, and costs
+ * nothing in those that do not use UCX.
  *
  * The path of the transport is taken from SEP_MODULE, or it is next to this
  * file.
@@ -47,8 +47,8 @@ static int sep_preload_find(char *path, size_t max)
     if ((env != NULL) && (env[0] != '\0')) {
         ret = snprintf(path, max, "%s", env);
     } else {
-        /* Without following links: a build tree has links to all its modules
-         * in one directory */
+        /* Don't follow links: a build tree has links to all its modules in one
+         * directory */
         if (!dladdr((const void*)sep_preload_find, &info) ||
             ((slash = strrchr(info.dli_fname, '/')) == NULL)) {
             fprintf(stderr, "sep: could not find out where " SEP_PRELOAD_MODULE
