@@ -7,7 +7,7 @@
 #
 #   contrib/bench-insn.sh              a table
 #   contrib/bench-insn.sh --tsv        op, sep_mlx5, rc_mlx5, ratio
-#   contrib/bench-insn.sh --functions  where the instructions of each are
+#   contrib/bench-insn.sh --functions  where each operation spends them
 #
 # Options: --ucx PREFIX   a UCX that contrib/build-ucx-release.sh installed
 #                         (default: build/ucx-release, built if it is not there)

@@ -11,10 +11,10 @@
 #
 # Options: --ucx PREFIX   a UCX that contrib/build-ucx-release.sh installed
 #                         (default: build/ucx-release, built if it is not there)
-#          --ifaces N     interfaces, all connected with all (default 8)
+#          --ifaces N     interfaces, fully connected (default 8)
 #
-# heap: as malloc rounds it up, with the queues, which libmlx5 allocates, and the
-# buffers. mapped: apart from the heap. resident: what of both was ever touched.
+# heap: as rounded up by malloc, including buffers and the queues that libmlx5
+# allocates. mapped: outside the heap. resident: the part of both ever touched.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"

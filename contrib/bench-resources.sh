@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What sharing categories take of a device, in both regimes of UAR pages, for a
-# range of workers: contexts, UAR pages, uUARs, queue pairs, queues, memory.
+# What sharing categories take from a device, in both regimes of UAR pages, for
+# a range of workers: contexts, UAR pages, uUARs, queue pairs, queues, memory.
 #
 #   contrib/bench-resources.sh             a table of plans, 1 to 24 workers
 #   contrib/bench-resources.sh --tsv       the same with tabs
-#   contrib/bench-resources.sh --take      and beside each plan what workers on
+#   contrib/bench-resources.sh --take      and next to each plan what workers on
 #                                          the software device have taken; fails
-#                                          if that is something else
+#                                          if that differs
 #   contrib/bench-resources.sh --markdown  the tables of docs/resources.md
 #
 # Options: --workers N,N,...  other numbers of workers

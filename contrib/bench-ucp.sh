@@ -10,7 +10,7 @@
 #   contrib/bench-ucp.sh              a table
 #   contrib/bench-ucp.sh --tsv        row, stock, patched, ratio
 #   contrib/bench-ucp.sh --breakdown  row, build, instructions in UCP and below
-#   contrib/bench-ucp.sh --functions  where the instructions of each row are
+#   contrib/bench-ucp.sh --functions  where each row spends its instructions
 #
 # Options: --stock PREFIX  --patched PREFIX
 #               what contrib/build-ucx-opt.sh installed with and without
@@ -21,12 +21,12 @@
 #
 # Rows without a suffix are rc_mlx5 (and ud_mlx5, which it is connected with) and
 # version 1 (UCX_PROTO_ENABLE=n). ucp_put_above_uct: what libucp executes for
-# put_8. flush_one_put: from the call until one put is flushed, again and again;
+# put_8. flush_one_put: from the call until one put is flushed, repeatedly;
 # flush_two_puts: the same for two, which no flush expects. progress_idle_N:
 # ucp_worker_progress() with N interfaces open and nothing to do; rc_mlx5 cannot
 # be alone, so the first has ud_mlx5 for connecting only. put_rate: millions of
 # puts per second, flushed after every 256, in wall-clock time: the median of
-# runs of the two UCX in turns.
+# alternating runs of the two UCX.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"

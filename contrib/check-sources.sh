@@ -13,7 +13,7 @@
 #                              files are as .editorconfig says
 #   check-sources.sh format    C files are as .clang-format says, as far as
 #                              contrib/check_format.py compares them
-#   check-sources.sh pictures  those of tables are what the tables say
+#   check-sources.sh pictures  those generated from tables match the tables
 #   check-sources.sh --list    the names of these checks
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -3,8 +3,8 @@
 #
 # From a fresh checkout to the main job: install what is missing, build the
 # release configuration into build/demo, run the jobs on the software mlx5
-# device (no hardware needed) and print what passed, then what 16 workers take of
-# the device beside what sep_info says they will. Nothing outside this
+# device (no hardware needed) and print what passed, then what 16 workers take
+# from the device next to what sep_info predicts. Nothing outside this
 # directory is changed, apart from Debian packages being installed. Run it again
 # at any time; only what changed is rebuilt.
 #

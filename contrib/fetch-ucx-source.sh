@@ -69,7 +69,7 @@ upstream=${version#*:}
 upstream=${upstream%-*}
 upstream=${upstream%%+*}
 if [[ -n $wanted && $wanted != "$upstream" ]]; then
-    die "UCX $wanted is asked for, but the installed libucx0 is $version: give" \
+    die "UCX $wanted is requested, but libucx0 $version is installed: give" \
         "a source tree of UCX $wanted instead"
 fi
 

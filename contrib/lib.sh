@@ -100,8 +100,8 @@ sep_jobs()
     echo "$cores"
 }
 
-# Option of make: so many compilations at a time, unless a make or the test
-# runner above us says how many there may be in all.
+# Option of make: that many compilations at a time, unless a make or the test
+# runner above us limits them all.
 sep_parallel()
 {
     [[ ${MAKEFLAGS-} == *--jobserver-auth* ]] || echo "-j$(sep_jobs)"

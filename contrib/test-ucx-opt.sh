@@ -14,7 +14,7 @@
 #
 # --asan: the tests on sep_mlx5 and rc_mlx5 on a UCX with AddressSanitizer and
 # UndefinedBehaviorSanitizer, and assertions (default: build/ucx-asan). A test
-# program that a sanitizer has something to say about fails.
+# program fails if a sanitizer reports anything.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"

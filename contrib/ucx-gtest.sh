@@ -8,11 +8,11 @@
 #   contrib/ucx-gtest.sh --group uct    uct, md (memory domains) or ucp only
 #   contrib/ucx-gtest.sh --tests REGEX  tests whose 'suite.test' matches
 #   contrib/ucx-gtest.sh --tsv          one line per test
-#   contrib/ucx-gtest.sh --resume       go on where an earlier run stopped
+#   contrib/ucx-gtest.sh --resume       continue where an earlier run stopped
 #   contrib/ucx-gtest.sh --only sep --set UCX_SEP_CATEGORY=static ...
 #
-# Takes the UCX source package of the installed version (nothing in it is
-# changed: a copy is), adds the transport to the lists in UCX's tests, builds UCX
+# Copies the UCX source package of the installed version (the original is not
+# changed), adds the transport to the lists in UCX's tests, builds UCX
 # and its tests with assertions, parameter checks and statistics, and the
 # transport for that UCX. Later runs use what is built.
 #

@@ -27,7 +27,7 @@ def _arguments():
         prog="ucx_gtest", description="Run UCX's unit tests on sep_mlx5 and "
         "on rc_mlx5 and compare. Built by contrib/ucx-gtest.sh.")
     parser.add_argument("--adapt", metavar="SOURCE",
-                        help="put sep_mlx5 into this copy of UCX, and exit")
+                        help="add sep_mlx5 to this copy of UCX, and exit")
     parser.add_argument("--gtest", metavar="PROGRAM",
                         help="UCX's gtest program")
     parser.add_argument("--sep-build", metavar="DIR",

@@ -54,10 +54,10 @@ def parse(arguments):
     parser.add_argument("--list", action="store_true",
                         help="build, and print the names of the tests")
     parser.add_argument("--seed", metavar="N",
-                        help="of tests with random numbers; 'random' chooses "
+                        help="for tests with random numbers; 'random' chooses "
                         "one and prints it (default: always the same)")
     parser.add_argument("--repeat", type=_positive, default=1, metavar="N",
-                        help="run each unit test so often")
+                        help="run each unit test N times")
     parser.add_argument("--jobs", type=_positive, default=_cores(),
                         metavar="N", help="processes at a time (default: one "
                         "per core, %(default)s)")
