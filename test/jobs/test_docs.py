@@ -16,7 +16,7 @@ PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md") + tuple(sorted(
 
 # Pages that lead through the sources
 WALKS = ("docs/walk-of-a-put.md", "docs/walk-of-a-doorbell.md",
-         "docs/add-an-opcode.md")
+         "docs/add-an-opcode.md", "docs/add-a-category.md")
 
 
 def read(*names):
