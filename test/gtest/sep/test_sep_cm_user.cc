@@ -223,7 +223,7 @@ ucs_status_t cm_user::qp_create(void *arg, uct_sep_conn_t *sep_conn,
     ++c->qps_created;
     ++self->m_live_qps;
     local_p->qpn                = c->qp->qp_num;
-    local_p->psn                = self->m_rng() & UCT_SEP_CONN_MAX_24BIT;
+    local_p->psn                = self->m_rng() & UCT_SEP_ADDR_MAX_24BIT;
     local_p->path_mtu           = self->m_dev.mtu;
     local_p->max_rd_atomic      = 1;
     local_p->max_dest_rd_atomic = 1;

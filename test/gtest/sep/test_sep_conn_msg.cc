@@ -102,7 +102,7 @@ TEST_F(test_sep_conn_msg, parse_says_what_is_wrong)
     EXPECT_EQ(UCT_SEP_CONN_PARSE_MAGIC, parse(bytes));
 
     bytes    = to_bytes(any_message(a, b));
-    bytes[4] = UCT_SEP_CONN_VERSION + 1;
+    bytes[4] = UCT_SEP_ADDR_VERSION + 1;
     EXPECT_EQ(UCT_SEP_CONN_PARSE_VERSION, parse(bytes));
     /* Also if a later version is longer */
     bytes.resize(200);

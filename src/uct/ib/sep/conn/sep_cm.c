@@ -684,7 +684,7 @@ static ucs_status_t uct_sep_cm_peer_check(uct_sep_cm_t *cm,
         ucs_error("%s: peer has version %u of the connection protocol, this is "
                   "version %u: all processes of a job must use the same "
                   "version of the transport", cm->name, peer->iface.version,
-                  UCT_SEP_CONN_VERSION);
+                  UCT_SEP_ADDR_VERSION);
         return status;
     } else if (status != UCS_OK) {
         ucs_error("%s: invalid interface address (ud qp 0x%x id %016" PRIx64

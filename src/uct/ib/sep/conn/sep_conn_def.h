@@ -3,25 +3,15 @@
 #ifndef UCT_SEP_CONN_DEF_H
 #define UCT_SEP_CONN_DEF_H
 
-#include <ucs/sys/compiler_def.h>
-#include <ucs/type/status.h>
-#include <linux/types.h>
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <uct/ib/sep/port/sep_addr_def.h>
 
 /**
  * @file sep_conn_def.h
  *
- * Wire formats: the two UCT addresses of an interface and the UD packet of the
- * connection exchange. Everything here is big endian and has no padding, so an
- * address can be hashed and compared as a string of bytes. This is a protocol
- * of our own; the sizes of its hardware fields come from the InfiniBand
- * architecture (24-bit QP number and PSN, 16-bit LID and P_Key, 128-bit GID).
+ * Bytes that leave the process: the UD packet of the connection exchange. All
+ * of it is big endian and without padding. This is a protocol of our own, of
+ * which the addresses (sep_addr_def.h) are a part.
  */
-
-/** Version of the addresses and of the packets; peers must have the same. */
-#define UCT_SEP_CONN_VERSION       2
 
 /** First four bytes of every packet, "SEPc". */
 #define UCT_SEP_CONN_MAGIC         0x53455063u
@@ -32,86 +22,8 @@
  */
 #define UCT_SEP_CONN_QKEY          0x5e9c0de1u
 
-/** Largest QP number and PSN. */
-#define UCT_SEP_CONN_MAX_24BIT     0xffffffu
-
 /** Bytes the receiving side of a UD packet finds before the payload. */
 #define UCT_SEP_CONN_GRH_LEN       40
-
-
-/** Paths of a connection: as many as an LMC allows (7 bits). */
-#define UCT_SEP_MAX_PATHS          128
-
-
-/** Flags of @ref uct_sep_device_addr_t. */
-enum {
-    /** The port's link layer is Ethernet (RoCE); InfiniBand otherwise. */
-    UCT_SEP_DEVICE_ADDR_FLAG_ETH     = 1 << 0,
-    /** The gid field is valid. Always set together with FLAG_ETH. */
-    UCT_SEP_DEVICE_ADDR_FLAG_GID     = 1 << 1,
-    /** RoCE v2 (routable, UDP); RoCE v1 otherwise. Only with FLAG_ETH. */
-    UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2 = 1 << 2,
-    /** RoCE v2 GID is an IPv4-mapped address. Only with FLAG_ROCE_V2. */
-    UCT_SEP_DEVICE_ADDR_FLAG_IPV4    = 1 << 3,
-    UCT_SEP_DEVICE_ADDR_FLAGS_ALL    = (1 << 4) - 1
-};
-
-
-/**
- * Device address: where the port is. Enough for an address handle on both
- * InfiniBand (LID, with or without GRH) and RoCE (GID only).
- */
-typedef struct uct_sep_device_addr {
-    uint8_t flags;    /**< UCT_SEP_DEVICE_ADDR_FLAG_xx */
-    uint8_t path;     /**< Which of the paths to the port, less than
-                           UCT_SEP_MAX_PATHS; zero in the address of an
-                           interface. Each is a connection of its own, for both
-                           sides the same one, so this is part of its key */
-    __be16  pkey;     /**< P_Key in use, with its membership bit */
-    __be16  lid;      /**< LID; zero on Ethernet */
-    uint8_t gid[16];  /**< GID in network order; zero without FLAG_GID */
-} UCS_S_PACKED uct_sep_device_addr_t;
-
-static_assert(sizeof(uct_sep_device_addr_t) == 22, "device address size");
-
-
-/** Flags of @ref uct_sep_iface_addr_t. */
-enum {
-    /** Sending and receiving queue pairs differ: a connection has two on each
-     *  side. */
-    UCT_SEP_IFACE_ADDR_FLAG_SPLIT = 1 << 0,
-    UCT_SEP_IFACE_ADDR_FLAGS_ALL  = (1 << 1) - 1
-};
-
-
-/**
- * Interface address: who listens there. The random id makes an interface unique
- * for ever, even if a later process reuses its UD QP number.
- */
-typedef struct uct_sep_iface_addr {
-    uint8_t version;   /**< UCT_SEP_CONN_VERSION */
-    uint8_t ud_qpn[3]; /**< UD QP number, most significant byte first */
-    __be64  id;        /**< Random, never zero */
-    uint8_t flags;     /**< UCT_SEP_IFACE_ADDR_FLAG_xx; not part of the
-                            identity, so last */
-} UCS_S_PACKED uct_sep_iface_addr_t;
-
-static_assert(sizeof(uct_sep_iface_addr_t) == 13, "iface address size");
-
-
-/** An interface. */
-typedef struct uct_sep_peer_addr {
-    uct_sep_device_addr_t dev;
-    uct_sep_iface_addr_t  iface;
-} UCS_S_PACKED uct_sep_peer_addr_t;
-
-static_assert(sizeof(uct_sep_peer_addr_t) == 35, "peer address size");
-
-/** Bytes of @ref uct_sep_peer_addr_t that say which interface it is: the key of
- *  the peers table. */
-#define UCT_SEP_PEER_ADDR_ID_LEN \
-    (offsetof(uct_sep_peer_addr_t, iface) + \
-     offsetof(uct_sep_iface_addr_t, flags))
 
 
 /** Packet types. */
@@ -165,7 +77,7 @@ static_assert(sizeof(uct_sep_conn_wire_qp_t) == 16, "wire qp size");
  */
 typedef struct uct_sep_conn_packet {
     __be32                 magic;        /**< UCT_SEP_CONN_MAGIC */
-    uint8_t                version;      /**< UCT_SEP_CONN_VERSION */
+    uint8_t                version;      /**< UCT_SEP_ADDR_VERSION */
     uint8_t                type;         /**< uct_sep_conn_msg_type_t */
     __be16                 length;       /**< sizeof(uct_sep_conn_packet_t) */
     __be32                 crc;          /**< CRC32 of all with this zero */

@@ -33,12 +33,12 @@ void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
 {
     memset(packet, 0, sizeof(*packet));
 
-    packet->magic     = htobe32(UCT_SEP_CONN_MAGIC);
-    packet->version   = UCT_SEP_CONN_VERSION;
-    packet->type      = msg->type;
-    packet->length    = htobe16(sizeof(*packet));
-    packet->dst_id    = htobe64(msg->dst_id);
-    packet->src       = msg->src;
+    packet->magic   = htobe32(UCT_SEP_CONN_MAGIC);
+    packet->version = UCT_SEP_ADDR_VERSION;
+    packet->type    = msg->type;
+    packet->length  = htobe16(sizeof(*packet));
+    packet->dst_id  = htobe64(msg->dst_id);
+    packet->src     = msg->src;
 
     if (msg->type == UCT_SEP_CONN_MSG_REJ) {
         packet->reason    = msg->reason;
@@ -64,7 +64,7 @@ void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
 
 static int uct_sep_conn_msg_qpn_is_valid(uint32_t qpn)
 {
-    return (qpn >= 2) && (qpn < UCT_SEP_CONN_MAX_24BIT);
+    return (qpn >= 2) && (qpn < UCT_SEP_ADDR_MAX_24BIT);
 }
 
 static int uct_sep_conn_msg_qp_is_valid(const uct_sep_conn_qp_info_t *qp)
@@ -73,7 +73,7 @@ static int uct_sep_conn_msg_qp_is_valid(const uct_sep_conn_qp_info_t *qp)
            ((qp->responder_qpn == 0) ||
             (uct_sep_conn_msg_qpn_is_valid(qp->responder_qpn) &&
              (qp->responder_qpn != qp->qpn))) &&
-           (qp->psn <= UCT_SEP_CONN_MAX_24BIT) &&
+           (qp->psn <= UCT_SEP_ADDR_MAX_24BIT) &&
            (qp->path_mtu >= IBV_MTU_256) && (qp->path_mtu <= IBV_MTU_4096);
 }
 
@@ -118,7 +118,7 @@ uct_sep_conn_parse_t uct_sep_conn_msg_parse(const void *data, size_t length,
         return UCT_SEP_CONN_PARSE_MAGIC;
     }
 
-    if (packet.version != UCT_SEP_CONN_VERSION) {
+    if (packet.version != UCT_SEP_ADDR_VERSION) {
         return UCT_SEP_CONN_PARSE_VERSION;
     }
 

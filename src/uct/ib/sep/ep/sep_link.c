@@ -116,7 +116,7 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
     memset(local_p, 0, sizeof(*local_p));
     local_p->qpn                = txwq->qpn;
     local_p->psn                = ucs_generate_uuid((uintptr_t)txwq) &
-                                  UCT_SEP_CONN_MAX_24BIT;
+                                  UCT_SEP_ADDR_MAX_24BIT;
     local_p->path_mtu           = iface->config.path_mtu;
     local_p->max_rd_atomic      = iface->config.max_rd_atomic;
     local_p->max_dest_rd_atomic = iface->config.max_dest_rd_atomic;

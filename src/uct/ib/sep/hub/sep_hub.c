@@ -44,19 +44,6 @@ static inline int uct_sep_hub_peer_equal(const uct_sep_peer_addr_t *addr1,
 KHASH_IMPL(uct_sep_hub_peers, const uct_sep_peer_addr_t*, uct_sep_hub_peer_t*,
            1, uct_sep_hub_peer_hash, uct_sep_hub_peer_equal)
 
-void uct_sep_hub_warn_mixed(const char *name, int is_ours)
-{
-    static int is_told = 0;
-
-    if (!__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
-        ucs_warn("%s: %s has UCX_SEP_CATEGORY=mpi_threads and %s does not, so "
-                 "they can't reach each other: set it in all processes or in "
-                 "none (said once)", name,
-                 is_ours ? "this process" : "a peer",
-                 is_ours ? "a peer" : "this process");
-    }
-}
-
 /*
  * Called by the core, so with the lock held
  */

@@ -32,45 +32,6 @@ typedef struct uct_sep_hub_iface uct_sep_hub_iface_t;
 typedef struct uct_sep_hub_ep uct_sep_hub_ep_t;
 
 
-/**
- * First byte of the address of an interface on a hub, where others have their
- * version: neither kind mistakes the other for its own.
- */
-#define UCT_SEP_HUB_ADDR_VERSION  (0x80 | UCT_SEP_CONN_VERSION)
-
-
-/** Destination of a message: precedes the data of every active message. */
-typedef struct uct_sep_hub_route {
-    __be16 worker;    /**< Index of the interface in its hub */
-    __be16 reserved;  /**< Zero */
-    __be32 id;        /**< Random id of the interface, since others may have had
-                           its index before */
-} UCS_S_PACKED uct_sep_hub_route_t;
-
-static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
-              "takes the place of the header of a short message");
-
-
-/** Address of an interface on a hub. */
-typedef struct uct_sep_hub_addr {
-    uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
-    uint8_t              reserved;  /**< Zero */
-    uct_sep_hub_route_t  route;
-    uct_sep_iface_addr_t iface;     /**< Address of the hub: what is connected
-                                         to */
-} UCS_S_PACKED uct_sep_hub_addr_t;
-
-
-/**
- * Warn, once in a process, that a peer can't be reached because only one side
- * is of category mpi_threads.
- *
- * @param name     For the message, e.g. "mlx5_0:1".
- * @param is_ours  Whether it is this side.
- */
-void uct_sep_hub_warn_mixed(const char *name, int is_ours);
-
-
 /** A message on its way to an interface, at the start of its receive buffer. */
 typedef struct uct_sep_hub_msg {
     ucs_queue_elem_t queue;

@@ -31,7 +31,7 @@ uct_sep_hub_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
 
     addr = (const void*)params->iface_addr;
-    if (addr->version != UCT_SEP_HUB_ADDR_VERSION) {
+    if (!uct_sep_addr_is_hub(addr)) {
         ucs_error("%s: this process has UCX_SEP_CATEGORY=mpi_threads and the "
                   "peer does not: set it in all processes or in none",
                   iface->hub->dev_name);

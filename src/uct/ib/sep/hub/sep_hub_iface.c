@@ -549,8 +549,8 @@ static int uct_sep_hub_iface_is_reachable(const uct_iface_h tl_iface,
                                                     uct_sep_hub_iface_t);
     const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
 
-    if ((addr != NULL) && (addr->version != UCT_SEP_HUB_ADDR_VERSION)) {
-        uct_sep_hub_warn_mixed(iface->hub->dev_name, 1);
+    if ((addr != NULL) && !uct_sep_addr_is_hub(addr)) {
+        uct_sep_addr_warn_mixed(iface->hub->dev_name, 1);
         return 0;
     }
 

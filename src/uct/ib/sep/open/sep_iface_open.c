@@ -7,7 +7,6 @@
 #include "sep_iface_open.h"
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_link.h>
-#include <uct/ib/sep/hub/sep_hub.h>
 #include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/iface/sep_config.h>
 #include <uct/ib/sep/iface/sep_event.h>
@@ -130,11 +129,10 @@ static int uct_sep_iface_is_reachable(const uct_iface_h tl_iface,
                                       const uct_device_addr_t *dev_addr,
                                       const uct_iface_addr_t *iface_addr)
 {
-    uct_sep_iface_t *iface         = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
 
-    if ((addr != NULL) && (addr->version == UCT_SEP_HUB_ADDR_VERSION)) {
-        uct_sep_hub_warn_mixed(iface->port.name, 0);
+    if ((iface_addr != NULL) && uct_sep_addr_is_hub(iface_addr)) {
+        uct_sep_addr_warn_mixed(iface->port.name, 0);
         return 0;
     }
 

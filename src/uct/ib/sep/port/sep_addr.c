@@ -7,6 +7,7 @@
 #include <uct/ib/sep/port/sep_addr.h>
 
 #include <ucs/arch/bitops.h>
+#include <ucs/debug/log.h>
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stdio.h>
@@ -215,7 +216,7 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
 void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
                              uct_sep_iface_addr_t *addr_p)
 {
-    addr_p->version   = UCT_SEP_CONN_VERSION;
+    addr_p->version   = UCT_SEP_ADDR_VERSION;
     addr_p->ud_qpn[0] = (ud_qpn >> 16) & 0xff;
     addr_p->ud_qpn[1] = (ud_qpn >> 8) & 0xff;
     addr_p->ud_qpn[2] = ud_qpn & 0xff;
@@ -225,13 +226,13 @@ void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
 
 ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr)
 {
-    if (addr->version != UCT_SEP_CONN_VERSION) {
+    if (addr->version != UCT_SEP_ADDR_VERSION) {
         return UCS_ERR_UNSUPPORTED;
     }
 
     /* QPs 0 and 1 are the management QPs of a port, all ones is multicast */
     if ((uct_sep_iface_addr_qpn(addr) < 2) ||
-        (uct_sep_iface_addr_qpn(addr) == UCT_SEP_CONN_MAX_24BIT) ||
+        (uct_sep_iface_addr_qpn(addr) == UCT_SEP_ADDR_MAX_24BIT) ||
         (addr->id == 0) || (addr->flags & ~UCT_SEP_IFACE_ADDR_FLAGS_ALL)) {
         return UCS_ERR_INVALID_ADDR;
     }
@@ -260,4 +261,24 @@ const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
              uct_sep_iface_addr_qpn(&addr->iface),
              (unsigned long long)uct_sep_iface_addr_id(&addr->iface));
     return buf;
+}
+
+int uct_sep_addr_is_hub(const void *iface_addr)
+{
+    const uct_sep_hub_addr_t *addr = iface_addr;
+
+    return addr->version == UCT_SEP_HUB_ADDR_VERSION;
+}
+
+void uct_sep_addr_warn_mixed(const char *name, int is_ours)
+{
+    static int is_told = 0;
+
+    if (!__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
+        ucs_warn("%s: %s has UCX_SEP_CATEGORY=mpi_threads and %s does not, so "
+                 "they can't reach each other: set it in all processes or in "
+                 "none (said once)", name,
+                 is_ours ? "this process" : "a peer",
+                 is_ours ? "a peer" : "this process");
+    }
 }

@@ -3,7 +3,7 @@
 #ifndef UCT_SEP_ADDR_H
 #define UCT_SEP_ADDR_H
 
-#include <uct/ib/sep/conn/sep_conn_def.h>
+#include <uct/ib/sep/port/sep_addr_def.h>
 #include <infiniband/verbs.h>
 
 BEGIN_C_DECLS
@@ -157,6 +157,19 @@ uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr);
 /** Text of a peer's address for messages; as @ref uct_sep_device_addr_str. */
 const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
                                   size_t max);
+
+/** @return Whether an address is that of an interface on a hub. */
+int uct_sep_addr_is_hub(const void *iface_addr);
+
+
+/**
+ * Warn, once in a process, that a peer can't be reached because only one side
+ * is of category mpi_threads.
+ *
+ * @param name     For the message, e.g. "mlx5_0:1".
+ * @param is_ours  Whether it is this side.
+ */
+void uct_sep_addr_warn_mixed(const char *name, int is_ours);
 
 END_C_DECLS
 

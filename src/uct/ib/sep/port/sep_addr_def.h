@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_ADDR_DEF_H
+#define UCT_SEP_ADDR_DEF_H
+
+#include <ucs/sys/compiler_def.h>
+#include <ucs/type/status.h>
+#include <linux/types.h>
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * @file sep_addr_def.h
+ *
+ * The two UCT addresses of an interface, as others get to see them. Everything
+ * here is big endian and has no padding, so an address can be hashed and
+ * compared as a string of bytes. The sizes of hardware fields come from the
+ * InfiniBand architecture (24-bit QP number and PSN, 16-bit LID and P_Key,
+ * 128-bit GID).
+ */
+
+/** Version of the addresses and of the packets; peers must have the same. */
+#define UCT_SEP_ADDR_VERSION       2
+
+/** Largest QP number and PSN. */
+#define UCT_SEP_ADDR_MAX_24BIT     0xffffffu
+
+
+/** Paths of a connection: as many as an LMC allows (7 bits). */
+#define UCT_SEP_MAX_PATHS          128
+
+
+/** Flags of @ref uct_sep_device_addr_t. */
+enum {
+    /** The port's link layer is Ethernet (RoCE); InfiniBand otherwise. */
+    UCT_SEP_DEVICE_ADDR_FLAG_ETH     = 1 << 0,
+    /** The gid field is valid. Always set together with FLAG_ETH. */
+    UCT_SEP_DEVICE_ADDR_FLAG_GID     = 1 << 1,
+    /** RoCE v2 (routable, UDP); RoCE v1 otherwise. Only with FLAG_ETH. */
+    UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2 = 1 << 2,
+    /** RoCE v2 GID is an IPv4-mapped address. Only with FLAG_ROCE_V2. */
+    UCT_SEP_DEVICE_ADDR_FLAG_IPV4    = 1 << 3,
+    UCT_SEP_DEVICE_ADDR_FLAGS_ALL    = (1 << 4) - 1
+};
+
+
+/**
+ * Device address: where the port is. Enough for an address handle on both
+ * InfiniBand (LID, with or without GRH) and RoCE (GID only).
+ */
+typedef struct uct_sep_device_addr {
+    uint8_t flags;    /**< UCT_SEP_DEVICE_ADDR_FLAG_xx */
+    uint8_t path;     /**< Which of the paths to the port, less than
+                           UCT_SEP_MAX_PATHS; zero in the address of an
+                           interface. Each is a connection of its own, for both
+                           sides the same one, so this is part of its key */
+    __be16  pkey;     /**< P_Key in use, with its membership bit */
+    __be16  lid;      /**< LID; zero on Ethernet */
+    uint8_t gid[16];  /**< GID in network order; zero without FLAG_GID */
+} UCS_S_PACKED uct_sep_device_addr_t;
+
+static_assert(sizeof(uct_sep_device_addr_t) == 22, "device address size");
+
+
+/** Flags of @ref uct_sep_iface_addr_t. */
+enum {
+    /** Sending and receiving queue pairs differ: a connection has two on each
+     *  side. */
+    UCT_SEP_IFACE_ADDR_FLAG_SPLIT = 1 << 0,
+    UCT_SEP_IFACE_ADDR_FLAGS_ALL  = (1 << 1) - 1
+};
+
+
+/**
+ * Interface address: who listens there. The random id makes an interface unique
+ * for ever, even if a later process reuses its UD QP number.
+ */
+typedef struct uct_sep_iface_addr {
+    uint8_t version;   /**< UCT_SEP_ADDR_VERSION */
+    uint8_t ud_qpn[3]; /**< UD QP number, most significant byte first */
+    __be64  id;        /**< Random, never zero */
+    uint8_t flags;     /**< UCT_SEP_IFACE_ADDR_FLAG_xx; not part of the
+                            identity, so last */
+} UCS_S_PACKED uct_sep_iface_addr_t;
+
+static_assert(sizeof(uct_sep_iface_addr_t) == 13, "iface address size");
+
+
+/** An interface. */
+typedef struct uct_sep_peer_addr {
+    uct_sep_device_addr_t dev;
+    uct_sep_iface_addr_t  iface;
+} UCS_S_PACKED uct_sep_peer_addr_t;
+
+static_assert(sizeof(uct_sep_peer_addr_t) == 35, "peer address size");
+
+/** Bytes of @ref uct_sep_peer_addr_t that say which interface it is: the key of
+ *  the peers table. */
+#define UCT_SEP_PEER_ADDR_ID_LEN \
+    (offsetof(uct_sep_peer_addr_t, iface) + \
+     offsetof(uct_sep_iface_addr_t, flags))
+
+
+/**
+ * First byte of the address of an interface on a hub (sep_hub.h), where others
+ * have their version: neither kind takes the other for its own.
+ */
+#define UCT_SEP_HUB_ADDR_VERSION  (0x80 | UCT_SEP_ADDR_VERSION)
+
+
+/** Where a message goes: in front of the data of every active message. */
+typedef struct uct_sep_hub_route {
+    __be16 worker;    /**< Index of the interface in its hub */
+    __be16 reserved;  /**< Zero */
+    __be32 id;        /**< Random id of the interface, since others may have
+                           had its index before */
+} UCS_S_PACKED uct_sep_hub_route_t;
+
+static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
+              "takes the place of the header of a short message");
+
+
+/** Address of an interface on a hub. */
+typedef struct uct_sep_hub_addr {
+    uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
+    uint8_t              reserved;  /**< Zero */
+    uct_sep_hub_route_t  route;
+    uct_sep_iface_addr_t iface;     /**< Of the hub: what is connected to */
+} UCS_S_PACKED uct_sep_hub_addr_t;
+
+#endif
