@@ -104,7 +104,8 @@ TEST_F(test_sep_account, queues_are_counted_as_long_as_they_are)
  * depends on their vendor */
 TEST_F(test_sep_account, memory_is_counted_while_it_is_registered)
 {
-    const std::pair<const char*, unsigned> orderings[] = {{"off", 1}, {"on", 2}};
+    const std::pair<const char*, unsigned> orderings[] = {{"off", 1},
+                                                          {"on", 2}};
 
     for (auto &ordering : orderings) {
         SCOPED_TRACE(ordering.first);

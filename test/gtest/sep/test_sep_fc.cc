@@ -3,6 +3,7 @@
 #include "sep_wqe_fixture.h"
 #include "test_sep_uct.h"
 
+#include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/progress/sep_cqe.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 
@@ -56,7 +57,14 @@ protected:
 
     int receive(uint8_t am_id)
     {
-        return uct_sep_fc_receive(&m_f.iface(), QPN, am_id);
+        uct_sep_txwq_t *woken;
+        int has_message;
+
+        has_message = uct_sep_fc_receive(&m_f.iface(), QPN, am_id, &woken);
+        if (woken != NULL) {
+            uct_sep_dispatch_wake(&m_f.iface(), woken);
+        }
+        return has_message;
     }
 
     int32_t window() { return uct_sep_fc_window(&m_f.txwq()); }

@@ -33,7 +33,7 @@ uct_sep_bufs_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
         desc->lkey = uct_sep_mem_lkey(memh);
     } else {
         /* If this fails, whoever gets the descriptor tries again */
-        desc->lkey         = uct_sep_context_make_lkey(iface->channel.own,
+        desc->lkey         = uct_sep_own_keys_make(&iface->channel.own->keys,
                                                        uct_sep_iface_md(iface),
                                                        memh);
         desc->super.result = memh;
@@ -48,7 +48,7 @@ ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
 
     for (i = 0; i < iovcnt; ++i) {
         if ((uct_iov_get_length(&iov[i]) > 0) &&
-            (uct_sep_context_make_lkey(iface->channel.own,
+            (uct_sep_own_keys_make(&iface->channel.own->keys,
                                        uct_sep_iface_md(iface), iov[i].memh) ==
              UCT_SEP_INVALID_LKEY)) {
             return UCS_ERR_NO_MEMORY;
@@ -61,7 +61,7 @@ ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
 ucs_status_t
 uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
 {
-    desc->lkey = uct_sep_context_make_lkey(iface->channel.own,
+    desc->lkey = uct_sep_own_keys_make(&iface->channel.own->keys,
                                            uct_sep_iface_md(iface),
                                            desc->super.result);
     if (desc->lkey == UCT_SEP_INVALID_LKEY) {

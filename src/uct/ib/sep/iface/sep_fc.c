@@ -6,7 +6,6 @@
 
 #include "sep_fc.h"
 
-#include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 
 #include <ucs/debug/log.h>
@@ -103,11 +102,12 @@ void uct_sep_fc_send_due(uct_sep_iface_t *iface)
     }
 }
 
-static void uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                             uint8_t am_id, int is_pure)
+/* Returns whether somebody waits for what it has brought */
+static int uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                            uint8_t am_id, int is_pure)
 {
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
-        return;
+        return 0;
     }
 
     if (!is_pure && (am_id & (UCT_SEP_AM_FC_SOFT_REQ |
@@ -124,12 +124,12 @@ static void uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         }
     }
 
-    if (am_id & UCT_SEP_AM_FC_GRANT) {
-        uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
-        if (txwq->flags & UCT_SEP_TXWQ_FLAG_WAITING) {
-            uct_sep_dispatch_wake(iface, txwq);
-        }
+    if (!(am_id & UCT_SEP_AM_FC_GRANT)) {
+        return 0;
     }
+
+    uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
+    return !!(txwq->flags & UCT_SEP_TXWQ_FLAG_WAITING);
 }
 
 static void
@@ -157,14 +157,18 @@ uct_sep_fc_keep(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id)
     ucs_list_add_tail(&iface->rx.fc_early, &early->list);
 }
 
-int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id)
+int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id,
+                       uct_sep_txwq_t **woken_p)
 {
     int is_pure = (am_id & UCT_SEP_AM_FC_MASK) == UCT_SEP_AM_FC_PURE_GRANT;
     uct_sep_txwq_t *txwq;
 
     txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+    *woken_p = NULL;
     if (txwq != NULL) {
-        uct_sep_fc_apply(iface, txwq, am_id, is_pure);
+        if (uct_sep_fc_apply(iface, txwq, am_id, is_pure)) {
+            *woken_p = txwq;
+        }
     } else if (!is_pure) {
         /* Then a grant is of no use: nothing was sent, or it was long ago */
         uct_sep_fc_keep(iface, qpn, am_id & (UCT_SEP_AM_FC_SOFT_REQ |

@@ -72,12 +72,15 @@ uct_sep_fc_take(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 /**
  * A message has arrived with flow control bits.
  *
- * @param qpn    On which queue pair.
- * @param am_id  First byte of its header.
+ * @param [in]  qpn      On which queue pair.
+ * @param [in]  am_id    First byte of its header.
+ * @param [out] woken_p  Send queue that can go on, to be woken by the caller
+ *                       before anything else; or NULL.
  *
  * @return Whether it carries a message, too.
  */
-int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id);
+int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id,
+                       uct_sep_txwq_t **woken_p);
 
 
 /** Send grants that have waited for credits. */

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/category/sep_context.h>
+#include <uct/ib/sep/md/sep_own_keys.h>
 #include "sep_md.h"
 #include <uct/ib/sep/base/sep_account.h>
 
@@ -135,7 +135,7 @@ err:
 
 static void uct_sep_mem_deregister(uct_sep_md_t *md, uct_sep_mem_t *mem)
 {
-    uct_sep_context_release_mem(md, mem);
+    uct_sep_own_keys_release_mem(md, mem);
     if (mem->relaxed_mr != NULL) {
         uct_sep_mem_free_mr(md, mem->relaxed_mr);
     }

@@ -61,7 +61,7 @@ typedef struct uct_sep_mem {
     struct ibv_mr      *relaxed_mr; /**< Has the local key, with relaxed
                                          ordering; or NULL */
     uct_sep_mem_keys_t *keys; /**< Local keys in contexts of workers, or NULL;
-                                   see sep_context.h */
+                                   see sep_own_keys.h */
 } uct_sep_mem_t;
 
 

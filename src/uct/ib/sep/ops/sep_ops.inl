@@ -124,7 +124,7 @@ uct_sep_ops_has_lkeys(const uct_sep_iface_t *iface, const uct_iov_t *iov,
 
     for (i = 0; i < iovcnt; ++i) {
         if ((uct_iov_get_length(&iov[i]) > 0) &&
-            (uct_sep_context_lkey(iface->channel.own, iov[i].memh) ==
+            (uct_sep_own_keys_lkey(&iface->channel.own->keys, iov[i].memh) ==
              UCT_SEP_INVALID_LKEY)) {
             return 0;
         }

@@ -170,7 +170,7 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
         seg = uct_sep_txwq_wrap(txwq, seg);
         uct_sep_wqe_set_data(seg, iov[i].buffer, length,
                              (mode & UCT_SEP_OPS_OWN) ?
-                             uct_sep_context_lkey(iface->channel.own,
+                             uct_sep_own_keys_lkey(&iface->channel.own->keys,
                                                   iov[i].memh) :
                              uct_sep_mem_lkey(iov[i].memh));
         seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN);

@@ -75,8 +75,15 @@ int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
                            uint32_t length, uint32_t qpn)
 {
     uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
+    uct_sep_txwq_t *woken;
+    int has_message;
 
-    if (!uct_sep_fc_receive(iface, qpn, hdr->am_id)) {
+    has_message = uct_sep_fc_receive(iface, qpn, hdr->am_id, &woken);
+    if (woken != NULL) {
+        uct_sep_dispatch_wake(iface, woken);
+    }
+
+    if (!has_message) {
         return 1;
     }
 

@@ -138,7 +138,7 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
         sge[count].addr   = (uintptr_t)iov[i].buffer;
         sge[count].length = length;
         sge[count].lkey   = (mode & UCT_SEP_OPS_OWN) ?
-                            uct_sep_context_lkey(iface->channel.own,
+                            uct_sep_own_keys_lkey(&iface->channel.own->keys,
                                                  iov[i].memh) :
                             uct_sep_mem_lkey(iov[i].memh);
         ++count;
