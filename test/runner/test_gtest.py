@@ -24,9 +24,10 @@ class Base(unittest.TestCase):
         self.starts += 1
         return process.Process([FAKE, *options], log, self.environment)
 
-    def run_tests(self, *names, limit=20):
+    def run_tests(self, *names, limit=20, **policy):
         with open(os.path.join(self.dir, "log"), "wb") as log:
-            report = gtest.run(self.start, names, limit, self.dir, log)
+            report = gtest.run(self.start, names, gtest.Policy(limit, **policy),
+                               self.dir, log)
         self.assertEqual(set(names), set(report.outcomes))
         return report
 
@@ -110,10 +111,9 @@ class Run(Base):
                          report.outcomes["bad.hangs"].reason)
 
     def test_rest_is_given_up_in_the_end(self):
-        self.starts = 0
-        crashing = [f"bad{i}.crashes" for i in range(gtest.DEATHS + 2)]
-        report = self.run_tests(*crashing)
-        self.assertEqual(gtest.DEATHS, self.starts)
+        crashing = [f"bad{i}.crashes" for i in range(4)]
+        report = self.run_tests(*crashing, deaths=2)
+        self.assertEqual(2, self.starts)
         self.assertIn("died", report.outcomes[crashing[-1]].reason)
         self.assertEqual({FAILED}, {each.status for each in
                                     report.outcomes.values()})
@@ -126,6 +126,24 @@ class Run(Base):
         self.assertEqual("exit status 3 before any test",
                          report.outcomes["a.first"].reason)
         self.assertEqual(FAILED, report.outcomes["a.second"].status)
+
+    def test_each_test_may_have_its_time(self):
+        report = self.run_tests("slow.sleeps/1", "slow.sleeps/2",
+                                "slow.sleeps/3", limit=2.5, each_test=True)
+        self.assertEqual({PASSED}, {each.status for each in
+                                    report.outcomes.values()})
+        report = self.run_tests("slow.sleeps/1", "slow.sleeps/2",
+                                "slow.sleeps/3", limit=2.5)
+        self.assertIn(FAILED, {each.status for each in
+                               report.outcomes.values()})
+
+    def test_skipped_is_not_passed_where_that_is_not_told(self):
+        report = self.run_tests("good.skips_tacitly", "bad.crashes",
+                                certain=False)
+        self.assertEqual((SKIPPED, "why"), (
+            report.outcomes["good.skips_tacitly"].status,
+            report.outcomes["good.skips_tacitly"].reason))
+        self.assertEqual("crashed", report.outcomes["bad.crashes"].fatal)
 
     def test_leak_at_the_end_is_told(self):
         self.environment["FAKE_LEAK"] = "1"

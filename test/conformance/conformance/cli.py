@@ -12,6 +12,9 @@ import sys
 import threading
 import time
 
+from runner import process
+from runner.gtest import ListError
+
 from . import adapt, cases, compare, gtest
 
 # A process for so many tests of a suite: what one leaves behind is not the
@@ -22,7 +25,8 @@ _SHARD = 100
 _SLOW = re.compile(r"perf|loopback")
 
 
-def _arguments():
+def parse(arguments=None):
+    """Options of the command line."""
     parser = argparse.ArgumentParser(
         prog="ucx_gtest", description="Run UCX's unit tests on sep_mlx5 and "
         "on rc_mlx5 and compare. Built by contrib/ucx-gtest.sh.")
@@ -65,11 +69,9 @@ def _arguments():
                         default=[], help="an environment variable of the tests")
     parser.add_argument("--tsv", action="store_true",
                         help="print one line per test, separated by tabs")
-    parser.add_argument("--json", metavar="FILE",
-                        help="also write the rows of the comparison there")
     parser.add_argument("--summary", action="store_true",
                         help="print only the summary")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 class Store:
@@ -102,7 +104,7 @@ def load(path):
     return results
 
 
-def _select(tests, options):
+def select(tests, options):
     """Tests to run, in the order of the program."""
     selected = []
     for test in tests:
@@ -126,7 +128,7 @@ def _select(tests, options):
     return selected
 
 
-def _shards(tests):
+def shards(tests):
     """Lists of at most _SHARD tests of one suite; long ones first."""
     suites = collections.OrderedDict()
     for test in tests:
@@ -136,10 +138,11 @@ def _shards(tests):
     return sorted(shards, key=lambda each: not _SLOW.search(each[0].suite))
 
 
-def _run_shard(program, shard, options, store):
+def run_shard(program, shard, options):
+    """Run tests of one suite, and once more what failed, alone. Returns results
+    by full name."""
     name = f"{shard[0].instance}-{shard[0].suite}"
     limit = options.limit * (5 if _SLOW.search(shard[0].suite) else 1)
-    started = time.monotonic()
     results = program.run(shard, limit, name)
     for attempt in range(options.again):
         failed = [test for test in shard if results[test.full_name].status
@@ -152,21 +155,40 @@ def _run_shard(program, shard, options, store):
             if again.status == gtest.OK:
                 again.reason = f"first: {before.status}: {before.reason}"
             results[test.full_name] = again
-    store.add(results)
+    return results
 
-    counts = collections.Counter(each.status for each in results.values())
+
+def _run_and_store(program, shard, options, store):
+    started = time.monotonic()
+    results = run_shard(program, shard, options)
+    store.add(results)
     print(f"  {shard[0].instance + '/' + shard[0].suite:<52} "
-          f"{time.monotonic() - started:6.0f} s  " +
-          ", ".join(f"{n} {status}" for status, n in sorted(counts.items())),
+          f"{time.monotonic() - started:6.0f} s  {in_words(results)}",
           file=sys.stderr, flush=True)
+
+
+def in_words(results):
+    """How many of each status."""
+    counts = collections.Counter(each.status for each in results.values())
+    return ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))
 
 
 def _each(program, tests, limit, name):
     return [program.run([test], limit, name)[test.full_name] for test in tests]
 
 
+def make_program(options, results_dir):
+    """The program that the options name."""
+    logs = os.path.join(results_dir, "logs")
+    os.makedirs(logs, exist_ok=True)
+    environment = dict(each.split("=", 1) for each in options.set)
+    return gtest.Program(os.path.abspath(options.gtest),
+                         os.path.abspath(options.sep_build), environment, logs,
+                         options.module)
+
+
 def main():
-    options = _arguments()
+    options = parse()
     if options.adapt:
         adapt.adapt(options.adapt)
         return 0
@@ -174,15 +196,14 @@ def main():
         sys.exit("--gtest and --sep-build are needed: use "
                  "contrib/ucx-gtest.sh")
 
+    process.end_with_cleanup()
     results_dir = os.path.abspath(options.results)
-    os.makedirs(os.path.join(results_dir, "logs"), exist_ok=True)
-    environment = dict(each.split("=", 1) for each in options.set)
-    program = gtest.Program(os.path.abspath(options.gtest),
-                            os.path.abspath(options.sep_build), environment,
-                            os.path.join(results_dir, "logs"),
-                            options.module)
-    tests = program.list()
-    selected = _select(tests, options)
+    program = make_program(options, results_dir)
+    try:
+        tests = program.list()
+    except ListError as error:
+        sys.exit(f"{options.gtest}: {error}")
+    selected = select(tests, options)
     if not selected:
         sys.exit("no test is selected")
 
@@ -193,8 +214,9 @@ def main():
     print(f"{len(selected)} tests, {len(left)} to run; logs are in "
           f"{results_dir}/logs", file=sys.stderr, flush=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for future in [pool.submit(_run_shard, program, shard, options, store)
-                       for shard in _shards(left)]:
+        for future in [pool.submit(_run_and_store, program, shard, options,
+                                   store)
+                       for shard in shards(left)]:
             future.result()
 
     results = dict(store.results)
@@ -205,22 +227,22 @@ def main():
     return _report(tests, selected, results, results_dir, options)
 
 
-def _report(tests, selected, results, results_dir, options):
+def rows_of(tests, selected, results):
+    """The selected tests on both transports."""
     chosen = {(cases.group_of(test)[2], test.suite, test.name)
               for test in selected}
     known = [test for test in tests if cases.group_of(test) and
              (cases.group_of(test)[2], test.suite, test.name) in chosen]
-    rows = compare.make_rows(known, results)
+    return compare.make_rows(known, results)
+
+
+def _report(tests, selected, results, results_dir, options):
+    rows = rows_of(tests, selected, results)
     full = compare.tables(rows) + compare.summary(rows)
     for name, lines in (("table.txt", full), ("table.tsv", compare.tsv(rows))):
         with open(os.path.join(results_dir, name), "w",
                   encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([dataclasses.asdict(row) | {"verdict": row.verdict}
-                       for row in rows], file, indent=1)
 
     print("\n".join(compare.tsv(rows) if options.tsv else
                     compare.summary(rows) if options.summary else full))

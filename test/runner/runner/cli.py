@@ -3,8 +3,6 @@
 
 import os
 import shutil
-import signal
-import sys
 
 from . import check, conformance, jobs, junit, options, parts, process, unit
 from .schedule import Schedule
@@ -20,7 +18,7 @@ _KINDS = {parts.Gtest: unit.Run, parts.Check: check.Run,
 
 def main(arguments=None):
     chosen = options.parse(arguments)
-    _end_with_cleanup()
+    process.end_with_cleanup()
     match = options.matcher(chosen.one)
     seed = options.seed(chosen.seed) if chosen.seed else None
     if seed is not None:
@@ -58,16 +56,3 @@ def _run(chosen, some, seed, match):
             if path and not chosen.list:
                 junit.write(path, session.results)
     return session
-
-
-def _end_with_cleanup():
-    """Signals that end this program do so as exceptions, so that whatever it
-    has started is ended as well."""
-    def handler(number, _frame):
-        for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(each, signal.SIG_IGN)
-        print(f"\nended by {signal.Signals(number).name}", file=sys.stderr)
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, handler)

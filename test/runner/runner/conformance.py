@@ -1,15 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""UCX's own unit tests, by contrib/ucx-gtest.sh.
+"""UCX's own unit tests, with the driver of test/conformance.
 
-A test that was run on both transports counts once; it fails if sep_mlx5 is
-worse than rc_mlx5.
+A test that is run on both transports counts once. It fails if sep_mlx5 is worse
+than rc_mlx5 and has passed if it did so on sep_mlx5; what fails on both, or is
+skipped, does not count.
 """
 
-import json
 import os
+import sys
+import threading
+import time
 
-from .result import FAILED, PASSED, Result
+from . import gtest
 from .parts import UCX_GTEST
+from .result import FAILED, PASSED, SKIPPED, Result
+from .schedule import Task
+
+
+def _driver():
+    """The driver's modules, which use this package themselves."""
+    path = os.path.realpath(os.path.join(os.path.dirname(__file__),
+                                         "../../conformance"))
+    if path not in sys.path:
+        sys.path.append(path)
+    from conformance import cli
+    return cli
 
 
 class Run:
@@ -19,44 +34,75 @@ class Run:
         self.session = session
         self.part = part
         self.row = row
+        self.results = {}           # by full name
+        self._lock = threading.Lock()
+        self._program = self._options = None
+        self._tests = self._selected = ()
 
     def plan(self):
-        self.session.task(self.part, self.row.run, self.row.run, self._run,
-                          [self.session.builds.script(UCX_GTEST)], alone=True)
+        self.session.task(self.part, self.row.run, f"{self.row.run}: list",
+                          self._list,
+                          [self.session.builds.script(UCX_GTEST)], urgent=True)
 
-    def _run(self):
+    def _list(self):
+        driver = _driver()
+        build = os.path.join(self.session.top, "build", "ucx-gtest")
+        self._options = driver.parse([
+            "--quick", "--gtest", f"{build}/build/test/gtest/gtest",
+            "--sep-build", f"{build}/sep", *self.row.options])
         directory = self.session.directory(self.part, self.row.run)
-        path = os.path.join(directory, "results.json")
-        if os.path.exists(path):
-            os.unlink(path)
-        log = os.path.join(directory, "log")
-        limit = self.session.options.conformance_limit
-        child, elapsed = self.session.command(
-            ["contrib/ucx-gtest.sh", "--quick", "--json", path,
-             *self.row.options], log, limit)
-        results = self._results(path) if os.path.exists(path) else []
-        if child.killed or not results or child.status != 0 and all(
-                each.status != FAILED for each in results):
-            reason = f"killed after {limit:.0f} s" if child.killed else \
-                f"{child.why()}, {len(results)} passed"
-            results.append(Result(self.part, self.row.run, self.row.run,
-                                  FAILED, 0.0, reason, log))
-        self.session.add(results, f"{self.part} {self.row.run}", elapsed,
-                         child.cpu)
+        self._program = driver.make_program(self._options, directory)
+        try:
+            self._tests = self._program.list()
+        except gtest.ListError as error:
+            self.session.fail(self.part, self.row.run, self.row.run,
+                              str(error))
+            return
+        self._selected = [
+            test for test in driver.select(self._tests, self._options) if
+            self.session.wanted(self.part, self.row.run,
+                                f"{test.suite}.{test.name}")]
+        if self.session.options.list:
+            names = dict.fromkeys(f"{test.suite}.{test.name}"
+                                  for test in self._selected)
+            self.session.note(f"{self.part}/{self.row.run} {name}"
+                              for name in names)
+        elif self._selected:
+            shards = [self._add(driver, shard)
+                      for shard in driver.shards(self._selected)]
+            self.session.task(self.part, self.row.run,
+                              f"{self.row.run}: compare",
+                              lambda: self._compare(driver), shards)
 
-    def _results(self, path):
-        with open(path, encoding="utf-8") as file:
-            rows = json.load(file)
-        results = []
-        for row in rows:
-            ours, theirs = row["ours"], row["theirs"]
-            name = f"{row['suite']}.{row['test']}"
-            if row["verdict"] == "worse":
-                results.append(Result(
-                    self.part, self.row.run, name, FAILED, ours["seconds"],
-                    f"{ours['status']}, rc_mlx5 {theirs['status']}: "
-                    f"{ours['reason']}"))
-            elif ours["status"] == "ok":
-                results.append(Result(self.part, self.row.run, name, PASSED,
-                                      ours["seconds"]))
-        return results
+    def _add(self, driver, shard):
+        name = f"{self.part} {self.row.run} {shard[0].instance}/" \
+            f"{shard[0].suite}"
+
+        def action():
+            began = time.monotonic()
+            results = driver.run_shard(self._program, shard, self._options)
+            with self._lock:
+                self.results.update(results)
+            elapsed = time.monotonic() - began
+            self.session.add_time(self.part, self.row.run, elapsed, 0.0)
+            self.session.console.say(f"{name:<58} {driver.in_words(results)} "
+                                     f"{elapsed:8.1f} s")
+
+        return self.session.schedule.add(Task(name, action))
+
+    def _compare(self, driver):
+        rows = driver.rows_of(self._tests, self._selected, self.results)
+        results = [self._result(row) for row in rows]
+        self.session.add(results, f"{self.part} {self.row.run}", 0.0,
+                         self._program.cpu)
+
+    def _result(self, row):
+        status, reason = SKIPPED, row.ours.reason
+        if row.verdict == "worse":
+            status = FAILED
+            reason = f"{row.ours.status}, rc_mlx5 {row.theirs.status}: {reason}"
+        elif row.ours.status == "ok":
+            status = PASSED
+        return Result(self.part, self.row.run, f"{row.suite}.{row.test}",
+                      status, row.ours.seconds, reason,
+                      self._program.log_dir if status == FAILED else "")

@@ -11,14 +11,19 @@ import json
 import os
 import re
 
-from . import process
 from .result import FAILED, PASSED, SKIPPED
 from .stream import Stream
 
-# So often a program may die before the rest of its tests is given up
-DEATHS = 3
-
 _LIST_LIMIT = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """How long, and how often, a program may go on."""
+    seconds: float              # for a suite
+    each_test: bool = False     # ... for a test
+    deaths: int = 3             # before the rest of the tests is given up
+    certain: bool = True        # what it calls passed has not been skipped
 
 
 @dataclasses.dataclass
@@ -27,6 +32,7 @@ class Outcome:
     status: str
     seconds: float = 0.0
     reason: str = ""
+    fatal: str = ""             # "crashed" or "hung", if it took the program
 
 
 class Report:
@@ -58,6 +64,11 @@ def _matches(patterns, name):
 
 def list_tests(start, directory):
     """Full names of a program's tests, without the disabled ones."""
+    return [name for name, _ in list_with_parameters(start, directory)]
+
+
+def list_with_parameters(start, directory):
+    """The same, each with the value that it is instantiated for."""
     report = os.path.join(directory, "list.json")
     log_path = os.path.join(directory, "list.log")
     _remove(report)
@@ -67,11 +78,11 @@ def list_tests(start, directory):
         child.wait(_LIST_LIMIT)
     if child.status != 0 or not os.path.exists(report):
         raise ListError(f"cannot list its tests, {child.why()}, see {log_path}")
-    names = [f"{suite['name']}.{test['name']}"
+    tests = [(f"{suite['name']}.{test['name']}", test.get("value_param", ""))
              for suite in _load(report)["testsuites"]
              for test in suite["testsuite"]]
-    return [name for name in names if not
-            re.search(r"(^|[/.])DISABLED_", name)]
+    return [test for test in tests if not
+            re.search(r"(^|[/.])DISABLED_", test[0])]
 
 
 def chunks(names, size, apart=""):
@@ -103,25 +114,25 @@ def _suites(names):
     return suites
 
 
-def run(start, names, limit, directory, log):
-    """Run tests; a suite has so many seconds. Each gets an outcome."""
+def run(start, names, policy, directory, log):
+    """Run tests. Each gets an outcome."""
     report = Report()
     left = list(names)
     deaths = 0
     while left:
-        if deaths == DEATHS:
+        if deaths == policy.deaths:
             for name in left:
                 report.outcomes[name] = Outcome(
                     FAILED, reason=f"not run: the program died {deaths} times")
             break
-        if not _run_once(start, left, limit, directory, log, report):
+        if not _run_once(start, left, policy, directory, log, report):
             deaths += 1
             report.died = True
         left = [name for name in left if name not in report.outcomes]
     return report
 
 
-def _run_once(start, names, limit, directory, log, report):
+def _run_once(start, names, policy, directory, log, report):
     """Run tests in one process. Returns whether it came to its report."""
     path = os.path.join(directory, "report.json")
     _remove(path)
@@ -130,26 +141,27 @@ def _run_once(start, names, limit, directory, log, report):
                    f"--gtest_output=json:{path}", stream.option], log)
     while not child.ended():
         stream.poll(0.02)
-        if stream.events.seconds_left(limit) < 0:
+        if stream.events.seconds_left(policy) < 0:
             child.kill()
             break
     child.close()
     stream.close()
     report.cpu += child.cpu
 
+    end = f"killed after {policy.seconds:.0f} s" if child.killed else \
+        child.why()
     complete = os.path.exists(path)
     if complete:
         _take_report(_load(path), names, report)
         if child.status != 0 and not any(
                 report.outcomes[name].status == FAILED for name in names):
-            report.complaint = f"{_end(child, limit)} after its tests"
+            report.complaint = f"{end} after its tests"
     else:
-        _take_events(stream.events, names, _end(child, limit), report)
+        _take_events(stream.events, names, end, policy, report)
+        if stream.events.running in names:
+            report.outcomes[stream.events.running].fatal = \
+                "hung" if child.killed else "crashed"
     return complete
-
-
-def _end(child, limit):
-    return f"killed after {limit:.0f} s" if child.killed else child.why()
 
 
 def _take_report(document, names, report):
@@ -164,18 +176,21 @@ def _take_report(document, names, report):
         if test.get("failures"):
             outcome.status = FAILED
             outcome.reason = _brief(test["failures"][0]["failure"])
-        elif test.get("result") != "COMPLETED":
+        elif test.get("result") != "COMPLETED" or "skipped" in test:
+            # UCX's tests record a property, see conformance/adapt.py
             outcome.status = SKIPPED
+            outcome.reason = test.get("skipped", "")
         elif name in report.doubtful:
             outcome = Outcome(FAILED, outcome.seconds,
                               "failed, and passed when it was run again")
         report.outcomes[name] = outcome
 
 
-def _take_events(events, names, end, report):
+def _take_events(events, names, end, policy, report):
     """Of a program without a report."""
-    for name, seconds in events.passed.items():
-        report.outcomes[name] = Outcome(PASSED, seconds)
+    if policy.certain:
+        for name, seconds in events.passed.items():
+            report.outcomes[name] = Outcome(PASSED, seconds)
     report.doubtful.update(events.not_passed)
     if events.running in names:
         seconds = events.seconds_running()

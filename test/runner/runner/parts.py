@@ -33,9 +33,14 @@ UCX_OPT = Script("check-ucx-opt", ("contrib/build-ucx-opt.sh", "--check",
                                    "build/check-ucx-opt"))
 
 
+# GoogleTest programs in test/gtest, and where their sources are
+PROGRAMS = {"sim_gtest": "sim", "device_gtest": "sim", "sep_gtest": "sep",
+            "ucp_gtest": "ucp"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Gtest:
-    """Tests of a GoogleTest program in test/gtest, run in one way."""
+    """Tests of a GoogleTest program, run in one way."""
     run: str                    # name of this way
     program: str
     build: Build = PLAIN
@@ -76,7 +81,8 @@ class Jobs:
 
 @dataclasses.dataclass(frozen=True)
 class Conformance:
-    """UCX's unit tests, by contrib/ucx-gtest.sh with these options."""
+    """UCX's unit tests, a representative part with these options of
+    test/conformance/ucx_gtest."""
     run: str
     options: tuple = ()
 
@@ -97,7 +103,7 @@ _APART = {"sep_gtest": "test_sep_account"}
 def _unit(build, suffix="", **how):
     return tuple(Gtest(program + suffix, program, build,
                        apart=_APART.get(program, ""), **how)
-                 for program in ("sim_gtest", "device_gtest", "sep_gtest"))
+                 for program in PROGRAMS if program != "ucp_gtest")
 
 
 def _categories():
@@ -193,8 +199,7 @@ PARTS = (
         # tests can look at
         Conformance("mpi_threads:", (
             "--group", "uct", "--only", "sep",
-            "--set", "UCX_SEP_CATEGORY=mpi_threads", "--results",
-            "build/ucx-gtest/results-mpi_threads")))),
+            "--set", "UCX_SEP_CATEGORY=mpi_threads")))),
 
     Part("ucp", "tests of a UCX that is built with the optimisations of "
          "src/ucp/opt", _ucp()),

@@ -10,13 +10,14 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 
 GRACE = 15.0                # between SIGTERM and SIGKILL
 
 _running = set()
-_lock = threading.Lock()
+_lock = threading.RLock()     # a signal may come to who holds it
 _closed = False
 
 
@@ -124,3 +125,20 @@ def end_all():
         while time.monotonic() < deadline and \
                 any(_session_members(each.pid) for each in left):
             time.sleep(0.05)
+
+
+def end_with_cleanup():
+    """Make signals that end this program do so as exceptions, after ending
+    whatever it has started."""
+    numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+    def handler(number, _frame):
+        # Once: a second signal must not interrupt the cleaning up
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        print(f"\nended by {signal.Signals(number).name}", file=sys.stderr)
+        end_all()
+        raise SystemExit(128 + number)
+
+    for number in numbers:
+        signal.signal(number, handler)

@@ -22,7 +22,7 @@ class Events:
         self.passed = {}            # full name: seconds
         self.not_passed = []        # failed or skipped, which is not told
         self.messages = []          # of the running test
-        self.began = self.suite_began = time.monotonic()
+        self.began = self.ended = self.suite_began = time.monotonic()
 
     def line(self, text):
         """Take one line of the protocol."""
@@ -44,6 +44,7 @@ class Events:
             else:
                 self.not_passed.append(self.running)
             self.running = None
+            self.ended = time.monotonic()
         elif event == "TestCaseEnd":
             self.suite_began = time.monotonic()
 
@@ -51,9 +52,11 @@ class Events:
         """Since the running test began."""
         return time.monotonic() - self.began
 
-    def seconds_left(self, limit):
-        """Until the suite has taken so many seconds."""
-        return self.suite_began + limit - time.monotonic()
+    def seconds_left(self, policy):
+        """Until the suite, or the test, has taken too long."""
+        began = max(self.began, self.ended) if policy.each_test else \
+            self.suite_began
+        return began + policy.seconds - time.monotonic()
 
 
 class Stream:

@@ -5,7 +5,7 @@ import os
 import secrets
 import time
 
-from . import gtest, report
+from . import gtest, report, sources
 from .process import Process
 from .result import FAILED, Result
 from .schedule import Task
@@ -25,6 +25,10 @@ class Run:
     def plan(self):
         """Add the task that builds the program, and one that adds the rest
         when its tests are known."""
+        patterns = self.session.options.one
+        if patterns and not sources.may_have(self.session.top,
+                                             self.row.program, patterns):
+            return
         target = self.session.builds.target
         needs = [] if self.row.sanitizers == "tsan" else \
             [target(self.row.build, "all")]
@@ -73,10 +77,11 @@ class Run:
     def _run(self, title, label, names, turn):
         directory = self.session.directory(self.part, self.row.run, label)
         log_path = os.path.join(directory, "log")
-        limit = self.session.options.suite_limit * self.row.patience
+        policy = gtest.Policy(self.session.options.suite_limit *
+                              self.row.patience)
         began = time.monotonic()
         with open(log_path, "wb") as log:
-            done = gtest.run(self._start, names, limit, directory, log)
+            done = gtest.run(self._start, names, policy, directory, log)
         suffix = f" (turn {turn + 1})" if turn else ""
         results = [Result(self.part, self.row.run, name + suffix,
                           outcome.status, outcome.seconds, outcome.reason,
