@@ -70,7 +70,10 @@ dir=$(cd "$dir" && pwd)
 flags=(--enable-mt --with-verbs --disable-logging --enable-devel-headers
        --enable-cma --enable-gtest --enable-stats --disable-static
        --without-go --without-java --disable-doxygen-doc
-       "CFLAGS=-O1 -g1" "CXXFLAGS=-O1 -g0 -Wno-error")
+       "CFLAGS=-O1 -g1")
+# The tests are compiled as fast as can be: half of the time is optimisation,
+# and half of the rest is the same headers again and again.
+test_flags="-O0 -g0 -include sep_precompiled.h"
 ucx_parts=(src/ucm src/ucs src/uct src/ucp src/tools/info)
 
 # usage: step NAME DIRECTORY COMMAND...
@@ -123,6 +126,22 @@ gtest_objects()
     done
 }
 
+# Compile what all tests include, with what the Makefile compiles them with.
+precompile_headers()
+{
+    # shellcheck disable=SC2016 # expanded by make
+    local compile='$(CXX) $(DEFS) $(DEFAULT_INCLUDES) $(INCLUDES)'
+    # shellcheck disable=SC2016
+    compile+=' $(gtest_CPPFLAGS) $(CPPFLAGS) $(gtest_CXXFLAGS) $(CXXFLAGS)'
+    compile+=' -x c++-header -o sep_precompiled.h.gch sep_precompiled.h'
+
+    printf '#include <common/%s.h>\n' test test_helpers \
+        > test/gtest/sep_precompiled.h
+    printf 'include Makefile\nsep-precompile:\n\t%s\n' "$compile" |
+        make -C test/gtest --no-print-directory -f - sep-precompile \
+            "CXXFLAGS=${test_flags% -include *}"
+}
+
 build_ucx()
 {
     local stamp
@@ -130,7 +149,7 @@ build_ucx()
         ucx_source=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
 
     # What the build depends on: source, options, and what is put into the tests
-    stamp="$ucx_source ${flags[*]} $(cksum < \
+    stamp="$ucx_source ${flags[*]} $test_flags $(cksum < \
         "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)${opt:+ $(sep_ucx_opt_fingerprint)}"
     case $(cat "$dir/.complete" 2> /dev/null) in
     "$stamp all")  return ;;
@@ -150,16 +169,19 @@ build_ucx()
     step configure "$dir/build" "$dir/source/configure" \
         --prefix="$dir/ucx" "${flags[@]}"
     cd "$dir/build"
-    export -f make_in sep_jobs sep_parallel
+    export -f make_in sep_jobs sep_parallel precompile_headers
+    export test_flags
     step "make UCX" . bash -c 'make_in all "$@"' make_in "${ucx_parts[@]}"
     step "make install" . bash -c 'make_in install "$@"' make_in \
         "${ucx_parts[@]}"
     step "make test libraries" . bash -c 'make_in all "$@"' make_in \
         src/tools/perf test/gtest/common/googletest test/gtest/ucs/test_module \
         test/gtest/ucm/test_dlopen
+    step "precompile headers" . bash -c precompile_headers
     # shellcheck disable=SC2046 # one word or none
     step "make gtest" . make -C test/gtest --no-print-directory \
-        $(sep_parallel) gtest "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')"
+        $(sep_parallel) gtest "CXXFLAGS=$test_flags" \
+        "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')"
     cd "$SEP_TOP"
     if [[ -n $quick ]]; then
         echo "$stamp some"

@@ -69,6 +69,13 @@ AC_DEFUN([SEP_CHECK_GTEST], [
     AS_IF([test $sep_gtest = yes],
           [GTEST_LIBS="-lgtest_main $GTEST_LIBS -lpthread"])
     AM_CONDITIONAL([HAVE_GTEST], [test $sep_gtest = yes])
+    AC_ARG_ENABLE([precompiled-headers],
+        [AS_HELP_STRING([--enable-precompiled-headers],
+             [compile headers that all unit tests include once (with GCC);
+              compiler caches know nothing of that])],
+        [], [enable_precompiled_headers=no])
+    AM_CONDITIONAL([PRECOMPILED_HEADERS],
+                   [test "x$enable_precompiled_headers" = xyes])
 ])
 
 # SEP_CHECK_MPI

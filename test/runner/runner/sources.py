@@ -10,7 +10,7 @@ from .parts import PROGRAMS
 
 def may_have(top, program, patterns):
     """Whether one of the patterns may mean a test of this program."""
-    here = _texts(top, PROGRAMS[program])
+    here = _texts(top, PROGRAMS[program]) + _texts(top, "common")
     elsewhere = [text for directory in set(PROGRAMS.values())
                  for text in _texts(top, directory)]
     for pattern in patterns:
