@@ -4,7 +4,7 @@
 #define TEST_SEP_UCT_H
 
 #include <uct/ib/sep/ep/sep_ep.h>
-#include <uct/ib/sep/hub/sep_hub_iface.h>
+#include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/iface/sep_config.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 

@@ -4,8 +4,8 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/hub/sep_hub_iface.h>
 #include "sep_hub.h"
+#include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
 
 #include <ucs/async/async.h>

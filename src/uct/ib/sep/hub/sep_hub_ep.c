@@ -4,7 +4,8 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/hub/sep_hub_iface.h>
+#include "sep_hub_ep.h"
+#include <uct/ib/sep/hub/sep_hub_ops.h>
 
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>

@@ -5,6 +5,8 @@
 #endif
 
 #include "sep_hub_iface.h"
+#include <uct/ib/sep/hub/sep_hub_ep.h>
+#include <uct/ib/sep/hub/sep_hub_ops.h>
 #include <uct/ib/sep/open/sep_open.h>
 
 #include <ucs/arch/cpu.h>

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/hub/sep_hub_iface.h>
+#include "sep_hub_ops.h"
 
 #include <uct/base/uct_iov.inl>
 #include <ucs/datastruct/mpool.inl>

@@ -50,7 +50,7 @@ typedef struct uct_sep_own_keys {
 } uct_sep_own_keys_t;
 
 
-/** No keys yet. No other protection domain of the memory domain has the slot. */
+/** No keys yet. The slot is that of no other such protection domain. */
 void uct_sep_own_keys_init(uct_sep_own_keys_t *own, struct ibv_pd *pd,
                            unsigned slot);
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_HUB_EP_H
+#define UCT_SEP_HUB_EP_H
+
+#include <uct/ib/sep/hub/sep_hub_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_hub_ep.h
+ *
+ * Endpoint of a worker in category mpi_threads. It posts on the hub's connection
+ * to the peer process.
+ */
+
+/** See sep_hub_ops.h. */
+typedef struct uct_sep_hub_packed uct_sep_hub_packed_t;
+
+
+/** Endpoint. */
+struct uct_sep_hub_ep {
+    uct_base_ep_t          super;
+    uct_sep_hub_peer_t     *peer;     /**< Holds a reference */
+    uint64_t               route;     /**< uct_sep_hub_route_t of the remote
+                                           interface */
+    uint16_t               mark;      /**< Send queue's index after the last
+                                           operation posted here */
+    uint8_t                is_dirty;  /**< There was one, and it may not be
+                                           complete */
+    uint8_t                is_failed; /**< Hub's lock */
+    ucs_status_t           failure;   /**< Hub's lock */
+    uint8_t                is_blocked; /**< There is, or was, something to be
+                                            sent first: packed or pending;
+                                            worker's thread */
+    uint8_t                in_dispatch; /**< A pending request is being
+                                             called */
+    uct_sep_hub_packed_t   *packed;   /**< To be sent before all else */
+    ucs_queue_head_t       pending;   /**< Requests; worker's thread */
+    ucs_list_link_t        ops;       /**< uct_sep_hub_op_t; worker's thread */
+    ucs_list_link_t        list;      /**< In the interface */
+    ucs_list_link_t        peer_list; /**< In the peer; hub's lock */
+    ucs_list_link_t        sched;     /**< In waiters of the peer, in ready of
+                                           mail or inbox, or with itself */
+    ucs_list_link_t        failed;    /**< In failed of mail or inbox, or with
+                                           itself */
+};
+
+
+/** Whether an endpoint has nothing outstanding. Hub's lock. */
+int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep);
+
+
+/**
+ * Find out whether an operation may start on a blocked endpoint: what was
+ * packed is sent first, and requests may be pending only if one of them is the
+ * caller. Hub's lock.
+ */
+int uct_sep_hub_ep_unblock(uct_sep_hub_ep_t *ep);
+
+
+/** Call an endpoint's pending requests. Without the lock. */
+unsigned uct_sep_hub_ep_dispatch(uct_sep_hub_ep_t *ep);
+
+
+/** Operations of uct_iface_ops_t. */
+ucs_status_t uct_sep_hub_ep_create(const uct_ep_params_t *params,
+                                   uct_ep_h *ep_p);
+void uct_sep_hub_ep_destroy(uct_ep_h tl_ep);
+ucs_status_t uct_sep_hub_ep_pending_add(uct_ep_h tl_ep,
+                                        uct_pending_req_t *req,
+                                        unsigned flags);
+void uct_sep_hub_ep_pending_purge(uct_ep_h tl_ep,
+                                  uct_pending_purge_callback_t cb, void *arg);
+ucs_status_t uct_sep_hub_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                  uct_completion_t *comp);
+ucs_status_t uct_sep_hub_ep_fence(uct_ep_h tl_ep, unsigned flags);
+ucs_status_t uct_sep_hub_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                  uct_completion_t *comp);
+
+
+static UCS_F_ALWAYS_INLINE uct_sep_hub_iface_t *
+uct_sep_hub_ep_iface(const uct_sep_hub_ep_t *ep)
+{
+    return ucs_derived_of(ep->super.super.iface, uct_sep_hub_iface_t);
+}
+
+
+/** Something was posted: a flush waits for it. Hub's lock. */
+static UCS_F_ALWAYS_INLINE void uct_sep_hub_ep_mark(uct_sep_hub_ep_t *ep)
+{
+    ep->mark     = ep->peer->ep->txwq->sw_pi;
+    ep->is_dirty = 1;
+}
+
+END_C_DECLS
+
+#endif
