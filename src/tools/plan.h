@@ -17,7 +17,7 @@ extern "C" {
  * What workers of a sharing category take from a device, calculated from the
  * configuration and the category's row, without a device.
  *
- * Two regimes: in the legacy one, that of kernels before Linux 5.6, the kernel
+ * Two regimes: in the legacy one, of kernels without UAR objects, the kernel
  * gives each device context its static UAR pages when it is opened, with two
  * uUARs each, and assigns queue pairs without a thread domain to them. In the
  * dynamic one, libmlx5 takes pages when they are needed: one for CQ doorbells

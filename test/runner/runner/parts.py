@@ -162,7 +162,9 @@ PARTS = (
               build=PLAIN),
         Check("the conformance driver's own tests",
               ("test/conformance/unit_tests",)),
-        Check("the test runner's own tests", ("test/runner/unit_tests",)))),
+        Check("the test runner's own tests", ("test/runner/unit_tests",)),
+        Check("the tests of the checks of the sources",
+              ("test/sources/unit_tests",)))),
 
     Part("sanitized", "the same under AddressSanitizer and "
          "UndefinedBehaviorSanitizer",
