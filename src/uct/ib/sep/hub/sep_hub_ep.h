@@ -10,8 +10,8 @@ BEGIN_C_DECLS
 /**
  * @file sep_hub_ep.h
  *
- * Endpoint of a worker in category mpi_threads. It posts on the hub's connection
- * to the peer process.
+ * Endpoint of a worker in category mpi_threads. It posts on the connection that
+ * the hub has to the peer process.
  */
 
 /** See sep_hub_ops.h. */
