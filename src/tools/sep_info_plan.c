@@ -9,6 +9,7 @@
 
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 #include <ucs/config/parser.h>
 #include <ucs/sys/math.h>

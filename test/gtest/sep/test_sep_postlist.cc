@@ -4,6 +4,7 @@
 #include "test_sep_uct.h"
 
 #include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/open/sep_iface_open.h>
 #include <uct/ib/sep/progress/sep_progress.h>
 
 #include <gtest/gtest.h>

@@ -5,13 +5,74 @@
 #endif
 
 #include "sep_dispatch.h"
-#include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
 #include <ucs/datastruct/queue.h>
 
+
+void uct_sep_dispatch_add(uct_sep_ep_t *ep)
+{
+    ucs_list_del(&ep->sched);
+    ucs_list_add_tail(&uct_sep_ep_iface(ep)->tx.sched, &ep->sched);
+}
+
+void uct_sep_dispatch_wait(uct_sep_ep_t *ep)
+{
+    ucs_list_del(&ep->sched);
+    ucs_list_add_tail(&ep->txwq->waiting, &ep->sched);
+    ep->txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
+}
+
+void uct_sep_dispatch_remove(uct_sep_ep_t *ep)
+{
+    ucs_list_del(&ep->sched);
+    ucs_list_head_init(&ep->sched);
+}
+
+/* Call an endpoint's first pending request, and put the endpoint where it waits
+ * for what the next one needs; returns whether anything was sent */
+static int uct_sep_dispatch_first(uct_sep_ep_t *ep)
+{
+    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
+    uct_pending_req_priv_queue_t *priv;
+    uct_pending_req_t *req;
+    ucs_status_t status;
+
+    if (ucs_queue_is_empty(&ep->pending)) {
+        return 0;
+    }
+
+    priv = ucs_queue_pull_elem_non_empty(&ep->pending,
+                                         uct_pending_req_priv_queue_t,
+                                         queue_elem);
+    req  = ucs_container_of(priv, uct_pending_req_t, priv);
+
+    /* Off the queue while it is called: the callback may release it or add it
+     * again */
+    --iface->tx.num_pending;
+    iface->tx.dispatched = ep;
+    status               = req->func(req);
+    if (iface->tx.dispatched == NULL) {
+        return 1; /* The request's callback has destroyed the endpoint */
+    }
+
+    if (status != UCS_OK) {
+        ucs_queue_push_head(&ep->pending, &priv->queue_elem);
+        ++iface->tx.num_pending;
+    }
+
+    if (!ucs_queue_is_empty(&ep->pending)) {
+        if (uct_sep_ep_can_send(ep) || (iface->tx.cq_credits < 0)) {
+            uct_sep_dispatch_add(ep);
+        } else if (ep->txwq != &iface->tx.idle) {
+            uct_sep_dispatch_wait(ep);
+        }
+    }
+
+    return !UCS_STATUS_IS_ERR(status);
+}
 
 static unsigned uct_sep_dispatch_retry(void *arg)
 {
@@ -42,7 +103,7 @@ void uct_sep_dispatch(uct_sep_iface_t *iface)
         while (!ucs_list_is_empty(&round) && (iface->tx.cq_credits >= 0)) {
             ep = ucs_list_extract_head(&round, uct_sep_ep_t, sched);
             ucs_list_head_init(&ep->sched);
-            progressed |= uct_sep_ep_dispatch(ep);
+            progressed |= uct_sep_dispatch_first(ep);
         }
         ucs_list_splice_tail(&iface->tx.sched, &round);
         ucs_list_head_init(&round);

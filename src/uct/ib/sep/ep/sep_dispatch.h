@@ -3,7 +3,7 @@
 #ifndef UCT_SEP_DISPATCH_H
 #define UCT_SEP_DISPATCH_H
 
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/ep/sep_ep_def.h>
 
 BEGIN_C_DECLS
 
@@ -20,6 +20,18 @@ void uct_sep_dispatch(uct_sep_iface_t *iface);
 
 /** A queue has resources again that somebody waits for. */
 void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** Have an endpoint's pending requests called when it is its turn. */
+void uct_sep_dispatch_add(uct_sep_ep_t *ep);
+
+
+/** Have a completion of its send queue do that. */
+void uct_sep_dispatch_wait(uct_sep_ep_t *ep);
+
+
+/** Do neither: its requests stay where they are. */
+void uct_sep_dispatch_remove(uct_sep_ep_t *ep);
 
 END_C_DECLS
 

@@ -5,56 +5,17 @@
 #endif
 
 #include "sep_ep.h"
+#include <uct/ib/sep/ep/sep_dispatch.h>
+#include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
-#include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 
-
-static uct_sep_iface_t *uct_sep_ep_iface(const uct_sep_ep_t *ep)
-{
-    return ucs_derived_of(ep->super.super.iface, uct_sep_iface_t);
-}
-
-/* Whether there is room for a work request */
-static int uct_sep_ep_can_post(uct_sep_ep_t *ep)
-{
-    return uct_sep_txwq_has_credits(ep->txwq) &&
-           (uct_sep_ep_iface(ep)->tx.cq_credits >= 0);
-}
-
-int uct_sep_ep_can_send(uct_sep_ep_t *ep)
-{
-    return uct_sep_ep_can_post(ep) && !uct_sep_fc_is_blocked(ep->txwq);
-}
-
-ucs_status_t uct_sep_ep_connect(uct_sep_ep_t *ep)
-{
-    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
-    ucs_async_context_t *async = iface->super.worker->async;
-    ucs_status_t status;
-
-    if (!(ep->flags & UCT_SEP_EP_FLAG_CONNECTING)) {
-        ep->flags |= UCT_SEP_EP_FLAG_CONNECTING;
-        status     = uct_sep_cm_conn_start(iface->conn.cm, &ep->link->super);
-        if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
-            ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
-            return status;
-        }
-    }
-
-    if (async->mode == UCS_ASYNC_MODE_POLL) {
-        /* Nobody else handles the packets then */
-        ucs_async_poll(async);
-    }
-
-    return UCS_ERR_NO_RESOURCE;
-}
 
 ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
 {
@@ -67,7 +28,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
             return UCS_ERR_CONNECTION_RESET;
         }
 
-        status = uct_sep_ep_connect(ep);
+        status = uct_sep_link_connect(ep);
         if (status != UCS_ERR_NO_RESOURCE) {
             return status;
         }
@@ -110,47 +71,9 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_am_credits(uct_sep_ep_t *ep)
     return UCS_ERR_NO_RESOURCE;
 }
 
-/* Have the dispatcher call the pending requests */
-static void uct_sep_ep_schedule(uct_sep_ep_t *ep)
-{
-    ucs_list_del(&ep->sched);
-    ucs_list_add_tail(&uct_sep_ep_iface(ep)->tx.sched, &ep->sched);
-}
-
-/* Have a completion of the send queue call them */
-static void uct_sep_ep_wait(uct_sep_ep_t *ep)
-{
-    ucs_list_del(&ep->sched);
-    ucs_list_add_tail(&ep->txwq->waiting, &ep->sched);
-    ep->txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
-}
-
-static void uct_sep_ep_unschedule(uct_sep_ep_t *ep)
-{
-    ucs_list_del(&ep->sched);
-    ucs_list_head_init(&ep->sched);
-}
-
-void uct_sep_ep_attach(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq)
-{
-    ep->txwq   = txwq;
-    ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
-    if (!ucs_queue_is_empty(&ep->pending)) {
-        uct_sep_ep_schedule(ep);
-    }
-}
-
-void uct_sep_ep_detach(uct_sep_ep_t *ep)
-{
-    ep->txwq   = &uct_sep_ep_iface(ep)->tx.idle;
-    ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
-    uct_sep_ep_unschedule(ep);
-}
-
 ucs_status_t uct_sep_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
 {
     uct_sep_iface_t *iface = ucs_derived_of(params->iface, uct_sep_iface_t);
-    uct_sep_conn_t *conn;
     ucs_status_t status;
     uct_sep_ep_t *ep;
 
@@ -167,26 +90,12 @@ ucs_status_t uct_sep_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         goto err_free;
     }
 
-    status = uct_sep_cm_conn_get(iface->conn.cm, params->dev_addr,
-                                 params->iface_addr,
-                                 UCT_EP_PARAMS_GET_PATH_INDEX(params), &conn);
+    ucs_queue_head_init(&ep->pending);
+    ucs_list_head_init(&ep->sched);
+    status = uct_sep_link_attach(ep, params);
     if (status != UCS_OK) {
         goto err_cleanup;
     }
-
-    ep->link  = ucs_container_of(conn, uct_sep_link_t, super);
-    ep->txwq  = &iface->tx.idle;
-    ep->flags = 0;
-    ucs_queue_head_init(&ep->pending);
-    ucs_list_head_init(&ep->sched);
-    ucs_list_add_tail(&ep->link->eps, &ep->list);
-
-    UCS_ASYNC_BLOCK(iface->super.worker->async);
-    if ((ep->link->txwq != NULL) &&
-        (ep->link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
-        uct_sep_ep_attach(ep, ep->link->txwq);
-    }
-    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
 
     *ep_p = &ep->super.super;
     return UCS_OK;
@@ -217,13 +126,8 @@ void uct_sep_ep_destroy(uct_ep_h tl_ep)
 
     /* Before any completion is called: if that progresses and the queue pair
      * fails, the endpoint's user is no longer told */
-    uct_sep_ep_unschedule(ep);
-    ucs_list_del(&ep->list);
-    if (ep->txwq != &iface->tx.idle) {
-        uct_sep_txwq_disown(ep->txwq, ep);
-    }
-
-    uct_sep_cm_conn_put(iface->conn.cm, &ep->link->super);
+    uct_sep_dispatch_remove(ep);
+    uct_sep_link_detach(ep);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);
     ucs_free(ep);
 }
@@ -256,9 +160,9 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     if (ep->txwq == &iface->tx.idle) {
         /* Attaching or failing the endpoint continues with it */
     } else if (iface->tx.cq_credits < 0) {
-        uct_sep_ep_schedule(ep);
+        uct_sep_dispatch_add(ep);
     } else {
-        uct_sep_ep_wait(ep);
+        uct_sep_dispatch_wait(ep);
     }
 
     return UCS_OK;
@@ -286,48 +190,7 @@ void uct_sep_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
         }
     }
 
-    uct_sep_ep_unschedule(ep);
-}
-
-int uct_sep_ep_dispatch(uct_sep_ep_t *ep)
-{
-    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
-    uct_pending_req_priv_queue_t *priv;
-    uct_pending_req_t *req;
-    ucs_status_t status;
-
-    if (ucs_queue_is_empty(&ep->pending)) {
-        return 0;
-    }
-
-    priv = ucs_queue_pull_elem_non_empty(&ep->pending,
-                                         uct_pending_req_priv_queue_t,
-                                         queue_elem);
-    req  = ucs_container_of(priv, uct_pending_req_t, priv);
-
-    /* Off the queue while it is called: the callback may release it or add it
-     * again */
-    --iface->tx.num_pending;
-    iface->tx.dispatched = ep;
-    status               = req->func(req);
-    if (iface->tx.dispatched == NULL) {
-        return 1; /* The request's callback has destroyed the endpoint */
-    }
-
-    if (status != UCS_OK) {
-        ucs_queue_push_head(&ep->pending, &priv->queue_elem);
-        ++iface->tx.num_pending;
-    }
-
-    if (!ucs_queue_is_empty(&ep->pending)) {
-        if (uct_sep_ep_can_send(ep) || (iface->tx.cq_credits < 0)) {
-            uct_sep_ep_schedule(ep);
-        } else if (ep->txwq != &iface->tx.idle) {
-            uct_sep_ep_wait(ep);
-        }
-    }
-
-    return !UCS_STATUS_IS_ERR(status);
+    uct_sep_dispatch_remove(ep);
 }
 
 ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp)
@@ -400,17 +263,6 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
     return uct_sep_ep_flush_track(ep, comp);
 }
 
-static void uct_sep_txwq_set_fence(uct_sep_txwq_t *txwq)
-{
-    /* Work requests execute in order, but the next one does not wait for the
-     * answers to reads and atomics. Nothing outstanding, nothing to do. */
-    if (!uct_sep_txwq_is_empty(txwq) &&
-        !(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE)) {
-        txwq->flags   |= UCT_SEP_TXWQ_FLAG_FENCE;
-        txwq->credits -= UCT_SEP_TXWQ_FENCE_BIAS;
-    }
-}
-
 ucs_status_t uct_sep_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
@@ -447,56 +299,5 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
         iface->tx.ops->post_empty(iface, ep->txwq, 1, UCT_SEP_FM_SIGNALED);
     }
 
-    return UCS_OK;
-}
-
-ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
-                                 uct_completion_t *comp)
-{
-    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    unsigned count         = 0;
-    uct_sep_txwq_t *txwq;
-
-    if (comp != NULL) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-
-    uct_sep_postlist_ring_any(iface);
-
-    if (iface->tx.cq_credits < 0) {
-        uct_sep_credits_stall(iface);
-    }
-
-    ucs_list_for_each(txwq, &iface->tx.active, list) {
-        if (!uct_sep_txwq_is_empty(txwq)) {
-            ++count;
-            if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
-                uct_sep_credits_signal_last(iface, txwq);
-            }
-        }
-    }
-
-    if ((count > 0) || (iface->tx.num_pending > 0)) {
-        UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
-        return UCS_INPROGRESS;
-    }
-
-    UCT_TL_IFACE_STAT_FLUSH(&iface->super);
-    return UCS_OK;
-}
-
-ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags)
-{
-    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    uct_sep_txwq_t *txwq;
-
-    uct_sep_postlist_ring_any(iface);
-    if (iface->config.has_fence) {
-        ucs_list_for_each(txwq, &iface->tx.active, list) {
-            uct_sep_txwq_set_fence(txwq);
-        }
-    }
-
-    UCT_TL_IFACE_STAT_FENCE(&iface->super);
     return UCS_OK;
 }

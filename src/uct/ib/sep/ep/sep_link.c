@@ -6,7 +6,6 @@
 
 #include "sep_link.h"
 #include <uct/ib/sep/ep/sep_dispatch.h>
-#include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_event.h>
@@ -217,10 +216,90 @@ const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
  * Main thread
  */
 
+/* The queue can be used from now on */
+static void uct_sep_link_bind(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq)
+{
+    ep->txwq   = txwq;
+    ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
+    if (!ucs_queue_is_empty(&ep->pending)) {
+        uct_sep_dispatch_add(ep);
+    }
+}
+
+static void uct_sep_link_unbind(uct_sep_ep_t *ep)
+{
+    ep->txwq   = &uct_sep_ep_iface(ep)->tx.idle;
+    ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
+    uct_sep_dispatch_remove(ep);
+}
+
+ucs_status_t
+uct_sep_link_attach(uct_sep_ep_t *ep, const uct_ep_params_t *params)
+{
+    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
+    uct_sep_conn_t *conn;
+    ucs_status_t status;
+
+    status = uct_sep_cm_conn_get(iface->conn.cm, params->dev_addr,
+                                 params->iface_addr,
+                                 UCT_EP_PARAMS_GET_PATH_INDEX(params), &conn);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    ep->link  = uct_sep_link(conn);
+    ep->txwq  = &iface->tx.idle;
+    ep->flags = 0;
+    ucs_list_add_tail(&ep->link->eps, &ep->list);
+
+    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    if ((ep->link->txwq != NULL) &&
+        (ep->link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
+        uct_sep_link_bind(ep, ep->link->txwq);
+    }
+    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    return UCS_OK;
+}
+
+void uct_sep_link_detach(uct_sep_ep_t *ep)
+{
+    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
+
+    ucs_list_del(&ep->list);
+    if (ep->txwq != &iface->tx.idle) {
+        uct_sep_txwq_disown(ep->txwq, ep);
+    }
+
+    uct_sep_cm_conn_put(iface->conn.cm, &ep->link->super);
+}
+
+ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
+{
+    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
+    ucs_async_context_t *async = iface->super.worker->async;
+    ucs_status_t status;
+
+    if (!(ep->flags & UCT_SEP_EP_FLAG_CONNECTING)) {
+        ep->flags |= UCT_SEP_EP_FLAG_CONNECTING;
+        status     = uct_sep_cm_conn_start(iface->conn.cm, &ep->link->super);
+        if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
+            ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
+            return status;
+        }
+    }
+
+    if (async->mode == UCS_ASYNC_MODE_POLL) {
+        /* Nobody else handles the packets then */
+        ucs_async_poll(async);
+    }
+
+    return UCS_ERR_NO_RESOURCE;
+}
+
 /* Make endpoints fail: nothing can be sent from here on */
 static void uct_sep_link_mark_failed(uct_sep_ep_t *ep, ucs_list_link_t *failed)
 {
-    uct_sep_ep_detach(ep);
+    uct_sep_link_unbind(ep);
     ep->flags |= UCT_SEP_EP_FLAG_FAILED;
     ucs_list_del(&ep->list);
     ucs_list_add_tail(failed, &ep->list);
@@ -376,7 +455,7 @@ static void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
         if (fail_eps) {
             uct_sep_link_mark_failed(ep, &failed);
         } else {
-            uct_sep_ep_detach(ep);
+            uct_sep_link_unbind(ep);
         }
     }
 
@@ -391,7 +470,7 @@ static void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
      * or later */
     ucs_list_for_each_safe(ep, tmp, &link->eps, list) {
         if (!ucs_queue_is_empty(&ep->pending) &&
-            (uct_sep_ep_connect(ep) != UCS_ERR_NO_RESOURCE)) {
+            (uct_sep_link_connect(ep) != UCS_ERR_NO_RESOURCE)) {
             uct_sep_link_mark_failed(ep, &failed);
         }
     }
@@ -429,7 +508,7 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_sep_fc_start(iface, txwq);
 
     ucs_list_for_each(ep, &link->eps, list) {
-        uct_sep_ep_attach(ep, txwq);
+        uct_sep_link_bind(ep, txwq);
     }
 }
 

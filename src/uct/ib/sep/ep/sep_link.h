@@ -4,7 +4,7 @@
 #define UCT_SEP_LINK_H
 
 #include <uct/ib/sep/conn/sep_conn.h>
-#include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/ep/sep_ep_def.h>
 
 BEGIN_C_DECLS
 
@@ -20,7 +20,7 @@ BEGIN_C_DECLS
  */
 
 /** Connection to a remote interface. */
-typedef struct uct_sep_link {
+struct uct_sep_link {
     uct_sep_conn_t   super;      /**< The manager's part, first */
     uct_sep_txwq_t   *txwq;      /**< QP the manager knows, or NULL. Async lock,
                                       until it is active */
@@ -29,11 +29,37 @@ typedef struct uct_sep_link {
     ucs_status_t     failure;    /**< If not UCS_OK: report it to the endpoints.
                                       Async lock */
     uint8_t          has_event;  /**< event is queued; async lock */
-} uct_sep_link_t;
+};
 
 
 /** Services for the connection manager; argument is the interface. */
 extern const uct_sep_cm_ops_t uct_sep_link_cm_ops;
+
+
+/**
+ * Attach a new endpoint to the connection to its remote interface, and to the
+ * send queue of that if there is one. There may have been none before: it is
+ * made when something is to be sent.
+ *
+ * @param params  Of uct_ep_create().
+ *
+ * @return UCS_OK, or what @ref uct_sep_cm_conn_get has.
+ */
+ucs_status_t uct_sep_link_attach(uct_sep_ep_t *ep,
+                                 const uct_ep_params_t *params);
+
+
+/** Detach an endpoint, which goes. Nobody waits for its operations any more. */
+void uct_sep_link_detach(uct_sep_ep_t *ep);
+
+
+/**
+ * Start connecting, unless that has been done.
+ *
+ * @return UCS_ERR_NO_RESOURCE: it will be connected, or the user will be told
+ *         about a failure; or why connecting can't be tried.
+ */
+ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep);
 
 
 /**

@@ -9,6 +9,7 @@
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/iface/sep_config.h>
+#include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_event.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 #include <uct/ib/sep/open/sep_api_dv.h>
@@ -153,6 +154,57 @@ uct_sep_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
     }
 
     uct_base_iface_progress_enable(tl_iface, flags);
+}
+
+ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                 uct_completion_t *comp)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    unsigned count         = 0;
+    uct_sep_txwq_t *txwq;
+
+    if (comp != NULL) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    uct_sep_postlist_ring_any(iface);
+
+    if (iface->tx.cq_credits < 0) {
+        uct_sep_credits_stall(iface);
+    }
+
+    ucs_list_for_each(txwq, &iface->tx.active, list) {
+        if (!uct_sep_txwq_is_empty(txwq)) {
+            ++count;
+            if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
+                uct_sep_credits_signal_last(iface, txwq);
+            }
+        }
+    }
+
+    if ((count > 0) || (iface->tx.num_pending > 0)) {
+        UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
+        return UCS_INPROGRESS;
+    }
+
+    UCT_TL_IFACE_STAT_FLUSH(&iface->super);
+    return UCS_OK;
+}
+
+ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    uct_sep_txwq_t *txwq;
+
+    uct_sep_postlist_ring_any(iface);
+    if (iface->config.has_fence) {
+        ucs_list_for_each(txwq, &iface->tx.active, list) {
+            uct_sep_txwq_set_fence(txwq);
+        }
+    }
+
+    UCT_TL_IFACE_STAT_FENCE(&iface->super);
+    return UCS_OK;
 }
 
 /*

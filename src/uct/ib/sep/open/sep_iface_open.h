@@ -10,7 +10,8 @@ BEGIN_C_DECLS
 /**
  * @file sep_iface_open.h
  *
- * Opening and closing of an interface with queues of its own.
+ * Interface with queues of its own: opening, closing, and what is not the work
+ * of one of its parts.
  */
 
 /**
@@ -26,6 +27,12 @@ ucs_status_t uct_sep_iface_open(uct_md_h md, uct_worker_h worker,
 /** Its class. */
 UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
                   const uct_iface_params_t*, const uct_iface_config_t*);
+
+
+/** Flush and fence of all that the interface has sent; of uct_iface_ops_t. */
+ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                 uct_completion_t *comp);
+ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags);
 
 END_C_DECLS
 

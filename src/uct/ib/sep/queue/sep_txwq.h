@@ -39,7 +39,7 @@ typedef struct uct_sep_bf {
 
 /**
  * Subtracted from uct_sep_txwq_t::credits so that the next operation finds none
- * and takes the slow path, see uct_sep_ep_fence().
+ * and takes the slow path, see uct_sep_txwq_set_fence().
  */
 #define UCT_SEP_TXWQ_FENCE_BIAS  (1 << 30)
 
@@ -208,6 +208,19 @@ void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size);
 
 /** Release what belongs to it. */
 void uct_sep_bf_cleanup(uct_sep_bf_t *bf);
+
+
+/** Have the next operation find no credits, and post a fence first. */
+static inline void uct_sep_txwq_set_fence(uct_sep_txwq_t *txwq)
+{
+    /* Work requests execute in order, but the next one does not wait for the
+     * answers to reads and atomics. Nothing outstanding, nothing to do. */
+    if (!uct_sep_txwq_is_empty(txwq) &&
+        !(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE)) {
+        txwq->flags   |= UCT_SEP_TXWQ_FLAG_FENCE;
+        txwq->credits -= UCT_SEP_TXWQ_FENCE_BIAS;
+    }
+}
 
 END_C_DECLS
 
