@@ -27,6 +27,7 @@ class Patterns(unittest.TestCase):
         name = "jobs|job|sep_mlx5 UCP tag_lat 8 B"
         self.assertTrue(self.means("tag_lat", name))
         self.assertTrue(self.means("jobs/job", name))
+        self.assertTrue(self.means("jobs/sep_mlx5 UCP", name))
         self.assertFalse(self.means("tag_bw", name))
 
     def names(self, *arguments):

@@ -131,6 +131,6 @@ def matcher(patterns):
 def _means(pattern, part, run, test):
     full = f"{part}/{run}/{test}"
     if not set(pattern) & set("*?["):
-        return pattern in full
+        return pattern in full or pattern in f"{part}/{test}"
     return any(fnmatch.fnmatchcase(name, pattern) for name in
                (test, f"{part}/{test}", f"{run}/{test}", full))

@@ -114,8 +114,7 @@ def _categories():
         return re.findall(r"_macro\(\w+, (\w+), \w+,", file.read())
 
 
-# The unit tests use the default category, which depends on the number of
-# workers, or name one. Here the functional tests run in each of them, with one
+# The unit tests use the default category, or name one. Here the functional tests run in each of them, with one
 # way to post and one API, as categories are about what is below that.
 _MODES = tuple((name, f"UCX_SEP_CATEGORY={name}") for name in _categories()
                if name != "dynamic") + (

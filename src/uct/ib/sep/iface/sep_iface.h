@@ -23,7 +23,7 @@ BEGIN_C_DECLS
  *
  * UCT interface: one worker's use of one port. It has a channel, one completion
  * queue for sends and receives, a shared receive queue, and a connection
- * manager; queue pairs come with connections, see sep_link.h.
+ * manager; queue pairs come with connections, see sep_link_qp.h.
  */
 
 typedef struct uct_sep_iface uct_sep_iface_t;

@@ -91,22 +91,24 @@ int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
                                  hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
 }
 
-void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
-{
-    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
-        uct_sep_cqe_drain(iface, txwq);
-    } else {
-        uct_sep_dispatch_wake(iface, txwq);
-    }
-}
-
-void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+/* A work request of a retired queue has completed: destroy the queue if that
+ * was the last */
+static void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_link_reap_txwq(iface, txwq);
     if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
         iface->tx.stalled = 0;
         uct_sep_fc_send_due(iface);
         uct_sep_dispatch(iface);
+    }
+}
+
+void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+        uct_sep_cqe_drain(iface, txwq);
+    } else {
+        uct_sep_dispatch_wake(iface, txwq);
     }
 }
 

@@ -46,13 +46,6 @@ void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
 
 
 /**
- * A work request of a retired queue has completed: destroy the queue if that
- * was the last.
- */
-void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
-
-
-/**
  * A received message with bits of flow control.
  *
  * @return Whether its buffer is free again and not the application's.
