@@ -4,6 +4,7 @@
 import os
 import shutil
 import tempfile
+import time
 import unittest
 
 from runner import gtest, process
@@ -156,13 +157,23 @@ class Run(Base):
         self.run_tests("good.passes", limit=5)
         mine = process._session_members(os.getsid(0))
         self.assertIn(os.getpid(), mine)
-        for pid in os.listdir("/proc"):
-            if pid.isdigit():
-                try:
-                    with open(f"/proc/{pid}/environ", "rb") as file:
-                        self.assertNotIn(b"FAKE_ORPHAN=1", file.read())
-                except OSError:
-                    pass
+        # A process that was killed is gone when it has run for the last time
+        deadline = time.monotonic() + 60
+        while self.orphans() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual([], self.orphans())
+
+    @staticmethod
+    def orphans():
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if b"FAKE_ORPHAN=1" in file.read():
+                        found.append(pid)
+            except OSError:
+                pass
+        return found
 
 
 if __name__ == "__main__":

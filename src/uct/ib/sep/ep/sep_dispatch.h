@@ -22,15 +22,15 @@ void uct_sep_dispatch(uct_sep_iface_t *iface);
 void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
-/** Have an endpoint's pending requests called when it is its turn. */
+/** Have an endpoint's pending requests called when its turn comes. */
 void uct_sep_dispatch_add(uct_sep_ep_t *ep);
 
 
-/** Have a completion of its send queue do that. */
+/** Have that done by a completion of its send queue. */
 void uct_sep_dispatch_wait(uct_sep_ep_t *ep);
 
 
-/** Do neither: its requests stay where they are. */
+/** Have neither done; the requests stay with the endpoint. */
 void uct_sep_dispatch_remove(uct_sep_ep_t *ep);
 
 END_C_DECLS

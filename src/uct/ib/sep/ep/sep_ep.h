@@ -10,8 +10,8 @@ BEGIN_C_DECLS
 /**
  * @file sep_ep.h
  *
- * Operations on endpoints that are not of the data path, and what that calls
- * when it can't go on.
+ * Operations of endpoints apart from the data path, and what the data path
+ * calls when it finds no credits.
  */
 
 /**

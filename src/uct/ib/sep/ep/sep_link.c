@@ -216,7 +216,7 @@ const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
  * Main thread
  */
 
-/* The queue can be used from now on */
+/* Use a send queue from now on */
 static void uct_sep_link_bind(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq)
 {
     ep->txwq   = txwq;
@@ -226,6 +226,7 @@ static void uct_sep_link_bind(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq)
     }
 }
 
+/* Use the queue of endpoints without a connection */
 static void uct_sep_link_unbind(uct_sep_ep_t *ep)
 {
     ep->txwq   = &uct_sep_ep_iface(ep)->tx.idle;

@@ -37,19 +37,20 @@ extern const uct_sep_cm_ops_t uct_sep_link_cm_ops;
 
 
 /**
- * Attach a new endpoint to the connection to its remote interface, and to the
- * send queue of that if there is one. There may have been none before: it is
- * made when something is to be sent.
+ * Attach a new endpoint, whose lists are empty, to the connection to its remote
+ * interface, and to the send queue if the connection has been made. Does not
+ * start to connect.
  *
- * @param params  Of uct_ep_create().
+ * @param params  As given to uct_ep_create().
  *
- * @return UCS_OK, or what @ref uct_sep_cm_conn_get has.
+ * @return UCS_OK, or the error of @ref uct_sep_cm_conn_get.
  */
 ucs_status_t uct_sep_link_attach(uct_sep_ep_t *ep,
                                  const uct_ep_params_t *params);
 
 
-/** Detach an endpoint, which goes. Nobody waits for its operations any more. */
+/** Detach an endpoint that is being destroyed: nobody waits for its operations
+ *  any more. */
 void uct_sep_link_detach(uct_sep_ep_t *ep);
 
 

@@ -10,8 +10,8 @@ BEGIN_C_DECLS
 /**
  * @file sep_iface_open.h
  *
- * Interface with queues of its own: opening, closing, and what is not the work
- * of one of its parts.
+ * Interface with queues of its own: it is opened and closed here, and here are
+ * the operations that concern all of it.
  */
 
 /**
@@ -29,7 +29,7 @@ UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
                   const uct_iface_params_t*, const uct_iface_config_t*);
 
 
-/** Flush and fence of all that the interface has sent; of uct_iface_ops_t. */
+/** Flush and fence all that the interface has sent; of uct_iface_ops_t. */
 ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                  uct_completion_t *comp);
 ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags);
