@@ -541,7 +541,7 @@ void sep_plan_config_init(sep_plan_config_t *config)
     config->tx_segments       = 32; /* control, remote address */
     config->tx_max_sge        = 1;
     config->tx_cq_len         = 4096;
-    config->rx_queue_len      = 3968;
+    config->rx_queue_len      = 3967;
     config->rx_queue_fill     = 1024;
     config->seg_size          = 8256;
     config->cm_rx_queue_len   = 512;

@@ -2,10 +2,13 @@
 
 #include "test_sep_uct.h"
 
+#include <tools/plan.h>
 #include <uct/ib/sep/base/sep_account.h>
 
 #include <ucs/datastruct/string_buffer.h>
 #include <ucs/vfs/base/vfs_obj.h>
+
+#include <malloc.h>
 
 #include <cstdlib>
 #include <map>
@@ -98,6 +101,49 @@ TEST_F(test_sep_account, queues_are_counted_as_long_as_they_are)
 
     ASSERT_TRUE(connected(*e, e->connect(e->addr())));
     EXPECT_EQ(128 * 64, get()["qp_bytes"] - opened["qp_bytes"]);
+}
+
+/* Libmlx5 makes a queue of a power of two entries, and keeps one unused: with
+ * one entry more than fits, the queue that is polled would be twice as long.
+ * What the queue is worth is asked of the C library. */
+TEST_F(test_sep_account, default_completion_queues_have_no_unused_half)
+{
+    for (auto category : {"dynamic", "mpi_everywhere"}) {
+        SCOPED_TRACE(category);
+        auto e1 = entity::create({{"CATEGORY", category}});
+        ASSERT_TRUE(e1 != nullptr);
+        account before = get();
+        auto e2        = entity::create(*e1, {{"CATEGORY", category}});
+        account after  = get();
+        sep_plan_config_t config;
+        sep_plan_t one, two;
+        const char *reason;
+        size_t bytes, usable;
+
+        ASSERT_TRUE(e2 != nullptr);
+        sep_plan_config_init(&config);
+        config.category = sep_plan_category_find(category);
+        ASSERT_EQ(0, sep_plan_make(&config, &one, &reason)) << reason;
+        config.workers = 2;
+        ASSERT_EQ(0, sep_plan_make(&config, &two, &reason)) << reason;
+        EXPECT_EQ(two.total.cq_bytes - one.total.cq_bytes,
+                  after["cq_bytes"] - before["cq_bytes"]);
+
+        /* The first one has all in one queue */
+        EXPECT_EQ(8192u, e1->sep()->cq.length);
+        bytes = 0;
+        for (uct_sep_cq_t *cq : {&e1->sep()->cq, &e2->sep()->cq,
+                                 &e2->sep()->own_cq}) {
+            if (cq->cq != NULL) {
+                usable = malloc_usable_size(cq->start);
+                EXPECT_LT(usable, cq->length * sizeof(struct mlx5_cqe64) +
+                                  2 * ucs_get_page_size());
+                bytes += cq->length * sizeof(struct mlx5_cqe64);
+            }
+        }
+        /* Each manager has 1024 entries */
+        EXPECT_EQ(two.total.cq_bytes, bytes + 2 * 1024 * 64);
+    }
 }
 
 /* A key for each ordering: which processors have relaxed ordering by default

@@ -153,7 +153,10 @@ ucs_config_field_t uct_sep_config_table[] = {
                                   ucs_offsetof(uct_sep_iface_config_t, tx.mp),
                                   ""),
 
-    {"RX_QUEUE_LEN", "3968",
+    /* Together with TX_CQ_LEN and the headroom, 8191: libmlx5 rounds up from
+     * one more (verbs.c, create_cq), so this is the last that makes 8192
+     * entries. Alone with the headroom it is 4095, for which the same holds. */
+    {"RX_QUEUE_LEN", "3967",
      "Length of the receive queue, which all connections share.",
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
 
