@@ -7,6 +7,7 @@
 #include "sim/config/config.h"
 #include "sim/config/fault.h"
 #include "sim/config/model.h"
+#include "sim/config/seed.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -124,7 +125,14 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "uar, pd, mr, channel, cq, srq, qp, ah, modify_srq, modify_qp, "
      "modify_qp_init, modify_qp_rtr, modify_qp_rts, query_qp, query_device, "
      "query_port. It is read before each command; counting starts over when it "
-     "changes"}
+     "changes"},
+    {"MLX5SIM_SEED", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(seed), "1", 0, 0, NULL,
+     "a number of up to 64 bits, or random", mlx5sim_seed_check,
+     "What decides in the modes that leave something to chance. Each process "
+     "in such a mode prints it: the same number does the same again. random: "
+     "mlx5sim-run draws one for all processes of the command; without it, each "
+     "process draws its own"}
 };
 
 #define MLX5SIM_CONFIG_ROWS \

@@ -2,6 +2,7 @@
 
 #include "sim/uverbs/attach.h"
 #include "sim/check/report.h"
+#include "sim/config/seed.h"
 #include "sim/doorbell/trap.h"
 #include "sim/instance/instance.h"
 #include "sim/limit/inject.h"
@@ -59,6 +60,7 @@ static int mlx5sim_attach_locked(void)
     }
 
     mlx5sim_report_init(mlx5sim_instance_config()->strict, dir);
+    mlx5sim_seed_init(mlx5sim_instance_config()->seed);
     mlx5sim_attach_pid = getpid();
     if (!fork_handler) {
         pthread_atfork(NULL, NULL, mlx5sim_attach_fork_child);
