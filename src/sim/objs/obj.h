@@ -269,7 +269,6 @@ typedef struct mlx5sim_qp_obj {
     uint8_t          sgid_index, hop_limit, traffic_class, static_rate;
     uint8_t          sq_sig_all;
     uint32_t         flow_label;
-    uint32_t         max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 } mlx5sim_qp_obj_t;
 
 

@@ -58,6 +58,9 @@ extern const mlx5sim_cmd_desc_t mlx5sim_cmds_qp[];
 void mlx5sim_cmd_reply(void *out, size_t out_size, const void *reply,
                        size_t size);
 
+/** Completion vectors of each device (ib_uverbs_get_context_resp). */
+#define MLX5SIM_COMP_VECTORS 4
+
 /** mlx5sim_ctx_t.fault of a descriptor that was never asked for its context. */
 #define MLX5SIM_CONTEXT_NEW 1
 

@@ -79,7 +79,8 @@ static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
 
 /* Body of both create commands */
 static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
-                             uint32_t num, int32_t channel_fd, uint32_t flags,
+                             uint32_t num, uint32_t comp_vector,
+                             int32_t channel_fd, uint32_t flags,
                              struct ib_uverbs_create_cq_resp *reply_p)
 {
     const struct mlx5_ib_create_cq *uin = cmd->uin;
@@ -88,8 +89,9 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     mlx5sim_cq_t *cq;
     int ret;
 
+    /* the vector: create_cq() of the kernel's uverbs_cmd.c */
     if ((flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) || uin->cqe_comp_en ||
-        (uin->db_addr & 7)) {
+        (uin->db_addr & 7) || (comp_vector >= MLX5SIM_COMP_VECTORS)) {
         return -EINVAL;
     }
 
@@ -144,8 +146,8 @@ static int mlx5sim_cmd_create_cq(mlx5sim_cmd_t *cmd)
     struct ib_uverbs_create_cq_resp reply = {0};
     int ret;
 
-    ret = mlx5sim_cq_create(cmd, in->user_handle, in->cqe, in->comp_channel, 0,
-                            &reply);
+    ret = mlx5sim_cq_create(cmd, in->user_handle, in->cqe, in->comp_vector,
+                            in->comp_channel, 0, &reply);
     if (ret == 0) {
         mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     }
@@ -162,8 +164,8 @@ static int mlx5sim_cmd_ex_create_cq(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
-    ret = mlx5sim_cq_create(cmd, in->user_handle, in->cqe, in->comp_channel,
-                            in->flags, &reply.base);
+    ret = mlx5sim_cq_create(cmd, in->user_handle, in->cqe, in->comp_vector,
+                            in->comp_channel, in->flags, &reply.base);
     if (ret == 0) {
         reply.response_length = sizeof(reply);
         mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));

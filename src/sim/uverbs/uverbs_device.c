@@ -127,7 +127,7 @@ static int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
     atomic_fetch_add(&mlx5sim_proc_self()->c.created[MLX5SIM_OBJ_CTX], 1);
     ctx->async_fifo             = chan;
     core_reply.async_fd         = fd;
-    core_reply.num_comp_vectors = 4;
+    core_reply.num_comp_vectors = MLX5SIM_COMP_VECTORS;
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &core_reply, sizeof(core_reply));
     mlx5sim_context_reply(cmd, (req.max_cqe_version < MLX5SIM_CQE_VERSION) ?
                                req.max_cqe_version : MLX5SIM_CQE_VERSION);

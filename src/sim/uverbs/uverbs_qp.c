@@ -31,7 +31,8 @@
                                   MLX5_QP_FLAG_BFREG_INDEX | \
                                   MLX5_QP_FLAG_UAR_PAGE_INDEX)
 
-#define MLX5SIM_SQ_STRIDE 64
+/* Size of a receive's scatter element [mlx5_wqe_data_seg] */
+#define MLX5SIM_RQ_SEG 16
 
 
 static mlx5sim_qp_obj_t *mlx5sim_qp_get(mlx5sim_cmd_t *cmd, uint32_t handle)
@@ -201,10 +202,6 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->qp.scatter_cqe  = (uin->flags & MLX5_QP_FLAG_SCATTER_CQE) &&
                           (caps->qp_type != IBV_QPT_UD);
     qp->sq_sig_all      = caps->sq_sig_all;
-    qp->max_send_wr     = caps->max_send_wr;
-    qp->max_recv_wr     = caps->max_recv_wr;
-    qp->max_send_sge    = caps->max_send_sge;
-    qp->max_recv_sge    = caps->max_recv_sge;
     mlx5sim_qp_refs_add(qp, 1);
     atomic_thread_fence(memory_order_release);
     qp->o.ready         = 1;
@@ -496,10 +493,11 @@ static int mlx5sim_cmd_query_qp(mlx5sim_cmd_t *cmd)
     reply.dest.static_rate   = qp->static_rate;
     reply.dest.is_global     = qp->qp.has_grh;
     reply.dest.port_num      = qp->qp.port;
-    reply.max_send_wr        = qp->max_send_wr;
-    reply.max_recv_wr        = qp->max_recv_wr;
-    reply.max_send_sge       = qp->max_send_sge;
-    reply.max_recv_sge       = qp->max_recv_sge;
+    /* mlx5_ib_query_qp() of the kernel: the receive queue as it was made, and
+     * nothing of the send queue, which libmlx5 knows */
+    reply.max_recv_wr        = qp->qp.rq_wqe_cnt;
+    reply.max_recv_sge       = (qp->qp.rq_wqe_cnt > 0) ?
+                               (1u << qp->qp.rq_wqe_shift) / MLX5SIM_RQ_SEG : 0;
     reply.qkey               = qp->qp.qkey;
     reply.rq_psn             = qp->rq_psn;
     reply.sq_psn             = qp->sq_psn;

@@ -25,7 +25,7 @@ static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     uint32_t size;
 
     pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx);
-    if ((pd == NULL) || (max_wr == 0) || (max_wr > 32767) || (max_sge > 31) ||
+    if ((pd == NULL) || (max_wr > 32767) || (max_sge > 31) ||
         (uin->flags & MLX5_SRQ_FLAG_SIGNATURE)) {
         return -EINVAL;
     }
@@ -57,7 +57,7 @@ static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     srq->o.ready = 1;
 
     reply_p->srq_handle = srq->srqn;
-    reply_p->max_wr     = max_wr;
+    reply_p->max_wr     = srq->num_wqes - 1;
     reply_p->max_sge    = max_sge;
     reply_p->srqn       = srq->srqn;
     ureply.srqn         = srq->srqn;

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What the kernel makes of a request: rounds it, fills it in, or refuses it.
+ */
+
+#include "device.h"
+
+#include <cerrno>
+
+using namespace device;
+
+namespace {
+
+class test_device_abi : public device::test {
+protected:
+    /** Run @a body in a process with an open device. */
+    void on_device(const std::function<void(context&)> &body)
+    {
+        run(1, [&](rank &) {
+            context c;
+
+            body(c);
+        });
+    }
+};
+
+} // namespace
+
+/* mlx5_ib_query_qp() tells the receive queue's length in WQEs; what had been
+ * asked for is forgotten. libmlx5 rounds up to a power of two. */
+TEST_F(test_device_abi, query_qp_tells_the_receive_queue_as_it_was_made)
+{
+    on_device([](context &c) {
+        ibv_qp_init_attr init;
+        ibv_qp_attr attr;
+        qp_options options;
+        cq q(c, 16);
+
+        options.recv_wr  = 100;
+        options.recv_sge = 3;
+        qp made(c, q, q, options);
+        REQUIRE_EQ(0, ibv_query_qp(made.v, &attr, IBV_QP_CAP, &init));
+        REQUIRE_EQ(128u, init.cap.max_recv_wr);
+        REQUIRE_EQ(4u, init.cap.max_recv_sge);
+        REQUIRE_EQ(128u, attr.cap.max_recv_wr);
+        REQUIRE(init.cap.max_send_wr >= options.send_wr);
+    });
+}
+
+TEST_F(test_device_abi, a_qp_without_receive_queue_has_none_to_tell)
+{
+    on_device([](context &c) {
+        ibv_qp_init_attr init;
+        ibv_qp_attr attr;
+        qp_options options;
+        cq q(c, 16);
+        srq s(c, 16);
+
+        options.srq = s.v;
+        qp made(c, q, q, options);
+        REQUIRE_EQ(0, ibv_query_qp(made.v, &attr, IBV_QP_CAP, &init));
+        REQUIRE_EQ(0u, init.cap.max_recv_wr);
+        REQUIRE_EQ(0u, init.cap.max_recv_sge);
+    });
+}
+
+TEST_F(test_device_abi, a_completion_vector_that_is_not_there_is_refused)
+{
+    on_device([](context &c) {
+        int num = c.ctx->num_comp_vectors;
+        ibv_cq_init_attr_ex attr = {};
+        ibv_cq *q;
+
+        REQUIRE(num > 0);
+        q = ibv_create_cq(c.ctx, 16, nullptr, nullptr, num - 1);
+        REQUIRE(q != nullptr);
+        REQUIRE_EQ(0, ibv_destroy_cq(q));
+        for (int vector : {num, -1}) {
+            errno = 0;
+            REQUIRE(ibv_create_cq(c.ctx, 16, nullptr, nullptr, vector) ==
+                    nullptr);
+            REQUIRE_EQ(EINVAL, errno);
+        }
+
+        attr.cqe         = 16;
+        attr.comp_vector = num;
+        errno            = 0;
+        REQUIRE(ibv_create_cq_ex(c.ctx, &attr) == nullptr);
+        REQUIRE_EQ(EINVAL, errno);
+    });
+}
+
+/* mlx5_ib_create_srq() has no lower limit: the list is one WQE, which libmlx5
+ * never hands out */
+TEST_F(test_device_abi, an_srq_for_no_receives_is_made_and_takes_none)
+{
+    on_device([](context &c) {
+        memory mem(c, 4096);
+        ibv_sge sge              = mem.sge(0, 64);
+        ibv_recv_wr wr           = {}, *bad;
+        ibv_srq_init_attr attr   = {};
+        ibv_srq_attr found;
+        ibv_srq *made;
+
+        attr.attr.max_sge = 1;
+        made              = ibv_create_srq(c.pd, &attr);
+        REQUIRE(made != nullptr);
+        REQUIRE_EQ(0u, attr.attr.max_wr);
+        REQUIRE_EQ(0, ibv_query_srq(made, &found));
+        REQUIRE_EQ(0u, found.max_wr);
+
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        REQUIRE_EQ(ENOMEM, ibv_post_srq_recv(made, &wr, &bad));
+        REQUIRE_EQ(0, ibv_destroy_srq(made));
+    });
+}
