@@ -38,6 +38,10 @@ static const char *const mlx5sim_link_names[] = {"ib", "roce", NULL};
 
 static const char *const mlx5sim_uar_mode_names[] = {"dynamic", "legacy", NULL};
 
+static const char *const mlx5sim_pci_atomics_names[] = {
+    "none", "fadd8", "8", "4_8", NULL
+};
+
 static const char *const mlx5sim_log_names[] = {
     "none", "error", "warn", "info", "debug", "trace", NULL
 };
@@ -108,6 +112,13 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
     {"MLX5SIM_MAX_QP", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(max_qp), "65472", 1, 65472, NULL, NULL, NULL,
      "Queue pairs that each device has, ibv_device_attr::max_qp"},
+
+    {"MLX5SIM_PCI_ATOMICS", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(pci_atomics), "none", 0, 0, mlx5sim_pci_atomics_names,
+     NULL, NULL,
+     "Atomics that the devices report as atomics on PCIe, which the processor "
+     "sees as atomic: none, fetch-and-add of 8 bytes, or fetch-and-add, swap "
+     "and compare-and-swap of 8 bytes or of 4 and 8"},
 
     {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,

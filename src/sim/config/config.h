@@ -31,6 +31,15 @@ typedef enum {
     MLX5SIM_UAR_MODE_LEGACY   /**< static pages of the context */
 } mlx5sim_uar_mode_t;
 
+/** Atomics that reach memory as atomics on PCIe: value of
+ *  MLX5SIM_PCI_ATOMICS. */
+typedef enum {
+    MLX5SIM_PCI_ATOMICS_NONE,
+    MLX5SIM_PCI_ATOMICS_FADD8, /**< fetch-add of 8 bytes */
+    MLX5SIM_PCI_ATOMICS_8,     /**< all of 8 bytes */
+    MLX5SIM_PCI_ATOMICS_4_8    /**< all of 4 and 8 bytes */
+} mlx5sim_pci_atomics_t;
+
 /** Verbosity: value of MLX5SIM_LOG. */
 typedef enum {
     MLX5SIM_LOG_LEVEL_NONE,
@@ -60,6 +69,7 @@ typedef struct mlx5sim_config {
     unsigned max_srq;
     unsigned max_qp;
     unsigned uars;      /**< UAR pages of a device for applications */
+    unsigned pci_atomics; /**< mlx5sim_pci_atomics_t */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
 

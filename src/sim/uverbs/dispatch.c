@@ -25,13 +25,19 @@
 #define MLX5SIM_CAP_ATOMIC_OPERATIONS 34
 #define MLX5SIM_CAP_ATOMIC_SIZE_QP    38
 #define MLX5SIM_CAP_ATOMIC_8B_MODE    24
-#define MLX5SIM_CAP_ATOMIC_LAST       40
+#define MLX5SIM_CAP_ATOMIC_PCI_FADD   96
+#define MLX5SIM_CAP_ATOMIC_PCI_SWAP   98
+#define MLX5SIM_CAP_ATOMIC_PCI_CSWAP  100
+#define MLX5SIM_CAP_ATOMIC_LAST       102
 /* atomic_req_8B_endianness_mode, the two high bits: host order */
 #define MLX5SIM_ATOMIC_8B_HOST        (1 << 6)
 /* compare-swap, fetch-add, masked compare-swap, masked fetch-add */
 #define MLX5SIM_ATOMIC_OPERATIONS     0xf
 /* set of sizes in bytes: 4 and 8 */
 #define MLX5SIM_ATOMIC_SIZES          0xc
+/* sets of sizes of atomics on PCIe, enum ibv_pci_atomic_op_size */
+#define MLX5SIM_ATOMIC_PCI_4          1
+#define MLX5SIM_ATOMIC_PCI_8          2
 
 static const mlx5sim_cmd_desc_t *const mlx5sim_cmd_tables[] = {
     mlx5sim_cmds_device, mlx5sim_cmds_mr, mlx5sim_cmds_cq, mlx5sim_cmds_srq,
@@ -138,10 +144,32 @@ static void mlx5sim_put_be16(uint8_t *p, uint16_t value)
     p[1] = value & 0xff;
 }
 
-/* The only firmware command of use: which atomics there are. None is atomic on
- * PCIe (ibv_device_attr_ex::pci_atomic_caps), as the executor's
- * read-modify-write is one step for other work requests, not for the
- * processor. */
+/* Sizes of the atomics that are said to be atomics on PCIe. libmlx5 copies them
+ * to ibv_device_attr_ex::pci_atomic_caps, and makes atomic_cap of a device that
+ * has fetch-add and compare-swap of 8 bytes IBV_ATOMIC_GLOB (verbs.c,
+ * get_pci_atomic_caps). */
+static void mlx5sim_put_pci_atomics(uint8_t *reply)
+{
+    static const struct {
+        uint8_t fadd, swap;
+    } sizes[] = {
+        [MLX5SIM_PCI_ATOMICS_NONE]  = {0, 0},
+        [MLX5SIM_PCI_ATOMICS_FADD8] = {MLX5SIM_ATOMIC_PCI_8, 0},
+        [MLX5SIM_PCI_ATOMICS_8]     = {MLX5SIM_ATOMIC_PCI_8,
+                                       MLX5SIM_ATOMIC_PCI_8},
+        [MLX5SIM_PCI_ATOMICS_4_8]   = {MLX5SIM_ATOMIC_PCI_4 |
+                                       MLX5SIM_ATOMIC_PCI_8,
+                                       MLX5SIM_ATOMIC_PCI_4 |
+                                       MLX5SIM_ATOMIC_PCI_8}
+    };
+    unsigned which = mlx5sim_instance_config()->pci_atomics;
+
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_FADD, sizes[which].fadd);
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_SWAP, sizes[which].swap);
+    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_CSWAP, sizes[which].swap);
+}
+
+/* The only firmware command of use: which atomics there are */
 static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
 {
     const struct ib_uverbs_attr *in, *out;
@@ -167,6 +195,7 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
                      MLX5SIM_ATOMIC_OPERATIONS);
     mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_SIZE_QP, MLX5SIM_ATOMIC_SIZES);
     reply[MLX5SIM_CAP_ATOMIC_8B_MODE] = MLX5SIM_ATOMIC_8B_HOST;
+    mlx5sim_put_pci_atomics(reply);
     return 0;
 }
 

@@ -112,6 +112,41 @@ static int uct_sep_device_query_atomics(struct ibv_context *context,
     return 1;
 }
 
+/* Of a set of sizes (enum ibv_pci_atomic_op_size), that of 4 or 8 bytes */
+static uint64_t
+uct_sep_device_pci_atomic(unsigned sizes, size_t size, uct_atomic_op_t op)
+{
+    return ((sizes << 2) & size) ? UCS_BIT(op) : 0;
+}
+
+/* Atomics on PCIe are atomic with respect to the processor. Only add and
+ * compare-swap of the sizes that the device reports are: it makes all others,
+ * those with masks as well, of a read and a write, between which the processor
+ * or an atomic on PCIe may change the memory. UCX's ib transports offer the
+ * same (uct_rc_mlx5_iface_common_query). */
+static int uct_sep_device_init_pci_atomics(uct_sep_device_t *dev)
+{
+    const struct ibv_pci_atomic_caps *pci = &dev->attr.pci_atomic_caps;
+    uint64_t add32, add64, cswap32, cswap64;
+
+    add32   = uct_sep_device_pci_atomic(pci->fetch_add, 4, UCT_ATOMIC_OP_ADD);
+    add64   = uct_sep_device_pci_atomic(pci->fetch_add, 8, UCT_ATOMIC_OP_ADD);
+    cswap32 = uct_sep_device_pci_atomic(pci->compare_swap, 4,
+                                        UCT_ATOMIC_OP_CSWAP);
+    cswap64 = uct_sep_device_pci_atomic(pci->compare_swap, 8,
+                                        UCT_ATOMIC_OP_CSWAP);
+    if ((add32 | add64 | cswap32 | cswap64) == 0) {
+        return 0;
+    }
+
+    dev->atomic32.op_flags  = add32;
+    dev->atomic32.fop_flags = add32 | cswap32;
+    dev->atomic64.op_flags  = add64;
+    dev->atomic64.fop_flags = add64 | cswap64;
+    dev->atomic_cap         = UCT_IFACE_FLAG_ATOMIC_CPU;
+    return 1;
+}
+
 static void uct_sep_device_init_atomics(uct_sep_device_t *dev)
 {
     const uint64_t logical = UCS_BIT(UCT_ATOMIC_OP_AND) |
@@ -120,26 +155,19 @@ static void uct_sep_device_init_atomics(uct_sep_device_t *dev)
     const uint64_t ops     = logical | UCS_BIT(UCT_ATOMIC_OP_ADD);
     const uint64_t fops    = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
                              UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-    const struct ibv_pci_atomic_caps *pci = &dev->attr.pci_atomic_caps;
-    enum ibv_atomic_cap cap               = dev->attr.orig_attr.atomic_cap;
     uct_sep_hca_atomics_t ext;
 
     /* The kernel reports a device that returns old values of 8 bytes in big
      * endian as one without atomics */
-    if (cap == IBV_ATOMIC_NONE) {
+    if ((dev->attr.orig_attr.atomic_cap == IBV_ATOMIC_NONE) ||
+        uct_sep_device_init_pci_atomics(dev)) {
         return;
     }
 
     dev->atomic64.op_flags  = UCS_BIT(UCT_ATOMIC_OP_ADD);
     dev->atomic64.fop_flags = UCS_BIT(UCT_ATOMIC_OP_ADD) |
                               UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-
-    /* Atomic with respect to the processor, too, if they are atomics on PCIe;
-     * all others are made of fetch-add and compare-swap */
-    dev->atomic_cap = ((cap == IBV_ATOMIC_GLOB) ||
-                       (pci->fetch_add & pci->compare_swap &
-                        IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP)) ?
-                      UCT_IFACE_FLAG_ATOMIC_CPU : UCT_IFACE_FLAG_ATOMIC_DEVICE;
+    dev->atomic_cap         = UCT_IFACE_FLAG_ATOMIC_DEVICE;
 
     if (!uct_sep_device_query_atomics(dev->context, &ext) ||
         !ucs_test_all_flags(ext.operations, UCT_SEP_ATOMIC_OPERATIONS_ALL)) {

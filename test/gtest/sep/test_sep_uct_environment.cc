@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <cstring>
+
+/*
+ * What an adapter, its firmware or a container can be like.
+ */
+
+using namespace sep_uct_test;
+
+namespace {
+
+class test_sep_uct_environment : public test_sep_uct {
+protected:
+    void SetUp() override
+    {
+        /* Tests open what they need, on devices of their own */
+    }
+};
+
+/* Attributes of another transport on the first port; false if there is none */
+bool query_tl(const std::string &component, const std::string &tl,
+              uct_iface_attr_t *attr_p)
+{
+    uct_component_h *components;
+    unsigned num_components;
+    bool found = false;
+
+    if (uct_query_components(&components, &num_components) != UCS_OK) {
+        return false;
+    }
+
+    for (unsigned i = 0; (i < num_components) && !found; ++i) {
+        uct_component_attr_t attr;
+        uct_md_config_t *md_config;
+        uct_md_h md;
+
+        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
+                          UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
+        if ((uct_component_query(components[i], &attr) != UCS_OK) ||
+            (component != attr.name) || (attr.md_resource_count == 0)) {
+            continue;
+        }
+
+        std::vector<uct_md_resource_desc_t> mds(attr.md_resource_count);
+        attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+        attr.md_resources = mds.data();
+        EXPECT_EQ(UCS_OK, uct_component_query(components[i], &attr));
+        EXPECT_EQ(UCS_OK, uct_md_config_read(components[i], NULL, NULL,
+                                             &md_config));
+        EXPECT_EQ(UCS_OK, uct_md_open(components[i], mds[0].md_name, md_config,
+                                      &md));
+        uct_config_release(md_config);
+
+        ucs_async_context_t *async;
+        uct_worker_h worker;
+        uct_iface_config_t *config;
+        uct_iface_params_t params;
+        uct_iface_h iface;
+        std::string device = std::string(mds[0].md_name) + ":1";
+
+        EXPECT_EQ(UCS_OK, ucs_async_context_create(
+                                  UCS_ASYNC_MODE_THREAD_SPINLOCK, &async));
+        EXPECT_EQ(UCS_OK, uct_worker_create(async, UCS_THREAD_MODE_SINGLE,
+                                            &worker));
+        EXPECT_EQ(UCS_OK, uct_md_iface_config_read(md, tl.c_str(), NULL, NULL,
+                                                   &config));
+        params.field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                                      UCT_IFACE_PARAM_FIELD_DEVICE;
+        params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
+        params.mode.device.tl_name  = tl.c_str();
+        params.mode.device.dev_name = device.c_str();
+        if (uct_iface_open(md, worker, &params, config, &iface) == UCS_OK) {
+            found = uct_iface_query(iface, attr_p) == UCS_OK;
+            uct_iface_close(iface);
+        }
+        uct_config_release(config);
+        uct_worker_destroy(worker);
+        ucs_async_context_destroy(async);
+        uct_md_close(md);
+    }
+
+    uct_release_component_list(components);
+    return found;
+}
+
+/* Which atomics a device has on PCIe, and what can be offered then */
+struct pci_atomics {
+    const char *name;
+    uint64_t   op32, fop32, op64, fop64;
+};
+
+void PrintTo(const pci_atomics &row, std::ostream *os)
+{
+    *os << row.name;
+}
+
+class test_sep_uct_pci_atomics :
+    public test_sep_uct_environment,
+    public ::testing::WithParamInterface<pci_atomics> {
+};
+
+const uint64_t add   = UCS_BIT(UCT_ATOMIC_OP_ADD);
+const uint64_t cswap = UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+
+/* Masked atomics are not atomic towards the processor, whatever the device
+ * says of the others: a sum that the processor and a masked operation both add
+ * to would come out wrong */
+TEST_P(test_sep_uct_pci_atomics, only_what_the_device_reports_is_offered)
+{
+    const pci_atomics &row = GetParam();
+
+    if (!on_device({{"MLX5SIM_PCI_ATOMICS", row.name}})) {
+        return;
+    }
+
+    for (auto &mode : api_modes()) {
+        SCOPED_TRACE(mode.name);
+        auto local       = entity::create(mode.config);
+        bool is_verbs    = std::string(mode.name) == "verbs";
+        const auto &cap  = local->attr().cap;
+
+        EXPECT_EQ(is_verbs ? 0 : row.op32, cap.atomic32.op_flags);
+        EXPECT_EQ(is_verbs ? 0 : row.fop32, cap.atomic32.fop_flags);
+        EXPECT_EQ(row.op64, cap.atomic64.op_flags);
+        EXPECT_EQ(row.fop64, cap.atomic64.fop_flags);
+        EXPECT_TRUE(cap.flags & UCT_IFACE_FLAG_ATOMIC_CPU);
+        EXPECT_FALSE(cap.flags & UCT_IFACE_FLAG_ATOMIC_DEVICE);
+    }
+
+    /* UCX's transport on the same device */
+    uct_iface_attr_t attr;
+    ASSERT_TRUE(query_tl("ib", "rc_mlx5", &attr));
+    EXPECT_EQ(attr.cap.atomic32.op_flags, row.op32);
+    EXPECT_EQ(attr.cap.atomic32.fop_flags, row.fop32);
+    EXPECT_EQ(attr.cap.atomic64.op_flags, row.op64);
+    EXPECT_EQ(attr.cap.atomic64.fop_flags, row.fop64);
+    EXPECT_TRUE(attr.cap.flags & UCT_IFACE_FLAG_ATOMIC_CPU);
+}
+
+TEST_P(test_sep_uct_pci_atomics, what_is_offered_works_and_nothing_else)
+{
+    const pci_atomics &row = GetParam();
+
+    if (!on_device({{"MLX5SIM_PCI_ATOMICS", row.name}})) {
+        return;
+    }
+
+    start({});
+    remote_memory remote = m_peer->expose(64, 1);
+    uint64_t result      = 0, before, after;
+    completion comp;
+    ucs_status_t status;
+
+    auto content = [&]() {
+        uint64_t value;
+        memcpy(&value, m_peer->read(0, sizeof(value)).data(), sizeof(value));
+        return value;
+    };
+
+    before = content();
+    EXPECT_EQ(UCS_OK, retry([&]() {
+        return uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_ADD, 5, remote.va,
+                                    remote.rkey.rkey);
+    }));
+    flush();
+    after = content();
+    EXPECT_EQ(before + 5, after);
+
+    if (row.fop64 & cswap) {
+        comp.comp.count = 1;
+        status          = retry([&]() {
+            return uct_ep_atomic_cswap64(ep(), after, 77, remote.va,
+                                         remote.rkey.rkey, &result,
+                                         &comp.comp);
+        });
+        EXPECT_TRUE((status == UCS_OK) || (status == UCS_INPROGRESS));
+        EXPECT_EQ(UCS_OK, wait(comp));
+        EXPECT_EQ(after, result);
+        EXPECT_EQ(77u, content());
+        after = 77;
+    }
+
+    expect_errors errors;
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_XOR, 1, remote.va,
+                                   remote.rkey.rkey));
+    EXPECT_EQ(1u, errors.count(UCS_LOG_LEVEL_ERROR, "is not supported"));
+    EXPECT_EQ(after, content());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        device, test_sep_uct_pci_atomics,
+        ::testing::Values(pci_atomics{"fadd8", 0, 0, add, add},
+                          pci_atomics{"8", 0, 0, add, add | cswap},
+                          pci_atomics{"4_8", add, add | cswap, add,
+                                      add | cswap}),
+        [](const ::testing::TestParamInfo<pci_atomics> &info) {
+            return std::string("sizes_") + info.param.name;
+        });
+
+} // namespace
