@@ -3,6 +3,7 @@
 #include "sim/doorbell/ring.h"
 #include "sim/check/report.h"
 #include "sim/engine/mlx5_def.h"
+#include "sim/objs/pcie.h"
 #include "sim/objs/store.h"
 #include "sim/queue/cq.h"
 #include "sim/sched/sq.h"
@@ -123,6 +124,7 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
                              MLX5SIM_UAR_BF_REG);
     if (is_bf) {
         ++qp->blueflames;
+        qp->bf_wqe = (uint16_t)(idx_opcode >> 8) + 1u;
     } else {
         ++qp->doorbells;
     }
@@ -157,6 +159,7 @@ void mlx5sim_doorbell_ring(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db)
 {
     uint32_t uar_index = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
 
+    mlx5sim_pcie_mmio(mlx5sim_proc_self(), db->length);
     if (!db->known) {
         mlx5sim_doorbell_ring_all(uar_index);
     } else if (db->offset == MLX5SIM_UAR_OFFSET_CQ_ARM) {

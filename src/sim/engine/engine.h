@@ -107,6 +107,7 @@ typedef struct mlx5sim_qp {
                                  2^LMC - 1 */
     uint8_t  path_bits;       /* RC/UC: of the source LID */
     uint8_t  scatter_cqe;     /* RC/UC: short messages are received into CQEs */
+    uint8_t  scatter_req_cqe; /* RC: short answers to requests go into CQEs */
 } mlx5sim_qp_t;
 
 

@@ -3,9 +3,11 @@
 #include "sim/exec/transfer.h"
 #include "sim/engine/mlx5_def.h"
 #include "sim/objs/mem.h"
+#include "sim/objs/pcie.h"
 #include "sim/objs/store.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define MLX5SIM_ATOMIC_LOCK_SHIFT 3
 /* the last bytes of a write are copied after all others, as PCIe does it:
@@ -64,6 +66,25 @@ mlx5sim_transfer_fault_side(const struct iovec *local, unsigned num_local)
     return MLX5SIM_SIDE_RESPONDER;
 }
 
+/* Count the pieces that are in memory, and not in a work request or a CQE */
+static void mlx5sim_transfer_count(const mlx5sim_plan_t *plan,
+                                   mlx5sim_proc_t *resp_proc, int is_in_cqe)
+{
+    mlx5sim_proc_t *req_proc = mlx5sim_proc_self();
+    int is_send              = plan->src_side == MLX5SIM_SIDE_REQUESTER;
+    unsigned num_src = 0, num_dst = 0, i;
+
+    for (i = 0; i < plan->num_src; ++i) {
+        num_src += (plan->src[i].inl == NULL) && (plan->src[i].length > 0);
+    }
+    for (i = 0; !is_in_cqe && (i < plan->num_dst); ++i) {
+        num_dst += plan->dst[i].length > 0;
+    }
+
+    mlx5sim_pcie_read(is_send ? req_proc : resp_proc, num_src);
+    mlx5sim_pcie_written(is_send ? resp_proc : req_proc, num_dst);
+}
+
 static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan,
                                  const mlx5sim_proc_t *resp_proc,
                                  mlx5sim_side_t *side_p)
@@ -95,8 +116,8 @@ static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan,
 
 /* Whether the payload is received into the responder's CQE (PRM, cs_res), which
  * is what libmlx5 asks for unless told not to */
-static int mlx5sim_transfer_fits_cqe(const mlx5sim_qp_obj_t *resp,
-                                     const mlx5sim_plan_t *plan)
+static int mlx5sim_transfer_fits_resp(const mlx5sim_qp_obj_t *resp,
+                                      const mlx5sim_plan_t *plan)
 {
     const mlx5sim_cq_t *cq;
 
@@ -111,24 +132,43 @@ static int mlx5sim_transfer_fits_cqe(const mlx5sim_qp_obj_t *resp,
     return plan->length <= mlx5sim_cqe_max_data(cq->cqe_size);
 }
 
-static int
-mlx5sim_transfer_scatter_cqe(mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
+/* Whether the answer to a read or an atomic goes into the requester's CQE (PRM,
+ * cs_req). Without a completion it goes to memory. */
+static int mlx5sim_transfer_fits_req(const mlx5sim_qp_obj_t *req,
+                                     const mlx5sim_plan_t *plan,
+                                     uint64_t length)
 {
-    struct iovec local = {plan->resp_cqe.data, plan->length};
+    const mlx5sim_cq_t *cq;
+
+    if (!req->qp.scatter_req_cqe || !plan->has_req_cqe) {
+        return 0;
+    }
+
+    cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, req->send_cq);
+    return length <= mlx5sim_cqe_max_data(cq->cqe_size);
+}
+
+/* The payload goes into a completion of the one side or the other */
+static int
+mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc,
+                             mlx5sim_cqe_t *cqe, mlx5sim_plan_t *plan,
+                             mlx5sim_side_t *side_p)
+{
+    struct iovec local = {cqe->data, plan->length};
     struct iovec remote[MLX5SIM_MAX_SGE + 2];
     unsigned num_remote;
 
-    *side_p                  = MLX5SIM_SIDE_REQUESTER;
-    plan->resp_cqe.scattered = plan->length;
-    num_remote               = mlx5sim_transfer_iov(plan->src, plan->num_src, 0,
-                                                    remote);
-    return mlx5sim_mem_readv(mlx5sim_proc_self(), &local, 1, remote, num_remote,
+    *side_p        = plan->src_side;
+    cqe->scattered = plan->length;
+    num_remote     = mlx5sim_transfer_iov(plan->src, plan->num_src, 0, remote);
+    return mlx5sim_mem_readv(src_proc, &local, 1, remote, num_remote,
                              plan->length);
 }
 
-static int mlx5sim_transfer_atomic(const mlx5sim_wqe_t *wqe,
-                                   const mlx5sim_plan_t *plan,
-                                   const mlx5sim_proc_t *resp_proc,
+static int mlx5sim_transfer_atomic(const mlx5sim_qp_obj_t *req,
+                                   const mlx5sim_wqe_t *wqe,
+                                   mlx5sim_plan_t *plan,
+                                   mlx5sim_proc_t *resp_proc,
                                    mlx5sim_side_t *side_p)
 {
     uint64_t old = 0, new_value;
@@ -158,7 +198,16 @@ static int mlx5sim_transfer_atomic(const mlx5sim_wqe_t *wqe,
         return ret;
     }
 
+    mlx5sim_pcie_read(resp_proc, 1);
+    mlx5sim_pcie_written(resp_proc, 1);
     mlx5sim_atomic_result(wqe, old, result);
+    if (mlx5sim_transfer_fits_req(req, plan, plan->atomic_size)) {
+        memcpy(plan->req_cqe.data, result, plan->atomic_size);
+        plan->req_cqe.scattered = plan->atomic_size;
+        return 0;
+    }
+
+    mlx5sim_pcie_written(mlx5sim_proc_self(), 1);
     num   = mlx5sim_transfer_iov(plan->dst, plan->num_dst, 0, scatter);
     local = (struct iovec){result, plan->atomic_size};
     ret   = mlx5sim_mem_writev(mlx5sim_proc_self(), &local, 1, scatter, num,
@@ -171,15 +220,29 @@ static int mlx5sim_transfer_atomic(const mlx5sim_wqe_t *wqe,
     return 0;
 }
 
-int mlx5sim_transfer(const mlx5sim_qp_obj_t *resp,
-                     const mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
+int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
+                     mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
 {
+    int is_in_cqe = 1;
+    int ret;
+
     if (plan->atomic_size != 0) {
-        return mlx5sim_transfer_atomic(wqe, plan, resp_proc, side_p);
+        return mlx5sim_transfer_atomic(req, wqe, plan, resp_proc, side_p);
     }
 
-    return mlx5sim_transfer_fits_cqe(resp, plan) ?
-           mlx5sim_transfer_scatter_cqe(plan, side_p) :
-           mlx5sim_transfer_copy(plan, resp_proc, side_p);
+    if (mlx5sim_transfer_fits_resp(resp, plan)) {
+        ret = mlx5sim_transfer_scatter_cqe(mlx5sim_proc_self(),
+                                           &plan->resp_cqe, plan, side_p);
+    } else if ((plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
+               mlx5sim_transfer_fits_req(req, plan, plan->length)) {
+        ret = mlx5sim_transfer_scatter_cqe(resp_proc, &plan->req_cqe, plan,
+                                           side_p);
+    } else {
+        ret       = mlx5sim_transfer_copy(plan, resp_proc, side_p);
+        is_in_cqe = 0;
+    }
+
+    mlx5sim_transfer_count(plan, resp_proc, is_in_cqe);
+    return ret;
 }

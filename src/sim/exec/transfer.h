@@ -8,15 +8,16 @@
 /**
  * Move the payload between two processes, or carry out an atomic operation.
  *
+ * @param req        Requester.
  * @param resp       Responder, whose lock is held.
  * @param resp_proc  Its process.
- * @param plan       What to move; a payload that goes into the responder's CQE
- *                   is put into the plan.
+ * @param plan       What to move; a payload that goes into a CQE, the
+ *                   responder's or the requester's, is put into the plan.
  * @param side_p     Whose memory is not mapped, if the result is -EFAULT.
  * @return 0, -EFAULT, or another -errno: the responder's process is gone.
  */
-int mlx5sim_transfer(const mlx5sim_qp_obj_t *resp,
-                     const mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
+int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
+                     mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p);
 
 #endif

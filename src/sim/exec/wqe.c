@@ -99,7 +99,7 @@ static int mlx5sim_wqe_apply(mlx5sim_wqe_run_t *run, const mlx5sim_wqe_t *wqe,
     }
 
     if ((plan->atomic_size != 0) || (plan->length != 0)) {
-        ret = mlx5sim_transfer(resp, proc, wqe, plan, &side);
+        ret = mlx5sim_transfer(run->req, resp, proc, wqe, plan, &side);
     } else if (!mlx5sim_wqe_resp_alive(resp, proc)) {
         ret = -ESRCH;
     }

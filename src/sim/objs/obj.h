@@ -99,6 +99,9 @@ typedef struct mlx5sim_counters {
     _Atomic uint64_t cqes;        /* CQEs written to this process' CQs */
     _Atomic uint64_t bytes;       /* payload moved by its WQEs */
     _Atomic uint64_t rnr_waits;
+    _Atomic uint64_t dma_reads;   /* pieces of its memory that were read, */
+    _Atomic uint64_t dma_writes;  /* and written: objs/pcie.h */
+    _Atomic uint64_t mmio_writes; /* stores of up to 64 bytes to UAR pages */
     _Atomic uint64_t violations;  /* strict checks that failed */
 } mlx5sim_counters_t;
 
@@ -250,6 +253,8 @@ typedef struct mlx5sim_qp_obj {
     uint32_t         dev;
     /* under sq_lock */
     uint16_t         sq_head;     /* next block to execute */
+    uint32_t         bf_wqe;      /* index + 1 of the WQE that came last by
+                                     BlueFlame, and is not fetched; 0: none */
     uint16_t         retries;
     uint64_t         wqes;
     uint64_t         doorbells;

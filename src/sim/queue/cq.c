@@ -3,6 +3,7 @@
 #include "sim/queue/cq.h"
 #include "sim/check/report.h"
 #include "sim/objs/mem.h"
+#include "sim/objs/pcie.h"
 #include "sim/objs/store.h"
 #include "sim/queue/chan.h"
 
@@ -227,6 +228,7 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
     cq->pusher = 0;
     ++cq->cqes;
     atomic_fetch_add_explicit(&proc->c.cqes, 1, memory_order_relaxed);
+    mlx5sim_pcie_written(proc, 1);
 
     solicited = cqe->solicited || (cqe->syndrome != 0);
     if (solicited) {

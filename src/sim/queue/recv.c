@@ -2,6 +2,7 @@
 
 #include "sim/queue/recv.h"
 #include "sim/check/report.h"
+#include "sim/objs/pcie.h"
 #include "sim/objs/store.h"
 #include "sim/queue/chan.h"
 #include "sim/queue/cq.h"
@@ -67,6 +68,11 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
 
     if (ret != 1) {
         return ret;
+    }
+
+    proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    if (proc != NULL) {
+        mlx5sim_pcie_read(proc, 1);
     }
 
     chk           = mlx5sim_recv_decode(wqe, stride, qp->srq != 0, recv_p);

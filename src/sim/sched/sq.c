@@ -3,6 +3,7 @@
 #include "sim/sched/sq.h"
 #include "sim/check/report.h"
 #include "sim/exec/wqe.h"
+#include "sim/objs/pcie.h"
 #include "sim/objs/store.h"
 #include "sim/queue/cq.h"
 #include "sim/queue/recv.h"
@@ -116,6 +117,9 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
             break;
         }
 
+        if (qp->bf_wqe != qp->sq_head + 1u) {
+            mlx5sim_pcie_read(mlx5sim_proc_self(), 1);
+        }
         chk = mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
                                  qp->sq_head, &wqe);
         if (wqe.num_bb > posted) {

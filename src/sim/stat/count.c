@@ -9,7 +9,7 @@
 
 const char *const mlx5sim_stat_counter_names[MLX5SIM_STAT_COUNTERS] = {
     "doorbells", "blueflames", "cq_arms", "traps", "wqes", "cqes", "bytes",
-    "rnr_waits", "violations"
+    "rnr_waits", "violations", "dma_reads", "dma_writes", "mmio_writes"
 };
 
 
@@ -142,15 +142,18 @@ static void mlx5sim_stat_fill(mlx5sim_proc_t *proc, int live,
         row->uars_created[i] = atomic_load(&c->uars[i]);
     }
 
-    row->counters[0] = atomic_load(&c->doorbells);
-    row->counters[1] = atomic_load(&c->blueflames);
-    row->counters[2] = atomic_load(&c->cq_arms);
-    row->counters[3] = atomic_load(&c->traps);
-    row->counters[4] = atomic_load(&c->wqes);
-    row->counters[5] = atomic_load(&c->cqes);
-    row->counters[6] = atomic_load(&c->bytes);
-    row->counters[7] = atomic_load(&c->rnr_waits);
-    row->counters[8] = atomic_load(&c->violations);
+    row->counters[0]  = atomic_load(&c->doorbells);
+    row->counters[1]  = atomic_load(&c->blueflames);
+    row->counters[2]  = atomic_load(&c->cq_arms);
+    row->counters[3]  = atomic_load(&c->traps);
+    row->counters[4]  = atomic_load(&c->wqes);
+    row->counters[5]  = atomic_load(&c->cqes);
+    row->counters[6]  = atomic_load(&c->bytes);
+    row->counters[7]  = atomic_load(&c->rnr_waits);
+    row->counters[8]  = atomic_load(&c->violations);
+    row->counters[9]  = atomic_load(&c->dma_reads);
+    row->counters[10] = atomic_load(&c->dma_writes);
+    row->counters[11] = atomic_load(&c->mmio_writes);
 }
 
 static void mlx5sim_stat_add(mlx5sim_stat_row_t *sum,

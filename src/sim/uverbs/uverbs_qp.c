@@ -20,14 +20,13 @@
 #include <rdma/mlx5-abi.h>
 #include <string.h>
 
-/* Flags that change nothing the application can see: scattering the results of
- * reads and atomics to CQEs is a permission, loopback exists anyway. */
-#define MLX5SIM_QP_FLAGS_IGNORED (MLX5_QP_FLAG_ALLOW_SCATTER_CQE | \
-                                  MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | \
+/* Flags that change nothing the application can see: loopback exists anyway */
+#define MLX5SIM_QP_FLAGS_IGNORED (MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | \
                                   MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC | \
                                   MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC)
 #define MLX5SIM_QP_FLAGS_KNOWN   (MLX5SIM_QP_FLAGS_IGNORED | \
                                   MLX5_QP_FLAG_SCATTER_CQE | \
+                                  MLX5_QP_FLAG_ALLOW_SCATTER_CQE | \
                                   MLX5_QP_FLAG_BFREG_INDEX | \
                                   MLX5_QP_FLAG_UAR_PAGE_INDEX)
 
@@ -201,6 +200,12 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->qp.pkey         = MLX5SIM_PKEY;
     qp->qp.scatter_cqe  = (uin->flags & MLX5_QP_FLAG_SCATTER_CQE) &&
                           (caps->qp_type != IBV_QPT_UD);
+    /* kernel: configure_requester_scat_cqe() of drivers/infiniband/hw/mlx5/qp.c
+     */
+    qp->qp.scatter_req_cqe = (uin->flags & MLX5_QP_FLAG_SCATTER_CQE) &&
+                             ((uin->flags & MLX5_QP_FLAG_ALLOW_SCATTER_CQE) ||
+                              caps->sq_sig_all) &&
+                             (caps->qp_type == IBV_QPT_RC);
     qp->sq_sig_all      = caps->sq_sig_all;
     mlx5sim_qp_refs_add(qp, 1);
     atomic_thread_fence(memory_order_release);
