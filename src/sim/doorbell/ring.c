@@ -144,7 +144,7 @@ static void mlx5sim_doorbell_cq(mlx5sim_uar_t *uar,
 
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.cq_arms, 1,
                               memory_order_relaxed);
-    cq = (cqn < MLX5SIM_MAX_CQS) ? mlx5sim_obj_at(MLX5SIM_OBJ_CQ, cqn) : NULL;
+    cq = mlx5sim_obj_find(MLX5SIM_OBJ_CQ, cqn);
     if ((cq == NULL) || (atomic_load(&cq->o.owner) != mlx5sim_self_tag) ||
         !cq->o.ready) {
         mlx5sim_report_obj(MLX5SIM_CHK_CQ_ARM, &uar->o, "UAR", uar_index,

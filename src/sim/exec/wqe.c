@@ -28,12 +28,9 @@ mlx5sim_wqe_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
     mlx5sim_mr_obj_t *mr;
 
     qp = (side == MLX5SIM_SIDE_REQUESTER) ? run->req : run->resp;
-    if ((key >> 8) >= MLX5SIM_MAX_MRS) {
-        return NULL;
-    }
-
-    mr = mlx5sim_obj_at(MLX5SIM_OBJ_MR, key >> 8);
-    if ((atomic_load(&mr->o.owner) != atomic_load(&qp->o.owner)) ||
+    mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
+    if ((mr == NULL) ||
+        (atomic_load(&mr->o.owner) != atomic_load(&qp->o.owner)) ||
         !mr->o.ready || (mr->mr.key != key)) {
         return NULL;
     }
@@ -69,14 +66,12 @@ static int mlx5sim_wqe_resp_alive(const mlx5sim_qp_obj_t *resp,
 /* Invalidate the responder's key @a rkey */
 static void mlx5sim_wqe_invalidate(const mlx5sim_qp_obj_t *resp, uint32_t rkey)
 {
-    mlx5sim_mr_obj_t *mr;
+    mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, rkey >> 8);
 
-    if ((rkey >> 8) < MLX5SIM_MAX_MRS) {
-        mr = mlx5sim_obj_at(MLX5SIM_OBJ_MR, rkey >> 8);
-        if ((atomic_load(&mr->o.owner) == atomic_load(&resp->o.owner)) &&
-            (mr->mr.key == rkey)) {
-            mr->mr.access = 0;
-        }
+    if ((mr != NULL) &&
+        (atomic_load(&mr->o.owner) == atomic_load(&resp->o.owner)) &&
+        (mr->mr.key == rkey)) {
+        mr->mr.access = 0;
     }
 }
 

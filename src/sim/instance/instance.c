@@ -16,10 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MLX5SIM_INSTANCE_DEFAULT_DIR "/dev/shm/mlx5sim."
+
+/* No file of the tree, nor the configuration, is longer */
+#define MLX5SIM_INSTANCE_MAX_FILE 65536
 
 static struct {
     pthread_once_t   once;
@@ -141,8 +145,19 @@ static int mlx5sim_instance_create(const char *dir, int dir_fd,
                                    const mlx5sim_config_t *config, char *error,
                                    size_t error_size)
 {
+    struct rlimit limit;
     char path[PATH_MAX];
     int lock_fd, ret;
+
+    /* the kernel would send a signal */
+    if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) &&
+        (limit.rlim_cur < MLX5SIM_INSTANCE_MAX_FILE)) {
+        snprintf(error, error_size, "cannot create the files in %s: this "
+                 "process may only make files of %lu bytes; raise 'ulimit -f'",
+                 dir, (unsigned long)limit.rlim_cur);
+        errno = EFBIG;
+        return -1;
+    }
 
     lock_fd = mlx5sim_instance_lock(dir_fd);
     if (lock_fd < 0) {

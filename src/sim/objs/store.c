@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,11 @@
  * back late; but within a range that grows with the need, so that few pages of
  * the tables are ever touched. */
 #define MLX5SIM_REUSE_MIN 1024
+
+/* Since Linux 5.14; not in the headers of older C libraries */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* tables start on their own pages so that an unused table costs none */
 #define MLX5SIM_STORE_ALIGN 4096ul
@@ -97,7 +103,60 @@ static uint64_t mlx5sim_store_size(void)
     return size;
 }
 
-static void mlx5sim_store_init(mlx5sim_store_t *store)
+/* As madvise(MADV_POPULATE_WRITE) does it where the kernel has that */
+static int mlx5sim_store_allocate(uint64_t offset, uint64_t length)
+{
+    char path[sizeof(mlx5sim_store_dir) + 16];
+    int fd, err;
+
+    snprintf(path, sizeof(path), "%s/store", mlx5sim_store_dir);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+
+    err = (fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, length) == 0) ? 0 : errno;
+    close(fd);
+    if ((err == 0) || (err == EOPNOTSUPP)) {
+        return 0;
+    }
+
+    errno = err;
+    return -1;
+}
+
+/* Have the file system provide what will be touched: one that is full would
+ * otherwise end whoever touches it with SIGBUS. */
+static int mlx5sim_store_reserve(mlx5sim_store_t *store, uint64_t offset,
+                                 uint64_t length)
+{
+    uint64_t start = offset & ~(MLX5SIM_STORE_ALIGN - 1);
+    static _Atomic int warned;
+    int saved_errno;
+
+    length = mlx5sim_store_align(offset + length) - start;
+    if (madvise((char*)store + start, length, MADV_POPULATE_WRITE) == 0) {
+        return 0;
+    }
+
+    if (errno == EFAULT) {
+        errno = ENOSPC; /* SIGBUS, as madvise(2) says */
+    } else if ((errno == EINVAL) &&
+               (mlx5sim_store_allocate(start, length) == 0)) {
+        return 0;
+    }
+
+    saved_errno = errno;
+    if (!atomic_exchange(&warned, 1)) {
+        fprintf(stderr, "mlx5sim: %s has no room for the device's objects: %s; "
+                "make room in its file system, or set MLX5SIM_DIR to another "
+                "one\n", mlx5sim_store_dir, strerror(saved_errno));
+    }
+    errno = saved_errno;
+    return -1;
+}
+
+static int mlx5sim_store_init(mlx5sim_store_t *store)
 {
     uint64_t offset = mlx5sim_store_align(sizeof(*store));
     const mlx5sim_kind_t *desc;
@@ -112,8 +171,13 @@ static void mlx5sim_store_init(mlx5sim_store_t *store)
         table->capacity   = desc->capacity;
         table->cursor     = desc->first;
         table->high       = desc->first;
-        offset           += mlx5sim_store_align((uint64_t)desc->entry_size *
-                                                desc->capacity);
+        if (mlx5sim_store_reserve(store, offset, (uint64_t)desc->entry_size *
+                                                 desc->first) != 0) {
+            return -1;
+        }
+
+        offset += mlx5sim_store_align((uint64_t)desc->entry_size *
+                                      desc->capacity);
     }
 
     for (i = 0; i < MLX5SIM_ATOMIC_LOCKS; ++i) {
@@ -127,6 +191,33 @@ static void mlx5sim_store_init(mlx5sim_store_t *store)
     store->total_size = offset;
     atomic_thread_fence(memory_order_release);
     store->magic      = MLX5SIM_STORE_MAGIC;
+    return 0;
+}
+
+/* Give the file its size; the kernel would send a signal if it is not
+ * allowed. */
+static int mlx5sim_store_resize(int fd, uint64_t size)
+{
+    struct rlimit limit;
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return -1;
+    }
+
+    if ((uint64_t)st.st_size == size) {
+        return 0;
+    }
+
+    if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) && (limit.rlim_cur < size)) {
+        fprintf(stderr, "mlx5sim: this process may not make files of %lu MB, "
+                "which the object store is, most of it a hole: raise "
+                "'ulimit -f'\n", (unsigned long)(size >> 20) + 1);
+        errno = EFBIG;
+        return -1;
+    }
+
+    return ftruncate(fd, size);
 }
 
 int mlx5sim_store_open(const char *dir)
@@ -153,7 +244,7 @@ int mlx5sim_store_open(const char *dir)
     }
 
     /* the first one initialises, the others wait for it */
-    if ((flock(fd, LOCK_EX) != 0) || (ftruncate(fd, size) != 0)) {
+    if ((flock(fd, LOCK_EX) != 0) || (mlx5sim_store_resize(fd, size) != 0)) {
         goto err_close;
     }
 
@@ -165,10 +256,15 @@ int mlx5sim_store_open(const char *dir)
     /* most of 100 MB of address space is never touched: keep it out of core
      * dumps and free of transparent huge pages */
     (void)madvise(store, size, MADV_DONTDUMP);
+    if ((mlx5sim_store_reserve(store, 0, sizeof(*store)) != 0) ||
+        ((store->magic == 0) && (mlx5sim_store_init(store) != 0))) {
+        err = errno;
+        munmap(store, size);
+        errno = err;
+        goto err_close;
+    }
 
-    if (store->magic == 0) {
-        mlx5sim_store_init(store);
-    } else if ((store->magic != MLX5SIM_STORE_MAGIC) ||
+    if ((store->magic != MLX5SIM_STORE_MAGIC) ||
                (store->version != MLX5SIM_STORE_VERSION) ||
                (store->size_check != sizeof(mlx5sim_qp_obj_t))) {
         fprintf(stderr, "mlx5sim: %s was made by another build of the software "
@@ -203,6 +299,12 @@ void *mlx5sim_obj_at(mlx5sim_obj_kind_t kind, uint32_t index)
            (uint64_t)index * mlx5sim_kinds[kind].entry_size;
 }
 
+void *mlx5sim_obj_find(mlx5sim_obj_kind_t kind, uint32_t index)
+{
+    return (index < atomic_load(&mlx5sim_store->tables[kind].high)) ?
+           mlx5sim_obj_at(kind, index) : NULL;
+}
+
 uint32_t mlx5sim_obj_index(mlx5sim_obj_kind_t kind, const void *obj)
 {
     return ((const char*)obj - (const char*)mlx5sim_obj_at(kind, 0)) /
@@ -229,6 +331,19 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
             index = desc->first;
         }
 
+        high = atomic_load(&table->high);
+        if ((index >= high) &&
+            (mlx5sim_store_reserve(mlx5sim_store, table->offset +
+                                   (uint64_t)index * desc->entry_size,
+                                   desc->entry_size) != 0)) {
+            /* no more than there are: one of those may be free */
+            if (limit <= high) {
+                break;
+            }
+            limit = high;
+            continue;
+        }
+
         obj = mlx5sim_obj_at(kind, index);
         if (atomic_load(&obj->owner) != 0) {
             continue;
@@ -237,7 +352,6 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
         /* Before the slot is taken: a process killed in between has taken
          * nothing, and mlx5sim_proc_reap() looks at every slot that is
          * taken. */
-        high = atomic_load(&table->high);
         while ((high <= index) &&
                !atomic_compare_exchange_weak(&table->high, &high, index + 1)) {
         }
@@ -290,14 +404,11 @@ void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *ptr)
 
 void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx)
 {
-    mlx5sim_obj_t *obj;
+    mlx5sim_obj_t *obj = mlx5sim_obj_find(kind, index);
 
-    if (index < mlx5sim_store->tables[kind].capacity) {
-        obj = mlx5sim_obj_at(kind, index);
-        if ((atomic_load(&obj->owner) == mlx5sim_self_tag) && obj->ready &&
-            (obj->ctx == ctx)) {
-            return obj;
-        }
+    if ((obj != NULL) && (atomic_load(&obj->owner) == mlx5sim_self_tag) &&
+        obj->ready && (obj->ctx == ctx)) {
+        return obj;
     }
 
     errno = EINVAL;
@@ -323,10 +434,10 @@ uint32_t mlx5sim_qp_num(const mlx5sim_qp_obj_t *qp)
 
 mlx5sim_qp_obj_t *mlx5sim_qp_by_num(uint32_t qpn)
 {
-    mlx5sim_qp_obj_t *qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, qpn & 0xffff);
+    mlx5sim_qp_obj_t *qp = mlx5sim_obj_find(MLX5SIM_OBJ_QP, qpn & 0xffff);
 
-    if ((qpn >> 24) || (atomic_load(&qp->o.owner) == 0) || !qp->o.ready ||
-        (mlx5sim_qp_num(qp) != qpn)) {
+    if ((qpn >> 24) || (qp == NULL) || (atomic_load(&qp->o.owner) == 0) ||
+        !qp->o.ready || (mlx5sim_qp_num(qp) != qpn)) {
         return NULL;
     }
 

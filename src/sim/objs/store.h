@@ -13,6 +13,9 @@
  * process maps it elsewhere.
  *
  * A slot belongs to the process whose tag is in its `owner` word, 0 means free.
+ * Its pages are taken from the file system with the slots that are on them,
+ * before anybody touches them.
+ *
  * Taking a free slot is a compare-and-swap of that word, so a process that is
  * killed while it creates an object leaves nothing behind that
  * mlx5sim_proc_reap() cannot find.
@@ -63,8 +66,12 @@ const char *mlx5sim_obj_kind_name(mlx5sim_obj_kind_t kind);
  *  @return 0, or -1 with errno set and the reason printed. */
 int mlx5sim_store_open(const char *dir);
 
-/** Entry @a index of a table; no check. */
+/** Entry @a index of a table; no check. Only for an index below
+ *  mlx5sim_table_t.high: others may have no memory. */
 void *mlx5sim_obj_at(mlx5sim_obj_kind_t kind, uint32_t index);
+
+/** Entry @a index of a table, NULL if none so high was ever used. */
+void *mlx5sim_obj_find(mlx5sim_obj_kind_t kind, uint32_t index);
 
 /** Index of an entry. */
 uint32_t mlx5sim_obj_index(mlx5sim_obj_kind_t kind, const void *obj);
@@ -72,7 +79,8 @@ uint32_t mlx5sim_obj_index(mlx5sim_obj_kind_t kind, const void *obj);
 /**
  * Take a free slot for this process; zeroed behind the head and the locks,
  * `ready` is 0.
- * @return The entry, or NULL with errno = ENOMEM when the table is full.
+ * @return The entry, or NULL with errno = ENOMEM when the table is full, or the
+ *         file system (which is then printed).
  */
 void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx);
 
