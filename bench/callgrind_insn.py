@@ -6,13 +6,17 @@ usage: callgrind_insn.py sum       COUNTS FILE...
        callgrind_insn.py objects   COUNTS FILE...
        callgrind_insn.py functions COUNTS FILE...
        callgrind_insn.py part=REGEX COUNTS FILE...
+       callgrind_insn.py lines     COUNTS FILE...
 
 COUNTS has a line "operation calls" for each operation. "sum" prints
 "operation<TAB>instructions" per call, "objects" the same with the library in
 between, and "functions" prints, per operation, every function that took part
-and its share. "part" is "sum" of the functions whose name matches.
+and its share. "part" is "sum" of the functions whose name matches. "lines"
+prints the misses of simulated caches, those of data and those of instructions:
+if each call began with caches that are empty and large, these are the lines of
+memory that it touched, the benchmark's own included.
 
-What is counted is the self cost of all functions, except
+Otherwise, what is counted is the self cost of all functions, except
 - the measure_* functions, which are the benchmark's own wrappers, and
 - the software device, which a real one would carry out by itself. Its signal
   handler runs apart from the call that is interrupted, so callgrind does not
@@ -43,10 +47,12 @@ class Names:
         return self.known[number]
 
 
-def read(path):
-    """(operation, {(object, function): self cost}) of one file."""
+def read(path, events=("Ir",)):
+    """(operation, {(object, function): self cost}) of one file. The cost is the
+    sum of the given events."""
     operation = None
     costs = collections.Counter()
+    columns = [1]
     objects, functions = Names(), Names()
     obj = fun = "?"
     is_call = False
@@ -58,6 +64,14 @@ def read(path):
             match = re.match(r"^desc: Trigger: Client Request: (.*)$", line)
             if match:
                 operation = match.group(1).strip()
+                continue
+            if line.startswith("events: "):
+                names = line.split()[1:]
+                missing = [name for name in events if name not in names]
+                if missing:
+                    sys.exit(f"callgrind_insn.py: {path} does not count "
+                             f"{', '.join(missing)}")
+                columns = [1 + names.index(name) for name in events]
                 continue
             match = spec.match(line)
             if match:
@@ -78,8 +92,11 @@ def read(path):
                 words = line.split()
                 if is_call:
                     is_call = False
-                elif len(words) > 1:
-                    costs[obj, fun] += int(words[1])
+                else:
+                    # Zeros at the end are left out.
+                    costs[obj, fun] += sum(int(words[column])
+                                           for column in columns
+                                           if column < len(words))
 
     return operation, costs
 
@@ -98,6 +115,28 @@ def print_objects(name, costs, count):
         print(f"{name}\t{obj}\t{cost / count:.1f}")
 
 
+def collect(calls, paths, events=("Ir",)):
+    """{operation: costs}. Every thread and every request writes a file of its
+    own."""
+    found = {name: collections.Counter() for name in calls}
+    for path in paths:
+        operation, costs = read(path, events)
+        if operation in found:
+            found[operation].update(costs)
+    return found
+
+
+def print_lines(calls, paths):
+    """Operation, lines of data, lines of instructions."""
+    data = collect(calls, paths, ("D1mr", "D1mw"))
+    code = collect(calls, paths, ("I1mr",))
+    for name, count in calls.items():
+        totals = [sum(cost for (obj, _), cost in costs[name].items()
+                      if DEVICE_OBJECT not in obj) / count
+                  for costs in (data, code)]
+        print(f"{name}\t{totals[0]:.1f}\t{totals[1]:.1f}")
+
+
 def main():
     mode, counts_path, *paths = sys.argv[1:]
     calls = {}
@@ -106,12 +145,11 @@ def main():
             name, number = line.split()
             calls[name] = int(number)
 
-    # Every thread and every request writes a file of its own.
-    found = {name: collections.Counter() for name in calls}
-    for path in paths:
-        operation, costs = read(path)
-        if operation in found:
-            found[operation].update(costs)
+    if mode == "lines":
+        print_lines(calls, paths)
+        return
+
+    found = collect(calls, paths)
 
     for name, costs in found.items():
         total = sum(cost for key, cost in costs.items() if counted(*key))

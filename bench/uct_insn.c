@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Performs UCT operations so that callgrind can count the instructions of each.
- * To be run by contrib/bench-insn.sh, which also reads the result.
+ * Performs UCT operations so that callgrind can count the instructions of each,
+ * and the software device what it reads and writes for each. To be run by
+ * contrib/bench-insn.sh, which also reads the result.
  *
  * Callgrind collects only inside functions whose names begin with "measure_".
  * Each holds one call of UCT and nothing else of weight, and what such a
  * function executes itself is taken off afterwards: what remains is the call.
  * After each operation callgrind writes the counts to a file of its own, named
  * by the operation, and this program prints how many calls they are of.
+ *
+ * To count lines of memory, each call begins with caches that are empty:
+ * switching instrumentation on clears those that callgrind simulates.
  */
 
 #include "sim_uar.h"
@@ -42,6 +46,13 @@
     } while (0)
 
 
+/* What is being counted */
+typedef enum {
+    UCT_INSN_COUNT_INSN,  /* instructions */
+    UCT_INSN_COUNT_LINES, /* lines of memory, with empty caches */
+    UCT_INSN_COUNT_DEVICE /* what the device does: rings it as always */
+} uct_insn_count_t;
+
 typedef struct uct_insn {
     uct_pair_t       pair;
     unsigned         received;
@@ -62,6 +73,12 @@ typedef struct uct_insn_op {
 /* Not a constant, so that the copy is the C library's and not a row of
  * moves. */
 static volatile size_t uct_insn_large = UCT_INSN_LARGE;
+
+static uct_insn_count_t uct_insn_count = UCT_INSN_COUNT_INSN;
+
+/* Not while warming up, when other threads make connections: callgrind does not
+ * bear being switched while they handle a signal */
+static int uct_insn_clears_caches = 0;
 
 
 /* Callbacks: their instructions are part of the operation. */
@@ -156,10 +173,30 @@ static UCT_INSN_MEASURE ucs_status_t measure_flush(uct_ep_h ep)
  * them. */
 #define UCT_INSN_CALL(_result, _call) \
     do { \
-        sim_uar_suspend(); \
+        uct_insn_begin(); \
         _result = (_call); \
-        sim_uar_resume(); \
+        uct_insn_end(); \
     } while (0)
+
+static void uct_insn_begin(void)
+{
+    if (uct_insn_count != UCT_INSN_COUNT_DEVICE) {
+        sim_uar_suspend();
+    }
+    if (uct_insn_clears_caches) {
+        CALLGRIND_START_INSTRUMENTATION;
+    }
+}
+
+static void uct_insn_end(void)
+{
+    if (uct_insn_clears_caches) {
+        CALLGRIND_STOP_INSTRUMENTATION;
+    }
+    if (uct_insn_count != UCT_INSN_COUNT_DEVICE) {
+        sim_uar_resume();
+    }
+}
 
 
 /* One of each, with what has to happen around it. UCS_ERR_NO_RESOURCE tells the
@@ -375,11 +412,67 @@ static ucs_status_t uct_insn_warm_up(uct_insn_t *insn, const uct_insn_op_t *op)
     return uct_pair_quiesce(&insn->pair);
 }
 
+/* Write the device's counters to a file named by the operation */
+static int uct_insn_write_counters(const uct_insn_op_t *op, const char *command,
+                                   const char *prefix, const char *when)
+{
+    char line[1024];
+    int length;
+
+    length = snprintf(line, sizeof(line), "%s > '%s.%s.%s'", command, prefix,
+                      op->name, when);
+    return ((length < (int)sizeof(line)) && (system(line) == 0)) ? 0 : -1;
+}
+
+static ucs_status_t uct_insn_repeat(uct_insn_t *insn, const uct_insn_op_t *op,
+                                    unsigned count)
+{
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        status = op->run(insn);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        uct_pair_progress(&insn->pair);
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_insn_measure_device(uct_insn_t *insn, const uct_insn_op_t *op,
+                        unsigned count, const char *command, const char *prefix)
+{
+    ucs_status_t status;
+
+    status = uct_insn_warm_up(insn, op);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (uct_insn_write_counters(op, command, prefix, "before") != 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_insn_repeat(insn, op, count);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if (uct_insn_write_counters(op, command, prefix, "after") != 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return uct_pair_quiesce(&insn->pair);
+}
+
 static ucs_status_t uct_insn_measure(uct_insn_t *insn, const uct_insn_op_t *op,
                                      unsigned count)
 {
     ucs_status_t status;
-    unsigned i;
 
     status = uct_insn_warm_up(insn, op);
     if (status != UCS_OK) {
@@ -395,14 +488,17 @@ static ucs_status_t uct_insn_measure(uct_insn_t *insn, const uct_insn_op_t *op,
      * leave some of that behind. */
     CALLGRIND_START_INSTRUMENTATION;
     CALLGRIND_ZERO_STATS;
-    for (i = 0; i < count; ++i) {
-        status = op->run(insn);
-        if (status != UCS_OK) {
-            return status;
-        }
-
-        uct_pair_progress(&insn->pair);
+    if (uct_insn_count == UCT_INSN_COUNT_LINES) {
+        CALLGRIND_STOP_INSTRUMENTATION;
+        uct_insn_clears_caches = 1;
     }
+
+    status                 = uct_insn_repeat(insn, op, count);
+    uct_insn_clears_caches = 0;
+    if (status != UCS_OK) {
+        return status;
+    }
+
     CALLGRIND_DUMP_STATS_AT(op->name);
     CALLGRIND_STOP_INSTRUMENTATION;
 
@@ -412,7 +508,12 @@ static ucs_status_t uct_insn_measure(uct_insn_t *insn, const uct_insn_op_t *op,
 static void uct_insn_usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s -t TRANSPORT [-d DEVICE] [-n COUNT] [OPERATION...]\n"
+            "usage: %s -t TRANSPORT [-d DEVICE] [-n COUNT] [-l]\n"
+            "       [-s COMMAND -o PREFIX] [OPERATION...]\n"
+            "  -l  for counting lines of memory: begin with empty caches\n"
+            "  -s  for counting what the device does: before and after each\n"
+            "      operation's calls, COMMAND writes its counters to files\n"
+            "      whose names begin with PREFIX\n"
             "Operations:", program);
     for (const uct_insn_op_t *op = uct_insn_ops; op->name != NULL; ++op) {
         fprintf(stderr, " %s", op->name);
@@ -440,12 +541,14 @@ int main(int argc, char **argv)
     static uct_insn_t insn;
     const char *tl     = NULL;
     const char *device = NULL;
+    const char *stat   = NULL;
+    const char *prefix = NULL;
     unsigned count     = 256;
     const uct_insn_op_t *op;
     ucs_status_t status;
     int option, side;
 
-    while ((option = getopt(argc, argv, "t:d:n:")) != -1) {
+    while ((option = getopt(argc, argv, "t:d:n:ls:o:")) != -1) {
         switch (option) {
         case 't':
             tl = optarg;
@@ -456,13 +559,23 @@ int main(int argc, char **argv)
         case 'n':
             count = strtoul(optarg, NULL, 0);
             break;
+        case 'l':
+            uct_insn_count = UCT_INSN_COUNT_LINES;
+            break;
+        case 's':
+            uct_insn_count = UCT_INSN_COUNT_DEVICE;
+            stat           = optarg;
+            break;
+        case 'o':
+            prefix = optarg;
+            break;
         default:
             uct_insn_usage(argv[0]);
             return 2;
         }
     }
 
-    if ((tl == NULL) || (count == 0)) {
+    if ((tl == NULL) || (count == 0) || ((stat == NULL) != (prefix == NULL))) {
         uct_insn_usage(argv[0]);
         return 2;
     }
@@ -489,7 +602,9 @@ int main(int argc, char **argv)
             continue;
         }
 
-        status = uct_insn_measure(&insn, op, count);
+        status = (uct_insn_count == UCT_INSN_COUNT_DEVICE) ?
+                 uct_insn_measure_device(&insn, op, count, stat, prefix) :
+                 uct_insn_measure(&insn, op, count);
         if (status != UCS_OK) {
             fprintf(stderr, "%s on %s failed: %s\n", op->name, tl,
                     ucs_status_string(status));

@@ -3,11 +3,16 @@
 #
 # Instructions per operation of the transport and of rc_mlx5, both in release
 # builds on the same UCX in release configuration, counted by callgrind on the
-# software mlx5 device. The device's own instructions are not counted.
+# software mlx5 device. The device's own instructions are not counted. Then, what
+# instructions do not show: memory touched, and traffic with the device.
 #
-#   contrib/bench-insn.sh              a table
-#   contrib/bench-insn.sh --tsv        op, sep_mlx5, rc_mlx5, ratio
+#   contrib/bench-insn.sh              tables
+#   contrib/bench-insn.sh --tsv        op, sep_mlx5, rc_mlx5, ratio; then two
+#                                      columns, sep_mlx5 and rc_mlx5, for each
+#                                      of lines, code, reads, writes, mmio
 #   contrib/bench-insn.sh --functions  where each operation spends them
+#   contrib/bench-insn.sh --check      the tables; fails if sep_mlx5 is worse
+#                                      than rc_mlx5 in any column
 #
 # Options: --ucx PREFIX   a UCX that contrib/build-ucx-release.sh installed
 #                         (default: build/ucx-release, built if it is not there)
@@ -23,6 +28,12 @@
 # with the copy. recv: progress that receives an 8-byte active message.
 # completion: progress that completes a put_zcopy. progress_idle: progress with
 # nothing to do. flush: from the call of uct_ep_flush until one put is flushed.
+#
+# lines, code: lines of 64 bytes that a call touches if none is in a cache, of
+# data and of instructions: misses in large caches that callgrind simulates.
+# reads, writes: pieces of memory that the device reads and writes (work
+# requests, payload, completions), mmio: stores to the device; counted by the
+# device for the whole operation, from posting to its completion on both sides.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -37,12 +48,14 @@ ucx=$SEP_TOP/build/ucx-release
 count=256
 peer=rc_mlx5
 only=
+check=
 categories=()
 apis=
 while [[ $# -gt 0 ]]; do
     case $1 in
     --tsv)       format=tsv; shift ;;
     --functions) format=functions; shift ;;
+    --check)     check=yes; shift ;;
     --apis)      apis=yes; shift ;;
     --ucx)       ucx=$(cd "${2:?--ucx needs a directory}" && pwd); shift 2 ;;
     --count)     count=${2:?--count needs a number}; shift 2 ;;
@@ -54,6 +67,8 @@ while [[ $# -gt 0 ]]; do
     *)           usage >&2; exit 2 ;;
     esac
 done
+[[ -z $check || ( -z $only$apis && ${#categories[@]} == 0 ) ]] ||
+    sep_die "--check is for comparisons of two transports"
 
 build=$SEP_TOP/build/bench
 results=$build/insn
@@ -78,27 +93,20 @@ columns=("${transports[@]}")
 [[ ${#categories[@]} == 0 ]] || columns=("${categories[@]}")
 [[ -z $apis ]] || columns=("sep_mlx5 (dv)" "sep_mlx5 (verbs)" rc_mlx5 rc_verbs)
 
-# usage: measure COLUMN
-measure()
+# Whether two transports are compared, and not ways or categories of one.
+compares()
 {
-    local transport=${1%% (*} dir=$results/$1 command category="" api=dv
-    [[ $1 != *"(verbs)" ]] || api=verbs
-    if [[ ${#categories[@]} -gt 0 ]]; then
-        transport=sep_mlx5
-        category=$1
-    fi
-    rm -rf "$dir"
-    mkdir -p "$dir"
+    [[ -z $only$apis && ${#categories[@]} == 0 ]]
+}
 
-    # Callgrind: collect inside measure_*() only. The registers must be right
-    # at every access to memory, for the device's signal handler reads them.
-    command=(valgrind --tool=callgrind -q
-             --callgrind-out-file="$dir/callgrind.out"
-             --instr-atstart=no --collect-atstart=no
-             "--toggle-collect=measure_*"
-             --px-default=allregs-at-mem-access
-             --px-file-backed=allregs-at-mem-access
-             "$build/bench/uct_insn" -t "$transport" -n "$count")
+# Run uct_insn for a transport, with options=(...).
+# usage: run TRANSPORT CATEGORY API COUNT OUTPUT LOG [TOOL...]
+run()
+{
+    local transport=$1 category=$2 api=$3 count=$4 output=$5 log=$6 command
+    shift 6
+    command=("$@" "$build/bench/uct_insn" -t "$transport" -n "$count"
+             "${options[@]}")
     case $transport in
     sep_*)   command=("$build/bin/sep-run" "${command[@]}" -d mlx5_0:1) ;;
     *_mlx5|*_verbs) command+=(-d mlx5_0:1) ;;
@@ -112,19 +120,66 @@ measure()
         command=(env UCX_SEP_CATEGORY="$category" "${command[@]}")
     fi
 
-    sep_say "Counting the instructions of $transport${category:+, $category}" >&2
     if ! LD_LIBRARY_PATH=$(dirname "$(find "$ucx" -name libuct.so.0 |
                                       head -n 1)") \
          UCX_WARN_UNUSED_ENV_VARS=n UCX_SEP_API=$api timeout --kill-after=15 600 \
-         "${command[@]}" > "$dir/counts" 2> "$dir/log" < /dev/null; then
-        tail -n 30 "$dir/log" >&2
-        sep_die "$transport could not be measured; see $dir/log"
+         "${command[@]}" > "$output" 2> "$log" < /dev/null; then
+        tail -n 30 "$log" >&2
+        sep_die "$transport could not be measured; see $log"
     fi
-    if [[ ! -s $dir/counts ]]; then
+    if [[ ! -s $output ]]; then
         sep_die "$transport supports none of the operations"
     fi
+}
+
+# usage: measure COLUMN
+measure()
+{
+    local transport=${1%% (*} dir=$results/$1 category="" api=dv callgrind
+    local options=()
+    [[ $1 != *"(verbs)" ]] || api=verbs
+    if [[ ${#categories[@]} -gt 0 ]]; then
+        transport=sep_mlx5
+        category=$1
+    fi
+    rm -rf "$dir"
+    mkdir -p "$dir"
+
+    # Callgrind: collect inside measure_*() only. The registers must be right
+    # at every access to memory, for the device's signal handler reads them.
+    callgrind=(valgrind --tool=callgrind -q --instr-atstart=no
+               --collect-atstart=no "--toggle-collect=measure_*"
+               --px-default=allregs-at-mem-access
+               --px-file-backed=allregs-at-mem-access)
+
+    sep_say "Counting the instructions of $transport${category:+, $category}" >&2
+    run "$transport" "$category" $api "$count" "$dir/counts" "$dir/log" \
+        "${callgrind[@]}" --callgrind-out-file="$dir/callgrind.out"
     "$SEP_TOP/bench/callgrind_insn.py" sum "$dir/counts" \
         "$dir"/callgrind.out* > "$dir/insn"
+    if ! compares || [[ $format == functions ]]; then
+        return
+    fi
+
+    # Caches without limits: each line misses once. They are emptied before
+    # each call, which takes long; a queue's signalling period shows all there
+    # is.
+    sep_say "Counting the lines that $transport touches" >&2
+    options=(-l)
+    run "$transport" "$category" $api 64 "$dir/line-counts" "$dir/line-log" \
+        "${callgrind[@]}" --callgrind-out-file="$dir/lines.out" \
+        --cache-sim=yes --I1=1048576,16,64 --D1=1048576,16,64 \
+        --LL=2097152,16,64
+    "$SEP_TOP/bench/callgrind_insn.py" lines "$dir/line-counts" \
+        "$dir"/lines.out* > "$dir/lines"
+
+    sep_say "Counting what the device does for $transport" >&2
+    mkdir -p "$dir/counters"
+    options=(-s "'$build/bin/mlx5sim-stat' --json" -o "$dir/counters/of")
+    run "$transport" "$category" $api "$count" "$dir/device-counts" \
+        "$dir/device-log"
+    "$SEP_TOP/bench/device_counts.py" "$dir/device-counts" \
+        "$dir/counters/of" > "$dir/device"
 }
 
 for column in "${columns[@]}"; do
@@ -164,24 +219,22 @@ columns_table()
               } }' "${files[@]}"
 }
 
-table()
-{
-    if [[ -n $only$apis || ${#categories[@]} -gt 0 ]]; then
-        columns_table
-        return
+if compares; then
+    show()
+    {
+        "$SEP_TOP/bench/insn_table.py" "$1" "$results" "${transports[@]}"
+    }
+    case $format in
+    tsv)   show tsv ;;
+    table) show text ;;
+    esac
+    if [[ -n $check ]]; then
+        show check >&2 || sep_die "${transports[0]} is worse there"
     fi
-    printf 'op\t%s\t%s\tratio\n' "${transports[@]}"
-    awk -F '\t' -v OFS='\t' '
-        NR == FNR { ours[$1] = $2; next }
-        { printf "%s\t%s\t%s\t", $1, ($1 in ours) ? ours[$1] : "n/a", $2
-          if ($1 in ours) printf "%.2f\n", ours[$1] / $2; else print "n/a" }' \
-        "$results/sep_mlx5/insn" "$results/$peer/insn"
-}
-
-if [[ $format == tsv ]]; then
-    table
+elif [[ $format == tsv ]]; then
+    columns_table
 else
-    table | awk -F '\t' '{ printf "%-16s", $1
-                           for (i = 2; i <= NF; ++i) printf "%18s", $i
-                           print "" }'
+    columns_table | awk -F '\t' '{ printf "%-16s", $1
+                                   for (i = 2; i <= NF; ++i) printf "%18s", $i
+                                   print "" }'
 fi

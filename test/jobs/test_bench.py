@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the programs in bench/ make of callgrind's files and of counters."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
+
+CALLGRIND = """version: 1
+events: Ir Dr Dw I1mr D1mr D1mw
+desc: Trigger: Client Request: put
+ob=(1) /lib/libuct.so
+fn=(1) uct_put
+10 7 2 1 3 4 5
++1 3
+calls=1 0
++1 900 0 0 90 90 90
+fn=(2) measure_put
+20 5 0 0 1 1
+ob=(2) /lib/libmlx5sim.so
+fn=(3) mlx5sim_trap
+30 1000 0 0 50 50 50
+"""
+
+
+class Bench(unittest.TestCase):
+
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.counts = self.write("counts", "put 2\n")
+
+    def write(self, name, text):
+        path = os.path.join(self.dir.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def run_program(self, name, *args):
+        return subprocess.run([os.path.join(TOP, "bench", name), *args],
+                              capture_output=True, text=True, timeout=20,
+                              check=False)
+
+    def test_instructions_are_those_of_the_transport(self):
+        path = self.write("callgrind.out", CALLGRIND)
+        run = self.run_program("callgrind_insn.py", "sum", self.counts, path)
+        self.assertEqual(run.stdout, "put\t5.0\n", run.stderr)
+
+    def test_lines_are_those_of_the_caller_as_well(self):
+        path = self.write("callgrind.out", CALLGRIND)
+        run = self.run_program("callgrind_insn.py", "lines", self.counts, path)
+        self.assertEqual(run.stdout, "put\t5.0\t2.0\n", run.stderr)
+
+    def test_lines_cannot_be_had_without_simulated_caches(self):
+        path = self.write("callgrind.out", "events: Ir\n" + CALLGRIND.split(
+            "\n", 2)[2])
+        run = self.run_program("callgrind_insn.py", "lines", self.counts, path)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("does not count D1mr, D1mw", run.stderr)
+
+    def write_counters(self, when, **totals):
+        self.write(f"c.put.{when}", json.dumps({"totals": totals}))
+
+    def test_device_counts_are_per_call(self):
+        self.write_counters("before", dma_reads=1, dma_writes=5, mmio_writes=9)
+        self.write_counters("after", dma_reads=3, dma_writes=10, mmio_writes=9)
+        run = self.run_program("device_counts.py", self.counts,
+                               os.path.join(self.dir.name, "c"))
+        self.assertEqual(run.stdout, "put\t1.0\t2.5\t0.0\n", run.stderr)
+
+    def test_counters_that_are_missing_are_named(self):
+        self.write_counters("before", dma_reads=1, dma_writes=5, mmio_writes=9)
+        self.write_counters("after", dma_reads=3, dma_writes=10)
+        run = self.run_program("device_counts.py", self.counts,
+                               os.path.join(self.dir.name, "c"))
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("mmio_writes", run.stderr)
+        self.assertIn("c.put.after", run.stderr)
+
+    def write_results(self, transport, insn, lines, device):
+        os.mkdir(os.path.join(self.dir.name, transport))
+        for name, text in (("insn", insn), ("lines", lines),
+                           ("device", device)):
+            self.write(os.path.join(transport, name), text)
+
+    def run_table(self, mode):
+        return self.run_program("insn_table.py", mode, self.dir.name, "ours",
+                                "theirs")
+
+    def test_table_has_instructions_first(self):
+        self.write_results("ours", "put\t50.0\n", "put\t1\t2\n",
+                           "put\t3\t4\t5\n")
+        self.write_results("theirs", "put\t100.0\nget\t7.0\n",
+                           "put\t6\t7\nget\t1\t1\n",
+                           "put\t8\t9\t9\nget\t1\t1\t1\n")
+        run = self.run_table("tsv")
+        self.assertEqual(run.stdout, "\n".join([
+            "op\tours\ttheirs\tratio\tlines ours\tlines theirs\tcode ours\t"
+            "code theirs\treads ours\treads theirs\twrites ours\t"
+            "writes theirs\tmmio ours\tmmio theirs",
+            "put\t50.0\t100.0\t0.50\t1\t6\t2\t7\t3\t8\t4\t9\t5\t9",
+            "get\tn/a\t7.0\tn/a" + "\tn/a\t1" * 5, ""]), run.stderr)
+        self.assertEqual(self.run_table("check").returncode, 0)
+        self.assertRegex(self.run_table("text").stdout,
+                         r"(?m)^put +1 / 6 +2 / 7 +3 / 8 +4 / 9 +5 / 9$")
+
+    def test_what_is_worse_is_named(self):
+        self.write_results("ours", "put\t5.0\n", "put\t2.1\t2\n",
+                           "put\t3\t4\t6\n")
+        self.write_results("theirs", "put\t5.0\n", "put\t2.0\t7\n",
+                           "put\t8\t9\t5\n")
+        run = self.run_table("check")
+        self.assertEqual((run.returncode, run.stdout), (
+            1, "put, lines: 2.1, not 2.0\nput, mmio: 6, not 5\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
