@@ -126,3 +126,17 @@ void mlx5sim_report_obj(mlx5sim_chk_t chk, mlx5sim_obj_t *obj, const char *kind,
     snprintf(what, sizeof(what), "%s 0x%x", kind, number);
     mlx5sim_report(chk, what, detail, "");
 }
+
+void mlx5sim_report_dump(mlx5sim_chk_t chk, const char *kind, uint32_t number,
+                         const char *dump, const char *fmt, ...)
+{
+    char what[64], detail[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(detail, sizeof(detail), fmt, ap);
+    va_end(ap);
+
+    snprintf(what, sizeof(what), "%s 0x%x", kind, number);
+    mlx5sim_report(chk, what, detail, dump);
+}

@@ -25,6 +25,11 @@ void mlx5sim_report_obj(mlx5sim_chk_t chk, mlx5sim_obj_t *obj, const char *kind,
                         uint32_t number, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/** @param dump  What to show below, lines of text. */
+void mlx5sim_report_dump(mlx5sim_chk_t chk, const char *kind, uint32_t number,
+                         const char *dump, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
 /** Choose the mode, and where the instance is. */
 void mlx5sim_report_init(int strict, const char *dir);
 

@@ -137,6 +137,12 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "modify_qp_init, modify_qp_rtr, modify_qp_rts, query_qp, query_device, "
      "query_port. It is read before each command; counting starts over when it "
      "changes"},
+    {"MLX5SIM_WC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(wc), "0", 0, 0xffffffffu, NULL, NULL, NULL,
+     "Write combining: the device sees what a thread stores to a UAR page with "
+     "BlueFlame when the thread executes a fence, a locked or a serializing "
+     "instruction or a system call, or after a number of instructions up to "
+     "this one, which the seed chooses. 0: at once"},
     {"MLX5SIM_SEED", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(seed), "1", 0, 0, NULL,
      "a number of up to 64 bits, or random", mlx5sim_seed_check,

@@ -77,6 +77,8 @@ typedef struct mlx5sim_config {
     unsigned strict;    /**< report what hardware would not accept */
     unsigned log;       /**< mlx5sim_log_level_t */
     char     fail[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_fault_parse() */
+    unsigned wc;        /**< instructions for which a thread's stores may stay
+                             in its write-combining buffers, 0: none do */
     char     seed[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_seed_init() */
 } mlx5sim_config_t;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/doorbell/gather.h"
+#include "sim/doorbell/wc.h"
 #include "sim/engine/mlx5_def.h"
 #include "sim/uar/layout.h"
 
@@ -94,13 +95,13 @@ void mlx5sim_gather_ring(const mlx5sim_gather_t *gather, mlx5sim_uar_t *uar)
     for (i = 0; i < gather->num; ++i) {
         db = &gather->rings[i];
         if (!db->known) {
-            mlx5sim_doorbell_ring(uar, db);
+            mlx5sim_wc_store(uar, db);
         } else if ((half->length != 0) &&
                    (db->offset == half->offset + half->length)) {
             memcpy(half->data + half->length, db->data,
                    MLX5SIM_UAR_DOORBELL / 2);
             half->length = MLX5SIM_UAR_DOORBELL;
-            mlx5sim_doorbell_ring(uar, half);
+            mlx5sim_wc_store(uar, half);
             half->length = 0;
         } else if (db->length < MLX5SIM_UAR_DOORBELL) {
             *half = *db;
@@ -108,7 +109,7 @@ void mlx5sim_gather_ring(const mlx5sim_gather_t *gather, mlx5sim_uar_t *uar)
                    !MLX5SIM_UAR_IS_BUFFER(db->offset)) {
             /* rest of a BlueFlame copy whose start was rung already */
         } else {
-            mlx5sim_doorbell_ring(uar, db);
+            mlx5sim_wc_store(uar, db);
         }
     }
 }

@@ -31,8 +31,8 @@ mlx5sim_gather_next_t
 mlx5sim_gather_add(mlx5sim_gather_t *gather, uintptr_t addr, const void *data,
                    unsigned length);
 
-/** Ring what was gathered. A half of a doorbell is kept for the thread's next
- *  call. */
+/** Ring what was gathered, or keep it in write-combining buffers. A half of a
+ *  doorbell is kept for the thread's next call. */
 void mlx5sim_gather_ring(const mlx5sim_gather_t *gather, mlx5sim_uar_t *uar);
 
 #endif

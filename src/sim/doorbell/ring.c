@@ -34,9 +34,9 @@ static void mlx5sim_doorbell_ring_all(uint32_t uar)
     }
 }
 
-static void mlx5sim_doorbell_check(mlx5sim_qp_obj_t *qp,
-                                   const mlx5sim_doorbell_t *db, uint16_t index,
-                                   uint32_t ds, uint32_t uar)
+static void
+mlx5sim_doorbell_check_qp(mlx5sim_qp_obj_t *qp, const mlx5sim_doorbell_t *db,
+                          uint16_t index, uint32_t ds, uint32_t uar)
 {
     uint16_t pi     = be32toh(((volatile uint32_t*)(uintptr_t)qp->db)[1]);
     uint16_t num_bb = (ds + MLX5SIM_DS_PER_BB - 1) / MLX5SIM_DS_PER_BB;
@@ -81,54 +81,93 @@ static void mlx5sim_doorbell_check(mlx5sim_qp_obj_t *qp,
     }
 }
 
-static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
-                                const mlx5sim_doorbell_t *db)
+/* What a doorbell says: the first words of a work request */
+typedef struct {
+    uint16_t         index;
+    uint32_t         ds;
+    uint32_t         qpn;
+    mlx5sim_qp_obj_t *qp;  /* NULL if there is no such QP */
+} mlx5sim_doorbell_words_t;
+
+static void mlx5sim_doorbell_read(const mlx5sim_doorbell_t *db,
+                                  mlx5sim_doorbell_words_t *words_p)
 {
-    mlx5sim_proc_t *self = mlx5sim_proc_self();
-    uint32_t uar_index   = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
-    int is_bf            = db->length > MLX5SIM_UAR_DOORBELL;
     uint32_t idx_opcode, qpn_ds;
-    mlx5sim_uar_t *fresh;
     mlx5sim_qp_obj_t *qp;
 
     memcpy(&idx_opcode, db->data, sizeof(idx_opcode));
     memcpy(&qpn_ds, db->data + 4, sizeof(qpn_ds));
-    idx_opcode = be32toh(idx_opcode);
-    qpn_ds     = be32toh(qpn_ds);
+    qpn_ds         = be32toh(qpn_ds);
+    words_p->index = be32toh(idx_opcode) >> 8;
+    words_p->ds    = qpn_ds & MLX5SIM_CTRL_DS_MASK;
+    words_p->qpn   = qpn_ds >> 8;
+    qp             = mlx5sim_qp_by_num(words_p->qpn);
+    words_p->qp    = ((qp != NULL) &&
+                      (atomic_load(&qp->o.owner) == mlx5sim_self_tag)) ?
+                     qp : NULL;
+}
 
-    atomic_fetch_add_explicit(is_bf ? &uar->blueflames : &uar->doorbells, 1,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(is_bf ? &self->c.blueflames : &self->c.doorbells,
-                              1, memory_order_relaxed);
+/* Whether it rings a send queue */
+static int mlx5sim_doorbell_is_sq(const mlx5sim_doorbell_t *db)
+{
+    return (db->offset >= MLX5SIM_UAR_OFFSET_BF) &&
+           MLX5SIM_UAR_IS_BUFFER(db->offset);
+}
 
-    qp = mlx5sim_qp_by_num(qpn_ds >> 8);
-    if ((qp == NULL) || (atomic_load(&qp->o.owner) != mlx5sim_self_tag)) {
-        mlx5sim_report_obj(MLX5SIM_CHK_DB_QPN, &uar->o, "UAR", uar_index,
-                           "doorbell for QP 0x%x", qpn_ds >> 8);
+void mlx5sim_doorbell_check(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db)
+{
+    uint32_t uar_index = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, uar);
+    mlx5sim_doorbell_words_t words;
+    mlx5sim_uar_t *fresh;
+
+    if (!mlx5sim_report_enabled() || !db->known ||
+        !mlx5sim_doorbell_is_sq(db)) {
         return;
     }
 
-    if ((qp->uar != 0) && (qp->uar != uar_index)) {
+    mlx5sim_doorbell_read(db, &words);
+    if (words.qp == NULL) {
+        mlx5sim_report_obj(MLX5SIM_CHK_DB_QPN, &uar->o, "UAR", uar_index,
+                           "doorbell for QP 0x%x", words.qpn);
+        return;
+    }
+
+    if ((words.qp->uar != 0) && (words.qp->uar != uar_index)) {
         fresh = mlx5sim_window_refresh(db->page);
         if (fresh != NULL) {
             uar_index = mlx5sim_obj_index(MLX5SIM_OBJ_UAR, fresh);
         }
     }
 
-    if (mlx5sim_report_enabled()) {
-        mlx5sim_doorbell_check(qp, db, idx_opcode >> 8,
-                               qpn_ds & MLX5SIM_CTRL_DS_MASK, uar_index);
+    mlx5sim_doorbell_check_qp(words.qp, db, words.index, words.ds, uar_index);
+}
+
+static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
+                                const mlx5sim_doorbell_t *db)
+{
+    mlx5sim_proc_t *self = mlx5sim_proc_self();
+    int is_bf            = db->length > MLX5SIM_UAR_DOORBELL;
+    mlx5sim_doorbell_words_t words;
+
+    atomic_fetch_add_explicit(is_bf ? &uar->blueflames : &uar->doorbells, 1,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(is_bf ? &self->c.blueflames : &self->c.doorbells,
+                              1, memory_order_relaxed);
+
+    mlx5sim_doorbell_read(db, &words);
+    if (words.qp == NULL) {
+        return;
     }
 
-    qp->uuars_rung |= 1u << ((db->offset - MLX5SIM_UAR_OFFSET_BF) /
-                             MLX5SIM_UAR_BF_REG);
+    words.qp->uuars_rung |= 1u << ((db->offset - MLX5SIM_UAR_OFFSET_BF) /
+                                   MLX5SIM_UAR_BF_REG);
     if (is_bf) {
-        ++qp->blueflames;
-        qp->bf_wqe = (uint16_t)(idx_opcode >> 8) + 1u;
+        ++words.qp->blueflames;
+        words.qp->bf_wqe = words.index + 1u;
     } else {
-        ++qp->doorbells;
+        ++words.qp->doorbells;
     }
-    mlx5sim_sq_run(qp);
+    mlx5sim_sq_run(words.qp);
 }
 
 static void mlx5sim_doorbell_cq(mlx5sim_uar_t *uar,
@@ -164,8 +203,7 @@ void mlx5sim_doorbell_ring(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db)
         mlx5sim_doorbell_ring_all(uar_index);
     } else if (db->offset == MLX5SIM_UAR_OFFSET_CQ_ARM) {
         mlx5sim_doorbell_cq(uar, db);
-    } else if ((db->offset >= MLX5SIM_UAR_OFFSET_BF) &&
-               MLX5SIM_UAR_IS_BUFFER(db->offset)) {
+    } else if (mlx5sim_doorbell_is_sq(db)) {
         mlx5sim_doorbell_sq(uar, db);
     } else {
         mlx5sim_report_obj(MLX5SIM_CHK_DB_OFFSET, &uar->o, "UAR", uar_index,

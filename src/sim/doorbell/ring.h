@@ -16,8 +16,11 @@ typedef struct mlx5sim_doorbell {
     uint8_t   data[256];
 } mlx5sim_doorbell_t;
 
-/** Act on a doorbell rung through @a uar: compare it with the doorbell record
- *  and the queue, and run the queue. */
+/** Compare what was stored to ring through @a uar with the doorbell record and
+ *  the queue, as they are when the store is made. */
+void mlx5sim_doorbell_check(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db);
+
+/** The doorbell has reached the device: run the queue. */
 void mlx5sim_doorbell_ring(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "sim/doorbell/trap.h"
 #include "sim/doorbell/gather.h"
+#include "sim/doorbell/wc.h"
 #include "sim/insn/insn.h"
 #include "sim/libc/real.h"
 #include "sim/objs/store.h"
@@ -23,10 +24,23 @@ typedef struct {
     mlx5sim_gather_t   gather;
 } mlx5sim_trap_t;
 
-static struct sigaction mlx5sim_trap_user;
+/* A signal that is the device's */
+typedef struct {
+    struct sigaction user; /* what the application wants */
+    int              is_installed;
+} mlx5sim_trap_signal_t;
+
+static mlx5sim_trap_signal_t mlx5sim_trap_bus;
+static mlx5sim_trap_signal_t mlx5sim_trap_trap;
 static pthread_mutex_t mlx5sim_trap_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int mlx5sim_trap_installed;
 static int mlx5sim_trap_valgrind;
+
+
+static MLX5SIM_EARLY mlx5sim_trap_signal_t *mlx5sim_trap_signal(int sig)
+{
+    return (sig == SIGBUS) ? &mlx5sim_trap_bus :
+           (sig == SIGTRAP) ? &mlx5sim_trap_trap : NULL;
+}
 
 
 static void mlx5sim_trap_store(void *arg, uintptr_t addr, const void *data,
@@ -46,10 +60,10 @@ static void mlx5sim_trap_store(void *arg, uintptr_t addr, const void *data,
     }
 }
 
-/* Not a doorbell: do what would have happened without us */
+/* Not for the device: do what would have happened without us */
 static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
 {
-    struct sigaction user = mlx5sim_trap_user;
+    struct sigaction user = mlx5sim_trap_signal(sig)->user;
     struct sigaction dfl  = {.sa_handler = SIG_DFL};
     int is_sent           = info->si_code <= 0;
     ucontext_t *uc        = context;
@@ -61,22 +75,25 @@ static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
             return;
         }
 
-        /* an access repeats and ends the process */
+        /* an access repeats and ends the process; a breakpoint does not */
         REAL(sigaction)(sig, &dfl, NULL);
-        if (is_sent) {
+        if (is_sent || (sig == SIGTRAP)) {
             raise(sig);
         }
         return;
     }
 
     if (user.sa_flags & SA_RESETHAND) {
-        mlx5sim_trap_user = dfl;
+        mlx5sim_trap_signal(sig)->user = dfl;
     }
 
     /* block the signals it wants blocked, not ours; it may ring doorbells,
      * too */
     sigorset(&mask, &uc->uc_sigmask, &user.sa_mask);
     sigdelset(&mask, SIGBUS);
+    if (mlx5sim_trap_trap.is_installed) {
+        sigdelset(&mask, SIGTRAP);
+    }
     REAL(pthread_sigmask)(SIG_SETMASK, &mask, NULL);
 
     if (user.sa_flags & SA_SIGINFO) {
@@ -99,18 +116,21 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
           mlx5sim_window_find((uintptr_t)info->si_addr, &trap.run.window, avoid,
                               &trap.run.num_avoid) : NULL;
     if (uar == NULL) {
+        mlx5sim_wc_interrupt();
         mlx5sim_trap_chain(sig, info, context);
         errno = saved_errno;
         return;
     }
 
-    trap.gather.page   = trap.run.window.lo;
-    trap.gather.num    = 0;
-    trap.run.avoid     = avoid;
-    trap.run.vec_valid = !mlx5sim_trap_valgrind;
-    trap.run.max_gap   = MLX5SIM_TRAP_MAX_GAP;
-    trap.run.store_cb  = mlx5sim_trap_store;
-    trap.run.arg       = &trap;
+    mlx5sim_wc_enter(uc);
+    trap.gather.page       = trap.run.window.lo;
+    trap.gather.num        = 0;
+    trap.run.avoid         = avoid;
+    trap.run.vec_valid     = !mlx5sim_trap_valgrind;
+    trap.run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
+    trap.run.stop_at_order = mlx5sim_wc_enabled();
+    trap.run.store_cb      = mlx5sim_trap_store;
+    trap.run.arg           = &trap;
     if (mlx5sim_insn_run(uc, &trap.run) != MLX5SIM_INSN_OK) {
         const uint8_t *ip = (const uint8_t*)uc->uc_mcontext.gregs[REG_RIP];
 
@@ -125,15 +145,28 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.traps, 1,
                               memory_order_relaxed);
     mlx5sim_gather_ring(&trap.gather, uar);
+    mlx5sim_wc_leave(uc);
     errno = saved_errno;
 }
 
-int mlx5sim_trap_install(void)
+static void mlx5sim_trap_step(int sig, siginfo_t *info, void *context)
 {
-    struct sigaction action = {.sa_sigaction = mlx5sim_trap_handler,
-                               .sa_flags     = SA_SIGINFO | SA_RESTART};
-    const char *preload     = getenv("LD_PRELOAD");
-    int ret                 = 0;
+    int saved_errno = errno;
+
+    if ((info->si_code != TRAP_TRACE) || !mlx5sim_wc_step(context)) {
+        mlx5sim_wc_interrupt();
+        mlx5sim_trap_chain(sig, info, context);
+    }
+    errno = saved_errno;
+}
+
+static int
+mlx5sim_trap_take(int sig, void (*handler)(int, siginfo_t*, void*))
+{
+    struct sigaction action       = {.sa_sigaction = handler,
+                                     .sa_flags     = SA_SIGINFO | SA_RESTART};
+    mlx5sim_trap_signal_t *signal = mlx5sim_trap_signal(sig);
+    int ret;
 
     /* No asynchronous handler may run while the locks of the store are held: it
      * could ring a doorbell itself. Faults of our own stay fatal. */
@@ -144,12 +177,33 @@ int mlx5sim_trap_install(void)
     sigdelset(&action.sa_mask, SIGTRAP);
     sigdelset(&action.sa_mask, SIGABRT);
 
+    ret = REAL(sigaction)(sig, &action, &signal->user);
+    signal->is_installed = (ret == 0);
+    return ret;
+}
+
+int mlx5sim_trap_install(unsigned wc)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    int ret             = 0;
+
     pthread_mutex_lock(&mlx5sim_trap_mutex);
-    if (!mlx5sim_trap_installed) {
+    if (!mlx5sim_trap_bus.is_installed) {
         mlx5sim_trap_valgrind = (preload != NULL) &&
                                 (strstr(preload, "vgpreload") != NULL);
-        ret = REAL(sigaction)(SIGBUS, &action, &mlx5sim_trap_user);
-        mlx5sim_trap_installed = (ret == 0);
+        if (mlx5sim_trap_valgrind && (wc > 0)) {
+            fprintf(stderr, "mlx5sim: MLX5SIM_WC=%u has no effect: valgrind "
+                    "does not have the trap flag\n", wc);
+            wc = 0;
+        }
+
+        mlx5sim_wc_init(wc);
+        if (wc > 0) {
+            ret = mlx5sim_trap_take(SIGTRAP, mlx5sim_trap_step);
+        }
+        if (ret == 0) {
+            ret = mlx5sim_trap_take(SIGBUS, mlx5sim_trap_handler);
+        }
     }
     pthread_mutex_unlock(&mlx5sim_trap_mutex);
 
@@ -159,22 +213,26 @@ int mlx5sim_trap_install(void)
 void mlx5sim_trap_fork_child(void)
 {
     pthread_mutex_init(&mlx5sim_trap_mutex, NULL);
+    mlx5sim_wc_fork_child();
 }
 
-MLX5SIM_EARLY int mlx5sim_trap_is_installed(void)
+MLX5SIM_EARLY int mlx5sim_trap_is_installed(int sig)
 {
-    return mlx5sim_trap_installed;
+    const mlx5sim_trap_signal_t *signal = mlx5sim_trap_signal(sig);
+
+    return (signal != NULL) && signal->is_installed;
 }
 
-void mlx5sim_trap_set_user(const struct sigaction *action,
+void mlx5sim_trap_set_user(int sig, const struct sigaction *action,
                            struct sigaction *old_p)
 {
+    mlx5sim_trap_signal_t *signal = mlx5sim_trap_signal(sig);
     struct sigaction saved;
 
     pthread_mutex_lock(&mlx5sim_trap_mutex);
-    saved = mlx5sim_trap_user;
+    saved = signal->user;
     if (action != NULL) {
-        mlx5sim_trap_user = *action;
+        signal->user = *action;
     }
     pthread_mutex_unlock(&mlx5sim_trap_mutex);
 

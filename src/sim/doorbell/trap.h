@@ -11,19 +11,26 @@
  * (and those that follow), finds out which register was written and runs the
  * queue, then returns behind the stores. The signal is synchronous, so the
  * handler may do whatever a function called in place of the store could do.
+ *
+ * With write combining (wc.h) the thread then goes on step by step, each of
+ * which raises SIGTRAP.
  */
 
-/** Take over SIGBUS. @return 0 or -1/errno. */
-int mlx5sim_trap_install(void);
+/** Take over SIGBUS and, if stores are kept in write-combining buffers,
+ *  SIGTRAP, by which threads are stepped.
+ *  @param wc  Value of MLX5SIM_WC.
+ *  @return 0 or -1/errno. */
+int mlx5sim_trap_install(unsigned wc);
 
-/** Whether we have taken over SIGBUS. */
-int mlx5sim_trap_is_installed(void);
+/** Whether we have taken over a signal. */
+int mlx5sim_trap_is_installed(int sig);
 
-/** Set the handler of every SIGBUS that is not a doorbell: the application
- *  keeps its handler, we keep the signal.
+/** Set the handler of every such signal that is not ours: the application keeps
+ *  its handler, we keep the signal.
+ *  @param sig     One that is installed.
  *  @param action  NULL: leave it as it is.
  *  @param old_p   What it was, unless NULL. */
-void mlx5sim_trap_set_user(const struct sigaction *action,
+void mlx5sim_trap_set_user(int sig, const struct sigaction *action,
                            struct sigaction *old_p);
 
 /** Make the lock usable in a child of fork(). */

@@ -111,6 +111,20 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
         "bf_mismatch",
         "the bytes copied to BlueFlame are not those of the WQE in the send "
         "queue; look at the copy's source where the queue wraps"},
+    [MLX5SIM_CHK_WC_RACE]       = {
+        "wc_race",
+        "what one thread stored may still be in its write-combining buffer, so "
+        "the device may see the other thread's first; flush (a store fence "
+        "behind the doorbell) before another thread may ring the same "
+        "register"},
+    [MLX5SIM_CHK_WC_ORDER]      = {
+        "wc_order",
+        "two stores to a register without a fence between them: they may be "
+        "combined, or arrive in any order"},
+    [MLX5SIM_CHK_BF_BUFFER]     = {
+        "bf_buffer",
+        "the two buffers of a BlueFlame register are to be used in turn; look "
+        "at what toggles the offset"},
     [MLX5SIM_CHK_CQ_ARM]        = {
         "cq_arm",
         "the arm doorbell's CQ number, sequence number or consumer index "

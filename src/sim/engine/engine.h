@@ -140,6 +140,9 @@ typedef enum {
     MLX5SIM_CHK_DB_STATE,         /* posted on a QP that cannot send */
     MLX5SIM_CHK_DB_OFFSET,        /* store outside the doorbell registers */
     MLX5SIM_CHK_BF_MISMATCH,      /* BlueFlame bytes differ from the SQ's */
+    MLX5SIM_CHK_WC_RACE,          /* two threads' stores to a uUAR may swap */
+    MLX5SIM_CHK_WC_ORDER,         /* so may two of a thread, without a fence */
+    MLX5SIM_CHK_BF_BUFFER,        /* same BlueFlame buffer twice in a row */
     MLX5SIM_CHK_CQ_ARM,           /* arm doorbell: cqn, sn or ci are wrong */
     MLX5SIM_CHK_UAR,              /* QP rung through a UAR not its own */
     MLX5SIM_CHK_QP_TRANSITION,    /* illegal modify_qp */

@@ -123,6 +123,9 @@ typedef struct {
      *  --px-default=allregs-at-mem-access and
      *  --px-file-backed=allregs-at-mem-access. */
     int                          vec_valid;
+    /** End the run before an instruction for which
+     *  @ref mlx5sim_insn_orders_stores is true. */
+    int                          stop_at_order;
     unsigned                     max_insns;  /**< Limit, 0 for the default */
     unsigned                     max_gap;    /**< End the run after this many
                                                   instructions in a row without
@@ -220,6 +223,24 @@ mlx5sim_insn_run(ucontext_t *uc, mlx5sim_insn_run_t *run);
  *         run because of its operands' values.
  */
 unsigned mlx5sim_insn_length(const void *code, size_t max);
+
+
+/**
+ * Whether stores to write-combining memory in front of an instruction are
+ * visible to a device before what follows it.
+ *
+ * These are the events on which both vendors' processors empty their
+ * write-combining buffers: SFENCE, MFENCE, serializing instructions that
+ * programs can execute, and locked operations (SDM 3A, 12.3 "Write Combining";
+ * AMD 25112, appendix B, "Write-Combining Completion Events"). A store to
+ * uncached memory is in Intel's list only. Interrupts empty them as well, and
+ * so does the kernel where a system call makes something known to another
+ * thread, by the locks it takes: all system calls count. PUSHF and POPF count
+ * because a program is stepped with the trap flag.
+ *
+ * @param addr  The instruction; no byte after its end is read.
+ */
+int mlx5sim_insn_orders_stores(const void *addr);
 
 #ifdef __cplusplus
 }

@@ -61,6 +61,11 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
     run->num_stores = 0;
     run->num_loads  = 0;
     for (;;) {
+        if (INSN_UNLIKELY(run->stop_at_order) && (run->num_insns > 0) &&
+            mlx5sim_insn_orders_stores((const void*)cpu->rip)) {
+            run->end = MLX5SIM_INSN_END_UNKNOWN;
+            break;
+        }
         if (insn_decode((const uint8_t*)cpu->rip, INSN_MAX_LENGTH, &in) != 0) {
             run->end = MLX5SIM_INSN_END_UNKNOWN;
             break;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Signal handlers: SIGBUS is the device's; other handlers of it get what is not
- * a doorbell. Handlers of other signals may ring doorbells, whatever they
- * block.
+ * Signal handlers: SIGBUS is the device's, and SIGTRAP while it steps threads;
+ * other handlers of them get what is not for the device. Handlers of other
+ * signals may ring doorbells, whatever they block.
  */
 
 #include "sim/doorbell/trap.h"
@@ -25,11 +25,11 @@ sigaction(int sig, const struct sigaction *act, struct sigaction *old)
         act     = &changed;
     }
 
-    if ((sig != SIGBUS) || !mlx5sim_trap_is_installed()) {
+    if (!mlx5sim_trap_is_installed(sig)) {
         return REAL(sigaction)(sig, act, old);
     }
 
-    mlx5sim_trap_set_user(act, old);
+    mlx5sim_trap_set_user(sig, act, old);
     return 0;
 }
 
@@ -38,7 +38,7 @@ MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
     struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART};
     struct sigaction old;
 
-    if ((sig != SIGBUS) || !mlx5sim_trap_is_installed()) {
+    if (!mlx5sim_trap_is_installed(sig)) {
         return REAL(signal)(sig, handler);
     }
 

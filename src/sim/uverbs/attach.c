@@ -67,7 +67,8 @@ static int mlx5sim_attach_locked(void)
         fork_handler = 1;
     }
 
-    if ((mlx5sim_trap_install() != 0) || (mlx5sim_helper_start() != 0)) {
+    if ((mlx5sim_trap_install(mlx5sim_instance_config()->wc) != 0) ||
+        (mlx5sim_helper_start() != 0)) {
         mlx5sim_proc_reap(mlx5sim_self_tag);
         mlx5sim_proc_forget();
         return -1;

@@ -74,6 +74,7 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         {"MLX5SIM_LOG", "loud", "one of none, error"},
         {"MLX5SIM_UAR_MODE", "static", "one of dynamic, legacy"},
         {"MLX5SIM_UARS", "0", "from 1 to 65536"},
+        {"MLX5SIM_WC", "on", "a number from 0 to 4294967295"},
         {"MLX5SIM_SEED", "-1", "a number of up to 64 bits, or random"},
         {"MLX5SIM_SEED", "1x", "or random"},
         {"MLX5SIM_SEED", "18446744073709551616", "or random"},
