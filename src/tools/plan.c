@@ -543,7 +543,7 @@ void sep_plan_config_init(sep_plan_config_t *config)
     config->tx_cq_len         = 4096;
     config->rx_queue_len      = 3967;
     config->rx_queue_fill     = 1024;
-    config->seg_size          = 8256;
+    config->seg_size          = 8273;
     config->cm_rx_queue_len   = 512;
     config->max_srq_wr        = 32767;
     config->sizes.cm_packet   = 80;

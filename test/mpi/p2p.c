@@ -438,6 +438,72 @@ static void p2p_strided(void)
     }
 }
 
+/** Numbers in a row are received as triples with a gap behind each. What a
+ *  long message is cut into must not end inside a number: MPICH's unpack fails
+ *  then. Sizes: one fragment, eager ones, rendezvous. */
+static void p2p_triples(void)
+{
+    static const struct {
+        MPI_Datatype basic;
+        size_t       size;
+        int          min_length;  /* Of a message, in numbers */
+    } types[] = {
+        {MPI_INT32_T, 4, 1},
+        {MPI_DOUBLE, 8, 1},
+        /* Eager messages: if these are in fragments, some end inside of 16
+         * bytes, see uct_sep_config_max_am() */
+        {MPI_C_DOUBLE_COMPLEX, 16, 2500}
+    };
+    static const int counts[] = {1, 300, 501, 684, 900, 5000, 50000};
+    int next = (mpi_job.rank + 1) % mpi_job.size;
+    int prev = (mpi_job.rank + mpi_job.size - 1) % mpi_job.size;
+    size_t t, c, i, triple, length, where;
+    job_buffer_t send, recv;
+    MPI_Datatype type;
+    uint64_t seed;
+
+    mpi_job_part("triples of numbers");
+    for (t = 0; t < sizeof(types) / sizeof(types[0]); ++t) {
+        triple = 3 * types[t].size;
+        for (c = 0; c < sizeof(counts) / sizeof(counts[0]); ++c) {
+            if (3 * counts[c] < types[t].min_length) {
+                continue;
+            }
+
+            length = triple * counts[c];
+            send   = job_buffer_alloc(length);
+            recv   = job_buffer_alloc(length / 3 * 4);
+            mpi_job_fill_data(&send, length, mpi_job.rank, next, c);
+            MPI_JOB_CALL(MPI_Type_vector(counts[c], 3, 4, types[t].basic,
+                                         &type));
+            MPI_JOB_CALL(MPI_Type_commit(&type));
+            MPI_JOB_CALL(MPI_Sendrecv(send.data, 3 * counts[c], types[t].basic,
+                                      next, 9, recv.data, 1, type, prev, 9,
+                                      MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            mpi_job_sent(length);
+
+            seed = job_pattern_seed(prev, mpi_job.rank, c);
+            for (i = 0; i < length / 3 * 4; ++i) {
+                where = i % (4 * types[t].size);
+                MPI_JOB_CHECK(recv.data[i] ==
+                              ((where < triple) ?
+                               job_pattern_byte(seed, (i / (4 * types[t].size) *
+                                                       triple) + where) :
+                               JOB_GUARD_BYTE),
+                              "%d triples of numbers of %zu bytes: byte %zu is "
+                              "0x%02x, which is %s", counts[c], types[t].size,
+                              i, recv.data[i],
+                              (where < triple) ? "not what was sent" :
+                                                 "in a gap");
+            }
+
+            MPI_JOB_CALL(MPI_Type_free(&type));
+            job_buffer_free(&recv);
+            job_buffer_free(&send);
+        }
+    }
+}
+
 /** A message longer than the receive buffer must be reported and must not be
  *  written beyond it; the connection works on afterwards. */
 static void p2p_truncation(void)
@@ -590,6 +656,7 @@ int main(int argc, char **argv)
     p2p_probe();
     p2p_ring();
     p2p_strided();
+    p2p_triples();
     p2p_truncation();
     p2p_timing(&buffers);
 

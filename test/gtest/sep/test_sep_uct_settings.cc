@@ -99,6 +99,33 @@ TEST_F(test_sep_uct_settings, inline_limit_is_what_is_reported)
     open({{"TX_MAX_INLINE", "64"}, {"TX_MIN_INLINE", "64"}});
 }
 
+/* What UCP's longer protocols leave of the longest active message behind their
+ * header of 16 bytes */
+TEST_F(test_sep_uct_settings, fragments_end_where_elements_do)
+{
+    for (const char *category : {"dynamic", "mpi_everywhere", "mpi_threads"}) {
+        const size_t front = 1 + (!strcmp(category, "mpi_threads") ?
+                                  sizeof(uct_sep_hub_route_t) : 0);
+
+        for (size_t size : {512, 1000, 8192, 8208, 8217, 8256, 8257, 8272, 8273,
+                            8280, 8281, 65536}) {
+            auto local     = open({{"SEG_SIZE", std::to_string(size)},
+                                   {"CATEGORY", category}});
+            const auto &am = local->attr().cap.am;
+
+            EXPECT_EQ(16u, am.max_bcopy % 64) << size;
+            EXPECT_EQ(am.max_bcopy, am.max_zcopy);
+            EXPECT_LE(am.max_bcopy + front, size);
+            EXPECT_GT(am.max_bcopy + front + 64, size);
+        }
+
+        /* 8 KB and a header fit; usually all of the buffer is used */
+        const size_t longest = (front == 1) ? 8272 : 8208;
+        EXPECT_EQ(longest, open({{"CATEGORY", category}})
+                                   ->attr().cap.am.max_bcopy);
+    }
+}
+
 /* The device has room for it with each work request: longer queues */
 TEST_F(test_sep_uct_settings, minimum_of_inline_data_makes_queues_longer)
 {

@@ -68,6 +68,11 @@ ENVIRONMENT = {
     # Debian's Open MPI 4.1.4 unloads the owner of this hook and then calls it
     # in shmem_finalize (open-mpi/ompi issue 11604)
     "OMPI_MCA_opal_common_ucx_opal_mem_hooks": "0",
+    # By default, fragments of long messages end inside of numbers, which MPICH
+    # can not unpack. These make them as long as those of sep_mlx5.
+    "UCX_RC_MLX5_SEG_SIZE": "8274",
+    "UCX_TCP_TX_SEG_SIZE": "8272",
+    "UCX_TCP_RX_SEG_SIZE": "8272",
 }
 
 # What sep-run sets besides: Open MPI takes UCX for one-sided operations and

@@ -7,6 +7,7 @@
 #include "sep_hub_iface.h"
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/hub/sep_hub_ops.h>
+#include <uct/ib/sep/iface/sep_config.h>
 #include <uct/ib/sep/open/sep_open.h>
 
 #include <ucs/arch/cpu.h>
@@ -512,8 +513,10 @@ uct_sep_hub_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.get.max_bcopy  = ucs_min(attr->cap.get.max_bcopy,
                                        attr->cap.get.max_zcopy);
     attr->cap.am.max_short  -= ucs_min(attr->cap.am.max_short, route);
-    attr->cap.am.max_bcopy  -= route;
-    attr->cap.am.max_zcopy  -= route;
+    attr->cap.am.max_bcopy   = uct_sep_config_max_am(
+                                       hub->core->config.seg_size -
+                                       sizeof(uct_sep_am_hdr_t) - route);
+    attr->cap.am.max_zcopy   = attr->cap.am.max_bcopy;
     attr->cap.am.max_hdr    -= route;
     uct_sep_open_drop_unusable(attr);
     return UCS_OK;

@@ -16,6 +16,11 @@
  * Configuration of an interface: the variables, and how they apply to a port.
  */
 
+/* What is behind this many bytes of an active message is a multiple of so many,
+ * see uct_sep_config_max_am() */
+#define UCT_SEP_FRAG_HDR    16
+#define UCT_SEP_FRAG_ALIGN  64
+
 static const char *uct_sep_tx_post_names[] = {
     [UCT_SEP_TX_POST_BF]   = "bf",
     [UCT_SEP_TX_POST_DB]   = "db",
@@ -95,9 +100,11 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, api),
      UCS_CONFIG_TYPE_ENUM(uct_sep_api_names)},
 
-    {"SEG_SIZE", "8256",
+    {"SEG_SIZE", "8273",
      "Size of the buffers for buffered sends and for receives. It must be the\n"
-     "same in all processes.",
+     "same in all processes. The longest active message is the largest that\n"
+     "fits and is 16 bytes longer than a multiple of 64: then fragments of\n"
+     "long messages do not end inside of a number.",
      ucs_offsetof(uct_sep_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
 
     {"TX_QUEUE_LEN", "256",
@@ -335,6 +342,12 @@ ucs_config_field_t uct_sep_config_table[] = {
 size_t uct_sep_config_max_zcopy(const uct_sep_iface_t *iface)
 {
     return ucs_min(iface->port.attr.max_msg_sz, UCT_SEP_MAX_MSG);
+}
+
+size_t uct_sep_config_max_am(size_t room)
+{
+    return ucs_align_down_pow2(room - UCT_SEP_FRAG_HDR, UCT_SEP_FRAG_ALIGN) +
+           UCT_SEP_FRAG_HDR;
 }
 
 /* Value of the QP's timeout field: 4.096 us * 2^n, IBA "Local ACK Timeout" */

@@ -109,6 +109,31 @@ ucs_status_t uct_sep_config_apply(uct_sep_iface_t *iface,
 /** Longest zero-copy operation of the port. */
 size_t uct_sep_config_max_zcopy(const uct_sep_iface_t *iface);
 
+
+/**
+ * Longest active message for which there is @a room in a receive buffer. UCP
+ * cuts what is longer into messages of just this length. MPICH's unpack fails
+ * ("message truncated") if such a fragment ends inside an element of a derived
+ * datatype, although the rest is in the next one.
+ *
+ * In front of each fragment is a header of its protocol (UCX 1.13.1):
+ *
+ *   16  ucp_request_data_hdr_t (rendezvous by active messages, get reply),
+ *       ucp_eager_middle_hdr_t
+ *   24  ucp_eager_first_hdr_t, ucp_am_mid_hdr_t and _ftr_t
+ *   40  ucp_eager_sync_first_hdr_t
+ *   32  ucp_am_hdr_t and ucp_am_first_ftr_t
+ *    8  ucp_stream_am_hdr_t
+ *
+ * No length leaves a multiple of more than 8 bytes behind 16 and 24 alike. So
+ * payloads behind the headers of 16 bytes, which are those of long messages,
+ * are multiples of 64, the others of 8.
+ *
+ * @param [in] room  Bytes of a receive buffer that are left to the user's
+ *                   message, at least 512.
+ */
+size_t uct_sep_config_max_am(size_t room);
+
 END_C_DECLS
 
 #endif

@@ -39,8 +39,9 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     const uct_sep_ops_t *tx_ops = iface->tx.ops;
     size_t max_zcopy            = uct_sep_config_max_zcopy(iface);
     size_t mtu                  = 128ul << iface->config.path_mtu;
-    size_t am_max               = iface->config.seg_size -
-                                  sizeof(uct_sep_am_hdr_t);
+    size_t am_max               = uct_sep_config_max_am(
+                                          iface->config.seg_size -
+                                          sizeof(uct_sep_am_hdr_t));
 
     uct_base_iface_query(&iface->super, attr);
 
