@@ -8,6 +8,7 @@
 #include "sim/instance/instance.h"
 #include "sim/objs/store.h"
 #include "sim/reap/reap.h"
+#include "sim/stat/program.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -23,6 +24,7 @@ static void usage(FILE *stream)
             "Usage: mlx5sim-stat [--json] [--all] [--detail] [--check-leaks] "
             "[--dir DIR]\n"
             "       mlx5sim-stat --variables | --variables-markdown\n"
+            "       mlx5sim-stat --check-program FILE\n"
             "\n"
             "Show the resources and counters of the processes that use the "
             "software mlx5\ndevice.\n"
@@ -33,6 +35,10 @@ static void usage(FILE *stream)
             "they use\n"
             "  --check-leaks  fail if an object is in use and no process is\n"
             "  --variables    describe the MLX5SIM_* variables\n"
+            "  --check-program FILE\n"
+            "                 fail and give the reason if the device can't be "
+            "preloaded\n"
+            "                 into that program\n"
             "  --dir DIR      instance; default $MLX5SIM_DIR or "
             "/dev/shm/mlx5sim.UID\n"
             "  --help         this text\n",
@@ -77,6 +83,7 @@ int main(int argc, char **argv)
         {"detail", no_argument, NULL, 'D'},
         {"check-leaks", no_argument, NULL, 'l'},
         {"dir", required_argument, NULL, 'd'},
+        {"check-program", required_argument, NULL, 'p'},
         {"variables", no_argument, NULL, 'v'},
         {"variables-markdown", no_argument, NULL, 'm'},
         {"help", no_argument, NULL, 'h'},
@@ -104,6 +111,12 @@ int main(int argc, char **argv)
         case 'd':
             setenv("MLX5SIM_DIR", optarg, 1);
             break;
+        case 'p':
+            if (!mlx5sim_program_is_preloadable(optarg, path, sizeof(path))) {
+                puts(path);
+                return 1;
+            }
+            return 0;
         case 'v':
             mlx5sim_config_print(stdout, MLX5SIM_CONFIG_TEXT);
             return 0;

@@ -7,6 +7,8 @@
  * which the launcher starts: it is there that open() and the others are ours.
  */
 
+#include "launcher.h"
+
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -34,79 +36,15 @@
 #include <linux/netlink.h>
 #include <unistd.h>
 
+using namespace launcher_helpers;
+
 namespace {
 
 /* has the prefix that the device does not take for a mistyped variable */
 const char *const inside_var = "MLX5SIM_RUN_TEST_INSIDE";
 
-/* a command that takes longer than this hangs */
-const int time_limit_ms = 60000;
-
 const char *const ibdev_path =
         "/sys/devices/pci0000:00/0000:3b:00.0/infiniband/mlx5_0";
-
-std::string build_file(const std::string &name)
-{
-    const char *dir = getenv("SEP_BUILD_DIR");
-
-    return std::string((dir == nullptr) ? "." : dir) + "/" + name;
-}
-
-std::string launcher(const std::string &options = "--private")
-{
-    return build_file("bin/mlx5sim-run") + " " + options + " -- ";
-}
-
-struct result {
-    std::string output; /* standard output and error */
-    int         status; /* as of the shell */
-};
-
-/* Run a shell command; kill it with all it started if it hangs. */
-result run(const std::string &command)
-{
-    result res = {"", -1};
-    int fds[2], status;
-    pid_t pid;
-
-    EXPECT_EQ(0, pipe2(fds, O_CLOEXEC));
-    pid = fork();
-    if (pid == 0) {
-        setpgid(0, 0);
-        dup2(fds[1], STDOUT_FILENO);
-        dup2(fds[1], STDERR_FILENO);
-        execl("/bin/sh", "sh", "-c", command.c_str(), (char*)nullptr);
-        _exit(127);
-    }
-
-    close(fds[1]);
-    for (;;) {
-        struct pollfd pfd = {fds[0], POLLIN, 0};
-        char buf[4096];
-        ssize_t size;
-
-        if (poll(&pfd, 1, time_limit_ms) == 0) {
-            ADD_FAILURE() << command << " hangs; output: " << res.output;
-            kill(-pid, SIGKILL);
-        }
-        size = read(fds[0], buf, sizeof(buf));
-        if (size <= 0) {
-            break;
-        }
-        res.output.append(buf, size);
-    }
-
-    close(fds[0]);
-    EXPECT_EQ(pid, waitpid(pid, &status, 0));
-    res.status = WIFEXITED(status) ? WEXITSTATUS(status) :
-                                     128 + WTERMSIG(status);
-    return res;
-}
-
-bool have(const std::string &program)
-{
-    return run("PATH=$PATH:/usr/sbin command -v " + program).status == 0;
-}
 
 } // namespace
 
@@ -236,97 +174,6 @@ TEST_F(test_sysfs_programs, a_device_that_is_switched_off_is_not_there)
 /*
  * The launcher
  */
-
-TEST_F(test_sysfs_programs, launcher_preserves_the_exit_status)
-{
-    EXPECT_EQ(0, run(launcher() + "true").status);
-    EXPECT_EQ(7, run(launcher() + "sh -c 'exit 7'").status);
-    EXPECT_EQ(128 + SIGKILL, run(launcher() + "sh -c 'kill -9 $$'").status);
-    EXPECT_EQ(127, run(launcher() + "no-such-command-at-all").status);
-    EXPECT_EQ("hello\n", run("echo hello | " + launcher() + "cat").output);
-    EXPECT_EQ("a b|c\n",
-              run(launcher() + "printf '%s|%s\\n' 'a b' c").output);
-}
-
-TEST_F(test_sysfs_programs, launcher_forwards_signals_and_waits)
-{
-    /* the command signals the launcher, its parent, and has to get it back */
-    for (auto signal : {std::make_pair("TERM", 5), std::make_pair("INT", 6),
-                        std::make_pair("USR1", 7)}) {
-        std::string name = signal.first;
-        result res = run(launcher() + "bash -c 'trap \"echo got " + name +
-                         "; exit " + std::to_string(signal.second) + "\" " +
-                         name + "; kill -s " + name +
-                         " $PPID; while :; do sleep 0.05; done'");
-        EXPECT_EQ("got " + name + "\n", res.output);
-        EXPECT_EQ(signal.second, res.status);
-    }
-}
-
-TEST_F(test_sysfs_programs, private_instance_is_shared_by_children_then_removed)
-{
-    result res = run(launcher() + "sh -c 'echo $MLX5SIM_DIR; touch "
-                     "$MLX5SIM_DIR/x; sh -c \"ls $MLX5SIM_DIR/x\"; exit 3'");
-    std::string dir = res.output.substr(0, res.output.find('\n'));
-
-    EXPECT_EQ(3, res.status);
-    EXPECT_EQ(dir + "\n" + dir + "/x\n", res.output);
-    EXPECT_EQ('/', dir[0]);
-    EXPECT_NE(0, access(dir.c_str(), F_OK));
-}
-
-TEST_F(test_sysfs_programs, launcher_refuses_what_can_not_work)
-{
-    static const struct {
-        const char *options;
-        const char *reason;
-    } cases[] = {
-        {"--private --devices 99", "MLX5SIM_DEVICES='99' is not valid"},
-        {"--private --link eth", "one of ib, roce"},
-        {"--private --nonsense", "unknown option --nonsense"},
-        {"--dir relative", "MLX5SIM_DIR='relative' is not valid"},
-    };
-
-    for (const auto &c : cases) {
-        result res = run(launcher(c.options) + "echo the command ran");
-        EXPECT_EQ(2, res.status) << c.options;
-        EXPECT_NE(std::string::npos, res.output.find(c.reason)) << res.output;
-        EXPECT_EQ(std::string::npos, res.output.find("ran")) << res.output;
-    }
-
-    result res = run("PMI_SIZE=4 " + launcher() + "true");
-    EXPECT_EQ(2, res.status);
-    EXPECT_NE(std::string::npos, res.output.find("in front of mpiexec"));
-}
-
-TEST_F(test_sysfs_programs, violations_fail_a_command_that_succeeded)
-{
-    std::string report = "echo qp 0x40: bad >>$MLX5SIM_DIR/violations";
-    result res         = run(launcher() + "sh -c '" + report + "'");
-
-    EXPECT_EQ(3, res.status);
-    EXPECT_NE(std::string::npos, res.output.find("qp 0x40: bad"));
-    EXPECT_EQ(9, run(launcher() + "sh -c '" + report + "; exit 9'").status);
-
-    /* of a shared instance, those of this command only */
-    char dir[] = "/tmp/mlx5sim-test.XXXXXX";
-    ASSERT_NE(nullptr, mkdtemp(dir));
-    std::string options = std::string("--dir ") + dir;
-    EXPECT_EQ(3, run(launcher(options) + "sh -c '" + report + "'").status);
-    EXPECT_EQ(0, run(launcher(options) + "true").status);
-    EXPECT_EQ(0, run(build_file("bin/mlx5sim-run --reset ") + options).status);
-    EXPECT_NE(0, access(dir, F_OK));
-}
-
-TEST_F(test_sysfs_programs, reset_removes_nothing_that_is_no_instance)
-{
-    char dir[] = "/tmp/mlx5sim-test.XXXXXX";
-
-    ASSERT_NE(nullptr, mkdtemp(dir));
-    EXPECT_EQ(2, run(build_file("bin/mlx5sim-run --reset --dir ") + dir)
-                         .status);
-    EXPECT_EQ(0, rmdir(dir));
-}
 
 TEST_F(test_sysfs_programs, inside_tests_pass_in_a_process_on_the_device)
 {
