@@ -115,6 +115,18 @@ class Variables(unittest.TestCase):
                           re.S)
         self.assertEqual(found.group(1).strip(), wanted)
 
+    def test_table_of_what_is_not_emulated_is_the_generated_one(self):
+        program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
+                               "bin/mlx5sim-stat")
+        if not os.access(program, os.X_OK):
+            self.skipTest("mlx5sim-stat is not built")
+        wanted = subprocess.run([program, "--missing-markdown"], check=True,
+                                capture_output=True, text=True,
+                                timeout=20).stdout.strip()
+        found = re.search(r"<!-- missing:.*?-->\n(.*?)\n<!-- end",
+                          read("docs/software-device.md"), re.S)
+        self.assertEqual(found.group(1).strip(), wanted)
+
     def test_tables_of_resources_are_the_generated_ones(self):
         build = os.environ.get("SEP_BUILD_DIR", TOP)
         if not os.access(os.path.join(build, "bin/sep_info"), os.X_OK):

@@ -5,6 +5,7 @@
  */
 
 #include "sim/stat/stat.h"
+#include "sim/config/missing.h"
 #include "sim/instance/instance.h"
 #include "sim/objs/store.h"
 #include "sim/reap/reap.h"
@@ -23,7 +24,8 @@ static void usage(FILE *stream)
     fprintf(stream,
             "Usage: mlx5sim-stat [--json] [--all] [--detail] [--check-leaks] "
             "[--dir DIR]\n"
-            "       mlx5sim-stat --variables | --variables-markdown\n"
+            "       mlx5sim-stat --variables | --variables-markdown | "
+            "--missing-markdown\n"
             "       mlx5sim-stat --check-program FILE\n"
             "\n"
             "Show the resources and counters of the processes that use the "
@@ -86,6 +88,7 @@ int main(int argc, char **argv)
         {"check-program", required_argument, NULL, 'p'},
         {"variables", no_argument, NULL, 'v'},
         {"variables-markdown", no_argument, NULL, 'm'},
+        {"missing-markdown", no_argument, NULL, 'M'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
@@ -122,6 +125,9 @@ int main(int argc, char **argv)
             return 0;
         case 'm':
             mlx5sim_config_print(stdout, MLX5SIM_CONFIG_MARKDOWN);
+            return 0;
+        case 'M':
+            mlx5sim_missing_print(stdout);
             return 0;
         case 'h':
             usage(stdout);

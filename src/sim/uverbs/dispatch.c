@@ -5,6 +5,7 @@
 #include "sim/limit/inject.h"
 #include "sim/uverbs/attr.h"
 #include "sim/uverbs/cmd.h"
+#include "sim/uverbs/refuse.h"
 #include "sim/uverbs/uverbs_uar.h"
 
 #include <errno.h>
@@ -87,14 +88,7 @@ static int mlx5sim_invoke_write(mlx5sim_ctx_t *ctx, int fd,
     }
 
     if (desc == NULL) {
-        if (log >= MLX5SIM_LOG_LEVEL_WARN) {
-            fprintf(stderr, "mlx5sim: uverbs command %s%u (input %u bytes) is "
-                    "not emulated\n",
-                    (number->data & IB_USER_VERBS_CMD_FLAG_EXTENDED) ? "EX " :
-                                                                       "",
-                    (unsigned)(number->data & 0xff), in ? in->len : 0);
-        }
-        return -EOPNOTSUPP;
+        return mlx5sim_refuse_command(number->data);
     }
 
     if (in != NULL) {
@@ -186,7 +180,7 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
     if ((((cmd[0] << 8) | cmd[1]) != MLX5SIM_CMD_OP_QUERY_HCA_CAP) ||
         (((cmd[6] << 8) | cmd[7]) != MLX5SIM_CAP_ATOMIC_CUR) ||
         (out->len < MLX5SIM_CAP_ATOMIC_LAST)) {
-        return -EOPNOTSUPP;
+        return mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
     }
 
     reply = mlx5sim_attr_out(out);
@@ -203,11 +197,7 @@ static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
  * it can as INVOKE_WRITE */
 static int mlx5sim_no_method(const struct ib_uverbs_ioctl_hdr *hdr)
 {
-    if (mlx5sim_instance_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {
-        fprintf(stderr, "mlx5sim: uverbs object 0x%x method 0x%x is not "
-                "emulated\n", hdr->object_id, hdr->method_id);
-    }
-    return -EPROTONOSUPPORT;
+    return mlx5sim_refuse_method(hdr->object_id, hdr->method_id);
 }
 
 int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)

@@ -8,6 +8,7 @@
 #include "sim/queue/cq.h"
 #include "sim/uar/legacy.h"
 #include "sim/uverbs/fd.h"
+#include "sim/uverbs/refuse.h"
 #include "sim/uverbs/uverbs_chan.h"
 
 #include <errno.h>
@@ -89,9 +90,12 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     mlx5sim_cq_t *cq;
     int ret;
 
+    if ((flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) || uin->cqe_comp_en) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_CQ_OPTIONS);
+    }
+
     /* the vector: create_cq() of the kernel's uverbs_cmd.c */
-    if ((flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) || uin->cqe_comp_en ||
-        (uin->db_addr & 7) || (comp_vector >= MLX5SIM_COMP_VECTORS)) {
+    if ((uin->db_addr & 7) || (comp_vector >= MLX5SIM_COMP_VECTORS)) {
         return -EINVAL;
     }
 

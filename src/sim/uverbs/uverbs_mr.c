@@ -5,6 +5,7 @@
 #include "sim/objs/mem.h"
 #include "sim/objs/store.h"
 #include "sim/sched/helper.h"
+#include "sim/uverbs/refuse.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -13,10 +14,16 @@
 
 #define MLX5SIM_PAGE_SIZE 4096ul
 
-/* Access flags the device grants; others (relaxed ordering, huge pages...) are
- * hints. On-demand paging is not offered. */
-#define MLX5SIM_ACCESS_REFUSED (IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND | \
-                                IBV_ACCESS_ZERO_BASED)
+/* Access flags that are refused; relaxed ordering, huge pages and the like are
+ * hints */
+static const struct {
+    uint32_t          flag;
+    mlx5sim_missing_t missing;
+} mlx5sim_mr_refused[] = {
+    {IBV_ACCESS_MW_BIND,    MLX5SIM_MISSING_MW},
+    {IBV_ACCESS_ON_DEMAND,  MLX5SIM_MISSING_ODP},
+    {IBV_ACCESS_ZERO_BASED, MLX5SIM_MISSING_ZERO_BASED}
+};
 
 
 static int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
@@ -107,6 +114,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
     struct ib_uverbs_reg_mr_resp reply = {0};
     mlx5sim_mr_obj_t *mr;
     mlx5sim_pd_t *pd;
+    unsigned i;
     int ret;
 
     pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
@@ -115,8 +123,11 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
-    if (in->access_flags & MLX5SIM_ACCESS_REFUSED) {
-        return -EOPNOTSUPP;
+    for (i = 0; i < sizeof(mlx5sim_mr_refused) / sizeof(mlx5sim_mr_refused[0]);
+         ++i) {
+        if (in->access_flags & mlx5sim_mr_refused[i].flag) {
+            return mlx5sim_refuse(mlx5sim_mr_refused[i].missing);
+        }
     }
 
     /* ib_check_mr_access(): remote write and atomic imply local write */

@@ -13,6 +13,7 @@
 #include "sim/sched/helper.h"
 #include "sim/sched/sq.h"
 #include "sim/uar/legacy.h"
+#include "sim/uverbs/refuse.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -140,12 +141,23 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     case IBV_QPT_UC:
     case IBV_QPT_UD:
         break;
+    case IBV_QPT_RAW_PACKET:
+        return mlx5sim_refuse(MLX5SIM_MISSING_RAW_PACKET);
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+        return mlx5sim_refuse(MLX5SIM_MISSING_XRC);
+    case IBV_QPT_DRIVER:
+        return mlx5sim_refuse(MLX5SIM_MISSING_DC);
     default:
-        return -EOPNOTSUPP; /* raw packet, XRC, DC */
+        return -EOPNOTSUPP;
+    }
+
+    if (uin->flags & MLX5_QP_FLAG_SIGNATURE) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_SIGNATURE);
     }
 
     if (uin->flags & ~MLX5SIM_QP_FLAGS_KNOWN) {
-        return -EOPNOTSUPP;
+        return mlx5sim_refuse(MLX5SIM_MISSING_QP_OPTIONS);
     }
 
     if ((mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx) == NULL) ||
@@ -246,7 +258,7 @@ static int mlx5sim_cmd_ex_create_qp(mlx5sim_cmd_t *cmd)
     int ret;
 
     if ((in->comp_mask != 0) || (in->create_flags != 0)) {
-        return -EOPNOTSUPP;
+        return mlx5sim_refuse(MLX5SIM_MISSING_QP_OPTIONS);
     }
 
     caps.max_send_wr     = in->max_send_wr;

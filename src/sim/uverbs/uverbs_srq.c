@@ -5,6 +5,7 @@
 #include "sim/objs/store.h"
 #include "sim/queue/chan.h"
 #include "sim/queue/srq.h"
+#include "sim/uverbs/refuse.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -25,8 +26,11 @@ static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     uint32_t size;
 
     pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx);
-    if ((pd == NULL) || (max_wr > 32767) || (max_sge > 31) ||
-        (uin->flags & MLX5_SRQ_FLAG_SIGNATURE)) {
+    if (uin->flags & MLX5_SRQ_FLAG_SIGNATURE) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_SIGNATURE);
+    }
+
+    if ((pd == NULL) || (max_wr > 32767) || (max_sge > 31)) {
         return -EINVAL;
     }
 
@@ -81,7 +85,8 @@ static int mlx5sim_cmd_create_xsrq(mlx5sim_cmd_t *cmd)
     struct ib_uverbs_create_srq_resp reply = {0};
 
     if (in->srq_type != IBV_SRQT_BASIC) {
-        return -EOPNOTSUPP; /* XRC and tag matching are not offered */
+        return mlx5sim_refuse((in->srq_type == IBV_SRQT_TM) ?
+                              MLX5SIM_MISSING_TM : MLX5SIM_MISSING_XRC);
     }
 
     return mlx5sim_srq_create(cmd, in->user_handle, in->pd_handle, in->max_wr,

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/config/missing.h"
+
+static const mlx5sim_missing_row_t
+mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
+    [MLX5SIM_MISSING_XRC]         = {
+        "XRC", "extended reliable connections: SRQs that QPs of other "
+        "processes feed", "`ibv_open_xrcd`, `IBV_QPT_XRC_*`, `IBV_SRQT_XRC`, "
+        "`ibv_open_qp`", 0},
+    [MLX5SIM_MISSING_DC]          = {
+        "DC", "dynamically connected transport", "`mlx5dv_create_qp` with "
+        "`MLX5DV_QP_INIT_ATTR_MASK_DC`", 1},
+    [MLX5SIM_MISSING_RAW_PACKET]  = {
+        "raw packets", "queue pairs for Ethernet frames",
+        "`IBV_QPT_RAW_PACKET`", 0},
+    [MLX5SIM_MISSING_QP_OPTIONS]  = {
+        "options of queue pairs", "offloads and other flags, "
+        "beyond scattering to CQEs", "`create_flags` of `ibv_create_qp_ex` and "
+        "`mlx5dv_create_qp`", 0},
+    [MLX5SIM_MISSING_SIGNATURE]   = {
+        "signatures", "WQEs with checksums", "`MLX5_QP_SIGNATURE`, "
+        "`MLX5_SRQ_SIGNATURE` of the environment", 0},
+    [MLX5SIM_MISSING_CQ_OPTIONS]  = {
+        "options of completion queues", "compressed CQEs, and flags other than "
+        "to ignore overruns", "`MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE`", 0},
+    [MLX5SIM_MISSING_MW]          = {
+        "memory windows", "parts of a memory region with keys of their own",
+        "`ibv_alloc_mw`, `IBV_ACCESS_MW_BIND`", 0},
+    [MLX5SIM_MISSING_REREG]       = {
+        "registering again", "another range, domain or access for a memory "
+        "region", "`ibv_rereg_mr`", 0},
+    [MLX5SIM_MISSING_ODP]         = {
+        "on-demand paging", "registered memory that is not pinned",
+        "`IBV_ACCESS_ON_DEMAND`, `ibv_advise_mr`", 0},
+    [MLX5SIM_MISSING_ZERO_BASED]  = {
+        "zero-based regions", "addresses that count from the start of the "
+        "memory region", "`IBV_ACCESS_ZERO_BASED`", 0},
+    [MLX5SIM_MISSING_DMABUF]      = {
+        "dma-buf", "memory of other devices", "`ibv_reg_dmabuf_mr`", 1},
+    [MLX5SIM_MISSING_DM]          = {
+        "device memory", "memory on the adapter", "`ibv_alloc_dm`", 0},
+    [MLX5SIM_MISSING_IMPORT]      = {
+        "imported devices", "a context, and its objects, of another process",
+        "`ibv_import_device`, `ibv_import_mr`", 0},
+    [MLX5SIM_MISSING_TM]          = {
+        "tag matching", "in hardware", "`IBV_SRQT_TM`", 0},
+    [MLX5SIM_MISSING_MCAST]       = {
+        "multicast", "datagrams to groups of queue pairs",
+        "`ibv_attach_mcast`", 0},
+    [MLX5SIM_MISSING_FLOW]        = {
+        "flow steering", "rules for who gets which frames",
+        "`ibv_create_flow`, `mlx5dv_create_flow`", 0},
+    [MLX5SIM_MISSING_WQ]          = {
+        "work queues", "receive queues apart from queue pairs, and spreading "
+        "over them", "`ibv_create_wq`, `ibv_create_rwq_ind_table`", 0},
+    [MLX5SIM_MISSING_COUNTERS]    = {
+        "counters", "of what flow rules match", "`ibv_create_counters`", 0},
+    [MLX5SIM_MISSING_PACING]      = {
+        "packet pacing", "rate limits of send queues",
+        "`mlx5dv_pp_alloc`, `ibv_modify_qp_rate_limit`", 0},
+    [MLX5SIM_MISSING_DEVX]        = {
+        "DEVX", "firmware commands, beyond asking for atomics; objects made by "
+        "them", "`mlx5dv_devx_*`", 1},
+};
+
+
+const mlx5sim_missing_row_t *mlx5sim_missing_row(mlx5sim_missing_t missing)
+{
+    return &mlx5sim_missing_rows[missing];
+}
+
+void mlx5sim_missing_print(FILE *stream)
+{
+    const mlx5sim_missing_row_t *row;
+    unsigned i;
+
+    fprintf(stream, "| not emulated | what it is | asked for by |\n"
+                    "|---|---|---|\n");
+    for (i = 0; i < MLX5SIM_MISSING_LAST; ++i) {
+        row = &mlx5sim_missing_rows[i];
+        fprintf(stream, "| %s%s | %s | %s |\n", row->name,
+                row->is_probed ? " *" : "", row->what, row->asked);
+    }
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What is not emulated is refused by name, once per process.
+ */
+
+#include "device.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace device;
+
+namespace {
+
+class test_device_refuse : public device::test {
+protected:
+    /** @a attempt fails each time with @a error, and is logged as @a name
+     *  once. */
+    void expect_refused(const std::string &name, int error,
+                        const std::function<int(context&)> &attempt,
+                        const char *log = "warn")
+    {
+        std::string text;
+        size_t at;
+
+        catch_errors();
+        set_env("MLX5SIM_LOG", log);
+        run(1, [&](rank &) {
+            context c;
+
+            for (int i = 0; i < 2; ++i) {
+                REQUIRE_EQ(error, attempt(c));
+            }
+        });
+
+        text = errors();
+        at   = text.find("mlx5sim: not emulated: " + name);
+        EXPECT_NE(std::string::npos, at) << name << ": " << text;
+        EXPECT_EQ(std::string::npos, text.find("not emulated", at + 20))
+                << name << ": " << text;
+        EXPECT_EQ(std::string::npos, text.find("uverbs command")) << text;
+        unlink((dir() + "/stderr").c_str());
+    }
+
+    /* Attempts: 0, or the errno they fail with */
+
+    static int result(const void *made)
+    {
+        return (made == nullptr) ? errno : 0;
+    }
+
+    static int reg_mr(context &c, unsigned access)
+    {
+        static char buf[4096];
+
+        return result(ibv_reg_mr(c.pd, buf, sizeof(buf), access));
+    }
+
+    static int create_qp(context &c, ibv_qp_type type)
+    {
+        cq q(c, 16);
+        ibv_qp_init_attr attr = {};
+
+        attr.send_cq         = q.v;
+        attr.recv_cq         = q.v;
+        attr.qp_type         = type;
+        attr.cap.max_send_wr = 1;
+        attr.cap.max_recv_wr = 1;
+        return result(ibv_create_qp(c.pd, &attr));
+    }
+};
+
+} // namespace
+
+TEST_F(test_device_refuse, xrc_domains)
+{
+    expect_refused("XRC", EOPNOTSUPP, [](context &c) {
+        ibv_xrcd_init_attr attr = {};
+
+        attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+        attr.fd        = -1;
+        attr.oflags    = O_CREAT;
+        return result(ibv_open_xrcd(c.ctx, &attr));
+    });
+}
+
+TEST_F(test_device_refuse, raw_packets)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    expect_refused("raw packets", EOPNOTSUPP, [](context &c) {
+        return create_qp(c, IBV_QPT_RAW_PACKET);
+    });
+}
+
+/* UCX tries them out whenever it starts: not a word about that by default */
+TEST_F(test_device_refuse, dc_which_is_often_tried)
+{
+    auto attempt = [](context &c) -> int {
+        cq q(c, 16);
+        ibv_qp_init_attr_ex attr  = {};
+        mlx5dv_qp_init_attr attr2 = {};
+
+        attr.send_cq               = q.v;
+        attr.recv_cq               = q.v;
+        attr.qp_type               = IBV_QPT_DRIVER;
+        attr.cap.max_send_wr       = 1;
+        attr.comp_mask             = IBV_QP_INIT_ATTR_PD;
+        attr.pd                    = c.pd;
+        attr2.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
+        attr2.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCI;
+        return result(mlx5dv_create_qp(c.ctx, &attr, &attr2));
+    };
+
+    expect_refused("DC", EOPNOTSUPP, attempt, "info");
+
+    run(1, [&](rank &) {
+        context c;
+
+        setenv("MLX5SIM_LOG", "warn", 1);
+        REQUIRE_EQ(EOPNOTSUPP, attempt(c));
+    });
+}
+
+TEST_F(test_device_refuse, memory_windows)
+{
+    expect_refused("memory windows", EOPNOTSUPP, [](context &c) {
+        return result(ibv_alloc_mw(c.pd, IBV_MW_TYPE_1));
+    });
+    expect_refused("memory windows", EOPNOTSUPP, [](context &c) {
+        return reg_mr(c, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    });
+}
+
+TEST_F(test_device_refuse, access_flags)
+{
+    expect_refused("on-demand paging", EOPNOTSUPP, [](context &c) {
+        return reg_mr(c, IBV_ACCESS_ON_DEMAND);
+    });
+    expect_refused("zero-based regions", EOPNOTSUPP, [](context &c) {
+        return reg_mr(c, IBV_ACCESS_ZERO_BASED);
+    });
+}
+
+TEST_F(test_device_refuse, registering_again)
+{
+    expect_refused("registering again", EOPNOTSUPP, [](context &c) {
+        memory m(c, 4096);
+
+        return (ibv_rereg_mr(m.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr,
+                             0, IBV_ACCESS_LOCAL_WRITE) == 0) ? 0 : errno;
+    });
+}
+
+TEST_F(test_device_refuse, import)
+{
+    expect_refused("imported devices", EPROTONOSUPPORT, [](context &c) {
+        /* one that fails closes the descriptor, so the context can't be */
+        ibv_context *victim = ibv_open_device(c.ctx->device);
+
+        REQUIRE(victim != nullptr);
+        return result(ibv_import_device(victim->cmd_fd));
+    });
+}
+
+TEST_F(test_device_refuse, queue_pair_options)
+{
+    expect_refused("options of queue pairs", EOPNOTSUPP, [](context &c) {
+        cq q(c, 16);
+        ibv_qp_init_attr_ex attr = {};
+
+        attr.send_cq         = q.v;
+        attr.recv_cq         = q.v;
+        attr.qp_type         = IBV_QPT_UD;
+        attr.cap.max_send_wr = 1;
+        attr.comp_mask       = IBV_QP_INIT_ATTR_PD |
+                               IBV_QP_INIT_ATTR_CREATE_FLAGS;
+        attr.pd              = c.pd;
+        attr.create_flags    = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+        return result(ibv_create_qp_ex(c.ctx, &attr));
+    });
+}
