@@ -7,6 +7,7 @@
 #include "sim/config/config.h"
 #include "sim/config/fault.h"
 #include "sim/config/model.h"
+#include "sim/config/quirk.h"
 #include "sim/config/seed.h"
 
 #include <ctype.h>
@@ -33,6 +34,8 @@ static int mlx5sim_config_check_version(const char *value);
 static int mlx5sim_config_check_netdev(const char *value);
 static int mlx5sim_config_check_dir(const char *value);
 static int mlx5sim_config_check_fail(const char *value);
+static int mlx5sim_config_check_gids(const char *value);
+static int mlx5sim_config_check_recv(const char *value);
 
 static const char *const mlx5sim_link_names[] = {"ib", "roce", NULL};
 
@@ -143,6 +146,21 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "BlueFlame when the thread executes a fence, a locked or a serializing "
      "instruction or a system call, or after a number of instructions up to "
      "this one, which the seed chooses. 0: at once"},
+    {"MLX5SIM_BAD_GIDS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(bad_gids), "", 0, 0, NULL,
+     "a list of GID indices up to 31 with commas between them",
+     mlx5sim_config_check_gids,
+     "GIDs of RoCE ports that are in the table and can't be used, such as "
+     "those of an interface in another network namespace: an address handle "
+     "with one as source can't be created, nor a QP be connected (ENODEV). It "
+     "is read each time"},
+    {"MLX5SIM_RECV_ERROR", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(recv_error), "", 0, 0, NULL,
+     "NTH[+]:SYNDROME:VENDOR, such as 3+:0x22:0x93", mlx5sim_config_check_recv,
+     "Receives that fail: the NTH on each RC QP of this process, with + all "
+     "later ones too, is completed with this syndrome and vendor syndrome. "
+     "After 0x22 (aborted) the message comes again and takes the next receive, "
+     "any other one fails the QP. It is read when a QP is created"},
     {"MLX5SIM_SEED", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(seed), "1", 0, 0, NULL,
      "a number of up to 64 bits, or random", mlx5sim_seed_check,
@@ -206,6 +224,20 @@ static int mlx5sim_config_check_fail(const char *value)
     mlx5sim_fault_list_t list;
 
     return mlx5sim_fault_parse(value, &list) == 0;
+}
+
+static int mlx5sim_config_check_gids(const char *value)
+{
+    uint32_t gids;
+
+    return mlx5sim_quirk_parse_gids(value, &gids) == 0;
+}
+
+static int mlx5sim_config_check_recv(const char *value)
+{
+    mlx5sim_quirk_recv_t recv;
+
+    return mlx5sim_quirk_parse_recv(value, &recv) == 0;
 }
 
 const mlx5sim_config_row_t *mlx5sim_config_rows(size_t *count_p)

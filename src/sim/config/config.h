@@ -79,6 +79,10 @@ typedef struct mlx5sim_config {
     char     fail[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_fault_parse() */
     unsigned wc;        /**< instructions for which a thread's stores may stay
                              in its write-combining buffers, 0: none do */
+    char     bad_gids[MLX5SIM_CONFIG_STRING_MAX]; /**< for
+                                         mlx5sim_quirk_parse_gids() */
+    char     recv_error[MLX5SIM_CONFIG_STRING_MAX]; /**< for
+                                         mlx5sim_quirk_parse_recv() */
     char     seed[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_seed_init() */
 } mlx5sim_config_t;
 

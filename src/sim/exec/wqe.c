@@ -44,6 +44,18 @@ static int mlx5sim_wqe_recv_peek(void *arg, mlx5sim_recv_wqe_t *recv_p)
     int ret;
 
     ret = mlx5sim_recv_claim(run->resp, recv_p);
+    if (ret == 1) {
+        switch (mlx5sim_recv_inject(run->resp, recv_p->index)) {
+        case 0:
+            break;
+        case 1:
+            ret = mlx5sim_recv_claim(run->resp, recv_p);
+            break;
+        default:
+            ret = -1;
+            break;
+        }
+    }
     if (ret == -2) {
         run->recv_gone = 1;
         return 0;

@@ -58,6 +58,30 @@ int mlx5sim_inject(mlx5sim_fault_object_t object)
     return -error;
 }
 
+void mlx5sim_inject_recv(mlx5sim_quirk_recv_t *recv_p)
+{
+    const char *text = getenv("MLX5SIM_RECV_ERROR");
+
+    if (mlx5sim_quirk_parse_recv((text != NULL) ? text : "", recv_p) != 0) {
+        fprintf(stderr, "mlx5sim: MLX5SIM_RECV_ERROR=%s has no effect: it is "
+                "not NTH[+]:SYNDROME:VENDOR, see mlx5sim-run --help\n", text);
+        memset(recv_p, 0, sizeof(*recv_p));
+    }
+}
+
+uint32_t mlx5sim_inject_gids(void)
+{
+    const char *text = getenv("MLX5SIM_BAD_GIDS");
+    uint32_t gids;
+
+    if (mlx5sim_quirk_parse_gids((text != NULL) ? text : "", &gids) != 0) {
+        fprintf(stderr, "mlx5sim: MLX5SIM_BAD_GIDS=%s has no effect: it is not "
+                "a list of GID indices, see mlx5sim-run --help\n", text);
+        gids = 0;
+    }
+    return gids;
+}
+
 void mlx5sim_inject_fork_child(void)
 {
     pthread_mutex_init(&mlx5sim_inject_state.mutex, NULL);

@@ -198,6 +198,17 @@ typedef struct mlx5sim_claim {
 } mlx5sim_claim_t;
 
 
+/** Receives of a QP that fail on request. */
+typedef struct mlx5sim_recv_fault {
+    uint32_t nth;         /* from 1; 0: none */
+    uint32_t count;       /* receives so far */
+    uint8_t  onwards;     /* not only that one */
+    uint8_t  syndrome;
+    uint8_t  vendor;
+    uint8_t  is_abort;    /* the message comes again */
+} mlx5sim_recv_fault_t;
+
+
 enum { MLX5SIM_SRQ_RETURNED = 64 };
 
 /** What is taken from an SRQ. It changes in one store, so that the death of who
@@ -267,6 +278,7 @@ typedef struct mlx5sim_qp_obj {
     uint32_t         rq_head;     /* 16 bits are compared */
     uint64_t         received;
     mlx5sim_claim_t  claim;
+    mlx5sim_recv_fault_t recv_fault;
     uint32_t         last_wqe_event; /* raised since the QP left RESET */
     /* attributes only query_qp wants back */
     uint32_t         rq_psn, sq_psn;

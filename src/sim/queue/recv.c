@@ -106,6 +106,32 @@ void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp)
     ++qp->received;
 }
 
+/* A responder that has lost its place in a message, because of a page that was
+ * not there or a packet out of order, completes the receive as aborted and
+ * takes another one when the requester repeats the message. The QP stays in
+ * RTS. UCX issue 1963; uct_rc_mlx5_iface_check_rx_completion(). */
+int mlx5sim_recv_inject(mlx5sim_qp_obj_t *qp, uint16_t index)
+{
+    mlx5sim_recv_fault_t *fault = &qp->recv_fault;
+    mlx5sim_cqe_t cqe;
+
+    if ((fault->nth == 0) || (++fault->count < fault->nth) ||
+        ((fault->count > fault->nth) && !fault->onwards)) {
+        return 0;
+    }
+
+    mlx5sim_cqe_flush(&qp->qp, 1, index, 0, &cqe);
+    cqe.syndrome   = fault->syndrome;
+    cqe.vendor_err = fault->vendor;
+    if (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq), &cqe,
+                        &qp->claim) != 0) {
+        return -1;
+    }
+
+    mlx5sim_recv_done(qp);
+    return fault->is_abort ? 1 : -1;
+}
+
 void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp)
 {
     mlx5sim_srq_t *srq;

@@ -24,6 +24,14 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p);
 void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp);
 void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp);
 
+/**
+ * Whether the receive that was just claimed is one that fails on request. Then
+ * its error is completed, and the claim is over.
+ * @return 0: no; 1: yes, and the QP goes on with the next receive; -1: yes, and
+ *         the QP has failed.
+ */
+int mlx5sim_recv_inject(mlx5sim_qp_obj_t *qp, uint16_t index);
+
 /** Flush all posted receive WQEs of @a qp (no SRQ); rq_lock is held. */
 void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
 

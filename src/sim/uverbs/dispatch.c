@@ -139,9 +139,9 @@ static void mlx5sim_put_be16(uint8_t *p, uint16_t value)
 }
 
 /* Sizes of the atomics that are said to be atomics on PCIe. libmlx5 copies them
- * to ibv_device_attr_ex::pci_atomic_caps, and makes atomic_cap of a device that
- * has fetch-add and compare-swap of 8 bytes IBV_ATOMIC_GLOB (verbs.c,
- * get_pci_atomic_caps). */
+ * to ibv_device_attr_ex::pci_atomic_caps, and newer versions make atomic_cap of
+ * a device that has fetch-add and compare-swap of 8 bytes IBV_ATOMIC_GLOB
+ * (verbs.c, get_pci_atomic_caps). */
 static void mlx5sim_put_pci_atomics(uint8_t *reply)
 {
     static const struct {

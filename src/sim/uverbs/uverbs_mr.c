@@ -11,8 +11,19 @@
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define MLX5SIM_PAGE_SIZE 4096ul
+
+/* Up to how many pages are populated, and looked at one by one: 16 and 256
+ * MB */
+#define MLX5SIM_MR_PIN_PAGES  4096
+#define MLX5SIM_MR_READ_PAGES 65536
+
+/* linux/mman.h since 5.14: MADV_POPULATE_READ and _WRITE */
+#define MLX5SIM_MADV_POPULATE_READ  22
+#define MLX5SIM_MADV_POPULATE_WRITE 23
 
 /* Access flags that are refused; relaxed ordering, huge pages and the like are
  * hints */
@@ -64,32 +75,13 @@ static int mlx5sim_cmd_dealloc_pd(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
-/* Pinning fails on memory that is not there, and so does registration. One byte
- * of each page is read through the kernel; write access cannot be tried. */
-static int mlx5sim_mr_check_mapped(uint64_t start, uint64_t length)
+/* Read one byte of each page through the kernel. @return 0 or -EFAULT */
+static int mlx5sim_mr_read(uint64_t first, uint64_t pages)
 {
     const mlx5sim_proc_t *self = mlx5sim_proc_self();
-    uint64_t first = start & ~(MLX5SIM_PAGE_SIZE - 1);
-    uint64_t pages, done, i, n;
     struct iovec local, remote[512];
+    uint64_t done, i, n;
     char bytes[512];
-
-    if (length == 0) {
-        return 0;
-    }
-
-    if (start + length < start) {
-        return -EINVAL;
-    }
-
-    pages = ((start + length - 1 - first) / MLX5SIM_PAGE_SIZE) + 1;
-    /* huge registrations: the ends and a sample, as the application did not ask
-     * for gigabytes to be populated */
-    if (pages > 65536) {
-        return ((mlx5sim_mem_read(self, start, bytes, 1) == 0) &&
-                (mlx5sim_mem_read(self, start + length - 1, bytes, 1) == 0)) ?
-               0 : -EFAULT;
-    }
 
     for (done = 0; done < pages; done += n) {
         n = (pages - done < 512) ? pages - done : 512;
@@ -106,6 +98,63 @@ static int mlx5sim_mr_check_mapped(uint64_t start, uint64_t length)
     }
 
     return 0;
+}
+
+/* Bring pages in as the kernel does to pin them, ready to be written if the
+ * device may write (ib_umem_get: FOLL_WRITE): memory that can't be is refused.
+ * Kernels before 5.14 can't do that without a device; there, reading has to be
+ * enough. Not through the C library: programs hook its madvise(). */
+static int mlx5sim_mr_populate(uint64_t first, uint64_t pages, int is_writable)
+{
+    if (syscall(SYS_madvise, first, pages * MLX5SIM_PAGE_SIZE,
+                is_writable ? MLX5SIM_MADV_POPULATE_WRITE :
+                              MLX5SIM_MADV_POPULATE_READ) == 0) {
+        return 0;
+    }
+
+    /* EINVAL: the kernel does not know it, or the memory is not of that kind */
+    if ((errno == EINVAL) &&
+        (syscall(SYS_madvise, first, 0, MLX5SIM_MADV_POPULATE_WRITE) != 0)) {
+        return mlx5sim_mr_read(first, pages);
+    }
+
+    return -EFAULT;
+}
+
+/* Pinning fails on memory that is not there, and so does registration */
+static int
+mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
+{
+    /* ib_access_writable() */
+    int is_writable = !!(access & (IBV_ACCESS_LOCAL_WRITE |
+                                   IBV_ACCESS_REMOTE_WRITE |
+                                   IBV_ACCESS_REMOTE_ATOMIC |
+                                   IBV_ACCESS_MW_BIND));
+    uint64_t first  = start & ~(MLX5SIM_PAGE_SIZE - 1);
+    uint64_t pages;
+
+    if (length == 0) {
+        return 0;
+    }
+
+    if (start + length < start) {
+        return -EINVAL;
+    }
+
+    pages = ((start + length - 1 - first) / MLX5SIM_PAGE_SIZE) + 1;
+    if (pages <= MLX5SIM_MR_PIN_PAGES) {
+        return mlx5sim_mr_populate(first, pages, is_writable);
+    }
+
+    /* The application did not ask for all of that to be populated: large
+     * registrations are read, and of huge ones the ends are looked at */
+    if ((mlx5sim_mr_populate(first, 1, is_writable) != 0) ||
+        (mlx5sim_mr_populate(first + (pages - 1) * MLX5SIM_PAGE_SIZE, 1,
+                             is_writable) != 0)) {
+        return -EFAULT;
+    }
+
+    return (pages > MLX5SIM_MR_READ_PAGES) ? 0 : mlx5sim_mr_read(first, pages);
 }
 
 static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
@@ -141,7 +190,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return -EINVAL; /* same offset in the page on both sides */
     }
 
-    ret = mlx5sim_mr_check_mapped(in->start, in->length);
+    ret = mlx5sim_mr_pin(in->start, in->length, in->access_flags);
     if (ret != 0) {
         return ret;
     }

@@ -98,6 +98,32 @@ static void mlx5sim_qp_uuar_put(mlx5sim_ctx_t *ctx, uint32_t uuar_class,
     }
 }
 
+/* Whether the network interface of a GID can't be used from here, as the kernel
+ * finds out from the GID's attributes (rdma_read_gid_attr_ndev_rcu) when it
+ * looks for the way to an address */
+static int mlx5sim_gid_is_bad(unsigned index)
+{
+    return (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) &&
+           (index < 32) && (mlx5sim_inject_gids() & (1u << index));
+}
+
+/* RC only: datagrams are not repeated */
+static void mlx5sim_qp_set_recv_fault(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_quirk_recv_t recv;
+
+    if (qp->qp.type != MLX5SIM_QPT_RC) {
+        return;
+    }
+
+    mlx5sim_inject_recv(&recv);
+    qp->recv_fault.nth      = recv.nth;
+    qp->recv_fault.onwards  = recv.onwards;
+    qp->recv_fault.syndrome = recv.syndrome;
+    qp->recv_fault.vendor   = recv.vendor;
+    qp->recv_fault.is_abort = recv.is_abort;
+}
+
 /* A QP under the helper's care, on that uUAR */
 static mlx5sim_qp_obj_t *mlx5sim_qp_alloc(mlx5sim_cmd_t *cmd,
                                           const mlx5sim_uuar_t *uuar)
@@ -219,6 +245,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                               caps->sq_sig_all) &&
                              (caps->qp_type == IBV_QPT_RC);
     qp->sq_sig_all      = caps->sq_sig_all;
+    mlx5sim_qp_set_recv_fault(qp);
     mlx5sim_qp_refs_add(qp, 1);
     atomic_thread_fence(memory_order_release);
     qp->o.ready         = 1;
@@ -315,7 +342,8 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
         return -EINVAL;
     }
 
-    return 0;
+    return (dest->is_global && mlx5sim_gid_is_bad(dest->sgid_index)) ?
+           -ENODEV : 0;
 }
 
 static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
@@ -572,6 +600,10 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
 
     if (!in->attr.is_global) {
         return -EINVAL;
+    }
+
+    if (mlx5sim_gid_is_bad(in->attr.grh.sgid_index)) {
+        return -ENODEV;
     }
 
     ah = mlx5sim_obj_alloc(MLX5SIM_OBJ_AH, mlx5sim_cmd_ctx_index(cmd));

@@ -10,6 +10,7 @@
 extern "C" {
 #include "sim/config/fault.h"
 #include "sim/config/identity.h"
+#include "sim/config/quirk.h"
 }
 
 #include <cerrno>
@@ -79,6 +80,15 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         {"MLX5SIM_SEED", "1x", "or random"},
         {"MLX5SIM_SEED", "18446744073709551616", "or random"},
         {"MLX5SIM_SEED", "randomly", "or random"},
+        {"MLX5SIM_PCI_ATOMICS", "16", "one of none, fadd8"},
+        {"MLX5SIM_BAD_GIDS", "32", "GID indices"},
+        {"MLX5SIM_BAD_GIDS", "1,", "GID indices"},
+        {"MLX5SIM_BAD_GIDS", "-1", "GID indices"},
+        {"MLX5SIM_RECV_ERROR", "1", "NTH[+]:SYNDROME:VENDOR"},
+        {"MLX5SIM_RECV_ERROR", "0:0x22:0x93", "NTH[+]:SYNDROME:VENDOR"},
+        {"MLX5SIM_RECV_ERROR", "1:0:0x93", "NTH[+]:SYNDROME:VENDOR"},
+        {"MLX5SIM_RECV_ERROR", "1:0x22:256", "NTH[+]:SYNDROME:VENDOR"},
+        {"MLX5SIM_RECV_ERROR", "1-:0x22:0x93", "NTH[+]:SYNDROME:VENDOR"},
         {"MLX5SIM_FAIL", "queue", "OBJECT"},
         {"MLX5SIM_FAIL", "qp:", "OBJECT"},
         {"MLX5SIM_FAIL", "qp:0", "OBJECT"},
@@ -107,6 +117,28 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         EXPECT_NE(nullptr, strstr(error, c.allowed)) << error;
         EXPECT_EQ(0, memcmp(&before, &config, sizeof(config)));
     }
+}
+
+TEST(test_sysfs_config, what_is_odd_about_a_system_is_understood)
+{
+    mlx5sim_quirk_recv_t recv;
+    uint32_t gids;
+
+    ASSERT_EQ(0, mlx5sim_quirk_parse_gids("3,0,31", &gids));
+    EXPECT_EQ((1u << 3) | 1 | (1u << 31), gids);
+    ASSERT_EQ(0, mlx5sim_quirk_parse_gids("", &gids));
+    EXPECT_EQ(0u, gids);
+
+    ASSERT_EQ(0, mlx5sim_quirk_parse_recv("7+:0x22:147", &recv));
+    EXPECT_EQ(7u, recv.nth);
+    EXPECT_TRUE(recv.onwards);
+    EXPECT_EQ(0x22, recv.syndrome);
+    EXPECT_EQ(0x93, recv.vendor);
+    EXPECT_TRUE(recv.is_abort);
+    ASSERT_EQ(0, mlx5sim_quirk_parse_recv("1:4:0", &recv));
+    EXPECT_FALSE(recv.onwards || recv.is_abort);
+    ASSERT_EQ(0, mlx5sim_quirk_parse_recv("", &recv));
+    EXPECT_EQ(0u, recv.nth);
 }
 
 TEST(test_sysfs_config, a_list_of_faults_is_understood)
