@@ -201,4 +201,115 @@ INSTANTIATE_TEST_SUITE_P(
             return std::string("sizes_") + info.param.name;
         });
 
+/* In a container, the GID that looks best can be that of an interface in
+ * another network namespace: it is in the table, and of no use */
+TEST_F(test_sep_uct_environment, a_gid_that_works_is_preferred_to_a_better_one)
+{
+    /* What the device has: 0 v1, 1 v2, 2 v1 IPv4, 3 v2 IPv4 */
+    static const struct {
+        const char *bad;
+        unsigned   expected;
+    } rows[] = {
+        {"31", 3}, {"3", 1}, {"1", 3}, {"3,1", 2}, {"1,2,3", 0}
+    };
+
+    if (!on_device({{"MLX5SIM_LINK", "roce"}})) {
+        return;
+    }
+
+    for (auto &row : rows) {
+        SCOPED_TRACE(row.bad);
+        ASSERT_EQ(0, setenv("MLX5SIM_BAD_GIDS", row.bad, 1));
+
+        start({});
+        EXPECT_EQ(row.expected, m_local->sep()->port.addr.gid_index);
+        EXPECT_EQ((row.expected & 1) != 0,
+                  m_local->sep()->port.addr.is_roce_v2 != 0);
+        m_peer->send(m_local->addr(), 10, 100);
+        EXPECT_TRUE(m_local->wait([&]() {
+            return m_local->messages.size() == 10;
+        }));
+    }
+}
+
+TEST_F(test_sep_uct_environment, without_any_gid_that_works_a_warning_says_so)
+{
+    if (!on_device({{"MLX5SIM_LINK", "roce"},
+                    {"MLX5SIM_BAD_GIDS", "0,1,2,3"}})) {
+        return;
+    }
+
+    {
+        expect_errors errors;
+        auto local = entity::create();
+
+        EXPECT_TRUE(local != nullptr);
+        EXPECT_EQ(1u, errors.count(UCS_LOG_LEVEL_WARN, "UCX_SEP_GID_INDEX"));
+        EXPECT_EQ(1u, errors.messages.size());
+    }
+
+    /* Who names one gets it */
+    auto local = entity::create({{"GID_INDEX", "2"}});
+    ASSERT_TRUE(local != nullptr);
+    EXPECT_EQ(2u, local->sep()->port.addr.gid_index);
+}
+
+class test_sep_uct_aborted : public test_sep_uct_environment,
+                             public ::testing::WithParamInterface<mode> {
+};
+
+/* More messages than there are receives, so none of these may be lost */
+TEST_P(test_sep_uct_aborted, receives_are_used_again_and_messages_arrive)
+{
+    for (const char *value : {"1+:0x22:0x93", "1+:0x22:0x99",
+                              "30:0x22:0x93"}) {
+        SCOPED_TRACE(value);
+        if (!on_device({{"MLX5SIM_RECV_ERROR", "1+:0x22:0x93"}})) {
+            return;
+        }
+        ASSERT_EQ(0, setenv("MLX5SIM_RECV_ERROR", value, 1));
+
+        settings config = {{"RX_QUEUE_LEN", "16"}, {"RX_QUEUE_FILL", "16"}};
+        config.insert(config.end(), GetParam().config.begin(),
+                      GetParam().config.end());
+        start(config);
+
+        m_peer->send(m_local->addr(), 100, 200);
+        for (uint64_t i = 0; i < 100; ++i) {
+            ASSERT_EQ(UCS_OK, retry([&]() {
+                return uct_ep_am_short(ep(), 1, i, &i, sizeof(i));
+            }));
+        }
+        EXPECT_TRUE(m_local->wait([&]() {
+            return (m_local->messages.size() == 100) &&
+                   (m_peer->num_received() == 100);
+        }));
+        flush();
+        EXPECT_EQ(0u, m_local->failures.size());
+        EXPECT_EQ(0u, m_peer->num_failures());
+    }
+}
+
+/* The same syndrome means that the connection is gone if the vendor's says
+ * something else */
+TEST_P(test_sep_uct_aborted, another_vendor_syndrome_fails_the_connection)
+{
+    if (!on_device({{"MLX5SIM_RECV_ERROR", "5:0x22:0x94"}})) {
+        return;
+    }
+
+    start(GetParam().config);
+    ASSERT_EQ(UCS_OK, retry([&]() {
+        return uct_ep_am_short(ep(), 1, 0, NULL, 0);
+    }));
+    flush();
+    m_peer->send(m_local->addr(), 10, 200);
+    EXPECT_TRUE(m_local->wait([&]() {
+        return m_local->failures.size() > 0;
+    }));
+}
+
+INSTANTIATE_TEST_SUITE_P(api, test_sep_uct_aborted,
+                         ::testing::ValuesIn(api_modes()), mode_name);
+
 } // namespace

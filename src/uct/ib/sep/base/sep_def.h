@@ -104,6 +104,15 @@ typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
  */
 #define UCT_SEP_CQ_HEADROOM         128
 
+/**
+ * Vendor's syndromes of receives that were aborted (remote aborted, 0x22)
+ * because a page was not there, or a packet was out of order: the requester
+ * repeats the message, which takes another receive (UCX:
+ * UCT_IB_MLX5_CQE_VENDOR_SYND_ODP and _PSN, and its issue 1963).
+ */
+#define UCT_SEP_VENDOR_SYND_ODP     0x93
+#define UCT_SEP_VENDOR_SYND_PSN     0x99
+
 /** Mask of a queue pair number, 24 bits. */
 #define UCT_SEP_QPN_MASK            0xffffffu
 

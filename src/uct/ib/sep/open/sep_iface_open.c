@@ -396,7 +396,8 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err;
     }
 
-    status = uct_sep_port_open(&md->dev, port_num, &config->port, &self->port);
+    status = uct_sep_port_open(&md->dev, md->pd, port_num, &config->port,
+                               &self->port);
     if (status != UCS_OK) {
         goto err;
     }

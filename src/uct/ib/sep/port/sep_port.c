@@ -127,10 +127,49 @@ static int uct_sep_gid_score(int type, const union ibv_gid *gid)
            (uct_sep_gid_is_ipv4(gid->raw) ? 1 : 0);
 }
 
-static ucs_status_t
-uct_sep_port_find_roce_gid(const uct_sep_device_t *dev,
-                           uct_sep_port_info_t *port,
-                           const uct_sep_port_config_t *config)
+/* Whether the network interface of a GID can be used from here. It may be down,
+ * or in the network namespace of another container, and still be in the table.
+ * Only trying tells: an address handle to oneself, as UCX does
+ * (uct_ib_device_test_roce_gid_index). */
+static int uct_sep_port_try_gid(const uct_sep_port_info_t *port,
+                                struct ibv_pd *pd, const union ibv_gid *gid,
+                                unsigned gid_index)
+{
+    struct ibv_ah_attr attr = {};
+    struct ibv_ah *ah;
+
+    attr.port_num       = port->addr.port_num;
+    attr.is_global      = 1;
+    attr.grh.dgid       = *gid;
+    attr.grh.sgid_index = gid_index;
+    attr.grh.hop_limit  = UINT8_MAX;
+    attr.grh.flow_label = 1;
+
+    ah = ibv_create_ah(pd, &attr);
+    if (ah == NULL) {
+        ucs_debug("%s: ibv_create_ah() with GID index %u failed: %m",
+                  port->name, gid_index);
+        return 0;
+    }
+
+    ibv_destroy_ah(ah);
+    return 1;
+}
+
+static void
+uct_sep_port_set_gid(uct_sep_port_info_t *port, const union ibv_gid *gid,
+                     unsigned gid_index, int type)
+{
+    port->addr.gid        = *gid;
+    port->addr.gid_index  = gid_index;
+    port->addr.is_roce_v2 = (type == UCT_SEP_GID_TYPE_ROCE_V2);
+}
+
+/* The best GID for which @a pd is NULL or an address handle can be created */
+static int uct_sep_port_best_gid(const uct_sep_device_t *dev,
+                                 uct_sep_port_info_t *port,
+                                 const uct_sep_port_config_t *config,
+                                 struct ibv_pd *pd)
 {
     int best_score = -1;
     union ibv_gid gid;
@@ -149,22 +188,41 @@ uct_sep_port_find_roce_gid(const uct_sep_device_t *dev,
 
         type  = uct_sep_gid_type(dev, port->addr.port_num, i);
         score = uct_sep_gid_score(type, &gid);
-        if (score > best_score) {
-            best_score            = score;
-            port->addr.gid        = gid;
-            port->addr.gid_index  = i;
-            port->addr.is_roce_v2 = (type == UCT_SEP_GID_TYPE_ROCE_V2);
+        if ((score > best_score) &&
+            ((pd == NULL) || uct_sep_port_try_gid(port, pd, &gid, i))) {
+            best_score = score;
+            uct_sep_port_set_gid(port, &gid, i, type);
         }
     }
 
-    if (best_score < 0) {
+    return best_score >= 0;
+}
+
+static ucs_status_t
+uct_sep_port_find_roce_gid(const uct_sep_device_t *dev, struct ibv_pd *pd,
+                           uct_sep_port_info_t *port,
+                           const uct_sep_port_config_t *config)
+{
+    int is_auto = (config->gid_index == UCS_ULUNITS_AUTO);
+
+    if (is_auto && uct_sep_port_best_gid(dev, port, config, pd)) {
+        return UCS_OK;
+    }
+
+    if (!uct_sep_port_best_gid(dev, port, config, NULL)) {
         ucs_error("%s: no GID to send from%s", port->name,
-                  (config->gid_index == UCS_ULUNITS_AUTO) ?
-                  ": is the network interface up?" :
-                  " at that index: correct UCX_SEP_GID_INDEX");
+                  is_auto ? ": is the network interface up?" :
+                            " at that index: correct UCX_SEP_GID_INDEX");
         return UCS_ERR_NO_ELEM;
     }
 
+    if (is_auto) {
+        ucs_warn("%s: no address handle can be created with any of the port's "
+                 "GIDs, connections will probably fail: is its network "
+                 "interface up, and in this network namespace? Using index %u, "
+                 "set UCX_SEP_GID_INDEX for another one", port->name,
+                 port->addr.gid_index);
+    }
     return UCS_OK;
 }
 
@@ -265,7 +323,8 @@ static void uct_sep_port_estimate(uct_sep_port_info_t *port)
     port->bandwidth = (gbps * 1e9 / 8) * width * mtu / (mtu + overhead);
 }
 
-ucs_status_t uct_sep_port_open(const uct_sep_device_t *dev, unsigned port_num,
+ucs_status_t uct_sep_port_open(const uct_sep_device_t *dev, struct ibv_pd *pd,
+                               unsigned port_num,
                                const uct_sep_port_config_t *config,
                                uct_sep_port_info_t *port_p)
 {
@@ -290,7 +349,7 @@ ucs_status_t uct_sep_port_open(const uct_sep_device_t *dev, unsigned port_num,
                                 (port_p->attr.flags & IBV_QPF_GRH_REQUIRED);
 
     status = port_p->addr.is_roce ?
-             uct_sep_port_find_roce_gid(dev, port_p, config) :
+             uct_sep_port_find_roce_gid(dev, pd, port_p, config) :
              uct_sep_port_find_ib_gid(dev, port_p, config);
     if (status != UCS_OK) {
         return status;

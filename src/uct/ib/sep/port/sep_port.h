@@ -54,11 +54,16 @@ typedef struct uct_sep_port_info {
 /**
  * Choose addresses and other properties of a port.
  *
+ * @param [in]  pd      Protection domain in which the port's GIDs are tried.
+ * @param [in]  config  What the user asks for.
+ * @param [out] port_p  Filled.
+ *
  * @return UCS_OK; UCS_ERR_INVALID_PARAM, UCS_ERR_NO_ELEM, UCS_ERR_UNSUPPORTED
  *         or UCS_ERR_IO_ERROR after a message that says which setting does not
  *         fit the port.
  */
-ucs_status_t uct_sep_port_open(const uct_sep_device_t *dev, unsigned port_num,
+ucs_status_t uct_sep_port_open(const uct_sep_device_t *dev, struct ibv_pd *pd,
+                               unsigned port_num,
                                const uct_sep_port_config_t *config,
                                uct_sep_port_info_t *port_p);
 

@@ -153,6 +153,13 @@ void uct_sep_cqe_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,
         return;
     }
 
+    if (error->is_abort && ((error->vendor == UCT_SEP_VENDOR_SYND_ODP) ||
+                            (error->vendor == UCT_SEP_VENDOR_SYND_PSN))) {
+        ucs_debug("%s: QP 0x%x: receive aborted (vendor 0x%x), its message is "
+                  "repeated", iface->port.name, qpn, error->vendor);
+        return;
+    }
+
     ucs_diag("%s: QP 0x%x: receive failed: %s (syndrome 0x%x vendor 0x%x)%s",
              iface->port.name, qpn, error->reason, error->syndrome,
              error->vendor,
@@ -191,7 +198,8 @@ static void uct_sep_cqe_handle_resp_err(uct_sep_iface_t *iface,
     /* The buffer was taken from the queue, and can be used again */
     uct_sep_srq_append(&iface->srq, be16toh(cqe->wqe_counter));
 
-    error->is_size = (cqe->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+    error->is_size  = (cqe->syndrome == MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
+    error->is_abort = (cqe->syndrome == MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR);
     uct_sep_cqe_handle_recv_error(iface,
                                   be32toh(cqe->s_wqe_opcode_qpn) &
                                   UCT_SEP_QPN_MASK, error);

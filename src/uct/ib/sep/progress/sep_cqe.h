@@ -20,6 +20,8 @@ typedef struct uct_sep_cqe_error {
     unsigned     syndrome; /**< As the device or verbs name it */
     unsigned     vendor;   /**< Vendor's syndrome */
     int          is_size;  /**< A message was too long for its buffer */
+    int          is_abort; /**< "Remote aborted": with some vendor's syndromes,
+                                what was aborted comes again */
 } uct_sep_cqe_error_t;
 
 

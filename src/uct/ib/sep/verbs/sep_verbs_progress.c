@@ -46,7 +46,8 @@ uct_sep_verbs_handle_error(uct_sep_iface_t *iface, const struct ibv_wc *wc)
     /* An error completion has no opcode */
     if (wc->wr_id & UCT_SEP_VERBS_WR_RECV) {
         uct_sep_verbs_srq_append(&iface->srq, (uint16_t)wc->wr_id);
-        error.is_size = (wc->status == IBV_WC_LOC_LEN_ERR);
+        error.is_size  = (wc->status == IBV_WC_LOC_LEN_ERR);
+        error.is_abort = (wc->status == IBV_WC_REM_ABORT_ERR);
         uct_sep_cqe_handle_recv_error(iface, wc->qp_num, &error);
         return;
     }
