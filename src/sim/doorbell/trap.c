@@ -2,6 +2,7 @@
 
 #include "sim/doorbell/trap.h"
 #include "sim/doorbell/gather.h"
+#include "sim/doorbell/stray.h"
 #include "sim/doorbell/wc.h"
 #include "sim/insn/insn.h"
 #include "sim/libc/real.h"
@@ -116,6 +117,9 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
           mlx5sim_window_find((uintptr_t)info->si_addr, &trap.run.window, avoid,
                               &trap.run.num_avoid) : NULL;
     if (uar == NULL) {
+        if (info->si_code > 0) {
+            mlx5sim_stray_explain((uintptr_t)info->si_addr);
+        }
         mlx5sim_wc_interrupt();
         mlx5sim_trap_chain(sig, info, context);
         errno = saved_errno;

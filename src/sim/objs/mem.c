@@ -3,7 +3,20 @@
 #include "sim/objs/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
+
+/* On the stack of a signal handler */
+#define MLX5SIM_MEM_BOUNCE 1024
+
+/* One side of a copy by way of /proc/PID/mem */
+typedef struct {
+    pid_t              pid;
+    const struct iovec *iov;
+    size_t             offset;  /* in the first piece */
+    int                fd;
+} mlx5sim_mem_side_t;
 
 
 static int mlx5sim_mem_result(const mlx5sim_proc_t *proc, ssize_t n,
@@ -29,22 +42,122 @@ static int mlx5sim_mem_result(const mlx5sim_proc_t *proc, ssize_t n,
     return -EPERM;
 }
 
-int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
-                      unsigned num_local, const struct iovec *remote,
-                      unsigned num_remote, size_t length)
+static void mlx5sim_mem_explain(const mlx5sim_mem_side_t *side)
+{
+    static _Atomic int explained;
+
+    if (!atomic_exchange(&explained, 1)) {
+        fprintf(stderr, "mlx5sim: memory of process %d at %p is gone: it was "
+                "unmapped after it had been registered, or while a queue was "
+                "in it, or the process has called exec. Hardware keeps the "
+                "pages of a memory region, this device can't: what needs them "
+                "ends with an error\n",
+                (int)side->pid, (char*)side->iov->iov_base + side->offset);
+    }
+}
+
+static int mlx5sim_mem_side_open(mlx5sim_mem_side_t *side, int flags)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)side->pid);
+    side->fd = open(path, flags | O_CLOEXEC);
+    return side->fd >= 0;
+}
+
+/* Where the side is; its pieces are longer than 0 altogether */
+static off_t mlx5sim_mem_side_addr(mlx5sim_mem_side_t *side, size_t *room_p)
+{
+    while (side->offset == side->iov->iov_len) {
+        ++side->iov;
+        side->offset = 0;
+    }
+
+    *room_p = side->iov->iov_len - side->offset;
+    return (uintptr_t)side->iov->iov_base + side->offset;
+}
+
+/* Hardware does not see mprotect(): the pages of a memory region are pinned.
+ * This way of access, which debuggers use, does not either. Slow. */
+static int mlx5sim_mem_force(mlx5sim_mem_side_t *src, mlx5sim_mem_side_t *dst,
+                             size_t length)
+{
+    int ret = -EFAULT;
+    char bounce[MLX5SIM_MEM_BOUNCE];
+    size_t done, room, part;
+    off_t from, to;
+
+    if (!mlx5sim_mem_side_open(src, O_RDONLY)) {
+        return ret;
+    }
+
+    if (!mlx5sim_mem_side_open(dst, O_WRONLY)) {
+        goto out_src;
+    }
+
+    for (done = 0; done < length; done += part) {
+        part = (length - done < sizeof(bounce)) ? length - done :
+                                                  sizeof(bounce);
+        from = mlx5sim_mem_side_addr(src, &room);
+        part = (room < part) ? room : part;
+        to   = mlx5sim_mem_side_addr(dst, &room);
+        part = (room < part) ? room : part;
+        if (pread(src->fd, bounce, part, from) != (ssize_t)part) {
+            mlx5sim_mem_explain(src);
+            goto out_dst;
+        }
+
+        if (pwrite(dst->fd, bounce, part, to) != (ssize_t)part) {
+            mlx5sim_mem_explain(dst);
+            goto out_dst;
+        }
+
+        src->offset += part;
+        dst->offset += part;
+    }
+    ret = 0;
+
+out_dst:
+    close(dst->fd);
+out_src:
+    close(src->fd);
+    return ret;
+}
+
+int mlx5sim_mem_probev(const mlx5sim_proc_t *proc, const struct iovec *local,
+                       unsigned num_local, const struct iovec *remote,
+                       unsigned num_remote, size_t length)
 {
     return mlx5sim_mem_result(proc, process_vm_readv(proc->pid, local,
                                                      num_local, remote,
                                                      num_remote, 0), length);
 }
 
+int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
+                      unsigned num_local, const struct iovec *remote,
+                      unsigned num_remote, size_t length)
+{
+    mlx5sim_mem_side_t src = {proc->pid, remote, 0, -1};
+    mlx5sim_mem_side_t dst = {getpid(), local, 0, -1};
+    int ret;
+
+    ret = mlx5sim_mem_probev(proc, local, num_local, remote, num_remote,
+                             length);
+    return (ret == -EFAULT) ? mlx5sim_mem_force(&src, &dst, length) : ret;
+}
+
 int mlx5sim_mem_writev(const mlx5sim_proc_t *proc, const struct iovec *local,
                        unsigned num_local, const struct iovec *remote,
                        unsigned num_remote, size_t length)
 {
-    return mlx5sim_mem_result(proc, process_vm_writev(proc->pid, local,
-                                                      num_local, remote,
-                                                      num_remote, 0), length);
+    mlx5sim_mem_side_t src = {getpid(), local, 0, -1};
+    mlx5sim_mem_side_t dst = {proc->pid, remote, 0, -1};
+    int ret;
+
+    ret = mlx5sim_mem_result(proc, process_vm_writev(proc->pid, local,
+                                                     num_local, remote,
+                                                     num_remote, 0), length);
+    return (ret == -EFAULT) ? mlx5sim_mem_force(&src, &dst, length) : ret;
 }
 
 int mlx5sim_mem_read(const mlx5sim_proc_t *proc, uint64_t addr, void *buf,

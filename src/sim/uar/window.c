@@ -67,6 +67,20 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
     return uar;
 }
 
+int mlx5sim_window_is_mapped(uintptr_t addr)
+{
+    mlx5sim_insn_window_t all;
+    mlx5sim_map_t map;
+    unsigned seq;
+
+    if (mlx5sim_store == NULL) {
+        return 0;
+    }
+
+    mlx5sim_map_renew();
+    return mlx5sim_map_lookup(addr, &map, &all, &seq);
+}
+
 mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr)
 {
     mlx5sim_insn_window_t page, avoid[2];

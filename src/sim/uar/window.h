@@ -24,6 +24,11 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
                                    mlx5sim_insn_window_t avoid_p[2],
                                    unsigned *num_p);
 
+/** Whether a UAR page of a context is, or was, mapped at an address: of this
+ *  process, or of the parent that it was forked from. Callable from the signal
+ *  handler. */
+int mlx5sim_window_is_mapped(uintptr_t addr);
+
 /** Like mlx5sim_window_find(), for when its answer seems wrong: the page may
  *  have been remapped since somebody last looked. */
 mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr);

@@ -65,7 +65,8 @@ static uint32_t mlx5sim_cq_ring(uint32_t num)
 /* Whether a ring can be at the given address */
 static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
 {
-    uint64_t length;
+    struct iovec local, last;
+    uint64_t end;
     char probe;
 
     if (((cqe_size != 64) && (cqe_size != 128)) || (num == 0) ||
@@ -73,9 +74,13 @@ static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
         return -EINVAL;
     }
 
-    length = (uint64_t)mlx5sim_cq_ring(num) * cqe_size;
-    return (mlx5sim_mem_read(mlx5sim_proc_self(), buf + length - 1, &probe,
-                             1) == 0) ? 0 : -EFAULT;
+    end            = buf + ((uint64_t)mlx5sim_cq_ring(num) * cqe_size);
+    local.iov_base = &probe;
+    local.iov_len  = 1;
+    last.iov_base  = (void*)(uintptr_t)(end - 1);
+    last.iov_len   = 1;
+    return (mlx5sim_mem_probev(mlx5sim_proc_self(), &local, 1, &last, 1, 1) ==
+            0) ? 0 : -EFAULT;
 }
 
 /* Body of both create commands */

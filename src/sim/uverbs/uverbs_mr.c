@@ -92,7 +92,7 @@ static int mlx5sim_mr_read(uint64_t first, uint64_t pages)
         }
 
         local = (struct iovec){bytes, n};
-        if (mlx5sim_mem_readv(self, &local, 1, remote, n, n) != 0) {
+        if (mlx5sim_mem_probev(self, &local, 1, remote, n, n) != 0) {
             return -EFAULT;
         }
     }

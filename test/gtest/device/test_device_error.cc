@@ -277,8 +277,37 @@ TEST_F(test_device_error, receive_into_memory_that_is_not_registered)
     });
 }
 
+/* Pages of a memory region are pinned: adapters do not see mprotect() */
+TEST_F(test_device_error, memory_protected_behind_the_back_of_the_device)
+{
+    run(1, [](rank&) {
+        for (int protection : {PROT_READ, PROT_NONE}) {
+            for (bool is_read : {false, true}) {
+                loop l;
+
+                pattern::fill(l.mem.data, 6000, 1);
+                pattern::fill(l.peer_mem.data, 6000, 2);
+                for (memory *m : {&l.mem, &l.peer_mem}) {
+                    REQUIRE_EQ(0, mprotect(m->data, m->size, protection));
+                }
+                send_wr wr(is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1,
+                           {l.mem.sge(0, 2000), l.mem.sge(2000, 4000)});
+                l.a.send(wr.to(l.to_b));
+                l.scq.good();
+                for (memory *m : {&l.mem, &l.peer_mem}) {
+                    REQUIRE_EQ(0, mprotect(m->data, m->size,
+                                           PROT_READ | PROT_WRITE));
+                    REQUIRE_EQ(6000u, pattern::check(m->data, 6000,
+                                                     is_read ? 2 : 1));
+                }
+            }
+        }
+    });
+}
+
 TEST_F(test_device_error, memory_unmapped_behind_the_back_of_the_device)
 {
+    catch_errors();
     run(1, [](rank&) {
         for (int side = 0; side < 3; ++side) {
             loop l;
@@ -308,6 +337,8 @@ TEST_F(test_device_error, memory_unmapped_behind_the_back_of_the_device)
             gone.data = nullptr; /* Others may have been mapped there */
         }
     });
+    EXPECT_NE(std::string::npos, errors().find("is gone: it was unmapped"))
+            << errors();
 }
 
 TEST_F(test_device_error, registration_of_what_is_not_there)

@@ -326,6 +326,33 @@ TEST_F(test_device_many, threads_open_and_close_at_the_same_time)
     });
 }
 
+/* It dies, as nothing can be done for it, but not without a word */
+TEST_F(test_device_many, a_forked_child_that_rings_is_told_why_it_dies)
+{
+    catch_errors();
+    run(1, [](rank &) {
+        loop l;
+        int status;
+
+        /* the handler has seen these pages */
+        send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)});
+        l.a.send(wr.to(l.to_b));
+        l.scq.good();
+
+        pid_t pid = fork();
+        if (pid == 0) {
+            send_wr again(IBV_WR_RDMA_WRITE, 2, {l.mem.sge(0, 8)});
+            l.a.try_send(again.to(l.to_b));
+            _exit(0);
+        }
+        REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+        REQUIRE(WIFSIGNALED(status));
+        REQUIRE_EQ(SIGBUS, WTERMSIG(status));
+    });
+    EXPECT_NE(std::string::npos, errors().find("that its parent opened"))
+            << errors();
+}
+
 TEST_F(test_device_many, fork_while_threads_use_the_device)
 {
     if (is_sanitized) {
