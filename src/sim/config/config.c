@@ -45,6 +45,8 @@ static const char *const mlx5sim_pci_atomics_names[] = {
     "none", "fadd8", "8", "4_8", NULL
 };
 
+static const char *const mlx5sim_exec_names[] = {"sync", "deferred", NULL};
+
 static const char *const mlx5sim_log_names[] = {
     "none", "error", "warn", "info", "debug", "trace", NULL
 };
@@ -167,7 +169,21 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "What decides in the modes that leave something to chance. Each process "
      "in such a mode prints it: the same number does the same again. random: "
      "mlx5sim-run draws one for all processes of the command; without it, each "
-     "process draws its own"}
+     "process draws its own"},
+    {"MLX5SIM_EXEC", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(exec), "sync", 0, 0, mlx5sim_exec_names, NULL, NULL,
+     "When work requests are executed. sync: before the store that rings the "
+     "doorbell returns. deferred: later, packet by packet, in an order that "
+     "MLX5SIM_SEED chooses"},
+    {"MLX5SIM_DELAY", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(delay), "8", 0, 1000, NULL, NULL, NULL,
+     "Deferred execution: rounds of the scheduler that a step waits at most, "
+     "and now and then eight times as many. Rounds in which nothing happens "
+     "take 20 microseconds or more"},
+    {"MLX5SIM_LOSS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(loss), "0", 0, 1000, NULL, NULL, NULL,
+     "Deferred execution: how many of 1000 packets are lost, of those that "
+     "this process' queue pairs send and of the answers to them"}
 };
 
 #define MLX5SIM_CONFIG_ROWS \

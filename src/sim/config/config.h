@@ -40,6 +40,12 @@ typedef enum {
     MLX5SIM_PCI_ATOMICS_4_8    /**< all of 4 and 8 bytes */
 } mlx5sim_pci_atomics_t;
 
+/** When work requests are executed: value of MLX5SIM_EXEC. */
+typedef enum {
+    MLX5SIM_EXEC_SYNC,    /**< by the doorbell that rings for them */
+    MLX5SIM_EXEC_DEFERRED /**< later, step by step */
+} mlx5sim_exec_t;
+
 /** Verbosity: value of MLX5SIM_LOG. */
 typedef enum {
     MLX5SIM_LOG_LEVEL_NONE,
@@ -84,6 +90,9 @@ typedef struct mlx5sim_config {
     char     recv_error[MLX5SIM_CONFIG_STRING_MAX]; /**< for
                                          mlx5sim_quirk_parse_recv() */
     char     seed[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_seed_init() */
+    unsigned exec;      /**< mlx5sim_exec_t */
+    unsigned delay;     /**< deferred: rounds that a step may wait */
+    unsigned loss;      /**< deferred: packets of 1000 that are lost */
 } mlx5sim_config_t;
 
 /** What a variable holds. */

@@ -74,6 +74,10 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
         "sq_overrun",
         "more blocks are posted than the send queue has; wait for completions "
         "before reusing them"},
+    [MLX5SIM_CHK_SQ_REUSED]     = {
+        "sq_reused",
+        "a block of the send queue belongs to the device until a completion "
+        "tells that its WQE, or a later one, is finished"},
     [MLX5SIM_CHK_RQ_OVERRUN]    = {
         "rq_overrun",
         "more receives are posted than the receive queue has; repost only what "

@@ -108,6 +108,8 @@ typedef struct mlx5sim_qp {
     uint8_t  path_bits;       /* RC/UC: of the source LID */
     uint8_t  scatter_cqe;     /* RC/UC: short messages are received into CQEs */
     uint8_t  scatter_req_cqe; /* RC: short answers to requests go into CQEs */
+    uint32_t psn;             /* RC/UC: of the next packet it sends, 24 bits */
+    uint32_t epsn;            /* RC/UC: of the next packet it expects */
 } mlx5sim_qp_t;
 
 
@@ -130,6 +132,7 @@ typedef enum {
     MLX5SIM_CHK_WQE_LENGTH,       /* message above 2^31 bytes */
     MLX5SIM_CHK_RECV_WQE,         /* receive WQE malformed */
     MLX5SIM_CHK_SQ_OVERRUN,       /* doorbell record too far ahead of the SQ */
+    MLX5SIM_CHK_SQ_REUSED,        /* WQE written again before its completion */
     MLX5SIM_CHK_RQ_OVERRUN,
     MLX5SIM_CHK_SRQ_LIST,         /* SRQ next_wqe_index outside the SRQ */
     MLX5SIM_CHK_CQ_OVERRUN,
@@ -198,6 +201,8 @@ typedef struct mlx5sim_wqe {
         uint8_t   dmac[6];
     } av;
     uint32_t      length;       /* payload bytes, gather or scatter total */
+    uint32_t      later;        /* bytes at its end that are not yet there, as
+                                   they come in later packets; decode says 0 */
     unsigned      num_segs;
     mlx5sim_seg_t segs[MLX5SIM_MAX_SGE];
 } mlx5sim_wqe_t;
@@ -366,6 +371,31 @@ mlx5sim_chk_t mlx5sim_recv_decode(const void *wqe, unsigned stride, int is_srq,
 void mlx5sim_plan_make(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                        const mlx5sim_qp_t *resp, const mlx5sim_env_t *env,
                        mlx5sim_plan_t *plan_p);
+
+
+/**
+ * Work out what the answer to a read or an atomic does, whose request the
+ * responder has accepted: data on their way back. Of an atomic, which was
+ * executed then, only the requester's side is looked at.
+ *
+ * @param resp  Of a read: where the data are.
+ */
+void mlx5sim_plan_answer(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                         const mlx5sim_qp_t *resp, const mlx5sim_env_t *env,
+                         mlx5sim_plan_t *plan_p);
+
+
+/** Reduce what @a plan moves to @a length bytes from @a offset on: those of one
+ *  packet. Both are inside of what it moves. */
+void mlx5sim_plan_cut(mlx5sim_plan_t *plan, uint64_t offset, uint64_t length);
+
+
+/** Make the plan for the requester's side of a WQE that has succeeded, or has
+ *  failed with @a syndrome: its completion, and the state it leads to. */
+void mlx5sim_plan_success(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                          mlx5sim_plan_t *plan_p);
+void mlx5sim_plan_fail_local(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                             unsigned syndrome, mlx5sim_plan_t *plan_p);
 
 
 /** Turn @a plan, one that moves data, into the error that hardware reports when

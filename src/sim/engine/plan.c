@@ -94,6 +94,7 @@ static void mlx5sim_plan_send(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                               const mlx5sim_qp_t *resp,
                               const mlx5sim_env_t *env, mlx5sim_plan_t *plan)
 {
+    uint32_t length = wqe->length - wqe->later;
     mlx5sim_recv_wqe_t recv;
     const mlx5sim_mr_t *mr;
 
@@ -111,20 +112,20 @@ static void mlx5sim_plan_send(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
     }
 
     mlx5sim_plan_resp_cqe(req, wqe, resp, recv.index, plan);
-    if (wqe->length > recv.length) {
+    if (length > recv.length) {
         mlx5sim_plan_fail_recv(req, wqe, MLX5SIM_SYNDROME_LOCAL_LENGTH,
                                MLX5SIM_SYNDROME_REMOTE_INVAL_REQ, plan);
         return;
     }
 
-    if (mlx5sim_plan_recv_list(resp, &recv, env, 0, wqe->length, plan->dst,
+    if (mlx5sim_plan_recv_list(resp, &recv, env, 0, length, plan->dst,
                                &plan->num_dst) != 0) {
         mlx5sim_plan_fail_recv(req, wqe, MLX5SIM_SYNDROME_LOCAL_PROT,
                                MLX5SIM_SYNDROME_REMOTE_OP, plan);
         return;
     }
 
-    plan->length = wqe->length;
+    plan->length = length;
     if (wqe->opcode == MLX5SIM_OPCODE_SEND_INVAL) {
         plan->invalidate = 1;
         plan->inv_rkey   = wqe->imm;
@@ -191,7 +192,8 @@ static void mlx5sim_plan_write(const mlx5sim_qp_t *req,
         return;
     }
 
-    if (wqe->opcode == MLX5SIM_OPCODE_RDMA_WRITE_IMM) {
+    /* IBTA: it is the last packet that has the immediate */
+    if ((wqe->opcode == MLX5SIM_OPCODE_RDMA_WRITE_IMM) && (wqe->later == 0)) {
         if (!mlx5sim_plan_take_recv(req, wqe, env, &recv, plan)) {
             return;
         }
@@ -270,6 +272,32 @@ static void mlx5sim_plan_atomic(const mlx5sim_qp_t *req,
 }
 
 
+/** Packets of all but the last have the size of the path MTU, on which both
+ *  sides have to agree (IBTA "Packet payload length": the responder answers
+ *  others with an invalid request; a requester reports responses it did not
+ *  expect). A message that fits into one packet of both shows no difference.
+ *  @return 0, or -1 if the plan is finished. */
+static int mlx5sim_plan_check_mtu(const mlx5sim_qp_t *req,
+                                  const mlx5sim_wqe_t *wqe, unsigned flags,
+                                  const mlx5sim_qp_t *resp,
+                                  mlx5sim_plan_t *plan)
+{
+    if ((req->path_mtu == resp->path_mtu) ||
+        ((wqe->length <= mlx5sim_qp_mtu(req)) &&
+         (wqe->length <= mlx5sim_qp_mtu(resp)))) {
+        return 0;
+    }
+
+    if (flags & MLX5SIM_OP_SCATTER) {
+        mlx5sim_plan_fail_local(req, wqe, MLX5SIM_SYNDROME_BAD_RESP, plan);
+    } else {
+        mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ,
+                                 MLX5SIM_EVENT_QP_REQ_ERR, plan);
+    }
+    return -1;
+}
+
+
 /** RC and UC, once the requester's side is in order. */
 static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
                                    const mlx5sim_wqe_t *wqe, unsigned flags,
@@ -288,15 +316,20 @@ static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
         return;
     }
 
-    if ((resp->type != req->type) || (resp->dest_qpn != req->qpn) ||
-        !mlx5sim_qp_is_receiving(resp) ||
-        !mlx5sim_pkey_matches(req->pkey, resp->pkey)) {
+    /* Other PSNs are not answered, or in a way the requester does not take for
+     * an answer (IBTA "PSN verification", "ghost acknowledge"). UC starts with
+     * that of any message. */
+    if (!mlx5sim_qp_answers(resp, req) || (is_rc && (resp->epsn != req->psn))) {
         if (is_rc) {
             mlx5sim_plan_reset(plan);
             plan->verdict = MLX5SIM_VERDICT_RETRY;
         } else {
             mlx5sim_plan_lost(req, wqe, plan);
         }
+        return;
+    }
+
+    if (mlx5sim_plan_check_mtu(req, wqe, flags, resp, plan) != 0) {
         return;
     }
 
@@ -439,5 +472,25 @@ void mlx5sim_plan_make(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
         mlx5sim_plan_datagram(req, wqe, resp, env, plan_p);
     } else {
         mlx5sim_plan_connected(req, wqe, flags, resp, env, plan_p);
+    }
+}
+
+
+void mlx5sim_plan_answer(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                         const mlx5sim_qp_t *resp, const mlx5sim_env_t *env,
+                         mlx5sim_plan_t *plan_p)
+{
+    mlx5sim_plan_reset(plan_p);
+    if (mlx5sim_plan_local_list(req, wqe, env, MLX5SIM_ACCESS_LOCAL_WRITE,
+                                plan_p->dst, &plan_p->num_dst) != 0) {
+        mlx5sim_plan_fail_local(req, wqe, MLX5SIM_SYNDROME_LOCAL_PROT, plan_p);
+    } else if (mlx5sim_opcode_flags(wqe->opcode) & MLX5SIM_OP_ATOMIC) {
+        plan_p->dst_side    = MLX5SIM_SIDE_REQUESTER;
+        plan_p->atomic_size = wqe->atomic_size;
+        mlx5sim_plan_req_success(req, wqe, plan_p);
+    } else if ((resp == NULL) || !mlx5sim_qp_answers(resp, req)) {
+        plan_p->verdict = MLX5SIM_VERDICT_RETRY;
+    } else {
+        mlx5sim_plan_read(req, wqe, resp, env, plan_p);
     }
 }

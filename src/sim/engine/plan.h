@@ -67,12 +67,6 @@ void mlx5sim_plan_req_error(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                             unsigned syndrome, mlx5sim_plan_t *plan);
 
 
-/** Reduce the plan to an error of the requester that the responder does not
- *  notice. */
-void mlx5sim_plan_fail_local(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
-                             unsigned syndrome, mlx5sim_plan_t *plan);
-
-
 /** Reduce the plan to an error that the responder finds in the request: RC
  *  answers it with a NAK and @a event, UC drops the request. */
 void mlx5sim_plan_fail_remote(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,

@@ -99,10 +99,18 @@ void mlx5sim_plan_req_error(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 
 
 void mlx5sim_plan_fail_local(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
-                             unsigned syndrome, mlx5sim_plan_t *plan)
+                             unsigned syndrome, mlx5sim_plan_t *plan_p)
 {
-    mlx5sim_plan_reset(plan);
-    mlx5sim_plan_req_error(req, wqe, syndrome, plan);
+    mlx5sim_plan_reset(plan_p);
+    mlx5sim_plan_req_error(req, wqe, syndrome, plan_p);
+}
+
+
+void mlx5sim_plan_success(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                          mlx5sim_plan_t *plan_p)
+{
+    mlx5sim_plan_reset(plan_p);
+    mlx5sim_plan_req_success(req, wqe, plan_p);
 }
 
 
@@ -144,8 +152,7 @@ void mlx5sim_plan_fail_recv(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 void mlx5sim_plan_lost(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                        mlx5sim_plan_t *plan)
 {
-    mlx5sim_plan_reset(plan);
-    mlx5sim_plan_req_success(req, wqe, plan);
+    mlx5sim_plan_success(req, wqe, plan);
 }
 
 

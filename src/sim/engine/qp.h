@@ -31,4 +31,15 @@ static inline int mlx5sim_pkey_matches(uint16_t a, uint16_t b)
            ((((a ^ b) & 0x7fff) == 0) && ((a | b) & 0x8000));
 }
 
+
+/** Whether @a resp takes packets of @a req at all: connected to it, and ready
+ *  to receive. Others are dropped without an answer. */
+static inline int
+mlx5sim_qp_answers(const mlx5sim_qp_t *resp, const mlx5sim_qp_t *req)
+{
+    return (resp->type == req->type) && (resp->dest_qpn == req->qpn) &&
+           mlx5sim_qp_is_receiving(resp) &&
+           mlx5sim_pkey_matches(req->pkey, resp->pkey);
+}
+
 #endif

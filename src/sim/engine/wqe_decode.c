@@ -379,6 +379,7 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
     wqe_p->index    = index;
     wqe_p->num_bb   = 1;
     wqe_p->length   = 0;
+    wqe_p->later    = 0;
     wqe_p->num_segs = 0;
     if (qp->sq_wqe_cnt == 0) {
         return MLX5SIM_CHK_WQE_DS;

@@ -129,7 +129,7 @@ static int mlx5sim_transfer_fits_resp(const mlx5sim_qp_obj_t *resp,
     }
 
     cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, resp->recv_cq);
-    return plan->length <= mlx5sim_cqe_max_data(cq->cqe_size);
+    return plan->resp_cqe.byte_cnt <= mlx5sim_cqe_max_data(cq->cqe_size);
 }
 
 /* Whether the answer to a read or an atomic goes into the requester's CQE (PRM,
@@ -165,41 +165,45 @@ mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc,
                              plan->length);
 }
 
-static int mlx5sim_transfer_atomic(const mlx5sim_qp_obj_t *req,
-                                   const mlx5sim_wqe_t *wqe,
-                                   mlx5sim_plan_t *plan,
-                                   mlx5sim_proc_t *resp_proc,
-                                   mlx5sim_side_t *side_p)
+int mlx5sim_transfer_atomic(mlx5sim_proc_t *resp_proc,
+                            const mlx5sim_wqe_t *wqe,
+                            const mlx5sim_plan_t *plan, uint64_t *old_p)
 {
-    uint64_t old = 0, new_value;
-    struct iovec local, scatter[MLX5SIM_MAX_SGE + 2];
+    uint64_t new_value;
     mlx5sim_lock_t *lock;
-    uint8_t result[8];
-    unsigned num;
     int ret;
 
     /* atomic among work requests of all processes, which is what
      * IBV_ATOMIC_HCA promises */
-    lock = &mlx5sim_store->atomic_locks[((plan->atomic_addr >>
-                                          MLX5SIM_ATOMIC_LOCK_SHIFT) ^
-                                         resp_proc->pid) %
-                                        MLX5SIM_ATOMIC_LOCKS];
-    *side_p = MLX5SIM_SIDE_RESPONDER;
+    lock   = &mlx5sim_store->atomic_locks[((plan->atomic_addr >>
+                                            MLX5SIM_ATOMIC_LOCK_SHIFT) ^
+                                           resp_proc->pid) %
+                                          MLX5SIM_ATOMIC_LOCKS];
+    *old_p = 0;
     (void)mlx5sim_lock(lock);
-    ret = mlx5sim_mem_read(resp_proc, plan->atomic_addr, &old,
+    ret = mlx5sim_mem_read(resp_proc, plan->atomic_addr, old_p,
                            plan->atomic_size);
     if (ret == 0) {
-        new_value = mlx5sim_atomic_compute(wqe, old);
+        new_value = mlx5sim_atomic_compute(wqe, *old_p);
         ret       = mlx5sim_mem_write(resp_proc, plan->atomic_addr, &new_value,
                                       plan->atomic_size);
     }
     mlx5sim_unlock(lock);
-    if (ret != 0) {
-        return ret;
+    if (ret == 0) {
+        mlx5sim_pcie_read(resp_proc, 1);
+        mlx5sim_pcie_written(resp_proc, 1);
     }
+    return ret;
+}
 
-    mlx5sim_pcie_read(resp_proc, 1);
-    mlx5sim_pcie_written(resp_proc, 1);
+int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
+                            const mlx5sim_wqe_t *wqe, uint64_t old,
+                            mlx5sim_plan_t *plan)
+{
+    struct iovec local, scatter[MLX5SIM_MAX_SGE + 2];
+    uint8_t result[8];
+    unsigned num;
+
     mlx5sim_atomic_result(wqe, old, result);
     if (mlx5sim_transfer_fits_req(req, plan, plan->atomic_size)) {
         memcpy(plan->req_cqe.data, result, plan->atomic_size);
@@ -210,14 +214,8 @@ static int mlx5sim_transfer_atomic(const mlx5sim_qp_obj_t *req,
     mlx5sim_pcie_written(mlx5sim_proc_self(), 1);
     num   = mlx5sim_transfer_iov(plan->dst, plan->num_dst, 0, scatter);
     local = (struct iovec){result, plan->atomic_size};
-    ret   = mlx5sim_mem_writev(mlx5sim_proc_self(), &local, 1, scatter, num,
-                               plan->atomic_size);
-    if (ret != 0) {
-        *side_p = MLX5SIM_SIDE_REQUESTER;
-        return -EFAULT;
-    }
-
-    return 0;
+    return (mlx5sim_mem_writev(mlx5sim_proc_self(), &local, 1, scatter, num,
+                               plan->atomic_size) == 0) ? 0 : -EFAULT;
 }
 
 int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
@@ -225,17 +223,25 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
 {
     int is_in_cqe = 1;
+    uint64_t old;
     int ret;
 
     if (plan->atomic_size != 0) {
-        return mlx5sim_transfer_atomic(req, wqe, plan, resp_proc, side_p);
+        *side_p = MLX5SIM_SIDE_RESPONDER;
+        ret     = mlx5sim_transfer_atomic(resp_proc, wqe, plan, &old);
+        if (ret != 0) {
+            return ret;
+        }
+
+        *side_p = MLX5SIM_SIDE_REQUESTER;
+        return mlx5sim_transfer_result(req, wqe, old, plan);
     }
 
     if (mlx5sim_transfer_fits_resp(resp, plan)) {
         ret = mlx5sim_transfer_scatter_cqe(mlx5sim_proc_self(),
                                            &plan->resp_cqe, plan, side_p);
     } else if ((plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
-               mlx5sim_transfer_fits_req(req, plan, plan->length)) {
+               mlx5sim_transfer_fits_req(req, plan, wqe->length)) {
         ret = mlx5sim_transfer_scatter_cqe(resp_proc, &plan->req_cqe, plan,
                                            side_p);
     } else {

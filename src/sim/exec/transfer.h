@@ -20,4 +20,16 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p);
 
+/** Carry out an atomic on the memory of @a resp_proc. @return as
+ *  mlx5sim_transfer(), and the old value. */
+int mlx5sim_transfer_atomic(mlx5sim_proc_t *resp_proc,
+                            const mlx5sim_wqe_t *wqe,
+                            const mlx5sim_plan_t *plan, uint64_t *old_p);
+
+/** Hand the old value of an atomic to the requester, which is this process: to
+ *  its memory, or into the completion in @a plan. @return 0, or -EFAULT. */
+int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
+                            const mlx5sim_wqe_t *wqe, uint64_t old,
+                            mlx5sim_plan_t *plan);
+
 #endif

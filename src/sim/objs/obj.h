@@ -192,6 +192,8 @@ typedef struct mlx5sim_cq {
 /** A claimed receive WQE, so that the death of the claimer can be repaired. */
 typedef struct mlx5sim_claim {
     uint32_t active;
+    uint32_t held;        /* of a message whose first packets have landed, and
+                             the last one has not: stays claimed */
     uint32_t index;       /* SRQ WQE number, or RQ counter */
     uint32_t pushing;     /* CQE goes to slot cq_pi of the receive CQ */
     uint32_t cq_pi;
@@ -246,6 +248,17 @@ typedef struct mlx5sim_srq {
 } mlx5sim_srq_t;
 
 
+/** Result of an atomic, for requests that come again because the answer was
+ *  lost. */
+typedef struct mlx5sim_saved {
+    uint32_t is_valid;
+    uint32_t psn;
+    uint64_t old;         /* value before the atomic, host order */
+} mlx5sim_saved_t;
+
+
+enum { MLX5SIM_MAX_RD_ATOMIC = 16 };
+
 typedef struct mlx5sim_qp_obj {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   sq_lock;
@@ -274,12 +287,22 @@ typedef struct mlx5sim_qp_obj {
     _Atomic uint64_t retry_at;    /* parked until then, 0: not parked; the
                                      helper thread reads it without the lock */
     _Atomic uint32_t kicked;      /* helper thread of the owner must look */
+    _Atomic uint32_t rung;        /* deferred: doorbell record when it was last
+                                     rung */
+    _Atomic uint32_t reported;    /* deferred: block after the last WQE that
+                                     software knows to be finished */
+    uint32_t         resets;      /* how often it was put to RESET */
     /* under rq_lock */
     uint32_t         rq_head;     /* 16 bits are compared */
     uint64_t         received;
     mlx5sim_claim_t  claim;
     mlx5sim_recv_fault_t recv_fault;
     uint32_t         last_wqe_event; /* raised since the QP left RESET */
+    uint32_t         in_message;  /* first packets of one have landed */
+    uint32_t         nak_sent;    /* told that a packet is missing */
+    uint64_t         accepted;    /* packets since the QP left RESET */
+    uint32_t         num_saved;   /* ever */
+    mlx5sim_saved_t  saved[MLX5SIM_MAX_RD_ATOMIC];
     /* attributes only query_qp wants back */
     uint32_t         rq_psn, sq_psn;
     uint16_t         pkey_index;

@@ -12,19 +12,47 @@
 #include <infiniband/verbs.h>
 
 
+static int mlx5sim_recv_decoded(mlx5sim_qp_obj_t *qp, const void *wqe,
+                                size_t stride, uint32_t index,
+                                mlx5sim_recv_wqe_t *recv_p)
+{
+    mlx5sim_chk_t chk;
+    mlx5sim_proc_t *proc;
+
+    proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    if (proc != NULL) {
+        mlx5sim_pcie_read(proc, 1);
+    }
+
+    chk           = mlx5sim_recv_decode(wqe, stride, qp->srq != 0, recv_p);
+    recv_p->index = index;
+    if (chk != MLX5SIM_CHK_OK) {
+        mlx5sim_report_qp(chk, qp, -1, "receive WQE %u", index);
+        return -1;
+    }
+
+    return 1;
+}
+
+/* Address of a WQE in the queue of @a qp itself */
+static uint64_t mlx5sim_recv_slot(const mlx5sim_qp_obj_t *qp, uint32_t index)
+{
+    return qp->rq + ((uint64_t)(index & (qp->qp.rq_wqe_cnt - 1)) <<
+                     qp->qp.rq_wqe_shift);
+}
+
 int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
 {
     int is_mine = atomic_load(&qp->o.owner) == mlx5sim_self_tag;
     uint8_t wqe[MLX5SIM_RECV_WQE_MAX];
     mlx5sim_proc_t *proc;
     mlx5sim_srq_t *srq;
-    mlx5sim_chk_t chk;
     uint32_t db, index;
     size_t stride;
     int ret;
 
     if (qp->srq != 0) {
-        srq = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
+        srq    = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
         ret    = mlx5sim_srq_claim(srq, qp, wqe, &index);
         stride = 1ul << srq->wqe_shift;
     } else {
@@ -37,10 +65,8 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
         stride = 1ul << qp->qp.rq_wqe_shift;
         if ((proc == NULL) ||
             (mlx5sim_recv_wqe_read(proc, is_mine, qp->db,
-                                   qp->rq + ((uint64_t)(index &
-                                                        (qp->qp.rq_wqe_cnt - 1))
-                                             << qp->qp.rq_wqe_shift),
-                                   stride, &db, wqe) != 0)) {
+                                   mlx5sim_recv_slot(qp, index), stride, &db,
+                                   wqe) != 0)) {
             return -2;
         }
 
@@ -66,28 +92,47 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
         ret = 1;
     }
 
-    if (ret != 1) {
-        return ret;
+    return (ret != 1) ? ret :
+                        mlx5sim_recv_decoded(qp, wqe, stride, index, recv_p);
+}
+
+int mlx5sim_recv_again(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
+{
+    int is_mine          = atomic_load(&qp->o.owner) == mlx5sim_self_tag;
+    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    uint32_t index       = qp->claim.index;
+    uint8_t wqe[MLX5SIM_RECV_WQE_MAX];
+    const mlx5sim_srq_t *srq;
+    uint64_t addr;
+    size_t stride;
+    uint32_t db;
+
+    if (qp->srq != 0) {
+        srq    = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
+        stride = 1ul << srq->wqe_shift;
+        addr   = srq->buf + ((uint64_t)index << srq->wqe_shift);
+    } else {
+        stride = 1ul << qp->qp.rq_wqe_shift;
+        addr   = mlx5sim_recv_slot(qp, index);
     }
 
-    proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
-    if (proc != NULL) {
-        mlx5sim_pcie_read(proc, 1);
+    if ((proc == NULL) ||
+        (mlx5sim_recv_wqe_read(proc, is_mine, qp->db, addr, stride, &db,
+                               wqe) != 0)) {
+        return -2;
     }
 
-    chk           = mlx5sim_recv_decode(wqe, stride, qp->srq != 0, recv_p);
-    recv_p->index = index;
-    if (chk != MLX5SIM_CHK_OK) {
-        mlx5sim_report_qp(chk, qp, -1, "receive WQE %u", index);
-        return -1;
-    }
+    return mlx5sim_recv_decoded(qp, wqe, stride, index, recv_p);
+}
 
-    return 1;
+void mlx5sim_recv_hold(mlx5sim_qp_obj_t *qp)
+{
+    qp->claim.held = qp->claim.active;
 }
 
 void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp)
 {
-    if (!qp->claim.active) {
+    if (!qp->claim.active || qp->claim.held) {
         return;
     }
 
@@ -103,6 +148,7 @@ void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp)
 void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp)
 {
     qp->claim.active = 0;
+    qp->claim.held   = 0;
     ++qp->received;
 }
 
@@ -165,6 +211,15 @@ void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp)
     mlx5sim_cq_t *cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
     mlx5sim_recv_wqe_t recv;
     mlx5sim_cqe_t cqe;
+
+    /* the rest of a message that has landed in part does not come any more */
+    if (qp->claim.held) {
+        mlx5sim_cqe_flush(&qp->qp, 1, qp->claim.index, 0, &cqe);
+        if (mlx5sim_cq_push(cq, &cqe, &qp->claim) != 0) {
+            return;
+        }
+        mlx5sim_recv_done(qp);
+    }
 
     if (qp->srq != 0) {
         /* IBTA: WQEs of an SRQ stay; the consumer learns once that no more of

@@ -20,6 +20,14 @@ void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp);
  */
 int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p);
 
+/** Keep what is claimed, as the message it is for has landed in part: only
+ *  mlx5sim_recv_done() ends the claim then. */
+void mlx5sim_recv_hold(mlx5sim_qp_obj_t *qp);
+
+/** Read the WQE that is claimed once more. @return as mlx5sim_recv_claim(),
+ *  but not 0. */
+int mlx5sim_recv_again(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p);
+
 /** Give back a claimed WQE that was not used / finish a used one. */
 void mlx5sim_recv_release(mlx5sim_qp_obj_t *qp);
 void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp);

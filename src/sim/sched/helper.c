@@ -3,12 +3,15 @@
 #include "sim/sched/helper.h"
 #include "sim/objs/store.h"
 #include "sim/queue/recv.h"
+#include "sim/sched/chance.h"
 #include "sim/sched/park.h"
+#include "sim/sched/pipe.h"
 #include "sim/sched/sq.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,24 +24,58 @@
 static pthread_mutex_t mlx5sim_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_helper_running;
 
-/* QPs of this process, by index; the mutex also keeps a QP alive while it is
- * looked at. Taken before the locks of the store. */
+/* Rounds in which deferred execution only waits are left out; this time passes
+ * instead, and what the system needs to wake a thread */
+#define MLX5SIM_HELPER_PAUSE_NS 20000
+
+/* A QP of this process */
+typedef struct mlx5sim_helper_qp {
+    uint32_t             index;
+    mlx5sim_pipe_state_t state;
+    mlx5sim_pipe_t       *pipe;  /* NULL: not deferred */
+} mlx5sim_helper_qp_t;
+
+/* QPs of this process; the mutex also keeps a QP alive while it is looked at.
+ * Taken before the locks of the store. */
 static pthread_mutex_t mlx5sim_helper_qps_mutex = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *mlx5sim_helper_qps;
+static mlx5sim_helper_qp_t *mlx5sim_helper_qps;
 static uint32_t mlx5sim_helper_num_qps;
 static uint32_t mlx5sim_helper_max_qps;
+static _Atomic uint32_t mlx5sim_helper_visitors; /* others that want it */
 
+
+static void mlx5sim_helper_qps_lock(void)
+{
+    atomic_fetch_add(&mlx5sim_helper_visitors, 1);
+    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    atomic_fetch_sub(&mlx5sim_helper_visitors, 1);
+}
+
+static void mlx5sim_helper_qps_unlock(void)
+{
+    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
+}
 
 int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp)
 {
-    uint32_t max, *qps;
+    mlx5sim_pipe_t *pipe = NULL;
+    mlx5sim_helper_qp_t *qps;
+    uint32_t max;
     int ret = 0;
 
-    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    if (mlx5sim_chance_is_deferred()) {
+        pipe = mlx5sim_pipe_new();
+        if (pipe == NULL) {
+            return -1;
+        }
+    }
+
+    mlx5sim_helper_qps_lock();
     if (mlx5sim_helper_num_qps == mlx5sim_helper_max_qps) {
         max = mlx5sim_helper_max_qps + 256;
         qps = realloc(mlx5sim_helper_qps, max * sizeof(*qps));
         if (qps == NULL) {
+            mlx5sim_pipe_free(pipe);
             ret = -1;
             goto out;
         }
@@ -46,27 +83,32 @@ int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp)
         mlx5sim_helper_max_qps = max;
     }
 
-    mlx5sim_helper_qps[mlx5sim_helper_num_qps++] =
-            mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+    qps        = &mlx5sim_helper_qps[mlx5sim_helper_num_qps++];
+    qps->index = mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+    qps->state = MLX5SIM_PIPE_IDLE;
+    qps->pipe  = pipe;
 out:
-    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
+    mlx5sim_helper_qps_unlock();
     return ret;
 }
 
 void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp)
 {
-    uint32_t index = mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+    uint32_t index       = mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
+    mlx5sim_pipe_t *pipe = NULL;
     uint32_t i;
 
-    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    mlx5sim_helper_qps_lock();
     for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
-        if (mlx5sim_helper_qps[i] == index) {
+        if (mlx5sim_helper_qps[i].index == index) {
+            pipe                  = mlx5sim_helper_qps[i].pipe;
             mlx5sim_helper_qps[i] =
                     mlx5sim_helper_qps[--mlx5sim_helper_num_qps];
             break;
         }
     }
-    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
+    mlx5sim_helper_qps_unlock();
+    mlx5sim_pipe_free(pipe);
 }
 
 void mlx5sim_helper_quiesce(void)
@@ -74,45 +116,85 @@ void mlx5sim_helper_quiesce(void)
     mlx5sim_qp_obj_t *qp;
     uint32_t i;
 
-    pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
+    /* what this process' own requests do is done with the mutex held */
+    mlx5sim_helper_qps_lock();
     for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
-        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, mlx5sim_helper_qps[i]);
+        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, mlx5sim_helper_qps[i].index);
         mlx5sim_rq_lock(qp);
         mlx5sim_unlock(&qp->rq_lock);
     }
-    pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
+    mlx5sim_helper_qps_unlock();
 }
 
-/* Run every QP of ours that is due. @return when the next one is, 0: never */
-static uint64_t mlx5sim_helper_scan(void)
+/* Run a QP of ours if it is due. @return when it is the next time, 0: never */
+static uint64_t mlx5sim_helper_run_qp(mlx5sim_helper_qp_t *own, uint64_t round,
+                                      uint64_t *due_p)
 {
-    uint64_t next = 0, at;
-    mlx5sim_qp_obj_t *qp;
-    uint32_t i;
+    mlx5sim_qp_obj_t *qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, own->index);
+    uint64_t at          = atomic_load(&qp->retry_at);
+    int is_kicked        = atomic_load(&qp->kicked) &&
+                           atomic_exchange(&qp->kicked, 0);
+
+    if (!is_kicked && (own->state == MLX5SIM_PIPE_IDLE) &&
+        ((at == 0) || (at > mlx5sim_now_ns()))) {
+        return at;
+    }
+
+    if (own->pipe == NULL) {
+        mlx5sim_sq_run(qp);
+    } else {
+        own->state = mlx5sim_pipe_run(own->pipe, qp, is_kicked, round, due_p);
+    }
+
+    return atomic_load(&qp->retry_at);
+}
+
+/* One round: visit every QP of ours. @return when to do the next one, on
+ * mlx5sim_now_ns()'s clock: 0 when something happens, 1 at once */
+static uint64_t mlx5sim_helper_scan(uint64_t *round_p)
+{
+    uint64_t round             = *round_p;
+    uint64_t due               = UINT64_MAX;
+    mlx5sim_pipe_state_t state = MLX5SIM_PIPE_IDLE;
+    uint64_t next              = 0;
+    mlx5sim_helper_qp_t *own;
+    uint32_t i, num, first;
+    uint64_t at;
 
     pthread_mutex_lock(&mlx5sim_helper_qps_mutex);
-    for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
-        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, mlx5sim_helper_qps[i]);
-        at = atomic_load(&qp->retry_at);
-        if (atomic_exchange(&qp->kicked, 0) ||
-            ((at != 0) && (at <= mlx5sim_now_ns()))) {
-            mlx5sim_sq_run(qp);
-            at = atomic_load(&qp->retry_at);
-        }
-
+    num   = mlx5sim_helper_num_qps;
+    first = (num > 1) ? (mlx5sim_chance(MLX5SIM_CHANCE_ORDER, 0, round) % num) :
+                        0;
+    for (i = 0; i < num; ++i) {
+        own = &mlx5sim_helper_qps[(first + i < num) ? (first + i) :
+                                                      (first + i - num)];
+        at  = mlx5sim_helper_run_qp(own, round, &due);
         if ((at != 0) && ((next == 0) || (at < next))) {
             next = at;
+        }
+        if (own->state > state) {
+            state = own->state;
         }
     }
     pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
 
-    return next;
+    *round_p = round + 1;
+    if (state == MLX5SIM_PIPE_IDLE) {
+        return next;
+    } else if (state == MLX5SIM_PIPE_MOVED) {
+        return 1;
+    }
+
+    *round_p = due;
+    at       = mlx5sim_now_ns() + MLX5SIM_HELPER_PAUSE_NS;
+    return ((next == 0) || (at < next)) ? at : next;
 }
 
 static void *mlx5sim_helper_main(void *arg)
 {
     mlx5sim_proc_t *proc = mlx5sim_proc_self();
     uint32_t tag         = mlx5sim_self_tag;
+    uint64_t round       = 0;
     uint64_t next, now;
     struct timespec ts;
     uint32_t seen;
@@ -125,7 +207,10 @@ static void *mlx5sim_helper_main(void *arg)
 
     while (atomic_load(&proc->tag) == tag) {
         seen = atomic_load(&proc->kick);
-        next = mlx5sim_helper_scan();
+        next = mlx5sim_helper_scan(&round);
+        while (atomic_load(&mlx5sim_helper_visitors) != 0) {
+            sched_yield(); /* a mutex does not queue those who wait */
+        }
         if (next == 0) {
             syscall(SYS_futex, &proc->kick, FUTEX_WAIT, seen, NULL, NULL, 0);
             continue;
@@ -178,4 +263,5 @@ void mlx5sim_helper_forget(void)
     mlx5sim_helper_num_qps = 0;
     mlx5sim_helper_max_qps = 0;
     mlx5sim_helper_running = 0;
+    atomic_store(&mlx5sim_helper_visitors, 0);
 }

@@ -9,7 +9,9 @@
  * One thread per process that uses the device, asleep on the kick word of the
  * process' slot. It runs send queues that had to wait: for a receive buffer,
  * for a peer that is not connected yet, or because another process moved the QP
- * to the error state.
+ * to the error state. In deferred execution it runs all of them, in rounds: in
+ * each it visits all QPs, in an order that chance chooses. A round in which all
+ * of them only wait takes some time.
  */
 
 /** Start the helper thread of this process. @return 0 or -1/errno. */
@@ -24,7 +26,7 @@ int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp);
 void mlx5sim_helper_remove_qp(mlx5sim_qp_obj_t *qp);
 
 /** Wait until others are done with what they are doing to this process' QPs
- *  now. */
+ *  now, and the helper thread with what it is doing for them. */
 void mlx5sim_helper_quiesce(void);
 
 #endif

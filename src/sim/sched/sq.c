@@ -4,15 +4,18 @@
 #include "sim/check/report.h"
 #include "sim/exec/wqe.h"
 #include "sim/objs/pcie.h"
+#include "sim/objs/proc.h"
 #include "sim/objs/store.h"
 #include "sim/queue/cq.h"
 #include "sim/queue/recv.h"
+#include "sim/sched/chance.h"
 #include "sim/sched/park.h"
+#include "sim/sched/pipe.h"
 
 #include <endian.h>
 
 
-static void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe)
+void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe)
 {
     if (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq), cqe,
                         NULL) != 0) {
@@ -154,6 +157,11 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 
 void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp)
 {
+    if (mlx5sim_chance_is_deferred()) {
+        mlx5sim_pipe_ring(qp);
+        return;
+    }
+
     (void)mlx5sim_lock(&qp->sq_lock);
     mlx5sim_sq_run_locked(qp);
     mlx5sim_unlock(&qp->sq_lock);
@@ -163,6 +171,12 @@ void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp)
 {
     (void)mlx5sim_lock(&qp->sq_lock);
     qp->qp.state = MLX5SIM_QPS_ERR;
+    if (mlx5sim_chance_is_deferred()) {
+        mlx5sim_unlock(&qp->sq_lock);
+        mlx5sim_qp_kick(qp);
+        return;
+    }
+
     mlx5sim_sq_run_locked(qp);
     mlx5sim_unlock(&qp->sq_lock);
 }

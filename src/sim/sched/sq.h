@@ -7,17 +7,22 @@
 
 /*
  * Send queues. Each is run only by the process that owns it, in the thread that
- * rang the doorbell. What cannot be finished at once (receiver not ready, peer
+ * rang the doorbell, or in deferred execution by the helper thread (pipe.h).
+ * What cannot be finished at once (receiver not ready, peer
  * not connected yet, a flush that another process caused) is left to the helper
  * thread of the owner; a doorbell never waits.
  */
 
-/** Execute what is posted on @a qp, which belongs to this process. */
+/** Execute what is posted on @a qp, which belongs to this process, now or
+ *  later. */
 void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp);
 
-/** Move @a qp (of this process) to the error state and flush both queues.
- *  Takes sq_lock and rq_lock. */
+/** Move @a qp (of this process) to the error state and flush both queues, now
+ *  or later. Takes sq_lock and rq_lock. */
 void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp);
+
+/** Write a completion to the send CQ; sq_lock is held. */
+void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe);
 
 /** Make sure that nobody executes or delivers to @a qp (of this process) any
  *  more. */

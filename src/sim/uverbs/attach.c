@@ -9,6 +9,7 @@
 #include "sim/objs/proc.h"
 #include "sim/objs/store.h"
 #include "sim/reap/reap.h"
+#include "sim/sched/chance.h"
 #include "sim/sched/helper.h"
 #include "sim/uar/legacy.h"
 #include "sim/uar/map.h"
@@ -39,6 +40,22 @@ static void mlx5sim_attach_fork_child(void)
     }
 }
 
+/* Whether this process defers execution */
+static void mlx5sim_attach_init_chance(void)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    mlx5sim_chance_t chance        = {
+        .is_deferred = config->exec == MLX5SIM_EXEC_DEFERRED,
+        .delay       = config->delay,
+        .loss        = config->loss
+    };
+
+    mlx5sim_chance_init(&chance);
+    if (chance.is_deferred) {
+        mlx5sim_seed_tell();
+    }
+}
+
 /* The mutex is held */
 static int mlx5sim_attach_locked(void)
 {
@@ -61,6 +78,7 @@ static int mlx5sim_attach_locked(void)
 
     mlx5sim_report_init(mlx5sim_instance_config()->strict, dir);
     mlx5sim_seed_init(mlx5sim_instance_config()->seed);
+    mlx5sim_attach_init_chance();
     mlx5sim_attach_pid = getpid();
     if (!fork_handler) {
         pthread_atfork(NULL, NULL, mlx5sim_attach_fork_child);

@@ -353,9 +353,18 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->retries        = 0;
     qp->retry_at       = 0;
     qp->retry_since    = 0;
+    qp->rung           = 0;
+    qp->reported       = 0;
     qp->claim.active   = 0;
+    qp->claim.held     = 0;
     qp->last_wqe_event = 0;
+    qp->in_message     = 0;
+    qp->nak_sent       = 0;
+    qp->accepted       = 0;
+    qp->num_saved      = 0;
     qp->qp.dest_qpn    = 0;
+    memset(qp->saved, 0, sizeof(qp->saved));
+    ++qp->resets;
 }
 
 static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
@@ -412,10 +421,12 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
         qp->qp.dest_qpn = in->dest_qp_num & 0xffffff;
     }
     if (mask & IBV_QP_RQ_PSN) {
-        qp->rq_psn = in->rq_psn & 0xffffff;
+        qp->rq_psn  = in->rq_psn & 0xffffff;
+        qp->qp.epsn = qp->rq_psn;
     }
     if (mask & IBV_QP_SQ_PSN) {
         qp->sq_psn = in->sq_psn & 0xffffff;
+        qp->qp.psn = qp->sq_psn;
     }
     if (mask & IBV_QP_TIMEOUT) {
         qp->qp.timeout = in->timeout;

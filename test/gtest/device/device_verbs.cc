@@ -237,7 +237,8 @@ void qp::to_rtr(const address &peer)
     attr.qp_state           = IBV_QPS_RTR;
     attr.path_mtu           = options.mtu;
     attr.dest_qp_num        = peer.qpn;
-    attr.max_dest_rd_atomic = 16;
+    attr.rq_psn             = options.rq_psn;
+    attr.max_dest_rd_atomic = options.max_dest_rd;
     attr.min_rnr_timer      = options.rnr_timer;
     attr.ah_attr            = options.path;
     attr.ah_attr.port_num   = c.port;
@@ -267,7 +268,8 @@ void qp::to_rts()
     attr.timeout       = options.timeout;
     attr.retry_cnt     = options.retry_cnt;
     attr.rnr_retry     = options.rnr_retry;
-    attr.max_rd_atomic = 16;
+    attr.sq_psn        = options.sq_psn;
+    attr.max_rd_atomic = options.max_rd;
     if (options.type == IBV_QPT_RC) {
         mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                 IBV_QP_MAX_QP_RD_ATOMIC;

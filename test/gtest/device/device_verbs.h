@@ -132,6 +132,10 @@ struct qp_options {
     unsigned    rnr_retry  = 7;
     unsigned    rnr_timer  = 1;         /* 10 us */
     ibv_mtu     mtu        = IBV_MTU_4096;
+    uint32_t    sq_psn     = 0;
+    uint32_t    rq_psn     = 0;
+    uint8_t     max_rd     = 16;        /* max_rd_atomic */
+    uint8_t     max_dest_rd = 16;
     ibv_ah_attr path       = {};        /* what connect() does not know */
 };
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/exec/responder.h"
+#include "sim/objs/mem.h"
+#include "sim/objs/proc.h"
+#include "sim/objs/store.h"
+#include "sim/queue/chan.h"
+#include "sim/queue/cq.h"
+#include "sim/queue/recv.h"
+
+#include <errno.h>
+
+
+static const mlx5sim_mr_t *
+mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
+{
+    mlx5sim_run_t *run = arg;
+    mlx5sim_qp_obj_t *qp;
+    mlx5sim_mr_obj_t *mr;
+
+    qp = (side == MLX5SIM_SIDE_REQUESTER) ? run->req : run->resp;
+    mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
+    if ((mr == NULL) ||
+        (atomic_load(&mr->o.owner) != atomic_load(&qp->o.owner)) ||
+        !mr->o.ready || (mr->mr.key != key)) {
+        return NULL;
+    }
+
+    return &mr->mr;
+}
+
+/* Claim a receive, or the one after it if it fails on request */
+static int mlx5sim_responder_recv_next(mlx5sim_qp_obj_t *resp,
+                                       mlx5sim_recv_wqe_t *recv_p)
+{
+    int ret = mlx5sim_recv_claim(resp, recv_p);
+
+    if (ret == 1) {
+        switch (mlx5sim_recv_inject(resp, recv_p->index)) {
+        case 0:
+            break;
+        case 1:
+            ret = mlx5sim_recv_claim(resp, recv_p);
+            break;
+        default:
+            ret = -1;
+            break;
+        }
+    }
+
+    return ret;
+}
+
+static int mlx5sim_responder_recv_peek(void *arg, mlx5sim_recv_wqe_t *recv_p)
+{
+    mlx5sim_run_t *run = arg;
+    int ret;
+
+    if (run->resp->claim.held) {
+        ret = mlx5sim_recv_again(run->resp, recv_p);
+    } else {
+        ret = mlx5sim_responder_recv_next(run->resp, recv_p);
+    }
+    if (ret == -2) {
+        run->recv_gone = 1;
+        return 0;
+    }
+
+    return ret;
+}
+
+mlx5sim_env_t mlx5sim_responder_env(mlx5sim_run_t *run)
+{
+    return (mlx5sim_env_t){run, mlx5sim_responder_mr_find,
+                           mlx5sim_responder_recv_peek};
+}
+
+int mlx5sim_responder_is_alive(const mlx5sim_qp_obj_t *resp,
+                               const mlx5sim_proc_t *proc)
+{
+    uint32_t db;
+
+    return (atomic_load(&resp->o.owner) == mlx5sim_self_tag) ||
+           (mlx5sim_mem_read(proc, resp->db, &db, sizeof(db)) != -ESRCH);
+}
+
+/* Invalidate the responder's key @a rkey */
+static void
+mlx5sim_responder_invalidate(const mlx5sim_qp_obj_t *resp, uint32_t rkey)
+{
+    mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, rkey >> 8);
+
+    if ((mr != NULL) &&
+        (atomic_load(&mr->o.owner) == atomic_load(&resp->o.owner)) &&
+        (mr->mr.key == rkey)) {
+        mr->mr.access = 0;
+    }
+}
+
+void mlx5sim_responder_deliver(mlx5sim_qp_obj_t *resp, mlx5sim_plan_t *plan)
+{
+    if (plan->invalidate) {
+        mlx5sim_responder_invalidate(resp, plan->inv_rkey);
+    }
+
+    if (plan->has_resp_cqe &&
+        (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, resp->recv_cq),
+                         &plan->resp_cqe,
+                         plan->consume_recv ? &resp->claim : NULL) != 0)) {
+        plan->resp_error = 1;
+    }
+
+    if (plan->consume_recv) {
+        mlx5sim_recv_done(resp);
+    }
+}
+
+void mlx5sim_responder_fail(mlx5sim_qp_obj_t *resp, unsigned event)
+{
+    if (resp->qp.state == MLX5SIM_QPS_ERR) {
+        return;
+    }
+
+    resp->qp.state = MLX5SIM_QPS_ERR;
+    if (event != MLX5SIM_EVENT_NONE) {
+        mlx5sim_async_event(&resp->o, event);
+    }
+
+    /* its own process flushes its send queue */
+    mlx5sim_rq_flush(resp);
+    mlx5sim_qp_kick(resp);
+}

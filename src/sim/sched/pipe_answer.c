@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/sched/pipe_int.h"
+#include "sim/engine/packet.h"
+#include "sim/exec/packet.h"
+#include "sim/sched/chance.h"
+#include "sim/sched/park.h"
+
+#include <string.h>
+
+
+uint32_t mlx5sim_pipe_oldest(const mlx5sim_pipe_t *pipe)
+{
+    const mlx5sim_flight_t *flight;
+    uint32_t i;
+
+    for (i = pipe->head; i != pipe->tail; ++i) {
+        flight = mlx5sim_pipe_flight(pipe, i);
+        if (flight->psn + flight->packets > pipe->una) {
+            break;
+        }
+    }
+
+    return i;
+}
+
+int mlx5sim_pipe_can_complete(const mlx5sim_pipe_t *pipe)
+{
+    const mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, pipe->head);
+
+    return (pipe->head != pipe->tail) &&
+           ((flight->psn + flight->packets <= pipe->una) ||
+            mlx5sim_pipe_is_stop(pipe, pipe->head));
+}
+
+void mlx5sim_pipe_fail(mlx5sim_pipe_t *pipe, uint32_t number, unsigned syndrome)
+{
+    /* the earliest counts: the others will be flushed */
+    if (!pipe->has_stop ||
+        (number - pipe->head < pipe->stop - pipe->head)) {
+        pipe->has_stop = 1;
+        pipe->stop     = number;
+        mlx5sim_pipe_flight(pipe, number)->syndrome = syndrome;
+    }
+}
+
+void mlx5sim_pipe_note(mlx5sim_pipe_t *pipe, const mlx5sim_answer_t *answer)
+{
+    mlx5sim_answer_t *last = &pipe->answers[pipe->num_answers - 1];
+
+    if ((pipe->num_answers > 0) && (answer->landing == MLX5SIM_LANDED_ACK) &&
+        (last->landing == MLX5SIM_LANDED_ACK)) {
+        *last = *answer; /* IBTA "Coalesced acknowledge messages" */
+        return;
+    }
+
+    pipe->answers[pipe->num_answers++] = *answer;
+}
+
+static void mlx5sim_pipe_drop_answers(mlx5sim_pipe_t *pipe, unsigned count)
+{
+    pipe->num_answers -= count;
+    memmove(pipe->answers, pipe->answers + count,
+            pipe->num_answers * sizeof(pipe->answers[0]));
+}
+
+/* What is under way comes to nothing: the requester waits for other PSNs */
+static void mlx5sim_pipe_send_from(mlx5sim_pipe_t *pipe, uint64_t psn)
+{
+    pipe->num_answers = 0;
+    pipe->is_ignored  = 0;
+    pipe->snd         = psn;
+    pipe->cur         = mlx5sim_pipe_oldest(pipe);
+}
+
+void mlx5sim_pipe_go_back(mlx5sim_pipe_t *pipe, const mlx5sim_qp_obj_t *qp,
+                          int is_retry)
+{
+    if (is_retry && (pipe->retries++ >= qp->qp.retry_cnt)) {
+        pipe->num_answers = 0;
+        mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe),
+                          MLX5SIM_SYNDROME_TRANSPORT_RETRY);
+        return;
+    }
+
+    mlx5sim_pipe_send_from(pipe, pipe->una);
+}
+
+/* All packets before @a psn are acknowledged */
+static void mlx5sim_pipe_acked(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
+                               uint64_t psn)
+{
+    if (psn <= pipe->una) {
+        return;
+    }
+
+    pipe->una       = psn;
+    pipe->retries   = 0;
+    qp->retries     = 0;
+    qp->retry_since = 0;
+}
+
+/* An answer about @a psn says that all before has arrived; but if there is a
+ * read or an atomic among it whose answer has not come, that was lost (IBTA
+ * "Implied NAK"). @return whether the answer is of use */
+static int mlx5sim_pipe_hear(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
+                             uint64_t psn)
+{
+    const mlx5sim_flight_t *flight;
+    uint32_t i;
+
+    for (i = mlx5sim_pipe_oldest(pipe); i != pipe->tail; ++i) {
+        flight = mlx5sim_pipe_flight(pipe, i);
+        if (flight->psn >= psn) {
+            break;
+        }
+
+        if (flight->is_request && (pipe->una < psn)) {
+            mlx5sim_pipe_acked(pipe, qp, flight->psn);
+            mlx5sim_pipe_go_back(pipe, qp, 1);
+            return 0;
+        }
+    }
+
+    mlx5sim_pipe_acked(pipe, qp, psn);
+    return 1;
+}
+
+/* Whether the responder has refused something. It is what it says last. */
+static int mlx5sim_pipe_is_nak_next(const mlx5sim_pipe_t *pipe)
+{
+    return pipe->answers[pipe->num_answers - 1].landing ==
+           MLX5SIM_LANDED_ERROR;
+}
+
+/* Data or an atomic's result arrive. @return 0 if nothing more is to be done
+ * with the answer */
+static int mlx5sim_pipe_hear_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
+                                  const mlx5sim_answer_t *answer)
+{
+    uint32_t number          = mlx5sim_pipe_oldest(pipe);
+    mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, number);
+    unsigned mtu             = mlx5sim_qp_mtu(&qp->qp);
+    mlx5sim_landed_t landed  = {0};
+    mlx5sim_landing_t landing;
+    uint32_t offset, length;
+    mlx5sim_wqe_t wqe;
+
+    if (mlx5sim_pipe_is_stop(pipe, number)) {
+        return 0;
+    }
+
+    if (mlx5sim_flight_read(qp, flight, &wqe) != 0) {
+        mlx5sim_pipe_fail(pipe, number, MLX5SIM_SYNDROME_LOCAL_QP_OP);
+        return 0;
+    }
+
+    if (answer->landing == MLX5SIM_LANDED_ATOMIC) {
+        landing = mlx5sim_packet_answer_atomic(qp, &wqe, answer->old, &landed);
+    } else {
+        offset  = (answer->psn - flight->psn) * mtu;
+        length  = flight->length - offset;
+        landing = mlx5sim_packet_answer_read(qp, &wqe, offset,
+                                             (length < mtu) ? length : mtu,
+                                             mlx5sim_pipe_is_nak_next(pipe),
+                                             &landed);
+    }
+
+    switch (landing) {
+    case MLX5SIM_LANDED_ACK:
+        flight->scattered = landed.scattered;
+        memcpy(flight->data, landed.data, landed.scattered);
+        mlx5sim_pipe_acked(pipe, qp, answer->psn + 1);
+        return 1;
+    case MLX5SIM_LANDED_LOCAL:
+    case MLX5SIM_LANDED_ERROR:
+        mlx5sim_pipe_fail(pipe, number, landed.syndrome);
+        return 0;
+    case MLX5SIM_LANDED_GONE:
+        pipe->is_gone = 1;
+        return 0;
+    default:
+        pipe->is_ignored = 1;
+        return 0;
+    }
+}
+
+/* A packet of the answer to a read, or an atomic's answer */
+static void mlx5sim_pipe_answer_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
+                                     int is_lost)
+{
+    mlx5sim_answer_t answer = pipe->answers[0];
+
+    if (!is_lost) {
+        if (!mlx5sim_pipe_hear(pipe, qp, answer.psn)) {
+            return;
+        }
+
+        if (!mlx5sim_pipe_hear_data(pipe, qp, &answer)) {
+            mlx5sim_pipe_drop_answers(pipe, 1);
+            return;
+        }
+    }
+
+    if ((answer.landing == MLX5SIM_LANDED_ATOMIC) || (answer.packets == 1)) {
+        mlx5sim_pipe_drop_answers(pipe, 1);
+    } else {
+        ++pipe->answers[0].psn;
+        --pipe->answers[0].packets;
+    }
+}
+
+void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_answer_t answer = pipe->answers[0];
+    int is_lost;
+
+    ++pipe->heard;
+    is_lost = mlx5sim_chance_is_lost(MLX5SIM_CHANCE_UNHEARD, qp->qp.qpn,
+                                     pipe->heard);
+    if ((answer.landing == MLX5SIM_LANDED_READ) ||
+        (answer.landing == MLX5SIM_LANDED_ATOMIC)) {
+        mlx5sim_pipe_answer_data(pipe, qp, is_lost);
+        return;
+    }
+
+    mlx5sim_pipe_drop_answers(pipe, 1);
+    if (is_lost || !mlx5sim_pipe_hear(pipe, qp, answer.psn)) {
+        return;
+    }
+
+    switch (answer.landing) {
+    case MLX5SIM_LANDED_RNR:
+        if (!mlx5sim_park_rnr(qp, answer.timer)) {
+            mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe),
+                              MLX5SIM_SYNDROME_RNR_RETRY);
+            break;
+        }
+        pipe->is_parked = MLX5SIM_PARKED_RNR;
+        mlx5sim_pipe_send_from(pipe, pipe->una);
+        break;
+    case MLX5SIM_LANDED_GAP:
+        mlx5sim_pipe_go_back(pipe, qp, 1);
+        break;
+    case MLX5SIM_LANDED_ERROR:
+        mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe), answer.syndrome);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/sched/pipe_int.h"
+#include "sim/check/report.h"
+#include "sim/engine/opcode.h"
+#include "sim/engine/packet.h"
+#include "sim/objs/pcie.h"
+#include "sim/objs/store.h"
+
+#include <string.h>
+
+/* FNV-1a, in steps of 8 bytes */
+#define MLX5SIM_SUM_START 0xcbf29ce484222325ul
+#define MLX5SIM_SUM_PRIME 0x100000001b3ul
+
+
+/* Sum of the bytes of a WQE. The device reads it when it likes, while nothing
+ * is to be written there. */
+__attribute__((no_sanitize("thread")))
+static uint64_t mlx5sim_flight_sum(const mlx5sim_qp_obj_t *qp, uint16_t index,
+                                   unsigned ds)
+{
+    const uint64_t *sq = (const uint64_t*)(uintptr_t)qp->sq;
+    uint32_t mask      = (qp->qp.sq_wqe_cnt * MLX5SIM_WQEBB / sizeof(*sq)) - 1;
+    uint32_t first     = (uint32_t)index * (MLX5SIM_WQEBB / sizeof(*sq));
+    uint32_t count     = ds * (MLX5SIM_WQE_UNIT / sizeof(*sq));
+    uint64_t sum       = MLX5SIM_SUM_START;
+    uint32_t i;
+
+    for (i = 0; i < count; ++i) {
+        sum = (sum ^ sq[(first + i) & mask]) * MLX5SIM_SUM_PRIME;
+        sum ^= sum >> 29;
+    }
+
+    return sum;
+}
+
+void mlx5sim_flight_check(mlx5sim_qp_obj_t *qp, mlx5sim_flight_t *flight)
+{
+    uint64_t sum;
+
+    if (!mlx5sim_report_enabled()) {
+        return;
+    }
+
+    sum = mlx5sim_flight_sum(qp, flight->index, flight->ds);
+    if (sum != flight->sum) {
+        flight->sum = sum; /* said once */
+        mlx5sim_report_qp(MLX5SIM_CHK_SQ_REUSED, qp, flight->index, "WQE 0x%x, "
+                          "opcode 0x%x, was written again before its "
+                          "completion", flight->index, flight->opcode);
+    }
+}
+
+int mlx5sim_flight_read(mlx5sim_qp_obj_t *qp, mlx5sim_flight_t *flight,
+                        mlx5sim_wqe_t *wqe_p)
+{
+    mlx5sim_flight_check(qp, flight);
+    (void)mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
+                             flight->index, wqe_p);
+    return ((wqe_p->opcode == flight->opcode) &&
+            (wqe_p->length == flight->length)) ? 0 : -1;
+}
+
+int mlx5sim_pipe_can_fetch(const mlx5sim_pipe_t *pipe,
+                           const mlx5sim_qp_obj_t *qp)
+{
+    return (qp->qp.state == MLX5SIM_QPS_RTS) && !pipe->has_stop &&
+           (pipe->snd == pipe->end) && !pipe->is_parked &&
+           !pipe->is_ignored && !pipe->is_gone &&
+           (pipe->tail - pipe->head < MLX5SIM_PIPE_FLIGHTS) &&
+           ((uint16_t)atomic_load(&qp->rung) != pipe->fetched);
+}
+
+/* Report what decode found. @return the syndrome with which the WQE fails, or 0
+ * if hardware would not notice */
+static unsigned mlx5sim_pipe_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
+                                      const mlx5sim_wqe_t *wqe, uint16_t pi)
+{
+    mlx5sim_plan_t plan;
+
+    mlx5sim_report_qp(chk, qp, wqe->index, "send WQE at 0x%x, doorbell record "
+                      "0x%x", wqe->index, pi);
+    if (!mlx5sim_chk_is_fatal(chk)) {
+        return 0;
+    }
+
+    mlx5sim_plan_bad_wqe(&qp->qp, wqe, chk, &plan);
+    return plan.req_cqe.syndrome;
+}
+
+void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, pipe->tail);
+    uint16_t pi              = atomic_load(&qp->rung);
+    uint16_t posted          = pi - pipe->fetched;
+    unsigned flags, syndrome = 0;
+    mlx5sim_chk_t chk;
+    mlx5sim_wqe_t wqe;
+
+    if ((uint16_t)(pi - qp->sq_head) > qp->qp.sq_wqe_cnt) {
+        mlx5sim_report_qp(MLX5SIM_CHK_SQ_OVERRUN, qp, qp->sq_head, "doorbell "
+                          "record 0x%x is more than %u blocks ahead of 0x%x",
+                          pi, qp->qp.sq_wqe_cnt, qp->sq_head);
+        qp->qp.state    = MLX5SIM_QPS_ERR;
+        qp->sq_head     = pi;
+        pipe->has_flush = 1;
+        return;
+    }
+
+    if (qp->bf_wqe != pipe->fetched + 1u) {
+        mlx5sim_pcie_read(mlx5sim_proc_self(), 1);
+    }
+
+    chk = mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
+                             pipe->fetched, &wqe);
+    if (wqe.num_bb > posted) {
+        wqe.num_bb = posted;
+        chk        = MLX5SIM_CHK_WQE_DS;
+    }
+    if (chk != MLX5SIM_CHK_OK) {
+        syndrome = mlx5sim_pipe_rejected(qp, chk, &wqe, pi);
+    }
+
+    flags              = mlx5sim_opcode_flags(wqe.opcode);
+    flight->psn        = pipe->end;
+    flight->index      = pipe->fetched;
+    flight->num_bb     = wqe.num_bb;
+    flight->ds         = wqe.ds;
+    flight->opcode     = wqe.opcode;
+    flight->is_request = !!(flags & MLX5SIM_OP_SCATTER);
+    flight->signaled   = wqe.signaled;
+    flight->fence      = wqe.fence;
+    flight->length     = wqe.length;
+    flight->syndrome   = 0;
+    flight->scattered  = 0;
+    flight->sum        = mlx5sim_flight_sum(qp, flight->index, flight->ds);
+    flight->packets    = ((syndrome != 0) ||
+                          (wqe.opcode == MLX5SIM_OPCODE_NOP)) ? 0 :
+                         (qp->qp.type == MLX5SIM_QPT_UD) ? 1 :
+                         mlx5sim_packet_count(&qp->qp, wqe.length);
+    if (syndrome != 0) {
+        mlx5sim_pipe_fail(pipe, pipe->tail, syndrome);
+    }
+
+    /* sending goes on with this one: all before have been sent */
+    pipe->cur      = pipe->tail++;
+    pipe->end     += flight->packets;
+    pipe->fetched += flight->num_bb;
+}

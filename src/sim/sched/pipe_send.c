@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "sim/sched/pipe_int.h"
+#include "sim/engine/opcode.h"
+#include "sim/engine/packet.h"
+#include "sim/exec/packet.h"
+#include "sim/exec/wqe.h"
+#include "sim/sched/chance.h"
+
+
+/* Reads and atomics before flight @a number that wait for their answer */
+static unsigned
+mlx5sim_pipe_depth(const mlx5sim_pipe_t *pipe, uint32_t number)
+{
+    const mlx5sim_flight_t *flight;
+    unsigned depth = 0;
+    uint32_t i;
+
+    for (i = pipe->head; i != number; ++i) {
+        flight = mlx5sim_pipe_flight(pipe, i);
+        depth += flight->is_request &&
+                 (flight->psn + flight->packets > pipe->una);
+    }
+
+    return depth;
+}
+
+/* Whether a flight has to wait for reads and atomics that are under way: after
+ * a fence (IBTA "Fence"), or because the responder has no more resources */
+static int mlx5sim_pipe_is_blocked(const mlx5sim_pipe_t *pipe,
+                                   const mlx5sim_qp_obj_t *qp,
+                                   const mlx5sim_flight_t *flight)
+{
+    unsigned limit = qp->qp.max_rd_atomic;
+    unsigned depth;
+
+    if (!flight->is_request && !flight->fence) {
+        return 0;
+    }
+
+    /* none at all is an error that the plan finds */
+    depth = mlx5sim_pipe_depth(pipe, pipe->cur);
+    return (flight->fence && (pipe->snd == flight->psn) && (depth > 0)) ||
+           (flight->is_request && (depth >= ((limit > 0) ? limit : 1)));
+}
+
+int mlx5sim_pipe_can_send(const mlx5sim_pipe_t *pipe,
+                          const mlx5sim_qp_obj_t *qp)
+{
+    /* an answer or two for each packet */
+    return (qp->qp.state == MLX5SIM_QPS_RTS) && (pipe->snd != pipe->end) &&
+           !pipe->is_parked && !pipe->is_ignored && !pipe->is_gone &&
+           !mlx5sim_pipe_is_stop(pipe, pipe->cur) &&
+           (pipe->num_answers < MLX5SIM_PIPE_ANSWERS - 2) &&
+           !mlx5sim_pipe_is_blocked(pipe, qp,
+                                    mlx5sim_pipe_flight(pipe, pipe->cur));
+}
+
+/* Datagrams are gone when they are sent. @return 0 or a syndrome */
+static unsigned mlx5sim_pipe_send_datagram(mlx5sim_qp_obj_t *qp,
+                                           const mlx5sim_wqe_t *wqe,
+                                           int is_lost)
+{
+    mlx5sim_plan_t plan;
+    uint64_t timer;
+
+    if (is_lost) {
+        mlx5sim_wqe_lose(qp, wqe, &plan);
+    } else {
+        (void)mlx5sim_wqe_execute(qp, wqe, &plan, &timer);
+    }
+
+    return plan.req_error ? plan.req_cqe.syndrome : 0;
+}
+
+static void mlx5sim_pipe_landed(mlx5sim_pipe_t *pipe,
+                                const mlx5sim_qp_obj_t *qp,
+                                const mlx5sim_packet_t *packet,
+                                mlx5sim_landing_t landing,
+                                const mlx5sim_landed_t *landed)
+{
+    uint32_t una_psn        = mlx5sim_psn_add(qp->sq_psn, pipe->una);
+    uint32_t ahead          = mlx5sim_psn_ahead(landed->psn, una_psn);
+    mlx5sim_answer_t answer = {.landing  = landing,
+                               .syndrome = landed->syndrome,
+                               .timer    = landed->timer,
+                               .old      = landed->old};
+
+    switch (landing) {
+    case MLX5SIM_LANDED_QUIET:
+        return;
+    case MLX5SIM_LANDED_LOCAL:
+        mlx5sim_pipe_fail(pipe, pipe->cur, landed->syndrome);
+        return;
+    case MLX5SIM_LANDED_GONE:
+        pipe->is_gone = (qp->qp.type == MLX5SIM_QPT_RC);
+        return;
+    case MLX5SIM_LANDED_IGNORED:
+        pipe->is_ignored = 1;
+        return;
+    case MLX5SIM_LANDED_READ:
+        answer.psn     = pipe->snd;
+        answer.packets = packet->packets;
+        break;
+    case MLX5SIM_LANDED_ATOMIC:
+    case MLX5SIM_LANDED_ERROR:
+        answer.psn = pipe->snd;
+        break;
+    default:
+        /* An acknowledgement of what was never sent is none (IBTA "ghost
+         * acknowledge"): the peer expects other PSNs. */
+        if (ahead > pipe->max_snd - pipe->una) {
+            pipe->is_ignored = 1;
+            return;
+        }
+        answer.psn = pipe->una + ahead;
+        break;
+    }
+
+    mlx5sim_pipe_note(pipe, &answer);
+}
+
+/* Send the packet of a connected QP. @return PSNs it takes */
+static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
+                                         mlx5sim_qp_obj_t *qp,
+                                         const mlx5sim_flight_t *flight,
+                                         mlx5sim_wqe_t *wqe, int is_lost)
+{
+    uint32_t done           = pipe->snd - flight->psn;
+    unsigned mtu            = mlx5sim_qp_mtu(&qp->qp);
+    mlx5sim_landed_t landed = {0};
+    mlx5sim_packet_t packet;
+    mlx5sim_landing_t landing;
+
+    packet.psn = mlx5sim_psn_add(qp->sq_psn, pipe->snd);
+    if (flight->is_request) {
+        packet.offset   = 0;
+        packet.length   = 0;
+        packet.packets  = flight->packets - done;
+        packet.is_first = 1;
+        packet.is_last  = 1;
+        packet.depth    = mlx5sim_pipe_depth(pipe, pipe->cur);
+    } else {
+        packet.offset   = done * mtu;
+        packet.is_first = (done == 0);
+        packet.is_last  = (done + 1 == flight->packets);
+        packet.length   = packet.is_last ? (flight->length - packet.offset) :
+                                           mtu;
+        packet.packets  = 1;
+        packet.depth    = 0;
+    }
+
+    if (pipe->snd + packet.packets > pipe->max_snd) {
+        pipe->max_snd = pipe->snd + packet.packets;
+    }
+
+    if (!is_lost) {
+        landing = mlx5sim_packet_land(qp, wqe, &packet, &landed);
+        mlx5sim_pipe_landed(pipe, qp, &packet, landing, &landed);
+    }
+
+    return packet.packets;
+}
+
+void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, pipe->cur);
+    uint32_t packets         = 1;
+    unsigned syndrome        = 0;
+    mlx5sim_wqe_t wqe;
+    int is_lost;
+
+    ++pipe->sends;
+    is_lost = mlx5sim_chance_is_lost(MLX5SIM_CHANCE_LOST, qp->qp.qpn,
+                                     pipe->sends);
+    if (mlx5sim_flight_read(qp, flight, &wqe) != 0) {
+        syndrome = MLX5SIM_SYNDROME_LOCAL_QP_OP;
+    } else if (qp->qp.type == MLX5SIM_QPT_UD) {
+        syndrome = mlx5sim_pipe_send_datagram(qp, &wqe, is_lost);
+    } else {
+        packets = mlx5sim_pipe_send_packet(pipe, qp, flight, &wqe, is_lost);
+    }
+
+    if (syndrome != 0) {
+        mlx5sim_pipe_fail(pipe, pipe->cur, syndrome);
+    }
+
+    if (mlx5sim_pipe_is_stop(pipe, pipe->cur)) {
+        return; /* found out before it was sent */
+    }
+
+    pipe->snd += packets;
+    if (qp->qp.type != MLX5SIM_QPT_RC) {
+        pipe->una = pipe->snd; /* nobody will tell */
+    }
+
+    while ((pipe->snd != pipe->end) &&
+           (pipe->snd >= mlx5sim_pipe_flight(pipe, pipe->cur)->psn +
+                         mlx5sim_pipe_flight(pipe, pipe->cur)->packets)) {
+        ++pipe->cur;
+    }
+}
