@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/doorbell/trap.h"
+#include "sim/doorbell/clock_page.h"
 #include "sim/doorbell/gather.h"
 #include "sim/doorbell/stray.h"
 #include "sim/doorbell/wc.h"
@@ -118,6 +119,10 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
                               &trap.run.num_avoid) : NULL;
     if (uar == NULL) {
         if (info->si_code > 0) {
+            if (mlx5sim_clock_page_fault((uintptr_t)info->si_addr)) {
+                errno = saved_errno;
+                return;
+            }
             mlx5sim_stray_explain((uintptr_t)info->si_addr);
         }
         mlx5sim_wc_interrupt();

@@ -2,6 +2,7 @@
 
 #include "sim/queue/cq.h"
 #include "sim/check/report.h"
+#include "sim/objs/clock.h"
 #include "sim/objs/mem.h"
 #include "sim/objs/pcie.h"
 #include "sim/objs/store.h"
@@ -183,6 +184,7 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
                     mlx5sim_claim_t *claim)
 {
     mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
+    mlx5sim_cqe_t stamped;
     uint8_t bytes[128];
     int solicited, room;
 
@@ -217,7 +219,9 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
         atomic_thread_fence(memory_order_release);
     }
 
-    mlx5sim_cqe_build(cqe, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
+    stamped           = *cqe;
+    stamped.timestamp = mlx5sim_clock_now();
+    mlx5sim_cqe_build(&stamped, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
     if (mlx5sim_cq_write(cq, proc, bytes) != 0) {
         cq->pusher = 0;
         goto err_unlock;

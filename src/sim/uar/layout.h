@@ -34,6 +34,10 @@
 /** Name of a context's file, as in /proc/self/maps; its index follows. */
 #define MLX5SIM_UAR_FILE          "mlx5sim-ctx-"
 
+/** Page number of the kernel's page for turning ticks into time: command
+ *  MLX5_IB_MMAP_CLOCK_INFO, index MLX5_IB_CLOCK_INFO_V1 (mlx5-abi.h). */
+#define MLX5SIM_UAR_PAGE_CLOCK    0x700ul
+
 /** Page number of UAR object 0 in the file of its context; far beyond the
  *  legacy mmap commands. */
 #define MLX5SIM_UAR_PAGE_BASE     0x100000ul

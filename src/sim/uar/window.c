@@ -67,18 +67,30 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
     return uar;
 }
 
-int mlx5sim_window_is_mapped(uintptr_t addr)
+int64_t mlx5sim_window_file_page(uintptr_t addr, uintptr_t *page_p)
 {
     mlx5sim_insn_window_t all;
     mlx5sim_map_t map;
     unsigned seq;
 
+    *page_p = addr & ~(uintptr_t)(MLX5SIM_UAR_PAGE_SIZE - 1);
     if (mlx5sim_store == NULL) {
-        return 0;
+        return -1;
     }
 
     mlx5sim_map_renew();
-    return mlx5sim_map_lookup(addr, &map, &all, &seq);
+    if (!mlx5sim_map_lookup(addr, &map, &all, &seq)) {
+        return -1;
+    }
+
+    return (map.offset + (*page_p - map.range.lo)) >> MLX5SIM_UAR_PAGE_SHIFT;
+}
+
+int mlx5sim_window_is_mapped(uintptr_t addr)
+{
+    uintptr_t page;
+
+    return mlx5sim_window_file_page(addr, &page) >= 0;
 }
 
 mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr)

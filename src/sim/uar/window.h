@@ -29,6 +29,11 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
  *  handler. */
 int mlx5sim_window_is_mapped(uintptr_t addr);
 
+/** Number of the page that is mapped at an address in the file of its context,
+ *  or -1. Callable from the signal handler.
+ *  @param page_p  Address of the page. */
+int64_t mlx5sim_window_file_page(uintptr_t addr, uintptr_t *page_p);
+
 /** Like mlx5sim_window_find(), for when its answer seems wrong: the page may
  *  have been remapped since somebody last looked. */
 mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr);

@@ -5,6 +5,7 @@
 #include "sim/instance/instance.h"
 #include "sim/limit/inject.h"
 #include "sim/limit/limit.h"
+#include "sim/objs/clock.h"
 #include "sim/objs/store.h"
 #include "sim/uar/layout.h"
 #include "sim/uar/legacy.h"
@@ -76,6 +77,9 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
                               MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
     reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
     reply.log_uar_size      = MLX5SIM_UAR_PAGE_SHIFT;
+    /* hca_core_clock_offset is for a page that shows the clock: not offered, as
+     * where pages are larger than 4 KB */
+    reply.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
     reply.num_uars_per_page = 1;
     /* 0 even if there are static ones: libmlx5 then uses the UAR object */
     reply.num_dyn_bfregs    = cmd->ctx->is_legacy ? MLX5SIM_LEGACY_DYN_UUARS :
@@ -196,6 +200,8 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
     reply.response_length     = (cmd->out_size < sizeof(reply)) ?
                                 cmd->out_size : sizeof(reply);
     reply.device_cap_flags_ex = reply.base.device_cap_flags;
+    reply.timestamp_mask      = MLX5SIM_CLOCK_MASK;
+    reply.hca_core_clock      = MLX5SIM_CLOCK_KHZ;
     ureply.response_length    = (cmd->uout_size < sizeof(ureply)) ?
                                 cmd->uout_size : sizeof(ureply);
     ureply.flags              = MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;

@@ -7,6 +7,7 @@
 #include "device.h"
 
 #include <cerrno>
+#include <ctime>
 
 using namespace device;
 
@@ -114,5 +115,91 @@ TEST_F(test_device_abi, an_srq_for_no_receives_is_made_and_takes_none)
         wr.num_sge = 1;
         REQUIRE_EQ(ENOMEM, ibv_post_srq_recv(made, &wr, &bad));
         REQUIRE_EQ(0, ibv_destroy_srq(made));
+    });
+}
+
+namespace {
+
+uint64_t now(clockid_t id)
+{
+    timespec ts;
+
+    clock_gettime(id, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void check_timestamps()
+{
+    loop l;
+    ibv_cq_init_attr_ex attr  = {};
+    ibv_device_attr_ex device = {};
+    ibv_poll_cq_attr poll     = {};
+    mlx5dv_clock_info info    = {};
+    uint64_t before, last = 0, ticks, nsec;
+    qp_options options;
+    ibv_cq_ex *timed;
+
+    REQUIRE_EQ(0, ibv_query_device_ex(l.c.ctx, nullptr, &device));
+    REQUIRE_EQ(1000000u, device.hca_core_clock);
+    REQUIRE(device.completion_timestamp_mask != 0);
+    REQUIRE_EQ(0, mlx5dv_get_clock_info(l.c.ctx, &info));
+    REQUIRE_EQ(0u, info.last_cycles & ~device.completion_timestamp_mask);
+    REQUIRE(info.last_cycles <= now(CLOCK_MONOTONIC));
+    /* the time of day, if roughly: it may be set meanwhile */
+    REQUIRE(info.nsec > now(CLOCK_REALTIME) - 3600000000000ul);
+    REQUIRE(info.nsec < now(CLOCK_REALTIME) + 3600000000000ul);
+
+    attr.cqe      = 16;
+    attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+    timed         = ibv_create_cq_ex(l.c.ctx, &attr);
+    REQUIRE(timed != nullptr);
+    {
+        cq plain(l.c, 16);
+        cq peer_cq(l.c, 16);
+        ibv_cq *saved = plain.v;
+
+        plain.v = ibv_cq_ex_to_cq(timed);
+        qp a(l.c, plain, plain, options), b(l.c, peer_cq, peer_cq);
+        plain.v = saved;
+        a.connect(b.addr(&l.peer_mem));
+        b.connect(a.addr(&l.mem));
+        for (int i = 0; i < 3; ++i) {
+            send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(0, 64)});
+
+            before = now(CLOCK_MONOTONIC);
+            a.send(wr.to(b.addr(&l.peer_mem)));
+            while (ibv_start_poll(timed, &poll) == ENOENT) {
+            }
+            REQUIRE_EQ(IBV_WC_SUCCESS, timed->status);
+            ticks = ibv_wc_read_completion_ts(timed);
+            nsec  = ibv_wc_read_completion_wallclock_ns(timed);
+            ibv_end_poll(timed);
+            REQUIRE(ticks >= before);
+            REQUIRE(ticks >= last);
+            REQUIRE(ticks <= now(CLOCK_MONOTONIC));
+            REQUIRE_EQ(mlx5dv_ts_to_ns(&info, ticks), nsec);
+            REQUIRE_EQ(info.nsec + (ticks - info.last_cycles), nsec);
+            last = ticks;
+        }
+    }
+    REQUIRE_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(timed)));
+}
+
+} // namespace
+
+/* Ticks of completions, and what the kernel's page makes of them */
+TEST_F(test_device_abi, completions_have_timestamps)
+{
+    run(1, [](rank &) {
+        check_timestamps();
+    });
+}
+
+TEST_F(test_device_abi, completions_have_timestamps_with_static_uars)
+{
+    set_env("MLX5SIM_UAR_MODE", "legacy");
+    run(1, [](rank &) {
+        check_timestamps();
     });
 }
