@@ -102,6 +102,30 @@ TEST_F(test_sep_uct_md, registration_is_cached_unless_another_way_is_preferred)
                                     {"RCACHE", "n"}}) == nullptr);
 }
 
+/* Parts of a buffer, one after the other, as malloc() aligns it. If two had a
+ * piece in common, the cache would register both again, as one, with each
+ * further part. */
+TEST_F(test_sep_uct_md, neighbours_do_not_become_one_region)
+{
+    const size_t length = 4096, parts = 16;
+    auto local          = open({});
+    bytes buffer((parts * length) + 128);
+    uint8_t *first      = (uint8_t*)ucs_align_up_pow2((uintptr_t)buffer.data(),
+                                                      64) + 16;
+    std::vector<uct_mem_h> memhs(parts);
+
+    for (size_t i = 0; i < parts; ++i) {
+        ASSERT_EQ(UCS_OK, uct_md_mem_reg(local->md(), first + (i * length),
+                                         length, UCT_MD_MEM_ACCESS_ALL,
+                                         &memhs[i]));
+        EXPECT_EQ(length, ((uct_sep_mem_t*)memhs[i])->mr->length) << i;
+    }
+
+    for (uct_mem_h memh : memhs) {
+        EXPECT_EQ(UCS_OK, uct_md_mem_dereg(local->md(), memh));
+    }
+}
+
 TEST_F(test_sep_uct_md, cost_of_a_registration_is_what_was_set)
 {
     const settings direct = {{"REG_METHODS", "direct"}};

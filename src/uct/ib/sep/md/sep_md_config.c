@@ -20,6 +20,12 @@
  * device.
  */
 
+/* What the addresses of regions are rounded to, the least that is allowed
+ * (UCS_RCACHE_MIN_ALIGNMENT), as in UCX's ib. With more, parts of a buffer that
+ * lie next to each other but do not begin at a multiple of it overlap; then the
+ * cache replaces the regions of both by one, and that again with each part. */
+#define UCT_SEP_RCACHE_ALIGN  16
+
 static UCS_CONFIG_DEFINE_ARRAY(uct_sep_pci_bws, sizeof(ucs_config_bw_spec_t),
                                UCS_CONFIG_TYPE_BW_SPEC);
 
@@ -41,7 +47,8 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      ucs_offsetof(uct_sep_md_config_t, rcache_enable),
      UCS_CONFIG_TYPE_TERNARY},
 
-    {"", "", NULL, ucs_offsetof(uct_sep_md_config_t, rcache),
+    {"", "RCACHE_ADDR_ALIGN=" UCS_PP_MAKE_STRING(UCT_SEP_RCACHE_ALIGN),
+     NULL, ucs_offsetof(uct_sep_md_config_t, rcache),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
 
     {"FORK_INIT", "try",
