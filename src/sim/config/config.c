@@ -156,6 +156,12 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "those of an interface in another network namespace: an address handle "
      "with one as source can't be created, nor a QP be connected (ENODEV). It "
      "is read each time"},
+    {"MLX5SIM_SRQ_PREFETCH", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(srq_prefetch), "0", 0, 15, NULL, NULL, NULL,
+     "Receives that a QP takes from its SRQ before messages need them: the "
+     "seed chooses a number up to this one for each QP. A QP that goes to the "
+     "error state flushes them after a while and then reports "
+     "IBV_EVENT_QP_LAST_WQE_REACHED; one that is destroyed before keeps them"},
     {"MLX5SIM_RECV_ERROR", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(recv_error), "", 0, 0, NULL,
      "NTH[+]:SYNDROME:VENDOR, such as 3+:0x22:0x93", mlx5sim_config_check_recv,

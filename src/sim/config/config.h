@@ -85,6 +85,7 @@ typedef struct mlx5sim_config {
     char     fail[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_fault_parse() */
     unsigned wc;        /**< instructions for which a thread's stores may stay
                              in its write-combining buffers, 0: none do */
+    unsigned srq_prefetch; /**< receives a QP takes from its SRQ beforehand */
     char     bad_gids[MLX5SIM_CONFIG_STRING_MAX]; /**< for
                                          mlx5sim_quirk_parse_gids() */
     char     recv_error[MLX5SIM_CONFIG_STRING_MAX]; /**< for

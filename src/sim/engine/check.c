@@ -86,6 +86,11 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
         "srq_list",
         "next_wqe_index of an SRQ WQE is outside the SRQ; the list is broken, "
         "or an entry was reposted before it completed"},
+    [MLX5SIM_CHK_SRQ_LEAK]      = {
+        "srq_leak",
+        "IBTA 10.3.1: before a QP on an SRQ is destroyed or reset, bring it to "
+        "the error state and wait for IBV_EVENT_QP_LAST_WQE_REACHED"
+    },
     [MLX5SIM_CHK_CQ_OVERRUN]    = {
         "cq_overrun",
         "a completion found the CQ full; make the CQ as large as all work that "

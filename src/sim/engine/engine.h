@@ -135,6 +135,7 @@ typedef enum {
     MLX5SIM_CHK_SQ_REUSED,        /* WQE written again before its completion */
     MLX5SIM_CHK_RQ_OVERRUN,
     MLX5SIM_CHK_SRQ_LIST,         /* SRQ next_wqe_index outside the SRQ */
+    MLX5SIM_CHK_SRQ_LEAK,         /* QP destroyed with receives of its SRQ */
     MLX5SIM_CHK_CQ_OVERRUN,
     MLX5SIM_CHK_CQ_CI,            /* consumer index ahead of the producer */
     MLX5SIM_CHK_DB_UNCOVERED,     /* doorbell rung, record not ahead */

@@ -211,7 +211,10 @@ typedef struct mlx5sim_recv_fault {
 } mlx5sim_recv_fault_t;
 
 
-enum { MLX5SIM_SRQ_RETURNED = 64 };
+enum {
+    MLX5SIM_SRQ_RETURNED = 64,
+    MLX5SIM_SRQ_PREFETCH = 16   /* of a QP */
+};
 
 /** What is taken from an SRQ. It changes in one store, so that the death of who
  *  changes it leaves the old or the new position and nothing else. */
@@ -241,6 +244,8 @@ typedef struct mlx5sim_srq {
     uint16_t         change_claims; /* 1: claims a WQE, 0: gives it back */
     uint16_t         limit;
     uint16_t         returned[MLX5SIM_SRQ_RETURNED]; /* claimed in vain */
+    uint32_t         lost;        /* WQEs of destroyed QPs, not yet reported */
+    uint32_t         lost_qpn;    /* the last one */
     uint32_t         pd;
     uint32_t         srqn;
     uint64_t         received;
@@ -297,6 +302,11 @@ typedef struct mlx5sim_qp_obj {
     uint64_t         received;
     mlx5sim_claim_t  claim;
     mlx5sim_recv_fault_t recv_fault;
+    uint32_t         prefetch;    /* WQEs it takes from its SRQ beforehand */
+    uint32_t         num_held;    /* such WQEs */
+    uint16_t         held[MLX5SIM_SRQ_PREFETCH];
+    uint64_t         flush_at;    /* in error: when these are flushed, */
+    uint64_t         flush_delay; /* which takes this many ns */
     uint32_t         last_wqe_event; /* raised since the QP left RESET */
     uint32_t         in_message;  /* first packets of one have landed */
     uint32_t         nak_sent;    /* told that a packet is missing */

@@ -53,8 +53,13 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
 
     if (qp->srq != 0) {
         srq    = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
-        ret    = mlx5sim_srq_claim(srq, qp, wqe, &index);
         stride = 1ul << srq->wqe_shift;
+        ret    = (qp->prefetch > 0) ? mlx5sim_srq_fetch(srq, qp) : 0;
+        if (qp->num_held > 0) {
+            ret = mlx5sim_srq_claim_held(srq, qp, wqe, &index);
+        } else if (ret == 0) {
+            ret = mlx5sim_srq_claim(srq, qp, wqe, &index);
+        }
     } else {
         if (qp->qp.rq_wqe_cnt == 0) {
             return 0;
@@ -206,6 +211,30 @@ void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp)
     }
 }
 
+void mlx5sim_rq_flush_held(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_cq_t *cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
+    mlx5sim_cqe_t cqe;
+
+    for (; qp->num_held > 0; --qp->num_held) {
+        mlx5sim_cqe_flush(&qp->qp, 1, qp->held[qp->num_held - 1], 0, &cqe);
+        if (mlx5sim_cq_push(cq, &cqe, NULL) != 0) {
+            return;
+        }
+    }
+}
+
+void mlx5sim_rq_lose(mlx5sim_qp_obj_t *qp)
+{
+    if (qp->srq != 0) {
+        mlx5sim_srq_lose(mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1), qp,
+                         qp->num_held + qp->claim.held);
+        qp->num_held     = 0;
+        qp->claim.active = 0;
+        qp->claim.held   = 0;
+    }
+}
+
 void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp)
 {
     mlx5sim_cq_t *cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
@@ -224,7 +253,7 @@ void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp)
     if (qp->srq != 0) {
         /* IBTA: WQEs of an SRQ stay; the consumer learns once that no more of
          * them will complete through this QP */
-        if (!qp->last_wqe_event) {
+        if (!qp->last_wqe_event && (qp->num_held == 0)) {
             qp->last_wqe_event = 1;
             mlx5sim_async_event(&qp->o, IBV_EVENT_QP_LAST_WQE_REACHED);
         }

@@ -40,6 +40,14 @@ void mlx5sim_recv_done(mlx5sim_qp_obj_t *qp);
  */
 int mlx5sim_recv_inject(mlx5sim_qp_obj_t *qp, uint16_t index);
 
+/** Complete the receives that @a qp has taken from its SRQ beforehand with
+ *  flush errors; rq_lock is held. */
+void mlx5sim_rq_flush_held(mlx5sim_qp_obj_t *qp);
+
+/** @a qp is destroyed or reset: what it has taken from its SRQ, beforehand or
+ *  for a message that has landed in part, is lost. rq_lock is held. */
+void mlx5sim_rq_lose(mlx5sim_qp_obj_t *qp);
+
 /** Flush all posted receive WQEs of @a qp (no SRQ); rq_lock is held. */
 void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp);
 

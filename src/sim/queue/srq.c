@@ -8,6 +8,7 @@
 
 #include <endian.h>
 #include <infiniband/verbs.h>
+#include <string.h>
 
 /*
  * A WQE leaves an SRQ when a QP claims it, and may come back if it turns out
@@ -124,6 +125,14 @@ static int mlx5sim_srq_pop(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,
         ++pos.consumed;
     }
 
+    if (srq->lost > 0) {
+        mlx5sim_report_obj(MLX5SIM_CHK_SRQ_LEAK, &srq->o, "SRQ", srq->srqn,
+                           "goes on without %u receives: QP 0x%x had taken "
+                           "them, and was destroyed or reset before the event "
+                           "was there", srq->lost, srq->lost_qpn);
+        srq->lost = 0;
+    }
+
     mlx5sim_srq_announce(srq, qp, 1, &pos);
     qp->claim.index   = index;
     qp->claim.pushing = 0;
@@ -164,4 +173,61 @@ void mlx5sim_srq_unclaim(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp)
     }
     qp->claim.active = 0;
     mlx5sim_unlock(&srq->lock);
+}
+
+int mlx5sim_srq_fetch(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp)
+{
+    uint8_t wqe[MLX5SIM_RECV_WQE_MAX];
+    uint32_t index;
+    int ret = 1;
+
+    while ((ret == 1) && (qp->num_held <= qp->prefetch) &&
+           (qp->num_held < MLX5SIM_SRQ_PREFETCH)) {
+        ret = mlx5sim_srq_claim(srq, qp, wqe, &index);
+        if (ret == 1) {
+            /* Whoever is killed here takes it along, as a QP would */
+            qp->claim.active            = 0;
+            qp->held[qp->num_held]      = index;
+            atomic_thread_fence(memory_order_release);
+            ++qp->num_held;
+        }
+    }
+
+    return ret;
+}
+
+int mlx5sim_srq_claim_held(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,
+                           uint8_t *wqe, uint32_t *index_p)
+{
+    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&srq->o.owner));
+    int is_mine          = atomic_load(&srq->o.owner) == mlx5sim_self_tag;
+    uint32_t index       = qp->held[0];
+    uint32_t db;
+
+    if ((proc == NULL) ||
+        (mlx5sim_recv_wqe_read(proc, is_mine, srq->db,
+                               srq->buf + ((uint64_t)index << srq->wqe_shift),
+                               1ul << srq->wqe_shift, &db, wqe) != 0)) {
+        return -2;
+    }
+
+    --qp->num_held;
+    memmove(qp->held, qp->held + 1, qp->num_held * sizeof(qp->held[0]));
+    qp->claim.index   = index;
+    qp->claim.pushing = 0;
+    atomic_thread_fence(memory_order_release);
+    qp->claim.active  = 1;
+    *index_p          = index;
+    return 1;
+}
+
+void mlx5sim_srq_lose(mlx5sim_srq_t *srq, const mlx5sim_qp_obj_t *qp,
+                      uint32_t count)
+{
+    if (count > 0) {
+        mlx5sim_srq_lock(srq);
+        srq->lost     += count;
+        srq->lost_qpn  = qp->qp.qpn;
+        mlx5sim_unlock(&srq->lock);
+    }
 }

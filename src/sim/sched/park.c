@@ -16,7 +16,6 @@
 #define MLX5SIM_WATCH_MIN_NS 1000000ul
 #define MLX5SIM_WATCH_MAX_NS 100000000ul
 
-
 uint64_t mlx5sim_now_ns(void)
 {
     struct timespec ts;
@@ -101,4 +100,21 @@ void mlx5sim_park_watch(mlx5sim_qp_obj_t *qp)
                                                      MLX5SIM_WATCH_MIN_NS,
                                                      MLX5SIM_WATCH_MAX_NS));
     }
+}
+
+int mlx5sim_park_flush(mlx5sim_qp_obj_t *qp)
+{
+    uint64_t now = mlx5sim_now_ns();
+
+    if (qp->flush_at == 0) {
+        qp->flush_at = now + qp->flush_delay;
+    }
+
+    if (now >= qp->flush_at) {
+        qp->flush_at = 0;
+        return 0;
+    }
+
+    mlx5sim_park_until(qp, qp->flush_at);
+    return 1;
 }

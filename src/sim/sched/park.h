@@ -22,6 +22,10 @@ int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer);
  *  @return Whether to wait. */
 int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp);
 
+/** The QP is in error and still has receives of its SRQ: flushing these takes a
+ *  while. @return Whether to wait. */
+int mlx5sim_park_flush(mlx5sim_qp_obj_t *qp);
+
 /** No doorbell announces receives, but those posted in the error state must be
  *  flushed too: look for them, ever less often. */
 void mlx5sim_park_watch(mlx5sim_qp_obj_t *qp);

@@ -147,6 +147,9 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     atomic_store_explicit(&qp->retry_at, 0, memory_order_relaxed);
     if (qp->qp.state == MLX5SIM_QPS_ERR) {
         mlx5sim_rq_lock(qp);
+        if ((qp->num_held > 0) && !mlx5sim_park_flush(qp)) {
+            mlx5sim_rq_flush_held(qp);
+        }
         mlx5sim_rq_flush(qp);
         mlx5sim_unlock(&qp->rq_lock);
         mlx5sim_park_watch(qp);
@@ -185,6 +188,7 @@ void mlx5sim_qp_withdraw(mlx5sim_qp_obj_t *qp)
 {
     (void)mlx5sim_lock(&qp->sq_lock);
     mlx5sim_rq_lock(qp);
+    mlx5sim_rq_lose(qp);
     qp->o.ready = 0;
     mlx5sim_unlock(&qp->rq_lock);
     mlx5sim_unlock(&qp->sq_lock);

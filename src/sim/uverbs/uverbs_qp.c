@@ -3,6 +3,7 @@
 #include "sim/uverbs/cmd.h"
 #include "sim/check/report.h"
 #include "sim/config/identity.h"
+#include "sim/config/seed.h"
 #include "sim/instance/instance.h"
 #include "sim/limit/inject.h"
 #include "sim/limit/limit.h"
@@ -33,6 +34,12 @@
 
 /* Size of a receive's scatter element [mlx5_wqe_data_seg] */
 #define MLX5SIM_RQ_SEG 16
+
+/* What mlx5sim_seed_draw() is asked here, and how long it may take until the
+ * receives that a failed QP has taken from its SRQ are flushed */
+#define MLX5SIM_QP_SEED         0x7370
+#define MLX5SIM_QP_FLUSH_MIN_NS 1000000ul
+#define MLX5SIM_QP_FLUSH_NS     4000000ul
 
 
 static mlx5sim_qp_obj_t *mlx5sim_qp_get(mlx5sim_cmd_t *cmd, uint32_t handle)
@@ -122,6 +129,24 @@ static void mlx5sim_qp_set_recv_fault(mlx5sim_qp_obj_t *qp)
     qp->recv_fault.syndrome = recv.syndrome;
     qp->recv_fault.vendor   = recv.vendor;
     qp->recv_fault.is_abort = recv.is_abort;
+}
+
+/* IBTA 10.3.1: a QP may have taken WQEs off its SRQ that no message has used
+ * yet. They come back by flush errors, before the last WQE event. */
+static void mlx5sim_qp_set_prefetch(mlx5sim_qp_obj_t *qp)
+{
+    unsigned max = mlx5sim_instance_config()->srq_prefetch;
+    uint64_t drawn;
+
+    if ((max == 0) || (qp->srq == 0)) {
+        return;
+    }
+
+    mlx5sim_seed_tell();
+    drawn           = mlx5sim_seed_draw(MLX5SIM_QP_SEED, qp->qp.qpn, 0);
+    qp->prefetch    = 1 + (drawn % max);
+    qp->flush_delay = MLX5SIM_QP_FLUSH_MIN_NS +
+                      ((drawn >> 32) % MLX5SIM_QP_FLUSH_NS);
 }
 
 /* A QP under the helper's care, on that uUAR */
@@ -246,6 +271,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                              (caps->qp_type == IBV_QPT_RC);
     qp->sq_sig_all      = caps->sq_sig_all;
     mlx5sim_qp_set_recv_fault(qp);
+    mlx5sim_qp_set_prefetch(qp);
     mlx5sim_qp_refs_add(qp, 1);
     atomic_thread_fence(memory_order_release);
     qp->o.ready         = 1;
@@ -355,6 +381,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->retry_since    = 0;
     qp->rung           = 0;
     qp->reported       = 0;
+    mlx5sim_rq_lose(qp);
     qp->claim.active   = 0;
     qp->claim.held     = 0;
     qp->last_wqe_event = 0;
@@ -362,6 +389,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->nak_sent       = 0;
     qp->accepted       = 0;
     qp->num_saved      = 0;
+    qp->flush_at       = 0;
     qp->qp.dest_qpn    = 0;
     memset(qp->saved, 0, sizeof(qp->saved));
     ++qp->resets;

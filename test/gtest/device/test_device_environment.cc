@@ -238,3 +238,134 @@ TEST_F(test_device_environment, a_receive_with_another_error_fails_both_sides)
         REQUIRE_EQ(IBV_QPS_ERR, l.b.state());
     });
 }
+
+namespace {
+
+/* Two QPs on an SRQ with a receive for each number, and one that sends */
+struct prefetching {
+    prefetching() :
+        mem(c, 4096), srq_queue(c, 64), send_cq(c, 64), recv_cq(c, 256),
+        options(with_srq()), a(c, send_cq, recv_cq, options),
+        b(c, send_cq, recv_cq, options), sender_a(c, send_cq, send_cq),
+        sender_b(c, send_cq, send_cq)
+    {
+        connect(a, sender_a);
+        connect(b, sender_b);
+        for (unsigned i = 0; i < count; ++i) {
+            srq_queue.recv(i, mem.sge(i * 8, 8));
+        }
+    }
+
+    qp_options with_srq()
+    {
+        qp_options result;
+        result.srq = srq_queue.v;
+        return result;
+    }
+
+    static void connect(qp &x, qp &y)
+    {
+        x.connect(y.addr());
+        y.connect(x.addr());
+    }
+
+    /* Returns which receive was used */
+    uint64_t message(qp &sender)
+    {
+        send_wr wr(IBV_WR_SEND, 1, {mem.sge(0, 8)});
+
+        sender.send(wr);
+        send_cq.good();
+        return recv_cq.good().wr_id;
+    }
+
+    static const unsigned count = 48;
+    context    c;
+    memory     mem;
+    srq        srq_queue;
+    cq         send_cq, recv_cq;
+    qp_options options;
+    qp         a, b, sender_a, sender_b;
+};
+
+} // namespace
+
+/* Flush errors, then the event, and then all receives are accounted for */
+TEST_F(test_device_environment, receives_taken_beforehand_come_back_by_flushing)
+{
+    set_env("MLX5SIM_SRQ_PREFETCH", "15");
+    run(1, [](rank&) {
+        prefetching p;
+        std::vector<bool> seen(p.count);
+        ibv_async_event event;
+        unsigned flushed = 0;
+        ibv_wc wc;
+
+        for (unsigned i = 0; i < 3; ++i) {
+            seen[p.message(p.sender_a)] = true;
+            seen[p.message(p.sender_b)] = true;
+        }
+        p.a.to_state(IBV_QPS_ERR);
+        REQUIRE_EQ(0, ibv_get_async_event(p.c.ctx, &event));
+        REQUIRE_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, event.event_type);
+        REQUIRE(event.element.qp == p.a.v);
+        ibv_ack_async_event(&event);
+        while (p.recv_cq.poll(&wc)) {
+            REQUIRE_EQ(IBV_WC_WR_FLUSH_ERR, wc.status);
+            REQUIRE_EQ(p.a.v->qp_num, wc.qp_num);
+            REQUIRE(!seen[wc.wr_id]);
+            seen[wc.wr_id] = true;
+            ++flushed;
+        }
+        REQUIRE(flushed > 0);
+        p.a.destroy();
+
+        for (unsigned i = 6 + flushed; i < p.count; ++i) {
+            uint64_t index = p.message(p.sender_b);
+            REQUIRE(!seen[index]);
+            seen[index] = true;
+        }
+    });
+}
+
+TEST_F(test_device_environment, a_qp_destroyed_too_early_keeps_receives)
+{
+    catch_errors();
+    set_env("MLX5SIM_SRQ_PREFETCH", "15");
+    run(1, [](rank&) {
+        prefetching p;
+
+        p.message(p.sender_a);
+        p.a.to_state(IBV_QPS_ERR);
+        p.a.destroy(); /* nobody has waited for the event */
+
+        unsigned left = 0;
+        for (; left < p.count - 1; ++left) {
+            send_wr wr(IBV_WR_SEND, 1, {p.mem.sge(0, 8)});
+            ibv_wc wc;
+
+            p.sender_b.send(wr);
+            if (!p.recv_cq.poll(&wc)) {
+                break;
+            }
+            p.send_cq.good();
+        }
+        REQUIRE(left < p.count - 1);
+    });
+
+    std::vector<std::string> lines = take_violations();
+    ASSERT_EQ(1u, lines.size());
+    EXPECT_EQ("srq_leak", lines[0].substr(0, lines[0].find(' ')));
+}
+
+/* As when everything ends: nobody misses them */
+TEST_F(test_device_environment, receives_of_an_srq_that_goes_too_are_not_missed)
+{
+    set_env("MLX5SIM_SRQ_PREFETCH", "15");
+    run(1, [](rank&) {
+        prefetching p;
+
+        p.message(p.sender_a);
+        p.message(p.sender_b);
+    });
+}
