@@ -33,21 +33,30 @@ enum {
     UCT_SEP_OPS_OWN   = UCS_BIT(9),  /**< In the worker's own device context,
                                           where nobody else rings */
     UCT_SEP_OPS_LIST  = UCS_BIT(10), /**< Rings for lists of work requests */
-    UCT_SEP_OPS_VERBS = UCS_BIT(11)  /**< Through libibverbs */
+    UCT_SEP_OPS_VERBS = UCS_BIT(11), /**< Through libibverbs */
+    UCT_SEP_OPS_FENCE = UCS_BIT(12)  /**< The worker may be used by several
+                                          threads in turn: BlueFlame is
+                                          flushed before the operation
+                                          returns */
 };
 
 /** How a mode rings. */
 #define UCT_SEP_OPS_POST(_mode) ((uct_sep_tx_post_t)((_mode) & UCS_MASK(8)))
 
 
+/** Data paths that ring by BlueFlame: names and modes, of one way to copy. */
+#define UCT_SEP_OPS_FOREACH_BF(_macro, _name, _post) \
+    _macro(_name,              _post) \
+    _macro(_name##_lock,       _post | UCT_SEP_OPS_LOCK) \
+    _macro(_name##_own,        _post | UCT_SEP_OPS_OWN) \
+    _macro(_name##_fence,      _post | UCT_SEP_OPS_FENCE) \
+    _macro(_name##_lock_fence, _post | UCT_SEP_OPS_LOCK | UCT_SEP_OPS_FENCE) \
+    _macro(_name##_own_fence,  _post | UCT_SEP_OPS_OWN | UCT_SEP_OPS_FENCE)
+
 /** Data paths with direct verbs: name and mode. */
 #define UCT_SEP_OPS_FOREACH_DV(_macro) \
-    _macro(bf,        UCT_SEP_TX_POST_BF) \
-    _macro(bf_lock,   UCT_SEP_TX_POST_BF | UCT_SEP_OPS_LOCK) \
-    _macro(bf_own,    UCT_SEP_TX_POST_BF | UCT_SEP_OPS_OWN) \
-    _macro(bf64,      UCT_SEP_TX_POST_BF64) \
-    _macro(bf64_lock, UCT_SEP_TX_POST_BF64 | UCT_SEP_OPS_LOCK) \
-    _macro(bf64_own,  UCT_SEP_TX_POST_BF64 | UCT_SEP_OPS_OWN) \
+    UCT_SEP_OPS_FOREACH_BF(_macro, bf, UCT_SEP_TX_POST_BF) \
+    UCT_SEP_OPS_FOREACH_BF(_macro, bf64, UCT_SEP_TX_POST_BF64) \
     _macro(db,        UCT_SEP_TX_POST_DB) \
     _macro(db_lock,   UCT_SEP_TX_POST_DB | UCT_SEP_OPS_LOCK) \
     _macro(db_own,    UCT_SEP_TX_POST_DB | UCT_SEP_OPS_OWN) \

@@ -34,10 +34,18 @@ static const uct_sep_ops_t *uct_sep_select_find(unsigned mode)
     ucs_fatal("there is no data path for mode 0x%x", mode);
 }
 
+/* Whether several threads may use the worker, in turn: UCP makes of its modes
+ * MULTI and SERIALIZED this one */
+static int uct_sep_select_is_fenced(const uct_sep_iface_t *iface)
+{
+    return iface->super.worker->thread_mode != UCS_THREAD_MODE_SINGLE;
+}
+
 static unsigned uct_sep_select_mode(const uct_sep_iface_t *iface, int post,
                                     int is_locked)
 {
     unsigned own = (iface->channel.own != NULL) ? UCT_SEP_OPS_OWN : 0;
+    unsigned mode;
 
     if (iface->api->ops_mode != 0) {
         return iface->api->ops_mode | own;
@@ -47,8 +55,13 @@ static unsigned uct_sep_select_mode(const uct_sep_iface_t *iface, int post,
         return UCT_SEP_OPS_LIST | own;
     }
 
+    /* Nobody else rings in a worker's own context */
+    ucs_assert(!is_locked || !own);
+    mode = own | (is_locked ? UCT_SEP_OPS_LOCK : 0);
+
     if (post != UCT_SEP_TX_POST_DB) {
-        post = UCT_SEP_TX_POST_BF;
+        mode |= uct_sep_select_is_fenced(iface) ? UCT_SEP_OPS_FENCE : 0;
+        post  = UCT_SEP_TX_POST_BF;
 #ifdef __x86_64__
         if (__builtin_cpu_supports("avx512f")) {
             post = UCT_SEP_TX_POST_BF64;
@@ -56,9 +69,7 @@ static unsigned uct_sep_select_mode(const uct_sep_iface_t *iface, int post,
 #endif
     }
 
-    /* Nobody else rings in a worker's own context */
-    ucs_assert(!is_locked || !own);
-    return post | own | (is_locked ? UCT_SEP_OPS_LOCK : 0);
+    return post | mode;
 }
 
 void uct_sep_select_ops(uct_sep_iface_t *iface, int post, int is_locked)
@@ -82,6 +93,12 @@ void uct_sep_select_for_txwq(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
                      UCT_SEP_MAX_WQE);
         }
         post = UCT_SEP_TX_POST_DB;
+    }
+
+    if ((iface->config.postlist > 1) && uct_sep_select_is_fenced(iface)) {
+        /* There is one function that rings for lists, which flushes what
+         * several threads ring */
+        txwq->bf->is_shared = 1;
     }
 
     uct_sep_select_ops(iface, post,

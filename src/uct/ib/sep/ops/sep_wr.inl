@@ -51,7 +51,8 @@ uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
 
     if (!(mode & UCT_SEP_OPS_LIST)) {
         uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
-                          UCT_SEP_OPS_POST(mode), mode & UCT_SEP_OPS_LOCK);
+                          UCT_SEP_OPS_POST(mode), mode & UCT_SEP_OPS_LOCK,
+                          mode & UCT_SEP_OPS_FENCE);
         return;
     }
 

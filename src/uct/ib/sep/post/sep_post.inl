@@ -131,11 +131,12 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
  * @param [in] post    UCT_SEP_TX_POST_BF, _BF64 or _DB.
  * @param [in] lock    Whether the uUAR may be one that other threads use
  *                     as well.
+ * @param [in] fence   Whether another thread may be the next to ring the uUAR.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
                         uint16_t sw_pi, const void *wqe, unsigned num_bb,
-                        uct_sep_tx_post_t post, int lock)
+                        uct_sep_tx_post_t post, int lock, int fence)
 {
     /* The device may read the work request when it sees the doorbell record */
     ucs_memory_cpu_store_fence();
@@ -155,6 +156,14 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
         ucs_spin_unlock(&bf->lock);
     } else {
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
+        if (fence && (post != UCT_SEP_TX_POST_DB)) {
+            /* Threads that use the worker in turn: what unlocks it may be a
+             * plain store, which does not flush the BlueFlame buffer. Then the
+             * device could see the next thread's work request first (libmlx5,
+             * qp.c; UCT_IB_MLX5_MMIO_MODE_BF_POST_MT of UCX). A doorbell is
+             * followed by a fence in any case. */
+            ucs_memory_cpu_wc_fence();
+        }
     }
 }
 
@@ -168,15 +177,17 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
  * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
  * @param [in]    lock        Whether the uUAR may be one that other threads use
  *                            as well.
+ * @param [in]    fence       Whether another thread may be the next to post.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
                   uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post,
-                  int lock)
+                  int lock, int fence)
 {
     uint16_t sw_pi = pi + num_bb;
 
-    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, sw_pi, wqe, num_bb, post, lock);
+    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, sw_pi, wqe, num_bb, post, lock,
+                            fence);
     txwq->sw_pi    = sw_pi;
     txwq->credits -= num_bb;
     *cq_credits   -= num_bb;
