@@ -30,7 +30,7 @@ mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
     uint32_t qpn = is_ud ? wqe->av.dqpn : req->qp.dest_qpn;
     mlx5sim_qp_obj_t *resp;
 
-    if (is_ud && !wqe->has_av) {
+    if ((is_ud && !wqe->has_av) || mlx5sim_qp_is_cut_off(req)) {
         return NULL;
     }
 
@@ -41,7 +41,8 @@ mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
 
     mlx5sim_rq_lock(resp);
     if (!resp->o.ready || (resp->qp.qpn != qpn) ||
-        (mlx5sim_proc_by_tag(atomic_load(&resp->o.owner)) == NULL)) {
+        (mlx5sim_proc_by_tag(atomic_load(&resp->o.owner)) == NULL) ||
+        mlx5sim_qp_is_cut_off(resp)) {
         goto err_unlock; /* destroyed while we came */
     }
 
@@ -57,4 +58,20 @@ mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
 err_unlock:
     mlx5sim_unlock(&resp->rq_lock);
     return NULL;
+}
+
+int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req)
+{
+    const mlx5sim_qp_obj_t *resp;
+
+    if (req->qp.type != MLX5SIM_QPT_RC) {
+        return 0;
+    }
+
+    if (mlx5sim_qp_is_cut_off(req)) {
+        return 1;
+    }
+
+    resp = mlx5sim_qp_by_num(req->qp.dest_qpn);
+    return (resp != NULL) && mlx5sim_qp_is_cut_off(resp);
 }

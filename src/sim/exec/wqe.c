@@ -87,6 +87,12 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_qp_obj_t *resp;
     int is_done, is_gone;
 
+    *rnr_timer_p = 0;
+    if (mlx5sim_fabric_is_down(qp)) {
+        plan_p->verdict = MLX5SIM_VERDICT_RETRY;
+        return plan_p->verdict;
+    }
+
     run.resp = resp = mlx5sim_fabric_find(qp, wqe);
     mlx5sim_plan_make(&qp->qp, wqe, (resp != NULL) ? &resp->qp : NULL, &env,
                       plan_p);

@@ -504,6 +504,53 @@ out_remove:
     return (tree.error == 0) ? 0 : -1;
 }
 
+/* Replace a file at once: a reader sees the old or the new one */
+static int mlx5sim_tree_replace(const char *path, const char *content)
+{
+    char temporary[PATH_MAX];
+    int fd, ret;
+
+    if (snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid()) >=
+        (int)sizeof(temporary)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+    if (fd < 0) {
+        return -1;
+    }
+
+    ret = (write(fd, content, strlen(content)) == (ssize_t)strlen(content)) ?
+          rename(temporary, path) : -1;
+    close(fd);
+    return ret;
+}
+
+int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
+                          int is_up)
+{
+    static const struct {
+        const char *name;
+        const char *content[2]; /* down, up */
+    } attrs[] = {
+        {"state",      {"1: DOWN\n", "4: ACTIVE\n"}},
+        {"phys_state", {"3: Disabled\n", "5: LinkUp\n"}}
+    };
+    char pci[MLX5SIM_PCI_NAME_MAX], path[PATH_MAX - 32];
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_TREE_COUNT(attrs); ++i) {
+        snprintf(path, sizeof(path), "%s/sysfs/devices/%s/%s/infiniband/"
+                 "mlx5_%u/ports/%u/%s", dir, MLX5SIM_PCI_ROOT,
+                 mlx5sim_pci_name(dev, pci), dev, port, attrs[i].name);
+        if (mlx5sim_tree_replace(path, attrs[i].content[!!is_up]) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 int mlx5sim_tree_create(const char *dir, const mlx5sim_config_t *config)
 {
     int saved_errno;

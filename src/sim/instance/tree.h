@@ -23,6 +23,14 @@
 int mlx5sim_tree_create(const char *dir, const mlx5sim_config_t *config);
 
 /**
+ * Change the state of a port in the tree of @a dir.
+ *
+ * @return 0, or -1 with errno.
+ */
+int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
+                          int is_up);
+
+/**
  * Remove the trees in @a dir, including what killed creators left unfinished.
  * Nobody may be creating or using a tree there.
  */

@@ -17,6 +17,7 @@
 
 enum {
     MLX5SIM_MAX_PROCS   = 255,
+    MLX5SIM_MAX_DEVICES = 16,   /* largest MLX5SIM_DEVICES */
     MLX5SIM_MAX_CTXS    = 8192,
     MLX5SIM_MAX_UARS    = 1 << 17, /* 8192 of each of 16 devices */
     MLX5SIM_MAX_PDS     = 16384,
@@ -128,6 +129,7 @@ typedef struct mlx5sim_ctx {
     uint32_t      static_uuars;   /* legacy: number of static uUARs */
     uint32_t      low_lat_uuars;  /* legacy: the last, for one QP each */
     int32_t       fault;          /* 1: to be opened; else what opening says */
+    _Atomic uint32_t is_dead;     /* device has failed since it was opened */
 } mlx5sim_ctx_t;
 
 

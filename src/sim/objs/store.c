@@ -435,6 +435,21 @@ uint32_t mlx5sim_qp_num(const mlx5sim_qp_obj_t *qp)
     return ((qp->o.gen & 0x7f) << 16) | mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
 }
 
+int mlx5sim_qp_is_dead(const mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, qp->o.ctx);
+
+    return atomic_load_explicit(&ctx->is_dead, memory_order_relaxed) != 0;
+}
+
+int mlx5sim_qp_is_cut_off(const mlx5sim_qp_obj_t *qp)
+{
+    uint32_t down = atomic_load_explicit(&mlx5sim_store->ports_down[qp->dev],
+                                         memory_order_relaxed);
+
+    return (down & (1u << qp->qp.port)) || mlx5sim_qp_is_dead(qp);
+}
+
 mlx5sim_qp_obj_t *mlx5sim_qp_by_num(uint32_t qpn)
 {
     mlx5sim_qp_obj_t *qp = mlx5sim_obj_find(MLX5SIM_OBJ_QP, qpn & 0xffff);

@@ -22,7 +22,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  9
+#define MLX5SIM_STORE_VERSION  10
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {
@@ -44,6 +44,7 @@ typedef struct mlx5sim_store {
     mlx5sim_lock_t  atomic_locks[MLX5SIM_ATOMIC_LOCKS];
     mlx5sim_lock_t  limit_lock;   /* of who takes what is limited in number */
     mlx5sim_lock_t  reap_lock;    /* of who frees what a process had */
+    _Atomic uint32_t ports_down[MLX5SIM_MAX_DEVICES]; /* bit of each port */
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
     /* the last processes that are gone, for mlx5sim-stat */
     _Atomic uint64_t num_exited;
@@ -97,6 +98,13 @@ mlx5sim_proc_t *mlx5sim_proc_self(void);
 
 /** Process behind a tag, NULL if the tag is stale. */
 mlx5sim_proc_t *mlx5sim_proc_by_tag(uint32_t tag);
+
+/** Whether a QP can neither send nor receive because its device has failed, or
+ *  its port is down. */
+int mlx5sim_qp_is_cut_off(const mlx5sim_qp_obj_t *qp);
+
+/** The same for failed devices only: it does not execute anything. */
+int mlx5sim_qp_is_dead(const mlx5sim_qp_obj_t *qp);
 
 /** QP by number in any process, NULL if there is none. */
 mlx5sim_qp_obj_t *mlx5sim_qp_by_num(uint32_t qpn);

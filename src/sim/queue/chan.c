@@ -131,3 +131,17 @@ void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event)
     }
     mlx5sim_unsure_end(&obj->async_unsure);
 }
+
+void mlx5sim_async_port_event(mlx5sim_ctx_t *ctx, unsigned port,
+                              unsigned event)
+{
+    struct ib_uverbs_async_event_desc desc = {0};
+
+    desc.element    = port;
+    desc.event_type = event;
+    if (ctx->async_fifo != 0) {
+        (void)mlx5sim_chan_write(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                                ctx->async_fifo),
+                                 &desc, sizeof(desc));
+    }
+}

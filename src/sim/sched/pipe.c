@@ -335,7 +335,7 @@ mlx5sim_pipe_run_locked(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
 {
     uint64_t at;
 
-    if (!qp->o.ready) {
+    if (!qp->o.ready || mlx5sim_qp_is_dead(qp)) {
         return MLX5SIM_PIPE_IDLE;
     }
 

@@ -90,7 +90,7 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     uint16_t pi, posted;
     mlx5sim_chk_t chk;
 
-    if (!qp->o.ready) {
+    if (!qp->o.ready || mlx5sim_qp_is_dead(qp)) {
         return;
     }
 

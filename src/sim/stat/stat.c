@@ -9,6 +9,7 @@
 #include "sim/instance/instance.h"
 #include "sim/objs/store.h"
 #include "sim/reap/reap.h"
+#include "sim/stat/control.h"
 #include "sim/stat/program.h"
 
 #include <errno.h>
@@ -27,6 +28,9 @@ static void usage(FILE *stream)
             "       mlx5sim-stat --variables | --variables-markdown | "
             "--missing-markdown\n"
             "       mlx5sim-stat --check-program FILE\n"
+            "       mlx5sim-stat --port-down | --port-up DEVICE:PORT "
+            "[--dir DIR]\n"
+            "       mlx5sim-stat --fatal DEVICE [--dir DIR]\n"
             "\n"
             "Show the resources and counters of the processes that use the "
             "software mlx5\ndevice.\n"
@@ -41,6 +45,10 @@ static void usage(FILE *stream)
             "                 fail and give the reason if the device can't be "
             "preloaded\n"
             "                 into that program\n"
+            "  --port-down, --port-up DEVICE:PORT\n"
+            "                 take a port such as mlx5_0:1 down, or up again\n"
+            "  --fatal DEVICE fail a device such as mlx5_0 for those who have "
+            "it open\n"
             "  --dir DIR      instance; default $MLX5SIM_DIR or "
             "/dev/shm/mlx5sim.UID\n"
             "  --help         this text\n",
@@ -85,6 +93,9 @@ int main(int argc, char **argv)
         {"detail", no_argument, NULL, 'D'},
         {"check-leaks", no_argument, NULL, 'l'},
         {"dir", required_argument, NULL, 'd'},
+        {"port-down", required_argument, NULL, 'n'},
+        {"port-up", required_argument, NULL, 'u'},
+        {"fatal", required_argument, NULL, 'f'},
         {"check-program", required_argument, NULL, 'p'},
         {"variables", no_argument, NULL, 'v'},
         {"variables-markdown", no_argument, NULL, 'm'},
@@ -95,7 +106,8 @@ int main(int argc, char **argv)
     int json = 0, all = 0, detail = 0, leaks = 0, opt;
     char path[512];
     struct stat st;
-    const char *dir;
+    const char *dir, *name = NULL;
+    int action = 0;
 
     while ((opt = getopt_long(argc, argv, "jaDld:h", options, NULL)) != -1) {
         switch (opt) {
@@ -113,6 +125,12 @@ int main(int argc, char **argv)
             break;
         case 'd':
             setenv("MLX5SIM_DIR", optarg, 1);
+            break;
+        case 'n':
+        case 'u':
+        case 'f':
+            action = opt;
+            name   = optarg;
             break;
         case 'p':
             if (!mlx5sim_program_is_preloadable(optarg, path, sizeof(path))) {
@@ -156,6 +174,12 @@ int main(int argc, char **argv)
     }
 
     mlx5sim_proc_reap_dead();
+    if (action == 'f') {
+        return mlx5sim_control_fatal(name);
+    } else if (action != 0) {
+        return mlx5sim_control_port(name, action == 'u');
+    }
+
     if (json) {
         mlx5sim_stat_json(stdout, mlx5sim_instance_config(), all, detail);
     } else {

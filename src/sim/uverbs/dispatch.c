@@ -209,6 +209,12 @@ int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
         return -EINVAL;
     }
 
+    /* What is left of a device that was removed under its users: the kernel has
+     * dissociated the context (ib_uverbs_disassociate_ucontext) */
+    if (atomic_load(&ctx->is_dead)) {
+        return -EIO;
+    }
+
     switch ((hdr->object_id << 16) | hdr->method_id) {
     case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_INVOKE_WRITE:
         return mlx5sim_invoke_write(ctx, fd, hdr);

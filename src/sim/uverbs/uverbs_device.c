@@ -218,11 +218,15 @@ static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
     const mlx5sim_model_t *model           = mlx5sim_model_get(config->model);
     int is_roce                            = config->link == MLX5SIM_LINK_ROCE;
     struct ib_uverbs_query_port_resp reply = {0};
+    int is_down;
 
     if ((in->port_num == 0) || (in->port_num > config->ports)) {
         return -EINVAL;
     }
 
+    is_down              = !!(atomic_load(&mlx5sim_store->ports_down[
+                                                  cmd->ctx->dev]) &
+                              (1u << in->port_num));
     reply.port_cap_flags = mlx5sim_port_cap_mask(config);
     reply.max_msg_sz     = 1u << 30;
     reply.gid_tbl_len    = mlx5sim_gid_table_len(config);
@@ -231,14 +235,14 @@ static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
                                             in->port_num);
     reply.lmc            = mlx5sim_port_lmc(config);
     reply.sm_lid         = mlx5sim_port_sm_lid(config);
-    reply.state          = IBV_PORT_ACTIVE;
+    reply.state          = is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     reply.max_mtu        = IBV_MTU_4096;
     reply.active_mtu     = is_roce ? IBV_MTU_1024 : IBV_MTU_4096;
     reply.max_vl_num     = 3;
     reply.subnet_timeout = is_roce ? 0 : 18;
     reply.active_width   = model->active_width;
     reply.active_speed   = model->active_speed;
-    reply.phys_state     = 5; /* LinkUp */
+    reply.phys_state     = is_down ? 3 : 5; /* Disabled, LinkUp */
     reply.link_layer     = is_roce ? IBV_LINK_LAYER_ETHERNET :
                                      IBV_LINK_LAYER_INFINIBAND;
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
