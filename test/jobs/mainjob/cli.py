@@ -193,7 +193,7 @@ class MainJob:
                                transport.uct_device]
             client, server = perftest.run_pair(
                 command + [self.find("ucx_perftest")], test, env,
-                PERFTEST_TIMEOUT, uct_options)
+                PERFTEST_TIMEOUT * self.options.patience, uct_options)
             outputs = [client, server]
             log = lanes.read_logs(os.path.dirname(env["UCX_LOG_FILE"]))
             reason = perftest.unsupported(log)
@@ -220,7 +220,8 @@ class MainJob:
         def body(command, env):
             argv = command + job.argv(self.build_dir, self.options.quick,
                                       self.find)
-            result = process.run(argv, job.timeout, env)
+            result = process.run(argv, job.timeout * self.options.patience,
+                                 env)
             log = lanes.read_logs(os.path.dirname(env["UCX_LOG_FILE"]))
             status, detail, report = jobs.judge(job, result, log)
             cell = Cell(status, detail)
@@ -415,6 +416,9 @@ def parse_arguments(argv):
                         help="only the row of this name; may be repeated")
     parser.add_argument("--list", action="store_true",
                         help="print the names of the rows")
+    parser.add_argument("--patience", type=int, default=1, metavar="N",
+                        choices=range(1, 101),
+                        help="time limits are N times as long (1 to 100)")
     parser.add_argument("--hardware", action="store_true",
                         help="use this machine's real mlx5 device: no software "
                         "device is started, and no counters are checked")
