@@ -610,12 +610,13 @@ protected:
 
         EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
         posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, fds[1], CHILD_FD);
         c.output = tmpfile();
         posix_spawn_file_actions_adddup2(&actions, fileno(c.output),
                                          STDOUT_FILENO);
         posix_spawn_file_actions_adddup2(&actions, fileno(c.output),
                                          STDERR_FILENO);
+        /* last, as either file may have this very number here */
+        posix_spawn_file_actions_adddup2(&actions, fds[1], CHILD_FD);
 
         for (char **e = environ; *e != nullptr; ++e) {
             /* The parent may be one shard of several */
