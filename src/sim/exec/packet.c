@@ -308,8 +308,12 @@ mlx5sim_packet_land(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
     qp->qp.psn = packet->psn;
     wqe->later = packet->is_last ? 0 :
                  (wqe->length - packet->offset - packet->length);
-    run.resp   = mlx5sim_fabric_find(qp, wqe);
-    landing    = mlx5sim_packet_land_at(&run, wqe, packet, landed_p);
+    if (mlx5sim_fabric_is_down(qp)) {
+        return MLX5SIM_LANDED_IGNORED;
+    }
+
+    run.resp = mlx5sim_fabric_find(qp, wqe);
+    landing  = mlx5sim_packet_land_at(&run, wqe, packet, landed_p);
     if (run.resp != NULL) {
         mlx5sim_recv_release(run.resp);
         mlx5sim_unlock(&run.resp->rq_lock);
@@ -339,6 +343,10 @@ mlx5sim_packet_answer_read(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_plan_t plan;
     mlx5sim_qp_t resp;
     int ret = 0;
+
+    if (mlx5sim_fabric_is_down(qp)) {
+        return MLX5SIM_LANDED_IGNORED;
+    }
 
     run.resp = mlx5sim_fabric_find(qp, wqe);
     proc     = (run.resp == NULL) ? NULL :

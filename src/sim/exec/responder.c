@@ -126,7 +126,5 @@ void mlx5sim_responder_fail(mlx5sim_qp_obj_t *resp, unsigned event)
         mlx5sim_async_event(&resp->o, event);
     }
 
-    /* its own process flushes its send queue */
-    mlx5sim_rq_flush(resp);
     mlx5sim_qp_kick(resp);
 }

@@ -108,6 +108,7 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
         }
         if (is_done && !is_gone && plan_p->resp_error) {
             mlx5sim_responder_fail(resp, plan_p->resp_event);
+            mlx5sim_rq_flush(resp); /* it is nothing to wait for */
         }
         mlx5sim_unlock(&resp->rq_lock);
     }

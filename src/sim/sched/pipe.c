@@ -4,7 +4,6 @@
 #include "sim/check/report.h"
 #include "sim/objs/proc.h"
 #include "sim/objs/store.h"
-#include "sim/queue/recv.h"
 #include "sim/sched/chance.h"
 #include "sim/sched/park.h"
 #include "sim/sched/sq.h"
@@ -96,10 +95,7 @@ static void mlx5sim_pipe_flush(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     mlx5sim_pipe_clear(pipe, qp);
     atomic_store_explicit(&qp->retry_at, 0, memory_order_relaxed);
     if (qp->qp.state == MLX5SIM_QPS_ERR) {
-        mlx5sim_rq_lock(qp);
-        mlx5sim_rq_flush(qp);
-        mlx5sim_unlock(&qp->rq_lock);
-        mlx5sim_park_watch(qp);
+        mlx5sim_sq_flush_recvs(qp);
     } else {
         qp->retry_since = 0;
     }

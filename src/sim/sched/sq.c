@@ -83,6 +83,17 @@ static int mlx5sim_sq_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
     return 1;
 }
 
+void mlx5sim_sq_flush_recvs(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_rq_lock(qp);
+    if ((qp->num_held > 0) && !mlx5sim_park_flush(qp)) {
+        mlx5sim_rq_flush_held(qp);
+    }
+    mlx5sim_rq_flush(qp);
+    mlx5sim_unlock(&qp->rq_lock);
+    mlx5sim_park_watch(qp);
+}
+
 static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 {
     mlx5sim_wqe_t wqe;
@@ -146,13 +157,7 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     qp->retries = 0;
     atomic_store_explicit(&qp->retry_at, 0, memory_order_relaxed);
     if (qp->qp.state == MLX5SIM_QPS_ERR) {
-        mlx5sim_rq_lock(qp);
-        if ((qp->num_held > 0) && !mlx5sim_park_flush(qp)) {
-            mlx5sim_rq_flush_held(qp);
-        }
-        mlx5sim_rq_flush(qp);
-        mlx5sim_unlock(&qp->rq_lock);
-        mlx5sim_park_watch(qp);
+        mlx5sim_sq_flush_recvs(qp);
     } else {
         qp->retry_since = 0;
     }

@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace device;
@@ -31,6 +33,9 @@ protected:
 
     /* Messages of all kinds on a network that loses packets */
     void exchange(const qp_options &options, unsigned count);
+
+    /* One of two processes ends while a message is under way */
+    void kill_in_the_middle(int victim);
 };
 
 /* Repeat until it is seen */
@@ -440,4 +445,415 @@ TEST_F(test_device_deferred, work_requests_that_change_under_way_are_told_of)
     std::vector<std::string> lines = take_violations();
     ASSERT_FALSE(lines.empty());
     EXPECT_EQ(0u, lines[0].find("sq_reused")) << lines[0];
+}
+
+TEST_F(test_device_deferred, fences_wait_for_reads)
+{
+    run(1, [](rank&) {
+        const size_t length = 4000;
+        qp_options options;
+        options.mtu = IBV_MTU_256;
+        loop l(options);
+
+        auto overtaken = [&](unsigned flags) {
+            memset(l.peer_mem.data, 'a', length);
+            memset(l.mem.data, 'b', length);
+            send_wr read(IBV_WR_RDMA_READ, 1, {l.mem.sge(8192, length)});
+            send_wr write(IBV_WR_RDMA_WRITE, 2, {l.mem.sge(0, length)},
+                          IBV_SEND_SIGNALED | flags);
+            read.next = &write.to(l.to_b);
+            l.a.send(read.to(l.to_b));
+            REQUIRE_EQ(1, l.scq.good().wr_id);
+            REQUIRE_EQ(2, l.scq.good().wr_id);
+            return memchr(l.mem.data + 8192, 'b', length) != nullptr;
+        };
+
+        /* IBTA "Work request operation ordering": a read and a later write */
+        for (unsigned i = 0; i < 100; ++i) {
+            REQUIRE(!overtaken(IBV_SEND_FENCE));
+        }
+        until_seen([&]() {
+            return overtaken(0);
+        });
+    });
+}
+
+/* Packets of 256 bytes are there or are not */
+static void check_packets(const uint8_t *data, size_t length)
+{
+    for (size_t i = 0; i < length; i += 256) {
+        REQUIRE_EQ(256, std::count(data + i, data + i + 256, data[i]));
+    }
+}
+
+TEST_F(test_device_deferred, what_is_under_way_ends_between_packets)
+{
+    run(1, [](rank&) {
+        const size_t length = 65536;
+        qp_options options;
+        options.mtu = IBV_MTU_256;
+
+        until_seen([&]() {
+            loop l(options, length);
+            bool flushed = false;
+
+            memset(l.mem.data, 'b', length);
+            for (unsigned i = 0; i < 20; ++i) {
+                send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(0, length)});
+                l.a.send(wr.to(l.to_b));
+            }
+            l.a.to_state(IBV_QPS_ERR);
+            std::vector<uint8_t> before(l.peer_mem.data,
+                                        l.peer_mem.data + length);
+            for (unsigned i = 0; i < 20; ++i) {
+                ibv_wc wc = l.scq.next();
+
+                REQUIRE_EQ(i, wc.wr_id);
+                REQUIRE_EQ(flushed || (wc.status != IBV_WC_SUCCESS) ?
+                           IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS, wc.status);
+                flushed = wc.status != IBV_WC_SUCCESS;
+            }
+            REQUIRE_EQ(IBV_QPS_ERR, l.a.state());
+            REQUIRE_EQ(IBV_QPS_RTS, l.b.state());
+            check_packets(l.peer_mem.data, length);
+            REQUIRE_EQ(0, memcmp(before.data(), l.peer_mem.data, length));
+            /* seen when a message stopped in the middle */
+            return (l.peer_mem.data[0] == 'b') &&
+                   (l.peer_mem.data[length - 1] != 'b');
+        });
+    });
+}
+
+TEST_F(test_device_deferred, destroying_ends_what_is_under_way)
+{
+    run(1, [](rank&) {
+        context c;
+        const size_t length = 65536;
+        memory mem(c, length), peer_mem(c, length);
+        cq scq(c, 256), rcq(c, 256);
+
+        for (unsigned i = 0; i < 50; ++i) {
+            qp a(c, scq, scq), b(c, rcq, rcq);
+
+            a.connect(b.addr(&peer_mem));
+            b.connect(a.addr(&mem));
+            memset(mem.data, i, length);
+            for (unsigned k = 0; k < 20; ++k) {
+                send_wr wr(IBV_WR_RDMA_WRITE, k, {mem.sge(0, length)}, 0);
+                a.send(wr.to(b.addr(&peer_mem)));
+            }
+            if (i & 1) {
+                sched_yield();
+            }
+            /* the one or the other side */
+            ((i & 2) ? a : b).destroy();
+            std::vector<uint8_t> before(peer_mem.data, peer_mem.data + length);
+            ((i & 2) ? b : a).destroy();
+            REQUIRE_EQ(0, memcmp(before.data(), peer_mem.data, length));
+        }
+    });
+}
+
+TEST_F(test_device_deferred, nothing_is_written_once_a_region_is_gone)
+{
+    run(1, [](rank&) {
+        const size_t length = 1 << 18;
+
+        until_seen([&]() {
+            loop l(qp_options(), length);
+            std::vector<uint8_t> target(length);
+            ibv_mr *mr = ibv_reg_mr(l.c.pd, target.data(), length, all_access);
+
+            REQUIRE(mr != nullptr);
+            memset(l.mem.data, 'b', length);
+            send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, length)});
+            wr.wr.rdma.remote_addr = (uintptr_t)target.data();
+            wr.wr.rdma.rkey        = mr->rkey;
+            l.a.send(wr);
+            REQUIRE_EQ(0, ibv_dereg_mr(mr));
+            std::fill(target.begin(), target.end(), 'c');
+            ibv_wc wc = l.scq.next();
+            if (wc.status == IBV_WC_SUCCESS) {
+                return false;
+            }
+            REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, wc.status);
+            REQUIRE_EQ((long)length,
+                       std::count(target.begin(), target.end(), 'c'));
+            return true;
+        });
+
+        /* one's own */
+        until_seen([&]() {
+            loop l(qp_options(), length);
+            std::vector<uint8_t> source(length);
+            ibv_mr *mr = ibv_reg_mr(l.c.pd, source.data(), length, all_access);
+
+            REQUIRE(mr != nullptr);
+            send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, length)});
+            wr.elements[0].addr = (uintptr_t)source.data();
+            wr.elements[0].lkey = mr->lkey;
+            l.a.send(wr.to(l.to_b));
+            REQUIRE_EQ(0, ibv_dereg_mr(mr));
+            std::fill(source.begin(), source.end(), 'c');
+            ibv_wc wc = l.scq.next();
+            REQUIRE(memchr(l.peer_mem.data, 'c', length) == nullptr);
+            return wc.status == IBV_WC_LOC_PROT_ERR;
+        });
+    });
+}
+
+/* A message stops in the middle; then the receiver's QP fails. @return whether
+ * it did stop there */
+static bool half_a_message(bool with_srq)
+{
+    const size_t length = 65536;
+    context c;
+    memory mem(c, length), peer_mem(c, length);
+    cq scq(c, 16), rcq(c, 16);
+    srq shared(c, 8);
+    qp_options options, peer_options;
+    unsigned received = 0;
+    ibv_async_event event;
+    ibv_wc wc;
+
+    options.mtu = peer_options.mtu = IBV_MTU_256;
+    if (with_srq) {
+        peer_options.srq = shared.v;
+    }
+    qp a(c, scq, scq, options), b(c, rcq, rcq, peer_options);
+    a.connect(b.addr());
+    b.connect(a.addr());
+    memset(mem.data, 'b', length);
+    for (unsigned i = 0; i < 3; ++i) {
+        if (with_srq) {
+            shared.recv(i, peer_mem.sge(0, length));
+        } else {
+            b.recv(i, peer_mem.sge(0, length));
+        }
+    }
+    send_wr wr(IBV_WR_SEND, 1, {mem.sge(0, length)});
+    a.send(wr);
+    /* not before it has begun */
+    while (*(volatile uint8_t*)peer_mem.data != 'b') {
+        sched_yield();
+    }
+    a.to_state(IBV_QPS_ERR);
+    scq.next();
+    check_packets(peer_mem.data, length);
+    bool is_half = peer_mem.data[length - 1] != 'b';
+    if (is_half) {
+        rcq.empty();
+    }
+    b.to_state(IBV_QPS_ERR);
+
+    /* each receive completes once, the one of the message first */
+    for (unsigned i = 0; i < (with_srq ? 1 : 3); ++i) {
+        wc = rcq.next();
+        REQUIRE_EQ(i, wc.wr_id);
+        received += wc.status == IBV_WC_SUCCESS;
+        REQUIRE((wc.status == IBV_WC_WR_FLUSH_ERR) || !is_half);
+    }
+    REQUIRE_EQ(is_half ? 0 : 1, received);
+    if (with_srq) {
+        REQUIRE_EQ(0, ibv_get_async_event(c.ctx, &event));
+        REQUIRE_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, event.event_type);
+        ibv_ack_async_event(&event);
+        rcq.empty();
+    }
+    return is_half;
+}
+
+TEST_F(test_device_deferred, half_a_message_keeps_its_receive)
+{
+    for (bool with_srq : {false, true}) {
+        run(1, [=](rank&) {
+            until_seen([=]() {
+                return half_a_message(with_srq);
+            });
+        });
+    }
+}
+
+TEST_F(test_device_deferred, unreliable_messages_arrive_whole_or_not_at_all)
+{
+    set_env("MLX5SIM_LOSS", "50");
+    run(1, [](rank&) {
+        const size_t length = 3000;
+        unsigned received = 0;
+        qp_options options;
+        options.type = IBV_QPT_UC;
+        options.mtu  = IBV_MTU_256;
+        context c;
+        memory mem(c, 65536), peer_mem(c, 65536);
+        cq scq(c, 256), rcq(c, 256);
+        qp a(c, scq, scq, options), b(c, rcq, rcq, options);
+        ibv_wc wc;
+
+        a.connect(b.addr());
+        b.connect(a.addr());
+        for (unsigned i = 0; i < 16; ++i) {
+            b.recv(i, peer_mem.sge(i * 4096, 4096));
+        }
+        for (unsigned i = 0; i < 200; ++i) {
+            pattern::fill(mem.data, length, i);
+            send_wr wr(IBV_WR_SEND, i, {mem.sge(0, length)});
+            a.send(wr);
+            REQUIRE_EQ(i, scq.good().wr_id);
+            while (rcq.poll(&wc)) {
+                REQUIRE_EQ(IBV_WC_SUCCESS, wc.status);
+                REQUIRE_EQ(received % 16, wc.wr_id);
+                REQUIRE_EQ(length, pattern::check(peer_mem.data +
+                                                  wc.wr_id * 4096, length, i));
+                b.recv(wc.wr_id, peer_mem.sge(wc.wr_id * 4096, 4096));
+                ++received;
+            }
+        }
+        REQUIRE((received > 20) && (received < 180));
+    });
+}
+
+void test_device_deferred::kill_in_the_middle(int victim)
+{
+    const size_t length = 1 << 20;
+
+    for (int i = 0; i < 2; ++i) {
+        start(i, 2, [=](rank &r) {
+            qp_options options;
+            options.mtu = IBV_MTU_256;
+            side s(r, options);
+            ibv_wc wc;
+
+            if (r.index == 1) {
+                for (unsigned k = 0; k < 3; ++k) {
+                    s.q.recv(k, s.mem.sge(0, length));
+                }
+                r.barrier();
+                while (*(volatile uint8_t*)s.mem.data == 0) {
+                    sched_yield();
+                }
+                r.word(0) = 1; /* it has begun */
+                if (victim == 1) {
+                    pause();
+                }
+                r.wait_word(1, 1);
+                s.q.to_state(IBV_QPS_ERR);
+                for (unsigned k = 0; k < 3; ++k) {
+                    REQUIRE_EQ(k, s.rcq.next().wr_id);
+                }
+                return;
+            }
+
+            memset(s.mem.data, 1, length);
+            r.barrier();
+            for (unsigned k = 0; k < 3; ++k) {
+                send_wr wr(IBV_WR_SEND, k, {s.mem.sge(0, length)});
+                s.q.send(wr);
+            }
+            if (victim == 0) {
+                pause();
+            }
+            /* all may have arrived before */
+            r.wait_word(1, 1);
+            send_wr wr(IBV_WR_RDMA_WRITE, 3, {s.mem.sge(0, 8)});
+            s.q.send(wr.to(s.peer));
+            do {
+                wc = s.scq.next();
+            } while (wc.status == IBV_WC_SUCCESS);
+            REQUIRE_EQ(IBV_WC_RETRY_EXC_ERR, wc.status);
+        });
+    }
+    for (uint64_t end = now_ms() + patience_ms;
+         (word(0) == 0) && (now_ms() < end);) {
+        usleep(50);
+    }
+    kill(victim);
+    EXPECT_TRUE(WIFSIGNALED(finish(victim)));
+    word(1) = 1;
+    finish_all();
+}
+
+TEST_F(test_device_deferred, a_sender_is_killed_in_the_middle)
+{
+    kill_in_the_middle(0);
+}
+
+TEST_F(test_device_deferred, a_receiver_is_killed_in_the_middle)
+{
+    kill_in_the_middle(1);
+}
+
+TEST_F(test_device_deferred, the_seed_is_said_once)
+{
+    catch_errors();
+    set_env("MLX5SIM_SEED", "4711");
+    run(1, [](rank&) {
+        context c, d;
+    });
+
+    std::string text = errors();
+    size_t at        = text.find("MLX5SIM_SEED=4711");
+    EXPECT_NE(std::string::npos, at) << text;
+    EXPECT_EQ(std::string::npos, text.find("MLX5SIM_SEED", at + 1)) << text;
+}
+
+TEST_F(test_device_deferred, values_that_are_none_are_refused)
+{
+    static const struct {
+        const char *name, *value, *allowed;
+    } cases[] = {{"MLX5SIM_EXEC", "later", "sync, deferred"},
+                 {"MLX5SIM_DELAY", "1001", "0 to 1000"},
+                 {"MLX5SIM_LOSS", "-1", "0 to 1000"},
+                 {"MLX5SIM_SEED", "often", "random"}};
+
+    catch_errors();
+    for (auto &one : cases) {
+        set_env("MLX5SIM_EXEC", "deferred");
+        set_env(one.name, one.value);
+        run(1, [](rank&) {
+            int count          = 0;
+            ibv_device **list = ibv_get_device_list(&count);
+
+            REQUIRE((list == nullptr) || (count == 0));
+            if (list != nullptr) {
+                ibv_free_device_list(list);
+            }
+        });
+        set_env(one.name, !strcmp(one.name, "MLX5SIM_EXEC") ? "deferred" : "1");
+        EXPECT_NE(std::string::npos, errors().find(one.name)) << errors();
+        EXPECT_NE(std::string::npos, errors().find(one.allowed)) << errors();
+    }
+}
+
+TEST_F(test_device_deferred, a_seed_does_the_same_again)
+{
+    std::vector<uint64_t> lost;
+
+    set_env("MLX5SIM_LOSS", "300");
+    for (const char *seed : {"11", "11", "12"}) {
+        std::string own = dir() + ".replay";
+
+        /* numbers of queue pairs begin anew in a new instance */
+        set_env("MLX5SIM_SEED", seed);
+        set_env("MLX5SIM_DIR", own);
+        run(1, [](rank &r) {
+            qp_options options;
+            options.type = IBV_QPT_UC;
+            loop l(options);
+
+            for (unsigned i = 0; i < 60; ++i) {
+                l.peer_mem.data[0] = 0;
+                l.mem.data[0]      = 1;
+                send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(0, 8)});
+                l.a.send(wr.to(l.to_b));
+                l.scq.good();
+                r.word(0) = (r.word(0) << 1) | (l.peer_mem.data[0] == 0);
+            }
+        });
+        std::filesystem::remove_all(own);
+        lost.push_back(word(0));
+        word(0) = 0;
+    }
+    EXPECT_EQ(lost[0], lost[1]);
+    EXPECT_NE(lost[0], lost[2]);
+    EXPECT_NE(0u, lost[0]);
 }
