@@ -117,6 +117,9 @@ private:
         while (m_cq.poll(&wc)) {
             handle(wc);
         }
+        while (p.completed < p.sent) {
+            handle(m_cq.next());
+        }
         m_by_qpn.erase(p.q->v->qp_num);
         p.q.reset();
         REQUIRE_EQ(p.sent, p.completed);
