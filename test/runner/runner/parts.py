@@ -137,6 +137,29 @@ _MEMCHECK_TESTS = ("*test_sep_uct_error.*/dv:*test_sep_uct_flow.*/dv:"
                    "-*.small_queues_*:*.a_fence_costs_*:*.*while_connecting*")
 
 
+# Deferred execution: seeds that all that is left to chance depends on, and the
+# tests that run with each. Left out are those that look at what the device has
+# done when a doorbell returns, or step through it.
+_SEEDS = (1, 2, 3)
+_DEFERRED_DEVICE_TESTS = (
+    "*:-test_device_wc.*:test_device_kill.at_each_instruction_*:"
+    "test_device_kill.reader_of_a_channel_when_an_event_is_written:"
+    "test_device_resize.a_queue_that_is_too_short_is_refused:"
+    "test_device_strict.sq_overrun:test_device_strict.cq_overrun*:"
+    "test_device_strict.cq_ci")
+
+
+def _deferred(seed):
+    environment = ("MLX5SIM_EXEC=deferred", f"MLX5SIM_SEED={seed}")
+    return (Gtest(f"device_gtest-seed_{seed}", "device_gtest", patience=2,
+                  tests=_DEFERRED_DEVICE_TESTS, environment=environment),
+            Gtest(f"sep_gtest-seed_{seed}", "sep_gtest", patience=2,
+                  tests=_MODE_TESTS, environment=environment),
+            Gtest(f"sep_gtest-loss-seed_{seed}", "sep_gtest", patience=2,
+                  tests=_MODE_TESTS,
+                  environment=environment + ("MLX5SIM_LOSS=5",)))
+
+
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
 # sep_mlx5 and rc_mlx5, with both versions of UCP's protocols; and flushes on
 # ud_mlx5, which has assertions about them that the others have not.
@@ -175,6 +198,10 @@ PARTS = (
                    environment=(variable,)) for name, variable in _MODES) + (
              Gtest("device_gtest-legacy_uars", "device_gtest",
                    environment=("MLX5SIM_UAR_MODE=legacy",)),)),
+
+    Part("deferred", "the device's and the transport's tests with a device that "
+         "takes its time, and loses packets", tuple(
+             row for seed in _SEEDS for row in _deferred(seed))),
 
     Part("threads", "tests with threads under ThreadSanitizer", (
         Gtest("sep_gtest-threads", "sep_gtest", THREADS, _THREAD_TESTS,
