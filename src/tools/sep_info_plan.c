@@ -65,8 +65,7 @@ static void sep_info_take_config(const uct_sep_iface_config_t *config,
     }
     plan->tx_cq_len       = config->tx.cq_len;
     plan->rx_queue_len    = config->rx.queue_len;
-    plan->rx_queue_fill   = (config->rx.max_poll == 1) ? config->rx.queue_len :
-                            ucs_min(config->rx.queue_fill,
+    plan->rx_queue_fill   = ucs_min(config->rx.queue_fill,
                                     config->rx.queue_len);
     plan->seg_size        = config->seg_size;
     plan->cm_rx_queue_len = config->cm.rx_queue_len;

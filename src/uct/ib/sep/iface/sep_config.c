@@ -173,9 +173,10 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_fill),
      UCS_CONFIG_TYPE_UINT},
 
-    {"RX_MAX_POLL", "16",
+    {"RX_MAX_POLL", "1",
      "Maximal number of receives to handle in one progress call. It ends when\n"
-     "this or TX_MAX_POLL is reached.",
+     "this or TX_MAX_POLL is reached. Libraries that wait for a number of\n"
+     "messages may miss it if there are several in one call.",
      ucs_offsetof(uct_sep_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
 
     UCT_IFACE_MPOOL_CONFIG_FIELDS("RX_", -1, 0, "receive",
@@ -550,11 +551,8 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    /* With one message per call there is never a burst */
     iface->config.rx_queue_len  = config->rx.queue_len;
-    iface->config.rx_queue_fill = (config->rx.max_poll == 1) ?
-                                  config->rx.queue_len :
-                                  ucs_min(config->rx.queue_fill,
+    iface->config.rx_queue_fill = ucs_min(config->rx.queue_fill,
                                           config->rx.queue_len);
     status = uct_sep_config_init_fc(iface, config);
     if (status != UCS_OK) {

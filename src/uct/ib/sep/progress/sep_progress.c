@@ -16,6 +16,9 @@
  * goes without the loop.
  */
 
+/* How often to look whether messages pile up, in completions */
+#define UCT_SEP_PROGRESS_BURST  16
+
 /* After receives: give the device their buffers back, or new ones */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_progress_return_buffers(uct_sep_iface_t *iface)
@@ -40,6 +43,18 @@ uct_sep_progress_grow_srq(uct_sep_iface_t *iface)
                                               iface->config.rx_queue_len));
         ucs_debug("%s: receive queue has %u buffers", iface->port.name,
                   uct_sep_srq_num_filled(&iface->srq));
+    }
+}
+
+/* The same where each call handles one message: there is a burst only if it
+ * covers one of these places */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_progress_check_burst(uct_sep_iface_t *iface)
+{
+    if (ucs_unlikely(((uintptr_t)iface->cq.next %
+                      (UCT_SEP_PROGRESS_BURST * sizeof(*iface->cq.next))) ==
+                     0)) {
+        uct_sep_progress_grow_srq(iface);
     }
 }
 
@@ -131,9 +146,13 @@ uct_sep_progress_first_recv(uct_sep_iface_t *iface,
     uct_sep_cq_pop(&iface->cq);
     uct_sep_cqe_handle_recv(iface, cqe);
     cqe = uct_sep_cq_peek(&iface->cq);
-    if ((cqe != NULL) && (iface->config.rx_max_poll > 1)) {
-        return uct_sep_progress_loop(iface, cqe, iface->config.rx_max_poll - 1,
-                                     iface->config.tx_max_poll);
+    if (cqe != NULL) {
+        if (iface->config.rx_max_poll > 1) {
+            return uct_sep_progress_loop(iface, cqe,
+                                         iface->config.rx_max_poll - 1,
+                                         iface->config.tx_max_poll);
+        }
+        uct_sep_progress_check_burst(iface);
     }
 
     uct_sep_progress_return_buffers(iface);

@@ -98,9 +98,9 @@ uct_sep_verbs_poll_cq(uct_sep_iface_t *iface, struct ibv_cq *cq)
     uct_sep_verbs_t *verbs = iface->verbs;
     int ret;
 
-    /* Their kinds are not known beforehand */
-    ret = ibv_poll_cq(cq, ucs_min(iface->config.rx_max_poll,
-                                  iface->config.tx_max_poll),
+    /* Their kinds are not known beforehand. What exceeds the limit of receives
+     * is left to the next call. */
+    ret = ibv_poll_cq(cq, iface->config.tx_max_poll,
                       verbs->wc + verbs->count);
     if (ucs_unlikely(ret < 0)) {
         ucs_fatal("%s: ibv_poll_cq() failed: %d", iface->port.name, ret);
@@ -128,6 +128,7 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     uct_sep_verbs_t *verbs = iface->verbs;
+    unsigned rx_left       = iface->config.rx_max_poll;
     unsigned count         = 0;
     struct ibv_wc wc;
 
@@ -142,19 +143,21 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
             uct_sep_verbs_handle_error(iface, &wc);
         } else if (wc.opcode == IBV_WC_RECV) {
             uct_sep_verbs_handle_recv(iface, &wc);
+            --rx_left;
         } else {
             uct_sep_verbs_handle_send(iface, &wc);
         }
         ++count;
-    } while (verbs->next < verbs->count);
+    } while ((verbs->next < verbs->count) && (rx_left > 0));
 
-    /* The number left is unknown: grow by what one call has found */
-    if (ucs_unlikely((count >= iface->config.rx_max_poll) &&
+    /* The number left is unknown: grow by what one poll has found */
+    if (ucs_unlikely((verbs->next == verbs->count) &&
+                     (verbs->count >= iface->config.tx_max_poll) &&
                      (uct_sep_srq_num_filled(&iface->srq) <
                       iface->config.rx_queue_len))) {
         uct_sep_srq_fill(&iface->srq,
-                         ucs_min(uct_sep_srq_num_filled(&iface->srq) + count,
-                                 iface->config.rx_queue_len));
+                         ucs_min(uct_sep_srq_num_filled(&iface->srq) +
+                                 verbs->count, iface->config.rx_queue_len));
     }
 
     if (ucs_unlikely(iface->srq.num_empty > 0)) {
