@@ -786,6 +786,18 @@ ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     return status;
 }
 
+int uct_sep_cm_progress(uct_sep_cm_t *cm)
+{
+    int is_connecting;
+
+    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_cm_ud_drain(cm);
+    is_connecting = !ucs_list_is_empty(&cm->timers);
+    UCS_ASYNC_UNBLOCK(cm->async);
+
+    return is_connecting;
+}
+
 void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
     uct_sep_conn_out_t out;

@@ -259,6 +259,17 @@ ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 
 
 /**
+ * Handle the packets that have arrived, instead of leaving them to the thread
+ * of the async context, which may wake up late. Has to be called by nobody, but
+ * who sends one peer something in answer to another, and has something waiting
+ * for a third one, wants to know first whether that is still necessary.
+ *
+ * @return Whether there are handshakes under way.
+ */
+int uct_sep_cm_progress(uct_sep_cm_t *cm);
+
+
+/**
  * The connection's current QP is in error, or @a failed has reported that the
  * peer gave up its own: release it (qp_destroy is called from within). A later
  * start makes a new connection, with a higher epoch. Call from the thread that

@@ -274,6 +274,30 @@ void uct_sep_link_detach(uct_sep_ep_t *ep)
     uct_sep_cm_conn_put(iface->conn.cm, &ep->link->super);
 }
 
+/*
+ * While a connection is being made for us, the main thread does not leave it to
+ * the async thread to look for packets. The peer's last one precedes its first
+ * message; if the message were seen earlier, what is sent in answer to it, over
+ * other connections, could overtake what has been waiting for this one. MPI's
+ * libraries rely on such orders: see test_sep_uct_order.
+ */
+static unsigned uct_sep_link_connect_progress(void *arg)
+{
+    uct_sep_iface_t *iface = arg;
+    int has_events;
+
+    if (!uct_sep_cm_progress(iface->conn.cm)) {
+        uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                            &iface->conn.connect_id);
+    }
+
+    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    has_events = !ucs_queue_is_empty(&iface->conn.events);
+    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+
+    return has_events ? uct_sep_link_handle_events(iface) : 0;
+}
+
 ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
@@ -287,6 +311,10 @@ ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
             ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
             return status;
         }
+
+        uct_worker_progress_register_safe(&iface->super.worker->super,
+                                          uct_sep_link_connect_progress, iface,
+                                          0, &iface->conn.connect_id);
     }
 
     if (async->mode == UCS_ASYNC_MODE_POLL) {

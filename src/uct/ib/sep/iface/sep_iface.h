@@ -109,6 +109,8 @@ struct uct_sep_iface {
         ucs_queue_head_t    events;        /**< uct_sep_link_t with news for the
                                                 main thread; async lock */
         uct_worker_cb_id_t  event_id;      /**< Their handler; async lock */
+        uct_worker_cb_id_t  connect_id;    /**< Progresses the manager, while
+                                                endpoints connect */
         int                 event_fd;      /**< eventfd, or -1; async lock */
         int                 epoll_fd;      /**< For the user, or -1 */
         unsigned            num_links;     /**< Connections, for the leak

@@ -284,11 +284,12 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     uct_sep_cm_params_t params = {};
 
     ucs_queue_head_init(&iface->conn.events);
-    iface->conn.event_id  = UCS_CALLBACKQ_ID_NULL;
-    iface->conn.event_fd  = -1;
-    iface->conn.epoll_fd  = -1;
-    iface->conn.num_links = 0;
-    iface->conn.num_qp    = 0;
+    iface->conn.event_id   = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.connect_id = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.event_fd   = -1;
+    iface->conn.epoll_fd   = -1;
+    iface->conn.num_links  = 0;
+    iface->conn.num_qp     = 0;
 
     params.ibv_context  = iface->channel.cm_pd->context;
     params.pd           = (iface->channel.own != NULL) ?
@@ -320,6 +321,8 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
 
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->conn.event_id);
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->conn.connect_id);
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->tx.dispatch_id);
     uct_worker_progress_unregister_safe(&iface->super.worker->super,

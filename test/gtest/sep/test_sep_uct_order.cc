@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <ucs/async/async.h>
+
+using namespace sep_uct_test;
+
+namespace {
+
+/* What waits for a connection goes out before anything that is sent in answer
+ * to the peer's first message, even if the thread of the async context, which
+ * is told about packets of connections, does not get to run. */
+class test_sep_uct_order : public testing::Test {
+protected:
+    struct request {
+        uct_pending_req_t super;
+        uct_ep_h          ep;
+        unsigned          sent;
+    };
+
+    static ucs_status_t send(uct_pending_req_t *self)
+    {
+        request *req        = (request*)self;
+        uint64_t data       = 1;
+        ucs_status_t status = uct_ep_am_short(req->ep, 1, 0, &data,
+                                              sizeof(data));
+
+        req->sent += (status == UCS_OK);
+        return status;
+    }
+
+    /* A message that has to wait for its connection */
+    static void queue(request &req, uct_ep_h ep)
+    {
+        req.super.func = send;
+        req.ep         = ep;
+        req.sent       = 0;
+        ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(&req.super));
+        ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep, &req.super, 0));
+    }
+};
+
+TEST_F(test_sep_uct_order, what_waits_for_a_connection_precedes_answers)
+{
+    if (!entity::has_device()) {
+        GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+    }
+
+    auto first  = entity::create();
+    auto second = entity::create();
+    ASSERT_TRUE((first != nullptr) && (second != nullptr));
+    request from_first, from_second;
+
+    /* The async thread can do nothing from here on */
+    UCS_ASYNC_BLOCK(first->sep()->super.worker->async);
+    UCS_ASYNC_BLOCK(second->sep()->super.worker->async);
+
+    queue(from_first, first->connect(second->addr()));
+    queue(from_second, second->connect(first->addr()));
+
+    /* The first one is called all the time, the other one now and then */
+    for (unsigned i = 0; (i < 100000) && first->messages.empty(); ++i) {
+        first->progress();
+        if ((i % 10) == 0) {
+            second->progress();
+        }
+    }
+    EXPECT_EQ(1u, first->messages.size());
+    EXPECT_EQ(1u, from_first.sent) << "it has received, but not sent";
+
+    for (unsigned i = 0; (i < 100000) && second->messages.empty(); ++i) {
+        first->progress();
+        second->progress();
+    }
+    EXPECT_EQ(1u, second->messages.size());
+
+    UCS_ASYNC_UNBLOCK(second->sep()->super.worker->async);
+    UCS_ASYNC_UNBLOCK(first->sep()->super.worker->async);
+    first->flush();
+    second->flush();
+}
+
+} /* namespace */
