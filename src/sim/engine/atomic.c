@@ -11,6 +11,10 @@
  * that is what a device promises that reports IBV_ATOMIC_HCA (PRM
  * atomic_req_8B_endianness_mode 1). There is no such mode for extended atomics
  * of 4 bytes, whose old value is big endian.
+ *
+ * The mode is about memory: what a CQE carries is big endian (UCX,
+ * rc_mlx5_iface.c and uct_rc_mlx5_common_atomic64_le_handler()). libmlx5, which
+ * copies it from there, does not turn it round.
  */
 
 
@@ -37,13 +41,14 @@ uint64_t mlx5sim_atomic_compute(const mlx5sim_wqe_t *wqe, uint64_t old)
 
 
 void mlx5sim_atomic_result(const mlx5sim_wqe_t *wqe, uint64_t old,
-                           void *out_p)
+                           int is_in_cqe, void *out_p)
 {
     uint32_t old32 = htobe32(old);
+    uint64_t old64 = is_in_cqe ? htobe64(old) : old;
 
     if (wqe->atomic_size == sizeof(old32)) {
         memcpy(out_p, &old32, sizeof(old32));
     } else {
-        memcpy(out_p, &old, sizeof(old));
+        memcpy(out_p, &old64, sizeof(old64));
     }
 }

@@ -429,9 +429,10 @@ uint64_t mlx5sim_atomic_compute(const mlx5sim_wqe_t *wqe, uint64_t old);
 
 
 /** Bytes the requester receives for the old value @a old: @a out_p gets
- *  wqe->atomic_size bytes in the order the hardware returns them. */
+ *  wqe->atomic_size bytes in the order the hardware returns them, which is not
+ *  the same in a CQE and in memory. */
 void mlx5sim_atomic_result(const mlx5sim_wqe_t *wqe, uint64_t old,
-                           void *out_p);
+                           int is_in_cqe, void *out_p);
 
 
 /**

@@ -204,13 +204,13 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
     uint8_t result[8];
     unsigned num;
 
-    mlx5sim_atomic_result(wqe, old, result);
     if (mlx5sim_transfer_fits_req(req, plan, plan->atomic_size)) {
-        memcpy(plan->req_cqe.data, result, plan->atomic_size);
+        mlx5sim_atomic_result(wqe, old, 1, plan->req_cqe.data);
         plan->req_cqe.scattered = plan->atomic_size;
         return 0;
     }
 
+    mlx5sim_atomic_result(wqe, old, 0, result);
     mlx5sim_pcie_written(mlx5sim_proc_self(), 1);
     num   = mlx5sim_transfer_iov(plan->dst, plan->num_dst, 0, scatter);
     local = (struct iovec){result, plan->atomic_size};

@@ -324,7 +324,7 @@ public:
             value = mlx5sim_atomic_compute(&m_wqe, old);
             memcpy((void*)(uintptr_t)m_plan.atomic_addr, &value,
                    m_plan.atomic_size);
-            mlx5sim_atomic_result(&m_wqe, old, result);
+            mlx5sim_atomic_result(&m_wqe, old, 0, result);
             bytes.assign(result, result + m_plan.atomic_size);
         }
 

@@ -172,9 +172,26 @@ TEST_F(test_engine_atomic, old_value_returns_in_host_order_but_for_4_bytes)
         mlx5sim_wqe_t wqe = make_add(size, 1, 0);
 
         memset(out, 0xee, sizeof(out));
-        mlx5sim_atomic_result(&wqe, old, out);
+        mlx5sim_atomic_result(&wqe, old, 0, out);
         memcpy(&result, out, size);
         EXPECT_EQ(old, (size == 4) ? be32toh(result) : result);
+        EXPECT_EQ(0xee, out[size]);
+    }
+}
+
+TEST_F(test_engine_atomic, old_value_in_a_completion_is_big_endian)
+{
+    uint8_t out[9];
+
+    for (unsigned size : {4, 8}) {
+        uint64_t old      = truncate(size, 0x1122334455667788ull);
+        uint64_t result   = 0;
+        mlx5sim_wqe_t wqe = make_add(size, 1, 0);
+
+        memset(out, 0xee, sizeof(out));
+        mlx5sim_atomic_result(&wqe, old, 1, out);
+        memcpy(&result, out, size);
+        EXPECT_EQ(old, (size == 4) ? be32toh(result) : be64toh(result));
         EXPECT_EQ(0xee, out[size]);
     }
 }
