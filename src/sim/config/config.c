@@ -102,6 +102,11 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "UAR pages that each device has for all applications together. Default: "
      "8192 less 21 that drivers keep, so that at most 907 contexts of 9 pages "
      "fit"},
+    {"MLX5SIM_BF", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(bf), "y", 0, 0, NULL, NULL, NULL,
+     "Whether the kernel has found that write combining works, and offers "
+     "BlueFlame. n: bf_reg_size is 0, and no page can be had for BlueFlame or "
+     "for a thread domain"},
     {"MLX5SIM_MAX_PD", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(max_pd), "16320", 1, 16320, NULL, NULL, NULL,
      "Protection domains that each device has, ibv_device_attr::max_pd"},
@@ -142,6 +147,11 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "modify_qp_init, modify_qp_rtr, modify_qp_rts, query_qp, query_device, "
      "query_port. It is read before each command; counting starts over when it "
      "changes"},
+    {"MLX5SIM_CMD_DELAY", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(cmd_delay), "0", 0, 1000000, NULL, NULL, NULL,
+     "Commands (creating, modifying and destroying objects, registering "
+     "memory) take up to this many microseconds longer, as the seed says: "
+     "adapters take some 10 to 1000"},
     {"MLX5SIM_WC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(wc), "0", 0, 0xffffffffu, NULL, NULL, NULL,
      "Write combining: the device sees what a thread stores to a UAR page with "

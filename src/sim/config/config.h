@@ -76,6 +76,7 @@ typedef struct mlx5sim_config {
     unsigned max_qp;
     unsigned uars;      /**< UAR pages of a device for applications */
     unsigned pci_atomics; /**< mlx5sim_pci_atomics_t */
+    unsigned bf;        /**< the kernel has write combining for BlueFlame */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
 
@@ -83,6 +84,7 @@ typedef struct mlx5sim_config {
     unsigned strict;    /**< report what hardware would not accept */
     unsigned log;       /**< mlx5sim_log_level_t */
     char     fail[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_fault_parse() */
+    unsigned cmd_delay; /**< longest time a command takes, in us */
     unsigned wc;        /**< instructions for which a thread's stores may stay
                              in its write-combining buffers, 0: none do */
     unsigned srq_prefetch; /**< receives a QP takes from its SRQ beforehand */

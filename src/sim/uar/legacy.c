@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uar/legacy.h"
+#include "sim/instance/instance.h"
 #include "sim/objs/store.h"
 #include "sim/uar/layout.h"
 #include "sim/uar/map.h"
@@ -198,6 +199,15 @@ static int mlx5sim_legacy_alloc(mlx5sim_ctx_t *ctx, mlx5sim_legacy_t *legacy,
     return ret;
 }
 
+/* mlx5_ib_mmap() without wc_support; a regular page is then mapped uncached */
+static int mlx5sim_legacy_needs_wc(uint64_t file_page)
+{
+    unsigned cmd = (file_page >> MLX5SIM_MMAP_CMD_SHIFT) &
+                   MLX5SIM_MMAP_CMD_MASK;
+
+    return (cmd == MLX5_IB_MMAP_WC_PAGE) || (cmd == MLX5_IB_MMAP_ALLOC_WC);
+}
+
 int mlx5sim_legacy_map(mlx5sim_ctx_t *ctx, uint64_t file_page, uint32_t *uar_p)
 {
     mlx5sim_legacy_t *legacy = mlx5sim_legacy_get(ctx);
@@ -208,6 +218,10 @@ int mlx5sim_legacy_map(mlx5sim_ctx_t *ctx, uint64_t file_page, uint32_t *uar_p)
     slot   = mlx5sim_legacy_slot(legacy, file_page, &is_dyn);
     if (slot == NULL) {
         return -EINVAL;
+    }
+
+    if (mlx5sim_legacy_needs_wc(file_page) && !mlx5sim_instance_config()->bf) {
+        return -EPERM;
     }
 
     if (is_dyn) {

@@ -53,8 +53,8 @@ uint32_t mlx5sim_legacy_find(uint32_t ctx, uint64_t file_page);
  * mapping requests that.
  *
  * @param uar_p  UAR allocated, 0 if none was.
- * @return 0, -EINVAL (no such page, or a dynamic one that exists already) or
- *         -ENOMEM.
+ * @return 0, -EINVAL (no such page, or a dynamic one that exists already),
+ *         -EPERM (write combining is asked for and there is none) or -ENOMEM.
  */
 int mlx5sim_legacy_map(mlx5sim_ctx_t *ctx, uint64_t file_page, uint32_t *uar_p);
 

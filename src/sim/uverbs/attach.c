@@ -51,7 +51,7 @@ static void mlx5sim_attach_init_chance(void)
     };
 
     mlx5sim_chance_init(&chance);
-    if (chance.is_deferred) {
+    if (chance.is_deferred || (config->cmd_delay > 0)) {
         mlx5sim_seed_tell();
     }
 }
@@ -85,7 +85,8 @@ static int mlx5sim_attach_locked(void)
         fork_handler = 1;
     }
 
-    if ((mlx5sim_trap_install(mlx5sim_instance_config()->wc) != 0) ||
+    if ((mlx5sim_trap_install(mlx5sim_instance_config()->bf ?
+                              mlx5sim_instance_config()->wc : 0) != 0) ||
         (mlx5sim_helper_start() != 0)) {
         mlx5sim_proc_reap(mlx5sim_self_tag);
         mlx5sim_proc_forget();

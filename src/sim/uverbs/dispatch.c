@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/dispatch.h"
+#include "sim/config/seed.h"
 #include "sim/instance/instance.h"
 #include "sim/limit/inject.h"
 #include "sim/uverbs/attr.h"
@@ -15,8 +16,13 @@
 #include <rdma/mlx5_user_ioctl_verbs.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+/* For mlx5sim_seed_draw() */
+#define MLX5SIM_DISPATCH_SEED         0x434d44
 
 /* mlx5 PRM: QUERY_HCA_CAP of the atomic capabilities, current values */
 #define MLX5SIM_CMD_OP_QUERY_HCA_CAP  0x100
@@ -200,6 +206,28 @@ static int mlx5sim_no_method(const struct ib_uverbs_ioctl_hdr *hdr)
     return mlx5sim_refuse_method(hdr->object_id, hdr->method_id);
 }
 
+/* Take time (MLX5SIM_CMD_DELAY). Commands of several threads do so side by
+ * side. */
+static void mlx5sim_dispatch_wait(void)
+{
+    static _Atomic uint64_t count;
+    unsigned max = mlx5sim_instance_config()->cmd_delay;
+    struct timespec left;
+    uint64_t us;
+
+    if (max == 0) {
+        return;
+    }
+
+    us           = mlx5sim_seed_draw(MLX5SIM_DISPATCH_SEED,
+                                     atomic_fetch_add(&count, 1), 0) %
+                   (max + 1);
+    left.tv_sec  = us / 1000000;
+    left.tv_nsec = (us % 1000000) * 1000;
+    while ((nanosleep(&left, &left) != 0) && (errno == EINTR)) {
+    }
+}
+
 int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
 {
     struct ib_uverbs_ioctl_hdr *hdr = arg;
@@ -209,6 +237,7 @@ int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
         return -EINVAL;
     }
 
+    mlx5sim_dispatch_wait();
     /* What is left of a device that was removed under its users: the kernel has
      * dissociated the context (ib_uverbs_disassociate_ucontext) */
     if (atomic_load(&ctx->is_dead)) {

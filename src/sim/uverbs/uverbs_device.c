@@ -62,7 +62,9 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
     struct mlx5_ib_alloc_ucontext_resp reply = {0};
 
     reply.qp_tab_size       = 1 << MLX5SIM_LOG_QP_TAB_SIZE;
-    reply.bf_reg_size       = MLX5SIM_UAR_BF_REG;
+    /* mlx5_ib: only with mlx5_ib_dev::wc_support */
+    reply.bf_reg_size       = mlx5sim_instance_config()->bf ?
+                              MLX5SIM_UAR_BF_REG : 0;
     reply.tot_bfregs        = cmd->ctx->static_uuars;
     reply.cache_line_size   = 64;
     reply.max_sq_desc_sz    = MLX5SIM_MAX_SQ_DESC;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/uverbs_uar.h"
+#include "sim/instance/instance.h"
 #include "sim/uar/layout.h"
 #include "sim/uar/uar.h"
 #include "sim/uverbs/attr.h"
@@ -31,6 +32,9 @@ int mlx5sim_cmd_uar_alloc(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
 
     switch (type->data) {
     case MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF:
+        if (!mlx5sim_instance_config()->bf) {
+            return -EOPNOTSUPP; /* mlx5_ib without wc_support */
+        }
         kind = MLX5SIM_UAR_BF;
         break;
     case MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC:

@@ -132,3 +132,59 @@ TEST_F(test_device_uar, pages_of_the_dead_are_free)
     word(2) = 1;
     finish_all();
 }
+
+/* A kernel that has found no write combining: mlx5_ib, main.c, wc_support */
+static void use_without_write_combining(int error)
+{
+    loop l;
+    mlx5dv_qp dv   = {};
+    mlx5dv_obj obj = {};
+
+    for (unsigned i = 0; i < 10; ++i) {
+        send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(0, 8)});
+
+        l.a.send(wr.to(l.to_b, 0));
+        l.scq.good();
+    }
+
+    obj.qp.in  = l.a.v;
+    obj.qp.out = &dv;
+    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP));
+    REQUIRE_EQ(0, dv.bf.size);
+    errno = 0;
+    REQUIRE(l.c.new_domain() == nullptr);
+    REQUIRE_EQ(error, errno);
+}
+
+TEST_F(test_device_uar, without_write_combining_all_ring_on_one_page)
+{
+    set_env("MLX5SIM_BF", "n");
+    run(1, [&](rank&) {
+        use_without_write_combining(EOPNOTSUPP);
+        REQUIRE_EQ(0, stat_total("blueflames"));
+    });
+}
+
+TEST_F(test_device_uar, old_kernels_can_be_without_write_combining_as_well)
+{
+    set_env("MLX5SIM_BF", "n");
+    set_env("MLX5SIM_UAR_MODE", "legacy");
+    run(1, [&](rank&) {
+        use_without_write_combining(EPERM);
+        REQUIRE_EQ(0, stat_total("blueflames"));
+    });
+}
+
+TEST_F(test_device_uar, commands_may_take_time)
+{
+    set_env("MLX5SIM_CMD_DELAY", "3000");
+    catch_errors();
+    run(1, [](rank&) {
+        loop l;
+        send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)});
+
+        l.a.send(wr.to(l.to_b, 0));
+        l.scq.good();
+    });
+    EXPECT_NE(std::string::npos, errors().find("MLX5SIM_SEED=1"));
+}
