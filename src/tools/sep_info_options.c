@@ -95,6 +95,12 @@ sep_info_parse_category(const char *arg, sep_info_options_t *options)
         return -1;
     }
 
+    /* The plan is for a device that has what it takes */
+    if (strcmp(arg, "default") == 0) {
+        arg = sep_plan_category_name((sep_plan_category_t)
+                uct_sep_category_wanted(UCT_SEP_CATEGORY_DEFAULT, 1));
+    }
+
     options->category = sep_plan_category_find(arg);
     if ((options->category == SEP_PLAN_LAST) && (strcmp(arg, "all") != 0)) {
         fprintf(stderr, "sep_info: there is no category \"%s\": use %s, naive "

@@ -69,9 +69,8 @@ static void sep_info_take_config(const uct_sep_iface_config_t *config,
                                     config->rx.queue_len);
     plan->seg_size        = config->seg_size;
     plan->cm_rx_queue_len = config->cm.rx_queue_len;
-    if ((config->category >= 0) && (config->category < SEP_PLAN_LAST)) {
-        plan->category = (sep_plan_category_t)config->category;
-    }
+    plan->category        = (sep_plan_category_t)
+            uct_sep_category_wanted((uct_sep_category_t)config->category, 1);
 }
 
 int sep_info_read_config(sep_info_options_t *options)

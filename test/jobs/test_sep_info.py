@@ -100,6 +100,10 @@ class Planner(unittest.TestCase):
         self.assertEqual(total["srq_bytes"], 512 * 32)
         self.assertGreater(total["qp_bytes"], 1024 * 64)
 
+    def test_the_default_is_planned_as_what_it_wants(self):
+        plan = self.plans("-c", "default")
+        self.assertEqual({category for category, _ in plan}, {"dynamic"})
+
     def test_uuars_are_those_of_libmlx5(self):
         plan = self.plans("-c", "static", "-r", "legacy",
                           env={"MLX5_TOTAL_UUARS": "64"})

@@ -14,7 +14,9 @@ const uct_sep_category_row_t uct_sep_category_rows[] = {
     UCT_SEP_CATEGORY_FOREACH(UCT_SEP_CATEGORY_ROW)
 #undef UCT_SEP_CATEGORY_ROW
     [UCT_SEP_CATEGORY_AUTO] = {.name = "auto",
-                               .doc  = "the best that is available"}
+                               .doc  = "the best that is available"},
+    [UCT_SEP_CATEGORY_DEFAULT] = {.name = "default",
+                                  .doc  = "dynamic, or what is available"}
 };
 
 const char *uct_sep_category_names[] = {
@@ -23,6 +25,7 @@ const char *uct_sep_category_names[] = {
     UCT_SEP_CATEGORY_FOREACH(UCT_SEP_CATEGORY_NAME)
 #undef UCT_SEP_CATEGORY_NAME
     [UCT_SEP_CATEGORY_AUTO] = "auto",
+    [UCT_SEP_CATEGORY_DEFAULT] = "default",
     [UCT_SEP_CATEGORY_LAST] = NULL
 };
 
@@ -37,6 +40,25 @@ uct_sep_category_t uct_sep_category_auto_first(unsigned num_workers)
         ++row;
     }
     return (uct_sep_category_t)(row - uct_sep_category_rows);
+}
+
+static uct_sep_category_t uct_sep_category_default(void)
+{
+    const uct_sep_category_row_t *row = uct_sep_category_rows;
+
+    while (!row->is_default) {
+        ++row;
+    }
+    return (uct_sep_category_t)(row - uct_sep_category_rows);
+}
+
+uct_sep_category_t uct_sep_category_wanted(uct_sep_category_t category,
+                                           unsigned num_workers)
+{
+    return (category == UCT_SEP_CATEGORY_AUTO) ?
+           uct_sep_category_auto_first(num_workers) :
+           (category == UCT_SEP_CATEGORY_DEFAULT) ?
+           uct_sep_category_default() : category;
 }
 
 uct_sep_category_t uct_sep_category_auto_next(uct_sep_category_t category)

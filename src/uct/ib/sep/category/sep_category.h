@@ -55,6 +55,9 @@ typedef struct uct_sep_category_row {
                                             ring */
     uint8_t               is_hub;      /**< Only one worker, a hub's, has what
                                             the row says, for all others */
+    uint8_t               is_default;  /**< What a worker gets unless
+                                            UCX_SEP_CATEGORY is set, if it is
+                                            available */
     uint8_t               auto_alone;  /**< auto chooses it for the first
                                             worker */
     unsigned              auto_workers; /**< auto chooses it up to this many
@@ -83,6 +86,7 @@ typedef struct uct_sep_category_row {
            .doc          = "a UAR page each", \
            .tds          = 2, \
            .cm           = UCT_SEP_CATEGORY_CM_OWN_PAGE, \
+           .is_default   = 1, \
            .auto_alone   = 1, \
            .auto_workers = 64) \
     _macro(SHARED_DYNAMIC, shared_dynamic, shared_dynamic, \
@@ -105,17 +109,18 @@ typedef enum {
 #define UCT_SEP_CATEGORY_ENUMERATOR(_id, ...) UCT_SEP_CATEGORY_##_id,
     UCT_SEP_CATEGORY_FOREACH(UCT_SEP_CATEGORY_ENUMERATOR)
 #undef UCT_SEP_CATEGORY_ENUMERATOR
-    UCT_SEP_CATEGORY_AUTO, /**< One of the rows; also their number */
+    UCT_SEP_CATEGORY_AUTO,    /**< One of the rows; also their number */
+    UCT_SEP_CATEGORY_DEFAULT, /**< Not set: the default row, or a lesser one */
     UCT_SEP_CATEGORY_LAST
 } uct_sep_category_t;
 
 
-/** Rows; auto's has only a name and a description. */
+/** Rows; those of auto and default have only a name and a description. */
 extern const uct_sep_category_row_t
         uct_sep_category_rows[UCT_SEP_CATEGORY_LAST];
 
 
-/** Names, with auto; NULL-terminated, as UCX's parser wants them. */
+/** Names, with auto and default; NULL at the end, as UCX's parser wants it. */
 extern const char *uct_sep_category_names[UCT_SEP_CATEGORY_LAST + 1];
 
 
@@ -127,12 +132,24 @@ extern const char *uct_sep_category_names[UCT_SEP_CATEGORY_LAST + 1];
 uct_sep_category_t uct_sep_category_auto_first(unsigned num_workers);
 
 
-/** Category that auto chooses if there are no UAR pages for another.
+/**
+ * Category that a worker should get.
+ *
+ * @param category     As configured.
+ * @param num_workers  Of the memory domain, this one included.
+ *
+ * @return A row.
+ */
+uct_sep_category_t uct_sep_category_wanted(uct_sep_category_t category,
+                                           unsigned num_workers);
+
+
+/** Category that auto and default choose if another can't be had.
  *  UCT_SEP_CATEGORY_AUTO if there is none left. */
 uct_sep_category_t uct_sep_category_auto_next(uct_sep_category_t category);
 
 
-/** Write all names but auto to a buffer, separated by ", ". @return @a buf. */
+/** Write all rows' names to a buffer, separated by ", ". @return @a buf. */
 const char *uct_sep_category_list(char *buf, size_t max);
 
 #ifdef __cplusplus

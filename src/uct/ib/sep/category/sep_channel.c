@@ -127,13 +127,54 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
     return status;
 }
 
-/* Fall back, one category at a time, while there are too few UAR pages */
+/* Why there are no thread domains, or UAR pages for them */
+static const char *uct_sep_channel_shortage(ucs_status_t status)
+{
+    return (status == UCT_SEP_TD_ERR_NONE) ?
+           "no thread domain, as the kernel has found no write combining," :
+           "no UAR page left";
+}
+
+static int uct_sep_channel_is_shortage(ucs_status_t status)
+{
+    return (status == UCS_ERR_NO_RESOURCE) || (status == UCT_SEP_TD_ERR_NONE);
+}
+
+/* Fall back, one category at a time, while there is no page or domain */
 static ucs_status_t
-uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
-                          const char *name)
+uct_sep_channel_init_any(uct_sep_channel_t *channel, uct_sep_md_t *md,
+                         uct_sep_category_t wanted, const char *name)
 {
     static int is_told = 0;
-    uct_sep_category_t wanted, category, next;
+    ucs_status_t shortage = UCS_OK;
+    uct_sep_category_t category, next;
+    ucs_status_t status;
+
+    for (category = wanted;; category = next) {
+        status = uct_sep_channel_try_init(channel, md, category);
+        next   = uct_sep_category_auto_next(category);
+        if (!uct_sep_channel_is_shortage(status) ||
+            (next == UCT_SEP_CATEGORY_AUTO)) {
+            break;
+        }
+        shortage = status;
+    }
+
+    if ((status == UCS_OK) && (category != wanted) &&
+        !__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
+        ucs_warn("%s: there is %s for a worker of sharing category \"%s\", "
+                 "using \"%s\" (said once)", name,
+                 uct_sep_channel_shortage(shortage),
+                 uct_sep_category_names[wanted],
+                 uct_sep_category_names[category]);
+    }
+    return status;
+}
+
+static ucs_status_t
+uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
+                          uct_sep_category_t wanted, const char *name)
+{
     ucs_status_t status, reserved;
     uct_sep_td_pair_t *pair;
 
@@ -142,17 +183,7 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
     reserved = uct_sep_td_common_get(md, &pair);
     pthread_mutex_unlock(&md->channel_lock);
 
-    wanted = uct_sep_category_auto_first(
-            __atomic_load_n(&md->num_channels, __ATOMIC_RELAXED) + 1);
-    for (category = wanted;; category = next) {
-        status = uct_sep_channel_try_init(channel, md, category);
-        next   = uct_sep_category_auto_next(category);
-        if ((status != UCS_ERR_NO_RESOURCE) ||
-            (next == UCT_SEP_CATEGORY_AUTO)) {
-            break;
-        }
-    }
-
+    status = uct_sep_channel_init_any(channel, md, wanted, name);
     if (reserved == UCS_OK) {
         if ((status == UCS_OK) && !channel->has_common) {
             channel->has_common = 1;
@@ -163,19 +194,13 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
         }
     }
 
-    if ((status == UCS_OK) && (category != wanted) &&
-        !__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
-        ucs_warn("%s: no UAR pages for a worker of sharing category \"%s\", "
-                 "using \"%s\" (said once)", name,
-                 uct_sep_category_names[wanted],
-                 uct_sep_category_names[category]);
-    }
     return status;
 }
 
-/* Tell what to do if there are no UAR pages */
+/* Tell what to do if there are no UAR pages, or no thread domains */
 static void
-uct_sep_channel_no_pages(uct_sep_category_t category, const char *name)
+uct_sep_channel_no_pages(uct_sep_category_t category, ucs_status_t status,
+                         const char *name)
 {
     const uct_sep_category_row_t *row = &uct_sep_category_rows[category];
     uct_sep_category_t last, next;
@@ -185,7 +210,12 @@ uct_sep_channel_no_pages(uct_sep_category_t category, const char *name)
         last = next;
     }
 
-    if (row->own_context || (row->tds > 0)) {
+    if (status == UCT_SEP_TD_ERR_NONE) {
+        ucs_error("%s: there is %s for a worker of sharing category \"%s\": "
+                  "set UCX_SEP_CATEGORY to one that needs none, such as %s, or "
+                  "leave it unset", name, uct_sep_channel_shortage(status),
+                  row->name, uct_sep_category_names[last]);
+    } else if (row->own_context || (row->tds > 0)) {
         ucs_error("%s: the device or the process has no UAR page left for a "
                   "worker of sharing category \"%s\": use fewer workers, or "
                   "set UCX_SEP_CATEGORY to one that takes fewer pages, such as "
@@ -200,8 +230,9 @@ uct_sep_channel_no_pages(uct_sep_category_t category, const char *name)
 ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
                                   uct_sep_category_t category, const char *name)
 {
-    char names[256];
+    uct_sep_category_t wanted;
     ucs_status_t status;
+    char names[256];
 
     if (category >= UCT_SEP_CATEGORY_LAST) {
         ucs_error("%s: there is no sharing category number %d: set "
@@ -210,11 +241,24 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    status = (category == UCT_SEP_CATEGORY_AUTO) ?
-             uct_sep_channel_init_auto(channel, md, name) :
-             uct_sep_channel_try_init(channel, md, category);
-    if (status == UCS_ERR_NO_RESOURCE) {
-        uct_sep_channel_no_pages(category, name);
+    wanted = uct_sep_category_wanted(category,
+                                     __atomic_load_n(&md->num_channels,
+                                                     __ATOMIC_RELAXED) + 1);
+    switch (category) {
+    case UCT_SEP_CATEGORY_AUTO:
+        status = uct_sep_channel_init_auto(channel, md, wanted, name);
+        break;
+    case UCT_SEP_CATEGORY_DEFAULT:
+        status = uct_sep_channel_init_any(channel, md, wanted, name);
+        break;
+    default:
+        status = uct_sep_channel_try_init(channel, md, category);
+        break;
+    }
+
+    if (uct_sep_channel_is_shortage(status)) {
+        uct_sep_channel_no_pages(category, status, name);
+        status = UCS_ERR_NO_RESOURCE;
     } else if (status != UCS_OK) {
         ucs_error("%s: could not set up a worker of sharing category \"%s\": "
                   "%s", name, uct_sep_category_names[category],

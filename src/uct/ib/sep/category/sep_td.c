@@ -41,11 +41,14 @@ static ucs_status_t
 uct_sep_td_alloc_domains(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
 {
     struct ibv_td_init_attr attr = {};
+    ucs_status_t status;
     unsigned i;
 
     for (i = 0; i < 2; ++i) {
         pair->td[i] = ibv_alloc_td(md->dev.context, &attr);
         if (pair->td[i] == NULL) {
+            status = ((errno == EOPNOTSUPP) || (errno == EPERM)) ?
+                     UCT_SEP_TD_ERR_NONE : UCS_ERR_NO_RESOURCE;
             ucs_debug("%s: ibv_alloc_td() failed: %m", md->dev.name);
             goto err;
         }
@@ -58,7 +61,7 @@ err:
     if (i > 0) {
         uct_sep_td_dealloc(md, pair, 0);
     }
-    return UCS_ERR_NO_RESOURCE;
+    return status;
 }
 
 static ucs_status_t
@@ -174,7 +177,9 @@ ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p)
 
     if ((md->common_refcount == 0) && md->uuars.is_dynamic) {
         status = uct_sep_td_pair_get(md, &md->common_pair);
-        if (status != UCS_OK) {
+        if (status == UCT_SEP_TD_ERR_NONE) {
+            md->common_pair = NULL;
+        } else if (status != UCS_OK) {
             return status;
         }
     }

@@ -17,6 +17,14 @@ BEGIN_C_DECLS
  * a pair are on the same page.
  */
 
+/**
+ * There are no thread domains: the kernel has found no write combining. It
+ * refuses pages for BlueFlame then, as UAR objects (EOPNOTSUPP) and by mmap()
+ * (EPERM): mlx5_ib, main.c, wc_support.
+ */
+#define UCT_SEP_TD_ERR_NONE  UCS_ERR_NOT_IMPLEMENTED
+
+
 /** Two thread domains on one UAR page. */
 typedef struct uct_sep_td_pair {
     struct ibv_td   *td[2];
@@ -29,10 +37,10 @@ typedef struct uct_sep_td_pair {
 
 /**
  * Allocate a pair for one user. All functions require
- * uct_sep_md_t::channel_lock to be held.
+ * uct_sep_md_t::channel_lock to be held. What fails is logged at debug level.
  *
- * @return UCS_OK; UCS_ERR_NO_MEMORY, or UCS_ERR_NO_RESOURCE if there is no UAR
- *         page. Logged at debug level only: the caller may have a way out.
+ * @return UCS_OK; UCS_ERR_NO_MEMORY, UCT_SEP_TD_ERR_NONE, or
+ *         UCS_ERR_NO_RESOURCE if there is no UAR page. There may be a way out.
  */
 ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p);
 
@@ -61,9 +69,10 @@ void uct_sep_td_half_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
 /**
  * Get the pair that all workers of a memory domain share for work off the data
  * path. In the legacy regime there is none: queue pairs without a thread domain
- * cost no UAR page there.
+ * cost no UAR page there. Nor is there one where there are no thread domains:
+ * such queue pairs ring on the page that comes with the context.
  *
- * @param [out] pair_p  NULL in the legacy regime.
+ * @param [out] pair_p  NULL if there is none.
  *
  * @return As @ref uct_sep_td_pair_get.
  */

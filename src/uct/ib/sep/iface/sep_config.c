@@ -83,7 +83,7 @@ ucs_config_field_t uct_sep_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
-    {"CATEGORY", "dynamic",
+    {"CATEGORY", "default",
      uct_sep_category_doc, ucs_offsetof(uct_sep_iface_config_t, category),
      UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
 

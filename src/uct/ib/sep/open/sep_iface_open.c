@@ -464,8 +464,8 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
 
     ucs_debug("%s: opened interface %p, category %s, lid %u, path MTU %u",
               self->port.name, (void*)self,
-              uct_sep_category_names[config->category], self->port.addr.lid,
-              128u << self->config.path_mtu);
+              uct_sep_category_names[self->channel.category],
+              self->port.addr.lid, 128u << self->config.path_mtu);
     return UCS_OK;
 
 err_cleanup_rx:

@@ -147,6 +147,7 @@ uct_sep_uuars_add(uct_sep_uuars_t *uuars, const struct mlx5dv_qp *dv_qp,
     memset(uuar, 0, sizeof(*uuar));
     uct_sep_bf_init(&uuar->bf, dv_qp->bf.reg, dv_qp->bf.size);
     uuar->is_dedicated = uct_sep_uuar_use_is_driver(use) &&
+                         (dv_qp->bf.size > 0) &&
                          uct_sep_uuars_is_dedicated(uuars, dv_qp);
     ucs_list_add_tail(&uuars->list, &uuar->list);
     ucs_trace("uUAR %p: BlueFlame %u bytes%s", dv_qp->bf.reg, dv_qp->bf.size,
@@ -174,7 +175,11 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
         }
     }
 
-    if (uuar->num_qps == 0) {
+    if (dv_qp->bf.size == 0) {
+        /* Without buffers that are used in turn, a doorbell is a single store:
+         * nobody needs a lock (libmlx5, mlx5.c, need_uuar_lock()) */
+        uuar->bf.is_shared = 0;
+    } else if (uuar->num_qps == 0) {
         uuar->bf.is_shared = (use == UCT_SEP_UUAR_SHARED) ||
                              ((use == UCT_SEP_UUAR_DRIVER) &&
                               !uuar->is_dedicated);

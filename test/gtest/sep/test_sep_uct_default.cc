@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+using namespace sep_uct_test;
+
+namespace {
+
+/*
+ * Unless UCX_SEP_CATEGORY is set, a worker gets a UAR page of its own. Where
+ * that can't be had, it gets less, and a warning, for UCP gives up a worker
+ * whose transport does not open. Who has asked for a category gets it, or an
+ * error.
+ */
+class test_sep_uct_default : public ::testing::Test {
+protected:
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+    }
+
+    /* Two workers that talk to each other. @return category of the second */
+    static std::string talk(const settings &config)
+    {
+        uint64_t data = 0x5e9;
+        auto self     = entity::create(config);
+
+        if (self == nullptr) {
+            return "none";
+        }
+
+        auto other  = entity::create(*self, config);
+        if (other == nullptr) {
+            return "only one";
+        }
+
+        uct_ep_h ep         = other->connect(self->addr());
+        ucs_status_t status = UCS_ERR_NO_RESOURCE;
+        other->wait([&]() {
+            status = uct_ep_am_short(ep, 1, 0, &data, sizeof(data));
+            self->progress();
+            return status != UCS_ERR_NO_RESOURCE;
+        });
+        EXPECT_EQ(UCS_OK, status);
+        self->wait([&]() {
+            other->progress();
+            return !self->messages.empty();
+        });
+        EXPECT_TRUE(other->flush());
+        return uct_sep_category_names[other->sep()->channel.category];
+    }
+};
+
+TEST_F(test_sep_uct_default, is_dynamic_if_that_can_be_had)
+{
+    EXPECT_EQ("dynamic", talk({{"CATEGORY", "default"}}));
+}
+
+TEST_F(test_sep_uct_default, is_static_without_write_combining)
+{
+    if (on_device({{"MLX5SIM_BF", "n"}, {"UCX_SEP_CATEGORY", "default"}})) {
+        expect_errors hide;
+        EXPECT_EQ("static", talk({}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
+                                 "using \"static\" (said once)"));
+    }
+}
+
+TEST_F(test_sep_uct_default, is_static_without_write_combining_in_old_kernels)
+{
+    if (on_device({{"MLX5SIM_BF", "n"}, {"MLX5SIM_UAR_MODE", "legacy"},
+                   {"UCX_SEP_CATEGORY", "default"}})) {
+        expect_errors hide;
+        EXPECT_EQ("static", talk({}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
+                                 "using \"static\" (said once)"));
+    }
+}
+
+/* The context has its 8 pages, and then there are none */
+TEST_F(test_sep_uct_default, is_static_if_there_is_no_page_for_a_domain)
+{
+    if (on_device({{"MLX5SIM_UARS", "8"}, {"MLX5SIM_UAR_MODE", "legacy"},
+                   {"UCX_SEP_CATEGORY", "default"}})) {
+        expect_errors hide;
+        EXPECT_EQ("static", talk({}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN, "no UAR page left"));
+        EXPECT_EQ("none", talk({{"CATEGORY", "dynamic"}}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "no UAR page left"));
+    }
+}
+
+/* The page of the completion queues is the first one */
+TEST_F(test_sep_uct_default, is_less_if_a_page_is_refused)
+{
+    if (on_device({{"MLX5SIM_UAR_MODE", "dynamic"}, {"MLX5SIM_FAIL", "uar:2"},
+                   {"UCX_SEP_CATEGORY", "default"}})) {
+        expect_errors hide;
+        auto self = entity::create();
+
+        ASSERT_TRUE(self != nullptr);
+        EXPECT_EQ(UCT_SEP_CATEGORY_SHARED_DYNAMIC,
+                  self->sep()->channel.category);
+    }
+}
+
+TEST_F(test_sep_uct_default, who_asks_for_a_category_gets_it_or_an_error)
+{
+    if (!on_device({{"MLX5SIM_BF", "n"}})) {
+        return;
+    }
+
+    expect_errors hide;
+    for (auto &row : categories()) {
+        EXPECT_EQ(std::string((row.tds > 0) ? "none" : row.name),
+                  talk({{"CATEGORY", row.name}}));
+    }
+    EXPECT_EQ(3u, hide.count(UCS_LOG_LEVEL_ERROR,
+                             "set UCX_SEP_CATEGORY to one that needs none"));
+    EXPECT_EQ("static", talk({{"CATEGORY", "auto"}}));
+}
+
+} // namespace
