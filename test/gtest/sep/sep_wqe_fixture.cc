@@ -95,6 +95,7 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     m_iface->cq.start  = m_cqes;
     m_iface->cq.end    = m_cqes + NUM_CQE;
     m_iface->cq.dbrec  = m_cq_dbrec;
+    m_iface->cq.stride = UCT_SEP_CQ_STRIDE_64;
     m_iface->srq.ops   = &uct_sep_srq_ops;
     m_iface->srq.dbrec = &m_srq_dbrec;
     EXPECT_EQ(UCS_OK, uct_sep_qp_table_init(&m_iface->qps));
@@ -185,7 +186,7 @@ void fixture::complete(uint16_t pi)
 
 unsigned fixture::progress()
 {
-    unsigned count = uct_sep_progress(&m_iface->super.super);
+    unsigned count = uct_sep_progress_buf(&m_iface->super.super);
 
     EXPECT_LE(uct_sep_cq_ci(&m_iface->cq), m_cq_pi);
     EXPECT_EQ(ucs_align_down(uct_sep_cq_ci(&m_iface->cq), UCT_SEP_CQ_TURN),

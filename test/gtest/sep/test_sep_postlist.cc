@@ -28,7 +28,7 @@ protected:
         memset(m_data, 0x5a, sizeof(m_data));
         m_f.iface().config.postlist = 4;
         m_f.iface().tx.post         = UCT_SEP_TX_POST_BF;
-        m_f.iface().tx.poll         = uct_sep_progress;
+        m_f.iface().tx.poll         = uct_sep_progress_buf;
         m_rung                      = m_f.dbrec();
     }
 

@@ -384,7 +384,8 @@ ucs_status_t entity::am_handler(void *arg, void *data, size_t length,
     }
 
     self->messages.push_back({am->id, bytes((uint8_t*)data,
-                                            (uint8_t*)data + length)});
+                                            (uint8_t*)data + length),
+                              (flags & UCT_CB_PARAM_FLAG_DESC) != 0});
     if (self->on_message) {
         self->on_message();
     }

@@ -59,6 +59,7 @@ bool find_md(uct_component_h *component_p, std::string *md_name);
 struct message {
     uint8_t id;
     bytes   data;
+    bool    has_desc = false; /* It could have been kept */
 };
 
 

@@ -362,14 +362,15 @@ TEST_P(test_sep_uct_flow,
 
 TEST_P(test_sep_uct_flow, a_fence_orders_a_get_before_the_put_behind_it)
 {
-    remote_memory rmem = m_peer->expose(4096, 5);
-    bytes before       = pattern(4096, 5);
-    uint64_t data      = 0;
+    const size_t length = 100;
+    remote_memory rmem  = m_peer->expose(4096, 5);
+    bytes before        = pattern(4096, 5);
+    uint64_t data       = 0;
     memory local(m_local->md(), 4096);
 
     connect(ep());
     for (unsigned round = 0; round < 100; ++round) {
-        uct_iov_t iov = {local.ptr(), 8, local.memh(), 0, 1};
+        uct_iov_t iov = {local.ptr(), length, local.memh(), 0, 1};
         completion comp;
 
         ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
@@ -383,7 +384,7 @@ TEST_P(test_sep_uct_flow, a_fence_orders_a_get_before_the_put_behind_it)
                                     rmem.va + round * 8, rmem.rkey.rkey);
         }));
         ASSERT_EQ(UCS_OK, wait(comp));
-        ASSERT_EQ(0, memcmp(local.ptr(), before.data() + round * 8, 8));
+        ASSERT_EQ(0, memcmp(local.ptr(), before.data() + round * 8, length));
     }
     flush();
     EXPECT_EQ(bytes(800, 0), m_peer->read(0, 800));

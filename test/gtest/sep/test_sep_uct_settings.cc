@@ -20,6 +20,11 @@ size_t pack(void *dest, void *arg)
     return data->size();
 }
 
+void unpack(void *arg, const void *data, size_t length)
+{
+    ((bytes*)arg)->assign((const uint8_t*)data, (const uint8_t*)data + length);
+}
+
 /* Settings of the data path, each in the modes where it could be different */
 class test_sep_uct_settings : public test_sep_uct {
 protected:
@@ -340,6 +345,167 @@ TEST_F(test_sep_uct_settings, receive_queue_grows_to_its_length_and_no_further)
     }
 
     expect_refused({{"RX_QUEUE_FILL", "0"}});
+}
+
+/* Messages have a header of one byte in front of the one that is the user's */
+TEST_F(test_sep_uct_settings, short_messages_come_with_their_completions)
+{
+    const struct {
+        settings config;
+        size_t   limit;
+    } modes[] = {
+        {{{"RX_INLINE", "32"}}, 32}, /* Also the default */
+        {{{"RX_INLINE", "1"}}, 32},
+        {{{"RX_INLINE", "33"}}, 64},
+        {{{"RX_INLINE", "64"}, {"TX_INLINE_RESP", "0"}}, 64},
+        {{{"RX_INLINE", "0"}}, 0},
+        {{{"RX_INLINE", "64"}, {"CATEGORY", "mpi_everywhere"}}, 64},
+        {{{"RX_INLINE", "32"}, {"CQ_SHARING", "2"}}, 32},
+        {{{"RX_INLINE", "32"}, {"TX_POSTLIST", "4"}}, 32},
+        {{{"RX_INLINE", "32"}, {"API", "verbs"}}, 0},
+        {{{"RX_INLINE", "32"}, {"CATEGORY", "mpi_threads"}}, 0},
+        {{}, 32}
+    };
+
+    for (const auto &mode : modes) {
+        SCOPED_TRACE(testing::Message() << "mode " << &mode - modes);
+        start(mode.config);
+        uct_ep_h to_self = m_local->connect(m_local->addr());
+
+        /* Several rounds through a queue of this length */
+        for (unsigned i = 0; i < 1000; ++i) {
+            unsigned length = i % 71;
+            bytes data      = pattern(length, i);
+            uint64_t header = i;
+
+            ASSERT_EQ(UCS_OK, retry([&]() {
+                return uct_ep_am_short(to_self, 1, header, data.data(), length);
+            }));
+            if ((i % 10) != 9) {
+                continue; /* Some come in bursts */
+            }
+            m_local->flush();
+            ASSERT_TRUE(m_local->wait([&]() {
+                return m_local->messages.size() == i + 1;
+            }));
+        }
+        for (unsigned i = 0; i < 1000; ++i) {
+            const message &received = m_local->messages[i];
+            unsigned length         = i % 71;
+            bytes expected          = pattern(length, i);
+            uint64_t header         = i;
+
+            expected.insert(expected.begin(), (uint8_t*)&header,
+                            (uint8_t*)(&header + 1));
+            ASSERT_EQ(expected, received.data) << i;
+            ASSERT_EQ((1 + sizeof(header) + length > mode.limit) &&
+                      !m_local->is_on_hub(),
+                      received.has_desc && !m_local->is_on_hub()) << i;
+        }
+    }
+
+    expect_refused({{"RX_INLINE", "65"}});
+}
+
+TEST_F(test_sep_uct_settings, short_results_come_with_their_completions)
+{
+    const struct {
+        settings config;
+        size_t   limit;
+        bool     is_second; /* Not the domain's first, whose context it is */
+    } modes[] = {
+        {{{"TX_INLINE_RESP", "32"}}, 32},
+        {{{"TX_INLINE_RESP", "0"}}, 0},
+        {{{"TX_INLINE_RESP", "1"}, {"RX_INLINE", "64"}}, 64},
+        {{{"RX_INLINE", "0"}}, 0}, /* libmlx5 does not allow it */
+        {{{"RX_INLINE", "0"}, {"CATEGORY", "mpi_everywhere"}}, 0},
+        {{{"RX_INLINE", "64"}, {"CATEGORY", "mpi_everywhere"}}, 64},
+        {{{"RX_INLINE", "0"}, {"CATEGORY", "mpi_everywhere"}}, 32, true},
+        {{{"RX_INLINE", "64"}, {"CATEGORY", "mpi_everywhere"}}, 32, true},
+        {{{"RX_INLINE", "64"}, {"CQ_SHARING", "2"}}, 32},
+        {{{"TX_POSTLIST", "4"}}, 32},
+        {{{"API", "verbs"}}, 0},
+        {{{"CATEGORY", "mpi_threads"}}, 0},
+        {{}, 32}
+    };
+
+    for (const auto &mode : modes) {
+        SCOPED_TRACE(testing::Message() << "mode " << &mode - modes);
+        start(mode.config);
+        remote_memory memory = m_peer->expose(4096, 5);
+        bytes all            = pattern(4096, 5);
+        std::unique_ptr<entity> second;
+        entity *e            = m_local.get();
+        uct_ep_h to_peer     = ep();
+
+        if (mode.is_second) {
+            second  = entity::create(*m_local, mode.config);
+            ASSERT_TRUE(second != nullptr);
+            e       = second.get();
+            to_peer = e->connect(m_peer->addr());
+            ASSERT_TRUE(e->sep()->own_cq.cq != NULL);
+        }
+
+        /* Post and wait for the result */
+        auto run = [&](completion &comp,
+                       const std::function<ucs_status_t()> &op) {
+            ucs_status_t status = UCS_OK;
+
+            EXPECT_TRUE(e->wait([&]() {
+                status = op();
+                return status != UCS_ERR_NO_RESOURCE;
+            }));
+            EXPECT_EQ(UCS_INPROGRESS, status);
+            EXPECT_TRUE(e->wait([&]() { return comp.calls > 0; }));
+            EXPECT_EQ(UCS_OK, comp.status);
+        };
+
+        EXPECT_EQ(mode.limit ? mode.limit + 1 : 0,
+                  e->attr().cap.get.min_zcopy);
+        for (size_t length = 1; length < 100; ++length) {
+            completion comp;
+            bytes result;
+
+            run(comp, [&]() {
+                return uct_ep_get_bcopy(to_peer, unpack, &result, length,
+                                        memory.va + length, memory.rkey.rkey,
+                                        &comp.comp);
+            });
+            ASSERT_EQ(bytes(all.begin() + length, all.begin() + 2 * length),
+                      result);
+
+            if ((e->sep()->api == &uct_sep_api_verbs) ||
+                e->is_on_hub() ||
+                uct_sep_iface_shares_cq(e->sep())) {
+                continue;
+            }
+
+            const uct_sep_cq_t &cq = (e->sep()->own_cq.cq != NULL) ?
+                                     e->sep()->own_cq :
+                                     e->sep()->cq;
+            if (cq.next > cq.start) {
+                ASSERT_EQ(length <= mode.limit,
+                          !!uct_sep_cqe_has_data(cq.next - cq.stride))
+                        << length;
+            }
+        }
+
+        for (uint64_t i = 0; i < 10; ++i) {
+            uint64_t before, old = 0;
+            completion comp;
+
+            memcpy(&before, &all[8], sizeof(before));
+            run(comp, [&]() {
+                return uct_ep_atomic64_fetch(to_peer, UCT_ATOMIC_OP_ADD, 3,
+                                             &old, memory.va + 8,
+                                             memory.rkey.rkey, &comp.comp);
+            });
+            ASSERT_EQ(before + 3 * i, old);
+        }
+        uct_rkey_release(m_local->component(), &memory.rkey);
+    }
+
+    expect_refused({{"TX_INLINE_RESP", "65"}});
 }
 
 TEST_F(test_sep_uct_settings, progress_handles_as_many_sends_as_allowed)

@@ -66,8 +66,8 @@ uct_sep_cq_group_create(uct_sep_md_t *md, struct ibv_context *context,
         goto err_destroy_lock;
     }
 
-    status = uct_sep_cq_init(&group->cq, context, length, uct_sep_cq_create_dv,
-                             name);
+    status = uct_sep_cq_init(&group->cq, context, length,
+                             UCT_SEP_CQ_STRIDE_64, uct_sep_cq_create_dv, name);
     if (status != UCS_OK) {
         goto err_cleanup_qps;
     }
@@ -190,7 +190,7 @@ static void uct_sep_cq_group_drain(uct_sep_cq_group_t *group, unsigned max)
             ucs_diag("CQ 0x%x: completion of unknown QP 0x%x", group->cq.cqn,
                      qpn);
         }
-        uct_sep_cq_pop(&group->cq);
+        uct_sep_cq_pop(&group->cq, cqe, UCT_SEP_CQ_STRIDE_64);
     }
 
     if (count > 0) {

@@ -55,7 +55,7 @@ static struct ibv_qp *uct_sep_link_qp_new(uct_sep_iface_t *iface,
                                IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     attr.pd                  = pd;
 
-    qp = iface->api->qp_create(pd, &attr);
+    qp = iface->api->qp_create(iface, pd, &attr);
     if (qp != NULL) {
         uct_sep_account_add_qp(qp);
     }
@@ -137,7 +137,7 @@ uct_sep_link_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     attr.cap.max_send_sge = 1;
     attr.comp_mask        = IBV_QP_INIT_ATTR_PD;
     attr.pd               = pd;
-    txwq->responder       = iface->api->responder_create(pd, &attr);
+    txwq->responder       = iface->api->responder_create(iface, pd, &attr);
     if (txwq->responder == NULL) {
         ucs_error("%s: could not create a queue pair that receives: %m",
                   iface->port.name);

@@ -449,6 +449,8 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
 
     /* The core's completion queue already belongs to everybody */
     core_config.cq_sharing = 1;
+    /* Messages are kept until their worker looks, so they come in buffers */
+    core_config.rx.inline_size = 0;
 
     core_params.field_mask       |= UCT_IFACE_PARAM_FIELD_RX_HEADROOM |
                                     UCT_IFACE_PARAM_FIELD_ERR_HANDLER |

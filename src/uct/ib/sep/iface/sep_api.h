@@ -21,8 +21,8 @@ struct uct_sep_api {
      *  requests are handed to the device. */
     unsigned                  ops_mode;
 
-    uct_iface_progress_func_t progress;
-    uct_iface_progress_func_t own_progress;
+    /** Choose the polling loop, once it is known where sends complete. */
+    uct_iface_progress_func_t (*progress)(const uct_sep_iface_t *iface);
 
     /** Check the configuration, and create the part of an interface that only
      *  this API has. UCS_OK, or an error after a message. */
@@ -34,13 +34,17 @@ struct uct_sep_api {
     uct_sep_cq_create_func_t  cq_create;
     const uct_sep_srq_ops_t   *srq_ops;
 
-    /** Create a queue pair with a send queue of the configured length; extends
-     *  the attributes. NULL with errno. */
-    struct ibv_qp             *(*qp_create)(struct ibv_pd *pd,
-                                            struct ibv_qp_init_attr_ex *attr);
+    /** Create a queue pair with a send queue of the configured length; it
+     *  receives if it has a receive queue. Extends the attributes. NULL with
+     *  errno. */
+    struct ibv_qp             *(*qp_create)(
+                                      const uct_sep_iface_t *iface,
+                                      struct ibv_pd *pd,
+                                      struct ibv_qp_init_attr_ex *attr);
 
     /** Create a queue pair that receives and never sends. NULL with errno. */
     struct ibv_qp             *(*responder_create)(
+                                      const uct_sep_iface_t *iface,
                                       struct ibv_pd *pd,
                                       struct ibv_qp_init_attr_ex *attr);
 

@@ -127,6 +127,14 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, tx.max_inline),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"TX_INLINE_RESP", "32",
+     "Longest result of a get or an atomic that comes with its completion,\n"
+     "and not on its own: 0 is none, otherwise what a completion has room\n"
+     "for. No effect with RX_INLINE=0, unless CATEGORY has given the worker\n"
+     "a device context.",
+     ucs_offsetof(uct_sep_iface_config_t, tx.inline_resp),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
     {"TX_MAX_POLL", "16",
      "Maximal number of send completions to handle in one progress call.",
      ucs_offsetof(uct_sep_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
@@ -172,6 +180,14 @@ ucs_config_field_t uct_sep_config_table[] = {
      "RX_QUEUE_LEN, when progress finds that half of them were used up.",
      ucs_offsetof(uct_sep_iface_config_t, rx.queue_fill),
      UCS_CONFIG_TYPE_UINT},
+
+    {"RX_INLINE", "32",
+     "Longest active message, with its header of one byte, that comes with\n"
+     "its completion, and not to a buffer: 0 is none, up to 32 is 32, and up\n"
+     "to 64 is 64, for which completions take twice the memory. No effect\n"
+     "with API=verbs, and if CATEGORY has one queue pair for all workers.",
+     ucs_offsetof(uct_sep_iface_config_t, rx.inline_size),
+     UCS_CONFIG_TYPE_MEMUNITS},
 
     {"RX_MAX_POLL", "1",
      "Maximal number of receives to handle in one progress call. It ends when\n"
@@ -412,6 +428,9 @@ static ucs_status_t uct_sep_config_check_time(const char *name, double value)
     return UCS_ERR_INVALID_PARAM;
 }
 
+/* Longest inline data of any completion */
+#define UCT_SEP_MAX_INLINE_CQE UCT_SEP_CQE_MAX_DATA(UCT_SEP_CQ_STRIDE_128)
+
 static ucs_status_t
 uct_sep_config_init_fc(uct_sep_iface_t *iface,
                        const uct_sep_iface_config_t *config)
@@ -440,7 +459,9 @@ uct_sep_config_init_fc(uct_sep_iface_t *iface,
 
     /* A receive queue like ours must take at least what one peer sends: a
      * window and, once that is granted, what was sent since the request. The
-     * requesting message and a grant for the other side come on top. */
+     * requesting message and a grant for the other side come on top, and what
+     * the device has not been told about yet. */
+    fill                   -= ucs_min(fill, uct_sep_srq_batch(fill) - 1);
     window                  = ucs_max(1, (int)(((int)fill - 2) /
                                                (1 + config->fc.hard_thresh)));
     window                  = ucs_min(config->fc.wnd_size, window);
@@ -465,6 +486,8 @@ uct_sep_config_check(const uct_sep_iface_config_t *config,
         {"TX_QUEUE_LEN", config->tx.queue_len, 2 * UCT_SEP_MAX_BB,
          ucs_min((unsigned long)max_qp_wr, 1ul << 15)},
         {"TX_MIN_INLINE", config->tx.min_inline, 0, UCT_SEP_PUT_MAX_INL},
+        {"TX_INLINE_RESP", config->tx.inline_resp, 0, UCT_SEP_MAX_INLINE_CQE},
+        {"RX_INLINE", config->rx.inline_size, 0, UCT_SEP_MAX_INLINE_CQE},
         {"TX_CQ_MODERATION", config->tx.cq_moderation, 1, INT16_MAX},
         {"TX_POSTLIST", config->tx.postlist, 1, INT16_MAX},
         {"TX_CQ_LEN", config->tx.cq_len, 2 * UCT_SEP_MAX_BB, 1ul << 20},
@@ -594,4 +617,35 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
     iface->config.max_get_zcopy      = ucs_min(uct_sep_config_max_zcopy(iface),
                                                config->max_get_zcopy);
     return UCS_OK;
+}
+
+void uct_sep_config_apply_inline(uct_sep_iface_t *iface,
+                                 const uct_sep_iface_config_t *config)
+{
+    size_t max = UCT_SEP_CQE_MAX_DATA(UCT_SEP_CQ_STRIDE_64);
+    int is_own = iface->channel.own != NULL;
+
+    iface->config.rx_mode        = UCT_SEP_RX_MODE_BUF;
+    iface->config.tx_inline_resp = 0;
+    if (config->api != UCT_SEP_API_DV) {
+        return; /* libibverbs looks after it */
+    }
+
+    if (config->rx.inline_size > max) {
+        iface->config.rx_mode = UCT_SEP_RX_MODE_CQE64;
+    } else if (config->rx.inline_size > 0) {
+        iface->config.rx_mode = UCT_SEP_RX_MODE_CQE32;
+    }
+
+    /* A queue pair that receives can have results in completions only if it has
+     * messages there: libmlx5 takes the flags for "neither" and "both" to
+     * exclude each other. Sends with a completion queue of their own have the
+     * smaller completions. */
+    if ((config->tx.inline_resp > 0) &&
+        (is_own || (iface->config.rx_mode != UCT_SEP_RX_MODE_BUF))) {
+        iface->config.tx_inline_resp =
+                (is_own || (config->cq_sharing > 1)) ? max :
+                UCT_SEP_CQE_MAX_DATA(uct_sep_rx_mode_stride(
+                        iface->config.rx_mode));
+    }
 }

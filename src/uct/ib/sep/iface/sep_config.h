@@ -51,6 +51,7 @@ typedef struct uct_sep_iface_config {
         unsigned             queue_len;
         size_t               min_inline;
         size_t               max_inline;
+        size_t               inline_resp;
         unsigned             max_poll;
         unsigned             cq_moderation;
         unsigned             cq_len;
@@ -61,6 +62,7 @@ typedef struct uct_sep_iface_config {
     struct {
         unsigned             queue_len;
         unsigned             queue_fill;
+        size_t               inline_size;
         unsigned             max_poll;
         uct_iface_mpool_config_t mp;
     } rx;
@@ -104,6 +106,12 @@ ucs_status_t uct_sep_config_check(const uct_sep_iface_config_t *config,
  */
 ucs_status_t uct_sep_config_apply(uct_sep_iface_t *iface,
                                   const uct_sep_iface_config_t *config);
+
+
+/** Choose where short messages and results arrive: whether sends complete in a
+ *  queue of their own is known once the interface has its channel. */
+void uct_sep_config_apply_inline(uct_sep_iface_t *iface,
+                                 const uct_sep_iface_config_t *config);
 
 
 /** Longest zero-copy operation of the port. */

@@ -6,6 +6,7 @@
 #include <uct/ib/sep/category/sep_channel.h>
 #include <uct/ib/sep/conn/sep_cm.h>
 #include <uct/ib/sep/iface/sep_ops.h>
+#include <uct/ib/sep/iface/sep_rx_mode.h>
 #include <uct/ib/sep/queue/sep_cq.h>
 #include <uct/ib/sep/category/sep_cq_group.h>
 #include <uct/ib/sep/md/sep_md.h>
@@ -134,6 +135,9 @@ struct uct_sep_iface {
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
         size_t              tx_max_inline; /**< See TX_MAX_INLINE */
+        size_t              tx_inline_resp; /**< Longest result that may be in
+                                                 a completion, 0: none */
+        uct_sep_rx_mode_t   rx_mode;
         unsigned            rx_queue_len;
         unsigned            rx_queue_fill; /**< Receives posted at first */
         unsigned            rx_max_poll;   /**< Receives of a progress call, */

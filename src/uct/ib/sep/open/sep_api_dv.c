@@ -14,27 +14,45 @@
 #include <string.h>
 
 
-/* By default libmlx5 lets up to 32 bytes of received data be scattered to the
- * completion; we look for data only in buffers */
-static struct ibv_qp *uct_sep_api_dv_responder_create(
-        struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+/* Have the device put short data into completions or not. By default libmlx5
+ * lets it do so with what a queue pair receives, unless MLX5_SCATTER_TO_CQE=0
+ * is in the environment; "allow" is for both what it receives and results of
+ * what it sends (libmlx5: create_qp; kernel: configure_requester_scat_cqe).
+ * Each completion tells whether it was done. */
+static struct ibv_qp *
+uct_sep_api_dv_qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr,
+                      int rx_inline, int tx_inline)
 {
     struct mlx5dv_qp_init_attr dv_attr = {};
 
     dv_attr.comp_mask    = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
-    dv_attr.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+    dv_attr.create_flags = tx_inline ? MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE :
+                           rx_inline ? 0 :
+                                       MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
     return mlx5dv_create_qp(pd->context, attr, &dv_attr);
 }
 
 static struct ibv_qp *
-uct_sep_api_dv_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+uct_sep_api_dv_responder_create(const uct_sep_iface_t *iface, struct ibv_pd *pd,
+                                struct ibv_qp_init_attr_ex *attr)
+{
+    return uct_sep_api_dv_qp_new(pd, attr, iface->config.rx_mode !=
+                                           UCT_SEP_RX_MODE_BUF, 0);
+}
+
+static struct ibv_qp *
+uct_sep_api_dv_qp_create(const uct_sep_iface_t *iface, struct ibv_pd *pd,
+                         struct ibv_qp_init_attr_ex *attr)
 {
     /* libmlx5 sizes the queue for these limits. We write the work requests
      * ourselves, of any length. */
     attr->send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
                            IBV_QP_EX_WITH_RDMA_READ;
 
-    return uct_sep_api_dv_responder_create(pd, attr);
+    return uct_sep_api_dv_qp_new(pd, attr,
+                                 (attr->srq != NULL) &&
+                                 (iface->config.rx_mode != UCT_SEP_RX_MODE_BUF),
+                                 iface->config.tx_inline_resp > 0);
 }
 
 static ucs_status_t
@@ -110,10 +128,20 @@ uct_sep_api_dv_init(uct_sep_iface_t *iface,
     return UCS_OK;
 }
 
+static uct_iface_progress_func_t
+uct_sep_api_dv_progress(const uct_sep_iface_t *iface)
+{
+    const uct_sep_progress_funcs_t *funcs =
+            &uct_sep_progress_funcs[iface->config.rx_mode];
+
+    return uct_sep_iface_shares_cq(iface) ? funcs->group :
+           (iface->own_cq.cq != NULL)     ? funcs->own :
+                                            funcs->plain;
+}
+
 const uct_sep_api_t uct_sep_api_dv = {
     .ops_mode         = 0,
-    .progress         = uct_sep_progress,
-    .own_progress     = uct_sep_progress_own,
+    .progress         = uct_sep_api_dv_progress,
     .init             = uct_sep_api_dv_init,
     .cleanup          = (void (*)(uct_sep_iface_t*))ucs_empty_function,
     .cq_create        = uct_sep_cq_create_dv,

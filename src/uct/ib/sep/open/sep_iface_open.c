@@ -72,7 +72,8 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.put.max_iov         = tx_ops->rma_max_iov;
 
     attr->cap.get.max_bcopy       = iface->config.seg_size;
-    attr->cap.get.min_zcopy       = 0;
+    attr->cap.get.min_zcopy       = (iface->config.tx_inline_resp > 0) ?
+                                    (iface->config.tx_inline_resp + 1) : 0;
     attr->cap.get.max_zcopy       = iface->config.max_get_zcopy;
     attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.get.align_mtu       = mtu;
@@ -218,14 +219,13 @@ uct_sep_iface_init_own_cq(uct_sep_iface_t *iface, unsigned length)
     ucs_status_t status;
 
     status = uct_sep_cq_init(&iface->own_cq, iface->channel.own->context,
-                             length, iface->api->cq_create, iface->port.name);
+                             length, UCT_SEP_CQ_STRIDE_64,
+                             iface->api->cq_create, iface->port.name);
     if (status != UCS_OK) {
         uct_sep_cq_cleanup(&iface->cq);
-        return status;
     }
 
-    iface->super.super.ops.iface_progress = iface->api->own_progress;
-    return UCS_OK;
+    return status;
 }
 
 static ucs_status_t
@@ -244,6 +244,7 @@ uct_sep_iface_init_cq(uct_sep_iface_t *iface,
                              config->rx.queue_len +
                              ((is_shared || is_own) ? UCT_SEP_CQ_HEADROOM :
                                                       tx_len),
+                             uct_sep_rx_mode_stride(iface->config.rx_mode),
                              iface->api->cq_create, iface->port.name);
     if (status != UCS_OK) {
         return status;
@@ -259,11 +260,9 @@ uct_sep_iface_init_cq(uct_sep_iface_t *iface,
                                     iface->port.name);
     if (status != UCS_OK) {
         uct_sep_cq_cleanup(&iface->cq);
-        return status;
     }
 
-    iface->super.super.ops.iface_progress = uct_sep_progress_group;
-    return UCS_OK;
+    return status;
 }
 
 static void uct_sep_iface_cleanup_cq(uct_sep_iface_t *iface)
@@ -356,7 +355,8 @@ static uct_iface_ops_t uct_sep_iface_ops = {
     .iface_flush              = uct_sep_iface_flush,
     .iface_fence              = uct_sep_iface_fence,
     .iface_progress_enable    = uct_sep_iface_progress_enable,
-    .iface_progress           = uct_sep_progress,
+    .iface_progress           = uct_sep_progress_buf, /* Until another one is
+                                                         chosen */
     .iface_event_fd_get       = uct_sep_event_fd_get,
     .iface_event_arm          = uct_sep_progress_arm,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_sep_iface_t),
@@ -412,7 +412,6 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
 
     self->api = (config->api == UCT_SEP_API_VERBS) ? &uct_sep_api_verbs :
                                                      &uct_sep_api_dv;
-    self->super.super.ops.iface_progress = self->api->progress;
     status = self->api->init(self, config);
     if (status != UCS_OK) {
         goto err;
@@ -436,10 +435,12 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     uct_sep_select_ops(self, config->tx.post,
                        self->channel.use == UCT_SEP_UUAR_DRIVER);
 
+    uct_sep_config_apply_inline(self, config);
     status = uct_sep_iface_init_cq(self, config);
     if (status != UCS_OK) {
         goto err_cleanup_channel;
     }
+    self->super.super.ops.iface_progress = self->api->progress(self);
 
     status = uct_sep_bufs_init_tx(self, config);
     if (status != UCS_OK) {

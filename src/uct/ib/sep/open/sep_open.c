@@ -54,7 +54,9 @@ void uct_sep_open_drop_unusable(uct_iface_attr_t *attr)
         attr->cap.flags &= ~UCT_IFACE_FLAG_PUT_SHORT;
     }
 
-    if (attr->cap.get.max_zcopy == 0) {
+    if ((attr->cap.get.max_zcopy == 0) ||
+        (attr->cap.get.max_zcopy < attr->cap.get.min_zcopy)) {
+        attr->cap.get.max_zcopy = 0;
         attr->cap.flags &= ~UCT_IFACE_FLAG_GET_ZCOPY;
     }
 

@@ -144,6 +144,24 @@ uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
 }
 
 
+/** Whether getting a descriptor needs no call. In a worker's own context each
+ *  has a key that is looked at. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_desc(const ucs_mpool_t *mp, unsigned mode)
+{
+    return !(mode & UCT_SEP_OPS_OWN) && ucs_likely(mp->freelist != NULL);
+}
+
+
+/** The same if there is nothing else to do than to release a descriptor. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_track_release(uct_sep_txwq_t *txwq, uct_sep_desc_t *desc)
+{
+    desc->super.ep = NULL;
+    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+}
+
+
 /** Operations that must not wait until others fill the list. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_end_list(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
@@ -175,28 +193,21 @@ uct_sep_ops_post_header(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_ops_end_list(iface, txwq, mode);
 }
 
-/* A flush after an unsignaled work request posts an empty signaled one. If that
- * was the only work request since the last signaled one, operations are being
- * flushed one at a time, and the next is signaled itself. If others follow that
- * one before the flush, the guess was wrong, at the cost of a completion. */
+/* Post an empty signaled work request, so that a flush knows when it is done.
+ * If the one before was the only one since the last signaled one, operations
+ * are being flushed one at a time, and the next is signaled itself. If others
+ * follow that one before the flush, the guess was wrong, at the cost of a
+ * completion. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                          unsigned mode)
 {
-    int32_t count = txwq->moderation - txwq->unsignaled;
-
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_EXPECT) {
-        if (uct_sep_txwq_is_signaled(txwq)) {
-            txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
-            return;
-        }
         txwq->flags     &= ~UCT_SEP_TXWQ_FLAG_EXPECT;
         txwq->unsignaled = txwq->moderation;
-    } else if (count == 1) {
+    } else if (txwq->moderation - txwq->unsignaled == 1) {
         txwq->flags     |= UCT_SEP_TXWQ_FLAG_EXPECT;
         txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
-    } else if (count == 0) {
-        return;
     } else {
         txwq->unsignaled = txwq->moderation;
     }
@@ -222,12 +233,21 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp,
         return UCS_OK;
     }
 
-    if (ucs_unlikely((flags & UCT_FLUSH_FLAG_CANCEL) ||
-                     !uct_sep_ops_has_credits(iface, ep))) {
+    if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL)) {
         return uct_sep_ep_flush(tl_ep, flags, comp);
     }
 
-    uct_sep_ops_signal_flush(iface, txwq, mode);
+    if (txwq->unsignaled == txwq->moderation) {
+        /* The last work request is signaled; was that for this flush? */
+        if (txwq->flags & UCT_SEP_TXWQ_FLAG_EXPECT) {
+            txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+        }
+    } else if (txwq->unsignaled != UCT_SEP_TXWQ_EXPECT_FLUSH) {
+        if (ucs_unlikely(!uct_sep_ops_has_credits(iface, ep))) {
+            return uct_sep_ep_flush(tl_ep, flags, comp);
+        }
+        uct_sep_ops_signal_flush(iface, txwq, mode);
+    }
     uct_sep_ops_end_list(iface, txwq, mode);
 
     if (comp != NULL) {
@@ -305,9 +325,13 @@ uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
     return UCS_OK;
 }
 
+/* Copies are made before it is looked at whether the work request has to be
+ * signaled: the user's function comes in between, and what is known before it
+ * has to be kept across it. */
 static UCS_F_ALWAYS_INLINE ssize_t
-uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
-                         uint64_t remote_addr, uct_rkey_t rkey, unsigned mode)
+uct_sep_ops_put_bcopy_any(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
+                          void *arg, uint64_t remote_addr, uct_rkey_t rkey,
+                          unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
@@ -317,13 +341,42 @@ uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     UCT_SEP_CHECK_CREDITS(iface, ep);
     UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
 
-    txwq           = ep->txwq;
-    length         = pack_cb(uct_sep_desc_buffer(desc), arg);
-    desc->super.ep = NULL;
+    length = pack_cb(uct_sep_desc_buffer(desc), arg);
+    txwq   = ep->txwq;
     uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE,
                     uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
                     rkey, uct_sep_txwq_moderate(txwq), mode);
-    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+    uct_sep_ops_track_release(txwq, desc);
+    UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
+    return length;
+}
+
+/* Not signaled, of some bytes, with credits and a descriptor at hand */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
+                         uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_ep_put_bcopy_func_t any, unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_sep_desc_t *desc;
+    size_t length;
+
+    if (ucs_unlikely(!uct_sep_ops_is_simple(iface, txwq)) ||
+        ucs_unlikely(!uct_sep_ops_has_desc(&iface->tx.desc_mp, mode))) {
+        return any(tl_ep, pack_cb, arg, remote_addr, rkey);
+    }
+
+    desc   = ucs_mpool_get_inline(&iface->tx.desc_mp);
+    length = pack_cb(uct_sep_desc_buffer(desc), arg);
+
+    iface = ucs_derived_of(tl_ep->iface, uct_sep_iface_t);
+    txwq  = ep->txwq;
+    --txwq->unsignaled;
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE,
+                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
+                    rkey, 0, mode);
+    uct_sep_ops_track_release(txwq, desc);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
 }
@@ -428,7 +481,10 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
     UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_WR_RMA_MAX_IOV, "get_zcopy");
-    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
+    /* A shorter result would stay in the completion */
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt),
+                     (iface->config.tx_inline_resp > 0) ?
+                     (iface->config.tx_inline_resp + 1) : 0,
                      iface->config.max_get_zcopy, "get_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
     UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
@@ -511,8 +567,9 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
 }
 
 static UCS_F_ALWAYS_INLINE ssize_t
-uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
-                        void *arg, unsigned flags, unsigned mode)
+uct_sep_ops_am_bcopy_any(uct_ep_h tl_ep, uint8_t id,
+                         uct_pack_callback_t pack_cb, void *arg,
+                         unsigned flags, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_am_hdr_t *hdr;
@@ -520,19 +577,51 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     uct_sep_desc_t *desc;
     size_t length;
 
-    UCT_CHECK_AM_ID(id);
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
     UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
 
-    txwq           = ep->txwq;
-    hdr            = uct_sep_desc_buffer(desc);
-    hdr->am_id     = id | uct_sep_fc_take(iface, txwq);
-    length         = pack_cb(hdr + 1, arg);
-    desc->super.ep = NULL;
+    hdr        = uct_sep_desc_buffer(desc);
+    length     = pack_cb(hdr + 1, arg);
+    txwq       = ep->txwq;
+    hdr->am_id = id | uct_sep_fc_take(iface, txwq);
 
     uct_sep_wr_send(iface, txwq, hdr, sizeof(*hdr) + length, desc->lkey,
                     uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED, mode);
-    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+    uct_sep_ops_track_release(txwq, desc);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
+/* Not signaled, without flow control, with credits and a descriptor at hand */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
+                        void *arg, unsigned flags, uct_ep_am_bcopy_func_t any,
+                        unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_sep_am_hdr_t *hdr;
+    uct_sep_desc_t *desc;
+    size_t length;
+
+    UCT_CHECK_AM_ID(id);
+    if (ucs_unlikely(!uct_sep_ops_is_simple_am(iface, txwq)) ||
+        ucs_unlikely(!uct_sep_ops_has_desc(&iface->tx.desc_mp, mode))) {
+        return any(tl_ep, id, pack_cb, arg, flags);
+    }
+
+    desc       = ucs_mpool_get_inline(&iface->tx.desc_mp);
+    hdr        = uct_sep_desc_buffer(desc);
+    hdr->am_id = id;
+    length     = pack_cb(hdr + 1, arg);
+
+    iface = ucs_derived_of(tl_ep->iface, uct_sep_iface_t);
+    txwq  = ep->txwq;
+    --txwq->fc.left;
+    --txwq->unsignaled;
+    uct_sep_wr_send(iface, txwq, hdr, sizeof(*hdr) + length, desc->lkey,
+                    UCT_SEP_FM_SOLICITED, mode);
+    uct_sep_ops_track_release(txwq, desc);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
@@ -579,7 +668,8 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     uct_sep_wr_send_iov(iface, txwq, op, id, header, header_length, iov, iovcnt,
                         fm, mode);
     if (op != NULL) {
-        uct_sep_ops_track(txwq, op, uct_sep_op_complete);
+        uct_sep_ops_track(txwq, op, (comp != NULL) ? uct_sep_op_complete :
+                                                     uct_sep_op_release);
     }
     UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
                       header_length + uct_iov_total_length(iov, iovcnt));

@@ -84,19 +84,16 @@ uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
     return UCS_OK;
 }
 
+/* There are credits and a descriptor */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
-                         const uct_sep_wr_atomic_t *atomic, unsigned size,
-                         void *result, uint64_t remote_addr, uct_rkey_t rkey,
-                         uct_completion_t *comp, unsigned mode)
+uct_sep_ops_atomic_post_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                              const uct_sep_wr_atomic_t *atomic, unsigned size,
+                              void *result, uint64_t remote_addr,
+                              uct_rkey_t rkey, uct_completion_t *comp,
+                              uct_sep_desc_t *desc, unsigned mode)
 {
-    uct_sep_txwq_t *txwq;
-    uct_sep_desc_t *desc;
+    uct_sep_txwq_t *txwq = ep->txwq;
 
-    UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.small_mp, desc, mode);
-
-    txwq               = ep->txwq;
     desc->super.comp   = comp;
     desc->super.ep     = ep;
     desc->super.result = result;
@@ -109,6 +106,20 @@ uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
                       uct_sep_op_complete_fetch64);
     UCT_TL_EP_STAT_ATOMIC(&ep->super);
     return UCS_INPROGRESS;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                         const uct_sep_wr_atomic_t *atomic, unsigned size,
+                         void *result, uint64_t remote_addr, uct_rkey_t rkey,
+                         uct_completion_t *comp, unsigned mode)
+{
+    uct_sep_desc_t *desc;
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.small_mp, desc, mode);
+    return uct_sep_ops_atomic_post_fetch(iface, ep, atomic, size, result,
+                                         remote_addr, rkey, comp, desc, mode);
 }
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -218,14 +229,43 @@ uct_sep_ops_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode, uint32_t value,
                                   UCT_SEP_WR_ATOMIC32, mode);
 }
 
+/* Of any kind, without credits or a descriptor at hand */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
-                              uint64_t *result, uint64_t remote_addr,
-                              uct_rkey_t rkey, uct_completion_t *comp,
-                              unsigned mode)
+uct_sep_ops_atomic64_fetch_any(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
+                               uint64_t *result, uint64_t remote_addr,
+                               uct_rkey_t rkey, uct_completion_t *comp,
+                               unsigned mode)
 {
     return uct_sep_ops_atomic_fop(tl_ep, opcode, sizeof(value), value, result,
                                   remote_addr, rkey, comp,
                                   uct_sep_ops_dev(tl_ep)->atomic64.fop_flags &
                                   UCT_SEP_WR_ATOMIC64, mode);
+}
+
+/* Add, the operation that all devices have: anything else, and what needs a
+ * call, is left to the function above */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
+                              uint64_t *result, uint64_t remote_addr,
+                              uct_rkey_t rkey, uct_completion_t *comp,
+                              uct_ep_atomic64_fetch_func_t any, unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_wr_atomic_t atomic = {
+        .opcode = MLX5_OPCODE_ATOMIC_FA,
+        .value  = value
+    };
+
+    if (ucs_unlikely(opcode != UCT_ATOMIC_OP_ADD) ||
+        ucs_unlikely(!(uct_sep_ops_dev(tl_ep)->atomic64.fop_flags &
+                       UCT_SEP_WR_ATOMIC64 & UCS_BIT(UCT_ATOMIC_OP_ADD))) ||
+        ucs_unlikely(!uct_sep_ops_has_credits(iface, ep)) ||
+        !uct_sep_ops_has_desc(&iface->tx.small_mp, mode)) {
+        return any(tl_ep, opcode, value, result, remote_addr, rkey, comp);
+    }
+
+    return uct_sep_ops_atomic_post_fetch(iface, ep, &atomic, sizeof(value),
+                                         result, remote_addr, rkey, comp,
+                                         ucs_mpool_get_inline(
+                                                 &iface->tx.small_mp), mode);
 }

@@ -65,10 +65,15 @@
 /** Functions of a row that use registered memory: buffers of ours, or the
  *  user's own. */
 #define UCT_SEP_OPS_FUNCS_COPY(_name, _mode) \
-    UCT_SEP_OPS_FUNC(ssize_t, _name, ep_put_bcopy, \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, put_bcopy_any, \
                      (uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg, \
                       uint64_t remote_addr, uct_rkey_t rkey), \
                      ep, pack_cb, arg, remote_addr, rkey, _mode) \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, ep_put_bcopy, \
+                     (uct_ep_h ep, uct_pack_callback_t pack_cb, void *arg, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     ep, pack_cb, arg, remote_addr, rkey, \
+                     uct_sep_ops_##_name##_put_bcopy_any, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_put_zcopy, \
                      (uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt, \
                       uint64_t remote_addr, uct_rkey_t rkey, \
@@ -85,10 +90,15 @@
                       uint64_t remote_addr, uct_rkey_t rkey, \
                       uct_completion_t *comp), \
                      ep, iov, iovcnt, remote_addr, rkey, comp, _mode) \
-    UCT_SEP_OPS_FUNC(ssize_t, _name, ep_am_bcopy, \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, am_bcopy_any, \
                      (uct_ep_h ep, uint8_t id, uct_pack_callback_t pack_cb, \
                       void *arg, unsigned flags), \
                      ep, id, pack_cb, arg, flags, _mode) \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, ep_am_bcopy, \
+                     (uct_ep_h ep, uint8_t id, uct_pack_callback_t pack_cb, \
+                      void *arg, unsigned flags), \
+                     ep, id, pack_cb, arg, flags, \
+                     uct_sep_ops_##_name##_am_bcopy_any, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_zcopy, \
                      (uct_ep_h ep, uint8_t id, const void *header, \
                       unsigned header_length, const uct_iov_t *iov, \
@@ -125,11 +135,18 @@
                       uct_completion_t *comp), \
                      ep, opcode, value, result, remote_addr, rkey, comp, \
                      _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, atomic64_fetch_any, \
+                     (uct_ep_h ep, unsigned opcode, uint64_t value, \
+                      uint64_t *result, uint64_t remote_addr, uct_rkey_t rkey, \
+                      uct_completion_t *comp), \
+                     ep, opcode, value, result, remote_addr, rkey, comp, \
+                     _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_atomic64_fetch, \
                      (uct_ep_h ep, unsigned opcode, uint64_t value, \
                       uint64_t *result, uint64_t remote_addr, uct_rkey_t rkey, \
                       uct_completion_t *comp), \
-                     ep, opcode, value, result, remote_addr, rkey, comp, _mode)
+                     ep, opcode, value, result, remote_addr, rkey, comp, \
+                     uct_sep_ops_##_name##_atomic64_fetch_any, _mode)
 
 
 /** Functions of a row that send no data, or only a header. */

@@ -71,10 +71,14 @@ void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
              be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK);
 }
 
-int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
-                           uint32_t length, uint32_t qpn)
+void uct_sep_cqe_handle_short(uct_sep_iface_t *iface)
 {
-    uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(desc, iface->srq.hdr_offset);
+    ucs_diag("%s: dropped a message without a header", iface->port.name);
+}
+
+int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
+                           uint32_t qpn)
+{
     uct_sep_txwq_t *woken;
     int has_message;
 
@@ -83,12 +87,7 @@ int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
         uct_sep_dispatch_wake(iface, woken);
     }
 
-    if (!has_message) {
-        return 1;
-    }
-
-    return uct_sep_cqe_invoke_am(iface, desc, hdr,
-                                 hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
+    return has_message;
 }
 
 /* A work request of a retired queue has completed: destroy the queue if that
@@ -121,7 +120,7 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
 
     if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
         /* Everything before it has succeeded */
-        uct_sep_txwq_finish(iface, txwq, pi);
+        uct_sep_txwq_finish(iface, txwq, &uct_sep_op_no_cqe, pi);
     }
 
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it? */

@@ -48,12 +48,16 @@ void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
 
 
 /**
- * A received message with bits of flow control.
+ * A received message has bits of flow control.
  *
- * @return Whether its buffer is free again and not the application's.
+ * @return Whether it is a message for a handler, too.
  */
-int uct_sep_cqe_deliver_fc(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
-                           uint32_t length, uint32_t qpn);
+int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
+                           uint32_t qpn);
+
+
+/** A message without a header was received. */
+void uct_sep_cqe_handle_short(uct_sep_iface_t *iface);
 
 
 /** A completion of a queue pair that is not, or no longer, ours. */

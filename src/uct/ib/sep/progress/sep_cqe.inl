@@ -4,6 +4,7 @@
 #define UCT_SEP_CQE_INL
 
 #include <uct/ib/sep/progress/sep_cqe.h>
+#include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/recv/sep_srq.inl>
 #include <uct/ib/sep/post/sep_wqe.inl>
@@ -30,7 +31,7 @@ uct_sep_txwq_wqe_end(const uct_sep_txwq_t *txwq, uint16_t pi)
  * progress and cancel what is outstanding; the queue survives that. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                              uint16_t end)
+                              const struct mlx5_cqe64 *cqe, uint16_t end)
 {
     uct_sep_op_t *op;
 
@@ -42,17 +43,19 @@ uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
             break;
         }
         ucs_queue_pull_non_empty(&txwq->outstanding);
-        op->handler(op, UCS_OK);
+        op->handler(op, cqe, UCS_OK);
     } while (!ucs_queue_is_empty(&txwq->outstanding));
     --iface->tx.in_finish;
 }
 
-/* Finish operations up to an index */
+/* Finish operations up to an index. Only the last can have a result in the
+ * completion, since whatever has a result asks for one of its own. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_txwq_finish(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
+uct_sep_txwq_finish(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    const struct mlx5_cqe64 *cqe, uint16_t end)
 {
     if (!ucs_queue_is_empty(&txwq->outstanding)) {
-        uct_sep_txwq_finish_non_empty(iface, txwq, end);
+        uct_sep_txwq_finish_non_empty(iface, txwq, cqe, end);
     }
 }
 
@@ -71,8 +74,7 @@ uct_sep_txwq_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
 static UCS_F_ALWAYS_INLINE uct_sep_txwq_t *
 uct_sep_cqe_txwq(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
-    return uct_sep_qp_table_find(&iface->qps, be32toh(cqe->sop_drop_qpn) &
-                                              UCT_SEP_QPN_MASK);
+    return uct_sep_qp_table_find_key(&iface->qps, UCT_SEP_QP_KEY_CQE(cqe));
 }
 
 /* Whether a completion does more than finish operations and give back
@@ -101,9 +103,9 @@ uct_sep_cqe_release_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 /* All up to an index has been sent */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_cqe_handle_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                        uint16_t end)
+                        const struct mlx5_cqe64 *cqe, uint16_t end)
 {
-    uct_sep_txwq_finish(iface, txwq, end);
+    uct_sep_txwq_finish(iface, txwq, cqe, end);
     uct_sep_cqe_release_send(iface, txwq, end);
 }
 
@@ -117,7 +119,7 @@ uct_sep_cqe_handle_send(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
         return;
     }
 
-    uct_sep_cqe_handle_sent(iface, txwq,
+    uct_sep_cqe_handle_sent(iface, txwq, cqe,
                             uct_sep_txwq_wqe_end(txwq,
                                                  be16toh(cqe->wqe_counter)));
 }
@@ -145,6 +147,22 @@ uct_sep_cqe_invoke_am(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
     return 0;
 }
 
+/* The same for a message in a completion, which the handler has to copy if it
+ * wants to keep it */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_cqe_invoke_am_inline(uct_sep_iface_t *iface,
+                             const uct_sep_am_hdr_t *hdr, uint8_t am_id,
+                             uint32_t length)
+{
+    ucs_status_t UCS_V_UNUSED status;
+
+    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, hdr + 1,
+                       length - sizeof(*hdr), "RX: %s", iface->port.name);
+    status = uct_iface_invoke_am(&iface->super, am_id, (void*)(hdr + 1),
+                                 length - sizeof(*hdr), 0);
+    ucs_assert(status == UCS_OK);
+}
+
 /* A message was received, on QP qpn; returns whether the buffer is free
  * again */
 static UCS_F_ALWAYS_INLINE int
@@ -158,22 +176,26 @@ uct_sep_cqe_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
 
     /* Whatever was sent, stay inside the buffer and the table of handlers */
     if (ucs_unlikely(length < sizeof(*hdr))) {
-        ucs_diag("%s: dropped a message without a header", iface->port.name);
+        uct_sep_cqe_handle_short(iface);
         return 1;
     }
 
     if (ucs_unlikely(hdr->am_id & UCT_SEP_AM_FC_MASK)) {
-        return uct_sep_cqe_deliver_fc(iface, desc, length, qpn);
+        return !uct_sep_cqe_receive_fc(iface, hdr, qpn) ||
+               uct_sep_cqe_invoke_am(iface, desc, hdr,
+                                     hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
     }
 
     return uct_sep_cqe_invoke_am(iface, desc, hdr, hdr->am_id, length);
 }
 
+/* A message was received in its buffer */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_cqe_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 {
     uint16_t index = be16toh(cqe->wqe_counter);
 
+    uct_sep_srq_prefetch(&iface->srq, index);
     if (ucs_likely(uct_sep_cqe_deliver(iface, index,
                                        be32toh(cqe->byte_cnt),
                                        be32toh(cqe->sop_drop_qpn) &
@@ -182,6 +204,29 @@ uct_sep_cqe_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     } else {
         uct_sep_srq_replace(&iface->srq, index);
     }
+}
+
+/* A message was received in the completion; its buffer is as it was */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_cqe_handle_recv_inline(uct_sep_iface_t *iface,
+                               const struct mlx5_cqe64 *cqe)
+{
+    const uct_sep_am_hdr_t *hdr = uct_sep_cqe_data(cqe);
+    /* Read first: handlers may progress */
+    __be16 index                = cqe->wqe_counter;
+    uint32_t length             = be32toh(cqe->byte_cnt);
+
+    if (ucs_unlikely(length < sizeof(*hdr))) {
+        uct_sep_cqe_handle_short(iface);
+    } else if (ucs_likely(!(hdr->am_id & UCT_SEP_AM_FC_MASK))) {
+        uct_sep_cqe_invoke_am_inline(iface, hdr, hdr->am_id, length);
+    } else if (uct_sep_cqe_receive_fc(iface, hdr, be32toh(cqe->sop_drop_qpn) &
+                                                  UCT_SEP_QPN_MASK)) {
+        uct_sep_cqe_invoke_am_inline(iface, hdr,
+                                     hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
+    }
+
+    uct_sep_srq_append_be(&iface->srq, index);
 }
 
 #endif

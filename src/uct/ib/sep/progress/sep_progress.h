@@ -11,21 +11,29 @@ BEGIN_C_DECLS
  * @file sep_progress.h
  *
  * Loops that poll for completions; of uct_iface_ops_t. Opening an interface
- * chooses one of them.
+ * chooses one of them: by the way of receiving, for each of which all are
+ * compiled, and by where its sends complete.
  */
 
-/** Poll the completion queue for receives, and for sends unless they have
- *  another one. */
-unsigned uct_sep_progress(uct_iface_h tl_iface);
+/** Progress functions of a mode of receiving. */
+typedef struct uct_sep_progress_funcs {
+    uct_iface_progress_func_t plain; /**< Sends complete in the same queue */
+    uct_iface_progress_func_t own;   /**< In one in the worker's own context */
+    uct_iface_progress_func_t group; /**< In one that workers share */
+} uct_sep_progress_funcs_t;
 
 
-/** The same, with another completion queue for sends in the worker's context.
- */
-unsigned uct_sep_progress_own(uct_iface_h tl_iface);
+/** All of them. */
+extern const uct_sep_progress_funcs_t
+uct_sep_progress_funcs[UCT_SEP_RX_MODE_LAST];
 
 
-/** The same for a worker that shares its send completion queue. */
-unsigned uct_sep_progress_group(uct_iface_h tl_iface);
+#define UCT_SEP_PROGRESS_DECLARE(_name, _mode) \
+    unsigned uct_sep_progress_##_name(uct_iface_h tl_iface); \
+    unsigned uct_sep_progress_own_##_name(uct_iface_h tl_iface); \
+    unsigned uct_sep_progress_group_##_name(uct_iface_h tl_iface);
+
+UCT_SEP_RX_MODE_FOREACH(UCT_SEP_PROGRESS_DECLARE)
 
 
 /**

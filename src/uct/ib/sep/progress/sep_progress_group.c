@@ -39,14 +39,22 @@ uct_sep_progress_group_sends(uct_sep_iface_t *iface)
     return count;
 }
 
-unsigned uct_sep_progress_group(uct_iface_h tl_iface)
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_progress_group(uct_iface_h tl_iface, unsigned count)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    unsigned count;
 
-    count = uct_sep_progress(tl_iface);
     if (ucs_unlikely(uct_sep_cq_member_has_news(&iface->cq_member))) {
         count += uct_sep_progress_group_sends(iface);
     }
     return count;
 }
+
+#define UCT_SEP_PROGRESS_DEFINE_GROUP(_name, _mode) \
+    unsigned uct_sep_progress_group_##_name(uct_iface_h tl_iface) \
+    { \
+        return uct_sep_progress_group(tl_iface, \
+                                      uct_sep_progress_##_name(tl_iface)); \
+    }
+
+UCT_SEP_RX_MODE_FOREACH(UCT_SEP_PROGRESS_DEFINE_GROUP)

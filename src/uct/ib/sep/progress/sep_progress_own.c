@@ -20,7 +20,7 @@ uct_sep_progress_own_sends(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
 
     do {
         /* Before any callback, which may progress as well */
-        uct_sep_cq_pop(&iface->own_cq);
+        uct_sep_cq_pop(&iface->own_cq, cqe, UCT_SEP_CQ_STRIDE_64);
 
         if (ucs_likely((cqe->op_own >> 4) == MLX5_CQE_REQ)) {
             uct_sep_cqe_handle_send(iface, cqe);
@@ -37,10 +37,10 @@ uct_sep_progress_own_sends(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     return count;
 }
 
-unsigned uct_sep_progress_own(uct_iface_h tl_iface)
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_progress_own(uct_iface_h tl_iface, unsigned count)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    unsigned count         = uct_sep_progress(tl_iface);
     struct mlx5_cqe64 *cqe;
 
     cqe = uct_sep_cq_peek(&iface->own_cq);
@@ -50,3 +50,12 @@ unsigned uct_sep_progress_own(uct_iface_h tl_iface)
 
     return count + uct_sep_progress_own_sends(iface, cqe);
 }
+
+#define UCT_SEP_PROGRESS_DEFINE_OWN(_name, _mode) \
+    unsigned uct_sep_progress_own_##_name(uct_iface_h tl_iface) \
+    { \
+        return uct_sep_progress_own(tl_iface, \
+                                    uct_sep_progress_##_name(tl_iface)); \
+    }
+
+UCT_SEP_RX_MODE_FOREACH(UCT_SEP_PROGRESS_DEFINE_OWN)

@@ -37,22 +37,22 @@ static ucs_status_t uct_sep_cq_map(uct_sep_cq_t *cq, const char *name)
         return UCS_ERR_IO_ERROR;
     }
 
-    if (dv_cq.cqe_size != sizeof(struct mlx5_cqe64)) {
+    if (dv_cq.cqe_size != cq->stride * sizeof(struct mlx5_cqe64)) {
         ucs_error("%s: completion queue has entries of %u bytes instead of "
                   "%zu: unset MLX5_CQE_SIZE", name, dv_cq.cqe_size,
-                  sizeof(struct mlx5_cqe64));
+                  cq->stride * sizeof(struct mlx5_cqe64));
         return UCS_ERR_UNSUPPORTED;
     }
 
-    if ((((uintptr_t)dv_cq.buf % UCT_SEP_CQ_TURN_SIZE) != 0) ||
+    if ((((uintptr_t)dv_cq.buf % UCT_SEP_CQ_TURN_SIZE(cq->stride)) != 0) ||
         ((dv_cq.cqe_cnt % UCT_SEP_CQ_TURN) != 0)) {
         ucs_error("%s: unexpected layout of the completion queue: %u entries "
                   "at %p", name, dv_cq.cqe_cnt, dv_cq.buf);
         return UCS_ERR_UNSUPPORTED;
     }
 
-    cq->start  = dv_cq.buf;
-    cq->end    = cq->start + dv_cq.cqe_cnt;
+    cq->start  = (struct mlx5_cqe64*)dv_cq.buf + cq->stride - 1;
+    cq->end    = cq->start + (dv_cq.cqe_cnt * cq->stride);
     cq->length = dv_cq.cqe_cnt;
     cq->dbrec  = dv_cq.dbrec;
     cq->uar    = dv_cq.cq_uar;
@@ -63,7 +63,7 @@ static ucs_status_t uct_sep_cq_map(uct_sep_cq_t *cq, const char *name)
 
     /* An entry that was never written belongs to the device, so the owner bit
      * is all that has to be looked at. */
-    for (cqe = cq->start; cqe < cq->end; ++cqe) {
+    for (cqe = cq->start; cqe < cq->end; cqe += cq->stride) {
         cqe->op_own = (MLX5_CQE_INVALID << 4) | MLX5_CQE_OWNER_MASK;
     }
 
@@ -82,7 +82,7 @@ ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
     attr.channel      = cq->channel;
     attr.wc_flags     = IBV_WC_STANDARD_FLAGS;
     dv_attr.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
-    dv_attr.cqe_size  = sizeof(struct mlx5_cqe64);
+    dv_attr.cqe_size  = cq->stride * sizeof(struct mlx5_cqe64);
     cq_ex = mlx5dv_create_cq(context, &attr, &dv_attr);
     if (cq_ex == NULL) {
         return UCS_ERR_NO_RESOURCE;
@@ -97,12 +97,13 @@ ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
 }
 
 ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
-                             unsigned length, uct_sep_cq_create_func_t create,
-                             const char *name)
+                             unsigned length, unsigned stride,
+                             uct_sep_cq_create_func_t create, const char *name)
 {
     ucs_status_t status;
 
     memset(cq, 0, sizeof(*cq));
+    cq->stride = stride;
 
     cq->channel = ibv_create_comp_channel(context);
     if (cq->channel == NULL) {
@@ -158,6 +159,16 @@ void uct_sep_cq_cleanup(uct_sep_cq_t *cq)
     if (ret != 0) {
         ucs_warn("ibv_destroy_comp_channel() failed: %s", strerror(ret));
     }
+}
+
+void uct_sep_cq_end_turn(uct_sep_cq_t *cq)
+{
+    cq->ci += UCT_SEP_CQ_TURN;
+    if (cq->next == cq->end) {
+        cq->next   = cq->start;
+        cq->owner ^= MLX5_CQE_OWNER_MASK;
+    }
+    uct_sep_cq_publish(cq);
 }
 
 void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited)

@@ -19,7 +19,15 @@ BEGIN_C_DECLS
 /** CQEs per turn. The queue is aligned to a turn, so that an entry's address
  *  tells its position in the turn. */
 #define UCT_SEP_CQ_TURN       32
-#define UCT_SEP_CQ_TURN_SIZE  (UCT_SEP_CQ_TURN * sizeof(struct mlx5_cqe64))
+
+/** Size of an entry in units of 64 bytes, of which the last is what all entries
+ *  have; short data may be in the first (mlx5dv.h: mlx5_cqe64). */
+#define UCT_SEP_CQ_STRIDE_64  1
+#define UCT_SEP_CQ_STRIDE_128 2
+
+/** Size of a turn in bytes. */
+#define UCT_SEP_CQ_TURN_SIZE(_stride) \
+    (UCT_SEP_CQ_TURN * (_stride) * sizeof(struct mlx5_cqe64))
 
 /** Completion queue. */
 typedef struct uct_sep_cq {
@@ -34,6 +42,8 @@ typedef struct uct_sep_cq {
     void                    *uar;     /**< Page with the arm doorbell */
     uint32_t                cqn;      /**< CQ number */
     uint32_t                length;   /**< CQEs, power of two */
+    unsigned                stride;   /**< UCT_SEP_CQ_STRIDE_xx; polling loops
+                                           know it at compile time */
     uint32_t                arm_sn;   /**< Events received, for the doorbell */
     unsigned                unacked;  /**< Events read but not acknowledged */
     struct ibv_cq           *cq;
@@ -42,7 +52,8 @@ typedef struct uct_sep_cq {
 
 
 /**
- * Create the queue itself, on the channel that exists already.
+ * Create the queue itself, on the channel that exists already and with the
+ * stride that is set.
  *
  * @return UCS_OK; UCS_ERR_NO_RESOURCE with errno and without a message; or
  *         another error after a message.
@@ -62,6 +73,7 @@ ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
  *
  * @param [in]  context  Device.
  * @param [in]  length   CQEs it must hold.
+ * @param [in]  stride   Size of a CQE, UCT_SEP_CQ_STRIDE_xx.
  * @param [in]  create   Creates the queue itself.
  * @param [in]  name     For messages, e.g. "mlx5_0:1".
  * @param [out] cq       Filled.
@@ -69,8 +81,8 @@ ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
  * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
  */
 ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
-                             unsigned length, uct_sep_cq_create_func_t create,
-                             const char *name);
+                             unsigned length, unsigned stride,
+                             uct_sep_cq_create_func_t create, const char *name);
 
 
 /** Destroy it, after its queue pairs. */

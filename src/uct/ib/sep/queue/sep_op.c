@@ -6,6 +6,7 @@
 
 #include "sep_op.h"
 
+#include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
@@ -25,29 +26,50 @@ uct_sep_op_invoke_comp(uct_sep_op_t *op, ucs_status_t status)
     }
 }
 
-void uct_sep_op_release(uct_sep_op_t *op, ucs_status_t status)
+const struct mlx5_cqe64 uct_sep_op_no_cqe = {};
+
+
+/* Where the result of an operation is: in its completion or in its buffer */
+static UCS_F_ALWAYS_INLINE const void *
+uct_sep_op_result(uct_sep_op_t *op, const struct mlx5_cqe64 *cqe)
+{
+    return uct_sep_cqe_has_data(cqe) ?
+           uct_sep_cqe_data(cqe) :
+           uct_sep_desc_buffer(ucs_derived_of(op, uct_sep_desc_t));
+}
+
+void uct_sep_op_release(uct_sep_op_t *op,
+                        const struct mlx5_cqe64 *cqe,
+                        ucs_status_t status)
 {
     ucs_mpool_put_inline(op);
 }
 
-void uct_sep_op_complete(uct_sep_op_t *op, ucs_status_t status)
+void uct_sep_op_complete(uct_sep_op_t *op,
+                         const struct mlx5_cqe64 *cqe,
+                         ucs_status_t status)
 {
-    uct_sep_op_invoke_comp(op, status);
+    uct_completion_t *comp = op->comp;
+
+    ucs_mpool_put_inline(op);
+    uct_invoke_completion(comp, status);
 }
 
-void uct_sep_op_complete_flush(uct_sep_op_t *op, ucs_status_t status)
+void uct_sep_op_complete_flush(uct_sep_op_t *op,
+                               const struct mlx5_cqe64 *cqe,
+                               ucs_status_t status)
 {
     /* A cancelling flush has done its job. Any other one reports that
      * operations before it have failed. */
     uct_sep_op_invoke_comp(op, (status == UCS_ERR_CANCELED) ? UCS_OK : status);
 }
 
-void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op, ucs_status_t status)
+void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op,
+                                   const struct mlx5_cqe64 *cqe,
+                                   ucs_status_t status)
 {
-    uct_sep_desc_t *desc = ucs_derived_of(op, uct_sep_desc_t);
-
     if ((status == UCS_OK) && (op->get.unpack_cb != NULL)) {
-        op->get.unpack_cb(op->get.arg, uct_sep_desc_buffer(desc), op->length);
+        op->get.unpack_cb(op->get.arg, uct_sep_op_result(op, cqe), op->length);
     }
     uct_sep_op_invoke_comp(op, status);
 }
@@ -56,13 +78,13 @@ void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op, ucs_status_t status)
  * bytes in host order: atomic_req_8B_endianness_mode is about the latter
  * only */
 #define UCT_SEP_OP_DEFINE_FETCH(_name, _type, _to_host) \
-    void uct_sep_op_complete_##_name(uct_sep_op_t *op, ucs_status_t status) \
+    void uct_sep_op_complete_##_name(uct_sep_op_t *op, \
+                                     const struct mlx5_cqe64 *cqe, \
+                                     ucs_status_t status) \
     { \
-        uct_sep_desc_t *desc = ucs_derived_of(op, uct_sep_desc_t); \
-        \
         if ((status == UCS_OK) && (op->result != NULL)) { \
             *(_type*)op->result = \
-                    _to_host(*(const _type*)uct_sep_desc_buffer(desc)); \
+                    _to_host(*(const _type*)uct_sep_op_result(op, cqe)); \
         } \
         uct_sep_op_invoke_comp(op, status); \
     }
@@ -92,13 +114,15 @@ void uct_sep_txwq_purge(uct_sep_txwq_t *txwq, ucs_status_t status)
     while (!ucs_queue_is_empty(&txwq->outstanding)) {
         op = ucs_queue_pull_elem_non_empty(&txwq->outstanding, uct_sep_op_t,
                                            queue);
-        op->handler(op, status);
+        op->handler(op, &uct_sep_op_no_cqe, status);
     }
 }
 
 /* Handler of an operation whose user is being told: no longer needed, but not
  * to be released yet */
-static void uct_sep_op_leave(uct_sep_op_t *op, ucs_status_t status)
+static void uct_sep_op_leave(uct_sep_op_t *op,
+                             const struct mlx5_cqe64 *cqe,
+                             ucs_status_t status)
 {
     op->ep = NULL;
 }

@@ -26,9 +26,18 @@ typedef struct uct_sep_ep uct_sep_ep_t;
  * the operation. Called once, whether it succeeded or not.
  *
  * @param op      Operation, not in a queue any more.
- * @param status UCS_OK, or why there is no result.
+ * @param cqe     Completion of the operation, or of a later one if this has
+ *                asked for none; a result may be in it.
+ *                @ref uct_sep_op_no_cqe if that is not so in any case.
+ * @param status  UCS_OK, or why there is no result.
  */
-typedef void (*uct_sep_op_handler_t)(uct_sep_op_t *op, ucs_status_t status);
+typedef void (*uct_sep_op_handler_t)(uct_sep_op_t *op,
+                                     const struct mlx5_cqe64 *cqe,
+                                     ucs_status_t status);
+
+
+/** A completion without a result. */
+extern const struct mlx5_cqe64 uct_sep_op_no_cqe;
 
 
 /** Operation. Comes from a memory pool. */
@@ -79,12 +88,16 @@ typedef struct uct_sep_wr_atomic {
 
 
 /** Handlers. */
-void uct_sep_op_release(uct_sep_op_t *op, ucs_status_t status);
-void uct_sep_op_complete(uct_sep_op_t *op, ucs_status_t status);
-void uct_sep_op_complete_flush(uct_sep_op_t *op, ucs_status_t status);
-void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op, ucs_status_t status);
-void uct_sep_op_complete_fetch32(uct_sep_op_t *op, ucs_status_t status);
-void uct_sep_op_complete_fetch64(uct_sep_op_t *op, ucs_status_t status);
+#define UCT_SEP_OP_DECLARE(_name) \
+    void _name(uct_sep_op_t *op, const struct mlx5_cqe64 *cqe, \
+               ucs_status_t status);
+
+UCT_SEP_OP_DECLARE(uct_sep_op_release)
+UCT_SEP_OP_DECLARE(uct_sep_op_complete) /* There is a user's completion */
+UCT_SEP_OP_DECLARE(uct_sep_op_complete_flush)
+UCT_SEP_OP_DECLARE(uct_sep_op_complete_get_bcopy)
+UCT_SEP_OP_DECLARE(uct_sep_op_complete_fetch32)
+UCT_SEP_OP_DECLARE(uct_sep_op_complete_fetch64)
 
 
 /** Memory pool of operations without a buffer. */

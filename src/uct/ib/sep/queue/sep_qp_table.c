@@ -28,16 +28,16 @@ uct_sep_qp_table_alloc(uct_sep_qp_table_t *table, uint32_t size)
     return UCS_OK;
 }
 
-static void uct_sep_qp_table_insert(uct_sep_qp_table_t *table, uint32_t qpn,
+static void uct_sep_qp_table_insert(uct_sep_qp_table_t *table, uint32_t key,
                                     uct_sep_txwq_t *txwq)
 {
-    uint32_t i = uct_sep_qp_table_index(table, qpn);
+    uint32_t i = uct_sep_qp_table_index(table, key);
 
-    while (table->entries[i].qpn != 0) {
+    while (table->entries[i].key != 0) {
         i = (i + 1) & table->mask;
     }
 
-    table->entries[i].qpn  = qpn;
+    table->entries[i].key  = key;
     table->entries[i].txwq = txwq;
     ++table->count;
 }
@@ -67,39 +67,54 @@ ucs_status_t uct_sep_qp_table_add(uct_sep_qp_table_t *table, uint32_t qpn,
         }
 
         for (i = 0; i <= old.mask; ++i) {
-            if (old.entries[i].qpn != 0) {
-                uct_sep_qp_table_insert(table, old.entries[i].qpn,
+            if (old.entries[i].key != 0) {
+                uct_sep_qp_table_insert(table, old.entries[i].key,
                                         old.entries[i].txwq);
             }
         }
         ucs_free(old.entries);
     }
 
-    uct_sep_qp_table_insert(table, qpn, txwq);
+    uct_sep_qp_table_insert(table, UCT_SEP_QP_KEY(qpn), txwq);
     return UCS_OK;
+}
+
+uct_sep_txwq_t *uct_sep_qp_table_find_next(const uct_sep_qp_table_t *table,
+                                           uint32_t key)
+{
+    uint32_t i = uct_sep_qp_table_index(table, key);
+
+    while (table->entries[i].key != 0) {
+        i = (i + 1) & table->mask;
+        if (table->entries[i].key == key) {
+            return table->entries[i].txwq;
+        }
+    }
+    return NULL;
 }
 
 void uct_sep_qp_table_remove(uct_sep_qp_table_t *table, uint32_t qpn)
 {
+    uint32_t key = UCT_SEP_QP_KEY(qpn);
     uct_sep_qp_entry_t entry;
     uint32_t i;
 
-    for (i = uct_sep_qp_table_index(table, qpn); table->entries[i].qpn != qpn;
+    for (i = uct_sep_qp_table_index(table, key); table->entries[i].key != key;
          i = (i + 1) & table->mask) {
-        if (table->entries[i].qpn == 0) {
+        if (table->entries[i].key == 0) {
             return;
         }
     }
 
-    table->entries[i].qpn = 0;
+    table->entries[i].key = 0;
     --table->count;
 
     /* Entries that follow may have been displaced by the removed one */
-    for (i = (i + 1) & table->mask; table->entries[i].qpn != 0;
+    for (i = (i + 1) & table->mask; table->entries[i].key != 0;
          i = (i + 1) & table->mask) {
         entry                 = table->entries[i];
-        table->entries[i].qpn = 0;
+        table->entries[i].key = 0;
         --table->count;
-        uct_sep_qp_table_insert(table, entry.qpn, entry.txwq);
+        uct_sep_qp_table_insert(table, entry.key, entry.txwq);
     }
 }

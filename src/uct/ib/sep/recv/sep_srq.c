@@ -160,7 +160,7 @@ static void uct_sep_srq_set_data(uct_sep_srq_t *srq, uint16_t index,
 /* The first work request of all */
 static void uct_sep_srq_start(uct_sep_srq_t *srq, uint16_t index)
 {
-    srq->tail = index;
+    srq->last = uct_sep_srq_wqe(srq, index);
 }
 
 #define UCT_SEP_SRQ(_name) uct_sep_srq_##_name

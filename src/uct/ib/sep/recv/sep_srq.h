@@ -5,6 +5,7 @@
 
 #include <uct/ib/sep/base/sep_def.h>
 #include <ucs/datastruct/mpool.h>
+#include <ucs/sys/math.h>
 #include <ucs/type/status.h>
 #include <uct/api/uct.h>
 
@@ -17,7 +18,7 @@ BEGIN_C_DECLS
  * requests linked by index (PRM: linked-list SRQ). The device may take all of
  * them but the last one, whose link is not known yet. A work request keeps its
  * buffer as long as the application returns it at once, so reposting only means
- * appending it to the list.
+ * appending it to the list. The device is told about several at a time.
  */
 
 /** Header of a receive buffer, in front of what the device writes. From a
@@ -54,11 +55,14 @@ struct uct_sep_srq {
     void              *buf;       /**< Work requests */
     uct_sep_rx_desc_t **descs;    /**< Buffer of each, by index */
     __be32            *dbrec;     /**< Doorbell record */
-    uint16_t          tail;       /**< Index of the last work request */
-    uint16_t          head;       /**< With UCX_SEP_API=verbs: first one not
-                                       published */
+    struct mlx5_wqe_srq_next_seg *last; /**< Link of the last work request */
     uint16_t          counter;    /**< How many were handed to the device */
     uint16_t          published;  /**< What the doorbell record says */
+    uint16_t          batch;      /**< How many the device is told about at a
+                                       time; 0 if some have no buffer */
+    uint16_t          tail;       /**< With UCX_SEP_API=verbs: index of the last
+                                       work request, */
+    uint16_t          head;       /**< and of the first one not published */
     uint8_t           shift;      /**< Log of a work request's size */
     unsigned          hdr_offset; /**< From descriptor to received data */
     uint32_t          length;     /**< Work requests, power of two */
@@ -71,6 +75,14 @@ struct uct_sep_srq {
     uint32_t          srqn;
     const uct_sep_srq_ops_t *ops;
 };
+
+
+/** @return How many receives the device is told about at a time if there are
+ *          @a count: a small part, so that nobody finds none. */
+static inline unsigned uct_sep_srq_batch(unsigned count)
+{
+    return ucs_max(1, ucs_min(count / 32, 16));
+}
 
 
 /** @return Receives that can be outstanding with the buffers there are. */

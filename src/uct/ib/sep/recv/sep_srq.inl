@@ -21,11 +21,19 @@ uct_sep_srq_wqe(const uct_sep_srq_t *srq, uint16_t index)
  * was the last until now, after @ref uct_sep_srq_publish.
  */
 static UCS_F_ALWAYS_INLINE void
+uct_sep_srq_append_be(uct_sep_srq_t *srq, __be16 index)
+{
+    srq->last->next_wqe_index = index;
+    srq->last                 = uct_sep_srq_wqe(srq, be16toh(index));
+    ++srq->counter;
+}
+
+
+/** The same, given an index in the host's order of bytes. */
+static UCS_F_ALWAYS_INLINE void
 uct_sep_srq_append(uct_sep_srq_t *srq, uint16_t index)
 {
-    uct_sep_srq_wqe(srq, srq->tail)->next_wqe_index = htobe16(index);
-    srq->tail = index;
-    ++srq->counter;
+    uct_sep_srq_append_be(srq, htobe16(index));
 }
 
 
@@ -38,6 +46,25 @@ static UCS_F_ALWAYS_INLINE void uct_sep_srq_publish(uct_sep_srq_t *srq)
         ucs_memory_cpu_store_fence();
         *srq->dbrec = htobe32(srq->counter);
     }
+}
+
+
+/** Whether it is time to tell the device, or to look for buffers. */
+static UCS_F_ALWAYS_INLINE int uct_sep_srq_is_due(const uct_sep_srq_t *srq)
+{
+    return (uint16_t)(srq->counter - srq->published) >= srq->batch;
+}
+
+
+/** Prefetch what a receive brings next, if it goes to the buffer of the work
+ *  request behind @a index: that is the order in which they are posted. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_srq_prefetch(const uct_sep_srq_t *srq, uint16_t index)
+{
+    /* The descriptor may be missing; then this is harmless */
+    ucs_prefetch(UCS_PTR_BYTE_OFFSET(srq->descs[(index + 1) &
+                                                (srq->length - 1)],
+                                     srq->hdr_offset));
 }
 
 #endif

@@ -46,6 +46,9 @@ static void UCT_SEP_SRQ(fill_empty)(uct_sep_srq_t *srq, unsigned count)
         }
     }
 
+    if (srq->num_empty == 0) {
+        srq->batch = uct_sep_srq_batch(uct_sep_srq_num_filled(srq));
+    }
     UCT_SEP_SRQ(publish)(srq);
 }
 
@@ -56,6 +59,7 @@ void UCT_SEP_SRQ(replace)(uct_sep_srq_t *srq, uint16_t index)
         UCT_SEP_SRQ(append)(srq, index);
     } else {
         srq->empty[srq->num_empty++] = index;
+        srq->batch                   = 0;
     }
 }
 
@@ -66,6 +70,10 @@ static void UCT_SEP_SRQ(refill_empty)(uct_sep_srq_t *srq)
             break;
         }
         UCT_SEP_SRQ(append)(srq, srq->empty[--srq->num_empty]);
+    }
+
+    if (srq->num_empty == 0) {
+        srq->batch = uct_sep_srq_batch(uct_sep_srq_num_filled(srq));
     }
 
     UCT_SEP_SRQ(publish)(srq);

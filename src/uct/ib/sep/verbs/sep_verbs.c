@@ -65,7 +65,8 @@ uct_sep_verbs_cq_create(uct_sep_cq_t *cq, struct ibv_context *context,
 }
 
 static struct ibv_qp *
-uct_sep_verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+uct_sep_verbs_qp_create(const uct_sep_iface_t *iface, struct ibv_pd *pd,
+                        struct ibv_qp_init_attr_ex *attr)
 {
     attr->cap.max_send_wr     = ucs_roundup_pow2(attr->cap.max_send_wr);
     attr->cap.max_send_sge    = UCT_SEP_VERBS_MAX_SGE;
@@ -78,8 +79,9 @@ uct_sep_verbs_qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
     return ibv_create_qp_ex(pd->context, attr);
 }
 
-static struct ibv_qp *uct_sep_verbs_responder_create(
-        struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *
+uct_sep_verbs_responder_create(const uct_sep_iface_t *iface, struct ibv_pd *pd,
+                               struct ibv_qp_init_attr_ex *attr)
 {
     return ibv_create_qp_ex(pd->context, attr);
 }
@@ -145,10 +147,15 @@ void uct_sep_verbs_post_failed(const uct_sep_iface_t *iface,
               txwq->credits);
 }
 
+static uct_iface_progress_func_t
+uct_sep_verbs_progress_func(const uct_sep_iface_t *iface)
+{
+    return uct_sep_verbs_progress;
+}
+
 const uct_sep_api_t uct_sep_api_verbs = {
     .ops_mode         = UCT_SEP_OPS_VERBS,
-    .progress         = uct_sep_verbs_progress,
-    .own_progress     = uct_sep_verbs_progress,
+    .progress         = uct_sep_verbs_progress_func,
     .init             = uct_sep_verbs_init,
     .cleanup          = uct_sep_verbs_cleanup,
     .cq_create        = uct_sep_verbs_cq_create,

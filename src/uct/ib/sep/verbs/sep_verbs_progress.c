@@ -88,7 +88,9 @@ uct_sep_verbs_handle_send(uct_sep_iface_t *iface, const struct ibv_wc *wc)
         return;
     }
 
-    uct_sep_cqe_handle_sent(iface, txwq, (uint16_t)wc->wr_id);
+    /* If the result was in the completion, libmlx5 has copied it */
+    uct_sep_cqe_handle_sent(iface, txwq, &uct_sep_op_no_cqe,
+                            (uint16_t)wc->wr_id);
 }
 
 /* Append what is in a queue to the completions to be handled */
