@@ -60,13 +60,16 @@ uct_sep_progress_pop(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
 }
 
 /* More messages have come than one call handles: add buffers if they have used
- * up half of the queue */
+ * up half of the queue. Of a burst that has used up a short one, some may have
+ * been handled before anybody looks. */
 static UCS_F_NOINLINE void uct_sep_progress_grow_srq(uct_sep_iface_t *iface)
 {
     unsigned filled = uct_sep_srq_num_filled(&iface->srq);
+    unsigned burst  = (filled > UCT_SEP_PROGRESS_BURST) ?
+                      ucs_min(filled / 2, filled - UCT_SEP_PROGRESS_BURST) : 1;
 
     if ((filled < iface->config.rx_queue_len) &&
-        uct_sep_cq_has(&iface->cq, ucs_max(filled / 2, 1))) {
+        uct_sep_cq_has(&iface->cq, burst)) {
         uct_sep_srq_fill(&iface->srq, ucs_min(2 * filled,
                                               iface->config.rx_queue_len));
         ucs_debug("%s: receive queue has %u buffers", iface->port.name,
