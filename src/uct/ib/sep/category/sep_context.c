@@ -71,6 +71,13 @@ ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p)
         /* libmlx5 opens contexts even if no page is left to arm their
          * completion queues on; such queues can't be created */
         ucs_debug("%s: no UAR page for a context", md->dev.name);
+        status = UCS_ERR_NO_RESOURCE;
+        goto err_dealloc;
+    }
+
+    status = uct_sep_async_init(&own->async, own->context,
+                                md->async.is_enabled, 0);
+    if (status != UCS_OK) {
         goto err_dealloc;
     }
 
@@ -101,6 +108,7 @@ void uct_sep_context_close(uct_sep_md_t *md, uct_sep_context_t *own)
     ucs_list_del(&own->list);
     pthread_mutex_unlock(&md->own_lock);
 
+    uct_sep_async_cleanup(&own->async);
     uct_sep_uuars_cleanup(&own->uuars);
     ret = ibv_dealloc_pd(own->pd);
     if (ret != 0) {

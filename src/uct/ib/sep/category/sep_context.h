@@ -23,6 +23,7 @@ BEGIN_C_DECLS
 /** Context of a worker. */
 struct uct_sep_context {
     struct ibv_context *context;
+    uct_sep_async_t    async;  /**< Events */
     struct ibv_pd      *pd;
     uct_sep_uuars_t    uuars;
     uct_sep_own_keys_t keys;

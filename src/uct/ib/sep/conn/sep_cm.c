@@ -809,6 +809,25 @@ void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     UCS_ASYNC_UNBLOCK(cm->async);
 }
 
+void uct_sep_cm_fail(uct_sep_cm_t *cm, ucs_status_t status)
+{
+    const uct_sep_peer_addr_t *peer;
+    uct_sep_conn_t *conn;
+    int is_wanted;
+
+    UCS_ASYNC_BLOCK(cm->async);
+    kh_foreach_key(&cm->peers, peer, {
+        conn         = uct_sep_cm_peer_conn(peer);
+        is_wanted    = conn->flags & UCT_SEP_CONN_FLAG_WANTED;
+        conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
+        uct_sep_conn_close(&cm->env, conn);
+        if (is_wanted) {
+            cm->ops->failed(cm->arg, conn, status);
+        }
+    })
+    UCS_ASYNC_UNBLOCK(cm->async);
+}
+
 void uct_sep_cm_get_stats(uct_sep_cm_t *cm, uct_sep_cm_stats_t *stats_p)
 {
     UCS_ASYNC_BLOCK(cm->async);

@@ -278,6 +278,14 @@ int uct_sep_cm_progress(uct_sep_cm_t *cm);
 void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 
 
+/**
+ * The device has failed: give up all QPs (qp_destroy), and report that those
+ * connections which somebody waits for have failed. Call from the thread that
+ * owns the data path, after @ref uct_sep_cm_conn_error for what it uses.
+ */
+void uct_sep_cm_fail(uct_sep_cm_t *cm, ucs_status_t status);
+
+
 /** Copy the counters. */
 void uct_sep_cm_get_stats(uct_sep_cm_t *cm, uct_sep_cm_stats_t *stats_p);
 

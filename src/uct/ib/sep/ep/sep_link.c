@@ -16,6 +16,8 @@
 #include <ucs/datastruct/queue.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/time/time.h>
+#include <sched.h>
 #include <string.h>
 
 
@@ -179,6 +181,19 @@ uct_sep_link_failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status)
 static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                 ucs_status_t status);
 
+/* Leave it to the main thread to destroy a QP once it has given back the
+ * receives that it had taken */
+static void uct_sep_link_orphan(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
+    txwq->link   = NULL;
+    uct_sep_link_qp_to_error(iface, txwq);
+    ucs_list_add_tail(&iface->conn.orphans, &txwq->list);
+    uct_worker_progress_register_safe(&iface->super.worker->super,
+                                      uct_sep_link_event_progress, iface, 0,
+                                      &iface->conn.event_id);
+}
+
 static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
 {
     uct_sep_iface_t *iface = arg;
@@ -197,6 +212,11 @@ static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
     }
 
     /* Nothing was ever sent on it, and received messages need no QP */
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_CONNECTED) {
+        uct_sep_link_orphan(iface, txwq);
+        return;
+    }
+
     --iface->conn.num_qp;
     uct_sep_link_txwq_close(iface, txwq, 0);
     ucs_free(txwq);
@@ -304,6 +324,10 @@ ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
     ucs_async_context_t *async = iface->super.worker->async;
     ucs_status_t status;
 
+    if (iface->async.is_dead) {
+        return UCS_ERR_IO_ERROR;
+    }
+
     if (!(ep->flags & UCT_SEP_EP_FLAG_CONNECTING)) {
         ep->flags |= UCT_SEP_EP_FLAG_CONNECTING;
         status     = uct_sep_cm_conn_start(iface->conn.cm, &ep->link->super);
@@ -401,16 +425,28 @@ static unsigned uct_sep_link_reap_progress(void *arg)
     return 1;
 }
 
+/* Whether all that a retired queue's QPs had is accounted for. Before that, its
+ * QPs would keep receives that they have taken, and their number could be
+ * given to others while completions still have it: IBTA 10.3.1. */
+static int
+uct_sep_link_is_flushed(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+{
+    return uct_sep_link_is_dead(iface) ||
+           (uct_sep_txwq_is_empty(txwq) && txwq->flush.is_flushed);
+}
+
 void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    if (!uct_sep_txwq_is_empty(txwq)) {
-        return;
+    if (!uct_sep_link_is_flushed(iface, txwq)) {
+        return; /* Called again by the completion or the event */
     }
 
-    if (iface->tx.in_finish == 0) {
+    if ((iface->tx.in_finish == 0) &&
+        (uct_sep_link_is_dead(iface) || iface->api->cq_is_empty(iface))) {
         uct_sep_link_destroy_txwq(iface, txwq);
     } else {
-        /* A caller further up the stack may still use it */
+        /* A caller further up the stack may still use it, or there are
+         * completions to be taken first */
         uct_worker_progress_register_safe(&iface->super.worker->super,
                                           uct_sep_link_reap_progress, iface, 0,
                                           &iface->tx.reap_id);
@@ -431,8 +467,8 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     ucs_list_del(&txwq->list);
     ucs_list_add_tail(&iface->tx.retired, &txwq->list);
 
-    uct_sep_link_qp_to_error(txwq);
-    if (!uct_sep_txwq_is_signaled(txwq)) {
+    uct_sep_link_qp_to_error(iface, txwq);
+    if (!uct_sep_txwq_is_signaled(txwq) && !uct_sep_link_is_dead(iface)) {
         /* Don't rely on the device to complete unsignaled work requests: this
          * one is signaled */
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
@@ -572,6 +608,85 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
     uct_sep_link_report(iface, &failed, status, conn_str);
 }
 
+/* Those that were never active; with the async context blocked */
+static void uct_sep_link_adopt(uct_sep_iface_t *iface)
+{
+    uct_sep_txwq_t *txwq;
+
+    while (!ucs_list_is_empty(&iface->conn.orphans)) {
+        txwq = ucs_list_extract_head(&iface->conn.orphans, uct_sep_txwq_t,
+                                     list);
+        ucs_list_add_tail(&iface->tx.retired, &txwq->list);
+        uct_sep_link_reap_txwq(iface, txwq);
+    }
+}
+
+/* The device has failed. What is outstanding is not going to complete. */
+static void uct_sep_link_fail_all(uct_sep_iface_t *iface)
+{
+    uct_sep_txwq_t *txwq, *tmp;
+
+    iface->async.is_dead = 1;
+    while (!ucs_list_is_empty(&iface->tx.active)) {
+        txwq = ucs_list_head(&iface->tx.active, uct_sep_txwq_t, list);
+        uct_sep_link_fail(iface, txwq, UCS_ERR_IO_ERROR);
+    }
+
+    uct_sep_cm_fail(iface->conn.cm, UCS_ERR_IO_ERROR);
+    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+        uct_sep_link_reap_txwq(iface, txwq);
+    }
+}
+
+unsigned uct_sep_link_async_progress(void *arg)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_txwq_t *txwq, *tmp;
+
+    uct_sep_async_user_begin(&iface->async.main);
+    if (iface->channel.own != NULL) {
+        uct_sep_async_user_begin(&iface->async.own);
+    }
+
+    if (uct_sep_link_is_dead(iface) && !iface->async.is_dead) {
+        uct_sep_link_fail_all(iface);
+        return 1;
+    }
+
+    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+        uct_sep_link_reap_txwq(iface, txwq);
+    }
+    return 1;
+}
+
+/* Time for the device to flush queue pairs when an interface is closed */
+#define UCT_SEP_LINK_FLUSH_TIMEOUT  1.0
+
+void uct_sep_link_cleanup(uct_sep_iface_t *iface)
+{
+    ucs_time_t deadline = ucs_get_time() +
+                          ucs_time_from_sec(UCT_SEP_LINK_FLUSH_TIMEOUT);
+    unsigned missing    = 0;
+    uct_sep_txwq_t *txwq, *tmp;
+
+    ucs_list_splice_tail(&iface->tx.retired, &iface->conn.orphans);
+    ucs_list_head_init(&iface->conn.orphans);
+    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+        while (!txwq->flush.is_flushed && !uct_sep_link_is_dead(iface) &&
+               (ucs_get_time() < deadline)) {
+            sched_yield(); /* Events are read by another thread */
+        }
+        missing += !txwq->flush.is_flushed && !uct_sep_link_is_dead(iface);
+        uct_sep_link_destroy_txwq(iface, txwq);
+    }
+
+    if (missing > 0) {
+        ucs_warn("%s: the device has not flushed %u queue pairs within %.0f s, "
+                 "they were destroyed nevertheless", iface->port.name, missing,
+                 UCT_SEP_LINK_FLUSH_TIMEOUT);
+    }
+}
+
 unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
 {
     unsigned count = 0;
@@ -583,6 +698,7 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->conn.event_id);
 
+    uct_sep_link_adopt(iface);
     while (!ucs_queue_is_empty(&iface->conn.events)) {
         link            = ucs_queue_pull_elem_non_empty(&iface->conn.events,
                                                         uct_sep_link_t, event);

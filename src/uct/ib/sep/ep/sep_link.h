@@ -95,6 +95,16 @@ void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/** What an asynchronous event of the device leads to, in the main thread.
+ *  @param arg  Interface. */
+unsigned uct_sep_link_async_progress(void *arg);
+
+
+/** Destroy all queues of an interface that is closed, after a while even if the
+ *  device has not flushed them. The manager is gone. */
+void uct_sep_link_cleanup(uct_sep_iface_t *iface);
+
+
 /** Destroy a retired queue. */
 void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 

@@ -161,9 +161,16 @@ uct_sep_link_responder_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 }
 
+/* The QP on the shared receive queue */
+static struct ibv_qp *uct_sep_link_receiver(const uct_sep_txwq_t *txwq)
+{
+    return (txwq->responder != NULL) ? txwq->responder : txwq->qp;
+}
+
 void uct_sep_link_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                              int has_sent)
 {
+    uct_sep_async_unwatch(&txwq->flush, uct_sep_link_receiver(txwq));
     if (txwq->responder != NULL) {
         uct_sep_link_responder_close(iface, txwq);
     }
@@ -202,7 +209,7 @@ uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
     }
 
     if (!is_split) {
-        return UCS_OK;
+        goto out_watch;
     }
 
     status = uct_sep_link_responder_open(iface, txwq);
@@ -215,6 +222,9 @@ uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
         goto err_close;
     }
 
+out_watch:
+    uct_sep_async_watch(&iface->async.main, uct_sep_link_receiver(txwq),
+                        &txwq->flush);
     return UCS_OK;
 
 err_close:
@@ -291,6 +301,7 @@ uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uint32_t remote_qpn = remote->qpn;
     ucs_status_t status;
 
+    txwq->flags |= UCT_SEP_TXWQ_FLAG_CONNECTED;
     if ((txwq->responder != NULL) != (remote->responder_qpn != 0)) {
         ucs_error("%s: peer offers %s queue pair for a connection that needs "
                   "%s", iface->port.name, remote->responder_qpn ? "a second" :
@@ -329,8 +340,12 @@ static void uct_sep_link_move_to_error(struct ibv_qp *qp)
     }
 }
 
-void uct_sep_link_qp_to_error(uct_sep_txwq_t *txwq)
+void uct_sep_link_qp_to_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
+    if (uct_sep_link_is_dead(iface)) {
+        return; /* Commands fail, and there is nothing to be flushed */
+    }
+
     uct_sep_link_move_to_error(txwq->qp);
     if (txwq->responder != NULL) {
         uct_sep_link_move_to_error(txwq->responder);

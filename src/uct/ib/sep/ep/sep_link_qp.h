@@ -56,7 +56,14 @@ uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 /**
  * Bring a QP to the error state, so that all that is outstanding completes.
  */
-void uct_sep_link_qp_to_error(uct_sep_txwq_t *txwq);
+void uct_sep_link_qp_to_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** @return Whether the device has failed: nothing completes any more. */
+static inline int uct_sep_link_is_dead(const uct_sep_iface_t *iface)
+{
+    return iface->async.main.is_fatal || iface->async.own.is_fatal;
+}
 
 END_C_DECLS
 

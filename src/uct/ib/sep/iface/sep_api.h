@@ -59,6 +59,9 @@ struct uct_sep_api {
     void                      (*txwq_check)(uct_sep_iface_t *iface,
                                             const uct_sep_txwq_t *txwq);
 
+    /** Whether no completion of a receive is left to be polled. */
+    int                       (*cq_is_empty)(uct_sep_iface_t *iface);
+
     /** Ask for an event. UCS_ERR_BUSY if there are completions. */
     ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);
 

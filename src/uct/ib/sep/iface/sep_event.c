@@ -68,9 +68,9 @@ static ucs_status_t uct_sep_event_create(uct_sep_iface_t *iface)
         goto err_close_event;
     }
 
-    UCS_ASYNC_BLOCK(iface->super.worker->async);
-    iface->conn.event_fd = event_fd;
-    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    /* Read by the connection manager, and by who handles events of the
+     * device */
+    __atomic_store_n(&iface->conn.event_fd, event_fd, __ATOMIC_RELEASE);
     return UCS_OK;
 
 err_close_event:
@@ -92,14 +92,15 @@ void uct_sep_event_cleanup(uct_sep_iface_t *iface)
 
 void uct_sep_event_signal(uct_sep_iface_t *iface)
 {
+    int event_fd   = __atomic_load_n(&iface->conn.event_fd, __ATOMIC_ACQUIRE);
     uint64_t value = 1;
     ssize_t ret;
 
-    if (iface->conn.event_fd < 0) {
+    if (event_fd < 0) {
         return;
     }
 
-    ret = write(iface->conn.event_fd, &value, sizeof(value));
+    ret = write(event_fd, &value, sizeof(value));
     if ((ret < 0) && (errno != EAGAIN)) { /* EAGAIN: signalled already */
         ucs_warn("%s: could not signal an event: %m", iface->port.name);
     }

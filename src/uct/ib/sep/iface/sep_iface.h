@@ -106,6 +106,15 @@ struct uct_sep_iface {
     uct_sep_port_info_t     port;
 
     struct {
+        uct_sep_async_user_t main;         /**< Of the memory domain's context,
+                                                in which receives are */
+        uct_sep_async_user_t own;          /**< Of the worker's, if it has
+                                                one */
+        int                 is_dead;       /**< The device has failed: nothing
+                                                completes any more */
+    } async;
+
+    struct {
         uct_sep_cm_t        *cm;
         ucs_queue_head_t    events;        /**< uct_sep_link_t with news for the
                                                 main thread; async lock */
@@ -114,6 +123,9 @@ struct uct_sep_iface {
                                                 endpoints connect */
         int                 event_fd;      /**< eventfd, or -1; async lock */
         int                 epoll_fd;      /**< For the user, or -1 */
+        ucs_list_link_t     orphans;       /**< uct_sep_txwq_t that were never
+                                                active, to be flushed; async
+                                                lock */
         unsigned            num_links;     /**< Connections, for the leak
                                                 check; async lock */
         unsigned            num_qp;        /**< Queue pairs; async lock */

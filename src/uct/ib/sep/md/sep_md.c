@@ -344,6 +344,7 @@ static void uct_sep_md_close(uct_md_h tl_md)
                  strerror(ret));
     }
 
+    uct_sep_async_cleanup(&md->async);
     uct_sep_device_close(&md->dev);
     ucs_assert(ucs_list_is_empty(&md->cq_groups));
     ucs_assert(ucs_list_is_empty(&md->hubs));
@@ -483,9 +484,15 @@ uct_sep_md_create(struct ibv_device *ibv_device,
         goto err_dealloc_pd;
     }
 
-    status = uct_sep_md_init_rcache(md, config);
+    status = uct_sep_async_init(&md->async, md->dev.context,
+                                config->async_events, 1);
     if (status != UCS_OK) {
         goto err_dealloc_pd;
+    }
+
+    status = uct_sep_md_init_rcache(md, config);
+    if (status != UCS_OK) {
+        goto err_cleanup_async;
     }
 
     uct_sep_uuars_init(&md->uuars, md->dev.context);
@@ -499,6 +506,8 @@ uct_sep_md_create(struct ibv_device *ibv_device,
     *md_p = &md->super;
     return UCS_OK;
 
+err_cleanup_async:
+    uct_sep_async_cleanup(&md->async);
 err_dealloc_pd:
     ibv_dealloc_pd(md->pd);
 err_close:

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_MD_H
 #define UCT_SEP_MD_H
 
+#include <uct/ib/sep/device/sep_async.h>
 #include <uct/ib/sep/device/sep_device.h>
 #include <uct/ib/sep/port/sep_subnet.h>
 #include <uct/ib/sep/queue/sep_uuar.h>
@@ -45,6 +46,7 @@ typedef struct uct_sep_md_config {
     int                      prefer_nearest;
     int                      eth_pause;
     char                     *subnet_prefix;
+    int                      async_events;
 } uct_sep_md_config_t;
 
 
@@ -69,6 +71,7 @@ typedef struct uct_sep_mem {
 typedef struct uct_sep_md {
     uct_md_t              super;
     uct_sep_device_t      dev;
+    uct_sep_async_t       async;       /**< Events of the device's context */
     struct ibv_pd         *pd;
     ucs_rcache_t          *rcache;     /**< NULL if disabled */
     ucs_linear_func_t     reg_cost;

@@ -94,6 +94,12 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      "is all.",
      ucs_offsetof(uct_sep_md_config_t, subnet_prefix), UCS_CONFIG_TYPE_STRING},
 
+    {"ASYNC_EVENTS", "y",
+     "Read asynchronous events of the device: they are logged, a device that\n"
+     "has failed is noticed, and queue pairs are not destroyed before they\n"
+     "have given back the receives that they had taken.",
+     ucs_offsetof(uct_sep_md_config_t, async_events), UCS_CONFIG_TYPE_BOOL},
+
     {NULL}
 };
 

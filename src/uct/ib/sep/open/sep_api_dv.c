@@ -139,6 +139,11 @@ uct_sep_api_dv_progress(const uct_sep_iface_t *iface)
                                             funcs->plain;
 }
 
+static int uct_sep_api_dv_cq_is_empty(uct_sep_iface_t *iface)
+{
+    return !uct_sep_cq_has(&iface->cq, 1);
+}
+
 const uct_sep_api_t uct_sep_api_dv = {
     .ops_mode         = 0,
     .progress         = uct_sep_api_dv_progress,
@@ -150,6 +155,7 @@ const uct_sep_api_t uct_sep_api_dv = {
     .responder_create = uct_sep_api_dv_responder_create,
     .qp_map           = uct_sep_api_dv_qp_map,
     .txwq_check       = uct_sep_select_for_txwq,
+    .cq_is_empty      = uct_sep_api_dv_cq_is_empty,
     .cq_arm           = uct_sep_api_dv_cq_arm,
     .own_cq_arm       = uct_sep_api_dv_own_cq_arm
 };

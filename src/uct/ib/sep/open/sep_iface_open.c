@@ -20,6 +20,7 @@
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
+#include <string.h>
 
 
 /* Software overhead of an operation; less than half of that of rc_mlx5 */
@@ -276,13 +277,53 @@ static void uct_sep_iface_cleanup_cq(uct_sep_iface_t *iface)
     uct_sep_cq_cleanup(&iface->cq);
 }
 
+/* The worker may sleep */
+static void uct_sep_iface_async_wake(void *arg)
+{
+    uct_sep_event_signal(arg);
+}
+
+static void uct_sep_iface_init_async_user(uct_sep_iface_t *iface,
+                                          uct_sep_async_t *async,
+                                          uct_sep_async_user_t *user)
+{
+    user->async      = async;
+    user->progress_q = &iface->super.worker->super.progress_q;
+    user->cb         = uct_sep_link_async_progress;
+    user->wake       = uct_sep_iface_async_wake;
+    user->arg        = iface;
+    uct_sep_async_user_add(user);
+}
+
+/* Events of the contexts that it uses */
+static void uct_sep_iface_init_async(uct_sep_iface_t *iface)
+{
+    memset(&iface->async, 0, sizeof(iface->async));
+    uct_sep_iface_init_async_user(iface, &uct_sep_iface_md(iface)->async,
+                                  &iface->async.main);
+    if (iface->channel.own != NULL) {
+        uct_sep_iface_init_async_user(iface, &iface->channel.own->async,
+                                      &iface->async.own);
+    }
+}
+
+static void uct_sep_iface_cleanup_async(uct_sep_iface_t *iface)
+{
+    if (iface->channel.own != NULL) {
+        uct_sep_async_user_remove(&iface->async.own);
+    }
+    uct_sep_async_user_remove(&iface->async.main);
+}
+
 static ucs_status_t
 uct_sep_iface_init_cm(uct_sep_iface_t *iface,
                       const uct_sep_iface_config_t *config)
 {
     uct_sep_cm_params_t params = {};
+    ucs_status_t status;
 
     ucs_queue_head_init(&iface->conn.events);
+    ucs_list_head_init(&iface->conn.orphans);
     iface->conn.event_id   = UCS_CALLBACKQ_ID_NULL;
     iface->conn.connect_id = UCS_CALLBACKQ_ID_NULL;
     iface->conn.event_fd   = -1;
@@ -307,14 +348,18 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     params.retry_count  = config->cm.retry_count;
     params.rx_queue_len = config->cm.rx_queue_len;
     params.name         = iface->port.name;
-    return uct_sep_cm_init(&params, &iface->conn.cm);
+
+    uct_sep_iface_init_async(iface);
+    status = uct_sep_cm_init(&params, &iface->conn.cm);
+    if (status != UCS_OK) {
+        uct_sep_iface_cleanup_async(iface);
+    }
+    return status;
 }
 
 /* All connections go; their outstanding operations are cancelled */
 static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
 {
-    uct_sep_txwq_t *txwq, *tmp;
-
     uct_sep_postlist_ring_any(iface);
     uct_sep_cm_cleanup(iface->conn.cm);
 
@@ -327,9 +372,8 @@ static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->tx.reap_id);
 
-    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
-        uct_sep_link_destroy_txwq(iface, txwq);
-    }
+    uct_sep_link_cleanup(iface);
+    uct_sep_iface_cleanup_async(iface);
 
     ucs_assert(ucs_list_is_empty(&iface->tx.active));
     if ((iface->conn.num_links != 0) || (iface->conn.num_qp != 0)) {

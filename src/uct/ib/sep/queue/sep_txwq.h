@@ -4,6 +4,7 @@
 #define UCT_SEP_TXWQ_H
 
 #include <uct/ib/sep/base/sep_def.h>
+#include <uct/ib/sep/device/sep_async.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
 #include <ucs/type/spinlock.h>
@@ -67,6 +68,9 @@ enum {
     /** Work requests are flushed one at a time: the last flush was expected. */
     UCT_SEP_TXWQ_FLAG_EXPECT      = 1 << 5,
 
+    /** QPs can receive: before they are destroyed they have to be flushed. Set
+     *  under the async lock. */
+    UCT_SEP_TXWQ_FLAG_CONNECTED   = 1 << 6,
     /** With any of these, a completion does more than finish operations and
      *  give back credits. */
     UCT_SEP_TXWQ_FLAGS_FOLLOW_UP  = UCT_SEP_TXWQ_FLAG_RETIRED |
@@ -127,6 +131,7 @@ typedef struct uct_sep_txwq {
     struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
     struct ibv_qp    *responder;   /**< QP that receives, if it is another
                                         one */
+    uct_sep_async_qp_t flush;      /**< Of the one that receives */
     struct uct_sep_link *link;     /**< Connection; NULL once retired */
     struct uct_sep_cq_member *cq_member; /**< Gets its completions if the
                                               completion queue is shared */

@@ -153,6 +153,11 @@ uct_sep_verbs_progress_func(const uct_sep_iface_t *iface)
     return uct_sep_verbs_progress;
 }
 
+static int uct_sep_verbs_cq_is_empty(uct_sep_iface_t *iface)
+{
+    return uct_sep_verbs_poll(iface) == 0;
+}
+
 const uct_sep_api_t uct_sep_api_verbs = {
     .ops_mode         = UCT_SEP_OPS_VERBS,
     .progress         = uct_sep_verbs_progress_func,
@@ -165,6 +170,7 @@ const uct_sep_api_t uct_sep_api_verbs = {
     .qp_map           = uct_sep_verbs_qp_map,
     .txwq_check       = (void (*)(uct_sep_iface_t*, const uct_sep_txwq_t*))
                         ucs_empty_function,
+    .cq_is_empty      = uct_sep_verbs_cq_is_empty,
     .cq_arm           = uct_sep_verbs_cq_arm,
     .own_cq_arm       = uct_sep_verbs_own_cq_arm
 };

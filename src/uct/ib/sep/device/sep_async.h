@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_ASYNC_H
+#define UCT_SEP_ASYNC_H
+
+#include <infiniband/verbs.h>
+#include <ucs/datastruct/callbackq.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/type/status.h>
+#include <pthread.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_async.h
+ *
+ * Asynchronous events of a device context: what happens to the device, its
+ * ports and its queue pairs. They are read in UCX's async thread. What concerns
+ * an interface is left to its worker's progress.
+ */
+
+/** Events of one context. */
+typedef struct uct_sep_async {
+    struct ibv_context *context;
+    const char         *name;      /**< Of the device */
+    int                is_enabled; /**< Otherwise nothing is ever read */
+    int                is_main;    /**< Else another context of the process logs
+                                        the device's events */
+    pthread_mutex_t    lock;       /**< For what follows, for users, and for
+                                        qp_context of queue pairs */
+    int                is_fatal;   /**< The device has failed */
+    ucs_list_link_t    users;
+} uct_sep_async_t;
+
+
+/** An interface that is told about events. */
+typedef struct uct_sep_async_user {
+    uct_sep_async_t *async;
+    ucs_callbackq_t *progress_q;   /**< Of its worker */
+    ucs_callback_t  cb;            /**< Called from there after an event */
+    void            (*wake)(void *arg); /**< Called in the async thread, so that
+                                             a worker that sleeps progresses */
+    void            *arg;          /**< For both */
+    int             cb_id;         /**< Call that is due; lock */
+    volatile int    is_fatal;      /**< The device has failed */
+    ucs_list_link_t list;
+} uct_sep_async_user_t;
+
+
+/**
+ * Queue pair on a shared receive queue. In the error state it gives back the
+ * receives that it has taken, each with a completion; IBV_EVENT_QP_LAST_WQE_
+ * REACHED says that this is over. A queue pair that is destroyed before keeps
+ * them (IBTA 10.3.1).
+ */
+typedef struct uct_sep_async_qp {
+    uct_sep_async_user_t *user;
+    volatile int         is_flushed;
+} uct_sep_async_qp_t;
+
+
+/**
+ * Begin to read a context's events.
+ *
+ * @param is_enabled  If not, do nothing: UCX_SEP_ASYNC_EVENTS.
+ * @param is_main     Whether to log what happens to the device.
+ *
+ * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
+ */
+ucs_status_t uct_sep_async_init(uct_sep_async_t *async,
+                                struct ibv_context *context, int is_enabled,
+                                int is_main);
+
+
+/** End it; no queue pair and no user may be left. */
+void uct_sep_async_cleanup(uct_sep_async_t *async);
+
+
+/** Tell an interface from now on. Members up to arg are set. */
+void uct_sep_async_user_add(uct_sep_async_user_t *user);
+
+
+/** Not any more. */
+void uct_sep_async_user_remove(uct_sep_async_user_t *user);
+
+
+/** To be called first by the user's callback: another event causes another
+ *  call. */
+void uct_sep_async_user_begin(uct_sep_async_user_t *user);
+
+
+/** Watch a queue pair, until it is destroyed. */
+void uct_sep_async_watch(uct_sep_async_user_t *user, struct ibv_qp *qp,
+                         uct_sep_async_qp_t *watch);
+
+
+/** To be called before a queue pair that is watched is destroyed. */
+void uct_sep_async_unwatch(uct_sep_async_qp_t *watch, struct ibv_qp *qp);
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+/*
+ * What an adapter reports by asynchronous events: queue pairs that were
+ * flushed, ports that go down and come up, and that it has failed.
+ */
+
+using namespace sep_uct_test;
+
+namespace {
+
+/* Ways in which interfaces use queue pairs and contexts */
+std::vector<mode> async_modes()
+{
+    return {{"dv", {}},
+            {"verbs", {{"API", "verbs"}}},
+            {"mpi_everywhere", {{"CATEGORY", "mpi_everywhere"}}},
+            {"shared_cq", {{"CQ_SHARING", "2"}}},
+            {"mpi_threads", {{"CATEGORY", "mpi_threads"}}}};
+}
+
+class test_sep_uct_async : public test_sep_uct,
+                           public ::testing::WithParamInterface<mode> {
+protected:
+    void SetUp() override
+    {
+        /* On devices of their own */
+    }
+
+    settings config(const settings &more = settings()) const
+    {
+        settings result = GetParam().config;
+
+        result.insert(result.end(), more.begin(), more.end());
+        return result;
+    }
+
+    /* mlx5sim-stat of this device with an option */
+    void control(const std::string &option)
+    {
+        const char *dir = getenv("SEP_BUILD_DIR");
+        std::string tool;
+        char exe[4096];
+        ssize_t length;
+
+        if (dir != NULL) {
+            tool = dir;
+        } else {
+            length = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+            ASSERT_GT(length, 0);
+            exe[length] = '\0';
+            *strrchr(exe, '/') = '\0';
+            tool = std::string(exe) + "/../..";
+        }
+        ASSERT_EQ(0, system((tool + "/bin/mlx5sim-stat " + option).c_str()));
+    }
+
+    /* Two that have both sent */
+    void connect()
+    {
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep(), 1, 0, NULL, 0);
+        }));
+        m_peer->send(m_local->addr(), 1, 8);
+        m_local->wait([&]() {
+            return (m_local->messages.size() == 1) &&
+                   (m_peer->num_received() == 1);
+        });
+        m_local->messages.clear();
+        flush();
+    }
+};
+
+/* A queue pair that was destroyed without waiting for the last WQE event took
+ * receives along. After a few peers that came and went there were none left. */
+TEST_P(test_sep_uct_async, no_receive_is_lost_with_a_connection)
+{
+    if (!on_device({{"MLX5SIM_SRQ_PREFETCH", "15"}})) {
+        return;
+    }
+
+    settings all = config(impatient);
+    all.push_back({"RX_QUEUE_LEN", "48"});
+    all.push_back({"RX_QUEUE_FILL", "48"});
+
+    m_local = entity::create(all);
+    ASSERT_TRUE(m_local != nullptr);
+    for (unsigned round = 0; round < 8; ++round) {
+        peer other(1, all);
+        uct_ep_h to_other = m_local->connect(other.addr());
+
+        other.send(m_local->addr(), 20, 100);
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(to_other, 1, 0, NULL, 0);
+        }));
+        ASSERT_TRUE(m_local->wait([&]() {
+            return m_local->messages.size() == 20;
+        }));
+        m_local->messages.clear();
+        flush();
+
+        other.kill();
+        m_local->failures.clear();
+        (void)uct_ep_am_short(to_other, 1, 0, NULL, 0);
+        ASSERT_TRUE(m_local->wait([&]() {
+            return m_local->failures.size() > 0;
+        }));
+        m_local->destroy(to_other);
+    }
+    m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+
+    /* There are as many receives as at first: all of one window at once, from
+     * peers that take some beforehand again */
+    peer last(1, all);
+    last.send(m_local->addr(), 300, 100);
+    EXPECT_TRUE(m_local->wait([&]() {
+        return m_local->messages.size() == 300;
+    }));
+}
+
+/* Nothing completes any more, so nothing may be waited for */
+TEST_P(test_sep_uct_async, a_failed_device_fails_all_endpoints)
+{
+    if (!on_device({})) {
+        return;
+    }
+
+    start(config());
+    connect();
+
+    expect_errors errors;
+    uct_ep_h other       = m_local->connect(m_peer->addr());
+    unsigned num_pending = 0;
+
+    control("--fatal mlx5_0");
+    EXPECT_TRUE(m_local->wait([&]() {
+        return m_local->failures.size() == 2;
+    }));
+    for (auto &failure : m_local->failures) {
+        EXPECT_TRUE((failure.ep == ep()) || (failure.ep == other));
+        EXPECT_EQ(UCS_ERR_IO_ERROR, failure.status);
+    }
+    EXPECT_EQ(1u, errors.count(UCS_LOG_LEVEL_ERROR, "async event"));
+
+    flush();
+    EXPECT_TRUE(UCS_STATUS_IS_ERR(uct_ep_am_short(ep(), 1, 0, NULL, 0)));
+    EXPECT_NE(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
+    uct_ep_pending_purge(ep(), [](uct_pending_req_t*, void *arg) {
+        ++*(unsigned*)arg;
+    }, &num_pending);
+
+    /* A new one does not wait for an answer that can't come */
+    uct_ep_h late = m_local->connect(m_peer->addr());
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_ep_am_short(late, 1, 0, NULL, 0));
+
+    /* Ends, though the device refuses to destroy anything */
+    m_eps.clear();
+    m_local.reset();
+}
+
+/* Operations that were waiting for the device when it failed */
+TEST_P(test_sep_uct_async, what_is_outstanding_on_a_failed_device_ends)
+{
+    if (!on_device({})) {
+        return;
+    }
+
+    start(config());
+    connect();
+
+    /* The peer's port does not answer, so that there is something outstanding:
+     * with one device, it is our own */
+    remote_memory remote = m_peer->expose(4096, 1);
+    memory local(m_local->md(), 4096);
+    uct_iov_t iov = {local.ptr(), 4096, local.memh(), 0, 1};
+    completion comps[5], flush_comp;
+    expect_errors errors;
+
+    control("--port-down mlx5_0:1");
+    for (auto &comp : comps) {
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(ep(), &iov, 1, remote.va, remote.rkey.rkey,
+                                   &comp.comp));
+    }
+    ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(ep(), 0, &flush_comp.comp));
+
+    control("--fatal mlx5_0");
+    EXPECT_EQ(UCS_ERR_IO_ERROR, wait(flush_comp));
+    for (auto &comp : comps) {
+        EXPECT_EQ(1u, comp.calls);
+        EXPECT_EQ(UCS_ERR_IO_ERROR, comp.status);
+    }
+    EXPECT_EQ(1u, m_local->failures.size());
+    flush();
+    m_eps.clear();
+}
+
+TEST_P(test_sep_uct_async, messages_wait_while_the_port_is_down)
+{
+    if (!on_device({})) {
+        return;
+    }
+
+    start(config({{"TIMEOUT", "5s"}}));
+    connect();
+    control("--port-down mlx5_0:1");
+    for (uint64_t i = 0; i < 10; ++i) {
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep(), 1, i, &i, sizeof(i));
+        }));
+    }
+    for (unsigned i = 0; i < 100; ++i) {
+        m_local->progress();
+    }
+    EXPECT_EQ(1u, m_peer->num_received());
+    control("--port-up mlx5_0:1");
+    EXPECT_TRUE(m_local->wait([&]() { return m_peer->num_received() == 11; }));
+    EXPECT_EQ(0u, m_local->failures.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(modes, test_sep_uct_async,
+                         ::testing::ValuesIn(async_modes()), mode_name);
+
+} // namespace
