@@ -29,13 +29,10 @@ uct_sep_op_invoke_comp(uct_sep_op_t *op, ucs_status_t status)
 const struct mlx5_cqe64 uct_sep_op_no_cqe = {};
 
 
-/* Where the result of an operation is: in its completion or in its buffer */
-static UCS_F_ALWAYS_INLINE const void *
-uct_sep_op_result(uct_sep_op_t *op, const struct mlx5_cqe64 *cqe)
+/* Where a result is that did not come with the completion */
+static UCS_F_ALWAYS_INLINE const void *uct_sep_op_buffer(uct_sep_op_t *op)
 {
-    return uct_sep_cqe_has_data(cqe) ?
-           uct_sep_cqe_data(cqe) :
-           uct_sep_desc_buffer(ucs_derived_of(op, uct_sep_desc_t));
+    return uct_sep_desc_buffer(ucs_derived_of(op, uct_sep_desc_t));
 }
 
 void uct_sep_op_release(uct_sep_op_t *op,
@@ -69,28 +66,37 @@ void uct_sep_op_complete_get_bcopy(uct_sep_op_t *op,
                                    ucs_status_t status)
 {
     if ((status == UCS_OK) && (op->get.unpack_cb != NULL)) {
-        op->get.unpack_cb(op->get.arg, uct_sep_op_result(op, cqe), op->length);
+        op->get.unpack_cb(op->get.arg,
+                          uct_sep_cqe_has_data(cqe) ? uct_sep_cqe_data(cqe) :
+                                                      uct_sep_op_buffer(op),
+                          op->length);
     }
     uct_sep_op_invoke_comp(op, status);
 }
 
 /* Extended atomics of 4 bytes return the old value in big endian, all of 8
  * bytes in host order: atomic_req_8B_endianness_mode is about the latter
- * only */
-#define UCT_SEP_OP_DEFINE_FETCH(_name, _type, _to_host) \
+ * only, and about memory. In a completion it is always big endian (UCX,
+ * rc_mlx5_iface.c: treat the response as big-endian when it arrives in the
+ * CQE). */
+#define UCT_SEP_OP_DEFINE_FETCH(_name, _type, _cqe_to_host, _memory_to_host) \
     void uct_sep_op_complete_##_name(uct_sep_op_t *op, \
                                      const struct mlx5_cqe64 *cqe, \
                                      ucs_status_t status) \
     { \
         if ((status == UCS_OK) && (op->result != NULL)) { \
             *(_type*)op->result = \
-                    _to_host(*(const _type*)uct_sep_op_result(op, cqe)); \
+                    uct_sep_cqe_has_data(cqe) ? \
+                            _cqe_to_host(*(const _type*)uct_sep_cqe_data( \
+                                    cqe)) : \
+                            _memory_to_host(*(const _type*)uct_sep_op_buffer( \
+                                    op)); \
         } \
         uct_sep_op_invoke_comp(op, status); \
     }
 
-UCT_SEP_OP_DEFINE_FETCH(fetch32, uint32_t, be32toh)
-UCT_SEP_OP_DEFINE_FETCH(fetch64, uint64_t, )
+UCT_SEP_OP_DEFINE_FETCH(fetch32, uint32_t, be32toh, be32toh)
+UCT_SEP_OP_DEFINE_FETCH(fetch64, uint64_t, be64toh, )
 
 ucs_status_t uct_sep_op_mpool_init(ucs_mpool_t *mp)
 {
