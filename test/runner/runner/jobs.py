@@ -37,7 +37,8 @@ class Run:
                        for target in ("all", "job-programs")]
             self.session.task(
                 self.part, self.row.run, self.row.run,
-                lambda: self._run(None if wanted == rows else wanted),
+                lambda: self._run(None if wanted == rows and not self.row.rows
+                                  else wanted),
                 targets, alone=True)
 
     def _command(self, *options):
@@ -47,12 +48,18 @@ class Run:
 
     def _labels(self):
         log = os.path.join(self.session.directory(self.part), "list")
-        child, _ = self.session.command(self._command("--list"), log, 60)
+        child, _ = self.session.command(
+            self._command(*self.row.options, "--list"), log, 60)
         with open(log, encoding="utf-8") as file:
             lines = file.read().splitlines()
         if child.status != 0:
             raise SystemExit("\n".join(lines))
-        return lines
+        missing = set(self.row.rows).difference(lines)
+        if missing:
+            raise SystemExit(f"{self.part}: main_job has no rows "
+                             f"{', '.join(sorted(missing))}")
+        return [line for line in lines
+                if not self.row.rows or line in self.row.rows]
 
     @staticmethod
     def _tests(label):
@@ -61,16 +68,18 @@ class Run:
 
     def _run(self, wanted):
         directory = self.session.directory(self.part)
-        path = os.path.join(directory, "results.json")
+        name = f"{self.row.run}-" if self.row.rows else ""
+        path = os.path.join(directory, f"{name}results.json")
         if os.path.exists(path):
             os.unlink(path)
-        log = os.path.join(directory, "log")
+        log = os.path.join(directory, f"{name}log")
         only = [word for label in wanted or () for word in ("--row", label)]
         limit = self.session.options.jobs_limit
         child, elapsed = self.session.command(
-            self._command("--build-dir", self.build, "--json", path,
-                          "--log-dir", os.path.join(directory, "logs"),
-                          *only), log, limit)
+            self._command(*self.row.options, "--build-dir", self.build,
+                          "--json", path, "--log-dir",
+                          os.path.join(directory, f"{name}logs"), *only),
+            log, limit, self.row.environment)
         results = _results(self.part, self.row.run, path)
         if child.killed:
             results.append(self._failure(f"killed after {limit:.0f} s", log))

@@ -77,6 +77,9 @@ class Jobs:
     """Rows of test/jobs/main_job."""
     run: str = "job"
     build: Build = PLAIN
+    rows: tuple = ()            # names; none: all
+    options: tuple = ()         # of main_job
+    environment: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,6 +152,18 @@ _DEFERRED_DEVICE_TESTS = (
     "test_device_strict.cq_ci")
 
 
+# Of main_job, with each seed: all libraries, messages of all protocols,
+# collectives, one-sided operations, threads; on sep_mlx5, and on rc_mlx5 to see
+# that the device is fair
+_DEFERRED_JOBS = {
+    1: ("MPICH 2 ranks p2p", "Open MPI 2 ranks collectives",
+        "OpenSHMEM 2 ranks put_get"),
+    2: ("UCP tag_lat 64 KB", "MPICH 2 ranks rma", "Open MPI 2 ranks threads"),
+    3: ("MPICH 4 ranks collectives", "Open MPI 2 ranks p2p",
+        "OpenSHMEM 2 ranks atomics"),
+}
+
+
 def _deferred(seed):
     environment = ("MLX5SIM_EXEC=deferred", f"MLX5SIM_SEED={seed}")
     return (Gtest(f"device_gtest-seed_{seed}", "device_gtest", patience=2,
@@ -157,7 +172,9 @@ def _deferred(seed):
                   tests=_MODE_TESTS, environment=environment),
             Gtest(f"sep_gtest-loss-seed_{seed}", "sep_gtest", patience=2,
                   tests=_MODE_TESTS,
-                  environment=environment + ("MLX5SIM_LOSS=5",)))
+                  environment=environment + ("MLX5SIM_LOSS=5",)),
+            Jobs(f"job-seed_{seed}", rows=_DEFERRED_JOBS[seed],
+                 options=("--quick",), environment=environment))
 
 
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
@@ -199,7 +216,7 @@ PARTS = (
              Gtest("device_gtest-legacy_uars", "device_gtest",
                    environment=("MLX5SIM_UAR_MODE=legacy",)),)),
 
-    Part("deferred", "the device's and the transport's tests with a device that "
+    Part("deferred", "tests of device and transport, and jobs, with a device that "
          "takes its time, and loses packets", tuple(
              row for seed in _SEEDS for row in _deferred(seed))),
 
