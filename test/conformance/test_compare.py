@@ -82,6 +82,15 @@ class Rows(unittest.TestCase):
         self.assertEqual(compare.SAME, rows["md test_md.reg/0"].verdict)
         self.assertEqual(compare.WORSE, rows["ucp test_ucp_tag.b/0"].verdict)
 
+    def test_a_transport_alone_is_compared_with_nothing(self):
+        for status, verdict in ((gtest.OK, compare.SAME),
+                                (gtest.SKIPPED, compare.SAME),
+                                (gtest.FAILED, compare.BOTH_FAIL)):
+            test = gtest.Test("ud_mlx5", "uct_flush_test", "put/0", "")
+            row, = compare.make_rows([test],
+                                     {test.full_name: result(status)})
+            self.assertEqual((verdict, "ud"), (row.verdict, row.group))
+
     def test_tables_say_how_many_and_why(self):
         rows = [row(gtest.OK, gtest.OK), row(gtest.FAILED, gtest.OK)]
         rows[1].ours.reason = "Expected equality"

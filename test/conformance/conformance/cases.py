@@ -8,6 +8,9 @@ import re
 UCT = ("sep_mlx5", "rc_mlx5", "uct")
 MD = ("sep", "ib", "md")
 UCP = ("sep", "rcx", "ucp")
+# UCX's UD transport alone, as a witness of what the device does to datagrams.
+# Only if asked for.
+UD = ("ud_mlx5", None, "ud")
 
 _MD_SUITES = re.compile(r"^test_md")
 
@@ -33,7 +36,7 @@ NOTES = [
 # The representative part: "group suite.test". All of UCT except what moves
 # gigabytes or waits on purpose; of UCP, what uses each part of the transport.
 QUICK = [
-    r"^uct (?!uct_p2p_rma_test\w*\.(?:(?:put|get)_zcopy|xfer_reg)|"
+    r"^(?:uct|ud) (?!uct_p2p_rma_test\w*\.(?:(?:put|get)_zcopy|xfer_reg)|"
     r"test_uct_perf|test_uct_loopback|test_uct_pending\.pending_fairness|"
     r"test_uct_peer_failure_multiple|test_zcopy_comp|"
     r"test_uct_ep\.destroy_entity)",
@@ -48,7 +51,7 @@ QUICK = [
 
 def group_of(test):
     """The pair of instances that a test belongs to, or None."""
-    for pair in (UCT, MD, UCP):
+    for pair in (UCT, MD, UCP, UD):
         if test.instance in pair[:2] and \
                 (pair is MD) == bool(_MD_SUITES.match(test.suite)):
             return pair

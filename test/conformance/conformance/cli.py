@@ -41,8 +41,9 @@ def parse(arguments=None):
                         "not be preloaded")
     parser.add_argument("--results", metavar="DIR", default="ucx-gtest-results",
                         help="where to keep logs and results")
-    parser.add_argument("--group", choices=("uct", "md", "ucp"),
-                        action="append", help="only these tests")
+    parser.add_argument("--group", choices=("uct", "md", "ucp", "ud"),
+                        action="append", help="only these tests; ud: of "
+                        "ud_mlx5 alone, which is not run by default")
     parser.add_argument("--tests", metavar="REGEX",
                         help="only tests whose 'suite.test' matches")
     parser.add_argument("--only", choices=("sep", "rc"),
@@ -112,7 +113,7 @@ def select(tests, options):
         name = f"{test.suite}.{test.name}"
         if not pair or cases.excluded(name):
             continue
-        if options.group and pair[2] not in options.group:
+        if pair[2] not in (options.group or ("uct", "md", "ucp")):
             continue
         if options.tests and not re.search(options.tests, name):
             continue

@@ -50,9 +50,13 @@ def make_rows(tests, results):
                 results[test.full_name]
 
     absent = gtest.Result(gtest.SKIPPED, 0.0, "no such test here")
-    return [Row(*key, both.get(0, absent), both.get(1, absent),
-                cases.note(f"{key[1]}.{key[2]}") or "")
-            for key, both in by_key.items()]
+    rows = []
+    for key, both in by_key.items():
+        ours = both.get(0, absent)
+        alone = key[0] == cases.UD[2]
+        rows.append(Row(*key, ours, ours if alone else both.get(1, absent),
+                        cases.note(f"{key[1]}.{key[2]}") or ""))
+    return rows
 
 
 def _cell(results):

@@ -3,7 +3,8 @@
 
 A test that is run on both transports counts once. It fails if sep_mlx5 is worse
 than rc_mlx5 and has passed if it did so on sep_mlx5; what fails on both, or is
-skipped, does not count.
+skipped, does not count. Where the device is what is tested, rc_mlx5 must not
+fail either.
 """
 
 import os
@@ -101,6 +102,9 @@ class Run:
         if row.verdict == "worse":
             status = FAILED
             reason = f"{row.ours.status}, rc_mlx5 {row.theirs.status}: {reason}"
+        elif self.row.strict and row.theirs.status not in ("ok", "skipped"):
+            status = FAILED
+            reason = f"rc_mlx5 {row.theirs.status}: {row.theirs.reason}"
         elif row.ours.status == "ok":
             status = PASSED
         return Result(self.part, self.row.run, f"{row.suite}.{row.test}",

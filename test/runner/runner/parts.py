@@ -88,6 +88,7 @@ class Conformance:
     test/conformance/ucx_gtest."""
     run: str
     options: tuple = ()
+    strict: bool = False        # what fails on rc_mlx5 has failed, too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,6 +165,14 @@ _DEFERRED_JOBS = {
 }
 
 
+# Of UCX's tests of UCT: short and long messages, atomics, fences, flushes,
+# errors, in less than a minute each. On sep_mlx5 and rc_mlx5, with one of the
+# seeds on ud_mlx5.
+_DEFERRED_UCT = (
+    "^(?:uct_(?:flush|fence|cancel)_test|uct_amo|uct_p2p_(?:am_|err_|mix_test)|"
+    "test_many2one|test_uct_(?:ep|progress|stats|peer_failure)\\b)")
+
+
 def _deferred(seed):
     environment = ("MLX5SIM_EXEC=deferred", f"MLX5SIM_SEED={seed}")
     return (Gtest(f"device_gtest-seed_{seed}", "device_gtest", patience=2,
@@ -173,6 +182,11 @@ def _deferred(seed):
             Gtest(f"sep_gtest-loss-seed_{seed}", "sep_gtest", patience=2,
                   tests=_MODE_TESTS,
                   environment=environment + ("MLX5SIM_LOSS=5",)),
+            Conformance(f"ucx-seed_{seed}", (
+                "--group", "ud" if seed == 2 else "uct",
+                "--tests", _DEFERRED_UCT,
+                *(word for each in environment for word in ("--set", each))),
+                strict=True),
             Jobs(f"job-seed_{seed}", rows=_DEFERRED_JOBS[seed],
                  options=("--quick",), environment=environment))
 
