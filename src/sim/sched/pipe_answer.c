@@ -46,11 +46,12 @@ void mlx5sim_pipe_fail(mlx5sim_pipe_t *pipe, uint32_t number, unsigned syndrome)
 
 void mlx5sim_pipe_note(mlx5sim_pipe_t *pipe, const mlx5sim_answer_t *answer)
 {
-    mlx5sim_answer_t *last = &pipe->answers[pipe->num_answers - 1];
+    unsigned num = pipe->num_answers;
 
-    if ((pipe->num_answers > 0) && (answer->landing == MLX5SIM_LANDED_ACK) &&
-        (last->landing == MLX5SIM_LANDED_ACK)) {
-        *last = *answer; /* IBTA "Coalesced acknowledge messages" */
+    if ((num > 0) && (answer->landing == MLX5SIM_LANDED_ACK) &&
+        (pipe->answers[num - 1].landing == MLX5SIM_LANDED_ACK)) {
+        /* IBTA "Coalesced acknowledge messages" */
+        pipe->answers[num - 1] = *answer;
         return;
     }
 
