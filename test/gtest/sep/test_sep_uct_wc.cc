@@ -254,6 +254,10 @@ protected:
 
     void SetUp() override
     {
+#ifdef __SANITIZE_ADDRESS__
+        GTEST_SKIP() << "each instruction of a thread is stepped through: "
+                        "minutes, with those of the sanitizer";
+#endif
         if (!entity::has_device()) {
             GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
         }
