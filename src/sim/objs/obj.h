@@ -248,6 +248,9 @@ typedef struct mlx5sim_srq {
     uint16_t         returned[MLX5SIM_SRQ_RETURNED]; /* claimed in vain */
     uint32_t         lost;        /* WQEs of destroyed QPs, not yet reported */
     uint32_t         lost_qpn;    /* the last one */
+    uint32_t         early_qpn;   /* QP that went before its last WQE event was
+                                     read, 0: none, or reported */
+    uint16_t         early_db;    /* doorbell record at that time */
     uint32_t         pd;
     uint32_t         srqn;
     uint64_t         received;

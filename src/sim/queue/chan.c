@@ -54,14 +54,16 @@ void mlx5sim_unsure_end(uint32_t *unsure)
     *unsure &= ~MLX5SIM_UNSURE_NOW;
 }
 
-/* Remove the events of @a handle that nobody read yet. @return how many */
-static unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
+/* Find the events of @a handle that nobody read yet, of a type or of all (-1),
+ * and maybe remove them. @return how many */
+static unsigned mlx5sim_chan_find(mlx5sim_chan_t *chan, uint64_t handle,
+                                  int type, int is_removed)
 {
-    unsigned removed = 0, kept = 0, i;
+    unsigned found = 0, kept = 0, i;
     uint64_t events[8192][2];
     size_t size;
     ssize_t n;
-    int fd;
+    int fd, is_found;
 
     size = chan->is_async ? sizeof(struct ib_uverbs_async_event_desc) :
                             sizeof(struct ib_uverbs_comp_event_desc);
@@ -71,11 +73,11 @@ static unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
     if (fd >= 0) {
         while ((kept < 8192) &&
                (read(fd, events[kept], size) == (ssize_t)size)) {
-            if (events[kept][0] == handle) {
-                ++removed;
-            } else {
-                ++kept;
-            }
+            /* ib_uverbs_async_event_desc: element, event_type, reserved */
+            is_found = (events[kept][0] == handle) &&
+                       ((type < 0) || ((int)(uint32_t)events[kept][1] == type));
+            found   += is_found;
+            kept    += !is_found || !is_removed;
         }
 
         for (i = 0; i < kept; ++i) {
@@ -86,14 +88,14 @@ static unsigned mlx5sim_chan_forget(mlx5sim_chan_t *chan, uint64_t handle)
     }
     mlx5sim_unlock(&chan->lock);
 
-    return removed;
+    return found;
 }
 
 uint32_t mlx5sim_chan_reported(mlx5sim_chan_t *chan, uint64_t handle,
                                uint32_t unsure, uint32_t written,
                                size_t acknowledged)
 {
-    uint32_t read = written - mlx5sim_chan_forget(chan, handle);
+    uint32_t read = written - mlx5sim_chan_find(chan, handle, -1, 1);
 
     return ((unsure != 0) && (handle != 0)) ?
            *(volatile uint32_t*)(uintptr_t)(handle + acknowledged) : read;
@@ -111,6 +113,16 @@ uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged)
                                                 ctx->async_fifo),
                                  obj->user_handle, obj->async_unsure,
                                  obj->async_events, acknowledged);
+}
+
+int mlx5sim_async_is_unread(const mlx5sim_obj_t *obj, unsigned event)
+{
+    const mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, obj->ctx);
+
+    return (ctx->async_fifo != 0) &&
+           (mlx5sim_chan_find(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                             ctx->async_fifo),
+                              obj->user_handle, event, 0) > 0);
 }
 
 void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event)

@@ -40,6 +40,10 @@ uint32_t mlx5sim_chan_reported(mlx5sim_chan_t *chan, uint64_t handle,
 /** The same for the async events of @a obj. */
 uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged);
 
+/** @return Whether an event of this type was raised on @a obj and the
+ *          application has not read it. */
+int mlx5sim_async_is_unread(const mlx5sim_obj_t *obj, unsigned event);
+
 /** Raise an async event of a port on a context. */
 void mlx5sim_async_port_event(mlx5sim_ctx_t *ctx, unsigned port,
                               unsigned event);

@@ -224,6 +224,32 @@ void mlx5sim_rq_flush_held(mlx5sim_qp_obj_t *qp)
     }
 }
 
+/* Whether a QP on an SRQ goes before software can know that it has nothing of
+ * the SRQ any more: from RTR on it may take receives, and it has given them
+ * back when the event is read that says so (IBTA 10.3.1; what UCX waits for in
+ * uct_rc_ep_cleanup_qp() is the read, too) */
+static int mlx5sim_rq_is_early(const mlx5sim_qp_obj_t *qp)
+{
+    switch (qp->qp.state) {
+    case MLX5SIM_QPS_RESET:
+    case MLX5SIM_QPS_INIT:
+        return 0;
+    case MLX5SIM_QPS_ERR:
+        return !qp->last_wqe_event ||
+               mlx5sim_async_is_unread(&qp->o, IBV_EVENT_QP_LAST_WQE_REACHED);
+    default:
+        return 1;
+    }
+}
+
+void mlx5sim_rq_check_flushed(const mlx5sim_qp_obj_t *qp)
+{
+    if ((qp->srq != 0) && mlx5sim_rq_is_early(qp)) {
+        mlx5sim_srq_note_early(mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1),
+                               qp);
+    }
+}
+
 void mlx5sim_rq_lose(mlx5sim_qp_obj_t *qp)
 {
     if (qp->srq != 0) {

@@ -44,6 +44,11 @@ int mlx5sim_recv_inject(mlx5sim_qp_obj_t *qp, uint16_t index);
  *  flush errors; rq_lock is held. */
 void mlx5sim_rq_flush_held(mlx5sim_qp_obj_t *qp);
 
+/** Software destroys or resets @a qp: if it did not wait until it is known that
+ *  the QP has nothing of its SRQ any more, the SRQ remembers. rq_lock is held.
+ */
+void mlx5sim_rq_check_flushed(const mlx5sim_qp_obj_t *qp);
+
 /** @a qp is destroyed or reset: what it has taken from its SRQ, beforehand or
  *  for a message that has landed in part, is lost. rq_lock is held. */
 void mlx5sim_rq_lose(mlx5sim_qp_obj_t *qp);

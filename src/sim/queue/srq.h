@@ -38,6 +38,11 @@ int mlx5sim_srq_claim_held(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,
 void mlx5sim_srq_lose(mlx5sim_srq_t *srq, const mlx5sim_qp_obj_t *qp,
                       uint32_t count);
 
+/** A QP of this process goes although software can't know that there are no
+ *  such WQEs, which is reported when somebody takes one that is posted later.
+ */
+void mlx5sim_srq_note_early(mlx5sim_srq_t *srq, const mlx5sim_qp_obj_t *qp);
+
 /** Arm the limit event of an SRQ of this process; 0 disarms it. */
 void mlx5sim_srq_set_limit(mlx5sim_srq_t *srq, uint16_t limit);
 

@@ -381,6 +381,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->retry_since    = 0;
     qp->rung           = 0;
     qp->reported       = 0;
+    mlx5sim_rq_check_flushed(qp);
     mlx5sim_rq_lose(qp);
     qp->claim.active   = 0;
     qp->claim.held     = 0;
@@ -617,6 +618,9 @@ static int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
     }
 
     mlx5sim_helper_remove_qp(qp);
+    mlx5sim_rq_lock(qp);
+    mlx5sim_rq_check_flushed(qp);
+    mlx5sim_unlock(&qp->rq_lock);
     mlx5sim_qp_withdraw(qp);
     reply.events_reported = mlx5sim_async_reported(&qp->o,
                                                    offsetof(struct ibv_qp,

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -102,6 +103,19 @@ private:
         m_srq.recv(i, m_recv_mem.sge(i * slot_size(), slot_size()));
     }
 
+    /* Nothing of the SRQ is left with a QP. Others may have failed before. */
+    void wait_flushed(ibv_qp *q)
+    {
+        ibv_async_event event;
+
+        while (m_flushed.erase(q) == 0) {
+            REQUIRE_EQ(0, ibv_get_async_event(m_c.ctx, &event));
+            REQUIRE_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, event.event_type);
+            m_flushed.insert(event.element.qp);
+            ibv_ack_async_event(&event);
+        }
+    }
+
     void drop(peer &p)
     {
         ibv_wc wc;
@@ -113,6 +127,7 @@ private:
         /* its completions, before its number may come back */
         if (p.connected) {
             p.q->to_state(IBV_QPS_ERR);
+            wait_flushed(p.q->v);
         }
         while (m_cq.poll(&wc)) {
             handle(wc);
@@ -246,6 +261,11 @@ private:
     {
         message *m = (message*)(m_recv_mem.data + wc.wr_id * slot_size());
 
+        if (wc.status == IBV_WC_WR_FLUSH_ERR) {
+            post_recv(wc.wr_id); /* of a message that did not end */
+            return;
+        }
+
         REQUIRE_EQ(IBV_WC_SUCCESS, wc.status);
         REQUIRE(m_by_qpn.count(wc.qp_num) != 0);
         int index = m_by_qpn[wc.qp_num];
@@ -310,6 +330,7 @@ private:
     memory                      m_send_mem;
     cq                          m_cq;
     srq                         m_srq;
+    std::set<ibv_qp*>           m_flushed;
     std::vector<peer>           m_peers;
     std::map<uint32_t, int>     m_by_qpn;
     uint64_t                    m_outstanding = 0;

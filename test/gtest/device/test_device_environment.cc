@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <poll.h>
 #include <sys/mman.h>
 
 using namespace device;
@@ -363,6 +364,65 @@ TEST_F(test_device_environment, a_qp_destroyed_too_early_keeps_receives)
     std::vector<std::string> lines = take_violations();
     ASSERT_EQ(1u, lines.size());
     EXPECT_EQ("srq_leak", lines[0].substr(0, lines[0].find(' ')));
+}
+
+/* A QP that has taken nothing, or has given it back, may be one that has: to
+ * know that, one has to wait for the event, and to read it */
+static void
+leave_early(bool has_failed, bool is_read, bool is_reset, bool is_used_further)
+{
+    prefetching p;
+    ibv_async_event event;
+
+    p.message(p.sender_a);
+    if (has_failed) {
+        p.a.to_state(IBV_QPS_ERR);
+        pollfd fd = {p.c.ctx->async_fd, POLLIN, 0};
+        REQUIRE_EQ(1, poll(&fd, 1, patience_ms));
+    }
+    if (is_read) {
+        REQUIRE_EQ(0, ibv_get_async_event(p.c.ctx, &event));
+        REQUIRE_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, event.event_type);
+        ibv_ack_async_event(&event);
+    }
+    if (is_reset) {
+        p.a.to_state(IBV_QPS_RESET);
+        REQUIRE_EQ(IBV_QPS_RESET, p.a.state());
+    } else {
+        p.a.destroy();
+    }
+
+    /* no mistake as long as nobody needs the SRQ any more: what is posted may
+     * still arrive */
+    for (unsigned i = 0; i < p.count - 1; ++i) {
+        p.message(p.sender_b);
+    }
+    if (is_used_further) {
+        p.srq_queue.recv(1, p.mem.sge(0, 8));
+        p.message(p.sender_b);
+    }
+}
+
+TEST_F(test_device_environment, the_last_wqe_event_has_to_be_read)
+{
+    catch_errors();
+    for (bool is_reset : {false, true}) {
+        for (bool has_failed : {false, true}) {
+            run(1, [=](rank&) {
+                leave_early(has_failed, false, is_reset, false);
+            });
+            EXPECT_TRUE(take_violations().empty());
+            run(1, [=](rank&) {
+                leave_early(has_failed, false, is_reset, true);
+            });
+            std::vector<std::string> lines = take_violations();
+            ASSERT_EQ(1u, lines.size());
+            EXPECT_EQ("srq_leak", lines[0].substr(0, lines[0].find(' ')));
+            EXPECT_NE(std::string::npos, lines[0].find("was read"));
+        }
+        run(1, [=](rank&) { leave_early(true, true, is_reset, true); });
+        EXPECT_TRUE(take_violations().empty());
+    }
 }
 
 /* As when everything ends: nobody misses them */

@@ -198,6 +198,14 @@ void test_device_kill::survivor(rank &r, action act)
             for (size_t i = 0; i < slots; ++i) {
                 shared.recv(i, mem.sge(i * slot_size, slot_size));
             }
+            if (!in_rq) {
+                ibv_async_event event;
+
+                REQUIRE_EQ(0, ibv_get_async_event(c.ctx, &event));
+                REQUIRE_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, event.event_type);
+                REQUIRE(event.element.qp == v.v);
+                ibv_ack_async_event(&event);
+            }
             v.destroy();
             r.word(WORD_CHECKED) = round;
         }
