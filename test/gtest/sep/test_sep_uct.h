@@ -261,6 +261,13 @@ private:
 };
 
 
+/* A remote key that is nobody's, whichever of its two keys is used */
+inline uct_rkey_t wrong_rkey(uct_rkey_t rkey)
+{
+    return rkey ^ 0x0000550000005500;
+}
+
+
 /* A completion and what it was called with */
 struct completion {
     completion();

@@ -210,7 +210,7 @@ TEST_P(test_sep_uct_callback,
     });
     ASSERT_EQ(UCS_INPROGRESS,
               uct_ep_put_zcopy(ep(), &iov, 1, m_remote.va,
-                               m_remote.rkey.rkey ^ 0x5500, &bad.comp));
+                               wrong_rkey(m_remote.rkey.rkey), &bad.comp));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait(bad)));
     EXPECT_EQ(UCS_OK, p.status);
     expect_all_gone();

@@ -211,7 +211,8 @@ TEST_P(test_sep_uct_error, a_wrong_remote_key_fails_the_endpoint)
               uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
                                &good.comp));
     ASSERT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey ^ 0x5500,
+              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va,
+                               wrong_rkey(rmem.rkey.rkey),
                                &bad.comp));
     ASSERT_EQ(UCS_INPROGRESS,
               uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
@@ -381,6 +382,17 @@ TEST_P(test_sep_uct_error, foreign_remote_keys_are_refused)
         EXPECT_EQ(UCS_ERR_INVALID_PARAM,
                   uct_rkey_unpack(m_local->component(), bad.data(), &rkey));
     }
+
+    /* Two keys, of which one was overwritten */
+    packed.resize(uct_sep_rkey_packed_size(1));
+    uct_sep_rkey_pack(0x1234, 0x5678, packed.data());
+    ASSERT_EQ(UCS_OK, uct_rkey_unpack(m_local->component(), packed.data(),
+                                      &rkey));
+    memcpy(&packed[offsetof(uct_sep_packed_rkey_t, relaxed)],
+           &packed[offsetof(uct_sep_packed_rkey_t, rkey)], 4);
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              uct_rkey_unpack(m_local->component(), packed.data(), &rkey));
+    EXPECT_EQ(5u, hide.count(UCS_LOG_LEVEL_ERROR, "remote key"));
 }
 
 TEST_P(test_sep_uct_error, settings_out_of_range_are_refused)

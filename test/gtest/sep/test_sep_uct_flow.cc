@@ -401,7 +401,7 @@ TEST_P(test_sep_uct_flow, a_fence_costs_no_credit_that_is_not_given_back)
     uct_sep_txwq_t *txwq = m_local->sep_ep(ep())->txwq;
     ASSERT_EQ(UCS_OK, retry([&]() { return send(ep(), 2000); }));
     flush();
-    EXPECT_EQ(txwq->bb_max, txwq->credits);
+    EXPECT_EQ(txwq->bb_max, uct_sep_txwq_credits(txwq));
     EXPECT_EQ(4095, m_local->sep()->tx.cq_credits);
     expect_in_order(2001);
 }

@@ -141,7 +141,22 @@ TEST_F(test_sep_uct_md, cost_of_a_registration_is_what_was_set)
     EXPECT_DOUBLE_EQ(2e-9, attr.reg_cost.m);
 }
 
-TEST_F(test_sep_uct_md, relaxed_ordering_is_for_local_keys_only)
+/* What the peer gets: the strict key and the one for puts and gets */
+std::pair<uint32_t, uint32_t> peers_keys(entity &e, memory &region)
+{
+    uct_rkey_bundle_t rkey;
+    bytes packed = region.packed_rkey();
+
+    EXPECT_EQ(UCS_OK, uct_rkey_unpack(e.component(), packed.data(), &rkey));
+    std::pair<uint32_t, uint32_t> keys = {
+        uct_sep_rkey_value(uct_sep_rkey_strict(rkey.rkey)),
+        uct_sep_rkey_value(rkey.rkey)
+    };
+    uct_rkey_release(e.component(), &rkey);
+    return keys;
+}
+
+TEST_F(test_sep_uct_md, memory_with_relaxed_ordering_has_two_keys)
 {
     auto strict  = open({{"PCI_RELAXED_ORDERING", "off"}});
     auto relaxed = open({{"PCI_RELAXED_ORDERING", "on"}});
@@ -151,7 +166,9 @@ TEST_F(test_sep_uct_md, relaxed_ordering_is_for_local_keys_only)
         auto *mem = (uct_sep_mem_t*)region.memh();
         EXPECT_EQ(nullptr, mem->relaxed_mr);
         EXPECT_EQ(mem->mr->lkey, mem->lkey);
-        EXPECT_EQ(mem->mr->rkey, mem->rkey);
+        EXPECT_EQ(8u, query(*strict).rkey_packed_size);
+        EXPECT_EQ(std::make_pair(mem->mr->rkey, mem->mr->rkey),
+                  peers_keys(*strict, region));
     }
 
     memory region(relaxed->md(), 4096);
@@ -159,9 +176,11 @@ TEST_F(test_sep_uct_md, relaxed_ordering_is_for_local_keys_only)
     ASSERT_NE(nullptr, mem->relaxed_mr);
     EXPECT_NE(mem->mr->lkey, mem->relaxed_mr->lkey);
     EXPECT_EQ(mem->relaxed_mr->lkey, mem->lkey);
-    EXPECT_EQ(mem->mr->rkey, mem->rkey);
     EXPECT_EQ(mem->mr->addr, mem->relaxed_mr->addr);
     EXPECT_EQ(mem->mr->length, mem->relaxed_mr->length);
+    EXPECT_EQ(12u, query(*relaxed).rkey_packed_size);
+    EXPECT_EQ(std::make_pair(mem->mr->rkey, mem->relaxed_mr->rkey),
+              peers_keys(*relaxed, region));
 }
 
 /* In all modes in which memory has local keys of its own */

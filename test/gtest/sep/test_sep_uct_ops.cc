@@ -442,6 +442,171 @@ TEST_P(test_sep_uct_ops, an_endpoint_to_oneself_works)
     EXPECT_EQ(1u, m_local->sep()->conn.num_qp);
 }
 
+/* One of the two keys of a remote memory is nobody's: so it shows which one is
+ * used */
+class test_sep_uct_keys : public test_sep_uct_ops {
+protected:
+    enum { NUM_PUTS = 3 };
+
+    void TearDown() override
+    {
+        m_local_mem.reset();
+        test_sep_uct_ops::TearDown();
+    }
+
+    void init(bool is_strict_good)
+    {
+        m_rmem        = m_peer->expose(4096, 1);
+        m_local_mem.reset(new memory(m_local->md(), 8));
+        uint32_t good = uct_sep_rkey_value(uct_sep_rkey_strict(
+                                m_rmem.rkey.rkey));
+        uint32_t bad  = good ^ 0x5500;
+        uint8_t packed[sizeof(uct_sep_packed_rkey_t)];
+
+        uct_sep_rkey_pack(is_strict_good ? good : bad,
+                          is_strict_good ? bad : good, packed);
+        ASSERT_EQ(UCS_OK, uct_rkey_unpack(m_local->component(), packed,
+                                          &m_rkey));
+    }
+
+    ucs_status_t put(unsigned kind, uint64_t data, uct_completion_t *comp)
+    {
+        uct_iov_t iov = {m_local_mem->ptr(), 8, m_local_mem->memh(), 0, 1};
+        bytes buffer((uint8_t*)&data, (uint8_t*)(&data + 1));
+        ssize_t ret;
+
+        switch (kind) {
+        case 0:
+            return uct_ep_put_short(ep(), &data, 8, m_rmem.va, m_rkey.rkey);
+        case 1:
+            ret = uct_ep_put_bcopy(ep(), pack, &buffer, m_rmem.va, m_rkey.rkey);
+            return (ret < 0) ? (ucs_status_t)ret : UCS_OK;
+        default:
+            memcpy(m_local_mem->ptr(), &data, 8);
+            return uct_ep_put_zcopy(ep(), &iov, 1, m_rmem.va, m_rkey.rkey,
+                                    comp);
+        }
+    }
+
+    void expect_put(unsigned kind, uint64_t data)
+    {
+        completion comp;
+
+        ASSERT_LE(0, retry([&]() { return put(kind, data, &comp.comp); }));
+        ASSERT_TRUE(flush_eps());
+        bytes read = m_peer->read(0, 8);
+        EXPECT_EQ(0, memcmp(read.data(), &data, 8)) << kind;
+        if (kind == 2) {
+            EXPECT_EQ(UCS_OK, wait(comp));
+        }
+    }
+
+    /* Without any fence in it */
+    bool flush_eps()
+    {
+        return m_local->wait([&]() {
+            return uct_ep_flush(ep(), 0, NULL) == UCS_OK;
+        });
+    }
+
+    void send_message()
+    {
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep(), 1, 0, NULL, 0);
+        }));
+    }
+
+    remote_memory           m_rmem;
+    uct_rkey_bundle_t       m_rkey;
+    std::unique_ptr<memory> m_local_mem;
+};
+
+TEST_P(test_sep_uct_keys, what_is_behind_a_fence_is_strict)
+{
+    init(true);
+    send_message();
+    for (unsigned i = 0; i < 4 * NUM_PUTS; ++i) {
+        send_message();
+        ASSERT_EQ(UCS_OK, (i & 1) ? uct_ep_fence(ep(), 0) :
+                                    uct_iface_fence(m_local->iface(), 0));
+        if (i & 2) {
+            send_message();
+        }
+        expect_put(i % NUM_PUTS, i + 1000);
+        EXPECT_TRUE(m_local->failures.empty());
+    }
+
+    /* The put behind a flush of the interface */
+    for (unsigned i = 0; i < NUM_PUTS; ++i) {
+        flush();
+        expect_put(i, i + 2000);
+    }
+
+    /* Any more is not */
+    expect_errors hide;
+    (void)retry([&]() { return put(0, 1, NULL); });
+    (void)flush_eps();
+    EXPECT_TRUE(m_local->wait([&]() { return !m_local->failures.empty(); }));
+}
+
+TEST_P(test_sep_uct_keys, atomics_are_strict)
+{
+    init(true);
+    for (unsigned i = 0; i < 3; ++i) {
+        completion comp;
+        uint64_t result;
+
+        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+            return uct_ep_atomic64_fetch(ep(), UCT_ATOMIC_OP_ADD, 1, &result,
+                                         m_rmem.va, m_rkey.rkey, &comp.comp);
+        }));
+        ASSERT_EQ(UCS_OK, wait(comp));
+        completion swapped;
+        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+            return uct_ep_atomic_cswap64(ep(), result + 1, result, m_rmem.va,
+                                         m_rkey.rkey, &result, &swapped.comp);
+        }));
+        ASSERT_EQ(UCS_OK, wait(swapped));
+        ASSERT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_ADD, 1, m_rmem.va,
+                                        m_rkey.rkey);
+        }));
+        flush();
+    }
+    EXPECT_TRUE(m_local->failures.empty());
+}
+
+TEST_P(test_sep_uct_keys, puts_and_gets_are_relaxed)
+{
+    init(false);
+    for (unsigned i = 0; i < 2 * NUM_PUTS; ++i) {
+        expect_put(i % NUM_PUTS, i + 1000);
+        completion comp;
+        bytes result;
+        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+            return uct_ep_get_bcopy(ep(), unpack, &result, 8, m_rmem.va,
+                                    m_rkey.rkey, &comp.comp);
+        }));
+        ASSERT_EQ(UCS_OK, wait(comp));
+        EXPECT_EQ(m_peer->read(0, 8), result);
+    }
+    EXPECT_TRUE(m_local->failures.empty());
+}
+
+/* In all ways to post, and where queues or contexts are shared or not */
+std::vector<mode> key_modes()
+{
+    std::vector<mode> result = post_modes();
+
+    for (const char *category : {"mpi_threads", "mpi_everywhere"}) {
+        result.push_back({category, {{"CATEGORY", category}}});
+    }
+    return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(post, test_sep_uct_keys,
+                         ::testing::ValuesIn(key_modes()), mode_name);
+
 INSTANTIATE_TEST_SUITE_P(post, test_sep_uct_ops,
                          ::testing::ValuesIn(post_modes()), mode_name);
 

@@ -87,7 +87,9 @@ std::vector<mode> modes()
 }
 
 const uint64_t remote_addr = 0x0123456789abcdefull;
-const uct_rkey_t rkey      = 0xfedcba98;
+const uint32_t put_key     = 0xfedcba98;
+const uint32_t atom_key    = 0x98badcfe; /* Strict */
+const uct_rkey_t rkey      = uct_sep_rkey_make(atom_key, put_key);
 
 class test_sep_wqe : public ::testing::TestWithParam<mode> {
 protected:
@@ -129,7 +131,7 @@ TEST_P(test_sep_wqe, put_short)
     ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, remote_addr,
                                          rkey));
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_RDMA_WRITE, 3, 0)
-                       .raddr(remote_addr, rkey).inl(8).raw(m_data, 8));
+                       .raddr(remote_addr, put_key).inl(8).raw(m_data, 8));
 }
 
 TEST_P(test_sep_wqe, put_short_of_every_length_at_every_place)
@@ -144,7 +146,7 @@ TEST_P(test_sep_wqe, put_short_of_every_length_at_every_place)
                                                    remote_addr, rkey));
             expected wqe;
             wqe.ctrl(0, pi, MLX5_OPCODE_RDMA_WRITE, (36 + length + 15) / 16, 0)
-               .raddr(remote_addr, rkey).inl(length).raw(m_data, length);
+               .raddr(remote_addr, put_key).inl(length).raw(m_data, length);
             bytes memory = f.wqe(pi, wqe.num_bb());
             ASSERT_EQ(wqe.get(),
                       bytes(memory.begin(), memory.begin() + wqe.size()))
@@ -162,7 +164,7 @@ TEST_P(test_sep_wqe, put_short_of_nothing_has_no_data_segment)
 {
     ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), NULL, 0, remote_addr, rkey));
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_RDMA_WRITE, 2, 0)
-                       .raddr(remote_addr, rkey));
+                       .raddr(remote_addr, put_key));
 }
 
 TEST_P(test_sep_wqe, work_requests_use_the_blueflame_buffers_in_turn)
@@ -171,7 +173,7 @@ TEST_P(test_sep_wqe, work_requests_use_the_blueflame_buffers_in_turn)
     for (unsigned i = 0; i < 4; ++i) {
         ASSERT_EQ(UCS_OK, ops().ep_put_short(m_f.ep(), m_data, 8, i, rkey));
         check(i, expected().ctrl(0, i, MLX5_OPCODE_RDMA_WRITE, 3, 0)
-                           .raddr(i, rkey).inl(8).raw(m_data, 8), i % 2);
+                           .raddr(i, put_key).inl(8).raw(m_data, 8), i % 2);
     }
 }
 
@@ -230,7 +232,7 @@ TEST_P(test_sep_wqe, put_bcopy_sends_the_descriptor)
     uct_sep_desc_t *desc = ucs_container_of(
             m_f.txwq().outstanding.head, uct_sep_desc_t, super.queue);
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_RDMA_WRITE, 3, 0)
-                       .raddr(remote_addr, rkey)
+                       .raddr(remote_addr, put_key)
                        .data(100, DESC_LKEY, uct_sep_desc_buffer(desc)));
     EXPECT_EQ(0, memcmp(uct_sep_desc_buffer(desc), m_data, 100));
 }
@@ -256,7 +258,7 @@ TEST_P(test_sep_wqe, get_bcopy_is_signaled)
             m_f.txwq().outstanding.head, uct_sep_desc_t, super.queue);
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_RDMA_READ, 3,
                              UCT_SEP_FM_SIGNALED)
-                       .raddr(remote_addr, rkey)
+                       .raddr(remote_addr, put_key)
                        .data(200, DESC_LKEY, uct_sep_desc_buffer(desc)));
 }
 
@@ -268,7 +270,7 @@ TEST_P(test_sep_wqe, put_zcopy_gathers_all_entries_over_the_end_of_the_queue)
         uct_iov_t iov[UCT_SEP_RMA_MAX_IOV];
 
         wqe.ctrl(0, pi, MLX5_OPCODE_RDMA_WRITE, 2 + UCT_SEP_RMA_MAX_IOV - 1,
-                 UCT_SEP_FM_SIGNALED).raddr(remote_addr, rkey);
+                 UCT_SEP_FM_SIGNALED).raddr(remote_addr, put_key);
         for (unsigned i = 0; i < UCT_SEP_RMA_MAX_IOV; ++i) {
             iov[i] = {m_data + i, (size_t)(i * 3), f.memh(), 0, 1};
             if (i > 0) {
@@ -292,7 +294,7 @@ TEST_P(test_sep_wqe, put_zcopy_that_nobody_waits_for_is_not_signaled)
     ASSERT_EQ(UCS_INPROGRESS, ops().ep_put_zcopy(m_f.ep(), &iov, 1, remote_addr,
                                                  rkey, NULL));
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_RDMA_WRITE, 3, 0)
-                       .raddr(remote_addr, rkey).data(10, MEM_LKEY, m_data));
+                       .raddr(remote_addr, put_key).data(10, MEM_LKEY, m_data));
 }
 
 TEST_P(test_sep_wqe, get_zcopy)
@@ -303,7 +305,7 @@ TEST_P(test_sep_wqe, get_zcopy)
                                                  rkey, NULL));
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_RDMA_READ, 3,
                              UCT_SEP_FM_SIGNALED)
-                       .raddr(remote_addr, rkey).data(10, MEM_LKEY, m_data));
+                       .raddr(remote_addr, put_key).data(10, MEM_LKEY, m_data));
 }
 
 TEST_P(test_sep_wqe, am_zcopy_with_headers_of_every_length_at_every_place)
@@ -344,7 +346,7 @@ TEST_P(test_sep_wqe, plain_atomics)
     ASSERT_EQ(UCS_OK, ops().ep_atomic64_post(m_f.ep(), UCT_ATOMIC_OP_ADD, 5,
                                              remote_addr, rkey));
     check(0, expected().ctrl(0, 0, MLX5_OPCODE_ATOMIC_FA, 4, 0)
-                       .raddr(remote_addr, rkey).be(5, 8).be(0, 8)
+                       .raddr(remote_addr, atom_key).be(5, 8).be(0, 8)
                        .data(8, DESC_LKEY, m_f.iface().tx.scratch), 0);
 
     ASSERT_EQ(UCS_INPROGRESS,
@@ -354,7 +356,7 @@ TEST_P(test_sep_wqe, plain_atomics)
             m_f.txwq().outstanding.head, uct_sep_desc_t, super.queue);
     check(1, expected().ctrl(0, 1, MLX5_OPCODE_ATOMIC_CS, 4,
                              UCT_SEP_FM_SIGNALED)
-                       .raddr(remote_addr, rkey).be(0x2222, 8).be(0x1111, 8)
+                       .raddr(remote_addr, atom_key).be(0x2222, 8).be(0x1111, 8)
                        .data(8, DESC_LKEY, uct_sep_desc_buffer(desc)), 1);
 }
 
@@ -370,23 +372,23 @@ TEST_P(test_sep_wqe, masked_atomics_of_4_bytes)
     ASSERT_EQ(UCS_OK, ops().ep_atomic32_post(m_f.ep(), UCT_ATOMIC_OP_ADD, v,
                                              remote_addr, rkey));
     check(0, expected().ctrl(8, 0, MLX5_OPCODE_ATOMIC_MASKED_FA, 4, 0)
-                       .raddr(remote_addr, rkey).be(v, 4).be(0, 4).be(0, 8)
+                       .raddr(remote_addr, atom_key).be(v, 4).be(0, 4).be(0, 8)
                        .data(4, DESC_LKEY, scratch), 0);
     ASSERT_EQ(UCS_OK, ops().ep_atomic32_post(m_f.ep(), UCT_ATOMIC_OP_XOR, v,
                                              remote_addr, rkey));
     check(1, expected().ctrl(8, 1, MLX5_OPCODE_ATOMIC_MASKED_FA, 4, 0)
-                       .raddr(remote_addr, rkey).be(v, 4).be(0xffffffff, 4)
+                       .raddr(remote_addr, atom_key).be(v, 4).be(0xffffffff, 4)
                        .be(0, 8).data(4, DESC_LKEY, scratch), 1);
     ASSERT_EQ(UCS_OK, ops().ep_atomic32_post(m_f.ep(), UCT_ATOMIC_OP_AND, v,
                                              remote_addr, rkey));
     check(2, expected().ctrl(8, 2, MLX5_OPCODE_ATOMIC_MASKED_CS, 4, 0)
-                       .raddr(remote_addr, rkey).be(v, 4).be(0, 4)
+                       .raddr(remote_addr, atom_key).be(v, 4).be(0, 4)
                        .be((uint32_t)~v, 4).be(0, 4)
                        .data(4, DESC_LKEY, scratch), 0);
     ASSERT_EQ(UCS_OK, ops().ep_atomic32_post(m_f.ep(), UCT_ATOMIC_OP_OR, v,
                                              remote_addr, rkey));
     check(3, expected().ctrl(8, 3, MLX5_OPCODE_ATOMIC_MASKED_CS, 4, 0)
-                       .raddr(remote_addr, rkey).be(v, 4).be(0, 4).be(v, 4)
+                       .raddr(remote_addr, atom_key).be(v, 4).be(0, 4).be(v, 4)
                        .be(0, 4).data(4, DESC_LKEY, scratch), 1);
     ASSERT_EQ(UCS_INPROGRESS,
               ops().ep_atomic_cswap32(m_f.ep(), 0x1111, 0x2222, remote_addr,
@@ -395,7 +397,7 @@ TEST_P(test_sep_wqe, masked_atomics_of_4_bytes)
             m_f.txwq().outstanding.head, uct_sep_desc_t, super.queue);
     check(4, expected().ctrl(8, 4, MLX5_OPCODE_ATOMIC_MASKED_CS, 4,
                              UCT_SEP_FM_SIGNALED)
-                       .raddr(remote_addr, rkey).be(0x2222, 4).be(0x1111, 4)
+                       .raddr(remote_addr, atom_key).be(0x2222, 4).be(0x1111, 4)
                        .be(0xffffffff, 4).be(0xffffffff, 4)
                        .data(4, DESC_LKEY, uct_sep_desc_buffer(desc)), 0);
 }
@@ -410,7 +412,7 @@ TEST_P(test_sep_wqe, masked_atomics_of_8_bytes_continue_at_the_queues_start)
                                              remote_addr, rkey));
     check(NUM_BB - 1,
           expected().ctrl(9, NUM_BB - 1, MLX5_OPCODE_ATOMIC_MASKED_CS, 5, 0)
-                    .raddr(remote_addr, rkey).be(v, 8).be(0, 8).be(~v, 8)
+                    .raddr(remote_addr, atom_key).be(v, 8).be(0, 8).be(~v, 8)
                     .be(0, 8).data(8, DESC_LKEY, scratch), 0);
 }
 
@@ -422,7 +424,7 @@ TEST_P(test_sep_wqe, masked_xor_of_8_bytes)
     ASSERT_EQ(UCS_OK, ops().ep_atomic64_post(m_f.ep(), UCT_ATOMIC_OP_XOR, v,
                                              remote_addr, rkey));
     check(0, expected().ctrl(9, 0, MLX5_OPCODE_ATOMIC_MASKED_FA, 4, 0)
-                       .raddr(remote_addr, rkey).be(v, 8).be(UINT64_MAX, 8)
+                       .raddr(remote_addr, atom_key).be(v, 8).be(UINT64_MAX, 8)
                        .data(8, DESC_LKEY, scratch), 0);
 }
 
@@ -441,7 +443,7 @@ TEST_P(test_sep_wqe,
                         .raddr(0, 0).get(),
               bytes(fence.begin(), fence.begin() + 32));
     EXPECT_EQ(3, m_f.dbrec());
-    EXPECT_EQ(m_f.txwq().bb_max - 3, m_f.txwq().credits);
+    EXPECT_EQ(m_f.txwq().bb_max - 3, uct_sep_txwq_credits(&m_f.txwq()));
 }
 
 TEST_P(test_sep_wqe, a_fence_with_nothing_outstanding_posts_nothing)

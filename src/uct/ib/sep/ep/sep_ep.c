@@ -35,12 +35,13 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
     } else if (iface->tx.cq_credits < 0) {
         uct_sep_credits_stall(iface);
     } else if (uct_sep_txwq_has_credits(txwq)) {
-        ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE);
-        txwq->flags   &= ~UCT_SEP_TXWQ_FLAG_FENCE;
-        txwq->credits += UCT_SEP_TXWQ_FENCE_BIAS;
-        /* Not a NOP: no specification says that it waits for the fence */
-        iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_FENCE);
-        if ((txwq->credits >= 0) && (iface->tx.cq_credits >= 0)) {
+        ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAGS_BIASED);
+        if (txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE) {
+            uct_sep_txwq_unbias(txwq, UCT_SEP_TXWQ_FLAG_FENCE);
+            /* Not a NOP: no specification says that it waits for the fence */
+            iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_FENCE);
+        }
+        if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
             return UCS_OK;
         }
     }

@@ -387,7 +387,8 @@ ucs_status_t uct_sep_hub_ep_fence(uct_ep_h tl_ep, unsigned flags)
     ucs_status_t status;
 
     uct_sep_hub_lock(iface->hub);
-    status = uct_ep_fence(uct_sep_hub_ep_core(ep), flags);
+    ep->is_fenced |= (ep->packed != NULL);
+    status         = uct_ep_fence(uct_sep_hub_ep_core(ep), flags);
     uct_sep_hub_unlock(iface->hub);
     UCT_TL_EP_STAT_FENCE(&ep->super);
     return status;

@@ -33,6 +33,8 @@ struct uct_sep_hub_ep {
     uint8_t                is_blocked; /**< There is, or was, something to be
                                             sent first: packed or pending;
                                             worker's thread */
+    uint8_t                is_fenced; /**< A fence came while something was
+                                           packed; hub's lock */
     uint8_t                in_dispatch; /**< A pending request is being
                                              called */
     uct_sep_hub_packed_t   *packed;   /**< To be sent before all else */

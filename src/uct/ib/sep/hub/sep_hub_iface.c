@@ -327,6 +327,13 @@ uct_sep_hub_iface_flush(uct_iface_h tl_iface, unsigned flags,
             (void)uct_ep_flush(&ep->peer->ep->super.super, 0, NULL);
         }
     }
+    if ((count == 0) && hub->core->config.has_fence &&
+        uct_sep_rkey_is_order_relaxed()) {
+        /* As uct_sep_iface_flush() does */
+        ucs_list_for_each(ep, &iface->eps, list) {
+            uct_sep_txwq_set_strict(ep->peer->ep->txwq);
+        }
+    }
     uct_sep_hub_unlock(hub);
 
     if (count > 0) {
@@ -342,9 +349,13 @@ static ucs_status_t
 uct_sep_hub_iface_fence(uct_iface_h tl_iface, unsigned flags)
 {
     uct_sep_hub_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_hub_iface_t);
+    uct_sep_hub_ep_t *ep;
     ucs_status_t status;
 
     uct_sep_hub_lock(iface->hub);
+    ucs_list_for_each(ep, &iface->eps, list) {
+        ep->is_fenced |= (ep->packed != NULL);
+    }
     status = uct_iface_fence(&iface->hub->core->super.super, flags);
     uct_sep_hub_unlock(iface->hub);
     UCT_TL_IFACE_STAT_FENCE(&iface->super);

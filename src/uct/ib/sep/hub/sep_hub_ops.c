@@ -141,6 +141,10 @@ int uct_sep_hub_ep_send_packed(uct_sep_hub_ep_t *ep)
     /* If it could not be sent because the endpoint has failed, the user learns
      * of it as of all operations under way */
     uct_sep_hub_ep_drop_packed(ep);
+    if (ep->is_fenced) {
+        ep->is_fenced = 0;
+        (void)uct_ep_fence(&ep->peer->ep->super.super, 0);
+    }
     return 1;
 }
 

@@ -48,7 +48,8 @@ static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
                                                here */
     attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->rkey_packed_size     = sizeof(uct_sep_packed_rkey_t);
+    attr->rkey_packed_size     = uct_sep_rkey_packed_size(
+                                         md->relaxed_ordering);
     attr->reg_cost             = md->reg_cost;
     ucs_sys_cpuset_copy(&attr->local_cpus, &md->local_cpus);
     return UCS_OK;
@@ -90,8 +91,8 @@ static void uct_sep_mem_free_mr(uct_sep_md_t *md, struct ibv_mr *mr)
 /*
  * With relaxed ordering there are two keys. What is written through the local
  * one, messages and results, is looked at after its completion, which overtakes
- * nothing. What is written through the remote key may be looked at without a
- * completion, in the order in which it was sent.
+ * nothing. What peers write may be looked at without a completion, in an order
+ * that fences make: these use the strict remote key, sep_strict.h.
  */
 static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
                                          size_t length, unsigned flags,
@@ -112,7 +113,7 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
     mem->keys       = NULL;
     if (md->relaxed_ordering) {
         mem->relaxed_mr = uct_sep_mem_make_mr(md, address, length,
-                                              IBV_ACCESS_LOCAL_WRITE |
+                                              UCT_SEP_MD_ACCESS |
                                               IBV_ACCESS_RELAXED_ORDERING,
                                               flags);
         if (mem->relaxed_mr == NULL) {
@@ -120,6 +121,7 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
             goto err_free_mr;
         }
         mem->lkey = mem->relaxed_mr->lkey;
+        mem->rkey = mem->relaxed_mr->rkey;
     }
 
     ucs_trace("%s: registered %p..%p lkey 0x%x rkey 0x%x", md->dev.name,
@@ -237,11 +239,9 @@ static ucs_status_t uct_sep_mkey_pack(uct_md_h tl_md, uct_mem_h memh,
                                       const uct_md_mkey_pack_params_t *params,
                                       void *rkey_buffer)
 {
-    const uct_sep_mem_t *mem      = memh;
-    uct_sep_packed_rkey_t *packed = rkey_buffer;
+    const uct_sep_mem_t *mem = memh;
 
-    packed->magic = htobe32(UCT_SEP_RKEY_MAGIC);
-    packed->rkey  = htobe32(mem->rkey);
+    uct_sep_rkey_pack(mem->mr->rkey, mem->rkey, rkey_buffer);
     return UCS_OK;
 }
 

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_MD_H
 #define UCT_SEP_MD_H
 
+#include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/device/sep_async.h>
 #include <uct/ib/sep/device/sep_device.h>
 #include <uct/ib/sep/port/sep_subnet.h>
@@ -21,16 +22,6 @@ BEGIN_C_DECLS
  */
 
 extern uct_component_t uct_sep_component;
-
-
-/** Packed remote key. */
-typedef struct uct_sep_packed_rkey {
-    __be32 magic; /**< UCT_SEP_RKEY_MAGIC */
-    __be32 rkey;
-} UCS_S_PACKED uct_sep_packed_rkey_t;
-
-/** "SEPk", to tell our keys from others' and from garbage. */
-#define UCT_SEP_RKEY_MAGIC  0x5345506bu
 
 
 /** Configuration of a memory domain; meanings are in the table. */
@@ -57,11 +48,12 @@ typedef struct uct_sep_context uct_sep_context_t;
 /** Registered memory: what a uct_mem_h points to. */
 typedef struct uct_sep_mem {
     uint32_t           lkey;
-    uint32_t           rkey;
-    struct ibv_mr      *mr;       /**< Has the remote key, and the local one
-                                       unless that is relaxed */
-    struct ibv_mr      *relaxed_mr; /**< Has the local key, with relaxed
-                                         ordering; or NULL */
+    uint32_t           rkey;      /**< For puts and gets: relaxed if there is
+                                       such a one */
+    struct ibv_mr      *mr;       /**< Has the strict remote key, and the local
+                                       one unless that is relaxed */
+    struct ibv_mr      *relaxed_mr; /**< Has the local key and a second remote
+                                         one, with relaxed ordering; or NULL */
     uct_sep_mem_keys_t *keys; /**< Local keys in contexts of workers, or NULL;
                                    see sep_own_keys.h */
 } uct_sep_mem_t;
@@ -76,8 +68,8 @@ typedef struct uct_sep_md {
     ucs_rcache_t          *rcache;     /**< NULL if disabled */
     ucs_linear_func_t     reg_cost;
     int                   use_rcache;  /**< Setting, see rcache */
-    int                   relaxed_ordering; /**< For writes through local
-                                                 keys */
+    int                   relaxed_ordering; /**< For all writes that need
+                                                 not be strict */
     double                pci_bw;      /**< Bytes per second */
     ucs_sys_cpuset_t      local_cpus;  /**< Near to the device */
     double                far_latency; /**< Seconds, if we run elsewhere */

@@ -65,10 +65,10 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      ucs_offsetof(uct_sep_md_config_t, reg_cost.m), UCS_CONFIG_TYPE_TIME},
 
     {"PCI_RELAXED_ORDERING", "auto",
-     "Let what a device writes into local memory, received messages and\n"
-     "results of gets, overtake each other on the way to memory: faster on\n"
-     "some systems. Puts by peers keep their order. auto is what is best for\n"
-     "the processor.",
+     "Let what a device writes into local memory, received messages, results\n"
+     "of gets, and puts by peers, overtake each other on the way to memory:\n"
+     "faster on some systems. Fences keep puts in order. auto is what is best\n"
+     "for the processor.",
      ucs_offsetof(uct_sep_md_config_t, relaxed_ordering),
      UCS_CONFIG_TYPE_ON_OFF_AUTO},
 

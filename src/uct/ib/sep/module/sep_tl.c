@@ -107,24 +107,6 @@ uct_sep_query_md_resources(uct_component_t *component,
     return UCS_OK;
 }
 
-static ucs_status_t
-uct_sep_rkey_unpack(uct_component_t *component, const void *rkey_buffer,
-                    uct_rkey_t *rkey_p, void **handle_p)
-{
-    const uct_sep_packed_rkey_t *packed = rkey_buffer;
-
-    if (packed->magic != htobe32(UCT_SEP_RKEY_MAGIC)) {
-        ucs_error("remote key starts with 0x%08x instead of 0x%08x: it is not "
-                  "one that " UCT_SEP_TL_NAME " has packed",
-                  be32toh(packed->magic), UCT_SEP_RKEY_MAGIC);
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    *rkey_p   = be32toh(packed->rkey);
-    *handle_p = NULL;
-    return UCS_OK;
-}
-
 uct_component_t uct_sep_component = {
     .query_md_resources = uct_sep_query_md_resources,
     .md_open            = uct_sep_md_open,

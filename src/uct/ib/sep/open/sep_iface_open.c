@@ -159,6 +159,18 @@ uct_sep_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
     uct_base_iface_progress_enable(tl_iface, flags);
 }
 
+/* All has completed, but relaxed writes may still be on a peer's PCIe */
+static void uct_sep_iface_order_puts(uct_sep_iface_t *iface)
+{
+    uct_sep_txwq_t *txwq;
+
+    if (iface->config.has_fence && uct_sep_rkey_is_order_relaxed()) {
+        ucs_list_for_each(txwq, &iface->tx.active, list) {
+            uct_sep_txwq_set_strict(txwq);
+        }
+    }
+}
+
 ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                  uct_completion_t *comp)
 {
@@ -190,6 +202,7 @@ ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_INPROGRESS;
     }
 
+    uct_sep_iface_order_puts(iface);
     UCT_TL_IFACE_STAT_FLUSH(&iface->super);
     return UCS_OK;
 }

@@ -13,6 +13,7 @@
  */
 
 #include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/ep/sep_strict.h>
 #include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
@@ -79,6 +80,20 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
 #define UCT_SEP_CHECK_CREDITS(_iface, _ep) \
     if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
         ucs_status_t _status = uct_sep_ep_no_credits(_ep); \
+        if (_status != UCS_OK) { \
+            return _status; \
+        } \
+    }
+
+
+/** The same for a put; @a _strict is that put where fences need it. */
+#define UCT_SEP_CHECK_PUT_CREDITS(_iface, _ep, _strict) \
+    if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
+        ucs_status_t _status; \
+        if ((_ep)->txwq->flags & UCT_SEP_TXWQ_FLAG_STRICT) { \
+            return _strict; \
+        } \
+        _status = uct_sep_ep_no_credits(_ep); \
         if (_status != UCS_OK) { \
             return _status; \
         } \
@@ -270,7 +285,9 @@ uct_sep_ops_put_short_any(uct_ep_h tl_ep, const void *buffer, unsigned length,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq;
 
-    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_PUT_CREDITS(iface, ep,
+                              uct_sep_strict_put_short(tl_ep, buffer, length,
+                                                       remote_addr, rkey));
 
     txwq = ep->txwq;
     uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
@@ -338,7 +355,9 @@ uct_sep_ops_put_bcopy_any(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     uct_sep_desc_t *desc;
     size_t length;
 
-    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_PUT_CREDITS(iface, ep,
+                              uct_sep_strict_put_bcopy(tl_ep, pack_cb, arg,
+                                                       remote_addr, rkey));
     UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
 
     length = pack_cb(uct_sep_desc_buffer(desc), arg);
@@ -433,7 +452,10 @@ uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_WR_RMA_MAX_IOV, "put_zcopy");
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0, UCT_SEP_MAX_MSG,
                      "put_zcopy");
-    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_CHECK_PUT_CREDITS(iface, ep,
+                              uct_sep_strict_put_zcopy(tl_ep, iov, iovcnt,
+                                                       remote_addr, rkey,
+                                                       comp));
     UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
 
     UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY,

@@ -348,7 +348,7 @@ uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_wqe_masked_fa64_t *fa64;
     uct_sep_wqe_masked_cs64_t *cs64;
 
-    uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
+    uct_sep_wqe_set_raddr(seg, remote_addr, uct_sep_rkey_strict(rkey));
     seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN);
 
     switch (atomic->opcode) {

@@ -71,7 +71,7 @@ uct_sep_wqe_set_ctrl(const uct_sep_txwq_t *txwq, void *wqe, uint16_t pi,
 }
 
 
-/** Remote address segment. */
+/** Remote address segment; the key is the one for puts and gets. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wqe_set_raddr(void *seg, uint64_t remote_addr, uct_rkey_t rkey)
 {
@@ -79,7 +79,7 @@ uct_sep_wqe_set_raddr(void *seg, uint64_t remote_addr, uct_rkey_t rkey)
 
     raddr->raddr = htobe64(remote_addr);
     /* rkey together with the reserved word behind it */
-    *(uct_sep_alias_u64_t*)&raddr->rkey = htobe32((uint32_t)rkey);
+    *(uct_sep_alias_u64_t*)&raddr->rkey = (uint32_t)rkey;
 }
 
 

@@ -4,6 +4,7 @@
 #define UCT_SEP_TXWQ_H
 
 #include <uct/ib/sep/base/sep_def.h>
+#include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/device/sep_async.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
@@ -39,8 +40,8 @@ typedef struct uct_sep_bf {
 
 
 /**
- * Subtracted from uct_sep_txwq_t::credits so that the next operation finds none
- * and takes the slow path, see uct_sep_txwq_set_fence().
+ * Subtracted from uct_sep_txwq_t::credits so that operations find none and take
+ * the slow path, see uct_sep_txwq_set_fence().
  */
 #define UCT_SEP_TXWQ_FENCE_BIAS  (1 << 30)
 
@@ -71,6 +72,11 @@ enum {
     /** QPs can receive: before they are destroyed they have to be flushed. Set
      *  under the async lock. */
     UCT_SEP_TXWQ_FLAG_CONNECTED   = 1 << 6,
+    /** Puts use strict keys: sep_strict.h. */
+    UCT_SEP_TXWQ_FLAG_STRICT      = 1 << 7,
+    /** With any of these, credits are less by UCT_SEP_TXWQ_FENCE_BIAS. */
+    UCT_SEP_TXWQ_FLAGS_BIASED     = UCT_SEP_TXWQ_FLAG_FENCE |
+                                    UCT_SEP_TXWQ_FLAG_STRICT,
     /** With any of these, a completion does more than finish operations and
      *  give back credits. */
     UCT_SEP_TXWQ_FLAGS_FOLLOW_UP  = UCT_SEP_TXWQ_FLAG_RETIRED |
@@ -123,6 +129,8 @@ typedef struct uct_sep_txwq {
 
     void             *end;         /**< Behind the last BB */
     uint16_t         bb_max;       /**< Credits of an empty queue */
+    uint16_t         strict_pi;    /**< Behind what strict puts must come after
+                                        */
     uint16_t         last_pi;      /**< Index of the last work request ... */
     uint16_t         list_count;   /**< ... and number of those the device has
                                         not been told about: sep_postlist.h */
@@ -191,15 +199,18 @@ static inline int uct_sep_txwq_is_empty(const uct_sep_txwq_t *txwq)
 }
 
 
-/** @return Whether an operation can start, regardless of a pending fence. */
+/** @return Credits, regardless of a fence. */
+static inline int32_t uct_sep_txwq_credits(const uct_sep_txwq_t *txwq)
+{
+    return txwq->credits + ((txwq->flags & UCT_SEP_TXWQ_FLAGS_BIASED) ?
+                            UCT_SEP_TXWQ_FENCE_BIAS : 0);
+}
+
+
+/** @return Whether an operation can start, regardless of a fence. */
 static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
 {
-    int32_t credits = txwq->credits;
-
-    if (txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE) {
-        credits += UCT_SEP_TXWQ_FENCE_BIAS;
-    }
-    return credits >= 0;
+    return uct_sep_txwq_credits(txwq) >= 0;
 }
 
 
@@ -215,15 +226,49 @@ void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size);
 void uct_sep_bf_cleanup(uct_sep_bf_t *bf);
 
 
+/** Have operations find no credits: set one of UCT_SEP_TXWQ_FLAGS_BIASED. */
+static inline void uct_sep_txwq_bias(uct_sep_txwq_t *txwq, uint8_t flag)
+{
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAGS_BIASED)) {
+        txwq->credits -= UCT_SEP_TXWQ_FENCE_BIAS;
+    }
+    txwq->flags |= flag;
+}
+
+
+/** Undo it. */
+static inline void uct_sep_txwq_unbias(uct_sep_txwq_t *txwq, uint8_t flag)
+{
+    txwq->flags &= ~flag;
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAGS_BIASED)) {
+        txwq->credits += UCT_SEP_TXWQ_FENCE_BIAS;
+    }
+}
+
+
+/** Have puts use strict keys, from the next one on: sep_strict.h. */
+static inline void uct_sep_txwq_set_strict(uct_sep_txwq_t *txwq)
+{
+    if (txwq->bb_max == 0) {
+        return; /* The idle queue: nothing was written */
+    }
+
+    txwq->strict_pi = txwq->sw_pi;
+    uct_sep_txwq_bias(txwq, UCT_SEP_TXWQ_FLAG_STRICT);
+}
+
+
 /** Have the next operation find no credits, and post a fence first. */
 static inline void uct_sep_txwq_set_fence(uct_sep_txwq_t *txwq)
 {
     /* Work requests execute in order, but the next one does not wait for the
      * answers to reads and atomics. Nothing outstanding, nothing to do. */
-    if (!uct_sep_txwq_is_empty(txwq) &&
-        !(txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE)) {
-        txwq->flags   |= UCT_SEP_TXWQ_FLAG_FENCE;
-        txwq->credits -= UCT_SEP_TXWQ_FENCE_BIAS;
+    if (!uct_sep_txwq_is_empty(txwq)) {
+        uct_sep_txwq_bias(txwq, UCT_SEP_TXWQ_FLAG_FENCE);
+    }
+
+    if (uct_sep_rkey_is_order_relaxed()) {
+        uct_sep_txwq_set_strict(txwq);
     }
 }
 

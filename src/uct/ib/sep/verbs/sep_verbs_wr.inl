@@ -79,7 +79,7 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
-    ibv_wr_rdma_write(qp, rkey, remote_addr);
+    ibv_wr_rdma_write(qp, uct_sep_rkey_value(rkey), remote_addr);
     ibv_wr_set_inline_data(qp, (void*)buffer, length);
     uct_sep_wr_post(iface, txwq);
 }
@@ -100,9 +100,9 @@ uct_sep_wr_set_rdma(struct ibv_qp_ex *qp, unsigned opcode, uint64_t remote_addr,
                     uct_rkey_t rkey)
 {
     if (opcode == MLX5_OPCODE_RDMA_WRITE) {
-        ibv_wr_rdma_write(qp, rkey, remote_addr);
+        ibv_wr_rdma_write(qp, uct_sep_rkey_value(rkey), remote_addr);
     } else {
-        ibv_wr_rdma_read(qp, rkey, remote_addr);
+        ibv_wr_rdma_read(qp, uct_sep_rkey_value(rkey), remote_addr);
     }
 }
 
@@ -269,12 +269,13 @@ uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                   uint32_t lkey, uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uint32_t key         = uct_sep_rkey_value(uct_sep_rkey_strict(rkey));
 
     if (atomic->opcode == MLX5_OPCODE_ATOMIC_CS) {
-        ibv_wr_atomic_cmp_swp(qp, rkey, remote_addr, atomic->compare,
+        ibv_wr_atomic_cmp_swp(qp, key, remote_addr, atomic->compare,
                               atomic->value);
     } else {
-        ibv_wr_atomic_fetch_add(qp, rkey, remote_addr, atomic->value);
+        ibv_wr_atomic_fetch_add(qp, key, remote_addr, atomic->value);
     }
     ibv_wr_set_sge(qp, lkey, (uintptr_t)result, size);
     uct_sep_wr_post(iface, txwq);
