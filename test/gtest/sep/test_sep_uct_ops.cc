@@ -593,6 +593,53 @@ TEST_P(test_sep_uct_keys, puts_and_gets_are_relaxed)
     EXPECT_TRUE(m_local->failures.empty());
 }
 
+/* With a send queue that is soon full */
+class test_sep_uct_hub_keys : public test_sep_uct_keys {
+protected:
+    static size_t pack_and_fill(void *dest, void *arg)
+    {
+        auto *self    = (test_sep_uct_hub_keys*)arg;
+        uint64_t data = 1;
+        ucs_status_t status;
+
+        do {
+            status = uct_ep_put_short(self->ep(), &data, sizeof(data),
+                                      self->m_rmem.va + 8,
+                                      self->m_rmem.rkey.rkey);
+        } while (status == UCS_OK);
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, status);
+        memcpy(dest, &data, sizeof(data));
+        return sizeof(data);
+    }
+};
+
+/* It comes from before the fence, but is posted behind it */
+TEST_P(test_sep_uct_hub_keys, a_put_that_the_hub_has_kept_is_not_the_strict_one)
+{
+    init(true);
+    send_message();
+    ASSERT_TRUE(flush_eps());
+    auto *hub_ep = ucs_derived_of(ep(), uct_sep_hub_ep_t);
+
+    for (unsigned i = 0; i < 2 * NUM_PUTS; ++i) {
+        ASSERT_EQ((ssize_t)sizeof(uint64_t),
+                  uct_ep_put_bcopy(ep(), pack_and_fill, this, m_rmem.va,
+                                   m_rmem.rkey.rkey));
+        ASSERT_NE(nullptr, hub_ep->packed);
+        ASSERT_EQ(UCS_OK, (i & 1) ? uct_ep_fence(ep(), 0) :
+                                    uct_iface_fence(m_local->iface(), 0));
+        ASSERT_TRUE(m_local->wait([&]() { return hub_ep->packed == NULL; }));
+        expect_put(i % NUM_PUTS, i + 1000);
+        ASSERT_TRUE(m_local->failures.empty());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(post, test_sep_uct_hub_keys,
+                         ::testing::Values(mode{"mpi_threads",
+                                                {{"CATEGORY", "mpi_threads"},
+                                                 {"TX_QUEUE_LEN", "8"}}}),
+                         mode_name);
+
 /* In all ways to post, and where queues or contexts are shared or not */
 std::vector<mode> key_modes()
 {
