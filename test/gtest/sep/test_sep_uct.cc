@@ -3,8 +3,10 @@
 #include "test_sep_uct.h"
 
 #include <stdlib.h>
+#include <ucs/config/global_opts.h>
 #include <ucs/debug/log.h>
 
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -519,24 +521,28 @@ hide_errors(const char *file, unsigned line, const char *function,
 {
     char text[1024];
 
-    if (level > UCS_LOG_LEVEL_WARN) {
+    std::lock_guard<std::mutex> guard(innermost_lock);
+    if ((innermost == nullptr) || (level > innermost->last)) {
         return UCS_LOG_FUNC_RC_CONTINUE;
     }
 
     vsnprintf(text, sizeof(text), message, ap);
-    std::lock_guard<std::mutex> guard(innermost_lock);
     innermost->messages.push_back({level, text});
     return UCS_LOG_FUNC_RC_STOP;
 }
 
-expect_errors::expect_errors() : m_outer(innermost)
+expect_errors::expect_errors(ucs_log_level_t last) :
+    last(last), m_outer(innermost),
+    m_outer_level(ucs_global_opts.log_component.log_level)
 {
     innermost = this;
     ucs_log_push_handler(hide_errors);
+    ucs_global_opts.log_component.log_level = std::max(m_outer_level, last);
 }
 
 expect_errors::~expect_errors()
 {
+    ucs_global_opts.log_component.log_level = m_outer_level;
     ucs_log_pop_handler();
     std::lock_guard<std::mutex> guard(innermost_lock);
     innermost = m_outer;

@@ -360,10 +360,11 @@ protected:
 };
 
 
-/* Catch errors and warnings while it exists */
+/* Catch errors and warnings while it exists, and messages up to another level
+ */
 class expect_errors {
 public:
-    expect_errors();
+    explicit expect_errors(ucs_log_level_t last = UCS_LOG_LEVEL_WARN);
     ~expect_errors();
 
     struct message {
@@ -377,8 +378,11 @@ public:
     expect_errors(const expect_errors&) = delete;
     std::vector<message> messages;
 
+    const ucs_log_level_t last;
+
 private:
-    expect_errors *m_outer;
+    expect_errors         *m_outer;
+    const ucs_log_level_t m_outer_level;
 };
 
 } // namespace sep_uct_test

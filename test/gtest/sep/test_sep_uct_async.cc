@@ -369,7 +369,18 @@ TEST_P(test_sep_uct_async, messages_wait_while_the_port_is_down)
 
     start(config({{"TIMEOUT", "5s"}}));
     connect();
+
+    /* Logged once, though the process may have several contexts, at the level
+     * of uct_ib_handle_async_event() */
+    expect_errors log(UCS_LOG_LEVEL_DIAG);
+    auto is_logged = [&](const char *event) {
+        return log.count(UCS_LOG_LEVEL_DIAG, event) > 0;
+    };
+    static const char down[] = "mlx5_0: async event: port error on port 1";
+    static const char up[]   = "mlx5_0: async event: port active on port 1";
+
     control("--port-down mlx5_0:1");
+    EXPECT_TRUE(m_local->wait([&]() { return is_logged(down); }));
     for (uint64_t i = 0; i < 10; ++i) {
         ASSERT_EQ(UCS_OK, retry([&]() {
             return uct_ep_am_short(ep(), 1, i, &i, sizeof(i));
@@ -379,8 +390,14 @@ TEST_P(test_sep_uct_async, messages_wait_while_the_port_is_down)
         m_local->progress();
     }
     EXPECT_EQ(1u, m_peer->num_received());
+    EXPECT_FALSE(is_logged(up));
     control("--port-up mlx5_0:1");
-    EXPECT_TRUE(m_local->wait([&]() { return m_peer->num_received() == 11; }));
+    EXPECT_TRUE(m_local->wait([&]() {
+        return is_logged(up) && (m_peer->num_received() == 11);
+    }));
+    EXPECT_EQ(1u, log.count(UCS_LOG_LEVEL_DIAG, down));
+    EXPECT_EQ(1u, log.count(UCS_LOG_LEVEL_DIAG, up));
+    EXPECT_EQ(2u, log.count(UCS_LOG_LEVEL_DIAG, "async event"));
     EXPECT_EQ(0u, m_local->failures.size());
 }
 
