@@ -45,6 +45,10 @@ static const char *const mlx5sim_pci_atomics_names[] = {
     "none", "fadd8", "8", "4_8", NULL
 };
 
+static const char *const mlx5sim_cqe_compression_names[] = {
+    "none", "64", "64_128", NULL
+};
+
 static const char *const mlx5sim_exec_names[] = {"sync", "deferred", NULL};
 
 static const char *const mlx5sim_log_names[] = {
@@ -129,6 +133,11 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "Atomics that the devices report as atomics on PCIe, which the processor "
      "sees as atomic: none, fetch-and-add of 8 bytes, or fetch-and-add, swap "
      "and compare-and-swap of 8 bytes or of 4 and 8"},
+    {"MLX5SIM_CQE_COMPRESSION", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(cqe_compression), "64_128", 0, 0,
+     mlx5sim_cqe_compression_names, NULL, NULL,
+     "CQEs that the devices can compress, in completion queues that ask for it "
+     "(mlx5dv_cqe_comp_caps): none, those of 64 bytes, or those of 64 and 128"},
 
     {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,

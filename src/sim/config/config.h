@@ -40,6 +40,13 @@ typedef enum {
     MLX5SIM_PCI_ATOMICS_4_8    /**< all of 4 and 8 bytes */
 } mlx5sim_pci_atomics_t;
 
+/** Which CQEs the devices compress: value of MLX5SIM_CQE_COMPRESSION. */
+typedef enum {
+    MLX5SIM_CQE_COMPRESSION_NONE,
+    MLX5SIM_CQE_COMPRESSION_64,    /**< of 64 bytes */
+    MLX5SIM_CQE_COMPRESSION_64_128 /**< of 64 and of 128 bytes */
+} mlx5sim_cqe_compression_t;
+
 /** When work requests are executed: value of MLX5SIM_EXEC. */
 typedef enum {
     MLX5SIM_EXEC_SYNC,    /**< by the doorbell that rings for them */
@@ -76,6 +83,7 @@ typedef struct mlx5sim_config {
     unsigned max_qp;
     unsigned uars;      /**< UAR pages of a device for applications */
     unsigned pci_atomics; /**< mlx5sim_pci_atomics_t */
+    unsigned cqe_compression; /**< mlx5sim_cqe_compression_t */
     unsigned bf;        /**< the kernel has write combining for BlueFlame */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */

@@ -235,6 +235,9 @@ enum {
 #define MLX5SIM_CQE_SCATTER_32    0x04u
 #define MLX5SIM_CQE_SCATTER_64    0x08u
 #define MLX5SIM_CQE_OWNER         0x01u
+/** cqe_format 3: first of a block of compressed completions, the title
+ *  [UCT_IB_MLX5_CQE_FORMAT_MASK] */
+#define MLX5SIM_CQE_COMPRESSED    0x0cu
 
 
 /** PRM: syndrome of an error CQE [MLX5_CQE_SYNDROME_*] */
@@ -295,6 +298,26 @@ typedef struct mlx5sim_cqe64 {
     uint8_t signature;
     uint8_t op_own;
 } MLX5SIM_PACKED mlx5sim_cqe64_t;
+
+
+/** Mini CQE: what a completion of a block does not share with the title
+ *  [mlx5_mini_cqe8 of the kernel's include/linux/mlx5/device.h,
+ *  uct_ib_mlx5_mini_cqe8_t of UCX] */
+typedef struct mlx5sim_mini_cqe {
+    union {
+        __be32      rx_hash_result;   /* responder, format "hash" */
+        struct {                      /* responder, with checksum */
+            __be16  checksum;
+            __be16  stride_index;
+        } MLX5SIM_PACKED rx;
+        struct {                      /* requester, whatever the format */
+            __be16  wqe_counter;
+            uint8_t s_wqe_opcode;
+            uint8_t reserved;
+        } MLX5SIM_PACKED tx;
+    };
+    __be32 byte_cnt;
+} MLX5SIM_PACKED mlx5sim_mini_cqe_t;
 
 
 /** Failed completion [mlx5_err_cqe] */
@@ -365,6 +388,9 @@ MLX5SIM_ASSERT_OFFSET(mlx5sim_cqe64_t, timestamp, 48);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_cqe64_t, sop_drop_qpn, 56);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_cqe64_t, wqe_counter, 60);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_cqe64_t, op_own, 63);
+MLX5SIM_ASSERT_SIZE(mlx5sim_mini_cqe_t, 8);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_mini_cqe_t, tx.s_wqe_opcode, 2);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_mini_cqe_t, byte_cnt, 4);
 MLX5SIM_ASSERT_SIZE(mlx5sim_err_cqe_t, 64);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_err_cqe_t, srqn_uidx, 32);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_err_cqe_t, vendor_err_synd, 54);

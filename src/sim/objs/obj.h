@@ -4,6 +4,7 @@
 #define MLX5SIM_OBJ_H_
 
 #include "sim/engine/engine.h"
+#include "sim/engine/zip.h"
 #include "sim/objs/lock.h"
 
 #include <stdint.h>
@@ -97,7 +98,8 @@ typedef struct mlx5sim_counters {
     _Atomic uint64_t cq_arms;
     _Atomic uint64_t traps;       /* signals taken for all of them */
     _Atomic uint64_t wqes;        /* send WQEs executed */
-    _Atomic uint64_t cqes;        /* CQEs written to this process' CQs */
+    _Atomic uint64_t cqes;        /* completions in this process' CQs */
+    _Atomic uint64_t cqes_compressed; /* of them: in blocks */
     _Atomic uint64_t bytes;       /* payload moved by its WQEs */
     _Atomic uint64_t rnr_waits;
     _Atomic uint64_t dma_reads;   /* pieces of its memory that were read, */
@@ -185,6 +187,11 @@ typedef struct mlx5sim_cq {
     uint32_t         unsure;      /* bits of MLX5SIM_UNSURE_* */
     uint32_t         marks;       /* resizes while the consumer index was */
     uint32_t         mark_ci;     /* ... this: it does not count them yet */
+    uint32_t         compressed;  /* PRM: cqc.cqe_comp_en */
+    uint32_t         holder;      /* tag of who was the last to hold one back */
+    uint32_t         held_pi;     /* where the block will start; if it is not */
+    uint32_t         held;        /* ... pi, then it has been written */
+    mlx5sim_zip_t    zip;         /* the completions held back */
     uint64_t         events;      /* written to the channel */
     uint64_t         cqes;
     _Atomic uint32_t refs;

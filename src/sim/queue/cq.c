@@ -6,6 +6,7 @@
 #include "sim/objs/mem.h"
 #include "sim/objs/pcie.h"
 #include "sim/objs/store.h"
+#include "sim/queue/batch.h"
 #include "sim/queue/chan.h"
 
 #include <endian.h>
@@ -69,23 +70,43 @@ static void mlx5sim_cq_notify(mlx5sim_cq_t *cq)
     mlx5sim_unsure_end(&cq->unsure);
 }
 
+/* Completions that are held back */
+static uint32_t mlx5sim_cq_held(const mlx5sim_cq_t *cq)
+{
+    return (cq->held_pi == cq->pi) ? cq->held : 0;
+}
+
+/* The slots of completions that are visible are taken, and what was in them is
+ * not held back any more: one store for both */
+static void mlx5sim_cq_advance(mlx5sim_cq_t *cq, uint32_t count)
+{
+    cq->pi  += count;
+    atomic_thread_fence(memory_order_release);
+    cq->held = 0;
+}
+
 void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
 {
     mlx5sim_qp_obj_t *qp;
+    uint32_t held;
 
     if (mlx5sim_lock(&cq->lock) == 0) {
         return;
     }
 
     /* Somebody died in here. If the CQE became visible, the consumer may have
-     * taken it: that slot is gone. If not, the next CQE goes there. */
+     * taken it: that slot is gone, and so are those of the block of which it is
+     * the title. If not, the next CQE goes there. */
+    held = mlx5sim_cq_held(cq);
     if (mlx5sim_cq_slot_valid(cq, cq->pi)) {
-        ++cq->pi;
+        mlx5sim_cq_advance(cq, (held > 0) ? held : 1);
+        held = 0;
     }
+    cq->held = held;
 
     if (cq->pusher != 0) {
         qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, cq->pusher - 1);
-        if (qp->claim.cq_pi == cq->pi) {
+        if (qp->claim.cq_pi == cq->pi + held) {
             qp->claim.pushing = 0;
         }
         cq->pusher = 0;
@@ -119,7 +140,8 @@ static uint32_t mlx5sim_cq_used(const mlx5sim_cq_t *cq)
 {
     uint32_t marks = (cq->ci_cache == cq->mark_ci) ? cq->marks : 0;
 
-    return (cq->pi - cq->ci_cache - marks) & MLX5SIM_CI_MASK;
+    return (cq->pi + mlx5sim_cq_held(cq) - cq->ci_cache - marks) &
+           MLX5SIM_CI_MASK;
 }
 
 /* Whether one more CQE fits, -1 if the owner is gone. The doorbell record is
@@ -156,28 +178,207 @@ static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
     return used < cq->num_cqes;
 }
 
-static int mlx5sim_cq_write(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
-                            uint8_t *bytes)
+/* Write a CQE into another process, after @a num other pieces of @a length
+ * bytes in all; there is room for two more. */
+static int mlx5sim_cq_write_pieces(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+                                   uint8_t *bytes, struct iovec *local,
+                                   struct iovec *remote, unsigned num,
+                                   size_t length)
 {
     uint64_t addr = mlx5sim_cq_slot(cq, cq->pi);
     size_t head   = cq->cqe_size - 1;
+
+    /* the ownership byte is a piece of its own: pieces are written in order,
+     * bytes within a piece need not be */
+    local[num]      = (struct iovec){bytes, head};
+    local[num + 1]  = (struct iovec){bytes + head, 1};
+    remote[num]     = (struct iovec){(void*)(uintptr_t)addr, head};
+    remote[num + 1] = (struct iovec){(void*)(uintptr_t)(addr + head), 1};
+    return mlx5sim_mem_writev(proc, local, num + 2, remote, num + 2,
+                              length + cq->cqe_size);
+}
+
+static int mlx5sim_cq_write(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+                            uint8_t *bytes)
+{
+    size_t head = cq->cqe_size - 1;
     struct iovec local[2], remote[2];
     uint8_t *own;
 
     if (atomic_load(&cq->o.owner) == mlx5sim_self_tag) {
-        own = (uint8_t*)(uintptr_t)addr;
+        own = (uint8_t*)(uintptr_t)mlx5sim_cq_slot(cq, cq->pi);
         memcpy(own, bytes, head);
         __atomic_store_n(&own[head], bytes[head], __ATOMIC_RELEASE);
         return 0;
     }
 
-    /* the ownership byte is a piece of its own: pieces are written in order,
-     * bytes within a piece need not be */
-    local[0]  = (struct iovec){bytes, head};
-    local[1]  = (struct iovec){bytes + head, 1};
-    remote[0] = (struct iovec){(void*)(uintptr_t)addr, head};
-    remote[1] = (struct iovec){(void*)(uintptr_t)(addr + head), 1};
-    return mlx5sim_mem_writev(proc, local, 2, remote, 2, cq->cqe_size);
+    return mlx5sim_cq_write_pieces(cq, proc, bytes, local, remote, 0, 0);
+}
+
+/* Count completions that have become visible, and say so if they are waited
+ * for. */
+static void mlx5sim_cq_written(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
+                               uint32_t count, unsigned pieces, int solicited)
+{
+    cq->cqes += count;
+    atomic_fetch_add_explicit(&proc->c.cqes, count, memory_order_relaxed);
+    mlx5sim_pcie_written(proc, pieces);
+
+    if (solicited) {
+        cq->sol_pi = cq->pi;
+    }
+
+    if ((cq->armed == 1) || ((cq->armed == 2) && solicited)) {
+        mlx5sim_cq_notify(cq);
+    }
+}
+
+/* Write a block of @a count completions: its arrays, and the title at last.
+ * With CQEs of 128 bytes both are in the second halves of their slots, where
+ * uct_ib_mlx5_get_cqe() of UCX looks for them. */
+static int mlx5sim_cq_write_block(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+                                  uint32_t count)
+{
+    uint32_t second = cq->cqe_size - MLX5SIM_ZIP_CQE;
+    struct iovec local[MLX5SIM_ZIP_MAX / MLX5SIM_ZIP_ARRAY + 3], *piece = local;
+    struct iovec remote[MLX5SIM_ZIP_MAX / MLX5SIM_ZIP_ARRAY + 3];
+    unsigned owner     = !!(cq->pi & cq->num_cqes);
+    unsigned num       = mlx5sim_zip_arrays(count);
+    size_t length      = 0;
+    uint8_t title[128] = {0};
+    unsigned i, slot, bytes;
+
+    for (i = 0; i < num; ++i, ++piece) {
+        slot            = mlx5sim_zip_array(count, i, &bytes);
+        piece->iov_base = cq->zip.mini[i * MLX5SIM_ZIP_ARRAY];
+        piece->iov_len  = bytes;
+        length         += bytes;
+        remote[i]       = (struct iovec){
+                (void*)(uintptr_t)(mlx5sim_cq_slot(cq, cq->pi + slot) + second),
+                bytes};
+    }
+
+    mlx5sim_zip_title(&cq->zip, count, owner, title + second);
+    if (atomic_load(&cq->o.owner) == mlx5sim_self_tag) {
+        for (i = 0; i < num; ++i) {
+            memcpy(remote[i].iov_base, local[i].iov_base, local[i].iov_len);
+        }
+        return mlx5sim_cq_write(cq, proc, title);
+    }
+
+    return mlx5sim_cq_write_pieces(cq, proc, title, local, remote, num, length);
+}
+
+/* Write what is held back. @return 0, or -1 if the owner is gone */
+static int mlx5sim_cq_release(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc)
+{
+    uint32_t held = mlx5sim_cq_held(cq);
+
+    if (held == 0) {
+        return 0;
+    }
+
+    if (mlx5sim_cq_write_block(cq, proc, held) != 0) {
+        cq->held = 0;
+        return -1;
+    }
+
+    mlx5sim_cq_advance(cq, held);
+    if (held > 1) {
+        atomic_fetch_add_explicit(&proc->c.cqes_compressed, held,
+                                  memory_order_relaxed);
+    }
+    mlx5sim_cq_written(cq, proc, held, 1 + mlx5sim_zip_arrays(held),
+                       mlx5sim_zip_is_solicited(&cq->zip));
+    return 0;
+}
+
+void mlx5sim_cq_settle(mlx5sim_cq_t *cq)
+{
+    mlx5sim_proc_t *proc;
+
+    mlx5sim_cq_lock(cq);
+    proc = mlx5sim_cq_proc(cq);
+    if (proc != NULL) {
+        (void)mlx5sim_cq_release(cq, proc);
+    }
+    mlx5sim_unlock(&cq->lock);
+}
+
+/* Whether a completion can be held back with those that are, and was stored as
+ * the next of them. A CQ that is armed waits for this one. Blocks end where the
+ * ring does: the kernel's mlx5e_cqes_update_owner() is prepared for others,
+ * but uct_ib_mlx5_iface_cqe_unzip() of UCX 1.13 is not. */
+static int mlx5sim_cq_hold(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe)
+{
+    uint32_t held  = mlx5sim_cq_held(cq);
+    uint32_t index = cq->pi & (cq->num_cqes - 1);
+
+    return cq->compressed && (cq->armed == 0) &&
+           (index + held < cq->num_cqes) &&
+           mlx5sim_zip_put(&cq->zip, held, cqe) && mlx5sim_batch_join(cq);
+}
+
+/* Note which receive the completion in slot @a pi is of, in this order: see
+ * mlx5sim_cq_lock() */
+static void
+mlx5sim_cq_claim(mlx5sim_cq_t *cq, mlx5sim_claim_t *claim, uint32_t pi)
+{
+    if (claim == NULL) {
+        return;
+    }
+
+    claim->cq_pi   = pi;
+    atomic_thread_fence(memory_order_release);
+    cq->pusher     = mlx5sim_obj_index(MLX5SIM_OBJ_QP, claim) + 1;
+    atomic_thread_fence(memory_order_release);
+    claim->pushing = 1;
+    atomic_thread_fence(memory_order_release);
+}
+
+/* Write a completion, or hold it back. @return 0, or -1 if the owner is gone */
+static int mlx5sim_cq_put(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
+                          const mlx5sim_cqe_t *cqe, mlx5sim_claim_t *claim)
+{
+    int is_held = mlx5sim_cq_hold(cq, cqe);
+    uint8_t bytes[128];
+    uint32_t held;
+
+    if (!is_held && (mlx5sim_cq_held(cq) > 0)) {
+        if (mlx5sim_cq_release(cq, proc) != 0) {
+            return -1;
+        }
+        is_held = mlx5sim_cq_hold(cq, cqe);
+    }
+
+    held = mlx5sim_cq_held(cq);
+    mlx5sim_cq_claim(cq, claim, cq->pi + held);
+    if (is_held) {
+        cq->holder  = mlx5sim_self_tag;
+        if (held == 0) {
+            cq->held = 0;
+            atomic_thread_fence(memory_order_release);
+            cq->held_pi = cq->pi;
+        }
+        atomic_thread_fence(memory_order_release);
+        cq->held   = held + 1;
+        atomic_thread_fence(memory_order_release);
+        cq->pusher = 0;
+        return 0;
+    }
+
+    mlx5sim_cqe_build(cqe, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
+    if (mlx5sim_cq_write(cq, proc, bytes) != 0) {
+        cq->pusher = 0;
+        return -1;
+    }
+
+    mlx5sim_cq_advance(cq, 1);
+    atomic_thread_fence(memory_order_release);
+    cq->pusher = 0;
+    mlx5sim_cq_written(cq, proc, 1, 1,
+                       cqe->solicited || (cqe->syndrome != 0));
+    return 0;
 }
 
 int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
@@ -185,8 +386,7 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
 {
     mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
     mlx5sim_cqe_t stamped;
-    uint8_t bytes[128];
-    int solicited, room;
+    int room, ret = -1;
 
     if (proc == NULL) {
         return -1;
@@ -195,60 +395,28 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
     mlx5sim_cq_lock(cq);
 
     if (cq->overrun) {
-        goto err_unlock;
+        goto out_unlock;
     }
 
     room = mlx5sim_cq_has_room(cq, proc);
     if (room < 0) {
-        goto err_unlock;
+        goto out_unlock;
     } else if (room == 0) {
+        (void)mlx5sim_cq_release(cq, proc);
         cq->overrun = 1;
         mlx5sim_report_cq(MLX5SIM_CHK_CQ_OVERRUN, cq, "%u CQEs are not polled",
                           cq->num_cqes);
         mlx5sim_async_event(&cq->o, IBV_EVENT_CQ_ERR);
-        goto err_unlock;
-    }
-
-    if (claim != NULL) {
-        /* in this order: see mlx5sim_cq_lock() */
-        claim->cq_pi   = cq->pi;
-        atomic_thread_fence(memory_order_release);
-        cq->pusher     = mlx5sim_obj_index(MLX5SIM_OBJ_QP, claim) + 1;
-        atomic_thread_fence(memory_order_release);
-        claim->pushing = 1;
-        atomic_thread_fence(memory_order_release);
+        goto out_unlock;
     }
 
     stamped           = *cqe;
     stamped.timestamp = mlx5sim_clock_now();
-    mlx5sim_cqe_build(&stamped, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
-    if (mlx5sim_cq_write(cq, proc, bytes) != 0) {
-        cq->pusher = 0;
-        goto err_unlock;
-    }
+    ret               = mlx5sim_cq_put(cq, proc, &stamped, claim);
 
-    ++cq->pi;
-    atomic_thread_fence(memory_order_release);
-    cq->pusher = 0;
-    ++cq->cqes;
-    atomic_fetch_add_explicit(&proc->c.cqes, 1, memory_order_relaxed);
-    mlx5sim_pcie_written(proc, 1);
-
-    solicited = cqe->solicited || (cqe->syndrome != 0);
-    if (solicited) {
-        cq->sol_pi = cq->pi;
-    }
-
-    if ((cq->armed == 1) || ((cq->armed == 2) && solicited)) {
-        mlx5sim_cq_notify(cq);
-    }
-
+out_unlock:
     mlx5sim_unlock(&cq->lock);
-    return 0;
-
-err_unlock:
-    mlx5sim_unlock(&cq->lock);
-    return -1;
+    return ret;
 }
 
 int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
@@ -299,6 +467,7 @@ void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
     uint32_t pending, sol_pending, record;
 
     mlx5sim_cq_lock(cq);
+    (void)mlx5sim_cq_release(cq, mlx5sim_proc_self());
 
     /* not the consumer index: threads may arm a CQ at the same time */
     record = be32toh(((volatile uint32_t*)(uintptr_t)cq->db)[1]);

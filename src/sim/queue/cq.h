@@ -12,14 +12,20 @@
 /** Take the lock of a CQ; repairs what a killed process left behind. */
 void mlx5sim_cq_lock(mlx5sim_cq_t *cq);
 
-/** Put a completion into @a cq, which may belong to any process.
+/** Put a completion into @a cq, which may belong to any process. If the CQ asks
+ *  for compression, it may be held back until mlx5sim_cq_settle().
  *  @param claim  Receive WQE it completes, NULL for send completions.
  *  @return 0, or -1 if the CQ is full or its process is gone. */
 int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
                     mlx5sim_claim_t *claim);
 
+/** Write what is held back, if there is anything. Any process may do that, also
+ *  after the CQ was destroyed. */
+void mlx5sim_cq_settle(mlx5sim_cq_t *cq);
+
 /** Continue in another ring. CQEs that were not polled stay in the old one,
  *  followed by one that says so (PRM: RESIZE_CQ), for the driver to copy them.
+ *  Not for CQs with compression.
  *  @param buf       Address of the new ring in this process, the CQ's owner.
  *  @param num_cqes  Its length, 2^n.
  *  @param cqe_size  64 or 128.

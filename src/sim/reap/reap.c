@@ -3,6 +3,7 @@
 #include "sim/reap/reap.h"
 #include "sim/objs/proc.h"
 #include "sim/objs/store.h"
+#include "sim/queue/cq.h"
 #include "sim/queue/recv.h"
 
 #include <string.h>
@@ -34,6 +35,22 @@ static void mlx5sim_proc_reap_qp(mlx5sim_qp_obj_t *qp)
 static void mlx5sim_proc_release(mlx5sim_proc_t *proc, pid_t pid)
 {
     atomic_compare_exchange_strong(&proc->pid, &pid, 0);
+}
+
+/* Write what the dead process held back in CQs of others. */
+static void mlx5sim_proc_reap_held(uint32_t tag)
+{
+    uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_CQ].high);
+    mlx5sim_cq_t *cq;
+    uint32_t index;
+
+    for (index = 0; index < high; ++index) {
+        cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, index);
+        if ((cq->holder == tag) && (atomic_load(&cq->o.owner) != 0) &&
+            (atomic_load(&cq->o.owner) != tag)) {
+            mlx5sim_cq_settle(cq);
+        }
+    }
 }
 
 /* Free the objects of @a tag. Under reap_lock: if two did it, one could free
@@ -78,6 +95,7 @@ void mlx5sim_proc_reap(uint32_t tag)
     (void)mlx5sim_lock(&mlx5sim_store->reap_lock);
     proc = mlx5sim_proc_by_tag(tag);
     if (proc != NULL) {
+        mlx5sim_proc_reap_held(tag);
         mlx5sim_proc_reap_objs(tag);
         pid        = proc->pid;
         num_exited = atomic_fetch_add(&mlx5sim_store->num_exited, 1);

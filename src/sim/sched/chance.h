@@ -31,7 +31,8 @@ typedef enum {
     MLX5SIM_CHANCE_BURST,    /* how many packets at a time */
     MLX5SIM_CHANCE_ORDER,    /* of queue pairs, and of what one does */
     MLX5SIM_CHANCE_LOST,     /* packet of a requester */
-    MLX5SIM_CHANCE_UNHEARD   /* packet of a responder */
+    MLX5SIM_CHANCE_UNHEARD,  /* packet of a responder */
+    MLX5SIM_CHANCE_GATHER    /* how long completions are gathered */
 } mlx5sim_chance_kind_t;
 
 /** Choose the mode. To be called before any work request is posted. */

@@ -2,6 +2,7 @@
 
 #include "sim/sched/helper.h"
 #include "sim/objs/store.h"
+#include "sim/queue/batch.h"
 #include "sim/queue/recv.h"
 #include "sim/sched/chance.h"
 #include "sim/sched/park.h"
@@ -27,6 +28,11 @@ static int mlx5sim_helper_running;
 /* Rounds in which deferred execution only waits are left out; this time passes
  * instead, and what the system needs to wake a thread */
 #define MLX5SIM_HELPER_PAUSE_NS 20000
+
+/* Rounds for which completions are held back at most, to be compressed with
+ * others, and how many of them are the last with one chance */
+#define MLX5SIM_HELPER_GATHER      16
+#define MLX5SIM_HELPER_GATHER_ODDS 4
 
 /* A QP of this process */
 typedef struct mlx5sim_helper_qp {
@@ -149,6 +155,16 @@ static uint64_t mlx5sim_helper_run_qp(mlx5sim_helper_qp_t *own, uint64_t round,
     return atomic_load(&qp->retry_at);
 }
 
+/* Whether a round is the last for which completions are held back */
+static int mlx5sim_helper_gathered(uint32_t index, unsigned calls, void *arg)
+{
+    uint64_t round = *(uint64_t*)arg;
+
+    return (calls >= MLX5SIM_HELPER_GATHER) ||
+           ((mlx5sim_chance(MLX5SIM_CHANCE_GATHER, index, round) %
+             MLX5SIM_HELPER_GATHER_ODDS) == 0);
+}
+
 /* One round: visit every QP of ours. @return when to do the next one, on
  * mlx5sim_now_ns()'s clock: 0 when something happens, 1 at once */
 static uint64_t mlx5sim_helper_scan(uint64_t *round_p)
@@ -176,6 +192,9 @@ static uint64_t mlx5sim_helper_scan(uint64_t *round_p)
             state = own->state;
         }
     }
+    mlx5sim_batch_settle((state == MLX5SIM_PIPE_IDLE) ? NULL :
+                                                        mlx5sim_helper_gathered,
+                         &round);
     pthread_mutex_unlock(&mlx5sim_helper_qps_mutex);
 
     *round_p = round + 1;
@@ -204,6 +223,9 @@ static void *mlx5sim_helper_main(void *arg)
     /* waiting for a receive buffer takes microseconds: the default slack is too
      * long */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    if (mlx5sim_chance_is_deferred()) {
+        mlx5sim_batch_open();
+    }
 
     while (atomic_load(&proc->tag) == tag) {
         seen = atomic_load(&proc->kick);

@@ -6,6 +6,7 @@
 #include "sim/objs/pcie.h"
 #include "sim/objs/proc.h"
 #include "sim/objs/store.h"
+#include "sim/queue/batch.h"
 #include "sim/queue/cq.h"
 #include "sim/queue/recv.h"
 #include "sim/sched/chance.h"
@@ -17,6 +18,7 @@
 
 void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe)
 {
+    mlx5sim_batch_settle_others();
     if (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq), cqe,
                         NULL) != 0) {
         /* nobody can be notified any more: IBTA moves the QP to error */
@@ -171,7 +173,9 @@ void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp)
     }
 
     (void)mlx5sim_lock(&qp->sq_lock);
+    mlx5sim_batch_open();
     mlx5sim_sq_run_locked(qp);
+    mlx5sim_batch_close();
     mlx5sim_unlock(&qp->sq_lock);
 }
 
@@ -189,12 +193,21 @@ void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp)
     mlx5sim_unlock(&qp->sq_lock);
 }
 
+void mlx5sim_qp_settle(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_cq_settle(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq));
+    if (qp->recv_cq != qp->send_cq) {
+        mlx5sim_cq_settle(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq));
+    }
+}
+
 void mlx5sim_qp_withdraw(mlx5sim_qp_obj_t *qp)
 {
     (void)mlx5sim_lock(&qp->sq_lock);
     mlx5sim_rq_lock(qp);
     mlx5sim_rq_lose(qp);
     qp->o.ready = 0;
+    mlx5sim_qp_settle(qp);
     mlx5sim_unlock(&qp->rq_lock);
     mlx5sim_unlock(&qp->sq_lock);
 }

@@ -27,6 +27,10 @@ void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe);
 /** Flush the receives of a QP in error; sq_lock is held. */
 void mlx5sim_sq_flush_recvs(mlx5sim_qp_obj_t *qp);
 
+/** Write the completions of @a qp, of this process, that are held back to be
+ *  compressed: software is about to look for the last ones of this QP. */
+void mlx5sim_qp_settle(mlx5sim_qp_obj_t *qp);
+
 /** Make sure that nobody executes or delivers to @a qp (of this process) any
  *  more. */
 void mlx5sim_qp_withdraw(mlx5sim_qp_obj_t *qp);

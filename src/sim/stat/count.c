@@ -9,7 +9,8 @@
 
 const char *const mlx5sim_stat_counter_names[MLX5SIM_STAT_COUNTERS] = {
     "doorbells", "blueflames", "cq_arms", "traps", "wqes", "cqes", "bytes",
-    "rnr_waits", "violations", "dma_reads", "dma_writes", "mmio_writes"
+    "rnr_waits", "violations", "dma_reads", "dma_writes", "mmio_writes",
+    "cqes_compressed"
 };
 
 
@@ -154,6 +155,7 @@ static void mlx5sim_stat_fill(mlx5sim_proc_t *proc, int live,
     row->counters[9]  = atomic_load(&c->dma_reads);
     row->counters[10] = atomic_load(&c->dma_writes);
     row->counters[11] = atomic_load(&c->mmio_writes);
+    row->counters[12] = atomic_load(&c->cqes_compressed);
 }
 
 static void mlx5sim_stat_add(mlx5sim_stat_row_t *sum,

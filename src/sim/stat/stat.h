@@ -11,7 +11,7 @@
 
 /* What mlx5sim-stat prints, and how. */
 
-#define MLX5SIM_STAT_COUNTERS 12
+#define MLX5SIM_STAT_COUNTERS 13
 
 /** What one process, or all of them, have and did. */
 typedef struct mlx5sim_stat_row {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "sim/uverbs/cmd.h"
+#include "sim/instance/instance.h"
 #include "sim/limit/limit.h"
 #include "sim/objs/mem.h"
 #include "sim/objs/store.h"
@@ -83,6 +84,47 @@ static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
             0) ? 0 : -EFAULT;
 }
 
+/* Compression as the driver asks for it. With which format, hash or checksum,
+ * makes no difference: no packet has either. create_cq_user() and
+ * mini_cqe_res_format_to_hw() of the kernel's mlx5_ib say what is refused. */
+static int mlx5sim_cq_check_compression(const struct mlx5_ib_create_cq *uin)
+{
+    unsigned which = mlx5sim_instance_config()->cqe_compression;
+
+    if (uin->cqe_comp_en != 1) {
+        return 0;
+    }
+
+    if ((which == MLX5SIM_CQE_COMPRESSION_NONE) ||
+        ((which == MLX5SIM_CQE_COMPRESSION_64) && (uin->cqe_size != 64))) {
+        return -EOPNOTSUPP;
+    }
+
+    switch (uin->cqe_comp_res_format) {
+    case MLX5_IB_CQE_RES_FORMAT_HASH:
+    case MLX5_IB_CQE_RES_FORMAT_CSUM:
+        return 0;
+    case MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX:
+        return mlx5sim_refuse(MLX5SIM_MISSING_CQ_OPTIONS);
+    default:
+        return -EINVAL;
+    }
+}
+
+/* Flags of the driver; the same function of the kernel. CQEs of 128 bytes are
+ * written in full anyway. */
+static int mlx5sim_cq_check_flags(const struct mlx5_ib_create_cq *uin)
+{
+    if (uin->flags & ~(MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD |
+                       MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX |
+                       MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS)) {
+        return -EINVAL;
+    }
+
+    return ((uin->flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD) &&
+            (uin->cqe_size != 128)) ? -EOPNOTSUPP : 0;
+}
+
 /* Body of both create commands */
 static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                              uint32_t num, uint32_t comp_vector,
@@ -95,7 +137,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     mlx5sim_cq_t *cq;
     int ret;
 
-    if ((flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) || uin->cqe_comp_en) {
+    if (flags & ~IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) {
         return mlx5sim_refuse(MLX5SIM_MISSING_CQ_OPTIONS);
     }
 
@@ -105,6 +147,16 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     }
 
     ret = mlx5sim_cq_check(num, uin->buf_addr, uin->cqe_size);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = mlx5sim_cq_check_compression(uin);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = mlx5sim_cq_check_flags(uin);
     if (ret != 0) {
         return ret;
     }
@@ -132,6 +184,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     cq->num_cqes      = mlx5sim_cq_ring(num);
     cq->cqe_size      = uin->cqe_size;
     cq->uar           = uar;
+    cq->compressed    = uin->cqe_comp_en == 1;
 
     cq->ignore_overrun = !!(flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN);
     if (chan != 0) {
@@ -195,6 +248,12 @@ static int mlx5sim_cmd_resize_cq(mlx5sim_cmd_t *cmd)
                           mlx5sim_cmd_ctx_index(cmd));
     if ((cq == NULL) || uin->reserved0 || uin->reserved1) {
         return -EINVAL;
+    }
+
+    /* mlx5_copy_cqes() of libmlx5, which moves what was not polled to the new
+     * ring, takes blocks for single CQEs */
+    if (cq->compressed) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_CQ_RESIZE);
     }
 
     ret = mlx5sim_cq_check(in->cqe, uin->buf_addr, uin->cqe_size);

@@ -208,6 +208,14 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
                                 cmd->uout_size : sizeof(ureply);
     ureply.flags              = MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
 
+    /* mlx5_ib_query_device() of the kernel */
+    if (mlx5sim_instance_config()->cqe_compression !=
+        MLX5SIM_CQE_COMPRESSION_NONE) {
+        ureply.cqe_comp_caps.max_num          = MLX5SIM_ZIP_MAX;
+        ureply.cqe_comp_caps.supported_format = MLX5_IB_CQE_RES_FORMAT_HASH |
+                                                MLX5_IB_CQE_RES_FORMAT_CSUM;
+    }
+
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
     return 0;

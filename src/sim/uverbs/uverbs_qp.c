@@ -477,6 +477,7 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
     }
 
     if (next == MLX5SIM_QPS_RESET) {
+        mlx5sim_qp_settle(qp);
         mlx5sim_qp_reset(qp);
     }
 

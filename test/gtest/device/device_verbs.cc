@@ -91,14 +91,26 @@ cq::cq(context &c, int num, ibv_comp_channel *channel)
     REQUIRE(v != nullptr);
 }
 
-cq::cq(context &c, int num, unsigned cqe_size)
+static mlx5dv_cq_init_attr dv_cqe_size(unsigned cqe_size)
 {
-    ibv_cq_init_attr_ex attr = {};
-    mlx5dv_cq_init_attr dv   = {};
+    mlx5dv_cq_init_attr dv = {};
 
-    attr.cqe     = num;
     dv.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
     dv.cqe_size  = cqe_size;
+    return dv;
+}
+
+cq::cq(context &c, int num, unsigned cqe_size) :
+    cq(c, num, dv_cqe_size(cqe_size))
+{
+}
+
+cq::cq(context &c, int num, mlx5dv_cq_init_attr dv, ibv_comp_channel *channel)
+{
+    ibv_cq_init_attr_ex attr = {};
+
+    attr.cqe     = num;
+    attr.channel = channel;
     v = ibv_cq_ex_to_cq(mlx5dv_create_cq(c.ctx, &attr, &dv));
     REQUIRE(v != nullptr);
 }

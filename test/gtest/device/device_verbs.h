@@ -82,6 +82,8 @@ class cq {
 public:
     cq(context &c, int num, ibv_comp_channel *channel = nullptr);
     cq(context &c, int num, unsigned cqe_size);
+    cq(context &c, int num, mlx5dv_cq_init_attr dv,
+       ibv_comp_channel *channel = nullptr);
     cq(context &c, int num, ibv_create_cq_attr_flags flags);
     ~cq();
     cq(const cq&) = delete;

@@ -182,3 +182,15 @@ TEST_F(test_device_refuse, queue_pair_options)
         return result(ibv_create_qp_ex(c.ctx, &attr));
     });
 }
+
+TEST_F(test_device_refuse, resizing_with_compression)
+{
+    expect_refused("resizing with compression", EOPNOTSUPP, [](context &c) {
+        mlx5dv_cq_init_attr dv = {};
+        dv.comp_mask           = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE;
+        dv.cqe_comp_res_format = MLX5DV_CQE_RES_FORMAT_HASH;
+        cq q(c, 16, dv);
+
+        return ibv_resize_cq(q.v, 64);
+    });
+}
