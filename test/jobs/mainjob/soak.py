@@ -27,6 +27,8 @@ SETTINGS = (
     ("MLX5SIM_DELAY", ((8, 4), (0, 1), (2, 1), (64, 1))),
     ("MLX5SIM_LOSS", ((0, 4), (1, 1), (10, 1))),
     ("MLX5SIM_WC", ((0, 5), (40, 1))),
+    ("MLX5SIM_SRQ_PREFETCH", ((0, 2), (8, 1))),
+    ("MLX5SIM_CMD_DELAY", ((0, 3), (200, 1))),
 )
 
 # Suites of sep_gtest that are about what reaches the peer
