@@ -175,11 +175,12 @@ _DEFERRED_UCT = (
 
 # With one seed more of the transport's tests, and a device that takes receives
 # beforehand and time for commands: the tests of the device set themselves what
-# they are about. Left out are those that count what the device has done when a
-# doorbell returns (test_sep_account, *callback*, *wc*), and crowds.
+# they are about. For the time it takes, one category of workers and one API are
+# enough.
 _DEFERRED_MORE = {
     1: (":*test_sep_uct_async.*:*test_sep_uct_order*:*test_sep_uct_messages*/dv:"
         "*test_sep_uct_mixed*:*test_sep_uct_settings*:*fragments*:"
+        "*test_sep_uct_callback*:"
         "test_sep_hub.*:test_sep_cq_sharing.*:test_sep_workers.*/static",
         ("MLX5SIM_SRQ_PREFETCH=8", "MLX5SIM_CMD_DELAY=200")),
 }
