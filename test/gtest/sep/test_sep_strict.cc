@@ -113,8 +113,13 @@ TEST_P(test_sep_strict, puts_are_until_what_precedes_the_fence_completes)
             expect_put(i + j, strict_key);
         }
         complete_all();
-        ASSERT_EQ(UCS_OK, ops().ep_am_short(m_f.ep(), 1, 0, m_data, 8));
-        expect_put(i, strict_key);
+        if (i % 4 < 2) {
+            expect_put(i, strict_key);
+        } else {
+            /* There is nothing left to be ordered */
+            ASSERT_EQ(UCS_OK, ops().ep_am_short(m_f.ep(), 1, 0, m_data, 8));
+        }
+        EXPECT_LE(0, m_f.txwq().credits);
         expect_put(i + 1, relaxed_key);
         expect_put(i + 2, relaxed_key);
         complete_all();
@@ -184,6 +189,41 @@ TEST_P(test_sep_strict, a_put_that_fails_is_not_the_one)
     expect_put(0, strict_key);
     expect_put(0, relaxed_key);
     EXPECT_EQ(m_f.txwq().bb_max - 2, m_f.txwq().credits);
+}
+
+/* Nobody waits for a put that never comes */
+TEST_P(test_sep_strict, what_completes_behind_a_flush_ends_it)
+{
+    uct_iface_h iface = &m_f.iface().super.super;
+    uint64_t result;
+
+    m_f.no_moderation();
+    for (unsigned i = 0; i < 3; ++i) {
+        SCOPED_TRACE(i);
+        ASSERT_EQ(UCS_OK, uct_sep_iface_flush(iface, 0, NULL));
+        for (unsigned j = 0; j < 2; ++j) {
+            EXPECT_GT(0, m_f.txwq().credits);
+            switch (i) {
+            case 0:
+                ASSERT_EQ(UCS_OK, ops().ep_am_short(m_f.ep(), 1, 0, m_data, 8));
+                break;
+            case 1:
+                ASSERT_EQ(UCS_INPROGRESS,
+                          ops().ep_get_bcopy(m_f.ep(), NULL, NULL, 8,
+                                             remote_addr, m_rkey, NULL));
+                break;
+            default:
+                ASSERT_EQ(UCS_INPROGRESS,
+                          ops().ep_atomic64_fetch(m_f.ep(), UCT_ATOMIC_OP_ADD,
+                                                  1, &result, remote_addr,
+                                                  m_rkey, NULL));
+            }
+            complete_all();
+        }
+        EXPECT_LE(0, m_f.txwq().credits);
+        expect_put(i, relaxed_key);
+        complete_all();
+    }
 }
 
 TEST_P(test_sep_strict, a_fence_reaches_across_the_indices_wrap)

@@ -17,6 +17,12 @@
 #include <ucs/debug/memtrack_int.h>
 
 
+/* As the data path looks at them */
+static int uct_sep_ep_has_credits(const uct_sep_ep_t *ep)
+{
+    return (ep->txwq->credits | uct_sep_ep_iface(ep)->tx.cq_credits) >= 0;
+}
+
 ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
@@ -51,13 +57,30 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
     return UCS_ERR_NO_RESOURCE;
 }
 
+ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_op_credits(uct_sep_ep_t *ep)
+{
+    uct_sep_txwq_t *txwq = ep->txwq;
+
+    /* Nothing is left to be ordered once something from behind the fence has
+     * completed: who does not put must not pay for it for ever */
+    if ((txwq->flags & UCT_SEP_TXWQ_FLAG_STRICT) &&
+        ((int16_t)(txwq->hw_ci - txwq->strict_pi) > 0)) {
+        uct_sep_txwq_unbias(txwq, UCT_SEP_TXWQ_FLAG_STRICT);
+        if (uct_sep_ep_has_credits(ep)) {
+            return UCS_OK;
+        }
+    }
+
+    return uct_sep_ep_no_credits(ep);
+}
+
 ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_am_credits(uct_sep_ep_t *ep)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     ucs_status_t status;
 
-    if ((ep->txwq->credits | iface->tx.cq_credits) < 0) {
-        status = uct_sep_ep_no_credits(ep);
+    if (!uct_sep_ep_has_credits(ep)) {
+        status = uct_sep_ep_no_op_credits(ep);
         if (status != UCS_OK) {
             return status;
         }

@@ -18,9 +18,10 @@ BEGIN_C_DECLS
  * all data is visible": ibv_reg_mr(3)). The same after a flush of the
  * interface, as in UCX's own transports (uct_rc_iface_flush()).
  *
- * Several endpoints share a queue, so the first put after a fence may be
- * another's, and one strict put would not do. Atomics are always strict. Active
- * messages need nothing: they are found by their completion.
+ * Other operations end it, too, when something from behind the fence has
+ * completed. Several endpoints share a queue, so the first put after a fence
+ * may be another's, and one strict put would not do. Atomics are always strict.
+ * Active messages need nothing: they are found by their completion.
  *
  * Meanwhile operations find no credits, and puts come here.
  */

@@ -79,7 +79,7 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
  */
 #define UCT_SEP_CHECK_CREDITS(_iface, _ep) \
     if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
-        ucs_status_t _status = uct_sep_ep_no_credits(_ep); \
+        ucs_status_t _status = uct_sep_ep_no_op_credits(_ep); \
         if (_status != UCS_OK) { \
             return _status; \
         } \
