@@ -42,7 +42,7 @@ typedef struct uct_sep_async_user {
                                              a worker that sleeps progresses */
     void            *arg;          /**< For both */
     int             cb_id;         /**< Call that is due; lock */
-    volatile int    is_fatal;      /**< The device has failed */
+    int             is_fatal;      /**< The device has failed; atomic */
     ucs_list_link_t list;
 } uct_sep_async_user_t;
 
@@ -55,8 +55,22 @@ typedef struct uct_sep_async_user {
  */
 typedef struct uct_sep_async_qp {
     uct_sep_async_user_t *user;
-    volatile int         is_flushed;
+    int                  is_flushed; /**< Atomic */
 } uct_sep_async_qp_t;
+
+
+/** Whether an interface's device has failed. */
+static inline int uct_sep_async_is_fatal(const uct_sep_async_user_t *user)
+{
+    return __atomic_load_n(&user->is_fatal, __ATOMIC_ACQUIRE);
+}
+
+
+/** Whether a queue pair has given back all receives. */
+static inline int uct_sep_async_is_flushed(const uct_sep_async_qp_t *watch)
+{
+    return __atomic_load_n(&watch->is_flushed, __ATOMIC_ACQUIRE);
+}
 
 
 /**

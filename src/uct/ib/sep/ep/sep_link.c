@@ -432,7 +432,8 @@ static int
 uct_sep_link_is_flushed(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 {
     return uct_sep_link_is_dead(iface) ||
-           (uct_sep_txwq_is_empty(txwq) && txwq->flush.is_flushed);
+           (uct_sep_txwq_is_empty(txwq) &&
+            uct_sep_async_is_flushed(&txwq->flush));
 }
 
 void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
@@ -672,11 +673,12 @@ void uct_sep_link_cleanup(uct_sep_iface_t *iface)
     ucs_list_splice_tail(&iface->tx.retired, &iface->conn.orphans);
     ucs_list_head_init(&iface->conn.orphans);
     ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
-        while (!txwq->flush.is_flushed && !uct_sep_link_is_dead(iface) &&
-               (ucs_get_time() < deadline)) {
+        while (!uct_sep_async_is_flushed(&txwq->flush) &&
+               !uct_sep_link_is_dead(iface) && (ucs_get_time() < deadline)) {
             sched_yield(); /* Events are read by another thread */
         }
-        missing += !txwq->flush.is_flushed && !uct_sep_link_is_dead(iface);
+        missing += !uct_sep_async_is_flushed(&txwq->flush) &&
+                   !uct_sep_link_is_dead(iface);
         uct_sep_link_destroy_txwq(iface, txwq);
     }
 
