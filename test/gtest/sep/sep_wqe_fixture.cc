@@ -19,7 +19,7 @@ namespace sep_wqe_test {
 
 static void init_desc(ucs_mpool_t *mp, void *obj, void *chunk)
 {
-    ((uct_sep_desc_t*)obj)->lkey = DESC_LKEY;
+    uct_sep_desc_set_lkey((uct_sep_desc_t*)obj, DESC_LKEY);
 }
 
 static void *aligned(size_t alignment, size_t size)
@@ -70,11 +70,11 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     m_md.dev.atomic32.fop_flags   = UCS_MASK(UCT_ATOMIC_OP_LAST);
     m_md.dev.atomic64             = {m_md.dev.atomic32.op_flags,
                                      m_md.dev.atomic32.fop_flags};
-    m_iface->tx.scratch_lkey      = DESC_LKEY;
-    m_iface->tx.scratch           = m_uar;
     init_mpool(&m_iface->tx.desc_mp, sizeof(uct_sep_desc_t) + 8256, "desc");
     init_mpool(&m_iface->tx.small_mp, sizeof(uct_sep_desc_t) + 8, "small");
     EXPECT_EQ(UCS_OK, uct_sep_op_mpool_init(&m_iface->tx.op_mp));
+    m_iface->tx.scratch = (uct_sep_desc_t*)ucs_mpool_get(
+            &m_iface->tx.small_mp);
     uct_sep_txwq_init_idle(&m_iface->tx.idle);
     ucs_list_head_init(&m_iface->tx.unrung);
     ucs_list_head_init(&m_iface->tx.fc_due);
@@ -109,10 +109,14 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
 
 fixture::~fixture()
 {
-    uct_sep_txwq_purge(&m_txwq, UCS_ERR_CANCELED);
+    uct_sep_txwq_purge(m_iface, &m_txwq, UCS_ERR_CANCELED);
     uct_sep_fc_cleanup(m_iface);
     uct_sep_qp_table_cleanup(&m_iface->qps);
     /* All operations have been given back */
+    uct_sep_op_list_drain(&m_iface->tx.free_ops);
+    uct_sep_op_list_drain(&m_iface->tx.free_small);
+    uct_sep_op_list_drain(&m_iface->tx.free_descs);
+    ucs_mpool_put(m_iface->tx.scratch);
     ucs_mpool_cleanup(&m_iface->tx.op_mp, 1);
     ucs_mpool_cleanup(&m_iface->tx.small_mp, 1);
     ucs_mpool_cleanup(&m_iface->tx.desc_mp, 1);

@@ -25,6 +25,13 @@
 /** 8 bytes of a work request, whatever fields they hold. */
 typedef uint64_t uct_sep_alias_u64_t __attribute__((may_alias));
 
+/** The half of a doorbell record that an index is in. */
+typedef uint16_t uct_sep_alias_be16_t __attribute__((may_alias));
+
+/** A segment of 16 bytes (a DS), whatever it holds, as four words: in a vector
+ *  register if the processor has these. */
+typedef uint32_t uct_sep_seg_t __attribute__((vector_size(16), may_alias));
+
 /** Name of the transport in UCX_TLS. */
 #define UCT_SEP_TL_NAME             "sep_mlx5"
 

@@ -9,6 +9,7 @@
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/iface/sep_op_done.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
 #include <ucs/datastruct/mpool.inl>
@@ -223,7 +224,7 @@ ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp)
     uct_sep_op_t *op;
 
     if (comp != NULL) {
-        op = ucs_mpool_get_inline(&uct_sep_ep_iface(ep)->tx.op_mp);
+        op = uct_sep_op_get(uct_sep_ep_iface(ep));
         if (op == NULL) {
             return UCS_ERR_NO_MEMORY;
         }

@@ -477,7 +477,7 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_postlist_ring(iface, txwq);
 
     ++iface->tx.in_finish;
-    uct_sep_txwq_purge(txwq, status);
+    uct_sep_txwq_purge(iface, txwq, status);
     --iface->tx.in_finish;
 
     uct_sep_link_reap_txwq(iface, txwq);

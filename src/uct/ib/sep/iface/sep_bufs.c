@@ -30,15 +30,15 @@ uct_sep_bufs_init_desc(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
     uct_sep_desc_t *desc   = obj;
 
     if (iface->channel.own == NULL) {
-        desc->lkey = uct_sep_mem_lkey(memh);
+        uct_sep_desc_set_lkey(desc, uct_sep_mem_lkey(memh));
     } else {
         /* If this fails, whoever gets the descriptor tries again */
-        desc->lkey         = uct_sep_own_keys_make(&iface->channel.own->keys,
-                                                       uct_sep_iface_md(iface),
-                                                       memh);
+        uct_sep_desc_set_lkey(desc,
+                              uct_sep_own_keys_make(&iface->channel.own->keys,
+                                                    uct_sep_iface_md(iface),
+                                                    memh));
         desc->super.result = memh;
     }
-    desc->super.comp = NULL;
 }
 
 ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
@@ -61,10 +61,11 @@ ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
 ucs_status_t
 uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
 {
-    desc->lkey = uct_sep_own_keys_make(&iface->channel.own->keys,
-                                           uct_sep_iface_md(iface),
-                                           desc->super.result);
-    if (desc->lkey == UCT_SEP_INVALID_LKEY) {
+    uct_sep_desc_set_lkey(desc,
+                          uct_sep_own_keys_make(&iface->channel.own->keys,
+                                                uct_sep_iface_md(iface),
+                                                desc->super.result));
+    if (uct_sep_desc_lkey(desc) == UCT_SEP_INVALID_LKEY) {
         ucs_mpool_put(desc);
         return UCS_ERR_NO_MEMORY;
     }
@@ -132,7 +133,8 @@ uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
     }
 
     scratch = ucs_mpool_get(&iface->tx.small_mp);
-    if ((scratch != NULL) && (scratch->lkey == UCT_SEP_INVALID_LKEY)) {
+    if ((scratch != NULL) &&
+        (uct_sep_desc_lkey(scratch) == UCT_SEP_INVALID_LKEY)) {
         ucs_mpool_put(scratch);
         scratch = NULL;
     }
@@ -143,16 +145,18 @@ uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
         goto err_cleanup_op_mp;
     }
 
-    iface->tx.scratch      = uct_sep_desc_buffer(scratch);
-    iface->tx.scratch_lkey = scratch->lkey;
-    iface->tx.cq_credits   = config->tx.cq_len - 1;
-    iface->tx.num_pending  = 0;
-    iface->tx.stalled      = 0;
-    iface->tx.in_dispatch  = 0;
-    iface->tx.dispatch_id  = UCS_CALLBACKQ_ID_NULL;
-    iface->tx.reap_id      = UCS_CALLBACKQ_ID_NULL;
-    iface->tx.in_finish    = 0;
-    iface->tx.dispatched   = NULL;
+    iface->tx.scratch         = scratch;
+    iface->tx.free_descs.head = NULL;
+    iface->tx.free_small.head = NULL;
+    iface->tx.free_ops.head   = NULL;
+    iface->tx.cq_credits      = config->tx.cq_len - 1;
+    iface->tx.num_pending     = 0;
+    iface->tx.stalled         = 0;
+    iface->tx.in_dispatch     = 0;
+    iface->tx.dispatch_id     = UCS_CALLBACKQ_ID_NULL;
+    iface->tx.reap_id         = UCS_CALLBACKQ_ID_NULL;
+    iface->tx.in_finish       = 0;
+    iface->tx.dispatched      = NULL;
     uct_sep_txwq_init_idle(&iface->tx.idle);
     ucs_list_head_init(&iface->tx.unrung);
     ucs_list_head_init(&iface->tx.fc_due);
@@ -173,8 +177,10 @@ err:
 
 void uct_sep_bufs_cleanup_tx(uct_sep_iface_t *iface)
 {
-    ucs_mpool_put(UCS_PTR_BYTE_OFFSET(iface->tx.scratch,
-                                      -(ptrdiff_t)sizeof(uct_sep_desc_t)));
+    uct_sep_op_list_drain(&iface->tx.free_ops);
+    uct_sep_op_list_drain(&iface->tx.free_small);
+    uct_sep_op_list_drain(&iface->tx.free_descs);
+    ucs_mpool_put(iface->tx.scratch);
     ucs_mpool_cleanup(&iface->tx.op_mp, 1);
     ucs_mpool_cleanup(&iface->tx.small_mp, 1);
     ucs_mpool_cleanup(&iface->tx.desc_mp, 1);

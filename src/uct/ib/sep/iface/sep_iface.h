@@ -55,12 +55,14 @@ struct uct_sep_iface {
                                                 that go on to use a send queue
                                                 afterwards: none may be
                                                 destroyed */
+        uct_sep_op_list_t   free_descs;    /**< At hand of desc_mp, */
+        uct_sep_op_list_t   free_small;    /**< of small_mp, */
+        uct_sep_op_list_t   free_ops;      /**< of op_mp */
         ucs_mpool_t         desc_mp;       /**< uct_sep_desc_t, seg_size */
         ucs_mpool_t         small_mp;      /**< uct_sep_desc_t, 8 bytes */
         ucs_mpool_t         op_mp;         /**< uct_sep_op_t */
-        void                *scratch;      /**< Where unwanted results of
+        uct_sep_desc_t      *scratch;      /**< Where unwanted results of
                                                 atomics go */
-        uint32_t            scratch_lkey;
         const uct_sep_ops_t *ops;
         int                 post;          /**< What ops were chosen for: a
                                                 uct_sep_tx_post_t, ... */

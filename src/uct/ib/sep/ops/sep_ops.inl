@@ -16,6 +16,7 @@
 #include <uct/ib/sep/ep/sep_strict.h>
 #include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/iface/sep_op_done.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
 #include <uct/base/uct_iov.inl>
@@ -110,14 +111,21 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
     }
 
 
-/** Get a descriptor or return. */
-#define UCT_SEP_GET_DESC(_iface, _mp, _desc, _mode) \
-    UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, _mp, _desc, \
-                             return UCS_ERR_NO_RESOURCE); \
-    if (((_mode) & UCT_SEP_OPS_OWN) && \
-        ucs_unlikely((_desc)->lkey == UCT_SEP_INVALID_LKEY) && \
-        (uct_sep_bufs_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
-        return UCS_ERR_NO_MEMORY; \
+/** Get a descriptor, from a list or its pool, or return. In a worker's own
+ *  context it may have no key when it comes from the pool. */
+#define UCT_SEP_GET_DESC(_iface, _list, _mp, _desc, _mode) \
+    if (ucs_likely((_list)->head != NULL)) { \
+        _desc = ucs_derived_of(uct_sep_op_list_pop(_list), uct_sep_desc_t); \
+    } else { \
+        UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, _mp, _desc, \
+                                 return UCS_ERR_NO_RESOURCE); \
+        if (((_mode) & UCT_SEP_OPS_OWN) && \
+            (uct_sep_desc_lkey(_desc) == UCT_SEP_INVALID_LKEY) && \
+            (uct_sep_bufs_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
+            return UCS_ERR_NO_MEMORY; \
+        } \
+        (_desc)->super.handler = uct_sep_op_release_desc; \
+        (_desc)->super.ep      = NULL; \
     }
 
 
@@ -159,21 +167,13 @@ uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
 }
 
 
-/** Whether getting a descriptor needs no call. In a worker's own context each
- *  has a key that is looked at. */
-static UCS_F_ALWAYS_INLINE int
-uct_sep_ops_has_desc(const ucs_mpool_t *mp, unsigned mode)
-{
-    return !(mode & UCT_SEP_OPS_OWN) && ucs_likely(mp->freelist != NULL);
-}
-
-
-/** The same if there is nothing else to do than to release a descriptor. */
+/** The same if there is nothing else to do than to release a descriptor, as its
+ *  handler does already; see uct_sep_desc_t. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_track_release(uct_sep_txwq_t *txwq, uct_sep_desc_t *desc)
 {
-    desc->super.ep = NULL;
-    uct_sep_ops_track(txwq, &desc->super, uct_sep_op_release);
+    desc->super.end = txwq->sw_pi;
+    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
 }
 
 
@@ -344,7 +344,9 @@ uct_sep_ops_ep_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
 
 /* Copies are made before it is looked at whether the work request has to be
  * signaled: the user's function comes in between, and what is known before it
- * has to be kept across it. */
+ * has to be kept across it. The usual functions keep it in the descriptor,
+ * rather than save registers for it, and take what they need of the interface
+ * before. */
 static UCS_F_ALWAYS_INLINE ssize_t
 uct_sep_ops_put_bcopy_any(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
                           void *arg, uint64_t remote_addr, uct_rkey_t rkey,
@@ -358,13 +360,13 @@ uct_sep_ops_put_bcopy_any(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     UCT_SEP_CHECK_PUT_CREDITS(iface, ep,
                               uct_sep_strict_put_bcopy(tl_ep, pack_cb, arg,
                                                        remote_addr, rkey));
-    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
+                     mode);
 
     length = pack_cb(uct_sep_desc_buffer(desc), arg);
     txwq   = ep->txwq;
-    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE,
-                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
-                    rkey, uct_sep_txwq_moderate(txwq), mode);
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE, desc, length,
+                    remote_addr, rkey, uct_sep_txwq_moderate(txwq), mode);
     uct_sep_ops_track_release(txwq, desc);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
@@ -382,20 +384,21 @@ uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
     size_t length;
 
     if (ucs_unlikely(!uct_sep_ops_is_simple(iface, txwq)) ||
-        ucs_unlikely(!uct_sep_ops_has_desc(&iface->tx.desc_mp, mode))) {
+        ucs_unlikely(iface->tx.free_descs.head == NULL)) {
         return any(tl_ep, pack_cb, arg, remote_addr, rkey);
     }
 
-    desc   = ucs_mpool_get_inline(&iface->tx.desc_mp);
+    desc = ucs_derived_of(uct_sep_op_list_pop(&iface->tx.free_descs),
+                          uct_sep_desc_t);
+    desc->super.txwq = txwq;
+    uct_sep_desc_set_target(desc, remote_addr, rkey);
+    uct_sep_wr_reserve(iface);
+
     length = pack_cb(uct_sep_desc_buffer(desc), arg);
 
-    iface = ucs_derived_of(tl_ep->iface, uct_sep_iface_t);
-    txwq  = ep->txwq;
-    --txwq->unsignaled;
-    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE,
-                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
-                    rkey, 0, mode);
-    uct_sep_ops_track_release(txwq, desc);
+    txwq = desc->super.txwq;
+    uct_sep_wr_put_copy(iface, txwq, desc, length, mode);
+    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
 }
@@ -405,7 +408,7 @@ static UCS_F_ALWAYS_INLINE uct_sep_op_t *
 uct_sep_ops_get_op(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
                    uct_completion_t *comp)
 {
-    uct_sep_op_t *op = ucs_mpool_get_inline(&iface->tx.op_mp);
+    uct_sep_op_t *op = uct_sep_op_get(iface);
 
     if (ucs_likely(op != NULL)) {
         op->comp = comp;
@@ -479,17 +482,17 @@ uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
 
     UCT_CHECK_LENGTH(length, 0, iface->config.seg_size, "get_bcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
+                     mode);
 
-    txwq                      = ep->txwq;
-    desc->super.comp          = comp;
-    desc->super.ep            = ep;
-    desc->super.length        = length;
-    desc->super.get.unpack_cb = unpack_cb;
-    desc->super.get.arg       = arg;
-    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_READ,
-                    uct_sep_desc_buffer(desc), length, desc->lkey, remote_addr,
-                    rkey, uct_sep_txwq_signal(txwq), mode);
+    txwq                  = ep->txwq;
+    desc->super.comp      = comp;
+    desc->super.ep        = ep;
+    desc->super.length    = length;
+    desc->super.unpack_cb = unpack_cb;
+    desc->super.arg       = arg;
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_READ, desc, length,
+                    remote_addr, rkey, uct_sep_txwq_signal(txwq), mode);
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_complete_get_bcopy);
     UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
     return UCS_INPROGRESS;
@@ -600,14 +603,15 @@ uct_sep_ops_am_bcopy_any(uct_ep_h tl_ep, uint8_t id,
     size_t length;
 
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
+                     mode);
 
     hdr        = uct_sep_desc_buffer(desc);
     length     = pack_cb(hdr + 1, arg);
     txwq       = ep->txwq;
     hdr->am_id = id | uct_sep_fc_take(iface, txwq);
 
-    uct_sep_wr_send(iface, txwq, hdr, sizeof(*hdr) + length, desc->lkey,
+    uct_sep_wr_send(iface, txwq, desc, sizeof(*hdr) + length,
                     uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED, mode);
     uct_sep_ops_track_release(txwq, desc);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
@@ -628,22 +632,23 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
 
     UCT_CHECK_AM_ID(id);
     if (ucs_unlikely(!uct_sep_ops_is_simple_am(iface, txwq)) ||
-        ucs_unlikely(!uct_sep_ops_has_desc(&iface->tx.desc_mp, mode))) {
+        ucs_unlikely(iface->tx.free_descs.head == NULL)) {
         return any(tl_ep, id, pack_cb, arg, flags);
     }
 
-    desc       = ucs_mpool_get_inline(&iface->tx.desc_mp);
+    desc = ucs_derived_of(uct_sep_op_list_pop(&iface->tx.free_descs),
+                          uct_sep_desc_t);
+    desc->super.txwq = txwq;
+    uct_sep_wr_reserve(iface);
+
     hdr        = uct_sep_desc_buffer(desc);
     hdr->am_id = id;
     length     = pack_cb(hdr + 1, arg);
 
-    iface = ucs_derived_of(tl_ep->iface, uct_sep_iface_t);
-    txwq  = ep->txwq;
+    txwq = desc->super.txwq;
     --txwq->fc.left;
-    --txwq->unsignaled;
-    uct_sep_wr_send(iface, txwq, hdr, sizeof(*hdr) + length, desc->lkey,
-                    UCT_SEP_FM_SOLICITED, mode);
-    uct_sep_ops_track_release(txwq, desc);
+    uct_sep_wr_send_copy(iface, txwq, desc, sizeof(*hdr) + length, mode);
+    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
@@ -671,7 +676,8 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
 
     if (UCT_SEP_WR_COPIES_HEADER) {
-        UCT_SEP_GET_DESC(iface, &iface->tx.desc_mp, desc, mode);
+        UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
+                         mode);
         op       = &desc->super;
         op->comp = comp;
         op->ep   = ep;
@@ -690,8 +696,9 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     uct_sep_wr_send_iov(iface, txwq, op, id, header, header_length, iov, iovcnt,
                         fm, mode);
     if (op != NULL) {
-        uct_sep_ops_track(txwq, op, (comp != NULL) ? uct_sep_op_complete :
-                                                     uct_sep_op_release);
+        uct_sep_ops_track(txwq, op, UCT_SEP_WR_COPIES_HEADER ?
+                                    uct_sep_op_complete_desc :
+                                    uct_sep_op_complete);
     }
     UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY,
                       header_length + uct_iov_total_length(iov, iovcnt));

@@ -78,8 +78,7 @@ uct_sep_ops_atomic_op(uct_ep_h tl_ep, unsigned opcode, unsigned size,
     UCT_SEP_CHECK_CREDITS(iface, ep);
     txwq = ep->txwq;
     uct_sep_wr_atomic(iface, txwq, &atomic, size, remote_addr, rkey,
-                      iface->tx.scratch, iface->tx.scratch_lkey,
-                      uct_sep_txwq_moderate(txwq), mode);
+                      iface->tx.scratch, uct_sep_txwq_moderate(txwq), mode);
     UCT_TL_EP_STAT_ATOMIC(&ep->super);
     return UCS_OK;
 }
@@ -97,8 +96,7 @@ uct_sep_ops_atomic_post_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
     desc->super.comp   = comp;
     desc->super.ep     = ep;
     desc->super.result = result;
-    uct_sep_wr_atomic(iface, txwq, atomic, size, remote_addr, rkey,
-                      uct_sep_desc_buffer(desc), desc->lkey,
+    uct_sep_wr_atomic(iface, txwq, atomic, size, remote_addr, rkey, desc,
                       uct_sep_txwq_signal(txwq), mode);
     uct_sep_ops_track(txwq, &desc->super,
                       (size == sizeof(uint32_t)) ?
@@ -117,7 +115,8 @@ uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
     uct_sep_desc_t *desc;
 
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.small_mp, desc, mode);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_small, &iface->tx.small_mp, desc,
+                     mode);
     return uct_sep_ops_atomic_post_fetch(iface, ep, atomic, size, result,
                                          remote_addr, rkey, comp, desc, mode);
 }
@@ -260,12 +259,14 @@ uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
         ucs_unlikely(!(uct_sep_ops_dev(tl_ep)->atomic64.fop_flags &
                        UCT_SEP_WR_ATOMIC64 & UCS_BIT(UCT_ATOMIC_OP_ADD))) ||
         ucs_unlikely(!uct_sep_ops_has_credits(iface, ep)) ||
-        !uct_sep_ops_has_desc(&iface->tx.small_mp, mode)) {
+        ucs_unlikely(iface->tx.free_small.head == NULL)) {
         return any(tl_ep, opcode, value, result, remote_addr, rkey, comp);
     }
 
     return uct_sep_ops_atomic_post_fetch(iface, ep, &atomic, sizeof(value),
                                          result, remote_addr, rkey, comp,
-                                         ucs_mpool_get_inline(
-                                                 &iface->tx.small_mp), mode);
+                                         ucs_derived_of(
+                                                 uct_sep_op_list_pop(
+                                                         &iface->tx.free_small),
+                                                 uct_sep_desc_t), mode);
 }

@@ -17,7 +17,7 @@
  *
  *     iface, txwq         where to post; sw_pi is behind it on return
  *     remote_addr, rkey   of the target
- *     lkey                of local memory
+ *     desc                with the local memory
  *     fm                  UCT_SEP_FM_xx
  *     mode                of the data path, a constant: see sep_ops.h
  *
@@ -44,25 +44,56 @@
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
-                uint16_t pi, unsigned num_bb, unsigned mode)
+uct_sep_wr_post_any(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    int32_t *cq_credits, const void *wqe, uint16_t pi,
+                    unsigned num_bb, const uct_sep_seg_t *segs,
+                    unsigned num_segs, unsigned mode)
 {
     unsigned count;
 
     if (!(mode & UCT_SEP_OPS_LIST)) {
-        uct_sep_txwq_post(txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
+        uct_sep_txwq_post(txwq, cq_credits, wqe, pi, num_bb, segs, num_segs,
                           UCT_SEP_OPS_POST(mode), mode & UCT_SEP_OPS_LOCK,
                           mode & UCT_SEP_OPS_FENCE);
         return;
     }
 
-    count = uct_sep_txwq_append(txwq, &iface->tx.cq_credits, pi, num_bb);
+    count = uct_sep_txwq_append(txwq, cq_credits, pi, num_bb);
     if (count == 1) {
         ucs_list_add_tail(&iface->tx.unrung, &txwq->unrung);
     }
     if (count >= iface->config.postlist) {
         uct_sep_postlist_ring(iface, txwq);
     }
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
+                uint16_t pi, unsigned num_bb, unsigned mode)
+{
+    uct_sep_wr_post_any(iface, txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
+                        NULL, 0, mode);
+}
+
+
+/** Post a BB of segments, for which uct_sep_wr_reserve() was called. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_post_segs(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *wqe,
+                     uint16_t pi, const uct_sep_seg_t *segs, unsigned num_segs,
+                     unsigned mode)
+{
+    uct_sep_wqe_set_segs(wqe, segs, num_segs);
+    uct_sep_wr_post_any(iface, txwq, NULL, wqe, pi, 1, segs, num_segs, mode);
+}
+
+
+/** Take what a work request of one BB needs of the interface. */
+static UCS_F_ALWAYS_INLINE void uct_sep_wr_reserve(uct_sep_iface_t *iface)
+{
+    /* Shorter than to remember the value that was checked */
+    ucs_compiler_fence();
+    --iface->tx.cq_credits;
 }
 
 
@@ -133,10 +164,10 @@ uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/** RDMA between one contiguous piece of local memory and remote memory. */
+/** RDMA between a descriptor's buffer and remote memory. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
-                void *address, uint32_t length, uint32_t lkey,
+                const uct_sep_desc_t *desc, uint32_t length,
                 uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
                 unsigned mode)
 {
@@ -147,9 +178,33 @@ uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
 
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
-    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), address,
-                         length, lkey);
+    *(uct_sep_seg_t*)UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN) =
+            uct_sep_wqe_desc_data(desc, length);
     uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
+}
+
+
+/** RDMA write of a copy to its target, not signaled; counts it as such, and
+ *  sets where the operation ends. The interface's part was reserved. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    uct_sep_desc_t *desc, uint32_t length, unsigned mode)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    uct_sep_seg_t segs[3];
+
+    segs[0] = uct_sep_wqe_usual_ctrl(&txwq->ctrl_write, pi);
+    segs[1] = *(const uct_sep_seg_t*)&desc->super.raddr;
+    segs[2] = uct_sep_wqe_desc_data(desc, length);
+    if (ucs_unlikely(length == 0)) {
+        /* No data segment: to the device, no bytes are 2 GiB */
+        segs[0] -= (uct_sep_seg_t){0, htobe32(1)};
+    }
+
+    --txwq->unsignaled;
+    desc->super.end = pi + 1;
+    uct_sep_wr_post_segs(iface, txwq, wqe, pi, segs, 3, mode);
 }
 
 
@@ -273,19 +328,38 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/** Active message, header included, from one contiguous piece of local
- *  memory. */
+/** Active message, header included, in a descriptor's buffer. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
-                uint32_t length, uint32_t lkey, uint8_t fm, unsigned mode)
+uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                const uct_sep_desc_t *desc, uint32_t length, uint8_t fm,
+                unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
 
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, 2, fm);
-    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN), address,
-                         length, lkey);
+    *(uct_sep_seg_t*)UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN) =
+            uct_sep_wqe_desc_data(desc, length);
     uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
+}
+
+
+/** The same, solicited and not signaled; counts it as such, and sets where the
+ *  operation ends. The interface's part was reserved. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     uct_sep_desc_t *desc, uint32_t length, unsigned mode)
+{
+    uint16_t pi           = txwq->sw_pi;
+    void *wqe             = uct_sep_txwq_bb(txwq, pi);
+    uct_sep_seg_t segs[2] = {
+        uct_sep_wqe_usual_ctrl(&txwq->ctrl_send, pi),
+        uct_sep_wqe_desc_data(desc, length)
+    };
+
+    --txwq->unsignaled;
+    desc->super.end = pi + 1;
+    uct_sep_wr_post_segs(iface, txwq, wqe, pi, segs, 2, mode);
 }
 
 
@@ -329,13 +403,13 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
  * Atomic.
  *
  * @param size    Of the operands, 4 or 8.
- * @param result  Where the old value goes; registered memory.
+ * @param desc    Where the old value goes.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                   const uct_sep_wr_atomic_t *atomic, unsigned size,
-                  uint64_t remote_addr, uct_rkey_t rkey, void *result,
-                  uint32_t lkey, uint8_t fm, unsigned mode)
+                  uint64_t remote_addr, uct_rkey_t rkey,
+                  const uct_sep_desc_t *desc, uint8_t fm, unsigned mode)
 {
     uint16_t pi    = txwq->sw_pi;
     void *wqe      = uct_sep_txwq_bb(txwq, pi);
@@ -396,7 +470,7 @@ uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     /* May be in the second BB, which may be at the start of the queue */
     seg = uct_sep_txwq_wrap(txwq, UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DS_SIZE));
-    uct_sep_wqe_set_data(seg, result, size, lkey);
+    *(uct_sep_seg_t*)seg = uct_sep_wqe_desc_data(desc, size);
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, atomic->opcode, opmod, ds, fm);
     uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }

@@ -63,11 +63,48 @@ uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
 }
 
 
+/**
+ * Write a work request to its place in the send queue.
+ *
+ * @param segs  Its segments, three at most: a constant number.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wqe_set_segs(void *wqe, const uct_sep_seg_t *segs, unsigned num_segs)
+{
+    uct_sep_seg_t *to = wqe;
+    unsigned i;
+
+    for (i = 0; i < num_segs; ++i) {
+        to[i] = segs[i];
+    }
+}
+
+
+/** Write a BB of segments to the BlueFlame buffer. The device ignores what is
+ *  behind the last one, which is repeated there. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_bf_copy_segs(void *dst, const uct_sep_seg_t *segs, unsigned num_segs)
+{
+    volatile uct_sep_seg_t *to = dst;
+    unsigned i;
+
+    for (i = 0; i < UCT_SEP_DS_PER_BB; ++i) {
+        to[i] = segs[(i < num_segs) ? i : (num_segs - 1)];
+    }
+}
+
+
 /** Copy a work request to the BlueFlame buffer. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_bf_copy(const uct_sep_txwq_t *txwq, void *dst, const void *wqe,
-                unsigned num_bb, uct_sep_tx_post_t post)
+                unsigned num_bb, const uct_sep_seg_t *segs, unsigned num_segs,
+                uct_sep_tx_post_t post)
 {
+    if ((segs != NULL) && (post != UCT_SEP_TX_POST_BF64)) {
+        uct_sep_bf_copy_segs(dst, segs, num_segs);
+        return;
+    }
+
     uct_sep_bf_copy_bb(dst, wqe, post);
     while (--num_bb > 0) {
         dst = UCS_PTR_BYTE_OFFSET(dst, UCT_SEP_BB_SIZE);
@@ -107,14 +144,15 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
 /** Ring for a work request that is in the send queue. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
-                  unsigned num_bb, uct_sep_tx_post_t post)
+                  unsigned num_bb, const uct_sep_seg_t *segs, unsigned num_segs,
+                  uct_sep_tx_post_t post)
 {
     if (post == UCT_SEP_TX_POST_DB) {
         *(volatile uct_sep_alias_u64_t*)bf->ptr =
                 *(const uct_sep_alias_u64_t*)wqe;
         ucs_memory_bus_store_fence();
     } else {
-        uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, post);
+        uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, segs, num_segs, post);
         ucs_memory_bus_cacheline_wc_flush();
     }
 
@@ -128,6 +166,9 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
  * @param [in] sw_pi   Behind the last one.
  * @param [in] wqe     The last one.
  * @param [in] num_bb Its length; a plain doorbell does not use it.
+ * @param [in] segs    What it consists of, if that is at hand, or NULL. Saves
+ *                     reading what was just written.
+ * @param [in] num_segs Their number.
  * @param [in] post    UCT_SEP_TX_POST_BF, _BF64 or _DB.
  * @param [in] lock    Whether the uUAR may be one that other threads use
  *                     as well.
@@ -136,11 +177,13 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
                         uint16_t sw_pi, const void *wqe, unsigned num_bb,
+                        const uct_sep_seg_t *segs, unsigned num_segs,
                         uct_sep_tx_post_t post, int lock, int fence)
 {
-    /* The device may read the work request when it sees the doorbell record */
+    /* The device may read the work request when it sees the doorbell record, of
+     * which only the lower half is ever set (PRM: send counter, 16 bits) */
     ucs_memory_cpu_store_fence();
-    *txwq->dbrec = htobe32(sw_pi);
+    ((uct_sep_alias_be16_t*)txwq->dbrec)[1] = htobe16(sw_pi);
 
     /* ... and reads the record when rung for a work request that did not come
      * with the doorbell. This fence also drains the BlueFlame buffer of the
@@ -149,13 +192,13 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
 
     if (lock && bf->is_shared) {
         ucs_spin_lock(&bf->lock);
-        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
+        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
         /* The device must see this before what the next holder of the lock
          * writes, perhaps on another processor */
         ucs_memory_bus_store_fence();
         ucs_spin_unlock(&bf->lock);
     } else {
-        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, post);
+        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
         if (fence && (post != UCT_SEP_TX_POST_DB)) {
             /* Threads that use the worker in turn: what unlocks it may be a
              * plain store, which does not flush the BlueFlame buffer. Then the
@@ -171,9 +214,11 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
 /**
  * Post the work request at sw_pi.
  *
- * @param [inout] cq_credits  Of the interface.
+ * @param [inout] cq_credits  Of the interface, or NULL if they were taken.
  * @param [in]    pi          sw_pi, which the caller has at hand.
  * @param [in]    num_bb      Its length.
+ * @param [in]    segs        What it consists of, see above, or NULL.
+ * @param [in]    num_segs    Their number.
  * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
  * @param [in]    lock        Whether the uUAR may be one that other threads use
  *                            as well.
@@ -181,23 +226,26 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
-                  uint16_t pi, unsigned num_bb, uct_sep_tx_post_t post,
-                  int lock, int fence)
+                  uint16_t pi, unsigned num_bb, const uct_sep_seg_t *segs,
+                  unsigned num_segs, uct_sep_tx_post_t post, int lock,
+                  int fence)
 {
     uint16_t sw_pi = pi + num_bb;
 
-    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, sw_pi, wqe, num_bb, post, lock,
-                            fence);
     txwq->sw_pi    = sw_pi;
     txwq->credits -= num_bb;
-    *cq_credits   -= num_bb;
+    if (cq_credits != NULL) {
+        *cq_credits -= num_bb;
+    }
+    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, sw_pi, wqe, num_bb, segs, num_segs,
+                            post, lock, fence);
 }
 
 
 /**
  * Append the work request at sw_pi to the queue's list.
  *
- * @param [inout] cq_credits  Of the interface.
+ * @param [inout] cq_credits  Of the interface, or NULL if they were taken.
  * @param [in]    pi          sw_pi, which the caller has at hand.
  * @param [in]    num_bb      Its length.
  *
@@ -210,7 +258,9 @@ uct_sep_txwq_append(uct_sep_txwq_t *txwq, int32_t *cq_credits, uint16_t pi,
     txwq->last_pi  = pi;
     txwq->sw_pi    = pi + num_bb;
     txwq->credits -= num_bb;
-    *cq_credits   -= num_bb;
+    if (cq_credits != NULL) {
+        *cq_credits -= num_bb;
+    }
     return ++txwq->list_count;
 }
 

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_WQE_INL
 #define UCT_SEP_WQE_INL
 
+#include <uct/ib/sep/queue/sep_op.h>
 #include <uct/ib/sep/queue/sep_txwq.h>
 #include <uct/api/uct.h>
 #include <ucs/sys/compiler.h>
@@ -71,6 +72,18 @@ uct_sep_wqe_set_ctrl(const uct_sep_txwq_t *txwq, void *wqe, uint16_t pi,
 }
 
 
+/**
+ * Control segment of a work request that is one of the usual ones.
+ *
+ * @param usual  One of txwq's.
+ */
+static UCS_F_ALWAYS_INLINE uct_sep_seg_t
+uct_sep_wqe_usual_ctrl(const uct_sep_seg_t *usual, uint16_t pi)
+{
+    return *usual | (uct_sep_seg_t){htobe32((uint32_t)pi << 8)};
+}
+
+
 /** Remote address segment; the key is the one for puts and gets. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wqe_set_raddr(void *seg, uint64_t remote_addr, uct_rkey_t rkey)
@@ -103,6 +116,15 @@ uct_sep_wqe_set_data(void *seg, const void *address, uint32_t length,
     data->byte_count = htobe32(length);
     data->lkey       = htobe32(lkey);
     data->addr       = htobe64((uintptr_t)address);
+}
+
+
+/** The same of a descriptor's buffer. */
+static UCS_F_ALWAYS_INLINE uct_sep_seg_t
+uct_sep_wqe_desc_data(const uct_sep_desc_t *desc, uint32_t length)
+{
+    return *(const uct_sep_seg_t*)&desc->data |
+           (uct_sep_seg_t){htobe32(length)};
 }
 
 

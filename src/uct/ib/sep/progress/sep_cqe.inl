@@ -43,7 +43,7 @@ uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
             break;
         }
         ucs_queue_pull_non_empty(&txwq->outstanding);
-        op->handler(op, cqe, UCS_OK);
+        op->handler(iface, cqe, &op->queue, UCS_OK);
     } while (!ucs_queue_is_empty(&txwq->outstanding));
     --iface->tx.in_finish;
 }

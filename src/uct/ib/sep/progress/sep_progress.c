@@ -23,9 +23,9 @@
     static UCS_F_NOINLINE unsigned \
     uct_sep_progress_##_name##_finish(uct_sep_iface_t *iface, \
                                       const struct mlx5_cqe64 *cqe, \
-                                      uct_sep_op_t *op) \
+                                      ucs_queue_elem_t *elem) \
     { \
-        return uct_sep_progress_finish(iface, cqe, op, \
+        return uct_sep_progress_finish(iface, cqe, elem, \
                                        uct_sep_progress_##_name##_loop); \
     } \
     \

@@ -33,10 +33,11 @@ typedef unsigned (*uct_sep_progress_first_func_t)(uct_sep_iface_t *iface,
                                                   const struct mlx5_cqe64 *cqe);
 
 
-/* Finishes the operation of a completion, and handles what else is there */
+/* Finishes the operation of a completion, given by its place in a queue, and
+ * handles what else is there */
 typedef unsigned (*uct_sep_progress_finish_func_t)(uct_sep_iface_t *iface,
                                                    const struct mlx5_cqe64 *cqe,
-                                                   uct_sep_op_t *op);
+                                                   ucs_queue_elem_t *elem);
 
 
 /* How often to look whether messages pile up, in completions */
@@ -162,18 +163,13 @@ uct_sep_progress_after_send(uct_sep_iface_t *iface, struct mlx5_cqe64 *next,
                 iface->config.tx_max_poll - 1);
 }
 
-/* The operation behind one that is not the last of its queue */
-static UCS_F_ALWAYS_INLINE uct_sep_op_t *uct_sep_op_next(uct_sep_op_t *op)
-{
-    return ucs_container_of(op->queue.next, uct_sep_op_t, queue);
-}
-
 /* A send that has completed an operation, which is not in its queue any more */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_sep_progress_finish(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
-                        uct_sep_op_t *op, uct_sep_progress_loop_func_t loop)
+                        ucs_queue_elem_t *elem,
+                        uct_sep_progress_loop_func_t loop)
 {
-    op->handler(op, cqe, UCS_OK);
+    uct_sep_op(elem)->handler(iface, cqe, elem, UCS_OK);
     return uct_sep_progress_after_send(iface, iface->cq.next, loop);
 }
 
@@ -188,8 +184,8 @@ uct_sep_progress_first_send(uct_sep_iface_t *iface,
                             uct_sep_rx_mode_t rx)
 {
     struct mlx5_cqe64 *next = uct_sep_cq_next(cqe, uct_sep_rx_mode_stride(rx));
+    ucs_queue_elem_t *elem;
     uct_sep_txwq_t *txwq;
-    uct_sep_op_t *op;
     uint16_t end;
 
     txwq = uct_sep_qp_table_find_first(&iface->qps, UCT_SEP_QP_KEY_CQE(cqe));
@@ -210,22 +206,22 @@ uct_sep_progress_first_send(uct_sep_iface_t *iface,
      * operation. If the first one ends behind this BB, it is the only one to be
      * finished: earlier ones end before it, later ones further on. Only a flush
      * may end at the same place. */
-    op = ucs_queue_head_elem_non_empty(&txwq->outstanding, uct_sep_op_t, queue);
-    if (ucs_unlikely(op->end != end)) {
+    elem = txwq->outstanding.head;
+    if (ucs_unlikely(uct_sep_op(elem)->end != end)) {
         return uct_sep_progress_loop_full(iface, cqe, loop);
     }
 
-    if (ucs_likely(txwq->outstanding.ptail == &op->queue.next)) {
+    if (ucs_likely(txwq->outstanding.ptail == &elem->next)) {
         txwq->outstanding.ptail = &txwq->outstanding.head;
-    } else if (ucs_unlikely(uct_sep_op_next(op)->end == end)) {
+    } else if (ucs_unlikely(uct_sep_op(elem->next)->end == end)) {
         return uct_sep_progress_loop_full(iface, cqe, loop);
     } else {
-        txwq->outstanding.head = op->queue.next;
+        txwq->outstanding.head = elem->next;
     }
 
     iface->cq.next = next;
     uct_sep_txwq_release(iface, txwq, end);
-    return finish(iface, cqe, op);
+    return finish(iface, cqe, elem);
 }
 
 /* After a receive that was the first */

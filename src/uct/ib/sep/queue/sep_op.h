@@ -6,6 +6,7 @@
 #include <uct/ib/sep/queue/sep_txwq.h>
 #include <uct/api/uct.h>
 #include <ucs/datastruct/mpool.h>
+#include <ucs/sys/compiler.h>
 
 BEGIN_C_DECLS
 
@@ -19,20 +20,25 @@ BEGIN_C_DECLS
 
 typedef struct uct_sep_op uct_sep_op_t;
 typedef struct uct_sep_ep uct_sep_ep_t;
+typedef struct uct_sep_iface uct_sep_iface_t;
 
 
 /**
  * Finish an operation: deliver the result, call the user's completion, release
- * the operation. Called once, whether it succeeded or not.
+ * the operation. Called once, whether it succeeded or not. The handlers are
+ * those of sep_op_done.h; the arguments are in the order in which a polling
+ * loop has them at hand.
  *
- * @param op      Operation, not in a queue any more.
+ * @param iface   Interface of the operation.
  * @param cqe     Completion of the operation, or of a later one if this has
  *                asked for none; a result may be in it.
  *                @ref uct_sep_op_no_cqe if that is not so in any case.
+ * @param elem    uct_sep_op_t::queue of the operation, not in a queue any more.
  * @param status  UCS_OK, or why there is no result.
  */
-typedef void (*uct_sep_op_handler_t)(uct_sep_op_t *op,
+typedef void (*uct_sep_op_handler_t)(uct_sep_iface_t *iface,
                                      const struct mlx5_cqe64 *cqe,
+                                     ucs_queue_elem_t *elem,
                                      ucs_status_t status);
 
 
@@ -42,38 +48,87 @@ extern const struct mlx5_cqe64 uct_sep_op_no_cqe;
 
 /** Operation. Comes from a memory pool. */
 struct uct_sep_op {
-    ucs_queue_elem_t     queue;     /**< In uct_sep_txwq_t::outstanding */
-    uct_sep_op_handler_t handler;
-    uct_completion_t     *comp;     /**< User's completion, or NULL */
     uct_sep_ep_t         *ep;       /**< Set if a callback or memory of the user
                                          is involved, to find the operations of
                                          an endpoint that is destroyed */
-    uint16_t             end;       /**< Index behind the last BB */
-    uint32_t             length;    /**< get_bcopy: bytes */
     union {
-        void             *result;   /**< Fetching atomic: where to put it */
-        struct {
-            uct_unpack_callback_t unpack_cb;
-            void                  *arg;
-        } get;                      /**< get_bcopy */
+        void             *arg;      /**< get_bcopy: of unpack_cb */
         uct_sep_op_t     *next;     /**< Endpoint destroyed: list of those whose
                                          user is still to be told */
     };
+    ucs_queue_elem_t     queue;     /**< In uct_sep_txwq_t::outstanding, or in a
+                                         uct_sep_op_list_t */
+    uct_sep_op_handler_t handler;
+    union {
+        void             *result;   /**< Fetching atomic: where to put it */
+        uct_unpack_callback_t unpack_cb; /**< get_bcopy */
+        struct mlx5_wqe_raddr_seg raddr; /**< put_bcopy: its target; reserved is
+                                              always 0 in a descriptor */
+    };
+    union {
+        uct_completion_t *comp;     /**< User's completion, or NULL */
+        uct_sep_txwq_t   *txwq;     /**< While the user's data are packed */
+    };
+    uint16_t             end;       /**< Index behind the last BB */
+    uint32_t             length;    /**< get_bcopy: bytes */
 };
 
 
-/** Operation with a buffer in registered memory behind it. */
+/**
+ * Operation with a buffer in registered memory behind it. The buffer is aligned
+ * to a cache line, and the line in front of it has all that a copy needs.
+ *
+ * Those with a buffer of a segment are, when they are free, as a copy that only
+ * has to be released wants them: the handler is uct_sep_op_release_desc(), ep
+ * is NULL.
+ */
 typedef struct uct_sep_desc {
-    uct_sep_op_t super;
-    uint32_t     lkey;  /**< If invalid, super.result is the memory handle of
-                             the buffer */
+    uct_sep_op_t             super;
+    struct mlx5_wqe_data_seg data; /**< Of the buffer, of no bytes. If its key
+                                        is invalid, super.result is the memory
+                                        handle. */
 } uct_sep_desc_t;
+
+static_assert((sizeof(uct_sep_desc_t) - offsetof(uct_sep_desc_t, super.queue))
+              == 64, "what a copy needs of a descriptor");
+static_assert((offsetof(uct_sep_desc_t, super.raddr) % UCT_SEP_DS_SIZE) == 0,
+              "alignment of segments");
+static_assert((offsetof(uct_sep_desc_t, data) % UCT_SEP_DS_SIZE) == 0,
+              "alignment of segments");
 
 
 /** The buffer of a descriptor. */
-static inline void *uct_sep_desc_buffer(uct_sep_desc_t *desc)
+static inline void *uct_sep_desc_buffer(const uct_sep_desc_t *desc)
 {
-    return desc + 1;
+    return (void*)(desc + 1);
+}
+
+
+/** Set what stays in a descriptor. */
+static inline void uct_sep_desc_set_lkey(uct_sep_desc_t *desc, uint32_t lkey)
+{
+    desc->super.raddr.reserved = 0;
+
+    desc->data.byte_count = 0;
+    desc->data.lkey       = htobe32(lkey);
+    desc->data.addr       = htobe64((uintptr_t)uct_sep_desc_buffer(desc));
+}
+
+
+/** Keep the target of a copy while that is made. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_desc_set_target(uct_sep_desc_t *desc, uint64_t remote_addr,
+                        uct_rkey_t rkey)
+{
+    desc->super.raddr.raddr = htobe64(remote_addr);
+    desc->super.raddr.rkey  = (uint32_t)rkey;
+}
+
+
+/** @return Local key of a descriptor's buffer. */
+static inline uint32_t uct_sep_desc_lkey(const uct_sep_desc_t *desc)
+{
+    return be32toh(desc->data.lkey);
 }
 
 
@@ -87,17 +142,45 @@ typedef struct uct_sep_wr_atomic {
 } uct_sep_wr_atomic_t;
 
 
-/** Handlers. */
-#define UCT_SEP_OP_DECLARE(_name) \
-    void _name(uct_sep_op_t *op, const struct mlx5_cqe64 *cqe, \
-               ucs_status_t status);
+/**
+ * Operations of one pool that are at hand, the last one used first. In front of
+ * the pool, which has an operation's next user, and its next release, find out
+ * which pool it is from.
+ */
+typedef struct uct_sep_op_list {
+    ucs_queue_elem_t *head; /**< uct_sep_op_t::queue, or NULL */
+} uct_sep_op_list_t;
 
-UCT_SEP_OP_DECLARE(uct_sep_op_release)
-UCT_SEP_OP_DECLARE(uct_sep_op_complete) /* There is a user's completion */
-UCT_SEP_OP_DECLARE(uct_sep_op_complete_flush)
-UCT_SEP_OP_DECLARE(uct_sep_op_complete_get_bcopy)
-UCT_SEP_OP_DECLARE(uct_sep_op_complete_fetch32)
-UCT_SEP_OP_DECLARE(uct_sep_op_complete_fetch64)
+
+/** @return The operation of an element. */
+static UCS_F_ALWAYS_INLINE uct_sep_op_t *uct_sep_op(ucs_queue_elem_t *elem)
+{
+    return ucs_container_of(elem, uct_sep_op_t, queue);
+}
+
+
+/** @return An operation of a list that has any. */
+static UCS_F_ALWAYS_INLINE uct_sep_op_t *
+uct_sep_op_list_pop(uct_sep_op_list_t *list)
+{
+    ucs_queue_elem_t *elem = list->head;
+
+    list->head = elem->next;
+    return uct_sep_op(elem);
+}
+
+
+/** Release an operation of the list's pool. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_op_list_push(uct_sep_op_list_t *list, ucs_queue_elem_t *elem)
+{
+    elem->next = list->head;
+    list->head = elem;
+}
+
+
+/** Give all operations back to their pool. */
+void uct_sep_op_list_drain(uct_sep_op_list_t *list);
 
 
 /** Memory pool of operations without a buffer. */
@@ -107,9 +190,11 @@ ucs_status_t uct_sep_op_mpool_init(ucs_mpool_t *mp);
 /**
  * Finish all operations of a queue, e.g. because the QP has failed.
  *
- * @param status Passed to the users.
+ * @param iface   Interface of the queue.
+ * @param status  Passed to the users.
  */
-void uct_sep_txwq_purge(uct_sep_txwq_t *txwq, ucs_status_t status);
+void uct_sep_txwq_purge(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        ucs_status_t status);
 
 
 /**

@@ -57,6 +57,14 @@ uct_sep_txwq_init(uct_sep_txwq_t *txwq, const uct_sep_txwq_mem_t *mem)
     txwq->bf           = mem->bf;
     txwq->qpn          = mem->qpn;
     txwq->qpn_ds       = htobe32(mem->qpn << 8);
+    txwq->ctrl_write[0] = htobe32(MLX5_OPCODE_RDMA_WRITE);
+    txwq->ctrl_write[1] = txwq->qpn_ds | htobe32(3);
+    txwq->ctrl_send[0]  = htobe32(MLX5_OPCODE_SEND);
+    txwq->ctrl_send[1]  = txwq->qpn_ds | htobe32(2);
+    txwq->ctrl_send[2]  = htobe32(UCT_SEP_FM_SOLICITED);
+    if (txwq->dbrec != NULL) {
+        *txwq->dbrec = 0; /* Posting writes only the index's 16 bits */
+    }
     return UCS_OK;
 }
 

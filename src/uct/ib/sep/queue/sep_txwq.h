@@ -94,7 +94,7 @@ enum {
 
 
 /** Send queue. Posting, completing and flushing touch only the first cache
- *  line. */
+ *  line, active messages and copies the second one, too. */
 typedef struct uct_sep_txwq {
     int32_t          credits;      /**< BBs that may be posted after the next
                                         operation has started: negative if none
@@ -127,6 +127,12 @@ typedef struct uct_sep_txwq {
         uint8_t         flags;     /**< UCT_SEP_FC_FLAG_xx */
     } fc;
 
+    /** Control segments, apart from the index, of work requests that only ask
+     *  for what most do: an RDMA write of one piece of memory, and a solicited
+     *  send of one */
+    uct_sep_seg_t    ctrl_write;
+    uct_sep_seg_t    ctrl_send;
+
     void             *end;         /**< Behind the last BB */
     uint16_t         bb_max;       /**< Credits of an empty queue */
     uint16_t         strict_pi;    /**< Behind what strict puts must come after
@@ -149,6 +155,7 @@ typedef struct uct_sep_txwq {
 } uct_sep_txwq_t;
 
 static_assert(offsetof(uct_sep_txwq_t, fc) <= 64, "hot part of the txwq");
+static_assert(offsetof(uct_sep_txwq_t, end) <= 128, "second line of the txwq");
 
 
 /** Memory a send queue works on. */

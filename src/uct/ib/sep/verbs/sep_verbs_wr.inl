@@ -59,6 +59,12 @@ uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 }
 
 
+/* Posting takes all that is needed */
+static UCS_F_ALWAYS_INLINE void uct_sep_wr_reserve(uct_sep_iface_t *iface)
+{
+}
+
+
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
                  uint8_t fm, unsigned mode)
@@ -108,16 +114,37 @@ uct_sep_wr_set_rdma(struct ibv_qp_ex *qp, unsigned opcode, uint64_t remote_addr,
 
 
 static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_set_desc(struct ibv_qp_ex *qp, const uct_sep_desc_t *desc,
+                    uint32_t length)
+{
+    ibv_wr_set_sge(qp, uct_sep_desc_lkey(desc),
+                   (uintptr_t)uct_sep_desc_buffer(desc), length);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
-                void *address, uint32_t length, uint32_t lkey,
+                const uct_sep_desc_t *desc, uint32_t length,
                 uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
                 unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
     uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
-    ibv_wr_set_sge(qp, lkey, (uintptr_t)address, length);
+    uct_sep_wr_set_desc(qp, desc, length);
     uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    uct_sep_desc_t *desc, uint32_t length, unsigned mode)
+{
+    --txwq->unsignaled;
+    uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE, desc, length,
+                    be64toh(desc->super.raddr.raddr),
+                    desc->super.raddr.rkey, 0, mode);
+    desc->super.end = txwq->sw_pi;
 }
 
 
@@ -224,14 +251,25 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *address,
-                uint32_t length, uint32_t lkey, uint8_t fm, unsigned mode)
+uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                const uct_sep_desc_t *desc, uint32_t length, uint8_t fm,
+                unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
     ibv_wr_send(qp);
-    ibv_wr_set_sge(qp, lkey, (uintptr_t)address, length);
+    uct_sep_wr_set_desc(qp, desc, length);
     uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     uct_sep_desc_t *desc, uint32_t length, unsigned mode)
+{
+    --txwq->unsignaled;
+    uct_sep_wr_send(iface, txwq, desc, length, UCT_SEP_FM_SOLICITED, mode);
+    desc->super.end = txwq->sw_pi;
 }
 
 
@@ -253,7 +291,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
     sge[0].addr   = (uintptr_t)hdr;
     sge[0].length = sizeof(*hdr) + header_length;
-    sge[0].lkey   = desc->lkey;
+    sge[0].lkey   = uct_sep_desc_lkey(desc);
 
     ibv_wr_send(qp);
     count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt, mode);
@@ -265,8 +303,8 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                   const uct_sep_wr_atomic_t *atomic, unsigned size,
-                  uint64_t remote_addr, uct_rkey_t rkey, void *result,
-                  uint32_t lkey, uint8_t fm, unsigned mode)
+                  uint64_t remote_addr, uct_rkey_t rkey,
+                  const uct_sep_desc_t *desc, uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     uint32_t key         = uct_sep_rkey_value(uct_sep_rkey_strict(rkey));
@@ -277,7 +315,7 @@ uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     } else {
         ibv_wr_atomic_fetch_add(qp, key, remote_addr, atomic->value);
     }
-    ibv_wr_set_sge(qp, lkey, (uintptr_t)result, size);
+    uct_sep_wr_set_desc(qp, desc, size);
     uct_sep_wr_post(iface, txwq);
 }
 
