@@ -350,8 +350,13 @@ TEST_F(test_device_wc, another_thread_must_not_ring_before_a_flush)
 
     EXPECT_GE(expect("wc_race"), 5u);
     std::string text = errors();
-    EXPECT_NE(std::string::npos, text.find("kept store, thread ")) << text;
-    EXPECT_NE(std::string::npos, text.find("this store, thread ")) << text;
+    for (const char *which : {"kept store, thread ", "this store, thread "}) {
+        size_t at = text.find(which);
+
+        ASSERT_NE(std::string::npos, at) << text;
+        /* Its stack: an address at least */
+        EXPECT_NE(std::string::npos, text.substr(at, 300).find("0x")) << text;
+    }
 }
 
 TEST_F(test_device_wc, another_thread_may_ring_after_a_flush)

@@ -119,6 +119,8 @@ TEST_F(test_sep_uct_default, is_less_if_a_page_is_refused)
         ASSERT_TRUE(self != nullptr);
         EXPECT_EQ(UCT_SEP_CATEGORY_SHARED_DYNAMIC,
                   self->sep()->channel.category);
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
+                                 "using \"shared_dynamic\" (said once)"));
     }
 }
 
