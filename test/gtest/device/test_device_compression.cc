@@ -266,6 +266,12 @@ private:
 
 class test_device_compression : public device::test {
 protected:
+    /* In deferred execution a block is what chance makes one */
+    void one_doorbell_is_one_block()
+    {
+        set_env("MLX5SIM_EXEC", "sync");
+    }
+
     static mlx5dv_context query(context &c)
     {
         mlx5dv_context result = {};
@@ -358,6 +364,7 @@ TEST_F(test_device_compression, formats_are_those_that_the_kernel_knows)
 /* One doorbell, so that the device has all of them before it writes */
 TEST_F(test_device_compression, sends_of_a_doorbell_come_as_a_block)
 {
+    one_doorbell_is_one_block();
     run(1, [this](rank&) {
         for (unsigned size : {64, 128}) {
             for (unsigned format : {MLX5DV_CQE_RES_FORMAT_HASH,
@@ -407,6 +414,7 @@ TEST_F(test_device_compression, sends_of_a_doorbell_come_as_a_block)
 
 TEST_F(test_device_compression, receives_that_follow_each_other_are_alike)
 {
+    one_doorbell_is_one_block();
     run(1, [](rank&) {
         for (unsigned size : {64, 128}) {
             pair p(compressed(size));
@@ -465,6 +473,7 @@ TEST_F(test_device_compression, receives_that_follow_each_other_are_alike)
  * where they are in the order in which its list says */
 TEST_F(test_device_compression, receives_of_an_srq_are_counted_up)
 {
+    one_doorbell_is_one_block();
     const unsigned order[]  = {0, 1, 2, 5, 6, 3, 4, 7};
     const unsigned blocks[] = {3, 3, 3, 2, 2, 2, 2};
 
@@ -509,6 +518,7 @@ TEST_F(test_device_compression, receives_of_an_srq_are_counted_up)
 
 TEST_F(test_device_compression, rings_go_round)
 {
+    one_doorbell_is_one_block();
     run(1, [](rank&) {
         for (unsigned size : {64, 128}) {
             pair p(compressed(size), 15);
@@ -539,6 +549,7 @@ TEST_F(test_device_compression, rings_go_round)
 
 TEST_F(test_device_compression, errors_come_on_their_own)
 {
+    one_doorbell_is_one_block();
     run(1, [](rank&) {
         pair p(compressed());
         list wrs;
