@@ -848,10 +848,15 @@ TEST_F(test_device_compression, killed_requesters_leave_a_queue_that_works)
         send_wr last(IBV_WR_SEND, 1, {mem.sge(0, 300)});
         peer.send(last);
         other.good();
+        unsigned missing = 0;
         do {
-            wc = received.good();
-            REQUIRE_EQ(expected++, wc.wqe_counter);
+            wc       = received.good();
+            missing += wc.wqe_counter - expected;
+            REQUIRE(wc.wqe_counter >= expected);
+            expected = wc.wqe_counter + 1;
         } while (wc.qpn != own.v->qp_num);
+        /* one may have been taken for a packet that was being written */
+        REQUIRE(missing <= 1);
         REQUIRE(expected > 4 * num_lists);
         REQUIRE_EQ(300, wc.byte_cnt);
         received.empty();

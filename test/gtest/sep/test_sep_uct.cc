@@ -537,12 +537,17 @@ expect_errors::expect_errors(ucs_log_level_t last) :
 {
     innermost = this;
     ucs_log_push_handler(hide_errors);
-    ucs_global_opts.log_component.log_level = std::max(m_outer_level, last);
+    /* Not written unless it changes: other threads read it */
+    if (last > m_outer_level) {
+        ucs_global_opts.log_component.log_level = last;
+    }
 }
 
 expect_errors::~expect_errors()
 {
-    ucs_global_opts.log_component.log_level = m_outer_level;
+    if (last > m_outer_level) {
+        ucs_global_opts.log_component.log_level = m_outer_level;
+    }
     ucs_log_pop_handler();
     std::lock_guard<std::mutex> guard(innermost_lock);
     innermost = m_outer;
