@@ -186,6 +186,16 @@ uct_sep_iface_send_cq(const uct_sep_iface_t *iface)
 }
 
 
+/** @return Shortest zero-copy get, bytes: what is shorter would stay in the
+ *          completion. */
+static UCS_F_ALWAYS_INLINE size_t
+uct_sep_iface_min_get_zcopy(const uct_sep_iface_t *iface)
+{
+    return (iface->config.tx_inline_resp > 0) ?
+           (iface->config.tx_inline_resp + 1) : 0;
+}
+
+
 /** @return Memory domain of an interface. */
 static inline uct_sep_md_t *uct_sep_iface_md(const uct_sep_iface_t *iface)
 {

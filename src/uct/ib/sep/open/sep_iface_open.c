@@ -73,8 +73,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.put.max_iov         = tx_ops->rma_max_iov;
 
     attr->cap.get.max_bcopy       = iface->config.seg_size;
-    attr->cap.get.min_zcopy       = (iface->config.tx_inline_resp > 0) ?
-                                    (iface->config.tx_inline_resp + 1) : 0;
+    attr->cap.get.min_zcopy       = uct_sep_iface_min_get_zcopy(iface);
     attr->cap.get.max_zcopy       = iface->config.max_get_zcopy;
     attr->cap.get.opt_zcopy_align = UCS_SYS_PCI_MAX_PAYLOAD;
     attr->cap.get.align_mtu       = mtu;

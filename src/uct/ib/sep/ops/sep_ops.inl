@@ -506,10 +506,8 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
 
     UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_SEP_WR_RMA_MAX_IOV, "get_zcopy");
-    /* A shorter result would stay in the completion */
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt),
-                     (iface->config.tx_inline_resp > 0) ?
-                     (iface->config.tx_inline_resp + 1) : 0,
+                     uct_sep_iface_min_get_zcopy(iface),
                      iface->config.max_get_zcopy, "get_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
     UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
