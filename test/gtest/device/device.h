@@ -12,6 +12,7 @@
  * violation and no leaked object at its end.
  */
 
+#include "common/sanitizer.h"
 #include "device_verbs.h"
 
 #include <gtest/gtest.h>
@@ -166,16 +167,6 @@ private:
     std::map<int, pid_t> m_pids;
     std::map<std::string, std::string> m_env;
 };
-
-
-/* A sanitizer's mmap() comes before the device's, which then learns of a new
- * UAR page of the legacy regime when it is used, not when it is mapped */
-#ifdef __SANITIZE_ADDRESS__
-#  define SKIP_WITHOUT_MMAP_HOOK() \
-    GTEST_SKIP() << "AddressSanitizer has mmap() to itself"
-#else
-#  define SKIP_WITHOUT_MMAP_HOOK()
-#endif
 
 
 /** Built with -fsanitize=address or thread. */

@@ -167,11 +167,7 @@ TEST_F(test_device_uar, without_write_combining_all_ring_on_one_page)
 
 TEST_F(test_device_uar, old_kernels_can_be_without_write_combining_as_well)
 {
-    if (is_sanitized) {
-        GTEST_SKIP() << "the sanitizer's mmap() goes past the device, which "
-                        "refuses nothing then";
-    }
-
+    SKIP_WITHOUT_MMAP_HOOK();
     set_env("MLX5SIM_BF", "n");
     set_env("MLX5SIM_UAR_MODE", "legacy");
     run(1, [&](rank&) {

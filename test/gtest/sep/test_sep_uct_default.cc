@@ -2,15 +2,11 @@
 
 #include "test_sep_uct.h"
 
+#include "common/sanitizer.h"
+
 using namespace sep_uct_test;
 
 namespace {
-
-#ifdef __SANITIZE_ADDRESS__
-const bool is_past_device = true;
-#else
-const bool is_past_device = false;
-#endif
 
 /*
  * Unless UCX_SEP_CATEGORY is set, a worker gets a UAR page of its own. Where
@@ -76,11 +72,7 @@ TEST_F(test_sep_uct_default, is_static_without_write_combining)
 
 TEST_F(test_sep_uct_default, is_static_without_write_combining_in_old_kernels)
 {
-    if (is_past_device) {
-        GTEST_SKIP() << "the sanitizer's mmap() goes past the device, which "
-                        "refuses no page then";
-    }
-
+    SKIP_WITHOUT_MMAP_HOOK();
     if (on_device({{"MLX5SIM_BF", "n"}, {"MLX5SIM_UAR_MODE", "legacy"},
                    {"UCX_SEP_CATEGORY", "default"}})) {
         expect_errors hide;
@@ -93,11 +85,7 @@ TEST_F(test_sep_uct_default, is_static_without_write_combining_in_old_kernels)
 /* The context has its 8 pages, and then there are none */
 TEST_F(test_sep_uct_default, is_static_if_there_is_no_page_for_a_domain)
 {
-    if (is_past_device) {
-        GTEST_SKIP() << "the sanitizer's mmap() goes past the device, which "
-                        "refuses no page then";
-    }
-
+    SKIP_WITHOUT_MMAP_HOOK();
     if (on_device({{"MLX5SIM_UARS", "8"}, {"MLX5SIM_UAR_MODE", "legacy"},
                    {"UCX_SEP_CATEGORY", "default"}})) {
         expect_errors hide;

@@ -46,6 +46,25 @@ protected:
         return mlx5sim_atomic_compute(&wqe, old);
     }
 
+    /** The old value, which comes back in memory or in a completion. */
+    template<typename F>
+    static void expect_old_value(int is_in_cqe, const F &to_host64)
+    {
+        uint8_t out[9];
+
+        for (unsigned size : {4, 8}) {
+            uint64_t old      = truncate(size, 0x1122334455667788ull);
+            uint64_t result   = 0;
+            mlx5sim_wqe_t wqe = make_add(size, 1, 0);
+
+            memset(out, 0xee, sizeof(out));
+            mlx5sim_atomic_result(&wqe, old, is_in_cqe, out);
+            memcpy(&result, out, size);
+            EXPECT_EQ(old, (size == 4) ? be32toh(result) : to_host64(result));
+            EXPECT_EQ(0xee, out[size]);
+        }
+    }
+
     /** Full adder per bit, the carry is dropped above a boundary bit. */
     static uint64_t reference_add(unsigned size, uint64_t old, uint64_t add,
                                   uint64_t boundary)
@@ -164,34 +183,10 @@ TEST_F(test_engine_atomic, random_masks_match_the_reference)
 
 TEST_F(test_engine_atomic, old_value_returns_in_host_order_but_for_4_bytes)
 {
-    uint8_t out[9];
-
-    for (unsigned size : {4, 8}) {
-        uint64_t old      = truncate(size, 0x1122334455667788ull);
-        uint64_t result   = 0;
-        mlx5sim_wqe_t wqe = make_add(size, 1, 0);
-
-        memset(out, 0xee, sizeof(out));
-        mlx5sim_atomic_result(&wqe, old, 0, out);
-        memcpy(&result, out, size);
-        EXPECT_EQ(old, (size == 4) ? be32toh(result) : result);
-        EXPECT_EQ(0xee, out[size]);
-    }
+    expect_old_value(0, [](uint64_t value) { return value; });
 }
 
 TEST_F(test_engine_atomic, old_value_in_a_completion_is_big_endian)
 {
-    uint8_t out[9];
-
-    for (unsigned size : {4, 8}) {
-        uint64_t old      = truncate(size, 0x1122334455667788ull);
-        uint64_t result   = 0;
-        mlx5sim_wqe_t wqe = make_add(size, 1, 0);
-
-        memset(out, 0xee, sizeof(out));
-        mlx5sim_atomic_result(&wqe, old, 1, out);
-        memcpy(&result, out, size);
-        EXPECT_EQ(old, (size == 4) ? be32toh(result) : be64toh(result));
-        EXPECT_EQ(0xee, out[size]);
-    }
+    expect_old_value(1, [](uint64_t value) { return be64toh(value); });
 }
