@@ -16,6 +16,15 @@
  * this. */
 #define MLX5SIM_LOCK_SLEEP_NS 10000000l
 
+/* How often a lock that is taken is tried again before its owner is slept for.
+ * Most are held for a copy to another process, a microsecond or two, and two
+ * ranks that ring at the same moment meet at each other's completion queues: a
+ * sleep and a wakeup cost more than the work they wait for. */
+#define MLX5SIM_LOCK_TRIES 64
+
+/* Pauses between two tries: together some hundred cycles */
+#define MLX5SIM_LOCK_PAUSES 4
+
 
 void mlx5sim_lock_init(mlx5sim_lock_t *lock)
 {
@@ -65,9 +74,24 @@ static int mlx5sim_lock_wait(mlx5sim_lock_t *lock)
     return ret;
 }
 
-int mlx5sim_lock(mlx5sim_lock_t *lock)
+static int mlx5sim_lock_try(mlx5sim_lock_t *lock)
 {
     int ret = pthread_mutex_trylock(lock);
+    int try, pause;
+
+    for (try = 0; (ret == EBUSY) && (try < MLX5SIM_LOCK_TRIES); ++try) {
+        for (pause = 0; pause < MLX5SIM_LOCK_PAUSES; ++pause) {
+            __builtin_ia32_pause();
+        }
+        ret = pthread_mutex_trylock(lock);
+    }
+
+    return ret;
+}
+
+int mlx5sim_lock(mlx5sim_lock_t *lock)
+{
+    int ret = mlx5sim_lock_try(lock);
 
     return mlx5sim_lock_result(lock, (ret == EBUSY) ? mlx5sim_lock_wait(lock) :
                                                       ret);
