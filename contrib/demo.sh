@@ -32,6 +32,7 @@ SEP_BUILD_DIR=$build timeout --kill-after=30 "${SEP_JOBS_TIMEOUT:-1800}" \
 
 case $status in
 0)       sep_say "The main job passed" ;;
+77)      sep_say "The main job skipped all of these rows" ;;
 124|137) sep_say "The main job hung and was killed" ;;
 *)       sep_say "The main job failed (exit status $status)" ;;
 esac

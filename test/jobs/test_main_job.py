@@ -7,6 +7,7 @@ import os
 import stat
 import tempfile
 import unittest
+from unittest import mock
 
 from mainjob import cli, device, jobs, process, table
 
@@ -234,15 +235,29 @@ class CommandLine(unittest.TestCase):
         self.assertIn("FAIL sep_mlx5", out)
         self.assertRegex(out, r"\n0 passed, \d+ failed")
 
-    def run_only(self, directory):
-        original = cli.missing_parts
-        cli.missing_parts = lambda options: []
-        try:
+    def test_the_end_tells_skipped_from_failed(self):
+        # Nothing but skipped rows is neither a success nor a failure
+        for cells, expected, last in (
+                (("skip",), jobs.SKIP_STATUS, "0 passed, 0 failed, 1 skipped"),
+                (("skip", "pass"), 0, "1 passed, 0 failed, 1 skipped"),
+                (("skip", "fail"), 1, "0 passed, 1 failed, 1 skipped"),
+                (("pass",), 0, "1 passed, 0 failed"),
+                ((), 1, "0 passed, 0 failed")):
+            rows = [mock.Mock(label=f"row {i}") for i in range(len(cells))]
+            with tempfile.TemporaryDirectory() as directory, \
+                    mock.patch.object(cli.perftest, "tests",
+                                      lambda _quick, rows=rows: rows), \
+                    mock.patch.object(cli.MainJob, "perftest_row",
+                                      side_effect=[cli.Cell(each) for each
+                                                   in cells]):
+                status, out, _ = self.run_only(directory, "row")
+            self.assertEqual((status, out.splitlines()[-1]), (expected, last))
+
+    def run_only(self, directory, text="ucx_info"):
+        with mock.patch.object(cli, "missing_parts", lambda options: []):
             return self.main("--build-dir", directory, "--transport",
-                             "sep_mlx5", "--only", "ucx_info", "--log-dir",
+                             "sep_mlx5", "--only", text, "--log-dir",
                              os.path.join(directory, "log"))
-        finally:
-            cli.missing_parts = original
 
     @staticmethod
     def script(path, body):

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from mainjob import process, soak
+from mainjob import jobs, process, soak
 
 # A row that fails with some seeds, always with the same
 FLAKY = (sys.executable, "-c",
@@ -20,6 +20,10 @@ FLAKY = (sys.executable, "-c",
          "seed = int(os.environ['MLX5SIM_SEED'])\n"
          "print(seed, os.environ['MLX5SIM_DELAY'], os.environ['MLX5SIM_LOSS'])\n"
          "sys.exit('FAIL of a kind' if seed % 3 == 0 else 0)\n")
+
+# A row that a transport can't do: main_job has skipped it
+LACKING = soak.Row("lacking", (sys.executable, "-c",
+                               f"import sys; sys.exit({jobs.SKIP_STATUS})"))
 
 
 def parse(*words):
@@ -194,6 +198,31 @@ class Runs(unittest.TestCase):
             self.assertEqual(driver.run(), 1)
         self.assertIn("hung, killed after",
                       driver.tallies["hang"].failed[0].reason)
+
+    def test_what_a_transport_lacks_is_no_failure(self):
+        status, output, driver = self.soak("--minutes", "0.25", "--seed", "3",
+                                           rows=[self.rows[1], LACKING])
+        self.assertEqual(status, 0)
+        skipped = driver.tallies["lacking"].skipped
+        self.assertTrue(skipped)
+        self.assertEqual(driver.tallies["lacking"].runs, skipped)
+        self.assertEqual(driver.tallies["lacking"].failed, [])
+        self.assertEqual(driver.tallies["good"].skipped, 0)
+        self.assertIn(f"14 seeds, {14 - skipped} passed, 0 failed, "
+                      f"{skipped} skipped", output)
+        self.assertEqual(os.listdir(self.results.name), [])
+
+    def test_nothing_but_skipped_rows_is_no_success(self):
+        status, output, _ = self.soak("--replay", "3", "--tsv", rows=[LACKING])
+        self.assertEqual(status, jobs.SKIP_STATUS)
+        self.assertEqual(output.splitlines()[0].split("\t")[3:5], ["skip", ""])
+        self.assertIn("1 seeds, 0 passed, 0 failed, 1 skipped", output)
+
+    def test_a_failure_is_one_whatever_was_skipped(self):
+        status, output, _ = self.soak("--minutes", "0.25", "--seed", "3",
+                                      rows=[self.rows[0], LACKING])
+        self.assertEqual(status, 1)
+        self.assertRegex(output, r"[1-9]\d* failed, [1-9]\d* skipped")
 
     def test_nothing_run_is_no_success(self):
         options = parse("--results", self.results.name, "--minutes", "1")

@@ -359,7 +359,10 @@ class MainJob:
         print(f"\nLogs: {self.log_dir}\nTime: {seconds:.0f} s")
         skipped = f", {count['skip']} skipped" if count["skip"] else ""
         print(f"{count['pass']} passed, {count['fail']} failed{skipped}")
-        return 1 if count["fail"] or not count["pass"] else 0
+        if count["fail"] or not any(count.values()):
+            return 1
+        # Nothing was tested, which is no success, but nothing is wrong either
+        return 0 if count["pass"] else jobs.SKIP_STATUS
 
 
 def row_names(options):

@@ -15,7 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 
-from . import cli, process
+from . import cli, jobs, process
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.dirname(os.path.realpath(__file__)))))
@@ -56,7 +56,7 @@ class Run:
     seed: int
     row: Row
     settings: dict
-    status: str = ""            # pass, fail
+    status: str = ""            # pass, fail, skip
     again: str = ""             # the same of a second try with the same seed
     seconds: float = 0.0
     reason: str = ""
@@ -67,6 +67,7 @@ class Run:
 class Tally:
     """What became of the runs of one kind."""
     runs: int = 0
+    skipped: int = 0
     failed: list = field(default_factory=list)
     seconds: float = 0.0
 
@@ -139,29 +140,30 @@ class Soak:
         self.tallies = {}
 
     def attempt(self, run, directory):
-        """Run once. @return whether it passed."""
+        """Run once. @return pass, fail, or skip if the transport can't."""
         environment = dict(os.environ, **run.settings)
         environment["SEP_TEST_SEED"] = str(run.seed)
         environment["TMPDIR"] = directory
         result = self.execute(list(run.row.command), LIMIT, environment)
         run.seconds += result.seconds
         if result.ok:
-            return True
+            return "pass"
+        if result.returncode == jobs.SKIP_STATUS and not result.timed_out:
+            return "skip"
         run.reason = run.reason or f"{result.why()}: {last_words(result)}"
         number = len(os.listdir(directory))
         with open(os.path.join(directory, f"output.{number}"), "w",
                   encoding="utf-8") as file:
             file.write(f"{result.stdout}\n{result.stderr}\n")
-        return False
+        return "fail"
 
     def perform(self, run):
         """Run, and again if that fails; keep the logs of a failure."""
         directory = tempfile.mkdtemp(prefix="sep-soak.")
         try:
-            passed = self.attempt(run, directory)
-            run.status = "pass" if passed else "fail"
-            if not passed:
-                run.again = "pass" if self.attempt(run, directory) else "fail"
+            run.status = self.attempt(run, directory)
+            if run.status == "fail":
+                run.again = self.attempt(run, directory)
                 run.log = os.path.join(self.options.results, str(run.seed))
                 shutil.rmtree(run.log, ignore_errors=True)
                 shutil.copytree(directory, run.log, ignore_dangling_symlinks=True)
@@ -172,6 +174,8 @@ class Soak:
         tally.seconds += run.seconds
         if run.status == "fail":
             tally.failed.append(run)
+        elif run.status == "skip":
+            tally.skipped += 1
         self.show(run)
 
     def show(self, run):
@@ -193,17 +197,22 @@ class Soak:
 
     def summary(self, file):
         runs = sum(tally.runs for tally in self.tallies.values())
+        skipped = sum(tally.skipped for tally in self.tallies.values())
         failed = [run for tally in self.tallies.values()
                   for run in tally.failed]
-        print(f"\n{'runs':>6}{'failed':>8}{'seconds':>9}  row", file=file)
+        print(f"\n{'runs':>6}{'failed':>8}{'skipped':>9}{'seconds':>9}  row",
+              file=file)
         for name, tally in sorted(self.tallies.items()):
-            print(f"{tally.runs:6}{len(tally.failed):8}{tally.seconds:9.0f}  "
-                  f"{name}", file=file)
+            print(f"{tally.runs:6}{len(tally.failed):8}{tally.skipped:9}"
+                  f"{tally.seconds:9.0f}  {name}", file=file)
         for run in failed:
             print(f"replay: {replay_command(run)}", file=file)
-        print(f"{runs} seeds, {runs - len(failed)} passed, "
-              f"{len(failed)} failed", file=file)
-        return 1 if failed or not runs else 0
+        passed = runs - len(failed) - skipped
+        print(f"{runs} seeds, {passed} passed, {len(failed)} failed" +
+              (f", {skipped} skipped" if skipped else ""), file=file)
+        if failed or not runs:
+            return 1
+        return 0 if passed else jobs.SKIP_STATUS
 
     def run(self, clock=time.monotonic):
         end = clock() + 60 * self.options.minutes

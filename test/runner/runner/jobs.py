@@ -11,6 +11,8 @@ import os
 from . import report
 from .result import FAILED, PASSED, SKIPPED, Result
 
+# How main_job ends if it skipped all rows, as with automake
+_SKIP_STATUS = 77
 _STATUS = {"pass": PASSED, "fail": FAILED, "skip": SKIPPED}
 
 
@@ -85,8 +87,7 @@ class Run:
             results.append(self._failure(f"killed after {limit:.0f} s", log))
         elif not results:
             results.append(self._failure(f"no job ran, {child.why()}", log))
-        elif child.status != 0 and all(each.status != FAILED
-                                       for each in results):
+        elif not explains(results, child.status):
             results.append(self._failure(
                 f"{child.why()} although no job failed", log))
         self.session.add(results, f"{self.part} {self.row.run}", elapsed,
@@ -97,6 +98,15 @@ class Run:
     def _failure(self, reason, log):
         return Result(self.part, self.row.run, self.row.run, FAILED, 0.0,
                       reason, log)
+
+
+def explains(results, status):
+    """Whether main_job was bound to end like this if its rows did."""
+    if any(each.status == FAILED for each in results):
+        return True
+    if all(each.status == SKIPPED for each in results):
+        return status == _SKIP_STATUS
+    return status == 0
 
 
 def _results(part, run, path):
