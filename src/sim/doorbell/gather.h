@@ -26,13 +26,19 @@ typedef enum {
     MLX5SIM_GATHER_FULL   /**< there is no room for another store */
 } mlx5sim_gather_next_t;
 
-/** Add a store. @param data  What was stored, NULL if that is not known. */
+/** Begin with what the thread's last call has left of a register of @a page. */
+void mlx5sim_gather_begin(mlx5sim_gather_t *gather, uintptr_t page);
+
+/** Add a store. Those to a register may come in ascending or descending order,
+ *  as the buffers that combine them don't care.
+ *  @param data  What was stored, NULL if that is not known. */
 mlx5sim_gather_next_t
 mlx5sim_gather_add(mlx5sim_gather_t *gather, uintptr_t addr, const void *data,
                    unsigned length);
 
-/** Ring what was gathered, or keep it in write-combining buffers. A half of a
- *  doorbell is kept for the thread's next call. */
+/** Ring what was gathered, or keep it in write-combining buffers. What is
+ *  not a whole register yet is kept for the thread's next call; the rest of one
+ *  that was rung already is dropped. */
 void mlx5sim_gather_ring(const mlx5sim_gather_t *gather, mlx5sim_uar_t *uar);
 
 #endif

@@ -132,8 +132,7 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
     }
 
     mlx5sim_wc_enter(uc);
-    trap.gather.page       = trap.run.window.lo;
-    trap.gather.num        = 0;
+    mlx5sim_gather_begin(&trap.gather, trap.run.window.lo);
     trap.run.avoid         = avoid;
     trap.run.vec_valid     = !mlx5sim_trap_valgrind;
     trap.run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
