@@ -149,7 +149,12 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
            UCX_PUBLIC_CPPFLAGS=
            AS_IF([test -n "$sep_ucx_include"],
                  [UCX_PUBLIC_CPPFLAGS="-isystem $sep_ucx_include"
-                  AS_VAR_APPEND([UCX_CPPFLAGS], [" $UCX_PUBLIC_CPPFLAGS"])])])
+                  AS_VAR_APPEND([UCX_CPPFLAGS], [" $UCX_PUBLIC_CPPFLAGS"])])
+           $SHELL "$srcdir/config/gen-ucx-config.sh" "$UCX_INFO" \
+               "$UCX_LIBDIR" sep-ucx-checks ||
+               AC_MSG_ERROR([$UCX_INFO does not tell how UCX was configured])
+           SEP_UCX_API([-include sep-ucx-checks/ucx-config.h $UCX_CPPFLAGS])
+           rm -rf sep-ucx-checks])
 ])
 
 # Private headers of another version would compile, and crash.

@@ -7,6 +7,7 @@
 #include "sep_info_plan.h"
 #include "sep_info_out.h"
 
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_link.h>
@@ -83,9 +84,8 @@ int sep_info_read_config(sep_info_options_t *options)
     sep_plan_config_init(plan);
 
     memset(&config, 0, sizeof(config));
-    status = ucs_config_parser_fill_opts(&config, uct_sep_config_table,
-                                         UCS_DEFAULT_ENV_PREFIX,
-                                         UCT_SEP_CONFIG_PREFIX, 0);
+    status = uct_sep_compat_config_fill(&config, uct_sep_config_table,
+                                        UCT_SEP_CONFIG_PREFIX);
     if (status != UCS_OK) {
         fprintf(stderr, "sep_info: a variable UCX_SEP_* has a wrong value\n");
         return -1;

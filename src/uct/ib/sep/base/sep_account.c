@@ -5,13 +5,13 @@
 #endif
 
 #include "sep_account.h"
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/datastruct/khash.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
-#include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 #include <ucs/vfs/base/vfs_cb.h>

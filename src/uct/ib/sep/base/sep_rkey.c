@@ -26,6 +26,7 @@ void uct_sep_rkey_pack(uint32_t strict, uint32_t relaxed, void *buffer)
 }
 
 ucs_status_t uct_sep_rkey_unpack(uct_component_h component, const void *buffer,
+                                 UCT_SEP_COMPAT_RKEY_UNPACK_PARAMS
                                  uct_rkey_t *rkey_p, void **handle_p)
 {
     const uct_sep_packed_rkey_t *packed = buffer;

@@ -4,6 +4,7 @@
 #define UCT_SEP_RKEY_H
 
 #include <uct/ib/sep/base/sep_def.h>
+#include <uct/ib/sep/compat/sep_compat_md.h>
 #include <uct/api/uct.h>
 #include <ucs/sys/compiler_def.h>
 
@@ -61,6 +62,7 @@ void uct_sep_rkey_pack(uint32_t strict, uint32_t relaxed, void *buffer);
 /** Unpack a remote key; of uct_component_t. Returns UCS_ERR_INVALID_PARAM after
  *  an error message if it is none of ours. */
 ucs_status_t uct_sep_rkey_unpack(uct_component_h component, const void *buffer,
+                                 UCT_SEP_COMPAT_RKEY_UNPACK_PARAMS
                                  uct_rkey_t *rkey_p, void **handle_p);
 
 

@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/arch/cpu.h>
 #include <ucs/algorithm/crc.h>
@@ -14,7 +15,6 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/compiler.h>
-#include <ucs/sys/math.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_async.h"
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
@@ -113,8 +114,8 @@ static void uct_sep_async_log(const uct_sep_async_t *async,
 static void uct_sep_async_user_schedule(uct_sep_async_user_t *user)
 {
     if (user->cb_id == UCS_CALLBACKQ_ID_NULL) {
-        user->cb_id = ucs_callbackq_add_safe(user->progress_q, user->cb,
-                                             user->arg, 0);
+        user->cb_id = uct_sep_compat_callbackq_add_safe(user->progress_q,
+                                                        user->cb, user->arg);
     }
     user->wake(user->arg);
 }

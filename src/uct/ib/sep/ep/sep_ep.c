@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_ep.h"
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_credits.h>
@@ -307,7 +308,7 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     ucs_status_t status;
 
-    UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
+    UCT_SEP_COMPAT_KEEPALIVE_CHECK(flags, comp);
 
     uct_sep_postlist_ring_any(iface);
 
@@ -325,4 +326,14 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     }
 
     return UCS_OK;
+}
+
+int uct_sep_ep_is_connected(uct_ep_h tl_ep, const uct_device_addr_t *dev_addr,
+                            const uct_iface_addr_t *iface_addr)
+{
+    uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
+
+    /* The address is what the connection is found by, and never changes */
+    return uct_sep_peer_addr_is(&ep->link->super.peer, (const void*)dev_addr,
+                                (const void*)iface_addr);
 }

@@ -60,6 +60,12 @@ ucs_status_t uct_sep_ep_fence(uct_ep_h tl_ep, unsigned flags);
 ucs_status_t uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags,
                               uct_completion_t *comp);
 
+
+/** Whether an endpoint sends to an interface, or to any one on a device if that
+ *  is NULL. */
+int uct_sep_ep_is_connected(uct_ep_h tl_ep, const uct_device_addr_t *dev_addr,
+                            const uct_iface_addr_t *iface_addr);
+
 END_C_DECLS
 
 #endif

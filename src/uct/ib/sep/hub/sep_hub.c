@@ -7,6 +7,7 @@
 #include "sep_hub.h"
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.inl>
@@ -418,9 +419,9 @@ static ucs_status_t uct_sep_hub_init_pools(uct_sep_hub_t *hub)
     };
     ucs_status_t status;
 
-    status = ucs_mpool_init(&hub->op_mp, 0, sizeof(uct_sep_hub_op_t), 0,
-                            UCS_SYS_CACHE_LINE_SIZE, 128, UINT_MAX, &ops,
-                            "sep_hub_op");
+    status = uct_sep_compat_mpool_init(&hub->op_mp, sizeof(uct_sep_hub_op_t), 0,
+                                       UCS_SYS_CACHE_LINE_SIZE, 128, UINT_MAX,
+                                       &ops, "sep_hub_op");
     if (status != UCS_OK) {
         return status;
     }

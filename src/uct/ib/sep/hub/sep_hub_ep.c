@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_hub_ep.h"
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/hub/sep_hub_ops.h>
 
 #include <ucs/datastruct/mpool.inl>
@@ -401,7 +402,7 @@ ucs_status_t uct_sep_hub_ep_check(uct_ep_h tl_ep, unsigned flags,
     uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
     ucs_status_t status;
 
-    UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
+    UCT_SEP_COMPAT_KEEPALIVE_CHECK(flags, comp);
 
     uct_sep_hub_lock(iface->hub);
     status = uct_ep_check(uct_sep_hub_ep_core(ep), flags, NULL);
@@ -410,4 +411,22 @@ ucs_status_t uct_sep_hub_ep_check(uct_ep_h tl_ep, unsigned flags,
     }
     uct_sep_hub_unlock(iface->hub);
     return status;
+}
+
+int uct_sep_hub_ep_is_connected(uct_ep_h tl_ep,
+                                const uct_device_addr_t *dev_addr,
+                                const uct_iface_addr_t *iface_addr)
+{
+    uct_sep_hub_ep_t *ep           = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
+    const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
+
+    if ((addr != NULL) &&
+        (!uct_sep_addr_is_hub(addr) ||
+         (memcmp(&ep->route, &addr->route, sizeof(ep->route)) != 0))) {
+        return 0;
+    }
+
+    /* Neither the peer nor its address change while the endpoint is there */
+    return uct_sep_peer_addr_is(&ep->peer->addr, (const void*)dev_addr,
+                                (addr == NULL) ? NULL : &addr->iface);
 }

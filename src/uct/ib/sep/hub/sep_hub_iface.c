@@ -5,9 +5,11 @@
 #endif
 
 #include "sep_hub_iface.h"
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/hub/sep_hub_ops.h>
 #include <uct/ib/sep/iface/sep_config.h>
+#include <uct/ib/sep/open/sep_iface_open.h>
 #include <uct/ib/sep/open/sep_open.h>
 
 #include <ucs/arch/cpu.h>
@@ -557,6 +559,21 @@ uct_sep_hub_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
                                  (void*)&addr->iface);
 }
 
+static int uct_sep_hub_iface_check_kind(uct_iface_h tl_iface,
+                                        const uct_iface_addr_t *iface_addr)
+{
+    uct_sep_hub_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_hub_iface_t);
+
+    return uct_sep_addr_check_kind(iface->hub->dev_name, 1, iface_addr);
+}
+
+static double uct_sep_hub_iface_path_ratio(uct_iface_h tl_iface)
+{
+    uct_sep_hub_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_hub_iface_t);
+
+    return uct_sep_iface_path_ratio(&iface->hub->core->super.super);
+}
+
 static int uct_sep_hub_iface_is_reachable(const uct_iface_h tl_iface,
                                           const uct_device_addr_t *dev_addr,
                                           const uct_iface_addr_t *iface_addr)
@@ -565,8 +582,7 @@ static int uct_sep_hub_iface_is_reachable(const uct_iface_h tl_iface,
                                                     uct_sep_hub_iface_t);
     const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
 
-    if ((addr != NULL) && !uct_sep_addr_is_hub(addr)) {
-        uct_sep_addr_warn_mixed(iface->hub->dev_name, 1);
+    if ((addr != NULL) && !uct_sep_hub_iface_check_kind(tl_iface, iface_addr)) {
         return 0;
     }
 
@@ -601,6 +617,15 @@ static uct_iface_ops_t uct_sep_hub_iface_ops = {
     .iface_is_reachable       = uct_sep_hub_iface_is_reachable
 };
 
+static const uct_sep_compat_iface_ops_t uct_sep_hub_iface_compat_ops = {
+    .check_kind      = uct_sep_hub_iface_check_kind,
+    .ep_is_connected = uct_sep_hub_ep_is_connected,
+    .path_ratio      = uct_sep_hub_iface_path_ratio
+};
+
+UCT_SEP_COMPAT_INTERNAL_OPS(uct_sep_hub_iface_internal_ops,
+                            &uct_sep_hub_iface_compat_ops);
+
 static ucs_status_t
 uct_sep_hub_iface_init_pack_mp(uct_sep_hub_iface_t *iface,
                                const uct_sep_iface_config_t *config)
@@ -614,11 +639,12 @@ uct_sep_hub_iface_init_pack_mp(uct_sep_hub_iface_t *iface,
     };
 
     /* Aligned where the user packs */
-    return ucs_mpool_init(&iface->pack_mp, 0,
-                          sizeof(uct_sep_hub_packed_t) + config->seg_size,
-                          sizeof(uct_sep_hub_packed_t),
-                          UCS_SYS_CACHE_LINE_SIZE, 4, UINT_MAX, &ops,
-                          "sep_hub_pack");
+    return uct_sep_compat_mpool_init(&iface->pack_mp,
+                                     sizeof(uct_sep_hub_packed_t) +
+                                     config->seg_size,
+                                     sizeof(uct_sep_hub_packed_t),
+                                     UCS_SYS_CACHE_LINE_SIZE, 4, UINT_MAX, &ops,
+                                     "sep_hub_pack");
 }
 
 static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
@@ -637,8 +663,9 @@ static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
     }
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_sep_hub_iface_ops,
-                              &uct_base_iface_internal_ops, tl_md, worker,
-                              params,
+                              UCT_SEP_COMPAT_INTERNAL_OPS_PTR(
+                                      uct_sep_hub_iface_internal_ops),
+                              tl_md, worker, params,
                               tl_config UCS_STATS_ARG(
                                       (params->field_mask &
                                        UCT_IFACE_PARAM_FIELD_STATS_ROOT) ?

@@ -7,10 +7,10 @@
 #include "sep_bufs.h"
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 
 #include <uct/base/uct_iov.inl>
 #include <ucs/debug/log.h>
-#include <ucs/sys/math.h>
 
 
 /* Receives posted when an interface is opened. UCP does not progress an
@@ -99,8 +99,7 @@ ucs_status_t
 uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
                      const uct_sep_iface_config_t *config)
 {
-    uct_iface_mpool_config_t scratch_config = {.max_bufs = UINT_MAX,
-                                               .bufs_grow = 64};
+    uct_iface_mpool_config_t scratch_config = uct_sep_compat_mpool_config(64);
     uct_sep_desc_t *scratch;
     ucs_status_t status;
 

@@ -5,11 +5,11 @@
 #endif
 
 #include "sep_config.h"
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 
 #include <ucs/config/types.h>
 #include <ucs/datastruct/string_buffer.h>
 #include <ucs/debug/log.h>
-#include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 
 /*
@@ -164,9 +164,9 @@ ucs_config_field_t uct_sep_config_table[] = {
      "values are for applications that post many small operations in a row.",
      ucs_offsetof(uct_sep_iface_config_t, tx.postlist), UCS_CONFIG_TYPE_UINT},
 
-    UCT_IFACE_MPOOL_CONFIG_FIELDS("TX_", -1, 0, "send",
-                                  ucs_offsetof(uct_sep_iface_config_t, tx.mp),
-                                  ""),
+    UCT_SEP_COMPAT_MPOOL_FIELDS("TX_", -1, 0, "send",
+                                ucs_offsetof(uct_sep_iface_config_t, tx.mp),
+                                ""),
 
     /* Together with TX_CQ_LEN and the headroom, 8191: libmlx5 rounds up from
      * one more (verbs.c, create_cq), so this is the last that makes 8192
@@ -195,9 +195,9 @@ ucs_config_field_t uct_sep_config_table[] = {
      "messages may miss it if there are several in one call.",
      ucs_offsetof(uct_sep_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
 
-    UCT_IFACE_MPOOL_CONFIG_FIELDS("RX_", -1, 0, "receive",
-                                  ucs_offsetof(uct_sep_iface_config_t, rx.mp),
-                                  ""),
+    UCT_SEP_COMPAT_MPOOL_FIELDS("RX_", -1, 0, "receive",
+                                ucs_offsetof(uct_sep_iface_config_t, rx.mp),
+                                ""),
 
     {"FC_ENABLE", "y",
      "Flow control: limit the active messages that were sent and not handled,\n"

@@ -35,23 +35,20 @@ typedef struct uct_sep_rcache_region {
 } uct_sep_rcache_region_t;
 
 
-static ucs_status_t uct_sep_md_query(uct_md_h tl_md, uct_md_attr_t *attr)
+static ucs_status_t
+uct_sep_md_query(uct_md_h tl_md, uct_sep_compat_md_attr_t *attr)
 {
-    uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    uct_sep_md_t *md              = ucs_derived_of(tl_md, uct_sep_md_t);
+    uct_sep_compat_md_caps_t caps = {
+        .is_cached        = md->rcache != NULL,
+        .rkey_packed_size = uct_sep_rkey_packed_size(md->relaxed_ordering),
+        .reg_cost         = md->reg_cost,
+        .local_cpus       = &md->local_cpus,
+        .component        = tl_md->component->name,
+        .guid             = md->dev.attr.orig_attr.sys_image_guid
+    };
 
-    memset(attr, 0, sizeof(*attr));
-    attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                                 UCT_MD_FLAG_NEED_RKEY |
-                                 UCT_MD_FLAG_ADVISE | UCT_MD_FLAG_INVALIDATE;
-    attr->cap.max_reg          = ULONG_MAX;
-    attr->cap.max_alloc        = ULONG_MAX; /* Allocated by others, no limit
-                                               here */
-    attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->rkey_packed_size     = uct_sep_rkey_packed_size(
-                                         md->relaxed_ordering);
-    attr->reg_cost             = md->reg_cost;
-    ucs_sys_cpuset_copy(&attr->local_cpus, &md->local_cpus);
+    uct_sep_compat_md_attr_fill(&caps, attr);
     return UCS_OK;
 }
 
@@ -145,10 +142,11 @@ static void uct_sep_mem_deregister(uct_sep_md_t *md, uct_sep_mem_t *mem)
 }
 
 static ucs_status_t
-uct_sep_mem_reg(uct_md_h tl_md, void *address, size_t length, unsigned flags,
-                uct_mem_h *memh_p)
+uct_sep_mem_reg(uct_md_h tl_md, void *address, size_t length,
+                uct_sep_compat_mem_reg_arg_t arg, uct_mem_h *memh_p)
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    unsigned flags   = uct_sep_compat_mem_reg_flags(arg);
     ucs_status_t status;
     uct_sep_mem_t *mem;
 
@@ -199,14 +197,16 @@ uct_sep_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
 
 static ucs_status_t
 uct_sep_mem_rcache_reg(uct_md_h tl_md, void *address, size_t length,
-                       unsigned flags, uct_mem_h *memh_p)
+                       uct_sep_compat_mem_reg_arg_t arg, uct_mem_h *memh_p)
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    unsigned flags   = uct_sep_compat_mem_reg_flags(arg);
     ucs_rcache_region_t *region;
     ucs_status_t status;
 
-    status = ucs_rcache_get(md->rcache, address, length,
-                            PROT_READ | PROT_WRITE, &flags, &region);
+    status = uct_sep_compat_rcache_get(md->rcache, address, length,
+                                       UCT_SEP_RCACHE_ALIGN,
+                                       PROT_READ | PROT_WRITE, &flags, &region);
     if (status != UCS_OK) {
         return status;
     }
@@ -235,36 +235,14 @@ static ucs_status_t uct_sep_mem_rcache_dereg(
     return UCS_OK;
 }
 
-static ucs_status_t uct_sep_mkey_pack(uct_md_h tl_md, uct_mem_h memh,
-                                      const uct_md_mkey_pack_params_t *params,
-                                      void *rkey_buffer)
+static ucs_status_t
+uct_sep_mkey_pack(uct_md_h tl_md, uct_mem_h memh,
+                  UCT_SEP_COMPAT_MKEY_PACK_RANGE
+                  const uct_md_mkey_pack_params_t *params, void *rkey_buffer)
 {
     const uct_sep_mem_t *mem = memh;
 
     uct_sep_rkey_pack(mem->mr->rkey, mem->rkey, rkey_buffer);
-    return UCS_OK;
-}
-
-static ucs_status_t
-uct_sep_mem_query(uct_md_h tl_md, const void *address, size_t length,
-                  uct_md_mem_attr_t *attr)
-{
-    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_MEM_TYPE) {
-        attr->mem_type = UCS_MEMORY_TYPE_HOST;
-    }
-
-    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_SYS_DEV) {
-        attr->sys_dev = UCS_SYS_DEVICE_ID_UNKNOWN;
-    }
-
-    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_BASE_ADDRESS) {
-        attr->base_address = (void*)address;
-    }
-
-    if (attr->field_mask & UCT_MD_MEM_ATTR_FIELD_ALLOC_LENGTH) {
-        attr->alloc_length = length;
-    }
-
     return UCS_OK;
 }
 
@@ -367,11 +345,13 @@ static uct_md_ops_t uct_sep_md_ops = {
     .query                  = uct_sep_md_query,
     .mem_reg                = uct_sep_mem_reg,
     .mem_dereg              = uct_sep_mem_dereg,
-    .mem_query              = uct_sep_mem_query,
+    .mem_query              = uct_sep_compat_mem_query,
     .mem_advise             = uct_sep_mem_advise,
     .mkey_pack              = uct_sep_mkey_pack,
-    .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
-    .detect_memory_type     = ucs_empty_function_return_unsupported
+    UCT_SEP_COMPAT_MD_OPS
+    .detect_memory_type     = UCT_SEP_COMPAT_STUB(
+                                      uct_md_detect_memory_type_func_t,
+                                      ucs_empty_function_return_unsupported)
 };
 
 static uct_md_ops_t uct_sep_md_rcache_ops = {
@@ -379,11 +359,13 @@ static uct_md_ops_t uct_sep_md_rcache_ops = {
     .query                  = uct_sep_md_query,
     .mem_reg                = uct_sep_mem_rcache_reg,
     .mem_dereg              = uct_sep_mem_rcache_dereg,
-    .mem_query              = uct_sep_mem_query,
+    .mem_query              = uct_sep_compat_mem_query,
     .mem_advise             = uct_sep_mem_advise,
     .mkey_pack              = uct_sep_mkey_pack,
-    .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
-    .detect_memory_type     = ucs_empty_function_return_unsupported
+    UCT_SEP_COMPAT_MD_OPS
+    .detect_memory_type     = UCT_SEP_COMPAT_STUB(
+                                      uct_md_detect_memory_type_func_t,
+                                      ucs_empty_function_return_unsupported)
 };
 
 static ucs_status_t
@@ -402,9 +384,8 @@ uct_sep_md_init_rcache(uct_sep_md_t *md, const uct_sep_md_config_t *config)
         return UCS_OK;
     }
 
-    uct_md_set_rcache_params(&params, &config->rcache);
+    uct_sep_compat_rcache_params(&config->rcache, ucs_get_page_size(), &params);
     params.region_struct_size = sizeof(uct_sep_rcache_region_t);
-    params.max_alignment      = ucs_get_page_size();
     params.ucm_events         = UCM_EVENT_VM_UNMAPPED;
     params.context            = md;
     params.ops                = &ops;
@@ -412,7 +393,7 @@ uct_sep_md_init_rcache(uct_sep_md_t *md, const uct_sep_md_config_t *config)
     if (status == UCS_OK) {
         md->super.ops = &uct_sep_md_rcache_ops;
         md->reg_cost  = ucs_linear_func_make(
-                uct_md_rcache_overhead(&config->rcache), 0);
+                uct_sep_compat_rcache_overhead(&config->rcache), 0);
         return UCS_OK;
     }
 

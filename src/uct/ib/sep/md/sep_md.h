@@ -8,8 +8,7 @@
 #include <uct/ib/sep/device/sep_device.h>
 #include <uct/ib/sep/port/sep_subnet.h>
 #include <uct/ib/sep/queue/sep_uuar.h>
-#include <uct/base/uct_md.h>
-#include <ucs/memory/rcache.h>
+#include <uct/ib/sep/compat/sep_compat_md.h>
 #include <ucs/sys/sys.h>
 #include <pthread.h>
 
@@ -24,12 +23,20 @@ BEGIN_C_DECLS
 extern uct_component_t uct_sep_component;
 
 
+/** What the addresses of cached regions are rounded to, the least that is
+ *  allowed (UCS_RCACHE_MIN_ALIGNMENT), as in UCX's ib. With more, parts of a
+ *  buffer that lie next to each other but do not begin at a multiple of it
+ *  overlap; then the cache replaces the regions of both by one, and that again
+ *  with each part. */
+#define UCT_SEP_RCACHE_ALIGN 16
+
+
 /** Configuration of a memory domain; meanings are in the table. */
 typedef struct uct_sep_md_config {
     uct_md_config_t          super;
     UCS_CONFIG_STRING_ARRAY_FIELD(rmtd) reg_methods;
     ucs_ternary_auto_value_t rcache_enable;
-    uct_md_rcache_config_t   rcache;
+    uct_sep_compat_rcache_config_t rcache;
     ucs_ternary_auto_value_t fork_init;
     ucs_linear_func_t        reg_cost;      /**< Seconds, and per byte */
     ucs_on_off_auto_value_t  relaxed_ordering;

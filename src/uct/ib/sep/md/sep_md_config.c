@@ -20,12 +20,6 @@
  * device.
  */
 
-/* What the addresses of regions are rounded to, the least that is allowed
- * (UCS_RCACHE_MIN_ALIGNMENT), as in UCX's ib. With more, parts of a buffer that
- * lie next to each other but do not begin at a multiple of it overlap; then the
- * cache replaces the regions of both by one, and that again with each part. */
-#define UCT_SEP_RCACHE_ALIGN  16
-
 static UCS_CONFIG_DEFINE_ARRAY(uct_sep_pci_bws, sizeof(ucs_config_bw_spec_t),
                                UCS_CONFIG_TYPE_BW_SPEC);
 
@@ -43,13 +37,13 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      UCS_CONFIG_TYPE_STRING_ARRAY},
 
     {"RCACHE", "try",
-     "Enable the memory registration cache, if REG_METHODS prefers it.",
+     "Enable the memory registration cache, if REG_METHODS prefers it. try is\n"
+     "n with UCX 1.16 and later, where UCP has a cache (see RCACHE_ENABLE).",
      ucs_offsetof(uct_sep_md_config_t, rcache_enable),
      UCS_CONFIG_TYPE_TERNARY},
 
-    {"", "RCACHE_ADDR_ALIGN=" UCS_PP_MAKE_STRING(UCT_SEP_RCACHE_ALIGN),
-     NULL, ucs_offsetof(uct_sep_md_config_t, rcache),
-     UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
+    UCT_SEP_COMPAT_RCACHE_FIELDS(ucs_offsetof(uct_sep_md_config_t, rcache),
+                                 UCS_PP_MAKE_STRING(UCT_SEP_RCACHE_ALIGN)),
 
     {"FORK_INIT", "try",
      "Make memory registration safe for processes that fork, by calling\n"
@@ -148,7 +142,10 @@ uct_sep_md_init_reg_method(uct_sep_md_t *md, const uct_sep_md_config_t *config)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    md->use_rcache = use_rcache;
+    /* Where UCP has a cache, a second one would have nothing to do */
+    md->use_rcache = use_rcache &&
+                     ((config->rcache_enable == UCS_YES) ||
+                      !UCT_SEP_COMPAT_UCP_HAS_RCACHE);
     return UCS_OK;
 }
 
@@ -160,7 +157,7 @@ static int uct_sep_md_config_pci_bw(const uct_sep_md_config_t *config,
     for (i = 0; i < config->pci_bw.count; ++i) {
         if (!strcmp(config->pci_bw.device[i].name, name)) {
             *bw_p = config->pci_bw.device[i].bw;
-            return !UCS_CONFIG_BW_IS_AUTO(*bw_p);
+            return !UCT_SEP_COMPAT_BW_IS_AUTO(*bw_p);
         }
     }
     return 0;
@@ -197,7 +194,7 @@ uct_sep_md_init_config(uct_sep_md_t *md, const uct_sep_md_config_t *config)
     md->eth_pause        = config->eth_pause;
     md->relaxed_ordering = (config->relaxed_ordering == UCS_CONFIG_ON) ||
                            ((config->relaxed_ordering == UCS_CONFIG_AUTO) &&
-                            ucs_cpu_prefer_relaxed_order());
+                            uct_sep_compat_cpu_prefers_relaxed_order());
     return UCS_OK;
 }
 

@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/module/sep_abi.h>
+#include <uct/ib/sep/compat/sep_compat_md.h>
 #include <uct/ib/sep/hub/sep_hub_iface.h>
 #include <uct/ib/sep/iface/sep_config.h>
 #include <uct/ib/sep/md/sep_md.h>
@@ -110,10 +111,17 @@ uct_sep_query_md_resources(uct_component_t *component,
 uct_component_t uct_sep_component = {
     .query_md_resources = uct_sep_query_md_resources,
     .md_open            = uct_sep_md_open,
-    .cm_open            = ucs_empty_function_return_unsupported,
+    .cm_open            = UCT_SEP_COMPAT_STUB(
+                                  uct_component_cm_open_func_t,
+                                  ucs_empty_function_return_unsupported),
     .rkey_unpack        = uct_sep_rkey_unpack,
-    .rkey_ptr           = ucs_empty_function_return_unsupported,
-    .rkey_release       = ucs_empty_function_return_success,
+    .rkey_ptr           = UCT_SEP_COMPAT_STUB(
+                                  uct_component_rkey_ptr_func_t,
+                                  ucs_empty_function_return_unsupported),
+    .rkey_release       = UCT_SEP_COMPAT_STUB(
+                                  uct_component_rkey_release_func_t,
+                                  ucs_empty_function_return_success),
+    UCT_SEP_COMPAT_COMPONENT_OPS
     .name               = "sep",
     .md_config          = {
         .name           = "SEP memory domain",

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_iface_open.h"
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_bufs.h>
@@ -44,7 +45,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                                           iface->config.seg_size -
                                           sizeof(uct_sep_am_hdr_t));
 
-    uct_base_iface_query(&iface->super, attr);
+    uct_sep_compat_iface_query(&iface->super, attr);
 
     attr->dev_num_paths   = iface->port.addr.num_paths;
     attr->device_addr_len = sizeof(uct_sep_device_addr_t);
@@ -128,18 +129,30 @@ uct_sep_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *addr)
     return UCS_OK;
 }
 
+static int uct_sep_iface_check_kind(uct_iface_h tl_iface,
+                                    const uct_iface_addr_t *iface_addr)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+
+    return uct_sep_addr_check_kind(iface->port.name, 0, iface_addr);
+}
+
 static int uct_sep_iface_is_reachable(const uct_iface_h tl_iface,
                                       const uct_device_addr_t *dev_addr,
                                       const uct_iface_addr_t *iface_addr)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
 
-    if ((iface_addr != NULL) && uct_sep_addr_is_hub(iface_addr)) {
-        uct_sep_addr_warn_mixed(iface->port.name, 0);
-        return 0;
-    }
+    return ((iface_addr == NULL) ||
+            uct_sep_iface_check_kind(tl_iface, iface_addr)) &&
+           uct_sep_cm_is_reachable(iface->conn.cm, dev_addr, iface_addr);
+}
 
-    return uct_sep_cm_is_reachable(iface->conn.cm, dev_addr, iface_addr);
+double uct_sep_iface_path_ratio(uct_iface_h tl_iface)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+
+    return (iface->port.num_lag > 1) ? (1.0 / iface->port.addr.num_paths) : 1.0;
 }
 
 static void
@@ -422,6 +435,15 @@ static uct_iface_ops_t uct_sep_iface_ops = {
     .iface_is_reachable       = uct_sep_iface_is_reachable
 };
 
+static const uct_sep_compat_iface_ops_t uct_sep_iface_compat_ops = {
+    .check_kind      = uct_sep_iface_check_kind,
+    .ep_is_connected = uct_sep_ep_is_connected,
+    .path_ratio      = uct_sep_iface_path_ratio
+};
+
+UCT_SEP_COMPAT_INTERNAL_OPS(uct_sep_iface_internal_ops,
+                            &uct_sep_iface_compat_ops);
+
 UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
                            const uct_iface_params_t *params,
                            const uct_iface_config_t *tl_config)
@@ -438,8 +460,9 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     }
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_sep_iface_ops,
-                              &uct_base_iface_internal_ops, tl_md, worker,
-                              params,
+                              UCT_SEP_COMPAT_INTERNAL_OPS_PTR(
+                                      uct_sep_iface_internal_ops),
+                              tl_md, worker, params,
                               tl_config UCS_STATS_ARG(
                                       (params->field_mask &
                                        UCT_IFACE_PARAM_FIELD_STATS_ROOT) ?

@@ -29,6 +29,11 @@ UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
                   const uct_iface_params_t*, const uct_iface_config_t*);
 
 
+/** The part of the port's bandwidth that a connection can have: ports that are
+ *  one by link aggregation carry a path each. */
+double uct_sep_iface_path_ratio(uct_iface_h tl_iface);
+
+
 /** Flush and fence all that the interface has sent; of uct_iface_ops_t. */
 ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                  uct_completion_t *comp);

@@ -4,6 +4,7 @@
 #define UCT_SEP_OPEN_H
 
 #include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 #include <ucs/sys/stubs.h>
 
 BEGIN_C_DECLS
@@ -19,12 +20,15 @@ BEGIN_C_DECLS
  *  for UCT's own. Connections are made to interfaces, not to endpoints; there
  *  are no short gets. */
 #define UCT_SEP_OPS_COMMON \
-    .ep_get_short           = (uct_ep_get_short_func_t) \
-                              ucs_empty_function_return_unsupported, \
-    .ep_get_address         = (uct_ep_get_address_func_t) \
-                              ucs_empty_function_return_unsupported, \
-    .ep_connect_to_ep       = (uct_ep_connect_to_ep_func_t) \
-                              ucs_empty_function_return_unsupported, \
+    .ep_get_short           = \
+            UCT_SEP_COMPAT_STUB(uct_ep_get_short_func_t, \
+                                ucs_empty_function_return_unsupported), \
+    .ep_get_address         = \
+            UCT_SEP_COMPAT_STUB(uct_ep_get_address_func_t, \
+                                ucs_empty_function_return_unsupported), \
+    .ep_connect_to_ep       = \
+            UCT_SEP_COMPAT_STUB(uct_ep_connect_to_ep_func_t, \
+                                ucs_empty_function_return_unsupported), \
     .iface_progress_disable = uct_base_iface_progress_disable
 
 

@@ -270,7 +270,20 @@ int uct_sep_addr_is_hub(const void *iface_addr)
     return addr->version == UCT_SEP_HUB_ADDR_VERSION;
 }
 
-void uct_sep_addr_warn_mixed(const char *name, int is_ours)
+int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
+                         const uct_sep_device_addr_t *dev,
+                         const uct_sep_iface_addr_t *iface)
+{
+    uct_sep_device_addr_t peer_dev = peer->dev;
+
+    peer_dev.path = dev->path;
+    return (memcmp(&peer_dev, dev, sizeof(peer_dev)) == 0) &&
+           ((iface == NULL) ||
+            (memcmp(&peer->iface, iface,
+                    ucs_offsetof(uct_sep_iface_addr_t, flags)) == 0));
+}
+
+static void uct_sep_addr_warn_mixed(const char *name, int is_ours)
 {
     static int is_told = 0;
 
@@ -281,4 +294,36 @@ void uct_sep_addr_warn_mixed(const char *name, int is_ours)
                  is_ours ? "this process" : "a peer",
                  is_ours ? "a peer" : "this process");
     }
+}
+
+static void uct_sep_addr_warn_version(const char *name, unsigned version)
+{
+    static int is_told = 0;
+
+    if (!__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
+        ucs_warn("%s: a peer has version %u of the connection protocol, this "
+                 "is version %u: all processes of a job must use the same "
+                 "version of the transport (said once)", name, version,
+                 UCT_SEP_ADDR_VERSION);
+    }
+}
+
+int uct_sep_addr_check_kind(const char *name, int is_hub,
+                            const void *iface_addr)
+{
+    static const uint8_t hub_flag = UCT_SEP_HUB_ADDR_VERSION &
+                                    ~UCT_SEP_ADDR_VERSION;
+    uint8_t version               = *(const uint8_t*)iface_addr;
+
+    if ((version & ~hub_flag) != UCT_SEP_ADDR_VERSION) {
+        uct_sep_addr_warn_version(name, version & ~hub_flag);
+        return 0;
+    }
+
+    if (uct_sep_addr_is_hub(iface_addr) != is_hub) {
+        uct_sep_addr_warn_mixed(name, is_hub);
+        return 0;
+    }
+
+    return 1;
 }

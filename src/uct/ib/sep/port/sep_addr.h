@@ -158,18 +158,34 @@ uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr);
 const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
                                   size_t max);
 
+
+/**
+ * Whether a peer is an interface on a device, by whichever path.
+ *
+ * @param [in]  dev    As @ref uct_sep_device_addr_pack makes it: no path.
+ * @param [in]  iface  NULL: any interface on the device.
+ */
+int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
+                         const uct_sep_device_addr_t *dev,
+                         const uct_sep_iface_addr_t *iface);
+
+
 /** @return Whether an address is that of an interface on a hub. */
 int uct_sep_addr_is_hub(const void *iface_addr);
 
 
 /**
- * Warn, once in a process, that a peer can't be reached because only one side
- * is of category mpi_threads.
+ * Whether an interface's address is of our version and of the same kind. If it
+ * is not, a warning says why the peer can't be reached: because it has another
+ * version of the transport, or because only one side is of category
+ * mpi_threads. Each is said once in a process.
  *
- * @param name     For the message, e.g. "mlx5_0:1".
- * @param is_ours  Whether it is this side.
+ * @param [in]  name        For the message, e.g. "mlx5_0:1".
+ * @param [in]  is_hub      Our kind.
+ * @param [in]  iface_addr  At least one byte.
  */
-void uct_sep_addr_warn_mixed(const char *name, int is_ours);
+int uct_sep_addr_check_kind(const char *name, int is_hub,
+                            const void *iface_addr);
 
 END_C_DECLS
 

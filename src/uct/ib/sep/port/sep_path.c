@@ -119,6 +119,8 @@ ucs_status_t uct_sep_path_init_count(const uct_sep_device_t *dev,
     unsigned count;
 
     addr->roce_path_factor = config->roce_path_factor;
+    port->num_lag          = addr->is_roce ? uct_sep_path_lag_ports(dev, port) :
+                                             1;
 
     if (config->num_paths != UCS_ULUNITS_AUTO) {
         if ((config->num_paths < 1) ||
@@ -131,8 +133,7 @@ ucs_status_t uct_sep_path_init_count(const uct_sep_device_t *dev,
         return UCS_OK;
     }
 
-    count = addr->is_roce ? uct_sep_path_lag_ports(dev, port) :
-                            addr->path_bits_count;
+    count = addr->is_roce ? port->num_lag : addr->path_bits_count;
     if ((count == 1) && (port->attr.active_speed == UCT_SEP_SPEED_NDR)) {
         count = 2;
     }

@@ -45,6 +45,9 @@ typedef struct uct_sep_port_info {
     uct_sep_port_t       addr;       /**< How it is addressed */
     struct ibv_port_attr attr;
     uint16_t             pkey_index; /**< Of addr.pkey */
+    unsigned             num_lag;    /**< Ports that it consists of, 1 if it is
+                                          none of RoCE; each has its part of
+                                          the bandwidth */
     double               latency;    /**< Seconds, one way */
     double               bandwidth;  /**< Bytes per second of payload */
     char                 name[IBV_SYSFS_NAME_MAX + 8]; /**< "mlx5_0:1" */

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_op.h"
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/mpool.inl>
@@ -24,9 +25,9 @@ ucs_status_t uct_sep_op_mpool_init(ucs_mpool_t *mp)
         .obj_str       = NULL
     };
 
-    return ucs_mpool_init(mp, 0, sizeof(uct_sep_op_t), 0,
-                          UCS_SYS_CACHE_LINE_SIZE, 128, UINT_MAX, &ops,
-                          "sep_op");
+    return uct_sep_compat_mpool_init(mp, sizeof(uct_sep_op_t), 0,
+                                     UCS_SYS_CACHE_LINE_SIZE, 128, UINT_MAX,
+                                     &ops, "sep_op");
 }
 
 void uct_sep_op_list_drain(uct_sep_op_list_t *list)

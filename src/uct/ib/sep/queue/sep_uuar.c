@@ -5,10 +5,10 @@
 #endif
 
 #include "sep_uuar.h"
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
-#include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>

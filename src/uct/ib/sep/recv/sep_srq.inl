@@ -62,7 +62,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_srq_prefetch(const uct_sep_srq_t *srq, uint16_t index)
 {
     /* The descriptor may be missing; then this is harmless */
-    ucs_prefetch(UCS_PTR_BYTE_OFFSET(srq->descs[(index + 1) &
+    __builtin_prefetch(UCS_PTR_BYTE_OFFSET(srq->descs[(index + 1) &
                                                 (srq->length - 1)],
                                      srq->hdr_offset));
 }

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_COMPAT_IFACE_H
+#define UCT_SEP_COMPAT_IFACE_H
+
+#include <uct/ib/sep/compat/sep_compat_ucs.h>
+#include <uct/base/uct_iface.h>
+#include <ucs/sys/stubs.h>
+#include <limits.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_compat_iface.h
+ *
+ * One face of what differs in interfaces and endpoints from version to version
+ * of UCX; see sep_compat_ucs.h.
+ */
+
+
+/** Fields of an interface's pool in a configuration table. Pools do not grow
+ *  faster and faster by default. */
+#ifdef SEP_UCX_MPOOL_GROW
+#  define UCT_SEP_COMPAT_MPOOL_FIELDS(_prefix, _max, _grow, _name, _offset, \
+                                      _desc) \
+    UCT_IFACE_MPOOL_CONFIG_FIELDS(_prefix, _max, _grow, 128m, 1.0, _name, \
+                                  _offset, _desc)
+#else
+#  define UCT_SEP_COMPAT_MPOOL_FIELDS(_prefix, _max, _grow, _name, _offset, \
+                                      _desc) \
+    UCT_IFACE_MPOOL_CONFIG_FIELDS(_prefix, _max, _grow, _name, _offset, _desc)
+#endif
+
+
+/** Configuration of a pool that no table describes: no limit.
+ *
+ *  @param grow  Elements of a chunk. */
+static inline uct_iface_mpool_config_t
+uct_sep_compat_mpool_config(unsigned grow)
+{
+    uct_iface_mpool_config_t config = {};
+
+    config.max_bufs       = UINT_MAX;
+    config.bufs_grow      = grow;
+#ifdef SEP_UCX_MPOOL_GROW
+    config.max_chunk_size = SIZE_MAX;
+    config.grow_factor    = 1.0;
+#endif
+    return config;
+}
+
+
+/** uct_ep_check(): no flags. */
+#ifdef SEP_UCX_KEEPALIVE_NO_COMP
+#  define UCT_SEP_COMPAT_KEEPALIVE_CHECK(_flags, _comp) \
+    UCT_EP_KEEPALIVE_CHECK_PARAM(_flags)
+#else
+#  define UCT_SEP_COMPAT_KEEPALIVE_CHECK(_flags, _comp) \
+    UCT_EP_KEEPALIVE_CHECK_PARAM(_flags, _comp)
+#endif
+
+
+/** Start an interface's attributes: the processor controls it. */
+static inline void uct_sep_compat_iface_query(uct_base_iface_t *iface,
+                                              uct_iface_attr_t *attr_p)
+{
+    uct_base_iface_query(iface, attr_p);
+#ifdef SEP_UCX_CTL_DEVICE
+    attr_p->ctl_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+#endif
+}
+
+
+/** What an interface tells the internal operations below. */
+typedef struct uct_sep_compat_iface_ops {
+    /** Whether an interface's address, of which at least one byte is there, is
+     *  of our version and category. Warns. */
+    int (*check_kind)(uct_iface_h iface, const uct_iface_addr_t *iface_addr);
+
+    /**
+     * Whether an endpoint sends to an interface.
+     *
+     * @param [in]  iface_addr  NULL: to any interface on the device.
+     */
+    int (*ep_is_connected)(uct_ep_h ep, const uct_device_addr_t *dev_addr,
+                           const uct_iface_addr_t *iface_addr);
+
+    /** @return The part of the port's bandwidth that one path can have. */
+    double (*path_ratio)(uct_iface_h iface);
+} uct_sep_compat_iface_ops_t;
+
+
+#ifdef SEP_UCX_BASE_OPS
+
+/** Operations of UCX that its API does not show, for an interface that
+ *  UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. This version has
+ *  none that need what uct_sep_compat_iface_ops_t says. */
+#  define UCT_SEP_COMPAT_INTERNAL_OPS(_name, _ops) \
+    static const uct_sep_compat_iface_ops_t UCS_V_UNUSED *_name##_compat = _ops
+
+#  define UCT_SEP_COMPAT_INTERNAL_OPS_PTR(_name) (&uct_base_iface_internal_ops)
+
+#else
+
+/** Bodies of the operations; see UCX's uct_iface.h. They fall back on what is
+ *  in UCT's API, as far as that says it all. */
+ucs_status_t uct_sep_compat_estimate_perf(uct_iface_h iface,
+                                          const uct_sep_compat_iface_ops_t *ops,
+                                          uct_perf_attr_t *attr_p);
+
+#  ifdef SEP_UCX_IS_REACHABLE_V2
+int uct_sep_compat_is_reachable(uct_iface_h iface,
+                                const uct_sep_compat_iface_ops_t *ops,
+                                const uct_iface_is_reachable_params_t *params);
+
+#    define UCT_SEP_COMPAT_IS_REACHABLE(_name, _ops) \
+    static int \
+    _name##_is_reachable(uct_iface_h iface, \
+                         const uct_iface_is_reachable_params_t *params) \
+    { \
+        return uct_sep_compat_is_reachable(iface, _ops, params); \
+    }
+#    define UCT_SEP_COMPAT_OP_IS_REACHABLE(_name) \
+        .iface_is_reachable_v2 = _name##_is_reachable,
+#  else
+#    define UCT_SEP_COMPAT_IS_REACHABLE(_name, _ops)
+#    define UCT_SEP_COMPAT_OP_IS_REACHABLE(_name)
+#  endif
+
+#  ifdef SEP_UCX_EP_IS_CONNECTED
+int uct_sep_compat_is_connected(uct_ep_h ep,
+                                const uct_sep_compat_iface_ops_t *ops,
+                                const uct_ep_is_connected_params_t *params);
+
+#    define UCT_SEP_COMPAT_IS_CONNECTED(_name, _ops) \
+    static int \
+    _name##_is_connected(uct_ep_h ep, \
+                         const uct_ep_is_connected_params_t *params) \
+    { \
+        return uct_sep_compat_is_connected(ep, _ops, params); \
+    }
+#    define UCT_SEP_COMPAT_OP_IS_CONNECTED(_name) \
+        .ep_is_connected = _name##_is_connected,
+#  else
+#    define UCT_SEP_COMPAT_IS_CONNECTED(_name, _ops)
+#    define UCT_SEP_COMPAT_OP_IS_CONNECTED(_name)
+#  endif
+
+#  ifdef SEP_UCX_EP_CONNECT_V2
+#    define UCT_SEP_COMPAT_OP_CONNECT \
+        .ep_connect_to_ep_v2 = \
+            UCT_SEP_COMPAT_STUB(uct_ep_connect_to_ep_v2_func_t, \
+                                ucs_empty_function_return_unsupported),
+#  else
+#    define UCT_SEP_COMPAT_OP_CONNECT
+#  endif
+
+#  ifdef SEP_UCX_IFACE_QUERY_V2
+ucs_status_t uct_sep_compat_query_v2(uct_iface_h iface,
+                                     uct_iface_attr_v2_t *attr_p);
+#    define UCT_SEP_COMPAT_OP_QUERY .iface_query_v2 = uct_sep_compat_query_v2,
+#  else
+#    define UCT_SEP_COMPAT_OP_QUERY
+#  endif
+
+#  ifdef SEP_UCX_MEM_ELEMENT_PACK
+#    define UCT_SEP_COMPAT_OP_MEM_ELEMENT \
+        .iface_mem_element_pack = \
+            UCT_SEP_COMPAT_STUB(uct_iface_mem_element_pack_func_t, \
+                                ucs_empty_function_return_unsupported),
+#  else
+#    define UCT_SEP_COMPAT_OP_MEM_ELEMENT
+#  endif
+
+#  ifdef SEP_UCX_EP_GET_DEVICE_EP
+#    define UCT_SEP_COMPAT_OP_DEVICE_EP \
+        .ep_get_device_ep = \
+            UCT_SEP_COMPAT_STUB(uct_ep_get_device_ep_func_t, \
+                                ucs_empty_function_return_unsupported),
+#  else
+#    define UCT_SEP_COMPAT_OP_DEVICE_EP
+#  endif
+
+#  ifdef SEP_UCX_PUT_SGL
+#    define UCT_SEP_COMPAT_OP_PUT_SGL \
+        .ep_put_sgl_zcopy = \
+            UCT_SEP_COMPAT_STUB(uct_ep_put_sgl_zcopy_func_t, \
+                                ucs_empty_function_return_unsupported),
+#  else
+#    define UCT_SEP_COMPAT_OP_PUT_SGL
+#  endif
+
+/** Operations of UCX that its API does not show: a table of this name, for an
+ *  interface that UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. */
+#  define UCT_SEP_COMPAT_INTERNAL_OPS(_name, _ops) \
+    static ucs_status_t \
+    _name##_estimate_perf(uct_iface_h iface, uct_perf_attr_t *attr_p) \
+    { \
+        return uct_sep_compat_estimate_perf(iface, _ops, attr_p); \
+    } \
+    UCT_SEP_COMPAT_IS_REACHABLE(_name, _ops) \
+    UCT_SEP_COMPAT_IS_CONNECTED(_name, _ops) \
+    static uct_iface_internal_ops_t _name = { \
+        .iface_estimate_perf = _name##_estimate_perf, \
+        .iface_vfs_refresh   = \
+            UCT_SEP_COMPAT_STUB(uct_iface_vfs_refresh_func_t, \
+                                ucs_empty_function), \
+        .ep_query            = \
+            UCT_SEP_COMPAT_STUB(uct_ep_query_func_t, \
+                                ucs_empty_function_return_unsupported), \
+        .ep_invalidate       = \
+            UCT_SEP_COMPAT_STUB(uct_ep_invalidate_func_t, \
+                                ucs_empty_function_return_unsupported), \
+        UCT_SEP_COMPAT_OP_CONNECT \
+        UCT_SEP_COMPAT_OP_IS_REACHABLE(_name) \
+        UCT_SEP_COMPAT_OP_IS_CONNECTED(_name) \
+        UCT_SEP_COMPAT_OP_QUERY \
+        UCT_SEP_COMPAT_OP_MEM_ELEMENT \
+        UCT_SEP_COMPAT_OP_DEVICE_EP \
+        UCT_SEP_COMPAT_OP_PUT_SGL \
+    }
+
+#  define UCT_SEP_COMPAT_INTERNAL_OPS_PTR(_name) (&_name)
+
+#endif
+
+END_C_DECLS
+
+#endif
