@@ -174,4 +174,5 @@ def main():
                       f"  [{obj.rsplit('/', 1)[-1]}]")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,7 @@
 #
 # Options: --stock        leave the optimisations out: the peer to compare with
 #          --source DIR   a UCX source tree (default: the source package, see
-#                         fetch-ucx-source.sh); it is copied, not changed
+#                         fetch-source.sh); it is copied, not changed
 #          --work DIR     where to build; kept afterwards, for development
 #          --configure "OPTION..."  instead of the release configuration
 #          --check        for tests: the libraries alone, with assertions and
@@ -65,7 +65,7 @@ mkdir -p "$prefix"
 prefix=$(cd "$prefix" && pwd)
 
 sep_install_deps build bench
-[[ -n $source_dir ]] || source_dir=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
+[[ -n $source_dir ]] || source_dir=$("$SEP_TOP/contrib/fetch-source.sh")
 
 # What the result depends on.
 stamp="${source_dir##*/} $which ${flags[*]} $(sep_ucx_opt_fingerprint)"

@@ -24,7 +24,7 @@ mkdir -p "$1"
 prefix=$(cd "$1" && pwd)
 
 sep_install_deps build bench
-source_dir=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
+source_dir=$("$SEP_TOP/contrib/fetch-source.sh")
 
 stamp="${source_dir##*/} ${SEP_UCX_RELEASE[*]}"
 if [[ $(cat "$prefix/.sep-ucx-release" 2> /dev/null) == "$stamp" ]]; then

@@ -120,6 +120,19 @@ sep_autogen()
     fi
 }
 
+# One step of building something else, quiet unless it fails.
+# usage: sep_step WHAT LOG-DIRECTORY NAME COMMAND [ARGUMENT...]
+sep_step()
+{
+    local what=$1 logs=$2 name=$3
+    shift 3
+    sep_say "$what: $name"
+    timeout --kill-after=30 3600 "$@" > "$logs/$name.log" 2>&1 < /dev/null || {
+        tail -n 40 "$logs/$name.log" >&2
+        sep_die "$what: $name failed; see $logs/$name.log"
+    }
+}
+
 # Configure (only if the options are new) and build.
 # usage: sep_build DIRECTORY "TARGETS" CONFIGURE-SCRIPT [OPTIONS]
 sep_build()

@@ -146,7 +146,7 @@ build_ucx()
 {
     local stamp
     [[ -n $ucx_source ]] ||
-        ucx_source=$("$SEP_TOP/contrib/fetch-ucx-source.sh")
+        ucx_source=$("$SEP_TOP/contrib/fetch-source.sh")
 
     # What the build depends on: source, options, and what is put into the tests
     stamp="$ucx_source ${flags[*]} $test_flags $(cksum < \

@@ -28,17 +28,11 @@ SEP_UCX_SANITIZED+=" -fno-sanitize=alignment -fno-sanitize=pointer-overflow"
 SEP_UCX_SANITIZED+=" -fno-sanitize=nonnull-attribute"
 SEP_UCX_SANITIZED+=" -fno-sanitize-recover=undefined"
 
-# One step of the build, quiet unless it fails.
+# One step of the build.
 # usage: sep_ucx_step LOG-DIRECTORY NAME COMMAND [ARGUMENT...]
 sep_ucx_step()
 {
-    local logs=$1 name=$2
-    shift 2
-    sep_say "UCX: $name"
-    timeout --kill-after=30 1800 "$@" > "$logs/$name.log" 2>&1 < /dev/null || {
-        tail -n 40 "$logs/$name.log" >&2
-        sep_die "UCX: $name failed; see $logs/$name.log"
-    }
+    sep_step UCX "$@"
 }
 
 # Configure the tree in WORK/source, in WORK/build.

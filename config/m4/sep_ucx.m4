@@ -15,7 +15,7 @@ AC_DEFUN([SEP_CHECK_UCX], [
         [AS_HELP_STRING([--with-ucx-source=DIR],
              [source tree of the same UCX version; default: the environment's
               SEP_UCX_SOURCE, else obtained with apt by
-              contrib/fetch-ucx-source.sh])],
+              contrib/fetch-source.sh])],
         [], [with_ucx_source=${SEP_UCX_SOURCE-auto}])
     AC_ARG_VAR([SEP_UCX_SOURCE], [same as --with-ucx-source])
 
@@ -122,7 +122,7 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
     AS_CASE([$with_ucx_source],
         [no],       [sep_ucx=no
                      sep_ucx_reason="--without-ucx-source"],
-        [auto|yes], [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-ucx-source.sh" \
+        [auto|yes], [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-source.sh" \
                                  --version "$sep_ucx_version" \
                                  --cache "$sep_ucx_cache"` ||
                      AC_MSG_ERROR(m4_normalize([

@@ -7,6 +7,8 @@
 
 #include <mpi.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -236,6 +238,31 @@ static inline void mpi_job_init(int *argc, char ***argv, const char *name,
     if (mpi_job.size < min_ranks) {
         mpi_job_fail("needs at least %d ranks, started with %d", min_ranks,
                      mpi_job.size);
+    }
+}
+
+/** If SEP_JOB_PAUSE names a directory, each rank creates the file rank.N in it
+ *  and waits for the file "go" there: whoever started the job can look at what
+ *  it has taken. For one thread per rank. */
+static inline void mpi_job_pause(void)
+{
+    const char *dir = getenv("SEP_JOB_PAUSE");
+    char path[1024];
+    int fd;
+
+    if (dir == NULL) {
+        return;
+    }
+
+    MPI_JOB_CALL(MPI_Barrier(MPI_COMM_WORLD));
+    snprintf(path, sizeof(path), "%s/rank.%d", dir, mpi_job.rank);
+    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    MPI_JOB_CHECK(fd >= 0, "SEP_JOB_PAUSE: %s: %s", path, strerror(errno));
+    close(fd);
+
+    snprintf(path, sizeof(path), "%s/go", dir);
+    while (access(path, F_OK) != 0) {
+        usleep(2000);
     }
 }
 

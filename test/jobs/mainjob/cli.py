@@ -281,7 +281,7 @@ class MainJob:
             ratio = table.format_ratio(values[0] and values[0][2],
                                        values[1] and values[1][2])
         name, size, _, unit = metric
-        what = f"{size} threads" if name == "threads" else \
+        what = f"{size} threads" if name in ("threads", "endpoints") else \
             f"{name} {perftest.format_size(size)}"
         print(table.line("    " + what, texts, ratio))
 

@@ -46,7 +46,7 @@ class Job:
         """Give each rank a processor if there are enough: two that meet on one
         exchange a message per time slice."""
         cpus = sorted(os.sched_getaffinity(0))
-        if self.ranks > len(cpus) or self.program == "threads":
+        if self.ranks > len(cpus) or self.program in ("threads", "endpoints"):
             return []
         return [BIND_RANK, ",".join(str(cpu) for cpu in cpus)]
 
@@ -160,4 +160,6 @@ def jobs(quick, libraries):
         for ranks in (2, 4):
             for program in programs:
                 found.append(Job(library, program, ranks))
+        if library != "oshmem":
+            found.append(Job(library, "endpoints", 2))
     return found

@@ -1,19 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Obtain the Debian source package of UCX that matches the installed libucx0,
-# with the machine's own apt configuration, and print the directory it was
-# unpacked to. Works as root and as any other user. Nothing outside the cache
-# directory is written: the source entries are derived from the configured
-# binary ones into a private apt directory.
+# Obtain the Debian source package that an installed library was built from, UCX
+# unless told otherwise, with the machine's own apt configuration, and print the
+# directory it was unpacked to. Works as root and as any other user. Nothing
+# outside the cache directory is written: the source entries are derived from
+# the configured binary ones into a private apt directory.
 set -euo pipefail
 
 usage()
 {
     cat << EOF
-usage: ${0##*/} [--version UPSTREAM] [--cache DIRECTORY] [--offline]
+usage: ${0##*/} [--of PACKAGE] [--version UPSTREAM] [--cache DIRECTORY]
+       [--offline]
 
-  --version UPSTREAM  fail unless the package is of this UCX version
+  --of PACKAGE        the installed library (default: libucx0)
+  --version UPSTREAM  fail unless the package is of this version of the library
   --cache DIRECTORY   where to keep the source; default: \$SEP_CACHE_DIR, else
                       \${XDG_CACHE_HOME:-\$HOME/.cache}/sep
   --offline           only look in the cache
@@ -37,11 +39,13 @@ need()
         die "$1 is missing: install the Debian package $2"
 }
 
+library=libucx0
 wanted=
 offline=no
 cache=${SEP_CACHE_DIR:-}
 while [[ $# -gt 0 ]]; do
     case $1 in
+    --of)      library=${2:?--of needs a package}; shift 2 ;;
     --version) wanted=${2:?--version needs a value}; shift 2 ;;
     --cache)   cache=${2:?--cache needs a value}; shift 2 ;;
     --offline) offline=yes; shift ;;
@@ -58,9 +62,9 @@ need apt-get apt
 # shellcheck disable=SC2016 # expanded by dpkg-query
 query='${db:Status-Status} ${source:Package} ${source:Version}'
 read -r state package version \
-    < <(dpkg-query -W -f "$query\n" libucx0 2> /dev/null || echo) || true
+    < <(dpkg-query -W -f "$query\n" "$library" 2> /dev/null || echo) || true
 if [[ ${state:-} != installed ]]; then
-    die "the Debian package libucx0 is not installed, so there is no version" \
+    die "the Debian package $library is not installed, so there is no version" \
         "to match"
 fi
 
@@ -69,8 +73,8 @@ upstream=${version#*:}
 upstream=${upstream%-*}
 upstream=${upstream%%+*}
 if [[ -n $wanted && $wanted != "$upstream" ]]; then
-    die "UCX $wanted is requested, but libucx0 $version is installed: give" \
-        "a source tree of UCX $wanted instead"
+    die "version $wanted is requested, but $library $version is installed:" \
+        "give a source tree of $wanted instead"
 fi
 
 mkdir -p "$cache"
@@ -166,9 +170,9 @@ available=$(apt apt-cache showsrc --only-source "$package" 2> /dev/null |
             awk '$1 == "Version:" { print $2 }' | sort -uV) || true
 if ! grep -q -x -F "$version" <<< "$available"; then
     sed 's/^/    /' "$work/update.log" >&2
-    die "apt offers no source of $package $version, which the installed libucx0" \
-        "was built from (offered: ${available:-none}). After a point release," \
-        "bring libucx0 up to date, or give a source tree of UCX $upstream"
+    die "apt offers no source of $package $version, which the installed" \
+        "$library was built from (offered: ${available:-none}). After a point" \
+        "release, bring $library up to date, or give a source tree of $upstream"
 fi
 
 say "downloading $package $version"
@@ -191,5 +195,5 @@ dpkg-source --no-copy -x "${dsc[0]}" "$work/tree" > "$work/unpack.log" 2>&1 || {
 rm -rf "$tree"
 mv "$work/tree" "$tree"
 touch "$tree/.sep-complete"
-say "UCX $upstream is in $tree"
+say "$package $upstream is in $tree"
 echo "$tree"

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MPI jobs with an endpoint per thread, and the proof that each has one.
+
+test/mpi/endpoints.c, or connect.c, waits when it has used all it will use. Then
+the device tells what each process has of it, which is compared with what sep_info
+plans for a process with that many workers.
+"""
+
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+from . import device, jobs, process
+
+# What of a plan is compared, and how the device calls it
+RESOURCES = (("contexts", ("contexts",)),
+             ("uars", ("uars",)),
+             ("uuars_in_use", ("uuars_used",)),
+             ("qps", ("qps",)), ("cqs", ("cqs",)), ("srqs", ("srqs",)))
+
+# The busiest uUAR has at most so many times the doorbells of the least busy one:
+# threads do the same steps, from different ones on
+MOST_UNEVEN = 3.0
+
+
+class EndpointsError(Exception):
+    """What was to be looked at did not come about."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to run a program."""
+    library: str                # mpich or openmpi
+    threads: int                # of connect.c: interfaces
+    transport: str = "sep_mlx5"
+    category: str = "dynamic"
+    cq_sharing: int = 1
+    postlist: int = 1
+    ranks: int = 2
+    two_sided: bool = False
+    seconds: float = 0.0
+    program: str = "endpoints"  # or connect
+
+    def impossible(self):
+        """Why the transport refuses this, or an empty string."""
+        if self.transport != "sep_mlx5":
+            return ""
+        if self.cq_sharing > 1 and self.category == "mpi_everywhere":
+            return "a CQ belongs to a context, and each worker has its own"
+        return ""
+
+    def environment(self):
+        tls = {"sep_mlx5": "sep_mlx5", "rc_mlx5": "rc_x"}[self.transport]
+        env = {"UCX_TLS": tls}
+        if self.transport == "sep_mlx5":
+            env.update({"UCX_SEP_CATEGORY": self.category,
+                        "UCX_SEP_CQ_SHARING": str(self.cq_sharing),
+                        "UCX_SEP_TX_POSTLIST": str(self.postlist)})
+        if self.library == "mpich":
+            env["MPIR_CVAR_CH4_NUM_VCIS"] = str(self.threads)
+        return env
+
+    def arguments(self):
+        if self.program == "connect":
+            return ["--interfaces", str(self.threads)]
+        words = ["--quick", "--threads", str(self.threads)]
+        if self.two_sided:
+            words.append("--two-sided")
+        if self.seconds:
+            words += ["--seconds", str(self.seconds)]
+        return words
+
+    def peers(self):
+        """Interfaces that each worker of 2 ranks talks to, if every thread has
+        one: that of its communicator in the other rank, and with a window its
+        own, which accumulating in its own memory takes."""
+        is_one_sided = self.program == "endpoints" and not self.two_sided
+        return 2 if is_one_sided else 1
+
+    def is_planned(self):
+        """Whether it is known how many workers there will be, and how many
+        peers each has. Among more ranks that depends on the collectives."""
+        return self.transport == "sep_mlx5" and self.library == "mpich" and \
+            self.ranks == 2
+
+
+@dataclass
+class Endpoints:
+    """What a process has of the device."""
+    taken: dict = field(default_factory=dict)      # see RESOURCES
+    remote: int = 0             # RC queue pairs to other processes
+    to_self: int = 0            # to its own
+    # Doorbells by uUAR, of queue pairs to other processes
+    rung: dict = field(default_factory=dict)
+    wqes: int = 0
+
+    def unevenness(self):
+        """Doorbells of the busiest uUAR by those of the least busy one."""
+        counts = self.rung.values()
+        return max(counts) / max(min(counts), 1) if counts else 0.0
+
+
+def rings(qp):
+    return qp["doorbells"] + qp["blueflames"]
+
+
+def read_snapshot(text, program):
+    """Processes of "mlx5sim-stat --json --detail" that run a program."""
+    found = []
+    for each in json.loads(text)["processes"]:
+        if not each["live"] or not each["name"].startswith(program):
+            continue
+        mine = Endpoints(wqes=each["wqes"])
+        mine.taken = {name: sum(each[part] for part in parts)
+                      for name, parts in RESOURCES}
+        numbers = {qp["qpn"] for qp in each["qp_list"]}
+        for qp in each["qp_list"]:
+            if qp["type"] != "RC":
+                continue
+            if qp["dest_qpn"] in numbers:
+                mine.to_self += 1
+                continue
+            mine.remote += 1
+            place = (qp["uar"], qp["uuar_register"])
+            if rings(qp):
+                mine.rung[place] = mine.rung.get(place, 0) + rings(qp)
+        found.append(mine)
+    return found
+
+
+def read_plan(text, regime):
+    """Total of the one plan of a regime in "sep_info -p --json"."""
+    plans = [plan for plan in json.loads(text)["plans"] if
+             plan["regime"] == regime]
+    if len(plans) != 1:
+        raise EndpointsError(f"sep_info made {len(plans)} plans of the {regime} "
+                             "regime")
+    return plans[0]["total"]
+
+
+def differences(taken, planned):
+    """What a process has otherwise than planned, in words."""
+    return [f"{name}: {taken[name]} instead of {planned[name]}"
+            for name, _ in RESOURCES if taken[name] != planned[name]]
+
+
+def complaints(setting, found, planned):
+    """What is wrong with what the processes of a job have."""
+    if len(found) != setting.ranks:
+        return [f"{len(found)} processes use the device, {setting.ranks} should"]
+    words = []
+    for rank, mine in enumerate(found):
+        if planned:
+            words += [f"process {rank}: {each}" for each in
+                      differences(mine.taken, planned)]
+            if mine.unevenness() > MOST_UNEVEN:
+                words.append(f"process {rank}: doorbells of its uUARs differ by "
+                             f"{mine.unevenness():.1f} times")
+    return words
+
+
+@dataclass
+class Outcome:
+    """Of one setting."""
+    setting: Setting
+    status: str                 # pass, fail, skip
+    detail: str = ""
+    found: list = field(default_factory=list)
+    report: jobs.Report = None
+    planned: dict = None
+    violations: int = 0
+    seconds: float = 0.0
+
+
+class Runner:
+    """Runs settings, each on a device of its own."""
+
+    def __init__(self, build_dir, launcher, programs=None, patience=1):
+        self.build_dir = os.path.abspath(build_dir)
+        self.launcher = launcher        # argv of mpiexec and its options
+        # Where the programs are, NAME.LIBRARY
+        self.programs = programs or os.path.join(self.build_dir, "test", "mpi")
+        self.patience = patience
+
+    def binary(self, setting):
+        return os.path.join(self.programs,
+                            f"{setting.program}.{setting.library}")
+
+    def tool(self, name):
+        return os.path.join(self.build_dir, "bin", name)
+
+    def plan(self, setting, regime):
+        env = {name: value for name, value in os.environ.items()
+               if not name.startswith(("UCX_", "MLX5"))}
+        env.update({name: value for name, value in
+                    setting.environment().items() if
+                    name.startswith("UCX_SEP")})
+        result = process.run(
+            [self.tool("sep_info"), "-p", "--json", "-r", regime, "-c",
+             setting.category, "-w", str(setting.threads), "-n",
+             str(setting.peers())], 30, env)
+        if not result.ok:
+            raise EndpointsError(result.why() + ": " + result.stderr.strip())
+        return read_plan(result.stdout, regime)
+
+    def environment(self, setting, instance, pause):
+        env = {name: value for name, value in os.environ.items()
+               if not name.startswith("UCX_") and name != "LD_PRELOAD"}
+        env.update(jobs.ENVIRONMENT)
+        env.update(instance.environment())
+        env.update(setting.environment())
+        env["UCX_WARN_UNUSED_ENV_VARS"] = "n"
+        env["SEP_JOB_PAUSE"] = pause
+        return env
+
+    def argv(self, setting):
+        words = [self.tool("mlx5sim-run")] + self.launcher + \
+            ["-n", str(setting.ranks)]
+        if setting.transport == "sep_mlx5":
+            words.append(self.tool("sep-run"))
+        return words + [self.binary(setting)] + setting.arguments()
+
+    def run(self, setting):
+        """Run one setting and judge it."""
+        started = time.monotonic()
+        why = setting.impossible()
+        if why:
+            return Outcome(setting, "skip", why)
+        with device.SoftwareDevice(self.build_dir) as instance, \
+                tempfile.TemporaryDirectory(prefix="sep-endpoints.") as pause:
+            outcome = self.run_on(setting, instance, pause)
+            leaks = instance.leaks()
+            if leaks and outcome.status == "pass":
+                outcome.status, outcome.detail = "fail", leaks
+        outcome.seconds = time.monotonic() - started
+        return outcome
+
+    def run_on(self, setting, instance, pause):
+        timeout = (120 + setting.seconds) * self.patience
+        running = process.Process(self.argv(setting),
+                                  self.environment(setting, instance, pause))
+        deadline = time.monotonic() + timeout
+        try:
+            text = self.wait_for_pause(setting, instance, pause, running,
+                                       deadline)
+        except BaseException:
+            running.finish()
+            raise
+        result = running.wait(deadline - time.monotonic())
+        job = jobs.Job(setting.library, setting.program, setting.ranks)
+        status, detail, report = jobs.judge(job, result)
+        outcome = Outcome(setting, status, detail, report=report)
+        if status != "pass":
+            return outcome
+        if text is None:
+            return Outcome(setting, "fail", "the program did not wait",
+                           report=report)
+        return self.judge(outcome, text, instance)
+
+    def wait_for_pause(self, setting, instance, pause, running, deadline):
+        """What the device says when all ranks wait, or None if they do not."""
+        files = [os.path.join(pause, f"rank.{rank}") for rank in
+                 range(setting.ranks)]
+        while not all(os.path.exists(path) for path in files):
+            if running.poll() is not None or time.monotonic() > deadline:
+                return None
+            time.sleep(0.05)
+        stat = instance.stat("--json", "--detail")
+        with open(os.path.join(pause, "go"), "w", encoding="utf-8"):
+            pass
+        if not stat.ok:
+            raise EndpointsError(stat.why() + ": " + stat.stderr.strip())
+        return stat.stdout
+
+    def judge(self, outcome, text, instance):
+        """Compare a job that did its work with the plan for it."""
+        setting = outcome.setting
+        # The kernel keeps 15 characters of a process's name
+        outcome.found = read_snapshot(
+            text, os.path.basename(self.binary(setting))[:15])
+        if setting.is_planned():
+            regime = json.loads(text)["devices"][0]["uar_mode"]
+            outcome.planned = self.plan(setting, regime)
+        words = complaints(setting, outcome.found, outcome.planned)
+        counters = instance.counters()
+        outcome.violations = counters["violations"]
+        if outcome.violations:
+            words.append(f"{outcome.violations} violations of the device's "
+                         "rules")
+        if counters["bytes"] < outcome.report.payload:
+            words.append(f"the device moved {counters['bytes']} bytes of at "
+                         f"least {outcome.report.payload}")
+        if words:
+            outcome.status, outcome.detail = "fail", "; ".join(words)
+        return outcome

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests of the proof that each thread has an endpoint."""
+
+import json
+import unittest
+
+from mainjob import endpoints
+
+PLAN = {"contexts": 1, "uars": 3, "uuars_in_use": 4, "qps": 4, "cqs": 4,
+        "srqs": 2}
+
+
+def qp(qpn, dest, uar, register, count, kind="RC"):
+    return {"qpn": qpn, "dest_qpn": dest, "type": kind, "uar": uar,
+            "uuar_register": register, "doorbells": 0, "blueflames": count}
+
+
+def snapshot(*processes):
+    """As mlx5sim-stat prints it; more or other counters than PLAN's."""
+    found = []
+    for changes, qps in processes:
+        each = {"name": "endpoints.mpich", "live": True, "wqes": 10,
+                "contexts": 1, "uars": 3, "uuars_used": 4, "qps": 4, "cqs": 4,
+                "srqs": 2, "qp_list": qps}
+        each.update(changes)
+        found.append(each)
+    return json.dumps({"processes": found})
+
+
+TWO = [qp(1, 0, 7, 1, 5, "UD"), qp(2, 12, 7, 0, 100), qp(3, 0, 8, 1, 5, "UD"),
+       qp(4, 14, 8, 0, 120)]
+
+
+class ReadSnapshot(unittest.TestCase):
+    def read(self, *processes):
+        return endpoints.read_snapshot(snapshot(*processes), "endpoints")
+
+    def test_counts_queue_pairs_to_others_and_to_itself_apart(self):
+        mine, = self.read(({}, TWO + [qp(5, 5, 8, 0, 7)]))
+        self.assertEqual(2, mine.remote)
+        self.assertEqual(1, mine.to_self)
+
+    def test_adds_doorbells_of_queue_pairs_on_one_uuar(self):
+        mine, = self.read(({}, TWO + [qp(6, 16, 8, 0, 80)]))
+        self.assertEqual({(7, 0): 100, (8, 0): 200}, mine.rung)
+        self.assertEqual(2.0, mine.unevenness())
+
+    def test_ignores_other_programs_and_processes_that_have_ended(self):
+        self.assertEqual([], self.read(({"name": "hydra_pmi_proxy"}, TWO),
+                                       ({"live": False}, TWO)))
+
+
+class Complaints(unittest.TestCase):
+    setting = endpoints.Setting("mpich", 2)
+
+    def complaints(self, *processes):
+        found = endpoints.read_snapshot(snapshot(*processes), "endpoints")
+        return endpoints.complaints(self.setting, found, PLAN)
+
+    def test_none_if_all_is_as_planned(self):
+        self.assertEqual([], self.complaints(({}, TWO), ({}, TWO)))
+
+    def test_a_process_that_does_not_use_the_device(self):
+        self.assertIn("1 processes use the device", self.complaints(
+            ({}, TWO))[0])
+
+    def test_each_resource_that_is_not_as_planned(self):
+        for name, counter in (("contexts", "contexts"), ("uars", "uars"),
+                              ("uuars_in_use", "uuars_used"), ("qps", "qps"),
+                              ("cqs", "cqs"), ("srqs", "srqs")):
+            words = self.complaints(({}, TWO), ({counter: 9}, TWO))
+            self.assertEqual([f"process 1: {name}: 9 instead of {PLAN[name]}"],
+                             words)
+
+    def test_threads_that_share_one_endpoint(self):
+        uneven = [qp(2, 12, 7, 0, 100), qp(4, 14, 8, 0, 1)]
+        self.assertIn("differ by 100.0 times",
+                      self.complaints(({}, uneven), ({}, TWO))[0])
+
+
+class Settings(unittest.TestCase):
+    def test_mpich_gets_an_interface_per_thread(self):
+        env = endpoints.Setting("mpich", 8).environment()
+        self.assertEqual("8", env["MPIR_CVAR_CH4_NUM_VCIS"])
+
+    def test_with_windows_a_worker_talks_to_itself_as_well(self):
+        self.assertEqual(2, endpoints.Setting("mpich", 8).peers())
+        self.assertEqual(1, endpoints.Setting("mpich", 8,
+                                              two_sided=True).peers())
+        self.assertEqual(1, endpoints.Setting("mpich", 8,
+                                              program="connect").peers())
+
+    def test_nothing_is_planned_where_the_library_decides(self):
+        self.assertTrue(endpoints.Setting("mpich", 8).is_planned())
+        self.assertFalse(endpoints.Setting("openmpi", 8).is_planned())
+        self.assertFalse(endpoints.Setting("mpich", 8, "rc_mlx5").is_planned())
+        self.assertFalse(endpoints.Setting("mpich", 8, ranks=4).is_planned())
+
+    def test_what_the_transport_refuses_is_not_run(self):
+        self.assertNotEqual("", endpoints.Setting(
+            "mpich", 8, category="mpi_everywhere", cq_sharing=4).impossible())
+        self.assertEqual("", endpoints.Setting(
+            "mpich", 8, category="dynamic", cq_sharing=4).impossible())
+
+    def test_a_plan_of_the_regime_is_needed(self):
+        text = json.dumps({"plans": [{"regime": "legacy", "total": PLAN}]})
+        self.assertEqual(PLAN, endpoints.read_plan(text, "legacy"))
+        with self.assertRaises(endpoints.EndpointsError):
+            endpoints.read_plan(text, "dynamic")
+
+
+if __name__ == "__main__":
+    unittest.main()
