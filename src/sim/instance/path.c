@@ -163,7 +163,7 @@ static int mlx5sim_path_is_plain(const char *path)
 
 int mlx5sim_path_link(const char *path, char *target, size_t size)
 {
-    char pci[MLX5SIM_PCI_NAME_MAX], public_name[32];
+    char pci[MLX5SIM_PCI_NAME_MAX], public_name[40];
     const char *rest, *name;
     int dev, is_verbs;
 

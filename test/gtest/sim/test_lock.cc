@@ -71,7 +71,8 @@ protected:
 
     std::atomic<unsigned> &futex()
     {
-        return (std::atomic<unsigned>&)m_shared->lock.__data.__lock;
+        return reinterpret_cast<std::atomic<unsigned>&>(
+                m_shared->lock.__data.__lock);
     }
 
     shared *m_shared;
