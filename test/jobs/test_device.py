@@ -73,6 +73,12 @@ LOG = """\
 [1.2] [vm:1:0]      ucp_worker.c:1763 UCX  INFO    ep_cfg[1]: tag(rc_mlx5/mlx5_0:1 cma/memory); rma(posix/memory); ka(ud_mlx5/mlx5_0:1)
 """
 
+NEWER_LOG = """\
+[1.0] [vm:1:0]     ucp_context.c:2257 UCX  INFO  Version 1.18.1
+[1.1] [vm:1:0]      ucp_worker.c:1903 UCX  INFO    ucp_context_0 self cfg#0 tag(rc_mlx5/mlx5_0:1)  rma(rc_mlx5/mlx5_0:1)
+[1.2] [vm:1:0]      ucp_worker.c:1903 UCX  INFO    perftest intra-node cfg#12 tag(cma/memory rc_mlx5/mlx5_0:1)  am(posix/memory)
+"""
+
 
 class Lanes(unittest.TestCase):
 
@@ -85,6 +91,11 @@ class Lanes(unittest.TestCase):
         found = lanes.parse(LOG)
         self.assertEqual(lanes.foreign(found, ("rc_mlx5", "ud_mlx5")),
                          ["cma/memory", "posix/memory"])
+
+    def test_words_of_newer_versions(self):
+        self.assertEqual(lanes.parse(NEWER_LOG),
+                         {"rc_mlx5/mlx5_0:1": {"tag", "rma"},
+                          "cma/memory": {"tag"}, "posix/memory": {"am"}})
 
     def test_nothing_chosen(self):
         self.assertEqual(lanes.parse("no endpoints here"), {})

@@ -129,7 +129,7 @@ class Row(unittest.TestCase):
         self.main = cli.MainJob(options)
         self.transport = cli.TRANSPORTS["sep_mlx5"]
 
-    def run_row(self, instance, cell, lane=None):
+    def run_row(self, instance, cell, lane=None, ucp=False):
         def body(_command, env):
             if lane:
                 path = env["UCX_LOG_FILE"].replace("%h.%p", "vm.1")
@@ -137,7 +137,7 @@ class Row(unittest.TestCase):
                     file.write(f"UCX INFO ep_cfg[0]: tag({lane})\n")
             return cell, [result(GOOD)]
         self.main.instance = lambda transport: instance
-        return self.main.run_cell("row", self.transport, body)
+        return self.main.run_cell("row", self.transport, body, ucp)
 
     @staticmethod
     def passed():
@@ -159,6 +159,14 @@ class Row(unittest.TestCase):
                             self.passed(), "posix/memory")
         self.assertEqual(cell.status, "fail")
         self.assertIn("posix/memory", cell.detail)
+
+    def test_no_lane_at_all_fails_a_row_of_ucp(self):
+        moved = {"wqes": 100, "bytes": 800, "cqes": 2}
+        cell = self.run_row(FakeDevice(**moved), self.passed(), ucp=True)
+        self.assertEqual(cell.status, "fail")
+        self.assertIn("names no transport", cell.detail)
+        cell = self.run_row(FakeDevice(**moved), self.passed())
+        self.assertEqual(cell.status, "pass", cell.detail)
 
     def test_leak_fails_the_row(self):
         cell = self.run_row(FakeDevice("2 QPs leaked", wqes=100, bytes=800,

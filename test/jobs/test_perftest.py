@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What main_job makes of ucx_perftest."""
 
+import os
 import socket
+import sys
 import unittest
 
 from mainjob import perftest
@@ -50,7 +52,25 @@ class ParseOutput(unittest.TestCase):
         self.assertIsNone(perftest.unsupported("all is well"))
 
 
+    def test_version_of_ucx(self):
+        self.assertEqual(perftest.version("# Version 1.13.1\n"),
+                         (1, 13))
+        self.assertEqual(perftest.version("# Library version: 1.18.1\n"
+                                          "# API headers version: 1.19.0\n"),
+                         (1, 18))
+        self.assertEqual(perftest.version("nothing"), (0, 0))
+
+
 class Rows(unittest.TestCase):
+
+    def test_known_defect_is_about_atomics_of_rc_mlx5_in_newer_versions(self):
+        fadd = perftest.Test("uct", "fadd", 8, 10)
+        self.assertIn("DevX", perftest.defect(fadd, "rc_mlx5", (1, 18)))
+        for test, transport, version in (
+                (fadd, "rc_mlx5", (1, 13)), (fadd, "sep_mlx5", (1, 18)),
+                (perftest.Test("ucp", "ucp_fadd", 8, 10), "rc_mlx5", (1, 18)),
+                (perftest.Test("uct", "get", 8, 10), "rc_mlx5", (1, 18))):
+            self.assertIsNone(perftest.defect(test, transport, version))
 
     def test_ping_pong_counts_both_directions(self):
         one = perftest.Test("uct", "put_lat", 8, 1000)
@@ -114,6 +134,30 @@ class Ports(unittest.TestCase):
             listener.setblocking(False)
             with self.assertRaises(BlockingIOError):
                 listener.accept()
+
+
+# Listens if it is not told where the server is, and wants a terminal as one that
+# was built with MPI does
+FAKE = """
+import os, socket, sys
+assert os.isatty(0), "This test should be run with exactly 2 processes"
+if "127.0.0.1" not in sys.argv:
+    with socket.create_server(("127.0.0.1", int(sys.argv[2]))) as server:
+        server.accept()[0].recv(1)
+else:
+    socket.create_connection(("127.0.0.1", int(sys.argv[2]))).close()
+    print("1000,2.304,2.518,2.611,3.03,2.92,397135,383009")
+"""
+
+
+class Pair(unittest.TestCase):
+
+    def test_takes_part_in_no_mpi_job(self):
+        test = perftest.Test("ucp", "tag_lat", 8, 1000)
+        client, server = perftest.run_pair([sys.executable, "-c", FAKE], test,
+                                           dict(os.environ), 30)
+        self.assertTrue(client.ok and server.ok, client.stderr + server.stderr)
+        self.assertEqual(perftest.parse(client.stdout)["iterations"], 1000)
 
 
 if __name__ == "__main__":

@@ -103,6 +103,12 @@ class Run(unittest.TestCase):
                                  cpu=cpu).wait(20)
         self.assertEqual(result.stdout.strip(), f"{{{cpu}}}")
 
+    def test_input_is_a_terminal_only_if_asked_for(self):
+        for terminal in (False, True):
+            result = process.Process(["test", "-t", "0"],
+                                     terminal=terminal).wait(20)
+            self.assertEqual(result.ok, terminal)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,12 +10,13 @@ def parse(text):
     """All lanes of the endpoints in a UCX log of level info, as
     {"transport/device": {use, ...}}.
 
-    UCP says for every endpoint configuration, for instance
+    UCP says for every endpoint configuration, depending on its version,
         ep_cfg[1]: tag(rc_mlx5/mlx5_0:1); rma(rc_mlx5/mlx5_0:1)
+        ucp_context_0 intra-node cfg#1 tag(rc_mlx5/mlx5_0:1)
     """
     lanes = {}
     for line in text.splitlines():
-        match = re.search(r"\bep_cfg\[\d+\]: (.*)$", line)
+        match = re.search(r"\b(?:ep_cfg\[\d+\]:|cfg#\d+) (.*)$", line)
         if not match:
             continue
         for use, inside in re.findall(r"(\w+)\(([^)]*)\)", match.group(1)):

@@ -102,21 +102,27 @@ def kill_marked(mark, grace=2.0):
 
 class Process:
     """A program that is running, its output collected in files: a pipe that
-    nobody reads could stop it, and a file also keeps what a killed one said."""
+    nobody reads could stop it, and a file also keeps what a killed one said.
 
-    def __init__(self, argv, env=None, mark=None, cpu=None):
+    cpu: the processor that it may run on, if it is not all.
+    terminal: its standard input is a terminal on which nobody types.
+    """
+
+    def __init__(self, argv, env=None, mark=None, cpu=None, terminal=False):
         self.argv = [str(word) for word in argv]
         self.mark = mark or uuid.uuid4().hex
         self.stdout_file = tempfile.TemporaryFile()
         self.stderr_file = tempfile.TemporaryFile()
         environment = dict(os.environ if env is None else env)
         environment[MARK] = self.mark
+        self.terminal = os.openpty() if terminal else ()
         self.started = time.monotonic()
         pin = None if cpu is None else \
             lambda: os.sched_setaffinity(0, [cpu])
         self.popen = subprocess.Popen(self.argv, env=environment,
                                       preexec_fn=pin,
-                                      stdin=subprocess.DEVNULL,
+                                      stdin=self.terminal[1] if terminal
+                                      else subprocess.DEVNULL,
                                       stdout=self.stdout_file,
                                       stderr=self.stderr_file,
                                       start_new_session=True)
@@ -150,6 +156,8 @@ class Process:
                         time.monotonic() - self.started, timed_out)
         self.stdout_file.close()
         self.stderr_file.close()
+        for end in self.terminal:
+            os.close(end)
         return result
 
 
