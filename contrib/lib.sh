@@ -110,8 +110,11 @@ sep_parallel()
 # Make ./configure if it is not there or is older than what it is made from.
 sep_autogen()
 {
-    if [[ ! -x $SEP_TOP/configure || $SEP_TOP/configure.ac -nt \
-          $SEP_TOP/configure ]]; then
+    local source stale=no
+    for source in "$SEP_TOP"/configure.ac "$SEP_TOP"/config/m4/sep_*.m4; do
+        [[ $source -ot $SEP_TOP/configure ]] || stale=yes
+    done
+    if [[ ! -x $SEP_TOP/configure || $stale == yes ]]; then
         sep_say "Generating configure"
         "$SEP_TOP/autogen.sh" > "$SEP_TOP/autogen.log" 2>&1 || {
             cat "$SEP_TOP/autogen.log" >&2

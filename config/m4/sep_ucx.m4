@@ -9,8 +9,11 @@ AC_DEFUN([SEP_CHECK_UCX], [
     AC_ARG_WITH([ucx],
         [AS_HELP_STRING([--with-ucx=PREFIX],
              [the UCX installation that will load the transport; default: the
-              system's; "no" builds the software device only])],
-        [], [with_ucx=system])
+              system's, or what the environment's SEP_UCX says; "auto" is
+              the system's if its source can be had; "no", or "auto" without
+              the source, builds the software device only])],
+        [], [with_ucx=${SEP_UCX-system}])
+    AC_ARG_VAR([SEP_UCX], [same as --with-ucx])
     AC_ARG_WITH([ucx-source],
         [AS_HELP_STRING([--with-ucx-source=DIR],
              [source tree of the same UCX version; default: the environment's
@@ -24,8 +27,8 @@ AC_DEFUN([SEP_CHECK_UCX], [
     AS_CASE([$with_ucx],
         [no],         [sep_ucx=no
                        sep_ucx_reason="--without-ucx"],
-        [system|yes], [UCX_PREFIX=
-                       sep_ucx_where=system],
+        [system|yes|auto], [UCX_PREFIX=
+                            sep_ucx_where=system],
         [UCX_PREFIX=`cd "$with_ucx" 2>/dev/null && pwd`
          AS_IF([test -z "$UCX_PREFIX"],
                [AC_MSG_ERROR([--with-ucx=$with_ucx: no such directory])])
@@ -125,11 +128,7 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
         [auto|yes], [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-source.sh" \
                                  --version "$sep_ucx_version" \
                                  --cache "$sep_ucx_cache"` ||
-                     AC_MSG_ERROR(m4_normalize([
-                         the UCX source package could not be obtained with apt
-                         (see above); give a UCX $sep_ucx_version source tree
-                         with --with-ucx-source=DIR, or build without the
-                         transport with --without-ucx]))],
+                     SEP_UCX_NO_SOURCE],
         [UCX_SOURCE=`cd "$with_ucx_source" 2>/dev/null && pwd`
          AS_IF([test -z "$UCX_SOURCE"],
                [AC_MSG_ERROR(
@@ -155,6 +154,18 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
                AC_MSG_ERROR([$UCX_INFO does not tell how UCX was configured])
            SEP_UCX_API([-include sep-ucx-checks/ucx-config.h $UCX_CPPFLAGS])
            rm -rf sep-ucx-checks])
+])
+
+AC_DEFUN([SEP_UCX_NO_SOURCE], [
+    AS_IF([test "x$with_ucx" = xauto],
+          [sep_ucx=no
+           sep_ucx_reason="no source of UCX $sep_ucx_version to be had by apt"
+           AC_MSG_WARN([$sep_ucx_reason: the transport will not be built])],
+          [AC_MSG_ERROR(m4_normalize([
+               the UCX source package could not be obtained with apt (see
+               above); give a UCX $sep_ucx_version source tree with
+               --with-ucx-source=DIR, or build without the transport with
+               --without-ucx]))])
 ])
 
 # Private headers of another version would compile, and crash.
