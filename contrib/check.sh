@@ -25,5 +25,5 @@ case " $* " in
 esac
 
 # Standard output is for the list of tests, if that is all that is wanted
-sep_install_deps build test jobs bench >&2
+sep_install_deps build test style jobs bench root >&2
 exec python3 "$runner" "$@" < /dev/null

@@ -196,6 +196,7 @@ def differs(ours, theirs, index):
 
 
 def find_clang_format():
+    others = []
     for name in (f"clang-format-{VERSION}", "clang-format"):
         path = shutil.which(name)
         if path is not None:
@@ -203,7 +204,11 @@ def find_clang_format():
                                   text=True, check=True).stdout
             if re.search(rf"version {VERSION}\.", said):
                 return path
-    sys.exit(f"clang-format {VERSION} is not to be found")
+            others.append(said.strip())
+    print(f"clang-format {VERSION} is not to be found",
+          *(f"(there is {said})" for said in others), file=sys.stderr)
+    # A system that has another one has no use for this check
+    sys.exit(77 if others else 1)
 
 
 def run_clang_format(program, top, path, text):
