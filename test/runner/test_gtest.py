@@ -84,6 +84,8 @@ class Run(Base):
         self.assertEqual(0.25, report.outcomes["good.passes"].seconds)
         self.assertEqual("x.cc:1 Expected more",
                          report.outcomes["good.fails"].reason)
+        self.assertEqual("x.cc:1 no device",
+                         report.outcomes["good.skips"].reason)
         self.assertEqual("", report.complaint)
 
     def test_crash_costs_one_test(self):

@@ -20,11 +20,11 @@ RESULTS = [
 ]
 
 
-def closing(results):
+def closing(results, left_out=()):
     with contextlib.redirect_stdout(io.StringIO()) as text:
         status = report.Console("/top", lambda: ([], 0)).closing(
             results, [("unit", "sim_gtest", 2.0, 3.0),
-                      ("unit", "sim_gtest", 4.0, 5.0)])
+                      ("unit", "sim_gtest", 4.0, 5.0)], left_out=left_out)
     return status, text.getvalue().splitlines()
 
 
@@ -37,6 +37,11 @@ class Closing(unittest.TestCase):
         self.assertEqual((0, "1 passed, 0 failed"), (status, lines[-1]))
         status, lines = closing([])
         self.assertEqual((1, "0 passed, 0 failed"), (status, lines[-1]))
+
+    def test_last_line_says_what_could_not_be_run_and_why(self):
+        status, lines = closing(RESULTS[:1], [("debian13", "network: none")])
+        self.assertEqual((0, "1 passed, 0 failed; debian13 skipped: network: "
+                          "none"), (status, lines[-1]))
 
     def test_failures_are_listed_with_reason_and_log(self):
         _, lines = closing(RESULTS)

@@ -31,8 +31,13 @@ class MayHave(unittest.TestCase):
 
     def test_word_is_in_none_or_there_is_none(self):
         both = ["sim_gtest", "sep_gtest"]
-        self.assertEqual(both, self.programs("sanitized/sep_gtest*"))
+        self.assertEqual(both, self.programs("sanitized/*"))
         self.assertEqual(both, self.programs("*"))
+
+    def test_program_is_named(self):
+        self.assertEqual(["sep_gtest"], self.programs("sanitized/sep_gtest*"))
+        self.assertEqual(["sim_gtest"], self.programs("unit/sim_gtest/*"))
+        self.assertEqual([], self.programs("unit/device_gtest/*"))
 
     def test_each_pattern_counts(self):
         self.assertEqual(["sim_gtest", "sep_gtest"],

@@ -29,7 +29,8 @@ class Builds:
         """The task that makes a target."""
         key = (build.directory, name)
         if key not in self._made:
-            before = self._last.get(build.directory) or self._configure()
+            before = self._last.get(build.directory) or \
+                self.configure_script()
             script = '. contrib/lib.sh; sep_build "$@"'
             self._made[key] = self._last[build.directory] = self._task(
                 f"build {build.directory} {name}",
@@ -43,10 +44,12 @@ class Builds:
         """The task that runs a script which builds something."""
         if script.name not in self._made:
             self._made[script.name] = self._task(
-                f"build {script.name}", script.command, [self._configure()])
+                f"build {script.name}", script.command,
+                [self.configure_script()])
         return self._made[script.name]
 
-    def _configure(self):
+    def configure_script(self):
+        """The task that makes the script that all builds need."""
         # The first to be built would call autogen.sh; there are several
         if self._autogen is None:
             self._autogen = self._task(

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks: commands that succeed or do not."""
+"""Checks: commands that succeed or do not, or say that they can't be run on this
+machine."""
 
 import os
 import subprocess
 
 from . import report
 from .parts import Check
-from .result import FAILED, PASSED, Result
+from .result import FAILED, PASSED, SKIPPED, Result
+
+_CANNOT = 77                    # the last line says why
 
 
 class Run:
@@ -39,14 +42,18 @@ class Run:
         child, elapsed = self.session.command(
             self.row.command, log, self.row.limit, environment, make=True)
         good = child.status == 0 and not child.killed
+        status = PASSED if good else FAILED
         reason = f"killed after {self.row.limit} s" if child.killed else \
             child.why()
+        if child.status == _CANNOT and not child.killed:
+            status = SKIPPED
+            reason = " ".join(report.tail(log, 1))
+            self.session.leave_out(f"{self.part} {self.row.run}", reason)
         self.session.add(
-            [Result(self.part, self.row.run, self.row.run,
-                    PASSED if good else FAILED, elapsed,
+            [Result(self.part, self.row.run, self.row.run, status, elapsed,
                     "" if good else reason, "" if good else log)],
             f"{self.part} {self.row.run}", elapsed, child.cpu)
-        if not good:
+        if status == FAILED:
             self.session.console.say(f"end of {log}:", report.tail(log))
 
 

@@ -4,7 +4,8 @@
 import os
 import shutil
 
-from . import check, conformance, jobs, junit, options, parts, process, unit
+from . import check, conformance, jobs, junit, options, parts, process, roots, \
+    unit
 from .schedule import Schedule
 from .session import Session
 from .tokens import Tokens
@@ -13,7 +14,7 @@ _TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
 
 _KINDS = {parts.Gtest: unit.Run, parts.Check: check.Run,
           parts.CheckEach: check.Each, parts.Jobs: jobs.Run,
-          parts.Conformance: conformance.Run}
+          parts.Conformance: conformance.Run, parts.Debian: roots.Run}
 
 
 def main(arguments=None):
@@ -30,7 +31,8 @@ def main(arguments=None):
     if chosen.list:
         print("\n".join(session.listed))
         return 0 if session.listed else 1
-    return session.console.closing(session.results, session.times, seed)
+    return session.console.closing(session.results, session.times, seed,
+                                   session.left_out)
 
 
 def _run(chosen, some, seed, match):

@@ -179,7 +179,7 @@ def _take_report(document, names, report):
         elif test.get("result") != "COMPLETED" or "skipped" in test:
             # UCX's tests record a property, see conformance/adapt.py
             outcome.status = SKIPPED
-            outcome.reason = test.get("skipped", "")
+            outcome.reason = _why_skipped(test.get("skipped", ""))
         elif name in report.doubtful:
             outcome = Outcome(FAILED, outcome.seconds,
                               "failed, and passed when it was run again")
@@ -203,6 +203,13 @@ def _take_events(events, names, end, policy, report):
         # There is nobody else to blame
         report.outcomes[names[0]] = Outcome(
             FAILED, 0.0, f"{end} before any test")
+
+
+def _why_skipped(reason):
+    """A property, or the messages of GTEST_SKIP(), which newer GoogleTest tells."""
+    if isinstance(reason, list):
+        return "; ".join(_brief(each["message"]) for each in reason)
+    return reason
 
 
 def _brief(text):

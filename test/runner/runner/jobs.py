@@ -82,7 +82,7 @@ class Run:
                           "--json", path, "--log-dir",
                           os.path.join(directory, f"{name}logs"), *only),
             log, limit, self.row.environment)
-        results = _results(self.part, self.row.run, path)
+        results = results_of(self.part, self.row.run, path)
         if child.killed:
             results.append(self._failure(f"killed after {limit:.0f} s", log))
         elif not results:
@@ -109,7 +109,7 @@ def explains(results, status):
     return status == 0
 
 
-def _results(part, run, path):
+def results_of(part, run, path):
     """From the file that main_job writes."""
     if not os.path.exists(path):
         return []

@@ -33,6 +33,7 @@ environment
                            that with sanitizers and valgrind)
   SEP_JOBS_TIMEOUT         seconds for all jobs (1200)
   SEP_CONFORMANCE_TIMEOUT  seconds for UCX's tests (2400)
+  SEP_DEBIAN13_UCX_SOURCE  source of Debian 13's UCX, if apt does not have it
 
 Logs, and the results as JUnit XML, are in build/check-results. The last line is
 "N passed, N failed"; the exit status is 0 if some passed and none failed.

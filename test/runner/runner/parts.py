@@ -92,6 +92,18 @@ class Conformance:
 
 
 @dataclasses.dataclass(frozen=True)
+class Debian:
+    """The demo and tests in a root of another Debian, which is made if that is
+    possible."""
+    run: str
+    suite: str
+    directory: str              # of the root, below build/
+    source_variable: str        # absolute path of the source of its UCX, if any
+    rows: tuple                 # of test/jobs/main_job
+    tests: tuple                # as for --one
+
+
+@dataclasses.dataclass(frozen=True)
 class Part:
     """What the command line calls a part."""
     name: str
@@ -278,6 +290,20 @@ PARTS = (
 
     Part("ucp", "tests of a UCX that is built with the optimisations of "
          "src/ucp/opt", _ucp()),
+
+    # Both libraries with what they do on two ranks, and what they stand on
+    Part("debian13", "build, demo and tests of the device in a Debian 13, which "
+         "is made for that by debootstrap", (
+             Debian("Debian 13", "trixie", "debian-trixie",
+                    "SEP_DEBIAN13_UCX_SOURCE", rows=(
+                 "ucx_info lists it", "UCT put_lat short 8 B",
+                 "UCT get bcopy 8 B", "UCP tag_lat 64 KB", "UCP ucp_fadd 8 B",
+                 "UCP stream_bw 64 KB", "MPICH 2 ranks p2p",
+                 "MPICH 2 ranks rma", "MPICH 2 ranks threads",
+                 "Open MPI 2 ranks p2p", "Open MPI 2 ranks collectives",
+                 "Open MPI 2 ranks rma", "OpenSHMEM 2 ranks put_get",
+                 "OpenSHMEM 2 ranks atomics"), tests=(
+                     "unit/sim_gtest/*", "unit/device_gtest/*")),)),
 
     Part("sources", "shell scripts, what is committed, the tarball", (
         CheckEach("check-sources.sh", ("contrib/check-sources.sh",), 120),

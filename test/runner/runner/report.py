@@ -52,8 +52,9 @@ class Console:
         """As seen from the top directory."""
         return path.removeprefix(self._top + "/")
 
-    def closing(self, results, times, seed=None):
-        """Tables, failures, and the line that counts."""
+    def closing(self, results, times, seed=None, left_out=()):
+        """Tables, failures, and the line that counts, with what could not be
+        run on this machine, and why."""
         seconds = time.monotonic() - self._start
         print("\n" + "\n".join(time_table(results, times)))
         failures = [each for each in results if each.status == result.FAILED]
@@ -66,7 +67,9 @@ class Console:
         print(f"\nTime {clock(seconds)}" +
               (f", {skipped} skipped" if skipped else "") +
               (f", SEP_TEST_SEED={seed}" if seed is not None else ""))
-        print(f"{passed} passed, {failed} failed", flush=True)
+        print("; ".join([f"{passed} passed, {failed} failed"] + [
+            f"{what} skipped: {reason}" for what, reason in left_out]),
+              flush=True)
         return 0 if passed and not failed else 1
 
 

@@ -25,6 +25,7 @@ class Session:
         self.results_dir = os.path.join(top, "build", "check-results")
         self.results = []
         self.times = []
+        self.left_out = []          # (part, why), if it can't be run here
         self.listed = []            # names, if they are only to be listed
         self.console = report.Console(top, schedule.running)
         self.builds = builds.Builds(self)
@@ -49,6 +50,11 @@ class Session:
         """One result that says why nothing else came of it."""
         self.add([Result(part, run, test, FAILED, 0.0, reason, log)],
                  f"{part} {run}", 0.0, 0.0)
+
+    def leave_out(self, what, reason):
+        """This machine can't do that, and the closing line will say so."""
+        with self._lock:
+            self.left_out.append((what, reason))
 
     def note(self, names):
         with self._lock:

@@ -14,6 +14,10 @@ def may_have(top, program, patterns):
     elsewhere = [text for directory in set(PROGRAMS.values())
                  for text in _texts(top, directory)]
     for pattern in patterns:
+        named = [each for each in PROGRAMS
+                 if re.search(rf"\b{each}\b", pattern)]
+        if named and program not in named:
+            continue
         word = _longest_word(pattern)
         if not word or any(word in text for text in here) or \
                 not any(word in text for text in elsewhere):

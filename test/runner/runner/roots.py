@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Another Debian: the project is built and tried in a root directory of it.
+
+Where no such root can be made, the part is left out, and the closing line says
+why.
+"""
+
+import os
+import re
+import xml.etree.ElementTree as ElementTree
+
+from . import jobs, report
+from .result import FAILED, PASSED, SKIPPED, Result
+from .schedule import Failed
+
+_CANNOT = 77                    # status of contrib/debian-root.sh
+_ROOT_LIMIT = 2400
+
+
+class Run:
+    """The row of a part."""
+
+    def __init__(self, session, part, row):
+        self.session = session
+        self.part = part
+        self.row = row
+        self.path = os.path.join(session.top, "build", row.directory)
+
+    def plan(self):
+        steps = [name for name in ("demo", "tests")
+                 if self.session.wanted(self.part, self.row.run, name)]
+        if self.session.options.list:
+            self.session.note(f"{self.part}/{self.row.run} {name}"
+                              for name in steps)
+            return
+        if not steps:
+            return
+        # It reads the same files, and would make those that are missing
+        root = self.session.task(self.part, self.row.run, f"{self.row.run}",
+                                 self._root,
+                                 [self.session.builds.configure_script()])
+        root.dropped = lambda need: None if need == root.name else \
+            self.session.fail(self.part, self.row.run, self.row.run,
+                              f"not run, {need} failed")
+        actions = {"demo": self._demo, "tests": self._tests}
+        for name in steps:
+            task = self.session.task(self.part, self.row.run,
+                                     f"{self.row.run} {name}", actions[name],
+                                     [root], alone=True)
+            task.dropped = None     # the root has its own result
+
+    def _command(self, name, limit, *command):
+        log = os.path.join(self.session.directory(self.part), f"{name}.log")
+        # The source of this machine's UCX is of no use there
+        source = os.environ.get(self.row.source_variable) or "auto"
+        bind = ["--bind", os.path.dirname(source)] if source != "auto" else []
+        child, elapsed = self.session.command(
+            ["contrib/debian-root.sh", "--suite", self.row.suite, *bind,
+             self.path, *command], log, limit,
+            ("SEP_UCX=auto", f"SEP_UCX_SOURCE={source}"))
+        reason = f"killed after {limit:.0f} s" if child.killed else child.why()
+        return child, elapsed, log, reason
+
+    def _root(self):
+        child, elapsed, log, reason = self._command("root", _ROOT_LIMIT)
+        good = child.status == 0 and not child.killed
+        left_out = skip_reason(log) if child.status == _CANNOT else None
+        status = PASSED if good else SKIPPED if left_out else FAILED
+        self.session.add(
+            [Result(self.part, self.row.run, "root", status, elapsed,
+                    left_out or ("" if good else reason),
+                    "" if good else log)],
+            f"{self.part} {self.row.run}: root", elapsed, child.cpu)
+        if left_out:
+            self.session.leave_out(self.part, left_out)
+        elif not good:
+            self.session.console.say(f"end of {log}:", report.tail(log))
+        if not good:
+            raise Failed
+
+    def _demo(self):
+        # build/ is another directory there
+        name = "demo.json"
+        path = os.path.join(f"{self.path}-build", name)
+        remove(path)
+        only = [word for label in self.row.rows for word in ("--row", label)]
+        child, elapsed, log, reason = self._command(
+            "demo", self.session.options.jobs_limit, "contrib/demo.sh",
+            "--quick", "--json", os.path.join(self.session.top, "build", name),
+            *only)
+        results = jobs.results_of(self.part, self.row.run, path)
+        missing = not_built(log)
+        if missing:
+            results.append(Result(self.part, self.row.run, "sep_mlx5", SKIPPED,
+                                  0.0, f"the transport was {missing}", log))
+            self.session.leave_out(f"{self.part} sep_mlx5", missing)
+        self._finish("demo", results, child, elapsed, log, reason)
+
+    def _tests(self):
+        name = "check-results/junit.xml"
+        path = os.path.join(f"{self.path}-build", name)
+        remove(path)
+        patterns = [word for each in self.row.tests
+                    for word in ("--one", each)]
+        child, elapsed, log, reason = self._command(
+            "tests", self.session.options.suite_limit * 6, "test/runner/run",
+            *patterns)
+        self._finish("tests", results_of_junit(self.part, self.row.run, path),
+                     child, elapsed, log, reason)
+
+    def _finish(self, name, results, child, elapsed, log, reason):
+        """A step is good if what it ran is, and if it ran something."""
+        passed = any(each.status == PASSED for each in results)
+        failed = any(each.status == FAILED for each in results)
+        if child.killed or not passed or (child.status != 0 and not failed):
+            if not passed and child.status == 0:
+                reason = "ran nothing"
+            results.append(Result(self.part, self.row.run, name, FAILED,
+                                  elapsed, reason, log))
+            failed = True
+        self.session.add(results, f"{self.part} {self.row.run}: {name}",
+                         elapsed, child.cpu)
+        if failed:
+            self.session.console.say(f"end of {log}:", report.tail(log, 40))
+
+
+def remove(path):
+    """What an earlier run has left is no result of this one."""
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def skip_reason(log):
+    """What contrib/debian-root.sh said last, if it said why it can't."""
+    for line in reversed(report.tail(log, 40)):
+        match = re.search(r"debian-root\.sh: skipped: (.*)", line)
+        if match:
+            return match.group(1)
+    return None
+
+
+def not_built(log):
+    """Why contrib/demo.sh had no transport to show, or None."""
+    with open(log, encoding="utf-8", errors="replace") as file:
+        match = re.search(r"The transport was (not built .*?): on ",
+                          file.read())
+    return match.group(1) if match else None
+
+
+def results_of_junit(part, run, path):
+    """What another runner has found, each test with the name of its group."""
+    if not os.path.exists(path):
+        return []
+    results = []
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        status, reason = PASSED, ""
+        for each, tag in ((FAILED, "failure"), (SKIPPED, "skipped")):
+            found = case.find(tag)
+            if found is not None:
+                status, reason = each, found.get("message", "")
+        results.append(Result(
+            part, run, f"{case.get('classname')}.{case.get('name')}", status,
+            float(case.get("time", "0")), reason))
+    return results

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where no other Debian can be made, that has a name and is no success."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+from runner import junit, roots
+from runner.result import FAILED, PASSED, SKIPPED, Result
+
+SCRIPT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..",
+                      "contrib", "debian-root.sh")
+
+# A machine on which all goes well as far as the script can tell
+MACHINE = {
+    "id": "echo 0",
+    "unshare": """
+while [[ $1 == --* ]]; do
+    [[ $1 != --propagation ]] || shift
+    shift
+done
+exec "$@\"""",
+    "apt-config": "true",
+    "apt-get": """
+[[ $1 != indextargets ]] || echo "Debian main bookworm file:/nowhere\"""",
+    "debootstrap": "true",
+}
+
+
+class Script(unittest.TestCase):
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.top = temporary.name
+        os.mkdir(f"{self.top}/bin")
+
+    def run_script(self, *options, suite="trixie", **changes):
+        """Status and last line, on a machine with other programs."""
+        for name, text in {**MACHINE, **changes}.items():
+            path = f"{self.top}/bin/{name}"
+            if text is None:
+                continue
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/bash\n{text}\n")
+            os.chmod(path, 0o755)
+        done = subprocess.run(
+            [SCRIPT, *options, "--suite", suite, f"{self.top}/root"],
+            env={"PATH": f"{self.top}/bin:/usr/bin:/bin",
+                 "SEP_CACHE_DIR": f"{self.top}/cache", "HOME": self.top},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+        log = f"{self.top}/log"
+        with open(log, "w", encoding="utf-8") as file:
+            file.write(done.stdout)
+        return done.returncode, roots.skip_reason(log) or "", done.stdout
+
+    def check_skipped(self, reason, **changes):
+        status, said, output = self.run_script(**changes)
+        self.assertEqual((77, reason), (status, said.partition(":")[0]),
+                         output)
+
+    def test_user_is_not_root(self):
+        self.check_skipped("privilege", id="echo 1000")
+
+    def test_root_of_a_container(self):
+        self.check_skipped("privilege", unshare="exit 1")
+        self.check_skipped("privilege", debootstrap=
+                           "echo 'E: Cannot install into target mounted with "
+                           "noexec or nodev'; exit 1")
+
+    @unittest.skipIf(any(os.path.exists(f"{path}/debootstrap")
+                         for path in ("/usr/bin", "/bin")), "it is there")
+    def test_no_debootstrap(self):
+        self.check_skipped("debootstrap", debootstrap=None)
+
+    def test_no_mirror(self):
+        self.check_skipped("network", **{"apt-get": "true"})
+        self.check_skipped("network", **{"apt-get": "echo Other main bookworm "
+                                         "file:/nowhere"})
+        self.check_skipped("network", debootstrap="echo 'E: Failed getting "
+                           "release file file:/nowhere'; exit 1")
+
+    def test_suite_that_is_not_known(self):
+        self.check_skipped("suite", suite="next",
+                           debootstrap="echo 'E: No such script'; exit 1")
+
+    def test_what_should_work_and_does_not_has_failed(self):
+        status, said, output = self.run_script(
+            debootstrap="echo 'E: Something else'; exit 1")
+        self.assertEqual((1, ""), (status, said), output)
+        self.assertIn("Something else", output)
+
+    def test_directory_of_somebody_else_is_left_alone(self):
+        os.mkdir(f"{self.top}/root")
+        with open(f"{self.top}/root/mine", "w", encoding="utf-8"):
+            pass
+        status, said, output = self.run_script()
+        self.assertEqual((1, ""), (status, said), output)
+        self.assertEqual(["mine"], os.listdir(f"{self.top}/root"))
+
+    def test_root_comes_from_the_mirror_with_the_suite_in_its_place(self):
+        status, _, output = self.run_script(
+            debootstrap="echo \"$@\"; exit 1", **{"apt-get": """
+[[ $1 != indextargets ]] || cat << EOF
+Debian main bookworm-security file:/security/
+Debian contrib bookworm file:/contrib/
+Other main bookworm file:/other/
+Debian main bookworm file:/debian/
+EOF"""})
+        self.assertEqual(1, status, output)
+        self.assertRegex(output, r" trixie \S+/root file:/debian/\n")
+
+
+class Results(unittest.TestCase):
+
+    def test_of_another_runner_are_read(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "junit.xml")
+            self.assertEqual([], roots.results_of_junit("p", "r", path))
+            junit.write(path, [
+                Result("unit", "sim_gtest", "suite.good", PASSED, 0.5),
+                Result("unit", "sim_gtest", "suite.bad", FAILED, 0.5, "why"),
+                Result("unit", "sim_gtest", "suite.not", SKIPPED, 0.5, "no")])
+            found = roots.results_of_junit("p", "r", path)
+        self.assertEqual(
+            [("unit.sim_gtest.suite.good", PASSED, ""),
+             ("unit.sim_gtest.suite.bad", FAILED, "why"),
+             ("unit.sim_gtest.suite.not", SKIPPED, "no")],
+            [(each.test, each.status, each.reason) for each in found])
+
+    def test_transport_that_was_not_built_is_named(self):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            file.write("==> Running\n")
+            file.flush()
+            self.assertIsNone(roots.not_built(file.name))
+            file.write("==> The transport was not built (no source): on rc\n")
+            file.flush()
+            self.assertEqual("not built (no source)",
+                             roots.not_built(file.name))
+
+
+if __name__ == "__main__":
+    unittest.main()
