@@ -72,6 +72,14 @@ class Complaints(unittest.TestCase):
             self.assertEqual([f"process 1: {name}: 9 instead of {PLAN[name]}"],
                              words)
 
+    def test_uuars_of_queue_pairs_that_only_receive_are_not_seen(self):
+        silent = TWO + [qp(5, 15, 9, None, 0)]
+        self.assertEqual([], self.complaints(({"uuars_used": 3}, silent),
+                                             ({}, TWO)))
+        self.assertEqual(["process 0: uuars_in_use: 2 instead of 4"],
+                         self.complaints(({"uuars_used": 2}, silent),
+                                         ({}, TWO)))
+
     def test_threads_that_share_one_endpoint(self):
         uneven = [qp(2, 12, 7, 0, 100), qp(4, 14, 8, 0, 1)]
         self.assertIn("differ by 100.0 times",

@@ -166,11 +166,10 @@ static void endpoints_put(endpoints_thread_t *self)
 }
 
 /** All ranks add to a sum in the window of one. */
-static void endpoints_accumulate(endpoints_thread_t *self)
+static void endpoints_accumulate_at(endpoints_thread_t *self, int target)
 {
     uint64_t sequence = endpoints_sequence(self);
     int where         = sequence % ENDPOINTS_NUM_SUMS;
-    int target        = sequence % mpi_job.size;
     int64_t add       = sequence + mpi_job.rank;
     MPI_Aint offset   = offsetof(endpoints_target_t, sums) +
                         (where * sizeof(int64_t));
@@ -202,6 +201,15 @@ static void endpoints_accumulate(endpoints_thread_t *self)
                       self->index, self->target->sums[where], expected);
     }
     MPI_JOB_CALL(MPI_Barrier(self->comm));
+}
+
+static void endpoints_accumulate(endpoints_thread_t *self)
+{
+    int target;
+
+    for (target = 0; target < mpi_job.size; ++target) {
+        endpoints_accumulate_at(self, target);
+    }
 }
 
 /** Collectives of different threads at once. */
@@ -325,15 +333,17 @@ static void endpoints_open(endpoints_thread_t *self, int index)
 
     self->index = index;
     MPI_JOB_CALL(MPI_Comm_dup(MPI_COMM_WORLD, &self->comm));
-    if (!endpoints.two_sided) {
-        MPI_JOB_CALL(MPI_Win_allocate(sizeof(*self->target), 1, MPI_INFO_NULL,
-                                      self->comm, &self->target, &self->win));
-        memset(self->target, 0, sizeof(*self->target));
-    }
     for (w = 0; w < ENDPOINTS_WINDOW; ++w) {
         self->send[w] = job_buffer_alloc(ENDPOINTS_MAX_SIZE);
         self->recv[w] = job_buffer_alloc(ENDPOINTS_MAX_SIZE);
     }
+}
+
+static void endpoints_open_window(endpoints_thread_t *self)
+{
+    MPI_JOB_CALL(MPI_Win_allocate(sizeof(*self->target), 1, MPI_INFO_NULL,
+                                  self->comm, &self->target, &self->win));
+    memset(self->target, 0, sizeof(*self->target));
 }
 
 static void endpoints_close(endpoints_thread_t *self)
@@ -412,6 +422,11 @@ int main(int argc, char **argv)
     mpi_job_part("communicators and windows");
     for (i = 0; i < endpoints.num_threads; ++i) {
         endpoints_open(&endpoints.threads[i], i);
+    }
+    /* MPICH takes interfaces in turn for communicators, and a window makes one:
+     * in this order, a thread's communicator and window have the same */
+    for (i = 0; (i < endpoints.num_threads) && !endpoints.two_sided; ++i) {
+        endpoints_open_window(&endpoints.threads[i]);
     }
 
     endpoints_come_and_go(mpi_job.quick ? 2 : 5);
