@@ -142,7 +142,8 @@ sep_build()
 {
     local dir=$1 targets=$2 configure=$3
     shift 3
-    local wanted="$configure $*" target log
+    local wanted="$configure $*${SEP_UCX:+ SEP_UCX=$SEP_UCX}" target log
+    wanted+=${SEP_UCX_SOURCE:+ SEP_UCX_SOURCE=$SEP_UCX_SOURCE}
 
     sep_autogen
     mkdir -p "$dir"

@@ -12,14 +12,14 @@ AC_DEFUN([SEP_CHECK_UCX], [
               system's, or what the environment's SEP_UCX says; "auto" is
               the system's if its source can be had; "no", or "auto" without
               the source, builds the software device only])],
-        [], [with_ucx=${SEP_UCX-system}])
+        [], [with_ucx=${SEP_UCX:-system}])
     AC_ARG_VAR([SEP_UCX], [same as --with-ucx])
     AC_ARG_WITH([ucx-source],
         [AS_HELP_STRING([--with-ucx-source=DIR],
              [source tree of the same UCX version; default: the environment's
               SEP_UCX_SOURCE, else obtained with apt by
               contrib/fetch-source.sh])],
-        [], [with_ucx_source=${SEP_UCX_SOURCE-auto}])
+        [], [with_ucx_source=${SEP_UCX_SOURCE:-auto}])
     AC_ARG_VAR([SEP_UCX_SOURCE], [same as --with-ucx-source])
 
     sep_ucx=yes
