@@ -46,7 +46,7 @@ TEST_F(test_device_fuzz, random_operations_match_a_model)
                     s.q.recv(i, sink.sge(i * max, max));
                 }
                 r.barrier();
-                for (unsigned received = 0;; ++received) {
+                for (;;) {
                     ibv_wc wc = s.rcq.good();
 
                     if (wc.imm_data == 0) {
@@ -72,7 +72,6 @@ TEST_F(test_device_fuzz, random_operations_match_a_model)
             const unsigned fence = IBV_SEND_FENCE;
             std::vector<uint8_t> model(size);
             std::deque<pending> queue;
-            unsigned sent = 0;
 
             r.barrier();
             for (unsigned i = 1; i <= num + depth; ++i) {
@@ -132,7 +131,6 @@ TEST_F(test_device_fuzz, random_operations_match_a_model)
                     send_wr wr(IBV_WR_SEND_WITH_IMM, slot, list, flags);
                     wr.imm_data = i;
                     s.q.send(wr);
-                    ++sent;
                     break;
                 }
                 case 3: {
@@ -142,7 +140,6 @@ TEST_F(test_device_fuzz, random_operations_match_a_model)
                                flags | fence);
                     wr.imm_data = i;
                     s.q.send(wr.to(s.peer, offset));
-                    ++sent;
                     break;
                 }
                 case 4: {
