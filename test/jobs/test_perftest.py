@@ -101,6 +101,14 @@ class Rows(unittest.TestCase):
         self.assertEqual((min(size for size in sizes if size > 4), max(sizes)),
                          (8, 4 << 20))
 
+    def test_lanes_are_expected_where_they_are_always_logged(self):
+        for api, name, expected in (("ucp", "tag_lat", True),
+                                    ("ucp", "ucp_fadd", False),
+                                    ("ucp", "ucp_add", False),
+                                    ("uct", "am_lat", False)):
+            self.assertEqual(expected,
+                             perftest.Test(api, name, 8, 1).names_lanes)
+
     def test_value_and_unit(self):
         figures = {"latency_typical": 2.5, "bandwidth_overall": 7.0,
                    "rate_overall": 3e6}

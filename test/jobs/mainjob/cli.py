@@ -234,7 +234,7 @@ class MainJob:
             cell.messages = test.messages
             cell.payload = test.messages * test.size
             return cell, outputs
-        return self.run_cell(test.label, transport, body, test.api == "ucp")
+        return self.run_cell(test.label, transport, body, test.names_lanes)
 
     def job_row(self, job, transport):
         def body(command, env):
