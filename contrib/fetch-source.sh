@@ -13,7 +13,10 @@ usage()
     cat << EOF
 usage: ${0##*/} [--of PACKAGE] [--version UPSTREAM] [--cache DIRECTORY]
        [--offline]
+       ${0##*/} --archive FILE [--cache DIRECTORY]
 
+  --archive FILE      unpack this archive of UCX's source instead, unless that
+                      has been done
   --of PACKAGE        the installed library (default: libucx0)
   --version UPSTREAM  fail unless the package is of this version of the library
   --cache DIRECTORY   where to keep the source; default: \$SEP_CACHE_DIR, else
@@ -41,6 +44,7 @@ need()
 
 library=libucx0
 wanted=
+archive=
 offline=no
 cache=${SEP_CACHE_DIR:-}
 while [[ $# -gt 0 ]]; do
@@ -48,12 +52,50 @@ while [[ $# -gt 0 ]]; do
     --of)      library=${2:?--of needs a package}; shift 2 ;;
     --version) wanted=${2:?--version needs a value}; shift 2 ;;
     --cache)   cache=${2:?--cache needs a value}; shift 2 ;;
+    --archive) archive=${2:?--archive needs a value}; shift 2 ;;
     --offline) offline=yes; shift ;;
     --help|-h) usage; exit 0 ;;
     *)         usage >&2; exit 2 ;;
     esac
 done
 : "${cache:=${XDG_CACHE_HOME:-${HOME:?}/.cache}/sep}"
+
+# An archive has one directory, whatever its name. What it is called here follows
+# from its content, so another one of the same name is unpacked again.
+unpack_archive()
+{
+    local file=$1 sum tree work
+    need tar tar
+    need sha256sum coreutils
+    need flock util-linux
+    sum=$(sha256sum < "$file") || die "$file can't be read"
+    mkdir -p "$cache"
+    cache=$(cd "$cache" && pwd)
+    tree=$cache/archive-${sum:0:16}
+    exec 9> "$cache/.lock"
+    flock -w 600 9 ||
+        die "another run holds $cache/.lock for more than 10 minutes"
+    if [[ ! -e $tree/.sep-complete ]]; then
+        work=$(mktemp -d "$cache/.fetch.XXXXXX")
+        # shellcheck disable=SC2064 # the directory's name now
+        trap "rm -rf '$work'" EXIT
+        say "unpacking $file"
+        mkdir "$work/tree"
+        tar -x -f "$file" -C "$work/tree" --strip-components=1 --no-same-owner ||
+            die "tar could not unpack $file"
+        [[ -e $work/tree/src/uct/base/uct_iface.h ]] ||
+            die "$file is no source of UCX: it has no src/uct/base/uct_iface.h"
+        rm -rf "$tree"
+        mv "$work/tree" "$tree"
+        touch "$tree/.sep-complete"
+    fi
+    echo "$tree"
+}
+
+if [[ -n $archive ]]; then
+    unpack_archive "$archive"
+    exit 0
+fi
 
 need dpkg-query dpkg
 need apt-get apt

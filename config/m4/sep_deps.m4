@@ -104,7 +104,9 @@ AC_DEFUN([SEP_SUMMARY], [
           [sep_sum_oshmem="not found (Debian package libopenmpi-dev)"],
           [sep_sum_oshmem=$OSHCC])
     AS_IF([test "x$sep_ucx" = xyes],
-          [sep_sum_transport="libuct_sep.so and libsep_preload.so"],
+          [sep_sum_transport="ucx-$UCX_SERIES/libuct_sep.so.0 and libsep_preload.so"
+           sep_ucx_api_text=`echo $sep_ucx_api | fold -s -w 54 |
+                             sed '2,$s/^/                       /'`],
           [sep_sum_transport="not built ($sep_ucx_reason)"])
     AS_IF([test "x$sep_gtest" = xyes],
           [sep_sum_gtest="sim_gtest"
@@ -136,6 +138,7 @@ SEP $PACKAGE_VERSION
     version            ${sep_ucx_version:-unknown}
     configuration      ${sep_ucx_abi:-unknown}
     private headers    ${UCX_SOURCE:-not found}
+    as 1.13, but for   ${sep_ucx_api_text:-nothing}
 
   Test jobs (make job-programs)
     MPICH              $sep_sum_mpich

@@ -15,10 +15,10 @@ AC_DEFUN([SEP_CHECK_UCX], [
         [], [with_ucx=${SEP_UCX:-system}])
     AC_ARG_VAR([SEP_UCX], [same as --with-ucx])
     AC_ARG_WITH([ucx-source],
-        [AS_HELP_STRING([--with-ucx-source=DIR],
-             [source tree of the same UCX version; default: the environment's
-              SEP_UCX_SOURCE, else obtained with apt by
-              contrib/fetch-source.sh])],
+        [AS_HELP_STRING([--with-ucx-source=DIR|ARCHIVE],
+             [source of the same UCX version, a directory or a .tar.xz or
+              .tar.gz; default: the environment's SEP_UCX_SOURCE, else obtained
+              with apt by contrib/fetch-source.sh])],
         [], [with_ucx_source=${SEP_UCX_SOURCE:-auto}])
     AC_ARG_VAR([SEP_UCX_SOURCE], [same as --with-ucx-source])
 
@@ -50,6 +50,8 @@ AC_DEFUN([SEP_CHECK_UCX], [
     AC_SUBST([UCX_SOURCE])
     AC_SUBST([UCX_INFO])
     AC_SUBST([UCX_VERSION], [$sep_ucx_version])
+    # Its modules are in a directory of this name, see Makefile.am.
+    AC_SUBST([UCX_SERIES], [`echo "$sep_ucx_version" | cut -d. -f1,2`])
     AC_SUBST([UCX_LIBDIR])
     AM_CONDITIONAL([HAVE_UCX], [test $sep_ucx = yes])
 ])
@@ -129,10 +131,18 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
                                  --version "$sep_ucx_version" \
                                  --cache "$sep_ucx_cache"` ||
                      SEP_UCX_NO_SOURCE],
-        [UCX_SOURCE=`cd "$with_ucx_source" 2>/dev/null && pwd`
-         AS_IF([test -z "$UCX_SOURCE"],
-               [AC_MSG_ERROR(
-                    [--with-ucx-source=$with_ucx_source: no such directory])])])
+        [AS_IF([test -f "$with_ucx_source"],
+               [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-source.sh" \
+                            --archive "$with_ucx_source" \
+                            --cache "$sep_ucx_cache"` ||
+                AC_MSG_ERROR(m4_normalize([
+                    --with-ucx-source=$with_ucx_source: not an archive of a
+                    source tree (see above)]))],
+               [UCX_SOURCE=`cd "$with_ucx_source" 2>/dev/null && pwd`
+                AS_IF([test -z "$UCX_SOURCE"],
+                      [AC_MSG_ERROR(m4_normalize([
+                           --with-ucx-source=$with_ucx_source: neither a
+                           directory nor an archive]))])])])
 
     AS_IF([test $sep_ucx = yes],
           [AC_MSG_CHECKING([for the private UCT headers in $UCX_SOURCE])
@@ -163,8 +173,9 @@ AC_DEFUN([SEP_UCX_NO_SOURCE], [
            AC_MSG_WARN([$sep_ucx_reason: the transport will not be built])],
           [AC_MSG_ERROR(m4_normalize([
                the UCX source package could not be obtained with apt (see
-               above); give a UCX $sep_ucx_version source tree with
-               --with-ucx-source=DIR, or build without the transport with
+               above). Give the source of UCX $sep_ucx_version, a directory or
+               an archive such as ucx-$sep_ucx_version.tar.xz, with
+               --with-ucx-source=PATH, or build without the transport with
                --without-ucx]))])
 ])
 

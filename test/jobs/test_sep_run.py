@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sep-run: what it says if there is nothing to run on."""
+"""sep-run: what it says if there is nothing to run on, and which module it
+takes."""
 
 import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
 BUILD = os.environ.get("SEP_BUILD_DIR", TOP)
 SEP_RUN = os.path.join(BUILD, "bin/sep-run")
+FIND_UCX = os.path.join(BUILD, "libexec/sep/sep_find_ucx")
 SIM_RUN = [os.path.join(BUILD, "bin/mlx5sim-run"), "--private", "--"]
 
 
@@ -59,3 +63,188 @@ class NoDevice(unittest.TestCase):
             self.expect_nothing(run(*self.COMMAND, launcher=SIM_RUN,
                                     env={"MLX5SIM_LINK": link,
                                          "MLX5SIM_DEVICES": "2"}))
+
+
+UCS = 'const char *variables[] = {"MODULE_DIR", %s};'
+UCP = 'const char *ucp_get_version_string(void) { return "%s"; }'
+USER = ("const char *ucp_get_version_string(void);"
+        "extern const char *variables[];"
+        "int main(void) { return !ucp_get_version_string() || !variables[0]; }")
+
+
+@unittest.skipUnless(os.access(FIND_UCX, os.X_OK) and shutil.which("gcc"),
+                     "sep-run is not built, or there is no compiler")
+class Choice(unittest.TestCase):
+    """A tree as it is installed, with files that are only there, and libraries
+    that know UCX's version, or not."""
+
+    def setUp(self):
+        # pylint: disable-next=consider-using-with
+        self.directory = tempfile.TemporaryDirectory(prefix="sep-run.")
+        self.addCleanup(self.directory.cleanup)
+        self.top = os.path.realpath(self.directory.name)
+        for name in ("bin", "libexec/sep", "lib/sep"):
+            os.makedirs(os.path.join(self.top, name))
+        shutil.copy(SEP_RUN, os.path.join(self.top, "bin"))
+        shutil.copy(FIND_UCX, os.path.join(self.top, "libexec/sep"))
+        self.touch("lib/sep/libsep_preload.so")
+
+    def path(self, name):
+        return os.path.join(self.top, name)
+
+    def touch(self, name, text=""):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def add_module(self, version):
+        series = ".".join(version.split(".")[:2])
+        self.touch(f"lib/sep/ucx-{series}/libuct_sep.so.0")
+        self.touch(f"lib/sep/ucx-{series}/version", version + "\n")
+        return f"lib/sep/ucx-{series}"
+
+    def compile(self, name, source, *flags):
+        subprocess.run(["gcc", "-x", "c", "-", "-x", "none", "-o",
+                        self.path(name), *flags],
+                       input=source, text=True, check=True, timeout=60)
+
+    def add_ucx(self, version, has_plugins):
+        """The directory of its libraries."""
+        name = f"ucx-{version}"
+        os.makedirs(self.path(name))
+        variable = "PLUGIN_PATH" if has_plugins else "TLS"
+        for lib, source in (("ucs", UCS % f'"{variable}"'), ("ucp", UCP % version)):
+            self.compile(f"{name}/lib{lib}.so.0", source, "-shared", "-fPIC",
+                         f"-Wl,-soname,lib{lib}.so.0")
+        return self.path(name)
+
+    def run_it(self, *args, libraries="", **env):
+        environ = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("UCX_", "SEP_")) and
+                   name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
+        environ.update(env, LD_LIBRARY_PATH=libraries)
+        return subprocess.run([self.path("bin/sep-run"), *args],
+                              capture_output=True, text=True, timeout=60,
+                              check=False, env=environ)
+
+    def variables(self, *args, libraries="", **env):
+        """What is set, of that by which modules are loaded."""
+        result = self.run_it("--show", *args, libraries=libraries, **env)
+        self.assertEqual((result.stderr, result.returncode), ("", 0))
+        lines = dict(line.split("=", 1) for line in result.stdout.splitlines())
+        return {name: lines[name] for name in ("LD_PRELOAD", "UCX_PLUGIN_PATH")
+                if name in lines}
+
+    def expect_error(self, result, *texts):
+        self.assertEqual((result.stdout, result.returncode), ("", 2))
+        for text in texts:
+            self.assertIn(text, result.stderr)
+
+    def test_ucx_with_a_path_of_plugins_loads_the_module(self):
+        ucx = self.add_ucx("1.22.0", True)
+        self.add_module("1.18.1")
+        module = self.path(self.add_module("1.22.0"))
+        self.assertEqual(self.variables(libraries=ucx),
+                         {"UCX_PLUGIN_PATH": module})
+        self.assertEqual(self.variables(libraries=ucx, UCX_PLUGIN_PATH="/there"),
+                         {"UCX_PLUGIN_PATH": f"{module}:/there"})
+        os.remove(self.path("lib/sep/libsep_preload.so")) # Has no use for it
+        self.assertEqual(self.variables(libraries=ucx),
+                         {"UCX_PLUGIN_PATH": module})
+
+    def test_ucx_without_one_is_made_to(self):
+        ucx  = self.add_ucx("1.18.1", False)
+        shim = self.path("lib/sep/libsep_preload.so")
+        self.add_module("1.18.1")
+        self.assertEqual(self.variables(libraries=ucx), {"LD_PRELOAD": shim})
+        os.remove(shim)
+        self.expect_error(self.run_it("true", libraries=ucx), shim,
+                          "half installed")
+
+    def test_what_the_command_is_linked_with_counts(self):
+        self.add_module("1.18.1")
+        module = self.path(self.add_module("1.22.0"))
+        older  = self.add_ucx("1.18.1", False)
+        newer  = self.add_ucx("1.22.0", True)
+        flags  = [f"{newer}/libucp.so.0", f"{newer}/libucs.so.0",
+                  "-Wl,--disable-new-dtags", f"-Wl,-rpath,{newer}"]
+        self.compile("bin/user", USER, *flags)
+        self.assertEqual(self.variables(self.path("bin/user"), libraries=older),
+                         {"UCX_PLUGIN_PATH": module})
+        self.assertEqual(self.variables("sh", libraries=older),
+                         {"LD_PRELOAD": self.path("lib/sep/libsep_preload.so")})
+
+    def test_no_module_fits(self):
+        ucx = self.add_ucx("1.20.0", False)
+        self.add_module("1.13.1")
+        self.add_module("1.22.0")
+        self.expect_error(self.run_it("true", libraries=ucx),
+                          "no module for UCX 1.20.0", f"{ucx}/libucs.so.0",
+                          "1.13.1, 1.22.0")
+
+    def test_the_release_has_to_be_the_same(self):
+        ucx = self.add_ucx("1.18.1", False)
+        self.add_module("1.18.0")
+        self.expect_error(self.run_it("true", libraries=ucx),
+                          "is for UCX 1.18.0, and this is UCX 1.18.1")
+
+    def test_half_installed(self):
+        ucx = self.add_ucx("1.22.0", True)
+        self.expect_error(self.run_it("true", libraries=ucx), "there is no module",
+                          "half installed")
+        self.add_module("1.18.1")
+        module = self.add_module("1.22.0")
+        os.remove(self.path(f"{module}/libuct_sep.so.0"))
+        self.expect_error(self.run_it("true", libraries=ucx),
+                          self.path(f"{module}/libuct_sep.so.0 is missing"))
+        os.remove(self.path("libexec/sep/sep_find_ucx"))
+        self.expect_error(self.run_it("true", libraries=ucx),
+                          "sep_find_ucx is missing")
+
+    def test_a_module_that_is_named_is_taken(self):
+        ucx = self.add_ucx("1.22.0", True)
+        self.touch("other.so")
+        self.assertEqual(self.variables(libraries=ucx,
+                                        SEP_MODULE=self.path("other.so")),
+                         {"LD_PRELOAD": self.path("lib/sep/libsep_preload.so")})
+        self.expect_error(self.run_it("true", SEP_MODULE="/not/there.so"),
+                          "/not/there.so: no such file")
+
+
+@unittest.skipUnless(os.access(FIND_UCX, os.X_OK) and shutil.which("gcc"),
+                     "the transport is not built, or there is no compiler")
+class Refusal(unittest.TestCase):
+    """The preload library, in a process with a UCX that nothing is for."""
+
+    UCT = ("signed char uct_query_components(void ***c, unsigned *n)"
+           "{ *c = 0; *n = 7; return 0; }")
+    PROGRAM = ("#include <stdio.h>\n"
+               "signed char uct_query_components(void ***c, unsigned *n);"
+               "const char *ucp_get_version_string(void);"
+               "int main(void) { void **c; unsigned n;"
+               "if (!ucp_get_version_string()) return 1;"
+               "int status = uct_query_components(&c, &n);"
+               "printf(\"%d %u\", status, n);"
+               "return 0; }")
+
+    def test_no_module_for_the_ucx_of_the_process(self):
+        with tempfile.TemporaryDirectory(prefix="sep-run.") as top:
+            for lib, source in (("uct", self.UCT), ("ucp", UCP % "9.8.7")):
+                subprocess.run(["gcc", "-x", "c", "-", "-shared", "-fPIC",
+                                f"-Wl,-soname,lib{lib}.so.0", "-o",
+                                f"{top}/lib{lib}.so.0"], input=source, text=True,
+                               check=True, timeout=60)
+            subprocess.run(["gcc", "-x", "c", "-", "-x", "none", "-o", f"{top}/user",
+                            "-Wl,--no-as-needed",
+                            f"{top}/libuct.so.0", f"{top}/libucp.so.0"],
+                           input=self.PROGRAM, text=True, check=True, timeout=60)
+            shutil.copy(os.path.join(BUILD, "lib/sep/libsep_preload.so"), top)
+            os.makedirs(f"{top}/ucx-1.2")
+            result = subprocess.run(
+                [f"{top}/user"], capture_output=True, text=True, timeout=60,
+                check=False, env={"LD_LIBRARY_PATH": top,
+                                  "LD_PRELOAD": f"{top}/libsep_preload.so"})
+        self.assertEqual((result.stdout, result.returncode), ("0 7", 0))
+        self.assertIn("this is UCX 9.8.7", result.stderr)
+        self.assertIn(f"{top}/ucx-9.8/libuct_sep.so.0", result.stderr)
+        self.assertIn("Installed are modules for: UCX 1.2", result.stderr)

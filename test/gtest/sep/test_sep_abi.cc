@@ -5,6 +5,7 @@
 #endif
 
 extern "C" {
+#include <uct/ib/sep/compat/sep_compat_symbols.h>
 #include <uct/ib/sep/module/sep_abi.h>
 }
 
@@ -41,6 +42,7 @@ TEST_F(test_sep_abi, probes_find_the_ucx_it_was_built_for)
     EXPECT_EQ(UCS_OK, m_status);
     EXPECT_EQ(m_built.assertions, m_loaded.assertions);
     EXPECT_EQ(m_built.stats, m_loaded.stats);
+    EXPECT_EQ(m_built.symbols, m_loaded.symbols);
     EXPECT_GT(m_loaded.base_iface_size, m_loaded.iface_size);
     EXPECT_EQ(UCS_OK, uct_sep_abi_check());
 }
@@ -69,6 +71,23 @@ TEST_F(test_sep_abi, other_switches_name_both)
     EXPECT_EQ("statistics on here and off in the loaded UCX, "
               "assertions off here and on in the loaded UCX", mismatch());
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
+}
+
+TEST_F(test_sep_abi, each_function_that_came_with_a_change_is_compared)
+{
+    unsigned i;
+
+    for (i = 0; uct_sep_compat_symbols[i].name != NULL; ++i) {
+        m_loaded          = m_built;
+        m_loaded.symbols ^= 1u << i;
+        EXPECT_EQ(std::string(uct_sep_compat_symbols[i].name) + "() " +
+                  ((m_built.symbols & (1u << i)) ?
+                   "is here and is not in the loaded UCX" :
+                   "is not here and is in the loaded UCX"), mismatch());
+        EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
+    }
+    EXPECT_GT(i, 0u);
+    EXPECT_LE(i, UCT_SEP_COMPAT_MAX_SYMBOLS);
 }
 
 TEST_F(test_sep_abi, each_size_is_compared)

@@ -5,11 +5,15 @@
 #include "common/seed.h"
 
 #include <gtest/gtest.h>
+#include <ucs/debug/log.h>
 
 #include <arpa/inet.h>
 
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
 #include <random>
+#include <string>
 
 class test_sep_addr : public ::testing::Test {
 protected:
@@ -223,6 +227,73 @@ TEST_F(test_sep_addr, infiniband_address_vector)
     EXPECT_EQ(12, ah_attr.dlid);
     EXPECT_EQ(4, ah_attr.src_path_bits);
     EXPECT_EQ(0, memcmp(ah_attr.grh.dgid.raw, addr.gid, sizeof(addr.gid)));
+}
+
+/* What is logged as a warning, by a function that the log calls */
+static std::string warnings;
+
+static ucs_log_func_rc_t
+keep_warning(const char *, unsigned, const char *, ucs_log_level_t level,
+             const ucs_log_component_config_t *, const char *format, va_list ap)
+{
+    char text[1024];
+
+    if (level == UCS_LOG_LEVEL_WARN) {
+        vsnprintf(text, sizeof(text), format, ap);
+        warnings += text;
+    }
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+TEST_F(test_sep_addr, another_version_is_named_once)
+{
+    uint8_t ours     = UCT_SEP_ADDR_VERSION;
+    uint8_t ours_hub = UCT_SEP_HUB_ADDR_VERSION;
+    uint8_t other    = UCT_SEP_ADDR_VERSION + 1;
+    uint8_t hub      = UCT_SEP_HUB_ADDR_VERSION + 2;
+
+    warnings.clear();
+    ucs_log_push_handler(keep_warning);
+    EXPECT_TRUE(uct_sep_addr_check_kind("mlx5_7:1", 0, &ours));
+    EXPECT_TRUE(uct_sep_addr_check_kind("mlx5_7:1", 1, &ours_hub));
+    EXPECT_EQ("", warnings);
+    EXPECT_FALSE(uct_sep_addr_check_kind("mlx5_7:1", 0, &other));
+    std::string first = warnings;
+    EXPECT_FALSE(uct_sep_addr_check_kind("mlx5_7:1", 0, &hub));
+    EXPECT_FALSE(uct_sep_addr_check_kind("mlx5_7:1", 1, &other));
+    EXPECT_FALSE(uct_sep_addr_check_kind("mlx5_7:1", 1, &hub));
+    ucs_log_pop_handler();
+
+    EXPECT_EQ(first, warnings);
+    EXPECT_NE(std::string::npos,
+              first.find("mlx5_7:1: a peer has version " +
+                         std::to_string(UCT_SEP_ADDR_VERSION + 1) +
+                         " of the connection protocol, this is version " +
+                         std::to_string(UCT_SEP_ADDR_VERSION))) << first;
+}
+
+TEST_F(test_sep_addr, a_peer_is_found_again_on_any_path)
+{
+    uct_sep_peer_addr_t peer;
+    uct_sep_peer_addr_t same;
+
+    peer.dev = pack(ib_port(8));
+    uct_sep_iface_addr_pack(17, 4711, UCT_SEP_IFACE_ADDR_FLAG_SPLIT,
+                            &peer.iface);
+    same          = peer;
+    peer.dev.path = 3;
+    EXPECT_TRUE(uct_sep_peer_addr_is(&peer, &same.dev, &same.iface));
+    EXPECT_TRUE(uct_sep_peer_addr_is(&peer, &same.dev, NULL));
+
+    same.dev = pack(ib_port(9));
+    EXPECT_FALSE(uct_sep_peer_addr_is(&peer, &same.dev, &same.iface));
+    EXPECT_FALSE(uct_sep_peer_addr_is(&peer, &same.dev, NULL));
+
+    same.dev = pack(ib_port(8));
+    uct_sep_iface_addr_pack(17, 4712, UCT_SEP_IFACE_ADDR_FLAG_SPLIT,
+                            &same.iface);
+    EXPECT_FALSE(uct_sep_peer_addr_is(&peer, &same.dev, &same.iface));
+    EXPECT_TRUE(uct_sep_peer_addr_is(&peer, &same.dev, NULL));
 }
 
 TEST_F(test_sep_addr, roce_address_vector_is_always_global)

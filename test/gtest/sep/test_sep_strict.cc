@@ -35,7 +35,10 @@ protected:
         void *handle;
 
         uct_sep_rkey_pack(strict_key, relaxed_key, packed);
-        EXPECT_EQ(UCS_OK, uct_sep_rkey_unpack(NULL, packed, &m_rkey, &handle));
+        EXPECT_EQ(UCS_OK,
+                  uct_sep_rkey_unpack(NULL, packed,
+                                      UCT_SEP_COMPAT_RKEY_UNPACK_NO_PARAMS
+                                      &m_rkey, &handle));
         ucs_list_add_tail(&m_f.iface().tx.active, &m_f.txwq().list);
     }
 
@@ -177,8 +180,8 @@ TEST_P(test_sep_strict, a_put_that_fails_is_not_the_one)
     m_f.iface().tx.cq_credits = cq_credits;
 
     /* No descriptor for a copy */
-    ASSERT_EQ(UCS_OK, ucs_mpool_init(&mp, 0, 8, 0, 64, 1, 1, &mpool_ops,
-                                     "full"));
+    ASSERT_EQ(UCS_OK, uct_sep_compat_mpool_init(&mp, 8, 0, 64, 1, 1, &mpool_ops,
+                                                "full"));
     void *only = ucs_mpool_get(&mp);
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(1));
     ucs_mpool_put(only);

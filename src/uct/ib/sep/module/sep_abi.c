@@ -7,6 +7,7 @@
 #include "sep_abi.h"
 
 #include "sep_ucx_abi.h"
+#include <uct/ib/sep/compat/sep_compat_symbols.h>
 
 #include <ucs/datastruct/arbiter.h>
 #include <ucs/debug/log.h>
@@ -32,6 +33,18 @@ extern ucs_class_t UCS_CLASS_DECL_NAME(uct_worker_t);
 extern ucs_class_t UCS_CLASS_DECL_NAME(uct_priv_worker_t);
 
 
+static uint32_t uct_sep_abi_built_symbols(void)
+{
+    uint32_t symbols = 0;
+    unsigned i;
+
+    for (i = 0; uct_sep_compat_symbols[i].name != NULL; ++i) {
+        symbols |= (uint32_t)uct_sep_compat_symbols[i].is_there << i;
+    }
+
+    return symbols;
+}
+
 void uct_sep_abi_get_built(uct_sep_abi_t *abi_p)
 {
     abi_p->version          = SEP_UCX_VERSION_STRING;
@@ -41,6 +54,7 @@ void uct_sep_abi_get_built(uct_sep_abi_t *abi_p)
     abi_p->stats            = 0;
 #endif
     abi_p->assertions       = UCS_ENABLE_ASSERT;
+    abi_p->symbols          = uct_sep_abi_built_symbols();
     abi_p->iface_size       = sizeof(uct_iface_t);
     abi_p->base_iface_size  = sizeof(uct_base_iface_t);
     abi_p->ep_size          = sizeof(uct_ep_t);
@@ -97,12 +111,28 @@ static int uct_sep_abi_loaded_assertions(void)
     return 0;
 }
 
+static uint32_t uct_sep_abi_loaded_symbols(void)
+{
+    uint32_t symbols = 0;
+    unsigned i;
+
+    for (i = 0; uct_sep_compat_symbols[i].name != NULL; ++i) {
+        if (uct_sep_abi_find("libuct.so.0", uct_sep_compat_symbols[i].name) !=
+            NULL) {
+            symbols |= 1u << i;
+        }
+    }
+
+    return symbols;
+}
+
 void uct_sep_abi_get_loaded(uct_sep_abi_t *abi_p)
 {
     abi_p->version          = uct_sep_abi_loaded_version();
     abi_p->stats            = uct_sep_abi_find("libucs.so.0",
                                                "ucs_stats_node_alloc") != NULL;
     abi_p->assertions       = uct_sep_abi_loaded_assertions();
+    abi_p->symbols          = uct_sep_abi_loaded_symbols();
     abi_p->iface_size       = UCS_CLASS_DECL_NAME(uct_iface_t).size;
     abi_p->base_iface_size  = UCS_CLASS_DECL_NAME(uct_base_iface_t).size;
     abi_p->ep_size          = UCS_CLASS_DECL_NAME(uct_ep_t).size;
@@ -147,6 +177,21 @@ static void uct_sep_abi_compare_switch(const char *name, int built, int loaded,
     }
 }
 
+static void uct_sep_abi_compare_symbols(uint32_t built, uint32_t loaded,
+                                        char *diff, size_t max)
+{
+    unsigned i;
+
+    for (i = 0; uct_sep_compat_symbols[i].name != NULL; ++i) {
+        if ((built ^ loaded) & (1u << i)) {
+            uct_sep_abi_append(diff, max, "%s() %s here and %s in the loaded "
+                               "UCX", uct_sep_compat_symbols[i].name,
+                               (built & (1u << i)) ? "is" : "is not",
+                               (loaded & (1u << i)) ? "is" : "is not");
+        }
+    }
+}
+
 ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
                                  const uct_sep_abi_t *loaded, char *diff,
                                  size_t max)
@@ -163,6 +208,7 @@ ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
                                max);
     uct_sep_abi_compare_switch("assertions", built->assertions,
                                loaded->assertions, diff, max);
+    uct_sep_abi_compare_symbols(built->symbols, loaded->symbols, diff, max);
     uct_sep_abi_compare_size("uct_iface_t", built->iface_size,
                              loaded->iface_size, diff, max);
     uct_sep_abi_compare_size("uct_base_iface_t", built->base_iface_size,

@@ -6,6 +6,7 @@
 #include <ucs/type/status.h>
 
 #include <stddef.h>
+#include <stdint.h>
 
 
 /**
@@ -20,6 +21,8 @@ typedef struct uct_sep_abi {
                                       uct_base_iface_t and uct_base_ep_t */
     int        assertions;       /**< ENABLE_ASSERT: adds members to
                                       ucs_arbiter_group_t */
+    uint32_t   symbols;          /**< Which of uct_sep_compat_symbols there are.
+                                      Of them depend the types of functions */
     size_t     iface_size;       /**< sizeof(uct_iface_t): its operations */
     size_t     base_iface_size;  /**< sizeof(uct_base_iface_t) */
     size_t     ep_size;          /**< sizeof(uct_ep_t) */
@@ -40,9 +43,9 @@ void uct_sep_abi_get_built(uct_sep_abi_t *abi_p);
 /**
  * The UCX that is loaded in this process, determined without touching a
  * structure whose layout is in question: class sizes are read from the class
- * descriptors that libuct exports, statistics are known from a function that
- * exists only with them, assertions from how far ucs_arbiter_group_init()
- * writes.
+ * descriptors that libuct exports, statistics and versions are known from
+ * functions that exist only with them, assertions from how far
+ * ucs_arbiter_group_init() writes.
  *
  * @param [out] abi_p  Filled with what was found. Strings belong to libucp.
  */

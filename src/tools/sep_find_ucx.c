@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Which UCX a program would load, for sep-run.
+ *
+ * usage: sep_find_ucx [LIBUCS]
+ *
+ * Prints the version, "plugins" or "preload", and the path of libucs, or
+ * nothing if there is no UCX. Without an argument it is the one that the
+ * dynamic loader finds. UCX is loaded to ask for its version; it has no say in
+ * anything else, so the program is not linked with it.
+ */
+
+#define SEP_FIND_UCX_UCS "libucs.so.0"
+#define SEP_FIND_UCX_UCP "libucp.so.0"
+
+extern char **environ;
+
+
+/* What the user says of UCX is not for this program: neither warnings about it
+ * nor what it has UCX do */
+static void sep_find_ucx_clear_environment(void)
+{
+    char name[256];
+    char **entry;
+    size_t length;
+
+    for (entry = environ; *entry != NULL;) {
+        length = strcspn(*entry, "=");
+        if (!strncmp(*entry, "UCX_", 4) && (length < sizeof(name))) {
+            memcpy(name, *entry, length);
+            name[length] = '\0';
+            unsetenv(name); /* Moves those behind it */
+        } else {
+            ++entry;
+        }
+    }
+    setenv("UCX_VFS_ENABLE", "n", 1);
+    setenv("UCX_HANDLE_ERRORS", "none", 1);
+}
+
+/* Whether libucs looks for modules where the user says: it has the variable's
+ * name then */
+static int sep_find_ucx_has_plugins(const char *path)
+{
+    static const char name[] = "PLUGIN_PATH";
+    int found                = 0;
+    struct stat status;
+    void *content;
+    int fd;
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+
+    if ((fstat(fd, &status) == 0) && (status.st_size > 0)) {
+        content = mmap(NULL, status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (content != MAP_FAILED) {
+            /* With the terminating zero, and not the end of another name */
+            found = memmem(content, status.st_size, name, sizeof(name)) != NULL;
+            munmap(content, status.st_size);
+        }
+    }
+
+    close(fd);
+    return found;
+}
+
+/* libucp knows the version, and comes with libucs */
+static const char *sep_find_ucx_version(const char *ucs)
+{
+    const char *(*get_version)(void);
+    const char *slash = strrchr(ucs, '/');
+    void *ucp         = NULL;
+    char path[PATH_MAX];
+    int length;
+
+    if (slash != NULL) {
+        length = snprintf(path, sizeof(path), "%.*s/" SEP_FIND_UCX_UCP,
+                          (int)(slash - ucs), ucs);
+        if (length < (int)sizeof(path)) {
+            ucp = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+        }
+    }
+
+    if (ucp == NULL) {
+        ucp = dlopen(SEP_FIND_UCX_UCP, RTLD_LAZY | RTLD_LOCAL);
+    }
+
+    if (ucp == NULL) {
+        return NULL;
+    }
+
+    get_version = (const char *(*)(void))dlsym(ucp, "ucp_get_version_string");
+    return (get_version == NULL) ? NULL : get_version();
+}
+
+int main(int argc, char **argv)
+{
+    struct link_map *map = NULL;
+    const char *version;
+    void *ucs;
+
+    sep_find_ucx_clear_environment();
+    ucs = dlopen((argc > 1) ? argv[1] : SEP_FIND_UCX_UCS,
+                 RTLD_LAZY | RTLD_LOCAL);
+    if ((ucs == NULL) || (dlinfo(ucs, RTLD_DI_LINKMAP, &map) != 0)) {
+        return 0;
+    }
+
+    version = sep_find_ucx_version(map->l_name);
+    printf("%s %s %s\n", (version == NULL) ? "unknown" : version,
+           sep_find_ucx_has_plugins(map->l_name) ? "plugins" : "preload",
+           map->l_name);
+    fflush(stdout);
+    _exit(0); /* What UCX does when it is unloaded is of no interest */
+}
