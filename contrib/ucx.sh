@@ -35,6 +35,17 @@ sep_ucx_step()
     sep_step UCX "$@"
 }
 
+# Copy a source tree, or unpack an archive of one.
+# usage: sep_ucx_copy TREE-OR-ARCHIVE DIRECTORY
+sep_ucx_copy()
+{
+    if [[ -d $1 ]]; then
+        cp -a "$1" "$2" && chmod -R u+w "$2"
+    else
+        mkdir "$2" && tar -xf "$1" -C "$2" --strip-components=1
+    fi
+}
+
 # Configure the tree in WORK/source, in WORK/build.
 # usage: sep_ucx_configure WORK PREFIX [CONFIGURE-OPTION...]
 sep_ucx_configure()
