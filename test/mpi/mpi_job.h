@@ -248,7 +248,7 @@ static inline void mpi_job_pause(void)
 {
     const char *dir = getenv("SEP_JOB_PAUSE");
     char path[1024];
-    int fd;
+    int fd, found;
 
     if (dir == NULL) {
         return;
@@ -262,6 +262,9 @@ static inline void mpi_job_pause(void)
 
     snprintf(path, sizeof(path), "%s/go", dir);
     while (access(path, F_OK) != 0) {
+        /* What this rank has sent must get there meanwhile */
+        MPI_JOB_CALL(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                                &found, MPI_STATUS_IGNORE));
         usleep(2000);
     }
 }

@@ -19,12 +19,12 @@
  */
 
 typedef struct shmem_job {
-    const char *name;       /**< Program name in messages */
-    const char *part;       /**< What is being tested, in messages */
-    int        pe;
-    int        num_pes;
-    bool       quick;
-    long       counts[3];   /**< Messages, bytes, checks of this PE */
+    const char   *name;     /**< Program name in messages */
+    const char   *part;     /**< What is being tested, in messages */
+    int          pe;
+    int          num_pes;
+    bool         quick;
+    _Atomic long counts[3]; /**< Messages, bytes, checks of this PE */
 } shmem_job_t;
 
 static shmem_job_t shmem_job;
@@ -116,12 +116,14 @@ shmem_job_metric(const char *name, size_t bytes, double value, const char *unit)
     printf("metric %s %zu %.3f %s\n", name, bytes, value, unit);
 }
 
-static inline void shmem_job_init(int argc, char **argv, const char *name)
+/** Start OpenSHMEM with thread level @a required. */
+static inline void shmem_job_init_thread(int argc, char **argv,
+                                         const char *name, int required)
 {
-    int i;
+    int i, provided;
 
     shmem_job.name = name;
-    shmem_init();
+    shmem_init_thread(required, &provided);
     shmem_job.pe      = shmem_my_pe();
     shmem_job.num_pes = shmem_n_pes();
     for (i = 1; i < argc; ++i) {
@@ -137,6 +139,17 @@ static inline void shmem_job_init(int argc, char **argv, const char *name)
         shmem_job_fail("needs at least 2 PEs, started with %d",
                        shmem_job.num_pes);
     }
+
+    if (provided < required) {
+        shmem_job_fail("the library provides thread level %d, %d is needed",
+                       provided, required);
+    }
+}
+
+/** The same for a program without threads. */
+static inline void shmem_job_init(int argc, char **argv, const char *name)
+{
+    shmem_job_init_thread(argc, argv, name, SHMEM_THREAD_SINGLE);
 }
 
 /** Add up the counts of all PEs, print them, end OpenSHMEM.

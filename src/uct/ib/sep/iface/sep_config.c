@@ -161,7 +161,9 @@ ucs_config_field_t uct_sep_config_table[] = {
     {"TX_POSTLIST", "1",
      "Number of work requests of a connection per doorbell. 1 rings for each.\n"
      "Fewer are rung for when the application progresses or flushes: larger\n"
-     "values are for applications that post many small operations in a row.",
+     "values are for applications that post many small operations in a row.\n"
+     "Such an application has to come back: what it sends last, before a long\n"
+     "computation or a wait for something else, leaves with the next call.",
      ucs_offsetof(uct_sep_iface_config_t, tx.postlist), UCS_CONFIG_TYPE_UINT},
 
     UCT_SEP_COMPAT_MPOOL_FIELDS("TX_", -1, 0, "send",
