@@ -22,12 +22,12 @@ void uct_sep_postlist_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
      * BlueFlame can carry it whole. */
     wqe = uct_sep_txwq_bb(txwq, txwq->last_pi);
     if ((txwq->list_count == 1) && (iface->tx.post != UCT_SEP_TX_POST_DB)) {
-        uct_sep_txwq_ring_dbrec(txwq, bf, txwq->sw_pi, wqe,
+        uct_sep_txwq_ring_dbrec(txwq, bf, txwq->dbrec, txwq->sw_pi, wqe,
                                 (uint16_t)(txwq->sw_pi - txwq->last_pi), NULL,
                                 0, UCT_SEP_TX_POST_BF, 1, 0);
     } else {
-        uct_sep_txwq_ring_dbrec(txwq, bf, txwq->sw_pi, wqe, 0, NULL, 0,
-                                UCT_SEP_TX_POST_DB, 1, 0);
+        uct_sep_txwq_ring_dbrec(txwq, bf, txwq->dbrec, txwq->sw_pi, wqe, 0,
+                                NULL, 0, UCT_SEP_TX_POST_DB, 1, 0);
     }
 
     txwq->list_count = 0;

@@ -45,16 +45,17 @@
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_post_any(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                    int32_t *cq_credits, const void *wqe, uint16_t pi,
+                    int32_t *cq_credits, __be32 *dbrec, const void *wqe,
+                    uint16_t pi,
                     unsigned num_bb, const uct_sep_seg_t *segs,
                     unsigned num_segs, unsigned mode)
 {
     unsigned count;
 
     if (!(mode & UCT_SEP_OPS_LIST)) {
-        uct_sep_txwq_post(txwq, cq_credits, wqe, pi, num_bb, segs, num_segs,
-                          UCT_SEP_OPS_POST(mode), mode & UCT_SEP_OPS_LOCK,
-                          mode & UCT_SEP_OPS_FENCE);
+        uct_sep_txwq_post(txwq, cq_credits, dbrec, wqe, pi, num_bb, segs,
+                          num_segs, UCT_SEP_OPS_POST(mode),
+                          mode & UCT_SEP_OPS_LOCK, mode & UCT_SEP_OPS_FENCE);
         return;
     }
 
@@ -72,19 +73,32 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *wqe,
                 uint16_t pi, unsigned num_bb, unsigned mode)
 {
-    uct_sep_wr_post_any(iface, txwq, &iface->tx.cq_credits, wqe, pi, num_bb,
-                        NULL, 0, mode);
+    uct_sep_wr_post_any(iface, txwq, &iface->tx.cq_credits, txwq->dbrec, wqe,
+                        pi, num_bb, NULL, 0, mode);
 }
 
 
 /** Post a BB of segments, for which uct_sep_wr_reserve() was called. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_post_segs(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, void *wqe,
-                     uint16_t pi, const uct_sep_seg_t *segs, unsigned num_segs,
+uct_sep_wr_post_segs(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     __be32 *dbrec, void *wqe, uint16_t pi,
+                     const uct_sep_seg_t *segs, unsigned num_segs,
                      unsigned mode)
 {
     uct_sep_wqe_set_segs(wqe, segs, num_segs);
-    uct_sep_wr_post_any(iface, txwq, NULL, wqe, pi, 1, segs, num_segs, mode);
+    uct_sep_wr_post_any(iface, txwq, NULL, dbrec, wqe, pi, 1, segs, num_segs,
+                        mode);
+}
+
+
+/** @return sw_pi as the device has it. The doorbell record has it, if the
+ *          device has been told of all that was posted (PRM: send counter and
+ *          wqe_index, both of 16 bits). */
+static UCS_F_ALWAYS_INLINE uct_sep_alias_be16_t
+uct_sep_wr_be_index(const __be32 *dbrec, uint16_t pi, unsigned mode)
+{
+    return (mode & UCT_SEP_OPS_LIST) ?
+           htobe16(pi) : ((const uct_sep_alias_be16_t*)dbrec)[1];
 }
 
 
@@ -190,11 +204,13 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     uct_sep_desc_t *desc, uint32_t length, unsigned mode)
 {
-    uint16_t pi = txwq->sw_pi;
-    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    __be32 *dbrec = txwq->dbrec;
+    uint16_t pi   = txwq->sw_pi;
+    void *wqe     = uct_sep_txwq_bb(txwq, pi);
     uct_sep_seg_t segs[3];
 
-    segs[0] = uct_sep_wqe_usual_ctrl(&txwq->ctrl_write, pi);
+    segs[0] = uct_sep_wqe_usual_ctrl(&txwq->ctrl_write,
+                                     uct_sep_wr_be_index(dbrec, pi, mode));
     segs[1] = *(const uct_sep_seg_t*)&desc->super.raddr;
     segs[2] = uct_sep_wqe_desc_data(desc, length);
     if (ucs_unlikely(length == 0)) {
@@ -204,7 +220,7 @@ uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     --txwq->unsignaled;
     desc->super.end = pi + 1;
-    uct_sep_wr_post_segs(iface, txwq, wqe, pi, segs, 3, mode);
+    uct_sep_wr_post_segs(iface, txwq, dbrec, wqe, pi, segs, 3, mode);
 }
 
 
@@ -350,16 +366,18 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      uct_sep_desc_t *desc, uint32_t length, unsigned mode)
 {
+    __be32 *dbrec         = txwq->dbrec;
     uint16_t pi           = txwq->sw_pi;
     void *wqe             = uct_sep_txwq_bb(txwq, pi);
     uct_sep_seg_t segs[2] = {
-        uct_sep_wqe_usual_ctrl(&txwq->ctrl_send, pi),
+        uct_sep_wqe_usual_ctrl(&txwq->ctrl_send,
+                               uct_sep_wr_be_index(dbrec, pi, mode)),
         uct_sep_wqe_desc_data(desc, length)
     };
 
     --txwq->unsignaled;
     desc->super.end = pi + 1;
-    uct_sep_wr_post_segs(iface, txwq, wqe, pi, segs, 2, mode);
+    uct_sep_wr_post_segs(iface, txwq, dbrec, wqe, pi, segs, 2, mode);
 }
 
 

@@ -163,6 +163,7 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
 /**
  * Tell the device about the work requests up to an index.
  *
+ * @param [in] dbrec   Of the queue, which the caller may have at hand.
  * @param [in] sw_pi   Behind the last one.
  * @param [in] wqe     The last one.
  * @param [in] num_bb Its length; a plain doorbell does not use it.
@@ -176,14 +177,15 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
-                        uint16_t sw_pi, const void *wqe, unsigned num_bb,
+                        __be32 *dbrec, uint16_t sw_pi, const void *wqe,
+                        unsigned num_bb,
                         const uct_sep_seg_t *segs, unsigned num_segs,
                         uct_sep_tx_post_t post, int lock, int fence)
 {
     /* The device may read the work request when it sees the doorbell record, of
      * which only the lower half is ever set (PRM: send counter, 16 bits) */
     ucs_memory_cpu_store_fence();
-    ((uct_sep_alias_be16_t*)txwq->dbrec)[1] = htobe16(sw_pi);
+    ((uct_sep_alias_be16_t*)dbrec)[1] = htobe16(sw_pi);
 
     /* ... and reads the record when rung for a work request that did not come
      * with the doorbell. This fence also drains the BlueFlame buffer of the
@@ -215,6 +217,7 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
  * Post the work request at sw_pi.
  *
  * @param [inout] cq_credits  Of the interface, or NULL if they were taken.
+ * @param [in]    dbrec       Of the queue, which the caller may have at hand.
  * @param [in]    pi          sw_pi, which the caller has at hand.
  * @param [in]    num_bb      Its length.
  * @param [in]    segs        What it consists of, see above, or NULL.
@@ -225,8 +228,9 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
  * @param [in]    fence       Whether another thread may be the next to post.
  */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
-                  uint16_t pi, unsigned num_bb, const uct_sep_seg_t *segs,
+uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits,
+                  __be32 *dbrec, const void *wqe, uint16_t pi,
+                  unsigned num_bb, const uct_sep_seg_t *segs,
                   unsigned num_segs, uct_sep_tx_post_t post, int lock,
                   int fence)
 {
@@ -237,8 +241,8 @@ uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits, const void *wqe,
     if (cq_credits != NULL) {
         *cq_credits -= num_bb;
     }
-    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, sw_pi, wqe, num_bb, segs, num_segs,
-                            post, lock, fence);
+    uct_sep_txwq_ring_dbrec(txwq, txwq->bf, dbrec, sw_pi, wqe, num_bb, segs,
+                            num_segs, post, lock, fence);
 }
 
 

@@ -22,7 +22,7 @@ static UCS_F_ALWAYS_INLINE void *
 uct_sep_txwq_bb(const uct_sep_txwq_t *txwq, uint16_t pi)
 {
     return UCS_PTR_BYTE_OFFSET(txwq->start,
-                               (size_t)(pi & txwq->mask) << UCT_SEP_BB_SHIFT);
+                               ((uint32_t)pi << UCT_SEP_BB_SHIFT) & txwq->mask);
 }
 
 
@@ -75,12 +75,14 @@ uct_sep_wqe_set_ctrl(const uct_sep_txwq_t *txwq, void *wqe, uint16_t pi,
 /**
  * Control segment of a work request that is one of the usual ones.
  *
- * @param usual  One of txwq's.
+ * @param usual     One of txwq's.
+ * @param be_index  Where the work request is, as the device has it: sw_pi.
  */
 static UCS_F_ALWAYS_INLINE uct_sep_seg_t
-uct_sep_wqe_usual_ctrl(const uct_sep_seg_t *usual, uint16_t pi)
+uct_sep_wqe_usual_ctrl(const uct_sep_seg_t *usual,
+                       uct_sep_alias_be16_t be_index)
 {
-    return *usual | (uct_sep_seg_t){htobe32((uint32_t)pi << 8)};
+    return *usual | (uct_sep_seg_t){(uint32_t)be_index << 8};
 }
 
 

@@ -44,7 +44,7 @@ uct_sep_txwq_init(uct_sep_txwq_t *txwq, const uct_sep_txwq_mem_t *mem)
      * the queue of a failed QP must still take the NOP that drains it. */
     txwq->bb_max       = mem->bb_count - UCT_SEP_MAX_BB - 1;
     txwq->credits      = txwq->bb_max;
-    txwq->mask         = mem->bb_count - 1;
+    txwq->mask         = (mem->bb_count - 1) << UCT_SEP_BB_SHIFT;
     /* Even if all work requests have the maximum length, some are signaled
      * before the queue is full. */
     moderation       = ucs_min(mem->moderation, txwq->bb_max / UCT_SEP_MAX_BB);

@@ -104,7 +104,8 @@ typedef struct uct_sep_txwq {
                                         if the next one has to */
     uint16_t         sw_pi;        /**< Index of the next BB */
     uint16_t         hw_ci;        /**< Behind the last completed BB */
-    uint32_t         mask;         /**< Length of the queue in BBs, less 1 */
+    uint32_t         mask;         /**< Length of the queue, less a BB, in
+                                        bytes */
     __be32           qpn_ds;       /**< QP number as in the control segment */
     int16_t          moderation;   /**< What unsignaled is set to by a signaled
                                         work request */
