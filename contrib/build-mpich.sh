@@ -81,7 +81,7 @@ mkdir -p "$work/build"
 # directories of the prefix stay in the programs, which so find this library.
 options=(--prefix="$prefix" --with-device=ch4:ucx --with-ucx=/usr
          --enable-thread-cs=per-vci --with-ch4-max-vcis="$vcis"
-         --with-pm=hydra --with-hwloc-prefix=/usr --with-wrapper-dl-type=none
+         --with-pm=hydra --with-hwloc-prefix=/usr
          --enable-shared --disable-static --without-yaksa --enable-fast=O2
          --disable-fortran --disable-cxx --disable-romio
          --disable-maintainer-mode --disable-dependency-tracking)
