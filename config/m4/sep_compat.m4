@@ -23,6 +23,18 @@ m4_define([SEP_UCX_TRY], [
     SEP_UCX_DEFINE([$1], [$[sep_cv_ucx_]m4_tolower([$1])], [$5])
 ])
 
+# SEP_UCX_TRY_NOT(MACRO, WHAT, HEADERS, BODY, DESCRIPTION)
+# Define SEP_UCX_<MACRO> if it does not.
+m4_define([SEP_UCX_TRY_NOT], [
+    AC_CACHE_CHECK([whether UCX $2], [sep_cv_ucx_]m4_tolower([$1]),
+        [AC_COMPILE_IFELSE([AC_LANG_PROGRAM([$3], [$4])],
+                           [AS_VAR_SET([sep_cv_ucx_]m4_tolower([$1]), [yes])],
+                           [AS_VAR_SET([sep_cv_ucx_]m4_tolower([$1]), [no])])])
+    AS_IF([test "x$[sep_cv_ucx_]m4_tolower([$1])" = xno],
+          [sep_result=yes], [sep_result=no])
+    SEP_UCX_DEFINE([$1], [$sep_result], [$5])
+])
+
 # SEP_UCX_TRY_MEMBER(MACRO, TYPE.MEMBER, DESCRIPTION)
 m4_define([SEP_UCX_TRY_MEMBER], [
     AC_CHECK_MEMBER([$2], [sep_result=yes], [sep_result=no],
@@ -177,10 +189,10 @@ AC_DEFUN([SEP_UCX_API], [
     # Interfaces and endpoints
     SEP_UCX_TRY_MEMBER([MPOOL_GROW], [uct_iface_mpool_config_t.grow_factor],
         [Pools of interfaces grow by a factor])
-    SEP_UCX_TRY([BASE_OPS], [has uct_base_iface_internal_ops],
+    SEP_UCX_TRY_NOT([NO_BASE_OPS], [has uct_base_iface_internal_ops],
         [SEP_UCX_HEADERS],
         [return uct_base_iface_internal_ops.iface_estimate_perf != 0;],
-        [libuct exports the defaults of internal operations])
+        [libuct does not export the defaults of internal operations])
     SEP_UCX_TRY_MEMBER([EP_CONNECT_V2],
         [uct_iface_internal_ops_t.ep_connect_to_ep_v2],
         [Internal operations have ep_connect_to_ep_v2])

@@ -11,7 +11,7 @@
 #include <ucs/sys/string.h>
 
 
-#ifndef SEP_UCX_BASE_OPS
+#ifdef SEP_UCX_NO_BASE_OPS
 
 ucs_status_t uct_sep_compat_estimate_perf(uct_iface_h iface,
                                           const uct_sep_compat_iface_ops_t *ops,

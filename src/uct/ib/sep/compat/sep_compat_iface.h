@@ -90,7 +90,7 @@ typedef struct uct_sep_compat_iface_ops {
 } uct_sep_compat_iface_ops_t;
 
 
-#ifdef SEP_UCX_BASE_OPS
+#ifndef SEP_UCX_NO_BASE_OPS
 
 /** Operations of UCX that its API does not show, for an interface that
  *  UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. This version has
