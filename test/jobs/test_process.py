@@ -65,6 +65,23 @@ class Run(unittest.TestCase):
         self.assertTrue(result.ok)
         self.assertFalse(alive(int(result.stdout)))
 
+    def test_child_that_is_just_being_started_is_killed(self):
+        # Between fork and exec a child has its parent's environment, during
+        # exec it has none
+        for _ in range(20):
+            result = process.run(["sh", "-c", "sleep 1000 & echo $!"], 10)
+            self.assertFalse(alive(int(result.stdout)))
+
+    def test_processes_without_an_environment_are_passed_over(self):
+        other = subprocess.Popen(["sleep", "1000"], env={})
+        try:
+            started = time.monotonic()
+            self.assertEqual(process.marked_processes("no such mark"), [])
+            self.assertLess(time.monotonic() - started, 30)
+        finally:
+            other.kill()
+            other.wait()
+
     def test_other_jobs_are_left_alone(self):
         other = process.Process(["sleep", "1000"])
         try:

@@ -61,22 +61,48 @@ def signal_name(number):
         return f"signal {number}"
 
 
+# Time within which a process that has just been started shows its environment,
+# seconds: while it loads its program, there is none to be read
+SETTLING = 1.0
+
+KERNEL_THREAD = 0x00200000              # PF_KTHREAD
+
+
+def read_process(entry):
+    """(state, environment, whether it may be loading its program)."""
+    with open(f"/proc/{entry}/environ", "rb") as file:
+        environment = file.read()
+    with open(f"/proc/{entry}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - \
+        int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    is_loading = not environment and age < SETTLING and \
+        not int(fields[6]) & KERNEL_THREAD
+    return fields[0], environment, is_loading
+
+
 def marked_processes(mark):
     """Process ids of all that were started with this mark."""
     wanted = f"{MARK}={mark}".encode()
     found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
-            continue
-        try:
-            with open(f"/proc/{entry}/environ", "rb") as file:
-                environment = file.read()
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                state = file.read().rpartition(b")")[2].split()[0]
-        except OSError:
-            continue                    # gone, or another user's
-        if state != b"Z" and wanted in environment.split(b"\0"):
-            found.append(int(entry))
+    entries = [entry for entry in os.listdir("/proc") if entry.isdigit() and
+               int(entry) != os.getpid()]
+    while entries:
+        again = []
+        for entry in entries:
+            try:
+                state, environment, is_loading = read_process(entry)
+            except OSError:
+                continue                # gone, or another user's
+            if state == b"Z":
+                continue
+            if wanted in environment.split(b"\0"):
+                found.append(int(entry))
+            elif is_loading:
+                again.append(entry)
+        entries = again
+        if entries:
+            time.sleep(0.005)
     return found
 
 
