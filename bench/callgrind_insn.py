@@ -47,12 +47,9 @@ class Names:
         return self.known[number]
 
 
-def read(path, events=("Ir",)):
-    """(operation, {(object, function): self cost}) of one file. The cost is the
-    sum of the given events."""
-    operation = None
-    costs = collections.Counter()
-    columns = [1]
+def entries(path):
+    """(object, function, whether the line is the cost inside a function called,
+    line) for each line of a file but those that only name things."""
     objects, functions = Names(), Names()
     obj = fun = "?"
     is_call = False
@@ -61,42 +58,47 @@ def read(path, events=("Ir",)):
     with open(path, encoding="utf-8", errors="replace") as lines:
         for line in lines:
             line = line.rstrip("\n")
-            match = re.match(r"^desc: Trigger: Client Request: (.*)$", line)
-            if match:
-                operation = match.group(1).strip()
-                continue
-            if line.startswith("events: "):
-                names = line.split()[1:]
-                missing = [name for name in events if name not in names]
-                if missing:
-                    sys.exit(f"callgrind_insn.py: {path} does not count "
-                             f"{', '.join(missing)}")
-                columns = [1 + names.index(name) for name in events]
-                continue
             match = spec.match(line)
-            if match:
-                kind, value = match.groups()
-                if kind == "ob":
-                    obj = objects.resolve(value)
-                elif kind == "cob":
-                    objects.resolve(value)
-                elif kind == "fn":
-                    fun = functions.resolve(value)
-                elif kind == "cfn":
-                    functions.resolve(value)
-                elif kind == "calls":
-                    # The next line is the cost inside the function called.
-                    is_call = True
+            if not match:
+                yield obj, fun, is_call, line
+                is_call = False
                 continue
-            if re.match(r"^[+\-*0-9]", line):
-                words = line.split()
-                if is_call:
-                    is_call = False
-                else:
-                    # Zeros at the end are left out.
-                    costs[obj, fun] += sum(int(words[column])
-                                           for column in columns
-                                           if column < len(words))
+            kind, value = match.groups()
+            if kind == "ob":
+                obj = objects.resolve(value)
+            elif kind == "cob":
+                objects.resolve(value)
+            elif kind == "fn":
+                fun = functions.resolve(value)
+            elif kind == "cfn":
+                functions.resolve(value)
+            elif kind == "calls":
+                is_call = True
+
+
+def read(path, events=("Ir",)):
+    """(operation, {(object, function): self cost}) of one file. The cost is the
+    sum of the given events."""
+    operation = None
+    costs = collections.Counter()
+    columns = [1]
+
+    for obj, fun, is_call, line in entries(path):
+        match = re.match(r"^desc: Trigger: Client Request: (.*)$", line)
+        if match:
+            operation = match.group(1).strip()
+        elif line.startswith("events: "):
+            names = line.split()[1:]
+            missing = [name for name in events if name not in names]
+            if missing:
+                sys.exit(f"callgrind_insn.py: {path} does not count "
+                         f"{', '.join(missing)}")
+            columns = [1 + names.index(name) for name in events]
+        elif re.match(r"^[+\-*0-9]", line) and not is_call:
+            words = line.split()
+            # Zeros at the end are left out.
+            costs[obj, fun] += sum(int(words[column]) for column in columns
+                                   if column < len(words))
 
     return operation, costs
 

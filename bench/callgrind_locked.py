@@ -18,46 +18,25 @@ import re
 import subprocess
 import sys
 
-from callgrind_insn import DEVICE_OBJECT, WRAPPER, Names
+from callgrind_insn import counted, entries
 
 
 def read(path):
     """{(object, function, address): executed} of one file."""
     counts = collections.Counter()
-    objects, functions = Names(), Names()
-    obj = fun = "?"
     address = 0
-    is_call = False
-    spec = re.compile(r"^(ob|fl|fi|fe|fn|cob|cfi|cfl|cfn|calls)=(.*)$")
 
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            match = spec.match(line.rstrip("\n"))
-            if match:
-                kind, value = match.groups()
-                if kind == "ob":
-                    obj = objects.resolve(value)
-                elif kind == "cob":
-                    objects.resolve(value)
-                elif kind == "fn":
-                    fun = functions.resolve(value)
-                elif kind == "cfn":
-                    functions.resolve(value)
-                elif kind == "calls":
-                    is_call = True
-                continue
-            if not re.match(r"^(0x|[+\-*])", line):
-                continue
-            words = line.split()
-            # Positions may be relative to those of the line before
-            if words[0].startswith("0x"):
-                address = int(words[0], 16)
-            elif words[0] != "*":
-                address += int(words[0], 0)
-            if is_call:
-                is_call = False
-            elif len(words) > 2:
-                counts[obj, fun, address] += int(words[2])
+    for obj, fun, is_call, line in entries(path):
+        if not re.match(r"^(0x|[+\-*])", line):
+            continue
+        words = line.split()
+        # Positions may be relative to those of the line before
+        if words[0].startswith("0x"):
+            address = int(words[0], 16)
+        elif words[0] != "*":
+            address += int(words[0], 0)
+        if not is_call and len(words) > 2:
+            counts[obj, fun, address] += int(words[2])
     return counts
 
 
@@ -91,7 +70,7 @@ def main():
     locked = collections.Counter()
     addresses = {}
     for (obj, fun, address), count in counts.items():
-        if DEVICE_OBJECT in obj or WRAPPER.match(fun):
+        if not counted(obj, fun):
             continue
         name = obj.rsplit("/", 1)[-1]
         libraries[name] += count
