@@ -13,23 +13,27 @@ m4_define([SEP_UCX_DEFINE], [
            AS_VAR_APPEND([sep_ucx_api], [" m4_tolower([$1])"])])
 ])
 
-# SEP_UCX_TRY(MACRO, WHAT, HEADERS, BODY, DESCRIPTION)
-# Define SEP_UCX_<MACRO> if a function with this body compiles without a warning.
-m4_define([SEP_UCX_TRY], [
+# SEP_UCX_CHECK(MACRO, WHAT, HEADERS, BODY)
+# Set sep_cv_ucx_<macro> to whether a function with this body compiles without a
+# warning.
+m4_define([SEP_UCX_CHECK], [
     AC_CACHE_CHECK([whether UCX $2], [sep_cv_ucx_]m4_tolower([$1]),
         [AC_COMPILE_IFELSE([AC_LANG_PROGRAM([$3], [$4])],
                            [AS_VAR_SET([sep_cv_ucx_]m4_tolower([$1]), [yes])],
                            [AS_VAR_SET([sep_cv_ucx_]m4_tolower([$1]), [no])])])
+])
+
+# SEP_UCX_TRY(MACRO, WHAT, HEADERS, BODY, DESCRIPTION)
+# Define SEP_UCX_<MACRO> if it does.
+m4_define([SEP_UCX_TRY], [
+    SEP_UCX_CHECK([$1], [$2], [$3], [$4])
     SEP_UCX_DEFINE([$1], [$[sep_cv_ucx_]m4_tolower([$1])], [$5])
 ])
 
 # SEP_UCX_TRY_NOT(MACRO, WHAT, HEADERS, BODY, DESCRIPTION)
 # Define SEP_UCX_<MACRO> if it does not.
 m4_define([SEP_UCX_TRY_NOT], [
-    AC_CACHE_CHECK([whether UCX $2], [sep_cv_ucx_]m4_tolower([$1]),
-        [AC_COMPILE_IFELSE([AC_LANG_PROGRAM([$3], [$4])],
-                           [AS_VAR_SET([sep_cv_ucx_]m4_tolower([$1]), [yes])],
-                           [AS_VAR_SET([sep_cv_ucx_]m4_tolower([$1]), [no])])])
+    SEP_UCX_CHECK([$1], [$2], [$3], [$4])
     AS_IF([test "x$[sep_cv_ucx_]m4_tolower([$1])" = xno],
           [sep_result=yes], [sep_result=no])
     SEP_UCX_DEFINE([$1], [$sep_result], [$5])
