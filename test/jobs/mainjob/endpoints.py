@@ -179,9 +179,6 @@ class Outcome:
     detail: str = ""
     found: list = field(default_factory=list)
     report: jobs.Report = None
-    planned: dict = None
-    violations: int = 0
-    seconds: float = 0.0
 
 
 class Runner:
@@ -234,7 +231,6 @@ class Runner:
 
     def run(self, setting):
         """Run one setting and judge it."""
-        started = time.monotonic()
         why = setting.impossible()
         if why:
             return Outcome(setting, "skip", why)
@@ -244,7 +240,6 @@ class Runner:
             leaks = instance.leaks()
             if leaks and outcome.status == "pass":
                 outcome.status, outcome.detail = "fail", leaks
-        outcome.seconds = time.monotonic() - started
         return outcome
 
     def run_on(self, setting, instance, pause):
@@ -290,18 +285,14 @@ class Runner:
         # The kernel keeps 15 characters of a process's name
         outcome.found = read_snapshot(
             text, os.path.basename(self.binary(setting))[:15])
+        planned = None
         if setting.is_planned():
-            regime = json.loads(text)["devices"][0]["uar_mode"]
-            outcome.planned = self.plan(setting, regime)
-        words = complaints(setting, outcome.found, outcome.planned)
-        counters = instance.counters()
-        outcome.violations = counters["violations"]
-        if outcome.violations:
-            words.append(f"{outcome.violations} violations of the device's "
-                         "rules")
-        if counters["bytes"] < outcome.report.payload:
-            words.append(f"the device moved {counters['bytes']} bytes of at "
-                         f"least {outcome.report.payload}")
+            planned = self.plan(setting,
+                                json.loads(text)["devices"][0]["uar_mode"])
+        words = complaints(setting, outcome.found, planned)
+        words += device.check_traffic(
+            dict.fromkeys(device.COUNTERS, 0), instance.counters(),
+            outcome.report.messages, outcome.report.payload)
         if words:
             outcome.status, outcome.detail = "fail", "; ".join(words)
         return outcome

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from . import endpoints, jobs, process
+from . import cli, endpoints, jobs, process
 
 CATEGORIES = ("mpi_everywhere", "2xdynamic", "dynamic", "shared_dynamic",
               "static", "mpi_threads")
@@ -27,16 +27,11 @@ def numbers(text):
 
 
 def names(choices):
+    listed = cli.name_list(["all", *choices])
+
     def parse(text):
-        if text == "all":
-            return list(choices)
-        found = text.split(",")
-        for name in found:
-            if name not in choices:
-                raise argparse.ArgumentTypeError(
-                    f"unknown name '{name}', choose from all, "
-                    f"{', '.join(choices)}")
-        return found
+        found = listed(text)
+        return list(choices) if "all" in found else found
     return parse
 
 
@@ -100,16 +95,11 @@ def settings(options):
 
 def launcher(options):
     """argv of the program that starts the ranks."""
-    wanted = options.mpiexec or {"mpich": "mpiexec.mpich",
-                                 "openmpi": "mpirun.openmpi"}[options.library]
+    wanted = options.mpiexec or jobs.LAUNCHERS[options.library]
     path = shutil.which(wanted)
     if path is None:
         raise SystemExit(f"endpoints: {wanted} is not installed")
-    if options.library == "mpich":
-        return [path, "-bind-to", "none"]
-    return [path, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ucx",
-            "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca",
-            "pml_ucx_devices", "any"]
+    return jobs.launch(options.library, path)
 
 
 def cells(outcome):

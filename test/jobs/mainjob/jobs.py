@@ -8,6 +8,19 @@ from dataclasses import dataclass, field
 SKIP_STATUS = 77
 
 
+def launch(library, launcher):
+    """Start of a command line: the launcher at this path, and its options."""
+    argv = [launcher]
+    if library == "mpich":
+        return argv + ["-bind-to", "none"]
+    argv += ["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ucx",
+             "--mca", "osc", "ucx", "--mca", "pml_ucx_tls", "any", "--mca",
+             "pml_ucx_devices", "any"]
+    if library == "oshmem":
+        argv += ["--mca", "spml", "ucx"]
+    return argv
+
+
 @dataclass(frozen=True)
 class Job:
     """A test program under one MPI library."""
@@ -29,15 +42,7 @@ class Job:
 
     def argv(self, build_dir, quick, launcher_for):
         """Command line; launcher_for(name) finds mpirun and the like."""
-        argv = [launcher_for(LAUNCHERS[self.library])]
-        if self.library == "mpich":
-            argv += ["-bind-to", "none"]
-        else:
-            argv += ["--oversubscribe", "--bind-to", "none", "--mca", "pml",
-                     "ucx", "--mca", "osc", "ucx", "--mca", "pml_ucx_tls",
-                     "any", "--mca", "pml_ucx_devices", "any"]
-            if self.library == "oshmem":
-                argv += ["--mca", "spml", "ucx"]
+        argv = launch(self.library, launcher_for(LAUNCHERS[self.library]))
         argv += ["-n", self.ranks] + self.binding()
         argv.append(self.binary(build_dir))
         return argv + (["--quick"] if quick else [])
