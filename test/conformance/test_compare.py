@@ -110,6 +110,8 @@ class Selection(unittest.TestCase):
     def test_exclusions(self):
         self.assertTrue(cases.excluded("test_uct_ib_pkey.send/0"))
         self.assertTrue(cases.excluded("test_ucp_tag_offload.post/0"))
+        self.assertTrue(cases.excluded("test_uct_query_ib.send_overhead/0"))
+        self.assertIsNone(cases.excluded("test_uct_query.query_perf/0"))
         self.assertIsNone(cases.excluded("test_uct_event.am/0"))
         self.assertIsNone(cases.excluded("test_ucp_tag_match.send/0"))
 

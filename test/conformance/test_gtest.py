@@ -99,6 +99,13 @@ class Run(unittest.TestCase):
         self.assertEqual((gtest.FAILED, "x.cc:1 Expected equality"),
                          (fails.status, fails.reason))
 
+    def test_the_module_is_named(self):
+        self.write("bin/sep-run", "#!/bin/sh\nshift\n"
+                   "[ \"$SEP_MODULE\" = " + self.dir +
+                   "/lib/sep/libuct_sep.so ] && exec \"$@\"\n")
+        passes, = self.run_tests("passes")
+        self.assertEqual(gtest.OK, passes.status)
+
     def test_device_s_complaint_is_of_the_test_that_caused_it(self):
         passes, violates, skips = self.run_tests("passes", "violates", "skips")
         self.assertEqual([gtest.OK, gtest.FAILED, gtest.SKIPPED],

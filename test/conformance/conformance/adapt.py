@@ -95,7 +95,7 @@ EDITS = [
          r'\g<0>,' + "\n" + r'\1              IGNORE_IF_NOT_EXIST', (0, 2, 2),
          "ways of registration"),
     Edit("uct/ib/test_ib_xfer.cc", r'"IB_(PCI_RELAXED_ORDERING)=try"',
-         r'"IB_\1?=try", "\1?=try"', (0, 1, 1),
+         r'"IB_\1?=try", "SEP_\1?=try"', (0, 1, 1),
          "the same setting of sep_mlx5"),
     Edit("uct/ib/test_ib_xfer.cc",
          r"^( *)auto \*ib_md = ucs_derived_of\(sender\(\)\.md\(\)",
@@ -109,6 +109,21 @@ EDITS = [
          r'EXPECT_EQ\(((?:has_transport\("srd"\) \? 0u : )?1u,\s+sender\(\)'
          r"\.iface_attr\(\)\.cap\.get\.min_zcopy\))", r"EXPECT_GE(\1", 2,
          "sep_mlx5 also reads nothing, whatever the setting"),
+    # From UCX 1.18 on, names of settings have the prefix of their table
+    Edit("uct/test_p2p_am.cc",
+         r'^( *)status_bufs *= (uct_config_modify\(m_iface_config, ")'
+         r'(RX_MAX_BUFS[^;]*;)\n',
+         r"\g<0>" + "\n" r"\1if (status_bufs != UCS_OK) {" + "\n"
+         r"\1    status_bufs = \2SEP_\3" + "\n" r"\1}" + "\n", 1,
+         "the same setting of sep_mlx5"),
+    Edit("uct/test_p2p_am.cc",
+         r"^( *)if \(\(status1 != UCS_OK\) \|\| \(status2 != UCS_OK\)\) \{$",
+         r"\1if (status1 != UCS_OK) {" + "\n"
+         r"\1    status1 = uct_config_modify(m_iface_config, "
+         r'"SEP_TX_MAX_BUFS", "32");' + "\n"
+         r"\1    status2 = uct_config_modify(m_iface_config, "
+         r'"SEP_TX_BUFS_GROW", "32");' + "\n" r"\1}" + "\n" r"\g<0>", 1,
+         "the same setting of sep_mlx5"),
     # UCP has a SEG_SIZE of its own, so this one can only be set from outside
     Edit("ucp/test_ucp_worker.cc",
          r'^( *)ucp_config_modify\(m_ucp_config, "IB_SEG_SIZE",\n'

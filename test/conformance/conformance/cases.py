@@ -19,7 +19,7 @@ EXCLUDED = [
     (r"^test_ucp_sockaddr",
      "needs a connection manager (rdma_cm or TCP) besides the transport"),
     (r"^test_uct_ib_|^test_uct_event_ib\.|^test_uct_cq_moderation\.|"
-     r"^uct_p2p_test_event|^uct_qp_test_event",
+     r"^uct_p2p_test_event|^uct_qp_test_event|^test_uct_query_ib\.",
      "reads uct_ib_iface_t or changes configuration of UCX's ib module"),
     (r"^test_tag\b|^test_tag_|^test_ucp_tag_offload",
      "hardware tag matching, which sep_mlx5 does not offer"),
