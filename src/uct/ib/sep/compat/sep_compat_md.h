@@ -65,6 +65,17 @@ typedef unsigned uct_sep_compat_mem_reg_arg_t;
 #endif
 
 
+/** Flags of uct_md_ops_t::mkey_pack: UCX tells a wrong parameter by the absence
+ *  of all of them, where there are two, when memory is invalidated. */
+#ifdef SEP_UCX_MD_FLAG_INVALIDATE_RMA
+#  define UCT_SEP_COMPAT_MKEY_INVALIDATE \
+    (UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA | \
+     UCT_MD_MKEY_PACK_FLAG_INVALIDATE_AMO)
+#else
+#  define UCT_SEP_COMPAT_MKEY_INVALIDATE 0
+#endif
+
+
 /** What uct_md_ops_t::mem_query fills. */
 #ifdef SEP_UCX_MEM_QUERY_V2
 typedef uct_md_mem_attr_v2_t uct_sep_compat_mem_attr_t;

@@ -108,6 +108,7 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
     mem->rkey       = mem->mr->rkey;
     mem->relaxed_mr = NULL;
     mem->keys       = NULL;
+    mem->is_packed  = 0;
     if (md->relaxed_ordering) {
         mem->relaxed_mr = uct_sep_mem_make_mr(md, address, length,
                                               UCT_SEP_MD_ACCESS |
@@ -175,6 +176,24 @@ static int uct_sep_mem_is_invalidated(const uct_md_mem_dereg_params_t *params)
            UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
 }
 
+/* A key can be invalidated anyhow; but a caller that forgets to say so
+ * beforehand would find out with other transports only */
+static ucs_status_t
+uct_sep_mem_check_dereg(const uct_md_mem_dereg_params_t *params)
+{
+    const uct_sep_mem_t *mem;
+
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+
+    mem = params->memh;
+    if (ENABLE_PARAMS_CHECK && (UCT_SEP_COMPAT_MKEY_INVALIDATE != 0) &&
+        uct_sep_mem_is_invalidated(params) && !mem->is_packed) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}
+
 static void uct_sep_mem_invalidate_done(void *arg)
 {
     uct_invoke_completion(arg, UCS_OK);
@@ -184,8 +203,12 @@ static ucs_status_t
 uct_sep_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
+    ucs_status_t status;
 
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+    status = uct_sep_mem_check_dereg(params);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     uct_sep_mem_deregister(md, params->memh);
     ucs_free(params->memh);
@@ -220,8 +243,12 @@ static ucs_status_t uct_sep_mem_rcache_dereg(
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
     uct_sep_rcache_region_t *region;
+    ucs_status_t status;
 
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
+    status = uct_sep_mem_check_dereg(params);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     region = ucs_container_of(params->memh, uct_sep_rcache_region_t, mem);
     if (uct_sep_mem_is_invalidated(params)) {
@@ -240,7 +267,13 @@ uct_sep_mkey_pack(uct_md_h tl_md, uct_mem_h memh,
                   UCT_SEP_COMPAT_MKEY_PACK_RANGE
                   const uct_md_mkey_pack_params_t *params, void *rkey_buffer)
 {
-    const uct_sep_mem_t *mem = memh;
+    uct_sep_mem_t *mem = memh;
+
+    if (ENABLE_PARAMS_CHECK &&
+        (params->field_mask & UCT_MD_MKEY_PACK_FIELD_FLAGS) &&
+        (params->flags & UCT_SEP_COMPAT_MKEY_INVALIDATE)) {
+        mem->is_packed = 1;
+    }
 
     uct_sep_rkey_pack(mem->mr->rkey, mem->rkey, rkey_buffer);
     return UCS_OK;

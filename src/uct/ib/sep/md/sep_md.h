@@ -63,6 +63,8 @@ typedef struct uct_sep_mem {
                                          one, with relaxed ordering; or NULL */
     uct_sep_mem_keys_t *keys; /**< Local keys in contexts of workers, or NULL;
                                    see sep_own_keys.h */
+    int                is_packed; /**< Its key was packed to be invalidated one
+                                       day; known only if UCX checks that */
 } uct_sep_mem_t;
 
 
