@@ -18,11 +18,12 @@
 /*
  * Which UCX a program would load, for sep-run.
  *
- * usage: sep_find_ucx [LIBUCS]
+ * usage: sep_find_ucx [LIBUCS [LIBUCP]]
  *
  * Prints the version, "plugins" or "preload", and the path of libucs, or
  * nothing if there is no UCX. Without an argument it is the one that the
- * dynamic loader finds. UCX is loaded to ask for its version; it has no say in
+ * dynamic loader finds. LIBUCP is the libucp that goes with LIBUCS, if that is
+ * known. UCX is loaded to ask for its version; it has no say in
  * anything else, so the program is not linked with it.
  */
 
@@ -82,21 +83,42 @@ static int sep_find_ucx_has_plugins(const char *path)
     return found;
 }
 
-/* libucp knows the version, and comes with libucs */
-static const char *sep_find_ucx_version(const char *ucs)
+/* Load libucp from a place relative to the directory of libucs. Returns NULL if
+ * it is not there. */
+static void *sep_find_ucx_open_ucp(const char *ucs, const char *place)
 {
-    const char *(*get_version)(void);
     const char *slash = strrchr(ucs, '/');
-    void *ucp         = NULL;
     char path[PATH_MAX];
     int length;
 
-    if (slash != NULL) {
-        length = snprintf(path, sizeof(path), "%.*s/" SEP_FIND_UCX_UCP,
-                          (int)(slash - ucs), ucs);
-        if (length < (int)sizeof(path)) {
-            ucp = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-        }
+    if (slash == NULL) {
+        return NULL;
+    }
+
+    length = snprintf(path, sizeof(path), "%.*s/%s" SEP_FIND_UCX_UCP,
+                      (int)(slash - ucs), ucs, place);
+    return (length < (int)sizeof(path)) ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) :
+                                          NULL;
+}
+
+/* libucp knows the version. It comes with libucs: in the same directory if both
+ * are installed, and beside it where UCX was built. What the loader finds by
+ * itself may be of another UCX. */
+static const char *sep_find_ucx_version(const char *ucs, const char *linked_ucp)
+{
+    const char *(*get_version)(void);
+    void *ucp = NULL;
+
+    if (linked_ucp != NULL) {
+        ucp = dlopen(linked_ucp, RTLD_LAZY | RTLD_LOCAL);
+    }
+
+    if (ucp == NULL) {
+        ucp = sep_find_ucx_open_ucp(ucs, "");
+    }
+
+    if (ucp == NULL) {
+        ucp = sep_find_ucx_open_ucp(ucs, "../../ucp/.libs/");
     }
 
     if (ucp == NULL) {
@@ -124,7 +146,7 @@ int main(int argc, char **argv)
         return 0;
     }
 
-    version = sep_find_ucx_version(map->l_name);
+    version = sep_find_ucx_version(map->l_name, (argc > 2) ? argv[2] : NULL);
     printf("%s %s %s\n", (version == NULL) ? "unknown" : version,
            sep_find_ucx_has_plugins(map->l_name) ? "plugins" : "preload",
            map->l_name);

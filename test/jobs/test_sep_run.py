@@ -108,15 +108,20 @@ class Choice(unittest.TestCase):
                         self.path(name), *flags],
                        input=source, text=True, check=True, timeout=60)
 
-    def add_ucx(self, version, has_plugins):
-        """The directory of its libraries."""
-        name = f"ucx-{version}"
-        os.makedirs(self.path(name))
+    def add_ucx(self, version, has_plugins, place="{}"):
+        """The directory of its libraries; with a place, the directories of each,
+        with colons between them."""
         variable = "PLUGIN_PATH" if has_plugins else "TLS"
+        places = []
         for lib, source in (("ucs", UCS % f'"{variable}"'), ("ucp", UCP % version)):
+            name = f"ucx-{version}/{place.format(lib)}" if place != "{}" else \
+                f"ucx-{version}"
+            os.makedirs(self.path(name), exist_ok=True)
             self.compile(f"{name}/lib{lib}.so.0", source, "-shared", "-fPIC",
                          f"-Wl,-soname,lib{lib}.so.0")
-        return self.path(name)
+            if self.path(name) not in places:
+                places.append(self.path(name))
+        return ":".join(places)
 
     def run_it(self, *args, libraries="", **env):
         environ = {name: value for name, value in os.environ.items()
@@ -173,6 +178,44 @@ class Choice(unittest.TestCase):
                          {"UCX_PLUGIN_PATH": module})
         self.assertEqual(self.variables("sh", libraries=older),
                          {"LD_PRELOAD": self.path("lib/sep/libsep_preload.so")})
+
+    def test_libraries_where_ucx_was_built(self):
+        """There, each is in a directory of its own. Beside an installed UCX of
+        another version, which must not be asked in its place."""
+        other = self.add_ucx("1.18.1", False)
+        tree  = self.add_ucx("1.22.0", True, "src/{}/.libs")
+        self.add_module("1.18.1")
+        module = {"UCX_PLUGIN_PATH": self.path(self.add_module("1.22.0"))}
+        self.assertEqual(self.variables(libraries=f"{tree}:{other}"), module)
+        ucs, ucp = tree.split(":")
+        self.assertEqual(self.variables(libraries=f"{ucs}:{other}"), module)
+
+        libraries = [f"{ucp}/libucp.so.0", f"{ucs}/libucs.so.0"]
+        self.compile("bin/user", USER, *libraries, "-Wl,--disable-new-dtags",
+                     f"-Wl,-rpath,{ucs}:{ucp}")
+        self.assertEqual(self.variables(self.path("bin/user"), libraries=other),
+                         module)
+
+        # A program that is not installed yet, as libtool leaves it
+        os.makedirs(self.path("bin/.libs"))
+        self.compile("bin/.libs/wrapped", USER, *libraries)
+        self.touch("bin/wrapped",
+                   f'#! /bin/sh\n  LD_LIBRARY_PATH="{tree}:$LD_LIBRARY_PATH"\n')
+        os.chmod(self.path("bin/wrapped"), 0o755)
+        self.assertEqual(self.variables(self.path("bin/wrapped"),
+                                        libraries=other), module)
+
+    def test_library_that_the_command_is_linked_with_knows_the_version(self):
+        """Wherever it is: not every UCX has the directories of its build."""
+        other = self.add_ucx("1.18.1", False)
+        tree  = self.add_ucx("1.22.0", True, "{}-is-here")
+        ucs, ucp = tree.split(":")
+        self.add_module("1.18.1")
+        module = self.path(self.add_module("1.22.0"))
+        self.compile("bin/user", USER, f"{ucp}/libucp.so.0", f"{ucs}/libucs.so.0",
+                     "-Wl,--disable-new-dtags", f"-Wl,-rpath,{ucs}:{ucp}")
+        self.assertEqual(self.variables(self.path("bin/user"), libraries=other),
+                         {"UCX_PLUGIN_PATH": module})
 
     def test_no_module_fits(self):
         ucx = self.add_ucx("1.20.0", False)
