@@ -52,25 +52,7 @@ class ParseOutput(unittest.TestCase):
         self.assertIsNone(perftest.unsupported("all is well"))
 
 
-    def test_version_of_ucx(self):
-        self.assertEqual(perftest.version("# Version 1.13.1\n"),
-                         (1, 13))
-        self.assertEqual(perftest.version("# Library version: 1.18.1\n"
-                                          "# API headers version: 1.19.0\n"),
-                         (1, 18))
-        self.assertEqual(perftest.version("nothing"), (0, 0))
-
-
 class Rows(unittest.TestCase):
-
-    def test_known_defect_is_about_atomics_of_rc_mlx5_in_newer_versions(self):
-        fadd = perftest.Test("uct", "fadd", 8, 10)
-        self.assertIn("DevX", perftest.defect(fadd, "rc_mlx5", (1, 18)))
-        for test, transport, version in (
-                (fadd, "rc_mlx5", (1, 13)), (fadd, "sep_mlx5", (1, 18)),
-                (perftest.Test("ucp", "ucp_fadd", 8, 10), "rc_mlx5", (1, 18)),
-                (perftest.Test("uct", "get", 8, 10), "rc_mlx5", (1, 18))):
-            self.assertIsNone(perftest.defect(test, transport, version))
 
     def test_ping_pong_counts_both_directions(self):
         one = perftest.Test("uct", "put_lat", 8, 1000)

@@ -11,7 +11,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass, field, replace
 
-from . import device, jobs, lanes, perftest, process, table
+from . import defects, device, jobs, lanes, perftest, process, table
 
 DEVICE = "mlx5_0:1"
 PERFTEST_TIMEOUT = 40.0
@@ -92,8 +92,12 @@ class MainJob:
                                       transport.launcher))
         return words
 
+    def simulated(self, transport):
+        """Whether the device is the software device."""
+        return transport.simulated and not self.options.hardware
+
     def instance(self, transport):
-        if transport.simulated and not self.options.hardware:
+        if self.simulated(transport):
             return device.SoftwareDevice(self.build_dir)
         return device.NoDevice()
 
@@ -151,6 +155,13 @@ class MainJob:
                 if complaints and cell.status == "pass":
                     cell.status = "fail"
                     cell.detail = "; ".join(complaints)
+                if cell.status == "fail" and self.simulated(transport):
+                    text = "\n".join(output.stdout + output.stderr
+                                     for output in outputs)
+                    reason = defects.in_output(transport.name,
+                                               self.ucx_version(), text)
+                    if reason:
+                        cell = Cell("skip", reason)
         except (device.CounterError, OSError) as error:
             cell = Cell("fail", str(error))
         cell.seconds = time.monotonic() - started
@@ -196,13 +207,14 @@ class MainJob:
         """Major and minor number of the UCX that is tested."""
         if self._ucx_version is None:
             env = dict(os.environ, UCX_LOG_LEVEL="error")
-            self._ucx_version = perftest.version(
+            self._ucx_version = defects.version(
                 process.run([self.find("ucx_info"), "-v"], 30, env).stdout)
         return self._ucx_version
 
     def perftest_row(self, test, transport):
-        if transport.simulated and not self.options.hardware:
-            reason = perftest.defect(test, transport.name, self.ucx_version())
+        if self.simulated(transport):
+            reason = defects.of_test(test, transport.name,
+                                     self.ucx_version())
             if reason:
                 return Cell("skip", reason)
 

@@ -192,28 +192,6 @@ def parse(output):
     raise ValueError("ucx_perftest printed no result line")
 
 
-def version(text):
-    """Version of UCX in the output of "ucx_info -v": (major, minor)."""
-    match = re.search(r"[Vv]ersion[:= ]+(\d+)\.(\d+)", text)
-    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
-
-
-def defect(test, transport, ucx_version):
-    """Why the row is of no use with that version of UCX on a device without
-    DevX, as the software device is, or None."""
-    if transport == "rc_mlx5" and test.api == "uct" and \
-            test.name in ATOMICS + ("add_lat", "add_mr") and \
-            ucx_version >= (1, 18):
-        # uct_ib_mlx5dv_md_open() makes a key to flush with from the process
-        # number, whose second byte is sent as atomic_mr_id. The peer adds eight
-        # times that to the address, although the key that it has for atomics,
-        # by uct_ib_verbs_mkey_pack(), is the direct one. So a test waits for
-        # ever for what has been written elsewhere.
-        return ("UCX 1.18 and later write to a wrong address in atomics of "
-                "rc_mlx5 without DevX")
-    return None
-
-
 def unsupported(text):
     """What UCX says if the transport does not offer the operation, or None."""
     match = re.search(r"(\S+ does not support .*)$", text, re.MULTILINE)

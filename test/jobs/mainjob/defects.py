@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Defects of UCX on a device without DevX, as the software device is.
+
+They are about rc_mlx5 alone. What is of no use for them is left out with the
+reason; all else that fails has failed.
+"""
+
+import re
+
+from . import perftest
+
+
+def version(text):
+    """Version of UCX in the output of "ucx_info -v": (major, minor)."""
+    match = re.search(r"[Vv]ersion[:= ]+(\d+)\.(\d+)", text)
+    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
+
+
+def of_test(test, transport, ucx_version):
+    """Why a row of ucx_perftest need not be run with that version, or None."""
+    if transport == "rc_mlx5" and test.api == "uct" and \
+            test.name in perftest.ATOMICS + ("add_lat", "add_mr") and \
+            ucx_version >= (1, 18):
+        # uct_ib_mlx5dv_md_open() makes a key to flush with from the process
+        # number, whose second byte is sent as atomic_mr_id. The peer adds eight
+        # times that to the address, although the key that it has for atomics,
+        # by uct_ib_verbs_mkey_pack(), is the direct one. So a test waits for
+        # ever for what has been written elsewhere.
+        return ("UCX 1.18 and later write to a wrong address in atomics of "
+                "rc_mlx5 without DevX")
+    return None
+
+
+def in_output(transport, ucx_version, text):
+    """Why a row failed, if it is seen in what UCX printed, or None."""
+    # A fence of UCP flushes remote memory by reading it with a key that only
+    # DevX makes. UCT_RC_IFACE_CHECK_FLUSH_REMOTE() finds that there is none, but
+    # is empty unless UCX was configured to check parameters, and the read goes
+    # out with UCT_IB_MD_INVALID_FLUSH_RKEY.
+    if transport == "rc_mlx5" and ucx_version >= (1, 18) and \
+            re.search(r"RDMA_READ s-- \[rva 0x0 rkey 0xff\]", text):
+        return ("UCX 1.18 and later flush with an invalid key on rc_mlx5 without "
+                "DevX")
+    return None
