@@ -130,7 +130,34 @@ class Results(unittest.TestCase):
              ("unit.sim_gtest.suite.not", SKIPPED, "no")],
             [(each.test, each.status, each.reason) for each in found])
 
+    def test_of_endpoint_jobs_have_their_reasons(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "log")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("\n".join("\t".join(words) for words in (
+                    ("debian-root.sh: it is there",),
+                    ("ranks", "library", "transport", "category", "threads",
+                     "cq", "postlist", "result", "qps"),
+                    ("2", "mpich", "sep_mlx5", "static", "4", "1", "8", "pass",
+                     "8"),
+                    ("2", "mpich", "sep_mlx5", "static", "1", "1", "8", "fail",
+                     "-"),
+                    ("    fail: it hung",), ("    and more",),
+                    ("2", "mpich", "sep_mlx5", "dynamic", "1", "4", "1", "skip",
+                     "-"),
+                    ("    skip: it can't be",), ("1 passed, 1 failed",))))
+            found = roots.results_of_endpoints("p", "r", path)
+        name = "endpoints mpich sep_mlx5 "
+        self.assertEqual(
+            [(name + "static, 4 threads, CQ sharing 1, postlist 8", PASSED, ""),
+             (name + "static, 1 threads, CQ sharing 1, postlist 8", FAILED,
+              "fail: it hung"),
+             (name + "dynamic, 1 threads, CQ sharing 4, postlist 1", SKIPPED,
+              "skip: it can't be")],
+            [(each.test, each.status, each.reason) for each in found])
+
     def test_transport_that_was_not_built_is_named(self):
+        self.assertIsNone(roots.not_built("/nowhere/log"))
         with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
             file.write("==> Running\n")
             file.flush()

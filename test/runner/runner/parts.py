@@ -100,6 +100,7 @@ class Debian:
     directory: str              # of the root, below build/
     source_variable: str        # absolute path of the source of its UCX, if any
     rows: tuple                 # of test/jobs/main_job
+    endpoints: tuple            # options of test/jobs/endpoints
     tests: tuple                # as for --one
 
 
@@ -291,9 +292,10 @@ PARTS = (
     Part("ucp", "tests of a UCX that is built with the optimisations of "
          "src/ucp/opt", _ucp()),
 
-    # Both libraries with what they do on two ranks, and what they stand on
-    Part("debian13", "build, demo and tests of the device in a Debian 13, which "
-         "is made for that by debootstrap", (
+    # Both libraries with what they do on two ranks, and what they stand on; and
+    # an endpoint per thread, for which Debian 12's MPICH has too few interfaces
+    Part("debian13", "build, demo, MPI with an endpoint per thread and tests of "
+         "the device in a Debian 13, which is made for that by debootstrap", (
              Debian("Debian 13", "trixie", "debian-trixie",
                     "SEP_DEBIAN13_UCX_SOURCE", rows=(
                  "ucx_info lists it", "UCT put_lat short 8 B",
@@ -302,7 +304,9 @@ PARTS = (
                  "MPICH 2 ranks rma", "MPICH 2 ranks threads",
                  "Open MPI 2 ranks p2p", "Open MPI 2 ranks collectives",
                  "Open MPI 2 ranks rma", "OpenSHMEM 2 ranks put_get",
-                 "OpenSHMEM 2 ranks atomics"), tests=(
+                 "OpenSHMEM 2 ranks atomics"), endpoints=(
+                     "--threads", "1,4", "--cq-sharing", "1", "--postlist",
+                     "1"), tests=(
                      "unit/sim_gtest/*", "unit/device_gtest/*")),)),
 
     Part("sources", "shell scripts, what is committed, the tarball", (

@@ -27,7 +27,7 @@ class Run:
         self.path = os.path.join(session.top, "build", row.directory)
 
     def plan(self):
-        steps = [name for name in ("demo", "tests")
+        steps = [name for name in ("demo", "endpoints", "tests")
                  if self.session.wanted(self.part, self.row.run, name)]
         if self.session.options.list:
             self.session.note(f"{self.part}/{self.row.run} {name}"
@@ -42,15 +42,23 @@ class Run:
         root.dropped = lambda need: None if need == root.name else \
             self.session.fail(self.part, self.row.run, self.row.run,
                               f"not run, {need} failed")
-        actions = {"demo": self._demo, "tests": self._tests}
+        actions = {"demo": self._demo, "endpoints": self._endpoints,
+                   "tests": self._tests}
+        if "endpoints" in steps and "demo" not in steps:
+            steps.insert(0, "demo")     # which builds what it runs
+        tasks = {}
         for name in steps:
-            task = self.session.task(self.part, self.row.run,
-                                     f"{self.row.run} {name}", actions[name],
-                                     [root], alone=True)
-            task.dropped = None     # the root has its own result
+            needs = [tasks["demo"]] if name == "endpoints" else [root]
+            tasks[name] = self.session.task(self.part, self.row.run,
+                                            f"{self.row.run} {name}",
+                                            actions[name], needs, alone=True)
+            tasks[name].dropped = None  # the root has its own result
+
+    def _log(self, name):
+        return os.path.join(self.session.directory(self.part), f"{name}.log")
 
     def _command(self, name, limit, *command):
-        log = os.path.join(self.session.directory(self.part), f"{name}.log")
+        log = self._log(name)
         # The source of this machine's UCX is of no use there
         source = os.environ.get(self.row.source_variable) or "auto"
         bind = ["--bind", os.path.dirname(source)] if source != "auto" else []
@@ -95,6 +103,23 @@ class Run:
                                   0.0, f"the transport was {missing}", log))
             self.session.leave_out(f"{self.part} sep_mlx5", missing)
         self._finish("demo", results, child, elapsed, log, reason)
+
+    def _endpoints(self):
+        """What the demo has built, with MPI's threads."""
+        missing = not_built(self._log("demo"))
+        if missing:
+            self.session.add(
+                [Result(self.part, self.row.run, "endpoints", SKIPPED, 0.0,
+                        f"the transport was {missing}")],
+                f"{self.part} {self.row.run}: endpoints", 0.0, 0.0)
+            return
+        child, elapsed, log, reason = self._command(
+            "endpoints", self.session.options.jobs_limit,
+            "test/jobs/endpoints", "--build-dir", "build/demo", "--tsv",
+            *self.row.endpoints)
+        self._finish("endpoints", results_of_endpoints(self.part, self.row.run,
+                                                       log),
+                     child, elapsed, log, reason)
 
     def _tests(self):
         name = "check-results/junit.xml"
@@ -141,10 +166,37 @@ def skip_reason(log):
 
 def not_built(log):
     """Why contrib/demo.sh had no transport to show, or None."""
+    if not os.path.exists(log):
+        return None
     with open(log, encoding="utf-8", errors="replace") as file:
         match = re.search(r"The transport was (not built .*?): on ",
                           file.read())
     return match.group(1) if match else None
+
+
+_ENDPOINTS = {"pass": PASSED, "fail": FAILED, "skip": SKIPPED}
+
+
+def results_of_endpoints(part, run, log):
+    """From what test/jobs/endpoints --tsv has printed, reasons included."""
+    results = []
+    columns = None
+    with open(log, encoding="utf-8", errors="replace") as file:
+        for line in file.read().splitlines():
+            cells = line.split("\t")
+            if cells[0] == "ranks":
+                columns = cells
+            elif columns and len(cells) == len(columns):
+                row = dict(zip(columns, cells))
+                results.append(Result(
+                    part, run, f"endpoints {row['library']} "
+                    f"{row['transport']} {row['category']}, {row['threads']} "
+                    f"threads, CQ sharing {row['cq']}, postlist "
+                    f"{row['postlist']}", _ENDPOINTS[row["result"]]))
+            elif results and not results[-1].reason and \
+                    results[-1].status != PASSED:
+                results[-1].reason = line.strip()
+    return results
 
 
 def results_of_junit(part, run, path):
