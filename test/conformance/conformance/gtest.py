@@ -110,11 +110,6 @@ class Program:
         environment = dict(os.environ)
         environment.update(UCX_HANDLE_ERRORS="bt", UCX_LOG_LEVEL="warn",
                            UCX_WARN_UNUSED_ENV_VARS="n")
-        if self.preload:
-            # The program uses UCX's libraries where they were linked, each in a
-            # directory of its own: sep-run does not find out their version
-            environment["SEP_MODULE"] = \
-                f"{self.sep_build}/lib/sep/libuct_sep.so"
         environment.update(self.environment)
 
         def start(options, log):
