@@ -21,9 +21,12 @@
 #   --work DIR     where to build (default: build/matrix)
 #   --tsv          columns are separated by tabs: ucx, debian, part, passed,
 #                  failed, skipped
+#   --rc           three columns more: the same on rc_mlx5, beside which jobs
+#                  and conformance are run
 #   --list         print what would be run, and run nothing
 #
-# Numbers are those of sep_mlx5: rows of the main job, and tests. What can't be had
+# Numbers are those of sep_mlx5: rows of the main job, and tests; what UCX itself
+# can't do on rc_mlx5 there is skipped, with a reason. What can't be had
 # on this machine is named on standard error, with the reason, and counts as
 # nothing. What is built is used again.
 #
@@ -53,6 +56,7 @@ group=()
 quick=(--quick)
 work=
 tsv=
+rc=
 list=
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -76,6 +80,7 @@ while [[ $# -gt 0 ]]; do
     --quick)   quick=(--quick); shift ;;
     --whole)   quick=(); shift ;;
     --tsv)     tsv=1; shift ;;
+    --rc)      rc=1; shift ;;
     --list)    list=1; shift ;;
     --help|-h) usage; exit 0 ;;
     *)         wrong "unknown option $1" ;;
@@ -107,16 +112,31 @@ name_of()
 tried=
 failed=
 
-# usage: row UCX-NAME DEBIAN PART PASSED FAILED SKIPPED
-row()
+# usage: line CELL...
+line()
 {
-    tried=1
-    [[ $5 == 0 && ( $4 != 0 || $6 != 0 ) ]] || failed=1
     if [[ -n $tsv ]]; then
         (IFS=$'\t'; echo "$*")
     else
-        printf '%-10s %-8s %-12s %6s %6s %7s\n' "$@"
+        printf '%-10s %-8s %-12s %6s %6s %7s' "${@:1:6}"
+        printf '%10s %10s %10s' "${@:7}" | sed 's/ *$//'
+        echo
     fi
+}
+
+# The last three numbers are those of rc_mlx5, if it is asked for.
+# usage: row UCX-NAME DEBIAN PART PASSED FAILED SKIPPED [PASSED FAILED SKIPPED]
+row()
+{
+    local cells=("$@")
+    tried=1
+    [[ $5 == 0 && ( $4 != 0 || $6 != 0 ) ]] || failed=1
+    if [[ -z $rc ]]; then
+        cells=("${cells[@]:0:6}")
+    elif [[ $# == 6 ]]; then
+        cells+=(- - -)
+    fi
+    line "${cells[@]}"
 }
 
 # usage: cannot UCX-NAME DEBIAN PART REASON
@@ -177,23 +197,33 @@ run_conformance()
         --results "$2/conformance" "${quick[@]}" "${group[@]}"
 }
 
-# "PASSED FAILED SKIPPED" on sep_mlx5
+# "PASSED FAILED SKIPPED" on sep_mlx5, and on rc_mlx5
 count_jobs()
 {
     python3 -c '
 import json, sys
 with open(sys.argv[1], encoding="utf-8") as file:
-    states = [row["cells"]["sep_mlx5"]["status"]
-              for row in json.load(file)["rows"] if "sep_mlx5" in row["cells"]]
-print(*(states.count(each) for each in ("pass", "fail", "skip")))' "$1"
+    rows = json.load(file)["rows"]
+for name in ("sep_mlx5", "rc_mlx5"):
+    states = [row["cells"][name]["status"] for row in rows
+              if name in row["cells"]]
+    print(*(states.count(each) for each in ("pass", "fail", "skip")), end=" ")
+' "$1"
 }
 
 count_conformance()
 {
-    awk -F '\t' 'NR > 1 && $4 == "ok" { ok++ }
-                 NR > 1 && $4 == "skipped" { skipped++ }
-                 NR > 1 && $4 != "ok" && $4 != "skipped" { failed++ }
-                 END { print ok + 0, failed + 0, skipped + 0 }' "$1"
+    awk -F '\t' '
+        function state(text)
+        {
+            return text == "ok" || text == "skipped" ? text : "failed"
+        }
+        NR > 1 { count["sep", state($4)]++; count["rc", state($5)]++ }
+        END    { split("sep rc", names, " ")
+                 for (i = 1; i <= 2; i++)
+                     printf "%d %d %d ", count[names[i], "ok"],
+                            count[names[i], "failed"],
+                            count[names[i], "skipped"] }' "$1"
 }
 
 wanted()
@@ -277,6 +307,7 @@ try_in()
         options+=(--part "$part")
     done
     [[ ${#quick[@]} -gt 0 ]] || options+=(--whole)
+    [[ -z $rc ]] || options+=(--rc)
 
     sep_say "Debian $1" >&2
     mkdir -p "$work"
@@ -316,8 +347,8 @@ show()
 }
 
 [[ -n $tsv || -n $list ]] ||
-    printf '%-10s %-8s %-12s %6s %6s %7s\n' ucx debian part passed failed \
-        skipped
+    line ucx debian part passed failed skipped ${rc:+rc-passed rc-failed} \
+        ${rc:+rc-skipped}
 for system in "${debian[@]}"; do
     [[ $system != "$(release VERSION_CODENAME)" ]] || system=this
     if [[ -n $list ]]; then

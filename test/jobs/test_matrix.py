@@ -29,9 +29,9 @@ UCX_GTEST = """#!/bin/sh
 echo "$@" > "$FAKE_ASKED"
 while [ "$1" != --results ]; do shift; done
 mkdir -p "$2"
-printf 'group\\tsuite\\ttest\\tsep_mlx5\\n' > "$2/table.tsv"
+printf 'group\\tsuite\\ttest\\tsep_mlx5\\trc_mlx5\\tverdict\\n' > "$2/table.tsv"
 for status in ok ok crashed skipped ok; do
-    printf 'uct\\ta\\tb\\t%s\\n' $status >> "$2/table.tsv"
+    printf 'uct\\ta\\tb\\t%s\\thung\\tbetter\\n' $status >> "$2/table.tsv"
 done
 exit ${FAKE_GTEST_STATUS:-0}
 """
@@ -132,6 +132,20 @@ class Matrix(unittest.TestCase):
         asked = self.read("asked")
         for word in ("--quick", "--group uct", f"--ucx-source {work}/source"):
             self.assertIn(word, asked)
+
+    def test_numbers_of_rc_mlx5_stand_beside_if_asked_for(self):
+        _, rows = self.rows("--rc")
+        self.assertEqual(
+            [["9.8.7", "build", "1", "0", "0", "-", "-", "-"],
+             ["9.8.7", "jobs", "2", "0", "1", "3", "0", "0"],
+             ["9.8.7", "conformance", "3", "1", "1", "0", "5", "0"]], rows)
+        run = self.matrix("--rc", "--debian", "this", "--part", "jobs", "--ucx",
+                          self.path("ucx-9.8.7"))
+        heading, row = run.stdout.splitlines()
+        self.assertTrue(heading.endswith("rc-skipped"), heading)
+        self.assertEqual(["jobs", "2", "0", "1", "3", "0", "0"], row.split()[2:])
+        self.matrix("--tsv", "--rc", "--debian", "forky")
+        self.assertIn("--rc", self.read("asked"))
 
     def test_whole_is_not_quick(self):
         self.rows("--whole", "--part", "conformance")
