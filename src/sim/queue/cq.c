@@ -476,6 +476,10 @@ void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
                           "0x%x", sn_cmd_ci, record);
     }
 
+    /* the index of the next CQE to be read (mlx5_arm_cq() of libmlx5), which
+     * can't be further behind than the ring is long. Who arms with the index
+     * of someone who does not poll misses events on an adapter (UCX issue
+     * 11728) */
     pending = (cq->pi - ci) & MLX5SIM_CI_MASK;
     if (pending > cq->num_cqes) {
         mlx5sim_report_cq(MLX5SIM_CHK_CQ_ARM, cq, "armed with consumer index "

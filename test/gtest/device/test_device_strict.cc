@@ -569,6 +569,55 @@ TEST_F(test_device_strict, cq_arm)
     }
 }
 
+/* As rc_mlx5 of UCX 1.14 and later does it without DevX: it reads the ring by
+ * itself, and lets libmlx5 arm, which takes its own consumer index
+ * (mlx5_arm_cq() in its cq.c). On an adapter, events are missed then (UCX issue
+ * 11728) */
+TEST_F(test_device_strict, cq_arm_with_the_index_of_who_does_not_poll)
+{
+    provoke("cq_arm", []() {
+        context c;
+        ibv_comp_channel *channel = ibv_create_comp_channel(c.ctx);
+        {
+            cq q(c, 16, channel);
+            qp a(c, q, q);
+            mlx5dv_cq dv   = {};
+            mlx5dv_obj obj = {};
+
+            obj.cq.in  = q.v;
+            obj.cq.out = &dv;
+            REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+            a.connect(a.addr());
+            raw_sq sq(a.v);
+            /* Twice round: at the end, libmlx5 sees an empty ring again */
+            for (uint32_t i = 0; i < 2 * dv.cqe_cnt; ++i) {
+                raw_wqe w(sq, MLX5_OPCODE_NOP);
+                auto *cqe = (volatile mlx5_cqe64*)(
+                        (char*)dv.buf + (i % dv.cqe_cnt) * dv.cqe_size);
+                uint8_t lap = (i / dv.cqe_cnt) & 1;
+
+                w.post();
+                while (((cqe->op_own & 1) != lap) ||
+                       ((cqe->op_own >> 4) == MLX5_CQE_INVALID)) {
+                    sched_yield();
+                }
+                dv.dbrec[0] = htobe32(i + 1);
+                if (i == 0) {
+                    /* One behind is late but not wrong: it fires at once */
+                    ibv_cq *from;
+                    void *arg;
+
+                    REQUIRE_EQ(0, ibv_req_notify_cq(q.v, 0));
+                    REQUIRE_EQ(0, ibv_get_cq_event(channel, &from, &arg));
+                    ibv_ack_cq_events(from, 1);
+                }
+            }
+            REQUIRE_EQ(0, ibv_req_notify_cq(q.v, 0));
+        }
+        ibv_destroy_comp_channel(channel);
+    }, false);
+}
+
 TEST_F(test_device_strict, uar_of_another_queue_pair)
 {
     provoke("uar", []() {
