@@ -250,6 +250,10 @@ public:
 
     uint64_t num_failures(unsigned iface = 0);
 
+    /* Whether it takes an interface for one that it can talk to, and what it
+     * says if not */
+    bool reaches(const address &to, std::string *said);
+
     peer(const peer&) = delete;
 
 private:

@@ -351,6 +351,32 @@ TEST_P(test_sep_uct_error, malformed_addresses_are_refused)
     EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
 }
 
+/* In the other process, which has not said yet what it says once */
+TEST_P(test_sep_uct_error, a_process_of_another_version_is_refused_by_name)
+{
+    address later         = m_local->addr();
+    const std::string two = "version " + std::to_string(UCT_SEP_ADDR_VERSION +
+                                                        1) +
+                            " of the connection protocol, this is version " +
+                            std::to_string(UCT_SEP_ADDR_VERSION);
+    std::string said;
+
+    EXPECT_EQ(UCT_SEP_ADDR_VERSION, later.iface[0] & 0x7f);
+    ++later.iface[0];
+    EXPECT_FALSE(m_peer->reaches(later, &said));
+    EXPECT_NE(std::string::npos, said.find("a peer has " + two)) << said;
+    EXPECT_NE(std::string::npos, said.find("same version of the transport"))
+            << said;
+    EXPECT_EQ(0u, m_peer->num_qps());
+
+    /* Of this version it is reached */
+    EXPECT_TRUE(m_peer->reaches(m_local->addr(), &said)) << said;
+    EXPECT_EQ("", said);
+    m_peer->send(m_local->addr(), 1, 8);
+    m_local->wait([&]() { return m_local->messages.size() == 1; });
+    EXPECT_EQ(0u, m_peer->num_failures());
+}
+
 TEST_P(test_sep_uct_error, a_foreign_interface_id_does_not_connect)
 {
     address stale = m_peer->addr();

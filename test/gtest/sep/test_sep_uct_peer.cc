@@ -38,7 +38,8 @@ enum {
     OP_RELEASE,
     OP_FREEZE,
     OP_NUM_QPS,
-    OP_NUM_FAILURES
+    OP_NUM_FAILURES,
+    OP_REACHES
 };
 
 struct header {
@@ -258,7 +259,27 @@ private:
         case OP_NUM_FAILURES:
             *result = iface.failures.size();
             break;
+        case OP_REACHES:
+            *result = reaches(iface, unpack_addr(in), out);
+            break;
         }
+    }
+
+    static bool reaches(entity &iface, const address &to, bytes *said)
+    {
+        expect_errors hide;
+        uct_ep_h ep = NULL;
+        bool result = uct_iface_is_reachable(
+                iface.iface(), (uct_device_addr_t*)to.dev.data(),
+                (uct_iface_addr_t*)to.iface.data());
+
+        /* Who has not asked is refused as well */
+        result |= (iface.try_connect(to, &ep) == UCS_OK);
+        for (auto &message : hide.messages) {
+            said->insert(said->end(), message.text.begin(), message.text.end());
+            said->push_back('\n');
+        }
+        return result;
     }
 
     uct_ep_h connect(const bytes &packed)
@@ -498,6 +519,15 @@ uint64_t peer::num_qps(unsigned iface)
 uint64_t peer::num_failures(unsigned iface)
 {
     return call(OP_NUM_FAILURES, 0, 0, iface);
+}
+
+bool peer::reaches(const address &to, std::string *said)
+{
+    bytes text;
+    bool result = call(OP_REACHES, 0, 0, 0, pack_addr(to), &text);
+
+    said->assign(text.begin(), text.end());
+    return result;
 }
 
 } // namespace sep_uct_test
