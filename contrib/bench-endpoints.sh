@@ -119,10 +119,11 @@ locks()
 }
 
 if [[ $mode == locks ]]; then
+    mapfile -t categories < <("$build/bin/sep_info" -l | awk '{ print $1 }')
+    [[ ${#categories[@]} -gt 0 ]] || sep_die "sep_info -l printed nothing"
     {
         printf 'category\trole\tlibrary\tfunction\tper message\n'
-        for category in mpi_everywhere 2xdynamic dynamic shared_dynamic static \
-                        mpi_threads; do
+        for category in "${categories[@]}"; do
             locks "$category" sender
             locks "$category" receiver
         done

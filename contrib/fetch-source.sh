@@ -60,6 +60,22 @@ while [[ $# -gt 0 ]]; do
 done
 : "${cache:=${XDG_CACHE_HOME:-${HOME:?}/.cache}/sep}"
 
+# Make the cache if need be, and know it by its full path.
+open_cache()
+{
+    mkdir -p "$cache"
+    cache=$(cd "$cache" && pwd)
+}
+
+# Nobody else changes the cache until this script ends.
+lock_cache()
+{
+    need flock util-linux
+    exec 9> "$cache/.lock"
+    flock -w 600 9 ||
+        die "another run holds $cache/.lock for more than 10 minutes"
+}
+
 # An archive has one directory, whatever its name. What it is called here follows
 # from its content, so another one of the same name is unpacked again.
 unpack_archive()
@@ -67,14 +83,10 @@ unpack_archive()
     local file=$1 sum tree work
     need tar tar
     need sha256sum coreutils
-    need flock util-linux
     sum=$(sha256sum < "$file") || die "$file can't be read"
-    mkdir -p "$cache"
-    cache=$(cd "$cache" && pwd)
+    open_cache
+    lock_cache
     tree=$cache/archive-${sum:0:16}
-    exec 9> "$cache/.lock"
-    flock -w 600 9 ||
-        die "another run holds $cache/.lock for more than 10 minutes"
     if [[ ! -e $tree/.sep-complete ]]; then
         work=$(mktemp -d "$cache/.fetch.XXXXXX")
         # shellcheck disable=SC2064 # the directory's name now
@@ -119,8 +131,7 @@ if [[ -n $wanted && $wanted != "$upstream" ]]; then
         "give a source tree of $wanted instead"
 fi
 
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
+open_cache
 tree=$cache/$package-${version//[:~]/_}
 
 if [[ -e $tree/.sep-complete ]]; then
@@ -132,10 +143,7 @@ if [[ $offline == yes ]]; then
 fi
 
 need dpkg-source dpkg-dev
-need flock util-linux
-
-exec 9> "$cache/.lock"
-flock -w 600 9 || die "another run holds $cache/.lock for more than 10 minutes"
+lock_cache
 if [[ -e $tree/.sep-complete ]]; then
     echo "$tree"
     exit 0

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of the proof that each thread has an endpoint."""
 
+import contextlib
+import io
 import json
+import os
+import tempfile
 import unittest
 
-from mainjob import endpoints
+from mainjob import endpoints, endpoints_cli
 
 PLAN = {"contexts": 1, "uars": 3, "uuars_in_use": 4, "qps": 4, "cqs": 4,
         "srqs": 2}
@@ -115,6 +119,35 @@ class Settings(unittest.TestCase):
         self.assertEqual(PLAN, endpoints.read_plan(text, "legacy"))
         with self.assertRaises(endpoints.EndpointsError):
             endpoints.read_plan(text, "dynamic")
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        """A build with a transport that has other categories than today's."""
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.build = temporary.name
+        os.mkdir(f"{self.build}/bin")
+        program = f"{self.build}/bin/sep_info"
+        with open(program, "w", encoding="utf-8") as file:
+            file.write("""#!/bin/sh
+[ "$*" = "-l --json" ] || exit 1
+echo '{"categories": [{"category": "one"}, {"category": "two"}]}'""")
+        os.chmod(program, 0o755)
+
+    def categories(self, *options):
+        return endpoints_cli.parse_arguments(
+            ["--build-dir", self.build, *options]).category
+
+    def test_categories_are_those_of_the_transport(self):
+        self.assertEqual(["one", "two"], self.categories())
+        self.assertEqual(["two"], self.categories("--category", "two"))
+
+    def test_others_are_refused(self):
+        said = io.StringIO()
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(said):
+            self.categories("--category", "dynamic")
+        self.assertIn("unknown name 'dynamic'", said.getvalue())
 
 
 if __name__ == "__main__":

@@ -103,6 +103,16 @@ class Endpoints:
         return max(counts) / max(min(counts), 1) if counts else 0.0
 
 
+def categories(build_dir):
+    """Names of the sharing categories, as the transport lists them."""
+    program = os.path.join(build_dir, "bin", "sep_info")
+    result = process.run([program, "-l", "--json"], 30)
+    if not result.ok:
+        raise EndpointsError(f"{program} -l: {result.why()}: "
+                             f"{result.stderr.strip()}")
+    return [row["category"] for row in json.loads(result.stdout)["categories"]]
+
+
 def rings(qp):
     return qp["doorbells"] + qp["blueflames"]
 
