@@ -28,7 +28,9 @@ class Run:
             return
         needs = []
         if self.row.build:
-            needs.append(self.session.builds.target(self.row.build, "all"))
+            needs += [self.session.builds.target(self.row.build, target)
+                      for target in ("all", *self.row.targets)]
+        needs += [self.session.builds.script(need) for need in self.row.needs]
         self.session.task(self.part, self.row.run, self.row.run, self._run,
                           needs)
 

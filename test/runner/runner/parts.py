@@ -62,6 +62,8 @@ class Check:
     command: tuple
     limit: int = 300
     build: Build = None         # made before, if any: all of it
+    targets: tuple = ()         # of it, besides
+    needs: tuple = ()           # scripts that build what else it takes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,6 +237,12 @@ def _ucp():
                     "LD_LIBRARY_PATH=@TOP@/build/check-ucx-opt/lib",
                     f"UCX_TLS={tls}", f"UCX_PROTO_ENABLE={proto}",
                     "UCX_WARN_UNUSED_ENV_VARS=n")))
+    # Another UCX than the system's, although of the same release
+    rows.append(Check(
+        "processes with different UCX", (
+            "test/jobs/mixed", "--build-dir", "build/check", "--transport",
+            "sep_mlx5", "--ucx", "system", "--ucx", "build/check-ucx-opt"),
+        build=PLAIN, targets=("job-programs",), needs=(UCX_OPT,)))
     return tuple(rows)
 
 
