@@ -19,7 +19,9 @@
 # result uses the UCX of the system, and differs from Debian's package in little
 # else: no Fortran, no C++, no MPI-IO, and derived types are packed by code that
 # is not optimised.
-# Compile with PREFIX/bin/mpicc and run with PREFIX/bin/mpiexec:
+# Compile with PREFIX/bin/mpicc and run with PREFIX/bin/mpiexec. Programs keep the
+# place of the library (RUNPATH) and find it without LD_LIBRARY_PATH, which would
+# come first:
 #
 #   MPIR_CVAR_CH4_NUM_VCIS=8 PREFIX/bin/mpiexec -n 2 sep-run ./program
 set -euo pipefail
@@ -67,8 +69,17 @@ fi
 sep_install_deps build jobs >&2
 [[ -n $source_dir ]] ||
     source_dir=$("$SEP_TOP/contrib/fetch-source.sh" --of libmpich12)
+# Debian's own options, as far as they are about what is built here. Without
+# --with-wrapper-dl-type=none, which is one of them: mpicc gives programs the place
+# of this library.
+options=(--prefix="$prefix" --with-device=ch4:ucx --with-ucx=/usr
+         --enable-thread-cs=per-vci --with-ch4-max-vcis="$vcis"
+         --with-pm=hydra --with-hwloc-prefix=/usr
+         --enable-shared --disable-static --without-yaksa --enable-fast=O2
+         --disable-fortran --disable-cxx --disable-romio
+         --disable-maintainer-mode --disable-dependency-tracking)
 ucx=$(pkg-config --modversion ucx)
-stamp="$source_dir $vcis $ucx"
+stamp="$source_dir $ucx ${options[*]}"
 if [[ $(cat "$prefix/.sep-complete" 2> /dev/null) == "$stamp" ]]; then
     sep_say "$prefix is up to date" >&2
     exit 0
@@ -77,14 +88,6 @@ fi
 work=$prefix/.build
 rm -rf "$work" "$prefix/.sep-complete"
 mkdir -p "$work/build"
-# Debian's own options, as far as they are about what is built here. libtool's
-# directories of the prefix stay in the programs, which so find this library.
-options=(--prefix="$prefix" --with-device=ch4:ucx --with-ucx=/usr
-         --enable-thread-cs=per-vci --with-ch4-max-vcis="$vcis"
-         --with-pm=hydra --with-hwloc-prefix=/usr
-         --enable-shared --disable-static --without-yaksa --enable-fast=O2
-         --disable-fortran --disable-cxx --disable-romio
-         --disable-maintainer-mode --disable-dependency-tracking)
 {
     (
         cd "$work/build" || exit
