@@ -16,6 +16,9 @@
 #
 # Options: --ucx PREFIX   a UCX that contrib/build-ucx-release.sh installed
 #                         (default: build/ucx-release, built if it is not there)
+#          --ucx-source WHAT  its source, if it is not that of the system's UCX: a
+#                         source tree or an archive. Without --ucx, it is built
+#                         from that, in build/ucx-release-NAME
 #          --count N      calls per operation (default 256)
 #          --peer TL      the transport to compare with (default rc_mlx5)
 #          --only TL      measure only this one, on any device (for development)
@@ -44,7 +47,8 @@ usage()
 }
 
 format=table
-ucx=$SEP_TOP/build/ucx-release
+ucx=
+source=
 count=256
 peer=rc_mlx5
 only=
@@ -58,6 +62,8 @@ while [[ $# -gt 0 ]]; do
     --check)     check=yes; shift ;;
     --apis)      apis=yes; shift ;;
     --ucx)       ucx=$(cd "${2:?--ucx needs a directory}" && pwd); shift 2 ;;
+    --ucx-source) source=$(realpath -e "${2:?--ucx-source needs a value}")
+                 shift 2 ;;
     --count)     count=${2:?--count needs a number}; shift 2 ;;
     --peer)      peer=${2:?--peer needs a transport}; shift 2 ;;
     --only)      only=${2:?--only needs a transport}; shift 2 ;;
@@ -71,6 +77,18 @@ done
     sep_die "--check is for comparisons of two transports"
 
 build=$SEP_TOP/build/bench
+with_source=()
+from_source=()
+if [[ -n $source ]]; then
+    name=${source##*/}
+    name=${name%.tar.*}
+    : "${ucx:=$SEP_TOP/build/ucx-release-$name}"
+    # The transport is compiled for each UCX
+    build=$ucx-bench
+    with_source=(--with-ucx-source="$source")
+    from_source=(--ucx-source "$source")
+fi
+: "${ucx:=$SEP_TOP/build/ucx-release}"
 results=$build/insn
 transports=(sep_mlx5 "$peer")
 [[ -z $only ]] || transports=("$only")
@@ -78,11 +96,11 @@ transports=(sep_mlx5 "$peer")
 {
     sep_install_deps build bench
     if [[ ! -e $ucx/.sep-ucx-release ]]; then
-        "$SEP_TOP/contrib/build-ucx-release.sh" "$ucx"
+        "$SEP_TOP/contrib/build-ucx-release.sh" "${from_source[@]}" "$ucx"
     fi
     sep_build "$build" "all bench-programs" \
         "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
-        --disable-gtest
+        "${with_source[@]}" --disable-gtest
 } >&2
 
 if [[ ${categories[*]} == all ]]; then
