@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each block of commands in the documentation is run here, or says that it is not
+and why. A comment in front of the block says which:
+
+    <!-- run -->
+    <!-- not run: REASON -->
+
+Those that are run are run as they are written, on a device of their own, with
+the programs of the build in PATH. A command may be called COMMAND.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from test_docs import PAGES, read
+
+BUILD = os.path.realpath(os.environ.get("SEP_BUILD_DIR", "."))
+MARK = re.compile(r"<!-- (run|not run: \S.+) -->")
+PROGRAMS = ("ibv_devinfo", "ucx_info", "ucx_perftest")
+
+
+def blocks():
+    """(page, line, mark or None, text) of each block of shell."""
+    found = []
+    for page in PAGES:
+        lines = read(page).split("\n")
+        for number, line in enumerate(lines):
+            if line.strip() != "```sh":
+                continue
+            indent = len(line) - len(line.lstrip())
+            end = next(i for i in range(number + 1, len(lines))
+                       if lines[i].strip() == "```")
+            before = lines[number - 1].strip() if number else ""
+            mark = MARK.fullmatch(before)
+            found.append((page, number + 1, mark.group(1) if mark else None,
+                          "\n".join(each[indent:] for each in
+                                    lines[number + 1:end])))
+    return found
+
+
+class Commands(unittest.TestCase):
+
+    def test_each_block_says_whether_it_is_run(self):
+        found = blocks()
+        self.assertGreater(len(found), 20)
+        for page, line, mark, _ in found:
+            self.assertIsNotNone(mark, f"{page}:{line}: is this run? see "
+                                       "test/jobs/test_docs_commands.py")
+
+    def test_shell_is_called_sh(self):
+        """Under another name, a block would be seen by nobody."""
+        for page in PAGES:
+            for language in re.findall(r"(?m)^ *```(\w+)$", read(page)):
+                self.assertNotIn(language, ("bash", "shell", "console"), page)
+
+    @unittest.skipUnless(
+        os.access(os.path.join(BUILD, "bin", "sep_info"), os.X_OK) and
+        all(shutil.which(name) for name in PROGRAMS), "not built")
+    def test_those_that_are_run_succeed(self):
+        env = {name: value for name, value in os.environ.items()
+               if not name.startswith(("UCX_", "MLX5"))}
+        env["PATH"] = os.path.join(BUILD, "bin") + os.pathsep + env["PATH"]
+        count = 0
+        for page, line, mark, text in blocks():
+            if mark != "run":
+                continue
+            text = re.sub(r"\bCOMMAND\b", "ibv_devinfo", text)
+            with self.subTest(page=page, line=line):
+                # -e: each of them
+                done = subprocess.run(
+                    ["mlx5sim-run", "--private", "bash", "-euo", "pipefail",
+                     "-c", text], cwd=BUILD, env=env, stdin=subprocess.DEVNULL,
+                    capture_output=True, text=True, timeout=300, check=False)
+                self.assertEqual(0, done.returncode,
+                                 f"{text}\n{done.stdout}\n{done.stderr}")
+                count += 1
+        self.assertGreater(count, 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
