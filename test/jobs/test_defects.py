@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which failures are UCX's, and that no others are."""
+"""Which defects are UCX's, and that no others are."""
 
 import unittest
 
 from mainjob import defects, perftest
-
-FLUSH = """\
-[vm:1:0] ib_mlx5_log.c:179  Remote access error on mlx5_0:1/IB (synd 0x13 vend 0)
-[vm:1:0] ib_mlx5_log.c:179  RC QP 0x10048 wqe[19]: RDMA_READ s-- [rva 0x0 rkey 0xff]
-"""
 
 
 class Defects(unittest.TestCase):
@@ -29,13 +24,12 @@ class Defects(unittest.TestCase):
                 (perftest.Test("uct", "get", 8, 10), "rc_mlx5", (1, 18))):
             self.assertIsNone(defects.of_test(test, transport, version))
 
-    def test_flush_of_rc_mlx5_in_newer_versions(self):
-        self.assertIn("DevX", defects.in_output("rc_mlx5", (1, 22), FLUSH))
-        for transport, version, text in (
-                ("sep_mlx5", (1, 22), FLUSH), ("rc_mlx5", (1, 13), FLUSH),
-                ("rc_mlx5", (1, 22), FLUSH.replace("rkey 0xff", "rkey 0xff00")),
-                ("rc_mlx5", (1, 22), FLUSH.replace("READ", "WRITE"))):
-            self.assertIsNone(defects.in_output(transport, version, text))
+    def test_fence_of_rc_mlx5_in_newer_versions(self):
+        self.assertEqual({"UCX_FENCE_MODE": "weak"},
+                         defects.settings("rc_mlx5", (1, 22)))
+        for transport, version in (("sep_mlx5", (1, 22)), ("rc_mlx5", (1, 13)),
+                                   ("tcp", (1, 22))):
+            self.assertEqual({}, defects.settings(transport, version))
 
 
 if __name__ == "__main__":
