@@ -82,6 +82,7 @@ from_source=()
 if [[ -n $source ]]; then
     name=${source##*/}
     name=${name%.tar.*}
+    name=${name#ucx-}
     : "${ucx:=$SEP_TOP/build/ucx-release-$name}"
     # The transport is compiled for each UCX
     build=$ucx-bench
