@@ -133,12 +133,23 @@ TEST_F(test_device_uar, pages_of_the_dead_are_free)
     finish_all();
 }
 
+/* Where a queue pair rings, without BlueFlame */
+static void *doorbell(qp &q)
+{
+    mlx5dv_qp dv   = {};
+    mlx5dv_obj obj = {};
+
+    obj.qp.in  = q.v;
+    obj.qp.out = &dv;
+    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP));
+    REQUIRE_EQ(0, dv.bf.size);
+    return dv.bf.reg;
+}
+
 /* A kernel that has found no write combining: mlx5_ib, main.c, wc_support */
 static void use_without_write_combining(int error)
 {
     loop l;
-    mlx5dv_qp dv   = {};
-    mlx5dv_obj obj = {};
 
     for (unsigned i = 0; i < 10; ++i) {
         send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(0, 8)});
@@ -147,13 +158,23 @@ static void use_without_write_combining(int error)
         l.scq.good();
     }
 
-    obj.qp.in  = l.a.v;
-    obj.qp.out = &dv;
-    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP));
-    REQUIRE_EQ(0, dv.bf.size);
-    errno = 0;
-    REQUIRE(l.c.new_domain() == nullptr);
-    REQUIRE_EQ(error, errno);
+    void *common = doorbell(l.a);
+    errno        = 0;
+    ibv_td *td   = l.c.new_domain();
+    if (td == nullptr) {
+        /* libmlx5 of rdma-core 61 does not ask the kernel any more and, where
+         * there is no such page, says nothing */
+        REQUIRE((errno == error) || (errno == 0));
+        return;
+    }
+
+    /* From rdma-core 61 on, domains are on the page that all ring on */
+    REQUIRE_EQ(0, ibv_dealloc_td(td));
+    domain d(l.c);
+    qp_options options;
+    options.pd = d.pd;
+    qp q(l.c, l.scq, l.rcq, options);
+    REQUIRE(doorbell(q) == common);
 }
 
 TEST_F(test_device_uar, without_write_combining_all_ring_on_one_page)
