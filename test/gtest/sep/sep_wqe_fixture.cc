@@ -79,6 +79,7 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     uct_sep_txwq_init_idle(&m_iface->tx.idle);
     ucs_list_head_init(&m_iface->tx.unrung);
     ucs_list_head_init(&m_iface->tx.fc_due);
+    ucs_list_head_init(&m_iface->eager.due);
     ucs_list_head_init(&m_iface->rx.fc_early);
     m_iface->config.fc.window = 1 << 30;
     m_iface->config.fc.soft   = 1;

@@ -144,6 +144,14 @@ typedef enum {
 #define UCT_SEP_AM_FC_MASK          0xe0
 #define UCT_SEP_AM_FC_PURE_GRANT    UCT_SEP_AM_FC_MASK
 
+/**
+ * No message asks for a grant in both ways. With immediate data this marks one
+ * sent while there is a ring: these bits are in there. Without, it is a control
+ * message of the eager channel (sep_ring_def.h).
+ */
+#define UCT_SEP_AM_RING \
+    (UCT_SEP_AM_FC_SOFT_REQ | UCT_SEP_AM_FC_HARD_REQ)
+
 
 /** First byte of every active message. */
 typedef struct uct_sep_am_hdr {

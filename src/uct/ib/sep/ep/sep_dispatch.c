@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_dispatch.h"
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
@@ -131,6 +132,7 @@ void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     if (!ucs_list_is_empty(&iface->tx.fc_due)) {
         uct_sep_fc_send_due(iface);
     }
+    uct_sep_eager_send_due(iface);
 
     ucs_list_splice_tail(&iface->tx.sched, &txwq->waiting);
     ucs_list_head_init(&txwq->waiting);

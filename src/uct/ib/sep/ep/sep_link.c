@@ -6,6 +6,7 @@
 
 #include "sep_link.h"
 #include <uct/ib/sep/ep/sep_dispatch.h>
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_event.h>
@@ -398,6 +399,7 @@ void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
     ucs_list_del(&txwq->list);
     uct_sep_link_txwq_close(iface, txwq, 1);
+    uct_sep_eager_forget(iface, txwq);
     ucs_free(txwq);
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
@@ -443,7 +445,8 @@ void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 
     if ((iface->tx.in_finish == 0) &&
-        (uct_sep_link_is_dead(iface) || iface->api->cq_is_empty(iface))) {
+        (uct_sep_link_is_dead(iface) || iface->api->cq_is_empty(iface)) &&
+        uct_sep_eager_is_drained(txwq)) {
         uct_sep_link_destroy_txwq(iface, txwq);
     } else {
         /* A caller further up the stack may still use it, or there are
@@ -464,6 +467,7 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     txwq->flags &= ~UCT_SEP_TXWQ_FLAG_ACTIVE;
     txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
     txwq->link   = NULL;
+    uct_sep_eager_stop(iface, txwq);
     uct_sep_fc_stop(txwq);
     ucs_list_del(&txwq->list);
     ucs_list_add_tail(&iface->tx.retired, &txwq->list);

@@ -475,6 +475,7 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
     }
 
     hub->core = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    hub->core->eager.copies = 1;
     for (id = 0; id < UCT_AM_ID_MAX; ++id) {
         hub->am[id].hub   = hub;
         hub->am[id].am_id = id;

@@ -21,6 +21,10 @@
 #define UCT_SEP_FRAG_HDR    16
 #define UCT_SEP_FRAG_ALIGN  64
 
+/* Messages after which a connection makes itself heard, with the eager channel:
+ * MPI programs exchange some when they start, with all they talk to */
+#define UCT_SEP_EAGER_FIRST 16
+
 static const char *uct_sep_tx_post_names[] = {
     [UCT_SEP_TX_POST_BF]   = "bf",
     [UCT_SEP_TX_POST_DB]   = "db",
@@ -224,6 +228,33 @@ ucs_config_field_t uct_sep_config_table[] = {
      "1).",
      ucs_offsetof(uct_sep_iface_config_t, fc.soft_thresh),
      UCS_CONFIG_TYPE_DOUBLE},
+
+    {"EAGER", "n",
+     "Eager channel: peers that send most write their short active messages\n"
+     "into a ring of slots in our memory, which is polled, instead of sending\n"
+     "them.\n"
+     "  y    - yes; rings are given back before the worker sleeps\n"
+     "  auto - yes, until the worker sleeps for the first time\n"
+     "  n    - no, neither to receive nor to send",
+     ucs_offsetof(uct_sep_iface_config_t, eager.mode),
+     UCS_CONFIG_TYPE_TERNARY_AUTO},
+
+    {"EAGER_SLOTS", "16",
+     "Number of slots of a ring, 1 to 128. If all are in use, messages are\n"
+     "sent (MVAPICH: MV2_NUM_RDMA_BUFFER).",
+     ucs_offsetof(uct_sep_iface_config_t, eager.slots), UCS_CONFIG_TYPE_UINT},
+
+    {"EAGER_SLOT_SIZE", "1088",
+     "Size of a slot, a multiple of 64 up to 32k. Messages that are less than\n"
+     "8 bytes shorter are sent (MVAPICH: MV2_RDMA_FAST_PATH_BUF_SIZE).",
+     ucs_offsetof(uct_sep_iface_config_t, eager.slot_size),
+     UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"EAGER_POLL_SET", "16",
+     "Most rings that an interface polls, 1 to 1024. If more peers send, who\n"
+     "sends most has one (MVAPICH: MV2_POLLING_SET_LIMIT).",
+     ucs_offsetof(uct_sep_iface_config_t, eager.poll_set),
+     UCS_CONFIG_TYPE_UINT},
 
     {"FENCE", "auto",
      "What a fence does.\n"
@@ -451,6 +482,7 @@ uct_sep_config_init_fc(uct_sep_iface_t *iface,
     }
 
     iface->config.fc.enable = config->fc.enable;
+    iface->config.fc.early  = 0;
     if (!config->fc.enable) {
         /* The window starts over when it is down to the threshold */
         iface->config.fc.window = 1 << 30;
@@ -472,6 +504,36 @@ uct_sep_config_init_fc(uct_sep_iface_t *iface,
                                                config->fc.hard_thresh));
     iface->config.fc.soft   = ucs_max(iface->config.fc.hard,
                                       (int)(window * config->fc.soft_thresh));
+    if (config->eager.mode != UCS_NO) {
+        iface->config.fc.early = window - UCT_SEP_EAGER_FIRST;
+    }
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_sep_config_check_eager(const uct_sep_iface_t *iface,
+                           const uct_sep_iface_config_t *config)
+{
+    if (config->eager.mode == UCS_NO) {
+        return UCS_OK;
+    }
+
+    if (!uct_sep_ring_is_slot_size(config->eager.slot_size) ||
+        (config->eager.slot_size > config->seg_size)) {
+        ucs_error("%s: UCX_SEP_EAGER_SLOT_SIZE=%zu is not a multiple of %u "
+                  "that is not larger than UCX_SEP_SEG_SIZE=%zu and %u",
+                  iface->port.name, config->eager.slot_size,
+                  UCT_SEP_RING_SLOT_ALIGN, config->seg_size,
+                  UCT_SEP_RING_MAX_SLOT);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (!config->fc.enable) {
+        ucs_error("%s: UCX_SEP_EAGER needs UCX_SEP_FC_ENABLE=y: by requests of "
+                  "flow control a worker learns who sends", iface->port.name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     return UCS_OK;
 }
 
@@ -496,6 +558,8 @@ uct_sep_config_check(const uct_sep_iface_config_t *config,
         {"RX_QUEUE_LEN", config->rx.queue_len, 1, max_srq_wr},
         {"RX_QUEUE_FILL", config->rx.queue_fill, 1, max_srq_wr},
         {"FC_WND_SIZE", config->fc.wnd_size, 1, INT16_MAX},
+        {"EAGER_SLOTS", config->eager.slots, 1, UCT_SEP_RING_MAX_SLOTS},
+        {"EAGER_POLL_SET", config->eager.poll_set, 1, 1024},
         {"RX_MAX_POLL", config->rx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
         {"TX_MAX_POLL", config->tx.max_poll, 1, UCT_SEP_CQ_HEADROOM / 4},
         {"RETRY_COUNT", config->retry_count, 0, 7},
@@ -584,6 +648,11 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
         return status;
     }
 
+    status = uct_sep_config_check_eager(iface, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     if (config->path_mtu > (unsigned)iface->port.attr.max_mtu) {
         ucs_error("%s: UCX_SEP_PATH_MTU=%s, but the port supports %s at most",
                   iface->port.name, uct_sep_path_mtu_names[config->path_mtu],
@@ -594,6 +663,10 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
     max_rd_atomic      = ucs_min(attr->max_qp_init_rd_atom, UINT8_MAX);
     max_dest_rd_atomic = ucs_min(attr->max_qp_rd_atom, UINT8_MAX);
 
+    iface->config.eager.mode         = config->eager.mode;
+    iface->config.eager.slots        = config->eager.slots;
+    iface->config.eager.slot_size    = config->eager.slot_size;
+    iface->config.eager.poll_set     = config->eager.poll_set;
     iface->config.seg_size           = config->seg_size;
     iface->config.tx_queue_len       = config->tx.queue_len;
     iface->config.tx_min_inline      = config->tx.min_inline;

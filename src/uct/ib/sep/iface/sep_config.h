@@ -73,6 +73,12 @@ typedef struct uct_sep_iface_config {
         double               soft_thresh;
     } fc;
     struct {
+        int                  mode;          /**< ucs_ternary_auto_value_t */
+        unsigned             slots;
+        size_t               slot_size;
+        unsigned             poll_set;
+    } eager;
+    struct {
         double               timeout;
         unsigned             retry_count;
         unsigned             rx_queue_len;

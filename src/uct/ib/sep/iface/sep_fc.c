@@ -25,8 +25,12 @@ typedef struct uct_sep_fc_early {
 static void uct_sep_fc_set_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                   int32_t window)
 {
-    if (txwq->fc.flags & UCT_SEP_FC_FLAG_GRANT) {
-        txwq->fc.next = window; /* The next message carries the grant */
+    if (txwq->fc.flags & (UCT_SEP_FC_FLAG_GRANT | UCT_SEP_FC_FLAG_RING)) {
+        /* The next message carries the grant, or knows of the ring */
+        txwq->fc.next = window;
+    } else if ((txwq->fc.flags & UCT_SEP_FC_FLAG_EARLY) &&
+               (window >= iface->config.fc.early)) {
+        txwq->fc.next = iface->config.fc.early;
     } else if (window >= iface->config.fc.soft) {
         txwq->fc.next = iface->config.fc.soft;
     } else if (window >= iface->config.fc.hard) {
@@ -55,6 +59,10 @@ uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         bits |= UCT_SEP_AM_FC_HARD_REQ;
     } else if (window == iface->config.fc.soft) {
         bits |= UCT_SEP_AM_FC_SOFT_REQ;
+    } else if ((txwq->fc.flags & UCT_SEP_FC_FLAG_EARLY) &&
+               (window <= iface->config.fc.early)) {
+        txwq->fc.flags &= ~UCT_SEP_FC_FLAG_EARLY;
+        bits           |= UCT_SEP_AM_FC_SOFT_REQ;
     }
 
     uct_sep_fc_set_window(iface, txwq, window - 1);
@@ -64,6 +72,8 @@ uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 /* Send a grant at once, or as soon as there are credits */
 static void uct_sep_fc_grant(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
+    static const uct_sep_wr_am_t grant = {.id = UCT_SEP_AM_FC_PURE_GRANT};
+
     if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
         /* It is as good as a grant that a message carries */
         if (txwq->fc.flags & UCT_SEP_FC_FLAG_GRANT) {
@@ -76,7 +86,7 @@ static void uct_sep_fc_grant(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
             ucs_list_del(&txwq->fc.list);
         }
 
-        iface->tx.ops->post_header(iface, txwq, UCT_SEP_AM_FC_PURE_GRANT);
+        iface->tx.ops->post_header(iface, txwq, grant, NULL, 0);
         return;
     }
 
@@ -183,7 +193,8 @@ void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     uct_sep_fc_early_t *early, *tmp;
     uint8_t am_id;
 
-    txwq->fc.flags = 0;
+    txwq->fc.flags = (iface->config.fc.early > iface->config.fc.soft) ?
+                     UCT_SEP_FC_FLAG_EARLY : 0;
     uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
 
     ucs_list_for_each_safe(early, tmp, &iface->rx.fc_early, list) {
@@ -195,6 +206,19 @@ void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
             break;
         }
     }
+}
+
+void uct_sep_fc_set_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                         int is_open)
+{
+    int32_t window = uct_sep_fc_window(txwq);
+
+    if (is_open) {
+        txwq->fc.flags |= UCT_SEP_FC_FLAG_RING;
+    } else {
+        txwq->fc.flags &= ~UCT_SEP_FC_FLAG_RING;
+    }
+    uct_sep_fc_set_window(iface, txwq, window);
 }
 
 void uct_sep_fc_stop(uct_sep_txwq_t *txwq)

@@ -69,6 +69,11 @@ uct_sep_fc_take(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 }
 
 
+/** There is a ring now, or no ring any more: UCT_SEP_FC_FLAG_RING. */
+void uct_sep_fc_set_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                         int is_open);
+
+
 /**
  * A message has arrived with flow control bits.
  *

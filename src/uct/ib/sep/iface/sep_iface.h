@@ -14,6 +14,7 @@
 #include <uct/ib/sep/port/sep_port.h>
 #include <uct/ib/sep/queue/sep_qp_table.h>
 #include <uct/ib/sep/recv/sep_srq.h>
+#include <uct/ib/sep/ring/sep_ring_table.h>
 #include <uct/ib/sep/queue/sep_txwq.h>
 #include <uct/base/uct_iface.h>
 
@@ -30,6 +31,14 @@ BEGIN_C_DECLS
 typedef struct uct_sep_iface uct_sep_iface_t;
 typedef struct uct_sep_api uct_sep_api_t;
 typedef struct uct_sep_verbs uct_sep_verbs_t;
+
+
+/**
+ * Most connections with a ring of the peer. Each has a counter of slots that
+ * the peer gives back by writes, all of them together a page. Who offers a ring
+ * when they are used up is refused.
+ */
+#define UCT_SEP_EAGER_MAX_COUNTERS  512u
 
 
 /** Interface. */
@@ -103,6 +112,34 @@ struct uct_sep_iface {
                                                   descriptor in ours */
     } rx;
 
+    /** Eager channel: sep_eager.h */
+    struct {
+        uct_sep_ring_poll_t places;        /**< Where to look for messages */
+        uct_sep_eager_ring_t *rings;       /**< Of as many as there can be; NULL
+                                                before the first is offered */
+        uct_allocated_memory_t memory;     /**< Of all of them, */
+        uct_allocated_memory_t counters;   /**< of what peers return */
+        uint64_t            counter_map[UCT_SEP_EAGER_MAX_COUNTERS /
+                                        64];  /**< Bits of those in use */
+        unsigned            num_rings;     /**< In use */
+        uint8_t             is_revoking;   /**< One is to change hands */
+        uint8_t             is_sleepy;     /**< The worker was armed */
+        uint8_t             is_held;       /**< held is waiting; no completion
+                                                is looked at before */
+        uint8_t             copies;        /**< Handlers keep their buffers:
+                                                they get copies */
+        uct_sep_eager_recv_t held;
+        uint8_t             turn;          /**< Calls that found messages in
+                                                rings before one that looks for
+                                                completions */
+        uct_iface_progress_func_t poll;    /**< Progress, apart from rings, */
+        uct_iface_progress_func_t progress; /**< and with them */
+        ucs_list_link_t     due;           /**< uct_sep_eager_peer_t with
+                                                messages to be posted */
+        uct_sep_ring_set_t  set;
+        uct_sep_eager_stats_t stats;
+    } eager;
+
     uct_sep_qp_table_t      qps;           /**< Active and retired queues */
     uct_sep_channel_t       channel;
     uct_sep_port_info_t     port;
@@ -145,7 +182,16 @@ struct uct_sep_iface {
             int32_t         soft;          /**< Windows at which one is
                                                 requested */
             int32_t         hard;          /**< for */
+            int32_t         early;         /**< Window at which a connection
+                                                asks for the first time, with
+                                                the eager channel */
         } fc;
+        struct {
+            int             mode;          /**< ucs_ternary_auto_value_t */
+            unsigned        slots;         /**< Of a ring */
+            size_t          slot_size;     /**< Bytes, with the tail */
+            unsigned        poll_set;      /**< Most rings */
+        } eager;
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
         size_t              tx_max_inline; /**< See TX_MAX_INLINE */

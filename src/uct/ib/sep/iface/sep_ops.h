@@ -22,6 +22,14 @@ BEGIN_C_DECLS
 typedef struct uct_sep_iface uct_sep_iface_t;
 
 
+/** How an active message goes by send/receive. */
+typedef struct uct_sep_wr_am {
+    uint8_t  id;     /**< First byte of the message */
+    uint8_t  is_imm; /**< With immediate data */
+    uint32_t imm;
+} uct_sep_wr_am_t;
+
+
 /**
  * Mode of a data path: a uct_sep_tx_post_t in the lowest bits, and these. A
  * worker's own device context has local keys of its own. Modes that ring for
@@ -92,6 +100,9 @@ typedef struct uct_sep_ops {
     uct_ep_am_short_iov_func_t      ep_am_short_iov;
     uct_ep_am_bcopy_func_t          ep_am_bcopy;
     uct_ep_am_zcopy_func_t          ep_am_zcopy;
+    /** With the eager channel, whether there is a ring or not. */
+    uct_ep_am_short_func_t          ep_am_short_eager;
+    uct_ep_am_bcopy_func_t          ep_am_bcopy_eager;
     uct_ep_atomic_cswap64_func_t    ep_atomic_cswap64;
     uct_ep_atomic_cswap32_func_t    ep_atomic_cswap32;
     uct_ep_atomic32_post_func_t     ep_atomic32_post;
@@ -104,10 +115,20 @@ typedef struct uct_sep_ops {
     void                            (*post_empty)(uct_sep_iface_t *iface,
                                                   uct_sep_txwq_t *txwq,
                                                   int remote, uint8_t fm);
-    /** Send an active message that is only a header. Does not check credits. */
+    /** Send an active message of the transport's own: a header, and a short
+     *  body. Does not check credits. */
     void                            (*post_header)(uct_sep_iface_t *iface,
                                                    uct_sep_txwq_t *txwq,
-                                                   uint8_t am_id);
+                                                   uct_sep_wr_am_t am,
+                                                   const void *body,
+                                                   size_t length);
+    /** Write a few bytes to remote memory. Does not check credits. */
+    void                            (*post_write)(uct_sep_iface_t *iface,
+                                                  uct_sep_txwq_t *txwq,
+                                                  const void *buffer,
+                                                  size_t length,
+                                                  uint64_t remote_addr,
+                                                  uct_rkey_t rkey);
 } uct_sep_ops_t;
 
 

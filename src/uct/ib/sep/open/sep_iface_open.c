@@ -17,6 +17,7 @@
 #include <uct/ib/sep/open/sep_open.h>
 #include <uct/ib/sep/open/sep_select.h>
 #include <uct/ib/sep/progress/sep_progress.h>
+#include <uct/ib/sep/progress/sep_progress_eager.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 
 #include <ucs/async/async.h>
@@ -520,6 +521,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_channel;
     }
     self->super.super.ops.iface_progress = self->api->progress(self);
+    uct_sep_eager_init(self, uct_sep_progress_eager);
 
     status = uct_sep_bufs_init_tx(self, config);
     if (status != UCS_OK) {
@@ -569,6 +571,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_sep_iface_t)
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     uct_sep_iface_cleanup_cm(self);
+    uct_sep_eager_cleanup(self);
     uct_sep_bufs_cleanup_rx(self);
     uct_sep_bufs_cleanup_tx(self);
     uct_sep_iface_cleanup_cq(self);

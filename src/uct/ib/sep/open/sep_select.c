@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_select.h"
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/open/sep_open.h>
 #include <uct/ib/sep/ops/sep_ops_dv.h>
@@ -79,6 +80,10 @@ void uct_sep_select_ops(uct_sep_iface_t *iface, int post, int is_locked)
     iface->tx.post      = post;
     iface->tx.is_locked = is_locked;
     uct_sep_open_set_ops(iface->tx.ops, &iface->super.super.ops);
+    if (uct_sep_eager_is_enabled(iface)) {
+        iface->super.super.ops.ep_am_short = iface->tx.ops->ep_am_short_eager;
+        iface->super.super.ops.ep_am_bcopy = iface->tx.ops->ep_am_bcopy_eager;
+    }
 }
 
 void uct_sep_select_for_txwq(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)

@@ -47,6 +47,17 @@ uct_sep_ops_is_simple(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 }
 
 
+/** Whether an active message can go into a ring, and need not ask for a
+ *  completion. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_is_simple_ring(const uct_sep_iface_t *iface,
+                           const uct_sep_txwq_t *txwq)
+{
+    return (txwq->credits | txwq->unsignaled | txwq->ring.left |
+            iface->tx.cq_credits) >= 0;
+}
+
+
 /** Whether an active message can start, and needs nothing of flow control. */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_ops_has_am_credits(const uct_sep_iface_t *iface, const uct_sep_ep_t *ep)
@@ -177,6 +188,58 @@ uct_sep_ops_track_release(uct_sep_txwq_t *txwq, uct_sep_desc_t *desc)
 }
 
 
+/** How the next active message that goes by send/receive does so. */
+static UCS_F_ALWAYS_INLINE uct_sep_wr_am_t
+uct_sep_ops_take_am(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id)
+{
+    uint8_t bits       = uct_sep_fc_take(iface, txwq);
+    uct_sep_wr_am_t am = {.id = id | bits};
+
+    if (ucs_unlikely(txwq->fc.flags & UCT_SEP_FC_FLAG_RING)) {
+        am.id     = id | UCT_SEP_AM_RING;
+        am.is_imm = 1;
+        am.imm    = uct_sep_ring_tx_take_send(&txwq->ring, bits);
+        ++iface->eager.stats.fallbacks;
+    }
+    return am;
+}
+
+
+/** Whether a message of @a length bytes can go into a ring: there is a free
+ *  slot of that size, and nothing else that it would have to wait for. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_slot(const uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     size_t length)
+{
+    return ucs_unlikely(uct_sep_ring_tx_is_open(&txwq->ring)) &&
+           (length <= txwq->ring.max_length) &&
+           ((txwq->ring.left >= 0) || uct_sep_ring_tx_refresh(&txwq->ring)) &&
+           ((txwq->credits | iface->tx.cq_credits) >= 0);
+}
+
+
+/** Send a short message by the ring if it fits. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
+                       const uct_iov_t *iov, size_t iovcnt, size_t length,
+                       unsigned mode)
+{
+    uint32_t room = uct_sep_ring_room(length);
+    uint64_t tail;
+
+    if ((room > UCT_SEP_WR_PUT_MAX_INL) ||
+        !uct_sep_ops_has_slot(iface, txwq, length)) {
+        return 0;
+    }
+
+    tail = uct_sep_ring_tx_tail(&txwq->ring, id, length);
+    uct_sep_wr_ring_iov(iface, txwq, iov, iovcnt, length, room, tail,
+                        uct_sep_txwq_moderate(txwq), mode);
+    uct_sep_ring_tx_advance(&txwq->ring);
+    return 1;
+}
+
+
 /** Operations that must not wait until others fill the list. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_end_list(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
@@ -200,11 +263,28 @@ uct_sep_ops_post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_post_header(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                        uint8_t am_id, unsigned mode)
+                        uct_sep_wr_am_t am, const void *body, size_t length,
+                        unsigned mode)
 {
-    uct_sep_wr_send_short_iov(iface, txwq, am_id, NULL, 0, 0,
+    uct_iov_t iov = {
+        .buffer = (void*)body,
+        .length = length,
+        .count  = 1
+    };
+
+    uct_sep_wr_send_short_iov(iface, txwq, am, &iov, 1, length,
                               uct_sep_txwq_moderate(txwq) |
                               UCT_SEP_FM_SOLICITED, mode);
+    uct_sep_ops_end_list(iface, txwq, mode);
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_post_write(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                       const void *buffer, size_t length, uint64_t remote_addr,
+                       uct_rkey_t rkey, unsigned mode)
+{
+    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
+                   uct_sep_txwq_moderate(txwq), mode);
     uct_sep_ops_end_list(iface, txwq, mode);
 }
 
@@ -522,19 +602,54 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
  * Active messages
  */
 
-/* Without credits, signaled, or of many bytes */
+/* There is a ring */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+uct_sep_ops_am_short_ring(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                           const void *payload, unsigned length, unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
-    uct_sep_txwq_t *txwq;
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_iov_t iov[]      = {
+        {.buffer = &header, .length = sizeof(header), .count = 1},
+        {.buffer = (void*)payload, .length = length, .count = 1}
+    };
+
+    if (uct_sep_ops_ring_short(iface, txwq, id, iov, 2, sizeof(header) + length,
+                               mode)) {
+        UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+        return UCS_OK;
+    }
 
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
 
     txwq = ep->txwq;
-    id  |= uct_sep_fc_take(iface, txwq);
-    uct_sep_wr_send_short(iface, txwq, id, header, payload, length,
+    uct_sep_wr_send_short(iface, txwq, uct_sep_ops_take_am(iface, txwq, id),
+                          header, payload, length,
+                          uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED,
+                          mode);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    return UCS_OK;
+}
+
+/* Without credits, signaled, or of many bytes */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_am_short_slow(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                          const void *payload, unsigned length,
+                          uct_ep_am_short_func_t ring, unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_sep_wr_am_t am   = {};
+
+    if (ucs_unlikely(uct_sep_ring_tx_is_open(&txwq->ring))) {
+        return ring(tl_ep, id, header, payload, length);
+    }
+
+    UCT_SEP_CHECK_AM_CREDITS(iface, ep);
+
+    txwq  = ep->txwq;
+    am.id = id | uct_sep_fc_take(iface, txwq);
+    uct_sep_wr_send_short(iface, txwq, am, header, payload, length,
                           uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED,
                           mode);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
@@ -566,6 +681,29 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     return UCS_OK;
 }
 
+/* With the eager channel: into the ring if that is simple */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_ep_am_short_eager(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                              const void *payload, unsigned length,
+                              uct_ep_am_short_func_t plain, unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uint64_t tail;
+
+    if (ucs_unlikely((length > UCT_SEP_WR_RING_SMALL) ||
+                     !uct_sep_ops_is_simple_ring(iface, txwq))) {
+        return plain(tl_ep, id, header, payload, length);
+    }
+
+    UCT_CHECK_AM_ID(id);
+    tail = uct_sep_ring_tx_tail(&txwq->ring, id, sizeof(header) + length);
+    uct_sep_wr_ring_small(iface, txwq, header, payload, length, tail, mode);
+    uct_sep_ring_tx_advance(&txwq->ring);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    return UCS_OK;
+}
+
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
                             size_t iovcnt, unsigned mode)
@@ -578,15 +716,38 @@ uct_sep_ops_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t *iov,
     UCT_CHECK_LENGTH(length, 0,
                      UCT_SEP_MAX_SHORT(iface, UCT_SEP_AM_MAX_SHORT),
                      "am_short_iov");
+    if (ucs_unlikely(uct_sep_ops_ring_short(iface, ep->txwq, id, iov, iovcnt,
+                                            length, mode))) {
+        UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
+        return UCS_OK;
+    }
+
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
 
     txwq = ep->txwq;
-    id  |= uct_sep_fc_take(iface, txwq);
-    uct_sep_wr_send_short_iov(iface, txwq, id, iov, iovcnt, length,
+    uct_sep_wr_send_short_iov(iface, txwq, uct_sep_ops_take_am(iface, txwq, id),
+                              iov, iovcnt, length,
                               uct_sep_txwq_moderate(txwq) |
                               UCT_SEP_FM_SOLICITED, mode);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, length);
     return UCS_OK;
+}
+
+/* Send a copy by the ring; it fits */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ops_ring_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
+                      uct_sep_desc_t *desc, size_t length, uint8_t fm,
+                      unsigned mode)
+{
+    uint32_t room  = uct_sep_ring_room(length);
+    uint64_t tail  = uct_sep_ring_tx_tail(&txwq->ring, id, length);
+    void *tail_p   = UCS_PTR_BYTE_OFFSET(uct_sep_desc_buffer(desc),
+                                         sizeof(uct_sep_am_hdr_t) + room -
+                                         sizeof(tail));
+
+    memcpy(tail_p, &tail, sizeof(tail));
+    uct_sep_wr_ring_copy(iface, txwq, desc, room, fm, mode);
+    uct_sep_ring_tx_advance(&txwq->ring);
 }
 
 static UCS_F_ALWAYS_INLINE ssize_t
@@ -598,19 +759,26 @@ uct_sep_ops_am_bcopy_any(uct_ep_h tl_ep, uint8_t id,
     uct_sep_am_hdr_t *hdr;
     uct_sep_txwq_t *txwq;
     uct_sep_desc_t *desc;
+    uct_sep_wr_am_t am;
     size_t length;
 
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
     UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
                      mode);
 
-    hdr        = uct_sep_desc_buffer(desc);
-    length     = pack_cb(hdr + 1, arg);
-    txwq       = ep->txwq;
-    hdr->am_id = id | uct_sep_fc_take(iface, txwq);
-
-    uct_sep_wr_send(iface, txwq, desc, sizeof(*hdr) + length,
-                    uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED, mode);
+    hdr    = uct_sep_desc_buffer(desc);
+    length = pack_cb(hdr + 1, arg);
+    txwq   = ep->txwq;
+    if (uct_sep_ops_has_slot(iface, txwq, length)) {
+        uct_sep_ops_ring_copy(iface, txwq, id, desc, length,
+                              uct_sep_txwq_moderate(txwq), mode);
+    } else {
+        am         = uct_sep_ops_take_am(iface, txwq, id);
+        hdr->am_id = am.id;
+        uct_sep_wr_send(iface, txwq, am, desc, sizeof(*hdr) + length,
+                        uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED,
+                        mode);
+    }
     uct_sep_ops_track_release(txwq, desc);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
@@ -651,6 +819,50 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     return length;
 }
 
+/* With the eager channel: into the ring if that is simple, and the copy is not
+ * too long, which is known afterwards */
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_sep_ops_ep_am_bcopy_eager(uct_ep_h tl_ep, uint8_t id,
+                              uct_pack_callback_t pack_cb, void *arg,
+                              unsigned flags, uct_ep_am_bcopy_func_t plain,
+                              unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_txwq_t *txwq = ep->txwq;
+    uct_sep_am_hdr_t *hdr;
+    uct_sep_desc_t *desc;
+    uct_sep_wr_am_t am;
+    size_t length;
+
+    UCT_CHECK_AM_ID(id);
+    if (ucs_unlikely(!uct_sep_ops_is_simple_ring(iface, txwq)) ||
+        ucs_unlikely(uct_sep_fc_is_blocked(txwq)) ||
+        ucs_unlikely(iface->tx.free_descs.head == NULL)) {
+        return plain(tl_ep, id, pack_cb, arg, flags);
+    }
+
+    desc = ucs_derived_of(uct_sep_op_list_pop(&iface->tx.free_descs),
+                          uct_sep_desc_t);
+    desc->super.txwq = txwq;
+    hdr              = uct_sep_desc_buffer(desc);
+    length           = pack_cb(hdr + 1, arg);
+
+    txwq = desc->super.txwq;
+    if (ucs_likely(length <= txwq->ring.max_length)) {
+        --txwq->unsignaled;
+        uct_sep_ops_ring_copy(iface, txwq, id, desc, length, 0, mode);
+    } else {
+        am         = uct_sep_ops_take_am(iface, txwq, id);
+        hdr->am_id = am.id;
+        uct_sep_wr_send(iface, txwq, am, desc, sizeof(*hdr) + length,
+                        uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED,
+                        mode);
+    }
+    uct_sep_ops_track_release(txwq, desc);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                         unsigned header_length, const uct_iov_t *iov,
@@ -661,6 +873,7 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     uct_sep_op_t *op = NULL;
     uct_sep_txwq_t *txwq;
     uct_sep_desc_t *desc;
+    uct_sep_wr_am_t am;
     uint8_t fm;
 
     UCT_CHECK_AM_ID(id);
@@ -687,11 +900,11 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     }
 
     txwq = ep->txwq;
-    id  |= uct_sep_fc_take(iface, txwq);
+    am   = uct_sep_ops_take_am(iface, txwq, id);
     fm   = UCT_SEP_FM_SOLICITED |
            ((comp != NULL) ? uct_sep_txwq_signal(txwq) :
                              uct_sep_txwq_moderate(txwq));
-    uct_sep_wr_send_iov(iface, txwq, op, id, header, header_length, iov, iovcnt,
+    uct_sep_wr_send_iov(iface, txwq, op, am, header, header_length, iov, iovcnt,
                         fm, mode);
     if (op != NULL) {
         uct_sep_ops_track(txwq, op, UCT_SEP_WR_COPIES_HEADER ?

@@ -47,15 +47,25 @@
                       uint64_t remote_addr, uct_rkey_t rkey), \
                      ep, buffer, length, remote_addr, rkey, \
                      uct_sep_ops_##_name##_put_short_slow, _mode) \
-    UCT_SEP_OPS_FUNC(ucs_status_t, _name, am_short_slow, \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, am_short_ring, \
                      (uct_ep_h ep, uint8_t id, uint64_t header, \
                       const void *payload, unsigned length), \
                      ep, id, header, payload, length, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, am_short_slow, \
+                     (uct_ep_h ep, uint8_t id, uint64_t header, \
+                      const void *payload, unsigned length), \
+                     ep, id, header, payload, length, \
+                     uct_sep_ops_##_name##_am_short_ring, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_short, \
                      (uct_ep_h ep, uint8_t id, uint64_t header, \
                       const void *payload, unsigned length), \
                      ep, id, header, payload, length, \
                      uct_sep_ops_##_name##_am_short_slow, _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_short_eager, \
+                     (uct_ep_h ep, uint8_t id, uint64_t header, \
+                      const void *payload, unsigned length), \
+                     ep, id, header, payload, length, \
+                     uct_sep_ops_##_name##_ep_am_short, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_short_iov, \
                      (uct_ep_h ep, uint8_t id, const uct_iov_t *iov, \
                       size_t iovcnt), \
@@ -99,6 +109,11 @@
                       void *arg, unsigned flags), \
                      ep, id, pack_cb, arg, flags, \
                      uct_sep_ops_##_name##_am_bcopy_any, _mode) \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, ep_am_bcopy_eager, \
+                     (uct_ep_h ep, uint8_t id, uct_pack_callback_t pack_cb, \
+                      void *arg, unsigned flags), \
+                     ep, id, pack_cb, arg, flags, \
+                     uct_sep_ops_##_name##_ep_am_bcopy, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_zcopy, \
                      (uct_ep_h ep, uint8_t id, const void *header, \
                       unsigned header_length, const uct_iov_t *iov, \
@@ -160,8 +175,13 @@
                      iface, txwq, remote, fm, _mode) \
     UCT_SEP_OPS_FUNC(void, _name, post_header, \
                      (uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, \
-                      uint8_t am_id), \
-                     iface, txwq, am_id, _mode)
+                      uct_sep_wr_am_t am, const void *body, size_t length), \
+                     iface, txwq, am, body, length, _mode) \
+    UCT_SEP_OPS_FUNC(void, _name, post_write, \
+                     (uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, \
+                      const void *buffer, size_t length, \
+                      uint64_t remote_addr, uct_rkey_t rkey), \
+                     iface, txwq, buffer, length, remote_addr, rkey, _mode)
 
 
 /** A row: its functions, and the table of them. */
@@ -194,6 +214,8 @@
         .ep_am_short_iov   = uct_sep_ops_##_name##_ep_am_short_iov, \
         .ep_am_bcopy       = uct_sep_ops_##_name##_ep_am_bcopy, \
         .ep_am_zcopy       = uct_sep_ops_##_name##_ep_am_zcopy, \
+        .ep_am_short_eager = uct_sep_ops_##_name##_ep_am_short_eager, \
+        .ep_am_bcopy_eager = uct_sep_ops_##_name##_ep_am_bcopy_eager, \
         .ep_atomic_cswap64 = uct_sep_ops_##_name##_ep_atomic_cswap64, \
         .ep_atomic_cswap32 = uct_sep_ops_##_name##_ep_atomic_cswap32, \
         .ep_atomic32_post  = uct_sep_ops_##_name##_ep_atomic32_post, \
@@ -202,5 +224,6 @@
         .ep_atomic64_fetch = uct_sep_ops_##_name##_ep_atomic64_fetch, \
         .ep_flush          = uct_sep_ops_##_name##_ep_flush, \
         .post_empty        = uct_sep_ops_##_name##_post_empty, \
-        .post_header       = uct_sep_ops_##_name##_post_header \
+        .post_header       = uct_sep_ops_##_name##_post_header, \
+        .post_write        = uct_sep_ops_##_name##_post_write \
     };

@@ -32,6 +32,9 @@
 #define UCT_SEP_WR_PUT_SMALL     UCT_SEP_PUT_INL_1BB
 #define UCT_SEP_WR_AM_SMALL      32
 
+/** The same in a ring, behind a header. */
+#define UCT_SEP_WR_RING_SMALL    8
+
 /** Entries of an RDMA gather list. */
 #define UCT_SEP_WR_RMA_MAX_IOV   UCT_SEP_RMA_MAX_IOV
 
@@ -88,6 +91,20 @@ uct_sep_wr_post_segs(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_wqe_set_segs(wqe, segs, num_segs);
     uct_sep_wr_post_any(iface, txwq, NULL, dbrec, wqe, pi, 1, segs, num_segs,
                         mode);
+}
+
+
+/** Control segment of a message that goes by send/receive. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wqe_set_send_ctrl(const uct_sep_txwq_t *txwq, void *wqe, uint16_t pi,
+                          uct_sep_wr_am_t am, unsigned ds, uint8_t fm)
+{
+    struct mlx5_wqe_ctrl_seg *ctrl = wqe;
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi,
+                         am.is_imm ? MLX5_OPCODE_SEND_IMM : MLX5_OPCODE_SEND,
+                         0, ds, fm);
+    ctrl->imm = htobe32(am.imm);
 }
 
 
@@ -274,11 +291,94 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
+/**
+ * Message into a ring, of inline data.
+ *
+ * @param length  Of the list.
+ * @param room    uct_sep_ring_room() of that.
+ * @param tail    As the ring has it.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    const uct_iov_t *iov, size_t iovcnt, unsigned length,
+                    uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
+{
+    static const uint64_t zero = 0;
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned ds = uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + room);
+    void *dst   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET);
+    size_t i;
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, ds, fm);
+    uct_sep_wqe_set_raddr(seg, txwq->ring.slot_end - room, txwq->ring.rkey);
+    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), room);
+    for (i = 0; i < iovcnt; ++i) {
+        dst = uct_sep_txwq_copy(txwq, dst, iov[i].buffer,
+                                uct_iov_get_length(&iov[i]));
+    }
+    dst = uct_sep_txwq_copy(txwq, dst, &zero, room - sizeof(tail) - length);
+    uct_sep_txwq_copy(txwq, dst, &tail, sizeof(tail));
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
+}
+
+
+/** Small message into a ring: a header and up to UCT_SEP_WR_RING_SMALL bytes,
+ *  not signaled; counts it as such. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                      uint64_t header, const void *payload, unsigned length,
+                      uint64_t tail, unsigned mode)
+{
+    uint16_t pi   = txwq->sw_pi;
+    void *wqe     = uct_sep_txwq_bb(txwq, pi);
+    void *seg     = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    uint64_t *dst = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET);
+    uint32_t room = uct_sep_ring_room(sizeof(header) + length);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0,
+                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + room), 0);
+    uct_sep_wqe_set_raddr(seg, txwq->ring.slot_end - room, txwq->ring.rkey);
+    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), room);
+    memcpy(&dst[0], &header, sizeof(header));
+    if (ucs_likely(length == sizeof(uint64_t))) {
+        memcpy(&dst[1], payload, sizeof(uint64_t));
+    } else {
+        uct_sep_copy_upto32(&dst[1], payload, length);
+    }
+    memcpy(UCS_PTR_BYTE_OFFSET(dst, room - sizeof(tail)), &tail, sizeof(tail));
+    --txwq->unsignaled;
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
+}
+
+
+/** Message into a ring, in a descriptor's buffer behind the place of a header
+ *  of one byte, with its tail. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     const uct_sep_desc_t *desc, uint32_t room, uint8_t fm,
+                     unsigned mode)
+{
+    uint16_t pi = txwq->sw_pi;
+    void *wqe   = uct_sep_txwq_bb(txwq, pi);
+    void *seg   = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, 3, fm);
+    uct_sep_wqe_set_raddr(seg, txwq->ring.slot_end - room, txwq->ring.rkey);
+    uct_sep_wqe_set_data(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
+                         UCS_PTR_BYTE_OFFSET(uct_sep_desc_buffer(desc),
+                                             sizeof(uct_sep_am_hdr_t)),
+                         room, uct_sep_desc_lkey(desc));
+    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
+}
+
+
 /** Short active message of any length up to the limit. */
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
-                      uint64_t header, const void *payload, unsigned length,
-                      uint8_t fm, unsigned mode)
+uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                      uct_sep_wr_am_t am, uint64_t header, const void *payload,
+                      unsigned length, uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
@@ -286,9 +386,9 @@ uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
     uct_sep_am_short_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
     unsigned ds = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET + sizeof(*hdr) + length);
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_wqe_set_send_ctrl(txwq, wqe, pi, am, ds, fm);
     uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
-    hdr->super.am_id = id;
+    hdr->super.am_id = am.id;
     hdr->header      = header;
     uct_sep_txwq_copy(txwq, hdr + 1, payload, length);
     uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
@@ -321,8 +421,9 @@ uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 /** Active message of inline data; @a length is that of the list. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                          uint8_t id, const uct_iov_t *iov, size_t iovcnt,
-                          size_t length, uint8_t fm, unsigned mode)
+                          uct_sep_wr_am_t am, const uct_iov_t *iov,
+                          size_t iovcnt, size_t length, uint8_t fm,
+                          unsigned mode)
 {
     uint16_t pi           = txwq->sw_pi;
     void *wqe             = uct_sep_txwq_bb(txwq, pi);
@@ -333,9 +434,9 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     void *dst             = hdr + 1;
     size_t i;
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_wqe_set_send_ctrl(txwq, wqe, pi, am, ds, fm);
     uct_sep_wqe_set_inl(inl, sizeof(*hdr) + length);
-    hdr->am_id = id;
+    hdr->am_id = am.id;
     for (i = 0; i < iovcnt; ++i) {
         dst = uct_sep_txwq_copy(txwq, dst, iov[i].buffer,
                                 uct_iov_get_length(&iov[i]));
@@ -347,13 +448,13 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 /** Active message, header included, in a descriptor's buffer. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                const uct_sep_desc_t *desc, uint32_t length, uint8_t fm,
-                unsigned mode)
+                uct_sep_wr_am_t am, const uct_sep_desc_t *desc,
+                uint32_t length, uint8_t fm, unsigned mode)
 {
     uint16_t pi = txwq->sw_pi;
     void *wqe   = uct_sep_txwq_bb(txwq, pi);
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, 2, fm);
+    uct_sep_wqe_set_send_ctrl(txwq, wqe, pi, am, 2, fm);
     *(uct_sep_seg_t*)UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN) =
             uct_sep_wqe_desc_data(desc, length);
     uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
@@ -388,7 +489,7 @@ uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                    uct_sep_op_t *op, uint8_t id, const void *header,
+                    uct_sep_op_t *op, uct_sep_wr_am_t am, const void *header,
                     unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
                     uint8_t fm, unsigned mode)
 {
@@ -401,7 +502,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     void *seg             = UCS_PTR_BYTE_OFFSET(wqe, ds * UCT_SEP_DS_SIZE);
 
     uct_sep_wqe_set_inl(inl, sizeof(*hdr) + header_length);
-    hdr->am_id = id;
+    hdr->am_id = am.id;
     uct_sep_txwq_copy(txwq, hdr + 1, header, header_length);
 
     /* The gather list follows at the next segment, which may be behind the end
@@ -412,7 +513,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
     ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt, mode);
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_SEND, 0, ds, fm);
+    uct_sep_wqe_set_send_ctrl(txwq, wqe, pi, am, ds, fm);
     uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
 

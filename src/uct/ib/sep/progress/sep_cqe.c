@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_cqe.inl"
+#include "sep_progress_eager.h"
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_iface.h>
@@ -76,18 +77,77 @@ void uct_sep_cqe_handle_short(uct_sep_iface_t *iface)
     ucs_diag("%s: dropped a message without a header", iface->port.name);
 }
 
-int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
-                           uint32_t qpn)
+int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits)
 {
     uct_sep_txwq_t *woken;
     int has_message;
 
-    has_message = uct_sep_fc_receive(iface, qpn, hdr->am_id, &woken);
+    has_message = uct_sep_fc_receive(iface, qpn, bits, &woken);
     if (woken != NULL) {
         uct_sep_dispatch_wake(iface, woken);
     }
 
     return has_message;
+}
+
+/* A peer asks for a grant: it sends much */
+static void
+uct_sep_cqe_report(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits)
+{
+    uct_sep_txwq_t *txwq;
+
+    if (uct_sep_eager_is_enabled(iface) &&
+        (bits & (UCT_SEP_AM_FC_SOFT_REQ | UCT_SEP_AM_FC_HARD_REQ))) {
+        txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+        if (txwq != NULL) {
+            uct_sep_eager_report(iface, txwq, iface->config.fc.window -
+                                              iface->config.fc.soft);
+        }
+    }
+}
+
+int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
+                           uint32_t length, uint32_t qpn)
+{
+    uint8_t bits = hdr->am_id & UCT_SEP_AM_FC_MASK;
+    int has_message;
+
+    if (bits == UCT_SEP_AM_RING) {
+        uct_sep_progress_eager_control(iface, qpn, hdr, length);
+        return 0;
+    }
+
+    has_message = uct_sep_cqe_apply_fc(iface, qpn, hdr->am_id);
+    if (has_message) {
+        uct_sep_cqe_report(iface, qpn, bits);
+    }
+
+    return has_message;
+}
+
+const uct_sep_am_hdr_t *
+uct_sep_cqe_imm_hdr(const uct_sep_iface_t *iface,
+                    const uct_sep_eager_recv_t *recv)
+{
+    return (recv->data != NULL) ? recv->data :
+           UCS_PTR_BYTE_OFFSET(iface->srq.descs[recv->index],
+                               iface->srq.hdr_offset);
+}
+
+void uct_sep_cqe_deliver_imm(uct_sep_iface_t *iface,
+                             const uct_sep_eager_recv_t *recv, uint8_t am_id)
+{
+    uct_sep_am_hdr_t *hdr = (void*)uct_sep_cqe_imm_hdr(iface, recv);
+
+    if (recv->data != NULL) {
+        uct_sep_cqe_invoke_am_inline(iface, hdr, am_id, recv->length);
+    } else if (!uct_sep_cqe_invoke_am(iface, iface->srq.descs[recv->index], hdr,
+                                      am_id, recv->length)) {
+        iface->srq.ops->replace(&iface->srq, recv->index);
+        return;
+    }
+
+    iface->srq.ops->append(&iface->srq, recv->index);
 }
 
 /* A work request of a retired queue has completed: destroy the queue if that
@@ -98,6 +158,7 @@ static void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
         iface->tx.stalled = 0;
         uct_sep_fc_send_due(iface);
+        uct_sep_eager_send_due(iface);
         uct_sep_dispatch(iface);
     }
 }
@@ -204,6 +265,20 @@ static void uct_sep_cqe_handle_resp_err(uct_sep_iface_t *iface,
                                   UCT_SEP_QPN_MASK, error);
 }
 
+static void
+uct_sep_cqe_handle_imm(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
+{
+    uct_sep_eager_recv_t recv = {
+        .qpn    = be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK,
+        .imm    = be32toh(cqe->imm_inval_pkey),
+        .length = be32toh(cqe->byte_cnt),
+        .index  = be16toh(cqe->wqe_counter),
+        .data   = uct_sep_cqe_has_data(cqe) ? uct_sep_cqe_data(cqe) : NULL
+    };
+
+    uct_sep_progress_eager_receive(iface, &recv);
+}
+
 void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
                               const struct mlx5_cqe64 *cqe)
 {
@@ -217,6 +292,9 @@ void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
     error.vendor   = err_cqe->vendor_err_synd;
 
     switch (opcode) {
+    case MLX5_CQE_RESP_SEND_IMM:
+        uct_sep_cqe_handle_imm(iface, cqe);
+        break;
     case MLX5_CQE_REQ_ERR:
         uct_sep_cqe_handle_req_err(iface, err_cqe, &error);
         break;

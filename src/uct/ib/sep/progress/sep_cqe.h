@@ -53,7 +53,25 @@ void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
  * @return Whether it is a message for a handler, too.
  */
 int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
-                           uint32_t qpn);
+                           uint32_t length, uint32_t qpn);
+
+
+/** The same where the bits are not in the header. */
+int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits);
+
+
+/**
+ * A message with immediate data, in order: give it to its handler, and the
+ * buffer back.
+ */
+void uct_sep_cqe_deliver_imm(uct_sep_iface_t *iface,
+                             const uct_sep_eager_recv_t *recv, uint8_t am_id);
+
+
+/** First byte of a message with immediate data. */
+const uct_sep_am_hdr_t *
+uct_sep_cqe_imm_hdr(const uct_sep_iface_t *iface,
+                    const uct_sep_eager_recv_t *recv);
 
 
 /** A message without a header was received. */

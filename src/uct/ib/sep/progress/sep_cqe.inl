@@ -181,7 +181,7 @@ uct_sep_cqe_deliver(uct_sep_iface_t *iface, uint16_t index, uint32_t length,
     }
 
     if (ucs_unlikely(hdr->am_id & UCT_SEP_AM_FC_MASK)) {
-        return !uct_sep_cqe_receive_fc(iface, hdr, qpn) ||
+        return !uct_sep_cqe_receive_fc(iface, hdr, length, qpn) ||
                uct_sep_cqe_invoke_am(iface, desc, hdr,
                                      hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
     }
@@ -220,8 +220,9 @@ uct_sep_cqe_handle_recv_inline(uct_sep_iface_t *iface,
         uct_sep_cqe_handle_short(iface);
     } else if (ucs_likely(!(hdr->am_id & UCT_SEP_AM_FC_MASK))) {
         uct_sep_cqe_invoke_am_inline(iface, hdr, hdr->am_id, length);
-    } else if (uct_sep_cqe_receive_fc(iface, hdr, be32toh(cqe->sop_drop_qpn) &
-                                                  UCT_SEP_QPN_MASK)) {
+    } else if (uct_sep_cqe_receive_fc(iface, hdr, length,
+                                      be32toh(cqe->sop_drop_qpn) &
+                                      UCT_SEP_QPN_MASK)) {
         uct_sep_cqe_invoke_am_inline(iface, hdr,
                                      hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
     }

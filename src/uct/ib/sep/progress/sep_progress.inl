@@ -115,6 +115,11 @@ uct_sep_progress_loop(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
                 uct_sep_cqe_handle_send(iface, cqe);
             } else {
                 uct_sep_cqe_handle_other(iface, cqe);
+                if (opcode == MLX5_CQE_RESP_SEND_IMM) {
+                    /* It may be that nothing behind it can be handled */
+                    --rx_left;
+                    break;
+                }
             }
             --tx_left;
         }

@@ -5,6 +5,7 @@
 #endif
 
 #include "sep_progress.h"
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_event.h>
@@ -25,6 +26,9 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
      * Handled here, because the interface's progress does not. */
     uct_sep_postlist_ring_any(iface);
     uct_sep_event_drain(iface);
+    if ((events & UCT_EVENT_RECV) && !uct_sep_eager_may_sleep(iface)) {
+        return UCS_ERR_BUSY;
+    }
     if (uct_sep_link_handle_events(iface) > 0) {
         return UCS_ERR_BUSY;
     }

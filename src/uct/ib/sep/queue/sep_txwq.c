@@ -19,6 +19,7 @@
 static void uct_sep_txwq_clear(uct_sep_txwq_t *txwq)
 {
     memset(txwq, 0, sizeof(*txwq));
+    uct_sep_ring_tx_close(&txwq->ring);
     ucs_queue_head_init(&txwq->outstanding);
     ucs_list_head_init(&txwq->waiting);
     ucs_list_head_init(&txwq->list);

@@ -6,6 +6,7 @@
 #include <uct/ib/sep/base/sep_def.h>
 #include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/device/sep_async.h>
+#include <uct/ib/sep/ring/sep_ring.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
 #include <ucs/type/spinlock.h>
@@ -89,7 +90,13 @@ enum {
     /** The next active message carries a grant. */
     UCT_SEP_FC_FLAG_GRANT = 1 << 0,
     /** A message with nothing but a grant waits for credits. */
-    UCT_SEP_FC_FLAG_DUE   = 1 << 1
+    UCT_SEP_FC_FLAG_DUE   = 1 << 1,
+    /** There is a ring, so no active message is a simple one: what goes by
+     *  send/receive has immediate data. */
+    UCT_SEP_FC_FLAG_RING  = 1 << 2,
+    /** Ask for a grant after a few messages already: the peer learns from it
+     *  who might need a ring. */
+    UCT_SEP_FC_FLAG_EARLY = 1 << 3
 };
 
 
@@ -134,6 +141,9 @@ typedef struct uct_sep_txwq {
     uct_sep_seg_t    ctrl_write;
     uct_sep_seg_t    ctrl_send;
 
+    uct_sep_ring_tx_t ring;        /**< Where short active messages are
+                                        written, if the peer has offered it:
+                                        sep_eager.h */
     void             *end;         /**< Behind the last BB */
     uint16_t         bb_max;       /**< Credits of an empty queue */
     uint16_t         strict_pi;    /**< Behind what strict puts must come after
@@ -148,6 +158,8 @@ typedef struct uct_sep_txwq {
                                         one */
     uct_sep_async_qp_t flush;      /**< Of the one that receives */
     struct uct_sep_link *link;     /**< Connection; NULL once retired */
+    struct uct_sep_eager_peer *eager; /**< What is known of its rings; NULL as
+                                           long as nothing is */
     struct uct_sep_cq_member *cq_member; /**< Gets its completions if the
                                               completion queue is shared */
     ucs_list_link_t  waiting;      /**< Endpoints with pending requests that
@@ -156,7 +168,8 @@ typedef struct uct_sep_txwq {
 } uct_sep_txwq_t;
 
 static_assert(offsetof(uct_sep_txwq_t, fc) <= 64, "hot part of the txwq");
-static_assert(offsetof(uct_sep_txwq_t, end) <= 128, "second line of the txwq");
+static_assert(offsetof(uct_sep_txwq_t, ring) <= 128, "second line of the txwq");
+static_assert(offsetof(uct_sep_txwq_t, end) <= 192, "third line of the txwq");
 
 
 /** Memory a send queue works on. */

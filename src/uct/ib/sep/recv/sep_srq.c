@@ -166,9 +166,16 @@ static void uct_sep_srq_start(uct_sep_srq_t *srq, uint16_t index)
 #define UCT_SEP_SRQ(_name) uct_sep_srq_##_name
 #include <uct/ib/sep/recv/sep_srq_fill.inl>
 
+static void uct_sep_srq_append_op(uct_sep_srq_t *srq, uint16_t index)
+{
+    uct_sep_srq_append(srq, index);
+}
+
 const uct_sep_srq_ops_t uct_sep_srq_ops = {
-    .map    = uct_sep_srq_map,
-    .unmap  = (uct_sep_srq_unmap_func_t)ucs_empty_function,
-    .fill   = uct_sep_srq_fill_empty,
-    .refill = uct_sep_srq_refill_empty
+    .map     = uct_sep_srq_map,
+    .unmap   = (uct_sep_srq_unmap_func_t)ucs_empty_function,
+    .fill    = uct_sep_srq_fill_empty,
+    .refill  = uct_sep_srq_refill_empty,
+    .append  = uct_sep_srq_append_op,
+    .replace = uct_sep_srq_replace
 };

@@ -43,6 +43,9 @@ typedef struct uct_sep_srq_ops {
     /** See the functions below. */
     void                     (*fill)(uct_sep_srq_t *srq, unsigned count);
     void                     (*refill)(uct_sep_srq_t *srq);
+    /** Append a receive again, with its buffer or a new one. */
+    void                     (*append)(uct_sep_srq_t *srq, uint16_t index);
+    void                     (*replace)(uct_sep_srq_t *srq, uint16_t index);
 } uct_sep_srq_ops_t;
 
 

@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/progress/sep_cqe.inl>
+#include <uct/ib/sep/progress/sep_progress_eager.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 #include <uct/ib/sep/verbs/sep_verbs_srq.inl>
 
@@ -77,6 +78,19 @@ uct_sep_verbs_handle_recv(uct_sep_iface_t *iface, const struct ibv_wc *wc)
     }
 }
 
+static void
+uct_sep_verbs_handle_imm(uct_sep_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_sep_eager_recv_t recv = {
+        .qpn    = wc->qp_num,
+        .imm    = be32toh(wc->imm_data),
+        .length = wc->byte_len,
+        .index  = (uint16_t)wc->wr_id
+    };
+
+    uct_sep_progress_eager_receive(iface, &recv);
+}
+
 static UCS_F_ALWAYS_INLINE void
 uct_sep_verbs_handle_send(uct_sep_iface_t *iface, const struct ibv_wc *wc)
 {
@@ -144,8 +158,16 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
         if (ucs_unlikely(wc.status != IBV_WC_SUCCESS)) {
             uct_sep_verbs_handle_error(iface, &wc);
         } else if (wc.opcode == IBV_WC_RECV) {
-            uct_sep_verbs_handle_recv(iface, &wc);
             --rx_left;
+            if (ucs_unlikely(wc.wc_flags & IBV_WC_WITH_IMM)) {
+                uct_sep_verbs_handle_imm(iface, &wc);
+                if (iface->eager.is_held) {
+                    ++count;
+                    break;
+                }
+            } else {
+                uct_sep_verbs_handle_recv(iface, &wc);
+            }
         } else {
             uct_sep_verbs_handle_send(iface, &wc);
         }

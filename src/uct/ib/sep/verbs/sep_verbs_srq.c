@@ -83,9 +83,16 @@ void uct_sep_verbs_srq_publish(uct_sep_srq_t *srq)
 #define UCT_SEP_SRQ(_name) uct_sep_verbs_srq_##_name
 #include <uct/ib/sep/recv/sep_srq_fill.inl>
 
+static void uct_sep_verbs_srq_append_op(uct_sep_srq_t *srq, uint16_t index)
+{
+    uct_sep_verbs_srq_append(srq, index);
+}
+
 const uct_sep_srq_ops_t uct_sep_verbs_srq_ops = {
-    .map    = uct_sep_verbs_srq_map,
-    .unmap  = uct_sep_verbs_srq_unmap,
-    .fill   = uct_sep_verbs_srq_fill_empty,
-    .refill = uct_sep_verbs_srq_refill_empty
+    .map     = uct_sep_verbs_srq_map,
+    .unmap   = uct_sep_verbs_srq_unmap,
+    .fill    = uct_sep_verbs_srq_fill_empty,
+    .refill  = uct_sep_verbs_srq_refill_empty,
+    .append  = uct_sep_verbs_srq_append_op,
+    .replace = uct_sep_verbs_srq_replace
 };

@@ -19,6 +19,7 @@
 #define UCT_SEP_WR_PUT_SMALL     UCT_SEP_VERBS_MAX_INLINE
 #define UCT_SEP_WR_AM_SMALL      (UCT_SEP_VERBS_MAX_INLINE - \
                                   sizeof(uct_sep_am_short_hdr_t))
+#define UCT_SEP_WR_RING_SMALL    8
 #define UCT_SEP_WR_RMA_MAX_IOV   UCT_SEP_VERBS_MAX_SGE
 
 /* Verbs has no masked atomics, which the others are made from */
@@ -193,18 +194,91 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
+uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    const uct_iov_t *iov, size_t iovcnt, unsigned length,
+                    uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
+    void *dest           = message;
+    ucs_iov_iter_t iov_iter;
+    size_t i;
+
+    for (i = 0; i < iovcnt; ++i) {
+        if (uct_iov_get_length(&iov[i]) > 0) {
+            ucs_iov_iter_init(&iov_iter);
+            dest = UCS_PTR_BYTE_OFFSET(dest,
+                                       uct_iov_to_buffer(&iov[i], 1, &iov_iter,
+                                                         dest, SIZE_MAX));
+        }
+    }
+    memset(dest, 0, room - sizeof(tail) - length);
+    memcpy(message + room - sizeof(tail), &tail, sizeof(tail));
+
+    ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
+                      txwq->ring.slot_end - room);
+    ibv_wr_set_inline_data(qp, message, room);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       uint64_t header, const void *payload, unsigned length,
-                      uint8_t fm, unsigned mode)
+                      uint64_t tail, unsigned mode)
+{
+    uct_iov_t iov[] = {
+        {.buffer = &header, .length = sizeof(header), .count = 1},
+        {.buffer = (void*)payload, .length = length, .count = 1}
+    };
+
+    --txwq->unsignaled;
+    uct_sep_wr_ring_iov(iface, txwq, iov, 2, sizeof(header) + length,
+                        uct_sep_ring_room(sizeof(header) + length), tail, 0,
+                        mode);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                     const uct_sep_desc_t *desc, uint32_t room, uint8_t fm,
+                     unsigned mode)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+
+    ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
+                      txwq->ring.slot_end - room);
+    ibv_wr_set_sge(qp, uct_sep_desc_lkey(desc),
+                   (uintptr_t)uct_sep_desc_buffer(desc) +
+                   sizeof(uct_sep_am_hdr_t), room);
+    uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_set_send(struct ibv_qp_ex *qp, uct_sep_wr_am_t am)
+{
+    if (am.is_imm) {
+        ibv_wr_send_imm(qp, htobe32(am.imm));
+    } else {
+        ibv_wr_send(qp);
+    }
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                      uct_sep_wr_am_t am, uint64_t header, const void *payload,
+                      unsigned length, uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp       = uct_sep_wr_start(txwq, fm);
-    uct_sep_am_short_hdr_t hdr = {.super.am_id = id, .header = header};
+    uct_sep_am_short_hdr_t hdr = {.super.am_id = am.id, .header = header};
     struct ibv_data_buf list[] = {
         {.addr = &hdr, .length = sizeof(hdr)},
         {.addr = (void*)payload, .length = length}
     };
 
-    ibv_wr_send(qp);
+    uct_sep_wr_set_send(qp, am);
     ibv_wr_set_inline_data_list(qp, (length > 0) ? 2 : 1, list);
     uct_sep_wr_post(iface, txwq);
 }
@@ -216,14 +290,16 @@ uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                             unsigned length, uint8_t fm, unsigned mode)
 {
     --txwq->unsignaled;
-    uct_sep_wr_send_short(iface, txwq, id, header, payload, length, fm, mode);
+    uct_sep_wr_send_short(iface, txwq, (uct_sep_wr_am_t){.id = id}, header,
+                          payload, length, fm, mode);
 }
 
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                          uint8_t id, const uct_iov_t *iov, size_t iovcnt,
-                          size_t length, uint8_t fm, unsigned mode)
+                          uct_sep_wr_am_t am, const uct_iov_t *iov,
+                          size_t iovcnt, size_t length, uint8_t fm,
+                          unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
@@ -234,7 +310,7 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     /* The list may have any length, unlike libmlx5's: gather here. An entry of
      * no bytes need not have a buffer. */
-    hdr->am_id = id;
+    hdr->am_id = am.id;
     for (i = 0; i < iovcnt; ++i) {
         if (uct_iov_get_length(&iov[i]) > 0) {
             ucs_iov_iter_init(&iov_iter);
@@ -244,7 +320,7 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         }
     }
 
-    ibv_wr_send(qp);
+    uct_sep_wr_set_send(qp, am);
     ibv_wr_set_inline_data(qp, message, sizeof(*hdr) + length);
     uct_sep_wr_post(iface, txwq);
 }
@@ -252,12 +328,12 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                const uct_sep_desc_t *desc, uint32_t length, uint8_t fm,
-                unsigned mode)
+                uct_sep_wr_am_t am, const uct_sep_desc_t *desc,
+                uint32_t length, uint8_t fm, unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
 
-    ibv_wr_send(qp);
+    uct_sep_wr_set_send(qp, am);
     uct_sep_wr_set_desc(qp, desc, length);
     uct_sep_wr_post(iface, txwq);
 }
@@ -268,14 +344,15 @@ uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      uct_sep_desc_t *desc, uint32_t length, unsigned mode)
 {
     --txwq->unsignaled;
-    uct_sep_wr_send(iface, txwq, desc, length, UCT_SEP_FM_SOLICITED, mode);
+    uct_sep_wr_send(iface, txwq, (uct_sep_wr_am_t){}, desc, length,
+                    UCT_SEP_FM_SOLICITED, mode);
     desc->super.end = txwq->sw_pi;
 }
 
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                    uct_sep_op_t *op, uint8_t id, const void *header,
+                    uct_sep_op_t *op, uct_sep_wr_am_t am, const void *header,
                     unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
                     uint8_t fm, unsigned mode)
 {
@@ -285,7 +362,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     struct ibv_sge sge[1 + UCT_SEP_AM_MAX_IOV];
     size_t count;
 
-    hdr->am_id = id;
+    hdr->am_id = am.id;
     if (header_length > 0) {
         memcpy(hdr + 1, header, header_length);
     }
@@ -293,7 +370,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     sge[0].length = sizeof(*hdr) + header_length;
     sge[0].lkey   = uct_sep_desc_lkey(desc);
 
-    ibv_wr_send(qp);
+    uct_sep_wr_set_send(qp, am);
     count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt, mode);
     ibv_wr_set_sge_list(qp, 1 + count, sge);
     uct_sep_wr_post(iface, txwq);

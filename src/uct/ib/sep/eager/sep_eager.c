@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_eager.h"
+#include <uct/ib/sep/iface/sep_credits.h>
+#include <uct/ib/sep/iface/sep_fc.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+
+/* Of a counter in memory */
+#define UCT_SEP_EAGER_COUNTER_UNIT   sizeof(uint64_t)
+
+/* Room in a segment for a message of the ring: header, padding and tail */
+#define UCT_SEP_EAGER_OVERHEAD       16u
+
+
+static const char *uct_sep_eager_msg_names[] = {
+    [UCT_SEP_RING_MSG_OFFER]   = "an offer",
+    [UCT_SEP_RING_MSG_ACCEPT]  = "an acceptance",
+    [UCT_SEP_RING_MSG_DECLINE] = "a refusal",
+    [UCT_SEP_RING_MSG_REVOKE]  = "a request to return",
+    [UCT_SEP_RING_MSG_RELEASE] = "a return"
+};
+
+/*
+ * Memory
+ */
+
+static ucs_status_t
+uct_sep_eager_alloc(uct_sep_iface_t *iface, size_t length, const char *name,
+                    uct_allocated_memory_t *mem)
+{
+    ucs_status_t status;
+
+    if (mem->address != NULL) {
+        return UCS_OK;
+    }
+
+    status = uct_iface_mem_alloc(&iface->super.super, length,
+                                 UCT_MD_MEM_ACCESS_ALL, name, mem);
+    if (status != UCS_OK) {
+        mem->address = NULL;
+        ucs_debug("%s: no memory for the eager channel (%s, %zu bytes): %s",
+                  iface->port.name, name, length, ucs_status_string(status));
+        return status;
+    }
+
+    memset(mem->address, 0, length);
+    return UCS_OK;
+}
+
+static void uct_sep_eager_free(uct_allocated_memory_t *mem)
+{
+    if (mem->address != NULL) {
+        uct_iface_mem_free(mem);
+        mem->address = NULL;
+    }
+}
+
+/* Strict, whatever other memory has: a message's tail must come last */
+static uint32_t uct_sep_eager_rkey(const uct_allocated_memory_t *mem)
+{
+    return ((const uct_sep_mem_t*)mem->memh)->mr->rkey;
+}
+
+void uct_sep_eager_init(uct_sep_iface_t *iface,
+                        uct_iface_progress_func_t progress)
+{
+    memset(&iface->eager, 0, sizeof(iface->eager));
+    ucs_list_head_init(&iface->eager.due);
+    iface->eager.progress = progress;
+    uct_sep_ring_set_init(&iface->eager.set, iface->config.eager.poll_set);
+}
+
+void uct_sep_eager_cleanup(uct_sep_iface_t *iface)
+{
+    ucs_assert(iface->eager.num_rings == 0);
+    if (iface->eager.rings != NULL) {
+        uct_sep_ring_poll_cleanup(&iface->eager.places);
+        ucs_free(iface->eager.rings);
+    }
+    uct_sep_eager_free(&iface->eager.counters);
+    uct_sep_eager_free(&iface->eager.memory);
+}
+
+/* A counter stays with its connection, to which late writes may be on their
+ * way; NULL if there is none left */
+static uint32_t *uct_sep_eager_get_counter(uct_sep_iface_t *iface)
+{
+    unsigned i, bit;
+
+    if (uct_sep_eager_alloc(iface, UCT_SEP_EAGER_MAX_COUNTERS *
+                                   UCT_SEP_EAGER_COUNTER_UNIT,
+                            "sep_eager_counters",
+                            &iface->eager.counters) != UCS_OK) {
+        return NULL;
+    }
+
+    for (i = 0; i < ucs_static_array_size(iface->eager.counter_map); ++i) {
+        if (~iface->eager.counter_map[i] != 0) {
+            bit                          = ucs_ffs64(~iface->eager.
+                                                      counter_map[i]);
+            iface->eager.counter_map[i] |= UCS_BIT(bit);
+            return UCS_PTR_BYTE_OFFSET(iface->eager.counters.address,
+                                       (i * 64 + bit) *
+                                       UCT_SEP_EAGER_COUNTER_UNIT);
+        }
+    }
+
+    return NULL;
+}
+
+static void
+uct_sep_eager_put_counter(uct_sep_iface_t *iface, const uint32_t *counter)
+{
+    unsigned index = UCS_PTR_BYTE_DIFF(iface->eager.counters.address, counter) /
+                     UCT_SEP_EAGER_COUNTER_UNIT;
+
+    iface->eager.counter_map[index / 64] &= ~UCS_BIT(index % 64);
+}
+
+/* Before the first ring is offered */
+static ucs_status_t uct_sep_eager_init_rings(uct_sep_iface_t *iface)
+{
+    unsigned num = iface->config.eager.poll_set;
+    ucs_status_t status;
+
+    if (iface->eager.rings != NULL) {
+        return UCS_OK;
+    }
+
+    status = uct_sep_eager_alloc(iface, (size_t)num *
+                                        iface->config.eager.slots *
+                                        iface->config.eager.slot_size,
+                                 "sep_eager_rings", &iface->eager.memory);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_sep_ring_poll_init(&iface->eager.places, num);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    iface->eager.rings = ucs_calloc(num, sizeof(*iface->eager.rings),
+                                    "sep_eager_ring");
+    if (iface->eager.rings == NULL) {
+        uct_sep_ring_poll_cleanup(&iface->eager.places);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return UCS_OK;
+}
+
+/*
+ * What is known of a connection
+ */
+
+static uct_sep_eager_peer_t *uct_sep_eager_peer(uct_sep_txwq_t *txwq)
+{
+    if (txwq->eager == NULL) {
+        txwq->eager = ucs_calloc(1, sizeof(*txwq->eager), "sep_eager_peer");
+        if (txwq->eager != NULL) {
+            ucs_list_head_init(&txwq->eager->due);
+            txwq->eager->txwq = txwq;
+        }
+    }
+
+    return txwq->eager;
+}
+
+static void uct_sep_eager_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                               uct_sep_ring_msg_type_t type)
+{
+    uct_sep_eager_peer_t *peer = txwq->eager;
+    uct_sep_wr_am_t am         = {.id = UCT_SEP_AM_RING | type};
+    uct_sep_ring_body_t body   = {};
+
+    switch (type) {
+    case UCT_SEP_RING_MSG_OFFER:
+        body.offer.address   = (uintptr_t)peer->ring->rx.first -
+                               peer->ring->rx.max_length;
+        body.offer.rkey      = uct_sep_eager_rkey(&iface->eager.memory);
+        body.offer.slot_size = peer->ring->rx.slot_size;
+        body.offer.slots     = peer->ring->rx.slots;
+        break;
+    case UCT_SEP_RING_MSG_ACCEPT:
+        body.accept.address = (uintptr_t)peer->returned;
+        body.accept.rkey    = uct_sep_eager_rkey(&iface->eager.counters);
+        break;
+    case UCT_SEP_RING_MSG_RELEASE:
+        body.release.seq = uct_sep_ring_tx_seq(&txwq->ring);
+        break;
+    default:
+        break;
+    }
+
+    /* In order with what is in the ring */
+    if (uct_sep_ring_tx_is_open(&txwq->ring)) {
+        am.is_imm = 1;
+        am.imm    = uct_sep_ring_tx_take_send(&txwq->ring, UCT_SEP_AM_RING);
+    }
+
+    ucs_trace("%s: QP 0x%x: sending %s", iface->port.name, txwq->qpn,
+              uct_sep_eager_msg_names[type]);
+    iface->tx.ops->post_header(iface, txwq, am, &body,
+                               uct_sep_ring_body_size(type));
+    uct_sep_ring_state_sent(&peer->state, type);
+
+    if (type == UCT_SEP_RING_MSG_ACCEPT) {
+        (void)uct_sep_ring_tx_open(&txwq->ring, &peer->offer,
+                                   iface->config.seg_size -
+                                   UCT_SEP_EAGER_OVERHEAD, peer->returned);
+        uct_sep_fc_set_ring(iface, txwq, 1);
+        ++iface->eager.stats.accepted;
+    } else if (type == UCT_SEP_RING_MSG_RELEASE) {
+        uct_sep_ring_tx_close(&txwq->ring);
+        uct_sep_fc_set_ring(iface, txwq, 0);
+        --iface->eager.stats.accepted;
+    }
+}
+
+/* Give back slots by a write */
+static void
+uct_sep_eager_post_returned(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_eager_peer_t *peer = txwq->eager;
+    uct_sep_ring_rx_t *rx      = &peer->ring->rx;
+
+    rx->returned += uct_sep_ring_tx_take_owed(&txwq->ring);
+    ++iface->eager.stats.writes;
+    iface->tx.ops->post_write(iface, txwq, &rx->returned, sizeof(rx->returned),
+                              peer->return_to.address,
+                              htobe32(peer->return_to.rkey));
+}
+
+static int uct_sep_eager_owes(const uct_sep_txwq_t *txwq)
+{
+    return (txwq->eager->state.rx == UCT_SEP_RING_OPEN) &&
+           (txwq->ring.owed >= txwq->eager->ring->rx.max_owed);
+}
+
+/* Post what is due, as far as there are credits */
+static void uct_sep_eager_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_eager_peer_t *peer = txwq->eager;
+    uct_sep_ring_msg_type_t type;
+
+    while (((type = uct_sep_ring_state_due(&peer->state)) !=
+            UCT_SEP_RING_MSG_LAST) || uct_sep_eager_owes(txwq)) {
+        if (!uct_sep_txwq_has_credits(txwq) || (iface->tx.cq_credits < 0)) {
+            if (ucs_list_is_empty(&peer->due)) {
+                ucs_list_add_tail(&iface->eager.due, &peer->due);
+            }
+            txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
+            if (iface->tx.cq_credits < 0) {
+                uct_sep_credits_stall(iface);
+            }
+            return;
+        }
+
+        if (type != UCT_SEP_RING_MSG_LAST) {
+            uct_sep_eager_post(iface, txwq, type);
+        } else {
+            uct_sep_eager_post_returned(iface, txwq);
+        }
+    }
+
+    ucs_list_del(&peer->due);
+    ucs_list_head_init(&peer->due);
+}
+
+void uct_sep_eager_send_due(uct_sep_iface_t *iface)
+{
+    uct_sep_eager_peer_t *peer, *tmp;
+
+    ucs_list_for_each_safe(peer, tmp, &iface->eager.due, due) {
+        uct_sep_eager_flush(iface, peer->txwq);
+    }
+}
+
+/*
+ * Who has a ring
+ */
+
+/* With the first ring, and without the last, the interface is progressed by
+ * another function */
+static void uct_sep_eager_set_progress(uct_sep_iface_t *iface,
+                                       uct_iface_progress_func_t func)
+{
+    unsigned flags = iface->super.progress_flags;
+
+    uct_base_iface_progress_disable(&iface->super.super,
+                                    flags | UCT_PROGRESS_THREAD_SAFE);
+    iface->super.super.ops.iface_progress = func;
+    if (flags != 0) {
+        uct_base_iface_progress_enable(&iface->super.super,
+                                       flags | UCT_PROGRESS_THREAD_SAFE);
+    }
+}
+
+static unsigned uct_sep_eager_index(const uct_sep_iface_t *iface,
+                                    const uct_sep_eager_ring_t *ring)
+{
+    return ring - iface->eager.rings;
+}
+
+/* A ring that is in use neither by a peer nor by a handler that has not come
+ * back yet, or NULL */
+static uct_sep_eager_ring_t *
+uct_sep_eager_find_free(const uct_sep_iface_t *iface)
+{
+    uct_sep_eager_ring_t *ring;
+    unsigned i;
+
+    for (i = 0; i < iface->config.eager.poll_set; ++i) {
+        ring = &iface->eager.rings[i];
+        if ((ring->txwq == NULL) && (ring->rx.depth == 0)) {
+            return ring;
+        }
+    }
+
+    return NULL;
+}
+
+/* A ring is in use from the offer on */
+static void uct_sep_eager_take_ring(uct_sep_iface_t *iface,
+                                    uct_sep_txwq_t *txwq,
+                                    uct_sep_eager_ring_t *ring)
+{
+    size_t size    = (size_t)iface->config.eager.slots *
+                     iface->config.eager.slot_size;
+    unsigned index = uct_sep_eager_index(iface, ring);
+
+    uct_sep_ring_rx_init(&ring->rx,
+                         UCS_PTR_BYTE_OFFSET(iface->eager.memory.address,
+                                             index * size),
+                         iface->config.eager.slots,
+                         iface->config.eager.slot_size);
+    ring->txwq        = txwq;
+    ring->place       = &iface->eager.places.places[index];
+    ring->score       = txwq->eager->score;
+    ring->scored      = 0;
+    txwq->eager->ring = ring;
+    txwq->ring.owed   = 0;
+    ++iface->eager.num_rings;
+    if (iface->super.super.ops.iface_progress != iface->eager.progress) {
+        iface->eager.poll = iface->super.super.ops.iface_progress;
+        uct_sep_eager_set_progress(iface, iface->eager.progress);
+    }
+}
+
+static void uct_sep_eager_drop_ring(uct_sep_iface_t *iface,
+                                    uct_sep_txwq_t *txwq)
+{
+    uct_sep_eager_ring_t *ring = txwq->eager->ring;
+
+    uct_sep_ring_poll_clear(&iface->eager.places,
+                            uct_sep_eager_index(iface, ring));
+    iface->eager.stats.receives += uct_sep_ring_rx_count(&ring->rx);
+    iface->eager.is_revoking     = 0;
+    ring->txwq                   = NULL;
+    txwq->eager->score           = ring->score;
+    txwq->eager->ring            = NULL;
+    txwq->ring.owed              = 0;
+    if ((--iface->eager.num_rings == 0) && !iface->eager.is_held) {
+        uct_sep_eager_set_progress(iface, iface->eager.poll);
+    }
+}
+
+static uint32_t uct_sep_eager_ring_score(uct_sep_iface_t *iface,
+                                         uct_sep_eager_ring_t *ring)
+{
+    uint64_t count = uct_sep_ring_rx_count(&ring->rx);
+
+    uct_sep_ring_score_add(&ring->score, &iface->eager.set,
+                           count - ring->scored);
+    ring->scored = count;
+    return uct_sep_ring_score_get(&ring->score, &iface->eager.set);
+}
+
+/* The ring with the fewest messages */
+static uct_sep_eager_ring_t *
+uct_sep_eager_least(uct_sep_iface_t *iface, uint32_t *score_p)
+{
+    uct_sep_eager_ring_t *least = NULL;
+    uct_sep_eager_ring_t *ring;
+    uint32_t score;
+    unsigned i;
+
+    for (i = 0; i < iface->config.eager.poll_set; ++i) {
+        ring = &iface->eager.rings[i];
+        if (ring->txwq == NULL) {
+            continue; /* Its last handler still runs */
+        }
+
+        score = uct_sep_eager_ring_score(iface, ring);
+        if ((least == NULL) || (score < *score_p)) {
+            least    = ring;
+            *score_p = score;
+        }
+    }
+
+    return least;
+}
+
+static void uct_sep_eager_revoke(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (uct_sep_ring_state_revoke(&txwq->eager->state)) {
+        uct_sep_eager_drop_ring(iface, txwq);
+    } else {
+        uct_sep_eager_flush(iface, txwq);
+    }
+}
+
+void uct_sep_eager_report(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint32_t messages)
+{
+    uct_sep_eager_peer_t *peer;
+    uct_sep_eager_ring_t *ring;
+    uint32_t least = 0;
+
+    if (!uct_sep_eager_is_enabled(iface) ||
+        (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        return;
+    }
+
+    peer = uct_sep_eager_peer(txwq);
+    if ((peer == NULL) || peer->is_refused || (peer->ring != NULL) ||
+        ((iface->config.eager.mode != UCS_YES) && iface->eager.is_sleepy)) {
+        return;
+    }
+
+    uct_sep_ring_set_report(&iface->eager.set, &peer->score, messages);
+    if (uct_sep_eager_init_rings(iface) != UCS_OK) {
+        peer->is_refused = 1; /* A message that is repeated helps nobody */
+        return;
+    }
+
+    iface->eager.is_sleepy = 0;
+    ring                   = uct_sep_eager_find_free(iface);
+    if (ring != NULL) {
+        uct_sep_eager_take_ring(iface, txwq, ring);
+        uct_sep_ring_state_offer(&peer->state);
+        uct_sep_eager_flush(iface, txwq);
+        return;
+    }
+
+    if (iface->eager.is_revoking) {
+        return;
+    }
+
+    ring = uct_sep_eager_least(iface, &least);
+    if ((ring != NULL) &&
+        uct_sep_ring_set_replaces(uct_sep_ring_score_get(&peer->score,
+                                                         &iface->eager.set),
+                                  least)) {
+        iface->eager.is_revoking = 1;
+        uct_sep_eager_revoke(iface, ring->txwq);
+    }
+}
+
+/* Whether to write into a ring; makes the counter of what comes back */
+static int uct_sep_eager_accepts(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                 const uct_sep_ring_offer_t *offer)
+{
+    uct_sep_eager_peer_t *peer = txwq->eager;
+
+    if (!uct_sep_eager_is_enabled(iface)) {
+        return 0;
+    }
+
+    if (peer->returned == NULL) {
+        peer->returned = uct_sep_eager_get_counter(iface);
+        if (peer->returned == NULL) {
+            return 0;
+        }
+    }
+
+    *peer->returned = 0;
+    peer->offer     = *offer;
+    return 1;
+}
+
+static ucs_status_t
+uct_sep_eager_bad(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
+                  uint8_t type, const char *what)
+{
+    ucs_error("%s: QP 0x%x: the peer has sent %s of a ring %s",
+              iface->port.name, txwq->qpn,
+              (type < UCT_SEP_RING_MSG_LAST) ? uct_sep_eager_msg_names[type] :
+                                               "an unknown message", what);
+    return UCS_ERR_INVALID_PARAM;
+}
+
+ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                   uint8_t type, const void *body,
+                                   size_t length)
+{
+    uct_sep_ring_body_t copy = {};
+    uct_sep_eager_peer_t *peer;
+    uct_sep_ring_tx_t probe;
+
+    if ((type >= UCT_SEP_RING_MSG_LAST) ||
+        (length != uct_sep_ring_body_size((uct_sep_ring_msg_type_t)type))) {
+        return uct_sep_eager_bad(iface, txwq, type, "of a wrong length");
+    }
+
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+        return UCS_OK;
+    }
+
+    peer = uct_sep_eager_peer(txwq);
+    if (peer == NULL) {
+        return UCS_OK; /* The peer goes on without a ring */
+    }
+
+    ucs_trace("%s: QP 0x%x: received %s", iface->port.name, txwq->qpn,
+              uct_sep_eager_msg_names[type]);
+    memcpy(&copy, body, length);
+    if ((type == UCT_SEP_RING_MSG_RELEASE) && (peer->ring != NULL) &&
+        (copy.release.seq != uct_sep_ring_rx_seq(&peer->ring->rx))) {
+        return uct_sep_eager_bad(iface, txwq, type,
+                                 "that lacks some of its messages");
+    }
+
+    switch (uct_sep_ring_state_receive(&peer->state,
+                                       (uct_sep_ring_msg_type_t)type)) {
+    case UCT_SEP_RING_ACT_DECIDE:
+        uct_sep_ring_tx_close(&probe);
+        if (uct_sep_ring_tx_open(&probe, &copy.offer, SIZE_MAX,
+                                 (const uint32_t*)&probe.owed) != UCS_OK) {
+            return uct_sep_eager_bad(iface, txwq, type, "that can't be");
+        }
+        uct_sep_ring_state_answer(&peer->state,
+                                  uct_sep_eager_accepts(iface, txwq,
+                                                        &copy.offer));
+        break;
+    case UCT_SEP_RING_ACT_OPENED:
+        peer->return_to = copy.accept;
+        uct_sep_ring_poll_set(&iface->eager.places,
+                              uct_sep_eager_index(iface, peer->ring),
+                              peer->ring->rx.tail);
+        break;
+    case UCT_SEP_RING_ACT_FREED:
+        peer->is_refused |= (type == UCT_SEP_RING_MSG_DECLINE);
+        uct_sep_eager_drop_ring(iface, txwq);
+        break;
+    case UCT_SEP_RING_ACT_NOTHING:
+        break;
+    case UCT_SEP_RING_ACT_BAD:
+        return uct_sep_eager_bad(iface, txwq, type, "out of turn");
+    }
+
+    uct_sep_eager_flush(iface, txwq);
+    return UCS_OK;
+}
+
+void uct_sep_eager_return_slots(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        uct_sep_eager_flush(iface, txwq);
+    }
+}
+
+/*
+ * The end
+ */
+
+void uct_sep_eager_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (uct_sep_ring_tx_is_open(&txwq->ring)) {
+        uct_sep_ring_tx_close(&txwq->ring);
+        --iface->eager.stats.accepted;
+    }
+
+    if (txwq->eager != NULL) {
+        ucs_list_del(&txwq->eager->due);
+        ucs_list_head_init(&txwq->eager->due);
+        txwq->eager->state.due = 0;
+    }
+}
+
+int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq)
+{
+    const uct_sep_ring_rx_t *rx;
+
+    if ((txwq->eager == NULL) || (txwq->eager->ring == NULL)) {
+        return 1;
+    }
+
+    rx = &txwq->eager->ring->rx;
+    return !uct_sep_ring_rx_is_next(rx, *(volatile uct_sep_ring_word_t*)
+                                        rx->tail);
+}
+
+void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (txwq->eager == NULL) {
+        return;
+    }
+
+    if (txwq->eager->ring != NULL) {
+        uct_sep_eager_drop_ring(iface, txwq);
+    }
+    if (txwq->eager->returned != NULL) {
+        uct_sep_eager_put_counter(iface, txwq->eager->returned);
+    }
+    ucs_free(txwq->eager);
+    txwq->eager = NULL;
+}
+
+int uct_sep_eager_may_sleep(uct_sep_iface_t *iface)
+{
+    uct_sep_txwq_t *txwq;
+    unsigned i;
+
+    iface->eager.is_sleepy = 1;
+    if (iface->eager.num_rings == 0) {
+        return 1;
+    }
+
+    for (i = 0; i < iface->config.eager.poll_set; ++i) {
+        txwq = iface->eager.rings[i].txwq;
+        if ((txwq != NULL) && !(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+            uct_sep_eager_revoke(iface, txwq);
+        }
+    }
+
+    return iface->eager.num_rings == 0;
+}

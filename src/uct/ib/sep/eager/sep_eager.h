@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_EAGER_H
+#define UCT_SEP_EAGER_H
+
+#include <uct/ib/sep/iface/sep_iface.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_eager.h
+ *
+ * Eager channel: rings offered to the peers that send most, and accepted from
+ * those that offer one. What goes over the wire is in sep_ring_def.h, who owns
+ * a ring when in sep_ring_state.h, who gets one in sep_ring_set.h. Messages are
+ * written by the data path (sep_ops.inl) and taken by sep_progress_eager.c.
+ *
+ * Everything happens in the worker's thread. Memory is allocated with the first
+ * ring. If there is none, or no place, messages go by send/receive.
+ */
+
+
+/**
+ * Nothing is offered or accepted yet.
+ *
+ * @param progress  The interface's progress function while there are rings.
+ */
+void uct_sep_eager_init(uct_sep_iface_t *iface,
+                        uct_iface_progress_func_t progress);
+
+
+/** Release all. There are no connections any more. */
+void uct_sep_eager_cleanup(uct_sep_iface_t *iface);
+
+
+/** @return Whether an interface takes part. */
+static inline int uct_sep_eager_is_enabled(const uct_sep_iface_t *iface)
+{
+    return iface->config.eager.mode != UCS_NO;
+}
+
+
+/** The peer of a connection has asked for a grant: it has sent a number of
+ *  messages. May offer it a ring. */
+void uct_sep_eager_report(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                          uint32_t messages);
+
+
+/**
+ * A control message has arrived, and everything that was sent before it was
+ * handled.
+ *
+ * @param type    Not checked yet.
+ * @param body    Behind the first byte.
+ * @param length  Of the body.
+ *
+ * @return UCS_OK; UCS_ERR_INVALID_PARAM if the peer must not have sent this,
+ *         after a message.
+ */
+ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                   uint8_t type, const void *body,
+                                   size_t length);
+
+
+/** Post control messages that have waited for credits. */
+void uct_sep_eager_send_due(uct_sep_iface_t *iface);
+
+
+/**
+ * Handlers have been through with so many slots of a ring that the peer, to
+ * which nothing is sent, may wait for them: give them back by a write.
+ */
+void uct_sep_eager_return_slots(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** A connection goes out of use: nothing is sent any more, but messages in its
+ *  ring are still handled. */
+void uct_sep_eager_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** @return Whether all messages that were written into its ring were
+ *          handled. */
+int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq);
+
+
+/** Its queue pairs were destroyed: nothing can be written any more. Its ring is
+ *  free. */
+void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/**
+ * The worker wants to sleep, and a write raises no event: ask for all rings.
+ *
+ * @return Whether it may sleep: there is no ring. If not, progress has to be
+ *         called.
+ */
+int uct_sep_eager_may_sleep(uct_sep_iface_t *iface);
+
+
+
+END_C_DECLS
+
+#endif

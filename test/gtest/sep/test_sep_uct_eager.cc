@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct.h"
+
+#include <uct/ib/sep/eager/sep_eager.h>
+
+#include "common/seed.h"
+
+#include <cstring>
+#include <deque>
+#include <random>
+
+using namespace sep_uct_test;
+
+namespace {
+
+/*
+ * Eager channel between interfaces of one process: what is sent arrives, in
+ * order, whichever way it goes, and the rings are used, given back and freed.
+ */
+
+/* A mode of the transport in which the channel has to work */
+struct mode {
+    const char *name;
+    settings   changes;
+};
+
+std::ostream &operator<<(std::ostream &os, const mode &m)
+{
+    return os << m.name;
+}
+
+class test_sep_uct_eager : public ::testing::TestWithParam<mode> {
+protected:
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+    }
+
+    /* One of several interfaces, and what it has sent to each of the others */
+    struct node {
+        std::unique_ptr<entity>        e;
+        std::vector<uct_ep_h>          eps;
+        std::vector<std::deque<bytes>> expected; /* By sender, not yet come */
+        size_t                         seen = 0;
+    };
+
+    void make(unsigned count, settings changes = settings())
+    {
+        changes.insert(changes.begin(), GetParam().changes.begin(),
+                       GetParam().changes.end());
+        changes.insert(changes.begin(), {"EAGER", "y"});
+        for (unsigned i = 0; i < count; ++i) {
+            node n;
+            n.e = (i == 0) ? entity::create(changes) :
+                             entity::create(*m_nodes[0].e, changes);
+            ASSERT_TRUE(n.e != nullptr);
+            n.expected.resize(count);
+            m_nodes.push_back(std::move(n));
+        }
+        for (auto &from : m_nodes) {
+            for (auto &to : m_nodes) {
+                from.eps.push_back((&from == &to) ? nullptr :
+                                   from.e->connect(to.e->addr()));
+            }
+        }
+    }
+
+    void TearDown() override
+    {
+        /* Interfaces close after their connections have been used up */
+        while (!m_nodes.empty()) {
+            m_nodes.pop_back();
+        }
+    }
+
+    static size_t pack(void *dest, void *arg)
+    {
+        auto *data = (const bytes*)arg;
+
+        memcpy(dest, data->data(), data->size());
+        return data->size();
+    }
+
+    /* Messages start with their sender, and a number */
+    bytes message_of(unsigned from, size_t length)
+    {
+        bytes data = pattern(std::max(length, (size_t)8), ++m_count);
+
+        data[0] = from;
+        return data;
+    }
+
+    ucs_status_t send(unsigned from, unsigned to, unsigned how,
+                      const bytes &data)
+    {
+        uct_ep_h ep     = m_nodes[from].eps[to];
+        uint64_t header = 0;
+        ucs_status_t status;
+        ssize_t packed;
+        uct_iov_t iov[2];
+
+        memcpy(&header, data.data(), sizeof(header));
+        switch (how) {
+        case 0:
+            status = uct_ep_am_short(ep, 1, header, data.data() + 8,
+                                     data.size() - 8);
+            break;
+        case 1:
+            iov[0] = {(void*)data.data(), 3, UCT_MEM_HANDLE_NULL, 0, 1};
+            iov[1] = {(void*)(data.data() + 3), data.size() - 3,
+                      UCT_MEM_HANDLE_NULL, 0, 1};
+            status = uct_ep_am_short_iov(ep, 1, iov, 2);
+            break;
+        case 2:
+            packed = uct_ep_am_bcopy(ep, 1, pack, (void*)&data, 0);
+            status = (packed >= 0) ? UCS_OK : (ucs_status_t)packed;
+            break;
+        default:
+            status = uct_ep_am_zcopy(ep, 1, data.data(), data.size(), NULL, 0,
+                                     0, NULL);
+            status = (status == UCS_INPROGRESS) ? UCS_OK : status;
+            break;
+        }
+
+        if (status == UCS_OK) {
+            m_nodes[to].expected[from].push_back(data);
+        }
+        return status;
+    }
+
+    /* Compare what has come with what was sent */
+    void check()
+    {
+        for (auto &n : m_nodes) {
+            for (; n.seen < n.e->messages.size(); ++n.seen) {
+                const bytes &data = n.e->messages[n.seen].data;
+                auto &expected    = n.expected[data[0]];
+
+                ASSERT_FALSE(expected.empty());
+                ASSERT_EQ(expected.front(), data) << "message " << n.seen;
+                expected.pop_front();
+            }
+            n.e->messages.clear();
+            n.seen = 0;
+        }
+    }
+
+    void progress()
+    {
+        for (auto &n : m_nodes) {
+            n.e->progress();
+        }
+        check();
+    }
+
+    bool is_quiet() const
+    {
+        for (auto &n : m_nodes) {
+            for (auto &expected : n.expected) {
+                if (!expected.empty()) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    bool wait(const std::function<bool()> &condition)
+    {
+        bool is_true = false;
+
+        /* As long as anything takes, on any machine */
+        m_nodes[0].e->wait([&]() {
+            progress();
+            is_true = condition();
+            return is_true || HasFatalFailure();
+        });
+        return is_true;
+    }
+
+    /* Send until a ring is open; everything is received */
+    void open_ring(unsigned from, unsigned to)
+    {
+        unsigned sent = 0;
+
+        ASSERT_TRUE(wait([&]() {
+            sent += (send(from, to, 0, message_of(from, 16)) == UCS_OK);
+            return has_ring(from, to) || (sent > 100000);
+        }));
+        ASSERT_TRUE(has_ring(from, to)) << "none was offered";
+        wait([&]() { return is_quiet(); });
+    }
+
+    uct_sep_txwq_t *txwq(unsigned from, unsigned to)
+    {
+        return m_nodes[from].e->sep_ep(m_nodes[from].eps[to])->txwq;
+    }
+
+    bool has_ring(unsigned from, unsigned to)
+    {
+        return uct_sep_ring_tx_is_open(&txwq(from, to)->ring);
+    }
+
+    unsigned num_rings(unsigned i)
+    {
+        return m_nodes[i].e->sep()->eager.num_rings;
+    }
+
+    /* Messages that an interface has taken out of rings */
+    uint64_t by_ring(unsigned i)
+    {
+        uct_sep_iface_t *iface = m_nodes[i].e->sep();
+        uint64_t count         = iface->eager.stats.receives;
+
+        for (unsigned j = 0; (iface->eager.rings != NULL) &&
+                             (j < iface->config.eager.poll_set); ++j) {
+            if (iface->eager.rings[j].txwq != NULL) {
+                count += uct_sep_ring_rx_count(&iface->eager.rings[j].rx);
+            }
+        }
+        return count;
+    }
+
+    void random_traffic(unsigned count, unsigned seed_index, size_t max_length)
+    {
+        std::mt19937 random(seed::get(seed_index));
+
+        for (unsigned i = 0; i < count; ++i) {
+            unsigned from = random() % m_nodes.size();
+            unsigned to   = random() % m_nodes.size();
+
+            if (from == to) {
+                continue;
+            }
+            unsigned how  = random() % 4;
+            size_t limit  = (how == 2) ? max_length :
+                            (how == 3) ? 64 :
+                            std::min((size_t)m_nodes[from].e->attr().
+                                             cap.am.max_short, max_length);
+            size_t length = ((random() % 4) == 0) ? random() % limit :
+                                                    random() % 32;
+            send(from, to, how, message_of(from, std::min(length, limit)));
+            if ((random() % 3) == 0) {
+                m_nodes[random() % m_nodes.size()].e->progress();
+                check();
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+        wait([&]() { return is_quiet(); });
+    }
+
+    std::vector<node> m_nodes;
+    uint64_t          m_count = 0;
+};
+
+TEST_P(test_sep_uct_eager, random_messages_arrive_in_order_both_ways)
+{
+    make(2);
+    open_ring(0, 1);
+    open_ring(1, 0);
+    for (unsigned i = 0; (i < 8) && !HasFatalFailure(); ++i) {
+        random_traffic(2000, i, (i % 2) ? 3000 : 600);
+    }
+    /* Most of the time more is sent than the rings have room for */
+    EXPECT_GT(by_ring(0), 20u);
+    EXPECT_GT(by_ring(1), 20u);
+    EXPECT_GT(m_nodes[0].e->sep()->eager.stats.fallbacks, 10u);
+}
+
+TEST_P(test_sep_uct_eager, a_ring_that_is_full_does_not_stop_anybody)
+{
+    make(2, {{"EAGER_SLOTS", "2"}});
+    open_ring(0, 1);
+    unsigned sent = 0;
+    while ((sent < 100) && (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
+        ++sent;
+    }
+    EXPECT_GT(sent, 2u);
+    EXPECT_GE(m_nodes[0].e->sep()->eager.stats.fallbacks, sent - 2);
+    wait([&]() { return is_quiet(); });
+}
+
+TEST_P(test_sep_uct_eager, slots_come_back_where_nothing_is_sent)
+{
+    make(2);
+    open_ring(0, 1);
+    uint64_t before = by_ring(1);
+
+    for (unsigned i = 0; i < 500; ++i) {
+        ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+        wait([&]() { return is_quiet(); });
+    }
+    EXPECT_EQ(before + 500, by_ring(1));
+    if (!m_nodes[1].e->is_on_hub()) {
+        /* A hub has written to itself: what comes back is in its messages */
+        EXPECT_GT(m_nodes[1].e->sep()->eager.stats.writes, 0u);
+    }
+}
+
+TEST_P(test_sep_uct_eager, a_set_of_one_goes_to_who_sends_most_random)
+{
+    make(3, {{"EAGER_POLL_SET", "1"}});
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "workers on one hub share its connections";
+    }
+    open_ring(1, 0);
+    EXPECT_EQ(1u, num_rings(0));
+
+    /* The other one sends far more */
+    open_ring(2, 0);
+    EXPECT_FALSE(has_ring(1, 0));
+    EXPECT_EQ(1u, num_rings(0));
+
+    /* And back, several times, with traffic of both */
+    for (unsigned i = 0; (i < 3) && !HasFatalFailure(); ++i) {
+        open_ring(1 + (i % 2), 0);
+        random_traffic(500, i, 600);
+        EXPECT_EQ(1u, num_rings(0));
+    }
+}
+
+TEST_P(test_sep_uct_eager, handlers_of_random_messages_may_progress)
+{
+    make(2);
+    open_ring(0, 1);
+    open_ring(1, 0);
+
+    unsigned depth = 0;
+    m_nodes[1].e->on_message = [&]() {
+        if (depth < 3) {
+            ++depth;
+            m_nodes[1].e->progress();
+            --depth;
+        }
+    };
+    /* Inner messages are recorded after outer ones: order is kept */
+    random_traffic(5000, 0, 600);
+}
+
+TEST_P(test_sep_uct_eager, rings_are_given_back_before_a_worker_sleeps)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub that has written to itself needs nobody else to "
+                        "give the ring back";
+    }
+    open_ring(0, 1);
+    ASSERT_EQ(1u, num_rings(1));
+
+    uct_iface_h iface = m_nodes[1].e->iface();
+    EXPECT_EQ(UCS_ERR_BUSY, uct_iface_event_arm(iface, UCT_EVENT_RECV));
+    EXPECT_TRUE(wait([&]() {
+        return uct_iface_event_arm(iface, UCT_EVENT_RECV) == UCS_OK;
+    }));
+    EXPECT_EQ(0u, num_rings(1));
+    EXPECT_FALSE(has_ring(0, 1));
+
+    /* Awake again */
+    open_ring(0, 1);
+}
+
+TEST_P(test_sep_uct_eager, an_endpoint_can_go_while_its_ring_is_in_use)
+{
+    make(2);
+    for (unsigned i = 0; (i < 5) && !HasFatalFailure(); ++i) {
+        open_ring(0, 1);
+        open_ring(1, 0);
+        for (unsigned j = 0; j < 10; ++j) {
+            send(0, 1, 0, message_of(0, 16));
+        }
+        wait([&]() { return is_quiet(); });
+
+        for (unsigned j = 0; j < 2; ++j) {
+            m_nodes[j].e->destroy(m_nodes[j].eps[1 - j]);
+            m_nodes[j].eps[1 - j] = m_nodes[j].e->connect(
+                    m_nodes[1 - j].e->addr());
+        }
+    }
+}
+
+/* One queue pair, connected to itself, has both ends of a ring */
+TEST_P(test_sep_uct_eager, an_interface_can_write_to_itself)
+{
+    make(1);
+    m_nodes[0].eps[0] = m_nodes[0].e->connect(m_nodes[0].e->addr());
+    open_ring(0, 0);
+    for (unsigned i = 0; i < 1000; ++i) {
+        EXPECT_TRUE(wait([&]() {
+            return send(0, 0, i % 4, message_of(0, 8 + i % 32)) == UCS_OK;
+        }));
+        if ((i % 5) == 0) {
+            wait([&]() { return is_quiet(); });
+        }
+    }
+    wait([&]() { return is_quiet(); });
+    EXPECT_GT(by_ring(0), 500u);
+}
+
+/* A worker that sends and does not receive; the other has switched it off */
+TEST_P(test_sep_uct_eager, who_has_it_off_declines)
+{
+    make(1);
+    settings off = GetParam().changes;
+    node n;
+
+    off.push_back({"EAGER", "n"});
+    n.e = entity::create(*m_nodes[0].e, off);
+    ASSERT_TRUE(n.e != nullptr);
+    m_nodes.push_back(std::move(n));
+    for (unsigned i = 0; i < 2; ++i) {
+        m_nodes[i].expected.resize(2);
+        m_nodes[i].eps.resize(2);
+        m_nodes[i].eps[1 - i] = m_nodes[i].e->connect(
+                m_nodes[1 - i].e->addr());
+    }
+
+    for (unsigned i = 0; i < 2000; ++i) {
+        send(1, 0, 0, message_of(1, 16));
+        progress();
+    }
+    EXPECT_TRUE(wait([&]() { return is_quiet() && (num_rings(0) == 0); }));
+    EXPECT_FALSE(has_ring(1, 0));
+    EXPECT_EQ(0u, num_rings(1));
+}
+
+/* What a peer writes into a ring, and it is our memory */
+class test_sep_uct_eager_bad : public test_sep_uct_eager {
+protected:
+    void SetUp() override
+    {
+        test_sep_uct_eager::SetUp();
+        if (IsSkipped()) {
+            return;
+        }
+        make(3);
+        open_ring(0, 1);
+        open_ring(2, 1);
+    }
+
+    uct_sep_eager_ring_t *ring()
+    {
+        for (unsigned i = 0; i < 16; ++i) {
+            uct_sep_eager_ring_t *r = &m_nodes[1].e->sep()->eager.rings[i];
+            if ((r->txwq != NULL) && (r->txwq == txwq(1, 0))) {
+                return r;
+            }
+        }
+        return NULL;
+    }
+
+    /* The connection fails, and the other one does not */
+    void expect_failure()
+    {
+        EXPECT_TRUE(wait([&]() { return !m_nodes[1].e->failures.empty(); }));
+        EXPECT_EQ(1u, m_nodes[1].e->failures.size());
+        EXPECT_EQ(m_nodes[1].eps[0], m_nodes[1].e->failures[0].ep);
+        m_nodes[1].expected[0].clear();
+        random_traffic_of_others();
+    }
+
+    void random_traffic_of_others()
+    {
+        for (unsigned i = 0; i < 100; ++i) {
+            ASSERT_EQ(UCS_OK, send(2, 1, 0, message_of(2, 16)));
+            wait([&]() { return m_nodes[1].expected[2].empty(); });
+        }
+    }
+
+    void write_tail(uint16_t seq, uint16_t length, uint8_t am_id,
+                    uint8_t credits)
+    {
+        uct_sep_ring_tail_t tail = {seq, (uint16_t)(ring()->rx.key >> 16),
+                                    length, am_id, credits};
+
+        memcpy(ring()->rx.tail, &tail, sizeof(tail));
+    }
+
+    uint16_t seq()
+    {
+        return uct_sep_ring_rx_seq(&ring()->rx);
+    }
+};
+
+TEST_P(test_sep_uct_eager_bad, a_message_longer_than_its_slot)
+{
+    write_tail(seq(), ring()->rx.max_length + 1, 0x81, 0);
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, a_handler_that_can_not_be)
+{
+    write_tail(seq(), 8, 0x80 | UCT_AM_ID_MAX, 0);
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, a_message_without_the_mark)
+{
+    write_tail(seq(), 8, 0x01, 0);
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, a_wrong_number)
+{
+    write_tail(seq() + 1, 8, 0x81, 0);
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, slots_that_were_not_used)
+{
+    open_ring(1, 0);
+    write_tail(seq(), 8, 0x81, 200);
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, control_messages_out_of_turn)
+{
+    uct_sep_iface_t *iface = m_nodes[0].e->sep();
+    uct_sep_wr_am_t am     = {.id = UCT_SEP_AM_RING | UCT_SEP_RING_MSG_ACCEPT};
+    uct_sep_ring_body_t body = {};
+
+    iface->tx.ops->post_header(iface, txwq(0, 1), am, &body,
+                               sizeof(body.accept));
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, an_unknown_control_message)
+{
+    uct_sep_iface_t *iface = m_nodes[0].e->sep();
+    uct_sep_wr_am_t am     = {.id = UCT_SEP_AM_RING | 31};
+
+    iface->tx.ops->post_header(iface, txwq(0, 1), am, &am, 5);
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, a_message_behind_others_that_are_not_there)
+{
+    uct_sep_iface_t *iface = m_nodes[0].e->sep();
+    uct_sep_wr_am_t am     = {};
+
+    am.id     = UCT_SEP_AM_RING | 1;
+    am.is_imm = 1;
+    am.imm    = UCT_SEP_RING_IMM(0, 0, seq() + 1);
+    iface->tx.ops->post_header(iface, txwq(0, 1), am, &am, 8);
+    expect_failure();
+}
+
+TEST_P(test_sep_uct_eager_bad, a_message_for_a_ring_that_is_not_there)
+{
+    uct_sep_iface_t *iface = m_nodes[1].e->sep();
+    uct_sep_wr_am_t am     = {};
+
+    /* From the owner to the writer, which has none */
+    am.id     = UCT_SEP_AM_RING | 1;
+    am.is_imm = 1;
+    iface->tx.ops->post_header(iface, txwq(1, 0), am, &am, 8);
+    EXPECT_TRUE(wait([&]() { return !m_nodes[0].e->failures.empty(); }));
+}
+
+const mode modes[] = {
+    {"dynamic", {{"CATEGORY", "dynamic"}}},
+    {"doorbell", {{"TX_POST", "db"}}},
+    {"own", {{"CATEGORY", "mpi_everywhere"}}},
+    {"cq_sharing", {{"CQ_SHARING", "2"}}},
+    {"postlist", {{"TX_POSTLIST", "8"}}},
+    {"verbs", {{"API", "verbs"}}},
+    {"buffers", {{"RX_INLINE", "0"}}},
+    {"cqe64", {{"RX_INLINE", "64"}}},
+    {"burst", {{"RX_MAX_POLL", "16"}}},
+    {"threads", {{"CATEGORY", "mpi_threads"}}},
+    {"short_queue", {{"TX_QUEUE_LEN", "16"}, {"EAGER_SLOTS", "128"}}},
+};
+
+std::string mode_name(const ::testing::TestParamInfo<mode> &info)
+{
+    return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(modes, test_sep_uct_eager, ::testing::ValuesIn(modes),
+                         mode_name);
+INSTANTIATE_TEST_SUITE_P(modes, test_sep_uct_eager_bad,
+                         ::testing::Values(modes[0], modes[5]), mode_name);
+
+} /* namespace */
