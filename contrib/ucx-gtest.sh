@@ -46,6 +46,7 @@ ucx_source=
 results=
 build_only=
 quick=
+groups=()
 options=()
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -57,6 +58,8 @@ while [[ $# -gt 0 ]]; do
     --build-only) build_only=1; shift ;;
     --ucx-opt)    opt=1; options+=(--module); shift ;;
     --quick)      quick=1; options+=(--quick); shift ;;
+    --group)      groups+=("${2:?--group needs a name}")
+                  options+=(--group "$2"); shift 2 ;;
     --help|-h)    usage; "$driver" --help; exit 0 ;;
     *)            options+=("$1"); shift ;;
     esac
@@ -66,6 +69,13 @@ done
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 : "${results:=$dir/results${quick:+-quick}}"
+
+# How much of the tests is needed: all, some of each group, or of these no UCP's
+kind=all
+if [[ -n $quick ]]; then
+    kind=some
+    [[ ${#groups[@]} -eq 0 || " ${groups[*]} " == *" ucp "* ]] || kind=uct
+fi
 
 # Debian's own options and statistics. The compiler has optimised Debian's UCX
 # more; here building takes longer than running. With that little optimisation it
@@ -107,7 +117,7 @@ make_in()
 
 # Objects of the test program that are of use: no tests of UCX's own utilities
 # and other transports, nothing that needs a device with tag matching. With
-# --quick, only what has tests of the representative part.
+# --quick, only what has tests of the representative part, and of its groups.
 gtest_objects()
 {
     local object
@@ -126,7 +136,9 @@ gtest_objects()
         *-test_ucp_dt.o|*-test_ucp_mem_type.o|*-test_ucp_mmap.o|\
         *-test_ucp_rma_mt.o|*-test_ucp_tls.o|*-test_ucp_request.o|\
         *-test_ucp_fault_tolerance.o|*-test_ucp_ep_reconfig.o)
-            [[ -n $quick ]] || echo "$object" ;;
+            [[ $kind != all ]] || echo "$object" ;;
+        ucp/*|*-ucp_test.o|*-ucp_datatype.o)
+            [[ $kind == uct ]] || echo "$object" ;;
         *)  echo "$object" ;;
         esac
     done
@@ -176,8 +188,9 @@ build_ucx()
         "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)${opt:+ $(sep_ucx_opt_fingerprint)}"
     case $(cat "$dir/.complete" 2> /dev/null) in
     "$stamp all")  return ;;
-    "$stamp some") # the rest of the tests is missing
-                   [[ -z $quick ]] || return 0 ;;
+    # The rest of the tests is missing, or that and UCP's
+    "$stamp some") [[ $kind == all ]] || return 0 ;;
+    "$stamp uct")  [[ $kind != uct ]] || return 0 ;;
     *)             rm -f "$dir/.complete"
                    prepare_ucx ;;
     esac
@@ -198,11 +211,7 @@ build_ucx()
         $(sep_parallel) gtest "CXXFLAGS=$test_flags" \
         "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')"
     cd "$SEP_TOP"
-    if [[ -n $quick ]]; then
-        echo "$stamp some"
-    else
-        echo "$stamp all"
-    fi > "$dir/.complete"
+    echo "$stamp $kind" > "$dir/.complete"
 }
 
 # Standard output is for the result.

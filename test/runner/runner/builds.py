@@ -43,8 +43,9 @@ class Builds:
     def script(self, script):
         """The task that runs a script which builds something."""
         if script.name not in self._made:
+            last = (os.environ[script.variable],) if script.variable else ()
             self._made[script.name] = self._task(
-                f"build {script.name}", script.command,
+                f"build {script.name}", script.command + last,
                 [self.configure_script()])
         return self._made[script.name]
 

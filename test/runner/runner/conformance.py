@@ -13,7 +13,6 @@ import threading
 import time
 
 from . import gtest
-from .parts import UCX_GTEST
 from .result import FAILED, PASSED, SKIPPED, Result
 from .schedule import Task
 
@@ -41,13 +40,19 @@ class Run:
         self._tests = self._selected = ()
 
     def plan(self):
+        build = self.row.build
+        if build.variable and not os.environ.get(build.variable):
+            if self.session.wanted(self.part, self.row.run, ""):
+                self.session.leave_out(f"{self.part} {self.row.run}",
+                                       f"{build.variable} is not set")
+            return
         self.session.task(self.part, self.row.run, f"{self.row.run}: list",
-                          self._list,
-                          [self.session.builds.script(UCX_GTEST)], urgent=True)
+                          self._list, [self.session.builds.script(build)],
+                          urgent=True)
 
     def _list(self):
         driver = _driver()
-        build = os.path.join(self.session.top, "build", "ucx-gtest")
+        build = os.path.join(self.session.top, "build", self.row.build.name)
         self._options = driver.parse([
             "--quick", "--gtest", f"{build}/build/test/gtest/gtest",
             "--sep-build", f"{build}/sep", *self.row.options])

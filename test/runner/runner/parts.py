@@ -22,13 +22,21 @@ class Script:
     there."""
     name: str
     command: tuple
+    variable: str = ""          # environment: last word of the command
 
+
+# Names the source of the UCX of Debian 13, for its root and for UCX's tests
+DEBIAN13_UCX_SOURCE = "SEP_DEBIAN13_UCX_SOURCE"
 
 PLAIN = Build("check")
 SANITIZED = Build("check-sanitized", ("--enable-asan", "--enable-ubsan"))
 THREADS = Build("check-threads", ("--enable-tsan",))
 UCX_GTEST = Script("ucx-gtest", ("contrib/ucx-gtest.sh", "--quick",
                                  "--build-only"))
+UCX_GTEST_DEBIAN13 = Script("ucx-gtest-debian13", (
+    "contrib/ucx-gtest.sh", "--quick", "--build-only", "--group", "uct",
+    "--group", "md", "--build", "build/ucx-gtest-debian13", "--ucx-source"),
+    DEBIAN13_UCX_SOURCE)
 UCX_OPT = Script("check-ucx-opt", ("contrib/build-ucx-opt.sh", "--check",
                                    "build/check-ucx-opt"))
 
@@ -87,9 +95,11 @@ class Jobs:
 @dataclasses.dataclass(frozen=True)
 class Conformance:
     """UCX's unit tests, a representative part with these options of
-    test/conformance/ucx_gtest."""
+    test/conformance/ucx_gtest. Left out if a variable is needed for the build
+    and not set."""
     run: str
     options: tuple = ()
+    build: Script = UCX_GTEST
     strict: bool = False        # what fails on rc_mlx5 has failed, too
 
 
@@ -291,6 +301,9 @@ PARTS = (
 
     Part("conformance", "a representative part of UCX's own unit tests", (
         Conformance("as good as rc_mlx5:"),
+        # The UCX that most clusters are nearer to than to Debian 12's
+        Conformance("UCX 1.18.1:", ("--group", "uct", "--group", "md"),
+                    UCX_GTEST_DEBIAN13),
         # A layer of its own, with the endpoints' statistics that only UCX's
         # tests can look at
         Conformance("mpi_threads:", (
@@ -305,7 +318,7 @@ PARTS = (
     Part("debian13", "build, demo, MPI with an endpoint per thread and tests of "
          "the device in a Debian 13, which is made for that by debootstrap", (
              Debian("Debian 13", "trixie", "debian-trixie",
-                    "SEP_DEBIAN13_UCX_SOURCE", rows=(
+                    DEBIAN13_UCX_SOURCE, rows=(
                  "ucx_info lists it", "UCT put_lat short 8 B",
                  "UCT get bcopy 8 B", "UCP tag_lat 64 KB", "UCP ucp_fadd 8 B",
                  "UCP stream_bw 64 KB", "MPICH 2 ranks p2p",
