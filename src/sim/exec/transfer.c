@@ -10,9 +10,10 @@
 #include <string.h>
 
 #define MLX5SIM_ATOMIC_LOCK_SHIFT 3
-/* the last bytes of a write are copied after all others, as PCIe does it:
- * programs poll on them */
-#define MLX5SIM_WRITE_TAIL        8
+/* the last byte of a write is copied after all others: PCIe writes words, in
+ * order, and programs poll on the last one. Here, words are copied by the
+ * kernel, which may do it byte by byte. */
+#define MLX5SIM_WRITE_TAIL        1
 
 
 /* Segments to iovecs; with @a tail > 0 the last bytes become a piece of their

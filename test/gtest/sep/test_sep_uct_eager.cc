@@ -475,7 +475,7 @@ protected:
                     uint8_t credits)
     {
         uct_sep_ring_tail_t tail = {seq, (uint16_t)(ring()->rx.key >> 16),
-                                    length, am_id, credits};
+                                    length, credits, am_id};
 
         memcpy(ring()->rx.tail, &tail, sizeof(tail));
     }
@@ -498,9 +498,23 @@ TEST_P(test_sep_uct_eager_bad, a_handler_that_can_not_be)
     expect_failure();
 }
 
-TEST_P(test_sep_uct_eager_bad, a_message_without_the_mark)
+/* It may be on its way; who never completes it has spoilt its own ring */
+TEST_P(test_sep_uct_eager_bad, a_message_without_the_mark_is_not_taken)
 {
+    uint64_t before = by_ring(1);
+
     write_tail(seq(), 8, 0x01, 0);
+    random_traffic_of_others();
+    EXPECT_TRUE(m_nodes[1].e->failures.empty());
+    EXPECT_EQ(before + 100, by_ring(1));
+
+    /* Unless something else shows that it is complete */
+    uct_sep_iface_t *iface = m_nodes[0].e->sep();
+    uct_sep_wr_am_t am     = {};
+    am.id                  = UCT_SEP_AM_RING | 1;
+    am.is_imm              = 1;
+    am.imm                 = UCT_SEP_RING_IMM(0, 0, seq() + 1);
+    iface->tx.ops->post_header(iface, txwq(0, 1), am, &am, 8);
     expect_failure();
 }
 

@@ -103,6 +103,9 @@ uct_sep_progress_eager_next(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring,
 
     if (ucs_unlikely(tail.length > ring->rx.max_length) ||
         ucs_unlikely(am_id >= UCT_AM_ID_MAX)) {
+        if (!uct_sep_ring_word_is_whole(word)) {
+            return 0;
+        }
         uct_sep_progress_eager_bad(iface, ring, word,
                                    "a wrong length or handler");
         return 0;
@@ -299,12 +302,14 @@ uct_sep_progress_eager_held(uct_sep_iface_t *iface)
     uct_sep_eager_ring_t *ring;
     uct_sep_txwq_t *txwq;
     unsigned left;
+    uint64_t word;
 
     txwq = uct_sep_progress_eager_txwq(iface, recv.qpn, &ring);
     left = (ring == NULL) ? 0 : uct_sep_progress_eager_before(ring, recv.imm);
     if ((left > 0) && (left <= ring->rx.slots)) {
-        if (uct_sep_ring_rx_is_next(&ring->rx, *(volatile uct_sep_ring_word_t*)
-                                               ring->rx.tail)) {
+        word = *(volatile uct_sep_ring_word_t*)ring->rx.tail;
+        if (uct_sep_ring_rx_is_next(&ring->rx, word) &&
+            uct_sep_ring_word_is_whole(word)) {
             return uct_sep_progress_eager_ring(iface, ring,
                                                ucs_min(left, iface->config.
                                                              rx_max_poll));

@@ -136,8 +136,9 @@ static UCS_F_ALWAYS_INLINE uint64_t
 uct_sep_ring_tx_tail(uct_sep_ring_tx_t *tx, uint8_t am_id, uint32_t length)
 {
     return tx->key | ((uint64_t)(length |
-                                 ((am_id | UCT_SEP_RING_TAIL_VALID) << 16) |
                                  ((uint32_t)uct_sep_ring_tx_take_owed(tx)
+                                  << 16) |
+                                 ((uint32_t)(am_id | UCT_SEP_RING_TAIL_VALID)
                                   << 24)) << 32);
 }
 
@@ -226,12 +227,23 @@ uct_sep_ring_rx_is_next(const uct_sep_ring_rx_t *rx, uint64_t word)
 }
 
 
+/** @return Whether all of a tail was written. Its bytes may become visible one
+ *          after the other: an adapter writes whole words, but who copies for
+ *          one need not. */
+static inline int uct_sep_ring_word_is_whole(uint64_t word)
+{
+    return (word >> 56) & UCT_SEP_RING_TAIL_VALID;
+}
+
+
 /** @return Whether a word that is not the next message's tail may be there: it
- *          is empty, or what it is the tail of has to wait. */
+ *          is empty or not all there yet, or what it is the tail of has to
+ *          wait. */
 static inline int
 uct_sep_ring_rx_may_wait(const uct_sep_ring_rx_t *rx, uint64_t word)
 {
-    return (word == 0) || ((uint16_t)word == uct_sep_ring_rx_seq(rx));
+    return !uct_sep_ring_word_is_whole(word) ||
+           ((uint16_t)word == uct_sep_ring_rx_seq(rx));
 }
 
 

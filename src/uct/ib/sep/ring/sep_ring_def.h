@@ -39,7 +39,8 @@ BEGIN_C_DECLS
 /** Largest slot: its length field has 16 bits. */
 #define UCT_SEP_RING_MAX_SLOT     32768u
 
-/** Set in the tail of every message, so that none is 0. */
+/** Set in the last byte of every message: a tail without it is 0, or is being
+ *  written, byte by byte in the worst case. */
 #define UCT_SEP_RING_TAIL_VALID   0x80u
 
 
@@ -49,9 +50,9 @@ typedef struct uct_sep_ring_tail {
     uint16_t sends;   /**< Messages of this connection that went by
                            send/receive since the ring was accepted */
     uint16_t length;  /**< Bytes of payload */
-    uint8_t  am_id;   /**< UCT_SEP_RING_TAIL_VALID and the handler */
     uint8_t  credits; /**< Slots given back of the ring that goes the other
                            way */
+    uint8_t  am_id;   /**< UCT_SEP_RING_TAIL_VALID and the handler */
 } uct_sep_ring_tail_t;
 
 static_assert(sizeof(uct_sep_ring_tail_t) == sizeof(uint64_t), "ring tail");
