@@ -241,6 +241,59 @@ static ucs_status_t ucp_insn_run_tag_arrival(ucp_insn_t *insn)
     return ucp_insn_run_tag(insn, 2);
 }
 
+/* A message there and one back. What is measured is sending the first, or
+ * posting its receive and progressing until it has come. */
+static ucs_status_t ucp_insn_run_pingpong(ucp_insn_t *insn, int is_arrival)
+{
+    ucs_status_ptr_t send, recv;
+    ucs_status_t status;
+    unsigned count;
+
+    if (is_arrival) {
+        UCP_INSN_CALL(recv, measure_tag_recv(insn));
+        send = ucp_tag_send_nbx(insn->pair.ep[0], insn->pair.buffer[0],
+                                UCP_INSN_SMALL, UCP_INSN_TAG,
+                                &ucp_insn_no_param);
+        /* Not the first, which is sent when the endpoint is connected */
+        while (!UCS_PTR_IS_PTR(send) && UCS_PTR_IS_PTR(recv) &&
+               (ucp_request_check_status(recv) == UCS_INPROGRESS)) {
+            UCP_INSN_CALL(count, measure_progress(insn->pair.worker[1]));
+            (void)count;
+        }
+    } else {
+        recv = ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1],
+                                UCP_INSN_SMALL, UCP_INSN_TAG, (ucp_tag_t)-1,
+                                &ucp_insn_no_param);
+        UCP_INSN_CALL(send, measure_tag_send(insn));
+    }
+
+    status = ucp_pair_wait(&insn->pair, send);
+    if (status == UCS_OK) {
+        status = ucp_pair_wait(&insn->pair, recv);
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    recv   = ucp_tag_recv_nbx(insn->pair.worker[0], insn->pair.buffer[0],
+                              UCP_INSN_SMALL, UCP_INSN_TAG, (ucp_tag_t)-1,
+                              &ucp_insn_no_param);
+    send   = ucp_tag_send_nbx(insn->pair.ep[1], insn->pair.buffer[1],
+                              UCP_INSN_SMALL, UCP_INSN_TAG, &ucp_insn_no_param);
+    status = ucp_pair_wait(&insn->pair, send);
+    return (status == UCS_OK) ? ucp_pair_wait(&insn->pair, recv) : status;
+}
+
+static ucs_status_t ucp_insn_run_pingpong_send(ucp_insn_t *insn)
+{
+    return ucp_insn_run_pingpong(insn, 0);
+}
+
+static ucs_status_t ucp_insn_run_pingpong_recv(ucp_insn_t *insn)
+{
+    return ucp_insn_run_pingpong(insn, 1);
+}
+
 static ucs_status_t
 ucp_insn_receive(void *arg, const void *header, size_t header_length,
                  void *data, size_t length, const ucp_am_recv_param_t *param)
@@ -467,6 +520,8 @@ static const ucp_insn_op_t ucp_insn_ops[] = {
     {"tag_send",          ucp_insn_run_tag_send},
     {"tag_recv_post",     ucp_insn_run_tag_post},
     {"tag_recv_progress", ucp_insn_run_tag_arrival},
+    {"tag_pingpong_send", ucp_insn_run_pingpong_send},
+    {"tag_pingpong_recv", ucp_insn_run_pingpong_recv},
     {"am_send",           ucp_insn_run_am_send},
     {"am_recv_progress",  ucp_insn_run_am_arrival},
     {"flush_one_put",     ucp_insn_run_flush_put},

@@ -11,12 +11,16 @@
  * After each operation callgrind writes the counts to a file of its own, named
  * by the operation, and this program prints how many calls they are of.
  *
+ * With -r it measures what progress with nothing to do costs an interface to
+ * which others have sent, by their number: instructions, or time.
+ *
  * To count lines of memory, each call begins with caches that are empty:
  * switching instrumentation on clears those that callgrind simulates.
  */
 
 #include "sim_uar.h"
 #include "uct_pair.h"
+#include "uct_senders.h"
 
 #include <valgrind/callgrind.h>
 
@@ -33,6 +37,7 @@
 #define UCT_INSN_LARGE      1024 /* bytes of buffered operations */
 #define UCT_INSN_WARMUP     200  /* more than a queue's signalling period */
 #define UCT_INSN_WAIT       10   /* seconds for a connection to come up */
+#define UCT_INSN_BATCHES    200  /* of calls that are timed */
 
 
 /* Not inlined, not cloned under another name, and not left by a jump, which
@@ -50,7 +55,8 @@
 typedef enum {
     UCT_INSN_COUNT_INSN,  /* instructions */
     UCT_INSN_COUNT_LINES, /* lines of memory, with empty caches */
-    UCT_INSN_COUNT_DEVICE /* what the device does: rings it as always */
+    UCT_INSN_COUNT_DEVICE, /* what the device does: rings it as always */
+    UCT_INSN_COUNT_TIME   /* nanoseconds */
 } uct_insn_count_t;
 
 typedef struct uct_insn {
@@ -75,6 +81,10 @@ typedef struct uct_insn_op {
 static volatile size_t uct_insn_large = UCT_INSN_LARGE;
 
 static uct_insn_count_t uct_insn_count = UCT_INSN_COUNT_INSN;
+
+/* Calls behind the flush that ends warming up, which are not counted: the first
+ * ones after it may take another way */
+static unsigned uct_insn_settle = 0;
 
 /* Not while warming up, when other threads make connections: callgrind does not
  * bear being switched while they handle a signal */
@@ -180,7 +190,7 @@ static UCT_INSN_MEASURE ucs_status_t measure_flush(uct_ep_h ep)
 
 static void uct_insn_begin(void)
 {
-    if (uct_insn_count != UCT_INSN_COUNT_DEVICE) {
+    if (uct_insn_count < UCT_INSN_COUNT_DEVICE) {
         sim_uar_suspend();
     }
     if (uct_insn_clears_caches) {
@@ -193,7 +203,7 @@ static void uct_insn_end(void)
     if (uct_insn_clears_caches) {
         CALLGRIND_STOP_INSTRUMENTATION;
     }
-    if (uct_insn_count != UCT_INSN_COUNT_DEVICE) {
+    if (uct_insn_count < UCT_INSN_COUNT_DEVICE) {
         sim_uar_resume();
     }
 }
@@ -283,22 +293,69 @@ static void uct_insn_ring(uct_insn_t *insn)
 
 /* The message has arrived when the call that sends it returns: so the software
  * device does it, and shared memory. */
-static ucs_status_t uct_insn_run_recv(uct_insn_t *insn)
+static ucs_status_t uct_insn_arrive(uct_insn_t *insn, unsigned before)
 {
-    unsigned before = insn->received;
-    ucs_status_t status;
     unsigned count;
-
-    status = uct_ep_am_short(insn->pair.ep[0], UCT_INSN_AM_ID, 1, insn->source,
-                             0);
-    if (status != UCS_OK) {
-        return status;
-    }
 
     uct_insn_ring(insn);
     UCT_INSN_CALL(count, measure_progress(insn->pair.iface[1]));
     return ((count > 0) && (insn->received == before + 1)) ?
            UCS_OK : UCS_ERR_NO_PROGRESS;
+}
+
+static ucs_status_t uct_insn_run_recv(uct_insn_t *insn)
+{
+    unsigned before     = insn->received;
+    ucs_status_t status = uct_ep_am_short(insn->pair.ep[0], UCT_INSN_AM_ID, 1,
+                                          insn->source, 0);
+
+    return (status == UCS_OK) ? uct_insn_arrive(insn, before) : status;
+}
+
+static ucs_status_t uct_insn_run_recv_bcopy(uct_insn_t *insn)
+{
+    unsigned before = insn->received;
+    ssize_t length  = uct_ep_am_bcopy(insn->pair.ep[0], UCT_INSN_AM_ID,
+                                      uct_insn_pack, insn->source, 0);
+
+    return (length < 0) ? (ucs_status_t)length : uct_insn_arrive(insn, before);
+}
+
+/* A message there and one back, so that each side's can tell what the other has
+ * room for. What is measured is sending the first, or receiving it. */
+static ucs_status_t uct_insn_run_pingpong(uct_insn_t *insn, int is_arrival)
+{
+    unsigned before = insn->received;
+    ucs_status_t status;
+
+    if (is_arrival) {
+        status = uct_insn_run_recv(insn);
+    } else {
+        status = uct_insn_run_am_short(insn);
+        while ((status == UCS_OK) && (insn->received == before)) {
+            uct_pair_progress(&insn->pair);
+        }
+    }
+
+    if (status == UCS_OK) {
+        before = insn->received;
+        status = uct_ep_am_short(insn->pair.ep[1], UCT_INSN_AM_ID, 1,
+                                 insn->source, 0);
+        while ((status == UCS_OK) && (insn->received == before)) {
+            uct_pair_progress(&insn->pair);
+        }
+    }
+    return status;
+}
+
+static ucs_status_t uct_insn_run_pingpong_send(uct_insn_t *insn)
+{
+    return uct_insn_run_pingpong(insn, 0);
+}
+
+static ucs_status_t uct_insn_run_pingpong_recv(uct_insn_t *insn)
+{
+    return uct_insn_run_pingpong(insn, 1);
 }
 
 static ucs_status_t uct_insn_run_completion(uct_insn_t *insn)
@@ -332,6 +389,15 @@ static ucs_status_t uct_insn_run_progress_idle(uct_insn_t *insn)
     unsigned count;
 
     UCT_INSN_CALL(count, measure_progress(insn->pair.iface[0]));
+    return (count == 0) ? UCS_OK : UCS_ERR_BUSY;
+}
+
+/* With -r: of the interface that has senders. */
+static ucs_status_t uct_insn_run_senders(uct_insn_t *insn)
+{
+    unsigned count;
+
+    UCT_INSN_CALL(count, measure_progress(insn->pair.iface[1]));
     return (count == 0) ? UCS_OK : UCS_ERR_BUSY;
 }
 
@@ -372,6 +438,32 @@ static const uct_insn_op_t uct_insn_ops[] = {
     {NULL}
 };
 
+/* Only if they are named */
+static const uct_insn_op_t uct_insn_named_ops[] = {
+    {"recv_bcopy",    UCT_IFACE_FLAG_AM_BCOPY,  uct_insn_run_recv_bcopy},
+    {"pingpong_send", UCT_IFACE_FLAG_AM_SHORT,  uct_insn_run_pingpong_send},
+    {"pingpong_recv", UCT_IFACE_FLAG_AM_SHORT,  uct_insn_run_pingpong_recv},
+    {NULL}
+};
+
+
+static ucs_status_t uct_insn_repeat(uct_insn_t *insn, const uct_insn_op_t *op,
+                                    unsigned count)
+{
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        status = op->run(insn);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        uct_pair_drain(&insn->pair);
+    }
+
+    return UCS_OK;
+}
 
 static int uct_insn_is_supported(const uct_insn_t *insn,
                                  const uct_insn_op_t *op)
@@ -398,18 +490,22 @@ static ucs_status_t uct_insn_warm_up(uct_insn_t *insn, const uct_insn_op_t *op)
         status = op->run(insn);
         if (status == UCS_OK) {
             ++done;
-        } else if (status != UCS_ERR_NO_RESOURCE) {
-            return status;
         } else if (time(NULL) > deadline) {
             return UCS_ERR_TIMED_OUT;
-        } else {
+        } else if (status == UCS_ERR_NO_RESOURCE) {
             usleep(1000);
+        } else if (status != UCS_ERR_NO_PROGRESS) {
+            /* No progress of what is measured: a message of the transport's own
+             * came first */
+            return status;
         }
 
-        uct_pair_progress(&insn->pair);
+        uct_pair_drain(&insn->pair);
     }
 
-    return uct_pair_quiesce(&insn->pair);
+    status = uct_pair_quiesce(&insn->pair);
+    return (status == UCS_OK) ? uct_insn_repeat(insn, op, uct_insn_settle) :
+                                status;
 }
 
 /* Write the device's counters to a file named by the operation */
@@ -422,24 +518,6 @@ static int uct_insn_write_counters(const uct_insn_op_t *op, const char *command,
     length = snprintf(line, sizeof(line), "%s > '%s.%s.%s'", command, prefix,
                       op->name, when);
     return ((length < (int)sizeof(line)) && (system(line) == 0)) ? 0 : -1;
-}
-
-static ucs_status_t uct_insn_repeat(uct_insn_t *insn, const uct_insn_op_t *op,
-                                    unsigned count)
-{
-    ucs_status_t status;
-    unsigned i;
-
-    for (i = 0; i < count; ++i) {
-        status = op->run(insn);
-        if (status != UCS_OK) {
-            return status;
-        }
-
-        uct_pair_progress(&insn->pair);
-    }
-
-    return UCS_OK;
 }
 
 static ucs_status_t
@@ -505,19 +583,105 @@ static ucs_status_t uct_insn_measure(uct_insn_t *insn, const uct_insn_op_t *op,
     return uct_pair_quiesce(&insn->pair);
 }
 
+static double uct_insn_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + (now.tv_nsec * 1e-9);
+}
+
+/* Nanoseconds of an operation: the fastest of many batches of calls */
+static ucs_status_t uct_insn_time(uct_insn_t *insn, const uct_insn_op_t *op,
+                                  unsigned count, double *nanoseconds_p)
+{
+    double best = 0, start, seconds;
+    ucs_status_t status;
+    unsigned batch, i;
+
+    for (batch = 0; batch < UCT_INSN_BATCHES; ++batch) {
+        start = uct_insn_now();
+        for (i = 0; i < count; ++i) {
+            status = op->run(insn);
+            if (status != UCS_OK) {
+                return status;
+            }
+        }
+
+        seconds = uct_insn_now() - start;
+        best    = ((batch == 0) || (seconds < best)) ? seconds : best;
+    }
+
+    *nanoseconds_p = best * 1e9 / count;
+    return UCS_OK;
+}
+
+/* Progress by number of senders: for each of a list of numbers that grow */
+static int uct_insn_senders(uct_insn_t *insn, unsigned count, char *list)
+{
+    char name[32]      = "";
+    uct_insn_op_t op   = {.name = name, .run = uct_insn_run_senders};
+    double nanoseconds = 0;
+    uct_senders_t senders;
+    ucs_status_t status;
+    char *word;
+
+    uct_senders_init(&senders, &insn->pair);
+    for (word = strtok(list, ","); word != NULL; word = strtok(NULL, ",")) {
+        snprintf(name, sizeof(name), "senders_%s", word);
+        status = uct_senders_grow(&senders, strtoul(word, NULL, 0),
+                                  UCT_INSN_AM_ID, &insn->received);
+        if (status == UCS_OK) {
+            status = uct_pair_quiesce(&insn->pair);
+        }
+        if (status == UCS_OK) {
+            status = (uct_insn_count == UCT_INSN_COUNT_TIME) ?
+                     uct_insn_time(insn, &op, count, &nanoseconds) :
+                     uct_insn_measure(insn, &op, count);
+        }
+        if (status != UCS_OK) {
+            fprintf(stderr, "%s on %s failed: %s\n", name, insn->pair.tl,
+                    ucs_status_string(status));
+            return 1;
+        }
+
+        if (uct_insn_count == UCT_INSN_COUNT_TIME) {
+            printf("%s %.2f\n", name, nanoseconds);
+        } else {
+            printf("%s %u\n", name, count);
+        }
+        fflush(stdout);
+    }
+
+    return 0;
+}
+
+static void uct_insn_print_names(const uct_insn_op_t *op)
+{
+    for (; op->name != NULL; ++op) {
+        fprintf(stderr, " %s", op->name);
+    }
+}
+
 static void uct_insn_usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s -t TRANSPORT [-d DEVICE] [-n COUNT] [-l]\n"
+            "usage: %s -t TRANSPORT [-d DEVICE] [-n COUNT] [-w COUNT] [-l]\n"
             "       [-s COMMAND -o PREFIX] [OPERATION...]\n"
+            "       %s -t TRANSPORT [-d DEVICE] [-n COUNT] [-c] -r N,N,...\n"
+            "  -w  calls between the flush that ends warming up and the first\n"
+            "      that counts (default 0)\n"
             "  -l  for counting lines of memory: begin with empty caches\n"
             "  -s  for counting what the device does: before and after each\n"
             "      operation's calls, COMMAND writes its counters to files\n"
             "      whose names begin with PREFIX\n"
-            "Operations:", program);
-    for (const uct_insn_op_t *op = uct_insn_ops; op->name != NULL; ++op) {
-        fprintf(stderr, " %s", op->name);
-    }
+            "  -r  progress of an interface with so many senders, senders_N;\n"
+            "      each is a path (UCX_SEP_NUM_PATHS) of another interface\n"
+            "  -c  nanoseconds instead of counting\n"
+            "Operations:", program, program);
+    uct_insn_print_names(uct_insn_ops);
+    fprintf(stderr, "; if named:");
+    uct_insn_print_names(uct_insn_named_ops);
     fprintf(stderr, "\n");
 }
 
@@ -536,6 +700,35 @@ static int uct_insn_is_wanted(const char *name, char **names)
     return 0;
 }
 
+/* Operations of a table. @return Exit status. */
+static int uct_insn_run_ops(uct_insn_t *insn, const uct_insn_op_t *op,
+                            unsigned count, const char *stat,
+                            const char *prefix, char **names)
+{
+    ucs_status_t status;
+
+    for (; op->name != NULL; ++op) {
+        if (!uct_insn_is_wanted(op->name, names) ||
+            !uct_insn_is_supported(insn, op)) {
+            continue;
+        }
+
+        status = (uct_insn_count == UCT_INSN_COUNT_DEVICE) ?
+                 uct_insn_measure_device(insn, op, count, stat, prefix) :
+                 uct_insn_measure(insn, op, count);
+        if (status != UCS_OK) {
+            fprintf(stderr, "%s on %s failed: %s\n", op->name, insn->pair.tl,
+                    ucs_status_string(status));
+            return 1;
+        }
+
+        printf("%s %u\n", op->name, count);
+        fflush(stdout);
+    }
+
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static uct_insn_t insn;
@@ -543,12 +736,12 @@ int main(int argc, char **argv)
     const char *device = NULL;
     const char *stat   = NULL;
     const char *prefix = NULL;
+    char *senders      = NULL;
     unsigned count     = 256;
-    const uct_insn_op_t *op;
     ucs_status_t status;
-    int option, side;
+    int option, side, result;
 
-    while ((option = getopt(argc, argv, "t:d:n:ls:o:")) != -1) {
+    while ((option = getopt(argc, argv, "t:d:n:w:ls:o:r:c")) != -1) {
         switch (option) {
         case 't':
             tl = optarg;
@@ -558,6 +751,9 @@ int main(int argc, char **argv)
             break;
         case 'n':
             count = strtoul(optarg, NULL, 0);
+            break;
+        case 'w':
+            uct_insn_settle = strtoul(optarg, NULL, 0);
             break;
         case 'l':
             uct_insn_count = UCT_INSN_COUNT_LINES;
@@ -569,13 +765,20 @@ int main(int argc, char **argv)
         case 'o':
             prefix = optarg;
             break;
+        case 'r':
+            senders = optarg;
+            break;
+        case 'c':
+            uct_insn_count = UCT_INSN_COUNT_TIME;
+            break;
         default:
             uct_insn_usage(argv[0]);
             return 2;
         }
     }
 
-    if ((tl == NULL) || (count == 0) || ((stat == NULL) != (prefix == NULL))) {
+    if ((tl == NULL) || (count == 0) || ((stat == NULL) != (prefix == NULL)) ||
+        ((uct_insn_count == UCT_INSN_COUNT_TIME) && (senders == NULL))) {
         uct_insn_usage(argv[0]);
         return 2;
     }
@@ -596,25 +799,20 @@ int main(int argc, char **argv)
         }
     }
 
-    for (op = uct_insn_ops; op->name != NULL; ++op) {
-        if (!uct_insn_is_wanted(op->name, &argv[optind]) ||
-            !uct_insn_is_supported(&insn, op)) {
-            continue;
-        }
+    if (senders != NULL) {
+        return uct_insn_senders(&insn, count, senders);
+    }
 
-        status = (uct_insn_count == UCT_INSN_COUNT_DEVICE) ?
-                 uct_insn_measure_device(&insn, op, count, stat, prefix) :
-                 uct_insn_measure(&insn, op, count);
-        if (status != UCS_OK) {
-            fprintf(stderr, "%s on %s failed: %s\n", op->name, tl,
-                    ucs_status_string(status));
+    result = uct_insn_run_ops(&insn, uct_insn_ops, count, stat, prefix,
+                              &argv[optind]);
+    if ((result == 0) && (argv[optind] != NULL)) {
+        if (uct_pair_connect_back(&insn.pair) != UCS_OK) {
             return 1;
         }
-
-        printf("%s %u\n", op->name, count);
-        fflush(stdout);
+        result = uct_insn_run_ops(&insn, uct_insn_named_ops, count, stat,
+                                  prefix, &argv[optind]);
     }
 
     uct_pair_close(&insn.pair);
-    return 0;
+    return result;
 }

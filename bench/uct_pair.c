@@ -109,8 +109,8 @@ static ucs_status_t uct_pair_find(const char *tl, const char *device,
     return status;
 }
 
-static ucs_status_t uct_pair_open_iface(uct_pair_t *pair, int side,
-                                        const char *tl, const char *device)
+ucs_status_t uct_pair_add_iface(uct_pair_t *pair, int side,
+                                uct_iface_h *iface_p)
 {
     uct_iface_params_t params = {
         .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
@@ -120,22 +120,27 @@ static ucs_status_t uct_pair_open_iface(uct_pair_t *pair, int side,
                                 UCT_IFACE_PARAM_FIELD_CPU_MASK |
                                 UCT_IFACE_PARAM_FIELD_FEATURES,
         .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
-        .mode.device.tl_name  = tl,
-        .mode.device.dev_name = device,
+        .mode.device.tl_name  = pair->tl,
+        .mode.device.dev_name = pair->device,
         .features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
                                 UCT_IFACE_FEATURE_GET | UCT_IFACE_FEATURE_AMO64
     };
     uct_iface_config_t *config;
 
+    UCT_PAIR_CHECK(uct_md_iface_config_read(pair->md, pair->tl, NULL, NULL,
+                                            &config));
+    UCT_PAIR_CHECK(uct_iface_open(pair->md, pair->worker[side], &params, config,
+                                  iface_p));
+    uct_config_release(config);
+    uct_iface_progress_enable(*iface_p, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    return UCS_OK;
+}
+
+static ucs_status_t uct_pair_open_iface(uct_pair_t *pair, int side)
+{
     UCT_PAIR_CHECK(uct_worker_create(pair->async, UCS_THREAD_MODE_SINGLE,
                                      &pair->worker[side]));
-    UCT_PAIR_CHECK(uct_md_iface_config_read(pair->md, tl, NULL, NULL, &config));
-    UCT_PAIR_CHECK(uct_iface_open(pair->md, pair->worker[side], &params, config,
-                                  &pair->iface[side]));
-    uct_config_release(config);
-    uct_iface_progress_enable(pair->iface[side],
-                              UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    return UCS_OK;
+    return uct_pair_add_iface(pair, side, &pair->iface[side]);
 }
 
 /* The second interface's memory is the target, and its key is what the first
@@ -180,23 +185,36 @@ static ucs_status_t uct_pair_open_rkey(uct_pair_t *pair)
     return UCS_OK;
 }
 
-static ucs_status_t
-uct_pair_connect_to_iface(uct_pair_t *pair, uct_device_addr_t *device_addr)
+ucs_status_t uct_pair_connect_iface(uct_pair_t *pair, uct_iface_h iface,
+                                    int side, unsigned path, uct_ep_h *ep_p)
 {
-    uct_iface_addr_t *iface_addr = calloc(1, pair->iface_attr.iface_addr_len +
-                                             1);
-    uct_ep_params_t params       = {
+    uct_device_addr_t *device_addr = calloc(1, pair->iface_attr.
+                                               device_addr_len + 1);
+    uct_iface_addr_t *iface_addr   = calloc(1, pair->iface_attr.iface_addr_len +
+                                               1);
+    uct_ep_params_t params         = {
         .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
-                      UCT_EP_PARAM_FIELD_IFACE_ADDR,
-        .iface      = pair->iface[0],
+                      UCT_EP_PARAM_FIELD_IFACE_ADDR |
+                      UCT_EP_PARAM_FIELD_PATH_INDEX,
+        .iface      = iface,
         .dev_addr   = device_addr,
-        .iface_addr = iface_addr
+        .iface_addr = iface_addr,
+        .path_index = path
     };
 
-    UCT_PAIR_CHECK(uct_iface_get_address(pair->iface[1], iface_addr));
-    UCT_PAIR_CHECK(uct_ep_create(&params, &pair->ep[0]));
+    UCT_PAIR_CHECK(uct_iface_get_device_address(pair->iface[side],
+                                                device_addr));
+    UCT_PAIR_CHECK(uct_iface_get_address(pair->iface[side], iface_addr));
+    UCT_PAIR_CHECK(uct_ep_create(&params, ep_p));
     free(iface_addr);
+    free(device_addr);
     return UCS_OK;
+}
+
+ucs_status_t uct_pair_connect_back(uct_pair_t *pair)
+{
+    return (pair->ep[1] != NULL) ? UCS_OK :
+           uct_pair_connect_iface(pair, pair->iface[1], 0, 0, &pair->ep[1]);
 }
 
 static ucs_status_t uct_pair_connect_to_ep(uct_pair_t *pair,
@@ -226,13 +244,13 @@ static ucs_status_t uct_pair_connect_to_ep(uct_pair_t *pair,
 ucs_status_t uct_pair_open(const char *tl, const char *device,
                            uct_pair_t *pair)
 {
-    char device_name[UCT_DEVICE_NAME_MAX] = {0};
     uct_device_addr_t *device_addr;
     ucs_status_t status;
     int side;
 
     memset(pair, 0, sizeof(*pair));
-    status = uct_pair_find(tl, device, pair, device_name);
+    pair->tl = tl;
+    status   = uct_pair_find(tl, device, pair, pair->device);
     if (status != UCS_OK) {
         return status;
     }
@@ -243,7 +261,7 @@ ucs_status_t uct_pair_open(const char *tl, const char *device,
     /* The one that sends is not the first worker of the process: sharing
      * categories may treat that one differently */
     for (side = 1; side >= 0; --side) {
-        status = uct_pair_open_iface(pair, side, tl, device_name);
+        status = uct_pair_open_iface(pair, side);
         if (status != UCS_OK) {
             return status;
         }
@@ -261,14 +279,14 @@ ucs_status_t uct_pair_open(const char *tl, const char *device,
 
     UCT_PAIR_CHECK(uct_iface_query(pair->iface[0], &pair->iface_attr));
 
+    if (pair->iface_attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE) {
+        return uct_pair_connect_iface(pair, pair->iface[0], 1, 0, &pair->ep[0]);
+    }
+
     /* Both are on the same device. */
     device_addr = calloc(1, pair->iface_attr.device_addr_len + 1);
     UCT_PAIR_CHECK(uct_iface_get_device_address(pair->iface[1], device_addr));
-    if (pair->iface_attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE) {
-        status = uct_pair_connect_to_iface(pair, device_addr);
-    } else {
-        status = uct_pair_connect_to_ep(pair, device_addr);
-    }
+    status = uct_pair_connect_to_ep(pair, device_addr);
     free(device_addr);
     return status;
 }

@@ -16,6 +16,8 @@ typedef struct uct_pair {
     uct_component_h     component;
     uct_md_h            md;
     uct_md_attr_t       md_attr;
+    const char          *tl;          /**< As it was given */
+    char                device[UCT_DEVICE_NAME_MAX]; /**< As it was found */
     uct_worker_h        worker[2];
     uct_iface_h         iface[2];
     uct_iface_attr_t    iface_attr;   /**< The same for both */
@@ -46,15 +48,62 @@ ucs_status_t uct_pair_open(const char *tl, const char *device,
                            uct_pair_t *pair);
 
 
+/**
+ * Have an endpoint in the other direction as well, if there is none: transports
+ * that connect interfaces need it for sending only. It is closed with the pair.
+ *
+ * @return UCS_OK, or an error after a message.
+ */
+ucs_status_t uct_pair_connect_back(uct_pair_t *pair);
+
+
+/**
+ * Open another interface, on one of the workers. Nothing closes it but the end
+ * of the process.
+ *
+ * @param [in]  side     Of the worker.
+ * @param [out] iface_p  Progressed with its worker.
+ *
+ * @return UCS_OK, or an error after a message.
+ */
+ucs_status_t uct_pair_add_iface(uct_pair_t *pair, int side,
+                                uct_iface_h *iface_p);
+
+
+/**
+ * Connect an interface to one of the pair's, if the transport connects
+ * interfaces.
+ *
+ * @param [in]  iface  Any of this transport and device.
+ * @param [in]  side   Of the interface to connect to.
+ * @param [in]  path   Index of the path, less than dev_num_paths of its
+ *                     attributes.
+ *
+ * @return UCS_OK, or an error after a message.
+ */
+ucs_status_t uct_pair_connect_iface(uct_pair_t *pair, uct_iface_h iface,
+                                    int side, unsigned path, uct_ep_h *ep_p);
+
+
 /** Release what uct_pair_open() made. */
 void uct_pair_close(uct_pair_t *pair);
 
 
-/** Progress both workers once. */
-static inline void uct_pair_progress(uct_pair_t *pair)
+/** Progress both workers once. @return Whether anything happened. */
+static inline int uct_pair_progress(uct_pair_t *pair)
 {
-    uct_worker_progress(pair->worker[0]);
-    uct_worker_progress(pair->worker[1]);
+    unsigned count = uct_worker_progress(pair->worker[0]);
+
+    return (count + uct_worker_progress(pair->worker[1])) > 0;
+}
+
+
+/** Progress both workers as long as anything happens: what one call leaves to
+ *  the next must not add up. */
+static inline void uct_pair_drain(uct_pair_t *pair)
+{
+    while (uct_pair_progress(pair)) {
+    }
 }
 
 

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The eager channel (UCX_SEP_EAGER=y, docs/eager.md) beside send/receive, on the
+# software mlx5 device: instructions counted by callgrind, what the device reads
+# and writes, and times. Both are measured in the same run, on release builds and
+# UCX in release configuration.
+#
+#   contrib/bench-eager.sh             a table, rc_mlx5 beside it
+#   contrib/bench-eager.sh --tsv       row, send_receive, ring, ring/send_receive
+#   contrib/bench-eager.sh --polling   idle progress by the number of rings
+#
+# Options: --only ROW     only this row; may be repeated
+#          --quick        fewer runs, fewer rings
+#          --count N      calls that are counted per operation (default 256)
+#          --repeat N     runs of each time, of which the median counts
+#          --ucx PREFIX   a UCX that contrib/build-ucx-release.sh installed
+#                         (default: build/ucx-release, built if it is not there)
+#          --build DIR    a build directory to use as it is, on the UCX that it is
+#                         for (default: build/bench, which is built)
+#
+# am_short, am_pingpong: 8 bytes of UCT, in one direction and back and forth;
+# am_bcopy_1k: 1 KB in one direction, with the copy; tag_pingpong: 8 bytes of UCP.
+# _send: instructions of the call that sends; _recv: of progress that receives, and
+# of posting the receive where there is one. _dma_reads, _dma_writes, _mmio: of the
+# device for a message, both sides together, requests and completions included.
+# poll_per_ring: instructions that each ring adds to progress with nothing to do.
+# That of send_receive is all of progress with nothing to do, and the ratio is by
+# that.
+# am_lat, am_lat_1k (8 bytes, 1 KB), tag_lat: us, by ucx_perftest between two
+# processes; am_rate, tag_rate: millions of 8-byte messages per second. Runs of
+# send/receive and ring alternate. On a busy machine, only the counts are worth
+# anything.
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+usage()
+{
+    sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'
+}
+
+build=
+ucx=
+options=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --ucx)     ucx=$(cd "${2:?--ucx needs a directory}" && pwd); shift 2 ;;
+    --build)   build=$(cd "${2:?--build needs a directory}" && pwd); shift 2 ;;
+    --only|--count|--repeat)
+               options+=("$1" "${2:?$1 needs a value}"); shift 2 ;;
+    --tsv|--quick|--polling) options+=("$1"); shift ;;
+    --help|-h) usage; exit 0 ;;
+    *)         usage >&2; exit 2 ;;
+    esac
+done
+
+if [[ -z $build ]]; then
+    build=$SEP_TOP/build/bench
+    : "${ucx:=$SEP_TOP/build/ucx-release}"
+    # Standard output is for the result.
+    {
+        sep_install_deps build bench
+        if [[ ! -e $ucx/.sep-ucx-release ]]; then
+            "$SEP_TOP/contrib/build-ucx-release.sh" "$ucx"
+        fi
+        # As contrib/bench-insn.sh
+        sep_build "$build" "all bench-programs" \
+            "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
+            --disable-gtest
+    } >&2
+fi
+[[ -z $ucx ]] || options+=(--ucx "$ucx")
+exec "$SEP_TOP/test/jobs/eager" --build-dir "$build" \
+    --log-dir "$build/eager" "${options[@]}"
