@@ -382,7 +382,7 @@ TEST_F(test_sep_addr, interface_address_survives_packing)
     EXPECT_EQ(UCS_OK, uct_sep_iface_addr_check(&addr));
     EXPECT_EQ(0xabcdefu, uct_sep_iface_addr_qpn(&addr));
     EXPECT_EQ(0x1122334455667788ull, uct_sep_iface_addr_id(&addr));
-    EXPECT_EQ(0, memcmp(&addr, "\x03\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77"
+    EXPECT_EQ(0, memcmp(&addr, "\x04\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77"
                         "\x88\x01", sizeof(addr)));
 }
 

@@ -30,7 +30,9 @@ protected:
     {
         m_memory.assign(slots * slot_size / sizeof(m_memory[0]),
                         0x0101010101010101ull * fill);
-        uct_sep_ring_rx_init(&m_rx, m_memory.data(), slots, slot_size);
+        uct_sep_ring_tx_set_other(&m_tx, nullptr);
+        uct_sep_ring_rx_init(&m_rx, m_memory.data(), slots, slot_size,
+                             &m_unused);
 
         uct_sep_ring_offer_t offer = {};
         offer.address   = (uintptr_t)m_memory.data();
@@ -71,12 +73,13 @@ protected:
 
     bool is_there()
     {
-        return uct_sep_ring_rx_is_next(&m_rx, *m_rx.tail);
+        return uct_sep_ring_rx_is_next(&m_rx, *uct_sep_ring_rx_next(&m_rx));
     }
 
-    std::vector<uint8_t> take(uint8_t *credits_p = nullptr)
+    /* What a handler would see; end() has to follow */
+    std::vector<uint8_t> begin(uint8_t *credits_p = nullptr)
     {
-        uct_sep_ring_word_t *place = m_rx.tail;
+        uct_sep_ring_word_t *place = uct_sep_ring_rx_next(&m_rx);
         uct_sep_ring_tail_t tail   = uct_sep_ring_word_tail(*place);
         auto *payload = (const uint8_t*)uct_sep_ring_payload(place,
                                                              tail.length);
@@ -85,8 +88,38 @@ protected:
         if (credits_p != nullptr) {
             *credits_p = tail.credits;
         }
-        uct_sep_ring_rx_advance(&m_rx);
+        EXPECT_EQ(tail.am_id ^ UCT_SEP_RING_TAIL_VALID,
+                  uct_sep_ring_word_rest(*place) >> 24);
+        if (m_rx.busy) {
+            *place = 0;
+            uct_sep_ring_rx_count_ahead(&m_rx);
+        } else {
+            uct_sep_ring_rx_begin(&m_rx, place);
+        }
         return data;
+    }
+
+    void end()
+    {
+        if (!uct_sep_ring_rx_end(&m_rx)) {
+            uct_sep_ring_rx_stop(&m_rx);
+        }
+    }
+
+    std::vector<uint8_t> take(uint8_t *credits_p = nullptr)
+    {
+        auto data = begin(credits_p);
+
+        end();
+        return data;
+    }
+
+    /* Slots come back with a message */
+    void give_back(unsigned count = 1)
+    {
+        m_tx.credits += count;
+        ASSERT_TRUE(uct_sep_ring_tx_is_sane(&m_tx));
+        ASSERT_TRUE(uct_sep_ring_tx_refresh(&m_tx));
     }
 
     static std::vector<uint8_t> pattern(size_t length, unsigned seed)
@@ -104,6 +137,7 @@ protected:
     uct_sep_ring_rx_t     m_rx;
     uct_sep_ring_tx_t     m_tx = {};
     uint32_t              m_returned;
+    uint32_t              m_unused;
 };
 
 TEST_F(test_sep_ring, every_length_arrives_as_it_was_sent)
@@ -117,7 +151,7 @@ TEST_F(test_sep_ring, every_length_arrives_as_it_was_sent)
         land(post(data));
         ASSERT_TRUE(is_there());
         ASSERT_EQ(data, take());
-        ASSERT_EQ(UCS_OK, uct_sep_ring_tx_return(&m_tx, 1));
+        give_back();
     }
     EXPECT_EQ(1000u, uct_sep_ring_rx_count(&m_rx));
 }
@@ -134,7 +168,7 @@ TEST_F(test_sep_ring, payloads_are_aligned_and_stay_inside_of_their_slot)
         EXPECT_EQ(end, w.to + w.data.size());
         land(w);
         take();
-        ASSERT_EQ(UCS_OK, uct_sep_ring_tx_return(&m_tx, 1));
+        give_back();
     }
 }
 
@@ -150,8 +184,9 @@ TEST_F(test_sep_ring, no_stale_byte_is_taken_for_a_random_message)
         make(slots, 64, random());
         for (unsigned i = 0; i < 200000 / (slots == 1 ? 1 : 10); ++i) {
             std::vector<uint8_t> data;
-            uint64_t likely = m_rx.key | ((uint64_t)UCT_SEP_RING_TAIL_VALID
-                                          << 48);
+            uint64_t likely = m_rx.key |
+                              ((uint64_t)UCT_SEP_RING_TAIL_REST(0, 3, 56)
+                               << 32);
 
             switch (random() % 3) {
             case 0: /* All of it looks like the tail that is waited for */
@@ -182,7 +217,7 @@ TEST_F(test_sep_ring, no_stale_byte_is_taken_for_a_random_message)
             land(w);
             ASSERT_TRUE(is_there());
             ASSERT_EQ(data, take());
-            ASSERT_EQ(UCS_OK, uct_sep_ring_tx_return(&m_tx, 1));
+            give_back();
         }
     }
 }
@@ -195,8 +230,8 @@ TEST_F(test_sep_ring, half_a_tail_is_not_a_message_and_no_mistake)
     for (unsigned i = 0; i < 5; ++i) { /* Message 5, of 40 bytes */
         land(post(pattern(i * 10, i)));
         ASSERT_TRUE(is_there());
-        uct_sep_ring_rx_advance(&m_rx);
-        ASSERT_EQ(UCS_OK, uct_sep_ring_tx_return(&m_tx, 1));
+        take();
+        give_back();
     }
 
     auto w      = post(pattern(40, 7));
@@ -225,7 +260,9 @@ TEST_F(test_sep_ring, a_full_ring_has_no_slot_until_one_comes_back)
     EXPECT_TRUE(uct_sep_ring_tx_refresh(&m_tx));
     EXPECT_EQ(1, m_tx.left);
     EXPECT_FALSE(uct_sep_ring_tx_refresh(&m_tx));
-    EXPECT_EQ(UCS_OK, uct_sep_ring_tx_return(&m_tx, 3));
+    m_tx.credits = 2;
+    m_returned   = 3;
+    EXPECT_TRUE(uct_sep_ring_tx_refresh(&m_tx));
     EXPECT_EQ(4, m_tx.left);
 }
 
@@ -233,29 +270,97 @@ TEST_F(test_sep_ring, more_slots_than_were_used_can_not_come_back)
 {
     make(5, 64);
     post({1});
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_sep_ring_tx_return(&m_tx, 2));
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_sep_ring_tx_return(&m_tx, UINT32_MAX));
-    EXPECT_EQ(3, m_tx.left);
-    m_returned = UINT32_MAX;
-    EXPECT_FALSE(uct_sep_ring_tx_refresh(&m_tx));
-    EXPECT_EQ(UCS_OK, uct_sep_ring_tx_return(&m_tx, 1));
+    for (uint32_t bad : {2u, 200u, UINT32_MAX}) {
+        m_tx.credits = bad;
+        EXPECT_FALSE(uct_sep_ring_tx_is_sane(&m_tx));
+        EXPECT_FALSE(uct_sep_ring_tx_refresh(&m_tx));
+        EXPECT_EQ(3, m_tx.left);
+        m_tx.credits = 0;
+        m_returned   = bad;
+        EXPECT_FALSE(uct_sep_ring_tx_refresh(&m_tx));
+        EXPECT_EQ(3, m_tx.left);
+        m_returned = 0;
+    }
+    give_back();
     EXPECT_EQ(4, m_tx.left);
 }
 
 TEST_F(test_sep_ring, slots_of_the_other_ring_go_back_with_a_message)
 {
+    uct_sep_ring_rx_t other = {};
     uint8_t credits;
 
     make(4, 64);
-    m_tx.owed = 7;
+    other.key = UCT_SEP_RING_KEY(9, 250);
+    uct_sep_ring_tx_set_other(&m_tx, &other);
+    EXPECT_EQ(0u, uct_sep_ring_tx_owed(&m_tx));
+    other.key += 7;
+    EXPECT_EQ(7u, uct_sep_ring_tx_owed(&m_tx));
     land(post({1}));
     take(&credits);
     EXPECT_EQ(7, credits);
-    EXPECT_EQ(0u, m_tx.owed);
-    m_tx.owed = 5;
-    EXPECT_EQ(UCT_SEP_RING_IMM(0x20, 5, 2),
+    EXPECT_EQ(0u, uct_sep_ring_tx_owed(&m_tx));
+
+    /* A ring of the other direction goes on if this one ends */
+    other.key += 5;
+    uct_sep_ring_tx_close(&m_tx);
+    EXPECT_EQ(UCT_SEP_RING_IMM(0x20, 5, 0),
               uct_sep_ring_tx_take_send(&m_tx, 0x20));
-    EXPECT_EQ(0u, m_tx.owed);
+    EXPECT_EQ(0u, uct_sep_ring_tx_owed(&m_tx));
+    other.key += 3;
+    uct_sep_ring_tx_set_other(&m_tx, nullptr);
+    EXPECT_EQ(0u, uct_sep_ring_tx_owed(&m_tx));
+}
+
+/* Slots are free in order: not before a handler has finished with them, and
+ * those before it */
+TEST_F(test_sep_ring, handlers_may_take_messages_while_others_run)
+{
+    for (unsigned slots : {2u, 3u, 7u, 128u}) {
+        make(slots, 64);
+        uct_sep_ring_tx_t other = {};
+        uct_sep_ring_tx_close(&other);
+        uct_sep_ring_tx_set_other(&other, &m_rx);
+
+        for (unsigned i = 0; i < 20 * slots; ++i) {
+            unsigned inner = i % slots;
+
+            for (unsigned j = 0; j <= inner; ++j) {
+                land(post({(uint8_t)(i + j)}));
+            }
+            ASSERT_EQ((uint8_t)i, begin()[0]);
+            for (unsigned j = 1; j <= inner; ++j) {
+                ASSERT_TRUE(is_there());
+                ASSERT_EQ((uint8_t)(i + j), begin()[0]);
+                ASSERT_EQ(0u, uct_sep_ring_tx_owed(&other));
+            }
+            ASSERT_FALSE(is_there());
+            end();
+            ASSERT_EQ(inner + 1, uct_sep_ring_tx_take_owed(&other));
+            give_back(inner + 1);
+            ASSERT_EQ((int)slots - 1, m_tx.left);
+        }
+        EXPECT_EQ(uct_sep_ring_rx_count(&m_rx) % 65536,
+                  uct_sep_ring_rx_seq(&m_rx) - 1u);
+    }
+}
+
+TEST_F(test_sep_ring, unusual_messages_are_told_from_the_others)
+{
+    make(4, 1088);
+    for (unsigned length = 0; length < 65536; ++length) {
+        uint64_t word = (uint64_t)UCT_SEP_RING_TAIL_REST(255, 31, length) << 32;
+        ASSERT_EQ(length >= 1024,
+                  !!(uct_sep_ring_word_rest(word) & m_rx.unusual)) << length;
+    }
+    for (unsigned id = 0; id < 256; ++id) {
+        uct_sep_ring_tail_t tail = {0, 8, 255, (uint8_t)id};
+        uint64_t word;
+
+        memcpy(&word, &tail, sizeof(word));
+        ASSERT_EQ((id < 128) || (id >= 128 + 32),
+                  !!(uct_sep_ring_word_rest(word) & m_rx.unusual)) << id;
+    }
 }
 
 TEST_F(test_sep_ring, a_message_waits_for_those_by_send_receive_before_it)
@@ -288,7 +393,7 @@ TEST_F(test_sep_ring, numbers_wrap)
         land(post({(uint8_t)i}));
         ASSERT_TRUE(is_there()) << i;
         ASSERT_EQ((uint8_t)i, take()[0]);
-        ASSERT_EQ(UCS_OK, uct_sep_ring_tx_return(&m_tx, 1));
+        give_back();
     }
 }
 

@@ -74,7 +74,11 @@ void uct_sep_eager_init(uct_sep_iface_t *iface,
 {
     memset(&iface->eager, 0, sizeof(iface->eager));
     ucs_list_head_init(&iface->eager.due);
-    iface->eager.progress = progress;
+    iface->eager.progress           = progress;
+    iface->eager.hot                = &iface->eager.none;
+    iface->eager.none.iface         = iface;
+    iface->eager.none.rx.tail       = (void*)&uct_sep_ring_empty;
+    iface->eager.none.rx.key        = UCT_SEP_RING_KEY(0, 1);
     uct_sep_ring_set_init(&iface->eager.set, iface->config.eager.poll_set);
 }
 
@@ -243,7 +247,8 @@ uct_sep_eager_post_returned(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 static int uct_sep_eager_owes(const uct_sep_txwq_t *txwq)
 {
     return (txwq->eager->state.rx == UCT_SEP_RING_OPEN) &&
-           (txwq->ring.owed >= txwq->eager->ring->rx.max_owed);
+           (uct_sep_ring_tx_owed(&txwq->ring) >=
+            uct_sep_ring_rx_max_owed(&txwq->eager->ring->rx));
 }
 
 /* Post what is due, as far as there are credits */
@@ -305,12 +310,6 @@ static void uct_sep_eager_set_progress(uct_sep_iface_t *iface,
     }
 }
 
-static unsigned uct_sep_eager_index(const uct_sep_iface_t *iface,
-                                    const uct_sep_eager_ring_t *ring)
-{
-    return ring - iface->eager.rings;
-}
-
 /* A ring that is in use neither by a peer nor by a handler that has not come
  * back yet, or NULL */
 static uct_sep_eager_ring_t *
@@ -321,7 +320,7 @@ uct_sep_eager_find_free(const uct_sep_iface_t *iface)
 
     for (i = 0; i < iface->config.eager.poll_set; ++i) {
         ring = &iface->eager.rings[i];
-        if ((ring->txwq == NULL) && (ring->rx.depth == 0)) {
+        if ((ring->txwq == NULL) && !ring->rx.busy) {
             return ring;
         }
     }
@@ -342,18 +341,62 @@ static void uct_sep_eager_take_ring(uct_sep_iface_t *iface,
                          UCS_PTR_BYTE_OFFSET(iface->eager.memory.address,
                                              index * size),
                          iface->config.eager.slots,
-                         iface->config.eager.slot_size);
+                         iface->config.eager.slot_size, &txwq->ring.credits);
+    ring->iface       = iface;
     ring->txwq        = txwq;
-    ring->place       = &iface->eager.places.places[index];
     ring->score       = txwq->eager->score;
     ring->scored      = 0;
     txwq->eager->ring = ring;
-    txwq->ring.owed   = 0;
+    uct_sep_ring_tx_set_other(&txwq->ring, &ring->rx);
     ++iface->eager.num_rings;
     if (iface->super.super.ops.iface_progress != iface->eager.progress) {
-        iface->eager.poll = iface->super.super.ops.iface_progress;
+        iface->eager.complete = iface->super.super.ops.iface_progress;
+        iface->eager.poll     = iface->eager.complete;
         uct_sep_eager_set_progress(iface, iface->eager.progress);
     }
+}
+
+static void
+uct_sep_eager_watch(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring)
+{
+    ring->is_watched = 1;
+    uct_sep_ring_poll_set(&iface->eager.places,
+                          uct_sep_eager_index(iface, ring), ring->rx.tail);
+}
+
+void uct_sep_eager_unwatch(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring)
+{
+    ring->is_watched = 0;
+    if (iface->eager.hot == ring) {
+        iface->eager.hot = &iface->eager.none;
+    }
+    uct_sep_ring_poll_clear(&iface->eager.places,
+                            uct_sep_eager_index(iface, ring));
+}
+
+/* Without rings, nothing is left for their progress function to do */
+static void uct_sep_eager_check_progress(uct_sep_iface_t *iface)
+{
+    if ((iface->eager.num_rings == 0) && !iface->eager.is_held) {
+        uct_sep_eager_set_progress(iface, iface->eager.complete);
+    }
+}
+
+void uct_sep_eager_hold(uct_sep_iface_t *iface,
+                        const uct_sep_eager_recv_t *recv,
+                        uct_iface_progress_func_t held)
+{
+    ucs_assert(!iface->eager.is_held);
+    iface->eager.held    = *recv;
+    iface->eager.is_held = 1;
+    iface->eager.poll    = held;
+}
+
+void uct_sep_eager_release(uct_sep_iface_t *iface)
+{
+    iface->eager.is_held = 0;
+    iface->eager.poll    = iface->eager.complete;
+    uct_sep_eager_check_progress(iface);
 }
 
 static void uct_sep_eager_drop_ring(uct_sep_iface_t *iface,
@@ -361,17 +404,15 @@ static void uct_sep_eager_drop_ring(uct_sep_iface_t *iface,
 {
     uct_sep_eager_ring_t *ring = txwq->eager->ring;
 
-    uct_sep_ring_poll_clear(&iface->eager.places,
-                            uct_sep_eager_index(iface, ring));
+    uct_sep_eager_unwatch(iface, ring);
+    uct_sep_ring_tx_set_other(&txwq->ring, NULL);
     iface->eager.stats.receives += uct_sep_ring_rx_count(&ring->rx);
     iface->eager.is_revoking     = 0;
     ring->txwq                   = NULL;
     txwq->eager->score           = ring->score;
     txwq->eager->ring            = NULL;
-    txwq->ring.owed              = 0;
-    if ((--iface->eager.num_rings == 0) && !iface->eager.is_held) {
-        uct_sep_eager_set_progress(iface, iface->eager.poll);
-    }
+    --iface->eager.num_rings;
+    uct_sep_eager_check_progress(iface);
 }
 
 static uint32_t uct_sep_eager_ring_score(uct_sep_iface_t *iface,
@@ -505,7 +546,7 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 {
     uct_sep_ring_body_t copy = {};
     uct_sep_eager_peer_t *peer;
-    uct_sep_ring_tx_t probe;
+    uct_sep_ring_tx_t probe  = {};
 
     if ((type >= UCT_SEP_RING_MSG_LAST) ||
         (length != uct_sep_ring_body_size((uct_sep_ring_msg_type_t)type))) {
@@ -535,7 +576,7 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     case UCT_SEP_RING_ACT_DECIDE:
         uct_sep_ring_tx_close(&probe);
         if (uct_sep_ring_tx_open(&probe, &copy.offer, SIZE_MAX,
-                                 (const uint32_t*)&probe.owed) != UCS_OK) {
+                                 &probe.credits) != UCS_OK) {
             return uct_sep_eager_bad(iface, txwq, type, "that can't be");
         }
         uct_sep_ring_state_answer(&peer->state,
@@ -544,9 +585,7 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         break;
     case UCT_SEP_RING_ACT_OPENED:
         peer->return_to = copy.accept;
-        uct_sep_ring_poll_set(&iface->eager.places,
-                              uct_sep_eager_index(iface, peer->ring),
-                              peer->ring->rx.tail);
+        uct_sep_eager_watch(iface, peer->ring);
         break;
     case UCT_SEP_RING_ACT_FREED:
         peer->is_refused |= (type == UCT_SEP_RING_MSG_DECLINE);
@@ -564,7 +603,16 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 void uct_sep_eager_return_slots(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+    if ((uct_sep_ring_tx_owed(&txwq->ring) <
+         uct_sep_ring_rx_max_owed(&txwq->eager->ring->rx)) ||
+        (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        return;
+    }
+
+    if (ucs_likely((txwq->eager->state.due == 0) &&
+                   ((txwq->credits | iface->tx.cq_credits) >= 0))) {
+        uct_sep_eager_post_returned(iface, txwq);
+    } else {
         uct_sep_eager_flush(iface, txwq);
     }
 }
@@ -597,7 +645,7 @@ int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq)
 
     rx = &txwq->eager->ring->rx;
     return !uct_sep_ring_rx_is_next(rx, *(volatile uct_sep_ring_word_t*)
-                                        rx->tail);
+                                        uct_sep_ring_rx_next(rx));
 }
 
 void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)

@@ -97,6 +97,56 @@ void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 int uct_sep_eager_may_sleep(uct_sep_iface_t *iface);
 
 
+/** @return Which one of the interface's rings it is. */
+static inline unsigned uct_sep_eager_index(const uct_sep_iface_t *iface,
+                                           const uct_sep_eager_ring_t *ring)
+{
+    return ring - iface->eager.rings;
+}
+
+
+/** Keep a ring's place in the table, unless it is not watched or looked at
+ *  before the table. */
+static inline void uct_sep_eager_sync(uct_sep_eager_ring_t *ring)
+{
+    uct_sep_iface_t *iface = ring->iface;
+
+    if (ring->is_watched && (ring != iface->eager.hot)) {
+        iface->eager.places.places[uct_sep_eager_index(iface, ring)] =
+                ring->rx.tail;
+    }
+}
+
+
+/** Look at a ring first, or with the interface's eager.none, at the table. */
+static inline void
+uct_sep_eager_set_hot(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring)
+{
+    uct_sep_eager_ring_t *old = iface->eager.hot;
+
+    iface->eager.hot = ring;
+    uct_sep_eager_sync(old);
+}
+
+
+/** Don't look for messages of a ring any more. */
+void uct_sep_eager_unwatch(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring);
+
+
+/**
+ * A message by send/receive has to wait for others in the ring of its peer.
+ *
+ * @param held  To be called instead of looking for completions; calls
+ *              uct_sep_eager_release().
+ */
+void uct_sep_eager_hold(uct_sep_iface_t *iface,
+                        const uct_sep_eager_recv_t *recv,
+                        uct_iface_progress_func_t held);
+
+
+/** It need not wait any more. */
+void uct_sep_eager_release(uct_sep_iface_t *iface);
+
 
 END_C_DECLS
 

@@ -239,7 +239,7 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, eager.mode),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
 
-    {"EAGER_SLOTS", "16",
+    {"EAGER_SLOTS", "64",
      "Number of slots of a ring, 1 to 128. If all are in use, messages are\n"
      "sent (MVAPICH: MV2_NUM_RDMA_BUFFER).",
      ucs_offsetof(uct_sep_iface_config_t, eager.slots), UCS_CONFIG_TYPE_UINT},

@@ -115,6 +115,12 @@ struct uct_sep_iface {
     /** Eager channel: sep_eager.h */
     struct {
         uct_sep_ring_poll_t places;        /**< Where to look for messages */
+        uct_sep_eager_ring_t *hot;         /**< The one from which the last
+                                                message came: it is looked at
+                                                first. Its place in the table
+                                                is not kept */
+        uct_sep_eager_ring_t none;         /**< If there is no such ring: is
+                                                always empty */
         uct_sep_eager_ring_t *rings;       /**< Of as many as there can be; NULL
                                                 before the first is offered */
         uct_allocated_memory_t memory;     /**< Of all of them, */
@@ -125,15 +131,17 @@ struct uct_sep_iface {
         uint8_t             is_revoking;   /**< One is to change hands */
         uint8_t             is_sleepy;     /**< The worker was armed */
         uint8_t             is_held;       /**< held is waiting; no completion
-                                                is looked at before */
+                                                is looked at before that is
+                                                done */
         uint8_t             copies;        /**< Handlers keep their buffers:
                                                 they get copies */
         uct_sep_eager_recv_t held;
-        uint8_t             turn;          /**< Calls that found messages in
-                                                rings before one that looks for
-                                                completions */
-        uct_iface_progress_func_t poll;    /**< Progress, apart from rings, */
-        uct_iface_progress_func_t progress; /**< and with them */
+        unsigned            turn;          /**< Ring whose turn it is */
+        uct_iface_progress_func_t poll;    /**< What to do if rings are
+                                                empty: */
+        uct_iface_progress_func_t complete; /**< progress without rings, or
+                                                 what handles held */
+        uct_iface_progress_func_t progress; /**< Progress with rings */
         ucs_list_link_t     due;           /**< uct_sep_eager_peer_t with
                                                 messages to be posted */
         uct_sep_ring_set_t  set;

@@ -283,8 +283,13 @@ uct_sep_ops_post_write(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                        const void *buffer, size_t length, uint64_t remote_addr,
                        uct_rkey_t rkey, unsigned mode)
 {
-    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
-                   uct_sep_txwq_moderate(txwq), mode);
+    if (ucs_likely((length == sizeof(uint32_t)) && (txwq->unsignaled >= 0))) {
+        uct_sep_wr_put_small(iface, txwq, buffer, sizeof(uint32_t),
+                             remote_addr, rkey, 0, mode);
+    } else {
+        uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
+                       uct_sep_txwq_moderate(txwq), mode);
+    }
     uct_sep_ops_end_list(iface, txwq, mode);
 }
 
@@ -609,14 +614,17 @@ uct_sep_ops_am_short_ring(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
-    uct_iov_t iov[]      = {
-        {.buffer = &header, .length = sizeof(header), .count = 1},
-        {.buffer = (void*)payload, .length = length, .count = 1}
-    };
+    size_t total         = sizeof(header) + length;
+    uint32_t room        = uct_sep_ring_room(total);
+    uint64_t tail;
 
-    if (uct_sep_ops_ring_short(iface, txwq, id, iov, 2, sizeof(header) + length,
-                               mode)) {
-        UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
+    if ((room <= UCT_SEP_WR_PUT_MAX_INL) &&
+        uct_sep_ops_has_slot(iface, txwq, total)) {
+        tail = uct_sep_ring_tx_tail(&txwq->ring, id, total);
+        uct_sep_wr_ring_short(iface, txwq, header, payload, length, room, tail,
+                              uct_sep_txwq_moderate(txwq), mode);
+        uct_sep_ring_tx_advance(&txwq->ring);
+        UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, total);
         return UCS_OK;
     }
 
@@ -698,7 +706,11 @@ uct_sep_ops_ep_am_short_eager(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 
     UCT_CHECK_AM_ID(id);
     tail = uct_sep_ring_tx_tail(&txwq->ring, id, sizeof(header) + length);
-    uct_sep_wr_ring_small(iface, txwq, header, payload, length, tail, mode);
+
+    /* Two words in any case; of a header without payload, the first one is not
+     * part of the message */
+    uct_sep_wr_ring_small(iface, txwq, header, (length == 0) ? header :
+                          uct_sep_load_upto8(payload, length), tail, mode);
     uct_sep_ring_tx_advance(&txwq->ring);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
     return UCS_OK;
@@ -819,19 +831,43 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     return length;
 }
 
+/* Sends a copy that has turned out to be too long for a slot */
+typedef ssize_t (*uct_sep_ops_am_bcopy_sent_func_t)(uct_ep_h tl_ep,
+                                                    uct_sep_desc_t *desc,
+                                                    uint8_t id, size_t length);
+
+static UCS_F_ALWAYS_INLINE ssize_t
+uct_sep_ops_am_bcopy_sent(uct_ep_h tl_ep, uct_sep_desc_t *desc, uint8_t id,
+                          size_t length, unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, UCS_V_UNUSED ep);
+    uct_sep_txwq_t *txwq  = desc->super.txwq;
+    uct_sep_am_hdr_t *hdr = uct_sep_desc_buffer(desc);
+    uct_sep_wr_am_t am    = uct_sep_ops_take_am(iface, txwq, id);
+
+    ++iface->tx.cq_credits; /* Was reserved, and is taken below */
+    hdr->am_id = am.id;
+    uct_sep_wr_send(iface, txwq, am, desc, sizeof(*hdr) + length,
+                    uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED, mode);
+    uct_sep_ops_track_release(txwq, desc);
+    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
+    return length;
+}
+
 /* With the eager channel: into the ring if that is simple, and the copy is not
  * too long, which is known afterwards */
 static UCS_F_ALWAYS_INLINE ssize_t
 uct_sep_ops_ep_am_bcopy_eager(uct_ep_h tl_ep, uint8_t id,
                               uct_pack_callback_t pack_cb, void *arg,
                               unsigned flags, uct_ep_am_bcopy_func_t plain,
+                              uct_sep_ops_am_bcopy_sent_func_t sent,
                               unsigned mode)
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
-    uct_sep_am_hdr_t *hdr;
     uct_sep_desc_t *desc;
-    uct_sep_wr_am_t am;
+    uint32_t room;
+    uint64_t tail;
     size_t length;
 
     UCT_CHECK_AM_ID(id);
@@ -843,22 +879,27 @@ uct_sep_ops_ep_am_bcopy_eager(uct_ep_h tl_ep, uint8_t id,
 
     desc = ucs_derived_of(uct_sep_op_list_pop(&iface->tx.free_descs),
                           uct_sep_desc_t);
-    desc->super.txwq = txwq;
-    hdr              = uct_sep_desc_buffer(desc);
-    length           = pack_cb(hdr + 1, arg);
+    desc->super.txwq       = txwq;
+    desc->super.raddr.rkey = id; /* Until it is used */
+    uct_sep_wr_reserve(iface);
+
+    length = pack_cb(UCS_PTR_BYTE_OFFSET(uct_sep_desc_buffer(desc),
+                                         sizeof(uct_sep_am_hdr_t)), arg);
 
     txwq = desc->super.txwq;
-    if (ucs_likely(length <= txwq->ring.max_length)) {
-        --txwq->unsignaled;
-        uct_sep_ops_ring_copy(iface, txwq, id, desc, length, 0, mode);
-    } else {
-        am         = uct_sep_ops_take_am(iface, txwq, id);
-        hdr->am_id = am.id;
-        uct_sep_wr_send(iface, txwq, am, desc, sizeof(*hdr) + length,
-                        uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED,
-                        mode);
+    id   = desc->super.raddr.rkey;
+    if (ucs_unlikely(length > txwq->ring.max_length)) {
+        return sent(tl_ep, desc, id, length);
     }
-    uct_sep_ops_track_release(txwq, desc);
+
+    room = uct_sep_ring_room(length);
+    tail = uct_sep_ring_tx_tail(&txwq->ring, id, length);
+    memcpy(UCS_PTR_BYTE_OFFSET(uct_sep_desc_buffer(desc),
+                               sizeof(uct_sep_am_hdr_t) + room - sizeof(tail)),
+           &tail, sizeof(tail));
+    uct_sep_wr_ring_copy_small(iface, txwq, desc, room, mode);
+    uct_sep_ring_tx_advance(&txwq->ring);
+    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }

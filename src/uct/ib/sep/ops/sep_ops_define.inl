@@ -109,11 +109,16 @@
                       void *arg, unsigned flags), \
                      ep, id, pack_cb, arg, flags, \
                      uct_sep_ops_##_name##_am_bcopy_any, _mode) \
+    UCT_SEP_OPS_FUNC(ssize_t, _name, am_bcopy_sent, \
+                     (uct_ep_h ep, uct_sep_desc_t *desc, uint8_t id, \
+                      size_t length), \
+                     ep, desc, id, length, _mode) \
     UCT_SEP_OPS_FUNC(ssize_t, _name, ep_am_bcopy_eager, \
                      (uct_ep_h ep, uint8_t id, uct_pack_callback_t pack_cb, \
                       void *arg, unsigned flags), \
                      ep, id, pack_cb, arg, flags, \
-                     uct_sep_ops_##_name##_ep_am_bcopy, _mode) \
+                     uct_sep_ops_##_name##_ep_am_bcopy, \
+                     uct_sep_ops_##_name##_am_bcopy_sent, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_am_zcopy, \
                      (uct_ep_h ep, uint8_t id, const void *header, \
                       unsigned header_length, const uct_iov_t *iov, \

@@ -33,7 +33,7 @@
 #define UCT_SEP_WR_AM_SMALL      32
 
 /** The same in a ring, behind a header. */
-#define UCT_SEP_WR_RING_SMALL    8
+#define UCT_SEP_WR_RING_SMALL    8u
 
 /** Entries of an RDMA gather list. */
 #define UCT_SEP_WR_RMA_MAX_IOV   UCT_SEP_RMA_MAX_IOV
@@ -324,32 +324,93 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/** Small message into a ring: a header and up to UCT_SEP_WR_RING_SMALL bytes,
- *  not signaled; counts it as such. */
+/** The same of a header and one piece of memory. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                      uint64_t header, const void *payload, unsigned length,
+                      uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
+{
+    uint16_t pi  = txwq->sw_pi;
+    void *wqe    = uct_sep_txwq_bb(txwq, pi);
+    void *seg    = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
+    unsigned ds  = uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + room);
+    uint64_t *to = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET);
+    uint64_t last[2] = {0, tail};
+
+    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, ds, fm);
+    uct_sep_wqe_set_raddr(seg, txwq->ring.slot_end - room, txwq->ring.rkey);
+    uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), room);
+
+    /* First the tail, and the padding, which is where the end of the message
+     * goes afterwards */
+    (void)uct_sep_txwq_copy(txwq, uct_sep_txwq_at(txwq, to, room -
+                                                            sizeof(last)),
+                            last, sizeof(last));
+    memcpy(to, &header, sizeof(header));
+    (void)uct_sep_txwq_copy(txwq, to + 1, payload, length);
+    uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
+}
+
+
+/** Small message into a ring: the last bytes of its slot, not signaled; counts
+ *  it as such. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                      uint64_t header, const void *payload, unsigned length,
-                      uint64_t tail, unsigned mode)
+                      uint64_t first, uint64_t second, uint64_t tail,
+                      unsigned mode)
 {
+    enum {
+        room = sizeof(first) + sizeof(second) + sizeof(tail)
+    };
+    __be32 *dbrec = txwq->dbrec;
     uint16_t pi   = txwq->sw_pi;
     void *wqe     = uct_sep_txwq_bb(txwq, pi);
     void *seg     = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
-    uint64_t *dst = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET);
-    uint32_t room = uct_sep_ring_room(sizeof(header) + length);
+    void *to      = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET);
+    uct_sep_seg_t ctrl;
 
-    uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0,
-                         uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + room), 0);
+    /* One unit longer than a write of one piece of memory */
+    UCS_STATIC_ASSERT(UCT_SEP_PUT_INL_OFFSET + room <= 4 * UCT_SEP_DS_SIZE);
+    UCS_STATIC_ASSERT(UCT_SEP_PUT_INL_OFFSET + room > 3 * UCT_SEP_DS_SIZE);
+    ctrl = uct_sep_wqe_usual_ctrl(&txwq->ctrl_write,
+                                  uct_sep_wr_be_index(dbrec, pi, mode)) +
+           (uct_sep_seg_t){0, htobe32(1)};
+    *(uct_sep_seg_t*)wqe = ctrl;
     uct_sep_wqe_set_raddr(seg, txwq->ring.slot_end - room, txwq->ring.rkey);
     uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), room);
-    memcpy(&dst[0], &header, sizeof(header));
-    if (ucs_likely(length == sizeof(uint64_t))) {
-        memcpy(&dst[1], payload, sizeof(uint64_t));
-    } else {
-        uct_sep_copy_upto32(&dst[1], payload, length);
-    }
-    memcpy(UCS_PTR_BYTE_OFFSET(dst, room - sizeof(tail)), &tail, sizeof(tail));
+    memcpy(to, &first, sizeof(first));
+    memcpy(UCS_PTR_BYTE_OFFSET(to, 8), &second, sizeof(second));
+    memcpy(UCS_PTR_BYTE_OFFSET(to, 16), &tail, sizeof(tail));
     --txwq->unsignaled;
-    uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
+    uct_sep_wr_post_any(iface, txwq, &iface->tx.cq_credits, dbrec, wqe, pi, 1,
+                        NULL, 0, mode);
+}
+
+
+/** The same of a message in a descriptor's buffer, with its tail. The
+ *  interface's part was reserved. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_copy_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                           uct_sep_desc_t *desc, uint32_t room, unsigned mode)
+{
+    __be32 *dbrec = txwq->dbrec;
+    uint16_t pi   = txwq->sw_pi;
+    void *wqe     = uct_sep_txwq_bb(txwq, pi);
+    uct_sep_seg_t segs[3];
+
+    uct_sep_desc_set_target(desc, txwq->ring.slot_end - room, txwq->ring.rkey);
+    segs[0] = uct_sep_wqe_usual_ctrl(&txwq->ctrl_write,
+                                     uct_sep_wr_be_index(dbrec, pi, mode));
+    segs[1] = *(const uct_sep_seg_t*)&desc->super.raddr;
+
+    /* Behind the header of one byte: the buffer is aligned, so nothing is
+     * carried */
+    segs[2] = uct_sep_wqe_desc_data(desc, room) +
+              (uct_sep_seg_t){0, 0, 0, htobe32(sizeof(uct_sep_am_hdr_t))};
+
+    --txwq->unsignaled;
+    desc->super.end = pi + 1;
+    uct_sep_wr_post_segs(iface, txwq, dbrec, wqe, pi, segs, 3, mode);
 }
 
 

@@ -48,6 +48,18 @@ uct_sep_txwq_wrap(const uct_sep_txwq_t *txwq, void *seg)
 }
 
 
+/** The address @a offset bytes behind one in the queue, wrapped. */
+static UCS_F_ALWAYS_INLINE void *
+uct_sep_txwq_at(const uct_sep_txwq_t *txwq, void *from, size_t offset)
+{
+    void *to = UCS_PTR_BYTE_OFFSET(from, offset);
+
+    return ucs_unlikely(to >= txwq->end) ?
+           UCS_PTR_BYTE_OFFSET(txwq->start,
+                               UCS_PTR_BYTE_DIFF(txwq->end, to)) : to;
+}
+
+
 /**
  * Control segment.
  *
@@ -156,6 +168,29 @@ uct_sep_copy_upto32(void *dst, const void *src, size_t length)
     } else if (length != 0) {
         memcpy(dst, src, 1);
     }
+}
+
+
+/** @return Up to 8 bytes as a word, in the order of memory. */
+static UCS_F_ALWAYS_INLINE uint64_t
+uct_sep_load_upto8(const void *src, unsigned length)
+{
+    const uint8_t *bytes = src;
+    uint64_t word;
+    uint32_t low, high;
+
+    if (ucs_likely(length == 8)) {
+        memcpy(&word, src, 8);
+        return word;
+    } else if (length >= 4) {
+        memcpy(&low, src, 4);
+        memcpy(&high, UCS_PTR_BYTE_OFFSET(src, length - 4), 4);
+        return low | ((uint64_t)high << (8 * (length - 4)));
+    } else if (length > 0) {
+        return bytes[0] | ((uint32_t)bytes[length / 2] << (8 * (length / 2))) |
+               ((uint32_t)bytes[length - 1] << (8 * (length - 1)));
+    }
+    return 0;
 }
 
 

@@ -11,24 +11,19 @@
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/debug/log.h>
+#include <limits.h>
 #include <string.h>
 
 
-/* Calls that find messages in rings before one that looks for completions in
- * any case: whoever writes into a ring must not keep others waiting */
-#define UCT_SEP_PROGRESS_EAGER_TURNS  16
+static_assert(UCT_SEP_RING_HANDLERS == UCT_AM_ID_MAX, "handlers of a tail");
 
 
 /* A peer has broken the rules: its connection fails, nothing else */
 static void uct_sep_progress_eager_fail(uct_sep_iface_t *iface,
                                         uct_sep_txwq_t *txwq)
 {
-    uct_sep_eager_ring_t *ring = (txwq->eager == NULL) ? NULL :
-                                                         txwq->eager->ring;
-
-    if (ring != NULL) {
-        uct_sep_ring_poll_clear(&iface->eager.places,
-                                ring - iface->eager.rings);
+    if ((txwq->eager != NULL) && (txwq->eager->ring != NULL)) {
+        uct_sep_eager_unwatch(iface, txwq->eager->ring);
     }
     if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
         uct_sep_link_fail(iface, txwq, UCS_ERR_CONNECTION_RESET);
@@ -42,9 +37,9 @@ static void uct_sep_progress_eager_bad(uct_sep_iface_t *iface,
     uct_sep_ring_tail_t tail = uct_sep_ring_word_tail(word);
 
     ucs_error("%s: QP 0x%x: the peer has written a message into our ring with "
-              "%s: number %u (expected: %u), %u bytes, handler %u, %u slots "
-              "returned", iface->port.name, ring->txwq->qpn, what, tail.seq,
-              uct_sep_ring_rx_seq(&ring->rx), tail.length,
+              "%s: number 0x%x (expected: 0x%x), %u bytes, handler %u, "
+              "%u slots returned", iface->port.name, ring->txwq->qpn, what,
+              tail.key, uct_sep_ring_rx_key(&ring->rx), tail.length,
               tail.am_id & ~UCT_SEP_RING_TAIL_VALID, tail.credits);
     uct_sep_progress_eager_fail(iface, ring->txwq);
 }
@@ -71,135 +66,151 @@ uct_sep_progress_eager_invoke_copy(uct_sep_iface_t *iface, uint8_t am_id,
     uct_recv_desc(user_desc) = &iface->rx.release;
 }
 
+/* Give a message in its slot to a handler */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_progress_eager_invoke(uct_sep_iface_t *iface, uint8_t am_id,
-                              void *payload, uint32_t length,
-                              uct_sep_rx_desc_t *desc)
+                              uct_sep_ring_word_t *tail, uint32_t length)
 {
+    void *payload = uct_sep_ring_payload(tail, length);
     ucs_status_t UCS_V_UNUSED status;
 
     uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, payload,
                        length, "RX: %s ring", iface->port.name);
-    if (ucs_unlikely(desc != NULL)) {
-        uct_sep_progress_eager_invoke_copy(iface, am_id, payload, length, desc);
-        return;
-    }
-
     status = uct_iface_invoke_am(&iface->super, am_id, payload, length, 0);
     ucs_assert(status == UCS_OK);
 }
 
-/* Handle the next message of a ring, whose tail was found; returns whether it
- * was, and the ring can be looked at again */
-static UCS_F_ALWAYS_INLINE int
-uct_sep_progress_eager_next(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring,
-                            uint64_t word)
+/* A message was handled after which there is more to do than to step over it;
+ * returns whether the ring was used up, and others may have waited */
+static int uct_sep_progress_eager_step(uct_sep_eager_ring_t *ring)
 {
-    uct_sep_ring_tail_t tail   = uct_sep_ring_word_tail(word);
-    uint8_t am_id              = tail.am_id ^ UCT_SEP_RING_TAIL_VALID;
-    uct_sep_ring_word_t *place = ring->rx.tail;
-    uct_sep_txwq_t *txwq       = ring->txwq;
-    uct_sep_rx_desc_t *desc    = NULL;
+    int is_lap = uct_sep_ring_rx_stop(&ring->rx);
 
-    if (ucs_unlikely(tail.length > ring->rx.max_length) ||
-        ucs_unlikely(am_id >= UCT_AM_ID_MAX)) {
-        if (!uct_sep_ring_word_is_whole(word)) {
-            return 0;
+    if (ring->txwq == NULL) {
+        return 0; /* The handler has destroyed the connection */
+    }
+
+    if (!uct_sep_ring_tx_is_sane(&ring->txwq->ring)) {
+        ucs_error("%s: QP 0x%x: the peer returns %u slots of its ring, which "
+                  "is more than were used", ring->iface->port.name,
+                  ring->txwq->qpn, ring->txwq->ring.credits);
+        uct_sep_progress_eager_fail(ring->iface, ring->txwq);
+        return 0;
+    }
+
+    uct_sep_eager_return_slots(ring->iface, ring->txwq);
+    return is_lap;
+}
+
+/* Look for the next message of a ring, whatever it is, and handle it; returns
+ * the number of messages */
+static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
+                                            uct_sep_eager_ring_t *ring)
+{
+    uct_sep_ring_word_t *tail = uct_sep_ring_rx_next(&ring->rx);
+    uint64_t word             = *(volatile uct_sep_ring_word_t*)tail;
+    uct_sep_rx_desc_t *desc   = NULL;
+    uint8_t is_inner          = ring->rx.busy;
+    uct_sep_ring_tail_t parts;
+    uint8_t am_id;
+
+    if (!uct_sep_ring_rx_is_next(&ring->rx, word)) {
+        if (!uct_sep_ring_rx_may_wait(&ring->rx, word)) {
+            uct_sep_progress_eager_bad(iface, ring, word, "a wrong number");
         }
+        return 0;
+    }
+
+    ucs_memory_cpu_load_fence();
+    parts = uct_sep_ring_word_tail(word);
+    am_id = parts.am_id ^ UCT_SEP_RING_TAIL_VALID;
+    if ((parts.length > ring->rx.max_length) || (am_id >= UCT_AM_ID_MAX)) {
         uct_sep_progress_eager_bad(iface, ring, word,
                                    "a wrong length or handler");
         return 0;
     }
 
-    if ((tail.credits != 0) &&
-        ucs_unlikely(uct_sep_ring_tx_is_open(&txwq->ring) &&
-                     (uct_sep_ring_tx_return(&txwq->ring, tail.credits) !=
-                      UCS_OK))) {
-        uct_sep_progress_eager_bad(iface, ring, word, "too many slots");
-        return 0;
-    }
-
-    if (ucs_unlikely(iface->eager.copies)) {
+    if (iface->eager.copies) {
         desc = ucs_mpool_get_inline(&iface->rx.mp);
         if (desc == NULL) {
             return 0; /* It stays where it is until there is memory */
         }
+    } else if (!iface->eager.hot->rx.busy) {
+        uct_sep_eager_set_hot(iface, ring);
     }
 
-    /* Before the handler, which may progress as well */
-    uct_sep_ring_rx_advance(&ring->rx);
-    *ring->place = ring->rx.tail;
-    ++ring->rx.depth;
-    uct_sep_progress_eager_invoke(iface, am_id,
-                                  uct_sep_ring_payload(place, tail.length),
-                                  tail.length, desc);
-    --ring->rx.depth;
-
-    /* The handler may have destroyed the connection */
-    if (ucs_unlikely(ring->txwq != txwq)) {
-        return 0;
+    *ring->rx.credits += parts.credits;
+    if (is_inner) {
+        *tail = 0;
+        uct_sep_ring_rx_count_ahead(&ring->rx);
+    } else {
+        uct_sep_ring_rx_begin(&ring->rx, tail);
     }
 
-    if (ucs_unlikely(ring->rx.depth > 0)) {
-        ++ring->rx.held; /* What is in front of it is still in use */
-        return 1;
+    if (desc != NULL) {
+        uct_sep_progress_eager_invoke_copy(
+                iface, am_id, uct_sep_ring_payload(tail, parts.length),
+                parts.length, desc);
+    } else {
+        uct_sep_progress_eager_invoke(iface, am_id, tail, parts.length);
     }
 
-    txwq->ring.owed += 1 + ring->rx.held;
-    ring->rx.held    = 0;
-    if (ucs_unlikely(txwq->ring.owed >= ring->rx.max_owed)) {
-        uct_sep_eager_return_slots(iface, txwq);
+    if (!is_inner) {
+        if (!uct_sep_ring_rx_end(&ring->rx)) {
+            (void)uct_sep_progress_eager_step(ring);
+        }
+        uct_sep_eager_sync(ring);
     }
     return 1;
 }
 
-/* Handle messages of a ring, up to a limit; returns their number */
-static unsigned
-uct_sep_progress_eager_ring(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring,
-                            unsigned limit)
+/* All rings, from one on: one message, if there is any. Then completions:
+ * whoever writes into a ring must not keep others waiting. */
+static UCS_F_NOINLINE unsigned
+uct_sep_progress_eager_from(uct_sep_iface_t *iface, unsigned index)
 {
+    unsigned left  = iface->eager.places.count;
     unsigned count = 0;
-    uint64_t word;
 
-    do {
-        word = *(volatile uct_sep_ring_word_t*)ring->rx.tail;
-        if (!uct_sep_ring_rx_is_next(&ring->rx, word)) {
-            if (ucs_unlikely(!uct_sep_ring_rx_may_wait(&ring->rx, word))) {
-                uct_sep_progress_eager_bad(iface, ring, word,
-                                           "a wrong number");
-            }
-            break;
+    for (; (left > 0) && (count == 0); --left) {
+        if (index >= iface->eager.places.count) {
+            index = 0;
         }
-
-        /* The device writes the tail last */
-        ucs_memory_cpu_load_fence();
-        if (!uct_sep_progress_eager_next(iface, ring, word)) {
-            break;
+        if (*iface->eager.places.places[index] != 0) {
+            count = uct_sep_progress_eager_take(iface,
+                                                &iface->eager.rings[index]);
         }
-    } while (++count < limit);
+        ++index;
+    }
 
-    return count;
+    iface->eager.turn = index;
+    return count + iface->eager.poll(&iface->super.super);
+}
+
+/* The last message of a call was in the last slot of its ring, or in the middle
+ */
+static UCS_F_NOINLINE unsigned
+uct_sep_progress_eager_stop(uct_sep_eager_ring_t *ring)
+{
+    uct_sep_iface_t *iface = ring->iface;
+
+    if (!uct_sep_progress_eager_step(ring)) {
+        return 1;
+    }
+
+    /* It stays the first to be looked at, unless there is another one */
+    return 1 + uct_sep_progress_eager_from(iface, 1 + uct_sep_eager_index(
+                                                              iface, ring));
 }
 
 /*
  * Messages by send/receive
  */
 
-static uct_sep_txwq_t *
-uct_sep_progress_eager_txwq(uct_sep_iface_t *iface, uint32_t qpn,
-                            uct_sep_eager_ring_t **ring_p)
-{
-    uct_sep_txwq_t *txwq = uct_sep_qp_table_find(&iface->qps, qpn);
-
-    *ring_p = ((txwq == NULL) || (txwq->eager == NULL)) ? NULL :
-                                                          txwq->eager->ring;
-    return txwq;
-}
-
 /* Take a control message; @a length is that of the message with its header */
 static void
-uct_sep_progress_eager_take(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                            const uct_sep_am_hdr_t *hdr, uint32_t length)
+uct_sep_progress_eager_control_in(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                                  const uct_sep_am_hdr_t *hdr, uint32_t length)
 {
     if (uct_sep_eager_receive(iface, txwq, hdr->am_id & ~UCT_SEP_AM_FC_MASK,
                               hdr + 1, length - sizeof(*hdr)) != UCS_OK) {
@@ -216,34 +227,31 @@ void uct_sep_progress_eager_control(uct_sep_iface_t *iface, uint32_t qpn,
     /* Unknown if it has gone. A peer offers nothing before it has heard of us,
      * so it is not that we don't know it yet. */
     if (txwq != NULL) {
-        uct_sep_progress_eager_take(iface, txwq, hdr, length);
+        uct_sep_progress_eager_control_in(iface, txwq, hdr, length);
     }
 }
 
 /* In order now: apply what comes with a message, then handle it */
 static void uct_sep_progress_eager_deliver(uct_sep_iface_t *iface,
                                            uct_sep_txwq_t *txwq,
-                                           uct_sep_eager_ring_t *ring,
                                            const uct_sep_eager_recv_t *recv)
 {
     const uct_sep_am_hdr_t *hdr = uct_sep_cqe_imm_hdr(iface, recv);
     uint8_t bits                = UCT_SEP_RING_IMM_FC(recv->imm);
 
-    uct_sep_ring_rx_count_send(&ring->rx);
-    if (uct_sep_ring_tx_is_open(&txwq->ring) &&
-        (uct_sep_ring_tx_return(&txwq->ring,
-                                UCT_SEP_RING_IMM_CREDITS(recv->imm)) !=
-         UCS_OK)) {
+    uct_sep_ring_rx_count_send(&txwq->eager->ring->rx);
+    txwq->ring.credits += UCT_SEP_RING_IMM_CREDITS(recv->imm);
+    if (!uct_sep_ring_tx_is_sane(&txwq->ring)) {
         ucs_error("%s: QP 0x%x: the peer returns %u slots, more than it was "
                   "sent messages", iface->port.name, recv->qpn,
-                  UCT_SEP_RING_IMM_CREDITS(recv->imm));
+                  txwq->ring.credits);
         uct_sep_progress_eager_fail(iface, txwq);
         iface->srq.ops->append(&iface->srq, recv->index);
         return;
     }
 
     if (bits == UCT_SEP_AM_RING) {
-        uct_sep_progress_eager_take(iface, txwq, hdr, recv->length);
+        uct_sep_progress_eager_control_in(iface, txwq, hdr, recv->length);
         iface->srq.ops->append(&iface->srq, recv->index);
         return;
     }
@@ -254,127 +262,125 @@ static void uct_sep_progress_eager_deliver(uct_sep_iface_t *iface,
     uct_sep_cqe_deliver_imm(iface, recv, hdr->am_id & ~UCT_SEP_AM_FC_MASK);
 }
 
-/* Messages in a ring that come before a message by send/receive */
-static unsigned
-uct_sep_progress_eager_before(const uct_sep_eager_ring_t *ring, uint32_t imm)
+/* The connection on which a message has come, and how many messages of its ring
+ * come before it; UINT_MAX if the peer has none */
+static uct_sep_txwq_t *
+uct_sep_progress_eager_sender(uct_sep_iface_t *iface,
+                              const uct_sep_eager_recv_t *recv,
+                              unsigned *before_p)
 {
-    return (uint16_t)(UCT_SEP_RING_IMM_SEQ(imm) -
-                      uct_sep_ring_rx_seq(&ring->rx));
+    uct_sep_txwq_t *txwq = uct_sep_qp_table_find(&iface->qps, recv->qpn);
+
+    if ((txwq == NULL) || (txwq->eager == NULL) ||
+        (txwq->eager->ring == NULL) || !txwq->eager->ring->is_watched) {
+        *before_p = UINT_MAX;
+    } else {
+        *before_p = (uint16_t)(UCT_SEP_RING_IMM_SEQ(recv->imm) -
+                               uct_sep_ring_rx_seq(&txwq->eager->ring->rx));
+    }
+    return txwq;
 }
 
-void uct_sep_progress_eager_receive(uct_sep_iface_t *iface,
-                                    const uct_sep_eager_recv_t *recv)
+/* A message that the peer must not have sent, or of one that has gone */
+static void uct_sep_progress_eager_refuse(uct_sep_iface_t *iface,
+                                          uct_sep_txwq_t *txwq,
+                                          const uct_sep_eager_recv_t *recv)
 {
-    uct_sep_eager_ring_t *ring;
-    uct_sep_txwq_t *txwq;
-
-    txwq = uct_sep_progress_eager_txwq(iface, recv->qpn, &ring);
-    if ((recv->length >= sizeof(uct_sep_am_hdr_t)) && (ring != NULL) &&
-        (txwq->eager->state.rx == UCT_SEP_RING_OPEN) &&
-        (uct_sep_progress_eager_before(ring, recv->imm) <= ring->rx.slots)) {
-        if (uct_sep_progress_eager_before(ring, recv->imm) == 0) {
-            uct_sep_progress_eager_deliver(iface, txwq, ring, recv);
-        } else {
-            /* One call of progress delivers no more messages than it may */
-            iface->eager.held    = *recv;
-            iface->eager.is_held = 1;
-        }
-        return;
-    }
-
-    if (txwq != NULL) {
+    if ((txwq != NULL) && !(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
         ucs_error("%s: QP 0x%x: the peer has sent a message of %u bytes that "
-                  "comes before message %u in our ring, but %s",
+                  "comes before message %u in our ring, which can't be",
                   iface->port.name, recv->qpn, recv->length,
-                  UCT_SEP_RING_IMM_SEQ(recv->imm),
-                  (ring == NULL) ? "it has none" : "that can't be");
+                  UCT_SEP_RING_IMM_SEQ(recv->imm));
         uct_sep_progress_eager_fail(iface, txwq);
     }
     iface->srq.ops->append(&iface->srq, recv->index);
 }
 
-/* There is a message that has to wait for those in its peer's ring: they are
- * there, since it was sent behind them on the same connection */
-static UCS_F_NOINLINE unsigned
-uct_sep_progress_eager_held(uct_sep_iface_t *iface)
+/* Instead of looking for completions: a message has to wait for those in its
+ * peer's ring. They are there, since it was sent behind them on the same
+ * connection. */
+static unsigned uct_sep_progress_eager_held(uct_iface_h tl_iface)
 {
+    uct_sep_iface_t *iface    = ucs_derived_of(tl_iface, uct_sep_iface_t);
     uct_sep_eager_recv_t recv = iface->eager.held;
-    uct_sep_eager_ring_t *ring;
+    const uct_sep_ring_rx_t *rx;
     uct_sep_txwq_t *txwq;
-    unsigned left;
-    uint64_t word;
+    unsigned before;
 
-    txwq = uct_sep_progress_eager_txwq(iface, recv.qpn, &ring);
-    left = (ring == NULL) ? 0 : uct_sep_progress_eager_before(ring, recv.imm);
-    if ((left > 0) && (left <= ring->rx.slots)) {
-        word = *(volatile uct_sep_ring_word_t*)ring->rx.tail;
-        if (uct_sep_ring_rx_is_next(&ring->rx, word) &&
-            uct_sep_ring_word_is_whole(word)) {
-            return uct_sep_progress_eager_ring(iface, ring,
-                                               ucs_min(left, iface->config.
-                                                             rx_max_poll));
+    txwq = uct_sep_progress_eager_sender(iface, &recv, &before);
+    if ((before > 0) && (before != UINT_MAX)) {
+        rx = &txwq->eager->ring->rx;
+        if (uct_sep_ring_rx_is_next(rx, *(volatile uct_sep_ring_word_t*)
+                                        uct_sep_ring_rx_next(rx))) {
+            return uct_sep_progress_eager_take(iface, txwq->eager->ring);
         }
-
-        ucs_error("%s: QP 0x%x: message %u in our ring is missing, although "
-                  "the peer has sent another one behind it", iface->port.name,
-                  recv.qpn, uct_sep_ring_rx_seq(&ring->rx));
-        uct_sep_progress_eager_fail(iface, txwq);
-        ring = NULL;
+        before = UINT_MAX; /* It is missing */
     }
 
-    iface->eager.is_held = 0;
-    if ((ring == NULL) || (left > ring->rx.slots)) {
-        iface->srq.ops->append(&iface->srq, recv.index);
+    uct_sep_eager_release(iface);
+    if (before == UINT_MAX) {
+        uct_sep_progress_eager_refuse(iface, txwq, &recv);
         return 0;
     }
 
-    uct_sep_progress_eager_deliver(iface, txwq, ring, &recv);
+    uct_sep_progress_eager_deliver(iface, txwq, &recv);
     return 1;
 }
+
+void uct_sep_progress_eager_receive(uct_sep_iface_t *iface,
+                                    const uct_sep_eager_recv_t *recv)
+{
+    uct_sep_txwq_t *txwq;
+    unsigned before;
+
+    txwq = uct_sep_progress_eager_sender(iface, recv, &before);
+    if ((recv->length < sizeof(uct_sep_am_hdr_t)) ||
+        (before == UINT_MAX) || (before > txwq->eager->ring->rx.slots)) {
+        uct_sep_progress_eager_refuse(iface, txwq, recv);
+    } else if (before == 0) {
+        uct_sep_progress_eager_deliver(iface, txwq, recv);
+    } else {
+        /* One call of progress delivers no more messages than it may */
+        uct_sep_eager_hold(iface, recv, uct_sep_progress_eager_held);
+    }
+}
+
+/*
+ * Looking at rings. All calls but those of users are tail calls: nothing is
+ * saved for them.
+ */
 
 /* Rings from an index on, one of which has something */
 static UCS_F_NOINLINE unsigned
 uct_sep_progress_eager_found(uct_iface_h tl_iface, unsigned index)
 {
-    uct_sep_iface_t *iface       = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    uct_sep_ring_place_t *places = iface->eager.places.places;
-    unsigned max                 = iface->config.rx_max_poll;
-    unsigned end                 = ucs_min(index + UCT_SEP_RING_POLL_GROUP,
-                                           iface->eager.places.count);
-    unsigned count               = 0;
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    unsigned count         = 0;
 
-    if (ucs_unlikely(++iface->eager.turn >= UCT_SEP_PROGRESS_EAGER_TURNS)) {
-        iface->eager.turn = 0;
-        count             = iface->eager.poll(tl_iface);
-        if (count > 0) {
-            return count; /* Which may have changed everything */
+    if (iface->eager.copies) {
+        return uct_sep_progress_eager_from(iface, iface->eager.turn);
+    }
+
+    while (*iface->eager.places.places[index] == 0) {
+        if (++index >= iface->eager.places.count) {
+            return 0; /* Can't be */
         }
     }
 
-    do {
-        if (*places[index] != 0) {
-            count += uct_sep_progress_eager_ring(iface,
-                                                 &iface->eager.rings[index],
-                                                 max - count);
-        }
-    } while ((++index < end) && (count < max));
+    count = uct_sep_progress_eager_take(iface, &iface->eager.rings[index]);
 
     /* What was found may have to wait for a completion */
     return (count > 0) ? count : iface->eager.poll(tl_iface);
 }
 
-unsigned uct_sep_progress_eager(uct_iface_h tl_iface)
+/* Where the last message came from there is no other one that is usual */
+static UCS_F_NOINLINE unsigned uct_sep_progress_eager_all(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface       = ucs_derived_of(tl_iface, uct_sep_iface_t);
     uct_sep_ring_place_t *places = iface->eager.places.places;
     unsigned num                 = iface->eager.places.count;
     unsigned i                   = 0;
 
-    if (ucs_unlikely(iface->eager.is_held)) {
-        return uct_sep_progress_eager_held(iface);
-    }
-
-    /* All calls are tail calls: nothing is saved for them */
     for (; i + UCT_SEP_RING_POLL_GROUP <= num; i += UCT_SEP_RING_POLL_GROUP) {
         if (uct_sep_ring_poll_any(&places[i], UCT_SEP_RING_POLL_GROUP)) {
             return uct_sep_progress_eager_found(tl_iface, i);
@@ -386,4 +392,49 @@ unsigned uct_sep_progress_eager(uct_iface_h tl_iface)
     }
 
     return iface->eager.poll(tl_iface);
+}
+
+/* There is something in the ring from which the last message came: an unusual
+ * one, or one that has to wait for a completion. Or a handler of that message
+ * has called progress, and waits perhaps for the next one. */
+static UCS_F_NOINLINE unsigned
+uct_sep_progress_eager_unusual(uct_iface_h tl_iface)
+{
+    uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    unsigned count;
+
+    count = uct_sep_progress_eager_take(iface, iface->eager.hot);
+    return (count > 0) ? count : uct_sep_progress_eager_all(tl_iface);
+}
+
+/* A message of the ring from which the last one came, as most are */
+unsigned uct_sep_progress_eager(uct_iface_h tl_iface)
+{
+    uct_sep_iface_t *iface     = ucs_derived_of(tl_iface, uct_sep_iface_t);
+    uct_sep_eager_ring_t *ring = iface->eager.hot;
+    uct_sep_ring_word_t *tail  = ring->rx.tail;
+    uint64_t word              = *(volatile uct_sep_ring_word_t*)tail;
+    uint32_t rest;
+
+    if ((uint32_t)word != ring->rx.key) {
+        if (ucs_unlikely((word | ring->rx.busy) != 0)) {
+            return uct_sep_progress_eager_unusual(tl_iface);
+        }
+        return uct_sep_progress_eager_all(tl_iface);
+    }
+
+    /* The device writes the tail last */
+    ucs_memory_cpu_load_fence();
+    rest = uct_sep_ring_word_rest(word);
+    if (ucs_unlikely((rest & ring->rx.unusual) != 0)) {
+        return uct_sep_progress_eager_unusual(tl_iface);
+    }
+
+    *ring->rx.credits += (uint8_t)(rest >> 16);
+    uct_sep_ring_rx_begin(&ring->rx, tail);
+    uct_sep_progress_eager_invoke(iface, rest >> 24, tail, (uint16_t)rest);
+    if (ucs_unlikely(!uct_sep_ring_rx_end(&ring->rx))) {
+        return uct_sep_progress_eager_stop(ring);
+    }
+    return 1;
 }

@@ -6,8 +6,28 @@
 
 #include "sep_ring.h"
 
+#include <ucs/sys/math.h>
 #include <endian.h>
 
+
+void uct_sep_ring_tx_close(uct_sep_ring_tx_t *tx)
+{
+    const uint8_t *taken = tx->taken;
+    uint8_t told         = tx->told;
+
+    memset(tx, 0, sizeof(*tx));
+    tx->left  = -1;
+    tx->told  = told;
+    tx->taken = (taken == NULL) ? &tx->told : taken;
+}
+
+void uct_sep_ring_tx_set_other(uct_sep_ring_tx_t *tx,
+                               const uct_sep_ring_rx_t *rx)
+{
+    /* The lower byte of a key counts messages; hosts are little-endian */
+    tx->taken = (rx == NULL) ? &tx->told : (const uint8_t*)&rx->key;
+    tx->told  = *tx->taken;
+}
 
 ucs_status_t uct_sep_ring_tx_open(uct_sep_ring_tx_t *tx,
                                   const uct_sep_ring_offer_t *offer,
@@ -22,38 +42,84 @@ ucs_status_t uct_sep_ring_tx_open(uct_sep_ring_tx_t *tx,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    tx->first_end  = offer->address + size;
     tx->last_end   = offer->address + (uint64_t)offer->slots * size;
-    tx->slot_end   = tx->first_end;
+    tx->slot_end   = offer->address + size;
     tx->rkey       = htobe32(offer->rkey);
     tx->slot_size  = size;
     tx->max_length = ucs_min(size - sizeof(uct_sep_ring_tail_t), max_length);
     tx->slots      = offer->slots;
     tx->left       = offer->slots - 1;
-    tx->key        = 1;
+    tx->key        = UCT_SEP_RING_KEY(0, 1);
+    tx->credits    = 0;
     tx->returned   = returned;
     tx->seen       = *returned;
     return UCS_OK;
 }
 
+int uct_sep_ring_tx_refresh(uct_sep_ring_tx_t *tx)
+{
+    uint32_t returned = *tx->returned;
+    uint32_t count    = tx->credits + (returned - tx->seen);
+
+    /* left is one less than what there is */
+    if ((count == 0) || (count > (uint32_t)(tx->slots - 1 - tx->left))) {
+        return 0;
+    }
+
+    tx->credits = 0;
+    tx->seen    = returned;
+    tx->left   += count;
+    return 1;
+}
+
 void uct_sep_ring_rx_init(uct_sep_ring_rx_t *rx, void *memory, unsigned slots,
-                          uint32_t slot_size)
+                          uint32_t slot_size, uint32_t *credits)
 {
     unsigned i;
 
     memset(rx, 0, sizeof(*rx));
     rx->first      = UCS_PTR_BYTE_OFFSET(memory, slot_size -
                                          sizeof(uct_sep_ring_tail_t));
+    rx->half       = UCS_PTR_BYTE_OFFSET(rx->first, ((slots - 1) / 2) *
+                                                    slot_size);
     rx->last       = UCS_PTR_BYTE_OFFSET(rx->first, (slots - 1) * slot_size);
     rx->tail       = rx->first;
+    rx->stop       = rx->half;
     rx->slots      = slots;
     rx->slot_size  = slot_size;
     rx->max_length = slot_size - sizeof(uct_sep_ring_tail_t);
-    rx->key        = 1;
-    rx->max_owed   = ucs_max(slots / 2, 1);
+    rx->key        = UCT_SEP_RING_KEY(0, 1);
+    rx->credits    = credits;
+
+    /* Lengths from the power of two on that does not fit, other handlers, and
+     * the inverted mark */
+    rx->unusual    = UCT_SEP_RING_TAIL_REST(
+            0, UINT8_MAX & -UCT_SEP_RING_HANDLERS,
+            UINT16_MAX & -ucs_rounddown_pow2(rx->max_length));
 
     for (i = 0; i < slots; ++i) {
         *(uct_sep_ring_word_t*)UCS_PTR_BYTE_OFFSET(rx->first, i * slot_size) =
                 0;
     }
+}
+
+int uct_sep_ring_rx_stop(uct_sep_ring_rx_t *rx)
+{
+    unsigned count = 1 + rx->ahead;
+    int is_lap     = 0;
+
+    rx->key  += UCT_SEP_RING_KEY(0, count);
+    rx->ahead = 0;
+    while (count-- > 0) {
+        if (rx->tail == rx->last) {
+            rx->tail = rx->first;
+            is_lap   = 1;
+            ++rx->laps;
+        } else {
+            rx->tail = UCS_PTR_BYTE_OFFSET(rx->tail, rx->slot_size);
+        }
+    }
+
+    rx->stop = (rx->tail <= rx->half) ? rx->half : rx->last;
+    return is_lap;
 }

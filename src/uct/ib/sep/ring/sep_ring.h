@@ -32,61 +32,71 @@ typedef struct uct_sep_ring_tx {
     uint64_t          slot_end;   /**< Address behind the next slot */
     int32_t           left;       /**< Slots after the next message: negative if
                                        there is none for it, or no ring */
-    uint32_t          key;        /**< seq and sends of the next message, as in
-                                       its tail */
+    uint32_t          key;        /**< Of the next message */
     uint32_t          rkey;       /**< As remote keys for puts are kept: in the
                                        device's byte order */
-    uint32_t          max_length; /**< Of a message */
     uint32_t          slot_size;
-    uint32_t          owed;       /**< Slots to be given back of the other
-                                       ring */
-    uint64_t          first_end;  /**< Address behind the first slot */
+    const uint8_t     *taken;     /**< Of the ring in the other direction: lower
+                                       byte of what is taken next. Points to
+                                       told if there is none */
+    uint16_t          max_length; /**< Of a message */
+    uint8_t           slots;      /**< 0: no ring */
+    uint8_t           told;       /**< Value of *taken up to which slots were
+                                       given back */
+    uint32_t          credits;    /**< Slots that came back with messages and
+                                       are not in left yet */
     uint64_t          last_end;   /**< Address behind the last slot */
     const volatile uint32_t *returned; /**< Slots that came back by a write,
                                             or NULL */
-    uint32_t          seen;       /**< Those of them that were counted */
-    uint32_t          slots;      /**< 0: no ring */
+    uint32_t          seen;       /**< Those of them that are in left */
 } uct_sep_ring_tx_t;
 
 static_assert(sizeof(uct_sep_ring_tx_t) <= 64, "sender's end of a ring");
 
 
-/** Receiver's end. */
+/** Receiver's end. What is needed for each message is in one cache line. */
 typedef struct uct_sep_ring_rx {
-    uct_sep_ring_word_t *tail;      /**< Of the next message */
-    uint32_t            key;        /**< What will be in it */
-    uint32_t            max_length;
+    uct_sep_ring_word_t *tail;      /**< Of the message that is handled, or of
+                                         the next one */
+    uint32_t            key;        /**< What is in it */
+    uint32_t            unusual;    /**< Bits of the rest of a tail, with
+                                         UCT_SEP_RING_TAIL_VALID inverted, that
+                                         the usual messages don't have */
+    uint32_t            *credits;   /**< Where those in its messages go: of the
+                                         sender's end of the other ring */
+    uct_sep_ring_word_t *stop;      /**< Tail behind which something is to be
+                                         done: half of the ring, or all of it,
+                                         was used */
     uint32_t            slot_size;
-    uint16_t            slots;
-    uint16_t            depth;      /**< Handlers of its messages that run */
-    uint32_t            held;       /**< Slots taken by handlers that were
-                                         called by such a handler */
+    uint8_t             busy;       /**< A handler of one of its messages
+                                         runs */
+    uint8_t             slots;
+    uint16_t            ahead;      /**< Messages behind that one which were
+                                         handled meanwhile */
     uint32_t            returned;   /**< Slots given back by a write */
-    uint32_t            max_owed;   /**< Slots that may be owed before they are
-                                         given back by a write */
+    uint32_t            max_length;
     uct_sep_ring_word_t *first;     /**< Tail of the first slot, */
+    uct_sep_ring_word_t *half;      /**< of the one in the middle, */
     uct_sep_ring_word_t *last;      /**< of the last */
     uint64_t            laps;       /**< How often the last slot was used */
 } uct_sep_ring_rx_t;
 
 
-/** @return A key with the next number of a message in the ring, which has the
- *          lower half of the key. */
-static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_next_seq(uint32_t key)
+/** @return The next number in a ring. */
+static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_next_key(uint32_t key)
 {
-    return (key & 0xffff0000u) | (uint16_t)(key + 1);
+    return key + UCT_SEP_RING_KEY(0, 1);
 }
 
 
-/** A ring that does not exist. */
-static inline void uct_sep_ring_tx_close(uct_sep_ring_tx_t *tx)
-{
-    uint32_t owed = tx->owed; /* Of the other direction's */
+/** A ring that does not exist; the one in the other direction may. */
+void uct_sep_ring_tx_close(uct_sep_ring_tx_t *tx);
 
-    memset(tx, 0, sizeof(*tx));
-    tx->left = -1;
-    tx->owed = owed;
-}
+
+/** The ring in the other direction is in use from now on, or with NULL, no
+ *  more. */
+void uct_sep_ring_tx_set_other(uct_sep_ring_tx_t *tx,
+                               const uct_sep_ring_rx_t *rx);
 
 
 /** @return Whether there is a ring, with or without room. */
@@ -120,13 +130,22 @@ uct_sep_ring_tx_seq(const uct_sep_ring_tx_t *tx)
 }
 
 
-/** @return Slots to be given back with what is sent now. */
-static UCS_F_ALWAYS_INLINE uint8_t uct_sep_ring_tx_take_owed(
-        uct_sep_ring_tx_t *tx)
+/** @return Slots of the other ring that could be given back. */
+static UCS_F_ALWAYS_INLINE uint8_t
+uct_sep_ring_tx_owed(const uct_sep_ring_tx_t *tx)
 {
-    uint32_t owed = tx->owed;
+    return *tx->taken - tx->told;
+}
 
-    tx->owed = 0;
+
+/** @return The same; they are given back with what is sent now. */
+static UCS_F_ALWAYS_INLINE uint8_t
+uct_sep_ring_tx_take_owed(uct_sep_ring_tx_t *tx)
+{
+    uint8_t taken = *tx->taken;
+    uint8_t owed  = taken - tx->told;
+
+    tx->told = taken;
     return owed;
 }
 
@@ -135,11 +154,10 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_ring_tx_take_owed(
 static UCS_F_ALWAYS_INLINE uint64_t
 uct_sep_ring_tx_tail(uct_sep_ring_tx_t *tx, uint8_t am_id, uint32_t length)
 {
-    return tx->key | ((uint64_t)(length |
-                                 ((uint32_t)uct_sep_ring_tx_take_owed(tx)
-                                  << 16) |
-                                 ((uint32_t)(am_id | UCT_SEP_RING_TAIL_VALID)
-                                  << 24)) << 32);
+    uint8_t credits = uct_sep_ring_tx_take_owed(tx);
+
+    return tx->key | ((uint64_t)UCT_SEP_RING_TAIL_REST(credits, am_id, length)
+                      << 32);
 }
 
 
@@ -148,9 +166,11 @@ static UCS_F_ALWAYS_INLINE void uct_sep_ring_tx_advance(uct_sep_ring_tx_t *tx)
 {
     uint64_t end = tx->slot_end;
 
-    tx->slot_end = ucs_unlikely(end == tx->last_end) ? tx->first_end :
-                                                       (end + tx->slot_size);
-    tx->key      = uct_sep_ring_next_seq(tx->key);
+    if (ucs_unlikely(end == tx->last_end)) {
+        end -= tx->slots * tx->slot_size;
+    }
+    tx->slot_end = end + tx->slot_size;
+    tx->key      = uct_sep_ring_next_key(tx->key);
     --tx->left;
 }
 
@@ -162,68 +182,65 @@ uct_sep_ring_tx_take_send(uct_sep_ring_tx_t *tx, uint8_t fc_bits)
     uint32_t imm = UCT_SEP_RING_IMM(fc_bits, uct_sep_ring_tx_take_owed(tx),
                                     uct_sep_ring_tx_seq(tx));
 
-    tx->key += 0x10000;
+    tx->key += UCT_SEP_RING_KEY(1, 0);
     return imm;
 }
 
 
-/**
- * Slots came back.
- *
- * @return UCS_OK, or UCS_ERR_INVALID_PARAM if more did than were used.
- */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_sep_ring_tx_return(uct_sep_ring_tx_t *tx, uint32_t count)
+/** @return Whether no more slots came back with messages than were used. The
+ *          peer's fault, which spoils its own ring only. */
+static inline int uct_sep_ring_tx_is_sane(const uct_sep_ring_tx_t *tx)
 {
     /* left is one less than what there is */
-    if (ucs_unlikely(count > (uint32_t)(tx->slots - 1 - tx->left))) {
-        return UCS_ERR_INVALID_PARAM;
-    }
-    tx->left += count;
-    return UCS_OK;
+    return (tx->slots == 0) ||
+           (tx->credits <= (uint32_t)(tx->slots - 1 - tx->left));
 }
 
 
 /**
- * There is no slot left: count those that came back by writes. More than were
- * used is the peer's fault, and can't do more than to spoil its own ring.
+ * There is no slot left: count those that came back. Nothing is done if more
+ * did than were used.
  *
  * @return Whether there are any.
  */
-static inline int uct_sep_ring_tx_refresh(uct_sep_ring_tx_t *tx)
-{
-    uint32_t returned = *tx->returned;
-    uint32_t count    = returned - tx->seen;
-
-    if ((count == 0) ||
-        (uct_sep_ring_tx_return(tx, ucs_min(count, tx->slots)) != UCS_OK)) {
-        return 0;
-    }
-
-    tx->seen = returned;
-    return 1;
-}
+int uct_sep_ring_tx_refresh(uct_sep_ring_tx_t *tx);
 
 
-/** Set up the receiver's end, with all tails empty. */
+/**
+ * Set up the receiver's end, with all tails empty.
+ *
+ * @param memory   Of the ring, slots * slot_size bytes; remains the caller's.
+ * @param credits  uct_sep_ring_tx_t::credits of the ring in the other
+ *                 direction.
+ */
 void uct_sep_ring_rx_init(uct_sep_ring_rx_t *rx, void *memory, unsigned slots,
-                          uint32_t slot_size);
+                          uint32_t slot_size, uint32_t *credits);
 
 
-/** @return Number of the next message. */
-static UCS_F_ALWAYS_INLINE uint16_t
-uct_sep_ring_rx_seq(const uct_sep_ring_rx_t *rx)
+/** @return Number of the next message, also while a handler runs. */
+static inline uint32_t uct_sep_ring_rx_key(const uct_sep_ring_rx_t *rx)
 {
-    return (uint16_t)rx->key;
+    return rx->key + UCT_SEP_RING_KEY(0, rx->busy + rx->ahead);
 }
 
 
-/** @return Whether a word is the tail of the next message. If not, it is empty,
- *          wrong, or comes after a message by send/receive. */
-static UCS_F_ALWAYS_INLINE int
-uct_sep_ring_rx_is_next(const uct_sep_ring_rx_t *rx, uint64_t word)
+/** @return The part of it that counts messages in the ring. */
+static inline uint16_t uct_sep_ring_rx_seq(const uct_sep_ring_rx_t *rx)
 {
-    return (uint32_t)word == rx->key;
+    return (uint16_t)uct_sep_ring_rx_key(rx);
+}
+
+
+/** @return Where the tail of the next message will be, also while a handler
+ *          runs. */
+static inline uct_sep_ring_word_t *
+uct_sep_ring_rx_next(const uct_sep_ring_rx_t *rx)
+{
+    size_t offset = UCS_PTR_BYTE_DIFF(rx->first, rx->tail) +
+                    (size_t)(rx->busy + rx->ahead) * rx->slot_size;
+
+    return (uct_sep_ring_word_t*)UCS_PTR_BYTE_OFFSET(
+            rx->first, offset % (rx->slots * rx->slot_size));
 }
 
 
@@ -233,6 +250,17 @@ uct_sep_ring_rx_is_next(const uct_sep_ring_rx_t *rx, uint64_t word)
 static inline int uct_sep_ring_word_is_whole(uint64_t word)
 {
     return (word >> 56) & UCT_SEP_RING_TAIL_VALID;
+}
+
+
+/** @return Whether a word is the tail of the next message. If not, it is empty,
+ *          not all there yet, wrong, or comes after a message by
+ *          send/receive. */
+static inline int
+uct_sep_ring_rx_is_next(const uct_sep_ring_rx_t *rx, uint64_t word)
+{
+    return ((uint32_t)word == uct_sep_ring_rx_key(rx)) &&
+           uct_sep_ring_word_is_whole(word);
 }
 
 
@@ -258,6 +286,14 @@ uct_sep_ring_word_tail(uint64_t word)
 }
 
 
+/** @return What is in a tail behind the key, with UCT_SEP_RING_TAIL_VALID
+ *          inverted: length, credits and handler from the lowest bit on. */
+static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_word_rest(uint64_t word)
+{
+    return (uint32_t)(word >> 32) ^ UCT_SEP_RING_TAIL_REST(0, 0, 0);
+}
+
+
 /** @return Payload of a message. */
 static UCS_F_ALWAYS_INLINE void *
 uct_sep_ring_payload(uct_sep_ring_word_t *tail, uint32_t length)
@@ -267,27 +303,61 @@ uct_sep_ring_payload(uct_sep_ring_word_t *tail, uint32_t length)
 }
 
 
-/** Step over the next message, whose tail is at hand: it is emptied, so that
- *  polling has to look for something else than 0 only. */
-static UCS_F_ALWAYS_INLINE void uct_sep_ring_rx_advance(uct_sep_ring_rx_t *rx)
+/**
+ * The message whose tail is at hand is handled from now on. Its slot is
+ * emptied, so that polling has to look for something else than 0 only. Until it
+ * was handled, the ring looks as if the message had not come yet.
+ */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ring_rx_begin(uct_sep_ring_rx_t *rx, uct_sep_ring_word_t *tail)
+{
+    *tail    = 0;
+    rx->busy = 1;
+}
+
+
+/** It was handled. @return 1; or 0 if uct_sep_ring_rx_stop() has to be called,
+ *  since there is more to do than to step over it. */
+static UCS_F_ALWAYS_INLINE int uct_sep_ring_rx_end(uct_sep_ring_rx_t *rx)
 {
     uct_sep_ring_word_t *tail = rx->tail;
 
-    *tail   = 0;
-    rx->key = uct_sep_ring_next_seq(rx->key);
-    if (ucs_unlikely(tail == rx->last)) {
-        rx->tail = rx->first;
-        ++rx->laps;
-    } else {
-        rx->tail = tail + rx->slot_size / sizeof(*tail);
+    rx->busy = 0;
+    if (ucs_unlikely(tail == rx->stop)) {
+        return 0;
     }
+
+    rx->tail = (uct_sep_ring_word_t*)UCS_PTR_BYTE_OFFSET(tail, rx->slot_size);
+    rx->key  = uct_sep_ring_next_key(rx->key);
+    return 1;
+}
+
+
+/** Step over it and those that were handled meanwhile.
+ *
+ *  @return Whether it was in the last slot. */
+int uct_sep_ring_rx_stop(uct_sep_ring_rx_t *rx);
+
+
+/** A message was taken while a handler of another one runs. */
+static inline void uct_sep_ring_rx_count_ahead(uct_sep_ring_rx_t *rx)
+{
+    ++rx->ahead;
+    rx->stop = rx->tail;
 }
 
 
 /** A message by send/receive was handled. */
 static inline void uct_sep_ring_rx_count_send(uct_sep_ring_rx_t *rx)
 {
-    rx->key += 0x10000;
+    rx->key += UCT_SEP_RING_KEY(1, 0);
+}
+
+
+/** @return Slots that may be owed before they are given back by a write. */
+static inline unsigned uct_sep_ring_rx_max_owed(const uct_sep_ring_rx_t *rx)
+{
+    return ucs_max(rx->slots / 4, 1);
 }
 
 
@@ -295,7 +365,8 @@ static inline void uct_sep_ring_rx_count_send(uct_sep_ring_rx_t *rx)
 static inline uint64_t uct_sep_ring_rx_count(const uct_sep_ring_rx_t *rx)
 {
     return rx->laps * rx->slots +
-           (UCS_PTR_BYTE_DIFF(rx->first, rx->tail) / rx->slot_size);
+           (UCS_PTR_BYTE_DIFF(rx->first, rx->tail) / rx->slot_size) +
+           rx->busy + rx->ahead;
 }
 
 END_C_DECLS

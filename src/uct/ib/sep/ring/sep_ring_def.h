@@ -43,12 +43,13 @@ BEGIN_C_DECLS
  *  written, byte by byte in the worst case. */
 #define UCT_SEP_RING_TAIL_VALID   0x80u
 
+/** Number of handlers, a power of two: UCT_AM_ID_MAX. */
+#define UCT_SEP_RING_HANDLERS     32u
+
 
 /** Tail of a slot: the last thing that is written of a message. */
 typedef struct uct_sep_ring_tail {
-    uint16_t seq;     /**< Number of the message in the ring, from 1 on */
-    uint16_t sends;   /**< Messages of this connection that went by
-                           send/receive since the ring was accepted */
+    uint32_t key;     /**< Number of the message: UCT_SEP_RING_KEY() */
     uint16_t length;  /**< Bytes of payload */
     uint8_t  credits; /**< Slots given back of the ring that goes the other
                            way */
@@ -56,6 +57,20 @@ typedef struct uct_sep_ring_tail {
 } uct_sep_ring_tail_t;
 
 static_assert(sizeof(uct_sep_ring_tail_t) == sizeof(uint64_t), "ring tail");
+
+
+/** Number of message @a _seq of the ring, from 1 on, behind @a _sends messages
+ *  of the connection that went by send/receive since the ring was accepted.
+ *  Both sides count by adding to it: what is carried from one part to the other
+ *  is carried by both. */
+#define UCT_SEP_RING_KEY(_sends, _seq) \
+    (((uint32_t)(_sends) << 16) + (uint32_t)(_seq))
+
+
+/** What comes behind the key in a tail, as a number. */
+#define UCT_SEP_RING_TAIL_REST(_credits, _am_id, _length) \
+    ((uint32_t)(_length) | ((uint32_t)(_credits) << 16) | \
+     ((uint32_t)((_am_id) | UCT_SEP_RING_TAIL_VALID) << 24))
 
 
 /**

@@ -9,7 +9,7 @@
 #include <ucs/debug/memtrack_int.h>
 
 
-static const uct_sep_ring_word_t uct_sep_ring_empty = 0;
+const uct_sep_ring_word_t uct_sep_ring_empty = 0;
 
 
 ucs_status_t uct_sep_ring_poll_init(uct_sep_ring_poll_t *poll, unsigned max)

@@ -23,6 +23,10 @@ BEGIN_C_DECLS
 typedef const volatile uct_sep_ring_word_t *uct_sep_ring_place_t;
 
 
+/** A word that stays empty. */
+extern const uct_sep_ring_word_t uct_sep_ring_empty;
+
+
 /** The table. */
 typedef struct uct_sep_ring_poll {
     uct_sep_ring_place_t *places;

@@ -19,14 +19,15 @@ BEGIN_C_DECLS
  */
 
 typedef struct uct_sep_txwq uct_sep_txwq_t;
+typedef struct uct_sep_iface uct_sep_iface_t;
 
 
 /** A ring in our memory. */
 typedef struct uct_sep_eager_ring {
     uct_sep_ring_rx_t    rx;
+    uct_sep_iface_t      *iface;
     uct_sep_txwq_t       *txwq;    /**< Of who may write into it, or NULL */
-    uct_sep_ring_place_t *place;   /**< Where polling looks for its next
-                                        message; elsewhere until it is open */
+    uint8_t              is_watched; /**< Its next message is waited for */
     uct_sep_ring_score_t score;
     uint64_t             scored;   /**< Messages that are in score */
 } uct_sep_eager_ring_t;

@@ -223,19 +223,33 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       uint64_t header, const void *payload, unsigned length,
-                      uint64_t tail, unsigned mode)
+                      uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
 {
     uct_iov_t iov[] = {
         {.buffer = &header, .length = sizeof(header), .count = 1},
         {.buffer = (void*)payload, .length = length, .count = 1}
     };
 
+    uct_sep_wr_ring_iov(iface, txwq, iov, 2, sizeof(header) + length, room,
+                        tail, fm, mode);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                      uint64_t first, uint64_t second, uint64_t tail,
+                      unsigned mode)
+{
+    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, 0);
+    uint64_t message[]   = {first, second, tail};
+
     --txwq->unsignaled;
-    uct_sep_wr_ring_iov(iface, txwq, iov, 2, sizeof(header) + length,
-                        uct_sep_ring_room(sizeof(header) + length), tail, 0,
-                        mode);
+    ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
+                      txwq->ring.slot_end - sizeof(message));
+    ibv_wr_set_inline_data(qp, message, sizeof(message));
+    uct_sep_wr_post(iface, txwq);
 }
 
 
@@ -252,6 +266,17 @@ uct_sep_wr_ring_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                    (uintptr_t)uct_sep_desc_buffer(desc) +
                    sizeof(uct_sep_am_hdr_t), room);
     uct_sep_wr_post(iface, txwq);
+}
+
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_copy_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                           uct_sep_desc_t *desc, uint32_t room, unsigned mode)
+{
+    --txwq->unsignaled;
+    uct_sep_wr_ring_copy(iface, txwq, desc, room, 0, mode);
+    ++iface->tx.cq_credits; /* It was reserved */
+    desc->super.end = txwq->sw_pi;
 }
 
 
