@@ -9,6 +9,7 @@
 #include "sep_info_options.h"
 #include "sep_info_out.h"
 #include "sep_info_plan.h"
+#include "sep_info_predict.h"
 #include "sep_info_try.h"
 
 #include <common/json.h>
@@ -28,6 +29,9 @@ static int sep_info_run(const sep_info_options_t *options, json_object *json)
 {
     int status = SEP_INFO_OK;
 
+    if (options->predict != NULL) {
+        return sep_info_predict_file(options);
+    }
     if (options->list) {
         sep_info_show_categories(json);
     }
@@ -63,7 +67,8 @@ int main(int argc, char **argv)
         return sep_info_close((ret < 0) ? SEP_INFO_USAGE : SEP_INFO_OK);
     }
 
-    if (sep_info_read_config(&options) != 0) {
+    if ((sep_info_read_config(&options) != 0) ||
+        (sep_info_read_adapter(&options) != 0)) {
         return SEP_INFO_USAGE;
     }
 

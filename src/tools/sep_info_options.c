@@ -7,10 +7,28 @@
 #include "sep_info_options.h"
 #include "sep_info_out.h"
 
+#include <model/row.h>
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Options without a letter */
+enum {
+    SEP_INFO_OPT_ADAPTER = 256,
+    SEP_INFO_OPT_ADAPTERS,
+    SEP_INFO_OPT_PREDICT,
+    SEP_INFO_OPT_DEPTH,
+    SEP_INFO_OPT_BYTES,
+    SEP_INFO_OPT_PATH
+};
+
+const char *sep_info_path_names[SEP_INFO_PATH_LAST] = {
+    [SEP_INFO_PATH_VERBS]  = "verbs",
+    [SEP_INFO_PATH_INLINE] = "inline",
+    [SEP_INFO_PATH_SEP]    = "sep"
+};
 
 
 static void sep_info_usage_categories(FILE *stream)
@@ -43,6 +61,11 @@ static void sep_info_usage(FILE *stream)
 "  -t            Try: open the workers on the device, connect them, and show\n"
 "                what they have taken next to the plan\n"
 "  -l            List the categories, those with the most resources first\n"
+"  --predict <file>  Predict rates of an adapter for rows of CSV,\n"
+"                op,policy,threads,depth,bytes and perhaps more, and print\n"
+"                them with a column predicted_mops. Policies: shared-qp,\n"
+"                mul-<threads>, per-qp, per-doorbell, or a category. The\n"
+"                file may be \"-\", standard input\n"
 "  -v            Version\n"
 "  -h            This help\n"
 "\n"
@@ -58,6 +81,16 @@ static void sep_info_usage(FILE *stream)
 "  -D <device>   Device, e.g. mlx5_0; only for -d and -t\n"
 "  -j, --json    JSON instead of tables\n"
 "\n"
+"Rates, predicted by a model and not measured (docs/model.md), for -p and\n"
+"--predict:\n"
+"  --adapter <name>  The adapter, cx4 or cx6\n"
+"  --adapters <file> Where it is described (share/sep/adapters.conf)\n"
+"  --depth <number>  Requests that a worker has outstanding (default 8)\n"
+"  --bytes <number>  Data of a request (default 8)\n"
+"  --path <path>     verbs (default): through libibverbs, a doorbell for each\n"
+"                request; inline: the same, data up to 60 bytes inline and by\n"
+"                BlueFlame; sep: BlueFlame and inline data, as sep_mlx5 does\n"
+"\n"
 "The configuration of the transport, UCX_SEP_*, and of libmlx5,\n"
 "MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS, is taken from the environment.\n"
 "\n"
@@ -66,8 +99,9 @@ static void sep_info_usage(FILE *stream)
             SEP_PLAN_DEVICE_UARS, SEP_PLAN_KERNEL_UARS);
 }
 
-static int sep_info_number(char option, const char *arg, unsigned long min,
-                           unsigned long max, unsigned long *value_p)
+static int sep_info_named_number(const char *option, const char *arg,
+                                 unsigned long min, unsigned long max,
+                                 unsigned long *value_p)
 {
     char *end;
 
@@ -78,9 +112,17 @@ static int sep_info_number(char option, const char *arg, unsigned long min,
         return 0;
     }
 
-    fprintf(stderr, "sep_info: -%c %s: not a number between %lu and %lu\n",
+    fprintf(stderr, "sep_info: %s %s: not a number between %lu and %lu\n",
             option, arg, min, max);
     return -1;
+}
+
+static int sep_info_number(char option, const char *arg, unsigned long min,
+                           unsigned long max, unsigned long *value_p)
+{
+    const char name[] = {'-', option, '\0'};
+
+    return sep_info_named_number(name, arg, min, max, value_p);
 }
 
 static int
@@ -123,6 +165,87 @@ static int sep_info_parse_regime(const char *arg, sep_info_options_t *options)
     options->regime = regime;
     if ((regime == SEP_PLAN_REGIME_LAST) && (strcmp(arg, "both") != 0)) {
         fprintf(stderr, "sep_info: there is no regime \"%s\", see -h\n", arg);
+        return -1;
+    }
+    return 0;
+}
+
+static int sep_info_parse_path(const char *arg, sep_info_options_t *options)
+{
+    int path;
+
+    for (path = 0; path < SEP_INFO_PATH_LAST; ++path) {
+        if (strcmp(arg, sep_info_path_names[path]) == 0) {
+            options->path = (sep_info_path_t)path;
+            return 0;
+        }
+    }
+    fprintf(stderr, "sep_info: there is no path \"%s\", only verbs, inline and "
+            "sep\n", arg);
+    return -1;
+}
+
+/* Options of the model. @return As sep_info_parse_option() */
+static int sep_info_parse_long_option(int c, const char *arg,
+                                      sep_info_options_t *options)
+{
+    unsigned long number;
+    int ret;
+
+    switch (c) {
+    case SEP_INFO_OPT_ADAPTER:
+        options->adapter_name = arg;
+        return 0;
+    case SEP_INFO_OPT_ADAPTERS:
+        options->adapters = arg;
+        return 0;
+    case SEP_INFO_OPT_PREDICT:
+        options->predict = arg;
+        return 0;
+    default:
+        break;
+    }
+
+    options->is_load_set = 1;
+    switch (c) {
+    case SEP_INFO_OPT_DEPTH:
+        ret            = sep_info_named_number("--depth", arg, 1,
+                                               SEP_MODEL_MAX_DEPTH, &number);
+        options->depth = number;
+        return ret;
+    case SEP_INFO_OPT_BYTES:
+        return sep_info_named_number("--bytes", arg, 0, SEP_MODEL_MAX_BYTES,
+                                     &options->bytes);
+    case SEP_INFO_OPT_PATH:
+        return sep_info_parse_path(arg, options);
+    default:
+        fprintf(stderr, "sep_info: see sep_info -h\n");
+        return -1;
+    }
+}
+
+/* Options that need others. @return 0, or -1 after a message */
+static int sep_info_check_model(const sep_info_options_t *options)
+{
+    const char *reason = NULL;
+
+    if (options->predict != NULL) {
+        if (options->devices || options->plan || options->try ||
+            options->list || options->json) {
+            reason = "--predict prints CSV and nothing else: give no -d, -p, "
+                     "-t, -l or -j";
+        } else if (options->adapter_name == NULL) {
+            reason = "--predict needs --adapter: which one?";
+        }
+    } else if ((options->adapter_name != NULL) && !options->plan) {
+        reason = "--adapter is for -p and --predict";
+    } else if ((options->adapter_name == NULL) &&
+               (options->is_load_set || (options->adapters != NULL))) {
+        reason = "--adapters, --depth, --bytes and --path need --adapter";
+    }
+
+    if (reason != NULL) {
+        fprintf(stderr, "sep_info: %s\n", reason);
         return -1;
     }
     return 0;
@@ -177,8 +300,7 @@ static int sep_info_parse_option(int c, const char *arg,
         sep_info_usage(sep_info_out);
         return 1;
     default:
-        fprintf(stderr, "sep_info: see sep_info -h\n");
-        return -1;
+        return sep_info_parse_long_option(c, arg, options);
     }
 }
 
@@ -188,6 +310,12 @@ int sep_info_parse(int argc, char **argv, sep_info_options_t *options)
         {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},
+        {"adapter", required_argument, NULL, SEP_INFO_OPT_ADAPTER},
+        {"adapters", required_argument, NULL, SEP_INFO_OPT_ADAPTERS},
+        {"predict", required_argument, NULL, SEP_INFO_OPT_PREDICT},
+        {"depth", required_argument, NULL, SEP_INFO_OPT_DEPTH},
+        {"bytes", required_argument, NULL, SEP_INFO_OPT_BYTES},
+        {"path", required_argument, NULL, SEP_INFO_OPT_PATH},
         {NULL, 0, NULL, 0}
     };
     int c, ret;
@@ -199,6 +327,8 @@ int sep_info_parse(int argc, char **argv, sep_info_options_t *options)
     options->regime      = SEP_PLAN_REGIME_LAST;
     options->device_uars = SEP_PLAN_DEVICE_UARS;
     options->kernel_uars = SEP_PLAN_KERNEL_UARS;
+    options->depth       = 8;
+    options->bytes       = 8;
 
     while ((c = getopt_long(argc, argv, "dptljvhw:n:c:r:u:k:D:", long_options,
                             NULL)) != -1) {
@@ -219,7 +349,12 @@ int sep_info_parse(int argc, char **argv, sep_info_options_t *options)
         return -1;
     }
 
-    if (!options->plan && !options->try && !options->list) {
+    if (sep_info_check_model(options) != 0) {
+        return -1;
+    }
+
+    if (!options->plan && !options->try && !options->list &&
+        (options->predict == NULL)) {
         options->devices = 1;
     }
     return 0;

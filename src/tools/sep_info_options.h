@@ -5,6 +5,8 @@
 
 #include <tools/plan.h>
 
+#include <model/adapter.h>
+
 /*
  * What sep_info is asked for, and its exit status.
  */
@@ -16,6 +18,20 @@ enum {
     SEP_INFO_USAGE,     /**< Wrong arguments */
     SEP_INFO_FAILED     /**< No device, no transport, or no resources */
 };
+
+
+/** What the threads that are predicted work with. */
+typedef enum {
+    SEP_INFO_PATH_VERBS,  /**< libibverbs: a doorbell per request, which the
+                               adapter fetches with its data */
+    SEP_INFO_PATH_INLINE, /**< The same, short data inline. What is inline,
+                               libmlx5 posts by BlueFlame */
+    SEP_INFO_PATH_SEP,    /**< The transport: BlueFlame, inline data */
+    SEP_INFO_PATH_LAST
+} sep_info_path_t;
+
+/** "verbs", "inline", "sep". */
+extern const char *sep_info_path_names[SEP_INFO_PATH_LAST];
 
 
 /** What the user asks for. */
@@ -33,6 +49,14 @@ typedef struct sep_info_options {
     unsigned long       device_uars;
     unsigned long       kernel_uars;
     sep_plan_config_t   config;        /**< The transport's configuration */
+    const char          *adapter_name; /**< Whose rates, NULL: none */
+    const char          *adapters;     /**< File of adapters, NULL: ours */
+    const char          *predict;      /**< File of rows, NULL: none */
+    unsigned            depth;         /**< Outstanding per worker */
+    unsigned long       bytes;         /**< Of a request */
+    sep_info_path_t     path;
+    int                 is_load_set;   /**< One of the last three was given */
+    sep_model_adapter_t adapter;       /**< What the model knows of it */
 } sep_info_options_t;
 
 

@@ -6,6 +6,7 @@
 
 #include "sep_info_plan.h"
 #include "sep_info_out.h"
+#include "sep_info_predict.h"
 
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 #include <uct/ib/sep/conn/sep_cm_int.h>
@@ -214,6 +215,9 @@ sep_info_plan_json(const sep_info_options_t *options,
     sep_json_add_number(json, "processes",
                         sep_plan_fit(&plan->category, options->device_uars,
                                      options->kernel_uars));
+    if (options->adapter_name != NULL) {
+        sep_info_add_rates(options, config->category, config->regime, json);
+    }
 }
 
 /* What the user asked for, of one category and regime; as sep_plan_make() */
@@ -338,6 +342,9 @@ int sep_info_show_plans(const sep_info_options_t *options, json_object *json)
         }
         if (plans == NULL) {
             sep_info_show_footer(options, regime);
+            if (options->adapter_name != NULL) {
+                sep_info_show_rates(options, regime);
+            }
         }
     }
 

@@ -43,6 +43,7 @@ UCX_OPT = Script("check-ucx-opt", ("contrib/build-ucx-opt.sh", "--check",
 
 # GoogleTest programs, and where in test/gtest their sources are, beside common
 PROGRAMS = {"sim_gtest": "sim", "device_gtest": "device", "sep_gtest": "sep",
+            "model_gtest": "model",
             "ucp_gtest": "ucp"}
 
 
@@ -295,7 +296,8 @@ PARTS = (
     Part("fuzz", "random tests with another seed", tuple(
         Gtest(f"{program}-random_seed", program, tests="*fuzz*:*random*",
               random_seed=True)
-        for program in ("sim_gtest", "device_gtest", "sep_gtest"))),
+        for program in ("sim_gtest", "device_gtest", "sep_gtest",
+                        "model_gtest"))),
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs", (Jobs(),)),
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef SEP_MODEL_RATE_H
+#define SEP_MODEL_RATE_H
+
+#include "adapter.h"
+
+#include <limits.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @file rate.h
+ *
+ * The model: at which rate threads get requests through an adapter. Each thread
+ * posts as many requests as may be outstanding, one by one, waits until all
+ * have completed, and begins again. docs/model.md has the equations. Pure
+ * functions.
+ */
+
+/** What the requests do. */
+typedef enum {
+    SEP_MODEL_READ,   /**< RDMA read */
+    SEP_MODEL_WRITE,  /**< RDMA write */
+    SEP_MODEL_SEND,   /**< Send to a receive queue */
+    SEP_MODEL_ATOMIC, /**< Atomic that fetches the old value */
+    SEP_MODEL_OP_LAST
+} sep_model_op_t;
+
+/** "read", "write", "send", "atomic". */
+extern const char *sep_model_op_names[SEP_MODEL_OP_LAST];
+
+
+/** How the adapter learns of a request. */
+typedef enum {
+    SEP_MODEL_DOORBELL,  /**< It is told that there is one, and fetches it */
+    SEP_MODEL_BLUEFLAME  /**< It is written to the adapter */
+} sep_model_post_t;
+
+
+/** For members of sep_model_sharing_t: as many as there are threads. */
+#define SEP_MODEL_ALL UINT_MAX
+
+
+/** What the threads share. */
+typedef struct sep_model_sharing {
+    unsigned threads_per_qp;   /**< At least 1 */
+    unsigned threads_per_cq;   /**< At least threads_per_qp; less counts as
+                                    that */
+    unsigned uuars_dedicated;  /**< Queue pairs that have a uUAR each */
+    unsigned uuars_shared;     /**< uUARs over which the others are dealt, with
+                                    a lock each; at least one if there are
+                                    others */
+    unsigned uuars_per_page;   /**< uUARs in use on a UAR page, 1 or 2 */
+    int      pages_adjacent;   /**< There is no unused page between two that are
+                                    in use */
+    int      qp_lock;          /**< Posting takes a lock, needed or not, as in
+                                    libibverbs without a thread domain */
+} sep_model_sharing_t;
+
+
+/** What the threads do. */
+typedef struct sep_model_load {
+    sep_model_op_t      op;
+    sep_model_post_t    post;
+    unsigned            threads;       /**< At least 1 */
+    unsigned            depth;         /**< Requests outstanding per thread, at
+                                            least 1 */
+    size_t              bytes;         /**< Of a request's data */
+    int                 is_inline;     /**< The data is part of the work queue
+                                            element; not for reads, atomics */
+    double              instructions;  /**< To post a request and to poll its
+                                            completion; 0: those of which the
+                                            adapter's cpu_request is the time */
+    sep_model_sharing_t sharing;
+} sep_model_load_t;
+
+
+/** What limits a rate. */
+typedef enum {
+    SEP_MODEL_LIMIT_THREADS, /**< Their time, and the latency */
+    SEP_MODEL_LIMIT_LOCKS,   /**< Waiting for each other */
+    SEP_MODEL_LIMIT_QP,      /**< Queue pairs */
+    SEP_MODEL_LIMIT_ADAPTER, /**< Transactions, or its requests per second */
+    SEP_MODEL_LIMIT_STATE,   /**< State of requests that is fetched again */
+    SEP_MODEL_LIMIT_DATA,    /**< Bytes over a link */
+    SEP_MODEL_LIMIT_LAST
+} sep_model_limit_t;
+
+/** In a word or two, for users. */
+extern const char *sep_model_limit_names[SEP_MODEL_LIMIT_LAST];
+
+
+/** A prediction. */
+typedef struct sep_model_rate {
+    double            mops;        /**< Million requests per second */
+    double            threads;     /**< What the threads could do with an
+                                        infinitely fast adapter */
+    double            adapter;     /**< What the adapter could do with as many
+                                        outstanding */
+    double            outstanding; /**< Requests in the adapter, on average */
+    double            refetches;   /**< How often the state of one is fetched
+                                        again */
+    double            tlps;        /**< Transactions of a request, without
+                                        these */
+    sep_model_limit_t limit;
+} sep_model_rate_t;
+
+
+/** Most inline data for which the model holds: what fits a BlueFlame register
+ *  of 256 bytes behind the segments of an RDMA write. */
+#define SEP_MODEL_MAX_INLINE 220
+
+
+/**
+ * Predict a rate.
+ *
+ * @param [in]  adapter  Its parameters.
+ * @param [in]  load     What the threads do.
+ * @param [out] rate_p   The prediction.
+ */
+void sep_model_predict(const sep_model_adapter_t *adapter,
+                       const sep_model_load_t *load, sep_model_rate_t *rate_p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
