@@ -161,6 +161,11 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "Commands (creating, modifying and destroying objects, registering "
      "memory) take up to this many microseconds longer, as the seed says: "
      "adapters take some 10 to 1000"},
+    {"MLX5SIM_GONE_AFTER", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(gone_after), "100", 0, 100000, NULL, NULL, NULL,
+     "Longest time in milliseconds until a queue pair whose peer has gone ends "
+     "with transport retries exceeded. An adapter takes timeout * (retry_cnt + "
+     "1), seconds often; until then the program can finish what it has"},
     {"MLX5SIM_WC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(wc), "0", 0, 0xffffffffu, NULL, NULL, NULL,
      "Write combining: the device sees what a thread stores to a UAR page with "

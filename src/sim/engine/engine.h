@@ -262,7 +262,8 @@ typedef enum {
     MLX5SIM_VERDICT_DONE,   /* carry out the plan, the WQE is finished (it may
                                have failed: req_cqe.syndrome tells) */
     MLX5SIM_VERDICT_RNR,    /* no receive WQE: try again after the RNR timer */
-    MLX5SIM_VERDICT_RETRY   /* responder cannot answer: try again on timeout */
+    MLX5SIM_VERDICT_RETRY,  /* responder cannot answer: try again on timeout */
+    MLX5SIM_VERDICT_GONE    /* nor will it ever */
 } mlx5sim_verdict_t;
 
 

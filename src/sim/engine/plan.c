@@ -309,7 +309,8 @@ static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
 
     if (resp == NULL) {
         if (is_rc) {
-            mlx5sim_plan_retry_exceeded(req, wqe, 0, plan);
+            mlx5sim_plan_reset(plan);
+            plan->verdict = MLX5SIM_VERDICT_GONE;
         } else {
             mlx5sim_plan_lost(req, wqe, plan);
         }

@@ -275,13 +275,13 @@ mlx5sim_packet_land_at(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
         landed_p->psn   = resp->qp.epsn;
         landed_p->timer = mlx5sim_rnr_timer_ns(resp->qp.min_rnr_timer);
         return MLX5SIM_LANDED_RNR;
+    } else if (plan.verdict == MLX5SIM_VERDICT_GONE) {
+        return MLX5SIM_LANDED_GONE;
     } else if (plan.verdict == MLX5SIM_VERDICT_RETRY) {
         return mlx5sim_packet_is_alive(resp) ? MLX5SIM_LANDED_IGNORED :
                                                MLX5SIM_LANDED_GONE;
     } else if (plan.req_error || plan.resp_error) {
-        return ((resp == NULL) &&
-                (plan.req_cqe.syndrome == MLX5SIM_SYNDROME_TRANSPORT_RETRY)) ?
-               MLX5SIM_LANDED_GONE : mlx5sim_packet_error(run, &plan, landed_p);
+        return mlx5sim_packet_error(run, &plan, landed_p);
     } else if (!answers) {
         return MLX5SIM_LANDED_QUIET; /* UC */
     }

@@ -63,7 +63,7 @@ static void mlx5sim_wqe_count_packets(mlx5sim_run_t *run,
     }
 }
 
-/* Whether retrying is pointless because nobody will ever answer */
+/* Whether nobody will ever answer */
 static int mlx5sim_wqe_is_gone(const mlx5sim_run_t *run,
                                const mlx5sim_plan_t *plan)
 {
@@ -116,7 +116,7 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     if (is_gone) {
         run.resp = NULL;
         mlx5sim_plan_make(&qp->qp, wqe, NULL, &env, plan_p);
-        return MLX5SIM_VERDICT_DONE;
+        return plan_p->verdict;
     }
 
     if (is_done && !plan_p->req_error) {

@@ -301,6 +301,8 @@ typedef struct mlx5sim_qp_obj {
     uint64_t         doorbells;
     uint64_t         blueflames;
     uint64_t         retry_since; /* CLOCK_MONOTONIC ns, 0: not waiting */
+    uint64_t         gone_since;  /* the same, for a responder that is gone */
+    uint64_t         gone_after;  /* longest time until that is an error, ns */
     _Atomic uint64_t retry_at;    /* parked until then, 0: not parked; the
                                      helper thread reads it without the lock */
     _Atomic uint32_t kicked;      /* helper thread of the owner must look */

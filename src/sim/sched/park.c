@@ -31,17 +31,17 @@ static void mlx5sim_park_until(mlx5sim_qp_obj_t *qp, uint64_t when)
     mlx5sim_proc_kick(mlx5sim_proc_self());
 }
 
-/* When to look again at something that is waited for since qp->retry_since */
-static uint64_t mlx5sim_park_interval(mlx5sim_qp_obj_t *qp, uint64_t now,
+/* When to look again at something that is waited for since *since_p */
+static uint64_t mlx5sim_park_interval(uint64_t *since_p, uint64_t now,
                                       uint64_t min, uint64_t max)
 {
     uint64_t interval;
 
-    if (qp->retry_since == 0) {
-        qp->retry_since = now;
+    if (*since_p == 0) {
+        *since_p = now;
     }
 
-    interval = (now - qp->retry_since) / 4;
+    interval = (now - *since_p) / 4;
     return (interval < min) ? min : (interval > max) ? max : interval;
 }
 
@@ -50,7 +50,7 @@ int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer)
     uint64_t now = mlx5sim_now_ns();
     uint64_t interval;
 
-    interval = mlx5sim_park_interval(qp, now, MLX5SIM_RNR_MIN_NS,
+    interval = mlx5sim_park_interval(&qp->retry_since, now, MLX5SIM_RNR_MIN_NS,
                                      MLX5SIM_RNR_MAX_NS);
     if (interval < timer) {
         interval = timer;
@@ -69,14 +69,21 @@ int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer)
     return 1;
 }
 
+/* How long to wait for an answer, if the timeout is not 0: endless */
+static uint64_t mlx5sim_park_limit(const mlx5sim_qp_obj_t *qp)
+{
+    return mlx5sim_ack_timeout_ns(qp->qp.timeout) * (qp->qp.retry_cnt + 1);
+}
+
 int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp)
 {
     uint64_t now = mlx5sim_now_ns();
     uint64_t interval, limit;
 
-    interval = mlx5sim_park_interval(qp, now, MLX5SIM_RETRY_MIN_NS,
+    interval = mlx5sim_park_interval(&qp->retry_since, now,
+                                     MLX5SIM_RETRY_MIN_NS,
                                      MLX5SIM_RETRY_MAX_NS);
-    limit    = mlx5sim_ack_timeout_ns(qp->qp.timeout) * (qp->qp.retry_cnt + 1);
+    limit    = mlx5sim_park_limit(qp);
     if (qp->qp.timeout != 0) {
         if (now - qp->retry_since >= limit) {
             return 0;
@@ -90,13 +97,34 @@ int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp)
     return 1;
 }
 
+int mlx5sim_park_gone(mlx5sim_qp_obj_t *qp)
+{
+    uint64_t now   = mlx5sim_now_ns();
+    uint64_t limit = qp->gone_after;
+    uint64_t interval, end;
+
+    if ((qp->qp.timeout != 0) && (mlx5sim_park_limit(qp) < limit)) {
+        limit = mlx5sim_park_limit(qp);
+    }
+
+    interval = mlx5sim_park_interval(&qp->gone_since, now, MLX5SIM_RETRY_MIN_NS,
+                                     MLX5SIM_RETRY_MAX_NS);
+    end      = qp->gone_since + limit;
+    if (now >= end) {
+        return 0;
+    }
+
+    mlx5sim_park_until(qp, (now + interval < end) ? (now + interval) : end);
+    return 1;
+}
+
 void mlx5sim_park_watch(mlx5sim_qp_obj_t *qp)
 {
     uint64_t now = mlx5sim_now_ns();
 
     if (qp->qp.rq_wqe_cnt != 0) {
         mlx5sim_park_until(qp, now +
-                               mlx5sim_park_interval(qp, now,
+                               mlx5sim_park_interval(&qp->retry_since, now,
                                                      MLX5SIM_WATCH_MIN_NS,
                                                      MLX5SIM_WATCH_MAX_NS));
     }

@@ -22,6 +22,11 @@ int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer);
  *  @return Whether to wait. */
 int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp);
 
+/** The responder is gone: nobody will answer, but hardware does not know. It
+ *  finds out after its last retry; we wait as long, but not longer than
+ *  MLX5SIM_GONE_AFTER. @return Whether to wait. */
+int mlx5sim_park_gone(mlx5sim_qp_obj_t *qp);
+
 /** The QP is in error and still has receives of its SRQ: flushing these takes a
  *  while. @return Whether to wait. */
 int mlx5sim_park_flush(mlx5sim_qp_obj_t *qp);

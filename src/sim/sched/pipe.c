@@ -98,6 +98,7 @@ static void mlx5sim_pipe_flush(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         mlx5sim_sq_flush_recvs(qp);
     } else {
         qp->retry_since = 0;
+        qp->gone_since  = 0;
     }
 }
 
@@ -153,12 +154,9 @@ static void mlx5sim_pipe_complete_some(mlx5sim_pipe_t *pipe,
 /* What has been sent is not answered: try again, or give up */
 static void mlx5sim_pipe_timeout(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    if (pipe->is_gone) {
-        mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe),
-                          MLX5SIM_SYNDROME_TRANSPORT_RETRY);
-    } else if (!pipe->is_ignored) {
+    if (!pipe->is_gone && !pipe->is_ignored) {
         mlx5sim_pipe_go_back(pipe, qp, 1);
-    } else if (mlx5sim_park_retry(qp)) {
+    } else if (pipe->is_gone ? mlx5sim_park_gone(qp) : mlx5sim_park_retry(qp)) {
         pipe->is_parked = MLX5SIM_PARKED_RETRY;
         mlx5sim_pipe_go_back(pipe, qp, 0);
     } else {

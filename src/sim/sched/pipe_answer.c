@@ -70,6 +70,7 @@ static void mlx5sim_pipe_send_from(mlx5sim_pipe_t *pipe, uint64_t psn)
 {
     pipe->num_answers = 0;
     pipe->is_ignored  = 0;
+    pipe->is_gone     = 0;
     pipe->snd         = psn;
     pipe->cur         = mlx5sim_pipe_oldest(pipe);
 }
@@ -99,6 +100,7 @@ static void mlx5sim_pipe_acked(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     pipe->retries   = 0;
     qp->retries     = 0;
     qp->retry_since = 0;
+    qp->gone_since  = 0;
 }
 
 /* An answer about @a psn says that all before has arrived; but if there is a

@@ -32,6 +32,7 @@ static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_plan_t *plan)
     qp->retries     = 0;
     atomic_store_explicit(&qp->retry_at, 0, memory_order_relaxed);
     qp->retry_since = 0;
+    qp->gone_since  = 0;
     ++qp->wqes;
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.wqes, 1,
                               memory_order_relaxed);
@@ -50,16 +51,19 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
     mlx5sim_verdict_t verdict;
     mlx5sim_plan_t plan;
     uint64_t rnr_timer;
-    int is_rnr;
+    int is_parked;
 
     verdict = mlx5sim_wqe_execute(qp, wqe, &plan, &rnr_timer);
     if (verdict != MLX5SIM_VERDICT_DONE) {
-        is_rnr = verdict == MLX5SIM_VERDICT_RNR;
-        if (is_rnr ? mlx5sim_park_rnr(qp, rnr_timer) :
-                     mlx5sim_park_retry(qp)) {
+        is_parked = (verdict == MLX5SIM_VERDICT_RNR) ?
+                            mlx5sim_park_rnr(qp, rnr_timer) :
+                    (verdict == MLX5SIM_VERDICT_GONE) ?
+                            mlx5sim_park_gone(qp) : mlx5sim_park_retry(qp);
+        if (is_parked) {
             return 0;
         }
-        mlx5sim_plan_retry_exceeded(&qp->qp, wqe, is_rnr, &plan);
+        mlx5sim_plan_retry_exceeded(&qp->qp, wqe,
+                                    verdict == MLX5SIM_VERDICT_RNR, &plan);
     }
 
     mlx5sim_sq_finish(qp, &plan);
@@ -162,6 +166,7 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
         mlx5sim_sq_flush_recvs(qp);
     } else {
         qp->retry_since = 0;
+        qp->gone_since  = 0;
     }
 }
 

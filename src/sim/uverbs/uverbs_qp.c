@@ -169,6 +169,7 @@ static mlx5sim_qp_obj_t *mlx5sim_qp_alloc(mlx5sim_cmd_t *cmd,
     qp->uar        = uuar->uar;
     qp->uuar       = uuar->uuar;
     qp->uuar_class = uuar->uuar_class;
+    qp->gone_after = mlx5sim_instance_config()->gone_after * 1000000ul;
     return qp;
 }
 
@@ -379,6 +380,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->retries        = 0;
     qp->retry_at       = 0;
     qp->retry_since    = 0;
+    qp->gone_since     = 0;
     qp->rung           = 0;
     qp->reported       = 0;
     mlx5sim_rq_check_flushed(qp);

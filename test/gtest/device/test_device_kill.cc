@@ -60,6 +60,13 @@ enum action {
 
 class test_device_kill : public device::test {
 protected:
+    void SetUp() override
+    {
+        device::test::SetUp();
+        /* Thousands of times */
+        set_env("MLX5SIM_GONE_AFTER", "0");
+    }
+
     void step_and_kill(action act, unsigned stride);
     bool has_opened_channel();
     void step(int request, long signal);

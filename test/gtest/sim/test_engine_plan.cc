@@ -446,13 +446,15 @@ TEST_F(test_engine_plan, rejected_wqe_completes_with_a_local_error)
  * No answer
  */
 
-TEST_F(test_engine_plan, missing_peer_is_retry_exceeded)
+TEST_F(test_engine_plan, missing_peer_is_gone)
 {
     for_each_rc_request([this]() {
         ASSERT_EQ(MLX5SIM_CHK_OK, decode());
         memset(&m_plan, 0xa5, sizeof(m_plan));
         mlx5sim_plan_make(&m_req, &m_wqe, NULL, &m_env, &m_plan);
-        expect_local_error(MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+        EXPECT_EQ(MLX5SIM_VERDICT_GONE, m_plan.verdict);
+        EXPECT_FALSE(m_plan.has_req_cqe);
+        expect_no_effect();
     });
 }
 
