@@ -82,6 +82,23 @@ class Run(unittest.TestCase):
             other.kill()
             other.wait()
 
+    def test_an_empty_environment_is_not_waited_for(self):
+        with subprocess.Popen(["sleep", "1000"], env={}) as other:
+            try:
+                _, environment, is_between = process.read_process(other.pid)
+                self.assertEqual(environment, b"")
+                self.assertFalse(is_between)
+            finally:
+                other.kill()
+
+    def test_who_has_no_address_space_may_be_in_exec(self):
+        # Nobody can be stopped there; who has exited has none either
+        with subprocess.Popen(["true"]) as other:
+            os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+            state, environment, is_between = process.read_process(other.pid)
+            self.assertEqual((state, environment), (b"Z", b""))
+            self.assertTrue(is_between)
+
     def test_other_jobs_are_left_alone(self):
         other = process.Process(["sleep", "1000"])
         try:
@@ -112,6 +129,20 @@ class Run(unittest.TestCase):
             driver.send_signal(signal.SIGTERM)
             self.assertEqual(driver.wait(timeout=30), 128 + signal.SIGTERM)
             self.assertFalse(alive(pid))
+
+    def test_nothing_stays_when_the_driver_is_ended_before_it_waits(self):
+        code = ("import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+                "from mainjob import process\n"
+                "process.end_with_cleanup()\n"
+                "job = process.Process(['sleep', '1000'])\n"
+                "print(job.pid, flush=True)\n"
+                "os.kill(os.getpid(), signal.SIGTERM)\n")
+        driver = subprocess.run(
+            [sys.executable, "-B", "-c", code,
+             os.path.dirname(os.path.realpath(__file__))],
+            stdout=subprocess.PIPE, check=False, timeout=60)
+        self.assertEqual(driver.returncode, 128 + signal.SIGTERM)
+        self.assertFalse(alive(int(driver.stdout)))
 
     def test_processor_is_pinned(self):
         cpu = sorted(os.sched_getaffinity(0))[-1]

@@ -6,6 +6,7 @@ killing one group does not end a job. Every job therefore carries a mark in its
 environment, by which all of its processes are found, whoever their parent is.
 """
 
+import atexit
 import os
 import signal
 import subprocess
@@ -14,6 +15,10 @@ import time
 import uuid
 
 MARK = "SEP_JOB_MARK"
+
+# Marks of programs that have been started, or are about to be, and of which
+# something may still be there
+_unfinished = set()
 
 
 class Result:
@@ -43,15 +48,22 @@ class Result:
 
 def end_with_cleanup():
     """Make signals that end this program do so as exceptions, so that whatever
-    it has started is ended as well, and its files are removed."""
+    it has started is ended as well, and its files are removed. What a signal
+    finds between being started and being waited for is ended at exit."""
     def handler(number, _frame):
         # Once: a second signal must not interrupt the cleaning up
         for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
+    atexit.register(_end_unfinished)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, handler)
+
+
+def _end_unfinished():
+    for mark in list(_unfinished):
+        kill_marked(mark)
 
 
 def signal_name(number):
@@ -61,24 +73,27 @@ def signal_name(number):
         return f"signal {number}"
 
 
-# Time within which a process that has just been started shows its environment,
-# seconds: while it loads its program, there is none to be read
-SETTLING = 1.0
+# Longest time that processes without an address space are waited for, seconds
+SETTLING = 10.0
 
 KERNEL_THREAD = 0x00200000              # PF_KTHREAD
 
 
 def read_process(entry):
-    """(state, environment, whether it may be loading its program)."""
-    with open(f"/proc/{entry}/environ", "rb") as file:
-        environment = file.read()
+    """(state, environment, whether there may be another one in a moment): a
+    process has none in the middle of exec, and while it exits."""
+    try:
+        with open(f"/proc/{entry}/environ", "rb") as file:
+            environment = file.read()
+    except ProcessLookupError:
+        environment = b""               # some kernels say it like that
     with open(f"/proc/{entry}/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - \
-        int(fields[19]) / os.sysconf("SC_CLK_TCK")
-    is_loading = not environment and age < SETTLING and \
+    start, end = int(fields[47]), int(fields[48])
+    # Empty, and yet not of length 0: exec has come to its end since
+    is_between = not environment and (end == 0 or end != start) and \
         not int(fields[6]) & KERNEL_THREAD
-    return fields[0], environment, is_loading
+    return fields[0], environment, is_between
 
 
 def marked_processes(mark):
@@ -87,20 +102,21 @@ def marked_processes(mark):
     found = []
     entries = [entry for entry in os.listdir("/proc") if entry.isdigit() and
                int(entry) != os.getpid()]
+    deadline = time.monotonic() + SETTLING
     while entries:
         again = []
         for entry in entries:
             try:
-                state, environment, is_loading = read_process(entry)
+                state, environment, is_between = read_process(entry)
             except OSError:
                 continue                # gone, or another user's
             if state == b"Z":
                 continue
             if wanted in environment.split(b"\0"):
                 found.append(int(entry))
-            elif is_loading:
+            elif is_between:
                 again.append(entry)
-        entries = again
+        entries = again if time.monotonic() < deadline else []
         if entries:
             time.sleep(0.005)
     return found
@@ -141,6 +157,7 @@ class Process:
         self.stderr_file = tempfile.TemporaryFile()
         environment = dict(os.environ if env is None else env)
         environment[MARK] = self.mark
+        _unfinished.add(self.mark)
         self.terminal = os.openpty() if terminal else ()
         self.started = time.monotonic()
         pin = None if cpu is None else \
@@ -176,6 +193,7 @@ class Process:
     def finish(self, timed_out=False):
         """Kill what is left and collect the output."""
         kill_marked(self.mark)
+        _unfinished.discard(self.mark)
         self.popen.wait()
         result = Result(self.argv, self.popen.returncode,
                         read_all(self.stdout_file), read_all(self.stderr_file),
