@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_sep_cm_user.h"
+#include "count_handlers.h"
 
 #include <gtest/gtest.h>
 
@@ -128,7 +129,7 @@ cm_user::~cm_user()
     destroy_cm();
     EXPECT_EQ(0u, m_live_qps);
     EXPECT_EQ(0u, m_live_conns);
-    EXPECT_EQ(0u, async->num_handlers);
+    EXPECT_EQ(0u, count_handlers(async));
     EXPECT_EQ(0, ibv_destroy_cq(m_cq));
     ucs_async_context_destroy(async);
 }

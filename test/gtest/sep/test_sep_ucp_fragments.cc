@@ -336,8 +336,10 @@ TEST_P(test_sep_ucp_fragments, rendezvous)
         for (const char *zcopy_thresh : {"0", "inf"}) {
             send_tagged({{"RNDV_THRESH", "0"}, {"ZCOPY_THRESH", zcopy_thresh}},
                         is_generic);
-            if (is_generic && !strcmp(GetParam(), "y")) {
-                /* Not one of the newer rendezvous protocols can pack */
+            ASSERT_FALSE(m_received.lengths.empty());
+            if (is_generic && !strcmp(GetParam(), "y") &&
+                (m_received.lengths[0] != m_longest - 16)) {
+                /* In 1.13 not one of the newer rendezvous protocols can pack */
                 expect_pieces(m_received, 24, 16, 64, "eager, received");
             } else {
                 expect_pieces(m_received, 16, 16, 64, "rendezvous, received");

@@ -160,12 +160,21 @@ std::unique_ptr<entity> entity::create(entity &other, const settings &config,
            std::move(self) : nullptr;
 }
 
-/* Names are without UCX_SEP_ */
+ucs_status_t
+modify(void *config, const std::string &name, const std::string &value)
+{
+    ucs_status_t status = uct_config_modify(config, name.c_str(),
+                                            value.c_str());
+
+    return (status != UCS_ERR_NO_ELEM) ?
+           status :
+           uct_config_modify(config, ("SEP_" + name).c_str(), value.c_str());
+}
+
 static ucs_status_t modify(void *config, const settings &values)
 {
     for (auto &value : values) {
-        ucs_status_t status = uct_config_modify(config, value.first.c_str(),
-                                                value.second.c_str());
+        ucs_status_t status = modify(config, value.first, value.second);
         if (status != UCS_OK) {
             return status;
         }

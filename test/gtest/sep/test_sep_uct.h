@@ -54,6 +54,11 @@ bytes pattern(size_t length, uint64_t seed);
 /* Component and first memory domain of the transport */
 bool find_md(uct_component_h *component_p, std::string *md_name);
 
+/* uct_config_modify(), name without UCX_SEP_: later versions of UCX want the
+ * second part of it */
+ucs_status_t
+modify(void *config, const std::string &name, const std::string &value);
+
 
 /* One received active message */
 struct message {

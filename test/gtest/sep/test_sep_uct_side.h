@@ -25,8 +25,7 @@ public:
         EXPECT_EQ(UCS_OK, uct_md_iface_config_read(m_md, tl.c_str(), NULL, NULL,
                                                    &config));
         for (auto &entry : changes) {
-            EXPECT_EQ(UCS_OK, uct_config_modify(config, entry.first.c_str(),
-                                                entry.second.c_str()))
+            EXPECT_EQ(UCS_OK, modify(config, entry.first, entry.second))
                     << entry.first;
         }
 
