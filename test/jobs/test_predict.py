@@ -180,6 +180,17 @@ class Plans(unittest.TestCase):
 
 
 @unittest.skipUnless(os.access(SEP_INFO, os.X_OK), "sep_info is not built")
+class Auto(unittest.TestCase):
+
+    def test_limits_are_the_models(self):
+        result = subprocess.run(
+            [sys.executable, os.path.join(TOP, "contrib/auto-limits.py"),
+             "--check", "--sep-info", SEP_INFO], capture_output=True, text=True,
+            timeout=60, check=False)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+@unittest.skipUnless(os.access(SEP_INFO, os.X_OK), "sep_info is not built")
 class Fit(unittest.TestCase):
 
     def fit(self, *args, data=DATA, status=0):

@@ -300,18 +300,22 @@ TEST_F(test_sep_channel, static_queue_pairs_know_whether_they_share_a_uuar)
 
 TEST_F(test_sep_channel, auto_gives_less_to_each_the_more_workers_there_are)
 {
-    std::vector<uct_sep_channel_t> channels(140);
+    std::vector<uct_sep_channel_t> channels(
+            UCT_SEP_CATEGORY_AUTO_SHARED_DYNAMIC + 2);
     unsigned at_start = m_md->num_channels;
     int last          = UCT_SEP_CATEGORY_MPI_EVERYWHERE;
+    std::set<int> seen;
 
     for (auto &channel : channels) {
         ASSERT_EQ(UCS_OK, uct_sep_channel_init(&channel, m_md,
                                                UCT_SEP_CATEGORY_AUTO, "test"));
         EXPECT_LE(last, (int)channel.category);
         last = channel.category;
+        seen.insert(last);
     }
     /* The fixture's own worker is the first one */
     EXPECT_EQ(UCT_SEP_CATEGORY_STATIC, last);
+    EXPECT_EQ(4u, seen.size());
     for (auto &channel : channels) {
         uct_sep_channel_cleanup(&channel, m_md);
     }

@@ -30,7 +30,7 @@ const char *uct_sep_category_names[] = {
 };
 
 /* A single worker has no neighbour to avoid; a few can be generous; many share,
- * so that a context's pages (256 in the legacy regime) suffice */
+ * when the adapter has become the limit or so that pages suffice */
 uct_sep_category_t uct_sep_category_auto_first(unsigned num_workers)
 {
     const uct_sep_category_row_t *row = uct_sep_category_rows;

@@ -3,6 +3,8 @@
 #ifndef UCT_SEP_CATEGORY_H
 #define UCT_SEP_CATEGORY_H
 
+#include "sep_category_auto.h"
+
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,19 +83,19 @@ typedef struct uct_sep_category_row {
            .doc          = "two UAR pages each, of which one is used", \
            .tds          = 4, \
            .cm           = UCT_SEP_CATEGORY_CM_OWN_PAGE, \
-           .auto_workers = 16) \
+           .auto_workers = UCT_SEP_CATEGORY_AUTO_2XDYNAMIC) \
     _macro(DYNAMIC, dynamic, dynamic, \
            .doc          = "a UAR page each", \
            .tds          = 2, \
            .cm           = UCT_SEP_CATEGORY_CM_OWN_PAGE, \
            .is_default   = 1, \
            .auto_alone   = 1, \
-           .auto_workers = 64) \
+           .auto_workers = UCT_SEP_CATEGORY_AUTO_DYNAMIC) \
     _macro(SHARED_DYNAMIC, shared_dynamic, shared_dynamic, \
            .doc          = "two workers share a UAR page", \
            .tds          = 1, \
            .cm           = UCT_SEP_CATEGORY_CM_COMMON, \
-           .auto_workers = 128) \
+           .auto_workers = UCT_SEP_CATEGORY_AUTO_SHARED_DYNAMIC) \
     _macro(STATIC, static, static, \
            .doc          = "UARs as the driver assigns them", \
            .cm           = UCT_SEP_CATEGORY_CM_COMMON, \
