@@ -10,6 +10,9 @@
 #include "sep_info_workers.h"
 
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/eager/sep_eager.h>
+#include <uct/ib/sep/eager/sep_eager_stats.h>
+#include <uct/ib/sep/hub/sep_hub_iface.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
@@ -28,6 +31,11 @@ typedef struct sep_info_taken {
     unsigned long account[UCT_SEP_ACCOUNT_LAST]; /* By the transport */
     unsigned long uars;                          /* UAR pages mapped */
     unsigned long resident;                      /* Bytes in memory */
+    int           is_eager;                      /* The eager channel is on: */
+    unsigned      slots;                         /* its settings, */
+    uint32_t      slot_size;
+    unsigned      poll_set;
+    uint64_t      eager[UCT_SEP_EAGER_STAT_LAST]; /* what it has carried */
 } sep_info_taken_t;
 
 
@@ -58,6 +66,95 @@ sep_info_count(const sep_info_process_t *process, sep_info_taken_t *taken)
     }
     taken->uars = sep_info_mapped_uars() - taken->uars;
     taken->resident = sep_info_resident() - taken->resident;
+}
+
+/* What has the queues: with category mpi_threads, the hub's */
+static uct_sep_iface_t *sep_info_iface(const sep_info_worker_t *worker)
+{
+    if (worker->attr.iface_addr_len == sizeof(uct_sep_hub_addr_t)) {
+        return ucs_derived_of(worker->iface, uct_sep_hub_iface_t)->hub->core;
+    }
+    return ucs_derived_of(worker->iface, uct_sep_iface_t);
+}
+
+/* Use the eager channel, if it is on, and count. @return 0, or -1 after a
+ * message. */
+static int sep_info_try_eager(sep_info_process_t *process, unsigned peers,
+                              sep_info_taken_t *taken)
+{
+    uint64_t values[UCT_SEP_EAGER_STAT_LAST];
+    uct_sep_iface_t *iface, *last = NULL;
+    unsigned i, stat;
+
+    memset(taken->eager, 0, sizeof(taken->eager));
+    taken->is_eager = 0;
+    for (i = 0; i < process->num_workers; ++i) {
+        iface = sep_info_iface(&process->workers[i]);
+        if (!uct_sep_eager_is_enabled(iface)) {
+            return 0;
+        }
+        if ((i == 0) && (sep_info_talk(process, peers) != 0)) {
+            return -1;
+        }
+        if (iface == last) {
+            continue; /* All share one */
+        }
+
+        last             = iface;
+        taken->is_eager  = 1;
+        taken->slots     = iface->config.eager.slots;
+        taken->slot_size = iface->config.eager.slot_size;
+        taken->poll_set  = iface->config.eager.poll_set;
+        uct_sep_eager_stats_get(iface, values);
+        for (stat = 0; stat < UCT_SEP_EAGER_STAT_LAST; ++stat) {
+            taken->eager[stat] += values[stat];
+        }
+    }
+    return 0;
+}
+
+static void
+sep_info_report_eager(const sep_info_taken_t *taken, json_object *json)
+{
+    const struct {
+        const char    *name;
+        unsigned long value;
+    } settings[] = {
+        {"slots", taken->slots},
+        {"slot_size", taken->slot_size},
+        {"poll_set", taken->poll_set}
+    };
+    json_object *item = NULL;
+    unsigned i;
+
+    if (!taken->is_eager) {
+        return;
+    }
+
+    if (json != NULL) {
+        item = sep_json_add_object(json, "eager");
+    } else {
+        sep_info_print("#\n# Eager channel of all workers, after %u messages "
+                       "to each peer\n#\n", SEP_INFO_MESSAGES);
+    }
+
+    for (i = 0; i < (sizeof(settings) / sizeof(settings[0])); ++i) {
+        if (item != NULL) {
+            sep_json_add_number(item, settings[i].name, settings[i].value);
+        } else {
+            sep_info_print("%-28s %12lu\n", settings[i].name,
+                           settings[i].value);
+        }
+    }
+    for (i = 0; i < UCT_SEP_EAGER_STAT_LAST; ++i) {
+        if (item != NULL) {
+            sep_json_add_number(item, uct_sep_eager_stat_names[i],
+                                taken->eager[i]);
+        } else {
+            sep_info_print("%-28s %12lu\n", uct_sep_eager_stat_names[i],
+                           (unsigned long)taken->eager[i]);
+        }
+    }
 }
 
 /* One line of the comparison. @return Whether it is as planned. */
@@ -149,6 +246,7 @@ static int sep_info_report(const sep_plan_config_t *config,
     }
 
     same = sep_info_compare_all(&plan.total, taken, json);
+    sep_info_report_eager(taken, json);
     if (json != NULL) {
         sep_json_add_bool(json, "same", same);
     }
@@ -178,6 +276,7 @@ static int sep_info_measure(const char *md_name,
     ret = sep_info_connect(&process, peers, config->peers);
     if (ret == 0) {
         sep_info_count(&process, taken);
+        ret = sep_info_try_eager(&process, config->peers, taken);
     }
     sep_info_close(&process, config->peers);
 

@@ -410,3 +410,56 @@ int sep_info_connect(sep_info_process_t *process,
     } while (num_done < process->num_workers);
     return 0;
 }
+
+/*
+ * Messages
+ */
+
+/* @return Whether all were sent, or < 0. */
+static int sep_info_send_some(sep_info_worker_t *worker, unsigned num_peers,
+                              unsigned *sent)
+{
+    ucs_status_t status;
+    unsigned i, num_done = 0;
+
+    for (i = 0; i < num_peers; ++i) {
+        if (sent[i] < SEP_INFO_MESSAGES) {
+            status = uct_ep_am_short(worker->eps[i], SEP_INFO_AM_ID, 0, NULL,
+                                     0);
+            if (status == UCS_OK) {
+                ++sent[i];
+            } else if (status != UCS_ERR_NO_RESOURCE) {
+                return sep_info_fail("sending to a peer", status);
+            }
+        }
+        num_done += (sent[i] == SEP_INFO_MESSAGES);
+    }
+
+    return (num_done == num_peers) &&
+           (uct_iface_flush(worker->iface, 0, NULL) == UCS_OK);
+}
+
+int sep_info_talk(sep_info_process_t *process, unsigned num_peers)
+{
+    ucs_time_t deadline = ucs_get_time() +
+                          ucs_time_from_sec(SEP_INFO_PATIENCE);
+    unsigned *sent      = calloc(num_peers + 1, sizeof(*sent));
+    unsigned i;
+    int ret = (sent == NULL) ? -1 : 1;
+
+    for (i = 0; (ret > 0) && (i < process->num_workers); ++i) {
+        memset(sent, 0, num_peers * sizeof(*sent));
+        do {
+            uct_worker_progress(process->workers[i].worker);
+            ret = sep_info_send_some(&process->workers[i], num_peers, sent);
+            /* The peers are about to receive */
+            usleep(20);
+        } while ((ret == 0) && (ucs_get_time() < deadline));
+        if (ret == 0) {
+            fprintf(stderr, "sep_info: the peers don't receive\n");
+        }
+    }
+
+    free(sent);
+    return (ret > 0) ? 0 : -1;
+}

@@ -61,6 +61,15 @@ sep_info_peer_t *sep_info_start_peers(const char *md_name, unsigned count);
 
 void sep_info_stop_peers(sep_info_peer_t *peers, unsigned count);
 
+/** Messages that each worker sends to each peer in sep_info_talk(). */
+#define SEP_INFO_MESSAGES  256
+
+
+/** Have each worker send SEP_INFO_MESSAGES of 8 bytes to each peer. @return 0,
+ *  or -1 after a message. */
+int sep_info_talk(sep_info_process_t *process, unsigned num_peers);
+
+
 /** Connect each worker to each peer. @return 0, or -1 after a message. */
 int sep_info_connect(sep_info_process_t *process, const sep_info_peer_t *peers,
                      unsigned num_peers);

@@ -283,6 +283,18 @@ class Taken(unittest.TestCase):
             # for sends, for receives, and of the connection managers
             self.assertEqual(taken["cqs"]["taken"], -(-5 // sharing) + 5 + 5)
 
+    def test_the_eager_channel_is_tried(self):
+        for category in ("dynamic", "mpi_threads"):
+            found = self.take("-w", "2", "-n", "2", "-c", category,
+                              env={"UCX_SEP_EAGER": "y",
+                                   "UCX_SEP_EAGER_SLOTS": "8"})["eager"]
+            self.assertEqual(8, found["slots"])
+            # One to connect, and 256
+            self.assertEqual(2 * 2 * 257, found["ring_sent"] + found["sent"])
+            self.assertGreater(found["ring_sent"], 0)
+            self.assertGreater(found["rings_of_peers"], 0)
+        self.assertNotIn("eager", self.take("-w", "1", "-c", "dynamic"))
+
     def test_what_differs_is_told(self):
         # libmlx5 without BlueFlame: these queue pairs need no UAR pages
         taken = self.take("-c", "static", "-w", "2", status=1,

@@ -3,8 +3,11 @@
 #include "test_sep_uct.h"
 
 #include <uct/ib/sep/eager/sep_eager.h>
+#include <uct/ib/sep/eager/sep_eager_stats.h>
 
 #include "common/seed.h"
+
+#include <ucs/vfs/base/vfs_obj.h>
 
 #include <cstring>
 #include <deque>
@@ -224,6 +227,43 @@ protected:
         return count;
     }
 
+    std::vector<uint64_t> stats(unsigned i)
+    {
+        std::vector<uint64_t> values(UCT_SEP_EAGER_STAT_LAST);
+
+        uct_sep_eager_stats_get(m_nodes[i].e->sep(), values.data());
+        return values;
+    }
+
+    /* More messages than 16 bits can count, where it does not take long */
+    unsigned many_messages() const
+    {
+        std::string name = GetParam().name;
+
+        return ((name == "dynamic") || (name == "verbs")) ? 70000 : 2000;
+    }
+
+    /* What UCX's virtual file system shows */
+    uint64_t shown(unsigned i, uct_sep_eager_stat_t stat)
+    {
+        char dir[128], path[256];
+        ucs_string_buffer_t strb;
+        uint64_t value;
+
+        snprintf(path, sizeof(path), "/uct/worker/%p/iface/%p/eager/%s",
+                 (void*)m_nodes[i].e->worker(), (void*)m_nodes[i].e->iface(),
+                 uct_sep_eager_stat_names[stat]);
+        ucs_string_buffer_init(&strb);
+        snprintf(dir, sizeof(dir), "/uct/worker/%p/iface/%p",
+                 (void*)m_nodes[i].e->worker(), (void*)m_nodes[i].e->iface());
+        EXPECT_EQ(UCS_OK, ucs_vfs_path_list_dir(dir, [](const char*, void*) {},
+                                                NULL)); /* Refreshes it */
+        EXPECT_EQ(UCS_OK, ucs_vfs_path_read_file(path, &strb)) << path;
+        value = strtoul(ucs_string_buffer_cstr(&strb), NULL, 0);
+        ucs_string_buffer_cleanup(&strb);
+        return value;
+    }
+
     void random_traffic(unsigned count, unsigned seed_index, size_t max_length)
     {
         std::mt19937 random(seed::get(seed_index));
@@ -270,6 +310,79 @@ TEST_P(test_sep_uct_eager, random_messages_arrive_in_order_both_ways)
     EXPECT_GT(by_ring(0), 20u);
     EXPECT_GT(by_ring(1), 20u);
     EXPECT_GT(m_nodes[0].e->sep()->eager.stats.fallbacks, 10u);
+}
+
+/* Also when the numbers in rings and of receives have wrapped */
+TEST_P(test_sep_uct_eager, every_message_is_counted_by_its_way)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "both workers have the same counts";
+    }
+    open_ring(0, 1);
+    for (unsigned round = 0; round < 2; ++round) {
+        auto sender = stats(0), receiver = stats(1);
+        uint64_t fallbacks = m_nodes[0].e->sep()->eager.stats.fallbacks;
+        unsigned total     = (round == 0) ? 10 : many_messages();
+
+        for (unsigned i = 0; i < total; ++i) {
+            ASSERT_TRUE(wait([&]() {
+                return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+            }));
+            if ((i % 5) == 0) {
+                wait([&]() { return is_quiet(); });
+            }
+        }
+        wait([&]() { return is_quiet(); });
+
+        auto sent = stats(0), received = stats(1);
+        auto grown = [](const std::vector<uint64_t> &before,
+                        const std::vector<uint64_t> &after,
+                        uct_sep_eager_stat_t stat) {
+            return after[stat] - before[stat];
+        };
+        EXPECT_EQ(grown(sender, sent, UCT_SEP_EAGER_STAT_RING_SENT),
+                  grown(receiver, received,
+                        UCT_SEP_EAGER_STAT_RING_RECEIVED));
+        EXPECT_EQ(total, grown(sender, sent, UCT_SEP_EAGER_STAT_RING_SENT) +
+                         grown(sender, sent, UCT_SEP_EAGER_STAT_SENT));
+        EXPECT_EQ(m_nodes[0].e->sep()->eager.stats.fallbacks - fallbacks,
+                  grown(sender, sent, UCT_SEP_EAGER_STAT_SENT));
+        EXPECT_GT(grown(sender, sent, UCT_SEP_EAGER_STAT_RING_SENT), 0u);
+        EXPECT_LE(grown(sender, sent, UCT_SEP_EAGER_STAT_SENT),
+                  grown(receiver, received, UCT_SEP_EAGER_STAT_RECEIVED));
+    }
+
+    auto receiver = stats(1);
+    EXPECT_EQ(1u, receiver[UCT_SEP_EAGER_STAT_RINGS]);
+    EXPECT_EQ(1u, stats(0)[UCT_SEP_EAGER_STAT_ACCEPTED]);
+    for (int i = 0; i < UCT_SEP_EAGER_STAT_LAST; ++i) {
+        EXPECT_EQ(receiver[i], shown(1, (uct_sep_eager_stat_t)i)) <<
+                uct_sep_eager_stat_names[i];
+    }
+}
+
+/* Neither side's numbers wrap unseen if the channel is never used */
+TEST_P(test_sep_uct_eager, messages_are_counted_without_a_ring)
+{
+    make(2, {{"EAGER", "n"}});
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "both workers have the same counts";
+    }
+    for (unsigned i = 0; i < many_messages(); ++i) {
+        ASSERT_TRUE(wait([&]() {
+            return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+        }));
+        if ((i % 16) == 0) {
+            wait([&]() { return is_quiet(); });
+        }
+    }
+    wait([&]() { return is_quiet(); });
+
+    EXPECT_EQ(many_messages(), stats(0)[UCT_SEP_EAGER_STAT_SENT]);
+    EXPECT_EQ(0u, stats(0)[UCT_SEP_EAGER_STAT_RING_SENT]);
+    EXPECT_EQ(many_messages(), stats(1)[UCT_SEP_EAGER_STAT_RECEIVED]);
+    EXPECT_EQ(0u, stats(1)[UCT_SEP_EAGER_STAT_SENT]);
 }
 
 TEST_P(test_sep_uct_eager, a_ring_that_is_full_does_not_stop_anybody)

@@ -87,18 +87,32 @@ typedef struct uct_sep_compat_iface_ops {
 
     /** @return The part of the port's bandwidth that one path can have. */
     double (*path_ratio)(uct_iface_h iface);
+
+    /** Add what UCX's virtual file system shows of an interface. */
+    void (*vfs_refresh)(uct_iface_h iface);
 } uct_sep_compat_iface_ops_t;
 
 
 #ifndef SEP_UCX_NO_BASE_OPS
 
 /** Operations of UCX that its API does not show, for an interface that
- *  UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. This version has
- *  none that need what uct_sep_compat_iface_ops_t says. */
+ *  UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. This version has few
+ *  that need what uct_sep_compat_iface_ops_t says. */
 #  define UCT_SEP_COMPAT_INTERNAL_OPS(_name, _ops) \
-    static const uct_sep_compat_iface_ops_t UCS_V_UNUSED *_name##_compat = _ops
-
-#  define UCT_SEP_COMPAT_INTERNAL_OPS_PTR(_name) (&uct_base_iface_internal_ops)
+    static void _name##_vfs_refresh(uct_iface_h iface) \
+    { \
+        (_ops)->vfs_refresh(iface); \
+    } \
+    static uct_iface_internal_ops_t _name = { \
+        .iface_estimate_perf = uct_base_iface_estimate_perf, \
+        .iface_vfs_refresh   = _name##_vfs_refresh, \
+        .ep_query            = \
+            UCT_SEP_COMPAT_STUB(uct_ep_query_func_t, \
+                                ucs_empty_function_return_unsupported), \
+        .ep_invalidate       = \
+            UCT_SEP_COMPAT_STUB(uct_ep_invalidate_func_t, \
+                                ucs_empty_function_return_unsupported) \
+    }
 
 #else
 
@@ -199,12 +213,14 @@ ucs_status_t uct_sep_compat_query_v2(uct_iface_h iface,
         return uct_sep_compat_estimate_perf(iface, _ops, attr_p); \
     } \
     UCT_SEP_COMPAT_IS_REACHABLE(_name, _ops) \
+    static void _name##_vfs_refresh(uct_iface_h iface) \
+    { \
+        (_ops)->vfs_refresh(iface); \
+    } \
     UCT_SEP_COMPAT_IS_CONNECTED(_name, _ops) \
     static uct_iface_internal_ops_t _name = { \
         .iface_estimate_perf = _name##_estimate_perf, \
-        .iface_vfs_refresh   = \
-            UCT_SEP_COMPAT_STUB(uct_iface_vfs_refresh_func_t, \
-                                ucs_empty_function), \
+        .iface_vfs_refresh   = _name##_vfs_refresh, \
         .ep_query            = \
             UCT_SEP_COMPAT_STUB(uct_ep_query_func_t, \
                                 ucs_empty_function_return_unsupported), \
@@ -220,9 +236,9 @@ ucs_status_t uct_sep_compat_query_v2(uct_iface_h iface,
         UCT_SEP_COMPAT_OP_PUT_SGL \
     }
 
-#  define UCT_SEP_COMPAT_INTERNAL_OPS_PTR(_name) (&_name)
-
 #endif
+
+#define UCT_SEP_COMPAT_INTERNAL_OPS_PTR(_name) (&_name)
 
 END_C_DECLS
 

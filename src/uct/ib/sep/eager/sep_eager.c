@@ -5,11 +5,13 @@
 #endif
 
 #include "sep_eager.h"
+#include "sep_eager_stats.h"
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <inttypes.h>
 #include <string.h>
 
 
@@ -84,7 +86,17 @@ void uct_sep_eager_init(uct_sep_iface_t *iface,
 
 void uct_sep_eager_cleanup(uct_sep_iface_t *iface)
 {
+    const uct_sep_eager_stats_t *stats = &iface->eager.stats;
+
     ucs_assert(iface->eager.num_rings == 0);
+    uct_sep_fc_count_received(iface);
+    ucs_debug("%s: interface %p: by ring %" PRIu64 " sent, %" PRIu64
+              " received; by send/receive %" PRIu64 " sent, %" PRIu64
+              " received; %" PRIu64 " of these sent despite a ring, %" PRIu64
+              " because it was full; %" PRIu64 " writes of credits",
+              iface->port.name, (void*)iface, stats->ring_sent,
+              stats->ring_received, stats->sent, stats->received,
+              stats->fallbacks, stats->full, stats->writes);
     if (iface->eager.rings != NULL) {
         uct_sep_ring_poll_cleanup(&iface->eager.places);
         ucs_free(iface->eager.rings);
@@ -221,9 +233,11 @@ static void uct_sep_eager_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         (void)uct_sep_ring_tx_open(&txwq->ring, &peer->offer,
                                    iface->config.seg_size -
                                    UCT_SEP_EAGER_OVERHEAD, peer->returned);
+        uct_sep_eager_stats_start(txwq);
         uct_sep_fc_set_ring(iface, txwq, 1);
         ++iface->eager.stats.accepted;
     } else if (type == UCT_SEP_RING_MSG_RELEASE) {
+        uct_sep_eager_stats_sent(iface, txwq);
         uct_sep_ring_tx_close(&txwq->ring);
         uct_sep_fc_set_ring(iface, txwq, 0);
         --iface->eager.stats.accepted;
@@ -346,6 +360,7 @@ static void uct_sep_eager_take_ring(uct_sep_iface_t *iface,
     ring->txwq        = txwq;
     ring->score       = txwq->eager->score;
     ring->scored      = 0;
+    ring->counted     = 0;
     txwq->eager->ring = ring;
     uct_sep_ring_tx_set_other(&txwq->ring, &ring->rx);
     ++iface->eager.num_rings;
@@ -406,6 +421,7 @@ static void uct_sep_eager_drop_ring(uct_sep_iface_t *iface,
 
     uct_sep_eager_unwatch(iface, ring);
     uct_sep_ring_tx_set_other(&txwq->ring, NULL);
+    uct_sep_eager_stats_received(iface, ring);
     iface->eager.stats.receives += uct_sep_ring_rx_count(&ring->rx);
     iface->eager.is_revoking     = 0;
     ring->txwq                   = NULL;
@@ -624,6 +640,7 @@ void uct_sep_eager_return_slots(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 void uct_sep_eager_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (uct_sep_ring_tx_is_open(&txwq->ring)) {
+        uct_sep_eager_stats_sent(iface, txwq);
         uct_sep_ring_tx_close(&txwq->ring);
         --iface->eager.stats.accepted;
     }

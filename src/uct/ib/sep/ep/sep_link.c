@@ -468,7 +468,7 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
     txwq->link   = NULL;
     uct_sep_eager_stop(iface, txwq);
-    uct_sep_fc_stop(txwq);
+    uct_sep_fc_stop(iface, txwq);
     ucs_list_del(&txwq->list);
     ucs_list_add_tail(&iface->tx.retired, &txwq->list);
 

@@ -617,10 +617,19 @@ static uct_iface_ops_t uct_sep_hub_iface_ops = {
     .iface_is_reachable       = uct_sep_hub_iface_is_reachable
 };
 
+/* Those of all workers */
+static void uct_sep_hub_iface_vfs_refresh(uct_iface_h tl_iface)
+{
+    uct_sep_hub_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_hub_iface_t);
+
+    uct_sep_iface_show(iface->hub->core, tl_iface);
+}
+
 static const uct_sep_compat_iface_ops_t uct_sep_hub_iface_compat_ops = {
     .check_kind      = uct_sep_hub_iface_check_kind,
     .ep_is_connected = uct_sep_hub_ep_is_connected,
-    .path_ratio      = uct_sep_hub_iface_path_ratio
+    .path_ratio      = uct_sep_hub_iface_path_ratio,
+    .vfs_refresh     = uct_sep_hub_iface_vfs_refresh
 };
 
 UCT_SEP_COMPAT_INTERNAL_OPS(uct_sep_hub_iface_internal_ops,

@@ -41,6 +41,23 @@ static void uct_sep_fc_set_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     txwq->fc.left = window - txwq->fc.next - 1;
 }
 
+/* The window is full again */
+static void
+uct_sep_fc_restore_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    iface->eager.stats.sent += uct_sep_fc_num_sent(iface, txwq);
+    uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
+}
+
+void uct_sep_fc_count_received(uct_sep_iface_t *iface)
+{
+    uint16_t count = uct_sep_srq_num_used(&iface->srq);
+
+    iface->eager.stats.received += (uint16_t)(count -
+                                              iface->eager.stats.counted);
+    iface->eager.stats.counted   = count;
+}
+
 uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     int32_t window = uct_sep_fc_window(txwq);
@@ -54,7 +71,8 @@ uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 
     if (!iface->config.fc.enable) {
-        window = iface->config.fc.window;
+        iface->eager.stats.sent += uct_sep_fc_num_sent(iface, txwq);
+        window                   = iface->config.fc.window;
     } else if (window == iface->config.fc.hard) {
         bits |= UCT_SEP_AM_FC_HARD_REQ;
     } else if (window == iface->config.fc.soft) {
@@ -125,6 +143,7 @@ static int uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         /* Post the buffers of previous messages before a grant lets more be
          * sent */
         uct_sep_srq_refill(&iface->srq);
+        uct_sep_fc_count_received(iface);
         if (am_id & UCT_SEP_AM_FC_HARD_REQ) {
             uct_sep_fc_grant(iface, txwq);
         } else if ((am_id & UCT_SEP_AM_FC_SOFT_REQ) &&
@@ -138,7 +157,7 @@ static int uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         return 0;
     }
 
-    uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
+    uct_sep_fc_restore_window(iface, txwq);
     return !!(txwq->flags & UCT_SEP_TXWQ_FLAG_WAITING);
 }
 
@@ -221,8 +240,9 @@ void uct_sep_fc_set_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_fc_set_window(iface, txwq, window);
 }
 
-void uct_sep_fc_stop(uct_sep_txwq_t *txwq)
+void uct_sep_fc_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
+    iface->eager.stats.sent += uct_sep_fc_num_sent(iface, txwq);
     if (txwq->fc.flags & UCT_SEP_FC_FLAG_DUE) {
         ucs_list_del(&txwq->fc.list);
     }

@@ -45,7 +45,22 @@ void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /** The queue goes out of use. */
-void uct_sep_fc_stop(uct_sep_txwq_t *txwq);
+void uct_sep_fc_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** @return Messages by send/receive that are not in the interface's count yet:
+ *          those since the last grant. */
+static inline unsigned uct_sep_fc_num_sent(const uct_sep_iface_t *iface,
+                                           const uct_sep_txwq_t *txwq)
+{
+    return iface->config.fc.window - uct_sep_fc_window(txwq);
+}
+
+
+/** Add the receives that were used since the last call to the interface's
+ *  count: fewer than 65536. That is so if it is called with each request for a
+ *  grant, and fewer than 256 peers send in step. */
+void uct_sep_fc_count_received(uct_sep_iface_t *iface);
 
 
 /**

@@ -6,6 +6,7 @@
 
 #include "sep_iface_open.h"
 #include <uct/ib/sep/compat/sep_compat_iface.h>
+#include <uct/ib/sep/eager/sep_eager_stats.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_bufs.h>
@@ -436,10 +437,21 @@ static uct_iface_ops_t uct_sep_iface_ops = {
     .iface_is_reachable       = uct_sep_iface_is_reachable
 };
 
+void uct_sep_iface_show(uct_sep_iface_t *iface, uct_iface_h tl_iface)
+{
+    uct_sep_eager_stats_vfs_init(iface, tl_iface);
+}
+
+static void uct_sep_iface_vfs_refresh(uct_iface_h tl_iface)
+{
+    uct_sep_iface_show(ucs_derived_of(tl_iface, uct_sep_iface_t), tl_iface);
+}
+
 static const uct_sep_compat_iface_ops_t uct_sep_iface_compat_ops = {
     .check_kind      = uct_sep_iface_check_kind,
     .ep_is_connected = uct_sep_ep_is_connected,
-    .path_ratio      = uct_sep_iface_path_ratio
+    .path_ratio      = uct_sep_iface_path_ratio,
+    .vfs_refresh     = uct_sep_iface_vfs_refresh
 };
 
 UCT_SEP_COMPAT_INTERNAL_OPS(uct_sep_iface_internal_ops,

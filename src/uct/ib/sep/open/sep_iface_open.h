@@ -34,6 +34,11 @@ UCS_CLASS_DECLARE(uct_sep_iface_t, uct_md_h, uct_worker_h,
 double uct_sep_iface_path_ratio(uct_iface_h tl_iface);
 
 
+/** Show what there is to see of it, in UCX's virtual file system, as a part of
+ *  an interface: itself, or that of a worker on a hub. */
+void uct_sep_iface_show(uct_sep_iface_t *iface, uct_iface_h tl_iface);
+
+
 /** Flush and fence all that the interface has sent; of uct_iface_ops_t. */
 ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                  uct_completion_t *comp);

@@ -208,12 +208,13 @@ uct_sep_ops_take_am(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id)
 /** Whether a message of @a length bytes can go into a ring: there is a free
  *  slot of that size, and nothing else that it would have to wait for. */
 static UCS_F_ALWAYS_INLINE int
-uct_sep_ops_has_slot(const uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+uct_sep_ops_has_slot(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      size_t length)
 {
     return ucs_unlikely(uct_sep_ring_tx_is_open(&txwq->ring)) &&
            (length <= txwq->ring.max_length) &&
-           ((txwq->ring.left >= 0) || uct_sep_ring_tx_refresh(&txwq->ring)) &&
+           ((txwq->ring.left >= 0) ||
+            uct_sep_txwq_refresh_ring(txwq, &iface->eager.stats)) &&
            ((txwq->credits | iface->tx.cq_credits) >= 0);
 }
 

@@ -88,3 +88,26 @@ void uct_sep_bf_cleanup(uct_sep_bf_t *bf)
 {
     ucs_spinlock_destroy(&bf->lock);
 }
+
+void uct_sep_txwq_count_ring(uct_sep_txwq_t *txwq,
+                             uct_sep_eager_stats_t *stats)
+{
+    uint16_t seq = uct_sep_ring_tx_seq(&txwq->ring);
+
+    if (uct_sep_ring_tx_is_open(&txwq->ring)) {
+        stats->ring_sent     += (uint16_t)(seq - txwq->eager->counted);
+        txwq->eager->counted  = seq;
+    }
+}
+
+int uct_sep_txwq_refresh_ring(uct_sep_txwq_t *txwq,
+                              uct_sep_eager_stats_t *stats)
+{
+    uct_sep_txwq_count_ring(txwq, stats);
+    if (uct_sep_ring_tx_refresh(&txwq->ring)) {
+        return 1;
+    }
+
+    ++stats->full;
+    return 0;
+}

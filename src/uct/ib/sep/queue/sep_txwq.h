@@ -6,7 +6,7 @@
 #include <uct/ib/sep/base/sep_def.h>
 #include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/device/sep_async.h>
-#include <uct/ib/sep/ring/sep_ring.h>
+#include <uct/ib/sep/ring/sep_ring_table.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
 #include <ucs/type/spinlock.h>
@@ -292,6 +292,21 @@ static inline void uct_sep_txwq_set_fence(uct_sep_txwq_t *txwq)
         uct_sep_txwq_set_strict(txwq);
     }
 }
+
+
+/** Add the messages written into the ring since the last call to those of the
+ *  interface: fewer than 65536. */
+void uct_sep_txwq_count_ring(uct_sep_txwq_t *txwq,
+                             uct_sep_eager_stats_t *stats);
+
+
+/**
+ * No slot of the ring is left: look for those that came back, and count.
+ *
+ * @return Whether there are any.
+ */
+int uct_sep_txwq_refresh_ring(uct_sep_txwq_t *txwq,
+                              uct_sep_eager_stats_t *stats);
 
 END_C_DECLS
 

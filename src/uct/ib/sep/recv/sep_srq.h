@@ -60,6 +60,7 @@ struct uct_sep_srq {
     __be32            *dbrec;     /**< Doorbell record */
     struct mlx5_wqe_srq_next_seg *last; /**< Link of the last work request */
     uint16_t          counter;    /**< How many were handed to the device */
+    uint16_t          first;      /**< Value of counter with one buffer */
     uint16_t          published;  /**< What the doorbell record says */
     uint16_t          batch;      /**< How many the device is told about at a
                                        time; 0 if some have no buffer */
@@ -92,6 +93,13 @@ static inline unsigned uct_sep_srq_batch(unsigned count)
 static inline unsigned uct_sep_srq_num_filled(const uct_sep_srq_t *srq)
 {
     return srq->filled - 1;
+}
+
+
+/** @return Receives that were used, and posted again; lower 16 bits. */
+static inline uint16_t uct_sep_srq_num_used(const uct_sep_srq_t *srq)
+{
+    return srq->counter - srq->first - uct_sep_srq_num_filled(srq);
 }
 
 

@@ -41,6 +41,7 @@ static void UCT_SEP_SRQ(fill_empty)(uct_sep_srq_t *srq, unsigned count)
 
         if (srq->filled == 0) {
             UCT_SEP_SRQ(start)(srq, 0);
+            srq->first = srq->counter;
         } else {
             UCT_SEP_SRQ(append)(srq, srq->filled);
         }

@@ -29,7 +29,8 @@ typedef struct uct_sep_eager_ring {
     uct_sep_txwq_t       *txwq;    /**< Of who may write into it, or NULL */
     uint8_t              is_watched; /**< Its next message is waited for */
     uct_sep_ring_score_t score;
-    uint64_t             scored;   /**< Messages that are in score */
+    uint64_t             scored;   /**< Messages that are in score, */
+    uint64_t             counted;  /**< and in uct_sep_eager_stats_t */
 } uct_sep_eager_ring_t;
 
 
@@ -47,6 +48,9 @@ typedef struct uct_sep_eager_peer {
                                           memory for it */
     ucs_list_link_t      due;      /**< In uct_sep_iface_t if messages are due
                                         */
+    uint16_t             counted;  /**< Number of the first message sent by ring
+                                        that is not in
+                                        uct_sep_eager_stats_t */
 } uct_sep_eager_peer_t;
 
 
@@ -61,8 +65,14 @@ typedef struct uct_sep_eager_recv {
 } uct_sep_eager_recv_t;
 
 
-/** Of what is there for the user to look at. */
+/** Of what is there for the user to look at: sep_eager_stats.h. */
 typedef struct uct_sep_eager_stats {
+    uint64_t ring_sent;         /**< Messages written into rings, */
+    uint64_t ring_received;     /**< taken out of rings, */
+    uint64_t sent;              /**< sent by send/receive */
+    uint64_t received;          /**< Receives used */
+    uint64_t full;              /**< Messages for which there was no slot */
+    uint16_t counted;           /**< Number of receives that is in received */
     uint64_t receives;          /**< Messages in rings that were given back */
     uint64_t fallbacks;         /**< Messages by send/receive while a ring was
                                      open */

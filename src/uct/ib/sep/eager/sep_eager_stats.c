@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "sep_eager_stats.h"
+#include <uct/ib/sep/iface/sep_fc.h>
+
+#include <ucs/vfs/base/vfs_cb.h>
+#include <ucs/vfs/base/vfs_obj.h>
+#include <inttypes.h>
+
+
+const char *uct_sep_eager_stat_names[] = {
+    [UCT_SEP_EAGER_STAT_RING_SENT]     = "ring_sent",
+    [UCT_SEP_EAGER_STAT_RING_RECEIVED] = "ring_received",
+    [UCT_SEP_EAGER_STAT_SENT]          = "sent",
+    [UCT_SEP_EAGER_STAT_RECEIVED]      = "received",
+    [UCT_SEP_EAGER_STAT_FALLBACKS]     = "fallbacks",
+    [UCT_SEP_EAGER_STAT_FULL]          = "ring_full",
+    [UCT_SEP_EAGER_STAT_WRITES]        = "credit_writes",
+    [UCT_SEP_EAGER_STAT_RINGS]         = "rings",
+    [UCT_SEP_EAGER_STAT_ACCEPTED]      = "rings_of_peers"
+};
+
+
+void uct_sep_eager_stats_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_txwq_count_ring(txwq, &iface->eager.stats);
+}
+
+void uct_sep_eager_stats_start(uct_sep_txwq_t *txwq)
+{
+    txwq->eager->counted = uct_sep_ring_tx_seq(&txwq->ring);
+}
+
+void uct_sep_eager_stats_received(uct_sep_iface_t *iface,
+                                  uct_sep_eager_ring_t *ring)
+{
+    uint64_t count = uct_sep_ring_rx_count(&ring->rx);
+
+    iface->eager.stats.ring_received += count - ring->counted;
+    ring->counted                     = count;
+}
+
+/* The same for all rings, without changing anything */
+static uint64_t
+uct_sep_eager_stats_num_received(const uct_sep_iface_t *iface)
+{
+    uint64_t count = iface->eager.stats.ring_received;
+    const uct_sep_eager_ring_t *ring;
+    unsigned i;
+
+    for (i = 0; (iface->eager.rings != NULL) &&
+                (i < iface->config.eager.poll_set); ++i) {
+        ring = &iface->eager.rings[i];
+        if (ring->txwq != NULL) {
+            count += uct_sep_ring_rx_count(&ring->rx) - ring->counted;
+        }
+    }
+    return count;
+}
+
+void uct_sep_eager_stats_get(uct_sep_iface_t *iface, uint64_t *values)
+{
+    const uct_sep_eager_stats_t *stats = &iface->eager.stats;
+    uint64_t sent                      = 0;
+    uct_sep_txwq_t *txwq;
+
+    ucs_list_for_each(txwq, &iface->tx.active, list) {
+        uct_sep_eager_stats_sent(iface, txwq);
+        sent += uct_sep_fc_num_sent(iface, txwq);
+    }
+
+    uct_sep_fc_count_received(iface);
+    values[UCT_SEP_EAGER_STAT_RING_SENT]     = stats->ring_sent;
+    values[UCT_SEP_EAGER_STAT_RING_RECEIVED] =
+            uct_sep_eager_stats_num_received(iface);
+    values[UCT_SEP_EAGER_STAT_SENT]          = stats->sent + sent;
+    values[UCT_SEP_EAGER_STAT_RECEIVED]      = stats->received;
+    values[UCT_SEP_EAGER_STAT_FALLBACKS]     = stats->fallbacks;
+    values[UCT_SEP_EAGER_STAT_FULL]          = stats->full;
+    values[UCT_SEP_EAGER_STAT_WRITES]        = stats->writes;
+    values[UCT_SEP_EAGER_STAT_RINGS]         = iface->eager.num_rings;
+    values[UCT_SEP_EAGER_STAT_ACCEPTED]      = stats->accepted;
+}
+
+static void
+uct_sep_eager_stats_show_received(void *obj, ucs_string_buffer_t *strb,
+                                  void *arg_ptr, uint64_t arg_u64)
+{
+    ucs_string_buffer_appendf(strb, "%" PRIu64 "\n",
+                              uct_sep_eager_stats_num_received(arg_ptr));
+}
+
+void uct_sep_eager_stats_vfs_init(uct_sep_iface_t *iface, void *obj)
+{
+    uct_sep_eager_stats_t *stats = &iface->eager.stats;
+    struct {
+        void     *value;
+        unsigned type;
+    } files[] = {
+        [UCT_SEP_EAGER_STAT_RING_SENT]     = {&stats->ring_sent,
+                                              UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_SENT]          = {&stats->sent, UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_RECEIVED]      = {&stats->received,
+                                              UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_FALLBACKS]     = {&stats->fallbacks,
+                                              UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_FULL]          = {&stats->full, UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_WRITES]        = {&stats->writes,
+                                              UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_RINGS]         = {&iface->eager.num_rings,
+                                              UCS_VFS_TYPE_U32},
+        [UCT_SEP_EAGER_STAT_ACCEPTED]      = {&stats->accepted,
+                                              UCS_VFS_TYPE_U32}
+    };
+    unsigned i;
+
+    ucs_vfs_obj_add_ro_file(
+            obj, uct_sep_eager_stats_show_received, iface, 0, "eager/%s",
+            uct_sep_eager_stat_names[UCT_SEP_EAGER_STAT_RING_RECEIVED]);
+    for (i = 0; i < UCT_SEP_EAGER_STAT_LAST; ++i) {
+        if (files[i].value == NULL) {
+            continue;
+        }
+        ucs_vfs_obj_add_ro_file(obj, ucs_vfs_show_primitive, files[i].value,
+                                files[i].type, "eager/%s",
+                                uct_sep_eager_stat_names[i]);
+    }
+}
