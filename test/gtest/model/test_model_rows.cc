@@ -2,7 +2,11 @@
 
 #include "test_model.h"
 
+#include <common/seed.h>
 #include <model/row.h>
+
+#include <algorithm>
+#include <random>
 
 /* Rows of CSV: all of what is in them comes out again with a column more, and
  * what is wrong is named with its line. */
@@ -114,6 +118,46 @@ TEST_F(test_model_rows, wrong_rows_are_named)
         EXPECT_EQ(std::string("error: rows:3: ") + one.message,
                   predict(header + one.row + "\n"));
     }
+}
+
+/* Whatever is changed in good rows, there is a message or a rate in each row */
+TEST_F(test_model_rows, random_changes_are_refused_or_understood)
+{
+    const std::string good  = "# comment\nop,policy,threads,depth,bytes,mops\n"
+                              "read,mul-4,24,8,8,3.6\nwrite,per-qp,1,1,64,1\n";
+    const std::string bytes = ",,\n\n# -0123456789eread,per-qp\r\t\"\x80";
+    std::mt19937 random(seed::get());
+    unsigned cases = seed::cases(3000), understood = 0;
+
+    for (unsigned i = 0; i < cases; ++i) {
+        std::string text = good;
+        for (unsigned j = 0; j <= random() % 3; ++j) {
+            size_t place = random() % text.size();
+            switch (random() % 3) {
+            case 0:
+                text[place] = bytes[random() % bytes.size()];
+                break;
+            case 1:
+                text.insert(place, 1, bytes[random() % bytes.size()]);
+                break;
+            default:
+                text.erase(place, 1 + (random() % 5));
+                break;
+            }
+        }
+
+        std::string result = predict(text);
+        if (result.find("error: ") == 0) {
+            EXPECT_EQ(0u, result.find("error: rows:")) << text;
+            continue;
+        }
+        ++understood;
+        EXPECT_NE(std::string::npos, result.find(",predicted_mops\n")) << text;
+        EXPECT_EQ(std::string::npos, result.find("nan")) << text;
+        EXPECT_GE(std::count(result.begin(), result.end(), '\n'), 2) << text;
+    }
+    EXPECT_GT(understood, cases / 50);
+    EXPECT_LT(understood, cases);
 }
 
 TEST_F(test_model_rows, wrong_files_are_refused)
