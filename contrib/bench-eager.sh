@@ -9,8 +9,16 @@
 #   contrib/bench-eager.sh             a table, rc_mlx5 beside it
 #   contrib/bench-eager.sh --tsv       row, send_receive, ring, ring/send_receive
 #   contrib/bench-eager.sh --polling   idle progress by the number of rings
+#   contrib/bench-eager.sh --jobs      MPICH, Open MPI and OpenSHMEM: programs of
+#                                      test/mpi and test/shmem, in us or millions
+#                                      of messages per second
+#   contrib/bench-eager.sh --lengths   by the length of rings (2 to 100), percent of
+#                                      the messages for a ring that found a slot:
+#                                      kernels of test/mpi/kernels.c, and LAMMPS
+#                                      (Debian's lammps) melting a crystal if it is
+#                                      installed
 #
-# Options: --only ROW     only this row; may be repeated
+# Options: --only ROW     only this row; may be repeated (not of --jobs)
 #          --quick        fewer runs, fewer rings
 #          --count N      calls that are counted per operation (default 256)
 #          --repeat N     runs of each time, of which the median counts
@@ -43,6 +51,8 @@ usage()
 build=
 ucx=
 options=()
+groups=(build bench)
+targets="all bench-programs"
 while [[ $# -gt 0 ]]; do
     case $1 in
     --ucx)     ucx=$(cd "${2:?--ucx needs a directory}" && pwd); shift 2 ;;
@@ -50,6 +60,8 @@ while [[ $# -gt 0 ]]; do
     --only|--count|--repeat)
                options+=("$1" "${2:?$1 needs a value}"); shift 2 ;;
     --tsv|--quick|--polling) options+=("$1"); shift ;;
+    --jobs|--lengths) options+=("$1"); groups+=(jobs); targets+=" job-programs"
+               shift ;;
     --help|-h) usage; exit 0 ;;
     *)         usage >&2; exit 2 ;;
     esac
@@ -60,12 +72,12 @@ if [[ -z $build ]]; then
     : "${ucx:=$SEP_TOP/build/ucx-release}"
     # Standard output is for the result.
     {
-        sep_install_deps build bench
+        sep_install_deps "${groups[@]}"
         if [[ ! -e $ucx/.sep-ucx-release ]]; then
             "$SEP_TOP/contrib/build-ucx-release.sh" "$ucx"
         fi
         # As contrib/bench-insn.sh
-        sep_build "$build" "all bench-programs" \
+        sep_build "$build" "$targets" \
             "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
             --disable-gtest
     } >&2

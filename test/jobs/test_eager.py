@@ -26,6 +26,20 @@ class Slope(unittest.TestCase):
             eager.slope({1: 1, 8: 8, 16: 16})
 
 
+class Counters(unittest.TestCase):
+
+    def test_those_of_all_interfaces_are_added(self):
+        line = "sep_eager.c:1 UCX DEBUG mlx5_0:1: interface 0x1a2: by ring " \
+            "{} sent, 2 received; by send/receive 3 sent, 4 received; 5 of " \
+            "these sent despite a ring, 6 because it was full; 7 writes of " \
+            "credits\n"
+        self.assertEqual(
+            {"ring_sent": 11, "ring_received": 4, "sent": 6, "received": 8,
+             "fallbacks": 10, "ring_full": 12, "credit_writes": 14},
+            eager.read_counters(line.format(1) + "other 9\n" +
+                                line.format(10)))
+
+
 class Rows(unittest.TestCase):
 
     def test_ratio_is_by_send_receive(self):

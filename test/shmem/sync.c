@@ -288,6 +288,28 @@ static void sync_reduce(void)
     shmem_free(longs);
 }
 
+/** Time of a barrier: the fastest of some batches. */
+static void sync_time(void)
+{
+    const int batches = 20, batch = 100;
+    double best       = 0, start, seconds;
+    int i, k;
+
+    shmem_job_part("time of barriers");
+    shmem_barrier_all();
+    for (i = 0; i < batches; ++i) {
+        start = shmem_job_time();
+        for (k = 0; k < batch; ++k) {
+            shmem_barrier_all();
+        }
+        seconds = shmem_job_time() - start;
+        best    = ((i == 0) || (seconds < best)) ? seconds : best;
+    }
+    if (shmem_job.pe == 0) {
+        shmem_job_metric("barrier", 0, best * 1e6 / batch, "us");
+    }
+}
+
 int main(int argc, char **argv)
 {
     shmem_job_init(argc, argv, "sync");
@@ -298,5 +320,6 @@ int main(int argc, char **argv)
     sync_broadcast();
     sync_collect();
     sync_reduce();
+    sync_time();
     return shmem_job_finish();
 }

@@ -7,11 +7,13 @@ software device count, ucx_perftest takes the time.
 
 import glob
 import os
+import re
+import shutil
 import statistics
 import tempfile
 from dataclasses import dataclass, field
 
-from . import device, jobs, perftest, process
+from . import device, jobs, lanes, perftest, process
 
 DEVICE = "mlx5_0:1"
 
@@ -67,6 +69,36 @@ TIMES = {
     "tag_rate":   perftest_of("ucp", "tag_bw", 8, 20000),
 }
 
+# Programs with figures, see test/mpi and test/shmem
+JOBS = (jobs.Job("mpich", "pingpong", 2), jobs.Job("openmpi", "pingpong", 2),
+        jobs.Job("mpich", "kernels", 2), jobs.Job("openmpi", "kernels", 2),
+        jobs.Job("oshmem", "sync", 2))
+
+# Lengths of rings: what they do, and for whom
+LENGTHS = (2, 3, 5, 8, 16, 32, 64, 100)
+QUICK_LENGTHS = (2, 5, 64)
+KERNELS = ("halo", "alltoall", "cg", "is")
+KERNEL_JOBS = (jobs.Job("mpich", "kernels", 2), jobs.Job("mpich", "kernels", 4),
+               jobs.Job("openmpi", "kernels", 4))
+LAMMPS = jobs.Job("openmpi", "melt", 4)
+
+MELT = """units lj
+atom_style atomic
+lattice fcc 0.85
+region box block 0 8 0 8 0 8
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 2.5 4711
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify every 10 delay 0 check no
+fix 1 all nve
+thermo 50
+run 200
+"""
+
 # Numbers of rings that are polled
 RINGS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 QUICK_RINGS = (1, 2, 4, 8, 16, 32, 64)
@@ -107,6 +139,17 @@ def read_numbers(text):
         name, *numbers = line.split()
         rows[name] = [float(number) for number in numbers]
     return rows
+
+
+def read_counters(text):
+    """Sums of what interfaces log of the eager channel when they are closed."""
+    names = ("ring_sent", "ring_received", "sent", "received", "fallbacks",
+             "ring_full", "credit_writes")
+    total = dict.fromkeys(names, 0)
+    for line in re.findall(r"by ring \d+ sent, .*", text):
+        for name, number in zip(names, re.findall(r"\d+", line)):
+            total[name] += int(number)
+    return total
 
 
 def slope(costs):
@@ -324,3 +367,93 @@ class Bench:
                     found[column].append(self.perftest(column, test))
             yield Row(name, test.unit, {column: statistics.median(values)
                                         for column, values in found.items()})
+
+    # -- jobs ------------------------------------------------------------
+
+    def job_argv(self, job, arguments):
+        """Command line of a program of test/mpi or test/shmem, under its
+        library's launcher."""
+        launcher = shutil.which(jobs.LAUNCHERS[job.library])
+        if launcher is None:
+            raise EagerError(f"{jobs.LAUNCHERS[job.library]} is not installed")
+        return jobs.launch(job.library, launcher) + \
+            ["-n", job.ranks] + job.binding() + list(arguments)
+
+    def run_job(self, column, job, arguments, extra=None):
+        """(result, counters of all interfaces) of a job that ended well."""
+        with device.SoftwareDevice(self.build_dir) as instance, \
+                tempfile.TemporaryDirectory(prefix="sep-eager.") as logs:
+            env = self.environment(column, instance, extra)
+            env["UCX_LOG_LEVEL"] = "debug"
+            env["UCX_LOG_FILE"] = os.path.join(logs, "ucx.%h.%p")
+            result = process.run(self.launcher(column) +
+                                 self.job_argv(job, arguments), self.timeout,
+                                 env)
+            text = lanes.read_logs(logs)
+        if not result.ok:
+            raise EagerError(f"{column}: {job.label}: {result.why()}"
+                             f"{jobs.last_words(result)}")
+        return result, read_counters(text)
+
+    def program(self, column, job, arguments=(), extra=None):
+        """Figures of a program that checks its data, as {(name, size): value},
+        their units, and counters."""
+        result, counters = self.run_job(
+            column, job, [job.binary(self.build_dir), *arguments], extra)
+        status, why, report = jobs.judge(job, result)
+        if status != "pass":
+            raise EagerError(f"{column}: {job.label}: {why}")
+        values = {(name, size): value for name, size, value, _ in
+                  report.metrics}
+        units = {(name, size): unit for name, size, _, unit in report.metrics}
+        return values, units, counters
+
+    def job_rows(self, columns):
+        """Rows of MPI and OpenSHMEM programs: medians of runs that alternate."""
+        for job in JOBS:
+            found, units = {}, {}
+            for _ in range(self.repeat):
+                for column in columns:
+                    values, more, _ = self.program(column, job)
+                    units.update(more)
+                    for key, value in values.items():
+                        found.setdefault(key, {}).setdefault(
+                            column, []).append(value)
+            for (name, size), by_column in found.items():
+                has_size = size > 0 or name == "latency"
+                row = f"{job.library}_{name}" + (f"_{size}" if has_size else "")
+                yield Row(row, units[name, size],
+                          {column: statistics.median(values) for column, values
+                           in by_column.items()})
+
+    def melt_input(self, where):
+        """A Lennard-Jones crystal that melts, for LAMMPS."""
+        path = os.path.join(where, "in.melt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(MELT)
+        return path
+
+    def lengths(self, slots):
+        """What of the messages goes through rings, by their length: for each
+        program (name, {slots: (counters, value)})."""
+        programs = [(f"{job.library} {kernel} {job.ranks}", job, kernel)
+                    for job in KERNEL_JOBS for kernel in KERNELS]
+        for name, job, kernel in programs:
+            found = {}
+            for number in slots:
+                values, _, counters = self.program(
+                    RING, job, [kernel], {"UCX_SEP_EAGER_SLOTS": str(number)})
+                found[number] = (counters, values[kernel, 0])
+            yield name, found
+        lammps = shutil.which("lmp")
+        if lammps is None:
+            return
+        with tempfile.TemporaryDirectory(prefix="sep-eager.") as where:
+            argv = [lammps, "-in", self.melt_input(where), "-log", "none",
+                    "-screen", os.path.join(where, "screen")]
+            found = {}
+            for number in slots:
+                result, counters = self.run_job(
+                    RING, LAMMPS, argv, {"UCX_SEP_EAGER_SLOTS": str(number)})
+                found[number] = (counters, result.seconds)
+            yield f"LAMMPS melt {LAMMPS.ranks}", found

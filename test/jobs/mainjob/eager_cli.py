@@ -23,6 +23,8 @@ def parse_arguments(argv):
     parser.add_argument("--only", action="append", metavar="ROW",
                         choices=eager.row_names())
     parser.add_argument("--polling", action="store_true")
+    parser.add_argument("--jobs", action="store_true")
+    parser.add_argument("--lengths", action="store_true")
     parser.add_argument("--count", type=int, default=256, metavar="N")
     parser.add_argument("--repeat", type=int, metavar="N")
     parser.add_argument("--log-dir", metavar="DIR")
@@ -85,6 +87,26 @@ def print_polling(bench, options):
             print("{:8}{:>14}{:>10}{:>12}".format(*cells))
 
 
+def print_lengths(bench, options):
+    """Shares of the messages that found a slot, by the length of rings."""
+    slots = eager.QUICK_LENGTHS if options.quick else eager.LENGTHS
+    print("program" if options.tsv else f"{'':22}",
+          *[number if options.tsv else f"{number:>8}" for number in slots],
+          sep="\t" if options.tsv else "")
+    for name, found in bench.lengths(slots):
+        cells = []
+        for number in slots:
+            counters = found[number][0]
+            all_sent = counters["ring_sent"] + counters["ring_full"]
+            cells.append(f"{100 * counters['ring_sent'] / all_sent:.1f}"
+                         if all_sent else "n/a")
+        if options.tsv:
+            print(name, *cells, sep="\t", flush=True)
+        else:
+            print(f"{name:22}" + "".join(f"{cell:>8}" for cell in cells),
+                  flush=True)
+
+
 def main(argv=None):
     options = parse_arguments(argv)
     process.end_with_cleanup()
@@ -94,10 +116,15 @@ def main(argv=None):
         if options.polling:
             print_polling(bench, options)
             return 0
+        if options.lengths:
+            print_lengths(bench, options)
+            return 0
         if not options.tsv:
             print(f"{'':22}" + "".join(f"{head:>14}" for head in (
                 eager.SEND_RECEIVE, eager.RING, "ratio", eager.PEER)))
-        for row in rows(bench, options):
+        for row in bench.job_rows(eager.COLUMNS[:2] if options.tsv else
+                                  eager.COLUMNS) if options.jobs else \
+                rows(bench, options):
             print_row(options, row)
     except (eager.EagerError, OSError, ValueError) as error:
         print(f"eager: {error}", file=sys.stderr)
