@@ -426,7 +426,7 @@ TEST_F(test_sep_uct_fc, it_may_be_switched_off_at_one_side)
 {
     for (bool local : {false, true}) {
         settings on  = {{"FC_WND_SIZE", "4"}};
-        settings off = {{"FC_ENABLE", "n"}};
+        settings off = {{"FC_ENABLE", "n"}, {"EAGER", "n"}};
 
         TearDown();
         m_peer.reset(new peer(1, local ? on : off));

@@ -426,6 +426,20 @@ entity::err_handler(void *arg, uct_ep_h ep, ucs_status_t status)
     return UCS_OK;
 }
 
+uint64_t entity::num_by_ring()
+{
+    uct_sep_iface_t *iface = sep();
+    uint64_t count         = iface->eager.stats.receives;
+
+    for (unsigned i = 0; (iface->eager.rings != NULL) &&
+                         (i < iface->config.eager.poll_set); ++i) {
+        if (iface->eager.rings[i].txwq != NULL) {
+            count += uct_sep_ring_rx_count(&iface->eager.rings[i].rx);
+        }
+    }
+    return count;
+}
+
 /*
  * completion
  */

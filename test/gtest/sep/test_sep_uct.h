@@ -142,6 +142,8 @@ public:
         }
         return ucs_derived_of(m_iface, uct_sep_hub_iface_t)->hub->core;
     }
+    /* Messages that the interface has taken out of rings */
+    uint64_t num_by_ring();
     uct_sep_ep_t *sep_ep(uct_ep_h ep)
     {
         return is_on_hub() ? ucs_derived_of(ep, uct_sep_hub_ep_t)->peer->ep

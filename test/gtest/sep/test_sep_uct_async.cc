@@ -206,6 +206,7 @@ TEST_P(test_sep_uct_async, a_peer_killed_within_a_message_keeps_no_receive)
     receiver.push_back({"RX_QUEUE_FILL", std::to_string(count)});
     for (settings *side : {&receiver, &sender}) {
         side->push_back({"FC_ENABLE", "n"});
+        side->push_back({"EAGER", "n"});
         side->push_back({"PATH_MTU", "256"});
     }
 

@@ -215,16 +215,7 @@ protected:
     /* Messages that an interface has taken out of rings */
     uint64_t by_ring(unsigned i)
     {
-        uct_sep_iface_t *iface = m_nodes[i].e->sep();
-        uint64_t count         = iface->eager.stats.receives;
-
-        for (unsigned j = 0; (iface->eager.rings != NULL) &&
-                             (j < iface->config.eager.poll_set); ++j) {
-            if (iface->eager.rings[j].txwq != NULL) {
-                count += uct_sep_ring_rx_count(&iface->eager.rings[j].rx);
-            }
-        }
-        return count;
+        return m_nodes[i].e->num_by_ring();
     }
 
     std::vector<uint64_t> stats(unsigned i)

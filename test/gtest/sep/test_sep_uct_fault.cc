@@ -175,6 +175,7 @@ TEST_F(test_sep_uct_fault, ten_thousand_operations_end_when_the_peer_is_killed)
     config.push_back({"RX_QUEUE_LEN", "64"});
     config.push_back({"RX_MAX_BUFS", "128"});
     config.push_back({"FC_ENABLE", "n"});
+    config.push_back({"EAGER", "n"});
     start(config);
 
     memory local(m_local->md(), 4096);

@@ -10,8 +10,7 @@ using namespace sep_uct_test;
 
 namespace {
 
-constexpr unsigned num_threads = 24;
-constexpr unsigned count       = 4; /* Rounds, to each worker */
+constexpr unsigned max_threads = 24;
 
 /* How the workers of the crowd share what */
 struct crowd {
@@ -69,7 +68,8 @@ protected:
 
     void connect(member &self)
     {
-        for (auto &other : m_members) {
+        for (unsigned i = 0; i < m_threads; ++i) {
+            member &other = m_members[i];
             uct_rkey_bundle_t rkey;
 
             self.eps.push_back(self.e->connect(other.addr));
@@ -101,7 +101,7 @@ protected:
         uint64_t constant = 0x5e9;
 
         retry(self, [&]() {
-            return uct_ep_am_short(ep, 1, (from * count) + round, NULL, 0);
+            return uct_ep_am_short(ep, 1, (from * m_count) + round, NULL, 0);
         });
         retry(self, [&]() {
             return uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 1, va, rkey);
@@ -115,18 +115,18 @@ protected:
     /* Once, and in order from each of them */
     void expect_all(member &self)
     {
-        std::vector<uint64_t> next(num_threads, 0);
+        std::vector<uint64_t> next(m_threads, 0);
 
-        ASSERT_EQ(num_threads * count, self.e->messages.size());
+        ASSERT_EQ(m_threads * m_count, self.e->messages.size());
         for (auto &message : self.e->messages) {
             uint64_t seq;
             memcpy(&seq, message.data.data(), sizeof(seq));
-            ASSERT_EQ(next[seq / count]++, seq % count);
+            ASSERT_EQ(next[seq / m_count]++, seq % m_count);
         }
         EXPECT_TRUE(self.e->failures.empty());
 
         volatile uint64_t *counter = (volatile uint64_t*)self.counter->ptr();
-        EXPECT_EQ(num_threads * count, counter[0]);
+        EXPECT_EQ(m_threads * m_count, counter[0]);
         EXPECT_EQ(0x5e9u, counter[1]);
     }
 
@@ -142,7 +142,7 @@ protected:
     /* Everybody has come so far */
     void meet(member &self)
     {
-        unsigned goal = (m_arrived++ / num_threads + 1) * num_threads;
+        unsigned goal = (m_arrived++ / m_threads + 1) * m_threads;
 
         self.e->wait([&]() { return m_arrived >= goal; });
     }
@@ -155,39 +155,61 @@ protected:
         ASSERT_FALSE(HasFatalFailure());
         meet(self);
         connect(self);
-        for (uint64_t round = 0; round < count; ++round) {
-            for (unsigned i = 0; i < num_threads; ++i) {
-                send(index, (index + i) % num_threads, round);
+        for (uint64_t round = 0; round < m_count; ++round) {
+            for (unsigned i = 0; i < m_threads; ++i) {
+                send(index, (index + i) % m_threads, round);
             }
         }
         EXPECT_TRUE(self.e->flush());
         self.e->wait([&]() {
-            return self.e->messages.size() == num_threads * count;
+            return self.e->messages.size() == m_threads * m_count;
         });
         meet(self);
         expect_all(self);
+        m_num_by_ring += self.e->num_by_ring();
         meet(self);
         close(self);
         ++m_done;
     }
 
+    void run_all()
+    {
+        std::vector<std::thread> threads;
+
+        for (unsigned i = 0; i < m_threads; ++i) {
+            threads.emplace_back([this, i]() { run(i); });
+        }
+        for (auto &thread : threads) {
+            thread.join();
+        }
+        EXPECT_EQ(m_threads, m_done);
+    }
+
     settings                m_config;
     std::unique_ptr<entity> m_owner;
-    member                  m_members[num_threads];
+    member                  m_members[max_threads];
+    unsigned                m_threads = max_threads;
+    unsigned                m_count   = 4; /* Rounds, to each worker */
     std::atomic<unsigned>   m_arrived{0}, m_done{0};
+    std::atomic<uint64_t>   m_num_by_ring{0};
 };
 
 TEST_P(test_sep_uct_threads, twenty_four_workers_talk_to_each_other)
 {
-    std::vector<std::thread> threads;
+    run_all();
+}
 
-    for (unsigned i = 0; i < num_threads; ++i) {
-        threads.emplace_back([this, i]() { run(i); });
-    }
-    for (auto &thread : threads) {
-        thread.join();
-    }
-    EXPECT_EQ(num_threads, m_done);
+/* By the time they are offered rings, all of them are sending */
+TEST_P(test_sep_uct_threads, workers_write_into_each_others_rings)
+{
+    m_config.push_back({"EAGER", "y"});
+    m_owner.reset();
+    m_owner = entity::create(m_config);
+    ASSERT_TRUE(m_owner != nullptr);
+    m_threads = 4;
+    m_count   = 400;
+    run_all();
+    EXPECT_GT(m_num_by_ring, m_count);
 }
 
 std::vector<crowd> crowds()

@@ -149,6 +149,7 @@ def _categories():
 _MODES = tuple((name, f"UCX_SEP_CATEGORY={name}") for name in _categories()
                if name != "dynamic") + (
                    ("cq_by_2", "UCX_SEP_CQ_SHARING=2"),
+                   ("eager", "UCX_SEP_EAGER=y"),
                    ("legacy_uars", "MLX5SIM_UAR_MODE=legacy"))
 _MODE_TESTS = ("*test_sep_uct_ops.*/bf:*test_sep_uct_flow.*/dv:"
                "*test_sep_uct_error.*/dv:test_sep_uct_fault.*:test_sep_fc.*:"
@@ -212,25 +213,48 @@ _DEFERRED_MORE = {
 }
 
 
+# With a seed, the eager channel as well, in all but UCX's own tests
+_DEFERRED_EAGER = {2: (":*test_sep_uct_eager*", ("UCX_SEP_EAGER=y",))}
+
+
 def _deferred(seed):
     environment = ("MLX5SIM_EXEC=deferred", f"MLX5SIM_SEED={seed}")
     more, settings = _DEFERRED_MORE.get(seed, ("", ()))
+    eager_tests, eager = _DEFERRED_EAGER.get(seed, ("", ()))
     tests, exceptions = _MODE_TESTS.split(":-")
     return (Gtest(f"device_gtest-seed_{seed}", "device_gtest", patience=2,
                   tests=_DEFERRED_DEVICE_TESTS, environment=environment),
             Gtest(f"sep_gtest-seed_{seed}", "sep_gtest", patience=2,
-                  tests=f"{tests}{more}:-{exceptions}",
-                  environment=environment + settings),
+                  tests=f"{tests}{more}{eager_tests}:-{exceptions}",
+                  environment=environment + settings + eager),
             Gtest(f"sep_gtest-loss-seed_{seed}", "sep_gtest", patience=2,
                   tests=_MODE_TESTS,
-                  environment=environment + settings + ("MLX5SIM_LOSS=5",)),
+                  environment=environment + settings + eager +
+                  ("MLX5SIM_LOSS=5",)),
             Conformance(f"ucx-seed_{seed}", (
                 "--group", "ud" if seed == 2 else "uct",
                 "--tests", _DEFERRED_UCT,
                 *(word for each in environment for word in ("--set", each))),
                 strict=True),
             Jobs(f"job-seed_{seed}", rows=_DEFERRED_JOBS[seed],
-                 options=("--quick",), environment=environment))
+                 options=("--quick",), environment=environment + eager))
+
+
+# Of main_job with the eager channel: what sends many short messages, in threads
+# as well. With one ring, it goes from peer to peer.
+_EAGER_JOBS = (
+    Jobs("job-eager", rows=(
+        "UCP tag_lat 8 B", "MPICH 2 ranks p2p", "MPICH 4 ranks threads",
+        "Open MPI 4 ranks p2p", "Open MPI 2 ranks threads",
+        "OpenSHMEM 2 ranks atomics"),
+        options=("--quick", "--transport", "sep_mlx5"),
+        environment=("UCX_SEP_EAGER=y",)),
+    Jobs("job-eager_set_of_1", rows=(
+        "MPICH 4 ranks p2p", "MPICH 4 ranks collectives",
+        "Open MPI 4 ranks threads", "OpenSHMEM 4 ranks sync"),
+        options=("--quick", "--transport", "sep_mlx5"),
+        environment=("UCX_SEP_EAGER=y", "UCX_SEP_EAGER_POLL_SET=1")),
+)
 
 
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
@@ -285,7 +309,11 @@ PARTS = (
     Part("threads", "tests with threads under ThreadSanitizer", (
         Gtest("sep_gtest-threads", "sep_gtest", THREADS, _THREAD_TESTS,
               tool="tsan", sanitizers="tsan", patience=3, needs=(PLAIN,),
-              chunk=30),)),
+              chunk=30),
+        Gtest("sep_gtest-threads-eager", "sep_gtest", THREADS,
+              "*test_sep_workers.*:test_sep_hub.*:*test_sep_uct_eager_kill.*",
+              environment=("UCX_SEP_EAGER=y",), tool="tsan",
+              sanitizers="tsan", patience=3, needs=(PLAIN,), chunk=30))),
 
     Part("memcheck", "a representative part of the transport's tests under "
          "valgrind", (
@@ -299,7 +327,8 @@ PARTS = (
         for program in ("sim_gtest", "device_gtest", "sep_gtest",
                         "model_gtest"))),
 
-    Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs", (Jobs(),)),
+    Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs",
+         (Jobs(),) + _EAGER_JOBS),
 
     Part("conformance", "a representative part of UCX's own unit tests", (
         Conformance("as good as rc_mlx5:"),
