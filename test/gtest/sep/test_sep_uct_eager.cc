@@ -505,6 +505,54 @@ TEST_P(test_sep_uct_eager, an_interface_can_write_to_itself)
     EXPECT_GT(by_ring(0), 500u);
 }
 
+/* Messages may come before the main thread knows the connection: what asks for
+ * a ring is kept as well */
+TEST_P(test_sep_uct_eager, a_ring_is_offered_to_who_was_not_known_yet)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub is progressed as a whole";
+    }
+
+    entity &to = *m_nodes[1].e;
+    for (unsigned i = 0; i < 20; ++i) {
+        bytes data = message_of(0, 16);
+        for (unsigned j = 0; (send(0, 1, 0, data) != UCS_OK); ++j) {
+            ASSERT_LT(j, 10000000u);
+            m_nodes[0].e->progress();
+        }
+    }
+    for (unsigned j = 0; to.messages.size() < 20; ++j) {
+        ASSERT_LT(j, 10000000u);
+        m_nodes[0].e->progress();
+        uct_iface_progress(to.iface());
+    }
+    EXPECT_FALSE(ucs_list_is_empty(&to.sep()->rx.fc_early));
+    EXPECT_TRUE(wait([&]() { return has_ring(0, 1); }));
+}
+
+/* After a flush, puts are strict until something has completed, if memory may
+ * have relaxed ordering. Rings have not. */
+TEST_P(test_sep_uct_eager, a_flush_does_not_close_rings)
+{
+    int has_relaxed = uct_sep_rkey_has_relaxed;
+
+    make(2);
+    open_ring(0, 1);
+    uct_sep_rkey_has_relaxed = 1; /* As if such a key had come */
+    for (unsigned i = 0; i < 20; ++i) {
+        uint64_t before = by_ring(1);
+
+        EXPECT_TRUE(wait([&]() {
+            return uct_iface_flush(m_nodes[0].e->iface(), 0, NULL) == UCS_OK;
+        }));
+        ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+        wait([&]() { return is_quiet(); });
+        EXPECT_EQ(before + 1, by_ring(1));
+    }
+    uct_sep_rkey_has_relaxed = has_relaxed;
+}
+
 /* A worker that sends and does not receive; the other has switched it off */
 TEST_P(test_sep_uct_eager, who_has_it_off_declines)
 {

@@ -559,6 +559,7 @@ void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     uct_sep_txwq_t *txwq = link->txwq;
+    int has_requested;
     uct_sep_ep_t *ep;
 
     if ((uct_sep_qp_table_add(&iface->qps, txwq->qpn, txwq) != UCS_OK) ||
@@ -575,10 +576,15 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     iface->api->txwq_check(iface, txwq);
     txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
     ucs_list_add_tail(&iface->tx.active, &txwq->list);
-    uct_sep_fc_start(iface, txwq);
+    has_requested = uct_sep_fc_start(iface, txwq);
 
     ucs_list_for_each(ep, &link->eps, list) {
         uct_sep_link_bind(ep, txwq);
+    }
+
+    if (has_requested) {
+        uct_sep_eager_report(iface, txwq, iface->config.fc.window -
+                                          iface->config.fc.soft);
     }
 }
 

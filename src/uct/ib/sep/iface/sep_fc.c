@@ -207,7 +207,7 @@ int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id,
     return !is_pure;
 }
 
-void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+int uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_fc_early_t *early, *tmp;
     uint8_t am_id;
@@ -222,9 +222,10 @@ void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
             ucs_list_del(&early->list);
             ucs_free(early);
             uct_sep_fc_apply(iface, txwq, am_id, 0);
-            break;
+            return 1;
         }
     }
+    return 0;
 }
 
 void uct_sep_fc_set_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,

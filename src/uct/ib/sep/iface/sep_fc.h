@@ -40,8 +40,10 @@ static inline int uct_sep_fc_is_blocked(const uct_sep_txwq_t *txwq)
 
 
 /** Start with a full window, and handle what the peer requested before the
- *  queue was known. The queue is active. */
-void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+ *  queue was known. The queue is active.
+ *
+ *  @return Whether it has requested anything. */
+int uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /** The queue goes out of use. */

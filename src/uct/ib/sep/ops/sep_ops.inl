@@ -205,6 +205,19 @@ uct_sep_ops_take_am(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id)
 }
 
 
+/** Whether there are credits for a message into a ring, whose memory is always
+ *  strict: it need not care for uct_sep_txwq_set_strict(). */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_ops_has_ring_credits(const uct_sep_iface_t *iface,
+                             const uct_sep_txwq_t *txwq)
+{
+    int32_t credits = (txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE) ?
+                      txwq->credits : uct_sep_txwq_credits(txwq);
+
+    return (credits | iface->tx.cq_credits) >= 0;
+}
+
+
 /** Whether a message of @a length bytes can go into a ring: there is a free
  *  slot of that size, and nothing else that it would have to wait for. */
 static UCS_F_ALWAYS_INLINE int
@@ -215,7 +228,7 @@ uct_sep_ops_has_slot(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
            (length <= txwq->ring.max_length) &&
            ((txwq->ring.left >= 0) ||
             uct_sep_txwq_refresh_ring(txwq, &iface->eager.stats)) &&
-           ((txwq->credits | iface->tx.cq_credits) >= 0);
+           uct_sep_ops_has_ring_credits(iface, txwq);
 }
 
 
