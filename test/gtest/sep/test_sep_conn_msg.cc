@@ -56,7 +56,7 @@ TEST_F(test_sep_conn_msg, wire_bytes_are_what_the_format_says)
                                   0x05060708, 0x0a0b0c));
 
     EXPECT_EQ(84u, bytes.size());
-    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x03\x02\x00\x54", 8));
+    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x04\x02\x00\x54", 8));
     EXPECT_EQ(0, memcmp(&bytes[60], "\x01\x02\x03\x04\x05\x06\x07\x08", 8));
     EXPECT_EQ(0, memcmp(&bytes[68], "\x00\x0a\x0b\x0c", 4));
 }
