@@ -392,6 +392,17 @@ static ucs_status_t uct_insn_run_progress_idle(uct_insn_t *insn)
     return (count == 0) ? UCS_OK : UCS_ERR_BUSY;
 }
 
+/* Rings may still be on offer, or their acceptance on its way */
+static void uct_insn_wait_idle(uct_insn_t *insn)
+{
+    unsigned idle = 0;
+
+    while (idle < 1000) {
+        idle = (uct_iface_progress(insn->pair.iface[1]) == 0) ? (idle + 1) : 0;
+        uct_pair_progress(&insn->pair);
+    }
+}
+
 /* With -r: of the interface that has senders. */
 static ucs_status_t uct_insn_run_senders(uct_insn_t *insn)
 {
@@ -633,6 +644,7 @@ static int uct_insn_senders(uct_insn_t *insn, unsigned count, char *list)
                                   UCT_INSN_AM_ID, &insn->received);
         if (status == UCS_OK) {
             status = uct_pair_quiesce(&insn->pair);
+            uct_insn_wait_idle(insn);
         }
         if (status == UCS_OK) {
             status = (uct_insn_count == UCT_INSN_COUNT_TIME) ?
