@@ -17,6 +17,10 @@ fi
 # Of use in a checkout only
 not_in_tarball='^(\.gitignore|\.gitattributes)$'
 
+# make distcheck may run at the same time, with a lock on this file: the
+# directory is the same
+exec 9> "$build/distdir.lock"
+flock 9
 make -C "$build" --no-print-directory distdir > "$build/distdir.log" 2>&1 || {
     tail -n 20 "$build/distdir.log" >&2
     exit 1

@@ -366,8 +366,9 @@ PARTS = (
         # It has all files, so what has been built and run here need not be
         # once more: no unit tests, and nothing is optimised.
         Check("tarball is complete", (
-            "contrib/check-tarball.sh", "build/check"), 300, PLAIN),
+            "contrib/check-tarball.sh", "build/check"), 1800, PLAIN),
         Check("make distcheck", (
+            "flock", "build/check/distdir.lock",
             "make", "-C", "build/check", "--no-print-directory", "distcheck",
             "DISTCHECK_CONFIGURE_FLAGS=--disable-gtest CFLAGS=-O0"),
               1800, PLAIN))),
