@@ -99,6 +99,24 @@ class Judge(unittest.TestCase):
         self.assertEqual(found, {(library, ranks) for library in jobs.LAUNCHERS
                                  for ranks in (2, 4)})
 
+    def test_kernels_of_applications_run_on_all_libraries(self):
+        found = [job for job in jobs.jobs(True, list(jobs.LIBRARIES)) if
+                 job.program == "app_kernels"]
+        self.assertEqual([job.library for job in found], list(jobs.LIBRARIES))
+
+    def test_programs_on_ucp_alone_start_their_processes(self):
+        argv = jobs.Job("ucp", "app_kernels", 2).argv("/b", True, str)
+        self.assertEqual(argv, ["/b/test/ucp/app_kernels", "--ranks", 2,
+                                "--quick"])
+
+    def test_only_one_program_may_end_without_finalize(self):
+        allowed = "orte_allowed_exit_without_sync"
+        self.assertIn(allowed, jobs.Job("oshmem", "app_kernels", 2).argv(
+            "/b", True, str))
+        for job in jobs.jobs(True, list(jobs.LIBRARIES)):
+            if (job.library, job.program) != ("oshmem", "app_kernels"):
+                self.assertNotIn(allowed, job.argv("/b", True, str))
+
 
 class FakeDevice(device.NoDevice):
     """A device whose counters move by a set amount per row."""

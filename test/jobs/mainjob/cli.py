@@ -442,9 +442,9 @@ def parse_arguments(argv):
                         type=name_list(list(TRANSPORTS)), metavar="LIST",
                         help="transports to run, comma separated (default: "
                         "sep_mlx5,rc_mlx5; tcp is for work on these programs)")
-    parser.add_argument("--libraries", default=["mpich", "openmpi", "oshmem"],
-                        type=name_list(list(jobs.LAUNCHERS)), metavar="LIST",
-                        help="of mpich,openmpi,oshmem (default: all)")
+    parser.add_argument("--libraries", default=list(jobs.LIBRARIES),
+                        type=name_list(jobs.LIBRARIES), metavar="LIST",
+                        help="of mpich,openmpi,oshmem,ucp (default: all)")
     parser.add_argument("--only", metavar="TEXT",
                         help="only rows whose name contains TEXT")
     parser.add_argument("--ucx", metavar="PREFIX", type=os.path.abspath,
@@ -490,7 +490,8 @@ def missing_parts(options):
                 "mpirun.mpich": "mpich", "mpirun.openmpi": "openmpi-bin",
                 "oshrun": "openmpi-bin"}
     needed = ["ucx_info", "ucx_perftest"] + [jobs.LAUNCHERS[name] for name in
-                                             options.libraries]
+                                             options.libraries if
+                                             name in jobs.LAUNCHERS]
     for name in needed:
         if shutil.which(name, path=search_path(options)) is None:
             missing.append(f"{name} (Debian package {packages[name]})")

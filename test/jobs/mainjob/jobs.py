@@ -24,28 +24,35 @@ def launch(library, launcher):
 @dataclass(frozen=True)
 class Job:
     """A test program under one MPI library."""
-    library: str                # mpich, openmpi, oshmem
-    program: str                # source file in test/mpi or test/shmem
+    library: str                # mpich, openmpi, oshmem, ucp
+    program: str                # source file in test/mpi, test/shmem, test/ucp
     ranks: int
     timeout: float = 90.0
 
-    TITLES = {"mpich": "MPICH", "openmpi": "Open MPI", "oshmem": "OpenSHMEM"}
+    TITLES = {"mpich": "MPICH", "openmpi": "Open MPI", "oshmem": "OpenSHMEM",
+              "ucp": "UCP"}
+    FOLDERS = {"mpich": "mpi", "openmpi": "mpi", "oshmem": "shmem", "ucp": "ucp"}
 
     @property
     def label(self):
         return f"{self.TITLES[self.library]} {self.ranks} ranks {self.program}"
 
     def binary(self, build_dir):
-        folder = "shmem" if self.library == "oshmem" else "mpi"
-        return os.path.join(build_dir, "test", folder,
-                            f"{self.program}.{self.library}")
+        suffix = "" if self.library == "ucp" else f".{self.library}"
+        return os.path.join(build_dir, "test", self.FOLDERS[self.library],
+                            self.program + suffix)
 
     def argv(self, build_dir, quick, launcher_for):
         """Command line; launcher_for(name) finds mpirun and the like."""
+        quickly = ["--quick"] if quick else []
+        if self.library == "ucp":       # starts its processes itself
+            return [self.binary(build_dir), "--ranks", self.ranks] + quickly
         argv = launch(self.library, launcher_for(LAUNCHERS[self.library]))
-        argv += ["-n", self.ranks] + self.binding()
+        before, behind = WITHOUT_FINALIZE.get((self.library, self.program),
+                                              ([], []))
+        argv += before + ["-n", self.ranks] + self.binding()
         argv.append(self.binary(build_dir))
-        return argv + (["--quick"] if quick else [])
+        return argv + behind + quickly
 
     def binding(self):
         """Give each rank a processor if there are enough: two that meet on one
@@ -60,10 +67,18 @@ BIND_RANK = os.path.join(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))), "bind-rank")
 
 # Programs with threads, which need more than one processor
-THREADED = ("threads", "endpoints")
+THREADED = ("threads", "endpoints", "app_kernels")
+
+# Programs that do not end as they should, see test/shmem/app_kernels.c: options
+# of the launcher, which would take it for a failure, and of the program
+WITHOUT_FINALIZE = {("oshmem", "app_kernels"): (
+    ["--mca", "orte_allowed_exit_without_sync", "1"], ["--no-finalize"])}
 
 LAUNCHERS = {"mpich": "mpirun.mpich", "openmpi": "mpirun.openmpi",
              "oshmem": "oshrun"}
+
+# And UCP alone, whose programs need none
+LIBRARIES = (*LAUNCHERS, "ucp")
 
 # What the libraries need on one machine, whatever the transport. sep-run sets
 # these by itself; they stand here so that rc_mlx5 runs the same way.
@@ -163,6 +178,9 @@ def jobs(quick, libraries):
     """All jobs of the table, in its order."""
     found = []
     for library in libraries:
+        if library == "ucp":
+            found.append(Job(library, "app_kernels", 2))
+            continue
         programs = ("put_get", "atomics", "sync") if library == "oshmem" else \
             ("p2p", "collectives", "rma", "threads")
         for ranks in (2, 4):
@@ -172,4 +190,5 @@ def jobs(quick, libraries):
         # and UCX ends the program in shmem_finalize(), on every transport
         if library != "oshmem":
             found.append(Job(library, "endpoints", 2))
+        found.append(Job(library, "app_kernels", 2))
     return found
