@@ -4,10 +4,14 @@
 
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
+#include <uct/ib/sep/iface/sep_postlist.h>
 
 #include "common/seed.h"
 
 #include <ucs/vfs/base/vfs_obj.h>
+
+#include <poll.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <deque>
@@ -21,6 +25,8 @@ namespace {
  * Eager channel between interfaces of one process: what is sent arrives, in
  * order, whichever way it goes, and the rings are used, given back and freed.
  */
+
+const int wakeup_timeout_ms = 60000;
 
 /* A mode of the transport in which the channel has to work */
 struct mode {
@@ -456,16 +462,91 @@ TEST_P(test_sep_uct_eager, rings_are_given_back_before_a_worker_sleeps)
     open_ring(0, 1);
     ASSERT_EQ(1u, num_rings(1));
 
+    /* Nothing wakes it once more when it has them */
     uct_iface_h iface = m_nodes[1].e->iface();
-    EXPECT_EQ(UCS_ERR_BUSY, uct_iface_event_arm(iface, UCT_EVENT_RECV));
+    struct pollfd pfd = {-1, POLLIN, 0};
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(iface, &pfd.fd));
     EXPECT_TRUE(wait([&]() {
-        return uct_iface_event_arm(iface, UCT_EVENT_RECV) == UCS_OK;
+        return (uct_iface_event_arm(iface, UCT_EVENT_RECV) == UCS_OK) &&
+               (num_rings(1) == 0);
     }));
-    EXPECT_EQ(0u, num_rings(1));
     EXPECT_FALSE(has_ring(0, 1));
+    EXPECT_EQ(0, poll(&pfd, 1, 10));
 
     /* Awake again */
     open_ring(0, 1);
+}
+
+/* Who writes to it is busy with something else, or does not want to send any
+ * more: nobody waits for that. What it writes is found in time. */
+TEST_P(test_sep_uct_eager, a_worker_sleeps_though_its_rings_do_not_come_back)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub is progressed as a whole";
+    }
+    open_ring(0, 1);
+
+    entity &to        = *m_nodes[1].e;
+    struct pollfd pfd = {-1, POLLIN, 0};
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(to.iface(), &pfd.fd));
+    for (unsigned i = 0; i < 10; ++i) {
+        uint64_t before = by_ring(1);
+        bool is_armed   = false;
+
+        ASSERT_TRUE(to.wait([&]() {
+            is_armed = (uct_iface_event_arm(to.iface(), UCT_EVENT_RECV) ==
+                        UCS_OK);
+            return is_armed;
+        }));
+        ASSERT_TRUE(has_ring(0, 1)); /* It has not heard of that */
+
+        ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+        uct_sep_postlist_ring_any(m_nodes[0].e->sep());
+        if ((i % 2) == 0) {
+            /* It does not fall asleep over a message */
+            for (unsigned j = 0; uct_sep_eager_is_drained(txwq(1, 0)); ++j) {
+                ASSERT_LT(j, 60000u);
+                usleep(1000);
+            }
+            EXPECT_EQ(UCS_ERR_BUSY,
+                      uct_iface_event_arm(to.iface(), UCT_EVENT_RECV));
+        } else {
+            while (to.messages.empty()) {
+                ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
+                while (to.progress() > 0);
+                if (to.messages.empty()) {
+                    uct_iface_event_arm(to.iface(), UCT_EVENT_RECV);
+                }
+            }
+        }
+        to.wait([&]() { return !to.messages.empty(); });
+        check();
+        EXPECT_EQ(before + 1, by_ring(1));
+    }
+}
+
+/* Who has been woken may ask for other events than before */
+TEST_P(test_sep_uct_eager, who_dozes_is_woken_once)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub is progressed as a whole";
+    }
+    open_ring(0, 1);
+
+    uct_iface_h iface = m_nodes[1].e->iface();
+    struct pollfd pfd = {-1, POLLIN, 0};
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(iface, &pfd.fd));
+    ASSERT_TRUE(m_nodes[1].e->wait([&]() {
+        return uct_iface_event_arm(iface, UCT_EVENT_RECV) == UCS_OK;
+    }));
+    EXPECT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
+    EXPECT_TRUE(wait([&]() {
+        return (uct_iface_event_arm(iface, UCT_EVENT_SEND_COMP) == UCS_OK) &&
+               (num_rings(1) == 0);
+    }));
+    EXPECT_EQ(0, poll(&pfd, 1, 10));
 }
 
 TEST_P(test_sep_uct_eager, an_endpoint_can_go_while_its_ring_is_in_use)

@@ -681,22 +681,32 @@ void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     txwq->eager = NULL;
 }
 
-int uct_sep_eager_may_sleep(uct_sep_iface_t *iface)
+uct_sep_eager_sleep_t uct_sep_eager_prepare_sleep(uct_sep_iface_t *iface)
 {
+    int has_message = 0;
+    const uct_sep_eager_ring_t *ring;
     uct_sep_txwq_t *txwq;
     unsigned i;
 
     iface->eager.is_sleepy = 1;
     if (iface->eager.num_rings == 0) {
-        return 1;
+        return iface->eager.is_held ? UCT_SEP_EAGER_AWAKE : UCT_SEP_EAGER_SLEEP;
     }
 
     for (i = 0; i < iface->config.eager.poll_set; ++i) {
-        txwq = iface->eager.rings[i].txwq;
-        if ((txwq != NULL) && !(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        ring = &iface->eager.rings[i];
+        txwq = ring->txwq;
+        if (txwq == NULL) {
+            continue;
+        }
+
+        has_message |= ring->is_watched && !uct_sep_eager_is_drained(txwq);
+        if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
             uct_sep_eager_revoke(iface, txwq);
         }
     }
 
-    return iface->eager.num_rings == 0;
+    return (has_message || iface->eager.is_held) ? UCT_SEP_EAGER_AWAKE :
+           (iface->eager.num_rings > 0)          ? UCT_SEP_EAGER_DOZE :
+                                                   UCT_SEP_EAGER_SLEEP;
 }

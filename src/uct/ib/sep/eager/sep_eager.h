@@ -88,13 +88,27 @@ int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq);
 void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/** How a worker may sleep. */
+typedef enum {
+    UCT_SEP_EAGER_AWAKE, /**< Not at all: there is a message, progress has to be
+                              called */
+    UCT_SEP_EAGER_DOZE,  /**< For UCT_SEP_EAGER_DOZE_NSEC: peers have rings */
+    UCT_SEP_EAGER_SLEEP  /**< As long as there is no event */
+} uct_sep_eager_sleep_t;
+
+
+/** How long a worker sleeps while peers have rings, into which messages come
+ *  without an event. They give them back when they progress; that is an
+ *  event. */
+#define UCT_SEP_EAGER_DOZE_NSEC  1000000u
+
+
 /**
  * The worker wants to sleep, and a write raises no event: ask for all rings.
- *
- * @return Whether it may sleep: there is no ring. If not, progress has to be
- *         called.
+ * What comes into them later than this, and who has not been asked for want of
+ * credits, is found when progress is called after a short sleep.
  */
-int uct_sep_eager_may_sleep(uct_sep_iface_t *iface);
+uct_sep_eager_sleep_t uct_sep_eager_prepare_sleep(uct_sep_iface_t *iface);
 
 
 /** @return Which one of the interface's rings it is. */

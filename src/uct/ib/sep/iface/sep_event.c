@@ -8,9 +8,12 @@
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
+#include <ucs/time/time_def.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 
@@ -84,6 +87,9 @@ err:
 
 void uct_sep_event_cleanup(uct_sep_iface_t *iface)
 {
+    if (iface->conn.timer_fd >= 0) {
+        close(iface->conn.timer_fd);
+    }
     if (iface->conn.epoll_fd >= 0) {
         close(iface->conn.event_fd);
         close(iface->conn.epoll_fd);
@@ -134,5 +140,61 @@ ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p)
     }
 
     *fd_p = iface->conn.epoll_fd;
+    return UCS_OK;
+}
+
+/* Few need a timer */
+static ucs_status_t uct_sep_event_create_timer(uct_sep_iface_t *iface)
+{
+    ucs_status_t status;
+    int epoll_fd;
+
+    status = uct_sep_event_fd_get(&iface->super.super, &epoll_fd);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    iface->conn.timer_fd = timerfd_create(CLOCK_MONOTONIC,
+                                          TFD_CLOEXEC | TFD_NONBLOCK);
+    if (iface->conn.timer_fd < 0) {
+        ucs_error("%s: timerfd_create() failed: %m", iface->port.name);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_sep_event_add_fd(iface, iface->conn.timer_fd);
+    if (status != UCS_OK) {
+        close(iface->conn.timer_fd);
+        iface->conn.timer_fd = -1;
+    }
+    return status;
+}
+
+ucs_status_t uct_sep_event_set_timer(uct_sep_iface_t *iface, uint64_t nsec)
+{
+    struct itimerspec spec = {};
+    ucs_status_t status;
+
+    if ((nsec == 0) && !iface->conn.is_timed) {
+        return UCS_OK;
+    }
+
+    if (iface->conn.timer_fd < 0) {
+        status = uct_sep_event_create_timer(iface);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    spec.it_value.tv_sec  = nsec / UCS_NSEC_PER_SEC;
+    spec.it_value.tv_nsec = nsec % UCS_NSEC_PER_SEC;
+
+    /* This clears what has expired, too */
+    if (timerfd_settime(iface->conn.timer_fd, 0, &spec, NULL) != 0) {
+        ucs_error("%s: timerfd_settime(%" PRIu64 " ns) failed: %m",
+                  iface->port.name, nsec);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    iface->conn.is_timed = (nsec != 0);
     return UCS_OK;
 }

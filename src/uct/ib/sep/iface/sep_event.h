@@ -11,8 +11,9 @@ BEGIN_C_DECLS
  * @file sep_event.h
  *
  * The file descriptor an application sleeps on: an epoll set of the completion
- * channels and an event that says that a connection was made or lost, for the
- * main thread to handle. Asking for an event is in sep_progress.h.
+ * channels, an event that says that a connection was made or lost, for the main
+ * thread to handle, and a timer for what raises no event. Asking for an event
+ * is in sep_progress.h.
  */
 
 /** Get the file descriptor, which the first call creates. Of
@@ -26,6 +27,17 @@ void uct_sep_event_signal(uct_sep_iface_t *iface);
 
 /** Clear the signal: the application is about to look for itself. */
 void uct_sep_event_drain(uct_sep_iface_t *iface);
+
+
+/**
+ * Wake the application after a time, once, whatever else happens until then.
+ * The descriptor stays ready until the next call. Main thread.
+ *
+ * @param nsec  Nanoseconds, or 0: don't, any more.
+ *
+ * @return UCS_OK, or UCS_ERR_IO_ERROR after a message: there is no timer.
+ */
+ucs_status_t uct_sep_event_set_timer(uct_sep_iface_t *iface, uint64_t nsec);
 
 
 /** Release what these functions have created. */

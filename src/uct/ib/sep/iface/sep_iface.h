@@ -170,6 +170,9 @@ struct uct_sep_iface {
                                                 endpoints connect */
         int                 event_fd;      /**< eventfd, or -1; async lock */
         int                 epoll_fd;      /**< For the user, or -1 */
+        int                 timer_fd;      /**< In epoll_fd, or -1 */
+        int                 is_timed;      /**< It was set, and may have
+                                                expired */
         ucs_list_link_t     orphans;       /**< uct_sep_txwq_t that were never
                                                 active, to be flushed; async
                                                 lock */

@@ -355,6 +355,8 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     iface->conn.connect_id = UCS_CALLBACKQ_ID_NULL;
     iface->conn.event_fd   = -1;
     iface->conn.epoll_fd   = -1;
+    iface->conn.timer_fd   = -1;
+    iface->conn.is_timed   = 0;
     iface->conn.num_links  = 0;
     iface->conn.num_qp     = 0;
 

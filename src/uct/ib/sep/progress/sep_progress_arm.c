@@ -15,6 +15,25 @@
  * Going to sleep: an event is asked for if there is nothing to poll.
  */
 
+/* Whether messages may come into rings meanwhile, which raise no event */
+static ucs_status_t uct_sep_progress_arm_eager(uct_sep_iface_t *iface)
+{
+    uct_sep_eager_sleep_t sleep = uct_sep_eager_prepare_sleep(iface);
+    uint64_t nsec               = 0;
+
+    if (sleep == UCT_SEP_EAGER_AWAKE) {
+        return UCS_ERR_BUSY;
+    }
+
+    if (sleep == UCT_SEP_EAGER_DOZE) {
+        nsec = UCT_SEP_EAGER_DOZE_NSEC;
+    }
+
+    /* Without a timer, the worker stays awake until there are no rings */
+    return (uct_sep_event_set_timer(iface, nsec) == UCS_OK) ? UCS_OK :
+                                                              UCS_ERR_BUSY;
+}
+
 ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
@@ -24,11 +43,16 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
 
     /* Cleared before looking at the list, so that nothing is lost in between.
      * Handled here, because the interface's progress does not. */
-    uct_sep_postlist_ring_any(iface);
     uct_sep_event_drain(iface);
-    if ((events & UCT_EVENT_RECV) && !uct_sep_eager_may_sleep(iface)) {
-        return UCS_ERR_BUSY;
+
+    /* Who has asked for receives before may still sleep for them */
+    status = ((events & UCT_EVENT_RECV) || iface->conn.is_timed) ?
+             uct_sep_progress_arm_eager(iface) : UCS_OK;
+    uct_sep_postlist_ring_any(iface); /* With what this has posted */
+    if (status != UCS_OK) {
+        return status;
     }
+
     if (uct_sep_link_handle_events(iface) > 0) {
         return UCS_ERR_BUSY;
     }
