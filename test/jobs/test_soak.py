@@ -110,6 +110,21 @@ class Plan(unittest.TestCase):
         for run in runs:
             self.assertEqual(run.settings["MLX5SIM_SEED"], str(run.seed))
 
+    def test_the_eager_channel_comes_up_where_it_can_be(self):
+        rows = [soak.Row(f"{kind}: something", ("true",))
+                for kind in ("sep_mlx5", "rc_mlx5", "sep_gtest")]
+        runs = [soak.plan(seed, rows) for seed in range(500)]
+        wanted = {"sep_mlx5": [name for name, _ in soak.SEP_SETTINGS],
+                  "rc_mlx5": [], "sep_gtest": [soak.EAGER]}
+        for kind, names in wanted.items():
+            settings = [run.settings for run in runs
+                        if run.row.name.startswith(kind)]
+            for name, choices in soak.SEP_SETTINGS:
+                self.assertEqual(
+                    {each.get(name) for each in settings},
+                    {value for value, _ in choices} if name in names
+                    else {None})
+
     def test_the_first_seed_decides_all(self):
         def some(first):
             return [seed for seed, _ in zip(soak.seeds(first), range(20))]

@@ -2,7 +2,7 @@
 """Jobs and tests on a device that takes its time, with one seed after another.
 
 Each run has a seed of its own, from which follow the row and the settings of
-the device, so that the seed repeats the run.
+device and transport, so that the seed repeats the run.
 """
 
 import argparse
@@ -31,11 +31,22 @@ SETTINGS = (
     ("MLX5SIM_CMD_DELAY", ((0, 3), (200, 1))),
 )
 
+# What the transport may do: the eager channel, and in jobs, with one ring that
+# goes from peer to peer, or with rings that are soon full. Tests set that
+# themselves.
+EAGER = "UCX_SEP_EAGER"
+SEP_SETTINGS = (
+    (EAGER, (("n", 1), ("y", 1))),
+    ("UCX_SEP_EAGER_POLL_SET", (("16", 3), ("1", 1))),
+    ("UCX_SEP_EAGER_SLOTS", (("64", 3), ("5", 1))),
+)
+
 # Suites of sep_gtest that are about what reaches the peer
 SUITES = ("*test_sep_uct_ops.*", "*test_sep_uct_flow.*",
           "*test_sep_uct_messages.*", "*test_sep_uct_mixed.*",
           "*test_sep_uct_threads.*", "test_sep_fc.*", "test_sep_hub.*",
-          "*test_sep_workers.*")
+          "*test_sep_workers.*", "*test_sep_uct_eager*",
+          "test_sep_ucp_sleep.*")
 
 # Seconds; main_job has limits of its own for what it runs, which are for a
 # device that is in a hurry
@@ -106,11 +117,20 @@ def plan(seed, rows):
     """The run that a seed stands for, among these rows."""
     source = random.Random(seed)
     settings = {"MLX5SIM_EXEC": "deferred", "MLX5SIM_SEED": str(seed)}
-    for name, choices in SETTINGS:
-        values = [value for value, _ in choices]
-        weights = [weight for _, weight in choices]
-        settings[name] = str(source.choices(values, weights)[0])
-    return Run(seed, source.choice(rows), settings)
+    of_transport = {}
+    for drawn, table in ((settings, SETTINGS), (of_transport, SEP_SETTINGS)):
+        for name, choices in table:
+            values = [value for value, _ in choices]
+            weights = [weight for _, weight in choices]
+            drawn[name] = str(source.choices(values, weights)[0])
+
+    # They are drawn for all rows, so that a row alone has the same
+    row = source.choice(rows)
+    if row.name.startswith("sep_mlx5:"):
+        settings.update(of_transport)
+    elif row.name.startswith("sep_gtest:"):
+        settings[EAGER] = of_transport[EAGER]
+    return Run(seed, row, settings)
 
 
 def replay_command(run):
@@ -118,6 +138,11 @@ def replay_command(run):
     and go."""
     return (f"contrib/soak.sh --replay {run.seed} --row "
             f"{shlex.quote(run.row.name)}")
+
+
+def strip(name):
+    """What tells a setting from others."""
+    return name.removeprefix("MLX5SIM_").removeprefix("UCX_SEP_")
 
 
 def last_words(result):
@@ -179,7 +204,7 @@ class Soak:
         self.show(run)
 
     def show(self, run):
-        settings = " ".join(f"{name.removeprefix('MLX5SIM_')}={value}"
+        settings = " ".join(f"{strip(name)}={value}"
                             for name, value in run.settings.items()
                             if name not in ("MLX5SIM_EXEC", "MLX5SIM_SEED"))
         if self.options.tsv:
