@@ -411,12 +411,18 @@ static void app_sleep(void)
     usleep(100);
 }
 
-/** Wait for the end of a phase. */
-static void app_await_threads(void)
+/** Wait until so many threads are at the end of a phase. */
+static void app_await_threads(int count)
 {
-    while (atomic_load(&app.num_arrived) < app.num_threads) {
+    while (atomic_load(&app.num_arrived) < count) {
         app_sleep();
     }
+}
+
+/** Wait for the end of a phase. */
+static void app_end_phase(void)
+{
+    app_await_threads(app.num_threads);
     atomic_store(&app.num_arrived, 0);
 }
 
@@ -466,12 +472,15 @@ static void app_run_threads(void)
 
     atomic_store(&app.phase, 0);
     pthread_barrier_init(&app.meeting, NULL, app.num_threads);
+    /* One after the other: the first worker of a process may get what others do
+     * not, and should then be of the same number everywhere */
     for (i = 0; i < app.num_threads; ++i) {
         ret = pthread_create(&app.threads[i], NULL, app_thread_main,
                              (void*)(uintptr_t)i);
         APP_CHECK(ret == 0, "pthread_create: %s", strerror(ret));
+        app_await_threads(i + 1);
     }
-    app_await_threads();
+    atomic_store(&app.num_arrived, 0);
 
     for (round = 0; round < 2; ++round) {
         app.kernel->setup();
@@ -483,7 +492,7 @@ static void app_run_threads(void)
             start    = app_time();
         }
         app_next_phase();
-        app_await_threads();
+        app_end_phase();
         seconds = app_time() - start;
         if (round == 1) {
             app_pause("end");
@@ -494,7 +503,7 @@ static void app_run_threads(void)
     }
 
     app_next_phase();
-    app_await_threads();
+    app_end_phase();
     app.ops->barrier();
     app_next_phase();
     for (i = 0; i < app.num_threads; ++i) {

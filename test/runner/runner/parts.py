@@ -257,6 +257,25 @@ _EAGER_JOBS = (
 )
 
 
+# Kernels of applications, the work and the resources of each; the main job has
+# them on other libraries. With 16 threads, the resources are also those of the
+# paper on sharing.
+def _kernels(name, *options):
+    return Check(f"kernels of applications, {name}", (
+        "test/jobs/app_kernels", "--build-dir", "build/check", "--quick",
+        "--api", "ucp", *options), build=PLAIN, targets=("job-programs",))
+
+
+_KERNELS = (
+    _kernels("16 threads", "--kernel", "dgemm", "--sided", "1", "--shape",
+             "1.16"),
+    _kernels("4 processes of 2 threads", "--kernel", "stencil", "--shape",
+             "2.2"),
+    _kernels("today's UAR pages", "--category", "2xdynamic,static",
+             "--sided", "2", "--regime", "dynamic"),
+)
+
+
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
 # sep_mlx5 and rc_mlx5, with both versions of UCP's protocols; and flushes on
 # ud_mlx5, which has assertions about them that the others have not.
@@ -328,7 +347,7 @@ PARTS = (
                         "model_gtest"))),
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs",
-         (Jobs(),) + _EAGER_JOBS),
+         (Jobs(),) + _EAGER_JOBS + _KERNELS),
 
     Part("conformance", "a representative part of UCX's own unit tests", (
         Conformance("as good as rc_mlx5:"),
