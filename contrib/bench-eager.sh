@@ -26,6 +26,8 @@
 #                         (default: build/ucx-release, built if it is not there)
 #          --build DIR    a build directory to use as it is, on the UCX that it is
 #                         for (default: build/bench, which is built)
+#          --logs DIR     where to keep what the programs print (default: eager/ in
+#                         the build directory)
 #
 # am_short, am_pingpong: 8 bytes of UCT, in one direction and back and forth;
 # am_bcopy_1k: 1 KB in one direction, with the copy; tag_pingpong: 8 bytes of UCP.
@@ -49,6 +51,7 @@ usage()
 }
 
 build=
+logs=
 ucx=
 options=()
 groups=(build bench)
@@ -57,6 +60,7 @@ while [[ $# -gt 0 ]]; do
     case $1 in
     --ucx)     ucx=$(cd "${2:?--ucx needs a directory}" && pwd); shift 2 ;;
     --build)   build=$(cd "${2:?--build needs a directory}" && pwd); shift 2 ;;
+    --logs)    logs=$(realpath "${2:?--logs needs a directory}"); shift 2 ;;
     --only|--count|--repeat)
                options+=("$1" "${2:?$1 needs a value}"); shift 2 ;;
     --tsv|--quick|--polling) options+=("$1"); shift ;;
@@ -84,4 +88,4 @@ if [[ -z $build ]]; then
 fi
 [[ -z $ucx ]] || options+=(--ucx "$ucx")
 exec "$SEP_TOP/test/jobs/eager" --build-dir "$build" \
-    --log-dir "$build/eager" "${options[@]}"
+    --log-dir "${logs:-$build/eager}" "${options[@]}"

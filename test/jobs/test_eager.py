@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import tempfile
 import unittest
 
 from mainjob import eager
@@ -62,11 +63,14 @@ class Tsv(unittest.TestCase):
     def setUpClass(cls):
         subprocess.run(["make", "-C", BUILD, "bench/uct_insn"], check=True,
                        capture_output=True, timeout=300)
+        # Not in the build, which "make distclean" has to leave empty
+        logs = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(logs.cleanup)
         only = [word for name in COUNTS for word in ("--only", name)]
         run = subprocess.run(
             [os.path.join(TOP, "contrib/bench-eager.sh"), "--tsv", "--quick",
-             "--build", BUILD, "--count", "64", *only], capture_output=True,
-            text=True, timeout=300, check=False)
+             "--build", BUILD, "--logs", logs.name, "--count", "64", *only],
+            capture_output=True, text=True, timeout=300, check=False)
         if run.returncode != 0:
             raise AssertionError(run.stderr)
         cls.lines = run.stdout.splitlines()
