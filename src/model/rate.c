@@ -404,3 +404,32 @@ void sep_model_predict(const sep_model_adapter_t *adapter,
     rate_p->mops  = now;
     rate_p->limit = sep_model_find_limit(&state, rate_p, data_rate);
 }
+
+void sep_model_throttle(const sep_model_adapter_t *adapter, unsigned budget,
+                        unsigned min_depth, sep_model_load_t *load)
+{
+    sep_model_load_t trial = *load;
+    sep_model_rate_t rate;
+    double best = 0;
+
+    if (budget != SEP_MODEL_THROTTLE_BEST) {
+        trial.depth = budget / load->threads;
+        if (trial.depth < min_depth) {
+            trial.depth = min_depth;
+        }
+        if (trial.depth < load->depth) {
+            load->depth = trial.depth;
+        }
+        return;
+    }
+
+    for (trial.depth = (min_depth < load->depth) ? min_depth : load->depth;
+         trial.depth <= load->depth; ++trial.depth) {
+        sep_model_predict(adapter, &trial, &rate);
+        if (rate.mops > best) {
+            best   = rate.mops;
+            budget = trial.depth;
+        }
+    }
+    load->depth = budget;
+}

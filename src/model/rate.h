@@ -124,6 +124,22 @@ typedef struct sep_model_rate {
 void sep_model_predict(const sep_model_adapter_t *adapter,
                        const sep_model_load_t *load, sep_model_rate_t *rate_p);
 
+/** For @ref sep_model_throttle: the number of requests that gives the highest
+ *  rate. */
+#define SEP_MODEL_THROTTLE_BEST UINT_MAX
+
+/**
+ * Limit what the threads have outstanding, as UCX_SEP_TX_THROTTLE does.
+ *
+ * @param [in]    adapter    Its parameters.
+ * @param [in]    budget     Requests of all threads, or
+ *                           SEP_MODEL_THROTTLE_BEST.
+ * @param [in]    min_depth  What each thread may have in any case, at least 1.
+ * @param [inout] load       Its depth is lowered, or left as it is.
+ */
+void sep_model_throttle(const sep_model_adapter_t *adapter, unsigned budget,
+                        unsigned min_depth, sep_model_load_t *load);
+
 #ifdef __cplusplus
 }
 #endif

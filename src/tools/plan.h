@@ -98,6 +98,9 @@ typedef struct sep_plan_config {
     unsigned            rx_queue_fill;  /**< Buffers of it at first */
     unsigned            seg_size;
     unsigned            cm_rx_queue_len;
+    unsigned            tx_throttle;    /**< Requests that all workers may have
+                                             under way; 0: no limit, UINT_MAX:
+                                             what gives the best rate */
     unsigned            max_srq_wr;     /**< Of the device */
     sep_plan_sizes_t    sizes;
 } sep_plan_config_t;

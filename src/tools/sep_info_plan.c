@@ -12,6 +12,7 @@
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_link.h>
+#include <uct/ib/sep/throttle/sep_throttle.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 #include <ucs/config/parser.h>
 #include <ucs/sys/math.h>
@@ -52,7 +53,7 @@ static int sep_info_env(const char *name, int value)
 }
 
 static void sep_info_take_config(const uct_sep_iface_config_t *config,
-                                 sep_plan_config_t *plan)
+                                 uint32_t throttle, sep_plan_config_t *plan)
 {
     plan->cq_sharing      = config->cq_sharing;
     plan->tx_queue_len    = config->tx.queue_len;
@@ -66,6 +67,7 @@ static void sep_info_take_config(const uct_sep_iface_config_t *config,
         plan->tx_min_inline = UCT_SEP_VERBS_MAX_INLINE;
     }
     plan->tx_cq_len       = config->tx.cq_len;
+    plan->tx_throttle     = throttle;
     plan->rx_queue_len    = config->rx.queue_len;
     plan->rx_queue_fill   = ucs_min(config->rx.queue_fill,
                                     config->rx.queue_len);
@@ -81,6 +83,7 @@ int sep_info_read_config(sep_info_options_t *options)
     uct_sep_iface_config_t config;
     ucs_status_t status;
     int total, low_lat;
+    uint32_t throttle;
 
     sep_plan_config_init(plan);
 
@@ -94,12 +97,15 @@ int sep_info_read_config(sep_info_options_t *options)
 
     /* Limits of all devices: those of indices, which have 16 bits */
     status = uct_sep_config_check(&config, 1u << 15, (1u << 15) - 1);
+    if (status == UCS_OK) {
+        status = uct_sep_throttle_parse(config.tx.throttle, &throttle);
+    }
     if (status != UCS_OK) {
         ucs_config_parser_release_opts(&config, uct_sep_config_table);
         return -1;
     }
 
-    sep_info_take_config(&config, plan);
+    sep_info_take_config(&config, throttle, plan);
     ucs_config_parser_release_opts(&config, uct_sep_config_table);
     sep_info_sizes(plan);
 

@@ -10,6 +10,7 @@
 
 #include <model/policy.h>
 #include <model/row.h>
+#include <uct/ib/sep/throttle/sep_throttle.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -137,6 +138,10 @@ sep_info_rate(const sep_info_options_t *options, sep_plan_category_t category,
                         (options->bytes <= max_inline);
     load.post         = load.is_inline ? SEP_MODEL_BLUEFLAME :
                         sep_info_paths[options->path].post;
+    if (options->config.tx_throttle != UCT_SEP_THROTTLE_OFF) {
+        sep_model_throttle(&options->adapter, options->config.tx_throttle,
+                           UCT_SEP_THROTTLE_MIN_SHARE, &load);
+    }
     sep_model_predict(&options->adapter, &load, rate_p);
 }
 
@@ -155,6 +160,14 @@ void sep_info_show_rates(const sep_info_options_t *options,
                    options->depth, options->bytes,
                    sep_info_paths[options->path].about,
                    options->adapter.name, options->adapter.about);
+    if (options->config.tx_throttle == UCT_SEP_THROTTLE_AUTO) {
+        sep_info_print("# UCX_SEP_TX_THROTTLE=y: fewer outstanding if that is "
+                       "faster\n#\n");
+    } else if (options->config.tx_throttle != UCT_SEP_THROTTLE_OFF) {
+        sep_info_print("# UCX_SEP_TX_THROTTLE: %u outstanding of all workers, "
+                       "at least %u of each\n#\n",
+                       options->config.tx_throttle, UCT_SEP_THROTTLE_MIN_SHARE);
+    }
     sep_info_print("%-16s %9s %-12s %12s   %9s %-12s %12s\n", "category",
                    "reads", "limited by", "in adapter", "writes", "limited by",
                    "in adapter");

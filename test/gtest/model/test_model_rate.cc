@@ -196,6 +196,53 @@ TEST_P(test_model_rate_of, threads_that_take_turns_do_not_add_up)
               hw / m_adapter.value[SEP_MODEL_CPU_REQUEST]);
 }
 
+TEST_P(test_model_rate_of, nobody_has_less_of_a_budget_than_the_least)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_READ, "per-doorbell", 64,
+                                            32);
+    auto depth            = [&](unsigned budget, unsigned least) {
+        sep_model_load_t limited = load;
+        sep_model_throttle(&m_adapter, budget, least, &limited);
+        return limited.depth;
+    };
+
+    EXPECT_EQ(32u, depth(64 * 32, 1));
+    EXPECT_EQ(32u, depth(1u << 24, 1));
+    EXPECT_EQ(31u, depth(64 * 32 - 1, 1));
+    EXPECT_EQ(10u, depth(640, 8));
+    EXPECT_EQ(8u, depth(64, 8));
+    load.depth = 4;
+    EXPECT_EQ(4u, depth(64, 8));
+}
+
+TEST_P(test_model_rate_of, no_budget_is_better_than_the_best)
+{
+    for (unsigned threads : {1, 16, 64, 96, 200}) {
+        sep_model_load_t load = test_model_load(SEP_MODEL_READ, "per-doorbell",
+                                                threads, 40);
+        sep_model_load_t best = load;
+
+        sep_model_throttle(&m_adapter, SEP_MODEL_THROTTLE_BEST, 1, &best);
+        EXPECT_LE(best.depth, load.depth);
+        for (unsigned depth = 1; depth <= 40; ++depth) {
+            load.depth = depth;
+            EXPECT_LE(mops(load), mops(best)) << threads << " " << depth;
+        }
+    }
+}
+
+/* What it is there for: the data's collapse, 111 to 55 million */
+TEST(test_model_throttle, undoes_the_collapse_of_too_many_outstanding)
+{
+    sep_model_adapter_t adapter = test_model_adapter("cx6");
+    sep_model_load_t load = test_model_load(SEP_MODEL_READ, "per-doorbell", 96,
+                                            32);
+    double before = test_model_rate(adapter, load).mops;
+
+    sep_model_throttle(&adapter, SEP_MODEL_THROTTLE_BEST, 8, &load);
+    EXPECT_GT(test_model_rate(adapter, load).mops, 1.5 * before);
+}
+
 INSTANTIATE_TEST_SUITE_P(adapters, test_model_rate_of,
                          ::testing::Values("cx4", "cx6"),
                          [](const auto &info) {

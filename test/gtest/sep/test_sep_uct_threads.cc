@@ -217,6 +217,10 @@ std::vector<crowd> crowds()
     std::vector<crowd> result = {
         {{"own_domains", {}}, true},
         {{"cq_by_2", {{"CATEGORY", "dynamic"}, {"CQ_SHARING", "2"}}}, false},
+        {{"throttle", {{"CATEGORY", "dynamic"}, {"TX_THROTTLE", "y"},
+                       {"TX_CQ_LEN", "64"}}}, false},
+        {{"throttle_by_24", {{"CATEGORY", "dynamic"}, {"TX_THROTTLE", "200"}}},
+         false},
         {{"verbs", {{"CATEGORY", "dynamic"}, {"API", "verbs"}}}, false}
     };
 

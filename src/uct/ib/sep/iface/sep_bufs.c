@@ -148,7 +148,7 @@ uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
     iface->tx.free_descs.head = NULL;
     iface->tx.free_small.head = NULL;
     iface->tx.free_ops.head   = NULL;
-    iface->tx.cq_credits      = config->tx.cq_len - 1;
+    iface->tx.cq_credits      = iface->config.cq_len;
     iface->tx.num_pending     = 0;
     iface->tx.stalled         = 0;
     iface->tx.in_dispatch     = 0;

@@ -154,6 +154,16 @@ ucs_config_field_t uct_sep_config_table[] = {
      "The completion queue has room for these and for the receives.",
      ucs_offsetof(uct_sep_iface_config_t, tx.cq_len), UCS_CONFIG_TYPE_UINT},
 
+    {"TX_THROTTLE", "n",
+     "Budget of outstanding basic blocks that all workers of the process on a\n"
+     "device share: too many slow an adapter down. Each worker that sends has\n"
+     "an equal part, at least 8, and no more than TX_CQ_LEN.\n"
+     "  n        - none\n"
+     "  y        - what gives the best rate, found while sending\n"
+     "  <number> - so many",
+     ucs_offsetof(uct_sep_iface_config_t, tx.throttle),
+     UCS_CONFIG_TYPE_STRING},
+
     {"TX_POST", "auto",
      "How work requests are handed to the device.\n"
      "  bf   - written to it (BlueFlame)\n"
@@ -648,6 +658,12 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
         return status;
     }
 
+    status = uct_sep_throttle_parse(config->tx.throttle,
+                                    &iface->config.throttle);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     status = uct_sep_config_check_eager(iface, config);
     if (status != UCS_OK) {
         return status;
@@ -671,7 +687,12 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
     iface->config.tx_queue_len       = config->tx.queue_len;
     iface->config.tx_min_inline      = config->tx.min_inline;
     iface->config.postlist           = config->tx.postlist;
-    iface->config.moderation         = config->tx.cq_moderation;
+    iface->config.moderation         = (iface->config.throttle ==
+                                        UCT_SEP_THROTTLE_OFF) ?
+                                       config->tx.cq_moderation :
+                                       ucs_min(config->tx.cq_moderation,
+                                               UCT_SEP_THROTTLE_MODERATION);
+    iface->config.cq_len             = config->tx.cq_len - 1;
     iface->config.tx_max_inline      = config->tx.max_inline;
     iface->config.rx_max_poll        = config->rx.max_poll;
     iface->config.tx_max_poll        = config->tx.max_poll;

@@ -55,6 +55,7 @@ typedef struct uct_sep_iface_config {
         unsigned             max_poll;
         unsigned             cq_moderation;
         unsigned             cq_len;
+        char                 *throttle;
         unsigned             postlist;
         int                  post;
         uct_iface_mpool_config_t mp;

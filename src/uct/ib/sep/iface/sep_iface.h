@@ -15,6 +15,7 @@
 #include <uct/ib/sep/queue/sep_qp_table.h>
 #include <uct/ib/sep/recv/sep_srq.h>
 #include <uct/ib/sep/ring/sep_ring_table.h>
+#include <uct/ib/sep/throttle/sep_throttle.h>
 #include <uct/ib/sep/queue/sep_txwq.h>
 #include <uct/base/uct_iface.h>
 
@@ -148,6 +149,18 @@ struct uct_sep_iface {
         uct_sep_eager_stats_t stats;
     } eager;
 
+    /** Share of a budget: sep_throttle.h */
+    struct {
+        uct_sep_throttle_dev_t *dev;       /**< NULL if there is none */
+        uct_iface_progress_func_t poll;    /**< Progress without it */
+        int32_t             held;          /**< What of tx.cq_credits is not to
+                                                be used */
+        int32_t             countdown;     /**< Completions until the next
+                                                report */
+        unsigned            idle;          /**< Calls since the last one */
+        uint8_t             is_user;       /**< Has joined */
+    } throttle;
+
     uct_sep_qp_table_t      qps;           /**< Active and retired queues */
     uct_sep_channel_t       channel;
     uct_sep_port_info_t     port;
@@ -185,6 +198,10 @@ struct uct_sep_iface {
         size_t              seg_size;
         size_t              max_get_zcopy;
         uint16_t            moderation;
+        int32_t             cq_len;        /**< Credits of an interface that
+                                                has nothing under way */
+        uint32_t            throttle;      /**< Budget, or
+                                                UCT_SEP_THROTTLE_xx */
         uint16_t            postlist;      /**< Maximum of work requests in a
                                                 list */
         struct {

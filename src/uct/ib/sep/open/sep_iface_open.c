@@ -19,10 +19,13 @@
 #include <uct/ib/sep/open/sep_select.h>
 #include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/progress/sep_progress_eager.h>
+#include <uct/ib/sep/progress/sep_progress_throttle.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
+#include <ucs/vfs/base/vfs_cb.h>
+#include <ucs/vfs/base/vfs_obj.h>
 #include <string.h>
 
 
@@ -442,6 +445,11 @@ static uct_iface_ops_t uct_sep_iface_ops = {
 void uct_sep_iface_show(uct_sep_iface_t *iface, uct_iface_h tl_iface)
 {
     uct_sep_eager_stats_vfs_init(iface, tl_iface);
+    if (iface->throttle.dev != NULL) {
+        ucs_vfs_obj_add_ro_file(tl_iface, ucs_vfs_show_primitive,
+                                &iface->throttle.held, UCS_VFS_TYPE_I32,
+                                "throttle/withheld");
+    }
 }
 
 static void uct_sep_iface_vfs_refresh(uct_iface_h tl_iface)
@@ -552,6 +560,11 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_rx;
     }
 
+    status = uct_sep_progress_throttle_init(self);
+    if (status != UCS_OK) {
+        goto err_cleanup_cm;
+    }
+
     if (self->config.postlist > 1) {
         self->tx.poll                        = self->super.super.ops.
                                                iface_progress;
@@ -564,6 +577,8 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
               self->port.addr.lid, 128u << self->config.path_mtu);
     return UCS_OK;
 
+err_cleanup_cm:
+    uct_sep_iface_cleanup_cm(self);
 err_cleanup_rx:
     uct_sep_bufs_cleanup_rx(self);
 err_cleanup_tx:
@@ -584,6 +599,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_sep_iface_t)
 {
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_sep_progress_throttle_cleanup(self);
     uct_sep_iface_cleanup_cm(self);
     uct_sep_eager_cleanup(self);
     uct_sep_bufs_cleanup_rx(self);

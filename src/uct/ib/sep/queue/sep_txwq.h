@@ -148,6 +148,8 @@ typedef struct uct_sep_txwq {
     uint16_t         bb_max;       /**< Credits of an empty queue */
     uint16_t         strict_pi;    /**< Behind what strict puts must come after
                                         */
+    uint16_t         reported_ci;  /**< hw_ci when the interface last reported
+                                        what has completed */
     uint16_t         last_pi;      /**< Index of the last work request ... */
     uint16_t         list_count;   /**< ... and number of those the device has
                                         not been told about: sep_postlist.h */
