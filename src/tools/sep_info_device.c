@@ -6,56 +6,14 @@
 
 #include "sep_info_device.h"
 #include "sep_info_out.h"
+#include "uars.h"
 
 #include <uct/ib/sep/iface/sep_iface.h>
 #include <infiniband/mlx5dv.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-
-unsigned long sep_info_mapped_uars(void)
-{
-    unsigned long page  = sysconf(_SC_PAGESIZE);
-    unsigned long count = 0;
-    unsigned long start, end;
-    char line[512], mode[5];
-    FILE *maps;
-
-    maps = fopen("/proc/self/maps", "r");
-    if (maps == NULL) {
-        return 0;
-    }
-
-    while (fgets(line, sizeof(line), maps) != NULL) {
-        if ((sscanf(line, "%lx-%lx %4s", &start, &end, mode) == 3) &&
-            (strcmp(mode, "-w-s") == 0)) {
-            count += (end - start) / page;
-        }
-    }
-
-    fclose(maps);
-    return count;
-}
-
-/*
- * Which regime: libmlx5 has a UAR without BlueFlame of its own, for the
- * doorbells of CQs, if and only if the kernel knows UAR objects (verbs.c,
- * mlx5_set_singleton_nc_uar); otherwise this is refused.
- */
-static sep_plan_regime_t sep_info_find_regime(struct ibv_context *context)
-{
-    struct mlx5dv_devx_uar *uar;
-
-    uar = mlx5dv_devx_alloc_uar(context, MLX5DV_UAR_ALLOC_TYPE_NC);
-    if (uar == NULL) {
-        return SEP_PLAN_LEGACY;
-    }
-
-    mlx5dv_devx_free_uar(uar);
-    return SEP_PLAN_KERNEL_DYNAMIC;
-}
 
 /* An RC QP tells the size of the BlueFlame register, and the maximum of inline
  * data */
@@ -123,7 +81,7 @@ static void sep_info_query_limits(struct ibv_context *context,
 static struct ibv_context *
 sep_info_device_open(struct ibv_device *device, sep_info_device_t *info)
 {
-    unsigned long uars = sep_info_mapped_uars();
+    unsigned long uars = sep_uars_mapped();
     struct ibv_context *context;
 
     memset(info, 0, sizeof(*info));
@@ -134,7 +92,7 @@ sep_info_device_open(struct ibv_device *device, sep_info_device_t *info)
         return NULL;
     }
 
-    info->uars_at_open = sep_info_mapped_uars() - uars;
+    info->uars_at_open = sep_uars_mapped() - uars;
     if (ibv_query_device_ex(context, NULL, &info->attr) != 0) {
         fprintf(stderr, "sep_info: %s does not tell its attributes\n",
                 ibv_get_device_name(device));
@@ -142,7 +100,7 @@ sep_info_device_open(struct ibv_device *device, sep_info_device_t *info)
         return NULL;
     }
 
-    info->regime = sep_info_find_regime(context);
+    info->regime = sep_uars_find_regime(context);
     sep_info_query_limits(context, info);
     return context;
 }

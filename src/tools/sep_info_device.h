@@ -25,14 +25,6 @@ typedef struct sep_info_device {
 
 
 /**
- * UAR pages this process has mapped: those of shared mappings that are writable
- * but not readable, as libmlx5 maps them (verbs.c, mlx5_alloc_dyn_uar) and
- * hardly anything else does.
- */
-unsigned long sep_info_mapped_uars(void);
-
-
-/**
  * Open a device and find out what it is.
  *
  * @return 0, or -1 after a message.

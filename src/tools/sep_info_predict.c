@@ -6,6 +6,7 @@
 
 #include "sep_info_predict.h"
 #include "plan_sharing.h"
+#include "rates.h"
 #include "sep_info_out.h"
 
 #include <model/policy.h>
@@ -13,18 +14,7 @@
 #include <uct/ib/sep/throttle/sep_throttle.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
-#include <unistd.h>
-
-#define SEP_INFO_ADAPTERS "adapters.conf"
-
-/* Instructions of an 8-byte put and of its completion, by who is in the way
- * (docs/categories.md, docs/tuning.md; contrib/bench-insn.sh) */
-#define SEP_INFO_INSN_PUT         66
-#define SEP_INFO_INSN_PUT_UUAR    75  /* With the lock of a shared uUAR */
-#define SEP_INFO_INSN_PUT_HUB     193
-#define SEP_INFO_INSN_COMPLETION  75
 
 /** What the paths have, in the model's words. */
 static const struct {
@@ -45,47 +35,16 @@ static const struct {
 static const sep_info_options_t *sep_info_row_options;
 
 
-/* Beside the program, which is how it is in the build tree and wherever the
- * prefix is; else where it was to be installed */
-static void sep_info_adapters_path(char *path, size_t max)
-{
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    char *slash;
-    int last;
-
-    if (length > 0) {
-        program[length] = '\0';
-        slash           = strrchr(program, '/');
-        if (slash != NULL) {
-            *slash = '\0';
-            last   = snprintf(path, max, "%s/../share/sep/%s", program,
-                              SEP_INFO_ADAPTERS);
-            if ((last > 0) && ((size_t)last < max) &&
-                (access(path, R_OK) == 0)) {
-                return;
-            }
-        }
-    }
-    snprintf(path, max, "%s/%s", SEP_PKGDATADIR, SEP_INFO_ADAPTERS);
-}
-
 int sep_info_read_adapter(sep_info_options_t *options)
 {
     char message[SEP_MODEL_MESSAGE_MAX];
-    char path[PATH_MAX + 64];
 
     if (options->adapter_name == NULL) {
         return 0;
     }
 
-    if (options->adapters != NULL) {
-        snprintf(path, sizeof(path), "%s", options->adapters);
-    } else {
-        sep_info_adapters_path(path, sizeof(path));
-    }
-    if (sep_model_adapter_read(path, options->adapter_name, &options->adapter,
-                               message) != 0) {
+    if (sep_rates_read_adapter(options->adapters, options->adapter_name,
+                               &options->adapter, message) != 0) {
         fprintf(stderr, "sep_info: %s\n", message);
         return -1;
     }
@@ -112,10 +71,11 @@ sep_info_instructions(const sep_info_options_t *options,
     if (options->path != SEP_INFO_PATH_SEP) {
         return 0;
     }
-    return SEP_INFO_INSN_COMPLETION +
-           ((sharing->threads_per_qp == SEP_MODEL_ALL) ? SEP_INFO_INSN_PUT_HUB :
+    return SEP_RATES_INSN_COMPLETION +
+           ((sharing->threads_per_qp == SEP_MODEL_ALL) ?
+            SEP_RATES_INSN_PUT_HUB :
             (sharing->uuars_dedicated != SEP_MODEL_ALL) ?
-            SEP_INFO_INSN_PUT_UUAR : SEP_INFO_INSN_PUT);
+            SEP_RATES_INSN_PUT_UUAR : SEP_RATES_INSN_PUT);
 }
 
 static void
@@ -250,7 +210,7 @@ int sep_info_predict_file(const sep_info_options_t *options)
     snprintf(policies, sizeof(policies), "%s, %s", sep_model_policy_list,
              uct_sep_category_list(categories, sizeof(categories)));
     if (options->path == SEP_INFO_PATH_SEP) {
-        rows.instructions = SEP_INFO_INSN_PUT + SEP_INFO_INSN_COMPLETION;
+        rows.instructions = SEP_RATES_INSN_PUT + SEP_RATES_INSN_COMPLETION;
     }
 
     in = (strcmp(name, "-") == 0) ? stdin : fopen(name, "r");

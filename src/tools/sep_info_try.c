@@ -8,6 +8,7 @@
 #include "sep_info_device.h"
 #include "sep_info_out.h"
 #include "sep_info_workers.h"
+#include "uars.h"
 
 #include <uct/ib/sep/base/sep_account.h>
 #include <uct/ib/sep/eager/sep_eager.h>
@@ -64,7 +65,7 @@ sep_info_count(const sep_info_process_t *process, sep_info_taken_t *taken)
     for (item = 0; item < UCT_SEP_ACCOUNT_LAST; ++item) {
         taken->account[item] = uct_sep_account_get(md->dev.context, item);
     }
-    taken->uars = sep_info_mapped_uars() - taken->uars;
+    taken->uars = sep_uars_mapped() - taken->uars;
     taken->resident = sep_info_resident() - taken->resident;
 }
 
@@ -267,7 +268,7 @@ static int sep_info_measure(const char *md_name,
         return -1;
     }
 
-    taken->uars     = sep_info_mapped_uars();
+    taken->uars     = sep_uars_mapped();
     taken->resident = sep_info_resident();
     if (sep_info_open(md_name, config->workers, config->peers, &process) != 0) {
         goto out_stop_peers;
