@@ -4,6 +4,7 @@
 #  include "config.h"
 #endif
 
+#include "rates.h"
 #include "sep_perf_measure.h"
 #include "sep_perf_options.h"
 #include "sep_perf_result.h"
@@ -148,6 +149,31 @@ static void sep_perf_list(void)
     }
 }
 
+/* Before anything is measured. @return 0, or -1 after a message */
+static int sep_perf_check_adapter(const sep_perf_options_t *options)
+{
+    char message[SEP_MODEL_MESSAGE_MAX];
+    sep_model_adapter_t adapter;
+
+    if ((options->adapter_name == NULL) ||
+        (sep_rates_read_adapter(options->adapters, options->adapter_name,
+                                &adapter, message) == 0)) {
+        return 0;
+    }
+    fprintf(stderr, "sep_perf: %s\n", message);
+    return -1;
+}
+
+/* @return The status, or another one if what was printed is lost */
+static int sep_perf_flush(int status)
+{
+    if ((fflush(stdout) != 0) || ferror(stdout)) {
+        perror("sep_perf: standard output");
+        return SEP_PERF_FAILED;
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     json_object *json = NULL;
@@ -161,13 +187,14 @@ int main(int argc, char **argv)
     }
     if (options.list) {
         sep_perf_list();
-        return SEP_PERF_OK;
+        return sep_perf_flush(SEP_PERF_OK);
     }
     if (options.listen != NULL) {
         sep_perf_peer_listen(&options, sep_perf_serve);
         return SEP_PERF_FAILED;
     }
-    if (sep_perf_rows(&options, NULL) != SEP_PERF_OK) {
+    if ((sep_perf_rows(&options, NULL) != SEP_PERF_OK) ||
+        (sep_perf_check_adapter(&options) != 0)) {
         return SEP_PERF_USAGE;
     }
 
@@ -181,9 +208,5 @@ int main(int argc, char **argv)
     if (json != NULL) {
         sep_json_print(json, stdout);
     }
-    if (fflush(stdout) != 0) {
-        perror("sep_perf: standard output");
-        return SEP_PERF_FAILED;
-    }
-    return status;
+    return sep_perf_flush(status);
 }
