@@ -71,6 +71,9 @@ if [[ ${options[0]-} != --help ]]; then
             -lpthread -lm "-Wl,-rpath,$mpich/lib" >&2
         options+=(--mpich "$mpich" --programs "$programs")
     fi
+    if [[ -n $mpich ]] || ! "$SEP_TOP/contrib/build-mpich.sh" --needed; then
+        options+=(--mpich-interfaces)
+    fi
     options+=(--build-dir "$build")
 fi
 exec "$SEP_TOP/test/jobs/app_kernels" "${options[@]}"

@@ -55,6 +55,15 @@ class Settings(unittest.TestCase):
         self.assertEqual(2, setting("stencil", "mpich").peers())
         self.assertEqual(1, setting("stencil", "mpich", 2).peers())
 
+    def test_mpich_is_told_to_have_an_interface_per_thread(self):
+        of = setting(api="mpich", shape="1.4")
+        self.assertEqual("4", of.environment(True)["MPIR_CVAR_CH4_NUM_VCIS"])
+        self.assertIn("--need-interfaces", of.arguments(True))
+        self.assertNotIn("MPIR_CVAR_CH4_NUM_VCIS", of.environment())
+        self.assertNotIn("--need-interfaces", of.arguments())
+        self.assertNotIn("--need-interfaces",
+                         setting(api="openmpi").arguments(True))
+
     def test_openshmem_has_one_side(self):
         self.assertIn("one-sided", setting(api="oshmem", sided=2).impossible())
         self.assertEqual("", setting(api="oshmem").impossible())

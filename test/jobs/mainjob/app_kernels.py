@@ -94,16 +94,19 @@ class Setting:
     regime: str = "legacy"
     options: tuple = ()         # of the program
 
-    def environment(self, has_interfaces):
+    def environment(self, has_interfaces=False):
+        """has_interfaces: MPICH has one per thread, if it is told to."""
         env = {"UCX_TLS": "sep_mlx5", "UCX_SEP_CATEGORY": self.category,
                "MLX5SIM_UAR_MODE": self.regime}
         if self.api == "mpich" and has_interfaces:
             env["MPIR_CVAR_CH4_NUM_VCIS"] = str(self.shape.threads)
         return env
 
-    def arguments(self):
+    def arguments(self, has_interfaces=False):
         words = [self.kernel, "--threads", str(self.shape.threads),
                  *self.options]
+        if self.api == "mpich" and has_interfaces:
+            words.append("--need-interfaces")
         return words + (["--two-sided"] if self.sided == 2 else [])
 
     def peers(self):
@@ -191,9 +194,11 @@ def read_prediction(text, regime, operation):
 class Runner:
     """Runs jobs, each on a device of its own."""
 
-    def __init__(self, build_dir, mpich=None, programs=None, patience=1):
+    def __init__(self, build_dir, mpich=None, programs=None,
+                 has_interfaces=False, patience=1):
         self.build_dir = os.path.abspath(build_dir)
-        self.mpich = mpich              # prefix of one with interfaces
+        self.mpich = mpich              # prefix of another one
+        self.has_interfaces = has_interfaces    # that MPICH, or the installed
         self.programs = programs        # where its program is
         self.patience = patience
         self.answers = {}               # of sep_info
@@ -225,7 +230,7 @@ class Runner:
                                                    ([], []))
         words += jobs.launch(setting.api, self.launcher(setting.api))
         return words + before + ["-n", str(setting.shape.ranks)] + start + \
-            setting.arguments() + behind
+            setting.arguments(self.has_interfaces) + behind
 
     def environment(self, setting, instance, pause):
         env = {name: value for name, value in os.environ.items()
@@ -233,7 +238,7 @@ class Runner:
                name != "LD_PRELOAD"}
         env.update(jobs.ENVIRONMENT)
         env.update(instance.environment())
-        env.update(setting.environment(bool(self.mpich)))
+        env.update(setting.environment(self.has_interfaces))
         env["UCX_WARN_UNUSED_ENV_VARS"] = "n"
         env["SEP_JOB_PAUSE"] = pause
         return env
@@ -257,7 +262,8 @@ class Runner:
         has as many workers as it likes, and collectives and contexts of
         OpenSHMEM connect with more than the kernel does."""
         is_known = setting.api == "ucp" or (
-            setting.api == "mpich" and self.mpich and setting.shape.ranks == 2)
+            setting.api == "mpich" and self.has_interfaces and
+            setting.shape.ranks == 2)
         if not is_known:
             return None
         return endpoints.read_plan(

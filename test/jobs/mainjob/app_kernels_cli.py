@@ -91,7 +91,10 @@ def parse_arguments(argv):
                         type=names(("legacy", "dynamic")), metavar="LIST",
                         help="of legacy,dynamic (default: legacy, the paper's)")
     parser.add_argument("--mpich", metavar="PREFIX",
-                        help="an MPICH with an interface per thread")
+                        help="an MPICH that is not the installed one")
+    parser.add_argument("--mpich-interfaces", action="store_true",
+                        help="MPICH has an interface per thread if it is told "
+                        "to")
     parser.add_argument("--programs", metavar="DIR",
                         help="where app_kernels.mpich for it is")
     parser.add_argument("--quick", action="store_true",
@@ -181,7 +184,8 @@ def complain_of_paper(outcome):
 def main(argv=None):
     options = parse_arguments(argv)
     runner = app_kernels.Runner(options.build_dir, options.mpich,
-                                options.programs, options.patience)
+                                options.programs, options.mpich_interfaces,
+                                options.patience)
     missing = [runner.binary(api) for api in options.api if
                not os.access(runner.binary(api), os.X_OK)]
     if missing:
