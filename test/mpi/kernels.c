@@ -430,7 +430,7 @@ int main(int argc, char **argv)
     mpi_job_init(&argc, &argv, "kernels", MPI_THREAD_SINGLE, 2);
     for (i = 0; i < sizeof(kernels) / sizeof(kernels[0]); ++i) {
         if ((only == NULL) || !strcmp(only, kernels[i].name)) {
-            kernels[i].run(kernels[i].iterations / (mpi_job.quick ? 5 : 1));
+            kernels[i].run(kernels[i].iterations / (mpi_job.quick ? 10 : 1));
             is_known = true;
         }
     }

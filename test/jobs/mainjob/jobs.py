@@ -182,10 +182,12 @@ def jobs(quick, libraries):
             found.append(Job(library, "app_kernels", 2))
             continue
         programs = ("put_get", "atomics", "sync") if library == "oshmem" else \
-            ("p2p", "collectives", "rma", "threads")
+            ("p2p", "collectives", "rma", "threads", "kernels")
         for ranks in (2, 4):
             for program in programs:
                 found.append(Job(library, program, ranks))
+            if library != "oshmem" and ranks == 2:
+                found.append(Job(library, "pingpong", ranks))
         # Not contexts.c: Open MPI 4.1.4 leaves remote keys of contexts behind,
         # and UCX ends the program in shmem_finalize(), on every transport
         if library != "oshmem":

@@ -240,17 +240,28 @@ def _deferred(seed):
                  options=("--quick",), environment=environment + eager))
 
 
+# Of UCX's tests with the eager channel: active messages and tags, sleeping,
+# peers that fail. Not test_ucp_am, which gives up the processor with each call of
+# progress, and takes as long as all of this together.
+_EAGER_UCX = (
+    "^(?:uct_p2p_am_|test_many2one|test_uct_(?:event|pending|peer_failure)\\b|"
+    "test_ucp_(?:tag_match|tag_probe|am_nbx|wakeup)\\b)")
+
+
 # Of main_job with the eager channel: what sends many short messages, in threads
 # as well. With one ring, it goes from peer to peer.
 _EAGER_JOBS = (
     Jobs("job-eager", rows=(
         "UCP tag_lat 8 B", "MPICH 2 ranks p2p", "MPICH 4 ranks threads",
         "Open MPI 4 ranks p2p", "Open MPI 2 ranks threads",
+        "MPICH 2 ranks pingpong", "Open MPI 2 ranks pingpong",
+        "MPICH 2 ranks kernels", "Open MPI 4 ranks kernels",
         "OpenSHMEM 2 ranks atomics"),
         options=("--quick", "--transport", "sep_mlx5"),
         environment=("UCX_SEP_EAGER=y",)),
     Jobs("job-eager_set_of_1", rows=(
         "MPICH 4 ranks p2p", "MPICH 4 ranks collectives",
+        "MPICH 4 ranks kernels",
         "Open MPI 4 ranks threads", "OpenSHMEM 4 ranks sync"),
         options=("--quick", "--transport", "sep_mlx5"),
         environment=("UCX_SEP_EAGER=y", "UCX_SEP_EAGER_POLL_SET=1")),
@@ -358,7 +369,12 @@ PARTS = (
         # tests can look at
         Conformance("mpi_threads:", (
             "--group", "uct", "--only", "sep",
-            "--set", "UCX_SEP_CATEGORY=mpi_threads")))),
+            "--set", "UCX_SEP_CATEGORY=mpi_threads")),
+        # Messages and what waits for them, with one ring for all
+        Conformance("eager channel:", (
+            "--group", "uct", "--group", "ucp", "--only", "sep",
+            "--tests", _EAGER_UCX, "--set", "UCX_SEP_EAGER=y",
+            "--set", "UCX_SEP_EAGER_POLL_SET=1")))),
 
     Part("ucp", "tests of a UCX that is built with the optimisations of "
          "src/ucp/opt", _ucp()),
