@@ -504,6 +504,12 @@ static size_t uct_sep_hub_path_bits_size(const uct_sep_iface_config_t *config)
            sizeof(*config->port.path_bits.ranges);
 }
 
+static void uct_sep_hub_free_config(uct_sep_hub_t *hub)
+{
+    ucs_free(hub->config.tx.throttle);
+    ucs_free(hub->config.port.path_bits.ranges);
+}
+
 /* Copy the settings; the caller's are gone when others come */
 static ucs_status_t
 uct_sep_hub_init_config(uct_sep_hub_t *hub,
@@ -514,7 +520,11 @@ uct_sep_hub_init_config(uct_sep_hub_t *hub,
     hub->config                       = *config;
     hub->config.port.path_bits.ranges = ucs_malloc(ucs_max(size, 1),
                                                    "sep_hub_path_bits");
-    if (hub->config.port.path_bits.ranges == NULL) {
+    hub->config.tx.throttle           = ucs_strdup(config->tx.throttle,
+                                                   "sep_hub_throttle");
+    if ((hub->config.port.path_bits.ranges == NULL) ||
+        (hub->config.tx.throttle == NULL)) {
+        uct_sep_hub_free_config(hub);
         ucs_error("%s: no memory for the settings of a hub", hub->dev_name);
         return UCS_ERR_NO_MEMORY;
     }
@@ -591,7 +601,7 @@ err_destroy_worker:
 err_destroy_async:
     ucs_async_context_destroy(hub->async);
 err_free_config:
-    ucs_free(hub->config.port.path_bits.ranges);
+    uct_sep_hub_free_config(hub);
 err_free:
     pthread_mutex_destroy(&hub->lock);
     kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
@@ -624,7 +634,7 @@ static void uct_sep_hub_destroy(uct_sep_hub_t *hub)
     pthread_mutex_destroy(&hub->lock);
     kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
     ucs_free(hub->ifaces);
-    ucs_free(hub->config.port.path_bits.ranges);
+    uct_sep_hub_free_config(hub);
     ucs_free(hub);
 }
 
@@ -640,12 +650,14 @@ static int uct_sep_hub_is_same(const uct_sep_hub_t *hub,
         (hub->config.port.path_bits.count != config->port.path_bits.count) ||
         (memcmp(hub->config.port.path_bits.ranges,
                 config->port.path_bits.ranges,
-                uct_sep_hub_path_bits_size(config)) != 0)) {
+                uct_sep_hub_path_bits_size(config)) != 0) ||
+        (strcmp(hub->config.tx.throttle, config->tx.throttle) != 0)) {
         return 0;
     }
 
-    /* The only pointer */
+    /* The only pointers */
     other.port.path_bits.ranges = hub->config.port.path_bits.ranges;
+    other.tx.throttle           = hub->config.tx.throttle;
     return memcmp(UCS_PTR_BYTE_OFFSET(&hub->config, offset),
                   UCS_PTR_BYTE_OFFSET(&other, offset),
                   sizeof(*config) - offset) == 0;
