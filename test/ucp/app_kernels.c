@@ -12,6 +12,8 @@
  * nothing goes over the device but what the kernel says.
  */
 
+#define _GNU_SOURCE 1 /* memfd_create */
+
 #include "kernels/all.h"
 
 #include <ucp/api/ucp.h>
@@ -23,6 +25,11 @@
 #define UCP_APP_MAX_RANKS    64
 #define UCP_APP_MAX_ADDRESS  4096
 #define UCP_APP_MAX_RKEY     1024
+
+
+/* Environment of a process: its rank, and the descriptor of what they share */
+#define UCP_APP_ENV_RANK     "SEP_APP_RANK"
+#define UCP_APP_ENV_FD       "SEP_APP_FD"
 
 
 /** Of a thread, for all others to see. */
@@ -359,20 +366,58 @@ static void ucp_app_run(void)
     ucp_app.shared->checks[app.rank]   = app.checks;
 }
 
-static void ucp_app_share(void)
+/** Show this process what all share. */
+static void ucp_app_map(int fd)
 {
     size_t length = sizeof(*ucp_app.shared) +
                     (sizeof(ucp_app_address_t) * app.num_ranks *
                      app.num_threads);
+
+    if (ftruncate(fd, length) != 0) {
+        app_fail("memory of %zu bytes: %s", length, strerror(errno));
+    }
+    ucp_app.shared = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                          0);
+    APP_CHECK(ucp_app.shared != MAP_FAILED, "mmap: %s", strerror(errno));
+}
+
+/** Make what all share.
+ *  @return Its descriptor. */
+static int ucp_app_share(void)
+{
+    int fd = memfd_create(APP_NAME, 0);
     pthread_barrierattr_t attr;
 
-    ucp_app.shared = mmap(NULL, length, PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    APP_CHECK(ucp_app.shared != MAP_FAILED, "mmap: %s", strerror(errno));
+    APP_CHECK(fd >= 0, "memfd_create: %s", strerror(errno));
+    ucp_app_map(fd);
     pthread_barrierattr_init(&attr);
     pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&ucp_app.shared->barrier, &attr, app.num_ranks);
     pthread_barrierattr_destroy(&attr);
+    return fd;
+}
+
+/** Start a process: this program anew, so that it takes nothing over of what
+ *  libraries had here. */
+static pid_t ucp_app_start(int rank, int fd, char **argv)
+{
+    char path[PATH_MAX], words[2][16];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    pid_t pid;
+
+    APP_CHECK(length > 0, "/proc/self/exe: %s", strerror(errno));
+    path[length] = '\0';
+    snprintf(words[0], sizeof(words[0]), "%d", rank);
+    snprintf(words[1], sizeof(words[1]), "%d", fd);
+    setenv(UCP_APP_ENV_RANK, words[0], 1);
+    setenv(UCP_APP_ENV_FD, words[1], 1);
+    pid = fork();
+    APP_CHECK(pid >= 0, "fork: %s", strerror(errno));
+    if (pid == 0) {
+        execv(path, argv);
+        _exit(127);
+    }
+    return pid;
 }
 
 /** Wait for all processes; the end of one that has failed is that of all.
@@ -407,20 +452,21 @@ int main(int argc, char **argv)
 {
     uint64_t messages = 0, bytes = 0, checks = 0;
     pid_t pids[UCP_APP_MAX_RANKS];
-    int i;
+    int i, fd;
 
     app.ops       = &ucp_app_ops;
     app.num_ranks = 2;
     app_parse(argc, argv, ucp_app_option);
-    ucp_app_share();
+    if (getenv(UCP_APP_ENV_RANK) != NULL) {
+        app.rank = atoi(getenv(UCP_APP_ENV_RANK));
+        ucp_app_map(atoi(getenv(UCP_APP_ENV_FD)));
+        ucp_app_run();
+        return EXIT_SUCCESS;
+    }
+
+    fd = ucp_app_share();
     for (i = 0; i < app.num_ranks; ++i) {
-        pids[i] = fork();
-        APP_CHECK(pids[i] >= 0, "fork: %s", strerror(errno));
-        if (pids[i] == 0) {
-            app.rank = i;
-            ucp_app_run();
-            exit(EXIT_SUCCESS);
-        }
+        pids[i] = ucp_app_start(i, fd, argv);
     }
     if (!ucp_app_await(pids)) {
         return EXIT_FAILURE;
