@@ -3,7 +3,13 @@
 """Fit the model's parameters of an adapter to measured rates.
 
 The measurements are rows "op,policy,threads,depth,bytes,mops", as for
-"sep_info --predict". Fitted are the parameters of the adapter whose values say
+"sep_info --predict", or what "sep_perf --tsv" has printed on an adapter. Of that,
+only what the model is about is used: messages that are posted one by one, each
+with a completion, in turns:
+
+    sep_perf --tsv --turns --features no-postlist+unsignaled -b 8 ... > rows.tsv
+
+ Fitted are the parameters of the adapter whose values say
 so in the file of adapters ("# fitted: ..."), by least squares of the logarithms
 of predicted to measured rates (Levenberg and Marquardt). All others stay as they
 are. The model itself is sep_info's: this script has none of it.
@@ -75,14 +81,51 @@ class Adapters:
         return "".join(lines)
 
 
+def unusable(row):
+    """Why a row of sep_perf is not what the model is about, or None."""
+    if row["mops"] == "-":
+        return "measured on the software device, where there is no rate"
+    if row["policy"] == "-":
+        return "what threads share has no name"
+    if row["postlist"] != "1" or row["signal"] != "1":
+        return "lists of messages, or messages without a completion"
+    if row["turns"] != "y":
+        return "not in turns (--turns)"
+    if posting_path(row) is None:
+        return "a way of posting that sep_info --path does not have"
+    return None
+
+
+def posting_path(row):
+    """What sep_info --path calls the way in which a row was posted, or None."""
+    if "level" not in row:
+        return "verbs"  # As SMART's rows are
+    blueflame = "blueflame" not in row["features"]  # "no-..." names what is not
+    is_inline = row["inline"] == "y"
+    if row["level"] != "verbs":
+        # The model has data up to this length inline
+        could_be = row["op"] in ("write", "send") and int(row["bytes"]) <= 220
+        return "sep" if blueflame and is_inline == could_be else None
+    if is_inline:
+        return "inline" if blueflame else None
+    if not blueflame:
+        return "verbs"
+    could_be = row["op"] in ("write", "send") and int(row["bytes"]) <= 60
+    return None if could_be else "blueflame"
+
+
 class Rows:
     """Measurements."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as file:
-            self.rows = list(csv.DictReader(
-                line for line in file
-                if line.strip() and not line.startswith("#")))
+            lines = [line for line in file
+                     if line.strip() and not line.startswith("#")]
+        is_perf = bool(lines) and "\t" in lines[0]
+        self.rows = list(csv.DictReader(
+            lines, delimiter="\t" if is_perf else ","))
+        if is_perf:
+            self.leave_out(path)
         for row in self.rows:
             try:
                 if not float(row["mops"]) > 0:
@@ -90,6 +133,24 @@ class Rows:
             except (KeyError, TypeError, ValueError) as error:
                 raise Failure(f"{path}: a row without a rate in column mops: "
                               f"{row}") from error
+
+    def leave_out(self, path):
+        """Rows of sep_perf that the model is not about."""
+        reasons = {}
+        for row in self.rows:
+            try:
+                reason = unusable(row)
+            except (KeyError, TypeError, ValueError) as error:
+                raise Failure(f"{path}: this is not what sep_perf --tsv "
+                              f"prints: {error!r}") from error
+            reasons.setdefault(reason, []).append(row)
+        self.rows = reasons.pop(None, [])
+        texts = [f"{len(rows)}: {reason}" for reason, rows in reasons.items()]
+        if not self.rows:
+            raise Failure(f"{path}: there is no row that the model can be "
+                          f"fitted to; {'; '.join(texts) or 'it is empty'}")
+        for text in texts:
+            print(f"fit-model.py: {path}: left out {text}", file=sys.stderr)
 
     def select(self, conditions):
         """Indices of rows for which all conditions name=value hold."""
@@ -115,27 +176,41 @@ class Model:
         self.sep_info, self.adapter = sep_info, adapter
         self.adapters, self.rows = adapters, rows
         self.measured = [math.log(float(row["mops"])) for row in rows.rows]
-        text = io.StringIO()
-        writer = csv.DictWriter(text, ("op", "policy", "threads", "depth",
-                                       "bytes"), extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows.rows)
-        self.input = text.getvalue()
+        paths = {}  # To numbers of rows
+        for index, row in enumerate(rows.rows):
+            paths.setdefault(posting_path(row), []).append(index)
+        self.inputs = []  # Path, numbers of rows, and what sep_info reads
+        for path, indices in paths.items():
+            text = io.StringIO()
+            writer = csv.DictWriter(text, ("op", "policy", "threads", "depth",
+                                           "bytes"), extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows.rows[index] for index in indices)
+            self.inputs.append((path, indices, text.getvalue()))
 
     def residuals(self, values):
         """Logarithms of predicted to measured rates, of all rows."""
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
             file.write(self.adapters.exact(values))
             file.flush()
-            result = subprocess.run(
-                (self.sep_info, "--predict", "-", "--adapter", self.adapter,
-                 "--adapters", file.name), input=self.input, text=True,
-                capture_output=True, check=False)
+            predicted = [0.0] * len(self.measured)
+            for path, indices, text in self.inputs:
+                for index, rate in zip(indices,
+                                       self.rates(path, text, file.name)):
+                    predicted[index] = rate
+        return [math.log(max(rate, 1e-9)) - measured
+                for rate, measured in zip(predicted, self.measured)]
+
+    def rates(self, path, text, adapters):
+        """Predicted rates of rows that were posted in one way."""
+        result = subprocess.run(
+            (self.sep_info, "--predict", "-", "--adapter", self.adapter,
+             "--adapters", adapters, "--path", path), input=text, text=True,
+            capture_output=True, check=False)
         if result.returncode != 0:
             raise Failure(result.stderr.strip())
-        predicted = csv.DictReader(io.StringIO(result.stdout))
-        return [math.log(max(float(row["predicted_mops"]), 1e-9)) - measured
-                for row, measured in zip(predicted, self.measured)]
+        return [float(row["predicted_mops"])
+                for row in csv.DictReader(io.StringIO(result.stdout))]
 
 
 def solve(matrix, vector):
@@ -278,7 +353,7 @@ def cross_validate(model, rows, values, chosen):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("rows", help="measurements, CSV")
+    parser.add_argument("rows", help="measurements, CSV or TSV")
     parser.add_argument("--adapter", required=True, help="name in the file")
     parser.add_argument(
         "--adapters", default=os.path.join(TOP, "src/model/adapters.conf"),

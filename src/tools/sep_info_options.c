@@ -25,9 +25,10 @@ enum {
 };
 
 const char *sep_info_path_names[SEP_INFO_PATH_LAST] = {
-    [SEP_INFO_PATH_VERBS]  = "verbs",
-    [SEP_INFO_PATH_INLINE] = "inline",
-    [SEP_INFO_PATH_SEP]    = "sep"
+    [SEP_INFO_PATH_VERBS]     = "verbs",
+    [SEP_INFO_PATH_INLINE]    = "inline",
+    [SEP_INFO_PATH_BLUEFLAME] = "blueflame",
+    [SEP_INFO_PATH_SEP]       = "sep"
 };
 
 
@@ -89,7 +90,8 @@ static void sep_info_usage(FILE *stream)
 "  --bytes <number>  Data of a request (default 8)\n"
 "  --path <path>     verbs (default): through libibverbs, a doorbell for each\n"
 "                request; inline: the same, data up to 60 bytes inline and by\n"
-"                BlueFlame; sep: BlueFlame and inline data, as sep_mlx5 does\n"
+"                BlueFlame; blueflame: all by BlueFlame, libmlx5's default;\n"
+"                sep: BlueFlame and inline data, as sep_mlx5 does\n"
 "\n"
 "The configuration of the transport, UCX_SEP_*, and of libmlx5,\n"
 "MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS, is taken from the environment.\n"
@@ -180,8 +182,8 @@ static int sep_info_parse_path(const char *arg, sep_info_options_t *options)
             return 0;
         }
     }
-    fprintf(stderr, "sep_info: there is no path \"%s\", only verbs, inline and "
-            "sep\n", arg);
+    fprintf(stderr, "sep_info: there is no path \"%s\", only verbs, inline, "
+            "blueflame and sep\n", arg);
     return -1;
 }
 

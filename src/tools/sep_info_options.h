@@ -26,11 +26,13 @@ typedef enum {
                                adapter fetches with its data */
     SEP_INFO_PATH_INLINE, /**< The same, short data inline. What is inline,
                                libmlx5 posts by BlueFlame */
+    SEP_INFO_PATH_BLUEFLAME, /**< libibverbs by BlueFlame, which is its default
+                                  for what is posted alone; short data inline */
     SEP_INFO_PATH_SEP,    /**< The transport: BlueFlame, inline data */
     SEP_INFO_PATH_LAST
 } sep_info_path_t;
 
-/** "verbs", "inline", "sep". */
+/** "verbs", "inline", "blueflame", "sep". */
 extern const char *sep_info_path_names[SEP_INFO_PATH_LAST];
 
 

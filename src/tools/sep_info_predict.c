@@ -26,6 +26,8 @@ static const struct {
                               "by doorbell through libibverbs"},
     [SEP_INFO_PATH_INLINE] = {60, SEP_MODEL_DOORBELL,
                               "inline if they are short, through libibverbs"},
+    [SEP_INFO_PATH_BLUEFLAME] = {60, SEP_MODEL_BLUEFLAME,
+                                 "by BlueFlame through libibverbs"},
     [SEP_INFO_PATH_SEP]    = {SEP_MODEL_MAX_INLINE, SEP_MODEL_BLUEFLAME,
                               "by BlueFlame as sep_mlx5 does"}
 };

@@ -291,6 +291,9 @@ void sep_perf_policy(const sep_perf_sharing_t *sharing, unsigned threads,
     unsigned per_qp = sep_perf_ways(sharing, SEP_PERF_QP, threads);
 
     snprintf(name, SEP_PERF_NAME_MAX, "-");
+    if (strcmp(sharing->name, SEP_PERF_UNKNOWN) == 0) {
+        return;
+    }
     if (sep_plan_category_find(sharing->name) != SEP_PLAN_LAST) {
         snprintf(name, SEP_PERF_NAME_MAX, "%s", sharing->name);
     } else if ((sharing->td == SEP_PERF_TD_NONE) &&

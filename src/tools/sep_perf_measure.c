@@ -177,7 +177,7 @@ int sep_perf_measure(sep_perf_group_t *group, const sep_perf_options_t *options,
     /* Whole lists: each message is posted like the others */
     messages          = ((messages + postlist - 1) / postlist) * postlist;
     warm              = (messages < 1000) ? messages : (messages / 10);
-    if (sep_perf_group_run(group, warm, 0, &times) != 0) {
+    if (sep_perf_group_run(group, warm, SEP_PERF_WARM, &times) != 0) {
         return -1;
     }
 
@@ -186,7 +186,7 @@ int sep_perf_measure(sep_perf_group_t *group, const sep_perf_options_t *options,
     }
     result->has_counters = result->is_device &&
                            (sep_perf_counters(before) == 0);
-    if (sep_perf_group_run(group, messages, 0, &times) != 0) {
+    if (sep_perf_group_run(group, messages, SEP_PERF_RATE, &times) != 0) {
         return -1;
     }
     if (result->has_counters && (sep_perf_counters(after) == 0)) {
@@ -202,7 +202,7 @@ int sep_perf_measure(sep_perf_group_t *group, const sep_perf_options_t *options,
     result->rate     = times.rate;
     if (options->latency && !result->is_device) {
         samples = (messages < SEP_PERF_SAMPLES) ? messages : SEP_PERF_SAMPLES;
-        if (sep_perf_group_run(group, samples, 1, &times) != 0) {
+        if (sep_perf_group_run(group, samples, SEP_PERF_LATENCY, &times) != 0) {
             return -1;
         }
         result->latency[0] = times.mean;

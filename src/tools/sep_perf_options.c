@@ -30,6 +30,7 @@ enum {
     SEP_PERF_OPT_TURNS,
     SEP_PERF_OPT_UNALIGNED,
     SEP_PERF_OPT_NO_PIN,
+    SEP_PERF_OPT_SERIAL,
     SEP_PERF_OPT_NO_LATENCY,
     SEP_PERF_OPT_TSV,
     SEP_PERF_OPT_JSON,
@@ -82,6 +83,8 @@ static void sep_perf_usage(FILE *stream)
 "  -n <messages>     Of each thread (default: 1000000, the device 1024)\n"
 "  --no-latency      Only the rate\n"
 "  --no-pin          Do not pin threads to processors\n"
+"  --serial          One thread after the other, to count instructions: nobody\n"
+"                    waits for a lock\n"
 "  -l                List figures, and what their threads share\n"
 "\n"
 "Where:\n"
@@ -429,6 +432,9 @@ static int sep_perf_parse_option(int c, const char *arg, FILE *out,
     case SEP_PERF_OPT_NO_PIN:
         options->pin = 0;
         return 0;
+    case SEP_PERF_OPT_SERIAL:
+        options->serial = 1;
+        return 0;
     case SEP_PERF_OPT_NO_LATENCY:
         options->latency = 0;
         return 0;
@@ -507,6 +513,7 @@ int sep_perf_parse(int argc, char **argv, FILE *out,
         {"turns", no_argument, NULL, SEP_PERF_OPT_TURNS},
         {"unaligned", no_argument, NULL, SEP_PERF_OPT_UNALIGNED},
         {"no-pin", no_argument, NULL, SEP_PERF_OPT_NO_PIN},
+        {"serial", no_argument, NULL, SEP_PERF_OPT_SERIAL},
         {"no-latency", no_argument, NULL, SEP_PERF_OPT_NO_LATENCY},
         {"tsv", no_argument, NULL, SEP_PERF_OPT_TSV},
         {"json", no_argument, NULL, SEP_PERF_OPT_JSON},

@@ -103,6 +103,7 @@ typedef struct sep_perf_options {
                                           posting more */
     int                 aligned;     /**< Buffers begin with cache lines */
     int                 pin;         /**< Threads, to processors */
+    int                 serial;      /**< One thread after the other */
     unsigned long       messages;    /**< Of each thread; 0: choose */
     int                 latency;     /**< Measure it as well */
     int                 json;

@@ -68,9 +68,9 @@ static int sep_perf_thread_poll(sep_perf_thread_t *thread, unsigned *vain)
     return 0;
 }
 
-/* Callgrind counts in here (contrib/bench-perf.sh). @return 0 or -1 */
-static int __attribute__((noinline))
-sep_perf_thread_rate(sep_perf_thread_t *thread)
+/* @return 0 or -1 */
+static inline int __attribute__((always_inline))
+sep_perf_thread_send(sep_perf_thread_t *thread)
 {
     const sep_perf_api_t *api = thread->group->api;
     int turns                 = thread->group->turns;
@@ -102,6 +102,19 @@ sep_perf_thread_rate(sep_perf_thread_t *thread)
         }
     }
     return 0;
+}
+
+static int __attribute__((noinline))
+sep_perf_thread_warm(sep_perf_thread_t *thread)
+{
+    return sep_perf_thread_send(thread);
+}
+
+/* Callgrind counts in here, see contrib/bench-perf.sh */
+static int __attribute__((noinline))
+sep_perf_thread_rate(sep_perf_thread_t *thread)
+{
+    return sep_perf_thread_send(thread);
 }
 
 static int __attribute__((noinline))
@@ -142,11 +155,19 @@ static void *sep_perf_thread_main(void *arg)
         sep_perf_thread_pin(thread->index);
     }
     pthread_barrier_wait(&group->barrier);
+    while (group->is_serial && (group->turn != thread->index)) {
+        sched_yield();
+    }
     thread->begin = sep_perf_now();
-    ret           = (thread->samples != NULL) ?
+    ret           = (group->phase == SEP_PERF_LATENCY) ?
                     sep_perf_thread_latency(thread) :
-                    sep_perf_thread_rate(thread);
+                    (group->phase == SEP_PERF_RATE) ?
+                    sep_perf_thread_rate(thread) :
+                    sep_perf_thread_warm(thread);
     thread->end   = sep_perf_now();
+    if (group->is_serial) {
+        group->turn = thread->index + 1;
+    }
     if (ret != 0) {
         group->failed = 1;
     }
@@ -154,16 +175,17 @@ static void *sep_perf_thread_main(void *arg)
 }
 
 int sep_perf_group_init(sep_perf_group_t *group, const sep_perf_api_t *api,
-                        const sep_perf_row_t *row, int turns, int pin,
-                        int is_shared)
+                        const sep_perf_options_t *options,
+                        const sep_perf_row_t *row, int is_shared)
 {
     unsigned i;
 
     memset(group, 0, sizeof(*group));
     group->api       = api;
     group->row       = row;
-    group->turns     = turns;
-    group->pin       = pin;
+    group->turns     = options->turns;
+    group->pin       = options->pin;
+    group->is_serial = options->serial;
     group->is_shared = is_shared;
     group->threads   = aligned_alloc(64, row->threads *
                                          sizeof(*group->threads));
@@ -239,14 +261,14 @@ static void sep_perf_summarize(const sep_perf_group_t *group, uint64_t messages,
     times->p99    = samples[(count * 99) / 100];
 }
 
-int sep_perf_group_run(sep_perf_group_t *group, uint64_t messages, int latency,
-                       sep_perf_times_t *times_p)
+int sep_perf_group_run(sep_perf_group_t *group, uint64_t messages,
+                       sep_perf_phase_t phase, sep_perf_times_t *times_p)
 {
     unsigned num_threads = group->row->threads;
     double *samples      = NULL;
     unsigned i, started;
 
-    if (latency) {
+    if (phase == SEP_PERF_LATENCY) {
         samples = calloc(num_threads * messages, sizeof(*samples));
         if (samples == NULL) {
             perror("sep_perf: memory for times");
@@ -255,10 +277,13 @@ int sep_perf_group_run(sep_perf_group_t *group, uint64_t messages, int latency,
     }
 
     group->failed = 0;
+    group->phase  = phase;
+    group->turn   = 0;
     pthread_barrier_init(&group->barrier, NULL, num_threads);
     for (i = 0; i < num_threads; ++i) {
         sep_perf_thread_reset(&group->threads[i], messages,
-                              latency ? &samples[i * messages] : NULL);
+                              (samples != NULL) ?
+                              &samples[i * messages] : NULL);
     }
     for (started = 0; started < num_threads; ++started) {
         if (pthread_create(&group->threads[started].id, NULL,

@@ -27,12 +27,23 @@ typedef struct sep_perf_api {
 } sep_perf_api_t;
 
 
+/** What a run is for. */
+typedef enum {
+    SEP_PERF_WARM,    /**< Nothing: what is new has happened once */
+    SEP_PERF_RATE,    /**< As the row says; contrib/bench-perf.sh counts here */
+    SEP_PERF_LATENCY  /**< One after the other, each timed */
+} sep_perf_phase_t;
+
+
 /** Threads. */
 typedef struct sep_perf_group {
     const sep_perf_api_t   *api;
     const sep_perf_row_t   *row;
     int                    turns;
     int                    pin;
+    int                    is_serial; /**< They run one after the other */
+    volatile unsigned      turn;      /**< Who runs then */
+    sep_perf_phase_t       phase;
     int                    is_shared; /**< Completions of a thread may be polled
                                            by others */
     struct sep_perf_thread *threads;
@@ -103,20 +114,14 @@ unsigned sep_perf_num_cpus(void);
 
 /** Make threads, which do not run yet. @return 0, or -1 after a message. */
 int sep_perf_group_init(sep_perf_group_t *group, const sep_perf_api_t *api,
-                        const sep_perf_row_t *row, int turns, int pin,
-                        int is_shared);
+                        const sep_perf_options_t *options,
+                        const sep_perf_row_t *row, int is_shared);
 
 void sep_perf_group_cleanup(sep_perf_group_t *group);
 
 
-/**
- * Have each thread send so many messages.
- *
- * @param latency  One after the other, each timed; else as the row says.
- *
- * @return 0, or -1 after a message.
- */
-int sep_perf_group_run(sep_perf_group_t *group, uint64_t messages, int latency,
-                       sep_perf_times_t *times_p);
+/** Have each thread send so many messages. @return 0, or -1 after a message. */
+int sep_perf_group_run(sep_perf_group_t *group, uint64_t messages,
+                       sep_perf_phase_t phase, sep_perf_times_t *times_p);
 
 #endif

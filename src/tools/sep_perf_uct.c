@@ -876,8 +876,8 @@ sep_perf_uct_run(sep_perf_uct_t *uct, int fd, sep_perf_result_t *result)
     unsigned i;
     int ret;
 
-    if (sep_perf_group_init(&uct->group, &sep_perf_uct_api, uct->row,
-                            options->turns, options->pin, 0) != 0) {
+    if (sep_perf_group_init(&uct->group, &sep_perf_uct_api, options, uct->row,
+                            0) != 0) {
         return -1;
     }
     for (i = 0; i < uct->row->threads; ++i) {

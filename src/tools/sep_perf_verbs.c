@@ -421,8 +421,8 @@ static int sep_perf_verbs_run(sep_perf_verbs_t *verbs, int fd,
     senders = calloc(verbs->row->threads, sizeof(*senders));
     if ((senders == NULL) ||
         (sep_perf_group_init(&verbs->group, (options->level == SEP_PERF_DV) ?
-                             &sep_perf_dv_api : &sep_perf_verbs_api, verbs->row,
-                             options->turns, options->pin,
+                             &sep_perf_dv_api : &sep_perf_verbs_api, options,
+                             verbs->row,
                              sep_perf_verbs_ways(verbs, SEP_PERF_CQ) > 1) !=
          0)) {
         return -1;

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -299,6 +300,38 @@ class Output(OnDevice):
         self.assertIn(f"more threads than the {count} processors", text)
         text = run("-t", str(count), "-s", "static", "-n", "32").stdout
         self.assertNotIn("processors", text)
+
+
+@unittest.skipUnless(os.access(SEP_PERF, os.X_OK) and
+                     shutil.which("valgrind") and shutil.which("objdump") and
+                     not os.environ.get("SEP_SANITIZERS"),
+                     "needs sep_perf, valgrind, objdump, and no sanitizer")
+class Instructions(unittest.TestCase):
+
+    def counts(self, *args):
+        result = subprocess.run(
+            [os.path.join(TOP, "contrib/bench-perf.sh"), "--build", BUILD,
+             "--tsv", "--count", "64", "--features", "no-postlist+unsignaled",
+             *args], capture_output=True, text=True, timeout=300, check=False,
+            env=environment())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return {(row["level"], row["sharing"]): row
+                for row in table(result.stdout)}
+
+    def test_locked_where_threads_share(self):
+        rows = self.counts("--level", "verbs", "--level", "dv", "-s", "dynamic",
+                           "-s", "static", "-s", "mpi_threads")
+        locked = {key: round(float(row["locked"])) for key, row in rows.items()}
+        self.assertEqual(locked, {
+            ("verbs", "dynamic"): 0,      # A thread domain
+            ("verbs", "static"): 1,       # The queue pair's
+            ("verbs", "mpi_threads"): 2,  # That, and whose completion it is
+            ("dv", "dynamic"): 0, ("dv", "static"): 0, ("dv", "mpi_threads"): 2})
+        for key, row in rows.items():
+            self.assertGreater(float(row["instructions"]), 50, key)
+            self.assertLess(float(row["instructions"]), 2000, key)
+        self.assertGreater(float(rows["verbs", "static"]["instructions"]),
+                           float(rows["verbs", "dynamic"]["instructions"]))
 
 
 @unittest.skipUnless(os.access(SEP_PERF, os.X_OK), "sep_perf is not built")

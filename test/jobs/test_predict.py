@@ -232,6 +232,74 @@ class Fit(unittest.TestCase):
                 self.assertAlmostEqual(value / want[name], 1, delta=.06,
                                        msg=name)
 
+    PERF = ("op", "policy", "threads", "depth", "bytes", "mops", "level",
+            "features", "postlist", "signal", "inline", "turns")
+
+    def perf_table(self, rows):
+        """What sep_perf --tsv prints, as far as the script looks."""
+        lines = ["# sep_perf", "\t".join(self.PERF)]
+        lines += ["\t".join(map(str, row)) for row in rows]
+        return "\n".join(lines) + "\n"
+
+    def test_rows_of_sep_perf_are_like_others(self):
+        """The committed data, said as sep_perf says it, has the same errors;
+        what the model is not about is left out."""
+        with open(DATA, encoding="utf-8") as file:
+            data = [row for row in csv.DictReader(
+                line for line in file if not line.startswith("#"))
+                if row["op"] == "read"]
+        how = ("verbs", "no-postlist+unsignaled+blueflame", 1, 1, "n", "y")
+        rows = [(*(row[name] for name in self.PERF[:6]), *how) for row in data]
+        other = [("read", "per-qp", 8, 8, 8, 1e6, "verbs", "all", 32, 64, "n",
+                  "y"), ("read", "-", 8, 8, 8, 1e6, *how),
+                 ("read", "per-qp", 8, 8, 8, "-", *how),
+                 ("read", "per-qp", 8, 8, 8, 1e6, *how[:5], "n")]
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            file.write(self.perf_table(rows + other))
+            file.flush()
+            got = self.fit("--check", data=file.name)
+            want = self.fit("--check", "--fit", "op=read")
+            self.assertEqual(got.splitlines(),
+                             want.split("not fitted")[0].splitlines())
+
+    def test_each_way_of_posting_is_predicted_as_such(self):
+        """Rates that sep_info predicts have no error, whichever the path."""
+        kinds = {"verbs": ("verbs", "no-postlist+unsignaled+inline+blueflame",
+                           "n"),
+                 "inline": ("verbs", "no-postlist+unsignaled", "y"),
+                 "blueflame": ("verbs", "no-postlist+unsignaled", "n"),
+                 "sep": ("dv", "no-postlist+unsignaled", "y")}
+        rows = []
+        for path, (level, features, is_inline) in kinds.items():
+            op = "read" if path == "blueflame" else "write"
+            for threads in (1, 16, 48):
+                row = (op, "dynamic", threads, 8, 8)
+                rate = next(csv.DictReader(io.StringIO(predict(
+                    HEADER + "\n" + ",".join(map(str, row)) + "\n", "cx6",
+                    "--path", path).stdout)))["predicted_mops"]
+                rows.append((*row, rate, level, features, 1, 1, is_inline, "y"))
+        self.assertEqual(len({tuple(row[5] for row in rows[i:i + 3])
+                              for i in range(0, len(rows), 3)}), len(kinds))
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            file.write(self.perf_table(rows))
+            file.flush()
+            lines = self.fit("--check", data=file.name).splitlines()
+        self.assertEqual(lines[1].split(), ["fitted", "12", "0.0", "0.0"])
+
+    def test_a_software_device_has_no_rates(self):
+        row = ("read", "per-qp", 8, 8, 8, "-", "verbs",
+               "no-postlist+unsignaled", 1, 1, "n", "y")
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            file.write(self.perf_table([row]))
+            file.flush()
+            self.assertIn("software device",
+                          self.fit("--check", data=file.name, status=2))
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            file.write("op\tpolicy\tmops\nread\tper-qp\t1\n")
+            file.flush()
+            self.assertIn("not what sep_perf",
+                          self.fit("--check", data=file.name, status=2))
+
     def test_wrong_input_is_named(self):
         self.assertIn("column colour", self.fit("--fit", "colour=red",
                                                 status=2))

@@ -199,6 +199,11 @@ TEST_F(test_sep_perf, sep_info_knows_the_names_of_policies)
     EXPECT_EQ("mul-2", policy("ctx=all,pd=all,cq=2,qp=2", 16));
     EXPECT_EQ("-", policy("ctx=all,pd=all,cq=4,qp=2", 16));
     EXPECT_EQ("-", policy("ctx=4", 16));
+
+    char name[SEP_PERF_NAME_MAX];
+    sep_perf_sharing_unknown(&m_sharing);
+    sep_perf_policy(&m_sharing, 1, name);
+    EXPECT_STREQ("-", name);
 }
 
 TEST_F(test_sep_perf, the_model_is_told_the_same_as_for_categories)
