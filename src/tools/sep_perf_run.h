@@ -8,6 +8,10 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The threads and what they do, whatever they do it with: post messages as long
  * as so many are outstanding, and poll for completions.
@@ -123,5 +127,9 @@ void sep_perf_group_cleanup(sep_perf_group_t *group);
 /** Have each thread send so many messages. @return 0, or -1 after a message. */
 int sep_perf_group_run(sep_perf_group_t *group, uint64_t messages,
                        sep_perf_phase_t phase, sep_perf_times_t *times_p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -302,6 +302,68 @@ class Output(OnDevice):
         self.assertNotIn("processors", text)
 
 
+class OnAdapter(OnDevice):
+    """The device under a name by which sep_perf does not know it: there is no
+    adapter, but this is what it would print on one."""
+
+    def rows(self, *args, **more):
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+            library = os.path.join(directory, "libadapter.so")
+            shutil.copy(os.path.join(BUILD, "lib/sep/libmlx5sim.so"), library)
+            result = subprocess.run(
+                [SIM_RUN, "--private", "env", "LD_PRELOAD=" + library, SEP_PERF,
+                 "--tsv", *args], capture_output=True, text=True, timeout=120,
+                check=False, env=environment(**more))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertNotIn("mean nothing", result.stdout)
+        return table(result.stdout)
+
+    @unittest.skipIf(os.environ.get("SEP_SANITIZERS"),
+                     "a sanitizer wants to be loaded first")
+    def test_rates_and_latencies(self):
+        for args in (("-s", "static"), ("--level", "dv", "-s", "mpi_threads"),
+                     ("--level", "uct", "-s", "dynamic")):
+            row = self.one("-t", "2", "-n", "256", *args)
+            self.assertEqual(row["software_device"], "n")
+            for name in ("mops", "latency_us", "latency_median_us",
+                         "latency_p99_us"):
+                self.assertGreater(float(row[name]), 0, (name, args))
+            self.assertGreaterEqual(float(row["latency_p99_us"]),
+                                    float(row["latency_median_us"]))
+            for name in ("doorbells", "predicted_mops"):
+                self.assertEqual(row[name], "-")
+            self.assertEqual(int(row["contexts"]), 1, args)
+
+    @unittest.skipIf(os.environ.get("SEP_SANITIZERS"),
+                     "a sanitizer wants to be loaded first")
+    def test_no_latency_and_a_prediction_if_asked(self):
+        row = self.one("-t", "1", "-n", "64", "-s", "static", "--no-latency",
+                       "--adapter", "cx4")
+        self.assertEqual((row["latency_us"], row["adapter"]), ("-", "cx4"))
+        self.assertGreater(float(row["mops"]), 0)
+        self.assertGreater(float(row["predicted_mops"]), 0)
+
+    @unittest.skipIf(os.environ.get("SEP_SANITIZERS"),
+                     "a sanitizer wants to be loaded first")
+    def test_the_model_can_be_fitted_to_it(self):
+        """The script accepts what the program prints: columns and all."""
+        with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+            rows = self.rows("-t", "1,2", "-n", "64", "-s", "dynamic", "-d",
+                             "8", "-b", "8", "--turns", "--features",
+                             "no-postlist+unsignaled", "--no-latency")
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t")
+            writer.writeheader()
+            writer.writerows(rows)
+            file.flush()
+            result = subprocess.run(
+                [os.path.join(TOP, "contrib/fit-model.py"), "--adapter", "cx6",
+                 "--check", "--sep-info", SEP_INFO, file.name], text=True,
+                capture_output=True, timeout=60, check=False)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"(?m)^fitted +2 ")
+        self.assertRegex(result.stdout, r"(?m)^  write dynamic +2 ")
+
+
 @unittest.skipUnless(os.access(SEP_PERF, os.X_OK) and
                      shutil.which("valgrind") and shutil.which("objdump") and
                      not os.environ.get("SEP_SANITIZERS"),

@@ -4,9 +4,11 @@
 #include <tools/sep_perf_layout.h>
 #include <tools/sep_perf_options.h>
 #include <tools/sep_perf_result.h>
+#include <tools/sep_perf_run.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -429,4 +431,187 @@ TEST_F(test_sep_perf, what_numbers_do_not_say_is_said)
     EXPECT_NE(std::string::npos, text.find("~"));
     /* Once, and not per row */
     EXPECT_EQ(text.find("M msg/s"), text.rfind("M msg/s"));
+}
+
+/* The threads' loop, on queues that are none: what was posted completes when it
+ * is polled for, a few at a time. */
+class test_sep_perf_run : public test_sep_perf {
+protected:
+    struct queue {
+        std::vector<unsigned> covered;   /* Of those that ask for a completion */
+        uint64_t              posted = 0;
+        uint64_t              done   = 0;
+        unsigned              calls  = 0;
+        unsigned              most_outstanding = 0;
+        unsigned              longest = 0;
+        bool                  was_in_turns = true;
+        int                   busy  = 0;  /* So often there is no room */
+        bool                  fails = false;
+        std::vector<unsigned> waiting;
+    };
+
+    static int post(sep_perf_thread_t *thread, unsigned count)
+    {
+        queue *q = static_cast<queue*>(thread->priv);
+
+        if (q->fails) {
+            return -1;
+        }
+        if (q->busy > 0) {
+            --q->busy;
+            return 1;
+        }
+        if ((q->posted != q->done) &&
+            ((q->posted % thread->depth) == 0)) {
+            q->was_in_turns = false;
+        }
+        ++q->calls;
+        q->longest = std::max(q->longest, count);
+        for (unsigned i = 0; i < count; ++i) {
+            unsigned covered = sep_perf_thread_next(thread);
+
+            ++q->posted;
+            if (covered > 0) {
+                q->covered.push_back(covered);
+                q->waiting.push_back(covered);
+            }
+        }
+        q->most_outstanding = std::max<unsigned>(q->most_outstanding,
+                                                 q->posted - q->done);
+        return 0;
+    }
+
+    static int poll(sep_perf_thread_t *thread)
+    {
+        queue *q = static_cast<queue*>(thread->priv);
+
+        if (!q->waiting.empty()) {
+            q->done += q->waiting.front();
+            sep_perf_thread_done(thread, q->waiting.front());
+            q->waiting.erase(q->waiting.begin());
+        }
+        return 0;
+    }
+
+    /* @return As sep_perf_group_run() */
+    int run(const std::vector<std::string> &args, uint64_t messages,
+            sep_perf_phase_t phase = SEP_PERF_RATE, bool is_shared = false)
+    {
+        static const sep_perf_api_t api = {post, poll};
+        sep_perf_group_t group;
+        int ret;
+
+        EXPECT_EQ("", row(args));
+        m_queues.resize(m_row.threads);
+        EXPECT_EQ(0, sep_perf_group_init(&group, &api, &m_options, &m_row,
+                                         is_shared));
+        for (unsigned i = 0; i < m_row.threads; ++i) {
+            group.threads[i].priv = &m_queues[i];
+        }
+        m_times = {};
+        ret     = sep_perf_group_run(&group, messages, phase, &m_times);
+        for (unsigned i = 0; (ret == 0) && (i < m_row.threads); ++i) {
+            EXPECT_EQ(messages, m_queues[i].posted);
+            EXPECT_EQ(messages, m_queues[i].done);
+            EXPECT_EQ(messages, group.threads[i].done);
+            if (i > 0) {
+                m_in_turn = m_in_turn && (group.threads[i].begin >=
+                                          group.threads[i - 1].end);
+            }
+        }
+        sep_perf_group_cleanup(&group);
+        return ret;
+    }
+
+    std::vector<queue> m_queues;
+    sep_perf_times_t   m_times;
+    bool               m_in_turn = true;
+};
+
+TEST_F(test_sep_perf_run, fills_the_depth_with_lists_and_asks_now_and_then)
+{
+    ASSERT_EQ(0, run({"-t", "2", "-s", "static"}, 1000));
+    for (auto &q : m_queues) {
+        EXPECT_EQ(128u, q.most_outstanding);
+        EXPECT_EQ(32u, q.longest);
+        EXPECT_EQ(32u, q.calls); /* 31 lists, and 8 */
+        ASSERT_EQ(16u, q.covered.size());
+        for (unsigned i = 0; i < 15; ++i) {
+            EXPECT_EQ(64u, q.covered[i]);
+        }
+        EXPECT_EQ(40u, q.covered[15]); /* The last one, whatever it is */
+    }
+    EXPECT_GT(m_times.rate, 0);
+}
+
+TEST_F(test_sep_perf_run, no_combination_waits_for_ever)
+{
+    for (unsigned depth : {1u, 2u, 3u, 7u, 33u, 64u, 100u}) {
+        for (auto features : {"all", "no-postlist", "no-unsignaled"}) {
+            for (bool turns : {false, true}) {
+                std::vector<std::string> args = {
+                    "-t", "1", "-s", "static", "-d", std::to_string(depth),
+                    "--features", features
+                };
+
+                if (turns) {
+                    args.push_back("--turns");
+                }
+                m_queues.clear();
+                ASSERT_EQ(0, run(args, 301)) << depth << features;
+                EXPECT_LE(m_queues[0].most_outstanding, depth);
+            }
+        }
+    }
+}
+
+TEST_F(test_sep_perf_run, turns_wait_for_all)
+{
+    ASSERT_EQ(0, run({"-t", "1", "-s", "static", "-d", "8", "--turns",
+                      "--features", "no-postlist"}, 100));
+    EXPECT_TRUE(m_queues[0].was_in_turns);
+    EXPECT_EQ(13u, m_queues[0].covered.size()); /* One per turn */
+    EXPECT_EQ(4u, m_queues[0].covered.back());
+
+    m_queues.clear();
+    ASSERT_EQ(0, run({"-t", "1", "-s", "static", "-d", "8", "--features",
+                      "no-postlist+unsignaled"}, 100));
+    EXPECT_FALSE(m_queues[0].was_in_turns);
+}
+
+TEST_F(test_sep_perf_run, latency_is_of_one_at_a_time)
+{
+    ASSERT_EQ(0, run({"-t", "3", "-s", "static"}, 200, SEP_PERF_LATENCY));
+    for (auto &q : m_queues) {
+        EXPECT_EQ(1u, q.most_outstanding);
+        EXPECT_EQ(200u, q.covered.size());
+    }
+    EXPECT_GT(m_times.median, 0);
+    EXPECT_GE(m_times.p99, m_times.median);
+    EXPECT_GE(m_times.mean * 600, m_times.p99);
+}
+
+TEST_F(test_sep_perf_run, tries_again_if_there_is_no_room)
+{
+    for (auto phase : {SEP_PERF_WARM, SEP_PERF_RATE, SEP_PERF_LATENCY}) {
+        m_queues.assign(1, queue());
+        m_queues[0].busy = 50;
+        ASSERT_EQ(0, run({"-t", "1", "-s", "static"}, 100, phase));
+        EXPECT_EQ(0, m_queues[0].busy);
+    }
+}
+
+TEST_F(test_sep_perf_run, all_end_if_one_fails)
+{
+    m_queues.resize(3);
+    m_queues[1].fails = true;
+    /* The others have more to do than they ever will */
+    EXPECT_EQ(-1, run({"-t", "3", "-s", "static"}, 1ull << 40));
+}
+
+TEST_F(test_sep_perf_run, threads_can_run_one_after_the_other)
+{
+    ASSERT_EQ(0, run({"-t", "4", "-s", "static", "--serial"}, 500,
+                     SEP_PERF_RATE, true));
+    EXPECT_TRUE(m_in_turn);
 }
