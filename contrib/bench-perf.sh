@@ -40,7 +40,7 @@ levels=()
 sharings=()
 features=()
 options=()
-op=write
+op="write"
 while [[ $# -gt 0 ]]; do
     case $1 in
     --tsv)      format=tsv; shift ;;

@@ -438,7 +438,7 @@ TEST_F(test_sep_perf, what_numbers_do_not_say_is_said)
 class test_sep_perf_run : public test_sep_perf {
 protected:
     struct queue {
-        std::vector<unsigned> covered;   /* Of those that ask for a completion */
+        std::vector<unsigned> covered; /* Of those that ask for a completion */
         uint64_t              posted = 0;
         uint64_t              done   = 0;
         unsigned              calls  = 0;

@@ -314,7 +314,7 @@ def _ucp():
 PARTS = (
     Part("unit", "unit tests", _unit(PLAIN) + (
         Check("the main job's own tests", ("test/jobs/unit_tests",),
-              build=PLAIN),
+              build=PLAIN, limit=600),
         Check("the conformance driver's own tests",
               ("test/conformance/unit_tests",)),
         Check("the test runner's own tests", ("test/runner/unit_tests",)),
