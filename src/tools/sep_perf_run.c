@@ -54,12 +54,13 @@ static void sep_perf_thread_pin(unsigned index)
 /* @return 0, or -1 if this or another thread can't go on */
 static int sep_perf_thread_poll(sep_perf_thread_t *thread, unsigned *vain)
 {
-    uint64_t done = thread->done;
+    uint64_t done = sep_perf_thread_get_done(thread);
 
-    if ((thread->group->api->poll(thread) != 0) || thread->group->failed) {
+    if ((thread->group->api->poll(thread) != 0) ||
+        __atomic_load_n(&thread->group->failed, __ATOMIC_RELAXED)) {
         return -1;
     }
-    if (thread->done != done) {
+    if (sep_perf_thread_get_done(thread) != done) {
         *vain = 0;
     } else if (++*vain == SEP_PERF_PATIENCE) {
         *vain = 0;
@@ -76,10 +77,11 @@ sep_perf_thread_send(sep_perf_thread_t *thread)
     int turns                 = thread->group->turns;
     unsigned vain             = 0;
     unsigned count;
+    uint64_t done;
     int ret;
 
-    while (thread->done < thread->total) {
-        if (turns && (thread->done == thread->posted)) {
+    while ((done = sep_perf_thread_get_done(thread)) < thread->total) {
+        if (turns && (done == thread->posted)) {
             thread->limit = (thread->total - thread->posted < thread->depth) ?
                             thread->total : thread->posted + thread->depth;
         }
@@ -89,7 +91,7 @@ sep_perf_thread_send(sep_perf_thread_t *thread)
             count = thread->limit - thread->posted;
         }
         if ((count > 0) &&
-            ((thread->posted - thread->done + count) <= thread->depth)) {
+            ((thread->posted - done + count) <= thread->depth)) {
             ret = api->post(thread, count);
             if (ret == 0) {
                 continue;
@@ -137,7 +139,7 @@ sep_perf_thread_latency(sep_perf_thread_t *thread)
         if (ret < 0) {
             return -1;
         }
-        while (thread->done <= i) {
+        while (sep_perf_thread_get_done(thread) <= i) {
             if (sep_perf_thread_poll(thread, &vain) != 0) {
                 return -1;
             }
@@ -157,7 +159,9 @@ static void *sep_perf_thread_main(void *arg)
         sep_perf_thread_pin(thread->index);
     }
     pthread_barrier_wait(&group->barrier);
-    while (group->is_serial && (group->turn != thread->index)) {
+    while (group->is_serial &&
+           (__atomic_load_n(&group->turn, __ATOMIC_ACQUIRE) !=
+            thread->index)) {
         sched_yield();
     }
     thread->begin = sep_perf_now();
@@ -168,10 +172,10 @@ static void *sep_perf_thread_main(void *arg)
                     sep_perf_thread_warm(thread);
     thread->end   = sep_perf_now();
     if (group->is_serial) {
-        group->turn = thread->index + 1;
+        __atomic_store_n(&group->turn, thread->index + 1, __ATOMIC_RELEASE);
     }
     if (ret != 0) {
-        group->failed = 1;
+        __atomic_store_n(&group->failed, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }

@@ -46,13 +46,13 @@ typedef struct sep_perf_group {
     int                    turns;
     int                    pin;
     int                    is_serial; /**< They run one after the other */
-    volatile unsigned      turn;      /**< Who runs then */
+    unsigned               turn;      /**< Who runs then; atomic */
     sep_perf_phase_t       phase;
     int                    is_shared; /**< Completions of a thread may be polled
                                            by others */
     struct sep_perf_thread *threads;
     pthread_barrier_t      barrier;
-    volatile int           failed;    /**< Nobody goes on */
+    int                    failed;    /**< Nobody goes on; atomic */
 } sep_perf_group_t;
 
 
@@ -70,7 +70,7 @@ typedef struct sep_perf_thread {
     uint64_t          limit;        /**< When so many are posted, the last one
                                          asks for a completion */
     uint64_t          total;
-    volatile uint64_t done __attribute__((aligned(64)));
+    uint64_t          done __attribute__((aligned(64))); /**< Atomic */
     double            begin __attribute__((aligned(64))); /**< Seconds */
     double            end;
     double            *samples;     /**< Times of messages, seconds; NULL:
@@ -84,6 +84,13 @@ typedef struct sep_perf_times {
     double rate;                 /**< Messages of all per second */
     double mean, median, p99;    /**< Of a message, if samples are taken */
 } sep_perf_times_t;
+
+
+/** @return Messages that have completed, whoever has seen that. */
+static inline uint64_t sep_perf_thread_get_done(const sep_perf_thread_t *thread)
+{
+    return __atomic_load_n(&thread->done, __ATOMIC_RELAXED);
+}
 
 
 /** Next message. @return 0, or for how many its completion stands. */
@@ -107,7 +114,7 @@ sep_perf_thread_done(sep_perf_thread_t *thread, unsigned count)
     if (thread->group->is_shared) {
         __atomic_fetch_add(&thread->done, count, __ATOMIC_RELAXED);
     } else {
-        thread->done += count;
+        __atomic_store_n(&thread->done, thread->done + count, __ATOMIC_RELAXED);
     }
 }
 
