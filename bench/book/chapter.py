@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a chapter of the book is, and what it is made with."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+
+from book.table import Table
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+
+# How sure the numbers of a chapter are, and so how they are checked
+EXACT = "exact"          # The same everywhere: checked to the last digit
+COUNTED = "counted"      # By callgrind or by the device; compilers differ
+TIMED = "timed"          # On this machine; not checked
+
+# By how much counts may differ from one processor and compiler to another
+COUNT_TOLERANCE = 0.1
+
+
+class ChapterError(Exception):
+    """Something could not be measured."""
+
+
+class Bench:
+    """Programs that measure."""
+
+    def __init__(self, build, quick=False, patience=3600):
+        self.build = build
+        self.quick = quick
+        self.patience = patience
+
+    def run(self, *command, **environment):
+        """Standard output of a program; a path without a slash is one of the
+        project's scripts."""
+        program, *arguments = map(str, command)
+        if "/" not in program:
+            program = os.path.join(TOP, "contrib", program)
+        try:
+            result = subprocess.run(
+                [program, *arguments], stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, timeout=self.patience,
+                check=False, env={**os.environ, **environment})
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ChapterError(f"{program}: {error}") from error
+        if result.returncode != 0:
+            raise ChapterError(f"{program} {' '.join(arguments)}: exit status "
+                               f"{result.returncode}\n{result.stderr}")
+        return result.stdout
+
+    def sep_info(self, *arguments, **environment):
+        return self.run(os.path.join(self.build, "bin/sep_info"), *arguments,
+                        **environment)
+
+    def plans(self, *arguments, **environment):
+        """Plans of sep_info, as JSON."""
+        return json.loads(self.sep_info("-p", "--json", *arguments,
+                                        **environment))["plans"]
+
+    def predict(self, path, adapter):
+        """Rows of a file of rates, and what the model says of them."""
+        text = self.sep_info("--predict", path, "--adapter", adapter)
+        return list(csv.DictReader(io.StringIO(text)))
+
+    def tsv(self, *command, columns=None, **environment):
+        """Table that a program prints."""
+        return Table.parse(self.run(*command, **environment), columns)
+
+
+class Chapter:
+    """One figure: theirs, ours, and whether they agree."""
+
+    name = None      # Of its files
+    title = None
+    source = None    # The paper, and which figure or table of it
+    kind = None
+    command = None   # What anybody can run to have the numbers
+    slow = False     # Takes more than two minutes
+
+    def measure(self, bench):
+        """Run what it takes: a Table."""
+        raise NotImplementedError
+
+    def theirs(self, table):
+        """What the paper has, in words."""
+        raise NotImplementedError
+
+    def verdict(self, table):
+        """Same or not, and why. Reads the numbers from the table."""
+        raise NotImplementedError
+
+    def shown(self, table):
+        """What of the table is on the page."""
+        return table
+
+    def draw(self, table, plot):
+        """Draw it on a figure (matplotlib), if there is something to see."""
+        raise NotImplementedError
+
+    def differences(self, before, after):
+        """What has changed since the book was written."""
+        raise NotImplementedError

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Instructions and work of the device, counted."""
+
+from book.chapter import COUNT_TOLERANCE, COUNTED, Chapter, ChapterError
+from book.figure import OURS, PEER, THEIRS, bars
+from book.table import Table, differences, number
+
+MICHALOWICZ = "Michalowicz et al., direct verbs in MPI libraries, 2023"
+LIU = "Liu, Wu, Panda, High Performance RDMA-Based MPI Implementation over " \
+    "InfiniBand, 2003"
+PAPADOPOULOU = "Papadopoulou, Oden, Balaji, A Performance Study of UCX over " \
+    "InfiniBand, 2017"
+
+
+class Counted(Chapter):
+    kind = COUNTED
+    slow = True
+
+    def differences(self, before, after):
+        return differences(before, after, COUNT_TOLERANCE)
+
+
+def ratio(first, second):
+    return f"{first / second:.2f}" if second else "-"
+
+
+class Instructions(Counted):
+    name = "instructions"
+    title = "Instructions per operation, sep_mlx5 and rc_mlx5"
+    source = "The project's own goal: less than UCX's transport for the same " \
+        "queues"
+    command = "contrib/bench-insn.sh --tsv"
+
+    def measure(self, bench):
+        return bench.tsv("bench-insn.sh", "--tsv")
+
+    def shown(self, table):
+        return table.select(["op", "sep_mlx5", "rc_mlx5", "ratio",
+                             "reads sep_mlx5", "reads rc_mlx5",
+                             "writes sep_mlx5", "writes rc_mlx5"])
+
+    def theirs(self, table):
+        rc = dict(zip(table.column("op"), table.column("rc_mlx5")))
+        return f"rc_mlx5 of the same UCX: {rc['put_short']} instructions for " \
+            f"an 8-byte put, {rc['recv']} to receive a message."
+
+    def verdict(self, table):
+        ratios = [(float(row["ratio"]), row["op"]) for row in table.records()
+                  if number(row["ratio"]) is not None]
+        best, worst = min(ratios), max(ratios)
+        fewer = "Fewer for each operation" if worst[0] <= 1 else \
+            f"More for {worst[1]}"
+        return f"{fewer}: {best[0]:.2f} of rc_mlx5's for {best[1]}, " \
+            f"{worst[0]:.2f} for {worst[1]}. The device reads and writes the " \
+            "same for most."
+
+    def draw(self, table, plot):
+        axes = plot.subplots()
+        bars(axes, table.column("op"), {
+            "rc_mlx5": (table.numbers("rc_mlx5"), THEIRS),
+            "sep_mlx5": (table.numbers("sep_mlx5"), OURS)})
+        axes.set_ylabel("instructions")
+
+
+class Apis(Counted):
+    name = "apis"
+    title = "Direct verbs against verbs"
+    source = f"{MICHALOWICZ}: direct verbs win below 16 KB"
+    command = "contrib/bench-insn.sh --tsv --apis"
+
+    def measure(self, bench):
+        return bench.tsv("bench-insn.sh", "--tsv", "--apis")
+
+    def theirs(self, table):
+        return "Direct verbs are ahead of verbs for messages below 16 KB, in " \
+            "some collectives by 20 to 50 %, and alike above."
+
+    @staticmethod
+    def apis(table):
+        """Columns of direct verbs and of verbs."""
+        try:
+            dv, verbs = table.columns[1:3]
+        except ValueError as error:
+            raise ChapterError("columns of --apis are not there") from error
+        return dv, verbs
+
+    def verdict(self, table):
+        dv, verbs = self.apis(table)
+        ratios = [(a / b, op) for op, a, b in
+                  zip(table.column("op"), table.numbers(dv),
+                      table.numbers(verbs)) if a and b]
+        low, high = min(ratios), max(ratios)
+        return "The same direction, in instructions: direct verbs take " \
+            f"{low[0]:.2f} ({low[1]}) to {high[0]:.2f} ({high[1]}) of what " \
+            "libibverbs takes under the same transport. What that is worth " \
+            "in time depends on the adapter; where data is copied or long, " \
+            "little."
+
+    def draw(self, table, plot):
+        dv, verbs = self.apis(table)
+        axes = plot.subplots()
+        bars(axes, table.column("op"), {
+            verbs: (table.numbers(verbs), PEER),
+            dv: (table.numbers(dv), OURS)})
+        axes.set_ylabel("instructions")
+
+
+class Ucp(Counted):
+    name = "ucp"
+    title = "What UCP adds, stock and patched"
+    source = f"{PAPADOPOULOU}: overheads of UCX 1.0"
+    command = "contrib/bench-ucp.sh --tsv"
+
+    def measure(self, bench):
+        table = bench.tsv("bench-ucp.sh", "--tsv",
+                          *(["--quick"] if bench.quick else []),
+                          columns=["row", "stock", "patched", "ratio"])
+        return Table(table.columns, [row for row in table.rows
+                                     if not row[0].startswith("put_rate")])
+
+    def row(self, table, name):
+        return next(row for row in table.records() if row["row"] == name)
+
+    def theirs(self, table):
+        return "Of an 8-byte put, 35 instructions resolve the remote key, 27 " \
+            "of which can go; a flush spends 129 to 306 a call on the UD " \
+            "interface that only connects, 26.6 to 29.8 % of its " \
+            "instructions, and 4.8 to 12 % on polling for sends."
+
+    def verdict(self, table):
+        put = self.row(table, "ucp_put_above_uct")
+        flush = self.row(table, "flush_one_put")
+        return "The same places, in UCX 1.13.1 as in 1.0: UCP takes " \
+            f"{put['stock']} instructions for an 8-byte put in stock UCX and " \
+            f"{put['patched']} with the key resolved when it is unpacked; a " \
+            f"flush of one put {flush['stock']} and {flush['patched']} with " \
+            "all patches. More than the paper could remove; " \
+            "[ucp-optimisations.md](ucp-optimisations.md) has each patch's " \
+            "part."
+
+    def draw(self, table, plot):
+        rows = [row for row in table.records()
+                if number(row["stock"]) and "_sep" not in row["row"] and
+                not row["row"].endswith("_v2")][:14]
+        axes = plot.subplots()
+        bars(axes, [row["row"] for row in rows], {
+            "stock": ([float(row["stock"]) for row in rows], THEIRS),
+            "patched": ([float(row["patched"]) for row in rows], OURS)})
+        axes.set_ylabel("instructions, rc_mlx5")
+
+
+class Eager(Counted):
+    name = "eager"
+    title = "Eager channel: a message into memory that is polled"
+    source = f"{LIU}: latency -24 %, bandwidth of small messages +104 %, " \
+        "host overhead -22 %"
+    command = "contrib/bench-eager.sh --tsv"
+
+    ROWS = ("am_short_send", "am_short_recv", "am_bcopy_1k_send",
+            "am_bcopy_1k_recv", "am_short_dma_reads", "am_short_dma_writes",
+            "am_short_mmio", "poll_per_ring")
+
+    def measure(self, bench):
+        only = [word for name in self.ROWS for word in ("--only", name)]
+        return bench.tsv("bench-eager.sh", "--tsv", *only,
+                         columns=["row", "send_receive", "ring", "ratio"])
+
+    def theirs(self, table):
+        return "Host overhead, the time of the processor for a message: 22 % " \
+            "less than with send/receive."
+
+    def verdict(self, table):
+        rows = {row["row"]: row for row in table.records()}
+        both = [sum(float(rows[name][column]) for name in
+                    ("am_short_send", "am_short_recv"))
+                for column in ("send_receive", "ring")]
+        change = 100 * (both[1] / both[0] - 1)
+        return f"Not the same: {both[0]:.0f} instructions of sender and " \
+            f"receiver become {both[1]:.0f} ({change:+.0f} %), because " \
+            "send/receive of `sep_mlx5` has become cheap; the receiver alone " \
+            f"saves {100 * (1 - float(rows['am_short_recv']['ratio'])):.0f} " \
+            "%. The device reads and writes less per message. " \
+            "[eager.md](eager.md) has times on the device, and all of the " \
+            "paper's claims."
+
+    def draw(self, table, plot):
+        rows = [row for row in table.records() if "dma" not in row["row"] and
+                "mmio" not in row["row"] and "poll" not in row["row"]]
+        axes = plot.subplots()
+        bars(axes, [row["row"] for row in rows], {
+            "send/receive": ([float(row["send_receive"]) for row in rows],
+                             THEIRS),
+            "ring": ([float(row["ring"]) for row in rows], OURS)})
+        axes.set_ylabel("instructions")
+
+
+class Memory(Counted):
+    name = "memory"
+    title = "Memory of workers and endpoints"
+    source = f"{MICHALOWICZ}: heap stays constant with direct verbs"
+    command = "contrib/bench-memory.sh --tsv"
+
+    def measure(self, bench):
+        table = bench.tsv("bench-memory.sh", "--tsv")
+        return Table(["bytes", "sep_mlx5", "sep_mlx5 verbs", "rc_mlx5"],
+                     [[f"{row[0]}, {row[1]}", *row[2:]] for row in table.rows])
+
+    def theirs(self, table):
+        return "The heap does not grow with the number of processes if the " \
+            "MPI uses direct verbs."
+
+    def verdict(self, table):
+        rows = {row["bytes"]: row for row in table.records()}
+        name = next(name for name in rows
+                    if "connected" in name and "heap" in name)
+        row = rows[name]
+        return "Not the same, and for nobody: what is connected has a queue " \
+            f"pair. `{name}` is {row['sep_mlx5']} bytes with sep_mlx5, " \
+            f"{row['rc_mlx5']} with rc_mlx5. Connections are made for those " \
+            "who talk, so that what grows is their number."
+
+    def draw(self, table, plot):
+        axes = plot.subplots()
+        bars(axes, table.column("bytes"), {
+            "rc_mlx5": (table.numbers("rc_mlx5"), THEIRS),
+            "sep_mlx5, verbs": (table.numbers("sep_mlx5 verbs"), PEER),
+            "sep_mlx5": (table.numbers("sep_mlx5"), OURS)})
+        axes.set_yscale("log")
+        axes.set_ylabel("bytes")

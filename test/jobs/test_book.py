@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The book of evidence: its tables are true, and its page is made of them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+BUILD = os.environ.get("SEP_BUILD_DIR", TOP)
+sys.path.append(os.path.join(TOP, "bench"))
+
+from book import cli, page  # noqa: E402
+from book.table import Table, TableError, differences  # noqa: E402
+
+
+class Tables(unittest.TestCase):
+
+    def test_what_is_written_is_read(self):
+        table = Table(["a", "b"], [["x", 1], ["y", 2.5]])
+        self.assertEqual(table.rows, Table.parse(table.text()).rows)
+        self.assertEqual([1.0, 2.5], table.numbers("b"))
+        self.assertEqual([None, None], table.numbers("a"))
+
+    def test_nonsense_is_refused(self):
+        for text in ("", "a\tb\n1\n", "a\n1\t2\n"):
+            with self.assertRaises(TableError):
+                Table.parse(text)
+        with self.assertRaises(TableError):
+            Table.read("/nonexistent/table.tsv")
+        with self.assertRaises(TableError):
+            Table(["a"], []).column("b")
+
+    def test_differences(self):
+        before = Table(["op", "n"], [["put", 100], ["get", "-"]])
+        self.assertEqual([], differences(before, before))
+        near = Table(["op", "n"], [["put", 104], ["get", "-"]])
+        self.assertEqual(1, len(differences(before, near)))
+        self.assertEqual([], differences(before, near, 0.05))
+        self.assertEqual(1, len(differences(before, near, 0.03)))
+        for other in (Table(["op", "m"], [["put", 100], ["get", "-"]]),
+                      Table(["op", "n"], [["put", 100]]),
+                      Table(["op", "n"], [["put", "-"], ["get", "-"]]),
+                      Table(["op", "n"], [["put", 100], ["get", 0]])):
+            self.assertEqual(1, len(differences(before, other, 0.5)))
+
+
+class Page(unittest.TestCase):
+    """docs/book.md"""
+
+    @classmethod
+    def setUpClass(cls):
+        docs = os.path.join(TOP, "docs")
+        cls.tables = [(chapter, Table.read(cli.tsv_path(docs, chapter)))
+                      for chapter in cli.CHAPTERS]
+        cls.figures = {chapter.name for chapter in cli.CHAPTERS
+                       if os.path.exists(cli.svg_path(docs, chapter))}
+        with open(os.path.join(docs, "book.md"), encoding="utf-8") as file:
+            cls.text = file.read()
+
+    def test_is_made_of_the_tables(self):
+        self.assertEqual(self.text, page.text(self.tables, self.figures),
+                         "run contrib/book.sh --draw")
+
+    def test_every_chapter_has_its_figure(self):
+        self.assertEqual({chapter.name for chapter in cli.CHAPTERS},
+                         self.figures)
+        names = {name for name in os.listdir(os.path.join(TOP, "docs/book"))}
+        self.assertEqual({chapter.name + end for chapter in cli.CHAPTERS
+                          for end in (".tsv", ".svg")}, names)
+
+    def test_commands_are_ours(self):
+        for chapter in cli.CHAPTERS:
+            for script in re.findall(r"contrib/[\w.-]+", chapter.command):
+                self.assertTrue(os.access(os.path.join(TOP, script), os.X_OK),
+                                script)
+
+
+@unittest.skipUnless(os.access(os.path.join(BUILD, "bin/sep_info"), os.X_OK),
+                     "sep_info is not built")
+class Check(unittest.TestCase):
+
+    def run_book(self, *arguments):
+        return subprocess.run(
+            [sys.executable, "-B", os.path.join(TOP, "bench/book/main.py"),
+             "--build", BUILD, *arguments], capture_output=True, text=True,
+            timeout=300, check=False)
+
+    def test_exact_numbers_have_not_changed(self):
+        run = self.run_book("--check")
+        self.assertEqual(0, run.returncode, run.stdout + run.stderr)
+
+    def test_a_wrong_number_is_found(self):
+        with tempfile.TemporaryDirectory() as out:
+            shutil.copytree(os.path.join(TOP, "docs/book"),
+                            os.path.join(out, "book"))
+            path = os.path.join(out, "book", "categories.tsv")
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace("\t48\t", "\t49\t", 1))
+            run = self.run_book("--check", "--out", out, "--only",
+                                "categories")
+            self.assertEqual(1, run.returncode, run.stdout)
+            self.assertIn("dynamic, uUARs theirs: 49 was, 48 is", run.stdout)
+
+    def test_a_book_is_written(self):
+        with tempfile.TemporaryDirectory() as out:
+            run = self.run_book("--out", out, "--no-figures", "--only", "rates")
+            self.assertEqual(0, run.returncode, run.stderr)
+            with open(os.path.join(out, "book.md"), encoding="utf-8") as file:
+                self.assertIn("predicted", file.read())
+            self.assertEqual(["rates.tsv"],
+                             os.listdir(os.path.join(out, "book")))
+
+    def test_what_cannot_be_measured_is_said(self):
+        with tempfile.TemporaryDirectory() as out:
+            run = self.run_book("--build", out, "--out", out, "--no-figures",
+                                "--only", "rates")
+            self.assertEqual(1, run.returncode)
+            self.assertIn("sep_info", run.stderr)
+            run = self.run_book("--check", "--out", out)
+            self.assertEqual(1, run.returncode)
+            self.assertIn("categories.tsv", run.stderr)
+        self.assertEqual(2, self.run_book("--only", "nonsense").returncode)
