@@ -67,7 +67,8 @@ hosts)
     host='(https?|ftp|ssh)://[A-Za-z0-9]'
     project_files | tr '\n' '\0' |
         { xargs -0 grep -I -n -E "$host" -- || true; } |
-        sed 's|xmlns="http://www.w3.org/2000/svg"||' |
+        sed -e 's|xmlns="http://www.w3.org/2000/svg"||' \
+            -e 's|xmlns:xlink="http://www.w3.org/1999/xlink"||' |
         { grep -E "$host" || true; } |
         expect_nothing "a network host is named"
     ;;

@@ -6,14 +6,13 @@ import os
 import sys
 import time
 
-from book import counts, figure, jobs, page, rates, resources
+from book import counts, figure, page, rates, resources, sharing
 from book.chapter import EXACT, TOP, Bench, ChapterError
 from book.table import Table, TableError
 
 CHAPTERS = [resources.Categories(), rates.Categories(), resources.Growth(),
-            rates.Adapter(), rates.Throttle(), counts.Instructions(),
-            counts.Apis(), counts.Ucp(), counts.Eager(), counts.Memory(),
-            jobs.Connect()]
+            sharing.Sharing(), sharing.Stencil(), rates.Adapter(), rates.Throttle(), counts.Instructions(),
+            counts.Apis(), counts.Eager(), counts.Memory()]
 
 
 def parse_arguments(argv):

@@ -211,13 +211,12 @@ class Memory(Counted):
 
     def verdict(self, table):
         rows = {row["bytes"]: row for row in table.records()}
-        name = next(name for name in rows
-                    if "connected" in name and "heap" in name)
-        row = rows[name]
+        idle, used = rows["unconnected, heap"], rows["connected, heap"]
         return "Not the same, and for nobody: what is connected has a queue " \
-            f"pair. `{name}` is {row['sep_mlx5']} bytes with sep_mlx5, " \
-            f"{row['rc_mlx5']} with rc_mlx5. Connections are made for those " \
-            "who talk, so that what grows is their number."
+            f"pair. An endpoint takes {idle['sep_mlx5']} bytes of the heap " \
+            f"with sep_mlx5 before it is used and {used['sep_mlx5']} after; " \
+            f"with rc_mlx5, {idle['rc_mlx5']} at once. Connections are made " \
+            "for those who talk."
 
     def draw(self, table, plot):
         axes = plot.subplots()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures of the book: SVG that is the same each time."""
 
+import re
 import warnings
 
 
@@ -66,6 +67,9 @@ def write(chapter, table, path):
         plt.close(figure)
     with open(path, encoding="utf-8") as file:
         text = file.read()
+    # Who drew it, in a vocabulary of links, and where the format is defined
+    text = re.sub(r" *<metadata>.*?</metadata>\n", "", text, flags=re.S)
+    text = re.sub(r"<!DOCTYPE[^>]*>\n", "", text)
     with open(path, "w", encoding="utf-8") as file:
         file.write("".join(line.rstrip() + "\n" for line in
                            text.splitlines()))

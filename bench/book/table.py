@@ -21,9 +21,10 @@ class Table:
 
     @classmethod
     def parse(cls, text, columns=None):
-        """Lines of a program; the first one names the columns unless they are
-        given."""
-        lines = [line.split("\t") for line in text.splitlines() if line]
+        """Lines of a program, without remarks; the first one names the columns
+        unless they are given."""
+        lines = [line.split("\t") for line in text.splitlines()
+                 if line and not line.startswith("#")]
         if not lines:
             raise TableError("nothing was printed")
         if columns is None:
