@@ -51,10 +51,10 @@ protected:
         std::vector<uint8_t> data;
     };
 
-    write post(const std::vector<uint8_t> &payload, uint8_t am_id = 3)
+    write post(const std::vector<uint8_t> &payload)
     {
         uint32_t room = uct_sep_ring_room(payload.size());
-        uint64_t tail = uct_sep_ring_tx_tail(&m_tx, am_id, payload.size());
+        auto tail     = uct_sep_ring_tx_tail(&m_tx, m_am_id, payload.size());
         write w;
 
         EXPECT_GE(m_tx.left, 0);
@@ -80,16 +80,16 @@ protected:
     std::vector<uint8_t> begin(uint8_t *credits_p = nullptr)
     {
         uct_sep_ring_word_t *place = uct_sep_ring_rx_next(&m_rx);
-        uct_sep_ring_tail_t tail   = uct_sep_ring_word_tail(*place);
-        auto *payload = (const uint8_t*)uct_sep_ring_payload(place,
-                                                             tail.length);
-        std::vector<uint8_t> data(payload, payload + tail.length);
+        uint32_t rest              = uct_sep_ring_word_rest(*place);
+        uint32_t length            = UCT_SEP_RING_REST_LENGTH(rest);
+        auto *payload = (const uint8_t*)uct_sep_ring_payload(place, length);
+        std::vector<uint8_t> data(payload, payload + length);
 
+        EXPECT_LE(rest, m_rx.max_rest);
+        EXPECT_EQ(m_am_id, UCT_SEP_RING_REST_AM_ID(rest));
         if (credits_p != nullptr) {
-            *credits_p = tail.credits;
+            *credits_p = UCT_SEP_RING_REST_CREDITS(rest);
         }
-        EXPECT_EQ(tail.am_id ^ UCT_SEP_RING_TAIL_VALID,
-                  uct_sep_ring_word_rest(*place) >> 24);
         if (m_rx.busy) {
             *place = 0;
             uct_sep_ring_rx_count_ahead(&m_rx);
@@ -138,6 +138,7 @@ protected:
     uct_sep_ring_tx_t     m_tx = {};
     uint32_t              m_returned;
     uint32_t              m_unused;
+    uint8_t               m_am_id = 3;
 };
 
 TEST_F(test_sep_ring, every_length_arrives_as_it_was_sent)
@@ -345,21 +346,36 @@ TEST_F(test_sep_ring, handlers_may_take_messages_while_others_run)
     }
 }
 
-TEST_F(test_sep_ring, unusual_messages_are_told_from_the_others)
+/* One comparison is all that is looked at in a usual message */
+TEST_F(test_sep_ring, only_lengths_that_fit_are_below_the_limit)
 {
-    make(4, 1088);
-    for (unsigned length = 0; length < 65536; ++length) {
-        uint64_t word = (uint64_t)UCT_SEP_RING_TAIL_REST(255, 31, length) << 32;
-        ASSERT_EQ(length >= 1024,
-                  !!(uct_sep_ring_word_rest(word) & m_rx.unusual)) << length;
+    for (uint32_t size : {64u, 1088u, UCT_SEP_RING_MAX_SLOT}) {
+        make(1, size);
+        for (unsigned length = 0; length < (1u << 18); ++length) {
+            for (uint32_t other : {0u, 0x1fffu}) {
+                uint64_t word = (uint64_t)(((length << 13) | other) ^
+                                           UCT_SEP_RING_TAIL_VALID) << 32;
+                ASSERT_EQ(length <= m_tx.max_length,
+                          uct_sep_ring_word_rest(word) <= m_rx.max_rest)
+                        << length;
+            }
+        }
     }
-    for (unsigned id = 0; id < 256; ++id) {
-        uct_sep_ring_tail_t tail = {0, 8, 255, (uint8_t)id};
-        uint64_t word;
+}
 
-        memcpy(&word, &tail, sizeof(word));
-        ASSERT_EQ((id < 128) || (id >= 128 + 32),
-                  !!(uct_sep_ring_word_rest(word) & m_rx.unusual)) << id;
+TEST_F(test_sep_ring, every_handler_and_number_of_credits_arrives)
+{
+    make(1, 64);
+    for (unsigned i = 0; i < UCT_SEP_RING_HANDLERS * 256; ++i) {
+        uint8_t taken = i / UCT_SEP_RING_HANDLERS, told = m_tx.told, credits;
+
+        m_am_id    = i % UCT_SEP_RING_HANDLERS;
+        m_tx.taken = &taken;
+        land(post(pattern(i % 57, i)));
+        ASSERT_TRUE(is_there());
+        EXPECT_EQ(i % 57, take(&credits).size());
+        EXPECT_EQ((uint8_t)(taken - told), credits);
+        give_back();
     }
 }
 
@@ -400,7 +416,7 @@ TEST_F(test_sep_ring, numbers_wrap)
 TEST_F(test_sep_ring, a_wrong_number_is_not_waited_for)
 {
     make(4, 64);
-    *m_rx.tail = (m_rx.key + 1) | ((uint64_t)UCT_SEP_RING_TAIL_VALID << 56);
+    *m_rx.tail = (m_rx.key + 1) | ((uint64_t)UCT_SEP_RING_TAIL_VALID << 32);
     EXPECT_FALSE(is_there());
     EXPECT_FALSE(uct_sep_ring_rx_may_wait(&m_rx, *m_rx.tail));
     *m_rx.tail = 0;

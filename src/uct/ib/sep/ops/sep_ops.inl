@@ -239,7 +239,7 @@ uct_sep_ops_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
                        unsigned mode)
 {
     uint32_t room = uct_sep_ring_room(length);
-    uint64_t tail;
+    uct_sep_ring_tail_t tail;
 
     if ((room > UCT_SEP_WR_PUT_MAX_INL) ||
         !uct_sep_ops_has_slot(iface, txwq, length)) {
@@ -630,7 +630,7 @@ uct_sep_ops_am_short_ring(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_sep_txwq_t *txwq = ep->txwq;
     size_t total         = sizeof(header) + length;
     uint32_t room        = uct_sep_ring_room(total);
-    uint64_t tail;
+    uct_sep_ring_tail_t tail;
 
     if ((room <= UCT_SEP_WR_PUT_MAX_INL) &&
         uct_sep_ops_has_slot(iface, txwq, total)) {
@@ -711,7 +711,7 @@ uct_sep_ops_ep_am_short_eager(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 {
     UCT_SEP_EP_DECL(tl_ep, iface, ep);
     uct_sep_txwq_t *txwq = ep->txwq;
-    uint64_t tail;
+    uct_sep_ring_tail_t tail;
 
     if (ucs_unlikely((length > UCT_SEP_WR_RING_SMALL) ||
                      !uct_sep_ops_is_simple_ring(iface, txwq))) {
@@ -766,7 +766,7 @@ uct_sep_ops_ring_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id,
                       unsigned mode)
 {
     uint32_t room  = uct_sep_ring_room(length);
-    uint64_t tail  = uct_sep_ring_tx_tail(&txwq->ring, id, length);
+    uct_sep_ring_tail_t tail = uct_sep_ring_tx_tail(&txwq->ring, id, length);
     void *tail_p   = UCS_PTR_BYTE_OFFSET(uct_sep_desc_buffer(desc),
                                          sizeof(uct_sep_am_hdr_t) + room -
                                          sizeof(tail));
@@ -881,7 +881,7 @@ uct_sep_ops_ep_am_bcopy_eager(uct_ep_h tl_ep, uint8_t id,
     uct_sep_txwq_t *txwq = ep->txwq;
     uct_sep_desc_t *desc;
     uint32_t room;
-    uint64_t tail;
+    uct_sep_ring_tail_t tail;
     size_t length;
 
     UCT_CHECK_AM_ID(id);

@@ -301,7 +301,8 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     const uct_iov_t *iov, size_t iovcnt, unsigned length,
-                    uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
+                    uint32_t room, uct_sep_ring_tail_t tail, uint8_t fm,
+                    unsigned mode)
 {
     static const uint64_t zero = 0;
     uint16_t pi = txwq->sw_pi;
@@ -328,14 +329,18 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       uint64_t header, const void *payload, unsigned length,
-                      uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
+                      uint32_t room, uct_sep_ring_tail_t tail, uint8_t fm,
+                      unsigned mode)
 {
     uint16_t pi  = txwq->sw_pi;
     void *wqe    = uct_sep_txwq_bb(txwq, pi);
     void *seg    = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_CTRL_LEN);
     unsigned ds  = uct_sep_wqe_ds(UCT_SEP_PUT_INL_OFFSET + room);
     uint64_t *to = UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET);
-    uint64_t last[2] = {0, tail};
+    struct {
+        uint64_t            padding;
+        uct_sep_ring_tail_t tail;
+    } last = {0, tail};
 
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, MLX5_OPCODE_RDMA_WRITE, 0, ds, fm);
     uct_sep_wqe_set_raddr(seg, txwq->ring.slot_end - room, txwq->ring.rkey);
@@ -345,7 +350,7 @@ uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
      * goes afterwards */
     (void)uct_sep_txwq_copy(txwq, uct_sep_txwq_at(txwq, to, room -
                                                             sizeof(last)),
-                            last, sizeof(last));
+                            &last, sizeof(last));
     memcpy(to, &header, sizeof(header));
     (void)uct_sep_txwq_copy(txwq, to + 1, payload, length);
     uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
@@ -356,7 +361,8 @@ uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
  *  it as such. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                      uint64_t first, uint64_t second, uint64_t tail,
+                      uint64_t first, uint64_t second,
+                      uct_sep_ring_tail_t tail,
                       unsigned mode)
 {
     enum {

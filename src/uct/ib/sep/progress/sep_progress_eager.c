@@ -34,13 +34,14 @@ static void uct_sep_progress_eager_bad(uct_sep_iface_t *iface,
                                        uct_sep_eager_ring_t *ring,
                                        uint64_t word, const char *what)
 {
-    uct_sep_ring_tail_t tail = uct_sep_ring_word_tail(word);
+    uint32_t rest = uct_sep_ring_word_rest(word);
 
     ucs_error("%s: QP 0x%x: the peer has written a message into our ring with "
               "%s: number 0x%x (expected: 0x%x), %u bytes, handler %u, "
               "%u slots returned", iface->port.name, ring->txwq->qpn, what,
-              tail.key, uct_sep_ring_rx_key(&ring->rx), tail.length,
-              tail.am_id & ~UCT_SEP_RING_TAIL_VALID, tail.credits);
+              (uint32_t)word, uct_sep_ring_rx_key(&ring->rx),
+              UCT_SEP_RING_REST_LENGTH(rest), UCT_SEP_RING_REST_AM_ID(rest),
+              UCT_SEP_RING_REST_CREDITS(rest));
     uct_sep_progress_eager_fail(iface, ring->txwq);
 }
 
@@ -111,7 +112,7 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
     uint64_t word             = *(volatile uct_sep_ring_word_t*)tail;
     uct_sep_rx_desc_t *desc   = NULL;
     uint8_t is_inner          = ring->rx.busy;
-    uct_sep_ring_tail_t parts;
+    uint32_t rest, length;
     uint8_t am_id;
 
     if (!uct_sep_ring_rx_is_next(&ring->rx, word)) {
@@ -122,11 +123,9 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
     }
 
     ucs_memory_cpu_load_fence();
-    parts = uct_sep_ring_word_tail(word);
-    am_id = parts.am_id ^ UCT_SEP_RING_TAIL_VALID;
-    if ((parts.length > ring->rx.max_length) || (am_id >= UCT_AM_ID_MAX)) {
-        uct_sep_progress_eager_bad(iface, ring, word,
-                                   "a wrong length or handler");
+    rest = uct_sep_ring_word_rest(word);
+    if (rest > ring->rx.max_rest) {
+        uct_sep_progress_eager_bad(iface, ring, word, "a wrong length");
         return 0;
     }
 
@@ -139,7 +138,9 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
         uct_sep_eager_set_hot(iface, ring);
     }
 
-    *ring->rx.credits += parts.credits;
+    am_id              = UCT_SEP_RING_REST_AM_ID(rest);
+    length             = UCT_SEP_RING_REST_LENGTH(rest);
+    *ring->rx.credits += UCT_SEP_RING_REST_CREDITS(rest);
     if (is_inner) {
         *tail = 0;
         uct_sep_ring_rx_count_ahead(&ring->rx);
@@ -149,10 +150,10 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
 
     if (desc != NULL) {
         uct_sep_progress_eager_invoke_copy(
-                iface, am_id, uct_sep_ring_payload(tail, parts.length),
-                parts.length, desc);
+                iface, am_id, uct_sep_ring_payload(tail, length), length,
+                desc);
     } else {
-        uct_sep_progress_eager_invoke(iface, am_id, tail, parts.length);
+        uct_sep_progress_eager_invoke(iface, am_id, tail, length);
     }
 
     if (!is_inner) {
@@ -426,13 +427,14 @@ unsigned uct_sep_progress_eager(uct_iface_h tl_iface)
     /* The device writes the tail last */
     ucs_memory_cpu_load_fence();
     rest = uct_sep_ring_word_rest(word);
-    if (ucs_unlikely((rest & ring->rx.unusual) != 0)) {
+    if (ucs_unlikely(rest > ring->rx.max_rest)) {
         return uct_sep_progress_eager_unusual(tl_iface);
     }
 
-    *ring->rx.credits += (uint8_t)(rest >> 16);
+    *ring->rx.credits += UCT_SEP_RING_REST_CREDITS(rest);
     uct_sep_ring_rx_begin(&ring->rx, tail);
-    uct_sep_progress_eager_invoke(iface, rest >> 24, tail, (uint16_t)rest);
+    uct_sep_progress_eager_invoke(iface, UCT_SEP_RING_REST_AM_ID(rest), tail,
+                                  UCT_SEP_RING_REST_LENGTH(rest));
     if (ucs_unlikely(!uct_sep_ring_rx_end(&ring->rx))) {
         return uct_sep_progress_eager_stop(ring);
     }

@@ -90,12 +90,10 @@ void uct_sep_ring_rx_init(uct_sep_ring_rx_t *rx, void *memory, unsigned slots,
     rx->max_length = slot_size - sizeof(uct_sep_ring_tail_t);
     rx->key        = UCT_SEP_RING_KEY(0, 1);
     rx->credits    = credits;
-
-    /* Lengths from the power of two on that does not fit, other handlers, and
-     * the inverted mark */
-    rx->unusual    = UCT_SEP_RING_TAIL_REST(
-            0, UINT8_MAX & -UCT_SEP_RING_HANDLERS,
-            UINT16_MAX & -ucs_rounddown_pow2(rx->max_length));
+    rx->max_rest   = UCT_SEP_RING_TAIL_REST(UINT8_MAX,
+                                            UCT_SEP_RING_HANDLERS - 1,
+                                            rx->max_length) ^
+                     UCT_SEP_RING_TAIL_VALID;
 
     for (i = 0; i < slots; ++i) {
         *(uct_sep_ring_word_t*)UCS_PTR_BYTE_OFFSET(rx->first, i * slot_size) =

@@ -59,9 +59,9 @@ typedef struct uct_sep_ring_rx {
     uct_sep_ring_word_t *tail;      /**< Of the message that is handled, or of
                                          the next one */
     uint32_t            key;        /**< What is in it */
-    uint32_t            unusual;    /**< Bits of the rest of a tail, with
-                                         UCT_SEP_RING_TAIL_VALID inverted, that
-                                         the usual messages don't have */
+    uint32_t            max_rest;   /**< Largest rest of a tail without
+                                         UCT_SEP_RING_TAIL_VALID: another one
+                                         has a wrong length */
     uint32_t            *credits;   /**< Where those in its messages go: of the
                                          sender's end of the other ring */
     uct_sep_ring_word_t *stop;      /**< Tail behind which something is to be
@@ -151,13 +151,16 @@ uct_sep_ring_tx_take_owed(uct_sep_ring_tx_t *tx)
 
 
 /** @return Tail of the next message. */
-static UCS_F_ALWAYS_INLINE uint64_t
+static UCS_F_ALWAYS_INLINE uct_sep_ring_tail_t
 uct_sep_ring_tx_tail(uct_sep_ring_tx_t *tx, uint8_t am_id, uint32_t length)
 {
-    uint8_t credits = uct_sep_ring_tx_take_owed(tx);
+    uint8_t credits          = uct_sep_ring_tx_take_owed(tx);
+    uct_sep_ring_tail_t tail = {
+        .key  = tx->key,
+        .rest = UCT_SEP_RING_TAIL_REST(credits, am_id, length)
+    };
 
-    return tx->key | ((uint64_t)UCT_SEP_RING_TAIL_REST(credits, am_id, length)
-                      << 32);
+    return tail;
 }
 
 
@@ -249,7 +252,7 @@ uct_sep_ring_rx_next(const uct_sep_ring_rx_t *rx)
  *          one need not. */
 static inline int uct_sep_ring_word_is_whole(uint64_t word)
 {
-    return (word >> 56) & UCT_SEP_RING_TAIL_VALID;
+    return word >> 63;
 }
 
 
@@ -275,22 +278,11 @@ uct_sep_ring_rx_may_wait(const uct_sep_ring_rx_t *rx, uint64_t word)
 }
 
 
-/** @return A tail as a structure. */
-static UCS_F_ALWAYS_INLINE uct_sep_ring_tail_t
-uct_sep_ring_word_tail(uint64_t word)
-{
-    uct_sep_ring_tail_t tail;
-
-    memcpy(&tail, &word, sizeof(tail));
-    return tail;
-}
-
-
-/** @return What is in a tail behind the key, with UCT_SEP_RING_TAIL_VALID
- *          inverted: length, credits and handler from the lowest bit on. */
+/** @return The rest of a tail, with UCT_SEP_RING_TAIL_VALID inverted. Its parts
+ *          are valid if it is not above uct_sep_ring_rx_t::max_rest. */
 static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_word_rest(uint64_t word)
 {
-    return (uint32_t)(word >> 32) ^ UCT_SEP_RING_TAIL_REST(0, 0, 0);
+    return (uint32_t)(word >> 32) ^ UCT_SEP_RING_TAIL_VALID;
 }
 
 

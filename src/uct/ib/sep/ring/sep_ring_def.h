@@ -36,12 +36,12 @@ BEGIN_C_DECLS
 /** Most slots of a ring: credits are bytes, and a sum of them must fit. */
 #define UCT_SEP_RING_MAX_SLOTS    128u
 
-/** Largest slot: its length field has 16 bits. */
+/** Largest slot: lengths have 15 bits. */
 #define UCT_SEP_RING_MAX_SLOT     32768u
 
-/** Set in the last byte of every message: a tail without it is 0, or is being
- *  written, byte by byte in the worst case. */
-#define UCT_SEP_RING_TAIL_VALID   0x80u
+/** Set in the rest of every tail, in its last byte: a tail without it is 0, or
+ *  is being written, byte by byte in the worst case. */
+#define UCT_SEP_RING_TAIL_VALID   0x80000000u
 
 /** Number of handlers, a power of two: UCT_AM_ID_MAX. */
 #define UCT_SEP_RING_HANDLERS     32u
@@ -49,11 +49,8 @@ BEGIN_C_DECLS
 
 /** Tail of a slot: the last thing that is written of a message. */
 typedef struct uct_sep_ring_tail {
-    uint32_t key;     /**< Number of the message: UCT_SEP_RING_KEY() */
-    uint16_t length;  /**< Bytes of payload */
-    uint8_t  credits; /**< Slots given back of the ring that goes the other
-                           way */
-    uint8_t  am_id;   /**< UCT_SEP_RING_TAIL_VALID and the handler */
+    uint32_t key;  /**< Number of the message: UCT_SEP_RING_KEY() */
+    uint32_t rest; /**< What it is: UCT_SEP_RING_TAIL_REST() */
 } uct_sep_ring_tail_t;
 
 static_assert(sizeof(uct_sep_ring_tail_t) == sizeof(uint64_t), "ring tail");
@@ -67,10 +64,21 @@ static_assert(sizeof(uct_sep_ring_tail_t) == sizeof(uint64_t), "ring tail");
     (((uint32_t)(_sends) << 16) + (uint32_t)(_seq))
 
 
-/** What comes behind the key in a tail, as a number. */
+/** What comes behind the key in a tail: slots given back of the ring that goes
+ *  the other way, handler, bytes of payload. The length comes first, so that
+ *  one comparison tells whether there is anything wrong: no other handlers can
+ *  be expressed, and the bits between length and mark are 0. */
 #define UCT_SEP_RING_TAIL_REST(_credits, _am_id, _length) \
-    ((uint32_t)(_length) | ((uint32_t)(_credits) << 16) | \
-     ((uint32_t)((_am_id) | UCT_SEP_RING_TAIL_VALID) << 24))
+    ((uint32_t)(_credits) + \
+     (((uint32_t)(_am_id) % UCT_SEP_RING_HANDLERS + \
+       (((uint32_t)(_length) + (UCT_SEP_RING_TAIL_VALID >> 13)) << 5)) << 8))
+
+
+/** Parts of that, without the mark. */
+#define UCT_SEP_RING_REST_CREDITS(_rest)  ((uint8_t)(_rest))
+#define UCT_SEP_RING_REST_AM_ID(_rest) \
+    ((uint8_t)((_rest) >> 8) % UCT_SEP_RING_HANDLERS)
+#define UCT_SEP_RING_REST_LENGTH(_rest)   ((uint32_t)(_rest) >> 13)
 
 
 /**

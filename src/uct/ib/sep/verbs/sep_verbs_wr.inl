@@ -196,7 +196,8 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     const uct_iov_t *iov, size_t iovcnt, unsigned length,
-                    uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
+                    uint32_t room, uct_sep_ring_tail_t tail, uint8_t fm,
+                    unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
@@ -225,7 +226,8 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       uint64_t header, const void *payload, unsigned length,
-                      uint32_t room, uint64_t tail, uint8_t fm, unsigned mode)
+                      uint32_t room, uct_sep_ring_tail_t tail, uint8_t fm,
+                      unsigned mode)
 {
     uct_iov_t iov[] = {
         {.buffer = &header, .length = sizeof(header), .count = 1},
@@ -239,16 +241,20 @@ uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                      uint64_t first, uint64_t second, uint64_t tail,
+                      uint64_t first, uint64_t second,
+                      uct_sep_ring_tail_t tail,
                       unsigned mode)
 {
     struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, 0);
-    uint64_t message[]   = {first, second, tail};
+    struct {
+        uint64_t            first, second;
+        uct_sep_ring_tail_t tail;
+    } message = {first, second, tail};
 
     --txwq->unsignaled;
     ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
                       txwq->ring.slot_end - sizeof(message));
-    ibv_wr_set_inline_data(qp, message, sizeof(message));
+    ibv_wr_set_inline_data(qp, &message, sizeof(message));
     uct_sep_wr_post(iface, txwq);
 }
 
