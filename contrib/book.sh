@@ -14,6 +14,8 @@
 # Options: --build DIR   a build directory to use as it is for sep_info (default:
 #                        build/bench, which is built)
 #          --out DIR     write there (default: docs)
+#          --mpich PREFIX  an MPICH with several interfaces, as of
+#                        bench-endpoints.sh
 #          --quick       fewer rows where a chapter has many
 #          --no-figures  draw no figures, for which matplotlib is needed
 set -euo pipefail
@@ -35,6 +37,8 @@ while [[ $# -gt 0 ]]; do
                   shift 2 ;;
     --out)        mkdir -p "${2:?--out needs a directory}"
                   options+=(--out "$(cd "$2" && pwd)"); shift 2 ;;
+    --mpich)      options+=("$1" "$(realpath -e "${2:?--mpich needs a directory}")")
+                  shift 2 ;;
     --only)       options+=("$1" "${2:?$1 needs a name}"); shift 2 ;;
     --check|--no-figures) figures=; options+=("$1"); shift ;;
     --list|--draw) needs_build=; options+=("$1"); shift ;;

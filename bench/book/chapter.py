@@ -28,8 +28,9 @@ class ChapterError(Exception):
 class Bench:
     """Programs that measure."""
 
-    def __init__(self, build, quick=False, patience=3600):
+    def __init__(self, build, quick=False, mpich=None, patience=3600):
         self.build = build
+        self.mpich = mpich
         self.quick = quick
         self.patience = patience
 

@@ -6,13 +6,14 @@ import os
 import sys
 import time
 
-from book import counts, figure, page, rates, resources, sharing
+from book import counts, figure, jobs, page, rates, resources, sharing
 from book.chapter import EXACT, TOP, Bench, ChapterError
 from book.table import Table, TableError
 
 CHAPTERS = [resources.Categories(), rates.Categories(), resources.Growth(),
             sharing.Sharing(), sharing.Stencil(), rates.Adapter(), rates.Throttle(), counts.Instructions(),
-            counts.Apis(), counts.Eager(), counts.Memory()]
+            counts.Apis(), counts.Ucp(), counts.Eager(), counts.Memory(),
+            jobs.Connect()]
 
 
 def parse_arguments(argv):
@@ -28,6 +29,10 @@ def parse_arguments(argv):
                         "be repeated")
     parser.add_argument("--quick", action="store_true",
                         help="fewer rows where a chapter has many")
+    parser.add_argument("--mpich", metavar="PREFIX",
+                        help="an MPICH with several interfaces, as of "
+                        "bench-endpoints.sh (default: built, if the installed "
+                        "one has not got them)")
     parser.add_argument("--draw", action="store_true",
                         help="measure nothing")
     parser.add_argument("--no-figures", action="store_true",
@@ -105,7 +110,7 @@ def main(argv=None):
             print(f"{chapter.name:13}{chapter.kind:9}{chapter.title}")
         return 0
 
-    bench = Bench(options.build, options.quick)
+    bench = Bench(options.build, options.quick, options.mpich)
     try:
         if options.check:
             return 1 if check(options, bench) else 0

@@ -108,15 +108,24 @@ class Apis(Counted):
 class Ucp(Counted):
     name = "ucp"
     title = "What UCP adds, stock and patched"
-    source = f"{PAPADOPOULOU}: overheads of UCX 1.0"
+    source = f"{PAPADOPOULOU}: overheads of UCX 1.0 on rc_mlx5"
     command = "contrib/bench-ucp.sh --tsv"
 
     def measure(self, bench):
         table = bench.tsv("bench-ucp.sh", "--tsv",
-                          *(["--quick"] if bench.quick else []),
-                          columns=["row", "stock", "patched", "ratio"])
+                          *(["--quick"] if bench.quick else []))
+        # Times are not counts
         return Table(table.columns, [row for row in table.rows
                                      if not row[0].startswith("put_rate")])
+
+    @staticmethod
+    def first(table):
+        """Rows of rc_mlx5 and version 1 of the protocols."""
+        return Table(table.columns, [row for row in table.rows
+                                     if ":" not in row[0]])
+
+    def shown(self, table):
+        return self.first(table)
 
     def row(self, table, name):
         return next(row for row in table.records() if row["row"] == name)
@@ -139,9 +148,9 @@ class Ucp(Counted):
             "part."
 
     def draw(self, table, plot):
-        rows = [row for row in table.records()
-                if number(row["stock"]) and "_sep" not in row["row"] and
-                not row["row"].endswith("_v2")][:14]
+        rows = [row for row in self.first(table).records()
+                if number(row["stock"]) and float(row["stock"]) > 0 and
+                not row["row"].startswith(("wireup", "progress_idle_"))]
         axes = plot.subplots()
         bars(axes, [row["row"] for row in rows], {
             "stock": ([float(row["stock"]) for row in rows], THEIRS),

@@ -94,6 +94,10 @@ EDITS = [
          r'"(IB_TX_INLINE_RESP|(?:IB_)?MLX5_DEVX|REG_METHODS|\*?REG_MT_\w+|'
          r'(?:IB_)?INDIRECT_ATOMIC)=', r'"\1?=', (18, 11, 11),
          "inline responses, ways of registration"),
+    # UCX 1.13.1 knows it without the prefix
+    Edit("uct/ib/test_ib_xfer.cc", r'"IB_(TX_INLINE_RESP\?=\d+)"',
+         r'"IB_\1", "SEP_\1", "\1"', (5, 5, 5),
+         "the same setting of sep_mlx5"),
     Edit("uct/ib/test_ib_xfer.cc",
          r'^( *)modify_config\("\*REG_MT_(?:THRESH|CHUNK)", [^;]*(?=\);)',
          r'\g<0>,' + "\n" + r'\1              IGNORE_IF_NOT_EXIST', (0, 2, 2),
