@@ -136,7 +136,10 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
     trap.run.avoid         = avoid;
     trap.run.vec_valid     = !mlx5sim_trap_valgrind;
     trap.run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
-    trap.run.stop_at_order = mlx5sim_wc_enabled();
+    /* What comes behind a fence, the store that unlocks a queue for instance,
+     * must not be seen before the device has been rung. Valgrind has one thread
+     * at a time, and could not go on with any flags. */
+    trap.run.stop_at_order = !mlx5sim_trap_valgrind;
     trap.run.store_cb      = mlx5sim_trap_store;
     trap.run.arg           = &trap;
     if (mlx5sim_insn_run(uc, &trap.run) != MLX5SIM_INSN_OK) {

@@ -122,6 +122,28 @@ PLAIN unsigned count_seen(writer &w, insn_t insn, bool blueflame)
     return num;
 }
 
+/* Ring by a doorbell for a write, and then look, with only a fence in between.
+ * @return What was seen */
+PLAIN unsigned ring_and_look(writer &w)
+{
+    uint8_t data[32];
+    uint8_t seen;
+
+    memset(data, w.num, sizeof(data));
+    raw_wqe wqe(w.sq, MLX5_OPCODE_RDMA_WRITE);
+    wqe.raddr(w.l.to_b.addr + w.num, w.l.to_b.rkey).inl(data, 1);
+    wqe.write();
+    w.sq.record(w.sq.pi);
+    asm volatile("movq %1, (%2)\n\t"
+                 "sfence\n\t"
+                 "movb (%3), %0"
+                 : "=&q"(seen)
+                 : "r"(wqe.head()), "r"(w.sq.next_register()),
+                   "r"(w.seen + w.num)
+                 : "memory");
+    return seen;
+}
+
 PLAIN void nothing()
 {
 }
@@ -224,6 +246,21 @@ TEST_F(test_device_wc, stores_are_seen_at_once_unless_the_mode_is_on)
 
         REQUIRE_EQ(32, count_seen(w, nothing, true));
         REQUIRE_EQ(32, count_seen(w, nothing, false));
+        w.finish();
+    });
+}
+
+/* What is behind a fence is another thread's turn, say: instructions after a
+ * store that rings are interpreted with it, but not beyond the fence */
+TEST_F(test_device_wc, nothing_behind_a_fence_comes_before_the_doorbell)
+{
+    set_env("MLX5SIM_WC", "0");
+    run(1, [](rank&) {
+        writer w;
+
+        for (int i = 0; i < 32; ++i) {
+            REQUIRE_EQ(++w.num, ring_and_look(w));
+        }
         w.finish();
     });
 }
