@@ -21,6 +21,10 @@ def launch(library, launcher):
     return argv
 
 
+# Ranks that wait for each other in turn, on as few processors as there are
+KERNELS_TIMEOUT = 300.0
+
+
 @dataclass(frozen=True)
 class Job:
     """A test program under one MPI library."""
@@ -185,7 +189,9 @@ def jobs(quick, libraries):
             ("p2p", "collectives", "rma", "threads", "kernels")
         for ranks in (2, 4):
             for program in programs:
-                found.append(Job(library, program, ranks))
+                found.append(Job(library, program, ranks,
+                                 KERNELS_TIMEOUT if program == "kernels" else
+                                 Job.timeout))
             if library != "oshmem" and ranks == 2:
                 found.append(Job(library, "pingpong", ranks))
         # Not contexts.c: Open MPI 4.1.4 leaves remote keys of contexts behind,
