@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 
-from book.table import Table
+from book.table import Table, differences
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
@@ -15,10 +15,9 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
 # How sure the numbers of a chapter are, and so how they are checked
 EXACT = "exact"          # The same everywhere: checked to the last digit
 COUNTED = "counted"      # By callgrind or by the device; compilers differ
-TIMED = "timed"          # On this machine; not checked
 
-# By how much counts may differ from one processor and compiler to another
-COUNT_TOLERANCE = 0.1
+# By how much numbers may differ from one processor and compiler to another
+TOLERANCE = {EXACT: 0.0, COUNTED: 0.1}
 
 
 class ChapterError(Exception):
@@ -79,7 +78,6 @@ class Chapter:
     source = None    # The paper, and which figure or table of it
     kind = None
     command = None   # What anybody can run to have the numbers
-    slow = False     # Takes more than two minutes
 
     def measure(self, bench):
         """Run what it takes: a Table."""
@@ -103,4 +101,4 @@ class Chapter:
 
     def differences(self, before, after):
         """What has changed since the book was written."""
-        raise NotImplementedError
+        return differences(before, after, TOLERANCE[self.kind])

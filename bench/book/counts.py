@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Instructions and work of the device, counted."""
 
-from book.chapter import COUNT_TOLERANCE, COUNTED, Chapter, ChapterError
+from book.chapter import COUNTED, Chapter, ChapterError
 from book.figure import OURS, PEER, THEIRS, bars
-from book.table import Table, differences, number
+from book.table import Table, number
 
 MICHALOWICZ = "Michalowicz et al., direct verbs in MPI libraries, 2023"
 LIU = "Liu, Wu, Panda, High Performance RDMA-Based MPI Implementation over " \
@@ -12,19 +12,8 @@ PAPADOPOULOU = "Papadopoulou, Oden, Balaji, A Performance Study of UCX over " \
     "InfiniBand, 2017"
 
 
-class Counted(Chapter):
+class Instructions(Chapter):
     kind = COUNTED
-    slow = True
-
-    def differences(self, before, after):
-        return differences(before, after, COUNT_TOLERANCE)
-
-
-def ratio(first, second):
-    return f"{first / second:.2f}" if second else "-"
-
-
-class Instructions(Counted):
     name = "instructions"
     title = "Instructions per operation, sep_mlx5 and rc_mlx5"
     source = "The project's own goal: less than UCX's transport for the same " \
@@ -62,7 +51,8 @@ class Instructions(Counted):
         axes.set_ylabel("instructions")
 
 
-class Apis(Counted):
+class Apis(Chapter):
+    kind = COUNTED
     name = "apis"
     title = "Direct verbs against verbs"
     source = f"{MICHALOWICZ}: direct verbs win below 16 KB"
@@ -105,7 +95,8 @@ class Apis(Counted):
         axes.set_ylabel("instructions")
 
 
-class Ucp(Counted):
+class Ucp(Chapter):
+    kind = COUNTED
     name = "ucp"
     title = "What UCP adds, stock and patched"
     source = f"{PAPADOPOULOU}: overheads of UCX 1.0 on rc_mlx5"
@@ -158,7 +149,8 @@ class Ucp(Counted):
         axes.set_ylabel("instructions, rc_mlx5")
 
 
-class Eager(Counted):
+class Eager(Chapter):
+    kind = COUNTED
     name = "eager"
     title = "Eager channel: a message into memory that is polled"
     source = f"{LIU}: latency -24 %, bandwidth of small messages +104 %, " \
@@ -203,7 +195,8 @@ class Eager(Counted):
         axes.set_ylabel("instructions")
 
 
-class Memory(Counted):
+class Memory(Chapter):
+    kind = COUNTED
     name = "memory"
     title = "Memory of workers and endpoints"
     source = f"{MICHALOWICZ}: heap stays constant with direct verbs"

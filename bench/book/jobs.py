@@ -15,7 +15,6 @@ class Connect(Chapter):
     command = "contrib/bench-endpoints.sh --connect --tsv --transport " \
         "sep_mlx5,rc_mlx5 --category dynamic --cq-sharing 1 --postlist 1 " \
         "--ranks 2"
-    slow = True
 
     def measure(self, bench):
         sizes = ["--ranks", "2"]

@@ -4,9 +4,7 @@
 KINDS = {
     "exact": "the same on each machine, and checked by CI",
     "counted": "counted, in release builds; processors and compilers differ "
-               "by some percent",
-    "timed": "measured on one machine without an adapter: only ratios within a "
-             "row mean something"
+               "by some percent"
 }
 
 HEAD = """\

@@ -3,7 +3,7 @@
 
 from book.chapter import EXACT, Chapter
 from book.figure import COLOURS, OURS, THEIRS, bars
-from book.table import Table, differences
+from book.table import Table
 
 SOURCE = "Zambre, Chandramowlishwaran, Balaji, Scalable Communication " \
     "Endpoints for MPI+Threads Applications, 2018"
@@ -66,9 +66,6 @@ class Categories(Chapter):
             "ours": (table.numbers("uUARs"), OURS)})
         axes.set_ylabel("uUARs of 16 threads")
 
-    def differences(self, before, after):
-        return differences(before, after)
-
 
 class Growth(Chapter):
     name = "capacity"
@@ -122,6 +119,3 @@ class Growth(Chapter):
         axes.set_xlabel("threads of a process")
         axes.set_ylabel("UAR pages")
         axes.legend(frameon=False, fontsize=7, ncol=2)
-
-    def differences(self, before, after):
-        return differences(before, after)

@@ -6,7 +6,7 @@ import os
 from book.chapter import EXACT, Chapter
 from book.figure import COLOURS
 from book.resources import SOURCE
-from book.table import Table, differences
+from book.table import Table
 
 # Their right-hand sides, 16 threads: contexts, UAR pages, uUARs, QPs, CQs
 FIGURES = {
@@ -75,9 +75,6 @@ class Sharing(Chapter):
         axes.set_ylabel("uUARs")
         axes.legend(frameon=False, fontsize=7)
 
-    def differences(self, before, after):
-        return differences(before, after)
-
 
 # Processes and threads of a node
 SHAPES = ((16, 1), (8, 2), (4, 4), (2, 8), (1, 16))
@@ -130,6 +127,3 @@ class Stencil(Chapter):
         axes.set_xlabel("processes.threads of a node")
         axes.set_ylabel("UAR pages")
         axes.legend(frameon=False, fontsize=7)
-
-    def differences(self, before, after):
-        return differences(before, after)
