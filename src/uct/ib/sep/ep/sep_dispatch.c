@@ -147,3 +147,13 @@ void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
     uct_sep_dispatch(iface);
 }
+
+void uct_sep_dispatch_unstall(uct_sep_iface_t *iface)
+{
+    if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
+        iface->tx.stalled = 0;
+        uct_sep_fc_send_due(iface);
+        uct_sep_eager_send_due(iface);
+        uct_sep_dispatch(iface);
+    }
+}

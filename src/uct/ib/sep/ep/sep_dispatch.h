@@ -22,6 +22,11 @@ void uct_sep_dispatch(uct_sep_iface_t *iface);
 void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/** There may be credits of the completion queue again, although nothing waits
+ *  for a send queue: whoever has waited for them goes on. */
+void uct_sep_dispatch_unstall(uct_sep_iface_t *iface);
+
+
 /** Have an endpoint's pending requests called when its turn comes. */
 void uct_sep_dispatch_add(uct_sep_ep_t *ep);
 

@@ -155,12 +155,7 @@ void uct_sep_cqe_deliver_imm(uct_sep_iface_t *iface,
 static void uct_sep_cqe_drain(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_link_reap_txwq(iface, txwq);
-    if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
-        iface->tx.stalled = 0;
-        uct_sep_fc_send_due(iface);
-        uct_sep_eager_send_due(iface);
-        uct_sep_dispatch(iface);
-    }
+    uct_sep_dispatch_unstall(iface);
 }
 
 void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)

@@ -5,9 +5,7 @@
 #endif
 
 #include "sep_progress_throttle.h"
-#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
-#include <uct/ib/sep/iface/sep_fc.h>
 
 /* Basic blocks that have completed since the last time. A queue of more than
  * 65535 between two reports, or one that is retired, is counted too low. */
@@ -42,12 +40,7 @@ static void uct_sep_progress_throttle_set(uct_sep_iface_t *iface,
 
     /* Those who wait for credits may wait for these: no completion need be due
      * any more */
-    if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
-        iface->tx.stalled = 0;
-        uct_sep_fc_send_due(iface);
-        uct_sep_eager_send_due(iface);
-        uct_sep_dispatch(iface);
-    }
+    uct_sep_dispatch_unstall(iface);
 }
 
 static UCS_F_NOINLINE void
