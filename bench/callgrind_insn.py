@@ -7,6 +7,8 @@ usage: callgrind_insn.py sum       COUNTS FILE...
        callgrind_insn.py functions COUNTS FILE...
        callgrind_insn.py part=REGEX COUNTS FILE...
        callgrind_insn.py lines     COUNTS FILE...
+       callgrind_insn.py process   COUNTS FILE...
+       callgrind_insn.py process-functions COUNTS FILE...
 
 COUNTS has a line "operation calls" for each operation. "sum" prints
 "operation<TAB>instructions" per call, "objects" the same with the library in
@@ -14,7 +16,11 @@ between, and "functions" prints, per operation, every function that took part
 and its share. "part" is "sum" of the functions whose name matches. "lines"
 prints the misses of simulated caches, those of data and those of instructions:
 if each call began with caches that are empty and large, these are the lines of
-memory that it touched, the benchmark's own included.
+memory that it touched, the benchmark's own included. "process" is "sum" of
+files that were not collected inside of measure_* functions only, but everywhere
+and in all threads: what the software device calls in other libraries is then
+not counted either, nor is waiting for spin locks, which takes as long as it
+takes. "process-functions" is "functions" of these.
 
 Otherwise, what is counted is the self cost of all functions, except
 - the measure_* functions, which are the benchmark's own wrappers, and
@@ -29,6 +35,8 @@ import sys
 
 DEVICE_OBJECT = "libmlx5sim.so"
 WRAPPER = re.compile(r"^measure_")
+CALLED_BY_DEVICE = "(called by the device)"
+WAITING = re.compile(r"^pthread_spin_lock\b")
 
 
 class Names:
@@ -48,11 +56,12 @@ class Names:
 
 
 def entries(path):
-    """(object, function, whether the line is the cost inside a function called,
-    line) for each line of a file but those that only name things."""
+    """(object, function, object of the function called if the line is the cost
+    inside of one, line) for each line of a file but those that only name
+    things."""
     objects, functions = Names(), Names()
     obj = fun = "?"
-    is_call = False
+    callee = called = None
     spec = re.compile(r"^(ob|fl|fi|fe|fn|cob|cfi|cfl|cfn|calls)=(.*)$")
 
     with open(path, encoding="utf-8", errors="replace") as lines:
@@ -60,30 +69,31 @@ def entries(path):
             line = line.rstrip("\n")
             match = spec.match(line)
             if not match:
-                yield obj, fun, is_call, line
-                is_call = False
+                yield obj, fun, called, line
+                called = None
                 continue
             kind, value = match.groups()
             if kind == "ob":
                 obj = objects.resolve(value)
             elif kind == "cob":
-                objects.resolve(value)
+                callee = objects.resolve(value)
             elif kind == "fn":
                 fun = functions.resolve(value)
             elif kind == "cfn":
                 functions.resolve(value)
             elif kind == "calls":
-                is_call = True
+                called, callee = callee or obj, None
 
 
-def read(path, events=("Ir",)):
+def read(path, events=("Ir",), is_process=False):
     """(operation, {(object, function): self cost}) of one file. The cost is the
-    sum of the given events."""
+    sum of the given events. is_process: less, for the device, what it has called
+    elsewhere."""
     operation = None
     costs = collections.Counter()
     columns = [1]
 
-    for obj, fun, is_call, line in entries(path):
+    for obj, fun, called, line in entries(path):
         match = re.match(r"^desc: Trigger: Client Request: (.*)$", line)
         if match:
             operation = match.group(1).strip()
@@ -94,11 +104,17 @@ def read(path, events=("Ir",)):
                 sys.exit(f"callgrind_insn.py: {path} does not count "
                          f"{', '.join(missing)}")
             columns = [1 + names.index(name) for name in events]
-        elif re.match(r"^[+\-*0-9]", line) and not is_call:
+        elif re.match(r"^[+\-*0-9]", line):
             words = line.split()
             # Zeros at the end are left out.
-            costs[obj, fun] += sum(int(words[column]) for column in columns
-                                   if column < len(words))
+            cost = sum(int(words[column]) for column in columns
+                       if column < len(words))
+            if called is None:
+                if not is_process or not WAITING.match(fun):
+                    costs[obj, fun] += cost
+            elif is_process and DEVICE_OBJECT in obj and \
+                    DEVICE_OBJECT not in called:
+                costs[called, CALLED_BY_DEVICE] -= cost
 
     return operation, costs
 
@@ -117,12 +133,12 @@ def print_objects(name, costs, count):
         print(f"{name}\t{obj}\t{cost / count:.1f}")
 
 
-def collect(calls, paths, events=("Ir",)):
+def collect(calls, paths, events=("Ir",), is_process=False):
     """{operation: costs}. Every thread and every request writes a file of its
     own."""
     found = {name: collections.Counter() for name in calls}
     for path in paths:
-        operation, costs = read(path, events)
+        operation, costs = read(path, events, is_process)
         if operation in found:
             found[operation].update(costs)
     return found
@@ -151,14 +167,14 @@ def main():
         print_lines(calls, paths)
         return
 
-    found = collect(calls, paths)
+    found = collect(calls, paths, is_process=mode.startswith("process"))
 
     for name, costs in found.items():
         total = sum(cost for key, cost in costs.items() if counted(*key))
         if total == 0:
             sys.exit(f"callgrind_insn.py: no instruction was counted for {name}")
         total /= calls[name]
-        if mode == "sum":
+        if mode in ("sum", "process"):
             print(f"{name}\t{total:.1f}")
             continue
         if mode.startswith("part="):

@@ -241,12 +241,10 @@ static ucs_status_t uct_pair_connect_to_ep(uct_pair_t *pair,
     return UCS_OK;
 }
 
-ucs_status_t uct_pair_open(const char *tl, const char *device,
-                           uct_pair_t *pair)
+ucs_status_t uct_pair_open_md(const char *tl, const char *device,
+                              uct_pair_t *pair)
 {
-    uct_device_addr_t *device_addr;
     ucs_status_t status;
-    int side;
 
     memset(pair, 0, sizeof(*pair));
     pair->tl = tl;
@@ -258,6 +256,21 @@ ucs_status_t uct_pair_open(const char *tl, const char *device,
     UCT_PAIR_CHECK(uct_md_query(pair->md, &pair->md_attr));
     UCT_PAIR_CHECK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
                                             &pair->async));
+    return UCS_OK;
+}
+
+ucs_status_t uct_pair_open(const char *tl, const char *device,
+                           uct_pair_t *pair)
+{
+    uct_device_addr_t *device_addr;
+    ucs_status_t status;
+    int side;
+
+    status = uct_pair_open_md(tl, device, pair);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     /* The one that sends is not the first worker of the process: sharing
      * categories may treat that one differently */
     for (side = 1; side >= 0; --side) {

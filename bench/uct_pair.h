@@ -34,6 +34,14 @@ typedef struct uct_pair {
 
 
 /**
+ * Find the transport, and open its memory domain and an async context: what
+ * there is before any interface. Arguments and result as of @ref uct_pair_open.
+ */
+ucs_status_t uct_pair_open_md(const char *tl, const char *device,
+                              uct_pair_t *pair);
+
+
+/**
  * Open both interfaces and connect them. Connections that are made on demand
  * are not awaited: the first operations may return UCS_ERR_NO_RESOURCE.
  *

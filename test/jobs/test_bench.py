@@ -27,6 +27,39 @@ fn=(3) mlx5sim_trap
 """
 
 
+# Of all threads: the device calls libc, which a real one would not
+PROCESS = """version: 1
+events: Ir
+desc: Trigger: Client Request: put
+ob=(1) /lib/libuct.so
+fn=(1) uct_put
+10 7
+cob=(3) /lib/libc.so
+cfn=(4) memcpy
+calls=2 0
++1 60
+cob=(2) /lib/libmlx5sim.so
+cfn=(3) mlx5sim_ioctl
+calls=1 0
++1 1040
+ob=(3)
+fn=(4)
+40 100
+fn=(5) pthread_spin_lock@@GLIBC_2.34
+50 900
+ob=(2)
+fn=(3)
+30 1000
+cob=(3)
+cfn=(4)
+calls=1 0
++1 40
+cfn=(6) mlx5sim_run
+calls=1 0
++1 300
+"""
+
+
 class Bench(unittest.TestCase):
 
     def setUp(self):
@@ -49,6 +82,12 @@ class Bench(unittest.TestCase):
         path = self.write("callgrind.out", CALLGRIND)
         run = self.run_program("callgrind_insn.py", "sum", self.counts, path)
         self.assertEqual(run.stdout, "put\t5.0\n", run.stderr)
+
+    def test_what_the_device_calls_is_not_the_process(self):
+        path = self.write("callgrind.out", PROCESS)
+        run = self.run_program("callgrind_insn.py", "process", self.counts,
+                               path)
+        self.assertEqual(run.stdout, f"put\t{(7 + 100 - 40) / 2}\n", run.stderr)
 
     def test_lines_are_those_of_the_caller_as_well(self):
         path = self.write("callgrind.out", CALLGRIND)

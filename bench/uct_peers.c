@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Measures what the peers of one UCT interface take of its process. To be run
+ * by contrib/bench-growth.sh.
+ *
+ * Peers are interfaces of other processes, with short queues (of transports
+ * that connect endpoints, endpoints of some interfaces); the interface that is
+ * measured has its defaults. It gets an endpoint for each peer, all of which
+ * exist before the first is used; then they send a message each, one after
+ * another. At 1, 2, 4... endpoints, created or used, the program prints a
+ * stage, how many of the endpoints there are, and the process's memory, after
+ * its id:
+ *
+ *   pid PID
+ *   open|create|use ENDPOINTS HEAP MAPPED ANONYMOUS
+ *
+ * in bytes: in use on the heap, as malloc rounds it up; mapped apart from the
+ * heap; and of both, what was ever touched and is the process's own. With -s it
+ * runs a command then, for the counters of the device. Callgrind writes the
+ * instructions of each stage, of all threads, to a file that is named by stage
+ * and endpoints.
+ */
+
+#include "peer_procs.h"
+#include "uct_pair.h"
+
+#include <valgrind/callgrind.h>
+
+#include <getopt.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+
+#define UCT_PEERS_MAX         4096
+#define UCT_PEERS_PER_PROCESS 128
+#define UCT_PEERS_MAX_IFACES  8  /* of a process whose endpoints connect */
+#define UCT_PEERS_AM_ID       5
+#define UCT_PEERS_ADDR_MAX    256
+#define UCT_PEERS_WAIT        60 /* seconds for a connection to come up */
+#define UCT_PEERS_MIN_SLEEP   100
+#define UCT_PEERS_MAX_SLEEP   20000
+
+#define UCT_PEERS_CHECK(_call) \
+    do { \
+        ucs_status_t _status = (_call); \
+        if (_status != UCS_OK) { \
+            fprintf(stderr, "%s failed: %s\n", #_call, \
+                    ucs_status_string(_status)); \
+            exit(1); \
+        } \
+    } while (0)
+
+
+/* What processes tell each other of an interface, or of an endpoint. */
+typedef struct uct_peers_addr {
+    uint8_t dev[UCT_PEERS_ADDR_MAX];
+    uint8_t iface[UCT_PEERS_ADDR_MAX];
+    uint8_t ep[UCT_PEERS_ADDR_MAX];
+} uct_peers_addr_t;
+
+/* To a process of peers: connect an endpoint of one of its interfaces, or, with
+ * UCT_PEERS_END, wait until so many messages have come, and end. */
+typedef struct uct_peers_command {
+    uint32_t         index;
+    uint32_t         messages;
+    uct_peers_addr_t addr;
+} uct_peers_command_t;
+
+#define UCT_PEERS_END UINT32_MAX
+
+typedef struct uct_peers {
+    uct_pair_t       pair;      /* Its first worker is the only one */
+    const char       *tl;
+    const char       *device;
+    const char       *command;  /* For the counters of the device, or NULL */
+    const char       *prefix;   /* Of the files for them */
+    unsigned         count;     /* Peers */
+    int              is_to_iface;
+    volatile unsigned received;
+    uct_iface_h      iface;     /* That is measured */
+    uct_ep_h         ep[UCT_PEERS_MAX];
+    peer_procs_t     procs;
+    uct_peers_addr_t addr[UCT_PEERS_MAX];
+} uct_peers_t;
+
+/* Of the peers, so that a thousand of them have room. */
+static const peer_procs_env_t uct_peers_env[] = {
+    /* Others may take a UAR page for each interface */
+    {"UCX_SEP_CATEGORY",        "static"},
+    {"UCX_SEP_TX_QUEUE_LEN",    "64"},
+    {"UCX_SEP_TX_CQ_LEN",       "128"},
+    {"UCX_SEP_RX_QUEUE_LEN",    "64"},
+    {"UCX_SEP_RX_QUEUE_FILL",   "16"},
+    {"UCX_SEP_FC_WND_SIZE",     "16"},
+    {"UCX_SEP_CM_RX_QUEUE_LEN", "16"},
+    {"UCX_RC_MLX5_TX_QUEUE_LEN", "64"},
+    {"UCX_RC_MLX5_RX_QUEUE_LEN", "64"},
+    {"UCX_RC_MLX5_TX_CQ_LEN",   "128"},
+    {"UCX_RC_MLX5_FC_WND_SIZE", "16"},
+    {"UCX_RC_VERBS_TX_QUEUE_LEN", "64"},
+    {"UCX_RC_VERBS_RX_QUEUE_LEN", "64"},
+    {"UCX_RC_VERBS_TX_CQ_LEN",  "128"},
+    {"UCX_RC_VERBS_FC_WND_SIZE", "16"},
+    {NULL, NULL}
+};
+
+
+/*
+ * Both sides
+ */
+
+static ucs_status_t uct_peers_receive(void *arg, void *data, size_t length,
+                                      unsigned flags)
+{
+    ++((uct_peers_t*)arg)->received;
+    return UCS_OK;
+}
+
+static void uct_peers_open_md(uct_peers_t *peers)
+{
+    if (uct_pair_open_md(peers->tl, peers->device, &peers->pair) != UCS_OK) {
+        exit(1);
+    }
+    UCT_PEERS_CHECK(uct_worker_create(peers->pair.async, UCS_THREAD_MODE_SINGLE,
+                                      &peers->pair.worker[0]));
+}
+
+static uct_iface_h uct_peers_open_iface(uct_peers_t *peers)
+{
+    uct_iface_attr_t attr;
+    uct_iface_h iface;
+
+    UCT_PEERS_CHECK(uct_pair_add_iface(&peers->pair, 0, &iface));
+    UCT_PEERS_CHECK(uct_iface_query(iface, &attr));
+    UCT_PEERS_CHECK(uct_iface_set_am_handler(iface, UCT_PEERS_AM_ID,
+                                             uct_peers_receive, peers, 0));
+    if ((attr.device_addr_len > UCT_PEERS_ADDR_MAX) ||
+        (attr.iface_addr_len > UCT_PEERS_ADDR_MAX) ||
+        (attr.ep_addr_len > UCT_PEERS_ADDR_MAX)) {
+        fprintf(stderr, "addresses of %s are too long\n", peers->tl);
+        exit(1);
+    }
+
+    peers->is_to_iface = !!(attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE);
+    return iface;
+}
+
+static void uct_peers_get_addr(uct_peers_t *peers, uct_iface_h iface,
+                               uct_peers_addr_t *addr)
+{
+    memset(addr, 0, sizeof(*addr));
+    UCT_PEERS_CHECK(uct_iface_get_device_address(iface, (void*)addr->dev));
+    if (peers->is_to_iface) {
+        UCT_PEERS_CHECK(uct_iface_get_address(iface, (void*)addr->iface));
+    }
+}
+
+static void uct_peers_create_ep(uct_peers_t *peers, uct_iface_h iface,
+                                const uct_peers_addr_t *remote, uct_ep_h *ep_p)
+{
+    uct_ep_params_t params = {
+        .field_mask = UCT_EP_PARAM_FIELD_IFACE,
+        .iface      = iface
+    };
+
+    if (peers->is_to_iface) {
+        params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
+                             UCT_EP_PARAM_FIELD_IFACE_ADDR;
+        params.dev_addr    = (const void*)remote->dev;
+        params.iface_addr  = (const void*)remote->iface;
+    }
+    UCT_PEERS_CHECK(uct_ep_create(&params, ep_p));
+}
+
+
+/*
+ * A process of peers
+ */
+
+static void uct_peers_await(uct_peers_t *peers, unsigned messages)
+{
+    time_t deadline = time(NULL) + UCT_PEERS_WAIT;
+
+    while (peers->received < messages) {
+        if (uct_worker_progress(peers->pair.worker[0]) == 0) {
+            usleep(1000);
+        }
+        if (time(NULL) > deadline) {
+            fprintf(stderr, "%u of %u messages have come\n", peers->received,
+                    messages);
+            exit(1);
+        }
+    }
+}
+
+static int uct_peers_play(uct_peers_t *peers, int sock)
+{
+    unsigned num_ifaces = 0;
+    uct_iface_h *ifaces;
+    uct_ep_h *eps;
+    uct_peers_command_t command;
+    uct_peers_addr_t addr;
+    uint32_t count, i;
+
+    peer_procs_recv(sock, &count, sizeof(count));
+    ifaces = calloc(count, sizeof(*ifaces));
+    eps    = calloc(count, sizeof(*eps));
+    if ((ifaces == NULL) || (eps == NULL)) {
+        fprintf(stderr, "no memory for %u interfaces\n", count);
+        return 1;
+    }
+
+    uct_peers_open_md(peers);
+    for (i = 0; i < count; ++i) {
+        /* Some interfaces have much memory, and an endpoint that is connected
+         * with another one does not know whose that is */
+        if ((i < UCT_PEERS_MAX_IFACES) || peers->is_to_iface) {
+            ifaces[num_ifaces++] = uct_peers_open_iface(peers);
+        }
+        uct_peers_get_addr(peers, ifaces[i % num_ifaces], &addr);
+        peer_procs_send(sock, &addr, sizeof(addr));
+    }
+
+    for (;;) {
+        peer_procs_recv(sock, &command, sizeof(command));
+        if (command.index == UCT_PEERS_END) {
+            break;
+        }
+
+        i = command.index;
+        uct_peers_create_ep(peers, ifaces[i % num_ifaces], &command.addr,
+                            &eps[i]);
+        UCT_PEERS_CHECK(uct_ep_get_address(eps[i], (void*)addr.ep));
+        UCT_PEERS_CHECK(uct_ep_connect_to_ep(eps[i], (void*)command.addr.dev,
+                                             (void*)command.addr.ep));
+        peer_procs_send(sock, &addr, sizeof(addr));
+    }
+
+    uct_peers_await(peers, command.messages);
+    peer_procs_send(sock, &count, sizeof(count));
+    /* The one that is measured closes first */
+    peer_procs_recv(sock, &count, sizeof(count));
+
+    for (i = 0; i < count; ++i) {
+        if (eps[i] != NULL) {
+            uct_ep_destroy(eps[i]);
+        }
+    }
+    for (i = 0; i < num_ifaces; ++i) {
+        uct_iface_close(ifaces[i]);
+    }
+    uct_worker_destroy(peers->pair.worker[0]);
+    ucs_async_context_destroy(peers->pair.async);
+    uct_md_close(peers->pair.md);
+    free(ifaces);
+    free(eps);
+    return 0;
+}
+
+
+/*
+ * The process that is measured
+ */
+
+/* How many of the peers a process has: it is one of several, the last of which
+ * may have less. */
+static uint32_t uct_peers_of_process(const uct_peers_t *peers, unsigned index)
+{
+    unsigned first = index * UCT_PEERS_PER_PROCESS;
+
+    return ((peers->count - first) < UCT_PEERS_PER_PROCESS) ?
+           (peers->count - first) : UCT_PEERS_PER_PROCESS;
+}
+
+static void uct_peers_start(uct_peers_t *peers, char **argv)
+{
+    unsigned i, p;
+    uint32_t count;
+
+    for (i = 0; i < peers->count; i += UCT_PEERS_PER_PROCESS) {
+        if (peer_procs_add(&peers->procs, argv, uct_peers_env) != 0) {
+            exit(1);
+        }
+    }
+
+    for (p = 0; p < peers->procs.count; ++p) {
+        count = uct_peers_of_process(peers, p);
+        peer_procs_send(peers->procs.sock[p], &count, sizeof(count));
+    }
+    for (i = 0; i < peers->count; ++i) {
+        peer_procs_recv(peers->procs.sock[i / UCT_PEERS_PER_PROCESS],
+                        &peers->addr[i], sizeof(peers->addr[i]));
+    }
+}
+
+static long uct_peers_anonymous(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    long value = 0;
+    char line[128];
+
+    if (file == NULL) {
+        fprintf(stderr, "/proc/self/status can't be read\n");
+        exit(1);
+    }
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (sscanf(line, "RssAnon: %ld kB", &value) == 1) {
+            break;
+        }
+    }
+    fclose(file);
+    return value * 1024;
+}
+
+static long uct_peers_mapped(const struct mallinfo2 *info)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long pages = 0;
+
+    if ((file == NULL) || (fscanf(file, "%ld", &pages) != 1)) {
+        fprintf(stderr, "/proc/self/statm can't be read\n");
+        exit(1);
+    }
+    fclose(file);
+    return (pages * sysconf(_SC_PAGESIZE)) - (long)info->arena -
+           (long)info->hblkhd;
+}
+
+static void uct_peers_report(uct_peers_t *peers, const char *stage,
+                             unsigned endpoints)
+{
+    char name[64], line[1024];
+    struct mallinfo2 info;
+    int length;
+
+    snprintf(name, sizeof(name), "%s.%u", stage, endpoints);
+    CALLGRIND_DUMP_STATS_AT(name);
+
+    info = mallinfo2();
+    printf("%s %u %ld %ld %ld\n", stage, endpoints,
+           (long)(info.uordblks + info.hblkhd), uct_peers_mapped(&info),
+           uct_peers_anonymous());
+    fflush(stdout);
+
+    if (peers->command != NULL) {
+        length = snprintf(line, sizeof(line), "%s > '%s.%s'", peers->command,
+                          peers->prefix, name);
+        if ((length >= (int)sizeof(line)) || (system(line) != 0)) {
+            fprintf(stderr, "failed: %s\n", line);
+            exit(1);
+        }
+    }
+
+    /* What was done to report is not the next stage's */
+    CALLGRIND_ZERO_STATS;
+}
+
+static void uct_peers_connect(uct_peers_t *peers, unsigned index)
+{
+    int sock                    = peers->procs.sock[index /
+                                                    UCT_PEERS_PER_PROCESS];
+    uct_peers_command_t command = {
+        .index = index % UCT_PEERS_PER_PROCESS
+    };
+    uct_peers_addr_t remote;
+
+    uct_peers_get_addr(peers, peers->iface, &command.addr);
+    UCT_PEERS_CHECK(uct_ep_get_address(peers->ep[index],
+                                       (void*)command.addr.ep));
+    peer_procs_send(sock, &command, sizeof(command));
+    peer_procs_recv(sock, &remote, sizeof(remote));
+    UCT_PEERS_CHECK(uct_ep_connect_to_ep(peers->ep[index], (void*)remote.dev,
+                                         (void*)remote.ep));
+}
+
+/* Waiting takes no instructions to speak of, also on a busy machine: the async
+ * thread and the peer's process make the connection meanwhile. */
+static void uct_peers_use(uct_peers_t *peers, unsigned index)
+{
+    time_t deadline  = time(NULL) + UCT_PEERS_WAIT;
+    useconds_t sleep = UCT_PEERS_MIN_SLEEP;
+    ucs_status_t status;
+
+    if (!peers->is_to_iface) {
+        uct_peers_connect(peers, index);
+    }
+
+    for (;;) {
+        status = uct_ep_am_short(peers->ep[index], UCT_PEERS_AM_ID, 0, NULL, 0);
+        if (status != UCS_ERR_NO_RESOURCE) {
+            break;
+        }
+        if (time(NULL) > deadline) {
+            status = UCS_ERR_TIMED_OUT;
+            break;
+        }
+        usleep(sleep);
+        sleep = (sleep < UCT_PEERS_MAX_SLEEP) ? (2 * sleep) : sleep;
+        uct_worker_progress(peers->pair.worker[0]);
+    }
+    UCT_PEERS_CHECK(status);
+
+    /* Not of the interface, for that looks at all endpoints */
+    do {
+        status = uct_ep_flush(peers->ep[index], 0, NULL);
+        uct_worker_progress(peers->pair.worker[0]);
+    } while ((status == UCS_INPROGRESS) || (status == UCS_ERR_NO_RESOURCE));
+    UCT_PEERS_CHECK(status);
+}
+
+static int uct_peers_is_stage(const uct_peers_t *peers, unsigned count)
+{
+    return ((count & (count - 1)) == 0) || (count == peers->count);
+}
+
+static void uct_peers_end(uct_peers_t *peers)
+{
+    uct_peers_command_t command = {.index = UCT_PEERS_END};
+    unsigned i, p;
+    uint32_t count;
+
+    for (p = 0; p < peers->procs.count; ++p) {
+        command.messages = uct_peers_of_process(peers, p);
+        peer_procs_send(peers->procs.sock[p], &command, sizeof(command));
+    }
+    for (p = 0; p < peers->procs.count; ++p) {
+        peer_procs_recv(peers->procs.sock[p], &count, sizeof(count));
+    }
+
+    for (i = 0; i < peers->count; ++i) {
+        uct_ep_destroy(peers->ep[i]);
+    }
+    uct_iface_close(peers->iface);
+    uct_worker_destroy(peers->pair.worker[0]);
+    ucs_async_context_destroy(peers->pair.async);
+    uct_md_close(peers->pair.md);
+
+    for (p = 0; p < peers->procs.count; ++p) {
+        count = uct_peers_of_process(peers, p);
+        peer_procs_send(peers->procs.sock[p], &count, sizeof(count));
+    }
+}
+
+static int uct_peers_measure(uct_peers_t *peers, char **argv)
+{
+    unsigned i;
+
+    /* One arena: the heap is what is in use */
+    mallopt(M_ARENA_MAX, 1);
+    uct_peers_start(peers, argv);
+    uct_peers_open_md(peers);
+    peers->iface = uct_peers_open_iface(peers);
+
+    printf("pid %d\n", (int)getpid());
+    CALLGRIND_START_INSTRUMENTATION;
+    uct_peers_report(peers, "open", 0);
+
+    for (i = 0; i < peers->count; ++i) {
+        uct_peers_create_ep(peers, peers->iface, &peers->addr[i],
+                            &peers->ep[i]);
+        if (uct_peers_is_stage(peers, i + 1)) {
+            uct_peers_report(peers, "create", i + 1);
+        }
+    }
+
+    for (i = 0; i < peers->count; ++i) {
+        uct_peers_use(peers, i);
+        if (uct_peers_is_stage(peers, i + 1)) {
+            uct_peers_report(peers, "use", i + 1);
+        }
+    }
+
+    CALLGRIND_STOP_INSTRUMENTATION;
+    uct_peers_end(peers);
+    return (peer_procs_wait(&peers->procs) == 0) ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    static uct_peers_t peers = {.count = 16};
+    int sock                 = -1;
+    int option;
+
+    while ((option = getopt(argc, argv, "t:d:n:s:o:P:")) != -1) {
+        switch (option) {
+        case 't':
+            peers.tl = optarg;
+            break;
+        case 'd':
+            peers.device = optarg;
+            break;
+        case 'n':
+            peers.count = strtoul(optarg, NULL, 0);
+            break;
+        case 's':
+            peers.command = optarg;
+            break;
+        case 'o':
+            peers.prefix = optarg;
+            break;
+        case 'P': /* A process of peers, see peer_procs.h */
+            sock = atoi(optarg);
+            break;
+        default:
+            peers.tl = NULL;
+            optind   = argc;
+            break;
+        }
+    }
+
+    if ((peers.tl == NULL) || (peers.device == NULL) || (peers.count < 1) ||
+        (peers.count > UCT_PEERS_MAX) ||
+        ((peers.command == NULL) != (peers.prefix == NULL))) {
+        fprintf(stderr, "usage: %s -t TRANSPORT -d DEVICE [-n PEERS] "
+                "[-s COMMAND -o PREFIX]\n", argv[0]);
+        return 2;
+    }
+
+    return (sock < 0) ? uct_peers_measure(&peers, argv) :
+           uct_peers_play(&peers, sock);
+}
