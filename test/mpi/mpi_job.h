@@ -241,10 +241,10 @@ static inline void mpi_job_init(int *argc, char ***argv, const char *name,
     }
 }
 
-/** If SEP_JOB_PAUSE names a directory, each rank creates the file rank.N in it
- *  and waits for the file "go" there: whoever started the job can look at what
- *  it has taken. For one thread per rank. */
-static inline void mpi_job_pause(void)
+/** If SEP_JOB_PAUSE names a directory, create the file rank.N in it and wait
+ *  for the file "go" there: whoever started the job can look at what it has
+ *  taken when all ranks have come here. For one thread per rank. */
+static inline void mpi_job_wait(void)
 {
     const char *dir = getenv("SEP_JOB_PAUSE");
     char path[1024];
@@ -254,7 +254,6 @@ static inline void mpi_job_pause(void)
         return;
     }
 
-    MPI_JOB_CALL(MPI_Barrier(MPI_COMM_WORLD));
     snprintf(path, sizeof(path), "%s/rank.%d", dir, mpi_job.rank);
     fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     MPI_JOB_CHECK(fd >= 0, "SEP_JOB_PAUSE: %s: %s", path, strerror(errno));
@@ -266,6 +265,15 @@ static inline void mpi_job_pause(void)
         MPI_JOB_CALL(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
                                 &found, MPI_STATUS_IGNORE));
         usleep(2000);
+    }
+}
+
+/** As @ref mpi_job_wait, when all ranks have come here. */
+static inline void mpi_job_pause(void)
+{
+    if (getenv("SEP_JOB_PAUSE") != NULL) {
+        MPI_JOB_CALL(MPI_Barrier(MPI_COMM_WORLD));
+        mpi_job_wait();
     }
 }
 
