@@ -4,6 +4,10 @@
 
 #include "common/seed.h"
 
+#include <uct/ib/sep/conn/sep_crc.h>
+
+#include <ucs/algorithm/crc.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -47,6 +51,25 @@ TEST_F(test_sep_conn_msg, packets_survive_the_wire_format)
         if ((type == UCT_SEP_CONN_MSG_REQ) || (type == UCT_SEP_CONN_MSG_REP)) {
             EXPECT_EQ(0, memcmp(&msg.qp, &out.qp, sizeof(msg.qp)));
         }
+    }
+}
+
+/* It goes over the wire: all versions must agree */
+TEST_F(test_sep_conn_msg, random_crc_is_that_of_ucs)
+{
+    std::mt19937_64 rng(seed::get());
+    uint8_t data[256];
+
+    EXPECT_EQ(0xcbf43926u, uct_sep_crc32(0, "123456789", 9));
+    for (int i = 0; i < 1000; ++i) {
+        size_t size   = rng() % (sizeof(data) + 1);
+        uint32_t prev = rng();
+
+        for (auto &byte : data) {
+            byte = rng();
+        }
+        ASSERT_EQ(ucs_crc32(prev, data, size), uct_sep_crc32(prev, data, size))
+                << size << " bytes";
     }
 }
 

@@ -5,11 +5,11 @@
 #endif
 
 #include <uct/ib/sep/conn/sep_cm_int.h>
+#include <uct/ib/sep/conn/sep_crc.h>
 #include <uct/ib/sep/base/sep_account.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/arch/cpu.h>
-#include <ucs/algorithm/crc.h>
 #include <ucs/async/async.h>
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -38,7 +38,8 @@
 #define UCT_SEP_CM_TX_WR_ID       UINT64_MAX
 
 
-#define uct_sep_cm_dev_hash(_addr) ucs_crc32(0, &(_addr), sizeof(_addr))
+#define uct_sep_cm_dev_hash(_addr) \
+    uct_sep_crc32(0, &(_addr), sizeof(_addr))
 #define uct_sep_cm_dev_equal(_addr1, _addr2) \
     (memcmp(&(_addr1), &(_addr2), sizeof(_addr1)) == 0)
 

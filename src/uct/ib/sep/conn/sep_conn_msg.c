@@ -5,9 +5,8 @@
 #endif
 
 #include <uct/ib/sep/conn/sep_conn_msg.h>
+#include <uct/ib/sep/conn/sep_crc.h>
 #include <uct/ib/sep/port/sep_addr.h>
-
-#include <ucs/algorithm/crc.h>
 
 #include <endian.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static uint32_t uct_sep_conn_packet_crc(const uct_sep_conn_packet_t *packet)
     uct_sep_conn_packet_t copy = *packet;
 
     copy.crc = 0;
-    return ucs_crc32(UCT_SEP_CONN_MAGIC, &copy, sizeof(copy));
+    return uct_sep_crc32(UCT_SEP_CONN_MAGIC, &copy, sizeof(copy));
 }
 
 void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
