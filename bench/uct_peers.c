@@ -8,27 +8,15 @@
  * that connect endpoints, endpoints of some interfaces); the interface that is
  * measured has its defaults. It gets an endpoint for each peer, all of which
  * exist before the first is used; then they send a message each, one after
- * another. At 1, 2, 4... endpoints, created or used, the program prints a
- * stage, how many of the endpoints there are, and the process's memory, after
- * its id:
- *
- *   pid PID
- *   open|create|use ENDPOINTS HEAP MAPPED ANONYMOUS
- *
- * in bytes: in use on the heap, as malloc rounds it up; mapped apart from the
- * heap; and of both, what was ever touched and is the process's own. With -s it
- * runs a command then, for the counters of the device. Callgrind writes the
- * instructions of each stage, of all threads, to a file that is named by stage
- * and endpoints.
+ * another. At 1, 2, 4... endpoints, created or used, there is a stage "create"
+ * or "use", see peer_stage.h; the first one, "open", has none.
  */
 
 #include "peer_procs.h"
+#include "peer_stage.h"
 #include "uct_pair.h"
 
-#include <valgrind/callgrind.h>
-
 #include <getopt.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +65,7 @@ typedef struct uct_peers {
     uct_pair_t       pair;      /* Its first worker is the only one */
     const char       *tl;
     const char       *device;
-    const char       *command;  /* For the counters of the device, or NULL */
-    const char       *prefix;   /* Of the files for them */
+    peer_stage_t     stage;
     unsigned         count;     /* Peers */
     int              is_to_iface;
     volatile unsigned received;
@@ -298,68 +285,6 @@ static void uct_peers_start(uct_peers_t *peers, char **argv)
     }
 }
 
-static long uct_peers_anonymous(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    long value = 0;
-    char line[128];
-
-    if (file == NULL) {
-        fprintf(stderr, "/proc/self/status can't be read\n");
-        exit(1);
-    }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        if (sscanf(line, "RssAnon: %ld kB", &value) == 1) {
-            break;
-        }
-    }
-    fclose(file);
-    return value * 1024;
-}
-
-static long uct_peers_mapped(const struct mallinfo2 *info)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    long pages = 0;
-
-    if ((file == NULL) || (fscanf(file, "%ld", &pages) != 1)) {
-        fprintf(stderr, "/proc/self/statm can't be read\n");
-        exit(1);
-    }
-    fclose(file);
-    return (pages * sysconf(_SC_PAGESIZE)) - (long)info->arena -
-           (long)info->hblkhd;
-}
-
-static void uct_peers_report(uct_peers_t *peers, const char *stage,
-                             unsigned endpoints)
-{
-    char name[64], line[1024];
-    struct mallinfo2 info;
-    int length;
-
-    snprintf(name, sizeof(name), "%s.%u", stage, endpoints);
-    CALLGRIND_DUMP_STATS_AT(name);
-
-    info = mallinfo2();
-    printf("%s %u %ld %ld %ld\n", stage, endpoints,
-           (long)(info.uordblks + info.hblkhd), uct_peers_mapped(&info),
-           uct_peers_anonymous());
-    fflush(stdout);
-
-    if (peers->command != NULL) {
-        length = snprintf(line, sizeof(line), "%s > '%s.%s'", peers->command,
-                          peers->prefix, name);
-        if ((length >= (int)sizeof(line)) || (system(line) != 0)) {
-            fprintf(stderr, "failed: %s\n", line);
-            exit(1);
-        }
-    }
-
-    /* What was done to report is not the next stage's */
-    CALLGRIND_ZERO_STATS;
-}
-
 static void uct_peers_connect(uct_peers_t *peers, unsigned index)
 {
     int sock                    = peers->procs.sock[index /
@@ -413,11 +338,6 @@ static void uct_peers_use(uct_peers_t *peers, unsigned index)
     UCT_PEERS_CHECK(status);
 }
 
-static int uct_peers_is_stage(const uct_peers_t *peers, unsigned count)
-{
-    return ((count & (count - 1)) == 0) || (count == peers->count);
-}
-
 static void uct_peers_end(uct_peers_t *peers)
 {
     uct_peers_command_t command = {.index = UCT_PEERS_END};
@@ -450,32 +370,30 @@ static int uct_peers_measure(uct_peers_t *peers, char **argv)
 {
     unsigned i;
 
-    /* One arena: the heap is what is in use */
-    mallopt(M_ARENA_MAX, 1);
+    peer_stage_init();
     uct_peers_start(peers, argv);
     uct_peers_open_md(peers);
     peers->iface = uct_peers_open_iface(peers);
 
-    printf("pid %d\n", (int)getpid());
-    CALLGRIND_START_INSTRUMENTATION;
-    uct_peers_report(peers, "open", 0);
+    peer_stage_start();
+    peer_stage_report(&peers->stage, "open", 0);
 
     for (i = 0; i < peers->count; ++i) {
         uct_peers_create_ep(peers, peers->iface, &peers->addr[i],
                             &peers->ep[i]);
-        if (uct_peers_is_stage(peers, i + 1)) {
-            uct_peers_report(peers, "create", i + 1);
+        if (peer_stage_is(i + 1, peers->count)) {
+            peer_stage_report(&peers->stage, "create", i + 1);
         }
     }
 
     for (i = 0; i < peers->count; ++i) {
         uct_peers_use(peers, i);
-        if (uct_peers_is_stage(peers, i + 1)) {
-            uct_peers_report(peers, "use", i + 1);
+        if (peer_stage_is(i + 1, peers->count)) {
+            peer_stage_report(&peers->stage, "use", i + 1);
         }
     }
 
-    CALLGRIND_STOP_INSTRUMENTATION;
+    peer_stage_stop();
     uct_peers_end(peers);
     return (peer_procs_wait(&peers->procs) == 0) ? 0 : 1;
 }
@@ -498,10 +416,10 @@ int main(int argc, char **argv)
             peers.count = strtoul(optarg, NULL, 0);
             break;
         case 's':
-            peers.command = optarg;
+            peers.stage.command = optarg;
             break;
         case 'o':
-            peers.prefix = optarg;
+            peers.stage.prefix = optarg;
             break;
         case 'P': /* A process of peers, see peer_procs.h */
             sock = atoi(optarg);
@@ -515,7 +433,7 @@ int main(int argc, char **argv)
 
     if ((peers.tl == NULL) || (peers.device == NULL) || (peers.count < 1) ||
         (peers.count > UCT_PEERS_MAX) ||
-        ((peers.command == NULL) != (peers.prefix == NULL))) {
+        ((peers.stage.command == NULL) != (peers.stage.prefix == NULL))) {
         fprintf(stderr, "usage: %s -t TRANSPORT -d DEVICE [-n PEERS] "
                 "[-s COMMAND -o PREFIX]\n", argv[0]);
         return 2;

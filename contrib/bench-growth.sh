@@ -13,7 +13,8 @@
 #   contrib/bench-growth.sh --heap   the heap of rank 0 over time (massif) in jobs
 #                                    of 2 to 32 processes
 #
-# Options: --tsv              with tabs
+# Options: --ucp              --peers: one worker of UCP instead
+#          --tsv              with tabs
 #          --quick            fewer peers, processes and libraries
 #          --only TRANSPORT   sep_mlx5, "sep_mlx5 verbs", rc_mlx5 or rc_verbs; may be
 #                             repeated (default: all; of --init, sep_mlx5 and
@@ -37,7 +38,8 @@
 # the process. control: messages on UD queue pairs, which connect; where endpoints
 # are connected by hand, as by rc_mlx5 here, the program carries the addresses.
 # instructions: of all threads of the process for each endpoint more than in the
-# row above, without those of the device and of waiting.
+# row above, without those of the device and of waiting. A worker of UCP takes much
+# with its first endpoint, and with the first that is used.
 #
 # --init: init_ms is the time of MPI_Init, first_ms that from there until the first
 # message of a ring has come, of the slowest rank; medians of runs that alternate,
@@ -71,7 +73,7 @@ while [[ $# -gt 0 ]]; do
     --logs)    logs=$(realpath "${2:?--logs needs a directory}"); shift 2 ;;
     --only|--count|--ranks|--library|--repeat)
                options+=("$1" "${2:?$1 needs a value}"); shift 2 ;;
-    --tsv|--quick) options+=("$1"); shift ;;
+    --tsv|--quick|--ucp) options+=("$1"); shift ;;
     --peers)   mode=$1; options+=("$1"); shift ;;
     --init|--heap) mode=$1; options+=("$1"); groups+=(jobs)
                targets+=" job-programs"; shift ;;

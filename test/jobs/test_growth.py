@@ -124,6 +124,7 @@ class CommandLine(unittest.TestCase):
     def test_what_has_no_effect_is_refused(self):
         self.assertIn("of no use", self.refused("--peers", "--ranks", "2"))
         self.assertIn("of no use", self.refused("--heap", "--count", "2"))
+        self.assertIn("of no use", self.refused("--init", "--ucp"))
         self.assertIn("of no use", self.refused("--heap", "--repeat", "2"))
 
     def test_transports_keep_their_order(self):
@@ -209,6 +210,22 @@ class Peers(unittest.TestCase):
                 (16, 128)}
         self.assertGreater(work[16], 1000)
         self.assertLess(work[128], 1.5 * work[16])
+
+
+@unittest.skipUnless(os.access(os.path.join(BUILD, "bin/sep_info"), os.X_OK),
+                     "the transport is not built")
+class UcpPeers(unittest.TestCase):
+    """A worker of UCP with 8 peers."""
+
+    def test_an_endpoint_that_is_not_used_costs_no_queue_pair(self):
+        make("bench/ucp_peers")
+        rows = {(int(row["endpoints"]), int(row["used"])): row for row in
+                run_script("--peers", "--ucp", "--count", "8", "--only",
+                           "sep_mlx5")}
+        self.assertEqual(rows[0, 0]["qps"], rows[8, 0]["qps"])
+        self.assertEqual("0", rows[8, 0]["control"])
+        self.assertEqual(int(rows[0, 0]["qps"]) + 8, int(rows[8, 8]["qps"]))
+        self.assertGreater(int(rows[8, 8]["heap"]), int(rows[8, 0]["heap"]))
 
 
 @unittest.skipUnless(os.access(os.path.join(BUILD, "bin/sep_info"), os.X_OK),

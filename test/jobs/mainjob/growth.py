@@ -2,7 +2,8 @@
 """What grows with the number of peers and of processes: memory, queue pairs, the
 work of connecting, and the heap over time.
 
-bench/uct_peers has the peers of one interface, and test/mpi/growth.c jobs of MPI.
+bench/uct_peers has the peers of one interface, bench/ucp_peers those of a worker
+of UCP, and test/mpi/growth.c jobs of MPI.
 Callgrind counts instructions, massif the heap, and the software device its
 objects.
 """
@@ -42,6 +43,9 @@ LIBRARIES = ("mpich", "openmpi")
 PEERS, QUICK_PEERS, MOST_PEERS = 1024, 128, 4096
 RANKS, QUICK_RANKS = (2, 4, 8, 16, 32), (2, 4)
 
+# Of a process of peers on UCP
+MOST_WORKERS = 4
+
 # The slope begins where what happens only once does not count any more
 FIRST_OF_SLOPE = 64
 
@@ -60,7 +64,7 @@ class GrowthError(Exception):
 
 @dataclass(frozen=True)
 class Stage:
-    """A line of bench/uct_peers."""
+    """A line of bench/uct_peers or ucp_peers, see bench/peer_stage.h."""
     name: str           # open, create, use
     endpoints: int
     heap: int
@@ -69,7 +73,7 @@ class Stage:
 
 
 def read_stages(text):
-    """(process id, stages) of what bench/uct_peers prints."""
+    """(process id, stages) of what bench/uct_peers or ucp_peers prints."""
     pid, stages = None, []
     for line in text.splitlines():
         words = line.split()
@@ -79,9 +83,9 @@ def read_stages(text):
             else:
                 stages.append(Stage(words[0], *map(int, words[1:])))
         except (IndexError, ValueError, TypeError) as error:
-            raise GrowthError(f"uct_peers printed {line!r}") from error
+            raise GrowthError(f"there is no stage in {line!r}") from error
     if pid is None or not stages or stages[0].name != "open":
-        raise GrowthError("uct_peers printed no stages")
+        raise GrowthError("no stages were printed")
     return pid, stages
 
 
@@ -300,14 +304,26 @@ class Bench:
 
     # -- peers -----------------------------------------------------------
 
-    def run_peers(self, transport, count, where, tool=()):
-        """What bench/uct_peers prints."""
-        uct_name, _, api = TRANSPORTS[transport]
+    @staticmethod
+    def peers_arguments(transport, count, is_ucp):
+        """bench/uct_peers or ucp_peers, and its arguments."""
+        uct_name = TRANSPORTS[transport][0]
+        if not is_ucp:
+            return ["uct_peers", "-t", uct_name, "-d", DEVICE, "-n", count]
+        # Endpoints of sep_mlx5 to the same worker share a connection, and others'
+        # workers take much memory
+        workers = count if uct_name == "sep_mlx5" else MOST_WORKERS
+        return ["ucp_peers", "-n", count, "-w", workers]
+
+    def run_peers(self, transport, count, where, tool=(), is_ucp=False):
+        """What bench/uct_peers or ucp_peers prints."""
+        uct_name, tls, api = TRANSPORTS[transport]
+        program, *arguments = self.peers_arguments(transport, count, is_ucp)
         argv = [self.tool("mlx5sim-run")]
         if uct_name == "sep_mlx5":
             argv.append(self.tool("sep-run"))
-        argv += [*tool, os.path.join(self.build_dir, "bench", "uct_peers"), "-t",
-                 uct_name, "-d", DEVICE, "-n", count]
+        argv += [*tool, os.path.join(self.build_dir, "bench", program),
+                 *arguments]
         if not tool:
             stat = f"'{self.tool('mlx5sim-stat')}' --json --detail"
             argv += ["-s", stat, "-o", os.path.join(where, "of")]
@@ -320,6 +336,8 @@ class Bench:
             env["UCX_WARN_UNUSED_ENV_VARS"] = "n"
             if api:
                 env["UCX_SEP_API"] = api
+            if is_ucp:
+                env["UCX_TLS"] = tls
             result = process.run(argv, 300 * self.patience, env)
             leaks = instance.leaks()
         if not result.ok or leaks:
@@ -327,14 +345,16 @@ class Bench:
                               f"{jobs.last_words(result)} {leaks}")
         return result.stdout
 
-    def peer_rows(self, transport, count):
+    def peer_rows(self, transport, count, is_ucp=False):
         """Rows of PEER_COLUMNS: first with no endpoint used, then with all
         there."""
         where = self.results("peers", transport, count)
-        pid, stages = read_stages(self.run_peers(transport, count, where))
+        pid, stages = read_stages(self.run_peers(transport, count, where,
+                                                 is_ucp=is_ucp))
         counted, calls = self.results("insn", transport, count), {}
         self.run_peers(transport, count, counted, (
-            *CALLGRIND, f"--callgrind-out-file={counted}/callgrind.out"))
+            *CALLGRIND, f"--callgrind-out-file={counted}/callgrind.out"),
+            is_ucp)
         former = {}
         for stage in stages[1:]:
             calls[f"{stage.name}.{stage.endpoints}"] = \

@@ -41,6 +41,7 @@ def parse_arguments(argv):
     for name in ("peers", "init", "heap"):
         what.add_argument(f"--{name}", action="store_const", dest="what",
                           const=name)
+    parser.add_argument("--ucp", action="store_true", default=None)
     parser.add_argument("--tsv", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", metavar="TRANSPORT",
@@ -77,7 +78,8 @@ def parse_arguments(argv):
 
 def check_what_goes_together(parser, options):
     """An option that would not have any effect is a mistake."""
-    for name, modes in (("count", ("peers",)), ("ranks", ("init", "heap")),
+    for name, modes in (("count", ("peers",)), ("ucp", ("peers",)),
+                        ("ranks", ("init", "heap")),
                         ("library", ("init", "heap")), ("repeat", ("init",))):
         if getattr(options, name) is not None and options.what not in modes:
             parser.error(f"--{name} is of no use with --{options.what}")
@@ -103,7 +105,8 @@ class Printer:
 def print_peers(bench, options):
     printer = Printer(options, growth.PEER_COLUMNS)
     for transport in options.transports:
-        for row in bench.peer_rows(transport, options.count):
+        for row in bench.peer_rows(transport, options.count,
+                                   bool(options.ucp)):
             printer.print_row(row)
 
 
