@@ -5,7 +5,6 @@ bench/uct_insn and bench/ucp_insn perform the operations, callgrind and the
 software device count, ucx_perftest takes the time.
 """
 
-import glob
 import os
 import re
 import shutil
@@ -13,19 +12,12 @@ import statistics
 import tempfile
 from dataclasses import dataclass, field
 
-from . import device, jobs, lanes, perftest, process
+from . import applications, bench, device, jobs, lanes, perftest, process
 
 DEVICE = "mlx5_0:1"
 
 # What is compared; the last one is for people
 SEND_RECEIVE, RING, PEER = COLUMNS = ("send_receive", "ring", "rc_mlx5")
-
-# Only measure_*() counts. The registers must be right at every access to memory,
-# for the device's signal handler reads them (see contrib/bench-insn.sh).
-CALLGRIND = ("valgrind", "--tool=callgrind", "-q", "--instr-atstart=no",
-             "--collect-atstart=no", "--toggle-collect=measure_*",
-             "--px-default=allregs-at-mem-access",
-             "--px-file-backed=allregs-at-mem-access")
 
 # Calls behind a flush that are not counted: until a completion comes, messages go
 # by send/receive then
@@ -82,23 +74,6 @@ KERNEL_JOBS = (jobs.Job("mpich", "kernels", 2), jobs.Job("mpich", "kernels", 4),
                jobs.Job("openmpi", "kernels", 4))
 LAMMPS = jobs.Job("openmpi", "melt", 4)
 
-MELT = """units lj
-atom_style atomic
-lattice fcc 0.85
-region box block 0 8 0 8 0 8
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 2.5 4711
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 10 delay 0 check no
-fix 1 all nve
-thermo 50
-run 200
-"""
-
 # Numbers of rings that are polled
 RINGS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 QUICK_RINGS = (1, 2, 4, 8, 16, 32, 64)
@@ -106,7 +81,7 @@ QUICK_RINGS = (1, 2, 4, 8, 16, 32, 64)
 FIRST_OF_SLOPE = 16
 
 
-class EagerError(Exception):
+class EagerError(bench.BenchError):
     """Something could not be measured."""
 
 
@@ -130,15 +105,6 @@ def row_names():
     names = list(INSTRUCTIONS)
     names += [f"{kind}_{work}" for kind in MESSAGES for work in WORK]
     return names + [POLL] + list(TIMES)
-
-
-def read_numbers(text):
-    """{first word: [numbers]} of lines with words or tabs between."""
-    rows = {}
-    for line in text.splitlines():
-        name, *numbers = line.split()
-        rows[name] = [float(number) for number in numbers]
-    return rows
 
 
 def read_counters(text):
@@ -174,65 +140,25 @@ def transport(column):
     return "rc_mlx5" if column == PEER else "sep_mlx5"
 
 
-class Bench:
+class Bench(bench.Bench):
     """Measures, with the programs of a build."""
+
+    name = "eager"
 
     def __init__(self, build_dir, top, ucx=None, count=256, repeat=5,
                  log_dir=None, timeout=300):
-        self.build_dir = os.path.abspath(build_dir)
-        self.top = top
-        self.ucx = ucx
+        super().__init__(build_dir, top, ucx, log_dir, timeout)
         self.count = count
         self.repeat = repeat
-        self.timeout = timeout
-        self.log_dir = log_dir or tempfile.mkdtemp(prefix="sep-eager.")
-        os.makedirs(self.log_dir, exist_ok=True)
 
     # -- programs --------------------------------------------------------
 
-    def environment(self, column, instance, extra=None):
-        env = {name: value for name, value in os.environ.items()
-               if not name.startswith("UCX_") or name.startswith("UCX_SEP_")}
-        env.pop("LD_PRELOAD", None)
-        env.update(jobs.ENVIRONMENT)
-        env.update(instance.environment())
-        if self.ucx:
-            env["LD_LIBRARY_PATH"] = os.path.join(self.ucx, "lib")
-        env["UCX_WARN_UNUSED_ENV_VARS"] = "n"
-        env["UCX_TLS"] = "rc_x" if column == PEER else "sep_mlx5"
-        env.update(settings(column))
-        env.update(extra or {})
-        return env
+    def settings(self, column):
+        return {"UCX_TLS": "rc_x" if column == PEER else "sep_mlx5",
+                **settings(column)}
 
-    def launcher(self, column):
-        words = [os.path.join(self.build_dir, "bin", "mlx5sim-run")]
-        if column != PEER:
-            words.append(os.path.join(self.build_dir, "bin", "sep-run"))
-        return words
-
-    def tool(self, name):
-        """A program of UCX."""
-        if self.ucx:
-            return os.path.join(self.ucx, "bin", name)
-        return name
-
-    def run(self, column, argv, extra=None):
-        """Standard output of a program on a device of its own."""
-        with device.SoftwareDevice(self.build_dir) as instance:
-            result = process.run(
-                self.launcher(column) + list(argv), self.timeout,
-                self.environment(column, instance, extra))
-        if not result.ok:
-            raise EagerError(f"{column}: {' '.join(map(str, argv[-4:]))}: "
-                             f"{result.why()}{jobs.last_words(result)}")
-        return result.stdout
-
-    def script(self, name, *args):
-        """Output of a program of bench/ that reads results."""
-        result = process.run([os.path.join(self.top, "bench", name), *args], 60)
-        if not result.ok:
-            raise EagerError(f"{name}: {result.why()}: {result.stderr}")
-        return result.stdout
+    def is_ours(self, column):
+        return column != PEER
 
     def bench_argv(self, program, count):
         return [os.path.join(self.build_dir, "bench", program), "-n", count]
@@ -240,33 +166,19 @@ class Bench:
     def uct_options(self, column):
         return ["-t", transport(column), "-d", DEVICE, *SETTLE]
 
-    def results(self, *words):
-        """An empty directory for the files of a measurement."""
-        path = os.path.join(self.log_dir, "-".join(words))
-        os.makedirs(path, exist_ok=True)
-        for old in glob.glob(os.path.join(path, "*")):
-            os.unlink(old)
-        return path
-
     # -- instructions ----------------------------------------------------
 
     def callgrind(self, column, program, arguments, extra=None):
         """{operation: instructions per call}."""
         where = self.results(column, program)
-        argv = [*CALLGRIND, f"--callgrind-out-file={where}/callgrind.out",
+        argv = [*bench.callgrind(where),
                 *self.bench_argv(program, self.count)]
         if program == "uct_insn":
             argv += self.uct_options(column)
         output = self.run(column, argv + list(arguments), extra)
-        counts = os.path.join(where, "counts")
-        with open(counts, "w", encoding="utf-8") as file:
-            file.write(output)
-        text = self.script("callgrind_insn.py", "sum", counts,
-                           *sorted(glob.glob(f"{where}/callgrind.out*")))
-        return {name: numbers[0] for name, numbers in
-                read_numbers(text).items()}
+        return self.instructions(where, output)
 
-    def instructions(self, names, columns):
+    def instruction_rows(self, names, columns):
         """Rows of instructions."""
         rows = {name: Row(name, "instructions") for name in names}
         for program in ("uct_insn", "ucp_insn"):
@@ -296,7 +208,7 @@ class Bench:
             counts = os.path.join(where, "counts")
             with open(counts, "w", encoding="utf-8") as file:
                 file.write(output)
-            found = read_numbers(self.script("device_counts.py", counts,
+            found = bench.read_numbers(self.script("device_counts.py", counts,
                                              f"{where}/of"))
             for kind in kinds:
                 operation, messages = MESSAGES[kind]
@@ -326,7 +238,7 @@ class Bench:
         output = self.run(RING, [
             *self.bench_argv("uct_insn", 1000), *self.uct_options(RING), "-c",
             "-r", ",".join(map(str, listed))], self.poll_settings(listed))
-        found = read_numbers(output)
+        found = bench.read_numbers(output)
         return {number: found[f"senders_{number}"][0] for number in listed}
 
     def poll_row(self, numbers):
@@ -369,15 +281,6 @@ class Bench:
                                         for column, values in found.items()})
 
     # -- jobs ------------------------------------------------------------
-
-    def job_argv(self, job, arguments):
-        """Command line of a program of test/mpi or test/shmem, under its
-        library's launcher."""
-        launcher = shutil.which(jobs.LAUNCHERS[job.library])
-        if launcher is None:
-            raise EagerError(f"{jobs.LAUNCHERS[job.library]} is not installed")
-        return jobs.launch(job.library, launcher) + \
-            ["-n", job.ranks] + job.binding() + list(arguments)
 
     def run_job(self, column, job, arguments, extra=None):
         """(result, counters of all interfaces) of a job that ended well."""
@@ -426,13 +329,6 @@ class Bench:
                           {column: statistics.median(values) for column, values
                            in by_column.items()})
 
-    def melt_input(self, where):
-        """A Lennard-Jones crystal that melts, for LAMMPS."""
-        path = os.path.join(where, "in.melt")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(MELT)
-        return path
-
     def lengths(self, slots):
         """What of the messages goes through rings, by their length: for each
         program (name, {slots: (counters, value)})."""
@@ -449,8 +345,7 @@ class Bench:
         if lammps is None:
             return
         with tempfile.TemporaryDirectory(prefix="sep-eager.") as where:
-            argv = [lammps, "-in", self.melt_input(where), "-log", "none",
-                    "-screen", os.path.join(where, "screen")]
+            argv = applications.melt(lammps, where)
             found = {}
             for number in slots:
                 result, counters = self.run_job(

@@ -6,6 +6,7 @@ import os
 import sys
 
 from . import eager, process
+from .bench import BenchError
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__)))))
@@ -56,7 +57,7 @@ def rows(bench, options):
     columns = eager.COLUMNS[:2] if options.tsv else eager.COLUMNS
     wanted = [name for name in eager.INSTRUCTIONS if name in names]
     if wanted:
-        yield from bench.instructions(wanted, columns)
+        yield from bench.instruction_rows(wanted, columns)
     kinds = [kind for kind in eager.MESSAGES if
              any(f"{kind}_{work}" in names for work in eager.WORK)]
     if kinds:
@@ -126,7 +127,7 @@ def main(argv=None):
                                   eager.COLUMNS) if options.jobs else \
                 rows(bench, options):
             print_row(options, row)
-    except (eager.EagerError, OSError, ValueError) as error:
+    except (BenchError, OSError, ValueError) as error:
         print(f"eager: {error}", file=sys.stderr)
         return 1
     return 0
