@@ -164,7 +164,7 @@ static void mlx5sim_trap_step(int sig, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
 
-    if ((info->si_code != TRAP_TRACE) || !mlx5sim_wc_step(context)) {
+    if (!mlx5sim_wc_step(info, context)) {
         mlx5sim_wc_interrupt();
         mlx5sim_trap_chain(sig, info, context);
     }

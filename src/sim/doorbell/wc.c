@@ -494,9 +494,20 @@ static int mlx5sim_wc_is_interrupted(const mlx5sim_wc_t *wc)
     return (pending & ~wc->mask) != 0;
 }
 
-int mlx5sim_wc_step(ucontext_t *uc)
+/* Whether it was the trap flag that raised the signal. In a virtual machine,
+ * the processor's reason (DR6.BS) is lost now and then, and Linux takes the trap
+ * for the instruction INT1, which no thread executes while it is stepped: it
+ * orders stores. */
+static int mlx5sim_wc_is_step(const siginfo_t *info, const ucontext_t *uc)
 {
-    if (!mlx5sim_wc.is_stepped) {
+    return (info->si_code == TRAP_TRACE) ||
+           ((info->si_code == TRAP_BRKPT) &&
+            (uc->uc_mcontext.gregs[REG_EFL] & MLX5SIM_WC_TRAP_FLAG));
+}
+
+int mlx5sim_wc_step(const siginfo_t *info, ucontext_t *uc)
+{
+    if (!mlx5sim_wc.is_stepped || !mlx5sim_wc_is_step(info, uc)) {
         return 0;
     }
 

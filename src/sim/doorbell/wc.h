@@ -6,6 +6,7 @@
 #include "sim/doorbell/ring.h"
 #include "sim/objs/obj.h"
 
+#include <signal.h>
 #include <ucontext.h>
 
 /*
@@ -41,8 +42,9 @@ void mlx5sim_wc_store(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db);
  *  becomes visible before the thread goes on, and whether it is stepped. */
 void mlx5sim_wc_leave(ucontext_t *uc);
 
-/** The trap flag has raised a signal. @return 0 if that was not for us. */
-int mlx5sim_wc_step(ucontext_t *uc);
+/** SIGTRAP has come: if the trap flag raised it, the thread has executed another
+ *  instruction. @return 0 if that was not for us. */
+int mlx5sim_wc_step(const siginfo_t *info, ucontext_t *uc);
 
 /** Make all that the thread has stored visible; it is in a signal handler, or
  *  about to enter one. */
