@@ -60,6 +60,25 @@ TEST_F(test_sep_uct_default, is_dynamic_if_that_can_be_had)
     EXPECT_EQ("dynamic", talk({{"CATEGORY", "default"}}));
 }
 
+/* UCX calls those that its API does not show without a look, and each version
+ * has others */
+TEST_F(test_sep_uct_default, no_internal_operation_is_missing)
+{
+    typedef void (*func_t)(void);
+
+    for (const char *category : {"dynamic", "mpi_threads"}) {
+        auto self = entity::create({{"CATEGORY", category}});
+        ASSERT_TRUE(self != nullptr);
+
+        auto *iface = ucs_derived_of(self->iface(), uct_base_iface_t);
+        auto *ops   = (const func_t*)iface->internal_ops;
+        for (size_t i = 0; i < sizeof(*iface->internal_ops) / sizeof(*ops);
+             ++i) {
+            EXPECT_TRUE(ops[i] != NULL) << category << ": operation " << i;
+        }
+    }
+}
+
 TEST_F(test_sep_uct_default, is_static_without_write_combining)
 {
     if (on_device({{"MLX5SIM_BF", "n"}, {"UCX_SEP_CATEGORY", "default"}})) {

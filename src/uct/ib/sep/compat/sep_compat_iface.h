@@ -93,7 +93,24 @@ typedef struct uct_sep_compat_iface_ops {
 } uct_sep_compat_iface_ops_t;
 
 
+#ifdef SEP_UCX_EP_CONNECT_V2
+#  define UCT_SEP_COMPAT_OP_CONNECT \
+        .ep_connect_to_ep_v2 = \
+            UCT_SEP_COMPAT_STUB(uct_ep_connect_to_ep_v2_func_t, \
+                                ucs_empty_function_return_unsupported),
+#else
+#  define UCT_SEP_COMPAT_OP_CONNECT
+#endif
+
+
 #ifndef SEP_UCX_NO_BASE_OPS
+
+#  ifdef SEP_UCX_IS_REACHABLE_V2
+#    define UCT_SEP_COMPAT_OP_IS_REACHABLE \
+        .iface_is_reachable_v2 = uct_base_iface_is_reachable_v2,
+#  else
+#    define UCT_SEP_COMPAT_OP_IS_REACHABLE
+#  endif
 
 /** Operations of UCX that its API does not show, for an interface that
  *  UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. This version has few
@@ -111,7 +128,9 @@ typedef struct uct_sep_compat_iface_ops {
                                 ucs_empty_function_return_unsupported), \
         .ep_invalidate       = \
             UCT_SEP_COMPAT_STUB(uct_ep_invalidate_func_t, \
-                                ucs_empty_function_return_unsupported) \
+                                ucs_empty_function_return_unsupported), \
+        UCT_SEP_COMPAT_OP_CONNECT \
+        UCT_SEP_COMPAT_OP_IS_REACHABLE \
     }
 
 #else
@@ -158,15 +177,6 @@ int uct_sep_compat_is_connected(uct_ep_h ep,
 #  else
 #    define UCT_SEP_COMPAT_IS_CONNECTED(_name, _ops)
 #    define UCT_SEP_COMPAT_OP_IS_CONNECTED(_name)
-#  endif
-
-#  ifdef SEP_UCX_EP_CONNECT_V2
-#    define UCT_SEP_COMPAT_OP_CONNECT \
-        .ep_connect_to_ep_v2 = \
-            UCT_SEP_COMPAT_STUB(uct_ep_connect_to_ep_v2_func_t, \
-                                ucs_empty_function_return_unsupported),
-#  else
-#    define UCT_SEP_COMPAT_OP_CONNECT
 #  endif
 
 #  ifdef SEP_UCX_IFACE_QUERY_V2

@@ -175,7 +175,9 @@ static inline double
 uct_sep_compat_rcache_overhead(const uct_sep_compat_rcache_config_t *config)
 {
 #ifdef SEP_UCX_RCACHE_CONFIG
-    return ucs_time_units_to_sec(config->overhead, 180e-9);
+    /* Not by ucs_time_units_to_sec(), which came a version later */
+    return (config->overhead == UCS_TIME_AUTO) ? 180e-9 :
+           ucs_time_to_sec(config->overhead);
 #else
     return uct_md_rcache_overhead(config);
 #endif
