@@ -4,6 +4,7 @@
 
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
+#include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
 #include "common/seed.h"
@@ -393,6 +394,50 @@ TEST_P(test_sep_uct_eager, a_ring_that_is_full_does_not_stop_anybody)
     EXPECT_GT(sent, 2u);
     EXPECT_GE(m_nodes[0].e->sep()->eager.stats.fallbacks, sent - 2);
     wait([&]() { return is_quiet(); });
+}
+
+/* Longer messages need a window, and who waits for one is a pending request:
+ * shorter ones must not go into the ring meanwhile, which would be faster */
+TEST_P(test_sep_uct_eager, nothing_overtakes_what_waits_for_a_grant)
+{
+    make(2, {{"FC_WND_SIZE", "64"}});
+    open_ring(0, 1);
+
+    bool is_refused = false;
+    for (unsigned i = 0; (i < 10000) && !is_refused; ++i) {
+        if (send(0, 1, 2, message_of(0, 2000)) == UCS_ERR_NO_RESOURCE) {
+            is_refused = uct_sep_fc_is_blocked(txwq(0, 1));
+            if (!is_refused) {
+                m_nodes[0].e->progress();
+            }
+        }
+    }
+    ASSERT_TRUE(is_refused);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(0, 1, 0, message_of(0, 16)));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(0, 1, 1, message_of(0, 24)));
+
+    /* Nor when slots come back */
+    if (!m_nodes[0].e->is_on_hub()) {
+        uct_sep_eager_peer_t *peer = txwq(0, 1)->eager;
+        uint32_t returned          = *peer->returned;
+
+        for (unsigned i = 0; i < 2; ++i) {
+            EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(0, 1, 0, message_of(0, 16)));
+            ++*peer->returned;
+        }
+        *peer->returned = returned;
+    }
+
+    /* All slots that were left can be used afterwards */
+    wait([&]() { return is_quiet(); });
+    uint64_t before = by_ring(1);
+    for (unsigned i = 0; i < 200; ++i) {
+        EXPECT_TRUE(wait([&]() {
+            return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+        }));
+        wait([&]() { return is_quiet(); });
+    }
+    EXPECT_EQ(before + 200, by_ring(1));
 }
 
 TEST_P(test_sep_uct_eager, slots_come_back_where_nothing_is_sent)

@@ -92,6 +92,9 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_am_credits(uct_sep_ep_t *ep)
         return UCS_OK; /* A message that has to do something about the window */
     }
 
+    /* It is going to be a pending request, which shorter messages that need no
+     * window must not overtake in the ring */
+    uct_sep_ring_tx_pause(&ep->txwq->ring);
     uct_sep_postlist_ring_any(iface);
     UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
     return UCS_ERR_NO_RESOURCE;

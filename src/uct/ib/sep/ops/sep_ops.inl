@@ -219,7 +219,8 @@ uct_sep_ops_has_ring_credits(const uct_sep_iface_t *iface,
 
 
 /** Whether a message of @a length bytes can go into a ring: there is a free
- *  slot of that size, and nothing else that it would have to wait for. */
+ *  slot of that size, and nothing else that it would have to wait for. What
+ *  comes back while others wait for a grant is not for those behind them. */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_ops_has_slot(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      size_t length)
@@ -227,7 +228,8 @@ uct_sep_ops_has_slot(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     return ucs_unlikely(uct_sep_ring_tx_is_open(&txwq->ring)) &&
            (length <= txwq->ring.max_length) &&
            ((txwq->ring.left >= 0) ||
-            uct_sep_txwq_refresh_ring(txwq, &iface->eager.stats)) &&
+            (!uct_sep_fc_is_blocked(txwq) &&
+             uct_sep_txwq_refresh_ring(txwq, &iface->eager.stats))) &&
            uct_sep_ops_has_ring_credits(iface, txwq);
 }
 

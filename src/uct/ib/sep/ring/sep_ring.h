@@ -200,6 +200,16 @@ static inline int uct_sep_ring_tx_is_sane(const uct_sep_ring_tx_t *tx)
 }
 
 
+/** No message goes into the ring until slots are counted again: those that are
+ *  left are as good as those that came back. */
+static inline void uct_sep_ring_tx_pause(uct_sep_ring_tx_t *tx)
+{
+    /* left is one less than what there is */
+    tx->credits += tx->left + 1;
+    tx->left     = -1;
+}
+
+
 /**
  * There is no slot left: count those that came back. Nothing is done if more
  * did than were used.
