@@ -308,12 +308,28 @@ void uct_sep_eager_send_due(uct_sep_iface_t *iface)
  * Who has a ring
  */
 
+/* What looks for completions, and for messages in rings if there are rings.
+ * Whoever rings for lists of work requests does so around that: a message in a
+ * ring must not keep a list waiting. */
+static uct_iface_progress_func_t *
+uct_sep_eager_progress_func(uct_sep_iface_t *iface)
+{
+    return (iface->config.postlist > 1) ? &iface->tx.poll :
+                                          &iface->super.super.ops
+                                                   .iface_progress;
+}
+
 /* With the first ring, and without the last, the interface is progressed by
  * another function */
 static void uct_sep_eager_set_progress(uct_sep_iface_t *iface,
                                        uct_iface_progress_func_t func)
 {
     unsigned flags = iface->super.progress_flags;
+
+    if (iface->config.postlist > 1) {
+        iface->tx.poll = func;
+        return;
+    }
 
     uct_base_iface_progress_disable(&iface->super.super,
                                     flags | UCT_PROGRESS_THREAD_SAFE);
@@ -350,6 +366,7 @@ static void uct_sep_eager_take_ring(uct_sep_iface_t *iface,
     size_t size    = (size_t)iface->config.eager.slots *
                      iface->config.eager.slot_size;
     unsigned index = uct_sep_eager_index(iface, ring);
+    uct_iface_progress_func_t func;
 
     uct_sep_ring_rx_init(&ring->rx,
                          UCS_PTR_BYTE_OFFSET(iface->eager.memory.address,
@@ -364,9 +381,10 @@ static void uct_sep_eager_take_ring(uct_sep_iface_t *iface,
     txwq->eager->ring = ring;
     uct_sep_ring_tx_set_other(&txwq->ring, &ring->rx);
     ++iface->eager.num_rings;
-    if (iface->super.super.ops.iface_progress != iface->eager.progress) {
-        iface->eager.complete = iface->super.super.ops.iface_progress;
-        iface->eager.poll     = iface->eager.complete;
+    func = *uct_sep_eager_progress_func(iface);
+    if (func != iface->eager.progress) {
+        iface->eager.complete = func;
+        iface->eager.poll     = func;
         uct_sep_eager_set_progress(iface, iface->eager.progress);
     }
 }
