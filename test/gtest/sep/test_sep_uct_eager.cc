@@ -4,6 +4,7 @@
 
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
+#include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
@@ -743,6 +744,73 @@ TEST_P(test_sep_uct_eager, who_has_it_off_declines)
     EXPECT_TRUE(wait([&]() { return is_quiet() && (num_rings(0) == 0); }));
     EXPECT_FALSE(has_ring(1, 0));
     EXPECT_EQ(0u, num_rings(1));
+}
+
+/* A peer may not have answered when it is asked to give a ring back that it was
+ * just offered. It would have accepted. */
+TEST_P(test_sep_uct_eager, who_was_asked_before_it_answered_gets_another_ring)
+{
+    const int32_t none = 1 << 20;
+
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub has both ends of the ring";
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+        ASSERT_TRUE(wait([&]() {
+            return send(i, 1 - i, 0, message_of(i, 16)) == UCS_OK;
+        }));
+    }
+    wait([&]() { return is_quiet(); });
+
+    /* The writer can't post anything */
+    txwq(0, 1)->credits -= none;
+    uct_sep_eager_report(m_nodes[1].e->sep(), txwq(1, 0), 1000);
+    uct_sep_eager_prepare_sleep(m_nodes[1].e->sep());
+    EXPECT_TRUE(wait([&]() {
+        return (txwq(0, 1)->eager != NULL) &&
+               (txwq(0, 1)->eager->state.due ==
+                UCS_BIT(UCT_SEP_RING_MSG_DECLINE));
+    }));
+    txwq(0, 1)->credits += none;
+    uct_sep_eager_send_due(m_nodes[0].e->sep());
+    EXPECT_TRUE(wait([&]() { return num_rings(1) == 0; }));
+
+    open_ring(0, 1);
+}
+
+/* Its ring will be free when its messages were handled, and nothing can be sent
+ * to it */
+TEST_P(test_sep_uct_eager, nobody_is_asked_for_a_ring_whose_connection_failed)
+{
+    make(3, {{"EAGER_POLL_SET", "1"}});
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "workers on one hub share its connections";
+    }
+    open_ring(1, 0);
+    for (unsigned from : {0u, 2u}) {
+        ASSERT_TRUE(wait([&]() {
+            return send(from, 2 - from, 0, message_of(from, 16)) == UCS_OK;
+        }));
+    }
+    wait([&]() { return is_quiet(); });
+
+    ASSERT_EQ(UCS_OK, send(1, 0, 0, message_of(1, 16)));
+    expect_written(1, 0);
+    uct_sep_iface_t *iface  = m_nodes[0].e->sep();
+    uct_sep_txwq_t *retired = txwq(0, 1);
+    uct_sep_link_fail(iface, retired, UCS_ERR_CONNECTION_RESET);
+    ASSERT_NE((void*)NULL, retired->eager); /* Not destroyed yet */
+    uint16_t posted = retired->sw_pi;
+
+    uct_sep_eager_report(iface, txwq(0, 2), 1000000);
+    EXPECT_EQ(posted, retired->sw_pi);
+    EXPECT_FALSE(retired->eager->state.is_revoked);
+    EXPECT_EQ(0, retired->eager->state.due);
+
+    /* The message is handled, and the ring given to the other one */
+    open_ring(2, 0);
+    EXPECT_EQ(1u, num_rings(0));
 }
 
 /* What a peer writes into a ring, and it is our memory */

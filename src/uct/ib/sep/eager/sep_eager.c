@@ -471,8 +471,10 @@ uct_sep_eager_least(uct_sep_iface_t *iface, uint32_t *score_p)
 
     for (i = 0; i < iface->config.eager.poll_set; ++i) {
         ring = &iface->eager.rings[i];
-        if (ring->txwq == NULL) {
-            continue; /* Its last handler still runs */
+        if ((ring->txwq == NULL) ||
+            (ring->txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+            continue; /* Its last handler still runs; or it will soon be free,
+                         and nobody can be asked for it */
         }
 
         score = uct_sep_eager_ring_score(iface, ring);
@@ -581,6 +583,7 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_ring_body_t copy = {};
     uct_sep_eager_peer_t *peer;
     uct_sep_ring_tx_t probe  = {};
+    int is_revoked;
 
     if ((type >= UCT_SEP_RING_MSG_LAST) ||
         (length != uct_sep_ring_body_size((uct_sep_ring_msg_type_t)type))) {
@@ -605,6 +608,7 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                  "that lacks some of its messages");
     }
 
+    is_revoked = peer->state.is_revoked;
     switch (uct_sep_ring_state_receive(&peer->state,
                                        (uct_sep_ring_msg_type_t)type)) {
     case UCT_SEP_RING_ACT_DECIDE:
@@ -622,7 +626,8 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         uct_sep_eager_watch(iface, peer->ring);
         break;
     case UCT_SEP_RING_ACT_FREED:
-        peer->is_refused |= (type == UCT_SEP_RING_MSG_DECLINE);
+        /* Who was asked to give it back may want the next one */
+        peer->is_refused |= (type == UCT_SEP_RING_MSG_DECLINE) && !is_revoked;
         uct_sep_eager_drop_ring(iface, txwq);
         break;
     case UCT_SEP_RING_ACT_NOTHING:
