@@ -538,6 +538,44 @@ TEST_P(test_sep_uct_eager, handlers_of_random_messages_may_progress)
     random_traffic(5000, 0, 600);
 }
 
+/* Also for the next message of another ring than the outermost handler's */
+TEST_P(test_sep_uct_eager, handlers_may_wait_for_more_of_their_ring)
+{
+    make(3);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "handlers are called by the worker";
+    }
+    open_ring(1, 0);
+    open_ring(2, 0);
+
+    entity &to     = *m_nodes[0].e;
+    unsigned depth = 0, found = 0;
+    auto wait_for  = [&](size_t count) {
+        ++depth;
+        found += to.wait([&]() { return to.messages.size() >= count; });
+        --depth;
+    };
+
+    /* The first message's handler waits for another one's, and that for two
+     * more, which come by the same ring */
+    ASSERT_EQ(UCS_OK, send(1, 0, 0, message_of(1, 16)));
+    for (unsigned i = 0; i < 3; ++i) {
+        ASSERT_EQ(UCS_OK, send(2, 0, 0, message_of(2, 16)));
+    }
+    expect_written(1, 0);
+    expect_written(2, 0);
+    uct_sep_eager_set_hot(to.sep(), txwq(0, 1)->eager->ring);
+    to.on_message = [&]() {
+        if (depth < 2) {
+            wait_for((depth == 0) ? 2 : 4);
+        }
+    };
+    to.wait([&]() { return to.messages.size() >= 4; });
+    EXPECT_EQ(2u, found);
+    to.on_message = nullptr;
+    check();
+}
+
 TEST_P(test_sep_uct_eager, rings_are_given_back_before_a_worker_sleeps)
 {
     make(2);
@@ -906,6 +944,23 @@ TEST_P(test_sep_uct_eager_bad, a_message_without_the_mark_is_not_taken)
     am.imm                 = UCT_SEP_RING_IMM(0, 0, seq() + 1);
     iface->tx.ops->post_header(iface, txwq(0, 1), am, &am, 8);
     expect_failure();
+}
+
+/* The ring in which it is comes first in the table, and none of the others is
+ * the one from which the last message came */
+TEST_P(test_sep_uct_eager_bad, a_message_without_the_mark_delays_nobody)
+{
+    uct_sep_iface_t *iface = m_nodes[1].e->sep();
+
+    uct_sep_eager_set_hot(iface, &iface->eager.none);
+    ASSERT_EQ(0u, uct_sep_eager_index(iface, ring()));
+    write_tail(seq(), 8, 1, 0, 0);
+    for (unsigned i = 0; (i < 10) && !HasFatalFailure(); ++i) {
+        ASSERT_EQ(UCS_OK, send(2, 1, 0, message_of(2, 16)));
+        ASSERT_TRUE(wait([&]() { return m_nodes[1].expected[2].empty(); }));
+        uct_sep_eager_set_hot(iface, &iface->eager.none);
+    }
+    EXPECT_TRUE(m_nodes[1].e->failures.empty());
 }
 
 TEST_P(test_sep_uct_eager_bad, a_wrong_number)

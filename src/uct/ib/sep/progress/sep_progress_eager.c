@@ -148,6 +148,13 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
         uct_sep_ring_rx_begin(&ring->rx, tail);
     }
 
+    /* The handler may progress, and wait for the next one. Of the ring that is
+     * looked at first, that is found without the table. */
+    if ((desc == NULL) && (ring != iface->eager.hot)) {
+        iface->eager.places.places[uct_sep_eager_index(iface, ring)] =
+                uct_sep_ring_rx_next(&ring->rx);
+    }
+
     if (desc != NULL) {
         uct_sep_progress_eager_invoke_copy(
                 iface, am_id, uct_sep_ring_payload(tail, length), length,
@@ -370,8 +377,13 @@ uct_sep_progress_eager_found(uct_iface_h tl_iface, unsigned index)
 
     count = uct_sep_progress_eager_take(iface, &iface->eager.rings[index]);
 
-    /* What was found may have to wait for a completion */
-    return (count > 0) ? count : iface->eager.poll(tl_iface);
+    if (count > 0) {
+        return count;
+    }
+
+    /* What was found may have to wait for a completion, or its sender may never
+     * complete it: others must not wait with it */
+    return uct_sep_progress_eager_from(iface, index + 1);
 }
 
 /* Where the last message came from there is no other one that is usual */
