@@ -6,14 +6,16 @@ import os
 import sys
 import time
 
-from book import counts, figure, growth, jobs, page, rates, resources, sharing
+from book import counts, figure, growth, jobs, mpi, page, rates, resources, \
+    sharing
 from book.chapter import EXACT, TOP, Bench, ChapterError
 from book.table import Table, TableError
 
 CHAPTERS = [resources.Categories(), rates.Categories(), resources.Growth(),
             sharing.Sharing(), sharing.Stencil(), rates.Adapter(), rates.Throttle(), counts.Instructions(),
-            counts.Apis(), counts.Ucp(), counts.Eager(), counts.Memory(),
-            growth.Peers(), growth.Heap(), growth.Init(), jobs.Connect()]
+            counts.Apis(), mpi.Sweep(), mpi.Applications(), counts.Ucp(),
+            counts.Eager(), counts.Memory(), growth.Peers(),
+            growth.Heap(), growth.Init(), jobs.Connect()]
 
 
 def parse_arguments(argv):
