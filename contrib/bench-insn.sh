@@ -77,17 +77,10 @@ done
     sep_die "--check is for comparisons of two transports"
 
 build=$SEP_TOP/build/bench
-with_source=()
-from_source=()
 if [[ -n $source ]]; then
-    name=${source##*/}
-    name=${name%.tar.*}
-    name=${name#ucx-}
-    : "${ucx:=$SEP_TOP/build/ucx-release-$name}"
+    : "${ucx:=$SEP_TOP/build/ucx-release-$(sep_source_name "$source")}"
     # The transport is compiled for each UCX
     build=$ucx-bench
-    with_source=(--with-ucx-source="$source")
-    from_source=(--ucx-source "$source")
 fi
 : "${ucx:=$SEP_TOP/build/ucx-release}"
 results=$build/insn
@@ -96,12 +89,7 @@ transports=(sep_mlx5 "$peer")
 # Standard output is for the result.
 {
     sep_install_deps build bench
-    if [[ ! -e $ucx/.sep-ucx-release ]]; then
-        "$SEP_TOP/contrib/build-ucx-release.sh" "${from_source[@]}" "$ucx"
-    fi
-    sep_build "$build" "all bench-programs" \
-        "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
-        "${with_source[@]}" --disable-gtest
+    sep_build_release "$build" "all bench-programs" "$ucx" "$source"
 } >&2
 
 if [[ ${categories[*]} == all ]]; then

@@ -43,12 +43,7 @@ results=$build/memory
 # Standard output is for the result.
 {
     sep_install_deps build bench
-    if [[ ! -e $ucx/.sep-ucx-release ]]; then
-        "$SEP_TOP/contrib/build-ucx-release.sh" "$ucx"
-    fi
-    sep_build "$build" "all bench-programs" \
-        "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
-        --disable-gtest
+    sep_build_release "$build" "all bench-programs" "$ucx"
 } >&2
 
 # usage: measure TRANSPORT API

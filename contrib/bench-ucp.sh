@@ -63,14 +63,7 @@ operations=(put_8 put_1k get_8 get_1k fadd tag_send tag_recv_post
 # Standard output is for the result.
 {
     sep_install_deps build bench
-    for which in stock patched; do
-        [[ -e ${prefix[$which]}/.sep-ucx-opt ]] && continue
-        if [[ $which == stock ]]; then
-            "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "${prefix[stock]}"
-        else
-            "$SEP_TOP/contrib/build-ucx-opt.sh" "${prefix[patched]}"
-        fi
-    done
+    sep_build_stock_and_patched "${prefix[stock]}" "${prefix[patched]}"
     sep_build "$build" "all bench-programs" \
         "$SEP_TOP/contrib/configure-release" --with-ucx="${prefix[stock]}" \
         --disable-gtest

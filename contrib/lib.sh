@@ -173,6 +173,39 @@ sep_build()
     done
 }
 
+# A UCX in release configuration in PREFIX, from SOURCE if that is not the system's,
+# and programs that measure with it, in DIRECTORY.
+# usage: sep_build_release DIRECTORY "TARGETS" PREFIX [SOURCE]
+sep_build_release()
+{
+    local dir=$1 targets=$2 ucx=$3 source=${4-}
+
+    if [[ ! -e $ucx/.sep-ucx-release ]]; then
+        "$SEP_TOP/contrib/build-ucx-release.sh" \
+            ${source:+--ucx-source "$source"} "$ucx"
+    fi
+    sep_build "$dir" "$targets" "$SEP_TOP/contrib/configure-release" \
+        --with-ucx="$ucx" ${source:+--with-ucx-source="$source"} \
+        --disable-gtest
+}
+
+# What a source of UCX, a tree or an archive, is called: its version, mostly.
+sep_source_name()
+{
+    local name=${1##*/}
+    name=${name%.tar.*}
+    echo "${name#ucx-}"
+}
+
+# The system's UCX with the transport, without and with the optimisations of UCP.
+# usage: sep_build_stock_and_patched STOCK-PREFIX PATCHED-PREFIX
+sep_build_stock_and_patched()
+{
+    [[ -e $1/.sep-ucx-opt ]] ||
+        "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "$1"
+    [[ -e $2/.sep-ucx-opt ]] || "$SEP_TOP/contrib/build-ucx-opt.sh" "$2"
+}
+
 # "h:mm:ss" of a number of seconds.
 sep_duration()
 {
