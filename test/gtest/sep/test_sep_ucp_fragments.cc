@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "test_sep_ucp.h"
 #include "test_sep_uct.h"
-
-#include <ucp/api/ucp.h>
 
 #include <cstring>
 #include <numeric>
@@ -98,7 +97,7 @@ struct request {
  * message. Its protocols put different headers in front of each piece. */
 class test_sep_ucp_fragments : public testing::TestWithParam<const char*> {
 protected:
-    typedef std::vector<std::pair<const char*, const char*>> options;
+    typedef sep_ucp_test::pair::options options;
 
     void SetUp() override
     {
@@ -129,83 +128,19 @@ protected:
         }
     }
 
-    void open(const options &opts)
+    void open(options opts)
     {
-        ucp_params_t params               = {};
-        ucp_worker_params_t worker_params = {};
-        ucp_ep_params_t ep_params         = {};
-        ucp_config_t *config;
-        ucp_address_t *address;
-        size_t length;
-
-        ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
-        EXPECT_EQ(UCS_OK, ucp_config_modify(config, "TLS", "sep_mlx5"));
-        EXPECT_EQ(UCS_OK,
-                  ucp_config_modify(config, "PROTO_ENABLE", GetParam()));
-        for (auto &option : opts) {
-            EXPECT_EQ(UCS_OK, ucp_config_modify(config, option.first,
-                                                option.second)) << option.first;
-        }
-
-        params.field_mask  = UCP_PARAM_FIELD_FEATURES;
-        params.features    = UCP_FEATURE_TAG | UCP_FEATURE_STREAM |
-                             UCP_FEATURE_AM;
-        ucs_status_t status = ucp_init(&params, config, &m_context);
-        ucp_config_release(config);
-        ASSERT_EQ(UCS_OK, status);
-
-        for (auto &worker : m_workers) {
-            ASSERT_EQ(UCS_OK, ucp_worker_create(m_context, &worker_params,
-                                                &worker));
-        }
-        for (int i = 0; i < 2; ++i) {
-            ASSERT_EQ(UCS_OK, ucp_worker_get_address(m_workers[!i], &address,
-                                                     &length));
-            ep_params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-            ep_params.address    = address;
-            EXPECT_EQ(UCS_OK, ucp_ep_create(m_workers[i], &ep_params,
-                                            &m_eps[i]));
-            ucp_worker_release_address(m_workers[!i], address);
-        }
+        opts.emplace_back("PROTO_ENABLE", GetParam());
+        m_pair.open(UCP_FEATURE_TAG | UCP_FEATURE_STREAM | UCP_FEATURE_AM,
+                    opts);
     }
 
     void close()
     {
-        ucp_request_param_t param = {};
-
-        for (auto &ep : m_eps) {
-            if (ep != nullptr) {
-                auto *req = ucp_ep_close_nbx(ep, &param);
-                while (UCS_PTR_IS_PTR(req) &&
-                       (ucp_request_check_status(req) == UCS_INPROGRESS)) {
-                    progress();
-                }
-                if (UCS_PTR_IS_PTR(req)) {
-                    ucp_request_free(req);
-                }
-                ep = nullptr;
-            }
-        }
-        for (auto &worker : m_workers) {
-            if (worker != nullptr) {
-                ucp_worker_destroy(worker);
-                worker = nullptr;
-            }
-        }
-        if (m_context != nullptr) {
-            ucp_cleanup(m_context);
-            m_context = nullptr;
-        }
+        m_pair.close();
         m_sent.clear();
         m_received.clear();
         std::fill(m_received.data.begin(), m_received.data.end(), 0);
-    }
-
-    void progress()
-    {
-        for (auto &worker : m_workers) {
-            ucp_worker_progress(worker);
-        }
     }
 
     void wait(ucs_status_ptr_t req, request &user)
@@ -213,7 +148,7 @@ protected:
         ASSERT_FALSE(UCS_PTR_IS_ERR(req))
                 << ucs_status_string(UCS_PTR_STATUS(req));
         while ((req != nullptr) && !user.is_done) {
-            progress();
+            m_pair.progress();
         }
         if (req != nullptr) {
             EXPECT_EQ(UCS_OK, user.status);
@@ -254,13 +189,13 @@ protected:
 
         ucp_request_param_t param = send_param(recv, true);
         param.cb.recv             = request::received;
-        auto *recv_req = ucp_tag_recv_nbx(m_workers[1], &m_received, 1, 7,
+        auto *recv_req = ucp_tag_recv_nbx(m_pair.worker(1), &m_received, 1, 7,
                                           UINT64_MAX, &param);
         param          = send_param(send, is_generic);
         auto *send_req = is_sync ?
-                         ucp_tag_send_sync_nbx(m_eps[0], buffer(is_generic),
+                         ucp_tag_send_sync_nbx(m_pair.ep(0), buffer(is_generic),
                                                count(is_generic), 7, &param) :
-                         ucp_tag_send_nbx(m_eps[0], buffer(is_generic),
+                         ucp_tag_send_nbx(m_pair.ep(0), buffer(is_generic),
                                           count(is_generic), 7, &param);
         wait(send_req, send);
         wait(recv_req, recv);
@@ -288,13 +223,11 @@ protected:
         EXPECT_EQ(LENGTH, total) << what;
     }
 
-    ucp_context_h  m_context    = nullptr;
-    ucp_worker_h   m_workers[2] = {};
-    ucp_ep_h       m_eps[2]     = {};
-    ucp_datatype_t m_generic    = 0;
-    bool           m_has_generic = false;
-    size_t         m_longest    = 0;
-    pieces         m_sent, m_received;
+    sep_ucp_test::pair m_pair;
+    ucp_datatype_t     m_generic     = 0;
+    bool               m_has_generic = false;
+    size_t             m_longest     = 0;
+    pieces             m_sent, m_received;
 };
 
 const char *const EAGER = "inf";
@@ -362,10 +295,10 @@ TEST_P(test_sep_ucp_fragments, stream)
     param.op_attr_mask       |= UCP_OP_ATTR_FIELD_FLAGS;
     param.flags               = UCP_STREAM_RECV_FLAG_WAITALL;
     param.cb.recv_stream      = request::streamed;
-    auto *recv_req = ucp_stream_recv_nbx(m_eps[1], data.data(), LENGTH, &length,
-                                         &param);
+    auto *recv_req = ucp_stream_recv_nbx(m_pair.ep(1), data.data(), LENGTH,
+                                         &length, &param);
     param          = send_param(send, true);
-    wait(ucp_stream_send_nbx(m_eps[0], &m_sent, 1, &param), send);
+    wait(ucp_stream_send_nbx(m_pair.ep(0), &m_sent, 1, &param), send);
     wait(recv_req, recv);
     EXPECT_TRUE(m_sent.data == data);
     expect_pieces(m_sent, 8, 8, 8, "stream, packed");
@@ -402,15 +335,15 @@ TEST_P(test_sep_ucp_fragments, active_message)
         handler.id                     = 3;
         handler.cb                     = am_receiver::receive;
         handler.arg                    = &receiver;
-        ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(m_workers[1],
+        ASSERT_EQ(UCS_OK, ucp_worker_set_am_recv_handler(m_pair.worker(1),
                                                          &handler));
 
         bytes front(header);
         ucp_request_param_t param = send_param(send, true);
-        wait(ucp_am_send_nbx(m_eps[0], 3, front.data(), header, &m_sent, 1,
+        wait(ucp_am_send_nbx(m_pair.ep(0), 3, front.data(), header, &m_sent, 1,
                              &param), send);
         while (!receiver.is_done) {
-            progress();
+            m_pair.progress();
         }
         EXPECT_TRUE(m_sent.data == receiver.data);
         expect_pieces(m_sent, 32 + header, 24, 8, "active message, packed");

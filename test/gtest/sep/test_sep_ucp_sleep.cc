@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "test_sep_ucp.h"
 #include "test_sep_uct.h"
-
-#include <ucp/api/ucp.h>
 
 #include <poll.h>
 
@@ -26,82 +25,13 @@ protected:
         }
 
         setenv("UCX_SEP_EAGER", "y", 1);
-        open();
+        m_pair.open(UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP);
     }
 
     void TearDown() override
     {
-        for (auto ep : m_eps) {
-            close(ep);
-        }
-        for (auto worker : m_workers) {
-            if (worker != nullptr) {
-                ucp_worker_destroy(worker);
-            }
-        }
-        if (m_context != nullptr) {
-            ucp_cleanup(m_context);
-        }
+        m_pair.close();
         unsetenv("UCX_SEP_EAGER");
-    }
-
-    void open()
-    {
-        ucp_params_t params               = {};
-        ucp_worker_params_t worker_params = {};
-        ucp_ep_params_t ep_params         = {};
-        ucp_config_t *config;
-        ucp_address_t *address;
-        ucs_status_t status;
-        size_t length;
-
-        ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
-        EXPECT_EQ(UCS_OK, ucp_config_modify(config, "TLS", "sep_mlx5"));
-        params.field_mask = UCP_PARAM_FIELD_FEATURES;
-        params.features   = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
-        status            = ucp_init(&params, config, &m_context);
-        ucp_config_release(config);
-        ASSERT_EQ(UCS_OK, status);
-
-        for (auto &worker : m_workers) {
-            ASSERT_EQ(UCS_OK, ucp_worker_create(m_context, &worker_params,
-                                                &worker));
-        }
-        for (int i = 0; i < 2; ++i) {
-            ASSERT_EQ(UCS_OK, ucp_worker_get_address(m_workers[!i], &address,
-                                                     &length));
-            ep_params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-            ep_params.address    = address;
-            EXPECT_EQ(UCS_OK, ucp_ep_create(m_workers[i], &ep_params,
-                                            &m_eps[i]));
-            ucp_worker_release_address(m_workers[!i], address);
-        }
-    }
-
-    void close(ucp_ep_h ep)
-    {
-        ucp_request_param_t param = {};
-
-        if (ep != nullptr) {
-            finish(ucp_ep_close_nbx(ep, &param));
-        }
-    }
-
-    void progress()
-    {
-        for (auto worker : m_workers) {
-            ucp_worker_progress(worker);
-        }
-    }
-
-    void finish(ucs_status_ptr_t req)
-    {
-        if (UCS_PTR_IS_PTR(req)) {
-            while (ucp_request_check_status(req) == UCS_INPROGRESS) {
-                progress();
-            }
-            ucp_request_free(req);
-        }
     }
 
     /* Whether it is on its way, not only queued */
@@ -110,11 +40,11 @@ protected:
         ucp_request_param_t param = {};
 
         m_sent   = value;
-        auto req = ucp_tag_send_nbx(m_eps[0], &m_sent, sizeof(m_sent), 1,
+        auto req = ucp_tag_send_nbx(m_pair.ep(0), &m_sent, sizeof(m_sent), 1,
                                     &param);
         EXPECT_FALSE(UCS_PTR_IS_ERR(req));
         bool is_sent = (req == nullptr);
-        finish(req);
+        m_pair.finish(req);
         return is_sent;
     }
 
@@ -124,7 +54,7 @@ protected:
         ucp_request_param_t param = {};
 
         m_received = 0;
-        m_recv     = ucp_tag_recv_nbx(m_workers[1], &m_received,
+        m_recv     = ucp_tag_recv_nbx(m_pair.worker(1), &m_received,
                                       sizeof(m_received), 1, UINT64_MAX,
                                       &param);
         ASSERT_TRUE(UCS_PTR_IS_PTR(m_recv));
@@ -143,33 +73,31 @@ protected:
         ucs_status_t status;
 
         do {
-            while (ucp_worker_progress(m_workers[1]) > 0);
-            status = ucp_worker_arm(m_workers[1]);
+            while (ucp_worker_progress(m_pair.worker(1)) > 0);
+            status = ucp_worker_arm(m_pair.worker(1));
         } while ((status == UCS_ERR_BUSY) &&
                  (std::chrono::steady_clock::now() < deadline));
         return status == UCS_OK;
     }
 
-    ucp_context_h    m_context    = nullptr;
-    ucp_worker_h     m_workers[2] = {};
-    ucp_ep_h         m_eps[2]     = {};
-    ucs_status_ptr_t m_recv       = nullptr;
-    uint64_t         m_sent       = 0;
-    uint64_t         m_received   = 0;
+    sep_ucp_test::pair m_pair;
+    ucs_status_ptr_t   m_recv     = nullptr;
+    uint64_t           m_sent     = 0;
+    uint64_t           m_received = 0;
 };
 
 TEST_F(test_sep_ucp_sleep, a_message_wakes_it_whoever_has_a_ring)
 {
     struct pollfd pfd = {-1, POLLIN, 0};
 
-    ASSERT_EQ(UCS_OK, ucp_worker_get_efd(m_workers[1], &pfd.fd));
+    ASSERT_EQ(UCS_OK, ucp_worker_get_efd(m_pair.worker(1), &pfd.fd));
 
     /* Until the sender has a ring */
     for (uint64_t i = 1; i <= 1000; ++i) {
         post();
         send(i);
         while (!is_received()) {
-            progress();
+            m_pair.progress();
         }
         ucp_request_free(m_recv);
         ASSERT_EQ(i, m_received);
@@ -182,7 +110,7 @@ TEST_F(test_sep_ucp_sleep, a_message_wakes_it_whoever_has_a_ring)
         ASSERT_TRUE(send(i));
         while (!is_received()) {
             ASSERT_EQ(1, poll(&pfd, 1, timeout_ms)) << "message " << i;
-            while (ucp_worker_progress(m_workers[1]) > 0);
+            while (ucp_worker_progress(m_pair.worker(1)) > 0);
             if (!is_received()) {
                 arm();
             }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef TEST_SEP_UCP_H_
+#define TEST_SEP_UCP_H_
+
+#include <gtest/gtest.h>
+
+#include <ucp/api/ucp.h>
+
+#include <utility>
+#include <vector>
+
+namespace sep_ucp_test {
+
+/** Two UCP workers on sep_mlx5, each with an endpoint to the other. */
+class pair {
+public:
+    /** Names and values of UCX's settings, without the prefix. */
+    typedef std::vector<std::pair<const char*, const char*>> options;
+
+    ~pair()
+    {
+        close();
+    }
+
+    /** Open and connect.
+     *  @param [in] features  UCP_FEATURE_x.
+     *  @param [in] opts      Settings besides UCX_TLS. */
+    void open(uint64_t features, const options &opts = {})
+    {
+        ucp_params_t params               = {};
+        ucp_worker_params_t worker_params = {};
+        ucp_ep_params_t ep_params         = {};
+        ucp_config_t *config;
+        ucp_address_t *address;
+        ucs_status_t status;
+        size_t length;
+
+        ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+        EXPECT_EQ(UCS_OK, ucp_config_modify(config, "TLS", "sep_mlx5"));
+        for (auto &option : opts) {
+            EXPECT_EQ(UCS_OK, ucp_config_modify(config, option.first,
+                                                option.second)) << option.first;
+        }
+
+        params.field_mask = UCP_PARAM_FIELD_FEATURES;
+        params.features   = features;
+        status            = ucp_init(&params, config, &m_context);
+        ucp_config_release(config);
+        ASSERT_EQ(UCS_OK, status);
+
+        for (auto &worker : m_workers) {
+            ASSERT_EQ(UCS_OK, ucp_worker_create(m_context, &worker_params,
+                                                &worker));
+        }
+        for (int i = 0; i < 2; ++i) {
+            ASSERT_EQ(UCS_OK, ucp_worker_get_address(m_workers[!i], &address,
+                                                     &length));
+            ep_params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+            ep_params.address    = address;
+            EXPECT_EQ(UCS_OK, ucp_ep_create(m_workers[i], &ep_params,
+                                            &m_eps[i]));
+            ucp_worker_release_address(m_workers[!i], address);
+        }
+    }
+
+    /** Disconnect and release everything; nothing if it is not open. */
+    void close()
+    {
+        ucp_request_param_t param = {};
+
+        for (auto &ep : m_eps) {
+            if (ep != nullptr) {
+                finish(ucp_ep_close_nbx(ep, &param));
+                ep = nullptr;
+            }
+        }
+        for (auto &worker : m_workers) {
+            if (worker != nullptr) {
+                ucp_worker_destroy(worker);
+                worker = nullptr;
+            }
+        }
+        if (m_context != nullptr) {
+            ucp_cleanup(m_context);
+            m_context = nullptr;
+        }
+    }
+
+    /** Progress both workers once. */
+    void progress()
+    {
+        for (auto &worker : m_workers) {
+            ucp_worker_progress(worker);
+        }
+    }
+
+    /** Progress both workers until a request is completed, and release it.
+     *  @param [in] req  What an ..._nbx function returned. */
+    void finish(ucs_status_ptr_t req)
+    {
+        if (UCS_PTR_IS_PTR(req)) {
+            while (ucp_request_check_status(req) == UCS_INPROGRESS) {
+                progress();
+            }
+            ucp_request_free(req);
+        }
+    }
+
+    /** @return A worker; the endpoint of worker i leads to the other. */
+    ucp_worker_h worker(int i) const
+    {
+        return m_workers[i];
+    }
+
+    ucp_ep_h ep(int i) const
+    {
+        return m_eps[i];
+    }
+
+private:
+    ucp_context_h m_context    = nullptr;
+    ucp_worker_h  m_workers[2] = {};
+    ucp_ep_h      m_eps[2]     = {};
+};
+
+} // namespace sep_ucp_test
+
+#endif
