@@ -7,51 +7,16 @@
 #include "sep_perf_uct.h"
 #include "sep_perf_device.h"
 #include "sep_perf_measure.h"
+#include "sep_perf_uct_iface.h"
 #include "uars.h"
 
-#include <uct/api/uct.h>
 #include <uct/ib/sep/base/sep_account.h>
 #include <uct/ib/sep/md/sep_md.h>
 #include <uct/ib/sep/queue/sep_uuar.h>
-#include <uct/ib/sep/open/sep_iface_open.h>
-#include <ucs/async/async.h>
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest address of each kind, and longest packed key */
-#define SEP_PERF_UCT_ADDR_MAX  256
-
-/* Active message that is measured */
-#define SEP_PERF_UCT_AM_ID     3
-
-/* Progress in vain after which the peer lets others have the processor */
-#define SEP_PERF_UCT_PATIENCE  64
-
-
-/** How a side is reached. */
-typedef struct sep_perf_uct_addr {
-    uint8_t device[SEP_PERF_UCT_ADDR_MAX];
-    uint8_t iface[SEP_PERF_UCT_ADDR_MAX];
-    uint8_t ep[SEP_PERF_UCT_ADDR_MAX];
-} sep_perf_uct_addr_t;
-
-/** The peer's memory. */
-typedef struct sep_perf_uct_target {
-    uint64_t address;
-    uint32_t failed;       /**< The peer has no resources */
-    uint8_t  rkey[SEP_PERF_UCT_ADDR_MAX];
-} sep_perf_uct_target_t;
-
-/** What a process has once. */
-typedef struct sep_perf_uct_md {
-    const char      *tl;
-    char            device[UCT_DEVICE_NAME_MAX];
-    uct_component_h component;
-    uct_md_h        md;
-    uct_md_attr_t   attr;
-} sep_perf_uct_md_t;
 
 /** Something that is waited for. */
 typedef struct sep_perf_uct_op {
@@ -63,24 +28,20 @@ typedef struct sep_perf_uct_op {
 
 /** A worker, and its endpoint. */
 typedef struct sep_perf_uct_worker {
-    ucs_async_context_t *async;
-    uct_worker_h        worker;
-    uct_iface_h         iface;
-    uct_iface_attr_t    attr;
-    uct_ep_h            ep;
-    sep_perf_thread_t   *thread;
-    sep_perf_uct_op_t   *ops;     /**< As many as may be outstanding */
-    unsigned            num_ops;
-    unsigned            next_op;
-    unsigned            unflushed; /**< Messages whose flush had no room */
-    ucs_status_t        error;
-    uct_iov_t           iov;
-    uint64_t            remote;
-    uct_rkey_t          rkey;
-    sep_model_op_t      op;
-    size_t              bytes;
-    int                 is_short;
-    int                 is_copied; /**< Reads too short for zcopy */
+    sep_perf_uct_iface_t iface;
+    sep_perf_thread_t    *thread;
+    sep_perf_uct_op_t    *ops;      /**< As many as may be outstanding */
+    unsigned             num_ops;
+    unsigned             next_op;
+    unsigned             unflushed; /**< Messages whose flush had no room */
+    ucs_status_t         error;
+    uct_iov_t            iov;
+    uint64_t             remote;
+    uct_rkey_t           rkey;
+    sep_model_op_t       op;
+    size_t               bytes;
+    int                  is_short;
+    int                  is_copied; /**< Reads too short for zcopy */
 } sep_perf_uct_worker_t;
 
 /** All of a row. */
@@ -99,376 +60,6 @@ typedef struct sep_perf_uct {
     sep_perf_group_t         group;
 } sep_perf_uct_t;
 
-
-static int sep_perf_uct_fail(const char *what, ucs_status_t status)
-{
-    fprintf(stderr, "sep_perf: %s: %s\n", what, ucs_status_string(status));
-    return -1;
-}
-
-/* Whether the memory domain that is open has the transport, on the device that
- * the user names */
-static int sep_perf_uct_md_has(sep_perf_uct_md_t *md, const char *device,
-                               unsigned port)
-{
-    char name[UCT_DEVICE_NAME_MAX];
-    uct_tl_resource_desc_t *tls;
-    unsigned count, i;
-    const char *end;
-    int found = 0;
-
-    if (uct_md_query_tl_resources(md->md, &tls, &count) != UCS_OK) {
-        return 0;
-    }
-    snprintf(name, sizeof(name), ":%u", port);
-    for (i = 0; (i < count) && !found; ++i) {
-        end   = strrchr(tls[i].dev_name, ':');
-        found = (strcmp(tls[i].tl_name, md->tl) == 0) &&
-                ((end == NULL) || (strcmp(end, name) == 0)) &&
-                ((device == NULL) ||
-                 (strncmp(tls[i].dev_name, device, strlen(device)) == 0));
-        if (found) {
-            snprintf(md->device, sizeof(md->device), "%s", tls[i].dev_name);
-        }
-    }
-    uct_release_tl_resource_list(tls);
-    return found;
-}
-
-static int sep_perf_uct_find_md(sep_perf_uct_md_t *md, const char *device,
-                                unsigned port)
-{
-    uct_component_attr_t attr = {
-        .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
-    };
-    uct_md_config_t *config;
-    int found = 0;
-    unsigned i;
-
-    if ((uct_component_query(md->component, &attr) != UCS_OK) ||
-        (attr.md_resource_count == 0)) {
-        return 0;
-    }
-    attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
-    attr.md_resources = calloc(attr.md_resource_count,
-                               sizeof(*attr.md_resources));
-    if ((attr.md_resources == NULL) ||
-        (uct_component_query(md->component, &attr) != UCS_OK) ||
-        (uct_md_config_read(md->component, NULL, NULL, &config) != UCS_OK)) {
-        free(attr.md_resources);
-        return 0;
-    }
-
-    for (i = 0; (i < attr.md_resource_count) && !found; ++i) {
-        if (uct_md_open(md->component, attr.md_resources[i].md_name, config,
-                        &md->md) == UCS_OK) {
-            found = sep_perf_uct_md_has(md, device, port);
-            if (!found) {
-                uct_md_close(md->md);
-            }
-        }
-    }
-    uct_config_release(config);
-    free(attr.md_resources);
-    return found;
-}
-
-static int sep_perf_uct_open_md(sep_perf_uct_md_t *md, const char *tl,
-                                const char *device, unsigned port)
-{
-    uct_component_h *components;
-    unsigned count, i;
-    int found = 0;
-
-    memset(md, 0, sizeof(*md));
-    md->tl = tl;
-    /* It registers itself when the program starts, which links it in */
-    if (UCS_CLASS_NAME(uct_sep_iface_t).name == NULL) {
-        return -1;
-    }
-    if (uct_query_components(&components, &count) != UCS_OK) {
-        return -1;
-    }
-    for (i = 0; (i < count) && !found; ++i) {
-        md->component = components[i];
-        found         = sep_perf_uct_find_md(md, device, port);
-    }
-    uct_release_component_list(components);
-    if (!found) {
-        fprintf(stderr, "sep_perf: there is no %s on port %u of %s: neither an "
-                "adapter nor the software device (mlx5sim-run sep_perf), or "
-                "this UCX does not have it\n", tl, port,
-                (device == NULL) ? "any device" : device);
-        return -1;
-    }
-    return (uct_md_query(md->md, &md->attr) == UCS_OK) ? 0 : -1;
-}
-
-static ucs_status_t sep_perf_uct_ignore(void *arg, void *data, size_t length,
-                                        unsigned flags)
-{
-    ++*(volatile uint64_t*)arg;
-    return UCS_OK;
-}
-
-/* @param received  Counts messages */
-static int sep_perf_uct_open_worker(const sep_perf_uct_md_t *md,
-                                    sep_perf_uct_worker_t *worker,
-                                    uint64_t *received)
-{
-    uct_iface_params_t params = {
-        .field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                UCT_IFACE_PARAM_FIELD_DEVICE,
-        .open_mode            = UCT_IFACE_OPEN_MODE_DEVICE,
-        .mode.device.tl_name  = md->tl,
-        .mode.device.dev_name = md->device
-    };
-    uct_iface_config_t *config;
-    ucs_status_t status;
-
-    status = ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                      &worker->async);
-    if (status == UCS_OK) {
-        status = uct_worker_create(worker->async, UCS_THREAD_MODE_SINGLE,
-                                   &worker->worker);
-    }
-    if (status == UCS_OK) {
-        status = uct_md_iface_config_read(md->md, md->tl, NULL, NULL, &config);
-    }
-    if (status == UCS_OK) {
-        status = uct_iface_open(md->md, worker->worker, &params, config,
-                                &worker->iface);
-        uct_config_release(config);
-    }
-    if (status == UCS_OK) {
-        status = uct_iface_query(worker->iface, &worker->attr);
-    }
-    if (status != UCS_OK) {
-        return sep_perf_uct_fail("a worker can't be opened", status);
-    }
-    if ((worker->attr.device_addr_len > SEP_PERF_UCT_ADDR_MAX) ||
-        (worker->attr.iface_addr_len > SEP_PERF_UCT_ADDR_MAX) ||
-        (worker->attr.ep_addr_len > SEP_PERF_UCT_ADDR_MAX)) {
-        fprintf(stderr, "sep_perf: %s has addresses that are too long\n",
-                md->tl);
-        return -1;
-    }
-
-    if (worker->attr.cap.flags & (UCT_IFACE_FLAG_AM_SHORT |
-                                  UCT_IFACE_FLAG_AM_BCOPY)) {
-        uct_iface_set_am_handler(worker->iface, SEP_PERF_UCT_AM_ID,
-                                 sep_perf_uct_ignore, received, 0);
-    }
-    uct_iface_progress_enable(worker->iface,
-                              UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    return 0;
-}
-
-static int sep_perf_uct_connects_ep(const sep_perf_uct_worker_t *worker)
-{
-    return !(worker->attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE);
-}
-
-/* Endpoint, connected or to be */
-static int sep_perf_uct_create_ep(sep_perf_uct_worker_t *worker,
-                                  const sep_perf_uct_addr_t *remote)
-{
-    uct_ep_params_t params = {
-        .field_mask = UCT_EP_PARAM_FIELD_IFACE,
-        .iface      = worker->iface
-    };
-    ucs_status_t status;
-
-    if (!sep_perf_uct_connects_ep(worker)) {
-        params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
-                             UCT_EP_PARAM_FIELD_IFACE_ADDR;
-        params.dev_addr    = (const uct_device_addr_t*)remote->device;
-        params.iface_addr  = (const uct_iface_addr_t*)remote->iface;
-    }
-    status = uct_ep_create(&params, &worker->ep);
-    return (status == UCS_OK) ? 0 :
-           sep_perf_uct_fail("an endpoint can't be made", status);
-}
-
-static int sep_perf_uct_address(const sep_perf_uct_worker_t *worker,
-                                sep_perf_uct_addr_t *addr)
-{
-    ucs_status_t status;
-
-    memset(addr, 0, sizeof(*addr));
-    status = uct_iface_get_device_address(worker->iface,
-                                          (uct_device_addr_t*)addr->device);
-    if ((status == UCS_OK) && (worker->attr.iface_addr_len > 0)) {
-        status = uct_iface_get_address(worker->iface,
-                                       (uct_iface_addr_t*)addr->iface);
-    }
-    if ((status == UCS_OK) && sep_perf_uct_connects_ep(worker)) {
-        status = uct_ep_get_address(worker->ep, (uct_ep_addr_t*)addr->ep);
-    }
-    return (status == UCS_OK) ? 0 : sep_perf_uct_fail("no address", status);
-}
-
-static int sep_perf_uct_connect_ep(const sep_perf_uct_worker_t *worker,
-                                   const sep_perf_uct_addr_t *remote)
-{
-    ucs_status_t status;
-
-    if (!sep_perf_uct_connects_ep(worker)) {
-        return 0;
-    }
-    status = uct_ep_connect_to_ep(worker->ep,
-                                  (const uct_device_addr_t*)remote->device,
-                                  (const uct_ep_addr_t*)remote->ep);
-    return (status == UCS_OK) ? 0 : sep_perf_uct_fail("no connection", status);
-}
-
-static int
-sep_perf_uct_register(const sep_perf_uct_md_t *md, uint8_t **memory_p,
-                      size_t size, uct_mem_h *memh_p)
-{
-    size_t pages = (size + 4095) & ~4095ul;
-    ucs_status_t status;
-
-    *memory_p = aligned_alloc(4096, pages);
-    if (*memory_p == NULL) {
-        perror("sep_perf: memory");
-        return -1;
-    }
-    memset(*memory_p, 0, pages);
-    status = uct_md_mem_reg(md->md, *memory_p, pages, UCT_MD_MEM_ACCESS_ALL,
-                            memh_p);
-    return (status == UCS_OK) ? 0 :
-           sep_perf_uct_fail("memory can't be registered", status);
-}
-
-/*
- * The peer
- */
-
-/* One worker for all endpoints: transports that connect interfaces need no
- * endpoint here */
-typedef struct sep_perf_uct_server {
-    const sep_perf_hello_t *hello;
-    sep_perf_uct_md_t      md;
-    sep_perf_uct_worker_t  worker;
-    uct_ep_h               *eps;
-    uint8_t                *memory;
-    uct_mem_h              memh;
-    uint64_t               received;
-} sep_perf_uct_server_t;
-
-static int sep_perf_uct_server_open(sep_perf_uct_server_t *server,
-                                    const sep_perf_options_t *options,
-                                    sep_perf_uct_target_t *target)
-{
-    const sep_perf_hello_t *hello = server->hello;
-    size_t slot                   = sep_perf_slot_size(hello->bytes);
-    unsigned i;
-
-    server->eps = calloc(hello->threads, sizeof(*server->eps));
-    if ((server->eps == NULL) ||
-        (sep_perf_uct_open_md(&server->md, hello->tl, options->device,
-                              options->port) != 0) ||
-        (sep_perf_uct_open_worker(&server->md, &server->worker,
-                                  &server->received) != 0) ||
-        (sep_perf_uct_register(&server->md, &server->memory,
-                               hello->threads * slot, &server->memh) != 0)) {
-        return -1;
-    }
-    for (i = 0; (hello->op == SEP_MODEL_READ) && (i < hello->threads); ++i) {
-        sep_perf_pattern_fill(server->memory + (i * slot), hello->bytes, 0);
-    }
-    if ((server->md.attr.rkey_packed_size > sizeof(target->rkey)) ||
-        (uct_md_mkey_pack(server->md.md, server->memh, target->rkey) !=
-         UCS_OK)) {
-        fprintf(stderr, "sep_perf: the peer can't pack a key\n");
-        return -1;
-    }
-    target->address = (uintptr_t)server->memory;
-    target->failed  = 0;
-    return 0;
-}
-
-static int sep_perf_uct_server_connect(sep_perf_uct_server_t *server, int fd)
-{
-    sep_perf_uct_addr_t remote, local;
-    unsigned i;
-
-    for (i = 0; i < server->hello->threads; ++i) {
-        if (sep_perf_wire_read(fd, &remote, sizeof(remote)) != 0) {
-            return -1;
-        }
-        if (sep_perf_uct_connects_ep(&server->worker) &&
-            (sep_perf_uct_create_ep(&server->worker, NULL) != 0)) {
-            return -1;
-        }
-        server->eps[i] = server->worker.ep;
-        if ((sep_perf_uct_address(&server->worker, &local) != 0) ||
-            (sep_perf_uct_connect_ep(&server->worker, &remote) != 0) ||
-            (sep_perf_wire_write(fd, &local, sizeof(local)) != 0)) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static int sep_perf_uct_server_check(sep_perf_uct_server_t *server, int fd)
-{
-    const sep_perf_hello_t *hello = server->hello;
-    uint64_t value;
-    uint8_t *slot;
-    unsigned i;
-
-    for (i = 0; i < hello->threads; ++i) {
-        slot = server->memory + (i * sep_perf_slot_size(hello->bytes));
-        if (hello->op == SEP_MODEL_SEND) {
-            value = server->received;
-        } else if (hello->op == SEP_MODEL_ATOMIC) {
-            memcpy(&value, slot, sizeof(value));
-        } else {
-            value = sep_perf_sum(slot, hello->bytes);
-        }
-        if (sep_perf_wire_write(fd, &value, sizeof(value)) != 0) {
-            return -1;
-        }
-    }
-    return 0;
-}
-
-int sep_perf_uct_serve(int fd, const sep_perf_hello_t *hello,
-                       const sep_perf_options_t *options)
-{
-    sep_perf_uct_target_t target = {.failed = 1};
-    sep_perf_uct_server_t server = {.hello = hello};
-    unsigned vain                = 0;
-    int command, failed;
-
-    failed = (sep_perf_uct_server_open(&server, options, &target) != 0);
-    if ((sep_perf_wire_write(fd, &target, sizeof(target)) != 0) || failed ||
-        (sep_perf_uct_server_connect(&server, fd) != 0)) {
-        return -1;
-    }
-
-    for (;;) {
-        if (uct_worker_progress(server.worker.worker) > 0) {
-            vain = 0;
-            continue;
-        }
-        if (++vain < SEP_PERF_UCT_PATIENCE) {
-            continue;
-        }
-        vain    = 0;
-        command = sep_perf_wire_command(fd, 0);
-        if (command == SEP_PERF_COMMAND_CHECK) {
-            if (sep_perf_uct_server_check(&server, fd) != 0) {
-                return -1;
-            }
-        } else if (command != 0) {
-            return (command == SEP_PERF_COMMAND_QUIT) ? 0 : -1;
-        }
-        sched_yield();
-    }
-}
 
 /*
  * Threads
@@ -509,7 +100,7 @@ static void sep_perf_uct_use_op(sep_perf_uct_worker_t *worker)
 static int sep_perf_uct_flush(sep_perf_uct_worker_t *worker)
 {
     sep_perf_uct_op_t *op = sep_perf_uct_next_op(worker, worker->unflushed);
-    ucs_status_t status   = uct_ep_flush(worker->ep, 0, &op->comp);
+    ucs_status_t status   = uct_ep_flush(worker->iface.ep, 0, &op->comp);
 
     if (status == UCS_ERR_NO_RESOURCE) {
         return 0;
@@ -547,15 +138,15 @@ sep_perf_uct_post_short(sep_perf_uct_worker_t *worker)
     ssize_t length;
 
     if (worker->op == SEP_MODEL_WRITE) {
-        return uct_ep_put_short(worker->ep, worker->iov.buffer, worker->bytes,
-                                worker->remote, worker->rkey);
+        return uct_ep_put_short(worker->iface.ep, worker->iov.buffer,
+                                worker->bytes, worker->remote, worker->rkey);
     }
     if (worker->is_short) {
-        return uct_ep_am_short(worker->ep, SEP_PERF_UCT_AM_ID, 0,
+        return uct_ep_am_short(worker->iface.ep, SEP_PERF_UCT_AM_ID, 0,
                                worker->iov.buffer, worker->bytes);
     }
-    length = uct_ep_am_bcopy(worker->ep, SEP_PERF_UCT_AM_ID, sep_perf_uct_pack,
-                             worker, 0);
+    length = uct_ep_am_bcopy(worker->iface.ep, SEP_PERF_UCT_AM_ID,
+                             sep_perf_uct_pack, worker, 0);
     return (length >= 0) ? UCS_OK : (ucs_status_t)length;
 }
 
@@ -565,19 +156,19 @@ sep_perf_uct_post_long(sep_perf_uct_worker_t *worker, sep_perf_uct_op_t *op)
     switch (worker->op) {
     case SEP_MODEL_READ:
         if (worker->is_copied) {
-            return uct_ep_get_bcopy(worker->ep, sep_perf_uct_unpack, worker,
-                                    worker->bytes, worker->remote, worker->rkey,
-                                    &op->comp);
+            return uct_ep_get_bcopy(worker->iface.ep, sep_perf_uct_unpack,
+                                    worker, worker->bytes, worker->remote,
+                                    worker->rkey, &op->comp);
         }
-        return uct_ep_get_zcopy(worker->ep, &worker->iov, 1, worker->remote,
-                                worker->rkey, &op->comp);
+        return uct_ep_get_zcopy(worker->iface.ep, &worker->iov, 1,
+                                worker->remote, worker->rkey, &op->comp);
     case SEP_MODEL_ATOMIC:
-        return uct_ep_atomic64_fetch(worker->ep, UCT_ATOMIC_OP_ADD, 1,
+        return uct_ep_atomic64_fetch(worker->iface.ep, UCT_ATOMIC_OP_ADD, 1,
                                      &op->result, worker->remote, worker->rkey,
                                      &op->comp);
     default:
-        return uct_ep_put_zcopy(worker->ep, &worker->iov, 1, worker->remote,
-                                worker->rkey, &op->comp);
+        return uct_ep_put_zcopy(worker->iface.ep, &worker->iov, 1,
+                                worker->remote, worker->rkey, &op->comp);
     }
 }
 
@@ -637,7 +228,7 @@ static int sep_perf_uct_poll(sep_perf_thread_t *thread)
 {
     sep_perf_uct_worker_t *worker = thread->priv;
 
-    uct_worker_progress(worker->worker);
+    uct_worker_progress(worker->iface.worker);
     if (worker->error != UCS_OK) {
         return sep_perf_uct_fail("a message failed", worker->error);
     }
@@ -677,7 +268,7 @@ static void sep_perf_uct_configure(const sep_perf_options_t *options,
 static int sep_perf_uct_choose(const sep_perf_uct_t *uct,
                                sep_perf_uct_worker_t *worker)
 {
-    const uct_iface_attr_t *attr = &worker->attr;
+    const uct_iface_attr_t *attr = &worker->iface.attr;
     uint64_t flags               = attr->cap.flags;
     size_t bytes                 = uct->options->bytes;
     int wants_short              = uct->row->features & SEP_PERF_FEATURE_INLINE;
@@ -725,7 +316,7 @@ static int sep_perf_uct_open_thread(sep_perf_uct_t *uct, unsigned i, int fd)
     static uint64_t received;
     sep_perf_uct_addr_t addr;
 
-    if ((sep_perf_uct_open_worker(&uct->md, worker, &received) != 0) ||
+    if ((sep_perf_uct_iface_open(&uct->md, &received, &worker->iface) != 0) ||
         (sep_perf_uct_choose(uct, worker) != 0)) {
         return -1;
     }
@@ -744,18 +335,18 @@ static int sep_perf_uct_open_thread(sep_perf_uct_t *uct, unsigned i, int fd)
     }
 
     sep_perf_pattern_fill(worker->iov.buffer, worker->bytes, i);
-    if (sep_perf_uct_connects_ep(worker) &&
-        (sep_perf_uct_create_ep(worker, NULL) != 0)) {
+    if (sep_perf_uct_connects_ep(&worker->iface) &&
+        (sep_perf_uct_ep_create(&worker->iface, NULL) != 0)) {
         return -1;
     }
-    if ((sep_perf_uct_address(worker, &addr) != 0) ||
+    if ((sep_perf_uct_address(&worker->iface, &addr) != 0) ||
         (sep_perf_wire_write(fd, &addr, sizeof(addr)) != 0) ||
         (sep_perf_wire_read(fd, &addr, sizeof(addr)) != 0)) {
         return -1;
     }
-    return sep_perf_uct_connects_ep(worker) ?
-           sep_perf_uct_connect_ep(worker, &addr) :
-           sep_perf_uct_create_ep(worker, &addr);
+    return sep_perf_uct_connects_ep(&worker->iface) ?
+           sep_perf_uct_ep_connect(&worker->iface, &addr) :
+           sep_perf_uct_ep_create(&worker->iface, &addr);
 }
 
 static int sep_perf_uct_open(sep_perf_uct_t *uct, int fd)
@@ -770,10 +361,10 @@ static int sep_perf_uct_open(sep_perf_uct_t *uct, int fd)
                                       options->bytes;
     sep_perf_hello_init(&hello, options, uct->row, threads);
     if ((uct->workers == NULL) ||
-        (sep_perf_uct_open_md(&uct->md, options->tl, options->device,
+        (sep_perf_uct_md_open(&uct->md, options->tl, options->device,
                               options->port) != 0) ||
-        (sep_perf_uct_register(&uct->md, &uct->buffer, threads * uct->stride,
-                               &uct->memh) != 0)) {
+        (sep_perf_uct_mem_alloc(&uct->md, threads * uct->stride, &uct->buffer,
+                                &uct->memh) != 0)) {
         return -1;
     }
     if ((sep_perf_wire_write(fd, &hello, sizeof(hello)) != 0) ||
@@ -799,10 +390,7 @@ static void sep_perf_uct_close(sep_perf_uct_t *uct)
     unsigned i;
 
     for (i = 0; i < uct->row->threads; ++i) {
-        uct_ep_destroy(uct->workers[i].ep);
-        uct_iface_close(uct->workers[i].iface);
-        uct_worker_destroy(uct->workers[i].worker);
-        ucs_async_context_destroy(uct->workers[i].async);
+        sep_perf_uct_iface_close(&uct->workers[i].iface);
         free(uct->workers[i].ops);
     }
     uct_rkey_release(uct->md.component, &uct->rkey);
