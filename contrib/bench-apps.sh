@@ -75,13 +75,7 @@ if [[ -z $build ]]; then
     # Standard output is for the result.
     {
         sep_install_deps "${groups[@]}"
-        if [[ ! -e $ucx/.sep-ucx-release ]]; then
-            "$SEP_TOP/contrib/build-ucx-release.sh" "$ucx"
-        fi
-        # As contrib/bench-insn.sh
-        sep_build "$build" "all bench-programs" \
-            "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
-            --disable-gtest
+        sep_build_release "$build" "all bench-programs" "$ucx"
     } >&2
 fi
 [[ -z $ucx ]] || options+=(--ucx "$ucx")

@@ -18,7 +18,7 @@
 # one (Debian 12), contrib/build-mpich.sh builds another. Options:
 #
 #   --mpich PREFIX   an MPICH to use ("" for the installed one)
-#   --build DIR      a build directory to use as it is (default: build/bench)
+#   --build DIR      a build directory to use as it is (default: build/release)
 #
 # All others are those of test/jobs/endpoints, see its --help.
 set -euo pipefail
@@ -51,7 +51,7 @@ done
 {
     sep_install_deps build bench jobs
     if [[ -z $build ]]; then
-        build=$SEP_TOP/build/bench
+        build=$SEP_TOP/build/release
         sep_build "$build" all "$SEP_TOP/contrib/configure-release" \
             --disable-gtest
     fi

@@ -92,13 +92,7 @@ if [[ -z $build ]]; then
     # Standard output is for the result.
     {
         sep_install_deps "${groups[@]}"
-        if [[ ! -e $ucx/.sep-ucx-release ]]; then
-            "$SEP_TOP/contrib/build-ucx-release.sh" "$ucx"
-        fi
-        # As contrib/bench-insn.sh
-        sep_build "$build" "$targets" \
-            "$SEP_TOP/contrib/configure-release" --with-ucx="$ucx" \
-            --disable-gtest
+        sep_build_release "$build" "$targets" "$ucx"
     } >&2
 fi
 : "${ucx:=$(sed -n 's/^UCX_PREFIX = *//p' "$build/Makefile")}"

@@ -14,7 +14,7 @@
 # Options: --workers N,N,...  other numbers of workers
 #          --peers N          peers of each worker (default 1)
 #          --build DIR        a build directory to use as it is (default:
-#                             build/bench, which is built)
+#                             build/release, which is built)
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -41,7 +41,7 @@ while [[ $# -gt 0 ]]; do
 done
 
 if [[ -z $build ]]; then
-    build=$SEP_TOP/build/bench
+    build=$SEP_TOP/build/release
     # Standard output is for the result.
     {
         sep_install_deps build bench

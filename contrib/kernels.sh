@@ -20,7 +20,7 @@
 # more. Options:
 #
 #   --mpich PREFIX   an MPICH to use ("" for the installed one)
-#   --build DIR      a build directory to use as it is (default: build/bench)
+#   --build DIR      a build directory to use as it is (default: build/release)
 #
 # All others, and the columns, are those of test/jobs/app_kernels:
 #
@@ -50,7 +50,7 @@ if [[ ${options[0]-} != --help ]]; then
     {
         sep_install_deps build bench jobs
         if [[ -z $build ]]; then
-            build=$SEP_TOP/build/bench
+            build=$SEP_TOP/build/release
             sep_build "$build" "all job-programs" \
                 "$SEP_TOP/contrib/configure-release" --disable-gtest
         fi
