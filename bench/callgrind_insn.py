@@ -4,6 +4,7 @@
 
 usage: callgrind_insn.py sum       COUNTS FILE...
        callgrind_insn.py objects   COUNTS FILE...
+       callgrind_insn.py layers    COUNTS FILE...
        callgrind_insn.py functions COUNTS FILE...
        callgrind_insn.py part=REGEX COUNTS FILE...
        callgrind_insn.py lines     COUNTS FILE...
@@ -12,11 +13,12 @@ usage: callgrind_insn.py sum       COUNTS FILE...
 
 COUNTS has a line "operation calls" for each operation. "sum" prints
 "operation<TAB>instructions" per call, "objects" the same with the library in
-between, and "functions" prints, per operation, every function that took part
-and its share. "part" is "sum" of the functions whose name matches. "lines"
-prints the misses of simulated caches, those of data and those of instructions:
-if each call began with caches that are empty and large, these are the lines of
-memory that it touched, the benchmark's own included. "process" is "sum" of
+between, "layers" a table of the layers of the stack, and "functions" prints,
+per operation, every function that took part and its share. "part" is "sum" of
+the functions whose name matches. "lines" prints the misses of simulated
+caches, those of data and those of instructions: if each call began with caches
+that are empty and large, these are the lines of memory that it touched, the
+benchmark's own included. "process" is "sum" of
 files that were not collected inside of measure_* functions only, but everywhere
 and in all threads: what the software device calls in other libraries is then
 not counted either, nor is waiting for spin locks, which takes as long as it
@@ -37,6 +39,18 @@ DEVICE_OBJECT = "libmlx5sim.so"
 WRAPPER = re.compile(r"^measure_")
 CALLED_BY_DEVICE = "(called by the device)"
 WAITING = re.compile(r"^pthread_spin_lock\b")
+
+# Layers of the stack, from the application down, and their libraries. What is of
+# no library is the benchmark's own.
+LAYERS = {
+    "MPI": re.compile(r"lib(mpich|mpi|open-rte|open-pal)\.so|mca_\w+\.so"),
+    "UCP": re.compile(r"libucp\b"),
+    "UCT": re.compile(r"libuct\w*\.so"),
+    "UCS": re.compile(r"libuc[sm]\w*\.so"),
+    "verbs": re.compile(r"lib(ibverbs|mlx5|mlx5-\w+)\.so"),
+    "system": re.compile(r"(libc|libm|libpthread|ld-linux[\w-]*)[.-]"),
+    "other": re.compile(r".*\.so\b"),
+}
 
 
 class Names:
@@ -133,6 +147,26 @@ def print_objects(name, costs, count):
         print(f"{name}\t{obj}\t{cost / count:.1f}")
 
 
+def layer_of(obj):
+    """Its name, or None."""
+    name = obj.rsplit("/", 1)[-1]
+    return next((layer for layer, libraries in LAYERS.items()
+                 if libraries.match(name)), None)
+
+
+def print_layers(found, calls):
+    """Operation, instructions per call, and those of each layer."""
+    print("operation", "total", *LAYERS, sep="\t")
+    for name, costs in found.items():
+        layers = dict.fromkeys(LAYERS, 0)
+        for (obj, fun), cost in costs.items():
+            layer = layer_of(obj)
+            if layer is not None and counted(obj, fun):
+                layers[layer] += cost
+        cells = [sum(layers.values()), *layers.values()]
+        print(name, *(f"{cell / calls[name]:.1f}" for cell in cells), sep="\t")
+
+
 def collect(calls, paths, events=("Ir",), is_process=False):
     """{operation: costs}. Every thread and every request writes a file of its
     own."""
@@ -168,6 +202,9 @@ def main():
         return
 
     found = collect(calls, paths, is_process=mode.startswith("process"))
+    if mode == "layers":
+        print_layers(found, calls)
+        return
 
     for name, costs in found.items():
         total = sum(cost for key, cost in costs.items() if counted(*key))

@@ -12,7 +12,7 @@
 #   contrib/book.sh --list         chapters
 #
 # Options: --build DIR   a build directory to use as it is for sep_info (default:
-#                        build/bench, which is built)
+#                        build/release, which is built)
 #          --out DIR     write there (default: docs)
 #          --mpich PREFIX  an MPICH with several interfaces, as of
 #                        bench-endpoints.sh
@@ -37,6 +37,8 @@ while [[ $# -gt 0 ]]; do
                   shift 2 ;;
     --out)        mkdir -p "${2:?--out needs a directory}"
                   options+=(--out "$(cd "$2" && pwd)"); shift 2 ;;
+    --newer)      options+=("$1" "$(realpath -e "${2:?--newer needs a source}")")
+                  shift 2 ;;
     --mpich)      options+=("$1" "$(realpath -e "${2:?--mpich needs a directory}")")
                   shift 2 ;;
     --only)       options+=("$1" "${2:?$1 needs a name}"); shift 2 ;;
@@ -55,7 +57,7 @@ if [[ -n $figures ]]; then
     "$python" -c 'import matplotlib' 2> /dev/null || python=/usr/bin/python3
 fi
 if [[ -z $build ]]; then
-    build=$SEP_TOP/build/bench
+    build=$SEP_TOP/build/release
     if [[ -n $needs_build ]]; then
         {
             sep_install_deps build bench

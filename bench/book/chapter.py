@@ -27,9 +27,11 @@ class ChapterError(Exception):
 class Bench:
     """Programs that measure."""
 
-    def __init__(self, build, quick=False, mpich=None, patience=3600):
+    def __init__(self, build, quick=False, mpich=None, newer=None,
+                 patience=3600):
         self.build = build
         self.mpich = mpich
+        self.newer = newer
         self.quick = quick
         self.patience = patience
 

@@ -6,23 +6,24 @@ import os
 import sys
 import time
 
-from book import counts, figure, growth, jobs, mpi, page, rates, resources, \
-    sharing
+from book import counts, figure, growth, jobs, layers, mpi, page
+from book import rates, resources, sharing
 from book.chapter import EXACT, TOP, Bench, ChapterError
 from book.table import Table, TableError
 
 CHAPTERS = [resources.Categories(), rates.Categories(), resources.Growth(),
-            sharing.Sharing(), sharing.Stencil(), rates.Adapter(), rates.Throttle(), counts.Instructions(),
-            counts.Apis(), mpi.Sweep(), mpi.Applications(), counts.Ucp(),
-            counts.Eager(), counts.Memory(), growth.Peers(),
-            growth.Heap(), growth.Init(), jobs.Connect()]
+            sharing.Sharing(), sharing.Stencil(), rates.Adapter(),
+            rates.Throttle(), counts.Instructions(), counts.Apis(),
+            mpi.Sweep(), mpi.Applications(), counts.Ucp(), layers.Layers(),
+            counts.Eager(), counts.Memory(), growth.Peers(), growth.Heap(),
+            growth.Init(), jobs.Connect()]
 
 
 def parse_arguments(argv):
     names = [chapter.name for chapter in CHAPTERS]
     parser = argparse.ArgumentParser(
         prog="book", description="Write docs/book.md, its tables and figures.")
-    parser.add_argument("--build", default=os.path.join(TOP, "build/bench"),
+    parser.add_argument("--build", default=os.path.join(TOP, "build/release"),
                         help="where sep_info was built")
     parser.add_argument("--out", default=os.path.join(TOP, "docs"),
                         help="write book.md and book/ there (default: docs)")
@@ -35,6 +36,8 @@ def parse_arguments(argv):
                         help="an MPICH with several interfaces, as of "
                         "bench-endpoints.sh (default: built, if the installed "
                         "one has not got them)")
+    parser.add_argument("--newer", metavar="SOURCE",
+                        help="source of a newer UCX, as of bench-layers.sh")
     parser.add_argument("--draw", action="store_true",
                         help="measure nothing")
     parser.add_argument("--no-figures", action="store_true",
@@ -112,7 +115,8 @@ def main(argv=None):
             print(f"{chapter.name:13}{chapter.kind:9}{chapter.title}")
         return 0
 
-    bench = Bench(options.build, options.quick, options.mpich)
+    bench = Bench(options.build, options.quick, options.mpich,
+                  options.newer)
     try:
         if options.check:
             return 1 if check(options, bench) else 0

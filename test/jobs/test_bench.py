@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -26,6 +27,8 @@ fn=(3) mlx5sim_trap
 30 1000 0 0 50 50 50
 """
 
+
+BUILD = os.path.realpath(os.environ.get("SEP_BUILD_DIR", TOP))
 
 # Of all threads: the device calls libc, which a real one would not
 PROCESS = """version: 1
@@ -88,6 +91,22 @@ class Bench(unittest.TestCase):
         run = self.run_program("callgrind_insn.py", "process", self.counts,
                                path)
         self.assertEqual(run.stdout, f"put\t{(7 + 100 - 40) / 2}\n", run.stderr)
+
+    def test_layers_share_what_is_counted(self):
+        objects = ("libmpich.so.12", "mca_osc_ucx.so", "libucp.so.0",
+                   "libuct_ib.so.0", "libucs.so.0", "libmlx5.so.1",
+                   "libc.so.6", "libstrange.so.1", "mpi_insn.mpich")
+        path = self.write("callgrind.out", "events: Ir\n" + "desc: Trigger: "
+                          "Client Request: put\n" + "".join(
+                              f"ob=/lib/{name}\nfn=f{i}\n{i} {2 * 10 ** i}\n"
+                              for i, name in enumerate(objects)))
+        run = self.run_program("callgrind_insn.py", "layers", self.counts, path)
+        head, row = [line.split("\t") for line in run.stdout.splitlines()]
+        found = dict(zip(head, row))
+        self.assertEqual(found, {
+            "operation": "put", "total": "11111111.0", "MPI": "11.0",
+            "UCP": "100.0", "UCT": "1000.0", "UCS": "10000.0",
+            "verbs": "100000.0", "system": "1000000.0", "other": "10000000.0"})
 
     def test_lines_are_those_of_the_caller_as_well(self):
         path = self.write("callgrind.out", CALLGRIND)
@@ -155,6 +174,44 @@ class Bench(unittest.TestCase):
         run = self.run_table("check")
         self.assertEqual((run.returncode, run.stdout), (
             1, "put, lines: 2.1, not 2.0\nput, mmio: 6, not 5\n"))
+
+
+
+@unittest.skipUnless(os.access(os.path.join(BUILD, "bin/sep-run"), os.X_OK) and
+                     shutil.which("mpicc.mpich") and shutil.which("valgrind")
+                     and not os.environ.get("SEP_SANITIZERS"),
+                     "needs sep_mlx5, MPICH, valgrind, and no sanitizer")
+class Layers(unittest.TestCase):
+
+    def run_script(self, *args):
+        return subprocess.run(
+            [os.path.join(TOP, "contrib/bench-layers.sh"), "--build", BUILD,
+             "--tsv", "--count", "4", "--only", "mpich", *args],
+            capture_output=True, text=True, timeout=300, check=False)
+
+    def rows(self, *args):
+        run = self.run_script(*args)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        head, *lines = [line.split("\t") for line in run.stdout.splitlines()]
+        return {line[0]: dict(zip(head, line)) for line in lines}
+
+    def test_each_layer_has_its_part(self):
+        for transport, calls_verbs in (("sep_mlx5", False),
+                                       ("sep_mlx5 (verbs)", True)):
+            rows = self.rows("--only", transport)
+            self.assertEqual(list(rows), ["put_8", "flush_one_put"])
+            for row in rows.values():
+                parts = {name: float(row[name]) for name in
+                         ("MPI", "UCP", "UCT", "verbs", "other")}
+                for layer in ("MPI", "UCP", "UCT"):
+                    self.assertGreater(parts[layer], 0, row)
+                self.assertEqual(parts["other"], 0, row)
+                self.assertEqual(parts["verbs"] > 0, calls_verbs, row)
+
+    def test_nonsense(self):
+        run = self.run_script("--count", "many")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("--count: 'many' is no number", run.stderr)
 
 
 if __name__ == "__main__":
