@@ -495,9 +495,9 @@ static int mlx5sim_wc_is_interrupted(const mlx5sim_wc_t *wc)
 }
 
 /* Whether it was the trap flag that raised the signal. In a virtual machine,
- * the processor's reason (DR6.BS) is lost now and then, and Linux takes the trap
- * for the instruction INT1, which no thread executes while it is stepped: it
- * orders stores. */
+ * the processor's reason (DR6.BS) is lost now and then, and Linux takes the
+ * trap for the instruction INT1, which no thread executes while it is stepped:
+ * it orders stores. */
 static int mlx5sim_wc_is_step(const siginfo_t *info, const ucontext_t *uc)
 {
     return (info->si_code == TRAP_TRACE) ||

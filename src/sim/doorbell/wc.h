@@ -42,8 +42,8 @@ void mlx5sim_wc_store(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db);
  *  becomes visible before the thread goes on, and whether it is stepped. */
 void mlx5sim_wc_leave(ucontext_t *uc);
 
-/** SIGTRAP has come: if the trap flag raised it, the thread has executed another
- *  instruction. @return 0 if that was not for us. */
+/** SIGTRAP has come: if the trap flag raised it, the thread has executed one
+ *  more instruction. @return 0 if that was not for us. */
 int mlx5sim_wc_step(const siginfo_t *info, ucontext_t *uc);
 
 /** Make all that the thread has stored visible; it is in a signal handler, or
