@@ -507,13 +507,13 @@ static void uct_sep_cm_ud_qp_destroy(uct_sep_cm_t *cm)
 {
     uint32_t qpn = cm->ud_qp->qp_num;
 
+    if (cm->bf != NULL) {
+        uct_sep_uuars_put(cm->uuars, cm->bf);
+    }
+
     uct_sep_account_remove_qp(cm->ud_qp);
     if (ibv_destroy_qp(cm->ud_qp) != 0) {
         ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name, qpn);
-    }
-
-    if (cm->bf != NULL) {
-        uct_sep_uuars_put(cm->uuars, cm->bf);
     }
 }
 

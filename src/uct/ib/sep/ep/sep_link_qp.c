@@ -174,10 +174,10 @@ void uct_sep_link_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     if (txwq->responder != NULL) {
         uct_sep_link_responder_close(iface, txwq);
     }
-    uct_sep_link_qp_delete(iface, txwq->qp, has_sent);
     if (txwq->bf != NULL) {
         uct_sep_uuars_put(iface->channel.uuars, txwq->bf);
     }
+    uct_sep_link_qp_delete(iface, txwq->qp, has_sent);
 }
 
 ucs_status_t

@@ -111,7 +111,8 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
                                uct_sep_uuar_use_t use, uct_sep_bf_t **bf_p);
 
 
-/** The queue pair is gone. */
+/** A queue pair rings no more. To be called before it is destroyed: as soon as
+ *  it is, the driver may give its uUAR to one that another thread makes. */
 void uct_sep_uuars_put(uct_sep_uuars_t *uuars, uct_sep_bf_t *bf);
 
 
