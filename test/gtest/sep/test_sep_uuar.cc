@@ -56,7 +56,7 @@ extern "C" int ibv_destroy_qp(struct ibv_qp *qp)
 
 /* Another thread's queue pair may get a uUAR as soon as the one that had it is
  * destroyed. If that was still known as its user, the uUAR counted as shared:
- * an assertion, or "there is no data path" for a worker with its own context. */
+ * "there is no data path" for a worker with its own context, or an assertion */
 TEST_F(test_sep_uuar, is_left_before_the_queue_pair_is_destroyed)
 {
     uint64_t data = 1;
