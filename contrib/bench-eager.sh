@@ -71,15 +71,7 @@ while [[ $# -gt 0 ]]; do
     esac
 done
 
-if [[ -z $build ]]; then
-    build=$SEP_TOP/build/bench
-    : "${ucx:=$SEP_TOP/build/ucx-release}"
-    # Standard output is for the result.
-    {
-        sep_install_deps "${groups[@]}"
-        sep_build_release "$build" "$targets" "$ucx"
-    } >&2
-fi
+sep_prepare_bench "$targets" "${groups[@]}"
 [[ -z $ucx ]] || options+=(--ucx "$ucx")
 exec "$SEP_TOP/test/jobs/eager" --build-dir "$build" \
     --log-dir "${logs:-$build/eager}" "${options[@]}"

@@ -86,15 +86,7 @@ if [[ -z $mode ]]; then
     exit 2
 fi
 
-if [[ -z $build ]]; then
-    build=$SEP_TOP/build/bench
-    : "${ucx:=$SEP_TOP/build/ucx-release}"
-    # Standard output is for the result.
-    {
-        sep_install_deps "${groups[@]}"
-        sep_build_release "$build" "$targets" "$ucx"
-    } >&2
-fi
+sep_prepare_bench "$targets" "${groups[@]}"
 : "${ucx:=$(sed -n 's/^UCX_PREFIX = *//p' "$build/Makefile")}"
 [[ -z $ucx ]] || options+=(--ucx "$ucx")
 exec "$SEP_TOP/test/jobs/growth" --build-dir "$build" \

@@ -58,15 +58,7 @@ while [[ $# -gt 0 ]]; do
     esac
 done
 
-if [[ -z $build ]]; then
-    build=$SEP_TOP/build/bench
-    : "${ucx:=$SEP_TOP/build/ucx-release}"
-    # Standard output is for the result.
-    {
-        sep_install_deps build bench
-        sep_build_release "$build" "all bench-programs" "$ucx"
-    } >&2
-fi
+sep_prepare_bench "all bench-programs" build bench
 if [[ -n $ucx ]]; then
     LD_LIBRARY_PATH=$(dirname "$(find "$ucx" -name libuct.so.0 | head -n 1)")
     export LD_LIBRARY_PATH

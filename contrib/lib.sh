@@ -189,6 +189,24 @@ sep_build_release()
         --disable-gtest
 }
 
+# Programs that measure: those of the directory in the variable build, which are
+# used as they are, or if that is empty, build/bench for the UCX in the variable ucx,
+# by default build/ucx-release. Both variables are set then.
+# usage: sep_prepare_bench "TARGETS" GROUP...
+sep_prepare_bench()
+{
+    local targets=$1
+    shift
+    [[ -z $build ]] || return 0
+    build=$SEP_TOP/build/bench
+    : "${ucx:=$SEP_TOP/build/ucx-release}"
+    # Standard output is for the result.
+    {
+        sep_install_deps "$@"
+        sep_build_release "$build" "$targets" "$ucx"
+    } >&2
+}
+
 # What a source of UCX, a tree or an archive, is called: its version, mostly.
 sep_source_name()
 {
