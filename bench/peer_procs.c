@@ -48,8 +48,8 @@ peer_procs_exec(char **argv, int sock, const peer_procs_env_t *env)
     _exit(127);
 }
 
-int peer_procs_add(peer_procs_t *procs, char **argv,
-                   const peer_procs_env_t *env)
+static int peer_procs_add(peer_procs_t *procs, char **argv,
+                          const peer_procs_env_t *env)
 {
     int sock[2];
     pid_t pid;
@@ -118,6 +118,36 @@ void peer_procs_recv(int sock, void *data, size_t length)
         } else if ((ret == 0) || (errno != EINTR)) {
             peer_procs_lost(ret);
         }
+    }
+}
+
+uint32_t peer_procs_share(unsigned peers, unsigned index)
+{
+    unsigned left = peers - (index * PEER_PROCS_SHARE);
+
+    return (left < PEER_PROCS_SHARE) ? left : PEER_PROCS_SHARE;
+}
+
+void peer_procs_start(peer_procs_t *procs, char **argv,
+                      const peer_procs_env_t *env, unsigned peers, void *addrs,
+                      size_t length)
+{
+    uint32_t count;
+    unsigned i;
+
+    for (i = 0; i < peers; i += PEER_PROCS_SHARE) {
+        if (peer_procs_add(procs, argv, env) != 0) {
+            exit(1);
+        }
+    }
+
+    for (i = 0; i < procs->count; ++i) {
+        count = peer_procs_share(peers, i);
+        peer_procs_send(procs->sock[i], &count, sizeof(count));
+    }
+    for (i = 0; i < peers; ++i) {
+        peer_procs_recv(procs->sock[i / PEER_PROCS_SHARE],
+                        (char*)addrs + (i * length), length);
     }
 }
 

@@ -30,7 +30,6 @@
 
 
 #define UCP_PEERS_MAX         4096
-#define UCP_PEERS_PER_PROCESS 128
 #define UCP_PEERS_TAG         5
 #define UCP_PEERS_ADDR_MAX    1024
 #define UCP_PEERS_WAIT        60 /* seconds for a message */
@@ -66,14 +65,7 @@ typedef struct ucp_peers {
 
 /* Of the peers, so that a thousand of them have room. */
 static const peer_procs_env_t ucp_peers_env[] = {
-    /* Others may take a UAR page for each worker */
-    {"UCX_SEP_CATEGORY",          "static"},
-    {"UCX_SEP_TX_QUEUE_LEN",      "64"},
-    {"UCX_SEP_TX_CQ_LEN",         "128"},
-    {"UCX_SEP_RX_QUEUE_LEN",      "64"},
-    {"UCX_SEP_RX_QUEUE_FILL",     "16"},
-    {"UCX_SEP_FC_WND_SIZE",       "16"},
-    {"UCX_SEP_CM_RX_QUEUE_LEN",   "16"},
+    PEER_PROCS_SEP_ENV,
     {NULL, NULL}
 };
 
@@ -229,35 +221,6 @@ static int ucp_peers_play(ucp_peers_t *peers, int sock)
  * The process that is measured
  */
 
-static uint32_t ucp_peers_of_process(const ucp_peers_t *peers, unsigned index)
-{
-    unsigned first = index * UCP_PEERS_PER_PROCESS;
-
-    return ((peers->count - first) < UCP_PEERS_PER_PROCESS) ?
-           (peers->count - first) : UCP_PEERS_PER_PROCESS;
-}
-
-static void ucp_peers_start(ucp_peers_t *peers, char **argv)
-{
-    unsigned i, p;
-    uint32_t count;
-
-    for (i = 0; i < peers->count; i += UCP_PEERS_PER_PROCESS) {
-        if (peer_procs_add(&peers->procs, argv, ucp_peers_env) != 0) {
-            exit(1);
-        }
-    }
-
-    for (p = 0; p < peers->procs.count; ++p) {
-        count = ucp_peers_of_process(peers, p);
-        peer_procs_send(peers->procs.sock[p], &count, sizeof(count));
-    }
-    for (i = 0; i < peers->count; ++i) {
-        peer_procs_recv(peers->procs.sock[i / UCP_PEERS_PER_PROCESS],
-                        &peers->addr[i], sizeof(peers->addr[i]));
-    }
-}
-
 /* Waiting takes no instructions to speak of, also on a busy machine. */
 static void ucp_peers_wait(ucp_peers_t *peers, ucs_status_ptr_t request)
 {
@@ -311,7 +274,7 @@ static void ucp_peers_end(ucp_peers_t *peers)
     uint32_t count;
 
     for (p = 0; p < peers->procs.count; ++p) {
-        count = ucp_peers_of_process(peers, p);
+        count = peer_procs_share(peers->count, p);
         peer_procs_send(peers->procs.sock[p], &count, sizeof(count));
     }
     for (p = 0; p < peers->procs.count; ++p) {
@@ -335,7 +298,8 @@ static int ucp_peers_measure(ucp_peers_t *peers, char **argv)
     unsigned i;
 
     peer_stage_init();
-    ucp_peers_start(peers, argv);
+    peer_procs_start(&peers->procs, argv, ucp_peers_env, peers->count,
+                     peers->addr, sizeof(peers->addr[0]));
     ucp_peers_open_context(peers);
     peers->worker = ucp_peers_open_worker(peers);
 
@@ -365,7 +329,7 @@ int main(int argc, char **argv)
 {
     static ucp_peers_t peers = {
         .count       = 16,
-        .max_workers = UCP_PEERS_PER_PROCESS
+        .max_workers = PEER_PROCS_SHARE
     };
     int sock                 = -1;
     int is_wrong             = 0;

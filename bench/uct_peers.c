@@ -25,7 +25,6 @@
 
 
 #define UCT_PEERS_MAX         4096
-#define UCT_PEERS_PER_PROCESS 128
 #define UCT_PEERS_MAX_IFACES  8  /* of a process whose endpoints connect */
 #define UCT_PEERS_AM_ID       5
 #define UCT_PEERS_ADDR_MAX    256
@@ -77,14 +76,7 @@ typedef struct uct_peers {
 
 /* Of the peers, so that a thousand of them have room. */
 static const peer_procs_env_t uct_peers_env[] = {
-    /* Others may take a UAR page for each interface */
-    {"UCX_SEP_CATEGORY",        "static"},
-    {"UCX_SEP_TX_QUEUE_LEN",    "64"},
-    {"UCX_SEP_TX_CQ_LEN",       "128"},
-    {"UCX_SEP_RX_QUEUE_LEN",    "64"},
-    {"UCX_SEP_RX_QUEUE_FILL",   "16"},
-    {"UCX_SEP_FC_WND_SIZE",     "16"},
-    {"UCX_SEP_CM_RX_QUEUE_LEN", "16"},
+    PEER_PROCS_SEP_ENV,
     {"UCX_RC_MLX5_TX_QUEUE_LEN", "64"},
     {"UCX_RC_MLX5_RX_QUEUE_LEN", "64"},
     {"UCX_RC_MLX5_TX_CQ_LEN",   "128"},
@@ -254,43 +246,11 @@ static int uct_peers_play(uct_peers_t *peers, int sock)
  * The process that is measured
  */
 
-/* How many of the peers a process has: it is one of several, the last of which
- * may have less. */
-static uint32_t uct_peers_of_process(const uct_peers_t *peers, unsigned index)
-{
-    unsigned first = index * UCT_PEERS_PER_PROCESS;
-
-    return ((peers->count - first) < UCT_PEERS_PER_PROCESS) ?
-           (peers->count - first) : UCT_PEERS_PER_PROCESS;
-}
-
-static void uct_peers_start(uct_peers_t *peers, char **argv)
-{
-    unsigned i, p;
-    uint32_t count;
-
-    for (i = 0; i < peers->count; i += UCT_PEERS_PER_PROCESS) {
-        if (peer_procs_add(&peers->procs, argv, uct_peers_env) != 0) {
-            exit(1);
-        }
-    }
-
-    for (p = 0; p < peers->procs.count; ++p) {
-        count = uct_peers_of_process(peers, p);
-        peer_procs_send(peers->procs.sock[p], &count, sizeof(count));
-    }
-    for (i = 0; i < peers->count; ++i) {
-        peer_procs_recv(peers->procs.sock[i / UCT_PEERS_PER_PROCESS],
-                        &peers->addr[i], sizeof(peers->addr[i]));
-    }
-}
-
 static void uct_peers_connect(uct_peers_t *peers, unsigned index)
 {
-    int sock                    = peers->procs.sock[index /
-                                                    UCT_PEERS_PER_PROCESS];
+    int sock                    = peers->procs.sock[index / PEER_PROCS_SHARE];
     uct_peers_command_t command = {
-        .index = index % UCT_PEERS_PER_PROCESS
+        .index = index % PEER_PROCS_SHARE
     };
     uct_peers_addr_t remote;
 
@@ -345,7 +305,7 @@ static void uct_peers_end(uct_peers_t *peers)
     uint32_t count;
 
     for (p = 0; p < peers->procs.count; ++p) {
-        command.messages = uct_peers_of_process(peers, p);
+        command.messages = peer_procs_share(peers->count, p);
         peer_procs_send(peers->procs.sock[p], &command, sizeof(command));
     }
     for (p = 0; p < peers->procs.count; ++p) {
@@ -361,7 +321,7 @@ static void uct_peers_end(uct_peers_t *peers)
     uct_md_close(peers->pair.md);
 
     for (p = 0; p < peers->procs.count; ++p) {
-        count = uct_peers_of_process(peers, p);
+        count = peer_procs_share(peers->count, p);
         peer_procs_send(peers->procs.sock[p], &count, sizeof(count));
     }
 }
@@ -371,7 +331,8 @@ static int uct_peers_measure(uct_peers_t *peers, char **argv)
     unsigned i;
 
     peer_stage_init();
-    uct_peers_start(peers, argv);
+    peer_procs_start(&peers->procs, argv, uct_peers_env, peers->count,
+                     peers->addr, sizeof(peers->addr[0]));
     uct_peers_open_md(peers);
     peers->iface = uct_peers_open_iface(peers);
 
