@@ -50,9 +50,9 @@ uint32_t peer_procs_share(unsigned peers, unsigned index);
 /**
  * Start processes, each with the first process's arguments, "-P", and the
  * number of its socket. Each is told how many peers it has, as a uint32_t, and
- * answers with the address of each. Ends this process with a message if one can't be
- * started or is gone. An instrumented program starts processes that are not,
- * unless its tool has been told otherwise.
+ * answers with the address of each. Ends this process with a message if one
+ * can't be started or is gone. An instrumented program starts processes that
+ * are not, unless its tool has been told otherwise.
  *
  * @param argv    Of main().
  * @param env     What is set in the processes, up to a name that is NULL.
