@@ -110,12 +110,17 @@ class Judge(unittest.TestCase):
                                 "--quick"])
 
     def test_only_one_program_may_end_without_finalize(self):
-        allowed = "orte_allowed_exit_without_sync"
-        self.assertIn(allowed, jobs.Job("oshmem", "app_kernels", 2).argv(
-            "/b", True, str))
+        options, variables = jobs.ending("oshmem", "app_kernels")
+        self.assertEqual(options, ["--no-finalize"])
+        self.assertIn("--no-finalize", jobs.Job(
+            "oshmem", "app_kernels", 2).argv("/b", True, str))
+        # Open MPI 4 and 5
+        self.assertEqual({name.split("_MCA_")[0] for name in variables},
+                         {"OMPI", "PRTE"})
         for job in jobs.jobs(True, list(jobs.LIBRARIES)):
             if (job.library, job.program) != ("oshmem", "app_kernels"):
-                self.assertNotIn(allowed, job.argv("/b", True, str))
+                self.assertEqual(jobs.ending(job.library, job.program),
+                                 ([], {}))
 
 
 class FakeDevice(device.NoDevice):

@@ -226,17 +226,17 @@ class Runner:
         start = [self.tool("sep-run"), binary]
         if setting.api == "ucp":
             return words + start + setting.arguments() + ranks
-        before, behind = jobs.WITHOUT_FINALIZE.get((setting.api, PROGRAM),
-                                                   ([], []))
         words += jobs.launch(setting.api, self.launcher(setting.api))
-        return words + before + ["-n", str(setting.shape.ranks)] + start + \
-            setting.arguments(self.has_interfaces) + behind
+        return words + ["-n", str(setting.shape.ranks)] + start + \
+            setting.arguments(self.has_interfaces) + \
+            jobs.ending(setting.api, PROGRAM)[0]
 
     def environment(self, setting, instance, pause):
         env = {name: value for name, value in os.environ.items()
                if not name.startswith(("UCX_", "MLX5")) and
                name != "LD_PRELOAD"}
         env.update(jobs.ENVIRONMENT)
+        env.update(jobs.ending(setting.api, PROGRAM)[1])
         env.update(instance.environment())
         env.update(setting.environment(self.has_interfaces))
         env["UCX_WARN_UNUSED_ENV_VARS"] = "n"

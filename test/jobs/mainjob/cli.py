@@ -252,8 +252,9 @@ class MainJob:
         def body(command, env):
             argv = command + job.argv(self.build_dir, self.options.quick,
                                       self.find)
-            result = process.run(argv, job.timeout * self.options.patience,
-                                 env)
+            result = process.run(
+                argv, job.timeout * self.options.patience,
+                {**env, **jobs.ending(job.library, job.program)[1]})
             log = lanes.read_logs(os.path.dirname(env["UCX_LOG_FILE"]))
             status, detail, report = jobs.judge(job, result, log)
             cell = Cell(status, detail)

@@ -52,11 +52,9 @@ class Job:
         if self.library == "ucp":       # starts its processes itself
             return [self.binary(build_dir), "--ranks", self.ranks] + quickly
         argv = launch(self.library, launcher_for(LAUNCHERS[self.library]))
-        before, behind = WITHOUT_FINALIZE.get((self.library, self.program),
-                                              ([], []))
-        argv += before + ["-n", self.ranks] + self.binding()
+        argv += ["-n", self.ranks] + self.binding()
         argv.append(self.binary(build_dir))
-        return argv + behind + quickly
+        return argv + ending(self.library, self.program)[0] + quickly
 
     def binding(self):
         """Give each rank a processor if there are enough: two that meet on one
@@ -73,10 +71,22 @@ BIND_RANK = os.path.join(os.path.dirname(os.path.dirname(
 # Programs with threads, which need more than one processor
 THREADED = ("threads", "endpoints", "app_kernels")
 
-# Programs that do not end as they should, see test/shmem/app_kernels.c: options
-# of the launcher, which would take it for a failure, and of the program
-WITHOUT_FINALIZE = {("oshmem", "app_kernels"): (
-    ["--mca", "orte_allowed_exit_without_sync", "1"], ["--no-finalize"])}
+# Programs that do not end as they should, see test/shmem/app_kernels.c, and
+# their option for it
+WITHOUT_FINALIZE = {("oshmem", "app_kernels"): ["--no-finalize"]}
+
+# The launchers of Open MPI 4 and 5 would take that for a failure
+ALLOW_NO_FINALIZE = {
+    "OMPI_MCA_orte_allowed_exit_without_sync": "1",
+    "PRTE_MCA_prte_allowed_exit_without_sync": "1",
+}
+
+
+def ending(library, program):
+    """How a program ends: its options for it, and the environment."""
+    options = WITHOUT_FINALIZE.get((library, program), [])
+    return options, ALLOW_NO_FINALIZE if options else {}
+
 
 LAUNCHERS = {"mpich": "mpirun.mpich", "openmpi": "mpirun.openmpi",
              "oshmem": "oshrun"}
