@@ -41,6 +41,25 @@ std::ostream &operator<<(std::ostream &os, const mode &m)
     return os << m.name;
 }
 
+/* A completion whose callback does something */
+struct acting_completion {
+    explicit acting_completion(std::function<void()> func) :
+        comp(), action(std::move(func))
+    {
+        comp.count = 1;
+        comp.func  = [](uct_completion_t *self) {
+            auto *c = ucs_container_of(self, acting_completion, comp);
+
+            c->action();
+            c->is_called = true;
+        };
+    }
+
+    uct_completion_t      comp;
+    std::function<void()> action;
+    bool                  is_called = false;
+};
+
 class test_sep_uct_eager : public ::testing::TestWithParam<mode> {
 protected:
     void SetUp() override
@@ -574,6 +593,51 @@ TEST_P(test_sep_uct_eager, handlers_may_wait_for_more_of_their_ring)
     EXPECT_EQ(2u, found);
     to.on_message = nullptr;
     check();
+}
+
+/* Such progress may leave a message that waits for those in its ring: the outer
+ * one, which goes on with completions, finds the next one behind it */
+TEST_P(test_sep_uct_eager, callbacks_of_sends_may_leave_a_message_waiting)
+{
+    make(3);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "callbacks are called by the worker";
+    }
+    open_ring(0, 1);
+    open_ring(2, 1);
+
+    /* Behind the last slot of the first ring, completions are looked at though
+     * there is more in the second one */
+    uct_sep_iface_t *iface     = m_nodes[1].e->sep();
+    uct_sep_eager_ring_t *ring = txwq(1, 0)->eager->ring;
+    while ((ring->rx.tail != ring->rx.last) && !HasFatalFailure()) {
+        ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+        wait([&]() { return is_quiet(); });
+    }
+    uct_sep_eager_set_hot(iface, ring);
+
+    acting_completion sent([&]() {
+        completion written;
+
+        send(0, 1, 0, message_of(0, 16));
+        expect_written(0, 1);
+        for (unsigned i = 0; i < 4; ++i) {
+            /* The last two by send/receive */
+            EXPECT_EQ(UCS_OK, send(2, 1, (i < 2) ? 0 : 2,
+                                   message_of(2, (i < 2) ? 16 : 3000)));
+        }
+        EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(m_nodes[2].eps[1], 0,
+                                               &written.comp));
+        EXPECT_TRUE(m_nodes[2].e->wait([&]() { return written.calls > 0; }));
+        m_nodes[1].e->progress();
+    });
+    bytes data = message_of(1, 16);
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_am_zcopy(m_nodes[1].eps[2], 1, data.data(), data.size(),
+                              NULL, 0, 0, &sent.comp));
+    m_nodes[2].expected[1].push_back(data);
+    EXPECT_TRUE(wait([&]() { return sent.is_called && is_quiet(); }));
+    EXPECT_TRUE(m_nodes[1].e->failures.empty());
 }
 
 TEST_P(test_sep_uct_eager, rings_are_given_back_before_a_worker_sleeps)

@@ -99,6 +99,12 @@ uct_sep_progress_loop(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
     unsigned opcode;
 
     do {
+        /* A callback of the completion before this has progressed, and left a
+         * message that comes first */
+        if (ucs_unlikely(iface->eager.is_held)) {
+            break;
+        }
+
         /* Before any callback, which may progress as well */
         uct_sep_progress_pop(iface, cqe, rx);
 

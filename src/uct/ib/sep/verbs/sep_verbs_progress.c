@@ -161,10 +161,6 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
             --rx_left;
             if (ucs_unlikely(wc.wc_flags & IBV_WC_WITH_IMM)) {
                 uct_sep_verbs_handle_imm(iface, &wc);
-                if (iface->eager.is_held) {
-                    ++count;
-                    break;
-                }
             } else {
                 uct_sep_verbs_handle_recv(iface, &wc);
             }
@@ -172,7 +168,10 @@ unsigned uct_sep_verbs_progress(uct_iface_h tl_iface)
             uct_sep_verbs_handle_send(iface, &wc);
         }
         ++count;
-    } while ((verbs->next < verbs->count) && (rx_left > 0));
+        /* Also if a callback has progressed, and left a message that has to
+         * wait: nothing behind it can be handled */
+    } while ((verbs->next < verbs->count) && (rx_left > 0) &&
+             !iface->eager.is_held);
 
     /* The number left is unknown: grow by what one poll has found */
     if (ucs_unlikely((verbs->next == verbs->count) &&
