@@ -40,6 +40,8 @@ peer_procs_exec(char **argv, int sock, const peer_procs_env_t *env)
     /* Not the link itself, which is the tool if there is one */
     length = readlink("/proc/self/exe", path, sizeof(path) - 1);
     if (length > 0) {
+        /* Behind it there may be more: valgrind has put its own there first */
+        path[length] = '\0';
         execv(path, words);
     }
 

@@ -239,8 +239,8 @@ class Heap(unittest.TestCase):
                 run_script("--heap", "--quick", "--ranks", "2", "--only",
                            "sep_mlx5")}
         self.assertGreater(rows["init"], 0)
-        # A connection
-        self.assertGreater(rows["ring"], rows["init"])
+        # A connection, unless MPI_Init() has made it as MPICH 4.2 does
+        self.assertGreaterEqual(rows["ring"], rows["init"])
         self.assertGreaterEqual(rows["peak"], rows["all"])
         self.assertLess(rows["finalized"], rows["all"])
         self.assertIn("50 %", rows)
