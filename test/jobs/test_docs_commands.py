@@ -73,15 +73,18 @@ class Commands(unittest.TestCase):
                if not name.startswith(("UCX_", "MLX5"))}
         env["PATH"] = os.path.join(BUILD, "bin") + os.pathsep + env["PATH"]
         count = 0
+        other_end, terminal = os.openpty()
+        self.addCleanup(os.close, other_end)
+        self.addCleanup(os.close, terminal)
         for page, line, mark, text in blocks():
             if mark != "run":
                 continue
             text = re.sub(r"\bCOMMAND\b", "ibv_devinfo", text)
             with self.subTest(page=page, line=line):
-                # -e: each of them
+                # -e: each of them. At a terminal, as users are.
                 done = subprocess.run(
                     ["mlx5sim-run", "--private", "bash", "-euo", "pipefail",
-                     "-c", text], cwd=BUILD, env=env, stdin=subprocess.DEVNULL,
+                     "-c", text], cwd=BUILD, env=env, stdin=terminal,
                     capture_output=True, text=True, timeout=300, check=False)
                 self.assertEqual(0, done.returncode,
                                  f"{text}\n{done.stdout}\n{done.stderr}")
