@@ -65,7 +65,9 @@ mkdir -p "$prefix"
 prefix=$(cd "$prefix" && pwd)
 
 sep_install_deps build bench
-[[ -n $source_dir ]] || source_dir=$("$SEP_TOP/contrib/fetch-source.sh")
+# Of another version, they would not apply
+[[ -n $source_dir ]] ||
+    source_dir=$("$SEP_TOP/contrib/fetch-source.sh" --version 1.13.1)
 
 # What the result depends on.
 stamp="${source_dir##*/} $which ${flags[*]} $(sep_ucx_opt_fingerprint)"

@@ -35,7 +35,7 @@ if [[ -n $source_dir ]]; then
     stamp="$source_dir ${SEP_UCX_RELEASE[*]}"
     work=$prefix.build
 else
-    source_dir=$("$SEP_TOP/contrib/fetch-source.sh")
+    source_dir=$(sep_ucx_source)
     stamp="${source_dir##*/} ${SEP_UCX_RELEASE[*]}"
 fi
 if [[ $(cat "$prefix/.sep-ucx-release" 2> /dev/null) == "$stamp" ]]; then

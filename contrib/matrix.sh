@@ -275,7 +275,7 @@ try()
 
     if wanted conformance; then
         if [[ $what == system ]] &&
-           ! run "$dir/conformance.log" "$SEP_TOP/contrib/fetch-source.sh"; then
+           ! run "$dir/conformance.log" sep_ucx_source; then
             cannot "$name" "$system" conformance \
                 "$(tail -n 1 "$dir/conformance.log")"
             return

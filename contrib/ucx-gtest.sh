@@ -181,7 +181,7 @@ build_ucx()
 {
     local stamp
     [[ -n $ucx_source ]] ||
-        ucx_source=$("$SEP_TOP/contrib/fetch-source.sh")
+        ucx_source=$(sep_ucx_source)
 
     # What the build depends on: source, options, and what is put into the tests
     stamp="$ucx_source $(stat -c '%s %Y' "$ucx_source") ${flags[*]} $test_flags $(cksum < \

@@ -35,6 +35,19 @@ sep_ucx_step()
     sep_step UCX "$@"
 }
 
+# Print where the source of the system's UCX is: what SEP_UCX_SOURCE names, as
+# for configure, or else the source package.
+sep_ucx_source()
+{
+    if [[ ${SEP_UCX_SOURCE:-auto} == auto ]]; then
+        "$SEP_TOP/contrib/fetch-source.sh"
+    elif [[ -d $SEP_UCX_SOURCE ]]; then
+        realpath "$SEP_UCX_SOURCE"
+    else
+        "$SEP_TOP/contrib/fetch-source.sh" --archive "$SEP_UCX_SOURCE"
+    fi
+}
+
 # Copy a source tree, or unpack an archive of one.
 # usage: sep_ucx_copy TREE-OR-ARCHIVE DIRECTORY
 sep_ucx_copy()

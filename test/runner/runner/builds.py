@@ -2,6 +2,8 @@
 """Build what tests need, each thing once."""
 
 import os
+import shutil
+import subprocess
 
 from . import report
 from .schedule import Failed, Task
@@ -11,6 +13,15 @@ _LIMIT = 3600
 # Nobody steps through these tests: lines are enough
 _COMMON = ("--enable-gtest", "--enable-werror", "--enable-precompiled-headers",
            "CXXFLAGS=-O0 -g1")
+
+
+def _installed_ucx():
+    """Version of the system's UCX, or an empty string."""
+    if shutil.which("pkg-config") is None:
+        return ""
+    return subprocess.run(["pkg-config", "--modversion", "ucx"], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True).stdout.strip()
 
 
 class Builds:
@@ -39,6 +50,16 @@ class Builds:
                  os.path.join(self._session.top, "configure"), *_COMMON,
                  *build.options), [before])
         return self._made[key]
+
+    @staticmethod
+    def obstacle(script):
+        """Why a script can't do its work on this machine, or None."""
+        if script.variable and not os.environ.get(script.variable):
+            return f"{script.variable} is not set"
+        version = _installed_ucx() if script.ucx else ""
+        if version != script.ucx:
+            return f"it is for UCX {script.ucx}, and here is {version or 'none'}"
+        return None
 
     def script(self, script):
         """The task that runs a script which builds something."""

@@ -35,6 +35,20 @@ def main(arguments=None):
                                    session.left_out)
 
 
+def _is_left_out(session, part, row):
+    """Whether this machine can't build what a row needs; the part is named once
+    in the closing line."""
+    obstacles = {session.builds.obstacle(need) for need in
+                 getattr(row, "needs", ()) if isinstance(need, parts.Script)}
+    for obstacle in obstacles - {None}:
+        what = part.name, obstacle
+        if what not in session.left_out and session.wanted(part.name, row.run,
+                                                           ""):
+            session.leave_out(*what)
+        return True
+    return False
+
+
 def _run(chosen, some, seed, match):
     """Plan some parts and do what was planned."""
     tokens = Tokens(chosen.jobs)
@@ -47,7 +61,8 @@ def _run(chosen, some, seed, match):
     try:
         for part in some:
             for row in part.rows:
-                _KINDS[type(row)](session, part.name, row).plan()
+                if not _is_left_out(session, part, row):
+                    _KINDS[type(row)](session, part.name, row).plan()
         schedule.run(session.console.tick)
     except BaseException:
         process.end_all()

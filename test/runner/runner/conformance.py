@@ -41,10 +41,10 @@ class Run:
 
     def plan(self):
         build = self.row.build
-        if build.variable and not os.environ.get(build.variable):
+        obstacle = self.session.builds.obstacle(build)
+        if obstacle:
             if self.session.wanted(self.part, self.row.run, ""):
-                self.session.leave_out(f"{self.part} {self.row.run}",
-                                       f"{build.variable} is not set")
+                self.session.leave_out(f"{self.part} {self.row.run}", obstacle)
             return
         self.session.task(self.part, self.row.run, f"{self.row.run}: list",
                           self._list, [self.session.builds.script(build)],

@@ -23,6 +23,7 @@ class Script:
     name: str
     command: tuple
     variable: str = ""          # environment: last word of the command
+    ucx: str = ""               # the version of the installed UCX that it needs
 
 
 # Names the source of the UCX of Debian 13, for its root and for UCX's tests
@@ -38,7 +39,7 @@ UCX_GTEST_DEBIAN13 = Script("ucx-gtest-debian13", (
     "--group", "md", "--build", "build/ucx-gtest-debian13", "--ucx-source"),
     DEBIAN13_UCX_SOURCE)
 UCX_OPT = Script("check-ucx-opt", ("contrib/build-ucx-opt.sh", "--check",
-                                   "build/check-ucx-opt"))
+                                   "build/check-ucx-opt"), ucx="1.13.1")
 
 
 # GoogleTest programs, and where in test/gtest their sources are, beside common
