@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "bench_check.h"
 #include "ucp_pair.h"
 
 #include <stdio.h>
-
-
-#define UCP_PAIR_CHECK(_call) \
-    do { \
-        ucs_status_t _status = (_call); \
-        if (_status != UCS_OK) { \
-            fprintf(stderr, "%s failed: %s\n", #_call, \
-                    ucs_status_string(_status)); \
-            return _status; \
-        } \
-    } while (0)
 
 
 static const ucp_request_param_t ucp_pair_no_param = {.op_attr_mask = 0};
@@ -29,10 +19,10 @@ static ucs_status_t ucp_pair_open_context(ucp_pair_t *pair)
     ucp_config_t *config;
     ucs_status_t status;
 
-    UCP_PAIR_CHECK(ucp_config_read(NULL, NULL, &config));
+    BENCH_CHECK_RETURN(ucp_config_read(NULL, NULL, &config));
     status = ucp_init(&params, config, &pair->context);
     ucp_config_release(config);
-    UCP_PAIR_CHECK(status);
+    BENCH_CHECK_RETURN(status);
     return UCS_OK;
 }
 
@@ -50,10 +40,11 @@ static ucs_status_t ucp_pair_open_side(ucp_pair_t *pair, int side)
     };
     ucp_mem_attr_t mem_attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
 
-    UCP_PAIR_CHECK(ucp_worker_create(pair->context, &worker_params,
-                                     &pair->worker[side]));
-    UCP_PAIR_CHECK(ucp_mem_map(pair->context, &mem_params, &pair->memh[side]));
-    UCP_PAIR_CHECK(ucp_mem_query(pair->memh[side], &mem_attr));
+    BENCH_CHECK_RETURN(ucp_worker_create(pair->context, &worker_params,
+                                         &pair->worker[side]));
+    BENCH_CHECK_RETURN(ucp_mem_map(pair->context, &mem_params,
+                                   &pair->memh[side]));
+    BENCH_CHECK_RETURN(ucp_mem_query(pair->memh[side], &mem_attr));
     pair->buffer[side] = mem_attr.address;
     return UCS_OK;
 }
@@ -65,13 +56,13 @@ static ucs_status_t ucp_pair_connect(ucp_pair_t *pair, int side)
     ucs_status_t status;
     size_t length;
 
-    UCP_PAIR_CHECK(ucp_worker_get_address(pair->worker[!side], &address,
-                                          &length));
+    BENCH_CHECK_RETURN(ucp_worker_get_address(pair->worker[!side], &address,
+                                              &length));
     params.address = address;
     status         = ucp_ep_create(pair->worker[side], &params,
                                    &pair->ep[side]);
     ucp_worker_release_address(pair->worker[!side], address);
-    UCP_PAIR_CHECK(status);
+    BENCH_CHECK_RETURN(status);
     return UCS_OK;
 }
 
@@ -80,22 +71,22 @@ ucs_status_t ucp_pair_open(ucp_pair_t *pair)
     size_t size;
     int side;
 
-    UCP_PAIR_CHECK(ucp_pair_open_context(pair));
+    BENCH_CHECK_RETURN(ucp_pair_open_context(pair));
     for (side = 0; side < 2; ++side) {
-        UCP_PAIR_CHECK(ucp_pair_open_side(pair, side));
+        BENCH_CHECK_RETURN(ucp_pair_open_side(pair, side));
     }
 
     for (side = 0; side < 2; ++side) {
-        UCP_PAIR_CHECK(ucp_pair_connect(pair, side));
+        BENCH_CHECK_RETURN(ucp_pair_connect(pair, side));
     }
 
     /* When both have been flushed, both are connected. */
-    UCP_PAIR_CHECK(ucp_pair_flush(pair));
+    BENCH_CHECK_RETURN(ucp_pair_flush(pair));
 
-    UCP_PAIR_CHECK(ucp_rkey_pack(pair->context, pair->memh[1],
-                                 &pair->packed_rkey, &size));
-    UCP_PAIR_CHECK(ucp_ep_rkey_unpack(pair->ep[0], pair->packed_rkey,
-                                      &pair->rkey));
+    BENCH_CHECK_RETURN(ucp_rkey_pack(pair->context, pair->memh[1],
+                                     &pair->packed_rkey, &size));
+    BENCH_CHECK_RETURN(ucp_ep_rkey_unpack(pair->ep[0], pair->packed_rkey,
+                                          &pair->rkey));
     return UCS_OK;
 }
 

@@ -15,6 +15,7 @@
  * memory, if endpoints to the same worker share nothing.
  */
 
+#include "bench_check.h"
 #include "peer_procs.h"
 #include "peer_stage.h"
 
@@ -35,16 +36,6 @@
 #define UCP_PEERS_WAIT        60 /* seconds for a message */
 #define UCP_PEERS_MIN_SLEEP   100
 #define UCP_PEERS_MAX_SLEEP   20000
-
-#define UCP_PEERS_CHECK(_call) \
-    do { \
-        ucs_status_t _status = (_call); \
-        if (_status != UCS_OK) { \
-            fprintf(stderr, "%s failed: %s\n", #_call, \
-                    ucs_status_string(_status)); \
-            exit(1); \
-        } \
-    } while (0)
 
 
 typedef struct ucp_peers_addr {
@@ -84,8 +75,8 @@ static void ucp_peers_open_context(ucp_peers_t *peers)
     };
     ucp_config_t *config;
 
-    UCP_PEERS_CHECK(ucp_config_read(NULL, NULL, &config));
-    UCP_PEERS_CHECK(ucp_init(&params, config, &peers->context));
+    BENCH_CHECK_EXIT(ucp_config_read(NULL, NULL, &config));
+    BENCH_CHECK_EXIT(ucp_init(&params, config, &peers->context));
     ucp_config_release(config);
 }
 
@@ -97,7 +88,7 @@ static ucp_worker_h ucp_peers_open_worker(ucp_peers_t *peers)
     };
     ucp_worker_h worker;
 
-    UCP_PEERS_CHECK(ucp_worker_create(peers->context, &params, &worker));
+    BENCH_CHECK_EXIT(ucp_worker_create(peers->context, &params, &worker));
     return worker;
 }
 
@@ -112,7 +103,7 @@ static void ucp_peers_send_addr(int sock, ucp_worker_h worker)
     ucp_address_t *address;
     size_t length;
 
-    UCP_PEERS_CHECK(ucp_worker_get_address(worker, &address, &length));
+    BENCH_CHECK_EXIT(ucp_worker_get_address(worker, &address, &length));
     if (length > sizeof(addr.data)) {
         fprintf(stderr, "an address has %zu bytes\n", length);
         exit(1);
@@ -141,7 +132,7 @@ static unsigned ucp_peers_receive(ucp_worker_h worker)
     request = ucp_tag_msg_recv_nbx(worker, &data, sizeof(data), message,
                                    &ucp_peers_no_param);
     if (UCS_PTR_IS_ERR(request)) {
-        UCP_PEERS_CHECK(UCS_PTR_STATUS(request));
+        BENCH_CHECK_EXIT(UCS_PTR_STATUS(request));
     }
     if (request != NULL) {
         while (ucp_request_check_status(request) == UCS_INPROGRESS) {
@@ -229,7 +220,7 @@ static void ucp_peers_wait(ucp_peers_t *peers, ucs_status_ptr_t request)
     ucs_status_t status;
 
     if (!UCS_PTR_IS_PTR(request)) {
-        UCP_PEERS_CHECK(UCS_PTR_STATUS(request));
+        BENCH_CHECK_EXIT(UCS_PTR_STATUS(request));
         return;
     }
 
@@ -243,7 +234,7 @@ static void ucp_peers_wait(ucp_peers_t *peers, ucs_status_ptr_t request)
             break;
         }
     }
-    UCP_PEERS_CHECK(status);
+    BENCH_CHECK_EXIT(status);
     ucp_request_free(request);
 }
 
@@ -254,7 +245,7 @@ static void ucp_peers_create(ucp_peers_t *peers, unsigned index)
         .address    = (const ucp_address_t*)peers->addr[index].data
     };
 
-    UCP_PEERS_CHECK(ucp_ep_create(peers->worker, &params, &peers->ep[index]));
+    BENCH_CHECK_EXIT(ucp_ep_create(peers->worker, &params, &peers->ep[index]));
 }
 
 static void ucp_peers_use(ucp_peers_t *peers, unsigned index)

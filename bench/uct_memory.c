@@ -12,6 +12,7 @@
  * of the others was never touched.
  */
 
+#include "bench_check.h"
 #include "uct_pair.h"
 
 #include <inttypes.h>
@@ -27,16 +28,6 @@
 #define UCT_MEMORY_MAX_IFACES 32
 #define UCT_MEMORY_AM_ID      5
 #define UCT_MEMORY_WAIT       60 /* seconds for connections to come up */
-
-#define UCT_MEMORY_CHECK(_call) \
-    do { \
-        ucs_status_t _status = (_call); \
-        if (_status != UCS_OK) { \
-            fprintf(stderr, "%s failed: %s\n", #_call, \
-                    ucs_status_string(_status)); \
-            exit(1); \
-        } \
-    } while (0)
 
 
 typedef struct uct_memory {
@@ -106,15 +97,15 @@ static void uct_memory_open_iface(uct_memory_t *memory, unsigned i,
     };
     uct_iface_config_t *config;
 
-    UCT_MEMORY_CHECK(uct_worker_create(memory->pair.async,
+    BENCH_CHECK_EXIT(uct_worker_create(memory->pair.async,
                                        UCS_THREAD_MODE_SINGLE,
                                        &memory->worker[i]));
-    UCT_MEMORY_CHECK(uct_md_iface_config_read(memory->pair.md, tl, NULL, NULL,
+    BENCH_CHECK_EXIT(uct_md_iface_config_read(memory->pair.md, tl, NULL, NULL,
                                               &config));
-    UCT_MEMORY_CHECK(uct_iface_open(memory->pair.md, memory->worker[i], &params,
+    BENCH_CHECK_EXIT(uct_iface_open(memory->pair.md, memory->worker[i], &params,
                                     config, &memory->iface[i]));
     uct_config_release(config);
-    UCT_MEMORY_CHECK(uct_iface_set_am_handler(memory->iface[i],
+    BENCH_CHECK_EXIT(uct_iface_set_am_handler(memory->iface[i],
                                               UCT_MEMORY_AM_ID,
                                               uct_memory_receive, memory, 0));
     uct_iface_progress_enable(memory->iface[i],
@@ -137,9 +128,9 @@ static void uct_memory_create_ep(uct_memory_t *memory, unsigned from,
     };
 
     if (uct_memory_is_to_iface(memory)) {
-        UCT_MEMORY_CHECK(uct_iface_get_device_address(memory->iface[to],
+        BENCH_CHECK_EXIT(uct_iface_get_device_address(memory->iface[to],
                                                       (void*)dev_addr));
-        UCT_MEMORY_CHECK(uct_iface_get_address(memory->iface[to],
+        BENCH_CHECK_EXIT(uct_iface_get_address(memory->iface[to],
                                                (void*)iface_addr));
         params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
                              UCT_EP_PARAM_FIELD_IFACE_ADDR;
@@ -147,7 +138,7 @@ static void uct_memory_create_ep(uct_memory_t *memory, unsigned from,
         params.iface_addr  = (void*)iface_addr;
     }
 
-    UCT_MEMORY_CHECK(uct_ep_create(&params, &memory->ep[from][to]));
+    BENCH_CHECK_EXIT(uct_ep_create(&params, &memory->ep[from][to]));
 }
 
 static void uct_memory_connect_ep(uct_memory_t *memory, unsigned from,
@@ -155,10 +146,10 @@ static void uct_memory_connect_ep(uct_memory_t *memory, unsigned from,
 {
     uint8_t dev_addr[256], ep_addr[256];
 
-    UCT_MEMORY_CHECK(uct_iface_get_device_address(memory->iface[to],
+    BENCH_CHECK_EXIT(uct_iface_get_device_address(memory->iface[to],
                                                   (void*)dev_addr));
-    UCT_MEMORY_CHECK(uct_ep_get_address(memory->ep[to][from], (void*)ep_addr));
-    UCT_MEMORY_CHECK(uct_ep_connect_to_ep(memory->ep[from][to],
+    BENCH_CHECK_EXIT(uct_ep_get_address(memory->ep[to][from], (void*)ep_addr));
+    BENCH_CHECK_EXIT(uct_ep_connect_to_ep(memory->ep[from][to],
                                           (void*)dev_addr, (void*)ep_addr));
 }
 
@@ -199,7 +190,7 @@ static void uct_memory_send(uct_memory_t *memory, unsigned from, unsigned to)
             status = UCS_ERR_TIMED_OUT;
         }
     } while (status == UCS_ERR_NO_RESOURCE);
-    UCT_MEMORY_CHECK(status);
+    BENCH_CHECK_EXIT(status);
 }
 
 static void uct_memory_destroy_ep(uct_memory_t *memory, unsigned from,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "bench_check.h"
 #include "uct_pair.h"
 
 #include <ucs/async/async_fwd.h>
@@ -8,17 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-
-#define UCT_PAIR_CHECK(_call) \
-    do { \
-        ucs_status_t _status = (_call); \
-        if (_status != UCS_OK) { \
-            fprintf(stderr, "%s failed: %s\n", #_call, \
-                    ucs_status_string(_status)); \
-            return _status; \
-        } \
-    } while (0)
 
 
 /* Whether the memory domain that is open offers the transport; the name of the
@@ -65,11 +55,11 @@ uct_pair_find_in_component(uct_component_h component, const char *tl,
     attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
     attr.md_resources = calloc(attr.md_resource_count,
                                sizeof(*attr.md_resources));
-    UCT_PAIR_CHECK(uct_component_query(component, &attr));
+    BENCH_CHECK_RETURN(uct_component_query(component, &attr));
 
     status = UCS_ERR_NO_ELEM;
     for (i = 0; i < attr.md_resource_count; ++i) {
-        UCT_PAIR_CHECK(uct_md_config_read(component, NULL, NULL, &config));
+        BENCH_CHECK_RETURN(uct_md_config_read(component, NULL, NULL, &config));
         if (uct_md_open(component, attr.md_resources[i].md_name, config,
                         &pair->md) == UCS_OK) {
             if (uct_pair_md_has(pair->md, tl, device, found)) {
@@ -94,7 +84,7 @@ static ucs_status_t uct_pair_find(const char *tl, const char *device,
     uct_component_h *components;
     unsigned count, i;
 
-    UCT_PAIR_CHECK(uct_query_components(&components, &count));
+    BENCH_CHECK_RETURN(uct_query_components(&components, &count));
     for (i = 0; (i < count) && (status == UCS_ERR_NO_ELEM); ++i) {
         status = uct_pair_find_in_component(components[i], tl, device, pair,
                                             found);
@@ -127,10 +117,10 @@ ucs_status_t uct_pair_add_iface(uct_pair_t *pair, int side,
     };
     uct_iface_config_t *config;
 
-    UCT_PAIR_CHECK(uct_md_iface_config_read(pair->md, pair->tl, NULL, NULL,
-                                            &config));
-    UCT_PAIR_CHECK(uct_iface_open(pair->md, pair->worker[side], &params, config,
-                                  iface_p));
+    BENCH_CHECK_RETURN(uct_md_iface_config_read(pair->md, pair->tl, NULL, NULL,
+                                                &config));
+    BENCH_CHECK_RETURN(uct_iface_open(pair->md, pair->worker[side], &params,
+                                      config, iface_p));
     uct_config_release(config);
     uct_iface_progress_enable(*iface_p, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     return UCS_OK;
@@ -138,8 +128,8 @@ ucs_status_t uct_pair_add_iface(uct_pair_t *pair, int side,
 
 static ucs_status_t uct_pair_open_iface(uct_pair_t *pair, int side)
 {
-    UCT_PAIR_CHECK(uct_worker_create(pair->async, UCS_THREAD_MODE_SINGLE,
-                                     &pair->worker[side]));
+    BENCH_CHECK_RETURN(uct_worker_create(pair->async, UCS_THREAD_MODE_SINGLE,
+                                         &pair->worker[side]));
     return uct_pair_add_iface(pair, side, &pair->iface[side]);
 }
 
@@ -160,13 +150,13 @@ static ucs_status_t uct_pair_open_memory(uct_pair_t *pair, int side)
 
     if (pair->md_attr.cap.flags & UCT_MD_FLAG_REG) {
         pair->buffer[side] = aligned_alloc(4096, UCT_PAIR_BUFFER_SIZE);
-        UCT_PAIR_CHECK(uct_md_mem_reg(pair->md, pair->buffer[side],
-                                      UCT_PAIR_BUFFER_SIZE,
-                                      UCT_MD_MEM_ACCESS_ALL,
-                                      &pair->memh[side]));
+        BENCH_CHECK_RETURN(uct_md_mem_reg(pair->md, pair->buffer[side],
+                                          UCT_PAIR_BUFFER_SIZE,
+                                          UCT_MD_MEM_ACCESS_ALL,
+                                          &pair->memh[side]));
     } else {
-        UCT_PAIR_CHECK(uct_mem_alloc(UCT_PAIR_BUFFER_SIZE, &method, 1, &params,
-                                     &memory));
+        BENCH_CHECK_RETURN(uct_mem_alloc(UCT_PAIR_BUFFER_SIZE, &method, 1,
+                                         &params, &memory));
         pair->buffer[side] = memory.address;
         pair->memh[side]   = memory.memh;
     }
@@ -179,8 +169,8 @@ static ucs_status_t uct_pair_open_rkey(uct_pair_t *pair)
 {
     void *packed = calloc(1, pair->md_attr.rkey_packed_size + 1);
 
-    UCT_PAIR_CHECK(uct_md_mkey_pack(pair->md, pair->memh[1], packed));
-    UCT_PAIR_CHECK(uct_rkey_unpack(pair->component, packed, &pair->rkey));
+    BENCH_CHECK_RETURN(uct_md_mkey_pack(pair->md, pair->memh[1], packed));
+    BENCH_CHECK_RETURN(uct_rkey_unpack(pair->component, packed, &pair->rkey));
     free(packed);
     return UCS_OK;
 }
@@ -202,10 +192,10 @@ ucs_status_t uct_pair_connect_iface(uct_pair_t *pair, uct_iface_h iface,
         .path_index = path
     };
 
-    UCT_PAIR_CHECK(uct_iface_get_device_address(pair->iface[side],
-                                                device_addr));
-    UCT_PAIR_CHECK(uct_iface_get_address(pair->iface[side], iface_addr));
-    UCT_PAIR_CHECK(uct_ep_create(&params, ep_p));
+    BENCH_CHECK_RETURN(uct_iface_get_device_address(pair->iface[side],
+                                                    device_addr));
+    BENCH_CHECK_RETURN(uct_iface_get_address(pair->iface[side], iface_addr));
+    BENCH_CHECK_RETURN(uct_ep_create(&params, ep_p));
     free(iface_addr);
     free(device_addr);
     return UCS_OK;
@@ -228,13 +218,13 @@ static ucs_status_t uct_pair_connect_to_ep(uct_pair_t *pair,
 
     for (side = 0; side < 2; ++side) {
         params.iface = pair->iface[side];
-        UCT_PAIR_CHECK(uct_ep_create(&params, &pair->ep[side]));
+        BENCH_CHECK_RETURN(uct_ep_create(&params, &pair->ep[side]));
     }
 
     for (side = 0; side < 2; ++side) {
-        UCT_PAIR_CHECK(uct_ep_get_address(pair->ep[!side], ep_addr));
-        UCT_PAIR_CHECK(uct_ep_connect_to_ep(pair->ep[side], device_addr,
-                                            ep_addr));
+        BENCH_CHECK_RETURN(uct_ep_get_address(pair->ep[!side], ep_addr));
+        BENCH_CHECK_RETURN(uct_ep_connect_to_ep(pair->ep[side], device_addr,
+                                                ep_addr));
     }
 
     free(ep_addr);
@@ -253,9 +243,9 @@ ucs_status_t uct_pair_open_md(const char *tl, const char *device,
         return status;
     }
 
-    UCT_PAIR_CHECK(uct_md_query(pair->md, &pair->md_attr));
-    UCT_PAIR_CHECK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
-                                            &pair->async));
+    BENCH_CHECK_RETURN(uct_md_query(pair->md, &pair->md_attr));
+    BENCH_CHECK_RETURN(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                                &pair->async));
     return UCS_OK;
 }
 
@@ -290,7 +280,7 @@ ucs_status_t uct_pair_open(const char *tl, const char *device,
         return status;
     }
 
-    UCT_PAIR_CHECK(uct_iface_query(pair->iface[0], &pair->iface_attr));
+    BENCH_CHECK_RETURN(uct_iface_query(pair->iface[0], &pair->iface_attr));
 
     if (pair->iface_attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE) {
         return uct_pair_connect_iface(pair, pair->iface[0], 1, 0, &pair->ep[0]);
@@ -298,7 +288,8 @@ ucs_status_t uct_pair_open(const char *tl, const char *device,
 
     /* Both are on the same device. */
     device_addr = calloc(1, pair->iface_attr.device_addr_len + 1);
-    UCT_PAIR_CHECK(uct_iface_get_device_address(pair->iface[1], device_addr));
+    BENCH_CHECK_RETURN(uct_iface_get_device_address(pair->iface[1],
+                                                    device_addr));
     status = uct_pair_connect_to_ep(pair, device_addr);
     free(device_addr);
     return status;

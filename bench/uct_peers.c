@@ -12,6 +12,7 @@
  * or "use", see peer_stage.h; the first one, "open", has none.
  */
 
+#include "bench_check.h"
 #include "peer_procs.h"
 #include "peer_stage.h"
 #include "uct_pair.h"
@@ -31,16 +32,6 @@
 #define UCT_PEERS_WAIT        60 /* seconds for a connection to come up */
 #define UCT_PEERS_MIN_SLEEP   100
 #define UCT_PEERS_MAX_SLEEP   20000
-
-#define UCT_PEERS_CHECK(_call) \
-    do { \
-        ucs_status_t _status = (_call); \
-        if (_status != UCS_OK) { \
-            fprintf(stderr, "%s failed: %s\n", #_call, \
-                    ucs_status_string(_status)); \
-            exit(1); \
-        } \
-    } while (0)
 
 
 /* What processes tell each other of an interface, or of an endpoint. */
@@ -105,8 +96,9 @@ static void uct_peers_open_md(uct_peers_t *peers)
     if (uct_pair_open_md(peers->tl, peers->device, &peers->pair) != UCS_OK) {
         exit(1);
     }
-    UCT_PEERS_CHECK(uct_worker_create(peers->pair.async, UCS_THREAD_MODE_SINGLE,
-                                      &peers->pair.worker[0]));
+    BENCH_CHECK_EXIT(uct_worker_create(peers->pair.async,
+                                       UCS_THREAD_MODE_SINGLE,
+                                       &peers->pair.worker[0]));
 }
 
 static uct_iface_h uct_peers_open_iface(uct_peers_t *peers)
@@ -114,10 +106,10 @@ static uct_iface_h uct_peers_open_iface(uct_peers_t *peers)
     uct_iface_attr_t attr;
     uct_iface_h iface;
 
-    UCT_PEERS_CHECK(uct_pair_add_iface(&peers->pair, 0, &iface));
-    UCT_PEERS_CHECK(uct_iface_query(iface, &attr));
-    UCT_PEERS_CHECK(uct_iface_set_am_handler(iface, UCT_PEERS_AM_ID,
-                                             uct_peers_receive, peers, 0));
+    BENCH_CHECK_EXIT(uct_pair_add_iface(&peers->pair, 0, &iface));
+    BENCH_CHECK_EXIT(uct_iface_query(iface, &attr));
+    BENCH_CHECK_EXIT(uct_iface_set_am_handler(iface, UCT_PEERS_AM_ID,
+                                              uct_peers_receive, peers, 0));
     if ((attr.device_addr_len > UCT_PEERS_ADDR_MAX) ||
         (attr.iface_addr_len > UCT_PEERS_ADDR_MAX) ||
         (attr.ep_addr_len > UCT_PEERS_ADDR_MAX)) {
@@ -133,9 +125,9 @@ static void uct_peers_get_addr(uct_peers_t *peers, uct_iface_h iface,
                                uct_peers_addr_t *addr)
 {
     memset(addr, 0, sizeof(*addr));
-    UCT_PEERS_CHECK(uct_iface_get_device_address(iface, (void*)addr->dev));
+    BENCH_CHECK_EXIT(uct_iface_get_device_address(iface, (void*)addr->dev));
     if (peers->is_to_iface) {
-        UCT_PEERS_CHECK(uct_iface_get_address(iface, (void*)addr->iface));
+        BENCH_CHECK_EXIT(uct_iface_get_address(iface, (void*)addr->iface));
     }
 }
 
@@ -153,7 +145,7 @@ static void uct_peers_create_ep(uct_peers_t *peers, uct_iface_h iface,
         params.dev_addr    = (const void*)remote->dev;
         params.iface_addr  = (const void*)remote->iface;
     }
-    UCT_PEERS_CHECK(uct_ep_create(&params, ep_p));
+    BENCH_CHECK_EXIT(uct_ep_create(&params, ep_p));
 }
 
 
@@ -214,9 +206,9 @@ static int uct_peers_play(uct_peers_t *peers, int sock)
         i = command.index;
         uct_peers_create_ep(peers, ifaces[i % num_ifaces], &command.addr,
                             &eps[i]);
-        UCT_PEERS_CHECK(uct_ep_get_address(eps[i], (void*)addr.ep));
-        UCT_PEERS_CHECK(uct_ep_connect_to_ep(eps[i], (void*)command.addr.dev,
-                                             (void*)command.addr.ep));
+        BENCH_CHECK_EXIT(uct_ep_get_address(eps[i], (void*)addr.ep));
+        BENCH_CHECK_EXIT(uct_ep_connect_to_ep(eps[i], (void*)command.addr.dev,
+                                              (void*)command.addr.ep));
         peer_procs_send(sock, &addr, sizeof(addr));
     }
 
@@ -255,12 +247,12 @@ static void uct_peers_connect(uct_peers_t *peers, unsigned index)
     uct_peers_addr_t remote;
 
     uct_peers_get_addr(peers, peers->iface, &command.addr);
-    UCT_PEERS_CHECK(uct_ep_get_address(peers->ep[index],
-                                       (void*)command.addr.ep));
+    BENCH_CHECK_EXIT(uct_ep_get_address(peers->ep[index],
+                                        (void*)command.addr.ep));
     peer_procs_send(sock, &command, sizeof(command));
     peer_procs_recv(sock, &remote, sizeof(remote));
-    UCT_PEERS_CHECK(uct_ep_connect_to_ep(peers->ep[index], (void*)remote.dev,
-                                         (void*)remote.ep));
+    BENCH_CHECK_EXIT(uct_ep_connect_to_ep(peers->ep[index], (void*)remote.dev,
+                                          (void*)remote.ep));
 }
 
 /* Waiting takes no instructions to speak of, also on a busy machine: the async
@@ -288,14 +280,14 @@ static void uct_peers_use(uct_peers_t *peers, unsigned index)
         sleep = (sleep < UCT_PEERS_MAX_SLEEP) ? (2 * sleep) : sleep;
         uct_worker_progress(peers->pair.worker[0]);
     }
-    UCT_PEERS_CHECK(status);
+    BENCH_CHECK_EXIT(status);
 
     /* Not of the interface, for that looks at all endpoints */
     do {
         status = uct_ep_flush(peers->ep[index], 0, NULL);
         uct_worker_progress(peers->pair.worker[0]);
     } while ((status == UCS_INPROGRESS) || (status == UCS_ERR_NO_RESOURCE));
-    UCT_PEERS_CHECK(status);
+    BENCH_CHECK_EXIT(status);
 }
 
 static void uct_peers_end(uct_peers_t *peers)
