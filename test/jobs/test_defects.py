@@ -17,17 +17,18 @@ class Defects(unittest.TestCase):
 
     def test_atomics_of_rc_mlx5_in_newer_versions(self):
         fadd = perftest.Test("uct", "fadd", 8, 10)
-        self.assertIn("DevX", defects.of_test(fadd, "rc_mlx5", (1, 18)))
+        for version in (1, 16), (1, 22):
+            self.assertIn("DevX", defects.of_test(fadd, "rc_mlx5", version))
         for test, transport, version in (
-                (fadd, "rc_mlx5", (1, 13)), (fadd, "sep_mlx5", (1, 18)),
+                (fadd, "rc_mlx5", (1, 15)), (fadd, "sep_mlx5", (1, 18)),
                 (perftest.Test("ucp", "ucp_fadd", 8, 10), "rc_mlx5", (1, 18)),
                 (perftest.Test("uct", "get", 8, 10), "rc_mlx5", (1, 18))):
             self.assertIsNone(defects.of_test(test, transport, version))
 
     def test_fence_of_rc_mlx5_in_newer_versions(self):
         self.assertEqual({"UCX_FENCE_MODE": "weak"},
-                         defects.settings("rc_mlx5", (1, 22)))
-        for transport, version in (("sep_mlx5", (1, 22)), ("rc_mlx5", (1, 13)),
+                         defects.settings("rc_mlx5", (1, 16)))
+        for transport, version in (("sep_mlx5", (1, 22)), ("rc_mlx5", (1, 15)),
                                    ("tcp", (1, 22))):
             self.assertEqual({}, defects.settings(transport, version))
 

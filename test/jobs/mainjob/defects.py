@@ -20,13 +20,13 @@ def of_test(test, transport, ucx_version):
     """Why a row of ucx_perftest need not be run with that version, or None."""
     if transport == "rc_mlx5" and test.api == "uct" and \
             test.name in perftest.ATOMICS + ("add_lat", "add_mr") and \
-            ucx_version >= (1, 18):
+            ucx_version >= (1, 16):
         # uct_ib_mlx5dv_md_open() makes a key to flush with from the process
         # number, whose second byte is sent as atomic_mr_id. The peer adds eight
         # times that to the address, although the key that it has for atomics,
         # by uct_ib_verbs_mkey_pack(), is the direct one. So a test waits for
         # ever for what has been written elsewhere.
-        return ("UCX 1.18 and later write to a wrong address in atomics of "
+        return ("UCX 1.16 and later write to a wrong address in atomics of "
                 "rc_mlx5 without DevX")
     return None
 
@@ -38,6 +38,6 @@ def settings(transport, ucx_version):
     # is empty unless UCX was configured to check parameters, and the read goes
     # out with UCT_IB_MD_INVALID_FLUSH_RKEY. A weak fence does not flush; it does
     # for lanes of one device.
-    if transport == "rc_mlx5" and ucx_version >= (1, 18):
+    if transport == "rc_mlx5" and ucx_version >= (1, 16):
         return {"UCX_FENCE_MODE": "weak"}
     return {}
