@@ -24,6 +24,7 @@ AC_DEFUN([SEP_CHECK_UCX], [
 
     sep_ucx=yes
     sep_ucx_reason=
+    sep_ucx_include=
     AS_CASE([$with_ucx],
         [no],         [sep_ucx=no
                        sep_ucx_reason="--without-ucx"],
@@ -38,6 +39,11 @@ AC_DEFUN([SEP_CHECK_UCX], [
           [AS_IF([test -n "$UCX_PREFIX"],
                  [SEP_UCX_IN_PREFIX],
                  [SEP_UCX_IN_SYSTEM])])
+    # Programs on its public interface need no source
+    sep_ucx_libs=$sep_ucx
+    UCX_PUBLIC_CPPFLAGS=
+    AS_IF([test -n "$sep_ucx_include"],
+          [UCX_PUBLIC_CPPFLAGS="-isystem $sep_ucx_include"])
     AS_IF([test $sep_ucx = yes], [SEP_UCX_VERSION])
     AS_IF([test $sep_ucx = yes], [SEP_UCX_FIND_SOURCE])
 
@@ -54,6 +60,7 @@ AC_DEFUN([SEP_CHECK_UCX], [
     AC_SUBST([UCX_SERIES], [`echo "$sep_ucx_version" | cut -d. -f1,2`])
     AC_SUBST([UCX_LIBDIR])
     AM_CONDITIONAL([HAVE_UCX], [test $sep_ucx = yes])
+    AM_CONDITIONAL([HAVE_UCX_LIBS], [test $sep_ucx_libs = yes])
 ])
 
 # The libraries of a prefix are named by file, behind libtool's back: with -L it
@@ -155,10 +162,8 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
            SEP_UCX_SOURCE_VERSION
            # As system headers: the warnings in them are not ours to repair.
            UCX_CPPFLAGS="-DSEP_WITH_UCX_CONFIG -isystem $UCX_SOURCE/src"
-           UCX_PUBLIC_CPPFLAGS=
-           AS_IF([test -n "$sep_ucx_include"],
-                 [UCX_PUBLIC_CPPFLAGS="-isystem $sep_ucx_include"
-                  AS_VAR_APPEND([UCX_CPPFLAGS], [" $UCX_PUBLIC_CPPFLAGS"])])
+           AS_IF([test -n "$UCX_PUBLIC_CPPFLAGS"],
+                 [AS_VAR_APPEND([UCX_CPPFLAGS], [" $UCX_PUBLIC_CPPFLAGS"])])
            $SHELL "$srcdir/config/gen-ucx-config.sh" "$UCX_INFO" \
                "$UCX_LIBDIR" sep-ucx-checks ||
                AC_MSG_ERROR([$UCX_INFO does not tell how UCX was configured])
