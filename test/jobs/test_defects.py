@@ -3,7 +3,7 @@
 
 import unittest
 
-from mainjob import defects, perftest
+from mainjob import defects, jobs, perftest
 
 
 class Defects(unittest.TestCase):
@@ -24,6 +24,17 @@ class Defects(unittest.TestCase):
                 (perftest.Test("ucp", "ucp_fadd", 8, 10), "rc_mlx5", (1, 18)),
                 (perftest.Test("uct", "get", 8, 10), "rc_mlx5", (1, 18))):
             self.assertIsNone(defects.of_test(test, transport, version))
+
+    def test_threads_of_open_mpi(self):
+        output = ("ucp_worker.c:3029 Assertion `ucs_async_check_owner_thread("
+                  "&(worker)->async)' failed\n")
+        self.assertIn("another thread", defects.of_job(
+            jobs.Job("openmpi", "endpoints", 2), output))
+        for library, program, text in (
+                ("openmpi", "endpoints", "Assertion `x' failed\n"),
+                ("openmpi", "p2p", output), ("mpich", "endpoints", output)):
+            self.assertIsNone(defects.of_job(jobs.Job(library, program, 2),
+                                             text))
 
     def test_fence_of_rc_mlx5_in_newer_versions(self):
         self.assertEqual({"UCX_FENCE_MODE": "weak"},

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Defects of UCX on a device without DevX, as the software device is.
+"""Defects of others: of UCX on a device without DevX, as the software device is,
+and of Open MPI.
 
-They are about rc_mlx5 alone. Where a setting helps, it is set; what is of no use
-then is left out with the reason. All else that fails has failed.
+Those of UCX are about rc_mlx5 alone. Where a setting helps, it is set; what is of
+no use then is left out with the reason. All else that fails has failed.
 """
 
 import re
@@ -41,3 +42,15 @@ def settings(transport, ucx_version):
     if transport == "rc_mlx5" and ucx_version >= (1, 16):
         return {"UCX_FENCE_MODE": "weak"}
     return {}
+
+
+def of_job(job, output):
+    """Why a job was ended for which its MPI library is to blame, or None."""
+    # osc/ucx of Open MPI 5 progresses workers of other threads. UCX notices it
+    # if it has assertions, as Debian 13's has, on any transport.
+    if job.library == "openmpi" and job.program in ("endpoints",
+                                                    "app_kernels") and \
+            "ucs_async_check_owner_thread(&(worker)->async)' failed" in output:
+        return ("Open MPI's one-sided communication progresses a worker of "
+                "another thread, which this UCX checks")
+    return None

@@ -5,6 +5,8 @@ import os
 import re
 from dataclasses import dataclass, field
 
+from . import defects
+
 SKIP_STATUS = 77
 
 
@@ -165,6 +167,9 @@ def judge(job, result, log=""):
     if report.verdict == "SKIP":
         return "skip", report.text, report
     if not result.ok:
+        defect = defects.of_job(job, result.stdout + result.stderr + log)
+        if defect:
+            return "skip", defect, report
         return "fail", result.why() + last_words(result, log), report
     if report.verdict != "PASS":
         return "fail", f"{job.program} ended without PASS", report
