@@ -65,6 +65,24 @@ class Verdict(unittest.TestCase):
                              row(status, gtest.OK, "it has none").verdict)
 
 
+class Defects(unittest.TestCase):
+
+    def test_rc_mlx5_without_devx(self):
+        known = ("uct_amo_add_xor_test.add64/0", "uct_amo_cswap_test.cswap64/0",
+                 "uct_amo_fadd_fxor_test_inlresp.fadd64_inlresp32/0",
+                 "uct_fence_test.add64/0",
+                 "uct_p2p_mix_test.mix1000_last_byte_offset/1",
+                 "uct_flush_test.put_zcopy_flush_ep_remote/0")
+        for name in known:
+            for version in ("1.16.0", "1.18.1", "2.0"):
+                self.assertTrue(cases.is_rc_mlx5_defect(name, version), name)
+            for version in ("1.13.1", "1.15.0", ""):
+                self.assertFalse(cases.is_rc_mlx5_defect(name, version), name)
+        for name in ("uct_p2p_rma_test.put_short/0", "uct_fence_test.add32/0",
+                     "uct_flush_test.put_zcopy_flush_ep_no_comp/0"):
+            self.assertFalse(cases.is_rc_mlx5_defect(name, "1.18.1"), name)
+
+
 class Rows(unittest.TestCase):
 
     def test_instances_are_paired_and_missing_tests_are_noticed(self):

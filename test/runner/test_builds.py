@@ -5,16 +5,16 @@ import os
 import unittest
 from unittest import mock
 
-from runner import builds, parts
+from runner import parts
 from runner.builds import Builds
 
 
 class Obstacle(unittest.TestCase):
 
     def obstacle(self, installed="", **needs):
-        with mock.patch.object(builds, "_installed_ucx",
-                               return_value=installed):
-            return Builds.obstacle(parts.Script("it", ("true",), **needs))
+        with mock.patch.object(Builds, "ucx_version", return_value=installed):
+            return Builds(None).obstacle(parts.Script("it", ("true",),
+                                                      **needs))
 
     def test_most_scripts_need_nothing(self):
         self.assertIsNone(self.obstacle())

@@ -33,6 +33,14 @@ NOTES = [
      "completions by default, rc_mlx5 up to 64; the test is about these"),
 ]
 
+# What rc_mlx5 of UCX 1.16 and later fails at on a device without DevX, as the
+# software device is: 64-bit atomics, and flushing remote memory, each with a key
+# that only DevX makes (docs/conformance.md).
+RC_MLX5_DEFECTS = (
+    r"^uct_amo_\w+\.\w*64|^uct_fence_test\.add64|"
+    r"^uct_p2p_mix_test\.mix1000_last_byte_offset/|"
+    r"^uct_flush_test\.\w+_flush_ep_remote/")
+
 # The representative part: "group suite.test". All of UCT except what moves
 # gigabytes or waits on purpose; of UCP, what uses each part of the transport.
 QUICK = [
@@ -72,6 +80,14 @@ def note(suite_and_test):
         if re.search(pattern, suite_and_test):
             return reason
     return None
+
+
+def is_rc_mlx5_defect(suite_and_test, ucx_version):
+    """Whether rc_mlx5 of that UCX fails at a test for which no device is to
+    blame."""
+    numbers = [int(number) for number in re.findall(r"\d+", ucx_version)[:2]]
+    return numbers >= [1, 16] and bool(re.search(RC_MLX5_DEFECTS,
+                                                 suite_and_test))
 
 
 def quick(suite_and_test):

@@ -168,6 +168,11 @@ def _run_and_store(program, shard, options, store):
           file=sys.stderr, flush=True)
 
 
+def is_known(suite_and_test, ucx_version):
+    """Whether it is UCX's own defect if rc_mlx5 fails at a test."""
+    return cases.is_rc_mlx5_defect(suite_and_test, ucx_version)
+
+
 def in_words(results):
     """How many of each status."""
     counts = collections.Counter(each.status for each in results.values())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build what tests need, each thing once."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -13,15 +14,6 @@ _LIMIT = 3600
 # Nobody steps through these tests: lines are enough
 _COMMON = ("--enable-gtest", "--enable-werror", "--enable-precompiled-headers",
            "CXXFLAGS=-O0 -g1")
-
-
-def _installed_ucx():
-    """Version of the system's UCX, or an empty string."""
-    if shutil.which("pkg-config") is None:
-        return ""
-    return subprocess.run(["pkg-config", "--modversion", "ucx"], check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True).stdout.strip()
 
 
 class Builds:
@@ -52,11 +44,21 @@ class Builds:
         return self._made[key]
 
     @staticmethod
-    def obstacle(script):
+    @functools.cache
+    def ucx_version():
+        """Of the system's UCX, or an empty string."""
+        if shutil.which("pkg-config") is None:
+            return ""
+        return subprocess.run(["pkg-config", "--modversion", "ucx"],
+                              check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL,
+                              text=True).stdout.strip()
+
+    def obstacle(self, script):
         """Why a script can't do its work on this machine, or None."""
         if script.variable and not os.environ.get(script.variable):
             return f"{script.variable} is not set"
-        version = _installed_ucx() if script.ucx else ""
+        version = self.ucx_version() if script.ucx else ""
         if version != script.ucx:
             return f"it is for UCX {script.ucx}, and here is {version or 'none'}"
         return None
