@@ -4,10 +4,10 @@
  * The application kernels of test/kernels on OpenSHMEM: each thread has a
  * context that is private to it.
  *
- *   --no-finalize   end without shmem_finalize(). Open MPI (4.1.4, 5.0.7)
- *                   leaves remote keys of contexts behind, for which UCX would
- *                   end the program there, if it has assertions as Debian's
- *                   1.13.1 has
+ *   --no-finalize   end without shmem_finalize(), on one node. Open MPI (4.1.4,
+ *                   5.0.7) leaves remote keys of contexts behind, for which UCX
+ *                   would end the program there, if it has assertions as
+ *                   Debian's 1.13.1 has
  */
 
 #include "shmem_job.h"

@@ -7,9 +7,12 @@
 
 #include <shmem.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -153,6 +156,37 @@ static inline void shmem_job_init(int argc, char **argv, const char *name)
     shmem_job_init_thread(argc, argv, name, SHMEM_THREAD_SINGLE);
 }
 
+/** End the process without shmem_finalize(), behind a barrier. What a PE has
+ *  sent for that goes with it if it ends at once, and others would wait for
+ *  ever: so it stays until all have come out of the barrier, which they tell
+ *  each other past the network. All are children of one launcher. */
+static inline void __attribute__((noreturn)) shmem_job_leave(void)
+{
+    _Atomic int *count;
+    char name[64];
+    int fd;
+
+    snprintf(name, sizeof(name), "/sep-shmem-job.%d", (int)getppid());
+    fd = shm_open(name, O_RDWR | O_CREAT, 0600);
+    if ((fd < 0) || (ftruncate(fd, sizeof(*count)) != 0)) {
+        shmem_job_fail("%s: %s", name, strerror(errno));
+    }
+    count = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                 0);
+    if (count == MAP_FAILED) {
+        shmem_job_fail("%s: %s", name, strerror(errno));
+    }
+
+    ++*count;
+    while (*count < shmem_job.num_pes) {
+        shmem_quiet(); /* Progress for the others */
+        usleep(100);
+    }
+    shm_unlink(name);
+    fflush(NULL);
+    _exit(EXIT_SUCCESS);
+}
+
 /** Add up the counts of all PEs, print them, end OpenSHMEM.
  *  @return Exit status of the program. */
 static inline int shmem_job_finish(void)
@@ -182,8 +216,7 @@ static inline int shmem_job_finish(void)
 
     shmem_barrier_all();
     if (shmem_job.no_finalize) {
-        fflush(NULL);
-        _exit(EXIT_SUCCESS);
+        shmem_job_leave();
     }
     shmem_free(counts);
     shmem_finalize();
