@@ -47,7 +47,8 @@ fi
 rm -rf "$work"
 mkdir -p "$work"
 sep_ucx_copy "$source_dir" "$work/source"
-sep_ucx_configure "$work" "$prefix" "${SEP_UCX_RELEASE[@]}"
+# Compilers that are newer than a UCX warn of more in it
+sep_ucx_configure "$work" "$prefix" "${SEP_UCX_RELEASE[@]}" CFLAGS=-Wno-error
 sep_ucx_make "$work"
 
 echo "$stamp" > "$prefix/.sep-ucx-release"
