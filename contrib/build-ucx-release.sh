@@ -47,8 +47,10 @@ fi
 rm -rf "$work"
 mkdir -p "$work"
 sep_ucx_copy "$source_dir" "$work/source"
-# Compilers that are newer than a UCX warn of more in it
-sep_ucx_configure "$work" "$prefix" "${SEP_UCX_RELEASE[@]}" CFLAGS=-Wno-error
+# Compilers that are newer than a UCX warn of more in it, and have headers that
+# include less of each other
+sep_ucx_configure "$work" "$prefix" "${SEP_UCX_RELEASE[@]}" CFLAGS=-Wno-error \
+    "CXXFLAGS=-Wno-error -include cstdint"
 sep_ucx_make "$work"
 
 echo "$stamp" > "$prefix/.sep-ucx-release"
