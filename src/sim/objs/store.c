@@ -420,9 +420,14 @@ void *mlx5sim_obj_mine(mlx5sim_obj_kind_t kind, uint32_t index, uint32_t ctx)
 
 mlx5sim_proc_t *mlx5sim_proc_by_tag(uint32_t tag)
 {
-    mlx5sim_proc_t *proc = &mlx5sim_store->procs[(tag & 0xff) - 1];
+    mlx5sim_proc_t *proc;
 
-    return ((tag != 0) && (atomic_load(&proc->tag) == tag)) ? proc : NULL;
+    if (tag == 0) {
+        return NULL; /* of a slot that has been given back meanwhile */
+    }
+
+    proc = &mlx5sim_store->procs[(tag & 0xff) - 1];
+    return (atomic_load(&proc->tag) == tag) ? proc : NULL;
 }
 
 mlx5sim_proc_t *mlx5sim_proc_self(void)
