@@ -50,7 +50,7 @@ sep_ucx_copy "$source_dir" "$work/source"
 # Compilers that are newer than a UCX warn of more in it, and have headers that
 # include less of each other
 sep_ucx_configure "$work" "$prefix" "${SEP_UCX_RELEASE[@]}" CFLAGS=-Wno-error \
-    "CXXFLAGS=-Wno-error -include cstdint"
+    "CXX=g++ -include cstdint"
 sep_ucx_make "$work"
 
 echo "$stamp" > "$prefix/.sep-ucx-release"
