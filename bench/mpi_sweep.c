@@ -618,6 +618,16 @@ static void sweep_allgather_check(void)
     }
 }
 
+/* What must have left the ranks for a collective: with a broadcast, that is what
+ * the others receive */
+static void sweep_collective_sent(const sweep_op_t *op)
+{
+    if ((op->call != sweep_bcast_call) ||
+        (mpi_job.rank != sweep_bcast_root())) {
+        mpi_job_sent(sweep.size);
+    }
+}
+
 /* A collective with all that belongs to it; rank 0 comes last */
 static void sweep_step_collective(const sweep_op_t *op)
 {
@@ -630,7 +640,7 @@ static void sweep_step_collective(const sweep_op_t *op)
         MPI_JOB_CALL(op->call());
     }
     op->check();
-    mpi_job_sent(sweep.size);
+    sweep_collective_sent(op);
     sweep_done();
 }
 
@@ -674,7 +684,7 @@ static void sweep_time_collective(const sweep_op_t *op)
     timer = mpi_job_timer_start(sweep.iterations);
     for (i = 0; i < sweep.iterations; ++i) {
         MPI_JOB_CALL(op->call());
-        mpi_job_sent(sweep.size);
+        sweep_collective_sent(op);
         mpi_job_timer_tick(&timer);
     }
     if (mpi_job.rank == 0) {
