@@ -28,11 +28,18 @@ class Defects(unittest.TestCase):
     def test_threads_of_open_mpi(self):
         output = ("ucp_worker.c:3029 Assertion `ucs_async_check_owner_thread("
                   "&(worker)->async)' failed\n")
-        self.assertIn("another thread", defects.of_job(
-            jobs.Job("openmpi", "endpoints", 2), output))
+        flush = ("flush.c:453 Assertion `ucs_async_check_owner_thread("
+                 "&(ep->worker)->async)' failed\n")
+        for library, program, text in (
+                ("openmpi", "endpoints", output),
+                ("openmpi", "app_kernels", flush),
+                ("oshmem", "app_kernels", output)):
+            self.assertIn("another thread", defects.of_job(
+                jobs.Job(library, program, 2), text))
         for library, program, text in (
                 ("openmpi", "endpoints", "Assertion `x' failed\n"),
-                ("openmpi", "p2p", output), ("mpich", "endpoints", output)):
+                ("openmpi", "p2p", output), ("mpich", "endpoints", output),
+                ("oshmem", "put_get", output)):
             self.assertIsNone(defects.of_job(jobs.Job(library, program, 2),
                                              text))
 

@@ -44,13 +44,19 @@ def settings(transport, ucx_version):
     return {}
 
 
+# Programs whose threads communicate at the same time, by library
+THREADS = {"openmpi": ("endpoints", "app_kernels"), "oshmem": ("app_kernels",)}
+
+
 def of_job(job, output):
     """Why a job was ended for which its MPI library is to blame, or None."""
-    # osc/ucx of Open MPI 5 progresses workers of other threads. UCX notices it
-    # if it has assertions, as Debian 13's has, on any transport.
-    if job.library == "openmpi" and job.program in ("endpoints",
-                                                    "app_kernels") and \
-            "ucs_async_check_owner_thread(&(worker)->async)' failed" in output:
-        return ("Open MPI's one-sided communication progresses a worker of "
-                "another thread, which this UCX checks")
+    # Two places of Open MPI 5 use a worker for one thread from another: osc/ucx
+    # progresses those of others, and spml/ucx hands on those of contexts that
+    # have been destroyed. UCX notices it if it has assertions, as Debian 13's
+    # has, on any transport.
+    if job.program in THREADS.get(job.library, ()) and \
+            re.search(r"ucs_async_check_owner_thread\(&\((ep->)?worker\)->async\)"
+                      r"' failed", output):
+        return ("Open MPI uses a worker that is another thread's, which this "
+                "UCX checks")
     return None
