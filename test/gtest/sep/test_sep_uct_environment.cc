@@ -92,18 +92,18 @@ bool query_tl(const std::string &component, const std::string &tl,
 enum ibv_atomic_cap atomic_cap()
 {
     struct ibv_device **devices = ibv_get_device_list(NULL);
-    struct ibv_device_attr attr = {};
+    struct ibv_device_attr_ex attr = {};
 
     if ((devices == NULL) || (devices[0] == NULL)) {
         ADD_FAILURE() << "no device";
-        return attr.atomic_cap;
+        return attr.orig_attr.atomic_cap;
     }
 
     struct ibv_context *context = ibv_open_device(devices[0]);
-    EXPECT_EQ(0, ibv_query_device(context, &attr));
+    EXPECT_EQ(0, ibv_query_device_ex(context, NULL, &attr));
     ibv_close_device(context);
     ibv_free_device_list(devices);
-    return attr.atomic_cap;
+    return attr.orig_attr.atomic_cap;
 }
 
 /* Which atomics a device has on PCIe, and what can be offered then */
