@@ -17,7 +17,7 @@ fact. There is no adapter behind any number of ours: resources, instructions and
 the device are counted on the [software device](software-device.md), and rates are
 predicted by a [model](model.md).
 
-<!-- not run: most of an hour; the second takes minutes, and CI runs it -->
+<!-- not run: 20 minutes, after UCX has been built; the second takes minutes, CI runs it -->
 ```sh
 contrib/book.sh                 # measure everything, and write the book
 contrib/book.sh --check         # have the exact numbers changed?
