@@ -618,8 +618,8 @@ static void sweep_allgather_check(void)
     }
 }
 
-/* What must have left the ranks for a collective: with a broadcast, that is what
- * the others receive */
+/* What must have left the ranks for a collective: with a broadcast, that is
+ * what the others receive */
 static void sweep_collective_sent(const sweep_op_t *op)
 {
     if ((op->call != sweep_bcast_call) ||
