@@ -189,6 +189,12 @@ static inline mpi_job_timer_t mpi_job_timer_start(int iterations)
     return timer;
 }
 
+/** Leave out what was done since the last operation that completed a batch. */
+static inline void mpi_job_timer_restart(mpi_job_timer_t *timer)
+{
+    timer->start = MPI_Wtime();
+}
+
 /** One operation is done. */
 static inline void mpi_job_timer_tick(mpi_job_timer_t *timer)
 {

@@ -27,13 +27,13 @@ static const int    pingpong_windows[] = {64, 100};
 /** What a rank sends and receives between two checks. Each message has its own
  *  part of one pattern, so one in another's place is found, too. */
 typedef struct pingpong_batch {
-    size_t       size;              /**< Bytes of a message */
-    job_buffer_t send;
-    job_buffer_t recv;
-    uint8_t      *next_send;        /**< Message that is sent next */
-    uint8_t      *next_recv;        /**< Message that is received next */
-    uint64_t     number;            /**< Of this batch */
-    double       best;              /**< Seconds of the fastest, 0: none yet */
+    size_t          size;           /**< Bytes of a message */
+    job_buffer_t    send;
+    job_buffer_t    recv;
+    uint8_t         *next_send;     /**< Message that is sent next */
+    uint8_t         *next_recv;     /**< Message that is received next */
+    uint64_t        number;         /**< Of this batch */
+    mpi_job_timer_t timer;          /**< To which a batch is an operation */
 } pingpong_batch_t;
 
 
@@ -42,13 +42,14 @@ static void pingpong_batch_init(pingpong_batch_t *batch, size_t size,
                                 int num_sent, int num_received)
 {
     memset(batch, 0, sizeof(*batch));
-    batch->size = size;
-    batch->send = job_buffer_alloc(num_sent * size);
-    batch->recv = job_buffer_alloc(num_received * size);
+    batch->size  = size;
+    batch->send  = job_buffer_alloc(num_sent * size);
+    batch->recv  = job_buffer_alloc(num_received * size);
+    batch->timer = mpi_job_timer_start(1);
 }
 
-/** @return Time at which the batch has begun on both ranks. */
-static double pingpong_batch_begin(pingpong_batch_t *batch)
+/** The time begins when both ranks are ready. */
+static void pingpong_batch_begin(pingpong_batch_t *batch)
 {
     mpi_job_fill_data(&batch->send, batch->send.length, mpi_job.rank,
                       1 - mpi_job.rank, batch->number);
@@ -56,16 +57,13 @@ static double pingpong_batch_begin(pingpong_batch_t *batch)
     batch->next_send = batch->send.data;
     batch->next_recv = batch->recv.data;
     MPI_JOB_CALL(MPI_Barrier(MPI_COMM_WORLD));
-    return MPI_Wtime();
+    mpi_job_timer_restart(&batch->timer);
 }
 
 /** Take the time, then look at what came. */
-static void pingpong_batch_end(pingpong_batch_t *batch, double start)
+static void pingpong_batch_end(pingpong_batch_t *batch)
 {
-    double seconds = MPI_Wtime() - start;
-
-    batch->best = ((batch->best == 0) || (seconds < batch->best)) ?
-                  seconds : batch->best;
+    mpi_job_timer_tick(&batch->timer);
     mpi_job_check_data(&batch->recv, batch->recv.length, 1 - mpi_job.rank,
                        mpi_job.rank, batch->number);
     ++batch->number;
@@ -104,14 +102,13 @@ static void pingpong_recv(pingpong_batch_t *batch)
 static void pingpong_latency(size_t size, int num_batches)
 {
     pingpong_batch_t batch;
-    double start;
     int i, k;
 
     mpi_job_part("ping-pong");
     pingpong_batch_init(&batch, size, PINGPONG_LATENCY_BATCH,
                         PINGPONG_LATENCY_BATCH);
     for (i = 0; i < num_batches; ++i) {
-        start = pingpong_batch_begin(&batch);
+        pingpong_batch_begin(&batch);
         for (k = 0; k < PINGPONG_LATENCY_BATCH; ++k) {
             if (mpi_job.rank == 0) {
                 pingpong_send(&batch);
@@ -121,12 +118,13 @@ static void pingpong_latency(size_t size, int num_batches)
                 pingpong_send(&batch);
             }
         }
-        pingpong_batch_end(&batch, start);
+        pingpong_batch_end(&batch);
     }
 
     if (mpi_job.rank == 0) {
         mpi_job_metric("latency", size,
-                       batch.best * 1e6 / (2 * PINGPONG_LATENCY_BATCH), "us");
+                       batch.timer.best * 1e6 / (2 * PINGPONG_LATENCY_BATCH),
+                       "us");
     }
     pingpong_batch_cleanup(&batch);
 }
@@ -163,7 +161,6 @@ static void pingpong_rate(int window, int num_batches)
     const size_t size = 8;
     int many          = window * PINGPONG_RATE_BATCH;
     pingpong_batch_t batch;
-    double start;
     int i, k;
 
     mpi_job_part("windows");
@@ -171,16 +168,16 @@ static void pingpong_rate(int window, int num_batches)
                         (mpi_job.rank == 0) ? many : PINGPONG_RATE_BATCH,
                         (mpi_job.rank == 0) ? PINGPONG_RATE_BATCH : many);
     for (i = 0; i < num_batches; ++i) {
-        start = pingpong_batch_begin(&batch);
+        pingpong_batch_begin(&batch);
         for (k = 0; k < PINGPONG_RATE_BATCH; ++k) {
             pingpong_window(&batch, window);
         }
-        pingpong_batch_end(&batch, start);
+        pingpong_batch_end(&batch);
     }
 
     if (mpi_job.rank == 0) {
         mpi_job_metric((window == 64) ? "rate64" : "rate100", size,
-                       many / batch.best * 1e-6, "Mmsg/s");
+                       many / batch.timer.best * 1e-6, "Mmsg/s");
     }
     pingpong_batch_cleanup(&batch);
 }
