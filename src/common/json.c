@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "common/json.h"
+#include <common/json.h>
 
 #include <ctype.h>
 #include <string.h>

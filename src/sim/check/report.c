@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/check/report.h"
-#include "sim/objs/store.h"
+#include <sim/check/report.h>
+#include <sim/objs/store.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_REPORT_H_
 #define MLX5SIM_REPORT_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Strict checks: loud reports of what software must never do. A report goes to

@@ -4,11 +4,11 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/config/config.h"
-#include "sim/config/fault.h"
-#include "sim/config/model.h"
-#include "sim/config/quirk.h"
-#include "sim/config/seed.h"
+#include <sim/config/config.h>
+#include <sim/config/fault.h>
+#include <sim/config/model.h>
+#include <sim/config/quirk.h>
+#include <sim/config/seed.h>
 
 #include <ctype.h>
 #include <errno.h>
@@ -35,6 +35,7 @@ static int mlx5sim_config_check_netdev(const char *value);
 static int mlx5sim_config_check_dir(const char *value);
 static int mlx5sim_config_check_fail(const char *value);
 static int mlx5sim_config_check_gids(const char *value);
+static int mlx5sim_config_check_ports(const char *value);
 static int mlx5sim_config_check_recv(const char *value);
 
 static const char *const mlx5sim_link_names[] = {"ib", "roce", NULL};
@@ -47,6 +48,14 @@ static const char *const mlx5sim_pci_atomics_names[] = {
 
 static const char *const mlx5sim_cqe_compression_names[] = {
     "none", "64", "64_128", NULL
+};
+
+static const char *const mlx5sim_data_in_order_names[] = {
+    "y", "n", "unknown", NULL
+};
+
+static const char *const mlx5sim_pci_wr_ordering_names[] = {
+    "per_mkey", "force_relax", NULL
 };
 
 static const char *const mlx5sim_exec_names[] = {"sync", "deferred", NULL};
@@ -94,6 +103,13 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "the name of a network interface (up to 15 characters, no '/')",
      mlx5sim_config_check_netdev,
      "Network interface that RoCE ports claim to belong to"},
+    {"MLX5SIM_GIDLESS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(gidless), "", 0, 0, NULL,
+     "a list of ports such as mlx5_0:1 with commas between them",
+     mlx5sim_config_check_ports,
+     "RoCE ports whose link is up and that have no GIDs (gid_tbl_len is 0): "
+     "those of representors, and of functions where RoCE is switched off. No "
+     "queue pair can be connected through one"},
     {"MLX5SIM_UAR_MODE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(uar_mode), "dynamic", 0, 0, mlx5sim_uar_mode_names,
      NULL, NULL,
@@ -133,11 +149,45 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "Atomics that the devices report as atomics on PCIe, which the processor "
      "sees as atomic: none, fetch-and-add of 8 bytes, or fetch-and-add, swap "
      "and compare-and-swap of 8 bytes or of 4 and 8"},
+    {"MLX5SIM_MASKED_ATOMICS", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(masked_atomics), "y", 0, 0, NULL, NULL, NULL,
+     "Whether the devices have masked (extended) atomics, by which those of 4 "
+     "bytes are done. n: QUERY_HCA_CAP has none of them in atomic_operations, "
+     "and such a work request fails"},
     {"MLX5SIM_CQE_COMPRESSION", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(cqe_compression), "64_128", 0, 0,
      mlx5sim_cqe_compression_names, NULL, NULL,
      "CQEs that the devices can compress, in completion queues that ask for it "
      "(mlx5dv_cqe_comp_caps): none, those of 64 bytes, or those of 64 and 128"},
+
+    {"MLX5SIM_DEVX", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(devx), "n", 0, 0, NULL, NULL, NULL,
+     "Whether contexts can have DEVX. Queue pairs can then be queried, bound "
+     "to a port of a LAG, and capabilities be asked for; objects can't be "
+     "created"},
+    {"MLX5SIM_LAG", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(lag), "0", 0, 4, NULL, NULL, NULL,
+     "RoCE: ports of the adapter that are bonded to the one that is seen, as "
+     "DEVX tells. Each queue pair sends through one of them "
+     "(lag_tx_port_affinity). Below 2: no LAG"},
+    {"MLX5SIM_DATA_IN_ORDER", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(data_in_order), "y", 0, 0,
+     mlx5sim_data_in_order_names, NULL, NULL,
+     "Whether RDMA writes of a queue pair reach memory in order, which QPC "
+     "field data_in_order tells. n: packets of consecutive writes come in any "
+     "order (seen with deferred execution). unknown: they come in order, and "
+     "the firmware does not have the field (qp_data_in_order is 0)"},
+    {"MLX5SIM_OOO_SL_MASK", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(ooo_sl_mask), "0", 0, 0xffff, NULL, NULL, NULL,
+     "InfiniBand: set of service levels that are routed adaptively, as the HCA "
+     "vport context tells: writes of queue pairs on them come in any order, as "
+     "with MLX5SIM_DATA_IN_ORDER=n"},
+    {"MLX5SIM_PCI_WR_ORDERING", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(pci_wr_ordering), "per_mkey", 0, 0,
+     mlx5sim_pci_wr_ordering_names, NULL, NULL,
+     "PCI_WR_ORDERING of mlxconfig: which RDMA writes are written to memory in "
+     "pieces of 256 bytes in any order (seen with deferred execution): those "
+     "to keys with relaxed ordering, or all"},
 
     {"MLX5SIM_STRICT", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(strict), "y", 0, 0, NULL, NULL, NULL,
@@ -277,6 +327,13 @@ static int mlx5sim_config_check_gids(const char *value)
     uint32_t gids;
 
     return mlx5sim_quirk_parse_gids(value, &gids) == 0;
+}
+
+static int mlx5sim_config_check_ports(const char *value)
+{
+    uint32_t ports;
+
+    return mlx5sim_quirk_parse_ports(value, &ports) == 0;
 }
 
 static int mlx5sim_config_check_recv(const char *value)
@@ -515,8 +572,26 @@ int mlx5sim_config_read_env(mlx5sim_config_t *config, unsigned scopes,
     return 0;
 }
 
-int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
-                        char *error, size_t error_size)
+/* Open a file of a directory. A link in its place is not followed. */
+static FILE *mlx5sim_config_open(int dir_fd, const char *name, int flags,
+                                 const char *mode)
+{
+    int fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *file;
+
+    if (fd < 0) {
+        return NULL;
+    }
+
+    file = fdopen(fd, mode);
+    if (file == NULL) {
+        close(fd);
+    }
+    return file;
+}
+
+int mlx5sim_config_save(const mlx5sim_config_t *config, int dir_fd,
+                        const char *name, char *error, size_t error_size)
 {
     char value[MLX5SIM_CONFIG_STRING_MAX];
     const mlx5sim_config_row_t *row;
@@ -524,13 +599,14 @@ int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
     FILE *file;
     int saved_errno;
 
-    if (asprintf(&temporary, "%s.%d", path, (int)getpid()) < 0) {
-        snprintf(error, error_size, "%s: out of memory", path);
+    if (asprintf(&temporary, "%s.%d", name, (int)getpid()) < 0) {
+        snprintf(error, error_size, "%s: out of memory", name);
         errno = ENOMEM;
         return -1;
     }
 
-    file = fopen(temporary, "we");
+    file = mlx5sim_config_open(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC,
+                               "w");
     if (file == NULL) {
         goto err_free;
     }
@@ -549,7 +625,8 @@ int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
         goto err_unlink;
     }
 
-    if ((fclose(file) != 0) || (rename(temporary, path) != 0)) {
+    if ((fclose(file) != 0) ||
+        (renameat(dir_fd, temporary, dir_fd, name) != 0)) {
         goto err_unlink;
     }
 
@@ -558,18 +635,18 @@ int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
 
 err_unlink:
     saved_errno = errno;
-    unlink(temporary);
+    unlinkat(dir_fd, temporary, 0);
     errno = saved_errno;
 err_free:
     saved_errno = errno;
-    snprintf(error, error_size, "cannot write %s: %s", path, strerror(errno));
+    snprintf(error, error_size, "cannot write %s: %s", name, strerror(errno));
     free(temporary);
     errno = saved_errno;
     return -1;
 }
 
-int mlx5sim_config_load(mlx5sim_config_t *config, const char *path, char *error,
-                        size_t error_size)
+int mlx5sim_config_load(mlx5sim_config_t *config, int dir_fd, const char *dir,
+                        const char *name, char *error, size_t error_size)
 {
     char line[MLX5SIM_CONFIG_STRING_MAX * 2];
     char reason[MLX5SIM_CONFIG_ERROR_MAX];
@@ -577,9 +654,9 @@ int mlx5sim_config_load(mlx5sim_config_t *config, const char *path, char *error,
     char *value;
     FILE *file;
 
-    file = fopen(path, "re");
+    file = mlx5sim_config_open(dir_fd, name, O_RDONLY, "r");
     if (file == NULL) {
-        snprintf(error, error_size, "cannot read %s: %m", path);
+        snprintf(error, error_size, "cannot read %s/%s: %m", dir, name);
         return -1;
     }
 
@@ -615,8 +692,9 @@ int mlx5sim_config_load(mlx5sim_config_t *config, const char *path, char *error,
     return 0;
 
 err_content:
-    snprintf(error, error_size, "%s: %s; it is of another version: remove it "
-             "with mlx5sim-run --reset when no process uses it", path, reason);
+    snprintf(error, error_size, "%s/%s: %s; it is of another version: remove "
+             "it with mlx5sim-run --reset when no process uses it", dir, name,
+             reason);
     fclose(file);
     errno = EINVAL;
     return -1;

@@ -47,6 +47,21 @@ typedef enum {
     MLX5SIM_CQE_COMPRESSION_64_128 /**< of 64 and of 128 bytes */
 } mlx5sim_cqe_compression_t;
 
+/** Whether writes of a queue pair reach memory in order: value of
+ *  MLX5SIM_DATA_IN_ORDER. */
+typedef enum {
+    MLX5SIM_DATA_IN_ORDER_YES,
+    MLX5SIM_DATA_IN_ORDER_NO,
+    MLX5SIM_DATA_IN_ORDER_UNKNOWN /**< they do, but nobody can tell */
+} mlx5sim_data_in_order_t;
+
+/** Which keys have relaxed ordering on PCIe: value of
+ *  MLX5SIM_PCI_WR_ORDERING. */
+typedef enum {
+    MLX5SIM_PCI_WR_ORDERING_PER_MKEY,
+    MLX5SIM_PCI_WR_ORDERING_FORCE_RELAX
+} mlx5sim_pci_wr_ordering_t;
+
 /** When work requests are executed: value of MLX5SIM_EXEC. */
 typedef enum {
     MLX5SIM_EXEC_SYNC,    /**< by the doorbell that rings for them */
@@ -83,10 +98,18 @@ typedef struct mlx5sim_config {
     unsigned max_qp;
     unsigned uars;      /**< UAR pages of a device for applications */
     unsigned pci_atomics; /**< mlx5sim_pci_atomics_t */
+    unsigned masked_atomics; /**< there are masked atomics */
     unsigned cqe_compression; /**< mlx5sim_cqe_compression_t */
+    unsigned devx;            /**< contexts can have DEVX */
+    unsigned lag;             /**< RoCE: bonded ports, below 2: none */
+    unsigned data_in_order;   /**< mlx5sim_data_in_order_t */
+    unsigned ooo_sl_mask;     /**< InfiniBand: SLs with adaptive routing */
+    unsigned pci_wr_ordering; /**< mlx5sim_pci_wr_ordering_t */
     unsigned bf;        /**< the kernel has write combining for BlueFlame */
     char     fw_version[MLX5SIM_CONFIG_STRING_MAX]; /**< "": the model's */
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
+    char     gidless[MLX5SIM_CONFIG_STRING_MAX];    /**< for
+                                         mlx5sim_quirk_parse_ports() */
 
     /* properties of each process */
     unsigned strict;    /**< report what hardware would not accept */
@@ -187,21 +210,28 @@ int mlx5sim_config_read_env(mlx5sim_config_t *config, unsigned scopes,
                             char *error, size_t error_size);
 
 /**
- * Write the INSTANCE rows to @a path, one NAME=value per line. The file appears
+ * Write the INSTANCE rows to a file, one NAME=value per line. The file appears
  * complete or not at all.
+ *
+ * @param dir_fd  Directory of the file.
+ * @param name    Its name there.
  *
  * @return 0, or -1 with errno and @a error.
  */
-int mlx5sim_config_save(const mlx5sim_config_t *config, const char *path,
-                        char *error, size_t error_size);
+int mlx5sim_config_save(const mlx5sim_config_t *config, int dir_fd,
+                        const char *name, char *error, size_t error_size);
 
 /**
  * Read a file of @ref mlx5sim_config_save.
  *
+ * @param dir_fd  Directory of the file.
+ * @param dir     Path of the directory, for messages.
+ * @param name    Name of the file there.
+ *
  * @return 0, or -1 with errno (ENOENT: no file) and @a error.
  */
-int mlx5sim_config_load(mlx5sim_config_t *config, const char *path,
-                        char *error, size_t error_size);
+int mlx5sim_config_load(mlx5sim_config_t *config, int dir_fd, const char *dir,
+                        const char *name, char *error, size_t error_size);
 
 /** Describe all variables. */
 void mlx5sim_config_print(FILE *stream, mlx5sim_config_format_t format);

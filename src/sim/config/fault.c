@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/config/fault.h"
+#include <sim/config/fault.h>
 
 #include <ctype.h>
 #include <errno.h>

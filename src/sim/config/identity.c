@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/config/identity.h"
+#include <sim/config/identity.h>
+#include <sim/config/quirk.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -86,16 +87,38 @@ uint16_t mlx5sim_port_sm_lid(const mlx5sim_config_t *config)
     return (config->link == MLX5SIM_LINK_ROCE) ? 0 : MLX5SIM_SM_LID;
 }
 
-uint32_t mlx5sim_port_cap_mask(const mlx5sim_config_t *config)
+/* A RoCE port without GIDs */
+static int mlx5sim_port_is_gidless(const mlx5sim_config_t *config, unsigned dev,
+                                   unsigned port)
 {
-    return (config->link == MLX5SIM_LINK_ROCE) ? MLX5SIM_CAP_MASK_ROCE :
-                                                 MLX5SIM_CAP_MASK_IB;
+    uint32_t ports;
+
+    return (config->link == MLX5SIM_LINK_ROCE) &&
+           (config->gidless[0] != '\0') &&
+           (mlx5sim_quirk_parse_ports(config->gidless, &ports) == 0) &&
+           (ports & mlx5sim_quirk_port(dev, port));
 }
 
-unsigned mlx5sim_gid_table_len(const mlx5sim_config_t *config)
+uint32_t mlx5sim_port_cap_mask(const mlx5sim_config_t *config, unsigned dev,
+                               unsigned port)
 {
-    return (config->link == MLX5SIM_LINK_ROCE) ? MLX5SIM_GID_TABLE_LEN_ROCE :
-                                                 MLX5SIM_GID_TABLE_LEN_IB;
+    if (config->link != MLX5SIM_LINK_ROCE) {
+        return MLX5SIM_CAP_MASK_IB;
+    }
+
+    return mlx5sim_port_is_gidless(config, dev, port) ? 0 :
+                                                        MLX5SIM_CAP_MASK_ROCE;
+}
+
+unsigned mlx5sim_gid_table_len(const mlx5sim_config_t *config, unsigned dev,
+                               unsigned port)
+{
+    if (config->link != MLX5SIM_LINK_ROCE) {
+        return MLX5SIM_GID_TABLE_LEN_IB;
+    }
+
+    return mlx5sim_port_is_gidless(config, dev, port) ? 0 :
+           MLX5SIM_GID_TABLE_LEN_ROCE;
 }
 
 unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config)
@@ -140,7 +163,7 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
 int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
                          unsigned port, const uint8_t gid[MLX5SIM_GID_LEN])
 {
-    unsigned i, length = mlx5sim_gid_table_len(config);
+    unsigned i, length = mlx5sim_gid_table_len(config, dev, port);
     uint8_t own[MLX5SIM_GID_LEN];
 
     /* entries in use come first */
@@ -157,12 +180,29 @@ int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
     return 0;
 }
 
+unsigned mlx5sim_lag_ports(const mlx5sim_config_t *config)
+{
+    return ((config->link == MLX5SIM_LINK_ROCE) && (config->lag > 1)) ?
+           config->lag : 0;
+}
+
+int mlx5sim_sl_is_in_order(const mlx5sim_config_t *config, unsigned sl)
+{
+    return (config->data_in_order != MLX5SIM_DATA_IN_ORDER_NO) &&
+           ((config->link == MLX5SIM_LINK_ROCE) ||
+            !((config->ooo_sl_mask >> (sl & 15)) & 1));
+}
+
+int mlx5sim_gid_is_roce_v2(const mlx5sim_config_t *config, unsigned index)
+{
+    return (config->link == MLX5SIM_LINK_ROCE) && (index < 4) && (index & 1);
+}
+
 const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index)
 {
     /* reading the type of an empty entry fails with EINVAL in the kernel, which
      * libibverbs takes for v1; a file can only say v1 */
-    return ((config->link == MLX5SIM_LINK_ROCE) && (index < 4) &&
-            (index & 1)) ? "RoCE v2" : "IB/RoCE v1";
+    return mlx5sim_gid_is_roce_v2(config, index) ? "RoCE v2" : "IB/RoCE v1";
 }
 
 const char *mlx5sim_guid_str(uint64_t guid, char *buf)

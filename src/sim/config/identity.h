@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_IDENTITY_H_
 #define MLX5SIM_IDENTITY_H_
 
-#include "sim/config/config.h"
-#include "sim/config/model.h"
+#include <sim/config/config.h>
+#include <sim/config/model.h>
 
 #include <stdint.h>
 #include <stddef.h>
@@ -71,10 +71,14 @@ unsigned mlx5sim_port_lmc(const mlx5sim_config_t *config);
 uint16_t mlx5sim_port_sm_lid(const mlx5sim_config_t *config);
 
 /** Capability mask of a port: IB_PORT_* of kernel ib_verbs.h. */
-uint32_t mlx5sim_port_cap_mask(const mlx5sim_config_t *config);
+uint32_t mlx5sim_port_cap_mask(const mlx5sim_config_t *config, unsigned dev,
+                               unsigned port);
 
-/** Number of entries of a port's GID table (all are in sysfs). */
-unsigned mlx5sim_gid_table_len(const mlx5sim_config_t *config);
+/** Number of entries of a port's GID table (all are in sysfs). It is 0 for
+ *  ports in MLX5SIM_GIDLESS: kernel, mlx5_query_port_roce() sets gid_tbl_len
+ *  only where RoCE is enabled and the port is no representor's. */
+unsigned mlx5sim_gid_table_len(const mlx5sim_config_t *config, unsigned dev,
+                               unsigned port);
 
 /** Number of entries of a port's pkey table (all are in sysfs). */
 unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config);
@@ -95,6 +99,17 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
 /** Whether @a gid is in the GID table of a port. */
 int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
                          unsigned port, const uint8_t gid[MLX5SIM_GID_LEN]);
+
+/** Bonded ports behind each RoCE port, 0: no LAG. */
+unsigned mlx5sim_lag_ports(const mlx5sim_config_t *config);
+
+/** Whether RDMA writes of queue pairs on service level @a sl reach memory in
+ *  order. PRM, QPC field data_in_order ("data is written in order"), and
+ *  ooo_sl_mask of the HCA vport context. */
+int mlx5sim_sl_is_in_order(const mlx5sim_config_t *config, unsigned sl);
+
+/** Whether a GID of the table is of RoCE v2. */
+int mlx5sim_gid_is_roce_v2(const mlx5sim_config_t *config, unsigned index);
 
 /** sysfs name of the type of a GID: "IB/RoCE v1" or "RoCE v2". */
 const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/config/missing.h"
+#include <sim/config/missing.h>
 
 static const mlx5sim_missing_row_t
 mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
@@ -64,8 +64,9 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "packet pacing", "rate limits of send queues",
         "`mlx5dv_pp_alloc`, `ibv_modify_qp_rate_limit`", 0},
     [MLX5SIM_MISSING_DEVX]        = {
-        "DEVX", "firmware commands, beyond asking for atomics; objects made by "
-        "them", "`mlx5dv_devx_*`", 1},
+        "DEVX", "firmware commands, beyond asking for atomics and, with "
+        "MLX5SIM_DEVX, about queue pairs; objects made by them",
+        "`mlx5dv_devx_*`", 1},
 };
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/config/model.h"
+#include <sim/config/model.h>
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/config/quirk.h"
+#include <sim/config/quirk.h>
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -43,6 +43,38 @@ int mlx5sim_quirk_parse_gids(const char *text, uint32_t *gids_p)
         }
 
         *gids_p |= 1u << index;
+        if (*text == '\0') {
+            return 0;
+        }
+        if (*text++ != ',') {
+            return -1;
+        }
+    }
+}
+
+int mlx5sim_quirk_parse_ports(const char *text, uint32_t *ports_p)
+{
+    static const char prefix[] = "mlx5_";
+    unsigned long dev, port;
+
+    *ports_p = 0;
+    if (*text == '\0') {
+        return 0;
+    }
+
+    for (;;) {
+        if (strncmp(text, prefix, sizeof(prefix) - 1) != 0) {
+            return -1;
+        }
+
+        text += sizeof(prefix) - 1;
+        if ((mlx5sim_quirk_number(&text, 0, 15, &dev) != 0) ||
+            (*text++ != ':') ||
+            (mlx5sim_quirk_number(&text, 1, 2, &port) != 0)) {
+            return -1;
+        }
+
+        *ports_p |= mlx5sim_quirk_port(dev, port);
         if (*text == '\0') {
             return 0;
         }

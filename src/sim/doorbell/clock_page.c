@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/doorbell/clock_page.h"
-#include "sim/objs/clock.h"
-#include "sim/uar/layout.h"
-#include "sim/uar/window.h"
+#include <sim/doorbell/clock_page.h>
+#include <sim/objs/clock.h>
+#include <sim/uar/layout.h>
+#include <sim/uar/window.h>
 
 #include <rdma/mlx5-abi.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/doorbell/gather.h"
-#include "sim/doorbell/wc.h"
-#include "sim/engine/mlx5_def.h"
-#include "sim/uar/layout.h"
+#include <sim/doorbell/gather.h>
+#include <sim/doorbell/wc.h>
+#include <sim/engine/mlx5_def.h>
+#include <sim/uar/layout.h>
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_GATHER_H_
 #define MLX5SIM_GATHER_H_
 
-#include "sim/doorbell/ring.h"
+#include <sim/doorbell/ring.h>
 
 /*
  * From stores to doorbells: decides which stores belong together, as a

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/doorbell/ring.h"
-#include "sim/check/report.h"
-#include "sim/engine/mlx5_def.h"
-#include "sim/objs/pcie.h"
-#include "sim/objs/store.h"
-#include "sim/queue/cq.h"
-#include "sim/sched/sq.h"
-#include "sim/uar/layout.h"
-#include "sim/uar/window.h"
+#include <sim/doorbell/ring.h>
+#include <sim/check/report.h>
+#include <sim/engine/mlx5_def.h>
+#include <sim/objs/pcie.h>
+#include <sim/objs/store.h>
+#include <sim/queue/cq.h>
+#include <sim/sched/sq.h>
+#include <sim/uar/layout.h>
+#include <sim/uar/window.h>
 
 #include <endian.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_RING_H_
 #define MLX5SIM_RING_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/doorbell/stray.h"
-#include "sim/objs/store.h"
-#include "sim/uar/window.h"
+#include <sim/doorbell/stray.h>
+#include <sim/objs/store.h>
+#include <sim/uar/window.h>
 
 #include <stdio.h>
 #include <unistd.h>

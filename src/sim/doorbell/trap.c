@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/doorbell/trap.h"
-#include "sim/doorbell/clock_page.h"
-#include "sim/doorbell/gather.h"
-#include "sim/doorbell/stray.h"
-#include "sim/doorbell/wc.h"
-#include "sim/insn/insn.h"
-#include "sim/libc/real.h"
-#include "sim/objs/store.h"
-#include "sim/uar/window.h"
+#include <sim/doorbell/trap.h>
+#include <sim/doorbell/clock_page.h>
+#include <sim/doorbell/gather.h>
+#include <sim/doorbell/stray.h>
+#include <sim/doorbell/wc.h>
+#include <sim/insn/insn.h>
+#include <sim/libc/real.h>
+#include <sim/objs/store.h>
+#include <sim/uar/window.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -171,6 +171,32 @@ static void mlx5sim_trap_step(int sig, siginfo_t *info, void *context)
     errno = saved_errno;
 }
 
+/* What may not interrupt who holds locks of the store. Faults of our own stay
+ * fatal. */
+static void mlx5sim_trap_asynchronous(sigset_t *set)
+{
+    sigfillset(set);
+    sigdelset(set, SIGSEGV);
+    sigdelset(set, SIGILL);
+    sigdelset(set, SIGFPE);
+    sigdelset(set, SIGTRAP);
+    sigdelset(set, SIGABRT);
+}
+
+void mlx5sim_trap_defer(sigset_t *saved_p)
+{
+    sigset_t set;
+
+    mlx5sim_trap_asynchronous(&set);
+    sigdelset(&set, SIGBUS);
+    REAL(pthread_sigmask)(SIG_BLOCK, &set, saved_p);
+}
+
+void mlx5sim_trap_allow(const sigset_t *saved)
+{
+    REAL(pthread_sigmask)(SIG_SETMASK, saved, NULL);
+}
+
 static int
 mlx5sim_trap_take(int sig, void (*handler)(int, siginfo_t*, void*))
 {
@@ -179,15 +205,8 @@ mlx5sim_trap_take(int sig, void (*handler)(int, siginfo_t*, void*))
     mlx5sim_trap_signal_t *signal = mlx5sim_trap_signal(sig);
     int ret;
 
-    /* No asynchronous handler may run while the locks of the store are held: it
-     * could ring a doorbell itself. Faults of our own stay fatal. */
-    sigfillset(&action.sa_mask);
-    sigdelset(&action.sa_mask, SIGSEGV);
-    sigdelset(&action.sa_mask, SIGILL);
-    sigdelset(&action.sa_mask, SIGFPE);
-    sigdelset(&action.sa_mask, SIGTRAP);
-    sigdelset(&action.sa_mask, SIGABRT);
-
+    /* as in mlx5sim_trap_defer() */
+    mlx5sim_trap_asynchronous(&action.sa_mask);
     ret = REAL(sigaction)(sig, &action, &signal->user);
     signal->is_installed = (ret == 0);
     return ret;

@@ -33,6 +33,19 @@ int mlx5sim_trap_is_installed(int sig);
 void mlx5sim_trap_set_user(int sig, const struct sigaction *action,
                            struct sigaction *old_p);
 
+/**
+ * Let no signal handler of the application run in this thread until
+ * @ref mlx5sim_trap_allow. It may ring a doorbell, and would wait for ever for
+ * a lock of the store that its own thread holds: an adapter goes on meanwhile.
+ * Signals of faults stay as they are.
+ *
+ * @param [out] saved_p  What to give back.
+ */
+void mlx5sim_trap_defer(sigset_t *saved_p);
+
+/** Let them run again: those that came meanwhile do so at once. */
+void mlx5sim_trap_allow(const sigset_t *saved);
+
 /** Make the lock usable in a child of fork(). */
 void mlx5sim_trap_fork_child(void);
 

@@ -4,13 +4,13 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/doorbell/wc.h"
-#include "sim/check/report.h"
-#include "sim/config/seed.h"
-#include "sim/engine/mlx5_def.h"
-#include "sim/insn/insn.h"
-#include "sim/objs/store.h"
-#include "sim/uar/layout.h"
+#include <sim/doorbell/wc.h>
+#include <sim/check/report.h>
+#include <sim/config/seed.h>
+#include <sim/engine/mlx5_def.h>
+#include <sim/insn/insn.h>
+#include <sim/objs/store.h>
+#include <sim/uar/layout.h>
 
 #include <dlfcn.h>
 #include <endian.h>

@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_WC_H_
 #define MLX5SIM_WC_H_
 
-#include "sim/doorbell/ring.h"
-#include "sim/objs/obj.h"
+#include <sim/doorbell/ring.h>
+#include <sim/objs/obj.h>
 
 #include <signal.h>
 #include <ucontext.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/engine.h"
+#include <sim/engine/engine.h>
 
 /** Name of a check in reports and settings, and what to look for when it
  *  fires. */

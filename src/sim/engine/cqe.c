@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/engine.h"
-#include "sim/engine/mlx5_def.h"
+#include <sim/engine/engine.h>
+#include <sim/engine/mlx5_def.h>
 
 #include <endian.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/engine.h"
-#include "sim/engine/mlx5_def.h"
+#include <sim/engine/engine.h>
+#include <sim/engine/mlx5_def.h>
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void mlx5sim_dump_av(const mlx5sim_wqe_t *wqe, mlx5sim_text_t *text)
     const uint8_t *gid = wqe->av.dgid;
     unsigned i;
 
-    mlx5sim_text_add(text, "  to qp 0x%x qkey 0x%x dlid %u sl %u", wqe->av.dqpn,
+    mlx5sim_text_add(text, "  to QP 0x%x qkey 0x%x dlid %u sl %u", wqe->av.dqpn,
                      wqe->av.qkey, wqe->av.dlid, wqe->av.sl);
     if (wqe->av.has_grh) {
         mlx5sim_text_add(text, " gid ");
@@ -121,13 +121,13 @@ int mlx5sim_wqe_dump(const mlx5sim_qp_t *qp, const void *sq, uint16_t index,
     unsigned units;
 
     if (qp->sq_wqe_cnt == 0) {
-        mlx5sim_text_add(&text, "qp 0x%x has no send queue\n", qp->qpn);
+        mlx5sim_text_add(&text, "QP 0x%x has no send queue\n", qp->qpn);
         return text.length;
     }
 
     chk = mlx5sim_wqe_decode(qp, sq, index, &wqe);
     mlx5sim_text_add(&text,
-                     "qp 0x%x wqe %u (block %u of %u): %s opmod %u ds %u%s%s%s "
+                     "QP 0x%x wqe %u (block %u of %u): %s opmod %u ds %u%s%s%s "
                      "imm 0x%08x, %u bytes%s%s\n", qp->qpn, index,
                      index & (qp->sq_wqe_cnt - 1), qp->sq_wqe_cnt,
                      mlx5sim_opcode_name(wqe.opcode), wqe.opmod, wqe.ds,

@@ -52,7 +52,8 @@ enum {
     MLX5SIM_ACCESS_LOCAL_WRITE   = 1 << 0,
     MLX5SIM_ACCESS_REMOTE_WRITE  = 1 << 1,
     MLX5SIM_ACCESS_REMOTE_READ   = 1 << 2,
-    MLX5SIM_ACCESS_REMOTE_ATOMIC = 1 << 3
+    MLX5SIM_ACCESS_REMOTE_ATOMIC = 1 << 3,
+    MLX5SIM_ACCESS_RELAXED       = 1 << 20  /* relaxed ordering on PCIe */
 };
 
 
@@ -85,6 +86,7 @@ typedef struct mlx5sim_qp {
     uint16_t lid;             /* of the QP's own port */
     uint16_t dlid;            /* RC/UC destination, 0 when routed by GID */
     uint8_t  has_grh;         /* RC/UC primary path is global */
+    uint8_t  is_roce_v1;      /* UD: sgid is of that type */
     uint8_t  sl;
     uint8_t  retry_cnt;
     uint8_t  rnr_retry;       /* 7: for ever */
@@ -99,6 +101,7 @@ typedef struct mlx5sim_qp {
     uint32_t rq_wqe_shift;    /* log2 of the receive WQE stride */
     uint32_t srqn;            /* 0: no SRQ */
     uint32_t srq_pdn;         /* PD of the SRQ, 0: that of the QP */
+    uint8_t  no_masked;       /* the device has no masked atomics */
     uint32_t max_inline;      /* not checked: hardware does not know it, and UCX
                                  posts more inline data than it requested */
     uint16_t pkey;
@@ -195,6 +198,7 @@ typedef struct mlx5sim_wqe {
         uint8_t   path_bits;    /* of the source LID */
         uint8_t   sl;
         uint8_t   has_grh;
+        uint8_t   sgid_index;   /* has_grh: whose GID the header has */
         uint8_t   tclass;
         uint8_t   hop_limit;
         uint32_t  flow_label;

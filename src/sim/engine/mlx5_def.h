@@ -201,6 +201,8 @@ typedef struct mlx5sim_av_seg {
 #define MLX5SIM_AV_QKEY_OF_QP     0x80000000u
 #define MLX5SIM_AV_GRH            0x40000000u
 #define MLX5SIM_AV_PATH_BITS      0x7f
+#define MLX5SIM_AV_SGID_SHIFT     20
+#define MLX5SIM_AV_SGID_MASK      0xff
 #define MLX5SIM_AV_FLOW_LABEL     0x000fffffu
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/opcode.h"
+#include <sim/engine/opcode.h>
 
 #define MLX5SIM_OP_CONNECTED (MLX5SIM_OP_RC | MLX5SIM_OP_UC)
 

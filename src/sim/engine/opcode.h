@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_OPCODE_H_
 #define MLX5SIM_OPCODE_H_
 
-#include "sim/engine/engine.h"
-#include "sim/engine/mlx5_def.h"
+#include <sim/engine/engine.h>
+#include <sim/engine/mlx5_def.h>
 
 #define MLX5SIM_OPCODE_COUNT 64
 

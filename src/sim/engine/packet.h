@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_PACKET_DEF_H_
 #define MLX5SIM_PACKET_DEF_H_
 
-#include "sim/engine/qp.h"
+#include <sim/engine/qp.h>
 
 /*
  * How messages of connected QPs are cut into packets, and how packets are

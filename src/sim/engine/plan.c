@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/opcode.h"
-#include "sim/engine/plan.h"
-#include "sim/engine/qp.h"
+#include <sim/engine/opcode.h>
+#include <sim/engine/plan.h>
+#include <sim/engine/qp.h>
 
 #include <string.h>
 

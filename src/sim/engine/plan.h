@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_PLAN_H_
 #define MLX5SIM_PLAN_H_
 
-#include "sim/engine/engine.h"
-#include "sim/engine/mlx5_def.h"
+#include <sim/engine/engine.h>
+#include <sim/engine/mlx5_def.h>
 
 /* Steps that plans are made of; see plan.c for their order. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/plan.h"
+#include <sim/engine/plan.h>
 
 
 /* The part of a list that starts at @a offset and has @a length bytes, moved to

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/opcode.h"
-#include "sim/engine/plan.h"
+#include <sim/engine/opcode.h>
+#include <sim/engine/plan.h>
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/plan.h"
+#include <sim/engine/plan.h>
 
 #include <endian.h>
 #include <string.h>
@@ -108,10 +108,11 @@ static void mlx5sim_grh_ipv4(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 unsigned mlx5sim_plan_grh(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                           uint8_t *grh)
 {
-    unsigned udp_length = req->is_roce ? MLX5SIM_UDP_LENGTH : 0;
+    int is_udp          = req->is_roce && !req->is_roce_v1;
+    unsigned udp_length = is_udp ? MLX5SIM_UDP_LENGTH : 0;
     mlx5sim_grh_t hdr;
 
-    if (req->is_roce && mlx5sim_gid_is_ipv4(wqe->av.dgid)) {
+    if (is_udp && mlx5sim_gid_is_ipv4(wqe->av.dgid)) {
         mlx5sim_grh_ipv4(req, wqe, grh);
         return MLX5SIM_ROCE_UDP | MLX5SIM_ROCE_L3_IPV4;
     }
@@ -120,11 +121,12 @@ unsigned mlx5sim_plan_grh(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                                       ((uint32_t)wqe->av.tclass << 20) |
                                       wqe->av.flow_label);
     hdr.payload_length      = htobe16(udp_length + mlx5sim_packet_length(wqe));
-    hdr.next_header         = req->is_roce ? MLX5SIM_IPPROTO_UDP :
-                                             MLX5SIM_NEXT_HDR_IBA;
+    hdr.next_header         = is_udp ? MLX5SIM_IPPROTO_UDP :
+                                       MLX5SIM_NEXT_HDR_IBA;
     hdr.hop_limit           = wqe->av.hop_limit;
     memcpy(hdr.sgid, req->sgid, sizeof(hdr.sgid));
     memcpy(hdr.dgid, wqe->av.dgid, sizeof(hdr.dgid));
     memcpy(grh, &hdr, sizeof(hdr));
-    return req->is_roce ? (MLX5SIM_ROCE_UDP | MLX5SIM_ROCE_L3_IPV6) : 0;
+    return is_udp ? (MLX5SIM_ROCE_UDP | MLX5SIM_ROCE_L3_IPV6) :
+                    MLX5SIM_ROCE_L3_GRH;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/plan.h"
+#include <sim/engine/plan.h>
 
 
 static inline int mlx5sim_mr_allows(const mlx5sim_mr_t *mr, uint32_t pdn,

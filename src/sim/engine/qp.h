@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_QP_H_
 #define MLX5SIM_QP_H_
 
-#include "sim/engine/engine.h"
+#include <sim/engine/engine.h>
 
 #define MLX5SIM_MAX_MTU 4096u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/engine.h"
+#include <sim/engine/engine.h>
 
 #define MLX5SIM_NUM_STATES (MLX5SIM_QPS_ERR + 1)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/opcode.h"
-#include "sim/engine/qp.h"
+#include <sim/engine/opcode.h>
+#include <sim/engine/qp.h>
 
 #include <endian.h>
 #include <string.h>
@@ -255,6 +255,7 @@ static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
         }
         wqe->av.sl         = av->stat_rate_sl & 0xf;
         wqe->av.has_grh    = 0;
+        wqe->av.sgid_index = 0;
         wqe->av.tclass     = 0;
         wqe->av.hop_limit  = 0;
         wqe->av.flow_label = 0;
@@ -268,6 +269,8 @@ static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
     wqe->av.has_grh    = qp->is_roce || (gid_fl & MLX5SIM_AV_GRH);
     wqe->av.sl         = qp->is_roce ? ((av->stat_rate_sl >> 1) & 7) :
                                        (av->stat_rate_sl & 0xf);
+    wqe->av.sgid_index = (gid_fl >> MLX5SIM_AV_SGID_SHIFT) &
+                         MLX5SIM_AV_SGID_MASK;
     wqe->av.tclass     = av->tclass;
     wqe->av.hop_limit  = av->hop_limit;
     wqe->av.flow_label = gid_fl & MLX5SIM_AV_FLOW_LABEL;
@@ -414,7 +417,10 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
     }
 
     flags = mlx5sim_opcode_flags(wqe_p->opcode);
-    if (!mlx5sim_opcode_allowed(flags, qp->type)) {
+    if (!mlx5sim_opcode_allowed(flags, qp->type) ||
+        (qp->no_masked &&
+         ((wqe_p->opcode == MLX5SIM_OPCODE_ATOMIC_MASKED_CS) ||
+          (wqe_p->opcode == MLX5SIM_OPCODE_ATOMIC_MASKED_FA)))) {
         return MLX5SIM_CHK_WQE_OPCODE;
     }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/zip.h"
-#include "sim/engine/engine.h"
-#include "sim/engine/mlx5_def.h"
+#include <sim/engine/zip.h>
+#include <sim/engine/engine.h>
+#include <sim/engine/mlx5_def.h>
 
 #include <endian.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/fabric.h"
-#include "sim/config/identity.h"
-#include "sim/instance/instance.h"
-#include "sim/objs/store.h"
-#include "sim/queue/recv.h"
+#include <sim/exec/fabric.h>
+#include <sim/config/identity.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/store.h>
+#include <sim/queue/recv.h>
 
 
 /* Whether an address is that of the port where @a qp is */

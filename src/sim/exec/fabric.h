@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_FABRIC_H_
 #define MLX5SIM_FABRIC_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * The path between two QPs.

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/packet.h"
-#include "sim/engine/opcode.h"
-#include "sim/engine/packet.h"
-#include "sim/engine/plan.h"
-#include "sim/exec/fabric.h"
-#include "sim/exec/responder.h"
-#include "sim/exec/transfer.h"
-#include "sim/objs/store.h"
-#include "sim/queue/recv.h"
+#include <sim/exec/packet.h>
+#include <sim/engine/opcode.h>
+#include <sim/engine/packet.h>
+#include <sim/engine/plan.h>
+#include <sim/exec/fabric.h>
+#include <sim/exec/pieces.h>
+#include <sim/exec/responder.h>
+#include <sim/exec/transfer.h>
+#include <sim/objs/store.h>
+#include <sim/queue/recv.h>
 
 #include <errno.h>
 #include <string.h>
@@ -167,8 +168,8 @@ static int mlx5sim_packet_move(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
     }
 
     if (!(flags & MLX5SIM_OP_SCATTER) && (plan->length > 0)) {
-        mlx5sim_plan_cut(plan, packet->offset, packet->length);
-        return mlx5sim_transfer(run->req, resp, proc, wqe, plan, side_p);
+        return mlx5sim_pieces_move(run, proc, wqe, packet, ~packet->placed,
+                                   plan, side_p);
     }
 
     return mlx5sim_responder_is_alive(resp, proc) ? 0 : -ESRCH;

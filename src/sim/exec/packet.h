@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_PACKET_H_
 #define MLX5SIM_PACKET_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Packets of a connected QP, in deferred execution: what one does at its
@@ -17,6 +17,8 @@ typedef struct mlx5sim_packet {
     uint32_t offset;   /* of its payload in the message, bytes */
     uint32_t length;   /* of its payload; 0 in requests for data */
     uint32_t packets;  /* PSNs it takes: those of the answer, if to a read */
+    uint32_t placed;   /* pieces of it that are in memory already, as
+                          mlx5sim_pieces_all() numbers them */
     uint8_t  is_first; /* of the message */
     uint8_t  is_last;
     uint8_t  depth;    /* reads and atomics that the responder is busy with */
@@ -62,6 +64,31 @@ mlx5sim_landing_t
 mlx5sim_packet_land(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
                     const mlx5sim_packet_t *packet,
                     mlx5sim_landed_t *landed_p);
+
+/**
+ * Whether the data of a write may reach the responder's memory in any order:
+ * that of its queue pair's packets, or that of pieces of them.
+ *
+ * @param wqe   An RDMA write of an RC QP.
+ */
+int mlx5sim_packet_is_early(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe);
+
+/**
+ * Have data of a packet reach memory before its turn: all of it, or a piece if
+ * the key has relaxed ordering. The responder's state does not change, and
+ * packets that it would refuse have no effect.
+ *
+ * @param packet     Of a write, with the pieces that are in memory so far.
+ * @param first_psn  The responder must have taken all packets in front of this
+ *                   one.
+ * @param sent       Packets sent from there on, in order.
+ * @param dice       Random number: it chooses the piece.
+ *
+ * @return the pieces that are in memory now.
+ */
+uint32_t mlx5sim_packet_place(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
+                              const mlx5sim_packet_t *packet,
+                              uint32_t first_psn, uint32_t sent, uint64_t dice);
 
 /** Have data of a read arrive at the requester: @a length bytes from @a offset
  *  on, which the responder reads from its memory now.

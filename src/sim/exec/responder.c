@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/responder.h"
-#include "sim/objs/mem.h"
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
-#include "sim/queue/chan.h"
-#include "sim/queue/cq.h"
-#include "sim/queue/recv.h"
+#include <sim/exec/responder.h>
+#include <sim/objs/mem.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/queue/chan.h>
+#include <sim/queue/cq.h>
+#include <sim/queue/recv.h>
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_RESPONDER_H_
 #define MLX5SIM_RESPONDER_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * What a work request or one of its packets does at its responder, which

@@ -1,50 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/transfer.h"
-#include "sim/engine/mlx5_def.h"
-#include "sim/objs/mem.h"
-#include "sim/objs/pcie.h"
-#include "sim/objs/store.h"
+#include <sim/exec/transfer.h>
+#include <sim/engine/mlx5_def.h>
+#include <sim/exec/iov.h>
+#include <sim/objs/mem.h>
+#include <sim/objs/pcie.h>
+#include <sim/objs/store.h>
 
 #include <errno.h>
 #include <string.h>
 
 #define MLX5SIM_ATOMIC_LOCK_SHIFT 3
-/* the last byte of a write is copied after all others: PCIe writes words, in
- * order, and programs poll on the last one. Here, words are copied by the
- * kernel, which may do it byte by byte. */
-#define MLX5SIM_WRITE_TAIL        1
 
-
-/* Segments to iovecs; with @a tail > 0 the last bytes become a piece of their
- * own. @return number of pieces */
-static unsigned mlx5sim_transfer_iov(const mlx5sim_seg_t *segs,
-                                     unsigned num_segs, size_t tail,
-                                     struct iovec *iov)
-{
-    unsigned n = 0, i;
-    size_t length;
-    void *base;
-
-    for (i = 0; i < num_segs; ++i) {
-        length = segs[i].length;
-        if (length == 0) {
-            continue;
-        }
-
-        base = (segs[i].inl != NULL) ? (void*)segs[i].inl :
-                                       (void*)(uintptr_t)segs[i].addr;
-        if ((i == num_segs - 1) && (length > tail) && (tail > 0)) {
-            iov[n++] = (struct iovec){base, length - tail};
-            base     = (char*)base + length - tail;
-            length   = tail;
-        }
-
-        iov[n++] = (struct iovec){base, length};
-    }
-
-    return n;
-}
 
 /* Which side of a failed copy is not mapped? Reading our own buffers through
  * the kernel tells without risk. */
@@ -90,26 +57,19 @@ static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan,
                                  const mlx5sim_proc_t *resp_proc,
                                  mlx5sim_side_t *side_p)
 {
-    struct iovec local[MLX5SIM_MAX_SGE + 2], remote[MLX5SIM_MAX_SGE + 2];
-    unsigned num_local, num_remote;
+    int is_send = plan->src_side == MLX5SIM_SIDE_REQUESTER;
+    struct iovec src[MLX5SIM_IOV_MAX], dst[MLX5SIM_IOV_MAX];
+    unsigned num_src, num_dst;
     int ret;
 
-    if (plan->src_side == MLX5SIM_SIDE_REQUESTER) {
-        num_local  = mlx5sim_transfer_iov(plan->src, plan->num_src, 0, local);
-        num_remote = mlx5sim_transfer_iov(plan->dst, plan->num_dst,
-                                          MLX5SIM_WRITE_TAIL, remote);
-        ret        = mlx5sim_mem_writev(resp_proc, local, num_local, remote,
-                                        num_remote, plan->length);
-    } else {
-        num_local  = mlx5sim_transfer_iov(plan->dst, plan->num_dst,
-                                          MLX5SIM_WRITE_TAIL, local);
-        num_remote = mlx5sim_transfer_iov(plan->src, plan->num_src, 0, remote);
-        ret        = mlx5sim_mem_readv(resp_proc, local, num_local, remote,
-                                       num_remote, plan->length);
-    }
-
+    mlx5sim_iov_plan(plan, src, &num_src, dst, &num_dst);
+    ret = is_send ? mlx5sim_mem_writev(resp_proc, src, num_src, dst, num_dst,
+                                       plan->length) :
+                    mlx5sim_mem_readv(resp_proc, dst, num_dst, src, num_src,
+                                      plan->length);
     if (ret == -EFAULT) {
-        *side_p = mlx5sim_transfer_fault_side(local, num_local);
+        *side_p = mlx5sim_transfer_fault_side(is_send ? src : dst,
+                                              is_send ? num_src : num_dst);
     }
 
     return ret;
@@ -156,12 +116,12 @@ mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc,
                              mlx5sim_side_t *side_p)
 {
     struct iovec local = {cqe->data, plan->length};
-    struct iovec remote[MLX5SIM_MAX_SGE + 2];
+    struct iovec remote[MLX5SIM_IOV_MAX];
     unsigned num_remote;
 
     *side_p        = plan->src_side;
     cqe->scattered = plan->length;
-    num_remote     = mlx5sim_transfer_iov(plan->src, plan->num_src, 0, remote);
+    num_remote     = mlx5sim_iov_fill(plan->src, plan->num_src, remote);
     return mlx5sim_mem_readv(src_proc, &local, 1, remote, num_remote,
                              plan->length);
 }
@@ -201,7 +161,7 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
                             const mlx5sim_wqe_t *wqe, uint64_t old,
                             mlx5sim_plan_t *plan)
 {
-    struct iovec local, scatter[MLX5SIM_MAX_SGE + 2];
+    struct iovec local, scatter[MLX5SIM_IOV_MAX];
     uint8_t result[8];
     unsigned num;
 
@@ -213,7 +173,7 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
 
     mlx5sim_atomic_result(wqe, old, 0, result);
     mlx5sim_pcie_written(mlx5sim_proc_self(), 1);
-    num   = mlx5sim_transfer_iov(plan->dst, plan->num_dst, 0, scatter);
+    num   = mlx5sim_iov_fill(plan->dst, plan->num_dst, scatter);
     local = (struct iovec){result, plan->atomic_size};
     return (mlx5sim_mem_writev(mlx5sim_proc_self(), &local, 1, scatter, num,
                                plan->atomic_size) == 0) ? 0 : -EFAULT;

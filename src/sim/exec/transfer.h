@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_TRANSFER_H_
 #define MLX5SIM_TRANSFER_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /**
  * Move the payload between two processes, or carry out an atomic operation.

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/exec/wqe.h"
-#include "sim/engine/mlx5_def.h"
-#include "sim/engine/packet.h"
-#include "sim/exec/fabric.h"
-#include "sim/exec/responder.h"
-#include "sim/exec/transfer.h"
-#include "sim/objs/store.h"
-#include "sim/queue/recv.h"
+#include <sim/exec/wqe.h>
+#include <sim/config/identity.h>
+#include <sim/engine/mlx5_def.h>
+#include <sim/engine/packet.h>
+#include <sim/exec/fabric.h>
+#include <sim/exec/responder.h>
+#include <sim/exec/transfer.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/store.h>
+#include <sim/queue/recv.h>
 
 #include <errno.h>
+#include <string.h>
 
 
 /* Do what the plan says on the responder. @return 0, or -errno as transfer */
@@ -78,6 +81,24 @@ static int mlx5sim_wqe_is_gone(const mlx5sim_run_t *run,
     return !mlx5sim_responder_is_alive(resp, proc);
 }
 
+/* The network header of a datagram has the GID that its address vector names,
+ * and is of its type (PRM: src_addr_index of the address vector, and its entry
+ * in the GID table; libmlx5, mlx5_create_ah(), puts sgid_index there) */
+static void mlx5sim_wqe_set_source(mlx5sim_qp_obj_t *qp,
+                                   const mlx5sim_wqe_t *wqe)
+{
+    uint8_t gid[MLX5SIM_GID_LEN];
+
+    if ((qp->qp.type == MLX5SIM_QPT_UD) && wqe->has_av && wqe->av.has_grh &&
+        mlx5sim_port_gid(mlx5sim_instance_config(), qp->dev, qp->qp.port,
+                         wqe->av.sgid_index, gid)) {
+        memcpy(qp->qp.sgid, gid, sizeof(qp->qp.sgid));
+        qp->qp.is_roce_v1 = qp->qp.is_roce &&
+                            !mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(),
+                                                    wqe->av.sgid_index);
+    }
+}
+
 mlx5sim_verdict_t
 mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                     mlx5sim_plan_t *plan_p, uint64_t *rnr_timer_p)
@@ -93,6 +114,7 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
         return plan_p->verdict;
     }
 
+    mlx5sim_wqe_set_source(qp, wqe);
     run.resp = resp = mlx5sim_fabric_find(qp, wqe);
     mlx5sim_plan_make(&qp->qp, wqe, (resp != NULL) ? &resp->qp : NULL, &env,
                       plan_p);

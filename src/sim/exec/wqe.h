@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_WQE_H_
 #define MLX5SIM_WQE_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /**
  * Carry out a work request: everything it does to its responder, which another

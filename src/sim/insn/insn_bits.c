@@ -2,7 +2,7 @@
 
 /* Shifts, rotations, bit tests and scans */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 enum {
     INSN_SHIFT_ROL = 0,

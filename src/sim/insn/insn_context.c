@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 #include <signal.h>
 

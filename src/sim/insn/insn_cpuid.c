@@ -2,7 +2,7 @@
 
 /* What the processor has */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 #include <cpuid.h>
 

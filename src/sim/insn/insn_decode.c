@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 /** Prefixes and extension bits met before the opcode. */
 typedef struct {

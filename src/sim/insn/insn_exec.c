@@ -2,7 +2,7 @@
 
 /* Moves and arithmetic on general registers */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 enum {
     INSN_ALU_ADD,

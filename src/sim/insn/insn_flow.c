@@ -2,7 +2,7 @@
 
 /* Branches, stack, conditions, fences and hints */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 
 int insn_cond(uint64_t rflags, unsigned cc)

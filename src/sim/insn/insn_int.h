@@ -10,7 +10,7 @@
 #ifndef MLX5SIM_INSN_INT_H_
 #define MLX5SIM_INSN_INT_H_
 
-#include "sim/insn/insn.h"
+#include <sim/insn/insn.h>
 
 #include <string.h>
 
@@ -314,7 +314,7 @@ insn_rm_write(insn_exec_t *x, const insn_t *in, unsigned size, uint64_t value)
  *  @ref insn_cpu_has. */
 enum {
     INSN_CPU_MOVDIRI   = 1 << 0, /**< Intel, and AMD from Zen 5 on */
-    INSN_CPU_MOVDIR64B = 1 << 1, /**< The same */
+    INSN_CPU_MOVDIR64B = 1 << 1, /**< Intel, and AMD from Zen 5 on */
     INSN_CPU_SSE4A     = 1 << 2  /**< AMD only */
 };
 

@@ -2,7 +2,7 @@
 
 /* Access to memory: to the window it is reported, elsewhere performed */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 #include <emmintrin.h>
 

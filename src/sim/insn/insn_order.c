@@ -2,7 +2,7 @@
 
 /* Which instructions order stores to write-combining memory */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 #define INSN_PREFIX_LOCK 0xf0
 

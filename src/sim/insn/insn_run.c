@@ -2,7 +2,7 @@
 
 /* The interpreter's loop */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 
 /* Whether the instruction at rip does nothing but store into the window */

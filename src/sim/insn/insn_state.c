@@ -2,7 +2,7 @@
 
 /* Vector registers in saved state */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 
 int insn_vec_usable(const insn_exec_t *x, const insn_t *in)

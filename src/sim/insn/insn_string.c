@@ -2,7 +2,7 @@
 
 /* movs and stos, with and without repetition */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 /* A WC buffer's size: a longer run of a string instruction reaches the device
  * in pieces of this many aligned bytes. */

@@ -2,7 +2,7 @@
 
 /* Opcode tables (SDM 2, appendix A). An entry that is not here is unknown. */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 #define M INSN_F_MODRM
 

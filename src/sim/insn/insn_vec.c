@@ -2,7 +2,7 @@
 
 /* Moves of vector registers */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 
 /* No opmask, no broadcast and, with two operands, no vvvv */

@@ -3,7 +3,7 @@
 /* The vector operations that compilers put between the stores of a WQE: logic,
  * additions, unpacking, shuffles, broadcasts, insertion and extraction */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 #define INSN_LANE 16 /* most operations stay inside 128-bit lanes */
 

@@ -3,7 +3,7 @@
 /* Moves under an opmask, as vectorised copies of odd lengths use them, and the
  * moves of opmasks themselves */
 
-#include "sim/insn/insn_int.h"
+#include <sim/insn/insn_int.h>
 
 
 /* Bytes that one bit of the mask stands for; 0 if the move takes no mask */

@@ -4,9 +4,11 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/instance/instance.h"
-#include "sim/instance/path.h"
-#include "sim/instance/tree.h"
+#include <sim/instance/instance.h>
+#include <sim/instance/path.h>
+#include <sim/instance/pidns.h>
+#include <sim/instance/place.h>
+#include <sim/instance/tree.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,55 +35,6 @@ static struct {
 } mlx5sim_instance = {
     .once = PTHREAD_ONCE_INIT
 };
-
-/* Open the directory, creating it if necessary, and check that nobody else can
- * tamper with its contents. */
-static int mlx5sim_instance_open(const char *dir, int follow, char *error,
-                                 size_t error_size)
-{
-    struct stat st;
-    int fd;
-
-    if ((mkdir(dir, 0700) != 0) && (errno != EEXIST)) {
-        snprintf(error, error_size, "cannot create the directory %s: %m; set "
-                 "MLX5SIM_DIR to a place where that is possible", dir);
-        return -1;
-    }
-
-    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC |
-                   (follow ? 0 : O_NOFOLLOW));
-    if (fd < 0) {
-        snprintf(error, error_size, "cannot open the directory %s: %m; set "
-                 "MLX5SIM_DIR to another one", dir);
-        return -1;
-    }
-
-    if (fstat(fd, &st) != 0) {
-        snprintf(error, error_size, "cannot stat %s: %m", dir);
-        goto err_close;
-    }
-
-    if (st.st_uid != geteuid()) {
-        snprintf(error, error_size, "%s belongs to user %u, not to user %u who "
-                 "runs this; set MLX5SIM_DIR to a directory of your own", dir,
-                 (unsigned)st.st_uid, (unsigned)geteuid());
-        errno = EPERM;
-        goto err_close;
-    }
-
-    if (st.st_mode & (S_IWGRP | S_IWOTH)) {
-        snprintf(error, error_size, "%s can be written by other users: chmod "
-                 "go-w it, or set MLX5SIM_DIR to another directory", dir);
-        errno = EPERM;
-        goto err_close;
-    }
-
-    return fd;
-
-err_close:
-    close(fd);
-    return -1;
-}
 
 /* Returns the locked file or -1. The lock ends with the file descriptor, so
  * also with the process. */
@@ -146,16 +99,19 @@ static int mlx5sim_instance_create(const char *dir, int dir_fd,
                                    size_t error_size)
 {
     struct rlimit limit;
-    char path[PATH_MAX];
     int lock_fd, ret;
 
-    /* the kernel would send a signal */
+    /* the kernel would send a signal, even at the mark */
     if ((getrlimit(RLIMIT_FSIZE, &limit) == 0) &&
         (limit.rlim_cur < MLX5SIM_INSTANCE_MAX_FILE)) {
         snprintf(error, error_size, "cannot create the files in %s: this "
                  "process may only make files of %lu bytes; raise 'ulimit -f'",
                  dir, (unsigned long)limit.rlim_cur);
         errno = EFBIG;
+        return -1;
+    }
+
+    if (mlx5sim_place_claim(dir_fd, dir, error, error_size) != 0) {
         return -1;
     }
 
@@ -172,35 +128,66 @@ static int mlx5sim_instance_create(const char *dir, int dir_fd,
     }
 
     /* a creator that was killed may have used another configuration */
-    mlx5sim_tree_remove(dir);
-    ret = mlx5sim_tree_create(dir, config);
+    mlx5sim_tree_remove(dir_fd);
+    ret = mlx5sim_tree_create(dir_fd, config);
     if (ret != 0) {
         snprintf(error, error_size, "cannot create the device tree in %s: %m",
                  dir);
         goto out_unlock;
     }
 
-    if (snprintf(path, sizeof(path), "%s/" MLX5SIM_INSTANCE_CONFIG, dir) >=
-        (int)sizeof(path)) {
-        snprintf(error, error_size, "%s: name too long", dir);
-        errno = ENAMETOOLONG;
-        ret   = -1;
+    ret = mlx5sim_pidns_save(dir_fd, dir, error, error_size);
+    if (ret != 0) {
         goto out_unlock;
     }
 
-    ret = mlx5sim_config_save(config, path, error, error_size);
+    ret = mlx5sim_config_save(config, dir_fd, MLX5SIM_INSTANCE_CONFIG, error,
+                              error_size);
+    if (ret != 0) {
+        snprintf(error, error_size, "cannot write %s/" MLX5SIM_INSTANCE_CONFIG
+                 ": %m", dir);
+    }
 
 out_unlock:
     close(lock_fd);
     return ret;
 }
 
+/* Join the instance in an open directory. @param wanted  What the environment
+ * asks for. */
+static int mlx5sim_instance_join_at(int dir_fd, const char *dir,
+                                    const mlx5sim_config_t *wanted,
+                                    mlx5sim_config_t *config_p, char *path_p,
+                                    char *error, size_t error_size)
+{
+    int ret;
+
+    ret = (faccessat(dir_fd, MLX5SIM_INSTANCE_CONFIG, F_OK, 0) == 0) ?
+          mlx5sim_place_claim(dir_fd, dir, error, error_size) :
+          mlx5sim_instance_create(dir, dir_fd, wanted, error, error_size);
+    if ((ret != 0) ||
+        (mlx5sim_pidns_check(dir_fd, dir, error, error_size) != 0)) {
+        return -1;
+    }
+
+    if (mlx5sim_place_path(dir_fd, path_p, PATH_MAX) != 0) {
+        snprintf(error, error_size, "cannot resolve %.200s: %m; is /proc "
+                 "mounted?", dir);
+        return -1;
+    }
+
+    mlx5sim_config_init(config_p);
+    return mlx5sim_config_load(config_p, dir_fd, path_p,
+                               MLX5SIM_INSTANCE_CONFIG, error, error_size);
+}
+
 int mlx5sim_instance_join(const char *dir, int follow,
-                          mlx5sim_config_t *config_p, char *error,
+                          mlx5sim_config_t *config_p, char *path_p, char *error,
                           size_t error_size)
 {
+    unsigned flags = MLX5SIM_PLACE_CREATE |
+                     (follow ? MLX5SIM_PLACE_FOLLOW : 0);
     mlx5sim_config_t wanted;
-    char path[PATH_MAX];
     int saved_errno;
     int dir_fd, ret;
 
@@ -212,32 +199,17 @@ int mlx5sim_instance_join(const char *dir, int follow,
         return -1;
     }
 
-    if (snprintf(path, sizeof(path), "%s/" MLX5SIM_INSTANCE_CONFIG, dir) >=
-        (int)sizeof(path)) {
-        snprintf(error, error_size, "MLX5SIM_DIR is too long");
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-
-    dir_fd = mlx5sim_instance_open(dir, follow, error, error_size);
+    dir_fd = mlx5sim_place_open(dir, flags, error, error_size);
     if (dir_fd < 0) {
         return -1;
     }
 
-    ret = 0;
-    if (faccessat(dir_fd, MLX5SIM_INSTANCE_CONFIG, F_OK, 0) != 0) {
-        ret = mlx5sim_instance_create(dir, dir_fd, &wanted, error, error_size);
-    }
-
+    ret = mlx5sim_instance_join_at(dir_fd, dir, &wanted, config_p, path_p,
+                                   error, error_size);
     saved_errno = errno;
     close(dir_fd);
     errno = saved_errno;
     if (ret != 0) {
-        return -1;
-    }
-
-    mlx5sim_config_init(config_p);
-    if (mlx5sim_config_load(config_p, path, error, error_size) != 0) {
         return -1;
     }
 
@@ -246,29 +218,90 @@ int mlx5sim_instance_join(const char *dir, int follow,
                                    error_size);
 }
 
-static void mlx5sim_instance_init(void)
+/* What an instance consists of: the rest of a directory is somebody else's */
+static int mlx5sim_instance_has(const char *name)
 {
-    char error[MLX5SIM_CONFIG_ERROR_MAX], path[PATH_MAX];
-    const char *env, *unknown, *closest, *dir;
+    static const char *const names[] = {
+        MLX5SIM_INSTANCE_CONFIG, MLX5SIM_INSTANCE_LOCK,
+        MLX5SIM_INSTANCE_VIOLATIONS, MLX5SIM_INSTANCE_STORE, MLX5SIM_PIDNS_FILE
+    };
+    unsigned i;
 
-    env = getenv("MLX5SIM_DIR");
-    if ((env != NULL) && (env[0] != '\0')) {
-        dir = env;
-    } else {
-        snprintf(path, sizeof(path), MLX5SIM_INSTANCE_DEFAULT_DIR "%u",
-                 (unsigned)geteuid());
-        dir = path;
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        if (strcmp(name, names[i]) == 0) {
+            return 1;
+        }
     }
 
+    return mlx5sim_tree_has(name) ||
+           (strncmp(name, MLX5SIM_INSTANCE_CHAN,
+                    strlen(MLX5SIM_INSTANCE_CHAN)) == 0) ||
+           /* unfinished */
+           (strncmp(name, MLX5SIM_INSTANCE_CONFIG ".",
+                    strlen(MLX5SIM_INSTANCE_CONFIG ".")) == 0);
+}
+
+int mlx5sim_instance_remove(const char *dir, int follow, int all, char *error,
+                            size_t error_size)
+{
+    int dir_fd, left, ret = -1;
+
+    dir_fd = mlx5sim_place_open(dir, follow ? MLX5SIM_PLACE_FOLLOW : 0, error,
+                                error_size);
+    if (dir_fd < 0) {
+        return -1;
+    }
+
+    if (mlx5sim_place_check(dir_fd, dir, error, error_size) != 0) {
+        goto out;
+    }
+
+    /* first of all, so that nobody joins what is going */
+    (void)unlinkat(dir_fd, MLX5SIM_INSTANCE_CONFIG, 0);
+    left = mlx5sim_place_clear(dir_fd, all ? NULL : mlx5sim_instance_has);
+    ret  = mlx5sim_place_abandon(dir_fd);
+    if (left > 0) {
+        snprintf(error, error_size, "%s is no instance any more, but holds "
+                 "files that are not of the device: they are left alone", dir);
+    } else if (ret != 0) {
+        snprintf(error, error_size, "cannot remove %s: %m", dir);
+    }
+
+out:
+    close(dir_fd);
+    return ret;
+}
+
+const char *mlx5sim_instance_locate(char *buf, size_t size, int *follow_p)
+{
+    const char *env = getenv("MLX5SIM_DIR");
+
+    snprintf(buf, size, MLX5SIM_INSTANCE_DEFAULT_DIR "%u", (unsigned)geteuid());
+    if ((env == NULL) || (env[0] == '\0')) {
+        env = buf;
+    }
+
+    /* anybody can put a link at the default place, whoever names it */
+    *follow_p = (strcmp(env, buf) != 0);
+    return env;
+}
+
+static void mlx5sim_instance_init(void)
+{
+    char error[MLX5SIM_CONFIG_ERROR_MAX], buf[PATH_MAX];
+    const char *unknown, *closest, *dir;
+    int follow;
+
+    dir = mlx5sim_instance_locate(buf, sizeof(buf), &follow);
     mlx5sim_config_init(&mlx5sim_instance.config);
-    if (mlx5sim_instance_join(dir, dir == env, &mlx5sim_instance.config, error,
+    if (mlx5sim_instance_join(dir, follow, &mlx5sim_instance.config,
+                              mlx5sim_instance.dir, error,
                               sizeof(error)) != 0) {
         goto err;
     }
 
-    if ((realpath(dir, mlx5sim_instance.dir) == NULL) ||
-        (mlx5sim_path_set_root(mlx5sim_instance.dir,
-                               mlx5sim_instance.config.devices) != 0)) {
+    if (mlx5sim_path_set_root(mlx5sim_instance.dir,
+                              mlx5sim_instance.config.devices) != 0) {
         snprintf(error, sizeof(error), "cannot resolve %.200s: %m", dir);
         goto err;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/instance/path.h"
-#include "sim/config/identity.h"
+#include <sim/instance/path.h>
+#include <sim/config/identity.h>
 
 #include <ctype.h>
 #include <errno.h>

@@ -4,8 +4,9 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/instance/tree.h"
-#include "sim/config/identity.h"
+#include <sim/instance/tree.h>
+#include <sim/config/identity.h>
+#include <sim/instance/place.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -263,8 +264,11 @@ static void mlx5sim_tree_gids(mlx5sim_tree_t *tree, unsigned dev,
     unsigned i;
     int in_use;
 
+    /* the kernel makes them even if there is nothing in them */
+    mlx5sim_tree_dir(tree, "gids");
+    mlx5sim_tree_dir(tree, "gid_attrs/types");
     mlx5sim_tree_dir(tree, "gid_attrs/ndevs");
-    for (i = 0; i < mlx5sim_gid_table_len(tree->config); ++i) {
+    for (i = 0; i < mlx5sim_gid_table_len(tree->config, dev, port); ++i) {
         in_use = mlx5sim_port_gid(tree->config, dev, port, i, gid);
 
         snprintf(name, sizeof(name), "gids/%u", i);
@@ -302,7 +306,7 @@ static void mlx5sim_tree_port(mlx5sim_tree_t *tree, unsigned dev,
     mlx5sim_tree_attr(tree, "sm_lid", "0x%x", mlx5sim_port_sm_lid(config));
     mlx5sim_tree_attr(tree, "sm_sl", "0");
     mlx5sim_tree_attr(tree, "cap_mask", "0x%08x",
-                      mlx5sim_port_cap_mask(config));
+                      mlx5sim_port_cap_mask(config, dev, port));
     mlx5sim_tree_attr(tree, "has_smi", "%d",
                       config->link != MLX5SIM_LINK_ROCE);
 
@@ -427,38 +431,6 @@ static void mlx5sim_tree_write_dev(mlx5sim_tree_t *tree)
     }
 }
 
-static int mlx5sim_tree_remove_at(int dir_fd, const char *name)
-{
-    struct dirent *entry;
-    int fd;
-    DIR *dir;
-
-    if ((unlinkat(dir_fd, name, 0) == 0) || (errno == ENOENT)) {
-        return 0;
-    }
-
-    fd = openat(dir_fd, name,
-                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        return -1;
-    }
-
-    dir = fdopendir(fd);
-    if (dir == NULL) {
-        close(fd);
-        return -1;
-    }
-
-    while ((entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
-            mlx5sim_tree_remove_at(fd, entry->d_name);
-        }
-    }
-
-    closedir(dir);
-    return unlinkat(dir_fd, name, AT_REMOVEDIR);
-}
-
 /* Build one tree and move it to its name in the directory top_fd. */
 static int mlx5sim_tree_build(int top_fd, const char *name,
                               void (*write_tree)(mlx5sim_tree_t *tree),
@@ -479,7 +451,8 @@ static int mlx5sim_tree_build(int top_fd, const char *name,
         return -1;
     }
 
-    tree.dir_fd = openat(top_fd, temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    tree.dir_fd = openat(top_fd, temporary,
+                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (tree.dir_fd < 0) {
         mlx5sim_tree_fail(&tree);
         goto out_remove;
@@ -499,7 +472,7 @@ static int mlx5sim_tree_build(int top_fd, const char *name,
     }
 
 out_remove:
-    mlx5sim_tree_remove_at(top_fd, temporary);
+    (void)mlx5sim_place_remove(top_fd, temporary);
     errno = tree.error;
     return (tree.error == 0) ? 0 : -1;
 }
@@ -551,51 +524,36 @@ int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
     return 0;
 }
 
-int mlx5sim_tree_create(const char *dir, const mlx5sim_config_t *config)
+int mlx5sim_tree_create(int dir_fd, const mlx5sim_config_t *config)
 {
-    int saved_errno;
-    int top_fd, ret;
+    int ret;
 
-    top_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (top_fd < 0) {
-        return -1;
-    }
-
-    ret = mlx5sim_tree_build(top_fd, "sysfs", mlx5sim_tree_write_sysfs, config);
-    if (ret == 0) {
-        ret = mlx5sim_tree_build(top_fd, "dev", mlx5sim_tree_write_dev, config);
-    }
-
-    saved_errno = errno;
-    close(top_fd);
-    errno = saved_errno;
-    return ret;
+    ret = mlx5sim_tree_build(dir_fd, "sysfs", mlx5sim_tree_write_sysfs, config);
+    return (ret != 0) ? ret :
+           mlx5sim_tree_build(dir_fd, "dev", mlx5sim_tree_write_dev, config);
 }
 
-void mlx5sim_tree_remove(const char *dir)
+int mlx5sim_tree_has(const char *name)
 {
-    static const char *const temporaries[] = {
-        "sysfs" MLX5SIM_TREE_TMP_SUFFIX, "dev" MLX5SIM_TREE_TMP_SUFFIX
-    };
-    struct dirent *entry;
+    static const char *const names[] = {"sysfs", "dev"};
+    const char *rest;
     unsigned i;
-    DIR *top;
 
-    top = opendir(dir);
-    if (top == NULL) {
-        return;
-    }
-
-    mlx5sim_tree_remove_at(dirfd(top), "sysfs");
-    mlx5sim_tree_remove_at(dirfd(top), "dev");
-    while ((entry = readdir(top)) != NULL) {
-        for (i = 0; i < MLX5SIM_TREE_COUNT(temporaries); ++i) {
-            if (!strncmp(entry->d_name, temporaries[i],
-                         strlen(temporaries[i]))) {
-                mlx5sim_tree_remove_at(dirfd(top), entry->d_name);
+    for (i = 0; i < MLX5SIM_TREE_COUNT(names); ++i) {
+        if (strncmp(name, names[i], strlen(names[i])) == 0) {
+            rest = name + strlen(names[i]);
+            if ((rest[0] == '\0') ||
+                (strncmp(rest, MLX5SIM_TREE_TMP_SUFFIX,
+                         strlen(MLX5SIM_TREE_TMP_SUFFIX)) == 0)) {
+                return 1;
             }
         }
     }
 
-    closedir(top);
+    return 0;
+}
+
+void mlx5sim_tree_remove(int dir_fd)
+{
+    (void)mlx5sim_place_clear(dir_fd, mlx5sim_tree_has);
 }

@@ -3,11 +3,11 @@
 #ifndef MLX5SIM_TREE_H_
 #define MLX5SIM_TREE_H_
 
-#include "sim/config/config.h"
+#include <sim/config/config.h>
 
 /**
  * Write everything of sysfs and /dev that a kernel with mlx5 devices would show
- * about them: @a dir/sysfs has the layout of /sys, @a dir/dev that of /dev.
+ * about them: sysfs has the layout of /sys, dev that of /dev.
  *
  * Each of the two is built under another name and then renamed, so it is there
  * completely or not at all, and processes that do this at the same time do not
@@ -16,11 +16,11 @@
  * Character devices can't be made without privileges: dev/infiniband/uverbsN
  * is an empty file, which the interposers present as a device.
  *
- * @param dir  Existing directory.
+ * @param dir_fd  Directory that gets both.
  *
  * @return 0, or -1 with errno.
  */
-int mlx5sim_tree_create(const char *dir, const mlx5sim_config_t *config);
+int mlx5sim_tree_create(int dir_fd, const mlx5sim_config_t *config);
 
 /**
  * Change the state of a port in the tree of @a dir.
@@ -31,9 +31,15 @@ int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
                           int is_up);
 
 /**
- * Remove the trees in @a dir, including what killed creators left unfinished.
- * Nobody may be creating or using a tree there.
+ * Whether a name is that of a tree, finished or not.
  */
-void mlx5sim_tree_remove(const char *dir);
+int mlx5sim_tree_has(const char *name);
+
+/**
+ * Remove the trees in a directory, including what killed creators left
+ * unfinished. Nobody may be creating or using a tree there, and the directory
+ * has to be marked as ours (@ref mlx5sim_place_claim).
+ */
+void mlx5sim_tree_remove(int dir_fd);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/libc/real.h"
+#include <sim/libc/real.h>
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/limit/inject.h"
-#include "sim/instance/instance.h"
+#include <sim/limit/inject.h>
+#include <sim/instance/instance.h>
 
 #include <pthread.h>
 #include <stdio.h>

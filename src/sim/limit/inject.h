@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_INJECT_H_
 #define MLX5SIM_INJECT_H_
 
-#include "sim/config/fault.h"
-#include "sim/config/quirk.h"
+#include <sim/config/fault.h>
+#include <sim/config/quirk.h>
 
 /** Count a command of this process on @a object. MLX5SIM_FAIL is read each
  *  time; counting starts over when it has changed.

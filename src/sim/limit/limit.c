@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/limit/limit.h"
-#include "sim/instance/instance.h"
-#include "sim/objs/store.h"
-#include "sim/reap/reap.h"
+#include <sim/limit/limit.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/store.h>
+#include <sim/reap/reap.h>
 
 
 unsigned mlx5sim_limit(mlx5sim_obj_kind_t kind)

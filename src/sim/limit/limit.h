@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_LIMIT_H_
 #define MLX5SIM_LIMIT_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Limits of objects per device, as reported in ibv_device_attr.

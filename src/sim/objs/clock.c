@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/objs/clock.h"
+#include <sim/objs/clock.h>
 
 #include <time.h>
 

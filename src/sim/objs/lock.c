@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/objs/lock.h"
+#include <sim/objs/lock.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
 #ifndef MLX5SIM_LOCK_H_
 #define MLX5SIM_LOCK_H_
 
+#include <linux/futex.h>
 #include <pthread.h>
 
 /*
@@ -29,5 +30,17 @@ void mlx5sim_lock_init(mlx5sim_lock_t *lock);
 int mlx5sim_lock(mlx5sim_lock_t *lock);
 
 void mlx5sim_unlock(mlx5sim_lock_t *lock);
+
+/**
+ * Whether who held @a lock has died with it, and nobody has taken it since. Not
+ * more than a load: the kernel has said so in the word of the lock
+ * (Documentation/locking/robust-futex-ABI.rst), before the pid of the dead one
+ * can be another's.
+ */
+static inline int mlx5sim_lock_is_orphan(const mlx5sim_lock_t *lock)
+{
+    return (__atomic_load_n(&lock->__data.__lock, __ATOMIC_ACQUIRE) &
+            FUTEX_OWNER_DIED) != 0;
+}
 
 #endif

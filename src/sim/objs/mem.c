@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/objs/mem.h"
+#include <sim/objs/mem.h>
+#include <sim/objs/proc.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 /* One side of a copy by way of /proc/PID/mem */
 typedef struct {
     pid_t              pid;
+    uint64_t           start_time; /* 0: it is this process */
     const struct iovec *iov;
     size_t             offset;  /* in the first piece */
     int                fd;
@@ -77,6 +79,15 @@ static off_t mlx5sim_mem_side_addr(mlx5sim_mem_side_t *side, size_t *room_p)
     return (uintptr_t)side->iov->iov_base + side->offset;
 }
 
+/* Whether the process that was opened is the one that is meant: its pid may be
+ * another's by now. The descriptor keeps the memory of the one that was
+ * opened, so this holds as long. */
+static int mlx5sim_mem_side_is_meant(const mlx5sim_mem_side_t *side)
+{
+    return (side->start_time == 0) ||
+           (mlx5sim_proc_start_time(side->pid) == side->start_time);
+}
+
 /* Hardware does not see mprotect(): the pages of a memory region are pinned.
  * This way of access, which debuggers use, does not either. Slow. */
 static int mlx5sim_mem_force(mlx5sim_mem_side_t *src, mlx5sim_mem_side_t *dst,
@@ -93,6 +104,11 @@ static int mlx5sim_mem_force(mlx5sim_mem_side_t *src, mlx5sim_mem_side_t *dst,
 
     if (!mlx5sim_mem_side_open(dst, O_WRONLY)) {
         goto out_src;
+    }
+
+    if (!mlx5sim_mem_side_is_meant(src) || !mlx5sim_mem_side_is_meant(dst)) {
+        ret = -ESRCH;
+        goto out_dst;
     }
 
     for (done = 0; done < length; done += part) {
@@ -128,6 +144,10 @@ int mlx5sim_mem_probev(const mlx5sim_proc_t *proc, const struct iovec *local,
                        unsigned num_local, const struct iovec *remote,
                        unsigned num_remote, size_t length)
 {
+    if (mlx5sim_proc_is_gone(proc)) {
+        return -ESRCH;
+    }
+
     return mlx5sim_mem_result(proc, process_vm_readv(proc->pid, local,
                                                      num_local, remote,
                                                      num_remote, 0), length);
@@ -137,8 +157,8 @@ int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
                       unsigned num_local, const struct iovec *remote,
                       unsigned num_remote, size_t length)
 {
-    mlx5sim_mem_side_t src = {proc->pid, remote, 0, -1};
-    mlx5sim_mem_side_t dst = {getpid(), local, 0, -1};
+    mlx5sim_mem_side_t src = {proc->pid, proc->start_time, remote, 0, -1};
+    mlx5sim_mem_side_t dst = {getpid(), 0, local, 0, -1};
     int ret;
 
     ret = mlx5sim_mem_probev(proc, local, num_local, remote, num_remote,
@@ -150,9 +170,13 @@ int mlx5sim_mem_writev(const mlx5sim_proc_t *proc, const struct iovec *local,
                        unsigned num_local, const struct iovec *remote,
                        unsigned num_remote, size_t length)
 {
-    mlx5sim_mem_side_t src = {getpid(), local, 0, -1};
-    mlx5sim_mem_side_t dst = {proc->pid, remote, 0, -1};
+    mlx5sim_mem_side_t src = {getpid(), 0, local, 0, -1};
+    mlx5sim_mem_side_t dst = {proc->pid, proc->start_time, remote, 0, -1};
     int ret;
+
+    if (mlx5sim_proc_is_gone(proc)) {
+        return -ESRCH;
+    }
 
     ret = mlx5sim_mem_result(proc, process_vm_writev(proc->pid, local,
                                                      num_local, remote,

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_MEM_H_
 #define MLX5SIM_MEM_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 #include <sys/uio.h>
 
@@ -15,7 +15,8 @@
  */
 
 /**
- * Copy @a length bytes from / to @a addr in the memory of @a proc.
+ * Copy @a length bytes from / to @a addr in the memory of @a proc. If that has
+ * gone, whoever has its pid now is left alone.
  *
  * @return 0, -EFAULT (not mapped), -ESRCH (process is gone) or -EPERM.
  */

@@ -3,9 +3,9 @@
 #ifndef MLX5SIM_OBJ_H_
 #define MLX5SIM_OBJ_H_
 
-#include "sim/engine/engine.h"
-#include "sim/engine/zip.h"
-#include "sim/objs/lock.h"
+#include <sim/engine/engine.h>
+#include <sim/engine/zip.h>
+#include <sim/objs/lock.h>
 
 #include <stdint.h>
 #include <stdatomic.h>
@@ -117,6 +117,7 @@ typedef struct mlx5sim_proc {
     _Atomic pid_t    pid;       /* 0: free */
     _Atomic uint32_t kick;      /* futex word its helper thread sleeps on */
     uint64_t         start_time; /* /proc/PID/stat field 22, clock ticks */
+    mlx5sim_lock_t   life;      /* held by its helper thread all the time */
     char             name[32];
     mlx5sim_counters_t c;
 } mlx5sim_proc_t;
@@ -131,6 +132,9 @@ typedef struct mlx5sim_ctx {
     uint32_t      static_uuars;   /* legacy: number of static uUARs */
     uint32_t      low_lat_uuars;  /* legacy: the last, for one QP each */
     int32_t       fault;          /* 1: to be opened; else what opening says */
+    uint32_t      is_open;        /* GET_CONTEXT has succeeded */
+    uint32_t      has_devx;
+    _Atomic uint32_t lag_next;    /* counts QPs, for their ports of a LAG */
     _Atomic uint32_t is_dead;     /* device has failed since it was opened */
 } mlx5sim_ctx_t;
 
@@ -332,6 +336,7 @@ typedef struct mlx5sim_qp_obj {
     uint16_t         pkey_index;
     uint8_t          sgid_index, hop_limit, traffic_class, static_rate;
     uint8_t          sq_sig_all;
+    uint8_t          lag_port;    /* of a LAG, from 1; 0: any */
     uint32_t         flow_label;
 } mlx5sim_qp_obj_t;
 

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_PCIE_H_
 #define MLX5SIM_PCIE_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * What an adapter would send over PCI Express, per process whose memory it is.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +18,7 @@
 #endif
 
 
-/* Start time of a process in clock ticks; 0 if it does not exist or is only
- * waiting to be reaped by its parent. */
-static uint64_t mlx5sim_proc_start_time(pid_t pid)
+uint64_t mlx5sim_proc_start_time(pid_t pid)
 {
     unsigned long long start = 0;
     char path[32], buf[512], *p, state;
@@ -52,6 +50,23 @@ static uint64_t mlx5sim_proc_start_time(pid_t pid)
     return start;
 }
 
+/* Whether Yama lets only ancestors reach a process, unless that says otherwise
+ * (Documentation/admin-guide/LSM/Yama.rst: 1, "restricted ptrace"). 0 needs no
+ * exception, and 2 and 3 have none. */
+static int mlx5sim_proc_is_restricted(void)
+{
+    char scope = '0';
+    int fd;
+
+    fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!read(fd, &scope, 1);
+        close(fd);
+    }
+
+    return scope == '1';
+}
+
 int mlx5sim_proc_attach(void)
 {
     uint64_t start_time = mlx5sim_proc_start_time(getpid());
@@ -76,10 +91,14 @@ int mlx5sim_proc_attach(void)
         strncpy(proc->name, program_invocation_short_name,
                 sizeof(proc->name) - 1);
         memset((void*)&proc->c, 0, sizeof(proc->c));
+        mlx5sim_lock_init(&proc->life);
 
         /* peers reach our memory with process_vm_readv/writev, which the Yama
-         * security module would refuse between siblings */
-        (void)prctl(PR_SET_PTRACER, (unsigned long)-1, 0, 0, 0);
+         * security module would refuse between siblings; what else this allows
+         * is in docs/software-device.md */
+        if (mlx5sim_proc_is_restricted()) {
+            (void)prctl(PR_SET_PTRACER, (unsigned long)-1, 0, 0, 0);
+        }
         mlx5sim_self_tag = (proc->gen << 8) | (slot + 1);
         atomic_store(&proc->tag, mlx5sim_self_tag);
         return 0;
@@ -95,6 +114,11 @@ int mlx5sim_proc_attach(void)
 void mlx5sim_proc_forget(void)
 {
     mlx5sim_self_tag = 0;
+}
+
+void mlx5sim_proc_live(mlx5sim_proc_t *proc)
+{
+    (void)mlx5sim_lock(&proc->life);
 }
 
 int mlx5sim_proc_exists(pid_t pid)

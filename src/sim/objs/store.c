@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/objs/store.h"
+#include <sim/objs/store.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -241,7 +241,7 @@ int mlx5sim_store_open(const char *dir)
 
     strcpy(mlx5sim_store_dir, dir);
     snprintf(path, sizeof(path), "%s/store", dir);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         goto err;
     }

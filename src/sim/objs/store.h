@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_STORE_H_
 #define MLX5SIM_STORE_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 #include <stddef.h>
 
@@ -22,7 +22,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  12
+#define MLX5SIM_STORE_VERSION  13
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {
@@ -103,7 +103,7 @@ mlx5sim_proc_t *mlx5sim_proc_by_tag(uint32_t tag);
  *  its port is down. */
 int mlx5sim_qp_is_cut_off(const mlx5sim_qp_obj_t *qp);
 
-/** The same for failed devices only: it does not execute anything. */
+/** Whether a QP executes nothing because its device has failed. */
 int mlx5sim_qp_is_dead(const mlx5sim_qp_obj_t *qp);
 
 /** QP by number in any process, NULL if there is none. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/preload/device.h"
-#include "sim/instance/path.h"
-#include "sim/libc/real.h"
-#include "sim/uverbs/uverbs.h"
+#include <sim/preload/device.h>
+#include <sim/instance/path.h>
+#include <sim/libc/real.h>
+#include <sim/uverbs/uverbs.h>
 
 #include <errno.h>
 #include <fcntl.h>

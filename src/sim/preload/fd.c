@@ -5,9 +5,9 @@
  * calls go through unchanged, as the descriptors are real files.
  */
 
-#include "sim/libc/real.h"
-#include "sim/preload/export.h"
-#include "sim/uverbs/uverbs.h"
+#include <sim/libc/real.h>
+#include <sim/preload/export.h>
+#include <sim/uverbs/uverbs.h>
 
 #include <errno.h>
 #include <stdarg.h>

@@ -11,10 +11,10 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/libc/real.h"
-#include "sim/preload/device.h"
-#include "sim/preload/export.h"
-#include "sim/preload/redirect.h"
+#include <sim/libc/real.h>
+#include <sim/preload/device.h>
+#include <sim/preload/export.h>
+#include <sim/preload/redirect.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,9 +11,9 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/libc/real.h"
-#include "sim/preload/export.h"
-#include "sim/preload/redirect.h"
+#include <sim/libc/real.h>
+#include <sim/preload/export.h>
+#include <sim/preload/redirect.h>
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/preload/redirect.h"
-#include "sim/instance/instance.h"
+#include <sim/preload/redirect.h>
+#include <sim/instance/instance.h>
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_REDIRECT_H_
 #define MLX5SIM_REDIRECT_H_
 
-#include "sim/instance/path.h"
+#include <sim/instance/path.h>
 
 #include <alloca.h>
 #include <errno.h>

@@ -6,9 +6,9 @@
  * signals may ring doorbells, whatever they block.
  */
 
-#include "sim/doorbell/trap.h"
-#include "sim/libc/real.h"
-#include "sim/preload/export.h"
+#include <sim/doorbell/trap.h>
+#include <sim/libc/real.h>
+#include <sim/preload/export.h>
 
 #include <signal.h>
 #include <stddef.h>

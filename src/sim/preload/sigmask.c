@@ -8,8 +8,8 @@
  * sigaction.c.
  */
 
-#include "sim/libc/real.h"
-#include "sim/preload/export.h"
+#include <sim/libc/real.h>
+#include <sim/preload/export.h>
 
 #include <poll.h>
 #include <pthread.h>

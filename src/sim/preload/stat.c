@@ -11,12 +11,12 @@
 #define _GNU_SOURCE
 #endif
 
-#include "sim/config/identity.h"
-#include "sim/libc/real.h"
-#include "sim/preload/device.h"
-#include "sim/preload/export.h"
-#include "sim/preload/redirect.h"
-#include "sim/uverbs/uverbs.h"
+#include <sim/config/identity.h>
+#include <sim/libc/real.h>
+#include <sim/preload/device.h>
+#include <sim/preload/export.h>
+#include <sim/preload/redirect.h>
+#include <sim/uverbs/uverbs.h>
 
 #include <errno.h>
 #include <fcntl.h>

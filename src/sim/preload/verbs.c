@@ -4,10 +4,10 @@
  * What keeps libibverbs on the code paths we want.
  */
 
-#include "sim/instance/instance.h"
-#include "sim/libc/real.h"
-#include "sim/preload/device.h"
-#include "sim/preload/export.h"
+#include <sim/instance/instance.h>
+#include <sim/libc/real.h>
+#include <sim/preload/device.h>
+#include <sim/preload/export.h>
 
 #include <errno.h>
 #include <linux/netlink.h>

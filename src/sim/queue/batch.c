@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/queue/batch.h"
-#include "sim/objs/store.h"
-#include "sim/queue/cq.h"
+#include <sim/queue/batch.h>
+#include <sim/objs/store.h>
+#include <sim/queue/cq.h>
 
 /* CQs of a thread in which completions are held back; further ones do without
  * compression */

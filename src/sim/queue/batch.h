@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_BATCH_H_
 #define MLX5SIM_BATCH_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Completions that a thread holds back, to write several of them as one block:

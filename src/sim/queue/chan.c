@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/queue/chan.h"
-#include "sim/objs/store.h"
+#include <sim/queue/chan.h>
+#include <sim/objs/store.h>
 
 #include <errno.h>
 #include <fcntl.h>

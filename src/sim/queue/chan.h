@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_CHAN_H_
 #define MLX5SIM_CHAN_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 #include <stddef.h>
 
@@ -37,7 +37,8 @@ uint32_t mlx5sim_chan_reported(mlx5sim_chan_t *chan, uint64_t handle,
                                uint32_t unsure, uint32_t written,
                                size_t acknowledged);
 
-/** The same for the async events of @a obj. */
+/** @return Async events of @a obj that libibverbs has reported, see
+ *          mlx5sim_chan_reported(). */
 uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged);
 
 /** @return Whether an event of this type was raised on @a obj and the

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/queue/cq.h"
-#include "sim/check/report.h"
-#include "sim/objs/clock.h"
-#include "sim/objs/mem.h"
-#include "sim/objs/pcie.h"
-#include "sim/objs/store.h"
-#include "sim/queue/batch.h"
-#include "sim/queue/chan.h"
+#include <sim/queue/cq.h>
+#include <sim/check/report.h>
+#include <sim/objs/clock.h>
+#include <sim/objs/mem.h>
+#include <sim/objs/pcie.h>
+#include <sim/objs/store.h>
+#include <sim/queue/batch.h>
+#include <sim/queue/chan.h>
 
 #include <endian.h>
 #include <errno.h>

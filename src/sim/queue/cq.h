@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_CQ_H_
 #define MLX5SIM_CQ_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Completion queues, in the memory of the process that owns them.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/queue/recv.h"
-#include "sim/check/report.h"
-#include "sim/objs/pcie.h"
-#include "sim/objs/store.h"
-#include "sim/queue/chan.h"
-#include "sim/queue/cq.h"
-#include "sim/queue/recv_wqe.h"
-#include "sim/queue/srq.h"
+#include <sim/queue/recv.h>
+#include <sim/check/report.h>
+#include <sim/objs/pcie.h>
+#include <sim/objs/store.h>
+#include <sim/queue/chan.h>
+#include <sim/queue/cq.h>
+#include <sim/queue/recv_wqe.h>
+#include <sim/queue/srq.h>
 
 #include <infiniband/verbs.h>
 

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_RECV_H_
 #define MLX5SIM_RECV_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Receives of a QP, from its own queue or from an SRQ: claimed for a message,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/queue/recv_wqe.h"
-#include "sim/objs/mem.h"
+#include <sim/queue/recv_wqe.h>
+#include <sim/objs/mem.h>
 
 #include <endian.h>
 #include <string.h>

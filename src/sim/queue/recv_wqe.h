@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_RECV_WQE_H_
 #define MLX5SIM_RECV_WQE_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 #include <stddef.h>
 

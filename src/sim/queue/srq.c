@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/queue/srq.h"
-#include "sim/check/report.h"
-#include "sim/objs/store.h"
-#include "sim/queue/chan.h"
-#include "sim/queue/recv_wqe.h"
+#include <sim/queue/srq.h>
+#include <sim/check/report.h>
+#include <sim/objs/store.h>
+#include <sim/queue/chan.h>
+#include <sim/queue/recv_wqe.h>
 
 #include <endian.h>
 #include <infiniband/verbs.h>

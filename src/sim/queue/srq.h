@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_SRQ_H_
 #define MLX5SIM_SRQ_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Shared receive queues. A WQE leaves one when a QP claims it, and may come

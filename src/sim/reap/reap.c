@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/reap/reap.h"
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
-#include "sim/queue/cq.h"
-#include "sim/queue/recv.h"
+#include <sim/reap/reap.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/queue/cq.h>
+#include <sim/queue/recv.h>
 
 #include <string.h>
 #include <unistd.h>

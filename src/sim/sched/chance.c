@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/chance.h"
-#include "sim/config/seed.h"
+#include <sim/sched/chance.h>
+#include <sim/config/seed.h>
 
 #define MLX5SIM_LONG_WAIT 8   /* times the usual */
 

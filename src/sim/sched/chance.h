@@ -32,7 +32,8 @@ typedef enum {
     MLX5SIM_CHANCE_ORDER,    /* of queue pairs, and of what one does */
     MLX5SIM_CHANCE_LOST,     /* packet of a requester */
     MLX5SIM_CHANCE_UNHEARD,  /* packet of a responder */
-    MLX5SIM_CHANCE_GATHER    /* how long completions are gathered */
+    MLX5SIM_CHANCE_GATHER,   /* how long completions are gathered */
+    MLX5SIM_CHANCE_PLACE     /* which data come before their turn */
 } mlx5sim_chance_kind_t;
 
 /** Choose the mode. To be called before any work request is posted. */

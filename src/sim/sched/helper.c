@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/helper.h"
-#include "sim/objs/store.h"
-#include "sim/queue/batch.h"
-#include "sim/queue/recv.h"
-#include "sim/sched/chance.h"
-#include "sim/sched/park.h"
-#include "sim/sched/pipe.h"
-#include "sim/sched/sq.h"
+#include <sim/sched/helper.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/queue/batch.h>
+#include <sim/queue/recv.h>
+#include <sim/sched/chance.h>
+#include <sim/sched/park.h>
+#include <sim/sched/pipe.h>
+#include <sim/sched/sq.h>
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,7 +220,8 @@ static void *mlx5sim_helper_main(void *arg)
     struct timespec ts;
     uint32_t seen;
 
-    (void)arg;
+    mlx5sim_proc_live(proc);
+    sem_post(arg);
     prctl(PR_SET_NAME, "mlx5sim", 0, 0, 0);
     /* waiting for a receive buffer takes microseconds: the default slack is too
      * long */
@@ -253,6 +256,7 @@ int mlx5sim_helper_start(void)
 {
     sigset_t all, old;
     pthread_t thread;
+    sem_t is_living;
     int ret = 0;
 
     pthread_mutex_lock(&mlx5sim_helper_mutex);
@@ -260,10 +264,14 @@ int mlx5sim_helper_start(void)
         /* the application's signals are for its own threads */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
-        ret = pthread_create(&thread, NULL, mlx5sim_helper_main, NULL);
+        sem_init(&is_living, 0, 0);
+        ret = pthread_create(&thread, NULL, mlx5sim_helper_main, &is_living);
         pthread_sigmask(SIG_SETMASK, &old, NULL);
         if (ret == 0) {
             pthread_detach(thread);
+            /* before there is anything that others could reach */
+            while ((sem_wait(&is_living) != 0) && (errno == EINTR)) {
+            }
             mlx5sim_helper_running = 1;
         } else {
             fprintf(stderr, "mlx5sim: cannot start the helper thread: %s\n",

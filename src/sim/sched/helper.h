@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_HELPER_H_
 #define MLX5SIM_HELPER_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * One thread per process that uses the device, asleep on the kick word of the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/park.h"
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
+#include <sim/sched/park.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
 
 #include <time.h>
 

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_PARK_H_
 #define MLX5SIM_PARK_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * When to look again at a QP of this process that can't go on now. The helper

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/pipe_int.h"
-#include "sim/check/report.h"
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
-#include "sim/sched/chance.h"
-#include "sim/sched/park.h"
-#include "sim/sched/sq.h"
+#include <sim/sched/pipe_int.h>
+#include <sim/check/report.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/sched/chance.h>
+#include <sim/sched/park.h>
+#include <sim/sched/sq.h>
 
 #include <endian.h>
 #include <stdlib.h>
@@ -63,6 +63,7 @@ static void mlx5sim_pipe_clear(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     pipe->is_gone    = 0;
     pipe->is_parked  = 0;
     memset(pipe->is_drawn, 0, sizeof(pipe->is_drawn));
+    memset(pipe->placed, 0, sizeof(pipe->placed));
 }
 
 static void mlx5sim_pipe_reset(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
@@ -178,6 +179,8 @@ static int mlx5sim_pipe_has_work(const mlx5sim_pipe_t *pipe,
         return pipe->num_answers > 0;
     case MLX5SIM_LANE_COMPLETE:
         return mlx5sim_pipe_can_complete(pipe);
+    case MLX5SIM_LANE_PLACE:
+        return mlx5sim_pipe_can_place(pipe, qp);
     default:
         return (pipe->una < pipe->snd) && (pipe->num_answers == 0) &&
                !pipe->is_parked && (qp->qp.type == MLX5SIM_QPT_RC) &&
@@ -216,6 +219,15 @@ static void mlx5sim_pipe_step(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     case MLX5SIM_LANE_COMPLETE:
         mlx5sim_pipe_complete_some(pipe, qp, burst);
         break;
+    case MLX5SIM_LANE_PLACE:
+        do {
+            mlx5sim_pipe_place(pipe, qp,
+                               mlx5sim_chance(MLX5SIM_CHANCE_PLACE,
+                                              qp->qp.qpn,
+                                              (pipe->steps[lane] << 2) |
+                                              burst));
+        } while ((burst-- > 0) && mlx5sim_pipe_can_place(pipe, qp));
+        break;
     default:
         mlx5sim_pipe_timeout(pipe, qp);
         break;
@@ -240,7 +252,7 @@ mlx5sim_pipe_run_lane(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
 {
     static const mlx5sim_chance_kind_t kinds[MLX5SIM_NUM_LANES] = {
         MLX5SIM_CHANCE_SEND, MLX5SIM_CHANCE_ANSWER, MLX5SIM_CHANCE_COMPLETE,
-        MLX5SIM_CHANCE_TIMER
+        MLX5SIM_CHANCE_TIMER, MLX5SIM_CHANCE_CONTINUE
     };
     mlx5sim_chance_kind_t kind = kinds[lane];
 
@@ -251,7 +263,8 @@ mlx5sim_pipe_run_lane(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
 
     if (!pipe->is_drawn[lane]) {
         if ((lane == MLX5SIM_LANE_SEND) && (pipe->snd != pipe->end) &&
-            (pipe->snd != mlx5sim_pipe_flight(pipe, pipe->cur)->psn)) {
+            (pipe->snd != mlx5sim_pipe_flight(pipe, pipe->cur)->psn) &&
+            !mlx5sim_pipe_flight(pipe, pipe->cur)->is_early) {
             kind = MLX5SIM_CHANCE_CONTINUE;
         }
         pipe->is_drawn[lane] = 1;
@@ -277,13 +290,15 @@ mlx5sim_pipe_run_lanes(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
 {
     unsigned first             = mlx5sim_chance(MLX5SIM_CHANCE_ORDER,
                                                 qp->qp.qpn, round);
-    mlx5sim_pipe_state_t state = MLX5SIM_PIPE_IDLE;
+    mlx5sim_pipe_state_t state = mlx5sim_pipe_run_lane(pipe, qp,
+                                                       MLX5SIM_LANE_PLACE,
+                                                       round, due_p);
     mlx5sim_pipe_state_t lane;
     unsigned i;
 
-    for (i = 0; i < MLX5SIM_NUM_LANES; ++i) {
+    for (i = 0; i < MLX5SIM_NUM_DUTIES; ++i) {
         lane  = mlx5sim_pipe_run_lane(pipe, qp,
-                                      (first + i) % MLX5SIM_NUM_LANES, round,
+                                      (first + i) % MLX5SIM_NUM_DUTIES, round,
                                       due_p);
         state = (lane > state) ? lane : state;
     }

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_PIPE_H_
 #define MLX5SIM_PIPE_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Deferred execution of a send queue, on the way through which a work request

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/pipe_int.h"
-#include "sim/engine/packet.h"
-#include "sim/exec/packet.h"
-#include "sim/sched/chance.h"
-#include "sim/sched/park.h"
+#include <sim/sched/pipe_int.h>
+#include <sim/engine/packet.h>
+#include <sim/exec/packet.h>
+#include <sim/sched/chance.h>
+#include <sim/sched/park.h>
 
 #include <string.h>
 
@@ -96,7 +96,10 @@ static void mlx5sim_pipe_acked(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
         return;
     }
 
-    pipe->una       = psn;
+    for (; pipe->una < psn; ++pipe->una) {
+        pipe->placed[pipe->una % MLX5SIM_PIPE_WINDOW] = 0;
+    }
+
     pipe->retries   = 0;
     qp->retries     = 0;
     qp->retry_since = 0;

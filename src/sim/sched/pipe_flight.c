@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/pipe_int.h"
-#include "sim/check/report.h"
-#include "sim/engine/opcode.h"
-#include "sim/engine/packet.h"
-#include "sim/objs/pcie.h"
-#include "sim/objs/store.h"
+#include <sim/sched/pipe_int.h>
+#include <sim/check/report.h>
+#include <sim/engine/opcode.h>
+#include <sim/engine/packet.h>
+#include <sim/exec/packet.h>
+#include <sim/objs/pcie.h>
+#include <sim/objs/store.h>
 
 #include <string.h>
 
@@ -129,6 +130,12 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     flight->ds         = wqe.ds;
     flight->opcode     = wqe.opcode;
     flight->is_request = !!(flags & MLX5SIM_OP_SCATTER);
+    /* One without data has none that come early, but does not hold those of
+     * others up */
+    flight->is_early   = (syndrome == 0) &&
+                         (wqe.opcode == MLX5SIM_OPCODE_RDMA_WRITE) &&
+                         (qp->qp.type == MLX5SIM_QPT_RC) &&
+                         mlx5sim_packet_is_early(qp, &wqe);
     flight->signaled   = wqe.signaled;
     flight->fence      = wqe.fence;
     flight->length     = wqe.length;
@@ -143,8 +150,12 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         mlx5sim_pipe_fail(pipe, pipe->tail, syndrome);
     }
 
-    /* sending goes on with this one: all before have been sent */
-    pipe->cur      = pipe->tail++;
+    if (pipe->snd == pipe->end) {
+        /* sending goes on with this one: all before have been sent */
+        pipe->cur = pipe->tail;
+    }
+
+    ++pipe->tail;
     pipe->end     += flight->packets;
     pipe->fetched += flight->num_bb;
 }

@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_PIPE_INT_H_
 #define MLX5SIM_PIPE_INT_H_
 
-#include "sim/sched/pipe.h"
-#include "sim/engine/mlx5_def.h"
+#include <sim/sched/pipe.h>
+#include <sim/engine/mlx5_def.h>
 
 /*
  * Inside of a pipe. Packets are counted from the first one that the QP sent
@@ -14,7 +14,10 @@
 
 enum {
     MLX5SIM_PIPE_FLIGHTS = 64,  /* work requests fetched and not complete */
-    MLX5SIM_PIPE_ANSWERS = 64   /* answers of the responder under way */
+    MLX5SIM_PIPE_ANSWERS = 64,  /* answers of the responder under way */
+    MLX5SIM_PIPE_WINDOW  = 256  /* packets from the first that is not
+                                   acknowledged: data of further ones do not
+                                   come before their turn */
 };
 
 /** What can be done independently of each other, each with its own waits. */
@@ -23,6 +26,8 @@ typedef enum {
     MLX5SIM_LANE_ANSWER,    /* hear what the responder says */
     MLX5SIM_LANE_COMPLETE,
     MLX5SIM_LANE_TIMER,     /* notice that it says nothing */
+    MLX5SIM_NUM_DUTIES,     /* one round goes through all of these */
+    MLX5SIM_LANE_PLACE = MLX5SIM_NUM_DUTIES, /* data before their turn */
     MLX5SIM_NUM_LANES
 } mlx5sim_lane_t;
 
@@ -44,6 +49,7 @@ typedef struct mlx5sim_flight {
     uint8_t  ds;
     uint8_t  opcode;
     uint8_t  is_request; /* read or atomic: answered by data */
+    uint8_t  is_early;   /* a write whose data may come before their turn */
     uint8_t  signaled;
     uint8_t  fence;
     uint8_t  syndrome;   /* of the one that fails */
@@ -87,6 +93,9 @@ struct mlx5sim_pipe {
     uint64_t         sends;      /* packets sent, those lost too */
     uint64_t         heard;      /* packets of the responder, too */
     uint8_t          is_drawn[MLX5SIM_NUM_LANES]; /* due is set */
+    uint32_t         placed[MLX5SIM_PIPE_WINDOW]; /* pieces of each packet from
+                                    una on that have come before their turn; at
+                                    its number modulo the window */
 };
 
 
@@ -128,6 +137,17 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp);
 int mlx5sim_pipe_can_send(const mlx5sim_pipe_t *pipe,
                           const mlx5sim_qp_obj_t *qp);
 void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp);
+
+/** Pieces of packet number @a psn that have come before their turn. */
+uint32_t mlx5sim_pipe_placed(const mlx5sim_pipe_t *pipe, uint64_t psn);
+
+/** Whether data can come before their turn, and having some do so: a packet of
+ *  consecutive writes, or a piece of one. It may fetch a further WQE to find
+ *  them. */
+int mlx5sim_pipe_can_place(const mlx5sim_pipe_t *pipe,
+                           const mlx5sim_qp_obj_t *qp);
+void mlx5sim_pipe_place(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
+                        uint64_t dice);
 
 /** Hear the first answer, or the first packet of it. */
 void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp);

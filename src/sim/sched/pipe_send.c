@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/pipe_int.h"
-#include "sim/engine/opcode.h"
-#include "sim/engine/packet.h"
-#include "sim/exec/packet.h"
-#include "sim/exec/wqe.h"
-#include "sim/sched/chance.h"
+#include <sim/sched/pipe_int.h>
+#include <sim/engine/opcode.h>
+#include <sim/engine/packet.h>
+#include <sim/exec/packet.h>
+#include <sim/exec/wqe.h>
+#include <sim/sched/chance.h>
 
 
 /* Reads and atomics before flight @a number that wait for their answer */
@@ -140,6 +140,7 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
         packet.is_first = 1;
         packet.is_last  = 1;
         packet.depth    = mlx5sim_pipe_depth(pipe, pipe->cur);
+        packet.placed   = 0;
     } else {
         packet.offset   = done * mtu;
         packet.is_first = (done == 0);
@@ -148,13 +149,15 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
                                            mtu;
         packet.packets  = 1;
         packet.depth    = 0;
+        packet.placed   = mlx5sim_pipe_placed(pipe, pipe->snd);
     }
 
     if (pipe->snd + packet.packets > pipe->max_snd) {
         pipe->max_snd = pipe->snd + packet.packets;
     }
 
-    if (!is_lost) {
+    /* what is there in part has not been lost */
+    if (!is_lost || (packet.placed != 0)) {
         landing = mlx5sim_packet_land(qp, wqe, &packet, &landed);
         mlx5sim_pipe_landed(pipe, qp, &packet, landing, &landed);
     }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/sched/sq.h"
-#include "sim/check/report.h"
-#include "sim/exec/wqe.h"
-#include "sim/objs/pcie.h"
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
-#include "sim/queue/batch.h"
-#include "sim/queue/cq.h"
-#include "sim/queue/recv.h"
-#include "sim/sched/chance.h"
-#include "sim/sched/park.h"
-#include "sim/sched/pipe.h"
+#include <sim/sched/sq.h>
+#include <sim/check/report.h>
+#include <sim/exec/wqe.h>
+#include <sim/objs/pcie.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/queue/batch.h>
+#include <sim/queue/cq.h>
+#include <sim/queue/recv.h>
+#include <sim/sched/chance.h>
+#include <sim/sched/park.h>
+#include <sim/sched/pipe.h>
 
 #include <endian.h>
 

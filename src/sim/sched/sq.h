@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_SQ_H_
 #define MLX5SIM_SQ_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Send queues. Each is run only by the process that owns it, in the thread that

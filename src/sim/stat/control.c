@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/stat/control.h"
-#include "sim/instance/instance.h"
-#include "sim/instance/tree.h"
-#include "sim/objs/store.h"
-#include "sim/queue/chan.h"
+#include <sim/stat/control.h>
+#include <sim/instance/instance.h>
+#include <sim/instance/tree.h>
+#include <sim/objs/store.h>
+#include <sim/queue/chan.h>
 
 #include <infiniband/verbs.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/stat/stat.h"
-#include "common/json.h"
-#include "sim/config/identity.h"
-#include "sim/objs/store.h"
-#include "sim/uar/uar.h"
+#include <sim/stat/stat.h>
+#include <common/json.h>
+#include <sim/config/identity.h>
+#include <sim/objs/store.h>
+#include <sim/uar/uar.h>
 
 /* Where processes are written to, and in how much detail */
 typedef struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/stat/program.h"
+#include <sim/stat/program.h>
 
 #include <elf.h>
 #include <fcntl.h>

@@ -4,13 +4,14 @@
  * mlx5sim-stat: what the processes of an instance have and did.
  */
 
-#include "sim/stat/stat.h"
-#include "sim/config/missing.h"
-#include "sim/instance/instance.h"
-#include "sim/objs/store.h"
-#include "sim/reap/reap.h"
-#include "sim/stat/control.h"
-#include "sim/stat/program.h"
+#include <sim/stat/stat.h>
+#include <sim/config/missing.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/store.h>
+#include <sim/reap/reap.h>
+#include <sim/stat/control.h>
+#include <sim/stat/private.h>
+#include <sim/stat/program.h>
 
 #include <errno.h>
 #include <getopt.h>
@@ -31,6 +32,8 @@ static void usage(FILE *stream)
             "       mlx5sim-stat --port-down | --port-up DEVICE:PORT "
             "[--dir DIR]\n"
             "       mlx5sim-stat --fatal DEVICE [--dir DIR]\n"
+            "       mlx5sim-stat --remove [--force] [--dir DIR]\n"
+            "       mlx5sim-stat --make-private PID\n"
             "\n"
             "Show the resources and counters of the processes that use the "
             "software mlx5\ndevice.\n"
@@ -49,6 +52,15 @@ static void usage(FILE *stream)
             "                 take a port such as mlx5_0:1 down, or up again\n"
             "  --fatal DEVICE fail a device such as mlx5_0 for those who have "
             "it open\n"
+            "  --remove       remove the instance, unless a process uses it; "
+            "with --force\n"
+            "                 even then, with all that is in its directory\n"
+            "  --make-private PID\n"
+            "                 make a directory for an instance that process "
+            "PID removes\n"
+            "                 at its end, and print its name; remove those of "
+            "processes\n"
+            "                 that were killed before\n"
             "  --dir DIR      instance; default $MLX5SIM_DIR or "
             "/dev/shm/mlx5sim.UID\n"
             "  --help         this text\n",
@@ -96,6 +108,9 @@ int main(int argc, char **argv)
         {"port-down", required_argument, NULL, 'n'},
         {"port-up", required_argument, NULL, 'u'},
         {"fatal", required_argument, NULL, 'f'},
+        {"remove", no_argument, NULL, 'r'},
+        {"force", no_argument, NULL, 'F'},
+        {"make-private", required_argument, NULL, 'P'},
         {"check-program", required_argument, NULL, 'p'},
         {"variables", no_argument, NULL, 'v'},
         {"variables-markdown", no_argument, NULL, 'm'},
@@ -103,7 +118,8 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
-    int json = 0, all = 0, detail = 0, leaks = 0, opt;
+    int json = 0, all = 0, detail = 0, leaks = 0, removal = 0, force = 0;
+    int opt;
     char path[512];
     struct stat st;
     const char *dir, *name = NULL;
@@ -132,6 +148,14 @@ int main(int argc, char **argv)
             action = opt;
             name   = optarg;
             break;
+        case 'r':
+            removal = 1;
+            break;
+        case 'F':
+            force = 1;
+            break;
+        case 'P':
+            return mlx5sim_private_create(atoi(optarg));
         case 'p':
             if (!mlx5sim_program_is_preloadable(optarg, path, sizeof(path))) {
                 puts(path);
@@ -154,6 +178,10 @@ int main(int argc, char **argv)
             usage(stderr);
             return 2;
         }
+    }
+
+    if (removal) {
+        return mlx5sim_private_remove(force);
     }
 
     dir = mlx5sim_instance_dir();

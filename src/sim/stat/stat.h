@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_STAT_H_
 #define MLX5SIM_STAT_H_
 
-#include "sim/config/config.h"
-#include "sim/objs/obj.h"
+#include <sim/config/config.h>
+#include <sim/objs/obj.h>
 
 #include <stdint.h>
 #include <stdio.h>

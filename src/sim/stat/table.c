@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/stat/stat.h"
-#include "sim/objs/store.h"
-#include "sim/uar/uar.h"
+#include <sim/stat/stat.h>
+#include <sim/objs/store.h>
+#include <sim/uar/uar.h>
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uar/legacy.h"
-#include "sim/instance/instance.h"
-#include "sim/objs/store.h"
-#include "sim/uar/layout.h"
-#include "sim/uar/map.h"
-#include "sim/uar/uar.h"
+#include <sim/uar/legacy.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/store.h>
+#include <sim/uar/layout.h>
+#include <sim/uar/map.h>
+#include <sim/uar/uar.h>
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_UAR_LEGACY_H_
 #define MLX5SIM_UAR_LEGACY_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * UARs as assigned by kernels without the UAR object, and by newer ones for

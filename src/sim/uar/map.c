@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uar/map.h"
-#include "sim/uar/layout.h"
+#include <sim/uar/map.h>
+#include <sim/uar/layout.h>
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_UAR_MAP_H_
 #define MLX5SIM_UAR_MAP_H_
 
-#include "sim/insn/insn.h"
+#include <sim/insn/insn.h>
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uar/uar.h"
-#include "sim/instance/instance.h"
-#include "sim/limit/inject.h"
-#include "sim/objs/store.h"
-#include "sim/reap/reap.h"
+#include <sim/uar/uar.h>
+#include <sim/instance/instance.h>
+#include <sim/limit/inject.h>
+#include <sim/objs/store.h>
+#include <sim/reap/reap.h>
 
 #include <errno.h>
 

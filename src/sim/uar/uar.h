@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_UAR_H_
 #define MLX5SIM_UAR_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * UAR pages. A device has a limited number of them (MLX5SIM_UARS); contexts get

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uar/window.h"
-#include "sim/objs/store.h"
-#include "sim/uar/layout.h"
-#include "sim/uar/legacy.h"
-#include "sim/uar/map.h"
+#include <sim/uar/window.h>
+#include <sim/objs/store.h>
+#include <sim/uar/layout.h>
+#include <sim/uar/legacy.h>
+#include <sim/uar/map.h>
 
 
 static mlx5sim_uar_t *mlx5sim_window_uar(const mlx5sim_map_t *map,

@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_WINDOW_H_
 #define MLX5SIM_WINDOW_H_
 
-#include "sim/insn/insn.h"
-#include "sim/objs/obj.h"
+#include <sim/insn/insn.h>
+#include <sim/objs/obj.h>
 
 /*
  * Which UAR an address belongs to.

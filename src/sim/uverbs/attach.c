@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/attach.h"
-#include "sim/check/report.h"
-#include "sim/config/seed.h"
-#include "sim/doorbell/trap.h"
-#include "sim/instance/instance.h"
-#include "sim/limit/inject.h"
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
-#include "sim/reap/reap.h"
-#include "sim/sched/chance.h"
-#include "sim/sched/helper.h"
-#include "sim/uar/legacy.h"
-#include "sim/uar/map.h"
+#include <sim/uverbs/attach.h>
+#include <sim/check/report.h>
+#include <sim/config/seed.h>
+#include <sim/doorbell/trap.h>
+#include <sim/instance/instance.h>
+#include <sim/limit/inject.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/reap/reap.h>
+#include <sim/sched/chance.h>
+#include <sim/sched/helper.h>
+#include <sim/uar/legacy.h>
+#include <sim/uar/map.h>
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/cmd.h"
+#include <sim/uverbs/cmd.h>
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #ifndef MLX5SIM_CMD_H_
 #define MLX5SIM_CMD_H_
 
-#include "sim/config/fault.h"
-#include "sim/objs/store.h"
+#include <sim/config/fault.h>
+#include <sim/objs/store.h>
 
 #include <stddef.h>
 #include <stdint.h>

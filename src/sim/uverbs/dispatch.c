@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/dispatch.h"
-#include "sim/config/seed.h"
-#include "sim/instance/instance.h"
-#include "sim/limit/inject.h"
-#include "sim/uverbs/attr.h"
-#include "sim/uverbs/cmd.h"
-#include "sim/uverbs/refuse.h"
-#include "sim/uverbs/uverbs_uar.h"
+#include <sim/uverbs/dispatch.h>
+#include <sim/config/seed.h>
+#include <sim/doorbell/trap.h>
+#include <sim/instance/instance.h>
+#include <sim/limit/inject.h>
+#include <sim/uverbs/attr.h>
+#include <sim/uverbs/cmd.h>
+#include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_context.h>
+#include <sim/uverbs/uverbs_devx.h>
+#include <sim/uverbs/uverbs_uar.h>
 
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
-#include <rdma/mlx5_user_ioctl_verbs.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,28 +26,6 @@
 
 /* For mlx5sim_seed_draw() */
 #define MLX5SIM_DISPATCH_SEED         0x434d44
-
-/* mlx5 PRM: QUERY_HCA_CAP of the atomic capabilities, current values */
-#define MLX5SIM_CMD_OP_QUERY_HCA_CAP  0x100
-#define MLX5SIM_CAP_ATOMIC_CUR        ((3 << 1) | 1)
-/* byte offsets in the reply: mlx5_ifc_query_hca_cap_out_bits (16 bytes), then
- * mlx5_ifc_atomic_caps_bits */
-#define MLX5SIM_CAP_ATOMIC_OPERATIONS 34
-#define MLX5SIM_CAP_ATOMIC_SIZE_QP    38
-#define MLX5SIM_CAP_ATOMIC_8B_MODE    24
-#define MLX5SIM_CAP_ATOMIC_PCI_FADD   96
-#define MLX5SIM_CAP_ATOMIC_PCI_SWAP   98
-#define MLX5SIM_CAP_ATOMIC_PCI_CSWAP  100
-#define MLX5SIM_CAP_ATOMIC_LAST       102
-/* atomic_req_8B_endianness_mode, the two high bits: host order */
-#define MLX5SIM_ATOMIC_8B_HOST        (1 << 6)
-/* compare-swap, fetch-add, masked compare-swap, masked fetch-add */
-#define MLX5SIM_ATOMIC_OPERATIONS     0xf
-/* set of sizes in bytes: 4 and 8 */
-#define MLX5SIM_ATOMIC_SIZES          0xc
-/* sets of sizes of atomics on PCIe, enum ibv_pci_atomic_op_size */
-#define MLX5SIM_ATOMIC_PCI_4          1
-#define MLX5SIM_ATOMIC_PCI_8          2
 
 static const mlx5sim_cmd_desc_t *const mlx5sim_cmd_tables[] = {
     mlx5sim_cmds_device, mlx5sim_cmds_mr, mlx5sim_cmds_cq, mlx5sim_cmds_srq,
@@ -138,67 +119,6 @@ static int mlx5sim_invoke_write(mlx5sim_ctx_t *ctx, int fd,
     return ret;
 }
 
-static void mlx5sim_put_be16(uint8_t *p, uint16_t value)
-{
-    p[0] = value >> 8;
-    p[1] = value & 0xff;
-}
-
-/* Sizes of the atomics that are said to be atomics on PCIe. libmlx5 copies them
- * to ibv_device_attr_ex::pci_atomic_caps, and newer versions make atomic_cap of
- * a device that has fetch-add and compare-swap of 8 bytes IBV_ATOMIC_GLOB
- * (verbs.c, get_pci_atomic_caps). */
-static void mlx5sim_put_pci_atomics(uint8_t *reply)
-{
-    static const struct {
-        uint8_t fadd, swap;
-    } sizes[] = {
-        [MLX5SIM_PCI_ATOMICS_NONE]  = {0, 0},
-        [MLX5SIM_PCI_ATOMICS_FADD8] = {MLX5SIM_ATOMIC_PCI_8, 0},
-        [MLX5SIM_PCI_ATOMICS_8]     = {MLX5SIM_ATOMIC_PCI_8,
-                                       MLX5SIM_ATOMIC_PCI_8},
-        [MLX5SIM_PCI_ATOMICS_4_8]   = {MLX5SIM_ATOMIC_PCI_4 |
-                                       MLX5SIM_ATOMIC_PCI_8,
-                                       MLX5SIM_ATOMIC_PCI_4 |
-                                       MLX5SIM_ATOMIC_PCI_8}
-    };
-    unsigned which = mlx5sim_instance_config()->pci_atomics;
-
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_FADD, sizes[which].fadd);
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_SWAP, sizes[which].swap);
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_PCI_CSWAP, sizes[which].swap);
-}
-
-/* The only firmware command of use: which atomics there are */
-static int mlx5sim_devx_other(struct ib_uverbs_ioctl_hdr *hdr)
-{
-    const struct ib_uverbs_attr *in, *out;
-    const uint8_t *cmd;
-    uint8_t *reply;
-
-    in  = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN);
-    out = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT);
-    if ((in == NULL) || (out == NULL) || (in->len < 8)) {
-        return -EINVAL;
-    }
-
-    cmd = mlx5sim_attr_in(in);
-    if ((((cmd[0] << 8) | cmd[1]) != MLX5SIM_CMD_OP_QUERY_HCA_CAP) ||
-        (((cmd[6] << 8) | cmd[7]) != MLX5SIM_CAP_ATOMIC_CUR) ||
-        (out->len < MLX5SIM_CAP_ATOMIC_LAST)) {
-        return mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
-    }
-
-    reply = mlx5sim_attr_out(out);
-    memset(reply, 0, out->len);
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_OPERATIONS,
-                     MLX5SIM_ATOMIC_OPERATIONS);
-    mlx5sim_put_be16(reply + MLX5SIM_CAP_ATOMIC_SIZE_QP, MLX5SIM_ATOMIC_SIZES);
-    reply[MLX5SIM_CAP_ATOMIC_8B_MODE] = MLX5SIM_ATOMIC_8B_HOST;
-    mlx5sim_put_pci_atomics(reply);
-    return 0;
-}
-
 /* What a kernel without the object or method returns; libibverbs repeats what
  * it can as INVOKE_WRITE */
 static int mlx5sim_no_method(const struct ib_uverbs_ioctl_hdr *hdr)
@@ -228,16 +148,9 @@ static void mlx5sim_dispatch_wait(void)
     }
 }
 
-int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
+static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
+                                    struct ib_uverbs_ioctl_hdr *hdr)
 {
-    struct ib_uverbs_ioctl_hdr *hdr = arg;
-
-    if (hdr->length != sizeof(*hdr) +
-                       (hdr->num_attrs * sizeof(hdr->attrs[0]))) {
-        return -EINVAL;
-    }
-
-    mlx5sim_dispatch_wait();
     /* What is left of a device that was removed under its users: the kernel has
      * dissociated the context (ib_uverbs_disassociate_ucontext) */
     if (atomic_load(&ctx->is_dead)) {
@@ -247,6 +160,10 @@ int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
     switch ((hdr->object_id << 16) | hdr->method_id) {
     case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_INVOKE_WRITE:
         return mlx5sim_invoke_write(ctx, fd, hdr);
+    case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_GET_CONTEXT:
+        return mlx5sim_method_get_context(ctx, fd, hdr);
+    case (UVERBS_OBJECT_ASYNC_EVENT << 16) | UVERBS_METHOD_ASYNC_EVENT_ALLOC:
+        return mlx5sim_method_alloc_async(ctx, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_ALLOC:
         return ctx->is_legacy ? mlx5sim_no_method(hdr) :
                                 mlx5sim_cmd_uar_alloc(ctx, hdr);
@@ -254,8 +171,35 @@ int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
         return ctx->is_legacy ? mlx5sim_no_method(hdr) :
                                 mlx5sim_cmd_uar_destroy(ctx, hdr);
     case (MLX5_IB_OBJECT_DEVX << 16) | MLX5_IB_METHOD_DEVX_OTHER:
-        return mlx5sim_devx_other(hdr);
+        return mlx5sim_devx_other(ctx, hdr);
+    case (MLX5_IB_OBJECT_DEVX_OBJ << 16) | MLX5_IB_METHOD_DEVX_OBJ_QUERY:
+        return ctx->has_devx ? mlx5sim_devx_query(ctx, hdr) :
+                               mlx5sim_no_method(hdr);
+    case (MLX5_IB_OBJECT_DEVX_OBJ << 16) | MLX5_IB_METHOD_DEVX_OBJ_MODIFY:
+        return ctx->has_devx ? mlx5sim_devx_modify(ctx, hdr) :
+                               mlx5sim_no_method(hdr);
+    case (MLX5_IB_OBJECT_DEVX_OBJ << 16) | MLX5_IB_METHOD_DEVX_OBJ_CREATE:
+        return ctx->has_devx ? mlx5sim_devx_create(hdr) :
+                               mlx5sim_no_method(hdr);
     default:
         return mlx5sim_no_method(hdr);
     }
+}
+
+int mlx5sim_uverbs_dispatch(mlx5sim_ctx_t *ctx, int fd, void *arg)
+{
+    struct ib_uverbs_ioctl_hdr *hdr = arg;
+    sigset_t saved;
+    int ret;
+
+    if (hdr->length != sizeof(*hdr) +
+                       (hdr->num_attrs * sizeof(hdr->attrs[0]))) {
+        return -EINVAL;
+    }
+
+    mlx5sim_dispatch_wait();
+    mlx5sim_trap_defer(&saved);
+    ret = mlx5sim_dispatch_command(ctx, fd, hdr);
+    mlx5sim_trap_allow(&saved);
+    return ret;
 }

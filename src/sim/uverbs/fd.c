@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/fd.h"
-#include "sim/objs/store.h"
+#include <sim/uverbs/fd.h>
+#include <sim/objs/store.h>
 
 static _Atomic uint32_t mlx5sim_fds[MLX5SIM_MAX_FD];
 

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_FD_H_
 #define MLX5SIM_FD_H_
 
-#include "sim/objs/obj.h"
+#include <sim/objs/obj.h>
 
 /*
  * Descriptors of this process that are devices or channels of ours.

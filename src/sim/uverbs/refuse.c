@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/refuse.h"
-#include "sim/instance/instance.h"
+#include <sim/uverbs/refuse.h>
+#include <sim/instance/instance.h>
 
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_REFUSE_H_
 #define MLX5SIM_REFUSE_H_
 
-#include "sim/config/missing.h"
+#include <sim/config/missing.h>
 
 #include <stdint.h>
 

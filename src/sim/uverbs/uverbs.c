@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/uverbs.h"
-#include "sim/instance/instance.h"
-#include "sim/objs/store.h"
-#include "sim/sched/helper.h"
-#include "sim/sched/sq.h"
-#include "sim/uar/layout.h"
-#include "sim/uar/legacy.h"
-#include "sim/uverbs/attach.h"
-#include "sim/uverbs/cmd.h"
-#include "sim/uverbs/dispatch.h"
-#include "sim/uverbs/fd.h"
-#include "sim/uverbs/uverbs_chan.h"
+#include <sim/uverbs/uverbs.h>
+#include <sim/doorbell/trap.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/store.h>
+#include <sim/sched/helper.h>
+#include <sim/sched/sq.h>
+#include <sim/uar/layout.h>
+#include <sim/uar/legacy.h>
+#include <sim/uverbs/attach.h>
+#include <sim/uverbs/cmd.h>
+#include <sim/uverbs/dispatch.h>
+#include <sim/uverbs/fd.h>
+#include <sim/uverbs/uverbs_chan.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,6 +111,7 @@ static void mlx5sim_ctx_close(uint32_t index)
 
 void mlx5sim_uverbs_close(int fd)
 {
+    sigset_t saved;
     uint32_t entry;
 
     if ((mlx5sim_fd_get(fd) == 0) || mlx5sim_attach_is_other()) {
@@ -121,11 +123,13 @@ void mlx5sim_uverbs_close(int fd)
         return; /* a forked child closes what it inherited */
     }
 
+    mlx5sim_trap_defer(&saved);
     if (entry & MLX5SIM_FD_CHAN) {
         mlx5sim_uverbs_chan_close(entry & ~MLX5SIM_FD_CHAN);
     } else if (mlx5sim_store != NULL) {
         mlx5sim_ctx_close(entry);
     }
+    mlx5sim_trap_allow(&saved);
 }
 
 int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/uverbs_chan.h"
-#include "sim/objs/store.h"
-#include "sim/uverbs/fd.h"
+#include <sim/uverbs/uverbs_chan.h>
+#include <sim/objs/store.h>
+#include <sim/uverbs/fd.h>
 
 #include <errno.h>
 #include <fcntl.h>

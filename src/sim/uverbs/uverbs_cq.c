@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/cmd.h"
-#include "sim/instance/instance.h"
-#include "sim/limit/limit.h"
-#include "sim/objs/mem.h"
-#include "sim/objs/store.h"
-#include "sim/queue/chan.h"
-#include "sim/queue/cq.h"
-#include "sim/uar/legacy.h"
-#include "sim/uverbs/fd.h"
-#include "sim/uverbs/refuse.h"
-#include "sim/uverbs/uverbs_chan.h"
+#include <sim/uverbs/cmd.h>
+#include <sim/instance/instance.h>
+#include <sim/limit/limit.h>
+#include <sim/objs/mem.h>
+#include <sim/objs/store.h>
+#include <sim/queue/chan.h>
+#include <sim/queue/cq.h>
+#include <sim/uar/legacy.h>
+#include <sim/uverbs/fd.h>
+#include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_chan.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/cmd.h"
-#include "sim/limit/limit.h"
-#include "sim/objs/mem.h"
-#include "sim/objs/store.h"
-#include "sim/sched/helper.h"
-#include "sim/uverbs/refuse.h"
+#include <sim/uverbs/cmd.h>
+#include <sim/limit/limit.h>
+#include <sim/objs/mem.h>
+#include <sim/objs/store.h>
+#include <sim/sched/helper.h>
+#include <sim/uverbs/refuse.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/cmd.h"
-#include "sim/check/report.h"
-#include "sim/config/identity.h"
-#include "sim/config/seed.h"
-#include "sim/instance/instance.h"
-#include "sim/limit/inject.h"
-#include "sim/limit/limit.h"
-#include "sim/objs/proc.h"
-#include "sim/objs/store.h"
-#include "sim/queue/chan.h"
-#include "sim/queue/recv.h"
-#include "sim/sched/helper.h"
-#include "sim/sched/sq.h"
-#include "sim/uar/legacy.h"
-#include "sim/uverbs/refuse.h"
+#include <sim/uverbs/cmd.h>
+#include <sim/check/report.h>
+#include <sim/config/identity.h>
+#include <sim/config/seed.h>
+#include <sim/instance/instance.h>
+#include <sim/limit/inject.h>
+#include <sim/limit/limit.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/queue/chan.h>
+#include <sim/queue/recv.h>
+#include <sim/sched/helper.h>
+#include <sim/sched/sq.h>
+#include <sim/uar/legacy.h>
+#include <sim/uverbs/refuse.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -253,6 +253,7 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->qp.qpn          = mlx5sim_qp_num(qp);
     qp->qp.uidx         = uin->uidx;
     qp->qp.type         = caps->qp_type;
+    qp->qp.no_masked    = !mlx5sim_instance_config()->masked_atomics;
     qp->qp.state        = MLX5SIM_QPS_RESET;
     qp->qp.pdn          = pd_handle;
     qp->qp.sq_wqe_cnt   = uin->sq_wqe_count;
@@ -343,6 +344,17 @@ static void mlx5sim_qp_set_port(mlx5sim_qp_obj_t *qp, unsigned port)
     (void)mlx5sim_port_gid(config, qp->dev, port, 0, qp->qp.sgid);
 }
 
+/* LAG: the kernel spreads the queue pairs of a context over the ports (mlx5_ib,
+ * get_tx_affinity_rr()) */
+static void mlx5sim_qp_set_lag_port(mlx5sim_qp_obj_t *qp)
+{
+    unsigned ports     = mlx5sim_lag_ports(mlx5sim_instance_config());
+    mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, qp->o.ctx);
+
+    qp->lag_port = (ports > 0) ?
+                   ((atomic_fetch_add(&ctx->lag_next, 1) + 1) % ports + 1) : 0;
+}
+
 static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
                              const struct ib_uverbs_qp_dest *dest)
 {
@@ -363,7 +375,8 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
     }
 
     if (dest->is_global &&
-        ((dest->sgid_index >= mlx5sim_gid_table_len(config)) ||
+        ((dest->sgid_index >= mlx5sim_gid_table_len(config, qp->dev,
+                                                    qp->qp.port)) ||
          !mlx5sim_port_gid(config, qp->dev, qp->qp.port, dest->sgid_index,
                            qp->qp.sgid))) {
         return -EINVAL;
@@ -411,6 +424,7 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
             return -EINVAL;
         }
         mlx5sim_qp_set_port(qp, in->port_num);
+        mlx5sim_qp_set_lag_port(qp);
     }
 
     if (mask & IBV_QP_PKEY_INDEX) {
@@ -644,7 +658,11 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
     const uint8_t *dgid                   = in->attr.grh.dgid;
     mlx5sim_ah_t *ah;
 
-    if (!in->attr.is_global) {
+    /* kernel: rdma_get_gid_attr() */
+    if (!in->attr.is_global ||
+        (in->attr.grh.sgid_index >=
+         mlx5sim_gid_table_len(mlx5sim_instance_config(), cmd->ctx->dev,
+                               in->attr.port_num))) {
         return -EINVAL;
     }
 

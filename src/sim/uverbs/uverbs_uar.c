@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/uverbs/uverbs_uar.h"
-#include "sim/instance/instance.h"
-#include "sim/uar/layout.h"
-#include "sim/uar/uar.h"
-#include "sim/uverbs/attr.h"
+#include <sim/uverbs/uverbs_uar.h>
+#include <sim/instance/instance.h>
+#include <sim/uar/layout.h>
+#include <sim/uar/uar.h>
+#include <sim/uverbs/attr.h>
 
 #include <errno.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>

@@ -3,7 +3,7 @@
 #ifndef MLX5SIM_UVERBS_UAR_H_
 #define MLX5SIM_UVERBS_UAR_H_
 
-#include "sim/objs/store.h"
+#include <sim/objs/store.h>
 
 #include <rdma/rdma_user_ioctl.h>
 

@@ -255,7 +255,8 @@ void test::TearDown()
     }
 
     munmap(m_board, sizeof(board));
-    EXPECT_EQ(0, system(("rm -rf '" + m_dir + "'").c_str()));
+    EXPECT_EQ(0, system(("rm -rf '" + m_dir + "' '" + m_dir + ".stderr'")
+                                .c_str()));
 }
 
 void test::run(int count, const body_t &body)
@@ -364,7 +365,8 @@ std::vector<std::string> test::take_violations()
 
 void test::catch_errors()
 {
-    m_errors = m_dir + "/stderr";
+    /* not in it: an instance begins as an empty directory */
+    m_errors = m_dir + ".stderr";
 }
 
 std::string test::errors() const
@@ -381,11 +383,12 @@ void test::set_env(const char *name, const std::string &value)
     m_env[name] = value;
 }
 
-int test::stat(const std::string &options, std::string *output_p)
+int test::stat(const std::string &options, std::string *output_p,
+               const std::string &prefix)
 {
-    std::string command = "MLX5SIM_DIR='" + m_dir + "' LD_PRELOAD= '" +
-                          build_file("bin/mlx5sim-stat") + "' " + options +
-                          " 2>&1";
+    std::string command = "MLX5SIM_DIR='" + m_dir + "' LD_PRELOAD= " +
+                          prefix + " '" + build_file("bin/mlx5sim-stat") +
+                          "' " + options + " 2>&1";
     char buf[4096];
     size_t length;
     int status;

@@ -12,6 +12,7 @@
  * violation and no leaked object at its end.
  */
 
+#include "common/patience.h"
 #include "common/sanitizer.h"
 #include "device_verbs.h"
 
@@ -134,8 +135,10 @@ protected:
     /** Set an environment variable in the processes of the test. */
     void set_env(const char *name, const std::string &value);
 
-    /** Run mlx5sim-stat on the instance. @return exit status. */
-    int stat(const std::string &options, std::string *output_p);
+    /** Run mlx5sim-stat on the instance, behind the command @a prefix.
+     *  @return exit status. */
+    int stat(const std::string &options, std::string *output_p,
+             const std::string &prefix = "");
 
     /** What "mlx5sim-stat --json --detail" prints, as one line. */
     std::string stat_json();
@@ -194,7 +197,7 @@ void check_abort();
 uint64_t now_ms();
 
 /** Nothing in a test takes this long unless it hangs. */
-const uint64_t patience_ms = 30000;
+const uint64_t patience_ms = 1000ul * patience::seconds();
 
 } // namespace device
 

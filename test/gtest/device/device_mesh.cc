@@ -291,7 +291,7 @@ private:
         ibv_cq *v;
 
         if (!m_options.sleeps) {
-            sched_yield();
+            patience::pause();
             return;
         }
 

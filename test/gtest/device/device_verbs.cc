@@ -145,7 +145,7 @@ ibv_wc cq::next()
     ibv_wc wc;
 
     for (unsigned i = 0; !poll(&wc); ++i) {
-        sched_yield();
+        patience::pause();
         if ((i % 1024) == 0) {
             if (end == 0) {
                 end = now_ms() + patience_ms;

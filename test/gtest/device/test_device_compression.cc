@@ -99,7 +99,7 @@ public:
         completion result;
 
         while (!poll(&result)) {
-            sched_yield();
+            patience::pause();
             check_abort();
             if (now_ms() > end) {
                 fail(__FILE__, __LINE__, "no completion");
@@ -785,7 +785,7 @@ TEST_F(test_device_compression, random_bursts_of_several_queue_pairs)
                 }
                 for (unsigned i = random.below(64); i > 0; --i) {
                     if (!drain(random.below(2))) {
-                        sched_yield();
+                        patience::pause();
                     }
                 }
             }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <set>
 
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -72,6 +73,7 @@ protected:
     void step(int request, long signal);
     int expect_stop(int signal, int other = 0);
     bool has_ended(int index);
+    void pid_comes_round(uint8_t *page, size_t size, int prot);
 
     static void survivor(rank &r, action act);
     static void sender(rank &r);
@@ -515,6 +517,151 @@ TEST_F(test_device_kill, at_each_instruction_of_a_creation)
 }
 
 /* Who writes an event must not be ended by SIGPIPE */
+/* Elsewhere a pid is another process', or none */
+TEST_F(test_device_kill, nobody_from_another_pid_namespace)
+{
+    std::string enter = "unshare --pid --fork --mount-proc ";
+    std::string output;
+
+    if (geteuid() != 0) {
+        enter += "--map-root-user ";
+    }
+    if (system((enter + "true 2>/dev/null").c_str()) != 0) {
+        GTEST_SKIP() << "no PID namespaces here";
+    }
+
+    run(1, [&](rank&) {
+        loop l;
+        send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)});
+
+        REQUIRE(stat("", &output, enter) != 0);
+        REQUIRE(output.find("another PID namespace") != std::string::npos);
+
+        /* commands and queues go on */
+        memory more(l.c, 4096);
+        l.a.send(wr.to(l.to_b));
+        l.scq.good();
+    });
+}
+
+/* Start a process with a pid that was another's. @return -1 and errno if that
+ * is not permitted */
+pid_t start_impostor(pid_t pid)
+{
+    struct clone_args args = {};
+
+    args.exit_signal  = SIGCHLD;
+    args.set_tid      = (uintptr_t)&pid;
+    args.set_tid_size = 1;
+
+    pid_t child = syscall(SYS_clone3, &args, sizeof(args));
+    if (child == 0) {
+        for (;;) {
+            pause();
+        }
+    }
+    return child;
+}
+
+/* Rank 0 writes to the memory of rank 1 at @a page; that has been killed, and
+ * another process, where the page is protected by @a prot, has its pid. */
+void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot)
+{
+    pid_t impostor, owner;
+    int status;
+
+    auto body = [&](rank &r) {
+        qp_options options;
+
+        options.timeout   = 8; /* 1 ms */
+        options.retry_cnt = 1;
+        side s(r, options);
+        if (r.index == 1) {
+            ibv_mr *mr = ibv_reg_mr(s.c.pd, page, size, all_access);
+
+            REQUIRE(mr != nullptr);
+            r.word(WORD_RKEY)   = mr->rkey;
+            r.word(WORD_VICTIM) = getpid();
+            for (;;) {
+                pause();
+            }
+        }
+
+        send_wr wr(IBV_WR_RDMA_WRITE, 1, {s.mem.sge(0, 8)});
+
+        memset(s.mem.data, 0xee, 8);
+        r.wait_word(WORD_KILLED, 1);
+        wr.wr.rdma.remote_addr = (uintptr_t)page;
+        wr.wr.rdma.rkey        = r.word(WORD_RKEY);
+        s.q.send(wr);
+        REQUIRE_EQ(IBV_WC_RETRY_EXC_ERR, s.scq.next().status);
+    };
+
+    start(0, 2, body);
+    start(1, 2, body);
+    while ((owner = word(WORD_VICTIM)) == 0) {
+        ASSERT_FALSE(has_ended(0) || has_ended(1));
+        usleep(1000);
+    }
+
+    kill(1);
+    EXPECT_EQ(SIGKILL, finish(1));
+    ASSERT_EQ(0, mprotect(page, size, prot));
+    impostor = start_impostor(owner);
+    status   = errno;
+    ASSERT_EQ(0, mprotect(page, size, PROT_READ | PROT_WRITE));
+    if (impostor < 0) {
+        kill(0);
+        finish(0);
+        GTEST_SKIP() << "cannot choose a pid: " << strerror(status);
+    }
+
+    EXPECT_EQ(owner, impostor);
+    word(WORD_KILLED) = 1;
+    finish_all();
+    EXPECT_EQ(0, page[0]) << "of the process that has its pid now";
+    EXPECT_EQ(0, ::kill(impostor, SIGKILL));
+    EXPECT_EQ(impostor, waitpid(impostor, &status, 0));
+}
+
+/* What another process has in the place of a killed one's memory, where this
+ * one can see it */
+class shared_page {
+public:
+    shared_page() :
+        size(4096),
+        data((uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+    {
+        EXPECT_NE(MAP_FAILED, (void*)data);
+    }
+
+    ~shared_page()
+    {
+        munmap(data, size);
+    }
+
+    const size_t  size;
+    uint8_t *const data;
+};
+
+/* Nobody has noticed that the peer was killed, and its pid has come round. The
+ * device knew the tag alone, and wrote into the other process. */
+TEST_F(test_device_kill, one_whose_pid_is_anothers_by_now)
+{
+    shared_page page;
+
+    pid_comes_round(page.data, page.size, PROT_READ | PROT_WRITE);
+}
+
+/* Protected memory is reached in another way, as debuggers do */
+TEST_F(test_device_kill, one_whose_pid_is_anothers_with_protected_memory)
+{
+    shared_page page;
+
+    pid_comes_round(page.data, page.size, PROT_READ);
+}
+
 TEST_F(test_device_kill, reader_of_a_channel_when_an_event_is_written)
 {
     start(1, 3, [](rank &r) {

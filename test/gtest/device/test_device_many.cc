@@ -391,7 +391,8 @@ TEST_F(test_device_many, fork_while_threads_use_the_device)
             pid_t pid = fork();
 
             if (pid == 0) {
-                alarm(20); /* a lock that nobody will release any more */
+                /* a lock that nobody will release any more */
+                alarm(patience::seconds());
                 use_device();
                 _exit(0);
             }

@@ -467,6 +467,63 @@ TEST_F(test_device_path, datagrams_with_and_without_grh)
     });
 }
 
+/* The header has the GID that the sender's address handle names, and its type
+ * decides what kind of header it is: even ones are of v1, 2 and 3 are IPv4 */
+TEST_F(test_device_path, datagrams_come_from_the_gid_of_their_address_handle)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    run(2, [](rank &r) {
+        qp_options options;
+        options.type = IBV_QPT_UD;
+        side s(r, options);
+
+        if (r.index == 1) {
+            for (unsigned i = 0; i < 4; ++i) {
+                s.q.recv(i, s.mem.sge(i * 256, 140));
+            }
+            r.barrier();
+            for (unsigned i = 0; i < 4; ++i) {
+                ibv_wc wc    = s.rcq.good();
+                uint8_t *grh = s.mem.data + wc.wr_id * 256;
+                ibv_gid gid;
+
+                /* Both use the same port */
+                REQUIRE_EQ(0, ibv_query_gid(s.c.ctx, 1, i, &gid));
+                REQUIRE(wc.wc_flags & IBV_WC_GRH);
+                if (i == 3) {
+                    REQUIRE_EQ(0x45, grh[20]);
+                    REQUIRE(memcmp(grh + 32, gid.raw + 12, 4) == 0);
+                } else {
+                    REQUIRE_EQ(0x60, grh[0] & 0xf0);
+                    REQUIRE_EQ((i & 1) ? 17 : 0x1b, grh[6]);
+                    REQUIRE(memcmp(grh + 8, gid.raw, 16) == 0);
+                }
+            }
+        } else {
+            r.barrier();
+            for (int i = 0; i < 4; ++i) {
+                ibv_ah_attr attr = {};
+
+                attr.port_num       = 1;
+                attr.is_global      = 1;
+                attr.grh.sgid_index = i;
+                attr.grh.hop_limit  = 3;
+                REQUIRE_EQ(0, ibv_query_gid(s.c.ctx, 1, i, &attr.grh.dgid));
+                ibv_ah *ah = ibv_create_ah(s.c.pd, &attr);
+                REQUIRE(ah != nullptr);
+                send_wr wr(IBV_WR_SEND, i, {s.mem.sge(0, 100)});
+                wr.wr.ud.ah          = ah;
+                wr.wr.ud.remote_qpn  = s.peer.qpn;
+                wr.wr.ud.remote_qkey = default_qkey;
+                s.q.send(wr);
+                REQUIRE_EQ(i, (int)s.scq.good().wr_id);
+                ibv_destroy_ah(ah);
+            }
+        }
+        r.barrier();
+    });
+}
+
 TEST_F(test_device_path, roce_ports_carry_rc_and_ud)
 {
     set_env("MLX5SIM_LINK", "roce");

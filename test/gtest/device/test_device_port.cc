@@ -84,6 +84,65 @@ TEST_F(test_device_port, all_ports_of_all_devices_reach_each_other)
     }
 }
 
+/* A representor, or a function where RoCE is switched off: its link is up, and
+ * there is no GID to send from. The other port is as usual. */
+TEST_F(test_device_port, a_port_without_gids_is_up_and_connects_nobody)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    set_env("MLX5SIM_PORTS", "2");
+    set_env("MLX5SIM_GIDLESS", "mlx5_0:1");
+    run(1, [](rank&) {
+        qp_options options;
+        end a(0, 2, options), b(0, 2, options);
+        ibv_ah_attr path = {};
+        ibv_port_attr attr;
+        ibv_qp_attr rtr = {};
+        ibv_qp_attr init = {};
+        union ibv_gid gid;
+
+        for (int port : {1, 2}) {
+            REQUIRE_EQ(0, ibv_query_port(a.c.ctx, port, &attr));
+            REQUIRE_EQ(IBV_PORT_ACTIVE, attr.state);
+            REQUIRE_EQ(port == 1, attr.gid_tbl_len == 0);
+            REQUIRE_EQ((port == 1) ? 0 : 0x00010000, attr.port_cap_flags);
+            REQUIRE_EQ(port == 1, ibv_query_gid(a.c.ctx, port, 0, &gid) != 0);
+
+            path.is_global     = 1;
+            path.port_num      = port;
+            path.grh.hop_limit = 64;
+            path.grh.dgid      = b.c.gid;
+            ibv_ah *ah         = ibv_create_ah(a.c.pd, &path);
+            REQUIRE_EQ(port == 1, ah == nullptr);
+            if (ah != nullptr) {
+                REQUIRE_EQ(0, ibv_destroy_ah(ah));
+            }
+        }
+
+        qp c(a.c, a.scq, a.rcq, options);
+        init.qp_state = IBV_QPS_INIT;
+        init.port_num = 1;
+        REQUIRE_EQ(0, ibv_modify_qp(c.v, &init,
+                                    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+                                    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+        rtr.qp_state           = IBV_QPS_RTR;
+        rtr.path_mtu           = IBV_MTU_1024;
+        rtr.dest_qp_num        = b.q.v->qp_num;
+        rtr.max_dest_rd_atomic = 1;
+        rtr.ah_attr            = path;
+        rtr.ah_attr.port_num   = 1;
+        REQUIRE_EQ(EINVAL, ibv_modify_qp(c.v, &rtr,
+                                         IBV_QP_STATE | IBV_QP_AV |
+                                         IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                         IBV_QP_RQ_PSN |
+                                         IBV_QP_MAX_DEST_RD_ATOMIC |
+                                         IBV_QP_MIN_RNR_TIMER));
+
+        a.q.connect(b.q.addr());
+        b.q.connect(a.q.addr());
+        exchange(a, b);
+    });
+}
+
 TEST_F(test_device_port, stat_shows_the_path_of_a_qp)
 {
     set_env("MLX5SIM_PORTS", "2");

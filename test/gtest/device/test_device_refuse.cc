@@ -42,7 +42,7 @@ protected:
         EXPECT_EQ(std::string::npos, text.find("not emulated", at + 20))
                 << name << ": " << text;
         EXPECT_EQ(std::string::npos, text.find("uverbs command")) << text;
-        unlink((dir() + "/stderr").c_str());
+        unlink((dir() + ".stderr").c_str());
     }
 
     /* Attempts: 0, or the errno they fail with */

@@ -599,7 +599,7 @@ TEST_F(test_device_strict, cq_arm_with_the_index_of_who_does_not_poll)
                 w.post();
                 while (((cqe->op_own & 1) != lap) ||
                        ((cqe->op_own >> 4) == MLX5_CQE_INVALID)) {
-                    sched_yield();
+                    patience::pause();
                 }
                 dv.dbrec[0] = htobe32(i + 1);
                 if (i == 0) {

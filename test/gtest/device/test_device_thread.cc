@@ -145,7 +145,7 @@ TEST_F(test_device_thread, eight_with_queues_of_their_own)
                     ++sent;
                 }
                 if (!cqs[i]->poll(&wc)) {
-                    sched_yield();
+                    patience::pause();
                     check_abort();
                     continue;
                 }
@@ -475,6 +475,75 @@ TEST_F(test_device_signal, all_blocked_in_a_thread_that_posts)
             }).join();
             REQUIRE_EQ(0, pthread_sigmask(SIG_SETMASK, &old, nullptr));
         }
+    });
+}
+
+/* A queue that the handler of SIGALRM posts to, and what. It may have
+ * interrupted malloc(), so it is made beforehand. */
+loop *handler_loop;
+send_wr *handler_wr;
+volatile sig_atomic_t handler_posts;
+
+void on_alarm_post(int)
+{
+    int saved_errno = errno;
+    ibv_send_wr *bad;
+    ibv_wc wc;
+    int count;
+
+    if (ibv_post_send(handler_loop->a.v, handler_wr, &bad) != 0) {
+        abort();
+    }
+    do {
+        count = ibv_poll_cq(handler_loop->scq.v, 1, &wc);
+    } while (count == 0);
+    if ((count < 0) || (wc.status != IBV_WC_SUCCESS)) {
+        abort();
+    }
+    handler_posts = handler_posts + 1;
+    errno         = saved_errno;
+}
+
+/* The lock of a queue pair was held by the thread that the handler had
+ * interrupted, and it waited for it for ever. */
+TEST_F(test_device_signal, a_handler_posts_while_its_thread_is_in_a_command)
+{
+    run(1, [](rank&) {
+        const int posts      = 2000;
+        struct sigaction act = {};
+        loop l;
+        send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 1)});
+
+        handler_loop   = &l;
+        handler_wr     = &wr.to(l.to_b, 0);
+        act.sa_handler = on_alarm_post;
+        act.sa_flags   = SA_RESTART;
+        REQUIRE_EQ(0, sigaction(SIGALRM, &act, nullptr));
+
+        for (unsigned i = 0; handler_posts < posts; ++i) {
+            /* One at a time: where the handler takes longer than that, a timer
+             * with an interval would leave no time for anything else */
+            struct itimerval timer = {{0, 0}, {0, 1 + (i % 100)}};
+            ibv_qp_init_attr init;
+            ibv_qp_attr attr;
+
+            REQUIRE_EQ(0, setitimer(ITIMER_REAL, &timer, nullptr));
+
+            /* whose locks the handler needs */
+            REQUIRE_EQ(0, ibv_query_qp(l.a.v, &attr, IBV_QP_STATE, &init));
+            REQUIRE_EQ(unsigned(IBV_QPS_RTS), unsigned(attr.qp_state));
+            attr.min_rnr_timer = 1 + (i % 8);
+            REQUIRE_EQ(0, ibv_modify_qp(l.b.v, &attr, IBV_QP_MIN_RNR_TIMER));
+            if ((i % 16) == 0) {
+                /* others are made and destroyed, and a context is closed */
+                loop other;
+
+                write_one(other.a, other.scq, other.mem, other.to_b, 3);
+            }
+        }
+
+        const struct itimerval off = {};
+        REQUIRE_EQ(0, setitimer(ITIMER_REAL, &off, nullptr));
     });
 }
 

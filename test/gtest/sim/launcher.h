@@ -7,6 +7,8 @@
  * Commands run by mlx5sim-run, as in a shell.
  */
 
+#include "common/patience.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,7 +23,7 @@
 namespace launcher_helpers {
 
 /* a command that takes longer than this hangs */
-const int time_limit_ms = 60000;
+const int time_limit_ms = 1000 * patience::seconds();
 
 inline std::string build_file(const std::string &name)
 {

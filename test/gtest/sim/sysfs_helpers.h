@@ -23,6 +23,7 @@ extern "C" {
 #include <vector>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -44,10 +45,13 @@ public:
         }
         EXPECT_NE(nullptr, name);
         m_path = name;
+        m_fd   = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        EXPECT_LE(0, m_fd);
     }
 
     ~temp_dir()
     {
+        close(m_fd);
         nftw(m_path.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     }
 
@@ -61,6 +65,11 @@ public:
         return m_path.c_str();
     }
 
+    int fd() const
+    {
+        return m_fd;
+    }
+
 private:
     static int
     remove_entry(const char *path, const struct stat *, int, struct FTW *)
@@ -69,6 +78,7 @@ private:
     }
 
     std::string m_path;
+    int         m_fd;
 };
 
 inline std::string read_file(const std::string &path)

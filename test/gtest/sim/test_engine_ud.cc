@@ -188,6 +188,24 @@ TEST_F(test_engine_ud, roce_over_ipv6_leaves_an_ipv6_header)
     EXPECT_EQ(0, memcmp(&m_resp_buf[24], dgid, 16));
 }
 
+/* Also where its GIDs are IPv4 addresses: there is no IP in such a packet */
+TEST_F(test_engine_ud, roce_v1_leaves_a_grh)
+{
+    m_req.is_roce = m_resp.is_roce = 1;
+    m_req.is_roce_v1               = 1;
+    m_req.path_mtu                 = 5;
+    add_recv(0, 4096);
+    post_global(dgid_ipv4);
+    plan();
+    EXPECT_TRUE(m_plan.resp_cqe.has_grh);
+    EXPECT_EQ(0, m_plan.resp_cqe.sl);
+    execute();
+    EXPECT_EQ(0x1b, m_resp_buf[6]);
+    EXPECT_EQ(12 + 8 + 100 + 4, (m_resp_buf[4] << 8) | m_resp_buf[5]);
+    EXPECT_EQ(0, memcmp(&m_resp_buf[8], m_req.sgid, 16));
+    EXPECT_EQ(0, memcmp(&m_resp_buf[24], dgid_ipv4, 16));
+}
+
 TEST_F(test_engine_ud, roce_over_ipv4_leaves_an_ipv4_header_at_the_end)
 {
     static const uint8_t sgid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,

@@ -829,7 +829,7 @@ TEST_F(test_engine_wqe, dump_shows_fields_and_bytes)
         .finish();
     int length = mlx5sim_wqe_dump(&m_req, m_sq.bytes(), 15, buf, sizeof(buf));
     EXPECT_EQ(strlen(buf), size_t(length));
-    for (const char *part : {"qp 0x111", "RDMA_WRITE", "signaled", "32 bytes",
+    for (const char *part : {"QP 0x111", "RDMA_WRITE", "signaled", "32 bytes",
                              "remote 0xabcdef rkey 0x7788", "inline 28 bytes",
                              "inline 4 bytes", "003c0:", "00000: 73747576"}) {
         EXPECT_TRUE(strstr(buf, part) != NULL) << part << " in\n" << buf;
@@ -851,7 +851,7 @@ TEST_F(test_engine_wqe, dump_names_the_failed_check)
     m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN)
         .av(RESP_QPN, 0x1ee7, 2, 3, 0x40000000, 0, 0, dgid).finish();
     mlx5sim_wqe_dump(&m_req, m_sq.bytes(), 0, buf, sizeof(buf));
-    EXPECT_TRUE(strstr(buf, "to qp 0x222 qkey 0x1ee7") != NULL) << buf;
+    EXPECT_TRUE(strstr(buf, "to QP 0x222 qkey 0x1ee7") != NULL) << buf;
     EXPECT_TRUE(strstr(buf, "fe80:0203:") != NULL) << buf;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <elf.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 using namespace launcher_helpers;
@@ -31,6 +32,7 @@ protected:
 
     void TearDown() override
     {
+        let_go();
         EXPECT_EQ(0, system(("rm -rf '" + m_dir + "'").c_str()));
     }
 
@@ -76,6 +78,50 @@ protected:
                (line.find(") Z ") != std::string::npos);
     }
 
+    /** Kill a private instance's mlx5sim-run with its whole process group, so
+     *  that nobody is left to clean up. This process needs the instance until
+     *  let_go(): the mlx5sim-run of any other test removes what nobody needs.
+     *  @return the instance's directory. */
+    std::string leave_instance()
+    {
+        std::string script = "echo $MLX5SIM_DIR >" + file("left") +
+                             "; echo $$ >" + file("command") +
+                             "; sleep 1000; true";
+        pid_t command, pid;
+        std::string dir;
+        int status;
+
+        unlink(file("command").c_str());
+        write("leave", script, 0755);
+        pid = fork();
+        if (pid == 0) {
+            setpgid(0, 0);
+            execl(build_file("bin/mlx5sim-run").c_str(), "mlx5sim-run",
+                  "--private", "sh", file("leave").c_str(), (char*)nullptr);
+            _exit(127);
+        }
+
+        EXPECT_TRUE(wait_for([&] {
+            return read("command").find('\n') != std::string::npos;
+        }));
+        command = atoi(read("command").c_str());
+        dir     = read("left");
+        dir     = dir.substr(0, dir.find('\n'));
+        hold(dir);
+        EXPECT_EQ(0, kill(-pid, SIGKILL));
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        EXPECT_TRUE(wait_for([&] { return is_gone(command); }));
+        return dir;
+    }
+
+    void let_go()
+    {
+        if (m_needed != MAP_FAILED) {
+            EXPECT_EQ(0, munmap(m_needed, 1));
+            m_needed = MAP_FAILED;
+        }
+    }
+
     /** A static program: exit(5). */
     static std::string static_program()
     {
@@ -111,7 +157,19 @@ protected:
     }
 
 private:
+    /** Map the configuration of the instance in @a dir. */
+    void hold(const std::string &dir)
+    {
+        int fd = open((dir + "/config").c_str(), O_RDONLY | O_CLOEXEC);
+
+        ASSERT_LE(0, fd) << dir;
+        m_needed = mmap(nullptr, 1, PROT_READ, MAP_SHARED, fd, 0);
+        close(fd);
+        ASSERT_NE(MAP_FAILED, m_needed) << dir;
+    }
+
     std::string m_dir;
+    void *m_needed = MAP_FAILED;
 };
 
 } // namespace
@@ -205,6 +263,151 @@ TEST_F(test_launcher, reset_removes_nothing_that_is_no_instance)
     EXPECT_EQ(2, run(build_file("bin/mlx5sim-run --reset --dir ") + dir)
                          .status);
     EXPECT_EQ(0, rmdir(dir));
+}
+
+TEST_F(test_launcher, a_directory_of_other_files_is_left_alone)
+{
+    const std::string dir = file("home");
+
+    ASSERT_EQ(0, mkdir(dir.c_str(), 0700));
+    ASSERT_EQ(0, mkdir((dir + "/dev").c_str(), 0700));
+    ASSERT_EQ(0, mkdir((dir + "/sysfs").c_str(), 0700));
+    write("home/dev/project", "years of work", 0600);
+    for (std::string command : {launcher("--dir " + dir),
+                                launcher("--reset --dir " + dir),
+                                "MLX5SIM_DIR=" + dir + " " + launcher(""),
+                                "MLX5SIM_DIR=" + dir + " " +
+                                launcher("--reset")}) {
+        result res = run(command + "echo the command ran");
+
+        EXPECT_EQ(2, res.status) << command;
+        EXPECT_NE(std::string::npos, res.output.find(dir)) << res.output;
+        EXPECT_NE(std::string::npos, res.output.find("nothing in it is touc"))
+                << res.output;
+        EXPECT_EQ(std::string::npos, res.output.find("ran")) << res.output;
+        EXPECT_EQ("years of work", read("home/dev/project"));
+        EXPECT_EQ(0, access((dir + "/sysfs").c_str(), F_OK));
+        EXPECT_NE(0, access((dir + "/config").c_str(), F_OK));
+    }
+
+    /* with a configuration in it, it was an instance as far as --reset knew */
+    write("home/config", "of another program", 0600);
+    EXPECT_EQ(2, run(launcher("--reset --dir " + dir) + "true").status);
+    EXPECT_EQ("years of work", read("home/dev/project"));
+    EXPECT_EQ("of another program", read("home/config"));
+}
+
+TEST_F(test_launcher, reset_refuses_an_instance_that_is_in_use)
+{
+    const std::string dir = file("instance");
+    std::string options   = "--dir " + dir;
+    result res;
+    void *ptr;
+    int fd;
+
+    ASSERT_EQ(0, run(launcher(options) + "true").status);
+    fd = open((dir + "/config").c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_LE(0, fd);
+    ptr = mmap(nullptr, 1, PROT_READ, MAP_SHARED, fd, 0);
+    ASSERT_NE(MAP_FAILED, ptr);
+    close(fd);
+
+    res = run(launcher("--reset " + options) + "true");
+    EXPECT_EQ(2, res.status);
+    EXPECT_NE(std::string::npos,
+              res.output.find("in use by process " + std::to_string(getpid())))
+            << res.output;
+    EXPECT_EQ(0, access((dir + "/config").c_str(), F_OK));
+
+    ASSERT_EQ(0, munmap(ptr, 1));
+    EXPECT_EQ(0, run(launcher("--reset " + options) + "true").status);
+    EXPECT_EQ(0, access((dir + "/config").c_str(), F_OK));
+}
+
+/* Where fs.protected_symlinks is 0, the kernel follows links that others have
+ * put into /dev/shm. Who runs mlx5sim-run has not named that place. */
+TEST_F(test_launcher, a_link_at_the_default_place_is_not_followed)
+{
+    /* with a /dev/shm of its own */
+    const std::string enter = "unset MLX5SIM_DIR; unshare --map-root-user "
+                              "--mount sh -c 'mount -t tmpfs none /dev/shm && ";
+    result res;
+
+    if (run(enter + "true'").status != 0) {
+        GTEST_SKIP() << "no mount namespaces here";
+    }
+
+    ASSERT_EQ(0, mkdir(file("victim").c_str(), 0700));
+    res = run(enter + "ln -s " + file("victim") + " /dev/shm/mlx5sim.0 && " +
+              launcher("") + "true'");
+    EXPECT_EQ(2, res.status) << res.output;
+    EXPECT_NE(std::string::npos, res.output.find("cannot open the directory"))
+            << res.output;
+    EXPECT_EQ(0, rmdir(file("victim").c_str()));
+}
+
+TEST_F(test_launcher, other_pid_namespaces_are_refused)
+{
+    const std::string enter = std::string("unshare --pid --fork ") +
+                              ((geteuid() == 0) ? "" : "--map-root-user ");
+    const std::string dir   = file("instance");
+    result res;
+
+    if (run(enter + "--mount-proc true").status != 0) {
+        GTEST_SKIP() << "no PID namespaces here";
+    }
+
+    ASSERT_EQ(0, run(launcher("--dir " + dir) + "true").status);
+    for (std::string command : {launcher("--dir " + dir) + "true",
+                                launcher("--reset --dir " + dir) + "true",
+                                build_file("bin/mlx5sim-stat --dir ") + dir}) {
+        res = run(enter + "--mount-proc " + command);
+        EXPECT_NE(0, res.status) << command;
+        EXPECT_NE(std::string::npos, res.output.find("another PID namespace"))
+                << command << ": " << res.output;
+    }
+    EXPECT_EQ(0, run(launcher("--dir " + dir) + "true").status);
+
+    /* one made there is good there */
+    EXPECT_EQ("good\n", run(enter + "--mount-proc " + launcher() +
+                            "echo good").output);
+
+    /* a /proc of other processes says nothing about ours */
+    res = run(enter + launcher("--dir " + dir) + "true");
+    EXPECT_EQ(2, res.status);
+    EXPECT_NE(std::string::npos, res.output.find("unshare --mount-proc"))
+            << res.output;
+}
+
+TEST_F(test_launcher, what_a_killed_group_left_is_removed_by_the_next_one)
+{
+    std::string dir = leave_instance();
+
+    ASSERT_EQ(0, access((dir + "/config").c_str(), F_OK)) << dir;
+    let_go();
+    EXPECT_EQ(0, run(launcher() + "true").status);
+    EXPECT_NE(0, access(dir.c_str(), F_OK)) << dir;
+}
+
+TEST_F(test_launcher, a_private_instance_that_somebody_needs_stays)
+{
+    std::string dir = leave_instance();
+    std::string other = dir + ".other";
+
+    /* a process of the killed group's may have gone on */
+    EXPECT_EQ(0, run(launcher() + "true").status);
+    EXPECT_EQ(0, access((dir + "/config").c_str(), F_OK));
+
+    /* what only looks like one is not ours to remove, nor is that of another
+     * mlx5sim-run that goes on */
+    ASSERT_EQ(0, run("cp -r " + dir + " " + other + " && rm " + other +
+                     "/mlx5sim-instance").status);
+    let_go();
+    EXPECT_EQ("yes\n", run(launcher() + "sh -c '" + launcher() + "true; test "
+                           "-e $MLX5SIM_DIR/config && echo yes'").output);
+    EXPECT_NE(0, access(dir.c_str(), F_OK));
+    EXPECT_EQ(0, access((other + "/config").c_str(), F_OK));
+    EXPECT_EQ(0, run("rm -r " + other).status);
 }
 
 /* Whatever started it may be killed without mercy: the command must not go on

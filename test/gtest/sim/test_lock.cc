@@ -116,6 +116,29 @@ TEST_F(test_lock, tells_once_that_its_owner_died)
     mlx5sim_unlock(&m_shared->lock);
 }
 
+TEST_F(test_lock, an_orphan_is_seen_without_taking_it)
+{
+    pid_t owner = start([&]() {
+        (void)mlx5sim_lock(&m_shared->lock);
+        m_shared->word = 1;
+        pause();
+        return 0;
+    });
+
+    EXPECT_FALSE(mlx5sim_lock_is_orphan(&m_shared->lock));
+    while (m_shared->word == 0) {
+        usleep(100);
+    }
+
+    EXPECT_FALSE(mlx5sim_lock_is_orphan(&m_shared->lock));
+    EXPECT_EQ(0, kill(owner, SIGKILL));
+    EXPECT_EQ(SIGKILL, finish(owner));
+    EXPECT_TRUE(mlx5sim_lock_is_orphan(&m_shared->lock));
+    EXPECT_EQ(1, mlx5sim_lock(&m_shared->lock));
+    EXPECT_FALSE(mlx5sim_lock_is_orphan(&m_shared->lock));
+    mlx5sim_unlock(&m_shared->lock);
+}
+
 TEST_F(test_lock, wakes_who_waits_when_its_owner_dies)
 {
     pid_t owner = start([&]() {

@@ -12,6 +12,7 @@ extern "C" {
 #include "sim/config/identity.h"
 #include "sim/instance/instance.h"
 #include "sim/instance/path.h"
+#include "sim/instance/place.h"
 #include "sim/instance/tree.h"
 }
 
@@ -327,7 +328,7 @@ TEST_F(test_sysfs_tree, has_what_libibverbs_and_ucx_read)
 
     config.devices = 2;
     config.ports   = 2;
-    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
 
     EXPECT_EQ("6\n", attr("class/infiniband_verbs/abi_version"));
     EXPECT_EQ("1\n", attr("class/infiniband_verbs/uverbs1/abi_version"));
@@ -364,7 +365,7 @@ TEST_F(test_sysfs_tree, roce_ports_have_v2_gids_and_a_network_interface)
     std::string port        = "class/infiniband/mlx5_0/ports/1/";
 
     config.link = MLX5SIM_LINK_ROCE;
-    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
     EXPECT_EQ("Ethernet\n", attr(port + "link_layer"));
     EXPECT_EQ("0x0\n", attr(port + "lid"));
     EXPECT_EQ("RoCE v2\n", attr(port + "gid_attrs/types/3"));
@@ -376,6 +377,28 @@ TEST_F(test_sysfs_tree, roce_ports_have_v2_gids_and_a_network_interface)
               list_dir(m_dir / "sysfs/class/infiniband/mlx5_0/device/net"));
 }
 
+TEST_F(test_sysfs_tree, ports_without_gids_have_empty_directories)
+{
+    mlx5sim_config_t config = default_config();
+    std::string device      = "class/infiniband/mlx5_0/ports/";
+    std::string port        = "sysfs/" + device + "1/";
+    char error[MLX5SIM_CONFIG_ERROR_MAX];
+
+    config.link  = MLX5SIM_LINK_ROCE;
+    config.ports = 2;
+    ASSERT_EQ(0, mlx5sim_config_set(&config, "MLX5SIM_GIDLESS", "mlx5_0:1",
+                                    error, sizeof(error)));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
+    EXPECT_EQ("4: ACTIVE\n", attr(device + "1/state"));
+    EXPECT_EQ("0x00000000\n", attr(device + "1/cap_mask"));
+    EXPECT_EQ("0x00010000\n", attr(device + "2/cap_mask"));
+    for (const char *name : {"gids", "gid_attrs/types", "gid_attrs/ndevs"}) {
+        ASSERT_EQ(0, access((m_dir / (port + name)).c_str(), F_OK)) << name;
+        EXPECT_TRUE(list_dir(m_dir / (port + name)).empty()) << name;
+    }
+    EXPECT_EQ("RoCE v2\n", attr(device + "2/gid_attrs/types/3"));
+}
+
 TEST_F(test_sysfs_tree, every_link_leads_where_the_path_mapping_thinks)
 {
     static std::vector<std::string> links;
@@ -384,7 +407,7 @@ TEST_F(test_sysfs_tree, every_link_leads_where_the_path_mapping_thinks)
 
     config.devices = 3;
     config.ports   = 2;
-    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
     ASSERT_NE(nullptr, realpath(m_dir.c_str(), resolved));
     ASSERT_EQ(0, mlx5sim_path_set_root(resolved, config.devices));
 
@@ -420,9 +443,9 @@ TEST_F(test_sysfs_tree, creating_it_again_changes_nothing)
     struct stat before, after;
     std::string path = m_dir / "sysfs/class/infiniband/mlx5_0";
 
-    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
     ASSERT_EQ(0, stat(path.c_str(), &before));
-    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
     ASSERT_EQ(0, stat(path.c_str(), &after));
     EXPECT_EQ(before.st_ino, after.st_ino);
     EXPECT_EQ((std::set<std::string>{"sysfs", "dev"}), list_dir(m_dir.c_str()));
@@ -435,11 +458,11 @@ TEST_F(test_sysfs_tree, creators_at_the_same_time_all_end_with_a_whole_tree)
     unsigned expected;
 
     config.devices = 2;
-    ASSERT_EQ(0, mlx5sim_tree_create(other.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_tree_create(other.fd(), &config));
     expected = count_entries(other.c_str());
 
     std::vector<int> results = run_at_once(8, [&](unsigned) {
-        if (mlx5sim_tree_create(m_dir.c_str(), &config) != 0) {
+        if (mlx5sim_tree_create(m_dir.fd(), &config) != 0) {
             return 1;
         }
         /* whoever was first: it must be complete as soon as we are back */
@@ -455,12 +478,12 @@ TEST_F(test_sysfs_tree, a_failure_leaves_nothing_behind)
 {
     mlx5sim_config_t config = default_config();
 
-    EXPECT_EQ(-1, mlx5sim_tree_create((m_dir / "missing").c_str(), &config));
-    EXPECT_EQ(ENOENT, errno);
+    EXPECT_EQ(-1, mlx5sim_tree_create(-1, &config));
+    EXPECT_EQ(EBADF, errno);
 
     if (geteuid() != 0) {
         ASSERT_EQ(0, chmod(m_dir.c_str(), 0500));
-        EXPECT_EQ(-1, mlx5sim_tree_create(m_dir.c_str(), &config));
+        EXPECT_EQ(-1, mlx5sim_tree_create(m_dir.fd(), &config));
         EXPECT_EQ(EACCES, errno);
         ASSERT_EQ(0, chmod(m_dir.c_str(), 0700));
     }
@@ -471,10 +494,10 @@ TEST_F(test_sysfs_tree, remove_takes_finished_and_unfinished_trees_only)
 {
     mlx5sim_config_t config = default_config();
 
-    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
     ASSERT_EQ(0, mkdir((m_dir / "dev.tmp.7.8").c_str(), 0755));
     write_file(m_dir / "store", "");
-    mlx5sim_tree_remove(m_dir.c_str());
+    mlx5sim_tree_remove(m_dir.fd());
     EXPECT_EQ(std::set<std::string>{"store"}, list_dir(m_dir.c_str()));
 }
 
@@ -486,12 +509,20 @@ class test_sysfs_instance : public ::testing::Test {
 protected:
     int join(const std::string &dir, mlx5sim_config_t *config)
     {
-        return mlx5sim_instance_join(dir.c_str(), 1, config, m_error,
+        return mlx5sim_instance_join(dir.c_str(), 1, config, m_path, m_error,
                                      sizeof(m_error));
+    }
+
+    /** All of an instance that has not been used yet. */
+    static std::set<std::string> whole()
+    {
+        return {"config",           "dev",       "lock",
+                "mlx5sim-instance", "namespace", "sysfs"};
     }
 
     clean_env m_env;
     temp_dir  m_dir;
+    char      m_path[PATH_MAX];
     char      m_error[MLX5SIM_CONFIG_ERROR_MAX];
 };
 
@@ -552,8 +583,7 @@ TEST_F(test_sysfs_instance, first_users_at_the_same_time_agree)
         EXPECT_GE(results[0], 1);
         EXPECT_LE(results[0], 8);
         EXPECT_EQ(std::vector<int>(8, results[0]), results);
-        EXPECT_EQ((std::set<std::string>{"config", "dev", "lock", "sysfs"}),
-                  list_dir(dir));
+        EXPECT_EQ(whole(), list_dir(dir));
     }
 }
 
@@ -564,7 +594,9 @@ TEST_F(test_sysfs_instance, what_a_killed_creator_left_is_made_new)
     /* killed between the tree and the config file, and another one within the
      * tree */
     config.devices = 4;
-    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.c_str(), &config));
+    ASSERT_EQ(0, mlx5sim_place_claim(m_dir.fd(), m_dir.c_str(), m_error,
+                                     sizeof(m_error)));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
     ASSERT_EQ(0, mkdir((m_dir / "sysfs.tmp.1.2").c_str(), 0755));
     write_file(m_dir / "sysfs.tmp.1.2/x", "");
 
@@ -573,8 +605,7 @@ TEST_F(test_sysfs_instance, what_a_killed_creator_left_is_made_new)
     EXPECT_EQ(2u, config.devices);
     EXPECT_EQ((std::set<std::string>{"mlx5_0", "mlx5_1"}),
               list_dir(m_dir / "sysfs/class/infiniband"));
-    EXPECT_EQ((std::set<std::string>{"config", "dev", "lock", "sysfs"}),
-              list_dir(m_dir.c_str()));
+    EXPECT_EQ(whole(), list_dir(m_dir.c_str()));
 }
 
 TEST_F(test_sysfs_instance, a_directory_of_somebody_else_is_refused)
@@ -612,11 +643,132 @@ TEST_F(test_sysfs_instance, a_planted_link_is_not_followed)
     ASSERT_EQ(0, mkdir((m_dir / "target").c_str(), 0700));
     ASSERT_EQ(0, symlink("target", (m_dir / "i").c_str()));
     EXPECT_EQ(-1, mlx5sim_instance_join((m_dir / "i").c_str(), 0, &config,
-                                        m_error, sizeof(m_error)));
+                                        m_path, m_error, sizeof(m_error)));
     EXPECT_TRUE(list_dir(m_dir / "target").empty());
 
     /* whereas a user's own MLX5SIM_DIR may be one */
     EXPECT_EQ(0, join(m_dir / "i", &config)) << m_error;
+    EXPECT_EQ("target", std::string(m_path).substr(strlen(m_path) - 6));
+
+    /* but not somebody else's, with or without a slash that follows it */
+    if (geteuid() == 0) {
+        ASSERT_EQ(0, lchown((m_dir / "i").c_str(), 65534, 65534));
+        for (const char *name : {"i", "i/"}) {
+            EXPECT_EQ(-1, join(m_dir / name, &config)) << name;
+            EXPECT_EQ(EPERM, errno);
+            EXPECT_NE(nullptr, strstr(m_error, "symbolic link of user 65534"))
+                    << m_error;
+        }
+    }
+}
+
+TEST_F(test_sysfs_instance, files_of_others_are_never_touched)
+{
+    mlx5sim_config_t config;
+
+    ASSERT_EQ(0, mkdir((m_dir / "dev").c_str(), 0700));
+    write_file(m_dir / "dev/project", "years of work");
+    write_file(m_dir / "config", "LAYOUT=1\n");
+    for (const char *mark : {"", "mlx5sim instance, format 0\n", "mlx5sim"}) {
+        /* of another version, of another program, or unfinished */
+        if (mark[0] != '\0') {
+            write_file(m_dir / "mlx5sim-instance", mark);
+        }
+
+        EXPECT_EQ(-1, join(m_dir.c_str(), &config)) << mark;
+        EXPECT_EQ(ENOTEMPTY, errno);
+        EXPECT_NE(nullptr, strstr(m_error, "nothing in it is touched"))
+                << m_error;
+        EXPECT_EQ(-1, mlx5sim_instance_remove(m_dir.c_str(), 0, 1, m_error,
+                                              sizeof(m_error)));
+        EXPECT_EQ(ENOTEMPTY, errno);
+        EXPECT_EQ("years of work", read_file(m_dir / "dev/project"));
+        EXPECT_EQ("LAYOUT=1\n", read_file(m_dir / "config"));
+    }
+}
+
+TEST_F(test_sysfs_instance, one_of_another_pid_namespace_is_refused)
+{
+    mlx5sim_config_t config;
+
+    ASSERT_EQ(0, join(m_dir.c_str(), &config)) << m_error;
+    write_file(m_dir / "namespace", "1:2\n");
+    EXPECT_EQ(-1, join(m_dir.c_str(), &config));
+    EXPECT_EQ(EXDEV, errno);
+    EXPECT_NE(nullptr, strstr(m_error, "another PID namespace")) << m_error;
+    EXPECT_NE(nullptr, strstr(m_error, m_dir.c_str())) << m_error;
+    ASSERT_EQ(0, unlink((m_dir / "namespace").c_str()));
+    EXPECT_EQ(-1, join(m_dir.c_str(), &config));
+}
+
+TEST_F(test_sysfs_instance, the_root_directory_is_refused)
+{
+    int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    /* not by join(), which a mistake would let loose on /dev */
+    ASSERT_LE(0, fd);
+    EXPECT_EQ(-1, mlx5sim_place_claim(fd, "/", m_error, sizeof(m_error)));
+    EXPECT_EQ(ENOTEMPTY, errno);
+    EXPECT_NE(nullptr, strstr(m_error, "/ is not empty")) << m_error;
+    EXPECT_NE(0, access("/mlx5sim-instance", F_OK));
+    close(fd);
+}
+
+TEST_F(test_sysfs_instance, a_mark_is_a_file_and_not_a_link_or_a_fifo)
+{
+    std::string mark = m_dir / "i/mlx5sim-instance";
+    mlx5sim_config_t config;
+
+    ASSERT_EQ(0, join(m_dir / "i", &config)) << m_error;
+    ASSERT_EQ(0, rename(mark.c_str(), (m_dir / "mark").c_str()));
+    ASSERT_EQ(0, symlink("../mark", mark.c_str()));
+    EXPECT_EQ(-1, join(m_dir / "i", &config));
+    ASSERT_EQ(0, unlink(mark.c_str()));
+    ASSERT_EQ(0, mkfifo(mark.c_str(), 0600));
+    EXPECT_EQ(-1, join(m_dir / "i", &config));
+    ASSERT_EQ(0, unlink(mark.c_str()));
+    ASSERT_EQ(0, rename((m_dir / "mark").c_str(), mark.c_str()));
+    EXPECT_EQ(0, join(m_dir / "i", &config)) << m_error;
+}
+
+TEST_F(test_sysfs_instance, one_who_was_killed_at_the_mark_is_in_nobodys_way)
+{
+    mlx5sim_config_t config;
+
+    for (const char *mark : {"", "mlx5sim inst"}) {
+        write_file(m_dir / "mlx5sim-instance", mark);
+        ASSERT_EQ(0, join(m_dir.c_str(), &config)) << m_error;
+        ASSERT_EQ(0, join(m_dir.c_str(), &config)) << m_error;
+        EXPECT_EQ(whole(), list_dir(m_dir.c_str()));
+        for (const std::string &name : whole()) {
+            ASSERT_EQ(0, mlx5sim_place_remove(m_dir.fd(), name.c_str()));
+        }
+    }
+}
+
+TEST_F(test_sysfs_instance, removing_it_leaves_what_others_put_there)
+{
+    mlx5sim_config_t config;
+
+    ASSERT_EQ(0, mkdir((m_dir / "target").c_str(), 0700));
+    write_file(m_dir / "target/file", "kept");
+    ASSERT_EQ(0, join(m_dir / "i", &config)) << m_error;
+    write_file(m_dir / "i/notes", "kept");
+    ASSERT_EQ(0, symlink("../../target", (m_dir / "i/sysfs/way").c_str()));
+    EXPECT_EQ(-1, mlx5sim_instance_remove((m_dir / "i").c_str(), 0, 0, m_error,
+                                          sizeof(m_error)));
+    EXPECT_EQ(ENOTEMPTY, errno);
+    EXPECT_EQ(std::set<std::string>{"notes"}, list_dir(m_dir / "i"));
+    EXPECT_EQ("kept", read_file(m_dir / "target/file"));
+
+    /* and then it is an instance no more */
+    EXPECT_EQ(-1, join(m_dir / "i", &config));
+    ASSERT_EQ(0, unlink((m_dir / "i/notes").c_str()));
+    ASSERT_EQ(0, join(m_dir / "i", &config)) << m_error;
+    write_file(m_dir / "i/notes", "not kept");
+    EXPECT_EQ(0, mlx5sim_instance_remove((m_dir / "i").c_str(), 0, 1, m_error,
+                                         sizeof(m_error))) << m_error;
+    EXPECT_EQ(std::set<std::string>{"target"}, list_dir(m_dir.c_str()));
 }
 
 TEST_F(test_sysfs_instance, a_missing_parent_directory_is_named)

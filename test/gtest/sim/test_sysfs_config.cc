@@ -84,6 +84,12 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         {"MLX5SIM_BAD_GIDS", "32", "GID indices"},
         {"MLX5SIM_BAD_GIDS", "1,", "GID indices"},
         {"MLX5SIM_BAD_GIDS", "-1", "GID indices"},
+        {"MLX5SIM_GIDLESS", "mlx5_0", "a list of ports"},
+        {"MLX5SIM_GIDLESS", "mlx5_0:0", "a list of ports"},
+        {"MLX5SIM_GIDLESS", "mlx5_0:3", "a list of ports"},
+        {"MLX5SIM_GIDLESS", "mlx5_16:1", "a list of ports"},
+        {"MLX5SIM_GIDLESS", "mlx4_0:1", "a list of ports"},
+        {"MLX5SIM_GIDLESS", "mlx5_0:1,", "a list of ports"},
         {"MLX5SIM_RECV_ERROR", "1", "NTH[+]:SYNDROME:VENDOR"},
         {"MLX5SIM_RECV_ERROR", "0:0x22:0x93", "NTH[+]:SYNDROME:VENDOR"},
         {"MLX5SIM_RECV_ERROR", "1:0:0x93", "NTH[+]:SYNDROME:VENDOR"},
@@ -122,8 +128,13 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
 TEST(test_sysfs_config, what_is_odd_about_a_system_is_understood)
 {
     mlx5sim_quirk_recv_t recv;
-    uint32_t gids;
+    uint32_t gids, ports;
 
+    ASSERT_EQ(0, mlx5sim_quirk_parse_ports("mlx5_0:2,mlx5_15:1", &ports));
+    EXPECT_EQ(mlx5sim_quirk_port(0, 2) | mlx5sim_quirk_port(15, 1), ports);
+    EXPECT_EQ(2u | (1u << 30), ports);
+    ASSERT_EQ(0, mlx5sim_quirk_parse_ports("", &ports));
+    EXPECT_EQ(0u, ports);
     ASSERT_EQ(0, mlx5sim_quirk_parse_gids("3,0,31", &gids));
     EXPECT_EQ((1u << 3) | 1 | (1u << 31), gids);
     ASSERT_EQ(0, mlx5sim_quirk_parse_gids("", &gids));
@@ -211,16 +222,15 @@ TEST(test_sysfs_config, a_saved_configuration_loads_as_the_same)
     temp_dir dir;
     mlx5sim_config_t config = default_config(), loaded = default_config();
     char error[MLX5SIM_CONFIG_ERROR_MAX];
-    std::string path = dir / "config";
 
     config.devices = 5;
     config.link    = MLX5SIM_LINK_ROCE;
     config.strict  = 0; /* not a property of the instance */
     strcpy(config.netdev, "eth7");
-    ASSERT_EQ(0, mlx5sim_config_save(&config, path.c_str(), error,
+    ASSERT_EQ(0, mlx5sim_config_save(&config, dir.fd(), "config", error,
                                      sizeof(error))) << error;
-    ASSERT_EQ(0, mlx5sim_config_load(&loaded, path.c_str(), error,
-                                     sizeof(error))) << error;
+    ASSERT_EQ(0, mlx5sim_config_load(&loaded, dir.fd(), dir.c_str(), "config",
+                                     error, sizeof(error))) << error;
     EXPECT_EQ(1u, loaded.strict);
     loaded.strict = 0;
     EXPECT_EQ(0, memcmp(&config, &loaded, sizeof(config)));
@@ -240,15 +250,16 @@ TEST(test_sysfs_config, a_damaged_file_is_an_error_and_not_a_default)
           "LAYOUT=1\nMLX5SIM_WHAT=1\n", "LAYOUT=1\n\n"}) {
         mlx5sim_config_t config = default_config();
         write_file(path, content);
-        EXPECT_EQ(-1, mlx5sim_config_load(&config, path.c_str(), error,
-                                          sizeof(error))) << content;
+        EXPECT_EQ(-1, mlx5sim_config_load(&config, dir.fd(), dir.c_str(),
+                                          "config", error, sizeof(error)))
+                << content;
         EXPECT_EQ(EINVAL, errno);
         EXPECT_NE(nullptr, strstr(error, path.c_str())) << error;
     }
 
     mlx5sim_config_t config = default_config();
-    EXPECT_EQ(-1, mlx5sim_config_load(&config, (dir / "none").c_str(), error,
-                                      sizeof(error)));
+    EXPECT_EQ(-1, mlx5sim_config_load(&config, dir.fd(), dir.c_str(), "none",
+                                      error, sizeof(error)));
     EXPECT_EQ(ENOENT, errno);
 }
 

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * DEVX contexts: queue pairs are queried and bound to ports of a LAG by
+ * firmware commands, as libmlx5 does for ibv_query_qp_data_in_order() and
+ * mlx5dv_modify_qp_lag_port().
+ */
+
+#include "device.h"
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+using namespace device;
+
+namespace {
+
+/* Commands of the PRM, and the places of fields in them (kernel and rdma-core,
+ * mlx5_ifc.h), in bytes */
+enum {
+    cmd_query_hca_cap = 0x100,
+    cmd_create_mkey   = 0x200,
+    cmd_rts2rts_qp    = 0x505,
+    cmd_query_qp      = 0x50b,
+    cmd_init2init_qp  = 0x50e,
+    cmd_query_vport   = 0x762,
+    cmd_alloc_uar     = 0x802,
+    cmd_query_lag     = 0x842
+};
+
+const size_t qpc_offset     = 24;
+const size_t query_qp_size  = 272;
+const size_t modify_qp_size = 272;
+const uint8_t opt_lag       = 0x80; /* bit 15 of opt_param_mask */
+
+typedef std::vector<uint8_t> bytes;
+
+bytes command(size_t size, unsigned opcode, uint32_t qpn = 0)
+{
+    bytes in(size);
+
+    in[0]  = opcode >> 8;
+    in[1]  = opcode & 0xff;
+    in[9]  = qpn >> 16;
+    in[10] = qpn >> 8;
+    in[11] = qpn & 0xff;
+    return in;
+}
+
+int general(ibv_context *ctx, const bytes &in, bytes &out)
+{
+    return mlx5dv_devx_general_cmd(ctx, in.data(), in.size(), out.data(),
+                                   out.size());
+}
+
+bytes query_qp(const qp &q)
+{
+    bytes in = command(16, cmd_query_qp, q.v->qp_num), out(query_qp_size);
+
+    REQUIRE_EQ(0, mlx5dv_devx_qp_query(q.v, in.data(), in.size(), out.data(),
+                                       out.size()));
+    REQUIRE_EQ(0, out[0]);
+    return bytes(out.begin() + qpc_offset, out.end());
+}
+
+unsigned state(const bytes &qpc)
+{
+    return qpc[0] >> 4;
+}
+
+unsigned lag_port(const bytes &qpc)
+{
+    return qpc[0] & 0xf;
+}
+
+bool in_order(const bytes &qpc)
+{
+    return qpc[11] & 0x20;
+}
+
+/* @return errno, and the status in *status_p */
+int set_lag_port(const qp &q, unsigned opcode, unsigned port,
+                 unsigned *status_p)
+{
+    bytes in = command(modify_qp_size, opcode, q.v->qp_num), out(16);
+    int ret;
+
+    in[18]         = opt_lag;
+    in[qpc_offset] = port;
+    ret            = mlx5dv_devx_qp_modify(q.v, in.data(), in.size(),
+                                           out.data(), out.size());
+    *status_p      = out[0];
+    return ret;
+}
+
+qp_options on_sl(uint8_t sl)
+{
+    qp_options options;
+
+    options.path.sl = sl;
+    return options;
+}
+
+class test_device_devx : public device::test {
+protected:
+    void SetUp() override
+    {
+        device::test::SetUp();
+        set_env("MLX5SIM_DEVX", "y");
+        set_env("MLX5SIM_LOG", "error");
+    }
+};
+
+} // namespace
+
+
+TEST_F(test_device_devx, off_by_default)
+{
+    set_env("MLX5SIM_DEVX", "n");
+    run(1, [](rank&) {
+        loop l;
+        bytes in = command(16, cmd_query_qp, l.a.v->qp_num);
+        bytes out(query_qp_size);
+
+        REQUIRE(mlx5dv_devx_qp_query(l.a.v, in.data(), in.size(), out.data(),
+                                     out.size()) != 0);
+        REQUIRE_EQ(0, ibv_query_qp_data_in_order(l.a.v, IBV_WR_RDMA_WRITE, 0));
+    });
+}
+
+/* libmlx5 asks queue pairs in RTS only; who waits in RTR asks for the QPC */
+TEST_F(test_device_devx, data_in_order_is_told)
+{
+    static const struct {
+        const char *value;
+        bool       in_order;
+    } cases[] = {{"y", true}, {"n", false}, {"unknown", false}};
+
+    for (const auto &c : cases) {
+        set_env("MLX5SIM_DIR", dir() + "/" + c.value);
+        set_env("MLX5SIM_DATA_IN_ORDER", c.value);
+        run(1, [&](rank&) {
+            context ctx;
+            cq done(ctx, 16);
+            qp a(ctx, done, done), b(ctx, done, done);
+
+            REQUIRE_EQ(0, state(query_qp(a)));
+            a.to_init();
+            b.to_init();
+            REQUIRE_EQ(1, state(query_qp(a)));
+            a.to_rtr(b.addr());
+            b.to_rtr(a.addr());
+            REQUIRE_EQ(2, state(query_qp(a)));
+            REQUIRE_EQ(c.in_order, in_order(query_qp(a)));
+            REQUIRE_EQ(0, ibv_query_qp_data_in_order(a.v, IBV_WR_RDMA_WRITE,
+                                                     0));
+            a.to_rts();
+            REQUIRE_EQ(3, state(query_qp(a)));
+            REQUIRE_EQ(c.in_order,
+                       ibv_query_qp_data_in_order(a.v, IBV_WR_RDMA_WRITE, 0));
+            b.to_state(IBV_QPS_ERR);
+            REQUIRE_EQ(6, state(query_qp(b)));
+        });
+    }
+}
+
+TEST_F(test_device_devx, service_levels_out_of_order_are_told)
+{
+    set_env("MLX5SIM_OOO_SL_MASK", "0x8012");
+    run(1, [](rank&) {
+        loop sl0(on_sl(0)), sl1(on_sl(1));
+        bytes in = command(16, cmd_query_vport), out(16 + 508);
+
+        in[9] = 1; /* port */
+        REQUIRE_EQ(0, general(sl0.c.ctx, in, out));
+        REQUIRE_EQ(0x80, out[16 + 82]);
+        REQUIRE_EQ(0x12, out[16 + 83]);
+
+        bytes cap_in = command(16, cmd_query_hca_cap), cap(16 + 4096);
+        cap_in[7] = 1; /* current values of the general capabilities */
+        REQUIRE_EQ(0, general(sl0.c.ctx, cap_in, cap));
+        REQUIRE(cap[16 + 39] & 0x80); /* ooo_sl_mask */
+        REQUIRE(cap[16 + 12] & 0x20); /* qp_data_in_order */
+
+        REQUIRE_EQ(1, ibv_query_qp_data_in_order(sl0.a.v, IBV_WR_RDMA_WRITE,
+                                                 0));
+        REQUIRE_EQ(0, ibv_query_qp_data_in_order(sl1.a.v, IBV_WR_RDMA_WRITE,
+                                                 0));
+    });
+}
+
+/* The kernel spreads queue pairs over the ports; libmlx5 binds one to a port
+ * once it is in RTS */
+TEST_F(test_device_devx, queue_pairs_are_bound_to_ports_of_a_lag)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    set_env("MLX5SIM_LAG", "2");
+    run(1, [](rank&) {
+        loop l;
+        unsigned first = lag_port(query_qp(l.a)), status;
+        mlx5dv_context attrs = {};
+        uint8_t port, active;
+
+        attrs.comp_mask = MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS;
+        REQUIRE_EQ(0, mlx5dv_query_device(l.c.ctx, &attrs));
+        REQUIRE(attrs.comp_mask & MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS);
+        REQUIRE_EQ(2, attrs.num_lag_ports);
+
+        REQUIRE((first == 1) || (first == 2));
+        REQUIRE_EQ(3 - first, lag_port(query_qp(l.b)));
+
+        for (unsigned wanted : {2, 1, 2}) {
+            REQUIRE_EQ(0, mlx5dv_modify_qp_lag_port(l.a.v, wanted));
+            REQUIRE_EQ(0, mlx5dv_query_qp_lag_port(l.a.v, &port, &active));
+            REQUIRE_EQ(wanted, port);
+            REQUIRE_EQ(wanted, active);
+        }
+        REQUIRE_EQ(EINVAL, mlx5dv_modify_qp_lag_port(l.a.v, 3));
+        REQUIRE_EQ(2, lag_port(query_qp(l.a)));
+
+        /* before RTS: by hand, and nothing in a state that it is not for */
+        qp q(l.c, l.scq, l.rcq);
+        q.to_init();
+        REQUIRE_EQ(0, set_lag_port(q, cmd_init2init_qp, 1, &status));
+        REQUIRE_EQ(1, lag_port(query_qp(q)));
+        REQUIRE_EQ(EREMOTEIO, set_lag_port(q, cmd_rts2rts_qp, 2, &status));
+        REQUIRE_EQ(0x10, status); /* bad state */
+        REQUIRE_EQ(1, lag_port(query_qp(q)));
+        REQUIRE_EQ(EREMOTEIO, set_lag_port(l.a, cmd_init2init_qp, 1, &status));
+        REQUIRE_EQ(0x10, status);
+    });
+}
+
+TEST_F(test_device_devx, without_a_lag_there_is_nothing_to_be_bound_to)
+{
+    for (const char *link : {"ib", "roce"}) {
+        set_env("MLX5SIM_DIR", dir() + "/" + link);
+        set_env("MLX5SIM_LINK", link);
+        /* InfiniBand has none, whatever is asked for */
+        set_env("MLX5SIM_LAG", (link[0] == 'i') ? "2" : "0");
+        run(1, [](rank&) {
+            loop l;
+            uint8_t port, active;
+
+            REQUIRE_EQ(0, lag_port(query_qp(l.a)));
+            REQUIRE_EQ(EOPNOTSUPP, mlx5dv_modify_qp_lag_port(l.a.v, 1));
+            REQUIRE_EQ(EOPNOTSUPP, mlx5dv_query_qp_lag_port(l.a.v, &port,
+                                                            &active));
+        });
+    }
+}
+
+/* The kernel refuses what is not for the object, the firmware what it does not
+ * know */
+TEST_F(test_device_devx, other_commands_are_refused)
+{
+    run(1, [](rank&) {
+        loop l;
+        bytes out(query_qp_size), in = command(16, cmd_query_qp);
+        bytes create = command(64, cmd_create_mkey), created(16);
+
+        in[11] = 1; /* another's number */
+        REQUIRE_EQ(EINVAL,
+                   mlx5dv_devx_qp_query(l.a.v, in.data(), in.size(),
+                                        out.data(), out.size()));
+        in = command(16, cmd_query_lag, l.a.v->qp_num);
+        REQUIRE_EQ(EINVAL,
+                   mlx5dv_devx_qp_query(l.a.v, in.data(), in.size(),
+                                        out.data(), out.size()));
+        in = command(16, cmd_query_qp, l.a.v->qp_num);
+        out.resize(64);
+        REQUIRE_EQ(EREMOTEIO,
+                   mlx5dv_devx_qp_query(l.a.v, in.data(), in.size(),
+                                        out.data(), out.size()));
+        REQUIRE_EQ(0x51, out[0]); /* bad length of the output */
+
+        in = command(16, cmd_alloc_uar);
+        REQUIRE_EQ(EREMOTEIO, general(l.c.ctx, in, created));
+        REQUIRE_EQ(2, created[0]); /* bad operation */
+
+        created.assign(16, 0);
+        REQUIRE(mlx5dv_devx_obj_create(l.c.ctx, create.data(), create.size(),
+                                       created.data(), created.size()) ==
+                nullptr);
+        REQUIRE_EQ(2, created[0]);
+        REQUIRE(mlx5dv_devx_umem_reg(l.c.ctx, l.mem.data, 4096,
+                                     IBV_ACCESS_LOCAL_WRITE) == nullptr);
+    });
+}
