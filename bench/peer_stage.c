@@ -90,8 +90,3 @@ void peer_stage_report(const peer_stage_t *stage, const char *name,
     /* What was done to report is not the next stage's */
     CALLGRIND_ZERO_STATS;
 }
-
-void peer_stage_stop(void)
-{
-    CALLGRIND_STOP_INSTRUMENTATION;
-}

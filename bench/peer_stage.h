@@ -27,17 +27,15 @@ void peer_stage_init(void);
 
 
 /** Say who this is, and count from here on. Call it when no other thread has
- *  anything to do. */
+ *  anything to do. Nothing stops it again: callgrind forgets then that a thread
+ *  is in a signal handler, as UCX's often is while it rings a doorbell of the
+ *  software device, and fails when that returns (an assertion, sigNum). */
 void peer_stage_start(void);
 
 
 /** Print a stage, run the command, count from here on. */
 void peer_stage_report(const peer_stage_t *stage, const char *name,
                        unsigned endpoints);
-
-
-/** Count no longer. */
-void peer_stage_stop(void);
 
 
 /** Whether there is a stage at so many endpoints of @a total. */

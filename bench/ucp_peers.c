@@ -311,7 +311,6 @@ static int ucp_peers_measure(ucp_peers_t *peers, char **argv)
         }
     }
 
-    peer_stage_stop();
     ucp_peers_end(peers);
     return (peer_procs_wait(&peers->procs) == 0) ? 0 : 1;
 }

@@ -346,7 +346,6 @@ static int uct_peers_measure(uct_peers_t *peers, char **argv)
         }
     }
 
-    peer_stage_stop();
     uct_peers_end(peers);
     return (peer_procs_wait(&peers->procs) == 0) ? 0 : 1;
 }

@@ -12,8 +12,10 @@ names last. Checked are
   unused, and the rights have no circle,
 - files that include each other in a circle: none across directories of a table,
   and none of more than four files. A source and its header are one file here,
-- in the transport, where functions are declared: in a header of their source's
-  directory and name, or of the first part of its name, perhaps with "_int".
+- in the transport, where functions and variables are declared: in a header of
+  their source's directory and name, or of the first part of its name, perhaps
+  with "_int",
+- in the transport, who writes what: check_owners.py.
 
 With --summary, print the numbers and nothing else.
 """
@@ -23,6 +25,8 @@ import collections
 import os
 import re
 import sys
+
+import check_owners
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAW = "docs/architecture.md"
@@ -41,6 +45,12 @@ DEFINITION = re.compile(r"^(?!static\b|typedef\b|extern\b|#|/|\*|UCS_)"
                         r"[A-Za-z_][\w\s*]*?\b(\w+)\s*\([^;{}]*\)\s*\n\{",
                         re.M)
 DECLARATION = re.compile(r"\b(\w+)\s*\([^;{}]*\)\s*;")
+# Variables with linkage, and their declarations
+VARIABLE = re.compile(r"^(?!static\b|typedef\b|extern\b|UCS_)"
+                      r"[A-Za-z_][\w\s*]*?\b(\w+)\s*(?:\[[^\]]*\]\s*)?=",
+                      re.M)
+DECLARED = re.compile(r"^extern\s[\w\s*]*?\b(\w+)\s*(?:\[[^\]]*\]\s*)?;",
+                      re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
@@ -203,7 +213,8 @@ def check_circles(tables, units):
 
 
 def check_declarations(top, files):
-    """Whether functions are declared where their source's name says."""
+    """Whether functions and variables are declared where their source's name
+    says."""
     headers = collections.defaultdict(set)
     sources = {}
     for path in files:
@@ -212,21 +223,22 @@ def check_declarations(top, files):
         with open(os.path.join(top, path), encoding="utf-8") as file:
             text = COMMENT.sub("", file.read())
         if path.endswith(".h"):
-            for name in DECLARATION.findall(text):
+            for name in DECLARATION.findall(text) + DECLARED.findall(text):
                 headers[name].add(path)
         elif path.endswith(".c"):
-            sources[path] = DEFINITION.findall(text)
+            sources[path] = [name + "()" for name in DEFINITION.findall(text)]
+            sources[path] += VARIABLE.findall(text)
 
     problems = []
     for path, names in sources.items():
         stem = os.path.splitext(path)[0]
         for name in names:
-            declared = headers.get(name)
+            declared = headers.get(name.removesuffix("()"))
             if declared and not any(
                     stem.startswith(os.path.splitext(header)[0]
                                     .removesuffix("_int"))
                     for header in declared):
-                problems.append(f"{path}: {name}() is declared in "
+                problems.append(f"{path}: {name} is declared in "
                                 f"{' '.join(sorted(declared))}, which is not "
                                 "this file's header")
     return problems
@@ -242,6 +254,7 @@ def check(top):
     problems = check_declarations(top, files)
     for table in tables:
         problems += check_table(table, includes, top)
+    problems += check_owners.check(top)
     return problems + check_circles(tables, includes.units())
 
 

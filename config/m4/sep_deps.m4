@@ -39,6 +39,9 @@ AC_DEFUN([SEP_CHECK_VERBS], [
     AC_CHECK_LIB([ibverbs], [ibv_get_device_list], [], [sep_have_verbs=no])
     AC_CHECK_LIB([mlx5], [mlx5dv_init_obj], [], [sep_have_verbs=no],
                  [-libverbs])
+    # Since rdma-core 36
+    AC_CHECK_DECLS([ibv_query_qp_data_in_order], [], [],
+                   [[#include <infiniband/verbs.h>]])
     LIBS=$sep_save_LIBS
     VERBS_LIBS="-lmlx5 -libverbs"
     AC_SUBST([VERBS_LIBS])
@@ -67,7 +70,7 @@ AC_DEFUN([SEP_CHECK_GTEST], [
     AS_IF([test "x$enable_gtest" = xyes && test $sep_gtest = no],
           [SEP_MISSING([GoogleTest], [libgtest-dev])])
     AS_IF([test $sep_gtest = yes],
-          [GTEST_LIBS="-lgtest_main $GTEST_LIBS -lpthread"])
+          [GTEST_LIBS="-lgtest_main $GTEST_LIBS -lpthread $CXX_SANITIZER_LIBS"])
     AM_CONDITIONAL([HAVE_GTEST], [test $sep_gtest = yes])
     AC_ARG_ENABLE([precompiled-headers],
         [AS_HELP_STRING([--enable-precompiled-headers],

@@ -136,8 +136,14 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
                      sep_ucx_reason="--without-ucx-source"],
         [auto|yes], [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-source.sh" \
                                  --version "$sep_ucx_version" \
-                                 --cache "$sep_ucx_cache"` ||
-                     SEP_UCX_NO_SOURCE],
+                                 --cache "$sep_ucx_cache" \
+                                 2> sep-fetch.log`
+                     sep_fetched=$?
+                     cat sep-fetch.log >&2
+                     sep_why=`sed -n 's/^fetch-source.sh: error: //p' \
+                              sep-fetch.log | tail -n 1`
+                     rm -f sep-fetch.log
+                     AS_IF([test $sep_fetched != 0], [SEP_UCX_NO_SOURCE])],
         [AS_IF([test -f "$with_ucx_source"],
                [UCX_SOURCE=`$SHELL "$srcdir/contrib/fetch-source.sh" \
                             --archive "$with_ucx_source" \
@@ -174,13 +180,13 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
 AC_DEFUN([SEP_UCX_NO_SOURCE], [
     AS_IF([test "x$with_ucx" = xauto],
           [sep_ucx=no
-           sep_ucx_reason="no source of UCX $sep_ucx_version to be had by apt"
+           sep_ucx_reason="apt cannot provide the source of UCX $sep_ucx_version"
            AC_MSG_WARN([$sep_ucx_reason: the transport will not be built])],
           [AC_MSG_ERROR(m4_normalize([
-               the UCX source package could not be obtained with apt (see
-               above). Give the source of UCX $sep_ucx_version, a directory or
-               an archive such as ucx-$sep_ucx_version.tar.xz, with
-               --with-ucx-source=PATH, or build without the transport with
+               no source of UCX $sep_ucx_version:
+               ${sep_why:-apt cannot provide it (see above)}. Set SEP_UCX_SOURCE
+               or --with-ucx-source to a directory or an archive such as
+               ucx-$sep_ucx_version.tar.xz, or build without the transport with
                --without-ucx]))])
 ])
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "adapter.h"
+#include <model/adapter.h>
 
 #include <ctype.h>
 #include <errno.h>

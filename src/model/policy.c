@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "policy.h"
+#include <model/policy.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef SEP_MODEL_POLICY_H
 #define SEP_MODEL_POLICY_H
 
-#include "rate.h"
+#include <model/rate.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "rate.h"
+#include <model/rate.h>
 
 #include <math.h>
 #include <string.h>

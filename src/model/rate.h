@@ -3,7 +3,7 @@
 #ifndef SEP_MODEL_RATE_H
 #define SEP_MODEL_RATE_H
 
-#include "adapter.h"
+#include <model/adapter.h>
 
 #include <limits.h>
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "row.h"
+#include <model/row.h>
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef SEP_MODEL_ROW_H
 #define SEP_MODEL_ROW_H
 
-#include "rate.h"
+#include <model/rate.h>
 
 #include <stdio.h>
 

@@ -85,9 +85,9 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     m_iface->config.fc.soft   = 1;
     m_iface->config.fc.hard   = 1;
     uct_sep_fc_start(m_iface, &m_txwq);
-    ucs_list_head_init(&m_iface->tx.active);
-    ucs_list_head_init(&m_iface->tx.retired);
-    ucs_list_head_init(&m_iface->tx.sched);
+    ucs_list_head_init(&m_iface->conn.active);
+    ucs_list_head_init(&m_iface->conn.retired);
+    ucs_list_head_init(&m_iface->conn.sched);
 
     for (unsigned i = 0; i < NUM_CQE; ++i) {
         m_cqes[i].op_own = (MLX5_CQE_INVALID << 4) | 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <uct/ib/sep/hub/sep_hub_addr.h>
 #include <uct/ib/sep/port/sep_addr.h>
 
 #include "common/seed.h"
@@ -278,7 +279,7 @@ TEST_F(test_sep_addr, a_peer_is_found_again_on_any_path)
     uct_sep_peer_addr_t same;
 
     peer.dev = pack(ib_port(8));
-    uct_sep_iface_addr_pack(17, 4711, UCT_SEP_IFACE_ADDR_FLAG_SPLIT,
+    uct_sep_iface_addr_pack(17, 4711, 1, UCT_SEP_IFACE_ADDR_FLAG_SPLIT,
                             &peer.iface);
     same          = peer;
     peer.dev.path = 3;
@@ -290,7 +291,7 @@ TEST_F(test_sep_addr, a_peer_is_found_again_on_any_path)
     EXPECT_FALSE(uct_sep_peer_addr_is(&peer, &same.dev, NULL));
 
     same.dev = pack(ib_port(8));
-    uct_sep_iface_addr_pack(17, 4712, UCT_SEP_IFACE_ADDR_FLAG_SPLIT,
+    uct_sep_iface_addr_pack(17, 4712, 1, UCT_SEP_IFACE_ADDR_FLAG_SPLIT,
                             &same.iface);
     EXPECT_FALSE(uct_sep_peer_addr_is(&peer, &same.dev, &same.iface));
     EXPECT_TRUE(uct_sep_peer_addr_is(&peer, &same.dev, NULL));
@@ -374,23 +375,82 @@ TEST_F(test_sep_addr, roce_can_be_limited_to_a_subnet)
     EXPECT_FALSE(is_reachable(port, roce_port("::ffff:10.1.2.2")));
 }
 
+/* IBA 4.1.3: a port with an LMC has 2^LMC LIDs, and may send from each */
+TEST_F(test_sep_addr, a_source_lid_is_one_of_the_port)
+{
+    uct_sep_port_t port = ib_port(8);
+
+    for (uint16_t lid : {0, 7, 8, 9, 11, 12, 0xffff}) {
+        uct_sep_device_addr_t addr = pack(port);
+        EXPECT_EQ(lid == 8, uct_sep_device_addr_is_source(&addr, lid, NULL));
+    }
+
+    port.lmc                   = 2;
+    uct_sep_device_addr_t addr = pack(port);
+    EXPECT_TRUE(is_valid(addr));
+    for (uint16_t lid : {0, 7, 8, 9, 11, 12, 0xffff}) {
+        EXPECT_EQ((lid >= 8) && (lid <= 11),
+                  uct_sep_device_addr_is_source(&addr, lid, NULL)) << lid;
+    }
+
+    port.lid = 9;
+    EXPECT_FALSE(is_valid(pack(port))) << "not the first LID of four";
+}
+
+TEST_F(test_sep_addr, a_network_header_has_the_address_of_its_source)
+{
+    uint8_t grh[40] = {};
+
+    /* The GRH, and the header of IPv6, have the source at byte 8 */
+    uct_sep_port_t v1 = roce_port("fe80::2c9:300:0:7");
+    v1.is_roce_v2     = 0;
+    for (const auto &port : {ib_port(8), v1, roce_port("2001:db8::1")}) {
+        uct_sep_device_addr_t addr = pack(port);
+
+        memcpy(grh + 8, addr.gid, 16);
+        EXPECT_TRUE(uct_sep_device_addr_is_source(&addr, port.lid, grh));
+        for (unsigned i = 8; i < 24; ++i) {
+            grh[i] ^= 1;
+            EXPECT_FALSE(uct_sep_device_addr_is_source(&addr, port.lid, grh));
+            grh[i] ^= 1;
+        }
+        EXPECT_EQ(!port.is_roce,
+                  uct_sep_device_addr_is_source(&addr, port.lid, NULL));
+    }
+
+    /* That of IPv4 is at byte 20, whatever is in front of it */
+    uct_sep_device_addr_t addr = pack(roce_port("::ffff:10.1.2.3"));
+    memset(grh, 0xee, sizeof(grh));
+    grh[20] = 0x45;
+    memcpy(grh + 32, "\x0a\x01\x02\x03", 4);
+    EXPECT_TRUE(uct_sep_device_addr_is_source(&addr, 0, grh));
+    EXPECT_FALSE(uct_sep_device_addr_is_source(&addr, 0, NULL));
+    grh[35] ^= 1;
+    EXPECT_FALSE(uct_sep_device_addr_is_source(&addr, 0, grh));
+    grh[35] ^= 1;
+    grh[20]  = 0x60;
+    EXPECT_FALSE(uct_sep_device_addr_is_source(&addr, 0, grh)) << "IPv6";
+}
+
 TEST_F(test_sep_addr, interface_address_survives_packing)
 {
     uct_sep_iface_addr_t addr;
 
-    uct_sep_iface_addr_pack(0xabcdef, 0x1122334455667788ull, 1, &addr);
+    uct_sep_iface_addr_pack(0xabcdef, 0x1122334455667788ull, 0x12345678, 1,
+                            &addr);
     EXPECT_EQ(UCS_OK, uct_sep_iface_addr_check(&addr));
     EXPECT_EQ(0xabcdefu, uct_sep_iface_addr_qpn(&addr));
     EXPECT_EQ(0x1122334455667788ull, uct_sep_iface_addr_id(&addr));
-    EXPECT_EQ(0, memcmp(&addr, "\x04\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77"
-                        "\x88\x01", sizeof(addr)));
+    EXPECT_EQ(0x12345678u, uct_sep_iface_addr_qkey(&addr));
+    EXPECT_EQ(0, memcmp(&addr, "\x05\xab\xcd\xef\x11\x22\x33\x44\x55\x66\x77"
+                        "\x88\x12\x34\x56\x78\x01", sizeof(addr)));
 }
 
 TEST_F(test_sep_addr, interface_address_of_another_version_is_unsupported)
 {
     uct_sep_iface_addr_t addr;
 
-    uct_sep_iface_addr_pack(0x123, 1, 0, &addr);
+    uct_sep_iface_addr_pack(0x123, 1, 1, 0, &addr);
     ++addr.version;
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, uct_sep_iface_addr_check(&addr));
 }
@@ -400,12 +460,16 @@ TEST_F(test_sep_addr, impossible_interface_addresses_are_invalid)
     uct_sep_iface_addr_t addr;
 
     for (uint32_t qpn : {0u, 1u, 0xffffffu}) {
-        uct_sep_iface_addr_pack(qpn, 1, 0, &addr);
+        uct_sep_iface_addr_pack(qpn, 1, 1, 0, &addr);
         EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
     }
-    uct_sep_iface_addr_pack(0x123, 0, 0, &addr);
+    uct_sep_iface_addr_pack(0x123, 0, 1, 0, &addr);
     EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
-    uct_sep_iface_addr_pack(0x123, 1, UCT_SEP_IFACE_ADDR_FLAGS_ALL + 1, &addr);
+    uct_sep_iface_addr_pack(0x123, 1, 1, UCT_SEP_IFACE_ADDR_FLAGS_ALL + 1,
+                            &addr);
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
+    /* A controlled Q_Key */
+    uct_sep_iface_addr_pack(0x123, 1, 0x80000000u, 0, &addr);
     EXPECT_EQ(UCS_ERR_INVALID_ADDR, uct_sep_iface_addr_check(&addr));
 }
 
@@ -421,7 +485,7 @@ TEST_F(test_sep_addr, texts_name_what_matters)
     EXPECT_NE(nullptr, strstr(uct_sep_device_addr_str(&addr, buf, sizeof(buf)),
                               "path 3"));
     peer.dev = pack(ib_port(17));
-    uct_sep_iface_addr_pack(0x123, 0xfeed, 0, &peer.iface);
+    uct_sep_iface_addr_pack(0x123, 0xfeed, 1, 0, &peer.iface);
     EXPECT_STREQ("ib lid 17 gid fe80::2c9:300:0:5 pkey 0xffff ud_qp 0x123 id "
                  "000000000000feed",
                  uct_sep_peer_addr_str(&peer, buf, sizeof(buf)));

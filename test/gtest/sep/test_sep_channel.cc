@@ -2,10 +2,16 @@
 
 #include "test_sep_uct.h"
 
+#include "common/sanitizer.h"
 #include "common/seed.h"
 
 #include <uct/ib/sep/category/sep_channel.h>
+#include <uct/ib/sep/category/sep_sharing.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -109,7 +115,7 @@ protected:
             if ((w.qp != nullptr) &&
                 (w.channel.use == UCT_SEP_UUAR_EXCLUSIVE)) {
                 EXPECT_TRUE(regs.insert(w.bf->reg).second) << what;
-                EXPECT_FALSE(w.bf->is_shared) << what;
+                EXPECT_EQ(UCT_SEP_BF_SINGLE, w.bf->sharing) << what;
                 ++pages[w.page()];
             }
         }
@@ -167,6 +173,51 @@ TEST_F(test_sep_channel, dynamic_workers_have_a_uar_page_each)
     }
 }
 
+/* The connection manager has a uUAR of its own: on the worker's page, or on the
+ * idle one in front of it, which is nobody else's */
+TEST_F(test_sep_channel, connection_managers_ring_where_no_worker_does)
+{
+    struct manager {
+        struct ibv_qp *qp;
+        uct_sep_bf_t  *bf;
+
+        uintptr_t page() const { return (uintptr_t)bf->reg / 4096; }
+    };
+
+    for (int category = 0; category < UCT_SEP_CATEGORY_AUTO; ++category) {
+        const uct_sep_category_row_t &row = uct_sep_category_rows[category];
+        std::vector<worker> workers(3);
+        std::vector<manager> managers(workers.size());
+        std::set<uintptr_t> pages;
+
+        if (row.tds < 2) {
+            continue;
+        }
+        for (size_t i = 0; i < workers.size(); ++i) {
+            ASSERT_NO_FATAL_FAILURE(open(workers[i],
+                                         (uct_sep_category_t)category));
+            ASSERT_NO_FATAL_FAILURE(open_qp(workers[i].channel.cm_pd,
+                                            workers[i].channel.cm_use,
+                                            &managers[i].qp, &managers[i].bf));
+        }
+        check(workers, row.name);
+        for (size_t i = 0; i < workers.size(); ++i) {
+            EXPECT_NE(workers[i].bf, managers[i].bf) << row.name;
+            EXPECT_NE(workers[i].bf->reg, managers[i].bf->reg) << row.name;
+            EXPECT_EQ(UCT_SEP_BF_SINGLE, managers[i].bf->sharing) << row.name;
+            EXPECT_EQ(row.tds == 2, workers[i].page() == managers[i].page())
+                    << row.name;
+            pages.insert(workers[i].page());
+            pages.insert(managers[i].page());
+        }
+        EXPECT_EQ(workers.size() * row.tds / 2, pages.size()) << row.name;
+        for (size_t i = 0; i < workers.size(); ++i) {
+            close_qp(managers[i].qp, managers[i].bf);
+            ASSERT_NO_FATAL_FAILURE(close(workers[i]));
+        }
+    }
+}
+
 TEST_F(test_sep_channel, shared_dynamic_workers_come_in_pairs_on_one_page)
 {
     std::vector<worker> workers(8);
@@ -195,14 +246,14 @@ TEST_F(test_sep_channel, a_worker_who_is_left_alone_gets_a_new_partner)
     }
     page = workers[1].page();
     ASSERT_NO_FATAL_FAILURE(close(workers[0]));
-    EXPECT_FALSE(ucs_list_is_empty(&m_md->half_pairs));
+    EXPECT_FALSE(ucs_list_is_empty(&m_md->sharing->half_pairs));
     ASSERT_NO_FATAL_FAILURE(open(workers[0], UCT_SEP_CATEGORY_SHARED_DYNAMIC));
     EXPECT_EQ(page, workers[0].page());
-    EXPECT_TRUE(ucs_list_is_empty(&m_md->half_pairs));
+    EXPECT_TRUE(ucs_list_is_empty(&m_md->sharing->half_pairs));
     for (auto &w : workers) {
         ASSERT_NO_FATAL_FAILURE(close(w));
     }
-    EXPECT_EQ(0u, m_md->common_refcount);
+    EXPECT_EQ(0u, m_md->sharing->common_refcount);
 }
 
 TEST_F(test_sep_channel, promises_hold_whoever_comes_and_goes_at_random)
@@ -240,8 +291,89 @@ TEST_F(test_sep_channel, promises_hold_whoever_comes_and_goes_at_random)
             ASSERT_NO_FATAL_FAILURE(close(w));
         }
     }
-    EXPECT_TRUE(ucs_list_is_empty(&m_md->half_pairs));
-    EXPECT_EQ(0u, m_md->common_refcount);
+    EXPECT_TRUE(ucs_list_is_empty(&m_md->sharing->half_pairs));
+    EXPECT_EQ(0u, m_md->sharing->common_refcount);
+}
+
+/* "No page left" of the device, until the end of the block */
+class no_pages {
+public:
+    no_pages() { setenv("MLX5SIM_FAIL", "uar:1+", 1); }
+    ~no_pages() { unsetenv("MLX5SIM_FAIL"); }
+};
+
+/* The uUAR of a connection manager, which is rung with its lock held */
+TEST_F(test_sep_channel, without_a_page_the_default_shares_one_with_another)
+{
+    struct ibv_qp *cm_qp, *qps[2];
+    uct_sep_bf_t *cm_bf, *bfs[2];
+    uct_sep_channel_t borrowers[2];
+    worker lender;
+
+    if (getenv("MLX5SIM_DIR") == NULL) {
+        GTEST_SKIP() << "only the software device can be asked to fail";
+    }
+
+    ASSERT_NO_FATAL_FAILURE(open(lender, UCT_SEP_CATEGORY_DYNAMIC));
+    ASSERT_NO_FATAL_FAILURE(open_qp(lender.channel.cm_pd, lender.channel.cm_use,
+                                    &cm_qp, &cm_bf));
+    EXPECT_EQ(UCT_SEP_BF_SINGLE, cm_bf->sharing);
+
+    no_pages guard;
+    expect_errors hide;
+    for (auto &channel : borrowers) {
+        ASSERT_EQ(UCS_OK, uct_sep_channel_init(&channel, m_md,
+                                               UCT_SEP_CATEGORY_DEFAULT,
+                                               "test"));
+        EXPECT_EQ(UCT_SEP_CATEGORY_STATIC, channel.category);
+        EXPECT_EQ(lender.channel.cm_pd, channel.cm_pd);
+        EXPECT_EQ(lender.channel.cm_pd, channel.spare_pd);
+    }
+    EXPECT_GE(1u, hide.count(UCS_LOG_LEVEL_WARN, "(said once)"));
+    EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_ERROR, ""));
+
+    ASSERT_NO_FATAL_FAILURE(open_qp(borrowers[0].spare_pd, UCT_SEP_UUAR_SHARED,
+                                    &qps[0], &bfs[0]));
+    EXPECT_EQ(cm_bf, bfs[0]);
+    EXPECT_EQ(UCT_SEP_BF_SHARED, bfs[0]->sharing);
+    EXPECT_EQ(UCT_SEP_BF_SINGLE, lender.bf->sharing);
+
+    /* The page outlives the worker that had it */
+    close_qp(cm_qp, cm_bf);
+    ASSERT_NO_FATAL_FAILURE(close(lender));
+    uct_sep_channel_cleanup(&borrowers[0], m_md);
+    ASSERT_NO_FATAL_FAILURE(open_qp(borrowers[1].spare_pd, UCT_SEP_UUAR_SHARED,
+                                    &qps[1], &bfs[1]));
+    EXPECT_EQ(bfs[0], bfs[1]);
+    EXPECT_EQ(UCT_SEP_BF_SHARED, bfs[1]->sharing);
+    close_qp(qps[0], bfs[0]);
+    close_qp(qps[1], bfs[1]);
+    uct_sep_channel_cleanup(&borrowers[1], m_md);
+    EXPECT_EQ(0u, m_md->sharing->common_refcount);
+    EXPECT_TRUE(m_md->sharing->common_pair == NULL);
+}
+
+/* "ulimit -v" is no shortage of UAR pages, although errno is the same */
+TEST_F(test_sep_channel, a_lack_of_memory_is_not_called_a_lack_of_pages)
+{
+    uct_sep_channel_t channel;
+    struct rlimit old, limit;
+    unsigned long pages;
+
+    SKIP_WITHOUT_MMAP_HOOK();
+    expect_errors hide;
+    ASSERT_EQ(0, getrlimit(RLIMIT_AS, &old));
+    limit = old;
+    std::ifstream("/proc/self/statm") >> pages;
+    limit.rlim_cur = pages * sysconf(_SC_PAGESIZE);
+    ASSERT_EQ(0, setrlimit(RLIMIT_AS, &limit));
+    ucs_status_t status = uct_sep_channel_init(&channel, m_md,
+                                               UCT_SEP_CATEGORY_DYNAMIC,
+                                               "test");
+    setrlimit(RLIMIT_AS, &old);
+    EXPECT_EQ(UCS_ERR_NO_MEMORY, status);
+    EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_ERROR, "UAR page"));
+    EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "see ulimit -v"));
 }
 
 /* The driver's policy, for queue pairs without a thread domain: low latency
@@ -268,7 +400,7 @@ TEST_F(test_sep_channel, static_queue_pairs_know_whether_they_share_a_uuar)
     for (auto &c : count) {
         EXPECT_EQ(c.second,
                   ucs_container_of(c.first, uct_sep_uuar_t, bf)->num_qps);
-        if (c.first->is_shared) {
+        if (c.first->sharing == UCT_SEP_BF_SHARED) {
             EXPECT_LT(1u, c.second);
         } else {
             EXPECT_EQ(1u, c.second);
@@ -281,14 +413,14 @@ TEST_F(test_sep_channel, static_queue_pairs_know_whether_they_share_a_uuar)
 
     /* A dedicated one that is given back goes to the next queue pair */
     for (unsigned i = 0; i < num_qps; ++i) {
-        if (!bfs[i]->is_shared) {
+        if (bfs[i]->sharing == UCT_SEP_BF_SINGLE) {
             uct_sep_bf_t *bf = bfs[i];
 
             ASSERT_NO_FATAL_FAILURE(close_qp(qps[i], bfs[i]));
             ASSERT_NO_FATAL_FAILURE(open_qp(channel.pd, channel.use, &qps[i],
                                             &bfs[i]));
             EXPECT_EQ(bf, bfs[i]);
-            EXPECT_FALSE(bf->is_shared);
+            EXPECT_EQ(UCT_SEP_BF_SINGLE, bf->sharing);
         }
     }
 
@@ -302,7 +434,7 @@ TEST_F(test_sep_channel, auto_gives_less_to_each_the_more_workers_there_are)
 {
     std::vector<uct_sep_channel_t> channels(
             UCT_SEP_CATEGORY_AUTO_SHARED_DYNAMIC + 2);
-    unsigned at_start = m_md->num_channels;
+    unsigned at_start = m_md->sharing->num_channels;
     int last          = UCT_SEP_CATEGORY_MPI_EVERYWHERE;
     std::set<int> seen;
 
@@ -319,7 +451,7 @@ TEST_F(test_sep_channel, auto_gives_less_to_each_the_more_workers_there_are)
     for (auto &channel : channels) {
         uct_sep_channel_cleanup(&channel, m_md);
     }
-    EXPECT_EQ(at_start, m_md->num_channels);
+    EXPECT_EQ(at_start, m_md->sharing->num_channels);
 }
 
 TEST_F(test_sep_channel, a_category_that_does_not_exist_is_refused)

@@ -244,6 +244,183 @@ TEST_F(test_sep_cm, used_connection_outlives_its_references)
     EXPECT_EQ(ab, a.get(b.addr));
 }
 
+/* Neither the one whose peer has told us, nor the one that has failed */
+TEST_F(test_sep_cm, a_connection_is_freed_with_its_queue_pair)
+{
+    cm_user a;
+    auto b   = std::make_unique<cm_user>();
+    auto c   = std::make_unique<cm_user>();
+    conn *ba = b->get(a.addr), *ca = c->get(a.addr);
+    conn *ac;
+
+    b->start(ba);
+    ASSERT_TRUE(b->wait_established(ba));
+    c->start(ca);
+    ASSERT_TRUE(c->wait_established(ca));
+    ac = a.get(c->addr);
+    ASSERT_TRUE(a.wait_established(ac));
+    ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 2; }));
+
+    /* The user has to let go of it, as in sep_link.c */
+    a.on_failed = [&](conn *failed) {
+        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, failed->status);
+        a.error(failed);
+    };
+    b.reset();
+    ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 1; }));
+    EXPECT_EQ(1u, a.live_qps());
+
+    a.error(ac);
+    EXPECT_EQ(0u, a.live_qps());
+    a.put(ac);
+    EXPECT_EQ(0u, a.live_conns());
+}
+
+TEST_F(test_sep_cm, a_half_open_connection_is_freed_when_it_is_given_up)
+{
+    options o;
+    o.timeout     = 0.005;
+    o.retry_count = 2;
+    cm_user a(o);
+    options mute  = o;
+    mute.mode     = UCS_ASYNC_MODE_POLL; /* Nobody polls: it never answers */
+    cm_user b(mute);
+    conn *ba      = b.get(a.addr);
+
+    b.start(ba);
+    ASSERT_TRUE(a.wait([&]() { return a.stats().rx_packets > 0; }));
+    ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 0; }));
+    EXPECT_EQ(0u, a.live_qps());
+}
+
+/* No wake-ups where nobody could have gone */
+/* UCX's timers expire at once for the first time */
+TEST_F(test_sep_cm, keepalive_waits_for_its_period)
+{
+    options o;
+    o.keepalive = ucs_time_from_sec(3600);
+    cm_user a(o), b, c;
+    conn *ab = a.get(b.addr), *ba = b.get(a.addr);
+    conn *ac = a.get(c.addr), *ca = c.get(a.addr);
+    uint64_t ticks;
+
+    connect(a, ab, b, ba);
+    ASSERT_TRUE(a.wait([&]() { return count_handlers(a.async) == 1; }));
+    ticks = a.stats().timer_ticks;
+    a.put(ab);
+    /* Wakes the thread that looks at timers */
+    connect(a, ac, c, ca);
+    ASSERT_TRUE(a.wait([&]() { return a.stats().timer_ticks > ticks + 1; }));
+    EXPECT_EQ(0u, ab->unused);
+}
+
+TEST_F(test_sep_cm, keepalive_runs_while_there_are_unused_connections)
+{
+    options o;
+    o.keepalive = ucs_time_from_msec(5);
+    cm_user a(o);
+    auto b   = std::make_unique<cm_user>();
+    conn *ab = a.get(b->addr), *ba = b->get(a.addr);
+
+    connect(a, ab, *b, ba);
+    ASSERT_TRUE(a.wait([&]() { return count_handlers(a.async) == 1; }));
+    a.put(ab);
+    ASSERT_TRUE(a.wait([&]() { return ab->unused > 2; }));
+    EXPECT_EQ(2u, count_handlers(a.async));
+    EXPECT_EQ(ab, a.get(b->addr));
+    EXPECT_TRUE(a.wait([&]() { return count_handlers(a.async) == 1; }));
+}
+
+TEST_F(test_sep_cm, both_sides_agree_to_give_up_a_connection)
+{
+    cm_user a, b;
+    conn *ab = a.get(b.addr), *ba = b.get(a.addr);
+
+    connect(a, ab, b, ba);
+    for (cm_user *user : {&a, &b}) {
+        user->on_failed = [=](conn *failed) { user->error(failed); };
+    }
+    a.put(ab);
+    UCS_ASYNC_BLOCK(a.async);
+    uct_sep_cm_conn_disconnect(a.cm, &ab->super);
+    UCS_ASYNC_UNBLOCK(a.async);
+    ASSERT_TRUE(a.wait_established(ab, 2)) << "the other side uses it";
+    EXPECT_TRUE(b.send(ba, 5));
+
+    b.put(ba);
+    UCS_ASYNC_BLOCK(a.async);
+    uct_sep_cm_conn_disconnect(a.cm, &ab->super);
+    UCS_ASYNC_UNBLOCK(a.async);
+    ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 0; }));
+    ASSERT_TRUE(b.wait([&]() { return b.live_conns() == 0; }));
+    EXPECT_EQ(0u, a.live_qps());
+    EXPECT_EQ(0u, b.live_qps());
+}
+
+/* Peers that never answer take no more queue pairs than are for them. The
+ * others get in when those have been given up. */
+TEST_F(test_sep_cm, a_flood_of_half_open_connections_is_bounded)
+{
+    std::vector<std::unique_ptr<cm_user>> flood;
+    unsigned most = 0;
+    options o, mute;
+
+    o.max_pending = 4;
+    o.timeout     = 0.01;
+    o.retry_count = 3;
+    mute.mode     = UCS_ASYNC_MODE_POLL;
+    mute.rx_len   = 16;
+    cm_user a(o), b;
+
+    for (unsigned i = 0; i < 40; ++i) {
+        flood.push_back(std::make_unique<cm_user>(mute));
+        flood.back()->start(flood.back()->get(a.addr));
+        most = std::max(most, a.live_qps());
+    }
+    ASSERT_TRUE(a.wait([&]() { return a.stats().rx_packets >= 40; }));
+    most = std::max(most, a.live_qps());
+    EXPECT_GE(4u, most);
+
+    conn *ba = b.get(a.addr);
+    b.start(ba);
+    ASSERT_TRUE(b.wait_established(ba));
+}
+
+/* Many that are in earnest have to wait for each other, but all get in. Each
+ * path is a connection of its own; UCX has timers for 70 interfaces. */
+TEST_F(test_sep_cm, a_crowd_of_1000_connects)
+{
+    const unsigned num_ifaces = 20, num_paths = 50;
+    std::vector<std::unique_ptr<cm_user>> crowd;
+    std::vector<conn*> conns;
+    uint64_t packets = 0;
+    options o;
+
+    o.max_pending = 16;
+    o.rx_len      = 64;
+    o.timeout     = 0.05;
+    cm_user a(o);
+
+    for (unsigned i = 0; i < num_ifaces; ++i) {
+        crowd.push_back(std::make_unique<cm_user>(o));
+        for (unsigned path = 0; path < num_paths; ++path) {
+            conns.push_back(crowd.back()->get(a.addr, path));
+        }
+    }
+    for (unsigned i = 0; i < conns.size(); ++i) {
+        crowd[i / num_paths]->start(conns[i]);
+    }
+    for (unsigned i = 0; i < conns.size(); ++i) {
+        ASSERT_TRUE(crowd[i / num_paths]->wait_established(conns[i])) << i;
+        EXPECT_EQ(0u, conns[i]->failed);
+    }
+    EXPECT_TRUE(a.wait([&]() { return a.live_qps() == conns.size(); }));
+    for (auto &user : crowd) {
+        packets += user->stats().tx_packets;
+    }
+    EXPECT_GT(packets, 2 * conns.size()) << "nobody had to wait";
+}
+
 TEST_F(test_sep_cm, packets_lost_and_repeated_at_random_are_made_good)
 {
     std::vector<std::unique_ptr<cm_user>> users;
@@ -498,7 +675,7 @@ TEST_F(test_sep_cm, random_packets_that_are_none_of_ours_change_nothing)
     struct ibv_qp *qp = ibv_create_qp(dev.pd, &init);
     ASSERT_NE(nullptr, qp);
     attr.port_num = 1;
-    attr.qkey     = UCT_SEP_CONN_QKEY;
+    attr.qkey     = uct_sep_iface_addr_qkey(&a.addr.iface);
     attr.qp_state = IBV_QPS_INIT;
     ASSERT_EQ(0, ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
                                           IBV_QP_PORT | IBV_QP_QKEY));
@@ -520,20 +697,21 @@ TEST_F(test_sep_cm, random_packets_that_are_none_of_ours_change_nothing)
             byte = rng();
         }
         if (i % 3 == 0) {
-            memcpy(payload, "SEPc\x01\x01\x00\x50", 8);
+            memcpy(payload, "SEPc\x05\x01\x00\x68", 8);
         }
         sge.addr   = reinterpret_cast<uintptr_t>(payload);
         sge.lkey   = mr->lkey;
         /* The last is longer than a receive of the manager */
         sge.length = (i == 299) ? sizeof(payload) :
-                     (i % 3 == 0) ? 80 : rng() % 88;
+                     (i % 3 == 0) ? sizeof(uct_sep_conn_packet_t) :
+                                    rng() % 108;
         wr.sg_list = &sge;
         wr.num_sge = 1;
         wr.opcode  = IBV_WR_SEND;
         wr.send_flags        = IBV_SEND_SIGNALED;
         wr.wr.ud.ah          = ah;
         wr.wr.ud.remote_qpn  = uct_sep_iface_addr_qpn(&a.addr.iface);
-        wr.wr.ud.remote_qkey = UCT_SEP_CONN_QKEY;
+        wr.wr.ud.remote_qkey = uct_sep_iface_addr_qkey(&a.addr.iface);
         ASSERT_EQ(0, ibv_post_send(qp, &wr, &bad_wr));
         ASSERT_TRUE(a.wait([&]() { return ibv_poll_cq(cq, 1, &wc) > 0; }));
         ASSERT_EQ(IBV_WC_SUCCESS, wc.status);
@@ -565,6 +743,8 @@ TEST_F(test_sep_cm, bad_parameters_are_refused)
     params.port         = device::get()->port;
     params.timeout      = 1;
     params.rx_queue_len = 16;
+    params.max_half_open = 1;
+    params.keepalive    = UCS_TIME_INFINITY;
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_sep_cm_init(&params, &cm));
     params.async        = a.async;
     params.timeout      = 0;
@@ -573,6 +753,12 @@ TEST_F(test_sep_cm, bad_parameters_are_refused)
     params.rx_queue_len = 0;
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_sep_cm_init(&params, &cm));
     params.rx_queue_len = 16;
+    params.max_half_open = 0;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_sep_cm_init(&params, &cm));
+    params.max_half_open = 1;
+    params.keepalive    = 0;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_sep_cm_init(&params, &cm));
+    params.keepalive    = UCS_TIME_INFINITY;
     params.port.lid     = 0;
     memset(&params.port.gid, 0, sizeof(params.port.gid));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, uct_sep_cm_init(&params, &cm));
@@ -652,7 +838,7 @@ protected:
         struct pollfd p = {fd, POLLIN, 0};
 
         for (size_t done = 0; done < length;) {
-            if (poll(&p, 1, 120000) <= 0) {
+            if (poll(&p, 1, 1000 * patience::seconds()) <= 0) {
                 return false;
             }
             ssize_t ret = read(fd, (char*)buf + done, length - done);

@@ -63,6 +63,7 @@ device *device::get()
         d->port.is_roce      = port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
         d->port.force_global = !!(port_attr.flags & IBV_QPF_GRH_REQUIRED);
         d->port.lid          = d->port.is_roce ? 0 : port_attr.lid;
+        d->port.lmc          = d->port.is_roce ? 0 : port_attr.lmc;
         d->port.hop_limit    = 64;
         find_gid(*d, port_attr.gid_tbl_len);
         EXPECT_EQ(0, ibv_query_pkey(d->context, 1, 0, &pkey));
@@ -90,7 +91,7 @@ device::~device()
 const uct_sep_cm_ops_t cm_user::ops = {
     cm_user::conn_alloc, cm_user::conn_free,  cm_user::qp_create,
     cm_user::qp_connect, cm_user::qp_destroy, cm_user::established,
-    cm_user::failed
+    cm_user::failed,     cm_user::unused
 };
 
 cm_user::cm_user(const options &opts) :
@@ -114,6 +115,8 @@ cm_user::cm_user(const options &opts) :
     params.timeout       = opts.timeout;
     params.retry_count   = opts.retry_count;
     params.rx_queue_len  = opts.rx_len;
+    params.max_half_open = opts.max_pending;
+    params.keepalive     = opts.keepalive;
     params.name          = m_dev.name.c_str();
     params.tx_filter     = tx_filter;
     params.tx_filter_arg = this;
@@ -148,6 +151,9 @@ unsigned cm_user::tx_filter(void *arg, const uct_sep_conn_msg_t *msg)
     unsigned chance = self->m_rng() % 100;
 
     (void)msg;
+    if (self->on_send) {
+        self->on_send();
+    }
     if (chance < self->m_opts.loss) {
         return 0;
     }
@@ -306,13 +312,22 @@ void cm_user::failed(void *arg, uct_sep_conn_t *sep_conn, ucs_status_t status)
     }
 }
 
-conn *cm_user::get(const uct_sep_peer_addr_t &peer)
+void cm_user::unused(void *arg, uct_sep_conn_t *sep_conn)
+{
+    conn *c = reinterpret_cast<conn*>(sep_conn);
+
+    (void)arg;
+    ++c->unused;
+}
+
+conn *cm_user::get(const uct_sep_peer_addr_t &peer, unsigned path)
 {
     uct_sep_conn_t *c = nullptr;
 
     EXPECT_EQ(UCS_OK, uct_sep_cm_conn_get(
                               cm, (const uct_device_addr_t*)&peer.dev,
-                              (const uct_iface_addr_t*)&peer.iface, 0, &c));
+                              (const uct_iface_addr_t*)&peer.iface, path,
+                              &c));
     return reinterpret_cast<conn*>(c);
 }
 

@@ -3,6 +3,8 @@
 #ifndef TEST_SEP_CM_USER_H
 #define TEST_SEP_CM_USER_H
 
+#include "common/patience.h"
+
 #include <uct/ib/sep/conn/sep_cm.h>
 
 #include <ucs/async/async.h>
@@ -52,6 +54,8 @@ struct options {
     unsigned         loss        = 0; /* Percent of the packets */
     unsigned         duplicates  = 0;
     uint64_t         seed        = 1;
+    unsigned         max_pending = 256;
+    ucs_time_t       keepalive   = UCS_TIME_INFINITY;
 };
 
 
@@ -66,6 +70,7 @@ struct conn {
     unsigned       qps_created  = 0;
     unsigned       established  = 0;
     unsigned       failed       = 0;
+    unsigned       unused       = 0;
     ucs_status_t   status       = UCS_OK;
     uct_sep_conn_qp_info_t remote = {};
 };
@@ -77,7 +82,7 @@ public:
     ~cm_user();
 
     /* Connection to another interface, with a reference */
-    conn *get(const uct_sep_peer_addr_t &peer);
+    conn *get(const uct_sep_peer_addr_t &peer, unsigned path = 0);
     void put(conn *c);
     ucs_status_t start(conn *c);
     void error(conn *c);
@@ -86,7 +91,8 @@ public:
     void progress();
     /* Until the predicate is true, false if it takes unreasonably long. The
      * predicate is called with the async context blocked. */
-    bool wait(const std::function<bool()> &done, unsigned seconds = 60);
+    bool wait(const std::function<bool()> &done,
+              unsigned seconds = patience::seconds());
     bool wait_established(conn *c, unsigned times = 1);
     bool wait_failed(conn *c);
 
@@ -106,6 +112,7 @@ public:
     std::atomic<unsigned>   create_failures{0};
     std::atomic<unsigned>   connect_failures{0};
     std::function<void(conn*)> on_failed;
+    std::function<void()>      on_send;
 
 private:
     static ucs_status_t conn_alloc(void *arg, uct_sep_conn_t **conn_p);
@@ -118,6 +125,7 @@ private:
     static void qp_destroy(void *arg, uct_sep_conn_t *conn);
     static void established(void *arg, uct_sep_conn_t *conn);
     static void failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status);
+    static void unused(void *arg, uct_sep_conn_t *conn);
     static unsigned tx_filter(void *arg, const uct_sep_conn_msg_t *msg);
     void poll();
 

@@ -17,7 +17,7 @@ class test_sep_conn : public test_conn, protected conn_pair {
 
 TEST_F(test_sep_conn, fits_next_to_an_endpoint_in_256_bytes)
 {
-    EXPECT_LE(sizeof(uct_sep_conn_t), 128u);
+    EXPECT_LE(sizeof(uct_sep_conn_t), 112u);
 }
 
 TEST_F(test_sep_conn, connects_with_three_packets)
@@ -51,7 +51,7 @@ TEST_F(test_sep_conn, the_peers_qp_is_passed_on_unchanged)
 {
     connect();
 
-    uct_sep_conn_qp_info_t seen = ba().super.remote;
+    uct_sep_conn_qp_info_t seen = ba().remote;
     uct_sep_conn_qp_info_t sent = ab.super.local;
     EXPECT_EQ(0, memcmp(&seen, &sent, sizeof(seen)));
 }
@@ -94,6 +94,24 @@ TEST_F(test_sep_conn, oneself_is_connected_at_once_with_one_qp)
     a.start(aa);
     EXPECT_EQ(2u, aa.established);
     EXPECT_EQ(1u, w.alive_qps(a));
+}
+
+/* It sent itself requests, which it does not answer, until it gave up */
+TEST_F(test_sep_conn, oneself_comes_back_if_it_is_wanted_while_given_up)
+{
+    model_conn &aa = a.conn(a.self);
+    uct_sep_conn_out_t out;
+
+    a.start(aa);
+    uct_sep_conn_disconnect(&a.env, &aa.super, w.now, &out);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, aa.super.state);
+    EXPECT_EQ(UCS_INPROGRESS,
+              uct_sep_conn_start(&a.env, &aa.super, w.now, &out));
+    a.reset(aa);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, aa.super.state);
+    EXPECT_EQ(2u, aa.established);
+    EXPECT_EQ(1u, w.alive_qps(a));
+    EXPECT_TRUE(w.wire.empty());
 }
 
 TEST_F(test_sep_conn, oneself_reports_why_it_could_not_be_connected)
@@ -281,6 +299,15 @@ TEST_F(test_sep_conn, answers_of_an_older_epoch_are_ignored)
         }
         uct_sep_conn_t before = ab.super;
         a.receive(to_bytes(msg));
+        if (type == UCT_SEP_CONN_MSG_REP) {
+            /* The peer has not heard of the new one */
+            ASSERT_EQ(1u, w.wire.size());
+            auto req = parsed(take());
+            EXPECT_EQ(UCT_SEP_CONN_MSG_REQ, req.type);
+            EXPECT_EQ(ab.super.local_epoch, req.src_epoch);
+            EXPECT_EQ(msg.src_nonce, req.dst_nonce);
+            before.remote_nonce = msg.src_nonce;
+        }
         EXPECT_EQ(0, memcmp(&before, &ab.super, sizeof(before)))
                 << uct_sep_conn_msg_type_name(type);
         EXPECT_TRUE(w.wire.empty());
@@ -386,7 +413,7 @@ TEST_F(test_sep_conn, an_attempt_rejected_as_stale_too_often_fails)
     EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
 }
 
-TEST_F(test_sep_conn, passive_side_follows_a_newer_request_at_once)
+TEST_F(test_sep_conn, passive_side_follows_a_newer_request_of_its_peers)
 {
     a.start(ab);
     b.receive(take());
@@ -395,6 +422,9 @@ TEST_F(test_sep_conn, passive_side_follows_a_newer_request_at_once)
 
     a.reset(ab);
     a.start(ab);
+    b.receive(take());
+    EXPECT_EQ(first, ba().qpn) << "anybody may have sent this";
+    a.receive(take()); /* The old answer again */
     b.receive(w.wire[0].bytes);
     EXPECT_NE(first, ba().qpn);
     EXPECT_EQ(ab.qpn, w.qps[ba().qpn].remote);
@@ -434,4 +464,30 @@ TEST_F(test_sep_conn, crossed_attempts_are_given_up_by_both_sides)
               w.wire[0].bytes.data(), w.wire[0].bytes.size(), &msg));
     EXPECT_EQ(UCT_SEP_CONN_MSG_REJ, msg.type);
     EXPECT_EQ(2u, msg.dst_epoch);
+}
+
+/* He knows all about b except a nonce */
+TEST_F(test_sep_conn, the_last_epoch_in_a_strangers_request_locks_nobody_out)
+{
+    auto forged = message(a, b, UCT_SEP_CONN_MSG_REQ, UINT32_MAX, 0);
+
+    b.receive(to_bytes(forged));
+    w.wire.clear(); /* Before a sees the answer */
+    connect();
+    w.expect_connected(0, 1);
+    EXPECT_EQ(0u, ab.failed);
+
+    b.receive(to_bytes(forged));
+    settle();
+    EXPECT_EQ(0u, ba().failed) << "a connection in use was given up";
+    w.expect_connected(0, 1);
+}
+
+/* As in the reference code of SipHash: key 00 01 .. 0f, data 00 01 02 03 */
+TEST_F(test_sep_conn, nonces_are_siphash_of_the_epoch)
+{
+    const uct_sep_conn_key_t key = {{0x0706050403020100ull,
+                                     0x0f0e0d0c0b0a0908ull}};
+
+    EXPECT_EQ(0xcf2794e0277187b7ull, uct_sep_nonce(&key, 0x03020100));
 }

@@ -21,7 +21,7 @@ node::node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries,
     memset(&self, 0, sizeof(self));
     self.dev.lid  = htons(7);
     self.dev.pkey = htons(0xffff);
-    uct_sep_iface_addr_pack(ud_qpn, id,
+    uct_sep_iface_addr_pack(ud_qpn, id, 0x5e9 + ud_qpn,
                             is_split ? UCT_SEP_IFACE_ADDR_FLAG_SPLIT : 0,
                             &self.iface);
 
@@ -32,6 +32,8 @@ node::node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries,
     env.max_timeout = 1000;
     env.max_retries = max_retries;
     env.seed        = id;
+    env.key         = {{id, ~id}};
+    env.max_half_open = UINT32_MAX;
 }
 
 std::string node::key(const uct_sep_peer_addr_t &addr)
@@ -110,6 +112,7 @@ ucs_status_t node::qp_connect(void *arg, uct_sep_conn_t *conn,
     EXPECT_EQ(remote->psn, remote->qpn * 3);
     EXPECT_EQ(c->responder != 0, remote->responder_qpn != 0)
             << "one QP on one side and two on the other";
+    c->remote = *remote;
     if (self_node->connect_failures > 0) {
         --self_node->connect_failures;
         return UCS_ERR_IO_ERROR;
@@ -147,8 +150,11 @@ void node::qp_destroy(void *arg, uct_sep_conn_t *conn)
             EXPECT_TRUE(!qp.in_use || self_node->user_has_control)
                     << "QP taken away from its user";
             qp.alive = false;
+            EXPECT_TRUE(qp.under_way.empty() || !w.forgets)
+                    << "messages are lost";
         }
     }
+    c->quiet     = false;
     c->qpn       = 0;
     c->responder = 0;
 }
@@ -166,16 +172,18 @@ void node::send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg)
 void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
 {
     static const std::pair<unsigned, uct_sep_conn_msg_type_t> sends[] = {
-        {UCT_SEP_CONN_ACTION_SEND_REJ, UCT_SEP_CONN_MSG_REJ},
-        {UCT_SEP_CONN_ACTION_SEND_REQ, UCT_SEP_CONN_MSG_REQ},
-        {UCT_SEP_CONN_ACTION_SEND_REP, UCT_SEP_CONN_MSG_REP},
-        {UCT_SEP_CONN_ACTION_SEND_RTU, UCT_SEP_CONN_MSG_RTU}
+        {UCT_SEP_CONN_ACTION_SEND_REJ,  UCT_SEP_CONN_MSG_REJ},
+        {UCT_SEP_CONN_ACTION_SEND_DREP, UCT_SEP_CONN_MSG_DREP},
+        {UCT_SEP_CONN_ACTION_SEND_REQ,  UCT_SEP_CONN_MSG_REQ},
+        {UCT_SEP_CONN_ACTION_SEND_REP,  UCT_SEP_CONN_MSG_REP},
+        {UCT_SEP_CONN_ACTION_SEND_RTU,  UCT_SEP_CONN_MSG_RTU},
+        {UCT_SEP_CONN_ACTION_SEND_DREQ, UCT_SEP_CONN_MSG_DREQ}
     };
 
     for (const auto &s : sends) {
         if (out.actions & s.first) {
             uct_sep_conn_msg_t msg;
-            uct_sep_conn_msg_fill(&c.super, s.second, &out, &self, &msg);
+            uct_sep_conn_msg_fill(&env, &c.super, s.second, &out, &self, &msg);
             send(c.super.peer, msg);
         }
     }
@@ -183,7 +191,7 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
     if (out.actions & UCT_SEP_CONN_ACTION_ESTABLISHED) {
         ASSERT_NE(0u, c.qpn);
         model_qp &qp = m_world.qps[c.qpn];
-        EXPECT_FALSE(qp.in_use) << "established twice";
+        EXPECT_EQ(c.quiet, qp.in_use) << "established twice";
         /* The one thing the exchange is for: the other QP can receive (or has
          * been able to, and is gone again) */
         ASSERT_NE(0u, qp.remote);
@@ -192,6 +200,7 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
                     << "may send before the peer may receive";
             EXPECT_EQ(c.responder != 0, m_world.qps[qp.remote].is_responder);
         }
+        c.quiet   = false;
         qp.in_use = true;
         if (c.responder != 0) {
             model_qp &responder = m_world.qps[c.responder];
@@ -215,6 +224,64 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
             EXPECT_EQ(0u, c.qpn) << "QP left behind by a failure";
         }
     }
+
+    forget(c);
+}
+
+/* c may be gone after this */
+void node::forget(model_conn &c)
+{
+    if (m_world.forgets && (c.super.refcount == 0) &&
+        (c.super.state == UCT_SEP_CONN_STATE_IDLE)) {
+        conns.erase(key(c.super.peer));
+    }
+}
+
+void node::leave(model_conn &c)
+{
+    uct_sep_conn_out_t out;
+
+    ASSERT_EQ(1u, c.super.refcount);
+    uct_sep_conn_unused(&c.super, &out);
+    c.super.refcount = 0;
+    perform(c, out);
+    m_world.check();
+}
+
+void node::quit(model_conn &c)
+{
+    uct_sep_conn_out_t out;
+
+    ASSERT_TRUE(m_world.qps[c.qpn].under_way.empty());
+    c.quiet = true;
+    uct_sep_conn_disconnect(&env, &c.super, m_world.now, &out);
+    perform(c, out);
+    m_world.check();
+}
+
+void node::send_message(model_conn &c)
+{
+    ASSERT_FALSE(c.quiet);
+    ASSERT_EQ(UCT_SEP_CONN_STATE_CONNECTED, c.super.state);
+    m_world.qps[c.qpn].under_way.push_back(
+            ++sent[uct_sep_iface_addr_id(&c.super.peer.iface)]);
+}
+
+void node::farewell()
+{
+    uct_sep_conn_out_t out;
+    uct_sep_conn_msg_t msg;
+
+    for (auto &entry : conns) {
+        const uct_sep_conn_t &sm = entry.second->super;
+
+        uct_sep_conn_farewell(&sm, &out);
+        if (out.actions & UCT_SEP_CONN_ACTION_SEND_DREP) {
+            uct_sep_conn_msg_fill(&env, &sm, UCT_SEP_CONN_MSG_DREP, &out,
+                                  &self, &msg);
+            send(sm.peer, msg);
+        }
+    }
 }
 
 void node::start(model_conn &c)
@@ -228,7 +295,8 @@ void node::start(model_conn &c)
     } else if (status != UCS_INPROGRESS) {
         EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, c.super.state);
     }
-    c.wanted = !UCS_STATUS_IS_ERR(status);
+    c.wanted         = !UCS_STATUS_IS_ERR(status);
+    c.super.refcount = 1;
     perform(c, out);
     m_world.check();
 }
@@ -259,7 +327,8 @@ void node::reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason)
     uct_sep_conn_msg_t rej = {};
 
     if ((msg.type != UCT_SEP_CONN_MSG_REQ) &&
-        (msg.type != UCT_SEP_CONN_MSG_REP)) {
+        (msg.type != UCT_SEP_CONN_MSG_REP) &&
+        (msg.type != UCT_SEP_CONN_MSG_DREQ)) {
         return;
     }
 
@@ -268,9 +337,27 @@ void node::reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason)
     rej.dst_id    = uct_sep_iface_addr_id(&msg.src.iface);
     rej.src       = self;
     rej.dst_epoch = msg.src_epoch;
-    uct_sep_iface_addr_pack(ud_qpn, msg.dst_id, self.iface.flags,
-                            &rej.src.iface);
+    rej.dst_nonce = msg.src_nonce;
+    uct_sep_iface_addr_pack(ud_qpn, msg.dst_id,
+                            uct_sep_iface_addr_qkey(&self.iface),
+                            self.iface.flags, &rej.src.iface);
     send(msg.src, rej);
+}
+
+void node::reply_gone(const uct_sep_conn_msg_t &msg)
+{
+    uct_sep_conn_msg_t drep = {};
+
+    drep.type      = UCT_SEP_CONN_MSG_DREP;
+    drep.dst_id    = uct_sep_iface_addr_id(&msg.src.iface);
+    drep.src       = self;
+    drep.src_epoch = msg.dst_epoch;
+    drep.src_nonce = nonce(msg.dst_epoch);
+    drep.dst_epoch = msg.src_epoch;
+    drep.dst_nonce = msg.src_nonce;
+    if (drep.src_nonce == msg.dst_nonce) {
+        send(msg.src, drep);
+    }
 }
 
 void node::receive(const std::vector<uint8_t> &bytes)
@@ -288,6 +375,11 @@ void node::receive(const std::vector<uint8_t> &bytes)
         return;
     }
 
+    if ((find(msg.src) == nullptr) && (msg.type == UCT_SEP_CONN_MSG_DREQ)) {
+        reply_gone(msg);
+        return;
+    }
+
     if ((find(msg.src) == nullptr) && (msg.type != UCT_SEP_CONN_MSG_REQ)) {
         reject(msg, UCT_SEP_CONN_REJ_STALE_EPOCH);
         return;
@@ -297,6 +389,21 @@ void node::receive(const std::vector<uint8_t> &bytes)
     uct_sep_conn_recv(&env, &c.super, &msg, m_world.now, &out);
     perform(c, out);
     m_world.check();
+}
+
+uct_sep_conn_msg_t node::message_to(const node &to,
+                                    uct_sep_conn_msg_type_t type,
+                                    uint32_t qpn) const
+{
+    uct_sep_conn_msg_t msg = {};
+
+    msg.type        = type;
+    msg.src         = self;
+    msg.dst_id      = uct_sep_iface_addr_id(&to.self.iface);
+    msg.qp.qpn      = qpn;
+    msg.qp.psn      = qpn * 3;
+    msg.qp.path_mtu = 3;
+    return msg;
 }
 
 void node::close()
@@ -326,11 +433,37 @@ size_t world::num_made() const
 /* Whether what is sent on a QP arrives */
 bool world::is_usable(uint32_t qpn) const
 {
-    const model_qp &qp     = qps.at(qpn);
-    const model_qp &remote = qps.at(qp.remote);
+    const model_qp &qp = qps.at(qpn);
+    auto remote        = qps.find(qp.remote);
 
-    return !qp.is_error && remote.alive && !remote.is_error &&
-           (remote.remote == qpn);
+    return !qp.is_error && (remote != qps.end()) && remote->second.alive &&
+           !remote->second.is_error && (remote->second.remote == qpn);
+}
+
+node *world::find_node(uint32_t ud_qpn) const
+{
+    for (auto &n : nodes) {
+        if (n->ud_qpn == ud_qpn) {
+            return n.get();
+        }
+    }
+    return nullptr;
+}
+
+void world::deliver(uint32_t qpn)
+{
+    model_qp &qp      = qps.at(qpn);
+    uint64_t number   = qp.under_way.front();
+    model_qp &remote  = qps.at(qp.remote);
+    node *to          = find_node(remote.node);
+    uint64_t from     = uct_sep_iface_addr_id(
+                                &find_node(qp.node)->self.iface);
+
+    qp.under_way.erase(qp.under_way.begin());
+    EXPECT_TRUE(remote.alive && !remote.is_error && (remote.remote != 0))
+            << "message " << number << " is lost";
+    EXPECT_EQ(to->received[from] + 1, number) << "out of order";
+    to->received[from] = number;
 }
 
 /* A QP goes into the error state. Its user gets to know if it is one that
@@ -370,7 +503,10 @@ void world::check() const
             bool has_qp              = (sm.state != UCT_SEP_CONN_STATE_IDLE);
             bool is_waiting          =
                     (sm.state == UCT_SEP_CONN_STATE_REQ_SENT) ||
-                    (sm.state == UCT_SEP_CONN_STATE_REP_SENT);
+                    (sm.state == UCT_SEP_CONN_STATE_REP_SENT) ||
+                    /* For a while */
+                    ((sm.state == UCT_SEP_CONN_STATE_DISCONNECTING) &&
+                     (sm.deadline != 0));
 
             EXPECT_EQ(has_qp, c.qpn != 0);
             EXPECT_EQ(has_qp, sm.local_epoch != 0);
@@ -389,6 +525,7 @@ void world::check() const
                           sm.state == UCT_SEP_CONN_STATE_REQ_SENT);
                 EXPECT_EQ(qp.in_use,
                           (sm.state == UCT_SEP_CONN_STATE_CONNECTED) ||
+                          (sm.state == UCT_SEP_CONN_STATE_DISCONNECTING) ||
                           (sm.state == UCT_SEP_CONN_STATE_RESETTING));
             }
             if (c.responder != 0) {
@@ -400,12 +537,97 @@ void world::check() const
             }
         }
         EXPECT_EQ(expected, alive_qps(*n)) << "QPs leaked";
+        EXPECT_EQ(n->env.num_half_open,
+                  (size_t)std::count_if(n->conns.begin(), n->conns.end(),
+                                        [](const auto &entry) {
+            return entry.second->super.state == UCT_SEP_CONN_STATE_REP_SENT;
+        }));
         EXPECT_EQ(responders,
                   (size_t)std::count_if(qps.begin(), qps.end(),
                                         [&](const auto &entry) {
             return (entry.second.node == n->ud_qpn) && entry.second.alive &&
                    entry.second.is_responder;
         })) << "QPs leaked";
+    }
+}
+
+std::vector<world::packet> world::forge() const
+{
+    const uint32_t LAST_EPOCH = UINT32_MAX, NO_QP = 0xbad000;
+    std::vector<packet> packets;
+
+    for (size_t i = 0; i < 2; ++i) {
+        const node &claimed = *nodes[i];
+        node &victim        = *nodes[1 - i];
+        model_conn *c       = victim.find(claimed.self);
+        uint32_t ours       = c ? c->super.local_epoch : 0;
+        uint32_t theirs     = c ? c->super.remote_epoch : 0;
+
+        auto add = [&](uct_sep_conn_msg_type_t type, uint32_t src_epoch,
+                       uint32_t dst_epoch, uct_sep_conn_rej_t reason) {
+            auto msg = claimed.message_to(victim, type, NO_QP);
+            uct_sep_conn_packet_t bytes;
+
+            if (is_split(0) || is_split(1)) {
+                msg.qp.responder_qpn = NO_QP + 1;
+            }
+            msg.src_epoch = src_epoch;
+            msg.dst_epoch = dst_epoch;
+            msg.src_nonce = 0xbad;
+            msg.dst_nonce = (type == UCT_SEP_CONN_MSG_REQ) ? 0 : 0xbad;
+            msg.reason    = reason;
+            uct_sep_conn_msg_pack(&msg, &bytes);
+            packets.push_back({victim.ud_qpn,
+                               {(uint8_t*)&bytes, (uint8_t*)(&bytes + 1)}});
+        };
+
+        for (uint32_t epoch : {theirs + 1, LAST_EPOCH}) {
+            add(UCT_SEP_CONN_MSG_REQ, epoch, 0, UCT_SEP_CONN_REJ_NONE);
+        }
+        if (ours == 0) {
+            continue; /* The others are answers */
+        }
+        for (uint32_t epoch : {std::max(theirs, 1u), LAST_EPOCH}) {
+            add(UCT_SEP_CONN_MSG_REP, epoch, ours, UCT_SEP_CONN_REJ_NONE);
+        }
+        add(UCT_SEP_CONN_MSG_RTU, std::max(theirs, 1u), ours,
+            UCT_SEP_CONN_REJ_NONE);
+        for (auto reason : {UCT_SEP_CONN_REJ_NO_RESOURCES,
+                            UCT_SEP_CONN_REJ_STALE_EPOCH}) {
+            add(UCT_SEP_CONN_MSG_REJ, 0, ours, reason);
+        }
+        for (auto type : {UCT_SEP_CONN_MSG_DREQ, UCT_SEP_CONN_MSG_DREP}) {
+            add(type, std::max(theirs, 1u), ours, UCT_SEP_CONN_REJ_NONE);
+        }
+    }
+    return packets;
+}
+
+/* What users of established connections may do */
+void world::add_uses(std::vector<std::function<void()>> &events, faults &left)
+{
+    for (auto &n : nodes) {
+        for (auto &entry : n->conns) {
+            node *owner   = n.get();
+            model_conn *c = entry.second.get();
+
+            if (c->super.state != UCT_SEP_CONN_STATE_CONNECTED) {
+                continue;
+            }
+            if ((left.sends > 0) && (c->super.refcount > 0)) {
+                events.push_back([=, &left]() {
+                    --left.sends;
+                    owner->send_message(*c);
+                });
+            }
+            if ((left.quits > 0) && (c->super.refcount == 0) &&
+                qps[c->qpn].under_way.empty()) {
+                events.push_back([=, &left]() {
+                    --left.quits;
+                    owner->quit(*c);
+                });
+            }
+        }
     }
 }
 
@@ -419,6 +641,15 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
     for (auto &n : nodes) {
         for (auto &entry : n->conns) {
             is_quiet = is_quiet && !entry.second->must_reset;
+        }
+    }
+
+    for (auto &entry : qps) {
+        uint32_t qpn = entry.first;
+
+        if (!entry.second.under_way.empty()) {
+            is_quiet = false;
+            events.push_back([=]() { deliver(qpn); });
         }
     }
 
@@ -463,11 +694,19 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
                     owner->timeout(*c);
                 });
             }
+            bool is_idle = (c->qpn == 0) || qps[c->qpn].under_way.empty();
+
             if (c->must_reset) {
-                events.push_back([=]() {
-                    owner->reset(*c);
-                    owner->start(*c);
-                });
+                /* Who agrees waits for what is under way */
+                if (is_idle || !(c->super.flags & UCT_SEP_CONN_FLAG_AGREED)) {
+                    bool is_user = !forgets || (c->super.refcount > 0);
+                    events.push_back([=]() {
+                        owner->reset(*c);
+                        if (is_user) {
+                            owner->start(*c);
+                        }
+                    });
+                }
             } else if (allow_user && (left.errors > 0) &&
                        (c->super.state == UCT_SEP_CONN_STATE_CONNECTED)) {
                 for (uint32_t qpn : {c->qpn, c->responder}) {
@@ -480,6 +719,31 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
                 }
             }
         }
+    }
+
+    if (left.forged > 0) {
+        for (const packet &p : forge()) {
+            events.push_back([=, &left]() {
+                --left.forged;
+                for (auto &n : nodes) {
+                    if (n->ud_qpn == p.dst_ud_qpn) {
+                        n->receive(p.bytes);
+                    }
+                }
+            });
+        }
+    }
+
+    add_uses(events, left);
+
+    if (left.closes > 0) {
+        events.push_back([=, &left]() {
+            --left.closes;
+            starts.clear();
+            leaves.clear();
+            nodes[1]->farewell();
+            restart(1);
+        });
     }
 
     if (left.kills > 0) {
@@ -498,6 +762,18 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
             nodes[s.first]->start(
                     nodes[s.first]->conn(nodes[s.second]->self));
         });
+    }
+
+    for (size_t i = 0; i < leaves.size(); ++i) {
+        node *n       = nodes[leaves[i].first].get();
+        model_conn *c = n->find(nodes[leaves[i].second]->self);
+
+        if ((c != nullptr) && (c->super.refcount > 0)) {
+            events.push_back([=]() {
+                leaves.erase(leaves.begin() + i);
+                n->leave(*c);
+            });
+        }
     }
 
     if (events.empty()) {

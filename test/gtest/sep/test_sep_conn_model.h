@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -89,6 +90,7 @@ struct model_qp {
     bool     is_error     = false; /* Does not receive or send any more */
     bool     is_responder = false; /* Never sends; the other one of its pair
                                       never receives */
+    std::vector<uint64_t> under_way; /* Messages that were sent on it */
 };
 
 /* Which sides have a device context of their own to send from. If one has, both
@@ -111,6 +113,11 @@ struct faults {
     unsigned hurries = 0; /* Timeouts with packets under way */
     unsigned errors  = 0; /* QP errors, of either QP of a pair */
     unsigned kills   = 0; /* Processes that go, and come back as another */
+    unsigned forged  = 0; /* Packets of an impostor, see world::forge() */
+    unsigned closes  = 0; /* The same, but in order */
+    /* What users may do: */
+    unsigned quits   = 0; /* Give up connections that they don't refer to */
+    unsigned sends   = 0; /* Send on those that they refer to */
 };
 
 class world;
@@ -123,9 +130,11 @@ struct model_conn {
                                         another, or 0 */
     bool           must_reset   = false; /* The user was told to let go */
     bool           wanted       = false; /* The user has asked for it */
+    bool           quiet        = false; /* The user has put down the QP */
     unsigned       established  = 0;
     unsigned       failed       = 0;
     ucs_status_t   last_failure = UCS_OK;
+    uct_sep_conn_qp_info_t remote = {}; /* What its QP was connected to */
 };
 
 /* An interface: what sep_cm does around the machines, without a device */
@@ -139,8 +148,23 @@ public:
     void start(model_conn &c);
     void reset(model_conn &c);
     void timeout(model_conn &c);
+    /* The user drops his reference */
+    void leave(model_conn &c);
+    /* ... and gives up the connection */
+    void quit(model_conn &c);
+    void send_message(model_conn &c);
+    /* Tell the peers, before close() */
+    void farewell();
     void receive(const std::vector<uint8_t> &bytes);
     void close();
+    /* Nonce of a QP; 0 if there is none */
+    uint64_t nonce(uint32_t epoch) const
+    {
+        return epoch ? uct_sep_nonce(&env.key, epoch) : 0;
+    }
+    /* From here to another one, without epochs and nonces */
+    uct_sep_conn_msg_t message_to(const node &to, uct_sep_conn_msg_type_t type,
+                                  uint32_t qpn) const;
 
     uct_sep_peer_addr_t                                self;
     uint32_t                                           ud_qpn;
@@ -152,6 +176,8 @@ public:
     unsigned responder_create_failures  = 0;
     unsigned initiator_connect_failures = 0;
     bool     user_has_control           = false;
+    /* Of messages to others, and from them; by id */
+    std::map<uint64_t, uint64_t> sent, received;
 
 private:
     static std::string key(const uct_sep_peer_addr_t &addr);
@@ -162,6 +188,8 @@ private:
     static void qp_destroy(void *arg, uct_sep_conn_t *conn);
     void perform(model_conn &c, const uct_sep_conn_out_t &out);
     void reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason);
+    void reply_gone(const uct_sep_conn_msg_t &msg);
+    void forget(model_conn &c);
     void send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg);
 
     static const uct_sep_conn_env_ops_t ops;
@@ -204,6 +232,7 @@ public:
     }
 
     bool step(chooser &choose, faults &left, bool allow_user = true);
+    void add_uses(std::vector<std::function<void()>> &events, faults &left);
     void settle(chooser &choose, faults left = faults());
     void check() const;
     void expect_connected(size_t i, size_t j) const;
@@ -211,6 +240,12 @@ public:
     size_t alive_qps(const node &n) const;
     size_t num_made() const;
     void lose(uint32_t qpn);
+    /* Packets from whoever sends in the name of one node to the other, knows
+     * all about their connections, and has not seen a nonce */
+    std::vector<packet> forge() const;
+    /* The first message under way on a QP arrives */
+    void deliver(uint32_t qpn);
+    node *find_node(uint32_t ud_qpn) const;
     bool is_usable(uint32_t qpn) const;
 
     const split                        kind;
@@ -219,11 +254,15 @@ public:
     std::map<uint32_t, model_qp>       qps;
     /* A peer made of packets has no QPs that could be looked at */
     bool                               is_peer_real = true;
+    /* Connections go when they have neither a QP nor a reference, as in sep_cm;
+     * users without references don't connect again after a failure */
+    bool                               forgets = false;
     uint32_t                           last_qpn = 0x10;
     uint64_t                           last_id  = 0x2000;
     ucs_time_t                         now      = 1000;
     /* What a user may still do by himself, in step() */
     std::vector<std::pair<size_t, size_t>> starts;
+    std::vector<std::pair<size_t, size_t>> leaves;
 };
 
 /* Two interfaces on a wire that loses nothing, and a's connection to b */
@@ -292,21 +331,28 @@ protected:
         }
     }
 
+    /* With the nonces of both QPs, as by who has received packets of both; a
+     * REQ does not need the other one's */
     static uct_sep_conn_msg_t message(const node &from, const node &to,
                                       uct_sep_conn_msg_type_t type,
                                       uint32_t src_epoch, uint32_t dst_epoch,
                                       uint32_t qpn = 0x77)
     {
+        uct_sep_conn_msg_t msg = from.message_to(to, type, qpn);
+
+        msg.src_epoch = src_epoch;
+        msg.dst_epoch = dst_epoch;
+        msg.src_nonce = from.nonce(src_epoch);
+        msg.dst_nonce = to.nonce(dst_epoch);
+        return msg;
+    }
+
+    static uct_sep_conn_msg_t parsed(const std::vector<uint8_t> &bytes)
+    {
         uct_sep_conn_msg_t msg = {};
 
-        msg.type        = type;
-        msg.src         = from.self;
-        msg.dst_id      = uct_sep_iface_addr_id(&to.self.iface);
-        msg.src_epoch   = src_epoch;
-        msg.dst_epoch   = dst_epoch;
-        msg.qp.qpn      = qpn;
-        msg.qp.psn      = qpn * 3;
-        msg.qp.path_mtu = 3;
+        EXPECT_EQ(UCT_SEP_CONN_PARSE_OK,
+                  uct_sep_conn_msg_parse(bytes.data(), bytes.size(), &msg));
         return msg;
     }
 

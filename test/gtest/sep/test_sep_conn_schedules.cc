@@ -343,6 +343,399 @@ TEST_P(test_sep_conn_schedules, every_qp_may_be_lost_in_every_small_schedule)
     EXPECT_EQ(is_plain(), lost_responders == 0);
 }
 
+/* Whatever an impostor says, and whenever: who he poses as gets through */
+TEST_P(test_sep_conn_schedules, an_impostor_does_not_prevent_a_connection)
+{
+    faults limits;
+
+    limits.forged = 1;
+    limits.drops  = 1;
+    every_schedule(300, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}});
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        ASSERT_EQ(0u, conn(w, 0, 1).failed);
+        ASSERT_EQ(0u, conn(w, 1, 0).failed);
+        expect_connected_once(w);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, an_impostor_does_not_prevent_a_simultaneous_one)
+{
+    faults limits;
+
+    limits.forged = 1;
+    every_schedule(1000, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}, {1, 0}});
+        w.settle(choose, limits);
+        ASSERT_EQ(0u, conn(w, 0, 1).failed);
+        ASSERT_EQ(0u, conn(w, 1, 0).failed);
+        expect_connected_once(w);
+    });
+}
+
+/* He has a single packet in hand at each of two points of an exchange */
+TEST_P(test_sep_conn_schedules, two_packets_of_an_impostor_prevent_nothing)
+{
+    faults limits;
+
+    limits.forged = 2;
+    every_schedule(1000, [&](world &w, chooser &choose) {
+        two(w, {{0, 1}});
+        w.settle(choose, limits);
+        ASSERT_EQ(0u, conn(w, 0, 1).failed);
+        expect_connected_once(w);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, an_impostor_does_not_end_a_connection)
+{
+    faults limits;
+
+    limits.forged  = 2;
+    limits.hurries = 1;
+    every_schedule(50, [&](world &w, chooser &choose) {
+        connected_two(w);
+        w.settle(choose, limits);
+        expect_connected_once(w);
+        ASSERT_EQ(2u, w.num_made()) << "the QPs in use were replaced";
+        ASSERT_EQ(0u, conn(w, 0, 1).failed);
+        ASSERT_EQ(0u, conn(w, 1, 0).failed);
+    });
+}
+
+/* Nor a later one, by what he leaves behind */
+TEST_P(test_sep_conn_schedules, after_an_impostor_a_lost_connection_comes_back)
+{
+    faults limits;
+
+    limits.forged = 1;
+    every_schedule(50, [&](world &w, chooser &choose) {
+        connected_two(w);
+        w.nodes[0]->reset(conn(w, 0, 1));
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        expect_connected_once(w);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, an_impostor_at_random_among_all_other_faults)
+{
+    random_schedules(4000, [this](world &w, chooser &choose) {
+        faults limits;
+
+        limits.drops   = choose.pick(8);
+        limits.dups    = choose.pick(8);
+        limits.hurries = choose.pick(8);
+        limits.errors  = choose.pick(4);
+        limits.forged  = 1 + choose.pick(8);
+        two(w, {{0, 1}, {1, 0}});
+        w.settle(choose, limits);
+        use_all(w, choose);
+        expect_connected_once(w);
+    });
+}
+
+/*
+ * Giving up connections in order: what is sent arrives, once and in order
+ * (world::deliver), and QPs go when both sides have no use for them
+ */
+
+/* Neither side refers to the connection any more: periods pass until it is
+ * gone */
+static void expect_nothing_left(world &w)
+{
+    random_chooser last(1);
+    faults limits;
+
+    for (unsigned period = 0; period < 4; ++period) {
+        for (auto &n : w.nodes) {
+            for (auto &entry : n->conns) {
+                model_conn &c = *entry.second;
+
+                EXPECT_EQ(0u, c.super.refcount);
+                if ((c.super.state == UCT_SEP_CONN_STATE_CONNECTED) ||
+                    (c.super.state == UCT_SEP_CONN_STATE_DISCONNECTING)) {
+                    n->quit(c);
+                    break; /* It may be gone */
+                }
+            }
+        }
+        w.settle(last, limits);
+    }
+    for (auto &n : w.nodes) {
+        ASSERT_EQ(0u, n->conns.size());
+        ASSERT_EQ(0u, w.alive_qps(*n));
+    }
+}
+
+/* Both have references to what is connected, or not */
+static void connected_pair(world &w, bool first, bool second,
+                           unsigned max_retries = 1000)
+{
+    random_chooser choose(1);
+
+    w.forgets = true;
+    w.add(max_retries);
+    w.add(max_retries);
+    w.starts = {{0, 1}, {1, 0}};
+    w.settle(choose);
+    for (size_t i = 0; i < 2; ++i) {
+        if (!(i ? second : first)) {
+            w.nodes[i]->leave(*w.nodes[i]->find(w.nodes[1 - i]->self));
+        }
+    }
+}
+
+static void leave_all(world &w)
+{
+    for (auto &n : w.nodes) {
+        std::vector<model_conn*> used;
+
+        for (auto &entry : n->conns) {
+            if (entry.second->super.refcount > 0) {
+                used.push_back(entry.second.get());
+            }
+        }
+        for (model_conn *c : used) {
+            n->leave(*c);
+        }
+    }
+}
+
+static void expect_all_arrived(const world &w)
+{
+    for (size_t i = 0; i < 2; ++i) {
+        node &from = *w.nodes[i], &to = *w.nodes[1 - i];
+
+        ASSERT_EQ(from.sent[uct_sep_iface_addr_id(&to.self.iface)],
+                  to.received[uct_sep_iface_addr_id(&from.self.iface)]);
+    }
+}
+
+TEST_P(test_sep_conn_schedules, a_connection_that_nobody_uses_is_given_up)
+{
+    faults limits;
+
+    limits.drops   = 1;
+    limits.dups    = 1;
+    limits.hurries = 1;
+    limits.quits   = 1;
+    every_schedule(50, [&](world &w, chooser &choose) {
+        connected_pair(w, false, false);
+        w.settle(choose, limits);
+        expect_nothing_left(w);
+        ASSERT_EQ(2u, w.num_made());
+    });
+}
+
+TEST_P(test_sep_conn_schedules, both_sides_give_up_at_once)
+{
+    faults limits;
+
+    limits.drops = 1;
+    limits.dups  = 1;
+    limits.quits = 2;
+    every_schedule(100, [&](world &w, chooser &choose) {
+        connected_pair(w, false, false);
+        w.settle(choose, limits);
+        expect_nothing_left(w);
+        ASSERT_EQ(2u, w.num_made());
+    });
+}
+
+TEST_P(test_sep_conn_schedules, giving_up_crosses_connecting)
+{
+    unsigned kept = 0, anew = 0;
+    faults limits;
+
+    limits.quits = 1;
+    limits.sends = 1;
+    every_schedule(100, [&](world &w, chooser &choose) {
+        connected_pair(w, false, false);
+        w.starts = {{1, 0}};
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        expect_all_arrived(w);
+        kept += (w.num_made() == 2);
+        anew += (w.num_made() == 4);
+        leave_all(w);
+        expect_nothing_left(w);
+    });
+    EXPECT_GT(kept, 0u);
+    EXPECT_GT(anew, 0u);
+}
+
+TEST_P(test_sep_conn_schedules, who_gives_up_may_connect_at_once)
+{
+    faults limits;
+
+    limits.drops = 1;
+    limits.quits = 1;
+    limits.sends = 1;
+    every_schedule(100, [&](world &w, chooser &choose) {
+        connected_pair(w, false, false);
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        expect_all_arrived(w);
+        leave_all(w);
+        expect_nothing_left(w);
+    });
+}
+
+/* A copy of a request that was refused arrives when it would be agreed to, and
+ * the first side is using the connection again */
+TEST_P(test_sep_conn_schedules, a_late_copy_of_a_refused_request_ends_nothing)
+{
+    random_chooser choose(1);
+    world w(GetParam());
+
+    connected_pair(w, false, true);
+    w.nodes[0]->quit(conn(w, 0, 1));
+    ASSERT_EQ(1u, w.wire.size());
+    auto late = w.wire[0].bytes;
+    w.settle(choose);
+    ASSERT_EQ(2u, conn(w, 0, 1).established) << "it was not refused";
+
+    w.nodes[0]->start(conn(w, 0, 1));
+    w.nodes[0]->send_message(conn(w, 0, 1));
+    w.nodes[1]->leave(conn(w, 1, 0));
+    w.nodes[1]->receive(late);
+    w.settle(choose);
+    w.expect_connected(0, 1);
+    ASSERT_EQ(2u, w.num_made());
+    expect_all_arrived(w);
+
+    /* Later ones of the same QP count */
+    w.nodes[0]->leave(conn(w, 0, 1));
+    expect_nothing_left(w);
+}
+
+TEST_P(test_sep_conn_schedules, giving_up_crosses_a_lost_qp)
+{
+    faults limits;
+
+    limits.drops = 1;
+    limits.dups  = 1;
+    limits.quits = 1;
+    every_schedule(50, [&](world &w, chooser &choose) {
+        connected_pair(w, false, true);
+        w.nodes[1]->reset(conn(w, 1, 0));
+        w.starts = {{1, 0}};
+        w.settle(choose, limits);
+        w.expect_connected(0, 1);
+        leave_all(w);
+        expect_nothing_left(w);
+    });
+}
+
+/* At any point of the exchange */
+TEST_P(test_sep_conn_schedules, nothing_is_left_of_an_interface_that_has_closed)
+{
+    faults limits;
+
+    limits.closes = 1;
+    limits.dups   = 1;
+    every_schedule(20, [&](world &w, chooser &choose) {
+        w.forgets = true;
+        two(w, {{1, 0}}, 6);
+        w.settle(choose, limits);
+        ASSERT_EQ(0u, w.nodes[0]->conns.size());
+        ASSERT_EQ(0u, w.alive_qps(*w.nodes[0]));
+    });
+}
+
+TEST_P(test_sep_conn_schedules, an_interface_that_has_closed_fails_nobody)
+{
+    every_schedule(0, [&](world &w, chooser &choose) {
+        connected_pair(w, true, false);
+        w.nodes[1]->farewell();
+        w.restart(1);
+        w.settle(choose);
+        model_conn &c = *w.nodes[0]->conns.begin()->second;
+        ASSERT_EQ(0u, c.failed) << "who is idle is told by his next operation";
+        ASSERT_EQ(1u, w.alive_qps(*w.nodes[0]));
+        w.nodes[0]->leave(c);
+        w.settle(choose);
+        ASSERT_EQ(0u, w.nodes[0]->conns.size());
+        ASSERT_EQ(0u, w.alive_qps(*w.nodes[0]));
+    });
+}
+
+TEST_P(test_sep_conn_schedules, random_uses_and_ends_lose_nothing)
+{
+    uint64_t messages = 0, made = 0;
+
+    random_schedules(6000, [&](world &w, chooser &choose) {
+        connected_pair(w, choose.pick(2), choose.pick(2));
+        for (unsigned round = 0; round < 3; ++round) {
+            faults limits;
+
+            limits.drops   = choose.pick(4);
+            limits.dups    = choose.pick(6);
+            limits.hurries = choose.pick(4);
+            limits.quits   = choose.pick(5);
+            limits.sends   = choose.pick(8);
+            for (size_t i = 0; i < 2; ++i) {
+                for (unsigned n = choose.pick(3); n > 0; --n) {
+                    w.starts.push_back({i, 1 - i});
+                    w.leaves.push_back({i, 1 - i});
+                }
+            }
+            w.settle(choose, limits);
+            expect_all_arrived(w);
+        }
+        messages += w.nodes[0]->sent.begin() == w.nodes[0]->sent.end() ? 0 :
+                    w.nodes[0]->sent.begin()->second;
+        made     += w.num_made() - 2;
+        w.leaves.clear();
+        leave_all(w);
+        expect_nothing_left(w);
+    });
+
+    EXPECT_GT(messages, seed::cases(6000));
+    EXPECT_GT(made, seed::cases(1000));
+}
+
+/* Strangers beyond the limit wait, and are not refused */
+TEST_P(test_sep_conn_schedules, random_crowds_connect_through_a_narrow_door)
+{
+    uint64_t busy = 0;
+
+    random_schedules(300, [&](world &w, chooser &choose) {
+        faults limits;
+
+        limits.drops = choose.pick(6);
+        limits.dups  = choose.pick(6);
+        w.forgets    = true;
+        for (unsigned i = 0; i < 12; ++i) {
+            w.add(20);
+            if (i > 0) {
+                w.starts.push_back({i, 0});
+            }
+        }
+        w.nodes[0]->env.max_half_open = 2;
+        while (w.step(choose, limits)) {
+            ASSERT_LE(w.nodes[0]->env.num_half_open, 2u);
+            for (auto &p : w.wire) {
+                uct_sep_conn_msg_t msg;
+
+                if ((uct_sep_conn_msg_parse(p.bytes.data(), p.bytes.size(),
+                                            &msg) == UCT_SEP_CONN_PARSE_OK) &&
+                    (msg.type == UCT_SEP_CONN_MSG_REJ)) {
+                    ASSERT_EQ(UCT_SEP_CONN_REJ_BUSY, msg.reason);
+                    ++busy;
+                }
+            }
+        }
+        for (unsigned i = 1; i < 12; ++i) {
+            w.expect_connected(0, i);
+        }
+    });
+    EXPECT_GT(busy, seed::cases(300));
+}
+
 INSTANTIATE_TEST_SUITE_P(
         , test_sep_conn_schedules,
         ::testing::Values(split{"plain", false, false},

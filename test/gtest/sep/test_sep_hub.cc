@@ -21,11 +21,23 @@ protected:
         start(config, 2);
     }
 
+    static uct_sep_hub_t *hub(entity &e)
+    {
+        return ucs_derived_of(e.iface(), uct_sep_hub_iface_t)->hub;
+    }
+
     /* Another worker of the hub that wants received data to be aligned */
     std::unique_ptr<entity> open_aligned(uint64_t fields, size_t alignment,
                                          size_t offset)
     {
-        return entity::create(*m_local, config,
+        return open_aligned(fields, alignment, offset, *m_local);
+    }
+
+    /* The same on the memory domain of another */
+    std::unique_ptr<entity> open_aligned(uint64_t fields, size_t alignment,
+                                         size_t offset, entity &owner)
+    {
+        return entity::create(owner, config,
                               [=](uct_iface_params_t &params) {
             params.field_mask     |= fields;
             params.am_alignment    = alignment;
@@ -33,10 +45,10 @@ protected:
         });
     }
 
-    void send(entity &e, uct_ep_h ep)
+    void send(entity &e, uct_ep_h ep, uint64_t header = 0)
     {
         EXPECT_TRUE(e.wait([&]() {
-            return uct_ep_am_short(ep, 1, 0, NULL, 0) == UCS_OK;
+            return uct_ep_am_short(ep, 1, header, NULL, 0) == UCS_OK;
         }));
         EXPECT_TRUE(e.flush());
     }
@@ -108,17 +120,48 @@ TEST_F(test_sep_hub, an_error_is_told_to_all_workers_and_a_new_endpoint_works)
     send(*m_local, m_local->connect(m_peer->addr(0)));
 }
 
+/* The failure is in the mail: found by another worker, and not yet told */
+TEST_F(test_sep_hub, a_flush_does_not_succeed_before_a_failure_is_told)
+{
+    std::unique_ptr<entity> other = entity::create(*m_local, config);
+    remote_memory rmem            = m_peer->expose(64, 5);
+    uct_ep_h other_ep             = other->connect(m_peer->addr(1));
+    uint64_t data                 = 0;
+    completion flushed;
+
+    send(*m_local, ep(0));
+    send(*other, other_ep);
+    ASSERT_EQ(UCS_OK, uct_ep_put_short(ep(0), &data, sizeof(data), rmem.va,
+                                       wrong_rkey(rmem.rkey.rkey)));
+    ASSERT_TRUE(other->wait([&]() { return !other->failures.empty(); }));
+    ASSERT_TRUE(m_local->failures.empty());
+
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep(0), 0, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_local->iface(), 0, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, uct_ep_flush(ep(0), 0, &flushed.comp));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait(flushed));
+    m_local->wait([&]() { return !m_local->failures.empty(); });
+    EXPECT_EQ(UCS_OK, uct_ep_flush(ep(0), 0, NULL));
+}
+
 TEST_F(test_sep_hub, a_message_for_a_worker_that_has_gone_is_dropped)
 {
     std::unique_ptr<entity> gone = entity::create(*m_local, config);
     uct_ep_h to_gone             = m_local->connect(gone->addr());
 
-    send(*m_local, to_gone);
+    send(*m_local, to_gone, 1);
     gone.reset();
+    /* Has the same index, and is another */
     std::unique_ptr<entity> next = entity::create(*m_local, config);
-    send(*m_local, to_gone); /* Has the same index, and is another */
-    send(*m_local, m_local->connect(next->addr()));
-    next->wait([&]() { return !next->messages.empty(); });
+    uct_ep_h to_next             = m_local->connect(next->addr());
+
+    /* In this order, on the connection that both endpoints use */
+    send(*m_local, to_gone, 2);
+    send(*m_local, to_next, 3);
+    next->wait([&]() {
+        return !next->messages.empty() &&
+               (*(uint64_t*)next->messages.back().data.data() == 3);
+    });
     EXPECT_EQ(1u, next->messages.size());
 }
 
@@ -194,6 +237,72 @@ TEST_F(test_sep_hub, a_worker_gets_its_alignment_or_no_descriptor)
                 EXPECT_TRUE((alignment > 8) || ((offset % alignment) != 0))
                         << alignment << " " << offset;
             }
+        }
+    }
+}
+
+/* Settings are the same if their values are, whatever is in between */
+TEST_F(test_sep_hub, padding_of_settings_makes_no_other_hub)
+{
+    typedef decltype(uct_sep_iface_config_t::eager) eager_t;
+    const size_t end          = offsetof(eager_t, poll_set) + sizeof(unsigned);
+    uct_iface_params_t params = {};
+    uct_sep_iface_config_t *sep_config;
+    uct_iface_config_t *read;
+    uct_iface_h iface;
+
+    static_assert(sizeof(eager_t) > end, "there is no padding");
+    ASSERT_EQ(UCS_OK, uct_md_iface_config_read(m_local->md(), "sep_mlx5", NULL,
+                                               NULL, &read));
+    EXPECT_EQ(UCS_OK, uct_config_modify(read, "CATEGORY", "mpi_threads"));
+    sep_config = ucs_derived_of(read, uct_sep_iface_config_t);
+    memset((char*)&sep_config->eager + end, 0xff, sizeof(eager_t) - end);
+
+    params.field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                                  UCT_IFACE_PARAM_FIELD_DEVICE;
+    params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
+    params.mode.device.tl_name  = "sep_mlx5";
+    params.mode.device.dev_name = hub(*m_local)->dev_name;
+    EXPECT_EQ(UCS_OK, uct_iface_open(m_local->md(), m_local->worker(), &params,
+                                     read, &iface));
+    EXPECT_EQ(hub(*m_local), ucs_derived_of(iface, uct_sep_hub_iface_t)->hub);
+    uct_iface_close(iface);
+
+    /* A value does */
+    sep_config->eager.poll_set ^= 1;
+    EXPECT_EQ(UCS_OK, uct_iface_open(m_local->md(), m_local->worker(), &params,
+                                     read, &iface));
+    EXPECT_NE(hub(*m_local), ucs_derived_of(iface, uct_sep_hub_iface_t)->hub);
+    uct_iface_close(iface);
+    uct_config_release(read);
+}
+
+/* The hub's own part of a receive buffer is in front of what the first worker
+ * wants to be aligned in its way */
+TEST_F(test_sep_hub, what_is_in_front_of_messages_is_aligned)
+{
+    const uint64_t fields = UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT |
+                            UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
+
+    for (size_t alignment : {1, 2, 8, 64}) {
+        for (size_t offset : {0, 1, 3, 12}) {
+            std::unique_ptr<entity> owner = entity::create();
+            std::unique_ptr<entity> e;
+
+            ASSERT_TRUE(owner != nullptr);
+            e = open_aligned(fields, alignment, offset, *owner);
+            ASSERT_TRUE(e != nullptr);
+            m_peer->send(e->addr(), 1, 500, 8);
+            ASSERT_TRUE(e->wait([&]() { return !e->descs.empty(); }));
+
+            /* The headroom in front is 24 bytes */
+            uintptr_t data = (uintptr_t)e->descs[0].first + 24;
+            EXPECT_EQ(0u, (data + offset) % alignment)
+                    << alignment << " " << offset;
+            EXPECT_EQ(0u, (data - sizeof(uct_sep_hub_route_t) -
+                           hub(*e)->headroom) % alignof(uct_sep_hub_msg_t))
+                    << alignment << " " << offset;
+            e->release_descs();
         }
     }
 }

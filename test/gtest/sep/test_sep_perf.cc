@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <tools/plan_sharing.h>
-#include <tools/sep_perf_layout.h>
-#include <tools/sep_perf_options.h>
-#include <tools/sep_perf_result.h>
-#include <tools/sep_perf_run.h>
+#include <tools/plan/plan_sharing.h>
+#include <tools/perf/sep_perf_layout.h>
+#include <tools/perf/sep_perf_options.h>
+#include <tools/perf/sep_perf_result.h>
+#include <tools/perf/sep_perf_run.h>
 
 #include <gtest/gtest.h>
 

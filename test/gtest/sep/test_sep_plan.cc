@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <tools/plan.h>
+#include <tools/plan/plan_config.h>
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class test_sep_plan : public ::testing::Test {
 protected:
     void SetUp() override
     {
-        sep_plan_config_init(&m_config);
+        ASSERT_EQ(UCS_OK, sep_plan_config_read(&m_config));
         m_config.regime  = SEP_PLAN_LEGACY;
         m_config.workers = 16;
     }
@@ -299,7 +299,7 @@ TEST_F(test_sep_plan, what_makes_no_sense_is_refused)
     EXPECT_EQ(-1, sep_plan_make(&m_config, &plan, &reason));
     ASSERT_TRUE(reason != nullptr);
 
-    sep_plan_config_init(&m_config);
+    ASSERT_EQ(UCS_OK, sep_plan_config_read(&m_config));
     m_config.low_lat_uuars = 16;
     EXPECT_EQ(-1, sep_plan_make(&m_config, &plan, &reason));
     EXPECT_EQ(SEP_PLAN_LAST, sep_plan_category_find("dynamics"));

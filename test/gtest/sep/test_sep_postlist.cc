@@ -4,6 +4,7 @@
 #include "test_sep_uct.h"
 
 #include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/iface/sep_stack.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
 #include <uct/ib/sep/progress/sep_progress.h>
 
@@ -28,8 +29,11 @@ protected:
         memset(m_data, 0x5a, sizeof(m_data));
         m_f.iface().config.postlist = 4;
         m_f.iface().tx.post         = UCT_SEP_TX_POST_BF;
-        m_f.iface().tx.poll         = uct_sep_progress_buf;
-        m_rung                      = m_f.dbrec();
+        uct_sep_stack_set(&m_f.iface(), UCT_SEP_STACK_POLL,
+                          uct_sep_progress_buf);
+        uct_sep_stack_set(&m_f.iface(), UCT_SEP_STACK_LISTS,
+                          uct_sep_postlist_progress);
+        m_rung = m_f.dbrec();
     }
 
     void put(unsigned length = 8)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <model/rate.h>
-#include <tools/plan.h>
-#include <tools/plan_sharing.h>
+#include <tools/plan/plan.h>
+#include <tools/plan/plan_sharing.h>
 
 #include <gtest/gtest.h>
 

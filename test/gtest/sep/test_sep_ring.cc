@@ -286,6 +286,73 @@ TEST_F(test_sep_ring, more_slots_than_were_used_can_not_come_back)
     EXPECT_EQ(4, m_tx.left);
 }
 
+/* Two writes of the counter may be placed in either order */
+TEST_F(test_sep_ring, a_number_of_returned_slots_that_is_older_is_passed_over)
+{
+    make(8, 64);
+    for (uint32_t start : {0u, UINT32_MAX - 5}) {
+        m_returned = start;
+        m_tx.seen  = start;
+        for (unsigned i = 0; i < 8; ++i) {
+            post({1});
+        }
+        m_returned = start + 6;
+        ASSERT_TRUE(uct_sep_ring_tx_refresh(&m_tx));
+        ASSERT_EQ(5, m_tx.left);
+        m_returned = start + 4;
+        EXPECT_FALSE(uct_sep_ring_tx_refresh(&m_tx));
+        EXPECT_EQ(5, m_tx.left);
+
+        /* What comes with messages counts all the same, and so does a later
+         * number */
+        m_tx.credits = 1;
+        EXPECT_TRUE(uct_sep_ring_tx_refresh(&m_tx));
+        EXPECT_EQ(6, m_tx.left);
+        m_returned = start + 7;
+        EXPECT_TRUE(uct_sep_ring_tx_refresh(&m_tx));
+        EXPECT_EQ(7, m_tx.left);
+    }
+}
+
+TEST_F(test_sep_ring, what_comes_first_behind_a_fence_is_sent)
+{
+    make(8, 64);
+    uct_sep_ring_tx_fence(&m_tx);
+    m_returned = 0;
+    EXPECT_LT(m_tx.left, 0);
+    EXPECT_FALSE(uct_sep_ring_tx_refresh(&m_tx));
+    EXPECT_TRUE(uct_sep_ring_tx_is_sane(&m_tx));
+
+    /* What follows that waits for it */
+    EXPECT_EQ(1, UCT_SEP_RING_IMM_SEQ(uct_sep_ring_tx_take_send(&m_tx, 0)));
+    ASSERT_TRUE(uct_sep_ring_tx_refresh(&m_tx));
+    EXPECT_EQ(7, m_tx.left);
+    land(post({1}));
+    EXPECT_FALSE(is_there());
+    EXPECT_TRUE(uct_sep_ring_rx_may_wait(&m_rx, *m_rx.tail));
+    uct_sep_ring_rx_count_send(&m_rx);
+    EXPECT_TRUE(is_there());
+
+    /* A fence before a ring is opened, or after it was closed, is none of its
+     * business */
+    uct_sep_ring_tx_close(&m_tx);
+    uct_sep_ring_tx_fence(&m_tx);
+    make(8, 64);
+    EXPECT_EQ(7, m_tx.left);
+    EXPECT_FALSE(m_tx.is_fenced);
+}
+
+TEST_F(test_sep_ring, a_slot_has_one_packet_unless_data_are_in_order)
+{
+    EXPECT_EQ(1024u, uct_sep_ring_slot_size(1088, 1024, 0));
+    EXPECT_EQ(1088u, uct_sep_ring_slot_size(1088, 4096, 0));
+    EXPECT_EQ(1088u, uct_sep_ring_slot_size(1088, 1024, 1));
+    for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {
+        EXPECT_TRUE(uct_sep_ring_is_slot_size(
+                uct_sep_ring_slot_size(UCT_SEP_RING_MAX_SLOT, mtu, 0)));
+    }
+}
+
 TEST_F(test_sep_ring, slots_of_the_other_ring_go_back_with_a_message)
 {
     uct_sep_ring_rx_t other = {};

@@ -39,7 +39,7 @@ protected:
                   uct_sep_rkey_unpack(NULL, packed,
                                       UCT_SEP_COMPAT_RKEY_UNPACK_NO_PARAMS
                                       &m_rkey, &handle));
-        ucs_list_add_tail(&m_f.iface().tx.active, &m_f.txwq().list);
+        ucs_list_add_tail(&m_f.iface().conn.active, &m_f.txwq().conn.list);
     }
 
     static size_t pack_8(void *dest, void *arg)

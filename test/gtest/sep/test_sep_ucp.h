@@ -25,16 +25,17 @@ public:
 
     /** Open and connect.
      *  @param [in] features  UCP_FEATURE_x.
-     *  @param [in] opts      Settings besides UCX_TLS. */
-    void open(uint64_t features, const options &opts = {})
+     *  @param [in] opts      Settings besides UCX_TLS, or instead of it.
+     *  @param [in] flags     UCP_WORKER_ADDRESS_FLAG_x of the addresses by
+     *                        which they are connected. */
+    void open(uint64_t features, const options &opts = {}, uint32_t flags = 0)
     {
         ucp_params_t params               = {};
         ucp_worker_params_t worker_params = {};
         ucp_ep_params_t ep_params         = {};
+        ucp_worker_attr_t attr            = {};
         ucp_config_t *config;
-        ucp_address_t *address;
         ucs_status_t status;
-        size_t length;
 
         ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
         EXPECT_EQ(UCS_OK, ucp_config_modify(config, "TLS", "sep_mlx5"));
@@ -54,13 +55,20 @@ public:
                                                 &worker));
         }
         for (int i = 0; i < 2; ++i) {
-            ASSERT_EQ(UCS_OK, ucp_worker_get_address(m_workers[!i], &address,
-                                                     &length));
+            attr.field_mask      = UCP_WORKER_ATTR_FIELD_ADDRESS |
+                                   UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+            attr.address_flags   = flags;
+            ASSERT_EQ(UCS_OK, ucp_worker_query(m_workers[!i], &attr));
             ep_params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-            ep_params.address    = address;
-            EXPECT_EQ(UCS_OK, ucp_ep_create(m_workers[i], &ep_params,
-                                            &m_eps[i]));
-            ucp_worker_release_address(m_workers[!i], address);
+            ep_params.address    = attr.address;
+            status               = ucp_ep_create(m_workers[i], &ep_params,
+                                                 &m_eps[i]);
+            ucp_worker_release_address(m_workers[!i], attr.address);
+            if (status != UCS_OK) {
+                m_eps[i] = nullptr;
+            }
+            ASSERT_EQ(UCS_OK, status) << attr.address_length
+                                      << " bytes of address";
         }
     }
 

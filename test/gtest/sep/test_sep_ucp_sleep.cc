@@ -16,7 +16,7 @@ namespace {
  * memory, as applications do it that wait on UCP's file descriptor */
 class test_sep_ucp_sleep : public ::testing::Test {
 protected:
-    static constexpr int timeout_ms = 60000;
+    const int timeout_ms = 1000 * patience::seconds();
 
     void SetUp() override
     {

@@ -14,9 +14,6 @@
 
 namespace sep_uct_test {
 
-/* No test waits that long for anything that happens */
-static const double patience = 60.0;
-
 const settings impatient = {
     {"TIMEOUT", "10ms"},
     {"RETRY_COUNT", "1"}
@@ -308,13 +305,17 @@ entity::~entity()
 
 bool entity::wait(const std::function<bool()> &condition)
 {
-    double deadline = now() + patience;
+    double deadline = now() + patience::seconds();
 
     while (!condition()) {
-        if ((progress() == 0) && (now() > deadline)) {
-            ADD_FAILURE() << "waited for " << patience << " s";
+        if (progress() != 0) {
+            continue;
+        }
+        if (now() > deadline) {
+            ADD_FAILURE() << "waited for " << patience::seconds() << " s";
             return false;
         }
+        patience::pause();
     }
     return true;
 }
@@ -587,6 +588,32 @@ expect_errors::count(ucs_log_level_t level, const std::string &part) const
                   (item.text.find(part) != std::string::npos);
     }
     return result;
+}
+
+void expect_refused(const settings &config,
+                    const std::vector<std::string> &parts,
+                    const settings &md_config, entity *other)
+{
+    std::string what, said;
+    expect_errors errors;
+
+    for (const auto *values : {&config, &md_config}) {
+        for (const auto &value : *values) {
+            what += value.first + "=" + value.second + " ";
+        }
+    }
+
+    EXPECT_TRUE(((other == nullptr) ? entity::create(config, md_config) :
+                                      entity::create(*other, config)) ==
+                nullptr) << what;
+    for (const auto &message : errors.messages) {
+        said += message.text + "\n";
+    }
+    ASSERT_FALSE(parts.empty());
+    for (const auto &part : parts) {
+        EXPECT_LE(1u, errors.count(UCS_LOG_LEVEL_ERROR, part))
+                << what << "without \"" << part << "\": " << said;
+    }
 }
 
 } // namespace sep_uct_test

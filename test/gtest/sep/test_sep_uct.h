@@ -3,6 +3,8 @@
 #ifndef TEST_SEP_UCT_H
 #define TEST_SEP_UCT_H
 
+#include "common/patience.h"
+
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/iface/sep_config.h>
@@ -395,6 +397,15 @@ private:
     expect_errors         *m_outer;
     const ucs_log_level_t m_outer_level;
 };
+
+
+/* An interface is not opened with these settings, on the memory domain of
+ * another if there is one, and errors say each of these. Without the latter, an
+ * unknown setting would do as well. */
+void expect_refused(const settings &config,
+                    const std::vector<std::string> &parts,
+                    const settings &md_config = settings(),
+                    entity *other = nullptr);
 
 } // namespace sep_uct_test
 

@@ -223,11 +223,9 @@ TEST_P(test_sep_uct_async, a_peer_killed_within_a_message_keeps_no_receive)
         buffers.poison();
         other.send(m_local->addr(), count, 200);
         /* Without progress, so none is posted again */
-        uint64_t end = ucs_get_time() + ucs_time_from_sec(60);
-        while ((buffers.num_used() < buffers.count()) &&
-               (ucs_get_time() < end)) {
-            sched_yield();
-        }
+        patience::until([&]() {
+            return buffers.num_used() >= buffers.count();
+        });
         EXPECT_EQ(buffers.count(), buffers.num_used());
         EXPECT_TRUE(m_local->wait([&]() {
             return m_local->messages.size() == count;

@@ -92,7 +92,7 @@ protected:
     void expect_all_gone()
     {
         EXPECT_TRUE(m_local->wait([&]() {
-            return ucs_list_is_empty(&m_local->sep()->tx.retired);
+            return ucs_list_is_empty(&m_local->sep()->conn.retired);
         }));
         EXPECT_EQ(0u, m_local->sep()->tx.in_finish);
         for (auto &p : m_puts) {

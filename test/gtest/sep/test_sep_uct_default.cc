@@ -4,6 +4,10 @@
 
 #include "common/sanitizer.h"
 
+#include <map>
+#include <memory>
+#include <vector>
+
 using namespace sep_uct_test;
 
 namespace {
@@ -128,6 +132,80 @@ TEST_F(test_sep_uct_default, is_less_if_a_page_is_refused)
                   self->sep()->channel.category);
         EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
                                  "using \"shared_dynamic\" (said once)"));
+    }
+}
+
+/* MPICH with 8 interfaces on a device with few pages: each of them sends to
+ * each, also when those have gone that had pages of their own */
+TEST_F(test_sep_uct_default, is_less_when_all_pages_are_used_up)
+{
+    const unsigned num_workers = 8;
+    std::vector<std::unique_ptr<entity>> workers;
+    std::map<std::string, unsigned> count;
+    uint64_t data = 0x5e9;
+
+    if (!on_device({{"MLX5SIM_UAR_MODE", "dynamic"}, {"MLX5SIM_UARS", "6"},
+                    {"UCX_SEP_CATEGORY", "default"}})) {
+        return;
+    }
+
+    expect_errors hide;
+    for (unsigned i = 0; i < num_workers; ++i) {
+        workers.push_back((i == 0) ? entity::create() :
+                                     entity::create(*workers[0]));
+        ASSERT_TRUE(workers[i] != nullptr) << i;
+        ++count[uct_sep_category_names[workers[i]->sep()->channel.category]];
+    }
+    EXPECT_EQ(5u, count["dynamic"]);
+    EXPECT_EQ(3u, count["static"]);
+    EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
+                             "using \"static\" (said once)"));
+
+    auto progress_all = [&]() {
+        for (auto &worker : workers) {
+            worker->progress();
+        }
+    };
+    auto talk_all = [&]() {
+        for (auto &from : workers) {
+            for (auto &to : workers) {
+                uct_ep_h ep         = from->connect(to->addr());
+                ucs_status_t status = UCS_ERR_NO_RESOURCE;
+
+                to->messages.clear();
+                from->wait([&]() {
+                    status = uct_ep_am_short(ep, 1, 0, &data, sizeof(data));
+                    progress_all();
+                    return status != UCS_ERR_NO_RESOURCE;
+                });
+                ASSERT_EQ(UCS_OK, status);
+                to->wait([&]() {
+                    progress_all();
+                    return !to->messages.empty();
+                });
+                EXPECT_TRUE(from->flush());
+            }
+        }
+    };
+
+    ASSERT_NO_FATAL_FAILURE(talk_all());
+    workers.erase(workers.begin() + 1, workers.begin() + 5);
+    ASSERT_NO_FATAL_FAILURE(talk_all());
+    EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_ERROR, ""));
+    while (!workers.empty()) {
+        workers.pop_back();
+    }
+}
+
+/* Not even one page: no category would help, and the message does not say so */
+TEST_F(test_sep_uct_default, says_that_other_processes_have_all_pages)
+{
+    if (on_device({{"MLX5SIM_UAR_MODE", "dynamic"}, {"MLX5SIM_UARS", "1"},
+                   {"UCX_SEP_CATEGORY", "default"}})) {
+        expect_errors hide;
+        EXPECT_EQ("none", talk({}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR,
+                                 "run fewer processes on the device"));
     }
 }
 

@@ -28,7 +28,7 @@ namespace {
  * order, whichever way it goes, and the rings are used, given back and freed.
  */
 
-const int wakeup_timeout_ms = 60000;
+const int wakeup_timeout_ms = 1000 * patience::seconds();
 
 /* A mode of the transport in which the channel has to work */
 struct mode {
@@ -239,10 +239,9 @@ protected:
     void expect_written(unsigned from, unsigned to)
     {
         uct_sep_postlist_ring_any(m_nodes[from].e->sep());
-        for (unsigned j = 0; uct_sep_eager_is_drained(txwq(to, from)); ++j) {
-            ASSERT_LT(j, 60000u);
-            usleep(1000);
-        }
+        ASSERT_TRUE(patience::until([&]() {
+            return !uct_sep_eager_is_drained(txwq(to, from));
+        }));
     }
 
     unsigned num_rings(unsigned i)
@@ -481,6 +480,9 @@ TEST_P(test_sep_uct_eager, no_list_waits_for_the_rings_to_be_empty)
     }
     open_ring(0, 1);
     open_ring(1, 0);
+    /* All of the queues is free */
+    ASSERT_TRUE(m_nodes[0].e->flush());
+    ASSERT_TRUE(m_nodes[1].e->flush());
     for (unsigned i = 0; i < 3; ++i) {
         ASSERT_EQ(UCS_OK, send(1, 0, 0, message_of(1, 16)));
     }
@@ -693,10 +695,9 @@ TEST_P(test_sep_uct_eager, a_worker_sleeps_though_its_rings_do_not_come_back)
         uct_sep_postlist_ring_any(m_nodes[0].e->sep());
         if ((i % 2) == 0) {
             /* It does not fall asleep over a message */
-            for (unsigned j = 0; uct_sep_eager_is_drained(txwq(1, 0)); ++j) {
-                ASSERT_LT(j, 60000u);
-                usleep(1000);
-            }
+            ASSERT_TRUE(patience::until([&]() {
+                return !uct_sep_eager_is_drained(txwq(1, 0));
+            }));
             EXPECT_EQ(UCS_ERR_BUSY,
                       uct_iface_event_arm(to.iface(), UCT_EVENT_RECV));
         } else {
@@ -785,16 +786,16 @@ TEST_P(test_sep_uct_eager, a_ring_is_offered_to_who_was_not_known_yet)
     entity &to = *m_nodes[1].e;
     for (unsigned i = 0; i < 20; ++i) {
         bytes data = message_of(0, 16);
-        for (unsigned j = 0; (send(0, 1, 0, data) != UCS_OK); ++j) {
-            ASSERT_LT(j, 10000000u);
+        ASSERT_TRUE(patience::until([&]() {
             m_nodes[0].e->progress();
-        }
+            return send(0, 1, 0, data) == UCS_OK;
+        }));
     }
-    for (unsigned j = 0; to.messages.size() < 20; ++j) {
-        ASSERT_LT(j, 10000000u);
+    ASSERT_TRUE(patience::until([&]() {
         m_nodes[0].e->progress();
         uct_iface_progress(to.iface());
-    }
+        return to.messages.size() >= 20;
+    }));
     EXPECT_FALSE(ucs_list_is_empty(&to.sep()->rx.fc_early));
     EXPECT_TRUE(wait([&]() { return has_ring(0, 1); }));
 }
@@ -840,10 +841,17 @@ TEST_P(test_sep_uct_eager, who_has_it_off_declines)
     }
 
     for (unsigned i = 0; i < 2000; ++i) {
-        send(1, 0, 0, message_of(1, 16));
-        progress();
+        ASSERT_TRUE(wait([&]() {
+            return send(1, 0, 0, message_of(1, 16)) == UCS_OK;
+        }));
     }
     EXPECT_TRUE(wait([&]() { return is_quiet() && (num_rings(0) == 0); }));
+    /* It was offered one, and is not asked again */
+    ASSERT_NE((void*)NULL, txwq(0, 1)->eager);
+    EXPECT_TRUE(txwq(0, 1)->eager->is_refused);
+    uct_sep_eager_report(m_nodes[0].e->sep(), txwq(0, 1), 1000000);
+    EXPECT_EQ(0u, num_rings(0));
+    EXPECT_EQ(0u, by_ring(0));
     EXPECT_FALSE(has_ring(1, 0));
     EXPECT_EQ(0u, num_rings(1));
 }

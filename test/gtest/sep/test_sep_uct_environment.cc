@@ -165,6 +165,24 @@ TEST_P(test_sep_uct_pci_atomics, only_what_the_device_reports_is_offered)
     EXPECT_TRUE(attr.cap.flags & UCT_IFACE_FLAG_ATOMIC_CPU);
 }
 
+/* All of 4 bytes are masked atomics, which a device need not have */
+TEST_P(test_sep_uct_pci_atomics, none_of_4_bytes_without_masked_atomics)
+{
+    const pci_atomics &row = GetParam();
+
+    if (!on_device({{"MLX5SIM_PCI_ATOMICS", row.name},
+                    {"MLX5SIM_MASKED_ATOMICS", "n"}})) {
+        return;
+    }
+
+    auto local      = entity::create();
+    const auto &cap = local->attr().cap;
+    EXPECT_EQ(0u, cap.atomic32.op_flags);
+    EXPECT_EQ(0u, cap.atomic32.fop_flags);
+    EXPECT_EQ(row.op64, cap.atomic64.op_flags);
+    EXPECT_EQ(row.fop64, cap.atomic64.fop_flags);
+}
+
 TEST_P(test_sep_uct_pci_atomics, what_is_offered_works_and_nothing_else)
 {
     const pci_atomics &row = GetParam();

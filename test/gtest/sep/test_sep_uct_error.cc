@@ -4,6 +4,7 @@
 
 #include <uct/ib/sep/iface/sep_api.h>
 
+#include <cstdlib>
 #include <cstring>
 
 using namespace sep_uct_test;
@@ -44,6 +45,18 @@ protected:
             }
         }
         return UCS_OK;
+    }
+
+    /* The peer refuses a work request. Its queue pair is in error from then on:
+     * if its answer is lost, there is none to what is repeated. */
+    void expect_failed_by_peer(uct_ep_h ep)
+    {
+        const char *loss    = getenv("MLX5SIM_LOSS");
+        ucs_status_t status = wait_failure(ep);
+
+        if ((loss == nullptr) || (status != UCS_ERR_ENDPOINT_TIMEOUT)) {
+            EXPECT_EQ(UCS_ERR_CONNECTION_RESET, status);
+        }
     }
 
     /* No operation can be started, flush is done, and no queue pair remains */
@@ -217,7 +230,7 @@ TEST_P(test_sep_uct_error, a_wrong_remote_key_fails_the_endpoint)
     ASSERT_EQ(UCS_INPROGRESS,
               uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
                                &behind.comp));
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
+    expect_failed_by_peer(ep());
     EXPECT_EQ(UCS_OK, good.status);
     EXPECT_TRUE(UCS_STATUS_IS_ERR(bad.status));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(behind.status));
@@ -235,7 +248,7 @@ TEST_P(test_sep_uct_error, memory_outside_the_region_fails_the_endpoint)
               uct_ep_get_bcopy(ep(), [](void*, const void*, size_t) {
                   ADD_FAILURE() << "unpacked what was not read";
               }, NULL, 8192, rmem.va + (1 << 20), rmem.rkey.rkey, &comp.comp));
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
+    expect_failed_by_peer(ep());
     EXPECT_TRUE(UCS_STATUS_IS_ERR(comp.status));
 }
 
@@ -254,7 +267,7 @@ TEST_P(test_sep_uct_error, a_new_endpoint_works_after_an_error)
         EXPECT_TRUE(m_local->flush());
         ASSERT_EQ(UCS_OK, uct_ep_put_short(ep, &data, sizeof(data), rmem.va,
                                            0xbad));
-        EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep));
+        expect_failed_by_peer(ep);
         m_local->failures.clear();
         m_local->destroy(ep);
         EXPECT_EQ(0, memcmp(&data, m_peer->read(round * 8, 8).data(), 8));
@@ -270,13 +283,35 @@ TEST_P(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
     connect();
     ASSERT_EQ(UCS_OK, uct_ep_put_short(ep(), &data, sizeof(data), rmem.va,
                                        0xbad));
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
+    expect_failed_by_peer(ep());
 
     /* Either its first message fails, or a new connection carries it */
     m_peer->send(m_local->addr(), 1, 64);
     m_local->wait([&]() {
         return (m_peer->num_failures() > 0) || !m_local->messages.empty();
     });
+}
+
+/* The device flushes what was posted, which looks as if we had cancelled it */
+TEST_P(test_sep_uct_error, a_flush_fails_if_the_queue_pair_did_by_itself)
+{
+    struct ibv_qp_attr attr;
+    completion put, flushed;
+    memory local(m_local->md(), 64);
+    remote_memory rmem = m_peer->expose(64, 5);
+    uct_iov_t iov      = {local.ptr(), 64, local.memh(), 0, 1};
+
+    connect();
+    attr.qp_state = IBV_QPS_ERR;
+    ASSERT_EQ(0, ibv_modify_qp(m_local->sep_ep(ep())->txwq->conn.qp, &attr,
+                               IBV_QP_STATE));
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                               &put.comp));
+    ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(ep(), 0, &flushed.comp));
+    EXPECT_NE(UCS_OK, wait(put));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait(flushed));
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
 }
 
 TEST_P(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
@@ -433,17 +468,20 @@ TEST_P(test_sep_uct_error, settings_out_of_range_are_refused)
         {"RETRY_COUNT", "8"},
         {"RNR_RETRY_COUNT", "8"},
         {"SL", "16"},
-        {"PKEY", "0x1234"},
-        {"GID_INDEX", "200"},
-        {"TRAFFIC_CLASS", "256"},
-        {"LID_PATH_BITS", "100"}
+        {"TRAFFIC_CLASS", "256"}
     };
-    expect_errors hide;
 
     for (auto &setting : bad) {
-        EXPECT_TRUE(entity::create(all_settings({setting})) == nullptr)
-                << setting.first << "=" << setting.second;
+        expect_refused(all_settings({setting}),
+                       {"UCX_SEP_" + setting.first + "=" + setting.second +
+                        ", should be between"});
     }
+    expect_refused(all_settings({{"PKEY", "0x1234"}}),
+                   {"0x1234 is not in the port's table"});
+    expect_refused(all_settings({{"GID_INDEX", "200"}}),
+                   {"correct UCX_SEP_GID_INDEX"});
+    expect_refused(all_settings({{"LID_PATH_BITS", "100"}}),
+                   {"UCX_SEP_LID_PATH_BITS has no value"});
 }
 
 TEST_P(test_sep_uct_error, unsupported_atomics_are_refused)
@@ -468,36 +506,65 @@ TEST_P(test_sep_uct_error, settings_that_verbs_does_not_have_are_refused)
                           {"TX_POSTLIST", "8"},
                           {"CQ_SHARING", "2"}};
     bool is_verbs      = (m_local->sep()->api == &uct_sep_api_verbs);
-    expect_errors hide;
 
     for (auto &setting : bad) {
-        EXPECT_EQ(is_verbs,
-                  entity::create(all_settings({{"CATEGORY", "dynamic"},
-                                               setting})) == nullptr)
-                << setting.first << "=" << setting.second;
+        settings config = all_settings({{"CATEGORY", "dynamic"}, setting});
+
+        if (is_verbs) {
+            expect_refused(config, {"UCX_SEP_" + setting.first,
+                                    "UCX_SEP_API=verbs"});
+        } else {
+            EXPECT_TRUE(entity::create(config) != nullptr)
+                    << setting.first << "=" << setting.second;
+        }
     }
 }
 
-TEST_P(test_sep_uct_error, atomics_that_verbs_does_not_have_are_refused)
+TEST_P(test_sep_uct_error, only_verbs_refuses_atomics_that_it_does_not_have)
 {
-    if (m_local->sep()->api != &uct_sep_api_verbs) {
-        return; /* All are there */
-    }
-
-    uint32_t result32;
-    uint64_t result64;
-    completion comp;
+    bool has_all         = (m_local->sep()->api != &uct_sep_api_verbs);
+    ucs_status_t posted  = has_all ? UCS_OK : UCS_ERR_UNSUPPORTED;
+    ucs_status_t fetched = has_all ? UCS_INPROGRESS : UCS_ERR_UNSUPPORTED;
+    remote_memory rmem   = m_peer->expose(16, 5);
+    const bytes before   = m_peer->read(0, 16);
+    uint32_t result32    = 0;
+    uint64_t result64    = 0;
+    completion comp[2];
+    uint64_t value64;
     expect_errors hide;
 
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              uct_ep_atomic_cswap32(ep(), 0, 0, 0, 0, &result32, &comp.comp));
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              uct_ep_atomic32_post(ep(), UCT_ATOMIC_OP_ADD, 0, 0, 0));
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_AND, 0, 0, 0));
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
-              uct_ep_atomic64_fetch(ep(), UCT_ATOMIC_OP_SWAP, 0, &result64, 0,
-                                    0, &comp.comp));
+    memcpy(&value64, before.data(), sizeof(value64));
+    EXPECT_EQ(has_all, !!(m_local->attr().cap.atomic64.fop_flags &
+                          UCS_BIT(UCT_ATOMIC_OP_SWAP)));
+    EXPECT_EQ(has_all, !!(m_local->attr().cap.atomic32.op_flags &
+                          UCS_BIT(UCT_ATOMIC_OP_ADD)));
+    EXPECT_EQ(posted, retry([&]() {
+        return uct_ep_atomic64_post(ep(), UCT_ATOMIC_OP_AND, 0, rmem.va,
+                                    rmem.rkey.rkey);
+    }));
+    EXPECT_EQ(posted, retry([&]() {
+        return uct_ep_atomic32_post(ep(), UCT_ATOMIC_OP_ADD, 3, rmem.va,
+                                    rmem.rkey.rkey);
+    }));
+    EXPECT_EQ(fetched, retry([&]() {
+        return uct_ep_atomic_cswap32(ep(), 3, 5, rmem.va, rmem.rkey.rkey,
+                                     &result32, &comp[0].comp);
+    }));
+    EXPECT_EQ(fetched, retry([&]() {
+        return uct_ep_atomic64_fetch(ep(), UCT_ATOMIC_OP_SWAP, 9, &result64,
+                                     rmem.va, rmem.rkey.rkey, &comp[1].comp);
+    }));
+    flush();
+    for (auto &each : comp) {
+        EXPECT_EQ(has_all ? 1u : 0u, each.calls);
+    }
+    EXPECT_EQ(has_all ? 3u : 0u, result32);
+    EXPECT_EQ(has_all ? 5u : 0u, result64);
+    if (has_all) {
+        value64 = 9;
+    }
+    EXPECT_EQ(0, memcmp(m_peer->read(0, 8).data(), &value64, 8));
+    uct_rkey_release(m_local->component(), &rmem.rkey);
 }
 
 INSTANTIATE_TEST_SUITE_P(api, test_sep_uct_error,

@@ -97,6 +97,11 @@ protected:
         return values;
     }
 
+    unsigned long num_qps()
+    {
+        return uct_sep_account_get(m_context, UCT_SEP_ACCOUNT_QP);
+    }
+
     /* Two workers talk; what went wrong, or nothing */
     std::string scenario()
     {
@@ -230,6 +235,42 @@ TEST_P(test_sep_uct_exhaust, every_failure_is_reported_and_nothing_remains)
     EXPECT_GT(failed, 0u);
     EXPECT_EQ("", scenario());
 }
+
+/* A queue pair that could not be connected has taken no receives: nobody waits
+ * for it to give them back, neither now nor when the worker is closed. Commands
+ * fail from the first transition to RTR on, so the error state, in which it
+ * would be said that none are left, is out of reach. */
+class test_sep_uct_exhaust_rtr : public test_sep_uct_exhaust {
+};
+
+TEST_P(test_sep_uct_exhaust_rtr, who_was_not_connected_is_not_waited_for)
+{
+    auto a = entity::create(m_config);
+    auto b = entity::create(*a, m_config);
+    unsigned long before = num_qps();
+
+    ucs_log_pop_handler();
+    {
+        expect_errors hide;
+        ASSERT_EQ(0, setenv("MLX5SIM_FAIL", object().c_str(), 1));
+        EXPECT_NE("", talk(*a, *b));
+        unsetenv("MLX5SIM_FAIL");
+        a->wait([&]() {
+            b->progress();
+            return num_qps() == before;
+        });
+        EXPECT_EQ(before, num_qps());
+        b.reset();
+        a.reset();
+        EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_WARN, "has not flushed"));
+    }
+    ucs_log_push_handler(count_errors);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        categories, test_sep_uct_exhaust_rtr,
+        ::testing::Values(std::make_tuple("dynamic", "modify_qp:3+"),
+                          std::make_tuple("mpi_everywhere", "modify_qp:5+")));
 
 INSTANTIATE_TEST_SUITE_P(
         categories, test_sep_uct_exhaust,

@@ -256,8 +256,9 @@ TEST_F(test_sep_uct_fault, a_queue_pair_in_error_fails_its_endpoint_only)
     flush();
 
     attr.qp_state = IBV_QPS_ERR;
-    ASSERT_EQ(0, ibv_modify_qp(ucs_derived_of(ep(), uct_sep_ep_t)->txwq->qp,
-                               &attr, IBV_QP_STATE));
+    ASSERT_EQ(0,
+              ibv_modify_qp(ucs_derived_of(ep(), uct_sep_ep_t)->txwq->conn.qp,
+                            &attr, IBV_QP_STATE));
     {
         expect_errors hide;
         post_all(rmem, local, comps);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "count_alloc.h"
+#include "test_sep_stranger.h"
 #include "test_sep_uct.h"
+
+#include <uct/base/uct_worker.h>
 
 #include <poll.h>
 
@@ -14,7 +17,7 @@ using namespace sep_uct_test;
 namespace {
 
 /* Long enough for anything: whoever waits that long has lost an event */
-const int wakeup_timeout_ms = 60000;
+const int wakeup_timeout_ms = 1000 * patience::seconds();
 
 class test_sep_uct_flow : public test_sep_uct_mode {
 protected:
@@ -40,6 +43,28 @@ protected:
         flush();
         m_local->wait([&]() { return m_peer->num_received(iface) > 0; });
         m_peer->release(iface);
+    }
+
+    bool arm(unsigned events)
+    {
+        return uct_iface_event_arm(m_local->iface(), events) == UCS_OK;
+    }
+
+    /* There is something to wait for */
+    void fall_asleep(unsigned events)
+    {
+        m_local->wait([&]() { return arm(events); });
+    }
+
+    /* Sleep at least once, and again if it was something else that came */
+    void sleep_until(struct pollfd &pfd, unsigned events,
+                     const std::function<bool()> &is_done)
+    {
+        do {
+            ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
+            while (m_local->progress() > 0);
+            m_local->wait([&]() { return is_done() || arm(events); });
+        } while (!is_done());
     }
 
     /* Post until there are no resources; how many */
@@ -548,59 +573,103 @@ TEST_P(test_sep_uct_flow, a_message_wakes_a_sleeping_receiver)
     }
 }
 
+/* It comes when the peer has buffers again */
 TEST_P(test_sep_uct_flow, a_completion_wakes_a_sleeping_sender)
 {
-    remote_memory rmem = m_peer->expose(4096, 5);
-    memory local(m_local->md(), 4096);
-    uct_iov_t iov = {local.ptr(), 4096, local.memh(), 0, 1};
-    int fd;
+    start({{"RX_QUEUE_LEN", "16"}, {"FC_ENABLE", "n"}, {"EAGER", "n"}});
+    memory local(m_local->md(), 64);
+    uct_iov_t iov     = {local.ptr(), 64, local.memh(), 0, 1};
+    struct pollfd pfd = {-1, POLLIN, 0};
+    char header       = 0;
 
     connect(ep());
-    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &fd));
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &pfd.fd));
     for (unsigned round = 0; round < 5; ++round) {
-        struct pollfd pfd = {fd, POLLIN, 0};
         completion comp;
 
-        while (m_local->progress() > 0);
-        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
-            return uct_ep_get_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
-                                    &comp.comp);
-        }));
-        while (comp.calls == 0) {
-            if (uct_iface_event_arm(m_local->iface(), UCT_EVENT_SEND_COMP) ==
-                UCS_OK) {
-                ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
-            }
-            m_local->progress();
+        m_peer->freeze();
+        for (unsigned i = 0; i < 40; ++i) {
+            ASSERT_EQ(UCS_OK, retry([&]() { return send(ep(), 0); }));
         }
+        ASSERT_EQ(UCS_INPROGRESS, retry([&]() {
+            return uct_ep_am_zcopy(ep(), 1, &header, 1, &iov, 1, 0,
+                                   &comp.comp);
+        }));
+        fall_asleep(UCT_EVENT_SEND_COMP);
+        EXPECT_EQ(0u, comp.calls);
+        (void)m_peer->num_received();
+        sleep_until(pfd, UCT_EVENT_SEND_COMP, [&]() { return comp.calls > 0; });
         EXPECT_EQ(UCS_OK, comp.status);
     }
 }
 
+/* It comes when the other side's connection manager may run */
 TEST_P(test_sep_uct_flow, a_connection_wakes_a_sleeping_sender)
 {
+    auto remote       = entity::create(all_settings());
+    struct pollfd pfd = {-1, POLLIN, 0};
+    ucs_async_context_t *async;
     pending_req req;
     bool done = false;
-    int fd;
 
-    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &fd));
+    ASSERT_TRUE(remote != nullptr);
+    async = ucs_derived_of(remote->is_on_hub() ?
+                           ucs_derived_of(remote->iface(), uct_sep_hub_iface_t)
+                                   ->hub->worker :
+                           remote->worker(), uct_priv_worker_t)->async;
+    uct_ep_h to_remote = m_local->connect(remote->addr());
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &pfd.fd));
     req.func = [&]() {
-        ucs_status_t status = send(ep(), 0);
+        ucs_status_t status = send(to_remote, 0);
         done                = (status == UCS_OK);
         return status;
     };
-    ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(ep(), 0));
-    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req.req, 0));
-    while (!done) {
-        struct pollfd pfd = {fd, POLLIN, 0};
 
-        if (uct_iface_event_arm(m_local->iface(), UCT_EVENT_SEND_COMP) ==
-            UCS_OK) {
-            ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
-        }
-        m_local->progress();
+    UCS_ASYNC_BLOCK(async);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(to_remote, 0));
+    EXPECT_EQ(UCS_OK, uct_ep_pending_add(to_remote, &req.req, 0));
+    fall_asleep(UCT_EVENT_SEND_COMP);
+    EXPECT_FALSE(done);
+    UCS_ASYNC_UNBLOCK(async);
+    ucs_async_check_miss(async);
+
+    sleep_until(pfd, UCT_EVENT_SEND_COMP, [&]() { return done; });
+    remote->wait([&]() { return !remote->messages.empty(); });
+    flush();
+    m_local->destroy(to_remote);
+}
+
+/* It is for the worker to destroy a queue pair that could receive already, and
+ * can't send */
+TEST_P(test_sep_uct_flow, a_connection_that_fails_wakes_a_sleeping_worker)
+{
+    address addr = m_local->addr();
+    sep_cm_test::stranger peer;
+    uct_sep_conn_msg_t msg = {};
+    uct_sep_peer_addr_t to;
+    struct pollfd pfd = {-1, POLLIN, 0};
+    expect_errors hide;
+
+    if (m_local->is_on_hub()) {
+        GTEST_SKIP() << "the hub's connections wake its workers";
     }
-    expect_in_order(1);
+
+    memcpy(&to.dev, addr.dev.data(), sizeof(to.dev));
+    memcpy(&to.iface, addr.iface.data(), sizeof(to.iface));
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(m_local->iface(), &pfd.fd));
+    m_local->wait([&]() {
+        return uct_iface_event_arm(m_local->iface(), UCT_EVENT_SEND_COMP |
+                                                     UCT_EVENT_RECV) == UCS_OK;
+    });
+
+    ASSERT_EQ(0, setenv("MLX5SIM_FAIL", "modify_qp_rts", 1));
+    peer.send(to, peer.req(to, peer.addr()));
+    ASSERT_TRUE(patience::until([&]() { return peer.receive(&msg); }));
+    unsetenv("MLX5SIM_FAIL");
+    ASSERT_EQ(UCT_SEP_CONN_MSG_REJ, msg.type);
+
+    ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
+    m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
 }
 
 TEST_P(test_sep_uct_flow, an_idle_interface_is_not_woken)

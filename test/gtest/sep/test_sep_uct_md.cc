@@ -30,15 +30,6 @@ protected:
         return result;
     }
 
-    static void expect_refused(const std::string &name,
-                               const std::string &value)
-    {
-        expect_errors hide;
-
-        EXPECT_TRUE(entity::create({}, {{name, value}}) == nullptr)
-                << name << "=" << value;
-    }
-
     static uct_sep_md_t *md(entity &user)
     {
         return ucs_derived_of(user.md(), uct_sep_md_t);
@@ -93,15 +84,16 @@ TEST_F(test_sep_uct_md, registration_is_cached_unless_another_way_is_preferred)
     EXPECT_TRUE(md(*open({{"REG_METHODS", "direct,rcache"}}))->rcache == NULL);
     EXPECT_TRUE(md(*open({{"REG_METHODS", "direct"}}))->rcache == NULL);
     EXPECT_TRUE(md(*open({{"RCACHE", "n"}}))->rcache == NULL);
-    expect_refused("REG_METHODS", "odp");
-    expect_refused("REG_METHODS", "rcache,magic");
-    expect_refused("REG_METHODS", "");
-
-    expect_errors hide;
-    EXPECT_TRUE(entity::create({}, {{"REG_METHODS", "direct"},
-                                    {"RCACHE", "y"}}) == nullptr);
-    EXPECT_TRUE(entity::create({}, {{"REG_METHODS", "rcache"},
-                                    {"RCACHE", "n"}}) == nullptr);
+    expect_refused({}, {"UCX_SEP_REG_METHODS has no way", "on-demand"},
+                   {{"REG_METHODS", "odp"}});
+    expect_refused({}, {"UCX_SEP_REG_METHODS has \"magic\""},
+                   {{"REG_METHODS", "rcache,magic"}});
+    expect_refused({}, {"UCX_SEP_REG_METHODS has no way"},
+                   {{"REG_METHODS", ""}});
+    expect_refused({}, {"UCX_SEP_RCACHE=y, but UCX_SEP_REG_METHODS"},
+                   {{"REG_METHODS", "direct"}, {"RCACHE", "y"}});
+    expect_refused({}, {"UCX_SEP_REG_METHODS has no way"},
+                   {{"REG_METHODS", "rcache"}, {"RCACHE", "n"}});
 }
 
 /* Parts of a buffer, one after the other, as malloc() aligns it. If two had a
@@ -309,7 +301,8 @@ TEST_F(test_sep_uct_md, infiniband_ports_can_be_chosen_by_subnet)
 
     for (const char *text : {"fe80", "fe80:0:0:0:0", "x:0:0:0", "fe80:0:0:",
                              "12345:0:0:0"}) {
-        expect_refused("SUBNET_PREFIX", text);
+        expect_refused({}, {std::string("UCX_SEP_SUBNET_PREFIX=") + text},
+                       {{"SUBNET_PREFIX", text}});
     }
 }
 

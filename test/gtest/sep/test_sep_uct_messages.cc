@@ -20,22 +20,6 @@ protected:
     {
         return {{"MLX5SIM_UARS", count}, {"MLX5SIM_UAR_MODE", regime}};
     }
-
-    /* Refused, and each of these is said */
-    static void
-    expect_refused(const settings &config,
-                   const std::vector<std::string> &parts)
-    {
-        expect_errors errors;
-
-        EXPECT_TRUE(entity::create(config) == nullptr)
-                << config[0].first << "=" << config[0].second;
-        for (const auto &part : parts) {
-            EXPECT_LE(1u, errors.count(UCS_LOG_LEVEL_ERROR, part))
-                    << config[0].first << "=" << config[0].second << ": "
-                    << part;
-        }
-    }
 };
 
 TEST_F(test_sep_uct_messages, no_uar_page_for_a_category)

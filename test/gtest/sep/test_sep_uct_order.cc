@@ -60,19 +60,22 @@ TEST_F(test_sep_uct_order, what_waits_for_a_connection_precedes_answers)
     queue(from_second, second->connect(first->addr()));
 
     /* The first one is called all the time, the other one now and then */
-    for (unsigned i = 0; (i < 100000) && first->messages.empty(); ++i) {
+    unsigned calls = 0;
+    patience::until([&]() {
         first->progress();
-        if ((i % 10) == 0) {
+        if ((calls++ % 10) == 0) {
             second->progress();
         }
-    }
+        return !first->messages.empty();
+    });
     EXPECT_EQ(1u, first->messages.size());
     EXPECT_EQ(1u, from_first.sent) << "it has received, but not sent";
 
-    for (unsigned i = 0; (i < 100000) && second->messages.empty(); ++i) {
+    patience::until([&]() {
         first->progress();
         second->progress();
-    }
+        return !second->messages.empty();
+    });
     EXPECT_EQ(1u, second->messages.size());
 
     UCS_ASYNC_UNBLOCK(second->sep()->super.worker->async);

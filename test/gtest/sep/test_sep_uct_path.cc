@@ -5,7 +5,10 @@
 #include <uct/ib/sep/port/sep_ar.h>
 #include <ucs/sys/string.h>
 #include <endian.h>
+#include <glob.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <set>
 
 using namespace sep_uct_test;
@@ -31,7 +34,7 @@ protected:
         }));
         flush();
 
-        EXPECT_EQ(0, ibv_query_qp(m_local->sep_ep(ep)->txwq->qp, &attr,
+        EXPECT_EQ(0, ibv_query_qp(m_local->sep_ep(ep)->txwq->conn.qp, &attr,
                                   IBV_QP_AV | IBV_QP_PATH_MTU |
                                   IBV_QP_PKEY_INDEX | IBV_QP_PORT,
                                   &init_attr));
@@ -50,14 +53,6 @@ protected:
 
         EXPECT_TRUE(result != nullptr);
         return result;
-    }
-
-    void expect_refused(const settings &config)
-    {
-        expect_errors hide;
-
-        EXPECT_TRUE(entity::create(all_settings(config)) == nullptr)
-                << config[0].first << "=" << config[0].second;
     }
 
     static unsigned udp_sport(uint32_t flow_label)
@@ -86,10 +81,13 @@ TEST_F(test_sep_uct_path, path_bits_are_a_list_of_ranges)
     EXPECT_EQ(second, bytes(port2.path_bits,
                             port2.path_bits + port2.path_bits_count));
 
-    expect_refused({{"LID_PATH_BITS", "8"}});
-    expect_refused({{"LID_PATH_BITS", "8-9,30-20"}});
+    expect_refused({{"LID_PATH_BITS", "8"}},
+                   {"UCX_SEP_LID_PATH_BITS has no value below 8"});
+    expect_refused({{"LID_PATH_BITS", "8-9,30-20"}},
+                   {"UCX_SEP_LID_PATH_BITS has no value below 8"});
     expect_refused({{"LID_PATH_BITS", "0-7,0-7,0-7,0-7,0-7,0-7,0-7,0-7,0-7,0-7,"
-                                      "0-7,0-7,0-7,0-7,0-7,0-7,0"}});
+                                      "0-7,0-7,0-7,0-7,0-7,0-7,0"}},
+                   {"UCX_SEP_LID_PATH_BITS has more than 128"});
 }
 
 TEST_F(test_sep_uct_path, each_path_is_a_connection_with_its_path_bits)
@@ -177,10 +175,12 @@ TEST_F(test_sep_uct_path, number_of_paths_can_be_set)
     EXPECT_EQ(1u, open({})->attr().dev_num_paths);
     EXPECT_EQ(1u, open({{"NUM_PATHS", "1"}})->attr().dev_num_paths);
     EXPECT_EQ(4u, open({{"NUM_PATHS", "4"}})->attr().dev_num_paths);
-    expect_refused({{"NUM_PATHS", "0"}});
-    expect_refused({{"NUM_PATHS", "129"}});
-    expect_refused({{"NUM_PATHS", "inf"}});
-    expect_refused({{"NUM_PATHS", "2"}, {"CATEGORY", "mpi_threads"}});
+    for (const char *count : {"0", "129", "inf"}) {
+        expect_refused({{"NUM_PATHS", count}},
+                       {"UCX_SEP_NUM_PATHS should be auto or between"});
+    }
+    expect_refused({{"NUM_PATHS", "2"}, {"CATEGORY", "mpi_threads"}},
+                   {"UCX_SEP_NUM_PATHS=2, but UCX_SEP_CATEGORY=mpi_threads"});
     EXPECT_EQ(1u, open({{"CATEGORY", "mpi_threads"}})->attr().dev_num_paths);
 }
 
@@ -238,8 +238,34 @@ TEST_F(test_sep_uct_path, gid_is_the_best_one_or_the_one_that_was_set)
         EXPECT_EQ(0, memcmp(&gid, &attr.ah_attr.grh.dgid, sizeof(gid)));
     }
 
-    expect_refused({{"GID_INDEX", "4"}}); /* Empty */
-    expect_refused({{"GID_INDEX", "100000"}});
+    for (const char *index : {"4" /* Empty */, "100000"}) {
+        expect_refused({{"GID_INDEX", index}},
+                       {"at that index: correct UCX_SEP_GID_INDEX"});
+    }
+}
+
+/* All processes of a node should take the same, whatever order they are in */
+TEST_F(test_sep_uct_path, of_equally_good_gids_the_first_is_taken)
+{
+    static const char pattern[] = "/sysfs/devices/*/*/infiniband/mlx5_0/ports/"
+                                  "1/gid_attrs/types/2";
+    glob_t found;
+
+    if (!on_device({{"MLX5SIM_LINK", "roce"}})) {
+        return;
+    }
+
+    /* The third was a GID of RoCE v1, with the address of the fourth, v2 */
+    EXPECT_EQ(3u, open({})->sep()->port.addr.gid_index);
+    ASSERT_EQ(0, glob((std::string(getenv("MLX5SIM_DIR")) + pattern).c_str(), 0,
+                      NULL, &found));
+    ASSERT_EQ(1u, found.gl_pathc);
+    ASSERT_EQ(0, chmod(found.gl_pathv[0], 0644));
+    std::ofstream(found.gl_pathv[0]) << "RoCE v2\n";
+    globfree(&found);
+
+    EXPECT_EQ(2u, open({})->sep()->port.addr.gid_index);
+    EXPECT_EQ(3u, open({{"GID_INDEX", "3"}})->sep()->port.addr.gid_index);
 }
 
 TEST_F(test_sep_uct_path, ports_of_different_roce_versions_are_not_reachable)
@@ -282,7 +308,8 @@ TEST_F(test_sep_uct_path, roce_subnet_limits_what_is_reachable)
     /* The device's interface is the loopback one, 127.0.0.1/8 */
     EXPECT_EQ(104, prefix_len({{"ROCE_LOCAL_SUBNET", "y"}}));
     expect_refused({{"ROCE_SUBNET_PREFIX_LEN", "33"},
-                    {"ROCE_LOCAL_SUBNET", "y"}});
+                    {"ROCE_LOCAL_SUBNET", "y"}},
+                   {"UCX_SEP_ROCE_SUBNET_PREFIX_LEN=33"});
 
     auto local = open({{"ROCE_LOCAL_SUBNET", "y"},
                        {"ROCE_SUBNET_PREFIX_LEN", "24"}});
@@ -328,9 +355,9 @@ TEST_F(test_sep_uct_path, pkey_has_fifteen_bits)
 
     EXPECT_EQ(0xffff, open({})->sep()->port.addr.pkey);
     EXPECT_EQ(0xffff, open({{"PKEY", "0x7fff"}})->sep()->port.addr.pkey);
-    expect_refused({{"PKEY", "0xffff"}});
-    expect_refused({{"PKEY", "0x0"}});
-    expect_refused({{"PKEY", "0x123"}});
+    expect_refused({{"PKEY", "0xffff"}}, {"UCX_SEP_PKEY=0xffff"});
+    expect_refused({{"PKEY", "0x0"}}, {"UCX_SEP_PKEY=0x0"});
+    expect_refused({{"PKEY", "0x123"}}, {"correct UCX_SEP_PKEY"});
 }
 
 TEST_F(test_sep_uct_path, adaptive_routing_needs_a_device_that_tells)
@@ -342,8 +369,8 @@ TEST_F(test_sep_uct_path, adaptive_routing_needs_a_device_that_tells)
     open({{"AR_ENABLE", "auto"}});
     EXPECT_EQ(3, open({{"AR_ENABLE", "try"}, {"SL", "3"}})->sep()->
                  port.addr.sl);
-    expect_refused({{"AR_ENABLE", "y"}});
-    expect_refused({{"AR_ENABLE", "n"}});
+    expect_refused({{"AR_ENABLE", "y"}}, {"UCX_SEP_AR_ENABLE=y"});
+    expect_refused({{"AR_ENABLE", "n"}}, {"UCX_SEP_AR_ENABLE=n"});
 }
 
 /* What UCX's table in the description of UCX_IB_AR_ENABLE says */

@@ -43,14 +43,6 @@ protected:
         return result;
     }
 
-    static void expect_refused(const settings &config)
-    {
-        expect_errors hide;
-
-        EXPECT_TRUE(entity::create(config) == nullptr)
-                << config[0].first << "=" << config[0].second;
-    }
-
     /* Have the device finish n work requests that ask for a completion each,
      * nobody looking for these */
     void wait_for_cqes(unsigned n)
@@ -59,9 +51,9 @@ protected:
         const volatile struct mlx5_cqe64 *last = cq.next + n - 1;
 
         ASSERT_LT(last, cq.end) << "the queue wraps";
-        while ((last->op_own ^ cq.owner) & MLX5_CQE_OWNER_MASK) {
-            sched_yield();
-        }
+        ASSERT_TRUE(patience::until([&]() {
+            return ((last->op_own ^ cq.owner) & MLX5_CQE_OWNER_MASK) == 0;
+        }));
     }
 
     void expect_caps(const settings &config, size_t put, size_t am)
@@ -99,8 +91,9 @@ TEST_F(test_sep_uct_settings, inline_limit_is_what_is_reported)
     expect_caps({{"TX_MAX_INLINE", "15"}, {"CATEGORY", "mpi_threads"}}, 15, 0);
     expect_caps({{"TX_MAX_INLINE", "0"}, {"CATEGORY", "mpi_threads"}}, 0, 0);
 
-    expect_refused({{"TX_MAX_INLINE", "63"}, {"TX_MIN_INLINE", "64"}});
-    expect_refused({{"TX_MIN_INLINE", "300"}});
+    expect_refused({{"TX_MAX_INLINE", "63"}, {"TX_MIN_INLINE", "64"}},
+                   {"UCX_SEP_TX_MAX_INLINE=63"});
+    expect_refused({{"TX_MIN_INLINE", "300"}}, {"UCX_SEP_TX_MIN_INLINE=300"});
     open({{"TX_MAX_INLINE", "64"}, {"TX_MIN_INLINE", "64"}});
 }
 
@@ -344,7 +337,7 @@ TEST_F(test_sep_uct_settings, receive_queue_grows_to_its_length_and_no_further)
                   is_verbs ? 19u : 20u);
     }
 
-    expect_refused({{"RX_QUEUE_FILL", "0"}});
+    expect_refused({{"RX_QUEUE_FILL", "0"}}, {"UCX_SEP_RX_QUEUE_FILL=0"});
 }
 
 /* Messages have a header of one byte in front of the one that is the user's */
@@ -404,7 +397,7 @@ TEST_F(test_sep_uct_settings, short_messages_come_with_their_completions)
         }
     }
 
-    expect_refused({{"RX_INLINE", "65"}});
+    expect_refused({{"RX_INLINE", "65"}}, {"UCX_SEP_RX_INLINE=65"});
 }
 
 TEST_F(test_sep_uct_settings, short_results_come_with_their_completions)
@@ -505,7 +498,7 @@ TEST_F(test_sep_uct_settings, short_results_come_with_their_completions)
         uct_rkey_release(m_local->component(), &memory.rkey);
     }
 
-    expect_refused({{"TX_INLINE_RESP", "65"}});
+    expect_refused({{"TX_INLINE_RESP", "65"}}, {"UCX_SEP_TX_INLINE_RESP=65"});
 }
 
 TEST_F(test_sep_uct_settings, progress_handles_as_many_sends_as_allowed)
@@ -589,9 +582,23 @@ TEST_F(test_sep_uct_settings, limits_of_progress_hold_in_all_modes)
         uct_rkey_release(second->component(), &rkey);
     }
 
-    expect_refused({{"TX_MAX_POLL", "0"}});
-    expect_refused({{"RX_MAX_POLL", "0"}});
-    expect_refused({{"TX_MAX_POLL", "1000"}});
+    expect_refused({{"TX_MAX_POLL", "0"}}, {"UCX_SEP_TX_MAX_POLL=0"});
+    expect_refused({{"RX_MAX_POLL", "0"}}, {"UCX_SEP_RX_MAX_POLL=0"});
+    expect_refused({{"TX_MAX_POLL", "1000"}}, {"UCX_SEP_TX_MAX_POLL=1000"});
+}
+
+/* Words that UCX's parser knows and that mean nothing here, and one of none */
+TEST_F(test_sep_uct_settings, eager_is_a_word_of_three)
+{
+    for (const char *value : {"try", "maybe"}) {
+        expect_errors hide;
+        EXPECT_TRUE(entity::create({{"EAGER", value}}) == nullptr) << value;
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR,
+                                 "set it to y, auto or n"));
+    }
+    for (const char *value : {"y", "auto", "n"}) {
+        EXPECT_TRUE(entity::create({{"EAGER", value}}) != nullptr) << value;
+    }
 }
 
 TEST_F(test_sep_uct_settings, fence_can_be_switched_off)
@@ -625,8 +632,7 @@ TEST_F(test_sep_uct_settings, fence_can_be_switched_off)
         uct_rkey_release(m_local->component(), &target.rkey);
     }
 
-    expect_errors hide;
-    EXPECT_TRUE(entity::create({{"FENCE", "strong"}}) == nullptr);
+    expect_refused({{"FENCE", "strong"}}, {"Invalid value for FENCE"});
 }
 
 /* What auto chooses */
@@ -643,8 +649,9 @@ protected:
         }));
         flush();
         /* Those that look whether it is, in static */
-        EXPECT_GE(m_local->sep()->tx.is_locked,
-                  m_local->sep_ep(ep())->txwq->bf->is_shared);
+        EXPECT_GE(m_local->sep()->tx.is_shared,
+                  m_local->sep_ep(ep())->txwq->bf->sharing !=
+                          UCT_SEP_BF_SINGLE);
         return m_local->sep()->tx.post;
     }
 
@@ -701,8 +708,8 @@ TEST_F(test_sep_uct_post, shared_uuars_are_locked)
         }));
     }
     flush();
-    EXPECT_TRUE(m_local->sep_ep(ep(0))->txwq->bf->is_shared);
-    EXPECT_TRUE(m_local->sep()->tx.is_locked);
+    EXPECT_EQ(UCT_SEP_BF_SHARED, m_local->sep_ep(ep(0))->txwq->bf->sharing);
+    EXPECT_TRUE(m_local->sep()->tx.is_shared);
     EXPECT_EQ(m_local->sep_ep(ep(0))->txwq->bf,
               m_local->sep_ep(ep(2))->txwq->bf);
 }

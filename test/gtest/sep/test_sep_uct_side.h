@@ -126,6 +126,16 @@ public:
         }, &value, 0);
     }
 
+    uct_iface_h iface() const
+    {
+        return m_iface;
+    }
+
+    uct_md_h md() const
+    {
+        return m_md;
+    }
+
     void progress()
     {
         uct_worker_progress(m_worker);

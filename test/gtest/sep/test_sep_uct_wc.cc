@@ -94,18 +94,15 @@ protected:
         sched_yield();
     }
 
-    void run(ucs_thread_mode_t mode)
+    /* Make the connection before what is tested begins */
+    void connect(side &sender, side &receiver)
     {
-        side sender(GetParam().tl, GetParam().config, mode);
-        side receiver(GetParam().tl, GetParam().config, mode);
-
         sender.create_ep(receiver);
         receiver.create_ep(sender);
         ASSERT_FALSE(HasFailure());
         sender.connect(receiver);
         receiver.connect(sender);
 
-        /* The connection is there before the threads are */
         ucs_status_t status;
         while ((status = sender.post(0, 1)) == UCS_ERR_NO_RESOURCE) {
             progress(sender, receiver);
@@ -114,13 +111,10 @@ protected:
         while (!sender.flushed()) {
             progress(sender, receiver);
         }
+    }
 
-        ASSERT_EQ(0, pthread_spin_init(&m_lock, PTHREAD_PROCESS_PRIVATE));
-        std::thread other([&]() { use(sender, 1); });
-        use(sender, 0);
-        other.join();
-        pthread_spin_destroy(&m_lock);
-
+    void expect_sent(side &sender, side &receiver)
+    {
         for (ucs_status_t status : m_status) {
             ASSERT_TRUE((status == UCS_OK) || (status == UCS_INPROGRESS))
                     << ucs_status_string(status);
@@ -129,6 +123,36 @@ protected:
             progress(sender, receiver);
         }
         EXPECT_EQ(unsigned(rounds), receiver.num_messages);
+    }
+
+    void run(ucs_thread_mode_t mode)
+    {
+        side sender(GetParam().tl, GetParam().config, mode);
+        side receiver(GetParam().tl, GetParam().config, mode);
+
+        ASSERT_NO_FATAL_FAILURE(connect(sender, receiver));
+        ASSERT_EQ(0, pthread_spin_init(&m_lock, PTHREAD_PROCESS_PRIVATE));
+        std::thread other([&]() { use(sender, 1); });
+        use(sender, 0);
+        other.join();
+        pthread_spin_destroy(&m_lock);
+        expect_sent(sender, receiver);
+    }
+
+    /* One thread, whose stores nothing orders but the transport */
+    void run_alone()
+    {
+        side sender(GetParam().tl, GetParam().config, UCS_THREAD_MODE_SINGLE);
+        side receiver(GetParam().tl, GetParam().config, UCS_THREAD_MODE_SINGLE);
+
+        ASSERT_NO_FATAL_FAILURE(connect(sender, receiver));
+        for (int i = 0; i < rounds * num_ops; ++i) {
+            m_status[i] = sender.post(i % num_ops, 1);
+            if (GetParam().has_lists) {
+                sender.flushed();
+            }
+        }
+        expect_sent(sender, receiver);
     }
 
     int                m_turn = 0;
@@ -140,6 +164,15 @@ TEST_P(test_sep_uct_wc, threads_that_use_a_worker_in_turn_do_not_race)
 {
     if (on_device({{"MLX5SIM_WC", "4294967295"}})) {
         run(UCS_THREAD_MODE_SERIALIZED);
+    }
+}
+
+/* Each doorbell orders the one before it: nobody else does, as there is no
+ * other thread to be told */
+TEST_P(test_sep_uct_wc, a_worker_of_one_thread_orders_its_doorbells)
+{
+    if (on_device({{"MLX5SIM_WC", "4294967295"}})) {
+        run_alone();
     }
 }
 

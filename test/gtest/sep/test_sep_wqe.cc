@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "sep_bf_copy.h"
 #include "sep_wqe_fixture.h"
 
 #include <gtest/gtest.h>
@@ -65,6 +66,7 @@ private:
 struct mode {
     const uct_sep_ops_t *ops;
     bool                is_bf;
+    uint8_t             sharing; /* UCT_SEP_BF_xx */
     const char          *name;
 };
 
@@ -75,12 +77,20 @@ std::ostream &operator<<(std::ostream &os, const mode &m)
 
 std::vector<mode> modes()
 {
-    std::vector<mode> result = {{&uct_sep_ops_bf, true, "bf"},
-                                {&uct_sep_ops_db, false, "db"}};
+    std::vector<mode> result = {
+        {&uct_sep_ops_bf, true, UCT_SEP_BF_SINGLE, "bf"},
+        {&uct_sep_ops_bf_shared, true, UCT_SEP_BF_SINGLE, "bf_shared_single"},
+        {&uct_sep_ops_bf_shared, true, UCT_SEP_BF_TURNS, "bf_shared_turns"},
+        {&uct_sep_ops_bf_shared, true, UCT_SEP_BF_SHARED, "bf_shared"},
+        {&uct_sep_ops_db, false, UCT_SEP_BF_SINGLE, "db"},
+        {&uct_sep_ops_db, false, UCT_SEP_BF_SHARED, "db_shared"}
+    };
 
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f")) {
-        result.push_back({&uct_sep_ops_bf64, true, "bf64"});
+        result.push_back({&uct_sep_ops_bf64, true, UCT_SEP_BF_SINGLE, "bf64"});
+        result.push_back({&uct_sep_ops_bf64_shared, true, UCT_SEP_BF_SHARED,
+                          "bf64_shared"});
     }
 #endif
     return result;
@@ -95,6 +105,7 @@ class test_sep_wqe : public ::testing::TestWithParam<mode> {
 protected:
     test_sep_wqe() : m_f(*GetParam().ops)
     {
+        m_f.txwq().bf->sharing = GetParam().sharing;
         for (unsigned i = 0; i < sizeof(m_data); ++i) {
             m_data[i] = i * 7 + 1;
         }
@@ -786,6 +797,29 @@ TEST(test_sep_qp_table, finds_what_was_added_and_only_that)
     }
     EXPECT_EQ(queues.size() / 2, table.count);
     uct_sep_qp_table_cleanup(&table);
+}
+
+/* An asm statement that does not name what it overwrites gives wrong data
+ * wherever the transport is compiled for the processor */
+TEST(test_sep_bf_copy, one_store_leaves_the_callers_registers_alone)
+{
+    sep_bf_copy_value_t src, dst;
+    sep_bf_copy_value_t values[SEP_BF_COPY_NUM_VALUES];
+    sep_bf_copy_value_t after[SEP_BF_COPY_NUM_VALUES];
+
+    memset(&src, 0xee, sizeof(src));
+    for (unsigned i = 0; i < SEP_BF_COPY_NUM_VALUES; ++i) {
+        memset(&values[i], i + 1, sizeof(values[i]));
+    }
+
+    if (sep_bf_copy_with_values(&dst, &src, values, after) != 0) {
+        GTEST_SKIP() << "no AVX-512";
+    }
+
+    EXPECT_EQ(0, memcmp(&dst, &src, sizeof(dst)));
+    for (unsigned i = 0; i < SEP_BF_COPY_NUM_VALUES; ++i) {
+        EXPECT_EQ(0, memcmp(&values[i], &after[i], sizeof(after[i]))) << i;
+    }
 }
 
 } // namespace

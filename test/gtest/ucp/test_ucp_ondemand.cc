@@ -2,6 +2,8 @@
 
 #include "test_ucp_procs.h"
 
+#include "../common/patience.h"
+
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -447,7 +449,7 @@ public:
         EXPECT_NE(-1, pid);
         if (pid == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            alarm(60);
+            alarm(patience::seconds());
             body();
             _exit(0);
         }

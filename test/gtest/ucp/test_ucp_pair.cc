@@ -2,6 +2,8 @@
 
 #include "test_ucp_pair.h"
 
+#include "../common/patience.h"
+
 #include <chrono>
 #include <cstring>
 
@@ -142,7 +144,8 @@ void UcpPair::progress()
 bool UcpPair::progress_until(const std::function<bool()> &condition)
 {
     using clock         = std::chrono::steady_clock;
-    const auto deadline = clock::now() + std::chrono::seconds(60);
+    const auto deadline = clock::now() +
+                          std::chrono::seconds(patience::seconds());
     while (!condition()) {
         progress();
         if (clock::now() > deadline) {

@@ -2,6 +2,8 @@
 
 #include "test_ucp_procs.h"
 
+#include "../common/patience.h"
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -98,7 +100,8 @@ bool UcpProcs::wait_for(const std::function<bool()> &condition,
                         const std::function<void()> &work)
 {
     using clock         = std::chrono::steady_clock;
-    const auto deadline = clock::now() + std::chrono::seconds(60);
+    const auto deadline = clock::now() +
+                          std::chrono::seconds(patience::seconds());
     while (!condition()) {
         if (clock::now() > deadline) {
             return false;

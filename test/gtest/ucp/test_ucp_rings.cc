@@ -2,6 +2,8 @@
 
 #include "test_ucp_procs.h"
 
+#include "../common/patience.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -100,7 +102,8 @@ TEST_F(UcpRings, AReceiverThatSleepsIsWoken)
         fall_asleep();
 
         send(ep, 1 + random() % 3);
-        for (unsigned i = 0; (i < 1000) && !is_woken(10); ++i) {
+        for (unsigned i = 0; (i < 100 * patience::seconds()) && !is_woken(10);
+             ++i) {
             ucp_worker_progress(sender->worker);
         }
         EXPECT_TRUE(is_woken(0));

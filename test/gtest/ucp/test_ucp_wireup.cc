@@ -2,6 +2,8 @@
 
 #include "test_ucp_procs.h"
 
+#include "../common/patience.h"
+
 #include <poll.h>
 
 /* A process that comes late connects to one that has other things to do than to
@@ -178,7 +180,8 @@ TEST_P(UcpLateJoiner, WakesAProcessThatSleeps)
                  }
                  ASSERT_EQ(UCS_OK, status);
                  pollfd event = {fd, POLLIN, 0};
-                 ASSERT_EQ(1, poll(&event, 1, 60000)) << "never woken";
+                 ASSERT_EQ(1, poll(&event, 1, 1000 * patience::seconds()))
+                         << "never woken";
              }
              ucp_request_free(request);
              EXPECT_EQ(43u, value);

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_account.h"
+#include <uct/ib/sep/base/sep_account.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/datastruct/khash.h>

@@ -35,7 +35,8 @@ typedef enum {
     UCT_SEP_ACCOUNT_CQ_BYTES,  /**< CQEs, bytes */
     UCT_SEP_ACCOUNT_SRQ_BYTES, /**< Work requests that can be posted, bytes;
                                     libmlx5 (srq.c) keeps as many again aside */
-    UCT_SEP_ACCOUNT_MR_BYTES,  /**< Registered memory, the user's included */
+    UCT_SEP_ACCOUNT_MR_BYTES,  /**< Registered memory, the user's included, once
+                                    however many regions (keys) it has */
     UCT_SEP_ACCOUNT_LAST
 } uct_sep_account_item_t;
 

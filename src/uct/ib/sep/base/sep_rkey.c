@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_rkey.h"
+#include <uct/ib/sep/base/sep_rkey.h>
 
 #include <ucs/debug/log.h>
 

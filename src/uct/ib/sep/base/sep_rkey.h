@@ -81,7 +81,7 @@ static inline uct_rkey_t uct_sep_rkey_make(uint32_t strict, uint32_t relaxed)
 }
 
 
-/** @return The same remote key, whose puts are strict. */
+/** @return A remote key by which puts are strict. */
 static UCS_F_ALWAYS_INLINE uct_rkey_t uct_sep_rkey_strict(uct_rkey_t rkey)
 {
     return rkey >> 32;

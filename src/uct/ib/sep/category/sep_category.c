@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_category.h"
+#include <uct/ib/sep/category/sep_category.h>
 
 #include <stdio.h>
 

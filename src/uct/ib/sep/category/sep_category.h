@@ -3,7 +3,7 @@
 #ifndef UCT_SEP_CATEGORY_H
 #define UCT_SEP_CATEGORY_H
 
-#include "sep_category_auto.h"
+#include <uct/ib/sep/category/sep_category_auto.h>
 
 #include <limits.h>
 #include <stddef.h>

@@ -4,7 +4,8 @@
 #  include "config.h"
 #endif
 
-#include "sep_channel.h"
+#include <uct/ib/sep/category/sep_channel.h>
+#include <uct/ib/sep/category/sep_sharing.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -21,17 +22,17 @@ static const uct_sep_category_ops_t *uct_sep_category_ops[] = {
 ucs_status_t
 uct_sep_channel_init_common(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
-    uct_sep_td_pair_t *pair;
+    struct ibv_pd *pd;
     ucs_status_t status;
 
-    status = uct_sep_td_common_get(md, &pair);
+    status = uct_sep_td_common_get(md, &pd);
     if (status != UCS_OK) {
         return status;
     }
 
     channel->has_common = 1;
-    if (pair != NULL) {
-        channel->cm_pd  = pair->pd[0];
+    if (pd != NULL) {
+        channel->cm_pd  = pd;
         channel->cm_use = UCT_SEP_UUAR_SHARED;
         return UCS_OK;
     }
@@ -59,7 +60,7 @@ uct_sep_channel_claim_uuars(uct_sep_channel_t *channel, uct_sep_md_t *md)
         return UCS_OK;
     }
 
-    if (uct_sep_md_claim_uuars(md, 0) != UCS_OK) {
+    if (uct_sep_sharing_claim_uuars(md->sharing, 0) != UCS_OK) {
         ucs_error("%s: a worker of category \"%s\" has claimed the uUARs of "
                   "the memory domain: give all workers of a memory domain the "
                   "same UCX_SEP_CATEGORY", md->dev.name,
@@ -75,7 +76,7 @@ static void
 uct_sep_channel_release(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     if (channel->has_claim) {
-        uct_sep_md_unclaim_uuars(md);
+        uct_sep_sharing_unclaim_uuars(md->sharing);
     }
     if (channel->has_common) {
         uct_sep_td_common_put(md);
@@ -87,18 +88,18 @@ ucs_status_t uct_sep_channel_get_responder_pd(uct_sep_channel_t *channel,
                                               struct ibv_pd **pd_p)
 {
     ucs_status_t status = UCS_OK;
-    uct_sep_td_pair_t *pair;
+    struct ibv_pd *pd;
 
     if (channel->responder_pd == NULL) {
-        pthread_mutex_lock(&md->channel_lock);
-        status = uct_sep_td_common_get(md, &pair);
-        pthread_mutex_unlock(&md->channel_lock);
+        pthread_mutex_lock(&md->sharing->lock);
+        status = uct_sep_td_common_get(md, &pd);
+        pthread_mutex_unlock(&md->sharing->lock);
         if (status != UCS_OK) {
             return status;
         }
 
         channel->has_common   = 1;
-        channel->responder_pd = (pair != NULL) ? pair->pd[0] : md->pd;
+        channel->responder_pd = (pd != NULL) ? pd : md->pd;
     }
 
     *pd_p = channel->responder_pd;
@@ -116,14 +117,14 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
     channel->ops      = uct_sep_category_ops[category];
     channel->uuars    = &md->uuars;
 
-    pthread_mutex_lock(&md->channel_lock);
+    pthread_mutex_lock(&md->sharing->lock);
     status = channel->ops->init(channel, md);
     if (status != UCS_OK) {
         uct_sep_channel_release(channel, md);
     } else {
-        __atomic_add_fetch(&md->num_channels, 1, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&md->sharing->num_channels, 1, __ATOMIC_RELAXED);
     }
-    pthread_mutex_unlock(&md->channel_lock);
+    pthread_mutex_unlock(&md->sharing->lock);
     return status;
 }
 
@@ -176,21 +177,21 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
                           uct_sep_category_t wanted, const char *name)
 {
     ucs_status_t status, reserved;
-    uct_sep_td_pair_t *pair;
+    struct ibv_pd *pd;
 
     /* Hold back what static needs, while there are pages */
-    pthread_mutex_lock(&md->channel_lock);
-    reserved = uct_sep_td_common_get(md, &pair);
-    pthread_mutex_unlock(&md->channel_lock);
+    pthread_mutex_lock(&md->sharing->lock);
+    reserved = uct_sep_td_common_get(md, &pd);
+    pthread_mutex_unlock(&md->sharing->lock);
 
     status = uct_sep_channel_init_any(channel, md, wanted, name);
     if (reserved == UCS_OK) {
         if ((status == UCS_OK) && !channel->has_common) {
             channel->has_common = 1;
         } else {
-            pthread_mutex_lock(&md->channel_lock);
+            pthread_mutex_lock(&md->sharing->lock);
             uct_sep_td_common_put(md);
-            pthread_mutex_unlock(&md->channel_lock);
+            pthread_mutex_unlock(&md->sharing->lock);
         }
     }
 
@@ -241,8 +242,13 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
         return UCS_ERR_UNSUPPORTED;
     }
 
+    status = uct_sep_sharing_get(md);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     wanted = uct_sep_category_wanted(category,
-                                     __atomic_load_n(&md->num_channels,
+                                     __atomic_load_n(&md->sharing->num_channels,
                                                      __ATOMIC_RELAXED) + 1);
     switch (category) {
     case UCT_SEP_CATEGORY_AUTO:
@@ -265,14 +271,18 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
                   ucs_status_string(status));
     }
 
+    if (status != UCS_OK) {
+        uct_sep_sharing_put(md);
+    }
     return status;
 }
 
 void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
-    pthread_mutex_lock(&md->channel_lock);
+    pthread_mutex_lock(&md->sharing->lock);
     channel->ops->cleanup(channel, md);
     uct_sep_channel_release(channel, md);
-    __atomic_sub_fetch(&md->num_channels, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&md->channel_lock);
+    __atomic_sub_fetch(&md->sharing->num_channels, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&md->sharing->lock);
+    uct_sep_sharing_put(md);
 }

@@ -22,7 +22,7 @@ typedef struct uct_sep_channel uct_sep_channel_t;
 
 
 /** How the channel of a category is opened, following its row. Called with
- *  uct_sep_md_t::channel_lock held. */
+ *  uct_sep_sharing_t::lock held. */
 typedef struct uct_sep_category_ops {
     /** Allocate domains and fill the channel. Missing UAR pages are logged at
      *  debug level only. */
@@ -56,7 +56,8 @@ struct uct_sep_channel {
     uct_sep_context_t            *own;     /**< The worker's own context, or
                                                 NULL for the domain's */
     uint8_t                      has_common; /**< uct_sep_td_common_get() */
-    uint8_t                      has_claim;  /**< uct_sep_md_claim_uuars() */
+    uint8_t                      has_claim;  /**< See uct_sep_sharing_
+                                                  claim_uuars() */
 };
 
 
@@ -97,7 +98,7 @@ ucs_status_t uct_sep_channel_init_common(uct_sep_channel_t *channel,
                                          uct_sep_md_t *md);
 
 
-/** For the categories: uct_sep_md_claim_uuars(), with a message. */
+/** For the categories: uct_sep_sharing_claim_uuars(), with a message. */
 ucs_status_t uct_sep_channel_claim_uuars(uct_sep_channel_t *channel,
                                          uct_sep_md_t *md);
 

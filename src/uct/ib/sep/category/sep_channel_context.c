@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/category/sep_channel.h>
+#include <uct/ib/sep/category/sep_sharing.h>
 
 #include <ucs/debug/log.h>
 
@@ -23,7 +24,7 @@ uct_sep_channel_context_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
     channel->use    = UCT_SEP_UUAR_ALONE;
     channel->cm_use = UCT_SEP_UUAR_DRIVER; /* From other threads, too */
 
-    if (uct_sep_md_claim_uuars(md, 1) == UCS_OK) {
+    if (uct_sep_sharing_claim_uuars(md->sharing, 1) == UCS_OK) {
         channel->has_claim = 1;
         channel->pd        = md->pd;
         channel->cm_pd     = md->pd;

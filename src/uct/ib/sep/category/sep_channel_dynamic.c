@@ -14,7 +14,8 @@
  */
 
 /* "dynamic": the worker has a UAR page for itself. Only the connection manager
- * uses the other uUAR of the page. "2xdynamic": the same, and the page in front
+ * uses the other uUAR of the page, and other workers if there is no page left
+ * for them. "2xdynamic": the same, and the page in front
  * of it is idle, so that no two workers ring on neighbouring pages. */
 static unsigned uct_sep_channel_num_pairs(const uct_sep_channel_t *channel)
 {
@@ -45,6 +46,7 @@ uct_sep_channel_dynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
     channel->cm_pd        = channel->pair[0]->pd[(last > 0) ? 0 : 1];
     channel->cm_use       = UCT_SEP_UUAR_EXCLUSIVE;
     channel->responder_pd = channel->pd;
+    uct_sep_td_pair_lend(md, channel->pair[0]);
     return UCS_OK;
 }
 
@@ -53,6 +55,7 @@ uct_sep_channel_dynamic_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     unsigned i;
 
+    uct_sep_td_pair_unlend(channel->pair[0]);
     for (i = 0; i < uct_sep_channel_num_pairs(channel); ++i) {
         uct_sep_td_pair_put(md, channel->pair[i]);
     }

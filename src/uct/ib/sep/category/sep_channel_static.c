@@ -10,8 +10,8 @@
  * "static": no thread domains, each queue pair rings the uUAR that the driver
  * has chosen for it. In the dynamic regime libmlx5 allocates UAR pages for that
  * up to its limit, and fails if there are none, instead of sharing those that
- * it has. Then the uUAR that the connection managers do not use is taken, for
- * as long as necessary.
+ * it has. Then the spare uUAR of those that are shared is taken, for as long as
+ * necessary.
  */
 
 static ucs_status_t
@@ -27,9 +27,7 @@ uct_sep_channel_static_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
     channel->pd           = md->pd;
     channel->use          = UCT_SEP_UUAR_DRIVER;
     channel->responder_pd = channel->cm_pd;
-    if (md->common_pair != NULL) {
-        channel->spare_pd = md->common_pair->pd[1];
-    }
+    channel->spare_pd     = uct_sep_td_common_spare(md);
     return uct_sep_channel_claim_uuars(channel, md);
 }
 

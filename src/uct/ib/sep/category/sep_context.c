@@ -5,7 +5,9 @@
 #endif
 
 #include <uct/ib/sep/base/sep_account.h>
-#include "sep_context.h"
+#include <uct/ib/sep/base/sep_shortage.h>
+#include <uct/ib/sep/category/sep_context.h>
+#include <uct/ib/sep/category/sep_sharing.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -20,7 +22,7 @@ static unsigned uct_sep_context_free_slot(uct_sep_md_t *md)
     unsigned slot = 0;
 
     /* The list is sorted by slot */
-    ucs_list_for_each(own, &md->contexts, list) {
+    ucs_list_for_each(own, &md->sharing->contexts, list) {
         if (own->keys.slot != slot) {
             break;
         }
@@ -34,19 +36,33 @@ static void uct_sep_context_insert(uct_sep_md_t *md, uct_sep_context_t *own)
     uct_sep_context_t *other;
 
     uct_sep_own_keys_init(&own->keys, own->pd, uct_sep_context_free_slot(md));
-    ucs_list_for_each(other, &md->contexts, list) {
+    ucs_list_for_each(other, &md->sharing->contexts, list) {
         if (other->keys.slot > own->keys.slot) {
             ucs_list_insert_before(&other->list, &own->list);
             return;
         }
     }
-    ucs_list_add_tail(&md->contexts, &own->list);
+    ucs_list_add_tail(&md->sharing->contexts, &own->list);
+}
+
+/* Why the driver did not make something, by errno. There are no pages left in
+ * most cases, which is said by whoever knows what else could be done. */
+static ucs_status_t uct_sep_context_failed(uct_sep_md_t *md, const char *call)
+{
+    if (uct_sep_shortage_get(errno) == UCT_SEP_SHORTAGE_DEVICE) {
+        ucs_debug("%s: %s failed: %m", md->dev.name, call);
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    ucs_error("%s: %s failed: %m%s", md->dev.name, call,
+              uct_sep_shortage_hint(errno, ""));
+    return UCS_ERR_IO_ERROR;
 }
 
 ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p)
 {
-    ucs_status_t status = UCS_ERR_NO_RESOURCE;
     uct_sep_context_t *own;
+    ucs_status_t status;
 
     own = ucs_calloc(1, sizeof(*own), "sep_context");
     if (own == NULL) {
@@ -55,14 +71,14 @@ ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p)
 
     own->context = ibv_open_device(md->dev.context->device);
     if (own->context == NULL) {
-        ucs_debug("%s: ibv_open_device() failed: %m", md->dev.name);
+        status = uct_sep_context_failed(md, "ibv_open_device()");
         goto err_free;
     }
 
     uct_sep_account_add(own->context, UCT_SEP_ACCOUNT_CONTEXT, 0);
     own->pd = ibv_alloc_pd(own->context);
     if (own->pd == NULL) {
-        ucs_debug("%s: ibv_alloc_pd() failed: %m", md->dev.name);
+        status = uct_sep_context_failed(md, "ibv_alloc_pd()");
         goto err_close;
     }
 

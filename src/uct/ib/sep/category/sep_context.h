@@ -27,7 +27,7 @@ struct uct_sep_context {
     struct ibv_pd      *pd;
     uct_sep_uuars_t    uuars;
     uct_sep_own_keys_t keys;
-    ucs_list_link_t    list;   /**< In uct_sep_md_t; own_lock */
+    ucs_list_link_t    list;   /**< In uct_sep_sharing_t; own_lock */
 };
 
 

@@ -5,7 +5,8 @@
 #endif
 
 #include <uct/ib/sep/queue/sep_cq.inl>
-#include "sep_cq_group.h"
+#include <uct/ib/sep/category/sep_cq_group.h>
+#include <uct/ib/sep/category/sep_sharing.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -77,7 +78,7 @@ uct_sep_cq_group_create(uct_sep_md_t *md, struct ibv_context *context,
     group->context     = context;
     group->num_members = 0;
     uct_sep_cq_group_set_hint(group);
-    ucs_list_add_tail(&md->cq_groups, &group->list);
+    ucs_list_add_tail(&md->sharing->cq_groups, &group->list);
     *group_p = group;
     return UCS_OK;
 
@@ -113,8 +114,8 @@ uct_sep_cq_group_join(uct_sep_md_t *md, struct ibv_context *context,
     ucs_status_t status = UCS_OK;
     uct_sep_cq_group_t *group;
 
-    pthread_mutex_lock(&md->group_lock);
-    ucs_list_for_each(group, &md->cq_groups, list) {
+    pthread_mutex_lock(&md->sharing->group_lock);
+    ucs_list_for_each(group, &md->sharing->cq_groups, list) {
         if ((group->context == context) && (group->max_members == sharing) &&
             (group->share == share) && (group->num_members < sharing)) {
             goto out_join;
@@ -130,17 +131,17 @@ out_join:
     ++group->num_members;
     *group_p = group;
 out_unlock:
-    pthread_mutex_unlock(&md->group_lock);
+    pthread_mutex_unlock(&md->sharing->group_lock);
     return status;
 }
 
 static void uct_sep_cq_group_leave(uct_sep_md_t *md, uct_sep_cq_group_t *group)
 {
-    pthread_mutex_lock(&md->group_lock);
+    pthread_mutex_lock(&md->sharing->group_lock);
     if (--group->num_members == 0) {
         uct_sep_cq_group_destroy(group);
     }
-    pthread_mutex_unlock(&md->group_lock);
+    pthread_mutex_unlock(&md->sharing->group_lock);
 }
 
 /*

@@ -45,7 +45,8 @@ typedef struct uct_sep_cq_member {
 
 /** Shared send completion queue. */
 struct uct_sep_cq_group {
-    ucs_list_link_t    list;        /**< In uct_sep_md_t; its group_lock */
+    ucs_list_link_t    list;        /**< In uct_sep_sharing_t; its
+                                     group_lock */
     unsigned           num_members; /**< Under the same lock */
     unsigned           max_members; /**< UCX_SEP_CQ_SHARING */
     unsigned           share;       /**< CQEs that a member may have
@@ -59,6 +60,13 @@ struct uct_sep_cq_group {
     uct_sep_cq_t       cq;
     uct_sep_qp_table_t qps;         /**< Queue pairs of all members */
 };
+
+
+/** The worker shares no queue. */
+static inline void uct_sep_cq_member_init_none(uct_sep_cq_member_t *member)
+{
+    member->group = NULL;
+}
 
 
 /**

@@ -5,7 +5,9 @@
 #endif
 
 #include <uct/ib/sep/base/sep_account.h>
-#include "sep_td.h"
+#include <uct/ib/sep/base/sep_shortage.h>
+#include <uct/ib/sep/category/sep_td.h>
+#include <uct/ib/sep/category/sep_sharing.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -37,6 +39,28 @@ static void uct_sep_td_dealloc_pd(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
     }
 }
 
+/* Why there is no domain, by errno */
+static ucs_status_t uct_sep_td_alloc_failed(uct_sep_md_t *md)
+{
+    if ((errno == EOPNOTSUPP) || (errno == EPERM)) {
+        ucs_debug("%s: ibv_alloc_td() failed: %m", md->dev.name);
+        return UCT_SEP_TD_ERR_NONE;
+    }
+
+    switch (uct_sep_shortage_get(errno)) {
+    case UCT_SEP_SHORTAGE_DEVICE:
+        ucs_debug("%s: ibv_alloc_td() failed: %m", md->dev.name);
+        return UCS_ERR_NO_RESOURCE;
+    case UCT_SEP_SHORTAGE_MEMORY:
+        ucs_error("%s: ibv_alloc_td() failed: %m%s", md->dev.name,
+                  uct_sep_shortage_hint(errno, ""));
+        return UCS_ERR_NO_MEMORY;
+    default:
+        ucs_error("%s: ibv_alloc_td() failed: %m", md->dev.name);
+        return UCS_ERR_IO_ERROR;
+    }
+}
+
 static ucs_status_t
 uct_sep_td_alloc_domains(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
 {
@@ -47,9 +71,7 @@ uct_sep_td_alloc_domains(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
     for (i = 0; i < 2; ++i) {
         pair->td[i] = ibv_alloc_td(md->dev.context, &attr);
         if (pair->td[i] == NULL) {
-            status = ((errno == EOPNOTSUPP) || (errno == EPERM)) ?
-                     UCT_SEP_TD_ERR_NONE : UCS_ERR_NO_RESOURCE;
-            ucs_debug("%s: ibv_alloc_td() failed: %m", md->dev.name);
+            status = uct_sep_td_alloc_failed(md);
             goto err;
         }
         uct_sep_account_add(md->dev.context, UCT_SEP_ACCOUNT_TD, 0);
@@ -111,7 +133,8 @@ ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p)
         goto err_dealloc;
     }
 
-    *pair_p = pair;
+    pair->refcount = 1;
+    *pair_p        = pair;
     return UCS_OK;
 
 err_dealloc:
@@ -125,6 +148,10 @@ err:
 
 void uct_sep_td_pair_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
 {
+    if (--pair->refcount > 0) {
+        return;
+    }
+
     uct_sep_td_dealloc_pd(md, pair, 0);
     uct_sep_td_dealloc_pd(md, pair, 1);
     /* In the order in which they are to be given out again */
@@ -133,15 +160,26 @@ void uct_sep_td_pair_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
     ucs_free(pair);
 }
 
+void uct_sep_td_pair_lend(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
+{
+    /* The newest: what is first has most connections to make, often */
+    ucs_list_add_head(&md->sharing->lenders, &pair->list);
+}
+
+void uct_sep_td_pair_unlend(uct_sep_td_pair_t *pair)
+{
+    ucs_list_del(&pair->list);
+}
+
 ucs_status_t uct_sep_td_half_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p,
                                  unsigned *index_p)
 {
     uct_sep_td_pair_t *pair;
     ucs_status_t status;
 
-    if (!ucs_list_is_empty(&md->half_pairs)) {
-        pair     = ucs_list_extract_head(&md->half_pairs, uct_sep_td_pair_t,
-                                         list);
+    if (!ucs_list_is_empty(&md->sharing->half_pairs)) {
+        pair     = ucs_list_extract_head(&md->sharing->half_pairs,
+                                         uct_sep_td_pair_t, list);
         *index_p = (pair->free_mask == 1) ? 0 : 1;
         pair->free_mask = 0;
     } else {
@@ -152,7 +190,7 @@ ucs_status_t uct_sep_td_half_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p,
 
         *index_p        = 0;
         pair->free_mask = 1 << 1;
-        ucs_list_add_tail(&md->half_pairs, &pair->list);
+        ucs_list_add_tail(&md->sharing->half_pairs, &pair->list);
     }
 
     *pair_p = pair;
@@ -164,35 +202,74 @@ void uct_sep_td_half_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
 {
     if (pair->free_mask == 0) {
         pair->free_mask = 1u << index;
-        ucs_list_add_tail(&md->half_pairs, &pair->list);
+        ucs_list_add_tail(&md->sharing->half_pairs, &pair->list);
     } else {
         ucs_list_del(&pair->list);
         uct_sep_td_pair_put(md, pair);
     }
 }
 
-ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p)
+static ucs_status_t uct_sep_td_common_open(uct_sep_md_t *md)
 {
+    uct_sep_sharing_t *sharing = md->sharing;
     ucs_status_t status;
 
-    if ((md->common_refcount == 0) && md->uuars.is_dynamic) {
-        status = uct_sep_td_pair_get(md, &md->common_pair);
-        if (status == UCT_SEP_TD_ERR_NONE) {
-            md->common_pair = NULL;
-        } else if (status != UCS_OK) {
+    sharing->common_pair    = NULL;
+    sharing->is_common_lent = 0;
+    if (!md->uuars.is_dynamic) {
+        return UCS_OK;
+    }
+
+    status = uct_sep_td_pair_get(md, &sharing->common_pair);
+    if (status == UCT_SEP_TD_ERR_NONE) {
+        return UCS_OK;
+    }
+
+    if ((status == UCS_ERR_NO_RESOURCE) &&
+        !ucs_list_is_empty(&sharing->lenders)) {
+        sharing->common_pair    = ucs_list_head(&sharing->lenders,
+                                                uct_sep_td_pair_t, list);
+        sharing->is_common_lent = 1;
+        ++sharing->common_pair->refcount;
+        ucs_debug("%s: no UAR page left, workers share that of another",
+                  md->dev.name);
+        return UCS_OK;
+    }
+
+    return status;
+}
+
+ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md, struct ibv_pd **pd_p)
+{
+    uct_sep_sharing_t *sharing = md->sharing;
+    ucs_status_t status;
+
+    if (sharing->common_refcount == 0) {
+        status = uct_sep_td_common_open(md);
+        if (status != UCS_OK) {
             return status;
         }
     }
 
-    ++md->common_refcount;
-    *pair_p = md->common_pair;
+    ++sharing->common_refcount;
+    *pd_p = (sharing->common_pair == NULL) ? NULL :
+            sharing->common_pair->pd[sharing->is_common_lent ? 1 : 0];
     return UCS_OK;
+}
+
+struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md)
+{
+    const uct_sep_td_pair_t *pair = md->sharing->common_pair;
+
+    return (pair == NULL) ? NULL : pair->pd[1];
 }
 
 void uct_sep_td_common_put(uct_sep_md_t *md)
 {
-    if ((--md->common_refcount == 0) && (md->common_pair != NULL)) {
-        uct_sep_td_pair_put(md, md->common_pair);
-        md->common_pair = NULL;
+    uct_sep_sharing_t *sharing = md->sharing;
+
+    if ((--sharing->common_refcount == 0) && (sharing->common_pair != NULL)) {
+        uct_sep_td_pair_put(md, sharing->common_pair);
+        sharing->common_pair = NULL;
     }
 }

@@ -31,22 +31,35 @@ typedef struct uct_sep_td_pair {
     struct ibv_pd   *pd[2];     /**< Parent domains with them */
     unsigned        free_mask;  /**< A bit for each domain without a user; for
                                      @ref uct_sep_td_half_get */
-    ucs_list_link_t list;       /**< In uct_sep_md_t::half_pairs */
+    ucs_list_link_t list;       /**< In uct_sep_sharing_t::half_pairs
+                                     or uct_sep_sharing_t::lenders */
+    unsigned        refcount;   /**< Its user, and those that it is lent to */
 } uct_sep_td_pair_t;
 
 
 /**
  * Allocate a pair for one user. All functions require
- * uct_sep_md_t::channel_lock to be held. What fails is logged at debug level.
+ * uct_sep_sharing_t::lock to be held. What fails is logged at debug level.
  *
- * @return UCS_OK; UCS_ERR_NO_MEMORY, UCT_SEP_TD_ERR_NONE, or
- *         UCS_ERR_NO_RESOURCE if there is no UAR page. There may be a way out.
+ * @return UCS_OK; UCT_SEP_TD_ERR_NONE or UCS_ERR_NO_RESOURCE (there is no UAR
+ *         page), for which there may be a way out; UCS_ERR_NO_MEMORY or
+ *         UCS_ERR_IO_ERROR after a message.
  */
 ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p);
 
 
-/** Release it. */
+/** Release it. It stays as long as somebody has it on loan. */
 void uct_sep_td_pair_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair);
+
+
+/** The user of a pair rings the uUAR of its second domain only with its lock
+ *  held, or not at all: so others may ring it, too, if there is no page left
+ *  for them. */
+void uct_sep_td_pair_lend(uct_sep_md_t *md, uct_sep_td_pair_t *pair);
+
+
+/** End that, before the pair is released. Who has it on loan keeps it. */
+void uct_sep_td_pair_unlend(uct_sep_td_pair_t *pair);
 
 
 /**
@@ -67,17 +80,22 @@ void uct_sep_td_half_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
 
 
 /**
- * Get the pair that all workers of a memory domain share for work off the data
- * path. In the legacy regime there is none: queue pairs without a thread domain
- * cost no UAR page there. Nor is there one where there are no thread domains:
- * such queue pairs ring on the page that comes with the context.
+ * Get the domain that all workers of a memory domain share for work off the
+ * data path: the first one of a pair, of which the second one is spare, or if
+ * there is no UAR page left, the one that is lent, which is then both. In the
+ * legacy regime there is none: queue pairs without a thread domain cost no UAR
+ * page there. Nor is there one where there are no thread domains: such queue
+ * pairs ring on the page that comes with the context.
  *
- * @param [out] pair_p  NULL if there is none.
+ * @param [out] pd_p  NULL if there is none.
  *
  * @return As @ref uct_sep_td_pair_get.
  */
-ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md,
-                                   uct_sep_td_pair_t **pair_p);
+ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md, struct ibv_pd **pd_p);
+
+
+/** @return The spare domain of those that are shared, NULL if there is none. */
+struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md);
 
 
 /** Release it. */

@@ -50,6 +50,45 @@ uct_sep_compat_mpool_config(unsigned grow)
 }
 
 
+/**
+ * ucs_mpool_init() for a pool of an interface.
+ *
+ * @param priv_size  Bytes behind ucs_mpool_priv().
+ * @param grow       Elements of a chunk, unless configured.
+ */
+static inline ucs_status_t
+uct_sep_compat_iface_mpool_init(ucs_mpool_t *mp, size_t priv_size,
+                                size_t elem_size, size_t align_offset,
+                                size_t alignment,
+                                const uct_iface_mpool_config_t *config,
+                                unsigned grow, ucs_mpool_ops_t *ops,
+                                const char *name)
+{
+    unsigned per_chunk = (config->bufs_grow != 0) ? config->bufs_grow : grow;
+#ifdef SEP_UCX_MPOOL_PARAMS
+    ucs_mpool_params_t params;
+
+    ucs_mpool_params_reset(&params);
+    params.priv_size       = priv_size;
+    params.elem_size       = elem_size;
+    params.align_offset    = align_offset;
+    params.alignment       = alignment;
+    params.elems_per_chunk = per_chunk;
+    params.max_elems       = config->max_bufs;
+#  ifdef SEP_UCX_MPOOL_GROW
+    params.max_chunk_size  = config->max_chunk_size;
+    params.grow_factor     = config->grow_factor;
+#  endif
+    params.ops             = ops;
+    params.name            = name;
+    return ucs_mpool_init(&params, mp);
+#else
+    return ucs_mpool_init(mp, priv_size, elem_size, align_offset, alignment,
+                          per_chunk, config->max_bufs, ops, name);
+#endif
+}
+
+
 /** uct_ep_check(): no flags. */
 #ifdef SEP_UCX_KEEPALIVE_NO_COMP
 #  define UCT_SEP_COMPAT_KEEPALIVE_CHECK(_flags, _comp) \
@@ -69,6 +108,25 @@ static inline void uct_sep_compat_iface_query(uct_base_iface_t *iface,
     attr_p->ctl_device = UCS_SYS_DEVICE_ID_UNKNOWN;
 #endif
 }
+
+
+/** Flag of an interface that peers in other nodes can reach: UCX 1.18 and later
+ *  publish no others to them (UCP_WORKER_ADDRESS_FLAG_NET_ONLY). */
+#ifdef UCT_IFACE_FLAG_INTER_NODE
+#  define UCT_SEP_COMPAT_FLAG_INTER_NODE UCT_IFACE_FLAG_INTER_NODE
+#else
+#  define UCT_SEP_COMPAT_FLAG_INTER_NODE 0
+#endif
+
+
+/** Flag of an interface whose active messages arrive behind earlier puts of the
+ *  same endpoint: UCP of UCX 1.22 needs no fence in between then. A queue pair
+ *  delivers sends behind the writes in front of them (IBTA 9.5). */
+#ifdef UCT_IFACE_FLAG_PUT_AM_ORDER
+#  define UCT_SEP_COMPAT_FLAG_PUT_AM_ORDER UCT_IFACE_FLAG_PUT_AM_ORDER
+#else
+#  define UCT_SEP_COMPAT_FLAG_PUT_AM_ORDER 0
+#endif
 
 
 /** What an interface tells the internal operations below. */

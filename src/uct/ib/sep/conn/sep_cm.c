@@ -27,6 +27,15 @@
  * retransmission can be */
 #define UCT_SEP_CM_TICKS       4
 
+/* Interfaces of the process that may have a timer for a long time. UCX 1.13.1
+ * aborts if 150 timers expire at once (ucs_async_dispatch_timerq, ALLOCA_MAX),
+ * and handshakes need some, too. */
+#define UCT_SEP_CM_MAX_KEEPALIVE  48
+
+
+/* How many have one; atomic */
+static unsigned uct_sep_cm_num_keepalive;
+
 
 static inline khint32_t uct_sep_cm_peer_hash(const uct_sep_peer_addr_t *addr)
 {
@@ -37,23 +46,16 @@ static inline khint32_t uct_sep_cm_peer_hash(const uct_sep_peer_addr_t *addr)
 static inline int uct_sep_cm_peer_equal(const uct_sep_peer_addr_t *addr1,
                                         const uct_sep_peer_addr_t *addr2)
 {
-    return memcmp(addr1, addr2, UCT_SEP_PEER_ADDR_ID_LEN) == 0;
+    return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
 }
 
 KHASH_IMPL(uct_sep_cm_peers, const uct_sep_peer_addr_t*, char, 0,
            uct_sep_cm_peer_hash, uct_sep_cm_peer_equal)
 
 
-/* Foreign packets can come at any rate: report the 1st, 2nd, 4th, 8th... */
 #define uct_sep_cm_count_drop(_cm, _counter, _level, _fmt, ...) \
-    do { \
-        ++(_cm)->stats._counter; \
-        if (ucs_is_pow2((_cm)->stats._counter)) { \
-            ucs_##_level("%s: cm dropped a packet (" #_counter " %" PRIu64 \
-                         "): " _fmt, (_cm)->name, (_cm)->stats._counter, \
-                         ##__VA_ARGS__); \
-        } \
-    } while (0)
+    uct_sep_cm_count(_cm, _counter, _level, "cm dropped a packet: " _fmt, \
+                     ##__VA_ARGS__)
 
 
 const char *uct_sep_cm_conn_str(const uct_sep_conn_t *conn, char *buf,
@@ -62,10 +64,13 @@ const char *uct_sep_cm_conn_str(const uct_sep_conn_t *conn, char *buf,
     char peer[UCT_SEP_ADDR_STR_MAX + 32];
 
     uct_sep_peer_addr_str(&conn->peer, peer, sizeof(peer));
-    snprintf(buf, max, "%s %s epoch %u:%u qp 0x%x->0x%x", peer,
+    snprintf(buf, max, "%s %s epoch %u:%u QP 0x%x->0x%x", peer,
              uct_sep_conn_state_name(conn->state), conn->local_epoch,
-             conn->remote_epoch, conn->local_epoch ? conn->local.qpn : 0,
-             conn->remote_epoch ? conn->remote.qpn : 0);
+             conn->remote_epoch,
+             (conn->local_epoch &&
+              !(conn->flags & UCT_SEP_CONN_FLAG_PENDING)) ?
+             conn->local.qpn : 0,
+             conn->remote_epoch ? conn->remote_qpn : 0);
     return buf;
 }
 
@@ -125,7 +130,7 @@ static void uct_sep_cm_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
 
     if (ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE)) {
         char peer_str[UCT_SEP_ADDR_STR_MAX + 32];
-        ucs_trace("%s: cm tx %s epoch %u:%u qp 0x%x to %s", cm->name,
+        ucs_trace("%s: cm tx %s epoch %u:%u QP 0x%x to %s", cm->name,
                   uct_sep_conn_msg_type_name(msg->type), msg->src_epoch,
                   msg->dst_epoch, msg->qp.qpn,
                   uct_sep_peer_addr_str(peer, peer_str, sizeof(peer_str)));
@@ -157,8 +162,30 @@ static void uct_sep_cm_send_conn(uct_sep_cm_t *cm, const uct_sep_conn_t *conn,
     uct_sep_conn_msg_t msg;
 
     uct_sep_cm_self_on_path(cm, conn->peer.dev.path, &self);
-    uct_sep_conn_msg_fill(conn, type, out, &self, &msg);
+    uct_sep_conn_msg_fill(&cm->env, conn, type, out, &self, &msg);
     uct_sep_cm_send(cm, &conn->peer, &msg);
+}
+
+/* Say that a QP is gone, as the answer to a DREQ for which there is no
+ * connection */
+static void uct_sep_cm_reply_gone(uct_sep_cm_t *cm,
+                                  const uct_sep_conn_msg_t *msg)
+{
+    uct_sep_conn_msg_t drep = {
+        .type      = UCT_SEP_CONN_MSG_DREP,
+        .dst_id    = uct_sep_iface_addr_id(&msg->src.iface),
+        .src_epoch = msg->dst_epoch,
+        .src_nonce = uct_sep_nonce(&cm->env.key, msg->dst_epoch),
+        .dst_epoch = msg->src_epoch,
+        .dst_nonce = msg->src_nonce
+    };
+
+    if (msg->dst_nonce != drep.src_nonce) {
+        return; /* Not from who was connected to it */
+    }
+
+    uct_sep_cm_self_on_path(cm, msg->src.dev.path, &drep.src);
+    uct_sep_cm_send(cm, &msg->src, &drep);
 }
 
 /* Answer a packet for which there is no connection. Answer in the name of the
@@ -171,16 +198,18 @@ static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
         .type      = UCT_SEP_CONN_MSG_REJ,
         .reason    = reason,
         .dst_id    = uct_sep_iface_addr_id(&msg->src.iface),
-        .dst_epoch = msg->src_epoch
+        .dst_epoch = msg->src_epoch,
+        .dst_nonce = msg->src_nonce
     };
 
     if ((msg->type != UCT_SEP_CONN_MSG_REQ) &&
-        (msg->type != UCT_SEP_CONN_MSG_REP)) {
+        (msg->type != UCT_SEP_CONN_MSG_REP) &&
+        (msg->type != UCT_SEP_CONN_MSG_DREQ)) {
         return;
     }
 
     uct_sep_cm_self_on_path(cm, msg->src.dev.path, &rej.src);
-    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id,
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id, cm->qkey,
                             cm->self.iface.flags, &rej.src.iface);
     uct_sep_cm_send(cm, &msg->src, &rej);
 }
@@ -192,15 +221,15 @@ static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
 static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
                                const uct_sep_conn_out_t *out);
 
-static void uct_sep_cm_timer_remove(uct_sep_cm_t *cm)
+static void uct_sep_cm_timer_remove(const uct_sep_cm_t *cm, int *timer_id_p)
 {
-    int timer_id = cm->timer_id;
+    int timer_id = *timer_id_p;
 
     if (timer_id < 0) {
         return;
     }
 
-    cm->timer_id = -1;
+    *timer_id_p = -1;
     /* Wait for a dispatch under way in the async thread: it can't get the lock
      * we hold and returns at once. In poll mode there is no other thread, but
      * the poll loop up the stack may hold the handler, so we would wait for
@@ -234,7 +263,8 @@ static void uct_sep_cm_timer(int id, ucs_event_set_types_t events, void *arg)
 
         uct_sep_conn_timeout(&cm->env, conn, now, &out);
         if (out.actions & (UCT_SEP_CONN_ACTION_SEND_REQ |
-                           UCT_SEP_CONN_ACTION_SEND_REP)) {
+                           UCT_SEP_CONN_ACTION_SEND_REP |
+                           UCT_SEP_CONN_ACTION_SEND_DREQ)) {
             ++cm->stats.tx_retries;
         }
         uct_sep_cm_perform(cm, conn, &out);
@@ -243,7 +273,7 @@ static void uct_sep_cm_timer(int id, ucs_event_set_types_t events, void *arg)
     uct_sep_cm_ud_flush(cm);
 
     if (ucs_list_is_empty(&cm->timers)) {
-        uct_sep_cm_timer_remove(cm);
+        uct_sep_cm_timer_remove(cm, &cm->timer_id);
     }
 }
 
@@ -275,10 +305,125 @@ static void uct_sep_cm_timer_update(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 }
 
 /*
+ * Connections that only the peer may use
+ */
+
+/* The table's keys are the first member of the connections */
+static uct_sep_conn_t *uct_sep_cm_peer_conn(const void *peer)
+{
+    static_assert(offsetof(uct_sep_conn_t, peer) == 0, "key is not first");
+    return (uct_sep_conn_t*)peer;
+}
+
+/* Established, and nobody here refers to it */
+static int uct_sep_cm_conn_is_unused(const uct_sep_conn_t *conn)
+{
+    return (conn->refcount == 0) &&
+           ((conn->state == UCT_SEP_CONN_STATE_CONNECTED) ||
+            (conn->state == UCT_SEP_CONN_STATE_DISCONNECTING));
+}
+
+static void uct_sep_cm_keepalive_remove(uct_sep_cm_t *cm)
+{
+    if (cm->keepalive_id >= 0) {
+        uct_sep_cm_timer_remove(cm, &cm->keepalive_id);
+        __atomic_sub_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Tell the user about them; returns how many there are */
+static unsigned uct_sep_cm_report_unused(uct_sep_cm_t *cm)
+{
+    unsigned count = 0;
+    const uct_sep_peer_addr_t *peer;
+    uct_sep_conn_t *conn;
+
+    kh_foreach_key(&cm->peers, peer, {
+        conn = uct_sep_cm_peer_conn(peer);
+        if (uct_sep_cm_conn_is_unused(conn)) {
+            ++count;
+            cm->ops->unused(cm->arg, conn);
+        }
+    })
+    return count;
+}
+
+static void
+uct_sep_cm_keepalive(int id, ucs_event_set_types_t events, void *arg)
+{
+    uct_sep_cm_t *cm = arg;
+
+    ++cm->stats.timer_ticks;
+    if (ucs_get_time() < cm->keepalive_from) {
+        return;
+    }
+
+    if (uct_sep_cm_report_unused(cm) == 0) {
+        uct_sep_cm_keepalive_remove(cm);
+    }
+}
+
+/* The timer goes away by itself when there are no such connections */
+static void uct_sep_cm_keepalive_update(uct_sep_cm_t *cm,
+                                        const uct_sep_conn_t *conn)
+{
+    ucs_status_t status;
+
+    if ((cm->keepalive_id >= 0) || (cm->keepalive == UCS_TIME_INFINITY) ||
+        !uct_sep_cm_conn_is_unused(conn)) {
+        return;
+    }
+
+    if (__atomic_add_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED) >
+        UCT_SEP_CM_MAX_KEEPALIVE) {
+        /* Those of this interface stay until it is closed, or the peer's is */
+        __atomic_sub_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED);
+        ucs_debug("%s: cm has no timer to look after %p", cm->name, conn);
+        return;
+    }
+
+    cm->keepalive_from = ucs_get_time() + cm->keepalive;
+    status = ucs_async_add_timer(cm->async->mode, cm->keepalive,
+                                 uct_sep_cm_keepalive, cm, cm->async,
+                                 &cm->keepalive_id);
+    if (status != UCS_OK) {
+        cm->keepalive_id = -1;
+        __atomic_sub_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED);
+        ucs_diag("%s: cm could not add a timer: %s, connections of peers that "
+                 "have gone will not be noticed; raise UCX_ASYNC_MAX_EVENTS if "
+                 "its limit is reached", cm->name, ucs_status_string(status));
+    }
+}
+
+/*
  * Connections
  */
 
-/* The connection must not be touched after this: the user may have freed it */
+static void uct_sep_cm_conn_free(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    khiter_t iter = kh_get(uct_sep_cm_peers, &cm->peers, &conn->peer);
+
+    ucs_assert(iter != kh_end(&cm->peers));
+    kh_del(uct_sep_cm_peers, &cm->peers, iter);
+    ucs_list_del(&conn->timer_link);
+    cm->ops->conn_free(cm->arg, conn);
+}
+
+/* Drop a reference; frees the connection if neither that nor a QP is left */
+static void uct_sep_cm_conn_unhold(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    if (--conn->refcount > 0) {
+        return;
+    }
+
+    if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
+        uct_sep_cm_conn_free(cm, conn);
+    } else {
+        uct_sep_cm_keepalive_update(cm, conn);
+    }
+}
+
+/* The connection must not be touched after this: it may have been freed */
 static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
                                const uct_sep_conn_out_t *out)
 {
@@ -286,15 +431,19 @@ static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
         unsigned                action;
         uct_sep_conn_msg_type_t type;
     } sends[] = {
-        {UCT_SEP_CONN_ACTION_SEND_REJ, UCT_SEP_CONN_MSG_REJ},
-        {UCT_SEP_CONN_ACTION_SEND_REQ, UCT_SEP_CONN_MSG_REQ},
-        {UCT_SEP_CONN_ACTION_SEND_REP, UCT_SEP_CONN_MSG_REP},
-        {UCT_SEP_CONN_ACTION_SEND_RTU, UCT_SEP_CONN_MSG_RTU}
+        {UCT_SEP_CONN_ACTION_SEND_REJ,  UCT_SEP_CONN_MSG_REJ},
+        {UCT_SEP_CONN_ACTION_SEND_DREP, UCT_SEP_CONN_MSG_DREP},
+        {UCT_SEP_CONN_ACTION_SEND_REQ,  UCT_SEP_CONN_MSG_REQ},
+        {UCT_SEP_CONN_ACTION_SEND_REP,  UCT_SEP_CONN_MSG_REP},
+        {UCT_SEP_CONN_ACTION_SEND_RTU,  UCT_SEP_CONN_MSG_RTU},
+        {UCT_SEP_CONN_ACTION_SEND_DREQ, UCT_SEP_CONN_MSG_DREQ}
     };
     char conn_str[UCT_SEP_CM_CONN_STR_MAX];
     unsigned i;
 
     uct_sep_cm_timer_update(cm, conn);
+
+    ++conn->refcount; /* The callbacks may drop the last one of the user */
 
     for (i = 0; i < ucs_static_array_size(sends); ++i) {
         if (out->actions & sends[i].action) {
@@ -312,13 +461,8 @@ static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
                   ucs_status_string(out->status));
         cm->ops->failed(cm->arg, conn, out->status);
     }
-}
 
-/* The table's keys are the first member of the connections */
-static uct_sep_conn_t *uct_sep_cm_peer_conn(const void *peer)
-{
-    static_assert(offsetof(uct_sep_conn_t, peer) == 0, "key is not first");
-    return (uct_sep_conn_t*)peer;
+    uct_sep_cm_conn_unhold(cm, conn);
 }
 
 static uct_sep_conn_t *uct_sep_cm_conn_find(uct_sep_cm_t *cm,
@@ -361,16 +505,6 @@ static ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,
     return UCS_OK;
 }
 
-static void uct_sep_cm_conn_remove(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
-{
-    khiter_t iter = kh_get(uct_sep_cm_peers, &cm->peers, &conn->peer);
-
-    ucs_assert(iter != kh_end(&cm->peers));
-    kh_del(uct_sep_cm_peers, &cm->peers, iter);
-    ucs_list_del(&conn->timer_link);
-    cm->ops->conn_free(cm->arg, conn);
-}
-
 /*
  * Receiving
  */
@@ -384,7 +518,11 @@ static void uct_sep_cm_rx_conn(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg)
 
     conn = uct_sep_cm_conn_find(cm, &msg->src);
     if (conn == NULL) {
-        if (msg->type != UCT_SEP_CONN_MSG_REQ) {
+        if (msg->type == UCT_SEP_CONN_MSG_DREQ) {
+            ++cm->stats.rx_stale;
+            uct_sep_cm_reply_gone(cm, msg);
+            return;
+        } else if (msg->type != UCT_SEP_CONN_MSG_REQ) {
             uct_sep_cm_count_drop(cm, rx_stale, debug,
                                   "%s without a connection",
                                   uct_sep_conn_msg_type_name(msg->type));
@@ -402,7 +540,7 @@ static void uct_sep_cm_rx_conn(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg)
     }
 
     uct_sep_conn_recv(&cm->env, conn, msg, ucs_get_time(), &out);
-    ucs_trace("%s: cm rx %s%s epoch %u:%u qp 0x%x for %s", cm->name,
+    ucs_trace("%s: cm rx %s%s epoch %u:%u QP 0x%x for %s", cm->name,
               uct_sep_conn_msg_type_name(msg->type),
               out.is_stale ? " (stale)" : "", msg->src_epoch, msg->dst_epoch,
               msg->qp.qpn,
@@ -420,9 +558,23 @@ static void uct_sep_cm_rx_conn(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg)
     uct_sep_cm_perform(cm, conn, &out);
 }
 
-void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
-                   uint32_t src_qpn)
+/* Whether a peer offers as many QPs as the connection has on each side: two if
+ * either of us wants that */
+static int uct_sep_cm_is_split_as_said(const uct_sep_cm_t *cm,
+                                       const uct_sep_conn_msg_t *msg)
 {
+    int is_split = !!((cm->self.iface.flags | msg->src.iface.flags) &
+                      UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
+
+    return ((msg->type != UCT_SEP_CONN_MSG_REQ) &&
+            (msg->type != UCT_SEP_CONN_MSG_REP)) ||
+           (is_split == (msg->qp.responder_qpn != 0));
+}
+
+void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
+                   const uint8_t *grh, const uct_sep_cm_rx_source_t *source)
+{
+    char addr_str[UCT_SEP_ADDR_STR_MAX];
     uct_sep_conn_parse_t result;
     uct_sep_conn_msg_t msg;
 
@@ -431,38 +583,61 @@ void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
     result = uct_sep_conn_msg_parse(data, length, &msg);
     if (result == UCT_SEP_CONN_PARSE_VERSION) {
         uct_sep_cm_count_drop(cm, rx_malformed, diag,
-                              "%s, from qp 0x%x: all processes of a job must "
+                              "%s, from QP 0x%x: all processes of a job must "
                               "use the same version of the transport",
-                              uct_sep_conn_parse_str(result), src_qpn);
+                              uct_sep_conn_parse_str(result), source->qpn);
         return;
     } else if (result != UCT_SEP_CONN_PARSE_OK) {
         uct_sep_cm_count_drop(cm, rx_malformed, debug,
-                              "%s, %zu bytes from qp 0x%x",
-                              uct_sep_conn_parse_str(result), length, src_qpn);
+                              "%s, %zu bytes from QP 0x%x",
+                              uct_sep_conn_parse_str(result), length,
+                              source->qpn);
         return;
     }
 
-    /* The QP number is the only thing about the sender that the device vouches
-     * for.
+    /* The QP number and the port are what the device vouches for: a user can't
+     * choose them
      */
-    if (uct_sep_iface_addr_qpn(&msg.src.iface) != src_qpn) {
+    if (uct_sep_iface_addr_qpn(&msg.src.iface) != source->qpn) {
         uct_sep_cm_count_drop(cm, rx_foreign, diag,
-                              "it says it is from qp 0x%x but is from qp 0x%x",
-                              uct_sep_iface_addr_qpn(&msg.src.iface), src_qpn);
+                              "it says it is from QP 0x%x but is from QP 0x%x",
+                              uct_sep_iface_addr_qpn(&msg.src.iface),
+                              source->qpn);
+        return;
+    }
+
+    if (!uct_sep_device_addr_is_source(&msg.src.dev, source->slid,
+                                       source->has_grh ? grh : NULL)) {
+        uct_sep_cm_count_drop(cm, rx_foreign, diag,
+                              "QP 0x%x says it is at %s but is not (lid %u)",
+                              source->qpn,
+                              uct_sep_device_addr_str(&msg.src.dev, addr_str,
+                                                      sizeof(addr_str)),
+                              source->slid);
         return;
     }
 
     if (!uct_sep_device_addr_is_reachable(&cm->port, &msg.src.dev)) {
         uct_sep_cm_count_drop(cm, rx_foreign, diag,
-                              "its sender, qp 0x%x, can't be reached", src_qpn);
+                              "its sender, QP 0x%x, can't be reached",
+                              source->qpn);
         return;
     }
 
     if (msg.dst_id != uct_sep_iface_addr_id(&cm->self.iface)) {
         uct_sep_cm_count_drop(cm, rx_foreign, debug,
-                              "it is for an earlier owner of qp 0x%x",
+                              "it is for an earlier owner of QP 0x%x",
                               cm->ud_qp->qp_num);
         uct_sep_cm_reject(cm, &msg, UCT_SEP_CONN_REJ_STALE_IFACE);
+        return;
+    }
+
+    if (!uct_sep_cm_is_split_as_said(cm, &msg)) {
+        uct_sep_cm_count_drop(cm, rx_malformed, diag,
+                              "QP 0x%x offers %s queue pair for a connection "
+                              "that needs %s", source->qpn,
+                              msg.qp.responder_qpn ? "a second" : "one",
+                              msg.qp.responder_qpn ? "one" : "two");
         return;
     }
 
@@ -473,15 +648,23 @@ static void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg)
 {
     uct_sep_cm_t *cm = arg;
 
+    /* In the signal mode, nobody would call again for what is left */
+    while (!uct_sep_cm_ud_drain(cm)) {
+        if (cm->async->mode != UCS_ASYNC_MODE_SIGNAL) {
+            return; /* The event, which is unread, brings us back */
+        }
+    }
+
     if (uct_sep_cm_ud_get_events(cm) == 0) {
         /* In poll mode the handler is called without an event */
         return;
     }
 
     ++cm->stats.events;
-    uct_sep_cm_ud_drain(cm);
     uct_sep_cm_ud_arm(cm);
-    /* What arrived between the last poll and arming raises no event */
+    /* What arrived between the last poll and arming raises no event. It is not
+     * more than there were receives, so this takes all of it; what is left is
+     * newer, and has raised one. */
     uct_sep_cm_ud_drain(cm);
 }
 
@@ -506,6 +689,18 @@ static ucs_status_t uct_sep_cm_params_check(const uct_sep_cm_params_t *params)
         return UCS_ERR_INVALID_PARAM;
     }
 
+    if (params->max_half_open < 1) {
+        ucs_error("%s: nobody could connect, set UCX_SEP_CM_MAX_PENDING to 1 "
+                  "at least", params->name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (params->keepalive < ucs_time_from_msec(1)) {
+        ucs_error("%s: connection keepalive interval is less than 1 ms, set "
+                  "UCX_SEP_CM_KEEPALIVE to more, or to inf", params->name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     if ((params->rx_queue_len < 1) || (params->rx_queue_len > 16384)) {
         ucs_error("%s: connection receive queue length %u is out of range, set "
                   "UCX_SEP_CM_RX_QUEUE_LEN between 1 and 16384", params->name,
@@ -524,21 +719,30 @@ static ucs_status_t uct_sep_cm_params_check(const uct_sep_cm_params_t *params)
     return UCS_OK;
 }
 
-static ucs_status_t uct_sep_cm_random_id(uct_sep_cm_t *cm, uint64_t *id_p)
+/* What makes an interface unique, and what others must not be able to guess */
+static ucs_status_t uct_sep_cm_draw(uct_sep_cm_t *cm, uint64_t *id_p)
 {
+    struct {
+        uint64_t           id;
+        uct_sep_conn_key_t key;
+        uint32_t           qkey;
+    } UCS_S_PACKED drawn = {};
     ssize_t ret;
 
     do {
-        *id_p = 0;
-        ret   = getrandom(id_p, sizeof(*id_p), 0);
+        ret = getrandom(&drawn, sizeof(drawn), 0);
     } while (((ret < 0) && (errno == EINTR)) ||
-             ((ret == sizeof(*id_p)) && (*id_p == 0)));
+             ((ret == sizeof(drawn)) && (drawn.id == 0)));
 
-    if (ret != sizeof(*id_p)) {
+    if (ret != sizeof(drawn)) {
         ucs_error("%s: getrandom() failed: %m", cm->name);
         return UCS_ERR_IO_ERROR;
     }
 
+    *id_p        = drawn.id;
+    cm->env.key  = drawn.key;
+    cm->env.seed = drawn.id;
+    cm->qkey     = drawn.qkey & UCT_SEP_ADDR_MAX_QKEY;
     return UCS_OK;
 }
 
@@ -569,6 +773,8 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
     cm->tx_filter       = params->tx_filter;
     cm->tx_filter_arg   = params->tx_filter_arg;
     cm->timer_id        = -1;
+    cm->keepalive_id    = -1;
+    cm->keepalive       = params->keepalive;
     cm->tick            = ucs_max(ucs_time_from_sec(params->timeout) /
                                   UCT_SEP_CM_TICKS, ucs_time_from_msec(1) * 2);
     cm->env.ops         = &uct_sep_cm_env_ops;
@@ -576,16 +782,15 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
     cm->env.timeout     = ucs_time_from_sec(params->timeout);
     cm->env.max_timeout = cm->env.timeout * UCT_SEP_CM_MAX_BACKOFF;
     cm->env.max_retries = params->retry_count;
+    cm->env.max_half_open = params->max_half_open;
     ucs_snprintf_zero(cm->name, sizeof(cm->name), "%s", params->name);
     ucs_list_head_init(&cm->timers);
     kh_init_inplace(uct_sep_cm_peers, &cm->peers);
 
-    status = uct_sep_cm_random_id(cm, &id);
+    status = uct_sep_cm_draw(cm, &id);
     if (status != UCS_OK) {
         goto err_free;
     }
-
-    cm->env.seed = id;
 
     status = uct_sep_cm_ud_open(cm, params);
     if (status != UCS_OK) {
@@ -593,7 +798,7 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
     }
 
     uct_sep_device_addr_pack(&cm->port, &cm->self.dev);
-    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, id, params->addr_flags,
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, id, cm->qkey, params->addr_flags,
                             &cm->self.iface);
 
     /* Last: from here on packets are answered */
@@ -622,6 +827,7 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
 {
     const uct_sep_peer_addr_t *peer;
     char conn_str[UCT_SEP_CM_CONN_STR_MAX];
+    uct_sep_conn_out_t out;
     uct_sep_conn_t *conn;
 
     UCS_ASYNC_BLOCK(cm->async);
@@ -629,8 +835,10 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
     /* With the lock held no handler runs; one that is about to run can't, and
      * is waited for here. */
     ucs_async_remove_handler(cm->channel->fd, 1);
-    uct_sep_cm_timer_remove(cm);
+    uct_sep_cm_timer_remove(cm, &cm->timer_id);
+    uct_sep_cm_keepalive_remove(cm);
 
+    uct_sep_cm_ud_begin_close(cm);
     kh_foreach_key(&cm->peers, peer, {
         conn = uct_sep_cm_peer_conn(peer);
         if (conn->refcount > 0) {
@@ -639,11 +847,17 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
                       uct_sep_cm_conn_str(conn, conn_str, sizeof(conn_str)));
         }
 
+        uct_sep_conn_farewell(conn, &out);
+        if (out.actions & UCT_SEP_CONN_ACTION_SEND_DREP) {
+            uct_sep_cm_send_conn(cm, conn, UCT_SEP_CONN_MSG_DREP, &out);
+        }
+
         uct_sep_conn_close(&cm->env, conn);
         cm->ops->conn_free(cm->arg, conn);
     })
     kh_destroy_inplace(uct_sep_cm_peers, &cm->peers);
 
+    uct_sep_cm_ud_flush_sends(cm);
     uct_sep_cm_ud_close(cm);
 
     UCS_ASYNC_UNBLOCK(cm->async);
@@ -687,7 +901,7 @@ static ucs_status_t uct_sep_cm_peer_check(uct_sep_cm_t *cm,
                   UCT_SEP_ADDR_VERSION);
         return status;
     } else if (status != UCS_OK) {
-        ucs_error("%s: invalid interface address (ud qp 0x%x id %016" PRIx64
+        ucs_error("%s: invalid interface address (ud QP 0x%x id %016" PRIx64
                   ")", cm->name, uct_sep_iface_addr_qpn(&peer->iface),
                   uct_sep_iface_addr_id(&peer->iface));
         return status;
@@ -754,13 +968,16 @@ out_unblock:
 
 void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
+    uct_sep_conn_out_t out;
+
     UCS_ASYNC_BLOCK(cm->async);
 
     ucs_assertv(conn->refcount > 0, "conn=%p", conn);
-    if ((--conn->refcount == 0) &&
-        (conn->state == UCT_SEP_CONN_STATE_IDLE)) {
-        uct_sep_cm_conn_remove(cm, conn);
+    if (conn->refcount == 1) {
+        uct_sep_conn_unused(conn, &out);
+        uct_sep_cm_perform(cm, conn, &out);
     }
+    uct_sep_cm_conn_unhold(cm, conn);
 
     UCS_ASYNC_UNBLOCK(cm->async);
 }
@@ -784,6 +1001,17 @@ ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     UCS_ASYNC_UNBLOCK(cm->async);
 
     return status;
+}
+
+void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    uct_sep_conn_out_t out;
+
+    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_conn_disconnect(&cm->env, conn, ucs_get_time(), &out);
+    uct_sep_cm_perform(cm, conn, &out);
+    uct_sep_cm_ud_flush(cm);
+    UCS_ASYNC_UNBLOCK(cm->async);
 }
 
 int uct_sep_cm_progress(uct_sep_cm_t *cm)

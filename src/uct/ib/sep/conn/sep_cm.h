@@ -44,10 +44,9 @@ typedef struct uct_sep_cm_ops {
     ucs_status_t (*conn_alloc)(void *arg, uct_sep_conn_t **conn_p);
 
     /**
-     * Release it. It has no QP by then. Only called from within
-     * @ref uct_sep_cm_conn_get (undo), @ref uct_sep_cm_conn_put and
-     * @ref uct_sep_cm_cleanup, or for a connection of which the transport has
-     * seen only conn_alloc; so never while the data path uses it.
+     * Release it. It has no QP by then and, but for @ref uct_sep_cm_cleanup, no
+     * reference: the last one has been dropped, or the QP that it was kept for
+     * is gone.
      */
     void (*conn_free)(void *arg, uct_sep_conn_t *conn);
 
@@ -92,18 +91,20 @@ typedef struct uct_sep_cm_ops {
 
     /**
      * The peer is known to be able to receive: sends are allowed. Once for each
-     * QP at most. Not necessarily preceded by a @ref uct_sep_cm_conn_start; may
-     * be called from within it.
+     * QP, and again whenever the peer refuses to give up the connection
+     * (@ref uct_sep_cm_conn_disconnect). Not necessarily preceded by a
+     * @ref uct_sep_cm_conn_start; may be called from within it.
      */
     void (*established)(void *arg, uct_sep_conn_t *conn);
 
     /**
      * The connection does not work (any more). @a status says why:
      * - UCS_ERR_CONNECTION_RESET: it was established, and the peer has given up
-     *   its QP and asks for a new connection. Whatever has not completed is
-     *   lost. The transport must call @ref uct_sep_cm_conn_error soon, from its
-     *   own thread: until then the peer waits. The connection then comes back
-     *   without a start, and @a established says so.
+     *   its QP and asks for a new connection, or wants to give up one without
+     *   references. Whatever has not completed is lost. The transport must
+     *   call @ref uct_sep_cm_conn_error soon, from its own thread: until then
+     *   the peer waits. If the peer has asked for a new connection, that comes
+     *   back without a start, and @a established says so.
      * - Otherwise, a handshake that the transport had started failed, and the
      *   QP has been given up already: UCS_ERR_ENDPOINT_TIMEOUT (no answer, or
      *   no agreement, within the retries), UCS_ERR_UNREACHABLE (interface is
@@ -113,6 +114,14 @@ typedef struct uct_sep_cm_ops {
      * Connections that only the peer asked for fail silently.
      */
     void (*failed)(void *arg, uct_sep_conn_t *conn, ucs_status_t status);
+
+    /**
+     * An established connection has no references; called for each of them once
+     * in a period (@ref uct_sep_cm_params_t::keepalive). The transport finds
+     * out whether the peer is alive, or gives up the connection
+     * (@ref uct_sep_cm_conn_disconnect), from its own thread, not from here.
+     */
+    void (*unused)(void *arg, uct_sep_conn_t *conn);
 } uct_sep_cm_ops_t;
 
 
@@ -152,6 +161,12 @@ typedef struct uct_sep_cm_params {
                                               up to 10 times as much */
     unsigned               retry_count;  /**< CM_RETRY_COUNT */
     unsigned               rx_queue_len; /**< CM_RX_QUEUE_LEN: UD receives */
+    unsigned               max_half_open; /**< CM_MAX_PENDING: connections that
+                                               peers have begun; more have to
+                                               wait */
+    ucs_time_t             keepalive;    /**< CM_KEEPALIVE: how often @a unused
+                                              is called; UCS_TIME_INFINITY:
+                                              never */
     const char             *name;        /**< For messages, e.g. "mlx5_0:1" */
     uct_sep_cm_tx_filter_t tx_filter;    /**< Test hook or NULL */
     void                   *tx_filter_arg;
@@ -164,10 +179,15 @@ typedef struct uct_sep_cm_stats {
     uint64_t tx_retries;    /**< Of these, because of a timeout */
     uint64_t tx_dropped;    /**< Not sent: queue full, no address handle */
     uint64_t rx_packets;    /**< Received */
-    uint64_t rx_malformed;  /**< Of these, not a packet of ours */
+    uint64_t rx_malformed;  /**< Of these, not a packet of ours, or one
+                                 that contradicts itself */
     uint64_t rx_foreign;    /**< Of these, for another or from a wrong iface */
     uint64_t rx_stale;      /**< Of these, of an earlier epoch */
-    uint64_t rx_errors;     /**< Receives completed in error */
+    uint64_t rx_errors;     /**< Receives and sends completed in error */
+    uint64_t restarts;      /**< Of the UD queue pair, after an error */
+    uint64_t ah_errors;     /**< Address handles that could not be made */
+    uint64_t ahs;           /**< Address handles that there are, not a count
+                                 since init */
     uint64_t events;        /**< Wake-ups by the completion channel */
     uint64_t timer_ticks;   /**< Wake-ups by the timer */
 } uct_sep_cm_stats_t;
@@ -189,9 +209,9 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
 
 
 /**
- * Destroy in any state: gives up all QPs (qp_destroy), frees all connections
- * (conn_free, references do not count), waits for a running event handler. Must
- * not be called from a callback.
+ * Destroy in any state: tells peers, gives up all QPs (qp_destroy), frees all
+ * connections (conn_free, references do not count), waits for a running event
+ * handler. Must not be called from a callback.
  */
 void uct_sep_cm_cleanup(uct_sep_cm_t *cm);
 
@@ -234,8 +254,9 @@ ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
 
 /**
  * Drop a reference. With the last one a connection that has no QP is freed
- * (conn_free); one that is connected, or about to be, lives on until cleanup,
- * since the peer uses it as well.
+ * (conn_free). One that is connected, or about to be, lives on, since the peer
+ * may use it as well: until both sides find that nobody does (see @a unused),
+ * or the QP is lost.
  */
 void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
 
@@ -256,6 +277,37 @@ void uct_sep_cm_conn_hold(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
  *         callback.
  */
 ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/**
+ * The transport does not use the connection's QP any more: all that was sent
+ * has completed, all that has arrived was handled. Ask the peer whether it can
+ * be given up. Nobody may use the QP until @a established is called again; if
+ * @a failed is called, the peer agrees or has gone, and
+ * @ref uct_sep_cm_conn_error has to follow. May be repeated if neither happens.
+ * A start in the meantime is remembered.
+ *
+ * It is for the idle ones, with or without references.
+ */
+void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/** @return Whether the connection's QP may be used: it is established, and
+ *          nobody is about to give it up. Call with the async context
+ *          blocked. */
+static inline int uct_sep_cm_conn_is_usable(const uct_sep_conn_t *conn)
+{
+    return conn->state == UCT_SEP_CONN_STATE_CONNECTED;
+}
+
+
+/** @return Whether the peer has asked to give up the connection, and still
+ *          waits for @ref uct_sep_cm_conn_error: there is time for what is
+ *          under way. Call with the async context blocked. */
+static inline int uct_sep_cm_conn_is_ending(const uct_sep_conn_t *conn)
+{
+    return !!(conn->flags & UCT_SEP_CONN_FLAG_AGREED);
+}
 
 
 /**

@@ -6,6 +6,10 @@
 #include <uct/ib/sep/conn/sep_cm.h>
 
 #include <ucs/datastruct/khash.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+#include <inttypes.h>
 
 BEGIN_C_DECLS
 
@@ -23,16 +27,54 @@ BEGIN_C_DECLS
 #define UCT_SEP_CM_TX_QUEUE_LEN  128
 
 
+/**
+ * Address handles that are kept: those used last. More than there are sends in
+ * flight, so nothing under way uses the one that has to go.
+ */
+#define UCT_SEP_CM_MAX_AHS       256
+
+/** A receive of a packet, with the GRH. */
+#define UCT_SEP_CM_RX_STRIDE \
+    (UCT_SEP_CONN_GRH_LEN + sizeof(uct_sep_conn_packet_t))
+
+/**
+ * Where the rest of longer datagrams goes, whichever receive they take: nobody
+ * reads it. No port has a larger MTU than 4096 (IBA 4.2.1), so no datagram is
+ * longer than a receive and this.
+ */
+#define UCT_SEP_CM_RX_SCRAP \
+    (UCT_SEP_CONN_GRH_LEN + 4096 - UCT_SEP_CM_RX_STRIDE)
+
+/** Entries of a receive: its own bytes, and the rest. */
+#define UCT_SEP_CM_RX_SGE        2
+
+
+/** Who sent a packet, according to the device. */
+typedef struct uct_sep_cm_rx_source {
+    uint32_t qpn;     /**< UD QP number */
+    uint16_t slid;    /**< Source LID, InfiniBand only */
+    uint8_t  has_grh; /**< There is a network header */
+} uct_sep_cm_rx_source_t;
+
+
 /** A received packet that has been polled but not looked at. */
 typedef struct uct_sep_cm_rx_entry {
-    uint32_t index;   /**< Receive buffer */
-    uint32_t length;  /**< Bytes behind the GRH */
-    uint32_t src_qpn; /**< Who sent it, according to the device */
+    uint32_t               index;   /**< Receive buffer */
+    uint32_t               length;  /**< Bytes behind the GRH */
+    uct_sep_cm_rx_source_t source;
 } uct_sep_cm_rx_entry_t;
 
 
+/** Address handle of a port. */
+typedef struct uct_sep_cm_ah {
+    uct_sep_device_addr_t addr;
+    struct ibv_ah         *ah;
+    ucs_list_link_t       list; /**< In uct_sep_cm_t::ah_list */
+} uct_sep_cm_ah_t;
+
+
 KHASH_TYPE(uct_sep_cm_peers, const uct_sep_peer_addr_t*, char)
-KHASH_TYPE(uct_sep_cm_ahs, uct_sep_device_addr_t, struct ibv_ah*)
+KHASH_TYPE(uct_sep_cm_ahs, uct_sep_device_addr_t, uct_sep_cm_ah_t*)
 
 
 struct uct_sep_cm {
@@ -46,30 +88,43 @@ struct uct_sep_cm {
     void                        *tx_filter_arg;
 
     khash_t(uct_sep_cm_peers)   peers; /**< Keys are inside the connections */
-    khash_t(uct_sep_cm_ahs)     ahs;   /**< By device address */
+    khash_t(uct_sep_cm_ahs)     ahs;     /**< By device address */
+    ucs_list_link_t             ah_list; /**< All of ahs, the one used last
+                                              at the tail */
 
     ucs_list_link_t             timers;   /**< Connections with a deadline */
     ucs_time_t                  tick;     /**< Interval of the timer */
     int                         timer_id; /**< -1 if there is none */
+    ucs_time_t                  keepalive; /**< Period, or UCS_TIME_INFINITY */
+    ucs_time_t                  keepalive_from; /**< Not before: UCX's timers
+                                                     expire for the first time
+                                                     at once */
+    int                         keepalive_id; /**< Its timer, -1 if there is
+                                                   none */
 
     struct ibv_pd               *pd;
     uint16_t                    pkey_index;
     struct ibv_comp_channel     *channel;
     struct ibv_cq               *cq;
     struct ibv_qp               *ud_qp;
+    uint32_t                    qkey;         /**< Of ud_qp; random */
     uct_sep_uuars_t             *uuars;       /**< NULL: nobody else rings */
     uct_sep_bf_t                *bf;          /**< With uuars: what ud_qp
                                                    rings */
     struct ibv_mr               *mr;
-    uint8_t                     *rx_buf;      /**< rx_queue_len of them */
+    uint8_t                     *rx_buf;      /**< rx_queue_len of them, and
+                                                   UCT_SEP_CM_RX_SCRAP bytes */
     size_t                      rx_buf_size;
     unsigned                    rx_queue_len;
     uct_sep_cm_rx_entry_t       *rx_fifo;     /**< Ring, rx_queue_len entries */
     unsigned                    rx_fifo_head; /**< Next to look at */
     unsigned                    rx_fifo_count;
     unsigned                    tx_unsignaled;
+    unsigned                    tx_signaled;  /**< Completions to come */
     uint8_t                     is_broken;    /**< QP is in error state */
     uint8_t                     is_draining;  /**< Guards against recursion */
+    ucs_time_t                  closing;      /**< If not 0: until when to wait
+                                                   for sends */
 
     uct_sep_cm_stats_t          stats;
     char                        name[64];
@@ -96,14 +151,25 @@ void uct_sep_cm_ud_close(uct_sep_cm_t *cm);
 int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
                             const uct_sep_conn_packet_t *packet);
 
+/** The last packets follow: each completes, and waits for room. */
+void uct_sep_cm_ud_begin_close(uct_sep_cm_t *cm);
+
+/** Wait until they have left, all together for a moment only. */
+void uct_sep_cm_ud_flush_sends(uct_sep_cm_t *cm);
+
 /** Read the events from the channel. @return How many there were. */
 unsigned uct_sep_cm_ud_get_events(uct_sep_cm_t *cm);
 
 /** Ask for an event with the next completion. */
 void uct_sep_cm_ud_arm(uct_sep_cm_t *cm);
 
-/** Poll until the CQ is empty, and pass each packet to @ref uct_sep_cm_rx. */
-void uct_sep_cm_ud_drain(uct_sep_cm_t *cm);
+/**
+ * Poll, and pass each packet to @ref uct_sep_cm_rx, but not more of them than
+ * there are receives: the caller has other things to do as well.
+ *
+ * @return Whether the CQ was found empty.
+ */
+int uct_sep_cm_ud_drain(uct_sep_cm_t *cm);
 
 /**
  * Look at packets that were polled while a send made room for itself. To be
@@ -111,9 +177,24 @@ void uct_sep_cm_ud_drain(uct_sep_cm_t *cm);
  */
 void uct_sep_cm_ud_flush(uct_sep_cm_t *cm);
 
-/** Handle one received payload. Implemented by sep_cm.c. */
+/**
+ * Handle one received payload. Implemented by sep_cm.c.
+ *
+ * @param grh  What is in front of the payload; undefined without has_grh.
+ */
 void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
-                   uint32_t src_qpn);
+                   const uint8_t *grh, const uct_sep_cm_rx_source_t *source);
+
+
+/* Others can send at any rate: report the 1st, 2nd, 4th, 8th... */
+#define uct_sep_cm_count(_cm, _counter, _level, _fmt, ...) \
+    do { \
+        ++(_cm)->stats._counter; \
+        if (ucs_is_pow2((_cm)->stats._counter)) { \
+            ucs_##_level("%s: " _fmt " (" #_counter " %" PRIu64 ")", \
+                         (_cm)->name, ##__VA_ARGS__, (_cm)->stats._counter); \
+        } \
+    } while (0)
 
 END_C_DECLS
 

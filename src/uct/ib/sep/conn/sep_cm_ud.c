@@ -5,10 +5,11 @@
 #endif
 
 #include <uct/ib/sep/conn/sep_cm_int.h>
-#include <uct/ib/sep/conn/sep_crc.h>
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/base/sep_shortage.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
+#include <ucs/algorithm/crc.h>
 #include <ucs/arch/cpu.h>
 #include <ucs/async/async.h>
 #include <ucs/debug/assert.h>
@@ -30,20 +31,23 @@
 /* Completions taken per poll */
 #define UCT_SEP_CM_POLL_BATCH     32
 
-/* A cache line multiple per receive, GRH included */
-#define UCT_SEP_CM_RX_STRIDE \
-    ucs_align_up(UCT_SEP_CONN_GRH_LEN + sizeof(uct_sep_conn_packet_t), 64)
+/* A datagram leaves within microseconds, or there is something wrong */
+#define UCT_SEP_CM_CLOSE_MSEC     10
 
 /* Completions of sends; receives have the index of their buffer */
 #define UCT_SEP_CM_TX_WR_ID       UINT64_MAX
 
 
 #define uct_sep_cm_dev_hash(_addr) \
-    uct_sep_crc32(0, &(_addr), sizeof(_addr))
+    ucs_crc32(0, &(_addr), sizeof(_addr))
 #define uct_sep_cm_dev_equal(_addr1, _addr2) \
     (memcmp(&(_addr1), &(_addr2), sizeof(_addr1)) == 0)
 
-KHASH_IMPL(uct_sep_cm_ahs, uct_sep_device_addr_t, struct ibv_ah*, 1,
+static_assert(UCT_SEP_CM_MAX_AHS > UCT_SEP_CM_TX_QUEUE_LEN,
+              "an address handle may be in use");
+
+
+KHASH_IMPL(uct_sep_cm_ahs, uct_sep_device_addr_t, uct_sep_cm_ah_t*, 1,
            uct_sep_cm_dev_hash, uct_sep_cm_dev_equal)
 
 
@@ -51,20 +55,26 @@ static int uct_sep_cm_ud_post_recv(uct_sep_cm_t *cm, const uint32_t *indices,
                                    unsigned count)
 {
     struct ibv_recv_wr wrs[UCT_SEP_CM_POLL_BATCH], *bad_wr;
-    struct ibv_sge sges[UCT_SEP_CM_POLL_BATCH];
+    struct ibv_sge sges[UCT_SEP_CM_POLL_BATCH][UCT_SEP_CM_RX_SGE];
     unsigned i;
 
     ucs_assert((count > 0) && (count <= UCT_SEP_CM_POLL_BATCH));
 
     for (i = 0; i < count; ++i) {
-        sges[i].addr   = (uintptr_t)cm->rx_buf +
-                         (indices[i] * UCT_SEP_CM_RX_STRIDE);
-        sges[i].length = UCT_SEP_CM_RX_STRIDE;
-        sges[i].lkey   = cm->mr->lkey;
-        wrs[i].wr_id   = indices[i];
-        wrs[i].sg_list = &sges[i];
-        wrs[i].num_sge = 1;
-        wrs[i].next    = (i + 1 < count) ? &wrs[i + 1] : NULL;
+        sges[i][0].addr   = (uintptr_t)cm->rx_buf +
+                            (indices[i] * UCT_SEP_CM_RX_STRIDE);
+        sges[i][0].length = UCT_SEP_CM_RX_STRIDE;
+        sges[i][0].lkey   = cm->mr->lkey;
+        /* Without it, a longer datagram would break the QP: any of those who
+         * may send to us could do that */
+        sges[i][1].addr   = (uintptr_t)cm->rx_buf +
+                            (cm->rx_queue_len * UCT_SEP_CM_RX_STRIDE);
+        sges[i][1].length = UCT_SEP_CM_RX_SCRAP;
+        sges[i][1].lkey   = cm->mr->lkey;
+        wrs[i].wr_id      = indices[i];
+        wrs[i].sg_list    = sges[i];
+        wrs[i].num_sge    = UCT_SEP_CM_RX_SGE;
+        wrs[i].next       = (i + 1 < count) ? &wrs[i + 1] : NULL;
     }
 
     return ibv_post_recv(cm->ud_qp, wrs, &bad_wr);
@@ -84,7 +94,7 @@ static ucs_status_t uct_sep_cm_ud_post_all(uct_sep_cm_t *cm)
 
         ret = uct_sep_cm_ud_post_recv(cm, indices, count);
         if (ret != 0) {
-            ucs_error("%s: ibv_post_recv(qp 0x%x, UD) failed: %s", cm->name,
+            ucs_error("%s: ibv_post_recv(QP 0x%x, UD) failed: %s", cm->name,
                       cm->ud_qp->qp_num, strerror(ret));
             return UCS_ERR_IO_ERROR;
         }
@@ -100,12 +110,12 @@ static ucs_status_t uct_sep_cm_ud_modify(uct_sep_cm_t *cm,
         .qp_state   = state,
         .pkey_index = cm->pkey_index,
         .port_num   = cm->port.port_num,
-        .qkey       = UCT_SEP_CONN_QKEY,
+        .qkey       = cm->qkey,
         .sq_psn     = 0
     };
 
     if (ibv_modify_qp(cm->ud_qp, &attr, IBV_QP_STATE | mask) != 0) {
-        ucs_error("%s: ibv_modify_qp(qp 0x%x, UD, state %d) failed: %m",
+        ucs_error("%s: ibv_modify_qp(QP 0x%x, UD, state %d) failed: %m",
                   cm->name, cm->ud_qp->qp_num, state);
         return UCS_ERR_IO_ERROR;
     }
@@ -137,12 +147,13 @@ static ucs_status_t uct_sep_cm_ud_bring_up(uct_sep_cm_t *cm)
     return uct_sep_cm_ud_modify(cm, IBV_QPS_RTS, IBV_QP_SQ_PSN);
 }
 
-/* A packet that does not fit its receive, or a device error, puts the QP into
- * the error state. Start over; what is lost is repeated. */
+/* A device error puts the QP into the error state. Start over; what is lost is
+ * repeated. */
 static void uct_sep_cm_ud_recover(uct_sep_cm_t *cm)
 {
-    ucs_diag("%s: restarting the connection manager's qp 0x%x after an error",
-             cm->name, cm->ud_qp->qp_num);
+    uct_sep_cm_count(cm, restarts, diag,
+                     "restarting the connection manager's QP 0x%x after an "
+                     "error", cm->ud_qp->qp_num);
 
     /* Going to RESET removes the completions of the QP from the CQ */
     if (uct_sep_cm_ud_modify(cm, IBV_QPS_RESET, 0) != UCS_OK) {
@@ -152,6 +163,7 @@ static void uct_sep_cm_ud_recover(uct_sep_cm_t *cm)
     cm->rx_fifo_head  = 0;
     cm->rx_fifo_count = 0;
     cm->tx_unsignaled = 0;
+    cm->tx_signaled   = 0;
     if (uct_sep_cm_ud_bring_up(cm) == UCS_OK) {
         cm->is_broken = 0;
     }
@@ -171,13 +183,17 @@ static int uct_sep_cm_ud_poll(uct_sep_cm_t *cm)
     }
 
     for (i = 0; i < count; ++i) {
+        if ((wcs[i].wr_id == UCT_SEP_CM_TX_WR_ID) && (cm->tx_signaled > 0)) {
+            --cm->tx_signaled;
+        }
         if (wcs[i].status != IBV_WC_SUCCESS) {
             if (wcs[i].status != IBV_WC_WR_FLUSH_ERR) {
-                ++cm->stats.rx_errors;
-                ucs_diag("%s: UD %s on qp 0x%x failed: %s (vendor 0x%x)",
-                         cm->name, (wcs[i].wr_id == UCT_SEP_CM_TX_WR_ID) ?
-                         "send" : "receive", wcs[i].qp_num,
-                         ibv_wc_status_str(wcs[i].status), wcs[i].vendor_err);
+                uct_sep_cm_count(cm, rx_errors, diag,
+                                 "UD %s on QP 0x%x failed: %s (vendor 0x%x)",
+                                 (wcs[i].wr_id == UCT_SEP_CM_TX_WR_ID) ?
+                                 "send" : "receive", wcs[i].qp_num,
+                                 ibv_wc_status_str(wcs[i].status),
+                                 wcs[i].vendor_err);
             }
             cm->is_broken = 1;
         } else if (wcs[i].wr_id != UCT_SEP_CM_TX_WR_ID) {
@@ -188,7 +204,9 @@ static int uct_sep_cm_ud_poll(uct_sep_cm_t *cm)
             entry->index   = wcs[i].wr_id;
             entry->length  = (wcs[i].byte_len > UCT_SEP_CONN_GRH_LEN) ?
                              (wcs[i].byte_len - UCT_SEP_CONN_GRH_LEN) : 0;
-            entry->src_qpn = wcs[i].src_qp;
+            entry->source.qpn     = wcs[i].src_qp;
+            entry->source.slid    = wcs[i].slid;
+            entry->source.has_grh = !!(wcs[i].wc_flags & IBV_WC_GRH);
             ++cm->rx_fifo_count;
         }
     }
@@ -196,57 +214,63 @@ static int uct_sep_cm_ud_poll(uct_sep_cm_t *cm)
     return count;
 }
 
-/* Look at the packets put aside, and post their buffers again */
-static void uct_sep_cm_ud_dispatch(uct_sep_cm_t *cm)
+/* Look at the packets put aside, and post their buffers again. @return How many
+ * there were. */
+static unsigned uct_sep_cm_ud_dispatch(uct_sep_cm_t *cm)
 {
-    uct_sep_conn_packet_t packet;
+    unsigned count = 0;
     uct_sep_cm_rx_entry_t entry;
+    struct {
+        uint8_t               grh[UCT_SEP_CONN_GRH_LEN];
+        uct_sep_conn_packet_t packet;
+    } UCS_S_PACKED rx;
     int ret;
 
-    while (cm->rx_fifo_count > 0) {
+    for (; cm->rx_fifo_count > 0; ++count) {
         entry            = cm->rx_fifo[cm->rx_fifo_head];
         cm->rx_fifo_head = (cm->rx_fifo_head + 1) % cm->rx_queue_len;
         --cm->rx_fifo_count;
 
         /* Post the buffer first: handling the packet may take long (creating a
          * QP is a system call), and others are arriving. */
-        memcpy(&packet,
-               cm->rx_buf + (entry.index * UCT_SEP_CM_RX_STRIDE) +
-               UCT_SEP_CONN_GRH_LEN,
-               ucs_min(entry.length, sizeof(packet)));
+        memcpy(&rx, cm->rx_buf + (entry.index * UCT_SEP_CM_RX_STRIDE),
+               sizeof(rx));
         ret = cm->is_broken ? 0 : uct_sep_cm_ud_post_recv(cm, &entry.index, 1);
         if (ret != 0) {
-            ucs_error("%s: ibv_post_recv(qp 0x%x, UD) failed: %s", cm->name,
+            ucs_error("%s: ibv_post_recv(QP 0x%x, UD) failed: %s", cm->name,
                       cm->ud_qp->qp_num, strerror(ret));
             cm->is_broken = 1;
         }
 
-        if (entry.length > sizeof(packet)) {
-            /* Not of a version we know. The parser says so itself: it reads
-             * only the start if the length is wrong */
-            entry.length = sizeof(packet) + 1;
-        }
-        uct_sep_cm_rx(cm, &packet, entry.length, entry.src_qpn);
+        /* If it is longer than the packet, it is not of a version we know. The
+         * parser says so itself: it reads only the start if the length is wrong
+         */
+        uct_sep_cm_rx(cm, &rx.packet, entry.length, rx.grh, &entry.source);
     }
+
+    return count;
 }
 
-void uct_sep_cm_ud_drain(uct_sep_cm_t *cm)
+int uct_sep_cm_ud_drain(uct_sep_cm_t *cm)
 {
+    unsigned packets = 0;
     int count;
 
     if (cm->is_draining) {
-        return;
+        return 1;
     }
 
     cm->is_draining = 1;
     do {
-        count = uct_sep_cm_ud_poll(cm);
-        uct_sep_cm_ud_dispatch(cm);
+        count    = uct_sep_cm_ud_poll(cm);
+        packets += uct_sep_cm_ud_dispatch(cm);
         if (cm->is_broken) {
             uct_sep_cm_ud_recover(cm);
         }
-    } while ((count > 0) && !cm->is_broken);
+    } while ((count > 0) && !cm->is_broken && (packets < cm->rx_queue_len));
     cm->is_draining = 0;
+
+    return (count <= 0) || cm->is_broken;
 }
 
 void uct_sep_cm_ud_flush(uct_sep_cm_t *cm)
@@ -256,12 +280,50 @@ void uct_sep_cm_ud_flush(uct_sep_cm_t *cm)
     }
 }
 
-static struct ibv_ah *
-uct_sep_cm_ud_ah_get(uct_sep_cm_t *cm, const uct_sep_device_addr_t *addr)
+static void uct_sep_cm_ud_ah_remove(uct_sep_cm_t *cm, uct_sep_cm_ah_t *entry)
+{
+    khiter_t iter = kh_get(uct_sep_cm_ahs, &cm->ahs, entry->addr);
+
+    ucs_assert(iter != kh_end(&cm->ahs));
+    kh_del(uct_sep_cm_ahs, &cm->ahs, iter);
+    ucs_list_del(&entry->list);
+    --cm->stats.ahs;
+    if (ibv_destroy_ah(entry->ah) != 0) {
+        ucs_warn("%s: ibv_destroy_ah() failed: %m", cm->name);
+    }
+    ucs_free(entry);
+}
+
+static uct_sep_cm_ah_t *
+uct_sep_cm_ud_ah_create(uct_sep_cm_t *cm, const uct_sep_device_addr_t *addr)
 {
     char addr_str[UCT_SEP_ADDR_STR_MAX];
     struct ibv_ah_attr ah_attr;
-    struct ibv_ah *ah;
+    uct_sep_cm_ah_t *entry;
+
+    entry = ucs_malloc(sizeof(*entry), "sep_cm_ah");
+    if (entry == NULL) {
+        return NULL;
+    }
+
+    uct_sep_device_addr_to_ah_attr(&cm->port, addr, &ah_attr);
+    entry->addr = *addr;
+    entry->ah   = ibv_create_ah(cm->pd, &ah_attr);
+    if (entry->ah == NULL) {
+        uct_sep_cm_count(cm, ah_errors, diag, "ibv_create_ah(%s) failed: %m",
+                         uct_sep_device_addr_str(addr, addr_str,
+                                                 sizeof(addr_str)));
+        ucs_free(entry);
+        return NULL;
+    }
+
+    return entry;
+}
+
+static struct ibv_ah *
+uct_sep_cm_ud_ah_get(uct_sep_cm_t *cm, const uct_sep_device_addr_t *addr)
+{
+    uct_sep_cm_ah_t *entry;
     khiter_t iter;
     int ret;
 
@@ -271,31 +333,34 @@ uct_sep_cm_ud_ah_get(uct_sep_cm_t *cm, const uct_sep_device_addr_t *addr)
     }
 
     if (ret == UCS_KH_PUT_KEY_PRESENT) {
-        return kh_value(&cm->ahs, iter);
+        entry = kh_value(&cm->ahs, iter);
+        ucs_list_del(&entry->list);
+        ucs_list_add_tail(&cm->ah_list, &entry->list);
+        return entry->ah;
     }
 
-    uct_sep_device_addr_to_ah_attr(&cm->port, addr, &ah_attr);
-    ah = ibv_create_ah(cm->pd, &ah_attr);
-    if (ah == NULL) {
-        ucs_diag("%s: ibv_create_ah(%s) failed: %m", cm->name,
-                 uct_sep_device_addr_str(addr, addr_str, sizeof(addr_str)));
+    entry = uct_sep_cm_ud_ah_create(cm, addr);
+    if (entry == NULL) {
         kh_del(uct_sep_cm_ahs, &cm->ahs, iter);
         return NULL;
     }
 
-    kh_value(&cm->ahs, iter) = ah;
-    return ah;
+    kh_value(&cm->ahs, iter) = entry;
+    ucs_list_add_tail(&cm->ah_list, &entry->list);
+    if (++cm->stats.ahs > UCT_SEP_CM_MAX_AHS) {
+        uct_sep_cm_ud_ah_remove(cm, ucs_list_head(&cm->ah_list,
+                                                  uct_sep_cm_ah_t, list));
+    }
+
+    return entry->ah;
 }
 
 static void uct_sep_cm_ud_ahs_cleanup(uct_sep_cm_t *cm)
 {
-    struct ibv_ah *ah;
-
-    kh_foreach_value(&cm->ahs, ah, {
-        if (ibv_destroy_ah(ah) != 0) {
-            ucs_warn("%s: ibv_destroy_ah() failed: %m", cm->name);
-        }
-    })
+    while (!ucs_list_is_empty(&cm->ah_list)) {
+        uct_sep_cm_ud_ah_remove(cm, ucs_list_head(&cm->ah_list,
+                                                  uct_sep_cm_ah_t, list));
+    }
     kh_destroy_inplace(uct_sep_cm_ahs, &cm->ahs);
 }
 
@@ -350,8 +415,9 @@ int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
 
     wr.wr.ud.ah          = ah;
     wr.wr.ud.remote_qpn  = uct_sep_iface_addr_qpn(&peer->iface);
-    wr.wr.ud.remote_qkey = UCT_SEP_CONN_QKEY;
-    if (cm->tx_unsignaled + 1 >= UCT_SEP_CM_TX_MODERATION) {
+    wr.wr.ud.remote_qkey = uct_sep_iface_addr_qkey(&peer->iface);
+    if ((cm->tx_unsignaled + 1 >= UCT_SEP_CM_TX_MODERATION) ||
+        (cm->closing != 0)) {
         wr.send_flags |= IBV_SEND_SIGNALED;
     }
 
@@ -359,6 +425,9 @@ int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
     if (ret == ENOMEM) {
         /* Send queue full: see whether the device has finished some */
         uct_sep_cm_ud_poll(cm);
+        if (cm->closing != 0) {
+            uct_sep_cm_ud_flush_sends(cm);
+        }
         ret = uct_sep_cm_ud_post_wr(cm, &wr);
     }
 
@@ -366,9 +435,26 @@ int uct_sep_cm_ud_post_send(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer,
         return ret;
     }
 
-    cm->tx_unsignaled = (wr.send_flags & IBV_SEND_SIGNALED) ?
-                        0 : (cm->tx_unsignaled + 1);
+    if (wr.send_flags & IBV_SEND_SIGNALED) {
+        cm->tx_unsignaled = 0;
+        ++cm->tx_signaled;
+    } else {
+        ++cm->tx_unsignaled;
+    }
     return 0;
+}
+
+void uct_sep_cm_ud_begin_close(uct_sep_cm_t *cm)
+{
+    cm->closing = ucs_get_time() + ucs_time_from_msec(UCT_SEP_CM_CLOSE_MSEC);
+}
+
+void uct_sep_cm_ud_flush_sends(uct_sep_cm_t *cm)
+{
+    while ((cm->tx_signaled > 0) && !cm->is_broken &&
+           (ucs_get_time() < cm->closing)) {
+        uct_sep_cm_ud_poll(cm);
+    }
 }
 
 unsigned uct_sep_cm_ud_get_events(uct_sep_cm_t *cm)
@@ -411,7 +497,8 @@ uct_sep_cm_ud_buffers_alloc(uct_sep_cm_t *cm, unsigned rx_queue_len)
 
     /* Whole pages of its own: registered memory is not inherited by fork, and
      * nothing else may be lost with it */
-    cm->rx_buf_size = ucs_align_up(rx_queue_len * UCT_SEP_CM_RX_STRIDE,
+    cm->rx_buf_size = ucs_align_up((rx_queue_len * UCT_SEP_CM_RX_STRIDE) +
+                                   UCT_SEP_CM_RX_SCRAP,
                                    (size_t)sysconf(_SC_PAGESIZE));
     cm->rx_buf      = mmap(NULL, cm->rx_buf_size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -454,7 +541,8 @@ static void uct_sep_cm_ud_buffers_free(uct_sep_cm_t *cm)
 }
 
 static ucs_status_t
-uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm, struct ibv_pd *pd)
+uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm, struct ibv_pd *pd,
+                        uct_sep_uuar_use_t use)
 {
     struct ibv_qp_init_attr attr = {
         .send_cq    = cm->cq,
@@ -463,7 +551,7 @@ uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm, struct ibv_pd *pd)
             .max_send_wr     = UCT_SEP_CM_TX_QUEUE_LEN,
             .max_recv_wr     = cm->rx_queue_len,
             .max_send_sge    = 1,
-            .max_recv_sge    = 1,
+            .max_recv_sge    = UCT_SEP_CM_RX_SGE,
             .max_inline_data = sizeof(uct_sep_conn_packet_t)
         },
         .qp_type    = IBV_QPT_UD,
@@ -473,9 +561,14 @@ uct_sep_cm_ud_qp_create(uct_sep_cm_t *cm, struct ibv_pd *pd)
     cm->ud_qp = ibv_create_qp(pd, &attr);
     if (cm->ud_qp == NULL) {
         ucs_error("%s: could not create a queue pair for connecting, with %u "
-                  "receives: %m. Reduce UCX_SEP_CM_RX_QUEUE_LEN; if the device "
-                  "has no UAR page left, use fewer workers or another "
-                  "UCX_SEP_CATEGORY", cm->name, cm->rx_queue_len);
+                  "receives: %m%s", cm->name, cm->rx_queue_len,
+                  uct_sep_shortage_hint(
+                          errno, uct_sep_uuar_use_is_driver(use) ?
+                          ". Reduce UCX_SEP_CM_RX_QUEUE_LEN; if the device has "
+                          "no UAR page left, use fewer workers or another "
+                          "UCX_SEP_CATEGORY" :
+                          ". Reduce UCX_SEP_CM_RX_QUEUE_LEN, or use fewer "
+                          "workers"));
         return UCS_ERR_IO_ERROR;
     }
 
@@ -513,7 +606,7 @@ static void uct_sep_cm_ud_qp_destroy(uct_sep_cm_t *cm)
 
     uct_sep_account_remove_qp(cm->ud_qp);
     if (ibv_destroy_qp(cm->ud_qp) != 0) {
-        ucs_warn("%s: ibv_destroy_qp(qp 0x%x, UD) failed: %m", cm->name, qpn);
+        ucs_warn("%s: ibv_destroy_qp(QP 0x%x, UD) failed: %m", cm->name, qpn);
     }
 }
 
@@ -525,11 +618,11 @@ uct_sep_cm_ud_qp_open(uct_sep_cm_t *cm, const uct_sep_cm_params_t *params)
 
     cm->uuars = params->uuars;
     if (cm->uuars == NULL) {
-        return uct_sep_cm_ud_qp_create(cm, pd);
+        return uct_sep_cm_ud_qp_create(cm, pd, UCT_SEP_UUAR_DRIVER);
     }
 
     uct_sep_uuars_enter(cm->uuars, params->uuar_use);
-    status = uct_sep_cm_ud_qp_create(cm, pd);
+    status = uct_sep_cm_ud_qp_create(cm, pd, params->uuar_use);
     if (status == UCS_OK) {
         status = uct_sep_cm_ud_qp_register(cm, params->uuar_use);
         if (status != UCS_OK) {
@@ -575,6 +668,7 @@ ucs_status_t uct_sep_cm_ud_open(uct_sep_cm_t *cm,
 
     cm->pkey_index = params->pkey_index;
     kh_init_inplace(uct_sep_cm_ahs, &cm->ahs);
+    ucs_list_head_init(&cm->ah_list);
 
     status = uct_sep_cm_ud_channel_create(cm, params->ibv_context);
     if (status != UCS_OK) {

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-static_assert(sizeof(uct_sep_conn_t) <= 128, "an unconnected endpoint and its "
+static_assert(sizeof(uct_sep_conn_t) <= 112, "an unconnected endpoint and its "
               "connection have 256 bytes together");
 
 
@@ -48,6 +48,15 @@ static void uct_sep_conn_arm(const uct_sep_conn_env_t *env,
                      uct_sep_conn_jitter(env, conn, interval);
 }
 
+static void uct_sep_conn_set_state(uct_sep_conn_env_t *env,
+                                   uct_sep_conn_t *conn,
+                                   uct_sep_conn_state_t state)
+{
+    env->num_half_open -= (conn->state == UCT_SEP_CONN_STATE_REP_SENT);
+    env->num_half_open += (state == UCT_SEP_CONN_STATE_REP_SENT);
+    conn->state         = state;
+}
+
 static ucs_status_t uct_sep_conn_qp_create(uct_sep_conn_env_t *env,
                                            uct_sep_conn_t *conn)
 {
@@ -68,8 +77,10 @@ void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn)
 {
     uint32_t epoch = conn->local_epoch;
 
-    conn->state        = UCT_SEP_CONN_STATE_IDLE;
-    conn->flags       &= ~UCT_SEP_CONN_FLAG_PENDING;
+    uct_sep_conn_set_state(env, conn, UCT_SEP_CONN_STATE_IDLE);
+    conn->flags       &= ~(UCT_SEP_CONN_FLAG_PENDING |
+                           UCT_SEP_CONN_FLAG_AGREED | UCT_SEP_CONN_FLAG_GONE |
+                           UCT_SEP_CONN_FLAG_REFUSED);
     conn->local_epoch  = 0;
     conn->remote_epoch = 0;
     conn->deadline     = 0;
@@ -90,10 +101,35 @@ static ucs_status_t uct_sep_conn_bind(uct_sep_conn_env_t *env,
         return status;
     }
 
-    conn->remote         = *remote;
-    conn->remote_epoch   = epoch;
-    conn->consumed_epoch = ucs_max(conn->consumed_epoch, epoch);
+    conn->remote_qpn   = remote->qpn;
+    conn->remote_epoch = epoch;
     return UCS_OK;
+}
+
+/* Whether a packet is from somebody who has received one about our QP */
+static int uct_sep_conn_is_proven(const uct_sep_conn_env_t *env,
+                                  const uct_sep_conn_t *conn,
+                                  const uct_sep_conn_msg_t *msg)
+{
+    return (conn->local_epoch != 0) &&
+           (msg->dst_nonce == uct_sep_nonce(&env->key, conn->local_epoch));
+}
+
+/* REP, RTU and REJ: is it about our QP, and from the peer? */
+static int uct_sep_conn_is_answer(const uct_sep_conn_env_t *env,
+                                  const uct_sep_conn_t *conn,
+                                  const uct_sep_conn_msg_t *msg)
+{
+    return (msg->dst_epoch == conn->local_epoch) &&
+           uct_sep_conn_is_proven(env, conn, msg);
+}
+
+/* The peer has confirmed that this QP is its own */
+static void uct_sep_conn_confirm(uct_sep_conn_t *conn,
+                                 const uct_sep_conn_msg_t *msg)
+{
+    conn->consumed_epoch = msg->src_epoch;
+    conn->remote_nonce   = msg->src_nonce;
 }
 
 static void uct_sep_conn_fail(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
@@ -108,18 +144,30 @@ static void uct_sep_conn_fail(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 }
 
-static void uct_sep_conn_reject(uint32_t epoch, uct_sep_conn_rej_t reason,
+static void uct_sep_conn_reject(uint32_t epoch, uint64_t nonce,
+                                uct_sep_conn_rej_t reason,
                                 uct_sep_conn_out_t *out)
 {
     out->actions   |= UCT_SEP_CONN_ACTION_SEND_REJ;
     out->rej_epoch  = epoch;
+    out->rej_nonce  = nonce;
     out->rej_reason = reason;
 }
 
-static void uct_sep_conn_established(uct_sep_conn_t *conn,
+static void uct_sep_conn_reply_gone(uint32_t gone_epoch, uint32_t epoch,
+                                    uint64_t nonce, uct_sep_conn_out_t *out)
+{
+    out->actions   |= UCT_SEP_CONN_ACTION_SEND_DREP;
+    out->gone_epoch = gone_epoch;
+    out->rej_epoch  = epoch;
+    out->rej_nonce  = nonce;
+}
+
+static void uct_sep_conn_established(uct_sep_conn_env_t *env,
+                                     uct_sep_conn_t *conn,
                                      uct_sep_conn_out_t *out)
 {
-    conn->state    = UCT_SEP_CONN_STATE_CONNECTED;
+    uct_sep_conn_set_state(env, conn, UCT_SEP_CONN_STATE_CONNECTED);
     conn->deadline = 0;
     conn->retries  = 0;
     out->actions  |= UCT_SEP_CONN_ACTION_ESTABLISHED;
@@ -137,13 +185,14 @@ static ucs_status_t uct_sep_conn_offer(uct_sep_conn_env_t *env,
         return status;
     }
 
-    conn->state   = UCT_SEP_CONN_STATE_REQ_SENT;
+    uct_sep_conn_set_state(env, conn, UCT_SEP_CONN_STATE_REQ_SENT);
     out->actions |= UCT_SEP_CONN_ACTION_SEND_REQ;
     uct_sep_conn_arm(env, conn, now);
     return UCS_OK;
 }
 
-/* REQ_SENT, or IDLE with a QP just made: take the peer's offer */
+/* REQ_SENT, or IDLE with a QP just made: take the peer's offer, whose nonce is
+ * in remote_nonce */
 static void uct_sep_conn_answer(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                                 uint32_t epoch,
                                 const uct_sep_conn_qp_info_t *remote,
@@ -154,11 +203,12 @@ static void uct_sep_conn_answer(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     status = uct_sep_conn_bind(env, conn, epoch, remote);
     if (status != UCS_OK) {
         uct_sep_conn_fail(env, conn, status, out);
-        uct_sep_conn_reject(epoch, UCT_SEP_CONN_REJ_NO_RESOURCES, out);
+        uct_sep_conn_reject(epoch, conn->remote_nonce,
+                            UCT_SEP_CONN_REJ_NO_RESOURCES, out);
         return;
     }
 
-    conn->state   = UCT_SEP_CONN_STATE_REP_SENT;
+    uct_sep_conn_set_state(env, conn, UCT_SEP_CONN_STATE_REP_SENT);
     out->actions |= UCT_SEP_CONN_ACTION_SEND_REP;
     uct_sep_conn_arm(env, conn, now);
 }
@@ -173,10 +223,12 @@ static void uct_sep_conn_accept(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     uct_sep_conn_qp_info_t remote_copy = *remote;
     ucs_status_t status;
 
-    status = uct_sep_conn_qp_create(env, conn);
+    conn->retries = 0;
+    status        = uct_sep_conn_qp_create(env, conn);
     if (status != UCS_OK) {
         uct_sep_conn_fail(env, conn, status, out);
-        uct_sep_conn_reject(epoch, UCT_SEP_CONN_REJ_NO_RESOURCES, out);
+        uct_sep_conn_reject(epoch, conn->remote_nonce,
+                            UCT_SEP_CONN_REJ_NO_RESOURCES, out);
         return;
     }
 
@@ -206,14 +258,20 @@ static void uct_sep_conn_retry_anew(uct_sep_conn_env_t *env,
     uct_sep_conn_fail(env, conn, status, out);
 }
 
-/* CONNECTED: the user still has the QP in his hands, tell him to let go */
+/* CONNECTED: the user still has the QP in his hands, tell him to let go.
+ * DISCONNECTING: he has put it down already, and if he has asked for a
+ * connection since, he gets a new one. */
 static void uct_sep_conn_peer_reset(uct_sep_conn_t *conn,
                                     uct_sep_conn_out_t *out)
 {
-    conn->state   = UCT_SEP_CONN_STATE_RESETTING;
-    conn->flags  &= ~UCT_SEP_CONN_FLAG_WANTED;
-    out->actions |= UCT_SEP_CONN_ACTION_FAILED;
-    out->status   = UCS_ERR_CONNECTION_RESET;
+    if (conn->state == UCT_SEP_CONN_STATE_CONNECTED) {
+        conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
+    }
+
+    conn->state    = UCT_SEP_CONN_STATE_RESETTING;
+    conn->deadline = 0;
+    out->actions  |= UCT_SEP_CONN_ACTION_FAILED;
+    out->status    = UCS_ERR_CONNECTION_RESET;
 }
 
 static void uct_sep_conn_pend(uct_sep_conn_t *conn,
@@ -221,35 +279,75 @@ static void uct_sep_conn_pend(uct_sep_conn_t *conn,
 {
     conn->flags       |= UCT_SEP_CONN_FLAG_PENDING;
     conn->remote_epoch = msg->src_epoch;
-    conn->remote       = msg->qp;
+    conn->pending      = msg->qp;
+}
+
+/* A REQ of an attempt that we know already */
+static void uct_sep_conn_recv_req_again(uct_sep_conn_t *conn,
+                                        const uct_sep_conn_msg_t *msg,
+                                        uct_sep_conn_out_t *out)
+{
+    if ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) &&
+        (conn->remote_epoch == msg->src_epoch)) {
+        out->actions |= UCT_SEP_CONN_ACTION_SEND_REP;
+    } else if ((conn->state == UCT_SEP_CONN_STATE_IDLE) ||
+               (conn->state == UCT_SEP_CONN_STATE_REP_SENT)) {
+        /* We have answered it and given up since: the peer, which may not have
+         * noticed, has to start over */
+        uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
+                            UCT_SEP_CONN_REJ_STALE_EPOCH, out);
+    } else {
+        /* REQ_SENT: the peer will answer our REQ. CONNECTED: it has our REP
+         * already. */
+        out->is_stale = 1;
+    }
 }
 
 static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                                   const uct_sep_conn_msg_t *msg, ucs_time_t now,
                                   uct_sep_conn_out_t *out)
 {
-    if (msg->src_epoch <= conn->consumed_epoch) {
-        if (msg->src_epoch < conn->consumed_epoch) {
-            out->is_stale = 1;
-        } else if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
-            /* We have answered it and given up since: the peer, which may not
-             * have noticed, has to start over */
-            uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH,
-                                out);
-        } else if ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) &&
-                   (conn->remote_epoch == msg->src_epoch)) {
-            out->actions |= UCT_SEP_CONN_ACTION_SEND_REP;
-        } else {
-            /* REQ_SENT: the peer will answer our REQ. CONNECTED: it has our
-             * REP already. */
-            out->is_stale = 1;
-        }
+    int is_proven = uct_sep_conn_is_proven(env, conn, msg);
+
+    if (msg->src_epoch < conn->consumed_epoch) {
+        out->is_stale = 1;
         return;
+    }
+
+    if ((msg->src_epoch == conn->consumed_epoch) ||
+        (msg->src_nonce == conn->remote_nonce)) {
+        uct_sep_conn_recv_req_again(conn, msg, out);
+        return;
+    }
+
+    if (!is_proven && ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) ||
+                       (conn->state == UCT_SEP_CONN_STATE_CONNECTED) ||
+                       (conn->state == UCT_SEP_CONN_STATE_DISCONNECTING))) {
+        /* Anybody may have sent this. Ask the peer: by its answer we see which
+         * of its QPs is the right one */
+        out->actions |= UCT_SEP_CONN_ACTION_SEND_REP;
+        return;
+    }
+
+    if (!is_proven && (conn->state == UCT_SEP_CONN_STATE_RESETTING)) {
+        out->is_stale = 1; /* It will be repeated */
+        return;
+    }
+
+    conn->remote_nonce = msg->src_nonce;
+    if (is_proven) {
+        uct_sep_conn_confirm(conn, msg);
     }
 
     switch (conn->state) {
     case UCT_SEP_CONN_STATE_IDLE:
-        conn->retries = 0;
+        if ((conn->refcount == 0) &&
+            (env->num_half_open >= env->max_half_open)) {
+            uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
+                                UCT_SEP_CONN_REJ_BUSY, out);
+            break;
+        }
+
         uct_sep_conn_accept(env, conn, msg->src_epoch, &msg->qp, now, out);
         break;
     case UCT_SEP_CONN_STATE_REQ_SENT:
@@ -262,14 +360,29 @@ static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         uct_sep_conn_accept(env, conn, msg->src_epoch, &msg->qp, now, out);
         break;
     case UCT_SEP_CONN_STATE_CONNECTED:
+    case UCT_SEP_CONN_STATE_DISCONNECTING:
         uct_sep_conn_peer_reset(conn, out);
         uct_sep_conn_pend(conn, msg);
         break;
     case UCT_SEP_CONN_STATE_RESETTING:
-        if (msg->src_epoch > conn->remote_epoch) {
-            uct_sep_conn_pend(conn, msg);
-        }
+        uct_sep_conn_pend(conn, msg);
         break;
+    }
+}
+
+/* A REP about another QP than ours: an earlier one of ours, or one that
+ * somebody else has told the peer of in our name */
+static void uct_sep_conn_recv_foreign_rep(uct_sep_conn_t *conn,
+                                          const uct_sep_conn_msg_t *msg,
+                                          uct_sep_conn_out_t *out)
+{
+    if (conn->state == UCT_SEP_CONN_STATE_REQ_SENT) {
+        /* It stands in the way of our REQ. The nonce shows that it is ours. */
+        conn->remote_nonce = msg->src_nonce;
+        out->actions      |= UCT_SEP_CONN_ACTION_SEND_REQ;
+    } else {
+        uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
+                            UCT_SEP_CONN_REJ_STALE_EPOCH, out);
     }
 }
 
@@ -279,52 +392,65 @@ static void uct_sep_conn_recv_rep(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 {
     ucs_status_t status;
 
-    if (conn->state == UCT_SEP_CONN_STATE_IDLE) {
-        uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH, out);
-        return;
-    }
-
-    if ((msg->dst_epoch != conn->local_epoch) ||
+    if ((conn->state != UCT_SEP_CONN_STATE_IDLE) &&
         (msg->src_epoch < conn->consumed_epoch)) {
         out->is_stale = 1;
         return;
     }
 
+    if (!uct_sep_conn_is_answer(env, conn, msg)) {
+        uct_sep_conn_recv_foreign_rep(conn, msg, out);
+        return;
+    }
+
     switch (conn->state) {
     case UCT_SEP_CONN_STATE_REQ_SENT:
+        uct_sep_conn_confirm(conn, msg);
         status = uct_sep_conn_bind(env, conn, msg->src_epoch, &msg->qp);
         if (status != UCS_OK) {
             uct_sep_conn_fail(env, conn, status, out);
-            uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_NO_RESOURCES,
-                                out);
+            uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
+                                UCT_SEP_CONN_REJ_NO_RESOURCES, out);
             return;
         }
 
-        uct_sep_conn_established(conn, out);
+        uct_sep_conn_established(env, conn, out);
         out->actions |= UCT_SEP_CONN_ACTION_SEND_RTU;
         break;
     case UCT_SEP_CONN_STATE_REP_SENT:
-        if (msg->src_epoch == conn->remote_epoch) {
-            uct_sep_conn_established(conn, out);
+        if (msg->src_epoch < conn->remote_epoch) {
+            /* Our QP is connected to a newer one, of the peer's or not: it will
+             * see our REP */
+            out->is_stale = 1;
+            break;
+        }
+
+        if ((msg->src_epoch == conn->remote_epoch) &&
+            (msg->src_nonce == conn->remote_nonce)) {
+            uct_sep_conn_confirm(conn, msg);
+            uct_sep_conn_established(env, conn, out);
             out->actions |= UCT_SEP_CONN_ACTION_SEND_RTU;
             break;
         }
 
         /* Crossed attempts: our QP is connected to an older QP of the peer,
          * its newer one to ours. Neither is of use. */
-        conn->consumed_epoch = msg->src_epoch;
-        uct_sep_conn_reject(msg->src_epoch, UCT_SEP_CONN_REJ_STALE_EPOCH, out);
+        uct_sep_conn_confirm(conn, msg);
+        uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
+                            UCT_SEP_CONN_REJ_STALE_EPOCH, out);
         uct_sep_conn_retry_anew(env, conn, now, out);
         break;
     case UCT_SEP_CONN_STATE_CONNECTED:
+    case UCT_SEP_CONN_STATE_DISCONNECTING:
         if (msg->src_epoch == conn->remote_epoch) {
-            /* Our RTU was lost */
+            /* Our RTU was lost, or the peer wants to know whether we still use
+             * this connection */
             out->actions |= UCT_SEP_CONN_ACTION_SEND_RTU;
             break;
         }
 
         /* Its QP of our connection is gone; the new one is of no use */
-        conn->consumed_epoch = msg->src_epoch;
+        uct_sep_conn_confirm(conn, msg);
         uct_sep_conn_peer_reset(conn, out);
         break;
     default:
@@ -333,14 +459,16 @@ static void uct_sep_conn_recv_rep(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 }
 
-static void uct_sep_conn_recv_rtu(uct_sep_conn_t *conn,
+static void uct_sep_conn_recv_rtu(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                                   const uct_sep_conn_msg_t *msg,
                                   uct_sep_conn_out_t *out)
 {
     if ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) &&
-        (msg->dst_epoch == conn->local_epoch) &&
-        (msg->src_epoch == conn->remote_epoch)) {
-        uct_sep_conn_established(conn, out);
+        uct_sep_conn_is_answer(env, conn, msg) &&
+        (msg->src_epoch == conn->remote_epoch) &&
+        (msg->src_nonce == conn->remote_nonce)) {
+        uct_sep_conn_confirm(conn, msg);
+        uct_sep_conn_established(env, conn, out);
     } else {
         out->is_stale = 1;
     }
@@ -352,22 +480,166 @@ static ucs_status_t uct_sep_conn_rej_status(uct_sep_conn_rej_t reason)
                                                       UCS_ERR_REJECTED;
 }
 
+/* DISCONNECTING: the connection goes on, or the peer is not there any more */
+static void uct_sep_conn_recv_refusal(uct_sep_conn_env_t *env,
+                                      uct_sep_conn_t *conn,
+                                      const uct_sep_conn_msg_t *msg,
+                                      uct_sep_conn_out_t *out)
+{
+    if (!uct_sep_conn_is_answer(env, conn, msg)) {
+        out->is_stale = 1;
+    } else if (msg->reason == UCT_SEP_CONN_REJ_STALE_IFACE) {
+        uct_sep_conn_peer_reset(conn, out);
+    } else if ((msg->reason == UCT_SEP_CONN_REJ_IN_USE) &&
+               (msg->token == conn->token)) {
+        conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
+        uct_sep_conn_established(env, conn, out);
+    } else {
+        out->is_stale = 1;
+    }
+}
+
 static void uct_sep_conn_recv_rej(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                                   const uct_sep_conn_msg_t *msg, ucs_time_t now,
                                   uct_sep_conn_out_t *out)
 {
+    if (conn->state == UCT_SEP_CONN_STATE_DISCONNECTING) {
+        uct_sep_conn_recv_refusal(env, conn, msg, out);
+        return;
+    }
+
     /* A connection in use is not given up because of a packet */
     if (((conn->state != UCT_SEP_CONN_STATE_REQ_SENT) &&
          (conn->state != UCT_SEP_CONN_STATE_REP_SENT)) ||
-        (msg->dst_epoch != conn->local_epoch)) {
+        !uct_sep_conn_is_answer(env, conn, msg)) {
         out->is_stale = 1;
         return;
     }
 
-    if (msg->reason == UCT_SEP_CONN_REJ_STALE_EPOCH) {
+    switch (msg->reason) {
+    case UCT_SEP_CONN_REJ_STALE_EPOCH:
         uct_sep_conn_retry_anew(env, conn, now, out);
-    } else {
+        break;
+    case UCT_SEP_CONN_REJ_BUSY:
+        if (conn->state != UCT_SEP_CONN_STATE_REQ_SENT) {
+            out->is_stale = 1;
+            break;
+        }
+
+        /* Only what is not answered counts. The deadline stays: it has been
+         * set for each repetition, and copies of an answer must not move
+         * it. */
+        conn->retries -= (conn->retries > 0);
+        break;
+    case UCT_SEP_CONN_REJ_IN_USE:
+        out->is_stale = 1;
+        break;
+    default:
         uct_sep_conn_fail(env, conn, uct_sep_conn_rej_status(msg->reason), out);
+        break;
+    }
+}
+
+/* The peer can send, and wants to give up the connection */
+static void uct_sep_conn_recv_dreq(uct_sep_conn_env_t *env,
+                                   uct_sep_conn_t *conn,
+                                   const uct_sep_conn_msg_t *msg,
+                                   uct_sep_conn_out_t *out)
+{
+    int is_refused = conn->flags & UCT_SEP_CONN_FLAG_REFUSED;
+
+    if (msg->dst_nonce != uct_sep_nonce(&env->key, msg->dst_epoch)) {
+        out->is_stale = 1; /* Not from who was connected to it */
+        return;
+    }
+
+    if (msg->dst_epoch != conn->local_epoch) {
+        /* It is gone already: our DREP was lost */
+        uct_sep_conn_reply_gone(msg->dst_epoch, msg->src_epoch, msg->src_nonce,
+                                out);
+        return;
+    }
+
+    if ((msg->src_epoch != conn->remote_epoch) ||
+        (msg->src_nonce != conn->remote_nonce)) {
+        out->is_stale = 1;
+        return;
+    }
+
+    switch (conn->state) {
+    case UCT_SEP_CONN_STATE_REP_SENT:
+        /* As good as the RTU, which was lost. It comes again. */
+        uct_sep_conn_confirm(conn, msg);
+        uct_sep_conn_established(env, conn, out);
+        break;
+    case UCT_SEP_CONN_STATE_CONNECTED:
+    case UCT_SEP_CONN_STATE_DISCONNECTING:
+        /* Of 16, half are older */
+        if (is_refused && ((msg->token - conn->declined) & 8)) {
+            out->is_stale = 1;
+            break;
+        }
+
+        if (((conn->state == UCT_SEP_CONN_STATE_CONNECTED) &&
+             (conn->refcount > 0)) ||
+            (is_refused && (msg->token == conn->declined))) {
+            conn->flags   |= UCT_SEP_CONN_FLAG_REFUSED;
+            conn->declined = msg->token;
+            uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
+                                UCT_SEP_CONN_REJ_IN_USE, out);
+            out->rej_token = msg->token;
+            break;
+        }
+
+        /* Neither side uses it. The answer follows when the user has let go. */
+        uct_sep_conn_peer_reset(conn, out);
+        conn->flags |= UCT_SEP_CONN_FLAG_AGREED;
+        break;
+    case UCT_SEP_CONN_STATE_RESETTING:
+        /* The user may have been waiting for something to complete */
+        uct_sep_conn_peer_reset(conn, out);
+        break;
+    default:
+        out->is_stale = 1;
+        break;
+    }
+}
+
+/* The peer's QP is gone */
+static void uct_sep_conn_recv_drep(uct_sep_conn_env_t *env,
+                                   uct_sep_conn_t *conn,
+                                   const uct_sep_conn_msg_t *msg,
+                                   ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    /* Who has not got an answer yet does not know our nonce. His own was only
+     * told to us. */
+    if ((msg->src_epoch != conn->remote_epoch) ||
+        (msg->src_nonce != conn->remote_nonce) ||
+        ((msg->dst_epoch == 0) ?
+         (conn->state != UCT_SEP_CONN_STATE_REP_SENT) :
+         !uct_sep_conn_is_answer(env, conn, msg))) {
+        out->is_stale = 1;
+        return;
+    }
+
+    switch (conn->state) {
+    case UCT_SEP_CONN_STATE_REP_SENT:
+        uct_sep_conn_retry_anew(env, conn, now, out);
+        break;
+    case UCT_SEP_CONN_STATE_CONNECTED:
+        if (conn->refcount > 0) {
+            /* What is under way may have arrived, and has a completion or will
+             * get one: for the user, it is as if nothing had been said */
+            conn->flags |= UCT_SEP_CONN_FLAG_GONE;
+            break;
+        }
+        /* Fall through */
+    case UCT_SEP_CONN_STATE_DISCONNECTING:
+        uct_sep_conn_peer_reset(conn, out);
+        break;
+    default:
+        out->is_stale = 1;
+        break;
     }
 }
 
@@ -387,6 +659,63 @@ void uct_sep_conn_init(uct_sep_conn_t *conn, const uct_sep_peer_addr_t *peer,
     ucs_list_head_init(&conn->timer_link);
 }
 
+/* DISCONNECTING: ask the peer, with all repetitions */
+static void uct_sep_conn_ask(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                             ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    conn->retries = 0;
+    out->actions |= UCT_SEP_CONN_ACTION_SEND_DREQ;
+    uct_sep_conn_arm(env, conn, now);
+}
+
+void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                             ucs_time_t now, uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_out_init(out);
+
+    if (conn->state == UCT_SEP_CONN_STATE_CONNECTED) {
+        conn->token  = (conn->token + 1) & 15;
+        conn->state  = UCT_SEP_CONN_STATE_DISCONNECTING;
+        conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
+        if ((conn->flags & UCT_SEP_CONN_FLAG_SELF) ||
+            (conn->flags & UCT_SEP_CONN_FLAG_GONE)) {
+            uct_sep_conn_peer_reset(conn, out); /* Nobody to ask */
+            return;
+        }
+    } else if ((conn->state != UCT_SEP_CONN_STATE_DISCONNECTING) ||
+               (conn->deadline != 0)) {
+        return;
+    }
+
+    uct_sep_conn_ask(env, conn, now, out);
+}
+
+void uct_sep_conn_unused(uct_sep_conn_t *conn, uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_out_init(out);
+
+    if ((conn->state == UCT_SEP_CONN_STATE_CONNECTED) &&
+        (conn->flags & UCT_SEP_CONN_FLAG_GONE)) {
+        uct_sep_conn_peer_reset(conn, out);
+    }
+}
+
+void uct_sep_conn_farewell(const uct_sep_conn_t *conn, uct_sep_conn_out_t *out)
+{
+    int is_known;
+
+    uct_sep_conn_out_init(out);
+
+    if ((conn->local_epoch != 0) &&
+        !(conn->flags & (UCT_SEP_CONN_FLAG_SELF | UCT_SEP_CONN_FLAG_GONE))) {
+        is_known = (conn->remote_epoch != 0) &&
+                   !(conn->flags & UCT_SEP_CONN_FLAG_PENDING);
+        uct_sep_conn_reply_gone(conn->local_epoch,
+                                is_known ? conn->remote_epoch : 0,
+                                is_known ? conn->remote_nonce : 0, out);
+    }
+}
+
 static ucs_status_t uct_sep_conn_start_self(uct_sep_conn_env_t *env,
                                             uct_sep_conn_t *conn,
                                             uct_sep_conn_out_t *out)
@@ -404,7 +733,7 @@ static ucs_status_t uct_sep_conn_start_self(uct_sep_conn_env_t *env,
         return status;
     }
 
-    uct_sep_conn_established(conn, out);
+    uct_sep_conn_established(env, conn, out);
     return UCS_OK;
 }
 
@@ -431,6 +760,12 @@ ucs_status_t uct_sep_conn_start(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         }
     }
 
+    if ((conn->state == UCT_SEP_CONN_STATE_DISCONNECTING) &&
+        !(conn->flags & UCT_SEP_CONN_FLAG_WANTED)) {
+        /* Somebody waits for the answer now */
+        uct_sep_conn_ask(env, conn, now, out);
+    }
+
     conn->flags |= UCT_SEP_CONN_FLAG_WANTED;
     return UCS_INPROGRESS;
 }
@@ -454,10 +789,16 @@ void uct_sep_conn_recv(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         uct_sep_conn_recv_rep(env, conn, msg, now, out);
         break;
     case UCT_SEP_CONN_MSG_RTU:
-        uct_sep_conn_recv_rtu(conn, msg, out);
+        uct_sep_conn_recv_rtu(env, conn, msg, out);
         break;
     case UCT_SEP_CONN_MSG_REJ:
         uct_sep_conn_recv_rej(env, conn, msg, now, out);
+        break;
+    case UCT_SEP_CONN_MSG_DREQ:
+        uct_sep_conn_recv_dreq(env, conn, msg, out);
+        break;
+    case UCT_SEP_CONN_MSG_DREP:
+        uct_sep_conn_recv_drep(env, conn, msg, now, out);
         break;
     default:
         out->is_stale = 1;
@@ -475,22 +816,32 @@ void uct_sep_conn_timeout(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 
     if (conn->retries >= env->max_retries) {
-        uct_sep_conn_fail(env, conn, UCS_ERR_ENDPOINT_TIMEOUT, out);
+        if (conn->state != UCT_SEP_CONN_STATE_DISCONNECTING) {
+            uct_sep_conn_fail(env, conn, UCS_ERR_ENDPOINT_TIMEOUT, out);
+        } else if (conn->flags & UCT_SEP_CONN_FLAG_WANTED) {
+            uct_sep_conn_peer_reset(conn, out);
+        } else {
+            conn->deadline = 0; /* Until the user asks again */
+        }
         return;
     }
 
     ++conn->retries;
     out->actions |= (conn->state == UCT_SEP_CONN_STATE_REQ_SENT) ?
                     UCT_SEP_CONN_ACTION_SEND_REQ :
-                    UCT_SEP_CONN_ACTION_SEND_REP;
+                    (conn->state == UCT_SEP_CONN_STATE_REP_SENT) ?
+                    UCT_SEP_CONN_ACTION_SEND_REP :
+                    UCT_SEP_CONN_ACTION_SEND_DREQ;
     uct_sep_conn_arm(env, conn, now);
 }
 
 void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                         ucs_time_t now, uct_sep_conn_out_t *out)
 {
-    int is_resetting = (conn->state == UCT_SEP_CONN_STATE_RESETTING);
+    int is_unused    = (conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
+                       (conn->state == UCT_SEP_CONN_STATE_DISCONNECTING);
     int is_pending   = !!(conn->flags & UCT_SEP_CONN_FLAG_PENDING);
+    int has_agreed   = !!(conn->flags & UCT_SEP_CONN_FLAG_AGREED);
     uint32_t epoch   = conn->remote_epoch;
     ucs_status_t status;
 
@@ -500,25 +851,34 @@ void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         return;
     }
 
-    if (!is_resetting) {
+    if (!is_unused) {
         /* The user knows, and can start again */
         conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
+    }
+
+    if (has_agreed && !is_pending) {
+        uct_sep_conn_reply_gone(conn->local_epoch, conn->remote_epoch,
+                                conn->remote_nonce, out);
     }
 
     uct_sep_conn_close(env, conn);
     conn->retries = 0;
 
     if (is_pending) {
-        uct_sep_conn_accept(env, conn, epoch, &conn->remote, now, out);
+        uct_sep_conn_accept(env, conn, epoch, &conn->pending, now, out);
     } else if (conn->flags & UCT_SEP_CONN_FLAG_WANTED) {
-        status = uct_sep_conn_offer(env, conn, now, out);
+        /* Nobody would answer a request to oneself */
+        status = (conn->flags & UCT_SEP_CONN_FLAG_SELF) ?
+                 uct_sep_conn_start_self(env, conn, out) :
+                 uct_sep_conn_offer(env, conn, now, out);
         if (status != UCS_OK) {
             uct_sep_conn_fail(env, conn, status, out);
         }
     }
 }
 
-void uct_sep_conn_msg_fill(const uct_sep_conn_t *conn,
+void uct_sep_conn_msg_fill(const uct_sep_conn_env_t *env,
+                           const uct_sep_conn_t *conn,
                            uct_sep_conn_msg_type_t type,
                            const uct_sep_conn_out_t *out,
                            const uct_sep_peer_addr_t *src,
@@ -531,16 +891,30 @@ void uct_sep_conn_msg_fill(const uct_sep_conn_t *conn,
 
     if (type == UCT_SEP_CONN_MSG_REJ) {
         msg_p->dst_epoch = out->rej_epoch;
+        msg_p->dst_nonce = out->rej_nonce;
         msg_p->reason    = out->rej_reason;
+        msg_p->token     = out->rej_token;
+        return;
+    }
+
+    if (type == UCT_SEP_CONN_MSG_DREP) {
+        msg_p->src_epoch = out->gone_epoch;
+        msg_p->src_nonce = uct_sep_nonce(&env->key, out->gone_epoch);
+        msg_p->dst_epoch = out->rej_epoch;
+        msg_p->dst_nonce = out->rej_nonce;
         return;
     }
 
     msg_p->src_epoch = conn->local_epoch;
+    msg_p->src_nonce = uct_sep_nonce(&env->key, conn->local_epoch);
+    msg_p->dst_nonce = conn->remote_nonce;
     if (type != UCT_SEP_CONN_MSG_REQ) {
         msg_p->dst_epoch = conn->remote_epoch;
     }
 
-    if (type != UCT_SEP_CONN_MSG_RTU) {
+    if (type == UCT_SEP_CONN_MSG_DREQ) {
+        msg_p->token = conn->token;
+    } else if (type != UCT_SEP_CONN_MSG_RTU) {
         msg_p->qp = conn->local;
     }
 }
@@ -552,8 +926,9 @@ const char *uct_sep_conn_state_name(unsigned state)
         [UCT_SEP_CONN_STATE_REQ_SENT]  = "req_sent",
         [UCT_SEP_CONN_STATE_REP_SENT]  = "rep_sent",
         [UCT_SEP_CONN_STATE_CONNECTED] = "connected",
-        [UCT_SEP_CONN_STATE_RESETTING] = "resetting"
+        [UCT_SEP_CONN_STATE_RESETTING] = "resetting",
+        [UCT_SEP_CONN_STATE_DISCONNECTING] = "disconnecting"
     };
 
-    return (state <= UCT_SEP_CONN_STATE_RESETTING) ? names[state] : "unknown";
+    return (state < ucs_static_array_size(names)) ? names[state] : "unknown";
 }

@@ -4,6 +4,7 @@
 #define UCT_SEP_CONN_H
 
 #include <uct/ib/sep/conn/sep_conn_def.h>
+#include <uct/ib/sep/conn/sep_nonce.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/time/time_def.h>
 
@@ -46,6 +47,26 @@ BEGIN_C_DECLS
  *   (@ref uct_sep_conn_reset). If a peer asks with a newer epoch, its old QP is
  *   gone: the user is told (FAILED with UCS_ERR_CONNECTION_RESET) and the new
  *   connection proceeds when the user has let go of the old QP.
+ * - *Impostors*: each QP has a nonce, which all but a REQ have to repeat. So
+ *   these come from somebody who receives at the peer's address. A REQ needs no
+ *   nonce, and what it claims changes nothing for good: it may open a
+ *   connection where there is none, but not replace one, and its epoch counts
+ *   only when the peer has confirmed it. If there is a connection, even a half
+ *   open one, the answer to such a REQ is a REP of that connection. Its owner
+ *   says RTU if all is well. If not, it repeats its REQ with the nonce, which
+ *   proves that it comes from him, or says REJ.
+ * - *Giving up*: nobody here uses the connection, and all that was sent has
+ *   completed (@ref uct_sep_conn_disconnect).
+ *
+ *     DREQ(1,7)             ---->   is it used? then REJ, IN_USE
+ *     QP 1 is not used              user lets go of QP 7
+ *     user lets go of QP 1  <----   DREP(7,1)
+ *
+ *   From its DREQ on a side does not send, and from its agreement on the other
+ *   one doesn't: nothing is under way when the QPs go. Who has asked must not
+ *   go on before the answer IN_USE, and the answer is to an attempt, with a
+ *   number: a late copy of a DREQ must not end a connection that is used again.
+ *   A DREP that comes unasked is the last that is heard of an interface.
  */
 
 /** States. */
@@ -59,7 +80,10 @@ typedef enum {
     /** Both QPs are connected. */
     UCT_SEP_CONN_STATE_CONNECTED,
     /** The peer has given up our QP, the user has been told to. */
-    UCT_SEP_CONN_STATE_RESETTING
+    UCT_SEP_CONN_STATE_RESETTING,
+    /** Connected, but not used: the peer has been asked to give it up; DREQ is
+     *  repeated. */
+    UCT_SEP_CONN_STATE_DISCONNECTING
 } uct_sep_conn_state_t;
 
 
@@ -69,8 +93,14 @@ enum {
     UCT_SEP_CONN_FLAG_WANTED  = 1 << 0,
     /** The peer is this interface itself. */
     UCT_SEP_CONN_FLAG_SELF    = 1 << 1,
-    /** RESETTING: remote and remote_epoch hold a REQ to be answered. */
-    UCT_SEP_CONN_FLAG_PENDING = 1 << 2
+    /** RESETTING: pending and remote_epoch hold a REQ to be answered. */
+    UCT_SEP_CONN_FLAG_PENDING = 1 << 2,
+    /** RESETTING: the peer has asked, and waits for a DREP. */
+    UCT_SEP_CONN_FLAG_AGREED  = 1 << 3,
+    /** CONNECTED: the peer's QP is gone. Whoever uses ours will find out. */
+    UCT_SEP_CONN_FLAG_GONE    = 1 << 4,
+    /** The peer was refused: declined is valid. */
+    UCT_SEP_CONN_FLAG_REFUSED = 1 << 5
 };
 
 
@@ -103,6 +133,9 @@ typedef struct uct_sep_conn_msg {
     uct_sep_peer_addr_t     src;
     uint32_t                src_epoch;
     uint32_t                dst_epoch;
+    uint64_t                src_nonce;
+    uint64_t                dst_nonce;
+    uint8_t                 token;
     uct_sep_conn_qp_info_t  qp;
 } uct_sep_conn_msg_t;
 
@@ -110,19 +143,35 @@ typedef struct uct_sep_conn_msg {
 /**
  * Connection to one remote interface. The transport embeds it as the first
  * member of its own structure and touches none of its fields.
+ *
+ * The nonce of our QP is not here: it follows from local_epoch.
  */
 typedef struct uct_sep_conn {
     uct_sep_peer_addr_t    peer;           /**< Identity (key in the table of
                                                 peers), and how it connects */
     uint8_t                state;          /**< uct_sep_conn_state_t */
     uint8_t                flags;          /**< UCT_SEP_CONN_FLAG_xx */
+    uint8_t                token    : 4;   /**< Of our last DREQ, */
+    uint8_t                declined : 4;   /**< and of the peer's last one that
+                                                was refused */
     uint16_t               retries;        /**< Retries used so far */
     uint32_t               local_epoch;    /**< Our QP; 0 if there is none */
     uint32_t               remote_epoch;   /**< QP ours is connected to, or 0 */
-    uint32_t               consumed_epoch; /**< Newest peer QP ever used */
-    uct_sep_conn_qp_info_t local;          /**< Valid with local_epoch */
-    uct_sep_conn_qp_info_t remote;         /**< Valid with remote_epoch */
-    uint32_t               refcount;       /**< sep_cm: conn_get minus put */
+    uint32_t               consumed_epoch; /**< Newest QP of the peer's that it
+                                                has confirmed to be its own */
+    union {
+        uct_sep_conn_qp_info_t local;      /**< Ours, to be told; valid with
+                                                local_epoch unless PENDING */
+        uct_sep_conn_qp_info_t pending;    /**< With PENDING: the peer's, which
+                                                the next of ours gets */
+    };
+    uint32_t               remote_qpn;     /**< Valid with remote_epoch */
+    uint32_t               refcount;       /**< sep_cm: conn_get minus put. Of a
+                                                connection that has none, nobody
+                                                will miss the QP */
+    uint64_t               remote_nonce;   /**< The newest one from the peer;
+                                                0 if there has been none. Kept
+                                                when our QP is given up */
     ucs_time_t             deadline;       /**< When to call
                                                 @ref uct_sep_conn_timeout;
                                                 0 if not armed */
@@ -152,8 +201,14 @@ typedef struct uct_sep_conn_env {
     unsigned                     max_retries; /**< Repetitions before failing */
     uint32_t                     last_epoch;  /**< Of the newest QP; starts at
                                                    0 */
+    unsigned                     num_half_open;  /**< Connections in REP_SENT;
+                                                      starts at 0 */
+    unsigned                     max_half_open;  /**< With so many of them,
+                                                      strangers have to wait */
     uint64_t                     seed;        /**< Spreads the repetitions of
                                                    many interfaces in time */
+    uct_sep_conn_key_t           key;         /**< Random and secret: what the
+                                                   nonces are made of */
 } uct_sep_conn_env_t;
 
 
@@ -163,8 +218,11 @@ enum {
     UCT_SEP_CONN_ACTION_SEND_REQ    = 1 << 1,
     UCT_SEP_CONN_ACTION_SEND_REP    = 1 << 2,
     UCT_SEP_CONN_ACTION_SEND_RTU    = 1 << 3,
-    UCT_SEP_CONN_ACTION_ESTABLISHED = 1 << 4, /**< Tell the user: may send */
-    UCT_SEP_CONN_ACTION_FAILED      = 1 << 5  /**< Tell the user: status */
+    UCT_SEP_CONN_ACTION_SEND_DREQ   = 1 << 4,
+    UCT_SEP_CONN_ACTION_SEND_DREP   = 1 << 5, /**< Of gone_epoch, to rej_epoch
+                                               */
+    UCT_SEP_CONN_ACTION_ESTABLISHED = 1 << 6, /**< Tell the user: may send */
+    UCT_SEP_CONN_ACTION_FAILED      = 1 << 7  /**< Tell the user: status */
 };
 
 
@@ -172,10 +230,13 @@ enum {
 typedef struct uct_sep_conn_out {
     unsigned           actions;    /**< UCT_SEP_CONN_ACTION_xx */
     ucs_status_t       status;     /**< With FAILED */
-    uint32_t           rej_epoch;  /**< With SEND_REJ: dst_epoch */
+    uint32_t           rej_epoch;  /**< With SEND_REJ, SEND_DREP: dst_epoch */
+    uint64_t           rej_nonce;  /**< With SEND_REJ, SEND_DREP: dst_nonce */
     uct_sep_conn_rej_t rej_reason; /**< With SEND_REJ */
+    uint8_t            rej_token;  /**< With SEND_REJ, IN_USE */
+    uint32_t           gone_epoch; /**< With SEND_DREP: src_epoch */
     uint8_t            is_stale;   /**< The packet was ignored: earlier epoch,
-                                        or not expected */
+                                        wrong nonce, or not expected */
 } uct_sep_conn_out_t;
 
 
@@ -248,6 +309,44 @@ void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 
 
 /**
+ * Event: the user does not use the QP any more, all that was sent has completed
+ * and all that was received has been handled: ask the peer to give up the
+ * connection. If it agrees, FAILED with UCS_ERR_CONNECTION_RESET follows; the
+ * user then lets go of the QP (@ref uct_sep_conn_reset). If it does not,
+ * ESTABLISHED follows: the QP can be used again. If it does not answer at all,
+ * nothing follows; the user may ask again. Nothing happens if the connection is
+ * not established.
+ *
+ * @param [in]  env   Environment.
+ * @param [in]  conn  Connection.
+ * @param [in]  now   Current time.
+ * @param [out] out   Actions.
+ */
+void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                             ucs_time_t now, uct_sep_conn_out_t *out);
+
+
+/**
+ * Event: the last reference has been dropped.
+ *
+ * @param [in]  conn  Connection.
+ * @param [out] out   Actions: FAILED with UCS_ERR_CONNECTION_RESET, if the
+ *                    peer's QP is gone and ours was only kept for the user.
+ */
+void uct_sep_conn_unused(uct_sep_conn_t *conn, uct_sep_conn_out_t *out);
+
+
+/**
+ * The interface is closing: what to tell the peer, before
+ * @ref uct_sep_conn_close.
+ *
+ * @param [in]  conn  Connection.
+ * @param [out] out   Actions: SEND_DREP, if the peer may know of our QP.
+ */
+void uct_sep_conn_farewell(const uct_sep_conn_t *conn, uct_sep_conn_out_t *out);
+
+
+/**
  * Destroy the QP if there is one and return to IDLE, without telling anyone.
  */
 void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn);
@@ -256,13 +355,15 @@ void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn);
 /**
  * Describe the packet an action asks for.
  *
+ * @param [in]  env    Environment.
  * @param [in]  conn   Connection.
  * @param [in]  type   Packet type.
  * @param [in]  out    Outcome that asked for the packet.
  * @param [in]  src    Local interface.
  * @param [out] msg_p  Filled.
  */
-void uct_sep_conn_msg_fill(const uct_sep_conn_t *conn,
+void uct_sep_conn_msg_fill(const uct_sep_conn_env_t *env,
+                           const uct_sep_conn_t *conn,
                            uct_sep_conn_msg_type_t type,
                            const uct_sep_conn_out_t *out,
                            const uct_sep_peer_addr_t *src,

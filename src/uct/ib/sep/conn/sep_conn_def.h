@@ -16,12 +16,6 @@
 /** First four bytes of every packet, "SEPc". */
 #define UCT_SEP_CONN_MAGIC         0x53455063u
 
-/**
- * Q_Key of the UD queue pairs. The top bit is clear: keys with it set are
- * "controlled" and need privileges to send with (IBA 10.2.5).
- */
-#define UCT_SEP_CONN_QKEY          0x5e9c0de1u
-
 /** Bytes the receiving side of a UD packet finds before the payload. */
 #define UCT_SEP_CONN_GRH_LEN       40
 
@@ -36,6 +30,12 @@ typedef enum {
     UCT_SEP_CONN_MSG_RTU = 3,
     /** "Your QP dst_epoch will not be connected, because of reason." */
     UCT_SEP_CONN_MSG_REJ = 4,
+    /** "My QP src_epoch is not going to send any more: may we give up the
+     *  connection?" The answer is DREP, or REJ with reason IN_USE. */
+    UCT_SEP_CONN_MSG_DREQ = 5,
+    /** "My QP src_epoch is gone": the answer to a DREQ, or the last that is
+     *  heard of an interface. */
+    UCT_SEP_CONN_MSG_DREP = 6,
     UCT_SEP_CONN_MSG_LAST
 } uct_sep_conn_msg_type_t;
 
@@ -49,6 +49,11 @@ typedef enum {
     UCT_SEP_CONN_REJ_STALE_EPOCH  = 2,
     /** The UD QP belongs to another interface: the addressed one is gone. */
     UCT_SEP_CONN_REJ_STALE_IFACE  = 3,
+    /** Answer to a DREQ: somebody uses the connection, it goes on. */
+    UCT_SEP_CONN_REJ_IN_USE       = 4,
+    /** Answer to a REQ: too many others are connecting. It may be repeated as
+     *  often as this is the answer. */
+    UCT_SEP_CONN_REJ_BUSY         = 5,
     UCT_SEP_CONN_REJ_LAST
 } uct_sep_conn_rej_t;
 
@@ -70,30 +75,42 @@ static_assert(sizeof(uct_sep_conn_wire_qp_t) == 16, "wire qp size");
 
 /**
  * The UD packet. One fixed size for all types keeps parsing free of length
- * arithmetic; it fits an inline send and the smallest MTU.
+ * arithmetic; it fits an inline send and the smallest MTU. It has no checksum:
+ * the fabric's CRCs guard it (InfiniBand specification, 7.8: ICRC and VCRC),
+ * and whatever is not exactly a packet of ours is refused.
  *
  * Epochs number all QPs that an interface uses for connections, starting at 1
  * and only growing, so "newer" is decided without a clock. Zero means none.
+ *
+ * Nonces are random numbers, one for each QP, never zero. Who can repeat that
+ * of a QP has received a packet about it, at the address that he claims.
  */
 typedef struct uct_sep_conn_packet {
     __be32                 magic;        /**< UCT_SEP_CONN_MAGIC */
     uint8_t                version;      /**< UCT_SEP_ADDR_VERSION */
     uint8_t                type;         /**< uct_sep_conn_msg_type_t */
     __be16                 length;       /**< sizeof(uct_sep_conn_packet_t) */
-    __be32                 crc;          /**< CRC32 of all with this zero */
     uint8_t                reason;       /**< uct_sep_conn_rej_t, REJ only */
-    uint8_t                reserved0[3]; /**< Zero */
+    uint8_t                token;        /**< DREQ: which attempt of its QP;
+                                              REJ, IN_USE: of which DREQ */
+    uint8_t                reserved0[6]; /**< Zero */
     __be64                 dst_id;       /**< Interface it is meant for */
     uct_sep_peer_addr_t    src;          /**< Interface it comes from */
     uint8_t                reserved1;    /**< Zero */
     __be32                 src_epoch;    /**< Sender's QP; zero in REJ */
-    __be32                 dst_epoch;    /**< Receiver's QP; zero in REQ */
+    __be32                 dst_epoch;    /**< Receiver's QP; zero in REQ, and in
+                                              a DREP if it is not known */
+    __be64                 src_nonce;    /**< That of src_epoch; zero in REJ */
+    __be64                 dst_nonce;    /**< That of dst_epoch. In REQ, the
+                                              newest one that came from the
+                                              receiver, or zero */
     uct_sep_conn_wire_qp_t qp;           /**< REQ and REP; zero otherwise */
 } UCS_S_PACKED uct_sep_conn_packet_t;
 
 static_assert(offsetof(uct_sep_conn_packet_t, dst_id) == 16, "dst_id offset");
 static_assert(offsetof(uct_sep_conn_packet_t, src) == 24, "src offset");
-static_assert(offsetof(uct_sep_conn_packet_t, src_epoch) == 60, "epoch offset");
-static_assert(sizeof(uct_sep_conn_packet_t) == 84, "packet size");
+static_assert(offsetof(uct_sep_conn_packet_t, src_epoch) == 64, "epoch offset");
+static_assert(offsetof(uct_sep_conn_packet_t, src_nonce) == 72, "nonce offset");
+static_assert(sizeof(uct_sep_conn_packet_t) == 104, "packet size");
 
 #endif

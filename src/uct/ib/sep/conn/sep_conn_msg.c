@@ -5,7 +5,6 @@
 #endif
 
 #include <uct/ib/sep/conn/sep_conn_msg.h>
-#include <uct/ib/sep/conn/sep_crc.h>
 #include <uct/ib/sep/port/sep_addr.h>
 
 #include <endian.h>
@@ -17,14 +16,11 @@ static int uct_sep_conn_msg_has_qp(unsigned type)
     return (type == UCT_SEP_CONN_MSG_REQ) || (type == UCT_SEP_CONN_MSG_REP);
 }
 
-/* UD packets are guarded by the fabric's CRCs; this one is against packets that
- * merely look like ours. */
-static uint32_t uct_sep_conn_packet_crc(const uct_sep_conn_packet_t *packet)
+static int uct_sep_conn_msg_has_token(const uct_sep_conn_msg_t *msg)
 {
-    uct_sep_conn_packet_t copy = *packet;
-
-    copy.crc = 0;
-    return uct_sep_crc32(UCT_SEP_CONN_MAGIC, &copy, sizeof(copy));
+    return (msg->type == UCT_SEP_CONN_MSG_DREQ) ||
+           ((msg->type == UCT_SEP_CONN_MSG_REJ) &&
+            (msg->reason == UCT_SEP_CONN_REJ_IN_USE));
 }
 
 void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
@@ -43,11 +39,17 @@ void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
         packet->reason    = msg->reason;
     } else {
         packet->src_epoch = htobe32(msg->src_epoch);
+        packet->src_nonce = htobe64(msg->src_nonce);
+    }
+
+    if (uct_sep_conn_msg_has_token(msg)) {
+        packet->token = msg->token;
     }
 
     if (msg->type != UCT_SEP_CONN_MSG_REQ) {
         packet->dst_epoch = htobe32(msg->dst_epoch);
     }
+    packet->dst_nonce = htobe64(msg->dst_nonce);
 
     if (uct_sep_conn_msg_has_qp(msg->type)) {
         packet->qp.qpn                = htobe32(msg->qp.qpn);
@@ -57,8 +59,6 @@ void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
         packet->qp.max_dest_rd_atomic = msg->qp.max_dest_rd_atomic;
         packet->qp.responder_qpn      = htobe32(msg->qp.responder_qpn);
     }
-
-    packet->crc = htobe32(uct_sep_conn_packet_crc(packet));
 }
 
 static int uct_sep_conn_msg_qpn_is_valid(uint32_t qpn)
@@ -89,7 +89,15 @@ static int uct_sep_conn_msg_is_valid(const uct_sep_conn_msg_t *msg)
 
     if ((is_rej != (msg->reason != UCT_SEP_CONN_REJ_NONE)) ||
         (is_rej != (msg->src_epoch == 0)) ||
-        (is_req != (msg->dst_epoch == 0))) {
+        (is_rej != (msg->src_nonce == 0))) {
+        return 0;
+    }
+
+    /* A DREP is about a QP, whether or not it was ever connected */
+    if ((msg->type == UCT_SEP_CONN_MSG_DREP) ?
+        ((msg->dst_epoch == 0) != (msg->dst_nonce == 0)) :
+        ((is_req != (msg->dst_epoch == 0)) ||
+         (!is_req && (msg->dst_nonce == 0)))) {
         return 0;
     }
 
@@ -107,7 +115,7 @@ uct_sep_conn_parse_t uct_sep_conn_msg_parse(const void *data, size_t length,
     uct_sep_conn_msg_t msg;
 
     /* Magic and version first: a later version may have another length */
-    if (length < offsetof(uct_sep_conn_packet_t, crc)) {
+    if (length < offsetof(uct_sep_conn_packet_t, reason)) {
         return UCT_SEP_CONN_PARSE_LENGTH;
     }
 
@@ -126,17 +134,16 @@ uct_sep_conn_parse_t uct_sep_conn_msg_parse(const void *data, size_t length,
         return UCT_SEP_CONN_PARSE_LENGTH;
     }
 
-    if (packet.crc != htobe32(uct_sep_conn_packet_crc(&packet))) {
-        return UCT_SEP_CONN_PARSE_CRC;
-    }
-
     memset(&msg, 0, sizeof(msg));
     msg.type                  = (uct_sep_conn_msg_type_t)packet.type;
     msg.reason                = (uct_sep_conn_rej_t)packet.reason;
+    msg.token                 = packet.token;
     msg.dst_id                = be64toh(packet.dst_id);
     msg.src                   = packet.src;
     msg.src_epoch             = be32toh(packet.src_epoch);
     msg.dst_epoch             = be32toh(packet.dst_epoch);
+    msg.src_nonce             = be64toh(packet.src_nonce);
+    msg.dst_nonce             = be64toh(packet.dst_nonce);
     msg.qp.qpn                = be32toh(packet.qp.qpn);
     msg.qp.psn                = be32toh(packet.qp.psn);
     msg.qp.path_mtu           = packet.qp.path_mtu;
@@ -162,10 +169,12 @@ uct_sep_conn_parse_t uct_sep_conn_msg_parse(const void *data, size_t length,
 const char *uct_sep_conn_msg_type_name(unsigned type)
 {
     static const char *names[] = {
-        [UCT_SEP_CONN_MSG_REQ] = "REQ",
-        [UCT_SEP_CONN_MSG_REP] = "REP",
-        [UCT_SEP_CONN_MSG_RTU] = "RTU",
-        [UCT_SEP_CONN_MSG_REJ] = "REJ"
+        [UCT_SEP_CONN_MSG_REQ]  = "REQ",
+        [UCT_SEP_CONN_MSG_REP]  = "REP",
+        [UCT_SEP_CONN_MSG_RTU]  = "RTU",
+        [UCT_SEP_CONN_MSG_REJ]  = "REJ",
+        [UCT_SEP_CONN_MSG_DREQ] = "DREQ",
+        [UCT_SEP_CONN_MSG_DREP] = "DREP"
     };
 
     return ((type >= UCT_SEP_CONN_MSG_REQ) && (type < UCT_SEP_CONN_MSG_LAST)) ?
@@ -179,7 +188,10 @@ const char *uct_sep_conn_rej_str(unsigned reason)
         [UCT_SEP_CONN_REJ_NO_RESOURCES] = "peer could not make a queue pair",
         [UCT_SEP_CONN_REJ_STALE_EPOCH]  = "peer has given up this attempt",
         [UCT_SEP_CONN_REJ_STALE_IFACE]  = "peer interface does not exist "
-                                          "any more"
+                                          "any more",
+        [UCT_SEP_CONN_REJ_IN_USE]       = "peer uses the connection",
+        [UCT_SEP_CONN_REJ_BUSY]         = "too many connect to the peer at a "
+                                          "time"
     };
 
     return (reason < UCT_SEP_CONN_REJ_LAST) ? texts[reason] : "unknown";
@@ -192,7 +204,6 @@ const char *uct_sep_conn_parse_str(unsigned result)
         [UCT_SEP_CONN_PARSE_LENGTH]  = "wrong length",
         [UCT_SEP_CONN_PARSE_MAGIC]   = "not a connection packet",
         [UCT_SEP_CONN_PARSE_VERSION] = "other protocol version",
-        [UCT_SEP_CONN_PARSE_CRC]     = "wrong checksum",
         [UCT_SEP_CONN_PARSE_FIELD]   = "field out of range"
     };
 

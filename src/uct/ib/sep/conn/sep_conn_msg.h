@@ -19,7 +19,6 @@ typedef enum {
     UCT_SEP_CONN_PARSE_LENGTH,  /**< Wrong number of bytes */
     UCT_SEP_CONN_PARSE_MAGIC,   /**< Foreign packet */
     UCT_SEP_CONN_PARSE_VERSION, /**< Peer speaks another version */
-    UCT_SEP_CONN_PARSE_CRC,     /**< Damaged */
     UCT_SEP_CONN_PARSE_FIELD,   /**< A field is out of its range */
     UCT_SEP_CONN_PARSE_LAST
 } uct_sep_conn_parse_t;
@@ -39,7 +38,7 @@ void uct_sep_conn_msg_pack(const uct_sep_conn_msg_t *msg,
 /**
  * Read a packet. Never trusts the bytes: what is accepted is a well formed
  * message with valid addresses, known type, epochs and QP as the type requires,
- * zero in everything reserved, and a matching checksum.
+ * and zero in everything reserved.
  *
  * @param [in]  data    Payload behind the GRH, any alignment.
  * @param [in]  length  Number of bytes.

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_async.h"
+#include <uct/ib/sep/device/sep_async.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/async/async.h>
@@ -220,9 +220,16 @@ void uct_sep_async_cleanup(uct_sep_async_t *async)
     pthread_mutex_destroy(&async->lock);
 }
 
-void uct_sep_async_user_add(uct_sep_async_user_t *user)
+void uct_sep_async_user_add(uct_sep_async_t *async, uct_sep_async_user_t *user,
+                            ucs_callbackq_t *progress_q, ucs_callback_t cb,
+                            void (*wake)(void *arg), void *arg)
 {
-    user->cb_id = UCS_CALLBACKQ_ID_NULL;
+    user->async      = async;
+    user->progress_q = progress_q;
+    user->cb         = cb;
+    user->wake       = wake;
+    user->arg        = arg;
+    user->cb_id      = UCS_CALLBACKQ_ID_NULL;
     pthread_mutex_lock(&user->async->lock);
     user->is_fatal = user->async->is_fatal;
     ucs_list_add_tail(&user->async->users, &user->list);

@@ -90,8 +90,11 @@ ucs_status_t uct_sep_async_init(uct_sep_async_t *async,
 void uct_sep_async_cleanup(uct_sep_async_t *async);
 
 
-/** Tell an interface from now on. Members up to arg are set. */
-void uct_sep_async_user_add(uct_sep_async_user_t *user);
+/** Tell an interface from now on; for the arguments see
+ *  @ref uct_sep_async_user_t. */
+void uct_sep_async_user_add(uct_sep_async_t *async, uct_sep_async_user_t *user,
+                            ucs_callbackq_t *progress_q, ucs_callback_t cb,
+                            void (*wake)(void *arg), void *arg);
 
 
 /** Not any more. */

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_device.h"
+#include <uct/ib/sep/device/sep_device.h>
 #include <uct/ib/sep/base/sep_account.h>
 
 #include <ucs/config/parser.h>
@@ -93,15 +93,15 @@ ucs_status_t uct_sep_device_query_caps(struct ibv_context *context,
 }
 
 /* Ask the firmware which extended (masked) atomics there are: verbs can't
- * tell */
-static int uct_sep_device_query_atomics(struct ibv_context *context,
+ * tell. None if it does not answer */
+static void uct_sep_device_query_atomics(struct ibv_context *context,
                                         uct_sep_hca_atomics_t *atomics_p)
 {
     uint8_t caps[UCT_SEP_HCA_CAP_LEN];
 
     if (uct_sep_device_query_caps(context, UCT_SEP_HCA_CAP_ATOMIC_CUR, caps) !=
         UCS_OK) {
-        return 0;
+        return;
     }
 
     atomics_p->operations  = uct_sep_hca_cap_get16(
@@ -109,7 +109,6 @@ static int uct_sep_device_query_atomics(struct ibv_context *context,
     atomics_p->sizes       = uct_sep_hca_cap_get16(caps,
                                                    UCT_SEP_ATOMIC_CAPS_SIZE_QP);
     atomics_p->host_order8 = (caps[UCT_SEP_ATOMIC_CAPS_8B_MODE] >> 6) == 1;
-    return 1;
 }
 
 /* Of a set of sizes (enum ibv_pci_atomic_op_size), that of 4 or 8 bytes */
@@ -119,12 +118,24 @@ uct_sep_device_pci_atomic(unsigned sizes, size_t size, uct_atomic_op_t op)
     return ((sizes << 2) & size) ? UCS_BIT(op) : 0;
 }
 
+/* Whether there are masked atomics of a size, which all of 4 bytes are */
+static int
+uct_sep_device_has_masked(const uct_sep_hca_atomics_t *atomics, size_t size)
+{
+    return ucs_test_all_flags(atomics->operations,
+                              UCT_SEP_ATOMIC_OPERATIONS_ALL) &&
+           (atomics->sizes & size);
+}
+
 /* Atomics on PCIe are atomic with respect to the processor. Only add and
  * compare-swap of the sizes that the device reports are: it makes all others,
  * those with masks as well, of a read and a write, between which the processor
  * or an atomic on PCIe may change the memory. UCX's ib transports offer the
- * same (uct_rc_mlx5_iface_common_query). */
-static int uct_sep_device_init_pci_atomics(uct_sep_device_t *dev)
+ * same (uct_rc_mlx5_iface_common_query), and those of 4 bytes also where the
+ * device does not have the work requests for them. */
+static int
+uct_sep_device_init_pci_atomics(uct_sep_device_t *dev,
+                                const uct_sep_hca_atomics_t *atomics)
 {
     const struct ibv_pci_atomic_caps *pci = &dev->attr.pci_atomic_caps;
     uint64_t add32, add64, cswap32, cswap64;
@@ -139,8 +150,10 @@ static int uct_sep_device_init_pci_atomics(uct_sep_device_t *dev)
         return 0;
     }
 
-    dev->atomic32.op_flags  = add32;
-    dev->atomic32.fop_flags = add32 | cswap32;
+    if (uct_sep_device_has_masked(atomics, sizeof(uint32_t))) {
+        dev->atomic32.op_flags  = add32;
+        dev->atomic32.fop_flags = add32 | cswap32;
+    }
     dev->atomic64.op_flags  = add64;
     dev->atomic64.fop_flags = add64 | cswap64;
     dev->atomic_cap         = UCT_IFACE_FLAG_ATOMIC_CPU;
@@ -155,12 +168,16 @@ static void uct_sep_device_init_atomics(uct_sep_device_t *dev)
     const uint64_t ops     = logical | UCS_BIT(UCT_ATOMIC_OP_ADD);
     const uint64_t fops    = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
                              UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-    uct_sep_hca_atomics_t ext;
+    uct_sep_hca_atomics_t ext = {};
 
     /* The kernel reports a device that returns old values of 8 bytes in big
      * endian as one without atomics */
-    if ((dev->attr.orig_attr.atomic_cap == IBV_ATOMIC_NONE) ||
-        uct_sep_device_init_pci_atomics(dev)) {
+    if (dev->attr.orig_attr.atomic_cap == IBV_ATOMIC_NONE) {
+        return;
+    }
+
+    uct_sep_device_query_atomics(dev->context, &ext);
+    if (uct_sep_device_init_pci_atomics(dev, &ext)) {
         return;
     }
 
@@ -169,17 +186,12 @@ static void uct_sep_device_init_atomics(uct_sep_device_t *dev)
                               UCS_BIT(UCT_ATOMIC_OP_CSWAP);
     dev->atomic_cap         = UCT_IFACE_FLAG_ATOMIC_DEVICE;
 
-    if (!uct_sep_device_query_atomics(dev->context, &ext) ||
-        !ucs_test_all_flags(ext.operations, UCT_SEP_ATOMIC_OPERATIONS_ALL)) {
-        return;
-    }
-
-    if (ext.sizes & sizeof(uint32_t)) {
+    if (uct_sep_device_has_masked(&ext, sizeof(uint32_t))) {
         dev->atomic32.op_flags  = ops;
         dev->atomic32.fop_flags = fops;
     }
 
-    if ((ext.sizes & sizeof(uint64_t)) && ext.host_order8) {
+    if (uct_sep_device_has_masked(&ext, sizeof(uint64_t)) && ext.host_order8) {
         dev->atomic64.op_flags  = ops;
         dev->atomic64.fop_flags = fops;
     }

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_pci.h"
+#include <uct/ib/sep/device/sep_pci.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>

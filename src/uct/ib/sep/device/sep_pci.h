@@ -31,7 +31,8 @@ BEGIN_C_DECLS
 double uct_sep_pci_link_bw(const char *speed, const char *width);
 
 
-/** The same for a device. */
+/** @return Bytes per second of the PCIe link of a device,
+ *          UCT_SEP_PCI_BW_UNLIMITED if it is not known. */
 double uct_sep_pci_bw(const uct_sep_device_t *dev);
 
 

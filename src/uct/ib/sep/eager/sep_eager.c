@@ -4,19 +4,21 @@
 #  include "config.h"
 #endif
 
-#include "sep_eager.h"
-#include "sep_eager_stats.h"
+#include <uct/ib/sep/eager/sep_eager.h>
+#include <uct/ib/sep/eager/sep_eager_mem.h>
+#include <uct/ib/sep/eager/sep_eager_order.h>
+#include <uct/ib/sep/eager/sep_eager_stats.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/iface/sep_op_done.h>
+#include <uct/ib/sep/iface/sep_stack.h>
 
+#include <ucs/datastruct/queue.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <inttypes.h>
 #include <string.h>
 
-
-/* Of a counter in memory */
-#define UCT_SEP_EAGER_COUNTER_UNIT   sizeof(uint64_t)
 
 /* Room in a segment for a message of the ring: header, padding and tail */
 #define UCT_SEP_EAGER_OVERHEAD       16u
@@ -30,47 +32,6 @@ static const char *uct_sep_eager_msg_names[] = {
     [UCT_SEP_RING_MSG_RELEASE] = "a return"
 };
 
-/*
- * Memory
- */
-
-static ucs_status_t
-uct_sep_eager_alloc(uct_sep_iface_t *iface, size_t length, const char *name,
-                    uct_allocated_memory_t *mem)
-{
-    ucs_status_t status;
-
-    if (mem->address != NULL) {
-        return UCS_OK;
-    }
-
-    status = uct_iface_mem_alloc(&iface->super.super, length,
-                                 UCT_MD_MEM_ACCESS_ALL, name, mem);
-    if (status != UCS_OK) {
-        mem->address = NULL;
-        ucs_debug("%s: no memory for the eager channel (%s, %zu bytes): %s",
-                  iface->port.name, name, length, ucs_status_string(status));
-        return status;
-    }
-
-    memset(mem->address, 0, length);
-    return UCS_OK;
-}
-
-static void uct_sep_eager_free(uct_allocated_memory_t *mem)
-{
-    if (mem->address != NULL) {
-        uct_iface_mem_free(mem);
-        mem->address = NULL;
-    }
-}
-
-/* Strict, whatever other memory has: a message's tail must come last */
-static uint32_t uct_sep_eager_rkey(const uct_allocated_memory_t *mem)
-{
-    return ((const uct_sep_mem_t*)mem->memh)->mr->rkey;
-}
-
 void uct_sep_eager_init(uct_sep_iface_t *iface,
                         uct_iface_progress_func_t progress)
 {
@@ -79,8 +40,7 @@ void uct_sep_eager_init(uct_sep_iface_t *iface,
     iface->eager.progress           = progress;
     iface->eager.hot                = &iface->eager.none;
     iface->eager.none.iface         = iface;
-    iface->eager.none.rx.tail       = (void*)&uct_sep_ring_empty;
-    iface->eager.none.rx.key        = UCT_SEP_RING_KEY(0, 1);
+    uct_sep_ring_rx_init_empty(&iface->eager.none.rx);
     uct_sep_ring_set_init(&iface->eager.set, iface->config.eager.poll_set);
 }
 
@@ -93,85 +53,12 @@ void uct_sep_eager_cleanup(uct_sep_iface_t *iface)
     ucs_debug("%s: interface %p: by ring %" PRIu64 " sent, %" PRIu64
               " received; by send/receive %" PRIu64 " sent, %" PRIu64
               " received; %" PRIu64 " of these sent despite a ring, %" PRIu64
-              " because it was full; %" PRIu64 " writes of credits",
+              " because it was full; %" PRIu64 " writes of credits; no ring "
+              "for %" PRIu64 " peers for want of order",
               iface->port.name, (void*)iface, stats->ring_sent,
-              stats->ring_received, stats->sent, stats->received,
-              stats->fallbacks, stats->full, stats->writes);
-    if (iface->eager.rings != NULL) {
-        uct_sep_ring_poll_cleanup(&iface->eager.places);
-        ucs_free(iface->eager.rings);
-    }
-    uct_sep_eager_free(&iface->eager.counters);
-    uct_sep_eager_free(&iface->eager.memory);
-}
-
-/* A counter stays with its connection, to which late writes may be on their
- * way; NULL if there is none left */
-static uint32_t *uct_sep_eager_get_counter(uct_sep_iface_t *iface)
-{
-    unsigned i, bit;
-
-    if (uct_sep_eager_alloc(iface, UCT_SEP_EAGER_MAX_COUNTERS *
-                                   UCT_SEP_EAGER_COUNTER_UNIT,
-                            "sep_eager_counters",
-                            &iface->eager.counters) != UCS_OK) {
-        return NULL;
-    }
-
-    for (i = 0; i < ucs_static_array_size(iface->eager.counter_map); ++i) {
-        if (~iface->eager.counter_map[i] != 0) {
-            bit                          = ucs_ffs64(~iface->eager.
-                                                      counter_map[i]);
-            iface->eager.counter_map[i] |= UCS_BIT(bit);
-            return UCS_PTR_BYTE_OFFSET(iface->eager.counters.address,
-                                       (i * 64 + bit) *
-                                       UCT_SEP_EAGER_COUNTER_UNIT);
-        }
-    }
-
-    return NULL;
-}
-
-static void
-uct_sep_eager_put_counter(uct_sep_iface_t *iface, const uint32_t *counter)
-{
-    unsigned index = UCS_PTR_BYTE_DIFF(iface->eager.counters.address, counter) /
-                     UCT_SEP_EAGER_COUNTER_UNIT;
-
-    iface->eager.counter_map[index / 64] &= ~UCS_BIT(index % 64);
-}
-
-/* Before the first ring is offered */
-static ucs_status_t uct_sep_eager_init_rings(uct_sep_iface_t *iface)
-{
-    unsigned num = iface->config.eager.poll_set;
-    ucs_status_t status;
-
-    if (iface->eager.rings != NULL) {
-        return UCS_OK;
-    }
-
-    status = uct_sep_eager_alloc(iface, (size_t)num *
-                                        iface->config.eager.slots *
-                                        iface->config.eager.slot_size,
-                                 "sep_eager_rings", &iface->eager.memory);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    status = uct_sep_ring_poll_init(&iface->eager.places, num);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    iface->eager.rings = ucs_calloc(num, sizeof(*iface->eager.rings),
-                                    "sep_eager_ring");
-    if (iface->eager.rings == NULL) {
-        uct_sep_ring_poll_cleanup(&iface->eager.places);
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    return UCS_OK;
+              stats->ring_received, iface->count.sent, iface->count.received,
+              stats->fallbacks, stats->full, stats->writes, stats->withheld);
+    uct_sep_eager_mem_cleanup(iface);
 }
 
 /*
@@ -202,13 +89,13 @@ static void uct_sep_eager_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     case UCT_SEP_RING_MSG_OFFER:
         body.offer.address   = (uintptr_t)peer->ring->rx.first -
                                peer->ring->rx.max_length;
-        body.offer.rkey      = uct_sep_eager_rkey(&iface->eager.memory);
+        body.offer.rkey      = peer->ring->memh->mr->rkey;
         body.offer.slot_size = peer->ring->rx.slot_size;
         body.offer.slots     = peer->ring->rx.slots;
         break;
     case UCT_SEP_RING_MSG_ACCEPT:
         body.accept.address = (uintptr_t)peer->returned;
-        body.accept.rkey    = uct_sep_eager_rkey(&iface->eager.counters);
+        body.accept.rkey    = uct_sep_eager_mem_counter_rkey(iface);
         break;
     case UCT_SEP_RING_MSG_RELEASE:
         body.release.seq = uct_sep_ring_tx_seq(&txwq->ring);
@@ -244,23 +131,52 @@ static void uct_sep_eager_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
 }
 
-/* Give back slots by a write */
+static void uct_sep_eager_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+/* A write of slots was placed: the next one may be posted */
+static void
+uct_sep_eager_returned(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
+                       ucs_queue_elem_t *elem, ucs_status_t status)
+{
+    uct_sep_txwq_t *txwq = uct_sep_op(elem)->arg;
+
+    uct_sep_op_list_push(&iface->tx.free_ops, elem);
+    txwq->eager->is_returning = 0;
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+        uct_sep_eager_flush(iface, txwq);
+    }
+}
+
+/* Give back slots by a write. Two of them could be placed in either order, and
+ * the counter would stay at what the first one says: only one is under way. */
 static void
 uct_sep_eager_post_returned(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_eager_peer_t *peer = txwq->eager;
     uct_sep_ring_rx_t *rx      = &peer->ring->rx;
+    uct_sep_op_t *op           = uct_sep_op_get(iface);
 
-    rx->returned += uct_sep_ring_tx_take_owed(&txwq->ring);
+    if (op == NULL) {
+        return; /* With a later message, or write */
+    }
+
+    uct_sep_ring_rx_return(rx, uct_sep_ring_tx_take_owed(&txwq->ring));
+    peer->is_returning = 1;
     ++iface->eager.stats.writes;
     iface->tx.ops->post_write(iface, txwq, &rx->returned, sizeof(rx->returned),
                               peer->return_to.address,
                               htobe32(peer->return_to.rkey));
+    op->handler = uct_sep_eager_returned;
+    op->ep      = NULL;
+    op->arg     = txwq;
+    uct_sep_txwq_track(txwq, op);
 }
 
+/* Whether slots are to be given back by a write, and can be */
 static int uct_sep_eager_owes(const uct_sep_txwq_t *txwq)
 {
     return (txwq->eager->state.rx == UCT_SEP_RING_OPEN) &&
+           !txwq->eager->is_returning &&
            (uct_sep_ring_tx_owed(&txwq->ring) >=
             uct_sep_ring_rx_max_owed(&txwq->eager->ring->rx));
 }
@@ -277,7 +193,7 @@ static void uct_sep_eager_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
             if (ucs_list_is_empty(&peer->due)) {
                 ucs_list_add_tail(&iface->eager.due, &peer->due);
             }
-            txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
+            uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_WAITING);
             if (iface->tx.cq_credits < 0) {
                 uct_sep_credits_stall(iface);
             }
@@ -288,6 +204,7 @@ static void uct_sep_eager_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
             uct_sep_eager_post(iface, txwq, type);
         } else {
             uct_sep_eager_post_returned(iface, txwq);
+            break;
         }
     }
 
@@ -308,38 +225,6 @@ void uct_sep_eager_send_due(uct_sep_iface_t *iface)
  * Who has a ring
  */
 
-/* What looks for completions, and for messages in rings if there are rings.
- * Whoever rings for lists of work requests does so around that: a message in a
- * ring must not keep a list waiting. */
-static uct_iface_progress_func_t *
-uct_sep_eager_progress_func(uct_sep_iface_t *iface)
-{
-    return (iface->config.postlist > 1) ? &iface->tx.poll :
-                                          &iface->super.super.ops
-                                                   .iface_progress;
-}
-
-/* With the first ring, and without the last, the interface is progressed by
- * another function */
-static void uct_sep_eager_set_progress(uct_sep_iface_t *iface,
-                                       uct_iface_progress_func_t func)
-{
-    unsigned flags = iface->super.progress_flags;
-
-    if (iface->config.postlist > 1) {
-        iface->tx.poll = func;
-        return;
-    }
-
-    uct_base_iface_progress_disable(&iface->super.super,
-                                    flags | UCT_PROGRESS_THREAD_SAFE);
-    iface->super.super.ops.iface_progress = func;
-    if (flags != 0) {
-        uct_base_iface_progress_enable(&iface->super.super,
-                                       flags | UCT_PROGRESS_THREAD_SAFE);
-    }
-}
-
 /* A ring that is in use neither by a peer nor by a handler that has not come
  * back yet, or NULL */
 static uct_sep_eager_ring_t *
@@ -358,21 +243,14 @@ uct_sep_eager_find_free(const uct_sep_iface_t *iface)
     return NULL;
 }
 
-/* A ring is in use from the offer on */
+/* A ring is in use from the offer on; it has a key */
 static void uct_sep_eager_take_ring(uct_sep_iface_t *iface,
                                     uct_sep_txwq_t *txwq,
                                     uct_sep_eager_ring_t *ring)
 {
-    size_t size    = (size_t)iface->config.eager.slots *
-                     iface->config.eager.slot_size;
-    unsigned index = uct_sep_eager_index(iface, ring);
-    uct_iface_progress_func_t func;
-
-    uct_sep_ring_rx_init(&ring->rx,
-                         UCS_PTR_BYTE_OFFSET(iface->eager.memory.address,
-                                             index * size),
-                         iface->config.eager.slots,
-                         iface->config.eager.slot_size, &txwq->ring.credits);
+    uct_sep_ring_rx_init(&ring->rx, uct_sep_eager_mem_ring(iface, ring),
+                         iface->config.eager.slots, txwq->eager->slot_size,
+                         &txwq->ring.credits);
     ring->iface       = iface;
     ring->txwq        = txwq;
     ring->score       = txwq->eager->score;
@@ -381,12 +259,7 @@ static void uct_sep_eager_take_ring(uct_sep_iface_t *iface,
     txwq->eager->ring = ring;
     uct_sep_ring_tx_set_other(&txwq->ring, &ring->rx);
     ++iface->eager.num_rings;
-    func = *uct_sep_eager_progress_func(iface);
-    if (func != iface->eager.progress) {
-        iface->eager.complete = func;
-        iface->eager.poll     = func;
-        uct_sep_eager_set_progress(iface, iface->eager.progress);
-    }
+    uct_sep_stack_set(iface, UCT_SEP_STACK_RINGS, iface->eager.progress);
 }
 
 static void
@@ -411,7 +284,7 @@ void uct_sep_eager_unwatch(uct_sep_iface_t *iface, uct_sep_eager_ring_t *ring)
 static void uct_sep_eager_check_progress(uct_sep_iface_t *iface)
 {
     if ((iface->eager.num_rings == 0) && !iface->eager.is_held) {
-        uct_sep_eager_set_progress(iface, iface->eager.complete);
+        uct_sep_stack_set(iface, UCT_SEP_STACK_RINGS, NULL);
     }
 }
 
@@ -422,13 +295,13 @@ void uct_sep_eager_hold(uct_sep_iface_t *iface,
     ucs_assert(!iface->eager.is_held);
     iface->eager.held    = *recv;
     iface->eager.is_held = 1;
-    iface->eager.poll    = held;
+    uct_sep_stack_set(iface, UCT_SEP_STACK_HELD, held);
 }
 
 void uct_sep_eager_release(uct_sep_iface_t *iface)
 {
     iface->eager.is_held = 0;
-    iface->eager.poll    = iface->eager.complete;
+    uct_sep_stack_set(iface, UCT_SEP_STACK_HELD, NULL);
     uct_sep_eager_check_progress(iface);
 }
 
@@ -438,6 +311,7 @@ static void uct_sep_eager_drop_ring(uct_sep_iface_t *iface,
     uct_sep_eager_ring_t *ring = txwq->eager->ring;
 
     uct_sep_eager_unwatch(iface, ring);
+    uct_sep_eager_mem_close_ring(iface, ring);
     uct_sep_ring_tx_set_other(&txwq->ring, NULL);
     uct_sep_eager_stats_received(iface, ring);
     iface->eager.stats.receives += uct_sep_ring_rx_count(&ring->rx);
@@ -514,8 +388,15 @@ void uct_sep_eager_report(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         return;
     }
 
+    if ((peer->slot_size == 0) &&
+        !uct_sep_eager_order_offers(iface, txwq, &peer->slot_size)) {
+        peer->is_refused = 1;
+        ++iface->eager.stats.withheld;
+        return;
+    }
+
     uct_sep_ring_set_report(&iface->eager.set, &peer->score, messages);
-    if (uct_sep_eager_init_rings(iface) != UCS_OK) {
+    if (uct_sep_eager_mem_init_rings(iface) != UCS_OK) {
         peer->is_refused = 1; /* A message that is repeated helps nobody */
         return;
     }
@@ -523,6 +404,10 @@ void uct_sep_eager_report(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     iface->eager.is_sleepy = 0;
     ring                   = uct_sep_eager_find_free(iface);
     if (ring != NULL) {
+        if (uct_sep_eager_mem_open_ring(iface, ring) != UCS_OK) {
+            peer->is_refused = 1;
+            return;
+        }
         uct_sep_eager_take_ring(iface, txwq, ring);
         uct_sep_ring_state_offer(&peer->state);
         uct_sep_eager_flush(iface, txwq);
@@ -549,12 +434,13 @@ static int uct_sep_eager_accepts(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 {
     uct_sep_eager_peer_t *peer = txwq->eager;
 
-    if (!uct_sep_eager_is_enabled(iface)) {
+    if (!uct_sep_eager_is_enabled(iface) ||
+        !uct_sep_eager_order_accepts(iface)) {
         return 0;
     }
 
     if (peer->returned == NULL) {
-        peer->returned = uct_sep_eager_get_counter(iface);
+        peer->returned = uct_sep_eager_mem_get_counter(iface);
         if (peer->returned == NULL) {
             return 0;
         }
@@ -640,10 +526,22 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     return UCS_OK;
 }
 
+int uct_sep_eager_refresh(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_eager_stats_sent(iface, txwq);
+    if (uct_sep_ring_tx_refresh(&txwq->ring)) {
+        return 1;
+    }
+
+    iface->eager.stats.full += !txwq->ring.is_fenced;
+    return 0;
+}
+
 void uct_sep_eager_return_slots(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if ((uct_sep_ring_tx_owed(&txwq->ring) <
          uct_sep_ring_rx_max_owed(&txwq->eager->ring->rx)) ||
+        txwq->eager->is_returning ||
         (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
         return;
     }
@@ -698,7 +596,7 @@ void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         uct_sep_eager_drop_ring(iface, txwq);
     }
     if (txwq->eager->returned != NULL) {
-        uct_sep_eager_put_counter(iface, txwq->eager->returned);
+        uct_sep_eager_mem_put_counter(iface, txwq->eager->returned);
     }
     ucs_free(txwq->eager);
     txwq->eager = NULL;

@@ -126,10 +126,43 @@ static inline void uct_sep_eager_sync(uct_sep_eager_ring_t *ring)
     uct_sep_iface_t *iface = ring->iface;
 
     if (ring->is_watched && (ring != iface->eager.hot)) {
-        iface->eager.places.places[uct_sep_eager_index(iface, ring)] =
-                ring->rx.tail;
+        uct_sep_ring_poll_move(&iface->eager.places,
+                               uct_sep_eager_index(iface, ring), ring->rx.tail);
     }
 }
+
+
+/** The ring whose turn it is next, if handlers keep their buffers. */
+static inline void uct_sep_eager_set_turn(uct_sep_iface_t *iface, unsigned turn)
+{
+    iface->eager.turn = turn;
+}
+
+
+/** Handlers keep their buffers: they get copies. */
+static inline void uct_sep_eager_set_copies(uct_sep_iface_t *iface)
+{
+    iface->eager.copies = 1;
+}
+
+
+/** @return Immediate data of a message that goes by send/receive although there
+ *          is a ring. */
+static inline uint32_t
+uct_sep_eager_take_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                        uint8_t fc_bits)
+{
+    ++iface->eager.stats.fallbacks;
+    return uct_sep_ring_tx_take_send(&txwq->ring, fc_bits);
+}
+
+
+/**
+ * No slot of the peer's ring is left: look for those that came back, and count.
+ *
+ * @return Whether there are any.
+ */
+int uct_sep_eager_refresh(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /** Look at a ring first, or with the interface's eager.none, at the table. */

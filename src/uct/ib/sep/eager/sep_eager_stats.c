@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_eager_stats.h"
+#include <uct/ib/sep/eager/sep_eager_stats.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 
 #include <ucs/vfs/base/vfs_cb.h>
@@ -20,6 +20,7 @@ const char *uct_sep_eager_stat_names[] = {
     [UCT_SEP_EAGER_STAT_FALLBACKS]     = "fallbacks",
     [UCT_SEP_EAGER_STAT_FULL]          = "ring_full",
     [UCT_SEP_EAGER_STAT_WRITES]        = "credit_writes",
+    [UCT_SEP_EAGER_STAT_WITHHELD]      = "withheld",
     [UCT_SEP_EAGER_STAT_RINGS]         = "rings",
     [UCT_SEP_EAGER_STAT_ACCEPTED]      = "rings_of_peers"
 };
@@ -27,7 +28,12 @@ const char *uct_sep_eager_stat_names[] = {
 
 void uct_sep_eager_stats_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    uct_sep_txwq_count_ring(txwq, &iface->eager.stats);
+    uint16_t seq = uct_sep_ring_tx_seq(&txwq->ring);
+
+    if (uct_sep_ring_tx_is_open(&txwq->ring)) {
+        iface->eager.stats.ring_sent += (uint16_t)(seq - txwq->eager->counted);
+        txwq->eager->counted          = seq;
+    }
 }
 
 void uct_sep_eager_stats_start(uct_sep_txwq_t *txwq)
@@ -44,7 +50,7 @@ void uct_sep_eager_stats_received(uct_sep_iface_t *iface,
     ring->counted                     = count;
 }
 
-/* The same for all rings, without changing anything */
+/* Messages received in all rings; changes nothing */
 static uint64_t
 uct_sep_eager_stats_num_received(const uct_sep_iface_t *iface)
 {
@@ -68,7 +74,7 @@ void uct_sep_eager_stats_get(uct_sep_iface_t *iface, uint64_t *values)
     uint64_t sent                      = 0;
     uct_sep_txwq_t *txwq;
 
-    ucs_list_for_each(txwq, &iface->tx.active, list) {
+    ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
         uct_sep_eager_stats_sent(iface, txwq);
         sent += uct_sep_fc_num_sent(iface, txwq);
     }
@@ -77,11 +83,12 @@ void uct_sep_eager_stats_get(uct_sep_iface_t *iface, uint64_t *values)
     values[UCT_SEP_EAGER_STAT_RING_SENT]     = stats->ring_sent;
     values[UCT_SEP_EAGER_STAT_RING_RECEIVED] =
             uct_sep_eager_stats_num_received(iface);
-    values[UCT_SEP_EAGER_STAT_SENT]          = stats->sent + sent;
-    values[UCT_SEP_EAGER_STAT_RECEIVED]      = stats->received;
+    values[UCT_SEP_EAGER_STAT_SENT]          = iface->count.sent + sent;
+    values[UCT_SEP_EAGER_STAT_RECEIVED]      = iface->count.received;
     values[UCT_SEP_EAGER_STAT_FALLBACKS]     = stats->fallbacks;
     values[UCT_SEP_EAGER_STAT_FULL]          = stats->full;
     values[UCT_SEP_EAGER_STAT_WRITES]        = stats->writes;
+    values[UCT_SEP_EAGER_STAT_WITHHELD]      = stats->withheld;
     values[UCT_SEP_EAGER_STAT_RINGS]         = iface->eager.num_rings;
     values[UCT_SEP_EAGER_STAT_ACCEPTED]      = stats->accepted;
 }
@@ -103,13 +110,16 @@ void uct_sep_eager_stats_vfs_init(uct_sep_iface_t *iface, void *obj)
     } files[] = {
         [UCT_SEP_EAGER_STAT_RING_SENT]     = {&stats->ring_sent,
                                               UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_SENT]          = {&stats->sent, UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_RECEIVED]      = {&stats->received,
+        [UCT_SEP_EAGER_STAT_SENT]          = {&iface->count.sent,
+                                              UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_RECEIVED]      = {&iface->count.received,
                                               UCS_VFS_TYPE_ULONG},
         [UCT_SEP_EAGER_STAT_FALLBACKS]     = {&stats->fallbacks,
                                               UCS_VFS_TYPE_ULONG},
         [UCT_SEP_EAGER_STAT_FULL]          = {&stats->full, UCS_VFS_TYPE_ULONG},
         [UCT_SEP_EAGER_STAT_WRITES]        = {&stats->writes,
+                                              UCS_VFS_TYPE_ULONG},
+        [UCT_SEP_EAGER_STAT_WITHHELD]      = {&stats->withheld,
                                               UCS_VFS_TYPE_ULONG},
         [UCT_SEP_EAGER_STAT_RINGS]         = {&iface->eager.num_rings,
                                               UCS_VFS_TYPE_U32},

@@ -31,6 +31,9 @@ typedef enum {
                                            others did not fit, or had to ask for
                                            a completion */
     UCT_SEP_EAGER_STAT_WRITES,        /**< Slots given back by writes */
+    UCT_SEP_EAGER_STAT_WITHHELD,      /**< Peers that were offered no ring, as
+                                           their data may be placed out of
+                                           order */
     UCT_SEP_EAGER_STAT_RINGS,         /**< Rings that peers have, or were
                                            offered, */
     UCT_SEP_EAGER_STAT_ACCEPTED,      /**< and those of others */
@@ -42,7 +45,8 @@ typedef enum {
 extern const char *uct_sep_eager_stat_names[UCT_SEP_EAGER_STAT_LAST];
 
 
-/** Add what has been sent on a connection since it was asked last. */
+/** Add the messages written into a ring since it was asked last: fewer than
+ *  65536. */
 void uct_sep_eager_stats_sent(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 

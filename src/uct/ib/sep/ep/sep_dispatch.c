@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_dispatch.h"
+#include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
@@ -16,14 +16,14 @@
 void uct_sep_dispatch_add(uct_sep_ep_t *ep)
 {
     ucs_list_del(&ep->sched);
-    ucs_list_add_tail(&uct_sep_ep_iface(ep)->tx.sched, &ep->sched);
+    ucs_list_add_tail(&uct_sep_ep_iface(ep)->conn.sched, &ep->sched);
 }
 
 void uct_sep_dispatch_wait(uct_sep_ep_t *ep)
 {
     ucs_list_del(&ep->sched);
-    ucs_list_add_tail(&ep->txwq->waiting, &ep->sched);
-    ep->txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
+    ucs_list_add_tail(&ep->txwq->conn.waiting, &ep->sched);
+    uct_sep_txwq_set_flags(ep->txwq, UCT_SEP_TXWQ_FLAG_WAITING);
 }
 
 void uct_sep_dispatch_remove(uct_sep_ep_t *ep)
@@ -52,16 +52,16 @@ static int uct_sep_dispatch_first(uct_sep_ep_t *ep)
 
     /* Off the queue while it is called: the callback may release it or add it
      * again */
-    --iface->tx.num_pending;
-    iface->tx.dispatched = ep;
+    --iface->conn.num_pending;
+    iface->conn.dispatched = ep;
     status               = req->func(req);
-    if (iface->tx.dispatched == NULL) {
+    if (iface->conn.dispatched == NULL) {
         return 1; /* The request's callback has destroyed the endpoint */
     }
 
     if (status != UCS_OK) {
         ucs_queue_push_head(&ep->pending, &priv->queue_elem);
-        ++iface->tx.num_pending;
+        ++iface->conn.num_pending;
     }
 
     if (!ucs_queue_is_empty(&ep->pending)) {
@@ -80,7 +80,7 @@ static unsigned uct_sep_dispatch_retry(void *arg)
     uct_sep_iface_t *iface = arg;
 
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                        &iface->tx.dispatch_id);
+                                        &iface->conn.dispatch_id);
     uct_sep_dispatch(iface);
     return 1;
 }
@@ -91,29 +91,29 @@ void uct_sep_dispatch(uct_sep_iface_t *iface)
     int progressed;
     uct_sep_ep_t *ep;
 
-    if (iface->tx.in_dispatch) {
+    if (iface->conn.in_dispatch) {
         return;
     }
 
-    iface->tx.in_dispatch = 1;
+    iface->conn.in_dispatch = 1;
     do {
         /* One request of each endpoint in turn */
         progressed = 0;
-        ucs_list_splice_tail(&round, &iface->tx.sched);
-        ucs_list_head_init(&iface->tx.sched);
+        ucs_list_splice_tail(&round, &iface->conn.sched);
+        ucs_list_head_init(&iface->conn.sched);
         while (!ucs_list_is_empty(&round) && (iface->tx.cq_credits >= 0)) {
             ep = ucs_list_extract_head(&round, uct_sep_ep_t, sched);
             ucs_list_head_init(&ep->sched);
             progressed |= uct_sep_dispatch_first(ep);
         }
-        ucs_list_splice_tail(&iface->tx.sched, &round);
+        ucs_list_splice_tail(&iface->conn.sched, &round);
         ucs_list_head_init(&round);
     } while (progressed && (iface->tx.cq_credits >= 0) &&
-             !ucs_list_is_empty(&iface->tx.sched));
-    iface->tx.in_dispatch = 0;
+             !ucs_list_is_empty(&iface->conn.sched));
+    iface->conn.in_dispatch = 0;
     uct_sep_postlist_ring_any(iface);
 
-    if (!ucs_list_is_empty(&iface->tx.sched)) {
+    if (!ucs_list_is_empty(&iface->conn.sched)) {
         if (iface->tx.cq_credits < 0) {
             uct_sep_credits_stall(iface);
         } else {
@@ -121,28 +121,28 @@ void uct_sep_dispatch(uct_sep_iface_t *iface)
             uct_worker_progress_register_safe(&iface->super.worker->super,
                                               uct_sep_dispatch_retry,
                                               iface, 0,
-                                              &iface->tx.dispatch_id);
+                                              &iface->conn.dispatch_id);
         }
     }
 }
 
 void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    txwq->flags &= ~UCT_SEP_TXWQ_FLAG_WAITING;
+    uct_sep_txwq_clear_flags(txwq, UCT_SEP_TXWQ_FLAG_WAITING);
     if (!ucs_list_is_empty(&iface->tx.fc_due)) {
         uct_sep_fc_send_due(iface);
     }
     uct_sep_eager_send_due(iface);
 
-    ucs_list_splice_tail(&iface->tx.sched, &txwq->waiting);
-    ucs_list_head_init(&txwq->waiting);
+    ucs_list_splice_tail(&iface->conn.sched, &txwq->conn.waiting);
+    ucs_list_head_init(&txwq->conn.waiting);
 
     if (iface->tx.stalled) {
         if (iface->tx.cq_credits < 0) {
             uct_sep_credits_stall(iface);
             return;
         }
-        iface->tx.stalled = 0;
+        uct_sep_credits_unstall(iface);
     }
 
     uct_sep_dispatch(iface);
@@ -151,7 +151,7 @@ void uct_sep_dispatch_wake(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 void uct_sep_dispatch_unstall(uct_sep_iface_t *iface)
 {
     if (iface->tx.stalled && (iface->tx.cq_credits >= 0)) {
-        iface->tx.stalled = 0;
+        uct_sep_credits_unstall(iface);
         uct_sep_fc_send_due(iface);
         uct_sep_eager_send_due(iface);
         uct_sep_dispatch(iface);

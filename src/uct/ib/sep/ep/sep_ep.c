@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_ep.h"
+#include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_link.h>
@@ -46,6 +46,7 @@ ucs_status_t UCS_F_NOINLINE uct_sep_ep_no_credits(uct_sep_ep_t *ep)
         ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAGS_BIASED);
         if (txwq->flags & UCT_SEP_TXWQ_FLAG_FENCE) {
             uct_sep_txwq_unbias(txwq, UCT_SEP_TXWQ_FLAG_FENCE);
+            uct_sep_ring_tx_fence(&txwq->ring);
             /* Not a NOP: no specification says that it waits for the fence */
             iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_FENCE);
         }
@@ -149,8 +150,8 @@ void uct_sep_ep_destroy(uct_ep_h tl_ep)
 
     uct_sep_postlist_ring_any(iface);
     uct_sep_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
-    if (iface->tx.dispatched == ep) {
-        iface->tx.dispatched = NULL;
+    if (iface->conn.dispatched == ep) {
+        iface->conn.dispatched = NULL;
     }
 
     /* Before any completion is called: if that progresses and the queue pair
@@ -184,12 +185,15 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 
     UCT_TL_EP_STAT_PEND(&ep->super);
     uct_pending_req_queue_push(&ep->pending, req);
-    ++iface->tx.num_pending;
+    ++iface->conn.num_pending;
 
     if (ep->txwq == &iface->tx.idle) {
         /* Attaching or failing the endpoint continues with it */
     } else if (iface->tx.cq_credits < 0) {
+        /* Nobody need have asked for completions yet: a fence may have taken
+         * the last credit */
         uct_sep_dispatch_add(ep);
+        uct_sep_credits_stall(iface);
     } else {
         uct_sep_dispatch_wait(ep);
     }
@@ -210,7 +214,7 @@ void uct_sep_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
                                              uct_pending_req_priv_queue_t,
                                              queue_elem);
         req  = ucs_container_of(priv, uct_pending_req_t, priv);
-        --iface->tx.num_pending;
+        --iface->conn.num_pending;
         if (cb != NULL) {
             cb(req, arg);
         } else {
@@ -236,8 +240,7 @@ ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp)
         op->handler = uct_sep_op_complete_flush;
         op->comp    = comp;
         op->ep      = ep;
-        op->end     = txwq->sw_pi;
-        ucs_queue_push(&txwq->outstanding, &op->queue);
+        uct_sep_txwq_track(txwq, op);
     }
 
     UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
@@ -257,7 +260,7 @@ ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,
      * for a window. Unless it is one of them that flushes: it would wait for
      * those behind it. */
     if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) &&
-                     !iface->tx.in_dispatch &&
+                     !iface->conn.in_dispatch &&
                      !(flags & UCT_FLUSH_FLAG_CANCEL) &&
                      !(ep->flags & UCT_SEP_EP_FLAG_FAILED))) {
         if (iface->tx.cq_credits < 0) {

@@ -24,11 +24,13 @@ BEGIN_C_DECLS
 ucs_status_t uct_sep_ep_no_credits(uct_sep_ep_t *ep);
 
 
-/** The same for an operation that is not a put: see sep_strict.h. */
+/** uct_sep_ep_no_credits() for an operation that is not a put: see
+ *  sep_strict.h. */
 ucs_status_t uct_sep_ep_no_op_credits(uct_sep_ep_t *ep);
 
 
-/** The same for an active message, which may also have to wait for a grant. */
+/** uct_sep_ep_no_credits() for an active message, which may also have to wait
+ *  for a grant. */
 ucs_status_t uct_sep_ep_no_am_credits(uct_sep_ep_t *ep);
 
 

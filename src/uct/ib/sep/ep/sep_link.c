@@ -4,14 +4,16 @@
 #  include "config.h"
 #endif
 
-#include "sep_link.h"
+#include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/iface/sep_api.h>
+#include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_event.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/port/sep_path.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/queue.h>
@@ -111,8 +113,9 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
         }
     }
 
-    txwq->link = link;
-    link->txwq = txwq;
+    txwq->conn.link           = link;
+    link->txwq           = txwq;
+    link->is_established = 0;
     ++iface->conn.num_qp;
 
     memset(local_p, 0, sizeof(*local_p));
@@ -122,8 +125,8 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
     local_p->path_mtu           = iface->config.path_mtu;
     local_p->max_rd_atomic      = iface->config.max_rd_atomic;
     local_p->max_dest_rd_atomic = iface->config.max_dest_rd_atomic;
-    local_p->responder_qpn      = (txwq->responder != NULL) ?
-                                  txwq->responder->qp_num : 0;
+    local_p->responder_qpn      = (txwq->conn.responder != NULL) ?
+                                  txwq->conn.responder->qp_num : 0;
     return UCS_OK;
 
 err_close:
@@ -138,8 +141,16 @@ uct_sep_link_qp_connect(void *arg, uct_sep_conn_t *conn,
                         const uct_sep_conn_qp_info_t *remote,
                         const struct ibv_ah_attr *ah_attr)
 {
-    return uct_sep_link_txwq_connect(arg, uct_sep_link(conn)->txwq,
-                                     conn->local.psn, remote, ah_attr);
+    uct_sep_iface_t *iface = arg;
+    uct_sep_txwq_t *txwq   = uct_sep_link(conn)->txwq;
+    ucs_status_t status;
+
+    status = uct_sep_link_txwq_connect(iface, txwq, conn->local.psn, remote,
+                                       ah_attr);
+    if (status == UCS_OK) {
+        uct_sep_path_bind(&iface->port, txwq->conn.qp, conn->peer.dev.path);
+    }
+    return status;
 }
 
 static unsigned uct_sep_link_event_progress(void *arg)
@@ -147,18 +158,36 @@ static unsigned uct_sep_link_event_progress(void *arg)
     return uct_sep_link_handle_events(arg);
 }
 
-/* Leave a note for the main thread */
+static void uct_sep_link_schedule(uct_sep_iface_t *iface)
+{
+    uct_worker_progress_register_safe(&iface->super.worker->super,
+                                      uct_sep_link_event_progress, iface, 0,
+                                      &iface->conn.event_id);
+}
+
+/* Let the main thread progress what was left to it, even if it sleeps */
+static void uct_sep_link_wake(uct_sep_iface_t *iface)
+{
+    uct_sep_link_schedule(iface);
+    uct_sep_event_signal(iface);
+}
+
 static void
-uct_sep_link_post_event(uct_sep_iface_t *iface, uct_sep_link_t *link)
+uct_sep_link_queue_event(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     if (!link->has_event) {
         link->has_event = 1;
         ucs_queue_push(&iface->conn.events, &link->event);
     }
 
-    uct_worker_progress_register_safe(&iface->super.worker->super,
-                                      uct_sep_link_event_progress, iface, 0,
-                                      &iface->conn.event_id);
+    uct_sep_link_schedule(iface);
+}
+
+/* Leave a note for the main thread */
+static void
+uct_sep_link_post_event(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_link_queue_event(iface, link);
     uct_sep_event_signal(iface);
 }
 
@@ -166,7 +195,11 @@ static void uct_sep_link_established(void *arg, uct_sep_conn_t *conn)
 {
     uct_sep_link_t *link = uct_sep_link(conn);
 
-    link->txwq->flags |= UCT_SEP_TXWQ_FLAG_ESTABLISHED;
+    if (!link->is_established) {
+        /* Otherwise it goes on, and the flags are the main thread's */
+        link->is_established = 1;
+        uct_sep_txwq_set_flags(link->txwq, UCT_SEP_TXWQ_FLAG_ESTABLISHED);
+    }
     uct_sep_link_post_event(arg, link);
 }
 
@@ -179,6 +212,14 @@ uct_sep_link_failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status)
     uct_sep_link_post_event(arg, link);
 }
 
+static void uct_sep_link_unused(void *arg, uct_sep_conn_t *conn)
+{
+    uct_sep_link_t *link = uct_sep_link(conn);
+
+    link->is_unused = 1;
+    uct_sep_link_post_event(arg, link);
+}
+
 static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                 ucs_status_t status);
 
@@ -186,13 +227,11 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
  * receives that it had taken */
 static void uct_sep_link_orphan(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
-    txwq->link   = NULL;
+    uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_RETIRED);
+    txwq->conn.link   = NULL;
     uct_sep_link_qp_to_error(iface, txwq);
-    ucs_list_add_tail(&iface->conn.orphans, &txwq->list);
-    uct_worker_progress_register_safe(&iface->super.worker->super,
-                                      uct_sep_link_event_progress, iface, 0,
-                                      &iface->conn.event_id);
+    ucs_list_add_tail(&iface->conn.orphans, &txwq->conn.list);
+    uct_sep_link_wake(iface);
 }
 
 static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
@@ -230,7 +269,8 @@ const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
     .qp_connect  = uct_sep_link_qp_connect,
     .qp_destroy  = uct_sep_link_qp_destroy,
     .established = uct_sep_link_established,
-    .failed      = uct_sep_link_failed
+    .failed      = uct_sep_link_failed,
+    .unused      = uct_sep_link_unused
 };
 
 /*
@@ -259,7 +299,7 @@ ucs_status_t
 uct_sep_link_attach(uct_sep_ep_t *ep, const uct_ep_params_t *params)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
-    uct_sep_conn_t *conn;
+    uct_sep_conn_t *conn   = NULL; /* Compilers with -flto want it */
     ucs_status_t status;
 
     status = uct_sep_cm_conn_get(iface->conn.cm, params->dev_addr,
@@ -276,7 +316,8 @@ uct_sep_link_attach(uct_sep_ep_t *ep, const uct_ep_params_t *params)
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
     if ((ep->link->txwq != NULL) &&
-        (ep->link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
+        (ep->link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) &&
+        uct_sep_cm_conn_is_usable(conn)) {
         uct_sep_link_bind(ep, ep->link->txwq);
     }
     UCS_ASYNC_UNBLOCK(iface->super.worker->async);
@@ -325,7 +366,7 @@ ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
     ucs_async_context_t *async = iface->super.worker->async;
     ucs_status_t status;
 
-    if (iface->async.is_dead) {
+    if (iface->conn.async.is_dead) {
         return UCS_ERR_IO_ERROR;
     }
 
@@ -394,10 +435,10 @@ uct_sep_link_detach_txwq(uct_sep_iface_t *iface, uct_sep_link_t *link)
 void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
-    if (txwq->responder != NULL) {
-        uct_sep_qp_table_remove(&iface->qps, txwq->responder->qp_num);
+    if (txwq->conn.responder != NULL) {
+        uct_sep_qp_table_remove(&iface->qps, txwq->conn.responder->qp_num);
     }
-    ucs_list_del(&txwq->list);
+    ucs_list_del(&txwq->conn.list);
     uct_sep_link_txwq_close(iface, txwq, 1);
     uct_sep_eager_forget(iface, txwq);
     ucs_free(txwq);
@@ -419,8 +460,8 @@ static unsigned uct_sep_link_reap_progress(void *arg)
     }
 
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                        &iface->tx.reap_id);
-    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+                                        &iface->conn.reap_id);
+    ucs_list_for_each_safe(txwq, tmp, &iface->conn.retired, conn.list) {
         uct_sep_link_reap_txwq(iface, txwq);
     }
 
@@ -435,7 +476,7 @@ uct_sep_link_is_flushed(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
 {
     return uct_sep_link_is_dead(iface) ||
            (uct_sep_txwq_is_empty(txwq) &&
-            uct_sep_async_is_flushed(&txwq->flush));
+            uct_sep_async_is_flushed(&txwq->conn.flush));
 }
 
 void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
@@ -453,7 +494,7 @@ void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
          * completions to be taken first */
         uct_worker_progress_register_safe(&iface->super.worker->super,
                                           uct_sep_link_reap_progress, iface, 0,
-                                          &iface->tx.reap_id);
+                                          &iface->conn.reap_id);
     }
 }
 
@@ -464,13 +505,13 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     ucs_assert(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
     ucs_assert(!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED));
 
-    txwq->flags &= ~UCT_SEP_TXWQ_FLAG_ACTIVE;
-    txwq->flags |= UCT_SEP_TXWQ_FLAG_RETIRED;
-    txwq->link   = NULL;
+    uct_sep_txwq_clear_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
+    uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_RETIRED);
+    txwq->conn.link   = NULL;
     uct_sep_eager_stop(iface, txwq);
     uct_sep_fc_stop(iface, txwq);
-    ucs_list_del(&txwq->list);
-    ucs_list_add_tail(&iface->tx.retired, &txwq->list);
+    ucs_list_del(&txwq->conn.list);
+    ucs_list_add_tail(&iface->conn.retired, &txwq->conn.list);
 
     uct_sep_link_qp_to_error(iface, txwq);
     if (!uct_sep_txwq_is_signaled(txwq) && !uct_sep_link_is_dead(iface)) {
@@ -480,16 +521,16 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
     uct_sep_postlist_ring(iface, txwq);
 
-    ++iface->tx.in_finish;
+    uct_sep_iface_begin_finish(iface);
     uct_sep_txwq_purge(iface, txwq, status);
-    --iface->tx.in_finish;
+    uct_sep_iface_end_finish(iface);
 
     uct_sep_link_reap_txwq(iface, txwq);
 }
 
 void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    uct_sep_link_t *link = txwq->link;
+    uct_sep_link_t *link = txwq->conn.link;
     UCS_LIST_HEAD(failed);
     uct_sep_ep_t *ep;
 
@@ -515,21 +556,27 @@ static void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
                               ucs_status_t status, int fail_eps)
 {
     uct_sep_txwq_t *txwq = link->txwq;
+    int is_active        = (txwq != NULL) &&
+                           (txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
     UCS_LIST_HEAD(failed);
     uct_sep_ep_t *ep, *tmp;
     char conn_str[UCT_SEP_CM_CONN_STR_MAX];
 
     uct_sep_link_str(link, conn_str, sizeof(conn_str));
 
+    /* It may be without references, and then goes with its queue pair */
+    uct_sep_cm_conn_hold(iface->conn.cm, &link->super);
+
     ucs_list_for_each_safe(ep, tmp, &link->eps, list) {
-        if (fail_eps) {
+        /* Those that wait for the next connection have lost nothing */
+        if (fail_eps && (!is_active || (ep->txwq == txwq))) {
             uct_sep_link_mark_failed(ep, &failed);
         } else {
             uct_sep_link_unbind(ep);
         }
     }
 
-    if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
+    if (is_active) {
         uct_sep_link_detach_txwq(iface, link);
         uct_sep_link_retire(iface, txwq, status);
     }
@@ -545,14 +592,87 @@ static void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
         }
     }
 
+    uct_sep_cm_conn_put(iface->conn.cm, &link->super);
     uct_sep_link_report(iface, &failed, status, conn_str);
 }
 
 void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                        ucs_status_t status)
 {
-    ucs_assert(txwq->link->txwq == txwq);
-    uct_sep_link_drop(iface, txwq->link, status, 1);
+    ucs_assert(txwq->conn.link->txwq == txwq);
+    uct_sep_link_drop(iface, txwq->conn.link, status, 1);
+}
+
+/* The peer wants to go on with a connection that was to be given up */
+static void uct_sep_link_resume(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_ep_t *ep;
+
+    ucs_list_for_each(ep, &link->eps, list) {
+        if (ep->txwq == &iface->tx.idle) {
+            uct_sep_link_bind(ep, link->txwq);
+        }
+    }
+}
+
+/* Whether no endpoint uses the queue pair */
+static int uct_sep_link_is_unbound(const uct_sep_iface_t *iface,
+                                   const uct_sep_link_t *link)
+{
+    const uct_sep_ep_t *ep;
+
+    ucs_list_for_each(ep, &link->eps, list) {
+        if (ep->txwq != &iface->tx.idle) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/*
+ * Whether nothing of a connection that nobody uses is under way. Otherwise, its
+ * last work request is made to complete: if the peer has gone, that fails.
+ */
+static int
+uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (uct_sep_txwq_is_empty(txwq)) {
+        return uct_sep_eager_is_drained(txwq);
+    }
+
+    if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
+        uct_sep_credits_signal_last(iface, txwq);
+        uct_sep_postlist_ring(iface, txwq);
+    }
+    return 0;
+}
+
+/*
+ * A connection that no endpoint uses has been idle: ask the peer whether it can
+ * be given up. A peer that was killed does not answer. Whether one that doesn't
+ * is alive is for its adapter to say: it answers even if the process sleeps.
+ */
+static void
+uct_sep_link_handle_unused(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_txwq_t *txwq = link->txwq;
+
+    if ((txwq == NULL) || !(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) ||
+        !ucs_list_is_empty(&link->eps)) {
+        return;
+    }
+
+    if (!uct_sep_link_is_idle(iface, txwq)) {
+        return; /* Again in the next period */
+    }
+
+    if (!uct_sep_cm_conn_is_usable(&link->super) &&
+        uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
+        iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_SIGNALED);
+        uct_sep_postlist_ring(iface, txwq);
+    }
+
+    uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
 }
 
 /* The queue pair can be used; if not, the endpoints waiting for it fail */
@@ -563,9 +683,9 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_sep_ep_t *ep;
 
     if ((uct_sep_qp_table_add(&iface->qps, txwq->qpn, txwq) != UCS_OK) ||
-        ((txwq->responder != NULL) &&
-         (uct_sep_qp_table_add(&iface->qps, txwq->responder->qp_num, txwq) !=
-          UCS_OK))) {
+        ((txwq->conn.responder != NULL) &&
+         (uct_sep_qp_table_add(&iface->qps, txwq->conn.responder->qp_num,
+                               txwq) != UCS_OK))) {
         ucs_error("%s: no memory for the table of %u queue pairs",
                   iface->port.name, iface->qps.count);
         uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
@@ -574,8 +694,8 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 
     iface->api->txwq_check(iface, txwq);
-    txwq->flags |= UCT_SEP_TXWQ_FLAG_ACTIVE;
-    ucs_list_add_tail(&iface->tx.active, &txwq->list);
+    uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
+    ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
     has_requested = uct_sep_fc_start(iface, txwq);
 
     ucs_list_for_each(ep, &link->eps, list) {
@@ -588,7 +708,26 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 }
 
-static void
+/* Whether something of a connection that both sides give up is under way. The
+ * next connection may be made at once: what comes on that must not overtake
+ * messages in this one's ring. */
+static int
+uct_sep_link_must_wait(uct_sep_iface_t *iface, const uct_sep_link_t *link)
+{
+    uct_sep_txwq_t *txwq = link->txwq;
+
+    if ((txwq == NULL) || !(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE)) {
+        return 0;
+    }
+
+    return uct_sep_cm_conn_is_ending(&link->super) ?
+           !uct_sep_link_is_idle(iface, txwq) :
+           (uct_sep_link_is_unbound(iface, link) &&
+            !uct_sep_eager_is_drained(txwq));
+}
+
+/* Returns whether it has to be called again */
+static int
 uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
                             ucs_status_t status)
 {
@@ -599,15 +738,19 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
     int is_outstanding;
 
     if (status == UCS_ERR_CONNECTION_RESET) {
+        if (uct_sep_link_must_wait(iface, link)) {
+            return 1;
+        }
+
         /* Endpoints with nothing outstanding have lost nothing, and continue on
          * the new connection */
-        is_outstanding = (txwq != NULL) && (txwq->hw_ci != txwq->sw_pi);
+        is_outstanding = (txwq != NULL) && !uct_sep_txwq_is_empty(txwq);
         uct_sep_link_drop(iface, link, status, is_outstanding);
-        return;
+        return 0;
     }
 
     if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
-        return; /* Our attempt failed, and then the peer's succeeded */
+        return 0; /* Our attempt failed, and then the peer's succeeded */
     }
 
     uct_sep_link_str(link, conn_str, sizeof(conn_str));
@@ -617,6 +760,7 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
         }
     }
     uct_sep_link_report(iface, &failed, status, conn_str);
+    return 0;
 }
 
 /* Those that were never active; with the async context blocked */
@@ -626,8 +770,8 @@ static void uct_sep_link_adopt(uct_sep_iface_t *iface)
 
     while (!ucs_list_is_empty(&iface->conn.orphans)) {
         txwq = ucs_list_extract_head(&iface->conn.orphans, uct_sep_txwq_t,
-                                     list);
-        ucs_list_add_tail(&iface->tx.retired, &txwq->list);
+                                     conn.list);
+        ucs_list_add_tail(&iface->conn.retired, &txwq->conn.list);
         uct_sep_link_reap_txwq(iface, txwq);
     }
 }
@@ -637,34 +781,34 @@ static void uct_sep_link_fail_all(uct_sep_iface_t *iface)
 {
     uct_sep_txwq_t *txwq, *tmp;
 
-    iface->async.is_dead = 1;
-    while (!ucs_list_is_empty(&iface->tx.active)) {
-        txwq = ucs_list_head(&iface->tx.active, uct_sep_txwq_t, list);
+    iface->conn.async.is_dead = 1;
+    while (!ucs_list_is_empty(&iface->conn.active)) {
+        txwq = ucs_list_head(&iface->conn.active, uct_sep_txwq_t, conn.list);
         uct_sep_link_fail(iface, txwq, UCS_ERR_IO_ERROR);
     }
 
     uct_sep_cm_fail(iface->conn.cm, UCS_ERR_IO_ERROR);
-    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+    ucs_list_for_each_safe(txwq, tmp, &iface->conn.retired, conn.list) {
         uct_sep_link_reap_txwq(iface, txwq);
     }
 }
 
-unsigned uct_sep_link_async_progress(void *arg)
+static unsigned uct_sep_link_async_progress(void *arg)
 {
     uct_sep_iface_t *iface = arg;
     uct_sep_txwq_t *txwq, *tmp;
 
-    uct_sep_async_user_begin(&iface->async.main);
+    uct_sep_async_user_begin(&iface->conn.async.main);
     if (iface->channel.own != NULL) {
-        uct_sep_async_user_begin(&iface->async.own);
+        uct_sep_async_user_begin(&iface->conn.async.own);
     }
 
-    if (uct_sep_link_is_dead(iface) && !iface->async.is_dead) {
+    if (uct_sep_link_is_dead(iface) && !iface->conn.async.is_dead) {
         uct_sep_link_fail_all(iface);
         return 1;
     }
 
-    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
+    ucs_list_for_each_safe(txwq, tmp, &iface->conn.retired, conn.list) {
         uct_sep_link_reap_txwq(iface, txwq);
     }
     return 1;
@@ -673,21 +817,22 @@ unsigned uct_sep_link_async_progress(void *arg)
 /* Time for the device to flush queue pairs when an interface is closed */
 #define UCT_SEP_LINK_FLUSH_TIMEOUT  1.0
 
-void uct_sep_link_cleanup(uct_sep_iface_t *iface)
+/* All queues go. The manager is gone already. */
+static void uct_sep_link_destroy_all(uct_sep_iface_t *iface)
 {
     ucs_time_t deadline = ucs_get_time() +
                           ucs_time_from_sec(UCT_SEP_LINK_FLUSH_TIMEOUT);
     unsigned missing    = 0;
     uct_sep_txwq_t *txwq, *tmp;
 
-    ucs_list_splice_tail(&iface->tx.retired, &iface->conn.orphans);
+    ucs_list_splice_tail(&iface->conn.retired, &iface->conn.orphans);
     ucs_list_head_init(&iface->conn.orphans);
-    ucs_list_for_each_safe(txwq, tmp, &iface->tx.retired, list) {
-        while (!uct_sep_async_is_flushed(&txwq->flush) &&
+    ucs_list_for_each_safe(txwq, tmp, &iface->conn.retired, conn.list) {
+        while (!uct_sep_async_is_flushed(&txwq->conn.flush) &&
                !uct_sep_link_is_dead(iface) && (ucs_get_time() < deadline)) {
             sched_yield(); /* Events are read by another thread */
         }
-        missing += !uct_sep_async_is_flushed(&txwq->flush) &&
+        missing += !uct_sep_async_is_flushed(&txwq->conn.flush) &&
                    !uct_sep_link_is_dead(iface);
         uct_sep_link_destroy_txwq(iface, txwq);
     }
@@ -699,11 +844,90 @@ void uct_sep_link_cleanup(uct_sep_iface_t *iface)
     }
 }
 
+/* The worker may sleep */
+static void uct_sep_link_async_wake(void *arg)
+{
+    uct_sep_event_signal(arg);
+}
+
+static void uct_sep_link_add_async(uct_sep_iface_t *iface,
+                                   uct_sep_async_t *async,
+                                   uct_sep_async_user_t *user)
+{
+    uct_sep_async_user_add(async, user, &iface->super.worker->super.progress_q,
+                           uct_sep_link_async_progress, uct_sep_link_async_wake,
+                           iface);
+}
+
+static void uct_sep_link_cleanup_async(uct_sep_iface_t *iface)
+{
+    if (iface->channel.own != NULL) {
+        uct_sep_async_user_remove(&iface->conn.async.own);
+    }
+    uct_sep_async_user_remove(&iface->conn.async.main);
+}
+
+void uct_sep_link_init(uct_sep_iface_t *iface)
+{
+    memset(&iface->conn, 0, sizeof(iface->conn));
+    ucs_list_head_init(&iface->conn.active);
+    ucs_list_head_init(&iface->conn.retired);
+    ucs_list_head_init(&iface->conn.orphans);
+    ucs_list_head_init(&iface->conn.sched);
+    ucs_queue_head_init(&iface->conn.events);
+    iface->conn.reap_id     = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.dispatch_id = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.event_id    = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.connect_id  = UCS_CALLBACKQ_ID_NULL;
+}
+
+ucs_status_t uct_sep_link_open(uct_sep_iface_t *iface,
+                               const uct_sep_cm_params_t *params)
+{
+    ucs_status_t status;
+
+    uct_sep_link_add_async(iface, &uct_sep_iface_md(iface)->async,
+                           &iface->conn.async.main);
+    if (iface->channel.own != NULL) {
+        uct_sep_link_add_async(iface, &iface->channel.own->async,
+                               &iface->conn.async.own);
+    }
+
+    status = uct_sep_cm_init(params, &iface->conn.cm);
+    if (status != UCS_OK) {
+        uct_sep_link_cleanup_async(iface);
+    }
+    return status;
+}
+
+void uct_sep_link_close(uct_sep_iface_t *iface)
+{
+    uct_worker_h worker = &iface->super.worker->super;
+
+    uct_sep_cm_cleanup(iface->conn.cm);
+
+    uct_worker_progress_unregister_safe(worker, &iface->conn.event_id);
+    uct_worker_progress_unregister_safe(worker, &iface->conn.connect_id);
+    uct_worker_progress_unregister_safe(worker, &iface->conn.dispatch_id);
+    uct_worker_progress_unregister_safe(worker, &iface->conn.reap_id);
+
+    uct_sep_link_destroy_all(iface);
+    uct_sep_link_cleanup_async(iface);
+
+    ucs_assert(ucs_list_is_empty(&iface->conn.active));
+    if ((iface->conn.num_links != 0) || (iface->conn.num_qp != 0)) {
+        ucs_warn("%s: %u connections and %u queue pairs were not released",
+                 iface->port.name, iface->conn.num_links, iface->conn.num_qp);
+    }
+}
+
 unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
 {
     unsigned count = 0;
     ucs_status_t status;
     uct_sep_link_t *link;
+    int is_unused;
+    size_t left;
 
     UCS_ASYNC_BLOCK(iface->super.worker->async);
 
@@ -711,11 +935,16 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
                                         &iface->conn.event_id);
 
     uct_sep_link_adopt(iface);
-    while (!ucs_queue_is_empty(&iface->conn.events)) {
+
+    /* Those that come back have to wait for something */
+    for (left = ucs_queue_length(&iface->conn.events);
+         (left > 0) && !ucs_queue_is_empty(&iface->conn.events); --left) {
         link            = ucs_queue_pull_elem_non_empty(&iface->conn.events,
                                                         uct_sep_link_t, event);
         status          = link->failure;
+        is_unused       = link->is_unused;
         link->has_event = 0;
+        link->is_unused = 0;
         link->failure   = UCS_OK;
         ++count;
 
@@ -723,8 +952,11 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
         uct_sep_cm_conn_hold(iface->conn.cm, &link->super);
 
         /* First, because a connection can come back after it has failed */
-        if (status != UCS_OK) {
-            uct_sep_link_handle_failure(iface, link, status);
+        if ((status != UCS_OK) &&
+            uct_sep_link_handle_failure(iface, link, status)) {
+            --count;
+            link->failure = status;
+            uct_sep_link_queue_event(iface, link);
         }
 
         if ((link->txwq != NULL) &&
@@ -732,6 +964,13 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
                                    UCT_SEP_TXWQ_FLAG_ACTIVE)) ==
              UCT_SEP_TXWQ_FLAG_ESTABLISHED)) {
             uct_sep_link_activate(iface, link);
+        } else if ((link->txwq != NULL) &&
+                   uct_sep_cm_conn_is_usable(&link->super)) {
+            uct_sep_link_resume(iface, link);
+        }
+
+        if (is_unused) {
+            uct_sep_link_handle_unused(iface, link);
         }
 
         uct_sep_cm_conn_put(iface->conn.cm, &link->super);

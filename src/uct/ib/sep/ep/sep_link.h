@@ -29,6 +29,10 @@ struct uct_sep_link {
     ucs_status_t     failure;    /**< If not UCS_OK: report it to the endpoints.
                                       Async lock */
     uint8_t          has_event;  /**< event is queued; async lock */
+    uint8_t          is_established; /**< So is txwq, for the first time or
+                                          again; async lock */
+    uint8_t          is_unused;  /**< Nobody here refers to the connection: see
+                                      whether it can be given up. Async lock */
 };
 
 
@@ -95,14 +99,24 @@ void uct_sep_link_cancel(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
-/** What an asynchronous event of the device leads to, in the main thread.
- *  @param arg  Interface. */
-unsigned uct_sep_link_async_progress(void *arg);
+/** There are no connections: before buffers and queues of an interface. */
+void uct_sep_link_init(uct_sep_iface_t *iface);
 
 
-/** Destroy all queues of an interface that is closed, after a while even if the
- *  device has not flushed them. The manager is gone. */
-void uct_sep_link_cleanup(uct_sep_iface_t *iface);
+/**
+ * Allow connections: start the connection manager, and handle asynchronous
+ * events of the device.
+ *
+ * @return UCS_OK, or the error of @ref uct_sep_cm_init.
+ */
+ucs_status_t uct_sep_link_open(uct_sep_iface_t *iface,
+                               const uct_sep_cm_params_t *params);
+
+
+/** End all connections of an interface that is closed; their outstanding
+ *  operations are cancelled. All queues are destroyed, after a while even if
+ *  the device has not flushed them. */
+void uct_sep_link_close(uct_sep_iface_t *iface);
 
 
 /** Destroy a retired queue. */

@@ -4,12 +4,15 @@
 #  include "config.h"
 #endif
 
-#include "sep_link_qp.h"
+#include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/base/sep_shortage.h>
 
+#include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
+#include <errno.h>
 #include <string.h>
 
 
@@ -106,7 +109,7 @@ uct_sep_link_txwq_open_on(uct_sep_iface_t *iface, struct ibv_pd *pd,
         goto out_leave;
     }
 
-    txwq->qp = qp;
+    txwq->conn.qp = qp;
 
 out_leave:
     uct_sep_uuars_leave(uuars, use);
@@ -137,14 +140,14 @@ uct_sep_link_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     attr.cap.max_send_sge = 1;
     attr.comp_mask        = IBV_QP_INIT_ATTR_PD;
     attr.pd               = pd;
-    txwq->responder       = iface->api->responder_create(iface, pd, &attr);
-    if (txwq->responder == NULL) {
+    txwq->conn.responder       = iface->api->responder_create(iface, pd, &attr);
+    if (txwq->conn.responder == NULL) {
         ucs_error("%s: could not create a queue pair that receives: %m",
                   iface->port.name);
         return UCS_ERR_NO_MEMORY;
     }
 
-    uct_sep_account_add_qp(txwq->responder);
+    uct_sep_account_add_qp(txwq->conn.responder);
     return UCS_OK;
 }
 
@@ -153,8 +156,8 @@ uct_sep_link_responder_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     int ret;
 
-    uct_sep_account_remove_qp(txwq->responder);
-    ret = ibv_destroy_qp(txwq->responder);
+    uct_sep_account_remove_qp(txwq->conn.responder);
+    ret = ibv_destroy_qp(txwq->conn.responder);
     if (ret != 0) {
         ucs_warn("%s: ibv_destroy_qp(responder) failed: %s", iface->port.name,
                  strerror(ret));
@@ -164,20 +167,21 @@ uct_sep_link_responder_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 /* The QP on the shared receive queue */
 static struct ibv_qp *uct_sep_link_receiver(const uct_sep_txwq_t *txwq)
 {
-    return (txwq->responder != NULL) ? txwq->responder : txwq->qp;
+    return (txwq->conn.responder != NULL) ? txwq->conn.responder :
+                                            txwq->conn.qp;
 }
 
 void uct_sep_link_txwq_close(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                              int has_sent)
 {
-    uct_sep_async_unwatch(&txwq->flush, uct_sep_link_receiver(txwq));
-    if (txwq->responder != NULL) {
+    uct_sep_async_unwatch(&txwq->conn.flush, uct_sep_link_receiver(txwq));
+    if (txwq->conn.responder != NULL) {
         uct_sep_link_responder_close(iface, txwq);
     }
     if (txwq->bf != NULL) {
         uct_sep_uuars_put(iface->channel.uuars, txwq->bf);
     }
-    uct_sep_link_qp_delete(iface, txwq->qp, has_sent);
+    uct_sep_link_qp_delete(iface, txwq->conn.qp, has_sent);
 }
 
 ucs_status_t
@@ -189,21 +193,29 @@ uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
 
     status = uct_sep_link_txwq_open_on(iface, channel->pd, channel->use,
                                        is_split, txwq);
-    if ((status == UCS_ERR_NO_MEMORY) && (channel->spare_pd != NULL)) {
+    if ((status == UCS_ERR_NO_MEMORY) && (channel->spare_pd != NULL) &&
+        (iface->api->ops_mode != UCT_SEP_OPS_VERBS)) {
+        /* libmlx5 does not lock what a thread domain rings, and we can't where
+         * it posts (verbs.c: need_lock) */
         status = uct_sep_link_txwq_open_on(iface, channel->spare_pd,
                                            UCT_SEP_UUAR_SHARED, is_split, txwq);
     }
     if (status == UCS_ERR_NO_MEMORY) {
         ucs_error("%s: could not create a queue pair with a send queue of %u: "
-                  "%m. Reduce UCX_SEP_TX_QUEUE_LEN; if the device has no UAR "
-                  "page left, use fewer workers or another UCX_SEP_CATEGORY",
-                  iface->port.name, iface->config.tx_queue_len);
+                  "%m%s", iface->port.name, iface->config.tx_queue_len,
+                  uct_sep_shortage_hint(
+                          errno, uct_sep_uuar_use_is_driver(channel->use) ?
+                          ". Reduce UCX_SEP_TX_QUEUE_LEN; if the device has no "
+                          "UAR page left, use fewer workers or another "
+                          "UCX_SEP_CATEGORY" :
+                          ". Reduce UCX_SEP_TX_QUEUE_LEN, or use fewer "
+                          "workers"));
     }
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_sep_link_qp_to_init(iface, txwq->qp);
+    status = uct_sep_link_qp_to_init(iface, txwq->conn.qp);
     if (status != UCS_OK) {
         goto err_close;
     }
@@ -217,14 +229,14 @@ uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
         goto err_close;
     }
 
-    status = uct_sep_link_qp_to_init(iface, txwq->responder);
+    status = uct_sep_link_qp_to_init(iface, txwq->conn.responder);
     if (status != UCS_OK) {
         goto err_close;
     }
 
 out_watch:
-    uct_sep_async_watch(&iface->async.main, uct_sep_link_receiver(txwq),
-                        &txwq->flush);
+    uct_sep_async_watch(&iface->conn.async.main, uct_sep_link_receiver(txwq),
+                        &txwq->conn.flush);
     return UCS_OK;
 
 err_close:
@@ -235,6 +247,7 @@ err_close:
 /* Make a QP receive from another one */
 static ucs_status_t
 uct_sep_link_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
+                       const uct_sep_txwq_t *txwq,
                        const uct_sep_conn_qp_info_t *remote,
                        uint32_t remote_qpn,
                        const struct ibv_ah_attr *ah_attr)
@@ -244,8 +257,7 @@ uct_sep_link_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
 
     attr.qp_state           = IBV_QPS_RTR;
     attr.ah_attr            = *ah_attr;
-    attr.path_mtu           = ucs_min(remote->path_mtu,
-                                      iface->config.path_mtu);
+    attr.path_mtu           = txwq->conn.path_mtu;
     attr.dest_qp_num        = remote_qpn;
     attr.rq_psn             = remote->psn;
     attr.max_dest_rd_atomic = iface->config.max_dest_rd_atomic;
@@ -301,31 +313,29 @@ uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uint32_t remote_qpn = remote->qpn;
     ucs_status_t status;
 
-    txwq->flags |= UCT_SEP_TXWQ_FLAG_CONNECTED;
-    if ((txwq->responder != NULL) != (remote->responder_qpn != 0)) {
-        ucs_error("%s: peer offers %s queue pair for a connection that needs "
-                  "%s", iface->port.name, remote->responder_qpn ? "a second" :
-                  "one", (txwq->responder != NULL) ? "two" : "one");
-        return UCS_ERR_INVALID_PARAM;
-    }
+    txwq->conn.path_mtu = ucs_min(remote->path_mtu, iface->config.path_mtu);
+    /* The manager drops what is not */
+    ucs_assert((txwq->conn.responder != NULL) == (remote->responder_qpn != 0));
 
     /* Crosswise: the sender is connected to the receiver */
-    if (txwq->responder != NULL) {
+    if (txwq->conn.responder != NULL) {
         remote_qpn = remote->responder_qpn;
-        status     = uct_sep_link_qp_to_rtr(iface, txwq->responder, remote,
-                                            remote->qpn, ah_attr);
+        status     = uct_sep_link_qp_to_rtr(iface, txwq->conn.responder, txwq,
+                                            remote, remote->qpn, ah_attr);
         if (status != UCS_OK) {
             return status;
         }
+        uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_CONNECTED);
     }
 
-    status = uct_sep_link_qp_to_rtr(iface, txwq->qp, remote, remote_qpn,
-                                    ah_attr);
+    status = uct_sep_link_qp_to_rtr(iface, txwq->conn.qp, txwq, remote,
+                                    remote_qpn, ah_attr);
     if (status != UCS_OK) {
         return status;
     }
 
-    return uct_sep_link_qp_to_rts(iface, txwq->qp, psn, remote);
+    uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_CONNECTED);
+    return uct_sep_link_qp_to_rts(iface, txwq->conn.qp, psn, remote);
 }
 
 static void uct_sep_link_move_to_error(struct ibv_qp *qp)
@@ -346,8 +356,8 @@ void uct_sep_link_qp_to_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         return; /* Commands fail, and there is nothing to be flushed */
     }
 
-    uct_sep_link_move_to_error(txwq->qp);
-    if (txwq->responder != NULL) {
-        uct_sep_link_move_to_error(txwq->responder);
+    uct_sep_link_move_to_error(txwq->conn.qp);
+    if (txwq->conn.responder != NULL) {
+        uct_sep_link_move_to_error(txwq->conn.responder);
     }
 }

@@ -62,8 +62,8 @@ void uct_sep_link_qp_to_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 /** @return Whether the device has failed: nothing completes any more. */
 static inline int uct_sep_link_is_dead(const uct_sep_iface_t *iface)
 {
-    return uct_sep_async_is_fatal(&iface->async.main) ||
-           uct_sep_async_is_fatal(&iface->async.own);
+    return uct_sep_async_is_fatal(&iface->conn.async.main) ||
+           uct_sep_async_is_fatal(&iface->conn.async.own);
 }
 
 END_C_DECLS

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_strict.h"
+#include <uct/ib/sep/ep/sep_strict.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 
 

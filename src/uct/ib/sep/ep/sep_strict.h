@@ -15,8 +15,8 @@ BEGIN_C_DECLS
  * relaxed key may still overtake them on the peer's PCIe. So puts use the
  * strict key from the fence on, until at least one has done so, and all that
  * was posted before the fence has completed ("a completion still ensures that
- * all data is visible": ibv_reg_mr(3)). The same after a flush of the
- * interface, as in UCX's own transports (uct_rc_iface_flush()).
+ * all data is visible": ibv_reg_mr(3)). A flush of the interface does
+ * what a fence does, as in UCX's own transports (uct_rc_iface_flush()).
  *
  * Other operations end it, too, when something from behind the fence has
  * completed. Several endpoints share a queue, so the first put after a fence

@@ -4,8 +4,10 @@
 #  include "config.h"
 #endif
 
-#include "sep_hub.h"
+#include <uct/ib/sep/hub/sep_hub.h>
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/hub/sep_hub_ep.h>
+#include <uct/ib/sep/iface/sep_pool.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
@@ -24,8 +26,16 @@
     ucs_align_up_pow2(sizeof(uct_sep_hub_msg_t) + sizeof(uct_recv_desc_t*) + \
                       (_user_headroom), sizeof(uint64_t))
 
-/* Alignment of data behind the route, if the first interface asks for none */
+/* Least alignment of data behind the route with align_offset added, and of what
+ * is in front of the headroom */
 #define UCT_SEP_HUB_ALIGNMENT   sizeof(uint64_t)
+
+/* All hubs of the process, few. The lock is held while one is opened. */
+static pthread_mutex_t uct_sep_hub_list_lock = PTHREAD_MUTEX_INITIALIZER;
+static UCS_LIST_HEAD(uct_sep_hub_list);
+
+/* Room for a setting, as text */
+#define UCT_SEP_HUB_MAX_VALUE   1024
 
 /* Number of interfaces that a route can address */
 #define UCT_SEP_HUB_MAX_IFACES  (UINT16_MAX + 1)
@@ -397,7 +407,7 @@ void uct_sep_hub_wake_all(uct_sep_hub_t *hub)
 }
 
 /*
- * Init and cleanup; under group_lock of the memory domain
+ * Init and cleanup; under uct_sep_hub_list_lock
  */
 
 static void
@@ -426,12 +436,11 @@ static ucs_status_t uct_sep_hub_init_pools(uct_sep_hub_t *hub)
         return status;
     }
 
-    status = uct_iface_mpool_init(&hub->core->super, &hub->get_mp,
-                                  sizeof(uct_sep_hub_op_t) +
-                                  hub->config.seg_size,
-                                  sizeof(uct_sep_hub_op_t),
-                                  UCS_SYS_CACHE_LINE_SIZE, &hub->config.tx.mp,
-                                  64, uct_sep_hub_init_get_op, "sep_hub_get");
+    status = uct_sep_pool_init(hub->core, &hub->get_mp,
+                               sizeof(uct_sep_hub_op_t) + hub->config.seg_size,
+                               sizeof(uct_sep_hub_op_t),
+                               UCS_SYS_CACHE_LINE_SIZE, &hub->config.tx.mp, 64,
+                               uct_sep_hub_init_get_op, "sep_hub_get");
     if (status != UCS_OK) {
         ucs_mpool_cleanup(&hub->op_mp, 0);
     }
@@ -463,6 +472,7 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
     core_params.err_handler_flags = 0;
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
         /* The users' data is behind the route */
+        core_params.am_alignment    = hub->alignment;
         core_params.am_align_offset = hub->align_offset +
                                       sizeof(uct_sep_hub_route_t);
         core_params.field_mask     |= UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
@@ -475,7 +485,7 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
     }
 
     hub->core = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    hub->core->eager.copies = 1;
+    uct_sep_eager_set_copies(hub->core);
     for (id = 0; id < UCT_AM_ID_MAX; ++id) {
         hub->am[id].hub   = hub;
         hub->am[id].am_id = id;
@@ -498,42 +508,6 @@ static ucs_status_t uct_sep_hub_init_lock(uct_sep_hub_t *hub)
     return UCS_OK;
 }
 
-static size_t uct_sep_hub_path_bits_size(const uct_sep_iface_config_t *config)
-{
-    return config->port.path_bits.count *
-           sizeof(*config->port.path_bits.ranges);
-}
-
-static void uct_sep_hub_free_config(uct_sep_hub_t *hub)
-{
-    ucs_free(hub->config.tx.throttle);
-    ucs_free(hub->config.port.path_bits.ranges);
-}
-
-/* Copy the settings; the caller's are gone when others come */
-static ucs_status_t
-uct_sep_hub_init_config(uct_sep_hub_t *hub,
-                        const uct_sep_iface_config_t *config)
-{
-    size_t size = uct_sep_hub_path_bits_size(config);
-
-    hub->config                       = *config;
-    hub->config.port.path_bits.ranges = ucs_malloc(ucs_max(size, 1),
-                                                   "sep_hub_path_bits");
-    hub->config.tx.throttle           = ucs_strdup(config->tx.throttle,
-                                                   "sep_hub_throttle");
-    if ((hub->config.port.path_bits.ranges == NULL) ||
-        (hub->config.tx.throttle == NULL)) {
-        uct_sep_hub_free_config(hub);
-        ucs_error("%s: no memory for the settings of a hub", hub->dev_name);
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    memcpy(hub->config.port.path_bits.ranges, config->port.path_bits.ranges,
-           size);
-    return UCS_OK;
-}
-
 static ucs_status_t
 uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
                    const uct_sep_iface_config_t *config, uct_sep_hub_t **hub_p)
@@ -550,20 +524,28 @@ uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
         goto err;
     }
 
-    hub->headroom     = UCT_SEP_HUB_HEADROOM(headroom);
     hub->alignment    = UCT_IFACE_PARAM_VALUE(params, am_alignment,
                                               AM_ALIGNMENT,
                                               UCT_SEP_HUB_ALIGNMENT);
     hub->align_offset = UCT_IFACE_PARAM_VALUE(params, am_align_offset,
                                               AM_ALIGN_OFFSET, 0ul);
+    if ((hub->alignment > 0) && ucs_is_pow2(hub->alignment)) {
+        /* So that it is known how far data is from what is aligned for us */
+        hub->alignment = ucs_max(hub->alignment, UCT_SEP_HUB_ALIGNMENT);
+    }
+    hub->headroom     = UCT_SEP_HUB_HEADROOM(headroom) +
+                        (-hub->align_offset % UCT_SEP_HUB_ALIGNMENT);
     ucs_strncpy_zero(hub->dev_name, params->mode.device.dev_name,
                      sizeof(hub->dev_name));
     ucs_list_head_init(&hub->unused);
     kh_init_inplace(uct_sep_hub_peers, &hub->peers);
     uct_sep_hub_init_lock(hub);
 
-    status = uct_sep_hub_init_config(hub, config);
+    /* The caller's settings are gone when others come */
+    status = ucs_config_parser_clone_opts(config, &hub->config,
+                                          uct_sep_config_table);
     if (status != UCS_OK) {
+        ucs_error("%s: no memory for the settings of a hub", hub->dev_name);
         goto err_free;
     }
 
@@ -590,7 +572,7 @@ uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
         goto err_close_core;
     }
 
-    ucs_list_add_tail(&md->hubs, &hub->list);
+    ucs_list_add_tail(&uct_sep_hub_list, &hub->list);
     *hub_p = hub;
     return UCS_OK;
 
@@ -601,7 +583,7 @@ err_destroy_worker:
 err_destroy_async:
     ucs_async_context_destroy(hub->async);
 err_free_config:
-    uct_sep_hub_free_config(hub);
+    ucs_config_parser_release_opts(&hub->config, uct_sep_config_table);
 err_free:
     pthread_mutex_destroy(&hub->lock);
     kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
@@ -634,33 +616,54 @@ static void uct_sep_hub_destroy(uct_sep_hub_t *hub)
     pthread_mutex_destroy(&hub->lock);
     kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
     ucs_free(hub->ifaces);
-    uct_sep_hub_free_config(hub);
+    ucs_config_parser_release_opts(&hub->config, uct_sep_config_table);
     ucs_free(hub);
 }
 
+/* Whether all settings of a table are the same. As text, since the bytes of two
+ * structures may differ where they have the same settings: in padding. */
+static int
+uct_sep_hub_is_same_config(const void *config, const void *other,
+                           const ucs_config_field_t *field)
+{
+    char value[UCT_SEP_HUB_MAX_VALUE], other_value[UCT_SEP_HUB_MAX_VALUE];
+    const void *src, *other_src;
+
+    for (; field->name != NULL; ++field) {
+        if (field->offset == UCS_CONFIG_DEPRECATED_FIELD_OFFSET) {
+            continue;
+        }
+
+        src       = UCS_PTR_BYTE_OFFSET(config, field->offset);
+        other_src = UCS_PTR_BYTE_OFFSET(other, field->offset);
+        if (field->parser.read == ucs_config_sscanf_table) {
+            if (!uct_sep_hub_is_same_config(src, other_src,
+                                            field->parser.arg)) {
+                return 0;
+            }
+            continue;
+        }
+
+        field->parser.write(value, sizeof(value), src, field->parser.arg);
+        field->parser.write(other_value, sizeof(other_value), other_src,
+                            field->parser.arg);
+        if (strcmp(value, other_value) != 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
 /* Whether an interface can use a hub that another one has opened */
-static int uct_sep_hub_is_same(const uct_sep_hub_t *hub,
+static int uct_sep_hub_is_same(const uct_sep_hub_t *hub, const uct_sep_md_t *md,
                                const uct_iface_params_t *params,
                                const uct_sep_iface_config_t *config)
 {
-    const size_t offset          = sizeof(config->super);
-    uct_sep_iface_config_t other = *config;
-
-    if ((strcmp(hub->dev_name, params->mode.device.dev_name) != 0) ||
-        (hub->config.port.path_bits.count != config->port.path_bits.count) ||
-        (memcmp(hub->config.port.path_bits.ranges,
-                config->port.path_bits.ranges,
-                uct_sep_hub_path_bits_size(config)) != 0) ||
-        (strcmp(hub->config.tx.throttle, config->tx.throttle) != 0)) {
-        return 0;
-    }
-
-    /* The only pointers */
-    other.port.path_bits.ranges = hub->config.port.path_bits.ranges;
-    other.tx.throttle           = hub->config.tx.throttle;
-    return memcmp(UCS_PTR_BYTE_OFFSET(&hub->config, offset),
-                  UCS_PTR_BYTE_OFFSET(&other, offset),
-                  sizeof(*config) - offset) == 0;
+    return (uct_sep_iface_md(hub->core) == md) &&
+           (strcmp(hub->dev_name, params->mode.device.dev_name) == 0) &&
+           uct_sep_hub_is_same_config(&hub->config, config,
+                                      uct_sep_config_table);
 }
 
 static ucs_status_t uct_sep_hub_add_front(uct_sep_hub_t *hub,
@@ -703,9 +706,9 @@ ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
     ucs_status_t status;
     uct_sep_hub_t *hub;
 
-    pthread_mutex_lock(&md->group_lock);
-    ucs_list_for_each(hub, &md->hubs, list) {
-        if (uct_sep_hub_is_same(hub, params, config)) {
+    pthread_mutex_lock(&uct_sep_hub_list_lock);
+    ucs_list_for_each(hub, &uct_sep_hub_list, list) {
+        if (uct_sep_hub_is_same(hub, md, params, config)) {
             goto out_add;
         }
     }
@@ -726,7 +729,7 @@ out_add:
         uct_sep_hub_destroy(hub);
     }
 out_unlock:
-    pthread_mutex_unlock(&md->group_lock);
+    pthread_mutex_unlock(&uct_sep_hub_list_lock);
     return status;
 }
 
@@ -744,11 +747,9 @@ int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
 
 void uct_sep_hub_leave(uct_sep_hub_t *hub)
 {
-    uct_sep_md_t *md = uct_sep_iface_md(hub->core);
-
-    pthread_mutex_lock(&md->group_lock);
+    pthread_mutex_lock(&uct_sep_hub_list_lock);
     if (--hub->refcount == 0) {
         uct_sep_hub_destroy(hub);
     }
-    pthread_mutex_unlock(&md->group_lock);
+    pthread_mutex_unlock(&uct_sep_hub_list_lock);
 }

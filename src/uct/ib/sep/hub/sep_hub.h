@@ -4,6 +4,7 @@
 #define UCT_SEP_HUB_H
 
 #include <uct/ib/sep/ep/sep_ep.h>
+#include <uct/ib/sep/hub/sep_hub_addr.h>
 #include <uct/ib/sep/iface/sep_config.h>
 #include <ucs/datastruct/khash.h>
 #include <ucs/datastruct/mpool.h>
@@ -95,8 +96,8 @@ typedef struct uct_sep_hub_am {
 
 /** Hub. */
 struct uct_sep_hub {
-    ucs_list_link_t           list;       /**< In uct_sep_md_t; group_lock */
-    unsigned                  refcount;   /**< Interfaces; group_lock */
+    ucs_list_link_t           list;       /**< Of all hubs; under its lock */
+    unsigned                  refcount;   /**< Interfaces; that lock */
     uct_sep_iface_config_t    config;     /**< Must be the same for all
                                                interfaces */
     char                      dev_name[UCT_DEVICE_NAME_MAX];
@@ -121,8 +122,8 @@ struct uct_sep_hub {
     uct_sep_hub_iface_t       **ifaces;   /**< By index, NULL if free */
     unsigned                  num_ifaces; /**< Length of that */
     ucs_mpool_t               op_mp;      /**< uct_sep_hub_op_t */
-    ucs_mpool_t               get_mp;     /**< The same with registered memory
-                                               of seg_size behind it */
+    ucs_mpool_t               get_mp;     /**< uct_sep_hub_op_t, with registered
+                                               memory of seg_size behind it */
     uct_sep_hub_am_t          am[UCT_AM_ID_MAX];
 };
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_hub_ep.h"
+#include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/hub/sep_hub_ops.h>
 
@@ -325,7 +325,8 @@ uct_sep_hub_ep_flush_core(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
         /* Completed operations are still in the mail: this comes behind them */
         status = UCS_INPROGRESS;
         if (op != NULL) {
-            uct_invoke_completion(&op->comp, UCS_OK);
+            uct_invoke_completion(&op->comp, uct_sep_hub_ep_is_untold(ep) ?
+                                             ep->failure : UCS_OK);
         }
         uct_sep_hub_mail_notify(iface);
     } else {
@@ -357,7 +358,7 @@ ucs_status_t uct_sep_hub_ep_flush(uct_ep_h tl_ep, unsigned flags,
          * it */
         status = UCS_ERR_NO_RESOURCE;
     } else if (uct_sep_hub_ep_is_complete(ep) &&
-               ucs_list_is_empty(&ep->ops)) {
+               ucs_list_is_empty(&ep->ops) && !uct_sep_hub_ep_is_untold(ep)) {
         status = UCS_OK;
     } else if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
                !ep->is_failed && uct_sep_hub_ep_cancel(iface, ep)) {

@@ -53,6 +53,14 @@ struct uct_sep_hub_ep {
 int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep);
 
 
+/** Whether it has failed, which its user does not know yet: until then a flush
+ *  must not say that all is done. Hub's lock. */
+static inline int uct_sep_hub_ep_is_untold(uct_sep_hub_ep_t *ep)
+{
+    return !ucs_list_is_empty(&ep->failed);
+}
+
+
 /**
  * Find out whether an operation may start on a blocked endpoint: what was
  * packed is sent first, and requests may be pending only if one of them is the

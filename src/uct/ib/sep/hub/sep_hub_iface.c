@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_hub_iface.h"
+#include <uct/ib/sep/hub/sep_hub_iface.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/hub/sep_hub_ops.h>
@@ -321,7 +321,7 @@ uct_sep_hub_iface_flush(uct_iface_h tl_iface, unsigned flags,
 
     uct_sep_hub_lock(hub);
     ucs_list_for_each(ep, &iface->eps, list) {
-        if (!uct_sep_hub_ep_send_packed(ep)) {
+        if (!uct_sep_hub_ep_send_packed(ep) || uct_sep_hub_ep_is_untold(ep)) {
             ++count;
         } else if (!uct_sep_hub_ep_is_complete(ep)) {
             ++count;

@@ -41,7 +41,8 @@ struct uct_sep_hub_iface {
     uct_sep_hub_mail_t   inbox;       /**< Mail that was taken, being handled */
     ucs_queue_head_t     old_messages; /**< Handled; returned to the core's pool
                                             when the lock is next taken */
-    ucs_queue_head_t     old_ops;     /**< The same for the hub's pools */
+    ucs_queue_head_t     old_ops;     /**< Handled; returned to the hub's
+                                            pools then */
     unsigned             num_old;     /**< In both */
     unsigned             num_ops;     /**< Outstanding operations */
     unsigned             num_pending; /**< Pending requests of all endpoints */

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_hub_ops.h"
+#include <uct/ib/sep/hub/sep_hub_ops.h>
 
 #include <uct/base/uct_iov.inl>
 #include <ucs/datastruct/mpool.inl>
@@ -51,7 +51,7 @@ uct_sep_hub_ep_end(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
     return status;
 }
 
-/* The same for an operation with a completion of ours */
+/* End a call on the core with an operation that has a completion of ours */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_hub_ep_end_op(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
                       uct_sep_hub_op_t *op, ucs_status_t status)

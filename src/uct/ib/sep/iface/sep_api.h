@@ -65,8 +65,8 @@ struct uct_sep_api {
     /** Ask for an event. UCS_ERR_BUSY if there are completions. */
     ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);
 
-    /** The same for the queue in a worker's own context, before the other one.
-     *  Without @a is_wanted, only look whether there are any. */
+    /** Ask for an event of the queue in a worker's own context, before the
+     *  other one. Without @a is_wanted, only look whether there are any. */
     ucs_status_t              (*own_cq_arm)(uct_sep_iface_t *iface,
                                             int is_wanted);
 };

@@ -4,13 +4,16 @@
 #  include "config.h"
 #endif
 
-#include "sep_bufs.h"
+#include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_fc.h>
+#include <uct/ib/sep/iface/sep_op_done.h>
+#include <uct/ib/sep/iface/sep_pool.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 
 #include <uct/base/uct_iov.inl>
 #include <ucs/debug/log.h>
+#include <string.h>
 
 
 /* Receives posted when an interface is opened. UCP does not progress an
@@ -58,19 +61,24 @@ ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
     return UCS_OK;
 }
 
-ucs_status_t
-uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface, uct_sep_desc_t *desc)
+uct_sep_desc_t *uct_sep_bufs_get_desc(uct_sep_iface_t *iface, ucs_mpool_t *mp)
 {
-    uct_sep_desc_set_lkey(desc,
-                          uct_sep_own_keys_make(&iface->channel.own->keys,
-                                                uct_sep_iface_md(iface),
-                                                desc->super.result));
+    uct_sep_desc_t *desc;
+
+    UCT_TL_IFACE_GET_TX_DESC(&iface->super, mp, desc,
+                             return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE));
     if (uct_sep_desc_lkey(desc) == UCT_SEP_INVALID_LKEY) {
-        ucs_mpool_put(desc);
-        return UCS_ERR_NO_MEMORY;
+        /* Try again to make it */
+        uct_sep_bufs_init_desc(&iface->super.super, desc, desc->super.result);
+        if (uct_sep_desc_lkey(desc) == UCT_SEP_INVALID_LKEY) {
+            ucs_mpool_put(desc);
+            return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+        }
     }
 
-    return UCS_OK;
+    desc->super.handler = uct_sep_op_release_desc;
+    desc->super.ep      = NULL;
+    return desc;
 }
 
 static void
@@ -103,25 +111,24 @@ uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
     uct_sep_desc_t *scratch;
     ucs_status_t status;
 
-    status = uct_iface_mpool_init(&iface->super, &iface->tx.desc_mp,
-                                  sizeof(uct_sep_desc_t) +
-                                  iface->config.seg_size,
-                                  sizeof(uct_sep_desc_t),
-                                  UCS_SYS_CACHE_LINE_SIZE, &config->tx.mp,
-                                  uct_sep_bufs_mpool_grow(
-                                          sizeof(uct_sep_desc_t) +
-                                          iface->config.seg_size,
-                                          iface->config.tx_queue_len),
-                                  uct_sep_bufs_init_desc, "sep_tx_desc");
+    status = uct_sep_pool_init(iface, &iface->tx.desc_mp,
+                               sizeof(uct_sep_desc_t) + iface->config.seg_size,
+                               sizeof(uct_sep_desc_t), UCS_SYS_CACHE_LINE_SIZE,
+                               &config->tx.mp,
+                               uct_sep_bufs_mpool_grow(
+                                       sizeof(uct_sep_desc_t) +
+                                       iface->config.seg_size,
+                                       iface->config.tx_queue_len),
+                               uct_sep_bufs_init_desc, "sep_tx_desc");
     if (status != UCS_OK) {
         goto err;
     }
 
-    status = uct_iface_mpool_init(&iface->super, &iface->tx.small_mp,
-                                  sizeof(uct_sep_desc_t) + sizeof(uint64_t),
-                                  sizeof(uct_sep_desc_t),
-                                  UCS_SYS_CACHE_LINE_SIZE, &scratch_config, 64,
-                                  uct_sep_bufs_init_desc, "sep_atomic_desc");
+    status = uct_sep_pool_init(iface, &iface->tx.small_mp,
+                               sizeof(uct_sep_desc_t) + sizeof(uint64_t),
+                               sizeof(uct_sep_desc_t), UCS_SYS_CACHE_LINE_SIZE,
+                               &scratch_config, 64, uct_sep_bufs_init_desc,
+                               "sep_atomic_desc");
     if (status != UCS_OK) {
         goto err_cleanup_desc_mp;
     }
@@ -144,24 +151,16 @@ uct_sep_bufs_init_tx(uct_sep_iface_t *iface,
         goto err_cleanup_op_mp;
     }
 
-    iface->tx.scratch         = scratch;
-    iface->tx.free_descs.head = NULL;
-    iface->tx.free_small.head = NULL;
-    iface->tx.free_ops.head   = NULL;
-    iface->tx.cq_credits      = iface->config.cq_len;
-    iface->tx.num_pending     = 0;
-    iface->tx.stalled         = 0;
-    iface->tx.in_dispatch     = 0;
-    iface->tx.dispatch_id     = UCS_CALLBACKQ_ID_NULL;
-    iface->tx.reap_id         = UCS_CALLBACKQ_ID_NULL;
-    iface->tx.in_finish       = 0;
-    iface->tx.dispatched      = NULL;
+    uct_sep_op_list_init(&iface->tx.free_descs);
+    uct_sep_op_list_init(&iface->tx.free_small);
+    uct_sep_op_list_init(&iface->tx.free_ops);
+    iface->tx.scratch    = scratch;
+    iface->tx.cq_credits = iface->config.cq_len;
+    iface->tx.stalled    = 0;
+    iface->tx.in_finish  = 0;
     uct_sep_txwq_init_idle(&iface->tx.idle);
     ucs_list_head_init(&iface->tx.unrung);
     ucs_list_head_init(&iface->tx.fc_due);
-    ucs_list_head_init(&iface->tx.active);
-    ucs_list_head_init(&iface->tx.retired);
-    ucs_list_head_init(&iface->tx.sched);
     return UCS_OK;
 
 err_cleanup_op_mp:
@@ -223,19 +222,19 @@ uct_sep_bufs_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
         goto err;
     }
 
-    status = uct_iface_mpool_init(&iface->super, &iface->rx.mp,
-                                  payload_offset + iface->config.seg_size,
-                                  align_offset, align, &config->rx.mp,
-                                  uct_sep_bufs_mpool_grow(
-                                          payload_offset +
-                                          iface->config.seg_size,
-                                          iface->config.rx_queue_fill),
-                                  uct_sep_bufs_init_rx_desc, "sep_rx_desc");
+    status = uct_sep_pool_init(iface, &iface->rx.mp,
+                               payload_offset + iface->config.seg_size,
+                               align_offset, align, &config->rx.mp,
+                               uct_sep_bufs_mpool_grow(
+                                       payload_offset + iface->config.seg_size,
+                                       iface->config.rx_queue_fill),
+                               uct_sep_bufs_init_rx_desc, "sep_rx_desc");
     if (status != UCS_OK) {
         goto err;
     }
 
     ucs_list_head_init(&iface->rx.fc_early);
+    memset(&iface->count, 0, sizeof(iface->count));
     iface->rx.release.cb      = uct_sep_bufs_release_desc;
     iface->rx.headroom_offset = payload_offset - headroom;
 

@@ -55,13 +55,26 @@ ucs_status_t uct_sep_bufs_make_lkeys(uct_sep_iface_t *iface,
 
 
 /**
- * Try again to find the local key of a descriptor that has none. If that fails,
- * the descriptor goes back to its pool.
+ * Get a descriptor from its pool, which may have none in its list.
  *
- * @return UCS_OK or UCS_ERR_NO_MEMORY after a message.
+ * @return The descriptor; or, as UCS_STATUS_PTR(), UCS_ERR_NO_RESOURCE, or
+ *         UCS_ERR_NO_MEMORY after a message: it has no local key in the
+ *         worker's own context.
  */
-ucs_status_t uct_sep_bufs_make_desc_lkey(uct_sep_iface_t *iface,
-                                         uct_sep_desc_t *desc);
+uct_sep_desc_t *uct_sep_bufs_get_desc(uct_sep_iface_t *iface, ucs_mpool_t *mp);
+
+
+/** @return Local key of memory where the interface posts, or
+ *          UCT_SEP_INVALID_LKEY if the worker has its own context and the key
+ *          does not exist there yet. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_sep_bufs_lkey(const uct_sep_iface_t *iface, uct_mem_h memh)
+{
+    const uct_sep_context_t *own = iface->channel.own;
+
+    return ucs_unlikely(own != NULL) ? uct_sep_own_keys_lkey(&own->keys, memh) :
+                                       uct_sep_mem_lkey(memh);
+}
 
 END_C_DECLS
 

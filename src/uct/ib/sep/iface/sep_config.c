@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_config.h"
+#include <uct/ib/sep/iface/sep_config.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 
 #include <ucs/config/types.h>
@@ -243,8 +243,10 @@ ucs_config_field_t uct_sep_config_table[] = {
      "Eager channel: peers that send most write their short active messages\n"
      "into a ring of slots in our memory, which is polled, instead of sending\n"
      "them.\n"
-     "  y    - yes; rings are given back before the worker sleeps\n"
-     "  auto - yes, until the worker sleeps for the first time\n"
+     "  y    - yes, unless the adapter is known to place data out of order;\n"
+     "         rings are given back before the worker sleeps\n"
+     "  auto - yes, if it is known to place them in order, until the worker\n"
+     "         sleeps for the first time\n"
      "  n    - no, neither to receive nor to send",
      ucs_offsetof(uct_sep_iface_config_t, eager.mode),
      UCS_CONFIG_TYPE_TERNARY_AUTO},
@@ -256,7 +258,8 @@ ucs_config_field_t uct_sep_config_table[] = {
 
     {"EAGER_SLOT_SIZE", "1088",
      "Size of a slot, a multiple of 64 up to 32k. Messages that are less than\n"
-     "8 bytes shorter are sent (MVAPICH: MV2_RDMA_FAST_PATH_BUF_SIZE).",
+     "8 bytes shorter are sent (MVAPICH: MV2_RDMA_FAST_PATH_BUF_SIZE). It is\n"
+     "the path MTU at most, unless data are known to be placed in order.",
      ucs_offsetof(uct_sep_iface_config_t, eager.slot_size),
      UCS_CONFIG_TYPE_MEMUNITS},
 
@@ -396,6 +399,19 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, cm.rx_queue_len),
      UCS_CONFIG_TYPE_UINT},
 
+    {"CM_MAX_PENDING", "256",
+     "How many peers may be connecting at a time. Those beyond have to try\n"
+     "again. Each that is connecting has a queue pair, even if it never ends.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.max_pending),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"CM_KEEPALIVE", "60s",
+     "How often to look after connections that no endpoint uses: they are\n"
+     "given up if the peer does not use them either, or has gone. inf leaves\n"
+     "them alone.",
+     ucs_offsetof(uct_sep_iface_config_t, cm.keepalive),
+     UCS_CONFIG_TYPE_TIME_UNITS},
+
     {NULL}
 };
 
@@ -528,6 +544,13 @@ uct_sep_config_check_eager(const uct_sep_iface_t *iface,
         return UCS_OK;
     }
 
+    /* UCX's parser has a third word, and a synonym of it */
+    if (config->eager.mode == UCS_TRY) {
+        ucs_error("%s: UCX_SEP_EAGER=try (or maybe) means nothing: set it to "
+                  "y, auto or n", iface->port.name);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     if (!uct_sep_ring_is_slot_size(config->eager.slot_size) ||
         (config->eager.slot_size > config->seg_size)) {
         ucs_error("%s: UCX_SEP_EAGER_SLOT_SIZE=%zu is not a multiple of %u "
@@ -575,7 +598,8 @@ uct_sep_config_check(const uct_sep_iface_config_t *config,
         {"RETRY_COUNT", config->retry_count, 0, 7},
         {"RNR_RETRY_COUNT", config->rnr_retry_count, 0, 7},
         {"CM_RETRY_COUNT", config->cm.retry_count, 0, 1000},
-        {"CM_RX_QUEUE_LEN", config->cm.rx_queue_len, 1, max_qp_wr}
+        {"CM_RX_QUEUE_LEN", config->cm.rx_queue_len, 1, max_qp_wr},
+        {"CM_MAX_PENDING", config->cm.max_pending, 1, UINT32_MAX}
     };
     ucs_status_t status;
     unsigned i;
@@ -696,6 +720,7 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
     iface->config.tx_max_inline      = config->tx.max_inline;
     iface->config.rx_max_poll        = config->rx.max_poll;
     iface->config.tx_max_poll        = config->tx.max_poll;
+    iface->config.post               = config->tx.post;
     iface->config.has_fence          = config->fence != UCT_SEP_FENCE_NONE;
     iface->config.timeout            = uct_sep_config_ack_timeout(
                                                config->timeout);
@@ -741,7 +766,6 @@ void uct_sep_config_apply_inline(uct_sep_iface_t *iface,
         (is_own || (iface->config.rx_mode != UCT_SEP_RX_MODE_BUF))) {
         iface->config.tx_inline_resp =
                 (is_own || (config->cq_sharing > 1)) ? max :
-                UCT_SEP_CQE_MAX_DATA(uct_sep_rx_mode_stride(
-                        iface->config.rx_mode));
+                uct_sep_rx_mode_data(iface->config.rx_mode);
     }
 }

@@ -83,6 +83,8 @@ typedef struct uct_sep_iface_config {
         double               timeout;
         unsigned             retry_count;
         unsigned             rx_queue_len;
+        unsigned             max_pending;
+        ucs_time_t           keepalive;
     } cm;
 } uct_sep_iface_config_t;
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_credits.h"
+#include <uct/ib/sep/iface/sep_credits.h>
 
 /* How far cq_credits may go below zero for the NOPs that ask for completions;
  * part of UCT_SEP_CQ_HEADROOM */
@@ -24,7 +24,7 @@ void uct_sep_credits_stall(uct_sep_iface_t *iface)
     /* Queues hold completion credits for unsignaled work requests. With many
      * queues, all credits can be tied up like that. */
     iface->tx.stalled = 1;
-    ucs_list_for_each(txwq, &iface->tx.active, list) {
+    ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
         if (iface->tx.cq_credits <= UCT_SEP_STALL_MIN_CREDITS) {
             break; /* Completions of these bring the next round */
         }

@@ -24,6 +24,13 @@ BEGIN_C_DECLS
 void uct_sep_credits_stall(uct_sep_iface_t *iface);
 
 
+/** There are credits again, for all who wait for them. */
+static inline void uct_sep_credits_unstall(uct_sep_iface_t *iface)
+{
+    iface->tx.stalled = 0;
+}
+
+
 /** Make sure that a completion comes when all that was posted is done. */
 void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 

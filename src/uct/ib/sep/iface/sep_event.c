@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_event.h"
+#include <uct/ib/sep/iface/sep_event.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
@@ -21,7 +21,7 @@ static ucs_status_t uct_sep_event_add_fd(uct_sep_iface_t *iface, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
-    if (epoll_ctl(iface->conn.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (epoll_ctl(iface->event.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         ucs_error("%s: epoll_ctl(ADD, fd=%d) failed: %m", iface->port.name, fd);
         return UCS_ERR_IO_ERROR;
     }
@@ -34,8 +34,8 @@ static ucs_status_t uct_sep_event_create(uct_sep_iface_t *iface)
     ucs_status_t status = UCS_ERR_IO_ERROR;
     int event_fd;
 
-    iface->conn.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (iface->conn.epoll_fd < 0) {
+    iface->event.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (iface->event.epoll_fd < 0) {
         ucs_error("%s: epoll_create1() failed: %m", iface->port.name);
         goto err;
     }
@@ -73,32 +73,40 @@ static ucs_status_t uct_sep_event_create(uct_sep_iface_t *iface)
 
     /* Read by the connection manager, and by who handles events of the
      * device */
-    __atomic_store_n(&iface->conn.event_fd, event_fd, __ATOMIC_RELEASE);
+    __atomic_store_n(&iface->event.event_fd, event_fd, __ATOMIC_RELEASE);
     return UCS_OK;
 
 err_close_event:
     close(event_fd);
 err_close_epoll:
-    close(iface->conn.epoll_fd);
-    iface->conn.epoll_fd = -1;
+    close(iface->event.epoll_fd);
+    iface->event.epoll_fd = -1;
 err:
     return status;
 }
 
+void uct_sep_event_init(uct_sep_iface_t *iface)
+{
+    iface->event.event_fd = -1;
+    iface->event.epoll_fd = -1;
+    iface->event.timer_fd = -1;
+    iface->event.is_timed = 0;
+}
+
 void uct_sep_event_cleanup(uct_sep_iface_t *iface)
 {
-    if (iface->conn.timer_fd >= 0) {
-        close(iface->conn.timer_fd);
+    if (iface->event.timer_fd >= 0) {
+        close(iface->event.timer_fd);
     }
-    if (iface->conn.epoll_fd >= 0) {
-        close(iface->conn.event_fd);
-        close(iface->conn.epoll_fd);
+    if (iface->event.epoll_fd >= 0) {
+        close(iface->event.event_fd);
+        close(iface->event.epoll_fd);
     }
 }
 
 void uct_sep_event_signal(uct_sep_iface_t *iface)
 {
-    int event_fd   = __atomic_load_n(&iface->conn.event_fd, __ATOMIC_ACQUIRE);
+    int event_fd   = __atomic_load_n(&iface->event.event_fd, __ATOMIC_ACQUIRE);
     uint64_t value = 1;
     ssize_t ret;
 
@@ -117,11 +125,11 @@ void uct_sep_event_drain(uct_sep_iface_t *iface)
     uint64_t value;
     ssize_t ret;
 
-    if (iface->conn.event_fd < 0) {
+    if (iface->event.event_fd < 0) {
         return;
     }
 
-    ret = read(iface->conn.event_fd, &value, sizeof(value));
+    ret = read(iface->event.event_fd, &value, sizeof(value));
     if ((ret < 0) && (errno != EAGAIN)) {
         ucs_warn("%s: could not read an event: %m", iface->port.name);
     }
@@ -132,14 +140,14 @@ ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p)
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
     ucs_status_t status;
 
-    if (iface->conn.epoll_fd < 0) {
+    if (iface->event.epoll_fd < 0) {
         status = uct_sep_event_create(iface);
         if (status != UCS_OK) {
             return status;
         }
     }
 
-    *fd_p = iface->conn.epoll_fd;
+    *fd_p = iface->event.epoll_fd;
     return UCS_OK;
 }
 
@@ -154,17 +162,17 @@ static ucs_status_t uct_sep_event_create_timer(uct_sep_iface_t *iface)
         return status;
     }
 
-    iface->conn.timer_fd = timerfd_create(CLOCK_MONOTONIC,
+    iface->event.timer_fd = timerfd_create(CLOCK_MONOTONIC,
                                           TFD_CLOEXEC | TFD_NONBLOCK);
-    if (iface->conn.timer_fd < 0) {
+    if (iface->event.timer_fd < 0) {
         ucs_error("%s: timerfd_create() failed: %m", iface->port.name);
         return UCS_ERR_IO_ERROR;
     }
 
-    status = uct_sep_event_add_fd(iface, iface->conn.timer_fd);
+    status = uct_sep_event_add_fd(iface, iface->event.timer_fd);
     if (status != UCS_OK) {
-        close(iface->conn.timer_fd);
-        iface->conn.timer_fd = -1;
+        close(iface->event.timer_fd);
+        iface->event.timer_fd = -1;
     }
     return status;
 }
@@ -174,11 +182,11 @@ ucs_status_t uct_sep_event_set_timer(uct_sep_iface_t *iface, uint64_t nsec)
     struct itimerspec spec = {};
     ucs_status_t status;
 
-    if ((nsec == 0) && !iface->conn.is_timed) {
+    if ((nsec == 0) && !iface->event.is_timed) {
         return UCS_OK;
     }
 
-    if (iface->conn.timer_fd < 0) {
+    if (iface->event.timer_fd < 0) {
         status = uct_sep_event_create_timer(iface);
         if (status != UCS_OK) {
             return status;
@@ -189,12 +197,12 @@ ucs_status_t uct_sep_event_set_timer(uct_sep_iface_t *iface, uint64_t nsec)
     spec.it_value.tv_nsec = nsec % UCS_NSEC_PER_SEC;
 
     /* This clears what has expired, too */
-    if (timerfd_settime(iface->conn.timer_fd, 0, &spec, NULL) != 0) {
+    if (timerfd_settime(iface->event.timer_fd, 0, &spec, NULL) != 0) {
         ucs_error("%s: timerfd_settime(%" PRIu64 " ns) failed: %m",
                   iface->port.name, nsec);
         return UCS_ERR_IO_ERROR;
     }
 
-    iface->conn.is_timed = (nsec != 0);
+    iface->event.is_timed = (nsec != 0);
     return UCS_OK;
 }

@@ -40,6 +40,10 @@ void uct_sep_event_drain(uct_sep_iface_t *iface);
 ucs_status_t uct_sep_event_set_timer(uct_sep_iface_t *iface, uint64_t nsec);
 
 
+/** There is nothing yet on which to sleep. */
+void uct_sep_event_init(uct_sep_iface_t *iface);
+
+
 /** Release what these functions have created. */
 void uct_sep_event_cleanup(uct_sep_iface_t *iface);
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_fc.h"
+#include <uct/ib/sep/iface/sep_fc.h>
 
 #include <uct/ib/sep/iface/sep_credits.h>
 
@@ -45,7 +45,7 @@ static void uct_sep_fc_set_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static void
 uct_sep_fc_restore_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    iface->eager.stats.sent += uct_sep_fc_num_sent(iface, txwq);
+    iface->count.sent += uct_sep_fc_num_sent(iface, txwq);
     uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
 }
 
@@ -53,9 +53,8 @@ void uct_sep_fc_count_received(uct_sep_iface_t *iface)
 {
     uint16_t count = uct_sep_srq_num_used(&iface->srq);
 
-    iface->eager.stats.received += (uint16_t)(count -
-                                              iface->eager.stats.counted);
-    iface->eager.stats.counted   = count;
+    iface->count.received += (uint16_t)(count - iface->count.counted);
+    iface->count.counted   = count;
 }
 
 uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
@@ -71,7 +70,7 @@ uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 
     if (!iface->config.fc.enable) {
-        iface->eager.stats.sent += uct_sep_fc_num_sent(iface, txwq);
+        iface->count.sent += uct_sep_fc_num_sent(iface, txwq);
         window                   = iface->config.fc.window;
     } else if (window == iface->config.fc.hard) {
         bits |= UCT_SEP_AM_FC_HARD_REQ;
@@ -115,7 +114,7 @@ static void uct_sep_fc_grant(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
     /* Retried at the queue's next completion, or at any if CQ credits are
      * short */
-    txwq->flags |= UCT_SEP_TXWQ_FLAG_WAITING;
+    uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_WAITING);
     if (iface->tx.cq_credits < 0) {
         uct_sep_credits_stall(iface);
     }
@@ -243,7 +242,7 @@ void uct_sep_fc_set_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 void uct_sep_fc_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    iface->eager.stats.sent += uct_sep_fc_num_sent(iface, txwq);
+    iface->count.sent += uct_sep_fc_num_sent(iface, txwq);
     if (txwq->fc.flags & UCT_SEP_FC_FLAG_DUE) {
         ucs_list_del(&txwq->fc.list);
     }

@@ -73,12 +73,19 @@ void uct_sep_fc_count_received(uct_sep_iface_t *iface);
 uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/** Count the next message, which needs no flow control. */
+static UCS_F_ALWAYS_INLINE void uct_sep_fc_count(uct_sep_txwq_t *txwq)
+{
+    --txwq->fc.left;
+}
+
+
 /** Count the next message; returns bits for its header. */
 static UCS_F_ALWAYS_INLINE uint8_t
 uct_sep_fc_take(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (ucs_likely(txwq->fc.left >= 0)) {
-        --txwq->fc.left;
+        uct_sep_fc_count(txwq);
         return 0;
     }
 

@@ -5,6 +5,8 @@
 
 #include <uct/ib/sep/category/sep_channel.h>
 #include <uct/ib/sep/conn/sep_cm.h>
+#include <uct/ib/sep/eager/state/sep_eager_state.h>
+#include <uct/ib/sep/ep/state/sep_ep_state.h>
 #include <uct/ib/sep/iface/sep_ops.h>
 #include <uct/ib/sep/iface/sep_rx_mode.h>
 #include <uct/ib/sep/queue/sep_cq.h>
@@ -12,10 +14,9 @@
 #include <uct/ib/sep/md/sep_md.h>
 #include <uct/ib/sep/queue/sep_op.h>
 #include <uct/ib/sep/port/sep_port.h>
+#include <uct/ib/sep/progress/state/sep_progress_state.h>
 #include <uct/ib/sep/queue/sep_qp_table.h>
 #include <uct/ib/sep/recv/sep_srq.h>
-#include <uct/ib/sep/ring/sep_ring_table.h>
-#include <uct/ib/sep/throttle/sep_throttle.h>
 #include <uct/ib/sep/queue/sep_txwq.h>
 #include <uct/base/uct_iface.h>
 
@@ -34,15 +35,28 @@ typedef struct uct_sep_api uct_sep_api_t;
 typedef struct uct_sep_verbs uct_sep_verbs_t;
 
 
-/**
- * Most connections with a ring of the peer. Each has a counter of slots that
- * the peer gives back by writes, all of them together a page. Who offers a ring
- * when they are used up is refused.
- */
-#define UCT_SEP_EAGER_MAX_COUNTERS  512u
+/** Levels of progress, from the top. Each that is present calls the next one
+ *  below it; an interface needs the last one only. */
+typedef enum uct_sep_stack_level {
+    /** Rings for lists of work requests (UCX_SEP_TX_POSTLIST), before and
+     *  after: no message may keep a list waiting, wherever it comes from. */
+    UCT_SEP_STACK_LISTS,
+    /** Looks for a message in rings, if there are any. One that finds something
+     *  does not go on: completions would be polled in vain. */
+    UCT_SEP_STACK_RINGS,
+    /** Waits for what comes in a ring before a message of the same peer that
+     *  was received. Calls nobody: no completion may be looked at before. */
+    UCT_SEP_STACK_HELD,
+    /** Counts completions, for the share of a budget (UCX_SEP_THROTTLE). */
+    UCT_SEP_STACK_SHARE,
+    /** Polls the completion queue. */
+    UCT_SEP_STACK_POLL,
+    UCT_SEP_STACK_LAST
+} uct_sep_stack_level_t;
 
 
-/** Interface. */
+/** Interface. Each struct in it belongs to the room that declares it, and those
+ *  of a state/ to the room around that (contrib/check_owners.py). */
 struct uct_sep_iface {
     uct_base_iface_t        super;
     uct_sep_cq_t            cq;            /**< Receives, and sends unless they
@@ -76,31 +90,16 @@ struct uct_sep_iface {
         const uct_sep_ops_t *ops;
         int                 post;          /**< What ops were chosen for: a
                                                 uct_sep_tx_post_t, ... */
-        uint8_t             is_locked;     /**< ... and for shared uUARs */
+        uint8_t             is_shared;     /**< ... and for uUARs that other
+                                                threads ring */
         uct_sep_txwq_t      idle;          /**< Queue of endpoints without a
                                                 connection */
         ucs_list_link_t     unrung;        /**< uct_sep_txwq_t with a list the
                                                 device has not been told
                                                 about */
-        uct_iface_progress_func_t poll;    /**< The rest of progress, apart from
-                                                ringing for lists */
-        ucs_list_link_t     active;        /**< uct_sep_txwq_t in use */
-        ucs_list_link_t     retired;       /**< uct_sep_txwq_t being drained */
-        ucs_list_link_t     sched;         /**< Endpoints whose pending requests
-                                                may be sent */
         ucs_list_link_t     fc_due;        /**< uct_sep_txwq_t on which a grant
                                                 waits for credits */
-        unsigned            num_pending;   /**< Pending requests of all
-                                                endpoints */
-        uct_worker_cb_id_t  reap_id;       /**< Destroys the queues in
-                                                retired */
         uint8_t             stalled;       /**< cq_credits ran out */
-        uint8_t             in_dispatch;
-        uct_sep_ep_t        *dispatched;   /**< Endpoint whose request is being
-                                                called; NULL if it was
-                                                destroyed */
-        uct_worker_cb_id_t  dispatch_id;   /**< Calls the requests of sched
-                                                again */
     } tx;
 
     uct_sep_srq_t           srq;
@@ -113,86 +112,40 @@ struct uct_sep_iface {
                                                   descriptor in ours */
     } rx;
 
-    /** Eager channel: sep_eager.h */
+    /** Levels of progress: sep_stack.h */
     struct {
-        uct_sep_ring_poll_t places;        /**< Where to look for messages */
-        uct_sep_eager_ring_t *hot;         /**< The one from which the last
-                                                message came: it is looked at
-                                                first. Its place in the table
-                                                is not kept */
-        uct_sep_eager_ring_t none;         /**< If there is no such ring: is
-                                                always empty */
-        uct_sep_eager_ring_t *rings;       /**< Of as many as there can be; NULL
-                                                before the first is offered */
-        uct_allocated_memory_t memory;     /**< Of all of them, */
-        uct_allocated_memory_t counters;   /**< of what peers return */
-        uint64_t            counter_map[UCT_SEP_EAGER_MAX_COUNTERS /
-                                        64];  /**< Bits of those in use */
-        unsigned            num_rings;     /**< In use */
-        uint8_t             is_revoking;   /**< One is to change hands */
-        uint8_t             is_sleepy;     /**< The worker was armed */
-        uint8_t             is_held;       /**< held is waiting; no completion
-                                                is looked at before that is
-                                                done */
-        uint8_t             copies;        /**< Handlers keep their buffers:
-                                                they get copies */
-        uct_sep_eager_recv_t held;
-        unsigned            turn;          /**< Ring whose turn it is */
-        uct_iface_progress_func_t poll;    /**< What to do if rings are
-                                                empty: */
-        uct_iface_progress_func_t complete; /**< progress without rings, or
-                                                 what handles held */
-        uct_iface_progress_func_t progress; /**< Progress with rings */
-        ucs_list_link_t     due;           /**< uct_sep_eager_peer_t with
-                                                messages to be posted */
-        uct_sep_ring_set_t  set;
-        uct_sep_eager_stats_t stats;
-    } eager;
+        /** What each calls */
+        uct_iface_progress_func_t next[UCT_SEP_STACK_LAST];
+        /** The levels; NULL if one is absent */
+        uct_iface_progress_func_t func[UCT_SEP_STACK_LAST];
+    } stack;
 
-    /** Share of a budget: sep_throttle.h */
+    uct_sep_eager_state_t   eager;         /**< Eager channel */
+
+    /** Messages by send/receive, for eager channels: sep_fc.h */
     struct {
-        uct_sep_throttle_dev_t *dev;       /**< NULL if there is none */
-        uct_iface_progress_func_t poll;    /**< Progress without it */
-        int32_t             held;          /**< What of tx.cq_credits is not to
-                                                be used */
-        int32_t             countdown;     /**< Completions until the next
-                                                report */
-        unsigned            idle;          /**< Calls since the last one */
-        uint8_t             is_user;       /**< Has joined */
-    } throttle;
+        uint64_t            sent;          /**< See uct_sep_fc_num_sent() */
+        uint64_t            received;      /**< Receives used */
+        uint16_t            counted;       /**< Number of receives that is in
+                                                received */
+    } count;
+
+    uct_sep_progress_share_t throttle;     /**< Share of a budget */
 
     uct_sep_qp_table_t      qps;           /**< Active and retired queues */
     uct_sep_channel_t       channel;
     uct_sep_port_info_t     port;
 
-    struct {
-        uct_sep_async_user_t main;         /**< Of the memory domain's context,
-                                                in which receives are */
-        uct_sep_async_user_t own;          /**< Of the worker's, if it has
-                                                one */
-        int                 is_dead;       /**< The device has failed: nothing
-                                                completes any more */
-    } async;
+    uct_sep_ep_state_t      conn;          /**< Endpoints, connections */
 
+    /** To sleep: sep_event.h */
     struct {
-        uct_sep_cm_t        *cm;
-        ucs_queue_head_t    events;        /**< uct_sep_link_t with news for the
-                                                main thread; async lock */
-        uct_worker_cb_id_t  event_id;      /**< Their handler; async lock */
-        uct_worker_cb_id_t  connect_id;    /**< Progresses the manager, while
-                                                endpoints connect */
         int                 event_fd;      /**< eventfd, or -1; async lock */
         int                 epoll_fd;      /**< For the user, or -1 */
         int                 timer_fd;      /**< In epoll_fd, or -1 */
         int                 is_timed;      /**< It was set, and may have
                                                 expired */
-        ucs_list_link_t     orphans;       /**< uct_sep_txwq_t that were never
-                                                active, to be flushed; async
-                                                lock */
-        unsigned            num_links;     /**< Connections, for the leak
-                                                check; async lock */
-        unsigned            num_qp;        /**< Queue pairs; async lock */
-    } conn;
+    } event;
 
     struct {
         size_t              seg_size;
@@ -267,6 +220,40 @@ uct_sep_iface_min_get_zcopy(const uct_sep_iface_t *iface)
 {
     return (iface->config.tx_inline_resp > 0) ?
            (iface->config.tx_inline_resp + 1) : 0;
+}
+
+
+/** Post by these operations from now on; see uct_sep_iface_t::tx. */
+static inline void
+uct_sep_iface_set_ops(uct_sep_iface_t *iface, const uct_sep_ops_t *ops,
+                      int post, int is_shared)
+{
+    iface->tx.ops       = ops;
+    iface->tx.post      = post;
+    iface->tx.is_shared = is_shared;
+}
+
+
+/** Credits of the completion queue come back, or are taken. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_add_cq_credits(uct_sep_iface_t *iface, int32_t num)
+{
+    iface->tx.cq_credits += num;
+}
+
+
+/** From here to uct_sep_iface_end_finish() users' completions are called, and
+ *  no send queue may be destroyed. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_iface_begin_finish(uct_sep_iface_t *iface)
+{
+    ++iface->tx.in_finish;
+}
+
+
+static UCS_F_ALWAYS_INLINE void uct_sep_iface_end_finish(uct_sep_iface_t *iface)
+{
+    --iface->tx.in_finish;
 }
 
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_op_done.h"
+#include <uct/ib/sep/iface/sep_op_done.h>
 
 #include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/base/uct_iface.h>

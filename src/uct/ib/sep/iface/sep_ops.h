@@ -15,8 +15,9 @@ BEGIN_C_DECLS
  *
  * Data paths: the operations that depend on how work requests are made and
  * posted. All come from one template, ops/sep_ops.inl, which is compiled once
- * per row of the lists here. To add one, add a row: the table of operations,
- * its declaration and its place in the selection are generated from it.
+ * per row of the lists here. To add one, add a row, from which the table of
+ * operations and its declaration are generated, and choose it in
+ * open/sep_select.c.
  */
 
 typedef struct uct_sep_iface uct_sep_iface_t;
@@ -31,55 +32,35 @@ typedef struct uct_sep_wr_am {
 
 
 /**
- * Mode of a data path: a uct_sep_tx_post_t in the lowest bits, and these. A
- * worker's own device context has local keys of its own. Modes that ring for
- * lists don't include the way of posting.
+ * Mode of a data path: a uct_sep_tx_post_t in the lowest bits, and these. There
+ * is a mode only for what a hot path must not pay if it does not need it. All
+ * else is tested at run time: whether a worker has its own device context, with
+ * keys of its own; who else rings a uUAR where other threads may.
  */
 enum {
-    UCT_SEP_OPS_LOCK  = UCS_BIT(8),  /**< The uUAR may be shared with other
-                                          threads */
-    UCT_SEP_OPS_OWN   = UCS_BIT(9),  /**< In the worker's own device context,
-                                          where nobody else rings */
-    UCT_SEP_OPS_LIST  = UCS_BIT(10), /**< Rings for lists of work requests */
-    UCT_SEP_OPS_VERBS = UCS_BIT(11), /**< Through libibverbs */
-    UCT_SEP_OPS_FENCE = UCS_BIT(12)  /**< The worker may be used by several
-                                          threads in turn: BlueFlame is
-                                          flushed before the operation
-                                          returns */
+    UCT_SEP_OPS_SHARED = UCS_BIT(8),  /**< Other threads may ring the uUAR, at
+                                           the same time or in turn */
+    UCT_SEP_OPS_LIST   = UCS_BIT(9),  /**< Rings for lists of work requests */
+    UCT_SEP_OPS_VERBS  = UCS_BIT(10)  /**< Through libibverbs */
 };
 
 /** How a mode rings. */
 #define UCT_SEP_OPS_POST(_mode) ((uct_sep_tx_post_t)((_mode) & UCS_MASK(8)))
 
 
-/** Data paths that ring by BlueFlame: names and modes, of one way to copy. */
-#define UCT_SEP_OPS_FOREACH_BF(_macro, _name, _post) \
-    _macro(_name,              _post) \
-    _macro(_name##_lock,       _post | UCT_SEP_OPS_LOCK) \
-    _macro(_name##_own,        _post | UCT_SEP_OPS_OWN) \
-    _macro(_name##_fence,      _post | UCT_SEP_OPS_FENCE) \
-    _macro(_name##_lock_fence, _post | UCT_SEP_OPS_LOCK | UCT_SEP_OPS_FENCE) \
-    _macro(_name##_own_fence,  _post | UCT_SEP_OPS_OWN | UCT_SEP_OPS_FENCE)
-
-/** Data paths with direct verbs: name and mode. */
+/** Data paths with direct verbs: name and mode. Doorbells and lists take what a
+ *  shared uUAR needs with them. */
 #define UCT_SEP_OPS_FOREACH_DV(_macro) \
-    UCT_SEP_OPS_FOREACH_BF(_macro, bf, UCT_SEP_TX_POST_BF) \
-    UCT_SEP_OPS_FOREACH_BF(_macro, bf64, UCT_SEP_TX_POST_BF64) \
-    _macro(db,        UCT_SEP_TX_POST_DB) \
-    _macro(db_lock,   UCT_SEP_TX_POST_DB | UCT_SEP_OPS_LOCK) \
-    _macro(db_own,    UCT_SEP_TX_POST_DB | UCT_SEP_OPS_OWN) \
-    _macro(list,      UCT_SEP_OPS_LIST) \
-    _macro(list_own,  UCT_SEP_OPS_LIST | UCT_SEP_OPS_OWN)
+    _macro(bf,          UCT_SEP_TX_POST_BF) \
+    _macro(bf_shared,   UCT_SEP_TX_POST_BF | UCT_SEP_OPS_SHARED) \
+    _macro(bf64,        UCT_SEP_TX_POST_BF64) \
+    _macro(bf64_shared, UCT_SEP_TX_POST_BF64 | UCT_SEP_OPS_SHARED) \
+    _macro(db,          UCT_SEP_TX_POST_DB | UCT_SEP_OPS_SHARED) \
+    _macro(list,        UCT_SEP_OPS_LIST)
 
-/** The same through libibverbs. */
+/** Rows of the data path through libibverbs. */
 #define UCT_SEP_OPS_FOREACH_VERBS(_macro) \
-    _macro(verbs,     UCT_SEP_OPS_VERBS) \
-    _macro(verbs_own, UCT_SEP_OPS_VERBS | UCT_SEP_OPS_OWN)
-
-/** All of them. */
-#define UCT_SEP_OPS_FOREACH(_macro) \
-    UCT_SEP_OPS_FOREACH_DV(_macro) \
-    UCT_SEP_OPS_FOREACH_VERBS(_macro)
+    _macro(verbs, UCT_SEP_OPS_VERBS)
 
 
 /** The operations that depend on how work requests are posted. */
@@ -122,7 +103,8 @@ typedef struct uct_sep_ops {
                                                    uct_sep_wr_am_t am,
                                                    const void *body,
                                                    size_t length);
-    /** Write a few bytes to remote memory. Does not check credits. */
+    /** Write a few bytes to remote memory, signaled. Does not check
+     *  credits. */
     void                            (*post_write)(uct_sep_iface_t *iface,
                                                   uct_sep_txwq_t *txwq,
                                                   const void *buffer,

@@ -4,7 +4,8 @@
 #  include "config.h"
 #endif
 
-#include "sep_postlist.h"
+#include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/iface/sep_stack.h>
 
 #include <uct/ib/sep/post/sep_post.inl>
 
@@ -24,14 +25,13 @@ void uct_sep_postlist_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     if ((txwq->list_count == 1) && (iface->tx.post != UCT_SEP_TX_POST_DB)) {
         uct_sep_txwq_ring_dbrec(txwq, bf, txwq->dbrec, txwq->sw_pi, wqe,
                                 (uint16_t)(txwq->sw_pi - txwq->last_pi), NULL,
-                                0, UCT_SEP_TX_POST_BF, 1, 0);
+                                0, UCT_SEP_TX_POST_BF, 1);
     } else {
         uct_sep_txwq_ring_dbrec(txwq, bf, txwq->dbrec, txwq->sw_pi, wqe, 0,
-                                NULL, 0, UCT_SEP_TX_POST_DB, 1, 0);
+                                NULL, 0, UCT_SEP_TX_POST_DB, 1);
     }
 
-    txwq->list_count = 0;
-    ucs_list_del(&txwq->unrung);
+    uct_sep_txwq_list_end(txwq);
 }
 
 void uct_sep_postlist_ring_all(uct_sep_iface_t *iface)
@@ -49,7 +49,7 @@ unsigned uct_sep_postlist_progress(uct_iface_h tl_iface)
     unsigned count;
 
     uct_sep_postlist_ring_any(iface);
-    count = iface->tx.poll(tl_iface);
+    count = uct_sep_stack_next(iface, UCT_SEP_STACK_LISTS);
     /* Ring for what callbacks and pending requests have posted */
     uct_sep_postlist_ring_any(iface);
     return count;

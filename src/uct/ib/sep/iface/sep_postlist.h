@@ -19,6 +19,14 @@ BEGIN_C_DECLS
  */
 
 
+/** A queue has a list. */
+static inline void
+uct_sep_postlist_begin(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_txwq_link_unrung(txwq, &iface->tx.unrung);
+}
+
+
 /** Tell the device about a queue's list, if there is one. */
 void uct_sep_postlist_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
@@ -36,8 +44,7 @@ static inline void uct_sep_postlist_ring_any(uct_sep_iface_t *iface)
 }
 
 
-/** Progress that leaves no list behind; of uct_iface_ops_t. It calls
- *  uct_sep_iface_t::tx.poll. */
+/** Level UCT_SEP_STACK_LISTS of progress: leaves no list behind. */
 unsigned uct_sep_postlist_progress(uct_iface_h tl_iface);
 
 END_C_DECLS

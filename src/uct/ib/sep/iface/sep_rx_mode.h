@@ -43,6 +43,12 @@ static inline unsigned uct_sep_rx_mode_stride(uct_sep_rx_mode_t mode)
                                              UCT_SEP_CQ_STRIDE_64;
 }
 
+/** @return Bytes of a message that completions of these have room for. */
+static inline size_t uct_sep_rx_mode_data(uct_sep_rx_mode_t mode)
+{
+    return UCT_SEP_CQE_MAX_DATA(uct_sep_rx_mode_stride(mode));
+}
+
 END_C_DECLS
 
 #endif

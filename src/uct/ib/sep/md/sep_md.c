@@ -5,7 +5,7 @@
 #endif
 
 #include <uct/ib/sep/md/sep_own_keys.h>
-#include "sep_md.h"
+#include <uct/ib/sep/md/sep_md.h>
 #include <uct/ib/sep/base/sep_account.h>
 
 #include <uct/base/uct_iface.h>
@@ -21,11 +21,15 @@
 #include <string.h>
 
 
-/* Remote keys carry all rights: the same region serves puts, gets and atomics,
- * and the registration cache should not split by access rights */
-#define UCT_SEP_MD_ACCESS \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+/* What others may do */
+#define UCT_SEP_MD_REMOTE_ACCESS \
+    (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Remote keys of users' memory carry all rights: the same region serves puts,
+ * gets and atomics, and the registration cache should not split by access
+ * rights */
+#define UCT_SEP_MD_ACCESS  (IBV_ACCESS_LOCAL_WRITE | UCT_SEP_MD_REMOTE_ACCESS)
 
 
 /* Registered memory in the cache */
@@ -52,9 +56,11 @@ uct_sep_md_query(uct_md_h tl_md, uct_sep_compat_md_attr_t *attr)
     return UCS_OK;
 }
 
+/* @param account  Bytes to account for: those of the memory, or 0 if another
+ *                 region has them already */
 static struct ibv_mr *
 uct_sep_mem_make_mr(uct_sep_md_t *md, void *address, size_t length, int access,
-                    unsigned flags)
+                    size_t account, unsigned flags)
 {
     struct ibv_mr *mr = ibv_reg_mr(md->pd, address, length, access);
 
@@ -68,21 +74,47 @@ uct_sep_mem_make_mr(uct_sep_md_t *md, void *address, size_t length, int access,
         return NULL;
     }
 
-    uct_sep_account_add(mr->context, UCT_SEP_ACCOUNT_MR, length);
+    uct_sep_account_add(mr->context, UCT_SEP_ACCOUNT_MR, account);
     return mr;
 }
 
-static void uct_sep_mem_free_mr(uct_sep_md_t *md, struct ibv_mr *mr)
+/* @param account  As for uct_sep_mem_make_mr() */
+static void
+uct_sep_mem_free_mr(uct_sep_md_t *md, struct ibv_mr *mr, size_t account)
 {
     uint32_t lkey = mr->lkey;
     int ret;
 
-    uct_sep_account_remove(mr->context, UCT_SEP_ACCOUNT_MR, mr->length);
+    uct_sep_account_remove(mr->context, UCT_SEP_ACCOUNT_MR, account);
     ret = ibv_dereg_mr(mr);
     if (ret != 0) {
         ucs_warn("%s: ibv_dereg_mr(lkey=0x%x) failed: %s", md->dev.name, lkey,
                  strerror(ret));
     }
+}
+
+/* Of what has just failed */
+static ucs_status_t uct_sep_mem_error(void)
+{
+    return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
+}
+
+/* With one key */
+static ucs_status_t
+uct_sep_mem_init(uct_sep_md_t *md, void *address, size_t length, int access,
+                 unsigned flags, uct_sep_mem_t *mem)
+{
+    mem->mr = uct_sep_mem_make_mr(md, address, length, access, length, flags);
+    if (mem->mr == NULL) {
+        return uct_sep_mem_error();
+    }
+
+    mem->lkey       = mem->mr->lkey;
+    mem->rkey       = mem->mr->rkey;
+    mem->relaxed_mr = NULL;
+    mem->keys       = NULL;
+    mem->is_packed  = 0;
+    return UCS_OK;
 }
 
 /*
@@ -95,28 +127,23 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
                                          size_t length, unsigned flags,
                                          uct_sep_mem_t *mem)
 {
-    int error;
+    ucs_status_t status;
 
-    mem->mr = uct_sep_mem_make_mr(md, address, length, UCT_SEP_MD_ACCESS,
-                                  flags);
-    if (mem->mr == NULL) {
-        error = errno;
-        goto err;
+    status = uct_sep_mem_init(md, address, length, UCT_SEP_MD_ACCESS, flags,
+                              mem);
+    if (status != UCS_OK) {
+        return status;
     }
 
-    mem->lkey       = mem->mr->lkey;
-    mem->rkey       = mem->mr->rkey;
-    mem->relaxed_mr = NULL;
-    mem->keys       = NULL;
-    mem->is_packed  = 0;
     if (md->relaxed_ordering) {
         mem->relaxed_mr = uct_sep_mem_make_mr(md, address, length,
                                               UCT_SEP_MD_ACCESS |
                                               IBV_ACCESS_RELAXED_ORDERING,
-                                              flags);
+                                              0, flags);
         if (mem->relaxed_mr == NULL) {
-            error = errno;
-            goto err_free_mr;
+            status = uct_sep_mem_error();
+            uct_sep_mem_free_mr(md, mem->mr, mem->mr->length);
+            return status;
         }
         mem->lkey = mem->relaxed_mr->lkey;
         mem->rkey = mem->relaxed_mr->rkey;
@@ -126,20 +153,47 @@ static ucs_status_t uct_sep_mem_register(uct_sep_md_t *md, void *address,
               address, UCS_PTR_BYTE_OFFSET(address, length), mem->lkey,
               mem->rkey);
     return UCS_OK;
-
-err_free_mr:
-    uct_sep_mem_free_mr(md, mem->mr);
-err:
-    return (error == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
 }
 
 static void uct_sep_mem_deregister(uct_sep_md_t *md, uct_sep_mem_t *mem)
 {
     uct_sep_own_keys_release_mem(md, mem);
     if (mem->relaxed_mr != NULL) {
-        uct_sep_mem_free_mr(md, mem->relaxed_mr);
+        uct_sep_mem_free_mr(md, mem->relaxed_mr, 0);
     }
-    uct_sep_mem_free_mr(md, mem->mr);
+    uct_sep_mem_free_mr(md, mem->mr, mem->mr->length);
+}
+
+ucs_status_t uct_sep_mem_reg_own(uct_sep_md_t *md, void *address, size_t length,
+                                 int access, uct_sep_mem_t **mem_p)
+{
+    uct_sep_mem_t *mem;
+    ucs_status_t status;
+
+    mem = ucs_malloc(sizeof(*mem), "sep_own_mem");
+    if (mem == NULL) {
+        ucs_error("%s: no memory for a memory handle", md->dev.name);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    if (md->relaxed_ordering && !(access & UCT_SEP_MD_REMOTE_ACCESS)) {
+        access |= IBV_ACCESS_RELAXED_ORDERING;
+    }
+
+    status = uct_sep_mem_init(md, address, length, access, 0, mem);
+    if (status != UCS_OK) {
+        ucs_free(mem);
+        return status;
+    }
+
+    *mem_p = mem;
+    return UCS_OK;
+}
+
+void uct_sep_mem_dereg_own(uct_sep_md_t *md, uct_sep_mem_t *mem)
+{
+    uct_sep_mem_deregister(md, mem);
+    ucs_free(mem);
 }
 
 static ucs_status_t
@@ -323,21 +377,6 @@ void uct_sep_md_vfs_init(uct_md_h tl_md)
     uct_sep_account_vfs_init(md, md->dev.context);
 }
 
-ucs_status_t uct_sep_md_claim_uuars(uct_sep_md_t *md, int is_alone)
-{
-    if ((md->uuar_claims < 0) || (is_alone && (md->uuar_claims > 0))) {
-        return UCS_ERR_BUSY;
-    }
-
-    md->uuar_claims = is_alone ? -1 : (md->uuar_claims + 1);
-    return UCS_OK;
-}
-
-void uct_sep_md_unclaim_uuars(uct_sep_md_t *md)
-{
-    md->uuar_claims = (md->uuar_claims < 0) ? 0 : (md->uuar_claims - 1);
-}
-
 static void uct_sep_md_close(uct_md_h tl_md)
 {
     uct_sep_md_t *md = ucs_derived_of(tl_md, uct_sep_md_t);
@@ -357,11 +396,8 @@ static void uct_sep_md_close(uct_md_h tl_md)
 
     uct_sep_async_cleanup(&md->async);
     uct_sep_device_close(&md->dev);
-    ucs_assert(ucs_list_is_empty(&md->cq_groups));
-    ucs_assert(ucs_list_is_empty(&md->hubs));
-    pthread_mutex_destroy(&md->group_lock);
+    ucs_assert(md->sharing == NULL);
     pthread_mutex_destroy(&md->own_lock);
-    pthread_mutex_destroy(&md->channel_lock);
     ucs_free(md);
 }
 
@@ -467,7 +503,7 @@ static ucs_status_t uct_sep_md_init_fork(const uct_sep_md_config_t *config)
 }
 
 static ucs_status_t
-uct_sep_md_create(struct ibv_device *ibv_device,
+uct_sep_md_create(uct_component_t *component, struct ibv_device *ibv_device,
                   const uct_sep_md_config_t *config, uct_md_h *md_p)
 {
     ucs_status_t status;
@@ -485,7 +521,7 @@ uct_sep_md_create(struct ibv_device *ibv_device,
         goto err_free;
     }
 
-    md->super.component = &uct_sep_component;
+    md->super.component = component;
     md->pd              = ibv_alloc_pd(md->dev.context);
     if (md->pd == NULL) {
         ucs_error("%s: ibv_alloc_pd() failed: %m", md->dev.name);
@@ -510,13 +546,7 @@ uct_sep_md_create(struct ibv_device *ibv_device,
     }
 
     uct_sep_uuars_init(&md->uuars, md->dev.context);
-    pthread_mutex_init(&md->channel_lock, NULL);
-    ucs_list_head_init(&md->half_pairs);
     pthread_mutex_init(&md->own_lock, NULL);
-    ucs_list_head_init(&md->contexts);
-    pthread_mutex_init(&md->group_lock, NULL);
-    ucs_list_head_init(&md->cq_groups);
-    ucs_list_head_init(&md->hubs);
     *md_p = &md->super;
     return UCS_OK;
 
@@ -556,7 +586,7 @@ uct_sep_md_open(uct_component_t *component, const char *md_name,
     for (i = 0; i < count; ++i) {
         if ((strcmp(ibv_get_device_name(list[i]), md_name) == 0) &&
             uct_sep_device_is_usable(list[i])) {
-            status = uct_sep_md_create(list[i], config, md_p);
+            status = uct_sep_md_create(component, list[i], config, md_p);
             break;
         }
     }

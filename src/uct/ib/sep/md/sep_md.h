@@ -17,11 +17,8 @@ BEGIN_C_DECLS
 /**
  * @file sep_md.h
  *
- * Component "sep" and its memory domains, one for each mlx5 device.
+ * Memory domains of component "sep" (sep_tl.h), one for each mlx5 device.
  */
-
-extern uct_component_t uct_sep_component;
-
 
 /** What the addresses of cached regions are rounded to, the least that is
  *  allowed (UCS_RCACHE_MIN_ALIGNMENT), as in UCX's ib. With more, parts of a
@@ -50,6 +47,7 @@ typedef struct uct_sep_md_config {
 
 typedef struct uct_sep_mem_keys uct_sep_mem_keys_t;
 typedef struct uct_sep_context uct_sep_context_t;
+typedef struct uct_sep_sharing uct_sep_sharing_t;
 
 
 /** Registered memory: what a uct_mem_h points to. */
@@ -86,25 +84,11 @@ typedef struct uct_sep_md {
     uct_sep_subnet_filter_t subnet_filter;
     uct_sep_uuars_t       uuars;      /**< Of the device's context */
 
-    pthread_mutex_t       channel_lock; /**< For what follows, and for
-                                             domains */
-    unsigned              num_channels; /**< Of workers; read without lock */
-    ucs_list_link_t       half_pairs; /**< uct_sep_td_pair_t, one in use */
-    struct uct_sep_td_pair *common_pair; /**< See uct_sep_td_common_get() */
-    unsigned              common_refcount;
-    int                   uuar_claims; /**< Workers on uUARs assigned by the
-                                            driver in the domain's context, or
-                                            -1 if one worker is to be the only
-                                            one */
-
-    pthread_mutex_t       own_lock;   /**< For what follows, and for local
-                                           keys */
-    ucs_list_link_t       contexts;   /**< uct_sep_context_t, by slot */
-
-    pthread_mutex_t       group_lock; /**< For what follows: things that several
-                                           workers share */
-    ucs_list_link_t       cq_groups;  /**< uct_sep_cq_group_t */
-    ucs_list_link_t       hubs;       /**< uct_sep_hub_t */
+    pthread_mutex_t       own_lock;   /**< For local keys of workers' contexts,
+                                           and whether there is the following */
+    uct_sep_sharing_t     *sharing;   /**< What workers share, of category/
+                                           (sep_sharing.h); NULL as long as
+                                           there are none */
 } uct_sep_md_t;
 
 
@@ -119,22 +103,9 @@ ucs_status_t uct_sep_md_init_config(uct_sep_md_t *md,
                                     const uct_sep_md_config_t *config);
 
 
-/** Whether the configuration allows a port, and it is active. */
+/** Whether the configuration allows a port, and it is active and has an
+ *  address. */
 int uct_sep_md_offers_port(const uct_sep_md_t *md, unsigned port_num);
-
-
-/**
- * Announce that a worker's data path rings uUARs assigned by the driver, in the
- * domain's context. With channel_lock held.
- *
- * @param is_alone No other worker may.
- *
- * @return UCS_OK; UCS_ERR_BUSY, without a message.
- */
-ucs_status_t uct_sep_md_claim_uuars(uct_sep_md_t *md, int is_alone);
-
-/** Undo it. */
-void uct_sep_md_unclaim_uuars(uct_sep_md_t *md);
 
 
 /** Table of uct_sep_md_config_t. */
@@ -149,6 +120,24 @@ uct_sep_md_open(uct_component_t *component, const char *md_name,
 
 /** Show a memory domain in the virtual file system; of uct_component_t. */
 void uct_sep_md_vfs_init(uct_md_h tl_md);
+
+
+/**
+ * Register memory of the transport's own: with the rights that it needs, of
+ * which it has all of those of users' memory otherwise, and past the cache.
+ *
+ * @param access  IBV_ACCESS_xx. If the device may only be told to write by us,
+ *                writes have relaxed ordering if that is configured: we look at
+ *                what they have brought after their completion.
+ * @param mem_p   Filled; released by uct_sep_mem_dereg_own().
+ *
+ * @return UCS_OK; UCS_ERR_NO_MEMORY or UCS_ERR_IO_ERROR after a message.
+ */
+ucs_status_t uct_sep_mem_reg_own(uct_sep_md_t *md, void *address, size_t length,
+                                 int access, uct_sep_mem_t **mem_p);
+
+/** Undo it. Its keys are of no use to anybody any more. */
+void uct_sep_mem_dereg_own(uct_sep_md_t *md, uct_sep_mem_t *mem);
 
 
 /** @return Local key of registered memory. */

@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/md/sep_md.h>
 #include <uct/ib/sep/device/sep_pci.h>
+#include <uct/ib/sep/port/sep_port.h>
 
 #include <ucs/arch/cpu.h>
 #include <ucs/config/types.h>
@@ -203,13 +204,18 @@ int uct_sep_md_offers_port(const uct_sep_md_t *md, unsigned port_num)
     struct ibv_port_attr attr;
 
     if (!uct_sep_device_port_is_active(&md->dev, port_num) ||
-        !uct_sep_subnet_filter_match(&md->subnet_filter, &md->dev, port_num)) {
+        !uct_sep_subnet_filter_match(&md->subnet_filter, &md->dev, port_num) ||
+        (ibv_query_port(md->dev.context, port_num, &attr) != 0)) {
         return 0;
     }
 
-    if (!md->eth_pause &&
-        (ibv_query_port(md->dev.context, port_num, &attr) == 0) &&
-        (attr.link_layer == IBV_LINK_LAYER_ETHERNET)) {
+    if (!uct_sep_port_has_gid(&md->dev, port_num, &attr)) {
+        ucs_debug("%s:%u has no GID: RoCE is off, or it has no network "
+                  "interface", md->dev.name, port_num);
+        return 0;
+    }
+
+    if (!md->eth_pause && (attr.link_layer == IBV_LINK_LAYER_ETHERNET)) {
         ucs_debug("%s:%u: not used on a lossy network (UCX_SEP_ETH_PAUSE_ON=n)",
                   md->dev.name, port_num);
         return 0;

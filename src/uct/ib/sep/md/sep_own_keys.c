@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_own_keys.h"
+#include <uct/ib/sep/md/sep_own_keys.h>
 #include <uct/ib/sep/base/sep_account.h>
 
 #include <ucs/debug/log.h>
@@ -40,14 +40,13 @@ uct_sep_own_keys_find(uct_sep_mem_keys_t **keys_p, unsigned *slot_p)
 static void uct_sep_own_keys_release_mr(uct_sep_own_mr_t *own_mr,
                                         uct_sep_mem_keys_t *keys, unsigned slot)
 {
-    size_t length = own_mr->mr->length;
     int ret;
 
     keys->lkeys[slot] = UCT_SEP_INVALID_LKEY;
     keys->mrs[slot]   = NULL;
     ucs_list_del(&own_mr->list);
 
-    uct_sep_account_remove(own_mr->mr->context, UCT_SEP_ACCOUNT_MR, length);
+    uct_sep_account_remove(own_mr->mr->context, UCT_SEP_ACCOUNT_MR, 0);
     ret = ibv_dereg_mr(own_mr->mr);
     if (ret != 0) {
         ucs_warn("ibv_dereg_mr(of a worker's context) failed: %s",
@@ -90,8 +89,8 @@ uint32_t uct_sep_own_keys_make(uct_sep_own_keys_t *own, uct_sep_md_t *md,
         goto err_free;
     }
 
-    uct_sep_account_add(own_mr->mr->context, UCT_SEP_ACCOUNT_MR,
-                        own_mr->mr->length);
+    /* The bytes are those of the memory's first region */
+    uct_sep_account_add(own_mr->mr->context, UCT_SEP_ACCOUNT_MR, 0);
     own_mr->mem  = mem;
     own_mr->slot = own->slot;
     ucs_list_add_tail(&own->mrs, &own_mr->list);

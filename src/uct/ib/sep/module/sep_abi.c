@@ -4,7 +4,7 @@
 #include "config.h"
 #endif
 
-#include "sep_abi.h"
+#include <uct/ib/sep/module/sep_abi.h>
 
 #include "sep_ucx_abi.h"
 #include <uct/ib/sep/compat/sep_compat_symbols.h>

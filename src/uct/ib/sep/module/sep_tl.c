@@ -4,6 +4,7 @@
 #  include "config.h"
 #endif
 
+#include <uct/ib/sep/module/sep_tl.h>
 #include <uct/ib/sep/module/sep_abi.h>
 #include <uct/ib/sep/compat/sep_compat_md.h>
 #include <uct/ib/sep/hub/sep_hub_iface.h>

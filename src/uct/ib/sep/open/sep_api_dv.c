@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_api_dv.h"
+#include <uct/ib/sep/open/sep_api_dv.h>
 #include <uct/ib/sep/open/sep_select.h>
 #include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/queue/sep_cq.inl>

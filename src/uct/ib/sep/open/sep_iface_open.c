@@ -4,8 +4,9 @@
 #  include "config.h"
 #endif
 
-#include "sep_iface_open.h"
+#include <uct/ib/sep/open/sep_iface_open.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_link.h>
@@ -14,9 +15,11 @@
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_event.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/iface/sep_stack.h>
 #include <uct/ib/sep/open/sep_api_dv.h>
 #include <uct/ib/sep/open/sep_open.h>
 #include <uct/ib/sep/open/sep_select.h>
+#include <uct/ib/sep/port/sep_path.h>
 #include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/progress/sep_progress_eager.h>
 #include <uct/ib/sep/progress/sep_progress_throttle.h>
@@ -58,6 +61,7 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->ep_addr_len     = 0;
 
     attr->cap.flags       = tx_ops->cap_flags | dev->atomic_cap |
+                            UCT_SEP_COMPAT_FLAG_INTER_NODE |
                             UCT_IFACE_FLAG_PENDING |
                             UCT_IFACE_FLAG_CONNECT_TO_IFACE |
                             UCT_IFACE_FLAG_CB_SYNC |
@@ -65,6 +69,10 @@ uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                             UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
                             UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
                             UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+    if (!uct_sep_eager_is_enabled(iface)) {
+        /* A message in a ring is a write, and may overtake another one */
+        attr->cap.flags  |= UCT_SEP_COMPAT_FLAG_PUT_AM_ORDER;
+    }
     attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
                             UCT_IFACE_FLAG_EVENT_RECV |
                             UCT_IFACE_FLAG_EVENT_FD;
@@ -157,7 +165,7 @@ double uct_sep_iface_path_ratio(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
 
-    return (iface->port.num_lag > 1) ? (1.0 / iface->port.addr.num_paths) : 1.0;
+    return uct_sep_path_ratio(&iface->port);
 }
 
 static void
@@ -182,7 +190,7 @@ static void uct_sep_iface_order_puts(uct_sep_iface_t *iface)
     uct_sep_txwq_t *txwq;
 
     if (iface->config.has_fence && uct_sep_rkey_is_order_relaxed()) {
-        ucs_list_for_each(txwq, &iface->tx.active, list) {
+        ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
             uct_sep_txwq_set_strict(txwq);
         }
     }
@@ -205,7 +213,7 @@ ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
         uct_sep_credits_stall(iface);
     }
 
-    ucs_list_for_each(txwq, &iface->tx.active, list) {
+    ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
         if (!uct_sep_txwq_is_empty(txwq)) {
             ++count;
             if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
@@ -214,7 +222,7 @@ ucs_status_t uct_sep_iface_flush(uct_iface_h tl_iface, unsigned flags,
         }
     }
 
-    if ((count > 0) || (iface->tx.num_pending > 0)) {
+    if ((count > 0) || (iface->conn.num_pending > 0)) {
         UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
         return UCS_INPROGRESS;
     }
@@ -231,7 +239,7 @@ ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags)
 
     uct_sep_postlist_ring_any(iface);
     if (iface->config.has_fence) {
-        ucs_list_for_each(txwq, &iface->tx.active, list) {
+        ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
             uct_sep_txwq_set_fence(txwq);
         }
     }
@@ -269,8 +277,8 @@ uct_sep_iface_init_cq(uct_sep_iface_t *iface,
     int is_own       = iface->channel.own != NULL;
     ucs_status_t status;
 
-    iface->cq_member.group = NULL;
-    iface->own_cq.cq       = NULL;
+    uct_sep_cq_member_init_none(&iface->cq_member);
+    uct_sep_cq_init_none(&iface->own_cq);
     status = uct_sep_cq_init(&iface->cq, md->dev.context,
                              config->rx.queue_len +
                              ((is_shared || is_own) ? UCT_SEP_CQ_HEADROOM :
@@ -307,61 +315,11 @@ static void uct_sep_iface_cleanup_cq(uct_sep_iface_t *iface)
     uct_sep_cq_cleanup(&iface->cq);
 }
 
-/* The worker may sleep */
-static void uct_sep_iface_async_wake(void *arg)
-{
-    uct_sep_event_signal(arg);
-}
-
-static void uct_sep_iface_init_async_user(uct_sep_iface_t *iface,
-                                          uct_sep_async_t *async,
-                                          uct_sep_async_user_t *user)
-{
-    user->async      = async;
-    user->progress_q = &iface->super.worker->super.progress_q;
-    user->cb         = uct_sep_link_async_progress;
-    user->wake       = uct_sep_iface_async_wake;
-    user->arg        = iface;
-    uct_sep_async_user_add(user);
-}
-
-/* Events of the contexts that it uses */
-static void uct_sep_iface_init_async(uct_sep_iface_t *iface)
-{
-    memset(&iface->async, 0, sizeof(iface->async));
-    uct_sep_iface_init_async_user(iface, &uct_sep_iface_md(iface)->async,
-                                  &iface->async.main);
-    if (iface->channel.own != NULL) {
-        uct_sep_iface_init_async_user(iface, &iface->channel.own->async,
-                                      &iface->async.own);
-    }
-}
-
-static void uct_sep_iface_cleanup_async(uct_sep_iface_t *iface)
-{
-    if (iface->channel.own != NULL) {
-        uct_sep_async_user_remove(&iface->async.own);
-    }
-    uct_sep_async_user_remove(&iface->async.main);
-}
-
 static ucs_status_t
 uct_sep_iface_init_cm(uct_sep_iface_t *iface,
                       const uct_sep_iface_config_t *config)
 {
     uct_sep_cm_params_t params = {};
-    ucs_status_t status;
-
-    ucs_queue_head_init(&iface->conn.events);
-    ucs_list_head_init(&iface->conn.orphans);
-    iface->conn.event_id   = UCS_CALLBACKQ_ID_NULL;
-    iface->conn.connect_id = UCS_CALLBACKQ_ID_NULL;
-    iface->conn.event_fd   = -1;
-    iface->conn.epoll_fd   = -1;
-    iface->conn.timer_fd   = -1;
-    iface->conn.is_timed   = 0;
-    iface->conn.num_links  = 0;
-    iface->conn.num_qp     = 0;
 
     params.ibv_context  = iface->channel.cm_pd->context;
     params.pd           = (iface->channel.own != NULL) ?
@@ -379,40 +337,18 @@ uct_sep_iface_init_cm(uct_sep_iface_t *iface,
     params.timeout      = config->cm.timeout;
     params.retry_count  = config->cm.retry_count;
     params.rx_queue_len = config->cm.rx_queue_len;
+    params.max_half_open = config->cm.max_pending;
+    params.keepalive    = config->cm.keepalive;
     params.name         = iface->port.name;
 
-    uct_sep_iface_init_async(iface);
-    status = uct_sep_cm_init(&params, &iface->conn.cm);
-    if (status != UCS_OK) {
-        uct_sep_iface_cleanup_async(iface);
-    }
-    return status;
+    return uct_sep_link_open(iface, &params);
 }
 
 /* All connections go; their outstanding operations are cancelled */
 static void uct_sep_iface_cleanup_cm(uct_sep_iface_t *iface)
 {
     uct_sep_postlist_ring_any(iface);
-    uct_sep_cm_cleanup(iface->conn.cm);
-
-    uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                        &iface->conn.event_id);
-    uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                        &iface->conn.connect_id);
-    uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                        &iface->tx.dispatch_id);
-    uct_worker_progress_unregister_safe(&iface->super.worker->super,
-                                        &iface->tx.reap_id);
-
-    uct_sep_link_cleanup(iface);
-    uct_sep_iface_cleanup_async(iface);
-
-    ucs_assert(ucs_list_is_empty(&iface->tx.active));
-    if ((iface->conn.num_links != 0) || (iface->conn.num_qp != 0)) {
-        ucs_warn("%s: %u connections and %u queue pairs were not released",
-                 iface->port.name, iface->conn.num_links, iface->conn.num_qp);
-    }
-
+    uct_sep_link_close(iface);
     uct_sep_event_cleanup(iface);
 }
 
@@ -533,7 +469,6 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     }
 
     /* Queue pairs will tell if one has no BlueFlame, or a shared uUAR */
-    self->config.post = config->tx.post;
     uct_sep_select_ops(self, config->tx.post,
                        self->channel.use == UCT_SEP_UUAR_DRIVER);
 
@@ -542,8 +477,11 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     if (status != UCS_OK) {
         goto err_cleanup_channel;
     }
-    self->super.super.ops.iface_progress = self->api->progress(self);
+    uct_sep_stack_init(self);
+    uct_sep_stack_set(self, UCT_SEP_STACK_POLL, self->api->progress(self));
     uct_sep_eager_init(self, uct_sep_progress_eager);
+    uct_sep_link_init(self);
+    uct_sep_event_init(self);
 
     status = uct_sep_bufs_init_tx(self, config);
     if (status != UCS_OK) {
@@ -566,9 +504,7 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     }
 
     if (self->config.postlist > 1) {
-        self->tx.poll                        = self->super.super.ops.
-                                               iface_progress;
-        self->super.super.ops.iface_progress = uct_sep_postlist_progress;
+        uct_sep_stack_set(self, UCT_SEP_STACK_LISTS, uct_sep_postlist_progress);
     }
 
     ucs_debug("%s: opened interface %p, category %s, lid %u, path MTU %u",

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_open.h"
+#include <uct/ib/sep/open/sep_open.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>

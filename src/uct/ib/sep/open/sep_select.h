@@ -15,12 +15,19 @@ BEGIN_C_DECLS
  */
 
 /**
+ * Find the data path that costs least of those that can do all that a mode of
+ * sep_ops.h asks for. There is one for any.
+ */
+const uct_sep_ops_t *uct_sep_select_find(unsigned mode);
+
+
+/**
  * Install the operations of one way of posting.
  *
  * @param post       UCT_SEP_TX_POST_BF, _DB or _AUTO.
- * @param is_locked  Whether uUARs may be shared with other threads.
+ * @param is_shared  Whether other threads may ring uUARs, too.
  */
-void uct_sep_select_ops(uct_sep_iface_t *iface, int post, int is_locked);
+void uct_sep_select_ops(uct_sep_iface_t *iface, int post, int is_shared);
 
 
 /**

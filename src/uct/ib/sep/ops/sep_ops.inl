@@ -12,6 +12,7 @@
  * credits, buffer, work request, what to do on completion.
  */
 
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/ep/sep_strict.h>
 #include <uct/ib/sep/iface/sep_bufs.h>
@@ -80,8 +81,7 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
 #define UCT_SEP_AM_MAX_SHORT \
     (UCT_SEP_WR_AM_MAX_INL - sizeof(uct_sep_am_hdr_t))
 
-/* The same after the limit that was set; looked at where parameters are
- * checked */
+/* _max after the limit that was set; looked at where parameters are checked */
 #define UCT_SEP_MAX_SHORT(_iface, _max) \
     ucs_min((size_t)(_max), (_iface)->config.tx_max_inline)
 
@@ -98,7 +98,8 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
     }
 
 
-/** The same for a put; @a _strict is that put where fences need it. */
+/** Return from a put without credits; @a _strict is that put where fences need
+ *  it. */
 #define UCT_SEP_CHECK_PUT_CREDITS(_iface, _ep, _strict) \
     if (ucs_unlikely(!uct_sep_ops_has_credits(_iface, _ep))) { \
         ucs_status_t _status; \
@@ -112,7 +113,7 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
     }
 
 
-/** The same for an active message, which also needs a window. */
+/** Return from an active message without credits, or without a window. */
 #define UCT_SEP_CHECK_AM_CREDITS(_iface, _ep) \
     if (ucs_unlikely(!uct_sep_ops_has_am_credits(_iface, _ep))) { \
         ucs_status_t _status = uct_sep_ep_no_am_credits(_ep); \
@@ -122,49 +123,24 @@ uct_sep_ops_is_simple_am(const uct_sep_iface_t *iface,
     }
 
 
-/** Get a descriptor, from a list or its pool, or return. In a worker's own
- *  context it may have no key when it comes from the pool. */
-#define UCT_SEP_GET_DESC(_iface, _list, _mp, _desc, _mode) \
+/** Get a descriptor, from a list or its pool, or return. */
+#define UCT_SEP_GET_DESC(_iface, _list, _mp, _desc) \
     if (ucs_likely((_list)->head != NULL)) { \
         _desc = ucs_derived_of(uct_sep_op_list_pop(_list), uct_sep_desc_t); \
     } else { \
-        UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, _mp, _desc, \
-                                 return UCS_ERR_NO_RESOURCE); \
-        if (((_mode) & UCT_SEP_OPS_OWN) && \
-            (uct_sep_desc_lkey(_desc) == UCT_SEP_INVALID_LKEY) && \
-            (uct_sep_bufs_make_desc_lkey(_iface, _desc) != UCS_OK)) { \
-            return UCS_ERR_NO_MEMORY; \
+        _desc = uct_sep_bufs_get_desc(_iface, _mp); \
+        if (UCS_PTR_IS_ERR(_desc)) { \
+            return UCS_PTR_STATUS(_desc); \
         } \
-        (_desc)->super.handler = uct_sep_op_release_desc; \
-        (_desc)->super.ep      = NULL; \
     }
 
 
-/** Make the local keys of a gather list, or return. */
-#define UCT_SEP_CHECK_IOV(_iface, _iov, _iovcnt, _mode) \
-    if (((_mode) & UCT_SEP_OPS_OWN) && \
-        ucs_unlikely(!uct_sep_ops_has_lkeys(_iface, _iov, _iovcnt)) && \
+/** Make the local keys of a gather list, unless they exist, or return. */
+#define UCT_SEP_CHECK_IOV(_iface, _iov, _iovcnt) \
+    if (ucs_unlikely((_iface)->channel.own != NULL) && \
         (uct_sep_bufs_make_lkeys(_iface, _iov, _iovcnt) != UCS_OK)) { \
         return UCS_ERR_NO_MEMORY; \
     }
-
-
-/** Whether local keys exist. */
-static UCS_F_ALWAYS_INLINE int
-uct_sep_ops_has_lkeys(const uct_sep_iface_t *iface, const uct_iov_t *iov,
-                      size_t iovcnt)
-{
-    size_t i;
-
-    for (i = 0; i < iovcnt; ++i) {
-        if ((uct_iov_get_length(&iov[i]) > 0) &&
-            (uct_sep_own_keys_lkey(&iface->channel.own->keys, iov[i].memh) ==
-             UCT_SEP_INVALID_LKEY)) {
-            return 0;
-        }
-    }
-    return 1;
-}
 
 
 /** Finish an operation when the work request just posted completes. */
@@ -173,18 +149,16 @@ uct_sep_ops_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op,
                   uct_sep_op_handler_t handler)
 {
     op->handler = handler;
-    op->end     = txwq->sw_pi;
-    ucs_queue_push(&txwq->outstanding, &op->queue);
+    uct_sep_txwq_track(txwq, op);
 }
 
 
-/** The same if there is nothing else to do than to release a descriptor, as its
- *  handler does already; see uct_sep_desc_t. */
+/** Track an operation that only releases a descriptor, as its handler does
+ *  already; see uct_sep_desc_t. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_ops_track_release(uct_sep_txwq_t *txwq, uct_sep_desc_t *desc)
 {
-    desc->super.end = txwq->sw_pi;
-    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
+    uct_sep_txwq_track(txwq, &desc->super);
 }
 
 
@@ -198,8 +172,7 @@ uct_sep_ops_take_am(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint8_t id)
     if (ucs_unlikely(txwq->fc.flags & UCT_SEP_FC_FLAG_RING)) {
         am.id     = id | UCT_SEP_AM_RING;
         am.is_imm = 1;
-        am.imm    = uct_sep_ring_tx_take_send(&txwq->ring, bits);
-        ++iface->eager.stats.fallbacks;
+        am.imm    = uct_sep_eager_take_send(iface, txwq, bits);
     }
     return am;
 }
@@ -229,7 +202,7 @@ uct_sep_ops_has_slot(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
            (length <= txwq->ring.max_length) &&
            ((txwq->ring.left >= 0) ||
             (!uct_sep_fc_is_blocked(txwq) &&
-             uct_sep_txwq_refresh_ring(txwq, &iface->eager.stats))) &&
+             uct_sep_eager_refresh(iface, txwq))) &&
            uct_sep_ops_has_ring_credits(iface, txwq);
 }
 
@@ -299,13 +272,8 @@ uct_sep_ops_post_write(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                        const void *buffer, size_t length, uint64_t remote_addr,
                        uct_rkey_t rkey, unsigned mode)
 {
-    if (ucs_likely((length == sizeof(uint32_t)) && (txwq->unsignaled >= 0))) {
-        uct_sep_wr_put_small(iface, txwq, buffer, sizeof(uint32_t),
-                             remote_addr, rkey, 0, mode);
-    } else {
-        uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
-                       uct_sep_txwq_moderate(txwq), mode);
-    }
+    uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey,
+                   uct_sep_txwq_signal(txwq), mode);
     uct_sep_ops_end_list(iface, txwq, mode);
 }
 
@@ -319,13 +287,13 @@ uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                          unsigned mode)
 {
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_EXPECT) {
-        txwq->flags     &= ~UCT_SEP_TXWQ_FLAG_EXPECT;
-        txwq->unsignaled = txwq->moderation;
+        uct_sep_txwq_clear_flags(txwq, UCT_SEP_TXWQ_FLAG_EXPECT);
+        uct_sep_txwq_count_signaled(txwq);
     } else if (txwq->moderation - txwq->unsignaled == 1) {
-        txwq->flags     |= UCT_SEP_TXWQ_FLAG_EXPECT;
-        txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+        uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_EXPECT);
+        uct_sep_txwq_expect_flush(txwq);
     } else {
-        txwq->unsignaled = txwq->moderation;
+        uct_sep_txwq_count_signaled(txwq);
     }
 
     uct_sep_wr_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED, mode);
@@ -356,7 +324,7 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp,
     if (txwq->unsignaled == txwq->moderation) {
         /* The last work request is signaled; was that for this flush? */
         if (txwq->flags & UCT_SEP_TXWQ_FLAG_EXPECT) {
-            txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+            uct_sep_txwq_expect_flush(txwq);
         }
     } else if (txwq->unsignaled != UCT_SEP_TXWQ_EXPECT_FLUSH) {
         if (ucs_unlikely(!uct_sep_ops_has_credits(iface, ep))) {
@@ -411,7 +379,7 @@ uct_sep_ops_put_short_slow(uct_ep_h tl_ep, const void *buffer, unsigned length,
         return any(tl_ep, buffer, length, remote_addr, rkey);
     }
 
-    txwq->unsignaled = txwq->moderation + 1; /* less this one */
+    uct_sep_txwq_precount_signaled(txwq); /* less this one */
     uct_sep_wr_put_small(iface, txwq, buffer, length, remote_addr, rkey,
                          UCT_SEP_FM_SIGNALED, mode);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
@@ -461,8 +429,7 @@ uct_sep_ops_put_bcopy_any(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     UCT_SEP_CHECK_PUT_CREDITS(iface, ep,
                               uct_sep_strict_put_bcopy(tl_ep, pack_cb, arg,
                                                        remote_addr, rkey));
-    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
-                     mode);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc);
 
     length = pack_cb(uct_sep_desc_buffer(desc), arg);
     txwq   = ep->txwq;
@@ -499,7 +466,7 @@ uct_sep_ops_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb, void *arg,
 
     txwq = desc->super.txwq;
     uct_sep_wr_put_copy(iface, txwq, desc, length, mode);
-    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
+    uct_sep_txwq_push(txwq, &desc->super);
     UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     return length;
 }
@@ -560,7 +527,7 @@ uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                               uct_sep_strict_put_zcopy(tl_ep, iov, iovcnt,
                                                        remote_addr, rkey,
                                                        comp));
-    UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
 
     UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY,
                       uct_iov_total_length(iov, iovcnt));
@@ -572,21 +539,16 @@ uct_sep_ops_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
  * Get
  */
 
+/* There are credits and a descriptor */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
-                         void *arg, size_t length, uint64_t remote_addr,
-                         uct_rkey_t rkey, uct_completion_t *comp, unsigned mode)
+uct_sep_ops_get_bcopy_post(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
+                           uct_unpack_callback_t unpack_cb, void *arg,
+                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                           uct_completion_t *comp, uct_sep_desc_t *desc,
+                           unsigned mode)
 {
-    UCT_SEP_EP_DECL(tl_ep, iface, ep);
-    uct_sep_txwq_t *txwq;
-    uct_sep_desc_t *desc;
+    uct_sep_txwq_t *txwq = ep->txwq;
 
-    UCT_CHECK_LENGTH(length, 0, iface->config.seg_size, "get_bcopy");
-    UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
-                     mode);
-
-    txwq                  = ep->txwq;
     desc->super.comp      = comp;
     desc->super.ep        = ep;
     desc->super.length    = length;
@@ -597,6 +559,44 @@ uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
     uct_sep_ops_track(txwq, &desc->super, uct_sep_op_complete_get_bcopy);
     UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
     return UCS_INPROGRESS;
+}
+
+/* Without credits or a descriptor at hand */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_get_bcopy_any(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
+                          void *arg, size_t length, uint64_t remote_addr,
+                          uct_rkey_t rkey, uct_completion_t *comp,
+                          unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+    uct_sep_desc_t *desc;
+
+    UCT_SEP_CHECK_CREDITS(iface, ep);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc);
+    return uct_sep_ops_get_bcopy_post(iface, ep, unpack_cb, arg, length,
+                                      remote_addr, rkey, comp, desc, mode);
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ops_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb,
+                         void *arg, size_t length, uint64_t remote_addr,
+                         uct_rkey_t rkey, uct_completion_t *comp,
+                         uct_ep_get_bcopy_func_t any, unsigned mode)
+{
+    UCT_SEP_EP_DECL(tl_ep, iface, ep);
+
+    UCT_CHECK_LENGTH(length, 0, iface->config.seg_size, "get_bcopy");
+    if (ucs_unlikely(!uct_sep_ops_has_credits(iface, ep)) ||
+        ucs_unlikely(iface->tx.free_descs.head == NULL)) {
+        return any(tl_ep, unpack_cb, arg, length, remote_addr, rkey, comp);
+    }
+
+    return uct_sep_ops_get_bcopy_post(iface, ep, unpack_cb, arg, length,
+                                      remote_addr, rkey, comp,
+                                      ucs_derived_of(
+                                              uct_sep_op_list_pop(
+                                                      &iface->tx.free_descs),
+                                              uct_sep_desc_t), mode);
 }
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -611,7 +611,7 @@ uct_sep_ops_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                      uct_sep_iface_min_get_zcopy(iface),
                      iface->config.max_get_zcopy, "get_zcopy");
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
 
     UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY,
                       uct_iov_total_length(iov, iovcnt));
@@ -698,7 +698,7 @@ uct_sep_ops_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
         return slow(tl_ep, id, header, payload, length);
     }
 
-    --txwq->fc.left;
+    uct_sep_fc_count(txwq);
     uct_sep_wr_send_short_small(iface, txwq, id, header, payload, length,
                                 UCT_SEP_FM_SOLICITED, mode);
     UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, sizeof(header) + length);
@@ -791,8 +791,7 @@ uct_sep_ops_am_bcopy_any(uct_ep_h tl_ep, uint8_t id,
     size_t length;
 
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
-                     mode);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc);
 
     hdr    = uct_sep_desc_buffer(desc);
     length = pack_cb(hdr + 1, arg);
@@ -840,9 +839,9 @@ uct_sep_ops_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack_cb,
     length     = pack_cb(hdr + 1, arg);
 
     txwq = desc->super.txwq;
-    --txwq->fc.left;
+    uct_sep_fc_count(txwq);
     uct_sep_wr_send_copy(iface, txwq, desc, sizeof(*hdr) + length, mode);
-    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
+    uct_sep_txwq_push(txwq, &desc->super);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
@@ -861,7 +860,8 @@ uct_sep_ops_am_bcopy_sent(uct_ep_h tl_ep, uct_sep_desc_t *desc, uint8_t id,
     uct_sep_am_hdr_t *hdr = uct_sep_desc_buffer(desc);
     uct_sep_wr_am_t am    = uct_sep_ops_take_am(iface, txwq, id);
 
-    ++iface->tx.cq_credits; /* Was reserved, and is taken below */
+    /* Was reserved, and is taken below */
+    uct_sep_iface_add_cq_credits(iface, 1);
     hdr->am_id = am.id;
     uct_sep_wr_send(iface, txwq, am, desc, sizeof(*hdr) + length,
                     uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED, mode);
@@ -915,7 +915,7 @@ uct_sep_ops_ep_am_bcopy_eager(uct_ep_h tl_ep, uint8_t id,
            &tail, sizeof(tail));
     uct_sep_wr_ring_copy_small(iface, txwq, desc, room, mode);
     uct_sep_ring_tx_advance(&txwq->ring);
-    ucs_queue_push(&txwq->outstanding, &desc->super.queue);
+    uct_sep_txwq_push(txwq, &desc->super);
     UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     return length;
 }
@@ -941,11 +941,11 @@ uct_sep_ops_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                      iface->config.seg_size - sizeof(uct_sep_am_hdr_t),
                      "am_zcopy");
     UCT_SEP_CHECK_AM_CREDITS(iface, ep);
-    UCT_SEP_CHECK_IOV(iface, iov, iovcnt, mode);
+    UCT_SEP_CHECK_IOV(iface, iov, iovcnt);
 
     if (UCT_SEP_WR_COPIES_HEADER) {
-        UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp, desc,
-                         mode);
+        UCT_SEP_GET_DESC(iface, &iface->tx.free_descs, &iface->tx.desc_mp,
+                         desc);
         op       = &desc->super;
         op->comp = comp;
         op->ep   = ep;

@@ -115,8 +115,7 @@ uct_sep_ops_atomic_fetch(uct_sep_iface_t *iface, uct_sep_ep_t *ep,
     uct_sep_desc_t *desc;
 
     UCT_SEP_CHECK_CREDITS(iface, ep);
-    UCT_SEP_GET_DESC(iface, &iface->tx.free_small, &iface->tx.small_mp, desc,
-                     mode);
+    UCT_SEP_GET_DESC(iface, &iface->tx.free_small, &iface->tx.small_mp, desc);
     return uct_sep_ops_atomic_post_fetch(iface, ep, atomic, size, result,
                                          remote_addr, rkey, comp, desc, mode);
 }

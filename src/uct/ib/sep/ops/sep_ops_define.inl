@@ -89,12 +89,18 @@
                       uint64_t remote_addr, uct_rkey_t rkey, \
                       uct_completion_t *comp), \
                      ep, iov, iovcnt, remote_addr, rkey, comp, _mode) \
-    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_get_bcopy, \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, get_bcopy_any, \
                      (uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg, \
                       size_t length, uint64_t remote_addr, uct_rkey_t rkey, \
                       uct_completion_t *comp), \
                      ep, unpack_cb, arg, length, remote_addr, rkey, comp, \
                      _mode) \
+    UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_get_bcopy, \
+                     (uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg, \
+                      size_t length, uint64_t remote_addr, uct_rkey_t rkey, \
+                      uct_completion_t *comp), \
+                     ep, unpack_cb, arg, length, remote_addr, rkey, comp, \
+                     uct_sep_ops_##_name##_get_bcopy_any, _mode) \
     UCT_SEP_OPS_FUNC(ucs_status_t, _name, ep_get_zcopy, \
                      (uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt, \
                       uint64_t remote_addr, uct_rkey_t rkey, \

@@ -6,7 +6,7 @@
 
 /* Data paths with direct verbs */
 
-#include "sep_ops_dv.h"
+#include <uct/ib/sep/ops/sep_ops_dv.h>
 #include <uct/ib/sep/ops/sep_wr.inl>
 #include <uct/ib/sep/ops/sep_ops.inl>
 #include <uct/ib/sep/ops/sep_ops_define.inl>

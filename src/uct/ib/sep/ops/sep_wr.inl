@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_WR_INL
 #define UCT_SEP_WR_INL
 
+#include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/iface/sep_iface.h>
 #include <uct/ib/sep/post/sep_post.inl>
 #include <uct/ib/sep/iface/sep_postlist.h>
@@ -32,7 +33,7 @@
 #define UCT_SEP_WR_PUT_SMALL     UCT_SEP_PUT_INL_1BB
 #define UCT_SEP_WR_AM_SMALL      32
 
-/** The same in a ring, behind a header. */
+/** Longest payload in a slot of a ring, behind a header, that is small. */
 #define UCT_SEP_WR_RING_SMALL    8u
 
 /** Entries of an RDMA gather list. */
@@ -58,13 +59,13 @@ uct_sep_wr_post_any(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     if (!(mode & UCT_SEP_OPS_LIST)) {
         uct_sep_txwq_post(txwq, cq_credits, dbrec, wqe, pi, num_bb, segs,
                           num_segs, UCT_SEP_OPS_POST(mode),
-                          mode & UCT_SEP_OPS_LOCK, mode & UCT_SEP_OPS_FENCE);
+                          mode & UCT_SEP_OPS_SHARED);
         return;
     }
 
     count = uct_sep_txwq_append(txwq, cq_credits, pi, num_bb);
     if (count == 1) {
-        ucs_list_add_tail(&iface->tx.unrung, &txwq->unrung);
+        uct_sep_postlist_begin(iface, txwq);
     }
     if (count >= iface->config.postlist) {
         uct_sep_postlist_ring(iface, txwq);
@@ -124,7 +125,7 @@ static UCS_F_ALWAYS_INLINE void uct_sep_wr_reserve(uct_sep_iface_t *iface)
 {
     /* Shorter than to remember the value that was checked */
     ucs_compiler_fence();
-    --iface->tx.cq_credits;
+    uct_sep_iface_add_cq_credits(iface, -1);
 }
 
 
@@ -190,7 +191,7 @@ uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_wqe_set_inl(UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN), length);
     uct_sep_copy_upto32(UCS_PTR_BYTE_OFFSET(wqe, UCT_SEP_PUT_INL_OFFSET),
                         buffer, length);
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
 }
 
@@ -235,7 +236,7 @@ uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         segs[0] -= (uct_sep_seg_t){0, htobe32(1)};
     }
 
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     desc->super.end = pi + 1;
     uct_sep_wr_post_segs(iface, txwq, dbrec, wqe, pi, segs, 3, mode);
 }
@@ -244,8 +245,7 @@ uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 /* Gather list, from a segment on; returns the number of entries */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
-                   void *seg, const uct_iov_t *iov, size_t iovcnt,
-                   unsigned mode)
+                   void *seg, const uct_iov_t *iov, size_t iovcnt)
 {
     unsigned count = 0;
     size_t i, length;
@@ -258,10 +258,7 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
 
         seg = uct_sep_txwq_wrap(txwq, seg);
         uct_sep_wqe_set_data(seg, iov[i].buffer, length,
-                             (mode & UCT_SEP_OPS_OWN) ?
-                             uct_sep_own_keys_lkey(&iface->channel.own->keys,
-                                                  iov[i].memh) :
-                             uct_sep_mem_lkey(iov[i].memh));
+                             uct_sep_bufs_lkey(iface, iov[i].memh));
         seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN);
         ++count;
     }
@@ -285,7 +282,7 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_wqe_set_raddr(seg, remote_addr, rkey);
     ds = 2 + uct_sep_wr_set_iov(iface, txwq,
                                 UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_RADDR_LEN),
-                                iov, iovcnt, mode);
+                                iov, iovcnt);
     uct_sep_wqe_set_ctrl(txwq, wqe, pi, opcode, 0, ds, fm);
     uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);
 }
@@ -325,7 +322,7 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/** The same of a header and one piece of memory. */
+/** Write a header and one piece of memory into a slot of a ring. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       uint64_t header, const void *payload, unsigned length,
@@ -387,14 +384,14 @@ uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     memcpy(to, &first, sizeof(first));
     memcpy(UCS_PTR_BYTE_OFFSET(to, 8), &second, sizeof(second));
     memcpy(UCS_PTR_BYTE_OFFSET(to, 16), &tail, sizeof(tail));
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_post_any(iface, txwq, &iface->tx.cq_credits, dbrec, wqe, pi, 1,
                         NULL, 0, mode);
 }
 
 
-/** The same of a message in a descriptor's buffer, with its tail. The
- *  interface's part was reserved. */
+/** Write a small message in a descriptor's buffer, with its tail, into a slot
+ *  of a ring. The interface's part was reserved. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_copy_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                            uct_sep_desc_t *desc, uint32_t room, unsigned mode)
@@ -414,7 +411,7 @@ uct_sep_wr_ring_copy_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     segs[2] = uct_sep_wqe_desc_data(desc, room) +
               (uct_sep_seg_t){0, 0, 0, htobe32(sizeof(uct_sep_am_hdr_t))};
 
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     desc->super.end = pi + 1;
     uct_sep_wr_post_segs(iface, txwq, dbrec, wqe, pi, segs, 3, mode);
 }
@@ -480,7 +477,7 @@ uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     hdr->super.am_id = id;
     hdr->header      = header;
     uct_sep_copy_upto32(hdr + 1, payload, length);
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_post(iface, txwq, wqe, pi, 1, mode);
 }
 
@@ -528,8 +525,8 @@ uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/** The same, solicited and not signaled; counts it as such, and sets where the
- *  operation ends. The interface's part was reserved. */
+/** Send a descriptor's buffer, solicited and not signaled. Counts it as such,
+ *  and sets where the operation ends. The interface's part was reserved. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      uct_sep_desc_t *desc, uint32_t length, unsigned mode)
@@ -543,7 +540,7 @@ uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         uct_sep_wqe_desc_data(desc, length)
     };
 
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     desc->super.end = pi + 1;
     uct_sep_wr_post_segs(iface, txwq, dbrec, wqe, pi, segs, 2, mode);
 }
@@ -578,7 +575,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         seg = UCS_PTR_BYTE_OFFSET(txwq->start,
                                   UCS_PTR_BYTE_DIFF(txwq->end, seg));
     }
-    ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt, mode);
+    ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt);
 
     uct_sep_wqe_set_send_ctrl(txwq, wqe, pi, am, ds, fm);
     uct_sep_wr_post(iface, txwq, wqe, pi, uct_sep_wqe_num_bb(ds), mode);

@@ -36,6 +36,13 @@ int uct_sep_gid_is_ipv4(const uint8_t *raw)
     return memcmp(raw, prefix, sizeof(prefix)) == 0;
 }
 
+/* Of a port that has several LIDs, the bits in which they differ */
+static uint16_t uct_sep_device_addr_lid_mask(const uct_sep_device_addr_t *addr)
+{
+    return UCS_MASK((addr->flags & UCT_SEP_DEVICE_ADDR_LMC_MASK) >>
+                    UCT_SEP_DEVICE_ADDR_LMC_SHIFT);
+}
+
 static int uct_sep_gid_is_same_subnet(const uint8_t *raw1, const uint8_t *raw2)
 {
     return memcmp(raw1, raw2, sizeof(uint64_t)) == 0;
@@ -53,7 +60,8 @@ void uct_sep_device_addr_pack(const uct_sep_port_t *port,
     }
 
     if (!port->is_roce) {
-        addr_p->lid = htobe16(port->lid);
+        addr_p->lid    = htobe16(port->lid);
+        addr_p->flags |= port->lmc << UCT_SEP_DEVICE_ADDR_LMC_SHIFT;
         return;
     }
 
@@ -81,10 +89,12 @@ ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr)
 
     if (is_eth) {
         if (!has_gid || (addr->lid != 0) ||
+            (addr->flags & UCT_SEP_DEVICE_ADDR_LMC_MASK) ||
             (is_ipv4 != (is_v2 && uct_sep_gid_is_ipv4(addr->gid)))) {
             return UCS_ERR_INVALID_ADDR;
         }
-    } else if (is_v2 || is_ipv4 || (!has_gid && (addr->lid == 0))) {
+    } else if (is_v2 || is_ipv4 || (!has_gid && (addr->lid == 0)) ||
+               (be16toh(addr->lid) & uct_sep_device_addr_lid_mask(addr))) {
         return UCS_ERR_INVALID_ADDR;
     }
 
@@ -132,6 +142,39 @@ int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
 
     /* Within a subnet packets are routed by LID, with or without GRH */
     return addr->lid != 0;
+}
+
+int uct_sep_device_addr_is_source(const uct_sep_device_addr_t *addr,
+                                  uint16_t slid, const uint8_t *grh)
+{
+    /* Offsets in the 40 bytes */
+    enum {
+        SOURCE_GID = 8,
+        IPV4       = 20,
+        IPV4_SADDR = IPV4 + 12
+    };
+
+    if (!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH)) {
+        if ((slid & ~uct_sep_device_addr_lid_mask(addr)) !=
+            be16toh(addr->lid)) {
+            return 0;
+        }
+
+        return (grh == NULL) || !(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_GID) ||
+               (memcmp(grh + SOURCE_GID, addr->gid, sizeof(addr->gid)) == 0);
+    }
+
+    if (grh == NULL) {
+        return 0;
+    }
+
+    if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_IPV4) {
+        /* Version 4, without options */
+        return (grh[IPV4] == 0x45) &&
+               (memcmp(grh + IPV4_SADDR, addr->gid + 12, 4) == 0);
+    }
+
+    return memcmp(grh + SOURCE_GID, addr->gid, sizeof(addr->gid)) == 0;
 }
 
 /*
@@ -213,14 +256,15 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
     return buf;
 }
 
-void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
-                             uct_sep_iface_addr_t *addr_p)
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint32_t qkey,
+                             uint8_t flags, uct_sep_iface_addr_t *addr_p)
 {
     addr_p->version   = UCT_SEP_ADDR_VERSION;
     addr_p->ud_qpn[0] = (ud_qpn >> 16) & 0xff;
     addr_p->ud_qpn[1] = (ud_qpn >> 8) & 0xff;
     addr_p->ud_qpn[2] = ud_qpn & 0xff;
     addr_p->id        = htobe64(id);
+    addr_p->qkey      = htobe32(qkey);
     addr_p->flags     = flags;
 }
 
@@ -233,7 +277,9 @@ ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr)
     /* QPs 0 and 1 are the management QPs of a port, all ones is multicast */
     if ((uct_sep_iface_addr_qpn(addr) < 2) ||
         (uct_sep_iface_addr_qpn(addr) == UCT_SEP_ADDR_MAX_24BIT) ||
-        (addr->id == 0) || (addr->flags & ~UCT_SEP_IFACE_ADDR_FLAGS_ALL)) {
+        (addr->id == 0) ||
+        (uct_sep_iface_addr_qkey(addr) > UCT_SEP_ADDR_MAX_QKEY) ||
+        (addr->flags & ~UCT_SEP_IFACE_ADDR_FLAGS_ALL)) {
         return UCS_ERR_INVALID_ADDR;
     }
 
@@ -251,6 +297,11 @@ uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr)
     return be64toh(addr->id);
 }
 
+uint32_t uct_sep_iface_addr_qkey(const uct_sep_iface_addr_t *addr)
+{
+    return be32toh(addr->qkey);
+}
+
 const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
                                   size_t max)
 {
@@ -265,9 +316,8 @@ const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
 
 int uct_sep_addr_is_hub(const void *iface_addr)
 {
-    const uct_sep_hub_addr_t *addr = iface_addr;
-
-    return addr->version == UCT_SEP_HUB_ADDR_VERSION;
+    return *(const uint8_t*)iface_addr ==
+           (UCT_SEP_ADDR_HUB_FLAG | UCT_SEP_ADDR_VERSION);
 }
 
 int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
@@ -279,8 +329,7 @@ int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
     peer_dev.path = dev->path;
     return (memcmp(&peer_dev, dev, sizeof(peer_dev)) == 0) &&
            ((iface == NULL) ||
-            (memcmp(&peer->iface, iface,
-                    ucs_offsetof(uct_sep_iface_addr_t, flags)) == 0));
+            (memcmp(&peer->iface, iface, sizeof(*iface)) == 0));
 }
 
 static void uct_sep_addr_warn_mixed(const char *name, int is_ours)
@@ -311,12 +360,10 @@ static void uct_sep_addr_warn_version(const char *name, unsigned version)
 int uct_sep_addr_check_kind(const char *name, int is_hub,
                             const void *iface_addr)
 {
-    static const uint8_t hub_flag = UCT_SEP_HUB_ADDR_VERSION &
-                                    ~UCT_SEP_ADDR_VERSION;
-    uint8_t version               = *(const uint8_t*)iface_addr;
+    unsigned version = *(const uint8_t*)iface_addr & ~UCT_SEP_ADDR_HUB_FLAG;
 
-    if ((version & ~hub_flag) != UCT_SEP_ADDR_VERSION) {
-        uct_sep_addr_warn_version(name, version & ~hub_flag);
+    if (version != UCT_SEP_ADDR_VERSION) {
+        uct_sep_addr_warn_version(name, version);
         return 0;
     }
 

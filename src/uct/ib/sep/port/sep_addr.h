@@ -49,6 +49,7 @@ typedef struct uct_sep_port {
                                          ports of neighbouring paths */
     uint16_t      pkey;          /**< P_Key value, host order */
     uint16_t      lid;           /**< Base LID, host order; 0 on RoCE */
+    uint8_t       lmc;           /**< It has 2^lmc LIDs; 0 on RoCE */
     union ibv_gid gid;           /**< Local GID at gid_index; all zero if the
                                       port has none (InfiniBand only) */
 } uct_sep_port_t;
@@ -71,7 +72,8 @@ void uct_sep_device_addr_pack(const uct_sep_port_t *port,
  * @param [in]  addr  Address, any alignment.
  *
  * @return UCS_OK, or UCS_ERR_INVALID_ADDR: unknown flags, an impossible path,
- *         no LID and no GID, or a GID of zero.
+ *         no LID and no GID, a LID that is not the first one of its port, or a
+ *         GID of zero.
  */
 ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr);
 
@@ -90,6 +92,32 @@ ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr);
  */
 int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
                                      const uct_sep_device_addr_t *addr);
+
+
+/**
+ * Whether a datagram comes from the port that it claims to come from, as far as
+ * the device tells: by its source LID on InfiniBand, and by the source address
+ * of its network header where it has one, which is always so on Ethernet.
+ *
+ * The network header is the GRH, or in its place the header of IPv6, which has
+ * the addresses where the GRH has them, or that of IPv4 in the last 20 of the
+ * 40 bytes (IBA annex A17; union rdma_network_hdr of the kernel and
+ * ibv_init_ah_from_wc() of libibverbs read it in the same way).
+ *
+ * The LID is that of any port of a subnet, also of our own: the permissive LID
+ * occurs only with management packets (IBA 4.1.3), and behind a router, where
+ * it would be the router's, nobody is reachable for us.
+ *
+ * @param [in]  addr  What the sender claims; checked.
+ * @param [in]  slid  Of the completion; not looked at on Ethernet, where it is
+ *                    undefined.
+ * @param [in]  grh   The 40 bytes in front of the payload; NULL if the
+ *                    completion says that there is no network header.
+ *
+ * @return Non-zero if it does.
+ */
+int uct_sep_device_addr_is_source(const uct_sep_device_addr_t *addr,
+                                  uint16_t slid, const uint8_t *grh);
 
 
 /**
@@ -127,11 +155,12 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
  *
  * @param [in]  ud_qpn  UD QP number, 24 bits.
  * @param [in]  id      Random id, not zero.
+ * @param [in]  qkey    Q_Key of the UD QP, at most UCT_SEP_ADDR_MAX_QKEY.
  * @param [in]  flags   UCT_SEP_IFACE_ADDR_FLAG_xx.
  * @param [out] addr_p  Filled with the address.
  */
-void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
-                             uct_sep_iface_addr_t *addr_p);
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint32_t qkey,
+                             uint8_t flags, uct_sep_iface_addr_t *addr_p);
 
 
 /**
@@ -140,8 +169,8 @@ void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
  * @param [in]  addr  Address, any alignment.
  *
  * @return UCS_OK; UCS_ERR_UNSUPPORTED: another protocol version;
- *         UCS_ERR_INVALID_ADDR: QP number 0 or 1 (management), zero id, or
- *         unknown flags.
+ *         UCS_ERR_INVALID_ADDR: QP number 0 or 1 (management), zero id, a
+ *         controlled Q_Key, or unknown flags.
  */
 ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr);
 
@@ -152,6 +181,10 @@ uint32_t uct_sep_iface_addr_qpn(const uct_sep_iface_addr_t *addr);
 
 /** @return Random id in an interface address, host order. */
 uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr);
+
+
+/** @return Q_Key in an interface address, host order. */
+uint32_t uct_sep_iface_addr_qkey(const uct_sep_iface_addr_t *addr);
 
 
 /** Text of a peer's address for messages; as @ref uct_sep_device_addr_str. */

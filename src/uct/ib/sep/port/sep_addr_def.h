@@ -21,10 +21,14 @@
  */
 
 /** Version of the addresses and of the packets; peers must have the same. */
-#define UCT_SEP_ADDR_VERSION       4
+#define UCT_SEP_ADDR_VERSION       5
 
 /** Largest QP number and PSN. */
 #define UCT_SEP_ADDR_MAX_24BIT     0xffffffu
+
+/** Largest Q_Key. Those with the top bit set are "controlled", and need
+ *  privileges to send with (IBA 10.2.5). */
+#define UCT_SEP_ADDR_MAX_QKEY      0x7fffffffu
 
 
 /** Paths of a connection: as many as an LMC allows (7 bits). */
@@ -41,7 +45,11 @@ enum {
     UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2 = 1 << 2,
     /** RoCE v2 GID is an IPv4-mapped address. Only with FLAG_ROCE_V2. */
     UCT_SEP_DEVICE_ADDR_FLAG_IPV4    = 1 << 3,
-    UCT_SEP_DEVICE_ADDR_FLAGS_ALL    = (1 << 4) - 1
+    /** LMC of the port (IBA 4.1.3): it has 2^LMC LIDs from lid on, and may send
+     *  from each. Zero on Ethernet. */
+    UCT_SEP_DEVICE_ADDR_LMC_SHIFT    = 4,
+    UCT_SEP_DEVICE_ADDR_LMC_MASK     = 7 << UCT_SEP_DEVICE_ADDR_LMC_SHIFT,
+    UCT_SEP_DEVICE_ADDR_FLAGS_ALL    = (1 << 7) - 1
 };
 
 
@@ -74,59 +82,38 @@ enum {
 
 /**
  * Interface address: who listens there. The random id makes an interface unique
- * for ever, even if a later process reuses its UD QP number.
+ * for ever, even if a later process reuses its UD QP number. The random Q_Key
+ * is known to those who were given the address: the device drops what others
+ * send (IBA 10.2.5).
  */
 typedef struct uct_sep_iface_addr {
     uint8_t version;   /**< UCT_SEP_ADDR_VERSION */
     uint8_t ud_qpn[3]; /**< UD QP number, most significant byte first */
     __be64  id;        /**< Random, never zero */
-    uint8_t flags;     /**< UCT_SEP_IFACE_ADDR_FLAG_xx; not part of the
-                            identity, so last */
+    __be32  qkey;      /**< Q_Key of the UD QP, random, at most
+                            UCT_SEP_ADDR_MAX_QKEY */
+    uint8_t flags;     /**< UCT_SEP_IFACE_ADDR_FLAG_xx */
 } UCS_S_PACKED uct_sep_iface_addr_t;
 
-static_assert(sizeof(uct_sep_iface_addr_t) == 13, "iface address size");
+static_assert(sizeof(uct_sep_iface_addr_t) == 17, "iface address size");
 
 
-/** An interface. */
+/**
+ * An interface. All of it is the key of the peers table: who claims another
+ * Q_Key or other flags than the owner of an address is another peer, and can't
+ * make the connection to the owner useless.
+ */
 typedef struct uct_sep_peer_addr {
     uct_sep_device_addr_t dev;
     uct_sep_iface_addr_t  iface;
 } UCS_S_PACKED uct_sep_peer_addr_t;
 
-static_assert(sizeof(uct_sep_peer_addr_t) == 35, "peer address size");
-
-/** Bytes of @ref uct_sep_peer_addr_t that say which interface it is: the key of
- *  the peers table. */
-#define UCT_SEP_PEER_ADDR_ID_LEN \
-    (offsetof(uct_sep_peer_addr_t, iface) + \
-     offsetof(uct_sep_iface_addr_t, flags))
+static_assert(sizeof(uct_sep_peer_addr_t) == 39, "peer address size");
 
 
-/**
- * First byte of the address of an interface on a hub (sep_hub.h), where others
- * have their version: neither kind takes the other for its own.
- */
-#define UCT_SEP_HUB_ADDR_VERSION  (0x80 | UCT_SEP_ADDR_VERSION)
-
-
-/** Where a message goes: in front of the data of every active message. */
-typedef struct uct_sep_hub_route {
-    __be16 worker;    /**< Index of the interface in its hub */
-    __be16 reserved;  /**< Zero */
-    __be32 id;        /**< Random id of the interface, since others may have
-                           had its index before */
-} UCS_S_PACKED uct_sep_hub_route_t;
-
-static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
-              "takes the place of the header of a short message");
-
-
-/** Address of an interface on a hub. */
-typedef struct uct_sep_hub_addr {
-    uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
-    uint8_t              reserved;  /**< Zero */
-    uct_sep_hub_route_t  route;
-    uct_sep_iface_addr_t iface;     /**< Of the hub: what is connected to */
-} UCS_S_PACKED uct_sep_hub_addr_t;
+/** Set in the first byte of the address of an interface on a hub, where others
+ *  have their version only: neither kind takes the other for its own. What
+ *  follows there is known to the hub (sep_hub_addr.h). */
+#define UCT_SEP_ADDR_HUB_FLAG      0x80
 
 #endif

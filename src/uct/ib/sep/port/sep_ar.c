@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_ar.h"
+#include <uct/ib/sep/port/sep_ar.h>
 
 #include <ucs/config/types.h>
 #include <ucs/debug/log.h>
@@ -108,6 +108,16 @@ static int uct_sep_ar_query(const uct_sep_device_t *dev, unsigned port_num,
     *mask_p = (reply[UCT_SEP_QUERY_HCA_VPORT_OOO_SL_MASK] << 8) |
               reply[UCT_SEP_QUERY_HCA_VPORT_OOO_SL_MASK + 1];
     return 1;
+}
+
+int uct_sep_ar_is_used(const uct_sep_device_t *dev,
+                       const uct_sep_port_info_t *port)
+{
+    uint16_t mask;
+
+    return !port->addr.is_roce &&
+           uct_sep_ar_query(dev, port->addr.port_num, &mask) &&
+           (mask & UCS_BIT(port->addr.sl));
 }
 
 ucs_status_t uct_sep_ar_init_sl(const uct_sep_device_t *dev,

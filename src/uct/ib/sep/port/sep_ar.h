@@ -35,6 +35,19 @@ ucs_status_t uct_sep_ar_select_sl(const char *name,
 
 
 /**
+ * Ask whether packets that go out through a port may overtake each other.
+ *
+ * @param dev   Device of the port.
+ * @param port  Port, with its service level.
+ *
+ * @return Whether its service level is known to have adaptive routing. Never on
+ *         Ethernet, where firmware does not tell.
+ */
+int uct_sep_ar_is_used(const uct_sep_device_t *dev,
+                       const uct_sep_port_info_t *port);
+
+
+/**
  * Set the service level of a port; called once the link layer is known. On
  * Ethernet it is the priority, and adaptive routing is not looked at.
  *

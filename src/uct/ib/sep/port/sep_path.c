@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_path.h"
+#include <uct/ib/sep/port/sep_path.h>
 #include <uct/ib/sep/port/sep_subnet.h>
 
 #include <ucs/config/types.h>
@@ -13,6 +13,7 @@
 #include <ucs/sys/sock.h>
 #include <ucs/sys/string.h>
 #include <net/if.h>
+#include <string.h>
 
 
 /* IBA "PortInfo", LinkSpeedActive: NDR. One queue pair does not fill the link,
@@ -89,9 +90,10 @@ ucs_status_t uct_sep_path_init_bits(const uct_sep_port_config_t *config,
 }
 
 /* Ports that a RoCE port consists of: known to the device or, if that is too
- * old, to the network interface */
+ * old, to the network interface. libmlx5 binds queue pairs to those of the
+ * device only. */
 static unsigned uct_sep_path_lag_ports(const uct_sep_device_t *dev,
-                                       const uct_sep_port_info_t *port)
+                                       uct_sep_port_info_t *port)
 {
     struct mlx5dv_context attr = {
         .comp_mask = MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS
@@ -101,6 +103,7 @@ static unsigned uct_sep_path_lag_ports(const uct_sep_device_t *dev,
     if ((mlx5dv_query_device(dev->context, &attr) == 0) &&
         (attr.comp_mask & MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS) &&
         (attr.num_lag_ports > 0)) {
+        port->binds_paths = attr.num_lag_ports > 1;
         return attr.num_lag_ports;
     }
 
@@ -140,4 +143,32 @@ ucs_status_t uct_sep_path_init_count(const uct_sep_device_t *dev,
 
     addr->num_paths = ucs_min(count, UCT_SEP_MAX_PATHS);
     return UCS_OK;
+}
+
+void uct_sep_path_bind(uct_sep_port_info_t *port, struct ibv_qp *qp,
+                       unsigned path)
+{
+    unsigned lag_port = (path % port->num_lag) + 1;
+    int ret;
+
+    if (!port->binds_paths || (port->addr.num_paths == 1)) {
+        return;
+    }
+
+    ret = mlx5dv_modify_qp_lag_port(qp, lag_port);
+    if (ret != 0) {
+        ucs_diag("%s: QP 0x%x could not be bound to port %u of %u (%s): paths "
+                 "may share one", port->name, qp->qp_num, lag_port,
+                 port->num_lag, strerror(ret));
+        port->binds_paths = 0;
+        return;
+    }
+
+    ucs_debug("%s: QP 0x%x of path %u sends through port %u of %u", port->name,
+              qp->qp_num, path, lag_port, port->num_lag);
+}
+
+double uct_sep_path_ratio(const uct_sep_port_info_t *port)
+{
+    return port->binds_paths ? (1.0 / port->addr.num_paths) : 1.0;
 }

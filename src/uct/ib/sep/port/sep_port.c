@@ -6,7 +6,7 @@
 
 #include <uct/ib/sep/port/sep_ar.h>
 #include <uct/ib/sep/port/sep_path.h>
-#include "sep_port.h"
+#include <uct/ib/sep/port/sep_port.h>
 #include <uct/ib/sep/port/sep_subnet.h>
 
 #include <ucs/config/parser.h>
@@ -101,6 +101,26 @@ uct_sep_port_find_pkey(const uct_sep_device_t *dev, uct_sep_port_info_t *port,
 static int uct_sep_gid_is_zero(const union ibv_gid *gid)
 {
     return (gid->global.subnet_prefix == 0) && (gid->global.interface_id == 0);
+}
+
+int uct_sep_port_has_gid(const uct_sep_device_t *dev, unsigned port_num,
+                         const struct ibv_port_attr *attr)
+{
+    union ibv_gid gid;
+    int i;
+
+    if (attr->link_layer != IBV_LINK_LAYER_ETHERNET) {
+        return attr->gid_tbl_len > 0;
+    }
+
+    for (i = 0; i < attr->gid_tbl_len; ++i) {
+        if ((ibv_query_gid(dev->context, port_num, i, &gid) == 0) &&
+            !uct_sep_gid_is_zero(&gid)) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 /* Take the GID's type from sysfs until kernels that can be queried by ioctl are
@@ -345,6 +365,7 @@ ucs_status_t uct_sep_port_open(const uct_sep_device_t *dev, struct ibv_pd *pd,
     port_p->addr.is_roce      = (port_p->attr.link_layer ==
                                  IBV_LINK_LAYER_ETHERNET);
     port_p->addr.lid          = port_p->attr.lid;
+    port_p->addr.lmc          = port_p->attr.lmc;
     port_p->addr.force_global = config->is_global ||
                                 (port_p->attr.flags & IBV_QPF_GRH_REQUIRED);
 

@@ -48,10 +48,26 @@ typedef struct uct_sep_port_info {
     unsigned             num_lag;    /**< Ports that it consists of, 1 if it is
                                           none of RoCE; each has its part of
                                           the bandwidth */
+    int                  binds_paths; /**< Paths have LAG ports of their own:
+                                           uct_sep_path_bind() */
     double               latency;    /**< Seconds, one way */
     double               bandwidth;  /**< Bytes per second of payload */
     char                 name[IBV_SYSFS_NAME_MAX + 8]; /**< "mlx5_0:1" */
 } uct_sep_port_info_t;
+
+
+/**
+ * Whether a port has an address to send from. The link of one that has none can
+ * be up: the port of a representor, or of a function on which RoCE is switched
+ * off (kernel, mlx5_query_port_roce(): gid_tbl_len is 0 there); and the table
+ * may be empty, without a network interface. UCX does not use such ports either
+ * (uct_ib_device_port_check()). On InfiniBand, a LID is enough to send within
+ * the subnet, so what is in the table does not matter.
+ *
+ * @param [in]  attr  Of the port.
+ */
+int uct_sep_port_has_gid(const uct_sep_device_t *dev, unsigned port_num,
+                         const struct ibv_port_attr *attr);
 
 
 /**

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_subnet.h"
+#include <uct/ib/sep/port/sep_subnet.h>
 
 #include <ucs/config/types.h>
 #include <ucs/debug/log.h>

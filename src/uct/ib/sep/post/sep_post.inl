@@ -18,6 +18,16 @@
  */
 
 
+/** What the copy in one store overwrites. Code that is compiled for AVX-512
+ *  keeps data in zmm16, too; a compiler that does not use the register refuses
+ *  its name (GCC: "cannot be clobbered in asm for the current target"). */
+#ifdef __AVX512F__
+#  define UCT_SEP_BF64_CLOBBERS "memory", "xmm16"
+#else
+#  define UCT_SEP_BF64_CLOBBERS "memory"
+#endif
+
+
 /**
  * Copy one BB to the BlueFlame buffer. The device wants to see it in one burst,
  * so the copy is of full registers and in order of addresses. Both are aligned
@@ -34,7 +44,7 @@ uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
                      "vmovdqa64 %%zmm16, (%0)"
                      :
                      : "r"(dst), "r"(src)
-                     : "memory");
+                     : UCT_SEP_BF64_CLOBBERS);
         return;
     }
 #endif
@@ -125,8 +135,8 @@ uct_sep_bf_copy(const uct_sep_txwq_t *txwq, void *dst, const void *wqe,
  */
 static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_moderate(uct_sep_txwq_t *txwq)
 {
-    if (ucs_unlikely(--txwq->unsignaled < -1)) {
-        txwq->unsignaled = txwq->moderation;
+    if (ucs_unlikely(uct_sep_txwq_count_unsignaled(txwq) < -1)) {
+        uct_sep_txwq_count_signaled(txwq);
         return UCT_SEP_FM_SIGNALED;
     }
     return 0;
@@ -136,7 +146,7 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_moderate(uct_sep_txwq_t *txwq)
 /** The next work request asks for a completion. */
 static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
 {
-    txwq->unsignaled = txwq->moderation;
+    uct_sep_txwq_count_signaled(txwq);
     return UCT_SEP_FM_SIGNALED;
 }
 
@@ -171,16 +181,14 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
  *                     reading what was just written.
  * @param [in] num_segs Their number.
  * @param [in] post    UCT_SEP_TX_POST_BF, _BF64 or _DB.
- * @param [in] lock    Whether the uUAR may be one that other threads use
- *                     as well.
- * @param [in] fence   Whether another thread may be the next to ring the uUAR.
+ * @param [in] shared  Whether other threads may ring the uUAR as well.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
                         __be32 *dbrec, uint16_t sw_pi, const void *wqe,
                         unsigned num_bb,
                         const uct_sep_seg_t *segs, unsigned num_segs,
-                        uct_sep_tx_post_t post, int lock, int fence)
+                        uct_sep_tx_post_t post, int shared)
 {
     /* The device may read the work request when it sees the doorbell record, of
      * which only the lower half is ever set (PRM: send counter, 16 bits) */
@@ -192,7 +200,14 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
      * previous post. */
     ucs_memory_bus_store_fence();
 
-    if (lock && bf->is_shared) {
+    if (!shared || (bf->sharing == UCT_SEP_BF_SINGLE)) {
+        uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
+        return;
+    }
+
+    /* Reads it again: a register would have to be saved for it */
+    ucs_compiler_fence();
+    if (bf->sharing == UCT_SEP_BF_SHARED) {
         ucs_spin_lock(&bf->lock);
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
         /* The device must see this before what the next holder of the lock
@@ -201,14 +216,11 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
         ucs_spin_unlock(&bf->lock);
     } else {
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
-        if (fence && (post != UCT_SEP_TX_POST_DB)) {
-            /* Threads that use the worker in turn: what unlocks it may be a
-             * plain store, which does not flush the BlueFlame buffer. Then the
-             * device could see the next thread's work request first (libmlx5,
-             * qp.c; UCT_IB_MLX5_MMIO_MODE_BF_POST_MT of UCX). A doorbell is
-             * followed by a fence in any case. */
-            ucs_memory_cpu_wc_fence();
-        }
+        /* What unlocks the worker may be a plain store, which does not flush
+         * the BlueFlame buffer. Then the device could see the next thread's
+         * work request first (libmlx5, qp.c; UCT_IB_MLX5_MMIO_MODE_BF_POST_MT
+         * of UCX). */
+        ucs_memory_cpu_wc_fence();
     }
 }
 
@@ -223,26 +235,21 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
  * @param [in]    segs        What it consists of, see above, or NULL.
  * @param [in]    num_segs    Their number.
  * @param [in]    post        UCT_SEP_TX_POST_BF, _BF64 or _DB.
- * @param [in]    lock        Whether the uUAR may be one that other threads use
- *                            as well.
- * @param [in]    fence       Whether another thread may be the next to post.
+ * @param [in]    shared      Whether other threads may ring the uUAR as well.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_post(uct_sep_txwq_t *txwq, int32_t *cq_credits,
                   __be32 *dbrec, const void *wqe, uint16_t pi,
                   unsigned num_bb, const uct_sep_seg_t *segs,
-                  unsigned num_segs, uct_sep_tx_post_t post, int lock,
-                  int fence)
+                  unsigned num_segs, uct_sep_tx_post_t post, int shared)
 {
-    uint16_t sw_pi = pi + num_bb;
+    uint16_t sw_pi = uct_sep_txwq_advance(txwq, pi, num_bb);
 
-    txwq->sw_pi    = sw_pi;
-    txwq->credits -= num_bb;
     if (cq_credits != NULL) {
         *cq_credits -= num_bb;
     }
     uct_sep_txwq_ring_dbrec(txwq, txwq->bf, dbrec, sw_pi, wqe, num_bb, segs,
-                            num_segs, post, lock, fence);
+                            num_segs, post, shared);
 }
 
 
@@ -259,13 +266,11 @@ static UCS_F_ALWAYS_INLINE unsigned
 uct_sep_txwq_append(uct_sep_txwq_t *txwq, int32_t *cq_credits, uint16_t pi,
                     unsigned num_bb)
 {
-    txwq->last_pi  = pi;
-    txwq->sw_pi    = pi + num_bb;
-    txwq->credits -= num_bb;
+    uct_sep_txwq_advance(txwq, pi, num_bb);
     if (cq_credits != NULL) {
         *cq_credits -= num_bb;
     }
-    return ++txwq->list_count;
+    return uct_sep_txwq_list_add(txwq, pi);
 }
 
 #endif

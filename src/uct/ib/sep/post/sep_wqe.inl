@@ -133,7 +133,7 @@ uct_sep_wqe_set_data(void *seg, const void *address, uint32_t length,
 }
 
 
-/** The same of a descriptor's buffer. */
+/** @return Data segment of a descriptor's buffer. */
 static UCS_F_ALWAYS_INLINE uct_sep_seg_t
 uct_sep_wqe_desc_data(const uct_sep_desc_t *desc, uint32_t length)
 {

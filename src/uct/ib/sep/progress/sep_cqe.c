@@ -4,8 +4,8 @@
 #  include "config.h"
 #endif
 
-#include "sep_cqe.inl"
-#include "sep_progress_eager.h"
+#include <uct/ib/sep/progress/sep_cqe.inl>
+#include <uct/ib/sep/progress/sep_progress_eager.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_iface.h>
@@ -140,7 +140,9 @@ void uct_sep_cqe_deliver_imm(uct_sep_iface_t *iface,
     uct_sep_am_hdr_t *hdr = (void*)uct_sep_cqe_imm_hdr(iface, recv);
 
     if (recv->data != NULL) {
-        uct_sep_cqe_invoke_am_inline(iface, hdr, am_id, recv->length);
+        uct_sep_cqe_invoke_am_inline(iface, hdr, am_id, recv->length,
+                                     UCT_SEP_CQE_MAX_DATA(
+                                             UCT_SEP_CQ_STRIDE_128));
     } else if (!uct_sep_cqe_invoke_am(iface, iface->srq.descs[recv->index], hdr,
                                       am_id, recv->length)) {
         iface->srq.ops->replace(&iface->srq, recv->index);
@@ -196,7 +198,11 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
             ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
 
     uct_sep_txwq_release(iface, txwq, end);
-    uct_sep_link_fail(iface, txwq, error->status);
+    /* Nobody has cancelled it: it was flushed because it failed otherwise, as
+     * a responder for instance. A flush must not take that for success. */
+    uct_sep_link_fail(iface, txwq,
+                      (error->status == UCS_ERR_CANCELED) ?
+                      UCS_ERR_CONNECTION_RESET : error->status);
 }
 
 void uct_sep_cqe_handle_recv_error(uct_sep_iface_t *iface, uint32_t qpn,

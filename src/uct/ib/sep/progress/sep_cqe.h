@@ -56,7 +56,9 @@ int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
                            uint32_t length, uint32_t qpn);
 
 
-/** The same where the bits are not in the header. */
+/** Apply bits of flow control that are not in the header.
+ *
+ *  @return Whether there is a message for a handler, too. */
 int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits);
 
 

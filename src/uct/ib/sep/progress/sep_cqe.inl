@@ -35,17 +35,17 @@ uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 {
     uct_sep_op_t *op;
 
-    ++iface->tx.in_finish;
+    uct_sep_iface_begin_finish(iface);
     do {
         op = ucs_queue_head_elem_non_empty(&txwq->outstanding, uct_sep_op_t,
                                            queue);
         if ((int16_t)(end - op->end) < 0) {
             break;
         }
-        ucs_queue_pull_non_empty(&txwq->outstanding);
+        uct_sep_txwq_pull(txwq);
         op->handler(iface, cqe, &op->queue, UCS_OK);
     } while (!ucs_queue_is_empty(&txwq->outstanding));
-    --iface->tx.in_finish;
+    uct_sep_iface_end_finish(iface);
 }
 
 /* Finish operations up to an index. Only the last can have a result in the
@@ -63,11 +63,7 @@ uct_sep_txwq_finish(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
 {
-    uint16_t num_bb = end - txwq->hw_ci;
-
-    txwq->hw_ci           = end;
-    txwq->credits        += num_bb;
-    iface->tx.cq_credits += num_bb;
+    uct_sep_iface_add_cq_credits(iface, uct_sep_txwq_complete(txwq, end));
 }
 
 /* The send queue of a completion, or NULL */
@@ -147,18 +143,22 @@ uct_sep_cqe_invoke_am(uct_sep_iface_t *iface, uct_sep_rx_desc_t *desc,
     return 0;
 }
 
-/* The same for a message in a completion, which the handler has to copy if it
- * wants to keep it */
+/* Give a message in a completion, which has room for size bytes, to its
+ * handler. The handler gets a copy: if it progresses, through as many
+ * completions as the queue holds, the device writes others there. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_cqe_invoke_am_inline(uct_sep_iface_t *iface,
                              const uct_sep_am_hdr_t *hdr, uint8_t am_id,
-                             uint32_t length)
+                             uint32_t length, size_t size)
 {
+    uint8_t copy[UCT_SEP_CQE_MAX_DATA(UCT_SEP_CQ_STRIDE_128)] UCS_V_ALIGNED(16);
     ucs_status_t UCS_V_UNUSED status;
 
-    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id, hdr + 1,
-                       length - sizeof(*hdr), "RX: %s", iface->port.name);
-    status = uct_iface_invoke_am(&iface->super, am_id, (void*)(hdr + 1),
+    memcpy(copy, hdr, size);
+    uct_iface_trace_am(&iface->super, UCT_AM_TRACE_TYPE_RECV, am_id,
+                       copy + sizeof(*hdr), length - sizeof(*hdr), "RX: %s",
+                       iface->port.name);
+    status = uct_iface_invoke_am(&iface->super, am_id, copy + sizeof(*hdr),
                                  length - sizeof(*hdr), 0);
     ucs_assert(status == UCS_OK);
 }
@@ -206,28 +206,27 @@ uct_sep_cqe_handle_recv(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe)
     }
 }
 
-/* A message was received in the completion; its buffer is as it was */
+/* A message was received in the completion; its buffer is as it was, and free
+ * before the handler is called */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_cqe_handle_recv_inline(uct_sep_iface_t *iface,
-                               const struct mlx5_cqe64 *cqe)
+                               const struct mlx5_cqe64 *cqe, size_t size)
 {
     const uct_sep_am_hdr_t *hdr = uct_sep_cqe_data(cqe);
-    /* Read first: handlers may progress */
-    __be16 index                = cqe->wqe_counter;
     uint32_t length             = be32toh(cqe->byte_cnt);
 
+    uct_sep_srq_append_be(&iface->srq, cqe->wqe_counter);
     if (ucs_unlikely(length < sizeof(*hdr))) {
         uct_sep_cqe_handle_short(iface);
     } else if (ucs_likely(!(hdr->am_id & UCT_SEP_AM_FC_MASK))) {
-        uct_sep_cqe_invoke_am_inline(iface, hdr, hdr->am_id, length);
+        uct_sep_cqe_invoke_am_inline(iface, hdr, hdr->am_id, length, size);
     } else if (uct_sep_cqe_receive_fc(iface, hdr, length,
                                       be32toh(cqe->sop_drop_qpn) &
                                       UCT_SEP_QPN_MASK)) {
         uct_sep_cqe_invoke_am_inline(iface, hdr,
-                                     hdr->am_id & ~UCT_SEP_AM_FC_MASK, length);
+                                     hdr->am_id & ~UCT_SEP_AM_FC_MASK, length,
+                                     size);
     }
-
-    uct_sep_srq_append_be(&iface->srq, index);
 }
 
 #endif

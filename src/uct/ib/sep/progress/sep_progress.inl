@@ -78,7 +78,7 @@ static UCS_F_NOINLINE void uct_sep_progress_grow_srq(uct_sep_iface_t *iface)
     }
 }
 
-/* The same where each call handles one message: there is a burst only if it
+/* Look for a burst where each call handles one message: there is one only if it
  * covers one of these places */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_progress_check_burst(uct_sep_iface_t *iface, uct_sep_rx_mode_t rx)
@@ -111,7 +111,8 @@ uct_sep_progress_loop(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
         opcode = cqe->op_own >> 4;
         if (ucs_likely(opcode == MLX5_CQE_RESP_SEND)) {
             if ((rx != UCT_SEP_RX_MODE_BUF) && uct_sep_cqe_has_data(cqe)) {
-                uct_sep_cqe_handle_recv_inline(iface, cqe);
+                uct_sep_cqe_handle_recv_inline(iface, cqe,
+                                               uct_sep_rx_mode_data(rx));
             } else {
                 uct_sep_cqe_handle_recv(iface, cqe);
             }
@@ -208,7 +209,7 @@ uct_sep_progress_first_send(uct_sep_iface_t *iface,
 
     end = be16toh(cqe->wqe_counter) + 1;
     if (ucs_queue_is_empty(&txwq->outstanding)) {
-        iface->cq.next = next;
+        uct_sep_cq_set_next(&iface->cq, next);
         uct_sep_txwq_release(iface, txwq, uct_sep_txwq_wqe_end(txwq, end - 1));
         return uct_sep_progress_after_send(iface, next, loop);
     }
@@ -222,15 +223,11 @@ uct_sep_progress_first_send(uct_sep_iface_t *iface,
         return uct_sep_progress_loop_full(iface, cqe, loop);
     }
 
-    if (ucs_likely(txwq->outstanding.ptail == &elem->next)) {
-        txwq->outstanding.ptail = &txwq->outstanding.head;
-    } else if (ucs_unlikely(uct_sep_op(elem->next)->end == end)) {
+    if (ucs_unlikely(!uct_sep_txwq_pull_only(txwq, elem, end))) {
         return uct_sep_progress_loop_full(iface, cqe, loop);
-    } else {
-        txwq->outstanding.head = elem->next;
     }
 
-    iface->cq.next = next;
+    uct_sep_cq_set_next(&iface->cq, next);
     uct_sep_txwq_release(iface, txwq, end);
     return finish(iface, cqe, elem);
 }
@@ -267,7 +264,6 @@ uct_sep_progress_first_inline(uct_sep_iface_t *iface,
     const uct_sep_am_hdr_t *hdr = (rx == UCT_SEP_RX_MODE_CQE32) ?
                                   (const void*)cqe : uct_sep_cqe_data(cqe);
     uint32_t length             = be32toh(cqe->byte_cnt);
-    __be16 index                = cqe->wqe_counter;
 
     if (ucs_unlikely(length < sizeof(*hdr)) ||
         ucs_unlikely(hdr->am_id & UCT_SEP_AM_FC_MASK) ||
@@ -275,9 +271,10 @@ uct_sep_progress_first_inline(uct_sep_iface_t *iface,
         return uct_sep_progress_loop_full(iface, cqe, loop);
     }
 
-    iface->cq.next = next;
-    uct_sep_cqe_invoke_am_inline(iface, hdr, hdr->am_id, length);
-    uct_sep_srq_append_be(&iface->srq, index);
+    uct_sep_cq_set_next(&iface->cq, next);
+    uct_sep_srq_append_be(&iface->srq, cqe->wqe_counter);
+    uct_sep_cqe_invoke_am_inline(iface, hdr, hdr->am_id, length,
+                                 uct_sep_rx_mode_data(rx));
     return uct_sep_progress_after_recv(iface, loop, rx);
 }
 

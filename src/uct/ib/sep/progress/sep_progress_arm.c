@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_progress.h"
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_api.h>
@@ -46,7 +46,7 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
     uct_sep_event_drain(iface);
 
     /* Who has asked for receives before may still sleep for them */
-    status = ((events & UCT_EVENT_RECV) || iface->conn.is_timed) ?
+    status = ((events & UCT_EVENT_RECV) || iface->event.is_timed) ?
              uct_sep_progress_arm_eager(iface) : UCS_OK;
     uct_sep_postlist_ring_any(iface); /* With what this has posted */
     if (status != UCS_OK) {
@@ -78,7 +78,7 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
         status = uct_sep_event_fd_get(tl_iface, &event_fd);
         if (status == UCS_OK) {
             status = uct_sep_cq_member_arm(&iface->cq_member,
-                                           iface->conn.event_fd);
+                                           iface->event.event_fd);
         }
         if (status != UCS_OK) {
             return status;

@@ -4,9 +4,10 @@
 #  include "config.h"
 #endif
 
-#include "sep_progress_eager.h"
-#include "sep_cqe.h"
+#include <uct/ib/sep/progress/sep_progress_eager.h>
+#include <uct/ib/sep/progress/sep_cqe.h>
 #include <uct/ib/sep/ep/sep_link.h>
+#include <uct/ib/sep/iface/sep_stack.h>
 
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/mpool.inl>
@@ -140,7 +141,7 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
 
     am_id              = UCT_SEP_RING_REST_AM_ID(rest);
     length             = UCT_SEP_RING_REST_LENGTH(rest);
-    *ring->rx.credits += UCT_SEP_RING_REST_CREDITS(rest);
+    uct_sep_ring_rx_credit(&ring->rx, UCT_SEP_RING_REST_CREDITS(rest));
     if (is_inner) {
         *tail = 0;
         uct_sep_ring_rx_count_ahead(&ring->rx);
@@ -151,8 +152,9 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
     /* The handler may progress, and wait for the next one. Of the ring that is
      * looked at first, that is found without the table. */
     if ((desc == NULL) && (ring != iface->eager.hot)) {
-        iface->eager.places.places[uct_sep_eager_index(iface, ring)] =
-                uct_sep_ring_rx_next(&ring->rx);
+        uct_sep_ring_poll_move(&iface->eager.places,
+                               uct_sep_eager_index(iface, ring),
+                               uct_sep_ring_rx_next(&ring->rx));
     }
 
     if (desc != NULL) {
@@ -191,8 +193,8 @@ uct_sep_progress_eager_from(uct_sep_iface_t *iface, unsigned index)
         ++index;
     }
 
-    iface->eager.turn = index;
-    return count + iface->eager.poll(&iface->super.super);
+    uct_sep_eager_set_turn(iface, index);
+    return count + uct_sep_stack_next(iface, UCT_SEP_STACK_RINGS);
 }
 
 /* The last message of a call was in the last slot of its ring, or in the middle
@@ -248,7 +250,7 @@ static void uct_sep_progress_eager_deliver(uct_sep_iface_t *iface,
     uint8_t bits                = UCT_SEP_RING_IMM_FC(recv->imm);
 
     uct_sep_ring_rx_count_send(&txwq->eager->ring->rx);
-    txwq->ring.credits += UCT_SEP_RING_IMM_CREDITS(recv->imm);
+    uct_sep_ring_tx_credit(&txwq->ring, UCT_SEP_RING_IMM_CREDITS(recv->imm));
     if (!uct_sep_ring_tx_is_sane(&txwq->ring)) {
         ucs_error("%s: QP 0x%x: the peer returns %u slots, more than it was "
                   "sent messages", iface->port.name, recv->qpn,
@@ -404,7 +406,7 @@ static UCS_F_NOINLINE unsigned uct_sep_progress_eager_all(uct_iface_h tl_iface)
         return uct_sep_progress_eager_found(tl_iface, i);
     }
 
-    return iface->eager.poll(tl_iface);
+    return uct_sep_stack_next(iface, UCT_SEP_STACK_RINGS);
 }
 
 /* There is something in the ring from which the last message came: an unusual
@@ -443,7 +445,7 @@ unsigned uct_sep_progress_eager(uct_iface_h tl_iface)
         return uct_sep_progress_eager_unusual(tl_iface);
     }
 
-    *ring->rx.credits += UCT_SEP_RING_REST_CREDITS(rest);
+    uct_sep_ring_rx_credit(&ring->rx, UCT_SEP_RING_REST_CREDITS(rest));
     uct_sep_ring_rx_begin(&ring->rx, tail);
     uct_sep_progress_eager_invoke(iface, UCT_SEP_RING_REST_AM_ID(rest), tail,
                                   UCT_SEP_RING_REST_LENGTH(rest));

@@ -15,7 +15,7 @@ BEGIN_C_DECLS
  */
 
 /** Progress while there are rings; of uct_iface_ops_t. Looks at the rings and,
- *  if they are empty, calls uct_sep_iface_t::eager.poll. */
+ *  if they are empty, calls what is below. */
 unsigned uct_sep_progress_eager(uct_iface_h tl_iface);
 
 
@@ -28,7 +28,8 @@ unsigned uct_sep_progress_eager(uct_iface_h tl_iface);
 void uct_sep_progress_eager_receive(uct_sep_iface_t *iface,
                                     const uct_sep_eager_recv_t *recv);
 
-/** The same for a control message without immediate data.
+/** A control message without immediate data was received. It is handled in its
+ *  turn, as uct_sep_progress_eager_receive() does.
  *
  *  @param length  With the header. */
 void uct_sep_progress_eager_control(uct_sep_iface_t *iface, uint32_t qpn,

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_progress.h"
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/category/sep_cq_group.h>
 #include <uct/ib/sep/progress/sep_cqe.inl>
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_progress.h"
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/ib/sep/progress/sep_cqe.inl>
 

@@ -4,8 +4,9 @@
 #  include "config.h"
 #endif
 
-#include "sep_progress_throttle.h"
+#include <uct/ib/sep/progress/sep_progress_throttle.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
+#include <uct/ib/sep/iface/sep_stack.h>
 
 /* Basic blocks that have completed since the last time. A queue of more than
  * 65535 between two reports, or one that is retired, is counted too low. */
@@ -16,9 +17,8 @@ static uint32_t uct_sep_progress_throttle_count(uct_sep_iface_t *iface,
     uint32_t num_bb     = 0;
     uct_sep_txwq_t *txwq;
 
-    ucs_list_for_each(txwq, &iface->tx.active, list) {
-        num_bb           += (uint16_t)(txwq->hw_ci - txwq->reported_ci);
-        txwq->reported_ci = txwq->hw_ci;
+    ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
+        num_bb += uct_sep_txwq_report(txwq);
         ++num_queues;
     }
 
@@ -36,7 +36,7 @@ static void uct_sep_progress_throttle_set(uct_sep_iface_t *iface,
     /* What is under way comes back first */
     more                  = ucs_min(more, ucs_max(iface->tx.cq_credits, 0));
     iface->throttle.held += more;
-    iface->tx.cq_credits -= more;
+    uct_sep_iface_add_cq_credits(iface, -more);
 
     /* Those who wait for credits may wait for these: no completion need be due
      * any more */
@@ -93,8 +93,7 @@ ucs_status_t uct_sep_progress_throttle_init(uct_sep_iface_t *iface)
     iface->throttle.countdown = 0;
     iface->throttle.idle      = 0;
     iface->throttle.is_user   = 0;
-    iface->throttle.poll      = iface->super.super.ops.iface_progress;
-    iface->super.super.ops.iface_progress = uct_sep_progress_throttle;
+    uct_sep_stack_set(iface, UCT_SEP_STACK_SHARE, uct_sep_progress_throttle);
     uct_sep_progress_throttle_set(iface,
                                   uct_sep_throttle_share(iface->throttle.dev));
     return UCS_OK;
@@ -111,7 +110,8 @@ void uct_sep_progress_throttle_cleanup(uct_sep_iface_t *iface)
 unsigned uct_sep_progress_throttle(uct_iface_h tl_iface)
 {
     uct_sep_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_iface_t);
-    unsigned count         = iface->throttle.poll(tl_iface);
+    unsigned count         = uct_sep_stack_next(iface,
+                                                    UCT_SEP_STACK_SHARE);
 
     if (count == 0) {
         if (++iface->throttle.idle == UCT_SEP_THROTTLE_MAX_IDLE) {

@@ -15,8 +15,7 @@ BEGIN_C_DECLS
  * back, never below zero: nothing that is under way depends on it.
  */
 
-/** Have an interface keep to its share, if it is configured: sets its progress
- *  function to @ref uct_sep_progress_throttle, which calls the present one.
+/** Have an interface keep to its share, if it is configured.
  *
  *  @return UCS_OK, or UCS_ERR_NO_MEMORY after a message. */
 ucs_status_t uct_sep_progress_throttle_init(uct_sep_iface_t *iface);
@@ -25,7 +24,7 @@ ucs_status_t uct_sep_progress_throttle_init(uct_sep_iface_t *iface);
 void uct_sep_progress_throttle_cleanup(uct_sep_iface_t *iface);
 
 
-/** Progress with a share; of uct_iface_ops_t. */
+/** Level UCT_SEP_STACK_SHARE of progress. */
 unsigned uct_sep_progress_throttle(uct_iface_h tl_iface);
 
 END_C_DECLS

@@ -4,8 +4,9 @@
 #  include "config.h"
 #endif
 
-#include "sep_cq.inl"
+#include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/base/sep_shortage.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/sys.h>
@@ -119,10 +120,12 @@ ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
 
     status = create(cq, context, length, name);
     if (status == UCS_ERR_NO_RESOURCE) {
-        ucs_error("%s: could not create a completion queue of %u entries: %m. "
-                  "Reduce UCX_SEP_RX_QUEUE_LEN or UCX_SEP_TX_CQ_LEN; if the "
-                  "device has no UAR page left, run fewer processes on it",
-                  name, length);
+        ucs_error("%s: could not create a completion queue of %u entries: "
+                  "%m%s", name, length,
+                  uct_sep_shortage_hint(
+                          errno, ". Reduce UCX_SEP_RX_QUEUE_LEN or "
+                          "UCX_SEP_TX_CQ_LEN; if the device has no UAR page "
+                          "left, run fewer processes on it"));
         status = UCS_ERR_IO_ERROR;
     }
     if (status != UCS_OK) {

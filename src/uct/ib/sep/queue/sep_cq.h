@@ -67,6 +67,13 @@ ucs_status_t uct_sep_cq_create_dv(uct_sep_cq_t *cq, struct ibv_context *context,
                                   unsigned length, const char *name);
 
 
+/** There is no such queue. */
+static inline void uct_sep_cq_init_none(uct_sep_cq_t *cq)
+{
+    cq->cq = NULL;
+}
+
+
 /**
  * Create a completion queue with a channel, whose file descriptor does not
  * block.

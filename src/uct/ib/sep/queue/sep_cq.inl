@@ -84,10 +84,21 @@ uct_sep_cq_is_first(const struct mlx5_cqe64 *cqe, unsigned stride)
 void uct_sep_cq_end_turn(uct_sep_cq_t *cq);
 
 
+/** Step over completions, of which none is the last of a turn, to the one at
+ *  @a next. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_cq_set_next(uct_sep_cq_t *cq, struct mlx5_cqe64 *next)
+{
+    cq->next = next;
+}
+
+
 /**
  * Step over the completion @a cqe, which @ref uct_sep_cq_peek returned. It
- * stays readable: its credits, or its receive, were not given back yet, so the
- * device will not overwrite it.
+ * stays readable until as many others have come as the queue holds: as long as
+ * nobody progresses, none of these can, for its credits, or its receive, were
+ * not given back yet. A handler of a message in a completion that progresses
+ * has to copy the message if it goes on for that long (docs/decisions.md).
  *
  * @param stride  Of the queue, a constant.
  */

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_op.h"
+#include <uct/ib/sep/queue/sep_op.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <uct/base/uct_iface.h>

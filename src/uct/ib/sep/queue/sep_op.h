@@ -6,6 +6,7 @@
 #include <uct/ib/sep/queue/sep_txwq.h>
 #include <uct/api/uct.h>
 #include <ucs/datastruct/mpool.h>
+#include <ucs/datastruct/queue.h>
 #include <ucs/sys/compiler.h>
 
 BEGIN_C_DECLS
@@ -176,6 +177,59 @@ uct_sep_op_list_push(uct_sep_op_list_t *list, ucs_queue_elem_t *elem)
 {
     elem->next = list->head;
     list->head = elem;
+}
+
+
+/** There are none. */
+static inline void uct_sep_op_list_init(uct_sep_op_list_t *list)
+{
+    list->head = NULL;
+}
+
+
+/** Finish an operation, whose end is set, when that is completed. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_push(uct_sep_txwq_t *txwq, uct_sep_op_t *op)
+{
+    ucs_queue_push(&txwq->outstanding, &op->queue);
+}
+
+
+/** Finish an operation when the work request just posted completes. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_track(uct_sep_txwq_t *txwq, uct_sep_op_t *op)
+{
+    op->end = txwq->sw_pi;
+    uct_sep_txwq_push(txwq, op);
+}
+
+
+/** Take the first operation off a queue that has any. */
+static UCS_F_ALWAYS_INLINE void uct_sep_txwq_pull(uct_sep_txwq_t *txwq)
+{
+    ucs_queue_pull_non_empty(&txwq->outstanding);
+}
+
+
+/** Take the first operation off a queue, unless the second one ends at the same
+ *  place.
+ *
+ * @param elem  The first one.
+ *
+ * @return Whether it was taken. */
+static UCS_F_ALWAYS_INLINE int
+uct_sep_txwq_pull_only(uct_sep_txwq_t *txwq, ucs_queue_elem_t *elem,
+                       uint16_t end)
+{
+    if (ucs_likely(txwq->outstanding.ptail == &elem->next)) {
+        txwq->outstanding.ptail = &txwq->outstanding.head;
+    } else if (ucs_unlikely(uct_sep_op(elem->next)->end == end)) {
+        return 0;
+    } else {
+        txwq->outstanding.head = elem->next;
+    }
+
+    return 1;
 }
 
 

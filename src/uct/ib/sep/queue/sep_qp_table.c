@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_qp_table.h"
+#include <uct/ib/sep/queue/sep_qp_table.h>
 
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_txwq.h"
+#include <uct/ib/sep/queue/sep_txwq.h>
 
 #include <ucs/datastruct/queue.h>
 #include <ucs/debug/log.h>
@@ -21,8 +21,7 @@ static void uct_sep_txwq_clear(uct_sep_txwq_t *txwq)
     memset(txwq, 0, sizeof(*txwq));
     uct_sep_ring_tx_close(&txwq->ring);
     ucs_queue_head_init(&txwq->outstanding);
-    ucs_list_head_init(&txwq->waiting);
-    ucs_list_head_init(&txwq->list);
+    uct_sep_link_state_init(&txwq->conn);
 }
 
 ucs_status_t
@@ -77,37 +76,14 @@ void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq)
 
 void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size)
 {
-    bf->ptr       = reg;
-    bf->size      = size;
-    bf->is_shared = 0;
-    bf->reg       = reg;
+    bf->ptr     = reg;
+    bf->size    = size;
+    bf->sharing = UCT_SEP_BF_SINGLE;
+    bf->reg     = reg;
     ucs_spinlock_init(&bf->lock, 0);
 }
 
 void uct_sep_bf_cleanup(uct_sep_bf_t *bf)
 {
     ucs_spinlock_destroy(&bf->lock);
-}
-
-void uct_sep_txwq_count_ring(uct_sep_txwq_t *txwq,
-                             uct_sep_eager_stats_t *stats)
-{
-    uint16_t seq = uct_sep_ring_tx_seq(&txwq->ring);
-
-    if (uct_sep_ring_tx_is_open(&txwq->ring)) {
-        stats->ring_sent     += (uint16_t)(seq - txwq->eager->counted);
-        txwq->eager->counted  = seq;
-    }
-}
-
-int uct_sep_txwq_refresh_ring(uct_sep_txwq_t *txwq,
-                              uct_sep_eager_stats_t *stats)
-{
-    uct_sep_txwq_count_ring(txwq, stats);
-    if (uct_sep_ring_tx_refresh(&txwq->ring)) {
-        return 1;
-    }
-
-    ++stats->full;
-    return 0;
 }

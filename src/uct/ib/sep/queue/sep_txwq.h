@@ -5,8 +5,10 @@
 
 #include <uct/ib/sep/base/sep_def.h>
 #include <uct/ib/sep/base/sep_rkey.h>
-#include <uct/ib/sep/device/sep_async.h>
-#include <uct/ib/sep/ring/sep_ring_table.h>
+#include <uct/ib/sep/ep/state/sep_ep_state.h>
+#include <uct/ib/sep/iface/state/sep_fc_state.h>
+#include <uct/ib/sep/ring/sep_ring.h>
+#include <ucs/arch/atomic.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
 #include <ucs/type/spinlock.h>
@@ -22,6 +24,14 @@ BEGIN_C_DECLS
  * always right.
  */
 
+/** Which threads ring a uUAR, in order of what that costs. */
+enum {
+    UCT_SEP_BF_SINGLE, /**< One */
+    UCT_SEP_BF_TURNS,  /**< Those that use the worker in turn */
+    UCT_SEP_BF_SHARED  /**< Several, under the lock */
+};
+
+
 /**
  * BlueFlame register (uUAR), shared by all send queues that ring it. It has two
  * buffers used in turn, so that write-combining never merges two work requests.
@@ -34,7 +44,7 @@ typedef struct uct_sep_bf {
     };
     size_t         size;      /**< Of one buffer (half of PRM log_bf_reg_size),
                                    or 0 if there is only a doorbell */
-    uint8_t        is_shared; /**< Several threads may use it, under the lock */
+    uint8_t        sharing;   /**< UCT_SEP_BF_xx */
     ucs_spinlock_t lock;      /**< Held while a doorbell is rung */
     void           *reg;      /**< First buffer */
 } uct_sep_bf_t;
@@ -70,7 +80,9 @@ enum {
     /** Work requests are flushed one at a time: the last flush was expected. */
     UCT_SEP_TXWQ_FLAG_EXPECT      = 1 << 5,
 
-    /** QPs can receive: before they are destroyed they have to be flushed. Set
+    /** The QP on the shared receive queue can receive, since it is in RTR:
+     *  before it is destroyed it has to be flushed. One that never was there
+     *  has taken no receives, and nobody says that it has given them back. Set
      *  under the async lock. */
     UCT_SEP_TXWQ_FLAG_CONNECTED   = 1 << 6,
     /** Puts use strict keys: sep_strict.h. */
@@ -82,21 +94,6 @@ enum {
      *  give back credits. */
     UCT_SEP_TXWQ_FLAGS_FOLLOW_UP  = UCT_SEP_TXWQ_FLAG_RETIRED |
                                     UCT_SEP_TXWQ_FLAG_WAITING
-};
-
-
-/** Flags of flow control. */
-enum {
-    /** The next active message carries a grant. */
-    UCT_SEP_FC_FLAG_GRANT = 1 << 0,
-    /** A message with nothing but a grant waits for credits. */
-    UCT_SEP_FC_FLAG_DUE   = 1 << 1,
-    /** There is a ring, so no active message is a simple one: what goes by
-     *  send/receive has immediate data. */
-    UCT_SEP_FC_FLAG_RING  = 1 << 2,
-    /** Ask for a grant after a few messages already: the peer learns from it
-     *  who might need a ring. */
-    UCT_SEP_FC_FLAG_EARLY = 1 << 3
 };
 
 
@@ -125,15 +122,7 @@ typedef struct uct_sep_txwq {
     uct_sep_bf_t     *bf;          /**< Where to ring */
     ucs_queue_head_t outstanding;  /**< uct_sep_op_t, in order of posting */
 
-    /** Flow control of active messages: sep_fc.h */
-    struct {
-        int32_t         left;      /**< Messages, after the next one, that need
-                                        no flow control: negative if the next
-                                        one does, or can't be sent */
-        int32_t         next;      /**< Window at which the next one needs it */
-        ucs_list_link_t list;      /**< In uct_sep_iface_t if a grant is due */
-        uint8_t         flags;     /**< UCT_SEP_FC_FLAG_xx */
-    } fc;
+    uct_sep_fc_state_t fc;         /**< Flow control of active messages */
 
     /** Control segments, apart from the index, of work requests that only ask
      *  for what most do: an RDMA write of one piece of memory, and a solicited
@@ -155,18 +144,11 @@ typedef struct uct_sep_txwq {
                                         not been told about: sep_postlist.h */
     ucs_list_link_t  unrung;       /**< In uct_sep_iface_t if there are such */
     uint32_t         qpn;          /**< QP number */
-    struct ibv_qp    *qp;          /**< NULL in the idle queue and in tests */
-    struct ibv_qp    *responder;   /**< QP that receives, if it is another
-                                        one */
-    uct_sep_async_qp_t flush;      /**< Of the one that receives */
-    struct uct_sep_link *link;     /**< Connection; NULL once retired */
     struct uct_sep_eager_peer *eager; /**< What is known of its rings; NULL as
                                            long as nothing is */
     struct uct_sep_cq_member *cq_member; /**< Gets its completions if the
                                               completion queue is shared */
-    ucs_list_link_t  waiting;      /**< Endpoints with pending requests that
-                                        wait for completions of this queue */
-    ucs_list_link_t  list;         /**< In uct_sep_iface_t, active or retired */
+    uct_sep_link_state_t conn;     /**< Its connection */
 } uct_sep_txwq_t;
 
 static_assert(offsetof(uct_sep_txwq_t, fc) <= 64, "hot part of the txwq");
@@ -205,6 +187,128 @@ ucs_status_t uct_sep_txwq_init(uct_sep_txwq_t *txwq,
  * credits, so that every operation takes the slow path.
  */
 void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq);
+
+
+/*
+ * What other rooms do to a queue
+ */
+
+/** A work request of @a num_bb BBs is at @a pi, which is sw_pi.
+ *
+ * @return Where the next one goes. */
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_sep_txwq_advance(uct_sep_txwq_t *txwq, uint16_t pi, unsigned num_bb)
+{
+    uint16_t sw_pi = pi + num_bb;
+
+    txwq->sw_pi    = sw_pi;
+    txwq->credits -= num_bb;
+    return sw_pi;
+}
+
+
+/** All BBs up to an index have completed.
+ *
+ * @return How many those are. */
+static UCS_F_ALWAYS_INLINE uint16_t
+uct_sep_txwq_complete(uct_sep_txwq_t *txwq, uint16_t end)
+{
+    uint16_t num_bb = end - txwq->hw_ci;
+
+    txwq->hw_ci    = end;
+    txwq->credits += num_bb;
+    return num_bb;
+}
+
+
+/** @return How many BBs have completed since the last call; right up to
+ *          65535. */
+static inline uint16_t uct_sep_txwq_report(uct_sep_txwq_t *txwq)
+{
+    uint16_t num_bb = txwq->hw_ci - txwq->reported_ci;
+
+    txwq->reported_ci = txwq->hw_ci;
+    return num_bb;
+}
+
+
+/** The next work request does not ask for a completion, for which there is
+ *  room: uct_sep_txwq_t::unsignaled. */
+static UCS_F_ALWAYS_INLINE int32_t
+uct_sep_txwq_count_unsignaled(uct_sep_txwq_t *txwq)
+{
+    return --txwq->unsignaled;
+}
+
+
+/** The next work request asks for a completion. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_count_signaled(uct_sep_txwq_t *txwq)
+{
+    txwq->unsignaled = txwq->moderation;
+}
+
+
+/** The next work request asks for a completion, and
+ *  uct_sep_txwq_count_unsignaled() will be called for it. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_precount_signaled(uct_sep_txwq_t *txwq)
+{
+    txwq->unsignaled = txwq->moderation + 1;
+}
+
+
+/** A flush is expected to follow the next work request as well. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_expect_flush(uct_sep_txwq_t *txwq)
+{
+    txwq->unsignaled = UCT_SEP_TXWQ_EXPECT_FLUSH;
+}
+
+
+/** Set UCT_SEP_TXWQ_FLAG_xx, apart from those of
+ *  UCT_SEP_TXWQ_FLAGS_BIASED. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_set_flags(uct_sep_txwq_t *txwq, uint8_t flags)
+{
+    txwq->flags |= flags;
+}
+
+
+/** Clear them. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_txwq_clear_flags(uct_sep_txwq_t *txwq, uint8_t flags)
+{
+    txwq->flags &= ~flags;
+}
+
+
+/** Add the work request at @a pi to the list the device has not been told
+ *  about, which the caller keeps.
+ *
+ * @return Their number. */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_sep_txwq_list_add(uct_sep_txwq_t *txwq, uint16_t pi)
+{
+    txwq->last_pi = pi;
+    return ++txwq->list_count;
+}
+
+
+/** Put a queue with such a list where the caller keeps those. */
+static inline void
+uct_sep_txwq_link_unrung(uct_sep_txwq_t *txwq, ucs_list_link_t *head)
+{
+    ucs_list_add_tail(head, &txwq->unrung);
+}
+
+
+/** The device has been told. */
+static UCS_F_ALWAYS_INLINE void uct_sep_txwq_list_end(uct_sep_txwq_t *txwq)
+{
+    txwq->list_count = 0;
+    ucs_list_del(&txwq->unrung);
+}
 
 
 /** @return Whether the last work request has asked for a completion. */
@@ -247,6 +351,14 @@ void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size);
 
 /** Release what belongs to it. */
 void uct_sep_bf_cleanup(uct_sep_bf_t *bf);
+
+
+/** Several threads use it in turn, unless it is shared anyway: another worker
+ *  may come to that meanwhile. */
+static inline void uct_sep_bf_set_turns(uct_sep_bf_t *bf)
+{
+    ucs_atomic_cswap8(&bf->sharing, UCT_SEP_BF_SINGLE, UCT_SEP_BF_TURNS);
+}
 
 
 /** Have operations find no credits: set one of UCT_SEP_TXWQ_FLAGS_BIASED. */
@@ -295,20 +407,6 @@ static inline void uct_sep_txwq_set_fence(uct_sep_txwq_t *txwq)
     }
 }
 
-
-/** Add the messages written into the ring since the last call to those of the
- *  interface: fewer than 65536. */
-void uct_sep_txwq_count_ring(uct_sep_txwq_t *txwq,
-                             uct_sep_eager_stats_t *stats);
-
-
-/**
- * No slot of the ring is left: look for those that came back, and count.
- *
- * @return Whether there are any.
- */
-int uct_sep_txwq_refresh_ring(uct_sep_txwq_t *txwq,
-                              uct_sep_eager_stats_t *stats);
 
 END_C_DECLS
 

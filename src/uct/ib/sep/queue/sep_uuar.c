@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_uuar.h"
+#include <uct/ib/sep/queue/sep_uuar.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/debug/log.h>
@@ -178,17 +178,24 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
     if (dv_qp->bf.size == 0) {
         /* Without buffers that are used in turn, a doorbell is a single store:
          * nobody needs a lock (libmlx5, mlx5.c, need_uuar_lock()) */
-        uuar->bf.is_shared = 0;
+        uuar->bf.sharing = UCT_SEP_BF_SINGLE;
     } else if (uuar->num_qps == 0) {
-        uuar->bf.is_shared = (use == UCT_SEP_UUAR_SHARED) ||
-                             ((use == UCT_SEP_UUAR_DRIVER) &&
-                              !uuar->is_dedicated);
+        uuar->bf.sharing = ((use == UCT_SEP_UUAR_SHARED) ||
+                            ((use == UCT_SEP_UUAR_DRIVER) &&
+                             !uuar->is_dedicated)) ?
+                           UCT_SEP_BF_SHARED : UCT_SEP_BF_SINGLE;
+    } else if (use == UCT_SEP_UUAR_SHARED) {
+        /* A connection manager may have been alone on it, which takes the lock
+         * in any case (uct_sep_td_pair_lend()) */
+        if (uuar->bf.sharing != UCT_SEP_BF_SHARED) {
+            uuar->bf.sharing = UCT_SEP_BF_SHARED;
+        }
     } else if (uuar->is_dedicated) {
         /* The driver behaves differently than we know */
         ucs_debug("uUAR %p is shared although it counted as dedicated",
                   dv_qp->bf.reg);
         uuar->is_dedicated = 0;
-        uuar->bf.is_shared = 1;
+        uuar->bf.sharing   = UCT_SEP_BF_SHARED;
     }
 
     ++uuar->num_qps;

@@ -49,8 +49,8 @@ typedef enum {
     /** Whoever the driver chooses: the queue pair has no thread domain. Must be
      *  made and registered with @ref uct_sep_uuars_t::lock held. */
     UCT_SEP_UUAR_DRIVER,
-    /** The same, and only the main thread of one worker makes such queue
-     *  pairs. */
+    /** Whoever the driver chooses, and only the main thread of one worker makes
+     *  such queue pairs. */
     UCT_SEP_UUAR_ALONE
 } uct_sep_uuar_use_t;
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_srq.inl"
+#include <uct/ib/sep/recv/sep_srq.inl>
 #include <uct/ib/sep/base/sep_account.h>
 
 #include <ucs/datastruct/mpool.inl>

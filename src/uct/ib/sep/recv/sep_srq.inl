@@ -29,7 +29,7 @@ uct_sep_srq_append_be(uct_sep_srq_t *srq, __be16 index)
 }
 
 
-/** The same, given an index in the host's order of bytes. */
+/** Append the WQE with an index in the host's order of bytes. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_srq_append(uct_sep_srq_t *srq, uint16_t index)
 {

@@ -4,7 +4,8 @@
 #  include "config.h"
 #endif
 
-#include "sep_ring.h"
+#include <uct/ib/sep/ring/sep_ring.h>
+#include <uct/ib/sep/ring/sep_ring_poll.h>
 
 #include <ucs/sys/math.h>
 #include <endian.h>
@@ -53,13 +54,24 @@ ucs_status_t uct_sep_ring_tx_open(uct_sep_ring_tx_t *tx,
     tx->credits    = 0;
     tx->returned   = returned;
     tx->seen       = *returned;
+    tx->is_fenced  = 0;
     return UCS_OK;
 }
 
 int uct_sep_ring_tx_refresh(uct_sep_ring_tx_t *tx)
 {
     uint32_t returned = *tx->returned;
-    uint32_t count    = tx->credits + (returned - tx->seen);
+    uint32_t count    = tx->credits;
+
+    if (tx->is_fenced) {
+        return 0;
+    }
+
+    if ((int32_t)(returned - tx->seen) > 0) {
+        count += returned - tx->seen;
+    } else {
+        returned = tx->seen;
+    }
 
     /* left is one less than what there is */
     if ((count == 0) || (count > (uint32_t)(tx->slots - 1 - tx->left))) {
@@ -70,6 +82,13 @@ int uct_sep_ring_tx_refresh(uct_sep_ring_tx_t *tx)
     tx->seen    = returned;
     tx->left   += count;
     return 1;
+}
+
+void uct_sep_ring_rx_init_empty(uct_sep_ring_rx_t *rx)
+{
+    memset(rx, 0, sizeof(*rx));
+    rx->tail = (void*)&uct_sep_ring_empty;
+    rx->key  = UCT_SEP_RING_KEY(0, 1);
 }
 
 void uct_sep_ring_rx_init(uct_sep_ring_rx_t *rx, void *memory, unsigned slots,

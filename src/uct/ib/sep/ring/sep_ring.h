@@ -49,6 +49,8 @@ typedef struct uct_sep_ring_tx {
     const volatile uint32_t *returned; /**< Slots that came back by a write,
                                             or NULL */
     uint32_t          seen;       /**< Those of them that are in left */
+    uint8_t           is_fenced;  /**< The next message has to be sent:
+                                       uct_sep_ring_tx_fence() */
 } uct_sep_ring_tx_t;
 
 static_assert(sizeof(uct_sep_ring_tx_t) <= 64, "sender's end of a ring");
@@ -80,6 +82,24 @@ typedef struct uct_sep_ring_rx {
     uct_sep_ring_word_t *last;      /**< of the last */
     uint64_t            laps;       /**< How often the last slot was used */
 } uct_sep_ring_rx_t;
+
+
+/**
+ * Size of the slots of a ring. Packets of a write may be placed in any order,
+ * the bytes of a packet may not: unless it is known that all data are placed in
+ * order, a slot has no more than one packet.
+ *
+ * @param size      As set.
+ * @param path_mtu  Of the connection, bytes.
+ * @param in_order  Whether the data of a write are known to be placed in order.
+ *
+ * @return A size that slots can have.
+ */
+static inline uint32_t
+uct_sep_ring_slot_size(uint32_t size, uint32_t path_mtu, int in_order)
+{
+    return in_order ? size : ucs_min(size, path_mtu);
+}
 
 
 /** @return The next number in a ring. */
@@ -138,7 +158,16 @@ uct_sep_ring_tx_owed(const uct_sep_ring_tx_t *tx)
 }
 
 
-/** @return The same; they are given back with what is sent now. */
+/** Slots came back. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ring_tx_credit(uct_sep_ring_tx_t *tx, unsigned slots)
+{
+    tx->credits += slots;
+}
+
+
+/** @return Slots of the other ring that are given back with what is sent
+ *          now. */
 static UCS_F_ALWAYS_INLINE uint8_t
 uct_sep_ring_tx_take_owed(uct_sep_ring_tx_t *tx)
 {
@@ -185,7 +214,8 @@ uct_sep_ring_tx_take_send(uct_sep_ring_tx_t *tx, uint8_t fc_bits)
     uint32_t imm = UCT_SEP_RING_IMM(fc_bits, uct_sep_ring_tx_take_owed(tx),
                                     uct_sep_ring_tx_seq(tx));
 
-    tx->key += UCT_SEP_RING_KEY(1, 0);
+    tx->key      += UCT_SEP_RING_KEY(1, 0);
+    tx->is_fenced = 0;
     return imm;
 }
 
@@ -211,12 +241,33 @@ static inline void uct_sep_ring_tx_pause(uct_sep_ring_tx_t *tx)
 
 
 /**
+ * There was a fence: the next message has to be sent. A message in the ring is
+ * an RDMA write, which may be placed before those that precede it on its
+ * connection; a send completes behind them. Messages in the ring that follow
+ * it have its number, and wait for it.
+ */
+static inline void uct_sep_ring_tx_fence(uct_sep_ring_tx_t *tx)
+{
+    if (uct_sep_ring_tx_is_open(tx)) {
+        uct_sep_ring_tx_pause(tx);
+        tx->is_fenced = 1;
+    }
+}
+
+
+/**
  * There is no slot left: count those that came back. Nothing is done if more
- * did than were used.
+ * did than were used, or the next message has to be sent. A number in
+ * uct_sep_ring_tx_t::returned that is older than the last one counts for
+ * nothing, wherever it has come from.
  *
  * @return Whether there are any.
  */
 int uct_sep_ring_tx_refresh(uct_sep_ring_tx_t *tx);
+
+
+/** Set up a receiver's end of no ring, which has no message ever. */
+void uct_sep_ring_rx_init_empty(uct_sep_ring_rx_t *rx);
 
 
 /**
@@ -315,6 +366,21 @@ uct_sep_ring_rx_begin(uct_sep_ring_rx_t *rx, uct_sep_ring_word_t *tail)
 {
     *tail    = 0;
     rx->busy = 1;
+}
+
+
+/** The peer gives back slots of the ring in the other direction. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ring_rx_credit(const uct_sep_ring_rx_t *rx, unsigned slots)
+{
+    *rx->credits += slots;
+}
+
+
+/** Slots are given back by a write of uct_sep_ring_rx_t::returned. */
+static inline void uct_sep_ring_rx_return(uct_sep_ring_rx_t *rx, unsigned slots)
+{
+    rx->returned += slots;
 }
 
 

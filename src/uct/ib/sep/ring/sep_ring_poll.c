@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_ring_poll.h"
+#include <uct/ib/sep/ring/sep_ring_poll.h>
 
 #include <ucs/debug/memtrack_int.h>
 

@@ -48,6 +48,15 @@ ucs_status_t uct_sep_ring_poll_init(uct_sep_ring_poll_t *poll, unsigned max);
 void uct_sep_ring_poll_cleanup(uct_sep_ring_poll_t *poll);
 
 
+/** A ring that is looked at has its next message elsewhere. */
+static UCS_F_ALWAYS_INLINE void
+uct_sep_ring_poll_move(uct_sep_ring_poll_t *poll, unsigned index,
+                       uct_sep_ring_place_t place)
+{
+    poll->places[index] = place;
+}
+
+
 /** Look at a ring from now on. */
 void uct_sep_ring_poll_set(uct_sep_ring_poll_t *poll, unsigned index,
                            uct_sep_ring_place_t place);

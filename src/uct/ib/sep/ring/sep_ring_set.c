@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_ring_set.h"
+#include <uct/ib/sep/ring/sep_ring_set.h>
 
 #include <ucs/sys/math.h>
 

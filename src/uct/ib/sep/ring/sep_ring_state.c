@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_ring_state.h"
+#include <uct/ib/sep/ring/sep_ring_state.h>
 
 
 static void uct_sep_ring_state_add_due(uct_sep_ring_state_t *state,

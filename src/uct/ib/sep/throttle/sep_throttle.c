@@ -4,8 +4,8 @@
 #  include "config.h"
 #endif
 
-#include "sep_throttle.h"
-#include "sep_throttle_adapt.h"
+#include <uct/ib/sep/throttle/sep_throttle.h>
+#include <uct/ib/sep/throttle/sep_throttle_adapt.h>
 
 #include <ucs/datastruct/list.h>
 #include <ucs/debug/log.h>

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_throttle_adapt.h"
+#include <uct/ib/sep/throttle/sep_throttle_adapt.h>
 
 #include <ucs/sys/math.h>
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_verbs.h"
+#include <uct/ib/sep/verbs/sep_verbs.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/debug/log.h>

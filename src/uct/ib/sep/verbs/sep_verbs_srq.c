@@ -5,7 +5,7 @@
 #endif
 
 #include <uct/ib/sep/verbs/sep_verbs.h>
-#include "sep_verbs_srq.inl"
+#include <uct/ib/sep/verbs/sep_verbs_srq.inl>
 
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/debug/log.h>

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_VERBS_WR_INL
 #define UCT_SEP_VERBS_WR_INL
 
+#include <uct/ib/sep/iface/sep_bufs.h>
 #include <uct/ib/sep/post/sep_post.inl>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 #include <uct/base/uct_iov.inl>
@@ -54,9 +55,8 @@ uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         uct_sep_verbs_post_failed(iface, txwq, ret);
     }
 
-    ++txwq->sw_pi;
-    --txwq->credits;
-    --iface->tx.cq_credits;
+    uct_sep_txwq_advance(txwq, txwq->sw_pi, 1);
+    uct_sep_iface_add_cq_credits(iface, -1);
 }
 
 
@@ -97,7 +97,7 @@ uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      const void *buffer, unsigned length, uint64_t remote_addr,
                      uct_rkey_t rkey, uint8_t fm, unsigned mode)
 {
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_put(iface, txwq, buffer, length, remote_addr, rkey, fm, mode);
 }
 
@@ -141,7 +141,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     uct_sep_desc_t *desc, uint32_t length, unsigned mode)
 {
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_rdma(iface, txwq, MLX5_OPCODE_RDMA_WRITE, desc, length,
                     be64toh(desc->super.raddr.raddr),
                     desc->super.raddr.rkey, 0, mode);
@@ -152,7 +152,7 @@ uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 /* Gather list; returns the number of entries */
 static UCS_F_ALWAYS_INLINE size_t
 uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
-                   const uct_iov_t *iov, size_t iovcnt, unsigned mode)
+                   const uct_iov_t *iov, size_t iovcnt)
 {
     size_t count = 0;
     size_t i, length;
@@ -165,10 +165,7 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, struct ibv_sge *sge,
 
         sge[count].addr   = (uintptr_t)iov[i].buffer;
         sge[count].length = length;
-        sge[count].lkey   = (mode & UCT_SEP_OPS_OWN) ?
-                            uct_sep_own_keys_lkey(&iface->channel.own->keys,
-                                                 iov[i].memh) :
-                            uct_sep_mem_lkey(iov[i].memh);
+        sge[count].lkey   = uct_sep_bufs_lkey(iface, iov[i].memh);
         ++count;
     }
 
@@ -187,7 +184,7 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     size_t count;
 
     uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
-    count = uct_sep_wr_set_iov(iface, sge, iov, iovcnt, mode);
+    count = uct_sep_wr_set_iov(iface, sge, iov, iovcnt);
     ibv_wr_set_sge_list(qp, count, sge);
     uct_sep_wr_post(iface, txwq);
 }
@@ -251,7 +248,7 @@ uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         uct_sep_ring_tail_t tail;
     } message = {first, second, tail};
 
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
                       txwq->ring.slot_end - sizeof(message));
     ibv_wr_set_inline_data(qp, &message, sizeof(message));
@@ -279,9 +276,9 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_ring_copy_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                            uct_sep_desc_t *desc, uint32_t room, unsigned mode)
 {
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_ring_copy(iface, txwq, desc, room, 0, mode);
-    ++iface->tx.cq_credits; /* It was reserved */
+    uct_sep_iface_add_cq_credits(iface, 1); /* It was reserved */
     desc->super.end = txwq->sw_pi;
 }
 
@@ -320,7 +317,7 @@ uct_sep_wr_send_short_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                             uint8_t id, uint64_t header, const void *payload,
                             unsigned length, uint8_t fm, unsigned mode)
 {
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_send_short(iface, txwq, (uct_sep_wr_am_t){.id = id}, header,
                           payload, length, fm, mode);
 }
@@ -374,7 +371,7 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      uct_sep_desc_t *desc, uint32_t length, unsigned mode)
 {
-    --txwq->unsignaled;
+    uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_send(iface, txwq, (uct_sep_wr_am_t){}, desc, length,
                     UCT_SEP_FM_SOLICITED, mode);
     desc->super.end = txwq->sw_pi;
@@ -402,7 +399,7 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     sge[0].lkey   = uct_sep_desc_lkey(desc);
 
     uct_sep_wr_set_send(qp, am);
-    count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt, mode);
+    count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt);
     ibv_wr_set_sge_list(qp, 1 + count, sge);
     uct_sep_wr_post(iface, txwq);
 }

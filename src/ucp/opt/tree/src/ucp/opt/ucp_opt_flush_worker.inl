@@ -168,7 +168,7 @@ ucp_opt_worker_flush_is_possible(ucp_worker_h worker)
            (worker->num_all_eps <= UCP_OPT_FLUSH_MAX_EPS);
 }
 
-/* The same where the caller may have taken a lock. */
+/* Whether to flush by this code if the caller may have taken a lock. */
 static UCS_F_ALWAYS_INLINE int
 ucp_opt_worker_flush_is_wanted(ucp_worker_h worker)
 {

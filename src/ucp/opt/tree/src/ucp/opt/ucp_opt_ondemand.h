@@ -60,7 +60,7 @@ void ucp_opt_ondemand_postpone(uct_ep_h uct_ep);
  * @param [in] ep              Endpoint.
  * @param [in] ep_init_flags   Flags its lanes were initialized with.
  * @param [in] address         The peer's address, packed.
- * @param [in] remote_address  The same, unpacked.
+ * @param [in] remote_address  @a address, unpacked.
  */
 ucs_status_t
 ucp_opt_ondemand_request(ucp_ep_h ep, unsigned ep_init_flags,

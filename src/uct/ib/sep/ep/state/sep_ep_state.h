@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_EP_STATE_H
+#define UCT_SEP_EP_STATE_H
+
+#include <uct/ib/sep/device/sep_async.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/datastruct/queue_types.h>
+#include <uct/api/uct.h>
+
+/**
+ * @file sep_ep_state.h
+ *
+ * What endpoints and their connections keep in an interface and in a send
+ * queue.
+ */
+
+typedef struct uct_sep_cm uct_sep_cm_t;
+typedef struct uct_sep_ep uct_sep_ep_t;
+typedef struct uct_sep_link uct_sep_link_t;
+
+
+/** Endpoints and connections of an interface: sep_link.h */
+typedef struct uct_sep_ep_state {
+    ucs_list_link_t      active;      /**< uct_sep_txwq_t in use */
+    ucs_list_link_t      retired;     /**< uct_sep_txwq_t being drained */
+    uct_worker_cb_id_t   reap_id;     /**< Destroys the queues in retired */
+    ucs_list_link_t      orphans;     /**< uct_sep_txwq_t that were never
+                                           active, to be flushed; async lock */
+
+    ucs_list_link_t      sched;       /**< Endpoints whose pending requests may
+                                           be sent: sep_dispatch.h */
+    unsigned             num_pending; /**< Pending requests of all endpoints */
+    uint8_t              in_dispatch;
+    uct_sep_ep_t         *dispatched; /**< Endpoint whose request is being
+                                           called; NULL if it was destroyed */
+    uct_worker_cb_id_t   dispatch_id; /**< Calls the requests of sched again */
+
+    uct_sep_cm_t         *cm;
+    ucs_queue_head_t     events;      /**< uct_sep_link_t with news for the main
+                                           thread; async lock */
+    uct_worker_cb_id_t   event_id;    /**< Their handler; async lock */
+    uct_worker_cb_id_t   connect_id;  /**< Progresses the manager, while
+                                           endpoints connect */
+    unsigned             num_links;   /**< Connections, for the leak check;
+                                           async lock */
+    unsigned             num_qp;      /**< Queue pairs; async lock */
+
+    struct {
+        uct_sep_async_user_t main;    /**< Of the memory domain's context, in
+                                           which receives are */
+        uct_sep_async_user_t own;     /**< Of the worker's, if it has one */
+        int                  is_dead; /**< The device has failed: nothing
+                                           completes any more */
+    } async;
+} uct_sep_ep_state_t;
+
+
+/** Connection of a send queue: sep_link_qp.h */
+typedef struct uct_sep_link_state {
+    struct ibv_qp      *qp;        /**< NULL in the idle queue and in tests */
+    struct ibv_qp      *responder; /**< QP that receives, if it is another
+                                        one */
+    uct_sep_async_qp_t flush;      /**< Of the one that receives */
+    uct_sep_link_t     *link;      /**< Connection; NULL once retired */
+    ucs_list_link_t    waiting;    /**< Endpoints with pending requests that
+                                        wait for completions of this queue */
+    ucs_list_link_t    list;       /**< In uct_sep_ep_state_t, active or
+                                        retired */
+    uint8_t            path_mtu;   /**< enum ibv_mtu, once it is connected; for
+                                        both directions */
+} uct_sep_link_state_t;
+
+
+/** There is no connection. */
+static inline void uct_sep_link_state_init(uct_sep_link_state_t *state)
+{
+    ucs_list_head_init(&state->waiting);
+    ucs_list_head_init(&state->list);
+}
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_uct_side.h"
+
+#include <ucp/api/ucp.h>
+#include <uct/api/v2/uct_v2.h>
+
+#include <fnmatch.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <sstream>
+
+/*
+ * What UCP reads of a transport, of sep_mlx5 beside rc_mlx5 on the same device.
+ * Each difference has a reason, in the table at the end of this file and in
+ * docs/capabilities.md: one that has none is an oversight.
+ */
+
+using namespace sep_uct_test;
+
+namespace {
+
+/* Names and values */
+class attributes {
+public:
+    template<typename T> void add(const std::string &name, const T &value)
+    {
+        std::ostringstream text;
+
+        text << value;
+        m_values[name] = text.str();
+    }
+
+    void add(const std::string &name, const ucs_linear_func_t &func)
+    {
+        add(name + ".c", func.c);
+        add(name + ".m", func.m);
+    }
+
+    void add(const std::string &name, const uct_ppn_bandwidth_t &bandwidth)
+    {
+        add(name + ".shared", bandwidth.shared);
+        add(name + ".dedicated", bandwidth.dedicated);
+    }
+
+    /* A name for each bit */
+    void add_bits(const std::string &name, uint64_t bits,
+                  const std::map<unsigned, std::string> &bit_names)
+    {
+        for (unsigned i = 0; i < 64; ++i) {
+            auto found       = bit_names.find(i);
+            std::string what = (found == bit_names.end()) ?
+                               std::to_string(i) : found->second;
+            add(name + "." + what, (bits >> i) & 1);
+        }
+    }
+
+    const std::map<std::string, std::string> &values() const
+    {
+        return m_values;
+    }
+
+private:
+    std::map<std::string, std::string> m_values;
+};
+
+/* Adds a member of a structure where the version of UCX has it */
+#define HAS_MEMBER(_member) \
+    template<typename T> auto add_##_member(attributes *to, \
+                                             const std::string &prefix, \
+                                             const T &attr, int) \
+            -> decltype((void)attr._member) \
+    { \
+        to->add(prefix + #_member, attr._member); \
+    } \
+    template<typename T> void add_##_member(attributes*, const std::string&, \
+                                             const T&, ...) \
+    { \
+    }
+
+HAS_MEMBER(max_alloc)
+HAS_MEMBER(max_reg)
+HAS_MEMBER(reg_mem_types)
+HAS_MEMBER(reg_nonblock_mem_types)
+HAS_MEMBER(cache_mem_types)
+HAS_MEMBER(gva_mem_types)
+HAS_MEMBER(detect_mem_types)
+HAS_MEMBER(alloc_mem_types)
+HAS_MEMBER(access_mem_types)
+HAS_MEMBER(dmabuf_mem_types)
+HAS_MEMBER(exported_mkey_packed_size)
+HAS_MEMBER(reg_alignment)
+
+#define HAS_NUMBER(_member) \
+    template<typename T> auto add_##_member(attributes *to, \
+                                             const std::string &prefix, \
+                                             const T &attr, int) \
+            -> decltype((void)attr._member) \
+    { \
+        to->add(prefix + #_member, (unsigned long)attr._member); \
+    } \
+    template<typename T> void add_##_member(attributes*, const std::string&, \
+                                             const T&, ...) \
+    { \
+    }
+
+HAS_NUMBER(required_mem_flags)
+HAS_NUMBER(ctl_device)
+HAS_NUMBER(flags)
+HAS_MEMBER(path_bandwidth)
+
+const std::map<unsigned, std::string> iface_flags = {
+    {0, "AM_SHORT"}, {1, "AM_BCOPY"}, {2, "AM_ZCOPY"}, {3, "PENDING"},
+    {4, "PUT_SHORT"}, {5, "PUT_BCOPY"}, {6, "PUT_ZCOPY"}, {8, "GET_SHORT"},
+    {9, "GET_BCOPY"}, {10, "GET_ZCOPY"}, {30, "ATOMIC_CPU"},
+    {31, "ATOMIC_DEVICE"}, {32, "ERRHANDLE_SHORT_BUF"},
+    {33, "ERRHANDLE_BCOPY_BUF"}, {34, "ERRHANDLE_ZCOPY_BUF"},
+    {35, "ERRHANDLE_AM_ID"}, {36, "ERRHANDLE_REMOTE_MEM"},
+    {37, "ERRHANDLE_BCOPY_LEN"}, {38, "ERRHANDLE_PEER_FAILURE"},
+    {39, "EP_CHECK"}, {40, "CONNECT_TO_IFACE"}, {41, "CONNECT_TO_EP"},
+    {42, "CONNECT_TO_SOCKADDR"}, {43, "AM_DUP"}, {44, "CB_SYNC"},
+    {45, "CB_ASYNC"}, {46, "EP_KEEPALIVE"}, {47, "PUT_AM_ORDER"},
+    {50, "TAG_EAGER_SHORT"}, {51, "TAG_EAGER_BCOPY"}, {52, "TAG_EAGER_ZCOPY"},
+    {53, "TAG_RNDV_ZCOPY"}, {54, "INTER_NODE"}, {55, "DEVICE_EP"},
+    {56, "DEVICE_LKEY"}
+};
+
+const std::map<unsigned, std::string> event_flags = {
+    {0, "SEND_COMP"}, {1, "RECV"}, {2, "RECV_SIG"}, {3, "FD"},
+    {4, "ASYNC_CB"}
+};
+
+const std::map<unsigned, std::string> md_flags = {
+    {0, "ALLOC"}, {1, "REG"}, {2, "NEED_MEMH"}, {3, "NEED_RKEY"},
+    {4, "ADVISE"}, {5, "FIXED"}, {6, "RKEY_PTR"}, {7, "SOCKADDR"},
+    {8, "INVALIDATE"}, {9, "EXPORTED_MKEY"}, {10, "REG_DMABUF"},
+    {11, "INVALIDATE_RMA"}, {12, "INVALIDATE_AMO"}, {13, "MEMTYPE_COPY"}
+};
+
+/* The same in both versions of the structure */
+template<typename T> void add_md(attributes *to, const T &attr)
+{
+    add_max_alloc(to, "md.", attr, 0);
+    add_max_reg(to, "md.", attr, 0);
+    add_reg_mem_types(to, "md.", attr, 0);
+    add_reg_nonblock_mem_types(to, "md.", attr, 0);
+    add_cache_mem_types(to, "md.", attr, 0);
+    add_gva_mem_types(to, "md.", attr, 0);
+    add_detect_mem_types(to, "md.", attr, 0);
+    add_alloc_mem_types(to, "md.", attr, 0);
+    add_access_mem_types(to, "md.", attr, 0);
+    add_dmabuf_mem_types(to, "md.", attr, 0);
+    add_exported_mkey_packed_size(to, "md.", attr, 0);
+    add_reg_alignment(to, "md.", attr, 0);
+    add_required_mem_flags(to, "md.", attr, 0);
+    to->add_bits("md.flags", attr.flags, md_flags);
+}
+
+void add_md(attributes *to, uct_md_h md)
+{
+    ucs_sys_cpuset_t local_cpus;
+#ifdef SEP_UCX_MD_ATTR_V2
+    uct_md_attr_v2_t attr = {};
+
+    attr.field_mask = UINT64_MAX;
+    ASSERT_EQ(UCS_OK, uct_md_query_v2(md, &attr));
+    add_md(to, attr);
+#else
+    uct_md_attr_t attr = {};
+
+    ASSERT_EQ(UCS_OK, uct_md_query(md, &attr));
+    add_md(to, attr.cap);
+#endif
+    to->add("md.reg_cost", attr.reg_cost);
+    to->add("md.rkey_packed_size", attr.rkey_packed_size);
+#ifdef SEP_UCX_MD_ATTR_GLOBAL_ID
+    /* Different of different components, and the same in all processes */
+    to->add("md.has_global_id", attr.global_id[0] != '\0');
+#endif
+    memcpy(&local_cpus, &attr.local_cpus, sizeof(local_cpus));
+    to->add("md.local_cpus", CPU_COUNT(&local_cpus));
+}
+
+void add_iface(attributes *to, uct_iface_h iface)
+{
+    uct_iface_attr_t attr;
+
+    ASSERT_EQ(UCS_OK, uct_iface_query(iface, &attr));
+    to->add_bits("flags", attr.cap.flags, iface_flags);
+    to->add_bits("event_flags", attr.cap.event_flags, event_flags);
+    to->add("put.max_short", attr.cap.put.max_short);
+    to->add("put.max_bcopy", attr.cap.put.max_bcopy);
+    to->add("put.min_zcopy", attr.cap.put.min_zcopy);
+    to->add("put.max_zcopy", attr.cap.put.max_zcopy);
+    to->add("put.opt_zcopy_align", attr.cap.put.opt_zcopy_align);
+    to->add("put.align_mtu", attr.cap.put.align_mtu);
+    to->add("put.max_iov", attr.cap.put.max_iov);
+    to->add("get.max_short", attr.cap.get.max_short);
+    to->add("get.max_bcopy", attr.cap.get.max_bcopy);
+    to->add("get.min_zcopy", attr.cap.get.min_zcopy);
+    to->add("get.max_zcopy", attr.cap.get.max_zcopy);
+    to->add("get.opt_zcopy_align", attr.cap.get.opt_zcopy_align);
+    to->add("get.align_mtu", attr.cap.get.align_mtu);
+    to->add("get.max_iov", attr.cap.get.max_iov);
+    to->add("am.max_short", attr.cap.am.max_short);
+    to->add("am.max_bcopy", attr.cap.am.max_bcopy);
+    to->add("am.min_zcopy", attr.cap.am.min_zcopy);
+    to->add("am.max_zcopy", attr.cap.am.max_zcopy);
+    to->add("am.opt_zcopy_align", attr.cap.am.opt_zcopy_align);
+    to->add("am.align_mtu", attr.cap.am.align_mtu);
+    to->add("am.max_hdr", attr.cap.am.max_hdr);
+    to->add("am.max_iov", attr.cap.am.max_iov);
+    to->add("atomic32.op_flags", attr.cap.atomic32.op_flags);
+    to->add("atomic32.fop_flags", attr.cap.atomic32.fop_flags);
+    to->add("atomic64.op_flags", attr.cap.atomic64.op_flags);
+    to->add("atomic64.fop_flags", attr.cap.atomic64.fop_flags);
+    to->add("device_addr_len", attr.device_addr_len);
+    to->add("iface_addr_len", attr.iface_addr_len);
+    to->add("ep_addr_len", attr.ep_addr_len);
+    to->add("max_conn_priv", attr.max_conn_priv);
+    to->add("overhead", attr.overhead);
+    to->add("bandwidth", attr.bandwidth);
+    to->add("latency", attr.latency);
+    to->add("priority", (unsigned)attr.priority);
+    to->add("max_num_eps", attr.max_num_eps);
+    to->add("dev_num_paths", attr.dev_num_paths);
+    add_ctl_device(to, "", attr, 0);
+}
+
+void add_iface_v2(attributes *to, uct_iface_h iface)
+{
+#ifdef SEP_UCX_IFACE_QUERY_V2
+    uct_iface_attr_v2_t attr = {};
+
+    attr.field_mask  = UCT_IFACE_ATTR_FIELD_MAX_PUT_SGL_ZCOPY_COUNT;
+    auto status      = uct_iface_query_v2(iface, &attr);
+    to->add("v2.max_put_sgl_zcopy_count",
+            (status == UCS_OK) ?
+            std::to_string(attr.max_put_sgl_zcopy_count) :
+            ucs_status_string(status));
+#  ifdef SEP_UCX_PUT_SGL
+    attr.field_mask  = UCT_IFACE_ATTR_FIELD_CAP_FLAGS;
+    attr.cap.flags   = 0;
+    EXPECT_EQ(UCS_OK, uct_iface_query_v2(iface, &attr));
+    to->add_bits("v2.flags", attr.cap.flags, {});
+#  endif
+#endif
+}
+
+void add_perf(attributes *to, uct_iface_h iface)
+{
+    static const std::pair<const char*, uct_ep_operation_t> operations[] = {
+        {"am_short", UCT_EP_OP_AM_SHORT}, {"am_bcopy", UCT_EP_OP_AM_BCOPY},
+        {"am_zcopy", UCT_EP_OP_AM_ZCOPY}, {"put_short", UCT_EP_OP_PUT_SHORT},
+        {"put_zcopy", UCT_EP_OP_PUT_ZCOPY}, {"get_bcopy", UCT_EP_OP_GET_BCOPY},
+        {"get_zcopy", UCT_EP_OP_GET_ZCOPY}
+    };
+
+    for (auto &operation : operations) {
+        std::string prefix   = std::string("perf.") + operation.first + ".";
+        uct_perf_attr_t perf = {};
+
+        perf.field_mask         = UINT64_MAX;
+        perf.operation          = operation.second;
+        perf.local_memory_type  = UCS_MEMORY_TYPE_HOST;
+        perf.remote_memory_type = UCS_MEMORY_TYPE_HOST;
+        perf.local_sys_device   = UCS_SYS_DEVICE_ID_UNKNOWN;
+        perf.remote_sys_device  = UCS_SYS_DEVICE_ID_UNKNOWN;
+        ASSERT_EQ(UCS_OK, uct_iface_estimate_perf(iface, &perf));
+        to->add(prefix + "send_pre_overhead", perf.send_pre_overhead);
+        to->add(prefix + "send_post_overhead", perf.send_post_overhead);
+        to->add(prefix + "recv_overhead", perf.recv_overhead);
+        to->add(prefix + "bandwidth", perf.bandwidth);
+        to->add(prefix + "latency", perf.latency);
+        to->add(prefix + "max_inflight_eps", perf.max_inflight_eps);
+        add_flags(to, prefix, perf, 0);
+        add_path_bandwidth(to, prefix, perf, 0);
+    }
+}
+
+/* Differences from rc_mlx5, and why they are right */
+struct difference {
+    const char *pattern; /* Of names, for fnmatch() */
+    unsigned   from; /* Versions of UCX that have it, 100 * major + minor */
+    unsigned   until;
+    const char *reason;
+};
+
+extern const std::vector<difference> differences;
+
+class test_sep_caps : public test_sep_uct {
+protected:
+    void SetUp() override
+    {
+        if (!entity::has_device()) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+
+        /* What is best depends on the processor */
+        setenv("UCX_SEP_PCI_RELAXED_ORDERING", "off", 1);
+        setenv("UCX_IB_PCI_RELAXED_ORDERING", "off", 1);
+    }
+
+    void TearDown() override
+    {
+        unsetenv("UCX_SEP_PCI_RELAXED_ORDERING");
+        unsetenv("UCX_IB_PCI_RELAXED_ORDERING");
+    }
+
+    static attributes query(const char *tl)
+    {
+        side opened(tl, {}, UCS_THREAD_MODE_SINGLE);
+        attributes found;
+
+        add_md(&found, opened.md());
+        add_iface(&found, opened.iface());
+        add_iface_v2(&found, opened.iface());
+        add_perf(&found, opened.iface());
+        return found;
+    }
+
+    static unsigned version()
+    {
+        unsigned major, minor, release;
+
+        ucp_get_version(&major, &minor, &release);
+        return major * 100 + minor;
+    }
+
+    /* The row that is about an attribute */
+    static const difference *find_row(const std::string &name)
+    {
+        for (auto &row : differences) {
+            if ((version() >= row.from) && (version() <= row.until) &&
+                (fnmatch(row.pattern, name.c_str(), 0) == 0)) {
+                return &row;
+            }
+        }
+        return nullptr;
+    }
+};
+
+TEST_F(test_sep_caps, each_difference_from_rc_mlx5_has_a_reason)
+{
+    auto ours = query("sep_mlx5").values(), theirs = query("rc_mlx5").values();
+    std::set<const difference*> found;
+
+    ASSERT_EQ(ours.size(), theirs.size());
+    for (auto &each : ours) {
+        const difference *row = find_row(each.first);
+
+        if (each.second == theirs[each.first]) {
+            continue;
+        }
+
+        if (row == nullptr) {
+            ADD_FAILURE() << each.first << " is " << each.second
+                          << ", with rc_mlx5 " << theirs[each.first]
+                          << ": add a reason to the table, and to "
+                             "docs/capabilities.md, or mend it";
+        } else {
+            found.insert(row);
+        }
+    }
+
+    for (auto &row : differences) {
+        if ((version() >= row.from) && (version() <= row.until) &&
+            (found.count(&row) == 0)) {
+            ADD_FAILURE() << row.pattern << " does not differ from rc_mlx5 any "
+                             "more: remove it from the table, and from "
+                             "docs/capabilities.md";
+        }
+    }
+}
+
+const unsigned any_version = 9999;
+
+const char *const seg_size_reason =
+        "UCX_SEP_SEG_SIZE is 8273, so that fragments end between numbers; what "
+        "is packed needs no more (docs/tuning.md)";
+const char *const header_reason =
+        "the header of a message is one byte shorter, for want of hardware tag "
+        "matching";
+const char *const connect_reason =
+        "the interface connects by itself, on demand, and to interfaces: an "
+        "endpoint has no address, and the interface's has what a peer needs";
+const char *const atomics_reason =
+        "UCX knows masked atomics and those of 4 bytes only where there is "
+        "DEVX; libmlx5 tells of them without";
+const char *const cost_reason =
+        "an operation takes less than half of the instructions "
+        "(contrib/bench-insn.sh)";
+const char *const on_demand_reason =
+        "an endpoint costs nothing before it is used, so the number of them "
+        "neither slows down nor limits the transport";
+
+const std::vector<difference> differences = {
+    {"am.max_[bz]copy", 0, any_version, seg_size_reason},
+    {"[pg][ue]t.max_bcopy", 0, any_version, seg_size_reason},
+    {"am.max_short", 0, any_version, header_reason},
+    {"am.max_hdr", 0, any_version, header_reason},
+    {"flags.CONNECT_TO_*", 0, any_version, connect_reason},
+    {"*_addr_len", 0, any_version, connect_reason},
+    {"atomic*_flags", 0, any_version, atomics_reason},
+    {"get.min_zcopy", 0, any_version,
+     "results of up to 32 bytes come with their completion "
+     "(UCX_SEP_TX_INLINE_RESP), 64 with rc_mlx5, whose completions take twice "
+     "the memory for that"},
+    {"*latency.m", 0, any_version, on_demand_reason},
+    {"max_num_eps", 0, any_version, on_demand_reason},
+    {"*.max_inflight_eps", 0, any_version, on_demand_reason},
+    {"priority", 0, any_version,
+     "it decides between transports that are equal otherwise, and who loads "
+     "sep_mlx5 wants it"},
+    {"overhead", 0, any_version, cost_reason},
+    {"perf.*_overhead", 0, any_version, cost_reason},
+    {"md.cache_mem_types", 118, any_version,
+     "memory of accelerators is not registered"},
+    {"md.exported_mkey_packed_size", 118, any_version,
+     "keys are not exported to other devices"},
+    {"perf.*_[bz]copy.latency.c", 118, any_version,
+     "UCX adds a time for reading what is not in the request, of its own "
+     "transports alone"},
+    {"ctl_device", 122, any_version,
+     "the processor controls it, so no device does; UCX's own leave it zero"},
+    {"md.flags.INVALIDATE*", 0, any_version,
+     "memory that is deregistered can't be accessed any more; rc_mlx5 has keys "
+     "that can be invalidated alone, which only DEVX makes"},
+};
+
+} // namespace

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "test_sep_stranger.h"
+
+#include "common/seed.h"
+
+#include <arpa/inet.h>
+
+#include <random>
+
+using namespace sep_cm_test;
+
+namespace {
+
+class test_sep_cm_stranger : public ::testing::Test {
+protected:
+    void SetUp() override
+    {
+        if (device::get() == nullptr) {
+            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        }
+    }
+
+    /* As much as a datagram may have */
+    static size_t mtu()
+    {
+        return 128u << device::get()->mtu;
+    }
+
+    static void expect_connects(cm_user &a, cm_user &b)
+    {
+        conn *ab = a.get(b.addr), *ba = b.get(a.addr);
+
+        EXPECT_EQ(UCS_INPROGRESS, a.start(ab));
+        EXPECT_TRUE(a.wait_established(ab));
+        EXPECT_TRUE(b.wait_established(ba));
+    }
+};
+
+} // namespace
+
+
+TEST_F(test_sep_cm_stranger, long_datagrams_do_not_break_the_queue_pair)
+{
+    std::vector<uint8_t> data(mtu(), 0x5e);
+    cm_user a, b;
+    stranger s;
+
+    for (unsigned i = 0; i < 200; ++i) {
+        s.send(a.addr, data.data(), (i == 0) ? mtu() : mtu() - i * 5);
+        ASSERT_TRUE(a.wait([&]() { return a.stats().rx_packets > i; }))
+                << i;
+    }
+    EXPECT_EQ(0u, a.stats().rx_errors);
+    EXPECT_EQ(0u, a.stats().restarts);
+    EXPECT_EQ(200u, a.stats().rx_malformed);
+    EXPECT_EQ(0u, a.stats().tx_packets);
+    expect_connects(b, a);
+}
+
+TEST_F(test_sep_cm_stranger, who_does_not_know_the_q_key_is_not_heard)
+{
+    cm_user a, b;
+    stranger s;
+    uct_sep_conn_packet_t packet;
+    uint32_t qkey = uct_sep_iface_addr_qkey(&a.addr.iface);
+
+    EXPECT_NE(a.addr.iface.qkey, b.addr.iface.qkey);
+    EXPECT_EQ(0u, qkey & 0x80000000u) << "needs privileges to send with";
+
+    const uct_sep_conn_msg_t msg = s.req(a.addr, s.addr());
+
+    uct_sep_conn_msg_pack(&msg, &packet);
+    for (uint32_t guess : {qkey ^ 1, 0x5e9c0de1u, 0u,
+                           uct_sep_iface_addr_qkey(&b.addr.iface)}) {
+        s.send(a.addr, &packet, sizeof(packet), guess);
+    }
+    s.send(a.addr, "end", 3);
+    ASSERT_TRUE(a.wait([&]() { return a.stats().rx_malformed > 0; }));
+    EXPECT_EQ(1u, a.stats().rx_packets);
+    EXPECT_EQ(0u, a.live_conns());
+    EXPECT_EQ(0u, a.stats().rx_errors);
+}
+
+TEST_F(test_sep_cm_stranger, who_says_what_is_true_is_answered)
+{
+    uct_sep_conn_msg_t msg = {};
+    cm_user a;
+    stranger s;
+
+    s.send(a.addr, s.req(a.addr, s.addr()));
+    ASSERT_TRUE(a.wait([&]() { return s.receive(&msg); }));
+    EXPECT_EQ(UCT_SEP_CONN_MSG_REP, msg.type);
+    EXPECT_EQ(0xbadu, msg.dst_nonce);
+    EXPECT_EQ(1u, a.live_conns());
+
+    /* He has it now, so he may say that he does not want it */
+    msg.dst_epoch = msg.src_epoch;
+    msg.dst_nonce = msg.src_nonce;
+    msg.dst_id    = uct_sep_iface_addr_id(&a.addr.iface);
+    msg.src       = s.addr();
+    msg.type      = UCT_SEP_CONN_MSG_REJ;
+    msg.reason    = UCT_SEP_CONN_REJ_STALE_EPOCH;
+    ++msg.dst_nonce;
+    s.send(a.addr, msg);
+    ASSERT_TRUE(a.wait([&]() { return a.stats().rx_stale > 0; }));
+    EXPECT_EQ(1u, a.live_qps()) << "a wrong nonce was believed";
+    --msg.dst_nonce;
+    s.send(a.addr, msg);
+    EXPECT_TRUE(a.wait([&]() { return a.live_qps() == 0; }));
+}
+
+TEST_F(test_sep_cm_stranger, a_claim_of_anothers_address_is_dropped)
+{
+    unsigned dropped = 0;
+    cm_user a, b;
+    stranger s;
+
+    auto expect_dropped = [&](const uct_sep_peer_addr_t &claim,
+                              const char *what) {
+        s.send(a.addr, s.req(a.addr, claim));
+        ++dropped;
+        ASSERT_TRUE(a.wait([&]() { return a.stats().rx_packets >= dropped; }));
+        EXPECT_EQ(dropped, a.stats().rx_foreign) << what;
+        EXPECT_EQ(0u, a.live_conns()) << what;
+        EXPECT_EQ(0u, a.stats().tx_packets) << what;
+    };
+
+    uct_sep_peer_addr_t claim = s.addr();
+    if (device::get()->port.is_roce) {
+        claim.dev.gid[15] ^= 1;
+    } else {
+        claim.dev.lid = htons(ntohs(claim.dev.lid) + 1);
+    }
+    expect_dropped(claim, "another port");
+
+    expect_dropped(b.addr, "another queue pair");
+}
+
+/* Each would cost a queue pair and a message */
+TEST_F(test_sep_cm_stranger, an_offer_that_contradicts_the_address_is_dropped)
+{
+    uct_sep_peer_addr_t split;
+    uct_sep_conn_msg_t msg;
+    cm_user a;
+    stranger s;
+
+    split              = s.addr();
+    split.iface.flags ^= UCT_SEP_IFACE_ADDR_FLAG_SPLIT;
+    s.send(a.addr, s.req(a.addr, split));
+
+    msg                  = s.req(a.addr, s.addr());
+    msg.qp.responder_qpn = msg.qp.qpn + 1;
+    s.send(a.addr, msg);
+
+    ASSERT_TRUE(a.wait([&]() { return a.stats().rx_packets == 2; }));
+    EXPECT_EQ(2u, a.stats().rx_malformed);
+    EXPECT_EQ(0u, a.live_conns());
+    EXPECT_EQ(0u, a.stats().tx_packets);
+
+    msg.src = split;
+    s.send(a.addr, msg);
+    EXPECT_TRUE(a.wait([&]() { return a.live_conns() == 1; }));
+}
+
+/* REJ goes to each, at an address that is almost his own */
+TEST_F(test_sep_cm_stranger, ten_thousand_random_requests_take_bounded_memory)
+{
+    std::mt19937_64 rng(seed::get());
+    cm_user a, b;
+    stranger s;
+
+    for (unsigned i = 0; i < 10000; ++i) {
+        uct_sep_peer_addr_t claim = s.addr(1 + (rng() >> 1));
+        uct_sep_conn_msg_t msg;
+
+        if (!device::get()->port.is_roce) {
+            for (unsigned j = 8; j < 16; ++j) {
+                claim.dev.gid[j] = rng(); /* Without a GRH nobody can tell */
+            }
+        }
+        claim.dev.path = rng() % UCT_SEP_MAX_PATHS;
+        msg            = s.req(a.addr, claim);
+        msg.dst_id     = rng() | 1;
+        s.send(a.addr, msg);
+        if (i % 100 == 99) {
+            ASSERT_TRUE(a.wait([&]() { return a.stats().rx_packets > i; }));
+        }
+    }
+    EXPECT_EQ(10000u, a.stats().rx_foreign);
+    EXPECT_EQ(10000u, a.stats().tx_packets);
+    EXPECT_LE(a.stats().ahs, 256u);
+    EXPECT_EQ(0u, a.live_conns());
+    EXPECT_EQ(0u, a.live_qps());
+    expect_connects(b, a);
+}
+
+/* Whoever sends without end must not keep others out */
+TEST_F(test_sep_cm_stranger, a_flood_leaves_time_for_others)
+{
+    const unsigned LIMIT = 10000;
+    unsigned sent        = 1;
+    options o;
+
+    o.mode   = UCS_ASYNC_MODE_POLL;
+    o.rx_len = 16;
+    cm_user a(o);
+    stranger s;
+    uct_sep_conn_msg_t msg = s.req(a.addr, s.addr());
+
+    /* For each packet that is answered, another one arrives */
+    msg.dst_id = 1;
+    a.on_send  = [&]() {
+        if (sent < LIMIT) {
+            ++sent;
+            s.send(a.addr, msg);
+        }
+    };
+    s.send(a.addr, msg);
+    for (unsigned i = 0; (i < 10) || (sent < 100); ++i) {
+        unsigned before = sent;
+
+        ASSERT_LT(i, 1000u) << "packets are left lying";
+        a.progress();
+        ASSERT_LE(sent - before, 2 * o.rx_len) << "progress does not return";
+    }
+    a.on_send = nullptr;
+}
