@@ -3,6 +3,7 @@
 #
 # Checks of the sources themselves.
 #
+#   check-sources.sh           all that follow
 #   check-sources.sh shell     shellcheck on every shell script
 #   check-sources.sh hosts     no network host is named: packages and sources
 #                              come from wherever this machine's apt gets them
@@ -104,6 +105,16 @@ pictures)
     ;;
 format)
     project_files | contrib/check_format.py
+    ;;
+'')
+    failed=
+    for check in $("./contrib/${0##*/}" --list); do
+        "./contrib/${0##*/}" "$check" || failed+=" $check"
+    done
+    if [[ -n $failed ]]; then
+        echo "failed:$failed" >&2
+        exit 1
+    fi
     ;;
 --list)
     sed -n 's/^#   check-sources.sh \([a-z]*\).*/\1/p' "$0" | grep .

@@ -256,12 +256,14 @@ def main():
     parser.add_argument("--top", default=".", help="the tree, default .")
     parser.add_argument("--summary", action="store_true",
                         help="only how many files are covered and differ")
+    parser.add_argument("files", nargs="*",
+                        help="only these, instead of all on standard input")
     options = parser.parse_args()
     program = find_clang_format()
-    names = sys.stdin.read().splitlines()
+    names = options.files or sys.stdin.read().splitlines()
     exceptions = read_exceptions(options.top)
     unused = [pattern for pattern in exceptions
-              if not fnmatch.filter(names, pattern)]
+              if not options.files and not fnmatch.filter(names, pattern)]
     paths = [name for name in covered(names, exceptions)
              if os.path.isfile(os.path.join(options.top, name))]
 

@@ -8,9 +8,9 @@
 # directory is changed, apart from Debian packages being installed. Run it again
 # at any time; only what changed is rebuilt.
 #
-# Where the source of the installed UCX is not to be had, only the device is
-# shown, with UCX's own transport on it. Give the source in the environment
-# variable SEP_UCX_SOURCE then.
+# The transport needs the source of the installed UCX. Where apt cannot provide it,
+# this ends with an error: set SEP_UCX_SOURCE to a directory or an archive of it.
+# With SEP_UCX=auto the device alone is shown then, with UCX's own transport on it.
 #
 #   contrib/demo.sh [OPTIONS OF test/jobs/main_job]
 set -euo pipefail
@@ -25,7 +25,6 @@ build=$SEP_TOP/build/demo
 start=$SECONDS
 
 sep_install_deps build jobs
-export SEP_UCX=${SEP_UCX-auto}
 sep_build "$build" "all job-programs" "$SEP_TOP/contrib/configure-release" \
     --disable-gtest
 
@@ -39,25 +38,35 @@ fi
 
 sep_say "Running the main job"
 status=0
-SEP_BUILD_DIR=$build timeout --kill-after=30 "${SEP_JOBS_TIMEOUT:-1800}" \
+SEP_BUILD_DIR=$build PYTHONUNBUFFERED=1 \
+    timeout --kill-after=30 "${SEP_JOBS_TIMEOUT:-7200}" \
     "$SEP_TOP/test/jobs/main_job" --build-dir "$build" "${only[@]}" "$@" \
-    < /dev/null || status=$?
+    < /dev/null | tee "$build/demo.log" || status=$?
+why=$(sed -n 's/^ *FAIL /: /p' "$build/demo.log" | head -n 1)
 
 case $status in
-0)       sep_say "The main job passed" ;;
-77)      sep_say "The main job skipped all of these rows" ;;
-124|137) sep_say "The main job hung and was killed" ;;
-*)       sep_say "The main job failed (exit status $status)" ;;
+0)       verdict="The main job passed" ;;
+77)      verdict="The main job skipped all of these rows" ;;
+124|137) verdict="The main job hung and was killed" ;;
+*)       verdict="The main job failed (exit status $status)$why" ;;
 esac
 
 if [[ ${#only[@]} == 0 ]]; then
     sep_say "What 16 workers of the default category take"
     if ! timeout --kill-after=5 120 "$build/bin/mlx5sim-run" --private \
             "$build/bin/sep_info" -t -w 16 -c dynamic < /dev/null; then
-        sep_say "It is not what sep_info says"
-        [[ $status != 0 ]] || status=1
+        echo "It is not what sep_info says"
+        if [[ $status == 0 ]]; then
+            status=1
+            verdict="What 16 workers take is not what sep_info says"
+        fi
     fi
+else
+    verdict+=", of rc_mlx5 alone: the transport was $transport, set \
+SEP_UCX_SOURCE to the source of UCX"
 fi
-echo "Wall time, with installing and building:" \
-     "$(sep_duration $((SECONDS - start)))"
+printf '\nWall time, with installing and building: %s\n' \
+    "$(sep_duration $((SECONDS - start)))"
+# What was wrong first is the last line
+sep_say "$verdict"
 exit "$status"

@@ -76,11 +76,18 @@ lock_cache()
         die "another run holds $cache/.lock for more than 10 minutes"
 }
 
+# A directory for what is not finished, which goes with this script.
+make_work()
+{
+    work=$(mktemp -d "$cache/.fetch.XXXXXX")
+    trap 'rm -rf -- "$work"' EXIT
+}
+
 # An archive has one directory, whatever its name. What it is called here follows
 # from its content, so another one of the same name is unpacked again.
 unpack_archive()
 {
-    local file=$1 sum tree work
+    local file=$1 sum tree
     need tar tar
     need sha256sum coreutils
     sum=$(sha256sum < "$file") || die "$file can't be read"
@@ -88,9 +95,7 @@ unpack_archive()
     lock_cache
     tree=$cache/archive-${sum:0:16}
     if [[ ! -e $tree/.sep-complete ]]; then
-        work=$(mktemp -d "$cache/.fetch.XXXXXX")
-        # shellcheck disable=SC2064 # the directory's name now
-        trap "rm -rf '$work'" EXIT
+        make_work
         say "unpacking $file"
         mkdir "$work/tree"
         tar -x -f "$file" -C "$work/tree" --strip-components=1 --no-same-owner ||
@@ -149,8 +154,7 @@ if [[ -e $tree/.sep-complete ]]; then
     exit 0
 fi
 
-work=$(mktemp -d "$cache/.fetch.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+make_work
 mkdir -p "$work"/{sources,lists/partial,cache/archives/partial,download}
 
 # One-line style: "deb [options] URI suite components".
@@ -195,9 +199,6 @@ cat > "$work/apt.conf" << EOF
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 Dir::Etc::sourcelist "/dev/null";
-Dir::Etc::sourceparts "$work/sources";
-Dir::State::lists "$work/lists";
-Dir::Cache "$work/cache";
 Acquire::Languages "none";
 Acquire::Retries "3";
 APT::Sandbox::User "$(id -un)";
@@ -207,7 +208,10 @@ apt()
 {
     local tool=$1
     shift
-    timeout --kill-after=10 900 "$tool" -c "$work/apt.conf" "$@"
+    # In a file, a path could not have a quote in it
+    timeout --kill-after=10 900 "$tool" -c "$work/apt.conf" \
+        -o "Dir::Etc::sourceparts=$work/sources" \
+        -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" "$@"
 }
 
 say "reading the list of source packages"

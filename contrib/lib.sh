@@ -143,6 +143,7 @@ sep_build()
     local dir=$1 targets=$2 configure=$3
     shift 3
     local wanted="$configure $*${SEP_UCX:+ SEP_UCX=$SEP_UCX}" target log
+    local why
     wanted+=${SEP_UCX_SOURCE:+ SEP_UCX_SOURCE=$SEP_UCX_SOURCE}
 
     sep_autogen
@@ -154,7 +155,9 @@ sep_build()
         (cd "$dir" && timeout --kill-after=30 900 "$configure" "$@") \
             > "$dir/configure.out" 2>&1 < /dev/null || {
             tail -n 30 "$dir/configure.out" >&2
-            sep_die "configure failed; see $dir/config.log"
+            why=$(sed -n 's/^configure: error: //p' "$dir/configure.out" |
+                      tail -n 1)
+            sep_die "configure failed (see $dir/config.log)${why:+: $why}"
         }
         sed -n '/^=====/,$p' "$dir/configure.out"
         echo "$wanted" > "$dir/.sep-configured"

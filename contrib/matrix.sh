@@ -183,7 +183,7 @@ run_jobs()
     if [[ $1 != system ]]; then
         export LD_LIBRARY_PATH=$2/ucx/lib PATH=$2/ucx/bin:$PATH
     fi
-    timeout --kill-after=30 "${SEP_JOBS_TIMEOUT:-1800}" \
+    timeout --kill-after=30 "${SEP_JOBS_TIMEOUT:-7200}" \
         "$SEP_TOP/test/jobs/main_job" --build-dir "$2/sep" "${quick[@]}" \
         --json "$2/jobs.json"
 }

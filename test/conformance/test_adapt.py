@@ -2,6 +2,7 @@
 """Which shape of UCX's tests a source has, and that others are refused."""
 
 import os
+import re
 import tempfile
 import unittest
 from unittest import mock
@@ -73,6 +74,13 @@ class Adapt(unittest.TestCase):
 
 
 class Edits(unittest.TestCase):
+
+    def test_inline_responses_of_atomics_are_set_on_sep_mlx5(self):
+        edit, = [edit for edit in adapt.EDITS if "test_amo" in edit.path]
+        self.assertEqual(
+            '"IB_TX_INLINE_RESP?=32", "SEP_TX_INLINE_RESP?=32", '
+            '"TX_INLINE_RESP?=32") {',
+            re.sub(edit.pattern, edit.replacement, '"IB_TX_INLINE_RESP=32") {'))
 
     def test_each_edit_knows_each_shape_and_its_reason(self):
         for edit in adapt.EDITS:

@@ -133,6 +133,21 @@ class Selection(unittest.TestCase):
         self.assertIsNone(cases.excluded("test_uct_event.am/0"))
         self.assertIsNone(cases.excluded("test_ucp_tag_match.send/0"))
 
+    def test_alternatives_outside_of_brackets(self):
+        for pattern, parts in (("a", ["a"]), ("^a|b", ["^a", "b"]),
+                               (r"^(?:a|b)\.|c[|]", [r"^(?:a|b)\.", "c[|]"])):
+            self.assertEqual(parts, cases.alternatives(pattern))
+
+    def test_entries_without_a_test_are_found(self):
+        tests = [gtest.Test("rc_mlx5", "test_rc_flow", "a/0", ""),
+                 gtest.Test("sep_mlx5", "uct_flush_test", "put/0", "")]
+        dead = cases.dead_entries(("EXCLUDED", "QUICK"), tests)
+        self.assertIn("EXCLUDED ^test_ucp_sockaddr", dead)
+        self.assertNotIn("EXCLUDED ^test_rc_", dead)
+        self.assertIn("EXCLUDED ^test_rc\\b", dead)
+        self.assertIn("QUICK ^md ", dead)
+        self.assertFalse([each for each in dead if "^(?:uct|ud) " in each])
+
     def test_quick_part(self):
         self.assertTrue(cases.quick("uct uct_flush_test.put/0"))
         self.assertTrue(cases.quick("uct uct_p2p_rma_test.put_short/1"))

@@ -8,7 +8,7 @@ import tempfile
 import textwrap
 import unittest
 
-from conformance import gtest
+from conformance import cli, gtest
 
 LISTED = [("test_arbiter.add_purge", ""),
           ("sep_mlx5/uct_flush_test.put/0", "sep_mlx5/mlx5_0:1"),
@@ -45,6 +45,9 @@ for full_name in names:
     if what == "violates":
         with open(os.environ["DEVICE"] + "/violations", "w") as file:
             file.write("strict check 'cq-overrun' failed on CQ 0x1\n")
+    if what == "violates_in_company" and len(names) > 1:
+        with open(os.environ["DEVICE"] + "/violations", "w") as file:
+            file.write("strict check 'sq-reused' failed on QP 0x1\n")
     if what == "fails":
         test["failures"] = [{"failure": "x.cc:1\nExpected equality"}]
     tests.append(test)
@@ -85,7 +88,7 @@ class Run(unittest.TestCase):
             file.write(textwrap.dedent(text))
         os.chmod(path, 0o755)
 
-    def run_tests(self, *names, limit=20):
+    def run_tests(self, *names, limit=60):
         tests = [gtest.Test("i", "s", name, "") for name in names]
         results = self.program.run(tests, limit, "log")
         self.assertEqual({f"i/s.{name}" for name in names}, set(results))
@@ -113,6 +116,27 @@ class Run(unittest.TestCase):
                          [passes.status, violates.status, skips.status])
         self.assertIn("cq-overrun", violates.reason)
 
+    def test_a_complaint_that_does_not_come_again_is_kept(self):
+        _, violates, last = self.run_tests("passes", "violates_in_company",
+                                           "last")
+        self.assertEqual([gtest.OK, gtest.FAILED],
+                         [violates.status, last.status])
+        self.assertIn("sq-reused", last.reason)
+        self.assertTrue(last.violates)
+        _, fails, _ = self.run_tests("violates_in_company", "fails", "last")
+        self.assertEqual(gtest.FAILED, fails.status)
+        self.assertIn("sq-reused", fails.reason)
+        for status in self.run_tests("violates_in_company", "skips"):
+            self.assertTrue(status.status == gtest.SKIPPED or status.violates)
+
+    def test_no_other_try_excuses_a_complaint(self):
+        options = cli.parse(["--limit", "60"])
+        shard = [gtest.Test("i", "s", name, "") for name in
+                 ("passes", "violates_in_company", "last")]
+        results = cli.run_shard(self.program, shard, options)
+        self.assertEqual((gtest.FAILED, 1), (results["i/s.last"].status,
+                                             results["i/s.last"].tries))
+
     def test_crash_costs_one_test(self):
         before, crash, behind = self.run_tests("before", "crashes", "behind")
         self.assertEqual([gtest.OK, gtest.CRASHED, gtest.OK],
@@ -120,15 +144,15 @@ class Run(unittest.TestCase):
         self.assertIn("SIGABRT", crash.reason)
 
     def test_hang_costs_one_test(self):
-        hang, behind = self.run_tests("hangs", "behind", limit=3)
+        hang, behind = self.run_tests("hangs", "behind", limit=10)
         self.assertEqual([gtest.HUNG, gtest.OK], [hang.status, behind.status])
 
     def test_output_does_not_extend_the_time(self):
-        result, = self.run_tests("chatters", limit=3)
+        result, = self.run_tests("chatters", limit=10)
         self.assertEqual(gtest.HUNG, result.status)
 
     def test_program_that_does_not_end_is_ended(self):
-        result, = self.run_tests("hangs_at_the_end", limit=3)
+        result, = self.run_tests("hangs_at_the_end", limit=10)
         self.assertEqual(gtest.OK, result.status)
 
     def test_program_that_does_not_start_is_a_crash(self):

@@ -183,7 +183,7 @@ class Program(unittest.TestCase):
 
     def refuse(self, *words):
         done = subprocess.run([PROGRAM, *words], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         self.assertEqual(1, done.returncode, done.stdout)
         return done.stderr
 

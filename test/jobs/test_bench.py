@@ -78,7 +78,7 @@ class Bench(unittest.TestCase):
 
     def run_program(self, name, *args):
         return subprocess.run([os.path.join(TOP, "bench", name), *args],
-                              capture_output=True, text=True, timeout=20,
+                              capture_output=True, text=True, timeout=300,
                               check=False)
 
     def test_instructions_are_those_of_the_transport(self):

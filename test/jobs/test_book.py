@@ -73,6 +73,29 @@ class Page(unittest.TestCase):
         self.assertEqual({chapter.name + end for chapter in cli.CHAPTERS
                           for end in (".tsv", ".svg")}, names)
 
+    def test_figures_say_what_they_show(self):
+        """Text of figures stays text."""
+        said = {}
+        for name in self.figures:
+            with open(os.path.join(TOP, "docs/book", f"{name}.svg"),
+                      encoding="utf-8") as file:
+                said[name] = re.findall(r"<text[^>]*>([^<]*)</text>",
+                                        file.read())
+            self.assertNotIn("theirs", said[name], name)
+        self.assertLessEqual({"Zambre 2018", "model, fitted"},
+                             set(said["rates"]))
+        self.assertLessEqual({"16 x 1", "1 x 16"}, set(said["stencil"]))
+        self.assertLessEqual({"2", "8", "32", "128", "512"},
+                             set(said["connect"]))
+
+    def test_a_rate_that_hangs_on_what_is_fitted_is_fitted(self):
+        """dynamic, on page_adjacent."""
+        table = next(table for chapter, table in self.tables
+                     if chapter.name == "rates")
+        fitted = {row["category"] for row in table.records()
+                  if row["16 threads is"] == "fitted"}
+        self.assertEqual({"2xdynamic", "dynamic", "shared_dynamic"}, fitted)
+
     def test_commands_are_ours(self):
         for chapter in cli.CHAPTERS:
             for script in re.findall(r"contrib/[\w.-]+", chapter.command):

@@ -28,7 +28,7 @@ class WithoutTheTransport(unittest.TestCase):
             self.assertIn("not built (--without-ucx-source)", done.stdout)
             names = subprocess.run(
                 ["make", "-n", "job-programs"], cwd=build, text=True,
-                capture_output=True, timeout=60, check=True).stdout.split()
+                capture_output=True, timeout=300, check=True).stdout.split()
         for job in jobs.jobs(True, list(jobs.LIBRARIES)):
             self.assertIn(job.binary("").lstrip("/"), names)
 

@@ -6,11 +6,12 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
-PAGES = ("README.md", "NEWS.md", "CONTRIBUTING.md") + tuple(sorted(
+PAGES = ("README.md", "NEWS", "CONTRIBUTING.md") + tuple(sorted(
     f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
     if name.endswith(".md")))
 
@@ -109,7 +110,7 @@ class Variables(unittest.TestCase):
             self.skipTest("mlx5sim-stat is not built")
         wanted = subprocess.run([program, "--variables-markdown"], check=True,
                                 capture_output=True, text=True,
-                                timeout=20).stdout.strip()
+                                timeout=300).stdout.strip()
         text = read("docs/software-device.md")
         found = re.search(r"<!-- variables:.*?-->\n(.*?)\n<!-- end", text,
                           re.S)
@@ -122,7 +123,7 @@ class Variables(unittest.TestCase):
             self.skipTest("mlx5sim-stat is not built")
         wanted = subprocess.run([program, "--missing-markdown"], check=True,
                                 capture_output=True, text=True,
-                                timeout=20).stdout.strip()
+                                timeout=300).stdout.strip()
         found = re.search(r"<!-- missing:.*?-->\n(.*?)\n<!-- end",
                           read("docs/software-device.md"), re.S)
         self.assertEqual(found.group(1).strip(), wanted)
@@ -134,30 +135,38 @@ class Variables(unittest.TestCase):
         wanted = subprocess.run(
             [os.path.join(TOP, "contrib/bench-resources.sh"), "--build", build,
              "--markdown"], check=True, capture_output=True, text=True,
-            timeout=120).stdout.strip()
+            timeout=300).stdout.strip()
         found = re.search(r"<!-- tables:.*?-->\n(.*?)\n<!-- end",
                           read("docs/resources.md"), re.S)
         self.assertEqual(found.group(1).strip(), wanted)
 
     def test_options_of_sep_info_in_the_readme_exist(self):
-        usage = read("src/tools/sep_info_options.c")
-        for page in ("README.md", "docs/resources.md", "docs/categories.md"):
+        usage = read("src/tools/info/sep_info_options.c")
+        for page in ("docs/using.md", "docs/resources.md", "docs/categories.md"):
             for line in re.findall(r"^.*\bsep_info -.*$", read(page), re.M):
                 command = line.split("#")[0].split("`")
                 command = command[1] if len(command) > 1 else command[0]
                 for option in re.findall(r" -([a-zA-Z])\b", command):
                     self.assertRegex(usage, rf'(?m)^"  -{option}\b', line)
 
-    def test_those_of_the_transport_are_in_the_readme(self):
+    def test_page_of_settings_is_the_generated_one(self):
+        build = os.environ.get("SEP_BUILD_DIR", TOP)
+        if not os.path.exists(os.path.join(build, "lib/sep/ucx-1.13")):
+            self.skipTest("other releases of UCX name types in other words")
+        wanted = subprocess.run(
+            [os.path.join(TOP, "contrib/settings.py"), build], check=True,
+            capture_output=True, text=True, timeout=300).stdout
+        self.assertEqual(read("docs/settings.md"), wanted)
+
+    def test_page_of_settings_has_each_variable_once(self):
         names = []
         for source in ("iface/sep_config.c", "md/sep_md_config.c"):
             found = re.findall(r'^    \{"([A-Z][A-Z_]+)",',
                                read("src/uct/ib/sep/" + source), re.M)
             self.assertGreater(len(found), 5, source)
             names += found
-        text = read("README.md")
-        for name in names:
-            self.assertRegex(text, rf"`(UCX_SEP)?_{name}`")
+        page = re.findall(r"^\| `([A-Z_]+)` \|", read("docs/settings.md"), re.M)
+        self.assertEqual(sorted(names), sorted(page))
 
     def test_categories_and_what_auto_chooses_are_in_the_guide(self):
         program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
@@ -166,7 +175,7 @@ class Variables(unittest.TestCase):
             self.skipTest("sep_info is not built")
         rows = json.loads(subprocess.run(
             [program, "-l", "--json"], check=True, capture_output=True,
-            text=True, timeout=20).stdout)["categories"]
+            text=True, timeout=300).stdout)["categories"]
         text = read("docs/categories.md")
         for row in rows:
             self.assertRegex(text, rf"(?m)^\| `{row['category']}` \|")
@@ -185,12 +194,37 @@ class Variables(unittest.TestCase):
         self.assertIsNone(first)
 
     def test_those_that_the_launcher_sets_are_in_its_help(self):
-        script = read("src/tools/sep-run.in")
+        script = read("src/tools/run/sep-run.in")
         usage = script[script.index("usage() {"):script.index("fail() {")]
         names = re.findall(r"^(?:.*\|\| )?default ([A-Z]\w+) ", script, re.M)
         self.assertGreater(len(names), 5)
         for name in names:
             self.assertIn(f"  {name}=", usage)
+
+
+class Installed(unittest.TestCase):
+
+    TARGETS = [f"install-dist_doc{name}DATA" for name in
+               ("", "pages", "book", "pictures")]
+
+    @unittest.skipUnless(os.path.exists(os.path.join(
+        os.environ.get("SEP_BUILD_DIR", TOP), "Makefile")), "no Makefile")
+    def test_links_and_pictures_are_there(self):
+        build = os.environ.get("SEP_BUILD_DIR", TOP)
+        with tempfile.TemporaryDirectory(prefix="sep-docs.") as top:
+            subprocess.run(["make", "-C", build, *self.TARGETS,
+                            f"DESTDIR={top}"], check=True, timeout=300,
+                           capture_output=True)
+            pages = [os.path.join(where, name)
+                     for where, _, names in os.walk(top)
+                     for name in names if name.endswith((".md", "NEWS"))]
+            self.assertEqual(len(PAGES), len(pages))
+            for page in pages:
+                with open(page, encoding="utf-8") as file:
+                    links = re.findall(r"\]\(([^)#]+)", file.read())
+                for link in links:
+                    self.assertTrue(os.path.exists(os.path.join(
+                        os.path.dirname(page), link)), f"{page}: {link}")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def is_usable():
             not all(shutil.which(name) for name in PROGRAMS):
         return False
     return subprocess.run([tools[2], "--show", "ucx_info"], check=False,
-                          capture_output=True, timeout=30).returncode == 0
+                          capture_output=True, timeout=300).returncode == 0
 
 
 def blocks():

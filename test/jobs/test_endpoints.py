@@ -95,6 +95,14 @@ class Settings(unittest.TestCase):
         env = endpoints.Setting("mpich", 8).environment()
         self.assertEqual("8", env["MPIR_CVAR_CH4_NUM_VCIS"])
 
+    def test_streams_have_interfaces_besides_the_common_one(self):
+        streams = endpoints.Setting("mpich", 4, program="streams")
+        env = streams.environment()
+        self.assertEqual("4", env["MPIR_CVAR_CH4_RESERVE_VCIS"])
+        self.assertNotIn("MPIR_CVAR_CH4_NUM_VCIS", env)
+        self.assertEqual((5, 1), (streams.workers(), streams.peers()))
+        self.assertEqual(4, endpoints.Setting("mpich", 4).workers())
+
     def test_with_windows_a_worker_talks_to_itself_as_well(self):
         self.assertEqual(2, endpoints.Setting("mpich", 8).peers())
         self.assertEqual(1, endpoints.Setting("mpich", 8,

@@ -88,9 +88,9 @@ class Judge(unittest.TestCase):
             env = dict(os.environ)
             env[name] = str(len(cpus) - 1)
             result = process.run([jobs.BIND_RANK, ",".join(map(str, cpus))] +
-                                 show, 20, env)
+                                 show, 300, env)
             self.assertEqual(result.stdout.strip(), str(cpus[-1:]))
-        result = process.run([jobs.BIND_RANK, "0"] + show, 20)
+        result = process.run([jobs.BIND_RANK, "0"] + show, 300)
         self.assertEqual(result.stdout.strip(), str(cpus))
 
     def test_jobs_cover_both_libraries_and_sizes(self):

@@ -91,7 +91,7 @@ class Matrix(unittest.TestCase):
         environment.update({f"FAKE_{key.upper()}": value
                             for key, value in fakes.items()})
         return subprocess.run([self.path("contrib", "matrix.sh"), *options],
-                              capture_output=True, text=True, timeout=60,
+                              capture_output=True, text=True, timeout=300,
                               env=environment, check=False)
 
     def rows(self, *options, **fakes):

@@ -47,9 +47,9 @@ class Programs(unittest.TestCase):
                                 ucx, 1, "/where")
 
     def test_each_gets_the_transport_that_its_ucx_lacks(self):
-        with_ours = ["/build/bin/mlx5sim-run", "/build/bin/sep-run",
+        with_ours = ["/build/bin/mlx5sim-run", "/build/bin/sep-run", "--only",
                      "/build/exchange", "/where", "1", "put"]
-        without = with_ours[:1] + with_ours[2:]
+        without = with_ours[:1] + with_ours[3:]
         other = mixed.Ucx(self.prefix, "/build")
         for ucx in other, mixed.Ucx("system", "/build"):
             self.assertEqual(with_ours, self.argv(ucx, "sep_mlx5"))

@@ -72,7 +72,7 @@ def environment(**more):
                if not name.startswith(("UCX_", "MLX5"))}, **more}
 
 
-def run(*args, device=True, timeout=120, **more):
+def run(*args, device=True, timeout=300, **more):
     with tempfile.TemporaryDirectory(prefix="sep-perf.",
                                      dir="/dev/shm") as parent:
         command = [SIM_RUN, "--dir", os.path.join(parent, "device"), "--",
@@ -137,7 +137,7 @@ class Resources(OnDevice):
         """What sep_info plans for a category itself."""
         plans = json.loads(subprocess.run(
             [SEP_INFO, "-p", "--json", "-r", "dynamic", "-w", "16"],
-            capture_output=True, text=True, check=True, timeout=60,
+            capture_output=True, text=True, check=True, timeout=300,
             env=environment()).stdout)["plans"]
         plans = {plan["category"]: plan["own"] for plan in plans}
         for row in self.rows("-n", "32"):
@@ -156,7 +156,7 @@ class Resources(OnDevice):
         args = ("-w", "3", "-n", "1", "-c", "dynamic")
         plan = json.loads(subprocess.run(
             [SEP_INFO, "-p", "--json", "-r", "dynamic", *args], check=True,
-            capture_output=True, text=True, timeout=60,
+            capture_output=True, text=True, timeout=300,
             env=environment()).stdout)["plans"][0]["total"]
         row = self.one("--level", "uct", "-s", "dynamic", "-t", "3", "-n", "32")
         for name in ("contexts", "uars", "uuars", "qps", "cqs"):
@@ -243,18 +243,26 @@ class Messages(OnDevice):
                                   env=environment()) as peer:
                 try:
                     for _ in range(100):
-                        result = subprocess.run(
-                            [*device, "--host", "127.0.0.1:" + port, "--tsv",
-                             "-t", "2", "-s", "static", "-s", "dynamic", "-n",
-                             "64"], env=environment(), capture_output=True,
-                            text=True, timeout=60, check=False)
+                        result = self.measure_with(device, port)
                         if "--listen running" not in result.stderr:
                             break
                         time.sleep(.2)
+                    # Somebody who has connected and says nothing
+                    with socket.create_connection(("127.0.0.1", int(port))):
+                        second = self.measure_with(device, port)
                 finally:
                     peer.terminate()
-            self.assertEqual((result.returncode, result.stderr), (0, ""))
-            self.assertEqual(len(table(result.stdout)), 2)
+            for each in result, second:
+                self.assertEqual((each.returncode, each.stderr), (0, ""))
+                self.assertEqual(len(table(each.stdout)), 2)
+
+    @staticmethod
+    def measure_with(device, port):
+        """Measure with the peer that listens there."""
+        return subprocess.run(
+            [*device, "--host", "127.0.0.1:" + port, "--tsv", "-t", "2", "-s",
+             "static", "-s", "dynamic", "-n", "64"], env=environment(),
+            capture_output=True, text=True, timeout=300, check=False)
 
 
 class Output(OnDevice):
@@ -325,7 +333,7 @@ class OnAdapter(OnDevice):
             shutil.copy(os.path.join(BUILD, "lib/sep/libmlx5sim.so"), library)
             result = subprocess.run(
                 [SIM_RUN, "--private", "env", "LD_PRELOAD=" + library, SEP_PERF,
-                 "--tsv", *args], capture_output=True, text=True, timeout=120,
+                 "--tsv", *args], capture_output=True, text=True, timeout=300,
                 check=False, env=environment(**more))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertNotIn("mean nothing", result.stdout)
@@ -371,7 +379,7 @@ class OnAdapter(OnDevice):
             result = subprocess.run(
                 [os.path.join(TOP, "contrib/fit-model.py"), "--adapter", "cx6",
                  "--check", "--sep-info", SEP_INFO, file.name], text=True,
-                capture_output=True, timeout=60, check=False)
+                capture_output=True, timeout=300, check=False)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, r"(?m)^fitted +2 ")
         self.assertRegex(result.stdout, r"(?m)^  write dynamic +2 ")
@@ -458,7 +466,7 @@ class WrongInput(unittest.TestCase):
             self.skipTest("no /dev/full")
         with open("/dev/full", "w", encoding="utf-8") as full:
             result = subprocess.run([SEP_PERF, "-l"], stdout=full, check=False,
-                                    stderr=subprocess.PIPE, timeout=60)
+                                    stderr=subprocess.PIPE, timeout=300)
         self.assertEqual(result.returncode, 3)
 
 

@@ -24,7 +24,7 @@ HEADER = "op,policy,threads,depth,bytes"
 def run(*args, stdin=""):
     return subprocess.run(
         [SEP_INFO, *args], input=stdin, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=300, check=False,
         env={name: value for name, value in os.environ.items()
              if not name.startswith(("UCX_", "MLX5"))})
 
@@ -186,7 +186,7 @@ class Auto(unittest.TestCase):
         result = subprocess.run(
             [sys.executable, os.path.join(TOP, "contrib/auto-limits.py"),
              "--check", "--sep-info", SEP_INFO], capture_output=True, text=True,
-            timeout=60, check=False)
+            timeout=300, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
 
 

@@ -20,23 +20,36 @@ def alive(pid):
         return False
 
 
+def run_until(argv, lines):
+    """Run a program that prints so many lines and hangs, and give it up then."""
+    job = process.Process(argv)
+    # Not by job.stdout_file: the program writes where that one reads
+    path = f"/proc/self/fd/{job.stdout_file.fileno()}"
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        with open(path, encoding="utf-8") as file:
+            if file.read().count("\n") >= lines:
+                break
+        time.sleep(0.01)
+    return job.wait(0)
+
+
 class Run(unittest.TestCase):
 
     def test_output_and_status(self):
-        result = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], 10)
+        result = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"],
+                             300)
         self.assertEqual((result.stdout, result.stderr, result.returncode),
                          ("out\n", "err\n", 3))
         self.assertFalse(result.ok)
         self.assertEqual(result.why(), "sh: exit status 3")
 
     def test_crash_is_named(self):
-        result = process.run(["sh", "-c", "kill -SEGV $$"], 10)
+        result = process.run(["sh", "-c", "kill -SEGV $$"], 300)
         self.assertEqual(result.why(), "sh: killed by SIGSEGV")
 
     def test_hang_is_killed_and_what_it_said_is_kept(self):
-        started = time.monotonic()
-        result = process.run(["sh", "-c", "echo here; sleep 1000"], 0.3)
-        self.assertLess(time.monotonic() - started, 30)
+        result = run_until(["sh", "-c", "echo here; sleep 1000"], 1)
         self.assertTrue(result.timed_out)
         self.assertFalse(result.ok)
         self.assertEqual(result.stdout, "here\n")
@@ -47,21 +60,21 @@ class Run(unittest.TestCase):
                 "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                 "print('ready', flush=True)\n"
                 "time.sleep(1000)\n")
-        result = process.run([sys.executable, "-c", code], 2)
+        result = run_until([sys.executable, "-c", code], 1)
         self.assertTrue(result.timed_out)
         self.assertEqual(result.returncode, -9)
 
     def test_children_in_sessions_of_their_own_are_killed(self):
         # As MPI launchers start their processes
-        result = process.run(["sh", "-c", "setsid sleep 1000 & echo $!; "
-                              "setsid setsid sleep 1001 & echo $!; wait"], 1)
+        result = run_until(["sh", "-c", "setsid sleep 1000 & echo $!; "
+                            "setsid setsid sleep 1001 & echo $!; wait"], 2)
         pids = [int(word) for word in result.stdout.split()]
         self.assertEqual(len(pids), 2)
         for pid in pids:
             self.assertFalse(alive(pid))
 
     def test_child_left_behind_by_a_job_that_ended_well_is_killed(self):
-        result = process.run(["sh", "-c", "setsid sleep 1000 & echo $!"], 10)
+        result = process.run(["sh", "-c", "setsid sleep 1000 & echo $!"], 300)
         self.assertTrue(result.ok)
         self.assertFalse(alive(int(result.stdout)))
 
@@ -69,7 +82,7 @@ class Run(unittest.TestCase):
         # Between fork and exec a child has its parent's environment, during
         # exec it has none
         for _ in range(20):
-            result = process.run(["sh", "-c", "sleep 1000 & echo $!"], 10)
+            result = process.run(["sh", "-c", "sleep 1000 & echo $!"], 300)
             self.assertFalse(alive(int(result.stdout)))
 
     def test_processes_without_an_environment_are_passed_over(self):
@@ -123,7 +136,7 @@ class Run(unittest.TestCase):
             driver = subprocess.Popen(
                 [sys.executable, "-B", "-c", code,
                  os.path.dirname(os.path.realpath(__file__)), path])
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 300
             while time.monotonic() < deadline and not (
                     os.path.exists(path) and os.path.getsize(path)):
                 time.sleep(0.05)
@@ -131,7 +144,7 @@ class Run(unittest.TestCase):
                 pid = int(file.read())
             self.assertTrue(alive(pid))
             driver.send_signal(signal.SIGTERM)
-            self.assertEqual(driver.wait(timeout=30), 128 + signal.SIGTERM)
+            self.assertEqual(driver.wait(timeout=300), 128 + signal.SIGTERM)
             self.assertFalse(alive(pid))
 
     def test_nothing_stays_when_the_driver_is_ended_before_it_waits(self):
@@ -144,7 +157,7 @@ class Run(unittest.TestCase):
         driver = subprocess.run(
             [sys.executable, "-B", "-c", code,
              os.path.dirname(os.path.realpath(__file__))],
-            stdout=subprocess.PIPE, check=False, timeout=60)
+            stdout=subprocess.PIPE, check=False, timeout=300)
         self.assertEqual(driver.returncode, 128 + signal.SIGTERM)
         self.assertFalse(alive(int(driver.stdout)))
 
@@ -152,13 +165,13 @@ class Run(unittest.TestCase):
         cpu = sorted(os.sched_getaffinity(0))[-1]
         code = "import os; print(os.sched_getaffinity(0))"
         result = process.Process([sys.executable, "-c", code],
-                                 cpu=cpu).wait(20)
+                                 cpu=cpu).wait(300)
         self.assertEqual(result.stdout.strip(), f"{{{cpu}}}")
 
     def test_input_is_a_terminal_only_if_asked_for(self):
         for terminal in (False, True):
             result = process.Process(["test", "-t", "0"],
-                                     terminal=terminal).wait(20)
+                                     terminal=terminal).wait(300)
             self.assertEqual(result.ok, terminal)
 
 

@@ -38,7 +38,7 @@ SAME = {"contexts": "contexts_created", "uars": "uars_created",
         "qps": "qps_created", "cqs": "cqs_created", "srqs": "srqs_created"}
 
 
-def run(*args, env=None, sim_dir=None, timeout=120):
+def run(*args, env=None, sim_dir=None, timeout=300):
     command = [SEP_INFO, *args]
     if sim_dir is not None:
         command = [SIM_RUN, "--dir", sim_dir, "--", *command]
@@ -158,9 +158,16 @@ class Usage(unittest.TestCase):
         rows = categories()
         result = run("-l")
         self.assertEqual(result.returncode, 0, result.stderr)
-        lines = [line.split(None, 1) for line in result.stdout.splitlines()]
-        self.assertEqual(lines, [[name, row["what"]]
-                                 for name, row in rows.items()])
+        own, _, chosen = result.stdout.partition("\n\n")
+        self.assertEqual([line.split(None, 1) for line in own.splitlines()],
+                         [[name, row["what"]] for name, row in rows.items()])
+        # Every other value that UCX_SEP_CATEGORY has
+        choices = json.loads(run("-l", "--json").stdout)["choices"]
+        self.assertEqual(["auto", "default"],
+                         [row["choice"] for row in choices])
+        self.assertEqual([line.split(None, 1) for line in
+                          chosen.splitlines()[1:]],
+                         [[row["choice"], row["what"]] for row in choices])
         self.assertLessEqual(set(PAPER), set(rows))
         self.assertEqual([name for name, row in rows.items()
                           if row["auto_alone"]], ["dynamic"])
@@ -186,7 +193,7 @@ class Taken(unittest.TestCase):
     def device(self):
         result = subprocess.run(
             [SIM_STAT, "--json", "--all"], capture_output=True, text=True,
-            env={**os.environ, "MLX5SIM_DIR": self.dir}, timeout=20,
+            env={**os.environ, "MLX5SIM_DIR": self.dir}, timeout=300,
             check=True)
         return json.loads(result.stdout)["processes"]
 
@@ -224,6 +231,22 @@ class Taken(unittest.TestCase):
                             category, workers, peers,
                             env={"MLX5SIM_UAR_MODE": regime})
                         self.assertEqual(taken["regime"], regime)
+
+    def test_registered_memory_is_counted_once(self):
+        """It was counted twice where it has two keys, which the processor
+        decides unless it is set, and was more than the process has."""
+        for ordering in ("off", "on"):
+            for category in AVAILABLE:
+                with self.subTest(ordering=ordering, category=category):
+                    taken = self.take("-c", category, "-w", "4", env={
+                        "UCX_SEP_PCI_RELAXED_ORDERING": ordering})
+                    shutil.rmtree(self.dir)
+                    registered = taken["mr_bytes"]
+                    self.assertLess(
+                        abs(registered["taken"] - registered["planned"]),
+                        registered["planned"] / 10)
+                    self.assertLessEqual(registered["planned"],
+                                         taken["resident_bytes"]["planned"])
 
     def test_table_of_the_paper_on_the_device(self):
         # What the device has counted for 16 workers with a connection each

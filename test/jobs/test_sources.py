@@ -36,7 +36,7 @@ class Editorconfig(unittest.TestCase):
                 [sys.executable,
                  os.path.join(TOP, "contrib/check_editorconfig.py"),
                  "--top", top], input=name + "\n", capture_output=True,
-                text=True, timeout=60)
+                text=True, timeout=300)
             self.assertEqual(done.returncode, 1 if done.stderr else 0)
             return done.stderr
 

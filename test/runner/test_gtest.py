@@ -25,7 +25,7 @@ class Base(unittest.TestCase):
         self.starts += 1
         return process.Process([FAKE, *options], log, self.environment)
 
-    def run_tests(self, *names, limit=20, **policy):
+    def run_tests(self, *names, limit=60, **policy):
         with open(os.path.join(self.dir, "log"), "wb") as log:
             report = gtest.run(self.start, names, gtest.Policy(limit, **policy),
                                self.dir, log)
@@ -55,6 +55,17 @@ class List(Base):
                 ("a.*:-*.b", "a.d", True)):
             self.assertEqual(wanted, gtest.selected(pattern, name),
                              (pattern, name))
+
+
+    def test_patterns_without_effect_are_found(self):
+        names = ["a.b", "a.c", "i/d.e/dv"]
+        for pattern, dead in (
+                ("*", []), ("a.*:*d.*/dv", []), ("a.*:-a.b", []),
+                ("a.*:*d.*/bf", ["*d.*/bf"]), ("*:-x.*", ["-x.*"]),
+                # It excludes what nobody has selected
+                ("a.*:-*d.*", ["-*d.*"]), ("-x:a.b", ["-x"]),
+                ("x:y:-a.b", ["x", "y", "-a.b"])):
+            self.assertEqual(dead, gtest.dead_patterns(pattern, names), pattern)
 
 
 class Chunks(unittest.TestCase):
@@ -106,11 +117,11 @@ class Run(Base):
 
     def test_hang_costs_one_test(self):
         report = self.run_tests("good.passes", "bad.hangs", "bad.behind",
-                                limit=3)
+                                limit=10)
         self.assertEqual([PASSED, FAILED, PASSED],
                          [each.status for _, each in
                           sorted(report.outcomes.items(), reverse=True)])
-        self.assertEqual("killed after 3 s in this test",
+        self.assertEqual("killed after 10 s in this test",
                          report.outcomes["bad.hangs"].reason)
 
     def test_rest_is_given_up_in_the_end(self):
@@ -132,11 +143,11 @@ class Run(Base):
 
     def test_each_test_may_have_its_time(self):
         report = self.run_tests("slow.sleeps/1", "slow.sleeps/2",
-                                "slow.sleeps/3", limit=2.5, each_test=True)
+                                "slow.sleeps/3", limit=8, each_test=True)
         self.assertEqual({PASSED}, {each.status for each in
                                     report.outcomes.values()})
         report = self.run_tests("slow.sleeps/1", "slow.sleeps/2",
-                                "slow.sleeps/3", limit=2.5)
+                                "slow.sleeps/3", limit=8)
         self.assertIn(FAILED, {each.status for each in
                                report.outcomes.values()})
 
@@ -156,7 +167,7 @@ class Run(Base):
 
     def test_what_a_program_leaves_behind_is_ended(self):
         self.environment["FAKE_ORPHAN"] = "1"
-        self.run_tests("good.passes", limit=5)
+        self.run_tests("good.passes")
         mine = process._session_members(os.getsid(0))
         self.assertIn(os.getpid(), mine)
         # A process that was killed is gone when it has run for the last time

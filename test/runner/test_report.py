@@ -8,7 +8,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from runner import junit, report
+from runner import check, junit, report
 from runner.result import FAILED, PASSED, SKIPPED, Result
 
 RESULTS = [
@@ -49,11 +49,61 @@ class Closing(unittest.TestCase):
         self.assertIn("<x>", line)
         self.assertTrue(line.endswith("(see build/log)"))
 
+    def test_what_failed_is_shown_with_the_end_of_its_logs(self):
+        with tempfile.TemporaryDirectory() as directory:
+            logs = os.path.join(directory, "logs")
+            os.mkdir(logs)
+            for name in "first", "second":
+                with open(os.path.join(logs, name), "w",
+                          encoding="utf-8") as file:
+                    file.write("".join(f"{name} {i}\n" for i in range(100)))
+            for log in logs, os.path.join(logs, "first"):
+                _, lines = closing([Result("jobs", "job", "row", FAILED, 1.0,
+                                           "crashed", log)])
+                self.assertIn("    first 99", lines)
+                self.assertNotIn("    first 9", lines)
+                self.assertEqual(log == logs, "    second 99" in lines)
+                self.assertEqual("0 passed, 1 failed", lines[-1])
+
     def test_times_of_a_run_are_added(self):
         _, lines = closing(RESULTS)
         line, = [line for line in lines if line.startswith("unit sim_gtest")]
         self.assertEqual(["unit", "sim_gtest", "3", "6", "s", "8", "s"],
                          line.split())
+
+
+    def test_second_tries_are_named(self):
+        again = Result("conformance", "UCX:", "uct_x.put/0", PASSED,
+                       before="sep_mlx5 first: hung: killed after 300 s")
+        status, lines = closing([RESULTS[0], again])
+        self.assertEqual((0, "2 passed, 0 failed"), (status, lines[-1]))
+        at = lines.index("Passed at the second try: 1")
+        self.assertIn("uct_x.put/0: sep_mlx5 first: hung", lines[at + 1])
+        _, lines = closing(RESULTS)
+        self.assertNotIn("second try", "".join(lines))
+
+
+class WithinChecks(unittest.TestCase):
+
+    def test_skips_within_a_program_are_results(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("ok\nSKIPPED test_x.A.test_b: no gdb: none\n"
+                       "SKIPPED test_x.A.test_c: no gdb: none\nSKIPPED\n")
+            file.flush()
+            results = check.skipped_within("unit", "own tests", file.name)
+        self.assertEqual(
+            [("test_x.A.test_b", SKIPPED, "no gdb: none"),
+             ("test_x.A.test_c", SKIPPED, "no gdb: none")],
+            [(each.test, each.status, each.reason) for each in results])
+        self.assertEqual(["2: no gdb: none"], report.skips_by_reason(results))
+
+    def test_programs_of_tests_say_what_they_skip(self):
+        top = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
+        for name in ("jobs", "conformance", "runner", "sources"):
+            with open(os.path.join(top, name, "unit_tests"),
+                      encoding="utf-8") as file:
+                self.assertIn('print(f"SKIPPED {test.id()}: {reason}")',
+                              file.read(), name)
 
 
 class Junit(unittest.TestCase):

@@ -50,7 +50,7 @@ class Script(unittest.TestCase):
             env={"PATH": f"{self.top}/bin:/usr/bin:/bin",
                  "SEP_CACHE_DIR": f"{self.top}/cache", "HOME": self.top},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, check=False, timeout=60)
+            stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
         log = f"{self.top}/log"
         with open(log, "w", encoding="utf-8") as file:
             file.write(done.stdout)

@@ -88,8 +88,9 @@ EDITS = [
 
     # Settings of UCX's ib module: a transport without them runs the test as it
     # is, instead of failing because it cannot be set up
-    Edit("uct/test_amo_*.cc", r'"(IB_TX_INLINE_RESP)=', r'"\1?=', 15,
-         "inline responses"),
+    Edit("uct/test_amo_*.cc", r'"IB_(TX_INLINE_RESP)=(\d+)"',
+         r'"IB_\1?=\2", "SEP_\1?=\2", "\1?=\2"', 15,
+         "inline responses, and the same setting of sep_mlx5"),
     Edit("uct/ib/test_ib_xfer.cc",
          r'"(IB_TX_INLINE_RESP|(?:IB_)?MLX5_DEVX|REG_METHODS|\*?REG_MT_\w+|'
          r'(?:IB_)?INDIRECT_ATOMIC)=', r'"\1?=', (18, 11, 11),

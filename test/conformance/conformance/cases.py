@@ -19,11 +19,16 @@ EXCLUDED = [
     (r"^test_ucp_sockaddr",
      "needs a connection manager (rdma_cm or TCP) besides the transport"),
     (r"^test_uct_ib_|^test_uct_event_ib\.|^test_uct_cq_moderation\.|"
-     r"^uct_p2p_test_event|^uct_qp_test_event|^test_uct_query_ib\.",
+     r"^uct_p2p_test_event|^uct_qp_test_event",
      "reads uct_ib_iface_t or changes configuration of UCX's ib module"),
     (r"^test_tag\b|^test_tag_|^test_ucp_tag_offload",
      "hardware tag matching, which sep_mlx5 does not offer"),
     (r"^test_rc_|^test_rc\b", "internals of rc_mlx5"),
+]
+
+# The same, for what UCX 1.13.1 has not.
+EXCLUDED_LATER = [
+    (r"^test_uct_query_ib\.", "changes configuration of UCX's ib module"),
 ]
 
 # Differences that are right: test, reason.
@@ -36,10 +41,10 @@ NOTES = [
 # What rc_mlx5 of UCX 1.16 and later fails at on a device without DevX, as the
 # software device is: 64-bit atomics, and flushing remote memory, each with a key
 # that only DevX makes (docs/conformance.md).
-RC_MLX5_DEFECTS = (
-    r"^uct_amo_\w+\.\w*64|^uct_fence_test\.add64|"
-    r"^uct_p2p_mix_test\.mix1000_last_byte_offset/|"
-    r"^uct_flush_test\.\w+_flush_ep_remote/")
+RC_MLX5_DEFECTS = [
+    r"^uct_amo_\w+\.\w*64", r"^uct_fence_test\.add64",
+    r"^uct_p2p_mix_test\.mix1000_last_byte_offset/",
+    r"^uct_flush_test\.\w+_flush_ep_remote/"]
 
 # The representative part: "group suite.test". All of UCT except what moves
 # gigabytes or waits on purpose; of UCP, what uses each part of the transport.
@@ -68,7 +73,7 @@ def group_of(test):
 
 def excluded(suite_and_test):
     """Why a test is not run, or None."""
-    for pattern, reason in EXCLUDED:
+    for pattern, reason in EXCLUDED + EXCLUDED_LATER:
         if re.search(pattern, suite_and_test):
             return reason
     return None
@@ -86,8 +91,41 @@ def is_rc_mlx5_defect(suite_and_test, ucx_version):
     """Whether rc_mlx5 of that UCX fails at a test for which no device is to
     blame."""
     numbers = [int(number) for number in re.findall(r"\d+", ucx_version)[:2]]
-    return numbers >= [1, 16] and bool(re.search(RC_MLX5_DEFECTS,
-                                                 suite_and_test))
+    return numbers >= [1, 16] and any(re.search(pattern, suite_and_test)
+                                      for pattern in RC_MLX5_DEFECTS)
+
+
+def alternatives(pattern):
+    """What an expression joins by | outside of all brackets."""
+    depth, parts = 0, [""]
+    for character in pattern:
+        depth += (character in "([") - (character in ")]")
+        if character == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def dead_patterns(patterns, names):
+    """Alternatives that are found in none of the names."""
+    return [each for pattern in patterns for each in alternatives(pattern)
+            if not any(re.search(each, name) for name in names)]
+
+
+def dead_entries(lists, tests):
+    """What the lists of these names say about tests that are not there."""
+    names = {f"{test.suite}.{test.name}" for test in tests}
+    with_group = {f"{group_of(test)[2]} {test.suite}.{test.name}"
+                  for test in tests if group_of(test)}
+    dead = []
+    for each in lists:
+        entries = globals()[each]
+        patterns = [entry if isinstance(entry, str) else entry[0]
+                    for entry in entries]
+        dead += [f"{each} {pattern}" for pattern in dead_patterns(
+            patterns, with_group if entries is QUICK else names)]
+    return dead
 
 
 def quick(suite_and_test):

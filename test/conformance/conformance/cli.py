@@ -147,7 +147,8 @@ def run_shard(program, shard, options):
     results = program.run(shard, limit, name)
     for attempt in range(options.again):
         failed = [test for test in shard if results[test.full_name].status
-                  not in (gtest.OK, gtest.SKIPPED)]
+                  not in (gtest.OK, gtest.SKIPPED) and
+                  not results[test.full_name].violates]
         if not failed:
             break
         for test, again in zip(failed, _each(program, failed, limit, name)):
@@ -171,6 +172,26 @@ def _run_and_store(program, shard, options, store):
 def is_known(suite_and_test, ucx_version):
     """Whether it is UCX's own defect if rc_mlx5 fails at a test."""
     return cases.is_rc_mlx5_defect(suite_and_test, ucx_version)
+
+
+def dead_options(tests, options):
+    """Parts of --tests that mean no test of the groups."""
+    groups = options.group or ("uct", "md", "ucp")
+    names = [f"{test.suite}.{test.name}" for test in tests
+             if cases.group_of(test) and cases.group_of(test)[2] in groups]
+    return cases.dead_patterns([options.tests] if options.tests else [], names)
+
+
+def dead_entries(lists, tests):
+    """Entries of the lists that mean no test."""
+    return cases.dead_entries(lists, tests)
+
+
+def first_tries(row):
+    """Why tests of a row failed before they passed, if they did."""
+    return "; ".join(f"{name} {each.reason}" for name, each in
+                     (("sep_mlx5", row.ours), ("rc_mlx5", row.theirs))
+                     if compare.is_second_try(each))
 
 
 def in_words(results):
@@ -212,6 +233,10 @@ def main():
     selected = select(tests, options)
     if not selected:
         sys.exit("no test is selected")
+
+    if not (options.quick or options.group or options.tests):
+        for each in dead_entries(["EXCLUDED"], tests):
+            print(f"no test of this UCX matches {each}", file=sys.stderr)
 
     store = Store(os.path.join(results_dir, "results.jsonl"), options.resume)
     left = [test for test in selected if test.full_name not in store.results or

@@ -138,13 +138,21 @@ def summary(rows):
                          f"{row.ours.status} / {row.theirs.status}")
             lines += [f"      {text}" for text in
                       ([row.note] if row.note else _reasons([row]))]
-    retried = [row for row in rows
-               if row.ours.tries > 1 and row.ours.status == gtest.OK]
-    if retried:
-        lines += ["", f"sep_mlx5 passed only when run again: {len(retried)}"]
-        lines += [f"  {row.group} {row.suite}.{row.test}: {row.ours.reason}"
-                  for row in retried]
+    for name, retried in (
+            ("sep_mlx5", [(row, row.ours) for row in rows]),
+            ("rc_mlx5", [(row, row.theirs) for row in rows
+                         if row.theirs is not row.ours])):
+        retried = [f"  {row.group} {row.suite}.{row.test}: {result.reason}"
+                   for row, result in retried if is_second_try(result)]
+        if retried:
+            lines += ["", f"{name} passed only when run again: {len(retried)}"]
+            lines += retried
     return lines
+
+
+def is_second_try(result):
+    """Whether a test has failed before it passed."""
+    return result.tries > 1 and result.status == gtest.OK
 
 
 def _count(rows):

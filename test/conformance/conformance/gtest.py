@@ -46,6 +46,7 @@ class Result:
     seconds: float = 0.0
     reason: str = ""
     tries: int = 1
+    violates: bool = False      # the device complained: no other try excuses it
 
 
 def of_instances(listed):
@@ -83,13 +84,18 @@ class Program:
         results, complaints = self._run(tests, limit, name)
         passed = [test for test in tests
                   if results[test.full_name].status == OK]
-        if complaints and len(passed) == 1:
-            _blame(results[passed[0].full_name], complaints)
-        elif complaints and passed:
+        if not complaints:
+            return results
+
+        suspects = passed or tests
+        if len(suspects) > 1:
             for test in passed:
                 results.update(self.run([test], limit, name))
-            if all(results[test.full_name].status == OK for test in passed):
-                _blame(results[passed[-1].full_name], complaints)
+        if not any(result.violates for result in results.values()):
+            # It does not come again, or came from one that failed anyway
+            failed = [test for test in tests if
+                      results[test.full_name].status not in (OK, SKIPPED)]
+            _blame(results[(failed or suspects)[-1].full_name], complaints)
         return results
 
     def _run(self, tests, limit, name):
@@ -151,5 +157,9 @@ def _complaints(directory):
 
 
 def _blame(outcome, complaints):
-    outcome.status = FAILED
-    outcome.reason = f"device: {complaints[0]}"
+    if outcome.status in (OK, SKIPPED):
+        outcome.status = FAILED
+        outcome.reason = f"device: {complaints[0]}"
+    else:
+        outcome.reason += f"; device: {complaints[0]}"
+    outcome.violates = True

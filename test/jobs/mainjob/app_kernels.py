@@ -223,7 +223,7 @@ class Runner:
         words = [self.tool("mlx5sim-run")]
         binary = self.binary(setting.api)
         ranks = ["--ranks", str(setting.shape.ranks)]
-        start = [self.tool("sep-run"), binary]
+        start = [self.tool("sep-run"), "--only", binary]
         if setting.api == "ucp":
             return words + start + setting.arguments() + ranks
         words += jobs.launch(setting.api, self.launcher(setting.api))

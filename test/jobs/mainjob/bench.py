@@ -71,7 +71,7 @@ class Bench:
     def launcher(self, column):
         words = [os.path.join(self.build_dir, "bin", "mlx5sim-run")]
         if self.is_ours(column):
-            words.append(os.path.join(self.build_dir, "bin", "sep-run"))
+            words += [os.path.join(self.build_dir, "bin", "sep-run"), "--only"]
         return words
 
     def tool(self, name):

@@ -11,10 +11,10 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass, field, replace
 
-from . import defects, device, jobs, lanes, perftest, process, table
+from . import defects, device, jobs, lanes, nodes, perftest, process, table
 
 DEVICE = "mlx5_0:1"
-PERFTEST_TIMEOUT = 40.0
+PERFTEST_TIMEOUT = 300.0
 INFO_ROW = "ucx_info lists it"
 
 
@@ -24,7 +24,7 @@ class Transport:
     name: str
     tls: str                    # UCX_TLS
     allowed: tuple              # transports that may appear in lanes
-    launcher: str               # program in the build's bin/, or none
+    launcher: tuple             # program in the build's bin/ and options
     uct_name: str               # ucx_perftest -x
     uct_device: str             # ucx_perftest -d
     variable: str               # one of its configuration variables
@@ -32,13 +32,14 @@ class Transport:
 
 
 TRANSPORTS = {
-    "sep_mlx5": Transport("sep_mlx5", "sep_mlx5", ("sep_mlx5",), "sep-run",
+    "sep_mlx5": Transport("sep_mlx5", "sep_mlx5", ("sep_mlx5",),
+                          ("sep-run", "--only"),
                           "sep_mlx5", DEVICE, "UCX_SEP_CATEGORY"),
     # rc_x is rc_mlx5 with ud_mlx5 for its connection set-up only
-    "rc_mlx5": Transport("rc_mlx5", "rc_x", ("rc_mlx5", "ud_mlx5"), "",
+    "rc_mlx5": Transport("rc_mlx5", "rc_x", ("rc_mlx5", "ud_mlx5"), (),
                          "rc_mlx5", DEVICE, "UCX_RC_MLX5_TX_QUEUE_LEN"),
     # For work on these programs without a device
-    "tcp": Transport("tcp", "tcp", ("tcp",), "", "tcp", "lo",
+    "tcp": Transport("tcp", "tcp", ("tcp",), (), "tcp", "lo",
                      "UCX_TCP_TX_SEG_SIZE", False),
 }
 
@@ -47,7 +48,7 @@ def chosen_transports(options):
     """With --ucx, sep_mlx5 is a module of UCX and need not be preloaded."""
     chosen = [TRANSPORTS[name] for name in options.transport]
     if options.ucx:
-        chosen = [replace(each, launcher="", tls=each.tls.replace(
+        chosen = [replace(each, launcher=(), tls=each.tls.replace(
             "sep_mlx5", "sep")) for each in chosen]
     return chosen
 
@@ -80,6 +81,7 @@ class MainJob:
             prefix="sep-main-job.")
         self.rows = []
         self._ucx_version = None
+        self._no_nodes = None       # "": there are; else why not
         self.started = time.monotonic()
         os.makedirs(self.log_dir, exist_ok=True)
 
@@ -88,8 +90,9 @@ class MainJob:
     def command(self, transport, instance):
         words = list(instance.launcher()) if transport.simulated else []
         if transport.launcher:
-            words.append(os.path.join(self.build_dir, "bin",
-                                      transport.launcher))
+            words += [os.path.join(self.build_dir, "bin",
+                                   transport.launcher[0]),
+                      *transport.launcher[1:]]
         return words
 
     def simulated(self, transport):
@@ -249,15 +252,27 @@ class MainJob:
         return self.run_cell(test.label, transport, body, test.names_lanes)
 
     def job_row(self, job, transport):
+        if job.nodes > 1:
+            if self._no_nodes is None:
+                self._no_nodes = nodes.why_not()
+            if self._no_nodes:
+                return Cell("skip", f"no second node: {self._no_nodes}")
+
         def body(command, env):
             argv = command + job.argv(self.build_dir, self.options.quick,
                                       self.find)
+            if job.nodes > 1:
+                argv = [nodes.PROGRAM] + argv
             result = process.run(
                 argv, job.timeout * self.options.patience,
                 {**env, **jobs.ending(job.library, job.program)[1]})
             log = lanes.read_logs(os.path.dirname(env["UCX_LOG_FILE"]))
             status, detail, report = jobs.judge(job, result, log)
             cell = Cell(status, detail)
+            seen = lanes.hosts(os.path.dirname(env["UCX_LOG_FILE"]))
+            if status == "pass" and len(seen) != job.nodes:
+                cell = Cell("fail", "ranks were on " + (", ".join(seen) or
+                                                        "no node"))
             cell.messages = report.messages
             cell.payload = report.payload
             # Ranks that share a processor measure its scheduler
@@ -478,7 +493,7 @@ def missing_parts(options):
     wanted = []
     if simulated and not options.hardware:
         wanted += ["mlx5sim-run", "mlx5sim-stat"]
-    wanted += [each.launcher for each in chosen_transports(options) if
+    wanted += [each.launcher[0] for each in chosen_transports(options) if
                each.launcher]
     for name in wanted:
         if not os.access(os.path.join(build, "bin", name), os.X_OK):

@@ -133,7 +133,9 @@ def settings(column):
     """What chooses the channel; everything else stays as it is."""
     if column == PEER:
         return {}
-    return {"UCX_SEP_EAGER": "y" if column == RING else "n"}
+    # A device that tells that data are in order: slots are as long as set
+    return {"UCX_SEP_EAGER": "y" if column == RING else "n",
+            "MLX5SIM_DEVX": "y"}
 
 
 def transport(column):

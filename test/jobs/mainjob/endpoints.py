@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPI jobs with an endpoint per thread, and the proof that each has one.
 
-test/mpi/endpoints.c, or connect.c, waits when it has used all it will use. Then
+test/mpi/endpoints.c, connect.c or streams.c waits when it has used all it will use. Then
 the device tells what each process has of it, which is compared with what sep_info
 plans for a process with that many workers.
 """
@@ -33,7 +33,7 @@ class EndpointsError(Exception):
 class Setting:
     """One way to run a program."""
     library: str                # mpich or openmpi
-    threads: int                # of connect.c: interfaces
+    threads: int                # of connect.c: interfaces; of streams.c: streams
     transport: str = "sep_mlx5"
     category: str = "dynamic"
     cq_sharing: int = 1
@@ -41,7 +41,7 @@ class Setting:
     ranks: int = 2
     two_sided: bool = False
     seconds: float = 0.0
-    program: str = "endpoints"  # or connect
+    program: str = "endpoints"  # or connect, or streams
 
     def impossible(self):
         """Why the transport refuses this, or an empty string."""
@@ -58,13 +58,22 @@ class Setting:
             env.update({"UCX_SEP_CATEGORY": self.category,
                         "UCX_SEP_CQ_SHARING": str(self.cq_sharing),
                         "UCX_SEP_TX_POSTLIST": str(self.postlist)})
-        if self.library == "mpich":
+        if self.program == "streams":
+            env["MPIR_CVAR_CH4_RESERVE_VCIS"] = str(self.threads)
+        elif self.library == "mpich":
             env["MPIR_CVAR_CH4_NUM_VCIS"] = str(self.threads)
         return env
+
+    def workers(self):
+        """Of a process. Besides those of streams, there is one interface for all
+        other communication."""
+        return self.threads + 1 if self.program == "streams" else self.threads
 
     def arguments(self):
         if self.program == "connect":
             return ["--interfaces", str(self.threads)]
+        if self.program == "streams":
+            return ["--quick", "--threads", str(self.threads)]
         words = ["--quick", "--threads", str(self.threads)]
         if self.two_sided:
             words.append("--two-sided")
@@ -216,7 +225,7 @@ class Runner:
                     name.startswith("UCX_SEP")})
         result = process.run(
             [self.tool("sep_info"), "-p", "--json", "-r", regime, "-c",
-             setting.category, "-w", str(setting.threads), "-n",
+             setting.category, "-w", str(setting.workers()), "-n",
              str(setting.peers())], 30, env)
         if not result.ok:
             raise EndpointsError(result.why() + ": " + result.stderr.strip())
@@ -236,7 +245,7 @@ class Runner:
         words = [self.tool("mlx5sim-run")] + self.launcher + \
             ["-n", str(setting.ranks)]
         if setting.transport == "sep_mlx5":
-            words.append(self.tool("sep-run"))
+            words += [self.tool("sep-run"), "--only"]
         return words + [self.binary(setting)] + setting.arguments()
 
     def run(self, setting):

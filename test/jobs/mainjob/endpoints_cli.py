@@ -52,6 +52,9 @@ def parse_arguments(argv):
                         help="connect the first interface of each rank with "
                         "that of the next, and so on, and nothing else: what "
                         "that takes. --threads are interfaces")
+    parser.add_argument("--streams", action="store_true",
+                        help="an MPIX_Stream per thread, and nothing else: "
+                        "MPICH 4.1 and later")
     parser.add_argument("--mpiexec", metavar="FILE",
                         help="launcher (default: the installed library's)")
     parser.add_argument("--transport", default=["sep_mlx5"],
@@ -87,7 +90,8 @@ def parse_arguments(argv):
 
 
 def settings(options):
-    program = "connect" if options.connect else "endpoints"
+    program = "connect" if options.connect else \
+        "streams" if options.streams else "endpoints"
     for transport, ranks, threads in itertools.product(
             options.transport, options.ranks, options.threads):
         kinds = itertools.product(options.category, options.cq_sharing,

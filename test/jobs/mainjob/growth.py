@@ -210,8 +210,8 @@ class Runner(endpoints.Runner):
         return env
 
     def front(self, setting):
-        return [self.tool("sep-run")] if setting.transport.startswith(
-            "sep_mlx5") else []
+        return [self.tool("sep-run"), "--only"] \
+            if setting.transport.startswith("sep_mlx5") else []
 
     def argv(self, setting):
         return self.tooled(setting, ())
@@ -321,7 +321,7 @@ class Bench:
         program, *arguments = self.peers_arguments(transport, count, is_ucp)
         argv = [self.tool("mlx5sim-run")]
         if uct_name == "sep_mlx5":
-            argv.append(self.tool("sep-run"))
+            argv += [self.tool("sep-run"), "--only"]
         argv += [*tool, os.path.join(self.build_dir, "bench", program),
                  *arguments]
         if not tool:

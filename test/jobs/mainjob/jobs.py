@@ -5,7 +5,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
-from . import defects
+from . import defects, nodes
 
 SKIP_STATUS = 77
 
@@ -24,7 +24,7 @@ def launch(library, launcher):
 
 
 # Ranks that wait for each other in turn, on as few processors as there are
-KERNELS_TIMEOUT = 300.0
+KERNELS_TIMEOUT = 1200.0
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Job:
     library: str                # mpich, openmpi, oshmem, ucp
     program: str                # source file in test/mpi, test/shmem, test/ucp
     ranks: int
-    timeout: float = 90.0
+    timeout: float = 600.0
+    nodes: int = 1              # or 2: the launcher is started by two-nodes
 
     TITLES = {"mpich": "MPICH", "openmpi": "Open MPI", "oshmem": "OpenSHMEM",
               "ucp": "UCP"}
@@ -41,7 +42,9 @@ class Job:
 
     @property
     def label(self):
-        return f"{self.TITLES[self.library]} {self.ranks} ranks {self.program}"
+        where = f", {self.nodes} nodes" if self.nodes > 1 else ""
+        return f"{self.TITLES[self.library]} {self.ranks} ranks{where} " \
+               f"{self.program}"
 
     def binary(self, build_dir):
         suffix = "" if self.library == "ucp" else f".{self.library}"
@@ -54,6 +57,8 @@ class Job:
         if self.library == "ucp":       # starts its processes itself
             return [self.binary(build_dir), "--ranks", self.ranks] + quickly
         argv = launch(self.library, launcher_for(LAUNCHERS[self.library]))
+        if self.nodes > 1:
+            argv += nodes.hosts(self.library, self.ranks)
         argv += ["-n", self.ranks] + self.binding()
         argv.append(self.binary(build_dir))
         return argv + ending(self.library, self.program)[0] + quickly
@@ -96,8 +101,8 @@ LAUNCHERS = {"mpich": "mpirun.mpich", "openmpi": "mpirun.openmpi",
 # And UCP alone, whose programs need none
 LIBRARIES = (*LAUNCHERS, "ucp")
 
-# What the libraries need on one machine, whatever the transport. sep-run sets
-# these by itself; they stand here so that rc_mlx5 runs the same way.
+# What the libraries need on one machine, whatever the transport. sep-run --only
+# sets these by itself; they stand here so that rc_mlx5 runs the same way.
 ENVIRONMENT = {
     # MPICH would use its own shared memory between ranks of one machine
     "MPIR_CVAR_NOLOCAL": "1",
@@ -214,4 +219,8 @@ def jobs(quick, libraries):
         if library != "oshmem":
             found.append(Job(library, "endpoints", 2))
         found.append(Job(library, "app_kernels", 2))
+        # All between nodes, and a part
+        if library != "oshmem":
+            found += [Job(library, program, ranks, nodes=2) for program, ranks
+                      in (("p2p", 2), ("collectives", 4))]
     return found

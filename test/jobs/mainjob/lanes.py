@@ -34,6 +34,13 @@ def read_logs(directory):
     return text
 
 
+def hosts(directory):
+    """Names of the nodes on which processes wrote a log, UCX_LOG_FILE being
+    ucx.%h.%p."""
+    return sorted({os.path.basename(path).split(".", 1)[1].rpartition(".")[0]
+                   for path in glob.glob(os.path.join(directory, "ucx.*"))})
+
+
 def foreign(lanes, allowed):
     """Lanes that do not belong to one of the allowed transports."""
     return sorted(lane for lane in lanes if

@@ -99,7 +99,7 @@ class Runner:
     def argv(self, setting, ucx, rank, directory):
         words = [os.path.join(self.build_dir, "bin", "mlx5sim-run")]
         if setting.transport == "sep_mlx5" and not ucx.has_sep():
-            words.append(os.path.join(ucx.build_dir, "bin", "sep-run"))
+            words += [os.path.join(ucx.build_dir, "bin", "sep-run"), "--only"]
         return words + [self.program, directory, str(rank), *setting.steps]
 
     def environment(self, setting, ucx, instance):

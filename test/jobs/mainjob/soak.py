@@ -100,7 +100,7 @@ def all_rows(build_dir, transports):
         for suite in SUITES:
             rows.append(Row(f"sep_gtest: {suite}", (
                 os.path.join(bin_dir, "mlx5sim-run"), "--private",
-                os.path.join(bin_dir, "sep-run"),
+                os.path.join(bin_dir, "sep-run"), "--only",
                 os.path.join(build_dir, "test/gtest/sep_gtest"),
                 "--gtest_brief=1", f"--gtest_filter={suite}")))
     return rows

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks: commands that succeed or do not, or say that they can't be run on this
-machine."""
+machine. What they skip of their tests they say in lines "SKIPPED test: why"."""
 
 import os
 import subprocess
@@ -51,12 +51,29 @@ class Run:
             status = SKIPPED
             reason = " ".join(report.tail(log, 1))
             self.session.leave_out(f"{self.part} {self.row.run}", reason)
+        skipped = skipped_within(self.part, self.row.run, log)
         self.session.add(
             [Result(self.part, self.row.run, self.row.run, status, elapsed,
-                    "" if good else reason, "" if good else log)],
+                    "" if good else reason, "" if good else log), *skipped],
             f"{self.part} {self.row.run}", elapsed, child.cpu)
+        if skipped:
+            self.session.console.say(
+                f"{len(skipped)} tests within {self.row.run} were skipped:",
+                report.skips_by_reason(skipped))
         if status == FAILED:
             self.session.console.say(f"end of {log}:", report.tail(log))
+
+
+def skipped_within(part, run, log):
+    """Tests of a program of ours that it says it has skipped."""
+    results = []
+    with open(log, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("SKIPPED "):
+                test, _, reason = line.removeprefix("SKIPPED ").partition(": ")
+                results.append(Result(part, run, test, SKIPPED, 0.0,
+                                      reason.strip()))
+    return results
 
 
 class Each:

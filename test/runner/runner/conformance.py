@@ -4,7 +4,8 @@
 A test that is run on both transports counts once. It fails if sep_mlx5 is worse
 than rc_mlx5 and has passed if it did so on sep_mlx5; what fails on both, or is
 skipped, does not count. Where the device is what is tested, rc_mlx5 must not
-fail either.
+fail either. A test that passed at the second try is named at the end; what the
+device complained about is a failure, whatever comes of another try.
 """
 
 import os
@@ -55,6 +56,7 @@ class Run:
         build = os.path.join(self.session.top, "build", self.row.build.name)
         self._options = driver.parse([
             "--quick", "--gtest", f"{build}/build/test/gtest/gtest",
+            "--limit", str(self.session.options.conformance_limit),
             "--sep-build", f"{build}/sep", *self.row.options])
         directory = self.session.directory(self.part, self.row.run)
         self._program = driver.make_program(self._options, directory)
@@ -64,8 +66,15 @@ class Run:
             self.session.fail(self.part, self.row.run, self.row.run,
                               str(error))
             return
+        chosen = driver.select(self._tests, self._options)
+        if not chosen:
+            self.session.fail(self.part, self.row.run, self.row.run,
+                              "selects no test")
+        for pattern in self._dead_patterns(driver):
+            self.session.fail(self.part, self.row.run, f"pattern {pattern}",
+                              "matches none of UCX's tests")
         self._selected = [
-            test for test in driver.select(self._tests, self._options) if
+            test for test in chosen if
             self.session.wanted(self.part, self.row.run,
                                 f"{test.suite}.{test.name}")]
         if self.session.options.list:
@@ -79,6 +88,13 @@ class Run:
             self.session.task(self.part, self.row.run,
                               f"{self.row.run}: compare",
                               lambda: self._compare(driver), shards)
+
+    def _dead_patterns(self, driver):
+        """What the row, or the lists for this UCX, name and is not there."""
+        dead = driver.dead_options(self._tests, self._options)
+        if self.row.lists_of in ("any", self.session.builds.ucx_version()):
+            dead += driver.dead_entries(self.row.lists, self._tests)
+        return dead
 
     def _add(self, driver, shard):
         name = f"{self.part} {self.row.run} {shard[0].instance}/" \
@@ -103,12 +119,15 @@ class Run:
                          self._program.cpu)
 
     def _result(self, row):
+        driver = _driver()
         status, reason = SKIPPED, row.ours.reason
         if row.verdict == "worse":
             status = FAILED
             reason = f"{row.ours.status}, rc_mlx5 {row.theirs.status}: {reason}"
+        elif row.ours.violates:
+            status = FAILED
         elif self.row.strict and row.theirs.status not in ("ok", "skipped") \
-                and not _driver().is_known(f"{row.suite}.{row.test}",
+                and not driver.is_known(f"{row.suite}.{row.test}",
                                            self.session.builds.ucx_version()):
             status = FAILED
             reason = f"rc_mlx5 {row.theirs.status}: {row.theirs.reason}"
@@ -116,4 +135,5 @@ class Run:
             status = PASSED
         return Result(self.part, self.row.run, f"{row.suite}.{row.test}",
                       status, row.ours.seconds, reason,
-                      self._program.log_dir if status == FAILED else "")
+                      self._program.log_dir if status == FAILED else "",
+                      driver.first_tries(row))

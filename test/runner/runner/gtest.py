@@ -14,14 +14,14 @@ import re
 from .result import FAILED, PASSED, SKIPPED
 from .stream import Stream
 
-_LIST_LIMIT = 120
+_LIST_LIMIT = 600
 
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
     """How long, and how often, a program may go on."""
     seconds: float              # for a suite
-    each_test: bool = False     # ... for a test
+    each_test: bool = False     # ... for a test, whatever its suite takes
     deaths: int = 3             # before the rest of the tests is given up
     certain: bool = True        # what it calls passed has not been skipped
 
@@ -60,6 +60,17 @@ def _matches(patterns, name):
     return any(re.fullmatch(re.escape(pattern).replace(r"\*", ".*")
                             .replace(r"\?", "."), name)
                for pattern in patterns.split(":") if pattern)
+
+
+def dead_patterns(filter_text, names):
+    """Patterns of a --gtest_filter without effect on these tests: those that
+    select none, and those that exclude none of what the others select."""
+    positive, _, negative = filter_text.partition("-")
+    chosen = [name for name in names if _matches(positive or "*", name)]
+    return [pattern for pattern in positive.split(":") if pattern and
+            not any(_matches(pattern, name) for name in names)] + \
+        [f"-{pattern}" for pattern in negative.split(":") if pattern and
+         not any(_matches(pattern, name) for name in chosen)]
 
 
 def list_tests(start, directory):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the runner prints, while tests run and at the end."""
 
+import os
 import sys
 import threading
 import time
@@ -8,6 +9,7 @@ import time
 from . import result
 
 _SILENCE = 60.0             # seconds without output, then say what is going on
+_SHOWN = 5                  # failures whose logs are shown at the end
 
 
 class Console:
@@ -63,6 +65,16 @@ class Console:
         for each in failures:
             log = f" (see {self.path(each.log)})" if each.log else ""
             print(f"  {each.part}: {each.name}: {each.reason}{log}")
+        # Whoever has but this output, as from CI, sees what was said last
+        for each in failures[:_SHOWN]:
+            for path in _files(each.log):
+                print(f"\n{self.path(path)}:")
+                print("\n".join("    " + line for line in tail(path, 40)))
+        again = [each for each in results if each.before]
+        if again:
+            print(f"\nPassed at the second try: {len(again)}")
+        for each in again:
+            print(f"  {each.part}: {each.name}: {each.before}")
         passed, failed, skipped = result.count(results)
         print(f"\nTime {clock(seconds)}" +
               (f", {skipped} skipped" if skipped else "") +
@@ -73,9 +85,26 @@ class Console:
         return 0 if passed and not failed else 1
 
 
+def skips_by_reason(results):
+    """Lines that say how many were skipped for each reason."""
+    counts = {}
+    for each in results:
+        if each.status == result.SKIPPED:
+            counts[each.reason] = counts.get(each.reason, 0) + 1
+    return [f"{count}: {reason}" for reason, count in counts.items()]
+
+
 def clock(seconds):
     """"m:ss" of a number of seconds."""
     return f"{int(seconds) // 60:3d}:{int(seconds) % 60:02d}"
+
+
+def _files(path):
+    """A log, or those of a directory."""
+    if os.path.isdir(path):
+        return sorted(entry.path for entry in os.scandir(path)
+                      if entry.is_file())
+    return [path] if os.path.isfile(path) else []
 
 
 def tail(path, count=15):

@@ -18,6 +18,7 @@ class Result:
     seconds: float = 0.0
     reason: str = ""
     log: str = ""
+    before: str = ""        # why an earlier try failed, of one that passed
 
     @property
     def name(self):

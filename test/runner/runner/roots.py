@@ -113,13 +113,15 @@ class Run:
                         f"the transport was {missing}")],
                 f"{self.part} {self.row.run}: endpoints", 0.0, 0.0)
             return
-        child, elapsed, log, reason = self._command(
-            "endpoints", self.session.options.jobs_limit,
-            "test/jobs/endpoints", "--build-dir", "build/demo", "--tsv",
-            *self.row.endpoints)
-        self._finish("endpoints", results_of_endpoints(self.part, self.row.run,
-                                                       log),
-                     child, elapsed, log, reason)
+        for options in self.row.endpoints:
+            what = "streams" if "--streams" in options else "endpoints"
+            child, elapsed, log, reason = self._command(
+                what, self.session.options.jobs_limit,
+                "test/jobs/endpoints", "--build-dir", "build/demo", "--tsv",
+                *options)
+            self._finish(what, results_of_endpoints(self.part, self.row.run,
+                                                    log, what),
+                         child, elapsed, log, reason)
 
     def _tests(self):
         name = "check-results/junit.xml"
@@ -128,7 +130,7 @@ class Run:
         patterns = [word for each in self.row.tests
                     for word in ("--one", each)]
         child, elapsed, log, reason = self._command(
-            "tests", self.session.options.suite_limit * 6, "test/runner/run",
+            "tests", self.session.options.jobs_limit, "test/runner/run",
             *patterns)
         self._finish("tests", results_of_junit(self.part, self.row.run, path),
                      child, elapsed, log, reason)
@@ -177,7 +179,7 @@ def not_built(log):
 _ENDPOINTS = {"pass": PASSED, "fail": FAILED, "skip": SKIPPED}
 
 
-def results_of_endpoints(part, run, log):
+def results_of_endpoints(part, run, log, what="endpoints"):
     """From what test/jobs/endpoints --tsv has printed, reasons included."""
     results = []
     columns = None
@@ -189,7 +191,7 @@ def results_of_endpoints(part, run, log):
             elif columns and len(cells) == len(columns):
                 row = dict(zip(columns, cells))
                 results.append(Result(
-                    part, run, f"endpoints {row['library']} "
+                    part, run, f"{what} {row['library']} "
                     f"{row['transport']} {row['category']}, {row['threads']} "
                     f"threads, CQ sharing {row['cq']}, postlist "
                     f"{row['postlist']}", _ENDPOINTS[row["result"]]))

@@ -46,6 +46,12 @@ class Run:
             self.session.fail(self.part, self.row.run, self.row.run,
                               str(error))
             return
+        # Patterns of random tests are a rule for names, not a list
+        dead = () if self.row.random_seed else \
+            gtest.dead_patterns(self.row.tests, names)
+        for pattern in dead:
+            self.session.fail(self.part, self.row.run,
+                              f"pattern {pattern}", "matches no test")
         names = [name for name in names
                  if gtest.selected(self.row.tests, name)]
         if not names:
@@ -77,8 +83,7 @@ class Run:
     def _run(self, title, label, names, turn):
         directory = self.session.directory(self.part, self.row.run, label)
         log_path = os.path.join(directory, "log")
-        policy = gtest.Policy(self.session.options.suite_limit *
-                              self.row.patience)
+        policy = gtest.Policy(self._limit(), each_test=True)
         began = time.monotonic()
         with open(log_path, "wb") as log:
             done = gtest.run(self._start, names, policy, directory, log)
@@ -95,6 +100,10 @@ class Run:
         if done.complaint or done.died:
             self.session.console.say(f"end of {log_path}:",
                                      report.tail(log_path))
+
+    def _limit(self):
+        """Seconds for a test."""
+        return self.session.options.unit_limit * self.row.patience
 
     def _start_plainly(self, options, log):
         """For listing: without a device."""
@@ -115,7 +124,9 @@ class Run:
             device = self.session.builds.directory(self.row.needs[0])
         extra = [] if self.seed is None else [f"SEP_TEST_SEED={self.seed}"]
         return self.session.environment(self.row.environment + (
-            "SEP_TEST_TIMEOUT=0", f"SEP_BUILD_DIR={self.build}",
+            "SEP_TEST_TIMEOUT=0",
+            f"SEP_TEST_PATIENCE={max(int(self._limit() / 2), 1)}",
+            f"SEP_BUILD_DIR={self.build}",
             f"SEP_SANITIZERS={self.row.sanitizers}",
             f"SEP_TEST_TOOL={self.row.tool}",
             f"SEP_DEVICE_DIR={device}", *extra))
