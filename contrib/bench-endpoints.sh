@@ -94,13 +94,13 @@ locks()
     dir=$programs/locks.$category.$role
     rm -rf "$dir"
     mkdir "$dir"
-    plain=("$build/bin/sep-run" "$programs/mpi_rate.mpich" -t "$threads"
-           -n "$windows" -w "$window")
-    measure=("$build/bin/sep-run" valgrind --tool=callgrind -q
+    plain=("$build/bin/sep-run" --only "$programs/mpi_rate.mpich"
+           -t "$threads" -n "$windows" -w "$window")
+    measure=("$build/bin/sep-run" --only valgrind --tool=callgrind -q
              "--callgrind-out-file=$dir/callgrind.out.%p" --dump-instr=yes
              --collect-atstart=no "--toggle-collect=measure_*"
              --px-default=allregs-at-mem-access
-             --px-file-backed=allregs-at-mem-access "${plain[@]:1}")
+             --px-file-backed=allregs-at-mem-access "${plain[@]:2}")
     first=("${measure[@]}") second=("${plain[@]}")
     if [[ $role == receiver ]]; then
         first=("${plain[@]}") second=("${measure[@]}")
@@ -119,7 +119,8 @@ locks()
 }
 
 if [[ $mode == locks ]]; then
-    mapfile -t categories < <("$build/bin/sep_info" -l | awk '{ print $1 }')
+    mapfile -t categories < <("$build/bin/sep_info" -l |
+                              awk 'NF == 0 { exit } { print $1 }')
     [[ ${#categories[@]} -gt 0 ]] || sep_die "sep_info -l printed nothing"
     {
         printf 'category\trole\tlibrary\tfunction\tper message\n'

@@ -93,7 +93,8 @@ transports=(sep_mlx5 "$peer")
 } >&2
 
 if [[ ${categories[*]} == all ]]; then
-    mapfile -t categories < <("$build/bin/sep_info" -l | awk '{ print $1 }')
+    mapfile -t categories < <("$build/bin/sep_info" -l |
+                                awk 'NF == 0 { exit } { print $1 }')
 fi
 # A column is a transport, which the API may follow, or sep_mlx5 in a category.
 columns=("${transports[@]}")
@@ -115,7 +116,7 @@ run()
     command=("$@" "$build/bench/uct_insn" -t "$transport" -n "$count"
              "${options[@]}")
     case $transport in
-    sep_*)   command=("$build/bin/sep-run" "${command[@]}" -d mlx5_0:1) ;;
+    sep_*)   command=("$build/bin/sep-run" --only "${command[@]}" -d mlx5_0:1) ;;
     *_mlx5|*_verbs) command+=(-d mlx5_0:1) ;;
     esac
     case $transport in

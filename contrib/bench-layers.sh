@@ -109,7 +109,7 @@ choose()
     *)        [[ $2 != *verbs* ]] || api=verbs
               # A module of the UCX that we build; others need it loaded
               [[ $1 == stock || $1 == patched ]] ||
-                  launcher=("${build[$1]}/bin/sep-run") ;;
+                  launcher=("${build[$1]}/bin/sep-run" --only) ;;
     esac
 }
 

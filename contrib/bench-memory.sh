@@ -51,7 +51,8 @@ measure()
 {
     local transport=$1 api=$2 command
     command=("$build/bench/uct_memory" -t "$transport" -d mlx5_0:1 -n "$ifaces")
-    [[ $transport != sep_* ]] || command=("$build/bin/sep-run" "${command[@]}")
+    [[ $transport != sep_* ]] ||
+        command=("$build/bin/sep-run" --only "${command[@]}")
 
     sep_say "Measuring the memory of $transport ($api)" >&2
     mkdir -p "$results"

@@ -67,7 +67,8 @@ fi
 [[ ${#levels[@]} -gt 0 ]] || levels=(verbs dv uct)
 [[ ${#features[@]} -gt 0 ]] || features=(all)
 if [[ ${#sharings[@]} == 0 ]]; then
-    mapfile -t sharings < <("$build/bin/sep_info" -l | awk '{ print $1 }')
+    mapfile -t sharings < <("$build/bin/sep_info" -l |
+                            awk 'NF == 0 { exit } { print $1 }')
 fi
 results=$(mktemp -d "${TMPDIR:-/tmp}/sep-perf.XXXXXX")
 trap 'rm -rf "$results"' EXIT

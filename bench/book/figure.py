@@ -32,6 +32,26 @@ THEIRS = "#999999"
 OURS = "#0072B2"
 PEER = "#E69F00"
 COLOURS = (OURS, PEER, "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "x")
+
+
+def hatch(axes, label, colour, places):
+    """Hatch some bars of a series, and say in the legend what that is."""
+    drawn = next(found for found in axes.containers
+                 if found.get_label() == label)
+    for place in places:
+        drawn[place].set(hatch="////", facecolor="white", edgecolor=colour)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend([*handles, drawn[places[0]]], [*labels, f"{label}, fitted"],
+                frameon=False, ncol=len(labels) + 1, loc="upper right",
+                fontsize=7, handlelength=1.4, columnspacing=0.8,
+                borderaxespad=0)
+
+
+def plain_ticks(axis, ticks):
+    """Numbers, not powers, on an axis with a logarithmic scale."""
+    axis.set_ticks(ticks, [str(tick) for tick in ticks])
+    axis.set_minor_formatter(lambda value, place: "")
 
 
 def bars(axes, names, series):

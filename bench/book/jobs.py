@@ -2,7 +2,7 @@
 """What jobs take of the device."""
 
 from book.chapter import COUNTED, Chapter
-from book.figure import OURS, THEIRS
+from book.figure import OURS, THEIRS, plain_ticks
 from book.table import Table, differences
 
 
@@ -56,6 +56,8 @@ class Connect(Chapter):
                       color=colour, label=transport)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
+        plain_ticks(axes.xaxis, (1, 2, 4, 8, 16))
+        plain_ticks(axes.yaxis, (2, 8, 32, 128, 512))
         axes.set_xlabel("interfaces of each of 2 processes")
         axes.set_ylabel("queue pairs of a process")
         axes.legend(frameon=False)

@@ -62,7 +62,7 @@ class Categories(Chapter):
     def draw(self, table, plot):
         axes = plot.subplots()
         bars(axes, table.column("category"), {
-            "theirs": (table.numbers("uUARs theirs"), THEIRS),
+            "Zambre 2018": (table.numbers("uUARs theirs"), THEIRS),
             "ours": (table.numbers("uUARs"), OURS)})
         axes.set_ylabel("uUARs of 16 threads")
 

@@ -4,7 +4,7 @@
 import os
 
 from book.chapter import EXACT, Chapter
-from book.figure import COLOURS
+from book.figure import COLOURS, MARKERS
 from book.resources import SOURCE
 from book.table import Table
 
@@ -99,16 +99,16 @@ class Stencil(Chapter):
         for processes, threads in SHAPES:
             plans = bench.plans("-w", threads, "-n",
                                 1 if processes == 1 else 2, "-r", "legacy")
-            rows.append([f"{processes}.{threads}",
+            rows.append([f"{processes} x {threads}",
                          *(processes * plan["own"]["uars"] for plan in plans)])
-        return Table(["processes.threads", *PAPER_PAGES], rows)
+        return Table(["processes x threads", *PAPER_PAGES], rows)
 
     def theirs(self, table):
         return "128 pages for MPI everywhere, whatever the shape; 40, 24, " \
-            "16, 8 and 8 for the other categories with 1.16."
+            "16, 8 and 8 for the other categories with 1 x 16."
 
     def verdict(self, table):
-        wrong = [f"{row['processes.threads']} {name}"
+        wrong = [f"{row['processes x threads']} {name}"
                  for shape, row in zip(SHAPES, table.records())
                  for name, pages in PAPER_PAGES.items()
                  if int(row[name]) != pages.get(shape, int(row[name]))]
@@ -120,10 +120,15 @@ class Stencil(Chapter):
 
     def draw(self, table, plot):
         axes = plot.subplots()
-        for name, colour in zip(PAPER_PAGES, COLOURS):
-            axes.plot(table.column("processes.threads"), table.numbers(name),
-                      marker="o", color=colour, label=name)
+        shapes = [f"{processes} x {threads}" for processes, threads in SHAPES]
+        # static and mpi_threads have the same pages: one shows around the other
+        for place, name in enumerate(PAPER_PAGES):
+            axes.plot(shapes, table.numbers(name), marker=MARKERS[place],
+                      color=COLOURS[place], label=name,
+                      linestyle="--" if name == "mpi_threads" else "-",
+                      markersize=9 if name == "static" else 5,
+                      linewidth=3 if name == "static" else 1.5)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("processes.threads of a node")
+        axes.set_xlabel("processes x threads of a node")
         axes.set_ylabel("UAR pages")
         axes.legend(frameon=False, fontsize=7)
