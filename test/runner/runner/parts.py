@@ -33,9 +33,8 @@ PLAIN = Build("check")
 SANITIZED = Build("check-sanitized", ("--enable-asan", "--enable-ubsan"))
 THREADS = Build("check-threads", ("--enable-tsan",))
 # As users' package managers compile: for the processor at hand, with all its
-# registers; and with what is inlined from one file into another
-NATIVE = Build("check-native", ("CFLAGS=-O3 -march=native -g1",))
-LTO = Build("check-lto", ("CFLAGS=-O2 -flto -g1",))
+# registers, and with what is inlined from one file into another
+NATIVE = Build("check-native", ("CFLAGS=-O3 -march=native -flto -g1",))
 UCX_GTEST = Script("ucx-gtest", ("contrib/ucx-gtest.sh", "--quick",
                                  "--build-only"))
 UCX_GTEST_DEBIAN13 = Script("ucx-gtest-debian13", (
@@ -302,9 +301,8 @@ _COMPILED_ROWS = (
     "UCP tag_lat 4 MB", "MPICH 2 ranks p2p", "MPICH 2 ranks collectives",
     "MPICH 2 ranks rma", "Open MPI 2 ranks p2p", "Open MPI 2 ranks rma",
     "Open MPI 2 ranks threads", "OpenSHMEM 2 ranks atomics")
-_COMPILED = tuple(Jobs(f"job-{name}", build, rows=_COMPILED_ROWS,
-                       options=("--quick", "--transport", "sep_mlx5"))
-                  for name, build in (("native", NATIVE), ("lto", LTO)))
+_COMPILED = (Jobs("job-native", NATIVE, rows=_COMPILED_ROWS,
+                  options=("--quick", "--transport", "sep_mlx5")),)
 
 
 # Kernels of applications, the work and the resources of each; the main job has
@@ -400,7 +398,7 @@ PARTS = (
          (Jobs(),) + _EAGER_JOBS + _KERNELS),
 
     Part("compilers", "jobs with a transport that is compiled for this processor "
-         "(-O3 -march=native), and with -flto", _COMPILED),
+         "and across files (-O3 -march=native -flto)", _COMPILED),
 
     Part("conformance", "a representative part of UCX's own unit tests", (
         # EXCLUDED is about tests that this part does not build
