@@ -5,6 +5,8 @@
 #include <sim/objs/store.h>
 #include <sim/reap/reap.h>
 
+#include <errno.h>
+
 
 unsigned mlx5sim_limit(mlx5sim_obj_kind_t kind)
 {
@@ -52,6 +54,7 @@ static void *mlx5sim_limit_try(mlx5sim_ctx_t *ctx, mlx5sim_obj_kind_t kind)
 {
     void *obj = NULL;
 
+    errno = ENOMEM;
     (void)mlx5sim_lock(&mlx5sim_store->limit_lock);
     if (mlx5sim_limit_count(kind, ctx->dev) < mlx5sim_limit(kind)) {
         obj = mlx5sim_obj_alloc(kind, mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));

@@ -319,6 +319,7 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
     const mlx5sim_kind_t *desc = &mlx5sim_kinds[kind];
     mlx5sim_table_t *table     = &mlx5sim_store->tables[kind];
     uint32_t index, free_owner, high, limit, i;
+    int error                  = ENOMEM;
     mlx5sim_obj_t *obj;
 
     limit = (2 * atomic_load(&table->in_use)) + MLX5SIM_REUSE_MIN;
@@ -340,6 +341,7 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
                                    (uint64_t)index * desc->entry_size,
                                    desc->entry_size) != 0)) {
             /* no more than there are: one of those may be free */
+            error = errno;
             if (limit <= high) {
                 break;
             }
@@ -389,7 +391,7 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
         return obj;
     }
 
-    errno = ENOMEM;
+    errno = error;
     return NULL;
 }
 

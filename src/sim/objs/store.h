@@ -80,8 +80,8 @@ uint32_t mlx5sim_obj_index(mlx5sim_obj_kind_t kind, const void *obj);
 /**
  * Take a free slot for this process; zeroed behind the head and the locks,
  * `ready` is 0.
- * @return The entry, or NULL with errno = ENOMEM when the table is full, or the
- *         file system (which is then printed).
+ * @return The entry, or NULL with errno = ENOMEM when the table is full, or
+ *         ENOSPC when the file system is (which is then printed).
  */
 void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx);
 

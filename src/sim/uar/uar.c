@@ -30,6 +30,7 @@ static int mlx5sim_uar_try(mlx5sim_ctx_t *ctx, mlx5sim_uar_kind_t kind,
 {
     unsigned i, limit = mlx5sim_instance_config()->uars;
     mlx5sim_uar_t *uar;
+    int ret;
 
     if (mlx5sim_uar_count(ctx->dev) + num > limit) {
         return -ENOMEM;
@@ -39,6 +40,7 @@ static int mlx5sim_uar_try(mlx5sim_ctx_t *ctx, mlx5sim_uar_kind_t kind,
         uar = mlx5sim_obj_alloc(MLX5SIM_OBJ_UAR,
                                 mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
         if (uar == NULL) {
+            ret = -errno;
             goto err_free;
         }
 
@@ -57,7 +59,7 @@ err_free:
         mlx5sim_obj_free(MLX5SIM_OBJ_UAR,
                          mlx5sim_obj_at(MLX5SIM_OBJ_UAR, index_p[i]));
     }
-    return -ENOMEM;
+    return ret;
 }
 
 int mlx5sim_uar_take(mlx5sim_ctx_t *ctx, mlx5sim_uar_kind_t kind, unsigned num,

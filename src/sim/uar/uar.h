@@ -20,7 +20,8 @@ unsigned mlx5sim_uar_count(uint32_t dev);
  * @param num      How many: all or none.
  * @param index_p  Their numbers.
  * @return 0, or -ENOMEM if the device has fewer left (as the kernel translates
- *         the firmware's "limit exceeded", mlx5_core cmd.c).
+ *         the firmware's "limit exceeded", mlx5_core cmd.c), or -ENOSPC if the
+ *         store has no room.
  */
 int mlx5sim_uar_take(mlx5sim_ctx_t *ctx, mlx5sim_uar_kind_t kind, unsigned num,
                      uint32_t *index_p);

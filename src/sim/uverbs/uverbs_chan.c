@@ -18,7 +18,7 @@ int mlx5sim_uverbs_chan_create(uint32_t ctx, int is_async, uint32_t *chan_p)
 
     chan = mlx5sim_obj_alloc(MLX5SIM_OBJ_CHAN, ctx);
     if (chan == NULL) {
-        return -ENOMEM;
+        return -errno;
     }
 
     chan->is_async = is_async;

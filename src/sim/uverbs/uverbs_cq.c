@@ -175,7 +175,7 @@ static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 
     cq = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_CQ);
     if (cq == NULL) {
-        return -ENOMEM;
+        return -errno;
     }
 
     cq->o.user_handle = user_handle;

@@ -45,7 +45,7 @@ static int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
 
     pd = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_PD);
     if (pd == NULL) {
-        return -ENOMEM;
+        return -errno;
     }
 
     pd->o.ready     = 1;
@@ -197,7 +197,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
 
     mr = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_MR);
     if (mr == NULL) {
-        return -ENOMEM;
+        return -errno;
     }
 
     atomic_fetch_add(&pd->refs, 1);

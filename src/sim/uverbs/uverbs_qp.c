@@ -162,6 +162,7 @@ static mlx5sim_qp_obj_t *mlx5sim_qp_alloc(mlx5sim_cmd_t *cmd,
 
     if (mlx5sim_helper_add_qp(qp) != 0) {
         mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
+        errno = ENOMEM;
         return NULL;
     }
 
@@ -236,8 +237,9 @@ static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 
     qp = mlx5sim_qp_alloc(cmd, &uuar);
     if (qp == NULL) {
+        ret = -errno;
         mlx5sim_qp_uuar_put(cmd->ctx, uuar.uuar_class, uuar.uuar);
-        return -ENOMEM;
+        return ret;
     }
 
     qp->o.user_handle   = user_handle;
@@ -672,7 +674,7 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
 
     ah = mlx5sim_obj_alloc(MLX5SIM_OBJ_AH, mlx5sim_cmd_ctx_index(cmd));
     if (ah == NULL) {
-        return -ENOMEM;
+        return -errno;
     }
 
     ah->o.ready            = 1;

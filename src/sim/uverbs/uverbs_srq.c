@@ -36,7 +36,7 @@ static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 
     srq = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_SRQ);
     if (srq == NULL) {
-        return -ENOMEM;
+        return -errno;
     }
 
     atomic_fetch_add(&pd->refs, 1);

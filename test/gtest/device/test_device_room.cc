@@ -137,8 +137,8 @@ TEST_F(test_device_room, opening_a_device_fails_where_its_store_has_no_room)
     EXPECT_NE(std::string::npos, errors().find("has no room")) << errors();
 }
 
-/* Objects are made until there is no room: that is ENOMEM, and all that there
- * are go on working. */
+/* Objects are made until there is no room: that is ENOSPC, which no limit of the
+ * device is, and all that there are go on working. */
 TEST_F(test_device_room, objects_that_have_no_room_are_refused)
 {
     if (!can_mount()) {
@@ -159,7 +159,7 @@ TEST_F(test_device_room, objects_that_have_no_room_are_refused)
             for (;;) {
                 made = ibv_create_cq(l.c.ctx, 1, nullptr, nullptr, 0);
                 if (made == nullptr) {
-                    REQUIRE_EQ(ENOMEM, errno);
+                    REQUIRE_EQ(ENOSPC, errno);
                     break;
                 }
                 many.push_back(made);
