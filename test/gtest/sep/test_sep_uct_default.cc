@@ -209,6 +209,42 @@ TEST_F(test_sep_uct_default, says_that_other_processes_have_all_pages)
     }
 }
 
+/* The file system of the software device is full: whatever is made next is
+ * refused, and fewer workers or pages would not help */
+TEST_F(test_sep_uct_default, a_full_file_system_is_no_lack_of_pages)
+{
+    if (!on_device({{"MLX5SIM_UAR_MODE", "dynamic"},
+                    {"UCX_SEP_CATEGORY", "default"}})) {
+        return;
+    }
+
+    for (const char *object : {"uar:2+", "cq:1+", "srq:1+", "qp:1+"}) {
+        expect_errors hide;
+
+        setenv("MLX5SIM_FAIL", (std::string(object) + ":ENOSPC").c_str(), 1);
+        EXPECT_EQ("none", talk({})) << object;
+        unsetenv("MLX5SIM_FAIL");
+        EXPECT_LE(1u, hide.count(UCS_LOG_LEVEL_ERROR, "No space left"))
+                << object;
+        EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_ERROR, "UAR page")) << object;
+        EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_WARN, "UAR page")) << object;
+        EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_ERROR, "UCX_SEP_")) << object;
+    }
+}
+
+/* libmlx5 counts pages itself where the kernel doesn't, and has that errno */
+TEST_F(test_sep_uct_default, a_limit_of_the_library_is_a_lack_of_pages)
+{
+    SKIP_WITHOUT_MMAP_HOOK();
+    if (on_device({{"MLX5SIM_FAIL", "uar:2+:ENOSPC"},
+                   {"MLX5SIM_UAR_MODE", "legacy"},
+                   {"UCX_SEP_CATEGORY", "default"}})) {
+        expect_errors hide;
+        EXPECT_EQ("static", talk({}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN, "no UAR page left"));
+    }
+}
+
 TEST_F(test_sep_uct_default, who_asks_for_a_category_gets_it_or_an_error)
 {
     if (!on_device({{"MLX5SIM_BF", "n"}})) {

@@ -35,7 +35,6 @@ uct_sep_shortage_t uct_sep_shortage_get(int error)
     switch (error) {
     case ENOMEM:
     case EAGAIN:
-    case ENOSPC:
         return UCT_SEP_SHORTAGE_DEVICE;
     default:
         return UCT_SEP_SHORTAGE_NONE;

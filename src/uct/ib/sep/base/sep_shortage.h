@@ -23,8 +23,8 @@ typedef enum {
  * Find out by the error of a command.
  *
  * The device's limits are EAGAIN and ENOMEM (kernel, mlx5_core, cmd.c: "no
- * resources" and "limits exceeded"), or ENOSPC where libmlx5 knows the limit
- * (verbs.c, of dynamic UAR pages with old kernels). Behind "ulimit -v", mmap(2)
+ * resources" and "limits exceeded"). ENOSPC is none of them: the software
+ * device says so when its file system is full. Behind "ulimit -v", mmap(2)
  * says ENOMEM as well, and for a UAR page libmlx5 makes EINVAL of that: it goes
  * on to destroy an object whose handle it has not read yet (verbs.c,
  * mlx5_alloc_dyn_uar). So whether it is memory is tried out.

@@ -39,24 +39,31 @@ static void uct_sep_td_dealloc_pd(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
     }
 }
 
-/* Why there is no domain, by errno */
-static ucs_status_t uct_sep_td_alloc_failed(uct_sep_md_t *md)
+/* Why the driver did not make something, by errno */
+static ucs_status_t uct_sep_td_failed(uct_sep_md_t *md, const char *call)
 {
     if ((errno == EOPNOTSUPP) || (errno == EPERM)) {
-        ucs_debug("%s: ibv_alloc_td() failed: %m", md->dev.name);
+        ucs_debug("%s: %s failed: %m", md->dev.name, call);
         return UCT_SEP_TD_ERR_NONE;
+    }
+
+    if ((errno == ENOSPC) && !md->uuars.is_dynamic) {
+        /* libmlx5's own limit of pages with old kernels (verbs.c,
+         * mlx5_alloc_dyn_uar) */
+        ucs_debug("%s: %s failed: %m", md->dev.name, call);
+        return UCS_ERR_NO_RESOURCE;
     }
 
     switch (uct_sep_shortage_get(errno)) {
     case UCT_SEP_SHORTAGE_DEVICE:
-        ucs_debug("%s: ibv_alloc_td() failed: %m", md->dev.name);
+        ucs_debug("%s: %s failed: %m", md->dev.name, call);
         return UCS_ERR_NO_RESOURCE;
     case UCT_SEP_SHORTAGE_MEMORY:
-        ucs_error("%s: ibv_alloc_td() failed: %m%s", md->dev.name,
+        ucs_error("%s: %s failed: %m%s", md->dev.name, call,
                   uct_sep_shortage_hint(errno, ""));
         return UCS_ERR_NO_MEMORY;
     default:
-        ucs_error("%s: ibv_alloc_td() failed: %m", md->dev.name);
+        ucs_error("%s: %s failed: %m", md->dev.name, call);
         return UCS_ERR_IO_ERROR;
     }
 }
@@ -71,7 +78,7 @@ uct_sep_td_alloc_domains(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
     for (i = 0; i < 2; ++i) {
         pair->td[i] = ibv_alloc_td(md->dev.context, &attr);
         if (pair->td[i] == NULL) {
-            status = uct_sep_td_alloc_failed(md);
+            status = uct_sep_td_failed(md, "ibv_alloc_td()");
             goto err;
         }
         uct_sep_account_add(md->dev.context, UCT_SEP_ACCOUNT_TD, 0);
@@ -90,6 +97,7 @@ static ucs_status_t
 uct_sep_td_alloc_pds(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
 {
     struct ibv_parent_domain_init_attr attr = {};
+    ucs_status_t status;
     unsigned i;
 
     attr.pd = md->pd;
@@ -97,8 +105,7 @@ uct_sep_td_alloc_pds(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
         attr.td     = pair->td[i];
         pair->pd[i] = ibv_alloc_parent_domain(md->dev.context, &attr);
         if (pair->pd[i] == NULL) {
-            ucs_error("%s: ibv_alloc_parent_domain() failed: %m",
-                      md->dev.name);
+            status = uct_sep_td_failed(md, "ibv_alloc_parent_domain()");
             goto err;
         }
     }
@@ -109,7 +116,7 @@ err:
     if (i > 0) {
         uct_sep_td_dealloc_pd(md, pair, 0);
     }
-    return UCS_ERR_NO_MEMORY;
+    return status;
 }
 
 ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p)

@@ -12,6 +12,7 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/stubs.h>
+#include <errno.h>
 #include <string.h>
 
 
@@ -83,8 +84,9 @@ uct_sep_srq_init(uct_sep_srq_t *srq, const uct_sep_srq_params_t *params)
     attr.attr.max_sge = 1;
     srq->srq = ibv_create_srq(params->pd, &attr);
     if (srq->srq == NULL) {
-        ucs_error("%s: ibv_create_srq(max_wr=%u) failed: %m. Reduce "
-                  "UCX_SEP_RX_QUEUE_LEN", params->name, params->length);
+        ucs_error("%s: ibv_create_srq(max_wr=%u) failed: %m%s", params->name,
+                  params->length, (errno == ENOSPC) ? "" :
+                  ". Reduce UCX_SEP_RX_QUEUE_LEN");
         return UCS_ERR_IO_ERROR;
     }
 
