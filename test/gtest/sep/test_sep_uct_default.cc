@@ -197,6 +197,77 @@ TEST_F(test_sep_uct_default, is_less_when_all_pages_are_used_up)
     }
 }
 
+/* Both have opened a worker in time. What is left is for who comes first. */
+TEST_F(test_sep_uct_default, is_less_in_both_of_two_processes)
+{
+    const unsigned num_workers = 8;
+    std::vector<std::unique_ptr<entity>> workers;
+    std::map<std::string, unsigned> count;
+    uint64_t data = 0x5e9;
+
+    if (!on_device({{"MLX5SIM_UAR_MODE", "dynamic"}, {"MLX5SIM_UARS", "6"},
+                    {"UCX_SEP_CATEGORY", "default"}})) {
+        return;
+    }
+
+    expect_errors hide;
+    workers.push_back(entity::create());
+    ASSERT_TRUE(workers[0] != nullptr);
+    peer other(num_workers);
+    ASSERT_FALSE(other.addr().dev.empty()); /* It is there */
+    while (workers.size() < num_workers) {
+        workers.push_back(entity::create(*workers[0]));
+        ASSERT_TRUE(workers.back() != nullptr) << workers.size();
+    }
+    for (auto &worker : workers) {
+        ++count[uct_sep_category_names[worker->sep()->channel.category]];
+    }
+    EXPECT_EQ(1u, count["dynamic"]);
+    EXPECT_EQ(num_workers - 1, count["static"]);
+    EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
+                             "using \"static\" (said once)"));
+
+    for (unsigned i = 0; i < num_workers; ++i) {
+        uct_ep_h ep         = workers[i]->connect(other.addr(i));
+        ucs_status_t status = UCS_ERR_NO_RESOURCE;
+
+        workers[i]->wait([&]() {
+            status = uct_ep_am_short(ep, 1, 0, &data, sizeof(data));
+            return status != UCS_ERR_NO_RESOURCE;
+        });
+        EXPECT_EQ(UCS_OK, status) << i;
+        EXPECT_TRUE(workers[i]->flush());
+        other.send(workers[i]->addr(), 1, 64);
+        workers[i]->wait([&]() { return !workers[i]->messages.empty(); });
+    }
+    for (unsigned i = 0; i < num_workers; ++i) {
+        EXPECT_TRUE(workers[i]->wait([&]() {
+            return other.num_received(i) > 0;
+        }));
+    }
+    EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_ERROR, ""));
+    while (!workers.empty()) {
+        workers.pop_back();
+    }
+}
+
+/* libmlx5 does not lock the page of another worker, and we can't where it
+ * posts: better none than one whose connections fail */
+TEST_F(test_sep_uct_default, verbs_do_not_share_the_last_page)
+{
+    if (on_device({{"MLX5SIM_UAR_MODE", "dynamic"}, {"MLX5SIM_UARS", "2"},
+                   {"UCX_SEP_API", "verbs"},
+                   {"UCX_SEP_CATEGORY", "default"}})) {
+        expect_errors hide;
+        auto self = entity::create();
+
+        ASSERT_TRUE(self != nullptr);
+        EXPECT_TRUE(entity::create(*self) == nullptr);
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "UCX_SEP_API=dv"));
+        EXPECT_TRUE(entity::create(*self, {{"API", "dv"}}) != nullptr);
+    }
+}
+
 /* Not even one page: no category would help, and the message does not say so */
 TEST_F(test_sep_uct_default, says_that_other_processes_have_all_pages)
 {

@@ -271,6 +271,11 @@ struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md)
     return (pair == NULL) ? NULL : pair->pd[1];
 }
 
+int uct_sep_td_common_is_lent(const uct_sep_md_t *md)
+{
+    return (md->sharing->common_pair != NULL) && md->sharing->is_common_lent;
+}
+
 void uct_sep_td_common_put(uct_sep_md_t *md)
 {
     uct_sep_sharing_t *sharing = md->sharing;

@@ -98,6 +98,10 @@ ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md, struct ibv_pd **pd_p);
 struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md);
 
 
+/** @return Whether workers share that of a worker that had one for itself. */
+int uct_sep_td_common_is_lent(const uct_sep_md_t *md);
+
+
 /** Release it. */
 void uct_sep_td_common_put(uct_sep_md_t *md);
 

@@ -468,6 +468,18 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_qps;
     }
 
+    if ((config->api == UCT_SEP_API_VERBS) &&
+        (self->channel.use == UCT_SEP_UUAR_DRIVER) &&
+        uct_sep_td_common_is_lent(md)) {
+        /* There is no page for a queue pair, and libmlx5 does not lock that of
+         * another worker: connections would fail */
+        ucs_error("%s: the device or the process has no UAR page left for a "
+                  "worker with UCX_SEP_API=verbs: use fewer workers, or "
+                  "UCX_SEP_API=dv", self->port.name);
+        status = UCS_ERR_NO_RESOURCE;
+        goto err_cleanup_channel;
+    }
+
     /* Queue pairs will tell if one has no BlueFlame, or a shared uUAR */
     uct_sep_select_ops(self, config->tx.post,
                        self->channel.use == UCT_SEP_UUAR_DRIVER);
