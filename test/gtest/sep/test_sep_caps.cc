@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -184,6 +185,16 @@ void add_md(attributes *to, uct_md_h md)
     to->add("md.local_cpus", CPU_COUNT(&local_cpus));
 }
 
+void add_component(attributes *to, uct_component_h component)
+{
+    uct_component_attr_t attr;
+
+    /* Names and resources aside, this is what there is */
+    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_FLAGS;
+    ASSERT_EQ(UCS_OK, uct_component_query(component, &attr));
+    to->add_bits("component.flags", attr.flags, {});
+}
+
 void add_iface(attributes *to, uct_iface_h iface)
 {
     uct_iface_attr_t attr;
@@ -281,17 +292,40 @@ void add_perf(attributes *to, uct_iface_h iface)
     }
 }
 
+/* Ways to use the transport that UCP is told other things about */
+enum {
+    AS_IS       = 1 << 0,
+    MPI_THREADS = 1 << 1,
+    VERBS       = 1 << 2,
+    EAGER       = 1 << 3,
+    ANY         = AS_IS | MPI_THREADS | VERBS | EAGER
+};
+
+struct way {
+    const char *name;
+    unsigned   bit;
+    settings   config;
+};
+
+/* GoogleTest would print its bytes */
+std::ostream &operator<<(std::ostream &out, const way &value)
+{
+    return out << value.name;
+}
+
 /* Differences from rc_mlx5, and why they are right */
 struct difference {
     const char *pattern; /* Of names, for fnmatch() */
-    unsigned   from; /* Versions of UCX that have it, 100 * major + minor */
-    unsigned   until;
+    unsigned   from;     /* Versions of UCX that have it, 100 * major + minor */
+    unsigned   ways;     /* Those that have it */
+    const char *row;     /* First column in docs/capabilities.md */
     const char *reason;
 };
 
 extern const std::vector<difference> differences;
 
-class test_sep_caps : public test_sep_uct {
+class test_sep_caps : public test_sep_uct,
+                      public ::testing::WithParamInterface<way> {
 protected:
     void SetUp() override
     {
@@ -310,11 +344,12 @@ protected:
         unsetenv("UCX_IB_PCI_RELAXED_ORDERING");
     }
 
-    static attributes query(const char *tl)
+    static attributes query(const char *tl, const settings &config)
     {
-        side opened(tl, {}, UCS_THREAD_MODE_SINGLE);
+        side opened(tl, config, UCS_THREAD_MODE_SINGLE);
         attributes found;
 
+        add_component(&found, opened.component());
         add_md(&found, opened.md());
         add_iface(&found, opened.iface());
         add_iface_v2(&found, opened.iface());
@@ -322,19 +357,21 @@ protected:
         return found;
     }
 
-    static unsigned version()
+    /* Whether a row is for this version of UCX, and this way */
+    static bool applies(const difference &row)
     {
         unsigned major, minor, release;
 
         ucp_get_version(&major, &minor, &release);
-        return major * 100 + minor;
+        return ((major * 100 + minor) >= row.from) &&
+               (row.ways & GetParam().bit);
     }
 
     /* The row that is about an attribute */
     static const difference *find_row(const std::string &name)
     {
         for (auto &row : differences) {
-            if ((version() >= row.from) && (version() <= row.until) &&
+            if (applies(row) &&
                 (fnmatch(row.pattern, name.c_str(), 0) == 0)) {
                 return &row;
             }
@@ -343,9 +380,10 @@ protected:
     }
 };
 
-TEST_F(test_sep_caps, each_difference_from_rc_mlx5_has_a_reason)
+TEST_P(test_sep_caps, each_difference_from_rc_mlx5_has_a_reason)
 {
-    auto ours = query("sep_mlx5").values(), theirs = query("rc_mlx5").values();
+    auto ours   = query("sep_mlx5", GetParam().config).values();
+    auto theirs = query("rc_mlx5", {}).values();
     std::set<const difference*> found;
 
     ASSERT_EQ(ours.size(), theirs.size());
@@ -367,8 +405,7 @@ TEST_F(test_sep_caps, each_difference_from_rc_mlx5_has_a_reason)
     }
 
     for (auto &row : differences) {
-        if ((version() >= row.from) && (version() <= row.until) &&
-            (found.count(&row) == 0)) {
+        if (applies(row) && (found.count(&row) == 0)) {
             ADD_FAILURE() << row.pattern << " does not differ from rc_mlx5 any "
                              "more: remove it from the table, and from "
                              "docs/capabilities.md";
@@ -376,7 +413,24 @@ TEST_F(test_sep_caps, each_difference_from_rc_mlx5_has_a_reason)
     }
 }
 
-const unsigned any_version = 9999;
+/* Each row of one table is in the other */
+TEST(test_sep_caps_docs, has_the_same_differences)
+{
+    std::ifstream file(SEP_TEST_TOP "/docs/capabilities.md");
+    std::set<std::string> documented, expected;
+
+    for (std::string line; std::getline(file, line);) {
+        if ((line.rfind("| ", 0) == 0) &&
+            (line.find("(not in the test") == std::string::npos)) {
+            documented.insert(line.substr(2, line.find(" | ") - 2));
+        }
+    }
+    documented.erase("What");
+    for (auto &row : differences) {
+        expected.insert(row.row);
+    }
+    EXPECT_EQ(expected, documented);
+}
 
 const char *const seg_size_reason =
         "UCX_SEP_SEG_SIZE is 8273, so that fragments end between numbers; what "
@@ -393,42 +447,76 @@ const char *const atomics_reason =
 const char *const cost_reason =
         "an operation takes less than half of the instructions "
         "(contrib/bench-insn.sh)";
+const char *const verbs_reason =
+        "a request has room for the segments of an atomic, which libmlx5 "
+        "reserves in all";
 const char *const on_demand_reason =
         "an endpoint costs nothing before it is used, so the number of them "
         "neither slows down nor limits the transport";
 
+const char *const seg_size_row = "`am.max_bcopy`, `am.max_zcopy`, "
+                                 "`put.max_bcopy`, `get.max_bcopy`";
+const char *const header_row   = "`am.max_short`, `am.max_hdr`";
+const char *const length_row   = "lengths of addresses";
+const char *const connect_row  = "`CONNECT_TO_IFACE`, `CONNECT_TO_EP`";
+const char *const atomics_row  = "atomics of 4 bytes, masked ones";
+const char *const cost_row     = "overheads";
+const char *const verbs_row    = "`put.max_short`, `put.max_iov`, `get.max_iov` "
+                                 "with `UCX_SEP_API=verbs`";
+const char *const eps_row      = "`max_num_eps`, `max_inflight_eps`, growth of "
+                                 "latency with endpoints";
+
 const std::vector<difference> differences = {
-    {"am.max_[bz]copy", 0, any_version, seg_size_reason},
-    {"[pg][ue]t.max_bcopy", 0, any_version, seg_size_reason},
-    {"am.max_short", 0, any_version, header_reason},
-    {"am.max_hdr", 0, any_version, header_reason},
-    {"flags.CONNECT_TO_*", 0, any_version, connect_reason},
-    {"*_addr_len", 0, any_version, connect_reason},
-    {"atomic*_flags", 0, any_version, atomics_reason},
-    {"get.min_zcopy", 0, any_version,
+    {"am.max_[bz]copy", 0, ANY, seg_size_row, seg_size_reason},
+    {"[pg][ue]t.max_bcopy", 0, ANY, seg_size_row, seg_size_reason},
+    {"am.max_short", 0, ANY, header_row, header_reason},
+    {"am.max_hdr", 0, ANY, header_row, header_reason},
+    {"flags.CONNECT_TO_*", 0, ANY, connect_row, connect_reason},
+    {"*_addr_len", 0, ANY, length_row, connect_reason},
+    {"atomic*_flags", 0, ANY & ~VERBS, atomics_row, atomics_reason},
+    {"get.min_zcopy", 0, ANY, "`get.min_zcopy`",
      "results of up to 32 bytes come with their completion "
      "(UCX_SEP_TX_INLINE_RESP), 64 with rc_mlx5, whose completions take twice "
      "the memory for that"},
-    {"*latency.m", 0, any_version, on_demand_reason},
-    {"max_num_eps", 0, any_version, on_demand_reason},
-    {"*.max_inflight_eps", 0, any_version, on_demand_reason},
-    {"priority", 0, any_version,
+    {"*latency.m", 0, ANY, eps_row, on_demand_reason},
+    {"max_num_eps", 0, ANY, eps_row, on_demand_reason},
+    {"*.max_inflight_eps", 0, ANY, eps_row, on_demand_reason},
+    {"priority", 0, ANY, "`priority`",
      "it decides between transports that are equal otherwise, and who loads "
      "sep_mlx5 wants it"},
-    {"overhead", 0, any_version, cost_reason},
-    {"perf.*_overhead", 0, any_version, cost_reason},
-    {"md.cache_mem_types", 118, any_version,
+    {"overhead", 0, ANY, cost_row, cost_reason},
+    {"perf.*_overhead", 0, ANY, cost_row, cost_reason},
+    {"md.cache_mem_types", 118, ANY, "`cache_mem_types` (UCX 1.18)",
      "memory of accelerators is not registered"},
-    {"md.exported_mkey_packed_size", 118, any_version,
+    {"md.exported_mkey_packed_size", 118, ANY,
+     "`exported_mkey_packed_size` (UCX 1.18)",
      "keys are not exported to other devices"},
-    {"perf.*_[bz]copy.latency.c", 118, any_version,
+    {"perf.*_[bz]copy.latency.c", 118, ANY,
+     "`estimate_perf`, latency of buffered and zero-copy operations (UCX 1.18)",
      "UCX adds a time for reading what is not in the request, of its own "
      "transports alone"},
-    {"ctl_device", 122, any_version,
+    {"ctl_device", 122, ANY, "`ctl_device` (UCX 1.22)",
      "the processor controls it, so no device does; UCX's own leave it zero"},
-    {"md.flags.INVALIDATE*", 0, any_version,
+    {"[pg][ue]t.max_iov", 0, VERBS, verbs_row, verbs_reason},
+    {"put.max_short", 0, VERBS, verbs_row, verbs_reason},
+    {"flags.PUT_AM_ORDER", 122, EAGER,
+     "`PUT_AM_ORDER` (UCX 1.22) with `UCX_SEP_EAGER`",
+     "a message can be a write itself, and no write waits for another one on a "
+     "fabric that places packets out of order"},
+    {"md.flags.INVALIDATE*", 0, ANY, "`UCT_MD_FLAG_INVALIDATE`",
      "memory that is deregistered can't be accessed any more; rc_mlx5 has keys "
      "that can be invalidated alone, which only DEVX makes"},
 };
+
+INSTANTIATE_TEST_SUITE_P(
+        way, test_sep_caps,
+        ::testing::Values(way{"as_is", AS_IS, {}},
+                          way{"mpi_threads", MPI_THREADS,
+                              {{"CATEGORY", "mpi_threads"}}},
+                          way{"verbs", VERBS, {{"API", "verbs"}}},
+                          way{"eager", EAGER, {{"EAGER", "y"}}}),
+        [](const ::testing::TestParamInfo<way> &info) {
+            return std::string(info.param.name);
+        });
 
 } // namespace

@@ -136,6 +136,11 @@ public:
         return m_md;
     }
 
+    uct_component_h component() const
+    {
+        return m_component;
+    }
+
     void progress()
     {
         uct_worker_progress(m_worker);
