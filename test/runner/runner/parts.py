@@ -123,6 +123,7 @@ class Debian:
     endpoints: tuple            # options of test/jobs/endpoints, a tuple for
                                 # each run
     tests: tuple                # as for --one
+    transport_tests: tuple = () # the same, if the transport was built
 
 
 @dataclasses.dataclass(frozen=True)
@@ -442,7 +443,11 @@ PARTS = (
                       "1"),
                      ("--streams", "--threads", "2", "--cq-sharing", "1",
                       "--postlist", "1")), tests=(
-                     "unit/sim_gtest/*", "unit/device_gtest/*")),)),
+                     "unit/sim_gtest/*", "unit/device_gtest/*"),
+                 # What UCP is told, which each version of UCX has more of
+                 transport_tests=(
+                     "unit/sep_gtest/*test_sep_caps*",
+                     "unit/sep_gtest/*test_sep_ucp_address*")),)),
 
     Part("sources", "shell scripts, what is committed, the tarball", (
         CheckEach("check-sources.sh", ("contrib/check-sources.sh",), 1800),

@@ -48,7 +48,8 @@ class Run:
             steps.insert(0, "demo")     # which builds what it runs
         tasks = {}
         for name in steps:
-            needs = [tasks["demo"]] if name == "endpoints" else [root]
+            # Which says whether there is a transport
+            needs = [tasks["demo"]] if "demo" in tasks else [root]
             tasks[name] = self.session.task(self.part, self.row.run,
                                             f"{self.row.run} {name}",
                                             actions[name], needs, alone=True)
@@ -127,8 +128,11 @@ class Run:
         name = "check-results/junit.xml"
         path = os.path.join(f"{self.path}-build", name)
         remove(path)
-        patterns = [word for each in self.row.tests
-                    for word in ("--one", each)]
+        tests = self.row.tests
+        demo = self._log("demo")
+        if os.path.exists(demo) and not not_built(demo):
+            tests += self.row.transport_tests
+        patterns = [word for each in tests for word in ("--one", each)]
         child, elapsed, log, reason = self._command(
             "tests", self.session.options.jobs_limit, "test/runner/run",
             *patterns)
