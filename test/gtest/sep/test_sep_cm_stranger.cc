@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_sep_stranger.h"
+#include "test_sep_uct.h"
 
 #include "common/seed.h"
 
@@ -193,6 +194,37 @@ TEST_F(test_sep_cm_stranger, ten_thousand_random_requests_take_bounded_memory)
     EXPECT_EQ(0u, a.live_conns());
     EXPECT_EQ(0u, a.live_qps());
     expect_connects(b, a);
+}
+
+/* A log is not for strangers to fill */
+TEST_F(test_sep_cm_stranger, a_flood_does_not_fill_the_log)
+{
+    const unsigned count = 100, lines = 7; /* 1, 2, 4... 64 */
+    unsigned received    = 0;
+    std::vector<uint8_t> data(mtu(), 0x5e);
+    sep_uct_test::expect_errors hide(UCS_LOG_LEVEL_DEBUG);
+    cm_user a, b;
+    stranger s;
+
+    auto flood = [&](const std::function<void()> &send) {
+        for (unsigned i = 0; i < count; ++i) {
+            send();
+            ++received;
+            ASSERT_TRUE(a.wait([&]() {
+                return a.stats().rx_packets >= received;
+            }));
+        }
+    };
+
+    flood([&]() { s.send(a.addr, data.data(), data.size()); });
+    EXPECT_EQ(lines, hide.count(UCS_LOG_LEVEL_DEBUG, "(rx_malformed"));
+
+    flood([&]() { s.send(a.addr, s.req(a.addr, b.addr)); });
+    EXPECT_EQ(lines, hide.count(UCS_LOG_LEVEL_DIAG, "(rx_foreign"));
+
+    a.alloc_failures = count;
+    flood([&]() { s.send(a.addr, s.req(a.addr, s.addr())); });
+    EXPECT_EQ(lines, hide.count(UCS_LOG_LEVEL_DIAG, "cm rejects"));
 }
 
 /* Whoever sends without end must not keep others out */

@@ -163,7 +163,13 @@ unsigned cm_user::tx_filter(void *arg, const uct_sep_conn_msg_t *msg)
 ucs_status_t cm_user::conn_alloc(void *arg, uct_sep_conn_t **conn_p)
 {
     cm_user *self = static_cast<cm_user*>(arg);
-    conn *c     = new conn();
+
+    if (self->alloc_failures > 0) {
+        --self->alloc_failures;
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    conn *c = new conn();
 
     c->owner = self;
     ++self->m_live_conns;

@@ -109,6 +109,7 @@ public:
     uct_sep_peer_addr_t     addr;
     uct_sep_cm_t            *cm = nullptr;
     ucs_async_context_t     *async = nullptr;
+    std::atomic<unsigned>   alloc_failures{0};
     std::atomic<unsigned>   create_failures{0};
     std::atomic<unsigned>   connect_failures{0};
     std::function<void(conn*)> on_failed;

@@ -675,6 +675,34 @@ TEST_P(test_sep_uct_flow, a_connection_that_fails_wakes_a_sleeping_worker)
     self->wait([&]() { return self->sep()->conn.num_qp == 0; });
 }
 
+/* Whoever asks for connections decides how often that fails */
+TEST_P(test_sep_uct_flow, requests_that_fail_do_not_fill_the_log)
+{
+    const unsigned count = 100, lines = 7; /* 1, 2, 4... 64 */
+    auto self            = entity::create(all_settings());
+    sep_cm_test::stranger peer;
+    uct_sep_conn_msg_t msg = {};
+    uct_sep_peer_addr_t to;
+    expect_errors hide;
+
+    ASSERT_TRUE(self != nullptr);
+    if (self->is_on_hub()) {
+        GTEST_SKIP() << "its address is another one";
+    }
+
+    address addr = self->addr();
+    memcpy(&to.dev, addr.dev.data(), sizeof(to.dev));
+    memcpy(&to.iface, addr.iface.data(), sizeof(to.iface));
+    ASSERT_EQ(0, setenv("MLX5SIM_FAIL", "qp:1+", 1));
+    for (unsigned i = 0; i < count; ++i) {
+        peer.send(to, peer.req(to, peer.addr(1000 + i)));
+        ASSERT_TRUE(patience::until([&]() { return peer.receive(&msg); }));
+    }
+    unsetenv("MLX5SIM_FAIL");
+    EXPECT_EQ(lines, hide.count(UCS_LOG_LEVEL_ERROR,
+                                "could not create a queue pair"));
+}
+
 TEST_P(test_sep_uct_flow, an_idle_interface_is_not_woken)
 {
     struct pollfd pfd;

@@ -532,8 +532,9 @@ static void uct_sep_cm_rx_conn(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg)
 
         status = uct_sep_cm_conn_add(cm, &msg->src, &conn);
         if (status != UCS_OK) {
-            ucs_diag("%s: cm rejects a connection: %s", cm->name,
-                     ucs_status_string(status));
+            uct_sep_cm_count(cm, rx_refused, diag,
+                             "cm rejects a connection: %s",
+                             ucs_status_string(status));
             uct_sep_cm_reject(cm, msg, UCT_SEP_CONN_REJ_NO_RESOURCES);
             return;
         }

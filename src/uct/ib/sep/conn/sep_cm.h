@@ -183,6 +183,8 @@ typedef struct uct_sep_cm_stats {
                                  that contradicts itself */
     uint64_t rx_foreign;    /**< Of these, for another or from a wrong iface */
     uint64_t rx_stale;      /**< Of these, of an earlier epoch */
+    uint64_t rx_refused;    /**< Of these, requests for which there was no
+                                 memory */
     uint64_t rx_errors;     /**< Receives and sends completed in error */
     uint64_t restarts;      /**< Of the UD queue pair, after an error */
     uint64_t ah_errors;     /**< Address handles that could not be made */

@@ -3,13 +3,10 @@
 #ifndef UCT_SEP_CM_INT_H
 #define UCT_SEP_CM_INT_H
 
+#include <uct/ib/sep/base/sep_rarely.h>
 #include <uct/ib/sep/conn/sep_cm.h>
 
 #include <ucs/datastruct/khash.h>
-#include <ucs/debug/log.h>
-#include <ucs/sys/math.h>
-
-#include <inttypes.h>
 
 BEGIN_C_DECLS
 
@@ -186,15 +183,10 @@ void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
                    const uint8_t *grh, const uct_sep_cm_rx_source_t *source);
 
 
-/* Others can send at any rate: report the 1st, 2nd, 4th, 8th... */
+/** Others can send at any rate. */
 #define uct_sep_cm_count(_cm, _counter, _level, _fmt, ...) \
-    do { \
-        ++(_cm)->stats._counter; \
-        if (ucs_is_pow2((_cm)->stats._counter)) { \
-            ucs_##_level("%s: " _fmt " (" #_counter " %" PRIu64 ")", \
-                         (_cm)->name, ##__VA_ARGS__, (_cm)->stats._counter); \
-        } \
-    } while (0)
+    uct_sep_log_rarely((_cm)->stats._counter, _level, #_counter, "%s: " _fmt, \
+                       (_cm)->name, ##__VA_ARGS__)
 
 END_C_DECLS
 

@@ -7,6 +7,7 @@
 #include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/base/sep_rarely.h>
 #include <uct/ib/sep/base/sep_shortage.h>
 
 #include <ucs/debug/assert.h>
@@ -14,6 +15,12 @@
 #include <ucs/sys/math.h>
 #include <errno.h>
 #include <string.h>
+
+
+/* A peer's requests may be the cause. With the async context blocked. */
+#define uct_sep_link_qp_error(_iface, _fmt, ...) \
+    uct_sep_log_rarely((_iface)->conn.num_errors, error, "number", _fmt, \
+                       ##__VA_ARGS__)
 
 
 static ucs_status_t
@@ -31,8 +38,8 @@ uct_sep_link_qp_to_init(uct_sep_iface_t *iface, struct ibv_qp *qp)
     ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
                                    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (ret != 0) {
-        ucs_error("%s: QP 0x%x could not be initialised: %s", iface->port.name,
-                  qp->qp_num, strerror(ret));
+        uct_sep_link_qp_error(iface, "%s: QP 0x%x could not be initialised: %s",
+                              iface->port.name, qp->qp_num, strerror(ret));
         return UCS_ERR_IO_ERROR;
     }
 
@@ -127,8 +134,9 @@ uct_sep_link_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     status = uct_sep_channel_get_responder_pd(&iface->channel,
                                               uct_sep_iface_md(iface), &pd);
     if (status != UCS_OK) {
-        ucs_error("%s: no UAR page for a queue pair that receives: %s",
-                  iface->port.name, ucs_status_string(status));
+        uct_sep_link_qp_error(iface, "%s: no UAR page for a queue pair that "
+                              "receives: %s", iface->port.name,
+                              ucs_status_string(status));
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -140,10 +148,10 @@ uct_sep_link_responder_open(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     attr.cap.max_send_sge = 1;
     attr.comp_mask        = IBV_QP_INIT_ATTR_PD;
     attr.pd               = pd;
-    txwq->conn.responder       = iface->api->responder_create(iface, pd, &attr);
+    txwq->conn.responder  = iface->api->responder_create(iface, pd, &attr);
     if (txwq->conn.responder == NULL) {
-        ucs_error("%s: could not create a queue pair that receives: %m",
-                  iface->port.name);
+        uct_sep_link_qp_error(iface, "%s: could not create a queue pair that "
+                              "receives: %m", iface->port.name);
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -201,15 +209,16 @@ uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
                                            UCT_SEP_UUAR_SHARED, is_split, txwq);
     }
     if (status == UCS_ERR_NO_MEMORY) {
-        ucs_error("%s: could not create a queue pair with a send queue of %u: "
-                  "%m%s", iface->port.name, iface->config.tx_queue_len,
-                  uct_sep_shortage_hint(
-                          errno, uct_sep_uuar_use_is_driver(channel->use) ?
-                          ". Reduce UCX_SEP_TX_QUEUE_LEN; if the device has no "
-                          "UAR page left, use fewer workers or another "
-                          "UCX_SEP_CATEGORY" :
-                          ". Reduce UCX_SEP_TX_QUEUE_LEN, or use fewer "
-                          "workers"));
+        uct_sep_link_qp_error(
+                iface, "%s: could not create a queue pair with a send queue of "
+                "%u: %m%s", iface->port.name, iface->config.tx_queue_len,
+                uct_sep_shortage_hint(
+                        errno, uct_sep_uuar_use_is_driver(channel->use) ?
+                        ". Reduce UCX_SEP_TX_QUEUE_LEN; if the device has no "
+                        "UAR page left, use fewer workers or another "
+                        "UCX_SEP_CATEGORY" :
+                        ". Reduce UCX_SEP_TX_QUEUE_LEN, or use fewer "
+                        "workers"));
     }
     if (status != UCS_OK) {
         return status;
@@ -268,8 +277,9 @@ uct_sep_link_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
                         IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (ret != 0) {
-        ucs_error("%s: QP 0x%x could not be connected to QP 0x%x: %s",
-                  iface->port.name, qp->qp_num, remote_qpn, strerror(ret));
+        uct_sep_link_qp_error(iface, "%s: QP 0x%x could not be connected to QP "
+                              "0x%x: %s", iface->port.name, qp->qp_num,
+                              remote_qpn, strerror(ret));
         return UCS_ERR_IO_ERROR;
     }
 
@@ -297,8 +307,9 @@ uct_sep_link_qp_to_rts(uct_sep_iface_t *iface, struct ibv_qp *qp, uint32_t psn,
                         IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                         IBV_QP_MAX_QP_RD_ATOMIC);
     if (ret != 0) {
-        ucs_error("%s: QP 0x%x could not be made ready to send: %s",
-                  iface->port.name, qp->qp_num, strerror(ret));
+        uct_sep_link_qp_error(iface, "%s: QP 0x%x could not be made ready to "
+                              "send: %s", iface->port.name, qp->qp_num,
+                              strerror(ret));
         return UCS_ERR_IO_ERROR;
     }
 

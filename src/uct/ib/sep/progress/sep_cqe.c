@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/progress/sep_cqe.inl>
 #include <uct/ib/sep/progress/sep_progress_eager.h>
+#include <uct/ib/sep/base/sep_rarely.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_iface.h>
@@ -74,7 +75,11 @@ void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
 
 void uct_sep_cqe_handle_short(uct_sep_iface_t *iface)
 {
-    ucs_diag("%s: dropped a message without a header", iface->port.name);
+    static uint64_t num_short; /* A guess is enough */
+
+    uct_sep_log_rarely(num_short, diag, "number",
+                       "%s: dropped a message without a header",
+                       iface->port.name);
 }
 
 int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits)

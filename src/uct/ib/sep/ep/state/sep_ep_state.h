@@ -45,6 +45,8 @@ typedef struct uct_sep_ep_state {
     unsigned             num_links;   /**< Connections, for the leak check;
                                            async lock */
     unsigned             num_qp;      /**< Queue pairs; async lock */
+    uint64_t             num_errors;  /**< Times that one could not be made or
+                                           connected; async lock */
 
     struct {
         uct_sep_async_user_t main;    /**< Of the memory domain's context, in
