@@ -293,7 +293,6 @@ TEST_F(test_sep_cm, a_half_open_connection_is_freed_when_it_is_given_up)
     EXPECT_EQ(0u, a.live_qps());
 }
 
-/* No wake-ups where nobody could have gone */
 /* UCX's timers expire at once for the first time */
 TEST_F(test_sep_cm, keepalive_waits_for_its_period)
 {
@@ -314,6 +313,7 @@ TEST_F(test_sep_cm, keepalive_waits_for_its_period)
     EXPECT_EQ(0u, ab->unused);
 }
 
+/* No wake-ups where nobody could have gone */
 TEST_F(test_sep_cm, keepalive_runs_while_there_are_unused_connections)
 {
     options o;
@@ -329,6 +329,47 @@ TEST_F(test_sep_cm, keepalive_runs_while_there_are_unused_connections)
     EXPECT_EQ(2u, count_handlers(a.async));
     EXPECT_EQ(ab, a.get(b->addr));
     EXPECT_TRUE(a.wait([&]() { return count_handlers(a.async) == 1; }));
+}
+
+/* UCX bears only so many timers in a process. Those who have none look when
+ * somebody connects, so what the dead have left does not grow. */
+TEST_F(test_sep_cm, keepalive_of_many_interfaces)
+{
+    const unsigned num_users = 60;
+    std::vector<std::unique_ptr<cm_user>> users;
+    std::vector<conn*> unused;
+    unsigned with_timer = 0;
+    cm_user peer, late;
+    options o;
+
+    o.keepalive = ucs_time_from_msec(5);
+    o.rx_len    = 16;
+    for (unsigned i = 0; i < num_users; ++i) {
+        users.push_back(std::make_unique<cm_user>(o));
+
+        cm_user &user = *users.back();
+        conn *there   = user.get(peer.addr), *back = peer.get(user.addr);
+
+        connect(user, there, peer, back);
+        ASSERT_TRUE(user.wait([&]() {
+            return count_handlers(user.async) == 1;
+        }));
+        user.put(there);
+        with_timer += count_handlers(user.async) - 1;
+        unused.push_back(there);
+    }
+    EXPECT_LT(0u, with_timer);
+    EXPECT_GT(num_users, with_timer);
+
+    usleep(10000);
+    for (unsigned i = 0; i < num_users; ++i) {
+        conn *back = late.get(users[i]->addr);
+
+        late.start(back);
+        ASSERT_TRUE(late.wait_established(back));
+        EXPECT_TRUE(users[i]->wait([&]() { return unused[i]->unused > 0; }))
+                << i;
+    }
 }
 
 TEST_F(test_sep_cm, both_sides_agree_to_give_up_a_connection)

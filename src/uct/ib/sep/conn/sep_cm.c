@@ -27,9 +27,9 @@
  * retransmission can be */
 #define UCT_SEP_CM_TICKS       4
 
-/* Interfaces of the process that may have a timer for a long time. UCX 1.13.1
- * aborts if 150 timers expire at once (ucs_async_dispatch_timerq, ALLOCA_MAX),
- * and handshakes need some, too. */
+/* Interfaces of the process that may have a timer for a long time; others look
+ * when somebody connects. UCX 1.13.1 aborts if 150 timers expire at once
+ * (ucs_async_dispatch_timerq, ALLOCA_MAX), and handshakes need some, too. */
 #define UCT_SEP_CM_MAX_KEEPALIVE  48
 
 
@@ -359,6 +359,7 @@ uct_sep_cm_keepalive(int id, ucs_event_set_types_t events, void *arg)
     }
 
     if (uct_sep_cm_report_unused(cm) == 0) {
+        cm->keepalive_from = 0;
         uct_sep_cm_keepalive_remove(cm);
     }
 }
@@ -374,24 +375,41 @@ static void uct_sep_cm_keepalive_update(uct_sep_cm_t *cm,
         return;
     }
 
-    if (__atomic_add_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED) >
-        UCT_SEP_CM_MAX_KEEPALIVE) {
-        /* Those of this interface stay until it is closed, or the peer's is */
-        __atomic_sub_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED);
-        ucs_debug("%s: cm has no timer to look after %p", cm->name, conn);
-        return;
+    if (cm->keepalive_from == 0) {
+        cm->keepalive_from = ucs_get_time() + cm->keepalive;
     }
 
-    cm->keepalive_from = ucs_get_time() + cm->keepalive;
+    if (__atomic_add_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED) >
+        UCT_SEP_CM_MAX_KEEPALIVE) {
+        __atomic_sub_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED);
+        return; /* uct_sep_cm_keepalive_check() has to do */
+    }
+
     status = ucs_async_add_timer(cm->async->mode, cm->keepalive,
                                  uct_sep_cm_keepalive, cm, cm->async,
                                  &cm->keepalive_id);
     if (status != UCS_OK) {
         cm->keepalive_id = -1;
         __atomic_sub_fetch(&uct_sep_cm_num_keepalive, 1, __ATOMIC_RELAXED);
-        ucs_diag("%s: cm could not add a timer: %s, connections of peers that "
-                 "have gone will not be noticed; raise UCX_ASYNC_MAX_EVENTS if "
-                 "its limit is reached", cm->name, ucs_status_string(status));
+        ucs_diag("%s: cm could not add a timer: %s, peers that have gone will "
+                 "be noticed only when others connect; raise "
+                 "UCX_ASYNC_MAX_EVENTS if its limit is reached", cm->name,
+                 ucs_status_string(status));
+    }
+}
+
+/* Without a timer, those who connect remind us: then the connections of peers
+ * that have gone are no more than connect in a period */
+static void uct_sep_cm_keepalive_check(uct_sep_cm_t *cm)
+{
+    if ((cm->keepalive_from == 0) || (cm->keepalive_id >= 0) ||
+        (ucs_get_time() < cm->keepalive_from)) {
+        return;
+    }
+
+    cm->keepalive_from = 0;
+    if (uct_sep_cm_report_unused(cm) > 0) {
+        cm->keepalive_from = ucs_get_time() + cm->keepalive;
     }
 }
 
@@ -648,6 +666,8 @@ void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
 static void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg)
 {
     uct_sep_cm_t *cm = arg;
+
+    uct_sep_cm_keepalive_check(cm);
 
     /* In the signal mode, nobody would call again for what is left */
     while (!uct_sep_cm_ud_drain(cm)) {

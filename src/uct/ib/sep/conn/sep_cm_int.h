@@ -95,7 +95,8 @@ struct uct_sep_cm {
     ucs_time_t                  keepalive; /**< Period, or UCS_TIME_INFINITY */
     ucs_time_t                  keepalive_from; /**< Not before: UCX's timers
                                                      expire for the first time
-                                                     at once */
+                                                     at once. 0 if there is
+                                                     nothing to look after */
     int                         keepalive_id; /**< Its timer, -1 if there is
                                                    none */
 
