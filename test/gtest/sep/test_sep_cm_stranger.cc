@@ -228,6 +228,59 @@ TEST_F(test_sep_cm_stranger, a_flood_does_not_fill_the_log)
 }
 
 /* Whoever sends without end must not keep others out */
+class test_sep_cm_flood :
+    public test_sep_cm_stranger,
+    public ::testing::WithParamInterface<ucs_async_mode_t> {
+};
+
+TEST_P(test_sep_cm_flood, leaves_time_for_others)
+{
+    const unsigned LIMIT = 100000;
+    std::atomic<unsigned> sent{0};
+    std::atomic<bool> is_over{false};
+    options o;
+
+    o.mode    = GetParam();
+    o.rx_len  = 16;
+    o.timeout = 0.008; /* Its timer goes every 2 ms */
+    cm_user a(o);
+    stranger s;
+    uct_sep_conn_msg_t msg = s.req(a.addr, s.addr());
+
+    /* For each packet that is answered, another one arrives */
+    msg.dst_id = 1;
+    a.on_send  = [&]() {
+        if (!is_over && (sent < LIMIT)) {
+            ++sent;
+            s.send(a.addr, msg);
+        }
+    };
+    UCS_ASYNC_BLOCK(a.async);
+    a.on_send();
+    UCS_ASYNC_UNBLOCK(a.async);
+    ucs_async_check_miss(a.async);
+    /* This thread goes on, and gets the lock; the flood does so, too */
+    EXPECT_TRUE(a.wait([&]() { return sent > 10 * o.rx_len; }));
+    is_over = true;
+    EXPECT_LT(sent, LIMIT) << "this thread had to wait";
+
+    UCS_ASYNC_BLOCK(a.async);
+    a.on_send = nullptr;
+    UCS_ASYNC_UNBLOCK(a.async);
+    EXPECT_TRUE(a.wait([&]() { return a.stats().rx_packets == sent; }))
+            << "packets are left lying";
+}
+
+INSTANTIATE_TEST_SUITE_P(mode, test_sep_cm_flood,
+                         ::testing::Values(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                           UCS_ASYNC_MODE_SIGNAL),
+                         [](const ::testing::TestParamInfo<ucs_async_mode_t>
+                                    &info) {
+                             return (info.param == UCS_ASYNC_MODE_SIGNAL) ?
+                                    "signal" : "thread";
+                         });
+
+/* Whoever sends without end must not keep others out */
 TEST_F(test_sep_cm_stranger, a_flood_leaves_time_for_others)
 {
     const unsigned LIMIT = 10000;

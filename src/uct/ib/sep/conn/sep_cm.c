@@ -220,6 +220,7 @@ static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
 
 static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
                                const uct_sep_conn_out_t *out);
+static void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg);
 
 static void uct_sep_cm_timer_remove(const uct_sep_cm_t *cm, int *timer_id_p)
 {
@@ -271,25 +272,19 @@ static void uct_sep_cm_timer(int id, ucs_event_set_types_t events, void *arg)
     }
 
     uct_sep_cm_ud_flush(cm);
+    if (cm->is_behind) {
+        uct_sep_cm_event(cm->channel->fd, UCS_EVENT_SET_EVREAD, cm);
+    }
 
-    if (ucs_list_is_empty(&cm->timers)) {
+    if (ucs_list_is_empty(&cm->timers) && !cm->is_behind) {
         uct_sep_cm_timer_remove(cm, &cm->timer_id);
     }
 }
 
-static void uct_sep_cm_timer_update(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+static void uct_sep_cm_timer_start(uct_sep_cm_t *cm)
 {
     ucs_status_t status;
 
-    /* del + init is harmless for one that is on no list */
-    ucs_list_del(&conn->timer_link);
-    ucs_list_head_init(&conn->timer_link);
-    if (conn->deadline == 0) {
-        /* The timer goes away by itself with the next tick */
-        return;
-    }
-
-    ucs_list_add_tail(&cm->timers, &conn->timer_link);
     if (cm->timer_id >= 0) {
         return;
     }
@@ -302,6 +297,20 @@ static void uct_sep_cm_timer_update(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
                   "not be repeated; raise UCX_ASYNC_MAX_EVENTS if its limit is "
                   "reached", cm->name, ucs_status_string(status));
     }
+}
+
+static void uct_sep_cm_timer_update(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    /* del + init is harmless for one that is on no list */
+    ucs_list_del(&conn->timer_link);
+    ucs_list_head_init(&conn->timer_link);
+    if (conn->deadline == 0) {
+        /* The timer goes away by itself with the next tick */
+        return;
+    }
+
+    ucs_list_add_tail(&cm->timers, &conn->timer_link);
+    uct_sep_cm_timer_start(cm);
 }
 
 /*
@@ -666,14 +675,18 @@ void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
 static void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg)
 {
     uct_sep_cm_t *cm = arg;
+    int is_empty     = uct_sep_cm_ud_drain(cm);
 
     uct_sep_cm_keepalive_check(cm);
 
-    /* In the signal mode, nobody would call again for what is left */
-    while (!uct_sep_cm_ud_drain(cm)) {
-        if (cm->async->mode != UCS_ASYNC_MODE_SIGNAL) {
-            return; /* The event, which is unread, brings us back */
-        }
+    /* The event, which is unread, brings us back; but a signal does not come
+     * again */
+    cm->is_behind = !is_empty && (cm->async->mode == UCS_ASYNC_MODE_SIGNAL);
+    if (cm->is_behind) {
+        uct_sep_cm_timer_start(cm);
+    }
+    if (!is_empty) {
+        return;
     }
 
     if (uct_sep_cm_ud_get_events(cm) == 0) {

@@ -121,6 +121,8 @@ struct uct_sep_cm {
     unsigned                    tx_signaled;  /**< Completions to come */
     uint8_t                     is_broken;    /**< QP is in error state */
     uint8_t                     is_draining;  /**< Guards against recursion */
+    uint8_t                     is_behind;    /**< Packets are left for the
+                                                   timer */
     ucs_time_t                  closing;      /**< If not 0: until when to wait
                                                    for sends */
 
