@@ -74,6 +74,21 @@ TEST_F(test_sep_hub, all_workers_of_two_processes_use_one_queue_pair)
     EXPECT_EQ(2u, m_peer->num_received(1));
 }
 
+/* What they say differs where nobody looks */
+TEST_F(test_sep_hub, settings_that_are_long_are_not_taken_for_the_same)
+{
+    settings longer = config;
+
+    longer.push_back({"TX_THROTTLE", std::string(2000, '0') + "64"});
+    auto first            = entity::create(*m_local, longer);
+    longer.back().second += "0";
+    auto second           = entity::create(*m_local, longer);
+
+    ASSERT_TRUE(first != nullptr);
+    ASSERT_TRUE(second != nullptr);
+    EXPECT_NE(first->sep(), second->sep());
+}
+
 TEST_F(test_sep_hub, other_categories_are_not_reachable)
 {
     std::unique_ptr<entity> plain = entity::create(*m_local,

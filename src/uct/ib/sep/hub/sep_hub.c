@@ -647,7 +647,9 @@ uct_sep_hub_is_same_config(const void *config, const void *other,
         field->parser.write(value, sizeof(value), src, field->parser.arg);
         field->parser.write(other_value, sizeof(other_value), other_src,
                             field->parser.arg);
-        if (strcmp(value, other_value) != 0) {
+        /* What has no room may differ behind its end */
+        if ((strcmp(value, other_value) != 0) ||
+            (strlen(value) + 1 >= sizeof(value))) {
             return 0;
         }
     }
