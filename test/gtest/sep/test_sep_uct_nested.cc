@@ -18,6 +18,7 @@ struct variant {
     const char *rx_inline; /* Bytes in a completion */
     size_t     length;     /* Of the message's data, without its header word */
     unsigned   before;     /* Messages that are there when it comes */
+    const char *sharing;   /* Workers on a completion queue for sends */
 };
 
 std::ostream &operator<<(std::ostream &os, const variant &v)
@@ -44,7 +45,8 @@ protected:
 
         settings config = {{"RX_INLINE", GetParam().rx_inline},
                            {"TX_CQ_LEN", "64"}, {"RX_QUEUE_LEN", "128"},
-                           {"TX_QUEUE_LEN", "64"}};
+                           {"TX_QUEUE_LEN", "64"},
+                           {"CQ_SHARING", GetParam().sharing}};
         m_from = entity::create(config);
         ASSERT_TRUE(m_from != nullptr);
         m_to = entity::create(*m_from, config);
@@ -121,12 +123,14 @@ TEST_P(test_sep_uct_nested, a_message_outlives_what_its_handler_progresses)
 }
 
 INSTANTIATE_TEST_SUITE_P(in, test_sep_uct_nested, ::testing::Values(
-        variant{"completion", "32", 16, 0},
-        variant{"completion_behind_others", "32", 16, 3},
-        variant{"large_completion", "64", 48, 0},
-        variant{"large_completion_behind_others", "64", 48, 3},
-        variant{"half_of_a_large_completion", "64", 16, 0},
-        variant{"buffer", "0", 16, 0}),
+        variant{"completion", "32", 16, 0, "1"},
+        variant{"completion_behind_others", "32", 16, 3, "1"},
+        variant{"large_completion", "64", 48, 0, "1"},
+        variant{"large_completion_behind_others", "64", 48, 3, "1"},
+        variant{"half_of_a_large_completion", "64", 16, 0, "1"},
+        variant{"buffer", "0", 16, 0, "1"},
+        variant{"completion_sends_shared", "32", 16, 3, "2"},
+        variant{"large_completion_sends_shared", "64", 48, 3, "2"}),
         [](const ::testing::TestParamInfo<variant> &info) {
             return info.param.name;
         });
