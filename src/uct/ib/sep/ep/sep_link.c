@@ -113,7 +113,7 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
         }
     }
 
-    txwq->conn.link           = link;
+    txwq->conn.link      = link;
     link->txwq           = txwq;
     link->is_established = 0;
     ++iface->conn.num_qp;
@@ -228,7 +228,7 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 static void uct_sep_link_orphan(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_RETIRED);
-    txwq->conn.link   = NULL;
+    txwq->conn.link = NULL;
     uct_sep_link_qp_to_error(iface, txwq);
     ucs_list_add_tail(&iface->conn.orphans, &txwq->conn.list);
     uct_sep_link_wake(iface);
@@ -507,7 +507,7 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     uct_sep_txwq_clear_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_RETIRED);
-    txwq->conn.link   = NULL;
+    txwq->conn.link = NULL;
     uct_sep_eager_stop(iface, txwq);
     uct_sep_fc_stop(iface, txwq);
     ucs_list_del(&txwq->conn.list);
