@@ -224,4 +224,5 @@ build_ucx()
 [[ -z $build_only ]] || exit 0
 
 exec "$driver" --gtest "$dir/build/test/gtest/gtest" --sep-build "$dir/sep" \
+    --source "$dir/source" \
     --results "$results" --jobs "$(sep_jobs)" "${options[@]}"

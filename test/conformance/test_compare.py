@@ -147,6 +147,12 @@ class Selection(unittest.TestCase):
         self.assertIn("EXCLUDED ^test_rc\\b", dead)
         self.assertIn("QUICK ^md ", dead)
         self.assertFalse([each for each in dead if "^(?:uct|ud) " in each])
+        # What is not run need not be built, but has to be in the source
+        dead = cases.dead_entries(("EXCLUDED", "NOTES"), tests,
+                                  {"test_rc.flush", "test_ucp_am_nbx.x"})
+        self.assertNotIn("EXCLUDED ^test_rc\\b", dead)
+        self.assertIn("EXCLUDED ^test_ucp_sockaddr", dead)
+        self.assertTrue([each for each in dead if each.startswith("NOTES")])
 
     def test_quick_part(self):
         self.assertTrue(cases.quick("uct uct_flush_test.put/0"))

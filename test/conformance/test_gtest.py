@@ -2,11 +2,14 @@
 """What the program lists and prints is understood; hanging and crashing tests
 cost only themselves."""
 
+import contextlib
+import io
 import os
 import shutil
 import tempfile
 import textwrap
 import unittest
+from unittest import mock
 
 from conformance import cli, gtest
 
@@ -84,6 +87,7 @@ class Run(unittest.TestCase):
 
     def write(self, name, text):
         path = os.path.join(self.dir, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(textwrap.dedent(text))
         os.chmod(path, 0o755)
@@ -136,6 +140,41 @@ class Run(unittest.TestCase):
         results = cli.run_shard(self.program, shard, options)
         self.assertEqual((gtest.FAILED, 1), (results["i/s.last"].status,
                                              results["i/s.last"].tries))
+
+    def test_tests_of_a_source_are_known_whether_they_are_built_or_not(self):
+        self.write("test/gtest/uct/ib/test_rc.cc", textwrap.dedent("""
+            UCS_TEST_SKIP_COND_P(test_rc, flush_fc,
+                                 !check_caps(FLAG)) {
+            UCS_TEST_P(test_rc_srq, reorder_list)
+            UCT_INSTANTIATE_RC_TEST_CASE(test_rc_other)
+            """))
+        self.write("test/gtest/ucp/test_ucp_am.h", "UCS_MT_TEST_P(a, b, 2)\n")
+        self.write("test/gtest/ucs/test_list.cc", "UCS_TEST_F(c, d) {\n")
+        self.assertEqual({"test_rc.flush_fc", "test_rc_srq.reorder_list",
+                          "a.b"}, gtest.of_source(self.dir))
+
+    def test_a_run_of_all_fails_for_exclusions_of_nothing(self):
+        known = {"x.y", *(f"{name}.x" for name in (
+            "test_ucp_sockaddr", "test_uct_ib_x", "test_uct_event_ib",
+            "test_uct_cq_moderation", "uct_p2p_test_event",
+            "uct_qp_test_event", "test_tag", "test_tag_x",
+            "test_ucp_tag_offload", "test_rc_x", "test_rc"))}
+        for more, names, status in (
+                ([], known, 0), ([], known - {"test_rc.x"}, 1),
+                (["--quick"], known - {"test_rc.x"}, 0)):
+            program = mock.Mock(cpu=0.0)
+            program.list.return_value = gtest.of_instances(LISTED)
+            program.run.side_effect = lambda tests, *_: {
+                test.full_name: gtest.Result(gtest.OK) for test in tests}
+            options = ["--gtest", "g", "--sep-build", "s", "--source", "u",
+                       "--only", "sep", "--results", self.dir, *more]
+            with mock.patch.object(cli, "make_program", lambda *_: program), \
+                    mock.patch.object(gtest, "of_source", lambda _: names), \
+                    mock.patch.object(cli.process, "end_with_cleanup"), \
+                    mock.patch("sys.argv", ["ucx_gtest", *options]), \
+                    contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(status, cli.main(), (more, names))
 
     def test_crash_costs_one_test(self):
         before, crash, behind = self.run_tests("before", "crashes", "behind")

@@ -25,6 +25,16 @@ class Defects(unittest.TestCase):
                 (perftest.Test("uct", "get", 8, 10), "rc_mlx5", (1, 18))):
             self.assertIsNone(defects.of_test(test, transport, version))
 
+    def test_entries_are_about_what_the_main_job_runs(self):
+        of_ucx = {test.name for test in perftest.tests(False)
+                  if defects.of_test(test, "rc_mlx5", (1, 16))}
+        self.assertEqual({"fadd", "swap", "cswap", "add_lat", "add_mr"}, of_ucx)
+        programs = {(job.library, job.program) for job in
+                    jobs.jobs(False, jobs.LAUNCHERS)}
+        for library, names in defects.THREADS.items():
+            for name in names:
+                self.assertIn((library, name), programs)
+
     def test_threads_of_open_mpi(self):
         output = ("ucp_worker.c:3029 Assertion `ucs_async_check_owner_thread("
                   "&(worker)->async)' failed\n")

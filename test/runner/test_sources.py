@@ -5,7 +5,9 @@ import os
 import tempfile
 import unittest
 
-from runner import sources
+from runner import gtest, parts, sources
+
+TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 
 
 class MayHave(unittest.TestCase):
@@ -42,6 +44,31 @@ class MayHave(unittest.TestCase):
     def test_each_pattern_counts(self):
         self.assertEqual(["sim_gtest", "sep_gtest"],
                          self.programs("test_fc.*", "test_lock.*"))
+
+
+class Patterns(unittest.TestCase):
+    """What a row's own run can't see: others may have what it names."""
+
+    def setUp(self):
+        self.rows = [row for part in parts.PARTS for row in part.rows
+                     if isinstance(row, parts.Gtest)]
+
+    def test_suites_with_a_process_of_their_own_are_there(self):
+        rows = [row for row in self.rows if row.apart]
+        self.assertTrue(rows)
+        for row in rows:
+            suites = {name.partition(".")[0]
+                      for name in sources.tests(TOP, row.program)}
+            self.assertEqual([], gtest.dead_patterns(row.apart, suites))
+
+    def test_rules_for_random_tests_mean_some(self):
+        rows = [row for row in self.rows if row.random_seed]
+        names = [name for row in rows
+                 for name in sources.tests(TOP, row.program)]
+        for row in rows:
+            self.assertEqual([], gtest.dead_patterns(row.tests, names))
+            self.assertTrue(any(gtest.selected(row.tests, name) for name in
+                                sources.tests(TOP, row.program)), row.run)
 
 
 if __name__ == "__main__":

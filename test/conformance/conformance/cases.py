@@ -113,8 +113,9 @@ def dead_patterns(patterns, names):
             if not any(re.search(each, name) for name in names)]
 
 
-def dead_entries(lists, tests):
-    """What the lists of these names say about tests that are not there."""
+def dead_entries(lists, tests, unbuilt=()):
+    """What the lists of these names say about tests that are not there. What is
+    excluded need not be built: unbuilt are the names of all in the source."""
     names = {f"{test.suite}.{test.name}" for test in tests}
     with_group = {f"{group_of(test)[2]} {test.suite}.{test.name}"
                   for test in tests if group_of(test)}
@@ -123,8 +124,11 @@ def dead_entries(lists, tests):
         entries = globals()[each]
         patterns = [entry if isinstance(entry, str) else entry[0]
                     for entry in entries]
-        dead += [f"{each} {pattern}" for pattern in dead_patterns(
-            patterns, with_group if entries is QUICK else names)]
+        known = with_group if entries is QUICK else names
+        if entries in (EXCLUDED, EXCLUDED_LATER):
+            known = names.union(unbuilt)
+        dead += [f"{each} {pattern}"
+                 for pattern in dead_patterns(patterns, known)]
     return dead
 
 

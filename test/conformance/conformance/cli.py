@@ -34,6 +34,9 @@ def parse(arguments=None):
                         help="add sep_mlx5 to this copy of UCX, and exit")
     parser.add_argument("--gtest", metavar="PROGRAM",
                         help="UCX's gtest program")
+    parser.add_argument("--source", metavar="DIR",
+                        help="source of that UCX: what is never run must be "
+                        "there, if all tests are run")
     parser.add_argument("--sep-build", metavar="DIR",
                         help="build of the transport for that UCX")
     parser.add_argument("--module", action="store_true",
@@ -182,9 +185,9 @@ def dead_options(tests, options):
     return cases.dead_patterns([options.tests] if options.tests else [], names)
 
 
-def dead_entries(lists, tests):
-    """Entries of the lists that mean no test."""
-    return cases.dead_entries(lists, tests)
+def dead_entries(lists, tests, source):
+    """Entries of the lists that mean no test of that UCX."""
+    return cases.dead_entries(lists, tests, gtest.of_source(source))
 
 
 def first_tries(row):
@@ -234,9 +237,12 @@ def main():
     if not selected:
         sys.exit("no test is selected")
 
-    if not (options.quick or options.group or options.tests):
-        for each in dead_entries(["EXCLUDED"], tests):
-            print(f"no test of this UCX matches {each}", file=sys.stderr)
+    dead = []
+    if options.source and not (options.quick or options.group or
+                               options.tests):
+        dead = dead_entries(["EXCLUDED"], tests, options.source)
+    for each in dead:
+        print(f"no test of this UCX matches {each}", file=sys.stderr)
 
     store = Store(os.path.join(results_dir, "results.jsonl"), options.resume)
     left = [test for test in selected if test.full_name not in store.results or
@@ -255,7 +261,8 @@ def main():
         for name, result in load(os.path.join(options.baseline,
                                               "results.jsonl")).items():
             results.setdefault(name, result)
-    return _report(tests, selected, results, results_dir, options)
+    status = _report(tests, selected, results, results_dir, options)
+    return 1 if dead else status
 
 
 def rows_of(tests, selected, results):

@@ -10,6 +10,7 @@ its instance: then the tests that it may have been are run alone.
 
 import contextlib
 import dataclasses
+import glob
 import os
 import re
 import shutil
@@ -57,6 +58,19 @@ def of_instances(listed):
         if match:
             tests.append(Test(*match.groups(), parameter))
     return tests
+
+
+def of_source(source):
+    """Names of the tests in a source tree of UCX, whether they are built or
+    not. Empty if it has none."""
+    names = set()
+    for path in glob.glob(os.path.join(source, "test/gtest/uc[tp]/**/*.[ch]*"),
+                          recursive=True):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            names |= {f"{suite}.{name}" for suite, name in re.findall(
+                r"^(?:UCS_)?\w*TEST\w*\(\s*(\w+)\s*,\s*(\w+)", file.read(),
+                re.MULTILINE)}
+    return names
 
 
 class Program:

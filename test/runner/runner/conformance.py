@@ -93,7 +93,9 @@ class Run:
         """What the row, or the lists for this UCX, name and is not there."""
         dead = driver.dead_options(self._tests, self._options)
         if self.row.lists_of in ("any", self.session.builds.ucx_version()):
-            dead += driver.dead_entries(self.row.lists, self._tests)
+            dead += driver.dead_entries(
+                self.row.lists, self._tests, os.path.join(
+                    self.session.top, "build", self.row.build.name, "source"))
         return dead
 
     def _add(self, driver, shard):

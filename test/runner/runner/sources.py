@@ -25,6 +25,13 @@ def may_have(top, program, patterns):
     return False
 
 
+def tests(top, program):
+    """Names of a program's tests, SUITE.TEST, without their instances."""
+    return [f"{suite}.{name}" for text in _texts(top, PROGRAMS[program])
+            for suite, name in re.findall(
+                r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", text, re.MULTILINE)]
+
+
 def _longest_word(pattern):
     """Part of the name of a suite or test that stands in the sources."""
     return max(re.findall(r"\w+", pattern), key=len, default="")

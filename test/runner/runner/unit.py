@@ -46,7 +46,8 @@ class Run:
             self.session.fail(self.part, self.row.run, self.row.run,
                               str(error))
             return
-        # Patterns of random tests are a rule for names, not a list
+        # Patterns of random tests are a rule for names, not a list: not every
+        # program has tests for each
         dead = () if self.row.random_seed else \
             gtest.dead_patterns(self.row.tests, names)
         for pattern in dead:
