@@ -16,6 +16,8 @@ import tempfile
 REGIMES = ("legacy", "dynamic")
 COLUMNS = ("contexts", "uars", "uars_in_use", "uuars_in_use", "qps", "cqs",
            "srqs", "qp_bytes", "cq_bytes", "srq_bytes", "mr_bytes")
+# Seconds after which a program hangs, on any machine
+PATIENCE = 300
 MARKDOWN_WORKERS = (1, 2, 4, 8, 16, 24)
 
 
@@ -30,7 +32,7 @@ def categories(args):
     """Names, those with the most resources first."""
     output = subprocess.run([args.sep_info, "-l", "--json"], check=True,
                             capture_output=True, text=True,
-                            env=clean_environment(), timeout=60).stdout
+                            env=clean_environment(), timeout=PATIENCE).stdout
     return [row["category"] for row in json.loads(output)["categories"]]
 
 
@@ -39,7 +41,7 @@ def plan(args, regime, workers):
     output = subprocess.run(
         [args.sep_info, "-p", "--json", "-r", regime, "-w", str(workers),
          "-n", str(args.peers)], check=True, capture_output=True, text=True,
-        env=clean_environment(), timeout=60).stdout
+        env=clean_environment(), timeout=PATIENCE).stdout
     return {plan["category"]: plan for plan in json.loads(output)["plans"]}
 
 
@@ -51,7 +53,7 @@ def take(args, regime, category, workers):
             [args.sim_run, "--dir", os.path.join(parent, "device"), "--",
              args.sep_info, "-t", "--json", "-c", category, "-w", str(workers),
              "-n", str(args.peers)], check=False, capture_output=True,
-            text=True, timeout=300,
+            text=True, timeout=PATIENCE,
             env=clean_environment(MLX5SIM_UAR_MODE=regime))
     tries = json.loads(result.stdout)["tries"]
     if len(tries) != 1:

@@ -242,11 +242,12 @@ class Messages(OnDevice):
             with subprocess.Popen([*device, "--listen", port],
                                   env=environment()) as peer:
                 try:
-                    for _ in range(100):
-                        result = self.measure_with(device, port)
-                        if "--listen running" not in result.stderr:
-                            break
+                    end = time.monotonic() + 300
+                    result = self.measure_with(device, port)
+                    while "--listen running" in result.stderr and \
+                            time.monotonic() < end:
                         time.sleep(.2)
+                        result = self.measure_with(device, port)
                     # Somebody who has connected and says nothing
                     with socket.create_connection(("127.0.0.1", int(port))):
                         second = self.measure_with(device, port)

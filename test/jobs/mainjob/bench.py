@@ -93,7 +93,8 @@ class Bench:
 
     def script(self, name, *args):
         """Output of a program of bench/ that reads results."""
-        result = process.run([os.path.join(self.top, "bench", name), *args], 60)
+        result = process.run([os.path.join(self.top, "bench", name), *args],
+                             process.PATIENCE)
         if not result.ok:
             raise BenchError(f"{name}: {result.why()}: {result.stderr}")
         return result.stdout

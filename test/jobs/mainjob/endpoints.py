@@ -115,7 +115,7 @@ class Endpoints:
 def categories(build_dir):
     """Names of the sharing categories, as the transport lists them."""
     program = os.path.join(build_dir, "bin", "sep_info")
-    result = process.run([program, "-l", "--json"], 30)
+    result = process.run([program, "-l", "--json"], process.PATIENCE)
     if not result.ok:
         raise EndpointsError(f"{program} -l: {result.why()}: "
                              f"{result.stderr.strip()}")
@@ -226,7 +226,7 @@ class Runner:
         result = process.run(
             [self.tool("sep_info"), "-p", "--json", "-r", regime, "-c",
              setting.category, "-w", str(setting.workers()), "-n",
-             str(setting.peers())], 30, env)
+             str(setting.peers())], process.PATIENCE, env)
         if not result.ok:
             raise EndpointsError(result.why() + ": " + result.stderr.strip())
         return read_plan(result.stdout, regime)

@@ -18,7 +18,6 @@ from . import cli, device, jobs, process
 
 STEPS = ("tag", "am", "put", "get", "atomic")
 TRANSPORTS = {"sep_mlx5": "sep_mlx5", "rc_mlx5": "rc_x"}
-_LIMIT = 60
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,8 @@ class Ucx:
             os.path.join(self.prefix, "bin", "ucx_info")
         if shutil.which(program) is None:
             return os.path.basename(self.prefix)
-        result = process.run([program, "-v"], 20, self.environment(os.environ))
+        result = process.run([program, "-v"], process.PATIENCE,
+                             self.environment(os.environ))
         return read_version(result.stdout)
 
 
@@ -118,7 +118,7 @@ class Runner:
                 process.Process(self.argv(setting, ucx, rank, directory),
                                 self.environment(setting, ucx, instance))
                 for rank, ucx in enumerate((setting.first, setting.second))]
-            results = [each.wait(_LIMIT) for each in running]
+            results = [each.wait(process.PATIENCE) for each in running]
             status, detail = judge(results)
             if status == "pass":
                 messages = sum(jobs.parse(each.stdout).messages

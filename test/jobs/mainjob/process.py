@@ -16,6 +16,9 @@ import uuid
 
 MARK = "SEP_JOB_MARK"
 
+# Seconds after which a program that takes less than one hangs, on any machine
+PATIENCE = 300
+
 # Marks of programs that have been started, or are about to be, and of which
 # something may still be there
 _unfinished = set()
