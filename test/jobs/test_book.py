@@ -14,7 +14,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
 BUILD = os.environ.get("SEP_BUILD_DIR", TOP)
 sys.path.append(os.path.join(TOP, "bench"))
 
-from book import cli, page  # noqa: E402
+from book import cli, figure, page  # noqa: E402
 from book.table import Table, TableError, differences  # noqa: E402
 
 
@@ -72,6 +72,14 @@ class Page(unittest.TestCase):
         names = {name for name in os.listdir(os.path.join(TOP, "docs/book"))}
         self.assertEqual({chapter.name + end for chapter in cli.CHAPTERS
                           for end in (".tsv", ".svg")}, names)
+
+    def test_figures_are_of_the_numbers_that_are_written(self):
+        for chapter, table in self.tables:
+            with open(cli.svg_path(os.path.join(TOP, "docs"), chapter),
+                      encoding="utf-8") as file:
+                last = file.read().splitlines()[-1]
+            self.assertEqual(figure.mark(table), last,
+                             f"{chapter.name}: run contrib/book.sh --draw")
 
     def test_figures_say_what_they_show(self):
         """Text of figures stays text."""
