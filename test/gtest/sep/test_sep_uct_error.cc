@@ -332,6 +332,47 @@ TEST_P(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
     expect_unusable(ep());
 }
 
+/* The device has flushed them all, and what it says of the last means nothing
+ * for those before it */
+TEST_P(test_sep_uct_error, who_progresses_while_all_is_cancelled_hears_no_success)
+{
+    struct operation {
+        uct_completion_t comp;
+        entity           *local;
+        ucs_status_t     status;
+    } ops[5];
+    struct ibv_qp_attr attr;
+    remote_memory rmem = m_peer->expose(64, 5);
+    memory local(m_local->md(), 64);
+    uct_iov_t iov = {local.ptr(), 64, local.memh(), 0, 1};
+
+    connect();
+    attr.qp_state = IBV_QPS_ERR;
+    ASSERT_EQ(0, ibv_modify_qp(m_local->sep_ep(ep())->txwq->conn.qp, &attr,
+                               IBV_QP_STATE));
+    for (auto &op : ops) {
+        op.local       = m_local.get();
+        op.status      = UCS_INPROGRESS;
+        op.comp.count  = 1;
+        op.comp.status = UCS_OK;
+        op.comp.func   = [](uct_completion_t *comp) {
+            operation *op = ucs_container_of(comp, operation, comp);
+
+            op->status = comp->status;
+            for (unsigned i = 0; i < 100; ++i) {
+                op->local->progress();
+            }
+        };
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
+                                   &op.comp));
+    }
+    EXPECT_EQ(UCS_OK, uct_ep_flush(ep(), UCT_FLUSH_FLAG_CANCEL, NULL));
+    for (auto &op : ops) {
+        EXPECT_EQ(UCS_ERR_CANCELED, op.status) << &op - ops;
+    }
+}
+
 TEST_P(test_sep_uct_error, an_interface_can_be_closed_with_all_in_flight)
 {
     remote_memory rmem = m_peer->expose(65536, 5);

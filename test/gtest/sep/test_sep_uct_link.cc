@@ -152,6 +152,28 @@ TEST_P(test_sep_uct_link, all_credits_come_back_after_a_failure)
     }
 }
 
+/* Requests that asked for no completion are done: the device says nothing of
+ * them, and has nothing to flush */
+TEST_P(test_sep_uct_link, it_goes_although_its_last_requests_say_nothing)
+{
+    for (const char *api : {"dv", "verbs"}) {
+        ASSERT_NO_FATAL_FAILURE(open({{"API", api}}, {{"API", api}}));
+        ASSERT_NO_FATAL_FAILURE(connect(1));
+        for (unsigned i = 0; i < 3; ++i) {
+            volatile uint8_t *last = m_mem->ptr() + 7;
+
+            *last = 0xff;
+            ASSERT_EQ(UCS_OK, put(1, 8));
+            ASSERT_TRUE(wait([&]() { return *last == 0; }));
+        }
+        EXPECT_FALSE(uct_sep_txwq_is_empty(m_e[1]->sep_ep(m_ep[1])->txwq));
+        EXPECT_EQ(UCS_OK, uct_ep_flush(m_ep[1], UCT_FLUSH_FLAG_CANCEL, NULL));
+        m_e[1]->destroy(m_ep[1]);
+        EXPECT_TRUE(wait([&]() { return sep(1)->conn.num_qp == 0; })) << api;
+        TearDown();
+    }
+}
+
 static int has_completions;
 static int (*real_cq_is_empty)(uct_sep_iface_t *iface);
 

@@ -515,8 +515,8 @@ static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     uct_sep_link_qp_to_error(iface, txwq);
     if (!uct_sep_txwq_is_signaled(txwq) && !uct_sep_link_is_dead(iface)) {
-        /* Don't rely on the device to complete unsignaled work requests: this
-         * one is signaled */
+        /* The device does not flush what it has done, and nothing tells of
+         * requests that asked for no completion: this one does */
         iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
     }
     uct_sep_postlist_ring(iface, txwq);

@@ -242,7 +242,8 @@ uct_sep_wr_put_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-/* Gather list, from a segment on; returns the number of entries */
+/* Gather list, from a segment on, which is in the queue; returns the number of
+ * entries */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
                    void *seg, const uct_iov_t *iov, size_t iovcnt)
@@ -256,10 +257,10 @@ uct_sep_wr_set_iov(const uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq,
             continue; /* Means 2 GiB to the device */
         }
 
-        seg = uct_sep_txwq_wrap(txwq, seg);
         uct_sep_wqe_set_data(seg, iov[i].buffer, length,
                              uct_sep_bufs_lkey(iface, iov[i].memh));
-        seg = UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN);
+        seg = uct_sep_txwq_wrap(txwq,
+                                UCS_PTR_BYTE_OFFSET(seg, UCT_SEP_DATA_LEN));
         ++count;
     }
 
@@ -563,18 +564,12 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     uct_sep_am_hdr_t *hdr = UCS_PTR_BYTE_OFFSET(inl, UCT_SEP_INL_LEN);
     unsigned ds           = uct_sep_wqe_ds(UCT_SEP_AM_INL_OFFSET +
                                            sizeof(*hdr) + header_length);
-    void *seg             = UCS_PTR_BYTE_OFFSET(wqe, ds * UCT_SEP_DS_SIZE);
+    void *seg             = uct_sep_txwq_at(txwq, wqe, ds * UCT_SEP_DS_SIZE);
 
     uct_sep_wqe_set_inl(inl, sizeof(*hdr) + header_length);
     hdr->am_id = am.id;
     uct_sep_txwq_copy(txwq, hdr + 1, header, header_length);
 
-    /* The gather list follows at the next segment, which may be behind the end
-     * of the queue */
-    if (ucs_unlikely(seg >= txwq->end)) {
-        seg = UCS_PTR_BYTE_OFFSET(txwq->start,
-                                  UCS_PTR_BYTE_DIFF(txwq->end, seg));
-    }
     ds += uct_sep_wr_set_iov(iface, txwq, seg, iov, iovcnt);
 
     uct_sep_wqe_set_send_ctrl(txwq, wqe, pi, am, ds, fm);

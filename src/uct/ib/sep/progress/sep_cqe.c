@@ -182,7 +182,8 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
     ucs_log_level_t level;
 
     if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
-        /* Everything before it has succeeded */
+        /* Everything before it has succeeded: it is the queue's first error.
+         * After that, callbacks of what is cancelled may get here */
         uct_sep_txwq_finish(iface, txwq, &uct_sep_op_no_cqe, pi);
     }
 
