@@ -6,6 +6,7 @@
 #include <sim/queue/batch.h>
 #include <sim/queue/recv.h>
 #include <sim/sched/chance.h>
+#include <sim/sched/pace.h>
 #include <sim/sched/park.h>
 #include <sim/sched/pipe.h>
 #include <sim/sched/sq.h>
@@ -26,10 +27,6 @@
 
 static pthread_mutex_t mlx5sim_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_helper_running;
-
-/* Rounds in which deferred execution only waits are left out; this time passes
- * instead, and what the system needs to wake a thread */
-#define MLX5SIM_HELPER_PAUSE_NS 20000
 
 /* Rounds for which completions are held back at most, to be compressed with
  * others, and how many of them are the last with one chance */
@@ -169,7 +166,7 @@ static int mlx5sim_helper_gathered(uint32_t index, unsigned calls, void *arg)
 
 /* One round: visit every QP of ours. @return when to do the next one, on
  * mlx5sim_now_ns()'s clock: 0 when something happens, 1 at once */
-static uint64_t mlx5sim_helper_scan(uint64_t *round_p)
+static uint64_t mlx5sim_helper_scan(uint64_t *round_p, mlx5sim_pace_t *pace)
 {
     uint64_t round             = *round_p;
     uint64_t due               = UINT64_MAX;
@@ -206,8 +203,10 @@ static uint64_t mlx5sim_helper_scan(uint64_t *round_p)
         return 1;
     }
 
+    /* Rounds in which deferred execution only waits are left out; a pause is in
+     * their place */
     *round_p = due;
-    at       = mlx5sim_now_ns() + MLX5SIM_HELPER_PAUSE_NS;
+    at       = mlx5sim_pace_pause(pace, mlx5sim_now_ns());
     return ((next == 0) || (at < next)) ? at : next;
 }
 
@@ -216,6 +215,7 @@ static void *mlx5sim_helper_main(void *arg)
     mlx5sim_proc_t *proc = mlx5sim_proc_self();
     uint32_t tag         = mlx5sim_self_tag;
     uint64_t round       = 0;
+    mlx5sim_pace_t pace  = {};
     uint64_t next, now;
     struct timespec ts;
     uint32_t seen;
@@ -232,7 +232,7 @@ static void *mlx5sim_helper_main(void *arg)
 
     while (atomic_load(&proc->tag) == tag) {
         seen = atomic_load(&proc->kick);
-        next = mlx5sim_helper_scan(&round);
+        next = mlx5sim_helper_scan(&round, &pace);
         while (atomic_load(&mlx5sim_helper_visitors) != 0) {
             sched_yield(); /* a mutex does not queue those who wait */
         }
@@ -246,6 +246,7 @@ static void *mlx5sim_helper_main(void *arg)
             ts.tv_sec  = (next - now) / 1000000000ul;
             ts.tv_nsec = (next - now) % 1000000000ul;
             syscall(SYS_futex, &proc->kick, FUTEX_WAIT, seen, &ts, NULL, 0);
+            mlx5sim_pace_wake(&pace, next, mlx5sim_now_ns());
         }
     }
 

@@ -16,6 +16,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,6 +53,43 @@ void until_seen(const std::function<bool()> &attempt)
         }
     }
 }
+
+/* Processes that use up the processor of their parent */
+class busy_loops {
+public:
+    busy_loops(unsigned count) : m_pids(count)
+    {
+        cpu_set_t cpus;
+        int cpu = 0;
+
+        REQUIRE_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
+        while (!CPU_ISSET(cpu, &cpus)) {
+            ++cpu;
+        }
+        CPU_ZERO(&cpus);
+        CPU_SET(cpu, &cpus);
+        REQUIRE_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+        for (pid_t &pid : m_pids) {
+            pid = fork();
+            if (pid == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (volatile bool is_busy = true; is_busy;) {
+                }
+            }
+        }
+    }
+
+    ~busy_loops()
+    {
+        for (pid_t pid : m_pids) {
+            ::kill(pid, SIGKILL);
+            waitpid(pid, nullptr, 0);
+        }
+    }
+
+private:
+    std::vector<pid_t> m_pids;
+};
 
 } // namespace
 
@@ -825,6 +865,25 @@ TEST_F(test_device_deferred, values_that_are_none_are_refused)
         EXPECT_NE(std::string::npos, errors().find(one.name)) << errors();
         EXPECT_NE(std::string::npos, errors().find(one.allowed)) << errors();
     }
+}
+
+/* Of one processor, the device's thread has what is left by others that never
+ * sleep: test_pace has how it makes use of that */
+TEST_F(test_device_deferred, who_polls_beside_busy_loops_makes_progress)
+{
+    run(1, [](rank&) {
+        busy_loops others(3);
+        loop l;
+        ibv_wc wc;
+
+        for (unsigned i = 0; i < 40; ++i) {
+            send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(0, 20000)});
+            l.a.send(wr.to(l.to_b));
+            while (!l.scq.poll(&wc)) {
+            }
+            REQUIRE_EQ(IBV_WC_SUCCESS, wc.status);
+        }
+    });
 }
 
 TEST_F(test_device_deferred, a_seed_does_the_same_again)
