@@ -477,7 +477,6 @@ static std::map<int, std::string> threads_asleep()
 TEST_F(test_device_error, the_helper_thread_sleeps_when_nothing_waits)
 {
     run(1, [](rank&) {
-        std::map<int, std::string> before, after;
         loop l;
 
         send_wr wr(IBV_WR_SEND, 1, {l.mem.sge(0, 8)});
@@ -486,11 +485,12 @@ TEST_F(test_device_error, the_helper_thread_sleeps_when_nothing_waits)
         l.scq.next();
         /* It looks whether the peer is there, less and less often. One that
          * spins never sleeps for so long. */
-        do {
-            before = threads_asleep();
+        REQUIRE(patience::until([]() {
+            auto before = threads_asleep();
+
             usleep(20000);
-            after = threads_asleep();
-        } while (before.empty() || (before != after));
+            return !before.empty() && (before == threads_asleep());
+        }));
     });
 }
 

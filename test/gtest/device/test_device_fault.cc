@@ -351,9 +351,7 @@ TEST_F(test_device_fault, objects_of_the_dead_are_no_longer_counted)
         r.wait_word(3, 1);
         cq a(c, 8), b(c, 8);
     });
-    while (word(2) == 0) {
-        usleep(1000);
-    }
+    ASSERT_TRUE(patience::until([&]() { return word(2) != 0; }));
     kill(0);
     EXPECT_EQ(SIGKILL, finish(0));
     word(3) = 1;

@@ -599,10 +599,11 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot)
 
     start(0, 2, body);
     start(1, 2, body);
-    while ((owner = word(WORD_VICTIM)) == 0) {
-        ASSERT_FALSE(has_ended(0) || has_ended(1));
-        usleep(1000);
-    }
+    ASSERT_TRUE(patience::until([&]() {
+        return ((owner = word(WORD_VICTIM)) != 0) || has_ended(0) ||
+               has_ended(1);
+    }));
+    ASSERT_NE(0, owner);
 
     kill(1);
     EXPECT_EQ(SIGKILL, finish(1));
@@ -700,10 +701,12 @@ TEST_F(test_device_kill, reader_of_a_channel_when_an_event_is_written)
     expect_stop(SIGSTOP);
     ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, pid(2), nullptr,
                         PTRACE_O_TRACESYSGOOD));
-    long signal = 0;
+    long signal  = 0;
+    uint64_t end = now_ms() + patience_ms;
     while (!has_opened_channel()) {
         int stop;
 
+        ASSERT_LT(now_ms(), end);
         step(PTRACE_SYSCALL, signal);
         stop = expect_stop(SIGTRAP | 0x80, SIGBUS);
         ASSERT_FALSE(HasFailure());

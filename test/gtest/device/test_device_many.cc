@@ -207,9 +207,7 @@ TEST_F(test_device_many, exit_while_threads_post)
                     return nullptr;
                 }, new arg{l, q, posts});
             }
-            while (*posts < 100) {
-                usleep(100);
-            }
+            REQUIRE(patience::until([&]() { return *posts >= 100; }));
             exit(0);
         });
     }
@@ -435,12 +433,13 @@ TEST_F(test_device_many, a_process_that_calls_exec_is_gone)
     });
     /* the new image must be there */
     std::string exe = "/proc/" + std::to_string(pid(1)) + "/exe";
-    char target[256] = "";
-    while (strstr(target, "gtest") || (target[0] == '\0')) {
+    ASSERT_TRUE(patience::until([&]() {
+        char target[256];
         ssize_t n = readlink(exe.c_str(), target, sizeof(target) - 1);
-        target[(n < 0) ? 0 : n] = '\0';
-        usleep(1000);
-    }
+
+        target[std::max<ssize_t>(n, 0)] = '\0';
+        return (n > 0) && !strstr(target, "gtest");
+    }));
     word(0) = 1;
     EXPECT_EQ(0, finish(0));
     kill(1);

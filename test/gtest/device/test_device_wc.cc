@@ -355,14 +355,14 @@ TEST_F(test_device_wc, a_step_may_look_like_an_instruction)
         if (tracer == 0) {
             disguise_steps(getppid(), &word(0));
         }
-        while (word(0) == 0) {
-            usleep(100);
-        }
+        REQUIRE(patience::until([this]() { return word(0) != 0; }));
         if (word(0) == 1) {
             writer w;
+            uint64_t end = now_ms() + patience_ms;
 
             /* Until one is kept, and its thread is stepped */
             do {
+                REQUIRE(now_ms() < end);
                 __builtin_ia32_sfence();
                 w.post();
             } while (w.is_seen());

@@ -170,9 +170,9 @@ protected:
     /* The device has finished so many, and nobody has looked at them */
     void wait_for(unsigned count)
     {
-        while (!uct_sep_cq_has(&m_group->cq, count)) {
-            sched_yield();
-        }
+        ASSERT_TRUE(patience::until([&]() {
+            return uct_sep_cq_has(&m_group->cq, count);
+        }));
     }
 
     /* The next completions in a member's batch are these of a queue pair */

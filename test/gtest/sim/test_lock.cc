@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include "common/patience.h"
+
 extern "C" {
 #include "sim/objs/lock.h"
 }
@@ -55,13 +57,12 @@ protected:
     /* @return status of a process, which is killed if it does not end */
     int finish(pid_t pid)
     {
-        for (int i = 0; i < 30000; ++i) {
-            int status, ret = waitpid(pid, &status, WNOHANG);
+        int status;
 
-            if (ret == pid) {
-                return status;
-            }
-            usleep(1000);
+        if (patience::until([&]() {
+                return waitpid(pid, &status, WNOHANG) == pid;
+            })) {
+            return status;
         }
         ADD_FAILURE() << "process " << pid << " hangs";
         kill(pid, SIGKILL);
@@ -73,6 +74,11 @@ protected:
     {
         return reinterpret_cast<std::atomic<unsigned>&>(
                 m_shared->lock.__data.__lock);
+    }
+
+    bool has_waiters()
+    {
+        return (futex() & FUTEX_WAITERS) != 0;
     }
 
     shared *m_shared;
@@ -126,9 +132,7 @@ TEST_F(test_lock, an_orphan_is_seen_without_taking_it)
     });
 
     EXPECT_FALSE(mlx5sim_lock_is_orphan(&m_shared->lock));
-    while (m_shared->word == 0) {
-        usleep(100);
-    }
+    ASSERT_TRUE(patience::until([&]() { return m_shared->word != 0; }));
 
     EXPECT_FALSE(mlx5sim_lock_is_orphan(&m_shared->lock));
     EXPECT_EQ(0, kill(owner, SIGKILL));
@@ -148,14 +152,10 @@ TEST_F(test_lock, wakes_who_waits_when_its_owner_dies)
         return 0;
     });
 
-    while (m_shared->word == 0) {
-        usleep(100);
-    }
+    ASSERT_TRUE(patience::until([&]() { return m_shared->word != 0; }));
 
     pid_t waiter = start([&]() { return mlx5sim_lock(&m_shared->lock); });
-    while (!(futex() & FUTEX_WAITERS)) {
-        usleep(100);
-    }
+    ASSERT_TRUE(patience::until([&]() { return has_waiters(); }));
     kill(owner, SIGKILL);
     EXPECT_EQ(SIGKILL, finish(owner));
     EXPECT_EQ(W_EXITCODE(1, 0), finish(waiter));
@@ -169,9 +169,7 @@ TEST_F(test_lock, is_got_although_the_wakeup_went_to_one_who_was_killed)
     ASSERT_EQ(0, mlx5sim_lock(&m_shared->lock));
 
     pid_t waiter = start([&]() { return mlx5sim_lock(&m_shared->lock); });
-    while (!(futex() & FUTEX_WAITERS)) {
-        usleep(100);
-    }
+    ASSERT_TRUE(patience::until([&]() { return has_waiters(); }));
     futex() &= ~FUTEX_WAITERS;
     mlx5sim_unlock(&m_shared->lock);
     EXPECT_EQ(0, finish(waiter));
