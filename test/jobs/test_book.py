@@ -35,6 +35,18 @@ class Tables(unittest.TestCase):
         with self.assertRaises(TableError):
             Table(["a"], []).column("b")
 
+    def test_counts_may_differ_by_a_tenth(self):
+        chapter, = (each for each in cli.CHAPTERS if
+                    each.name == "instructions")
+        before = Table(["op", "sep_mlx5", "lines sep_mlx5", "reads sep_mlx5"],
+                       [["put", 66.3, 3.0, 1.0]])
+        for row, count in ((["put", 72.0, 3.0, 1.0], 0),
+                           (["put", 73.0, 3.0, 1.0], 1),
+                           (["put", 66.3, 4.0, 1.0], 0),
+                           (["put", 66.3, 3.0, 2.0], 1)):
+            self.assertEqual(count, len(chapter.differences(
+                before, Table(before.columns, [row]))), row)
+
     def test_differences(self):
         before = Table(["op", "n"], [["put", 100], ["get", "-"]])
         self.assertEqual([], differences(before, before))

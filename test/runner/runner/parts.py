@@ -41,6 +41,8 @@ UCX_GTEST_DEBIAN13 = Script("ucx-gtest-debian13", (
     "contrib/ucx-gtest.sh", "--quick", "--build-only", "--group", "uct",
     "--group", "md", "--build", "build/ucx-gtest-debian13", "--ucx-source"),
     DEBIAN13_UCX_SOURCE)
+UCX_RELEASE = Script("ucx-release", ("contrib/build-ucx-release.sh",
+                                     "build/ucx-release"), ucx="1.13.1")
 UCX_OPT = Script("check-ucx-opt", ("contrib/build-ucx-opt.sh", "--check",
                                    "build/check-ucx-opt"), ucx="1.13.1")
 
@@ -397,6 +399,14 @@ PARTS = (
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs",
          (Jobs(),) + _EAGER_JOBS + _KERNELS),
+
+    # Of the chapters that are counted, those that take seconds
+    Part("counts", "instructions per operation and of the eager channel, as the "
+         "book has them", (
+             Check("counted chapters of the book", (
+                 "contrib/book.sh", "--build", "build/check", "--check",
+                 "--only", "instructions", "--only", "eager"), build=PLAIN,
+                   needs=(UCX_RELEASE,)),)),
 
     Part("compilers", "jobs with a transport that is compiled for this processor "
          "and across files (-O3 -march=native -flto)", _COMPILED),
