@@ -94,6 +94,28 @@ class Documentation(unittest.TestCase):
                                 patterns), f"{name} is in no row")
 
 
+class MainJob(unittest.TestCase):
+
+    def test_rows_that_are_shown_are_those_of_the_main_job(self):
+        """Where dots do not stand for others, all of them."""
+        rows = subprocess.run(
+            [os.path.join(TOP, "test/jobs/main_job"), "--quick", "--list"],
+            check=True, capture_output=True, text=True,
+            timeout=300).stdout.splitlines()
+        table = read("docs/main-job.md").partition("\n---")[2]
+        table = table.partition("\n\n")[0].splitlines()[1:]
+        shown = [re.split(r"  +", line)[0] for line in table
+                 if not line.startswith(" ")]
+        self.assertGreater(len(shown), 20)
+        places = [None if name == "..." else rows.index(name)
+                  for name in shown]
+        for first, second in zip(places, [*places[1:], len(rows)]):
+            if first is not None and second is not None:
+                self.assertEqual(first + 1, second, rows[first])
+        numbers = [place for place in places if place is not None]
+        self.assertEqual(sorted(set(numbers)), numbers)
+
+
 class Variables(unittest.TestCase):
 
     def test_those_of_the_device_are_in_its_manual(self):

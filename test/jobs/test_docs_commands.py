@@ -6,12 +6,18 @@ and why. A comment in front of the block says which:
     <!-- not run: REASON -->
 
 Those that are run are run as they are written, on a device of their own, with
-the programs of the build in PATH. A command may be called COMMAND.
+the programs of the build in PATH. A command may be called COMMAND. If a block
+without a language follows that is marked as
+
+    <!-- printed -->
+
+its lines must be among what the commands print, but for the numbers of processes.
 """
 
 import os
 import re
 import shutil
+import socket
 import subprocess
 import unittest
 
@@ -52,6 +58,27 @@ def blocks():
     return found
 
 
+def printed(page, line):
+    """Lines that the block of commands at a line is said to print."""
+    lines = read(page).split("\n")
+    end = lines.index("```", line)
+    if lines[end + 1:end + 4] != ["", "<!-- printed -->", "```"]:
+        return []
+    return lines[end + 4:lines.index("```", end + 4)]
+
+
+def without_processes(line):
+    """A line of mlx5sim-stat: the number of a process is as wide as its
+    column."""
+    return re.sub(r" +\d+\+", " N+", line.rstrip())
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return str(free.getsockname()[1])
+
+
 class Commands(unittest.TestCase):
 
     def test_each_block_says_whether_it_is_run(self):
@@ -72,7 +99,7 @@ class Commands(unittest.TestCase):
         env = {name: value for name, value in os.environ.items()
                if not name.startswith(("UCX_", "MLX5"))}
         env["PATH"] = os.path.join(BUILD, "bin") + os.pathsep + env["PATH"]
-        count = 0
+        count = outputs = 0
         other_end, terminal = os.openpty()
         self.addCleanup(os.close, other_end)
         self.addCleanup(os.close, terminal)
@@ -80,6 +107,7 @@ class Commands(unittest.TestCase):
             if mark != "run":
                 continue
             text = re.sub(r"\bCOMMAND\b", "ibv_devinfo", text)
+            text = re.sub(r"\b18515\b", free_port(), text)
             with self.subTest(page=page, line=line):
                 # -e: each of them. At a terminal, as users are.
                 done = subprocess.run(
@@ -89,7 +117,13 @@ class Commands(unittest.TestCase):
                 self.assertEqual(0, done.returncode,
                                  f"{text}\n{done.stdout}\n{done.stderr}")
                 count += 1
+                out = {without_processes(each)
+                       for each in done.stdout.splitlines()}
+                for each in printed(page, line):
+                    outputs += 1
+                    self.assertIn(without_processes(each), out, done.stdout)
         self.assertGreater(count, 5)
+        self.assertGreater(outputs, 3)
 
 
 if __name__ == "__main__":
