@@ -516,7 +516,6 @@ TEST_F(test_device_kill, at_each_instruction_of_a_creation)
     }
 }
 
-/* Who writes an event must not be ended by SIGPIPE */
 /* Elsewhere a pid is another process', or none */
 TEST_F(test_device_kill, nobody_from_another_pid_namespace)
 {
@@ -663,6 +662,7 @@ TEST_F(test_device_kill, one_whose_pid_is_anothers_with_protected_memory)
     pid_comes_round(page.data, page.size, PROT_READ);
 }
 
+/* Who writes an event must not be ended by SIGPIPE */
 TEST_F(test_device_kill, reader_of_a_channel_when_an_event_is_written)
 {
     start(1, 3, [](rank &r) {

@@ -400,6 +400,22 @@ TEST_F(test_sep_uct_settings, short_messages_come_with_their_completions)
     expect_refused({{"RX_INLINE", "65"}}, {"UCX_SEP_RX_INLINE=65"});
 }
 
+/* Whether the last completion has the result itself, where that can be seen */
+static void expect_result(entity &e, size_t length, bool is_with_it)
+{
+    if ((e.sep()->api == &uct_sep_api_verbs) || e.is_on_hub() ||
+        uct_sep_iface_shares_cq(e.sep())) {
+        return;
+    }
+
+    const uct_sep_cq_t &cq = (e.sep()->own_cq.cq != NULL) ? e.sep()->own_cq :
+                                                            e.sep()->cq;
+    if (cq.next > cq.start) {
+        ASSERT_EQ(is_with_it, !!uct_sep_cqe_has_data(cq.next - cq.stride))
+                << length;
+    }
+}
+
 TEST_F(test_sep_uct_settings, short_results_come_with_their_completions)
 {
     const struct {
@@ -467,20 +483,8 @@ TEST_F(test_sep_uct_settings, short_results_come_with_their_completions)
             ASSERT_EQ(bytes(all.begin() + length, all.begin() + 2 * length),
                       result);
 
-            if ((e->sep()->api == &uct_sep_api_verbs) ||
-                e->is_on_hub() ||
-                uct_sep_iface_shares_cq(e->sep())) {
-                continue;
-            }
-
-            const uct_sep_cq_t &cq = (e->sep()->own_cq.cq != NULL) ?
-                                     e->sep()->own_cq :
-                                     e->sep()->cq;
-            if (cq.next > cq.start) {
-                ASSERT_EQ(length <= mode.limit,
-                          !!uct_sep_cqe_has_data(cq.next - cq.stride))
-                        << length;
-            }
+            ASSERT_NO_FATAL_FAILURE(
+                    expect_result(*e, length, length <= mode.limit));
         }
 
         for (uint64_t i = 0; i < 10; ++i) {
@@ -494,6 +498,28 @@ TEST_F(test_sep_uct_settings, short_results_come_with_their_completions)
                                              memory.rkey.rkey, &comp.comp);
             });
             ASSERT_EQ(before + 3 * i, old);
+            ASSERT_NO_FATAL_FAILURE(
+                    expect_result(*e, sizeof(old), sizeof(old) <= mode.limit));
+        }
+
+        for (uint32_t i = 0; i < 10; ++i) {
+            uint32_t before, old = 0;
+            completion comp;
+
+            if (!(e->attr().cap.atomic32.fop_flags &
+                  UCS_BIT(UCT_ATOMIC_OP_CSWAP))) {
+                break; /* Not through verbs */
+            }
+            memcpy(&before, &all[64], sizeof(before));
+            run(comp, [&]() {
+                return uct_ep_atomic_cswap32(to_peer, before + i,
+                                             before + i + 1, memory.va + 64,
+                                             memory.rkey.rkey, &old,
+                                             &comp.comp);
+            });
+            ASSERT_EQ(before + i, old);
+            ASSERT_NO_FATAL_FAILURE(
+                    expect_result(*e, sizeof(old), sizeof(old) <= mode.limit));
         }
         uct_rkey_release(m_local->component(), &memory.rkey);
     }

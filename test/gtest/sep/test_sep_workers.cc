@@ -691,14 +691,16 @@ TEST_P(test_sep_workers, a_worker_that_sleeps_is_woken_by_a_message)
         struct pollfd pfd;
 
         pfd.events = POLLIN;
-        ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(e.iface(), &pfd.fd));
-        m_peer->send(e.addr(), 50, 64);
-        while (e.messages.size() < 50) {
-            if (uct_iface_event_arm(e.iface(), UCT_EVENT_RECV) == UCS_OK) {
-                EXPECT_EQ(1, poll(&pfd, 1, 1000 * patience::seconds()))
-                        << "lost wake-up " << e.messages.size();
-            }
-            e.progress();
+        EXPECT_EQ(UCS_OK, uct_iface_event_fd_get(e.iface(), &pfd.fd));
+        for (unsigned n = 1; (n <= 20) && !HasFailure(); ++n) {
+            /* It sleeps before anything is sent */
+            e.wait([&]() {
+                return uct_iface_event_arm(e.iface(), UCT_EVENT_RECV) == UCS_OK;
+            });
+            m_peer->send(e.addr(), 5, 64);
+            EXPECT_EQ(1, poll(&pfd, 1, 1000 * patience::seconds()))
+                    << "lost wake-up " << n;
+            e.wait([&]() { return e.messages.size() == 5 * n; });
         }
         stop = true;
     });
