@@ -9,8 +9,8 @@
  *
  * Rank 0 sends numbers of 16 bytes that lie in one piece, rank 1 puts them into
  * places that do not. UCP cuts the message into fragments, at any byte, and has
- * MPICH unpack each. The number in which a fragment ends is missing then. Prints
- * how many are; the exit status is 0 if none are, and 1 if some are.
+ * MPICH unpack each. The number in which a fragment ends is missing then. How
+ * many are is printed; the exit status is 0 if none are, and 1 if some are.
  */
 
 #include <mpi.h>

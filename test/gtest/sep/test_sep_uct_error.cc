@@ -334,7 +334,8 @@ TEST_P(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
 
 /* The device has flushed them all, and what it says of the last means nothing
  * for those before it */
-TEST_P(test_sep_uct_error, who_progresses_while_all_is_cancelled_hears_no_success)
+TEST_P(test_sep_uct_error,
+       who_progresses_while_all_is_cancelled_hears_no_success)
 {
     struct operation {
         uct_completion_t comp;
