@@ -460,6 +460,8 @@ PARTS = (
 
     Part("sources", "shell scripts, what is committed, the tarball", (
         CheckEach("check-sources.sh", ("contrib/check-sources.sh",), 1800),
+        Check("locks are held where they are needed", (
+            "contrib/check_locks.py", "build/check"), 600, PLAIN),
         # It has all files, so what has been built and run here need not be
         # once more: no unit tests, and nothing is optimised.
         Check("tarball is complete", (

@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/base/sep_lock.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/datastruct/khash.h>
@@ -17,7 +18,6 @@
 #include <ucs/vfs/base/vfs_cb.h>
 #include <ucs/vfs/base/vfs_obj.h>
 #include <infiniband/mlx5dv.h>
-#include <pthread.h>
 
 
 /* By address: users of a register or page, or the size of an SRQ's queue */
@@ -52,11 +52,15 @@ const char *uct_sep_account_names[UCT_SEP_ACCOUNT_LAST] = {
 
 /* Workers open and close in any thread. Accounts are few, and kept until the
  * process ends: a file that is being read must not lose what it shows. */
-static pthread_mutex_t uct_sep_account_lock = PTHREAD_MUTEX_INITIALIZER;
+UCT_SEP_MUTEX_DEFINE(uct_sep_account_mutex)
+
+static uct_sep_account_mutex_t uct_sep_account_lock =
+        UCT_SEP_MUTEX_INITIALIZER;
 static UCS_LIST_HEAD(uct_sep_accounts);
 
 
-static uct_sep_account_t *uct_sep_account_find(const char *dev_name)
+static UCT_SEP_REQUIRES(uct_sep_account_mutex) uct_sep_account_t *
+uct_sep_account_find(const char *dev_name)
 {
     uct_sep_account_t *account;
 
@@ -69,9 +73,9 @@ static uct_sep_account_t *uct_sep_account_find(const char *dev_name)
     return NULL;
 }
 
-/* Lock is held. NULL if there is no memory: then nothing is counted, which is
+/* NULL if there is no memory: then nothing is counted, which is
  * better than to fail for it. */
-static uct_sep_account_t *
+static UCT_SEP_REQUIRES(uct_sep_account_mutex) uct_sep_account_t *
 uct_sep_account_open(const struct ibv_context *context)
 {
     const char *dev_name = ibv_get_device_name(context->device);
@@ -103,7 +107,7 @@ static void uct_sep_account_change(const struct ibv_context *context,
 {
     uct_sep_account_t *account;
 
-    pthread_mutex_lock(&uct_sep_account_lock);
+    uct_sep_account_mutex_lock(&uct_sep_account_lock);
     account = uct_sep_account_open(context);
     if (account != NULL) {
         account->values[item] += count;
@@ -111,7 +115,7 @@ static void uct_sep_account_change(const struct ibv_context *context,
             account->values[bytes_item] += bytes;
         }
     }
-    pthread_mutex_unlock(&uct_sep_account_lock);
+    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
 }
 
 static uct_sep_account_item_t
@@ -137,7 +141,7 @@ void uct_sep_account_remove(const struct ibv_context *context,
 
 /* One more user of an address, or one less. @return How many distinct addresses
  * have users. */
-static unsigned long
+static UCT_SEP_REQUIRES(uct_sep_account_mutex) unsigned long
 uct_sep_account_use(khash_t(uct_sep_account_users) *users, uintptr_t address,
                     long count)
 {
@@ -178,7 +182,7 @@ static void uct_sep_account_change_qp(struct ibv_qp *qp, int count)
         memset(&dv_qp, 0, sizeof(dv_qp));
     }
 
-    pthread_mutex_lock(&uct_sep_account_lock);
+    uct_sep_account_mutex_lock(&uct_sep_account_lock);
     account = uct_sep_account_open(qp->context);
     if (account == NULL) {
         goto out_unlock;
@@ -198,7 +202,7 @@ static void uct_sep_account_change_qp(struct ibv_qp *qp, int count)
                                 count);
 
 out_unlock:
-    pthread_mutex_unlock(&uct_sep_account_lock);
+    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
 }
 
 void uct_sep_account_add_qp(struct ibv_qp *qp)
@@ -253,14 +257,14 @@ void uct_sep_account_add_srq(struct ibv_srq *srq)
     unsigned long bytes = uct_sep_account_srq_bytes(srq);
     uct_sep_account_t *account;
 
-    pthread_mutex_lock(&uct_sep_account_lock);
+    uct_sep_account_mutex_lock(&uct_sep_account_lock);
     account = uct_sep_account_open(srq->context);
     if (account != NULL) {
         account->values[UCT_SEP_ACCOUNT_SRQ]       += 1;
         account->values[UCT_SEP_ACCOUNT_SRQ_BYTES] += bytes;
         uct_sep_account_use(&account->srqs, (uintptr_t)srq, bytes);
     }
-    pthread_mutex_unlock(&uct_sep_account_lock);
+    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
 }
 
 void uct_sep_account_remove_srq(struct ibv_srq *srq)
@@ -268,7 +272,7 @@ void uct_sep_account_remove_srq(struct ibv_srq *srq)
     uct_sep_account_t *account;
     khiter_t iter;
 
-    pthread_mutex_lock(&uct_sep_account_lock);
+    uct_sep_account_mutex_lock(&uct_sep_account_lock);
     account = uct_sep_account_open(srq->context);
     if (account != NULL) {
         account->values[UCT_SEP_ACCOUNT_SRQ] -= 1;
@@ -279,7 +283,7 @@ void uct_sep_account_remove_srq(struct ibv_srq *srq)
             kh_del(uct_sep_account_users, &account->srqs, iter);
         }
     }
-    pthread_mutex_unlock(&uct_sep_account_lock);
+    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
 }
 
 unsigned long uct_sep_account_get(const struct ibv_context *context,
@@ -288,12 +292,12 @@ unsigned long uct_sep_account_get(const struct ibv_context *context,
     unsigned long value = 0;
     uct_sep_account_t *account;
 
-    pthread_mutex_lock(&uct_sep_account_lock);
+    uct_sep_account_mutex_lock(&uct_sep_account_lock);
     account = uct_sep_account_find(ibv_get_device_name(context->device));
     if (account != NULL) {
         value = account->values[item];
     }
-    pthread_mutex_unlock(&uct_sep_account_lock);
+    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
     return value;
 }
 
@@ -302,9 +306,9 @@ void uct_sep_account_vfs_init(void *obj, const struct ibv_context *context)
     uct_sep_account_t *account;
     int item;
 
-    pthread_mutex_lock(&uct_sep_account_lock);
+    uct_sep_account_mutex_lock(&uct_sep_account_lock);
     account = uct_sep_account_open(context);
-    pthread_mutex_unlock(&uct_sep_account_lock);
+    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
     if (account == NULL) {
         return;
     }

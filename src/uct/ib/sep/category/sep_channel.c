@@ -72,7 +72,7 @@ uct_sep_channel_claim_uuars(uct_sep_channel_t *channel, uct_sep_md_t *md)
     return UCS_OK;
 }
 
-static void
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) void
 uct_sep_channel_release(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     if (channel->has_claim) {
@@ -91,9 +91,9 @@ ucs_status_t uct_sep_channel_get_responder_pd(uct_sep_channel_t *channel,
     struct ibv_pd *pd;
 
     if (channel->responder_pd == NULL) {
-        pthread_mutex_lock(&md->sharing->lock);
+        uct_sep_sharing_mutex_lock(&md->sharing->lock);
         status = uct_sep_td_common_get(md, &pd);
-        pthread_mutex_unlock(&md->sharing->lock);
+        uct_sep_sharing_mutex_unlock(&md->sharing->lock);
         if (status != UCS_OK) {
             return status;
         }
@@ -117,14 +117,14 @@ uct_sep_channel_try_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
     channel->ops      = uct_sep_category_ops[category];
     channel->uuars    = &md->uuars;
 
-    pthread_mutex_lock(&md->sharing->lock);
+    uct_sep_sharing_mutex_lock(&md->sharing->lock);
     status = channel->ops->init(channel, md);
     if (status != UCS_OK) {
         uct_sep_channel_release(channel, md);
     } else {
         __atomic_add_fetch(&md->sharing->num_channels, 1, __ATOMIC_RELAXED);
     }
-    pthread_mutex_unlock(&md->sharing->lock);
+    uct_sep_sharing_mutex_unlock(&md->sharing->lock);
     return status;
 }
 
@@ -180,18 +180,18 @@ uct_sep_channel_init_auto(uct_sep_channel_t *channel, uct_sep_md_t *md,
     struct ibv_pd *pd;
 
     /* Hold back what static needs, while there are pages */
-    pthread_mutex_lock(&md->sharing->lock);
+    uct_sep_sharing_mutex_lock(&md->sharing->lock);
     reserved = uct_sep_td_common_get(md, &pd);
-    pthread_mutex_unlock(&md->sharing->lock);
+    uct_sep_sharing_mutex_unlock(&md->sharing->lock);
 
     status = uct_sep_channel_init_any(channel, md, wanted, name);
     if (reserved == UCS_OK) {
         if ((status == UCS_OK) && !channel->has_common) {
             channel->has_common = 1;
         } else {
-            pthread_mutex_lock(&md->sharing->lock);
+            uct_sep_sharing_mutex_lock(&md->sharing->lock);
             uct_sep_td_common_put(md);
-            pthread_mutex_unlock(&md->sharing->lock);
+            uct_sep_sharing_mutex_unlock(&md->sharing->lock);
         }
     }
 
@@ -281,10 +281,10 @@ ucs_status_t uct_sep_channel_init(uct_sep_channel_t *channel, uct_sep_md_t *md,
 
 void uct_sep_channel_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
-    pthread_mutex_lock(&md->sharing->lock);
+    uct_sep_sharing_mutex_lock(&md->sharing->lock);
     channel->ops->cleanup(channel, md);
     uct_sep_channel_release(channel, md);
     __atomic_sub_fetch(&md->sharing->num_channels, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&md->sharing->lock);
+    uct_sep_sharing_mutex_unlock(&md->sharing->lock);
     uct_sep_sharing_put(md);
 }

@@ -21,8 +21,8 @@ BEGIN_C_DECLS
 typedef struct uct_sep_channel uct_sep_channel_t;
 
 
-/** How the channel of a category is opened, following its row. Called with
- *  uct_sep_sharing_t::lock held. */
+/** How the channel of a category is opened, following its row. Both functions
+ *  require uct_sep_sharing_mutex. */
 typedef struct uct_sep_category_ops {
     /** Allocate domains and fill the channel. Missing UAR pages are logged at
      *  debug level only. */
@@ -95,12 +95,14 @@ ucs_status_t uct_sep_channel_get_responder_pd(uct_sep_channel_t *channel,
  * all workers of the memory domain share.
  */
 ucs_status_t uct_sep_channel_init_common(uct_sep_channel_t *channel,
-                                         uct_sep_md_t *md);
+                                         uct_sep_md_t *md)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** For the categories: uct_sep_sharing_claim_uuars(), with a message. */
 ucs_status_t uct_sep_channel_claim_uuars(uct_sep_channel_t *channel,
-                                         uct_sep_md_t *md);
+                                         uct_sep_md_t *md)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** The ones named by the rows of sep_category.h. */

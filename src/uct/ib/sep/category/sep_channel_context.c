@@ -16,7 +16,7 @@
  * queue pairs, and no other worker rings any of them.
  */
 
-static ucs_status_t
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) ucs_status_t
 uct_sep_channel_context_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     ucs_status_t status;
@@ -49,7 +49,7 @@ uct_sep_channel_context_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
     return UCS_OK;
 }
 
-static void
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) void
 uct_sep_channel_context_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     if (channel->own != NULL) {

@@ -22,7 +22,7 @@ static unsigned uct_sep_channel_num_pairs(const uct_sep_channel_t *channel)
     return uct_sep_category_rows[channel->category].tds / 2;
 }
 
-static ucs_status_t
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) ucs_status_t
 uct_sep_channel_dynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     unsigned last = uct_sep_channel_num_pairs(channel) - 1;
@@ -50,7 +50,7 @@ uct_sep_channel_dynamic_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
     return UCS_OK;
 }
 
-static void
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) void
 uct_sep_channel_dynamic_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     unsigned i;
@@ -69,7 +69,8 @@ const uct_sep_category_ops_t uct_sep_category_dynamic = {
 
 /* "shared_dynamic": two workers share a page, with a uUAR each. None is left
  * for their connection managers. */
-static ucs_status_t uct_sep_channel_shared_dynamic_init(
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) ucs_status_t
+uct_sep_channel_shared_dynamic_init(
         uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     ucs_status_t status;
@@ -90,7 +91,8 @@ static ucs_status_t uct_sep_channel_shared_dynamic_init(
     return UCS_OK;
 }
 
-static void uct_sep_channel_shared_dynamic_cleanup(
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) void
+uct_sep_channel_shared_dynamic_cleanup(
         uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     uct_sep_td_half_put(md, channel->pair[0], channel->index);

@@ -14,7 +14,7 @@
  * necessary.
  */
 
-static ucs_status_t
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) ucs_status_t
 uct_sep_channel_static_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
     ucs_status_t status;
@@ -31,7 +31,7 @@ uct_sep_channel_static_init(uct_sep_channel_t *channel, uct_sep_md_t *md)
     return uct_sep_channel_claim_uuars(channel, md);
 }
 
-static void
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) void
 uct_sep_channel_static_cleanup(uct_sep_channel_t *channel, uct_sep_md_t *md)
 {
 }

@@ -16,7 +16,8 @@
 
 
 /* The lowest slot that no open context uses */
-static unsigned uct_sep_context_free_slot(uct_sep_md_t *md)
+static UCT_SEP_REQUIRES(uct_sep_own_mutex) unsigned
+uct_sep_context_free_slot(uct_sep_md_t *md)
 {
     uct_sep_context_t *own;
     unsigned slot = 0;
@@ -31,7 +32,8 @@ static unsigned uct_sep_context_free_slot(uct_sep_md_t *md)
     return slot;
 }
 
-static void uct_sep_context_insert(uct_sep_md_t *md, uct_sep_context_t *own)
+static UCT_SEP_REQUIRES(uct_sep_own_mutex) void
+uct_sep_context_insert(uct_sep_md_t *md, uct_sep_context_t *own)
 {
     uct_sep_context_t *other;
 
@@ -97,9 +99,9 @@ ucs_status_t uct_sep_context_open(uct_sep_md_t *md, uct_sep_context_t **own_p)
         goto err_dealloc;
     }
 
-    pthread_mutex_lock(&md->own_lock);
+    uct_sep_own_mutex_lock(&md->own_lock);
     uct_sep_context_insert(md, own);
-    pthread_mutex_unlock(&md->own_lock);
+    uct_sep_own_mutex_unlock(&md->own_lock);
 
     *own_p = own;
     return UCS_OK;
@@ -119,10 +121,10 @@ void uct_sep_context_close(uct_sep_md_t *md, uct_sep_context_t *own)
 {
     int ret;
 
-    pthread_mutex_lock(&md->own_lock);
+    uct_sep_own_mutex_lock(&md->own_lock);
     uct_sep_own_keys_cleanup(&own->keys);
     ucs_list_del(&own->list);
-    pthread_mutex_unlock(&md->own_lock);
+    uct_sep_own_mutex_unlock(&md->own_lock);
 
     uct_sep_async_cleanup(&own->async);
     uct_sep_uuars_cleanup(&own->uuars);

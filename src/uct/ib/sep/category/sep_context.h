@@ -27,7 +27,8 @@ struct uct_sep_context {
     struct ibv_pd      *pd;
     uct_sep_uuars_t    uuars;
     uct_sep_own_keys_t keys;
-    ucs_list_link_t    list;   /**< In uct_sep_sharing_t; own_lock */
+    /** In uct_sep_sharing_t */
+    ucs_list_link_t    list UCT_SEP_GUARDED_BY(uct_sep_own_mutex);
 };
 
 

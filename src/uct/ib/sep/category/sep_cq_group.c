@@ -19,7 +19,8 @@
 #define UCT_SEP_CQ_GROUP_POLL  64
 
 
-static void uct_sep_cq_group_set_hint(uct_sep_cq_group_t *group)
+static UCT_SEP_REQUIRES(uct_sep_cq_group_spinlock) void
+uct_sep_cq_group_set_hint(uct_sep_cq_group_t *group)
 {
     UCS_STATIC_ASSERT(MLX5_CQE_OWNER_MASK == 1);
     __atomic_store_n(&group->hint, (uintptr_t)group->cq.next | group->cq.owner,
@@ -27,10 +28,12 @@ static void uct_sep_cq_group_set_hint(uct_sep_cq_group_t *group)
 }
 
 /*
- * Groups of a memory domain. All under its lock.
+ * Groups of a memory domain
  */
 
-static ucs_status_t
+/* Nobody else knows it yet */
+static UCT_SEP_REQUIRES(uct_sep_cq_groups_mutex)
+UCT_SEP_NO_LOCK_ANALYSIS ucs_status_t
 uct_sep_cq_group_create(uct_sep_md_t *md, struct ibv_context *context,
                         unsigned sharing, unsigned share, const char *name,
                         uct_sep_cq_group_t **group_p)
@@ -56,7 +59,7 @@ uct_sep_cq_group_create(uct_sep_md_t *md, struct ibv_context *context,
         goto err;
     }
 
-    status = ucs_spinlock_init(&group->lock, 0);
+    status = uct_sep_cq_group_spinlock_init(&group->lock);
     if (status != UCS_OK) {
         goto err_free;
     }
@@ -85,14 +88,16 @@ uct_sep_cq_group_create(uct_sep_md_t *md, struct ibv_context *context,
 err_cleanup_qps:
     uct_sep_qp_table_cleanup(&group->qps);
 err_destroy_lock:
-    ucs_spinlock_destroy(&group->lock);
+    uct_sep_cq_group_spinlock_destroy(&group->lock);
 err_free:
     ucs_free(group);
 err:
     return status;
 }
 
-static void uct_sep_cq_group_destroy(uct_sep_cq_group_t *group)
+/* Nobody else knows it any more */
+static UCT_SEP_REQUIRES(uct_sep_cq_groups_mutex) UCT_SEP_NO_LOCK_ANALYSIS void
+uct_sep_cq_group_destroy(uct_sep_cq_group_t *group)
 {
     if (group->qps.count != 0) {
         ucs_warn("CQ 0x%x is destroyed with %u queue pairs", group->cq.cqn,
@@ -102,7 +107,7 @@ static void uct_sep_cq_group_destroy(uct_sep_cq_group_t *group)
     ucs_list_del(&group->list);
     uct_sep_cq_cleanup(&group->cq);
     uct_sep_qp_table_cleanup(&group->qps);
-    ucs_spinlock_destroy(&group->lock);
+    uct_sep_cq_group_spinlock_destroy(&group->lock);
     ucs_free(group);
 }
 
@@ -114,7 +119,7 @@ uct_sep_cq_group_join(uct_sep_md_t *md, struct ibv_context *context,
     ucs_status_t status = UCS_OK;
     uct_sep_cq_group_t *group;
 
-    pthread_mutex_lock(&md->sharing->group_lock);
+    uct_sep_cq_groups_mutex_lock(&md->sharing->group_lock);
     ucs_list_for_each(group, &md->sharing->cq_groups, list) {
         if ((group->context == context) && (group->max_members == sharing) &&
             (group->share == share) && (group->num_members < sharing)) {
@@ -131,25 +136,26 @@ out_join:
     ++group->num_members;
     *group_p = group;
 out_unlock:
-    pthread_mutex_unlock(&md->sharing->group_lock);
+    uct_sep_cq_groups_mutex_unlock(&md->sharing->group_lock);
     return status;
 }
 
 static void uct_sep_cq_group_leave(uct_sep_md_t *md, uct_sep_cq_group_t *group)
 {
-    pthread_mutex_lock(&md->sharing->group_lock);
+    uct_sep_cq_groups_mutex_lock(&md->sharing->group_lock);
     if (--group->num_members == 0) {
         uct_sep_cq_group_destroy(group);
     }
-    pthread_mutex_unlock(&md->sharing->group_lock);
+    uct_sep_cq_groups_mutex_unlock(&md->sharing->group_lock);
 }
 
 /*
- * Handing out. All under the group's lock.
+ * Handing out
  */
 
-static void uct_sep_cq_member_deliver(uct_sep_cq_member_t *member,
-                                      const struct mlx5_cqe64 *cqe)
+static UCT_SEP_REQUIRES(uct_sep_cq_group_spinlock) void
+uct_sep_cq_member_deliver(uct_sep_cq_member_t *member,
+                          const struct mlx5_cqe64 *cqe)
 {
     uint64_t value = 1;
 
@@ -170,7 +176,8 @@ static void uct_sep_cq_member_deliver(uct_sep_cq_member_t *member,
     }
 }
 
-static void uct_sep_cq_group_drain(uct_sep_cq_group_t *group, unsigned max)
+static UCT_SEP_REQUIRES(uct_sep_cq_group_spinlock) void
+uct_sep_cq_group_drain(uct_sep_cq_group_t *group, unsigned max)
 {
     struct mlx5_cqe64 *cqe;
     uct_sep_txwq_t *txwq;
@@ -220,11 +227,11 @@ uct_sep_cq_member_purge(struct mlx5_cqe64 *cqes, unsigned head, unsigned count,
  * Members
  */
 
-ucs_status_t uct_sep_cq_member_init(uct_sep_cq_member_t *member,
-                                    uct_sep_md_t *md,
-                                    struct ibv_context *context,
-                                    unsigned sharing, unsigned share,
-                                    const char *name)
+/* Nobody else knows it before it joins */
+UCT_SEP_NO_LOCK_ANALYSIS ucs_status_t
+uct_sep_cq_member_init(uct_sep_cq_member_t *member, uct_sep_md_t *md,
+                       struct ibv_context *context, unsigned sharing,
+                       unsigned share, const char *name)
 {
     ucs_status_t status;
 
@@ -256,7 +263,9 @@ err_free:
     return status;
 }
 
-void uct_sep_cq_member_cleanup(uct_sep_cq_member_t *member, uct_sep_md_t *md)
+/* Nobody else knows it, as it has no queue pairs */
+UCT_SEP_NO_LOCK_ANALYSIS void
+uct_sep_cq_member_cleanup(uct_sep_cq_member_t *member, uct_sep_md_t *md)
 {
     uct_sep_cq_group_leave(md, member->group);
     ucs_free(member->inbox);
@@ -270,9 +279,9 @@ ucs_status_t uct_sep_cq_member_add_qp(uct_sep_cq_member_t *member,
     ucs_status_t status;
 
     txwq->cq_member = member;
-    ucs_spin_lock(&group->lock);
+    uct_sep_cq_group_spinlock_lock(&group->lock);
     status = uct_sep_qp_table_add(&group->qps, txwq->qpn, txwq);
-    ucs_spin_unlock(&group->lock);
+    uct_sep_cq_group_spinlock_unlock(&group->lock);
     return status;
 }
 
@@ -285,7 +294,7 @@ int uct_sep_cq_member_destroy_qp(uct_sep_cq_member_t *member,
 
     /* Whoever gets the number next can't enter it into the table before this is
      * over, and so finds nothing of this queue pair */
-    ucs_spin_lock(&group->lock);
+    uct_sep_cq_group_spinlock_lock(&group->lock);
     ret = ibv_destroy_qp(qp);
     uct_sep_cq_group_drain(group, UINT_MAX);
     uct_sep_qp_table_remove(&group->qps, qpn);
@@ -298,7 +307,7 @@ int uct_sep_cq_member_destroy_qp(uct_sep_cq_member_t *member,
                                                  member->inbox_count, qpn),
                          __ATOMIC_RELAXED);
     }
-    ucs_spin_unlock(&group->lock);
+    uct_sep_cq_group_spinlock_unlock(&group->lock);
     return ret;
 }
 
@@ -310,8 +319,8 @@ int uct_sep_cq_member_fetch(uct_sep_cq_member_t *member)
     ucs_assert(member->batch_head == member->batch_count);
 
     if (__atomic_load_n(&member->inbox_count, __ATOMIC_RELAXED) > 0) {
-        ucs_spin_lock(&group->lock);
-    } else if (!ucs_spin_try_lock(&group->lock)) {
+        uct_sep_cq_group_spinlock_lock(&group->lock);
+    } else if (!uct_sep_cq_group_spinlock_trylock(&group->lock)) {
         return 0; /* Somebody else is handing out */
     }
 
@@ -323,7 +332,7 @@ int uct_sep_cq_member_fetch(uct_sep_cq_member_t *member)
     member->batch_count = member->inbox_count;
     member->inbox       = batch;
     __atomic_store_n(&member->inbox_count, 0, __ATOMIC_RELAXED);
-    ucs_spin_unlock(&group->lock);
+    uct_sep_cq_group_spinlock_unlock(&group->lock);
 
     return member->batch_count > 0;
 }
@@ -334,7 +343,7 @@ ucs_status_t uct_sep_cq_member_arm(uct_sep_cq_member_t *member, int event_fd)
     ucs_status_t status;
     unsigned count;
 
-    ucs_spin_lock(&group->lock);
+    uct_sep_cq_group_spinlock_lock(&group->lock);
     status = uct_sep_cq_read_events(&group->cq, &count);
     if (status != UCS_OK) {
         goto out_unlock;
@@ -354,6 +363,6 @@ ucs_status_t uct_sep_cq_member_arm(uct_sep_cq_member_t *member, int event_fd)
     uct_sep_cq_arm(&group->cq, 0);
 
 out_unlock:
-    ucs_spin_unlock(&group->lock);
+    uct_sep_cq_group_spinlock_unlock(&group->lock);
     return status;
 }

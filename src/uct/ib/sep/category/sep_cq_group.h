@@ -3,10 +3,11 @@
 #ifndef UCT_SEP_CQ_GROUP_H
 #define UCT_SEP_CQ_GROUP_H
 
+#include <uct/ib/sep/base/sep_lock.h>
+#include <uct/ib/sep/category/sep_sharing.h>
 #include <uct/ib/sep/queue/sep_cq.h>
 #include <uct/ib/sep/md/sep_md.h>
 #include <uct/ib/sep/queue/sep_qp_table.h>
-#include <ucs/type/spinlock.h>
 
 BEGIN_C_DECLS
 
@@ -27,6 +28,10 @@ BEGIN_C_DECLS
 typedef struct uct_sep_cq_group uct_sep_cq_group_t;
 
 
+/** For the queue of a group, and what is handed to members. */
+UCT_SEP_SPINLOCK_DEFINE(uct_sep_cq_group_spinlock)
+
+
 /** A worker's part of a shared send completion queue. */
 typedef struct uct_sep_cq_member {
     uct_sep_cq_group_t *group;      /**< NULL if the worker does not share */
@@ -34,31 +39,35 @@ typedef struct uct_sep_cq_member {
                                          only its thread touches it */
     unsigned           batch_head;  /**< Next one */
     unsigned           batch_count; /**< Behind the last one */
-    struct mlx5_cqe64  *inbox;      /**< Entries handed to it; group's lock */
-    unsigned           inbox_count; /**< Group's lock; also read without */
-    int                event_fd;    /**< eventfd to write to if is_armed, or -1;
-                                         group's lock */
-    int                is_armed;    /**< The worker may be asleep; group's
-                                         lock */
+    /** Entries handed to it */
+    struct mlx5_cqe64  *inbox UCT_SEP_GUARDED_BY(uct_sep_cq_group_spinlock);
+    /** Their number; also read without the lock, as an atomic */
+    unsigned           inbox_count
+                       UCT_SEP_GUARDED_BY(uct_sep_cq_group_spinlock);
+    /** eventfd to write to if is_armed, or -1 */
+    int                event_fd UCT_SEP_GUARDED_BY(uct_sep_cq_group_spinlock);
+    /** The worker may be asleep */
+    int                is_armed UCT_SEP_GUARDED_BY(uct_sep_cq_group_spinlock);
 } uct_sep_cq_member_t;
 
 
 /** Shared send completion queue. */
 struct uct_sep_cq_group {
-    ucs_list_link_t    list;        /**< In uct_sep_sharing_t; its
-                                     group_lock */
-    unsigned           num_members; /**< Under the same lock */
+    /** In uct_sep_sharing_t */
+    ucs_list_link_t    list UCT_SEP_GUARDED_BY(uct_sep_cq_groups_mutex);
+    unsigned           num_members UCT_SEP_GUARDED_BY(uct_sep_cq_groups_mutex);
     unsigned           max_members; /**< UCX_SEP_CQ_SHARING */
     unsigned           share;       /**< CQEs that a member may have
                                          outstanding */
     struct ibv_context *context;
-    ucs_spinlock_t     lock;        /**< Protects all that follows */
+    uct_sep_cq_group_spinlock_t lock;
     uintptr_t          hint;        /**< Next CQE of the queue, and in bit 0 the
-                                         owner bit that makes it valid. Read
-                                         without the lock, see
+                                         owner bit that makes it valid. Written
+                                         with the lock held, read without it:
                                          @ref uct_sep_cq_member_has_news */
-    uct_sep_cq_t       cq;
-    uct_sep_qp_table_t qps;         /**< Queue pairs of all members */
+    uct_sep_cq_t       cq;          /**< Polled and armed with the lock held */
+    /** Queue pairs of all members */
+    uct_sep_qp_table_t qps UCT_SEP_GUARDED_BY(uct_sep_cq_group_spinlock);
 };
 
 

@@ -21,16 +21,18 @@ static uct_sep_sharing_t *uct_sep_sharing_create(const uct_sep_md_t *md)
         return NULL;
     }
 
-    pthread_mutex_init(&sharing->lock, NULL);
+    uct_sep_sharing_mutex_init(&sharing->lock, NULL);
     ucs_list_head_init(&sharing->half_pairs);
     ucs_list_head_init(&sharing->lenders);
     ucs_list_head_init(&sharing->contexts);
-    pthread_mutex_init(&sharing->group_lock, NULL);
+    uct_sep_cq_groups_mutex_init(&sharing->group_lock, NULL);
     ucs_list_head_init(&sharing->cq_groups);
     return sharing;
 }
 
-static void uct_sep_sharing_destroy(uct_sep_sharing_t *sharing)
+/* Nobody else knows it any more */
+static UCT_SEP_NO_LOCK_ANALYSIS void
+uct_sep_sharing_destroy(uct_sep_sharing_t *sharing)
 {
     ucs_assert(ucs_list_is_empty(&sharing->half_pairs));
     ucs_assert(ucs_list_is_empty(&sharing->lenders));
@@ -38,8 +40,8 @@ static void uct_sep_sharing_destroy(uct_sep_sharing_t *sharing)
     ucs_assert(ucs_list_is_empty(&sharing->cq_groups));
     ucs_assert(sharing->common_pair == NULL);
     ucs_assert(sharing->uuar_claims == 0);
-    pthread_mutex_destroy(&sharing->group_lock);
-    pthread_mutex_destroy(&sharing->lock);
+    uct_sep_cq_groups_mutex_destroy(&sharing->group_lock);
+    uct_sep_sharing_mutex_destroy(&sharing->lock);
     ucs_free(sharing);
 }
 
@@ -47,7 +49,7 @@ ucs_status_t uct_sep_sharing_get(uct_sep_md_t *md)
 {
     ucs_status_t status = UCS_OK;
 
-    pthread_mutex_lock(&md->own_lock);
+    uct_sep_own_mutex_lock(&md->own_lock);
     if (md->sharing == NULL) {
         md->sharing = uct_sep_sharing_create(md);
     }
@@ -56,18 +58,18 @@ ucs_status_t uct_sep_sharing_get(uct_sep_md_t *md)
     } else {
         ++md->sharing->refcount;
     }
-    pthread_mutex_unlock(&md->own_lock);
+    uct_sep_own_mutex_unlock(&md->own_lock);
     return status;
 }
 
 void uct_sep_sharing_put(uct_sep_md_t *md)
 {
-    pthread_mutex_lock(&md->own_lock);
+    uct_sep_own_mutex_lock(&md->own_lock);
     if (--md->sharing->refcount == 0) {
         uct_sep_sharing_destroy(md->sharing);
         md->sharing = NULL;
     }
-    pthread_mutex_unlock(&md->own_lock);
+    uct_sep_own_mutex_unlock(&md->own_lock);
 }
 
 ucs_status_t

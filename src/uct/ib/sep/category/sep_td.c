@@ -216,7 +216,8 @@ void uct_sep_td_half_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
     }
 }
 
-static ucs_status_t uct_sep_td_common_open(uct_sep_md_t *md)
+static UCT_SEP_REQUIRES(uct_sep_sharing_mutex) ucs_status_t
+uct_sep_td_common_open(uct_sep_md_t *md)
 {
     uct_sep_sharing_t *sharing = md->sharing;
     ucs_status_t status;

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_TD_H
 #define UCT_SEP_TD_H
 
+#include <uct/ib/sep/category/sep_sharing.h>
 #include <uct/ib/sep/md/sep_md.h>
 #include <ucs/datastruct/list.h>
 
@@ -29,37 +30,41 @@ BEGIN_C_DECLS
 typedef struct uct_sep_td_pair {
     struct ibv_td   *td[2];
     struct ibv_pd   *pd[2];     /**< Parent domains with them */
-    unsigned        free_mask;  /**< A bit for each domain without a user; for
-                                     @ref uct_sep_td_half_get */
-    ucs_list_link_t list;       /**< In uct_sep_sharing_t::half_pairs
-                                     or uct_sep_sharing_t::lenders */
-    unsigned        refcount;   /**< Its user, and those that it is lent to */
+    /** A bit for each domain without a user; for @ref uct_sep_td_half_get */
+    unsigned        free_mask UCT_SEP_GUARDED_BY(uct_sep_sharing_mutex);
+    /** In uct_sep_sharing_t::half_pairs or uct_sep_sharing_t::lenders */
+    ucs_list_link_t list UCT_SEP_GUARDED_BY(uct_sep_sharing_mutex);
+    /** Its user, and those that it is lent to */
+    unsigned        refcount UCT_SEP_GUARDED_BY(uct_sep_sharing_mutex);
 } uct_sep_td_pair_t;
 
 
 /**
- * Allocate a pair for one user. All functions require
- * uct_sep_sharing_t::lock to be held. What fails is logged at debug level.
+ * Allocate a pair for one user. What fails is logged at debug level.
  *
  * @return UCS_OK; UCT_SEP_TD_ERR_NONE or UCS_ERR_NO_RESOURCE (there is no UAR
  *         page), for which there may be a way out; UCS_ERR_NO_MEMORY or
  *         UCS_ERR_IO_ERROR after a message.
  */
-ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p);
+ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** Release it. It stays as long as somebody has it on loan. */
-void uct_sep_td_pair_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair);
+void uct_sep_td_pair_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** The user of a pair rings the uUAR of its second domain only with its lock
  *  held, or not at all: so others may ring it, too, if there is no page left
  *  for them. */
-void uct_sep_td_pair_lend(uct_sep_md_t *md, uct_sep_td_pair_t *pair);
+void uct_sep_td_pair_lend(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** End that, before the pair is released. Who has it on loan keeps it. */
-void uct_sep_td_pair_unlend(uct_sep_td_pair_t *pair);
+void uct_sep_td_pair_unlend(uct_sep_td_pair_t *pair)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /**
@@ -71,12 +76,14 @@ void uct_sep_td_pair_unlend(uct_sep_td_pair_t *pair);
  * @return As @ref uct_sep_td_pair_get.
  */
 ucs_status_t uct_sep_td_half_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p,
-                                 unsigned *index_p);
+                                 unsigned *index_p)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** Release it; with the second one, the pair. */
 void uct_sep_td_half_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
-                         unsigned index);
+                         unsigned index)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /**
@@ -91,11 +98,13 @@ void uct_sep_td_half_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
  *
  * @return As @ref uct_sep_td_pair_get.
  */
-ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md, struct ibv_pd **pd_p);
+ucs_status_t uct_sep_td_common_get(uct_sep_md_t *md, struct ibv_pd **pd_p)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** @return The spare domain of those that are shared, NULL if there is none. */
-struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md);
+struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
 /** @return Whether workers share that of a worker that had one for itself. */
@@ -103,7 +112,8 @@ int uct_sep_td_common_is_lent(const uct_sep_md_t *md);
 
 
 /** Release it. */
-void uct_sep_td_common_put(uct_sep_md_t *md);
+void uct_sep_td_common_put(uct_sep_md_t *md)
+        UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 END_C_DECLS
 

@@ -379,15 +379,15 @@ static int uct_sep_cm_ud_post_wr(uct_sep_cm_t *cm, struct ibv_send_wr *wr)
     }
 
     if (cm->async->mode != UCS_ASYNC_MODE_SIGNAL) {
-        ucs_spin_lock(&cm->bf->lock);
-    } else if (!ucs_spin_try_lock(&cm->bf->lock)) {
+        uct_sep_bf_spinlock_lock(&cm->bf->lock);
+    } else if (!uct_sep_bf_spinlock_trylock(&cm->bf->lock)) {
         /* This may be a signal handler that has interrupted the lock's owner */
         return EBUSY;
     }
 
     ret = ibv_post_send(cm->ud_qp, wr, &bad_wr);
     ucs_memory_bus_store_fence();
-    ucs_spin_unlock(&cm->bf->lock);
+    uct_sep_bf_spinlock_unlock(&cm->bf->lock);
     return ret;
 }
 

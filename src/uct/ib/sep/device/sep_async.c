@@ -110,8 +110,9 @@ static void uct_sep_async_log(const uct_sep_async_t *async,
             ibv_event_type_str(event->event_type), text);
 }
 
-/* Have the user's callback called; the lock is held */
-static void uct_sep_async_user_schedule(uct_sep_async_user_t *user)
+/* Have the user's callback called */
+static UCT_SEP_REQUIRES(uct_sep_async_mutex) void
+uct_sep_async_user_schedule(uct_sep_async_user_t *user)
 {
     if (user->cb_id == UCS_CALLBACKQ_ID_NULL) {
         user->cb_id = uct_sep_compat_callbackq_add_safe(user->progress_q,
@@ -120,9 +121,9 @@ static void uct_sep_async_user_schedule(uct_sep_async_user_t *user)
     user->wake(user->arg);
 }
 
-/* The lock is held */
-static void uct_sep_async_handle(uct_sep_async_t *async,
-                                 const struct ibv_async_event *event)
+static UCT_SEP_REQUIRES(uct_sep_async_mutex) void
+uct_sep_async_handle(uct_sep_async_t *async,
+                     const struct ibv_async_event *event)
 {
     uct_sep_async_user_t *user;
     uct_sep_async_qp_t *watch;
@@ -154,7 +155,7 @@ uct_sep_async_handler(int fd, ucs_event_set_types_t events, void *arg)
     uct_sep_async_t *async = arg;
     struct ibv_async_event event;
 
-    pthread_mutex_lock(&async->lock);
+    uct_sep_async_mutex_lock(&async->lock);
     while (ibv_get_async_event(async->context, &event) == 0) {
         uct_sep_async_log(async, &event);
         uct_sep_async_handle(async, &event);
@@ -165,7 +166,7 @@ uct_sep_async_handler(int fd, ucs_event_set_types_t events, void *arg)
     if (errno != EAGAIN) {
         ucs_warn("%s: ibv_get_async_event() failed: %m", async->name);
     }
-    pthread_mutex_unlock(&async->lock);
+    uct_sep_async_mutex_unlock(&async->lock);
 }
 
 ucs_status_t uct_sep_async_init(uct_sep_async_t *async,
@@ -180,7 +181,7 @@ ucs_status_t uct_sep_async_init(uct_sep_async_t *async,
     async->is_enabled = is_enabled;
     async->is_main    = is_main;
     ucs_list_head_init(&async->users);
-    pthread_mutex_init(&async->lock, NULL);
+    uct_sep_async_mutex_init(&async->lock, NULL);
     if (!is_enabled) {
         return UCS_OK;
     }
@@ -205,7 +206,7 @@ err:
     ucs_error("%s: asynchronous events can't be read: %s. Set "
               "UCX_SEP_ASYNC_EVENTS=n to do without", async->name,
               ucs_status_string(status));
-    pthread_mutex_destroy(&async->lock);
+    uct_sep_async_mutex_destroy(&async->lock);
     return UCS_ERR_IO_ERROR;
 }
 
@@ -214,10 +215,10 @@ void uct_sep_async_cleanup(uct_sep_async_t *async)
     if (async->is_enabled) {
         ucs_async_remove_handler(async->context->async_fd, 1);
         /* Nobody waits: for tools that don't know what the call waits for */
-        pthread_mutex_lock(&async->lock);
-        pthread_mutex_unlock(&async->lock);
+        uct_sep_async_mutex_lock(&async->lock);
+        uct_sep_async_mutex_unlock(&async->lock);
     }
-    pthread_mutex_destroy(&async->lock);
+    uct_sep_async_mutex_destroy(&async->lock);
 }
 
 void uct_sep_async_user_add(uct_sep_async_t *async, uct_sep_async_user_t *user,
@@ -229,31 +230,31 @@ void uct_sep_async_user_add(uct_sep_async_t *async, uct_sep_async_user_t *user,
     user->cb         = cb;
     user->wake       = wake;
     user->arg        = arg;
-    user->cb_id      = UCS_CALLBACKQ_ID_NULL;
-    pthread_mutex_lock(&user->async->lock);
+    uct_sep_async_mutex_lock(&user->async->lock);
+    user->cb_id    = UCS_CALLBACKQ_ID_NULL;
     user->is_fatal = user->async->is_fatal;
     ucs_list_add_tail(&user->async->users, &user->list);
-    pthread_mutex_unlock(&user->async->lock);
+    uct_sep_async_mutex_unlock(&user->async->lock);
 }
 
 void uct_sep_async_user_remove(uct_sep_async_user_t *user)
 {
     uct_sep_async_user_begin(user);
-    pthread_mutex_lock(&user->async->lock);
+    uct_sep_async_mutex_lock(&user->async->lock);
     ucs_list_del(&user->list);
-    pthread_mutex_unlock(&user->async->lock);
+    uct_sep_async_mutex_unlock(&user->async->lock);
     /* One may have come in between */
     uct_sep_async_user_begin(user);
 }
 
 void uct_sep_async_user_begin(uct_sep_async_user_t *user)
 {
-    pthread_mutex_lock(&user->async->lock);
+    uct_sep_async_mutex_lock(&user->async->lock);
     if (user->cb_id != UCS_CALLBACKQ_ID_NULL) {
         ucs_callbackq_remove_safe(user->progress_q, user->cb_id);
         user->cb_id = UCS_CALLBACKQ_ID_NULL;
     }
-    pthread_mutex_unlock(&user->async->lock);
+    uct_sep_async_mutex_unlock(&user->async->lock);
 }
 
 void uct_sep_async_watch(uct_sep_async_user_t *user, struct ibv_qp *qp,
@@ -261,16 +262,16 @@ void uct_sep_async_watch(uct_sep_async_user_t *user, struct ibv_qp *qp,
 {
     watch->user       = user;
     watch->is_flushed = !user->async->is_enabled;
-    pthread_mutex_lock(&user->async->lock);
+    uct_sep_async_mutex_lock(&user->async->lock);
     qp->qp_context = watch;
-    pthread_mutex_unlock(&user->async->lock);
+    uct_sep_async_mutex_unlock(&user->async->lock);
 }
 
 void uct_sep_async_unwatch(uct_sep_async_qp_t *watch, struct ibv_qp *qp)
 {
     if (watch->user != NULL) {
-        pthread_mutex_lock(&watch->user->async->lock);
+        uct_sep_async_mutex_lock(&watch->user->async->lock);
         qp->qp_context = NULL;
-        pthread_mutex_unlock(&watch->user->async->lock);
+        uct_sep_async_mutex_unlock(&watch->user->async->lock);
     }
 }

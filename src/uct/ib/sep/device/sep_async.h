@@ -3,11 +3,11 @@
 #ifndef UCT_SEP_ASYNC_H
 #define UCT_SEP_ASYNC_H
 
+#include <uct/ib/sep/base/sep_lock.h>
 #include <infiniband/verbs.h>
 #include <ucs/datastruct/callbackq.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/type/status.h>
-#include <pthread.h>
 
 BEGIN_C_DECLS
 
@@ -19,6 +19,11 @@ BEGIN_C_DECLS
  * an interface is left to its worker's progress.
  */
 
+/** For the events of a context: who is told about them, and qp_context of its
+ *  queue pairs. */
+UCT_SEP_MUTEX_DEFINE(uct_sep_async_mutex)
+
+
 /** Events of one context. */
 typedef struct uct_sep_async {
     struct ibv_context *context;
@@ -26,10 +31,11 @@ typedef struct uct_sep_async {
     int                is_enabled; /**< Otherwise nothing is ever read */
     int                is_main;    /**< Else another context of the process logs
                                         the device's events */
-    pthread_mutex_t    lock;       /**< For what follows, for users, and for
-                                        qp_context of queue pairs */
-    int                is_fatal;   /**< The device has failed */
-    ucs_list_link_t    users;
+    uct_sep_async_mutex_t lock;
+    /** The device has failed */
+    int                is_fatal UCT_SEP_GUARDED_BY(uct_sep_async_mutex);
+    /** uct_sep_async_user_t */
+    ucs_list_link_t    users UCT_SEP_GUARDED_BY(uct_sep_async_mutex);
 } uct_sep_async_t;
 
 
@@ -41,9 +47,11 @@ typedef struct uct_sep_async_user {
     void            (*wake)(void *arg); /**< Called in the async thread, so that
                                              a worker that sleeps progresses */
     void            *arg;          /**< For both */
-    int             cb_id;         /**< Call that is due; lock */
+    /** Call that is due */
+    int             cb_id UCT_SEP_GUARDED_BY(uct_sep_async_mutex);
     int             is_fatal;      /**< The device has failed; atomic */
-    ucs_list_link_t list;
+    /** In uct_sep_async_t */
+    ucs_list_link_t list UCT_SEP_GUARDED_BY(uct_sep_async_mutex);
 } uct_sep_async_user_t;
 
 

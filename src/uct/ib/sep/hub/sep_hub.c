@@ -30,8 +30,9 @@
  * is in front of the headroom */
 #define UCT_SEP_HUB_ALIGNMENT   sizeof(uint64_t)
 
-/* All hubs of the process, few. The lock is held while one is opened. */
-static pthread_mutex_t uct_sep_hub_list_lock = PTHREAD_MUTEX_INITIALIZER;
+/* All hubs of the process, few */
+static uct_sep_hub_list_mutex_t uct_sep_hub_list_lock =
+        UCT_SEP_MUTEX_INITIALIZER;
 static UCS_LIST_HEAD(uct_sep_hub_list);
 
 /* Room for a setting, as text */
@@ -56,11 +57,11 @@ KHASH_IMPL(uct_sep_hub_peers, const uct_sep_peer_addr_t*, uct_sep_hub_peer_t*,
            1, uct_sep_hub_peer_hash, uct_sep_hub_peer_equal)
 
 /*
- * Called by the core, so with the lock held
+ * Called by the core
  */
 
-static ucs_status_t uct_sep_hub_am_handler(void *arg, void *data, size_t length,
-                                           unsigned flags)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
+uct_sep_hub_am_handler(void *arg, void *data, size_t length, unsigned flags)
 {
     const uct_sep_hub_am_t *am       = arg;
     uct_sep_hub_t *hub               = am->hub;
@@ -95,7 +96,7 @@ static ucs_status_t uct_sep_hub_am_handler(void *arg, void *data, size_t length,
     return UCS_INPROGRESS;
 }
 
-static ucs_status_t
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
 uct_sep_hub_err_handler(void *arg, uct_ep_h tl_ep, ucs_status_t status)
 {
     uct_sep_hub_t *hub = arg;
@@ -113,7 +114,8 @@ uct_sep_hub_err_handler(void *arg, uct_ep_h tl_ep, ucs_status_t status)
 }
 
 /* Waiting endpoints have something to do */
-static void uct_sep_hub_peer_wake(uct_sep_hub_peer_t *peer)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_peer_wake(uct_sep_hub_peer_t *peer)
 {
     uct_sep_hub_iface_t *iface;
     uct_sep_hub_ep_t *ep;
@@ -127,7 +129,8 @@ static void uct_sep_hub_peer_wake(uct_sep_hub_peer_t *peer)
     }
 }
 
-static ucs_status_t uct_sep_hub_peer_pending(uct_pending_req_t *req)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
+uct_sep_hub_peer_pending(uct_pending_req_t *req)
 {
     uct_sep_hub_peer_t *peer = ucs_container_of(req, uct_sep_hub_peer_t, req);
 
@@ -140,7 +143,8 @@ static ucs_status_t uct_sep_hub_peer_pending(uct_pending_req_t *req)
  * Operations
  */
 
-static void uct_sep_hub_peer_put(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_peer_put(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer)
 {
     if (--peer->refcount == 0) {
         ucs_list_add_tail(&hub->unused, &peer->unused);
@@ -155,7 +159,8 @@ static uct_sep_hub_t *uct_sep_hub_of_peer(const uct_sep_hub_peer_t *peer)
     return core->super.err_handler_arg;
 }
 
-static void uct_sep_hub_op_completed(uct_completion_t *comp)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_op_completed(uct_completion_t *comp)
 {
     uct_sep_hub_op_t *op = ucs_container_of(comp, uct_sep_hub_op_t, comp);
     uct_sep_hub_iface_t *iface;
@@ -207,7 +212,7 @@ void uct_sep_hub_op_cancel(uct_sep_hub_t *hub, uct_sep_hub_op_t *op)
  * Peers
  */
 
-static ucs_status_t
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
 uct_sep_hub_peer_create(uct_sep_hub_t *hub, const uct_sep_peer_addr_t *addr,
                         uct_sep_hub_peer_t **peer_p)
 {
@@ -261,8 +266,8 @@ err:
 }
 
 /* Nobody can find it any more */
-static void uct_sep_hub_peer_remove(uct_sep_hub_t *hub,
-                                    uct_sep_hub_peer_t *peer)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_peer_remove(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer)
 {
     khiter_t iter = kh_get(uct_sep_hub_peers, &hub->peers, &peer->addr);
 
@@ -272,8 +277,8 @@ static void uct_sep_hub_peer_remove(uct_sep_hub_t *hub,
     }
 }
 
-static void uct_sep_hub_peer_destroy(uct_sep_hub_t *hub,
-                                     uct_sep_hub_peer_t *peer)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_peer_destroy(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer)
 {
     uct_ep_h tl_ep = &peer->ep->super.super;
 
@@ -283,7 +288,8 @@ static void uct_sep_hub_peer_destroy(uct_sep_hub_t *hub,
     ucs_free(peer);
 }
 
-static void uct_sep_hub_destroy_unused(uct_sep_hub_t *hub)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_destroy_unused(uct_sep_hub_t *hub)
 {
     uct_sep_hub_peer_t *peer;
 
@@ -407,7 +413,7 @@ void uct_sep_hub_wake_all(uct_sep_hub_t *hub)
 }
 
 /*
- * Init and cleanup; under uct_sep_hub_list_lock
+ * Init and cleanup
  */
 
 static void
@@ -503,12 +509,21 @@ static ucs_status_t uct_sep_hub_init_lock(uct_sep_hub_t *hub)
     /* Usually held only briefly, but not while a connection is made */
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(&hub->lock, &attr);
+    uct_sep_hub_mutex_init(&hub->lock, &attr);
     pthread_mutexattr_destroy(&attr);
     return UCS_OK;
 }
 
-static ucs_status_t
+/* Nobody else knows it any more */
+static UCT_SEP_NO_LOCK_ANALYSIS void uct_sep_hub_free(uct_sep_hub_t *hub)
+{
+    uct_sep_hub_mutex_destroy(&hub->lock);
+    kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
+    ucs_free(hub->ifaces);
+    ucs_free(hub);
+}
+
+static UCT_SEP_REQUIRES(uct_sep_hub_list_mutex) ucs_status_t
 uct_sep_hub_create(uct_sep_md_t *md, const uct_iface_params_t *params,
                    const uct_sep_iface_config_t *config, uct_sep_hub_t **hub_p)
 {
@@ -585,14 +600,13 @@ err_destroy_async:
 err_free_config:
     ucs_config_parser_release_opts(&hub->config, uct_sep_config_table);
 err_free:
-    pthread_mutex_destroy(&hub->lock);
-    kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
-    ucs_free(hub);
+    uct_sep_hub_free(hub);
 err:
     return status;
 }
 
-static void uct_sep_hub_destroy(uct_sep_hub_t *hub)
+static UCT_SEP_REQUIRES(uct_sep_hub_list_mutex) void
+uct_sep_hub_destroy(uct_sep_hub_t *hub)
 {
     uct_sep_hub_peer_t *peer;
 
@@ -613,11 +627,8 @@ static void uct_sep_hub_destroy(uct_sep_hub_t *hub)
     ucs_mpool_cleanup(&hub->op_mp, 1);
     uct_worker_destroy(hub->worker);
     ucs_async_context_destroy(hub->async);
-    pthread_mutex_destroy(&hub->lock);
-    kh_destroy_inplace(uct_sep_hub_peers, &hub->peers);
-    ucs_free(hub->ifaces);
     ucs_config_parser_release_opts(&hub->config, uct_sep_config_table);
-    ucs_free(hub);
+    uct_sep_hub_free(hub);
 }
 
 /* Whether all settings of a table are the same. As text, since the bytes of two
@@ -668,8 +679,8 @@ static int uct_sep_hub_is_same(const uct_sep_hub_t *hub, const uct_sep_md_t *md,
                                       uct_sep_config_table);
 }
 
-static ucs_status_t uct_sep_hub_add_front(uct_sep_hub_t *hub,
-                                          uct_sep_hub_iface_t *iface)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
+uct_sep_hub_add_front(uct_sep_hub_t *hub, uct_sep_hub_iface_t *iface)
 {
     unsigned index, length;
     uct_sep_hub_iface_t **ifaces;
@@ -708,7 +719,7 @@ ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
     ucs_status_t status;
     uct_sep_hub_t *hub;
 
-    pthread_mutex_lock(&uct_sep_hub_list_lock);
+    uct_sep_hub_list_mutex_lock(&uct_sep_hub_list_lock);
     ucs_list_for_each(hub, &uct_sep_hub_list, list) {
         if (uct_sep_hub_is_same(hub, md, params, config)) {
             goto out_add;
@@ -731,7 +742,7 @@ out_add:
         uct_sep_hub_destroy(hub);
     }
 out_unlock:
-    pthread_mutex_unlock(&uct_sep_hub_list_lock);
+    uct_sep_hub_list_mutex_unlock(&uct_sep_hub_list_lock);
     return status;
 }
 
@@ -749,9 +760,9 @@ int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
 
 void uct_sep_hub_leave(uct_sep_hub_t *hub)
 {
-    pthread_mutex_lock(&uct_sep_hub_list_lock);
+    uct_sep_hub_list_mutex_lock(&uct_sep_hub_list_lock);
     if (--hub->refcount == 0) {
         uct_sep_hub_destroy(hub);
     }
-    pthread_mutex_unlock(&uct_sep_hub_list_lock);
+    uct_sep_hub_list_mutex_unlock(&uct_sep_hub_list_lock);
 }

@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_HUB_H
 #define UCT_SEP_HUB_H
 
+#include <uct/ib/sep/base/sep_lock.h>
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/hub/sep_hub_addr.h>
 #include <uct/ib/sep/iface/sep_config.h>
@@ -22,8 +23,7 @@ BEGIN_C_DECLS
  *
  * Whoever polls the core finds completions and messages for all workers. They
  * are put into the mail of the interface they are for, under the lock, and
- * handled by its worker's thread. No user callback ever runs with the lock
- * held.
+ * handled by its worker's thread.
  */
 
 typedef struct uct_sep_hub uct_sep_hub_t;
@@ -31,6 +31,14 @@ typedef struct uct_sep_hub_peer uct_sep_hub_peer_t;
 typedef struct uct_sep_hub_op uct_sep_hub_op_t;
 typedef struct uct_sep_hub_iface uct_sep_hub_iface_t;
 typedef struct uct_sep_hub_ep uct_sep_hub_ep_t;
+
+
+/** For a hub's core with its worker, for what the hub has, and for what it puts
+ *  into interfaces. No user callback ever runs with it held. */
+UCT_SEP_MUTEX_DEFINE(uct_sep_hub_mutex)
+
+/** For the hubs of the process. It is held while one is opened. */
+UCT_SEP_MUTEX_DEFINE(uct_sep_hub_list_mutex)
 
 
 /** A message on its way to an interface, at the start of its receive buffer. */
@@ -74,13 +82,19 @@ struct uct_sep_hub_op {
 struct uct_sep_hub_peer {
     uct_sep_peer_addr_t addr;       /**< Key in the table of peers */
     uct_sep_ep_t        *ep;        /**< Of the core */
-    unsigned            refcount;   /**< Endpoints and outstanding operations */
-    uint8_t             is_failed;  /**< No longer in the table */
-    uint8_t             is_pending; /**< The core has the request below */
+    /** Endpoints and outstanding operations */
+    unsigned            refcount UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** No longer in the table */
+    uint8_t             is_failed UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** The core has the request below */
+    uint8_t             is_pending UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     uct_pending_req_t   req;        /**< Tells when to wake waiting endpoints */
-    ucs_list_link_t     waiters;    /**< uct_sep_hub_ep_t, by sched */
-    ucs_list_link_t     eps;        /**< uct_sep_hub_ep_t, by peer_list */
-    ucs_list_link_t     unused;     /**< In uct_sep_hub_t, if refcount is 0 */
+    /** uct_sep_hub_ep_t, by sched */
+    ucs_list_link_t     waiters UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** uct_sep_hub_ep_t, by peer_list */
+    ucs_list_link_t     eps UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** In uct_sep_hub_t, if refcount is 0 */
+    ucs_list_link_t     unused UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
 };
 
 
@@ -96,8 +110,11 @@ typedef struct uct_sep_hub_am {
 
 /** Hub. */
 struct uct_sep_hub {
-    ucs_list_link_t           list;       /**< Of all hubs; under its lock */
-    unsigned                  refcount;   /**< Interfaces; that lock */
+    /** Of all hubs */
+    ucs_list_link_t           list UCT_SEP_GUARDED_BY(uct_sep_hub_list_mutex);
+    /** Interfaces */
+    unsigned                  refcount
+                              UCT_SEP_GUARDED_BY(uct_sep_hub_list_mutex);
     uct_sep_iface_config_t    config;     /**< Must be the same for all
                                                interfaces */
     char                      dev_name[UCT_DEVICE_NAME_MAX];
@@ -114,33 +131,38 @@ struct uct_sep_hub {
                                                else */
     uct_sep_iface_t           *core;
 
-    pthread_mutex_t           lock;       /**< Protects the core, its worker,
-                                               and all that follows */
-    khash_t(uct_sep_hub_peers) peers;
-    ucs_list_link_t           unused;     /**< Peers to be destroyed when the
-                                               core has returned */
-    uct_sep_hub_iface_t       **ifaces;   /**< By index, NULL if free */
-    unsigned                  num_ifaces; /**< Length of that */
-    ucs_mpool_t               op_mp;      /**< uct_sep_hub_op_t */
-    ucs_mpool_t               get_mp;     /**< uct_sep_hub_op_t, with registered
-                                               memory of seg_size behind it */
+    uct_sep_hub_mutex_t       lock;
+    khash_t(uct_sep_hub_peers) peers UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** Peers to be destroyed when the core has returned */
+    ucs_list_link_t           unused UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** By index, NULL if free */
+    uct_sep_hub_iface_t       **ifaces UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** Length of ifaces */
+    unsigned                  num_ifaces UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** uct_sep_hub_op_t */
+    ucs_mpool_t               op_mp UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** uct_sep_hub_op_t, with registered memory of seg_size behind it */
+    ucs_mpool_t               get_mp UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     uct_sep_hub_am_t          am[UCT_AM_ID_MAX];
 };
 
 
-static UCS_F_ALWAYS_INLINE void uct_sep_hub_lock(uct_sep_hub_t *hub)
+static UCS_F_ALWAYS_INLINE UCT_SEP_ACQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_lock(uct_sep_hub_t *hub)
 {
-    pthread_mutex_lock(&hub->lock);
+    uct_sep_hub_mutex_lock(&hub->lock);
 }
 
-static UCS_F_ALWAYS_INLINE int uct_sep_hub_trylock(uct_sep_hub_t *hub)
+static UCS_F_ALWAYS_INLINE UCT_SEP_TRY_ACQUIRES(uct_sep_hub_mutex) int
+uct_sep_hub_trylock(uct_sep_hub_t *hub)
 {
-    return pthread_mutex_trylock(&hub->lock) == 0;
+    return uct_sep_hub_mutex_trylock(&hub->lock);
 }
 
-static UCS_F_ALWAYS_INLINE void uct_sep_hub_unlock(uct_sep_hub_t *hub)
+static UCS_F_ALWAYS_INLINE UCT_SEP_RELEASES(uct_sep_hub_mutex) void
+uct_sep_hub_unlock(uct_sep_hub_t *hub)
 {
-    pthread_mutex_unlock(&hub->lock);
+    uct_sep_hub_mutex_unlock(&hub->lock);
 }
 
 
@@ -158,7 +180,9 @@ ucs_status_t uct_sep_hub_join(uct_sep_md_t *md,
                               const uct_iface_params_t *params,
                               const uct_sep_iface_config_t *config,
                               uct_sep_hub_iface_t *iface,
-                              uct_sep_hub_t **hub_p);
+                              uct_sep_hub_t **hub_p)
+        UCT_SEP_EXCLUDES(uct_sep_hub_list_mutex)
+        UCT_SEP_EXCLUDES(uct_sep_hub_mutex);
 
 
 /** Whether received data is aligned as an interface's parameters ask. */
@@ -166,21 +190,19 @@ int uct_sep_hub_is_aligned(const uct_sep_hub_t *hub,
                            const uct_iface_params_t *params);
 
 
-/** An interface is gone; the last one takes the hub with it. Without the
- *  lock. */
-void uct_sep_hub_leave(uct_sep_hub_t *hub);
+/** An interface is gone; the last one takes the hub with it. */
+void uct_sep_hub_leave(uct_sep_hub_t *hub)
+        UCT_SEP_EXCLUDES(uct_sep_hub_list_mutex)
+        UCT_SEP_EXCLUDES(uct_sep_hub_mutex);
 
-
-/*
- * All that follows: with the lock held.
- */
 
 /**
  * Poll the core once; what arrives is in the interfaces' mail afterwards.
  *
  * @return As uct_worker_progress().
  */
-unsigned uct_sep_hub_poll(uct_sep_hub_t *hub);
+unsigned uct_sep_hub_poll(uct_sep_hub_t *hub)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /**
@@ -191,11 +213,13 @@ unsigned uct_sep_hub_poll(uct_sep_hub_t *hub);
 ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
                                  const uct_device_addr_t *dev_addr,
                                  const uct_sep_hub_addr_t *addr,
-                                 uct_sep_hub_ep_t *ep);
+                                 uct_sep_hub_ep_t *ep)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /** Remove an endpoint from its peer. */
-void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
+void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /**
@@ -204,7 +228,8 @@ void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
  *
  * @return UCS_OK, or UCS_ERR_BUSY if it can.
  */
-ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
+ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /**
@@ -213,7 +238,8 @@ ucs_status_t uct_sep_hub_wait(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep);
  * @param is_told  Whether to tell the users; not if they asked for it.
  */
 void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
-                           ucs_status_t status, int is_told);
+                           ucs_status_t status, int is_told)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /**
@@ -224,15 +250,18 @@ void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
  * @return NULL if there is no memory.
  */
 uct_sep_hub_op_t *uct_sep_hub_op_get(ucs_mpool_t *mp, uct_sep_hub_ep_t *ep,
-                                     uct_completion_t *user);
+                                     uct_completion_t *user)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /** Give back an operation that the core did not take. */
-void uct_sep_hub_op_cancel(uct_sep_hub_t *hub, uct_sep_hub_op_t *op);
+void uct_sep_hub_op_cancel(uct_sep_hub_t *hub, uct_sep_hub_op_t *op)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /** Wake all interfaces that sleep. */
-void uct_sep_hub_wake_all(uct_sep_hub_t *hub);
+void uct_sep_hub_wake_all(uct_sep_hub_t *hub)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 END_C_DECLS
 

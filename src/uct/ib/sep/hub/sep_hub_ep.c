@@ -287,7 +287,7 @@ int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep)
 
 /* The queue pair is stopped as a whole, so only if no other interface uses
  * it. */
-static int
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) int
 uct_sep_hub_ep_cancel(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
 {
     ucs_status_t status;
@@ -307,7 +307,7 @@ uct_sep_hub_ep_cancel(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
     return 1;
 }
 
-static ucs_status_t
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
 uct_sep_hub_ep_flush_core(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
                           uct_completion_t *comp)
 {

@@ -28,20 +28,21 @@ struct uct_sep_hub_ep {
                                            operation posted here */
     uint8_t                is_dirty;  /**< There was one, and it may not be
                                            complete */
-    uint8_t                is_failed; /**< Hub's lock */
-    ucs_status_t           failure;   /**< Hub's lock */
+    uint8_t                is_failed UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    ucs_status_t           failure;   /**< Why; does not change any more */
     uint8_t                is_blocked; /**< There is, or was, something to be
                                             sent first: packed or pending;
                                             worker's thread */
-    uint8_t                is_fenced; /**< A fence came while something was
-                                           packed; hub's lock */
+    /** A fence came while something was packed */
+    uint8_t                is_fenced UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     uint8_t                in_dispatch; /**< A pending request is being
                                              called */
     uct_sep_hub_packed_t   *packed;   /**< To be sent before all else */
     ucs_queue_head_t       pending;   /**< Requests; worker's thread */
     ucs_list_link_t        ops;       /**< uct_sep_hub_op_t; worker's thread */
     ucs_list_link_t        list;      /**< In the interface */
-    ucs_list_link_t        peer_list; /**< In the peer; hub's lock */
+    /** In the peer */
+    ucs_list_link_t        peer_list UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     ucs_list_link_t        sched;     /**< In waiters of the peer, in ready of
                                            mail or inbox, or with itself */
     ucs_list_link_t        failed;    /**< In failed of mail or inbox, or with
@@ -49,13 +50,15 @@ struct uct_sep_hub_ep {
 };
 
 
-/** Whether an endpoint has nothing outstanding. Hub's lock. */
-int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep);
+/** Whether an endpoint has nothing outstanding. */
+int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /** Whether it has failed, which its user does not know yet: until then a flush
- *  must not say that all is done. Hub's lock. */
-static inline int uct_sep_hub_ep_is_untold(uct_sep_hub_ep_t *ep)
+ *  must not say that all is done. */
+static inline UCT_SEP_REQUIRES(uct_sep_hub_mutex) int
+uct_sep_hub_ep_is_untold(uct_sep_hub_ep_t *ep)
 {
     return !ucs_list_is_empty(&ep->failed);
 }
@@ -64,13 +67,15 @@ static inline int uct_sep_hub_ep_is_untold(uct_sep_hub_ep_t *ep)
 /**
  * Find out whether an operation may start on a blocked endpoint: what was
  * packed is sent first, and requests may be pending only if one of them is the
- * caller. Hub's lock.
+ * caller.
  */
-int uct_sep_hub_ep_unblock(uct_sep_hub_ep_t *ep);
+int uct_sep_hub_ep_unblock(uct_sep_hub_ep_t *ep)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
-/** Call an endpoint's pending requests. Without the lock. */
-unsigned uct_sep_hub_ep_dispatch(uct_sep_hub_ep_t *ep);
+/** Call an endpoint's pending requests. */
+unsigned uct_sep_hub_ep_dispatch(uct_sep_hub_ep_t *ep)
+        UCT_SEP_EXCLUDES(uct_sep_hub_mutex);
 
 
 /** Operations of uct_iface_ops_t. */
@@ -103,8 +108,9 @@ uct_sep_hub_ep_iface(const uct_sep_hub_ep_t *ep)
 }
 
 
-/** Something was posted: a flush waits for it. Hub's lock. */
-static UCS_F_ALWAYS_INLINE void uct_sep_hub_ep_mark(uct_sep_hub_ep_t *ep)
+/** Something was posted: a flush waits for it. */
+static UCS_F_ALWAYS_INLINE UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_ep_mark(uct_sep_hub_ep_t *ep)
 {
     ep->mark     = ep->peer->ep->txwq->sw_pi;
     ep->is_dirty = 1;

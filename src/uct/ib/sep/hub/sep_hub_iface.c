@@ -449,7 +449,8 @@ uct_sep_hub_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
 
 /* Have the core raise an event for whoever sleeps: its events announce
  * everything that has come so far */
-static ucs_status_t uct_sep_hub_iface_arm_core(uct_sep_hub_t *hub)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
+uct_sep_hub_iface_arm_core(uct_sep_hub_t *hub)
 {
     ucs_status_t status;
     unsigned i;
@@ -656,6 +657,16 @@ uct_sep_hub_iface_init_pack_mp(uct_sep_hub_iface_t *iface,
                                      "sep_hub_pack");
 }
 
+/* Nobody else knows it yet */
+static UCT_SEP_NO_LOCK_ANALYSIS void
+uct_sep_hub_iface_init_mail(uct_sep_hub_iface_t *iface)
+{
+    uct_sep_hub_mail_init(&iface->mail);
+    uct_sep_hub_mail_init(&iface->inbox);
+    iface->has_mail = 0;
+    iface->is_armed = 0;
+}
+
 static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
                            uct_worker_h worker,
                            const uct_iface_params_t *params,
@@ -682,13 +693,10 @@ static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
                               UCS_STATS_ARG(params->mode.device.dev_name));
 
     uct_sep_open_set_ops(&uct_sep_hub_ops, &self->super.super.ops);
-    uct_sep_hub_mail_init(&self->mail);
-    uct_sep_hub_mail_init(&self->inbox);
+    uct_sep_hub_iface_init_mail(self);
     ucs_queue_head_init(&self->old_messages);
     ucs_queue_head_init(&self->old_ops);
     ucs_list_head_init(&self->eps);
-    self->has_mail    = 0;
-    self->is_armed    = 0;
     self->event_fd    = -1;
     self->epoll_fd    = -1;
     self->num_old     = 0;
@@ -718,7 +726,8 @@ static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
     return UCS_OK;
 }
 
-static void uct_sep_hub_iface_discard_mail(uct_sep_hub_iface_t *iface)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) void
+uct_sep_hub_iface_discard_mail(uct_sep_hub_iface_t *iface)
 {
     uct_sep_hub_mail_take(iface);
 

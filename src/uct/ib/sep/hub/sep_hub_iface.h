@@ -30,12 +30,14 @@ struct uct_sep_hub_iface {
     uint16_t             index;       /**< In the hub */
     uint32_t             id;          /**< Random */
 
-    /* Hub's lock */
-    uct_sep_hub_mail_t   mail;
-    int                  has_mail;    /**< Also read without the lock; read
-                                           again under it when it matters */
-    int                  is_armed;    /**< The worker may be asleep */
-    int                  event_fd;    /**< Written to wake it, or -1 */
+    uct_sep_hub_mail_t   mail UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** Also read without the lock, as an atomic; read again under it when it
+     *  matters */
+    int                  has_mail UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** The worker may be asleep */
+    int                  is_armed UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    int                  event_fd;    /**< Written to wake it, or -1; set before
+                                           it is first armed */
 
     /* The worker's thread */
     uct_sep_hub_mail_t   inbox;       /**< Mail that was taken, being handled */
@@ -64,20 +66,24 @@ ucs_status_t uct_sep_hub_iface_open(uct_md_h md, uct_worker_h worker,
                                     uct_iface_h *iface_p);
 
 
-/** Mail has arrived; wake the worker if it sleeps. Hub's lock. */
-void uct_sep_hub_mail_notify(uct_sep_hub_iface_t *iface);
+/** Mail has arrived; wake the worker if it sleeps. */
+void uct_sep_hub_mail_notify(uct_sep_hub_iface_t *iface)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
-/** Give back what was handled. Hub's lock. */
-void uct_sep_hub_mail_clean(uct_sep_hub_iface_t *iface);
+/** Give back what was handled. */
+void uct_sep_hub_mail_clean(uct_sep_hub_iface_t *iface)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
-/** Take the mail. Hub's lock. */
-void uct_sep_hub_mail_take(uct_sep_hub_iface_t *iface);
+/** Take the mail. */
+void uct_sep_hub_mail_take(uct_sep_hub_iface_t *iface)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /** Finish all completed operations in the inbox. */
-unsigned uct_sep_hub_mail_finish_ops(uct_sep_hub_iface_t *iface);
+unsigned uct_sep_hub_mail_finish_ops(uct_sep_hub_iface_t *iface)
+        UCT_SEP_EXCLUDES(uct_sep_hub_mutex);
 
 END_C_DECLS
 

@@ -38,7 +38,7 @@
 
 
 /* Release the lock, whatever the core's result */
-static UCS_F_ALWAYS_INLINE ucs_status_t
+static UCS_F_ALWAYS_INLINE UCT_SEP_RELEASES(uct_sep_hub_mutex) ucs_status_t
 uct_sep_hub_ep_end(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
                    ucs_status_t status)
 {
@@ -52,7 +52,7 @@ uct_sep_hub_ep_end(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
 }
 
 /* End a call on the core with an operation that has a completion of ours */
-static UCS_F_ALWAYS_INLINE ucs_status_t
+static UCS_F_ALWAYS_INLINE UCT_SEP_RELEASES(uct_sep_hub_mutex) ucs_status_t
 uct_sep_hub_ep_end_op(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep,
                       uct_sep_hub_op_t *op, ucs_status_t status)
 {
@@ -96,9 +96,8 @@ static size_t uct_sep_hub_ep_copy_am(void *dest, void *arg)
     return sizeof(packed->route) + packed->length;
 }
 
-/* With the lock held */
-static ucs_status_t uct_sep_hub_ep_post_packed(uct_sep_hub_ep_t *ep,
-                                               uct_sep_hub_packed_t *packed)
+static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
+uct_sep_hub_ep_post_packed(uct_sep_hub_ep_t *ep, uct_sep_hub_packed_t *packed)
 {
     uct_ep_h core = &ep->peer->ep->super.super;
     ssize_t ret;

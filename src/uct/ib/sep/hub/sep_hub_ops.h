@@ -31,9 +31,10 @@ struct uct_sep_hub_packed {
 /**
  * Send what was packed before.
  *
- * @return Whether there is nothing packed any more. Hub's lock.
+ * @return Whether there is nothing packed any more.
  */
-int uct_sep_hub_ep_send_packed(uct_sep_hub_ep_t *ep);
+int uct_sep_hub_ep_send_packed(uct_sep_hub_ep_t *ep)
+        UCT_SEP_REQUIRES(uct_sep_hub_mutex);
 
 
 /** Drop what was packed, because the endpoint has failed or is going away. */

@@ -397,7 +397,7 @@ static void uct_sep_md_close(uct_md_h tl_md)
     uct_sep_async_cleanup(&md->async);
     uct_sep_device_close(&md->dev);
     ucs_assert(md->sharing == NULL);
-    pthread_mutex_destroy(&md->own_lock);
+    uct_sep_own_mutex_destroy(&md->own_lock);
     ucs_free(md);
 }
 
@@ -546,7 +546,7 @@ uct_sep_md_create(uct_component_t *component, struct ibv_device *ibv_device,
     }
 
     uct_sep_uuars_init(&md->uuars, md->dev.context);
-    pthread_mutex_init(&md->own_lock, NULL);
+    uct_sep_own_mutex_init(&md->own_lock, NULL);
     *md_p = &md->super;
     return UCS_OK;
 

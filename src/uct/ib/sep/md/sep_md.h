@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_MD_H
 #define UCT_SEP_MD_H
 
+#include <uct/ib/sep/base/sep_lock.h>
 #include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/device/sep_async.h>
 #include <uct/ib/sep/device/sep_device.h>
@@ -10,7 +11,6 @@
 #include <uct/ib/sep/queue/sep_uuar.h>
 #include <uct/ib/sep/compat/sep_compat_md.h>
 #include <ucs/sys/sys.h>
-#include <pthread.h>
 
 BEGIN_C_DECLS
 
@@ -66,6 +66,11 @@ typedef struct uct_sep_mem {
 } uct_sep_mem_t;
 
 
+/** For local keys of workers' contexts, and for what workers share to come and
+ *  go. */
+UCT_SEP_MUTEX_DEFINE(uct_sep_own_mutex)
+
+
 /** Memory domain. */
 typedef struct uct_sep_md {
     uct_md_t              super;
@@ -84,8 +89,7 @@ typedef struct uct_sep_md {
     uct_sep_subnet_filter_t subnet_filter;
     uct_sep_uuars_t       uuars;      /**< Of the device's context */
 
-    pthread_mutex_t       own_lock;   /**< For local keys of workers' contexts,
-                                           and whether there is the following */
+    uct_sep_own_mutex_t   own_lock;
     uct_sep_sharing_t     *sharing;   /**< What workers share, of category/
                                            (sep_sharing.h); NULL as long as
                                            there are none */

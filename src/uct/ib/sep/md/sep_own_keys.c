@@ -13,7 +13,7 @@
 #include <string.h>
 
 
-static uct_sep_mem_keys_t *
+static UCT_SEP_REQUIRES(uct_sep_own_mutex) uct_sep_mem_keys_t *
 uct_sep_own_keys_find(uct_sep_mem_keys_t **keys_p, unsigned *slot_p)
 {
     uct_sep_mem_keys_t *keys;
@@ -36,9 +36,9 @@ uct_sep_own_keys_find(uct_sep_mem_keys_t **keys_p, unsigned *slot_p)
     }
 }
 
-/* With own_lock held */
-static void uct_sep_own_keys_release_mr(uct_sep_own_mr_t *own_mr,
-                                        uct_sep_mem_keys_t *keys, unsigned slot)
+static UCT_SEP_REQUIRES(uct_sep_own_mutex) void
+uct_sep_own_keys_release_mr(uct_sep_own_mr_t *own_mr, uct_sep_mem_keys_t *keys,
+                            unsigned slot)
 {
     int ret;
 
@@ -67,7 +67,7 @@ uint32_t uct_sep_own_keys_make(uct_sep_own_keys_t *own, uct_sep_md_t *md,
         return lkey;
     }
 
-    pthread_mutex_lock(&md->own_lock);
+    uct_sep_own_mutex_lock(&md->own_lock);
 
     keys   = uct_sep_own_keys_find(&mem->keys, &slot);
     own_mr = ucs_malloc(sizeof(*own_mr), "sep_own_mr");
@@ -98,12 +98,12 @@ uint32_t uct_sep_own_keys_make(uct_sep_own_keys_t *own, uct_sep_md_t *md,
     keys->mrs[slot]   = own_mr;
     keys->lkeys[slot] = lkey;
 
-    pthread_mutex_unlock(&md->own_lock);
+    uct_sep_own_mutex_unlock(&md->own_lock);
     return lkey;
 
 err_free:
     ucs_free(own_mr);
-    pthread_mutex_unlock(&md->own_lock);
+    uct_sep_own_mutex_unlock(&md->own_lock);
     return UCT_SEP_INVALID_LKEY;
 }
 
@@ -116,7 +116,7 @@ void uct_sep_own_keys_release_mem(uct_sep_md_t *md, uct_sep_mem_t *mem)
         return;
     }
 
-    pthread_mutex_lock(&md->own_lock);
+    uct_sep_own_mutex_lock(&md->own_lock);
     for (keys = mem->keys; keys != NULL; keys = next) {
         for (i = 0; i < UCT_SEP_MEM_KEYS; ++i) {
             if (keys->mrs[i] != NULL) {
@@ -127,7 +127,7 @@ void uct_sep_own_keys_release_mem(uct_sep_md_t *md, uct_sep_mem_t *mem)
         ucs_free(keys);
     }
     mem->keys = NULL;
-    pthread_mutex_unlock(&md->own_lock);
+    uct_sep_own_mutex_unlock(&md->own_lock);
 }
 
 void uct_sep_own_keys_init(uct_sep_own_keys_t *own, struct ibv_pd *pd,

@@ -37,8 +37,9 @@ typedef struct uct_sep_own_mr {
 /** Local keys of a memory handle in contexts of workers, by slot. */
 struct uct_sep_mem_keys {
     uint32_t                lkeys[UCT_SEP_MEM_KEYS];
-    uct_sep_own_mr_t        *mrs[UCT_SEP_MEM_KEYS]; /**< Under own_lock */
-    struct uct_sep_mem_keys *next;                  /**< Further slots */
+    uct_sep_own_mr_t        *mrs[UCT_SEP_MEM_KEYS]
+                            UCT_SEP_GUARDED_BY(uct_sep_own_mutex);
+    struct uct_sep_mem_keys *next; /**< Further slots */
 };
 
 
@@ -46,7 +47,8 @@ struct uct_sep_mem_keys {
 typedef struct uct_sep_own_keys {
     struct ibv_pd   *pd;   /**< Not owned */
     unsigned        slot;  /**< Of the keys in memory handles */
-    ucs_list_link_t mrs;   /**< uct_sep_own_mr_t; own_lock */
+    /** uct_sep_own_mr_t */
+    ucs_list_link_t mrs UCT_SEP_GUARDED_BY(uct_sep_own_mutex);
 } uct_sep_own_keys_t;
 
 
@@ -55,8 +57,9 @@ void uct_sep_own_keys_init(uct_sep_own_keys_t *own, struct ibv_pd *pd,
                            unsigned slot);
 
 
-/** Release all keys in the protection domain. With own_lock held. */
-void uct_sep_own_keys_cleanup(uct_sep_own_keys_t *own);
+/** Release all keys in the protection domain. */
+void uct_sep_own_keys_cleanup(uct_sep_own_keys_t *own)
+        UCT_SEP_REQUIRES(uct_sep_own_mutex);
 
 
 /**

@@ -151,8 +151,10 @@ static UCS_F_ALWAYS_INLINE uint8_t uct_sep_txwq_signal(uct_sep_txwq_t *txwq)
 }
 
 
-/** Ring for a work request that is in the send queue. */
-static UCS_F_ALWAYS_INLINE void
+/** Ring for a work request that is in the send queue. With the lock of the uUAR
+ *  held if other threads may ring it; without it, and without a look whether
+ *  they may, on the path of a uUAR that one thread rings. */
+static UCS_F_ALWAYS_INLINE UCT_SEP_NO_LOCK_ANALYSIS void
 uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
                   unsigned num_bb, const uct_sep_seg_t *segs, unsigned num_segs,
                   uct_sep_tx_post_t post)
@@ -208,12 +210,12 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
     /* Reads it again: a register would have to be saved for it */
     ucs_compiler_fence();
     if (bf->sharing == UCT_SEP_BF_SHARED) {
-        ucs_spin_lock(&bf->lock);
+        uct_sep_bf_spinlock_lock(&bf->lock);
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
         /* The device must see this before what the next holder of the lock
          * writes, perhaps on another processor */
         ucs_memory_bus_store_fence();
-        ucs_spin_unlock(&bf->lock);
+        uct_sep_bf_spinlock_unlock(&bf->lock);
     } else {
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
         /* What unlocks the worker may be a plain store, which does not flush

@@ -74,16 +74,18 @@ void uct_sep_txwq_init_idle(uct_sep_txwq_t *txwq)
     txwq->credits = -1;
 }
 
-void uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size)
+/* Nobody else knows it yet */
+UCT_SEP_NO_LOCK_ANALYSIS void
+uct_sep_bf_init(uct_sep_bf_t *bf, void *reg, size_t size)
 {
     bf->ptr     = reg;
     bf->size    = size;
     bf->sharing = UCT_SEP_BF_SINGLE;
     bf->reg     = reg;
-    ucs_spinlock_init(&bf->lock, 0);
+    uct_sep_bf_spinlock_init(&bf->lock);
 }
 
 void uct_sep_bf_cleanup(uct_sep_bf_t *bf)
 {
-    ucs_spinlock_destroy(&bf->lock);
+    uct_sep_bf_spinlock_destroy(&bf->lock);
 }

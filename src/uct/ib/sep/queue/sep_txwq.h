@@ -4,6 +4,7 @@
 #define UCT_SEP_TXWQ_H
 
 #include <uct/ib/sep/base/sep_def.h>
+#include <uct/ib/sep/base/sep_lock.h>
 #include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/ep/state/sep_ep_state.h>
 #include <uct/ib/sep/iface/state/sep_fc_state.h>
@@ -11,7 +12,6 @@
 #include <ucs/arch/atomic.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
-#include <ucs/type/spinlock.h>
 #include <ucs/type/status.h>
 
 BEGIN_C_DECLS
@@ -32,20 +32,24 @@ enum {
 };
 
 
+/** For a uUAR that several threads ring. */
+UCT_SEP_SPINLOCK_DEFINE(uct_sep_bf_spinlock)
+
+
 /**
  * BlueFlame register (uUAR), shared by all send queues that ring it. It has two
  * buffers used in turn, so that write-combining never merges two work requests.
  */
 typedef struct uct_sep_bf {
     union {
-        void       *ptr;      /**< Buffer or doorbell for the next work
-                                   request */
-        uintptr_t  addr;
+        /** Buffer or doorbell for the next work request */
+        void       *ptr UCT_SEP_GUARDED_BY(uct_sep_bf_spinlock);
+        uintptr_t  addr UCT_SEP_GUARDED_BY(uct_sep_bf_spinlock);
     };
     size_t         size;      /**< Of one buffer (half of PRM log_bf_reg_size),
                                    or 0 if there is only a doorbell */
     uint8_t        sharing;   /**< UCT_SEP_BF_xx */
-    ucs_spinlock_t lock;      /**< Held while a doorbell is rung */
+    uct_sep_bf_spinlock_t lock; /**< Needed if UCT_SEP_BF_SHARED */
     void           *reg;      /**< First buffer */
 } uct_sep_bf_t;
 

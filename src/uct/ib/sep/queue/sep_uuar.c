@@ -38,7 +38,7 @@ void uct_sep_uuars_init(uct_sep_uuars_t *uuars, struct ibv_context *context)
     int total, low_lat;
 
     memset(uuars, 0, sizeof(*uuars));
-    pthread_mutex_init(&uuars->lock, NULL);
+    uct_sep_uuars_mutex_init(&uuars->lock, NULL);
     ucs_list_head_init(&uuars->list);
 
     /* libmlx5 asks the kernel for that page when it opens a context, and has
@@ -59,7 +59,8 @@ void uct_sep_uuars_init(uct_sep_uuars_t *uuars, struct ibv_context *context)
     uuars->num_low_lat = ucs_max(low_lat, 0);
 }
 
-void uct_sep_uuars_cleanup(uct_sep_uuars_t *uuars)
+/* Nobody else knows them any more */
+UCT_SEP_NO_LOCK_ANALYSIS void uct_sep_uuars_cleanup(uct_sep_uuars_t *uuars)
 {
     uct_sep_uuar_t *uuar, *tmp;
 
@@ -71,10 +72,11 @@ void uct_sep_uuars_cleanup(uct_sep_uuars_t *uuars)
         uct_sep_bf_cleanup(&uuar->bf);
         ucs_free(uuar);
     }
-    pthread_mutex_destroy(&uuars->lock);
+    uct_sep_uuars_mutex_destroy(&uuars->lock);
 }
 
-static uct_sep_uuar_t *uct_sep_uuars_find(uct_sep_uuars_t *uuars, void *reg)
+static UCT_SEP_REQUIRES(uct_sep_uuars_mutex) uct_sep_uuar_t *
+uct_sep_uuars_find(uct_sep_uuars_t *uuars, void *reg)
 {
     uct_sep_uuar_t *uuar;
 
@@ -110,8 +112,9 @@ static unsigned uct_sep_uuars_static_number(const struct mlx5dv_qp *dv_qp)
  * regime, libmlx5 makes shared ones only after using up the dedicated ones, and
  * allocates whole pages.
  */
-static int uct_sep_uuars_is_dedicated(uct_sep_uuars_t *uuars,
-                                      const struct mlx5dv_qp *dv_qp)
+static UCT_SEP_REQUIRES(uct_sep_uuars_mutex) int
+uct_sep_uuars_is_dedicated(uct_sep_uuars_t *uuars,
+                           const struct mlx5dv_qp *dv_qp)
 {
     unsigned limit;
 
@@ -131,7 +134,7 @@ static int uct_sep_uuars_is_dedicated(uct_sep_uuars_t *uuars,
     return 1;
 }
 
-static uct_sep_uuar_t *
+static UCT_SEP_REQUIRES(uct_sep_uuars_mutex) uct_sep_uuar_t *
 uct_sep_uuars_add(uct_sep_uuars_t *uuars, const struct mlx5dv_qp *dv_qp,
                   uct_sep_uuar_use_t use)
 {
@@ -155,23 +158,17 @@ uct_sep_uuars_add(uct_sep_uuars_t *uuars, const struct mlx5dv_qp *dv_qp,
     return uuar;
 }
 
-ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
-                               const struct mlx5dv_qp *dv_qp,
-                               uct_sep_uuar_use_t use, uct_sep_bf_t **bf_p)
+static UCT_SEP_REQUIRES(uct_sep_uuars_mutex) ucs_status_t
+uct_sep_uuars_get_locked(uct_sep_uuars_t *uuars, const struct mlx5dv_qp *dv_qp,
+                         uct_sep_uuar_use_t use, uct_sep_bf_t **bf_p)
 {
-    ucs_status_t status = UCS_OK;
     uct_sep_uuar_t *uuar;
-
-    if (!uct_sep_uuar_use_is_driver(use)) { /* Otherwise the caller has it */
-        pthread_mutex_lock(&uuars->lock);
-    }
 
     uuar = uct_sep_uuars_find(uuars, dv_qp->bf.reg);
     if (uuar == NULL) {
         uuar = uct_sep_uuars_add(uuars, dv_qp, use);
         if (uuar == NULL) {
-            status = UCS_ERR_NO_MEMORY;
-            goto out;
+            return UCS_ERR_NO_MEMORY;
         }
     }
 
@@ -200,11 +197,23 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
 
     ++uuar->num_qps;
     *bf_p = &uuar->bf;
+    return UCS_OK;
+}
 
-out:
-    if (!uct_sep_uuar_use_is_driver(use)) {
-        pthread_mutex_unlock(&uuars->lock);
+/* The analysis of locks knows no conditions */
+UCT_SEP_NO_LOCK_ANALYSIS ucs_status_t
+uct_sep_uuars_get(uct_sep_uuars_t *uuars, const struct mlx5dv_qp *dv_qp,
+                  uct_sep_uuar_use_t use, uct_sep_bf_t **bf_p)
+{
+    ucs_status_t status;
+
+    if (uct_sep_uuar_use_is_driver(use)) { /* The caller has the lock */
+        return uct_sep_uuars_get_locked(uuars, dv_qp, use, bf_p);
     }
+
+    uct_sep_uuars_mutex_lock(&uuars->lock);
+    status = uct_sep_uuars_get_locked(uuars, dv_qp, use, bf_p);
+    uct_sep_uuars_mutex_unlock(&uuars->lock);
     return status;
 }
 
@@ -212,7 +221,7 @@ void uct_sep_uuars_put(uct_sep_uuars_t *uuars, uct_sep_bf_t *bf)
 {
     uct_sep_uuar_t *uuar = ucs_container_of(bf, uct_sep_uuar_t, bf);
 
-    pthread_mutex_lock(&uuars->lock);
+    uct_sep_uuars_mutex_lock(&uuars->lock);
     --uuar->num_qps;
-    pthread_mutex_unlock(&uuars->lock);
+    uct_sep_uuars_mutex_unlock(&uuars->lock);
 }

@@ -3,10 +3,10 @@
 #ifndef UCT_SEP_UUAR_H
 #define UCT_SEP_UUAR_H
 
+#include <uct/ib/sep/base/sep_lock.h>
 #include <uct/ib/sep/queue/sep_txwq.h>
 #include <ucs/arch/cpu.h>
 #include <ucs/datastruct/list.h>
-#include <pthread.h>
 
 BEGIN_C_DECLS
 
@@ -62,29 +62,35 @@ static inline int uct_sep_uuar_use_is_driver(uct_sep_uuar_use_t use)
 }
 
 
+/** For the uUARs of a context. */
+UCT_SEP_MUTEX_DEFINE(uct_sep_uuars_mutex)
+
+
 /** One uUAR. */
 typedef struct uct_sep_uuar {
     uct_sep_bf_t    bf;       /**< What send queues point to */
     ucs_list_link_t list;
-    unsigned        num_qps;  /**< Queue pairs that ring it */
-    uint8_t         is_dedicated; /**< The driver gives it to one queue pair at
-                                       a time */
+    /** Queue pairs that ring it */
+    unsigned        num_qps UCT_SEP_GUARDED_BY(uct_sep_uuars_mutex);
+    /** The driver gives it to one queue pair at a time */
+    uint8_t         is_dedicated UCT_SEP_GUARDED_BY(uct_sep_uuars_mutex);
 } UCS_V_ALIGNED(UCS_SYS_CACHE_LINE_SIZE) uct_sep_uuar_t;
 
 
 /** uUARs of a context. */
 typedef struct uct_sep_uuars {
-    pthread_mutex_t lock;
-    ucs_list_link_t list;          /**< uct_sep_uuar_t, never removed: libmlx5
-                                        keeps the pages as long as the
-                                        context */
+    uct_sep_uuars_mutex_t lock;
+    /** uct_sep_uuar_t, never removed: libmlx5 keeps the pages as long as the
+     *  context */
+    ucs_list_link_t list UCT_SEP_GUARDED_BY(uct_sep_uuars_mutex);
     uint8_t         is_dynamic;    /**< Regime, see above */
     unsigned        num_total;     /**< uUARs for queue pairs without a thread
                                         domain: those of the context (legacy),
                                         or the most that libmlx5 gets
                                         (dynamic) */
     unsigned        num_low_lat;   /**< Of these, for one queue pair each */
-    unsigned        num_dedicated; /**< Dynamic: of these, seen so far */
+    /** Dynamic: of these, seen so far */
+    unsigned        num_dedicated UCT_SEP_GUARDED_BY(uct_sep_uuars_mutex);
 } uct_sep_uuars_t;
 
 
@@ -116,20 +122,22 @@ ucs_status_t uct_sep_uuars_get(uct_sep_uuars_t *uuars,
 void uct_sep_uuars_put(uct_sep_uuars_t *uuars, uct_sep_bf_t *bf);
 
 
-/** Hold the lock while a queue pair without a thread domain is created. */
-static inline void
+/** Hold the lock while a queue pair without a thread domain is created. The
+ *  analysis of locks knows no conditions. */
+static inline UCT_SEP_NO_LOCK_ANALYSIS void
 uct_sep_uuars_enter(uct_sep_uuars_t *uuars, uct_sep_uuar_use_t use)
 {
     if (uct_sep_uuar_use_is_driver(use)) {
-        pthread_mutex_lock(&uuars->lock);
+        uct_sep_uuars_mutex_lock(&uuars->lock);
     }
 }
 
-static inline void
+/** Undo it. */
+static inline UCT_SEP_NO_LOCK_ANALYSIS void
 uct_sep_uuars_leave(uct_sep_uuars_t *uuars, uct_sep_uuar_use_t use)
 {
     if (uct_sep_uuar_use_is_driver(use)) {
-        pthread_mutex_unlock(&uuars->lock);
+        uct_sep_uuars_mutex_unlock(&uuars->lock);
     }
 }
 

@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/throttle/sep_throttle.h>
+#include <uct/ib/sep/base/sep_lock.h>
 #include <uct/ib/sep/throttle/sep_throttle_adapt.h>
 
 #include <ucs/datastruct/list.h>
@@ -15,7 +16,6 @@
 #include <ucs/time/time.h>
 
 #include <infiniband/verbs.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -45,8 +45,12 @@ struct uct_sep_throttle_dev {
 };
 
 
+/* Workers open and close in any thread */
+UCT_SEP_MUTEX_DEFINE(uct_sep_throttle_mutex)
+
+static uct_sep_throttle_mutex_t uct_sep_throttle_lock =
+        UCT_SEP_MUTEX_INITIALIZER;
 static UCS_LIST_HEAD(uct_sep_throttle_devs);
-static pthread_mutex_t uct_sep_throttle_lock = PTHREAD_MUTEX_INITIALIZER;
 
 
 ucs_status_t uct_sep_throttle_parse(const char *value, uint32_t *budget_p)
@@ -84,7 +88,7 @@ ucs_status_t uct_sep_throttle_get(const char *name, uint32_t budget,
     ucs_status_t status = UCS_OK;
     uct_sep_throttle_dev_t *dev;
 
-    pthread_mutex_lock(&uct_sep_throttle_lock);
+    uct_sep_throttle_mutex_lock(&uct_sep_throttle_lock);
     ucs_list_for_each(dev, &uct_sep_throttle_devs, list) {
         if ((dev->setting == budget) && !strcmp(dev->name, name)) {
             ++dev->refcount;
@@ -110,18 +114,18 @@ ucs_status_t uct_sep_throttle_get(const char *name, uint32_t budget,
 out:
     *dev_p = dev;
 out_unlock:
-    pthread_mutex_unlock(&uct_sep_throttle_lock);
+    uct_sep_throttle_mutex_unlock(&uct_sep_throttle_lock);
     return status;
 }
 
 void uct_sep_throttle_put(uct_sep_throttle_dev_t *dev)
 {
-    pthread_mutex_lock(&uct_sep_throttle_lock);
+    uct_sep_throttle_mutex_lock(&uct_sep_throttle_lock);
     if (--dev->refcount == 0) {
         ucs_list_del(&dev->list);
         ucs_free(dev);
     }
-    pthread_mutex_unlock(&uct_sep_throttle_lock);
+    uct_sep_throttle_mutex_unlock(&uct_sep_throttle_lock);
 }
 
 void uct_sep_throttle_join(uct_sep_throttle_dev_t *dev)
