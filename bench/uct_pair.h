@@ -20,7 +20,7 @@ typedef struct uct_pair {
     char                device[UCT_DEVICE_NAME_MAX]; /**< As it was found */
     uct_worker_h        worker[2];
     uct_iface_h         iface[2];
-    uct_iface_attr_t    iface_attr;   /**< The same for both */
+    uct_iface_attr_t    iface_attr;   /**< Of either interface */
     uct_ep_h            ep[2];        /**< ep[1] is NULL if it is not needed */
     uint8_t             *buffer[2];   /**< UCT_PAIR_BUFFER_SIZE bytes each,
                                            zeroed, registered */

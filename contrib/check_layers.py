@@ -132,7 +132,7 @@ class Includes:
         return None
 
     def units(self):
-        """The same, with a source and the header of its name as one."""
+        """Who includes whom, with a source and the header of its name as one."""
         merged = collections.defaultdict(set)
         for path, targets in self.edges.items():
             unit = os.path.splitext(path)[0]

@@ -71,7 +71,7 @@ class Adapters:
         return "".join(lines)
 
     def exact(self, values):
-        """The same with all digits, for derivatives."""
+        """The file with other values, with all digits, for derivatives."""
         lines = list(self.lines)
         for name, value in values.items():
             index = self.places[name]

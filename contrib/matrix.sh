@@ -294,7 +294,7 @@ try()
     fi
 }
 
-# The same on another Debian: this script runs there.
+# Try on another Debian: this script runs there.
 # usage: try_in RELEASE
 try_in()
 {

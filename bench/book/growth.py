@@ -13,7 +13,7 @@ TRANSPORTS = (SEP, VERBS, RC, RC_VERBS)
 
 
 def named(table, columns):
-    """The same rows, with what the columns say as their names."""
+    """The rows of a table, with what the columns say as their names."""
     return Table(["row", *table.columns],
                  [[", ".join(row[column] for column in columns), *row.values()]
                   for row in table.records()])

@@ -66,7 +66,7 @@ class Table:
         return [dict(zip(self.columns, row)) for row in self.rows]
 
     def select(self, columns):
-        """The same rows with some of the columns."""
+        """All rows, with some of the columns."""
         return Table(columns, zip(*(self.column(name) for name in columns)))
 
     def markdown(self):

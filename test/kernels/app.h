@@ -93,7 +93,8 @@ typedef struct app_ops {
     /** Let the library do what it has to, while the thread waits. Can be
      *  NULL. */
     void (*progress)(int thread);
-    /** The same for the main thread, while it waits for the others. */
+    /** Let the library do what it has to, while the main thread waits for the
+     *  others. */
     void (*idle)(void);
     /** All processes have got here. */
     void (*barrier)(void);

@@ -150,7 +150,7 @@ static inline void shmem_job_init_thread(int argc, char **argv,
     }
 }
 
-/** The same for a program without threads. */
+/** Start a program without threads. */
 static inline void shmem_job_init(int argc, char **argv, const char *name)
 {
     shmem_job_init_thread(argc, argv, name, SHMEM_THREAD_SINGLE);

@@ -71,7 +71,7 @@ enum {
 typedef struct {
     uint32_t count;
     uint32_t bf_qpn;    /* QP of the last store if it was a BlueFlame copy */
-    uint32_t bf_offset; /* ... and the buffer it went to */
+    uint32_t bf_offset; /* buffer that this copy went to */
 } mlx5sim_wc_reg_t;
 
 static __thread mlx5sim_wc_t mlx5sim_wc;

@@ -102,8 +102,8 @@ typedef struct mlx5sim_counters {
     _Atomic uint64_t cqes_compressed; /* of them: in blocks */
     _Atomic uint64_t bytes;       /* payload moved by its WQEs */
     _Atomic uint64_t rnr_waits;
-    _Atomic uint64_t dma_reads;   /* pieces of its memory that were read, */
-    _Atomic uint64_t dma_writes;  /* and written: objs/pcie.h */
+    _Atomic uint64_t dma_reads;   /* pieces of its memory read: objs/pcie.h */
+    _Atomic uint64_t dma_writes;  /* pieces of its memory written */
     _Atomic uint64_t mmio_writes; /* stores of up to 64 bytes to UAR pages */
     _Atomic uint64_t violations;  /* strict checks that failed */
 } mlx5sim_counters_t;
@@ -189,12 +189,12 @@ typedef struct mlx5sim_cq {
     uint32_t         ignore_overrun; /* PRM: cqc.oi, there is always room */
     uint32_t         pusher;      /* QP (index + 1) whose claim completes now */
     uint32_t         unsure;      /* bits of MLX5SIM_UNSURE_* */
-    uint32_t         marks;       /* resizes while the consumer index was */
-    uint32_t         mark_ci;     /* ... this: it does not count them yet */
+    uint32_t         marks;       /* resizes at consumer index mark_ci */
+    uint32_t         mark_ci;     /* does not count those resizes yet */
     uint32_t         compressed;  /* PRM: cqc.cqe_comp_en */
     uint32_t         holder;      /* tag of who was the last to hold one back */
-    uint32_t         held_pi;     /* where the block will start; if it is not */
-    uint32_t         held;        /* ... pi, then it has been written */
+    uint32_t         held_pi;     /* where the block starts: pi until written */
+    uint32_t         held;        /* completions in the block until then */
     mlx5sim_zip_t    zip;         /* the completions held back */
     uint64_t         events;      /* written to the channel */
     uint64_t         cqes;
@@ -323,8 +323,8 @@ typedef struct mlx5sim_qp_obj {
     uint32_t         prefetch;    /* WQEs it takes from its SRQ beforehand */
     uint32_t         num_held;    /* such WQEs */
     uint16_t         held[MLX5SIM_SRQ_PREFETCH];
-    uint64_t         flush_at;    /* in error: when these are flushed, */
-    uint64_t         flush_delay; /* which takes this many ns */
+    uint64_t         flush_at;    /* in error: when such WQEs are flushed */
+    uint64_t         flush_delay; /* ns that the flush takes */
     uint32_t         last_wqe_event; /* raised since the QP left RESET */
     uint32_t         in_message;  /* first packets of one have landed */
     uint32_t         nak_sent;    /* told that a packet is missing */

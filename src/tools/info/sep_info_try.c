@@ -33,11 +33,11 @@ typedef struct sep_info_taken {
     unsigned long account[UCT_SEP_ACCOUNT_LAST]; /* By the transport */
     unsigned long uars;                          /* UAR pages mapped */
     unsigned long resident;                      /* Bytes in memory */
-    int           is_eager;                      /* The eager channel is on: */
-    unsigned      slots;                         /* its settings, */
+    int           is_eager;                      /* The eager channel is on */
+    unsigned      slots;                         /* UCX_SEP_EAGER_SLOTS */
     uint32_t      slot_size;
     unsigned      poll_set;
-    uint64_t      eager[UCT_SEP_EAGER_STAT_LAST]; /* what it has carried */
+    uint64_t      eager[UCT_SEP_EAGER_STAT_LAST]; /* What it has carried */
 } sep_info_taken_t;
 
 

@@ -126,9 +126,10 @@ typedef struct sep_perf_row {
     const sep_perf_sharing_t *sharing;
     unsigned                 threads;
     unsigned                 features;
-    unsigned                 depth;    /**< What is really used: lists and */
-    unsigned                 postlist; /**< signals are no longer than the */
-    unsigned                 signal;   /**< depth allows */
+    /** What is used in fact: lists and signals are as long as depth allows */
+    unsigned                 depth;
+    unsigned                 postlist;
+    unsigned                 signal;
     int                      is_inline;
 } sep_perf_row_t;
 

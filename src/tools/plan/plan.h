@@ -90,14 +90,14 @@ typedef struct sep_plan_config {
     unsigned            low_lat_uuars;  /**< MLX5_NUM_LOW_LAT_UUARS */
     unsigned            max_dyn_uuars;  /**< For thread domains of a context,
                                              legacy regime; 0: no limit */
-    unsigned            tx_queue_len;   /**< UCX_SEP_TX_QUEUE_LEN ... */
+    unsigned            tx_queue_len;   /**< UCX_SEP_TX_QUEUE_LEN */
     unsigned            tx_min_inline;
     unsigned            tx_segments;    /**< Bytes of a work request in front of
                                              gather entries or inline data */
     unsigned            tx_max_sge;     /**< Gather entries of a work request */
     unsigned            tx_cq_len;
     unsigned            rx_queue_len;
-    unsigned            rx_queue_fill;  /**< Buffers of it at first */
+    unsigned            rx_queue_fill;  /**< Buffers of rx_queue_len at first */
     unsigned            seg_size;
     unsigned            cm_rx_queue_len;
     unsigned            tx_throttle;    /**< Requests that all workers may have
@@ -114,7 +114,7 @@ typedef struct sep_plan_counts {
     unsigned long tds;          /**< Thread domains */
     unsigned long uars_static;  /**< UAR pages that opening contexts takes */
     unsigned long uars_dynamic; /**< UAR pages taken later */
-    unsigned long uuars;        /**< uUARs on these */
+    unsigned long uuars;        /**< uUARs on all of these pages */
     unsigned long uuars_used;   /**< uUARs that a queue pair rings on */
     unsigned long uars_used;    /**< Pages with such uUARs */
     unsigned long qps;

@@ -26,7 +26,7 @@ EXCLUDED = [
     (r"^test_rc_|^test_rc\b", "internals of rc_mlx5"),
 ]
 
-# The same, for what UCX 1.13.1 has not.
+# Suites and tests of later versions than UCX 1.13.1 that are not run.
 EXCLUDED_LATER = [
     (r"^test_uct_query_ib\.", "changes configuration of UCX's ib module"),
 ]

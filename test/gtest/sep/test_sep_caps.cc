@@ -141,7 +141,7 @@ const std::map<unsigned, std::string> md_flags = {
     {11, "INVALIDATE_RMA"}, {12, "INVALIDATE_AMO"}, {13, "MEMTYPE_COPY"}
 };
 
-/* The same in both versions of the structure */
+/* Attributes of a memory domain, from either version of the structure */
 template<typename T> void add_md(attributes *to, const T &attr)
 {
     add_max_alloc(to, "md.", attr, 0);

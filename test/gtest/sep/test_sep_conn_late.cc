@@ -87,7 +87,7 @@ TEST_F(test_sep_conn_late, a_confirmation_of_another_attempt_is_ignored)
     EXPECT_EQ(1u, ba().established);
 }
 
-/* The same with an RTU that really was under way */
+/* An RTU that was under way when the connection was reset */
 TEST_F(test_sep_conn_late, a_confirmation_that_was_overtaken_is_ignored)
 {
     a.start(ab);

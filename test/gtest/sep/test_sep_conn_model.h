@@ -114,7 +114,7 @@ struct faults {
     unsigned errors  = 0; /* QP errors, of either QP of a pair */
     unsigned kills   = 0; /* Processes that go, and come back as another */
     unsigned forged  = 0; /* Packets of an impostor, see world::forge() */
-    unsigned closes  = 0; /* The same, but in order */
+    unsigned closes  = 0; /* Processes that go, but close before */
     /* What users may do: */
     unsigned quits   = 0; /* Give up connections that they don't refer to */
     unsigned sends   = 0; /* Send on those that they refer to */

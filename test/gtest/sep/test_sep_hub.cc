@@ -33,7 +33,8 @@ protected:
         return open_aligned(fields, alignment, offset, *m_local);
     }
 
-    /* The same on the memory domain of another */
+    /* Another worker that wants received data to be aligned, on the memory
+     * domain of an owner */
     std::unique_ptr<entity> open_aligned(uint64_t fields, size_t alignment,
                                          size_t offset, entity &owner)
     {

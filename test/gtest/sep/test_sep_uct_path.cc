@@ -107,7 +107,7 @@ TEST_F(test_sep_uct_path, each_path_is_a_connection_with_its_path_bits)
         EXPECT_EQ(1u + (path % 3), attr.ah_attr.dlid & 3);
         qpns.insert(m_local->sep_ep(ep)->txwq->qpn);
 
-        /* The same again is the same one */
+        /* Another endpoint of this path has this path's connection */
         uct_ep_h other = m_local->connect(m_peer->addr(), path);
         EXPECT_EQ(m_local->sep_ep(ep)->link, m_local->sep_ep(other)->link);
     }

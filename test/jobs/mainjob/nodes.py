@@ -145,7 +145,7 @@ def hosts(library, ranks):
 
 
 def _inside(argv):
-    """The same program in namespaces of its own."""
+    """This program when it was started by itself, in new namespaces."""
     try:
         return _second() if argv == ["--second"] else _first(argv[1:])
     except (CannotError, OSError) as error:

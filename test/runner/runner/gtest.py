@@ -79,7 +79,8 @@ def list_tests(start, directory):
 
 
 def list_with_parameters(start, directory):
-    """The same, each with the value that it is instantiated for."""
+    """Full names of a program's tests, each with the value that it is
+    instantiated for."""
     report = os.path.join(directory, "list.json")
     log_path = os.path.join(directory, "list.log")
     _remove(report)

@@ -151,9 +151,9 @@ typedef struct uct_sep_conn {
                                                 peers), and how it connects */
     uint8_t                state;          /**< uct_sep_conn_state_t */
     uint8_t                flags;          /**< UCT_SEP_CONN_FLAG_xx */
-    uint8_t                token    : 4;   /**< Of our last DREQ, */
-    uint8_t                declined : 4;   /**< and of the peer's last one that
-                                                was refused */
+    uint8_t                token    : 4;   /**< Of our last DREQ */
+    uint8_t                declined : 4;   /**< Token of the peer's last DREQ
+                                                that was refused */
     uint16_t               retries;        /**< Retries used so far */
     uint32_t               local_epoch;    /**< Our QP; 0 if there is none */
     uint32_t               remote_epoch;   /**< QP ours is connected to, or 0 */

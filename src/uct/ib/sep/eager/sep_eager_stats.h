@@ -25,18 +25,18 @@ typedef enum {
     UCT_SEP_EAGER_STAT_SENT,          /**< Messages sent by send/receive */
     UCT_SEP_EAGER_STAT_RECEIVED,      /**< Receives used: messages, and those of
                                            flow control and about rings */
-    UCT_SEP_EAGER_STAT_FALLBACKS,     /**< Of those sent, while a ring was
-                                           open, */
-    UCT_SEP_EAGER_STAT_FULL,          /**< and of these, for want of a slot; the
-                                           others did not fit, or had to ask for
-                                           a completion */
+    UCT_SEP_EAGER_STAT_FALLBACKS,     /**< Messages sent by send/receive while
+                                           a ring was open */
+    UCT_SEP_EAGER_STAT_FULL,          /**< Fallbacks for want of a slot; other
+                                           messages did not fit, or had to ask
+                                           for a completion */
     UCT_SEP_EAGER_STAT_WRITES,        /**< Slots given back by writes */
     UCT_SEP_EAGER_STAT_WITHHELD,      /**< Peers that were offered no ring, as
                                            their data may be placed out of
                                            order */
     UCT_SEP_EAGER_STAT_RINGS,         /**< Rings that peers have, or were
-                                           offered, */
-    UCT_SEP_EAGER_STAT_ACCEPTED,      /**< and those of others */
+                                           offered */
+    UCT_SEP_EAGER_STAT_ACCEPTED,      /**< Rings of peers that are open */
     UCT_SEP_EAGER_STAT_LAST
 } uct_sep_eager_stat_t;
 

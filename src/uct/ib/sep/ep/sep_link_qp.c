@@ -286,7 +286,7 @@ uct_sep_link_qp_to_rtr(uct_sep_iface_t *iface, struct ibv_qp *qp,
     return UCS_OK;
 }
 
-/* ... and send to it */
+/* Have a queue pair send to the remote one */
 static ucs_status_t
 uct_sep_link_qp_to_rts(uct_sep_iface_t *iface, struct ibv_qp *qp, uint32_t psn,
                        const uct_sep_conn_qp_info_t *remote)

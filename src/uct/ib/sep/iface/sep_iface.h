@@ -47,7 +47,7 @@ typedef enum uct_sep_stack_level {
     /** Waits for what comes in a ring before a message of the same peer that
      *  was received. Calls nobody: no completion may be looked at before. */
     UCT_SEP_STACK_HELD,
-    /** Counts completions, for the share of a budget (UCX_SEP_THROTTLE). */
+    /** Counts completions, for the share of a budget (UCX_SEP_TX_THROTTLE). */
     UCT_SEP_STACK_SHARE,
     /** Polls the completion queue. */
     UCT_SEP_STACK_POLL,
@@ -79,19 +79,19 @@ struct uct_sep_iface {
                                                 that go on to use a send queue
                                                 afterwards: none may be
                                                 destroyed */
-        uct_sep_op_list_t   free_descs;    /**< At hand of desc_mp, */
-        uct_sep_op_list_t   free_small;    /**< of small_mp, */
-        uct_sep_op_list_t   free_ops;      /**< of op_mp */
+        uct_sep_op_list_t   free_descs;    /**< Of desc_mp, at hand */
+        uct_sep_op_list_t   free_small;    /**< Of small_mp, at hand */
+        uct_sep_op_list_t   free_ops;      /**< Of op_mp, at hand */
         ucs_mpool_t         desc_mp;       /**< uct_sep_desc_t, seg_size */
         ucs_mpool_t         small_mp;      /**< uct_sep_desc_t, 8 bytes */
         ucs_mpool_t         op_mp;         /**< uct_sep_op_t */
         uct_sep_desc_t      *scratch;      /**< Where unwanted results of
                                                 atomics go */
         const uct_sep_ops_t *ops;
-        int                 post;          /**< What ops were chosen for: a
-                                                uct_sep_tx_post_t, ... */
-        uint8_t             is_shared;     /**< ... and for uUARs that other
-                                                threads ring */
+        int                 post;          /**< uct_sep_tx_post_t that ops were
+                                                chosen for */
+        uint8_t             is_shared;     /**< Whether ops are for uUARs that
+                                                other threads ring */
         uct_sep_txwq_t      idle;          /**< Queue of endpoints without a
                                                 connection */
         ucs_list_link_t     unrung;        /**< uct_sep_txwq_t with a list the
@@ -160,9 +160,10 @@ struct uct_sep_iface {
         struct {
             int             enable;
             int32_t         window;        /**< Messages without a grant */
-            int32_t         soft;          /**< Windows at which one is
-                                                requested */
-            int32_t         hard;          /**< for */
+            int32_t         soft;          /**< Window at which a grant is
+                                                requested, for later */
+            int32_t         hard;          /**< Window at which a grant is
+                                                requested at once */
             int32_t         early;         /**< Window at which a connection
                                                 asks for the first time, with
                                                 the eager channel */
@@ -181,8 +182,8 @@ struct uct_sep_iface {
         uct_sep_rx_mode_t   rx_mode;
         unsigned            rx_queue_len;
         unsigned            rx_queue_fill; /**< Receives posted at first */
-        unsigned            rx_max_poll;   /**< Receives of a progress call, */
-        unsigned            tx_max_poll;   /**< and sends */
+        unsigned            rx_max_poll;   /**< Receives of a progress call */
+        unsigned            tx_max_poll;   /**< Sends of a progress call */
         int                 has_fence;     /**< Whether a fence does anything */
         int                 post;          /**< uct_sep_tx_post_t, as set */
         uint8_t             path_mtu;      /**< enum ibv_mtu */

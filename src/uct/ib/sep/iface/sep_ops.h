@@ -70,8 +70,10 @@ typedef struct uct_sep_ops {
     size_t                          am_max_inl;  /**< Bytes of a short active
                                                       message and its headers */
     size_t                          rma_max_iov; /**< Entries of RDMA lists */
-    uint64_t                        atomic32;  /**< Of the device's atomics, */
-    uint64_t                        atomic64;  /**< those that can be posted */
+    uint64_t                        atomic32;  /**< Atomics of 32 bits that can
+                                                    be posted */
+    uint64_t                        atomic64;  /**< Atomics of 64 bits that can
+                                                    be posted */
     uct_ep_put_short_func_t         ep_put_short;
     uct_ep_put_bcopy_func_t         ep_put_bcopy;
     uct_ep_put_zcopy_func_t         ep_put_zcopy;

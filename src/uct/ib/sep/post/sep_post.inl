@@ -197,9 +197,9 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
     ucs_memory_cpu_store_fence();
     ((uct_sep_alias_be16_t*)dbrec)[1] = htobe16(sw_pi);
 
-    /* ... and reads the record when rung for a work request that did not come
-     * with the doorbell. This fence also drains the BlueFlame buffer of the
-     * previous post. */
+    /* The device reads the doorbell record when rung for a work request
+     * that did not come with the doorbell. This fence also drains the BlueFlame
+     * buffer of the previous post. */
     ucs_memory_bus_store_fence();
 
     if (!shared || (bf->sharing == UCT_SEP_BF_SINGLE)) {

@@ -187,7 +187,7 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
         uct_sep_txwq_finish(iface, txwq, &uct_sep_op_no_cqe, pi);
     }
 
-    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* ... and cancelled it? */
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* Cancelled meanwhile? */
         uct_sep_txwq_release(iface, txwq, end);
         uct_sep_cqe_drain(iface, txwq);
         return;

@@ -143,10 +143,11 @@ typedef struct uct_sep_txwq {
                                         */
     uint16_t         reported_ci;  /**< hw_ci when the interface last reported
                                         what has completed */
-    uint16_t         last_pi;      /**< Index of the last work request ... */
-    uint16_t         list_count;   /**< ... and number of those the device has
-                                        not been told about: sep_postlist.h */
-    ucs_list_link_t  unrung;       /**< In uct_sep_iface_t if there are such */
+    uint16_t         last_pi;      /**< Index of the last work request */
+    uint16_t         list_count;   /**< Work requests that the device has not
+                                        been told about: sep_postlist.h */
+    ucs_list_link_t  unrung;       /**< In uct_sep_iface_t if list_count is not
+                                        0 */
     uint32_t         qpn;          /**< QP number */
     struct uct_sep_eager_peer *eager; /**< What is known of its rings; NULL as
                                            long as nothing is */

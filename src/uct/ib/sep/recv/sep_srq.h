@@ -65,14 +65,15 @@ struct uct_sep_srq {
     uint16_t          batch;      /**< How many the device is told about at a
                                        time; 0 if some have no buffer */
     uint16_t          tail;       /**< With UCX_SEP_API=verbs: index of the last
-                                       work request, */
-    uint16_t          head;       /**< and of the first one not published */
+                                       work request */
+    uint16_t          head;       /**< With UCX_SEP_API=verbs: index of the
+                                       first one not published */
     uint8_t           shift;      /**< Log of a work request's size */
     unsigned          hdr_offset; /**< From descriptor to received data */
     uint32_t          length;     /**< Work requests, power of two */
-    uint32_t          filled;     /**< Of these, how many have had a buffer */
-    uint32_t          num_empty;  /**< Work requests without a buffer ... */
-    uint16_t          *empty;     /**< ... and their indices */
+    uint32_t          filled;     /**< Work requests that have had a buffer */
+    uint32_t          num_empty;  /**< Work requests without a buffer */
+    uint16_t          *empty;     /**< Indices of those without a buffer */
     uint32_t          buf_size;   /**< Bytes the device may write */
     ucs_mpool_t       *mp;        /**< Pool of uct_sep_rx_desc_t */
     struct ibv_srq    *srq;

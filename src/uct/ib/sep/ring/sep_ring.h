@@ -77,9 +77,9 @@ typedef struct uct_sep_ring_rx {
                                          handled meanwhile */
     uint32_t            returned;   /**< Slots given back by a write */
     uint32_t            max_length;
-    uct_sep_ring_word_t *first;     /**< Tail of the first slot, */
-    uct_sep_ring_word_t *half;      /**< of the one in the middle, */
-    uct_sep_ring_word_t *last;      /**< of the last */
+    uct_sep_ring_word_t *first;     /**< Tail of the first slot */
+    uct_sep_ring_word_t *half;      /**< Tail of the slot in the middle */
+    uct_sep_ring_word_t *last;      /**< Tail of the last slot */
     uint64_t            laps;       /**< How often the last slot was used */
 } uct_sep_ring_rx_t;
 

@@ -35,9 +35,11 @@ BEGIN_C_DECLS
  *  budget: they hold a part of it. */
 #define UCT_SEP_THROTTLE_MODERATION  16u
 
-/** Value of the setting: off, */
+/** The setting is a budget, or this: there is no limit. */
 #define UCT_SEP_THROTTLE_OFF         0u
-/** adapted to the rate of completions. Any other value is the budget. */
+
+/** The setting is a budget, or this: it is adapted to the rate of
+ *  completions. */
 #define UCT_SEP_THROTTLE_AUTO        UINT32_MAX
 
 

@@ -28,8 +28,8 @@ BEGIN_C_DECLS
 typedef struct uct_sep_throttle_adapt {
     uint32_t budget; /**< Basic blocks that may be under way */
     double   best;   /**< Highest rate of late; any unit */
-    unsigned hold;   /**< Windows for which to stay at the budget, */
-    unsigned patience; /**< and the same next time */
+    unsigned hold;   /**< Windows for which to stay at the budget */
+    unsigned patience; /**< Value of hold for the next time */
 } uct_sep_throttle_adapt_t;
 
 

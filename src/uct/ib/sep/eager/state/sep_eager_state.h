@@ -32,8 +32,8 @@ typedef struct uct_sep_eager_ring {
     uct_sep_mem_t        *memh;    /**< Its key; NULL if nobody may */
     uint8_t              is_watched; /**< Its next message is waited for */
     uct_sep_ring_score_t score;
-    uint64_t             scored;   /**< Messages that are in score, */
-    uint64_t             counted;  /**< and in uct_sep_eager_stats_t */
+    uint64_t             scored;   /**< Messages that are in score */
+    uint64_t             counted;  /**< Messages in uct_sep_eager_stats_t */
 } uct_sep_eager_ring_t;
 
 
@@ -74,8 +74,8 @@ typedef struct uct_sep_eager_recv {
 
 /** Of what is there for the user to look at: sep_eager_stats.h. */
 typedef struct uct_sep_eager_stats {
-    uint64_t ring_sent;         /**< Messages written into rings, */
-    uint64_t ring_received;     /**< taken out of rings, */
+    uint64_t ring_sent;         /**< Messages written into rings */
+    uint64_t ring_received;     /**< Messages taken out of rings */
     uint64_t full;              /**< Messages for which there was no slot */
     uint64_t receives;          /**< Messages in rings that were given back */
     uint64_t fallbacks;         /**< Messages by send/receive while a ring was
@@ -113,8 +113,8 @@ typedef struct uct_sep_eager_state {
                                             always empty */
     uct_sep_eager_ring_t *rings;       /**< Of as many as there can be; NULL
                                             before the first is offered */
-    uct_allocated_memory_t memory;     /**< Of all of them, */
-    uct_allocated_memory_t counters;   /**< of what peers return */
+    uct_allocated_memory_t memory;     /**< Of all rings */
+    uct_allocated_memory_t counters;   /**< Of what peers return */
     uct_sep_mem_t       *counters_memh;
     uint64_t            counter_map[UCT_SEP_EAGER_MAX_COUNTERS /
                                     64];  /**< Bits of those in use */
