@@ -224,6 +224,101 @@ class Variables(unittest.TestCase):
             self.assertIn(f"  {name}=", usage)
 
 
+class Numbers(unittest.TestCase):
+    """Pages quote what the book's files say, rounded to the digits that they
+    show."""
+
+    OPERATIONS = {"put_short 8 B": "put_short", "am_short 8 B": "am_short",
+                  "put_bcopy 1 KB": "put_bcopy", "am_bcopy 1 KB": "am_bcopy",
+                  "get_bcopy 8 B": "get_bcopy", "fadd64": "fadd64",
+                  "receive 8 B": "recv", "completion of a put": "completion",
+                  "idle progress": "progress_idle", "put and flush": "flush"}
+
+    @staticmethod
+    def book(name):
+        """Rows of a file by the first cell, each with names of columns."""
+        names, *rows = [line.split("\t") for line in
+                        read("docs/book", name + ".tsv").splitlines()]
+        return {row[0]: dict(zip(names, row)) for row in rows}
+
+    @staticmethod
+    def table(page, *names):
+        """Cells of the table with these names of columns, by the first one."""
+        head = ("| " + " | ".join(names) + " |\n").replace("|  |", "| |") + \
+            "|" + "---|" * len(names) + "\n"
+        text = read(page)
+        start = text.index(head) + len(head)
+        rows = re.match(r"(?:\|.*\n)+", text[start:]).group(0).splitlines()
+        cells = [[cell.strip() for cell in row.strip("|").split("|")]
+                 for row in rows]
+        return {row[0]: row[1:] for row in cells}
+
+    def assert_quotes(self, shown, exact, where):
+        """A number with as many digits as it has, up or down if between two."""
+        digits = len(shown.partition(".")[2])
+        self.assertLessEqual(abs(float(shown) - float(exact)),
+                             0.5 * 10 ** -digits + 1e-9, f"{where}: {shown}")
+
+    def assert_pairs(self, cells, row, columns, where):
+        for cell, column in zip(cells, columns):
+            for shown, transport in zip(cell.split(" / "),
+                                        ("sep_mlx5", "rc_mlx5")):
+                name = f"{column} {transport}".strip()
+                self.assert_quotes(shown, row[name], f"{where}, {name}")
+
+    def test_direct_verbs_and_libibverbs(self):
+        columns = ("sep_mlx5 (dv)", "sep_mlx5 (verbs)", "rc_mlx5", "rc_verbs")
+        exact = self.book("apis")
+        table = self.table("docs/tuning.md", "", *columns)
+        self.assertEqual(set(self.OPERATIONS), set(table))
+        for name, cells in table.items():
+            for column, shown in zip(columns, cells):
+                self.assert_quotes(shown, exact[self.OPERATIONS[name]][column],
+                                   f"{name}, {column}")
+
+    def test_what_instructions_do_not_show(self):
+        exact = self.book("instructions")
+        table = self.table("docs/tuning.md", "", "lines", "code", "reads",
+                           "writes", "stores to the device")
+        self.assertEqual(set(self.OPERATIONS), set(table))
+        for name, cells in table.items():
+            self.assert_pairs(cells, exact[self.OPERATIONS[name]], (
+                "lines", "code", "reads", "writes", "mmio"), name)
+
+    def test_instructions_beside_those_with_newer_ucx(self):
+        exact = self.book("instructions")
+        table = self.table("docs/tuning.md", "", "UCX 1.13.1", "1.18.1",
+                           "1.22.0")
+        self.assertEqual(set(self.OPERATIONS), set(table))
+        for name, cells in table.items():
+            self.assert_pairs(cells[:1], exact[self.OPERATIONS[name]], ("",),
+                              name)
+
+    def test_what_interfaces_take(self):
+        exact = self.book("connect")
+        table = self.table(
+            "README.md", "interfaces", "queue pairs: `sep_mlx5`", "`rc_mlx5`",
+            "memory, MB: `sep_mlx5`", "`rc_mlx5`")
+        self.assertGreater(len(table), 2)
+        for count, cells in table.items():
+            rows = [exact[f"{transport}, 2 processes, {count}"]
+                    for transport in ("sep_mlx5", "rc_mlx5")]
+            for shown, row, column in zip(cells, rows * 2, (
+                    "qps", "qps", "memory_mb", "memory_mb")):
+                self.assert_quotes(shown, row[column], f"{count}, {column}")
+
+    def test_a_put_in_each_category(self):
+        names = [f"`{name}`" for name in (
+            "mpi_everywhere", "2xdynamic", "dynamic", "shared_dynamic",
+            "static", "mpi_threads")]
+        exact = self.table("docs/resources.md", "operation",
+                           *names)["put_short 8 B"]
+        shown = self.table("docs/categories.md", "",
+                           *names)["instructions of an 8-byte put"]
+        for cell, number, name in zip(shown, exact, names):
+            self.assert_quotes(cell, number, name)
+
+
 class Installed(unittest.TestCase):
 
     TARGETS = [f"install-dist_doc{name}DATA" for name in
