@@ -234,6 +234,9 @@ class Numbers(unittest.TestCase):
                   "receive 8 B": "recv", "completion of a put": "completion",
                   "idle progress": "progress_idle", "put and flush": "flush"}
 
+    CATEGORIES = ("mpi_everywhere", "2xdynamic", "dynamic", "shared_dynamic",
+                  "static", "mpi_threads")
+
     @staticmethod
     def book(name):
         """Rows of a file by the first cell, each with names of columns."""
@@ -307,10 +310,21 @@ class Numbers(unittest.TestCase):
                     "qps", "qps", "memory_mb", "memory_mb")):
                 self.assert_quotes(shown, row[column], f"{count}, {column}")
 
+    def test_the_default_category_beside_others(self):
+        names = {"receive of an 8 B message": "recv",
+                 "progress, idle": "progress_idle", "flush of one put": "flush",
+                 **self.OPERATIONS}
+        exact = self.book("instructions")
+        table = self.table("docs/resources.md", "operation", *(
+            f"`{name}`" for name in self.CATEGORIES))
+        self.assertEqual(len(exact), len(table))
+        place = self.CATEGORIES.index("dynamic")
+        for name, cells in table.items():
+            self.assert_quotes(cells[place], exact[names[name]]["sep_mlx5"],
+                               name)
+
     def test_a_put_in_each_category(self):
-        names = [f"`{name}`" for name in (
-            "mpi_everywhere", "2xdynamic", "dynamic", "shared_dynamic",
-            "static", "mpi_threads")]
+        names = [f"`{name}`" for name in self.CATEGORIES]
         exact = self.table("docs/resources.md", "operation",
                            *names)["put_short 8 B"]
         shown = self.table("docs/categories.md", "",
