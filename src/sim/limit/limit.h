@@ -15,8 +15,8 @@
 /** Largest number of objects of a kind on each device. */
 unsigned mlx5sim_limit(mlx5sim_obj_kind_t kind);
 
-/** As mlx5sim_obj_alloc(), within the limit. @return NULL with errno = ENOMEM if
- *  it is reached. */
+/** As mlx5sim_obj_alloc(), within the limit. @return NULL with errno = ENOMEM
+ *  if it is reached. */
 void *mlx5sim_limit_alloc(mlx5sim_ctx_t *ctx, mlx5sim_obj_kind_t kind);
 
 #endif

@@ -137,8 +137,8 @@ TEST_F(test_device_room, opening_a_device_fails_where_its_store_has_no_room)
     EXPECT_NE(std::string::npos, errors().find("has no room")) << errors();
 }
 
-/* Objects are made until there is no room: that is ENOSPC, which no limit of the
- * device is, and all that there are go on working. */
+/* Objects are made until there is no room. That is ENOSPC, which no limit of
+ * the device is, and all that there are go on working. */
 TEST_F(test_device_room, objects_that_have_no_room_are_refused)
 {
     if (!can_mount()) {

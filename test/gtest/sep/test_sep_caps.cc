@@ -461,7 +461,8 @@ const char *const length_row   = "lengths of addresses";
 const char *const connect_row  = "`CONNECT_TO_IFACE`, `CONNECT_TO_EP`";
 const char *const atomics_row  = "atomics of 4 bytes, masked ones";
 const char *const cost_row     = "overheads";
-const char *const verbs_row    = "`put.max_short`, `put.max_iov`, `get.max_iov` "
+const char *const verbs_row    = "`put.max_short`, `put.max_iov`, "
+                                 "`get.max_iov` "
                                  "with `UCX_SEP_API=verbs`";
 const char *const eps_row      = "`max_num_eps`, `max_inflight_eps`, growth of "
                                  "latency with endpoints";

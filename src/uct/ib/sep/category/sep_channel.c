@@ -224,8 +224,8 @@ uct_sep_channel_no_pages(uct_sep_category_t category, ucs_status_t status,
     } else {
         ucs_error("%s: the device or the process has no UAR page left for a "
                   "worker of sharing category \"%s\": no category takes fewer, "
-                  "run fewer processes on the device, or set UCX_SEP_CATEGORY=%s "
-                  "in all of them", name, row->name,
+                  "run fewer processes on the device, or set "
+                  "UCX_SEP_CATEGORY=%s in all of them", name, row->name,
                   uct_sep_category_names[last]);
     }
 }
