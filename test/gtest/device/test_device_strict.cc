@@ -308,6 +308,22 @@ TEST_F(test_device_strict, rq_overrun)
     }, false);
 }
 
+TEST_F(test_device_strict, a_full_receive_queue_is_no_overrun)
+{
+    run(1, [](rank&) {
+        loop l;
+        raw_sq b(l.b.v);
+
+        for (unsigned i = 0; i < b.dv.rq.wqe_cnt; ++i) {
+            l.b.recv(i, l.peer_mem.sge(0, 64));
+        }
+        send_wr wr(IBV_WR_SEND, 1, {l.mem.sge(0, 10)});
+        l.a.send(wr);
+        l.scq.good();
+        l.peer_cq.good();
+    });
+}
+
 TEST_F(test_device_strict, srq_overrun_and_broken_list)
 {
     for (bool list : {false, true}) {
@@ -520,21 +536,41 @@ TEST_F(test_device_strict, db_offset)
     }
 }
 
-TEST_F(test_device_strict, bf_mismatch)
+/* Registers that follow each other are not one: the second rings */
+TEST_F(test_device_strict, db_offset_in_front_of_a_register)
 {
-    provoke("bf_mismatch", []() {
+    provoke("db_offset", []() {
         loop l;
         raw_sq sq(l.a.v);
-        raw_wqe w(sq, MLX5_OPCODE_RDMA_WRITE);
-        uint64_t data = 5;
+        raw_wqe w(sq, MLX5_OPCODE_NOP);
+        volatile uint64_t *reg = (volatile uint64_t*)
+                (((uintptr_t)sq.dv.bf.reg & ~4095ul) + 0x800);
 
-        w.raddr(l.to_b.addr, l.to_b.rkey).inl(&data, 8);
         w.write();
         sq.record(sq.pi);
-        w.bytes[40] ^= 1;
-        sq.blueflame(w.bytes, 1);
+        reg[-1] = w.head();
+        reg[0]  = w.head();
         REQUIRE_EQ(IBV_WC_SUCCESS, l.scq.next().status);
-    });
+    }, false);
+}
+
+TEST_F(test_device_strict, bf_mismatch)
+{
+    for (unsigned place : {40u, 47u /* the last */}) {
+        provoke("bf_mismatch", [=]() {
+            loop l;
+            raw_sq sq(l.a.v);
+            raw_wqe w(sq, MLX5_OPCODE_RDMA_WRITE);
+            uint64_t data = 5;
+
+            w.raddr(l.to_b.addr, l.to_b.rkey).inl(&data, 8);
+            w.write();
+            sq.record(sq.pi);
+            w.bytes[place] ^= 1;
+            sq.blueflame(w.bytes, 1);
+            REQUIRE_EQ(IBV_WC_SUCCESS, l.scq.next().status);
+        });
+    }
 }
 
 TEST_F(test_device_strict, cq_arm)
