@@ -35,7 +35,7 @@ EXCEPTIONS = {
     ("open", "uct_sep_iface.super"): OPENS,
     ("verbs", "uct_sep_cq.cq"): CREATES,
     ("verbs", "uct_sep_cq.length"): CREATES,
-    ("verbs", "uct_sep_txwq.qp_ex"): CREATES,
+    ("verbs", "uct_sep_txwq.qp"): CREATES,
     ("verbs", "uct_sep_srq.buf"): CREATES,
     ("verbs", "uct_sep_srq.length"): CREATES,
     ("verbs", "uct_sep_srq.counter"): POSTS,

@@ -295,9 +295,10 @@ class Taken(unittest.TestCase):
                             "MLX5_NUM_LOW_LAT_UUARS": "3"})
 
     def test_queues_of_libibverbs(self):
-        for length in ("256", "100"):
-            self.check("dynamic", 3, 2, env={"UCX_SEP_API": "verbs",
-                                             "UCX_SEP_TX_QUEUE_LEN": length})
+        for api in ("verbs", "wr"):
+            for length in ("256", "100"):
+                self.check("dynamic", 3, 2, env={
+                    "UCX_SEP_API": api, "UCX_SEP_TX_QUEUE_LEN": length})
 
     def test_shared_send_queues_of_completions(self):
         for sharing in (2, 3, 16):

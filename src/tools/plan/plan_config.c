@@ -19,6 +19,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Segments of a work request that binds a memory window, with the control
+ * segment: libmlx5 verbs.c, _sq_overhead */
+#define SEP_PLAN_WINDOW_SEGMENTS 192
+
 
 static void sep_plan_config_sizes(sep_plan_config_t *plan)
 {
@@ -52,11 +56,14 @@ void sep_plan_config_take(const uct_sep_iface_config_t *config,
     plan_p->cq_sharing      = config->cq_sharing;
     plan_p->tx_queue_len    = config->tx.queue_len;
     plan_p->tx_min_inline   = config->tx.min_inline;
-    if (config->api == UCT_SEP_API_VERBS) {
-        /* Any operation through libibverbs: see sep_verbs.c */
+    if (config->api != UCT_SEP_API_DV) {
+        /* Any operation through libibverbs: see sep_verbs.c. Without being told
+         * which, libmlx5 has room for memory windows as well. */
         plan_p->tx_queue_len  = ucs_roundup_pow2(plan_p->tx_queue_len);
-        plan_p->tx_segments   = UCT_SEP_CTRL_LEN + UCT_SEP_RADDR_LEN +
-                                sizeof(struct mlx5_wqe_atomic_seg);
+        plan_p->tx_segments   = (config->api == UCT_SEP_API_WR) ?
+                                UCT_SEP_CTRL_LEN + UCT_SEP_RADDR_LEN +
+                                sizeof(struct mlx5_wqe_atomic_seg) :
+                                SEP_PLAN_WINDOW_SEGMENTS;
         plan_p->tx_max_sge    = UCT_SEP_VERBS_MAX_SGE;
         plan_p->tx_min_inline = UCT_SEP_VERBS_MAX_INLINE;
     }

@@ -24,7 +24,9 @@ template<typename func_t> void for_each_mode(func_t func)
                           UCT_SEP_TX_POST_DB}) {
         for (unsigned shared : {0u, unsigned(UCT_SEP_OPS_SHARED)}) {
             for (unsigned list : {0u, unsigned(UCT_SEP_OPS_LIST)}) {
-                for (unsigned api : {0u, unsigned(UCT_SEP_OPS_VERBS)}) {
+                for (unsigned api : {0u, unsigned(UCT_SEP_OPS_VERBS),
+                                     unsigned(UCT_SEP_OPS_VERBS |
+                                              UCT_SEP_OPS_WR)}) {
                     func(post | shared | list | api);
                 }
             }
@@ -39,7 +41,7 @@ TEST(test_sep_select, any_mode_has_a_data_path_that_can_do_it)
 
         ASSERT_TRUE(row != rows.end()) << std::hex << mode;
         if (mode & UCT_SEP_OPS_VERBS) {
-            EXPECT_EQ(unsigned(UCT_SEP_OPS_VERBS), row->second);
+            EXPECT_EQ(mode & (UCT_SEP_OPS_VERBS | UCT_SEP_OPS_WR), row->second);
         } else if (mode & UCT_SEP_OPS_LIST) {
             /* Looks itself how it rings, and who else does */
             EXPECT_EQ(unsigned(UCT_SEP_OPS_LIST), row->second);

@@ -518,7 +518,7 @@ settings test_sep_uct::all_settings(const settings &config) const
 
 std::vector<mode> api_modes()
 {
-    return {{"dv", {}}, {"verbs", {{"API", "verbs"}}}};
+    return {{"dv", {}}, {"verbs", {{"API", "verbs"}}}, {"wr", {{"API", "wr"}}}};
 }
 
 std::vector<mode> post_modes()
@@ -526,7 +526,8 @@ std::vector<mode> post_modes()
     return {{"bf", {{"TX_POST", "bf"}}},
             {"db", {{"TX_POST", "db"}}},
             {"list", {{"TX_POSTLIST", "8"}}},
-            {"verbs", {{"API", "verbs"}}}};
+            {"verbs", {{"API", "verbs"}}},
+            {"wr", {{"API", "wr"}}}};
 }
 
 test_sep_uct_mode::test_sep_uct_mode()

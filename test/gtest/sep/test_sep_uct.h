@@ -144,6 +144,8 @@ public:
         }
         return ucs_derived_of(m_iface, uct_sep_hub_iface_t)->hub->core;
     }
+    /* Whether libibverbs posts, and polls */
+    bool is_verbs() { return sep()->api->ops_mode & UCT_SEP_OPS_VERBS; }
     /* Messages that the interface has taken out of rings */
     uint64_t num_by_ring();
     uct_sep_ep_t *sep_ep(uct_ep_h ep)

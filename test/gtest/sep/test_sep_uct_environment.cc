@@ -139,7 +139,7 @@ TEST_P(test_sep_uct_pci_atomics, only_what_the_device_reports_is_offered)
     for (auto &mode : api_modes()) {
         SCOPED_TRACE(mode.name);
         auto local       = entity::create(mode.config);
-        bool is_verbs    = std::string(mode.name) == "verbs";
+        bool is_verbs    = local->is_verbs();
         const auto &cap  = local->attr().cap;
 
         EXPECT_EQ(is_verbs ? 0 : row.op32, cap.atomic32.op_flags);

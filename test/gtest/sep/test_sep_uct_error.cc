@@ -541,20 +541,21 @@ TEST_P(test_sep_uct_error, unsupported_atomics_are_refused)
                                     0, &comp.comp));
 }
 
-TEST_P(test_sep_uct_error, settings_that_verbs_does_not_have_are_refused)
+TEST_P(test_sep_uct_error, settings_that_an_api_does_not_have_are_refused)
 {
     const settings bad = {{"TX_POST", "bf"},
                           {"TX_POST", "db"},
                           {"TX_POSTLIST", "8"},
                           {"CQ_SHARING", "2"}};
-    bool is_verbs      = (m_local->sep()->api == &uct_sep_api_verbs);
+    bool is_verbs      = m_local->is_verbs();
 
     for (auto &setting : bad) {
         settings config = all_settings({{"CATEGORY", "dynamic"}, setting});
 
         if (is_verbs) {
             expect_refused(config, {"UCX_SEP_" + setting.first,
-                                    "UCX_SEP_API=verbs"});
+                                    std::string("UCX_SEP_API=") +
+                                    m_local->sep()->api->name});
         } else {
             EXPECT_TRUE(entity::create(config) != nullptr)
                     << setting.first << "=" << setting.second;
@@ -564,7 +565,7 @@ TEST_P(test_sep_uct_error, settings_that_verbs_does_not_have_are_refused)
 
 TEST_P(test_sep_uct_error, only_verbs_refuses_atomics_that_it_does_not_have)
 {
-    bool has_all         = (m_local->sep()->api != &uct_sep_api_verbs);
+    bool has_all         = !m_local->is_verbs();
     ucs_status_t posted  = has_all ? UCS_OK : UCS_ERR_UNSUPPORTED;
     ucs_status_t fetched = has_all ? UCS_INPROGRESS : UCS_ERR_UNSUPPORTED;
     remote_memory rmem   = m_peer->expose(16, 5);

@@ -406,7 +406,7 @@ TEST_P(test_sep_uct_ops, the_device_offers_atomics_of_both_sizes)
     const uct_iface_attr_t &attr = m_local->attr();
 
     /* Or the three tests above would look at nothing */
-    if (m_local->sep()->api == &uct_sep_api_verbs) {
+    if (m_local->is_verbs()) {
         EXPECT_EQ(0u, attr.cap.atomic32.op_flags | attr.cap.atomic32.fop_flags);
         EXPECT_EQ(UCS_BIT(UCT_ATOMIC_OP_ADD), attr.cap.atomic64.op_flags);
         EXPECT_EQ(UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_CSWAP),

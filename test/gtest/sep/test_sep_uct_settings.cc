@@ -143,7 +143,7 @@ TEST_F(test_sep_uct_settings, minimum_of_inline_data_makes_queues_longer)
 
 TEST_F(test_sep_uct_settings, everything_goes_without_inline_data)
 {
-    for (const char *api : {"dv", "verbs"}) {
+    for (const char *api : {"dv", "verbs", "wr"}) {
         start({{"TX_MAX_INLINE", "0"}, {"API", api}});
         remote_memory memory = m_peer->expose(64, 3);
         bytes data           = pattern(8, 77);
@@ -175,7 +175,7 @@ TEST_F(test_sep_uct_settings, what_is_above_the_inline_limit_is_not_short)
 
     iov.buffer = (void*)data.data();
     iov.count  = 1;
-    for (const char *api : {"dv", "verbs"}) {
+    for (const char *api : {"dv", "verbs", "wr"}) {
         start({{"TX_MAX_INLINE", "64"}, {"API", api}});
         remote_memory memory = m_peer->expose(128, 3);
         auto put             = [&](unsigned length) {
@@ -324,7 +324,7 @@ TEST_F(test_sep_uct_settings, receive_queue_grows_to_its_length_and_no_further)
                                      {"RX_QUEUE_FILL", "20"},
                                      {"FC_ENABLE", "n"}});
         start(config);
-        bool is_verbs = (m_local->sep()->api == &uct_sep_api_verbs);
+        bool is_verbs = m_local->is_verbs();
         m_peer->send(m_local->addr(), 3000, 100);
         if (!is_verbs) {
             wait_for_cqes(20);
@@ -403,7 +403,7 @@ TEST_F(test_sep_uct_settings, short_messages_come_with_their_completions)
 /* Whether the last completion has the result itself, where that can be seen */
 static void expect_result(entity &e, size_t length, bool is_with_it)
 {
-    if ((e.sep()->api == &uct_sep_api_verbs) || e.is_on_hub() ||
+    if (e.is_verbs() || e.is_on_hub() ||
         uct_sep_iface_shares_cq(e.sep())) {
         return;
     }

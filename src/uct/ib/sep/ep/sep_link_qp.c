@@ -61,8 +61,7 @@ static struct ibv_qp *uct_sep_link_qp_new(uct_sep_iface_t *iface,
     attr.cap.max_send_sge    = 1;
     attr.cap.max_inline_data = iface->config.tx_min_inline;
     attr.sq_sig_all          = 0;
-    attr.comp_mask           = IBV_QP_INIT_ATTR_PD |
-                               IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr.comp_mask           = IBV_QP_INIT_ATTR_PD;
     attr.pd                  = pd;
 
     qp = iface->api->qp_create(iface, pd, &attr);
@@ -202,7 +201,7 @@ uct_sep_link_txwq_open(uct_sep_iface_t *iface, int is_split,
     status = uct_sep_link_txwq_open_on(iface, channel->pd, channel->use,
                                        is_split, txwq);
     if ((status == UCS_ERR_NO_MEMORY) && (channel->spare_pd != NULL) &&
-        (iface->api->ops_mode != UCT_SEP_OPS_VERBS)) {
+        !(iface->api->ops_mode & UCT_SEP_OPS_VERBS)) {
         /* libmlx5 does not lock what a thread domain rings, and we can't where
          * it posts (verbs.c: need_lock) */
         status = uct_sep_link_txwq_open_on(iface, channel->spare_pd,

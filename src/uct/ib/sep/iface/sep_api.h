@@ -17,6 +17,8 @@ BEGIN_C_DECLS
  */
 
 struct uct_sep_api {
+    const char                *name;         /**< Value of UCX_SEP_API */
+
     /** Mode of its data paths, of sep_ops.h, or 0 if it depends on how work
      *  requests are handed to the device. */
     unsigned                  ops_mode;

@@ -35,6 +35,7 @@ static const char *uct_sep_tx_post_names[] = {
 static const char *uct_sep_api_names[] = {
     [UCT_SEP_API_DV]    = "dv",
     [UCT_SEP_API_VERBS] = "verbs",
+    [UCT_SEP_API_WR]    = "wr",
     [UCT_SEP_API_LAST]  = NULL
 };
 
@@ -99,8 +100,11 @@ ucs_config_field_t uct_sep_config_table[] = {
     {"API", "dv",
      "How work requests are posted and completions are taken.\n"
      "  dv    - on the device's queues (direct verbs)\n"
-     "  verbs - through libibverbs, for comparison: less inline data, and of\n"
-     "          the atomics only add and compare-and-swap of 64 bits",
+     "  verbs - through libibverbs (ibv_post_send), for comparison: less\n"
+     "          inline data, and of the atomics only add and\n"
+     "          compare-and-swap of 64 bits\n"
+     "  wr    - as verbs, but by libibverbs' extended interface (ibv_wr_start\n"
+     "          to ibv_wr_complete)",
      ucs_offsetof(uct_sep_iface_config_t, api),
      UCS_CONFIG_TYPE_ENUM(uct_sep_api_names)},
 
@@ -200,8 +204,8 @@ ucs_config_field_t uct_sep_config_table[] = {
     {"RX_INLINE", "32",
      "Longest active message, with its header of one byte, that comes with\n"
      "its completion, and not to a buffer: 0 is none, up to 32 is 32, and up\n"
-     "to 64 is 64, for which completions take twice the memory. No effect\n"
-     "with API=verbs, and if CATEGORY has one queue pair for all workers.",
+     "to 64 is 64, for which completions take twice the memory. It needs\n"
+     "API=dv, and a CATEGORY with a queue pair for each worker.",
      ucs_offsetof(uct_sep_iface_config_t, rx.inline_size),
      UCS_CONFIG_TYPE_MEMUNITS},
 

@@ -18,6 +18,7 @@ BEGIN_C_DECLS
 enum {
     UCT_SEP_API_DV,    /**< Direct verbs */
     UCT_SEP_API_VERBS, /**< libibverbs */
+    UCT_SEP_API_WR,    /**< libibverbs' extended interface */
     UCT_SEP_API_LAST
 };
 

@@ -66,7 +66,7 @@ struct uct_sep_iface {
                                                 of the worker's own and have no
                                                 shared queue: cq is not NULL */
     const uct_sep_api_t     *api;
-    uct_sep_verbs_t         *verbs;        /**< Only with UCX_SEP_API=verbs */
+    uct_sep_verbs_t         *verbs;        /**< Only through libibverbs */
 
     struct {
         int32_t             cq_credits;    /**< BBs for which the completion

@@ -41,7 +41,9 @@ enum {
     UCT_SEP_OPS_SHARED = UCS_BIT(8),  /**< Other threads may ring the uUAR, at
                                            the same time or in turn */
     UCT_SEP_OPS_LIST   = UCS_BIT(9),  /**< Rings for lists of work requests */
-    UCT_SEP_OPS_VERBS  = UCS_BIT(10)  /**< Through libibverbs */
+    UCT_SEP_OPS_VERBS  = UCS_BIT(10), /**< Through libibverbs: ibv_post_send */
+    UCT_SEP_OPS_WR     = UCS_BIT(11)  /**< ..., or ibv_wr_start to
+                                           ibv_wr_complete */
 };
 
 /** How a mode rings. */
@@ -58,9 +60,10 @@ enum {
     _macro(db,          UCT_SEP_TX_POST_DB | UCT_SEP_OPS_SHARED) \
     _macro(list,        UCT_SEP_OPS_LIST)
 
-/** Rows of the data path through libibverbs. */
+/** Data paths through libibverbs. */
 #define UCT_SEP_OPS_FOREACH_VERBS(_macro) \
-    _macro(verbs, UCT_SEP_OPS_VERBS)
+    _macro(verbs, UCT_SEP_OPS_VERBS) \
+    _macro(wr,    UCT_SEP_OPS_VERBS | UCT_SEP_OPS_WR)
 
 
 /** The operations that depend on how work requests are posted. */

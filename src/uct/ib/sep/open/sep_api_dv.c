@@ -46,6 +46,7 @@ uct_sep_api_dv_qp_create(const uct_sep_iface_t *iface, struct ibv_pd *pd,
 {
     /* libmlx5 sizes the queue for these limits. We write the work requests
      * ourselves, of any length. */
+    attr->comp_mask     |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     attr->send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
                            IBV_QP_EX_WITH_RDMA_READ;
 
@@ -145,6 +146,7 @@ static int uct_sep_api_dv_cq_is_empty(uct_sep_iface_t *iface)
 }
 
 const uct_sep_api_t uct_sep_api_dv = {
+    .name             = "dv",
     .ops_mode         = 0,
     .progress         = uct_sep_api_dv_progress,
     .init             = uct_sep_api_dv_init,

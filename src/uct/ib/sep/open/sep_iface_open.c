@@ -40,6 +40,13 @@
 #define UCT_SEP_PRIORITY       60
 
 
+static const uct_sep_api_t *uct_sep_iface_apis[] = {
+    [UCT_SEP_API_DV]    = &uct_sep_api_dv,
+    [UCT_SEP_API_VERBS] = &uct_sep_api_verbs,
+    [UCT_SEP_API_WR]    = &uct_sep_api_wr
+};
+
+
 static ucs_status_t
 uct_sep_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
@@ -448,9 +455,8 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err;
     }
 
-    self->api = (config->api == UCT_SEP_API_VERBS) ? &uct_sep_api_verbs :
-                                                     &uct_sep_api_dv;
-    status = self->api->init(self, config);
+    self->api = uct_sep_iface_apis[config->api];
+    status    = self->api->init(self, config);
     if (status != UCS_OK) {
         goto err;
     }
@@ -468,14 +474,14 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
         goto err_cleanup_qps;
     }
 
-    if ((config->api == UCT_SEP_API_VERBS) &&
+    if ((config->api != UCT_SEP_API_DV) &&
         (self->channel.use == UCT_SEP_UUAR_DRIVER) &&
         uct_sep_td_common_is_lent(md)) {
         /* There is no page for a queue pair, and libmlx5 does not lock that of
          * another worker: connections would fail */
         ucs_error("%s: the device or the process has no UAR page left for a "
-                  "worker with UCX_SEP_API=verbs: use fewer workers, or "
-                  "UCX_SEP_API=dv", self->port.name);
+                  "worker with UCX_SEP_API=%s: use fewer workers, or "
+                  "UCX_SEP_API=dv", self->port.name, self->api->name);
         status = UCS_ERR_NO_RESOURCE;
         goto err_cleanup_channel;
     }

@@ -19,7 +19,7 @@ const uct_sep_ops_t *uct_sep_select_find(unsigned mode)
     int is_shared = mode & UCT_SEP_OPS_SHARED;
 
     if (mode & UCT_SEP_OPS_VERBS) {
-        return &uct_sep_ops_verbs;
+        return (mode & UCT_SEP_OPS_WR) ? &uct_sep_ops_wr : &uct_sep_ops_verbs;
     }
 
     if (mode & UCT_SEP_OPS_LIST) {

@@ -121,7 +121,7 @@ typedef struct uct_sep_txwq {
     void             *start;       /**< First BB */
     union {
         __be32       *dbrec;       /**< Send doorbell record */
-        struct ibv_qp_ex *qp_ex;   /**< With UCX_SEP_API=verbs */
+        struct ibv_qp *qp;         /**< Through libibverbs */
     };
     uct_sep_bf_t     *bf;          /**< Where to ring */
     ucs_queue_head_t outstanding;  /**< uct_sep_op_t, in order of posting */

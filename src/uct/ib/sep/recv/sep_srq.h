@@ -64,10 +64,10 @@ struct uct_sep_srq {
     uint16_t          published;  /**< What the doorbell record says */
     uint16_t          batch;      /**< How many the device is told about at a
                                        time; 0 if some have no buffer */
-    uint16_t          tail;       /**< With UCX_SEP_API=verbs: index of the last
+    uint16_t          tail;       /**< Through libibverbs: index of the last
                                        work request */
-    uint16_t          head;       /**< With UCX_SEP_API=verbs: index of the
-                                       first one not published */
+    uint16_t          head;       /**< Through libibverbs: index of the first
+                                       one not published */
     uint8_t           shift;      /**< Log of a work request's size */
     unsigned          hdr_offset; /**< From descriptor to received data */
     uint32_t          length;     /**< Work requests, power of two */

@@ -20,30 +20,30 @@ static ucs_status_t uct_sep_verbs_init(uct_sep_iface_t *iface,
                                        const uct_sep_iface_config_t *config)
 {
     if (config->tx.post != UCT_SEP_TX_POST_AUTO) {
-        ucs_error("%s: UCX_SEP_TX_POST has no effect with UCX_SEP_API=verbs, "
+        ucs_error("%s: UCX_SEP_TX_POST has no effect with UCX_SEP_API=%s, "
                   "where libmlx5 decides: unset it, or set UCX_SEP_API=dv",
-                  iface->port.name);
+                  iface->port.name, iface->api->name);
         return UCS_ERR_INVALID_PARAM;
     }
 
     if (config->tx.postlist > 1) {
         ucs_error("%s: UCX_SEP_TX_POSTLIST has no effect with "
-                  "UCX_SEP_API=verbs: unset it, or set UCX_SEP_API=dv",
-                  iface->port.name);
+                  "UCX_SEP_API=%s: unset it, or set UCX_SEP_API=dv",
+                  iface->port.name, iface->api->name);
         return UCS_ERR_INVALID_PARAM;
     }
 
     if (config->cq_sharing > 1) {
         ucs_error("%s: completion queues can't be shared with "
-                  "UCX_SEP_API=verbs: set UCX_SEP_CQ_SHARING=1, or "
-                  "UCX_SEP_API=dv", iface->port.name);
+                  "UCX_SEP_API=%s: set UCX_SEP_CQ_SHARING=1, or "
+                  "UCX_SEP_API=dv", iface->port.name, iface->api->name);
         return UCS_ERR_UNSUPPORTED;
     }
 
     iface->verbs = ucs_calloc(1, sizeof(*iface->verbs), "sep_verbs");
     if (iface->verbs == NULL) {
-        ucs_error("%s: no memory for an interface with UCX_SEP_API=verbs",
-                  iface->port.name);
+        ucs_error("%s: no memory for an interface with UCX_SEP_API=%s",
+                  iface->port.name, iface->api->name);
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -71,12 +71,19 @@ uct_sep_verbs_qp_create(const uct_sep_iface_t *iface, struct ibv_pd *pd,
     attr->cap.max_send_wr     = ucs_roundup_pow2(attr->cap.max_send_wr);
     attr->cap.max_send_sge    = UCT_SEP_VERBS_MAX_SGE;
     attr->cap.max_inline_data = UCT_SEP_VERBS_MAX_INLINE;
-    attr->send_ops_flags      = IBV_QP_EX_WITH_SEND |
-                                IBV_QP_EX_WITH_RDMA_WRITE |
-                                IBV_QP_EX_WITH_RDMA_READ |
-                                IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
     return ibv_create_qp_ex(pd->context, attr);
+}
+
+static struct ibv_qp *
+uct_sep_verbs_qp_create_wr(const uct_sep_iface_t *iface, struct ibv_pd *pd,
+                           struct ibv_qp_init_attr_ex *attr)
+{
+    attr->comp_mask     |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attr->send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
+                           IBV_QP_EX_WITH_RDMA_READ |
+                           IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                           IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    return uct_sep_verbs_qp_create(iface, pd, attr);
 }
 
 static struct ibv_qp *
@@ -98,7 +105,7 @@ uct_sep_verbs_qp_map(uct_sep_iface_t *iface, struct ibv_qp *qp,
     mem.moderation = iface->config.moderation;
     status         = uct_sep_txwq_init(txwq, &mem);
     if (status == UCS_OK) {
-        txwq->qp_ex = ibv_qp_to_qp_ex(qp);
+        txwq->qp = qp;
     }
 
     return status;
@@ -158,19 +165,27 @@ static int uct_sep_verbs_cq_is_empty(uct_sep_iface_t *iface)
     return uct_sep_verbs_poll(iface) == 0;
 }
 
-const uct_sep_api_t uct_sep_api_verbs = {
-    .ops_mode         = UCT_SEP_OPS_VERBS,
-    .progress         = uct_sep_verbs_progress_func,
-    .init             = uct_sep_verbs_init,
-    .cleanup          = uct_sep_verbs_cleanup,
-    .cq_create        = uct_sep_verbs_cq_create,
-    .srq_ops          = &uct_sep_verbs_srq_ops,
-    .qp_create        = uct_sep_verbs_qp_create,
-    .responder_create = uct_sep_verbs_responder_create,
-    .qp_map           = uct_sep_verbs_qp_map,
-    .txwq_check       = (void (*)(uct_sep_iface_t*, const uct_sep_txwq_t*))
-                        ucs_empty_function,
-    .cq_is_empty      = uct_sep_verbs_cq_is_empty,
-    .cq_arm           = uct_sep_verbs_cq_arm,
-    .own_cq_arm       = uct_sep_verbs_own_cq_arm
-};
+/* A way to post through libibverbs; all but that is common to them */
+#define UCT_SEP_VERBS_API(_name, _mode, _qp_create) \
+    const uct_sep_api_t uct_sep_api_##_name = { \
+        .name             = #_name, \
+        .ops_mode         = _mode, \
+        .progress         = uct_sep_verbs_progress_func, \
+        .init             = uct_sep_verbs_init, \
+        .cleanup          = uct_sep_verbs_cleanup, \
+        .cq_create        = uct_sep_verbs_cq_create, \
+        .srq_ops          = &uct_sep_verbs_srq_ops, \
+        .qp_create        = _qp_create, \
+        .responder_create = uct_sep_verbs_responder_create, \
+        .qp_map           = uct_sep_verbs_qp_map, \
+        .txwq_check       = (void (*)(uct_sep_iface_t*, \
+                                      const uct_sep_txwq_t*)) \
+                            ucs_empty_function, \
+        .cq_is_empty      = uct_sep_verbs_cq_is_empty, \
+        .cq_arm           = uct_sep_verbs_cq_arm, \
+        .own_cq_arm       = uct_sep_verbs_own_cq_arm \
+    };
+
+UCT_SEP_VERBS_API(verbs, UCT_SEP_OPS_VERBS, uct_sep_verbs_qp_create)
+UCT_SEP_VERBS_API(wr, UCT_SEP_OPS_VERBS | UCT_SEP_OPS_WR,
+                  uct_sep_verbs_qp_create_wr)

@@ -10,10 +10,11 @@ BEGIN_C_DECLS
 /**
  * @file sep_verbs.h
  *
- * UCX_SEP_API=verbs: the data path through libibverbs. A send queue counts work
- * requests, not basic blocks, and knows no addresses; everything else is as
- * with direct verbs. A work request's identifier is the index behind it,
- * a receive's the index of its buffer.
+ * UCX_SEP_API=verbs and wr: data paths through libibverbs, which differ in how
+ * they post (sep_verbs_req.inl). A send queue counts work requests, not basic
+ * blocks, and knows no addresses; everything else is as with direct verbs. A
+ * work request's identifier is the index behind it, a receive's the index of
+ * its buffer.
  */
 
 /**
@@ -41,8 +42,9 @@ struct uct_sep_verbs {
 };
 
 
-/** What depends on UCX_SEP_API, of this one. */
+/** What depends on UCX_SEP_API, of these two. */
 extern const uct_sep_api_t uct_sep_api_verbs;
+extern const uct_sep_api_t uct_sep_api_wr;
 
 
 /** Tables of operations, one for each row of sep_ops.h. */

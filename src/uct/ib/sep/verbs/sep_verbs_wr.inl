@@ -4,15 +4,14 @@
 #define UCT_SEP_VERBS_WR_INL
 
 #include <uct/ib/sep/iface/sep_bufs.h>
-#include <uct/ib/sep/post/sep_post.inl>
-#include <uct/ib/sep/verbs/sep_verbs.h>
+#include <uct/ib/sep/verbs/sep_verbs_req.inl>
 #include <uct/base/uct_iov.inl>
 
 /**
  * @file sep_verbs_wr.inl
  *
- * Work requests of sep_wr.inl, posted through libibverbs (ibv_wr_*). See there
- * for what they are and their arguments.
+ * Work requests of sep_wr.inl, posted through libibverbs. See there for what
+ * they are and their arguments.
  */
 
 #define UCT_SEP_WR_PUT_MAX_INL   UCT_SEP_VERBS_MAX_INLINE
@@ -32,24 +31,11 @@
 #define UCT_SEP_WR_COPIES_HEADER 1
 
 
-static UCS_F_ALWAYS_INLINE struct ibv_qp_ex *
-uct_sep_wr_start(const uct_sep_txwq_t *txwq, uint8_t fm)
-{
-    struct ibv_qp_ex *qp = txwq->qp_ex;
-
-    ibv_wr_start(qp);
-    qp->wr_id    = (uint16_t)(txwq->sw_pi + 1);
-    qp->wr_flags = ((fm & UCT_SEP_FM_SIGNALED) ? IBV_SEND_SIGNALED : 0) |
-                   ((fm & UCT_SEP_FM_SOLICITED) ? IBV_SEND_SOLICITED : 0) |
-                   ((fm & UCT_SEP_FM_FENCE) ? IBV_SEND_FENCE : 0);
-    return qp;
-}
-
-
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+uct_sep_wr_post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                uct_sep_verbs_req_t *req, unsigned mode)
 {
-    int ret = ibv_wr_complete(txwq->qp_ex);
+    int ret = uct_sep_verbs_req_complete(req, txwq, mode);
 
     if (ucs_unlikely(ret != 0)) {
         uct_sep_verbs_post_failed(iface, txwq, ret);
@@ -70,12 +56,12 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
                  uint8_t fm, unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uct_sep_verbs_req_t req;
 
     /* Verbs has no NOP: always use an RDMA write of no bytes */
-    ibv_wr_rdma_write(qp, 0, 0);
-    ibv_wr_set_sge(qp, 0, 0, 0);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE, 0, 0, fm, mode);
+    uct_sep_verbs_req_set_sge(&req, 0, NULL, 0, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -84,11 +70,12 @@ uct_sep_wr_put(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, const void *buffer,
                unsigned length, uint64_t remote_addr, uct_rkey_t rkey,
                uint8_t fm, unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uct_sep_verbs_req_t req;
 
-    ibv_wr_rdma_write(qp, uct_sep_rkey_value(rkey), remote_addr);
-    ibv_wr_set_inline_data(qp, (void*)buffer, length);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE, remote_addr,
+                           rkey, fm, mode);
+    uct_sep_verbs_req_set_inline(&req, buffer, length, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -103,23 +90,11 @@ uct_sep_wr_put_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_set_rdma(struct ibv_qp_ex *qp, unsigned opcode, uint64_t remote_addr,
-                    uct_rkey_t rkey)
+uct_sep_wr_set_desc(uct_sep_verbs_req_t *req, const uct_sep_desc_t *desc,
+                    uint32_t length, unsigned mode)
 {
-    if (opcode == MLX5_OPCODE_RDMA_WRITE) {
-        ibv_wr_rdma_write(qp, uct_sep_rkey_value(rkey), remote_addr);
-    } else {
-        ibv_wr_rdma_read(qp, uct_sep_rkey_value(rkey), remote_addr);
-    }
-}
-
-
-static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_set_desc(struct ibv_qp_ex *qp, const uct_sep_desc_t *desc,
-                    uint32_t length)
-{
-    ibv_wr_set_sge(qp, uct_sep_desc_lkey(desc),
-                   (uintptr_t)uct_sep_desc_buffer(desc), length);
+    uct_sep_verbs_req_set_sge(req, uct_sep_desc_lkey(desc),
+                              uct_sep_desc_buffer(desc), length, mode);
 }
 
 
@@ -129,11 +104,11 @@ uct_sep_wr_rdma(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, unsigned opcode,
                 uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
                 unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uct_sep_verbs_req_t req;
 
-    uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
-    uct_sep_wr_set_desc(qp, desc, length);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_rdma(&req, txwq, opcode, remote_addr, rkey, fm, mode);
+    uct_sep_wr_set_desc(&req, desc, length, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -179,14 +154,14 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     uint64_t remote_addr, uct_rkey_t rkey, uint8_t fm,
                     unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uct_sep_verbs_req_t req;
     struct ibv_sge sge[UCT_SEP_VERBS_MAX_SGE];
     size_t count;
 
-    uct_sep_wr_set_rdma(qp, opcode, remote_addr, rkey);
+    uct_sep_verbs_req_rdma(&req, txwq, opcode, remote_addr, rkey, fm, mode);
     count = uct_sep_wr_set_iov(iface, sge, iov, iovcnt);
-    ibv_wr_set_sge_list(qp, count, sge);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_set_sge_list(&req, count, sge, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -196,9 +171,9 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     uint32_t room, uct_sep_ring_tail_t tail, uint8_t fm,
                     unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
     void *dest           = message;
+    uct_sep_verbs_req_t req;
     ucs_iov_iter_t iov_iter;
     size_t i;
 
@@ -213,10 +188,11 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     memset(dest, 0, room - sizeof(tail) - length);
     memcpy(message + room - sizeof(tail), &tail, sizeof(tail));
 
-    ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
-                      txwq->ring.slot_end - room);
-    ibv_wr_set_inline_data(qp, message, room);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE,
+                           txwq->ring.slot_end - room, txwq->ring.rkey, fm,
+                           mode);
+    uct_sep_verbs_req_set_inline(&req, message, room, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -242,17 +218,18 @@ uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       uct_sep_ring_tail_t tail,
                       unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, 0);
     struct {
         uint64_t            first, second;
         uct_sep_ring_tail_t tail;
     } message = {first, second, tail};
+    uct_sep_verbs_req_t req;
 
     uct_sep_txwq_count_unsignaled(txwq);
-    ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
-                      txwq->ring.slot_end - sizeof(message));
-    ibv_wr_set_inline_data(qp, &message, sizeof(message));
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE,
+                           txwq->ring.slot_end - sizeof(message),
+                           txwq->ring.rkey, 0, mode);
+    uct_sep_verbs_req_set_inline(&req, &message, sizeof(message), mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -261,14 +238,15 @@ uct_sep_wr_ring_copy(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                      const uct_sep_desc_t *desc, uint32_t room, uint8_t fm,
                      unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uct_sep_verbs_req_t req;
 
-    ibv_wr_rdma_write(qp, uct_sep_rkey_value(txwq->ring.rkey),
-                      txwq->ring.slot_end - room);
-    ibv_wr_set_sge(qp, uct_sep_desc_lkey(desc),
-                   (uintptr_t)uct_sep_desc_buffer(desc) +
-                   sizeof(uct_sep_am_hdr_t), room);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE,
+                           txwq->ring.slot_end - room, txwq->ring.rkey, fm,
+                           mode);
+    uct_sep_verbs_req_set_sge(&req, uct_sep_desc_lkey(desc),
+                              (uct_sep_am_hdr_t*)uct_sep_desc_buffer(desc) + 1,
+                              room, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -284,31 +262,17 @@ uct_sep_wr_ring_copy_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 
 static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_set_send(struct ibv_qp_ex *qp, uct_sep_wr_am_t am)
-{
-    if (am.is_imm) {
-        ibv_wr_send_imm(qp, htobe32(am.imm));
-    } else {
-        ibv_wr_send(qp);
-    }
-}
-
-
-static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_send_short(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                       uct_sep_wr_am_t am, uint64_t header, const void *payload,
                       unsigned length, uint8_t fm, unsigned mode)
 {
-    struct ibv_qp_ex *qp       = uct_sep_wr_start(txwq, fm);
     uct_sep_am_short_hdr_t hdr = {.super.am_id = am.id, .header = header};
-    struct ibv_data_buf list[] = {
-        {.addr = &hdr, .length = sizeof(hdr)},
-        {.addr = (void*)payload, .length = length}
-    };
+    uct_sep_verbs_req_t req;
 
-    uct_sep_wr_set_send(qp, am);
-    ibv_wr_set_inline_data_list(qp, (length > 0) ? 2 : 1, list);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_send(&req, txwq, am, fm, mode);
+    uct_sep_verbs_req_set_inline_two(&req, &hdr, sizeof(hdr), payload, length,
+                                     mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -329,10 +293,10 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                           size_t iovcnt, size_t length, uint8_t fm,
                           unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
     uct_sep_am_hdr_t *hdr = (void*)message;
     void *dest            = hdr + 1;
+    uct_sep_verbs_req_t req;
     ucs_iov_iter_t iov_iter;
     size_t i;
 
@@ -348,9 +312,9 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         }
     }
 
-    uct_sep_wr_set_send(qp, am);
-    ibv_wr_set_inline_data(qp, message, sizeof(*hdr) + length);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_send(&req, txwq, am, fm, mode);
+    uct_sep_verbs_req_set_inline(&req, message, sizeof(*hdr) + length, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -359,11 +323,11 @@ uct_sep_wr_send(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                 uct_sep_wr_am_t am, const uct_sep_desc_t *desc,
                 uint32_t length, uint8_t fm, unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
+    uct_sep_verbs_req_t req;
 
-    uct_sep_wr_set_send(qp, am);
-    uct_sep_wr_set_desc(qp, desc, length);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_send(&req, txwq, am, fm, mode);
+    uct_sep_wr_set_desc(&req, desc, length, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -384,9 +348,9 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
                     uint8_t fm, unsigned mode)
 {
-    struct ibv_qp_ex *qp  = uct_sep_wr_start(txwq, fm);
     uct_sep_desc_t *desc  = ucs_derived_of(op, uct_sep_desc_t);
     uct_sep_am_hdr_t *hdr = uct_sep_desc_buffer(desc);
+    uct_sep_verbs_req_t req;
     struct ibv_sge sge[1 + UCT_SEP_AM_MAX_IOV];
     size_t count;
 
@@ -398,10 +362,10 @@ uct_sep_wr_send_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     sge[0].length = sizeof(*hdr) + header_length;
     sge[0].lkey   = uct_sep_desc_lkey(desc);
 
-    uct_sep_wr_set_send(qp, am);
+    uct_sep_verbs_req_send(&req, txwq, am, fm, mode);
     count = uct_sep_wr_set_iov(iface, sge + 1, iov, iovcnt);
-    ibv_wr_set_sge_list(qp, 1 + count, sge);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_set_sge_list(&req, 1 + count, sge, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 
@@ -411,17 +375,12 @@ uct_sep_wr_atomic(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                   uint64_t remote_addr, uct_rkey_t rkey,
                   const uct_sep_desc_t *desc, uint8_t fm, unsigned mode)
 {
-    struct ibv_qp_ex *qp = uct_sep_wr_start(txwq, fm);
-    uint32_t key         = uct_sep_rkey_value(uct_sep_rkey_strict(rkey));
+    uct_sep_verbs_req_t req;
 
-    if (atomic->opcode == MLX5_OPCODE_ATOMIC_CS) {
-        ibv_wr_atomic_cmp_swp(qp, key, remote_addr, atomic->compare,
-                              atomic->value);
-    } else {
-        ibv_wr_atomic_fetch_add(qp, key, remote_addr, atomic->value);
-    }
-    uct_sep_wr_set_desc(qp, desc, size);
-    uct_sep_wr_post(iface, txwq);
+    uct_sep_verbs_req_atomic(&req, txwq, atomic, remote_addr,
+                             uct_sep_rkey_strict(rkey), fm, mode);
+    uct_sep_wr_set_desc(&req, desc, size, mode);
+    uct_sep_wr_post(iface, txwq, &req, mode);
 }
 
 #endif
