@@ -275,6 +275,11 @@ _EAGER_UCX = "|".join((
     r"^test_ucp_am_nbx\b", r"^test_ucp_wakeup\b"))
 
 
+# Of UCX's tests through libibverbs: each kind of operation, and errors
+_VERBS_UCX = "|".join(("^uct_p2p_am_", "^uct_p2p_rma_", "^uct_amo",
+                       "^uct_p2p_err_"))
+
+
 # Of main_job with the eager channel: what sends many short messages, in threads
 # as well. With one ring, it goes from peer to peer.
 _EAGER_JOBS = (
@@ -369,6 +374,11 @@ PARTS = (
          "of the device's with the UAR pages of old kernels", tuple(
              Gtest(f"sep_gtest-{name}", "sep_gtest", tests=_MODE_TESTS,
                    environment=(variable,)) for name, variable in _MODES) + (
+             # Of a queue pair without a thread domain, libmlx5 locks what it
+             # posts to
+             Gtest("sep_gtest-static_verbs", "sep_gtest",
+                   tests="*test_sep_uct_ops.*/verbs:*test_sep_uct_ops.*/wr",
+                   environment=("UCX_SEP_CATEGORY=static",)),
              Gtest("device_gtest-legacy_uars", "device_gtest",
                    environment=("MLX5SIM_UAR_MODE=legacy",)),)),
 
@@ -427,7 +437,11 @@ PARTS = (
         Conformance("eager channel:", (
             "--group", "uct", "--group", "ucp", "--only", "sep",
             "--tests", _EAGER_UCX, "--set", "UCX_SEP_EAGER=y",
-            "--set", "UCX_SEP_EAGER_POLL_SET=1")))),
+            "--set", "UCX_SEP_EAGER_POLL_SET=1")),
+        *(Conformance(f"{api}:", ("--group", "uct", "--only", "sep",
+                                  "--tests", _VERBS_UCX,
+                                  "--set", f"UCX_SEP_API={api}"))
+          for api in ("verbs", "wr")))),
 
     Part("ucp", "tests of a UCX that is built with the optimisations of "
          "src/ucp/opt", _ucp()),
