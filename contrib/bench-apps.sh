@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Direct verbs against verbs under MPI programs, on the software mlx5 device
-# (docs/applications.md): sep_mlx5 with UCX_SEP_API=dv and =verbs, and UCX's own
-# rc_mlx5 and rc_verbs. Release builds, and UCX in release configuration.
+# (docs/applications.md): sep_mlx5 with UCX_SEP_API=dv, =wr and =verbs, and UCX's
+# own rc_mlx5 and rc_verbs. Release builds, and UCX in release configuration.
 #
 #   contrib/bench-apps.sh --sweep         point to point and collectives by size:
 #                                         instructions, then times
@@ -14,7 +14,7 @@
 #                                         2 and 4 ranks: results that are right and
 #                                         the same, times, work of the device
 #
-# Options: --tsv          row, unit, the four, and three ratios
+# Options: --tsv          row, unit, the five, and their ratios
 #          --counts, --times  only these of --sweep
 #          --only NAME    only this; may be repeated: pingpong, rate, barrier,
 #                         bcast, allreduce, alltoall, allgather; mpich, openmpi;
@@ -37,7 +37,7 @@
 # bcast: on average over the roots.
 #
 # Times: us per message or call, as many ranks as there are processors, 2 to 4. The
-# four alternate within a run. On the software device they are worth something only
+# five alternate within a run. On the software device they are worth something only
 # as ratios, and on a busy machine nothing.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh

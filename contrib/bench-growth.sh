@@ -16,7 +16,7 @@
 # Options: --ucp              --peers: one worker of UCP instead
 #          --tsv              with tabs
 #          --quick            fewer peers, processes and libraries
-#          --only TRANSPORT   sep_mlx5, "sep_mlx5 verbs", rc_mlx5 or rc_verbs; may be
+#          --only TRANSPORT   sep_mlx5, "sep_mlx5 wr", rc_mlx5 or rc_verbs; may be
 #                             repeated (default: all; of --init, sep_mlx5 and
 #                             rc_mlx5)
 #          --count N          --peers: so many at most

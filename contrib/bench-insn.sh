@@ -25,7 +25,8 @@
 #          --category C,...  measure sep_mlx5 in these sharing categories, or in
 #                         all of them: a column each, without a comparison
 #          --apis         direct verbs and libibverbs: a column each for sep_mlx5
-#                         with UCX_SEP_API=dv and =verbs, rc_mlx5 and rc_verbs
+#                         with UCX_SEP_API=dv, =wr and =verbs, rc_mlx5 and
+#                         rc_verbs
 #
 # put_short, am_short, get_bcopy, fadd64: 8 bytes. put_bcopy, am_bcopy: 1 KB,
 # with the copy. recv: progress that receives an 8-byte active message.
@@ -99,7 +100,8 @@ fi
 # A column is a transport, which the API may follow, or sep_mlx5 in a category.
 columns=("${transports[@]}")
 [[ ${#categories[@]} == 0 ]] || columns=("${categories[@]}")
-[[ -z $apis ]] || columns=("sep_mlx5 (dv)" "sep_mlx5 (verbs)" rc_mlx5 rc_verbs)
+[[ -z $apis ]] || columns=("sep_mlx5 (dv)" "sep_mlx5 (wr)" "sep_mlx5 (verbs)"
+                          rc_mlx5 rc_verbs)
 
 # Whether two transports are compared, and not ways or categories of one.
 compares()
@@ -145,7 +147,10 @@ measure()
 {
     local transport=${1%% (*} dir=$results/$1 category="" api=dv callgrind
     local options=()
-    [[ $1 != *"(verbs)" ]] || api=verbs
+    if [[ $1 == *" ("* ]]; then
+        api=${1##* \(}
+        api=${api%)}
+    fi
     if [[ ${#categories[@]} -gt 0 ]]; then
         transport=sep_mlx5
         category=$1
@@ -161,7 +166,7 @@ measure()
                --px-file-backed=allregs-at-mem-access)
 
     sep_say "Counting the instructions of $transport${category:+, $category}" >&2
-    run "$transport" "$category" $api "$count" "$dir/counts" "$dir/log" \
+    run "$transport" "$category" "$api" "$count" "$dir/counts" "$dir/log" \
         "${callgrind[@]}" --callgrind-out-file="$dir/callgrind.out"
     "$SEP_TOP/bench/callgrind_insn.py" sum "$dir/counts" \
         "$dir"/callgrind.out* > "$dir/insn"
@@ -174,7 +179,7 @@ measure()
     # is.
     sep_say "Counting the lines that $transport touches" >&2
     options=(-l)
-    run "$transport" "$category" $api 64 "$dir/line-counts" "$dir/line-log" \
+    run "$transport" "$category" "$api" 64 "$dir/line-counts" "$dir/line-log" \
         "${callgrind[@]}" --callgrind-out-file="$dir/lines.out" \
         --cache-sim=yes --I1=1048576,16,64 --D1=1048576,16,64 \
         --LL=2097152,16,64
@@ -184,7 +189,7 @@ measure()
     sep_say "Counting what the device does for $transport" >&2
     mkdir -p "$dir/counters"
     options=(-s "'$build/bin/mlx5sim-stat' --json" -o "$dir/counters/of")
-    run "$transport" "$category" $api "$count" "$dir/device-counts" \
+    run "$transport" "$category" "$api" "$count" "$dir/device-counts" \
         "$dir/device-log"
     "$SEP_TOP/bench/device_counts.py" "$dir/device-counts" \
         "$dir/counters/of" > "$dir/device"

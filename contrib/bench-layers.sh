@@ -27,7 +27,7 @@
 # A put is from the call of MPI_Put until it returns, when it has been posted; a flush
 # from the call of MPI_Win_flush until it returns, with as many polls as it takes if
 # the adapter has answered before each of them. "system" is libc and the dynamic
-# linker, "other" any other library. Transports "sep_mlx5 (verbs)" and rc_verbs post by libibverbs.
+# linker, "other" any other library. Transports "sep_mlx5 (wr)" and rc_verbs post by libibverbs.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -106,7 +106,7 @@ choose()
     case $2 in
     rc_mlx5)  tls=rc_mlx5,ud_mlx5:aux ;;
     rc_verbs) tls=rc_verbs,ud_verbs:aux ;;
-    *)        [[ $2 != *verbs* ]] || api=verbs
+    *)        [[ $2 != *"(wr)" ]] || api=wr
               # A module of the UCX that we build; others need it loaded
               [[ $1 == stock || $1 == patched ]] ||
                   launcher=("${build[$1]}/bin/sep-run" --only) ;;
@@ -173,7 +173,7 @@ wanted()
 }
 
 mpis=(mpich openmpi)
-transports=(rc_mlx5 sep_mlx5 rc_verbs "sep_mlx5 (verbs)")
+transports=(rc_mlx5 sep_mlx5 rc_verbs "sep_mlx5 (wr)")
 if [[ -n $quick ]]; then
     mpis=(mpich)
     transports=(rc_mlx5 sep_mlx5)

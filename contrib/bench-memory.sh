@@ -7,7 +7,7 @@
 # and queue pair).
 #
 #   contrib/bench-memory.sh        a table
-#   contrib/bench-memory.sh --tsv  what, kind, sep_mlx5, sep_mlx5 (verbs), rc_mlx5
+#   contrib/bench-memory.sh --tsv  what, kind, sep_mlx5, sep_mlx5 (wr), rc_mlx5
 #
 # Options: --ucx PREFIX   a UCX that contrib/build-ucx-release.sh installed
 #                         (default: build/ucx-release, built if it is not there)
@@ -68,13 +68,13 @@ measure()
 }
 
 measure sep_mlx5 dv
-measure sep_mlx5 verbs
+measure sep_mlx5 wr
 measure rc_mlx5 dv
 
 table()
 {
-    printf 'what\tkind\tsep_mlx5\tsep_mlx5 (verbs)\trc_mlx5\n'
-    paste -d ' ' "$results/sep_mlx5.dv" "$results/sep_mlx5.verbs" \
+    printf 'what\tkind\tsep_mlx5\tsep_mlx5 (wr)\trc_mlx5\n'
+    paste -d ' ' "$results/sep_mlx5.dv" "$results/sep_mlx5.wr" \
         "$results/rc_mlx5.dv" | awk -v OFS='\t' '
         { print $1, "heap", $2, $6, $10
           print $1, "mapped", $3, $7, $11

@@ -8,8 +8,8 @@ from book.counts import MICHALOWICZ, PAPADOPOULOU
 from book.figure import COLOURS
 from book.table import Table, differences
 
-SEP, VERBS, RC, RC_VERBS = "sep_mlx5", "sep_mlx5 verbs", "rc_mlx5", "rc_verbs"
-TRANSPORTS = (SEP, VERBS, RC, RC_VERBS)
+SEP, WR, RC, RC_VERBS = "sep_mlx5", "sep_mlx5 wr", "rc_mlx5", "rc_verbs"
+TRANSPORTS = (SEP, WR, RC, RC_VERBS)
 
 
 def named(table, columns):
@@ -70,15 +70,15 @@ class Peers(Chapter):
                 unused = self.curve(table, transport, "heap", False)
                 used = self.curve(table, transport, "heap", True)
                 row.append(kilobytes(unused[number]))
-                if transport in (SEP, VERBS):
+                if transport in (SEP, WR):
                     row.append(kilobytes(used[number]))
             row += [self.curve(table, SEP, "qps", False)[number],
                     self.curve(table, SEP, "qps", True)[number],
                     self.curve(table, RC, "qps", False)[number]]
             rows.append(row)
         return Table(["peers", "sep_mlx5, unused, KB",
-                      f"used, of {last}, KB", "verbs, unused, KB",
-                      f"verbs, used, of {last}, KB", "rc_mlx5, KB",
+                      f"used, of {last}, KB", "wr, unused, KB",
+                      f"wr, used, of {last}, KB", "rc_mlx5, KB",
                       "rc_verbs, KB", "QPs sep_mlx5, unused", "used",
                       "QPs rc_mlx5"], rows)
 
@@ -108,8 +108,8 @@ class Peers(Chapter):
             f"{self.slope(table, SEP, 'heap', False):.0f} bytes and no queue " \
             f"pair; used, {self.slope(table, SEP, 'heap', True) / 1024:.1f} " \
             "KB with direct verbs, " \
-            f"{self.slope(table, VERBS, 'heap', True) / 1024:.1f} KB with " \
-            f"libibverbs. {last} endpoints of which 8 are used take " \
+            f"{self.slope(table, WR, 'heap', True) / 1024:.1f} KB with " \
+            f"libibverbs (wr). {last} endpoints of which 8 are used take " \
             f"{few / 1024:.0f} KB, with rc_mlx5 {many / 1024:.0f} KB. Each peer " \
             "takes the same, the first as the last. Making, connecting and " \
             f"using an endpoint is {work} instructions (median of the rows " \
@@ -119,7 +119,7 @@ class Peers(Chapter):
     def draw(self, table, plot):
         axes = plot.subplots()
         for transport, colour in zip(TRANSPORTS, COLOURS):
-            kinds = (False, True) if transport in (SEP, VERBS) else (False,)
+            kinds = (False, True) if transport in (SEP, WR) else (False,)
             for used in kinds:
                 points = {number: value for number, value in self.curve(
                     table, transport, "heap", used).items() if number and value}

@@ -73,7 +73,7 @@ class Layers(Chapter):
         for axis, operation in zip(axes, ("put_8", "flush_one_put")):
             rows = [row for row in table.records()
                     if row["operation"] == operation and row["mpi"] == "mpich"
-                    and "verbs" not in row["transport"]]
+                    and row["transport"] in ("rc_mlx5", "sep_mlx5")]
             names = [f"{row['ucx']}, {row['transport']}" for row in rows]
             below = [0.0] * len(rows)
             for layer, colour in zip(LAYERS, COLOURS):

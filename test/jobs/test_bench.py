@@ -197,7 +197,7 @@ class Layers(unittest.TestCase):
 
     def test_each_layer_has_its_part(self):
         for transport, calls_verbs in (("sep_mlx5", False),
-                                       ("sep_mlx5 (verbs)", True)):
+                                       ("sep_mlx5 (wr)", True)):
             rows = self.rows("--only", transport)
             self.assertEqual(list(rows), ["put_8", "flush_one_put"])
             for row in rows.values():

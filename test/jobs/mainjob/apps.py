@@ -13,19 +13,21 @@ from dataclasses import dataclass, field
 
 from . import applications, bench, device, jobs, process
 
-DV, VERBS, RC_MLX5, RC_VERBS = COLUMNS = (
-    "sep_mlx5 (dv)", "sep_mlx5 (verbs)", "rc_mlx5", "rc_verbs")
+DV, WR, VERBS, RC_MLX5, RC_VERBS = COLUMNS = (
+    "sep_mlx5 (dv)", "sep_mlx5 (wr)", "sep_mlx5 (verbs)", "rc_mlx5",
+    "rc_verbs")
 
 SETTINGS = {
     DV: {"UCX_TLS": "sep_mlx5", "UCX_SEP_API": "dv"},
+    WR: {"UCX_TLS": "sep_mlx5", "UCX_SEP_API": "wr"},
     VERBS: {"UCX_TLS": "sep_mlx5", "UCX_SEP_API": "verbs"},
     RC_MLX5: {"UCX_TLS": "rc_x"},
     RC_VERBS: {"UCX_TLS": "rc_v"},
 }
 
 # What the last columns of a table divide
-RATIOS = {"dv/verbs": (DV, VERBS), "rc_mlx5/rc_verbs": (RC_MLX5, RC_VERBS),
-          "dv/rc_mlx5": (DV, RC_MLX5)}
+RATIOS = {"dv/verbs": (DV, VERBS), "wr/verbs": (WR, VERBS),
+          "rc_mlx5/rc_verbs": (RC_MLX5, RC_VERBS), "dv/rc_mlx5": (DV, RC_MLX5)}
 
 # Copies of the processor's own (REP MOVS) count as an instruction per byte under
 # valgrind; so copies are loops when they are counted.
@@ -134,7 +136,7 @@ class Bench(bench.Bench):
         return SETTINGS[column]
 
     def is_ours(self, column):
-        return column in (DV, VERBS)
+        return column in (DV, WR, VERBS)
 
     def run_job(self, column, job, argv, extra=None, where=None):
         """(result, counters of the device) of a job that ended well, with its

@@ -34,7 +34,7 @@ MASSIF = ("valgrind", "--tool=massif", "-q", "--time-unit=i", "--depth=1",
 # What is compared: name, UCT's name of the transport, UCX_TLS, UCX_SEP_API
 TRANSPORTS = {
     "sep_mlx5":       ("sep_mlx5", "sep_mlx5", "dv"),
-    "sep_mlx5 verbs": ("sep_mlx5", "sep_mlx5", "verbs"),
+    "sep_mlx5 wr":    ("sep_mlx5", "sep_mlx5", "wr"),
     "rc_mlx5":        ("rc_mlx5", "rc_x", ""),
     "rc_verbs":       ("rc_verbs", "rc_v", ""),
 }
