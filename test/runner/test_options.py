@@ -36,7 +36,11 @@ class Patterns(unittest.TestCase):
 
     def test_parts(self):
         every = [part.name for part in parts.PARTS]
-        self.assertEqual([every], self.names())
+        by_name = [part.name for part in parts.PARTS if part.by_name]
+        self.assertTrue(by_name)
+        self.assertEqual([[name for name in every if name not in by_name]],
+                         self.names())
+        self.assertEqual([by_name], self.names(*by_name))
         self.assertEqual([["unit", "ucp"]], self.names("ucp", "unit"))
         self.assertEqual([["modes"]], self.names("--one", "modes/x*"))
         self.assertEqual([["jobs"]], self.names("jobs", "--one", "x"))

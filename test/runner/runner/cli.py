@@ -31,6 +31,11 @@ def main(arguments=None):
     if chosen.list:
         print("\n".join(session.listed))
         return 0 if session.listed else 1
+    if not chosen.parts and not chosen.one:
+        for part in parts.PARTS:
+            if part.by_name:
+                session.console.say("not run, as it is not named: "
+                                    f"contrib/check.sh {part.name}")
     return session.console.closing(session.results, session.times, seed,
                                    session.left_out)
 

@@ -11,7 +11,7 @@ from .parts import PARTS
 _NAMES = [part.name for part in PARTS]
 
 _EPILOG = """\
-parts (default: all)
+parts (default: all but those in brackets)
 %s
 
 examples
@@ -80,7 +80,8 @@ def parse(arguments):
 
 
 def _about(part):
-    return f"  {part.name:<12} {part.about}"
+    name = f"[{part.name}]" if part.by_name else part.name
+    return f"  {name:<12} {part.about}"
 
 
 def _positive(text):
@@ -115,7 +116,7 @@ def chosen_parts(options):
     if options.parts:
         return [[part for part in PARTS if part.name in options.parts]]
     if not options.one:
-        return [list(PARTS)]
+        return [[part for part in PARTS if not part.by_name]]
     begins = [pattern.partition("/")[0] for pattern in options.one]
     named = [part for part in PARTS if part.name in begins]
     if all(name in _NAMES for name in begins):

@@ -134,6 +134,8 @@ class Part:
     name: str
     about: str
     rows: tuple
+    by_name: bool = False       # run only if it is named: too long, for what it
+                                # finds, to be run on each commit
 
 
 # Suites that look at what the process as a whole has, and would see what others
@@ -416,7 +418,7 @@ PARTS = (
              Check("counted chapters of the book", (
                  "contrib/book.sh", "--build", "build/check", "--check",
                  "--only", "instructions", "--only", "eager"), build=PLAIN,
-                   needs=(UCX_RELEASE,)),)),
+                   needs=(UCX_RELEASE,)),), by_name=True),
 
     Part("compilers", "jobs with a transport that is compiled for this processor "
          "and across files (-O3 -march=native -flto)", _COMPILED),
