@@ -58,7 +58,8 @@ static const char *const mlx5sim_pci_wr_ordering_names[] = {
     "per_mkey", "force_relax", NULL
 };
 
-static const char *const mlx5sim_exec_names[] = {"sync", "deferred", NULL};
+static const char *const mlx5sim_exec_names[] = {"sync", "deferred",
+                                                 "stepped", NULL};
 
 static const char *const mlx5sim_log_names[] = {
     "none", "error", "warn", "info", "debug", "trace", NULL
@@ -254,7 +255,8 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      MLX5SIM_CONFIG_FIELD(exec), "sync", 0, 0, mlx5sim_exec_names, NULL, NULL,
      "When work requests are executed. sync: before the store that rings the "
      "doorbell returns. deferred: later, packet by packet, in an order that "
-     "MLX5SIM_SEED chooses"},
+     "MLX5SIM_SEED chooses. stepped: the same, but only when the program asks "
+     "for a step"},
     {"MLX5SIM_DELAY", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(delay), "8", 0, 1000, NULL, NULL, NULL,
      "Deferred execution: rounds of the scheduler that a step waits at most, "

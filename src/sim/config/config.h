@@ -64,8 +64,9 @@ typedef enum {
 
 /** When work requests are executed: value of MLX5SIM_EXEC. */
 typedef enum {
-    MLX5SIM_EXEC_SYNC,    /**< by the doorbell that rings for them */
-    MLX5SIM_EXEC_DEFERRED /**< later, step by step */
+    MLX5SIM_EXEC_SYNC,     /**< by the doorbell that rings for them */
+    MLX5SIM_EXEC_DEFERRED, /**< later, step by step */
+    MLX5SIM_EXEC_STEPPED   /**< deferred, and the program makes the steps */
 } mlx5sim_exec_t;
 
 /** Verbosity: value of MLX5SIM_LOG. */

@@ -64,6 +64,11 @@ void mlx5sim_seed_init(const char *value)
     mlx5sim_seed_value = seed;
 }
 
+void mlx5sim_seed_set(uint64_t seed)
+{
+    mlx5sim_seed_value = seed;
+}
+
 void mlx5sim_seed_tell(void)
 {
     if (!atomic_flag_test_and_set(&mlx5sim_seed_is_told)) {

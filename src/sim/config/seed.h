@@ -17,6 +17,9 @@ int mlx5sim_seed_check(const char *value);
 /** Set the seed of this process. @param value  Checked. */
 void mlx5sim_seed_init(const char *value);
 
+/** Set the seed of this process anew. */
+void mlx5sim_seed_set(uint64_t seed);
+
 /** A mode that needs the seed is on: say on standard error, once in a process,
  *  which it is. */
 void mlx5sim_seed_tell(void);

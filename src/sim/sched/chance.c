@@ -18,6 +18,11 @@ int mlx5sim_chance_is_deferred(void)
     return mlx5sim_chances.is_deferred;
 }
 
+int mlx5sim_chance_is_stepped(void)
+{
+    return mlx5sim_chances.is_stepped;
+}
+
 uint64_t mlx5sim_chance(mlx5sim_chance_kind_t kind, uint32_t qpn,
                         uint64_t number)
 {

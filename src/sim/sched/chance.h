@@ -15,6 +15,7 @@
 /** How a process executes work requests. */
 typedef struct mlx5sim_chance {
     int      is_deferred; /* else a doorbell executes what it rings for */
+    int      is_stepped;  /* deferred, and the program makes the rounds */
     unsigned delay;       /* rounds of the scheduler that a step may wait */
     unsigned loss;        /* packets of 1000 that are lost */
 } mlx5sim_chance_t;
@@ -42,7 +43,12 @@ void mlx5sim_chance_init(const mlx5sim_chance_t *chance);
 /** Whether work requests are executed later than at the doorbell. */
 int mlx5sim_chance_is_deferred(void);
 
-/** Throw for QP @a qpn and step @a number of its kind. */
+/** Whether the program makes the rounds, mlx5sim_helper_step(), and no time
+ *  passes otherwise. */
+int mlx5sim_chance_is_stepped(void);
+
+/** Throw for QP @a qpn (by mlx5sim_pipe_new()) and step @a number of its
+ *  kind. */
 uint64_t mlx5sim_chance(mlx5sim_chance_kind_t kind, uint32_t qpn,
                         uint64_t number);
 

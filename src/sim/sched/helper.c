@@ -28,6 +28,9 @@
 static pthread_mutex_t mlx5sim_helper_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_helper_running;
 
+/* Stepped execution: when time starts, on no particular clock */
+#define MLX5SIM_HELPER_START_NS 1000000000
+
 /* Rounds for which completions are held back at most, to be compressed with
  * others, and how many of them are the last with one chance */
 #define MLX5SIM_HELPER_GATHER      16
@@ -47,6 +50,12 @@ static mlx5sim_helper_qp_t *mlx5sim_helper_qps;
 static uint32_t mlx5sim_helper_num_qps;
 static uint32_t mlx5sim_helper_max_qps;
 static _Atomic uint32_t mlx5sim_helper_visitors; /* others that want it */
+
+/* Stepped execution: number of the next round, and of the next QP that is
+ * made. QP numbers depend on what others have made: these let the same program
+ * meet the same fate. */
+static uint64_t mlx5sim_helper_round;
+static uint32_t mlx5sim_helper_serial;
 
 
 static void mlx5sim_helper_qps_lock(void)
@@ -69,7 +78,8 @@ int mlx5sim_helper_add_qp(mlx5sim_qp_obj_t *qp)
     int ret = 0;
 
     if (mlx5sim_chance_is_deferred()) {
-        pipe = mlx5sim_pipe_new();
+        pipe = mlx5sim_pipe_new(mlx5sim_chance_is_stepped() ?
+                                        mlx5sim_helper_serial++ : qp->qp.qpn);
         if (pipe == NULL) {
             return -1;
         }
@@ -223,6 +233,10 @@ static void *mlx5sim_helper_main(void *arg)
     mlx5sim_proc_live(proc);
     sem_post(arg);
     prctl(PR_SET_NAME, "mlx5sim", 0, 0, 0);
+    while (mlx5sim_chance_is_stepped() && (atomic_load(&proc->tag) == tag)) {
+        /* not for kicks: only its life counts */
+        syscall(SYS_futex, &proc->tag, FUTEX_WAIT, tag, NULL, NULL, 0);
+    }
     /* waiting for a receive buffer takes microseconds: the default slack is too
      * long */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
@@ -253,6 +267,31 @@ static void *mlx5sim_helper_main(void *arg)
     return NULL;
 }
 
+int mlx5sim_helper_step(void)
+{
+    mlx5sim_pace_t pace = {};
+    uint64_t now, next;
+
+    if (!mlx5sim_chance_is_stepped()) {
+        errno = EINVAL;
+        return -1;
+    }
+
+    mlx5sim_batch_open();
+    next = mlx5sim_helper_scan(&mlx5sim_helper_round, &pace);
+    mlx5sim_batch_close();
+    now = mlx5sim_now_ns() + MLX5SIM_PACE_NS;
+    mlx5sim_now_set((next > now) ? next : now);
+    return next != 0;
+}
+
+void mlx5sim_helper_restart(void)
+{
+    mlx5sim_helper_round  = 0;
+    mlx5sim_helper_serial = 0;
+    mlx5sim_now_set(MLX5SIM_HELPER_START_NS);
+}
+
 int mlx5sim_helper_start(void)
 {
     sigset_t all, old;
@@ -266,6 +305,9 @@ int mlx5sim_helper_start(void)
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
         sem_init(&is_living, 0, 0);
+        if (mlx5sim_chance_is_stepped()) {
+            mlx5sim_helper_restart();
+        }
         ret = pthread_create(&thread, NULL, mlx5sim_helper_main, &is_living);
         pthread_sigmask(SIG_SETMASK, &old, NULL);
         if (ret == 0) {

@@ -10,8 +10,12 @@
  * thread does it, at mlx5sim_qp_obj_t.retry_at; the sq_lock is held.
  */
 
-/** CLOCK_MONOTONIC, in ns. */
+/** CLOCK_MONOTONIC, in ns, or what it was set to. */
 uint64_t mlx5sim_now_ns(void);
+
+/** Stepped execution: it is @a now, in ns and not 0, until this is called
+ *  again. */
+void mlx5sim_now_set(uint64_t now);
 
 /** The responder has no receive: try again later, or give up.
  *  @param timer  Pause it asks for, in ns.

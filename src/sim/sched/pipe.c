@@ -21,9 +21,14 @@
 #define MLX5SIM_PIPE_TIMEOUT   32
 
 
-mlx5sim_pipe_t *mlx5sim_pipe_new(void)
+mlx5sim_pipe_t *mlx5sim_pipe_new(uint32_t die)
 {
-    return calloc(1, sizeof(mlx5sim_pipe_t));
+    mlx5sim_pipe_t *pipe = calloc(1, sizeof(*pipe));
+
+    if (pipe != NULL) {
+        pipe->die = die;
+    }
+    return pipe;
 }
 
 void mlx5sim_pipe_free(mlx5sim_pipe_t *pipe)
@@ -198,7 +203,7 @@ static void mlx5sim_pipe_step(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     unsigned burst;
 
     ++pipe->steps[lane];
-    burst = mlx5sim_chance(MLX5SIM_CHANCE_BURST, qp->qp.qpn,
+    burst = mlx5sim_chance(MLX5SIM_CHANCE_BURST, pipe->die,
                            ((uint64_t)lane << 56) | pipe->steps[lane]) %
             MLX5SIM_PIPE_BURST;
     switch (lane) {
@@ -223,7 +228,7 @@ static void mlx5sim_pipe_step(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
         do {
             mlx5sim_pipe_place(pipe, qp,
                                mlx5sim_chance(MLX5SIM_CHANCE_PLACE,
-                                              qp->qp.qpn,
+                                              pipe->die,
                                               (pipe->steps[lane] << 2) |
                                               burst));
         } while ((burst-- > 0) && mlx5sim_pipe_can_place(pipe, qp));
@@ -268,7 +273,7 @@ mlx5sim_pipe_run_lane(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
             kind = MLX5SIM_CHANCE_CONTINUE;
         }
         pipe->is_drawn[lane] = 1;
-        pipe->due[lane]      = round + mlx5sim_chance_wait(kind, qp->qp.qpn,
+        pipe->due[lane]      = round + mlx5sim_chance_wait(kind, pipe->die,
                                                            pipe->steps[lane]);
         if ((lane == MLX5SIM_LANE_TIMER) && !pipe->is_gone) {
             pipe->due[lane] += MLX5SIM_PIPE_TIMEOUT;
@@ -289,7 +294,7 @@ mlx5sim_pipe_run_lanes(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
                        uint64_t round, uint64_t *due_p)
 {
     unsigned first             = mlx5sim_chance(MLX5SIM_CHANCE_ORDER,
-                                                qp->qp.qpn, round);
+                                                pipe->die, round);
     mlx5sim_pipe_state_t state = mlx5sim_pipe_run_lane(pipe, qp,
                                                        MLX5SIM_LANE_PLACE,
                                                        round, due_p);
@@ -324,7 +329,7 @@ mlx5sim_pipe_run_flush(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     if (!pipe->is_drawn[MLX5SIM_LANE_COMPLETE]) {
         pipe->is_drawn[MLX5SIM_LANE_COMPLETE] = 1;
         pipe->due[MLX5SIM_LANE_COMPLETE]      =
-                round + mlx5sim_chance_wait(MLX5SIM_CHANCE_FLUSH, qp->qp.qpn,
+                round + mlx5sim_chance_wait(MLX5SIM_CHANCE_FLUSH, pipe->die,
                                             pipe->steps[MLX5SIM_LANE_COMPLETE]);
     }
 

@@ -23,8 +23,9 @@ typedef enum {
     MLX5SIM_PIPE_MOVED    /* a step was made */
 } mlx5sim_pipe_state_t;
 
-/** A pipe without work. @return NULL without memory. */
-mlx5sim_pipe_t *mlx5sim_pipe_new(void);
+/** A pipe without work. @param die  What chance knows its QP by. @return NULL
+ *  without memory. */
+mlx5sim_pipe_t *mlx5sim_pipe_new(uint32_t die);
 
 void mlx5sim_pipe_free(mlx5sim_pipe_t *pipe);
 

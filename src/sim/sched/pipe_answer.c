@@ -222,7 +222,7 @@ void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     int is_lost;
 
     ++pipe->heard;
-    is_lost = mlx5sim_chance_is_lost(MLX5SIM_CHANCE_UNHEARD, qp->qp.qpn,
+    is_lost = mlx5sim_chance_is_lost(MLX5SIM_CHANCE_UNHEARD, pipe->die,
                                      pipe->heard);
     if ((answer.landing == MLX5SIM_LANDED_READ) ||
         (answer.landing == MLX5SIM_LANDED_ATOMIC)) {

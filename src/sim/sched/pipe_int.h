@@ -68,6 +68,7 @@ typedef struct mlx5sim_answer {
 } mlx5sim_answer_t;
 
 struct mlx5sim_pipe {
+    uint32_t         die;        /* of mlx5sim_pipe_new() */
     mlx5sim_flight_t flights[MLX5SIM_PIPE_FLIGHTS];
     mlx5sim_answer_t answers[MLX5SIM_PIPE_ANSWERS]; /* first to come first */
     unsigned         num_answers;

@@ -174,7 +174,7 @@ void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     int is_lost;
 
     ++pipe->sends;
-    is_lost = mlx5sim_chance_is_lost(MLX5SIM_CHANCE_LOST, qp->qp.qpn,
+    is_lost = mlx5sim_chance_is_lost(MLX5SIM_CHANCE_LOST, pipe->die,
                                      pipe->sends);
     if (mlx5sim_flight_read(qp, flight, &wqe) != 0) {
         syndrome = MLX5SIM_SYNDROME_LOCAL_QP_OP;

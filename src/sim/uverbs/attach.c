@@ -45,7 +45,8 @@ static void mlx5sim_attach_init_chance(void)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
     mlx5sim_chance_t chance        = {
-        .is_deferred = config->exec == MLX5SIM_EXEC_DEFERRED,
+        .is_deferred = config->exec != MLX5SIM_EXEC_SYNC,
+        .is_stepped  = config->exec == MLX5SIM_EXEC_STEPPED,
         .delay       = config->delay,
         .loss        = config->loss
     };

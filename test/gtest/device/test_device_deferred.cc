@@ -843,7 +843,7 @@ TEST_F(test_device_deferred, values_that_are_none_are_refused)
 {
     static const struct {
         const char *name, *value, *allowed;
-    } cases[] = {{"MLX5SIM_EXEC", "later", "sync, deferred"},
+    } cases[] = {{"MLX5SIM_EXEC", "later", "sync, deferred, stepped"},
                  {"MLX5SIM_DELAY", "1001", "0 to 1000"},
                  {"MLX5SIM_LOSS", "-1", "0 to 1000"},
                  {"MLX5SIM_SEED", "often", "random"}};
