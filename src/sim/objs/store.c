@@ -395,6 +395,23 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
     return NULL;
 }
 
+void mlx5sim_obj_restart(mlx5sim_obj_kind_t kind)
+{
+    mlx5sim_table_t *table = &mlx5sim_store->tables[kind];
+    uint32_t first         = mlx5sim_kinds[kind].first;
+    uint32_t high          = atomic_load(&table->high);
+    mlx5sim_obj_t *obj;
+    uint32_t index;
+
+    for (index = first; index < high; ++index) {
+        obj = mlx5sim_obj_at(kind, index);
+        if (atomic_load(&obj->owner) == 0) {
+            obj->gen = 0;
+        }
+    }
+    atomic_store(&table->cursor, first);
+}
+
 void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *ptr)
 {
     mlx5sim_obj_t *obj = ptr;

@@ -85,6 +85,10 @@ uint32_t mlx5sim_obj_index(mlx5sim_obj_kind_t kind, const void *obj);
  */
 void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx);
 
+/** Begin anew with the first slot, and with the numbers of those that are free:
+ *  nobody may still hold any of these. */
+void mlx5sim_obj_restart(mlx5sim_obj_kind_t kind);
+
 /** Give the slot back. The caller made sure that nobody uses it. */
 void mlx5sim_obj_free(mlx5sim_obj_kind_t kind, void *obj);
 

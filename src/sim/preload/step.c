@@ -7,6 +7,7 @@
 
 #include <sim/config/seed.h>
 #include <sim/preload/export.h>
+#include <sim/sched/chance.h>
 #include <sim/sched/helper.h>
 
 #include <stdint.h>
@@ -22,6 +23,8 @@ MLX5SIM_EXPORT int mlx5sim_step(void)
 
 MLX5SIM_EXPORT void mlx5sim_restart(uint64_t seed)
 {
-    mlx5sim_seed_set(seed);
-    mlx5sim_helper_restart();
+    if (mlx5sim_chance_is_stepped()) {
+        mlx5sim_seed_set(seed);
+        mlx5sim_helper_restart();
+    }
 }

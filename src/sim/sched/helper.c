@@ -52,8 +52,7 @@ static uint32_t mlx5sim_helper_max_qps;
 static _Atomic uint32_t mlx5sim_helper_visitors; /* others that want it */
 
 /* Stepped execution: number of the next round, and of the next QP that is
- * made. QP numbers depend on what others have made: these let the same program
- * meet the same fate. */
+ * made, by which chance knows it */
 static uint64_t mlx5sim_helper_round;
 static uint32_t mlx5sim_helper_serial;
 
@@ -290,6 +289,7 @@ void mlx5sim_helper_restart(void)
     mlx5sim_helper_round  = 0;
     mlx5sim_helper_serial = 0;
     mlx5sim_now_set(MLX5SIM_HELPER_START_NS);
+    mlx5sim_obj_restart(MLX5SIM_OBJ_QP);
 }
 
 int mlx5sim_helper_start(void)
@@ -306,7 +306,7 @@ int mlx5sim_helper_start(void)
         pthread_sigmask(SIG_SETMASK, &all, &old);
         sem_init(&is_living, 0, 0);
         if (mlx5sim_chance_is_stepped()) {
-            mlx5sim_helper_restart();
+            mlx5sim_now_set(MLX5SIM_HELPER_START_NS);
         }
         ret = pthread_create(&thread, NULL, mlx5sim_helper_main, &is_living);
         pthread_sigmask(SIG_SETMASK, &old, NULL);

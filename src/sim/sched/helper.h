@@ -37,8 +37,8 @@ void mlx5sim_helper_quiesce(void);
  *          execution is not stepped. */
 int mlx5sim_helper_step(void);
 
-/** Stepped execution: rounds, time, and the numbers by which chance knows new
- *  QPs start over. Nothing may be under way. */
+/** Stepped execution: rounds, time, and numbers of QPs start over. Nothing may
+ *  be under way, and this process be the only one of the instance. */
 void mlx5sim_helper_restart(void);
 
 #endif
