@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <random>
 #include <string>
@@ -16,9 +17,11 @@ namespace {
 
 const char SEED_NAME[]  = "SEP_TEST_SEED";
 const char CASES_NAME[] = "SEP_TEST_CASES";
+const char SECONDS_NAME[] = "SEP_TEST_SECONDS";
 
 uint64_t g_seed    = 1;
 uint64_t g_percent = 100;
+uint64_t g_seconds = 0;
 bool     g_is_used = false; /* by the current test */
 
 [[noreturn]] void refuse(const char *name, const char *value,
@@ -70,12 +73,30 @@ void read_percent()
     }
 }
 
+void read_seconds()
+{
+    const char *text = getenv(SECONDS_NAME);
+
+    if ((text != nullptr) && !parse(text, 1, 1000000, &g_seconds)) {
+        refuse(SECONDS_NAME, text, "a number of seconds from 1 to 1000000");
+    }
+}
+
+uint64_t now()
+{
+    timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec;
+}
+
 class seed_listener : public testing::EmptyTestEventListener {
 public:
     void OnTestProgramStart(const testing::UnitTest &) override
     {
         read_seed();
         read_percent();
+        read_seconds();
     }
 
     void OnTestStart(const testing::TestInfo &) override
@@ -128,4 +149,14 @@ unsigned seed::cases(unsigned usual)
     uint64_t num = usual * g_percent / 100;
 
     return (num > 0) ? num : 1;
+}
+
+seed::limit::limit(unsigned usual) :
+    m_cases(cases(usual)), m_end((g_seconds > 0) ? now() + g_seconds : 0)
+{
+}
+
+bool seed::limit::allows(unsigned done) const
+{
+    return (m_end > 0) ? (now() < m_end) : (done < m_cases);
 }

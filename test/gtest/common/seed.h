@@ -10,7 +10,8 @@
  * when the program starts, any one when a test that used it fails: with
  * SEP_TEST_SEED set to it, the test does the same again.
  *
- * SEP_TEST_CASES is how much these tests do, in percent of the usual.
+ * SEP_TEST_CASES is how much these tests do, in percent of the usual. Some go on
+ * for SEP_TEST_SECONDS instead.
  *
  * The name of a test that uses the seed contains "random" or "fuzz" (the name
  * of its suite will do), so that --gtest_filter='*random*:*fuzz*' is all of
@@ -42,6 +43,20 @@ uint64_t get(uint64_t number = 0);
  * @return At least 1.
  */
 unsigned cases(unsigned usual);
+
+/** Cases of a test that may go on for a given time. */
+class limit {
+public:
+    /** @param usual  Cases without SEP_TEST_SECONDS and SEP_TEST_CASES. */
+    explicit limit(unsigned usual);
+
+    /** Whether to do another one after this many. */
+    bool allows(unsigned done) const;
+
+private:
+    unsigned m_cases;
+    uint64_t m_end; /* Second of CLOCK_MONOTONIC, 0: cases count */
+};
 
 } // namespace seed
 
