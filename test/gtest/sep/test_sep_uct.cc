@@ -289,9 +289,7 @@ entity::~entity()
     while (!m_eps.empty()) {
         destroy(m_eps.back());
     }
-    if (m_iface != nullptr) {
-        uct_iface_close(m_iface);
-    }
+    close_iface();
     if (m_owns_md) {
         uct_md_close(m_md);
     }
@@ -300,6 +298,14 @@ entity::~entity()
     }
     if (m_async != nullptr) {
         ucs_async_context_destroy(m_async);
+    }
+}
+
+void entity::close_iface()
+{
+    if (m_iface != nullptr) {
+        uct_iface_close(m_iface);
+        m_iface = nullptr;
     }
 }
 

@@ -171,6 +171,9 @@ public:
 
     bool flush();
 
+    /* Keep only the memory domain, for others */
+    void close_iface();
+
     /* Active messages of ids below 8 are recorded; of ids 8 and up their
      * descriptors are kept */
     std::vector<message> messages;
