@@ -46,7 +46,10 @@ SUITES = ("*test_sep_uct_ops.*", "*test_sep_uct_flow.*",
           "*test_sep_uct_messages.*", "*test_sep_uct_mixed.*",
           "*test_sep_uct_threads.*", "test_sep_fc.*", "test_sep_hub.*",
           "*test_sep_workers.*", "*test_sep_uct_eager*",
-          "test_sep_ucp_sleep.*")
+          "test_sep_ucp_sleep.*", "*test_sep_uct_random.*")
+
+# Of tests that go on as long as they are told, seconds
+TEST_SECONDS = 300
 
 # Seconds; main_job has limits of its own for what it runs, which are for a
 # device that is in a hurry
@@ -168,6 +171,7 @@ class Soak:
         """Run once. @return pass, fail, or skip if the transport can't."""
         environment = dict(os.environ, **run.settings)
         environment["SEP_TEST_SEED"] = str(run.seed)
+        environment["SEP_TEST_SECONDS"] = str(TEST_SECONDS)
         environment["TMPDIR"] = directory
         result = self.execute(list(run.row.command), LIMIT, environment)
         run.seconds += result.seconds

@@ -404,8 +404,9 @@ PARTS = (
 
     # test/gtest/common/seed.h holds the names to this
     Part("fuzz", "random tests with another seed", tuple(
+        # Two tests with schedules go on for so long
         Gtest(f"{program}-random_seed", program, tests="*fuzz*:*random*",
-              random_seed=True)
+              random_seed=True, environment=("SEP_TEST_SECONDS=30",))
         for program in ("sim_gtest", "device_gtest", "sep_gtest",
                         "model_gtest"))),
 
