@@ -67,8 +67,8 @@ struct words {
 class model {
 public:
     /* Of a place, in bytes: what is written, and behind it the words */
-    static const size_t data_size  = 9000;
-    static const size_t place_size = data_size + sizeof(words);
+    static constexpr size_t data_size  = 9000;
+    static constexpr size_t place_size = data_size + sizeof(words);
 
     /* The place starts with zeros */
     explicit model(const uint8_t *place) : m_place(place), m_latest(data_size)
