@@ -92,10 +92,11 @@ measure_fadd(ucp_insn_t *insn, uint64_t *reply,
                                       insn->pair.rkey, param));
 }
 
-static UCP_INSN_MEASURE ucs_status_ptr_t measure_tag_send(ucp_insn_t *insn)
+static UCP_INSN_MEASURE ucs_status_ptr_t
+measure_tag_send(ucp_insn_t *insn, size_t length)
 {
     UCP_INSN_RETURN(ucp_tag_send_nbx(insn->pair.ep[0], insn->pair.buffer[0],
-                                     UCP_INSN_SMALL, UCP_INSN_TAG,
+                                     length, UCP_INSN_TAG,
                                      &ucp_insn_no_param));
 }
 
@@ -106,10 +107,11 @@ static UCP_INSN_MEASURE ucs_status_ptr_t measure_tag_recv(ucp_insn_t *insn)
                                      (ucp_tag_t)-1, &ucp_insn_no_param));
 }
 
-static UCP_INSN_MEASURE ucs_status_ptr_t measure_am_send(ucp_insn_t *insn)
+static UCP_INSN_MEASURE ucs_status_ptr_t
+measure_am_send(ucp_insn_t *insn, size_t length)
 {
     UCP_INSN_RETURN(ucp_am_send_nbx(insn->pair.ep[0], UCP_INSN_AM_ID, NULL, 0,
-                                    insn->pair.buffer[0], UCP_INSN_SMALL,
+                                    insn->pair.buffer[0], length,
                                     &ucp_insn_no_param));
 }
 
@@ -206,7 +208,7 @@ static ucs_status_t ucp_insn_run_tag(ucp_insn_t *insn, int measured)
     }
 
     if (measured == 0) {
-        UCP_INSN_CALL(send, measure_tag_send(insn));
+        UCP_INSN_CALL(send, measure_tag_send(insn, UCP_INSN_SMALL));
     } else {
         send = ucp_tag_send_nbx(insn->pair.ep[0], insn->pair.buffer[0],
                                 UCP_INSN_SMALL, UCP_INSN_TAG,
@@ -264,7 +266,7 @@ static ucs_status_t ucp_insn_run_pingpong(ucp_insn_t *insn, int is_arrival)
         recv = ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1],
                                 UCP_INSN_SMALL, UCP_INSN_TAG, (ucp_tag_t)-1,
                                 &ucp_insn_no_param);
-        UCP_INSN_CALL(send, measure_tag_send(insn));
+        UCP_INSN_CALL(send, measure_tag_send(insn, UCP_INSN_SMALL));
     }
 
     status = ucp_pair_wait(&insn->pair, send);
@@ -320,7 +322,7 @@ static ucs_status_t ucp_insn_run_am(ucp_insn_t *insn, int is_arrival)
             return UCS_ERR_NO_PROGRESS;
         }
     } else {
-        UCP_INSN_CALL(request, measure_am_send(insn));
+        UCP_INSN_CALL(request, measure_am_send(insn, UCP_INSN_SMALL));
     }
 
     status = ucp_pair_wait(&insn->pair, request);
@@ -408,6 +410,52 @@ static ucs_status_t ucp_insn_run_flush_worker_put(ucp_insn_t *insn)
 
     return (status == UCS_OK) ? ucp_insn_run_flush_worker_none(insn) : status;
 }
+
+/* Sending a tagged message that is not short, until the call returns; it is
+ * received by a request posted before. */
+static ucs_status_t ucp_insn_run_tag_large(ucp_insn_t *insn, size_t length)
+{
+    ucs_status_ptr_t send, recv;
+    ucs_status_t status;
+
+    recv = ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1], length,
+                            UCP_INSN_TAG, (ucp_tag_t)-1, &ucp_insn_no_param);
+    UCP_INSN_CALL(send, measure_tag_send(insn, length));
+    status = ucp_pair_wait(&insn->pair, send);
+    return (status == UCS_OK) ? ucp_pair_wait(&insn->pair, recv) : status;
+}
+
+/* The same for an active message. */
+static ucs_status_t ucp_insn_run_am_large(ucp_insn_t *insn, size_t length)
+{
+    unsigned before = insn->received;
+    ucs_status_ptr_t request;
+    ucs_status_t status;
+
+    UCP_INSN_CALL(request, measure_am_send(insn, length));
+    status = ucp_pair_wait(&insn->pair, request);
+    while ((status == UCS_OK) && (insn->received == before)) {
+        ucp_pair_progress(&insn->pair);
+    }
+
+    return status;
+}
+
+#define UCP_INSN_RUN_LARGE(_kilobytes) \
+    static ucs_status_t ucp_insn_run_tag_##_kilobytes##k(ucp_insn_t *insn) \
+    { \
+        return ucp_insn_run_tag_large(insn, (_kilobytes) * 1024); \
+    } \
+    \
+    static ucs_status_t ucp_insn_run_am_##_kilobytes##k(ucp_insn_t *insn) \
+    { \
+        return ucp_insn_run_am_large(insn, (_kilobytes) * 1024); \
+    }
+
+UCP_INSN_RUN_LARGE(1)
+UCP_INSN_RUN_LARGE(2)
+UCP_INSN_RUN_LARGE(4)
+UCP_INSN_RUN_LARGE(8)
 
 /* Acknowledgements of what came before may be late on a busy machine. */
 static void ucp_insn_settle(ucp_insn_t *insn)
@@ -524,6 +572,14 @@ static const ucp_insn_op_t ucp_insn_ops[] = {
     {"tag_pingpong_recv", ucp_insn_run_pingpong_recv},
     {"am_send",           ucp_insn_run_am_send},
     {"am_recv_progress",  ucp_insn_run_am_arrival},
+    {"tag_send_1k",       ucp_insn_run_tag_1k},
+    {"tag_send_2k",       ucp_insn_run_tag_2k},
+    {"tag_send_4k",       ucp_insn_run_tag_4k},
+    {"tag_send_8k",       ucp_insn_run_tag_8k},
+    {"am_send_1k",        ucp_insn_run_am_1k},
+    {"am_send_2k",        ucp_insn_run_am_2k},
+    {"am_send_4k",        ucp_insn_run_am_4k},
+    {"am_send_8k",        ucp_insn_run_am_8k},
     {"flush_one_put",     ucp_insn_run_flush_put},
     {"flush_two_puts",    ucp_insn_run_flush_puts},
     {"flush_nothing",     ucp_insn_run_flush_none},

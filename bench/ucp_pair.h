@@ -9,7 +9,7 @@
  * Two UCP workers of one process, each with an endpoint to the other.
  */
 
-#define UCP_PAIR_BUFFER_SIZE 4096
+#define UCP_PAIR_BUFFER_SIZE 16384
 
 typedef struct ucp_pair {
     ucp_context_h context;

@@ -12,10 +12,14 @@
 #   contrib/bench-ucp.sh --breakdown  row, build, instructions in UCP and below
 #   contrib/bench-ucp.sh --functions  where each row spends its instructions
 #
-# Options: --stock PREFIX  --patched PREFIX
+# Options: --ucx-source WHAT  a source tree of UCX, or an archive of one (default:
+#               Debian's source package): of a release for which
+#               src/ucp/opt/patches has patches
+#          --stock PREFIX  --patched PREFIX
 #               what contrib/build-ucx-opt.sh installed with and without
-#               --stock (default: build/ucx-stock and build/ucx-opt, built if
-#               they are not there)
+#               --stock (default: build/ucx-stock and build/ucx-opt, with the
+#               release behind if there is --ucx-source, built if they are not
+#               there)
 #          --count N      calls per operation (default 64)
 #          --quick        only rc_mlx5 with version 1 of the protocols
 #
@@ -26,10 +30,13 @@
 # ucp_worker_progress() with N interfaces open and nothing to do; rc_mlx5 cannot
 # be alone, so the first has ud_mlx5 for connecting only. put_rate: millions of
 # puts per second, flushed after every 256, in wall-clock time: the median of
-# alternating runs of the two UCX.
+# alternating runs of the two UCX. UCX 1.22 has no puts, gets and keys with version
+# 1 of the protocols; their rows are "-".
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
 
 usage()
 {
@@ -37,13 +44,15 @@ usage()
 }
 
 format=table
-declare -A prefix=([stock]=$SEP_TOP/build/ucx-stock
-                   [patched]=$SEP_TOP/build/ucx-opt)
+declare -A prefix=()
+ucx_source=
 count=64
 quick=
 while [[ $# -gt 0 ]]; do
     case $1 in
     --tsv|--breakdown|--functions) format=${1#--}; shift ;;
+    --ucx-source) ucx_source=${2:?--ucx-source needs a directory or archive}
+                  shift 2 ;;
     --stock|--patched) prefix[${1#--}]=$(cd "${2:?$1 needs a directory}" && pwd)
                        shift 2 ;;
     --count)   count=${2:?--count needs a number}; shift 2 ;;
@@ -53,7 +62,17 @@ while [[ $# -gt 0 ]]; do
     esac
 done
 
-build=$SEP_TOP/build/bench-ucp
+suffix=
+release=1.13.1
+if [[ -n $ucx_source ]]; then
+    ucx_source=$(sep_ucx_tree "$ucx_source")
+    release=$(sep_ucx_release "$ucx_source")
+    sep_ucx_opt_series "$release" > /dev/null
+    suffix=-$release
+fi
+: "${prefix[stock]:=$SEP_TOP/build/ucx-stock$suffix}"
+: "${prefix[patched]:=$SEP_TOP/build/ucx-opt$suffix}"
+build=$SEP_TOP/build/bench-ucp$suffix
 results=$build/ucp-insn
 operations=(put_8 put_1k get_8 get_1k fadd tag_send tag_recv_post
             tag_recv_progress am_send am_recv_progress flush_one_put
@@ -63,10 +82,14 @@ operations=(put_8 put_1k get_8 get_1k fadd tag_send tag_recv_post
 # Standard output is for the result.
 {
     sep_install_deps build bench
-    sep_build_stock_and_patched "${prefix[stock]}" "${prefix[patched]}"
+    sep_build_stock_and_patched "${prefix[stock]}" "${prefix[patched]}" \
+        "$ucx_source"
+    for which in stock patched; do
+        sep_ucx_expect_release "${prefix[$which]}" "$release"
+    done
     sep_build "$build" "all bench-programs" \
         "$SEP_TOP/contrib/configure-release" --with-ucx="${prefix[stock]}" \
-        --disable-gtest
+        ${ucx_source:+--with-ucx-source="$ucx_source"} --disable-gtest
 } >&2
 
 # Run a command on one of the two UCX, on a device of its own.
@@ -163,10 +186,41 @@ rate()
     done
 }
 
+# Of some operations, those that the release has with a version of the protocols.
+# usage: there_are PROTO OPERATION...
+there_are()
+{
+    local proto=$1 operation
+    shift
+    for operation in "$@"; do
+        case $release:$proto:$operation in
+        1.22.*:n:*put*|1.22.*:n:get_*|1.22.*:n:rkey_unpack) ;;
+        *) echo "$operation" ;;
+        esac
+    done
+}
+
+# Rows for the others.
+# usage: missing SUFFIX PROTO OPERATION...
+missing()
+{
+    local suffix=$1 proto=$2 which operation
+    shift 2
+    for operation in "$@"; do
+        [[ -z $(there_are "$proto" "$operation") ]] || continue
+        for which in stock patched; do
+            printf '%s\t-\t\n' "$operation$suffix" >> "$results/$which"
+            [[ $operation != put_8 ]] ||
+                printf 'ucp_put_above_uct%s\t-\t\n' "$suffix" \
+                    >> "$results/$which"
+        done
+    done
+}
+
 # usage: measure_set TRANSPORT PROTO SUFFIX
 measure_set()
 {
-    local transport=$1 proto=$2 suffix=$3 which tls one two four
+    local transport=$1 proto=$2 suffix=$3 which tls one two four there
     case $transport in
     rc_mlx5) tls=rc_mlx5,ud_mlx5
              one=rc_mlx5,ud_mlx5:aux
@@ -178,8 +232,9 @@ measure_set()
              four=$tls,ud_mlx5,rc_mlx5,rc_verbs ;;
     esac
 
+    mapfile -t there < <(there_are "$proto" "${operations[@]}")
     for which in stock patched; do
-        measure "$which" "$tls" "$proto" "$suffix" "" "${operations[@]}"
+        measure "$which" "$tls" "$proto" "$suffix" "" "${there[@]}"
         measure "$which" "$one" "$proto" "$suffix" progress_idle_1 progress_idle
         measure "$which" "$two" "$proto" "$suffix" progress_idle_2 progress_idle
         measure "$which" "$four" "$proto" "$suffix" progress_idle_4 \
@@ -187,7 +242,12 @@ measure_set()
         [[ $transport != rc_mlx5 ]] ||
             measure "$which" "$tls" "$proto" "$suffix" "" progress_connecting
     done
-    [[ $format == functions ]] || rate "$tls" "$proto" "$suffix"
+    if [[ $format == functions ]]; then
+        return
+    elif [[ -n $(there_are "$proto" put_rate) ]]; then
+        rate "$tls" "$proto" "$suffix"
+    fi
+    missing "$suffix" "$proto" "${operations[@]}" put_rate
 }
 
 mkdir -p "$results"
@@ -204,6 +264,7 @@ table()
     printf 'row\tstock\tpatched\tratio\n'
     awk -F '\t' '
         NR == FNR { stock[$1] = $2; next }
+        $2 == "-" { printf "%s\t-\t-\t-\n", $1; next }
         { printf "%s\t%s\t%s\t%.2f\n", $1, stock[$1], $2,
                  (stock[$1] == $2) ? 1 : $2 / stock[$1] }' \
         "$results/stock" "$results/patched"

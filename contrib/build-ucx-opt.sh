@@ -1,19 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Build Debian's UCX source package with the optimisations of src/ucp/opt and
+# Build UCX 1.13.1, 1.18.1 or 1.22.0 with the optimisations of src/ucp/opt and
 # the sep_mlx5 transport as one of its modules, in release configuration, and
 # install it to PREFIX:
 #
 #   contrib/build-ucx-opt.sh $PWD/build/ucx-opt
+#   contrib/build-ucx-opt.sh --ucx-source ucx-1.22.0.tar.xz $PWD/build/ucx-opt-1.22.0
 #   LD_LIBRARY_PATH=$PWD/build/ucx-opt/lib UCX_TLS=sep mpiexec -n 2 ./a.out
 #
-# Sonames and ABI are those of the packaged UCX. Running the script again does
-# nothing if PREFIX is complete and nothing has changed.
+# Sonames and ABI are those of the same UCX without them. Running the script again
+# does nothing if PREFIX is complete and nothing has changed.
 #
-# Options: --stock        leave the optimisations out: the peer to compare with
-#          --source DIR   a UCX source tree (default: the source package, see
-#                         fetch-source.sh); it is copied, not changed
+# Options: --ucx-source WHAT  a source tree of UCX, or an archive of one (default:
+#                         Debian's source package of 1.13.1, see fetch-source.sh);
+#                         it is copied, not changed. Which release it is, it says
+#                         itself
+#          --stock        leave the optimisations out: the peer to compare with
 #          --work DIR     where to build; kept afterwards, for development
 #          --configure "OPTION..."  instead of the release configuration
 #          --check        for tests: the libraries alone, with assertions and
@@ -32,7 +35,7 @@ usage()
 }
 
 which=all
-source_dir=
+ucx_source=
 work=
 flags=("${SEP_UCX_RELEASE[@]}")
 prefix=
@@ -40,8 +43,8 @@ parts=()
 while [[ $# -gt 0 ]]; do
     case $1 in
     --stock)     which=stock; shift ;;
-    --source)    source_dir=$(cd "${2:?--source needs a directory}" && pwd)
-                 shift 2 ;;
+    --ucx-source|--source)
+                 ucx_source=${2:?$1 needs a directory or archive}; shift 2 ;;
     --work)      mkdir -p "${2:?--work needs a directory}"
                  work=$(cd "$2" && pwd); shift 2 ;;
     --configure) read -r -a flags <<< "${2:?--configure needs options}"
@@ -65,12 +68,17 @@ mkdir -p "$prefix"
 prefix=$(cd "$prefix" && pwd)
 
 sep_install_deps build bench
-# Of another version, they would not apply
-[[ -n $source_dir ]] ||
+if [[ -n $ucx_source ]]; then
+    source_dir=$(sep_ucx_tree "$ucx_source")
+else
+    # What Debian 12 has
     source_dir=$("$SEP_TOP/contrib/fetch-source.sh" --version 1.13.1)
+fi
+release=$(sep_ucx_release "$source_dir")
+sep_ucx_opt_series "$release" > /dev/null
 
 # What the result depends on.
-stamp="${source_dir##*/} $which ${flags[*]} $(sep_ucx_opt_fingerprint)"
+stamp="${source_dir##*/} $release $which ${flags[*]} $(sep_ucx_opt_fingerprint)"
 if [[ $(cat "$prefix/.sep-ucx-opt" 2> /dev/null) == "$stamp" ]]; then
     sep_say "$prefix is complete"
     exit 0
@@ -80,15 +88,13 @@ keep=$work
 : "${work:=$prefix/.sep-ucx-build}"
 rm -rf "$work/source" "$work/build"
 mkdir -p "$work"
-cp -a "$source_dir" "$work/source"
+sep_ucx_copy "$source_dir" "$work/source"
 sep_say "Adding the transport and, of the patches, what is wanted: $which"
-: > "$work/patch.log"
-sep_ucx_patch "$work/source" "$SEP_TOP/src/ucp/opt/patches/series" "$which" \
-    "$work/patch.log"
+sep_ucx_patch "$work/source" "$release" "$which" "$work/patch.log"
 sep_ucx_add_files "$work/source"
 sep_ucx_configure "$work" "$prefix" "${flags[@]}"
 sep_ucx_make "$work" "${parts[@]}"
 
 echo "$stamp" > "$prefix/.sep-ucx-opt"
 [[ -n $keep ]] || rm -rf "$work"
-sep_say "UCX ($which) is in $prefix"
+sep_say "UCX $release ($which) is in $prefix"

@@ -218,13 +218,18 @@ sep_source_name()
     echo "${name#ucx-}"
 }
 
-# The system's UCX with the transport, without and with the optimisations of UCP.
-# usage: sep_build_stock_and_patched STOCK-PREFIX PATCHED-PREFIX
+# A UCX with the transport, without and with the optimisations of UCP: the system's,
+# or that of SOURCE.
+# usage: sep_build_stock_and_patched STOCK-PREFIX PATCHED-PREFIX [SOURCE]
 sep_build_stock_and_patched()
 {
+    local source=${3-}
     [[ -e $1/.sep-ucx-opt ]] ||
-        "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "$1"
-    [[ -e $2/.sep-ucx-opt ]] || "$SEP_TOP/contrib/build-ucx-opt.sh" "$2"
+        "$SEP_TOP/contrib/build-ucx-opt.sh" --stock \
+            ${source:+--ucx-source "$source"} "$1"
+    [[ -e $2/.sep-ucx-opt ]] ||
+        "$SEP_TOP/contrib/build-ucx-opt.sh" \
+            ${source:+--ucx-source "$source"} "$2"
 }
 
 # "h:mm:ss" of a number of seconds.

@@ -6,11 +6,15 @@
 # the optimisations and without; and that the libraries' public ABI is that of a
 # build without them.
 #
-#   contrib/test-ucx-opt.sh [PREFIX [STOCK-PREFIX]]
+#   contrib/test-ucx-opt.sh [--ucx-source WHAT] [PREFIX [STOCK-PREFIX]]
 #
-#   contrib/test-ucx-opt.sh --asan [PREFIX]
+#   contrib/test-ucx-opt.sh --asan [--ucx-source WHAT] [PREFIX]
 #
 # Default: build/ucx-opt and build/ucx-stock, built if they are not there.
+#
+# --ucx-source WHAT: a source tree of UCX, or an archive of one, of a release for
+# which src/ucp/opt/patches has patches (default: Debian's source package). The
+# default directories have the release behind their names then.
 #
 # --asan: the tests on sep_mlx5 and rc_mlx5 on a UCX with AddressSanitizer and
 # UndefinedBehaviorSanitizer, and assertions (default: build/ucx-asan). A test
@@ -18,32 +22,49 @@
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
 
 asan=
-case ${1:-} in
---asan) asan=y
-        shift ;;
--*) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p' >&2
-    exit 2 ;;
-esac
+ucx_source=
+while [[ ${1-} == -* ]]; do
+    case $1 in
+    --asan)       asan=y; shift ;;
+    --ucx-source) ucx_source=${2:?--ucx-source needs a directory or archive}
+                  shift 2 ;;
+    *) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p' >&2
+       exit 2 ;;
+    esac
+done
+suffix=
+release=1.13.1
+if [[ -n $ucx_source ]]; then
+    ucx_source=$(sep_ucx_tree "$ucx_source")
+    release=$(sep_ucx_release "$ucx_source")
+    sep_ucx_opt_series "$release" > /dev/null
+    suffix=-$release
+fi
+
 if [[ -n $asan ]]; then
-    patched=${1:-$SEP_TOP/build/ucx-asan}
+    patched=${1:-$SEP_TOP/build/ucx-asan$suffix}
     stock=
-    build=$SEP_TOP/build/test-ucx-asan
-    "$SEP_TOP/contrib/build-ucx-opt.sh" --asan "$patched"
+    build=$SEP_TOP/build/test-ucx-asan$suffix
+    "$SEP_TOP/contrib/build-ucx-opt.sh" --asan \
+        ${ucx_source:+--ucx-source "$ucx_source"} "$patched"
     sep_build "$build" "all test/gtest/ucp_gtest" "$SEP_TOP/configure" \
         --enable-gtest --enable-asan --enable-ubsan
 else
-    patched=${1:-$SEP_TOP/build/ucx-opt}
-    stock=${2:-$SEP_TOP/build/ucx-stock}
-    build=$SEP_TOP/build/bench-ucp
+    patched=${1:-$SEP_TOP/build/ucx-opt$suffix}
+    stock=${2:-$SEP_TOP/build/ucx-stock$suffix}
+    build=$SEP_TOP/build/bench-ucp$suffix
     sep_install_deps build bench test abi
-    [[ -e $patched/.sep-ucx-opt ]] ||
-        "$SEP_TOP/contrib/build-ucx-opt.sh" "$patched"
-    [[ -e $stock/.sep-ucx-opt ]] ||
-        "$SEP_TOP/contrib/build-ucx-opt.sh" --stock "$stock"
+    sep_build_stock_and_patched "$stock" "$patched" "$ucx_source"
+    for prefix in "$stock" "$patched"; do
+        sep_ucx_expect_release "$prefix" "$release"
+    done
     sep_build "$build" "all test/gtest/ucp_gtest" \
-        "$SEP_TOP/contrib/configure-release" --with-ucx="$stock"
+        "$SEP_TOP/contrib/configure-release" --with-ucx="$stock" \
+        ${ucx_source:+--with-ucx-source="$ucx_source"}
 fi
 
 passed=0

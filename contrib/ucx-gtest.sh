@@ -167,7 +167,7 @@ prepare_ucx()
     mkdir "$dir/build"
     sep_ucx_copy "$ucx_source" "$dir/source"
     if [[ -n $opt ]]; then
-        sep_ucx_patch "$dir/source" "$SEP_TOP/src/ucp/opt/patches/series" all \
+        sep_ucx_patch "$dir/source" "$(sep_ucx_release "$dir/source")" all \
             "$dir/log-patch.txt"
         sep_ucx_add_files "$dir/source"
     fi

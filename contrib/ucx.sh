@@ -102,13 +102,97 @@ sep_ucx_opt_fingerprint()
         sha256sum | cut -c 1-16)
 }
 
-# Apply the patches that a series file lists, in order. With "stock", only
-# those that build the transport.
-# usage: sep_ucx_patch TREE SERIES all|stock LOG
+# The tree of a UCX source that a user names: the tree itself, or the one that is
+# unpacked from an archive, in the cache.
+# usage: sep_ucx_tree TREE-OR-ARCHIVE
+sep_ucx_tree()
+{
+    [[ -e $1 ]] || sep_die "$1: no such directory or archive of UCX's source"
+    if [[ -f $1 ]]; then
+        "$SEP_TOP/contrib/fetch-source.sh" --archive "$1"
+    elif [[ -e $1/configure.ac && -e $1/src/uct/base/uct_iface.h ]]; then
+        realpath "$1"
+    else
+        sep_die "$1 is no source of UCX: it has no configure.ac or no" \
+                "src/uct/base/uct_iface.h"
+    fi
+}
+
+# Print which release a tree of UCX's source is, as it says itself.
+# usage: sep_ucx_release TREE
+sep_ucx_release()
+{
+    local part value release=
+    for part in major minor patch; do
+        value=$(sed -n "s/.*define(\[ucx_ver_$part\], *\([0-9]*\)).*/\1/p" \
+                    "$1/configure.ac")
+        [[ $value =~ ^[0-9]+$ ]] ||
+            sep_die "$1/configure.ac does not say which release of UCX it is" \
+                    "(ucx_ver_$part)"
+        release+=${release:+.}$value
+    done
+    echo "$release"
+}
+
+# Print which release of UCX is installed in a directory; nothing if that can't be
+# seen.
+# usage: sep_ucx_installed_release PREFIX
+sep_ucx_installed_release()
+{
+    sed -n 's/^#define UCT_VERNO_STRING *"\([^"]*\)".*/\1/p' \
+        "$1/include/uct/api/version.h" 2> /dev/null || true
+}
+
+# Fail unless the UCX that is installed in a directory is of a release.
+# usage: sep_ucx_expect_release PREFIX RELEASE
+sep_ucx_expect_release()
+{
+    local release
+    release=$(sep_ucx_installed_release "$1")
+    [[ $release == "$2" ]] ||
+        sep_die "$1 has UCX ${release:-of an unknown release}, but $2 is" \
+                "wanted: both builds and --ucx-source have to be of one release"
+}
+
+# Print the releases for which there are optimisations, separated by commas.
+sep_ucx_opt_releases()
+{
+    (cd "$SEP_TOP/src/ucp/opt/patches" && printf '%s\n' */series) | sort -V |
+        sed 's|/series||' | paste -s -d , | sed 's/,/, /g'
+}
+
+# Print the series of patches for a release, or fail and say which there are.
+# usage: sep_ucx_opt_series RELEASE
+sep_ucx_opt_series()
+{
+    local series=$SEP_TOP/src/ucp/opt/patches/$1/series
+    [[ -e $series ]] ||
+        sep_die "there are no optimisations for UCX $1, only for" \
+                "$(sep_ucx_opt_releases)"
+    echo "$series"
+}
+
+# What the log of a patch that did not apply says of its hunks, in one line.
+# usage: sep_ucx_failed_hunks LOG
+sep_ucx_failed_hunks()
+{
+    awk '
+        /^(patching|checking) file / { file = $3 }
+        /^can.t find file to patch/ { print "no file for a hunk" }
+        /^Hunk #[0-9]+ (FAILED|ignored)/ {
+            sub("#", "", $2)
+            printf "hunk %s of %s (line %s)\n", $2, file, $NF + 0 }' "$1" |
+        paste -s -d , | sed 's/,/, /g'
+}
+
+# Apply the patches of a release, in order. With "stock", only those that build
+# the transport.
+# usage: sep_ucx_patch TREE RELEASE all|stock LOG
 sep_ucx_patch()
 {
-    local tree=$1 series=$2 which=$3 log=$4 patch kind line lines dir
-    dir=$(dirname "$series")
+    local tree=$1 release=$2 which=$3 log=$4 series patch kind line lines hunks
+    series=$(sep_ucx_opt_series "$release") || exit 1
+    : > "$log"
     mapfile -t lines < <(grep -v '^#' "$series")
     for line in "${lines[@]}"; do
         read -r patch kind <<< "$line"
@@ -117,10 +201,14 @@ sep_ucx_patch()
         fi
         # No fuzz: the patches are for this source and no other.
         patch --directory="$tree" --strip=1 --fuzz=0 --forward --batch \
-            < "$dir/$patch" >> "$log" 2>&1 || {
-            tail -n 20 "$log" >&2
-            sep_die "$patch does not apply to $tree"
+            < "${series%/*}/$patch" > "$log.$patch" 2>&1 || {
+            cat "$log.$patch" >&2
+            hunks=$(sep_ucx_failed_hunks "$log.$patch")
+            sep_die "$patch, which is for UCX $release, does not apply to" \
+                    "$tree: ${hunks:-see above}"
         }
+        cat "$log.$patch" >> "$log"
+        rm -f "$log.$patch"
     done
 }
 
@@ -139,7 +227,7 @@ sep_ucx_add_files()
         mkdir -p "$tree/src/uct/ib/sep/${file%/*}"
         cp "$SEP_TOP/src/uct/ib/sep/$file" "$tree/src/uct/ib/sep/$file"
     done
-    files+=(sep_ucx_abi.h)
+    files+=(sep_ucx_abi.h sep_ucx_features.h)
     {
         printf 'libuct_sep_la_SOURCES ='
         printf ' \\\n\t%s' "${files[@]}"

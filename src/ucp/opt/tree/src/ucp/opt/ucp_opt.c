@@ -5,11 +5,13 @@
 #endif
 
 #include "ucp_opt.h"
+#include "ucp_opt_compat.h"
 
 #include <ucp/core/ucp_worker.h>
 #include <ucs/config/parser.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/compiler.h>
+#include <uct/opt/opt_compat.h>
 
 #include <stddef.h>
 
@@ -74,8 +76,7 @@ uint32_t ucp_opt_read(void)
     ucs_status_t status;
     uint32_t opt = 0;
 
-    status = ucs_config_parser_fill_opts(&config, ucp_opt_config_table,
-                                         UCS_DEFAULT_ENV_PREFIX, "OPT_", 0);
+    status = ucx_opt_fill(&config, ucp_opt_config_table);
     if (status != UCS_OK) {
         ucs_warn("the UCX_OPT_ variables cannot be read (%s): no optimisation"
                  " is switched on", ucs_status_string(status));
@@ -125,7 +126,7 @@ uint64_t ucp_opt_worker_flags(ucp_worker_h worker)
             flags |= UCP_WORKER_FLAG_OPT_FLUSH_EPS;
         }
     }
-    if (opt & UCP_OPT_RKEY) {
+    if ((opt & UCP_OPT_RKEY) && !ucp_opt_has_ep_fence(worker->context)) {
         flags |= UCP_WORKER_FLAG_OPT_RKEY;
     }
     if (opt & UCP_OPT_EAGER) {

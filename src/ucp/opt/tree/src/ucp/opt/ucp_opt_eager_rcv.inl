@@ -7,6 +7,7 @@
  */
 
 #include <ucp/opt/ucp_opt.h>
+#include <ucp/opt/ucp_opt_compat.h>
 #include <ucp/opt/ucp_opt_tag_match.h>
 
 #include <string.h>
@@ -24,7 +25,7 @@ ucp_opt_eager_copy(void *to, const void *from, size_t length)
     if (ucs_likely(length == sizeof(uint64_t))) {
         memcpy(to, from, sizeof(uint64_t));
     } else {
-        ucs_memcpy_relaxed(to, from, length);
+        ucp_opt_memcpy(to, from, length);
     }
 }
 
@@ -90,9 +91,9 @@ UCS_PROFILE_FUNC(ucs_status_t, ucp_eager_only_handler,
     }
 
     if (ucs_unlikely((req->flags & UCP_OPT_EAGER_RCV_BAD_FLAGS) ||
-                     !UCP_DT_IS_CONTIG(req->recv.datatype) ||
-                     (req->recv.mem_type != UCS_MEMORY_TYPE_HOST) ||
-                     (data_length > req->recv.length))) {
+                     !ucp_opt_recv_is_contig(req) ||
+                     (ucp_opt_recv_mem_type(req) != UCS_MEMORY_TYPE_HOST) ||
+                     (data_length > ucp_opt_recv_length(req)))) {
         return ucp_opt_eager_only_handler_general(arg, data, length, am_flags);
     }
 
@@ -108,7 +109,7 @@ UCS_PROFILE_FUNC(ucs_status_t, ucp_eager_only_handler,
 
     req->recv.tag.info.sender_tag = tag;
     req->recv.tag.info.length     = data_length;
-    ucp_opt_eager_copy(req->recv.buffer, hdr + 1, data_length);
+    ucp_opt_eager_copy(ucp_opt_recv_buffer(req), hdr + 1, data_length);
 
     if (req->flags & (UCP_REQUEST_FLAG_CALLBACK | UCP_REQUEST_FLAG_RELEASED)) {
         return ucp_opt_eager_rcv_callback(req);

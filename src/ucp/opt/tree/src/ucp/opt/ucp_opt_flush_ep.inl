@@ -11,6 +11,7 @@
  */
 
 #include <ucp/opt/ucp_opt.h>
+#include <ucp/opt/ucp_opt_compat.h>
 
 
 static UCS_F_ALWAYS_INLINE int ucp_opt_flush_is_on(ucp_worker_h worker)
@@ -18,15 +19,17 @@ static UCS_F_ALWAYS_INLINE int ucp_opt_flush_is_on(ucp_worker_h worker)
     return worker->context->opt & UCP_OPT_FLUSH;
 }
 
-/* Whether the software protocols await an answer of the peer. The worker counts
- * for all its endpoints; and what the peer of one answers is counted only once
- * the endpoint knows it. */
+/* Whether the software protocols await no answer of the peer, and no memory is
+ * to be read. The worker counts for all its endpoints; and what the peer of one
+ * answers is counted only once the endpoint knows it. */
 static UCS_F_ALWAYS_INLINE int ucp_opt_ep_is_sw_flushed(ucp_ep_h ep)
 {
-    return ucs_likely(ep->worker->flush_ops_count == 0) ||
-           !ucs_test_all_flags(ep->flags, UCP_EP_FLAG_USED |
-                                          UCP_EP_FLAG_REMOTE_ID) ||
-           (ucp_ep_flush_state(ep)->send_sn == ucp_ep_flush_state(ep)->cmpl_sn);
+    return (ucs_likely(ep->worker->flush_ops_count == 0) ||
+            !ucs_test_all_flags(ep->flags, UCP_EP_FLAG_USED |
+                                           UCP_EP_FLAG_REMOTE_ID) ||
+            (ucp_ep_flush_state(ep)->send_sn ==
+             ucp_ep_flush_state(ep)->cmpl_sn)) &&
+           ucs_likely(!ucp_opt_ep_has_mem_flush(ep));
 }
 
 /* Make a request, of which flags, callback and count are set, what
@@ -38,16 +41,15 @@ static void ucp_opt_ep_flush_init(ucp_request_t *req, ucp_ep_h ep,
     req->status                   = UCS_OK;
     req->send.ep                  = ep;
     req->send.flushed_cb          = ucp_ep_flushed_callback;
-    req->send.flush.prog_id       = UCS_CALLBACKQ_ID_NULL;
     req->send.flush.uct_flags     = UCT_FLUSH_FLAG_LOCAL;
     req->send.flush.sw_started    = 0;
     req->send.flush.sw_done       = 0;
-    req->send.flush.num_lanes     = num_lanes;
     req->send.flush.started_lanes = UCS_MASK(num_started);
     req->send.lane                = UCP_NULL_LANE;
     req->send.uct.func            = ucp_ep_flush_progress_pending;
     /* By this others know that it is a flush. */
     req->send.state.uct_comp.func = ucp_ep_flush_completion;
+    ucp_opt_flush_set_lanes(req, num_lanes);
 }
 
 /* A lane has failed, lanes have been added, or the peer has to answer. */
@@ -57,8 +59,9 @@ ucp_opt_ep_flush_completion_slow(uct_completion_t *self)
     ucp_request_t *req = ucs_container_of(self, ucp_request_t,
                                           send.state.uct_comp);
     ucp_ep_h ep        = req->send.ep;
-    unsigned num_lanes = ep->worker->ep_config[req->send.flush.opt_cfg_index]
-                                 .key.num_lanes;
+    unsigned num_lanes = ucp_opt_ep_config(ep->worker,
+                                           req->send.flush.opt_cfg_index)
+                                 ->key.num_lanes;
 
     ucp_opt_ep_flush_init(req, ep, num_lanes, num_lanes);
     ucp_ep_flush_completion(self);
@@ -109,7 +112,8 @@ ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
     ucp_request_set_send_callback_param(param, req, send);
     ucp_ep_flush_progress(req);
 
-    if (ucp_ep_flush_is_completed(req)) {
+    if (ucp_ep_flush_is_completed(req) &&
+        (ucp_opt_ep_flush_mem_start(req) == UCS_OK)) {
         status = req->status;
         ucp_request_put_param(param, req);
         return UCS_STATUS_PTR(status);
@@ -135,9 +139,10 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
     unsigned num_lanes;
     uct_ep_h uct_ep;
 
-    if (ucs_unlikely(!ucp_opt_flush_is_on(worker))) {
-        return ucp_ep_flush_internal(ep, 0, param, NULL,
-                                     ucp_ep_flushed_callback, debug_name);
+    if (ucs_unlikely(!ucp_opt_flush_is_on(worker) ||
+                     ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
+        return ucp_opt_ep_flush_internal(ep, 0, param, NULL,
+                                         ucp_ep_flushed_callback, debug_name);
     }
 
     req = ucp_request_get_param(worker, param,
@@ -150,7 +155,7 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
     num_lanes    = ucp_ep_num_lanes(ep);
 
     for (; lane < num_lanes; ++lane) {
-        uct_ep = ep->uct_eps[lane];
+        uct_ep = ucp_opt_ep_lane(ep, lane);
         if (ucs_unlikely(uct_ep == NULL)) {
             continue;
         }
@@ -199,7 +204,8 @@ ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param,
 
     if (ucs_unlikely(!(worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) ||
                      (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) ||
-                     (ucp_ep_num_lanes(ep) != 1))) {
+                     (ucp_ep_num_lanes(ep) != 1) ||
+                     ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
         return general(ep, param);
     }
 

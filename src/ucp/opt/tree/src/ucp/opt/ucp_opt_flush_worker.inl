@@ -35,8 +35,7 @@ ucp_opt_worker_flush_init(ucp_worker_h worker, ucp_request_t *req,
     req->flush_worker.worker     = worker;
     req->flush_worker.prog_id    = UCS_CALLBACKQ_ID_NULL;
     req->flush_worker.comp_count = 1; /* for the transports */
-    req->flush_worker.next_ep    = ucs_container_of(&worker->all_eps,
-                                                    ucp_ep_ext_gen_t, ep_list);
+    ucp_opt_flush_worker_set_end(req, worker);
     ucp_request_set_send_callback_param(param, req, flush_worker);
 }
 
@@ -46,10 +45,10 @@ static void ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
 {
     ucs_status_ptr_t ep_request;
 
-    ep_request = ucp_ep_flush_internal(ep, UCP_REQUEST_FLAG_RELEASED,
-                                       &ucp_request_null_param, req,
-                                       ucp_worker_flush_ep_flushed_cb,
-                                       "flush_worker");
+    ep_request = ucp_opt_ep_flush_internal(ep, UCP_REQUEST_FLAG_RELEASED,
+                                           &ucp_request_null_param, req,
+                                           ucp_worker_flush_ep_flushed_cb,
+                                           "flush_worker");
     if (UCS_PTR_IS_PTR(ep_request)) {
         ++req->flush_worker.comp_count;
     } else if (UCS_PTR_IS_ERR(ep_request)) {
@@ -64,17 +63,25 @@ static void ucp_opt_worker_flush_ep_slow(ucp_request_t *req, ucp_ep_h ep)
  *
  * @return The first endpoint that needs a request of its own, or the end.
  */
-static UCS_F_ALWAYS_INLINE ucp_ep_ext_gen_t *
-ucp_opt_worker_flush_lanes(ucp_worker_h worker, ucp_ep_ext_gen_t *ep_ext,
+static UCS_F_ALWAYS_INLINE ucp_opt_ep_ext_t *
+ucp_opt_worker_flush_lanes(ucp_worker_h worker, ucp_opt_ep_ext_t *ep_ext,
                            uct_completion_t *comp)
 {
+    const ucp_ep_config_t *config;
     uct_ep_h *uct_ep_p, *end_p;
     ucs_status_t status;
     ucp_ep_h ep;
 
     while (&ep_ext->ep_list != &worker->all_eps) {
-        ep    = ucp_ep_from_ext_gen(ep_ext);
-        end_p = ep->uct_eps + ucp_ep_num_lanes(ep);
+        ep     = ucp_opt_ep_from_ext(ep_ext);
+        config = ucp_ep_config(ep);
+        if (ucs_unlikely((config->key.num_lanes > UCP_OPT_MAX_FAST_LANES) ||
+                         ucp_opt_ep_config_has_failover(config) ||
+                         ucp_opt_ep_has_mem_flush(ep))) {
+            return ep_ext;
+        }
+
+        end_p = ep->uct_eps + config->key.num_lanes;
         for (uct_ep_p = ep->uct_eps; uct_ep_p < end_p; ++uct_ep_p) {
             if (ucs_unlikely(*uct_ep_p == NULL)) {
                 continue;
@@ -88,7 +95,7 @@ ucp_opt_worker_flush_lanes(ucp_worker_h worker, ucp_ep_ext_gen_t *ep_ext,
             }
         }
 
-        ep_ext = ucs_container_of(ep_ext->ep_list.next, ucp_ep_ext_gen_t,
+        ep_ext = ucs_container_of(ep_ext->ep_list.next, ucp_opt_ep_ext_t,
                                   ep_list);
     }
 
@@ -99,14 +106,14 @@ ucp_opt_worker_flush_lanes(ucp_worker_h worker, ucp_ep_ext_gen_t *ep_ext,
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_worker_flush_slow(ucp_worker_h worker, ucp_request_t *req,
                           const ucp_request_param_t *param,
-                          ucp_ep_ext_gen_t *ep_ext)
+                          ucp_opt_ep_ext_t *ep_ext)
 {
     uct_completion_t *comp = &req->send.state.uct_comp;
 
     ucp_opt_worker_flush_init(worker, req, param);
     while (&ep_ext->ep_list != &worker->all_eps) {
-        ucp_opt_worker_flush_ep_slow(req, ucp_ep_from_ext_gen(ep_ext));
-        ep_ext = ucs_container_of(ep_ext->ep_list.next, ucp_ep_ext_gen_t,
+        ucp_opt_worker_flush_ep_slow(req, ucp_opt_ep_from_ext(ep_ext));
+        ep_ext = ucs_container_of(ep_ext->ep_list.next, ucp_opt_ep_ext_t,
                                   ep_list);
         ep_ext = ucp_opt_worker_flush_lanes(worker, ep_ext, comp);
     }
@@ -128,7 +135,7 @@ ucp_opt_worker_flush_slow(ucp_worker_h worker, ucp_request_t *req,
 static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
 ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
 {
-    ucp_ep_ext_gen_t *ep_ext;
+    ucp_opt_ep_ext_t *ep_ext;
     uct_completion_t *comp;
     ucp_request_t *req;
 
@@ -144,7 +151,7 @@ ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
     comp->count  = 1; /* for this function: transports count on one */
     comp->status = UCS_OK;
 
-    ep_ext = ucs_container_of(worker->all_eps.next, ucp_ep_ext_gen_t, ep_list);
+    ep_ext = ucs_container_of(worker->all_eps.next, ucp_opt_ep_ext_t, ep_list);
     ep_ext = ucp_opt_worker_flush_lanes(worker, ep_ext, comp);
     if (ucs_unlikely(&ep_ext->ep_list != &worker->all_eps)) {
         return ucp_opt_worker_flush_slow(worker, req, param, ep_ext);

@@ -5,6 +5,7 @@
 #endif
 
 #include "ucp_opt.h"
+#include "ucp_opt_compat.h"
 #include "ucp_opt_ondemand.h"
 
 #include <ucp/core/ucp_ep.inl>
@@ -40,7 +41,7 @@ unsigned ucp_opt_ondemand_init_flags(ucp_worker_h worker,
                 ((context->opt & UCP_OPT_ONDEMAND_AUTO) &&
                  (context->config.est_num_eps >= UCP_OPT_ONDEMAND_AUTO_MIN));
 
-    if (!is_wanted || (ep_init_flags & UCP_EP_INIT_ERR_MODE_PEER_FAILURE)) {
+    if (!is_wanted || (ep_init_flags & UCP_OPT_EP_INIT_ERR_MODES)) {
         return ep_init_flags;
     }
 
@@ -60,7 +61,7 @@ void ucp_opt_ondemand_postpone(uct_ep_h uct_ep)
     /* What has not begun is nothing a worker's flush waits for. */
     UCS_ASYNC_BLOCK(&worker->async);
     wireup_ep->opt |= UCP_OPT_ONDEMAND_EP_POSTPONED;
-    ucp_worker_flush_ops_count_dec(worker);
+    ucp_opt_flush_ops_count_add(worker, -1);
     UCS_ASYNC_UNBLOCK(&worker->async);
 }
 
@@ -71,17 +72,17 @@ void ucp_opt_ondemand_wireup_ep_cleanup(ucp_wireup_ep_t *wireup_ep)
     if (ucp_opt_ondemand_is_postponed(wireup_ep)) {
         UCS_ASYNC_BLOCK(&worker->async);
         wireup_ep->opt &= ~UCP_OPT_ONDEMAND_EP_POSTPONED;
-        ucp_worker_flush_ops_count_inc(worker);
+        ucp_opt_flush_ops_count_add(worker, +1);
         UCS_ASYNC_UNBLOCK(&worker->async);
     }
 }
 
 void ucp_opt_ondemand_cleanup(ucp_ep_h ep)
 {
-    if (ucp_ep_ext_control(ep)->opt_ondemand != &ucp_opt_ondemand_failed) {
-        ucs_free(ucp_ep_ext_control(ep)->opt_ondemand);
+    if (ucp_opt_ep_ext(ep)->opt_ondemand != &ucp_opt_ondemand_failed) {
+        ucs_free(ucp_opt_ep_ext(ep)->opt_ondemand);
     }
-    ucp_ep_ext_control(ep)->opt_ondemand = NULL;
+    ucp_opt_ep_ext(ep)->opt_ondemand = NULL;
 }
 
 /* Create the transport endpoint of a lane, and the auxiliary one if messages to
@@ -92,7 +93,7 @@ ucp_opt_ondemand_connect_lane(ucp_ep_h ep, ucp_lane_index_t lane,
                               const ucp_unpacked_address_t *remote_address)
 {
     ucp_rsc_index_t rsc_index = ucp_ep_get_rsc_index(ep, lane);
-    uct_ep_h uct_ep           = ep->uct_eps[lane];
+    uct_ep_h uct_ep           = ucp_opt_ep_lane(ep, lane);
     ucs_status_t status;
 
     ucp_opt_ondemand_wireup_ep_cleanup(ucp_wireup_ep(uct_ep));
@@ -100,7 +101,7 @@ ucp_opt_ondemand_connect_lane(ucp_ep_h ep, ucp_lane_index_t lane,
             uct_ep, ep_init_flags, rsc_index,
             ucp_ep_config(ep)->key.lanes[lane].path_index,
             lane == ucp_ep_get_wireup_msg_lane(ep), remote_address);
-    if (status == UCS_OK) {
+    if ((status == UCS_OK) && ucp_opt_lane_is_progressed(ep->worker)) {
         ucp_worker_iface_progress_ep(ucp_worker_iface(ep->worker, rsc_index));
     }
 
@@ -111,7 +112,7 @@ ucs_status_t
 ucp_opt_ondemand_accept(ucp_ep_h ep,
                         const ucp_unpacked_address_t *remote_address)
 {
-    ucp_opt_ondemand_t *ondemand = ucp_ep_ext_control(ep)->opt_ondemand;
+    ucp_opt_ondemand_t *ondemand = ucp_opt_ep_ext(ep)->opt_ondemand;
     ucs_status_t status          = UCS_OK;
     ucp_lane_index_t lane;
     uct_ep_h uct_ep;
@@ -120,9 +121,9 @@ ucp_opt_ondemand_accept(ucp_ep_h ep,
         return UCS_OK;
     }
 
-    ucp_ep_ext_control(ep)->opt_ondemand = NULL;
+    ucp_opt_ep_ext(ep)->opt_ondemand = NULL;
     for (lane = 0; lane < ucp_ep_num_lanes(ep); ++lane) {
-        uct_ep = ep->uct_eps[lane];
+        uct_ep = ucp_opt_ep_lane(ep, lane);
         if (!ucp_wireup_ep_test(uct_ep) ||
             !ucp_opt_ondemand_is_postponed(ucp_wireup_ep(uct_ep))) {
             continue;
@@ -143,12 +144,13 @@ ucp_opt_ondemand_accept(ucp_ep_h ep,
 ucs_status_t ucp_opt_ondemand_resolve_remote_id(ucp_ep_h ep,
                                                 ucp_lane_index_t lane)
 {
+    uct_ep_h uct_ep;
     int is_postponed;
 
     UCS_ASYNC_BLOCK(&ep->worker->async);
-    is_postponed = ucp_wireup_ep_test(ep->uct_eps[lane]) &&
-                   ucp_opt_ondemand_is_postponed(
-                           ucp_wireup_ep(ep->uct_eps[lane]));
+    uct_ep       = ucp_opt_ep_lane(ep, lane);
+    is_postponed = ucp_wireup_ep_test(uct_ep) &&
+                   ucp_opt_ondemand_is_postponed(ucp_wireup_ep(uct_ep));
     UCS_ASYNC_UNBLOCK(&ep->worker->async);
 
     return is_postponed ? UCS_OK : ucp_ep_resolve_remote_id(ep, lane);
@@ -156,7 +158,7 @@ ucs_status_t ucp_opt_ondemand_resolve_remote_id(ucp_ep_h ep,
 
 void ucp_opt_ondemand_use(ucp_ep_h ep)
 {
-    ucp_opt_ondemand_t *ondemand = ucp_ep_ext_control(ep)->opt_ondemand;
+    ucp_opt_ondemand_t *ondemand = ucp_opt_ep_ext(ep)->opt_ondemand;
     ucp_worker_h worker          = ep->worker;
     ucp_unpacked_address_t remote_address;
     ucs_status_t status;
@@ -183,19 +185,18 @@ void ucp_opt_ondemand_use(ucp_ep_h ep)
         ucs_error("ep %p: cannot connect to %s on first use: %s", ep,
                   ucp_ep_peer_name(ep), ucs_status_string(status));
         ucp_opt_ondemand_cleanup(ep);
-        ucp_ep_ext_control(ep)->opt_ondemand = &ucp_opt_ondemand_failed;
-        ucp_ep_set_failed_schedule(ep, UCP_NULL_LANE, status);
+        ucp_opt_ep_ext(ep)->opt_ondemand = &ucp_opt_ondemand_failed;
+        ucp_opt_ep_set_failed_schedule(ep, status);
     }
 }
 
 void ucp_opt_ondemand_abort(ucp_request_t *req, ucs_status_t status)
 {
     const ucp_proto_t *proto           = req->send.proto_config->proto;
-    ucp_request_abort_func_t not_there =
-            (ucp_request_abort_func_t)ucs_empty_function_do_assert_void;
+    ucp_request_abort_func_t not_there = UCP_OPT_PROTO_ABORT_NOT_THERE;
 
     if ((proto->abort == not_there) &&
-        (ucp_ep_ext_control(req->send.ep)->opt_ondemand ==
+        (ucp_opt_ep_ext(req->send.ep)->opt_ondemand ==
          &ucp_opt_ondemand_failed)) {
         /* It has only been queued. */
         ucp_proto_request_bcopy_abort(req, status);
@@ -226,6 +227,6 @@ ucp_opt_ondemand_request(ucp_ep_h ep, unsigned ep_init_flags,
 
     ondemand->ep_init_flags = ep_init_flags & ~UCP_OPT_ONDEMAND_INIT;
     memcpy(ondemand->address, address, remote_address->opt_length);
-    ucp_ep_ext_control(ep)->opt_ondemand = ondemand;
+    ucp_opt_ep_ext(ep)->opt_ondemand = ondemand;
     return UCS_OK;
 }

@@ -5,6 +5,7 @@
 #endif
 
 #include "ucp_opt.h"
+#include "ucp_opt_compat.h"
 #include "ucp_opt_rkey.h"
 #include "ucp_opt_rkey_class.h"
 
@@ -59,7 +60,7 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
     opt->amos          = UCP_OPT_AMO_UNREADY;
 
     if (ucs_likely(cls->rma.lane != UCP_NULL_LANE)) {
-        uct_ep = ep->uct_eps[cls->rma.lane];
+        uct_ep = ucp_opt_ep_lane(ep, cls->rma.lane);
         if (ucs_unlikely((uct_ep == NULL) ||
                          (uct_ep->iface != cls->rma.iface))) {
             return;
@@ -74,7 +75,7 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
     }
 
     if (cls->amo.lane != UCP_NULL_LANE) {
-        uct_ep = ep->uct_eps[cls->amo.lane];
+        uct_ep = ucp_opt_ep_lane(ep, cls->amo.lane);
         if (ucs_unlikely((uct_ep == NULL) ||
                          (uct_ep->iface != cls->amo.iface))) {
             return;
@@ -95,8 +96,8 @@ int ucp_opt_rkey_is_current(ucp_ep_h ep, ucp_rkey_h rkey)
     ucp_lane_index_t lane;
 
     for (lane = 0; lane < ucp_ep_num_lanes(ep); ++lane) {
-        found |= (ep->uct_eps[lane] == opt->rma_ep) ||
-                 (ep->uct_eps[lane] == opt->amo_ep);
+        found |= (ucp_opt_ep_lane(ep, lane) == opt->rma_ep) ||
+                 (ucp_opt_ep_lane(ep, lane) == opt->amo_ep);
     }
 
     return found;
@@ -121,9 +122,11 @@ int ucp_opt_rkey_resolve(ucp_ep_h ep, ucp_rkey_h rkey)
     rkey->cache          = cls->resolved.cache;
     rkey->cache.flags    = flags;
     rkey->opt.cls        = cls;
+#if UCP_OPT_HAS_RMA_V1
     if (rkey->cache.rma_proto_index == UCP_RKEY_BASIC_PROTO) {
         rkey->cache.rma_rkey = ucp_opt_rkey_tl(rkey, cls->rma.rkey_index);
     }
+#endif
     if (rkey->cache.amo_proto_index == UCP_RKEY_BASIC_PROTO) {
         rkey->cache.amo_rkey = ucp_opt_rkey_tl(rkey, cls->amo.rkey_index);
     }

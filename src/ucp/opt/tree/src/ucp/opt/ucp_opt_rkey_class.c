@@ -4,6 +4,7 @@
 #include "config.h"
 #endif
 
+#include "ucp_opt_compat.h"
 #include "ucp_opt_rkey_class.h"
 
 #include <ucp/core/ucp_context.h>
@@ -20,9 +21,9 @@
 
 /* Protocols that do what ucp_opt_rma.inl and ucp_opt_amo.inl do themselves. */
 extern ucp_proto_t ucp_put_offload_bcopy_proto, ucp_get_offload_bcopy_proto;
-extern ucp_proto_t ucp_amo_proto_post32, ucp_amo_proto_post64;
-extern ucp_proto_t ucp_amo_proto_fetch32, ucp_amo_proto_fetch64;
-extern ucp_proto_t ucp_amo_proto_cswap32, ucp_amo_proto_cswap64;
+extern ucp_proto_t ucp_opt_amo_proto(post, 32), ucp_opt_amo_proto(post, 64);
+extern ucp_proto_t ucp_opt_amo_proto(fetch, 32), ucp_opt_amo_proto(fetch, 64);
+extern ucp_proto_t ucp_opt_amo_proto(cswap, 32), ucp_opt_amo_proto(cswap, 64);
 
 
 static const ucp_opt_rkey_lane_t ucp_opt_rkey_no_lane = {
@@ -86,33 +87,45 @@ ucp_opt_rkey_class_init_lane_v1(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
     }
 }
 
-static void ucp_opt_rkey_class_init_v1(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
-                                       ucp_rkey_h rkey)
+/* Puts and gets, which have only version 2 of the protocols in UCX 1.22. */
+static void
+ucp_opt_rkey_class_init_rma_v1(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
+                               ucp_rkey_h rkey)
 {
-    uint64_t features = ep->worker->context->config.features;
+#if UCP_OPT_HAS_RMA_V1
     const ucp_ep_rma_config_t *rma;
 
-    cls->resolved    = *rkey;
-    cls->is_resolved = 1;
     ucp_opt_rkey_class_init_lane_v1(cls, ep, rkey, UCP_FEATURE_RMA,
                                     rkey->cache.rma_proto_index,
                                     rkey->cache.rma_lane,
                                     rkey->cache.rma_rkey, &cls->rma);
+    if ((cls->rma.lane == UCP_NULL_LANE) ||
+        !(ep->worker->context->config.features & UCP_FEATURE_RMA)) {
+        return;
+    }
+
+    rma                = &ucp_ep_config(ep)->rma[cls->rma.lane];
+    cls->max_put       = ucs_max(rma->max_put_short, 0);
+    cls->max_get       = (rma->get_zcopy_thresh == 0) ? 0 :
+                         ucs_min(rma->max_get_bcopy, rma->get_zcopy_thresh - 1);
+    cls->max_put_bcopy = (rma->put_zcopy_thresh == 0) ? 0 :
+                         ucs_min(rma->max_put_bcopy, rma->put_zcopy_thresh - 1);
+#endif
+}
+
+static void ucp_opt_rkey_class_init_v1(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
+                                       ucp_rkey_h rkey)
+{
+    uint64_t features = ep->worker->context->config.features;
+
+    cls->resolved    = *rkey;
+    cls->is_resolved = 1;
+    ucp_opt_rkey_class_init_rma_v1(cls, ep, rkey);
     ucp_opt_rkey_class_init_lane_v1(cls, ep, rkey,
                                     UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64,
                                     rkey->cache.amo_proto_index,
                                     rkey->cache.amo_lane,
                                     rkey->cache.amo_rkey, &cls->amo);
-
-    if ((cls->rma.lane != UCP_NULL_LANE) && (features & UCP_FEATURE_RMA)) {
-        rma          = &ucp_ep_config(ep)->rma[cls->rma.lane];
-        cls->max_put = ucs_max(rma->max_put_short, 0);
-        cls->max_get = (rma->get_zcopy_thresh == 0) ? 0 :
-                       ucs_min(rma->max_get_bcopy, rma->get_zcopy_thresh - 1);
-        cls->max_put_bcopy = (rma->put_zcopy_thresh == 0) ? 0 :
-                             ucs_min(rma->max_put_bcopy,
-                                     rma->put_zcopy_thresh - 1);
-    }
 
     if ((cls->amo.lane != UCP_NULL_LANE) && (features & UCP_FEATURE_AMO32)) {
         cls->amos |= UCP_OPT_AMO_ALL(sizeof(uint32_t));
@@ -128,12 +141,18 @@ ucp_opt_rkey_select_v2(ucp_ep_h ep, ucp_rkey_h rkey, ucp_operation_id_t op_id,
                        size_t length)
 {
     ucp_worker_h worker              = ep->worker;
-    ucp_memory_info_t mem_info       = {UCS_MEMORY_TYPE_HOST,
-                                        UCS_SYS_DEVICE_ID_UNKNOWN};
     ucp_proto_select_param_t param;
+    ucp_memory_info_t mem_info;
 
-    ucp_proto_select_param_init(&param, op_id, 0, 0, UCP_DATATYPE_CONTIG,
-                                &mem_info, 1);
+    ucp_opt_mem_info_set_host(&mem_info);
+    if ((op_id == UCP_OP_ID_AMO_FETCH) || (op_id == UCP_OP_ID_AMO_CSWAP)) {
+        ucp_opt_select_param_init_reply(&param, op_id, UCP_DATATYPE_CONTIG,
+                                        &mem_info);
+    } else {
+        ucp_proto_select_param_init(&param, op_id, 0, 0, UCP_DATATYPE_CONTIG,
+                                    &mem_info, 1);
+    }
+
     return ucp_proto_select_lookup(worker,
                                    &ucp_rkey_config(worker, rkey)->proto_select,
                                    ep->cfg_index, rkey->cfg_index, &param,
@@ -158,7 +177,7 @@ ucp_opt_rkey_max_bcopy_v2(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
 
     mpriv = thresh->proto_config.priv;
     lpriv = &mpriv->lanes[0];
-    if (mpriv->num_lanes != 1) {
+    if ((mpriv->num_lanes != 1) || ucp_opt_proto_has_mem_flush(lpriv)) {
         return 0;
     }
 
@@ -184,17 +203,17 @@ static void ucp_opt_rkey_class_init_amo_v2(ucp_opt_rkey_class_t *cls,
         const ucp_proto_t  *proto;
         unsigned           bit;
     } ops[] = {
-        {UCP_OP_ID_AMO_POST,  4, &ucp_amo_proto_post32,
+        {UCP_OP_ID_AMO_POST,  4, &ucp_opt_amo_proto(post, 32),
          UCP_OPT_AMO_BIT(0, 0, 4)},
-        {UCP_OP_ID_AMO_POST,  8, &ucp_amo_proto_post64,
+        {UCP_OP_ID_AMO_POST,  8, &ucp_opt_amo_proto(post, 64),
          UCP_OPT_AMO_BIT(0, 0, 8)},
-        {UCP_OP_ID_AMO_FETCH, 4, &ucp_amo_proto_fetch32,
+        {UCP_OP_ID_AMO_FETCH, 4, &ucp_opt_amo_proto(fetch, 32),
          UCP_OPT_AMO_BIT(1, 0, 4)},
-        {UCP_OP_ID_AMO_FETCH, 8, &ucp_amo_proto_fetch64,
+        {UCP_OP_ID_AMO_FETCH, 8, &ucp_opt_amo_proto(fetch, 64),
          UCP_OPT_AMO_BIT(1, 0, 8)},
-        {UCP_OP_ID_AMO_CSWAP, 4, &ucp_amo_proto_cswap32,
+        {UCP_OP_ID_AMO_CSWAP, 4, &ucp_opt_amo_proto(cswap, 32),
          UCP_OPT_AMO_BIT(1, 1, 4)},
-        {UCP_OP_ID_AMO_CSWAP, 8, &ucp_amo_proto_cswap64,
+        {UCP_OP_ID_AMO_CSWAP, 8, &ucp_opt_amo_proto(cswap, 64),
          UCP_OPT_AMO_BIT(1, 1, 8)}
     };
     uint64_t features = ep->worker->context->config.features;
@@ -234,6 +253,10 @@ static void ucp_opt_rkey_class_init_v2(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
 
     /* until some are found */
     cls->amos = UCP_OPT_AMO_AM_V2;
+    if (ucp_opt_ep_config_has_failover(ucp_ep_config(ep))) {
+        return;
+    }
+
     if ((config->put_short.lane != UCP_NULL_LANE) &&
         (config->put_short.max_length_unknown_mem > 0)) {
         /* Where the type of memory has to be detected first, that is -1. */
@@ -242,7 +265,8 @@ static void ucp_opt_rkey_class_init_v2(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
         cls->max_put = config->put_short.max_length_unknown_mem;
     }
 
-    if (context->num_mem_type_detect_mds > 0) {
+    if ((context->num_mem_type_detect_mds > 0) ||
+        ucp_opt_has_progress_wrapper(context)) {
         return;
     }
 

@@ -8,10 +8,18 @@
 
 #include <ucp/opt/ucp_opt_rkey.h>
 
+#include <string.h>
+
 
 /* Attributes that such a put cannot have. */
 #define UCP_OPT_PUT_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)
+
+
+/* Attributes that a put cannot have to be copied by the transport: what is said
+ * about the memory, or that it is to be short. */
+#define UCP_OPT_PUT_BCOPY_ATTR_MASK \
+    (UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL)
 
 
 /* Attributes that a get or an atomic operation can have to be like that. */
@@ -78,6 +86,21 @@ ucp_opt_put_nbx_prepare(ucp_ep_h ep, const void *buffer, size_t count,
     return ret;
 }
 
+/* What a put copies. */
+typedef struct {
+    const void *src;
+    size_t     length;
+} ucp_opt_put_pack_t;
+
+
+static size_t ucp_opt_put_pack(void *dest, void *arg)
+{
+    const ucp_opt_put_pack_t *pack = arg;
+
+    memcpy(dest, pack->src, pack->length);
+    return pack->length;
+}
+
 /* A put that the transport copies at once, so it needs no request. The key is
  * ready. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -85,7 +108,7 @@ ucp_opt_put_nbx_bcopy(ucp_ep_h ep, const void *buffer, size_t count,
                       uint64_t remote_addr, ucp_rkey_h rkey,
                       const ucp_request_param_t *param)
 {
-    ucp_memcpy_pack_context_t pack_ctx = {
+    ucp_opt_put_pack_t pack = {
         .src    = buffer,
         .length = count
     };
@@ -94,7 +117,7 @@ ucp_opt_put_nbx_bcopy(ucp_ep_h ep, const void *buffer, size_t count,
 
     ucs_assert(ucp_opt_rkey_is_current(ep, rkey));
     UCP_OPT_RMA_KEEP(args, ep, buffer, count, remote_addr, rkey, param);
-    packed = uct_ep_put_bcopy(rkey->opt.rma_ep, ucp_memcpy_pack_cb, &pack_ctx,
+    packed = uct_ep_put_bcopy(rkey->opt.rma_ep, ucp_opt_put_pack, &pack,
                               remote_addr, rkey->opt.rma_rkey);
     if (ucs_likely(packed >= 0)) {
         return NULL;
@@ -112,10 +135,15 @@ ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count,
     ucp_opt_rma_args_t args;
     ucs_status_t status;
 
+    /* The key may be none if there is a datatype. */
+    if (ucs_unlikely(param->op_attr_mask & UCP_OPT_PUT_ATTR_MASK)) {
+        return ucp_opt_put_nbx_general(ep, buffer, count, remote_addr, rkey,
+                                       param);
+    }
+
     /* A length of 0 is too long as well. */
     if (ucs_likely((rkey->opt.state == ep->opt_state) &&
-                   (count - 1 < rkey->opt.max_put) &&
-                   !(param->op_attr_mask & UCP_OPT_PUT_ATTR_MASK))) {
+                   (count - 1 < rkey->opt.max_put))) {
         ucs_assert(ucp_opt_rkey_is_current(ep, rkey));
         UCP_OPT_RMA_KEEP(args, ep, buffer, count, remote_addr, rkey, param);
         status = rkey->opt.put_short(rkey->opt.rma_ep, buffer, count,
@@ -133,7 +161,7 @@ ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count,
     }
 
     if ((count - 1 < rkey->opt.max_put_bcopy) &&
-        !(param->op_attr_mask & UCP_OPT_PUT_ATTR_MASK)) {
+        !(param->op_attr_mask & UCP_OPT_PUT_BCOPY_ATTR_MASK)) {
         return ucp_opt_put_nbx_bcopy(ep, buffer, count, remote_addr, rkey,
                                      param);
     }

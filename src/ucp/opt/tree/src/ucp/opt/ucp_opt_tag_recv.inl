@@ -6,6 +6,7 @@
  */
 
 #include <ucp/opt/ucp_opt.h>
+#include <ucp/opt/ucp_opt_compat.h>
 #include <ucp/opt/ucp_opt_tag_match.h>
 
 
@@ -52,15 +53,12 @@ UCS_PROFILE_FUNC(ucs_status_ptr_t, ucp_tag_recv_nbx,
     req->status                         = UCS_OK;
     req->flags                          = req_flags;
     req->recv.worker                    = worker;
-    req->recv.buffer                    = buffer;
-    req->recv.datatype                  = datatype;
-    req->recv.length                    = length;
-    req->recv.mem_type                  = UCS_MEMORY_TYPE_HOST;
-    req->recv.state.dt.contig.md_map    = 0;
     req->recv.tag.tag                   = tag;
     req->recv.tag.tag_mask              = tag_mask;
+    ucp_opt_recv_set_contig(req, param, buffer, datatype, length);
 #if ENABLE_DEBUG_DATA
     req->recv.proto_rndv_config         = NULL;
+    ucp_opt_recv_set_no_rndv_request(req);
 #endif
     if (ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE_REQ)) {
         req->recv.tag.info.sender_tag   = 0;

@@ -9,6 +9,7 @@
 #include <ucs/config/parser.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/compiler.h>
+#include <uct/opt/opt_compat.h>
 
 #include <stddef.h>
 
@@ -42,8 +43,7 @@ uint32_t uct_ib_opt_read(void)
     ucs_status_t status;
     uint32_t opt = 0;
 
-    status = ucs_config_parser_fill_opts(&config, uct_ib_opt_config_table,
-                                         UCS_DEFAULT_ENV_PREFIX, "OPT_", 0);
+    status = ucx_opt_fill(&config, uct_ib_opt_config_table);
     if (status != UCS_OK) {
         ucs_warn("the UCX_OPT_ variables cannot be read (%s): no optimisation"
                  " is switched on", ucs_status_string(status));
