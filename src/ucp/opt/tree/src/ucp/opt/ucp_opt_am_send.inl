@@ -11,12 +11,21 @@
 #include <ucp/opt/ucp_opt.h>
 #include <ucp/opt/ucp_opt_eager.h>
 
+#include <string.h>
+
 
 /* Attributes that are not for the shortest way. */
 #define UCP_OPT_AM_SEND_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | \
      UCP_OP_ATTR_FIELD_FLAGS | \
      (ENABLE_PARAMS_CHECK ? UCP_OP_ATTR_FIELD_MEMORY_TYPE : 0))
+
+
+/* Attributes that a message can have that the transport copies. */
+#define UCP_OPT_AM_SEND_BCOPY_ATTR_MASK \
+    (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST | \
+     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | \
+     UCP_OP_ATTR_FIELD_FLAGS)
 
 
 /* What the caller has passed. */
@@ -83,6 +92,39 @@ ucp_opt_am_send_short(ucp_ep_h ep, uint16_t id, uint16_t flags,
                                   hdr.u64, payload, length);
 }
 
+/* What the transport copies. */
+typedef struct {
+    ucp_am_hdr_t hdr;
+    const void   *buffer;
+    size_t       length;
+} ucp_opt_am_send_pack_t;
+
+
+static size_t ucp_opt_am_send_pack(void *dest, void *arg)
+{
+    const ucp_opt_am_send_pack_t *pack = arg;
+    ucp_am_hdr_t *hdr                  = dest;
+
+    hdr->u64 = pack->hdr.u64;
+    memcpy(hdr + 1, pack->buffer, pack->length);
+    return sizeof(*hdr) + pack->length;
+}
+
+/* A message that the transport copies at once, so it needs no request. */
+static UCS_F_ALWAYS_INLINE ssize_t
+ucp_opt_am_send_bcopy(ucp_ep_h ep, uint16_t id, const void *buffer,
+                      size_t length)
+{
+    ucp_opt_am_send_pack_t pack;
+
+    ucs_assert(ucp_opt_eager_is_current(ep));
+    ucp_am_fill_short_header(&pack.hdr, id, 0, 0);
+    pack.buffer = buffer;
+    pack.length = length;
+    return uct_ep_am_bcopy(ep->opt_eager.uct_ep, UCP_AM_ID_AM_SINGLE,
+                           ucp_opt_am_send_pack, &pack, 0);
+}
+
 /* Of what is not simply a buffer without header, the messages that are one
  * piece of memory and have no answer. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -97,6 +139,7 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
                           UCP_OP_ATTR_FIELD_FLAGS);
     ucp_opt_am_send_args_t args;
     ucs_status_t status;
+    ssize_t packed;
     size_t length;
 
     if (!(param->op_attr_mask & bad_attr) &&
@@ -112,6 +155,21 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
                                            length + header_length);
             if (ucs_likely(status != UCS_ERR_NO_RESOURCE)) {
                 return UCS_STATUS_PTR(status);
+            }
+
+            return ucp_opt_am_send_nbx_retry(&args);
+        }
+
+        if ((header_length == 0) && (length < ep->opt_eager.am_bcopy) &&
+            (flags == 0) &&
+            !(param->op_attr_mask & ~UCP_OPT_AM_SEND_BCOPY_ATTR_MASK)) {
+            UCP_OPT_AM_SEND_KEEP(args, ep, id, header, header_length, buffer,
+                                 count, param);
+            packed = ucp_opt_am_send_bcopy(ep, id, buffer, length);
+            if (ucs_likely(packed >= 0)) {
+                return NULL;
+            } else if (packed != UCS_ERR_NO_RESOURCE) {
+                return UCS_STATUS_PTR(packed);
             }
 
             return ucp_opt_am_send_nbx_retry(&args);

@@ -5,12 +5,22 @@
 #endif
 
 #include "ucp_opt.h"
+#include "ucp_opt_compat.h"
 #include "ucp_opt_eager.h"
 #include "ucp_opt_rkey.h"
 
 #include <ucp/core/ucp_ep.inl>
 #include <ucp/core/ucp_worker.h>
 #include <ucp/core/ucp_worker.inl>
+#include <ucp/proto/proto_common.h>
+#include <ucp/proto/proto_select.inl>
+#include <ucp/proto/proto_single.h>
+#include <ucp/tag/eager.h>
+
+
+/* Protocols that send what the transport copies, in one piece. */
+extern ucp_proto_t ucp_eager_bcopy_single_proto;
+extern ucp_proto_t ucp_am_eager_single_bcopy_proto;
 
 
 /* A limit for lengths that memory of any type may have. */
@@ -23,6 +33,100 @@ static size_t ucp_opt_eager_limit(ucp_ep_h ep, uint64_t feature,
     }
 
     return max_short->memtype_off + 1;
+}
+
+/* How long messages may be for version 1 of the protocols to let the transport
+ * copy them: as ucp_tag_send_req() and ucp_am_send_req() see it. */
+static size_t
+ucp_opt_eager_bcopy_limit_v1(const ucp_ep_msg_config_t *config,
+                             const ucp_rndv_thresh_t *rma_thresh,
+                             const ucp_rndv_thresh_t *am_thresh, size_t hdr_size)
+{
+    size_t limit = ucs_min(rma_thresh->remote, am_thresh->remote);
+
+    if (config->max_bcopy <= hdr_size) {
+        return 0;
+    }
+
+    if ((config->max_zcopy != 0) && (config->max_iov > 1)) {
+        limit = ucs_min(limit,
+                        config->mem_type_zcopy_thresh[UCS_MEMORY_TYPE_HOST]);
+    }
+
+    return ucs_min(limit, config->max_bcopy - hdr_size + 1);
+}
+
+/* The same for version 2, if messages that are a bit too long to be short have
+ * such a protocol. */
+static size_t
+ucp_opt_eager_bcopy_limit_v2(ucp_ep_h ep, ucp_operation_id_t op_id,
+                             const ucp_proto_t *proto, size_t length)
+{
+    const ucp_proto_threshold_elem_t *thresh;
+    const ucp_proto_single_priv_t *spriv;
+    ucp_proto_select_param_t param;
+    ucp_memory_info_t mem_info;
+
+    ucp_opt_mem_info_set_host(&mem_info);
+    ucp_proto_select_param_init(&param, op_id, 0, 0, UCP_DATATYPE_CONTIG,
+                                &mem_info, 1);
+    thresh = ucp_proto_select_lookup(ep->worker,
+                                     &ucp_ep_config(ep)->proto_select,
+                                     ep->cfg_index, UCP_WORKER_CFG_INDEX_NULL,
+                                     &param, length);
+    if ((thresh == NULL) || (thresh->proto_config.proto != proto)) {
+        return 0;
+    }
+
+    spriv = thresh->proto_config.priv;
+    if (spriv->super.lane != ep->am_lane) {
+        return 0;
+    }
+
+    return ucs_min(thresh->max_msg_length, SIZE_MAX - 1) + 1;
+}
+
+static void ucp_opt_eager_prepare_bcopy(ucp_ep_h ep)
+{
+    ucp_opt_eager_t *opt    = &ep->opt_eager;
+    ucp_context_h context   = ep->worker->context;
+    ucp_ep_config_t *config = ucp_ep_config(ep);
+    size_t tag_bcopy        = 0;
+    size_t am_bcopy         = 0;
+
+    if ((context->num_mem_type_detect_mds > 0) ||
+        ucp_opt_has_progress_wrapper(context) ||
+        ucp_opt_ep_config_has_failover(config)) {
+        return;
+    }
+
+    if (context->config.ext.proto_enable) {
+        if (context->config.features & UCP_FEATURE_TAG) {
+            tag_bcopy = ucp_opt_eager_bcopy_limit_v2(
+                    ep, UCP_OP_ID_TAG_SEND, &ucp_eager_bcopy_single_proto,
+                    opt->tag_limit + 1);
+        }
+        if (context->config.features & UCP_FEATURE_AM) {
+            am_bcopy = ucp_opt_eager_bcopy_limit_v2(
+                    ep, UCP_OP_ID_AM_SEND, &ucp_am_eager_single_bcopy_proto,
+                    opt->am_limit + 1);
+        }
+    } else {
+        if ((context->config.features & UCP_FEATURE_TAG) &&
+            (config->tag.proto == &ucp_tag_eager_proto)) {
+            tag_bcopy = ucp_opt_eager_bcopy_limit_v1(
+                    &config->tag.eager, &config->tag.rndv.rma_thresh,
+                    &config->tag.rndv.am_thresh, sizeof(ucp_eager_hdr_t));
+        }
+        if (context->config.features & UCP_FEATURE_AM) {
+            am_bcopy = ucp_opt_eager_bcopy_limit_v1(
+                    &config->am, &config->rndv.rma_thresh,
+                    &config->rndv.am_thresh, sizeof(ucp_am_hdr_t));
+        }
+    }
+
+    opt->tag_bcopy = tag_bcopy;
+    opt->am_bcopy  = am_bcopy;
 }
 
 void ucp_opt_eager_prepare(ucp_ep_h ep)
@@ -55,6 +159,7 @@ void ucp_opt_eager_prepare(ucp_ep_h ep)
                                          &config->tag.max_eager_short);
     opt->am_limit  = ucp_opt_eager_limit(ep, UCP_FEATURE_AM,
                                          &config->am_u.max_eager_short);
+    ucp_opt_eager_prepare_bcopy(ep);
 
     /* If the lanes change in asynchronous context, either this is seen here or
      * the limits are taken away after they have been set. */
@@ -62,6 +167,8 @@ void ucp_opt_eager_prepare(ucp_ep_h ep)
     if (ucs_unlikely(*(volatile uint64_t*)&ep->opt_state != state)) {
         opt->tag_limit = 0;
         opt->am_limit  = 0;
+        opt->tag_bcopy = 0;
+        opt->am_bcopy  = 0;
     }
 }
 

@@ -13,7 +13,8 @@
 /*
  * An endpoint that is ready for short messages: it holds the UCT endpoint of
  * the lane of active messages, what that has for short ones, and how long they
- * may be, so that sending one looks up nothing.
+ * may be, so that sending one looks up nothing. It also knows how long messages
+ * may be that the transport copies at once: these need no request.
  *
  * It is made ready, for a state of its lanes (see ucp_opt_rkey.h), by a message
  * that was sent in the general way. When the lanes change the limits become 0,
@@ -27,6 +28,11 @@ typedef struct ucp_opt_eager {
                                            or has no short messages */
     size_t                 am_limit;  /**< the same for active messages, without
                                            header or with a header only */
+    size_t                 tag_bcopy; /**< tagged messages of fewer bytes are
+                                           copied by the transport; 0: not known
+                                           or none */
+    size_t                 am_bcopy;  /**< the same for active messages without
+                                           header */
     uct_ep_h               uct_ep;    /**< lane of active messages */
     uct_ep_am_short_func_t am_short;  /**< what the lane has for it */
     uint64_t               state;     /**< state of the lanes that the above is
@@ -39,6 +45,8 @@ typedef struct ucp_opt_eager {
     do { \
         (_ep)->opt_eager.tag_limit = 0; \
         (_ep)->opt_eager.am_limit  = 0; \
+        (_ep)->opt_eager.tag_bcopy = 0; \
+        (_ep)->opt_eager.am_bcopy  = 0; \
         (_ep)->opt_eager.state     = UCP_OPT_STATE_NONE; \
     } while (0)
 
@@ -49,6 +57,8 @@ typedef struct ucp_opt_eager {
         ucs_memory_cpu_store_fence(); \
         (_ep)->opt_eager.tag_limit = 0; \
         (_ep)->opt_eager.am_limit  = 0; \
+        (_ep)->opt_eager.tag_bcopy = 0; \
+        (_ep)->opt_eager.am_bcopy  = 0; \
     } while (0)
 
 /** Whether an endpoint should be made ready after a message has gone the

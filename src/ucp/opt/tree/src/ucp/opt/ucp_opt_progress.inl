@@ -8,8 +8,35 @@
 #include <ucp/opt/ucp_opt.h>
 
 
+/* As ucs_async_check_miss(): a worker is never in the mode that polls. */
+static UCS_F_ALWAYS_INLINE void ucp_opt_worker_check_miss(ucp_worker_h worker)
+{
+    ucs_assert(worker->async.mode != UCS_ASYNC_MODE_POLL);
+    if (ucs_unlikely(!ucs_mpmc_queue_is_empty(&worker->async.missed))) {
+        __ucs_async_poll_missed(&worker->async);
+    }
+}
+
+/* The rest of the interfaces, of which the first ones have been progressed. */
+static UCS_F_NOINLINE unsigned
+ucp_opt_worker_progress_others(ucp_worker_h worker, unsigned first,
+                               unsigned count)
+{
+    ucs_callbackq_elem_t *elem = &worker->uct->progress_q.fast_elems[first];
+
+    for (; elem->cb != NULL; ++elem) {
+        count += elem->cb(elem->arg);
+    }
+
+    ucp_opt_worker_check_miss(worker);
+    /* coverity[assert_side_effect] */
+    ucs_assert(--worker->inprogress == 0);
+    return count;
+}
+
 unsigned ucp_worker_progress(ucp_worker_h worker)
 {
+    ucs_callbackq_elem_t *elem;
     unsigned count;
 
     if (ucs_unlikely(!(worker->flags & UCP_WORKER_FLAG_OPT_PROGRESS))) {
@@ -18,8 +45,20 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
 
     /* coverity[assert_side_effect] */
     ucs_assert(worker->inprogress++ == 0);
-    count = uct_worker_progress(worker->uct);
-    ucs_async_check_miss(&worker->async);
+
+    /* Mostly there is one interface, and what it returns need not be kept in a
+     * register that has to be saved. */
+    elem = worker->uct->progress_q.fast_elems;
+    if (ucs_unlikely(elem->cb == NULL)) {
+        return ucp_opt_worker_progress_others(worker, 0, 0);
+    }
+
+    count = elem->cb(elem->arg);
+    if (ucs_unlikely(worker->uct->progress_q.fast_elems[1].cb != NULL)) {
+        return ucp_opt_worker_progress_others(worker, 1, count);
+    }
+
+    ucp_opt_worker_check_miss(worker);
     /* coverity[assert_side_effect] */
     ucs_assert(--worker->inprogress == 0);
     return count;

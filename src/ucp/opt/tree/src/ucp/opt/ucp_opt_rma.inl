@@ -115,6 +115,11 @@ ucp_opt_put_nbx_bcopy(ucp_ep_h ep, const void *buffer, size_t count,
     ucp_opt_rma_args_t args;
     ssize_t packed;
 
+    if (ucs_unlikely(param->op_attr_mask & UCP_OPT_PUT_BCOPY_ATTR_MASK)) {
+        return ucp_opt_put_nbx_general(ep, buffer, count, remote_addr, rkey,
+                                       param);
+    }
+
     ucs_assert(ucp_opt_rkey_is_current(ep, rkey));
     UCP_OPT_RMA_KEEP(args, ep, buffer, count, remote_addr, rkey, param);
     packed = uct_ep_put_bcopy(rkey->opt.rma_ep, ucp_opt_put_pack, &pack,
@@ -160,8 +165,7 @@ ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count,
                                        param);
     }
 
-    if ((count - 1 < rkey->opt.max_put_bcopy) &&
-        !(param->op_attr_mask & UCP_OPT_PUT_BCOPY_ATTR_MASK)) {
+    if (count - 1 < rkey->opt.max_put_bcopy) {
         return ucp_opt_put_nbx_bcopy(ep, buffer, count, remote_addr, rkey,
                                      param);
     }

@@ -8,11 +8,19 @@
 #include <ucp/opt/ucp_opt.h>
 #include <ucp/opt/ucp_opt_eager.h>
 
+#include <string.h>
+
 
 /* Attributes that are not for the shortest way. */
 #define UCP_OPT_TAG_SEND_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | \
      (ENABLE_PARAMS_CHECK ? UCP_OP_ATTR_FIELD_MEMORY_TYPE : 0))
+
+
+/* Attributes that a message can have that the transport copies. */
+#define UCP_OPT_TAG_SEND_BCOPY_ATTR_MASK \
+    (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST | \
+     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA)
 
 
 /* What the caller has passed. */
@@ -74,6 +82,46 @@ ucp_opt_tag_send_short(ucp_ep_h ep, const void *buffer, size_t length,
     return status;
 }
 
+/* What the transport copies. */
+typedef struct {
+    ucp_tag_t  tag;
+    const void *buffer;
+    size_t     length;
+} ucp_opt_tag_send_pack_t;
+
+
+static size_t ucp_opt_tag_send_pack(void *dest, void *arg)
+{
+    const ucp_opt_tag_send_pack_t *pack = arg;
+    ucp_eager_hdr_t *hdr                = dest;
+
+    hdr->super.tag = pack->tag;
+    memcpy(hdr + 1, pack->buffer, pack->length);
+    return sizeof(*hdr) + pack->length;
+}
+
+/* A message that the transport copies at once, so it needs no request. */
+static UCS_F_ALWAYS_INLINE ssize_t
+ucp_opt_tag_send_bcopy(ucp_ep_h ep, const void *buffer, size_t length,
+                       ucp_tag_t tag)
+{
+    ucp_opt_tag_send_pack_t pack = {
+        .tag    = tag,
+        .buffer = buffer,
+        .length = length
+    };
+    ssize_t packed;
+
+    ucs_assert(ucp_opt_eager_is_current(ep));
+    packed = uct_ep_am_bcopy(ep->opt_eager.uct_ep, UCP_AM_ID_EAGER_ONLY,
+                             ucp_opt_tag_send_pack, &pack, 0);
+    if (ucs_likely(packed >= 0)) {
+        UCP_EP_STAT_TAG_OP(ep, EAGER);
+    }
+
+    return packed;
+}
+
 /* Messages of contiguous datatypes, and all that are not short. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
@@ -81,17 +129,31 @@ ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
 {
     ucp_opt_tag_send_args_t args;
     ucs_status_t status;
+    ssize_t packed;
     size_t length;
 
-    if (((param->op_attr_mask & UCP_OPT_TAG_SEND_ATTR_MASK) ==
-         UCP_OP_ATTR_FIELD_DATATYPE) &&
-        UCP_DT_IS_CONTIG(param->datatype)) {
-        length = ucp_contig_dt_length(param->datatype, count);
+    if (!(param->op_attr_mask & UCP_OPT_TAG_SEND_ATTR_MASK &
+          ~UCP_OP_ATTR_FIELD_DATATYPE) &&
+        UCP_DT_IS_CONTIG(ucp_request_param_datatype(param))) {
+        length = ucp_contig_dt_length(ucp_request_param_datatype(param), count);
         if (length < ep->opt_eager.tag_limit) {
             UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
             status = ucp_opt_tag_send_short(ep, buffer, length, tag);
             if (ucs_likely(status != UCS_ERR_NO_RESOURCE)) {
                 return UCS_STATUS_PTR(status);
+            }
+
+            return ucp_opt_tag_send_nbx_retry(&args);
+        }
+
+        if ((length < ep->opt_eager.tag_bcopy) &&
+            !(param->op_attr_mask & ~UCP_OPT_TAG_SEND_BCOPY_ATTR_MASK)) {
+            UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
+            packed = ucp_opt_tag_send_bcopy(ep, buffer, length, tag);
+            if (ucs_likely(packed >= 0)) {
+                return NULL;
+            } else if (packed != UCS_ERR_NO_RESOURCE) {
+                return UCS_STATUS_PTR(packed);
             }
 
             return ucp_opt_tag_send_nbx_retry(&args);
