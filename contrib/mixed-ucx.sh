@@ -6,9 +6,13 @@
 # sep_mlx5 and on UCX's own rc_mlx5, every pair in both orders.
 #
 #   contrib/mixed-ucx.sh --ucx system --ucx ucx-1.18.1.tar.xz
+#   contrib/mixed-ucx.sh --ucx ucx-1.22.0.tar.xz --ucx-opt ucx-1.22.0.tar.xz
 #
 #   --ucx WHAT     as for contrib/matrix.sh, which builds it: system, a source
 #                  tree of UCX or an archive of one; two or more
+#   --ucx-opt WHAT the same with the optimisations of src/ucp/opt, which
+#                  contrib/build-ucx-opt.sh builds: a source tree of UCX or an
+#                  archive of one, of a release that has them
 #   --work DIR     where to build (default: build/matrix)
 #   --transport, --steps   as for test/jobs/mixed, which runs the jobs
 #
@@ -16,13 +20,17 @@
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
 
 work=$SEP_TOP/build/matrix
 ucx=()
+patched=()
 options=()
 while [[ $# -gt 0 ]]; do
     case $1 in
     --ucx)     ucx+=("${2:?--ucx needs a value}"); shift 2 ;;
+    --ucx-opt) patched+=("${2:?--ucx-opt needs a value}"); shift 2 ;;
     --work)    work=$(realpath -m "${2:?--work needs a value}"); shift 2 ;;
     --transport|--steps)
                options+=("$1" "${2:?$1 needs a value}"); shift 2 ;;
@@ -30,7 +38,8 @@ while [[ $# -gt 0 ]]; do
     *)         echo "${0##*/}: unknown option $1; see --help" >&2; exit 2 ;;
     esac
 done
-[[ ${#ucx[@]} -gt 1 ]] || sep_die "two versions are needed; see --help"
+[[ ${#ucx[@]} -gt 0 && $((${#ucx[@]} + ${#patched[@]})) -gt 1 ]] ||
+    sep_die "two versions are needed, one of them with --ucx; see --help"
 
 builds=()
 for what in "${ucx[@]}"; do
@@ -48,6 +57,14 @@ for what in "${ucx[@]}"; do
         options+=(--ucx "$work/$name/ucx,$work/$name/sep")
     fi
     builds+=("$work/$name/sep")
+done
+
+# The transport is a module of them.
+for what in "${patched[@]}"; do
+    tree=$(sep_ucx_tree "$what")
+    prefix=$work/opt-$(sep_ucx_release "$tree")
+    "$SEP_TOP/contrib/build-ucx-opt.sh" --ucx-source "$tree" "$prefix"
+    options+=(--ucx "$prefix")
 done
 
 sep_say "Pairs of processes"

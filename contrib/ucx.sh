@@ -179,6 +179,7 @@ sep_ucx_failed_hunks()
     awk '
         /^(patching|checking) file / { file = $3 }
         /^can.t find file to patch/ { print "no file for a hunk" }
+        /^Reversed .or previously applied/ { print file " is patched already" }
         /^Hunk #[0-9]+ (FAILED|ignored)/ {
             sub("#", "", $2)
             printf "hunk %s of %s (line %s)\n", $2, file, $NF + 0 }' "$1" |
