@@ -15,9 +15,8 @@
 
 #if UCX_OPT_SINCE(18)
 
-/** UCT endpoint of a lane, to read or to set. */
+/** UCT endpoint of a lane. */
 #  define ucp_opt_ep_lane(_ep, _lane)            ucp_ep_get_lane(_ep, _lane)
-#  define ucp_opt_ep_set_lane(_ep, _lane, _uct)  ucp_ep_set_lane(_ep, _lane, _uct)
 
 /** Configuration of endpoints with an index. */
 #  define ucp_opt_ep_config(_worker, _index) \
@@ -35,7 +34,6 @@
 #else
 
 #  define ucp_opt_ep_lane(_ep, _lane)            ((_ep)->uct_eps[_lane])
-#  define ucp_opt_ep_set_lane(_ep, _lane, _uct)  ((_ep)->uct_eps[_lane] = (_uct))
 #  define ucp_opt_ep_config(_worker, _index) \
     (&(_worker)->ep_config[_index])
 #  define ucp_opt_ep_ext(_ep)                    ucp_ep_ext_control(_ep)
@@ -127,11 +125,13 @@
 
 /** What a protocol is selected by if the reply goes into the same memory. */
 #if UCX_OPT_SINCE(18)
-#  define ucp_opt_select_param_init_reply(_param, _op_id, _dt_class, _mem_info) \
+#  define ucp_opt_select_param_init_reply(_param, _op_id, _dt_class, \
+                                          _mem_info) \
     ucp_proto_select_param_init_reply(_param, _op_id, 0, 0, _dt_class, \
                                       _mem_info, 1, _mem_info)
 #else
-#  define ucp_opt_select_param_init_reply(_param, _op_id, _dt_class, _mem_info) \
+#  define ucp_opt_select_param_init_reply(_param, _op_id, _dt_class, \
+                                          _mem_info) \
     ucp_proto_select_param_init(_param, _op_id, 0, 0, _dt_class, _mem_info, 1)
 #endif
 
@@ -246,7 +246,8 @@
     ((_req)->recv.dt_iter.dt_class == UCP_DATATYPE_CONTIG)
 #  define ucp_opt_recv_mem_type(_req)    ((_req)->recv.dt_iter.mem_info.type)
 #  define ucp_opt_recv_length(_req)      ((_req)->recv.dt_iter.length)
-#  define ucp_opt_recv_buffer(_req)      ((_req)->recv.dt_iter.type.contig.buffer)
+#  define ucp_opt_recv_buffer(_req) \
+    ((_req)->recv.dt_iter.type.contig.buffer)
 
 /** Let a receive put the data into a buffer of host memory. */
 #  define ucp_opt_recv_set_contig(_req, _param, _buffer, _datatype, _length) \

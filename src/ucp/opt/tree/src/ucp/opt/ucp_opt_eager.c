@@ -40,7 +40,8 @@ static size_t ucp_opt_eager_limit(ucp_ep_h ep, uint64_t feature,
 static size_t
 ucp_opt_eager_bcopy_limit_v1(const ucp_ep_msg_config_t *config,
                              const ucp_rndv_thresh_t *rma_thresh,
-                             const ucp_rndv_thresh_t *am_thresh, size_t hdr_size)
+                             const ucp_rndv_thresh_t *am_thresh,
+                             size_t hdr_size)
 {
     size_t limit = ucs_min(rma_thresh->remote, am_thresh->remote);
 

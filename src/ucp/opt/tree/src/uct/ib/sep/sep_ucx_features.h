@@ -7,9 +7,9 @@
 
 /*
  * What UCX's private headers look like, for a build in UCX's own tree. Out of
- * the tree configure finds it out (config/m4/sep_compat.m4, which says what each
- * macro means). Here the release decides: no macro means what UCX 1.13 has. The
- * compiler includes this file in front of each of the transport's.
+ * the tree configure finds it out (config/m4/sep_compat.m4, which says what
+ * each macro means). Here the release decides: no macro means what UCX 1.13
+ * has. The compiler includes this file in front of each of the transport's.
  */
 
 /* UCX 1.18 */
