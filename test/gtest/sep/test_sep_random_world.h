@@ -107,10 +107,10 @@ private:
         uint8_t  id;
     };
 
-    static const unsigned max_ifaces  = 3;
-    static const unsigned max_places  = 24;
-    static const unsigned max_buffers = 16;
-    static const unsigned patience    = 20000; /* Rounds */
+    static constexpr unsigned max_ifaces  = 3;
+    static constexpr unsigned max_places  = 24;
+    static constexpr unsigned max_buffers = 16;
+    static constexpr unsigned patience    = 20000; /* Rounds */
 
     /* Its life */
     void begin(const schedule &plan);
