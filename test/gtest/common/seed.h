@@ -10,8 +10,8 @@
  * when the program starts, any one when a test that used it fails: with
  * SEP_TEST_SEED set to it, the test does the same again.
  *
- * SEP_TEST_CASES is how much these tests do, in percent of the usual. Some go on
- * for SEP_TEST_SECONDS instead.
+ * SEP_TEST_CASES is how much these tests do, in percent of the usual. Some go
+ * on for SEP_TEST_SECONDS instead.
  *
  * The name of a test that uses the seed contains "random" or "fuzz" (the name
  * of its suite will do), so that --gtest_filter='*random*:*fuzz*' is all of

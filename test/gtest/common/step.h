@@ -24,9 +24,9 @@ namespace step {
 int make();
 
 /**
- * Start over with a seed: rounds, the device's time, and numbers of queue pairs.
- * A device has to be open, nothing under way, and no other process in its
- * instance.
+ * Start over with a seed: rounds, the device's time, and numbers of queue
+ * pairs. A device has to be open, nothing under way, and no other process in
+ * its instance.
  */
 void restart(uint64_t seed);
 
