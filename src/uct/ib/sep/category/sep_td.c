@@ -274,7 +274,13 @@ struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md)
 
 int uct_sep_td_common_is_lent(const uct_sep_md_t *md)
 {
-    return (md->sharing->common_pair != NULL) && md->sharing->is_common_lent;
+    uct_sep_sharing_t *sharing = md->sharing;
+    int is_lent;
+
+    uct_sep_sharing_mutex_lock(&sharing->lock);
+    is_lent = (sharing->common_pair != NULL) && sharing->is_common_lent;
+    uct_sep_sharing_mutex_unlock(&sharing->lock);
+    return is_lent;
 }
 
 void uct_sep_td_common_put(uct_sep_md_t *md)

@@ -107,7 +107,9 @@ struct ibv_pd *uct_sep_td_common_spare(const uct_sep_md_t *md)
         UCT_SEP_REQUIRES(uct_sep_sharing_mutex);
 
 
-/** @return Whether workers share that of a worker that had one for itself. */
+/** Takes the lock of what is shared.
+ *
+ * @return Whether workers share that of a worker that had one for itself. */
 int uct_sep_td_common_is_lent(const uct_sep_md_t *md);
 
 
