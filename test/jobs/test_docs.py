@@ -270,7 +270,8 @@ class Numbers(unittest.TestCase):
                 self.assert_quotes(shown, row[name], f"{where}, {name}")
 
     def test_direct_verbs_and_libibverbs(self):
-        columns = ("sep_mlx5 (dv)", "sep_mlx5 (verbs)", "rc_mlx5", "rc_verbs")
+        columns = ("sep_mlx5 (dv)", "sep_mlx5 (wr)", "sep_mlx5 (verbs)",
+                   "rc_mlx5", "rc_verbs")
         exact = self.book("apis")
         table = self.table("docs/tuning.md", "", *columns)
         self.assertEqual(set(self.OPERATIONS), set(table))
