@@ -45,7 +45,10 @@ protected:
         must_send(*m_other, m_other_ep);
         EXPECT_TRUE(m_local->flush());
         EXPECT_TRUE(m_other->flush());
-        (void)m_peer->num_received();
+        /* A flush does not tell whether the peer has handled them */
+        EXPECT_TRUE(m_local->wait([&]() {
+            return m_peer->num_received() == 2;
+        }));
         m_peer->release();
     }
 
