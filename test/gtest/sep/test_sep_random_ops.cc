@@ -562,7 +562,8 @@ ucs_status_t world::post_flush(link &l)
     ucs_status_t status;
 
     op.func = [this, &l, before](ucs_status_t status) {
-        if (status == UCS_OK) {
+        /* One that is overtaken by a cancel succeeds */
+        if ((status == UCS_OK) && !l.is_cut) {
             expect(l, l.truth.check(before));
             l.truth.add_barrier(before);
         }
@@ -612,9 +613,12 @@ void world::fault(link &l, kind what)
         break;
     default:
         purge(l);
+        /* If there are other endpoints, it is a flush as any other */
+        l.is_cut = true;
         if (uct_ep_flush(l.ep, UCT_FLUSH_FLAG_CANCEL, NULL) == UCS_OK) {
-            l.is_cut = true;
             destroy(l);
+        } else {
+            l.is_cut = false;
         }
         break;
     }
