@@ -658,7 +658,10 @@ uct_sep_hub_is_same_config(const void *config, const void *other,
         field->parser.write(value, sizeof(value), src, field->parser.arg);
         field->parser.write(other_value, sizeof(other_value), other_src,
                             field->parser.arg);
-        /* What has no room may differ behind its end */
+        /* What has no room has no end (ucs_config_sprintf_string()), and may
+         * differ behind it */
+        value[sizeof(value) - 1]             = '\0';
+        other_value[sizeof(other_value) - 1] = '\0';
         if ((strcmp(value, other_value) != 0) ||
             (strlen(value) + 1 >= sizeof(value))) {
             return 0;
