@@ -696,8 +696,12 @@ TEST_P(test_sep_uct_flow, requests_that_fail_do_not_fill_the_log)
     ASSERT_EQ(0, setenv("MLX5SIM_FAIL", "qp:1+", 1));
     for (unsigned i = 0; i < count; ++i) {
         peer.send(to, peer.req(to, peer.addr(1000 + i)));
-        ASSERT_TRUE(patience::until([&]() { return peer.receive(&msg); }));
+        EXPECT_TRUE(patience::until([&]() { return peer.receive(&msg); }));
+        if (HasFailure()) {
+            break;
+        }
     }
+    /* Or there are no queue pairs for other tests, either */
     unsetenv("MLX5SIM_FAIL");
     EXPECT_EQ(lines, hide.count(UCS_LOG_LEVEL_ERROR,
                                 "could not create a queue pair"));

@@ -191,7 +191,9 @@ _DEFERRED_DEVICE_TESTS = (
     "test_device_kill.reader_of_a_channel_when_an_event_is_written:"
     "test_device_resize.a_queue_that_is_too_short_is_refused:"
     "test_device_strict.sq_overrun:test_device_strict.cq_overrun*:"
-    "test_device_strict.cq_ci")
+    "test_device_strict.cq_ci:"
+    # With seed 2 it is never seen; why is not known yet
+    "test_device_order.what_comes_behind_*")
 
 
 # Of main_job, with each seed: all libraries, messages of all protocols,
@@ -251,8 +253,9 @@ def _deferred(seed):
             Gtest(f"sep_gtest-seed_{seed}", "sep_gtest", patience=2,
                   tests=f"{tests}{more}{eager_tests}:-{exceptions}",
                   environment=environment + settings + eager),
+            # A stranger does not repeat what is lost
             Gtest(f"sep_gtest-loss-seed_{seed}", "sep_gtest", patience=2,
-                  tests=_MODE_TESTS,
+                  tests=f"{_MODE_TESTS}:*.requests_that_fail_*",
                   environment=environment + settings + eager +
                   ("MLX5SIM_LOSS=5",)),
             Conformance(f"ucx-seed_{seed}", (
