@@ -52,9 +52,16 @@ bool ask(std::map<std::string, long> *now_p)
     if (getenv("MLX5SIM_DIR") == nullptr) {
         return false; /* A real one */
     }
-    /* It needs neither the device's library nor a sanitizer's */
-    pipe = popen(("env -u LD_PRELOAD " + tool() + " --json 2> /dev/null")
-                         .c_str(), "r");
+    /* It needs neither the device's library nor a sanitizer's, and a shell does
+     * not even start with ThreadSanitizer's */
+    const char *preload = getenv("LD_PRELOAD");
+    std::string saved   = (preload == nullptr) ? "" : preload;
+
+    unsetenv("LD_PRELOAD");
+    pipe = popen((tool() + " --json 2> /dev/null").c_str(), "r");
+    if (preload != nullptr) {
+        setenv("LD_PRELOAD", saved.c_str(), 1);
+    }
     if (pipe == nullptr) {
         return false;
     }
