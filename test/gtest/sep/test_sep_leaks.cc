@@ -52,8 +52,8 @@ bool ask(std::map<std::string, long> *now_p)
     if (getenv("MLX5SIM_DIR") == nullptr) {
         return false; /* A real one */
     }
-    /* It needs neither the device's library nor a sanitizer's, and a shell does
-     * not even start with ThreadSanitizer's */
+    /* mlx5sim-stat needs nothing preloaded, and with ThreadSanitizer's library
+     * the shell in front of it does not start */
     const char *preload = getenv("LD_PRELOAD");
     std::string saved   = (preload == nullptr) ? "" : preload;
 

@@ -658,8 +658,8 @@ uct_sep_hub_is_same_config(const void *config, const void *other,
         field->parser.write(value, sizeof(value), src, field->parser.arg);
         field->parser.write(other_value, sizeof(other_value), other_src,
                             field->parser.arg);
-        /* What has no room has no end (ucs_config_sprintf_string()), and may
-         * differ behind it */
+        /* UCX does not end a text that it cuts off, and a setting that was
+         * cut off counts as another one (ucs_config_sprintf_string()) */
         value[sizeof(value) - 1]             = '\0';
         other_value[sizeof(other_value) - 1] = '\0';
         if ((strcmp(value, other_value) != 0) ||
