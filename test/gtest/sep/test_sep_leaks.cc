@@ -4,13 +4,17 @@
 
 #include <infiniband/verbs.h>
 
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 /*
  * What a test leaves behind on the software device, which is asked, whatever
@@ -42,33 +46,56 @@ std::string tool()
     return path.substr(0, path.rfind('/')) + "/../../bin/mlx5sim-stat";
 }
 
+/* What mlx5sim-stat prints; false if it fails. It needs nothing preloaded, and
+ * with ThreadSanitizer's library would not start; the environment of this
+ * process stays as it is, since other threads read it. */
+bool stat_output(std::string *text_p)
+{
+    std::string path   = tool();
+    const char *argv[] = {path.c_str(), "--json", NULL};
+    posix_spawn_file_actions_t actions;
+    std::vector<char*> envp;
+    int fds[2], ret, status = -1;
+    char buffer[4096];
+    ssize_t length;
+    pid_t pid;
+
+    for (char **variable = environ; *variable != NULL; ++variable) {
+        if (strncmp(*variable, "LD_PRELOAD=", strlen("LD_PRELOAD=")) != 0) {
+            envp.push_back(*variable);
+        }
+    }
+    envp.push_back(NULL);
+
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        return false;
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+    ret = posix_spawn(&pid, path.c_str(), &actions, NULL,
+                      const_cast<char**>(argv), envp.data());
+    posix_spawn_file_actions_destroy(&actions);
+    close(fds[1]);
+    while ((ret == 0) &&
+           ((length = TEMP_FAILURE_RETRY(
+                     read(fds[0], buffer, sizeof(buffer)))) > 0)) {
+        text_p->append(buffer, length);
+    }
+    close(fds[0]);
+    return (ret == 0) &&
+           (TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) == pid) &&
+           (status == 0);
+}
+
 /* What this process has on the device, by kind; false if that can't be had */
 bool ask(std::map<std::string, long> *now_p)
 {
     std::string key = "\"pid\": " + std::to_string(getpid()) + ",", text;
-    char line[4096];
-    FILE *pipe;
 
     if (getenv("MLX5SIM_DIR") == nullptr) {
         return false; /* A real one */
     }
-    /* mlx5sim-stat needs nothing preloaded, and with ThreadSanitizer's library
-     * the shell in front of it does not start */
-    const char *preload = getenv("LD_PRELOAD");
-    std::string saved   = (preload == nullptr) ? "" : preload;
-
-    unsetenv("LD_PRELOAD");
-    pipe = popen((tool() + " --json 2> /dev/null").c_str(), "r");
-    if (preload != nullptr) {
-        setenv("LD_PRELOAD", saved.c_str(), 1);
-    }
-    if (pipe == nullptr) {
-        return false;
-    }
-    while (fgets(line, sizeof(line), pipe) != nullptr) {
-        text += line;
-    }
-    if (pclose(pipe) != 0) {
+    if (!stat_output(&text)) {
         ADD_FAILURE() << tool() << " can't be asked for leaks";
         return false;
     }
