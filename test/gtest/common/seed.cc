@@ -158,5 +158,5 @@ seed::limit::limit(unsigned usual) :
 
 bool seed::limit::allows(unsigned done) const
 {
-    return (m_end > 0) ? (now() < m_end) : (done < m_cases);
+    return (m_end > 0) ? ((done == 0) || (now() < m_end)) : (done < m_cases);
 }

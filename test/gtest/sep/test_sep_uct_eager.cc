@@ -931,6 +931,36 @@ TEST_P(test_sep_uct_eager, nobody_is_asked_for_a_ring_whose_connection_failed)
     EXPECT_EQ(1u, num_rings(0));
 }
 
+/* The peer has accepted a ring and written into it, and neither was looked at
+ * when the connection failed */
+TEST_P(test_sep_uct_eager, messages_of_a_ring_are_handled_after_a_failure)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub has both ends of the ring";
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+        ASSERT_TRUE(wait([&]() {
+            return send(i, 1 - i, 0, message_of(i, 16)) == UCS_OK;
+        }));
+    }
+    wait([&]() { return is_quiet(); });
+
+    uct_sep_eager_report(m_nodes[1].e->sep(), txwq(1, 0), 1000);
+    uct_sep_postlist_ring_any(m_nodes[1].e->sep());
+    ASSERT_TRUE(patience::until([&]() {
+        m_nodes[0].e->progress();
+        return has_ring(0, 1);
+    }));
+    ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+    expect_written(0, 1);
+
+    uct_sep_link_fail(m_nodes[1].e->sep(), txwq(1, 0),
+                      UCS_ERR_CONNECTION_RESET);
+    EXPECT_TRUE(wait([&]() { return is_quiet() && (num_rings(1) == 0); }));
+    EXPECT_EQ(1u, by_ring(1));
+}
+
 /* What a peer writes into a ring, and it is our memory */
 class test_sep_uct_eager_bad : public test_sep_uct_eager {
 protected:

@@ -477,6 +477,13 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     }
 
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+        /* It is not answered, but what was written behind it is handled */
+        if ((type == UCT_SEP_RING_MSG_ACCEPT) && (txwq->eager != NULL) &&
+            (uct_sep_ring_state_receive(&txwq->eager->state,
+                                        UCT_SEP_RING_MSG_ACCEPT) ==
+             UCT_SEP_RING_ACT_OPENED)) {
+            uct_sep_eager_watch(iface, txwq->eager->ring);
+        }
         return UCS_OK;
     }
 
