@@ -19,6 +19,7 @@ using namespace device;
 namespace {
 
 const size_t   size  = 16384;
+const size_t   half  = size / 2;
 const unsigned tries = 200;
 
 const unsigned relaxed_access = all_access | IBV_ACCESS_RELAXED_ORDERING;
@@ -340,15 +341,19 @@ TEST_F(test_device_order, what_comes_behind_a_refused_write_may_be_there)
 
                 memset(p.remote.data, 0, size);
                 memset(p.mem.data, 1, size);
-                send_wr bad(IBV_WR_RDMA_WRITE, 1, {p.mem.sge(0, 8192)});
+                /* While it is sent, those behind it may come */
+                send_wr first(IBV_WR_RDMA_WRITE, 0, {p.mem.sge(0, half)});
+                send_wr bad(IBV_WR_RDMA_WRITE, 1, {p.mem.sge(0, half)});
                 bad.to(p.to);
                 bad.wr.rdma.rkey = 0x123456;
-                send_wr good(IBV_WR_RDMA_WRITE, 2, {p.mem.sge(0, 8192)});
+                send_wr good(IBV_WR_RDMA_WRITE, 2, {p.mem.sge(0, half)});
+                p.a.send(first.to(p.to, half));
                 p.a.send(bad);
                 p.a.send(good.to(p.to));
+                REQUIRE_EQ(IBV_WC_SUCCESS, p.scq.next().status);
                 REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, p.scq.next().status);
                 REQUIRE_EQ(IBV_WC_WR_FLUSH_ERR, p.scq.next().status);
-                return memchr(p.remote.data, 1, size) != nullptr;
+                return memchr(p.remote.data, 1, half) != nullptr;
             };
 
             if (is_mixed) {
