@@ -26,4 +26,5 @@ esac
 
 # Standard output is for the list of tests, if that is all that is wanted
 sep_install_deps build test style jobs bench root >&2
+sep_use_ccache
 exec python3 "$runner" "$@" < /dev/null

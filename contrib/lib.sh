@@ -19,6 +19,21 @@ sep_die()
     exit 1
 }
 
+# Compilers behind ccache, if it is there: what was compiled once, in another
+# checkout too, is taken from the user's cache. Compile nothing for the processor
+# of this machine with it: a cache may move to another one. SEP_CCACHE=n is without.
+sep_use_ccache()
+{
+    if [[ ${SEP_CCACHE-y} != n && -d /usr/lib/ccache &&
+          :$PATH: != *:/usr/lib/ccache:* ]]; then
+        export PATH=/usr/lib/ccache:$PATH
+        # Paths in the checkout are relative to it; precompiled headers are hashed
+        export CCACHE_BASEDIR=$SEP_TOP CCACHE_NOHASHDIR=1
+        export CCACHE_SLOPPINESS=pch_defines,time_macros
+        CCACHE_SLOPPINESS+=,include_file_mtime,include_file_ctime
+    fi
+}
+
 # Packages of the given groups of deps.txt, each once.
 sep_deps()
 {
@@ -144,6 +159,7 @@ sep_build()
     shift 3
     local wanted="$configure $*${SEP_UCX:+ SEP_UCX=$SEP_UCX}" target log
     local why
+    [[ "$*" != *-march=native* ]] || local -x CCACHE_DISABLE=1
     wanted+=${SEP_UCX_SOURCE:+ SEP_UCX_SOURCE=$SEP_UCX_SOURCE}
 
     sep_autogen
