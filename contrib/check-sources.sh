@@ -95,6 +95,13 @@ licenses)
     ;;
 layers)
     contrib/check_layers.py
+    # Programs that a compiler's wrapper alone compiles have theirs beside them
+    project_files |
+        { grep -E '^(src/(sim|tools|uct)|test/gtest)/.*\.(c|h|inl|cc)$' ||
+              true; } |
+        xargs -r grep -E '^#[[:space:]]*include "' |
+        { grep -vE '"(config|sep_ucx_abi)\.h"' || true; } |
+        expect_nothing "this includes a header of ours in quotes"
     ;;
 editorconfig)
     project_files | contrib/check_editorconfig.py

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <gtest/gtest.h>
 

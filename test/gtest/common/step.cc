@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "common/step.h"
+#include <common/step.h>
 
 #include <dlfcn.h>
 

@@ -12,9 +12,9 @@
  * violation and no leaked object at its end.
  */
 
-#include "common/patience.h"
-#include "common/sanitizer.h"
-#include "device_verbs.h"
+#include <common/patience.h>
+#include <common/sanitizer.h>
+#include <device/device_verbs.h>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "device_mesh.h"
+#include <device/device_mesh.h>
 
 #include <cerrno>
 #include <cstring>

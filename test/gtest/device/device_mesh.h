@@ -8,7 +8,7 @@
  * messages, while some of them are killed and started again.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 namespace device {
 

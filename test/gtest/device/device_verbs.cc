@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

@@ -9,7 +9,7 @@
  * through ibv_post_send(), never both.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cstring>
 

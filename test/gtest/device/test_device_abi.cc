@@ -4,7 +4,7 @@
  * What the kernel makes of a request: rounds it, fills it in, or refuses it.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <ctime>

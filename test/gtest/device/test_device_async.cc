@@ -4,7 +4,7 @@
  * What happens to devices and their ports, and who is told.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

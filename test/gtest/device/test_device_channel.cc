@@ -5,7 +5,7 @@
  * per reason.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <map>

@@ -6,9 +6,9 @@
  * the tests do, as UCX and the kernel's Ethernet driver do.
  */
 
-#include "device.h"
+#include <device/device.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <algorithm>
 #include <cerrno>

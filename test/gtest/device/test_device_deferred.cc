@@ -9,7 +9,7 @@
  * seen try until it is.
  */
 
-#include "device_wqe.h"
+#include <device/device_wqe.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -6,7 +6,7 @@
  * mlx5dv_modify_qp_lag_port().
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

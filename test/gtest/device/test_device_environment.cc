@@ -5,7 +5,7 @@
  * namespaces, atomics on PCIe, receives that fail.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

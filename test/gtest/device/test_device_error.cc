@@ -5,7 +5,7 @@
  * the rest is flushed.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

@@ -5,7 +5,7 @@
  * objects.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstdlib>

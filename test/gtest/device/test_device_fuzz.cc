@@ -5,9 +5,9 @@
  * of the target's memory.
  */
 
-#include "device.h"
+#include <device/device.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <cstring>
 #include <deque>

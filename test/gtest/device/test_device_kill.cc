@@ -5,9 +5,9 @@
  * completion, lose nothing, and carry on with each other.
  */
 
-#include "device_mesh.h"
+#include <device/device_mesh.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <cerrno>
 #include <cstring>

@@ -5,7 +5,7 @@
  * policy, dynamic pages by mmap() for thread domains.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstdlib>

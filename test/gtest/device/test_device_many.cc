@@ -4,7 +4,7 @@
  * Many processes, processes that come and go, fork and exec, other users.
  */
 
-#include "device_mesh.h"
+#include <device/device_mesh.h>
 
 #include <cerrno>
 #include <cstring>

@@ -9,7 +9,7 @@
  * seen try until it is; what must not be seen is tried a number of times.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <algorithm>
 #include <cstring>

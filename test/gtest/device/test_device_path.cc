@@ -4,7 +4,7 @@
  * Data path: every operation between two processes, every byte checked.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

@@ -5,7 +5,7 @@
  * a completion instead of on their own.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cstring>
 

@@ -4,7 +4,7 @@
  * Several devices and ports, and what tells the paths between them apart.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstdlib>

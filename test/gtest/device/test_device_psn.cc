@@ -6,7 +6,7 @@
  * however work requests are executed.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 using namespace device;
 

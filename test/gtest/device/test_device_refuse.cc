@@ -4,7 +4,7 @@
  * What is not emulated is refused by name, once per process.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 

@@ -5,9 +5,9 @@
  * others come: none is lost, and their order stays.
  */
 
-#include "device.h"
+#include <device/device.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -5,7 +5,7 @@
  * device says so, and nobody gets a signal.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

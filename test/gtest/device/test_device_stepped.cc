@@ -4,9 +4,9 @@
  * Stepped execution: the program makes the rounds of the scheduler.
  */
 
-#include "common/step.h"
-#include "device_verbs.h"
-#include "device.h"
+#include <common/step.h>
+#include <device/device_verbs.h>
+#include <device/device.h>
 
 using namespace device;
 

@@ -6,7 +6,7 @@
  * end to its beginning, as the memmove() of AddressSanitizer does it.
  */
 
-#include "device_wqe.h"
+#include <device/device_wqe.h>
 
 #include <algorithm>
 #include <tuple>

@@ -6,7 +6,7 @@
  * pair ends as that of an adapter would. One test per check and more.
  */
 
-#include "device_wqe.h"
+#include <device/device_wqe.h>
 
 #include <sys/mman.h>
 

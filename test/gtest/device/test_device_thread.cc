@@ -5,7 +5,7 @@
  * handler, and must be in nobody's way there.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 #include <cstring>

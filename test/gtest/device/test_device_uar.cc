@@ -4,7 +4,7 @@
  * UAR pages: how many a device has, who has them, and what mlx5sim-stat says.
  */
 
-#include "device.h"
+#include <device/device.h>
 
 #include <cerrno>
 

@@ -6,7 +6,7 @@
  * Stores whose order is left to chance are reported.
  */
 
-#include "device_wqe.h"
+#include <device/device_wqe.h>
 
 #include <csignal>
 #include <functional>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_model.h"
+#include <model/test_model.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "count_alloc.h"
+#include <sep/count_alloc.h>
 
 #include <cerrno>
 #include <map>

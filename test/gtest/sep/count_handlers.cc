@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "count_handlers.h"
+#include <sep/count_handlers.h>
 
 #include <map>
 #include <mutex>

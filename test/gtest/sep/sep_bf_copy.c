@@ -11,7 +11,7 @@
 #  include "config.h"
 #endif
 
-#include "sep_bf_copy.h"
+#include <sep/sep_bf_copy.h>
 
 #include <uct/ib/sep/post/sep_post.inl>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sep_wqe_fixture.h"
+#include <sep/sep_wqe_fixture.h>
 
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 #include <uct/ib/sep/queue/sep_cq.inl>

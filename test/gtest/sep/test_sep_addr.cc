@@ -3,7 +3,7 @@
 #include <uct/ib/sep/hub/sep_hub_addr.h>
 #include <uct/ib/sep/port/sep_addr.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <gtest/gtest.h>
 #include <ucs/debug/log.h>

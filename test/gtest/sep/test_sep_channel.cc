@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_uct.h"
+#include <sep/test_sep_uct.h>
 
-#include "common/sanitizer.h"
-#include "common/seed.h"
+#include <common/sanitizer.h>
+#include <common/seed.h>
 
 #include <uct/ib/sep/category/sep_channel.h>
 #include <uct/ib/sep/category/sep_sharing.h>

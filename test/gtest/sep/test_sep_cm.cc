@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_cm_user.h"
-#include "count_handlers.h"
+#include <sep/test_sep_cm_user.h>
+#include <sep/count_handlers.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <gtest/gtest.h>
 

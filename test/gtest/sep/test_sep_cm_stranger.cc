@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_stranger.h"
-#include "test_sep_uct.h"
+#include <sep/test_sep_stranger.h>
+#include <sep/test_sep_uct.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <arpa/inet.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_cm_user.h"
-#include "count_handlers.h"
+#include <sep/test_sep_cm_user.h>
+#include <sep/count_handlers.h>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #ifndef TEST_SEP_CM_USER_H
 #define TEST_SEP_CM_USER_H
 
-#include "common/patience.h"
+#include <common/patience.h>
 
 #include <uct/ib/sep/conn/sep_cm.h>
 

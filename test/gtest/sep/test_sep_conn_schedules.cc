@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_conn_model.h"
+#include <sep/test_sep_conn_model.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <functional>
 

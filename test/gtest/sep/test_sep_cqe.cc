@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sep_wqe_fixture.h"
+#include <sep/sep_wqe_fixture.h>
 
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/progress/sep_progress.h>

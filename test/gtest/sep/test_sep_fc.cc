@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sep_wqe_fixture.h"
-#include "test_sep_uct.h"
+#include <sep/sep_wqe_fixture.h>
+#include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/progress/sep_cqe.h>

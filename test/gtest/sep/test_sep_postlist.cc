@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sep_wqe_fixture.h"
-#include "test_sep_uct.h"
+#include <sep/sep_wqe_fixture.h>
+#include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/iface/sep_postlist.h>
 #include <uct/ib/sep/iface/sep_stack.h>

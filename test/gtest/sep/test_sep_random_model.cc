@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_random_model.h"
+#include <sep/test_sep_random_model.h>
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
  * Operations of a world, each with what its model is told.
  */
 
-#include "test_sep_random_world.h"
+#include <sep/test_sep_random_world.h>
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 #ifndef TEST_SEP_RANDOM_SCHEDULE_H
 #define TEST_SEP_RANDOM_SCHEDULE_H
 
-#include "test_sep_uct.h"
+#include <sep/test_sep_uct.h>
 
 #include <functional>
 #include <string>

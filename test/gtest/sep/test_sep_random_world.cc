@@ -4,9 +4,9 @@
  * The life of a world: interfaces, endpoints, time, and what happens by itself.
  */
 
-#include "test_sep_random_chance.h"
-#include "test_sep_random_world.h"
-#include "common/step.h"
+#include <sep/test_sep_random_chance.h>
+#include <sep/test_sep_random_world.h>
+#include <common/step.h>
 
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/hub/sep_hub.h>

@@ -3,8 +3,8 @@
 #ifndef TEST_SEP_RANDOM_WORLD_H
 #define TEST_SEP_RANDOM_WORLD_H
 
-#include "test_sep_random_model.h"
-#include "test_sep_random_schedule.h"
+#include <sep/test_sep_random_model.h>
+#include <sep/test_sep_random_schedule.h>
 
 #include <list>
 #include <memory>

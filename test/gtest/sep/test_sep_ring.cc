@@ -5,7 +5,7 @@
 #include <uct/ib/sep/ring/sep_ring_set.h>
 #include <uct/ib/sep/ring/sep_ring_state.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #ifndef TEST_SEP_STRANGER_H
 #define TEST_SEP_STRANGER_H
 
-#include "test_sep_cm_user.h"
+#include <sep/test_sep_cm_user.h>
 
 #include <uct/ib/sep/conn/sep_conn_msg.h>
 

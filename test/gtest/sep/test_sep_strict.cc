@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sep_wqe_fixture.h"
+#include <sep/sep_wqe_fixture.h>
 
 #include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/open/sep_iface_open.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_ucp.h"
-#include "test_sep_uct.h"
+#include <sep/test_sep_ucp.h>
+#include <sep/test_sep_uct.h>
 
 #include <cstdlib>
 

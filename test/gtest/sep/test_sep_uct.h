@@ -3,7 +3,7 @@
 #ifndef TEST_SEP_UCT_H
 #define TEST_SEP_UCT_H
 
-#include "common/patience.h"
+#include <common/patience.h>
 
 #include <uct/ib/sep/ep/sep_ep.h>
 #include <uct/ib/sep/hub/sep_hub_ep.h>

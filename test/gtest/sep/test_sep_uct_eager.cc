@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_uct.h"
+#include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
@@ -8,7 +8,7 @@
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <ucs/vfs/base/vfs_obj.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_uct.h"
+#include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/eager/sep_eager.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <chrono>
 #include <cstring>

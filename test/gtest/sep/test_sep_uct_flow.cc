@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "count_alloc.h"
-#include "test_sep_stranger.h"
-#include "test_sep_uct.h"
+#include <sep/count_alloc.h>
+#include <sep/test_sep_stranger.h>
+#include <sep/test_sep_uct.h>
 
 #include <uct/base/uct_worker.h>
 

@@ -3,7 +3,7 @@
 #ifndef TEST_SEP_UCT_PAIR_H
 #define TEST_SEP_UCT_PAIR_H
 
-#include "test_sep_uct.h"
+#include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>

@@ -6,9 +6,9 @@
  * device, and a schedule that fails is made shorter.
  */
 
-#include "test_sep_random_world.h"
-#include "common/seed.h"
-#include "common/step.h"
+#include <sep/test_sep_random_world.h>
+#include <common/seed.h>
+#include <common/step.h>
 
 #include <sys/mman.h>
 #include <sys/wait.h>

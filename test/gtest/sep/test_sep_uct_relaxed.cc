@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_uct_pair.h"
+#include <sep/test_sep_uct_pair.h>
 
 #include <uct/ib/sep/recv/sep_srq.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_sep_uct.h"
+#include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/queue/sep_cq.inl>

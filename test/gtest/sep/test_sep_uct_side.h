@@ -3,7 +3,7 @@
 #ifndef TEST_SEP_UCT_SIDE_H_
 #define TEST_SEP_UCT_SIDE_H_
 
-#include "test_sep_uct.h"
+#include <sep/test_sep_uct.h>
 
 #include <cstring>
 

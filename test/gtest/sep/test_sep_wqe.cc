@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sep_bf_copy.h"
-#include "sep_wqe_fixture.h"
+#include <sep/sep_bf_copy.h>
+#include <sep/sep_wqe_fixture.h>
 
 #include <gtest/gtest.h>
 

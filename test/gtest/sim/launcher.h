@@ -7,7 +7,7 @@
  * Commands run by mlx5sim-run, as in a shell.
  */
 
-#include "common/patience.h"
+#include <common/patience.h>
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "sim/config/config.h"
+#include <sim/config/config.h>
 }
 
 #include <cstdlib>

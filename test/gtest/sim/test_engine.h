@@ -3,8 +3,8 @@
 #ifndef TEST_ENGINE_H_
 #define TEST_ENGINE_H_
 
-#include "sim/engine/engine.h"
-#include "sim/engine/mlx5_def.h"
+#include <sim/engine/engine.h>
+#include <sim/engine/mlx5_def.h>
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_engine.h"
+#include <sim/test_engine.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <endian.h>
 #include <random>

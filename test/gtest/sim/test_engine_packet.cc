@@ -5,8 +5,8 @@
  * one of them is.
  */
 
-#include "sim/engine/engine.h"
-#include "sim/engine/packet.h"
+#include <sim/engine/engine.h>
+#include <sim/engine/packet.h>
 
 #include <gtest/gtest.h>
 

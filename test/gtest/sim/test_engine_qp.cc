@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "sim/engine/engine.h"
+#include <sim/engine/engine.h>
 
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>

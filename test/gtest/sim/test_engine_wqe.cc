@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_engine.h"
+#include <sim/test_engine.h>
 
 #include <infiniband/mlx5dv.h>
 

@@ -10,7 +10,7 @@
 #ifndef TEST_INSN_ENCODE_H_
 #define TEST_INSN_ENCODE_H_
 
-#include "test_insn_native.h"
+#include <sim/test_insn_native.h>
 
 #include <random>
 #include <vector>

@@ -10,10 +10,10 @@
 #ifndef TEST_INSN_FIXTURE_H_
 #define TEST_INSN_FIXTURE_H_
 
-#include "test_insn_encode.h"
-#include "test_insn_flags.h"
+#include <sim/test_insn_encode.h>
+#include <sim/test_insn_flags.h>
 
-#include "common/seed.h"
+#include <common/seed.h>
 
 #include <stdio.h>
 

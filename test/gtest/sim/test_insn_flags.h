@@ -9,7 +9,7 @@
 #ifndef TEST_INSN_FLAGS_H_
 #define TEST_INSN_FLAGS_H_
 
-#include "test_insn_native.h"
+#include <sim/test_insn_native.h>
 
 namespace insn_native {
 

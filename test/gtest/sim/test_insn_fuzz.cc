@@ -4,7 +4,7 @@
  * claims to know, and random bytes, each executed natively and interpreted from
  * the same state. */
 
-#include "test_insn_fixture.h"
+#include <sim/test_insn_fixture.h>
 
 using namespace insn_native;
 

@@ -11,7 +11,7 @@
 #ifndef TEST_INSN_NATIVE_H_
 #define TEST_INSN_NATIVE_H_
 
-#include "sim/insn/insn.h"
+#include <sim/insn/insn.h>
 
 #include <gtest/gtest.h>
 

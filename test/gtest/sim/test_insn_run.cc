@@ -2,7 +2,7 @@
 
 /* Where the interpreter starts, and where and why it ends */
 
-#include "test_insn_fixture.h"
+#include <sim/test_insn_fixture.h>
 
 using namespace insn_native;
 

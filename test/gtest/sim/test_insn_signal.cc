@@ -4,7 +4,7 @@
  * its file, as the device's UAR pages are, and code as compilers and glibc
  * really produce it. */
 
-#include "test_insn_native.h"
+#include <sim/test_insn_native.h>
 
 #include <immintrin.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  * that only one of them has, and the neighbours that are the same on both. The
  * list with reasons is in docs/software-device.md. */
 
-#include "test_insn_fixture.h"
+#include <sim/test_insn_fixture.h>
 
 #include <cpuid.h>
 

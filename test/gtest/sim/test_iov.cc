@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 extern "C" {
-#include "sim/exec/iov.h"
+#include <sim/exec/iov.h>
 }
 
 #include <gtest/gtest.h>

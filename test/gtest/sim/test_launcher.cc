@@ -4,7 +4,7 @@
  * mlx5sim-run.
  */
 
-#include "launcher.h"
+#include <sim/launcher.h>
 
 #include <cstring>
 #include <fstream>

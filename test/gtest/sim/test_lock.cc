@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "common/patience.h"
+#include <common/patience.h>
 
 extern "C" {
-#include "sim/objs/lock.h"
+#include <sim/objs/lock.h>
 }
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 extern "C" {
-#include "sim/sched/pace.h"
+#include <sim/sched/pace.h>
 }
 
 #include <gtest/gtest.h>

@@ -6,14 +6,14 @@
  * test_sysfs_preload.cc the interposers and the launcher.
  */
 
-#include "sim/sysfs_helpers.h"
+#include <sim/sysfs_helpers.h>
 
 extern "C" {
-#include "sim/config/identity.h"
-#include "sim/instance/instance.h"
-#include "sim/instance/path.h"
-#include "sim/instance/place.h"
-#include "sim/instance/tree.h"
+#include <sim/config/identity.h>
+#include <sim/instance/instance.h>
+#include <sim/instance/path.h>
+#include <sim/instance/place.h>
+#include <sim/instance/tree.h>
 }
 
 #include <cerrno>

@@ -5,12 +5,12 @@
  * help texts.
  */
 
-#include "sim/sysfs_helpers.h"
+#include <sim/sysfs_helpers.h>
 
 extern "C" {
-#include "sim/config/fault.h"
-#include "sim/config/identity.h"
-#include "sim/config/quirk.h"
+#include <sim/config/fault.h>
+#include <sim/config/identity.h>
+#include <sim/config/quirk.h>
 }
 
 #include <cerrno>

@@ -7,7 +7,7 @@
  * which the launcher starts: it is there that open() and the others are ours.
  */
 
-#include "launcher.h"
+#include <sim/launcher.h>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_ucp_pair.h"
+#include <ucp/test_ucp_pair.h>
 
 #include <cstdlib>
 #include <cstring>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "test_ucp_procs.h"
+#include <ucp/test_ucp_procs.h>
 
-#include "../common/patience.h"
+#include <common/patience.h>
 
 #include <array>
 #include <csignal>

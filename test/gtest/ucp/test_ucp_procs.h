@@ -3,7 +3,7 @@
 #ifndef TEST_UCP_PROCS_H_
 #define TEST_UCP_PROCS_H_
 
-#include "test_ucp_pair.h"
+#include <ucp/test_ucp_pair.h>
 
 #include <atomic>
 #include <map>
