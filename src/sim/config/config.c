@@ -111,6 +111,13 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "RoCE ports whose link is up and that have no GIDs (gid_tbl_len is 0): "
      "those of representors, and of functions where RoCE is switched off. No "
      "queue pair can be connected through one"},
+    {"MLX5SIM_EMPTY_GIDS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(empty_gids), "", 0, 0, NULL,
+     "a list of ports such as mlx5_0:1 with commas between them",
+     mlx5sim_config_check_ports,
+     "RoCE ports whose link is up and whose table of GIDs is there, but has "
+     "zeros only: those of which the kernel knows no network interface. No "
+     "queue pair can be connected through one"},
     {"MLX5SIM_UAR_MODE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(uar_mode), "dynamic", 0, 0, mlx5sim_uar_mode_names,
      NULL, NULL,

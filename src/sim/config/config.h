@@ -111,6 +111,7 @@ typedef struct mlx5sim_config {
     char     netdev[MLX5SIM_CONFIG_STRING_MAX];     /**< behind RoCE GIDs */
     char     gidless[MLX5SIM_CONFIG_STRING_MAX];    /**< for
                                          mlx5sim_quirk_parse_ports() */
+    char     empty_gids[MLX5SIM_CONFIG_STRING_MAX]; /**< likewise */
 
     /* properties of each process */
     unsigned strict;    /**< report what hardware would not accept */

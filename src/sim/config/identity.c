@@ -87,16 +87,22 @@ uint16_t mlx5sim_port_sm_lid(const mlx5sim_config_t *config)
     return (config->link == MLX5SIM_LINK_ROCE) ? 0 : MLX5SIM_SM_LID;
 }
 
+/* Whether it is a RoCE port in a list of the configuration */
+static int mlx5sim_port_is_listed(const mlx5sim_config_t *config,
+                                  const char *list, unsigned dev, unsigned port)
+{
+    uint32_t ports;
+
+    return (config->link == MLX5SIM_LINK_ROCE) && (list[0] != '\0') &&
+           (mlx5sim_quirk_parse_ports(list, &ports) == 0) &&
+           (ports & mlx5sim_quirk_port(dev, port));
+}
+
 /* A RoCE port without GIDs */
 static int mlx5sim_port_is_gidless(const mlx5sim_config_t *config, unsigned dev,
                                    unsigned port)
 {
-    uint32_t ports;
-
-    return (config->link == MLX5SIM_LINK_ROCE) &&
-           (config->gidless[0] != '\0') &&
-           (mlx5sim_quirk_parse_ports(config->gidless, &ports) == 0) &&
-           (ports & mlx5sim_quirk_port(dev, port));
+    return mlx5sim_port_is_listed(config, config->gidless, dev, port);
 }
 
 uint32_t mlx5sim_port_cap_mask(const mlx5sim_config_t *config, unsigned dev,
@@ -136,7 +142,8 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
     unsigned i;
 
     memset(gid, 0, MLX5SIM_GID_LEN);
-    if (index >= used) {
+    if ((index >= used) ||
+        mlx5sim_port_is_listed(config, config->empty_gids, dev, port)) {
         return 0;
     }
 

@@ -88,7 +88,9 @@ unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config);
  *
  * InfiniBand: 0 is fe80:: with the port GUID. RoCE: 0 and 1 are the link-local
  * address (v1, v2), 2 and 3 the IPv4 address (v1, v2), as the kernel fills it.
- * Other entries are zero.
+ * Other entries are zero, and so are all of ports in MLX5SIM_EMPTY_GIDS:
+ * kernel, show_port_gid() of drivers/infiniband/core/sysfs.c has zeros for
+ * entries that no network interface has filled.
  *
  * @return 1 if the entry is in use, 0 if it is all zero.
  */

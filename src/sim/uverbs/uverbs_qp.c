@@ -658,6 +658,7 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
     struct ib_uverbs_create_ah_resp reply = {0};
     struct mlx5_ib_create_ah_resp ureply  = {0};
     const uint8_t *dgid                   = in->attr.grh.dgid;
+    uint8_t gid[MLX5SIM_GID_LEN];
     mlx5sim_ah_t *ah;
 
     /* kernel: rdma_get_gid_attr() */
@@ -666,6 +667,12 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
          mlx5sim_gid_table_len(mlx5sim_instance_config(), cmd->ctx->dev,
                                in->attr.port_num))) {
         return -EINVAL;
+    }
+
+    /* The same, of an entry that is not in use */
+    if (!mlx5sim_port_gid(mlx5sim_instance_config(), cmd->ctx->dev,
+                          in->attr.port_num, in->attr.grh.sgid_index, gid)) {
+        return -ENODATA;
     }
 
     if (mlx5sim_gid_is_bad(in->attr.grh.sgid_index)) {

@@ -84,14 +84,22 @@ TEST_F(test_device_port, all_ports_of_all_devices_reach_each_other)
     }
 }
 
-/* A representor, or a function where RoCE is switched off: its link is up, and
- * there is no GID to send from. The other port is as usual. */
-TEST_F(test_device_port, a_port_without_gids_is_up_and_connects_nobody)
+/* A representor, or a function where RoCE is switched off (GIDLESS), or whose
+ * network interface has gone (EMPTY_GIDS): its link is up, and there is no GID
+ * to send from. The other port is as usual. */
+class test_device_port_gids :
+    public test_device_port,
+    public ::testing::WithParamInterface<const char*> {
+};
+
+TEST_P(test_device_port_gids, a_port_without_gids_is_up_and_connects_nobody)
 {
+    bool has_table = (strcmp(GetParam(), "MLX5SIM_EMPTY_GIDS") == 0);
+
     set_env("MLX5SIM_LINK", "roce");
     set_env("MLX5SIM_PORTS", "2");
-    set_env("MLX5SIM_GIDLESS", "mlx5_0:1");
-    run(1, [](rank&) {
+    set_env(GetParam(), "mlx5_0:1");
+    run(1, [has_table](rank&) {
         qp_options options;
         end a(0, 2, options), b(0, 2, options);
         ibv_ah_attr path = {};
@@ -103,9 +111,14 @@ TEST_F(test_device_port, a_port_without_gids_is_up_and_connects_nobody)
         for (int port : {1, 2}) {
             REQUIRE_EQ(0, ibv_query_port(a.c.ctx, port, &attr));
             REQUIRE_EQ(IBV_PORT_ACTIVE, attr.state);
-            REQUIRE_EQ(port == 1, attr.gid_tbl_len == 0);
-            REQUIRE_EQ((port == 1) ? 0 : 0x00010000, attr.port_cap_flags);
-            REQUIRE_EQ(port == 1, ibv_query_gid(a.c.ctx, port, 0, &gid) != 0);
+            bool has_gids = has_table || (port == 2);
+            REQUIRE_EQ(has_gids, attr.gid_tbl_len > 0);
+            REQUIRE_EQ(has_gids ? 0x00010000 : 0, attr.port_cap_flags);
+            REQUIRE_EQ(has_gids, ibv_query_gid(a.c.ctx, port, 0, &gid) == 0);
+            if (has_gids) {
+                REQUIRE_EQ(port == 1, (gid.global.subnet_prefix == 0) &&
+                                      (gid.global.interface_id == 0));
+            }
 
             path.is_global     = 1;
             path.port_num      = port;
@@ -142,6 +155,13 @@ TEST_F(test_device_port, a_port_without_gids_is_up_and_connects_nobody)
         exchange(a, b);
     });
 }
+
+INSTANTIATE_TEST_SUITE_P(settings, test_device_port_gids,
+                         ::testing::Values("MLX5SIM_GIDLESS",
+                                           "MLX5SIM_EMPTY_GIDS"),
+                         [](const ::testing::TestParamInfo<const char*> &info) {
+                             return std::string(info.param);
+                         });
 
 TEST_F(test_device_port, stat_shows_the_path_of_a_qp)
 {

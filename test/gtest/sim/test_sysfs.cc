@@ -399,6 +399,28 @@ TEST_F(test_sysfs_tree, ports_without_gids_have_empty_directories)
     EXPECT_EQ("RoCE v2\n", attr(device + "2/gid_attrs/types/3"));
 }
 
+TEST_F(test_sysfs_tree, ports_with_empty_gids_have_zeros)
+{
+    mlx5sim_config_t config = default_config();
+    std::string device      = "class/infiniband/mlx5_0/ports/";
+    char error[MLX5SIM_CONFIG_ERROR_MAX];
+
+    config.link  = MLX5SIM_LINK_ROCE;
+    config.ports = 2;
+    ASSERT_EQ(0, mlx5sim_config_set(&config, "MLX5SIM_EMPTY_GIDS", "mlx5_0:1",
+                                    error, sizeof(error)));
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
+    EXPECT_EQ("0x00010000\n", attr(device + "1/cap_mask"));
+    EXPECT_EQ(16u, list_dir(m_dir / ("sysfs/" + device + "1/gids")).size());
+    for (const char *index : {"0", "3", "15"}) {
+        EXPECT_EQ("0000:0000:0000:0000:0000:0000:0000:0000\n",
+                  attr(device + "1/gids/" + index));
+    }
+    EXPECT_TRUE(list_dir(m_dir / ("sysfs/" + device +
+                                  "1/gid_attrs/ndevs")).empty());
+    EXPECT_EQ("lo\n", attr(device + "2/gid_attrs/ndevs/3"));
+}
+
 TEST_F(test_sysfs_tree, every_link_leads_where_the_path_mapping_thinks)
 {
     static std::vector<std::string> links;

@@ -90,6 +90,7 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         {"MLX5SIM_GIDLESS", "mlx5_16:1", "a list of ports"},
         {"MLX5SIM_GIDLESS", "mlx4_0:1", "a list of ports"},
         {"MLX5SIM_GIDLESS", "mlx5_0:1,", "a list of ports"},
+        {"MLX5SIM_EMPTY_GIDS", "mlx5_0", "a list of ports"},
         {"MLX5SIM_RECV_ERROR", "1", "NTH[+]:SYNDROME:VENDOR"},
         {"MLX5SIM_RECV_ERROR", "0:0x22:0x93", "NTH[+]:SYNDROME:VENDOR"},
         {"MLX5SIM_RECV_ERROR", "1:0:0x93", "NTH[+]:SYNDROME:VENDOR"},
