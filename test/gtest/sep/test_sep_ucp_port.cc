@@ -11,9 +11,10 @@ using namespace sep_uct_test;
 namespace {
 
 /* Ports of RoCE without GIDs, whose link is up: those of representors, and of
- * functions on which RoCE is switched off. UCP opens each port that is offered,
- * and gives up its worker if one can't be opened. */
-class test_sep_ucp_port : public ::testing::Test {
+ * functions on which RoCE is switched off (GIDLESS, no table), and those whose
+ * network interface has gone (EMPTY_GIDS, a table of zeros). UCP opens each
+ * port that is offered, and gives up its worker if one can't be opened. */
+class test_sep_ucp_port : public ::testing::TestWithParam<const char*> {
 protected:
     typedef std::set<std::string> names;
 
@@ -90,10 +91,10 @@ protected:
     }
 };
 
-TEST_F(test_sep_ucp_port, the_one_that_has_gids_is_used)
+TEST_P(test_sep_ucp_port, the_one_that_has_gids_is_used)
 {
     if (!on_device({{"MLX5SIM_LINK", "roce"}, {"MLX5SIM_PORTS", "2"},
-                    {"MLX5SIM_GIDLESS", "mlx5_0:1"}})) {
+                    {GetParam(), "mlx5_0:1"}})) {
         return;
     }
 
@@ -107,10 +108,10 @@ TEST_F(test_sep_ucp_port, the_one_that_has_gids_is_used)
     exchange("sep_mlx5");
 }
 
-TEST_F(test_sep_ucp_port, without_any_gid_others_are_used)
+TEST_P(test_sep_ucp_port, without_any_gid_others_are_used)
 {
     if (!on_device({{"MLX5SIM_LINK", "roce"},
-                    {"MLX5SIM_GIDLESS", "mlx5_0:1"}})) {
+                    {GetParam(), "mlx5_0:1"}})) {
         return;
     }
 
@@ -122,5 +123,12 @@ TEST_F(test_sep_ucp_port, without_any_gid_others_are_used)
     }
     exchange("sep_mlx5,sm");
 }
+
+INSTANTIATE_TEST_SUITE_P(settings, test_sep_ucp_port,
+                         ::testing::Values("MLX5SIM_GIDLESS",
+                                           "MLX5SIM_EMPTY_GIDS"),
+                         [](const ::testing::TestParamInfo<const char*> &info) {
+                             return std::string(info.param);
+                         });
 
 } // namespace
