@@ -5,6 +5,7 @@
 #include <common/sanitizer.h>
 #include <common/seed.h>
 
+#include <uct/ib/sep/base/sep_account.h>
 #include <uct/ib/sep/category/sep_channel.h>
 #include <uct/ib/sep/category/sep_sharing.h>
 
@@ -374,6 +375,126 @@ TEST_F(test_sep_channel, a_lack_of_memory_is_not_called_a_lack_of_pages)
     EXPECT_EQ(UCS_ERR_NO_MEMORY, status);
     EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_ERROR, "UAR page"));
     EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "see ulimit -v"));
+}
+
+/* libmlx5 makes parent domains without the kernel, so only a driver can be
+ * short of them: this one makes so many, and then has an error */
+class few_parent_domains {
+public:
+    few_parent_domains(struct ibv_context *context, unsigned number,
+                       int error) :
+        m_context(verbs_get_ctx(context)),
+        m_alloc(m_context->alloc_parent_domain)
+    {
+        alloc                          = m_alloc;
+        left                           = number;
+        failure                        = error;
+        m_context->alloc_parent_domain = alloc_few;
+    }
+
+    ~few_parent_domains()
+    {
+        m_context->alloc_parent_domain = m_alloc;
+    }
+
+private:
+    typedef struct ibv_pd *
+    (*alloc_t)(struct ibv_context*, struct ibv_parent_domain_init_attr*);
+
+    static struct ibv_pd *
+    alloc_few(struct ibv_context *context,
+              struct ibv_parent_domain_init_attr *attr)
+    {
+        if (left > 0) {
+            --left;
+            return alloc(context, attr);
+        }
+
+        errno = failure;
+        return NULL;
+    }
+
+    static alloc_t  alloc;
+    static unsigned left;
+    static int      failure;
+
+    struct verbs_context *m_context;
+    alloc_t              m_alloc;
+};
+
+few_parent_domains::alloc_t few_parent_domains::alloc;
+unsigned few_parent_domains::left;
+int few_parent_domains::failure;
+
+/* The default gets along without, whichever of a pair there is not, and whether
+ * the driver has none at all or no more */
+TEST_F(test_sep_channel, without_parent_domains_the_default_is_static)
+{
+    struct ibv_context *context = m_md->dev.context;
+    unsigned long num_tds       = uct_sep_account_get(context,
+                                                      UCT_SEP_ACCOUNT_TD);
+    uct_sep_channel_t channel;
+    struct ibv_qp *qp;
+    uct_sep_bf_t *bf;
+
+    for (int error : {EOPNOTSUPP, EPERM, ENOMEM}) {
+        for (unsigned number : {0, 1}) {
+            SCOPED_TRACE(std::string(strerror(error)) + " after " +
+                         std::to_string(number));
+            expect_errors hide;
+            {
+                few_parent_domains few(context, number, error);
+                ASSERT_EQ(UCS_OK,
+                          uct_sep_channel_init(&channel, m_md,
+                                               UCT_SEP_CATEGORY_DEFAULT,
+                                               "test"));
+            }
+            EXPECT_EQ(UCT_SEP_CATEGORY_STATIC, channel.category);
+            EXPECT_EQ(num_tds, uct_sep_account_get(context,
+                                                   UCT_SEP_ACCOUNT_TD));
+            ASSERT_NO_FATAL_FAILURE(open_qp(channel.pd, channel.use, &qp, &bf));
+            close_qp(qp, bf);
+            uct_sep_channel_cleanup(&channel, m_md);
+
+            {
+                few_parent_domains few(context, number, error);
+                EXPECT_EQ(UCS_ERR_NO_RESOURCE,
+                          uct_sep_channel_init(&channel, m_md,
+                                               UCT_SEP_CATEGORY_DYNAMIC,
+                                               "test"));
+            }
+            EXPECT_EQ(num_tds, uct_sep_account_get(context,
+                                                   UCT_SEP_ACCOUNT_TD));
+            EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR,
+                                     (error == ENOMEM) ? "no UAR page left" :
+                                                         "no thread domain"));
+            EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, ""));
+            /* A domain that is in use could not be released */
+            EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_WARN, "ibv_dealloc"));
+        }
+    }
+}
+
+/* That is not for the default to decide */
+TEST_F(test_sep_channel, other_failures_of_parent_domains_are_errors)
+{
+    struct ibv_context *context = m_md->dev.context;
+    unsigned long num_tds       = uct_sep_account_get(context,
+                                                      UCT_SEP_ACCOUNT_TD);
+    uct_sep_channel_t channel;
+
+    for (unsigned number : {0, 1}) {
+        few_parent_domains few(context, number, EINVAL);
+        expect_errors hide;
+
+        EXPECT_EQ(UCS_ERR_IO_ERROR,
+                  uct_sep_channel_init(&channel, m_md, UCT_SEP_CATEGORY_DEFAULT,
+                                       "test"));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR,
+                                 "ibv_alloc_parent_domain() failed"));
+        EXPECT_EQ(0u, hide.count(UCS_LOG_LEVEL_WARN, ""));
+        EXPECT_EQ(num_tds, uct_sep_account_get(context, UCT_SEP_ACCOUNT_TD));
+    }
 }
 
 /* The driver's policy, for queue pairs without a thread domain: low latency
