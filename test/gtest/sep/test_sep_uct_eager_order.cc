@@ -15,8 +15,10 @@ namespace {
  * The eager channel on adapters that place data out of order: who is offered a
  * ring, and what of a ring does not rest on the order of writes.
  */
-class test_sep_uct_eager_order : public eager_pair {
+class eager_order : public eager_pair {
 protected:
+    using eager_pair::eager_pair;
+
     /* How many messages have come by ring so far */
     uint64_t by_ring() { return m_e[1]->num_by_ring(); }
 
@@ -45,9 +47,16 @@ protected:
     }
 };
 
+class test_sep_uct_eager_order :
+    public eager_order,
+    public ::testing::WithParamInterface<const char*> {
+protected:
+    test_sep_uct_eager_order() : eager_order(GetParam()) {}
+};
+
 /* Ethernet's default of 1500 bytes makes a path MTU of 1024: a slot of 1088 is
  * two packets, and the second one, with the tail, may be placed first */
-TEST_F(test_sep_uct_eager_order, a_slot_has_one_packet_unless_data_are_in_order)
+TEST_P(test_sep_uct_eager_order, a_slot_has_one_packet_unless_data_are_in_order)
 {
     for (const char *mtu : {"256", "512", "1024"}) {
         make({{"PATH_MTU", mtu}, {"EAGER_SLOT_SIZE", "2048"}});
@@ -61,6 +70,10 @@ TEST_F(test_sep_uct_eager_order, a_slot_has_one_packet_unless_data_are_in_order)
         /* What does not fit is sent */
         uint64_t before = by_ring();
         size_t longest  = txwq(0)->ring.max_length;
+        if (m_e[0]->is_on_hub()) {
+            /* Which of its workers it is for comes in front */
+            longest -= sizeof(uct_sep_hub_ep_t::route);
+        }
         for (size_t length : {longest, longest + 1, (size_t)8}) {
             ASSERT_NO_FATAL_FAILURE(must_send(2, pattern(length, length)));
             ASSERT_TRUE(wait([&]() { return is_quiet(); }));
@@ -73,13 +86,13 @@ TEST_F(test_sep_uct_eager_order, a_slot_has_one_packet_unless_data_are_in_order)
 }
 
 /* The smaller of both sides' counts */
-TEST_F(test_sep_uct_eager_order, a_slot_has_one_packet_of_the_connection)
+TEST_P(test_sep_uct_eager_order, a_slot_has_one_packet_of_the_connection)
 {
     make({{"PATH_MTU", "256"}});
-    settings longer = {{"CATEGORY", "dynamic"}, {"EAGER", "y"},
+    settings longer = {{"CATEGORY", m_category}, {"EAGER", "y"},
                        {"PATH_MTU", "1024"}};
     m_e[1].reset();
-    m_e[1] = entity::create(*m_e[0], longer);
+    m_e[1] = create_other(longer);
     ASSERT_TRUE(m_e[1] != nullptr);
     m_ep[0] = m_e[0]->connect(m_e[1]->addr());
     m_ep[1] = m_e[1]->connect(m_e[0]->addr());
@@ -89,7 +102,7 @@ TEST_F(test_sep_uct_eager_order, a_slot_has_one_packet_of_the_connection)
 
 /* Writes are not ordered among each other on such an adapter: a fence and a
  * message by send/receive are, and what follows that waits for it */
-TEST_F(test_sep_uct_eager_order, what_comes_first_behind_a_fence_is_sent)
+TEST_P(test_sep_uct_eager_order, what_comes_first_behind_a_fence_is_sent)
 {
     make();
     open_ring();
@@ -123,7 +136,7 @@ TEST_F(test_sep_uct_eager_order, what_comes_first_behind_a_fence_is_sent)
 }
 
 /* So does a fence of the whole interface */
-TEST_F(test_sep_uct_eager_order, what_comes_first_behind_all_puts_is_sent)
+TEST_P(test_sep_uct_eager_order, what_comes_first_behind_all_puts_is_sent)
 {
     make();
     open_ring();
@@ -141,7 +154,7 @@ TEST_F(test_sep_uct_eager_order, what_comes_first_behind_all_puts_is_sent)
 
 /* Two writes of one counter may be placed in either order, and then it would
  * say what the first one did */
-TEST_F(test_sep_uct_eager_order, one_write_of_slots_is_under_way_at_a_time)
+TEST_P(test_sep_uct_eager_order, one_write_of_slots_is_under_way_at_a_time)
 {
     make();
     open_ring();
@@ -190,7 +203,7 @@ TEST_F(test_sep_uct_eager_order, one_write_of_slots_is_under_way_at_a_time)
 
 /* Unless it is asked for, nobody has a ring where it is not known what it rests
  * on */
-TEST_F(test_sep_uct_eager_order, auto_is_for_those_who_know)
+TEST_P(test_sep_uct_eager_order, auto_is_for_those_who_know)
 {
     expect_errors log(UCS_LOG_LEVEL_INFO);
 
@@ -208,14 +221,19 @@ TEST_F(test_sep_uct_eager_order, auto_is_for_those_who_know)
  * not tell, since it has no DEVX: the channel has to get along with that. Each
  * of these tests has a device of its own, and a seed.
  */
-class test_sep_uct_eager_disorder : public test_sep_uct_eager_order,
-                                    public testing::WithParamInterface<int> {
+class test_sep_uct_eager_disorder :
+    public eager_order,
+    public testing::WithParamInterface<std::tuple<const char*, int>> {
 protected:
+    test_sep_uct_eager_disorder() : eager_order(std::get<0>(GetParam())) {}
+
+    static int seed() { return std::get<1>(GetParam()); }
+
     static bool on_such_a_device()
     {
         return on_device({{"MLX5SIM_EXEC", "deferred"},
                           {"MLX5SIM_DATA_IN_ORDER", "n"},
-                          {"MLX5SIM_SEED", std::to_string(GetParam())}});
+                          {"MLX5SIM_SEED", std::to_string(seed())}});
     }
 };
 
@@ -230,7 +248,7 @@ TEST_P(test_sep_uct_eager_disorder, random_messages_are_whole_and_in_order)
     open_ring();
     uint64_t before = by_ring();
     std::deque<bytes> expected;
-    std::mt19937 random(GetParam());
+    std::mt19937 random(seed());
     auto check = [&]() {
         for (auto &m : m_e[1]->messages) {
             ASSERT_FALSE(expected.empty());
@@ -351,7 +369,7 @@ std::ostream &operator<<(std::ostream &out, const answer &value)
 
 const settings eager_modes[] = {{{"EAGER", "y"}}, {{"EAGER", "auto"}}};
 
-class test_sep_uct_eager_answer : public test_sep_uct_eager_order,
+class test_sep_uct_eager_answer : public eager_order,
                                   public testing::WithParamInterface<answer> {
 protected:
     void expect_rings(settings config)
@@ -428,7 +446,21 @@ INSTANTIATE_TEST_SUITE_P(devices, test_sep_uct_eager_answer,
                              return std::string(info.param.name);
                          });
 
-INSTANTIATE_TEST_SUITE_P(seeds, test_sep_uct_eager_disorder,
-                         testing::Values(1, 2, 3));
+const char *const categories[] = {"dynamic", "mpi_threads"};
+
+INSTANTIATE_TEST_SUITE_P(categories, test_sep_uct_eager_order,
+                         testing::ValuesIn(categories),
+                         [](const ::testing::TestParamInfo<const char*> &info) {
+                             return std::string(info.param);
+                         });
+
+INSTANTIATE_TEST_SUITE_P(
+        seeds, test_sep_uct_eager_disorder,
+        testing::Combine(testing::ValuesIn(categories),
+                         testing::Values(1, 2, 3)),
+        [](const testing::TestParamInfo<std::tuple<const char*, int>> &info) {
+            return std::string(std::get<0>(info.param)) + "_" +
+                   std::to_string(std::get<1>(info.param));
+        });
 
 } /* namespace */

@@ -17,6 +17,18 @@ namespace sep_uct_test {
  * channel: who writes is 0, who owns the ring 1 */
 class eager_pair : public ::testing::Test {
 protected:
+    explicit eager_pair(const char *category = "dynamic") : m_category(category)
+    {
+    }
+
+    /* In category mpi_threads, workers of one memory domain have one interface
+     * behind them, which would write to itself */
+    std::unique_ptr<entity> create_other(const settings &config)
+    {
+        return (m_category == "mpi_threads") ? entity::create(config) :
+                                               entity::create(*m_e[0], config);
+    }
+
     void SetUp() override
     {
         if (!entity::has_device()) {
@@ -27,10 +39,10 @@ protected:
     void make(settings changes = settings())
     {
         changes.insert(changes.begin(), {"EAGER", "y"});
-        changes.insert(changes.begin(), {"CATEGORY", "dynamic"});
+        changes.insert(changes.begin(), {"CATEGORY", m_category});
         m_e[0] = entity::create(changes);
         ASSERT_TRUE(m_e[0] != nullptr);
-        m_e[1] = entity::create(*m_e[0], changes);
+        m_e[1] = create_other(changes);
         ASSERT_TRUE(m_e[1] != nullptr);
         for (unsigned i = 0; i < 2; ++i) {
             m_ep[i] = m_e[i]->connect(m_e[1 - i]->addr());
@@ -124,6 +136,7 @@ protected:
         ASSERT_TRUE(wait([&]() { return has_ring(); })) << "none was offered";
     }
 
+    const std::string       m_category;
     std::unique_ptr<entity> m_e[2];
     uct_ep_h                m_ep[2];
     size_t                  m_sent = 0;
