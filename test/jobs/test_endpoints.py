@@ -90,6 +90,44 @@ class Complaints(unittest.TestCase):
                       self.complaints(({}, uneven), ({}, TWO))[0])
 
 
+WARNING = ('[1700000000.123456] [host:42   :0]     sep_channel.c:166  UCX  WARN  '
+           'mlx5_0:1: there is no UAR page left for a worker of sharing category '
+           '"dynamic", using "static" (said once)\n')
+INFO = ("[1700000000.123456] [host:42   :0]     ucp_worker.c:1  UCX  INFO  "
+        "ucp_context_0\n")
+
+
+class Shortage(unittest.TestCase):
+    setting = endpoints.Setting("mpich", 8, category="default", pages=6)
+
+    def complaints(self, *logs):
+        """Of processes that have logged this, a file for each."""
+        with tempfile.TemporaryDirectory() as directory:
+            for number, text in enumerate(logs):
+                name = endpoints.LOG_FILE.replace("%p", str(number))
+                with open(os.path.join(directory, name), "w",
+                          encoding="utf-8") as file:
+                    file.write(text)
+            return endpoints.complaints_of_shortage(
+                self.setting, endpoints.read_logs(directory))
+
+    def test_each_process_says_so_once(self):
+        self.assertEqual([], self.complaints(WARNING, INFO + WARNING, INFO))
+        self.assertEqual(["2 messages instead of one"],
+                         self.complaints(WARNING, WARNING * 2))
+
+    def test_nobody_says_nothing(self):
+        self.assertIn("1 processes have said", self.complaints(WARNING)[0])
+
+    def test_the_message_is_true(self):
+        self.assertIn("no category takes fewer", self.complaints(
+            WARNING, WARNING.replace('using "static" (said once)',
+                                     "no category takes fewer"))[0])
+
+    def test_what_there_is_is_not_planned(self):
+        self.assertFalse(self.setting.is_planned())
+
+
 class Settings(unittest.TestCase):
     def test_mpich_gets_an_interface_per_thread(self):
         env = endpoints.Setting("mpich", 8).environment()
@@ -150,6 +188,14 @@ echo '{"categories": [{"category": "one"}, {"category": "two"}]}'""")
     def test_categories_are_those_of_the_transport(self):
         self.assertEqual(["one", "two"], self.categories())
         self.assertEqual(["two"], self.categories("--category", "two"))
+
+    def test_with_few_pages_workers_get_what_there_is(self):
+        options = endpoints_cli.parse_arguments(
+            ["--pages", "6", "--threads", "8", "--cq-sharing", "1",
+             "--postlist", "1"])
+        setting, = endpoints_cli.settings(options)
+        self.assertEqual((6, "default", 8), (setting.pages, setting.category,
+                                             setting.threads))
 
     def test_others_are_refused(self):
         said = io.StringIO()

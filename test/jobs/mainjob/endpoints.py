@@ -6,8 +6,10 @@ the device tells what each process has of it, which is compared with what sep_in
 plans for a process with that many workers.
 """
 
+import glob
 import json
 import os
+import re
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -42,6 +44,7 @@ class Setting:
     two_sided: bool = False
     seconds: float = 0.0
     program: str = "endpoints"  # or connect, or streams
+    pages: int = 0              # UAR pages of the device; 0: as many as usual
 
     def impossible(self):
         """Why the transport refuses this, or an empty string."""
@@ -92,7 +95,7 @@ class Setting:
         """Whether it is known how many workers there will be, and how many
         peers each has. Among more ranks that depends on the collectives."""
         return self.transport == "sep_mlx5" and self.library == "mpich" and \
-            self.ranks == 2
+            self.ranks == 2 and not self.pages
 
 
 @dataclass
@@ -174,6 +177,39 @@ def differences(mine, planned):
     return words
 
 
+# What a process has logged, in a file of its own: on standard output, lines of
+# several would be mixed
+LOG_FILE = "ucx.%p.log"
+_MESSAGE = re.compile(r"\sUCX\s+(?:WARN|ERROR|FATAL)\s+(.*)")
+
+
+def read_logs(directory):
+    """Warnings and worse of each process that has logged some."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(directory, "ucx.*.log"))):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in _MESSAGE.findall(file.read())]
+        if lines:
+            found.append(lines)
+    return found
+
+
+def complaints_of_shortage(setting, said):
+    """What is wrong with what the processes of a job have said that has fewer
+    pages than it would like: each says once what it has instead."""
+    words = []
+    if len(said) != setting.ranks:
+        words.append(f"{len(said)} processes have said that there are too few "
+                     f"UAR pages, {setting.ranks} should")
+    for lines in said:
+        if len(lines) > 1:
+            words.append(f"{len(lines)} messages instead of one")
+        words += [line for line in lines if not re.search(
+            r'there is no UAR page left for a worker of sharing category '
+            r'"dynamic", using "\w+" \(said once\)$', line)]
+    return words
+
+
 def complaints(setting, found, planned):
     """What is wrong with what the processes of a job have."""
     if len(found) != setting.ranks:
@@ -239,6 +275,9 @@ class Runner:
         env.update(setting.environment())
         env["UCX_WARN_UNUSED_ENV_VARS"] = "n"
         env["SEP_JOB_PAUSE"] = pause
+        if setting.pages:
+            env["MLX5SIM_UARS"] = str(setting.pages)
+            env["UCX_LOG_FILE"] = os.path.join(pause, LOG_FILE)
         return env
 
     def argv(self, setting):
@@ -281,7 +320,12 @@ class Runner:
         if text is None:
             return Outcome(setting, "fail", "the program did not wait",
                            report=report)
-        return self.judge(outcome, text, instance)
+        outcome = self.judge(outcome, text, instance)
+        if outcome.status == "pass" and setting.pages:
+            words = complaints_of_shortage(setting, read_logs(pause))
+            if words:
+                outcome.status, outcome.detail = "fail", "; ".join(words)
+        return outcome
 
     def wait_for_pause(self, setting, instance, pause, running, deadline):
         """What the device says when all ranks wait, or None if they do not."""

@@ -63,6 +63,10 @@ def parse_arguments(argv):
                         metavar="LIST", help="default: 1,2,4,8,16")
     parser.add_argument("--category", default="all", metavar="LIST",
                         help="of those that sep_info -l prints (default: all)")
+    parser.add_argument("--pages", type=int, metavar="N",
+                        help="a device that has so few UAR pages that interfaces "
+                        "have to get along with less than they are to have, "
+                        "with category \"default\": each process says so once")
     parser.add_argument("--cq-sharing", default=[1, 4], type=numbers,
                         metavar="LIST", help="default: 1,4")
     parser.add_argument("--postlist", default=[1, 8], type=numbers,
@@ -77,7 +81,10 @@ def parse_arguments(argv):
                         help="time limits are N times as long")
     parser.add_argument("--tsv", action="store_true", help="with tabs")
     options = parser.parse_args(argv)
-    if "sep_mlx5" in options.transport:
+    if options.pages:
+        # What others have may be refused, see docs/categories.md
+        options.transport, options.category = ["sep_mlx5"], ["default"]
+    elif "sep_mlx5" in options.transport:
         # The transport's own list, so it has to be there
         try:
             known = endpoints.categories(options.build_dir)
@@ -101,7 +108,8 @@ def settings(options):
         for category, cq_sharing, postlist in kinds:
             yield endpoints.Setting(options.library, threads, transport,
                                     category, cq_sharing, postlist, ranks,
-                                    options.two_sided, options.seconds, program)
+                                    options.two_sided, options.seconds, program,
+                                    options.pages or 0)
 
 
 def launcher(options):

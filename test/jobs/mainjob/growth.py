@@ -172,6 +172,7 @@ class Setting:
     until: str = ALL
     program: str = "growth"
     seconds: float = 0.0
+    pages: int = 0
 
     def impossible(self):
         return ""

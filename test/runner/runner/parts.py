@@ -469,6 +469,9 @@ PARTS = (
                      ("--threads", "1,4", "--cq-sharing", "1", "--postlist",
                       "1"),
                      ("--streams", "--threads", "2", "--cq-sharing", "1",
+                      "--postlist", "1"),
+                     # More interfaces than there are pages for
+                     ("--pages", "6", "--threads", "8", "--cq-sharing", "1",
                       "--postlist", "1")), tests=(
                      "unit/sim_gtest/*", "unit/device_gtest/*"),
                  # What UCP is told, which each version of UCX has more of

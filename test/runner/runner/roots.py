@@ -115,7 +115,8 @@ class Run:
                 f"{self.part} {self.row.run}: endpoints", 0.0, 0.0)
             return
         for options in self.row.endpoints:
-            what = "streams" if "--streams" in options else "endpoints"
+            what = "streams" if "--streams" in options else \
+                "pages" if "--pages" in options else "endpoints"
             child, elapsed, log, reason = self._command(
                 what, self.session.options.jobs_limit,
                 "test/jobs/endpoints", "--build-dir", "build/demo", "--tsv",
