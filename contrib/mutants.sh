@@ -15,4 +15,5 @@ set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+sep_use_ccache
 exec python3 "$SEP_TOP/test/mutants/run" "$@"
