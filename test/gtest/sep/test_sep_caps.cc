@@ -7,6 +7,7 @@
 
 #include <fnmatch.h>
 
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -94,6 +95,8 @@ HAS_MEMBER(access_mem_types)
 HAS_MEMBER(dmabuf_mem_types)
 HAS_MEMBER(exported_mkey_packed_size)
 HAS_MEMBER(reg_alignment)
+HAS_MEMBER(device_mem_element_size)
+HAS_MEMBER(max_put_sgl_zcopy_count)
 
 #define HAS_NUMBER(_member) \
     template<typename T> auto add_##_member(attributes *to, \
@@ -246,12 +249,11 @@ void add_iface_v2(attributes *to, uct_iface_h iface)
 #ifdef SEP_UCX_IFACE_QUERY_V2
     uct_iface_attr_v2_t attr = {};
 
-    attr.field_mask  = UCT_IFACE_ATTR_FIELD_MAX_PUT_SGL_ZCOPY_COUNT;
-    auto status      = uct_iface_query_v2(iface, &attr);
-    to->add("v2.max_put_sgl_zcopy_count",
-            (status == UCS_OK) ?
-            std::to_string(attr.max_put_sgl_zcopy_count) :
-            ucs_status_string(status));
+    /* The first field: of UCX 1.20, and of 1.22, which has not got that one */
+    attr.field_mask  = UCS_BIT(0);
+    to->add("v2.status", ucs_status_string(uct_iface_query_v2(iface, &attr)));
+    add_device_mem_element_size(to, "v2.", attr, 0);
+    add_max_put_sgl_zcopy_count(to, "v2.", attr, 0);
 #  ifdef SEP_UCX_PUT_SGL
     attr.field_mask  = UCT_IFACE_ATTR_FIELD_CAP_FLAGS;
     attr.cap.flags   = 0;
@@ -316,10 +318,12 @@ std::ostream &operator<<(std::ostream &out, const way &value)
 /* Differences from rc_mlx5, and why they are right */
 struct difference {
     const char *pattern; /* Of names, for fnmatch() */
-    unsigned   from;     /* Versions of UCX that have it, 100 * major + minor */
+    unsigned   from;     /* The first version of UCX that was tried and has
+                            it, 100 * major + minor */
     unsigned   ways;     /* Those that have it */
     const char *row;     /* First column in docs/capabilities.md */
     const char *reason;
+    unsigned   until = UINT_MAX; /* The last version that has it */
 };
 
 extern const std::vector<difference> differences;
@@ -363,7 +367,9 @@ protected:
         unsigned major, minor, release;
 
         ucp_get_version(&major, &minor, &release);
-        return ((major * 100 + minor) >= row.from) &&
+
+        unsigned version = major * 100 + minor;
+        return (version >= row.from) && (version <= row.until) &&
                (row.ways & GetParam().bit);
     }
 
@@ -487,13 +493,16 @@ const std::vector<difference> differences = {
      "sep_mlx5 wants it"},
     {"overhead", 0, ANY, cost_row, cost_reason},
     {"perf.*_overhead", 0, ANY, cost_row, cost_reason},
-    {"md.cache_mem_types", 118, ANY, "`cache_mem_types` (UCX 1.18)",
+    {"md.cache_mem_types", 116, ANY, "`cache_mem_types` (UCX 1.16)",
      "memory of accelerators is not registered"},
-    {"md.exported_mkey_packed_size", 118, ANY,
-     "`exported_mkey_packed_size` (UCX 1.18)",
+    {"md.exported_mkey_packed_size", 116, ANY,
+     "`exported_mkey_packed_size` (UCX 1.16)",
      "keys are not exported to other devices"},
-    {"perf.*_[bz]copy.latency.c", 118, ANY,
-     "`estimate_perf`, latency of buffered and zero-copy operations (UCX 1.18)",
+    {"md.reg_alignment", 116, ANY, "`reg_alignment` (UCX 1.16 alone)",
+     "UCP takes the greater one of it and 16 (ucp_memh_reg_align), so 1 is no "
+     "demand, as 0 is; UCX's own say 1 later on", 116},
+    {"perf.*_[bz]copy.latency.c", 116, ANY,
+     "`estimate_perf`, latency of buffered and zero-copy operations (UCX 1.16)",
      "UCX adds a time for reading what is not in the request, of its own "
      "transports alone"},
     {"ctl_device", 122, ANY, "`ctl_device` (UCX 1.22)",

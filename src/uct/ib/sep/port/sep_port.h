@@ -61,7 +61,8 @@ typedef struct uct_sep_port_info {
  * be up: the port of a representor, or of a function on which RoCE is switched
  * off (kernel, mlx5_query_port_roce(): gid_tbl_len is 0 there); and the table
  * may be empty, without a network interface. UCX does not use such ports either
- * (uct_ib_device_port_check()). On InfiniBand, a LID is enough to send within
+ * (uct_ib_device_port_check()), but looks at one entry only, that of
+ * UCX_IB_GID_INDEX or the first. On InfiniBand, a LID is enough to send within
  * the subnet, so what is in the table does not matter.
  *
  * @param [in]  attr  Of the port.
