@@ -194,62 +194,6 @@ sep_build()
     done
 }
 
-# A UCX in release configuration in PREFIX, from SOURCE if that is not the system's,
-# and programs that measure with it, in DIRECTORY.
-# usage: sep_build_release DIRECTORY "TARGETS" PREFIX [SOURCE]
-sep_build_release()
-{
-    local dir=$1 targets=$2 ucx=$3 source=${4-}
-
-    if [[ ! -e $ucx/.sep-ucx-release ]]; then
-        "$SEP_TOP/contrib/build-ucx-release.sh" \
-            ${source:+--ucx-source "$source"} "$ucx"
-    fi
-    sep_build "$dir" "$targets" "$SEP_TOP/contrib/configure-release" \
-        --with-ucx="$ucx" ${source:+--with-ucx-source="$source"} \
-        --disable-gtest
-}
-
-# Programs that measure: those of the directory in the variable build, which are
-# used as they are, or if that is empty, build/bench for the UCX in the variable ucx,
-# by default build/ucx-release. Both variables are set then.
-# usage: sep_prepare_bench "TARGETS" GROUP...
-sep_prepare_bench()
-{
-    local targets=$1
-    shift
-    [[ -z $build ]] || return 0
-    build=$SEP_TOP/build/bench
-    : "${ucx:=$SEP_TOP/build/ucx-release}"
-    # Standard output is for the result.
-    {
-        sep_install_deps "$@"
-        sep_build_release "$build" "$targets" "$ucx"
-    } >&2
-}
-
-# What a source of UCX, a tree or an archive, is called: its version, mostly.
-sep_source_name()
-{
-    local name=${1##*/}
-    name=${name%.tar.*}
-    echo "${name#ucx-}"
-}
-
-# A UCX with the transport, without and with the optimisations of UCP: the system's,
-# or that of SOURCE.
-# usage: sep_build_stock_and_patched STOCK-PREFIX PATCHED-PREFIX [SOURCE]
-sep_build_stock_and_patched()
-{
-    local source=${3-}
-    [[ -e $1/.sep-ucx-opt ]] ||
-        "$SEP_TOP/contrib/build-ucx-opt.sh" --stock \
-            ${source:+--ucx-source "$source"} "$1"
-    [[ -e $2/.sep-ucx-opt ]] ||
-        "$SEP_TOP/contrib/build-ucx-opt.sh" \
-            ${source:+--ucx-source "$source"} "$2"
-}
-
 # "h:mm:ss" of a number of seconds.
 sep_duration()
 {

@@ -139,43 +139,6 @@ class Bench(unittest.TestCase):
         self.assertIn("mmio_writes", run.stderr)
         self.assertIn("c.put.after", run.stderr)
 
-    def write_results(self, transport, insn, lines, device):
-        os.mkdir(os.path.join(self.dir.name, transport))
-        for name, text in (("insn", insn), ("lines", lines),
-                           ("device", device)):
-            self.write(os.path.join(transport, name), text)
-
-    def run_table(self, mode):
-        return self.run_program("insn_table.py", mode, self.dir.name, "ours",
-                                "theirs")
-
-    def test_table_has_instructions_first(self):
-        self.write_results("ours", "put\t50.0\n", "put\t1\t2\n",
-                           "put\t3\t4\t5\n")
-        self.write_results("theirs", "put\t100.0\nget\t7.0\n",
-                           "put\t6\t7\nget\t1\t1\n",
-                           "put\t8\t9\t9\nget\t1\t1\t1\n")
-        run = self.run_table("tsv")
-        self.assertEqual(run.stdout, "\n".join([
-            "op\tours\ttheirs\tratio\tlines ours\tlines theirs\tcode ours\t"
-            "code theirs\treads ours\treads theirs\twrites ours\t"
-            "writes theirs\tmmio ours\tmmio theirs",
-            "put\t50.0\t100.0\t0.50\t1\t6\t2\t7\t3\t8\t4\t9\t5\t9",
-            "get\tn/a\t7.0\tn/a" + "\tn/a\t1" * 5, ""]), run.stderr)
-        self.assertEqual(self.run_table("check").returncode, 0)
-        self.assertRegex(self.run_table("text").stdout,
-                         r"(?m)^put +1 / 6 +2 / 7 +3 / 8 +4 / 9 +5 / 9$")
-
-    def test_what_is_worse_is_named(self):
-        self.write_results("ours", "put\t5.0\n", "put\t2.1\t2\n",
-                           "put\t3\t4\t6\n")
-        self.write_results("theirs", "put\t5.0\n", "put\t2.0\t7\n",
-                           "put\t8\t9\t5\n")
-        run = self.run_table("check")
-        self.assertEqual((run.returncode, run.stdout), (
-            1, "put, lines: 2.1, not 2.0\nput, mmio: 6, not 5\n"))
-
-
 
 @unittest.skipUnless(os.access(os.path.join(BUILD, "bin/sep-run"), os.X_OK) and
                      shutil.which("mpicc.mpich") and shutil.which("valgrind")

@@ -59,6 +59,9 @@ class Matrix(unittest.TestCase):
             os.makedirs(self.path("contrib"), exist_ok=True)
             shutil.copy(os.path.join(TOP, "contrib", name),
                         self.path("contrib", name))
+        shutil.copytree(os.path.join(TOP, "bench/measure"),
+                        self.path("bench", "measure"))
+        shutil.copy(os.path.join(TOP, "bench/run"), self.path("bench"))
         for words, text in ((("contrib", "configure-release"), CONFIGURE),
                             (("contrib", "ucx-gtest.sh"), UCX_GTEST),
                             (("contrib", "debian-root.sh"), ROOT),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command line of test/jobs/apps."""
+"""Command line of bench/run apps."""
 
 import argparse
 import os

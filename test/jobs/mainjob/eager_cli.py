@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command line of test/jobs/eager."""
+"""Command line of bench/run eager."""
 
 import argparse
 import os

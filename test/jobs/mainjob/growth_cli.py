@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command line of test/jobs/growth."""
+"""Command line of bench/run growth."""
 
 import argparse
 import os

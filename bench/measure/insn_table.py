@@ -1,17 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of contrib/bench-insn.sh, from what it measured.
-
-usage: insn_table.py tsv|text|check DIRECTORY TRANSPORT PEER
-
-DIRECTORY has a directory for each of the two transports, with the files insn,
-lines and device: lines of an operation and its numbers, separated by tabs.
-"tsv" prints all, "text" two tables for people. "check" prints where TRANSPORT
-is worse than PEER, and fails if it is anywhere.
-"""
+"""Tables of instructions, from what insn.py has measured: a directory for each
+column, with the files insn, lines and device, which are lines of an operation and
+its numbers, separated by tabs."""
 
 import os
-import sys
 
 # What instructions do not show, in the order of the files lines and device
 TOUCHES = ("lines", "code", "reads", "writes", "mmio")
@@ -25,6 +17,14 @@ def read(*path):
             name, *numbers = line.rstrip("\n").split("\t")
             rows[name] = numbers
     return rows
+
+
+def side_by_side(directory, columns):
+    """Header, then operations of the first column, and what all have of them."""
+    yield ["op", *columns]
+    found = [read(directory, name, "insn") for name in columns]
+    for op in found[0]:
+        yield [op, *(side.get(op, ["n/a"])[0] for side in found)]
 
 
 def rows_of(directory, transports):
@@ -53,45 +53,21 @@ def rows_of(directory, transports):
         yield row
 
 
-def print_aligned(rows):
-    for row in rows:
-        print(f"{row[0]:16}" + "".join(f"{cell:>18}" for cell in row[1:]))
-
-
-def print_text(rows, transports):
-    print_aligned(row[:4] for row in rows)
-    print(f"\nThe rest as {' / '.join(transports)}")
-    print_aligned([["op", *TOUCHES]] +
-                  [[row[0]] + [f"{mine} / {peer}" for mine, peer in
-                               zip(row[4::2], row[5::2])]
-                   for row in rows[1:]])
+def for_people(rows, transports):
+    """Two tables, and what is between."""
+    yield [row[:4] for row in rows]
+    yield [[f"\nThe rest as {' / '.join(transports)}"]]
+    yield [["op", *TOUCHES]]
+    yield [[row[0]] + [f"{mine} / {peer}" for mine, peer in
+                       zip(row[4::2], row[5::2])] for row in rows[1:]]
 
 
 def worse(rows):
     """One sentence for each number that is larger than the peer's."""
-    header = ["instructions", None] + [None] + list(rows[0][4:])
+    header = ["instructions", None, None, *rows[0][4:]]
     for row in rows[1:]:
         cells = row[1:]
-        for i in [0] + list(range(3, len(cells), 2)):
+        for i in [0, *range(3, len(cells), 2)]:
             mine, peer = cells[i], cells[i + 1]
             if "n/a" not in (mine, peer) and float(mine) > float(peer):
                 yield f"{row[0]}, {header[i].split()[0]}: {mine}, not {peer}"
-
-
-def main():
-    if len(sys.argv) != 5 or sys.argv[1] not in ("tsv", "text", "check"):
-        sys.exit(__doc__.strip())
-    mode, directory, *transports = sys.argv[1:]
-    rows = list(rows_of(directory, transports))
-    if mode == "tsv":
-        for row in rows:
-            print("\t".join(row))
-    elif mode == "text":
-        print_text(rows, transports)
-    else:
-        found = list(worse(rows))
-        print("".join(line + "\n" for line in found), end="")
-        sys.exit(1 if found else 0)
-
-
-main()

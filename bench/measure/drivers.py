@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measurements that a driver of test/jobs/mainjob, or another program of bench/,
+makes: what it is given."""
+
+import glob
+import importlib
+import os
+import re
+import subprocess
+import sys
+
+from . import builds
+from .job import CALLGRIND, top
+
+# Options that say what a job has, which drivers know by other names
+OURS = ("--build", "--logs", "--ucx", "--mpich")
+
+
+def drive(name, words):
+    """The command line of a driver, in this process."""
+    sys.path.insert(0, top("test/jobs"))
+    return importlib.import_module(f"mainjob.{name}").main(words)
+
+
+def _drive_logged(job, driver):
+    logs = job.options.last("--logs", default=job.path(job.row.name))
+    ucx = ["--ucx", job.ucx] if job.ucx else []
+    return drive(driver, ["--build-dir", job.build, "--log-dir", logs, *ucx,
+                           *job.options.words(OURS)])
+
+
+def eager(job):
+    """The eager channel."""
+    builds.bench(job)
+    return _drive_logged(job, "eager_cli")
+
+
+def apps(job):
+    """Direct verbs and verbs under MPI programs."""
+    builds.bench(job)
+    return _drive_logged(job, "apps_cli")
+
+
+def growth(job):
+    """What grows with peers and processes."""
+    modes = ("--peers", "--init", "--heap")
+    if not any(mode in job.options for mode in modes):
+        print(f"{job.row.script}: one of --peers, --init and --heap is needed",
+              file=sys.stderr)
+        return 2
+    builds.bench(job)
+    if not job.ucx:
+        # As this build was configured
+        with open(job.path("Makefile"), encoding="utf-8") as file:
+            found = re.search(r"^UCX_PREFIX = *(.+)$", file.read(), re.M)
+        job.ucx = found.group(1) if found else None
+    return _drive_logged(job, "growth_cli")
+
+
+def endpoints(job):
+    """Jobs, what connecting takes, or LOCKed instructions."""
+    # Standard output is for the result
+    builds.release(job)
+    prefix = builds.mpich(job)
+    compiler, launcher = "mpicc.mpich", "mpiexec.mpich"
+    if prefix:
+        compiler = os.path.join(prefix, "bin/mpicc")
+        launcher = os.path.join(prefix, "bin/mpiexec")
+    # For this MPI library, next to those of the build for others
+    os.makedirs(job.path("endpoints"), exist_ok=True)
+    for source in ("test/mpi/endpoints.c", "test/mpi/connect.c",
+                   "bench/mpi_rate.c"):
+        name = os.path.basename(source).replace(".c", ".mpich")
+        builds.compiled(job, compiler, job.path("endpoints", name), source,
+                        flags=("-lpthread",))
+    os.environ["MPIR_CVAR_NOLOCAL"] = "1"
+    if "--locks" in job.options:
+        job.show([job.row.columns])
+        for category in job.categories():
+            for role in ("sender", "receiver"):
+                job.show(_locks(job, launcher, category, role))
+        return 0
+    # What comes later holds
+    words = ["--transport", "all", "--category", "dynamic", "--cq-sharing", "1",
+             "--postlist", "1", "--ranks", "2,4,8,16"] \
+        if "--connect" in job.options else []
+    return drive("endpoints_cli", [
+        "--build-dir", job.build, "--programs", job.path("endpoints"),
+        "--mpiexec", launcher, *words, *job.options.words(OURS)])
+
+
+def _locks(job, launcher, category, role):
+    """LOCKed instructions of one rank while the other runs as it is."""
+    threads, windows, window = 2, 20, 64
+    where = job.fresh("endpoints", f"locks.{category}.{role}")
+    sep_run = [job.path("bin/sep-run"), "--only"]
+    program = [job.path("endpoints/mpi_rate.mpich"), "-t", threads, "-n",
+               windows, "-w", window]
+    ranks = [[*sep_run, *CALLGRIND, "--dump-instr=yes",
+              "--toggle-collect=measure_*",
+              f"--callgrind-out-file={where}/callgrind.out.%p", *program],
+             [*sep_run, *program]]
+    if role == "receiver":
+        ranks.reverse()
+    job.run(f"{category}, {role}", [
+        job.path("bin/mlx5sim-run"), "--private", "--", launcher, "-n", "1",
+        *ranks[0], ":", "-n", "1", *ranks[1]], f"{where}/out", f"{where}/log", {
+            "UCX_TLS": "sep_mlx5", "UCX_SEP_CATEGORY": category,
+            "MPIR_CVAR_CH4_NUM_VCIS": str(threads)})
+    return [[category, role, *row] for row in job.read(
+        "callgrind_locked.py", threads * windows * window,
+        *sorted(glob.glob(f"{where}/callgrind.out.*")))]
+
+
+def kernels(job):
+    """Kernels of applications."""
+    builds.release(job)
+    prefix = builds.mpich(job)
+    words = job.options.words(OURS)
+    if prefix:
+        programs = job.path("app_kernels")
+        os.makedirs(programs, exist_ok=True)
+        builds.compiled(job, f"{prefix}/bin/mpicc",
+                        f"{programs}/app_kernels.mpich",
+                        "test/mpi/app_kernels.c", flags=(
+                            "-lpthread", "-lm", f"-Wl,-rpath,{prefix}/lib"))
+        words += ["--mpich", prefix, "--programs", programs]
+    if prefix or not builds.one_interface(job):
+        words.append("--mpich-interfaces")
+    return drive("app_kernels_cli", [*words, "--build-dir", job.build])
+
+
+def resources(job):
+    """Plans of sep_info, beside each other."""
+    builds.release(job)
+    done = subprocess.run(
+        [top("bench/resources.py"), "--sep-info", job.path("bin/sep_info"),
+         "--sim-run", job.path("bin/mlx5sim-run"),
+         *job.options.words(("--build", "--tsv"))], text=True, check=False,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    if job.tsv or "--markdown" in job.options:
+        print(done.stdout.rstrip("\n"))
+        return done.returncode
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        print("".join(f"{cell:<{width + 1}} " for cell, width in
+                      zip(row, widths)))
+    return done.returncode
+
+
+def book(job):
+    """The book of evidence."""
+    # Debian's matplotlib is for Debian's python3
+    python = "python3"
+    options = job.options
+    if not ("--check" in options or "--no-figures" in options):
+        job.shell("sep_install_deps", "book")
+        if subprocess.run([python, "-c", "import matplotlib"], check=False,
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            python = "/usr/bin/python3"
+    if "--list" in options or "--draw" in options:
+        job.build = options.last("--build", default=top("build/release"))
+    else:
+        builds.release(job)
+    if "--out" in options:
+        os.makedirs(options.last("--out"), exist_ok=True)
+    mpich = [word for prefix in options.all("--mpich")
+             for word in ("--mpich", prefix)]
+    return subprocess.run([python, top("bench/book/main.py"), "--build",
+                           job.build, *options.words(OURS), *mpich],
+                          check=False).returncode

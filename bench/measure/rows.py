@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be measured. To add something, add a row; help/NAME.txt is its help."""
+
+import dataclasses
+
+from . import drivers, insn, layers, matrix, memory, perf, ucp, \
+    ucx_opt
+from .options import DIRECTORY, FLAG, MAYBE, NAME, NUMBER, PLACE, SOURCE
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Something that can be measured."""
+    name: str                   # for bench/run
+    script: str                 # of contrib/, which has nothing but the name
+    about: str
+    measure: callable           # of a Job: exit status
+    options: dict               # {name: Kind}
+    columns: tuple = ()         # first ones of --tsv without other options
+    headed: bool = True         # whether --tsv prints them
+    text: tuple = ()            # formats without --tsv: first cells, each other
+    packages: tuple = ("build", "bench")    # groups of contrib/deps.txt
+    targets: str = "all bench-programs"     # of make
+    # {option: (group of packages, target or "")}
+    more: dict = dataclasses.field(default_factory=dict)
+    others: str = ""            # driver that all other options are for
+    operands: int = 0           # how many words that are no options
+    brief: bool = False         # what is wrong is a line and exit status 2
+
+
+# Programs that measure: see builds.bench()
+_BENCH = {"--ucx": DIRECTORY, "--build": DIRECTORY}
+_LOGS = {**_BENCH, "--logs": PLACE, "--only": NAME, "--count": NUMBER,
+         "--repeat": NUMBER}
+
+
+def _flags(*names):
+    return dict.fromkeys(("--tsv", *names), FLAG)
+
+
+ROWS = (
+    Row("insn", "bench-insn.sh", "instructions per operation", insn.measure,
+        {**_flags("--functions", "--check", "--apis"), "--ucx": DIRECTORY,
+         "--ucx-source": SOURCE, "--count": NUMBER, "--peer": NAME,
+         "--only": NAME, "--category": NAME},
+        columns=("op", "sep_mlx5", "rc_mlx5", "ratio"),
+        text=("%-16s", "%18s")),
+
+    Row("memory", "bench-memory.sh", "memory per worker and endpoint",
+        memory.measure, {**_flags(), "--ucx": DIRECTORY, "--ifaces": NUMBER},
+        columns=("what", "kind", "sep_mlx5", "sep_mlx5 (wr)", "rc_mlx5"),
+        text=("%-14s%-10s", "%18s")),
+
+    Row("growth", "bench-growth.sh",
+        "what grows with peers; --init, --heap: with processes", drivers.growth,
+        {**_flags("--peers", "--init", "--heap", "--ucp", "--quick"), **_LOGS,
+         "--ranks": NAME, "--library": NAME},
+        more={"--init": ("jobs", "job-programs"),
+              "--heap": ("jobs", "job-programs")}),
+
+    Row("eager", "bench-eager.sh", "the eager channel beside send/receive",
+        drivers.eager,
+        {**_flags("--quick", "--polling", "--jobs", "--lengths"), **_LOGS},
+        columns=("row", "send_receive", "ring", "ratio"), headed=False,
+        more={"--jobs": ("jobs", "job-programs"),
+              "--lengths": ("jobs", "job-programs")}),
+
+    Row("apps", "bench-apps.sh", "direct verbs and verbs under MPI programs",
+        drivers.apps,
+        {**_flags("--quick", "--sweep", "--counts", "--times", "--netpipe",
+                  "--applications"), **_LOGS, "--library": NAME},
+        columns=("row", "unit", "sep_mlx5 (dv)", "sep_mlx5 (wr)",
+                 "sep_mlx5 (verbs)", "rc_mlx5", "rc_verbs"),
+        packages=("build", "bench", "jobs"),
+        more={"--netpipe": ("apps", ""), "--applications": ("apps", "")}),
+
+    Row("ucp", "bench-ucp.sh", "the same for UCP, stock and patched",
+        ucp.measure,
+        {**_flags("--breakdown", "--functions", "--quick"), "--stock": DIRECTORY,
+         "--patched": DIRECTORY, "--ucx-source": SOURCE, "--count": NUMBER},
+        columns=("row", "stock", "patched", "ratio"), text=("%-36s", "%10s")),
+
+    Row("layers", "bench-layers.sh",
+        "of an MPI put and a flush, by layer of the stack", layers.measure,
+        {**_flags("--quick"), "--newer": SOURCE, "--stock": DIRECTORY,
+         "--patched": DIRECTORY, "--build": DIRECTORY, "--only": NAME,
+         "--count": NUMBER},
+        columns=("operation", "mpi", "ucx", "transport", "total", "MPI", "UCP",
+                 "UCT", "UCS", "verbs", "system", "other"),
+        text=("%-14s %-8s %-8s %-17s", "%9s"),
+        packages=("build", "bench", "jobs")),
+
+    Row("perf", "bench-perf.sh",
+        "instructions of sep_perf, by what threads share", perf.measure,
+        {**_flags(), **_BENCH, "--level": NAME, "-s": NAME, "-o": NAME,
+         "-b": NUMBER, "--features": NAME, "--threads": NUMBER,
+         "--count": NUMBER},
+        columns=("level", "sharing", "op", "features", "threads",
+                 "instructions", "locked", "locked_in"),
+        text=("%-6s %-16s %-7s %-24s %7s %13s %7s  %s", "")),
+
+    Row("endpoints", "bench-endpoints.sh", "MPI with an endpoint per thread",
+        drivers.endpoints,
+        {**_flags("--connect", "--locks"), "--mpich": MAYBE,
+         "--build": DIRECTORY},
+        columns=("category", "role", "library", "function", "per message"),
+        text=("%-15s %-9s %-24s %-36s %s", ""),
+        packages=("build", "bench", "jobs"), targets="all",
+        others="endpoints_cli"),
+
+    Row("kernels", "kernels.sh",
+        "kernels of applications: resources, work, rates", drivers.kernels,
+        {"--mpich": MAYBE, "--build": DIRECTORY},
+        packages=("build", "bench", "jobs"), targets="all job-programs",
+        others="app_kernels_cli"),
+
+    Row("resources", "bench-resources.sh",
+        "what sharing categories take from a device", drivers.resources,
+        {**_flags("--take", "--markdown"), "--workers": NUMBER,
+         "--peers": NUMBER, "--build": DIRECTORY},
+        columns=("regime", "category", "workers", "peers", "what"),
+        targets="all"),
+
+    Row("matrix", "matrix.sh", "jobs and UCX's tests with other versions of UCX",
+        matrix.measure,
+        {**_flags("--quick", "--whole", "--rc", "--list"), "--ucx": matrix.UCX,
+         "--debian": matrix.DEBIAN, "--part": matrix.PART, "--group": NAME,
+         "--work": PLACE},
+        columns=("ucx", "debian", "part", "passed", "failed", "skipped"),
+        headed=False, text=("%-10s %-8s %-12s %6s %6s %7s", "%10s "),
+        brief=True),
+
+    Row("ucx-opt", "test-ucx-opt.sh", "tests of a patched UCX, and its ABI",
+        ucx_opt.measure, {"--asan": FLAG, "--ucx-source": SOURCE},
+        packages=("build", "bench", "test", "abi"),
+        targets="all test/gtest/ucp_gtest", operands=2),
+
+    Row("book", "book.sh", "all chapters of the book, and writes it",
+        drivers.book,
+        {"--build": DIRECTORY, "--out": PLACE, "--newer": SOURCE,
+         "--mpich": MAYBE, "--only": NAME,
+         **dict.fromkeys(("--check", "--no-figures", "--list", "--draw",
+                          "--quick"), FLAG)}, targets="all"),
+)
+
+BY_NAME = {row.name: row for row in ROWS}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Instructions per operation of UCP, stock and patched."""
+
+import dataclasses
+
+from . import builds
+from .job import MEASURED, libraries, top
+
+OPERATIONS = ("put_8", "put_1k", "get_8", "get_1k", "fadd", "tag_send",
+              "tag_recv_post", "tag_recv_progress", "am_send",
+              "am_recv_progress", "flush_one_put", "flush_two_puts",
+              "flush_nothing", "worker_flush_one_put", "worker_flush_nothing",
+              "rkey_unpack")
+RATE = "put_rate"
+ABOVE_UCT = "ucp_put_above_uct"
+TURNS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Transport:
+    """UCX_TLS for all, and for 1, 2 and 4 interfaces that are open."""
+    tls: str
+    idle: dict
+
+
+# rc_mlx5 cannot be alone
+RC_MLX5 = Transport("rc_mlx5,ud_mlx5", {
+    1: "rc_mlx5,ud_mlx5:aux", 2: "rc_mlx5,ud_mlx5",
+    4: "rc_mlx5,ud_mlx5,rc_verbs,ud_verbs"})
+SEP_MLX5 = Transport("sep_mlx5", {
+    1: "sep_mlx5", 2: "sep_mlx5,ud_mlx5",
+    4: "sep_mlx5,ud_mlx5,rc_mlx5,rc_verbs"})
+
+# Transport, version of UCP's protocols (UCX_PROTO_ENABLE), end of the rows' names
+SETS = ((RC_MLX5, "n", ""), (RC_MLX5, "y", ":rc_mlx5:y"),
+        (SEP_MLX5, "n", ":sep_mlx5:n"), (SEP_MLX5, "y", ":sep_mlx5:y"))
+
+# What an interface that only connects has of an operation
+WIREUP = {"progress_idle_1": "wireup_idle",
+          "progress_connecting": "wireup_connecting"}
+
+
+def is_there(release, proto, operation):
+    """Whether a release has an operation with a version of the protocols."""
+    return not (release.startswith("1.22.") and proto == "n" and
+                ("put" in operation or operation.startswith("get_") or
+                 operation == "rkey_unpack"))
+
+
+def by_operation(found, name=None):
+    """[operation, total, of it in UCP], of lines of an operation, a library and
+    its instructions. name: of the operation, instead of its own."""
+    sums = {}
+    for operation, library, count in found:
+        row = sums.setdefault(name or operation, [0.0, 0.0])
+        row[0] += float(count)
+        row[1] += float(count) if library.startswith("libucp") else 0
+    rows = []
+    for operation, (total, in_ucp) in sums.items():
+        rows.append([operation, f"{total:.1f}", f"{in_ucp:.1f}"])
+        if operation == "put_8":
+            rows.append([ABOVE_UCT, f"{in_ucp:.1f}", f"{in_ucp:.1f}"])
+    return rows
+
+
+def table(stock, patched):
+    """Header, and rows of both with their ratio."""
+    yield ["row", "stock", "patched", "ratio"]
+    before = {row[0]: row[1] for row in stock}
+    for name, count, *_ in patched:
+        was = before[name]
+        if count == "-":
+            yield [name, "-", "-", "-"]
+        else:
+            ratio = 1 if was == count else float(count) / float(was)
+            yield [name, was, count, f"{ratio:.2f}"]
+
+
+def breakdown(found):
+    """Header, and what is in UCP and below of the rows of each build."""
+    yield ["row", "build", "total", "UCP", "below"]
+    rows = [[name, which, total, in_ucp, f"{float(total) - float(in_ucp):.1f}"]
+            for which, each in found.items() for name, total, in_ucp in each
+            if in_ucp and not name.startswith(ABOVE_UCT)]
+    yield from sorted(rows, key=lambda row: row[0])
+
+
+class Bench:
+    """Both builds; `found` is {build: rows}."""
+
+    def __init__(self, job, both, functions):
+        self.job = job
+        self.release = both.release
+        self.prefix = {"stock": both.stock, "patched": both.patched}
+        self.functions = functions
+        self.found = {which: [] for which in self.prefix}
+
+    def run(self, which, tls, proto, where, *command):
+        # Atomics by the adapter, where the transport has all that UCP wants:
+        # sep_mlx5. rc_mlx5 has ADD and CSWAP only on the software device, and
+        # UCP carries out all of them by active messages then.
+        self.job.run(f"{which} UCX on {tls}", [
+            self.job.path("bin/mlx5sim-run"), "--private", "--", *command],
+                     f"{where}/counts", f"{where}/log", {
+                         **libraries(self.prefix[which]), "UCX_TLS": tls,
+                         "UCX_PROTO_ENABLE": proto,
+                         "UCX_ATOMIC_MODE": "device"})
+
+    def measure(self, which, tls, proto, suffix, *operations, name=None):
+        where = self.job.fresh(
+            "ucp-insn", f"{which}{suffix}.{name or operations[0]}")
+        callgrind = f"{where}/callgrind.out"
+        self.job.say(f"{which} UCX, {tls}, protocols '{proto}'")
+        self.run(which, tls, proto, where, *MEASURED,
+                 f"--callgrind-out-file={callgrind}",
+                 self.job.path("bench/ucp_insn"), "-n",
+                 self.job.options.last("--count", default="64"), *operations)
+        if self.functions:
+            print(f"\n{which} UCX, {tls}, protocols {proto}")
+            for row in self.job.callgrind("functions", f"{where}/counts",
+                                          callgrind):
+                print(*row)
+            return
+        rows = by_operation(self.job.callgrind("objects", f"{where}/counts",
+                                               callgrind), name)
+        wireup = WIREUP.get(name or operations[0])
+        if wireup:
+            rows += [[wireup, count, ""] for _, count in self.job.callgrind(
+                "part=^uct_ud_", f"{where}/counts", callgrind)]
+        self.add(which, suffix, rows)
+
+    def add(self, which, suffix, rows):
+        self.found[which] += [[row[0] + suffix, *row[1:]] for row in rows]
+
+    def rate(self, tls, proto, suffix):
+        """Median of runs that alternate."""
+        values = {which: [] for which in self.prefix}
+        where = self.job.fresh("ucp-insn", "rate")
+        for _ in range(TURNS):
+            for which, found in values.items():
+                self.run(which, tls, proto, where,
+                         self.job.path("bench/ucp_insn"), "-r")
+                with open(f"{where}/counts", encoding="utf-8") as file:
+                    found.append(file.read().strip())
+        for which, found in values.items():
+            median = sorted(found, key=float)[TURNS // 2]
+            self.add(which, suffix, [[RATE, median, ""]])
+
+    def measure_set(self, transport, proto, suffix):
+        there = [name for name in (*OPERATIONS, RATE) if
+                 is_there(self.release, proto, name)]
+        for which in self.prefix:
+            self.measure(which, transport.tls, proto, suffix,
+                         *(name for name in there if name != RATE))
+            for number, tls in transport.idle.items():
+                self.measure(which, tls, proto, suffix, "progress_idle",
+                             name=f"progress_idle_{number}")
+            if transport is RC_MLX5:
+                self.measure(which, transport.tls, proto, suffix,
+                             "progress_connecting")
+        if self.functions:
+            return
+        if RATE in there:
+            self.rate(transport.tls, proto, suffix)
+        for which in self.prefix:
+            for name in (*OPERATIONS, RATE):
+                if name not in there:
+                    self.add(which, suffix, [[name, "-", ""]])
+                    if name == "put_8":
+                        self.add(which, suffix, [[ABOVE_UCT, "-", ""]])
+
+
+def measure(job):
+    style = job.options.last("--tsv", "--breakdown", "--functions",
+                             default="table")
+    job.tsv = style == "--tsv"
+    both = builds.pair(job, job.options.last("--stock"),
+                       job.options.last("--patched"))
+    job.build = top(f"build/bench-ucp{both.suffix}")
+    job.shell("sep_install_deps", *job.row.packages)
+    builds.build_pair_of_release(job, both)
+    builds.configured(job, job.build, job.row.targets, "--disable-gtest",
+                      ucx=both.stock, source=both.source)
+
+    bench = Bench(job, both, style == "--functions")
+    for each in SETS[:1] if "--quick" in job.options else SETS:
+        bench.measure_set(*each)
+    if style == "--breakdown":
+        job.show(breakdown(bench.found))
+    elif style != "--functions":
+        job.show(table(bench.found["stock"], bench.found["patched"]))
+    return 0
