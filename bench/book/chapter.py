@@ -8,6 +8,7 @@ import os
 import subprocess
 
 from book.table import Table, differences
+from measure import rows
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
@@ -36,11 +37,8 @@ class Bench:
         self.patience = patience
 
     def run(self, *command, **environment):
-        """Standard output of a program; a path without a slash is one of the
-        project's scripts."""
+        """Standard output of a program."""
         program, *arguments = map(str, command)
-        if "/" not in program:
-            program = os.path.join(TOP, "contrib", program)
         try:
             result = subprocess.run(
                 [program, *arguments], stdin=subprocess.DEVNULL,
@@ -70,6 +68,15 @@ class Bench:
     def tsv(self, *command, columns=None, **environment):
         """Table that a program prints."""
         return Table.parse(self.run(*command, **environment), columns)
+
+    def row(self, name, *options):
+        """Table of a row of what can be measured."""
+        row = rows.BY_NAME[name]
+        if self.quick and "--quick" in row.options:
+            options = (*options, "--quick")
+        return Table.parse(
+            self.run(os.path.join(TOP, "bench/run"), name, *options),
+            None if row.headed else row.columns)
 
 
 class Chapter:
@@ -104,3 +111,18 @@ class Chapter:
     def differences(self, before, after):
         """What has changed since the book was written."""
         return differences(before, after, TOLERANCE[self.kind])
+
+
+class Counted(Chapter):
+    """The table, or what is made of it, of a row of what can be measured."""
+
+    kind = COUNTED
+    row = None       # Its name and options, for bench/run
+
+    @property
+    def command(self):
+        name, options = self.row.split(" ", 1)
+        return f"contrib/{rows.BY_NAME[name].script} {options}"
+
+    def measure(self, bench):
+        return bench.row(*self.row.split())

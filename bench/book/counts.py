@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Instructions and work of the device, counted."""
 
-from book.chapter import COUNTED, Chapter, ChapterError
+from book.chapter import ChapterError, Counted
 from book.figure import COLOURS, OURS, PEER, THEIRS, bars
 from book.table import Table, number
 
@@ -12,16 +12,12 @@ PAPADOPOULOU = "Papadopoulou, Oden, Balaji, A Performance Study of UCX over " \
     "InfiniBand, 2017"
 
 
-class Instructions(Chapter):
-    kind = COUNTED
+class Instructions(Counted):
     name = "instructions"
     title = "Instructions per operation, sep_mlx5 and rc_mlx5"
     source = "The project's own goal: less than UCX's transport for the same " \
         "queues"
-    command = "contrib/bench-insn.sh --tsv"
-
-    def measure(self, bench):
-        return bench.tsv("bench-insn.sh", "--tsv")
+    row = "insn --tsv"
 
     def differences(self, before, after):
         """But for lines of caches, a few each: how many there are depends on
@@ -59,15 +55,11 @@ class Instructions(Chapter):
         axes.set_ylabel("instructions")
 
 
-class Apis(Chapter):
-    kind = COUNTED
+class Apis(Counted):
     name = "apis"
     title = "Direct verbs against verbs"
     source = f"{MICHALOWICZ}: direct verbs win below 16 KB"
-    command = "contrib/bench-insn.sh --tsv --apis"
-
-    def measure(self, bench):
-        return bench.tsv("bench-insn.sh", "--tsv", "--apis")
+    row = "insn --tsv --apis"
 
     def theirs(self, table):
         return "Direct verbs are ahead of verbs for messages below 16 KB, in " \
@@ -111,16 +103,14 @@ class Apis(Chapter):
         axes.set_ylabel("instructions")
 
 
-class Ucp(Chapter):
-    kind = COUNTED
+class Ucp(Counted):
     name = "ucp"
     title = "What UCP adds, stock and patched"
     source = f"{PAPADOPOULOU}: overheads of UCX 1.0 on rc_mlx5"
-    command = "contrib/bench-ucp.sh --tsv"
+    row = "ucp --tsv"
 
     def measure(self, bench):
-        table = bench.tsv("bench-ucp.sh", "--tsv",
-                          *(["--quick"] if bench.quick else []))
+        table = super().measure(bench)
         # Times are not counts
         return Table(table.columns, [row for row in table.rows
                                      if not row[0].startswith("put_rate")])
@@ -134,7 +124,8 @@ class Ucp(Chapter):
     def shown(self, table):
         return self.first(table)
 
-    def row(self, table, name):
+    @staticmethod
+    def of(table, name):
         return next(row for row in table.records() if row["row"] == name)
 
     def theirs(self, table):
@@ -144,8 +135,8 @@ class Ucp(Chapter):
             "instructions, and 4.8 to 12 % on polling for sends."
 
     def verdict(self, table):
-        put = self.row(table, "ucp_put_above_uct")
-        flush = self.row(table, "flush_one_put")
+        put = self.of(table, "ucp_put_above_uct")
+        flush = self.of(table, "flush_one_put")
         return "The same places, in UCX 1.13.1 as in 1.0: UCP takes " \
             f"{put['stock']} instructions for an 8-byte put in stock UCX and " \
             f"{put['patched']} with the key resolved when it is unpacked; a " \
@@ -165,13 +156,12 @@ class Ucp(Chapter):
         axes.set_ylabel("instructions, rc_mlx5")
 
 
-class Eager(Chapter):
-    kind = COUNTED
+class Eager(Counted):
     name = "eager"
     title = "Eager channel: a message into memory that is polled"
     source = f"{LIU}: latency -24 %, bandwidth of small messages +104 %, " \
         "host overhead -22 %"
-    command = "contrib/bench-eager.sh --tsv"
+    row = "eager --tsv"
 
     ROWS = ("am_short_send", "am_short_recv", "am_bcopy_1k_send",
             "am_bcopy_1k_recv", "am_short_dma_reads", "am_short_dma_writes",
@@ -179,8 +169,7 @@ class Eager(Chapter):
 
     def measure(self, bench):
         only = [word for name in self.ROWS for word in ("--only", name)]
-        return bench.tsv("bench-eager.sh", "--tsv", *only,
-                         columns=["row", "send_receive", "ring", "ratio"])
+        return bench.row(*self.row.split(), *only)
 
     def theirs(self, table):
         return "Host overhead, the time of the processor for a message: 22 % " \
@@ -211,15 +200,14 @@ class Eager(Chapter):
         axes.set_ylabel("instructions")
 
 
-class Memory(Chapter):
-    kind = COUNTED
+class Memory(Counted):
     name = "memory"
     title = "Memory of workers and endpoints"
     source = f"{MICHALOWICZ}: heap stays constant with direct verbs"
-    command = "contrib/bench-memory.sh --tsv"
+    row = "memory --tsv"
 
     def measure(self, bench):
-        table = bench.tsv("bench-memory.sh", "--tsv")
+        table = super().measure(bench)
         return Table(["bytes", "sep_mlx5", "sep_mlx5 wr", "rc_mlx5"],
                      [[f"{row[0]}, {row[1]}", *row[2:]] for row in table.rows])
 

@@ -3,7 +3,7 @@
 
 import statistics
 
-from book.chapter import COUNTED, TOLERANCE, Chapter, ChapterError
+from book.chapter import TOLERANCE, ChapterError, Counted
 from book.counts import MICHALOWICZ, PAPADOPOULOU
 from book.figure import COLOURS
 from book.table import Table, differences
@@ -23,19 +23,17 @@ def kilobytes(text):
     return f"{int(text) / 1024:.1f}"
 
 
-class Peers(Chapter):
+class Peers(Counted):
     name = "growth"
     title = "One interface, 1 to 1024 peers"
     source = f"{PAPADOPOULOU}: asks for connections on demand"
-    kind = COUNTED
-    command = "contrib/bench-growth.sh --peers --tsv"
+    row = "growth --peers --tsv"
 
     # What happens only once is over by then
     SETTLED = 64
 
     def measure(self, bench):
-        quick = ["--quick"] if bench.quick else []
-        return named(bench.tsv("bench-growth.sh", "--peers", "--tsv", *quick),
+        return named(super().measure(bench),
                      ("transport", "endpoints", "used"))
 
     @staticmethod
@@ -142,20 +140,17 @@ class Peers(Chapter):
                            TOLERANCE[self.kind])
 
 
-class Init(Chapter):
+class Init(Counted):
     name = "init"
     title = "Queue pairs and instructions from MPI_Init to the first message"
     source = f"{PAPADOPOULOU}: asks for connections on demand"
-    kind = COUNTED
-    command = "contrib/bench-growth.sh --init --tsv --repeat 3 --library mpich"
+    row = "growth --init --tsv --repeat 3 --library mpich"
 
     COLUMNS = ("library", "processes", "transport", "instructions", "qps_init",
                "qps_ring", "qps_all")
 
     def measure(self, bench):
-        quick = ["--quick"] if bench.quick else []
-        table = bench.tsv("bench-growth.sh", "--init", "--tsv", "--repeat", "3",
-                          "--library", "mpich", *quick)
+        table = super().measure(bench)
         # Times are not counts
         return named(table.select(self.COLUMNS),
                      ("library", "processes", "transport"))
@@ -207,19 +202,17 @@ class Init(Chapter):
         return differences(before.select(kept), after.select(kept))
 
 
-class Heap(Chapter):
+class Heap(Counted):
     name = "heap"
     title = "Heap of an MPI process over time, 2 to 32 processes"
     source = f"{MICHALOWICZ}: heap over time by massif, constant with direct " \
         "verbs"
-    kind = COUNTED
-    command = "contrib/bench-growth.sh --heap --tsv"
+    row = "growth --heap --tsv"
 
     MOMENTS = ("init", "ring", "all", "peak", "finalized")
 
     def measure(self, bench):
-        quick = ["--quick"] if bench.quick else []
-        return named(bench.tsv("bench-growth.sh", "--heap", "--tsv", *quick),
+        return named(super().measure(bench),
                      ("library", "processes", "transport", "when"))
 
     @staticmethod

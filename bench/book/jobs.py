@@ -1,31 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What jobs take of the device."""
 
-from book.chapter import COUNTED, Chapter
+from book.chapter import Counted
 from book.figure import OURS, THEIRS, plain_ticks
 from book.table import Table, differences
 
 
-class Connect(Chapter):
+class Connect(Counted):
     name = "connect"
     title = "Queue pairs of MPI processes with an interface per thread"
     source = "MPICH 4.2.1 connects each interface with each; found by the " \
         "project, no paper has it"
-    kind = COUNTED
-    command = "contrib/bench-endpoints.sh --connect --tsv --transport " \
-        "sep_mlx5,rc_mlx5 --category dynamic --cq-sharing 1 --postlist 1 " \
-        "--ranks 2"
+    row = "endpoints --connect --tsv --transport sep_mlx5,rc_mlx5 " \
+        "--category dynamic --cq-sharing 1 --postlist 1 --ranks 2"
 
     def measure(self, bench):
-        sizes = ["--ranks", "2"]
-        if bench.quick:
-            sizes += ["--threads", "1,2,4"]
+        more = ["--threads", "1,2,4"] if bench.quick else []
         if bench.mpich is not None:
-            sizes += ["--mpich", bench.mpich]
-        table = bench.tsv("bench-endpoints.sh", "--connect", "--tsv",
-                          "--transport", "sep_mlx5,rc_mlx5", "--category",
-                          "dynamic", "--cq-sharing", "1", "--postlist", "1",
-                          *sizes)
+            more += ["--mpich", bench.mpich]
+        table = bench.row(*self.row.split(), *more)
         return Table(["row", *table.columns],
                      [[f"{row['transport']}, {row['ranks']} processes, "
                        f"{row['interfaces']}", *row.values()]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Who spends the instructions of a put and of a flush."""
 
-from book.chapter import COUNTED, Chapter
+from book.chapter import Counted
 from book.counts import PAPADOPOULOU
 from book.figure import COLOURS
 from book.table import Table
@@ -10,20 +10,15 @@ LAYERS = ("MPI", "UCP", "UCT", "UCS", "verbs", "system", "other")
 KEYS = ("operation", "mpi", "ucx", "transport")
 
 
-class Layers(Chapter):
-    kind = COUNTED
+class Layers(Counted):
     name = "layers"
     title = "Layers of an 8-byte MPI put and of a flush"
     source = f"{PAPADOPOULOU}, where the instructions of each layer are counted"
-    command = "contrib/bench-layers.sh --tsv"
+    row = "layers --tsv"
 
     def measure(self, bench):
-        options = ["--tsv"]
-        if bench.quick:
-            options.append("--quick")
-        if bench.newer is not None:
-            options += ["--newer", bench.newer]
-        table = bench.tsv("bench-layers.sh", *options)
+        newer = ["--newer", bench.newer] if bench.newer is not None else []
+        table = bench.row(*self.row.split(), *newer)
         # A row starts with its name
         rows = [[", ".join(row[key] for key in KEYS), *row.values()]
                 for row in table.records()]
@@ -34,7 +29,7 @@ class Layers(Chapter):
         return table.select([*KEYS, "total", *LAYERS])
 
     @staticmethod
-    def row(table, *keys):
+    def of(table, *keys):
         """The row with these, as numbers; None if it was not measured."""
         found = [row for row in table.records()
                  if tuple(row[key] for key in KEYS) == keys]
@@ -48,9 +43,9 @@ class Layers(Chapter):
             "their figures."
 
     def verdict(self, table):
-        before = self.row(table, "put_8", "mpich", "stock", "rc_mlx5")
-        after = self.row(table, "put_8", "mpich", "patched", "sep_mlx5")
-        flushes = [self.row(table, "flush_one_put", "mpich", ucx, transport)
+        before = self.of(table, "put_8", "mpich", "stock", "rc_mlx5")
+        after = self.of(table, "put_8", "mpich", "patched", "sep_mlx5")
+        flushes = [self.of(table, "flush_one_put", "mpich", ucx, transport)
                    for ucx, transport in (("stock", "rc_mlx5"),
                                           ("patched", "sep_mlx5"))]
         text = "Under MPICH, a put is " \
@@ -63,7 +58,7 @@ class Layers(Chapter):
         newer = [row["ucx"] for row in table.records()
                  if row["ucx"] not in ("stock", "patched")]
         if newer:
-            now = self.row(table, "put_8", "mpich", newer[0], "rc_mlx5")
+            now = self.of(table, "put_8", "mpich", newer[0], "rc_mlx5")
             text += f" UCX {newer[0]}, as it is: {now['total']:.0f} for a " \
                 f"put on rc_mlx5, UCP {now['UCP']:.0f} of them."
         return text

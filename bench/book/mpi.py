@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Direct verbs and verbs under MPI programs."""
 
-from book.chapter import COUNTED, Chapter
+from book.chapter import Counted
 from book.counts import MICHALOWICZ
 from book.figure import COLOURS, OURS, PEER, THEIRS, bars
 from book.table import Table
@@ -30,16 +30,11 @@ def of_operation(table, *names):
     return found
 
 
-class Sweep(Chapter):
-    kind = COUNTED
+class Sweep(Counted):
     name = "sweep"
     title = "Direct verbs against verbs: messages and collectives of MPI"
     source = f"{MICHALOWICZ}: OSU micro-benchmarks"
-    command = "contrib/bench-apps.sh --sweep --counts --tsv"
-
-    def measure(self, bench):
-        return bench.tsv("bench-apps.sh", "--sweep", "--counts", "--tsv",
-                         *(["--quick"] if bench.quick else []))
+    row = "apps --sweep --counts --tsv"
 
     def shown(self, table):
         return table.select(["row", *COLUMNS, *RATIOS])
@@ -92,16 +87,14 @@ class Sweep(Chapter):
         right.set_ylabel("instructions per call, 4 ranks")
 
 
-class Applications(Chapter):
-    kind = COUNTED
+class Applications(Counted):
     name = "applications"
     title = "Direct verbs against verbs: applications"
     source = f"{MICHALOWICZ}: LAMMPS (Lennard-Jones melt) and MILC"
-    command = "contrib/bench-apps.sh --applications --tsv --repeat 1"
+    row = "apps --applications --tsv --repeat 1"
 
     def measure(self, bench):
-        table = bench.tsv("bench-apps.sh", "--applications", "--tsv",
-                          "--repeat", "1", *(["--quick"] if bench.quick else []))
+        table = super().measure(bench)
         # Times are not counts
         return Table(table.columns, [
             row for row in table.rows
