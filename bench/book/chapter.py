@@ -72,8 +72,6 @@ class Bench:
     def row(self, name, *options):
         """Table of a row of what can be measured."""
         row = rows.BY_NAME[name]
-        if self.quick and "--quick" in row.options:
-            options = (*options, "--quick")
         return Table.parse(
             self.run(os.path.join(TOP, "bench/run"), name, *options),
             None if row.headed else row.columns)
@@ -118,6 +116,7 @@ class Counted(Chapter):
 
     kind = COUNTED
     row = None       # Its name and options, for bench/run
+    quick = ("--quick",)    # Options for fewer rows
 
     @property
     def command(self):
@@ -125,4 +124,9 @@ class Counted(Chapter):
         return f"contrib/{rows.BY_NAME[name].script} {options}"
 
     def measure(self, bench):
-        return bench.row(*self.row.split())
+        return self.counted(bench)
+
+    def counted(self, bench, *more):
+        """The row's own table."""
+        return bench.row(*self.row.split(), *more,
+                         *(self.quick if bench.quick else ()))

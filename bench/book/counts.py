@@ -18,6 +18,7 @@ class Instructions(Counted):
     source = "The project's own goal: less than UCX's transport for the same " \
         "queues"
     row = "insn --tsv"
+    quick = ()
 
     def differences(self, before, after):
         """But for lines of caches, a few each: how many there are depends on
@@ -60,6 +61,7 @@ class Apis(Counted):
     title = "Direct verbs against verbs"
     source = f"{MICHALOWICZ}: direct verbs win below 16 KB"
     row = "insn --tsv --apis"
+    quick = ()
 
     def theirs(self, table):
         return "Direct verbs are ahead of verbs for messages below 16 KB, in " \
@@ -162,6 +164,7 @@ class Eager(Counted):
     source = f"{LIU}: latency -24 %, bandwidth of small messages +104 %, " \
         "host overhead -22 %"
     row = "eager --tsv"
+    quick = ()
 
     ROWS = ("am_short_send", "am_short_recv", "am_bcopy_1k_send",
             "am_bcopy_1k_recv", "am_short_dma_reads", "am_short_dma_writes",
@@ -169,7 +172,7 @@ class Eager(Counted):
 
     def measure(self, bench):
         only = [word for name in self.ROWS for word in ("--only", name)]
-        return bench.row(*self.row.split(), *only)
+        return self.counted(bench, *only)
 
     def theirs(self, table):
         return "Host overhead, the time of the processor for a message: 22 % " \
@@ -205,6 +208,7 @@ class Memory(Counted):
     title = "Memory of workers and endpoints"
     source = f"{MICHALOWICZ}: heap stays constant with direct verbs"
     row = "memory --tsv"
+    quick = ()
 
     def measure(self, bench):
         table = super().measure(bench)

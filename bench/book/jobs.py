@@ -13,12 +13,11 @@ class Connect(Counted):
         "project, no paper has it"
     row = "endpoints --connect --tsv --transport sep_mlx5,rc_mlx5 " \
         "--category dynamic --cq-sharing 1 --postlist 1 --ranks 2"
+    quick = ("--threads", "1,2,4")
 
     def measure(self, bench):
-        more = ["--threads", "1,2,4"] if bench.quick else []
-        if bench.mpich is not None:
-            more += ["--mpich", bench.mpich]
-        table = bench.row(*self.row.split(), *more)
+        mpich = ["--mpich", bench.mpich] if bench.mpich is not None else []
+        table = self.counted(bench, *mpich)
         return Table(["row", *table.columns],
                      [[f"{row['transport']}, {row['ranks']} processes, "
                        f"{row['interfaces']}", *row.values()]

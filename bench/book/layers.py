@@ -18,7 +18,7 @@ class Layers(Counted):
 
     def measure(self, bench):
         newer = ["--newer", bench.newer] if bench.newer is not None else []
-        table = bench.row(*self.row.split(), *newer)
+        table = self.counted(bench, *newer)
         # A row starts with its name
         rows = [[", ".join(row[key] for key in KEYS), *row.values()]
                 for row in table.records()]

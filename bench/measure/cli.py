@@ -23,7 +23,7 @@ def help_of(row):
 
 def _show_help(row):
     print(help_of(row), end="", flush=True)
-    return drivers.drive(row.others, ["--help"]) if row.others else 0
+    return drivers.drive(row.driver, ["--help"]) if row.has_help else 0
 
 
 def main(arguments=None):
@@ -45,7 +45,7 @@ def main(arguments=None):
 
 def _measure(row, words):
     try:
-        given = options.parse(row.options, words, bool(row.others),
+        given = options.parse(row.options, words, bool(row.driver),
                               row.operands)
     except options.UnknownOption as error:
         print(f"{row.script}: {error}; see --help\n" if row.brief else

@@ -18,54 +18,36 @@ OURS = ("--build", "--logs", "--ucx", "--mpich")
 
 def drive(name, words):
     """The command line of a driver, in this process."""
+    return _driver(name).main(words)
+
+
+def _driver(name):
     sys.path.insert(0, top("test/jobs"))
-    return importlib.import_module(f"mainjob.{name}").main(words)
+    return importlib.import_module(f"mainjob.{name}")
 
 
-def _drive_logged(job, driver):
-    logs = job.options.last("--logs", default=job.path(job.row.name))
-    ucx = ["--ucx", job.ucx] if job.ucx else []
-    return drive(driver, ["--build-dir", job.build, "--log-dir", logs, *ucx,
-                           *job.options.words(OURS)])
-
-
-def eager(job):
-    """The eager channel."""
-    builds.bench(job)
-    return _drive_logged(job, "eager_cli")
-
-
-def apps(job):
-    """Direct verbs and verbs under MPI programs."""
-    builds.bench(job)
-    return _drive_logged(job, "apps_cli")
-
-
-def growth(job):
-    """What grows with peers and processes."""
-    modes = ("--peers", "--init", "--heap")
-    if not any(mode in job.options for mode in modes):
-        print(f"{job.row.script}: one of --peers, --init and --heap is needed",
-              file=sys.stderr)
-        return 2
+def logged(job):
+    """A driver that keeps logs, on the UCX of the build."""
+    words = job.options.words(OURS)
+    # What is wrong with them, before building
+    _driver(job.row.driver).parse_arguments(words)
     builds.bench(job)
     if not job.ucx:
-        # As this build was configured
         with open(job.path("Makefile"), encoding="utf-8") as file:
             found = re.search(r"^UCX_PREFIX = *(.+)$", file.read(), re.M)
-        job.ucx = found.group(1) if found else None
-    return _drive_logged(job, "growth_cli")
+        job.ucx = found and found.group(1)
+    logs = job.options.last("--logs", default=job.path(job.row.name))
+    ucx = ["--ucx", job.ucx] if job.ucx else []
+    return drive(job.row.driver, ["--build-dir", job.build, "--log-dir", logs,
+                                  *ucx, *words])
 
 
 def endpoints(job):
     """Jobs, what connecting takes, or LOCKed instructions."""
-    # Standard output is for the result
     builds.release(job)
     prefix = builds.mpich(job)
-    compiler, launcher = "mpicc.mpich", "mpiexec.mpich"
-    if prefix:
-        compiler = os.path.join(prefix, "bin/mpicc")
-        launcher = os.path.join(prefix, "bin/mpiexec")
+    compiler, launcher = [f"{prefix}/bin/{name}" if prefix else f"{name}.mpich"
+                          for name in ("mpicc", "mpiexec")]
     # For this MPI library, next to those of the build for others
     os.makedirs(job.path("endpoints"), exist_ok=True)
     for source in ("test/mpi/endpoints.c", "test/mpi/connect.c",
@@ -84,7 +66,7 @@ def endpoints(job):
     words = ["--transport", "all", "--category", "dynamic", "--cq-sharing", "1",
              "--postlist", "1", "--ranks", "2,4,8,16"] \
         if "--connect" in job.options else []
-    return drive("endpoints_cli", [
+    return drive(job.row.driver, [
         "--build-dir", job.build, "--programs", job.path("endpoints"),
         "--mpiexec", launcher, *words, *job.options.words(OURS)])
 
@@ -127,7 +109,7 @@ def kernels(job):
         words += ["--mpich", prefix, "--programs", programs]
     if prefix or not builds.one_interface(job):
         words.append("--mpich-interfaces")
-    return drive("app_kernels_cli", [*words, "--build-dir", job.build])
+    return drive(job.row.driver, [*words, "--build-dir", job.build])
 
 
 def resources(job):

@@ -93,13 +93,13 @@ class Job:
 
     def shell(self, *command):
         """The same, of a function of contrib/lib.sh or contrib/ucx.sh."""
-        self.do(*self.sourced(*command))
+        self.do(*self._sourced(*command))
 
     def ask(self, *command):
         """The line that such a function prints."""
-        return self.output(*self.sourced(*command)).strip()
+        return self.output(*self._sourced(*command)).strip()
 
-    def sourced(self, *command):
+    def _sourced(self, *command):
         return ["bash", "-c", 'set -euo pipefail; . "$1/lib.sh"; . "$1/ucx.sh"; '
                 'shift; "$@"', self.row.script, top("contrib"), *command]
 
@@ -147,5 +147,5 @@ class Job:
             return "\t".join(map(str, row))
         head, cell = self.row.text
         first = head.count("%")
-        return head % tuple(row[:first]) + "".join(cell % each for each in
-                                                   row[first:])
+        return (head % tuple(row[:first]) + "".join(
+            cell % each for each in row[first:])).rstrip()

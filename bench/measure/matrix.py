@@ -12,7 +12,7 @@ import sys
 
 from . import builds
 from .job import Failed, top
-from .options import Kind, WrongOption
+from .options import SOURCE, Kind, WrongOption
 
 PARTS = ("build", "jobs", "conformance")
 TRANSPORTS = ("sep_mlx5", "rc_mlx5")
@@ -22,28 +22,20 @@ BROKEN = [0, 1, 0]              # what has failed as a whole
 
 
 def _ucx(text):
-    if text == SYSTEM:
+    return text if text == SYSTEM else SOURCE.read(text)
+
+
+def _matching(pattern, what):
+    def read(text):
+        if not re.fullmatch(pattern, text):
+            raise WrongOption(f"what {what} is {text}?")
         return text
-    if not os.path.exists(text):
-        raise WrongOption(f"there is no {text}")
-    return os.path.realpath(text)
-
-
-def _debian(text):
-    if not re.fullmatch("[a-z]+", text):
-        raise WrongOption(f"what release is {text}?")
-    return text
-
-
-def _part(text):
-    if text not in PARTS:
-        raise WrongOption(f"what part is {text}?")
-    return text
+    return Kind("a value", read)
 
 
 UCX = Kind("a value", _ucx)
-DEBIAN = Kind("a value", _debian)
-PART = Kind("a value", _part)
+DEBIAN = _matching("[a-z]+", "release")
+PART = _matching("|".join(PARTS), "part")
 
 
 def count_jobs(path):
@@ -102,23 +94,23 @@ class Matrix:
             numbers = numbers[:3]
         elif len(numbers) == 3:
             numbers = (*numbers, "-", "-", "-")
-        self.print_line(ucx, debian, part, *numbers)
-
-    def print_line(self, *cells):
-        print(self.job.line(cells).rstrip(), flush=True)
+        self.job.show([(ucx, debian, part, *numbers)])
 
     def cannot(self, ucx, debian, part, reason):
         print(f"{self.job.row.script}: UCX {ucx}, Debian {debian}: no {part}: "
               f"{reason}", file=sys.stderr)
 
-    def step(self, log, *command, env=None):
-        """Whether a command succeeds; what it prints goes to a file."""
-        with open(log, "w", encoding="utf-8") as file:
-            done = subprocess.run(
-                list(map(str, command)), stdin=subprocess.DEVNULL, stdout=file,
-                stderr=subprocess.STDOUT, check=False,
-                env={**os.environ, **(env or {})})
-        return done.returncode == 0
+    def logged(self, log, step, *arguments, **named):
+        """Whether a step succeeds; what it prints goes to a file."""
+        with open(log, "w", encoding="utf-8") as self.job.messages:
+            try:
+                step(*arguments, **named)
+                return True
+            except (Failed, OSError) as error:
+                self.job.messages.write(str(error))
+                return False
+            finally:
+                self.job.messages = None
 
     def last_lines(self, log, number=20):
         with open(log, encoding="utf-8", errors="replace") as file:
@@ -136,8 +128,8 @@ class Matrix:
     def run(self):
         is_list = "--list" in self.job.options
         if not is_list and not self.job.tsv:
-            self.print_line(*self.job.row.columns,
-                            *(RC_COLUMNS if self.with_rc else ()))
+            self.job.show([self.job.row.columns +
+                           (RC_COLUMNS if self.with_rc else ())])
         for debian in self.debian:
             if debian == self.here.get("VERSION_CODENAME"):
                 debian = "this"
@@ -154,16 +146,14 @@ class Matrix:
 
     def run_in(self, debian):
         """Try on another Debian: contrib/matrix.sh runs there."""
-        options = ["--debian", "this", "--tsv"]
-        bind = []
-        for ucx in self.ucx:
-            options += ["--ucx", ucx]
-            if ucx != SYSTEM:
-                bind += ["--bind", os.path.dirname(ucx)]
-        for part in self.parts:
-            options += ["--part", part]
-        options += [*([] if self.quick else ["--whole"]),
-                    *(["--rc"] if self.with_rc else []), *self.group]
+        bind = [word for ucx in self.ucx if ucx != SYSTEM
+                for word in ("--bind", os.path.dirname(ucx))]
+        options = ["--debian", "this", "--tsv",
+                   *(word for name, values in (("--ucx", self.ucx),
+                                               ("--part", self.parts))
+                     for value in values for word in (name, value)),
+                   *([] if self.quick else ["--whole"]),
+                   *(["--rc"] if self.with_rc else []), *self.group]
         self.job.say(f"Debian {debian}")
         os.makedirs(self.work, exist_ok=True)
         log = os.path.join(self.work, f"debian-{debian}.log")
@@ -217,8 +207,8 @@ class Pair:
             self.part("jobs", self.path("jobs.json"), count_jobs, *self.jobs())
         if "conformance" in self.matrix.parts:
             log = self.path("conformance.log")
-            if self.ucx == SYSTEM and not self.matrix.step(
-                    log, *self.job.sourced("sep_ucx_source")):
+            if self.ucx == SYSTEM and not self.matrix.logged(
+                    log, self.job.shell, "sep_ucx_source"):
                 self.matrix.cannot(self.name, self.debian, "conformance",
                                    self.matrix.last_lines(log, 1).rstrip())
                 return
@@ -230,16 +220,7 @@ class Pair:
         there is brought up to date even if only used."""
         log = self.path("build.log")
         self.say("build", log)
-        with open(log, "w", encoding="utf-8") as file:
-            self.job.messages = file
-            try:
-                self.build_it()
-                is_built = True
-            except (Failed, OSError) as error:
-                file.write(str(error))
-                is_built = False
-            finally:
-                self.job.messages = None
+        is_built = self.matrix.logged(log, self.build_it)
         transport = self.transport()
         if is_built and transport.startswith("not built"):
             for part in self.matrix.parts:
@@ -283,7 +264,7 @@ class Pair:
         self.say(name, log)
         if os.path.exists(result):
             os.unlink(result)
-        passed = self.matrix.step(log, *command, env=env)
+        passed = self.matrix.logged(log, self.job.do, *command, env=env)
         try:
             numbers = count(result)
         except (OSError, ValueError, KeyError):

@@ -23,15 +23,16 @@ class Row:
     targets: str = "all bench-programs"     # of make
     # {option: (group of packages, target or "")}
     more: dict = dataclasses.field(default_factory=dict)
-    others: str = ""            # driver that all other options are for
+    driver: str = ""            # of test/jobs/mainjob, for all other options
+    has_help: bool = False      # of that driver, besides
     operands: int = 0           # how many words that are no options
     brief: bool = False         # what is wrong is a line and exit status 2
 
 
 # Programs that measure: see builds.bench()
 _BENCH = {"--ucx": DIRECTORY, "--build": DIRECTORY}
-_LOGS = {**_BENCH, "--logs": PLACE, "--only": NAME, "--count": NUMBER,
-         "--repeat": NUMBER}
+_LOGS = {**_BENCH, "--logs": PLACE}
+_JOBS = ("jobs", "job-programs")
 
 
 def _flags(*names):
@@ -52,25 +53,17 @@ ROWS = (
         text=("%-14s%-10s", "%18s")),
 
     Row("growth", "bench-growth.sh",
-        "what grows with peers; --init, --heap: with processes", drivers.growth,
-        {**_flags("--peers", "--init", "--heap", "--ucp", "--quick"), **_LOGS,
-         "--ranks": NAME, "--library": NAME},
-        more={"--init": ("jobs", "job-programs"),
-              "--heap": ("jobs", "job-programs")}),
+        "what grows with peers; --init, --heap: with processes",
+        drivers.logged, _LOGS, driver="growth_cli",
+        more={"--init": _JOBS, "--heap": _JOBS}),
 
     Row("eager", "bench-eager.sh", "the eager channel beside send/receive",
-        drivers.eager,
-        {**_flags("--quick", "--polling", "--jobs", "--lengths"), **_LOGS},
+        drivers.logged, _LOGS, driver="eager_cli",
         columns=("row", "send_receive", "ring", "ratio"), headed=False,
-        more={"--jobs": ("jobs", "job-programs"),
-              "--lengths": ("jobs", "job-programs")}),
+        more={"--jobs": _JOBS, "--lengths": _JOBS}),
 
     Row("apps", "bench-apps.sh", "direct verbs and verbs under MPI programs",
-        drivers.apps,
-        {**_flags("--quick", "--sweep", "--counts", "--times", "--netpipe",
-                  "--applications"), **_LOGS, "--library": NAME},
-        columns=("row", "unit", "sep_mlx5 (dv)", "sep_mlx5 (wr)",
-                 "sep_mlx5 (verbs)", "rc_mlx5", "rc_verbs"),
+        drivers.logged, _LOGS, driver="apps_cli",
         packages=("build", "bench", "jobs"),
         more={"--netpipe": ("apps", ""), "--applications": ("apps", "")}),
 
@@ -106,13 +99,13 @@ ROWS = (
         columns=("category", "role", "library", "function", "per message"),
         text=("%-15s %-9s %-24s %-36s %s", ""),
         packages=("build", "bench", "jobs"), targets="all",
-        others="endpoints_cli"),
+        driver="endpoints_cli", has_help=True),
 
     Row("kernels", "kernels.sh",
         "kernels of applications: resources, work, rates", drivers.kernels,
         {"--mpich": MAYBE, "--build": DIRECTORY},
         packages=("build", "bench", "jobs"), targets="all job-programs",
-        others="app_kernels_cli"),
+        driver="app_kernels_cli", has_help=True),
 
     Row("resources", "bench-resources.sh",
         "what sharing categories take from a device", drivers.resources,
