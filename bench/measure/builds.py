@@ -41,7 +41,7 @@ def _needs(job):
     """Groups of packages and targets of make, with those of single options."""
     packages, targets = list(job.row.packages), [job.row.targets]
     for name, (package, target) in job.row.more.items():
-        if name in job.options:
+        if name in job.rest:
             packages.append(package)
             targets += [target] if target else []
     return packages, " ".join(targets)
@@ -49,13 +49,13 @@ def _needs(job):
 
 def bench(job):
     """build/bench on build/ucx-release, or the directory of --build as it is."""
-    job.build = job.options.last("--build")
-    job.ucx = job.options.last("--ucx")
+    job.build = job.options.build
+    job.ucx = job.options.ucx
     if job.build:
         return
     packages, targets = _needs(job)
     job.build = top("build/bench")
-    source = job.options.last("--ucx-source")
+    source = job.options.ucx_source
     name = f"-{source_name(source)}" if source else ""
     job.ucx = job.ucx or top(f"build/ucx-release{name}")
     if source:
@@ -67,7 +67,7 @@ def bench(job):
 
 def release(job):
     """build/release on the system's UCX, or the directory of --build."""
-    job.build = job.options.last("--build")
+    job.build = job.options.build
     if job.build:
         return
     packages, targets = _needs(job)
@@ -79,10 +79,9 @@ def release(job):
 def mpich(job):
     """Prefix of an MPICH with an interface per thread; "" if the installed one
     is such."""
-    given = job.options.all("--mpich")
     job.shell("sep_install_deps", *job.row.packages)
-    if given and given[-1] != "auto":
-        return given[-1]
+    if job.options.mpich not in (None, "auto"):
+        return job.options.mpich
     if not one_interface(job):
         return ""
     job.do(top("contrib/build-mpich.sh"), "--prefix", top("build/mpich"))
@@ -117,8 +116,8 @@ class Pair:
 def pair(job, stock=None, patched=None):
     """Of --ucx-source, or Debian's; not built yet."""
     source, release_name, suffix = None, "1.13.1", ""
-    if "--ucx-source" in job.options:
-        source = job.ask("sep_ucx_tree", job.options.last("--ucx-source"))
+    if job.options.ucx_source:
+        source = job.ask("sep_ucx_tree", job.options.ucx_source)
         release_name = job.ask("sep_ucx_release", source)
         job.ask("sep_ucx_opt_series", release_name)
         suffix = f"-{release_name}"

@@ -4,8 +4,9 @@
 import os
 import sys
 
-from . import drivers, options, rows
+from . import drivers, rows
 from .job import Failed, Job
+from .options import Parser
 
 _HELP = """\
 Measure one of the following, and print it; build what it takes before.
@@ -19,11 +20,6 @@ def help_of(row):
     path = os.path.join(os.path.dirname(__file__), "help", f"{row.name}.txt")
     with open(path, encoding="utf-8") as file:
         return file.read()
-
-
-def _show_help(row):
-    print(help_of(row), end="", flush=True)
-    return drivers.drive(row.driver, ["--help"]) if row.has_help else 0
 
 
 def main(arguments=None):
@@ -44,20 +40,11 @@ def main(arguments=None):
 
 
 def _measure(row, words):
+    if row.has_help and {"--help", "-h"} & set(words):
+        print(help_of(row), end="", flush=True)
+        return drivers.drive(row.driver, ["--help"])
     try:
-        given = options.parse(row.options, words, bool(row.driver),
-                              row.operands)
-    except options.UnknownOption as error:
-        print(f"{row.script}: {error}; see --help\n" if row.brief else
-              help_of(row), end="", file=sys.stderr)
-        return 2
-    except options.WrongOption as error:
-        print(f"{row.script}: {error}; see --help", file=sys.stderr)
-        return 2 if row.brief else 1
-    if given.last(*options.HELP):
-        return _show_help(row)
-    try:
-        return row.measure(Job(row, given))
+        return row.measure(Job(row, *Parser(row, help_of(row)).read(words)))
     except Failed as error:
         if str(error):
             print(f"{row.script}: error: {error}", file=sys.stderr)

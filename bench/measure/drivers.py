@@ -12,9 +12,6 @@ import sys
 from . import builds
 from .job import CALLGRIND, top
 
-# Options that say what a job has, which drivers know by other names
-OURS = ("--build", "--logs", "--ucx", "--mpich")
-
 
 def drive(name, words):
     """The command line of a driver, in this process."""
@@ -28,18 +25,17 @@ def _driver(name):
 
 def logged(job):
     """A driver that keeps logs, on the UCX of the build."""
-    words = job.options.words(OURS)
-    # What is wrong with them, before building
-    _driver(job.row.driver).parse_arguments(words)
+    # What is wrong with options, before building
+    _driver(job.row.driver).parse_arguments(job.rest)
     builds.bench(job)
     if not job.ucx:
         with open(job.path("Makefile"), encoding="utf-8") as file:
             found = re.search(r"^UCX_PREFIX = *(.+)$", file.read(), re.M)
         job.ucx = found and found.group(1)
-    logs = job.options.last("--logs", default=job.path(job.row.name))
+    logs = job.options.logs or job.path(job.row.name)
     ucx = ["--ucx", job.ucx] if job.ucx else []
     return drive(job.row.driver, ["--build-dir", job.build, "--log-dir", logs,
-                                  *ucx, *words])
+                                  *ucx, *job.rest])
 
 
 def endpoints(job):
@@ -56,19 +52,20 @@ def endpoints(job):
         builds.compiled(job, compiler, job.path("endpoints", name), source,
                         flags=("-lpthread",))
     os.environ["MPIR_CVAR_NOLOCAL"] = "1"
-    if "--locks" in job.options:
+    if job.options.locks:
         job.show([job.row.columns])
         for category in job.categories():
             for role in ("sender", "receiver"):
                 job.show(_locks(job, launcher, category, role))
         return 0
     # What comes later holds
-    words = ["--transport", "all", "--category", "dynamic", "--cq-sharing", "1",
-             "--postlist", "1", "--ranks", "2,4,8,16"] \
-        if "--connect" in job.options else []
+    words = ["--connect", "--transport", "all", "--category", "dynamic",
+             "--cq-sharing", "1", "--postlist", "1", "--ranks", "2,4,8,16"] \
+        if job.options.connect else []
     return drive(job.row.driver, [
         "--build-dir", job.build, "--programs", job.path("endpoints"),
-        "--mpiexec", launcher, *words, *job.options.words(OURS)])
+        "--mpiexec", launcher, *(["--tsv"] if job.tsv else []), *words,
+        *job.rest])
 
 
 def _locks(job, launcher, category, role):
@@ -98,7 +95,7 @@ def kernels(job):
     """Kernels of applications."""
     builds.release(job)
     prefix = builds.mpich(job)
-    words = job.options.words(OURS)
+    words = job.rest
     if prefix:
         programs = job.path("app_kernels")
         os.makedirs(programs, exist_ok=True)
@@ -115,12 +112,15 @@ def kernels(job):
 def resources(job):
     """Plans of sep_info, beside each other."""
     builds.release(job)
+    options = job.options
     done = subprocess.run(
         [top("bench/resources.py"), "--sep-info", job.path("bin/sep_info"),
-         "--sim-run", job.path("bin/mlx5sim-run"),
-         *job.options.words(("--build", "--tsv"))], text=True, check=False,
+         "--sim-run", job.path("bin/mlx5sim-run"), "--peers", options.peers,
+         *(["--workers", options.workers] if options.workers else []),
+         *(["--take"] if options.take else []),
+         *(["--markdown"] if options.markdown else [])], text=True, check=False,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-    if job.tsv or "--markdown" in job.options:
+    if job.tsv or options.markdown:
         print(done.stdout.rstrip("\n"))
         return done.returncode
     rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -133,22 +133,17 @@ def resources(job):
 
 def book(job):
     """The book of evidence."""
+    importlib.import_module("book.cli").parse_arguments(job.rest)
     # Debian's matplotlib is for Debian's python3
     python = "python3"
-    options = job.options
-    if not ("--check" in options or "--no-figures" in options):
+    if not {"--check", "--no-figures"} & set(job.rest):
         job.shell("sep_install_deps", "book")
         if subprocess.run([python, "-c", "import matplotlib"], check=False,
                           stderr=subprocess.DEVNULL).returncode != 0:
             python = "/usr/bin/python3"
-    if "--list" in options or "--draw" in options:
-        job.build = options.last("--build", default=top("build/release"))
+    if {"--list", "--draw"} & set(job.rest):
+        job.build = job.options.build or top("build/release")
     else:
         builds.release(job)
-    if "--out" in options:
-        os.makedirs(options.last("--out"), exist_ok=True)
-    mpich = [word for prefix in options.all("--mpich")
-             for word in ("--mpich", prefix)]
     return subprocess.run([python, top("bench/book/main.py"), "--build",
-                           job.build, *options.words(OURS), *mpich],
-                          check=False).returncode
+                           job.build, *job.rest], check=False).returncode

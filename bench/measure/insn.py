@@ -82,33 +82,28 @@ class Column:
 def _columns(job):
     """Columns, and whether two transports are compared."""
     options = job.options
-    names = options.last("--category")
-    if "--apis" in options:
+    if options.apis:
         return [Column(job, name) for name in APIS], False
-    if names is not None:
-        names = job.categories() if names == "all" else names.split(",")
+    if options.category:
+        names = job.categories() if options.category == "all" else \
+            options.category.split(",")
         return [Column(job, name, name) for name in names], False
-    if "--only" in options:
-        return [Column(job, options.last("--only"))], False
+    if options.only:
+        return [Column(job, options.only)], False
     return [Column(job, name) for name in
-            ("sep_mlx5", options.last("--peer", default="rc_mlx5"))], True
+            ("sep_mlx5", options.peer)], True
 
 
 def measure(job):
     options = job.options
-    check = "--check" in options
-    if check and any(name in options for name in
-                     ("--only", "--apis", "--category")):
+    if options.check and (options.only or options.apis or options.category):
         raise Failed("--check is for comparisons of two transports")
     builds.bench(job)
     columns, compares = _columns(job)
-    style = options.last("--tsv", "--functions", default="table")
-    job.tsv = style == "--tsv"
     for column in columns:
-        column.measure(options.last("--count", default="256"),
-                       not compares or style == "--functions")
+        column.measure(options.count, not compares or options.functions)
 
-    if style == "--functions":
+    if options.functions:
         for column in columns:
             print(f"\n{column.name}")
             for row in job.callgrind("functions", column.path("counts"),
@@ -126,7 +121,7 @@ def measure(job):
     else:
         for part in insn_table.for_people(rows, names):
             job.show(part)
-    worse = list(insn_table.worse(rows)) if check else []
+    worse = list(insn_table.worse(rows)) if options.check else []
     print("".join(f"{line}\n" for line in worse), end="", file=sys.stderr)
     if worse:
         raise Failed(f"{names[0]} is worse there")

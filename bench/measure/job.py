@@ -40,10 +40,11 @@ class Job:
     """A row that is being measured. build: where its programs are; ucx: the UCX
     that they are for, None if that is the system's."""
 
-    def __init__(self, row, options):
+    def __init__(self, row, options, rest=()):
         self.row = row
         self.options = options
-        self.tsv = "--tsv" in options
+        self.rest = list(rest)  # options for a driver
+        self.tsv = options.tsv
         self.build = self.ucx = None
         self.messages = None    # file for those of steps; standard error
         self._scratch = None

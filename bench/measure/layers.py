@@ -33,11 +33,10 @@ class Ucx:
 
 def _installations(job):
     """Those that are asked for; built, if they are not there."""
-    given = job.options.last("--build")
-    if given:
-        return [Ucx("system", "", given)]
-    both = builds.pair(job, job.options.last("--stock"),
-                       job.options.last("--patched"))
+    options = job.options
+    if options.build:
+        return [Ucx("system", "", options.build)]
+    both = builds.pair(job, options.stock, options.patched)
     build = top("build/bench-ucp")
     job.shell("sep_install_deps", *job.row.packages)
     builds.build_pair(job, both)
@@ -45,18 +44,17 @@ def _installations(job):
                       ucx=both.stock)
     found = [Ucx("stock", both.stock, build, True),
              Ucx("patched", both.patched, build, True)]
-    newer = job.options.last("--newer")
-    if newer:
-        name = builds.source_name(newer)
+    if options.newer:
+        name = builds.source_name(options.newer)
         prefix = top(f"build/ucx-release-{name}")
         builds.release_ucx(job, f"{prefix}-bench", job.row.targets, prefix,
-                           newer)
+                           options.newer)
         found.append(Ucx(name, prefix, f"{prefix}-bench"))
     return found
 
 
 def measure(job):
-    count = job.options.last("--count", default="64")
+    count = job.options.count
     if not count.isdecimal() or count.startswith("0"):
         raise Failed(f"--count: '{count}' is no number of calls")
     installations = _installations(job)
@@ -64,13 +62,12 @@ def measure(job):
         builds.compiled(job, f"mpicc.{mpi}", f"{job.scratch()}/mpi_insn.{mpi}",
                         "bench/mpi_insn.c", "bench/sim_uar.c",
                         flags=("-Wl,--export-dynamic", "-ldl"))
-    quick = "--quick" in job.options
-    only = set(job.options.all("--only"))
+    quick = job.options.quick
     job.show([job.row.columns])
     for mpi, ucx, transport in itertools.product(
             list(LAUNCHERS)[:1 if quick else None], installations,
             TRANSPORTS[:2 if quick else None]):
-        if only <= {mpi, ucx.name, transport}:
+        if set(job.options.only) <= {mpi, ucx.name, transport}:
             job.show(_rows(job, mpi, ucx, transport, count))
     return 0
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The transport with several versions of UCX, on several versions of Debian."""
 
+import argparse
 import csv
 import json
 import os
@@ -12,7 +13,7 @@ import sys
 
 from . import builds
 from .job import Failed, top
-from .options import SOURCE, Kind, WrongOption
+from .options import FLAG, LIST, PLACE, existing
 
 PARTS = ("build", "jobs", "conformance")
 TRANSPORTS = ("sep_mlx5", "rc_mlx5")
@@ -22,20 +23,22 @@ BROKEN = [0, 1, 0]              # what has failed as a whole
 
 
 def _ucx(text):
-    return text if text == SYSTEM else SOURCE.read(text)
+    return text if text == SYSTEM else existing(text)
 
 
-def _matching(pattern, what):
-    def read(text):
-        if not re.fullmatch(pattern, text):
-            raise WrongOption(f"what {what} is {text}?")
-        return text
-    return Kind("a value", read)
+def _debian(text):
+    if not re.fullmatch("[a-z]+", text):
+        raise argparse.ArgumentTypeError(f"what release is {text}?")
+    return text
 
 
-UCX = Kind("a value", _ucx)
-DEBIAN = _matching("[a-z]+", "release")
-PART = _matching("|".join(PARTS), "part")
+OPTIONS = {
+    "--ucx": {**LIST, "type": _ucx}, "--debian": {**LIST, "type": _debian},
+    "--part": {**LIST, "choices": PARTS}, "--group": LIST,
+    "--work": {**PLACE, "default": top("build/matrix")},
+    "--quick": {"action": "store_true", "default": True},
+    "--whole": {"action": "store_false", "dest": "quick"},
+    "--tsv": FLAG, "--rc": FLAG, "--list": FLAG}
 
 
 def count_jobs(path):
@@ -68,14 +71,14 @@ class Matrix:
     def __init__(self, job):
         options = job.options
         self.job = job
-        self.with_rc = "--rc" in options
-        self.quick = options.last("--quick", "--whole") != "--whole"
-        self.ucx = options.all("--ucx") or [SYSTEM]
-        self.debian = options.all("--debian") or ["this", "trixie"]
-        self.parts = options.all("--part") or list(PARTS)
-        self.group = [word for name in options.all("--group")
+        self.with_rc = options.rc
+        self.quick = options.quick
+        self.ucx = options.ucx or [SYSTEM]
+        self.debian = options.debian or ["this", "trixie"]
+        self.parts = options.part or list(PARTS)
+        self.group = [word for name in options.group
                       for word in ("--group", name)]
-        self.work = options.last("--work", default=top("build/matrix"))
+        self.work = options.work
         self.here = platform.freedesktop_os_release()
         self.tried = self.failed = False
 
@@ -126,7 +129,7 @@ class Matrix:
                 print(f"{name}, Debian {debian}: {part}")
 
     def run(self):
-        is_list = "--list" in self.job.options
+        is_list = self.job.options.list
         if not is_list and not self.job.tsv:
             self.job.show([self.job.row.columns +
                            (RC_COLUMNS if self.with_rc else ())])

@@ -21,7 +21,7 @@ def measure(job):
         job.run(transport, [
             job.path("bin/mlx5sim-run"), "--private", *launcher,
             job.path("bench/uct_memory"), "-t", transport, "-d", "mlx5_0:1",
-            "-n", job.options.last("--ifaces", default="8")],
+            "-n", job.options.ifaces],
                 output, f"{output}.log",
                 {**libraries(job.ucx), "UCX_SEP_API": api}, limit=300)
         with open(output, encoding="utf-8") as lines:

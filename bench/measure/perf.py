@@ -16,15 +16,13 @@ def measure(job):
     options = job.options
     job.show([job.row.columns])
     job.show(_row(job, env, *each) for each in itertools.product(
-        options.all("--level") or ("verbs", "dv", "uct"),
-        options.all("-s") or job.categories(env),
-        options.all("--features") or ("all",)))
+        options.level or ("verbs", "dv", "uct"),
+        options.s or job.categories(env), options.features or ("all",)))
     return 0
 
 
 def _row(job, env, level, sharing, features):
-    op = job.options.last("-o", default="write")
-    threads = job.options.last("--threads", default="2")
+    op, threads = job.options.o, job.options.threads
     rows, log = job.scratch() + "/rows", job.scratch() + "/log"
     callgrind = job.scratch() + "/callgrind."
     for old in glob.glob(f"{callgrind}*"):
@@ -35,8 +33,8 @@ def _row(job, env, level, sharing, features):
         f"--callgrind-out-file={callgrind}%p", job.path("bin/sep_perf"),
         "--tsv", "--serial", "--no-latency", "--level", level, "-s", sharing,
         "--features", features, "-o", op, "-t", threads, "-n",
-        job.options.last("--count", default="512"),
-        *(word for size in job.options.all("-b") for word in ("-b", size))],
+        job.options.count,
+        *(word for size in job.options.b for word in ("-b", size))],
             rows, log, env)
     # Whole lists: perhaps more than were asked for
     with open(rows, encoding="utf-8") as file:

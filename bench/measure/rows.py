@@ -5,7 +5,7 @@ import dataclasses
 
 from . import drivers, insn, layers, matrix, memory, perf, ucp, \
     ucx_opt
-from .options import DIRECTORY, FLAG, MAYBE, NAME, NUMBER, PLACE, SOURCE
+from .options import DIRECTORY, FLAG, LIST, PLACE, SOURCE, VALUE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Row:
     script: str                 # of contrib/, which has nothing but the name
     about: str
     measure: callable           # of a Job: exit status
-    options: dict               # {name: Kind}
+    options: dict               # {name: what argparse has to know}
     columns: tuple = ()         # first ones of --tsv without other options
     headed: bool = True         # whether --tsv prints them
     text: tuple = ()            # formats without --tsv: first cells, each other
@@ -25,7 +25,6 @@ class Row:
     more: dict = dataclasses.field(default_factory=dict)
     driver: str = ""            # of test/jobs/mainjob, for all other options
     has_help: bool = False      # of that driver, besides
-    operands: int = 0           # how many words that are no options
     brief: bool = False         # what is wrong is a line and exit status 2
 
 
@@ -35,6 +34,10 @@ _LOGS = {**_BENCH, "--logs": PLACE}
 _JOBS = ("jobs", "job-programs")
 
 
+def _default(text):
+    return {**VALUE, "default": text}
+
+
 def _flags(*names):
     return dict.fromkeys(("--tsv", *names), FLAG)
 
@@ -42,13 +45,13 @@ def _flags(*names):
 ROWS = (
     Row("insn", "bench-insn.sh", "instructions per operation", insn.measure,
         {**_flags("--functions", "--check", "--apis"), "--ucx": DIRECTORY,
-         "--ucx-source": SOURCE, "--count": NUMBER, "--peer": NAME,
-         "--only": NAME, "--category": NAME},
+         "--ucx-source": SOURCE, "--count": _default("256"),
+         "--peer": _default("rc_mlx5"), "--only": VALUE, "--category": VALUE},
         columns=("op", "sep_mlx5", "rc_mlx5", "ratio"),
         text=("%-16s", "%18s")),
 
     Row("memory", "bench-memory.sh", "memory per worker and endpoint",
-        memory.measure, {**_flags(), "--ucx": DIRECTORY, "--ifaces": NUMBER},
+        memory.measure, {**_flags(), "--ucx": DIRECTORY, "--ifaces": _default("8")},
         columns=("what", "kind", "sep_mlx5", "sep_mlx5 (wr)", "rc_mlx5"),
         text=("%-14s%-10s", "%18s")),
 
@@ -70,14 +73,15 @@ ROWS = (
     Row("ucp", "bench-ucp.sh", "the same for UCP, stock and patched",
         ucp.measure,
         {**_flags("--breakdown", "--functions", "--quick"), "--stock": DIRECTORY,
-         "--patched": DIRECTORY, "--ucx-source": SOURCE, "--count": NUMBER},
+         "--patched": DIRECTORY, "--ucx-source": SOURCE,
+         "--count": _default("64")},
         columns=("row", "stock", "patched", "ratio"), text=("%-36s", "%10s")),
 
     Row("layers", "bench-layers.sh",
         "of an MPI put and a flush, by layer of the stack", layers.measure,
         {**_flags("--quick"), "--newer": SOURCE, "--stock": DIRECTORY,
-         "--patched": DIRECTORY, "--build": DIRECTORY, "--only": NAME,
-         "--count": NUMBER},
+         "--patched": DIRECTORY, "--build": DIRECTORY, "--only": LIST,
+         "--count": _default("64")},
         columns=("operation", "mpi", "ucx", "transport", "total", "MPI", "UCP",
                  "UCT", "UCS", "verbs", "system", "other"),
         text=("%-14s %-8s %-8s %-17s", "%9s"),
@@ -85,16 +89,16 @@ ROWS = (
 
     Row("perf", "bench-perf.sh",
         "instructions of sep_perf, by what threads share", perf.measure,
-        {**_flags(), **_BENCH, "--level": NAME, "-s": NAME, "-o": NAME,
-         "-b": NUMBER, "--features": NAME, "--threads": NUMBER,
-         "--count": NUMBER},
+        {**_flags(), **_BENCH, "--level": LIST, "-s": LIST,
+         "-o": _default("write"), "-b": LIST, "--features": LIST,
+         "--threads": _default("2"), "--count": _default("512")},
         columns=("level", "sharing", "op", "features", "threads",
                  "instructions", "locked", "locked_in"),
         text=("%-6s %-16s %-7s %-24s %7s %13s %7s  %s", "")),
 
     Row("endpoints", "bench-endpoints.sh", "MPI with an endpoint per thread",
         drivers.endpoints,
-        {**_flags("--connect", "--locks"), "--mpich": MAYBE,
+        {**_flags("--connect", "--locks"), "--mpich": {},
          "--build": DIRECTORY},
         columns=("category", "role", "library", "function", "per message"),
         text=("%-15s %-9s %-24s %-36s %s", ""),
@@ -103,37 +107,34 @@ ROWS = (
 
     Row("kernels", "kernels.sh",
         "kernels of applications: resources, work, rates", drivers.kernels,
-        {"--mpich": MAYBE, "--build": DIRECTORY},
+        {"--mpich": {}, "--build": DIRECTORY},
         packages=("build", "bench", "jobs"), targets="all job-programs",
         driver="app_kernels_cli", has_help=True),
 
     Row("resources", "bench-resources.sh",
         "what sharing categories take from a device", drivers.resources,
-        {**_flags("--take", "--markdown"), "--workers": NUMBER,
-         "--peers": NUMBER, "--build": DIRECTORY},
+        {**_flags("--take", "--markdown"), "--workers": VALUE,
+         "--peers": _default("1"), "--build": DIRECTORY},
         columns=("regime", "category", "workers", "peers", "what"),
         targets="all"),
 
     Row("matrix", "matrix.sh", "jobs and UCX's tests with other versions of UCX",
         matrix.measure,
-        {**_flags("--quick", "--whole", "--rc", "--list"), "--ucx": matrix.UCX,
-         "--debian": matrix.DEBIAN, "--part": matrix.PART, "--group": NAME,
-         "--work": PLACE},
+        matrix.OPTIONS,
         columns=("ucx", "debian", "part", "passed", "failed", "skipped"),
         headed=False, text=("%-10s %-8s %-12s %6s %6s %7s", "%10s "),
         brief=True),
 
     Row("ucx-opt", "test-ucx-opt.sh", "tests of a patched UCX, and its ABI",
-        ucx_opt.measure, {"--asan": FLAG, "--ucx-source": SOURCE},
+        ucx_opt.measure, {
+            "--asan": FLAG, "--ucx-source": SOURCE,
+            "patched": {"nargs": "?"}, "stock": {"nargs": "?"}},
         packages=("build", "bench", "test", "abi"),
-        targets="all test/gtest/ucp_gtest", operands=2),
+        targets="all test/gtest/ucp_gtest"),
 
     Row("book", "book.sh", "all chapters of the book, and writes it",
         drivers.book,
-        {"--build": DIRECTORY, "--out": PLACE, "--newer": SOURCE,
-         "--mpich": MAYBE, "--only": NAME,
-         **dict.fromkeys(("--check", "--no-figures", "--list", "--draw",
-                          "--quick"), FLAG)}, targets="all"),
+        {"--build": DIRECTORY}, driver="book", targets="all"),
 )
 
 BY_NAME = {row.name: row for row in ROWS}

@@ -114,7 +114,7 @@ class Bench:
         self.run(which, tls, proto, where, *MEASURED,
                  f"--callgrind-out-file={callgrind}",
                  self.job.path("bench/ucp_insn"), "-n",
-                 self.job.options.last("--count", default="64"), *operations)
+                 self.job.options.count, *operations)
         if self.functions:
             print(f"\n{which} UCX, {tls}, protocols {proto}")
             for row in self.job.callgrind("functions", f"{where}/counts",
@@ -171,22 +171,19 @@ class Bench:
 
 
 def measure(job):
-    style = job.options.last("--tsv", "--breakdown", "--functions",
-                             default="table")
-    job.tsv = style == "--tsv"
-    both = builds.pair(job, job.options.last("--stock"),
-                       job.options.last("--patched"))
+    options = job.options
+    both = builds.pair(job, options.stock, options.patched)
     job.build = top(f"build/bench-ucp{both.suffix}")
     job.shell("sep_install_deps", *job.row.packages)
     builds.build_pair_of_release(job, both)
     builds.configured(job, job.build, job.row.targets, "--disable-gtest",
                       ucx=both.stock, source=both.source)
 
-    bench = Bench(job, both, style == "--functions")
-    for each in SETS[:1] if "--quick" in job.options else SETS:
+    bench = Bench(job, both, options.functions)
+    for each in SETS[:1] if options.quick else SETS:
         bench.measure_set(*each)
-    if style == "--breakdown":
+    if options.breakdown:
         job.show(breakdown(bench.found))
-    elif style != "--functions":
+    elif not options.functions:
         job.show(table(bench.found["stock"], bench.found["patched"]))
     return 0

@@ -68,8 +68,8 @@ def _is_compatible(both, library):
 
 
 def measure(job):
-    is_sanitized = "--asan" in job.options
-    patched, stock, *_ = [*job.options.operands, None, None]
+    is_sanitized = job.options.asan
+    patched, stock = job.options.patched, job.options.stock
     both = builds.pair(job, stock, patched)
     if is_sanitized:
         tested = patched or top(f"build/ucx-asan{both.suffix}")
