@@ -9,7 +9,7 @@ import tempfile
 from . import device, jobs, process
 
 # Only measure_*() counts. The registers must be right at every access to memory,
-# for the device's signal handler reads them (see contrib/bench-insn.sh).
+# for the device's signal handler reads them (see bench/measure/job.py).
 CALLGRIND = ("valgrind", "--tool=callgrind", "-q", "--instr-atstart=no",
              "--collect-atstart=no", "--toggle-collect=measure_*",
              "--px-default=allregs-at-mem-access",

@@ -21,7 +21,7 @@ from . import device, endpoints, jobs, process
 DEVICE = "mlx5_0:1"
 
 # The registers must be right at every access to memory, for the device's signal
-# handler reads them (see contrib/bench-insn.sh)
+# handler reads them (see bench/measure/job.py)
 VALGRIND = ("--px-default=allregs-at-mem-access",
             "--px-file-backed=allregs-at-mem-access")
 CALLGRIND = ("valgrind", "--tool=callgrind", "-q", "--instr-atstart=no",
