@@ -10,11 +10,12 @@ indentation. Of patterns, what .editorconfig of this project uses is known:
 slash means the name and one with a slash the path; later sections win.
 """
 
-import argparse
 import itertools
 import os
 import re
 import sys
+
+import checks
 
 
 def alternatives(pattern):
@@ -101,16 +102,12 @@ def check(top, paths):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = checks.parser(__doc__)
     parser.add_argument("--top", default=".", help="the tree, default .")
     options = parser.parse_args()
     paths = [name for name in sys.stdin.read().splitlines()
              if os.path.isfile(os.path.join(options.top, name))]
-    problems = list(check(options.top, paths))
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return 1 if problems else 0
+    return checks.report(list(check(options.top, paths)))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ style has it, or should not decide, is left to the author:
 - empty braces.
 """
 
-import argparse
 import concurrent.futures
 import fnmatch
 import os
@@ -28,6 +27,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import checks
 
 VERSION = 14  # Others see some things in another way
 EXCEPTIONS = "contrib/format-exceptions.txt"
@@ -251,8 +252,7 @@ def covered(paths, exceptions):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = checks.parser(__doc__)
     parser.add_argument("--top", default=".", help="the tree, default .")
     parser.add_argument("--summary", action="store_true",
                         help="only how many files are covered and differ")
@@ -283,12 +283,10 @@ def main():
         bad = sum(1 for path in paths if found[path])
         print(f"{len(paths)} files are covered, {bad} differ")
         return 0
-    for path in paths:
-        for line, problem in found[path]:
-            print(f"{path}:{line}: {problem}", file=sys.stderr)
-    for pattern in unused:
-        print(f"{EXCEPTIONS}: {pattern} matches no file", file=sys.stderr)
-    return 1 if unused or any(found.values()) else 0
+    return checks.report([
+        *(f"{path}:{line}: {problem}" for path in paths
+          for line, problem in found[path]),
+        *(f"{EXCEPTIONS}: {pattern} matches no file" for pattern in unused)])
 
 
 if __name__ == "__main__":

@@ -20,15 +20,14 @@ names last. Checked are
 With --summary, print the numbers and nothing else.
 """
 
-import argparse
 import collections
 import os
 import re
 import sys
 
 import check_owners
+import checks
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAW = "docs/architecture.md"
 SOURCES = (".c", ".h", ".inl", ".cc")
 DECLARED_BY_NAME = "src/uct/ib/sep"
@@ -284,20 +283,5 @@ def summary(top):
               f"circles of files: {len(circles(mine))}, largest {largest}")
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--top", default=TOP, help="another tree")
-    parser.add_argument("--summary", action="store_true")
-    options = parser.parse_args()
-    if options.summary:
-        summary(options.top)
-        return 0
-    problems = check(options.top)
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return 1 if problems else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checks.main(__doc__, check, "--summary", summary))

@@ -7,7 +7,6 @@ analysis, with which this compiles all of them (or the files that are named), by
 the flags of a build; nothing is written. Needs Debian's clang.
 """
 
-import argparse
 import concurrent.futures
 import glob
 import os
@@ -16,7 +15,8 @@ import shutil
 import subprocess
 import sys
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import checks
+
 SOURCES = "src/uct/ib/sep/*/*.c"
 # "-w" would also silence what is an error
 ANALYSIS = ("-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror")
@@ -54,8 +54,7 @@ def complaints(clang, flags, path, directory=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = checks.parser(__doc__)
     parser.add_argument("build", help="directory of a build")
     parser.add_argument("file", nargs="*")
     options = parser.parse_args()
@@ -65,7 +64,7 @@ def main():
         sys.exit("clang is not to be found; it is in Debian's package clang")
     flags = build_flags(options.build)
     files = [os.path.abspath(path) for path in options.file] or \
-        sorted(glob.glob(os.path.join(TOP, SOURCES)))
+        sorted(glob.glob(os.path.join(checks.TOP, SOURCES)))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         said = list(pool.map(
             lambda path: complaints(clang, flags, path, options.build), files))

@@ -14,13 +14,13 @@ address. What the owner's functions do with a pointer is theirs.
 With --list, print every field with the rooms that write it.
 """
 
-import argparse
 import collections
 import os
 import re
 import sys
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import checks
+
 ROOT = "src/uct/ib/sep"
 # What rooms share. The structs that are part of one of these are, too.
 OBJECTS = ("uct_sep_iface", "uct_sep_txwq", "uct_sep_md")
@@ -263,20 +263,5 @@ def show(top):
           f"room, {others} from others than the owner, in {foreign} places")
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--top", default=TOP, help="another tree")
-    parser.add_argument("--list", action="store_true")
-    options = parser.parse_args()
-    if options.list:
-        show(options.top)
-        return 0
-    problems = check(options.top)
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return 1 if problems else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checks.main(__doc__, check, "--list", show))

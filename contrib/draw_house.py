@@ -8,7 +8,6 @@ ones lead in several steps. With --check FILE, fail if the file is another
 picture than this.
 """
 
-import argparse
 import html
 import os
 import re
@@ -17,6 +16,7 @@ import textwrap
 
 sys.dont_write_bytecode = True
 import check_layers  # noqa: E402
+import checks  # noqa: E402
 
 # Directories of the first table that are drawn as houses of their own
 HOUSES = ("src/uct/ib/sep", "src/sim")
@@ -99,12 +99,11 @@ def picture(text, root):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = checks.parser(__doc__)
     parser.add_argument("root", choices=HOUSES, help="whose table")
     parser.add_argument("--check", metavar="FILE")
     options = parser.parse_args()
-    with open(os.path.join(check_layers.TOP, check_layers.LAW),
+    with open(os.path.join(checks.TOP, check_layers.LAW),
               encoding="utf-8") as file:
         text = picture(file.read(), options.root)
     if options.check is None:
