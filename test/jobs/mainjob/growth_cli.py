@@ -2,13 +2,9 @@
 """Command line of bench/run growth."""
 
 import argparse
-import os
-import sys
+import itertools
 
-from . import cli, growth, process
-
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.realpath(__file__)))))
+from . import bench_cli, cli, growth
 
 
 def number_between(low, high):
@@ -31,19 +27,13 @@ def numbers_between(low, high):
 
 
 def parse_arguments(argv):
-    parser = argparse.ArgumentParser(
-        prog="growth", description="Measure what grows with the number of peers "
-        "and of processes; see contrib/bench-growth.sh.")
-    parser.add_argument("--build-dir", default=".", metavar="DIR")
-    parser.add_argument("--ucx", metavar="PREFIX", type=os.path.abspath,
-                        help="the UCX of the build, if not the installed one")
+    parser = bench_cli.parser(
+        "growth", "Measure what grows with the number of peers and of processes")
     what = parser.add_mutually_exclusive_group(required=True)
     for name in ("peers", "init", "heap"):
         what.add_argument(f"--{name}", action="store_const", dest="what",
                           const=name)
     parser.add_argument("--ucp", action="store_true", default=None)
-    parser.add_argument("--tsv", action="store_true")
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", metavar="TRANSPORT",
                         choices=list(growth.TRANSPORTS))
     parser.add_argument("--count", metavar="N",
@@ -55,7 +45,6 @@ def parse_arguments(argv):
     parser.add_argument("--repeat", type=number_between(1, 100), metavar="N")
     parser.add_argument("--patience", type=number_between(1, 100), default=1,
                         metavar="N")
-    parser.add_argument("--log-dir", metavar="DIR")
     options = parser.parse_args(argv)
     check_what_goes_together(parser, options)
     quick = options.quick
@@ -85,58 +74,34 @@ def check_what_goes_together(parser, options):
             parser.error(f"--{name} is of no use with --{options.what}")
 
 
-class Printer:
-    """Rows with tabs, or below each other."""
-
-    def __init__(self, options, columns):
-        self.tsv = options.tsv
-        self.widths = [max(len(name) + 2, 11) for name in columns]
-        self.widths[columns.index("transport")] = 16
-        self.print_row(columns)
-
-    def print_row(self, row):
-        if self.tsv:
-            print(*row, sep="\t", flush=True)
-        else:
-            print("".join(str(cell).ljust(width) for cell, width in
-                          zip(row, self.widths)).rstrip(), flush=True)
+def rows(bench, options):
+    """Measure row after row."""
+    if options.what == "peers":
+        for transport in options.transports:
+            yield from bench.peer_rows(transport, options.count,
+                                       bool(options.ucp))
+        return
+    for library, ranks in itertools.product(options.library, options.ranks):
+        if options.what == "init":
+            yield from bench.init_rows(library, ranks, options.transports)
+            continue
+        for transport in options.transports:
+            yield from bench.heap_rows(library, ranks, transport)
 
 
-def print_peers(bench, options):
-    printer = Printer(options, growth.PEER_COLUMNS)
-    for transport in options.transports:
-        for row in bench.peer_rows(transport, options.count,
-                                   bool(options.ucp)):
-            printer.print_row(row)
-
-
-def print_init(bench, options):
-    printer = Printer(options, growth.INIT_COLUMNS)
-    for library in options.library:
-        for ranks in options.ranks:
-            for row in bench.init_rows(library, ranks, options.transports):
-                printer.print_row(row)
-
-
-def print_heap(bench, options):
-    printer = Printer(options, growth.HEAP_COLUMNS)
-    for library in options.library:
-        for ranks in options.ranks:
-            for transport in options.transports:
-                for row in bench.heap_rows(library, ranks, transport):
-                    printer.print_row(row)
+def measure(options):
+    bench = growth.Bench(options.build_dir, bench_cli.TOP, options.ucx,
+                         options.log_dir, options.repeat, options.patience)
+    columns = {"peers": growth.PEER_COLUMNS, "init": growth.INIT_COLUMNS,
+               "heap": growth.HEAP_COLUMNS}[options.what]
+    widths = [16 if name == "transport" else max(len(name) + 2, 11)
+              for name in columns]
+    text = "".join(f"{{!s:{width}}}" for width in widths)
+    bench_cli.show(options, text, *columns)
+    for row in rows(bench, options):
+        bench_cli.show(options, text, *row)
 
 
 def main(argv=None):
-    options = parse_arguments(argv)
-    process.end_with_cleanup()
-    bench = growth.Bench(options.build_dir, TOP, options.ucx, options.log_dir,
-                         options.repeat, options.patience)
-    try:
-        {"peers": print_peers, "init": print_init,
-         "heap": print_heap}[options.what](bench, options)
-    except (growth.GrowthError, growth.endpoints.EndpointsError, OSError,
-            ValueError) as error:
-        print(f"growth: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return bench_cli.run("growth", measure, parse_arguments(argv),
+                         growth.GrowthError, growth.endpoints.EndpointsError)
