@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sep/test_sep_uct.h>
+#include <sep/test_sep_hub_two.h>
 
 #include <common/patience.h>
-
-#include <uct/ib/sep/hub/sep_hub_ep.h>
 
 #include <poll.h>
 
@@ -22,68 +20,24 @@ namespace {
  * (category mpi_threads): when it sleeps, flushes, fails or goes before it has
  * looked, and when others take the room for which it has packed a message.
  */
-class test_sep_hub_mail : public test_sep_uct {
+class test_sep_hub_mail : public test_sep_hub_two {
 protected:
-    const settings config = {{"CATEGORY", "mpi_threads"},
-                             {"RX_QUEUE_LEN", "16"},
-                             {"RX_MAX_POLL", "1"},
-                             {"FC_ENABLE", "n"},
-                             {"EAGER", "n"}};
+    test_sep_hub_mail()
+    {
+        config.push_back({"RX_MAX_POLL", "1"});
+    }
 
     void SetUp() override
     {
-        if (!entity::has_device()) {
-            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        test_sep_hub_two::SetUp();
+        if (m_other_ep == nullptr) {
+            return;
         }
-        start(config, 1);
-        m_other    = entity::create(*m_local, config);
-        ASSERT_TRUE(m_other != nullptr);
-        ASSERT_EQ(m_local->sep(), m_other->sep());
-        m_other_ep = m_other->connect(m_peer->addr());
-        m_remote   = m_peer->expose(4096, 5);
-        must_send(*m_local, ep());
-        must_send(*m_other, m_other_ep);
-        EXPECT_TRUE(m_local->flush());
-        EXPECT_TRUE(m_other->flush());
         /* A flush does not tell whether the peer has handled them */
         EXPECT_TRUE(m_local->wait([&]() {
             return m_peer->num_received() == 2;
         }));
         m_peer->release();
-    }
-
-    void TearDown() override
-    {
-        if (m_other != nullptr) {
-            uct_rkey_release(m_local->component(), &m_remote.rkey);
-        }
-        m_other.reset();
-        test_sep_uct::TearDown();
-    }
-
-    static uct_sep_hub_iface_t *hub_iface(entity &e)
-    {
-        return ucs_derived_of(e.iface(), uct_sep_hub_iface_t);
-    }
-
-    static uct_sep_hub_ep_t *hub_ep(uct_ep_h ep)
-    {
-        return ucs_derived_of(ep, uct_sep_hub_ep_t);
-    }
-
-    static uct_sep_hub_t *hub(entity &e)
-    {
-        return hub_iface(e)->hub;
-    }
-
-    static ucs_status_t send(uct_ep_h ep, uint64_t header = 0)
-    {
-        return uct_ep_am_short(ep, 1, header, NULL, 0);
-    }
-
-    void must_send(entity &e, uct_ep_h ep)
-    {
-        EXPECT_TRUE(e.wait([&]() { return send(ep) == UCS_OK; }));
     }
 
     /* All that the connection has room for. Returns their number. */
@@ -165,10 +119,7 @@ protected:
         return value;
     }
 
-    std::unique_ptr<entity> m_other;
-    uct_ep_h                m_other_ep = nullptr;
-    remote_memory           m_remote;
-    unsigned                m_filled   = 0;
+    unsigned m_filled = 0;
 };
 
 /* In what others have taken, and in what it has taken and not handled: it

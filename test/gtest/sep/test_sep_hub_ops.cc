@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sep/test_sep_uct.h>
+#include <sep/test_sep_hub_two.h>
 
 #include <functional>
 #include <memory>
@@ -15,46 +15,20 @@ namespace {
  * they are flushed, cancelled, or finished by whoever polls. The peer has few
  * receive buffers, so that what is sent stays under way while it is frozen.
  */
-class test_sep_hub_ops : public test_sep_uct {
+class test_sep_hub_ops : public test_sep_hub_two {
 protected:
-    const settings config = {{"CATEGORY", "mpi_threads"},
-                             {"RX_QUEUE_LEN", "16"},
-                             {"FC_ENABLE", "n"},
-                             {"EAGER", "n"}};
-
     void SetUp() override
     {
-        if (!entity::has_device()) {
-            GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+        test_sep_hub_two::SetUp();
+        if (m_other_ep != nullptr) {
+            m_memory.reset(new memory(m_local->md(), 4096));
         }
-        start(config, 1);
-        m_other    = entity::create(*m_local, config);
-        ASSERT_TRUE(m_other != nullptr);
-        ASSERT_EQ(m_local->sep(), m_other->sep());
-        m_other_ep = m_other->connect(m_peer->addr());
-        m_memory.reset(new memory(m_local->md(), 4096));
-        m_remote = m_peer->expose(4096, 5);
-        send(*m_local, ep());
-        send(*m_other, m_other_ep);
-        EXPECT_TRUE(m_local->flush());
-        EXPECT_TRUE(m_other->flush());
     }
 
     void TearDown() override
     {
-        if (m_memory != nullptr) {
-            uct_rkey_release(m_local->component(), &m_remote.rkey);
-        }
         m_memory.reset();
-        m_other.reset();
-        test_sep_uct::TearDown();
-    }
-
-    void send(entity &e, uct_ep_h ep)
-    {
-        EXPECT_TRUE(e.wait([&]() {
-            return uct_ep_am_short(ep, 1, 0, NULL, 0) == UCS_OK;
-        }));
+        test_sep_hub_two::TearDown();
     }
 
     /* More than the peer has buffers for */
@@ -62,7 +36,7 @@ protected:
     {
         m_peer->freeze();
         for (unsigned i = 0; i < 40; ++i) {
-            send(*m_local, ep());
+            must_send(*m_local, ep());
         }
     }
 
@@ -92,17 +66,12 @@ protected:
      * which has not looked yet */
     void wait_for_mail()
     {
-        auto *iface = ucs_derived_of(m_local->iface(), uct_sep_hub_iface_t);
-
         m_other->wait([&]() {
-            return !ucs_queue_is_empty(&iface->mail.done);
+            return !ucs_queue_is_empty(&hub_iface(*m_local)->mail.done);
         });
     }
 
-    std::unique_ptr<entity> m_other;
-    uct_ep_h                m_other_ep = nullptr;
     std::unique_ptr<memory> m_memory;
-    remote_memory           m_remote;
 };
 
 TEST_F(test_sep_hub_ops, who_destroys_an_endpoint_cancels_what_is_under_way)
@@ -145,8 +114,7 @@ TEST_F(test_sep_hub_ops, who_destroys_an_endpoint_gets_what_is_done)
     }, &got, 100, m_remote.va, m_remote.rkey.rkey, &bcopy.comp));
     wait_for_mail();
     m_other->wait([&]() {
-        auto *iface = ucs_derived_of(m_local->iface(), uct_sep_hub_iface_t);
-        return ucs_queue_length(&iface->mail.done) == 2;
+        return ucs_queue_length(&hub_iface(*m_local)->mail.done) == 2;
     });
     EXPECT_EQ(0u, zcopy.calls + bcopy.calls + got.calls);
 
@@ -245,7 +213,7 @@ TEST_F(test_sep_hub_ops, nobody_cancels_what_others_have_under_way)
     EXPECT_EQ(UCS_OK, theirs.status);
     EXPECT_TRUE(m_local->failures.empty());
     EXPECT_TRUE(m_other->failures.empty());
-    send(*m_other, m_other_ep);
+    must_send(*m_other, m_other_ep);
     EXPECT_TRUE(m_other->flush());
 }
 
@@ -267,7 +235,7 @@ TEST_F(test_sep_hub_ops, who_is_alone_cancels_and_the_next_endpoint_works)
 
     unblock();
     uct_ep_h next = m_other->connect(m_peer->addr());
-    send(*m_other, next);
+    must_send(*m_other, next);
     EXPECT_TRUE(m_other->flush());
     EXPECT_TRUE(m_local->flush());
 }
@@ -338,11 +306,10 @@ TEST_F(test_sep_hub_ops, results_have_their_own_size)
 /* Neither what is complete, nor what the connection had no room for */
 TEST_F(test_sep_hub_ops, operations_that_are_over_keep_no_connection)
 {
-    auto *peer = ucs_derived_of(ep(), uct_sep_hub_ep_t)->peer;
-    auto *hub  = ucs_derived_of(m_local->iface(), uct_sep_hub_iface_t)->hub;
+    auto *peer = hub_ep(ep())->peer;
     completion done, refused;
     uct_iov_t iov = {m_memory->ptr(), 64, m_memory->memh(), 0, 1};
-    unsigned num_peers = kh_size(&hub->peers);
+    unsigned num_peers = kh_size(&hub(*m_local)->peers);
 
     ASSERT_EQ(2u, peer->refcount);
     am_zcopy(ep(), done);
@@ -360,7 +327,7 @@ TEST_F(test_sep_hub_ops, operations_that_are_over_keep_no_connection)
     m_local->destroy(ep());
     EXPECT_EQ(1u, peer->refcount);
     m_other->destroy(m_other_ep);
-    EXPECT_EQ(num_peers - 1, kh_size(&hub->peers));
+    EXPECT_EQ(num_peers - 1, kh_size(&hub(*m_local)->peers));
 }
 
 } // namespace
