@@ -2,6 +2,7 @@
 
 #include <sep/test_sep_ucp.h>
 #include <sep/test_sep_uct.h>
+#include <sep/test_sep_uct_tls.h>
 
 #include <set>
 #include <string>
@@ -18,56 +19,15 @@ class test_sep_ucp_port : public ::testing::TestWithParam<const char*> {
 protected:
     typedef std::set<std::string> names;
 
-    static void add_devices(uct_component_h component, const std::string &tl,
-                            names *names_p)
-    {
-        uct_component_attr_t attr;
-        uct_md_config_t *config;
-
-        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
-        ASSERT_EQ(UCS_OK, uct_component_query(component, &attr));
-        if (attr.md_resource_count == 0) {
-            return;
-        }
-        std::vector<uct_md_resource_desc_t> mds(attr.md_resource_count);
-        attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
-        attr.md_resources = mds.data();
-        ASSERT_EQ(UCS_OK, uct_component_query(component, &attr));
-
-        ASSERT_EQ(UCS_OK, uct_md_config_read(component, NULL, NULL, &config));
-        for (auto &resource : mds) {
-            uct_tl_resource_desc_t *tls;
-            unsigned count;
-            uct_md_h md;
-
-            if (uct_md_open(component, resource.md_name, config, &md) !=
-                UCS_OK) {
-                continue;
-            }
-            EXPECT_EQ(UCS_OK, uct_md_query_tl_resources(md, &tls, &count));
-            for (unsigned i = 0; i < count; ++i) {
-                if (tl == tls[i].tl_name) {
-                    names_p->insert(tls[i].dev_name);
-                }
-            }
-            uct_release_tl_resource_list(tls);
-            uct_md_close(md);
-        }
-        uct_config_release(config);
-    }
-
     /* Devices that a transport offers */
     static names devices(const std::string &tl)
     {
-        uct_component_h *components;
-        unsigned count;
         names found;
 
-        EXPECT_EQ(UCS_OK, uct_query_components(&components, &count));
-        for (unsigned i = 0; i < count; ++i) {
-            add_devices(components[i], tl, &found);
-        }
-        uct_release_component_list(components);
+        any_device(tl, [&](uct_component_h, uct_md_h, const char *dev) {
+            found.insert(dev);
+            return false;
+        });
         return found;
     }
 

@@ -4,6 +4,7 @@
 #define TEST_SEP_UCT_SIDE_H_
 
 #include <sep/test_sep_uct.h>
+#include <sep/test_sep_uct_tls.h>
 
 #include <cstring>
 
@@ -185,57 +186,13 @@ private:
     /* Open the memory domain that has the transport */
     void find(const std::string &tl, std::string *dev_p)
     {
-        uct_component_h *components;
-        unsigned num;
-
-        ASSERT_EQ(UCS_OK, uct_query_components(&components, &num));
-        for (unsigned i = 0; (i < num) && (m_md == nullptr); ++i) {
-            find_in(components[i], tl, dev_p);
-        }
-        uct_release_component_list(components);
-        ASSERT_TRUE(m_md != nullptr) << "no " << tl;
-    }
-
-    void find_in(uct_component_h component, const std::string &tl,
-                 std::string *dev_p)
-    {
-        uct_component_attr_t attr;
-        uct_md_config_t *config;
-
-        attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
-        ASSERT_EQ(UCS_OK, uct_component_query(component, &attr));
-        if (attr.md_resource_count == 0) {
-            return;
-        }
-        std::vector<uct_md_resource_desc_t> mds(attr.md_resource_count);
-        attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
-        attr.md_resources = mds.data();
-        ASSERT_EQ(UCS_OK, uct_component_query(component, &attr));
-
-        ASSERT_EQ(UCS_OK, uct_md_config_read(component, NULL, NULL, &config));
-        for (auto &md : mds) {
-            uct_tl_resource_desc_t *tls;
-            unsigned num;
-
-            if (uct_md_open(component, md.md_name, config, &m_md) != UCS_OK) {
-                m_md = nullptr;
-                continue;
-            }
-            ASSERT_EQ(UCS_OK, uct_md_query_tl_resources(m_md, &tls, &num));
-            for (unsigned i = 0; (i < num) && dev_p->empty(); ++i) {
-                if (tl == tls[i].tl_name) {
-                    *dev_p = tls[i].dev_name;
-                }
-            }
-            uct_release_tl_resource_list(tls);
-            if (!dev_p->empty()) {
-                m_component = component;
-                break;
-            }
-            uct_md_close(m_md);
-            m_md = nullptr;
-        }
-        uct_config_release(config);
+        ASSERT_TRUE(any_device(tl, [&](uct_component_h component, uct_md_h md,
+                                       const char *dev) {
+            m_component = component;
+            m_md        = md;
+            *dev_p      = dev;
+            return true;
+        })) << "no " << tl;
     }
 
     uct_component_h         m_component = nullptr;
