@@ -47,12 +47,25 @@ protected:
         w.settle(first);
     }
 
+    static void expect_none_was_replaced(const world &w)
+    {
+        ASSERT_EQ(2u, w.num_made());
+    }
+
     static void expect_connected_once(const world &w)
     {
         w.expect_connected(0, 1);
         for (auto &n : w.nodes) {
             ASSERT_EQ(1u, w.alive_qps(*n));
         }
+    }
+
+    /* And nobody was told of a failure */
+    static void expect_unharmed(world &w)
+    {
+        expect_connected_once(w);
+        ASSERT_EQ(0u, conn(w, 0, 1).failed);
+        ASSERT_EQ(0u, conn(w, 1, 0).failed);
     }
 
     /* Once for every sequence of choices, of which there must be enough */
@@ -69,6 +82,19 @@ protected:
         } while (choose.next() && !HasFailure());
 
         EXPECT_GT(runs, more_than);
+    }
+
+    /* They connect in every schedule with these faults */
+    void every_schedule_connects(unsigned more_than, const starts_t &starts,
+                                 const faults &limits,
+                                 const std::function<void(world&)> &check)
+    {
+        every_schedule(more_than, [&](world &w, chooser &choose) {
+            two(w, starts);
+            w.settle(choose, limits);
+            w.expect_connected(0, 1);
+            check(w);
+        });
     }
 
     /* So many random ones, others with each kind of pair, until one fails */
@@ -105,12 +131,8 @@ TEST_P(test_sep_conn_schedules, every_small_schedule_with_one_loss_connects)
     faults limits;
 
     limits.drops = 1;
-    every_schedule(100, [&](world &w, chooser &choose) {
-        two(w, {{0, 1}, {1, 0}});
-        w.settle(choose, limits);
-        w.expect_connected(0, 1);
-        ASSERT_EQ(2u, w.num_made());
-    });
+    every_schedule_connects(100, {{0, 1}, {1, 0}}, limits,
+                            expect_none_was_replaced);
 }
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
@@ -118,12 +140,7 @@ TEST_P(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
     faults limits;
 
     limits.dups = 1;
-    every_schedule(5, [&](world &w, chooser &choose) {
-        two(w, {{0, 1}});
-        w.settle(choose, limits);
-        w.expect_connected(0, 1);
-        ASSERT_EQ(2u, w.num_made());
-    });
+    every_schedule_connects(5, {{0, 1}}, limits, expect_none_was_replaced);
 }
 
 TEST_P(test_sep_conn_schedules,
@@ -134,12 +151,7 @@ TEST_P(test_sep_conn_schedules,
     limits.drops   = 1;
     limits.dups    = 1;
     limits.hurries = 1;
-    every_schedule(1000, [&](world &w, chooser &choose) {
-        two(w, {{0, 1}});
-        w.settle(choose, limits);
-        w.expect_connected(0, 1);
-        ASSERT_EQ(2u, w.num_made());
-    });
+    every_schedule_connects(1000, {{0, 1}}, limits, expect_none_was_replaced);
 }
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
@@ -352,14 +364,7 @@ TEST_P(test_sep_conn_schedules, an_impostor_does_not_prevent_a_connection)
 
     limits.forged = 1;
     limits.drops  = 1;
-    every_schedule(300, [&](world &w, chooser &choose) {
-        two(w, {{0, 1}});
-        w.settle(choose, limits);
-        w.expect_connected(0, 1);
-        ASSERT_EQ(0u, conn(w, 0, 1).failed);
-        ASSERT_EQ(0u, conn(w, 1, 0).failed);
-        expect_connected_once(w);
-    });
+    every_schedule_connects(300, {{0, 1}}, limits, expect_unharmed);
 }
 
 TEST_P(test_sep_conn_schedules, an_impostor_does_not_prevent_a_simultaneous_one)
@@ -367,13 +372,7 @@ TEST_P(test_sep_conn_schedules, an_impostor_does_not_prevent_a_simultaneous_one)
     faults limits;
 
     limits.forged = 1;
-    every_schedule(1000, [&](world &w, chooser &choose) {
-        two(w, {{0, 1}, {1, 0}});
-        w.settle(choose, limits);
-        ASSERT_EQ(0u, conn(w, 0, 1).failed);
-        ASSERT_EQ(0u, conn(w, 1, 0).failed);
-        expect_connected_once(w);
-    });
+    every_schedule_connects(1000, {{0, 1}, {1, 0}}, limits, expect_unharmed);
 }
 
 /* He has a single packet in hand at each of two points of an exchange */
@@ -382,12 +381,7 @@ TEST_P(test_sep_conn_schedules, two_packets_of_an_impostor_prevent_nothing)
     faults limits;
 
     limits.forged = 2;
-    every_schedule(1000, [&](world &w, chooser &choose) {
-        two(w, {{0, 1}});
-        w.settle(choose, limits);
-        ASSERT_EQ(0u, conn(w, 0, 1).failed);
-        expect_connected_once(w);
-    });
+    every_schedule_connects(1000, {{0, 1}}, limits, expect_unharmed);
 }
 
 TEST_P(test_sep_conn_schedules, an_impostor_does_not_end_a_connection)
@@ -399,10 +393,8 @@ TEST_P(test_sep_conn_schedules, an_impostor_does_not_end_a_connection)
     every_schedule(50, [&](world &w, chooser &choose) {
         connected_two(w);
         w.settle(choose, limits);
-        expect_connected_once(w);
+        expect_unharmed(w);
         ASSERT_EQ(2u, w.num_made()) << "the QPs in use were replaced";
-        ASSERT_EQ(0u, conn(w, 0, 1).failed);
-        ASSERT_EQ(0u, conn(w, 1, 0).failed);
     });
 }
 
