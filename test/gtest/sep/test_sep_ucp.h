@@ -7,6 +7,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,22 @@ public:
             }
             ucp_request_free(req);
         }
+    }
+
+    /** Send a number from the first worker to the other by a tag. */
+    void exchange()
+    {
+        ucp_request_param_t param = {};
+        uint64_t sent = 0x5e9, received = 0;
+
+        auto recv = ucp_tag_recv_nbx(m_workers[1], &received, sizeof(received),
+                                     1, UINT64_MAX, &param);
+        ASSERT_FALSE(UCS_PTR_IS_ERR(recv));
+        auto send = ucp_tag_send_nbx(m_eps[0], &sent, sizeof(sent), 1, &param);
+        ASSERT_FALSE(UCS_PTR_IS_ERR(send));
+        finish(send);
+        finish(recv);
+        EXPECT_EQ(sent, received);
     }
 
     /** @return A worker; the endpoint of worker i leads to the other. */

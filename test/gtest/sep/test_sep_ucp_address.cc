@@ -21,22 +21,6 @@ protected:
         }
     }
 
-    void exchange()
-    {
-        ucp_request_param_t param = {};
-        uint64_t sent = 0x5e9, received = 0;
-
-        auto recv = ucp_tag_recv_nbx(m_pair.worker(1), &received,
-                                     sizeof(received), 1, UINT64_MAX, &param);
-        ASSERT_FALSE(UCS_PTR_IS_ERR(recv));
-        auto send = ucp_tag_send_nbx(m_pair.ep(0), &sent, sizeof(sent), 1,
-                                     &param);
-        ASSERT_FALSE(UCS_PTR_IS_ERR(send));
-        m_pair.finish(send);
-        m_pair.finish(recv);
-        EXPECT_EQ(sent, received);
-    }
-
     sep_ucp_test::pair m_pair;
 };
 
@@ -47,7 +31,7 @@ TEST_P(test_sep_ucp_address, for_other_nodes_reaches_a_worker)
     setenv("UCX_SEP_CATEGORY", GetParam(), 1);
     m_pair.open(UCP_FEATURE_TAG, {}, UCP_WORKER_ADDRESS_FLAG_NET_ONLY);
     if (!HasFatalFailure()) {
-        exchange();
+        m_pair.exchange();
     }
     m_pair.close();
     unsetenv("UCX_SEP_CATEGORY");
