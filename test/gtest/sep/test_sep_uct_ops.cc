@@ -42,6 +42,22 @@ std::vector<size_t> sizes(size_t last)
     return result;
 }
 
+/* Operands of atomics, and what is in memory before and after */
+const uint64_t a = 0x8123456789abcdefull, b = 0xfedcba9876543210ull;
+const uint32_t c = 0x89abcdef, d = 0xf6543210;
+const struct {
+    uct_atomic_op_t op;
+    uint64_t        after64;
+    uint32_t        after32;
+    const char      *name;
+} atomics[] = {
+    {UCT_ATOMIC_OP_ADD,  (a + b), (c + d), "add"},
+    {UCT_ATOMIC_OP_AND,  (a & b), (c & d), "and"},
+    {UCT_ATOMIC_OP_OR,   (a | b), (c | d), "or"},
+    {UCT_ATOMIC_OP_XOR,  (a ^ b), (c ^ d), "xor"},
+    {UCT_ATOMIC_OP_SWAP, b,     d,     "swap"}
+};
+
 class test_sep_uct_ops : public test_sep_uct_mode {
 protected:
     static const size_t mem_size = 128 * 1024;
@@ -305,21 +321,7 @@ TEST_P(test_sep_uct_ops, am_zcopy_arrives_with_headers_of_all_lengths)
 
 TEST_P(test_sep_uct_ops, atomics_without_result_change_memory)
 {
-    const uint64_t a = 0x8123456789abcdefull, b = 0xfedcba9876543210ull;
-    const uint32_t c = 0x89abcdef, d = 0xf6543210;
-    const struct {
-        uct_atomic_op_t op;
-        uint64_t        after64;
-        uint32_t        after32;
-        const char      *name;
-    } ops[] = {
-        {UCT_ATOMIC_OP_ADD, a + b, c + d, "add"},
-        {UCT_ATOMIC_OP_AND, a & b, c & d, "and"},
-        {UCT_ATOMIC_OP_OR,  a | b, c | d, "or"},
-        {UCT_ATOMIC_OP_XOR, a ^ b, c ^ d, "xor"}
-    };
-
-    for (auto &op : ops) {
+    for (auto &op : atomics) {
         if (m_local->attr().cap.atomic64.op_flags & UCS_BIT(op.op)) {
             check_atomic<uint64_t>(a, op.after64, op.name,
                                    [&](uint64_t addr, uct_rkey_t rkey,
@@ -339,22 +341,7 @@ TEST_P(test_sep_uct_ops, atomics_without_result_change_memory)
 
 TEST_P(test_sep_uct_ops, fetching_atomics_return_what_was_there)
 {
-    const uint64_t a = 0x8123456789abcdefull, b = 0xfedcba9876543210ull;
-    const uint32_t c = 0x89abcdef, d = 0xf6543210;
-    const struct {
-        uct_atomic_op_t op;
-        uint64_t        after64;
-        uint32_t        after32;
-        const char      *name;
-    } ops[] = {
-        {UCT_ATOMIC_OP_ADD,  a + b, c + d, "fadd"},
-        {UCT_ATOMIC_OP_AND,  a & b, c & d, "fand"},
-        {UCT_ATOMIC_OP_OR,   a | b, c | d, "for"},
-        {UCT_ATOMIC_OP_XOR,  a ^ b, c ^ d, "fxor"},
-        {UCT_ATOMIC_OP_SWAP, b,     d,     "swap"}
-    };
-
-    for (auto &op : ops) {
+    for (auto &op : atomics) {
         if (m_local->attr().cap.atomic64.fop_flags & UCS_BIT(op.op)) {
             check_atomic<uint64_t>(a, op.after64, op.name,
                                    [&](uint64_t addr, uct_rkey_t rkey,
@@ -376,9 +363,6 @@ TEST_P(test_sep_uct_ops, fetching_atomics_return_what_was_there)
 
 TEST_P(test_sep_uct_ops, compare_and_swap_only_swaps_when_equal)
 {
-    const uint64_t a = 0x8123456789abcdefull, b = 0xfedcba9876543210ull;
-    const uint32_t c = 0x89abcdef, d = 0xf6543210;
-
     for (int equal = 0; equal < 2; ++equal) {
         if (m_local->attr().cap.atomic64.fop_flags &
             UCS_BIT(UCT_ATOMIC_OP_CSWAP)) {
