@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sep/test_sep_uct.h>
+#include <sep/test_sep_uct_pack.h>
 
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
@@ -104,14 +104,6 @@ protected:
         while (!m_nodes.empty()) {
             m_nodes.pop_back();
         }
-    }
-
-    static size_t pack(void *dest, void *arg)
-    {
-        auto *data = (const bytes*)arg;
-
-        memcpy(dest, data->data(), data->size());
-        return data->size();
     }
 
     /* Messages start with their sender, and a number */

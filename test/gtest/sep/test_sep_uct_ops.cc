@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sep/test_sep_uct.h>
+#include <sep/test_sep_uct_pack.h>
 
 #include <uct/ib/sep/iface/sep_api.h>
 
-#include <algorithm>
 #include <algorithm>
 #include <cstring>
 
 using namespace sep_uct_test;
 
 namespace {
-
-size_t pack(void *dest, void *arg)
-{
-    const bytes *data = (const bytes*)arg;
-
-    std::copy(data->begin(), data->end(), (uint8_t*)dest);
-    return data->size();
-}
-
-void unpack(void *arg, const void *data, size_t length)
-{
-    ((bytes*)arg)->assign((const uint8_t*)data, (const uint8_t*)data + length);
-}
 
 /* Sizes around every limit up to and including the last one */
 std::vector<size_t> sizes(size_t last)

@@ -3,7 +3,7 @@
 #ifndef TEST_SEP_UCT_PAIR_H
 #define TEST_SEP_UCT_PAIR_H
 
-#include <sep/test_sep_uct.h>
+#include <sep/test_sep_uct_pack.h>
 
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
@@ -79,14 +79,6 @@ protected:
     bool has_ring() { return uct_sep_ring_tx_is_open(&txwq(0)->ring); }
 
     uct_sep_eager_ring_t *ring() { return txwq(1)->eager->ring; }
-
-    static size_t pack(void *dest, void *arg)
-    {
-        auto *data = (const bytes*)arg;
-
-        memcpy(dest, data->data(), data->size());
-        return data->size();
-    }
 
     /* By am_short, am_short_iov, am_bcopy */
     ucs_status_t send(unsigned how, const bytes &data)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sep/test_sep_uct.h>
+#include <sep/test_sep_uct_pack.h>
 
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/queue/sep_cq.inl>
@@ -11,19 +11,6 @@
 using namespace sep_uct_test;
 
 namespace {
-
-size_t pack(void *dest, void *arg)
-{
-    const bytes *data = (const bytes*)arg;
-
-    std::copy(data->begin(), data->end(), (uint8_t*)dest);
-    return data->size();
-}
-
-void unpack(void *arg, const void *data, size_t length)
-{
-    ((bytes*)arg)->assign((const uint8_t*)data, (const uint8_t*)data + length);
-}
 
 /* Settings of the data path, each in the modes where it could be different */
 class test_sep_uct_settings : public test_sep_uct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sep/test_sep_uct.h>
+#include <sep/test_sep_uct_pack.h>
 
 #include <common/seed.h>
 
@@ -303,14 +303,6 @@ private:
         });
         ++m_sent[to];
         EXPECT_TRUE(m_entity->wait([&]() { return m_outstanding == 0; }));
-    }
-
-    static size_t pack(void *dest, void *arg)
-    {
-        bytes *data = (bytes*)arg;
-
-        std::copy(data->begin(), data->end(), (uint8_t*)dest);
-        return data->size();
     }
 
     static void unpack(void *arg, const void *data, size_t length)
