@@ -12,11 +12,22 @@
 #include <string.h>
 
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
 /* Helpers of the engine tests: WQEs put together byte by byte, without the
  * structures under test, and a responder made of maps. */
+
+/** A value has the same name in mlx5dv.h. */
+#define EXPECT_SAME(name) EXPECT_EQ(int(MLX5_##name), int(MLX5SIM_##name))
+
+/** The row of a table is a test, by its name. */
+#define INSTANTIATE_ROWS(suite, rows) \
+    INSTANTIATE_TEST_SUITE_P(test_engine, suite, testing::ValuesIn(rows), \
+                             [](const auto &info) { \
+                                 return std::string(info.param.name); \
+                             })
 
 /** A send queue that is written in 16-byte units and wraps. It ends where its
  *  heap block ends, so that ASan sees every byte read beyond it. */
@@ -165,24 +176,26 @@ private:
 };
 
 
+/** What both sides of the tests have */
+enum {
+    REQ_QPN    = 0x111,
+    RESP_QPN   = 0x222,
+    REQ_PDN    = 7,
+    RESP_PDN   = 8,
+    LKEY       = 0x1000,  /* requester, writable */
+    LKEY_RO    = 0x1001,  /* requester, not writable */
+    LKEY_PD    = 0x1002,  /* requester's process, other PD */
+    RKEY       = 0x2000,  /* responder, everything allowed */
+    RKEY_LOCAL = 0x2001,  /* responder, local write only */
+    RKEY_PD    = 0x2002,  /* responder's process, other PD */
+    RKEY_READ  = 0x2003,  /* responder, remote read only */
+    BUF_SIZE   = 8192
+};
+
+
 /** Two connected queue pairs, their regions and the responder's receives. */
 class test_engine : public testing::Test {
 public:
-    enum {
-        REQ_QPN    = 0x111,
-        RESP_QPN   = 0x222,
-        REQ_PDN    = 7,
-        RESP_PDN   = 8,
-        LKEY       = 0x1000,  /* requester, writable */
-        LKEY_RO    = 0x1001,  /* requester, not writable */
-        LKEY_PD    = 0x1002,  /* requester's process, other PD */
-        RKEY       = 0x2000,  /* responder, everything allowed */
-        RKEY_LOCAL = 0x2001,  /* responder, local write only */
-        RKEY_PD    = 0x2002,  /* responder's process, other PD */
-        RKEY_READ  = 0x2003,  /* responder, remote read only */
-        BUF_SIZE   = 8192
-    };
-
     test_engine() :
         m_req_buf(BUF_SIZE), m_resp_buf(BUF_SIZE), m_sq(16), m_recv_status(0),
         m_peeks(0)
