@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 using insn_native::under_valgrind;
@@ -331,52 +332,83 @@ TEST_F(insn_signal, narrow_and_immediate_stores)
     EXPECT_EQ(0x43, m_device.shadow[BF + 3]);
 }
 
-TEST_F(insn_signal, loop_of_eight_byte_stores_traps_once)
+/* A WQEBB, copied in all the ways there are: one trap */
+struct copy_row {
+    const char *name;
+    bool       (*is_there)(); /* NULL: everywhere */
+    void       (*copy)(void *dst, void *src);
+    unsigned   stores;        /* 0: any number; the bytes once each */
+    bool       is_swapped;    /* each quadword */
+};
+
+void PrintTo(const copy_row &row, std::ostream *os)
 {
-    bf_copy_loop(reinterpret_cast<volatile uint64_t*>(bf()),
-                 reinterpret_cast<uint64_t*>(m_wqe));
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
+    *os << row.name;
 }
 
-TEST_F(insn_signal, unoptimised_loop_traps_once)
-{
-    bf_copy_loop_o0(reinterpret_cast<uint64_t*>(bf()),
-                    reinterpret_cast<uint64_t*>(m_wqe), 64);
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
-}
+#define HAS(feature) [] { return __builtin_cpu_supports(feature) != 0; }
+#define COPY(call)   [](void *dst, void *src) { call; }
+#define OF(type, p)  static_cast<type*>(p)
 
-TEST_F(insn_signal, byte_swapped_copies_trap_once)
+const unsigned OVERLAPPING = -1; /* any number, and bytes more than once */
+
+const copy_row COPIES[] = {
+    {"loop_of_eight_byte_stores", NULL,
+     COPY(bf_copy_loop(OF(uint64_t, dst), OF(uint64_t, src))), 0, false},
+    {"unoptimised_loop", NULL,
+     COPY(bf_copy_loop_o0(OF(uint64_t, dst), OF(uint64_t, src), 64)), 0, false},
+    {"byte_swapped", NULL,
+     COPY(bf_copy_swapped(OF(uint64_t, dst), OF(uint64_t, src))), 0, true},
+    {"movbe", HAS("movbe"),
+     COPY(bf_copy_movbe(OF(uint64_t, dst), OF(uint64_t, src))), 0, true},
+    {"inlined_sse", NULL, COPY(bf_copy_inline_sse(dst, src)), OVERLAPPING,
+     false},
+    {"inlined_avx2", HAS("avx2"), COPY(bf_copy_inline_avx2(dst, src)),
+     OVERLAPPING, false},
+    {"inlined_avx512", HAS("avx512f"), COPY(bf_copy_inline_avx512(dst, src)),
+     1, false},
+    {"high_zmm_register", HAS("avx512f"), COPY(bf_copy_high_zmm(dst, src)), 0,
+     false},
+    {"streaming_stores", NULL,
+     COPY(bf_copy_movnti(OF(long long, dst), OF(long long, src))), 8, false},
+    {"streaming_vector_stores", NULL, COPY(bf_copy_stream_sse(dst, src)), 4,
+     false},
+    {"streaming_zmm_store", HAS("avx512f"),
+     COPY(bf_copy_stream_avx512(dst, src)), 1, false},
+    {"rep_movsb", NULL, COPY(bf_copy_rep_movsb(dst, src, 64)), 1, false},
+};
+
+class insn_signal_copy : public insn_signal,
+                         public testing::WithParamInterface<copy_row> {};
+
+TEST_P(insn_signal_copy, traps_once)
 {
+    const copy_row &row = GetParam();
     uint64_t expected[8];
 
-    for (unsigned i = 0; i < 8; ++i) {
-        memcpy(&expected[i], m_wqe + (8 * i), 8);
-        expected[i] = __builtin_bswap64(expected[i]);
+    if ((row.is_there != NULL) && !row.is_there()) {
+        GTEST_SKIP() << "not on this processor";
     }
-    bf_copy_swapped(reinterpret_cast<volatile uint64_t*>(bf()),
-                    reinterpret_cast<uint64_t*>(m_wqe));
-    expect_exactly(expected, 64);
+    memcpy(expected, m_wqe, sizeof(expected));
+    for (uint64_t &word : expected) {
+        word = row.is_swapped ? __builtin_bswap64(word) : word;
+    }
+    row.copy(bf(), m_wqe);
     expect_traps(1);
+    if (row.stores == OVERLAPPING) {
+        expect_covered(expected, 64);
+        return;
+    }
+    expect_exactly(expected, 64);
+    if (row.stores != 0) {
+        EXPECT_EQ(row.stores, m_device.stores);
+    }
 }
 
-TEST_F(insn_signal, movbe_copy_traps_once)
-{
-    uint64_t expected[8];
-
-    if (!__builtin_cpu_supports("movbe")) {
-        GTEST_SKIP() << "no movbe on this processor";
-    }
-    for (unsigned i = 0; i < 8; ++i) {
-        memcpy(&expected[i], m_wqe + (8 * i), 8);
-        expected[i] = __builtin_bswap64(expected[i]);
-    }
-    bf_copy_movbe(reinterpret_cast<volatile uint64_t*>(bf()),
-                  reinterpret_cast<uint64_t*>(m_wqe));
-    expect_exactly(expected, 64);
-    expect_traps(1);
-}
+INSTANTIATE_TEST_SUITE_P(insn_signal, insn_signal_copy,
+                         testing::ValuesIn(COPIES), [](const auto &info) {
+                             return std::string(info.param.name);
+                         });
 
 TEST_F(insn_signal, glibc_memcpy_of_a_wqebb_traps_once)
 {
@@ -432,80 +464,6 @@ TEST_F(insn_signal, glibc_memset_of_every_size_has_no_byte_wrong)
         expect_traps(1);
         ASSERT_FALSE(HasFailure()) << n;
     }
-}
-
-TEST_F(insn_signal, inlined_sse_memcpy_traps_once)
-{
-    bf_copy_inline_sse(bf(), m_wqe);
-    expect_covered(m_wqe, 64);
-    expect_traps(1);
-}
-
-TEST_F(insn_signal, inlined_avx2_memcpy_traps_once)
-{
-    if (!__builtin_cpu_supports("avx2")) {
-        GTEST_SKIP() << "no avx2 on this processor";
-    }
-    bf_copy_inline_avx2(bf(), m_wqe);
-    expect_covered(m_wqe, 64);
-    expect_traps(1);
-}
-
-TEST_F(insn_signal, inlined_avx512_memcpy_traps_once)
-{
-    if (!__builtin_cpu_supports("avx512f")) {
-        GTEST_SKIP() << "no avx512f on this processor";
-    }
-    bf_copy_inline_avx512(bf(), m_wqe);
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
-    EXPECT_EQ(64u, m_device.lengths[0]);
-}
-
-TEST_F(insn_signal, high_zmm_registers_are_found_in_the_frame)
-{
-    if (!__builtin_cpu_supports("avx512f")) {
-        GTEST_SKIP() << "no avx512f on this processor";
-    }
-    bf_copy_high_zmm(bf(), m_wqe);
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
-}
-
-TEST_F(insn_signal, streaming_stores_trap_once)
-{
-    bf_copy_movnti(reinterpret_cast<long long*>(bf()),
-                   reinterpret_cast<long long*>(m_wqe));
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
-    EXPECT_EQ(8u, m_device.stores);
-}
-
-TEST_F(insn_signal, streaming_vector_stores_trap_once)
-{
-    bf_copy_stream_sse(bf(), m_wqe);
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
-    EXPECT_EQ(4u, m_device.stores);
-}
-
-TEST_F(insn_signal, streaming_zmm_store_traps_once)
-{
-    if (!__builtin_cpu_supports("avx512f")) {
-        GTEST_SKIP() << "no avx512f on this processor";
-    }
-    bf_copy_stream_avx512(bf(), m_wqe);
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
-    EXPECT_EQ(1u, m_device.stores);
-}
-
-TEST_F(insn_signal, rep_movsb_traps_once_and_is_one_report)
-{
-    bf_copy_rep_movsb(bf(), m_wqe, 64);
-    expect_exactly(m_wqe, 64);
-    expect_traps(1);
-    EXPECT_EQ(1u, m_device.stores);
 }
 
 TEST_F(insn_signal, rep_movs_off_a_boundary_is_reported_in_lines)
