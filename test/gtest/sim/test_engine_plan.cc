@@ -668,35 +668,29 @@ TEST_F(test_engine_plan, missing_peer_is_gone)
 
 TEST_F(test_engine_plan, silent_peer_is_tried_again)
 {
-    const mlx5sim_qp_t resp = m_resp;
+    const struct {
+        const char *fault;
+        unsigned   state, dest_qpn, type, pkey;
+    } rows[] = {
+        {"reset", MLX5SIM_QPS_RESET, REQ_QPN, MLX5SIM_QPT_RC, 0xffff},
+        {"init", MLX5SIM_QPS_INIT, REQ_QPN, MLX5SIM_QPT_RC, 0xffff},
+        {"error", MLX5SIM_QPS_ERR, REQ_QPN, MLX5SIM_QPT_RC, 0xffff},
+        {"peer", MLX5SIM_QPS_RTS, REQ_QPN + 1, MLX5SIM_QPT_RC, 0xffff},
+        {"type", MLX5SIM_QPS_RTS, REQ_QPN, MLX5SIM_QPT_UC, 0xffff},
+        {"pkey", MLX5SIM_QPS_RTS, REQ_QPN, MLX5SIM_QPT_RC, 0x8001}
+    };
 
     add_recv(0, 4096);
-    for (int fault = 0; fault < 6; ++fault) {
-        m_resp = resp;
-        switch (fault) {
-        case 0:
-            m_resp.state = MLX5SIM_QPS_RESET;
-            break;
-        case 1:
-            m_resp.state = MLX5SIM_QPS_INIT;
-            break;
-        case 2:
-            m_resp.state = MLX5SIM_QPS_ERR;
-            break;
-        case 3:
-            m_resp.dest_qpn = REQ_QPN + 1;
-            break;
-        case 4:
-            m_resp.type = MLX5SIM_QPT_UC;
-            break;
-        case 5:
-            m_resp.pkey = 0x8001;
-            break;
-        }
-        for_each_rc_request([this, fault]() {
+    for (const auto &row : rows) {
+        SCOPED_TRACE(row.fault);
+        m_resp.state    = row.state;
+        m_resp.dest_qpn = row.dest_qpn;
+        m_resp.type     = row.type;
+        m_resp.pkey     = row.pkey;
+        for_each_rc_request([this]() {
             memset(&m_plan, 0xa5, sizeof(m_plan));
             plan();
-            EXPECT_EQ(MLX5SIM_VERDICT_RETRY, m_plan.verdict) << fault;
+            EXPECT_EQ(MLX5SIM_VERDICT_RETRY, m_plan.verdict);
             EXPECT_EQ(0u, m_peeks);
             EXPECT_FALSE(m_plan.has_req_cqe);
             EXPECT_FALSE(m_plan.req_error);
