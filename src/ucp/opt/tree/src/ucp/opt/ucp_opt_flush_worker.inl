@@ -24,17 +24,19 @@ static void ucp_opt_worker_flush_completion(uct_completion_t *self)
     }
 }
 
-/* Make a request, of which only the completion is set, one that is waited
+/* Make a request, of whose completion only the count is set, one that is waited
  * for. */
 static UCS_F_ALWAYS_INLINE void
 ucp_opt_worker_flush_init(ucp_worker_h worker, ucp_request_t *req,
                           const ucp_request_param_t *param)
 {
-    req->flags                   = 0;
-    req->status                  = UCS_OK;
-    req->flush_worker.worker     = worker;
-    req->flush_worker.prog_id    = UCS_CALLBACKQ_ID_NULL;
-    req->flush_worker.comp_count = 1; /* for the transports */
+    req->flags                      = 0;
+    req->status                     = UCS_OK;
+    req->send.state.uct_comp.func   = ucp_opt_worker_flush_completion;
+    req->send.state.uct_comp.status = UCS_OK;
+    req->flush_worker.worker        = worker;
+    req->flush_worker.prog_id       = UCS_CALLBACKQ_ID_NULL;
+    req->flush_worker.comp_count    = 1; /* for the transports */
     ucp_opt_flush_worker_set_end(req, worker);
     ucp_request_set_send_callback_param(param, req, flush_worker);
 }
@@ -130,7 +132,8 @@ ucp_opt_worker_flush_slow(ucp_worker_h worker, ucp_request_t *req,
  * Flush of a worker with few endpoints: all are asked at once, with the request
  * as their completion, rather than one after the other from a progress
  * callback. No transport completes a flush while it is being called, so the
- * request is made complete when there is something to wait for.
+ * request is made complete, and the completion gets its function, when there is
+ * something to wait for.
  */
 static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
 ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
@@ -146,10 +149,9 @@ ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
     req = ucp_request_get_param(worker, param,
                                 {return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);});
 
-    comp         = &req->send.state.uct_comp;
-    comp->func   = ucp_opt_worker_flush_completion;
-    comp->count  = 1; /* for this function: transports count on one */
-    comp->status = UCS_OK;
+    comp        = &req->send.state.uct_comp;
+    comp->count = 1; /* for this function: transports count on one, and don't
+                        call anybody before */
 
     ep_ext = ucs_container_of(worker->all_eps.next, ucp_opt_ep_ext_t, ep_list);
     ep_ext = ucp_opt_worker_flush_lanes(worker, ep_ext, comp);
