@@ -670,14 +670,15 @@ TEST_F(test_engine_plan, silent_peer_is_tried_again)
 {
     const struct {
         const char *fault;
-        unsigned   state, dest_qpn, type, pkey;
+        unsigned   state, dest_qpn, type, pkey, psn;
     } rows[] = {
-        {"reset", MLX5SIM_QPS_RESET, REQ_QPN, MLX5SIM_QPT_RC, 0xffff},
-        {"init", MLX5SIM_QPS_INIT, REQ_QPN, MLX5SIM_QPT_RC, 0xffff},
-        {"error", MLX5SIM_QPS_ERR, REQ_QPN, MLX5SIM_QPT_RC, 0xffff},
-        {"peer", MLX5SIM_QPS_RTS, REQ_QPN + 1, MLX5SIM_QPT_RC, 0xffff},
-        {"type", MLX5SIM_QPS_RTS, REQ_QPN, MLX5SIM_QPT_UC, 0xffff},
-        {"pkey", MLX5SIM_QPS_RTS, REQ_QPN, MLX5SIM_QPT_RC, 0x8001}
+        {"reset", MLX5SIM_QPS_RESET, REQ_QPN, MLX5SIM_QPT_RC, 0xffff, 0},
+        {"init", MLX5SIM_QPS_INIT, REQ_QPN, MLX5SIM_QPT_RC, 0xffff, 0},
+        {"error", MLX5SIM_QPS_ERR, REQ_QPN, MLX5SIM_QPT_RC, 0xffff, 0},
+        {"peer", MLX5SIM_QPS_RTS, REQ_QPN + 1, MLX5SIM_QPT_RC, 0xffff, 0},
+        {"type", MLX5SIM_QPS_RTS, REQ_QPN, MLX5SIM_QPT_UC, 0xffff, 0},
+        {"pkey", MLX5SIM_QPS_RTS, REQ_QPN, MLX5SIM_QPT_RC, 0x8001, 0},
+        {"psn", MLX5SIM_QPS_RTS, REQ_QPN, MLX5SIM_QPT_RC, 0xffff, 1}
     };
 
     add_recv(0, 4096);
@@ -687,6 +688,7 @@ TEST_F(test_engine_plan, silent_peer_is_tried_again)
         m_resp.dest_qpn = row.dest_qpn;
         m_resp.type     = row.type;
         m_resp.pkey     = row.pkey;
+        m_resp.epsn     = m_req.psn + row.psn;
         for_each_rc_request([this]() {
             memset(&m_plan, 0xa5, sizeof(m_plan));
             plan();
@@ -698,6 +700,30 @@ TEST_F(test_engine_plan, silent_peer_is_tried_again)
             expect_resp_untouched();
         });
     }
+}
+
+/* Each packet but the last has the size of the path MTU */
+TEST_F(test_engine_plan, sides_with_another_mtu_understand_one_packet)
+{
+    m_resp.path_mtu = 2; /* 512, half of the requester's */
+    add_recv(0, 4096);
+    post_send(MLX5_OPCODE_SEND, 0, 512);
+    plan();
+    expect_req_success();
+    post_write(RKEY, 64, 512);
+    plan();
+    expect_req_success();
+
+    post_send(MLX5_OPCODE_SEND, 0, 513);
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    post_write(RKEY, 64, 513);
+    plan();
+    expect_nak(MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    m_sq.ctrl(0, MLX5_OPCODE_RDMA_READ, REQ_QPN, SIGNALED)
+        .raddr(resp_addr(64), RKEY).data(req_addr(), 513, LKEY).finish();
+    plan();
+    expect_local_error(MLX5_CQE_SYNDROME_BAD_RESP_ERR);
 }
 
 TEST_F(test_engine_plan, retries_exceeded)
@@ -776,6 +802,15 @@ TEST_F(test_engine_plan_uc, send_and_write_work)
     expect_req_success();
     execute();
     EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[1000], 100));
+}
+
+TEST_F(test_engine_plan_uc, any_message_may_be_the_next_one)
+{
+    m_resp.epsn = m_req.psn + 5;
+    post_write();
+    plan();
+    expect_req_success();
+    EXPECT_EQ(100u, m_plan.length);
 }
 
 TEST_F(test_engine_plan_uc, request_to_nobody_or_to_memory_gone_is_lost)
