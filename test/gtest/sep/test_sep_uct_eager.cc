@@ -203,6 +203,17 @@ protected:
         return is_true;
     }
 
+    /* A message each way between the first two, which connects them */
+    void greet()
+    {
+        for (unsigned i = 0; i < 2; ++i) {
+            ASSERT_TRUE(wait([&]() {
+                return send(i, 1 - i, 0, message_of(i, 16)) == UCS_OK;
+            }));
+        }
+        wait([&]() { return is_quiet(); });
+    }
+
     /* Send until a ring is open; everything is received */
     void open_ring(unsigned from, unsigned to)
     {
@@ -866,12 +877,7 @@ TEST_P(test_sep_uct_eager, who_was_asked_before_it_answered_gets_another_ring)
     if (m_nodes[0].e->is_on_hub()) {
         GTEST_SKIP() << "a hub has both ends of the ring";
     }
-    for (unsigned i = 0; i < 2; ++i) {
-        ASSERT_TRUE(wait([&]() {
-            return send(i, 1 - i, 0, message_of(i, 16)) == UCS_OK;
-        }));
-    }
-    wait([&]() { return is_quiet(); });
+    ASSERT_NO_FATAL_FAILURE(greet());
 
     /* The writer can't post anything */
     txwq(0, 1)->credits -= none;
@@ -931,12 +937,7 @@ TEST_P(test_sep_uct_eager, messages_of_a_ring_are_handled_after_a_failure)
     if (m_nodes[0].e->is_on_hub()) {
         GTEST_SKIP() << "a hub has both ends of the ring";
     }
-    for (unsigned i = 0; i < 2; ++i) {
-        ASSERT_TRUE(wait([&]() {
-            return send(i, 1 - i, 0, message_of(i, 16)) == UCS_OK;
-        }));
-    }
-    wait([&]() { return is_quiet(); });
+    ASSERT_NO_FATAL_FAILURE(greet());
 
     uct_sep_eager_report(m_nodes[1].e->sep(), txwq(1, 0), 1000);
     uct_sep_postlist_ring_any(m_nodes[1].e->sep());
