@@ -28,8 +28,8 @@ sep_use_ccache()
           :$PATH: != *:/usr/lib/ccache:* ]]; then
         export PATH=/usr/lib/ccache:$PATH
         # Paths in the checkout are relative to it; precompiled headers are hashed.
-        # What files have counts, not what the preprocessor alone makes of them:
-        # it does not know the macros of a #pragma GCC target.
+        # The contents of files are, rather than the output of the preprocessor:
+        # that alone does not define the macros of a #pragma GCC target.
         export CCACHE_BASEDIR=$SEP_TOP CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
         export CCACHE_SLOPPINESS=pch_defines,time_macros
         CCACHE_SLOPPINESS+=,include_file_mtime,include_file_ctime

@@ -50,7 +50,7 @@ public:
     /** @param usual  Cases without SEP_TEST_SECONDS and SEP_TEST_CASES. */
     explicit limit(unsigned usual);
 
-    /** Whether to do another one after this many. */
+    /** Whether to do another one after this many; the first one always. */
     bool allows(unsigned done) const;
 
 private:

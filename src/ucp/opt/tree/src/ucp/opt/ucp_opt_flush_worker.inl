@@ -150,8 +150,8 @@ ucp_opt_worker_flush(ucp_worker_h worker, const ucp_request_param_t *param)
                                 {return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);});
 
     comp        = &req->send.state.uct_comp;
-    comp->count = 1; /* for this function: transports count on one, and don't
-                        call anybody before */
+    comp->count = 1; /* for this function: transports count on from it, so the
+                        last one of them does not call anybody */
 
     ep_ext = ucs_container_of(worker->all_eps.next, ucp_opt_ep_ext_t, ep_list);
     ep_ext = ucp_opt_worker_flush_lanes(worker, ep_ext, comp);
