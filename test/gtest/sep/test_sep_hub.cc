@@ -69,7 +69,7 @@ TEST_F(test_sep_hub, all_workers_of_two_processes_use_one_queue_pair)
     send(*m_local, ep(1));
     send(*other, other->connect(m_peer->addr(0)));
     send(*other, other->connect(m_peer->addr(1)));
-    EXPECT_EQ(1u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(1u, m_local->num_qps());
     EXPECT_EQ(1u, m_peer->num_qps(0));
     EXPECT_EQ(2u, m_peer->num_received(0));
     EXPECT_EQ(2u, m_peer->num_received(1));

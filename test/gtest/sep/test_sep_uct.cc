@@ -433,6 +433,29 @@ entity::err_handler(void *arg, uct_ep_h ep, ucs_status_t status)
     return UCS_OK;
 }
 
+/* A field that changes in the async context of its worker */
+static unsigned read_count(uct_sep_iface_t *iface, const unsigned &field)
+{
+    ucs_async_context_t *async = iface->super.worker->async;
+    unsigned count;
+
+    UCS_ASYNC_BLOCK(async);
+    count = field;
+    UCS_ASYNC_UNBLOCK(async);
+    ucs_async_check_miss(async);
+    return count;
+}
+
+unsigned entity::num_qps()
+{
+    return read_count(sep(), sep()->conn.num_qp);
+}
+
+unsigned entity::num_links()
+{
+    return read_count(sep(), sep()->conn.num_links);
+}
+
 uint64_t entity::num_by_ring()
 {
     uct_sep_iface_t *iface = sep();

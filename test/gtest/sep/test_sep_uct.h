@@ -148,6 +148,9 @@ public:
     bool is_verbs() { return sep()->api->ops_mode & UCT_SEP_OPS_VERBS; }
     /* Messages that the interface has taken out of rings */
     uint64_t num_by_ring();
+    /* Connections, in use and in all: UCX's async thread accepts some */
+    unsigned num_qps();
+    unsigned num_links();
     uct_sep_ep_t *sep_ep(uct_ep_h ep)
     {
         return is_on_hub() ? ucs_derived_of(ep, uct_sep_hub_ep_t)->peer->ep

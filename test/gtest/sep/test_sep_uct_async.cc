@@ -118,7 +118,7 @@ TEST_P(test_sep_uct_async, no_receive_is_lost_with_a_connection)
         }));
         m_local->destroy(to_other);
     }
-    m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+    m_local->wait([&]() { return m_local->num_qps() == 0; });
 
     /* There are as many receives as at first: all of one window at once, from
      * peers that take some beforehand again */
@@ -277,7 +277,7 @@ TEST_P(test_sep_uct_async, a_peer_killed_within_a_message_keeps_no_receive)
         EXPECT_EQ(to_victim, m_local->failures[0].ep);
         m_local->failures.clear();
         m_local->destroy(to_victim);
-        m_local->wait([&]() { return m_local->sep()->conn.num_qp == 1; });
+        m_local->wait([&]() { return m_local->num_qps() == 1; });
     }
     expect_all_receives();
     EXPECT_TRUE(m_local->failures.empty());

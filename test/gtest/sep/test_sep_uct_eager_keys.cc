@@ -190,7 +190,7 @@ TEST_F(test_sep_uct_eager_keys, a_counter_comes_back_with_its_connection)
         uct_sep_link_fail(sep(0), txwq(0), UCS_ERR_CONNECTION_RESET);
         ASSERT_TRUE(wait([&]() { return m_e[0]->failures.size() > i; }));
         m_e[0]->destroy(m_ep[0]);
-        ASSERT_TRUE(wait([&]() { return sep(0)->conn.num_qp == 0; }));
+        ASSERT_TRUE(wait([&]() { return m_e[0]->num_qps() == 0; }));
         EXPECT_EQ(0u, num_counters());
         m_e[1]->destroy(m_ep[1]);
         for (unsigned j = 0; j < 2; ++j) {

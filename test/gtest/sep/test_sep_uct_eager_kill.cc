@@ -92,7 +92,7 @@ protected:
 
         m_local->destroy(ep);
         m_local->wait([&]() {
-            return (m_local->sep()->conn.num_qp == 0) && !has_ring();
+            return (m_local->num_qps() == 0) && !has_ring();
         });
         expect_intact();
     }

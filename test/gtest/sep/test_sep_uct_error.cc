@@ -70,7 +70,7 @@ protected:
                   uct_ep_put_short(ep, &data, sizeof(data), 0, 0));
         EXPECT_EQ(UCS_OK, uct_ep_flush(ep, 0, NULL));
         EXPECT_EQ(UCS_OK, uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, NULL));
-        m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+        m_local->wait([&]() { return m_local->num_qps() == 0; });
     }
 };
 
@@ -136,7 +136,7 @@ TEST_P(test_sep_uct_error, the_last_endpoint_may_be_destroyed_when_it_fails)
     m_local->destroy_failed = true;
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
-    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(0u, m_local->num_qps());
 }
 
 TEST_P(test_sep_uct_error, endpoints_of_a_broken_connection_may_be_destroyed)
@@ -147,7 +147,7 @@ TEST_P(test_sep_uct_error, endpoints_of_a_broken_connection_may_be_destroyed)
     m_local->destroy_failed = true;
     ASSERT_EQ(UCS_OK, uct_ep_am_short(ep(), 1, 0, NULL, 0));
     m_local->wait([&]() { return m_local->failures.size() == 2; });
-    m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+    m_local->wait([&]() { return m_local->num_qps() == 0; });
 }
 
 /* Was reported as a lack of resources, which a completion would have ended */
@@ -164,7 +164,7 @@ TEST_P(test_sep_uct_error, a_queue_pair_that_cannot_be_made_is_an_error)
         EXPECT_EQ(UCS_ERR_NO_MEMORY, uct_ep_am_short(ep(), 1, 0, NULL, 0));
         EXPECT_EQ(UCS_ERR_BUSY, uct_ep_pending_add(ep(), &req, 0));
     }
-    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(0u, m_local->num_qps());
 
     m_local->sep()->config.tx_queue_len = queue_len;
     connect();
@@ -272,7 +272,7 @@ TEST_P(test_sep_uct_error, a_new_endpoint_works_after_an_error)
         m_local->destroy(ep);
         EXPECT_EQ(0, memcmp(&data, m_peer->read(round * 8, 8).data(), 8));
     }
-    m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+    m_local->wait([&]() { return m_local->num_qps() == 0; });
 }
 
 TEST_P(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
@@ -425,7 +425,7 @@ TEST_P(test_sep_uct_error, malformed_addresses_are_refused)
     }
     /* Flags, reserved bytes, version at least */
     EXPECT_GE(refused, 3u);
-    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(0u, m_local->num_qps());
 }
 
 /* In the other process, which has not said yet what it says once */

@@ -109,7 +109,7 @@ protected:
             ASSERT_EQ(1u, comp.calls);
         }
         EXPECT_EQ(1u, m_local->failures.size());
-        m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+        m_local->wait([&]() { return m_local->num_qps() == 0; });
     }
 };
 
@@ -142,7 +142,7 @@ TEST_F(test_sep_uct_fault, a_peer_killed_while_connecting_is_reported_once)
         EXPECT_EQ(1u, m_local->failures.size()) << steps;
         uct_ep_pending_purge(ep(), [](uct_pending_req_t*, void*) {}, NULL);
         flush();
-        m_local->wait([&]() { return m_local->sep()->conn.num_qp == 0; });
+        m_local->wait([&]() { return m_local->num_qps() == 0; });
     }
 }
 

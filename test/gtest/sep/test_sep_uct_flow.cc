@@ -97,9 +97,9 @@ TEST_P(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
         EXPECT_EQ(UCS_OK, uct_ep_flush(eps.back(), 0, NULL));
     }
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_local->iface(), 0, NULL));
-    EXPECT_EQ(0u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(0u, m_local->num_qps());
     EXPECT_EQ(0u, m_peer->num_qps());
-    EXPECT_EQ(1u, m_local->sep()->conn.num_links);
+    EXPECT_EQ(1u, m_local->num_links());
 }
 
 TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
@@ -139,7 +139,7 @@ TEST_P(test_sep_uct_flow, all_endpoints_and_both_directions_share_a_connection)
     m_peer->send(m_local->addr(), 10, 100);
     m_local->wait([&]() { return m_local->messages.size() == 10; });
     flush();
-    EXPECT_EQ(1u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(1u, m_local->num_qps());
     EXPECT_EQ(1u, m_peer->num_qps());
 }
 
@@ -672,7 +672,7 @@ TEST_P(test_sep_uct_flow, a_connection_that_fails_wakes_a_sleeping_worker)
     ASSERT_EQ(UCT_SEP_CONN_MSG_REJ, msg.type);
 
     ASSERT_EQ(1, poll(&pfd, 1, wakeup_timeout_ms));
-    self->wait([&]() { return self->sep()->conn.num_qp == 0; });
+    self->wait([&]() { return self->num_qps() == 0; });
 }
 
 /* Whoever asks for connections decides how often that fails */

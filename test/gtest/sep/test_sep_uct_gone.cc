@@ -50,8 +50,8 @@ protected:
 
     bool is_as_before()
     {
-        return (m_server->sep()->conn.num_qp == 0) &&
-               (m_server->sep()->conn.num_links == 0);
+        return (m_server->num_qps() == 0) &&
+               (m_server->num_links() == 0);
     }
 
     std::unique_ptr<entity> m_server;
@@ -100,8 +100,8 @@ TEST_P(test_sep_uct_gone, nothing_is_left_of_connections_without_endpoints)
         client->destroy(ep);
         ASSERT_TRUE(m_server->wait([&]() {
             client->progress();
-            return is_as_before() && (client->sep()->conn.num_qp == 0) &&
-                   (client->sep()->conn.num_links == 0);
+            return is_as_before() && (client->num_qps() == 0) &&
+                   (client->num_links() == 0);
         }));
         ep = client->connect(m_server->addr());
     }
@@ -137,7 +137,7 @@ TEST_P(test_sep_uct_gone, connections_that_come_and_go_lose_nothing)
         if (seq % 200 == 0) {
             ASSERT_TRUE(m_server->wait([&]() {
                 client->progress();
-                return m_server->sep()->conn.num_qp == 0;
+                return m_server->num_qps() == 0;
             }));
         }
     }
@@ -210,7 +210,7 @@ TEST(test_sep_uct_gone_peer, an_operation_after_the_peer_has_closed_fails)
     EXPECT_TRUE(local->wait([&]() { return local->failures.size() == 1; }));
     local->destroy(ep);
     EXPECT_TRUE(local->wait([&]() {
-        return (local->sep()->conn.num_qp == 0) &&
-               (local->sep()->conn.num_links == 0);
+        return (local->num_qps() == 0) &&
+               (local->num_links() == 0);
     }));
 }

@@ -147,7 +147,7 @@ TEST_P(test_sep_uct_link, all_credits_come_back_after_a_failure)
         }
         ASSERT_TRUE(wait([&]() { return m_e[1]->failures.size() > round; }));
         m_e[1]->destroy(m_ep[1]);
-        ASSERT_TRUE(wait([&]() { return sep(1)->conn.num_qp == 0; }));
+        ASSERT_TRUE(wait([&]() { return m_e[1]->num_qps() == 0; }));
         EXPECT_EQ(sep(1)->config.cq_len, sep(1)->tx.cq_credits) << round;
     }
 }
@@ -169,7 +169,7 @@ TEST_P(test_sep_uct_link, it_goes_although_its_last_requests_say_nothing)
         EXPECT_FALSE(uct_sep_txwq_is_empty(m_e[1]->sep_ep(m_ep[1])->txwq));
         EXPECT_EQ(UCS_OK, uct_ep_flush(m_ep[1], UCT_FLUSH_FLAG_CANCEL, NULL));
         m_e[1]->destroy(m_ep[1]);
-        EXPECT_TRUE(wait([&]() { return sep(1)->conn.num_qp == 0; })) << api;
+        EXPECT_TRUE(wait([&]() { return m_e[1]->num_qps() == 0; })) << api;
         TearDown();
     }
 }
@@ -199,17 +199,17 @@ TEST_P(test_sep_uct_link, it_stays_while_completions_may_be_its_own)
     ASSERT_TRUE(wait([&]() { return !m_e[1]->failures.empty(); }));
     m_e[1]->destroy(m_ep[1]);
     ASSERT_TRUE(wait([&]() {
-        return (iface->conn.num_qp == 0) ||
+        return (m_e[1]->num_qps() == 0) ||
                (uct_sep_txwq_is_empty(txwq) &&
                 uct_sep_async_is_flushed(&txwq->conn.flush));
     }));
     for (unsigned i = 0; i < 100; ++i) {
         m_e[1]->progress();
     }
-    EXPECT_EQ(1u, iface->conn.num_qp);
+    EXPECT_EQ(1u, m_e[1]->num_qps());
 
     has_completions = 0;
-    EXPECT_TRUE(wait([&]() { return iface->conn.num_qp == 0; }));
+    EXPECT_TRUE(wait([&]() { return m_e[1]->num_qps() == 0; }));
     iface->api = api;
 }
 

@@ -409,7 +409,7 @@ TEST_P(test_sep_uct_ops, an_endpoint_to_oneself_works)
     EXPECT_EQ(0, memcmp(local.ptr() + 8, &data, sizeof(data)));
     EXPECT_EQ(0, memcmp(m_local->messages[0].data.data(), &data,
                         sizeof(data)));
-    EXPECT_EQ(1u, m_local->sep()->conn.num_qp);
+    EXPECT_EQ(1u, m_local->num_qps());
 }
 
 /* One of the two keys of a remote memory is nobody's: so it shows which one is

@@ -254,7 +254,7 @@ private:
             m_frozen = true;
             break;
         case OP_NUM_QPS:
-            *result = iface.sep()->conn.num_qp;
+            *result = iface.num_qps();
             break;
         case OP_NUM_FAILURES:
             *result = iface.failures.size();
