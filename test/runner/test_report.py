@@ -65,6 +65,18 @@ class Closing(unittest.TestCase):
                 self.assertEqual(log == logs, "    second 99" in lines)
                 self.assertEqual("0 passed, 1 failed", lines[-1])
 
+    def test_of_a_test_that_failed_its_own_lines_are_shown(self):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as log:
+            log.write("[ RUN      ] a.b\nother\n[       OK ] a.b (1 ms)\n"
+                      "[ RUN      ] a.bad\nrace\n" + "frame\n" * 100 +
+                      "[  FAILED  ] a.bad (1 ms)\n" + "after\n" * 100)
+            log.flush()
+            _, lines = closing([Result("threads", "sep_gtest", "a.bad", FAILED,
+                                       1.0, "exit", log.name)])
+        self.assertIn("    race", lines)
+        self.assertNotIn("    other", lines)
+        self.assertNotIn("    after", lines)
+
     def test_times_of_a_run_are_added(self):
         _, lines = closing(RESULTS)
         line, = [line for line in lines if line.startswith("unit sim_gtest")]

@@ -69,7 +69,8 @@ class Console:
         for each in failures[:_SHOWN]:
             for path in _files(each.log):
                 print(f"\n{self.path(path)}:")
-                print("\n".join("    " + line for line in tail(path, 40)))
+                print("\n".join("    " + line
+                                for line in said(path, each.test)))
         again = [each for each in results if each.before]
         if again:
             print(f"\nPassed at the second try: {len(again)}")
@@ -114,6 +115,18 @@ def tail(path, count=15):
             return file.read()[-20000:].splitlines()[-count:]
     except OSError:
         return []
+
+
+def said(path, name, count=40):
+    """What a test of GoogleTest printed first, where a sanitizer's report is,
+    or the last lines of the log of something else."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            _, began, text = file.read().partition(f"[ RUN      ] {name}\n")
+    except OSError:
+        return []
+    lines = text.partition(f"[  FAILED  ] {name} ")[0].splitlines()[:count]
+    return lines if began else tail(path, count)
 
 
 def time_table(results, times):
