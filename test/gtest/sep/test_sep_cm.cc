@@ -3,14 +3,14 @@
 #include <sep/test_sep_cm_user.h>
 #include <sep/count_handlers.h>
 
+#include <common/process.h>
 #include <common/seed.h>
 
 #include <gtest/gtest.h>
 
 #include <poll.h>
-#include <spawn.h>
+#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -19,8 +19,6 @@
 #include <vector>
 
 using namespace sep_cm_test;
-
-extern char **environ;
 
 namespace {
 
@@ -813,8 +811,6 @@ TEST_F(test_sep_cm, bad_parameters_are_refused)
 
 class test_sep_cm_processes : public test_sep_cm {
 protected:
-    static constexpr int CHILD_FD = 100;
-
     struct child {
         pid_t               pid;
         int                 fd;
@@ -825,52 +821,24 @@ protected:
     static child spawn(unsigned rank, unsigned count, unsigned loss,
                        uint64_t seed)
     {
-        std::string args[] = {
-            "/proc/self/exe",
-            "--gtest_filter=test_sep_cm_processes.DISABLED_child",
-            "--gtest_also_run_disabled_tests", "--gtest_brief=1"
-        };
-        std::vector<std::string> env_strings;
-        std::vector<char*> argv, env;
-        posix_spawn_file_actions_t actions;
+        process::changes what;
         int fds[2];
         child c;
 
         EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
-        posix_spawn_file_actions_init(&actions);
         c.output = tmpfile();
-        posix_spawn_file_actions_adddup2(&actions, fileno(c.output),
-                                         STDOUT_FILENO);
-        posix_spawn_file_actions_adddup2(&actions, fileno(c.output),
-                                         STDERR_FILENO);
-        /* last, as either file may have this very number here */
-        posix_spawn_file_actions_adddup2(&actions, fds[1], CHILD_FD);
-
-        for (char **e = environ; *e != nullptr; ++e) {
-            /* The parent may be one shard of several */
-            if (strncmp(*e, "GTEST_", 6) != 0) {
-                env.push_back(*e);
-            }
-        }
-        env_strings = {"TEST_SEP_CM_RANK=" + std::to_string(rank),
-                       "TEST_SEP_CM_COUNT=" + std::to_string(count),
-                       "TEST_SEP_CM_LOSS=" + std::to_string(loss),
-                       "TEST_SEP_CM_SEED=" + std::to_string(seed)};
-        for (auto &s : env_strings) {
-            env.push_back(&s[0]);
-        }
-        env.push_back(nullptr);
-        for (auto &s : args) {
-            argv.push_back(&s[0]);
-        }
-        argv.push_back(nullptr);
-
-        c.pid = -1;
-        EXPECT_EQ(0, posix_spawn(&c.pid, "/proc/self/exe", &actions, nullptr,
-                                 argv.data(), env.data()));
-        posix_spawn_file_actions_destroy(&actions);
+        c.fd     = fds[0];
+        what.set = {"TEST_SEP_CM_FD=" + std::to_string(fds[1]),
+                    "TEST_SEP_CM_RANK=" + std::to_string(rank),
+                    "TEST_SEP_CM_COUNT=" + std::to_string(count),
+                    "TEST_SEP_CM_LOSS=" + std::to_string(loss),
+                    "TEST_SEP_CM_SEED=" + std::to_string(seed)};
+        what.fds = {{fds[1], fds[1]},
+                    {fileno(c.output), STDOUT_FILENO},
+                    {fileno(c.output), STDERR_FILENO}};
+        c.pid = process::start_test("test_sep_cm_processes.DISABLED_child",
+                                    what);
         close(fds[1]);
-        c.fd = fds[0];
         return c;
     }
 
@@ -934,13 +902,10 @@ protected:
             write_all(c.fd, "q", 1);
         }
         for (auto &c : children) {
-            int status = -1;
-
-            if (HasFailure()) {
+            if (HasFailure() && (c.pid > 0)) {
                 kill(c.pid, SIGKILL);
             }
-            EXPECT_EQ(c.pid, waitpid(c.pid, &status, 0));
-            EXPECT_EQ(0, status) << output(c);
+            EXPECT_EQ(0, process::wait(c.pid)) << output(c);
             close(c.fd);
             fclose(c.output);
         }
@@ -957,6 +922,7 @@ TEST_F(test_sep_cm_processes, DISABLED_child)
         GTEST_SKIP() << "started by other tests";
     }
 
+    int fd         = atoi(getenv("TEST_SEP_CM_FD"));
     unsigned rank  = atoi(rank_str);
     unsigned count = atoi(getenv("TEST_SEP_CM_COUNT"));
     std::vector<uct_sep_peer_addr_t> addrs(count);
@@ -971,8 +937,8 @@ TEST_F(test_sep_cm_processes, DISABLED_child)
     }
 
     cm_user self(o);
-    ASSERT_TRUE(write_all(CHILD_FD, &self.addr, sizeof(self.addr)));
-    ASSERT_TRUE(read_all(CHILD_FD, addrs.data(), sizeof(addrs[0]) * count));
+    ASSERT_TRUE(write_all(fd, &self.addr, sizeof(self.addr)));
+    ASSERT_TRUE(read_all(fd, addrs.data(), sizeof(addrs[0]) * count));
 
     for (auto &addr : addrs) {
         conns.push_back(self.get(addr));
@@ -989,8 +955,8 @@ TEST_F(test_sep_cm_processes, DISABLED_child)
     }
     EXPECT_EQ(count, self.live_qps());
 
-    ASSERT_TRUE(write_all(CHILD_FD, &token, 1));
-    ASSERT_TRUE(read_all(CHILD_FD, &token, 1));
+    ASSERT_TRUE(write_all(fd, &token, 1));
+    ASSERT_TRUE(read_all(fd, &token, 1));
 }
 
 TEST_F(test_sep_cm_processes, two)

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <common/process.h>
 #include <sep/test_sep_uct.h>
 
 #include <infiniband/verbs.h>
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
-#include <vector>
 
 /*
  * What a test leaves behind on the software device, which is asked, whatever
@@ -26,8 +22,7 @@ namespace {
 
 std::string tool()
 {
-    char exe[4096];
-    ssize_t length;
+    std::string path = process::self();
 
     /* The device may be of another build, see config/run-test */
     for (const char *name : {"SEP_DEVICE_DIR", "SEP_BUILD_DIR"}) {
@@ -37,54 +32,7 @@ std::string tool()
             return std::string(build) + "/bin/mlx5sim-stat";
         }
     }
-
-    length = readlink("/proc/self/exe", exe, sizeof(exe));
-    if (length <= 0) {
-        return "";
-    }
-    std::string path(exe, length);
     return path.substr(0, path.rfind('/')) + "/../../bin/mlx5sim-stat";
-}
-
-/* What mlx5sim-stat prints; false if it fails. It needs nothing preloaded, and
- * with ThreadSanitizer's library would not start; the environment of this
- * process stays as it is, since other threads read it. */
-bool stat_output(std::string *text_p)
-{
-    std::string path   = tool();
-    const char *argv[] = {path.c_str(), "--json", NULL};
-    posix_spawn_file_actions_t actions;
-    std::vector<char*> envp;
-    int fds[2], ret, status = -1;
-    char buffer[4096];
-    ssize_t length;
-    pid_t pid;
-
-    for (char **variable = environ; *variable != NULL; ++variable) {
-        if (strncmp(*variable, "LD_PRELOAD=", strlen("LD_PRELOAD=")) != 0) {
-            envp.push_back(*variable);
-        }
-    }
-    envp.push_back(NULL);
-
-    if (pipe2(fds, O_CLOEXEC) != 0) {
-        return false;
-    }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
-    ret = posix_spawn(&pid, path.c_str(), &actions, NULL,
-                      const_cast<char**>(argv), envp.data());
-    posix_spawn_file_actions_destroy(&actions);
-    close(fds[1]);
-    while ((ret == 0) &&
-           ((length = TEMP_FAILURE_RETRY(
-                     read(fds[0], buffer, sizeof(buffer)))) > 0)) {
-        text_p->append(buffer, length);
-    }
-    close(fds[0]);
-    return (ret == 0) &&
-           (TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) == pid) &&
-           (status == 0);
 }
 
 /* What this process has on the device, by kind; false if that can't be had */
@@ -95,7 +43,10 @@ bool ask(std::map<std::string, long> *now_p)
     if (getenv("MLX5SIM_DIR") == nullptr) {
         return false; /* A real one */
     }
-    if (!stat_output(&text)) {
+    /* It needs nothing preloaded, and with ThreadSanitizer's library would not
+     * start */
+    if (process::run({tool(), "--json"}, {{}, {"LD_PRELOAD="}, {}}, &text) !=
+        0) {
         ADD_FAILURE() << tool() << " can't be asked for leaks";
         return false;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <common/process.h>
 #include <sep/test_sep_uct.h>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +15,6 @@
 #include <map>
 #include <set>
 #include <stdexcept>
-
-extern char **environ;
 
 namespace sep_uct_test {
 
@@ -367,61 +365,37 @@ TEST(DISABLED_test_sep_uct_peer, run)
 
 peer::peer(unsigned num_ifaces, const settings &config)
 {
-    std::vector<std::string> env;
-    std::vector<char*> envp;
-    int fds[2];
+    process::changes what;
+    int fds[2], null;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
         throw std::runtime_error("socketpair failed");
     }
 
-    for (char **e = environ; *e != NULL; ++e) {
-        env.push_back(*e);
-    }
-    env.push_back(std::string(env_peer_fd) + "=" + std::to_string(fds[1]));
-    env.push_back(std::string(env_peer_ifaces) + "=" +
-                  std::to_string(num_ifaces));
-    env.push_back(std::string(env_peer_config) + "=" + pack_settings(config));
-    for (auto &e : env) {
-        envp.push_back(&e[0]);
-    }
-    envp.push_back(NULL);
+    what.set = {std::string(env_peer_fd) + "=" + std::to_string(fds[1]),
+                std::string(env_peer_ifaces) + "=" +
+                        std::to_string(num_ifaces),
+                std::string(env_peer_config) + "=" + pack_settings(config)};
 
-    /* The link itself can't be run under valgrind */
-    char exe[4096] = "";
-    if (readlink("/proc/self/exe", exe, sizeof(exe) - 1) <= 0) {
-        throw std::runtime_error("readlink failed");
-    }
-
-    char filter[] = "--gtest_filter=DISABLED_test_sep_uct_peer.run";
-    char disabled[] = "--gtest_also_run_disabled_tests";
-    char brief[] = "--gtest_brief=1";
-    char output[] = "--gtest_output=";
-    char *argv[] = {exe, filter, disabled, brief, output, NULL};
-    posix_spawn_file_actions_t actions;
-
-    posix_spawn_file_actions_init(&actions);
-    /* Our end is not for other peers: they would keep it open */
-    posix_spawn_file_actions_adddup2(&actions, fds[1], fds[1]);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
-                                     O_WRONLY, 0); /* Errors are on stderr */
-    int ret = posix_spawn(&m_pid, exe, &actions, NULL, argv, envp.data());
-    posix_spawn_file_actions_destroy(&actions);
+    /* Our end is not for other peers: they would keep it open. Errors are on
+     * stderr. */
+    null     = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    what.fds = {{fds[1], fds[1]}, {null, STDOUT_FILENO}};
+    m_pid    = process::start_test("DISABLED_test_sep_uct_peer.run", what);
+    m_fd     = fds[0];
+    close(null);
     close(fds[1]);
-    m_fd = fds[0];
-    if (ret != 0) {
-        m_pid = -1;
+    if (m_pid < 0) {
         throw std::runtime_error("could not start the other process");
     }
 }
 
 peer::~peer()
 {
-    int status = 0;
-
     close(m_fd);
     if (m_pid > 0) {
-        EXPECT_EQ(m_pid, waitpid(m_pid, &status, 0));
+        int status = process::wait(m_pid);
+
         EXPECT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 0))
                 << "the other process ended with status " << status;
     }
@@ -429,10 +403,8 @@ peer::~peer()
 
 void peer::kill()
 {
-    int status;
-
     ::kill(m_pid, SIGKILL);
-    EXPECT_EQ(m_pid, waitpid(m_pid, &status, 0));
+    EXPECT_EQ(SIGKILL, process::wait(m_pid));
     m_pid = -1;
 }
 
