@@ -142,9 +142,7 @@ uct_sep_eager_returned(uct_sep_iface_t *iface, const struct mlx5_cqe64 *cqe,
 
     uct_sep_op_list_push(&iface->tx.free_ops, elem);
     txwq->eager->is_returning = 0;
-    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
-        uct_sep_eager_flush(iface, txwq);
-    }
+    uct_sep_eager_flush(iface, txwq);
 }
 
 /* Give back slots by a write. Two of them could be placed in either order, and
@@ -181,11 +179,16 @@ static int uct_sep_eager_owes(const uct_sep_txwq_t *txwq)
             uct_sep_ring_rx_max_owed(&txwq->eager->ring->rx));
 }
 
-/* Post what is due, as far as there are credits */
+/* Post what is due, as far as there are credits; nothing on a queue pair that
+ * has failed */
 static void uct_sep_eager_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_eager_peer_t *peer = txwq->eager;
     uct_sep_ring_msg_type_t type;
+
+    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
+        return;
+    }
 
     while (((type = uct_sep_ring_state_due(&peer->state)) !=
             UCT_SEP_RING_MSG_LAST) || uct_sep_eager_owes(txwq)) {
@@ -476,17 +479,6 @@ ucs_status_t uct_sep_eager_receive(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         return uct_sep_eager_bad(iface, txwq, type, "of a wrong length");
     }
 
-    if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) {
-        /* It is not answered, but what was written behind it is handled */
-        if ((type == UCT_SEP_RING_MSG_ACCEPT) && (txwq->eager != NULL) &&
-            (uct_sep_ring_state_receive(&txwq->eager->state,
-                                        UCT_SEP_RING_MSG_ACCEPT) ==
-             UCT_SEP_RING_ACT_OPENED)) {
-            uct_sep_eager_watch(iface, txwq->eager->ring);
-        }
-        return UCS_OK;
-    }
-
     peer = uct_sep_eager_peer(txwq);
     if (peer == NULL) {
         return UCS_OK; /* The peer goes on without a ring */
@@ -629,9 +621,7 @@ uct_sep_eager_sleep_t uct_sep_eager_prepare_sleep(uct_sep_iface_t *iface)
         }
 
         has_message |= ring->is_watched && !uct_sep_eager_is_drained(txwq);
-        if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
-            uct_sep_eager_revoke(iface, txwq);
-        }
+        uct_sep_eager_revoke(iface, txwq);
     }
 
     return (has_message || iface->eager.is_held) ? UCT_SEP_EAGER_AWAKE :
