@@ -201,28 +201,33 @@ ucs_status_t uct_sep_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     return UCS_OK;
 }
 
-void uct_sep_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
-                              void *arg)
+void uct_sep_ep_purge(ucs_queue_head_t *pending, unsigned *count_p,
+                      uct_pending_purge_callback_t cb, void *arg)
 {
-    uct_sep_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_ep_t);
-    uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     uct_pending_req_priv_queue_t *priv;
     uct_pending_req_t *req;
 
-    while (!ucs_queue_is_empty(&ep->pending)) {
-        priv = ucs_queue_pull_elem_non_empty(&ep->pending,
+    while (!ucs_queue_is_empty(pending)) {
+        priv = ucs_queue_pull_elem_non_empty(pending,
                                              uct_pending_req_priv_queue_t,
                                              queue_elem);
         req  = ucs_container_of(priv, uct_pending_req_t, priv);
-        --iface->conn.num_pending;
+        --*count_p;
         if (cb != NULL) {
             cb(req, arg);
         } else {
-            ucs_debug("endpoint %p: pending request %p is dropped", (void*)ep,
-                      (void*)req);
+            ucs_debug("pending request %p is dropped", (void*)req);
         }
     }
+}
 
+void uct_sep_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
+                              void *arg)
+{
+    uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
+
+    uct_sep_ep_purge(&ep->pending, &uct_sep_ep_iface(ep)->conn.num_pending, cb,
+                     arg);
     uct_sep_dispatch_remove(ep);
 }
 

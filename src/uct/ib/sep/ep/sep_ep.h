@@ -34,6 +34,12 @@ ucs_status_t uct_sep_ep_no_op_credits(uct_sep_ep_t *ep);
 ucs_status_t uct_sep_ep_no_am_credits(uct_sep_ep_t *ep);
 
 
+/** Give an endpoint's pending requests to a callback, if any, and count them
+ *  off those of its interface. */
+void uct_sep_ep_purge(ucs_queue_head_t *pending, unsigned *count_p,
+                      uct_pending_purge_callback_t cb, void *arg);
+
+
 /** Warn that an endpoint, @a arg, is destroyed with a pending request. */
 void uct_sep_ep_purge_warn(uct_pending_req_t *req, void *arg);
 

@@ -153,9 +153,6 @@ ucs_status_t uct_sep_hub_ep_pending_add(uct_ep_h tl_ep,
     uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
     ucs_status_t status        = UCS_OK;
 
-    UCS_STATIC_ASSERT(sizeof(uct_pending_req_priv_queue_t) <=
-                      UCT_PENDING_REQ_PRIV_LEN);
-
     uct_sep_hub_lock(iface->hub);
     if (ep->is_failed) {
         /* Waits to be purged */
@@ -183,24 +180,10 @@ ucs_status_t uct_sep_hub_ep_pending_add(uct_ep_h tl_ep,
 void uct_sep_hub_ep_pending_purge(uct_ep_h tl_ep,
                                   uct_pending_purge_callback_t cb, void *arg)
 {
-    uct_sep_hub_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
-    uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
-    uct_pending_req_priv_queue_t *priv;
-    uct_pending_req_t *req;
+    uct_sep_hub_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
 
-    while (!ucs_queue_is_empty(&ep->pending)) {
-        priv = ucs_queue_pull_elem_non_empty(&ep->pending,
-                                             uct_pending_req_priv_queue_t,
-                                             queue_elem);
-        req  = ucs_container_of(priv, uct_pending_req_t, priv);
-        --iface->num_pending;
-        if (cb != NULL) {
-            cb(req, arg);
-        } else {
-            ucs_debug("endpoint %p: request %p was purged", (void*)ep,
-                      (void*)req);
-        }
-    }
+    uct_sep_ep_purge(&ep->pending, &uct_sep_hub_ep_iface(ep)->num_pending, cb,
+                     arg);
 }
 
 /* Have it called again: when the core can send or, if it waits for something
