@@ -9,6 +9,7 @@
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/hub/sep_hub_ops.h>
 #include <uct/ib/sep/iface/sep_config.h>
+#include <uct/ib/sep/iface/sep_event.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
 #include <uct/ib/sep/open/sep_open.h>
 
@@ -16,12 +17,8 @@
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
 #include <ucs/debug/log.h>
-#include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
-#include <errno.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 
@@ -56,16 +53,10 @@ static int uct_sep_hub_mail_is_empty(uct_sep_hub_mail_t *mail)
 
 void uct_sep_hub_mail_notify(uct_sep_hub_iface_t *iface)
 {
-    uint64_t value = 1;
-
     __atomic_store_n(&iface->has_mail, 1, __ATOMIC_RELAXED);
     if (iface->is_armed) {
         iface->is_armed = 0;
-        if ((write(iface->event_fd, &value, sizeof(value)) < 0) &&
-            (errno != EAGAIN)) { /* EAGAIN: signalled already */
-            ucs_warn("%s: could not signal an event: %m",
-                     iface->hub->dev_name);
-        }
+        uct_sep_event_write(iface->hub->dev_name, iface->event_fd);
     }
 }
 
@@ -369,64 +360,30 @@ uct_sep_hub_iface_fence(uct_iface_h tl_iface, unsigned flags)
  * mail
  */
 
-static ucs_status_t
-uct_sep_hub_iface_epoll_add(uct_sep_hub_iface_t *iface, int epoll_fd, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-
-    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-        ucs_error("%s: epoll_ctl(ADD, fd=%d) failed: %m", iface->hub->dev_name,
-                  fd);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    return UCS_OK;
-}
-
 static ucs_status_t uct_sep_hub_iface_event_create(uct_sep_hub_iface_t *iface)
 {
-    uct_sep_hub_t *hub  = iface->hub;
-    ucs_status_t status = UCS_ERR_IO_ERROR;
+    uct_sep_hub_t *hub = iface->hub;
     int epoll_fd, event_fd, core_fd;
+    ucs_status_t status;
 
-    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (epoll_fd < 0) {
-        ucs_error("%s: epoll_create1() failed: %m", hub->dev_name);
-        goto err;
-    }
-
-    event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (event_fd < 0) {
-        ucs_error("%s: eventfd() failed: %m", hub->dev_name);
-        goto err_close_epoll;
-    }
-
-    status = uct_sep_hub_iface_epoll_add(iface, epoll_fd, event_fd);
+    status = uct_sep_event_open(hub->dev_name, &epoll_fd, &event_fd);
     if (status != UCS_OK) {
-        goto err_close_event;
+        return status;
     }
 
     uct_sep_hub_lock(hub);
     status = uct_iface_event_fd_get(&hub->core->super.super, &core_fd);
     if (status == UCS_OK) {
-        status = uct_sep_hub_iface_epoll_add(iface, epoll_fd, core_fd);
+        status = uct_sep_event_add_fd(hub->dev_name, epoll_fd, core_fd);
     }
     if (status == UCS_OK) {
         iface->event_fd = event_fd;
         iface->epoll_fd = epoll_fd;
+    } else {
+        close(event_fd);
+        close(epoll_fd);
     }
     uct_sep_hub_unlock(hub);
-    if (status != UCS_OK) {
-        goto err_close_event;
-    }
-
-    return UCS_OK;
-
-err_close_event:
-    close(event_fd);
-err_close_epoll:
-    close(epoll_fd);
-err:
     return status;
 }
 
@@ -476,7 +433,6 @@ uct_sep_hub_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     uct_sep_hub_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_hub_iface_t);
     uct_sep_hub_t *hub         = iface->hub;
     ucs_status_t status;
-    uint64_t value;
     int fd;
 
     status = uct_sep_hub_iface_event_fd_get(tl_iface, &fd);
@@ -485,10 +441,7 @@ uct_sep_hub_iface_event_arm(uct_iface_h tl_iface, unsigned events)
     }
 
     /* Before looking at the mail, so that nothing is lost in between */
-    if ((read(iface->event_fd, &value, sizeof(value)) < 0) &&
-        (errno != EAGAIN)) {
-        ucs_warn("%s: could not read an event: %m", hub->dev_name);
-    }
+    uct_sep_event_read(hub->dev_name, iface->event_fd);
 
     uct_sep_hub_lock(hub);
     uct_sep_hub_mail_clean(iface);

@@ -6,9 +6,8 @@
 
 #include <uct/ib/sep/iface/sep_event.h>
 
-#include <ucs/async/async.h>
 #include <ucs/debug/log.h>
-#include <ucs/time/time_def.h>
+#include <ucs/time/time.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/epoll.h>
@@ -17,72 +16,106 @@
 #include <unistd.h>
 
 
-static ucs_status_t uct_sep_event_add_fd(uct_sep_iface_t *iface, int fd)
+ucs_status_t uct_sep_event_add_fd(const char *name, int epoll_fd, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
-    if (epoll_ctl(iface->event.epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-        ucs_error("%s: epoll_ctl(ADD, fd=%d) failed: %m", iface->port.name, fd);
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        ucs_error("%s: epoll_ctl(ADD, fd=%d) failed: %m", name, fd);
         return UCS_ERR_IO_ERROR;
     }
 
     return UCS_OK;
 }
 
-static ucs_status_t uct_sep_event_create(uct_sep_iface_t *iface)
+ucs_status_t
+uct_sep_event_open(const char *name, int *epoll_fd_p, int *event_fd_p)
 {
-    ucs_status_t status = UCS_ERR_IO_ERROR;
-    int event_fd;
+    int epoll_fd, event_fd;
 
-    iface->event.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (iface->event.epoll_fd < 0) {
-        ucs_error("%s: epoll_create1() failed: %m", iface->port.name);
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_fd < 0) {
+        ucs_error("%s: epoll_create1() failed: %m", name);
         goto err;
     }
 
     event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (event_fd < 0) {
-        ucs_error("%s: eventfd() failed: %m", iface->port.name);
+        ucs_error("%s: eventfd() failed: %m", name);
         goto err_close_epoll;
     }
 
-    status = uct_sep_event_add_fd(iface, iface->cq.channel->fd);
-    if (status != UCS_OK) {
+    if (uct_sep_event_add_fd(name, epoll_fd, event_fd) != UCS_OK) {
         goto err_close_event;
     }
 
-    if (iface->own_cq.cq != NULL) {
-        status = uct_sep_event_add_fd(iface, iface->own_cq.channel->fd);
-        if (status != UCS_OK) {
-            goto err_close_event;
-        }
-    }
-
-    if (uct_sep_iface_shares_cq(iface)) {
-        status = uct_sep_event_add_fd(iface,
-                                      iface->cq_member.group->cq.channel->fd);
-        if (status != UCS_OK) {
-            goto err_close_event;
-        }
-    }
-
-    status = uct_sep_event_add_fd(iface, event_fd);
-    if (status != UCS_OK) {
-        goto err_close_event;
-    }
-
-    /* Read by the connection manager, and by who handles events of the
-     * device */
-    __atomic_store_n(&iface->event.event_fd, event_fd, __ATOMIC_RELEASE);
+    *epoll_fd_p = epoll_fd;
+    *event_fd_p = event_fd;
     return UCS_OK;
 
 err_close_event:
     close(event_fd);
 err_close_epoll:
-    close(iface->event.epoll_fd);
-    iface->event.epoll_fd = -1;
+    close(epoll_fd);
 err:
-    return status;
+    return UCS_ERR_IO_ERROR;
+}
+
+void uct_sep_event_write(const char *name, int event_fd)
+{
+    uint64_t value = 1;
+
+    if ((write(event_fd, &value, sizeof(value)) < 0) &&
+        (errno != EAGAIN)) { /* EAGAIN: signalled already */
+        ucs_warn("%s: could not signal an event: %m", name);
+    }
+}
+
+void uct_sep_event_read(const char *name, int event_fd)
+{
+    uint64_t value;
+
+    if ((read(event_fd, &value, sizeof(value)) < 0) && (errno != EAGAIN)) {
+        ucs_warn("%s: could not read an event: %m", name);
+    }
+}
+
+static ucs_status_t uct_sep_event_create(uct_sep_iface_t *iface)
+{
+    const struct ibv_comp_channel *channels[] = {
+        iface->cq.channel,
+        (iface->own_cq.cq == NULL) ? NULL : iface->own_cq.channel,
+        !uct_sep_iface_shares_cq(iface) ? NULL :
+                                          iface->cq_member.group->cq.channel
+    };
+    int epoll_fd, event_fd;
+    ucs_status_t status;
+    unsigned i;
+
+    status = uct_sep_event_open(iface->port.name, &epoll_fd, &event_fd);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < ucs_static_array_size(channels); ++i) {
+        if (channels[i] == NULL) {
+            continue;
+        }
+
+        status = uct_sep_event_add_fd(iface->port.name, epoll_fd,
+                                      channels[i]->fd);
+        if (status != UCS_OK) {
+            close(event_fd);
+            close(epoll_fd);
+            return status;
+        }
+    }
+
+    iface->event.epoll_fd = epoll_fd;
+    /* Read by the connection manager, and by who handles events of the
+     * device */
+    __atomic_store_n(&iface->event.event_fd, event_fd, __ATOMIC_RELEASE);
+    return UCS_OK;
 }
 
 void uct_sep_event_init(uct_sep_iface_t *iface)
@@ -106,32 +139,17 @@ void uct_sep_event_cleanup(uct_sep_iface_t *iface)
 
 void uct_sep_event_signal(uct_sep_iface_t *iface)
 {
-    int event_fd   = __atomic_load_n(&iface->event.event_fd, __ATOMIC_ACQUIRE);
-    uint64_t value = 1;
-    ssize_t ret;
+    int event_fd = __atomic_load_n(&iface->event.event_fd, __ATOMIC_ACQUIRE);
 
-    if (event_fd < 0) {
-        return;
-    }
-
-    ret = write(event_fd, &value, sizeof(value));
-    if ((ret < 0) && (errno != EAGAIN)) { /* EAGAIN: signalled already */
-        ucs_warn("%s: could not signal an event: %m", iface->port.name);
+    if (event_fd >= 0) {
+        uct_sep_event_write(iface->port.name, event_fd);
     }
 }
 
 void uct_sep_event_drain(uct_sep_iface_t *iface)
 {
-    uint64_t value;
-    ssize_t ret;
-
-    if (iface->event.event_fd < 0) {
-        return;
-    }
-
-    ret = read(iface->event.event_fd, &value, sizeof(value));
-    if ((ret < 0) && (errno != EAGAIN)) {
-        ucs_warn("%s: could not read an event: %m", iface->port.name);
+    if (iface->event.event_fd >= 0) {
+        uct_sep_event_read(iface->port.name, iface->event.event_fd);
     }
 }
 
@@ -169,7 +187,8 @@ static ucs_status_t uct_sep_event_create_timer(uct_sep_iface_t *iface)
         return UCS_ERR_IO_ERROR;
     }
 
-    status = uct_sep_event_add_fd(iface, iface->event.timer_fd);
+    status = uct_sep_event_add_fd(iface->port.name, epoll_fd,
+                                  iface->event.timer_fd);
     if (status != UCS_OK) {
         close(iface->event.timer_fd);
         iface->event.timer_fd = -1;

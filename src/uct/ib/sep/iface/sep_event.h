@@ -16,6 +16,24 @@ BEGIN_C_DECLS
  * is in sep_progress.h.
  */
 
+/**
+ * Make a descriptor to sleep on, with an event that others can signal.
+ *
+ * @param name  For messages.
+ *
+ * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
+ */
+ucs_status_t
+uct_sep_event_open(const char *name, int *epoll_fd_p, int *event_fd_p);
+
+/** Have it wake for another descriptor, too. As uct_sep_event_open(). */
+ucs_status_t uct_sep_event_add_fd(const char *name, int epoll_fd, int fd);
+
+/** Signal the event, or clear it. */
+void uct_sep_event_write(const char *name, int event_fd);
+void uct_sep_event_read(const char *name, int event_fd);
+
+
 /** Get the file descriptor, which the first call creates. Of
  *  uct_iface_ops_t. */
 ucs_status_t uct_sep_event_fd_get(uct_iface_h tl_iface, int *fd_p);
