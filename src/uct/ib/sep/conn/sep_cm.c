@@ -37,20 +37,8 @@
 static unsigned uct_sep_cm_num_keepalive;
 
 
-static inline khint32_t uct_sep_cm_peer_hash(const uct_sep_peer_addr_t *addr)
-{
-    /* Random already */
-    return (khint32_t)addr->iface.id;
-}
-
-static inline int uct_sep_cm_peer_equal(const uct_sep_peer_addr_t *addr1,
-                                        const uct_sep_peer_addr_t *addr2)
-{
-    return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
-}
-
 KHASH_IMPL(uct_sep_cm_peers, const uct_sep_peer_addr_t*, char, 0,
-           uct_sep_cm_peer_hash, uct_sep_cm_peer_equal)
+           uct_sep_peer_addr_hash, uct_sep_peer_addr_equal)
 
 
 #define uct_sep_cm_count_drop(_cm, _counter, _level, _fmt, ...) \
@@ -519,7 +507,7 @@ static ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,
     }
 
     uct_sep_cm_self_on_path(cm, peer->dev.path, &self);
-    uct_sep_conn_init(conn, peer, uct_sep_cm_peer_equal(peer, &self));
+    uct_sep_conn_init(conn, peer, uct_sep_peer_addr_equal(peer, &self));
 
     kh_put(uct_sep_cm_peers, &cm->peers, &conn->peer, &ret);
     if (ret == UCS_KH_PUT_FAILED) {

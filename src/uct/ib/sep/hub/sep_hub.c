@@ -42,19 +42,8 @@ static UCS_LIST_HEAD(uct_sep_hub_list);
 #define UCT_SEP_HUB_MAX_IFACES  (UINT16_MAX + 1)
 
 
-static inline khint32_t uct_sep_hub_peer_hash(const uct_sep_peer_addr_t *addr)
-{
-    return (khint32_t)addr->iface.id; /* Random already */
-}
-
-static inline int uct_sep_hub_peer_equal(const uct_sep_peer_addr_t *addr1,
-                                         const uct_sep_peer_addr_t *addr2)
-{
-    return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
-}
-
 KHASH_IMPL(uct_sep_hub_peers, const uct_sep_peer_addr_t*, uct_sep_hub_peer_t*,
-           1, uct_sep_hub_peer_hash, uct_sep_hub_peer_equal)
+           1, uct_sep_peer_addr_hash, uct_sep_peer_addr_equal)
 
 /*
  * Called by the core

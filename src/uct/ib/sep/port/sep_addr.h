@@ -5,6 +5,7 @@
 
 #include <uct/ib/sep/port/sep_addr_def.h>
 #include <infiniband/verbs.h>
+#include <string.h>
 
 BEGIN_C_DECLS
 
@@ -201,6 +202,19 @@ const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
 int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
                          const uct_sep_device_addr_t *dev,
                          const uct_sep_iface_addr_t *iface);
+
+
+/** For tables of peers. */
+static inline uint32_t uct_sep_peer_addr_hash(const uct_sep_peer_addr_t *addr)
+{
+    return (uint32_t)addr->iface.id; /* Random already */
+}
+
+static inline int uct_sep_peer_addr_equal(const uct_sep_peer_addr_t *addr1,
+                                          const uct_sep_peer_addr_t *addr2)
+{
+    return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
+}
 
 
 /** @return Whether an address is that of an interface on a hub. */
