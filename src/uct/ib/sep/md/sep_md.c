@@ -409,33 +409,25 @@ uct_sep_mem_advise(uct_md_h tl_md, uct_mem_h memh, void *addr, size_t length,
     return (advice == UCT_MADV_WILLNEED) ? UCS_OK : UCS_ERR_UNSUPPORTED;
 }
 
-static uct_md_ops_t uct_sep_md_ops = {
-    .close                  = uct_sep_md_close,
-    .query                  = uct_sep_md_query,
-    .mem_reg                = uct_sep_mem_reg,
-    .mem_dereg              = uct_sep_mem_dereg,
-    .mem_query              = uct_sep_compat_mem_query,
-    .mem_advise             = uct_sep_mem_advise,
-    .mkey_pack              = uct_sep_mkey_pack,
-    UCT_SEP_COMPAT_MD_OPS
-    .detect_memory_type     = UCT_SEP_COMPAT_STUB(
-                                      uct_md_detect_memory_type_func_t,
-                                      ucs_empty_function_return_unsupported)
-};
+#define UCT_SEP_MD_OPS(_mem_reg, _mem_dereg) \
+    { \
+        .close              = uct_sep_md_close, \
+        .query              = uct_sep_md_query, \
+        .mem_reg            = _mem_reg, \
+        .mem_dereg          = _mem_dereg, \
+        .mem_query          = uct_sep_compat_mem_query, \
+        .mem_advise         = uct_sep_mem_advise, \
+        .mkey_pack          = uct_sep_mkey_pack, \
+        UCT_SEP_COMPAT_MD_OPS \
+        .detect_memory_type = UCT_SEP_COMPAT_STUB( \
+                                      uct_md_detect_memory_type_func_t, \
+                                      ucs_empty_function_return_unsupported) \
+    }
 
-static uct_md_ops_t uct_sep_md_rcache_ops = {
-    .close                  = uct_sep_md_close,
-    .query                  = uct_sep_md_query,
-    .mem_reg                = uct_sep_mem_rcache_reg,
-    .mem_dereg              = uct_sep_mem_rcache_dereg,
-    .mem_query              = uct_sep_compat_mem_query,
-    .mem_advise             = uct_sep_mem_advise,
-    .mkey_pack              = uct_sep_mkey_pack,
-    UCT_SEP_COMPAT_MD_OPS
-    .detect_memory_type     = UCT_SEP_COMPAT_STUB(
-                                      uct_md_detect_memory_type_func_t,
-                                      ucs_empty_function_return_unsupported)
-};
+static uct_md_ops_t uct_sep_md_ops =
+        UCT_SEP_MD_OPS(uct_sep_mem_reg, uct_sep_mem_dereg);
+static uct_md_ops_t uct_sep_md_rcache_ops =
+        UCT_SEP_MD_OPS(uct_sep_mem_rcache_reg, uct_sep_mem_rcache_dereg);
 
 static ucs_status_t
 uct_sep_md_init_rcache(uct_sep_md_t *md, const uct_sep_md_config_t *config)
