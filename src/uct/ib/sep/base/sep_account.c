@@ -10,7 +10,6 @@
 
 #include <ucs/datastruct/khash.h>
 #include <ucs/datastruct/list.h>
-#include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>
@@ -20,7 +19,7 @@
 #include <infiniband/mlx5dv.h>
 
 
-/* By address: users of a register or page, or the size of an SRQ's queue */
+/* By address: users of a register or page */
 KHASH_MAP_INIT_INT64(uct_sep_account_users, unsigned long)
 
 
@@ -31,7 +30,6 @@ typedef struct {
     unsigned long                  values[UCT_SEP_ACCOUNT_LAST];
     khash_t(uct_sep_account_users) uuars;
     khash_t(uct_sep_account_users) uars;
-    khash_t(uct_sep_account_users) srqs;
 } uct_sep_account_t;
 
 
@@ -95,14 +93,12 @@ uct_sep_account_open(const struct ibv_context *context)
     ucs_strncpy_zero(account->dev_name, dev_name, sizeof(account->dev_name));
     kh_init_inplace(uct_sep_account_users, &account->uuars);
     kh_init_inplace(uct_sep_account_users, &account->uars);
-    kh_init_inplace(uct_sep_account_users, &account->srqs);
     ucs_list_add_tail(&uct_sep_accounts, &account->list);
     return account;
 }
 
 static void uct_sep_account_change(const struct ibv_context *context,
                                    uct_sep_account_item_t item, long count,
-                                   uct_sep_account_item_t bytes_item,
                                    long bytes)
 {
     uct_sep_account_t *account;
@@ -111,32 +107,24 @@ static void uct_sep_account_change(const struct ibv_context *context,
     account = uct_sep_account_open(context);
     if (account != NULL) {
         account->values[item] += count;
-        if (bytes_item != UCT_SEP_ACCOUNT_LAST) {
-            account->values[bytes_item] += bytes;
+        if (item >= UCT_SEP_ACCOUNT_QP) {
+            account->values[item - UCT_SEP_ACCOUNT_QP +
+                            UCT_SEP_ACCOUNT_QP_BYTES] += bytes;
         }
     }
     uct_sep_account_mutex_unlock(&uct_sep_account_lock);
 }
 
-static uct_sep_account_item_t
-uct_sep_account_bytes_item(uct_sep_account_item_t item)
-{
-    return (item == UCT_SEP_ACCOUNT_MR) ? UCT_SEP_ACCOUNT_MR_BYTES :
-                                          UCT_SEP_ACCOUNT_LAST;
-}
-
 void uct_sep_account_add(const struct ibv_context *context,
                          uct_sep_account_item_t item, size_t bytes)
 {
-    uct_sep_account_change(context, item, 1, uct_sep_account_bytes_item(item),
-                           bytes);
+    uct_sep_account_change(context, item, 1, bytes);
 }
 
 void uct_sep_account_remove(const struct ibv_context *context,
                             uct_sep_account_item_t item, size_t bytes)
 {
-    uct_sep_account_change(context, item, -1, uct_sep_account_bytes_item(item),
-                           -(long)bytes);
+    uct_sep_account_change(context, item, -1, -(long)bytes);
 }
 
 /* One more user of an address, or one less. @return How many distinct addresses
@@ -218,72 +206,38 @@ void uct_sep_account_remove_qp(struct ibv_qp *qp)
 /* mlx5dv_init_obj() would make libmlx5 leave the CQ alone; the CQ has the
  * length that ibv_create_cq() has rounded up, less the one that is never used
  * (libmlx5, verbs.c) */
-static long uct_sep_account_cq_bytes(const struct ibv_cq *cq)
+static size_t uct_sep_account_cq_bytes(const struct ibv_cq *cq)
 {
-    return (cq->cqe + 1l) * sizeof(struct mlx5_cqe64);
+    return (cq->cqe + 1ul) * sizeof(struct mlx5_cqe64);
 }
 
 void uct_sep_account_add_cq(const struct ibv_cq *cq)
 {
-    uct_sep_account_change(cq->context, UCT_SEP_ACCOUNT_CQ, 1,
-                           UCT_SEP_ACCOUNT_CQ_BYTES,
-                           uct_sep_account_cq_bytes(cq));
+    uct_sep_account_add(cq->context, UCT_SEP_ACCOUNT_CQ,
+                        uct_sep_account_cq_bytes(cq));
 }
 
 void uct_sep_account_remove_cq(const struct ibv_cq *cq)
 {
-    uct_sep_account_change(cq->context, UCT_SEP_ACCOUNT_CQ, -1,
-                           UCT_SEP_ACCOUNT_CQ_BYTES,
-                           -uct_sep_account_cq_bytes(cq));
+    uct_sep_account_remove(cq->context, UCT_SEP_ACCOUNT_CQ,
+                           uct_sep_account_cq_bytes(cq));
 }
 
-/* Only for a new queue, whose "tail" is its last work request */
-static unsigned long uct_sep_account_srq_bytes(struct ibv_srq *srq)
+/* The "tail" of a new queue is its last work request */
+size_t uct_sep_account_add_srq(struct ibv_srq *srq)
 {
     struct mlx5dv_srq dv_srq = {};
     struct mlx5dv_obj dv     = {};
+    size_t bytes             = 0;
 
     dv.srq.in  = srq;
     dv.srq.out = &dv_srq;
-    if (mlx5dv_init_obj(&dv, MLX5DV_OBJ_SRQ) != 0) {
-        return 0;
+    if (mlx5dv_init_obj(&dv, MLX5DV_OBJ_SRQ) == 0) {
+        bytes = (dv_srq.tail + 1ul) * dv_srq.stride;
     }
 
-    return (dv_srq.tail + 1ul) * dv_srq.stride;
-}
-
-void uct_sep_account_add_srq(struct ibv_srq *srq)
-{
-    unsigned long bytes = uct_sep_account_srq_bytes(srq);
-    uct_sep_account_t *account;
-
-    uct_sep_account_mutex_lock(&uct_sep_account_lock);
-    account = uct_sep_account_open(srq->context);
-    if (account != NULL) {
-        account->values[UCT_SEP_ACCOUNT_SRQ]       += 1;
-        account->values[UCT_SEP_ACCOUNT_SRQ_BYTES] += bytes;
-        uct_sep_account_use(&account->srqs, (uintptr_t)srq, bytes);
-    }
-    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
-}
-
-void uct_sep_account_remove_srq(struct ibv_srq *srq)
-{
-    uct_sep_account_t *account;
-    khiter_t iter;
-
-    uct_sep_account_mutex_lock(&uct_sep_account_lock);
-    account = uct_sep_account_open(srq->context);
-    if (account != NULL) {
-        account->values[UCT_SEP_ACCOUNT_SRQ] -= 1;
-        iter = kh_get(uct_sep_account_users, &account->srqs, (uintptr_t)srq);
-        if (iter != kh_end(&account->srqs)) {
-            account->values[UCT_SEP_ACCOUNT_SRQ_BYTES] -=
-                    kh_val(&account->srqs, iter);
-            kh_del(uct_sep_account_users, &account->srqs, iter);
-        }
-    }
-    uct_sep_account_mutex_unlock(&uct_sep_account_lock);
+    uct_sep_account_add(srq->context, UCT_SEP_ACCOUNT_SRQ, bytes);
+    return bytes;
 }
 
 unsigned long uct_sep_account_get(const struct ibv_context *context,

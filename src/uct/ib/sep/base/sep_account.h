@@ -27,7 +27,7 @@ typedef enum {
     UCT_SEP_ACCOUNT_TD,        /**< Thread domains */
     UCT_SEP_ACCOUNT_UAR,       /**< Distinct UAR pages that QPs ring on */
     UCT_SEP_ACCOUNT_UUAR,      /**< Distinct uUARs that QPs ring on */
-    UCT_SEP_ACCOUNT_QP,
+    UCT_SEP_ACCOUNT_QP,        /**< From here on, bytes follow in this order */
     UCT_SEP_ACCOUNT_CQ,
     UCT_SEP_ACCOUNT_SRQ,
     UCT_SEP_ACCOUNT_MR,
@@ -46,11 +46,11 @@ extern const char *uct_sep_account_names[UCT_SEP_ACCOUNT_LAST];
 
 
 /**
- * Count one object that has no queue.
+ * Count one object.
  *
  * @param [in] context  Device it is on.
- * @param [in] item     UCT_SEP_ACCOUNT_CONTEXT, _TD or _MR.
- * @param [in] bytes    Length of a memory region; 0 for others.
+ * @param [in] item     Not a _BYTES.
+ * @param [in] bytes    Of a memory region or a queue; 0 for others.
  */
 void uct_sep_account_add(const struct ibv_context *context,
                          uct_sep_account_item_t item, size_t bytes);
@@ -71,11 +71,8 @@ void uct_sep_account_add_cq(const struct ibv_cq *cq);
 /** The CQ is about to be destroyed. */
 void uct_sep_account_remove_cq(const struct ibv_cq *cq);
 
-/** Count a new SRQ. */
-void uct_sep_account_add_srq(struct ibv_srq *srq);
-
-/** The SRQ is about to be destroyed. */
-void uct_sep_account_remove_srq(struct ibv_srq *srq);
+/** Count a new SRQ. Returns its bytes, to remove it as UCT_SEP_ACCOUNT_SRQ. */
+size_t uct_sep_account_add_srq(struct ibv_srq *srq);
 
 
 /**

@@ -104,7 +104,7 @@ uct_sep_srq_init(uct_sep_srq_t *srq, const uct_sep_srq_params_t *params)
         goto err_free;
     }
 
-    uct_sep_account_add_srq(srq->srq);
+    srq->account = uct_sep_account_add_srq(srq->srq);
     return UCS_OK;
 
 err_free:
@@ -121,7 +121,8 @@ void uct_sep_srq_cleanup(uct_sep_srq_t *srq)
     unsigned i;
     int ret;
 
-    uct_sep_account_remove_srq(srq->srq);
+    uct_sep_account_remove(srq->srq->context, UCT_SEP_ACCOUNT_SRQ,
+                           srq->account);
     ret = ibv_destroy_srq(srq->srq);
     if (ret != 0) {
         ucs_warn("ibv_destroy_srq(0x%x) failed: %s", srq->srqn, strerror(ret));

@@ -78,6 +78,7 @@ struct uct_sep_srq {
     ucs_mpool_t       *mp;        /**< Pool of uct_sep_rx_desc_t */
     struct ibv_srq    *srq;
     uint32_t          srqn;
+    uint32_t          account;    /**< Bytes accounted for */
     const uct_sep_srq_ops_t *ops;
 };
 
