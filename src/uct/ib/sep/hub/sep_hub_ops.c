@@ -529,20 +529,5 @@ UCT_SEP_HUB_EP_DEFINE_ATOMIC_CSWAP(64)
 
 
 const uct_sep_ops_t uct_sep_hub_ops = {
-    .ep_put_short      = uct_sep_hub_ep_put_short,
-    .ep_put_bcopy      = uct_sep_hub_ep_put_bcopy,
-    .ep_put_zcopy      = uct_sep_hub_ep_put_zcopy,
-    .ep_get_bcopy      = uct_sep_hub_ep_get_bcopy,
-    .ep_get_zcopy      = uct_sep_hub_ep_get_zcopy,
-    .ep_am_short       = uct_sep_hub_ep_am_short,
-    .ep_am_short_iov   = uct_sep_hub_ep_am_short_iov,
-    .ep_am_bcopy       = uct_sep_hub_ep_am_bcopy,
-    .ep_am_zcopy       = uct_sep_hub_ep_am_zcopy,
-    .ep_atomic_cswap64 = uct_sep_hub_ep_atomic_cswap64,
-    .ep_atomic_cswap32 = uct_sep_hub_ep_atomic_cswap32,
-    .ep_atomic32_post  = uct_sep_hub_ep_atomic32_post,
-    .ep_atomic64_post  = uct_sep_hub_ep_atomic64_post,
-    .ep_atomic32_fetch = uct_sep_hub_ep_atomic32_fetch,
-    .ep_atomic64_fetch = uct_sep_hub_ep_atomic64_fetch,
-    .ep_flush          = uct_sep_hub_ep_flush
+    UCT_SEP_OPS_FOREACH_EP(UCT_SEP_OPS_INIT, hub)
 };

@@ -66,6 +66,33 @@ enum {
     _macro(wr,    UCT_SEP_OPS_VERBS | UCT_SEP_OPS_WR)
 
 
+/** Operations of UCT's endpoints in a data path. */
+#define UCT_SEP_OPS_FOREACH_EP(_macro, _arg) \
+    _macro(_arg, put_short) \
+    _macro(_arg, put_bcopy) \
+    _macro(_arg, put_zcopy) \
+    _macro(_arg, get_bcopy) \
+    _macro(_arg, get_zcopy) \
+    _macro(_arg, am_short) \
+    _macro(_arg, am_short_iov) \
+    _macro(_arg, am_bcopy) \
+    _macro(_arg, am_zcopy) \
+    _macro(_arg, atomic_cswap64) \
+    _macro(_arg, atomic_cswap32) \
+    _macro(_arg, atomic32_post) \
+    _macro(_arg, atomic64_post) \
+    _macro(_arg, atomic32_fetch) \
+    _macro(_arg, atomic64_fetch) \
+    _macro(_arg, flush)
+
+#define UCT_SEP_OPS_FIELD(_arg, _op) \
+    uct_ep_##_op##_func_t           ep_##_op;
+
+/** Initialisers of these fields; _name: of a row, with "ops_", or "hub". */
+#define UCT_SEP_OPS_INIT(_name, _op) \
+    .ep_##_op = uct_sep_##_name##_ep_##_op,
+
+
 /** The operations that depend on how work requests are posted. */
 typedef struct uct_sep_ops {
     uint64_t                        cap_flags; /**< UCT_IFACE_FLAG_xx of them */
@@ -77,25 +104,10 @@ typedef struct uct_sep_ops {
                                                     be posted */
     uint64_t                        atomic64;  /**< Atomics of 64 bits that can
                                                     be posted */
-    uct_ep_put_short_func_t         ep_put_short;
-    uct_ep_put_bcopy_func_t         ep_put_bcopy;
-    uct_ep_put_zcopy_func_t         ep_put_zcopy;
-    uct_ep_get_bcopy_func_t         ep_get_bcopy;
-    uct_ep_get_zcopy_func_t         ep_get_zcopy;
-    uct_ep_am_short_func_t          ep_am_short;
-    uct_ep_am_short_iov_func_t      ep_am_short_iov;
-    uct_ep_am_bcopy_func_t          ep_am_bcopy;
-    uct_ep_am_zcopy_func_t          ep_am_zcopy;
+    UCT_SEP_OPS_FOREACH_EP(UCT_SEP_OPS_FIELD, )
     /** With the eager channel, whether there is a ring or not. */
     uct_ep_am_short_func_t          ep_am_short_eager;
     uct_ep_am_bcopy_func_t          ep_am_bcopy_eager;
-    uct_ep_atomic_cswap64_func_t    ep_atomic_cswap64;
-    uct_ep_atomic_cswap32_func_t    ep_atomic_cswap32;
-    uct_ep_atomic32_post_func_t     ep_atomic32_post;
-    uct_ep_atomic64_post_func_t     ep_atomic64_post;
-    uct_ep_atomic32_fetch_func_t    ep_atomic32_fetch;
-    uct_ep_atomic64_fetch_func_t    ep_atomic64_fetch;
-    uct_ep_flush_func_t             ep_flush;
     /** Post a work request without data: a NOP or, with @a remote, an RDMA
      *  write of no bytes. Does not check credits. */
     void                            (*post_empty)(uct_sep_iface_t *iface,

@@ -71,22 +71,10 @@ void uct_sep_open_drop_unusable(uct_iface_attr_t *attr)
     }
 }
 
+#define UCT_SEP_OPEN_SET_OP(_ops, _op) \
+    ops->ep_##_op = (_ops)->ep_##_op;
+
 void uct_sep_open_set_ops(const uct_sep_ops_t *tx_ops, uct_iface_ops_t *ops)
 {
-    ops->ep_put_short      = tx_ops->ep_put_short;
-    ops->ep_put_bcopy      = tx_ops->ep_put_bcopy;
-    ops->ep_put_zcopy      = tx_ops->ep_put_zcopy;
-    ops->ep_get_bcopy      = tx_ops->ep_get_bcopy;
-    ops->ep_get_zcopy      = tx_ops->ep_get_zcopy;
-    ops->ep_am_short       = tx_ops->ep_am_short;
-    ops->ep_am_short_iov   = tx_ops->ep_am_short_iov;
-    ops->ep_am_bcopy       = tx_ops->ep_am_bcopy;
-    ops->ep_am_zcopy       = tx_ops->ep_am_zcopy;
-    ops->ep_atomic_cswap64 = tx_ops->ep_atomic_cswap64;
-    ops->ep_atomic_cswap32 = tx_ops->ep_atomic_cswap32;
-    ops->ep_atomic32_post  = tx_ops->ep_atomic32_post;
-    ops->ep_atomic64_post  = tx_ops->ep_atomic64_post;
-    ops->ep_atomic32_fetch = tx_ops->ep_atomic32_fetch;
-    ops->ep_atomic64_fetch = tx_ops->ep_atomic64_fetch;
-    ops->ep_flush          = tx_ops->ep_flush;
+    UCT_SEP_OPS_FOREACH_EP(UCT_SEP_OPEN_SET_OP, tx_ops)
 }

@@ -216,24 +216,9 @@
         .rma_max_iov       = UCT_SEP_WR_RMA_MAX_IOV, \
         .atomic32          = UCT_SEP_WR_ATOMIC32, \
         .atomic64          = UCT_SEP_WR_ATOMIC64, \
-        .ep_put_short      = uct_sep_ops_##_name##_ep_put_short, \
-        .ep_put_bcopy      = uct_sep_ops_##_name##_ep_put_bcopy, \
-        .ep_put_zcopy      = uct_sep_ops_##_name##_ep_put_zcopy, \
-        .ep_get_bcopy      = uct_sep_ops_##_name##_ep_get_bcopy, \
-        .ep_get_zcopy      = uct_sep_ops_##_name##_ep_get_zcopy, \
-        .ep_am_short       = uct_sep_ops_##_name##_ep_am_short, \
-        .ep_am_short_iov   = uct_sep_ops_##_name##_ep_am_short_iov, \
-        .ep_am_bcopy       = uct_sep_ops_##_name##_ep_am_bcopy, \
-        .ep_am_zcopy       = uct_sep_ops_##_name##_ep_am_zcopy, \
+        UCT_SEP_OPS_FOREACH_EP(UCT_SEP_OPS_INIT, ops_##_name) \
         .ep_am_short_eager = uct_sep_ops_##_name##_ep_am_short_eager, \
         .ep_am_bcopy_eager = uct_sep_ops_##_name##_ep_am_bcopy_eager, \
-        .ep_atomic_cswap64 = uct_sep_ops_##_name##_ep_atomic_cswap64, \
-        .ep_atomic_cswap32 = uct_sep_ops_##_name##_ep_atomic_cswap32, \
-        .ep_atomic32_post  = uct_sep_ops_##_name##_ep_atomic32_post, \
-        .ep_atomic64_post  = uct_sep_ops_##_name##_ep_atomic64_post, \
-        .ep_atomic32_fetch = uct_sep_ops_##_name##_ep_atomic32_fetch, \
-        .ep_atomic64_fetch = uct_sep_ops_##_name##_ep_atomic64_fetch, \
-        .ep_flush          = uct_sep_ops_##_name##_ep_flush, \
         .post_empty        = uct_sep_ops_##_name##_post_empty, \
         .post_header       = uct_sep_ops_##_name##_post_header, \
         .post_write        = uct_sep_ops_##_name##_post_write \
