@@ -7,7 +7,6 @@
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_stack.h>
 #include <uct/ib/sep/progress/sep_progress.h>
-#include <uct/ib/sep/progress/sep_progress_throttle.h>
 #include <uct/ib/sep/recv/sep_srq.h>
 #include <uct/ib/sep/throttle/sep_throttle.h>
 

@@ -21,15 +21,12 @@
 #include <uct/ib/sep/open/sep_select.h>
 #include <uct/ib/sep/port/sep_path.h>
 #include <uct/ib/sep/progress/sep_progress.h>
-#include <uct/ib/sep/progress/sep_progress_eager.h>
-#include <uct/ib/sep/progress/sep_progress_throttle.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
 #include <ucs/vfs/base/vfs_cb.h>
 #include <ucs/vfs/base/vfs_obj.h>
-#include <string.h>
 
 
 /* Software overhead of an operation; less than half of that of rc_mlx5 */

@@ -5,8 +5,9 @@
 #endif
 
 #include <uct/ib/sep/progress/sep_cqe.inl>
-#include <uct/ib/sep/progress/sep_progress_eager.h>
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/base/sep_rarely.h>
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_iface.h>

@@ -4,8 +4,9 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/progress/sep_progress_eager.h>
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/progress/sep_cqe.h>
+#include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_stack.h>
 

@@ -4,7 +4,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/sep/progress/sep_progress_throttle.h>
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/iface/sep_stack.h>
 

@@ -5,7 +5,7 @@
 #endif
 
 #include <uct/ib/sep/progress/sep_cqe.inl>
-#include <uct/ib/sep/progress/sep_progress_eager.h>
+#include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
 #include <uct/ib/sep/verbs/sep_verbs_srq.inl>
 

@@ -12,7 +12,7 @@
  * What progress keeps in an interface.
  */
 
-/** Share of a budget: sep_progress_throttle.h */
+/** Share of a budget: sep_progress.h */
 typedef struct uct_sep_progress_share {
     uct_sep_throttle_dev_t *dev;       /**< NULL if there is none */
     int32_t                held;       /**< What of tx.cq_credits is not to be
