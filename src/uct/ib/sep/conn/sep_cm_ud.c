@@ -15,11 +15,10 @@
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
-#include <ucs/sys/compiler.h>
+#include <ucs/sys/sys.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -636,28 +635,19 @@ uct_sep_cm_ud_qp_open(uct_sep_cm_t *cm, const uct_sep_cm_params_t *params)
 static ucs_status_t uct_sep_cm_ud_channel_create(uct_sep_cm_t *cm,
                                                  struct ibv_context *context)
 {
-    int flags;
+    ucs_status_t status;
 
     cm->channel = ibv_create_comp_channel(context);
     if (cm->channel == NULL) {
         ucs_error("%s: ibv_create_comp_channel() failed: %m", cm->name);
-        goto err;
+        return UCS_ERR_IO_ERROR;
     }
 
-    flags = fcntl(cm->channel->fd, F_GETFL);
-    if ((flags < 0) ||
-        (fcntl(cm->channel->fd, F_SETFL, flags | O_NONBLOCK) < 0)) {
-        ucs_error("%s: fcntl(completion channel fd %d, O_NONBLOCK) failed: %m",
-                  cm->name, cm->channel->fd);
-        goto err_destroy_channel;
+    status = ucs_sys_fcntl_modfl(cm->channel->fd, O_NONBLOCK, 0);
+    if (status != UCS_OK) {
+        ibv_destroy_comp_channel(cm->channel);
     }
-
-    return UCS_OK;
-
-err_destroy_channel:
-    ibv_destroy_comp_channel(cm->channel);
-err:
-    return UCS_ERR_IO_ERROR;
+    return status;
 }
 
 ucs_status_t uct_sep_cm_ud_open(uct_sep_cm_t *cm,
