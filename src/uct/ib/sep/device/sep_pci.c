@@ -8,7 +8,6 @@
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
-#include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,6 @@
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
-#include <errno.h>
 #include <string.h>
 
 /*

@@ -18,7 +18,6 @@
 #include <ucs/sys/math.h>
 #include <ucs/sys/stubs.h>
 #include <ucs/sys/string.h>
-#include <endian.h>
 
 
 static ucs_status_t
