@@ -408,6 +408,24 @@ TEST_F(test_sep_hub, a_flush_does_not_overtake_pending_requests)
     EXPECT_EQ(0u, flushed.calls);
 }
 
+/* What comes next in its place must stay as it is */
+TEST_F(test_sep_hub, a_pending_request_may_destroy_its_endpoint)
+{
+    std::vector<uint8_t> next, expected(sizeof(uct_sep_hub_ep_t), 0xff);
+    pending_req req;
+
+    send(*m_local, ep(0));
+    while (uct_ep_am_short(ep(0), 1, 0, NULL, 0) == UCS_OK);
+    req.func = [&]() {
+        m_local->destroy(ep(0));
+        next = expected;
+        return UCS_OK;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(0), &req.req, 0));
+    EXPECT_TRUE(m_local->wait([&]() { return !next.empty(); }));
+    EXPECT_EQ(expected, next);
+}
+
 /* UCP does that to an interface that it has no use for yet */
 TEST_F(test_sep_hub, an_interface_that_no_worker_progresses_can_be_progressed)
 {

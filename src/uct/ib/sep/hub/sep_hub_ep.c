@@ -124,7 +124,11 @@ void uct_sep_hub_ep_destroy(uct_ep_h tl_ep)
 
     uct_sep_hub_ep_drop_packed(ep);
     UCS_CLASS_CLEANUP(uct_base_ep_t, &ep->super);
-    ucs_free(ep);
+    if (ep->in_dispatch > 0) {
+        ep->peer = NULL; /* uct_sep_hub_ep_dispatch() does the rest */
+    } else {
+        ucs_free(ep);
+    }
 }
 
 /*
@@ -229,9 +233,16 @@ unsigned uct_sep_hub_ep_dispatch(uct_sep_hub_ep_t *ep)
     /* Off the queue while it is called: the callback may release it or add it
      * again */
     --iface->num_pending;
-    ep->in_dispatch = 1;
-    status          = req->func(req);
-    ep->in_dispatch = 0;
+    ++ep->in_dispatch;
+    status = req->func(req);
+    --ep->in_dispatch;
+    if (ep->peer == NULL) {
+        if (ep->in_dispatch == 0) {
+            ucs_free(ep);
+        }
+        return 1;
+    }
+
     if (status != UCS_OK) {
         ucs_queue_push_head(&ep->pending, &priv->queue_elem);
         ++iface->num_pending;

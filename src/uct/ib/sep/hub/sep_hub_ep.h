@@ -21,7 +21,8 @@ typedef struct uct_sep_hub_packed uct_sep_hub_packed_t;
 /** Endpoint. */
 struct uct_sep_hub_ep {
     uct_base_ep_t          super;
-    uct_sep_hub_peer_t     *peer;     /**< Holds a reference */
+    uct_sep_hub_peer_t     *peer;     /**< Holds a reference; NULL if a pending
+                                           request has destroyed the endpoint */
     uint64_t               route;     /**< uct_sep_hub_route_t of the remote
                                            interface */
     uint16_t               mark;      /**< Send queue's index after the last
@@ -35,8 +36,8 @@ struct uct_sep_hub_ep {
                                             worker's thread */
     /** A fence came while something was packed */
     uint8_t                is_fenced UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
-    uint8_t                in_dispatch; /**< A pending request is being
-                                             called */
+    uint8_t                in_dispatch; /**< Pending requests being called,
+                                             which may progress */
     uct_sep_hub_packed_t   *packed;   /**< To be sent before all else */
     ucs_queue_head_t       pending;   /**< Requests; worker's thread */
     ucs_list_link_t        ops;       /**< uct_sep_hub_op_t; worker's thread */
