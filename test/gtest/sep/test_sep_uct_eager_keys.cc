@@ -118,6 +118,26 @@ TEST_F(test_sep_uct_eager_keys, a_ring_comes_back_with_all_its_messages)
     ASSERT_TRUE(wait([&]() { return is_quiet(); }));
 }
 
+/* What comes on it counts, but nothing can be sent */
+TEST_F(test_sep_uct_eager_keys, a_failed_connection_is_not_answered)
+{
+    uct_sep_ring_body_t body = {};
+
+    make();
+    ASSERT_NO_FATAL_FAILURE(open_ring());
+    uct_sep_txwq_t *failed = txwq(1);
+    uct_sep_link_fail(sep(1), failed, UCS_ERR_CONNECTION_RESET);
+    uint16_t posted = failed->sw_pi;
+
+    body.offer.slot_size = UCT_SEP_RING_SLOT_ALIGN;
+    body.offer.slots     = UCT_SEP_RING_MAX_SLOTS;
+    EXPECT_EQ(UCS_OK,
+              uct_sep_eager_receive(
+                      sep(1), failed, UCT_SEP_RING_MSG_OFFER, &body,
+                      uct_sep_ring_body_size(UCT_SEP_RING_MSG_OFFER)));
+    EXPECT_EQ(posted, failed->sw_pi);
+}
+
 /* What is read of a body is what has come */
 TEST_F(test_sep_uct_eager_keys, control_messages_have_their_own_length)
 {
