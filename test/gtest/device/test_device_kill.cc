@@ -70,14 +70,19 @@ protected:
 
     void step_and_kill(action act, unsigned stride);
     bool has_opened_channel();
+    bool has_failed_to_write();
     void step(int request, long signal);
     int expect_stop(int signal, int other = 0);
+    void run_until(const std::function<bool()> &is_there);
     bool has_ended(int index);
-    void pid_comes_round(uint8_t *page, size_t size, int prot);
+    void pid_comes_round(uint8_t *page, size_t size, int prot,
+                         bool late = false);
 
     static void survivor(rank &r, action act);
     static void sender(rank &r);
     static void victim(rank &r, uint64_t round, action act);
+
+    int m_traced = 2;
 };
 
 
@@ -419,19 +424,39 @@ void test_device_kill::step_and_kill(action act, unsigned stride)
 
 void test_device_kill::step(int request, long signal)
 {
-    ASSERT_EQ(0, ptrace((__ptrace_request)request, pid(2), nullptr, signal));
+    ASSERT_EQ(0, ptrace((__ptrace_request)request, pid(m_traced), nullptr,
+                        signal));
 }
 
-/* Wait until the victim has stopped by one of two signals. @return which */
+/* Wait until who is traced has stopped by one of two signals. @return which */
 int test_device_kill::expect_stop(int signal, int other)
 {
     int status, stop;
 
-    EXPECT_EQ(pid(2), waitpid(pid(2), &status, 0));
+    EXPECT_EQ(pid(m_traced), waitpid(pid(m_traced), &status, 0));
     EXPECT_TRUE(WIFSTOPPED(status)) << status;
     stop = WSTOPSIG(status);
     EXPECT_TRUE((stop == signal) || (stop == other)) << "signal " << stop;
     return stop;
+}
+
+/* Let who is traced go from one system call to the next, until it is there */
+void test_device_kill::run_until(const std::function<bool()> &is_there)
+{
+    uint64_t end = now_ms() + patience_ms;
+    long signal  = 0;
+    int stop;
+
+    expect_stop(SIGSTOP);
+    ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, pid(m_traced), nullptr,
+                        PTRACE_O_TRACESYSGOOD));
+    while (!is_there()) {
+        ASSERT_LT(now_ms(), end);
+        step(PTRACE_SYSCALL, signal);
+        stop = expect_stop(SIGTRAP | 0x80, SIGBUS);
+        ASSERT_FALSE(HasFailure());
+        signal = (stop == SIGBUS) ? SIGBUS : 0;
+    }
 }
 
 /* Whether the process 2 is at the end of a system call that opened a channel */
@@ -449,6 +474,17 @@ bool test_device_kill::has_opened_channel()
     iovec remote = {(void*)regs.rsi, sizeof(path) - 1};
     return (process_vm_readv(pid(2), &local, 1, &remote, 1, 0) > 0) &&
            (strstr(path, "/chan.") != nullptr);
+}
+
+/* Whether who is traced is at the end of a system call that could not write to
+ * another's memory */
+bool test_device_kill::has_failed_to_write()
+{
+    user_regs_struct regs;
+
+    return (ptrace(PTRACE_GETREGS, pid(m_traced), nullptr, &regs) == 0) &&
+           (regs.orig_rax == SYS_process_vm_writev) &&
+           ((long)regs.rax == -EFAULT);
 }
 
 bool test_device_kill::has_ended(int index)
@@ -563,11 +599,18 @@ pid_t start_impostor(pid_t pid)
 }
 
 /* Rank 0 writes to the memory of rank 1 at @a page; that has been killed, and
- * another process, where the page is protected by @a prot, has its pid. */
-void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot)
+ * another process, where the page is protected by @a prot, has its pid.
+ * @param late  That happens when rank 0 is about to write in the way of
+ *              debuggers, as the page is protected. */
+void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot,
+                                       bool late)
 {
     pid_t impostor, owner;
     int status;
+
+    if (late) {
+        set_env("MLX5SIM_EXEC", "sync"); /* By the thread that is traced */
+    }
 
     auto body = [&](rank &r) {
         qp_options options;
@@ -579,6 +622,7 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot)
             ibv_mr *mr = ibv_reg_mr(s.c.pd, page, size, all_access);
 
             REQUIRE(mr != nullptr);
+            REQUIRE_EQ(0, mprotect(page, size, prot));
             r.word(WORD_RKEY)   = mr->rkey;
             r.word(WORD_VICTIM) = getpid();
             for (;;) {
@@ -589,7 +633,13 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot)
         send_wr wr(IBV_WR_RDMA_WRITE, 1, {s.mem.sge(0, 8)});
 
         memset(s.mem.data, 0xee, 8);
-        r.wait_word(WORD_KILLED, 1);
+        if (late) {
+            r.wait_word(WORD_RKEY, 1);
+            REQUIRE_EQ(0, ptrace(PTRACE_TRACEME, 0, nullptr, nullptr));
+            raise(SIGSTOP);
+        } else {
+            r.wait_word(WORD_KILLED, 1);
+        }
         wr.wr.rdma.remote_addr = (uintptr_t)page;
         wr.wr.rdma.rkey        = r.word(WORD_RKEY);
         s.q.send(wr);
@@ -603,6 +653,12 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot)
                has_ended(1);
     }));
     ASSERT_NE(0, owner);
+    if (late) {
+        m_traced = 0;
+        ASSERT_NO_FATAL_FAILURE(run_until([&]() {
+            return has_failed_to_write();
+        }));
+    }
 
     kill(1);
     EXPECT_EQ(SIGKILL, finish(1));
@@ -618,6 +674,9 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot)
 
     EXPECT_EQ(owner, impostor);
     word(WORD_KILLED) = 1;
+    if (late) {
+        step(PTRACE_DETACH, 0);
+    }
     finish_all();
     EXPECT_EQ(0, page[0]) << "of the process that has its pid now";
     EXPECT_EQ(0, ::kill(impostor, SIGKILL));
@@ -662,6 +721,14 @@ TEST_F(test_device_kill, one_whose_pid_is_anothers_with_protected_memory)
     pid_comes_round(page.data, page.size, PROT_READ);
 }
 
+/* Whoever is killed after it was found alive */
+TEST_F(test_device_kill, one_whose_pid_becomes_anothers_meanwhile)
+{
+    shared_page page;
+
+    pid_comes_round(page.data, page.size, PROT_READ, true);
+}
+
 /* Who writes an event must not be ended by SIGPIPE */
 TEST_F(test_device_kill, reader_of_a_channel_when_an_event_is_written)
 {
@@ -698,21 +765,7 @@ TEST_F(test_device_kill, reader_of_a_channel_when_an_event_is_written)
         raise(SIGSTOP);
     });
 
-    expect_stop(SIGSTOP);
-    ASSERT_EQ(0, ptrace(PTRACE_SETOPTIONS, pid(2), nullptr,
-                        PTRACE_O_TRACESYSGOOD));
-    long signal  = 0;
-    uint64_t end = now_ms() + patience_ms;
-    while (!has_opened_channel()) {
-        int stop;
-
-        ASSERT_LT(now_ms(), end);
-        step(PTRACE_SYSCALL, signal);
-        stop = expect_stop(SIGTRAP | 0x80, SIGBUS);
-        ASSERT_FALSE(HasFailure());
-        signal = (stop == SIGBUS) ? SIGBUS : 0;
-    }
-
+    ASSERT_NO_FATAL_FAILURE(run_until([&]() { return has_opened_channel(); }));
     kill(1);
     EXPECT_EQ(SIGKILL, finish(1));
     step(PTRACE_CONT, 0);
