@@ -5,7 +5,7 @@
  * a completion instead of on their own.
  */
 
-#include <device/device.h>
+#include <device/device_wqe.h>
 
 #include <cstring>
 
@@ -100,6 +100,29 @@ TEST_F(test_device_pcie, writes_and_sends_are_counted)
         l.scq.good();
         l.rcq.good();
         expect(before, 2, 4);
+    });
+}
+
+/* What is copied behind the end of a work request, up to that of its block, is
+ * taken with it */
+TEST_F(test_device_pcie, a_block_takes_one_signal)
+{
+    run(1, [this](rank&) {
+        loop l(false);
+        raw_sq sq(l.q.v);
+
+        long before = 0;
+
+        /* the first finds out where the page is */
+        for (unsigned i = 0; i < 5; ++i) {
+            raw_wqe w(sq, MLX5_OPCODE_RDMA_WRITE);
+
+            w.raddr(l.mem.addr(2048), l.mem.mr->rkey).data(l.mem.sge(0, 8));
+            w.post(true);
+            l.scq.good();
+            before = (i == 0) ? stat_total("traps") : before;
+        }
+        REQUIRE_EQ(4, stat_total("traps") - before);
     });
 }
 
