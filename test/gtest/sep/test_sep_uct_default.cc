@@ -332,4 +332,19 @@ TEST_F(test_sep_uct_default, who_asks_for_a_category_gets_it_or_an_error)
     EXPECT_EQ("static", talk({{"CATEGORY", "auto"}}));
 }
 
+/* More than a few buffers are for who receives */
+TEST_F(test_sep_uct_default, who_only_sends_has_few_receives)
+{
+    auto owner = entity::create();
+    ASSERT_TRUE(owner != nullptr);
+    auto quiet = entity::create(*owner, settings(), entity::editor(), false);
+    ASSERT_TRUE(quiet != nullptr);
+
+    uint32_t few = quiet->sep()->srq.filled;
+    uct_iface_progress_enable(quiet->iface(), UCT_PROGRESS_SEND);
+    EXPECT_EQ(few, quiet->sep()->srq.filled);
+    uct_iface_progress_enable(quiet->iface(), UCT_PROGRESS_RECV);
+    EXPECT_LT(few, quiet->sep()->srq.filled);
+}
+
 } // namespace
