@@ -759,8 +759,13 @@ TEST_F(test_device_error, objects_in_use_are_not_given_back)
 {
     run(1, [](rank&) {
         loop l;
+        srq shared(l.c, 4);
+        qp_options options;
 
+        options.srq = shared.v;
+        qp receiver(l.c, l.rcq, l.rcq, options);
         REQUIRE_EQ(EBUSY, ibv_destroy_cq(l.scq.v));
+        REQUIRE_EQ(EBUSY, ibv_destroy_srq(shared.v));
         REQUIRE_EQ(EBUSY, ibv_dealloc_pd(l.c.pd));
         send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)});
         l.a.send(wr.to(l.to_b, 0));

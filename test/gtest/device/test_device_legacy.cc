@@ -14,6 +14,10 @@
 #include <thread>
 
 #include <link.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/mlx5-abi.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -71,15 +75,25 @@ void *raw_mmap(void *addr, size_t length, int prot, int flags, int fd,
     return (void*)syscall(SYS_mmap, addr, length, prot, flags, fd, offset);
 }
 
-/* Replace libmlx5's pointer to mmap(), as memory hooks of UCX and MPIs do */
-int take_mmap_of_libmlx5(dl_phdr_info *info, size_t, void *count)
+/* A library calls another function */
+struct hook {
+    const char *library;
+    const char *name;
+    void       *function;
+    unsigned   count; /* of pointers that were replaced */
+};
+
+/* Replace a library's pointer to a function, as memory hooks of UCX and MPIs
+ * do */
+int take(dl_phdr_info *info, size_t, void *arg)
 {
+    hook *taken            = (hook*)arg;
     ElfW(Rela) *relocation = nullptr;
     ElfW(Sym) *symbols     = nullptr;
     const char *names      = nullptr;
     size_t size            = 0;
 
-    if (strstr(info->dlpi_name, "libmlx5.so") == nullptr) {
+    if (strstr(info->dlpi_name, taken->library) == nullptr) {
         return 0;
     }
 
@@ -111,14 +125,27 @@ int take_mmap_of_libmlx5(dl_phdr_info *info, size_t, void *count)
         ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(relocation->r_info)];
         uintptr_t place   = info->dlpi_addr + relocation->r_offset;
 
-        if (!strcmp(names + symbol->st_name, "mmap")) {
+        if (!strcmp(names + symbol->st_name, taken->name)) {
             REQUIRE_EQ(0, mprotect((void*)(place & ~4095ul), 4096,
                                    PROT_READ | PROT_WRITE));
-            *(void**)place = (void*)raw_mmap;
-            ++*(int*)count;
+            *(void**)place = taken->function;
+            ++taken->count;
         }
     }
     return 0;
+}
+
+/* ioctl() of libibverbs, with a flag of queue pairs that only newer kernels
+ * know */
+int ask_for_page(int fd, unsigned long request, ib_uverbs_ioctl_hdr *hdr)
+{
+    for (unsigned i = 0; i < hdr->num_attrs; ++i) {
+        if (hdr->attrs[i].attr_id == UVERBS_ATTR_UHW_IN) {
+            ((mlx5_ib_create_qp*)(uintptr_t)hdr->attrs[i].data)->flags |=
+                    MLX5_QP_FLAG_UAR_PAGE_INDEX;
+        }
+    }
+    return ioctl(fd, request, hdr);
 }
 
 } // namespace
@@ -421,10 +448,10 @@ TEST_F(test_device_legacy, dynamic_pages_are_found_behind_memory_hooks)
     set_env("MLX5SIM_UARS", "9");
     run(1, [this](rank&) {
         context c;
-        int count = 0;
+        hook mmaps = {"libmlx5.so", "mmap", (void*)raw_mmap, 0};
 
-        dl_iterate_phdr(take_mmap_of_libmlx5, &count);
-        REQUIRE_EQ(1, count);
+        dl_iterate_phdr(take, &mmaps);
+        REQUIRE_EQ(1, mmaps.count);
 
         memory mem(c, 4096);
         cq q(c, 16);
@@ -451,6 +478,28 @@ TEST_F(test_device_legacy, dynamic_pages_are_found_behind_memory_hooks)
         errno                 = 0;
         REQUIRE(ibv_create_qp(other_page.pd, &attr) == nullptr);
         REQUIRE_EQ(ENOMEM, errno);
+    });
+}
+
+TEST_F(test_device_legacy, pages_of_newer_kernels_are_refused)
+{
+    run(1, [](rank&) {
+        context c;
+        cq q(c, 16);
+        ibv_qp_init_attr attr = {};
+        hook ioctls = {"libibverbs.so", "ioctl", (void*)ask_for_page, 0};
+
+        dl_iterate_phdr(take, &ioctls);
+        REQUIRE_EQ(1, ioctls.count);
+        attr.send_cq          = q.v;
+        attr.recv_cq          = q.v;
+        attr.qp_type          = IBV_QPT_RC;
+        attr.cap.max_send_wr  = 1;
+        attr.cap.max_send_sge = 1;
+        REQUIRE(ibv_create_qp(c.pd, &attr) == nullptr);
+        REQUIRE_EQ(EINVAL, errno);
+        ioctls.function = (void*)ioctl;
+        dl_iterate_phdr(take, &ioctls);
     });
 }
 

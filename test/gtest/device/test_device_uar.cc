@@ -183,6 +183,9 @@ TEST_F(test_device_uar, without_write_combining_all_ring_on_one_page)
     run(1, [&](rank&) {
         use_without_write_combining(EOPNOTSUPP);
         REQUIRE_EQ(0, stat_total("blueflames"));
+        /* as the shared one of static pages, which has no BlueFlame either */
+        loop l;
+        REQUIRE(stat_qps(stat_json(), "uuar_class")[0] == "\"high\"");
     });
 }
 
