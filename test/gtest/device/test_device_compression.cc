@@ -9,6 +9,7 @@
 #include <device/device.h>
 
 #include <common/seed.h>
+#include <common/step.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,6 +24,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace device;
@@ -703,6 +706,90 @@ TEST_F(test_device_compression, requester_does_not_know_before_the_receiver)
         }
         r.barrier();
     });
+}
+
+/* A requester is stopped at the instruction that tells it: the receiver has its
+ * completion by then. Without delay, many a message is sent, answered and
+ * completed in one round. */
+TEST_F(test_device_compression, requester_does_not_know_at_any_instruction)
+{
+    const unsigned num = 5;
+    uint8_t first;
+    int status;
+
+    set_env("MLX5SIM_EXEC", "stepped");
+    set_env("MLX5SIM_DELAY", "0");
+    auto body = [&](rank &r) {
+        context c;
+        memory mem(c, 4096);
+        cq other(c, 64), rcq(c, 255, compressed());
+        qp q(c, other, rcq);
+        reader received(rcq);
+        mlx5dv_cq dv   = {};
+        mlx5dv_obj obj = {};
+
+        obj.cq.in  = other.v;
+        obj.cq.out = &dv;
+        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+        r.publish(q.addr());
+        q.connect(r.lookup<address>(1 - r.index));
+        for (unsigned i = 0; i < num; ++i) {
+            q.recv(0, mem.sge(0, 1024));
+        }
+        r.barrier();
+        if (r.index == 0) {
+            REQUIRE_EQ(0, ptrace(PTRACE_TRACEME, 0, nullptr, nullptr));
+        }
+        for (unsigned i = 0; i < num; ++i) {
+            if (r.index == 1) {
+                completion wc;
+
+                r.wait_word(1, i + 1);
+                r.word(3) = received.poll(&wc);
+                r.word(2) = i + 1;
+                continue;
+            }
+            /* longer than what comes with a completion, which is no mini */
+            send_wr wr(IBV_WR_SEND, i, {mem.sge(0, 200)});
+            q.send(wr);
+            r.word(0) = (uintptr_t)dv.buf + i * 64 + 63; /* owner and opcode */
+            raise(SIGSTOP);
+            while (step::make() != 0) {
+            }
+            REQUIRE_EQ(i, other.good().wr_id);
+        }
+    };
+    start(0, 2, body);
+    start(1, 2, body);
+
+    auto look = [&]() -> uint8_t {
+        return ptrace(PTRACE_PEEKDATA, pid(0), word(0) - 7, nullptr) >> 56;
+    };
+    /* Goes on, with the signal it has stopped by, and stops by another one */
+    auto go_on = [&](__ptrace_request how, long signal) {
+        return (ptrace(how, pid(0), nullptr, signal) == 0) &&
+               (waitpid(pid(0), &status, 0) == pid(0)) && WIFSTOPPED(status);
+    };
+    ASSERT_EQ(pid(0), waitpid(pid(0), &status, 0));
+    for (unsigned i = 0; i < num; ++i) {
+        /* by doorbells, too */
+        while (WIFSTOPPED(status) && (WSTOPSIG(status) == SIGBUS)) {
+            ASSERT_TRUE(go_on(PTRACE_CONT, SIGBUS));
+        }
+        ASSERT_TRUE(WIFSTOPPED(status)) << status;
+        ASSERT_EQ(SIGSTOP, WSTOPSIG(status));
+        for (first = look(); look() == first;) {
+            ASSERT_TRUE(go_on(PTRACE_SINGLESTEP, 0));
+        }
+        word(1) = i + 1;
+        ASSERT_TRUE(patience::until([&]() { return word(2) == i + 1; }));
+        ASSERT_EQ(1u, word(3)) << "message " << i;
+        if (i + 1 < num) {
+            ASSERT_TRUE(go_on(PTRACE_CONT, 0));
+        }
+    }
+    ASSERT_EQ(0, ptrace(PTRACE_DETACH, pid(0), nullptr, nullptr));
+    finish_all();
 }
 
 /* Several queue pairs share their CQs, which go round often: nothing is lost,
