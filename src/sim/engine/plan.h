@@ -4,6 +4,7 @@
 #define MLX5SIM_PLAN_H_
 
 #include <sim/engine/engine.h>
+#include <sim/engine/grh.h>
 #include <sim/engine/mlx5_def.h>
 
 /* Steps that plans are made of; see plan.c for their order. */
@@ -41,6 +42,12 @@ int mlx5sim_plan_recv_list(const mlx5sim_qp_t *resp,
                            const mlx5sim_env_t *env, uint32_t skip,
                            uint32_t length, mlx5sim_seg_t *out,
                            unsigned *num_p);
+
+
+/** What the network header of a datagram says.
+ *  @param req  Its sgid is the one that the address vector names. */
+void mlx5sim_plan_route(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
+                        mlx5sim_route_t *route_p);
 
 
 /** Network header of a datagram as the receiver finds it: a GRH, or the IPv4 or

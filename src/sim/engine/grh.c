@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sim/engine/grh.h>
+#include <sim/engine/mlx5_def.h>
+
+#include <endian.h>
+#include <string.h>
+
+#define MLX5SIM_NEXT_HDR_IBA 0x1b   /* GRH NxtHdr: IBA transport follows */
+#define MLX5SIM_IPPROTO_UDP  17
+
+
+/** GRH or IPv6 header, the same layout */
+typedef struct mlx5sim_grh {
+    __be32  version_tclass_flow;
+    __be16  payload_length;
+    uint8_t next_header;
+    uint8_t hop_limit;
+    uint8_t sgid[16];
+    uint8_t dgid[16];
+} MLX5SIM_PACKED mlx5sim_grh_t;
+
+MLX5SIM_ASSERT_SIZE(mlx5sim_grh_t, MLX5SIM_NET_MAX);
+
+
+typedef struct mlx5sim_ipv4 {
+    uint8_t version_ihl;
+    uint8_t tos;
+    __be16  total_length;
+    __be16  id;
+    __be16  fragment;
+    uint8_t ttl;
+    uint8_t protocol;
+    __be16  checksum;
+    uint8_t saddr[4];
+    uint8_t daddr[4];
+} MLX5SIM_PACKED mlx5sim_ipv4_t;
+
+MLX5SIM_ASSERT_SIZE(mlx5sim_ipv4_t, MLX5SIM_IPV4_LENGTH);
+
+
+int mlx5sim_route_is_ipv4(const mlx5sim_route_t *route)
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return route->is_udp && (memcmp(route->dgid, prefix, sizeof(prefix)) == 0);
+}
+
+
+static uint16_t mlx5sim_ipv4_checksum(const mlx5sim_ipv4_t *ip)
+{
+    const uint8_t *bytes = (const uint8_t*)ip;
+    uint32_t sum         = 0;
+    unsigned i;
+
+    for (i = 0; i < sizeof(*ip); i += 2) {
+        sum += ((uint32_t)bytes[i] << 8) | bytes[i + 1];
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return ~sum;
+}
+
+
+static unsigned mlx5sim_route_ipv4(const mlx5sim_route_t *route,
+                                   unsigned length, uint8_t *out_p)
+{
+    mlx5sim_ipv4_t ip;
+
+    ip.version_ihl  = 0x45;
+    ip.tos          = route->tclass;
+    ip.total_length = htobe16(sizeof(ip) + length);
+    ip.id           = 0;
+    ip.fragment     = htobe16(0x4000);
+    ip.ttl          = route->hop_limit;
+    ip.protocol     = MLX5SIM_IPPROTO_UDP;
+    ip.checksum     = 0;
+    memcpy(ip.saddr, &route->sgid[12], sizeof(ip.saddr));
+    memcpy(ip.daddr, &route->dgid[12], sizeof(ip.daddr));
+    ip.checksum     = htobe16(mlx5sim_ipv4_checksum(&ip));
+
+    memcpy(out_p, &ip, sizeof(ip));
+    return sizeof(ip);
+}
+
+
+unsigned mlx5sim_route_header(const mlx5sim_route_t *route, unsigned length,
+                              uint8_t *out_p)
+{
+    mlx5sim_grh_t hdr;
+
+    if (mlx5sim_route_is_ipv4(route)) {
+        return mlx5sim_route_ipv4(route, length, out_p);
+    }
+
+    hdr.version_tclass_flow = htobe32((6u << 28) |
+                                      ((uint32_t)route->tclass << 20) |
+                                      route->flow_label);
+    hdr.payload_length      = htobe16(length);
+    hdr.next_header         = route->is_udp ? MLX5SIM_IPPROTO_UDP :
+                                              MLX5SIM_NEXT_HDR_IBA;
+    hdr.hop_limit           = route->hop_limit;
+    memcpy(hdr.sgid, route->sgid, sizeof(hdr.sgid));
+    memcpy(hdr.dgid, route->dgid, sizeof(hdr.dgid));
+    memcpy(out_p, &hdr, sizeof(hdr));
+    return sizeof(hdr);
+}
