@@ -272,7 +272,13 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
     {"MLX5SIM_LOSS", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(loss), "0", 0, 1000, NULL, NULL, NULL,
      "Deferred execution: how many of 1000 packets are lost, of those that "
-     "this process' queue pairs send and of the answers to them"}
+     "this process' queue pairs send and of the answers to them"},
+    {"MLX5SIM_PCAP", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(pcap), "", 0, 0, NULL, "an absolute path",
+     mlx5sim_config_check_dir,
+     "Deferred execution: file to which each process writes the packets of its "
+     "queue pairs, with a dot and its pid behind the name, for Wireshark, "
+     "tshark and tcpdump. A file that exists is not overwritten"}
 };
 
 #define MLX5SIM_CONFIG_ROWS \

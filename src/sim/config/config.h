@@ -131,6 +131,8 @@ typedef struct mlx5sim_config {
     unsigned exec;      /**< mlx5sim_exec_t */
     unsigned delay;     /**< deferred: rounds that a step may wait */
     unsigned loss;      /**< deferred: packets of 1000 that are lost */
+    char     pcap[MLX5SIM_CONFIG_STRING_MAX]; /**< deferred: where packets are
+                                         captured, with the pid behind it */
 } mlx5sim_config_t;
 
 /** What a variable holds. */

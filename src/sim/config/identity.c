@@ -187,6 +187,16 @@ int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
     return 0;
 }
 
+void mlx5sim_gid_mac(const uint8_t gid[MLX5SIM_GID_LEN], uint8_t mac[6])
+{
+    mac[0] = gid[8] ^ 2;
+    mac[1] = gid[9];
+    mac[2] = gid[10];
+    mac[3] = gid[13];
+    mac[4] = gid[14];
+    mac[5] = gid[15];
+}
+
 unsigned mlx5sim_lag_ports(const mlx5sim_config_t *config)
 {
     return ((config->link == MLX5SIM_LINK_ROCE) && (config->lag > 1)) ?

@@ -102,6 +102,10 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
 int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
                          unsigned port, const uint8_t gid[MLX5SIM_GID_LEN]);
 
+/** MAC address of the RoCE port that has @a gid: modified EUI-64 turned back,
+ *  RFC 4291 appendix A; of an IPv4-mapped GID any unicast address. */
+void mlx5sim_gid_mac(const uint8_t gid[MLX5SIM_GID_LEN], uint8_t mac[6]);
+
 /** Bonded ports behind each RoCE port, 0: no LAG. */
 unsigned mlx5sim_lag_ports(const mlx5sim_config_t *config);
 

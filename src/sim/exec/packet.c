@@ -273,8 +273,9 @@ mlx5sim_packet_land_at(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
     if (run->recv_gone) {
         return MLX5SIM_LANDED_GONE;
     } else if (plan.verdict == MLX5SIM_VERDICT_RNR) {
-        landed_p->psn   = resp->qp.epsn;
-        landed_p->timer = mlx5sim_rnr_timer_ns(resp->qp.min_rnr_timer);
+        landed_p->psn      = resp->qp.epsn;
+        landed_p->syndrome = resp->qp.min_rnr_timer;
+        landed_p->timer    = mlx5sim_rnr_timer_ns(resp->qp.min_rnr_timer);
         return MLX5SIM_LANDED_RNR;
     } else if (plan.verdict == MLX5SIM_VERDICT_GONE) {
         return MLX5SIM_LANDED_GONE;
@@ -331,38 +332,52 @@ static void mlx5sim_packet_scattered(const mlx5sim_plan_t *plan,
     memcpy(landed_p->data, plan->req_cqe.data, landed_p->scattered);
 }
 
+mlx5sim_proc_t *
+mlx5sim_packet_plan_read(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
+                         int is_nak_next, mlx5sim_plan_t *plan_p)
+{
+    const mlx5sim_env_t env = mlx5sim_responder_env(run);
+    mlx5sim_proc_t *proc;
+    mlx5sim_qp_t resp;
+
+    run->resp = mlx5sim_fabric_find(run->req, wqe);
+    proc      = (run->resp == NULL) ? NULL :
+                mlx5sim_proc_by_tag(atomic_load(&run->resp->o.owner));
+    if (proc == NULL) {
+        return NULL;
+    }
+
+    /* what comes before a NAK is still sent */
+    resp = run->resp->qp;
+    if (is_nak_next && (resp.state == MLX5SIM_QPS_ERR)) {
+        resp.state = MLX5SIM_QPS_RTS;
+    }
+
+    mlx5sim_plan_answer(&run->req->qp, wqe, &resp, &env, plan_p);
+    return proc;
+}
+
 mlx5sim_landing_t
 mlx5sim_packet_answer_read(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                            uint32_t offset, uint32_t length, int is_nak_next,
                            mlx5sim_landed_t *landed_p)
 {
-    mlx5sim_run_t run        = {.req = qp};
-    const mlx5sim_env_t env  = mlx5sim_responder_env(&run);
+    mlx5sim_run_t run         = {.req = qp};
     mlx5sim_landing_t landing = MLX5SIM_LANDED_GONE;
     mlx5sim_side_t side;
     mlx5sim_proc_t *proc;
     mlx5sim_plan_t plan;
-    mlx5sim_qp_t resp;
     int ret = 0;
 
     if (mlx5sim_fabric_is_down(qp)) {
         return MLX5SIM_LANDED_IGNORED;
     }
 
-    run.resp = mlx5sim_fabric_find(qp, wqe);
-    proc     = (run.resp == NULL) ? NULL :
-               mlx5sim_proc_by_tag(atomic_load(&run.resp->o.owner));
+    proc = mlx5sim_packet_plan_read(&run, wqe, is_nak_next, &plan);
     if (proc == NULL) {
         goto out;
     }
 
-    /* what comes before a NAK is still sent */
-    resp = run.resp->qp;
-    if (is_nak_next && (resp.state == MLX5SIM_QPS_ERR)) {
-        resp.state = MLX5SIM_QPS_RTS;
-    }
-
-    mlx5sim_plan_answer(&qp->qp, wqe, &resp, &env, &plan);
     if (plan.verdict != MLX5SIM_VERDICT_DONE) {
         landing = MLX5SIM_LANDED_IGNORED;
         goto out;

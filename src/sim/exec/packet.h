@@ -3,6 +3,7 @@
 #ifndef MLX5SIM_PACKET_H_
 #define MLX5SIM_PACKET_H_
 
+#include <sim/exec/responder.h>
 #include <sim/objs/obj.h>
 
 /*
@@ -45,7 +46,7 @@ typedef enum {
 /** What the responder says. */
 typedef struct mlx5sim_landed {
     uint32_t psn;
-    uint8_t  syndrome;
+    uint8_t  syndrome; /* RNR: the timer, IBTA encoding */
     uint64_t timer;    /* ns */
     uint64_t old;      /* value before an atomic, host order */
     uint8_t  scattered; /* bytes of an answer that go into the CQE */
@@ -89,6 +90,18 @@ int mlx5sim_packet_is_early(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe);
 uint32_t mlx5sim_packet_place(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
                               const mlx5sim_packet_t *packet,
                               uint32_t first_psn, uint32_t sent, uint64_t dice);
+
+/**
+ * Work out what the answer to a read does.
+ *
+ * @param run          Its responder is found and locked, if there is one.
+ * @param is_nak_next  As of mlx5sim_packet_answer_read().
+ *
+ * @return the responder's process, or NULL without a plan: it has gone.
+ */
+mlx5sim_proc_t *
+mlx5sim_packet_plan_read(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
+                         int is_nak_next, mlx5sim_plan_t *plan_p);
 
 /** Have data of a read arrive at the requester: @a length bytes from @a offset
  *  on, which the responder reads from its memory now.

@@ -73,8 +73,9 @@ static void mlx5sim_pipe_clear(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 
 static void mlx5sim_pipe_reset(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    pipe->end    = 0;
-    pipe->resets = qp->resets;
+    pipe->end      = 0;
+    pipe->messages = 0;
+    pipe->resets   = qp->resets;
     mlx5sim_pipe_clear(pipe, qp);
 }
 

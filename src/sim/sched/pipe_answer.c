@@ -5,6 +5,7 @@
 #include <sim/exec/packet.h>
 #include <sim/sched/chance.h>
 #include <sim/sched/park.h>
+#include <sim/sched/tap.h>
 
 #include <string.h>
 
@@ -132,8 +133,7 @@ static int mlx5sim_pipe_hear(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     return 1;
 }
 
-/* Whether the responder has refused something. It is what it says last. */
-static int mlx5sim_pipe_is_nak_next(const mlx5sim_pipe_t *pipe)
+int mlx5sim_pipe_is_nak_next(const mlx5sim_pipe_t *pipe)
 {
     return pipe->answers[pipe->num_answers - 1].landing ==
            MLX5SIM_LANDED_ERROR;
@@ -149,6 +149,7 @@ static int mlx5sim_pipe_hear_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     unsigned mtu             = mlx5sim_qp_mtu(&qp->qp);
     mlx5sim_landed_t landed  = {0};
     mlx5sim_landing_t landing;
+    mlx5sim_answer_t nak;
     uint32_t offset, length;
     mlx5sim_wqe_t wqe;
 
@@ -178,8 +179,15 @@ static int mlx5sim_pipe_hear_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
         memcpy(flight->data, landed.data, landed.scattered);
         mlx5sim_pipe_acked(pipe, qp, answer->psn + 1);
         return 1;
-    case MLX5SIM_LANDED_LOCAL:
     case MLX5SIM_LANDED_ERROR:
+        if (mlx5sim_tap_is_on()) {
+            nak          = *answer;
+            nak.landing  = landing;
+            nak.syndrome = landed.syndrome;
+            mlx5sim_pipe_tap_answer(pipe, qp, &nak);
+        }
+        /* fall through */
+    case MLX5SIM_LANDED_LOCAL:
         mlx5sim_pipe_fail(pipe, number, landed.syndrome);
         return 0;
     case MLX5SIM_LANDED_GONE:
@@ -211,6 +219,7 @@ static void mlx5sim_pipe_answer_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     if ((answer.landing == MLX5SIM_LANDED_ATOMIC) || (answer.packets == 1)) {
         mlx5sim_pipe_drop_answers(pipe, 1);
     } else {
+        pipe->answers[0].is_begun = 1;
         ++pipe->answers[0].psn;
         --pipe->answers[0].packets;
     }
@@ -224,6 +233,10 @@ void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     ++pipe->heard;
     is_lost = mlx5sim_chance_is_lost(MLX5SIM_CHANCE_UNHEARD, pipe->die,
                                      pipe->heard);
+    if (mlx5sim_tap_is_on() && !is_lost) {
+        mlx5sim_pipe_tap_answer(pipe, qp, &answer);
+    }
+
     if ((answer.landing == MLX5SIM_LANDED_READ) ||
         (answer.landing == MLX5SIM_LANDED_ATOMIC)) {
         mlx5sim_pipe_answer_data(pipe, qp, is_lost);

@@ -156,6 +156,7 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     }
 
     ++pipe->tail;
-    pipe->end     += flight->packets;
-    pipe->fetched += flight->num_bb;
+    pipe->messages += flight->packets > 0;
+    pipe->end      += flight->packets;
+    pipe->fetched  += flight->num_bb;
 }

@@ -60,8 +60,10 @@ typedef struct mlx5sim_flight {
 /** What the responder says of packet number psn. */
 typedef struct mlx5sim_answer {
     uint8_t  landing;    /* mlx5sim_landing_t */
-    uint8_t  syndrome;
+    uint8_t  syndrome;   /* as of mlx5sim_landed_t */
+    uint8_t  is_begun;   /* of a read: its first packet has come, or was lost */
     uint32_t packets;    /* of a read: how many are to come */
+    uint32_t msn;        /* if packets are captured: mlx5sim_pipe_msn() */
     uint64_t psn;
     uint64_t timer;      /* ns */
     uint64_t old;
@@ -82,6 +84,7 @@ struct mlx5sim_pipe {
     uint64_t         snd;        /* next one to be sent */
     uint64_t         max_snd;    /* one after the last that ever was */
     uint64_t         end;        /* one after the last of all flights */
+    uint32_t         messages;   /* of all flights so far */
     unsigned         retries;    /* since something was acknowledged */
     int              is_ignored; /* responder does not take our packets */
     int              is_gone;    /* nor will it ever */
@@ -152,6 +155,17 @@ void mlx5sim_pipe_place(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
 
 /** Hear the first answer, or the first packet of it. */
 void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp);
+
+/** Whether the responder has refused something. It is what it says last. */
+int mlx5sim_pipe_is_nak_next(const mlx5sim_pipe_t *pipe);
+
+/** Message sequence number of a responder that has taken all packets before
+ *  number @a psn (IBTA "Message sequence number"). */
+uint32_t mlx5sim_pipe_msn(const mlx5sim_pipe_t *pipe, uint64_t psn);
+
+/** Capture an answer, or the first packet of it, that reaches the requester. */
+void mlx5sim_pipe_tap_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
+                             const mlx5sim_answer_t *answer);
 
 /** Read the WQE of a flight as it is now. @return 0, or -1 if it is not the
  *  same any more, which was reported. */

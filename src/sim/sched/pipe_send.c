@@ -6,6 +6,7 @@
 #include <sim/exec/packet.h>
 #include <sim/exec/wqe.h>
 #include <sim/sched/chance.h>
+#include <sim/sched/tap.h>
 
 
 /* Reads and atomics before flight @a number that wait for their answer */
@@ -117,6 +118,9 @@ static void mlx5sim_pipe_landed(mlx5sim_pipe_t *pipe,
         break;
     }
 
+    if (mlx5sim_tap_is_on()) {
+        answer.msn = mlx5sim_pipe_msn(pipe, pipe->una + ahead);
+    }
     mlx5sim_pipe_note(pipe, &answer);
 }
 
@@ -162,6 +166,10 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
         mlx5sim_pipe_landed(pipe, qp, &packet, landing, &landed);
     }
 
+    if (mlx5sim_tap_is_on() && !mlx5sim_pipe_is_stop(pipe, pipe->cur)) {
+        mlx5sim_tap_request(qp, wqe, &packet);
+    }
+
     return packet.packets;
 }
 
@@ -180,6 +188,10 @@ void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         syndrome = MLX5SIM_SYNDROME_LOCAL_QP_OP;
     } else if (qp->qp.type == MLX5SIM_QPT_UD) {
         syndrome = mlx5sim_pipe_send_datagram(qp, &wqe, is_lost);
+        if (mlx5sim_tap_is_on() && (syndrome == 0)) {
+            mlx5sim_tap_datagram(qp, &wqe,
+                                 mlx5sim_psn_add(qp->sq_psn, pipe->snd));
+        }
     } else {
         packets = mlx5sim_pipe_send_packet(pipe, qp, flight, &wqe, is_lost);
     }

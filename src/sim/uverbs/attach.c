@@ -11,6 +11,7 @@
 #include <sim/reap/reap.h>
 #include <sim/sched/chance.h>
 #include <sim/sched/helper.h>
+#include <sim/sched/tap.h>
 #include <sim/uar/legacy.h>
 #include <sim/uar/map.h>
 
@@ -31,6 +32,7 @@ static void mlx5sim_attach_fork_child(void)
     if (mlx5sim_self_tag != 0) {
         mlx5sim_proc_forget();
         mlx5sim_helper_forget();
+        mlx5sim_tap_forget();
         mlx5sim_map_fork_child();
         mlx5sim_legacy_fork_child();
         mlx5sim_inject_fork_child();
@@ -86,9 +88,11 @@ static int mlx5sim_attach_locked(void)
         fork_handler = 1;
     }
 
-    if ((mlx5sim_trap_install(mlx5sim_instance_config()->bf ?
+    if ((mlx5sim_tap_open() != 0) ||
+        (mlx5sim_trap_install(mlx5sim_instance_config()->bf ?
                               mlx5sim_instance_config()->wc : 0) != 0) ||
         (mlx5sim_helper_start() != 0)) {
+        mlx5sim_tap_forget();
         mlx5sim_proc_reap(mlx5sim_self_tag);
         mlx5sim_proc_forget();
         return -1;

@@ -657,7 +657,6 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
     const struct ib_uverbs_create_ah *in  = cmd->in;
     struct ib_uverbs_create_ah_resp reply = {0};
     struct mlx5_ib_create_ah_resp ureply  = {0};
-    const uint8_t *dgid                   = in->attr.grh.dgid;
     uint8_t gid[MLX5SIM_GID_LEN];
     mlx5sim_ah_t *ah;
 
@@ -687,14 +686,7 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
     ah->o.ready            = 1;
     reply.ah_handle        = mlx5sim_obj_index(MLX5SIM_OBJ_AH, ah);
     ureply.response_length = sizeof(ureply);
-    /* modified EUI-64 back to the MAC address, RFC 4291 appendix A; for an
-     * IPv4-mapped GID any unicast address will do */
-    ureply.dmac[0]         = dgid[8] ^ 2;
-    ureply.dmac[1]         = dgid[9];
-    ureply.dmac[2]         = dgid[10];
-    ureply.dmac[3]         = dgid[13];
-    ureply.dmac[4]         = dgid[14];
-    ureply.dmac[5]         = dgid[15];
+    mlx5sim_gid_mac(in->attr.grh.dgid, ureply.dmac);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
     return 0;

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sim/sched/tap.h>
+#include <sim/config/identity.h>
+#include <sim/engine/opcode.h>
+#include <sim/engine/packet.h>
+#include <sim/engine/plan.h>
+#include <sim/exec/fabric.h>
+#include <sim/exec/iov.h>
+#include <sim/exec/responder.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/mem.h>
+#include <sim/objs/proc.h>
+#include <sim/objs/store.h>
+#include <sim/sched/chance.h>
+#include <sim/sched/park.h>
+#include <sim/wire/capture.h>
+#include <sim/wire/roce.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* On Ethernet, the kernel sets that of the route to the peer:
+ * ib_resolve_unicast_gid_dmac() of drivers/infiniband/core/verbs.c, and
+ * IPDEFTTL */
+#define MLX5SIM_TAP_HOP_LIMIT 64
+
+int mlx5sim_tap_enabled;
+
+/* One thread at a time runs pipes */
+static uint8_t mlx5sim_tap_payload[MLX5SIM_MAX_MTU];
+static uint8_t mlx5sim_tap_frame[MLX5SIM_ROCE_MAX];
+
+
+int mlx5sim_tap_open(void)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    char path[MLX5SIM_CONFIG_STRING_MAX + 16];
+    char error[MLX5SIM_CONFIG_ERROR_MAX];
+
+    if (config->pcap[0] == '\0') {
+        return 0;
+    }
+
+    if (config->exec == MLX5SIM_EXEC_SYNC) {
+        fprintf(stderr, "mlx5sim: MLX5SIM_PCAP=%s: there are no packets in "
+                "synchronous execution; set MLX5SIM_EXEC=deferred\n",
+                config->pcap);
+        errno = EINVAL;
+        return -1;
+    }
+
+    snprintf(path, sizeof(path), "%s.%d", config->pcap, (int)getpid());
+    if (mlx5sim_capture_open(path, (config->link == MLX5SIM_LINK_ROCE) ?
+                                   MLX5SIM_CAPTURE_ETHERNET :
+                                   MLX5SIM_CAPTURE_INFINIBAND,
+                             error, sizeof(error)) != 0) {
+        fprintf(stderr, "mlx5sim: MLX5SIM_PCAP: %s\n", error);
+        return -1;
+    }
+
+    mlx5sim_tap_enabled = 1;
+    return 0;
+}
+
+void mlx5sim_tap_forget(void)
+{
+    mlx5sim_tap_enabled = 0;
+    mlx5sim_capture_close();
+}
+
+/* A stepped device has a time of its own, so that a seed makes the same file */
+static uint64_t mlx5sim_tap_now(void)
+{
+    struct timespec ts;
+
+    if (mlx5sim_chance_is_stepped()) {
+        return mlx5sim_now_ns();
+    }
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return ((uint64_t)ts.tv_sec * 1000000000ul) + ts.tv_nsec;
+}
+
+static void mlx5sim_tap_write(const mlx5sim_roce_path_t *path,
+                              const mlx5sim_roce_t *packet, unsigned length)
+{
+    unsigned size = mlx5sim_roce_encode(path, packet, mlx5sim_tap_payload,
+                                        length, mlx5sim_tap_frame);
+
+    mlx5sim_capture_write(mlx5sim_tap_frame, size, mlx5sim_tap_now());
+}
+
+/* From a connected QP to its peer */
+static void mlx5sim_tap_path(const mlx5sim_qp_obj_t *qp,
+                             mlx5sim_roce_path_t *path_p)
+{
+    mlx5sim_route_t *route = &path_p->route;
+
+    route->flow_label = qp->flow_label & 0xfffff;
+    route->tclass     = qp->traffic_class;
+    route->hop_limit  = qp->qp.is_roce ? MLX5SIM_TAP_HOP_LIMIT : qp->hop_limit;
+    route->is_udp     = mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(),
+                                               qp->sgid_index);
+    memcpy(route->sgid, qp->qp.sgid, sizeof(route->sgid));
+    memcpy(route->dgid, qp->qp.dgid, sizeof(route->dgid));
+    path_p->is_ib   = !qp->qp.is_roce;
+    path_p->has_grh = qp->qp.has_grh;
+    path_p->sl      = qp->qp.sl;
+    path_p->slid    = qp->qp.lid | qp->qp.path_bits;
+    path_p->dlid    = qp->qp.dlid;
+    path_p->sport   = mlx5sim_roce_sport(route->flow_label, qp->qp.qpn,
+                                         qp->qp.dest_qpn);
+    mlx5sim_gid_mac(route->sgid, path_p->smac);
+    mlx5sim_gid_mac(route->dgid, path_p->dmac);
+}
+
+/* Read a part of a list of @a proc into the payload. @return 0 or -errno */
+static int mlx5sim_tap_fetch(const mlx5sim_proc_t *proc, mlx5sim_plan_t *plan,
+                             uint32_t offset, uint32_t length)
+{
+    struct iovec local = {mlx5sim_tap_payload, length};
+    struct iovec pieces[MLX5SIM_IOV_MAX];
+    unsigned num;
+
+    if (length == 0) {
+        return 0;
+    }
+
+    mlx5sim_plan_cut(plan, offset, length);
+    num = mlx5sim_iov_fill(plan->src, plan->num_src, pieces);
+    return mlx5sim_mem_readv(proc, &local, 1, pieces, num, length);
+}
+
+/* Read payload of a request. @return 0 or -errno */
+static int mlx5sim_tap_fetch_request(mlx5sim_qp_obj_t *qp,
+                                     const mlx5sim_wqe_t *wqe, uint32_t offset,
+                                     uint32_t length)
+{
+    mlx5sim_run_t run       = {.req = qp};
+    const mlx5sim_env_t env = mlx5sim_responder_env(&run);
+    mlx5sim_plan_t plan;
+
+    mlx5sim_plan_reset(&plan);
+    if (mlx5sim_plan_local_list(&qp->qp, wqe, &env, 0, plan.src,
+                                &plan.num_src) != 0) {
+        return -EFAULT;
+    }
+
+    plan.length = wqe->length;
+    return mlx5sim_tap_fetch(mlx5sim_proc_self(), &plan, offset, length);
+}
+
+void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                         const mlx5sim_packet_t *packet)
+{
+    uint32_t offset = packet->offset;
+    mlx5sim_roce_path_t path;
+    mlx5sim_roce_t roce;
+
+    if (mlx5sim_qp_is_cut_off(qp) ||
+        (mlx5sim_tap_fetch_request(qp, wqe, offset, packet->length) != 0)) {
+        return;
+    }
+
+    if (mlx5sim_opcode_flags(wqe->opcode) & MLX5SIM_OP_SCATTER) {
+        /* a read that comes again asks for what is missing */
+        offset = (mlx5sim_packet_count(&qp->qp, wqe->length) -
+                  packet->packets) * mlx5sim_qp_mtu(&qp->qp);
+    }
+
+    mlx5sim_tap_path(qp, &path);
+    mlx5sim_roce_request(&qp->qp, wqe, packet->psn, offset, packet->is_first,
+                         packet->is_last, &roce);
+    mlx5sim_tap_write(&path, &roce, packet->length);
+}
+
+void mlx5sim_tap_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                          uint32_t psn)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    mlx5sim_roce_path_t path;
+    mlx5sim_roce_t roce;
+
+    if (mlx5sim_qp_is_cut_off(qp) || !wqe->has_av ||
+        (mlx5sim_tap_fetch_request(qp, wqe, 0, wqe->length) != 0)) {
+        return;
+    }
+
+    mlx5sim_plan_route(&qp->qp, wqe, &path.route);
+    (void)mlx5sim_port_gid(config, qp->dev, qp->qp.port, wqe->av.sgid_index,
+                           path.route.sgid);
+    path.route.is_udp = mlx5sim_gid_is_roce_v2(config, wqe->av.sgid_index);
+    path.is_ib        = !qp->qp.is_roce;
+    path.has_grh      = wqe->av.has_grh;
+    path.sl           = wqe->av.sl;
+    path.slid         = qp->qp.lid | wqe->av.path_bits;
+    path.dlid         = wqe->av.dlid;
+    path.sport        = wqe->av.dlid; /* PRM: rlid or udp_sport */
+    mlx5sim_gid_mac(path.route.sgid, path.smac);
+    memcpy(path.dmac, wqe->av.dmac, sizeof(path.dmac));
+    mlx5sim_roce_request(&qp->qp, wqe, psn, 0, 1, 1, &roce);
+    mlx5sim_tap_write(&path, &roce, wqe->length);
+}
+
+/* A packet of the responder without payload, or with the payload that was
+ * read */
+static void mlx5sim_tap_answer(const mlx5sim_qp_obj_t *qp,
+                               const mlx5sim_roce_t *packet, unsigned length)
+{
+    mlx5sim_roce_path_t path;
+
+    mlx5sim_tap_path(qp, &path);
+    mlx5sim_roce_return(&path);
+    mlx5sim_tap_write(&path, packet, length);
+}
+
+void mlx5sim_tap_ack(const mlx5sim_qp_obj_t *qp, uint32_t psn, uint8_t syndrome,
+                     uint32_t msn)
+{
+    mlx5sim_roce_t roce;
+
+    mlx5sim_roce_answer(&qp->qp, MLX5SIM_BTH_ACK, psn, syndrome, msn, &roce);
+    mlx5sim_tap_answer(qp, &roce, 0);
+}
+
+void mlx5sim_tap_atomic(const mlx5sim_qp_obj_t *qp, uint32_t psn, uint32_t msn,
+                        uint64_t old)
+{
+    mlx5sim_roce_t roce;
+
+    mlx5sim_roce_answer(&qp->qp, MLX5SIM_BTH_ATOMIC_ACK, psn, MLX5SIM_AETH_ACK,
+                        msn, &roce);
+    roce.old = old;
+    mlx5sim_tap_answer(qp, &roce, 0);
+}
+
+void mlx5sim_tap_read(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                      const mlx5sim_packet_t *packet, uint32_t msn,
+                      int is_nak_next)
+{
+    static const uint8_t opcodes[2][2] = {
+        {MLX5SIM_BTH_READ_MIDDLE, MLX5SIM_BTH_READ_LAST},
+        {MLX5SIM_BTH_READ_FIRST, MLX5SIM_BTH_READ_ONLY}
+    };
+    mlx5sim_run_t run = {.req = qp};
+    mlx5sim_proc_t *proc;
+    mlx5sim_plan_t plan;
+    mlx5sim_roce_t roce;
+    int ret = -ESRCH;
+
+    if (mlx5sim_fabric_is_down(qp)) {
+        return;
+    }
+
+    proc = mlx5sim_packet_plan_read(&run, wqe, is_nak_next, &plan);
+    if ((proc != NULL) && (plan.verdict == MLX5SIM_VERDICT_DONE) &&
+        !plan.req_error) {
+        ret = mlx5sim_tap_fetch(proc, &plan, packet->offset, packet->length);
+    }
+    if (run.resp != NULL) {
+        mlx5sim_unlock(&run.resp->rq_lock);
+    }
+    if (ret != 0) {
+        return;
+    }
+
+    mlx5sim_roce_answer(&qp->qp, opcodes[packet->is_first][packet->is_last],
+                        packet->psn, MLX5SIM_AETH_ACK, msn, &roce);
+    mlx5sim_tap_answer(qp, &roce, packet->length);
+}
