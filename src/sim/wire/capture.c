@@ -137,8 +137,8 @@ int mlx5sim_capture_open(const char *path, uint32_t link, char *error,
 
     mlx5sim_capture.end    = 0;
     mlx5sim_capture.is_erf = (link == MLX5SIM_CAPTURE_INFINIBAND);
-    mlx5sim_capture.fd  = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
-                               O_CLOEXEC, 0600);
+    mlx5sim_capture.fd     = open(path, O_WRONLY | O_CREAT | O_EXCL |
+                                  O_NOFOLLOW | O_CLOEXEC, 0600);
     if ((mlx5sim_capture.fd >= 0) &&
         (fstat(mlx5sim_capture.fd, &st) == 0)) {
         mlx5sim_capture.dev = st.st_dev;
