@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -429,11 +430,14 @@ TEST_F(UcpOndemandProcs, APeerThatComputesIsReachedByTheFirstPut)
          }});
 }
 
-/* The peer is killed before or while it is used for the first time. An endpoint
- * that does not handle failures ends the process then, by UCX's hand; it must
- * do so in the same way whether it was connected before or not. */
+/* The peer is killed before or while it is used for the first time. If its
+ * endpoint does not handle failures, UCX aborts the process then; 1.22 has
+ * operations fail instead. It must do the same whether the endpoint was
+ * connected before or not. */
 class UcpOndemandKill : public UcpOndemandProcs {
 public:
+    static constexpr int OPERATION_FAILED = 2; /* exit status */
+
     /* Run in a process of its own. @return its status. */
     static int run_alone(const std::function<void()> &body)
     {
@@ -456,8 +460,8 @@ public:
         return pid;
     }
 
-    /* Put until something comes of it. */
-    static void use_for_ever(UcpBoard &board)
+    /* Put until the process ends by UCX's hand, or an operation fails. */
+    static void use_until_failure(UcpBoard &board)
     {
         UcpWorker self;
         ucp_rkey_h rkey;
@@ -479,11 +483,26 @@ public:
                        (ucp_request_check_status(each) == UCS_INPROGRESS)) {
                     ucp_worker_progress(self.worker);
                 }
+                if (UCS_PTR_IS_ERR(each) ||
+                    (UCS_PTR_IS_PTR(each) &&
+                     (ucp_request_check_status(each) != UCS_OK))) {
+                    _exit(OPERATION_FAILED);
+                }
                 if (UCS_PTR_IS_PTR(each)) {
                     ucp_request_free(each);
                 }
             }
         }
+    }
+
+    static std::string describe(int status)
+    {
+        if (WIFSIGNALED(status)) {
+            return strsignal(WTERMSIG(status));
+        }
+        return (WEXITSTATUS(status) == OPERATION_FAILED) ?
+               "operation failed" :
+               "exit status " + std::to_string(WEXITSTATUS(status));
     }
 
     /* Be there until the other has come so far, and then be gone. */
@@ -521,17 +540,30 @@ TEST_F(UcpOndemandKill, UsingAPeerThatIsGoneEndsAsItDoesWhenConnectedBefore)
     env.set("UCX_RC_RETRY_COUNT", "3");
     env.set("UCX_HANDLE_ERRORS", "none");
     env.set("UCX_LOG_LEVEL", "fatal");
-    for (const char *setting : {"n", "y"}) {
-        env.set("UCX_OPT_ONDEMAND", setting);
-        /* microseconds after the first use, or before it */
-        for (int delay : {-1, 0, 1000}) {
+    int *end = static_cast<int*>(mmap(nullptr, sizeof(*end),
+                                      PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(MAP_FAILED, end);
+    /* microseconds after the first use, or before it */
+    for (int delay : {-1, 0, 1000}) {
+        int end_connected = 0;
+        for (const char *setting : {"n", "y"}) {
+            env.set("UCX_OPT_ONDEMAND", setting);
             run({[&](UcpBoard &board) {
-                     int status = run_alone([&] { use_for_ever(board); });
-                     EXPECT_TRUE(WIFSIGNALED(status)) << status;
-                     EXPECT_EQ(SIGABRT, WTERMSIG(status))
-                             << setting << " " << delay;
+                     *end = run_alone([&] { use_until_failure(board); });
                  },
                  [&](UcpBoard &board) { be_killed(board, delay); }});
+            if (*setting == 'n') {
+                end_connected = *end;
+                EXPECT_TRUE((WIFSIGNALED(*end) &&
+                             (WTERMSIG(*end) == SIGABRT)) ||
+                            (WIFEXITED(*end) &&
+                             (WEXITSTATUS(*end) == OPERATION_FAILED)))
+                        << describe(*end) << ", " << delay;
+            } else {
+                EXPECT_EQ(describe(end_connected), describe(*end)) << delay;
+            }
         }
     }
+    munmap(end, sizeof(*end));
 }
