@@ -130,7 +130,7 @@ ROWS = (
             "--asan": FLAG, "--ucx-source": SOURCE,
             "patched": {"nargs": "?"}, "stock": {"nargs": "?"}},
         packages=("build", "bench", "test", "abi"),
-        targets="all test/gtest/ucp_gtest"),
+        targets="all test/gtest/ucp_gtest test/ucp/exchange"),
 
     Row("book", "book.sh", "all chapters of the book, and writes it",
         drivers.book,
