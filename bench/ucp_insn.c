@@ -93,11 +93,11 @@ measure_fadd(ucp_insn_t *insn, uint64_t *reply,
 }
 
 static UCP_INSN_MEASURE ucs_status_ptr_t
-measure_tag_send(ucp_insn_t *insn, size_t length)
+measure_tag_send(ucp_insn_t *insn, size_t length,
+                 const ucp_request_param_t *param)
 {
     UCP_INSN_RETURN(ucp_tag_send_nbx(insn->pair.ep[0], insn->pair.buffer[0],
-                                     length, UCP_INSN_TAG,
-                                     &ucp_insn_no_param));
+                                     length, UCP_INSN_TAG, param));
 }
 
 static UCP_INSN_MEASURE ucs_status_ptr_t measure_tag_recv(ucp_insn_t *insn)
@@ -108,11 +108,11 @@ static UCP_INSN_MEASURE ucs_status_ptr_t measure_tag_recv(ucp_insn_t *insn)
 }
 
 static UCP_INSN_MEASURE ucs_status_ptr_t
-measure_am_send(ucp_insn_t *insn, size_t length)
+measure_am_send(ucp_insn_t *insn, size_t length,
+                const ucp_request_param_t *param)
 {
     UCP_INSN_RETURN(ucp_am_send_nbx(insn->pair.ep[0], UCP_INSN_AM_ID, NULL, 0,
-                                    insn->pair.buffer[0], length,
-                                    &ucp_insn_no_param));
+                                    insn->pair.buffer[0], length, param));
 }
 
 static UCP_INSN_MEASURE ucs_status_ptr_t measure_flush(ucp_ep_h ep)
@@ -208,7 +208,8 @@ static ucs_status_t ucp_insn_run_tag(ucp_insn_t *insn, int measured)
     }
 
     if (measured == 0) {
-        UCP_INSN_CALL(send, measure_tag_send(insn, UCP_INSN_SMALL));
+        UCP_INSN_CALL(send, measure_tag_send(insn, UCP_INSN_SMALL,
+                                             &ucp_insn_no_param));
     } else {
         send = ucp_tag_send_nbx(insn->pair.ep[0], insn->pair.buffer[0],
                                 UCP_INSN_SMALL, UCP_INSN_TAG,
@@ -266,7 +267,8 @@ static ucs_status_t ucp_insn_run_pingpong(ucp_insn_t *insn, int is_arrival)
         recv = ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1],
                                 UCP_INSN_SMALL, UCP_INSN_TAG, (ucp_tag_t)-1,
                                 &ucp_insn_no_param);
-        UCP_INSN_CALL(send, measure_tag_send(insn, UCP_INSN_SMALL));
+        UCP_INSN_CALL(send, measure_tag_send(insn, UCP_INSN_SMALL,
+                                             &ucp_insn_no_param));
     }
 
     status = ucp_pair_wait(&insn->pair, send);
@@ -322,7 +324,8 @@ static ucs_status_t ucp_insn_run_am(ucp_insn_t *insn, int is_arrival)
             return UCS_ERR_NO_PROGRESS;
         }
     } else {
-        UCP_INSN_CALL(request, measure_am_send(insn, UCP_INSN_SMALL));
+        UCP_INSN_CALL(request, measure_am_send(insn, UCP_INSN_SMALL,
+                                               &ucp_insn_no_param));
     }
 
     status = ucp_pair_wait(&insn->pair, request);
@@ -343,10 +346,10 @@ static ucs_status_t ucp_insn_run_am_arrival(ucp_insn_t *insn)
     return ucp_insn_run_am(insn, 1);
 }
 
-/* From the call of the flush until it is complete. Only the first worker is
- * progressed; nothing that is flushed here needs the other. */
+/* From the call until the request is complete. The other worker, which is not
+ * measured, is progressed for the first message: it connects. */
 static ucs_status_t
-ucp_insn_measure_flush_progress(ucp_insn_t *insn, ucs_status_ptr_t request)
+ucp_insn_measure_completion(ucp_insn_t *insn, ucs_status_ptr_t request)
 {
     ucs_status_t status;
     unsigned count;
@@ -358,6 +361,7 @@ ucp_insn_measure_flush_progress(ucp_insn_t *insn, ucs_status_ptr_t request)
     while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
         UCP_INSN_CALL(count, measure_progress(insn->pair.worker[0]));
         (void)count;
+        ucp_worker_progress(insn->pair.worker[1]);
     }
 
     ucp_request_free(request);
@@ -378,7 +382,7 @@ static ucs_status_t ucp_insn_run_flush_none(ucp_insn_t *insn)
     ucs_status_ptr_t request;
 
     UCP_INSN_CALL(request, measure_flush(insn->pair.ep[0]));
-    return ucp_insn_measure_flush_progress(insn, request);
+    return ucp_insn_measure_completion(insn, request);
 }
 
 static ucs_status_t ucp_insn_run_flush_put(ucp_insn_t *insn)
@@ -401,7 +405,7 @@ static ucs_status_t ucp_insn_run_flush_worker_none(ucp_insn_t *insn)
     ucs_status_ptr_t request;
 
     UCP_INSN_CALL(request, measure_flush_worker(insn->pair.worker[0]));
-    return ucp_insn_measure_flush_progress(insn, request);
+    return ucp_insn_measure_completion(insn, request);
 }
 
 static ucs_status_t ucp_insn_run_flush_worker_put(ucp_insn_t *insn)
@@ -420,7 +424,7 @@ static ucs_status_t ucp_insn_run_tag_large(ucp_insn_t *insn, size_t length)
 
     recv = ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1], length,
                             UCP_INSN_TAG, (ucp_tag_t)-1, &ucp_insn_no_param);
-    UCP_INSN_CALL(send, measure_tag_send(insn, length));
+    UCP_INSN_CALL(send, measure_tag_send(insn, length, &ucp_insn_no_param));
     status = ucp_pair_wait(&insn->pair, send);
     return (status == UCS_OK) ? ucp_pair_wait(&insn->pair, recv) : status;
 }
@@ -432,7 +436,7 @@ static ucs_status_t ucp_insn_run_am_large(ucp_insn_t *insn, size_t length)
     ucs_status_ptr_t request;
     ucs_status_t status;
 
-    UCP_INSN_CALL(request, measure_am_send(insn, length));
+    UCP_INSN_CALL(request, measure_am_send(insn, length, &ucp_insn_no_param));
     status = ucp_pair_wait(&insn->pair, request);
     while ((status == UCS_OK) && (insn->received == before)) {
         ucp_pair_progress(&insn->pair);
@@ -456,6 +460,60 @@ UCP_INSN_RUN_LARGE(1)
 UCP_INSN_RUN_LARGE(2)
 UCP_INSN_RUN_LARGE(4)
 UCP_INSN_RUN_LARGE(8)
+
+/* Sending from the user's buffer, which is registered, until it may be changed
+ * again. */
+static ucs_status_t
+ucp_insn_run_zcopy(ucp_insn_t *insn, int is_am, size_t length)
+{
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_MEMH,
+        .memh         = insn->pair.memh[0]
+    };
+    unsigned before                 = insn->received;
+    ucs_status_ptr_t send, recv     = NULL;
+    ucs_status_t status;
+
+    if (is_am) {
+        UCP_INSN_CALL(send, measure_am_send(insn, length, &param));
+    } else {
+        recv = ucp_tag_recv_nbx(insn->pair.worker[1], insn->pair.buffer[1],
+                                length, UCP_INSN_TAG, (ucp_tag_t)-1,
+                                &ucp_insn_no_param);
+        UCP_INSN_CALL(send, measure_tag_send(insn, length, &param));
+    }
+
+    status = ucp_insn_measure_completion(insn, send);
+    if (!is_am) {
+        return (status == UCS_OK) ? ucp_pair_wait(&insn->pair, recv) : status;
+    }
+
+    while ((status == UCS_OK) && (insn->received == before)) {
+        ucp_pair_progress(&insn->pair);
+    }
+
+    return status;
+}
+
+static ucs_status_t ucp_insn_run_tag_zcopy_1k(ucp_insn_t *insn)
+{
+    return ucp_insn_run_zcopy(insn, 0, 1024);
+}
+
+static ucs_status_t ucp_insn_run_tag_zcopy_8k(ucp_insn_t *insn)
+{
+    return ucp_insn_run_zcopy(insn, 0, 8192);
+}
+
+static ucs_status_t ucp_insn_run_am_zcopy_1k(ucp_insn_t *insn)
+{
+    return ucp_insn_run_zcopy(insn, 1, 1024);
+}
+
+static ucs_status_t ucp_insn_run_am_zcopy_8k(ucp_insn_t *insn)
+{
+    return ucp_insn_run_zcopy(insn, 1, 8192);
+}
 
 /* Acknowledgements of what came before may be late on a busy machine. */
 static void ucp_insn_settle(ucp_insn_t *insn)
@@ -580,6 +638,10 @@ static const ucp_insn_op_t ucp_insn_ops[] = {
     {"am_send_2k",        ucp_insn_run_am_2k},
     {"am_send_4k",        ucp_insn_run_am_4k},
     {"am_send_8k",        ucp_insn_run_am_8k},
+    {"tag_send_zcopy_1k", ucp_insn_run_tag_zcopy_1k},
+    {"tag_send_zcopy_8k", ucp_insn_run_tag_zcopy_8k},
+    {"am_send_zcopy_1k",  ucp_insn_run_am_zcopy_1k},
+    {"am_send_zcopy_8k",  ucp_insn_run_am_zcopy_8k},
     {"flush_one_put",     ucp_insn_run_flush_put},
     {"flush_two_puts",    ucp_insn_run_flush_puts},
     {"flush_nothing",     ucp_insn_run_flush_none},

@@ -11,6 +11,19 @@ OPERATIONS = ("put_8", "put_1k", "get_8", "get_1k", "fadd", "tag_send",
               "am_recv_progress", "flush_one_put", "flush_two_puts",
               "flush_nothing", "worker_flush_one_put", "worker_flush_nothing",
               "rkey_unpack")
+# Not short: what the transport copies, and what it sends from the user's buffer.
+# Which of them UCP would do with a length depends on what the device says of
+# itself.
+MESSAGES = (
+    ({"UCX_ZCOPY_THRESH": "inf"},
+     tuple(f"{kind}_send_{length}" for kind in ("tag", "am")
+           for length in ("1k", "2k", "4k", "8k"))),
+    ({"UCX_ZCOPY_THRESH": "0"},
+     tuple(f"{kind}_send_zcopy_{length}" for kind in ("tag", "am")
+           for length in ("1k", "8k"))))
+# With lanes on two devices, of which one has something to do
+LANES = {f"{name}_lanes": name for name in
+         ("flush_one_put", "flush_nothing", "worker_flush_one_put")}
 RATE = "put_rate"
 ABOVE_UCT = "ucp_put_above_uct"
 TURNS = 5
@@ -95,7 +108,7 @@ class Bench:
         self.functions = functions
         self.found = {which: [] for which in self.prefix}
 
-    def run(self, which, tls, proto, where, *command):
+    def run(self, which, tls, proto, where, *command, env=None):
         # Atomics by the adapter, where the transport has all that UCP wants:
         # sep_mlx5. rc_mlx5 has ADD and CSWAP only on the software device, and
         # UCP carries out all of them by active messages then.
@@ -104,9 +117,10 @@ class Bench:
                      f"{where}/counts", f"{where}/log", {
                          **libraries(self.prefix[which]), "UCX_TLS": tls,
                          "UCX_PROTO_ENABLE": proto,
-                         "UCX_ATOMIC_MODE": "device"})
+                         "UCX_ATOMIC_MODE": "device", **(env or {})})
 
-    def measure(self, which, tls, proto, suffix, *operations, name=None):
+    def measure(self, which, tls, proto, suffix, *operations, name=None,
+                env=None):
         where = self.job.fresh(
             "ucp-insn", f"{which}{suffix}.{name or operations[0]}")
         callgrind = f"{where}/callgrind.out"
@@ -114,7 +128,7 @@ class Bench:
         self.run(which, tls, proto, where, *MEASURED,
                  f"--callgrind-out-file={callgrind}",
                  self.job.path("bench/ucp_insn"), "-n",
-                 self.job.options.count, *operations)
+                 self.job.options.count, *operations, env=env)
         if self.functions:
             print(f"\n{which} UCX, {tls}, protocols {proto}")
             for row in self.job.callgrind("functions", f"{where}/counts",
@@ -147,11 +161,18 @@ class Bench:
             self.add(which, suffix, [[RATE, median, ""]])
 
     def measure_set(self, transport, proto, suffix):
-        there = [name for name in (*OPERATIONS, RATE) if
+        there = [name for name in (*OPERATIONS, *LANES, RATE) if
                  is_there(self.release, proto, name)]
         for which in self.prefix:
             self.measure(which, transport.tls, proto, suffix,
-                         *(name for name in there if name != RATE))
+                         *(name for name in there if name in OPERATIONS))
+            for env, operations in MESSAGES:
+                self.measure(which, transport.tls, proto, suffix, *operations,
+                             env={"UCX_RNDV_THRESH": "inf", **env})
+            for name, operation in LANES.items():
+                if name in there:
+                    self.measure(which, transport.tls, proto, suffix, operation,
+                                 name=name, env={"MLX5SIM_DEVICES": "2"})
             for number, tls in transport.idle.items():
                 self.measure(which, tls, proto, suffix, "progress_idle",
                              name=f"progress_idle_{number}")
@@ -163,7 +184,7 @@ class Bench:
         if RATE in there:
             self.rate(transport.tls, proto, suffix)
         for which in self.prefix:
-            for name in (*OPERATIONS, RATE):
+            for name in (*OPERATIONS, *LANES, RATE):
                 if name not in there:
                     self.add(which, suffix, [[name, "-", ""]])
                     if name == "put_8":
