@@ -50,7 +50,7 @@ while [[ $# -gt 0 ]]; do
     --configure) read -r -a flags <<< "${2:?--configure needs options}"
                  shift 2 ;;
     --check)     parts=("${SEP_UCX_LIBRARIES[@]}")
-                 flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=-O1 -g0"); shift ;;
+                 flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=$SEP_UCX_FAST"); shift ;;
     --asan)      parts=("${SEP_UCX_LIBRARIES[@]}")
                  flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=$SEP_UCX_SANITIZED")
                  shift ;;
