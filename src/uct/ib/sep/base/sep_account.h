@@ -27,7 +27,8 @@ typedef enum {
     UCT_SEP_ACCOUNT_TD,        /**< Thread domains */
     UCT_SEP_ACCOUNT_UAR,       /**< Distinct UAR pages that QPs ring on */
     UCT_SEP_ACCOUNT_UUAR,      /**< Distinct uUARs that QPs ring on */
-    UCT_SEP_ACCOUNT_QP,        /**< From here on, bytes follow in this order */
+    UCT_SEP_ACCOUNT_QP,        /**< It and the next three have bytes, below in
+                                    the same order */
     UCT_SEP_ACCOUNT_CQ,
     UCT_SEP_ACCOUNT_SRQ,
     UCT_SEP_ACCOUNT_MR,
@@ -49,7 +50,7 @@ extern const char *uct_sep_account_names[UCT_SEP_ACCOUNT_LAST];
  * Count one object.
  *
  * @param [in] context  Device it is on.
- * @param [in] item     Not a _BYTES.
+ * @param [in] item     What it is: none of the items that count bytes.
  * @param [in] bytes    Of a memory region or a queue; 0 for others.
  */
 void uct_sep_account_add(const struct ibv_context *context,
@@ -71,7 +72,7 @@ void uct_sep_account_add_cq(const struct ibv_cq *cq);
 /** The CQ is about to be destroyed. */
 void uct_sep_account_remove_cq(const struct ibv_cq *cq);
 
-/** Count a new SRQ. Returns its bytes, to remove it as UCT_SEP_ACCOUNT_SRQ. */
+/** Count a new SRQ. @return Its bytes, which uct_sep_account_remove() needs. */
 size_t uct_sep_account_add_srq(struct ibv_srq *srq);
 
 
