@@ -41,6 +41,22 @@ class Order(unittest.TestCase):
         self.assertEqual(8, len(self.done))
         self.assertEqual(2, self.most)
 
+    def test_what_waits_takes_no_token(self):
+        for i in range(4):
+            self.task(str(i))
+        self.task("aside", aside=True)
+        self.schedule.run()
+        self.assertEqual(5, len(self.done))
+        self.assertEqual(3, self.most)
+
+    def test_alone_waits_for_what_is_aside(self):
+        self.schedule.add(Task("alone", lambda: self.done.append("alone"),
+                               alone=True))
+        first = self.task("first")
+        self.task("aside", [first], aside=True)
+        self.schedule.run()
+        self.assertEqual(["first", "aside", "alone"], self.done)
+
     def test_alone_is_last_and_alone(self):
         seen = []
         self.schedule.add(Task("alone", lambda: seen.append(

@@ -32,7 +32,7 @@ class Run:
                       for target in ("all", *self.row.targets)]
         needs += [self.session.builds.script(need) for need in self.row.needs]
         self.session.task(self.part, self.row.run, self.row.run, self._run,
-                          needs)
+                          needs, aside=self.row.waits)
 
     def _run(self):
         log = os.path.join(self.session.directory(self.part, self.row.run),

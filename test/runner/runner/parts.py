@@ -79,6 +79,7 @@ class Check:
     build: Build = None         # made before, if any: all of it
     targets: tuple = ()         # of it, besides
     needs: tuple = ()           # scripts that build what else it takes
+    waits: bool = False         # it computes next to nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -364,8 +365,9 @@ PARTS = (
         Check("the main job's own tests", ("test/jobs/unit_tests",),
               build=PLAIN, limit=3600),
         Check("the conformance driver's own tests",
-              ("test/conformance/unit_tests",)),
-        Check("the test runner's own tests", ("test/runner/unit_tests",)),
+              ("test/conformance/unit_tests",), waits=True),
+        Check("the test runner's own tests", ("test/runner/unit_tests",),
+              waits=True),
         Check("the tests of the checks of the sources",
               ("test/sources/unit_tests",)))),
 

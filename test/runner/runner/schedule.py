@@ -12,12 +12,13 @@ class Task:
     if any of that could not be done."""
 
     def __init__(self, name, action, needs=(), urgent=False, alone=False,
-                 dropped=None):
+                 aside=False, dropped=None):
         self.name = name
         self.action = action        # called in a thread
         self.needs = list(needs)
         self.urgent = urgent        # many others wait for it
         self.alone = alone          # at the end, while nothing else is done
+        self.aside = aside          # waits most of its time: needs no token
         self.dropped = dropped      # called instead, with the name of a need
         self.state = "waiting"      # running, done, failed
         self.began = 0.0
@@ -51,8 +52,9 @@ class Schedule:
 
     def run(self, tick=lambda: None):
         """Do everything. Calls tick now and then."""
-        threads = [threading.Thread(target=self._work, daemon=True)
-                   for _ in range(self._tokens.number)]
+        threads = [threading.Thread(target=self._work, args=(aside,),
+                                    daemon=True)
+                   for aside in [False] * self._tokens.number + [True]]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
@@ -61,20 +63,22 @@ class Schedule:
         if self._error:
             raise self._error
 
-    def _work(self):
-        while self._wait():
-            self._tokens.acquire()
-            task = self._take()
+    def _work(self, aside):
+        while self._wait(aside):
+            if not aside:
+                self._tokens.acquire()
+            task = self._take(aside)
             if task:
                 self._do(task)
-            self._tokens.release()
+            if not aside:
+                self._tokens.release()
 
-    def _wait(self):
+    def _wait(self, aside):
         """Wait until there is something to do. False: there never will be."""
         with self._changed:
             while not self._error:
                 self._drop()
-                if self._next():
+                if self._next(aside):
                     return True
                 if all(task.state in ("done", "failed")
                        for task in self._tasks):
@@ -83,17 +87,18 @@ class Schedule:
             self._changed.notify_all()
             return False
 
-    def _take(self):
+    def _take(self, aside):
         with self._changed:
-            task = self._next()
+            task = self._next(aside)
             if task:
                 task.state = "running"
                 task.began = time.monotonic()
             return task
 
-    def _next(self):
-        """The most urgent task that can be done now."""
+    def _next(self, aside):
+        """The most urgent task that can be done now, with a token or aside."""
         ready = [task for task in self._tasks if task.state == "waiting" and
+                 task.aside == aside and
                  all(need.state == "done" for need in task.needs)]
         shared = [task for task in ready if not task.alone]
         if shared:
