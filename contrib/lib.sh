@@ -21,9 +21,14 @@ sep_die()
 
 # Compilers behind ccache, if it is there: what was compiled once, in another
 # checkout too, is taken from the user's cache. Compile nothing for the processor
-# of this machine with it: a cache may move to another one. SEP_CCACHE=n is without.
+# of this machine with it: a cache may move to another one. What is built whole is
+# kept as well (sep_ucx_keep). SEP_CCACHE=n is without both.
 sep_use_ccache()
 {
+    if [[ ${SEP_CCACHE-y} != n && -n ${HOME-} ]]; then
+        : "${SEP_KEPT_DIR=${XDG_CACHE_HOME:-$HOME/.cache}/sep/kept}"
+        export SEP_KEPT_DIR
+    fi
     if [[ ${SEP_CCACHE-y} != n && -d /usr/lib/ccache &&
           :$PATH: != *:/usr/lib/ccache:* ]]; then
         export PATH=/usr/lib/ccache:$PATH

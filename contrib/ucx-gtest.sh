@@ -68,6 +68,8 @@ done
 : "${dir:=$SEP_TOP/build/ucx-gtest${opt:+-opt}}"
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
+# Where UCX's source, build and installation are
+tree=$dir
 : "${results:=$dir/results${quick:+-quick}}"
 
 # How much of the tests is needed: all, some of each group, or of these no UCP's
@@ -87,6 +89,9 @@ flags=(--enable-mt --with-verbs --disable-logging --enable-devel-headers
 # The tests are compiled as fast as can be: half of the time is optimisation,
 # and half of the rest is the same headers again and again.
 test_flags="-O0 -g0 -include sep_precompiled.h"
+# Macros with paths are for tests that are left out. Without them, ccache knows an
+# object that was compiled elsewhere.
+nowhere=(abs_top_srcdir=. abs_builddir=.)
 ucx_parts=(src/ucm src/ucs src/uct src/ucp src/tools/info)
 
 # usage: step NAME DIRECTORY COMMAND...
@@ -145,6 +150,7 @@ gtest_objects()
 }
 
 # Compile what all tests include, with what the Makefile compiles them with.
+# usage: precompile_headers [VARIABLE-OF-MAKE...]
 precompile_headers()
 {
     # shellcheck disable=SC2016 # expanded by make
@@ -157,24 +163,43 @@ precompile_headers()
         > test/gtest/sep_precompiled.h
     printf 'include Makefile\nsep-precompile:\n\t%s\n' "$compile" |
         make -C test/gtest --no-print-directory -f - sep-precompile \
-            "CXXFLAGS=${test_flags% -include *}"
+            "CXXFLAGS=${test_flags% -include *}" "$@"
 }
 
 # A copy of UCX's source with the transport in its tests, configured.
 prepare_ucx()
 {
-    rm -rf "$dir/source" "$dir/build" "$dir/ucx"
-    mkdir "$dir/build"
-    sep_ucx_copy "$ucx_source" "$dir/source"
+    rm -rf "$tree/source" "$tree/build" "$tree/ucx"
+    mkdir "$tree/build"
+    sep_ucx_copy "$ucx_source" "$tree/source"
     if [[ -n $opt ]]; then
-        sep_ucx_patch "$dir/source" "$(sep_ucx_release "$dir/source")" all \
+        sep_ucx_patch "$tree/source" "$(sep_ucx_release "$tree/source")" all \
             "$dir/log-patch.txt"
-        sep_ucx_add_files "$dir/source"
+        sep_ucx_add_files "$tree/source"
     fi
-    "$driver" --adapt "$dir/source"
-    step autogen "$dir/source" ./autogen.sh
-    step configure "$dir/build" "$dir/source/configure" \
-        --prefix="$dir/ucx" "${flags[@]}"
+    "$driver" --adapt "$tree/source"
+    step autogen "$tree/source" ./autogen.sh
+    step configure "$tree/build" "$tree/source/configure" \
+        --prefix="$tree/ucx" "${flags[@]}"
+    sep_ucx_hide_paths "$tree" "$tree/ucx"
+}
+
+# Build in what is kept for other checkouts, if anything is, and have the build
+# directory refer to that. Tests with the optimisations depend on the transport's
+# sources, which are seldom those of an earlier run.
+# usage: use_kept_tree STAMP
+use_kept_tree()
+{
+    local name scripts
+    [[ -z $opt ]] || return 0
+    scripts=$(cat "$0" "$SEP_TOP/contrib/ucx.sh" | cksum)
+    sep_ucx_keep ucx-gtest "$1 $kind $scripts" || return 0
+    tree=$sep_kept
+    export CCACHE_BASEDIR=$tree
+    for name in source build ucx; do
+        rm -rf "${dir:?}/$name"
+        ln -s "$tree/$name" "$dir/$name"
+    done
 }
 
 build_ucx()
@@ -182,20 +207,20 @@ build_ucx()
     local stamp
     [[ -n $ucx_source ]] ||
         ucx_source=$(sep_ucx_source)
-
     # What the build depends on: source, options, and what is put into the tests
-    stamp="$ucx_source $(stat -c '%s %Y' "$ucx_source") ${flags[*]} $test_flags $(cksum < \
+    stamp="$(sep_ucx_sum "$ucx_source") ${flags[*]} $test_flags $(cksum < \
         "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)${opt:+ $(sep_ucx_opt_fingerprint)}"
-    case $(cat "$dir/.complete" 2> /dev/null) in
+    use_kept_tree "$stamp"
+    case $(cat "$tree/.complete" 2> /dev/null) in
     "$stamp all")  return ;;
     # The rest of the tests is missing, or that and UCP's
     "$stamp some") [[ $kind == all ]] || return 0 ;;
     "$stamp uct")  [[ $kind != uct ]] || return 0 ;;
-    *)             rm -f "$dir/.complete"
+    *)             rm -f "$tree/.complete"
                    prepare_ucx ;;
     esac
 
-    cd "$dir/build"
+    cd "$tree/build"
     export -f make_in sep_jobs sep_parallel precompile_headers
     export test_flags
     step "make UCX" . bash -c 'make_in all "$@"' make_in "${ucx_parts[@]}"
@@ -205,21 +230,22 @@ build_ucx()
         src/tools/perf test/gtest/common/googletest test/gtest/ucs/test_module \
         test/gtest/ucm/test_dlopen
     [[ -e test/gtest/sep_precompiled.h.gch ]] ||
-        step "precompile headers" . bash -c precompile_headers
+        step "precompile headers" . bash -c 'precompile_headers "$@"' \
+            precompile_headers "${nowhere[@]}"
     # shellcheck disable=SC2046 # one word or none
     step "make gtest" . make -C test/gtest --no-print-directory \
         $(sep_parallel) gtest "CXXFLAGS=$test_flags" \
-        "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')"
+        "gtest_OBJECTS=$(gtest_objects | tr '\n' ' ')" "${nowhere[@]}"
     cd "$SEP_TOP"
-    echo "$stamp $kind" > "$dir/.complete"
+    echo "$stamp $kind" > "$tree/.complete"
 }
 
 # Standard output is for the result.
 {
     sep_install_deps build bench
     build_ucx
-    sep_build "$dir/sep" all "$SEP_TOP/configure" --with-ucx="$dir/ucx" \
-        --with-ucx-source="$dir/source" --disable-gtest
+    sep_build "$dir/sep" all "$SEP_TOP/configure" --with-ucx="$tree/ucx" \
+        --with-ucx-source="$tree/source" --disable-gtest
 } >&2
 [[ -z $build_only ]] || exit 0
 

@@ -52,6 +52,54 @@ sep_ucx_source()
     fi
 }
 
+# What tells one source tree, or archive of one, from another.
+# usage: sep_ucx_sum TREE-OR-ARCHIVE
+sep_ucx_sum()
+{
+    if [[ -d $1 ]]; then
+        (cd "$1" && find . -type f -print0 | LC_ALL=C sort -z |
+            xargs -0 sha256sum)
+    else
+        cat "$1"
+    fi | sha256sum | cut -c 1-16
+}
+
+# What a build takes from the system: all packages, compilers, and the variables
+# that configure looks at. Nothing where there is no dpkg to ask.
+sep_ucx_system()
+{
+    local name
+    dpkg-query -W || return
+    for name in CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBS \
+                PKG_CONFIG_PATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH CPATH \
+                LIBRARY_PATH LD_LIBRARY_PATH; do
+        echo "$name=${!name-}"
+    done
+    "${CC:-cc}" --version && "${CXX:-c++}" --version
+}
+
+# Print the directory of something that is built once for all checkouts of this
+# user, in $SEP_KEPT_DIR, and hold a lock on it until this script ends. Its name
+# follows from all that it is built from: STAMP, and the system. What is complete
+# there is never changed, and goes when nobody has asked for it in two weeks.
+# Fails if nothing is to be kept. Sets sep_kept.
+# usage: sep_ucx_keep NAME STAMP
+sep_ucx_keep()
+{
+    local sum old
+    [[ -n ${SEP_KEPT_DIR-} ]] && sum=$(sep_ucx_system 2> /dev/null) || return
+    sum=$(sha256sum <<< "$2 $sum")
+    mkdir -p "$SEP_KEPT_DIR"
+    sep_kept=$(cd "$SEP_KEPT_DIR" && pwd)/$1-${sum:0:16}
+    exec {sep_kept_lock}> "$sep_kept.lock"
+    flock -w 3600 "$sep_kept_lock" ||
+        sep_die "another run holds $sep_kept.lock for more than an hour"
+    mkdir -p "$sep_kept"
+    touch "$sep_kept" "$sep_kept.lock"
+    find "$SEP_KEPT_DIR" -maxdepth 1 -mtime +14 -name "$1-*" \
+        -exec rm -rf {} +
+}
+
 # Copy a source tree, or unpack an archive of one.
 # usage: sep_ucx_copy TREE-OR-ARCHIVE DIRECTORY
 sep_ucx_copy()
@@ -61,6 +109,24 @@ sep_ucx_copy()
     else
         mkdir "$2" && tar -xf "$1" -C "$2" --strip-components=1
     fi
+}
+
+# Tell only those files of a configured tree where UCX is installed that say so.
+# So ccache knows all others, wherever they were compiled.
+# usage: sep_ucx_hide_paths WORK PREFIX
+sep_ucx_hide_paths()
+{
+    local config=$1/build/config.h paths=$1/build/sep_paths.h
+    {
+        grep '^#define UCX_CONFIGURE_FLAGS ' "$config"
+        printf '#define %s "%s"\n' UCX_MODULE_DIR "$2/lib/ucx" \
+            UCX_CONFIG_DIR "$2/etc/ucx"
+    } > "$paths"
+    grep -rlwE --include='*.c' -e UCX_CONFIGURE_FLAGS -e UCX_MODULE_DIR \
+        -e UCX_CONFIG_DIR "$1/source/src" |
+        xargs -d '\n' sed -i "1i #include \"$paths\""
+    sed -i '/^#define UCX_CONFIGURE_FLAGS /d' "$config"
+    sed -i '/-DUCX_\(MODULE\|CONFIG\)_DIR=/d' "$1/build/src/ucs/Makefile"
 }
 
 # Configure the tree in WORK/source, in WORK/build.
@@ -77,6 +143,7 @@ sep_ucx_configure()
         sep_ucx_step "$work" configure "$work/source/configure" \
             --prefix="$prefix" "$@"
     )
+    sep_ucx_hide_paths "$work" "$prefix"
 }
 
 # Build and install all of it, or some of its directories in this order.
