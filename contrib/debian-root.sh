@@ -21,6 +21,10 @@
 # with its own /proc, /dev/shm and process numbers: processes and mounts that it
 # leaves behind end with it. build/ of the checkout is DIRECTORY-build there.
 #
+# Where contrib/check.sh keeps things for all checkouts, in $SEP_KEPT_DIR, packages
+# are kept there, as well as what ccache knows of that Debian, and a root for two
+# weeks: the next one is a copy of it, brought up to date.
+#
 # Exit status: that of the command; without one, 0 if the root is there, 1 if
 # making it failed although it should work, and 77 if it can't be made on this
 # machine. Then the last line on standard error says why, "skipped: REASON: ...":
@@ -65,7 +69,7 @@ fi
 root=$(realpath -m "$1")
 shift
 mark=$root/.sep-debian-root
-cache=${binds[0]}/debian-$suite
+cache=${SEP_KEPT_DIR:-${binds[0]}}/debian-$suite
 
 [[ $(id -u) == 0 ]] ||
     cannot privilege "mounting and chroot are for root, and this is $(id -un)"
@@ -105,7 +109,8 @@ in_root()
             shift
             cd "$0"
             pivot_root . .
-            exec env -C / HOME=/root LC_ALL=C.UTF-8 PATH=/usr/local/sbin:\
+            exec env -C / -u CCACHE_DIR HOME=/root LC_ALL=C.UTF-8 \
+                PATH=/usr/local/sbin:\
 /usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
                 bash -euc "umount -l .; cd /; exec \"\$@\"" bash "$@"' \
         "$root" "$@"
@@ -153,6 +158,34 @@ explain_debootstrap()
     fi
 }
 
+# Have apt in the root ask whom this machine's apt asks.
+# usage: configure_apt SOURCES
+configure_apt()
+{
+    local uri suite_part
+    while read -r uri suite_part; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+             "$uri $suite_part main"
+    done <<< "$1" > "$root/etc/apt/sources.list"
+    # After a power failure, a root is made again
+    echo force-unsafe-io > "$root/etc/dpkg/dpkg.cfg.d/sep"
+    {
+        cat << CONF
+APT::Install-Recommends "false";
+APT::Keep-Downloaded-Packages "true";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Retries "3";
+CONF
+        apt-config dump Acquire::http
+        apt-config dump Acquire::https
+        apt-config dump Acquire::Check-Valid-Until
+        apt-config dump Acquire::Check-Date
+    } > "$root/etc/apt/apt.conf.d/90sep"
+    printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
+    chmod a+x "$root/usr/sbin/policy-rc.d"
+}
+
 bootstrap()
 {
     local sources uri proxy='' log=$cache/debootstrap.log
@@ -189,27 +222,7 @@ bootstrap()
         sep_die "debootstrap failed; see $log"
     }
 
-    while read -r uri suite_part; do
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-             "$uri $suite_part main"
-    done <<< "$sources" > "$root/etc/apt/sources.list"
-    # After a power failure, a root is made again
-    echo force-unsafe-io > "$root/etc/dpkg/dpkg.cfg.d/sep"
-    {
-        cat << CONF
-APT::Install-Recommends "false";
-APT::Keep-Downloaded-Packages "true";
-APT::Sandbox::User "root";
-Acquire::Languages "none";
-Acquire::Retries "3";
-CONF
-        apt-config dump Acquire::http
-        apt-config dump Acquire::https
-        apt-config dump Acquire::Check-Valid-Until
-        apt-config dump Acquire::Check-Date
-    } > "$root/etc/apt/apt.conf.d/90sep"
-    printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
-    chmod a+x "$root/usr/sbin/policy-rc.d"
+    configure_apt "$sources"
     printf '%s\nbootstrapped\n' "$suite" > "$mark"
 }
 
@@ -254,12 +267,40 @@ install_packages()
     [[ ${#missing[@]} == 0 ]] || root_apt install "${missing[@]}"
 }
 
+# A copy of the root that is kept, if it is not too old.
+copy_kept()
+{
+    local sources
+    [[ -n ${SEP_KEPT_DIR-} && -n $(find "$cache/root" -maxdepth 0 -mtime -14 \
+        2> /dev/null) ]] || return
+    say "copying what is kept of Debian $suite to $root"
+    rm -rf --one-file-system "$root"
+    mkdir -p "${root%/*}"
+    rm -rf --one-file-system "$root.new"
+    cp -a "$cache/root" "$root.new" && mv "$root.new" "$root" || return
+    sources=$(derive_sources)
+    [[ -z $sources ]] || configure_apt "$sources" || return
+    update=yes
+}
+
+keep_root()
+{
+    rm -rf "$cache/root" "$cache/root.new"
+    cp -a --one-file-system "$root" "$cache/root.new"
+    touch "$cache/root.new"
+    mv "$cache/root.new" "$cache/root"
+}
+
 mkdir -p "$cache"/{archives/partial,bootstrap}
 limit=(timeout --kill-after=30 1500)
 exec 9> "$cache/.lock"
 flock -w 1800 9 || sep_die "another run holds $cache/.lock"
-grep -q -s -x bootstrapped "$mark" || bootstrap
+made=no
+if ! grep -q -s -x bootstrapped "$mark"; then
+    copy_kept || { bootstrap; made=yes; }
+fi
 install_packages
+[[ -z ${SEP_KEPT_DIR-} || $made == no ]] || keep_root
 exec 9>&-
 say "Debian $suite is in $root"
 [[ $# != 0 ]] || exit 0
@@ -270,6 +311,11 @@ mounts=("$SEP_TOP:$SEP_TOP" "$root-build:$SEP_TOP/build")
 for bind in "${binds[@]}"; do
     mounts+=("$bind:$bind")
 done
+if [[ -n ${SEP_KEPT_DIR-} ]]; then
+    # Another release of ccache may not understand this machine's cache
+    mkdir -p "$cache/ccache"
+    mounts+=("$(cd "$cache" && pwd)/ccache:/root/.cache/ccache")
+fi
 # shellcheck disable=SC2016 # expanded by the inner shell
 in_root "${mounts[@]}" -- \
     /bin/bash -c 'cd "$0" && exec "$@"' "$SEP_TOP" "$@"

@@ -25,6 +25,7 @@ build=$SEP_TOP/build/demo
 start=$SECONDS
 
 sep_install_deps build jobs
+sep_use_ccache
 sep_build "$build" "all job-programs" "$SEP_TOP/contrib/configure-release" \
     --disable-gtest
 

@@ -2,8 +2,10 @@
 """Where no other Debian can be made, that has a name and is no success."""
 
 import os
+import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 from runner import junit, roots
@@ -36,7 +38,8 @@ class Script(unittest.TestCase):
         self.top = temporary.name
         os.mkdir(f"{self.top}/bin")
 
-    def run_script(self, *options, suite="trixie", **changes):
+    def run_script(self, *options, suite="trixie", root="root", kept=(),
+                   **changes):
         """Status and last line, on a machine with other programs."""
         for name, text in {**MACHINE, **changes}.items():
             path = f"{self.top}/bin/{name}"
@@ -46,9 +49,11 @@ class Script(unittest.TestCase):
                 file.write(f"#!/bin/bash\n{text}\n")
             os.chmod(path, 0o755)
         done = subprocess.run(
-            [SCRIPT, *options, "--suite", suite, f"{self.top}/root"],
+            [SCRIPT, *options, "--suite", suite,
+             f"{self.top}/{root}"],
             env={"PATH": f"{self.top}/bin:/usr/bin:/bin",
-                 "SEP_CACHE_DIR": f"{self.top}/cache", "HOME": self.top},
+                 "SEP_CACHE_DIR": f"{self.top}/cache", "HOME": self.top,
+                 **dict(kept)},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
         log = f"{self.top}/log"
@@ -99,6 +104,42 @@ class Script(unittest.TestCase):
         status, said, output = self.run_script()
         self.assertEqual((1, ""), (status, said), output)
         self.assertEqual(["mine"], os.listdir(f"{self.top}/root"))
+
+    def test_root_is_kept_for_two_weeks(self):
+        machine = {
+            "chroot": "true", "debootstrap": """
+while [[ $1 == --* ]]; do shift; done
+mkdir -p "$2"/{etc/apt/apt.conf.d,etc/dpkg/dpkg.cfg.d,usr/sbin}
+touch "$2/made\"""",
+            # Nothing is run in the root, which has no programs
+            "unshare": """
+[[ " $* " == *" debootstrap "* ]] || exit 0
+while [[ $1 != debootstrap ]]; do shift; done
+exec "$@\""""}
+        kept = f"{self.top}/kept"
+
+        def make(root, **changes):
+            status, said, output = self.run_script(
+                "--groups", "", root=root, kept=[("SEP_KEPT_DIR", kept)],
+                **{**machine, **changes})
+            self.assertEqual((0, ""), (status, said), output)
+            self.assertTrue(os.path.exists(f"{self.top}/{root}/made"))
+            return "making Debian" in output
+
+        self.assertTrue(make("first"))
+        # Up to date, from where this machine has its packages now
+        self.assertFalse(make("second", **{"apt-get": """
+[[ $1 != indextargets ]] || echo "Debian main bookworm file:/elsewhere\""""}))
+        with open(f"{self.top}/second/etc/apt/sources.list",
+                  encoding="utf-8") as file:
+            self.assertIn(" file:/elsewhere trixie main", file.read())
+        old = time.time() - 15 * 24 * 3600
+        os.utime(f"{kept}/debian-trixie/root", (old, old))
+        self.assertTrue(make("third"))
+        self.assertFalse(make("fourth"))
+        shutil.rmtree(f"{self.top}/fourth")
+        kept = ""
+        self.assertTrue(make("fourth"))
 
     def test_root_comes_from_the_mirror_with_the_suite_in_its_place(self):
         status, _, output = self.run_script(
