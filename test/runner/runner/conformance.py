@@ -112,7 +112,8 @@ class Run:
             self.session.console.say(f"{name:<58} {driver.in_words(results)} "
                                      f"{elapsed:8.1f} s")
 
-        return self.session.schedule.add(Task(name, action))
+        return self.session.schedule.add(Task(name, action,
+                                              aside=self.row.waits))
 
     def _compare(self, driver):
         rows = driver.rows_of(self._tests, self._selected, self.results)

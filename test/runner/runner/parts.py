@@ -68,6 +68,7 @@ class Gtest:
     chunk: int = 60             # tests per process
     patience: int = 1           # how many times the limit of a test
     random_seed: bool = False   # another one in each run
+    waits: bool = False         # for half of its time or more: runs beside the rest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Check:
     build: Build = None         # made before, if any: all of it
     targets: tuple = ()         # of it, besides
     needs: tuple = ()           # scripts that build what else it takes
-    waits: bool = False         # it computes next to nothing
+    waits: bool = False         # as of Gtest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +113,7 @@ class Conformance:
     lists: tuple = ()           # of conformance/cases.py, which must not name
                                 # what is not there
     lists_of: str = "any"       # ... if this is the version of the system's UCX
+    waits: bool = False         # as of Gtest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -378,7 +380,8 @@ PARTS = (
     Part("modes", "the transport's tests once per sharing category, and all "
          "of the device's with the UAR pages of old kernels", tuple(
              Gtest(f"sep_gtest-{name}", "sep_gtest", tests=_MODE_TESTS,
-                   environment=(variable,)) for name, variable in _MODES) + (
+                   environment=(variable,), waits=True)
+             for name, variable in _MODES) + (
              # Of a queue pair without a thread domain, libmlx5 locks what it
              # posts to
              Gtest("sep_gtest-static_verbs", "sep_gtest",
@@ -394,11 +397,12 @@ PARTS = (
     Part("threads", "tests with threads under ThreadSanitizer", (
         Gtest("sep_gtest-threads", "sep_gtest", THREADS, _THREAD_TESTS,
               tool="tsan", sanitizers="tsan", patience=3, needs=(PLAIN,),
-              chunk=30),
+              chunk=30, waits=True),
         Gtest("sep_gtest-threads-eager", "sep_gtest", THREADS,
               "*test_sep_workers.*:test_sep_hub.*:*test_sep_uct_eager_kill.*",
               environment=("UCX_SEP_EAGER=y",), tool="tsan",
-              sanitizers="tsan", patience=3, needs=(PLAIN,), chunk=30))),
+              sanitizers="tsan", patience=3, needs=(PLAIN,), chunk=30,
+              waits=True))),
 
     Part("memcheck", "a representative part of the transport's tests under "
          "valgrind", (
@@ -429,7 +433,7 @@ PARTS = (
 
     Part("conformance", "a representative part of UCX's own unit tests", (
         Conformance("as good as rc_mlx5:", lists=("EXCLUDED", "NOTES", "QUICK"),
-                    lists_of="1.13.1"),
+                    lists_of="1.13.1", waits=True),
         # The UCX that most clusters are nearer to than to Debian 12's
         Conformance("UCX 1.18.1:", ("--group", "uct", "--group", "md"),
                     UCX_GTEST_DEBIAN13, lists=("RC_MLX5_DEFECTS",

@@ -79,7 +79,8 @@ class Run:
             title += f" turn {turn + 1}"
             label += f"-turn{turn + 1}"
         self.session.schedule.add(Task(
-            title, lambda: self._run(title, label, names, turn)))
+            title, lambda: self._run(title, label, names, turn),
+            aside=self.row.waits))
 
     def _run(self, title, label, names, turn):
         directory = self.session.directory(self.part, self.row.run, label)
