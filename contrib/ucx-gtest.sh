@@ -192,7 +192,7 @@ use_kept_tree()
 {
     local name scripts
     [[ -z $opt ]] || return 0
-    scripts=$(cat "$0" "$SEP_TOP/contrib/ucx.sh" | cksum)
+    scripts=$(cat "$SEP_TOP"/contrib/{ucx-gtest,ucx}.sh | cksum)
     sep_ucx_keep ucx-gtest "$1 $kind $scripts" || return 0
     tree=$sep_kept
     export CCACHE_BASEDIR=$tree
@@ -244,6 +244,7 @@ build_ucx()
 {
     sep_install_deps build bench
     build_ucx
+    sep_ucx_leave
     sep_build "$dir/sep" all "$SEP_TOP/configure" --with-ucx="$tree/ucx" \
         --with-ucx-source="$tree/source" --disable-gtest
 } >&2

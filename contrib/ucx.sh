@@ -78,15 +78,15 @@ sep_ucx_system()
     "${CC:-cc}" --version && "${CXX:-c++}" --version
 }
 
-# Print the directory of something that is built once for all checkouts of this
-# user, in $SEP_KEPT_DIR, and hold a lock on it until this script ends. Its name
-# follows from all that it is built from: STAMP, and the system. What is complete
-# there is never changed, and goes when nobody has asked for it in two weeks.
-# Fails if nothing is to be kept. Sets sep_kept.
+# Set sep_kept to the directory of something that is built once for all checkouts
+# of this user, in $SEP_KEPT_DIR, and lock it until sep_ucx_leave. Its name follows
+# from all that it is built from: STAMP, and the system. What is complete there is
+# never changed, and goes when nobody has asked for it in two weeks. Fails if
+# nothing is to be kept.
 # usage: sep_ucx_keep NAME STAMP
 sep_ucx_keep()
 {
-    local sum old
+    local sum
     [[ -n ${SEP_KEPT_DIR-} ]] && sum=$(sep_ucx_system 2> /dev/null) || return
     sum=$(sha256sum <<< "$2 $sum")
     mkdir -p "$SEP_KEPT_DIR"
@@ -98,6 +98,12 @@ sep_ucx_keep()
     touch "$sep_kept" "$sep_kept.lock"
     find "$SEP_KEPT_DIR" -maxdepth 1 -mtime +14 -name "$1-*" \
         -exec rm -rf {} +
+}
+
+# Let others have what sep_ucx_keep has locked, if anything.
+sep_ucx_leave()
+{
+    [[ -z ${sep_kept_lock-} ]] || exec {sep_kept_lock}>&-
 }
 
 # Copy a source tree, or unpack an archive of one.

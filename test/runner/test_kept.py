@@ -87,7 +87,8 @@ class Kept(Scripts):
         self.assertFalse(os.path.exists(others))
 
     def test_one_builds_at_a_time(self):
-        text = 'sep_ucx_keep it it; echo has; read -r; echo did >> "$1"'
+        text = 'sep_ucx_keep it it; echo has; read -r; echo did >> "$1"; ' \
+            'sep_ucx_leave; echo left; read -r'
         with subprocess.Popen(
                 self.command(text, f"{self.top}/log", SEP_KEPT_DIR=self.kept),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -98,8 +99,11 @@ class Kept(Scripts):
                     f"{self.top}/log", SEP_KEPT_DIR=self.kept)) as second:
                 with self.assertRaises(subprocess.TimeoutExpired):
                     second.wait(0.5)
-                first.communicate("\n", timeout=60)
+                first.stdin.write("\n")
+                first.stdin.flush()
+                self.assertEqual("left\n", first.stdout.readline())
                 self.assertEqual(0, second.wait(60))
+            first.communicate("\n", timeout=60)
         self.assertEqual("did\nsecond\n", self.read("log"))
 
     def test_only_with_ccache(self):
