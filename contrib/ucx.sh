@@ -64,12 +64,16 @@ sep_ucx_sum()
     fi | sha256sum | cut -c 1-16
 }
 
-# What a build takes from the system: all packages, compilers, and the variables
-# that configure looks at. Nothing where there is no dpkg to ask.
+# What a build takes from the system: compilers, all packages with headers, those
+# of deps.txt, and the variables that configure looks at. Fails where there is no
+# dpkg to ask.
 sep_ucx_system()
 {
     local name
-    dpkg-query -W || return
+    dpkg-query -W | grep -E '^(gcc|g\+\+|cpp|binutils)|^[^:[:space:]]*-dev\>' ||
+        return
+    # shellcheck disable=SC2046 # words
+    dpkg-query -W $(sep_deps build bench) || return
     for name in CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBS \
                 PKG_CONFIG_PATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH CPATH \
                 LIBRARY_PATH LD_LIBRARY_PATH; do

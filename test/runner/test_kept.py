@@ -68,7 +68,16 @@ class Kept(Scripts):
                   self.keep(CC=f"{self.top}/bin/c++")}
         self.programs(dpkg_query="echo gcc 13")
         others.add(self.keep())
-        self.assertEqual(4, len(others - {first}))
+        self.programs(dpkg_query="echo gcc 12; echo libit-dev:amd64 1")
+        others.add(self.keep())
+        self.assertEqual(5, len(others - {first}))
+
+    def test_packages_that_no_build_sees_make_no_difference(self):
+        query = '[ $# != 1 ] || {}; echo gcc 12'
+        self.programs(dpkg_query=query.format("echo it 1"))
+        first = self.keep()
+        self.programs(dpkg_query=query.format("echo it 2"))
+        self.assertEqual(first, self.keep())
 
     def test_nothing_is_kept_of_an_unknown_system(self):
         self.assertEqual("", self.keep(SEP_KEPT_DIR=""))
