@@ -49,6 +49,15 @@ class Order(unittest.TestCase):
         self.assertEqual(5, len(self.done))
         self.assertEqual(3, self.most)
 
+    def test_tokens_help_when_nothing_else_is_left(self):
+        for i in range(8):
+            self.task(str(i), aside=True)
+        self.task("alone", alone=True)
+        self.schedule.run()
+        self.assertEqual("alone", self.done[-1])
+        self.assertEqual(9, len(self.done))
+        self.assertEqual(3, self.most)
+
     def test_alone_waits_for_what_is_aside(self):
         self.schedule.add(Task("alone", lambda: self.done.append("alone"),
                                alone=True))

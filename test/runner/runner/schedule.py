@@ -97,8 +97,11 @@ class Schedule:
 
     def _next(self, aside):
         """The most urgent task that can be done now, with a token or aside."""
-        ready = [task for task in self._tasks if task.state == "waiting" and
-                 task.aside == aside and
+        waiting = [task for task in self._tasks if task.state == "waiting"]
+        # Tokens that nothing else is left for are for all
+        rest = all(task.aside or task.alone for task in waiting)
+        ready = [task for task in waiting if
+                 (task.aside == aside or rest and not aside) and
                  all(need.state == "done" for need in task.needs)]
         shared = [task for task in ready if not task.alone]
         if shared:
