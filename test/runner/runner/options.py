@@ -35,6 +35,7 @@ environment
   SEP_JOBS_TIMEOUT         seconds for all jobs of a run (7200)
   SEP_CONFORMANCE_TIMEOUT  seconds for each of UCX's tests (300)
   SEP_DEBIAN13_UCX_SOURCE  source of Debian 13's UCX, if apt does not have it
+  SEP_NEWEST_UCX_SOURCE    source of UCX 1.22.0, for part ucp
 
 Logs, and the results as JUnit XML, are in build/check-results. The last line is
 "N passed, N failed"; the exit status is 0 if some passed and none failed.

@@ -28,6 +28,8 @@ class Script:
 
 # Names the source of the UCX of Debian 13, for its root and for UCX's tests
 DEBIAN13_UCX_SOURCE = "SEP_DEBIAN13_UCX_SOURCE"
+# Names the source of the newest UCX that src/ucp/opt has patches for
+NEWEST_UCX_SOURCE = "SEP_NEWEST_UCX_SOURCE"
 
 PLAIN = Build("check")
 SANITIZED = Build("check-sanitized", ("--enable-asan", "--enable-ubsan"))
@@ -45,6 +47,9 @@ UCX_RELEASE = Script("ucx-release", ("contrib/build-ucx-release.sh",
                                      "build/ucx-release"), ucx="1.13.1")
 UCX_OPT = Script("check-ucx-opt", ("contrib/build-ucx-opt.sh", "--check",
                                    "build/check-ucx-opt"), ucx="1.13.1")
+UCX_OPT_NEWEST = Script("check-ucx-opt-newest", (
+    "contrib/build-ucx-opt.sh", "--check", "build/check-ucx-opt-newest",
+    "--ucx-source"), NEWEST_UCX_SOURCE)
 
 
 # GoogleTest programs, and where in test/gtest their sources are, beside common
@@ -339,26 +344,29 @@ _KERNELS = (
 
 
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
-# sep_mlx5 and rc_mlx5, with both versions of UCP's protocols; and flushes on
-# ud_mlx5, which has assertions about them that the others have not.
+# sep_mlx5 and rc_mlx5, with both versions of UCP's protocols, of which the newest
+# UCX has the second one; and flushes on ud_mlx5, which has assertions about them
+# that the others have not.
 def _ucp():
     rows = []
-    for tls, tests in (("sep", "*"), ("rc_mlx5,ud_mlx5", "*"),
-                       ("ud_mlx5", "UcpFlush.*")):
-        for proto in "n", "y":
+    for script, suffix, protos in ((UCX_OPT, "", "ny"),
+                                   (UCX_OPT_NEWEST, "-newest", "y")):
+        prefix = f"build/{script.name}"
+        for tls, tests in (("sep", "*"), ("rc_mlx5,ud_mlx5", "*"),
+                           ("ud_mlx5", "UcpFlush.*")):
             name = tls.partition(",")[0]
-            rows.append(Gtest(
-                f"ucp_gtest-{name}-proto_{proto}", "ucp_gtest",
-                tests=tests, needs=(UCX_OPT,), environment=(
-                    "LD_LIBRARY_PATH=@TOP@/build/check-ucx-opt/lib",
+            rows += [Gtest(
+                f"ucp_gtest-{name}-proto_{proto}{suffix}", "ucp_gtest",
+                tests=tests, needs=(script,), environment=(
+                    f"LD_LIBRARY_PATH=@TOP@/{prefix}/lib",
                     f"UCX_TLS={tls}", f"UCX_PROTO_ENABLE={proto}",
-                    "UCX_WARN_UNUSED_ENV_VARS=n")))
-    # Another UCX than the system's, although of the same release
-    rows.append(Check(
-        "processes with different UCX", (
-            "test/jobs/mixed", "--build-dir", "build/check", "--transport",
-            "sep_mlx5", "--ucx", "system", "--ucx", "build/check-ucx-opt"),
-        build=PLAIN, targets=("job-programs",), needs=(UCX_OPT,)))
+                    "UCX_WARN_UNUSED_ENV_VARS=n")) for proto in protos]
+        # Another UCX than the system's, although of the same release
+        rows.append(Check(
+            f"processes with different UCX{suffix}", (
+                "test/jobs/mixed", "--build-dir", "build/check", "--transport",
+                "sep_mlx5", "--ucx", "system", "--ucx", prefix),
+            build=PLAIN, targets=("job-programs",), needs=(script,)))
     return tuple(rows)
 
 
