@@ -13,7 +13,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -28,10 +27,12 @@
  * instance change in a way that older processes do not understand. */
 #define MLX5SIM_CONFIG_LAYOUT "LAYOUT=1"
 
+/* Name of a network interface in the config file, which is no variable */
+#define MLX5SIM_CONFIG_NETIF "NETIF"
+
 #define MLX5SIM_CONFIG_FIELD(_field) offsetof(mlx5sim_config_t, _field)
 
 static int mlx5sim_config_check_version(const char *value);
-static int mlx5sim_config_check_netdev(const char *value);
 static int mlx5sim_config_check_dir(const char *value);
 static int mlx5sim_config_check_fail(const char *value);
 static int mlx5sim_config_check_gids(const char *value);
@@ -102,8 +103,17 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
     {"MLX5SIM_NETDEV", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(netdev), "lo", 0, 0, NULL,
      "the name of a network interface (up to 15 characters, no '/')",
-     mlx5sim_config_check_netdev,
+     mlx5sim_netif_is_name,
      "Network interface that RoCE ports claim to belong to"},
+    {"MLX5SIM_WIRE", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(wire), "", 0, 0, NULL,
+     "names of up to 32 network interfaces with commas between them, each once",
+     mlx5sim_netif_check,
+     "Network interfaces behind RoCE ports, one for each port in order "
+     "(mlx5_0:1, mlx5_0:2, mlx5_1:1, ...). A port takes MAC address, MTU, GIDs "
+     "and GUIDs from its interface, as it is when the instance is created, so "
+     "that ports of different nodes differ. Empty: addresses of nobody, and "
+     "MLX5SIM_NETDEV"},
     {"MLX5SIM_GIDLESS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(gidless), "", 0, 0, NULL,
      "a list of ports such as mlx5_0:1 with commas between them",
@@ -305,24 +315,6 @@ static int mlx5sim_config_check_version(const char *value)
     return (sscanf(value, "%5u.%5u.%5u%n", &major, &minor, &sub, &end) == 3) &&
            ((size_t)end == strlen(value)) && (major <= 0xffff) &&
            (minor <= 0xffff) && (sub <= 0xffff);
-}
-
-static int mlx5sim_config_check_netdev(const char *value)
-{
-    const char *p;
-
-    if ((strlen(value) >= IF_NAMESIZE) || !strcmp(value, ".") ||
-        !strcmp(value, "..")) {
-        return 0;
-    }
-
-    for (p = value; *p != '\0'; ++p) {
-        if (!isgraph((unsigned char)*p) || (*p == '/')) {
-            return 0;
-        }
-    }
-
-    return value[0] != '\0';
 }
 
 static int mlx5sim_config_check_dir(const char *value)
@@ -587,6 +579,25 @@ int mlx5sim_config_read_env(mlx5sim_config_t *config, unsigned scopes,
     return 0;
 }
 
+int mlx5sim_config_find_netifs(mlx5sim_config_t *config, char *error,
+                               size_t error_size)
+{
+    if (config->wire[0] == '\0') {
+        return 0;
+    }
+
+    if (config->link != MLX5SIM_LINK_ROCE) {
+        snprintf(error, error_size, "MLX5SIM_WIRE=%.200s is for RoCE, and the "
+                 "link layer is InfiniBand: set MLX5SIM_LINK=roce, too",
+                 config->wire);
+        errno = EINVAL;
+        return -1;
+    }
+
+    return mlx5sim_netif_find(config->wire, config->devices * config->ports,
+                              config->netifs, error, error_size);
+}
+
 /* Open a file of a directory. A link in its place is not followed. */
 static FILE *mlx5sim_config_open(int dir_fd, const char *name, int flags,
                                  const char *mode)
@@ -610,9 +621,11 @@ int mlx5sim_config_save(const mlx5sim_config_t *config, int dir_fd,
 {
     char value[MLX5SIM_CONFIG_STRING_MAX];
     const mlx5sim_config_row_t *row;
+    char netif[MLX5SIM_NETIF_STR_MAX];
     char *temporary;
     FILE *file;
     int saved_errno;
+    unsigned i;
 
     if (asprintf(&temporary, "%s.%d", name, (int)getpid()) < 0) {
         snprintf(error, error_size, "%s: out of memory", name);
@@ -633,6 +646,12 @@ int mlx5sim_config_save(const mlx5sim_config_t *config, int dir_fd,
             mlx5sim_config_get(config, row, value, sizeof(value));
             fprintf(file, "%s=%s\n", row->name, value);
         }
+    }
+
+    for (i = 0; (i < MLX5SIM_NETIFS_MAX) &&
+                (config->netifs[i].name[0] != '\0'); ++i) {
+        fprintf(file, MLX5SIM_CONFIG_NETIF "=%s\n",
+                mlx5sim_netif_str(&config->netifs[i], netif));
     }
 
     if (ferror(file) != 0) {
@@ -666,6 +685,7 @@ int mlx5sim_config_load(mlx5sim_config_t *config, int dir_fd, const char *dir,
     char line[MLX5SIM_CONFIG_STRING_MAX * 2];
     char reason[MLX5SIM_CONFIG_ERROR_MAX];
     const mlx5sim_config_row_t *row;
+    unsigned netifs = 0;
     char *value;
     FILE *file;
 
@@ -692,7 +712,17 @@ int mlx5sim_config_load(mlx5sim_config_t *config, int dir_fd, const char *dir,
         }
 
         *value++ = '\0';
-        row      = mlx5sim_config_find(line, strlen(line));
+        if (!strcmp(line, MLX5SIM_CONFIG_NETIF)) {
+            if ((netifs == MLX5SIM_NETIFS_MAX) ||
+                (mlx5sim_netif_parse(value, &config->netifs[netifs++]) != 0)) {
+                snprintf(reason, sizeof(reason), "'%.*s' is no network "
+                         "interface", MLX5SIM_CONFIG_STRING_MAX, value);
+                goto err_content;
+            }
+            continue;
+        }
+
+        row = mlx5sim_config_find(line, strlen(line));
         if ((row != NULL) && (value[0] == '\0') &&
             (row->type == MLX5SIM_CONFIG_STRING)) {
             /* an empty string is a default and need not pass the check */

@@ -3,6 +3,8 @@
 #ifndef MLX5SIM_CONFIG_H_
 #define MLX5SIM_CONFIG_H_
 
+#include <sim/config/netif.h>
+
 #include <stddef.h>
 #include <stdio.h>
 
@@ -112,6 +114,9 @@ typedef struct mlx5sim_config {
     char     gidless[MLX5SIM_CONFIG_STRING_MAX];    /**< for
                                          mlx5sim_quirk_parse_ports() */
     char     empty_gids[MLX5SIM_CONFIG_STRING_MAX]; /**< likewise */
+    char     wire[MLX5SIM_CONFIG_STRING_MAX]; /**< for mlx5sim_netif_find() */
+    mlx5sim_netif_t netifs[MLX5SIM_NETIFS_MAX]; /**< behind the ports in order,
+                                         found when the instance is created */
 
     /* properties of each process */
     unsigned strict;    /**< report what hardware would not accept */
@@ -214,8 +219,16 @@ int mlx5sim_config_read_env(mlx5sim_config_t *config, unsigned scopes,
                             char *error, size_t error_size);
 
 /**
- * Write the INSTANCE rows to a file, one NAME=value per line. The file appears
- * complete or not at all.
+ * Find the network interfaces of MLX5SIM_WIRE, if there are to be any.
+ *
+ * @return 0, or -1 with errno and @a error, which says what to do.
+ */
+int mlx5sim_config_find_netifs(mlx5sim_config_t *config, char *error,
+                               size_t error_size);
+
+/**
+ * Write the INSTANCE rows to a file, one NAME=value per line, and the network
+ * interfaces that were found. The file appears complete or not at all.
  *
  * @param dir_fd  Directory of the file.
  * @param name    Its name there.

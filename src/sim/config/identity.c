@@ -12,6 +12,10 @@
 /* 24:8a:07 is an OUI of Mellanox; "03 00" in the middle is how its GUIDs are
  * made of MAC addresses */
 #define MLX5SIM_GUID_BASE 0x248a070300a50000ull
+#define MLX5SIM_GUID_FILL 0x0300
+
+/* Of the link-local address: RFC 4291, appendix A */
+#define MLX5SIM_EUI64_FILL 0xfffe
 
 /* InfiniBand: what ConnectX-5 reports, without the subnet manager bit.
  * RoCE: IB_PORT_CM_SUP. */
@@ -24,6 +28,13 @@
 #define MLX5SIM_GID_TABLE_LEN_ROCE  16
 #define MLX5SIM_PKEY_TABLE_LEN_IB   128
 #define MLX5SIM_PKEY_TABLE_LEN_ROCE 1
+
+/* enum ibv_mtu: 4096, 1024 */
+#define MLX5SIM_MTU_IB   5
+#define MLX5SIM_MTU_ROCE 3
+
+_Static_assert(MLX5SIM_NETIFS_MAX == MLX5SIM_DEVICES_MAX * MLX5SIM_PORTS_MAX,
+               "ports without a network interface");
 
 const char *mlx5sim_pci_name(unsigned dev, char *buf)
 {
@@ -52,14 +63,70 @@ dev_t mlx5sim_uverbs_rdev(unsigned dev)
     return makedev(MLX5SIM_UVERBS_MAJOR, MLX5SIM_UVERBS_BASE_MINOR + dev);
 }
 
-uint64_t mlx5sim_node_guid(unsigned dev)
+int mlx5sim_config_has_wire(const mlx5sim_config_t *config)
 {
-    return MLX5SIM_GUID_BASE + dev * 0x10;
+    return config->netifs[0].name[0] != '\0';
 }
 
-uint64_t mlx5sim_port_guid(unsigned dev, unsigned port)
+const mlx5sim_netif_t *
+mlx5sim_port_netif(const mlx5sim_config_t *config, unsigned dev, unsigned port)
 {
-    return mlx5sim_node_guid(dev) + port - 1;
+    return mlx5sim_config_has_wire(config) ?
+           &config->netifs[dev * config->ports + port - 1] : NULL;
+}
+
+const char *mlx5sim_port_netdev(const mlx5sim_config_t *config, unsigned dev,
+                                unsigned port)
+{
+    const mlx5sim_netif_t *netif = mlx5sim_port_netif(config, dev, port);
+
+    return (netif != NULL) ? netif->name : config->netdev;
+}
+
+unsigned mlx5sim_port_mtu(const mlx5sim_config_t *config, unsigned dev,
+                          unsigned port)
+{
+    const mlx5sim_netif_t *netif = mlx5sim_port_netif(config, dev, port);
+
+    if (config->link != MLX5SIM_LINK_ROCE) {
+        return MLX5SIM_MTU_IB;
+    }
+
+    return (netif != NULL) ? mlx5sim_netif_ib_mtu(netif->mtu) :
+                             MLX5SIM_MTU_ROCE;
+}
+
+/* A MAC address with something between its halves */
+static uint64_t mlx5sim_mac_fill(const uint8_t mac[6], unsigned fill)
+{
+    uint64_t number = 0;
+    unsigned i;
+
+    for (i = 0; i < 6; ++i) {
+        number = (number << 8) | mac[i];
+        if (i == 2) {
+            number = (number << 16) | fill;
+        }
+    }
+
+    return number;
+}
+
+uint64_t mlx5sim_node_guid(const mlx5sim_config_t *config, unsigned dev)
+{
+    const mlx5sim_netif_t *netif = mlx5sim_port_netif(config, dev, 1);
+
+    return (netif != NULL) ? mlx5sim_mac_fill(netif->mac, MLX5SIM_GUID_FILL) :
+                             MLX5SIM_GUID_BASE + dev * 0x10;
+}
+
+uint64_t mlx5sim_port_guid(const mlx5sim_config_t *config, unsigned dev,
+                           unsigned port)
+{
+    const mlx5sim_netif_t *netif = mlx5sim_port_netif(config, dev, port);
+
+    return (netif != NULL) ? mlx5sim_mac_fill(netif->mac, MLX5SIM_GUID_FILL) :
+                             mlx5sim_node_guid(config, dev) + port - 1;
 }
 
 uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
@@ -137,11 +204,17 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
                      unsigned port, unsigned index,
                      uint8_t gid[MLX5SIM_GID_LEN])
 {
-    uint64_t guid = mlx5sim_port_guid(dev, port);
-    unsigned used = (config->link == MLX5SIM_LINK_ROCE) ? 4 : 1;
+    const mlx5sim_netif_t *netif = mlx5sim_port_netif(config, dev, port);
+    uint64_t guid                = mlx5sim_port_guid(config, dev, port);
+    unsigned used                = (config->link == MLX5SIM_LINK_ROCE) ? 4 : 1;
     unsigned i;
 
     memset(gid, 0, MLX5SIM_GID_LEN);
+    if (netif != NULL) {
+        guid = mlx5sim_mac_fill(netif->mac, MLX5SIM_EUI64_FILL) ^ (2ull << 56);
+        used = 2 * (1 + netif->has_ipv4 + netif->has_ipv6);
+    }
+
     if ((index >= used) ||
         mlx5sim_port_is_listed(config, config->empty_gids, dev, port)) {
         return 0;
@@ -153,15 +226,16 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
         for (i = 0; i < 8; ++i) {
             gid[8 + i] = guid >> (8 * (7 - i));
         }
+    } else if ((netif != NULL) && ((index >= 4) || !netif->has_ipv4)) {
+        memcpy(gid, netif->ipv6, MLX5SIM_GID_LEN);
     } else {
         /* IPv4-mapped; 198.18/15 is reserved for benchmarks (RFC 2544), so it
          * is nobody's address */
+        const uint8_t ipv4[4] = {198, 18, dev, port};
+
         gid[10] = 0xff;
         gid[11] = 0xff;
-        gid[12] = 198;
-        gid[13] = 18;
-        gid[14] = dev;
-        gid[15] = port;
+        memcpy(gid + 12, (netif != NULL) ? netif->ipv4 : ipv4, sizeof(ipv4));
     }
 
     return 1;
@@ -187,8 +261,36 @@ int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
     return 0;
 }
 
-void mlx5sim_gid_mac(const uint8_t gid[MLX5SIM_GID_LEN], uint8_t mac[6])
+int mlx5sim_gid_find(const mlx5sim_config_t *config,
+                     const uint8_t gid[MLX5SIM_GID_LEN], unsigned *dev_p,
+                     unsigned *port_p)
 {
+    unsigned dev, port;
+
+    for (dev = 0; dev < config->devices; ++dev) {
+        for (port = 1; port <= config->ports; ++port) {
+            if (mlx5sim_port_has_gid(config, dev, port, gid)) {
+                *dev_p  = dev;
+                *port_p = port;
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+void mlx5sim_gid_mac(const mlx5sim_config_t *config,
+                     const uint8_t gid[MLX5SIM_GID_LEN], uint8_t mac[6])
+{
+    unsigned dev, port;
+
+    if (mlx5sim_config_has_wire(config) &&
+        mlx5sim_gid_find(config, gid, &dev, &port)) {
+        memcpy(mac, mlx5sim_port_netif(config, dev, port)->mac, 6);
+        return;
+    }
+
     mac[0] = gid[8] ^ 2;
     mac[1] = gid[9];
     mac[2] = gid[10];
@@ -212,7 +314,7 @@ int mlx5sim_sl_is_in_order(const mlx5sim_config_t *config, unsigned sl)
 
 int mlx5sim_gid_is_roce_v2(const mlx5sim_config_t *config, unsigned index)
 {
-    return (config->link == MLX5SIM_LINK_ROCE) && (index < 4) && (index & 1);
+    return (config->link == MLX5SIM_LINK_ROCE) && (index & 1);
 }
 
 const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index)

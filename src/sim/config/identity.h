@@ -54,11 +54,29 @@ int mlx5sim_pci_name_parse(const char *name, size_t length);
 /** Device number of uverbs @a dev as in stat::st_rdev. */
 dev_t mlx5sim_uverbs_rdev(unsigned dev);
 
+/** Whether RoCE ports have network interfaces of the node, MLX5SIM_WIRE. */
+int mlx5sim_config_has_wire(const mlx5sim_config_t *config);
+
+/** Network interface behind a port: its name, MTU and addresses.
+ *  @return NULL without MLX5SIM_WIRE. */
+const mlx5sim_netif_t *
+mlx5sim_port_netif(const mlx5sim_config_t *config, unsigned dev, unsigned port);
+
+/** Name of the network interface that a RoCE port says it belongs to. */
+const char *mlx5sim_port_netdev(const mlx5sim_config_t *config, unsigned dev,
+                                unsigned port);
+
+/** Active MTU of a port, enum ibv_mtu. Kernel, mlx5_query_port_roce(): that of
+ *  the network interface, by iboe_get_mtu(). */
+unsigned mlx5sim_port_mtu(const mlx5sim_config_t *config, unsigned dev,
+                          unsigned port);
+
 /** GUID of a device, in host byte order. */
-uint64_t mlx5sim_node_guid(unsigned dev);
+uint64_t mlx5sim_node_guid(const mlx5sim_config_t *config, unsigned dev);
 
 /** GUID of a port, in host byte order. */
-uint64_t mlx5sim_port_guid(unsigned dev, unsigned port);
+uint64_t mlx5sim_port_guid(const mlx5sim_config_t *config, unsigned dev,
+                           unsigned port);
 
 /** LID of a port, 0 on RoCE. */
 uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
@@ -88,6 +106,8 @@ unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config);
  *
  * InfiniBand: 0 is fe80:: with the port GUID. RoCE: 0 and 1 are the link-local
  * address (v1, v2), 2 and 3 the IPv4 address (v1, v2), as the kernel fills it.
+ * With MLX5SIM_WIRE, 4 and 5 are the global IPv6 address; it has 2 and 3 where
+ * there is no IPv4 address.
  * Other entries are zero, and so are all of ports in MLX5SIM_EMPTY_GIDS:
  * kernel, show_port_gid() of drivers/infiniband/core/sysfs.c has zeros for
  * entries that no network interface has filled.
@@ -102,9 +122,23 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
 int mlx5sim_port_has_gid(const mlx5sim_config_t *config, unsigned dev,
                          unsigned port, const uint8_t gid[MLX5SIM_GID_LEN]);
 
-/** MAC address of the RoCE port that has @a gid: modified EUI-64 turned back,
- *  RFC 4291 appendix A; of an IPv4-mapped GID any unicast address. */
-void mlx5sim_gid_mac(const uint8_t gid[MLX5SIM_GID_LEN], uint8_t mac[6]);
+/**
+ * Find the port of this instance that has a GID.
+ *
+ * @param [out] dev_p   Its device.
+ * @param [out] port_p  Its number, from 1.
+ *
+ * @return 1, or 0 if no port has it.
+ */
+int mlx5sim_gid_find(const mlx5sim_config_t *config,
+                     const uint8_t gid[MLX5SIM_GID_LEN], unsigned *dev_p,
+                     unsigned *port_p);
+
+/** MAC address of the RoCE port that has @a gid: with MLX5SIM_WIRE, that of the
+ *  interface if it is a port of this instance. Otherwise modified EUI-64 turned
+ *  back, RFC 4291 appendix A; of an IPv4-mapped GID any unicast address. */
+void mlx5sim_gid_mac(const mlx5sim_config_t *config,
+                     const uint8_t gid[MLX5SIM_GID_LEN], uint8_t mac[6]);
 
 /** Bonded ports behind each RoCE port, 0: no LAG. */
 unsigned mlx5sim_lag_ports(const mlx5sim_config_t *config);
@@ -114,10 +148,11 @@ unsigned mlx5sim_lag_ports(const mlx5sim_config_t *config);
  *  ooo_sl_mask of the HCA vport context. */
 int mlx5sim_sl_is_in_order(const mlx5sim_config_t *config, unsigned sl);
 
-/** Whether a GID of the table is of RoCE v2. */
+/** Whether a GID of the table that is in use is of RoCE v2. */
 int mlx5sim_gid_is_roce_v2(const mlx5sim_config_t *config, unsigned index);
 
-/** sysfs name of the type of a GID: "IB/RoCE v1" or "RoCE v2". */
+/** sysfs name of the type of a GID that is in use: "IB/RoCE v1" or
+ *  "RoCE v2". */
 const char *mlx5sim_gid_type(const mlx5sim_config_t *config, unsigned index);
 
 /** "xxxx:xxxx:xxxx:xxxx". @a buf holds MLX5SIM_GUID_STR_MAX bytes. */

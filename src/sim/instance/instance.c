@@ -95,7 +95,7 @@ static void mlx5sim_instance_compare(const char *dir,
 /* Create the instance with the given configuration, unless somebody has done so
  * since we looked. */
 static int mlx5sim_instance_create(const char *dir, int dir_fd,
-                                   const mlx5sim_config_t *config, char *error,
+                                   mlx5sim_config_t *config, char *error,
                                    size_t error_size)
 {
     struct rlimit limit;
@@ -129,6 +129,11 @@ static int mlx5sim_instance_create(const char *dir, int dir_fd,
 
     /* a creator that was killed may have used another configuration */
     mlx5sim_tree_remove(dir_fd);
+    ret = mlx5sim_config_find_netifs(config, error, error_size);
+    if (ret != 0) {
+        goto out_unlock;
+    }
+
     ret = mlx5sim_tree_create(dir_fd, config);
     if (ret != 0) {
         snprintf(error, error_size, "cannot create the device tree in %s: %m",
@@ -156,7 +161,7 @@ out_unlock:
 /* Join the instance in an open directory. @param wanted  What the environment
  * asks for. */
 static int mlx5sim_instance_join_at(int dir_fd, const char *dir,
-                                    const mlx5sim_config_t *wanted,
+                                    mlx5sim_config_t *wanted,
                                     mlx5sim_config_t *config_p, char *path_p,
                                     char *error, size_t error_size)
 {

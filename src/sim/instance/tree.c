@@ -275,11 +275,13 @@ static void mlx5sim_tree_gids(mlx5sim_tree_t *tree, unsigned dev,
         mlx5sim_tree_attr(tree, name, "%s", mlx5sim_gid_str(gid, gid_str));
 
         snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
-        mlx5sim_tree_attr(tree, name, "%s", mlx5sim_gid_type(tree->config, i));
+        mlx5sim_tree_attr(tree, name, "%s",
+                          mlx5sim_gid_type(tree->config, in_use ? i : 0));
 
         if (in_use && (tree->config->link == MLX5SIM_LINK_ROCE)) {
             snprintf(name, sizeof(name), "gid_attrs/ndevs/%u", i);
-            mlx5sim_tree_attr(tree, name, "%s", tree->config->netdev);
+            mlx5sim_tree_attr(tree, name, "%s",
+                              mlx5sim_port_netdev(tree->config, dev, port));
         }
     }
 }
@@ -340,7 +342,7 @@ static void mlx5sim_tree_device(mlx5sim_tree_t *tree, unsigned dev)
     unsigned port;
 
     mlx5sim_pci_name(dev, pci);
-    mlx5sim_guid_str(mlx5sim_node_guid(dev), guid);
+    mlx5sim_guid_str(mlx5sim_node_guid(config, dev), guid);
     mlx5sim_fw_version(config, fw);
 
     mlx5sim_tree_enter(tree, "class/infiniband/");
@@ -370,7 +372,9 @@ static void mlx5sim_tree_device(mlx5sim_tree_t *tree, unsigned dev)
 
     if (config->link == MLX5SIM_LINK_ROCE) {
         mlx5sim_tree_enter(tree, "devices/%s/%s/net/", MLX5SIM_PCI_ROOT, pci);
-        mlx5sim_tree_dir(tree, config->netdev);
+        for (port = 1; port <= config->ports; ++port) {
+            mlx5sim_tree_dir(tree, mlx5sim_port_netdev(config, dev, port));
+        }
     }
 }
 

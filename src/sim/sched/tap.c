@@ -98,13 +98,13 @@ static void mlx5sim_tap_write(const mlx5sim_roce_path_t *path,
 static void mlx5sim_tap_path(const mlx5sim_qp_obj_t *qp,
                              mlx5sim_roce_path_t *path_p)
 {
-    mlx5sim_route_t *route = &path_p->route;
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    mlx5sim_route_t *route         = &path_p->route;
 
     route->flow_label = qp->flow_label & 0xfffff;
     route->tclass     = qp->traffic_class;
     route->hop_limit  = qp->qp.is_roce ? MLX5SIM_TAP_HOP_LIMIT : qp->hop_limit;
-    route->is_udp     = mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(),
-                                               qp->sgid_index);
+    route->is_udp     = mlx5sim_gid_is_roce_v2(config, qp->sgid_index);
     memcpy(route->sgid, qp->qp.sgid, sizeof(route->sgid));
     memcpy(route->dgid, qp->qp.dgid, sizeof(route->dgid));
     path_p->is_ib   = !qp->qp.is_roce;
@@ -114,8 +114,8 @@ static void mlx5sim_tap_path(const mlx5sim_qp_obj_t *qp,
     path_p->dlid    = qp->qp.dlid;
     path_p->sport   = mlx5sim_roce_sport(route->flow_label, qp->qp.qpn,
                                          qp->qp.dest_qpn);
-    mlx5sim_gid_mac(route->sgid, path_p->smac);
-    mlx5sim_gid_mac(route->dgid, path_p->dmac);
+    mlx5sim_gid_mac(config, route->sgid, path_p->smac);
+    mlx5sim_gid_mac(config, route->dgid, path_p->dmac);
 }
 
 /* Read a part of a list of @a proc into the payload. @return 0 or -errno */
@@ -200,7 +200,7 @@ void mlx5sim_tap_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     path.slid         = qp->qp.lid | wqe->av.path_bits;
     path.dlid         = wqe->av.dlid;
     path.sport        = wqe->av.dlid; /* PRM: rlid or udp_sport */
-    mlx5sim_gid_mac(path.route.sgid, path.smac);
+    mlx5sim_gid_mac(config, path.route.sgid, path.smac);
     memcpy(path.dmac, wqe->av.dmac, sizeof(path.dmac));
     mlx5sim_roce_request(&qp->qp, wqe, psn, 0, 1, 1, &roce);
     mlx5sim_tap_write(&path, &roce, wqe->length);

@@ -30,8 +30,8 @@ static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
     mlx5sim_fw_version(config, fw);
     attr_p->fw_ver              = ((uint64_t)fw[0] << 32) |
                                   ((uint32_t)fw[1] << 16) | fw[2];
-    attr_p->node_guid           = htobe64(mlx5sim_node_guid(ctx->dev));
-    attr_p->sys_image_guid      = htobe64(mlx5sim_node_guid(0));
+    attr_p->node_guid           = htobe64(mlx5sim_node_guid(config, ctx->dev));
+    attr_p->sys_image_guid      = htobe64(mlx5sim_node_guid(config, 0));
     attr_p->max_mr_size         = ~0ul;
     attr_p->page_size_cap       = ~0xffful;
     attr_p->vendor_id           = 0x02c9;
@@ -128,7 +128,8 @@ static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
     reply.sm_lid         = mlx5sim_port_sm_lid(config);
     reply.state          = is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     reply.max_mtu        = IBV_MTU_4096;
-    reply.active_mtu     = is_roce ? IBV_MTU_1024 : IBV_MTU_4096;
+    reply.active_mtu     = mlx5sim_port_mtu(config, cmd->ctx->dev,
+                                            in->port_num);
     reply.max_vl_num     = 3;
     reply.subnet_timeout = is_roce ? 0 : 18;
     reply.active_width   = model->active_width;

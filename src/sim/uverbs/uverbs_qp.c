@@ -686,7 +686,8 @@ static int mlx5sim_cmd_create_ah(mlx5sim_cmd_t *cmd)
     ah->o.ready            = 1;
     reply.ah_handle        = mlx5sim_obj_index(MLX5SIM_OBJ_AH, ah);
     ureply.response_length = sizeof(ureply);
-    mlx5sim_gid_mac(in->attr.grh.dgid, ureply.dmac);
+    mlx5sim_gid_mac(mlx5sim_instance_config(), in->attr.grh.dgid,
+                    ureply.dmac);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
     return 0;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <endian.h>
 #include <sys/stat.h>
 
 using namespace device;
@@ -164,6 +165,37 @@ INSTANTIATE_TEST_SUITE_P(settings, test_device_port_gids,
                          [](const ::testing::TestParamInfo<const char*> &info) {
                              return std::string(info.param);
                          });
+
+/* The loopback interface is one that every machine has */
+TEST_F(test_device_port, a_port_is_what_its_network_interface_is)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    set_env("MLX5SIM_WIRE", "lo");
+    run(1, [](rank&) {
+        static const uint8_t local[16] = {0, 0, 0, 0, 0, 0, 0,   0,
+                                          0, 0, 0xff, 0xff, 127, 0, 0, 1};
+        ibv_device_attr device;
+        ibv_port_attr attr;
+        qp_options options;
+        union ibv_gid gid;
+
+        options.path.grh.sgid_index = 3;
+        end a(0, 1, options), b(0, 1, options);
+        REQUIRE_EQ(0, ibv_query_port(a.c.ctx, 1, &attr));
+        REQUIRE_EQ(IBV_MTU_4096, attr.active_mtu);
+        REQUIRE_EQ(0, ibv_query_gid(a.c.ctx, 1, 3, &gid));
+        REQUIRE(memcmp(&gid, local, sizeof(local)) == 0);
+        REQUIRE_EQ(0, ibv_query_device(a.c.ctx, &device));
+        REQUIRE_EQ(be64toh(0x02007f0300000001ul), device.node_guid);
+
+        address to_a = a.q.addr(), to_b = b.q.addr();
+        to_a.gid = to_b.gid = gid;
+        a.q.connect(to_b);
+        b.q.connect(to_a);
+        exchange(a, b);
+        exchange(b, a);
+    });
+}
 
 TEST_F(test_device_port, stat_shows_the_path_of_a_qp)
 {

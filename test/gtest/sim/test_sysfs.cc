@@ -267,7 +267,8 @@ TEST(test_sysfs_identity, no_two_ports_have_the_same_address)
 
                 ASSERT_TRUE(mlx5sim_port_gid(&config, dev, port, 0, gid));
                 EXPECT_TRUE(gids.insert(mlx5sim_gid_str(gid, buf)).second);
-                EXPECT_TRUE(guids.insert(mlx5sim_port_guid(dev, port)).second);
+                EXPECT_TRUE(guids.insert(mlx5sim_port_guid(&config, dev,
+                                                             port)).second);
                 if (link == MLX5SIM_LINK_ROCE) {
                     EXPECT_EQ(0, mlx5sim_port_lid(&config, dev, port));
                     ASSERT_TRUE(mlx5sim_port_gid(&config, dev, port, 3, gid));

@@ -71,6 +71,7 @@ TEST(test_sysfs_config, a_bad_value_is_refused_and_what_is_right_is_said)
         {"MLX5SIM_NETDEV", "../../etc", "network interface"},
         {"MLX5SIM_NETDEV", "a-name-that-is-too-long", "network interface"},
         {"MLX5SIM_NETDEV", "..", "network interface"},
+        {"MLX5SIM_WIRE", "eth0,", "network interfaces"},
         {"MLX5SIM_DIR", "relative", "absolute path"},
         {"MLX5SIM_LOG", "loud", "one of none, error"},
         {"MLX5SIM_UAR_MODE", "static", "one of dynamic, legacy"},
