@@ -4,6 +4,7 @@
 #include <sim/engine/mlx5_def.h>
 #include <sim/engine/opcode.h>
 #include <sim/engine/qp.h>
+#include <sim/wire/roce_def.h>
 
 #include <endian.h>
 #include <stddef.h>
@@ -12,117 +13,12 @@
 #define MLX5SIM_ETHERTYPE_IPV4  0x0800
 #define MLX5SIM_ETHERTYPE_IPV6  0x86dd
 #define MLX5SIM_ETHERTYPE_ROCE  0x8915  /* v1 */
-#define MLX5SIM_UDP_PORT        4791    /* annex A17 */
 
 #define MLX5SIM_LNH_BTH         2       /* LRH: what follows */
 #define MLX5SIM_LNH_GRH         3
 
-#define MLX5SIM_BTH_SOLICITED   0x80
-#define MLX5SIM_BTH_MIGRATED    0x40    /* state of paths that never migrate */
-#define MLX5SIM_BTH_ACK_REQ     (1u << 31)
-#define MLX5SIM_BTH_PAD_SHIFT   4
-#define MLX5SIM_BTH_SERVICE     0xe0    /* bits of the opcode */
-#define MLX5SIM_BTH_OPERATION   0x1f
-
 #define MLX5SIM_PKEY_DEFAULT    0xffff
 
-#define MLX5SIM_ICRC_LENGTH     4
-
-
-/** IBTA volume 1, "Local route header" */
-typedef struct mlx5sim_lrh {
-    uint8_t vl_lver;
-    uint8_t sl_lnh;
-    __be16  dlid;
-    __be16  length;        /* words from here to ICRC */
-    __be16  slid;
-} MLX5SIM_PACKED mlx5sim_lrh_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_lrh_t, 8);
-
-
-typedef struct mlx5sim_eth {
-    uint8_t dmac[6];
-    uint8_t smac[6];
-    __be16  type;
-} MLX5SIM_PACKED mlx5sim_eth_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_eth_t, 14);
-
-
-typedef struct mlx5sim_udp {
-    __be16  sport;
-    __be16  dport;
-    __be16  length;
-    __be16  checksum;      /* 0, as adapters send it: the ICRC protects more */
-} MLX5SIM_PACKED mlx5sim_udp_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_udp_t, MLX5SIM_UDP_LENGTH);
-
-
-/** IBTA volume 1, "Base transport header" */
-typedef struct mlx5sim_bth {
-    uint8_t opcode;
-    uint8_t flags;         /* SE, M, pad count, version 0 */
-    __be16  pkey;
-    __be32  dqpn;          /* upper byte: FECN, BECN, reserved */
-    __be32  ack_psn;       /* AckReq, reserved, PSN */
-} MLX5SIM_PACKED mlx5sim_bth_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_bth_t, 12);
-
-
-/** IBTA volume 1, "Datagram extended transport header" */
-typedef struct mlx5sim_deth {
-    __be32  qkey;
-    __be32  sqpn;
-} MLX5SIM_PACKED mlx5sim_deth_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_deth_t, 8);
-
-
-/** IBTA volume 1, "RDMA extended transport header" */
-typedef struct mlx5sim_reth {
-    __be64  raddr;
-    __be32  rkey;
-    __be32  length;
-} MLX5SIM_PACKED mlx5sim_reth_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_reth_t, 16);
-
-
-/** IBTA volume 1, "Atomic extended transport header" */
-typedef struct mlx5sim_atomiceth {
-    __be64  raddr;
-    __be32  rkey;
-    __be64  swap_add;
-    __be64  compare;
-} MLX5SIM_PACKED mlx5sim_atomiceth_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_atomiceth_t, 28);
-
-
-/** Masked atomics, behind AtomicETH: our own, see MLX5SIM_BTH_OWN */
-typedef struct mlx5sim_maeth {
-    __be64  swap_mask;
-    __be64  compare_mask;  /* or the field boundary of an add */
-    __be32  size;          /* bytes of the operand */
-} MLX5SIM_PACKED mlx5sim_maeth_t;
-
-MLX5SIM_ASSERT_SIZE(mlx5sim_maeth_t, 20);
-
-
-/* Headers behind BTH */
-enum {
-    MLX5SIM_HAS_DETH       = 1 << 0,
-    MLX5SIM_HAS_RETH       = 1 << 1,
-    MLX5SIM_HAS_ATOMIC     = 1 << 2,
-    MLX5SIM_HAS_MASKS      = 1 << 3,
-    MLX5SIM_HAS_AETH       = 1 << 4,
-    MLX5SIM_HAS_ATOMIC_ACK = 1 << 5,
-    MLX5SIM_HAS_IMM        = 1 << 6,
-    MLX5SIM_HAS_IETH       = 1 << 7
-};
 
 /* IBTA volume 1, table "OpCode field": which each operation has */
 static const uint8_t mlx5sim_roce_headers[MLX5SIM_BTH_OPERATION + 1] = {
@@ -254,7 +150,7 @@ uint16_t mlx5sim_roce_vcrc(const uint8_t *packet, unsigned length)
 }
 
 
-static unsigned mlx5sim_roce_extended(uint8_t opcode)
+unsigned mlx5sim_roce_extended(uint8_t opcode)
 {
     unsigned headers = mlx5sim_roce_headers[opcode & MLX5SIM_BTH_OPERATION];
 
@@ -408,20 +304,19 @@ static unsigned mlx5sim_roce_put_udp(const mlx5sim_roce_path_t *path,
 }
 
 
-unsigned mlx5sim_roce_encode(const mlx5sim_roce_path_t *path,
-                             const mlx5sim_roce_t *packet, const void *payload,
-                             unsigned length, uint8_t *out_p)
+unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
+                                 const mlx5sim_roce_t *packet,
+                                 const void *payload, unsigned length,
+                                 uint8_t *out_p)
 {
     unsigned udp_length = path->route.is_udp ? sizeof(mlx5sim_udp_t) : 0;
     uint8_t transport[MLX5SIM_ROCE_MAX];
-    unsigned behind, begin, end;
+    unsigned behind, end;
     uint32_t icrc;
-    uint16_t vcrc;
 
     end    = mlx5sim_roce_put_transport(packet, payload, length, transport);
     behind = end + MLX5SIM_ICRC_LENGTH;
-    begin  = path->is_ib ? 0 : mlx5sim_roce_put_eth(path, out_p);
-    end    = begin;
+    end    = 0;
     if (path->is_ib) {
         end += mlx5sim_roce_put_lrh(path, (path->has_grh ? MLX5SIM_NET_MAX :
                                                            0) + behind, out_p);
@@ -436,9 +331,20 @@ unsigned mlx5sim_roce_encode(const mlx5sim_roce_path_t *path,
 
     memcpy(out_p + end, transport, behind - MLX5SIM_ICRC_LENGTH);
     end += behind - MLX5SIM_ICRC_LENGTH;
-    icrc = htole32(mlx5sim_roce_icrc(path, out_p + begin, end - begin));
+    icrc = htole32(mlx5sim_roce_icrc(path, out_p, end));
     memcpy(out_p + end, &icrc, sizeof(icrc));
-    end += sizeof(icrc);
+    return end + sizeof(icrc);
+}
+
+
+unsigned mlx5sim_roce_encode(const mlx5sim_roce_path_t *path,
+                             const mlx5sim_roce_t *packet, const void *payload,
+                             unsigned length, uint8_t *out_p)
+{
+    unsigned end = path->is_ib ? 0 : mlx5sim_roce_put_eth(path, out_p);
+    uint16_t vcrc;
+
+    end += mlx5sim_roce_encode_net(path, packet, payload, length, out_p + end);
     if (path->is_ib) {
         vcrc = htole16(mlx5sim_roce_vcrc(out_p, end));
         memcpy(out_p + end, &vcrc, sizeof(vcrc));

@@ -158,6 +158,18 @@ unsigned mlx5sim_roce_encode(const mlx5sim_roce_path_t *path,
 
 
 /**
+ * Write what mlx5sim_roce_encode() writes, but without the Ethernet header or
+ * the VCRC. Of RoCE v2 that is an IP packet, for a raw socket with IP_HDRINCL:
+ * the kernel leaves an identification of 0 alone where fragments are forbidden,
+ * and the ICRC covers both.
+ */
+unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
+                                 const mlx5sim_roce_t *packet,
+                                 const void *payload, unsigned length,
+                                 uint8_t *out_p);
+
+
+/**
  * ICRC of a packet (IBTA volume 1, "Invariant CRC"; annex A17 for RoCE v2): the
  * CRC-32 of Ethernet, in which fields that change on the way count as ones.
  *
