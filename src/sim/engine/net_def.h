@@ -10,9 +10,11 @@
  * Network headers. All fields are big endian.
  */
 
-#define MLX5SIM_NEXT_HDR_IBA 0x1b   /* GRH NxtHdr: IBA transport follows */
-#define MLX5SIM_IPPROTO_UDP  17
-#define MLX5SIM_IPV4_DF      0x4000 /* do not fragment */
+#define MLX5SIM_NEXT_HDR_IBA  0x1b   /* GRH NxtHdr: IBA transport follows */
+#define MLX5SIM_IPPROTO_UDP   17
+#define MLX5SIM_IPV6_FRAGMENT 44     /* next header: of a fragment */
+#define MLX5SIM_IPV4_DF       0x4000 /* do not fragment */
+#define MLX5SIM_IPV4_OFFSET   0x3fff /* of a fragment, and that more follow */
 
 
 /** GRH or IPv6 header, the same layout */

@@ -46,6 +46,9 @@ enum {
     MLX5SIM_BTH_RC              = 0x00,
     MLX5SIM_BTH_UC              = 0x20,
     MLX5SIM_BTH_UD              = 0x60,
+    /** Annex A17, "Congestion notification packet": the 16 bytes of its payload
+     *  are reserved */
+    MLX5SIM_BTH_CNP             = 0x81,
     /** Manufacturer specific. IBTA has no masked atomics, and how adapters send
      *  them is not published: with MLX5SIM_BTH_COMPARE_SWAP or _FETCH_ADD, the
      *  header of mlx5sim_maeth_t is this device's own. */
@@ -112,6 +115,62 @@ typedef struct mlx5sim_roce {
 } mlx5sim_roce_t;
 
 
+/** Whether bytes are a packet, and if not, why. */
+typedef enum {
+    MLX5SIM_ROCE_VALID,
+    MLX5SIM_ROCE_SHORT,      /* they end before it does, or it ends before its
+                                headers do */
+    MLX5SIM_ROCE_NOT_IP,     /* another version, IPv4 with options, IPv6 with
+                                IPv4-mapped addresses */
+    MLX5SIM_ROCE_FRAGMENT,
+    MLX5SIM_ROCE_NOT_UDP,    /* or to another port than that of RoCE v2 */
+    MLX5SIM_ROCE_BAD_LENGTH, /* IP and UDP say different ones, or one that no
+                                packet has */
+    MLX5SIM_ROCE_BAD_ICRC,
+    MLX5SIM_ROCE_VERSION,    /* of BTH, not 0 */
+    MLX5SIM_ROCE_OPCODE,     /* unknown */
+    MLX5SIM_ROCE_BAD_PAD     /* more than there is payload */
+} mlx5sim_roce_verdict_t;
+
+
+/** A message of which a responder has taken packets; all 0 between messages. */
+typedef struct mlx5sim_roce_message {
+    uint8_t  is_open;    /* more packets are to come */
+    uint8_t  is_write;   /* RDMA write, else a send */
+    uint32_t offset;     /* bytes so far */
+    uint64_t raddr;      /* RETH of the first packet of a write, as what
+                            follows */
+    uint32_t rkey;
+    uint32_t dma_length;
+} mlx5sim_roce_message_t;
+
+
+/** Where a packet is in its message. */
+typedef struct mlx5sim_roce_place {
+    uint32_t               offset; /* of its payload in the message, bytes */
+    uint8_t                is_first;
+    uint8_t                is_last;
+    mlx5sim_roce_message_t next;   /* the message once the packet is taken */
+} mlx5sim_roce_place_t;
+
+
+/** Whether a packet is the next one of a message. */
+typedef enum {
+    MLX5SIM_ROCE_FITS,
+    MLX5SIM_ROCE_FOREIGN,    /* no request of the QP's transport service */
+    /* RC answers the others with MLX5SIM_AETH_NAK_INVALID, and UC drops the
+     * message (IBTA volume 1, "Responder: receiving inbound request packets")
+     */
+    MLX5SIM_ROCE_SEQUENCE,   /* its opcode does not continue the message */
+    MLX5SIM_ROCE_NOT_MTU,    /* its payload is not the path MTU, or if it is the
+                                last one, larger; or none where some must be */
+    MLX5SIM_ROCE_BEYOND,     /* more bytes than the message has, or may have; or
+                                it leaves none to the last packet */
+    MLX5SIM_ROCE_INCOMPLETE, /* it is the last one, and bytes are missing */
+    MLX5SIM_ROCE_OPERAND     /* no size of atomics */
+} mlx5sim_roce_fit_t;
+
+
 /**
  * Describe a request packet of a message.
  *
@@ -167,6 +226,60 @@ unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
                                  const mlx5sim_roce_t *packet,
                                  const void *payload, unsigned length,
                                  uint8_t *out_p);
+
+
+/**
+ * Read a packet of RoCE v2. The bytes may be anything: none behind @a length is
+ * looked at. The checksums of IPv4 and UDP are left to the kernel, and the
+ * ICRC does not cover them.
+ *
+ * @param bytes             From the IP header on. What is behind the length that
+ *                          it has, as Ethernet's padding, is ignored.
+ * @param length            Of @a bytes.
+ * @param path_p            What the packet has of it: the route, in which IPv4
+ *                          addresses are IPv4-mapped GIDs, and the port; the
+ *                          rest is 0.
+ * @param packet_p          What the opcode does not have is 0, and so is the
+ *                          size of an atomic that is neither 4 nor 8.
+ * @param payload_p         In @a bytes.
+ * @param payload_length_p  Without pad, up to MLX5SIM_MAX_MTU. It is not
+ *                          compared with the opcode.
+ *
+ * @return MLX5SIM_ROCE_VALID; or why it is to be dropped, and what is written is
+ *         undefined then.
+ */
+mlx5sim_roce_verdict_t
+mlx5sim_roce_decode(const void *bytes, unsigned length,
+                    mlx5sim_roce_path_t *path_p, mlx5sim_roce_t *packet_p,
+                    const uint8_t **payload_p, unsigned *payload_length_p);
+
+
+/**
+ * Make a work request of a request packet, as the responder sees it: the
+ * inverse of mlx5sim_roce_request(). The message ends with this packet as far as
+ * sends go, which do not say how long they will be; a write has its length, and
+ * bytes of it may be there later. An immediate is known with the last packet
+ * only, so that the opcode is the one without until then.
+ *
+ * PSN, P_Key and the state of the QP are the caller's affair. A duplicate of a
+ * read or an atomic continues no message: it is to be passed with one that is
+ * all 0.
+ *
+ * @param qp       Responder, for its transport service and path MTU.
+ * @param packet   Of mlx5sim_roce_decode().
+ * @param length   Of its payload, bytes.
+ * @param message  What came before. UC forgets it if a message begins.
+ * @param wqe_p    Opcode, solicited, remote address, operands, immediate and
+ *                 lengths. There are no segments, and of an address vector it
+ *                 has QP number and Q_Key. If the packet does not fit, it is
+ *                 undefined, as is @a place_p.
+ *
+ * @return MLX5SIM_ROCE_FITS or what is wrong.
+ */
+mlx5sim_roce_fit_t
+mlx5sim_roce_to_wqe(const mlx5sim_qp_t *qp, const mlx5sim_roce_t *packet,
+                    unsigned length, const mlx5sim_roce_message_t *message,
+                    mlx5sim_wqe_t *wqe_p, mlx5sim_roce_place_t *place_p);
 
 
 /**

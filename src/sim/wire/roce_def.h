@@ -17,6 +17,8 @@
 #define MLX5SIM_BTH_MIGRATED    0x40    /* state of paths that never migrate */
 #define MLX5SIM_BTH_ACK_REQ     (1u << 31)
 #define MLX5SIM_BTH_PAD_SHIFT   4
+#define MLX5SIM_BTH_VERSION     0x0f
+#define MLX5SIM_BTH_24_BITS     0xffffff /* of QP numbers, PSN and MSN */
 #define MLX5SIM_BTH_SERVICE     0xe0    /* bits of the opcode */
 #define MLX5SIM_BTH_OPERATION   0x1f
 
