@@ -233,8 +233,8 @@ unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
  * looked at. The checksums of IPv4 and UDP are left to the kernel, and the
  * ICRC does not cover them.
  *
- * @param bytes             From the IP header on. What is behind the length that
- *                          it has, as Ethernet's padding, is ignored.
+ * @param bytes             From the IP header on. What is behind the length
+ *                          that it has, as Ethernet's padding, is ignored.
  * @param length            Of @a bytes.
  * @param path_p            What the packet has of it: the route, in which IPv4
  *                          addresses are IPv4-mapped GIDs, and the port; the
@@ -245,8 +245,8 @@ unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
  * @param payload_length_p  Without pad, up to MLX5SIM_MAX_MTU. It is not
  *                          compared with the opcode.
  *
- * @return MLX5SIM_ROCE_VALID; or why it is to be dropped, and what is written is
- *         undefined then.
+ * @return MLX5SIM_ROCE_VALID; or why it is to be dropped, and what is written
+ *         is undefined then.
  */
 mlx5sim_roce_verdict_t
 mlx5sim_roce_decode(const void *bytes, unsigned length,
@@ -256,9 +256,9 @@ mlx5sim_roce_decode(const void *bytes, unsigned length,
 
 /**
  * Make a work request of a request packet, as the responder sees it: the
- * inverse of mlx5sim_roce_request(). The message ends with this packet as far as
- * sends go, which do not say how long they will be; a write has its length, and
- * bytes of it may be there later. An immediate is known with the last packet
+ * inverse of mlx5sim_roce_request(). A send does not say how long it will be:
+ * its length is that of what has come. A write has its length, and bytes of it
+ * may be there later. An immediate is known with the last packet
  * only, so that the opcode is the one without until then.
  *
  * PSN, P_Key and the state of the QP are the caller's affair. A duplicate of a
