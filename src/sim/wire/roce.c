@@ -251,7 +251,9 @@ mlx5sim_roce_put_transport(const mlx5sim_roce_t *packet, const void *payload,
     memcpy(out_p, &bth, sizeof(bth));
 
     out = mlx5sim_roce_put_extended(packet, out);
-    out = mlx5sim_roce_put(out, payload, length);
+    if (length > 0) {
+        out = mlx5sim_roce_put(out, payload, length);
+    }
     memset(out, 0, pad);
     return out + pad - out_p;
 }

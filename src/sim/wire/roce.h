@@ -206,7 +206,7 @@ uint16_t mlx5sim_roce_sport(uint32_t flow_label, uint32_t qpn, uint32_t dqpn);
  * Write a packet, from its LRH or Ethernet header to its ICRC (Ethernet) or
  * VCRC (InfiniBand).
  *
- * @param payload  @a length bytes, up to 4096.
+ * @param payload  @a length bytes, up to 4096; may be NULL if there are none.
  * @param out_p    Room for MLX5SIM_ROCE_MAX bytes.
  *
  * @return bytes of the packet.
@@ -258,8 +258,8 @@ mlx5sim_roce_decode(const void *bytes, unsigned length,
  * Make a work request of a request packet, as the responder sees it: the
  * inverse of mlx5sim_roce_request(). A send does not say how long it will be:
  * its length is that of what has come. A write has its length, and bytes of it
- * may be there later. An immediate is known with the last packet
- * only, so that the opcode is the one without until then.
+ * may be there later. An immediate is known with the last packet only, so that
+ * the opcode is the one without until then.
  *
  * PSN, P_Key and the state of the QP are the caller's affair. A duplicate of a
  * read or an atomic continues no message: it is to be passed with one that is
