@@ -95,13 +95,12 @@ static int mlx5sim_transfer_fits_resp(const mlx5sim_qp_obj_t *resp,
 
 /* Whether the answer to a read or an atomic goes into the requester's CQE (PRM,
  * cs_req). Without a completion it goes to memory. */
-static int mlx5sim_transfer_fits_req(const mlx5sim_qp_obj_t *req,
-                                     const mlx5sim_plan_t *plan,
-                                     uint64_t length)
+int mlx5sim_transfer_fits_req(const mlx5sim_qp_obj_t *req, int has_cqe,
+                              uint64_t length)
 {
     const mlx5sim_cq_t *cq;
 
-    if (!req->qp.scatter_req_cqe || !plan->has_req_cqe) {
+    if (!req->qp.scatter_req_cqe || !has_cqe) {
         return 0;
     }
 
@@ -161,21 +160,26 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
                             const mlx5sim_wqe_t *wqe, uint64_t old,
                             mlx5sim_plan_t *plan)
 {
+    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&req->o.owner));
     struct iovec local, scatter[MLX5SIM_IOV_MAX];
     uint8_t result[8];
     unsigned num;
 
-    if (mlx5sim_transfer_fits_req(req, plan, plan->atomic_size)) {
+    if (proc == NULL) {
+        return -EFAULT;
+    }
+
+    if (mlx5sim_transfer_fits_req(req, plan->has_req_cqe, plan->atomic_size)) {
         mlx5sim_atomic_result(wqe, old, 1, plan->req_cqe.data);
         plan->req_cqe.scattered = plan->atomic_size;
         return 0;
     }
 
     mlx5sim_atomic_result(wqe, old, 0, result);
-    mlx5sim_pcie_written(mlx5sim_proc_self(), 1);
+    mlx5sim_pcie_written(proc, 1);
     num   = mlx5sim_iov_fill(plan->dst, plan->num_dst, scatter);
     local = (struct iovec){result, plan->atomic_size};
-    return (mlx5sim_mem_writev(mlx5sim_proc_self(), &local, 1, scatter, num,
+    return (mlx5sim_mem_writev(proc, &local, 1, scatter, num,
                                plan->atomic_size) == 0) ? 0 : -EFAULT;
 }
 
@@ -202,7 +206,7 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
         ret = mlx5sim_transfer_scatter_cqe(mlx5sim_proc_self(),
                                            &plan->resp_cqe, plan, side_p);
     } else if ((plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
-               mlx5sim_transfer_fits_req(req, plan, wqe->length)) {
+               mlx5sim_transfer_fits_req(req, plan->has_req_cqe, wqe->length)) {
         ret = mlx5sim_transfer_scatter_cqe(resp_proc, &plan->req_cqe, plan,
                                            side_p);
     } else {

@@ -26,8 +26,13 @@ int mlx5sim_transfer_atomic(mlx5sim_proc_t *resp_proc,
                             const mlx5sim_wqe_t *wqe,
                             const mlx5sim_plan_t *plan, uint64_t *old_p);
 
-/** Hand the old value of an atomic to the requester, which is this process: to
- *  its memory, or into the completion in @a plan. @return 0, or -EFAULT. */
+/** Whether @a length bytes of an answer go into the CQE of a request, which may
+ *  have none. */
+int mlx5sim_transfer_fits_req(const mlx5sim_qp_obj_t *req, int has_cqe,
+                              uint64_t length);
+
+/** Hand the old value of an atomic to the requester: to the memory of its
+ *  process, or into the completion in @a plan. @return 0, or -EFAULT. */
 int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
                             const mlx5sim_wqe_t *wqe, uint64_t old,
                             mlx5sim_plan_t *plan);

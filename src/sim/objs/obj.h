@@ -315,6 +315,9 @@ typedef struct mlx5sim_qp_obj {
     _Atomic uint32_t reported;    /* deferred: block after the last WQE that
                                      software knows to be finished */
     uint32_t         resets;      /* how often it was put to RESET */
+    uint32_t         is_remote;   /* RC: its peer is on another node, so that
+                                     mlx5sim-wire executes what it sends */
+    _Atomic uint32_t is_told;     /* mlx5sim-wire is about to look at it */
     /* under rq_lock */
     uint32_t         rq_head;     /* 16 bits are compared */
     uint64_t         received;

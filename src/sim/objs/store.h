@@ -22,7 +22,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  13
+#define MLX5SIM_STORE_VERSION  14
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {
@@ -45,6 +45,7 @@ typedef struct mlx5sim_store {
     mlx5sim_lock_t  limit_lock;   /* of who takes what is limited in number */
     mlx5sim_lock_t  reap_lock;    /* of who frees what a process had */
     _Atomic uint32_t ports_down[MLX5SIM_MAX_DEVICES]; /* bit of each port */
+    _Atomic uint32_t wire_tag;    /* process of mlx5sim-wire, 0: none yet */
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
     /* the last processes that are gone, for mlx5sim-stat */
     _Atomic uint64_t num_exited;

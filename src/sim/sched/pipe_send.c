@@ -5,6 +5,7 @@
 #include <sim/engine/packet.h>
 #include <sim/exec/packet.h>
 #include <sim/exec/wqe.h>
+#include <sim/net/net.h>
 #include <sim/sched/chance.h>
 #include <sim/sched/tap.h>
 
@@ -67,6 +68,8 @@ static unsigned mlx5sim_pipe_send_datagram(mlx5sim_qp_obj_t *qp,
 
     if (is_lost) {
         mlx5sim_wqe_lose(qp, wqe, &plan);
+    } else if (mlx5sim_net_is_datagram(qp, wqe)) {
+        mlx5sim_net_datagram(qp, wqe, &plan);
     } else {
         (void)mlx5sim_wqe_execute(qp, wqe, &plan, &timer);
     }

@@ -3,6 +3,7 @@
 #include <sim/sched/sq.h>
 #include <sim/check/report.h>
 #include <sim/exec/wqe.h>
+#include <sim/net/net.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
@@ -52,6 +53,12 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
     mlx5sim_plan_t plan;
     uint64_t rnr_timer;
     int is_parked;
+
+    if (mlx5sim_net_is_datagram(qp, wqe)) {
+        mlx5sim_net_datagram(qp, wqe, &plan);
+        mlx5sim_sq_finish(qp, &plan);
+        return 1;
+    }
 
     verdict = mlx5sim_wqe_execute(qp, wqe, &plan, &rnr_timer);
     if (verdict != MLX5SIM_VERDICT_DONE) {
@@ -119,9 +126,10 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 
         /* libmlx5 clears the record only after it has reset a QP; until then
          * the record means nothing */
-        if ((qp->qp.state != MLX5SIM_QPS_RTS) &&
-            (qp->qp.state != MLX5SIM_QPS_ERR) &&
-            (qp->qp.state != MLX5SIM_QPS_SQE)) {
+        if (((qp->qp.state != MLX5SIM_QPS_RTS) &&
+             (qp->qp.state != MLX5SIM_QPS_ERR) &&
+             (qp->qp.state != MLX5SIM_QPS_SQE)) ||
+            (qp->is_remote && (qp->qp.state != MLX5SIM_QPS_ERR))) {
             break;
         }
 
@@ -170,9 +178,41 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     }
 }
 
+/* What was posted is mlx5sim-wire's to execute. It does not print what is wrong
+ * with a WQE, as it is this process whose mistake that is. */
+static void mlx5sim_sq_hand_over(mlx5sim_qp_obj_t *qp)
+{
+    uint16_t pi    = be32toh(((volatile uint32_t*)(uintptr_t)qp->db)[1]);
+    uint16_t index = atomic_load(&qp->rung);
+    mlx5sim_chk_t chk;
+    mlx5sim_wqe_t wqe;
+
+    while (mlx5sim_report_enabled() && (index != pi)) {
+        chk = mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq, index,
+                                 &wqe);
+        if (wqe.num_bb > (uint16_t)(pi - index)) {
+            wqe.num_bb = pi - index;
+            chk        = MLX5SIM_CHK_WQE_DS;
+        }
+        if (chk != MLX5SIM_CHK_OK) {
+            mlx5sim_report_qp(chk, qp, index, "send WQE at 0x%x, doorbell "
+                              "record 0x%x", index, pi);
+        }
+        index += wqe.num_bb;
+    }
+
+    atomic_store(&qp->rung, pi);
+    mlx5sim_net_ring(qp);
+}
+
 void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp)
 {
-    if (mlx5sim_chance_is_deferred()) {
+    if (qp->is_remote && (qp->qp.state != MLX5SIM_QPS_ERR)) {
+        mlx5sim_sq_hand_over(qp);
+        return;
+    }
+
+    if (mlx5sim_chance_is_deferred() && !qp->is_remote) {
         mlx5sim_pipe_ring(qp);
         return;
     }
@@ -188,7 +228,7 @@ void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp)
 {
     (void)mlx5sim_lock(&qp->sq_lock);
     qp->qp.state = MLX5SIM_QPS_ERR;
-    if (mlx5sim_chance_is_deferred()) {
+    if (mlx5sim_chance_is_deferred() && !qp->is_remote) {
         mlx5sim_unlock(&qp->sq_lock);
         mlx5sim_qp_kick(qp);
         return;

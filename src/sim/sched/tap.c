@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/sched/tap.h>
-#include <sim/config/identity.h>
 #include <sim/engine/opcode.h>
 #include <sim/engine/packet.h>
 #include <sim/engine/plan.h>
@@ -9,6 +8,7 @@
 #include <sim/exec/iov.h>
 #include <sim/exec/responder.h>
 #include <sim/instance/instance.h>
+#include <sim/net/frame.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
@@ -22,11 +22,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* On Ethernet, the kernel sets that of the route to the peer:
- * ib_resolve_unicast_gid_dmac() of drivers/infiniband/core/verbs.c, and
- * IPDEFTTL */
-#define MLX5SIM_TAP_HOP_LIMIT 64
 
 int mlx5sim_tap_enabled;
 
@@ -94,30 +89,6 @@ static void mlx5sim_tap_write(const mlx5sim_roce_path_t *path,
     mlx5sim_capture_write(mlx5sim_tap_frame, size, mlx5sim_tap_now());
 }
 
-/* From a connected QP to its peer */
-static void mlx5sim_tap_path(const mlx5sim_qp_obj_t *qp,
-                             mlx5sim_roce_path_t *path_p)
-{
-    const mlx5sim_config_t *config = mlx5sim_instance_config();
-    mlx5sim_route_t *route         = &path_p->route;
-
-    route->flow_label = qp->flow_label & 0xfffff;
-    route->tclass     = qp->traffic_class;
-    route->hop_limit  = qp->qp.is_roce ? MLX5SIM_TAP_HOP_LIMIT : qp->hop_limit;
-    route->is_udp     = mlx5sim_gid_is_roce_v2(config, qp->sgid_index);
-    memcpy(route->sgid, qp->qp.sgid, sizeof(route->sgid));
-    memcpy(route->dgid, qp->qp.dgid, sizeof(route->dgid));
-    path_p->is_ib   = !qp->qp.is_roce;
-    path_p->has_grh = qp->qp.has_grh;
-    path_p->sl      = qp->qp.sl;
-    path_p->slid    = qp->qp.lid | qp->qp.path_bits;
-    path_p->dlid    = qp->qp.dlid;
-    path_p->sport   = mlx5sim_roce_sport(route->flow_label, qp->qp.qpn,
-                                         qp->qp.dest_qpn);
-    mlx5sim_gid_mac(config, route->sgid, path_p->smac);
-    mlx5sim_gid_mac(config, route->dgid, path_p->dmac);
-}
-
 /* Read a part of a list of @a proc into the payload. @return 0 or -errno */
 static int mlx5sim_tap_fetch(const mlx5sim_proc_t *proc, mlx5sim_plan_t *plan,
                              uint32_t offset, uint32_t length)
@@ -135,25 +106,6 @@ static int mlx5sim_tap_fetch(const mlx5sim_proc_t *proc, mlx5sim_plan_t *plan,
     return mlx5sim_mem_readv(proc, &local, 1, pieces, num, length);
 }
 
-/* Read payload of a request. @return 0 or -errno */
-static int mlx5sim_tap_fetch_request(mlx5sim_qp_obj_t *qp,
-                                     const mlx5sim_wqe_t *wqe, uint32_t offset,
-                                     uint32_t length)
-{
-    mlx5sim_run_t run       = {.req = qp};
-    const mlx5sim_env_t env = mlx5sim_responder_env(&run);
-    mlx5sim_plan_t plan;
-
-    mlx5sim_plan_reset(&plan);
-    if (mlx5sim_plan_local_list(&qp->qp, wqe, &env, 0, plan.src,
-                                &plan.num_src) != 0) {
-        return -EFAULT;
-    }
-
-    plan.length = wqe->length;
-    return mlx5sim_tap_fetch(mlx5sim_proc_self(), &plan, offset, length);
-}
-
 void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                          const mlx5sim_packet_t *packet)
 {
@@ -162,7 +114,8 @@ void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_roce_t roce;
 
     if (mlx5sim_qp_is_cut_off(qp) ||
-        (mlx5sim_tap_fetch_request(qp, wqe, offset, packet->length) != 0)) {
+        (mlx5sim_frame_gather(qp, wqe, offset, packet->length,
+                              mlx5sim_tap_payload) != 0)) {
         return;
     }
 
@@ -172,7 +125,7 @@ void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                   packet->packets) * mlx5sim_qp_mtu(&qp->qp);
     }
 
-    mlx5sim_tap_path(qp, &path);
+    mlx5sim_frame_path(qp, &path);
     mlx5sim_roce_request(&qp->qp, wqe, packet->psn, offset, packet->is_first,
                          packet->is_last, &roce);
     mlx5sim_tap_write(&path, &roce, packet->length);
@@ -181,28 +134,16 @@ void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 void mlx5sim_tap_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                           uint32_t psn)
 {
-    const mlx5sim_config_t *config = mlx5sim_instance_config();
     mlx5sim_roce_path_t path;
     mlx5sim_roce_t roce;
 
     if (mlx5sim_qp_is_cut_off(qp) || !wqe->has_av ||
-        (mlx5sim_tap_fetch_request(qp, wqe, 0, wqe->length) != 0)) {
+        (mlx5sim_frame_gather(qp, wqe, 0, wqe->length,
+                              mlx5sim_tap_payload) != 0)) {
         return;
     }
 
-    mlx5sim_plan_route(&qp->qp, wqe, &path.route);
-    (void)mlx5sim_port_gid(config, qp->dev, qp->qp.port, wqe->av.sgid_index,
-                           path.route.sgid);
-    path.route.is_udp = mlx5sim_gid_is_roce_v2(config, wqe->av.sgid_index);
-    path.is_ib        = !qp->qp.is_roce;
-    path.has_grh      = wqe->av.has_grh;
-    path.sl           = wqe->av.sl;
-    path.slid         = qp->qp.lid | wqe->av.path_bits;
-    path.dlid         = wqe->av.dlid;
-    path.sport        = wqe->av.dlid; /* PRM: rlid or udp_sport */
-    mlx5sim_gid_mac(config, path.route.sgid, path.smac);
-    memcpy(path.dmac, wqe->av.dmac, sizeof(path.dmac));
-    mlx5sim_roce_request(&qp->qp, wqe, psn, 0, 1, 1, &roce);
+    mlx5sim_frame_datagram(qp, wqe, psn, &path, &roce);
     mlx5sim_tap_write(&path, &roce, wqe->length);
 }
 
@@ -213,7 +154,7 @@ static void mlx5sim_tap_answer(const mlx5sim_qp_obj_t *qp,
 {
     mlx5sim_roce_path_t path;
 
-    mlx5sim_tap_path(qp, &path);
+    mlx5sim_frame_path(qp, &path);
     mlx5sim_roce_return(&path);
     mlx5sim_tap_write(&path, packet, length);
 }

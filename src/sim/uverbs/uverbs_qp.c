@@ -7,6 +7,7 @@
 #include <sim/instance/instance.h>
 #include <sim/limit/inject.h>
 #include <sim/limit/limit.h>
+#include <sim/net/net.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/queue/chan.h>
@@ -384,8 +385,11 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
         return -EINVAL;
     }
 
-    return (dest->is_global && mlx5sim_gid_is_bad(dest->sgid_index)) ?
-           -ENODEV : 0;
+    if (dest->is_global && mlx5sim_gid_is_bad(dest->sgid_index)) {
+        return -ENODEV;
+    }
+
+    return mlx5sim_net_connect(qp);
 }
 
 static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
@@ -409,6 +413,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->num_saved      = 0;
     qp->flush_at       = 0;
     qp->qp.dest_qpn    = 0;
+    qp->is_remote      = 0;
     memset(qp->saved, 0, sizeof(qp->saved));
     ++qp->resets;
 }

@@ -4,6 +4,7 @@
 #include <sim/engine/mlx5_def.h>
 #include <sim/engine/opcode.h>
 #include <sim/engine/qp.h>
+#include <sim/wire/crc.h>
 #include <sim/wire/roce_def.h>
 
 #include <endian.h>
@@ -40,34 +41,12 @@ static const uint8_t mlx5sim_roce_headers[MLX5SIM_BTH_OPERATION + 1] = {
     [MLX5SIM_BTH_SEND_ONLY_INV]  = MLX5SIM_HAS_IETH
 };
 
-/* CRCs of four bits, least significant bit first: of the polynomials 0x04c11db7
- * and 0x100b with their bits in that order */
-static const uint32_t mlx5sim_icrc_table[16] = {
-    0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
-    0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-    0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-    0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c
-};
-
+/* CRCs of four bits, least significant bit first: of the polynomial 0x100b with
+ * its bits in that order */
 static const uint16_t mlx5sim_vcrc_table[16] = {
     0x0000, 0x1a01, 0x3402, 0x2e03, 0x6804, 0x7205, 0x5c06, 0x4607,
     0xd008, 0xca09, 0xe40a, 0xfe0b, 0xb80c, 0xa20d, 0x8c0e, 0x960f
 };
-
-
-static uint32_t
-mlx5sim_icrc_add(uint32_t crc, const uint8_t *bytes, unsigned length)
-{
-    unsigned i;
-
-    for (i = 0; i < length; ++i) {
-        crc ^= bytes[i];
-        crc  = (crc >> 4) ^ mlx5sim_icrc_table[crc & 15];
-        crc  = (crc >> 4) ^ mlx5sim_icrc_table[crc & 15];
-    }
-
-    return crc;
-}
 
 
 /* Copy a network header with ones in place of what routers change.
@@ -130,8 +109,8 @@ uint32_t mlx5sim_roce_icrc(const mlx5sim_roce_path_t *path,
     in                                += sizeof(mlx5sim_bth_t);
     out                               += sizeof(mlx5sim_bth_t);
 
-    crc = mlx5sim_icrc_add(0xffffffff, head, out - head);
-    return ~mlx5sim_icrc_add(crc, in, packet + length - in);
+    crc = mlx5sim_crc_add(0xffffffff, head, out - head);
+    return ~mlx5sim_crc_add(crc, in, packet + length - in);
 }
 
 

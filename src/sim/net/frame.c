@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sim/net/frame.h>
+#include <sim/config/identity.h>
+#include <sim/engine/plan.h>
+#include <sim/exec/iov.h>
+#include <sim/exec/responder.h>
+#include <sim/instance/instance.h>
+#include <sim/objs/mem.h>
+#include <sim/objs/store.h>
+
+#include <errno.h>
+#include <string.h>
+
+/* On Ethernet, the kernel sets that of the route to the peer:
+ * ib_resolve_unicast_gid_dmac() of drivers/infiniband/core/verbs.c, and
+ * IPDEFTTL */
+#define MLX5SIM_FRAME_HOP_LIMIT 64
+
+
+void mlx5sim_frame_path(const mlx5sim_qp_obj_t *qp, mlx5sim_roce_path_t *path_p)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    mlx5sim_route_t *route         = &path_p->route;
+
+    route->flow_label = qp->flow_label & 0xfffff;
+    route->tclass     = qp->traffic_class;
+    route->hop_limit  = qp->qp.is_roce ? MLX5SIM_FRAME_HOP_LIMIT :
+                                         qp->hop_limit;
+    route->is_udp     = mlx5sim_gid_is_roce_v2(config, qp->sgid_index);
+    memcpy(route->sgid, qp->qp.sgid, sizeof(route->sgid));
+    memcpy(route->dgid, qp->qp.dgid, sizeof(route->dgid));
+    path_p->is_ib   = !qp->qp.is_roce;
+    path_p->has_grh = qp->qp.has_grh;
+    path_p->sl      = qp->qp.sl;
+    path_p->slid    = qp->qp.lid | qp->qp.path_bits;
+    path_p->dlid    = qp->qp.dlid;
+    path_p->sport   = mlx5sim_roce_sport(route->flow_label, qp->qp.qpn,
+                                         qp->qp.dest_qpn);
+    mlx5sim_gid_mac(config, route->sgid, path_p->smac);
+    mlx5sim_gid_mac(config, route->dgid, path_p->dmac);
+}
+
+void mlx5sim_frame_datagram(const mlx5sim_qp_obj_t *qp,
+                            const mlx5sim_wqe_t *wqe, uint32_t psn,
+                            mlx5sim_roce_path_t *path_p,
+                            mlx5sim_roce_t *packet_p)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+
+    mlx5sim_plan_route(&qp->qp, wqe, &path_p->route);
+    (void)mlx5sim_port_gid(config, qp->dev, qp->qp.port, wqe->av.sgid_index,
+                           path_p->route.sgid);
+    path_p->route.is_udp = mlx5sim_gid_is_roce_v2(config, wqe->av.sgid_index);
+    path_p->is_ib        = !qp->qp.is_roce;
+    path_p->has_grh      = wqe->av.has_grh;
+    path_p->sl           = wqe->av.sl;
+    path_p->slid         = qp->qp.lid | wqe->av.path_bits;
+    path_p->dlid         = wqe->av.dlid;
+    path_p->sport        = wqe->av.dlid; /* PRM: rlid or udp_sport */
+    mlx5sim_gid_mac(config, path_p->route.sgid, path_p->smac);
+    memcpy(path_p->dmac, wqe->av.dmac, sizeof(path_p->dmac));
+    mlx5sim_roce_request(&qp->qp, wqe, psn, 0, 1, 1, packet_p);
+}
+
+/* The pieces of a message that a part of it is in.
+ * @return their number, or -EFAULT */
+static int mlx5sim_frame_pieces(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                                uint32_t access, uint32_t offset,
+                                uint32_t length, mlx5sim_plan_t *plan)
+{
+    mlx5sim_run_t run       = {.req = qp};
+    const mlx5sim_env_t env = mlx5sim_responder_env(&run);
+
+    mlx5sim_plan_reset(plan);
+    if (mlx5sim_plan_local_list(&qp->qp, wqe, &env, access, plan->src,
+                                &plan->num_src) != 0) {
+        return -EFAULT;
+    }
+
+    plan->length = wqe->length;
+    mlx5sim_plan_cut(plan, offset, length);
+    return plan->num_src;
+}
+
+int mlx5sim_frame_gather(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                         uint32_t offset, uint32_t length, uint8_t *out_p)
+{
+    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    const mlx5sim_seg_t *seg;
+    mlx5sim_plan_t plan;
+    int i, num, ret;
+
+    if (length == 0) {
+        return 0;
+    }
+
+    num = mlx5sim_frame_pieces(qp, wqe, 0, offset, length, &plan);
+    if ((num < 0) || (proc == NULL)) {
+        return (proc == NULL) ? -ESRCH : num;
+    }
+
+    for (i = 0; i < num; ++i) {
+        seg = &plan.src[i];
+        if (seg->inl != NULL) {
+            memcpy(out_p, seg->inl, seg->length);
+        } else if (seg->length > 0) {
+            ret = mlx5sim_mem_read(proc, seg->addr, out_p, seg->length);
+            if (ret != 0) {
+                return ret;
+            }
+        }
+        out_p += seg->length;
+    }
+
+    return 0;
+}
+
+int mlx5sim_frame_scatter(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                          uint32_t offset, uint32_t length, const uint8_t *data)
+{
+    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    const mlx5sim_seg_t *seg;
+    mlx5sim_plan_t plan;
+    int i, num, ret;
+
+    if (length == 0) {
+        return 0;
+    }
+
+    num = mlx5sim_frame_pieces(qp, wqe, MLX5SIM_ACCESS_LOCAL_WRITE, offset,
+                               length, &plan);
+    if ((num < 0) || (proc == NULL)) {
+        return (proc == NULL) ? -ESRCH : num;
+    }
+
+    for (i = 0; i < num; ++i) {
+        seg = &plan.src[i];
+        ret = (seg->length > 0) ? mlx5sim_mem_write(proc, seg->addr, data,
+                                                    seg->length) : 0;
+        if (ret != 0) {
+            return ret;
+        }
+        data += seg->length;
+    }
+
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_NET_H_
+#define MLX5SIM_NET_H_
+
+#include <sim/objs/obj.h>
+
+/*
+ * What a process has to do with other nodes, which mlx5sim-wire reaches: it
+ * tells that of doorbells and hands datagrams over. Callable from signal
+ * handlers, but for mlx5sim_net_connect().
+ */
+
+/** Names in the directory of the instance: a FIFO of QP numbers that were rung,
+ *  and a datagram socket for packets, from the IP header on. */
+#define MLX5SIM_NET_RUNG    "wire.rung"
+#define MLX5SIM_NET_SOCKET  "wire.socket"
+
+/** Whether a GID is that of a port of another node. */
+int mlx5sim_net_is_remote(const uint8_t dgid[16]);
+
+/**
+ * Note whether the peer of @a qp is on another node. Locks of the QP are held.
+ *
+ * @return 0, or -errno after the reason was written to standard error:
+ *         -EPROTONOSUPPORT with a GID of RoCE v1, -EOPNOTSUPP of a UC queue
+ *         pair, -ENETUNREACH without mlx5sim-wire.
+ */
+int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp);
+
+/** Have mlx5sim-wire look at @a qp. */
+void mlx5sim_net_ring(mlx5sim_qp_obj_t *qp);
+
+/** Whether a datagram goes to another node. */
+int mlx5sim_net_is_datagram(const mlx5sim_qp_obj_t *qp,
+                            const mlx5sim_wqe_t *wqe);
+
+/** Send a datagram to another node, or lose it.
+ *  @param plan_p  What it does to the requester. */
+void mlx5sim_net_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                          mlx5sim_plan_t *plan_p);
+
+#endif
