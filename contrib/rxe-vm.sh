@@ -61,12 +61,33 @@ image_key()
     } | sha256sum | head -c 16
 }
 
-# Modules that are wanted in the image, and those that they need
+# Modules that are wanted in the image, and those that they need. The kernel looks
+# for the last one by another name.
 guest_modules()
 {
-    chroot "$root" modprobe --set-version "$1" --show-depends --all \
-        virtio_pci virtio_net rdma_rxe ib_uverbs rdma_ucm ib_umad |
+    chroot "$root" modprobe --dirname /kernel --set-version "$1" \
+        --show-depends --all \
+        virtio_pci virtio_net rdma_rxe ib_uverbs rdma_ucm ib_umad \
+        crc32_generic |
         awk '$1 == "insmod" { print $2 }' | sort -u
+}
+
+# Unpack Debian's kernel beside the root: installed in it, it would make an initramfs
+# of its own, which takes longer than all the rest.
+get_kernel()
+{
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    env -u SEP_KEPT_DIR "$SEP_TOP/contrib/debian-root.sh" --suite "$suite" \
+        --groups guest "$root" bash -euc '
+        rm -rf /kernel
+        mkdir /kernel
+        cd /kernel
+        package=$(apt-cache depends linux-image-amd64 |
+            awk "\$1 == \"Depends:\" { print \$2; exit }")
+        apt-get -q download "$package" > /dev/null
+        dpkg-deb --extract "$package"_*.deb /kernel
+        rm "$package"_*.deb
+        depmod --basedir /kernel "${package#linux-image-}"'
 }
 
 # The root as an initramfs that is not compressed: an emulated processor takes
@@ -74,24 +95,23 @@ guest_modules()
 pack()
 {
     local version module tree=$dir/tree
-    version=$(cd "$root/boot" && echo vmlinuz-*)
+    version=$(cd "$root/kernel/boot" && echo vmlinuz-*)
     version=${version#vmlinuz-}
-    [[ -e $root/boot/vmlinuz-$version ]] || sep_die "no kernel in $root"
+    [[ -e $root/kernel/boot/vmlinuz-$version ]] || sep_die "no kernel in $root"
 
     rm -rf --one-file-system "$tree"
     mkdir "$tree"
     tar -C "$root" --one-file-system -c \
-        --exclude=./usr/lib/modules --exclude=./boot --exclude='./vmlinuz*' \
-        --exclude='./initrd*' --exclude=./usr/share/doc \
+        --exclude=./kernel --exclude=./usr/share/doc \
         --exclude=./usr/share/man --exclude=./usr/share/locale \
         --exclude=./usr/share/info --exclude=./usr/share/zoneinfo \
         --exclude=./usr/share/perl --exclude=./usr/lib/x86_64-linux-gnu/perl \
         --exclude=./var/cache --exclude=./var/lib/apt --exclude='./dev/*' \
-        --exclude=./usr/share/initramfs-tools . | tar -C "$tree" -x
+        . | tar -C "$tree" -x
     for module in $(guest_modules "$version"); do
-        install -D -m 644 "$root$module" "$tree/usr$module"
+        install -D -m 644 "$root$module" "$tree/usr${module#/kernel}"
     done
-    cp "$root/usr/lib/modules/$version"/modules.{builtin,order}* \
+    cp "$root/kernel/lib/modules/$version"/modules.{builtin,order}* \
        "$tree/usr/lib/modules/$version/"
     chroot "$tree" depmod "$version"
     install -m 755 "$SEP_TOP"/contrib/rxe/{init,serve} "$tree"
@@ -101,7 +121,7 @@ pack()
     (cd "$tree" && find . -xdev -print0 |
         cpio --null --create --format=newc --quiet) > "$dir/initrd.new"
     rm -rf --one-file-system "$tree"
-    cp "$root/boot/vmlinuz-$version" "$dir/vmlinuz"
+    cp "$root/kernel/boot/vmlinuz-$version" "$dir/vmlinuz"
     echo "$version" > "$dir/version"
     mv "$dir/initrd.new" "$dir/initrd"
 }
@@ -123,8 +143,7 @@ build()
         cp "$kept"/{vmlinuz,initrd,version} "$dir"
     else
         # The image is what is kept, not the root
-        env -u SEP_KEPT_DIR "$SEP_TOP/contrib/debian-root.sh" \
-            --suite "$suite" --groups guest "$root"
+        get_kernel
         packages=$(sep_deps guest | tr '\n' ' ')
         say "packing the image: $packages"
         pack
@@ -205,7 +224,10 @@ run()
         cannot "no TAP devices here"
     in_net ip link set "$tap" mtu "$mtu" master "$bridge" up
 
-    in_net nice -n 15 qemu-system-x86_64 -machine pc -accel tcg,tb-size=256 \
+    rm -f "$state/console"
+    # The process is QEMU's own: a function would be in a shell
+    nsenter --net="$net" nice -n 15 \
+        qemu-system-x86_64 -machine pc -accel tcg,tb-size=256 \
         -cpu qemu64 -smp 1 -m "$memory" -nodefaults -no-user-config \
         -no-reboot -display none -serial "file:$state/console" \
         -kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
