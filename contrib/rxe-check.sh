@@ -123,7 +123,7 @@ else
 fi
 
 status=0
-python3 "$rxe/check.py" "$dir" "${pairs[@]}" -- "$@" || status=1
+python3 "$rxe/check.py" "$dir" "$mtu" "${pairs[@]}" -- "$@" || status=1
 kill "$capture"
 wait "$capture" || true
 capture=''

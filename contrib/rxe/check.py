@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests between the software device and Linux's rdma_rxe, and their table.
 
-usage: check.py DIR CLIENT-SERVER... [-- TEST...]
+usage: check.py DIR MTU CLIENT-SERVER... [-- TEST...]
 
 contrib/rxe-check.sh calls it, when guests and node are there. CLIENT and SERVER are
 "device", "rxe1" or "rxe2". Each TEST is a part of a test's name; without them, all.
@@ -60,14 +60,17 @@ class Side:
         return f":{port} " in out
 
 
-def tests():
-    """Name and command of each; the client's has the server's address behind it."""
+def tests(mtu):
+    """Name and command of each; the client's has the server's address behind it.
+    The interfaces have an MTU of so many bytes."""
     # Names of what has its data compared end in a star
     for kind in ("ipv4", "ipv6", "local"):
         yield f"patterns-{kind} *", \
             "{patterns} -d {device} -g {gid-" + kind + "} -p {port}"
-    yield "patterns-mtu256 *", \
-        "{patterns} -d {device} -g {gid-ipv4} -m 256 -p {port}"
+    for size in (256, 4096):
+        if size + 128 < mtu:
+            yield f"patterns-mtu{size} *", \
+                f"{{patterns}} -d {{device}} -g {{gid-ipv4}} -m {size} -p {{port}}"
     for kind in ("ipv4", "ipv6"):
         for program, options in (("ibv_rc_pingpong", "-m 1024 -c"),
                                  ("ibv_uc_pingpong", "-m 1024"),
@@ -88,11 +91,11 @@ def tests():
         yield f"ib_atomic_lat-{kind}", f"ib_atomic_lat {base} -A {kind}"
     ucx = "UCX_IB_GID_INDEX={gid-ipv4} ucx_perftest -x rc_verbs -d {device}:1" \
           " -p {port} -w 5 -n 50 "
-    for test in ("am_lat -s 500", "put_lat -s 5000 -D zcopy", "put_bw -s 5000 -D zcopy",
-                 "get -s 5000 -D zcopy", "add -s 8", "fadd -s 8", "cswap -s 8"):
+    for test in ("am_lat -s 500 -D bcopy", "put_lat -s 5000 -D zcopy", "put_bw -s 5000 -D zcopy",
+                 "get -s 5000 -D zcopy", "add_lat -s 8", "fadd -s 8", "cswap -s 8"):
         yield "uct-rc_verbs-" + test.split()[0], ucx + f"-t {test}"
     ucp = "UCX_IB_GID_INDEX={gid-ipv4} UCX_NET_DEVICES={device}:1" \
-          " UCX_TLS=rc_verbs ucx_perftest -p {port} -w 5 -n 50 "
+          " UCX_TLS=rc_verbs,ud_verbs ucx_perftest -p {port} -w 5 -n 50 "
     for test in ("tag_lat -s 100", "tag_bw -s 100000", "ucp_put_lat -s 5000",
                  "ucp_get -s 5000", "ucp_fadd -s 8"):
         yield "ucp-rc_verbs-" + test.split()[0], ucp + f"-t {test}"
@@ -145,7 +148,7 @@ def run(command, client, server, port, log):
 
 
 def main():
-    directory, words = sys.argv[1], sys.argv[2:]
+    directory, mtu, words = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     wanted = []
     if "--" in words:
         place = words.index("--")
@@ -156,7 +159,7 @@ def main():
     failed = passed = 0
     port = FIRST_PORT
     print(f"{'test':32} {'client':7} {'server':7} result")
-    for name, command in tests():
+    for name, command in tests(mtu):
         if wanted and not any(part in name for part in wanted):
             continue
         for pair in words:
