@@ -165,7 +165,7 @@ def main():
         for pair in words:
             client, server = (sides.setdefault(word, Side(word, directory))
                               for word in pair.split("-"))
-            log = out / f"{name.replace(' *', '')}.{pair}"
+            log = out / f"{name.replace(' *', '')}-{pair}"
             port += 1
             result = run(command, client, server, port, log)
             print(f"{name:32} {client.name:7} {server.name:7} {result}", flush=True)
