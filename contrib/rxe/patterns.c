@@ -331,7 +331,8 @@ static void expect(message_t *m)
         return;
     }
 
-    has_imm   = (wc.status == IBV_WC_SUCCESS) && (wc.wc_flags & IBV_WC_WITH_IMM);
+    has_imm   = (wc.status == IBV_WC_SUCCESS) &&
+                (wc.wc_flags & IBV_WC_WITH_IMM);
     m->failed = 1;
     if (m->command == EXPECT_BAD) {
         m->failed = wc.status == IBV_WC_SUCCESS;
@@ -744,7 +745,7 @@ static void refusals(void)
     renew(0, 7);
     check(RECEIVE, 0, 0, 1000, 0, 0);
     post(IBV_WR_SEND, 0, 0, 1001, 0, 1);
-    /* IBTA volume 1, "Responder error behavior": the first; rxe has the second */
+    /* IBTA volume 1, "Responder error behavior": the first. rxe: the second */
     status = finish_either(IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR);
     ok     = (status != 0) && check(EXPECT_BAD, 0, 0, 0, 0, 0);
     report((status == IBV_WC_REM_OP_ERR) ?
