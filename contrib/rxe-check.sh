@@ -93,9 +93,10 @@ start_node()
 
 "$vm" build "$dir"
 gcc -O1 -g -Wall "$rxe/patterns.c" -libverbs -o "$dir/patterns"
-gcc -O2 -shared -fPIC -I"$SEP_TOP/src" "$rxe/icrc.c" \
-    "$SEP_TOP"/src/sim/wire/{roce*,crc}.c "$SEP_TOP"/src/sim/engine/{opcode,grh}.c \
-    -o "$dir/icrc.so"
+mapfile -t wire_sources < <(find "$SEP_TOP/src/sim/wire" -name 'roce*.c' -o \
+                                -name 'crc*.c')
+gcc -O2 -shared -fPIC -I"$SEP_TOP/src" "$rxe/icrc.c" "${wire_sources[@]}" \
+    "$SEP_TOP"/src/sim/engine/{opcode,grh}.c -o "$dir/icrc.so"
 if [[ $alone == no && -z $build ]]; then
     build=$SEP_TOP/build/rxe
     sep_build "$build" "all" "$SEP_TOP/contrib/configure-devel"
