@@ -68,6 +68,7 @@ mkdir -p "$prefix"
 prefix=$(cd "$prefix" && pwd)
 
 sep_install_deps build bench
+sep_use_ccache
 if [[ -n $ucx_source ]]; then
     source_dir=$(sep_ucx_tree "$ucx_source")
 else

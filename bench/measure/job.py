@@ -102,7 +102,8 @@ class Job:
 
     def _sourced(self, *command):
         return ["bash", "-c", 'set -euo pipefail; . "$1/lib.sh"; . "$1/ucx.sh"; '
-                'shift; "$@"', self.row.script, top("contrib"), *command]
+                'sep_use_ccache; shift; "$@"', self.row.script, top("contrib"),
+                *command]
 
     def run(self, what, command, output, log, env, limit=600):
         """Run what is measured; output, log: files."""
