@@ -156,27 +156,30 @@ public:
 };
 
 
-/* The setting of contexts that are created while this exists. */
+/* A setting of contexts that are created while this exists. */
 class UcpEagerSetting {
 public:
-    explicit UcpEagerSetting(const char *value)
+    explicit UcpEagerSetting(const char *value,
+                             const char *variable = "UCX_OPT_EAGER")
+        : name(variable)
     {
-        const char *before = getenv("UCX_OPT_EAGER");
+        const char *before = getenv(name);
         has_before         = before != nullptr;
         saved              = has_before ? before : "";
-        setenv("UCX_OPT_EAGER", value, 1);
+        setenv(name, value, 1);
     }
 
     ~UcpEagerSetting()
     {
         if (has_before) {
-            setenv("UCX_OPT_EAGER", saved.c_str(), 1);
+            setenv(name, saved.c_str(), 1);
         } else {
-            unsetenv("UCX_OPT_EAGER");
+            unsetenv(name);
         }
     }
 
 private:
+    const char *name;
     bool has_before;
     std::string saved;
 };
@@ -302,6 +305,94 @@ TEST_F(UcpEager, ActiveMessagesHaveTheirHeaderDataAndFlags)
                 }
             }
         }
+    }
+    close(*sender, ep);
+}
+
+TEST_F(UcpEager, MessagesFromRegisteredMemoryOfEveryLengthArrive)
+{
+    ucp_ep_h ep        = connect(*sender, *receiver);
+    unsigned completed = 0, expected = 0;
+    size_t count       = 0;
+    ucp_request_param_t param = {};
+    param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH |
+                                UCP_OP_ATTR_FIELD_CALLBACK |
+                                UCP_OP_ATTR_FIELD_USER_DATA;
+    param.memh                = sender->memh;
+    param.cb.send             = count_send;
+    param.user_data           = &completed;
+    for (unsigned round = 0; round < 2; ++round) {
+        for (size_t length : {0, 1, 8, 100, 180, 200, 1000, 4000, 8000, 9000,
+                              30000, 60000}) {
+            const std::string data = text(length, length);
+            memcpy(sender->memory, data.data(), length);
+
+            std::string received(length, 0);
+            ucs_status_ptr_t recv    = tag_recv(*receiver, received);
+            ucs_status_ptr_t request = ucp_tag_send_nbx(ep, sender->memory,
+                                                        length, TAG, &param);
+            expected += UCS_PTR_IS_PTR(request);
+            ASSERT_EQ(UCS_OK, wait(request));
+            ASSERT_EQ(UCS_OK, wait(recv));
+            ASSERT_EQ(data, received);
+
+            for (const std::string header : {"", "with a header"}) {
+                request   = ucp_am_send_nbx(ep, AM_ID, header.data(),
+                                            header.size(), sender->memory,
+                                            length, &param);
+                expected += UCS_PTR_IS_PTR(request);
+                expect_am(++count);
+                ASSERT_EQ(UCS_OK, wait(fetch));
+                fetch = nullptr;
+                ASSERT_EQ(UCS_OK, wait(request));
+                ASSERT_EQ(header, messages.back().header) << length;
+                ASSERT_EQ(data, messages.back().data) << length;
+            }
+        }
+        /* Now all say what they are of */
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype      = ucp_dt_make_contig(1);
+    }
+    EXPECT_EQ(expected, completed);
+    close(*sender, ep);
+}
+
+TEST_F(UcpEager, MoreMessagesFromRegisteredMemoryThanTheQueueHoldsArrive)
+{
+    const size_t count = 3000, length = 700;
+    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
+    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                              UCP_FEATURE_AM);
+    ucp_ep_h ep = connect(*sender, *receiver);
+    exchange(ep, *receiver, "connected");
+
+    ucp_request_param_t param = {};
+    param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH;
+    param.memh                = sender->memh;
+    const std::string data    = text(UcpWorker::SIZE);
+    memcpy(sender->memory, data.data(), data.size());
+    std::vector<ucs_status_ptr_t> requests;
+    for (size_t i = 0; i < count; ++i) {
+        const char *buffer       = sender->memory + i;
+        ucs_status_ptr_t request = (i % 2 == 0) ?
+                ucp_tag_send_nbx(ep, buffer, length, TAG, &param) :
+                ucp_am_send_nbx(ep, AM_ID, nullptr, 0, buffer, length, &param);
+        ASSERT_FALSE(UCS_PTR_IS_ERR(request));
+        if (request != nullptr) {
+            requests.push_back(request);
+        }
+    }
+    expect_am(count / 2);
+    for (size_t i = 0; i < count; ++i) {
+        std::string received = messages[i / 2].data;
+        if (i % 2 == 0) {
+            received.assign(length, 0);
+            ASSERT_EQ(UCS_OK, wait(tag_recv(*receiver, received)));
+        }
+        ASSERT_EQ(data.substr(i, length), received) << i;
+    }
+    for (ucs_status_ptr_t request : requests) {
+        EXPECT_EQ(UCS_OK, wait(request));
     }
     close(*sender, ep);
 }

@@ -26,10 +26,10 @@ public:
 
     ucp_worker_h worker = nullptr;
     char *memory        = nullptr;
+    ucp_mem_h memh      = nullptr;
 
 private:
     ucp_context_h context = nullptr;
-    ucp_mem_h memh        = nullptr;
 };
 
 /** Two workers; endpoints lead from the first to the second. */

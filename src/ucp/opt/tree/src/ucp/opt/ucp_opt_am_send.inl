@@ -9,15 +9,17 @@
  */
 
 #include <ucp/opt/ucp_opt.h>
+#include <ucp/opt/ucp_opt_compat.h>
 #include <ucp/opt/ucp_opt_eager.h>
 
 #include <string.h>
 
 
-/* Attributes that are not for the shortest way. */
+/* Attributes that are not for the shortest way. Memory that is registered may
+ * be imported: then no processor of this node can read it. */
 #define UCP_OPT_AM_SEND_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | \
-     UCP_OP_ATTR_FIELD_FLAGS | \
+     UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMH | \
      (ENABLE_PARAMS_CHECK ? UCP_OP_ATTR_FIELD_MEMORY_TYPE : 0))
 
 
@@ -26,6 +28,12 @@
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST | \
      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | \
      UCP_OP_ATTR_FIELD_FLAGS)
+
+
+/* Attributes that a message can have that is sent from registered memory. */
+#define UCP_OPT_AM_SEND_MEMH_ATTR_MASK \
+    (UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FIELD_REQUEST | \
+     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA)
 
 
 /* What the caller has passed. */
@@ -125,6 +133,99 @@ ucp_opt_am_send_bcopy(ucp_ep_h ep, uint16_t id, const void *buffer,
                            ucp_opt_am_send_pack, &pack, 0);
 }
 
+/* Whether a message is one piece of memory, has no answer, and is short. */
+static UCS_F_ALWAYS_INLINE int
+ucp_opt_am_send_is_short(ucp_ep_h ep, size_t header_length, size_t length)
+{
+    return ((length == 0) || (header_length == 0)) &&
+           (length < ep->opt_eager.am_limit) &&
+           (header_length < ep->opt_eager.am_limit);
+}
+
+/* What is neither short nor copied by the transport. */
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_am_send_nbx_long(ucp_ep_h ep, unsigned id, const void *header,
+                         size_t header_length, const void *buffer,
+                         size_t count, const ucp_request_param_t *param)
+{
+    if (ucs_unlikely(ucp_opt_eager_is_wanted(ep))) {
+        return ucp_opt_am_send_nbx_prepare(ep, id, header, header_length,
+                                           buffer, count, param);
+    }
+
+    return ucp_opt_am_send_nbx_general(ep, id, header, header_length, buffer,
+                                       count, param);
+}
+
+/* A message from memory that the user has registered, which is not short, of an
+ * endpoint that is ready. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
+                         size_t header_length, const void *buffer,
+                         size_t length, const ucp_request_param_t *param)
+{
+    ucp_worker_h worker = ep->worker;
+    ucp_ep_config_t *config;
+    ucs_status_t status;
+    ucp_request_t *req;
+
+    status = ucp_ep_resolve_remote_id(ep, ep->am_lane);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return UCS_STATUS_PTR(status);
+    }
+
+    req = ucp_request_get_param(worker, param, {
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    });
+
+    if (worker->context->config.ext.proto_enable) {
+        req->send.msg_proto.am.am_id = id;
+        req->send.msg_proto.am.flags = 0;
+        ucp_opt_am_set_header(req, header, header_length);
+        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_AM_SEND, buffer,
+                                         length, param, header_length);
+    }
+
+    config = ucp_ep_config(ep);
+    ucp_am_send_req_init(req, ep, header, header_length, buffer,
+                         ucp_dt_make_contig(1), length, 0, id, param);
+    return ucp_am_send_req(req, length, &config->am, param, config->am_u.proto,
+                           config->am_u.max_eager_short.memtype_on, 0);
+}
+
+/* Messages with attributes for which the transport does not copy. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_am_send_nbx_rest(ucp_ep_h ep, unsigned id, const void *header,
+                         size_t header_length, const void *buffer,
+                         size_t count, const ucp_request_param_t *param)
+{
+    uint32_t flags    = ucp_request_param_flags(param);
+    uintptr_t dt      = ucp_request_param_datatype(param);
+    uint32_t bad_attr = UCP_OPT_AM_SEND_ATTR_MASK &
+                        ~(UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_FLAGS |
+                          UCP_OP_ATTR_FIELD_MEMH);
+    ucs_status_t status;
+    size_t length;
+
+    if (!(param->op_attr_mask & bad_attr) &&
+        !(flags & ~UCP_AM_SEND_FLAG_EAGER) && UCP_DT_IS_CONTIG(dt) &&
+        !((param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMH) &&
+          ucp_opt_memh_is_imported(param->memh))) {
+        length = ucp_contig_dt_length(dt, count);
+        if (ucp_opt_am_send_is_short(ep, header_length, length)) {
+            status = ucp_opt_am_send_short(ep, id, flags, header_length,
+                                           (length == 0) ? header : buffer,
+                                           length + header_length);
+            if (ucs_likely(status != UCS_ERR_NO_RESOURCE)) {
+                return UCS_STATUS_PTR(status);
+            }
+        }
+    }
+
+    return ucp_opt_am_send_nbx_long(ep, id, header, header_length, buffer,
+                                    count, param);
+}
+
 /* Of what is not simply a buffer without header, the messages that are one
  * piece of memory and have no answer. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -132,22 +233,31 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
                           size_t header_length, const void *buffer,
                           size_t count, const ucp_request_param_t *param)
 {
-    uint32_t flags    = ucp_request_param_flags(param);
-    uintptr_t dt      = ucp_request_param_datatype(param);
-    uint32_t bad_attr = UCP_OPT_AM_SEND_ATTR_MASK &
-                        ~(UCP_OP_ATTR_FIELD_DATATYPE |
-                          UCP_OP_ATTR_FIELD_FLAGS);
     ucp_opt_am_send_args_t args;
     ucs_status_t status;
     ssize_t packed;
+    uint32_t flags;
     size_t length;
+    uintptr_t dt;
 
-    if (!(param->op_attr_mask & bad_attr) &&
-        !(flags & ~UCP_AM_SEND_FLAG_EAGER) && UCP_DT_IS_CONTIG(dt)) {
+    if (param->op_attr_mask & ~UCP_OPT_AM_SEND_BCOPY_ATTR_MASK) {
+        if ((param->op_attr_mask & ~UCP_OPT_AM_SEND_MEMH_ATTR_MASK) ||
+            !ep->opt_eager.is_ready || (count < ep->opt_eager.am_limit) ||
+            (ENABLE_PARAMS_CHECK && (header_length != 0)) ||
+            ucp_opt_memh_is_imported(param->memh)) {
+            return ucp_opt_am_send_nbx_rest(ep, id, header, header_length,
+                                            buffer, count, param);
+        }
+
+        return ucp_opt_am_send_nbx_memh(ep, id, header, header_length, buffer,
+                                        count, param);
+    }
+
+    flags = ucp_request_param_flags(param);
+    dt    = ucp_request_param_datatype(param);
+    if (!(flags & ~UCP_AM_SEND_FLAG_EAGER) && UCP_DT_IS_CONTIG(dt)) {
         length = ucp_contig_dt_length(dt, count);
-        if (((length == 0) || (header_length == 0)) &&
-            (length < ep->opt_eager.am_limit) &&
-            (header_length < ep->opt_eager.am_limit)) {
+        if (ucp_opt_am_send_is_short(ep, header_length, length)) {
             UCP_OPT_AM_SEND_KEEP(args, ep, id, header, header_length, buffer,
                                  count, param);
             status = ucp_opt_am_send_short(ep, id, flags, header_length,
@@ -161,8 +271,7 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
         }
 
         if ((header_length == 0) && (length < ep->opt_eager.am_bcopy) &&
-            (flags == 0) &&
-            !(param->op_attr_mask & ~UCP_OPT_AM_SEND_BCOPY_ATTR_MASK)) {
+            (flags == 0)) {
             UCP_OPT_AM_SEND_KEEP(args, ep, id, header, header_length, buffer,
                                  count, param);
             packed = ucp_opt_am_send_bcopy(ep, id, buffer, length);
@@ -176,13 +285,8 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
         }
     }
 
-    if (ucs_unlikely(ucp_opt_eager_is_wanted(ep))) {
-        return ucp_opt_am_send_nbx_prepare(ep, id, header, header_length,
-                                           buffer, count, param);
-    }
-
-    return ucp_opt_am_send_nbx_general(ep, id, header, header_length, buffer,
-                                       count, param);
+    return ucp_opt_am_send_nbx_long(ep, id, header, header_length, buffer,
+                                    count, param);
 }
 
 UCS_PROFILE_FUNC(ucs_status_ptr_t, ucp_am_send_nbx,

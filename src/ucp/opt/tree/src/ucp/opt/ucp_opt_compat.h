@@ -216,6 +216,53 @@
 #endif
 
 
+/* Messages */
+
+/** Start sending a request with a contiguous buffer by version 2 of the
+ *  protocols. */
+#if UCX_OPT_SINCE(22)
+#  define ucp_opt_proto_send_contig(_ep, _req, _op_id, _buffer, _length, \
+                                    _param, _header_length) \
+    ucp_proto_request_send_op(_ep, &ucp_ep_config(_ep)->proto_select, \
+                              UCP_WORKER_CFG_INDEX_NULL, _req, 0, _op_id, \
+                              _buffer, _length, ucp_dt_make_contig(1), \
+                              _length, _param, _header_length, 0)
+#else
+#  define ucp_opt_proto_send_contig(_ep, _req, _op_id, _buffer, _length, \
+                                    _param, _header_length) \
+    ucp_proto_request_send_op(_ep, &ucp_ep_config(_ep)->proto_select, \
+                              UCP_WORKER_CFG_INDEX_NULL, _req, _op_id, \
+                              _buffer, _length, ucp_dt_make_contig(1), \
+                              _length, _param, _header_length, 0)
+#endif
+
+/** What a request has for version 2 of the protocols of the header of an active
+ *  message. */
+#if UCX_OPT_SINCE(18)
+#  define ucp_opt_am_set_header(_req, _header, _length) \
+    do { \
+        (_req)->send.msg_proto.am.internal_flags  = 0; \
+        (_req)->send.msg_proto.am.header.ptr      = (void*)(_header); \
+        (_req)->send.msg_proto.am.header.reg_desc = NULL; \
+        (_req)->send.msg_proto.am.header.length   = (_length); \
+    } while (0)
+#else
+#  define ucp_opt_am_set_header(_req, _header, _length) \
+    do { \
+        (_req)->send.msg_proto.am.header        = (void*)(_header); \
+        (_req)->send.msg_proto.am.header_length = (_length); \
+    } while (0)
+#endif
+
+/** Whether registered memory is another node's. */
+#if UCX_OPT_SINCE(18)
+#  define ucp_opt_memh_is_imported(_memh) \
+    ((_memh)->flags & UCP_MEMH_FLAG_IMPORTED)
+#else
+#  define ucp_opt_memh_is_imported(_memh) 0
+#endif
+
+
 /* Memory and receives */
 
 /** Host memory, of which nothing else is known. */

@@ -160,6 +160,7 @@ void ucp_opt_eager_prepare(ucp_ep_h ep)
                                          &config->tag.max_eager_short);
     opt->am_limit  = ucp_opt_eager_limit(ep, UCP_FEATURE_AM,
                                          &config->am_u.max_eager_short);
+    opt->is_ready  = 1;
     ucp_opt_eager_prepare_bcopy(ep);
 
     /* If the lanes change in asynchronous context, either this is seen here or
@@ -170,6 +171,7 @@ void ucp_opt_eager_prepare(ucp_ep_h ep)
         opt->am_limit  = 0;
         opt->tag_bcopy = 0;
         opt->am_bcopy  = 0;
+        opt->is_ready  = 0;
     }
 }
 

@@ -33,6 +33,8 @@ typedef struct ucp_opt_eager {
                                            or none */
     size_t                 am_bcopy;  /**< the same for active messages without
                                            header */
+    int                    is_ready;  /**< whether the endpoint is, even if it
+                                           has no short messages */
     uct_ep_h               uct_ep;    /**< lane of active messages */
     uct_ep_am_short_func_t am_short;  /**< what the lane has for it */
     uint64_t               state;     /**< state of the lanes that the above is
@@ -47,6 +49,7 @@ typedef struct ucp_opt_eager {
         (_ep)->opt_eager.am_limit  = 0; \
         (_ep)->opt_eager.tag_bcopy = 0; \
         (_ep)->opt_eager.am_bcopy  = 0; \
+        (_ep)->opt_eager.is_ready  = 0; \
         (_ep)->opt_eager.state     = UCP_OPT_STATE_NONE; \
     } while (0)
 
@@ -59,6 +62,7 @@ typedef struct ucp_opt_eager {
         (_ep)->opt_eager.am_limit  = 0; \
         (_ep)->opt_eager.tag_bcopy = 0; \
         (_ep)->opt_eager.am_bcopy  = 0; \
+        (_ep)->opt_eager.is_ready  = 0; \
     } while (0)
 
 /** Whether an endpoint should be made ready after a message has gone the

@@ -6,6 +6,7 @@
  */
 
 #include <ucp/opt/ucp_opt.h>
+#include <ucp/opt/ucp_opt_compat.h>
 #include <ucp/opt/ucp_opt_eager.h>
 
 #include <string.h>
@@ -20,6 +21,12 @@
 /* Attributes that a message can have that the transport copies. */
 #define UCP_OPT_TAG_SEND_BCOPY_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REQUEST | \
+     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA)
+
+
+/* Attributes that a message can have that is sent from registered memory. */
+#define UCP_OPT_TAG_SEND_MEMH_ATTR_MASK \
+    (UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FIELD_REQUEST | \
      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA)
 
 
@@ -122,6 +129,66 @@ ucp_opt_tag_send_bcopy(ucp_ep_h ep, const void *buffer, size_t length,
     return packed;
 }
 
+/* What is neither short nor copied by the transport. */
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_long(ucp_ep_h ep, const void *buffer, size_t count,
+                          ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    if (ucs_unlikely(ucp_opt_eager_is_wanted(ep))) {
+        return ucp_opt_tag_send_nbx_prepare(ep, buffer, count, tag, param);
+    }
+
+    return ucp_opt_tag_send_nbx_general(ep, buffer, count, tag, param);
+}
+
+/* A message from memory that the user has registered, which is not short, of an
+ * endpoint that is ready. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
+                          ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    ucp_worker_h worker = ep->worker;
+    ucp_request_t *req;
+
+    req = ucp_request_get_param(worker, param, {
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    });
+
+    if (worker->context->config.ext.proto_enable) {
+        req->send.msg_proto.tag = tag;
+        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_TAG_SEND, buffer,
+                                         length, param, 0);
+    }
+
+    ucp_tag_send_req_init(req, ep, buffer, ucp_dt_make_contig(1), length, tag,
+                          0, param);
+    return ucp_tag_send_req(req, length, &ucp_ep_config(ep)->tag.eager, param,
+                            ucp_ep_config(ep)->tag.proto);
+}
+
+/* Messages with attributes for which the transport does not copy. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_rest(ucp_ep_h ep, const void *buffer, size_t count,
+                          ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    ucs_status_t status;
+    size_t length;
+
+    if (!(param->op_attr_mask & UCP_OPT_TAG_SEND_ATTR_MASK &
+          ~UCP_OP_ATTR_FIELD_DATATYPE) &&
+        UCP_DT_IS_CONTIG(ucp_request_param_datatype(param))) {
+        length = ucp_contig_dt_length(ucp_request_param_datatype(param), count);
+        if (length < ep->opt_eager.tag_limit) {
+            status = ucp_opt_tag_send_short(ep, buffer, length, tag);
+            if (ucs_likely(status != UCS_ERR_NO_RESOURCE)) {
+                return UCS_STATUS_PTR(status);
+            }
+        }
+    }
+
+    return ucp_opt_tag_send_nbx_long(ep, buffer, count, tag, param);
+}
+
 /* Messages of contiguous datatypes, and all that are not short. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
@@ -132,9 +199,16 @@ ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
     ssize_t packed;
     size_t length;
 
-    if (!(param->op_attr_mask & UCP_OPT_TAG_SEND_ATTR_MASK &
-          ~UCP_OP_ATTR_FIELD_DATATYPE) &&
-        UCP_DT_IS_CONTIG(ucp_request_param_datatype(param))) {
+    if (param->op_attr_mask & ~UCP_OPT_TAG_SEND_BCOPY_ATTR_MASK) {
+        if ((param->op_attr_mask & ~UCP_OPT_TAG_SEND_MEMH_ATTR_MASK) ||
+            !ep->opt_eager.is_ready) {
+            return ucp_opt_tag_send_nbx_rest(ep, buffer, count, tag, param);
+        }
+
+        return ucp_opt_tag_send_nbx_memh(ep, buffer, count, tag, param);
+    }
+
+    if (UCP_DT_IS_CONTIG(ucp_request_param_datatype(param))) {
         length = ucp_contig_dt_length(ucp_request_param_datatype(param), count);
         if (length < ep->opt_eager.tag_limit) {
             UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
@@ -146,8 +220,7 @@ ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
             return ucp_opt_tag_send_nbx_retry(&args);
         }
 
-        if ((length < ep->opt_eager.tag_bcopy) &&
-            !(param->op_attr_mask & ~UCP_OPT_TAG_SEND_BCOPY_ATTR_MASK)) {
+        if (length < ep->opt_eager.tag_bcopy) {
             UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
             packed = ucp_opt_tag_send_bcopy(ep, buffer, length, tag);
             if (ucs_likely(packed >= 0)) {
@@ -160,11 +233,7 @@ ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
         }
     }
 
-    if (ucs_unlikely(ucp_opt_eager_is_wanted(ep))) {
-        return ucp_opt_tag_send_nbx_prepare(ep, buffer, count, tag, param);
-    }
-
-    return ucp_opt_tag_send_nbx_general(ep, buffer, count, tag, param);
+    return ucp_opt_tag_send_nbx_long(ep, buffer, count, tag, param);
 }
 
 UCS_PROFILE_FUNC(ucs_status_ptr_t, ucp_tag_send_nbx,
