@@ -49,9 +49,9 @@ class ClusterCase(unittest.TestCase):
         self.env = environment(TMPDIR=self.tmp, **{process.MARK: self.mark})
         self.addCleanup(process.kill_marked, self.mark)
 
-    def start(self, *words, program=PROGRAM, **options):
+    def start(self, *words, program=PROGRAM, prefix=(), **options):
         return subprocess.Popen(
-            [*self.prefix, program, *words], env=self.env, text=True,
+            [*self.prefix, *prefix, program, *words], env=self.env, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, **options)
 
@@ -72,7 +72,7 @@ class ClusterCase(unittest.TestCase):
         self.assertNotIn("Traceback", err)
 
     def assert_nothing_is_left(self):
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + 60
         while process.marked_processes(self.mark) or os.listdir(self.tmp):
             if time.monotonic() > deadline:
                 self.fail(f"left: {process.marked_processes(self.mark)}, "
@@ -221,13 +221,20 @@ class Nodes(ClusterCase):
     def test_a_killed_keeper_leaves_what_the_next_one_removes(self):
         self.good("up", "--nodes", "2")
         for pid in process.marked_processes(self.mark):
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass                            # with the keeper
         while process.marked_processes(self.mark):
             time.sleep(0.01)
         self.bad("node1 has ended: .* removes what is left", "exec", "node1",
                  "true")
         self.good("up", "--nodes", "1")
         self.good("down")
+
+    def test_there_is_none_in_a_node(self):
+        self.bad("this is a node of a cluster", "--nodes", "1", PROGRAM,
+                 "--nodes", "1", "true")
 
     def test_a_device_that_cannot_be_is_said(self):
         self.env["MLX5SIM_MODEL"] = "cx99"
@@ -320,6 +327,20 @@ class Refusals(ClusterCase):
             if words.startswith("--nodes 1 --dir /usr") and os.geteuid() != 0:
                 continue                        # not this user's
             self.bad(says, *words.split())
+
+    def test_where_namespaces_do_not_go_it_is_said(self):
+        enter = ["unshare", "--user", "--map-root-user", "--mount"]
+        if subprocess.run([*enter, "true"], check=False,
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("this user may not make namespaces")
+        for says, command in (
+                ("there may be no more namespaces",
+                 "echo 0 >/proc/sys/user/max_net_namespaces"),
+                ("there may be no more namespaces",
+                 "echo 2 >/proc/sys/user/max_net_namespaces")):
+            self.bad(f"no cluster here.*{says}", "-c",
+                     f"{command} && exec {PROGRAM} --nodes 3 true",
+                     program="sh", prefix=enter)
 
     def test_ssh_is_for_nodes(self):
         self.bad("mlx5sim-ssh is for commands in a cluster", "node1", "true",
