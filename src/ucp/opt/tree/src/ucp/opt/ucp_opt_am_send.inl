@@ -169,6 +169,10 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
     ucs_status_t status;
     ucp_request_t *req;
 
+    UCP_CONTEXT_CHECK_FEATURE_FLAGS(worker->context, UCP_FEATURE_AM,
+                                    return UCS_STATUS_PTR(
+                                            UCS_ERR_INVALID_PARAM));
+
     status = ucp_ep_resolve_remote_id(ep, ep->am_lane);
     if (ucs_unlikely(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);

@@ -150,6 +150,10 @@ ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
     ucp_worker_h worker = ep->worker;
     ucp_request_t *req;
 
+    UCP_CONTEXT_CHECK_FEATURE_FLAGS(worker->context, UCP_FEATURE_TAG,
+                                    return UCS_STATUS_PTR(
+                                            UCS_ERR_INVALID_PARAM));
+
     req = ucp_request_get_param(worker, param, {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     });
