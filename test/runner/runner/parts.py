@@ -370,6 +370,17 @@ def _ucp():
     return tuple(rows)
 
 
+# Tests between nodes that mlx5sim-cluster makes: test/cluster/test_*.py
+def _cluster(module, about):
+    return Check(f"nodes: {about}", ("test/cluster/run", module),
+                 build=PLAIN, targets=("job-programs",))
+
+
+_CLUSTER = (
+    _cluster("verbs", "programs on libibverbs"),
+)
+
+
 PARTS = (
     Part("unit", "unit tests", _unit(PLAIN) + (
         Check("the main job's own tests", ("test/jobs/unit_tests",),
@@ -427,6 +438,8 @@ PARTS = (
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs",
          (Jobs(),) + _EAGER_JOBS + _KERNELS),
+
+    Part("cluster", "jobs, verbs and faults between nodes", _CLUSTER),
 
     # Of the chapters that are counted, those that take seconds
     Part("counts", "instructions per operation and of the eager channel, as the "

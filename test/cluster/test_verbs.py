@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs on libibverbs alone, between two nodes."""
+
+import unittest
+
+import nodes
+
+PORT = 18515                    # that of pingpong and of perftest
+
+# Indices of GIDs of RoCE v2
+LINK_LOCAL, IPV4, IPV6 = "1", "3", "5"
+
+# Name and command; pingpong checks the data
+PROGRAMS = (
+    ("rc_pingpong", ("ibv_rc_pingpong", "-c", "-n", "200", "-g", IPV4)),
+    ("rc_pingpong_ipv6", ("ibv_rc_pingpong", "-c", "-n", "200", "-g", IPV6)),
+    ("rc_pingpong_link_local", ("ibv_rc_pingpong", "-c", "-n", "200", "-g",
+                                LINK_LOCAL)),
+    ("rc_pingpong_events", ("ibv_rc_pingpong", "-c", "-e", "-n", "200", "-g",
+                            IPV4)),
+    ("rc_pingpong_1_MB", ("ibv_rc_pingpong", "-c", "-n", "3", "-s", "1000001",
+                          "-g", IPV4)),
+    ("ud_pingpong", ("ibv_ud_pingpong", "-n", "200", "-s", "1000", "-g",
+                     IPV4)),
+    ("ud_pingpong_ipv6", ("ibv_ud_pingpong", "-n", "200", "-s", "1000", "-g",
+                          IPV6)),
+    ("write_bw", ("ib_write_bw", "-F", "-n", "100", "-x", IPV4)),
+    ("write_lat", ("ib_write_lat", "-F", "-n", "100", "-x", IPV4)),
+    ("write_bw_2_qps", ("ib_write_bw", "-F", "-n", "100", "-q", "2", "-b",
+                        "-x", IPV6)),
+    ("read_bw", ("ib_read_bw", "-F", "-n", "100", "-x", IPV4)),
+    ("send_bw", ("ib_send_bw", "-F", "-n", "100", "-x", IPV4)),
+    ("send_lat_ud", ("ib_send_lat", "-F", "-n", "100", "-c", "UD", "-s",
+                     "512", "-x", IPV4)),
+    ("atomic_add", ("ib_atomic_bw", "-F", "-n", "100", "-A", "FETCH_AND_ADD",
+                    "-x", IPV4)),
+    ("atomic_cswap", ("ib_atomic_lat", "-F", "-n", "100", "-A",
+                      "CMP_AND_SWAP", "-x", IPV6)),
+)
+
+
+def add_tests(cls, names=None):
+    """A test for each program."""
+    for name, argv in PROGRAMS:
+        if names is None or name in names:
+            setattr(cls, f"test_{name}",
+                    lambda self, argv=argv: self.pair(argv))
+
+
+class Verbs(nodes.Test):
+
+    def pair(self, argv):
+        self.good(*self.cluster.pair(PORT, *argv))
+
+
+class Mtu1500(Verbs):
+    pass
+
+
+class Mtu9000(Verbs):
+    OPTIONS = ("--mtu", "9000")
+
+    def test_path_mtu_is_4096(self):
+        result = self.cluster.run(1, "ibv_devinfo")
+        self.assertRegex(result.stdout, r"active_mtu:\s+4096")
+        self.pair(("ibv_rc_pingpong", "-c", "-m", "4096", "-n", "20", "-s",
+                   "100000", "-g", IPV4))
+
+
+add_tests(Mtu1500)
+add_tests(Mtu9000, ("ud_pingpong_ipv6", "write_bw", "read_bw", "send_bw"))
+
+
+if __name__ == "__main__":
+    unittest.main()
