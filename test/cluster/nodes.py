@@ -69,6 +69,7 @@ class Cluster:
         self.environment = dict(ENVIRONMENT,
                                 **dict(each.split("=", 1) for each in
                                        environment))
+        self.result = None
         up = os.path.join(self.parent.name, "up")
         self.running = process.Process(
             [program("mlx5sim-cluster"), "--nodes", nodes, "--dir", self.dir,
@@ -140,11 +141,12 @@ class Cluster:
     def down(self):
         """@return the result, with the messages of the servers of the wire;
         its status says whether devices have complained."""
-        if self.running.poll() is None:
-            os.kill(self.running.pid, signal.SIGTERM)
-        result = self.running.wait(PATIENCE)
-        self.parent.cleanup()
-        return result
+        if self.result is None:
+            if self.running.poll() is None:
+                os.kill(self.running.pid, signal.SIGTERM)
+            self.result = self.running.wait(PATIENCE)
+            self.parent.cleanup()
+        return self.result
 
 
 class Test(unittest.TestCase):

@@ -378,6 +378,8 @@ def _cluster(module, about):
 
 _CLUSTER = (
     _cluster("verbs", "programs on libibverbs"),
+    _cluster("jobs", "MPI and OpenSHMEM"),
+    _cluster("capture", "what tshark says of packets"),
 )
 
 
