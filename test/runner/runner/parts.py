@@ -379,6 +379,7 @@ def _cluster(module, about):
 _CLUSTER = (
     _cluster("verbs", "programs on libibverbs"),
     _cluster("jobs", "MPI and OpenSHMEM"),
+    _cluster("hostile", "a neighbour that sends what it should not"),
     _cluster("faults", "processes that die, servers that are missing"),
     _cluster("capture", "what tshark says of packets"),
 )
