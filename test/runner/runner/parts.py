@@ -441,7 +441,11 @@ PARTS = (
                         "model_gtest"))),
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs",
-         (Jobs(),) + _EAGER_JOBS + _KERNELS),
+         (Jobs(),) + _EAGER_JOBS + _KERNELS + (
+             Check("a network with faults", (
+                 "test/jobs/cluster_faults", "--build-dir", "build/check",
+                 "--seeds", "1", "--fault", "mixed", "--suite", "mpi",
+                 "--suite", "ucx"), build=PLAIN, targets=("job-programs",)),)),
 
     Part("cluster", "jobs, verbs and faults between nodes", _CLUSTER),
 
