@@ -6,8 +6,8 @@
 #include <poll.h>
 
 /*
- * Commands to a switch that runs. Each is a message of words, and has one for an
- * answer: 'error: ' and a reason, or else text.
+ * Commands to a switch that runs. Each is a message of words, and has one for
+ * an answer: 'error: ' and a reason, or else text.
  */
 
 enum {

@@ -18,8 +18,8 @@
 #include <time.h>
 
 /*
- * mlx5sim-switch: an Ethernet switch between the nodes of a cluster, which makes
- * the faults that a network has. It knows nothing of the device.
+ * mlx5sim-switch: an Ethernet switch between the nodes of a cluster, which
+ * makes the faults that a network has. It knows nothing of the device.
  */
 
 #define MLX5SIM_SWITCH_NS 1000000000ul
@@ -50,25 +50,31 @@ static void mlx5sim_switch_usage(FILE *out)
 "  --duplicate N     ... N come twice\n"
 "  --corrupt N       ... of N a bit behind the UDP header is changed\n"
 "  --delay T         each one comes so much later (200us, 1ms)\n"
-"  --jitter T        ... and at most so much more, so that some overtake others\n"
+"  --jitter T        ... and at most so much more, so that some "
+"overtake others\n"
 "  --seed N          another number is another choice of these frames (1)\n"
 "  --all             these faults are of all frames, not of RoCE v2 only\n"
 "\n"
-"Which frames have faults depends on the seed, the ports, and the number of the\n"
-"frame among those from one to the other: nothing else. The second usage tells\n"
+"Which frames have faults depends on the seed, the ports, and the "
+"number of the\n"
+"frame among those from one to the other: nothing else. The second "
+"usage tells\n"
 "that switch something else:\n"
 "\n"
 "  loss N, reorder N, duplicate N, corrupt N, delay T, jitter T, seed N,\n"
 "  all on, all off              as the options\n"
 "  link NODE[:INTERFACE] down   no frame goes to it or comes from it\n"
 "  link NODE[:INTERFACE] up\n"
-"  partition A,B C,D            no frame goes from one group to another; nodes\n"
+"  partition A,B C,D            no frame goes from one group to "
+"another; nodes\n"
 "                               without a name here are a group, too\n"
 "  heal                         there is one group again\n"
-"  stat                         settings and counts of each port, as JSON; the\n"
+"  stat                         settings and counts of each port, as "
+"JSON; the\n"
 "                               switch prints them at its end, too\n"
 "\n"
-"  --control SOCKET  default: the switch of the cluster in which this runs\n", out);
+"  --control SOCKET  default: the switch of the cluster in which this "
+"runs\n", out);
 }
 
 /* Programs that poll have all processors: see mlx5sim-wire */
