@@ -125,12 +125,10 @@ static void mlx5sim_control_do(int num, char **words, FILE *out)
 
 unsigned mlx5sim_control_poll(int listen_fd, struct pollfd *fds)
 {
+    int has_room = mlx5sim_control_num < MLX5SIM_CONTROL_FDS - 1;
     unsigned i;
 
-    fds[0] = (struct pollfd){
-        (mlx5sim_control_num < MLX5SIM_CONTROL_FDS - 1) ? listen_fd : -1,
-        POLLIN, 0
-    };
+    fds[0] = (struct pollfd){has_room ? listen_fd : -1, POLLIN, 0};
     for (i = 0; i < mlx5sim_control_num; ++i) {
         fds[i + 1] = (struct pollfd){mlx5sim_control_fds[i], POLLIN, 0};
     }
