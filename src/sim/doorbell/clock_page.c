@@ -22,7 +22,7 @@
  * page, unlike the kernel's, need not be renewed. */
 static void mlx5sim_clock_page_fill(struct mlx5_ib_clock_info *info)
 {
-    uint64_t nsec, ticks;
+    uint64_t nsec = 0, ticks = 0; /* for compilers that can't tell */
 
     mlx5sim_clock_of_day(&nsec, &ticks);
     info->nsec            = nsec;
