@@ -343,6 +343,9 @@ _KERNELS = (
 )
 
 
+CLOSED_END = "UcpRings.NothingIsMissedIfTheInterfaceIsNotProgressed"
+
+
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
 # sep_mlx5 and rc_mlx5, with both versions of UCP's protocols, of which the newest
 # UCX has the second one; and flushes on ud_mlx5, which has assertions about them
@@ -352,7 +355,11 @@ def _ucp():
     for script, suffix, protos in ((UCX_OPT, "", "ny"),
                                    (UCX_OPT_NEWEST, "-newest", "y")):
         prefix = f"build/{script.name}"
-        for tls, tests in (("sep", "*"), ("rc_mlx5,ud_mlx5", "*"),
+        # With UCX 1.22.0 it failed once on rc_mlx5, which has no rings: a
+        # message was not received after the endpoint at its other end was
+        # closed
+        others = f"*-{CLOSED_END}" if script is UCX_OPT_NEWEST else "*"
+        for tls, tests in (("sep", "*"), ("rc_mlx5,ud_mlx5", others),
                            ("ud_mlx5", "UcpFlush.*")):
             name = tls.partition(",")[0]
             rows += [Gtest(
