@@ -194,7 +194,7 @@ static int mlx5sim_incoming_send_read(mlx5sim_incoming_t *incoming,
     return is_last;
 }
 
-/* Send the replies of a QP that is not the last one's turn.
+/* Send replies of a QP, until it is another one's turn.
  * @return whether there are more */
 static int mlx5sim_incoming_send_some(mlx5sim_incoming_t *incoming)
 {

@@ -207,6 +207,17 @@ static void mlx5sim_requester_go_back(mlx5sim_requester_t *requester,
     requester->cur = mlx5sim_requester_oldest(requester);
 }
 
+/* Something that was sent is missing. What is behind it says the same: go back
+ * once. */
+static void mlx5sim_requester_close_gap(mlx5sim_requester_t *requester,
+                                        const mlx5sim_qp_obj_t *qp)
+{
+    if (requester->gap != requester->una + 1) {
+        requester->gap = requester->una + 1;
+        mlx5sim_requester_go_back(requester, qp);
+    }
+}
+
 static void mlx5sim_requester_acked(mlx5sim_requester_t *requester,
                                     const mlx5sim_qp_obj_t *qp, uint64_t psn)
 {
@@ -242,11 +253,7 @@ static int mlx5sim_requester_implies(mlx5sim_requester_t *requester,
             if (requester->una == psn) {
                 break;
             }
-            /* those behind it say the same */
-            if (requester->gap != requester->una + 1) {
-                requester->gap = requester->una + 1;
-                mlx5sim_requester_go_back(requester, qp);
-            }
+            mlx5sim_requester_close_gap(requester, qp);
             return 0;
         }
     }
@@ -379,7 +386,7 @@ mlx5sim_requester_chunks(const mlx5sim_sent_t *sent, uint64_t begin,
            ((begin - sent->psn) / MLX5SIM_REQUESTER_CHUNK);
 }
 
-/* Requests for data before number @a snd that wait for their answer */
+/* Requests for data that were sent and wait for their answer */
 static unsigned mlx5sim_requester_depth(mlx5sim_requester_t *requester)
 {
     unsigned depth = 0;
@@ -473,11 +480,9 @@ mlx5sim_requester_send(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp)
                             length);
     }
 
-    if (requester->una == requester->snd) {
-        requester->snd += packets;
+    requester->snd += packets;
+    if (requester->una + packets == requester->snd) {
         mlx5sim_requester_set_timer(requester, qp);
-    } else {
-        requester->snd += packets;
     }
     if (requester->snd > requester->max_snd) {
         requester->max_snd = requester->snd;
@@ -753,10 +758,7 @@ static void mlx5sim_requester_nak(mlx5sim_requester_t *requester,
 
     switch (syndrome) {
     case MLX5SIM_AETH_NAK_PSN:
-        if (requester->gap != requester->una + 1) {
-            requester->gap = requester->una + 1;
-            mlx5sim_requester_go_back(requester, qp);
-        }
+        mlx5sim_requester_close_gap(requester, qp);
         break;
     case MLX5SIM_AETH_NAK_INVALID:
         mlx5sim_requester_fail(requester, mlx5sim_requester_oldest(requester),

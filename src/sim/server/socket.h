@@ -20,7 +20,6 @@ typedef struct mlx5sim_socket_counters {
     uint64_t unsent;    /* the kernel refused them */
     uint64_t received;
     uint64_t refused;   /* not RoCE v2, or with a wrong ICRC */
-    uint64_t dropped;   /* by the kernel, as they were not read in time */
 } mlx5sim_socket_counters_t;
 
 /** Takes a packet, from its IP header on. */

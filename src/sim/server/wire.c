@@ -221,8 +221,8 @@ static void mlx5sim_wire_run(int rung_fd, int socket_fd, const sigset_t *mask)
     struct pollfd fds[MLX5SIM_NETIFS_MAX + 2];
     unsigned num_fds = mlx5sim_socket_poll(fds);
     uint64_t reap    = 0;
-    int is_busy      = 0;
     uint64_t now, next;
+    int is_busy;
 
     fds[num_fds++] = (struct pollfd){rung_fd, POLLIN, 0};
     fds[num_fds++] = (struct pollfd){socket_fd, POLLIN, 0};
