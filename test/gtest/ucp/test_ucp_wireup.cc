@@ -207,3 +207,62 @@ TEST_P(UcpLateJoiner, WakesAProcessThatSleeps)
 }
 
 INSTANTIATE_TEST_SUITE_P(adaptive, UcpLateJoiner, testing::Values("y", "n"));
+
+
+/* One end sends without a pause, the other closes its endpoint as soon as it
+ * has everything: that the connection is complete must have come before. It
+ * depends on when UCX's thread runs, so there are many of them. */
+class UcpCloseFirst : public UcpPair {
+public:
+    static constexpr unsigned COUNT = 200;
+
+    void send(ucp_ep_h ep, uint64_t value)
+    {
+        ucp_request_param_t param = {};
+
+        ASSERT_EQ(UCS_OK, wait(ucp_tag_send_nbx(ep, &value, sizeof(value), 1,
+                                                &param)));
+    }
+
+    bool receive(uint64_t expected)
+    {
+        ucp_tag_recv_info_t info;
+        ucp_request_param_t param = {};
+        uint64_t value            = 0;
+        ucp_tag_message_h message = ucp_tag_probe_nb(receiver->worker, 1, -1, 1,
+                                                     &info);
+        if (message == nullptr) {
+            return false;
+        }
+
+        EXPECT_EQ(UCS_OK, wait(ucp_tag_msg_recv_nbx(receiver->worker, &value,
+                                                    sizeof(value), message,
+                                                    &param)));
+        EXPECT_EQ(expected, value);
+        return true;
+    }
+};
+
+TEST_F(UcpCloseFirst, WhatIsSentAfterwardsArrives)
+{
+    for (unsigned round = 0; (round < 20) && !HasFailure(); ++round) {
+        sender        = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                                    UCP_FEATURE_WAKEUP);
+        receiver      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                                    UCP_FEATURE_WAKEUP);
+        ucp_ep_h ep   = connect(*sender, *receiver);
+
+        for (uint64_t i = 0; i < COUNT; ++i) {
+            send(ep, i);
+        }
+        ucp_ep_h back = connect(*receiver, *sender);
+        for (uint64_t i = 0; i < COUNT; ++i) {
+            ASSERT_TRUE(progress_until([&] { return receive(i); }));
+        }
+        close(*receiver, back);
+        send(ep, COUNT);
+        ASSERT_TRUE(progress_until([&] { return receive(COUNT); }))
+                << "round " << round;
+        close(*sender, ep);
+    }
+}

@@ -194,6 +194,17 @@
     ucp_ep_set_failed_schedule(_ep, UCP_NULL_LANE, _status)
 #endif
 
+/** Take from progress what is called once for an endpoint, where @a _pred says
+ *  so. */
+#if UCX_OPT_SINCE(18)
+#  define ucp_opt_remove_oneshot(_ep, _pred, _arg) \
+    ucs_callbackq_remove_oneshot(&(_ep)->worker->uct->progress_q, _ep, _pred, \
+                                 _arg)
+#else
+#  define ucp_opt_remove_oneshot(_ep, _pred, _arg) \
+    ucs_callbackq_remove_if(&(_ep)->worker->uct->progress_q, _pred, _arg)
+#endif
+
 /** What protocols have that cannot abort a request. */
 #if UCX_OPT_SINCE(18)
 #  define UCP_OPT_PROTO_ABORT_NOT_THERE ucp_proto_abort_fatal_not_implemented

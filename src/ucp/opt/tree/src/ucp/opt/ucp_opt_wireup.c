@@ -5,10 +5,12 @@
 #endif
 
 #include "ucp_opt.h"
+#include "ucp_opt_compat.h"
 #include "ucp_opt_wireup.h"
 
 #include <ucp/core/ucp_ep.inl>
 #include <ucp/core/ucp_worker.h>
+#include <ucp/wireup/wireup.h>
 #include <ucp/wireup/wireup_ep.h>
 #include <ucs/async/async.h>
 #include <ucs/sys/math.h>
@@ -106,5 +108,41 @@ void ucp_opt_wireup_aux_poll(ucp_wireup_ep_t *wireup_ep)
         ucp_opt_wireup_aux_activate(
                 wireup_ep, ucp_worker_iface(wireup_ep->super.ucp_ep->worker,
                                             wireup_ep->aux_rsc_index));
+    }
+}
+
+/* An acknowledgement that waits for progress, and how it is sent */
+typedef struct {
+    ucp_ep_h       ep;
+    ucs_callback_t send;
+} ucp_opt_wireup_ack_t;
+
+static int
+ucp_opt_wireup_ack_pred(const ucs_callbackq_elem_t *elem, void *arg)
+{
+    ucp_opt_wireup_ack_t *ack = arg;
+
+    if (!ucp_wireup_msg_ack_cb_pred(elem, ack->ep)) {
+        return 0;
+    }
+
+    ack->send = elem->cb;
+    return 1;
+}
+
+void ucp_opt_wireup_ack(ucp_ep_h ep)
+{
+    ucp_opt_wireup_ack_t ack = {
+        .ep   = ep,
+        .send = NULL
+    };
+
+    if (!(ep->worker->context->opt & UCP_OPT_WIREUP)) {
+        return;
+    }
+
+    ucp_opt_remove_oneshot(ep, ucp_opt_wireup_ack_pred, &ack);
+    if (ack.send != NULL) {
+        ack.send(ep);
     }
 }

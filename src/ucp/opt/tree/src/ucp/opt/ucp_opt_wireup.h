@@ -67,4 +67,15 @@ void ucp_opt_wireup_aux_poll(ucp_wireup_ep_t *wireup_ep);
  */
 void ucp_opt_wireup_iface_inactive(ucp_worker_iface_t *wiface);
 
+/**
+ * The lanes of an endpoint are connected, and what waited for that is about
+ * to be sent: send before it the acknowledgement of the peer's reply, if that
+ * waits to be sent by progress. The peer may close its endpoint as soon as it
+ * has received anything, and keeps it for what else is sent to it only if it
+ * knows that it is connected. Called with the worker's async context blocked.
+ *
+ * @param [in] ep  Endpoint whose wireup proxies have been replaced.
+ */
+void ucp_opt_wireup_ack(ucp_ep_h ep);
+
 #endif
