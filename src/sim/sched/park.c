@@ -60,7 +60,7 @@ static uint64_t mlx5sim_park_interval(uint64_t *since_p, uint64_t now,
     return (interval < min) ? min : (interval > max) ? max : interval;
 }
 
-int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer)
+void mlx5sim_park_pause(mlx5sim_qp_obj_t *qp, uint64_t timer)
 {
     uint64_t now = mlx5sim_now_ns();
     uint64_t interval;
@@ -71,16 +71,27 @@ int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer)
         interval = timer;
     }
 
-    /* doorbells and other work requests retry earlier than the timer; only
-     * timer expiries count as retries */
-    if (now >= atomic_load_explicit(&qp->retry_at, memory_order_relaxed)) {
-        if ((qp->qp.rnr_retry != 7) && (qp->retries++ >= qp->qp.rnr_retry)) {
-            return 0;
-        }
-        mlx5sim_park_until(qp, now + interval);
-    }
+    mlx5sim_park_until(qp, now + interval);
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.rnr_waits, 1,
                               memory_order_relaxed);
+}
+
+int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer)
+{
+    /* doorbells and other work requests retry earlier than the timer; only
+     * timer expiries count as retries */
+    if (mlx5sim_now_ns() <
+        atomic_load_explicit(&qp->retry_at, memory_order_relaxed)) {
+        atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.rnr_waits, 1,
+                                  memory_order_relaxed);
+        return 1;
+    }
+
+    if ((qp->qp.rnr_retry != 7) && (qp->retries++ >= qp->qp.rnr_retry)) {
+        return 0;
+    }
+
+    mlx5sim_park_pause(qp, timer);
     return 1;
 }
 

@@ -22,6 +22,10 @@ void mlx5sim_now_set(uint64_t now);
  *  @return Whether to wait. */
 int mlx5sim_park_rnr(mlx5sim_qp_obj_t *qp, uint64_t timer);
 
+/** The responder has no receive, and there are retries left.
+ *  @param timer  Pause it asks for, in ns. */
+void mlx5sim_park_pause(mlx5sim_qp_obj_t *qp, uint64_t timer);
+
 /** The responder does not answer: try again later, or give up.
  *  @return Whether to wait. */
 int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp);

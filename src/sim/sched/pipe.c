@@ -16,6 +16,9 @@
  * 2^n */
 #define MLX5SIM_PIPE_BURST     4
 
+/* Packets that a read request asks for at most: all of them */
+#define MLX5SIM_PIPE_CHUNK     UINT32_MAX
+
 /* A timeout whose cause is known, as it was the device that lost the packet,
  * takes this many rounds and not the time the QP was given */
 #define MLX5SIM_PIPE_TIMEOUT   32
@@ -27,6 +30,7 @@ mlx5sim_pipe_t *mlx5sim_pipe_new(uint32_t die)
 
     if (pipe != NULL) {
         pipe->die = die;
+        mlx5sim_flights_begin(&pipe->flights, 0, MLX5SIM_PIPE_CHUNK);
     }
     return pipe;
 }
@@ -57,23 +61,18 @@ void mlx5sim_pipe_ring(mlx5sim_qp_obj_t *qp)
 /* Forget what is under way; go on with the WQE at qp->sq_head */
 static void mlx5sim_pipe_clear(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    pipe->head       = pipe->tail = pipe->cur = pipe->stop = 0;
-    pipe->has_stop   = 0;
+    mlx5sim_flights_clear(&pipe->flights, qp->sq_head);
     pipe->num_answers = 0;
-    pipe->snd        = pipe->end;
-    pipe->una        = pipe->end;
-    pipe->fetched    = qp->sq_head;
-    pipe->retries    = 0;
-    pipe->is_ignored = 0;
-    pipe->is_gone    = 0;
-    pipe->is_parked  = 0;
+    pipe->is_ignored  = 0;
+    pipe->is_gone     = 0;
+    pipe->is_parked   = 0;
     memset(pipe->is_drawn, 0, sizeof(pipe->is_drawn));
     memset(pipe->placed, 0, sizeof(pipe->placed));
 }
 
 static void mlx5sim_pipe_reset(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    pipe->end      = 0;
+    mlx5sim_flights_begin(&pipe->flights, qp->sq_head, MLX5SIM_PIPE_CHUNK);
     pipe->messages = 0;
     pipe->resets   = qp->resets;
     mlx5sim_pipe_clear(pipe, qp);
@@ -112,27 +111,19 @@ static void mlx5sim_pipe_flush(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 /* The completion of the oldest work request. @return whether it has a CQE */
 static int mlx5sim_pipe_complete(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_flight_t *flight = &pipe->flights[pipe->head %
-                                              MLX5SIM_PIPE_FLIGHTS];
-    mlx5sim_proc_t *self     = mlx5sim_proc_self();
+    mlx5sim_flights_t *flights = &pipe->flights;
+    mlx5sim_proc_t *self       = mlx5sim_proc_self();
+    const mlx5sim_flight_t *flight;
     mlx5sim_plan_t plan;
-    mlx5sim_wqe_t wqe;
 
     /* until now its place in the queue was not to be used again */
-    mlx5sim_flight_check(qp, flight);
-    wqe.opcode   = flight->opcode;
-    wqe.index    = flight->index;
-    wqe.length   = flight->length;
-    wqe.signaled = flight->signaled;
-    if (mlx5sim_pipe_is_stop(pipe, pipe->head)) {
-        mlx5sim_plan_fail_local(&qp->qp, &wqe, flight->syndrome, &plan);
+    mlx5sim_flight_check(qp, mlx5sim_flights_at(flights, flights->head));
+    flight = mlx5sim_flights_complete(flights, &qp->qp, &plan);
+    if (plan.req_error) {
         qp->qp.state    = (qp->qp.type == MLX5SIM_QPT_RC) ? MLX5SIM_QPS_ERR :
                                                             MLX5SIM_QPS_SQE;
         pipe->has_flush = 1;
     } else {
-        mlx5sim_plan_success(&qp->qp, &wqe, &plan);
-        plan.req_cqe.scattered = flight->scattered;
-        memcpy(plan.req_cqe.data, flight->data, flight->scattered);
         atomic_fetch_add_explicit(&self->c.bytes, flight->length,
                                   memory_order_relaxed);
     }
@@ -140,7 +131,6 @@ static int mlx5sim_pipe_complete(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     ++qp->wqes;
     atomic_fetch_add_explicit(&self->c.wqes, 1, memory_order_relaxed);
     qp->sq_head += flight->num_bb;
-    ++pipe->head;
     if (plan.has_req_cqe) {
         atomic_store(&qp->reported, qp->sq_head);
         mlx5sim_sq_complete(qp, &plan.req_cqe);
@@ -155,20 +145,22 @@ static void mlx5sim_pipe_complete_some(mlx5sim_pipe_t *pipe,
         if (mlx5sim_pipe_complete(pipe, qp)) {
             break;
         }
-    } while ((burst-- > 0) && mlx5sim_pipe_can_complete(pipe));
+    } while ((burst-- > 0) && mlx5sim_flights_can_complete(&pipe->flights));
 }
 
 /* What has been sent is not answered: try again, or give up */
 static void mlx5sim_pipe_timeout(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
+    mlx5sim_flights_t *flights = &pipe->flights;
+
     if (!pipe->is_gone && !pipe->is_ignored) {
-        mlx5sim_pipe_go_back(pipe, qp, 1);
+        mlx5sim_pipe_retry(pipe, qp);
     } else if (pipe->is_gone ? mlx5sim_park_gone(qp) : mlx5sim_park_retry(qp)) {
         pipe->is_parked = MLX5SIM_PARKED_RETRY;
-        mlx5sim_pipe_go_back(pipe, qp, 0);
+        mlx5sim_pipe_go_back(pipe);
     } else {
-        mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe),
-                          MLX5SIM_SYNDROME_TRANSPORT_RETRY);
+        mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights),
+                             MLX5SIM_SYNDROME_TRANSPORT_RETRY);
     }
 }
 
@@ -177,6 +169,8 @@ static int mlx5sim_pipe_has_work(const mlx5sim_pipe_t *pipe,
                                  const mlx5sim_qp_obj_t *qp,
                                  mlx5sim_lane_t lane)
 {
+    const mlx5sim_flights_t *flights = &pipe->flights;
+
     switch (lane) {
     case MLX5SIM_LANE_SEND:
         return mlx5sim_pipe_can_send(pipe, qp) ||
@@ -184,14 +178,14 @@ static int mlx5sim_pipe_has_work(const mlx5sim_pipe_t *pipe,
     case MLX5SIM_LANE_ANSWER:
         return pipe->num_answers > 0;
     case MLX5SIM_LANE_COMPLETE:
-        return mlx5sim_pipe_can_complete(pipe);
+        return mlx5sim_flights_can_complete(flights);
     case MLX5SIM_LANE_PLACE:
         return mlx5sim_pipe_can_place(pipe, qp);
     default:
-        return (pipe->una < pipe->snd) && (pipe->num_answers == 0) &&
+        return (flights->una < flights->snd) && (pipe->num_answers == 0) &&
                !pipe->is_parked && (qp->qp.type == MLX5SIM_QPT_RC) &&
-               (!pipe->has_stop ||
-                (mlx5sim_pipe_oldest(pipe) != pipe->stop)) &&
+               (!flights->has_stop ||
+                (mlx5sim_flights_oldest(flights) != flights->stop)) &&
                !mlx5sim_pipe_can_send(pipe, qp) &&
                !mlx5sim_pipe_can_fetch(pipe, qp) &&
                ((qp->qp.timeout != 0) || pipe->is_gone || pipe->is_ignored);
@@ -260,7 +254,8 @@ mlx5sim_pipe_run_lane(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
         MLX5SIM_CHANCE_SEND, MLX5SIM_CHANCE_ANSWER, MLX5SIM_CHANCE_COMPLETE,
         MLX5SIM_CHANCE_TIMER, MLX5SIM_CHANCE_CONTINUE
     };
-    mlx5sim_chance_kind_t kind = kinds[lane];
+    const mlx5sim_flights_t *flights = &pipe->flights;
+    mlx5sim_chance_kind_t kind       = kinds[lane];
 
     if (!mlx5sim_pipe_has_work(pipe, qp, lane)) {
         pipe->is_drawn[lane] = 0;
@@ -268,9 +263,9 @@ mlx5sim_pipe_run_lane(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     }
 
     if (!pipe->is_drawn[lane]) {
-        if ((lane == MLX5SIM_LANE_SEND) && (pipe->snd != pipe->end) &&
-            (pipe->snd != mlx5sim_pipe_flight(pipe, pipe->cur)->psn) &&
-            !mlx5sim_pipe_flight(pipe, pipe->cur)->is_early) {
+        if ((lane == MLX5SIM_LANE_SEND) && (flights->snd != flights->end) &&
+            (flights->snd != mlx5sim_flights_at(flights, flights->cur)->psn) &&
+            !mlx5sim_flights_at(flights, flights->cur)->is_early) {
             kind = MLX5SIM_CHANCE_CONTINUE;
         }
         pipe->is_drawn[lane] = 1;

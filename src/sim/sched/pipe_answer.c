@@ -10,41 +10,6 @@
 #include <string.h>
 
 
-uint32_t mlx5sim_pipe_oldest(const mlx5sim_pipe_t *pipe)
-{
-    const mlx5sim_flight_t *flight;
-    uint32_t i;
-
-    for (i = pipe->head; i != pipe->tail; ++i) {
-        flight = mlx5sim_pipe_flight(pipe, i);
-        if (flight->psn + flight->packets > pipe->una) {
-            break;
-        }
-    }
-
-    return i;
-}
-
-int mlx5sim_pipe_can_complete(const mlx5sim_pipe_t *pipe)
-{
-    const mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, pipe->head);
-
-    return (pipe->head != pipe->tail) &&
-           ((flight->psn + flight->packets <= pipe->una) ||
-            mlx5sim_pipe_is_stop(pipe, pipe->head));
-}
-
-void mlx5sim_pipe_fail(mlx5sim_pipe_t *pipe, uint32_t number, unsigned syndrome)
-{
-    /* the earliest counts: the others will be flushed */
-    if (!pipe->has_stop ||
-        (number - pipe->head < pipe->stop - pipe->head)) {
-        pipe->has_stop = 1;
-        pipe->stop     = number;
-        mlx5sim_pipe_flight(pipe, number)->syndrome = syndrome;
-    }
-}
-
 void mlx5sim_pipe_note(mlx5sim_pipe_t *pipe, const mlx5sim_answer_t *answer)
 {
     unsigned num = pipe->num_answers;
@@ -67,70 +32,55 @@ static void mlx5sim_pipe_drop_answers(mlx5sim_pipe_t *pipe, unsigned count)
 }
 
 /* What is under way comes to nothing: the requester waits for other PSNs */
-static void mlx5sim_pipe_send_from(mlx5sim_pipe_t *pipe, uint64_t psn)
+static void mlx5sim_pipe_forget(mlx5sim_pipe_t *pipe)
 {
     pipe->num_answers = 0;
     pipe->is_ignored  = 0;
     pipe->is_gone     = 0;
-    pipe->snd         = psn;
-    pipe->cur         = mlx5sim_pipe_oldest(pipe);
 }
 
-void mlx5sim_pipe_go_back(mlx5sim_pipe_t *pipe, const mlx5sim_qp_obj_t *qp,
-                          int is_retry)
+void mlx5sim_pipe_retry(mlx5sim_pipe_t *pipe, const mlx5sim_qp_obj_t *qp)
 {
-    if (is_retry && (pipe->retries++ >= qp->qp.retry_cnt)) {
-        pipe->num_answers = 0;
-        mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe),
-                          MLX5SIM_SYNDROME_TRANSPORT_RETRY);
-        return;
+    pipe->num_answers = 0;
+    if (mlx5sim_flights_retry(&pipe->flights, &qp->qp)) {
+        mlx5sim_pipe_forget(pipe);
     }
-
-    mlx5sim_pipe_send_from(pipe, pipe->una);
 }
 
-/* All packets before @a psn are acknowledged */
+void mlx5sim_pipe_go_back(mlx5sim_pipe_t *pipe)
+{
+    mlx5sim_pipe_forget(pipe);
+    mlx5sim_flights_go_back(&pipe->flights);
+}
+
+/* Packets from @a una on may have been acknowledged */
 static void mlx5sim_pipe_acked(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
-                               uint64_t psn)
+                               uint64_t una)
 {
-    if (psn <= pipe->una) {
+    if (pipe->flights.una == una) {
         return;
     }
 
-    for (; pipe->una < psn; ++pipe->una) {
-        pipe->placed[pipe->una % MLX5SIM_PIPE_WINDOW] = 0;
+    for (; una < pipe->flights.una; ++una) {
+        pipe->placed[una % MLX5SIM_PIPE_WINDOW] = 0;
     }
 
-    pipe->retries   = 0;
-    qp->retries     = 0;
     qp->retry_since = 0;
     qp->gone_since  = 0;
 }
 
-/* An answer about @a psn says that all before has arrived; but if there is a
- * read or an atomic among it whose answer has not come, that was lost (IBTA
- * "Implied NAK"). @return whether the answer is of use */
+/* There is an answer about @a psn. @return whether it is of use */
 static int mlx5sim_pipe_hear(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
                              uint64_t psn)
 {
-    const mlx5sim_flight_t *flight;
-    uint32_t i;
+    uint64_t una  = pipe->flights.una;
+    int is_useful = mlx5sim_flights_hear(&pipe->flights, psn);
 
-    for (i = mlx5sim_pipe_oldest(pipe); i != pipe->tail; ++i) {
-        flight = mlx5sim_pipe_flight(pipe, i);
-        if (flight->psn >= psn) {
-            break;
-        }
-
-        if (flight->is_request && (pipe->una < psn)) {
-            mlx5sim_pipe_acked(pipe, qp, flight->psn);
-            mlx5sim_pipe_go_back(pipe, qp, 1);
-            return 0;
-        }
+    mlx5sim_pipe_acked(pipe, qp, una);
+    if (!is_useful) {
+        mlx5sim_pipe_retry(pipe, qp);
     }
-
-    mlx5sim_pipe_acked(pipe, qp, psn);
-    return 1;
+    return is_useful;
 }
 
 int mlx5sim_pipe_is_nak_next(const mlx5sim_pipe_t *pipe)
@@ -144,21 +94,23 @@ int mlx5sim_pipe_is_nak_next(const mlx5sim_pipe_t *pipe)
 static int mlx5sim_pipe_hear_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
                                   const mlx5sim_answer_t *answer)
 {
-    uint32_t number          = mlx5sim_pipe_oldest(pipe);
-    mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, number);
-    unsigned mtu             = mlx5sim_qp_mtu(&qp->qp);
-    mlx5sim_landed_t landed  = {0};
+    mlx5sim_flights_t *flights = &pipe->flights;
+    uint32_t number            = mlx5sim_flights_oldest(flights);
+    mlx5sim_flight_t *flight   = mlx5sim_flights_at(flights, number);
+    unsigned mtu               = mlx5sim_qp_mtu(&qp->qp);
+    mlx5sim_landed_t landed    = {0};
     mlx5sim_landing_t landing;
     mlx5sim_answer_t nak;
     uint32_t offset, length;
     mlx5sim_wqe_t wqe;
+    uint64_t una;
 
-    if (mlx5sim_pipe_is_stop(pipe, number)) {
+    if (mlx5sim_flights_is_stop(flights, number)) {
         return 0;
     }
 
     if (mlx5sim_flight_read(qp, flight, &wqe) != 0) {
-        mlx5sim_pipe_fail(pipe, number, MLX5SIM_SYNDROME_LOCAL_QP_OP);
+        mlx5sim_flights_fail(flights, number, MLX5SIM_SYNDROME_LOCAL_QP_OP);
         return 0;
     }
 
@@ -177,7 +129,9 @@ static int mlx5sim_pipe_hear_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     case MLX5SIM_LANDED_ACK:
         flight->scattered = landed.scattered;
         memcpy(flight->data, landed.data, landed.scattered);
-        mlx5sim_pipe_acked(pipe, qp, answer->psn + 1);
+        una = flights->una;
+        mlx5sim_flights_acked(flights, answer->psn + 1);
+        mlx5sim_pipe_acked(pipe, qp, una);
         return 1;
     case MLX5SIM_LANDED_ERROR:
         if (mlx5sim_tap_is_on()) {
@@ -188,7 +142,7 @@ static int mlx5sim_pipe_hear_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
         }
         /* fall through */
     case MLX5SIM_LANDED_LOCAL:
-        mlx5sim_pipe_fail(pipe, number, landed.syndrome);
+        mlx5sim_flights_fail(flights, number, landed.syndrome);
         return 0;
     case MLX5SIM_LANDED_GONE:
         pipe->is_gone = 1;
@@ -227,7 +181,8 @@ static void mlx5sim_pipe_answer_data(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
 
 void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_answer_t answer = pipe->answers[0];
+    mlx5sim_flights_t *flights = &pipe->flights;
+    mlx5sim_answer_t answer    = pipe->answers[0];
     int is_lost;
 
     ++pipe->heard;
@@ -250,19 +205,18 @@ void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 
     switch (answer.landing) {
     case MLX5SIM_LANDED_RNR:
-        if (!mlx5sim_park_rnr(qp, answer.timer)) {
-            mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe),
-                              MLX5SIM_SYNDROME_RNR_RETRY);
-            break;
+        if (mlx5sim_flights_rnr(flights, &qp->qp)) {
+            mlx5sim_park_pause(qp, answer.timer);
+            pipe->is_parked = MLX5SIM_PARKED_RNR;
+            mlx5sim_pipe_forget(pipe);
         }
-        pipe->is_parked = MLX5SIM_PARKED_RNR;
-        mlx5sim_pipe_send_from(pipe, pipe->una);
         break;
     case MLX5SIM_LANDED_GAP:
-        mlx5sim_pipe_go_back(pipe, qp, 1);
+        mlx5sim_pipe_retry(pipe, qp);
         break;
     case MLX5SIM_LANDED_ERROR:
-        mlx5sim_pipe_fail(pipe, mlx5sim_pipe_oldest(pipe), answer.syndrome);
+        mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights),
+                             answer.syndrome);
         break;
     default:
         break;

@@ -2,8 +2,6 @@
 
 #include <sim/sched/pipe_int.h>
 #include <sim/check/report.h>
-#include <sim/engine/opcode.h>
-#include <sim/engine/packet.h>
 #include <sim/exec/packet.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/store.h>
@@ -66,11 +64,13 @@ int mlx5sim_flight_read(mlx5sim_qp_obj_t *qp, mlx5sim_flight_t *flight,
 int mlx5sim_pipe_can_fetch(const mlx5sim_pipe_t *pipe,
                            const mlx5sim_qp_obj_t *qp)
 {
-    return (qp->qp.state == MLX5SIM_QPS_RTS) && !pipe->has_stop &&
-           (pipe->snd == pipe->end) && !pipe->is_parked &&
+    const mlx5sim_flights_t *flights = &pipe->flights;
+
+    return (qp->qp.state == MLX5SIM_QPS_RTS) &&
+           mlx5sim_flights_have_room(flights) &&
+           (flights->snd == flights->end) && !pipe->is_parked &&
            !pipe->is_ignored && !pipe->is_gone &&
-           (pipe->tail - pipe->head < MLX5SIM_PIPE_FLIGHTS) &&
-           ((uint16_t)atomic_load(&qp->rung) != pipe->fetched);
+           ((uint16_t)atomic_load(&qp->rung) != flights->fetched);
 }
 
 /* Report what decode found. @return the syndrome with which the WQE fails, or 0
@@ -92,10 +92,11 @@ static unsigned mlx5sim_pipe_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
 
 void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, pipe->tail);
-    uint16_t pi              = atomic_load(&qp->rung);
-    uint16_t posted          = pi - pipe->fetched;
-    unsigned flags, syndrome = 0;
+    mlx5sim_flights_t *flights = &pipe->flights;
+    uint16_t pi                = atomic_load(&qp->rung);
+    uint16_t posted            = pi - flights->fetched;
+    unsigned syndrome          = 0;
+    mlx5sim_flight_t *flight;
     mlx5sim_chk_t chk;
     mlx5sim_wqe_t wqe;
 
@@ -109,12 +110,12 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         return;
     }
 
-    if (qp->bf_wqe != pipe->fetched + 1u) {
+    if (qp->bf_wqe != flights->fetched + 1u) {
         mlx5sim_pcie_read(mlx5sim_proc_self(), 1);
     }
 
     chk = mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
-                             pipe->fetched, &wqe);
+                             flights->fetched, &wqe);
     if (wqe.num_bb > posted) {
         wqe.num_bb = posted;
         chk        = MLX5SIM_CHK_WQE_DS;
@@ -123,40 +124,13 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         syndrome = mlx5sim_pipe_rejected(qp, chk, &wqe, pi);
     }
 
-    flags              = mlx5sim_opcode_flags(wqe.opcode);
-    flight->psn        = pipe->end;
-    flight->index      = pipe->fetched;
-    flight->num_bb     = wqe.num_bb;
-    flight->ds         = wqe.ds;
-    flight->opcode     = wqe.opcode;
-    flight->is_request = !!(flags & MLX5SIM_OP_SCATTER);
+    flight           = mlx5sim_flights_add(flights, &qp->qp, &wqe, syndrome);
+    flight->sum      = mlx5sim_flight_sum(qp, flight->index, flight->ds);
     /* One without data has none that come early, but does not hold those of
      * others up */
-    flight->is_early   = (syndrome == 0) &&
-                         (wqe.opcode == MLX5SIM_OPCODE_RDMA_WRITE) &&
-                         (qp->qp.type == MLX5SIM_QPT_RC) &&
-                         mlx5sim_packet_is_early(qp, &wqe);
-    flight->signaled   = wqe.signaled;
-    flight->fence      = wqe.fence;
-    flight->length     = wqe.length;
-    flight->syndrome   = 0;
-    flight->scattered  = 0;
-    flight->sum        = mlx5sim_flight_sum(qp, flight->index, flight->ds);
-    flight->packets    = ((syndrome != 0) ||
-                          (wqe.opcode == MLX5SIM_OPCODE_NOP)) ? 0 :
-                         (qp->qp.type == MLX5SIM_QPT_UD) ? 1 :
-                         mlx5sim_packet_count(&qp->qp, wqe.length);
-    if (syndrome != 0) {
-        mlx5sim_pipe_fail(pipe, pipe->tail, syndrome);
-    }
-
-    if (pipe->snd == pipe->end) {
-        /* sending goes on with this one: all before have been sent */
-        pipe->cur = pipe->tail;
-    }
-
-    ++pipe->tail;
-    pipe->messages += flight->packets > 0;
-    pipe->end      += flight->packets;
-    pipe->fetched  += flight->num_bb;
+    flight->is_early = (syndrome == 0) &&
+                       (wqe.opcode == MLX5SIM_OPCODE_RDMA_WRITE) &&
+                       (qp->qp.type == MLX5SIM_QPT_RC) &&
+                       mlx5sim_packet_is_early(qp, &wqe);
+    pipe->messages  += flight->packets > 0;
 }

@@ -23,7 +23,9 @@ enum {
 
 uint32_t mlx5sim_pipe_placed(const mlx5sim_pipe_t *pipe, uint64_t psn)
 {
-    return (psn - pipe->una < MLX5SIM_PIPE_WINDOW) ?
+    const mlx5sim_flights_t *flights = &pipe->flights;
+
+    return (psn - flights->una < MLX5SIM_PIPE_WINDOW) ?
            pipe->placed[psn % MLX5SIM_PIPE_WINDOW] : 0;
 }
 
@@ -31,11 +33,12 @@ uint32_t mlx5sim_pipe_placed(const mlx5sim_pipe_t *pipe, uint64_t psn)
  * The first of all is never passed by others if it is a send, say. */
 static uint32_t mlx5sim_pipe_place_end(const mlx5sim_pipe_t *pipe)
 {
+    const mlx5sim_flights_t *flights = &pipe->flights;
     uint32_t i;
 
-    for (i = pipe->cur; i != pipe->tail; ++i) {
-        if (!mlx5sim_pipe_flight(pipe, i)->is_early ||
-            mlx5sim_pipe_is_stop(pipe, i)) {
+    for (i = flights->cur; i != flights->tail; ++i) {
+        if (!mlx5sim_flights_at(flights, i)->is_early ||
+            mlx5sim_flights_is_stop(flights, i)) {
             break;
         }
     }
@@ -48,35 +51,40 @@ static uint32_t mlx5sim_pipe_place_end(const mlx5sim_pipe_t *pipe)
  * before data of any of these come. Acknowledged ones need no second look. */
 static uint64_t mlx5sim_pipe_place_begin(const mlx5sim_pipe_t *pipe)
 {
-    uint32_t i = pipe->cur;
+    const mlx5sim_flights_t *flights = &pipe->flights;
+    uint32_t i                       = flights->cur;
     uint64_t psn;
 
-    while ((i != pipe->head) && mlx5sim_pipe_flight(pipe, i - 1)->is_early) {
+    while ((i != flights->head) &&
+           mlx5sim_flights_at(flights, i - 1)->is_early) {
         --i;
     }
 
-    psn = mlx5sim_pipe_flight(pipe, i)->psn;
-    return (psn > pipe->una) ? psn : pipe->una;
+    psn = mlx5sim_flights_at(flights, i)->psn;
+    return (psn > flights->una) ? psn : flights->una;
 }
 
 /* A write that is posted, and may mix with those that are being sent */
 static int mlx5sim_pipe_can_fetch_early(const mlx5sim_pipe_t *pipe,
                                         const mlx5sim_qp_obj_t *qp)
 {
-    return !pipe->has_stop &&
-           (mlx5sim_pipe_place_end(pipe) == pipe->tail) &&
-           (pipe->tail - pipe->cur < MLX5SIM_PLACE_FLIGHTS) &&
-           (pipe->tail - pipe->head < MLX5SIM_PIPE_FLIGHTS) &&
-           (pipe->end - pipe->una < MLX5SIM_PIPE_WINDOW) &&
-           ((uint16_t)atomic_load(&qp->rung) != pipe->fetched);
+    const mlx5sim_flights_t *flights = &pipe->flights;
+
+    return mlx5sim_flights_have_room(flights) &&
+           (mlx5sim_pipe_place_end(pipe) == flights->tail) &&
+           (flights->tail - flights->cur < MLX5SIM_PLACE_FLIGHTS) &&
+           (flights->end - flights->una < MLX5SIM_PIPE_WINDOW) &&
+           ((uint16_t)atomic_load(&qp->rung) != flights->fetched);
 }
 
 int mlx5sim_pipe_can_place(const mlx5sim_pipe_t *pipe,
                            const mlx5sim_qp_obj_t *qp)
 {
-    return (pipe->snd != pipe->end) &&
-           mlx5sim_pipe_flight(pipe, pipe->cur)->is_early &&
-           (pipe->snd - pipe->una < MLX5SIM_PIPE_WINDOW) &&
+    const mlx5sim_flights_t *flights = &pipe->flights;
+
+    return (flights->snd != flights->end) &&
+           mlx5sim_flights_at(flights, flights->cur)->is_early &&
+           (flights->snd - flights->una < MLX5SIM_PIPE_WINDOW) &&
            mlx5sim_pipe_can_send(pipe, qp);
 }
 
@@ -85,11 +93,12 @@ static void mlx5sim_pipe_place_packet(mlx5sim_pipe_t *pipe,
                                       mlx5sim_qp_obj_t *qp, uint32_t number,
                                       uint64_t psn, uint64_t dice)
 {
-    mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, number);
-    unsigned mtu             = mlx5sim_qp_mtu(&qp->qp);
-    uint32_t *placed_p       = &pipe->placed[psn % MLX5SIM_PIPE_WINDOW];
-    uint64_t begin           = mlx5sim_pipe_place_begin(pipe);
-    mlx5sim_packet_t packet  = {0};
+    mlx5sim_flights_t *flights = &pipe->flights;
+    mlx5sim_flight_t *flight   = mlx5sim_flights_at(flights, number);
+    unsigned mtu               = mlx5sim_qp_mtu(&qp->qp);
+    uint32_t *placed_p         = &pipe->placed[psn % MLX5SIM_PIPE_WINDOW];
+    uint64_t begin             = mlx5sim_pipe_place_begin(pipe);
+    mlx5sim_packet_t packet    = {0};
     mlx5sim_wqe_t wqe;
 
     if (mlx5sim_flight_read(qp, flight, &wqe) != 0) {
@@ -104,13 +113,14 @@ static void mlx5sim_pipe_place_packet(mlx5sim_pipe_t *pipe,
     packet.placed  = *placed_p;
     *placed_p      = mlx5sim_packet_place(qp, &wqe, &packet,
                                           mlx5sim_psn_add(qp->sq_psn, begin),
-                                          pipe->snd - begin, dice);
+                                          flights->snd - begin, dice);
 }
 
 void mlx5sim_pipe_place(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
                         uint64_t dice)
 {
-    uint64_t last = pipe->una + MLX5SIM_PIPE_WINDOW;
+    const mlx5sim_flights_t *flights = &pipe->flights;
+    uint64_t last                    = flights->una + MLX5SIM_PIPE_WINDOW;
     const mlx5sim_flight_t *flight;
     uint32_t number, end;
     uint64_t psn;
@@ -122,15 +132,15 @@ void mlx5sim_pipe_place(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     }
 
     end    = mlx5sim_pipe_place_end(pipe);
-    flight = mlx5sim_pipe_flight(pipe, end - 1);
-    if (flight->psn + flight->packets < last) {
-        last = flight->psn + flight->packets;
+    flight = mlx5sim_flights_at(flights, end - 1);
+    if (mlx5sim_flight_end(flight) < last) {
+        last = mlx5sim_flight_end(flight);
     }
 
-    psn = pipe->snd + ((dice >> 8) % (last - pipe->snd));
-    for (number = pipe->cur; number != end - 1; ++number) {
-        flight = mlx5sim_pipe_flight(pipe, number);
-        if (psn < flight->psn + flight->packets) {
+    psn = flights->snd + ((dice >> 8) % (last - flights->snd));
+    for (number = flights->cur; number != end - 1; ++number) {
+        flight = mlx5sim_flights_at(flights, number);
+        if (psn < mlx5sim_flight_end(flight)) {
             break;
         }
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/sched/pipe_int.h>
-#include <sim/engine/opcode.h>
 #include <sim/engine/packet.h>
 #include <sim/exec/packet.h>
 #include <sim/exec/wqe.h>
@@ -10,52 +9,14 @@
 #include <sim/sched/tap.h>
 
 
-/* Reads and atomics before flight @a number that wait for their answer */
-static unsigned
-mlx5sim_pipe_depth(const mlx5sim_pipe_t *pipe, uint32_t number)
-{
-    const mlx5sim_flight_t *flight;
-    unsigned depth = 0;
-    uint32_t i;
-
-    for (i = pipe->head; i != number; ++i) {
-        flight = mlx5sim_pipe_flight(pipe, i);
-        depth += flight->is_request &&
-                 (flight->psn + flight->packets > pipe->una);
-    }
-
-    return depth;
-}
-
-/* Whether a flight has to wait for reads and atomics that are under way: after
- * a fence (IBTA "Fence"), or because the responder has no more resources */
-static int mlx5sim_pipe_is_blocked(const mlx5sim_pipe_t *pipe,
-                                   const mlx5sim_qp_obj_t *qp,
-                                   const mlx5sim_flight_t *flight)
-{
-    unsigned limit = qp->qp.max_rd_atomic;
-    unsigned depth;
-
-    if (!flight->is_request && !flight->fence) {
-        return 0;
-    }
-
-    /* none at all is an error that the plan finds */
-    depth = mlx5sim_pipe_depth(pipe, pipe->cur);
-    return (flight->fence && (pipe->snd == flight->psn) && (depth > 0)) ||
-           (flight->is_request && (depth >= ((limit > 0) ? limit : 1)));
-}
-
 int mlx5sim_pipe_can_send(const mlx5sim_pipe_t *pipe,
                           const mlx5sim_qp_obj_t *qp)
 {
     /* an answer or two for each packet */
-    return (qp->qp.state == MLX5SIM_QPS_RTS) && (pipe->snd != pipe->end) &&
-           !pipe->is_parked && !pipe->is_ignored && !pipe->is_gone &&
-           !mlx5sim_pipe_is_stop(pipe, pipe->cur) &&
+    return (qp->qp.state == MLX5SIM_QPS_RTS) && !pipe->is_parked &&
+           !pipe->is_ignored && !pipe->is_gone &&
            (pipe->num_answers < MLX5SIM_PIPE_ANSWERS - 2) &&
-           !mlx5sim_pipe_is_blocked(pipe, qp,
-                                    mlx5sim_pipe_flight(pipe, pipe->cur));
+           mlx5sim_flights_can_send(&pipe->flights, &qp->qp);
 }
 
 /* Datagrams are gone when they are sent. @return 0 or a syndrome */
@@ -83,18 +44,21 @@ static void mlx5sim_pipe_landed(mlx5sim_pipe_t *pipe,
                                 mlx5sim_landing_t landing,
                                 const mlx5sim_landed_t *landed)
 {
-    uint32_t una_psn        = mlx5sim_psn_add(qp->sq_psn, pipe->una);
-    uint32_t ahead          = mlx5sim_psn_ahead(landed->psn, una_psn);
-    mlx5sim_answer_t answer = {.landing  = landing,
-                               .syndrome = landed->syndrome,
-                               .timer    = landed->timer,
-                               .old      = landed->old};
+    mlx5sim_flights_t *flights = &pipe->flights;
+    uint64_t reach             = flights->snd + packet->packets;
+    uint64_t next              = flights->una +
+                                 mlx5sim_flights_ahead(flights, qp->sq_psn,
+                                                       landed->psn);
+    mlx5sim_answer_t answer    = {.landing  = landing,
+                                  .syndrome = landed->syndrome,
+                                  .timer    = landed->timer,
+                                  .old      = landed->old};
 
     switch (landing) {
     case MLX5SIM_LANDED_QUIET:
         return;
     case MLX5SIM_LANDED_LOCAL:
-        mlx5sim_pipe_fail(pipe, pipe->cur, landed->syndrome);
+        mlx5sim_flights_fail(flights, flights->cur, landed->syndrome);
         return;
     case MLX5SIM_LANDED_GONE:
         pipe->is_gone = (qp->qp.type == MLX5SIM_QPT_RC);
@@ -103,26 +67,26 @@ static void mlx5sim_pipe_landed(mlx5sim_pipe_t *pipe,
         pipe->is_ignored = 1;
         return;
     case MLX5SIM_LANDED_READ:
-        answer.psn     = pipe->snd;
+        answer.psn     = flights->snd;
         answer.packets = packet->packets;
         break;
     case MLX5SIM_LANDED_ATOMIC:
     case MLX5SIM_LANDED_ERROR:
-        answer.psn = pipe->snd;
+        answer.psn = flights->snd;
         break;
     default:
         /* An acknowledgement of what was never sent is none (IBTA "ghost
          * acknowledge"): the peer expects other PSNs. */
-        if (ahead > pipe->max_snd - pipe->una) {
+        if ((next > flights->max_snd) && (next > reach)) {
             pipe->is_ignored = 1;
             return;
         }
-        answer.psn = pipe->una + ahead;
+        answer.psn = next;
         break;
     }
 
     if (mlx5sim_tap_is_on()) {
-        answer.msn = mlx5sim_pipe_msn(pipe, pipe->una + ahead);
+        answer.msn = mlx5sim_pipe_msn(pipe, next);
     }
     mlx5sim_pipe_note(pipe, &answer);
 }
@@ -133,20 +97,21 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
                                          const mlx5sim_flight_t *flight,
                                          mlx5sim_wqe_t *wqe, int is_lost)
 {
-    uint32_t done           = pipe->snd - flight->psn;
-    unsigned mtu            = mlx5sim_qp_mtu(&qp->qp);
-    mlx5sim_landed_t landed = {0};
+    const mlx5sim_flights_t *flights = &pipe->flights;
+    uint32_t done                    = flights->snd - flight->psn;
+    unsigned mtu                     = mlx5sim_qp_mtu(&qp->qp);
+    mlx5sim_landed_t landed          = {0};
     mlx5sim_packet_t packet;
     mlx5sim_landing_t landing;
 
-    packet.psn = mlx5sim_psn_add(qp->sq_psn, pipe->snd);
+    packet.psn     = mlx5sim_psn_add(qp->sq_psn, flights->snd);
+    packet.packets = mlx5sim_flights_next(flights);
     if (flight->is_request) {
         packet.offset   = 0;
         packet.length   = 0;
-        packet.packets  = flight->packets - done;
         packet.is_first = 1;
         packet.is_last  = 1;
-        packet.depth    = mlx5sim_pipe_depth(pipe, pipe->cur);
+        packet.depth    = mlx5sim_flights_depth(flights);
         packet.placed   = 0;
     } else {
         packet.offset   = done * mtu;
@@ -154,13 +119,8 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
         packet.is_last  = (done + 1 == flight->packets);
         packet.length   = packet.is_last ? (flight->length - packet.offset) :
                                            mtu;
-        packet.packets  = 1;
         packet.depth    = 0;
-        packet.placed   = mlx5sim_pipe_placed(pipe, pipe->snd);
-    }
-
-    if (pipe->snd + packet.packets > pipe->max_snd) {
-        pipe->max_snd = pipe->snd + packet.packets;
+        packet.placed   = mlx5sim_pipe_placed(pipe, flights->snd);
     }
 
     /* what is there in part has not been lost */
@@ -169,7 +129,8 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
         mlx5sim_pipe_landed(pipe, qp, &packet, landing, &landed);
     }
 
-    if (mlx5sim_tap_is_on() && !mlx5sim_pipe_is_stop(pipe, pipe->cur)) {
+    if (mlx5sim_tap_is_on() &&
+        !mlx5sim_flights_is_stop(flights, flights->cur)) {
         mlx5sim_tap_request(qp, wqe, &packet);
     }
 
@@ -178,9 +139,10 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
 
 void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_flight_t *flight = mlx5sim_pipe_flight(pipe, pipe->cur);
-    uint32_t packets         = 1;
-    unsigned syndrome        = 0;
+    mlx5sim_flights_t *flights = &pipe->flights;
+    mlx5sim_flight_t *flight   = mlx5sim_flights_at(flights, flights->cur);
+    uint32_t packets           = 1;
+    unsigned syndrome          = 0;
     mlx5sim_wqe_t wqe;
     int is_lost;
 
@@ -193,28 +155,19 @@ void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         syndrome = mlx5sim_pipe_send_datagram(qp, &wqe, is_lost);
         if (mlx5sim_tap_is_on() && (syndrome == 0)) {
             mlx5sim_tap_datagram(qp, &wqe,
-                                 mlx5sim_psn_add(qp->sq_psn, pipe->snd));
+                                 mlx5sim_psn_add(qp->sq_psn, flights->snd));
         }
     } else {
         packets = mlx5sim_pipe_send_packet(pipe, qp, flight, &wqe, is_lost);
     }
 
     if (syndrome != 0) {
-        mlx5sim_pipe_fail(pipe, pipe->cur, syndrome);
+        mlx5sim_flights_fail(flights, flights->cur, syndrome);
     }
 
-    if (mlx5sim_pipe_is_stop(pipe, pipe->cur)) {
+    if (mlx5sim_flights_is_stop(flights, flights->cur)) {
         return; /* found out before it was sent */
     }
 
-    pipe->snd += packets;
-    if (qp->qp.type != MLX5SIM_QPT_RC) {
-        pipe->una = pipe->snd; /* nobody will tell */
-    }
-
-    while ((pipe->snd != pipe->end) &&
-           (pipe->snd >= mlx5sim_pipe_flight(pipe, pipe->cur)->psn +
-                         mlx5sim_pipe_flight(pipe, pipe->cur)->packets)) {
-        ++pipe->cur;
-    }
+    mlx5sim_flights_sent(flights, &qp->qp, packets);
 }

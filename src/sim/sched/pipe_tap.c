@@ -8,14 +8,15 @@
 
 uint32_t mlx5sim_pipe_msn(const mlx5sim_pipe_t *pipe, uint64_t psn)
 {
-    uint32_t msn = pipe->messages;
+    const mlx5sim_flights_t *flights = &pipe->flights;
+    uint32_t msn                     = pipe->messages;
     const mlx5sim_flight_t *flight;
     uint32_t i;
 
-    for (i = pipe->head; i != pipe->tail; ++i) {
-        flight = mlx5sim_pipe_flight(pipe, i);
+    for (i = flights->head; i != flights->tail; ++i) {
+        flight = mlx5sim_flights_at(flights, i);
         msn   -= (flight->packets > 0) &&
-                 (flight->psn + flight->packets > psn);
+                 (mlx5sim_flight_end(flight) > psn);
     }
 
     return msn;
@@ -37,20 +38,21 @@ static uint8_t mlx5sim_pipe_tap_nak(unsigned syndrome)
 static void mlx5sim_pipe_tap_read(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
                                   const mlx5sim_answer_t *answer)
 {
-    unsigned mtu            = mlx5sim_qp_mtu(&qp->qp);
-    mlx5sim_packet_t packet = {0};
+    mlx5sim_flights_t *flights = &pipe->flights;
+    unsigned mtu               = mlx5sim_qp_mtu(&qp->qp);
+    mlx5sim_packet_t packet    = {0};
     mlx5sim_flight_t *flight;
     mlx5sim_wqe_t wqe;
     uint32_t i;
 
-    for (i = pipe->head; i != pipe->tail; ++i) {
-        flight = mlx5sim_pipe_flight(pipe, i);
-        if (answer->psn < flight->psn + flight->packets) {
+    for (i = flights->head; i != flights->tail; ++i) {
+        flight = mlx5sim_flights_at(flights, i);
+        if (answer->psn < mlx5sim_flight_end(flight)) {
             break;
         }
     }
 
-    if ((i == pipe->tail) || (mlx5sim_flight_read(qp, flight, &wqe) != 0)) {
+    if ((i == flights->tail) || (mlx5sim_flight_read(qp, flight, &wqe) != 0)) {
         return;
     }
 

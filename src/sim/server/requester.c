@@ -11,6 +11,7 @@
 #include <sim/objs/pcie.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
+#include <sim/sched/flights.h>
 #include <sim/sched/park.h>
 #include <sim/sched/sq.h>
 #include <sim/server/socket.h>
@@ -19,51 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MLX5SIM_REQUESTER_FLIGHTS = 64 /* work requests fetched and not complete */
-};
-
-/* A work request between fetch and completion. Packets are counted from the
- * first one of the QP, and this number plus sq_psn is the PSN on the wire. */
-typedef struct mlx5sim_sent {
-    uint64_t psn;        /* number of its first packet */
-    uint32_t packets;    /* PSNs that it takes */
-    uint32_t length;     /* bytes */
-    uint16_t index;      /* block in the send queue */
-    uint8_t  num_bb;
-    uint8_t  opcode;
-    uint8_t  is_request; /* read or atomic: answered by data */
-    uint8_t  signaled;
-    uint8_t  fence;
-    uint8_t  syndrome;   /* of the one that fails */
-    uint8_t  scattered;  /* bytes of the answer that go into the CQE */
-    uint8_t  data[64];   /* these */
-} mlx5sim_sent_t;
-
 typedef struct mlx5sim_requester {
     struct mlx5sim_requester *next;   /* of the list of all */
-    uint32_t       index;       /* of the QP */
-    uint32_t       gen;         /* of its slot */
-    uint32_t       resets;      /* of the QP, when this began */
-    uint8_t        *sq;         /* copy of its send queue */
-    uint32_t       head;        /* oldest work request; counts freely */
-    uint32_t       tail;        /* one after the last */
-    uint32_t       cur;         /* the one to send next */
-    uint32_t       stop;        /* the one that fails, if has_stop */
-    int            has_stop;
-    uint16_t       fetched;     /* block to fetch next */
-    uint64_t       una;         /* first packet that is not acknowledged */
-    uint64_t       snd;         /* next one to be sent */
-    uint64_t       max_snd;     /* one after the last that ever was */
-    uint64_t       end;         /* one after the last of all work requests */
-    uint64_t       gap;         /* una + 1 when a missing answer was noticed */
-    unsigned       retries;     /* since something was acknowledged */
-    unsigned       rnr_retries;
-    uint64_t       timer;       /* when to repeat what is not acknowledged, ns;
-                                   0: nothing is under way */
-    uint64_t       pause;       /* nothing is sent before, ns */
-    uint64_t       at;          /* when to look at it, ns */
-    mlx5sim_sent_t sent[MLX5SIM_REQUESTER_FLIGHTS];
+    uint32_t          index;    /* of the QP */
+    uint32_t          gen;      /* of its slot */
+    uint32_t          resets;   /* of the QP, when this began */
+    uint8_t           *sq;      /* copy of its send queue */
+    uint64_t          pause;    /* nothing is sent before, ns */
+    uint64_t          at;       /* when to look at it, ns */
+    mlx5sim_flights_t flights;
 } mlx5sim_requester_t;
 
 /* By index of the QP; and all that there are */
@@ -71,31 +36,14 @@ static mlx5sim_requester_t *mlx5sim_requesters[MLX5SIM_MAX_QPS];
 static mlx5sim_requester_t *mlx5sim_requester_list;
 
 
-static mlx5sim_sent_t *
-mlx5sim_requester_sent(mlx5sim_requester_t *requester, uint32_t number)
-{
-    return &requester->sent[number % MLX5SIM_REQUESTER_FLIGHTS];
-}
-
-static int
-mlx5sim_requester_is_stop(const mlx5sim_requester_t *requester, uint32_t number)
-{
-    return requester->has_stop && (number == requester->stop);
-}
-
 static void mlx5sim_requester_begin(mlx5sim_requester_t *requester,
                                     const mlx5sim_qp_obj_t *qp)
 {
-    requester->gen      = qp->o.gen;
-    requester->resets   = qp->resets;
-    requester->head     = requester->tail = requester->cur = 0;
-    requester->has_stop = 0;
-    requester->fetched  = qp->sq_head;
-    requester->una      = requester->snd = requester->max_snd = 0;
-    requester->end      = 0;
-    requester->gap      = 0;
-    requester->retries  = requester->rnr_retries = 0;
-    requester->timer    = requester->pause = 0;
+    requester->gen    = qp->o.gen;
+    requester->resets = qp->resets;
+    requester->pause  = 0;
+    mlx5sim_flights_begin(&requester->flights, qp->sq_head,
+                          MLX5SIM_REQUESTER_CHUNK);
 }
 
 static mlx5sim_requester_t *mlx5sim_requester_get(const mlx5sim_qp_obj_t *qp)
@@ -155,111 +103,38 @@ static mlx5sim_qp_obj_t *mlx5sim_requester_lock(uint32_t qpn)
     return NULL;
 }
 
-/* Oldest work request that is not acknowledged, or the end */
-static uint32_t mlx5sim_requester_oldest(mlx5sim_requester_t *requester)
-{
-    const mlx5sim_sent_t *sent;
-    uint32_t i;
-
-    for (i = requester->head; i != requester->tail; ++i) {
-        sent = mlx5sim_requester_sent(requester, i);
-        if (sent->psn + sent->packets > requester->una) {
-            break;
-        }
-    }
-
-    return i;
-}
-
+/* The oldest work request that is not acknowledged fails */
 static void mlx5sim_requester_fail(mlx5sim_requester_t *requester,
-                                   uint32_t number, unsigned syndrome)
+                                   unsigned syndrome)
 {
-    /* the earliest counts: the others will be flushed */
-    if ((number != requester->tail) &&
-        (!requester->has_stop ||
-         (number - requester->head < requester->stop - requester->head))) {
-        requester->has_stop = 1;
-        requester->stop     = number;
-        mlx5sim_requester_sent(requester, number)->syndrome = syndrome;
-    }
+    mlx5sim_flights_fail(&requester->flights,
+                         mlx5sim_flights_oldest(&requester->flights), syndrome);
 }
 
-static void mlx5sim_requester_set_timer(mlx5sim_requester_t *requester,
-                                        const mlx5sim_qp_obj_t *qp)
-{
-    requester->timer = ((requester->una < requester->snd) &&
-                        (qp->qp.timeout != 0)) ?
-                       mlx5sim_now_ns() +
-                       mlx5sim_ack_timeout_ns(qp->qp.timeout) : 0;
-}
-
-/* Send again from the first packet that is not acknowledged */
-static void mlx5sim_requester_go_back(mlx5sim_requester_t *requester,
-                                      const mlx5sim_qp_obj_t *qp)
-{
-    if (requester->retries++ >= qp->qp.retry_cnt) {
-        mlx5sim_requester_fail(requester, mlx5sim_requester_oldest(requester),
-                               MLX5SIM_SYNDROME_TRANSPORT_RETRY);
-        return;
-    }
-
-    requester->snd = requester->una;
-    requester->cur = mlx5sim_requester_oldest(requester);
-}
-
-/* Something that was sent is missing. What is behind it says the same: go back
- * once. */
-static void mlx5sim_requester_close_gap(mlx5sim_requester_t *requester,
-                                        const mlx5sim_qp_obj_t *qp)
-{
-    if (requester->gap != requester->una + 1) {
-        requester->gap = requester->una + 1;
-        mlx5sim_requester_go_back(requester, qp);
-    }
-}
-
+/* Something may have been acknowledged since @a una was what was not */
 static void mlx5sim_requester_acked(mlx5sim_requester_t *requester,
-                                    const mlx5sim_qp_obj_t *qp, uint64_t psn)
+                                    const mlx5sim_qp_obj_t *qp, uint64_t una)
 {
-    if (psn > requester->una) {
-        requester->una         = psn;
-        requester->retries     = 0;
-        requester->rnr_retries = 0;
-        if (requester->snd < psn) {
-            requester->snd = psn;
-            requester->cur = mlx5sim_requester_oldest(requester);
-        }
-        mlx5sim_requester_set_timer(requester, qp);
+    if (requester->flights.una != una) {
+        mlx5sim_flights_skip(&requester->flights);
+        mlx5sim_flights_set_timer(&requester->flights, &qp->qp,
+                                  mlx5sim_now_ns());
     }
 }
 
-/* An answer about packet @a psn says that all before it have arrived; but if
- * there is a read or an atomic among them whose answer has not come, that was
- * lost (IBTA "Implied NAK"). @return whether the answer is of use */
+/* There is an answer about packet @a psn. @return whether it is of use */
 static int mlx5sim_requester_implies(mlx5sim_requester_t *requester,
                                      const mlx5sim_qp_obj_t *qp, uint64_t psn)
 {
-    const mlx5sim_sent_t *sent;
-    uint32_t i;
+    uint64_t una = requester->flights.una;
+    int is_useful;
 
-    for (i = mlx5sim_requester_oldest(requester); i != requester->tail; ++i) {
-        sent = mlx5sim_requester_sent(requester, i);
-        if (sent->psn >= psn) {
-            break;
-        }
-
-        if (sent->is_request && (requester->una < psn)) {
-            mlx5sim_requester_acked(requester, qp, sent->psn);
-            if (requester->una == psn) {
-                break;
-            }
-            mlx5sim_requester_close_gap(requester, qp);
-            return 0;
-        }
+    is_useful = mlx5sim_flights_hear(&requester->flights, psn);
+    mlx5sim_requester_acked(requester, qp, una);
+    if (!is_useful) {
+        (void)mlx5sim_flights_close_gap(&requester->flights, &qp->qp);
     }
-
-    mlx5sim_requester_acked(requester, qp, psn);
-    return 1;
+    return is_useful;
 }
 
 /* Copy what was posted. @return 0, or -1: its process is gone */
@@ -267,7 +142,7 @@ static int mlx5sim_requester_copy(mlx5sim_requester_t *requester,
                                   const mlx5sim_qp_obj_t *qp, uint16_t posted)
 {
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
-    uint32_t first       = requester->fetched & (qp->qp.sq_wqe_cnt - 1);
+    uint32_t first       = requester->flights.fetched & (qp->qp.sq_wqe_cnt - 1);
     uint32_t count       = posted;
     uint32_t offset;
 
@@ -309,15 +184,13 @@ static unsigned mlx5sim_requester_check(mlx5sim_qp_obj_t *qp,
 static int mlx5sim_requester_fetch(mlx5sim_requester_t *requester,
                                    mlx5sim_qp_obj_t *qp)
 {
-    uint16_t pi     = atomic_load(&qp->rung);
-    uint16_t posted = pi - requester->fetched;
-    mlx5sim_sent_t *sent;
+    mlx5sim_flights_t *flights = &requester->flights;
+    uint16_t pi                = atomic_load(&qp->rung);
+    uint16_t posted            = pi - flights->fetched;
     mlx5sim_chk_t chk;
     mlx5sim_wqe_t wqe;
-    unsigned syndrome;
 
-    if ((posted == 0) || requester->has_stop ||
-        (requester->tail - requester->head == MLX5SIM_REQUESTER_FLIGHTS)) {
+    if ((posted == 0) || !mlx5sim_flights_have_room(flights)) {
         return 0;
     }
 
@@ -331,147 +204,67 @@ static int mlx5sim_requester_fetch(mlx5sim_requester_t *requester,
         return 0;
     }
 
-    while ((posted > 0) && !requester->has_stop &&
-           (requester->tail - requester->head < MLX5SIM_REQUESTER_FLIGHTS)) {
-        chk = mlx5sim_wqe_decode(&qp->qp, requester->sq, requester->fetched,
+    while ((posted > 0) && mlx5sim_flights_have_room(flights)) {
+        chk = mlx5sim_wqe_decode(&qp->qp, requester->sq, flights->fetched,
                                  &wqe);
         if (wqe.num_bb > posted) {
             wqe.num_bb = posted;
             chk        = MLX5SIM_CHK_WQE_DS;
         }
 
-        syndrome         = mlx5sim_requester_check(qp, &wqe, chk);
-        sent             = mlx5sim_requester_sent(requester, requester->tail);
-        sent->psn        = requester->end;
-        sent->packets    = ((syndrome != 0) ||
-                            (wqe.opcode == MLX5SIM_OPCODE_NOP)) ? 0 :
-                           mlx5sim_packet_count(&qp->qp, wqe.length);
-        sent->length     = wqe.length;
-        sent->index      = requester->fetched;
-        sent->num_bb     = wqe.num_bb;
-        sent->opcode     = wqe.opcode;
-        sent->is_request = !!(mlx5sim_opcode_flags(wqe.opcode) &
-                              MLX5SIM_OP_SCATTER);
-        sent->signaled   = wqe.signaled;
-        sent->fence      = wqe.fence;
-        sent->scattered  = 0;
-        if (requester->snd == requester->end) {
-            requester->cur = requester->tail;
-        }
-
-        requester->end     += sent->packets;
-        requester->fetched += wqe.num_bb;
-        posted             -= wqe.num_bb;
-        ++requester->tail;
-        if (syndrome != 0) {
-            mlx5sim_requester_fail(requester, requester->tail - 1, syndrome);
-        }
+        posted -= wqe.num_bb;
+        (void)mlx5sim_flights_add(flights, &qp->qp, &wqe,
+                                  mlx5sim_requester_check(qp, &wqe, chk));
     }
 
     return 1;
 }
 
-/* Read requests, or atomics, that packets [begin, end) of a work request are
- * asked for by */
-static unsigned
-mlx5sim_requester_chunks(const mlx5sim_sent_t *sent, uint64_t begin,
-                         uint64_t end)
-{
-    if (end <= begin) {
-        return 0;
-    }
-
-    return ((end - sent->psn + MLX5SIM_REQUESTER_CHUNK - 1) /
-            MLX5SIM_REQUESTER_CHUNK) -
-           ((begin - sent->psn) / MLX5SIM_REQUESTER_CHUNK);
-}
-
-/* Requests for data that were sent and wait for their answer */
-static unsigned mlx5sim_requester_depth(mlx5sim_requester_t *requester)
-{
-    unsigned depth = 0;
-    const mlx5sim_sent_t *sent;
-    uint64_t begin, end;
-    uint32_t i;
-
-    for (i = requester->head; i != requester->cur + 1; ++i) {
-        sent = mlx5sim_requester_sent(requester, i);
-        if (sent->is_request) {
-            begin  = (requester->una > sent->psn) ? requester->una : sent->psn;
-            end    = sent->psn + sent->packets;
-            end    = (requester->snd < end) ? requester->snd : end;
-            depth += mlx5sim_requester_chunks(sent, begin, end);
-        }
-    }
-
-    return depth;
-}
-
-static int mlx5sim_requester_can_send(mlx5sim_requester_t *requester,
+static int mlx5sim_requester_can_send(const mlx5sim_requester_t *requester,
                                       const mlx5sim_qp_obj_t *qp, uint64_t now)
 {
-    const mlx5sim_sent_t *sent;
-    unsigned limit, depth;
+    const mlx5sim_flights_t *flights = &requester->flights;
 
-    if ((qp->qp.state != MLX5SIM_QPS_RTS) || (now < requester->pause) ||
-        (requester->snd == requester->end) ||
-        (requester->snd - requester->una >= MLX5SIM_REQUESTER_WINDOW) ||
-        mlx5sim_requester_is_stop(requester, requester->cur)) {
-        return 0;
-    }
-
-    sent = mlx5sim_requester_sent(requester, requester->cur);
-    if (!sent->is_request && !sent->fence) {
-        return 1;
-    }
-
-    limit = (qp->qp.max_rd_atomic > 0) ? qp->qp.max_rd_atomic : 1;
-    depth = mlx5sim_requester_depth(requester);
-    return !(sent->fence && (requester->snd == sent->psn) && (depth > 0)) &&
-           !(sent->is_request && (depth >= limit));
+    return (qp->qp.state == MLX5SIM_QPS_RTS) && (now >= requester->pause) &&
+           (flights->snd - flights->una < MLX5SIM_REQUESTER_WINDOW) &&
+           mlx5sim_flights_can_send(flights, &qp->qp);
 }
 
 /* Send the next packet */
 static void
 mlx5sim_requester_send(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_sent_t *sent = mlx5sim_requester_sent(requester, requester->cur);
-    uint32_t done        = requester->snd - sent->psn;
-    unsigned mtu         = mlx5sim_qp_mtu(&qp->qp);
-    uint32_t psn         = mlx5sim_psn_add(qp->sq_psn, requester->snd);
-    uint32_t offset      = done * mtu;
-    uint32_t packets     = 1;
+    mlx5sim_flights_t *flights = &requester->flights;
+    mlx5sim_flight_t *flight   = mlx5sim_flights_at(flights, flights->cur);
+    uint32_t packets           = mlx5sim_flights_next(flights);
+    uint32_t done              = flights->snd - flight->psn;
+    unsigned mtu               = mlx5sim_qp_mtu(&qp->qp);
+    uint32_t psn               = mlx5sim_psn_add(qp->sq_psn, flights->snd);
+    uint32_t offset            = done * mtu;
+    int is_last                = flight->is_request ||
+                                 (done + packets == flight->packets);
+    uint32_t length            = 0;
     uint8_t payload[MLX5SIM_MAX_MTU];
     mlx5sim_roce_path_t path;
     mlx5sim_roce_t packet;
-    uint32_t length = 0;
     mlx5sim_wqe_t wqe;
-    int is_last, ret;
 
-    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, sent->index, &wqe);
-    if (sent->is_request) {
-        packets = MLX5SIM_REQUESTER_CHUNK - (done % MLX5SIM_REQUESTER_CHUNK);
-        if (packets > sent->packets - done) {
-            packets = sent->packets - done;
-        }
-        is_last = 1;
-    } else {
-        is_last = done + 1 == sent->packets;
-        length  = is_last ? (sent->length - offset) : mtu;
-        ret     = mlx5sim_frame_gather(qp, &wqe, offset, length, payload);
-        if (ret != 0) {
-            mlx5sim_requester_fail(requester, requester->cur,
-                                   MLX5SIM_SYNDROME_LOCAL_PROT);
+    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, flight->index, &wqe);
+    if (!flight->is_request) {
+        length = is_last ? (flight->length - offset) : mtu;
+        if (mlx5sim_frame_gather(qp, &wqe, offset, length, payload) != 0) {
+            mlx5sim_flights_fail(flights, flights->cur,
+                                 MLX5SIM_SYNDROME_LOCAL_PROT);
             return;
         }
     }
 
     mlx5sim_roce_request(&qp->qp, &wqe, psn, offset, (done == 0) ||
-                         sent->is_request, is_last, &packet);
-    if (sent->is_request && (done + packets < sent->packets)) {
+                         flight->is_request, is_last, &packet);
+    if (flight->is_request && (done + packets < flight->packets)) {
         packet.dma_length = packets * mtu;
     }
-    packet.ack_req |= !sent->is_request &&
+    packet.ack_req |= !flight->is_request &&
                       ((done % MLX5SIM_REQUESTER_ACKS) ==
                        MLX5SIM_REQUESTER_ACKS - 1);
     mlx5sim_frame_path(qp, &path);
@@ -480,19 +273,9 @@ mlx5sim_requester_send(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp)
                             length);
     }
 
-    requester->snd += packets;
-    if (requester->una + packets == requester->snd) {
-        mlx5sim_requester_set_timer(requester, qp);
-    }
-    if (requester->snd > requester->max_snd) {
-        requester->max_snd = requester->snd;
-    }
-
-    while ((requester->snd != requester->end) &&
-           (requester->snd >=
-            mlx5sim_requester_sent(requester, requester->cur)->psn +
-            mlx5sim_requester_sent(requester, requester->cur)->packets)) {
-        ++requester->cur;
+    mlx5sim_flights_sent(flights, &qp->qp, packets);
+    if (flights->una + packets == flights->snd) {
+        mlx5sim_flights_set_timer(flights, &qp->qp, mlx5sim_now_ns());
     }
 }
 
@@ -500,41 +283,28 @@ mlx5sim_requester_send(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp)
 static int mlx5sim_requester_complete(mlx5sim_requester_t *requester,
                                       mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_sent_t *sent = mlx5sim_requester_sent(requester, requester->head);
-    int is_stop          = mlx5sim_requester_is_stop(requester,
-                                                     requester->head);
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    const mlx5sim_flight_t *flight;
     mlx5sim_plan_t plan;
-    mlx5sim_wqe_t wqe;
 
-    if ((requester->head == requester->tail) ||
-        (!is_stop && (sent->psn + sent->packets > requester->una))) {
+    if (!mlx5sim_flights_can_complete(&requester->flights)) {
         return 0;
     }
 
-    wqe.opcode   = sent->opcode;
-    wqe.index    = sent->index;
-    wqe.length   = sent->length;
-    wqe.signaled = sent->signaled;
-    if (is_stop) {
-        mlx5sim_plan_fail_local(&qp->qp, &wqe, sent->syndrome, &plan);
+    flight = mlx5sim_flights_complete(&requester->flights, &qp->qp, &plan);
+    if (plan.req_error) {
         qp->qp.state = MLX5SIM_QPS_ERR;
-    } else {
-        mlx5sim_plan_success(&qp->qp, &wqe, &plan);
-        plan.req_cqe.scattered = sent->scattered;
-        memcpy(plan.req_cqe.data, sent->data, sent->scattered);
     }
 
     ++qp->wqes;
     if (proc != NULL) {
         atomic_fetch_add_explicit(&proc->c.wqes, 1, memory_order_relaxed);
-        if (!is_stop) {
-            atomic_fetch_add_explicit(&proc->c.bytes, sent->length,
+        if (!plan.req_error) {
+            atomic_fetch_add_explicit(&proc->c.bytes, flight->length,
                                       memory_order_relaxed);
         }
     }
-    qp->sq_head += sent->num_bb;
-    ++requester->head;
+    qp->sq_head += flight->num_bb;
     if (plan.has_req_cqe) {
         mlx5sim_sq_complete(qp, &plan.req_cqe);
     }
@@ -547,16 +317,12 @@ static uint64_t
 mlx5sim_requester_run(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp,
                       uint64_t now)
 {
-    unsigned burst = MLX5SIM_REQUESTER_BURST;
-    uint64_t next  = UINT64_MAX;
+    mlx5sim_flights_t *flights = &requester->flights;
+    unsigned burst             = MLX5SIM_REQUESTER_BURST;
+    uint64_t next              = UINT64_MAX;
 
     if (qp->qp.state == MLX5SIM_QPS_RTS) {
-        if ((requester->timer != 0) && (now >= requester->timer)) {
-            requester->gap = 0;
-            mlx5sim_requester_go_back(requester, qp);
-            mlx5sim_requester_set_timer(requester, qp);
-        }
-
+        mlx5sim_flights_expire(flights, &qp->qp, now);
         do {
             while ((burst > 0) &&
                    mlx5sim_requester_can_send(requester, qp, now)) {
@@ -580,10 +346,10 @@ mlx5sim_requester_run(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp,
         return now;
     }
 
-    if (requester->timer != 0) {
-        next = requester->timer;
+    if (flights->timer != 0) {
+        next = flights->timer;
     }
-    if ((requester->pause > now) && (requester->snd != requester->end) &&
+    if ((requester->pause > now) && (flights->snd != flights->end) &&
         (requester->pause < next)) {
         next = requester->pause;
     }
@@ -644,54 +410,52 @@ uint64_t mlx5sim_requester_progress(uint64_t now)
 
 /* Data of a read. @return whether they are taken */
 static int mlx5sim_requester_read(mlx5sim_requester_t *requester,
-                                  mlx5sim_qp_obj_t *qp, mlx5sim_sent_t *sent,
-                                  uint64_t psn, const uint8_t *payload,
-                                  unsigned length)
+                                  mlx5sim_qp_obj_t *qp,
+                                  mlx5sim_flight_t *flight, uint64_t psn,
+                                  const uint8_t *payload, unsigned length)
 {
-    uint32_t number = mlx5sim_requester_oldest(requester);
     unsigned mtu    = mlx5sim_qp_mtu(&qp->qp);
-    uint32_t offset = (psn - sent->psn) * mtu;
-    uint32_t left   = sent->length - offset;
+    uint32_t offset = (psn - flight->psn) * mtu;
+    uint32_t left   = flight->length - offset;
     mlx5sim_wqe_t wqe;
     int ret;
 
     if (length != ((left < mtu) ? left : mtu)) {
-        mlx5sim_requester_fail(requester, number, MLX5SIM_SYNDROME_BAD_RESP);
+        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_BAD_RESP);
         return 0;
     }
 
-    if (mlx5sim_transfer_fits_req(qp, sent->signaled, sent->length)) {
-        memcpy(sent->data, payload, length); /* it is the only packet */
-        sent->scattered = length;
+    if (mlx5sim_transfer_fits_req(qp, flight->signaled, flight->length)) {
+        memcpy(flight->data, payload, length); /* it is the only packet */
+        flight->scattered = length;
         return 1;
     }
 
-    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, sent->index, &wqe);
+    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, flight->index, &wqe);
     ret = mlx5sim_frame_scatter(qp, &wqe, offset, length, payload);
     if (ret == -EFAULT) {
-        mlx5sim_requester_fail(requester, number, MLX5SIM_SYNDROME_LOCAL_PROT);
+        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_LOCAL_PROT);
     }
     return ret == 0;
 }
 
 /* The value before an atomic. @return whether it is taken */
 static int mlx5sim_requester_atomic(mlx5sim_requester_t *requester,
-                                    mlx5sim_qp_obj_t *qp, mlx5sim_sent_t *sent,
-                                    uint64_t old)
+                                    mlx5sim_qp_obj_t *qp,
+                                    mlx5sim_flight_t *flight, uint64_t old)
 {
     mlx5sim_landed_t landed = {0};
     mlx5sim_wqe_t wqe;
 
-    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, sent->index, &wqe);
+    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, flight->index, &wqe);
     if (mlx5sim_packet_answer_atomic(qp, &wqe, old, &landed) !=
         MLX5SIM_LANDED_ACK) {
-        mlx5sim_requester_fail(requester, mlx5sim_requester_oldest(requester),
-                               landed.syndrome);
+        mlx5sim_requester_fail(requester, landed.syndrome);
         return 0;
     }
 
-    sent->scattered = landed.scattered;
-    memcpy(sent->data, landed.data, landed.scattered);
+    flight->scattered = landed.scattered;
+    memcpy(flight->data, landed.data, landed.scattered);
     return 1;
 }
 
@@ -701,7 +465,8 @@ static void mlx5sim_requester_data(mlx5sim_requester_t *requester,
                                    const mlx5sim_roce_t *packet,
                                    const uint8_t *payload, unsigned length)
 {
-    mlx5sim_sent_t *sent;
+    mlx5sim_flights_t *flights = &requester->flights;
+    mlx5sim_flight_t *flight;
     int is_atomic, ret;
     uint32_t number;
 
@@ -709,23 +474,24 @@ static void mlx5sim_requester_data(mlx5sim_requester_t *requester,
         return;
     }
 
-    number    = mlx5sim_requester_oldest(requester);
-    sent      = mlx5sim_requester_sent(requester, number);
+    number    = mlx5sim_flights_oldest(flights);
+    flight    = mlx5sim_flights_at(flights, number);
     is_atomic = packet->opcode == MLX5SIM_BTH_ATOMIC_ACK;
-    if ((number == requester->tail) || (psn != requester->una) ||
-        (psn < sent->psn) || !sent->is_request ||
-        (is_atomic != !!(mlx5sim_opcode_flags(sent->opcode) &
+    if ((number == flights->tail) || (psn != flights->una) ||
+        (psn < flight->psn) || !flight->is_request ||
+        (is_atomic != !!(mlx5sim_opcode_flags(flight->opcode) &
                          MLX5SIM_OP_ATOMIC)) ||
-        mlx5sim_requester_is_stop(requester, number)) {
+        mlx5sim_flights_is_stop(flights, number)) {
         return;
     }
 
-    ret = is_atomic ? mlx5sim_requester_atomic(requester, qp, sent,
+    ret = is_atomic ? mlx5sim_requester_atomic(requester, qp, flight,
                                                packet->old) :
-                      mlx5sim_requester_read(requester, qp, sent, psn, payload,
-                                             length);
+                      mlx5sim_requester_read(requester, qp, flight, psn,
+                                             payload, length);
     if (ret) {
-        mlx5sim_requester_acked(requester, qp, psn + 1);
+        mlx5sim_flights_acked(flights, psn + 1);
+        mlx5sim_requester_acked(requester, qp, psn);
     }
 }
 
@@ -734,43 +500,32 @@ static void mlx5sim_requester_nak(mlx5sim_requester_t *requester,
                                   mlx5sim_qp_obj_t *qp, uint64_t psn,
                                   uint8_t syndrome)
 {
-    uint64_t pause;
+    mlx5sim_flights_t *flights = &requester->flights;
 
     if (!mlx5sim_requester_implies(requester, qp, psn)) {
         return;
     }
 
     if ((syndrome & 0xe0) == MLX5SIM_AETH_RNR) {
-        if ((qp->qp.rnr_retry != 7) &&
-            (requester->rnr_retries++ >= qp->qp.rnr_retry)) {
-            mlx5sim_requester_fail(requester,
-                                   mlx5sim_requester_oldest(requester),
-                                   MLX5SIM_SYNDROME_RNR_RETRY);
-            return;
+        if (mlx5sim_flights_rnr(flights, &qp->qp)) {
+            requester->pause = mlx5sim_now_ns() +
+                               mlx5sim_rnr_timer_ns(syndrome & 0x1f);
         }
-        pause            = mlx5sim_rnr_timer_ns(syndrome & 0x1f);
-        requester->pause = mlx5sim_now_ns() + pause;
-        requester->snd   = requester->una;
-        requester->cur   = mlx5sim_requester_oldest(requester);
-        requester->timer = 0;
         return;
     }
 
     switch (syndrome) {
     case MLX5SIM_AETH_NAK_PSN:
-        mlx5sim_requester_close_gap(requester, qp);
+        (void)mlx5sim_flights_close_gap(flights, &qp->qp);
         break;
     case MLX5SIM_AETH_NAK_INVALID:
-        mlx5sim_requester_fail(requester, mlx5sim_requester_oldest(requester),
-                               MLX5SIM_SYNDROME_REMOTE_INVAL_REQ);
+        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ);
         break;
     case MLX5SIM_AETH_NAK_ACCESS:
-        mlx5sim_requester_fail(requester, mlx5sim_requester_oldest(requester),
-                               MLX5SIM_SYNDROME_REMOTE_ACCESS);
+        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_REMOTE_ACCESS);
         break;
     case MLX5SIM_AETH_NAK_OPERATION:
-        mlx5sim_requester_fail(requester, mlx5sim_requester_oldest(requester),
-                               MLX5SIM_SYNDROME_REMOTE_OP);
+        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_REMOTE_OP);
         break;
     default:
         break;
@@ -784,13 +539,15 @@ static void mlx5sim_requester_hear_locked(mlx5sim_requester_t *requester,
                                           const uint8_t *payload,
                                           unsigned length)
 {
-    uint32_t una   = mlx5sim_psn_add(qp->sq_psn, requester->una);
-    uint32_t ahead = mlx5sim_psn_ahead(packet->psn, una);
-    uint64_t psn   = requester->una + ahead;
+    const mlx5sim_flights_t *flights = &requester->flights;
+    uint64_t psn                     = flights->una +
+                                       mlx5sim_flights_ahead(flights,
+                                                             qp->sq_psn,
+                                                             packet->psn);
 
     /* one that was acknowledged already, or never sent (IBTA "ghost
      * acknowledge") */
-    if (psn >= requester->max_snd) {
+    if (psn >= flights->max_snd) {
         return;
     }
 
