@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #endif
 
+#include <common/service.h>
 #include <sim/config/identity.h>
 #include <sim/instance/instance.h>
 #include <sim/net/net.h>
@@ -21,16 +22,11 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -46,18 +42,10 @@
 #define MLX5SIM_WIRE_RUNG_BATCH 1024            /* doorbells at a time */
 #define MLX5SIM_WIRE_FORWARDS   64              /* datagrams at a time */
 #define MLX5SIM_WIRE_FIFO_SIZE  (1 << 18)       /* a number of each QP */
-#define MLX5SIM_WIRE_SLICE_NS   100000
 
 _Static_assert(MLX5SIM_WIRE_FIFO_SIZE >= MLX5SIM_MAX_QPS * sizeof(uint32_t),
                "a doorbell could get lost");
 
-static volatile sig_atomic_t mlx5sim_wire_ends;
-
-
-static void mlx5sim_wire_on_signal(int signal)
-{
-    mlx5sim_wire_ends = 1;
-}
 
 static void mlx5sim_wire_usage(FILE *out)
 {
@@ -181,30 +169,6 @@ static void mlx5sim_wire_take(unsigned dev, unsigned port,
     }
 }
 
-/* Programs that poll have all processors, and kernels without preemption let
- * who wakes wait for the next tick (4 ms) then, except with a real-time policy.
- * Where that is not permitted, a short slice helps with other kernels
- * (sched_setattr(2), from Linux 6.12 on). */
-static void mlx5sim_wire_hurry(void)
-{
-    struct sched_param param = {.sched_priority = 1};
-    struct {
-        uint32_t size;
-        uint32_t policy;
-        uint64_t flags;
-        int32_t  nice;
-        uint32_t priority;
-        uint64_t runtime;
-        uint64_t deadline;
-        uint64_t period;
-    } attr = {.size = sizeof(attr), .runtime = MLX5SIM_WIRE_SLICE_NS};
-
-    if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) != 0) {
-        attr.nice = getpriority(PRIO_PROCESS, 0);
-        (void)syscall(SYS_sched_setattr, 0, &attr, 0);
-    }
-}
-
 /* Until the next one has something to do */
 static void mlx5sim_wire_wait(struct pollfd *fds, unsigned num_fds,
                               uint64_t until, const sigset_t *mask)
@@ -226,7 +190,7 @@ static void mlx5sim_wire_run(int rung_fd, int socket_fd, const sigset_t *mask)
 
     fds[num_fds++] = (struct pollfd){rung_fd, POLLIN, 0};
     fds[num_fds++] = (struct pollfd){socket_fd, POLLIN, 0};
-    while (!mlx5sim_wire_ends) {
+    while (!sep_service_ends()) {
         mlx5sim_batch_open();
         is_busy  = mlx5sim_wire_take_rung(rung_fd);
         is_busy |= mlx5sim_socket_receive(mlx5sim_wire_take);
@@ -315,8 +279,7 @@ static int mlx5sim_wire_serve(const char *pid_file, const sigset_t *mask)
         return -1;
     }
 
-    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-    mlx5sim_wire_hurry();
+    sep_service_hurry();
     atomic_store(&mlx5sim_store->wire_tag, mlx5sim_self_tag);
     if ((pid_file != NULL) && (mlx5sim_wire_write_pid(pid_file) != 0)) {
         return -1;
@@ -339,9 +302,8 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
-    struct sigaction action = {.sa_handler = mlx5sim_wire_on_signal};
-    const char *pid_file    = NULL;
-    sigset_t mask, old;
+    const char *pid_file = NULL;
+    sigset_t mask;
     int opt;
 
     while ((opt = getopt_long(argc, argv, "d:p:h", options, NULL)) != -1) {
@@ -366,12 +328,6 @@ int main(int argc, char **argv)
         return 2;
     }
 
-    /* they come while it waits */
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGTERM);
-    sigaddset(&mask, SIGINT);
-    sigprocmask(SIG_BLOCK, &mask, &old);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    return (mlx5sim_wire_serve(pid_file, &old) == 0) ? 0 : 1;
+    sep_service_signals(&mask);
+    return (mlx5sim_wire_serve(pid_file, &mask) == 0) ? 0 : 1;
 }

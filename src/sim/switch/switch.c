@@ -4,17 +4,16 @@
 #define _GNU_SOURCE
 #endif
 
+#include <common/service.h>
 #include <sim/switch/control.h>
 #include <sim/switch/forward.h>
 
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 /*
@@ -24,13 +23,6 @@
 
 #define MLX5SIM_SWITCH_NS 1000000000ul
 
-static volatile sig_atomic_t mlx5sim_switch_ends;
-
-
-static void mlx5sim_switch_on_signal(int signal)
-{
-    mlx5sim_switch_ends = 1;
-}
 
 static void mlx5sim_switch_usage(FILE *out)
 {
@@ -77,15 +69,6 @@ static void mlx5sim_switch_usage(FILE *out)
 "runs\n", out);
 }
 
-/* Programs that poll have all processors: see mlx5sim-wire */
-static void mlx5sim_switch_hurry(void)
-{
-    struct sched_param param = {.sched_priority = 1};
-
-    (void)sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param);
-    (void)prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-}
-
 static uint64_t mlx5sim_switch_now(void)
 {
     struct timespec ts;
@@ -107,7 +90,7 @@ static void mlx5sim_switch_run(int listen_fd, const sigset_t *mask)
         (void)fcntl(fds[i].fd, F_SETFL, O_NONBLOCK);
     }
 
-    while (!mlx5sim_switch_ends) {
+    while (!sep_service_ends()) {
         now     = mlx5sim_switch_now();
         next    = mlx5sim_switch_progress(now);
         num_fds = num_ports + mlx5sim_control_poll(listen_fd, fds + num_ports);
@@ -156,8 +139,7 @@ static int mlx5sim_switch_add_port(const char *word)
 
 static int mlx5sim_switch_serve(int listen_fd)
 {
-    struct sigaction action = {.sa_handler = mlx5sim_switch_on_signal};
-    sigset_t mask, old;
+    sigset_t mask;
 
     if (mlx5sim_switch_start() != 0) {
         fprintf(stderr, "mlx5sim-switch: no memory for %u ports\n",
@@ -165,16 +147,10 @@ static int mlx5sim_switch_serve(int listen_fd)
         return 1;
     }
 
-    /* they come while it waits */
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGTERM);
-    sigaddset(&mask, SIGINT);
-    sigprocmask(SIG_BLOCK, &mask, &old);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
+    sep_service_signals(&mask);
     signal(SIGPIPE, SIG_IGN);
-    mlx5sim_switch_hurry();
-    mlx5sim_switch_run(listen_fd, &old);
+    sep_service_hurry();
+    mlx5sim_switch_run(listen_fd, &mask);
     mlx5sim_switch_print(stderr);
     return 0;
 }
