@@ -4,6 +4,7 @@
 import unittest
 
 import nodes
+from mainjob import jobs
 from test_jobs import Row
 from test_verbs import IPV4, PORT
 
@@ -12,6 +13,10 @@ WRITES = ("ib_write_bw", "-F", "-s", "4096", "-x", IPV4, "--run_infinitely")
 NO_WIRE = "no mlx5sim-wire runs here"
 # The device's library is not for this program
 PLAIN = ("env", "-u", "LD_PRELOAD")
+# Starts a server of the wire whenever it has been killed
+KEEP_WIRE = r"""
+until rm -f $1; env -u LD_PRELOAD $2 --pid-file $1; do :; done
+"""
 
 
 class Faults(nodes.Test):
@@ -141,19 +146,85 @@ class Servers(Faults):
         self.start_wire(2)
         self.good_pair()
 
-    def test_killed_server_ends_a_connection_of_the_other_node(self):
+    def killed_server(self, node):
+        """The client of a connection gets an error."""
         server, pid = self.cluster.listen(1, PORT, *WRITES)
         client = self.cluster.start(2, *WRITES, "node1")
-        before = self.cluster.counters(2)["wqes"]
-        self.cluster.until(lambda: self.cluster.counters(2)["wqes"] >=
-                           before + 1000, client)
-        self.wire_ended(1)
+        self.progress(client, 1000)
+        self.wire_ended(node)
         result = client.wait(nodes.PATIENCE)
         self.assertFalse(result.timed_out)
         self.assertRegex(result.stdout + result.stderr, r"[sS]tatus 12\b")
         self.cluster.run(1, "kill", "-KILL", str(pid))  # if it has not ended
         server.wait(nodes.PATIENCE)
-        self.start_wire(1)
+        self.start_wire(node)
+        self.good_pair()
+
+    def progress(self, running, count, name="wqes", node=2):
+        """Until the device has counted so many more"""
+        before = self.cluster.counters(node)[name]
+        self.cluster.until(lambda: self.cluster.counters(node)[name] >=
+                           before + count, running)
+
+    def test_killed_server_ends_a_connection_of_the_other_node(self):
+        self.killed_server(1)
+
+    def test_killed_server_ends_a_connection_of_its_node(self):
+        self.killed_server(2)
+
+    def keep_wire(self, node):
+        """Have a server of the wire in a node whenever one was killed."""
+        self.wire_ended(node)
+        self.cluster.run(node, "rm", "-f", nodes.WIRE_PID)
+        keeper = self.cluster.start(
+            node, "sh", "-c", KEEP_WIRE, "sh", nodes.WIRE_PID,
+            nodes.program("mlx5sim-wire"))
+        self.cluster.until(lambda: self.cluster.wire_pid(node), keeper)
+        return keeper
+
+    def end_keeper(self, node, keeper):
+        """The cluster's end does so with its successor."""
+        self.kill(node, "TERM", self.cluster.wire_pid(node))
+        self.good(keeper.wait(nodes.PATIENCE))
+        self.start_wire(node)
+
+    def replace_wire(self, node, keeper):
+        """Kill a server, and wait for the next one."""
+        pid = self.cluster.wire_pid(node)
+        self.kill(node, "KILL", pid)
+        self.cluster.until(lambda: self.cluster.wire_pid(node) not in (0, pid),
+                           keeper)
+
+    def test_job_goes_on_with_other_servers(self):
+        keepers = {node: self.keep_wire(node) for node in (1, 2)}
+        row = Row("mpich", "p2p", 2)
+        # Retries for as long as a server may take to start
+        job = self.cluster.start(1, *row.argv()[:-1], environment=(
+            "UCX_SEP_TIMEOUT=1s", "UCX_RC_TIMEOUT=1s"))
+        for node in (1, 2, 1, 2):
+            self.progress(job, 500000, "bytes", node)
+            self.replace_wire(node, keepers[node])
+        result = job.wait(nodes.PATIENCE)
+        for node in (1, 2):
+            self.end_keeper(node, keepers[node])
+        status, text, _ = jobs.judge(jobs.Job("mpich", "p2p", 2), result)
+        self.assertEqual(status, "pass", f"{text}\n{result.stdout}\n"
+                         f"{result.stderr}")
+        self.good_pair()
+
+    def test_datagrams_go_to_another_server(self):
+        keeper = self.keep_wire(2)
+        argv = ("ib_send_bw", "-F", "-c", "UD", "-s", "512", "-x", IPV4,
+                "--run_infinitely")
+        server, pid = self.cluster.listen(1, PORT, *argv)
+        client = self.cluster.start(2, *argv, "node1")
+        self.progress(client, 1000, "cqes", 1)
+        self.replace_wire(2, keeper)
+        self.progress(client, 1000, "cqes", 1)
+        client.finish()
+        self.cluster.run(1, "kill", "-KILL", str(pid))
+        server.wait(nodes.PATIENCE)
+        self.end_keeper(2, keeper)
         self.good_pair()
 
     def test_roce_v1_is_refused(self):

@@ -13,6 +13,18 @@
 #define MLX5SIM_PSN_MASK 0xffffffu
 
 
+/** A message of which a responder has taken packets; all 0 between messages. */
+typedef struct mlx5sim_roce_message {
+    uint8_t  is_open;    /* more packets are to come */
+    uint8_t  is_write;   /* RDMA write, else a send */
+    uint32_t offset;     /* bytes so far */
+    uint64_t raddr;      /* RETH of the first packet of a write, as what
+                            follows */
+    uint32_t rkey;
+    uint32_t dma_length;
+} mlx5sim_roce_message_t;
+
+
 /** How many packets @a psn is ahead of @a other, 0 to 2^24 - 1; from 2^23 on it
  *  is behind. */
 static inline uint32_t mlx5sim_psn_ahead(uint32_t psn, uint32_t other)

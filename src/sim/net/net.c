@@ -67,20 +67,26 @@ static int mlx5sim_net_open_rung(void)
     return (fd < 0) ? -1 : mlx5sim_net_keep(&mlx5sim_net_rung_fd, fd);
 }
 
-static int mlx5sim_net_open_socket(void)
+static int mlx5sim_net_connect_socket(int fd)
 {
-    int fd                  = atomic_load(&mlx5sim_net_socket_fd);
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    struct timeval patience = {0, MLX5SIM_NET_PATIENCE_US};
-
-    if (fd != 0) {
-        return fd;
-    }
 
     if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s",
                  mlx5sim_instance_dir(), MLX5SIM_NET_SOCKET) >=
         (int)sizeof(addr.sun_path)) {
         return -1;
+    }
+
+    return connect(fd, (struct sockaddr*)&addr, sizeof(addr));
+}
+
+static int mlx5sim_net_open_socket(void)
+{
+    int fd                  = atomic_load(&mlx5sim_net_socket_fd);
+    struct timeval patience = {0, MLX5SIM_NET_PATIENCE_US};
+
+    if (fd != 0) {
+        return fd;
     }
 
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -89,7 +95,7 @@ static int mlx5sim_net_open_socket(void)
     }
 
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if (connect(fd, (struct sockaddr*)&addr, sizeof(addr)) != 0) {
+    if (mlx5sim_net_connect_socket(fd) != 0) {
         close(fd);
         return -1;
     }
@@ -97,10 +103,27 @@ static int mlx5sim_net_open_socket(void)
     return mlx5sim_net_keep(&mlx5sim_net_socket_fd, fd);
 }
 
+/* Hand a datagram over. If mlx5sim-wire was killed, there may be another one by
+ * now. */
+static void mlx5sim_net_send(int fd, const uint8_t *frame, unsigned length)
+{
+    if ((send(fd, frame, length, MSG_NOSIGNAL) < 0) &&
+        ((errno == ECONNREFUSED) || (errno == ENOTCONN)) &&
+        (mlx5sim_net_connect_socket(fd) == 0)) {
+        (void)!send(fd, frame, length, MSG_NOSIGNAL);
+    }
+}
+
+int mlx5sim_net_has_server(void)
+{
+    uint32_t tag               = atomic_load(&mlx5sim_store->wire_tag);
+    const mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(tag);
+
+    return (proc != NULL) && !mlx5sim_proc_is_gone(proc);
+}
+
 int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_proc_t *proc;
-
     qp->is_remote = qp->qp.has_grh && mlx5sim_net_is_remote(qp->qp.dgid);
     if (!qp->is_remote) {
         return 0;
@@ -120,9 +143,7 @@ int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp)
         return -EPROTONOSUPPORT;
     }
 
-    proc = mlx5sim_proc_by_tag(atomic_load(&mlx5sim_store->wire_tag));
-    if ((proc == NULL) || mlx5sim_proc_is_gone(proc) ||
-        (mlx5sim_net_open_rung() < 0)) {
+    if (!mlx5sim_net_has_server() || (mlx5sim_net_open_rung() < 0)) {
         fprintf(stderr, "mlx5sim: QP 0x%x: the peer is on another node, and no "
                 "mlx5sim-wire runs here; start it with MLX5SIM_DIR=%s\n",
                 qp->qp.qpn, mlx5sim_instance_dir());
@@ -180,6 +201,6 @@ void mlx5sim_net_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     if (fd >= 0) {
         length = mlx5sim_roce_encode_net(&path, &packet, payload, wqe->length,
                                         frame);
-        (void)!send(fd, frame, length, MSG_NOSIGNAL);
+        mlx5sim_net_send(fd, frame, length);
     }
 }

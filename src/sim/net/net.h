@@ -28,6 +28,9 @@ int mlx5sim_net_is_remote(const uint8_t dgid[16]);
  */
 int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp);
 
+/** Whether mlx5sim-wire runs. */
+int mlx5sim_net_has_server(void);
+
 /** Have mlx5sim-wire look at @a qp. */
 void mlx5sim_net_ring(mlx5sim_qp_obj_t *qp);
 

@@ -4,6 +4,7 @@
 #define MLX5SIM_OBJ_H_
 
 #include <sim/engine/engine.h>
+#include <sim/engine/packet.h>
 #include <sim/engine/zip.h>
 #include <sim/objs/lock.h>
 
@@ -208,7 +209,7 @@ typedef struct mlx5sim_claim {
     uint32_t held;        /* of a message whose first packets have landed, and
                              the last one has not: stays claimed */
     uint32_t index;       /* SRQ WQE number, or RQ counter */
-    uint32_t pushing;     /* CQE goes to slot cq_pi of the receive CQ */
+    uint32_t pushing;     /* CQE goes to slot cq_pi of the CQ */
     uint32_t cq_pi;
 } mlx5sim_claim_t;
 
@@ -318,6 +319,13 @@ typedef struct mlx5sim_qp_obj {
     uint32_t         is_remote;   /* RC: its peer is on another node, so that
                                      mlx5sim-wire executes what it sends */
     _Atomic uint32_t is_told;     /* mlx5sim-wire is about to look at it */
+    /* What a further mlx5sim-wire goes on with, if one was killed: packets are
+     * counted from the first one that the QP sent since it left RESET */
+    uint64_t         wire_una;    /* first packet of the WQE at sq_head */
+    uint64_t         wire_sent;   /* one after the last that ever was sent */
+    uint64_t         wire_next_una; /* wire_una and sq_head behind that WQE, */
+    uint16_t         wire_next_head; /* if wire_claim is active: */
+    mlx5sim_claim_t  wire_claim;  /* its completion is being written */
     /* under rq_lock */
     uint32_t         rq_head;     /* 16 bits are compared */
     uint64_t         received;
@@ -331,6 +339,8 @@ typedef struct mlx5sim_qp_obj {
     uint32_t         last_wqe_event; /* raised since the QP left RESET */
     uint32_t         in_message;  /* first packets of one have landed */
     uint32_t         nak_sent;    /* told that a packet is missing */
+    mlx5sim_roce_message_t message; /* from another node, that is under way */
+    uint32_t         message_psn; /* of the packet behind what it has */
     uint64_t         accepted;    /* packets since the QP left RESET */
     uint32_t         num_saved;   /* ever */
     mlx5sim_saved_t  saved[MLX5SIM_MAX_RD_ATOMIC];

@@ -85,6 +85,14 @@ static void mlx5sim_cq_advance(mlx5sim_cq_t *cq, uint32_t count)
     cq->held = 0;
 }
 
+/* The completion in slot @a pi was not written */
+static void mlx5sim_cq_unclaim(mlx5sim_claim_t *claim, uint32_t pi)
+{
+    if (claim->cq_pi == pi) {
+        claim->pushing = 0;
+    }
+}
+
 void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
 {
     mlx5sim_qp_obj_t *qp;
@@ -106,9 +114,8 @@ void mlx5sim_cq_lock(mlx5sim_cq_t *cq)
 
     if (cq->pusher != 0) {
         qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, cq->pusher - 1);
-        if (qp->claim.cq_pi == cq->pi + held) {
-            qp->claim.pushing = 0;
-        }
+        mlx5sim_cq_unclaim(&qp->claim, cq->pi + held);
+        mlx5sim_cq_unclaim(&qp->wire_claim, cq->pi + held);
         cq->pusher = 0;
     }
 
@@ -319,7 +326,7 @@ static int mlx5sim_cq_hold(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe)
            mlx5sim_zip_put(&cq->zip, held, cqe) && mlx5sim_batch_join(cq);
 }
 
-/* Note which receive the completion in slot @a pi is of, in this order: see
+/* Note which claim the completion in slot @a pi is of, in this order: see
  * mlx5sim_cq_lock() */
 static void
 mlx5sim_cq_claim(mlx5sim_cq_t *cq, mlx5sim_claim_t *claim, uint32_t pi)

@@ -14,7 +14,8 @@ void mlx5sim_cq_lock(mlx5sim_cq_t *cq);
 
 /** Put a completion into @a cq, which may belong to any process. If the CQ asks
  *  for compression, it may be held back until mlx5sim_cq_settle().
- *  @param claim  Receive WQE it completes, NULL for send completions.
+ *  @param claim  Receive WQE it completes, or wire_claim; NULL for other send
+ *                completions.
  *  @return 0, or -1 if the CQ is full or its process is gone. */
 int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
                     mlx5sim_claim_t *claim);

@@ -15,6 +15,13 @@ void mlx5sim_flights_begin(mlx5sim_flights_t *flights, uint16_t fetched,
     mlx5sim_flights_clear(flights, fetched);
 }
 
+void mlx5sim_flights_resume(mlx5sim_flights_t *flights, uint64_t una,
+                            uint64_t end)
+{
+    flights->una     = flights->snd = flights->end = una;
+    flights->max_snd = end;
+}
+
 void mlx5sim_flights_clear(mlx5sim_flights_t *flights, uint16_t fetched)
 {
     flights->head        = flights->tail = flights->cur = flights->stop = 0;

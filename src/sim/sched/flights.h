@@ -98,11 +98,25 @@ mlx5sim_flights_ahead(const mlx5sim_flights_t *flights, uint32_t sq_psn,
     return mlx5sim_psn_ahead(psn, mlx5sim_psn_add(sq_psn, flights->una));
 }
 
+/** Whether a packet was sent. @param psn  Its number, not before una. */
+static inline int
+mlx5sim_flights_has_sent(const mlx5sim_flights_t *flights, uint64_t psn)
+{
+    return (psn < flights->max_snd) && (psn < flights->end);
+}
+
 /** The QP begins anew.
  *  @param fetched  Block of the send queue to begin with.
  *  @param chunk    Packets that a read request asks for at most. */
 void mlx5sim_flights_begin(mlx5sim_flights_t *flights, uint16_t fetched,
                            uint32_t chunk);
+
+/** Go on with what another requester has begun, which is no more. What it had
+ *  sent is sent again, and acknowledgements of it are heard.
+ *  @param una  First packet of the work request to begin with.
+ *  @param end  One after the last packet that was ever sent. */
+void mlx5sim_flights_resume(mlx5sim_flights_t *flights, uint64_t una,
+                            uint64_t end);
 
 /** Forget what is under way; go on with block @a fetched and the PSN after all
  *  that there were. */

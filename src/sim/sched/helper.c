@@ -156,6 +156,7 @@ static uint64_t mlx5sim_helper_run_qp(mlx5sim_helper_qp_t *own, uint64_t round,
 
     if ((own->pipe == NULL) || qp->is_remote) {
         mlx5sim_sq_run(qp);
+        mlx5sim_sq_look_after(qp);
     } else {
         own->state = mlx5sim_pipe_run(own->pipe, qp, is_kicked, round, due_p);
     }

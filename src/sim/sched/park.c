@@ -156,6 +156,16 @@ void mlx5sim_park_watch(mlx5sim_qp_obj_t *qp)
     }
 }
 
+void mlx5sim_park_server(mlx5sim_qp_obj_t *qp)
+{
+    uint64_t none = 0;
+
+    if (atomic_compare_exchange_strong(&qp->retry_at, &none, mlx5sim_now_ns() +
+                                                     MLX5SIM_WATCH_MAX_NS)) {
+        mlx5sim_proc_kick(mlx5sim_proc_self());
+    }
+}
+
 int mlx5sim_park_flush(mlx5sim_qp_obj_t *qp)
 {
     uint64_t now = mlx5sim_now_ns();

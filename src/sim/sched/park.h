@@ -35,6 +35,9 @@ int mlx5sim_park_retry(mlx5sim_qp_obj_t *qp);
  *  MLX5SIM_GONE_AFTER. @return Whether to wait. */
 int mlx5sim_park_gone(mlx5sim_qp_obj_t *qp);
 
+/** What was posted waits for mlx5sim-wire: look whether that lives, later. */
+void mlx5sim_park_server(mlx5sim_qp_obj_t *qp);
+
 /** The QP is in error and still has receives of its SRQ: flushing these takes a
  *  while. @return Whether to wait. */
 int mlx5sim_park_flush(mlx5sim_qp_obj_t *qp);

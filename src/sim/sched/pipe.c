@@ -90,7 +90,7 @@ static void mlx5sim_pipe_flush(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         (void)mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
                                  qp->sq_head, &wqe);
         mlx5sim_cqe_flush(&qp->qp, 0, qp->sq_head, wqe.opcode, &cqe);
-        mlx5sim_sq_complete(qp, &cqe);
+        mlx5sim_sq_complete(qp, &cqe, NULL);
         if (wqe.num_bb > (uint16_t)(pi - qp->sq_head)) {
             wqe.num_bb = pi - qp->sq_head;
         }
@@ -133,7 +133,7 @@ static int mlx5sim_pipe_complete(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     qp->sq_head += flight->num_bb;
     if (plan.has_req_cqe) {
         atomic_store(&qp->reported, qp->sq_head);
-        mlx5sim_sq_complete(qp, &plan.req_cqe);
+        mlx5sim_sq_complete(qp, &plan.req_cqe, NULL);
     }
     return plan.has_req_cqe;
 }

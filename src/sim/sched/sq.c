@@ -17,11 +17,12 @@
 #include <endian.h>
 
 
-void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe)
+void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
+                         mlx5sim_claim_t *claim)
 {
     mlx5sim_batch_settle_others();
     if (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq), cqe,
-                        NULL) != 0) {
+                        claim) != 0) {
         /* nobody can be notified any more: IBTA moves the QP to error */
         qp->qp.state = MLX5SIM_QPS_ERR;
     }
@@ -42,7 +43,7 @@ static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_plan_t *plan)
                                                          MLX5SIM_QPS_SQE;
     }
     if (plan->has_req_cqe) {
-        mlx5sim_sq_complete(qp, &plan->req_cqe);
+        mlx5sim_sq_complete(qp, &plan->req_cqe, NULL);
     }
 }
 
@@ -157,7 +158,7 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 
         if (qp->qp.state != MLX5SIM_QPS_RTS) {
             mlx5sim_cqe_flush(&qp->qp, 0, qp->sq_head, wqe.opcode, &cqe);
-            mlx5sim_sq_complete(qp, &cqe);
+            mlx5sim_sq_complete(qp, &cqe, NULL);
         } else if (((chk == MLX5SIM_CHK_OK) ||
                     !mlx5sim_sq_rejected(qp, chk, &wqe, pi)) &&
                    !mlx5sim_sq_execute(qp, &wqe)) {
@@ -203,6 +204,41 @@ static void mlx5sim_sq_hand_over(mlx5sim_qp_obj_t *qp)
 
     atomic_store(&qp->rung, pi);
     mlx5sim_net_ring(qp);
+    mlx5sim_park_server(qp);
+}
+
+/* Give up if mlx5sim-wire has been missing for too long */
+static void mlx5sim_sq_watch_server(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_plan_t plan;
+    mlx5sim_wqe_t wqe;
+
+    atomic_store(&qp->retry_at, 0); /* what is rung from now on sets it again */
+    if ((uint16_t)atomic_load(&qp->rung) == qp->sq_head) {
+        qp->retry_since = 0;
+    } else if (mlx5sim_net_has_server()) {
+        qp->retry_since = 0;
+        mlx5sim_park_server(qp);
+    } else if (!mlx5sim_park_retry(qp)) {
+        (void)mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
+                                 qp->sq_head, &wqe);
+        mlx5sim_plan_retry_exceeded(&qp->qp, &wqe, 0, &plan);
+        mlx5sim_sq_finish(qp, &plan);
+        qp->sq_head += wqe.num_bb;
+        mlx5sim_sq_run_locked(qp);
+    }
+}
+
+void mlx5sim_sq_look_after(mlx5sim_qp_obj_t *qp)
+{
+    (void)mlx5sim_lock(&qp->sq_lock);
+    if (qp->o.ready && !mlx5sim_qp_is_dead(qp) && qp->is_remote &&
+        (qp->qp.state == MLX5SIM_QPS_RTS)) {
+        mlx5sim_batch_open();
+        mlx5sim_sq_watch_server(qp);
+        mlx5sim_batch_close();
+    }
+    mlx5sim_unlock(&qp->sq_lock);
 }
 
 void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp)

@@ -17,12 +17,19 @@
  *  later. */
 void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp);
 
+/** If @a qp, of this process, has a peer on another node: let what is posted
+ *  fail if mlx5sim-wire has been missing for as long as an answer is waited
+ *  for. */
+void mlx5sim_sq_look_after(mlx5sim_qp_obj_t *qp);
+
 /** Move @a qp (of this process) to the error state and flush both queues, now
  *  or later. Takes sq_lock and rq_lock. */
 void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp);
 
-/** Write a completion to the send CQ; sq_lock is held. */
-void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe);
+/** Write a completion to the send CQ; sq_lock is held.
+ *  @param claim  wire_claim, or NULL. */
+void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
+                         mlx5sim_claim_t *claim);
 
 /** Flush the receives of a QP in error; sq_lock is held. */
 void mlx5sim_sq_flush_recvs(mlx5sim_qp_obj_t *qp);

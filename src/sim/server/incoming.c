@@ -48,7 +48,6 @@ typedef struct mlx5sim_incoming {
     uint32_t                gen;      /* of its slot */
     uint32_t                resets;   /* of the QP, when this began */
     uint32_t                msn;      /* messages taken */
-    mlx5sim_roce_message_t  message;  /* the one that is under way */
     mlx5sim_roce_path_t     path;     /* of replies */
     unsigned                first;    /* of the replies */
     unsigned                num;
@@ -83,7 +82,6 @@ static mlx5sim_incoming_t *mlx5sim_incoming_get(const mlx5sim_qp_obj_t *qp)
         incoming->resets = qp->resets;
         incoming->msn    = 0;
         incoming->num    = 0;
-        memset(&incoming->message, 0, sizeof(incoming->message));
     }
 
     return incoming;
@@ -395,7 +393,7 @@ static void mlx5sim_incoming_connected(mlx5sim_qp_obj_t *qp,
 {
     mlx5sim_incoming_t *incoming = mlx5sim_incoming_get(qp);
     int is_expected              = packet->psn == qp->qp.epsn;
-    mlx5sim_roce_message_t none  = {0};
+    mlx5sim_roce_message_t message = {0};
     mlx5sim_landed_t landed      = {0};
     mlx5sim_packet_t piece       = {0};
     mlx5sim_roce_place_t place;
@@ -407,19 +405,24 @@ static void mlx5sim_incoming_connected(mlx5sim_qp_obj_t *qp,
         return;
     }
 
+    /* not if a server was killed between the packet and its message */
+    if (is_expected && (qp->message_psn == qp->qp.epsn)) {
+        message = qp->message;
+    }
+
     incoming->path = *path;
     mlx5sim_roce_return(&incoming->path);
     incoming->path.sport = mlx5sim_roce_sport(0, qp->qp.qpn, qp->qp.dest_qpn);
     req                  = mlx5sim_incoming_requester(qp, packet->pkey);
     if (!mlx5sim_incoming_decode(qp, packet, is_expected, payload, length,
-                                 is_expected ? &incoming->message : &none,
-                                 &wqe, &piece, &place)) {
+                                 &message, &wqe, &piece, &place)) {
         return;
     }
 
     landing = mlx5sim_packet_land(req, &wqe, &piece, &landed);
     if (is_expected && (packet->psn != qp->qp.epsn)) {
-        incoming->message = place.next; /* it was taken */
+        qp->message     = place.next; /* it was taken */
+        qp->message_psn = qp->qp.epsn;
     }
 
     mlx5sim_incoming_landed(incoming, packet, &piece, is_expected, landing,

@@ -11,6 +11,7 @@
 #include <sim/objs/pcie.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
+#include <sim/queue/cq.h>
 #include <sim/sched/flights.h>
 #include <sim/sched/park.h>
 #include <sim/sched/sq.h>
@@ -44,6 +45,7 @@ static void mlx5sim_requester_begin(mlx5sim_requester_t *requester,
     requester->pause  = 0;
     mlx5sim_flights_begin(&requester->flights, qp->sq_head,
                           MLX5SIM_REQUESTER_CHUNK);
+    mlx5sim_flights_resume(&requester->flights, qp->wire_una, qp->wire_sent);
 }
 
 static mlx5sim_requester_t *mlx5sim_requester_get(const mlx5sim_qp_obj_t *qp)
@@ -82,6 +84,30 @@ static mlx5sim_requester_t *mlx5sim_requester_get(const mlx5sim_qp_obj_t *qp)
     return requester;
 }
 
+/* The oldest work request is complete */
+static void mlx5sim_requester_done(mlx5sim_qp_obj_t *qp)
+{
+    qp->sq_head           = qp->wire_next_head;
+    qp->wire_una          = qp->wire_next_una;
+    atomic_thread_fence(memory_order_release);
+    qp->wire_claim.active = 0;
+}
+
+/* Another mlx5sim-wire was killed while it wrote a completion, or before it had
+ * noted that it has */
+static void mlx5sim_requester_repair(mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_cq_t *cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq);
+
+    mlx5sim_cq_lock(cq);
+    mlx5sim_unlock(&cq->lock);
+    if (qp->wire_claim.pushing) {
+        mlx5sim_requester_done(qp);
+    } else {
+        qp->wire_claim.active = 0;
+    }
+}
+
 /* The queue pair of an answer or of a doorbell, locked, if packets of it may be
  * under way. */
 static mlx5sim_qp_obj_t *mlx5sim_requester_lock(uint32_t qpn)
@@ -93,6 +119,9 @@ static mlx5sim_qp_obj_t *mlx5sim_requester_lock(uint32_t qpn)
     }
 
     (void)mlx5sim_lock(&qp->sq_lock);
+    if (qp->wire_claim.active) {
+        mlx5sim_requester_repair(qp);
+    }
     if (qp->o.ready && (qp->qp.qpn == qpn) && qp->is_remote &&
         (mlx5sim_proc_by_tag(atomic_load(&qp->o.owner)) != NULL) &&
         !mlx5sim_qp_is_dead(qp)) {
@@ -274,6 +303,7 @@ mlx5sim_requester_send(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp)
     }
 
     mlx5sim_flights_sent(flights, &qp->qp, packets);
+    qp->wire_sent = flights->max_snd; /* before it is */
     if (flights->una + packets == flights->snd) {
         mlx5sim_flights_set_timer(flights, &qp->qp, mlx5sim_now_ns());
     }
@@ -304,10 +334,15 @@ static int mlx5sim_requester_complete(mlx5sim_requester_t *requester,
                                       memory_order_relaxed);
         }
     }
-    qp->sq_head += flight->num_bb;
+    qp->wire_next_head     = qp->sq_head + flight->num_bb;
+    qp->wire_next_una      = mlx5sim_flight_end(flight);
+    qp->wire_claim.pushing = !plan.has_req_cqe;
+    atomic_thread_fence(memory_order_release);
+    qp->wire_claim.active  = 1;
     if (plan.has_req_cqe) {
-        mlx5sim_sq_complete(qp, &plan.req_cqe);
+        mlx5sim_sq_complete(qp, &plan.req_cqe, &qp->wire_claim);
     }
+    mlx5sim_requester_done(qp);
     return qp->qp.state == MLX5SIM_QPS_RTS;
 }
 
@@ -368,6 +403,20 @@ void mlx5sim_requester_wake(uint32_t qpn)
             requester->at = 0;
         }
         mlx5sim_unlock(&qp->sq_lock);
+    }
+}
+
+void mlx5sim_requester_resume(void)
+{
+    uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_QP].high);
+    const mlx5sim_qp_obj_t *qp;
+    uint32_t index;
+
+    for (index = 0; index < high; ++index) {
+        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, index);
+        if (qp->o.has_locks && qp->is_remote) {
+            mlx5sim_requester_wake(mlx5sim_qp_num(qp));
+        }
     }
 }
 
@@ -547,7 +596,7 @@ static void mlx5sim_requester_hear_locked(mlx5sim_requester_t *requester,
 
     /* one that was acknowledged already, or never sent (IBTA "ghost
      * acknowledge") */
-    if (psn >= flights->max_snd) {
+    if (!mlx5sim_flights_has_sent(flights, psn)) {
         return;
     }
 

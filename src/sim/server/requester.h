@@ -31,6 +31,9 @@ enum {
 /** Look at the queue pair: it was rung. */
 void mlx5sim_requester_wake(uint32_t qpn);
 
+/** Look at all queue pairs: another mlx5sim-wire may have been killed. */
+void mlx5sim_requester_resume(void);
+
 /** Hear an answer that came for a queue pair.
  *  @param payload  @a length bytes, of a read. */
 void mlx5sim_requester_hear(const mlx5sim_roce_path_t *path,

@@ -285,6 +285,10 @@ static int mlx5sim_wire_serve(const char *pid_file, const sigset_t *mask)
         return -1;
     }
 
+    /* what another one had not read, and more */
+    while (mlx5sim_wire_take_rung(rung_fd)) {
+    }
+    mlx5sim_requester_resume();
     mlx5sim_wire_run(rung_fd, socket_fd, mask);
     atomic_store(&mlx5sim_store->wire_tag, 0);
     if (pid_file != NULL) {

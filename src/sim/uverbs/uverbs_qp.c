@@ -414,6 +414,10 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->flush_at       = 0;
     qp->qp.dest_qpn    = 0;
     qp->is_remote      = 0;
+    qp->wire_una       = 0;
+    qp->wire_sent      = 0;
+    qp->wire_claim.active = 0;
+    memset(&qp->message, 0, sizeof(qp->message));
     memset(qp->saved, 0, sizeof(qp->saved));
     ++qp->resets;
 }

@@ -5,6 +5,7 @@
 
 #include <sim/engine/engine.h>
 #include <sim/engine/grh.h>
+#include <sim/engine/packet.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -131,18 +132,6 @@ typedef enum {
     MLX5SIM_ROCE_OPCODE,     /* unknown */
     MLX5SIM_ROCE_BAD_PAD     /* more than there is payload */
 } mlx5sim_roce_verdict_t;
-
-
-/** A message of which a responder has taken packets; all 0 between messages. */
-typedef struct mlx5sim_roce_message {
-    uint8_t  is_open;    /* more packets are to come */
-    uint8_t  is_write;   /* RDMA write, else a send */
-    uint32_t offset;     /* bytes so far */
-    uint64_t raddr;      /* RETH of the first packet of a write, as what
-                            follows */
-    uint32_t rkey;
-    uint32_t dma_length;
-} mlx5sim_roce_message_t;
 
 
 /** Where a packet is in its message. */

@@ -153,6 +153,16 @@ public:
         return true;
     }
 
+    void resume()
+    {
+        una = next = (complete < requests.size()) ? requests[complete].first :
+                                                    owners.size();
+        failing    = SIZE_MAX;
+        missed     = SIZE_MAX;
+        tries      = 0;
+        pauses     = 0;
+    }
+
     void retry()
     {
         if (tries >= m_qp.retry_cnt) {
@@ -226,6 +236,7 @@ public:
         m_loss             = pick(80);
         m_rnr              = (pick(2) == 0) ? 0 : pick(100);
         m_refuse           = (pick(4) == 0) ? 1 : 0;
+        m_kill             = (pick(2) == 0) ? 5 : 0;
         mlx5sim_flights_begin(m_flights.get(), 0, CHUNK);
     }
 
@@ -237,7 +248,7 @@ public:
         }
 
         /* from now on the network does what it should, and all completes */
-        m_loss = m_rnr = m_refuse = 0;
+        m_loss = m_rnr = m_refuse = m_kill = 0;
         m_qp.timeout = 3;
         set_timer();
         for (unsigned i = 0; (i < 100000) && !is_done(); ++i) {
@@ -286,6 +297,10 @@ private:
 
     void step(unsigned what)
     {
+        if (happens(m_kill)) {
+            resume();
+        }
+
         switch (what) {
         case 0:
             post();
@@ -332,8 +347,29 @@ private:
 
         if (mlx5sim_flights_have_room(m_flights.get())) {
             mlx5sim_flights_add(m_flights.get(), &m_qp, &wqe, syndrome);
+            m_posted.push_back({wqe, syndrome});
             m_model.add((is_nop || (syndrome != 0)) ? 0 : packets, is_request,
                         fence, syndrome);
+        }
+    }
+
+    /* Another requester goes on: it knows what is complete, and what was sent
+     * at most */
+    void resume()
+    {
+        mlx5sim_flights_t *flights = m_flights.get();
+
+        m_begin = m_model.complete;
+        m_timer = 0;
+        m_model.resume();
+        mlx5sim_flights_begin(flights, 0, CHUNK);
+        mlx5sim_flights_resume(flights, m_model.una, m_model.seen);
+        for (size_t i = m_begin; i < m_posted.size(); ++i) {
+            mlx5sim_flights_add(flights, &m_qp, &m_posted[i].first,
+                                m_posted[i].second);
+            if (m_posted[i].second != 0) {
+                m_model.fail(i, m_posted[i].second);
+            }
         }
     }
 
@@ -477,7 +513,7 @@ private:
         uint64_t una   = m_flights->una;
         size_t number  = una + mlx5sim_flights_ahead(m_flights.get(), m_sq_psn,
                                                      came.psn);
-        if (number >= m_flights->max_snd) {
+        if (!mlx5sim_flights_has_sent(m_flights.get(), number)) {
             return;
         }
 
@@ -558,13 +594,13 @@ private:
         ASSERT_EQ(m_model.seen, flights->max_snd);
         ASSERT_EQ(m_model.owners.size(), flights->end);
         ASSERT_EQ(m_timer, flights->timer);
-        ASSERT_EQ(m_model.complete, flights->head);
-        ASSERT_EQ(m_model.requests.size(), flights->tail);
-        ASSERT_EQ(m_model.oldest(), mlx5sim_flights_oldest(flights));
+        ASSERT_EQ(m_model.complete, m_begin + flights->head);
+        ASSERT_EQ(m_model.requests.size(), m_begin + flights->tail);
+        ASSERT_EQ(m_model.oldest(), m_begin + mlx5sim_flights_oldest(flights));
         ASSERT_EQ(m_model.depth(), mlx5sim_flights_depth(flights));
         ASSERT_EQ(m_model.failing != SIZE_MAX, !!flights->has_stop);
         if (flights->has_stop) {
-            ASSERT_EQ(m_model.failing, flights->stop);
+            ASSERT_EQ(m_model.failing, m_begin + flights->stop);
         } else {
             ASSERT_EQ(m_model.can_send(),
                       !!mlx5sim_flights_can_send(flights, &m_qp));
@@ -579,8 +615,11 @@ private:
     unsigned                           m_loss;     /* of 1000, as the next */
     unsigned                           m_rnr;
     unsigned                           m_refuse;
+    unsigned                           m_kill;
+    std::vector<std::pair<mlx5sim_wqe_t, unsigned>> m_posted;
     std::vector<packet>                m_packets;  /* under way */
     std::vector<answer>                m_answers;
+    size_t                             m_begin    = 0; /* of flights */
     size_t                             m_taken    = 0; /* by the responder */
     bool                               m_has_told = false;
     bool                               m_is_error = false;
@@ -733,6 +772,18 @@ TEST_F(test_flights, a_queue_pair_that_begins_anew_has_sent_nothing)
     EXPECT_EQ(0u, m_flights.end);
     EXPECT_EQ(9u, m_flights.fetched);
     EXPECT_EQ(m_flights.head, m_flights.tail);
+}
+
+TEST_F(test_flights, another_requester_hears_of_what_was_sent_before)
+{
+    mlx5sim_flights_resume(&m_flights, 5, 8);
+    EXPECT_FALSE(mlx5sim_flights_has_sent(&m_flights, 6));
+    add(MLX5SIM_OPCODE_SEND, 4);
+    EXPECT_TRUE(mlx5sim_flights_has_sent(&m_flights, 7));
+    EXPECT_FALSE(mlx5sim_flights_has_sent(&m_flights, 8));
+    EXPECT_TRUE(mlx5sim_flights_hear(&m_flights, 8));
+    mlx5sim_flights_skip(&m_flights);
+    EXPECT_EQ(1u, send());
 }
 
 TEST_F(test_flights, an_error_forgets_work_requests_and_not_psns)
