@@ -129,13 +129,6 @@ int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp)
         return 0;
     }
 
-    if (qp->qp.type != MLX5SIM_QPT_RC) {
-        qp->is_remote = 0;
-        fprintf(stderr, "mlx5sim: QP 0x%x: the peer is on another node, to "
-                "which there are no UC queue pairs; use RC\n", qp->qp.qpn);
-        return -EOPNOTSUPP;
-    }
-
     if (!mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(), qp->sgid_index)) {
         fprintf(stderr, "mlx5sim: QP 0x%x: the peer is on another node, which "
                 "is reached by RoCE v2 only; GID %u is of RoCE v1, take the "

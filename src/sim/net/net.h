@@ -23,8 +23,8 @@ int mlx5sim_net_is_remote(const uint8_t dgid[16]);
  * Note whether the peer of @a qp is on another node. Locks of the QP are held.
  *
  * @return 0, or -errno after the reason was written to standard error:
- *         -EPROTONOSUPPORT with a GID of RoCE v1, -EOPNOTSUPP of a UC queue
- *         pair, -ENETUNREACH without mlx5sim-wire.
+ *         -EPROTONOSUPPORT with a GID of RoCE v1, -ENETUNREACH without
+ *         mlx5sim-wire.
  */
 int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp);
 

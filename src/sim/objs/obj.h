@@ -316,8 +316,8 @@ typedef struct mlx5sim_qp_obj {
     _Atomic uint32_t reported;    /* deferred: block after the last WQE that
                                      software knows to be finished */
     uint32_t         resets;      /* how often it was put to RESET */
-    uint32_t         is_remote;   /* RC: its peer is on another node, so that
-                                     mlx5sim-wire executes what it sends */
+    uint32_t         is_remote;   /* RC, UC: its peer is on another node, so
+                                     that mlx5sim-wire executes what it sends */
     _Atomic uint32_t is_told;     /* mlx5sim-wire is about to look at it */
     /* What a further mlx5sim-wire goes on with, if one was killed: packets are
      * counted from the first one that the QP sent since it left RESET */

@@ -17,6 +17,13 @@
 #include <endian.h>
 
 
+/* Whether mlx5sim-wire executes what is posted; what is flushed, it does not */
+static int mlx5sim_sq_is_remote(const mlx5sim_qp_obj_t *qp)
+{
+    return qp->is_remote && (qp->qp.state != MLX5SIM_QPS_ERR) &&
+           (qp->qp.state != MLX5SIM_QPS_SQE);
+}
+
 void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
                          mlx5sim_claim_t *claim)
 {
@@ -130,7 +137,7 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
         if (((qp->qp.state != MLX5SIM_QPS_RTS) &&
              (qp->qp.state != MLX5SIM_QPS_ERR) &&
              (qp->qp.state != MLX5SIM_QPS_SQE)) ||
-            (qp->is_remote && (qp->qp.state != MLX5SIM_QPS_ERR))) {
+            mlx5sim_sq_is_remote(qp)) {
             break;
         }
 
@@ -207,25 +214,39 @@ static void mlx5sim_sq_hand_over(mlx5sim_qp_obj_t *qp)
     mlx5sim_park_server(qp);
 }
 
-/* Give up if mlx5sim-wire has been missing for too long */
-static void mlx5sim_sq_watch_server(mlx5sim_qp_obj_t *qp)
+/* Nobody will send what is posted: UC does not notice */
+static void mlx5sim_sq_give_up(mlx5sim_qp_obj_t *qp)
 {
     mlx5sim_plan_t plan;
     mlx5sim_wqe_t wqe;
 
+    while ((qp->qp.state == MLX5SIM_QPS_RTS) &&
+           ((uint16_t)atomic_load(&qp->rung) != qp->sq_head)) {
+        (void)mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
+                                 qp->sq_head, &wqe);
+        if (qp->qp.type == MLX5SIM_QPT_RC) {
+            mlx5sim_plan_retry_exceeded(&qp->qp, &wqe, 0, &plan);
+        } else {
+            mlx5sim_wqe_lose(qp, &wqe, &plan);
+        }
+        mlx5sim_sq_finish(qp, &plan);
+        qp->sq_head += wqe.num_bb;
+    }
+
+    mlx5sim_sq_run_locked(qp);
+}
+
+/* Give up if mlx5sim-wire has been missing for too long */
+static void mlx5sim_sq_watch_server(mlx5sim_qp_obj_t *qp)
+{
     atomic_store(&qp->retry_at, 0); /* what is rung from now on sets it again */
     if ((uint16_t)atomic_load(&qp->rung) == qp->sq_head) {
         qp->retry_since = 0;
     } else if (mlx5sim_net_has_server()) {
         qp->retry_since = 0;
         mlx5sim_park_server(qp);
-    } else if (!mlx5sim_park_retry(qp)) {
-        (void)mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
-                                 qp->sq_head, &wqe);
-        mlx5sim_plan_retry_exceeded(&qp->qp, &wqe, 0, &plan);
-        mlx5sim_sq_finish(qp, &plan);
-        qp->sq_head += wqe.num_bb;
-        mlx5sim_sq_run_locked(qp);
+    } else if ((qp->qp.type != MLX5SIM_QPT_RC) || !mlx5sim_park_retry(qp)) {
+        mlx5sim_sq_give_up(qp);
     }
 }
 
@@ -243,7 +264,7 @@ void mlx5sim_sq_look_after(mlx5sim_qp_obj_t *qp)
 
 void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp)
 {
-    if (qp->is_remote && (qp->qp.state != MLX5SIM_QPS_ERR)) {
+    if (mlx5sim_sq_is_remote(qp)) {
         mlx5sim_sq_hand_over(qp);
         return;
     }

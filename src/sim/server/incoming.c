@@ -338,7 +338,7 @@ static void mlx5sim_incoming_landed(mlx5sim_incoming_t *incoming,
 
 /* Make a work request of a packet, and what mlx5sim_packet_land() is to know of
  * its place. @return whether it is a request at all */
-static int mlx5sim_incoming_decode(const mlx5sim_qp_obj_t *qp,
+static int mlx5sim_incoming_decode(mlx5sim_qp_obj_t *qp,
                                    const mlx5sim_roce_t *packet,
                                    int is_expected, const uint8_t *payload,
                                    unsigned length,
@@ -351,6 +351,11 @@ static int mlx5sim_incoming_decode(const mlx5sim_qp_obj_t *qp,
                                                  message, wqe_p, place_p);
 
     if (fit == MLX5SIM_ROCE_FOREIGN) {
+        return 0;
+    }
+
+    if ((fit != MLX5SIM_ROCE_FITS) && (qp->qp.type != MLX5SIM_QPT_RC)) {
+        qp->message.is_open = 0; /* dropped */
         return 0;
     }
 
@@ -391,11 +396,12 @@ static void mlx5sim_incoming_connected(mlx5sim_qp_obj_t *qp,
                                        const mlx5sim_roce_t *packet,
                                        const uint8_t *payload, unsigned length)
 {
-    mlx5sim_incoming_t *incoming = mlx5sim_incoming_get(qp);
-    int is_expected              = packet->psn == qp->qp.epsn;
+    mlx5sim_incoming_t *incoming   = mlx5sim_incoming_get(qp);
+    int is_rc                      = qp->qp.type == MLX5SIM_QPT_RC;
+    int is_expected                = packet->psn == qp->qp.epsn;
     mlx5sim_roce_message_t message = {0};
-    mlx5sim_landed_t landed      = {0};
-    mlx5sim_packet_t piece       = {0};
+    mlx5sim_landed_t landed        = {0};
+    mlx5sim_packet_t piece         = {0};
     mlx5sim_roce_place_t place;
     mlx5sim_landing_t landing;
     mlx5sim_qp_obj_t *req;
@@ -420,13 +426,16 @@ static void mlx5sim_incoming_connected(mlx5sim_qp_obj_t *qp,
     }
 
     landing = mlx5sim_packet_land(req, &wqe, &piece, &landed);
-    if (is_expected && (packet->psn != qp->qp.epsn)) {
+    if ((is_expected || !is_rc) &&
+        (qp->qp.epsn == mlx5sim_psn_add(packet->psn, piece.packets))) {
         qp->message     = place.next; /* it was taken */
         qp->message_psn = qp->qp.epsn;
     }
 
-    mlx5sim_incoming_landed(incoming, packet, &piece, is_expected, landing,
-                            &landed);
+    if (is_rc) {
+        mlx5sim_incoming_landed(incoming, packet, &piece, is_expected, landing,
+                                &landed);
+    }
 }
 
 /* A datagram */

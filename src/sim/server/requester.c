@@ -246,6 +246,12 @@ static int mlx5sim_requester_fetch(mlx5sim_requester_t *requester,
                                   mlx5sim_requester_check(qp, &wqe, chk));
     }
 
+    if ((qp->qp.type != MLX5SIM_QPT_RC) && (qp->wire_sent <= flights->end)) {
+        /* nothing is sent twice, by another mlx5sim-wire either */
+        mlx5sim_flights_acked(flights, qp->wire_sent);
+        mlx5sim_flights_skip(flights);
+    }
+
     return 1;
 }
 
@@ -293,7 +299,7 @@ mlx5sim_requester_send(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp)
     if (flight->is_request && (done + packets < flight->packets)) {
         packet.dma_length = packets * mtu;
     }
-    packet.ack_req |= !flight->is_request &&
+    packet.ack_req |= (qp->qp.type == MLX5SIM_QPT_RC) && !flight->is_request &&
                       ((done % MLX5SIM_REQUESTER_ACKS) ==
                        MLX5SIM_REQUESTER_ACKS - 1);
     mlx5sim_frame_path(qp, &path);
@@ -323,7 +329,8 @@ static int mlx5sim_requester_complete(mlx5sim_requester_t *requester,
 
     flight = mlx5sim_flights_complete(&requester->flights, &qp->qp, &plan);
     if (plan.req_error) {
-        qp->qp.state = MLX5SIM_QPS_ERR;
+        qp->qp.state = (qp->qp.type == MLX5SIM_QPT_RC) ? MLX5SIM_QPS_ERR :
+                                                         MLX5SIM_QPS_SQE;
     }
 
     ++qp->wqes;
@@ -370,10 +377,12 @@ mlx5sim_requester_run(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp,
                  mlx5sim_requester_fetch(requester, qp));
     }
 
-    if (qp->qp.state == MLX5SIM_QPS_ERR) {
+    if ((qp->qp.state == MLX5SIM_QPS_ERR) ||
+        (qp->qp.state == MLX5SIM_QPS_SQE)) {
         if ((uint16_t)atomic_load(&qp->rung) != qp->sq_head) {
             mlx5sim_qp_kick(qp); /* its process flushes the rest */
         }
+        requester->resets = qp->resets - 1; /* begin behind that, if at all */
         return UINT64_MAX;
     }
 
@@ -623,6 +632,7 @@ void mlx5sim_requester_hear(const mlx5sim_roce_path_t *path,
     requester = mlx5sim_requesters[mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp)];
     if ((requester != NULL) && (requester->gen == qp->o.gen) &&
         (requester->resets == qp->resets) &&
+        (qp->qp.type == MLX5SIM_QPT_RC) &&
         (qp->qp.state == MLX5SIM_QPS_RTS) && !mlx5sim_qp_is_cut_off(qp) &&
         (memcmp(path->route.sgid, qp->qp.dgid, sizeof(qp->qp.dgid)) == 0) &&
         (memcmp(path->route.dgid, qp->qp.sgid, sizeof(qp->qp.sgid)) == 0)) {
