@@ -6,6 +6,8 @@
 
 #include <sim/test_insn_fixture.h>
 
+#include <memory>
+
 using namespace insn_native;
 
 
@@ -56,6 +58,47 @@ TEST_F(insn_fuzz, every_known_encoding_agrees_with_the_processor)
     EXPECT_EQ(0u, failures);
     RecordProperty("cases", total);
     printf("%u cases\n", total);
+}
+
+/* Random bytes that write to it would end it, or spoil a later test */
+TEST_F(insn_fuzz, memory_of_the_program_is_left_alone)
+{
+    /* The index of a bit may be a place anywhere */
+    static const std::vector<uint8_t> BTS_FAR = {0x48, 0x0f, 0xab, 0x04, 0x25,
+                                                 0,    0,    0,    0};
+    /* In memory at rax */
+    static const std::vector<uint8_t> BTS     = {0x48, 0x0f, 0xba, 0x28, 0};
+    static uint64_t loaded;
+    uint64_t on_stack = 0;
+    auto on_heap      = std::make_unique<uint64_t>(0);
+    generator_t gen(m_seed);
+    coverage_t cover;
+
+    auto expect_same = [&](const std::vector<uint8_t> &code, uint64_t rax) {
+        state_t s;
+
+        gen.random_state(&s);
+        s.gpr[0] = rax;
+        s.rip    = CODE_BASE;
+        memset(m_sandbox.code(), 0xcc, CODE_SIZE);
+        memcpy(m_sandbox.code(), code.data(), code.size());
+        EXPECT_EQ("", judge(s, 0xe6, false, true, &cover));
+    };
+
+    for (uint64_t *word : {&loaded, &on_stack, on_heap.get()}) {
+        uint64_t addr = reinterpret_cast<uintptr_t>(word);
+
+        if (addr < PROGRAM.lo) {
+            GTEST_SKIP() << "the program is not position-independent";
+        }
+        expect_same(BTS_FAR, addr * 8);
+        EXPECT_EQ(0u, *word);
+        expect_same(BTS, addr);
+        EXPECT_EQ(0u, *word);
+        expect_same(BTS, gen.data_address(8));
+    }
+    EXPECT_EQ(6u, cover.refused);
+    EXPECT_EQ(3u, cover.executed);
 }
 
 /* Bytes of no particular meaning, and valid instructions with a few bits

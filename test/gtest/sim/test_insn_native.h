@@ -35,6 +35,12 @@ constexpr uint64_t CODE_BASE = DATA_BASE + 0x20000;
 constexpr uint64_t CODE_SIZE = 0x1000;
 constexpr uint64_t LOW_BASE  = 0x10000000ul;
 
+/* Where Linux puts the rest of a position-independent program, by chance: it
+ * begins at two thirds of the address space, and libraries and stacks end at
+ * the end. The sum of a displacement and a number with a taste for edges may be
+ * in there. */
+constexpr mlx5sim_insn_window_t PROGRAM = {0x500000000000ul, 1ul << 47};
+
 constexpr uint64_t TRAP_FLAG   = 0x100;
 constexpr uint64_t RESUME_FLAG = 0x10000;
 constexpr uint64_t DIR_FLAG    = 0x400;
