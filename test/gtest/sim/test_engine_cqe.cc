@@ -2,10 +2,16 @@
 
 #include <sim/test_engine.h>
 
+extern "C" {
+#include <sim/engine/plan.h>
+#include <sim/engine/zip.h>
+}
+
 #include <infiniband/mlx5dv.h>
 
 #include <set>
 #include <string>
+#include <vector>
 
 /* Completions are read back with the structures and accessors of rdma-core's
  * mlx5dv.h, the way libmlx5 and UCX look at them. */
@@ -284,7 +290,8 @@ TEST_F(test_engine_cqe, flush_of_a_send_and_of_a_receive)
     EXPECT_EQ(htobe16(42), cqe->wqe_counter);
     EXPECT_EQ(htobe32(0x77), cqe->srqn);
 
-    mlx5sim_cqe_flush(&qp, 1, 43, 0, &m_cqe);
+    /* A receive has no opcode, whatever the queue pair was doing */
+    mlx5sim_cqe_flush(&qp, 1, 43, MLX5_OPCODE_SEND, &m_cqe);
     cqe = build_error();
     EXPECT_EQ(MLX5_CQE_RESP_ERR, cqe->op_own >> 4);
     EXPECT_EQ(MLX5_CQE_SYNDROME_WR_FLUSH_ERR, cqe->syndrome);
@@ -446,4 +453,155 @@ TEST_F(test_engine_recv, room_of_many_large_segments_does_not_wrap_around)
     }
     ASSERT_EQ(MLX5SIM_CHK_OK, decode());
     EXPECT_EQ(UINT32_MAX, m_recv.length);
+}
+
+/* What software prints beside the syndrome, on either side */
+TEST_F(test_engine_cqe, errors_have_vendor_syndromes_of_their_own)
+{
+    std::set<unsigned> seen = {0, 0x93, 0x99}; /* None, and those of paging */
+    mlx5sim_plan_t plan     = {};
+    mlx5sim_qp_t req        = {};
+    mlx5sim_wqe_t wqe       = {};
+
+    req.type = MLX5SIM_QPT_RC;
+    for (unsigned syndrome : {MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR,
+                              MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR,
+                              MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
+                              MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
+                              MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                              MLX5_CQE_SYNDROME_REMOTE_OP_ERR,
+                              MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR,
+                              MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR}) {
+        mlx5sim_plan_fail_local(&req, &wqe, syndrome, &plan);
+        EXPECT_TRUE(seen.insert(plan.req_cqe.vendor_err).second) << syndrome;
+
+        unsigned vendor_err = plan.req_cqe.vendor_err;
+        EXPECT_FALSE(plan.consume_recv);
+        mlx5sim_plan_fail_recv(&req, &wqe, syndrome, syndrome, &plan);
+        EXPECT_TRUE(plan.consume_recv);
+        EXPECT_EQ(vendor_err, plan.req_cqe.vendor_err) << syndrome;
+        EXPECT_EQ(vendor_err, plan.resp_cqe.vendor_err) << syndrome;
+    }
+}
+
+
+/* Completions that become a block */
+class test_engine_zip : public test_engine_cqe {
+protected:
+    enum {
+        COMPRESSED = 3 << 2 /* cqe_format of op_own */
+    };
+
+    /* Put one behind the others */
+    bool put()
+    {
+        bool is_put = mlx5sim_zip_put(&m_zip, m_count, &m_cqe);
+
+        m_count += is_put;
+        return is_put;
+    }
+
+    const struct mlx5_cqe64 *title()
+    {
+        mlx5sim_zip_title(&m_zip, m_count, 1, m_bytes);
+        return (const struct mlx5_cqe64*)m_bytes;
+    }
+
+    mlx5sim_mini_cqe_t mini(unsigned i)
+    {
+        mlx5sim_mini_cqe_t result;
+
+        memcpy(&result, m_zip.mini[i], sizeof(result));
+        return result;
+    }
+
+    mlx5sim_zip_t m_zip   = {};
+    unsigned      m_count = 0;
+};
+
+TEST_F(test_engine_zip, receives_follow_each_other_in_their_queue)
+{
+    m_cqe.wqe_counter = 0xfffe;
+    for (unsigned i = 0; i < 4; ++i) {
+        m_cqe.byte_cnt = 100 + i;
+        EXPECT_TRUE(put());
+        ++m_cqe.wqe_counter;
+    }
+    /* Their numbers are counted, not told */
+    ++m_cqe.wqe_counter;
+    EXPECT_FALSE(put());
+    EXPECT_EQ(0xfffe, be16toh(title()->wqe_counter));
+    for (unsigned i = 0; i < 4; ++i) {
+        EXPECT_EQ(100 + i, be32toh(mini(i).byte_cnt));
+    }
+}
+
+TEST_F(test_engine_zip, requests_tell_their_number_and_opcode)
+{
+    m_cqe.opcode = MLX5SIM_CQE_REQ;
+    for (unsigned i : {7, 3, 500}) {
+        m_cqe.wqe_counter = i;
+        m_cqe.wqe_opcode  = (i == 3) ? MLX5_OPCODE_RDMA_READ :
+                                       MLX5_OPCODE_RDMA_WRITE;
+        EXPECT_TRUE(put());
+    }
+    EXPECT_EQ(3, be16toh(mini(1).tx.wqe_counter));
+    EXPECT_EQ(MLX5_OPCODE_RDMA_READ, mini(1).tx.s_wqe_opcode);
+    EXPECT_EQ(500, be16toh(mini(2).tx.wqe_counter));
+    EXPECT_EQ(MLX5_OPCODE_RDMA_WRITE, mini(2).tx.s_wqe_opcode);
+}
+
+TEST_F(test_engine_zip, only_what_is_alike_is_in_a_block)
+{
+    ASSERT_TRUE(put());
+    ++m_cqe.wqe_counter;
+
+    std::vector<mlx5sim_cqe_t> others(6, m_cqe);
+
+    others[0].qpn       ^= 1;
+    others[1].uidx      ^= 1;
+    others[2].solicited ^= 1;
+    others[3].opcode     = MLX5SIM_CQE_REQ;
+    others[4].opcode     = MLX5SIM_CQE_RESP_ERR;
+    others[5].scattered  = 8;
+    for (const mlx5sim_cqe_t &other : others) {
+        m_cqe = other;
+        EXPECT_FALSE(put()) << (&other - others.data());
+    }
+}
+
+/* There is no place for it in a mini CQE, and nothing of an error */
+TEST_F(test_engine_zip, neither_data_nor_errors_begin_a_block)
+{
+    m_cqe.scattered = 8;
+    EXPECT_FALSE(put());
+    m_cqe.scattered = 0;
+    m_cqe.opcode    = MLX5SIM_CQE_REQ_ERR;
+    EXPECT_FALSE(put());
+    m_cqe.opcode = MLX5SIM_CQE_RESP_ERR;
+    EXPECT_FALSE(put());
+}
+
+TEST_F(test_engine_zip, one_completion_is_no_block)
+{
+    ASSERT_TRUE(put());
+    EXPECT_EQ(0, title()->op_own & COMPRESSED);
+    EXPECT_EQ(1, title()->op_own & MLX5_CQE_OWNER_MASK);
+    EXPECT_EQ(m_cqe.byte_cnt, be32toh(title()->byte_cnt));
+    EXPECT_EQ(0u, mlx5sim_zip_arrays(m_count));
+
+    ++m_cqe.wqe_counter;
+    ASSERT_TRUE(put());
+    EXPECT_EQ(COMPRESSED, title()->op_own & COMPRESSED);
+    EXPECT_EQ(2u, be32toh(title()->byte_cnt));
+    EXPECT_EQ(1u, mlx5sim_zip_arrays(m_count));
+}
+
+TEST_F(test_engine_zip, a_block_has_a_limit)
+{
+    while (put()) {
+        ASSERT_LE(m_count, MLX5SIM_ZIP_MAX);
+        ++m_cqe.wqe_counter;
+    }
+    EXPECT_EQ(MLX5SIM_ZIP_MAX, m_count);
 }
