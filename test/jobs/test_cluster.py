@@ -19,6 +19,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
 BUILD = os.path.realpath(os.environ.get("SEP_BUILD_DIR", TOP))
 PROGRAM = os.path.join(BUILD, "bin/mlx5sim-cluster")
 SSH = os.path.join(BUILD, "bin/mlx5sim-ssh")
+TUN = "/dev/net/tun"
 TIMEOUT = process.PATIENCE
 # Python of the system, which any user may run
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -139,7 +140,8 @@ class Nodes(ClusterCase):
             self.assertEqual(words[8], "eth1")
             self.assertEqual(sorted(words[10:]), ["65536", "9000", "9000"])
 
-    def test_they_reach_each_other_by_name(self):
+    def hello(self, *options):
+        """node2 tells node1 something over TCP. @return what the cluster says"""
         server = ("import socket; s = socket.create_server(('', 7000)); "
                   "c, _ = s.accept(); c.sendall(b'hello')")
         client = ("import socket, time\n"
@@ -154,9 +156,30 @@ class Nodes(ClusterCase):
             with open(os.path.join(self.tmp, name), "w",
                       encoding="ascii") as file:
                 file.write(text)
-        self.assertEqual(self.good(
-            "--nodes", "2", "sh", "-c", f"cd {self.tmp}; {SSH} node2 python3 "
-            "server & python3 client && wait && rm server client"), "hello\n")
+        status, out, err = self.run_it(
+            "--nodes", "2", *options, "sh", "-c", f"cd {self.tmp}; {SSH} node2 "
+            "python3 server & python3 client && wait && rm server client")
+        self.assertEqual((status, out), (0, "hello\n"), err)
+        return err
+
+    def test_they_reach_each_other_by_name(self):
+        self.assertEqual(self.hello(), "")
+
+    def have_tun(self, mode):
+        """Let commands find /dev/net/tun with this mode, if it can be made."""
+        words = ["unshare", "--mount", "sh", "-c",
+                 "mount -t tmpfs none /mnt && mknod -m $0 /mnt/tun c 10 200 && "
+                 f"mount --bind /mnt/tun {TUN} && umount -l /mnt && "
+                 'exec "$@"', mode]
+        if os.geteuid() != 0 or subprocess.run(
+                [*words, "sh", "-c", f": <>{TUN}"], check=False,
+                stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest(f"a {TUN} can't be made and opened")
+        self.prefix = [*words, *self.prefix]
+
+    def test_a_switch_joins_them_if_tap_interfaces_may_be_made(self):
+        self.have_tun("666")
+        self.assertRegex(self.hello("--switch"), r'"node1:eth0":')
 
     def test_input_output_status_and_signals_get_through(self):
         self.assertEqual(self.good(
@@ -289,6 +312,11 @@ class Rootless(Nodes):
                           stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("another user can't run programs of the build tree")
         super().setUp()
+
+    def test_no_switch_where_the_user_may_not_open_the_device(self):
+        self.have_tun("600")
+        self.bad(f"no --switch here: {TUN}: Permission denied; root may .*"
+                 "'chmod 666'", "--nodes", "2", "--switch", "true")
 
 
 class Refusals(ClusterCase):
