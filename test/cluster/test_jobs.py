@@ -2,6 +2,7 @@
 """MPI and OpenSHMEM between nodes. The programs check every byte."""
 
 import os
+import re
 import shutil
 import unittest
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class Row:
     nodes: int = 2
     transport: tuple = ONLY
     adapters: int = 1
+    ports: int = 1
     arguments: tuple = ()       # of the program, besides --quick
     environment: tuple = ()
 
@@ -33,6 +35,7 @@ class Row:
                  *self.transport]
         words += ["eager"] if "UCX_SEP_EAGER=y" in self.environment else []
         words += ["2_adapters"] if self.adapters > 1 else []
+        words += ["2_ports"] if self.ports > 1 else []
         return "_".join(words).replace("-", "")
 
     def launcher(self):
@@ -77,6 +80,8 @@ ROWS = (
         environment=THREADS),
     Row("mpich", "collectives", 2, transport=BOTH),
     Row("mpich", "collectives", 1, adapters=2),
+    Row("mpich", "collectives", 1, ports=2),
+    Row("mpich", "collectives", 1, ports=2, transport=RC),
     Row("openmpi", "collectives", 1),
     Row("openmpi", "endpoints", 1, arguments=("--threads", "2")),
     Row("oshmem", "put_get", 1),
@@ -141,15 +146,60 @@ class Nodes4(Jobs):
     NODES = 4
 
 
-class Adapters2(Jobs):
+class Rails2:
+    """Two interfaces in each node, between which UCX divides long messages."""
+
+    def setUp(self):
+        super().setUp()
+        self.seen = self.interfaces()
+
+    def interfaces(self):
+        """Bytes in and out of eth0 and eth1 of each node, says the kernel."""
+        found = []
+        for node in (1, 2):
+            result = self.cluster.run(node, "cat", "/proc/net/dev")
+            self.good(result)
+            rows = {name: words.split() for name, words in re.findall(
+                r"(eth\d):(.*)", result.stdout)}
+            found += [[int(rows[name][0]), int(rows[name][8])]
+                      for name in ("eth0", "eth1")]
+        return found
+
+    def carried(self):
+        """The same since the start, in a row for each node."""
+        moved = [[after - before for before, after in zip(*pair)]
+                 for pair in zip(self.seen, self.interfaces())]
+        return list(zip(moved[::2], moved[1::2]))
+
+    def row(self, row):
+        """Each interface has at least a quarter of what goes out and in."""
+        super().row(row)
+        for node in self.carried():
+            for way in (0, 1):
+                both = [interface[way] for interface in node]
+                self.assertGreater(min(both), sum(both) / 4, both)
+
+    def test_the_second_one_is_not_used_unless_it_may_be(self):
+        """As the others would be if all went through one of both."""
+        self.job(Row("mpich", "collectives", 1,
+                     environment=("UCX_NET_DEVICES=mlx5_0:1",)))
+        for first, second in self.carried():
+            self.assertLess(max(second), min(first) / 100)
+
+
+class Adapters2(Rails2, Jobs):
     OPTIONS = ("--adapters", "2")
+
+
+class Ports2(Rails2, Jobs):
+    ENVIRONMENT = ("MLX5SIM_PORTS=2",)
 
 
 def add_tests():
     """A test for each row."""
     for row in ROWS:
-        cls = Adapters2 if row.adapters == 2 else \
-            {2: Nodes2, 4: Nodes4}[row.nodes]
+        cls = Adapters2 if row.adapters == 2 else Ports2 if row.ports == 2 \
+            else {2: Nodes2, 4: Nodes4}[row.nodes]
         setattr(cls, f"test_{row.name}", lambda self, row=row: self.row(row))
 
 
