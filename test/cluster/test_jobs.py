@@ -79,6 +79,9 @@ ROWS = (
     Row("mpich", "endpoints", 1, arguments=("--threads", "2"),
         environment=THREADS),
     Row("mpich", "collectives", 2, transport=BOTH),
+    # Each rank sends its first messages to all others at once
+    Row("mpich", "connect", 4, nodes=4, transport=BOTH,
+        arguments=("--interfaces", "1", "--all")),
     Row("mpich", "collectives", 1, adapters=2),
     Row("mpich", "collectives", 1, ports=2),
     Row("mpich", "collectives", 1, ports=2, transport=RC),

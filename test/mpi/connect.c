@@ -5,6 +5,7 @@
  * each of I communicators, which MPI libraries spread over as many interfaces.
  *
  *   --interfaces I   communicators (default 4)
+ *   --all            to all other ranks, not only to the next one
  *
  * Prints the time of MPI_Init_thread(), that until all first messages have come
  * after it, and the most memory that a rank has then. Pauses after that, see
@@ -45,30 +46,51 @@ static long connect_memory(void)
     return value;
 }
 
-static void connect_first_message(MPI_Comm comm, int index)
+/** First messages to the ranks behind this one, all at once, and from those in
+ *  front of it. */
+static void connect_first_messages(MPI_Comm comm, int index, int num_peers)
 {
-    int next          = (mpi_job.rank + 1) % mpi_job.size;
-    int prev          = (mpi_job.rank + mpi_job.size - 1) % mpi_job.size;
-    job_buffer_t send = job_buffer_alloc(CONNECT_SIZE);
-    job_buffer_t recv = job_buffer_alloc(CONNECT_SIZE);
+    MPI_Request *requests = calloc(2 * num_peers, sizeof(*requests));
+    job_buffer_t *send    = calloc(num_peers, sizeof(*send));
+    job_buffer_t *recv    = calloc(num_peers, sizeof(*recv));
+    int i, next, prev;
 
-    mpi_job_fill_data(&send, CONNECT_SIZE, mpi_job.rank, next, index);
-    MPI_JOB_CALL(MPI_Sendrecv(send.data, CONNECT_SIZE, MPI_BYTE, next, 0,
-                              recv.data, CONNECT_SIZE, MPI_BYTE, prev, 0, comm,
-                              MPI_STATUS_IGNORE));
-    mpi_job_sent(CONNECT_SIZE);
-    mpi_job_check_data(&recv, CONNECT_SIZE, prev, mpi_job.rank, index);
-    job_buffer_free(&recv);
-    job_buffer_free(&send);
+    for (i = 0; i < num_peers; ++i) {
+        next    = (mpi_job.rank + i + 1) % mpi_job.size;
+        prev    = (mpi_job.rank + mpi_job.size - i - 1) % mpi_job.size;
+        send[i] = job_buffer_alloc(CONNECT_SIZE);
+        recv[i] = job_buffer_alloc(CONNECT_SIZE);
+        mpi_job_fill_data(&send[i], CONNECT_SIZE, mpi_job.rank, next, index);
+        MPI_JOB_CALL(MPI_Irecv(recv[i].data, CONNECT_SIZE, MPI_BYTE, prev, 0,
+                               comm, &requests[2 * i]));
+        MPI_JOB_CALL(MPI_Isend(send[i].data, CONNECT_SIZE, MPI_BYTE, next, 0,
+                               comm, &requests[(2 * i) + 1]));
+        mpi_job_sent(CONNECT_SIZE);
+    }
+    for (i = 0; i < 2 * num_peers; ++i) {
+        MPI_JOB_CALL(MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+    }
+
+    for (i = 0; i < num_peers; ++i) {
+        prev = (mpi_job.rank + mpi_job.size - i - 1) % mpi_job.size;
+        mpi_job_check_data(&recv[i], CONNECT_SIZE, prev, mpi_job.rank, index);
+        job_buffer_free(&recv[i]);
+        job_buffer_free(&send[i]);
+    }
+    free(recv);
+    free(send);
+    free(requests);
 }
 
-static int connect_parse(int *argc, char **argv)
+static int connect_parse(int *argc, char **argv, bool *to_all_p)
 {
     int i, left = 1, interfaces = 4;
 
     for (i = 1; i < *argc; ++i) {
         if (!strcmp(argv[i], "--interfaces") && (i + 1 < *argc)) {
             interfaces = atoi(argv[++i]);
+        } else if (!strcmp(argv[i], "--all")) {
+            *to_all_p = true;
         } else {
             argv[left++] = argv[i];
         }
@@ -97,7 +119,8 @@ static void connect_metric(const char *name, int interfaces, double value,
 
 int main(int argc, char **argv)
 {
-    int interfaces = connect_parse(&argc, argv);
+    bool to_all    = false;
+    int interfaces = connect_parse(&argc, argv, &to_all);
     double start   = connect_now();
     MPI_Comm comm[CONNECT_MAX_INTERFACES];
     double started, done;
@@ -110,7 +133,7 @@ int main(int argc, char **argv)
     mpi_job_part("first messages");
     for (i = 0; i < interfaces; ++i) {
         MPI_JOB_CALL(MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]));
-        connect_first_message(comm[i], i);
+        connect_first_messages(comm[i], i, to_all ? mpi_job.size - 1 : 1);
     }
     done   = connect_now();
     memory = connect_memory();
