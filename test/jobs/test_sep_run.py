@@ -371,11 +371,17 @@ class Choice(unittest.TestCase):
                           "no module for UCX 1.20.0", f"{ucx}/libucs.so.0",
                           "1.13.1, 1.22.0")
 
-    def test_the_release_has_to_be_the_same(self):
-        ucx = self.add_ucx("1.18.1", False)
-        self.add_module("1.18.0")
+    def test_a_module_is_for_the_whole_series(self):
+        ucx    = self.add_ucx("1.22.1", True)
+        module = self.path(self.add_module("1.22.0"))
+        self.assertEqual(self.variables(libraries=ucx),
+                         {"UCX_PLUGIN_PATH": module})
+
+    def test_a_series_that_begins_alike_is_another_one(self):
+        ucx = self.add_ucx("1.2.0", True)
+        self.add_module("1.22.0")
         self.expect_error(self.run_it("true", libraries=ucx),
-                          "is for UCX 1.18.0, and this is UCX 1.18.1")
+                          "no module for UCX 1.2.0", "--with-ucx-source")
 
     def test_half_installed(self):
         ucx = self.add_ucx("1.22.0", True)

@@ -54,23 +54,44 @@ TEST_F(test_sep_abi, unknown_version_is_not_a_mismatch)
     EXPECT_EQ(UCS_OK, m_status);
 }
 
-TEST_F(test_sep_abi, other_version_names_both)
+TEST_F(test_sep_abi, other_series_names_both)
 {
-    m_loaded.version = "9.8.7";
-    EXPECT_EQ(std::string("version ") + m_built.version +
-              " here and 9.8.7 in the loaded UCX", mismatch());
+    static const char *others[] = {"9.8.7", "1.2.0", "1.222.0", "1.2", "1", ""};
+
+    m_built.version = "1.22.0";
+    for (auto other : others) {
+        m_loaded.version = other;
+        EXPECT_EQ(std::string("release 1.22.0 here and ") + other +
+                  " in the loaded UCX", mismatch());
+        EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
+    }
+}
+
+TEST_F(test_sep_abi, a_module_is_for_the_whole_series)
+{
+    static const char *others[] = {"1.22.0", "1.22.1", "1.22.10", "1.22"};
+
+    m_built.version = "1.22.0";
+    for (auto other : others) {
+        m_loaded.version = other;
+        EXPECT_EQ("", mismatch());
+        EXPECT_EQ(UCS_OK, m_status);
+    }
+}
+
+TEST_F(test_sep_abi, other_statistics_name_both)
+{
+    m_built.stats  = 1;
+    m_loaded.stats = 0;
+    EXPECT_EQ("statistics on here and off in the loaded UCX", mismatch());
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
 }
 
-TEST_F(test_sep_abi, other_switches_name_both)
+TEST_F(test_sep_abi, assertions_are_no_mismatch)
 {
-    m_built.assertions  = 0;
-    m_loaded.assertions = 1;
-    m_built.stats       = 1;
-    m_loaded.stats      = 0;
-    EXPECT_EQ("statistics on here and off in the loaded UCX, "
-              "assertions off here and on in the loaded UCX", mismatch());
-    EXPECT_EQ(UCS_ERR_UNSUPPORTED, m_status);
+    m_loaded.assertions = !m_built.assertions;
+    EXPECT_EQ("", mismatch());
+    EXPECT_EQ(UCS_OK, m_status);
 }
 
 TEST_F(test_sep_abi, each_function_that_came_with_a_change_is_compared)

@@ -9,6 +9,21 @@
 #include <stddef.h>
 
 
+#ifdef SEP_UCX_CONFIG_ENTRY
+#  define UCT_SEP_COMPAT_HAS_CONFIG_ENTRY 1
+#else
+#  define UCT_SEP_COMPAT_HAS_CONFIG_ENTRY 0
+#endif
+#ifdef SEP_UCX_RCACHE_GET_ALIGNMENT
+#  define UCT_SEP_COMPAT_HAS_RCACHE_GET_ALIGNMENT 1
+#else
+#  define UCT_SEP_COMPAT_HAS_RCACHE_GET_ALIGNMENT 0
+#endif
+#ifdef SEP_UCX_REACHABLE_LENGTHS
+#  define UCT_SEP_COMPAT_HAS_REACHABLE_LENGTHS 1
+#else
+#  define UCT_SEP_COMPAT_HAS_REACHABLE_LENGTHS 0
+#endif
 #ifdef SEP_UCX_MD_MEM_ATTACH
 #  define UCT_SEP_COMPAT_HAS_MD_MEM_ATTACH 1
 #else
@@ -66,5 +81,10 @@ const uct_sep_compat_symbol_t uct_sep_compat_symbols[] = {
     {"uct_md_mem_elem_pack", UCT_SEP_COMPAT_HAS_MD_MEM_ELEM_PACK},
     {"uct_md_mem_query_v2", UCT_SEP_COMPAT_HAS_MEM_QUERY_V2},
     {"uct_ep_put_sgl_zcopy", UCT_SEP_COMPAT_HAS_PUT_SGL},
+    /* These are of the releases in which a type changed that has no function
+     * of its own: 1.15, 1.17, 1.18 */
+    {"ucs_config_sscanf_uint_enum", UCT_SEP_COMPAT_HAS_CONFIG_ENTRY},
+    {"ucs_config_doc_nop", UCT_SEP_COMPAT_HAS_RCACHE_GET_ALIGNMENT},
+    {"uct_iface_fill_info_str_buf", UCT_SEP_COMPAT_HAS_REACHABLE_LENGTHS},
     {NULL}
 };

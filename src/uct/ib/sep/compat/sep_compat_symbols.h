@@ -6,8 +6,8 @@
 /**
  * @file sep_compat_symbols.h
  *
- * By which functions of libuct versions of UCX can be told apart that differ in
- * the types of functions, and not in the sizes of structures.
+ * By which functions of libuct and libucs releases of UCX can be told apart:
+ * each series has a set of its own.
  */
 
 /** A function that came with a change. */

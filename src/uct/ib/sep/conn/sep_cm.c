@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/conn/sep_cm.h>
+#include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/conn/sep_conn_msg.h>
 
@@ -224,7 +225,8 @@ static void uct_sep_cm_timer_remove(const uct_sep_cm_t *cm, int *timer_id_p)
      * the poll loop up the stack may hold the handler, so we would wait for
      * ever. */
     ucs_async_remove_handler(timer_id,
-                             cm->async->mode != UCS_ASYNC_MODE_POLL);
+                             uct_sep_compat_async_mode(cm->async) !=
+                             UCS_ASYNC_MODE_POLL);
 }
 
 static void uct_sep_cm_timer(int id, ucs_event_set_types_t events, void *arg)
@@ -277,7 +279,8 @@ static void uct_sep_cm_timer_start(uct_sep_cm_t *cm)
         return;
     }
 
-    status = ucs_async_add_timer(cm->async->mode, cm->tick, uct_sep_cm_timer,
+    status = ucs_async_add_timer(uct_sep_compat_async_mode(cm->async),
+                                 cm->tick, uct_sep_cm_timer,
                                  cm, cm->async, &cm->timer_id);
     if (status != UCS_OK) {
         cm->timer_id = -1;
@@ -382,7 +385,8 @@ static void uct_sep_cm_keepalive_update(uct_sep_cm_t *cm,
         return; /* uct_sep_cm_keepalive_check() has to do */
     }
 
-    status = ucs_async_add_timer(cm->async->mode, cm->keepalive,
+    status = ucs_async_add_timer(uct_sep_compat_async_mode(cm->async),
+                                 cm->keepalive,
                                  uct_sep_cm_keepalive, cm, cm->async,
                                  &cm->keepalive_id);
     if (status != UCS_OK) {
@@ -669,7 +673,8 @@ static void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg)
 
     /* The event, which is unread, brings us back; but a signal does not come
      * again */
-    cm->is_behind = !is_empty && (cm->async->mode == UCS_ASYNC_MODE_SIGNAL);
+    cm->is_behind = !is_empty && (uct_sep_compat_async_mode(cm->async) ==
+                                  UCS_ASYNC_MODE_SIGNAL);
     if (cm->is_behind) {
         uct_sep_cm_timer_start(cm);
     }
@@ -824,7 +829,8 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
                             &cm->self.iface);
 
     /* Last: from here on packets are answered */
-    status = ucs_async_set_event_handler(cm->async->mode, cm->channel->fd,
+    status = ucs_async_set_event_handler(uct_sep_compat_async_mode(cm->async),
+                                         cm->channel->fd,
                                          UCS_EVENT_SET_EVREAD,
                                          uct_sep_cm_event, cm, cm->async);
     if (status != UCS_OK) {
@@ -852,7 +858,7 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
     uct_sep_conn_out_t out;
     uct_sep_conn_t *conn;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
 
     /* With the lock held no handler runs; one that is about to run can't, and
      * is waited for here. */
@@ -882,7 +888,7 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
     uct_sep_cm_ud_flush_sends(cm);
     uct_sep_cm_ud_close(cm);
 
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 
     ucs_free(cm);
 }
@@ -970,7 +976,7 @@ ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
     }
     peer.dev.path = path;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
 
     conn = uct_sep_cm_conn_find(cm, &peer);
     if (conn == NULL) {
@@ -984,7 +990,7 @@ ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
     *conn_p = conn;
 
 out_unblock:
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
     return status;
 }
 
@@ -992,7 +998,7 @@ void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
     uct_sep_conn_out_t out;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
 
     ucs_assertv(conn->refcount > 0, "conn=%p", conn);
     if (conn->refcount == 1) {
@@ -1001,14 +1007,14 @@ void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     }
     uct_sep_cm_conn_unhold(cm, conn);
 
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 }
 
 void uct_sep_cm_conn_hold(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
     ++conn->refcount;
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 }
 
 ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
@@ -1016,11 +1022,11 @@ ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     uct_sep_conn_out_t out;
     ucs_status_t status;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
     status = uct_sep_conn_start(&cm->env, conn, ucs_get_time(), &out);
     uct_sep_cm_perform(cm, conn, &out);
     uct_sep_cm_ud_flush(cm);
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 
     return status;
 }
@@ -1029,21 +1035,21 @@ void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
     uct_sep_conn_out_t out;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
     uct_sep_conn_disconnect(&cm->env, conn, ucs_get_time(), &out);
     uct_sep_cm_perform(cm, conn, &out);
     uct_sep_cm_ud_flush(cm);
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 }
 
 int uct_sep_cm_progress(uct_sep_cm_t *cm)
 {
     int is_connecting;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
     uct_sep_cm_ud_drain(cm);
     is_connecting = !ucs_list_is_empty(&cm->timers);
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 
     return is_connecting;
 }
@@ -1052,11 +1058,11 @@ void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
     uct_sep_conn_out_t out;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
     uct_sep_conn_reset(&cm->env, conn, ucs_get_time(), &out);
     uct_sep_cm_perform(cm, conn, &out);
     uct_sep_cm_ud_flush(cm);
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 }
 
 void uct_sep_cm_fail(uct_sep_cm_t *cm, ucs_status_t status)
@@ -1065,7 +1071,7 @@ void uct_sep_cm_fail(uct_sep_cm_t *cm, ucs_status_t status)
     uct_sep_conn_t *conn;
     int is_wanted;
 
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
     kh_foreach_key(&cm->peers, peer, {
         conn         = uct_sep_cm_peer_conn(peer);
         is_wanted    = conn->flags & UCT_SEP_CONN_FLAG_WANTED;
@@ -1075,12 +1081,12 @@ void uct_sep_cm_fail(uct_sep_cm_t *cm, ucs_status_t status)
             cm->ops->failed(cm->arg, conn, status);
         }
     })
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 }
 
 void uct_sep_cm_get_stats(uct_sep_cm_t *cm, uct_sep_cm_stats_t *stats_p)
 {
-    UCS_ASYNC_BLOCK(cm->async);
+    uct_sep_compat_async_block(cm->async);
     *stats_p = cm->stats;
-    UCS_ASYNC_UNBLOCK(cm->async);
+    uct_sep_compat_async_unblock(cm->async);
 }

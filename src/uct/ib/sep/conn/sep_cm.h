@@ -20,7 +20,7 @@ BEGIN_C_DECLS
  * connection is being made.
  *
  * Locking: the functions below take the async context themselves
- * (UCS_ASYNC_BLOCK is recursive, so they may be called with it held, and from
+ * (blocking it is recursive, so they may be called with it held, and from
  * the callbacks). The callbacks are called with it held, from the thread that
  * progresses the worker or from UCX's async thread.
  */

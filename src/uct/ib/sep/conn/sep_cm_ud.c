@@ -7,6 +7,7 @@
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/base/sep_account.h>
 #include <uct/ib/sep/base/sep_shortage.h>
+#include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 
 #include <ucs/algorithm/crc.h>
@@ -377,7 +378,7 @@ static int uct_sep_cm_ud_post_wr(uct_sep_cm_t *cm, struct ibv_send_wr *wr)
         return ibv_post_send(cm->ud_qp, wr, &bad_wr);
     }
 
-    if (cm->async->mode != UCS_ASYNC_MODE_SIGNAL) {
+    if (uct_sep_compat_async_mode(cm->async) != UCS_ASYNC_MODE_SIGNAL) {
         uct_sep_bf_spinlock_lock(&cm->bf->lock);
     } else if (!uct_sep_bf_spinlock_trylock(&cm->bf->lock)) {
         /* This may be a signal handler that has interrupted the lock's owner */

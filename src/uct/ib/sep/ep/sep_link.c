@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/ep/sep_link.h>
+#include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_link_qp.h>
@@ -314,13 +315,13 @@ uct_sep_link_attach(uct_sep_ep_t *ep, const uct_ep_params_t *params)
     ep->flags = 0;
     ucs_list_add_tail(&ep->link->eps, &ep->list);
 
-    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    uct_sep_compat_async_block(iface->super.worker->async);
     if ((ep->link->txwq != NULL) &&
         (ep->link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) &&
         uct_sep_cm_conn_is_usable(conn)) {
         uct_sep_link_bind(ep, ep->link->txwq);
     }
-    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    uct_sep_compat_async_unblock(iface->super.worker->async);
     return UCS_OK;
 }
 
@@ -353,9 +354,9 @@ static unsigned uct_sep_link_connect_progress(void *arg)
                                             &iface->conn.connect_id);
     }
 
-    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    uct_sep_compat_async_block(iface->super.worker->async);
     has_events = !ucs_queue_is_empty(&iface->conn.events);
-    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    uct_sep_compat_async_unblock(iface->super.worker->async);
 
     return has_events ? uct_sep_link_handle_events(iface) : 0;
 }
@@ -383,7 +384,7 @@ ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
                                           0, &iface->conn.connect_id);
     }
 
-    if (async->mode == UCS_ASYNC_MODE_POLL) {
+    if (uct_sep_compat_async_mode(async) == UCS_ASYNC_MODE_POLL) {
         /* Nobody else handles the packets then */
         ucs_async_poll(async);
     }
@@ -427,9 +428,9 @@ uct_sep_link_report(uct_sep_iface_t *iface, ucs_list_link_t *failed,
 static void
 uct_sep_link_detach_txwq(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
-    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    uct_sep_compat_async_block(iface->super.worker->async);
     link->txwq = NULL;
-    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    uct_sep_compat_async_unblock(iface->super.worker->async);
 }
 
 void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
@@ -443,9 +444,9 @@ void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     uct_sep_eager_forget(iface, txwq);
     ucs_free(txwq);
 
-    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    uct_sep_compat_async_block(iface->super.worker->async);
     --iface->conn.num_qp;
-    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    uct_sep_compat_async_unblock(iface->super.worker->async);
 }
 
 /* In the worker's progress: destroy what could not be destroyed on the spot. A
@@ -929,7 +930,7 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
     int is_unused;
     size_t left;
 
-    UCS_ASYNC_BLOCK(iface->super.worker->async);
+    uct_sep_compat_async_block(iface->super.worker->async);
 
     uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                         &iface->conn.event_id);
@@ -976,7 +977,7 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
         uct_sep_cm_conn_put(iface->conn.cm, &link->super);
     }
 
-    UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    uct_sep_compat_async_unblock(iface->super.worker->async);
 
     uct_sep_dispatch(iface);
     return count;

@@ -7,6 +7,7 @@
 #include <uct/ib/sep/module/sep_abi.h>
 
 #include "sep_ucx_abi.h"
+#include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/compat/sep_compat_symbols.h>
 
 #include <ucs/datastruct/arbiter.h>
@@ -168,15 +169,6 @@ static void uct_sep_abi_compare_size(const char *name, size_t built,
     }
 }
 
-static void uct_sep_abi_compare_switch(const char *name, int built, int loaded,
-                                       char *diff, size_t max)
-{
-    if (!built != !loaded) {
-        uct_sep_abi_append(diff, max, "%s %s here and %s in the loaded UCX",
-                           name, built ? "on" : "off", loaded ? "on" : "off");
-    }
-}
-
 static void uct_sep_abi_compare_symbols(uint32_t built, uint32_t loaded,
                                         char *diff, size_t max)
 {
@@ -192,22 +184,39 @@ static void uct_sep_abi_compare_symbols(uint32_t built, uint32_t loaded,
     }
 }
 
+/* "1.13.0" and "1.13.1": what comes before the second dot */
+static int uct_sep_abi_is_same_series(const char *version, const char *other)
+{
+    size_t length = strcspn(version, ".");
+
+    if (version[length] == '.') {
+        length += 1 + strcspn(version + length + 1, ".");
+    }
+
+    return !strncmp(version, other, length) &&
+           ((other[length] == '.') || (other[length] == '\0'));
+}
+
 ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
                                  const uct_sep_abi_t *loaded, char *diff,
                                  size_t max)
 {
     diff[0] = '\0';
 
-    if ((loaded->version != NULL) && strcmp(built->version, loaded->version)) {
+    if ((loaded->version != NULL) &&
+        !uct_sep_abi_is_same_series(built->version, loaded->version)) {
         uct_sep_abi_append(diff, max,
-                           "version %s here and %s in the loaded UCX",
+                           "release %s here and %s in the loaded UCX",
                            built->version, loaded->version);
     }
 
-    uct_sep_abi_compare_switch("statistics", built->stats, loaded->stats, diff,
-                               max);
-    uct_sep_abi_compare_switch("assertions", built->assertions,
-                               loaded->assertions, diff, max);
+    if (!built->stats != !loaded->stats) {
+        uct_sep_abi_append(diff, max,
+                           "statistics %s here and %s in the loaded UCX",
+                           built->stats ? "on" : "off",
+                           loaded->stats ? "on" : "off");
+    }
+
     uct_sep_abi_compare_symbols(built->symbols, loaded->symbols, diff, max);
     uct_sep_abi_compare_size("uct_iface_t", built->iface_size,
                              loaded->iface_size, diff, max);
@@ -241,6 +250,7 @@ ucs_status_t uct_sep_abi_check(void)
     uct_sep_abi_get_built(&built);
     uct_sep_abi_get_loaded(&loaded);
     if (uct_sep_abi_compare(&built, &loaded, diff, sizeof(diff)) == UCS_OK) {
+        uct_sep_compat_async_init(loaded.assertions);
         return UCS_OK;
     }
 

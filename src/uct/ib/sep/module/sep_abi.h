@@ -12,15 +12,16 @@
 /**
  * The properties of a UCX build that show in the structures it shares with a
  * transport. The module is compiled with the macros of one UCX, and may be
- * loaded by another: each difference here would corrupt memory later.
+ * loaded by another: each difference that is compared would corrupt memory.
  */
 typedef struct uct_sep_abi {
     const char *version;         /**< "1.13.1", or NULL where the process has
                                       not loaded libucp, which knows it */
     int        stats;            /**< ENABLE_STATS: adds a member to
                                       uct_base_iface_t and uct_base_ep_t */
-    int        assertions;       /**< ENABLE_ASSERT: adds members to
-                                      ucs_arbiter_group_t */
+    int        assertions;       /**< ENABLE_ASSERT: not compared, for the
+                                      module fits either kind, see
+                                      sep_compat_async.h */
     uint32_t   symbols;          /**< Which of uct_sep_compat_symbols there are.
                                       Of them depend the types of functions */
     size_t     iface_size;       /**< sizeof(uct_iface_t): its operations */
@@ -53,7 +54,9 @@ void uct_sep_abi_get_loaded(uct_sep_abi_t *abi_p);
 
 
 /**
- * Compare two of them.
+ * Compare two of them. Versions may differ in the third number: of the releases
+ * of a series, all that the transport shares with UCX has been the same
+ * (docs/ucx-releases.md).
  *
  * @param [in]  built   What the module was built for.
  * @param [in]  loaded  What has loaded it. An unknown version is not compared.
@@ -69,8 +72,9 @@ ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
 
 
 /**
- * Check that the loaded UCX is the one this module was built for. To be called
- * before anything is registered with UCX.
+ * Check that the loaded UCX is of the series that this module was built for,
+ * and tell compat/ the rest. To be called before anything is registered with
+ * UCX.
  *
  * @return UCS_OK, or UCS_ERR_UNSUPPORTED after an error message that names both
  *         sides and what to do about it.

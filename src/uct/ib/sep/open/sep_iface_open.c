@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/open/sep_iface_open.h>
+#include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/eager/sep_eager_stats.h>
@@ -180,9 +181,9 @@ uct_sep_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
     if (flags & UCT_PROGRESS_RECV) {
         /* May be called from the async thread, but has an effect only once, and
          * never while the main thread progresses what this enables */
-        UCS_ASYNC_BLOCK(iface->super.worker->async);
+        uct_sep_compat_async_block(iface->super.worker->async);
         uct_sep_srq_fill(&iface->srq, iface->config.rx_queue_fill);
-        UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+        uct_sep_compat_async_unblock(iface->super.worker->async);
     }
 
     uct_base_iface_progress_enable(tl_iface, flags);
