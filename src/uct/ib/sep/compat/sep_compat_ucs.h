@@ -139,6 +139,13 @@ typedef uct_md_rcache_config_t uct_sep_compat_rcache_config_t;
 #endif
 
 
+/** UCS_RCACHE_FLAG_NEED_LRU_LOCK of UCX 1.20.1 and later: a cache with limits
+ *  does not lock its list of unused regions without it, and workers share our
+ *  cache. A module for 1.20.0 is for 1.20.1, too; earlier releases do not look
+ *  at the bit. */
+#define UCT_SEP_COMPAT_RCACHE_FLAG_LRU_LOCK UCS_BIT(3)
+
+
 /** Whether UCP has a registration cache of its own, so that a domain need not
  *  have one. It came when domains' caches went, together with what they had in
  *  common. */
@@ -167,6 +174,7 @@ uct_sep_compat_rcache_params(const uct_sep_compat_rcache_config_t *config,
 #ifndef SEP_UCX_RCACHE_GET_ALIGNMENT
     params_p->max_alignment = max_alignment;
 #endif
+    params_p->flags |= UCT_SEP_COMPAT_RCACHE_FLAG_LRU_LOCK;
 }
 
 
