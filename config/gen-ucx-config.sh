@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# usage: gen-ucx-config.sh UCX_INFO UCX_LIBDIR OUTPUT_DIRECTORY
+# usage: gen-ucx-config.sh UCX_INFO UCX_LIBDIR OUTPUT_DIRECTORY [VERSION]
 #        gen-ucx-config.sh --show UCX_INFO UCX_LIBDIR
 #        gen-ucx-config.sh --version UCX_INFO UCX_LIBDIR
 #        gen-ucx-config.sh --source-version UCX_SOURCE_DIRECTORY
@@ -9,7 +9,8 @@
 # Writes what the transport must know about the UCX that will load it:
 #   ucx-config.h   that UCX's own config.h, as far as its headers look at it
 #   sep_ucx_abi.h  its version and the settings that decide structure layout,
-#                  as strings for error messages
+#                  as strings for error messages; the version may be another one
+#                  than that of the UCX that is asked for its configuration
 # Files that would not change are left alone, so that nothing is rebuilt.
 # --show prints the settings in one line, --version the version of a UCX that is
 # installed, --source-version that of a source tree.
@@ -73,6 +74,7 @@ if [ "$mode" = show ]; then
 fi
 
 outdir=$3
+version=${4:-$version}
 
 # Replace file $1 by standard input if they differ.
 update()

@@ -108,6 +108,9 @@ AC_DEFUN([SEP_SUMMARY], [
           [sep_sum_oshmem=$OSHCC])
     AS_IF([test "x$sep_ucx" = xyes],
           [sep_sum_transport="ucx-$UCX_SERIES/libuct_sep.so.0 and libsep_preload.so"
+           AS_IF([test -n "$UCX_OTHER_SERIES"],
+                 [AS_VAR_APPEND([sep_sum_transport], ["
+    modules as well    for UCX $UCX_OTHER_SERIES"])])
            sep_ucx_api_text=`echo $sep_ucx_api | fold -s -w 54 |
                              sed '2,$s/^/                       /'`],
           [sep_sum_transport="not built ($sep_ucx_reason)"])

@@ -15,12 +15,19 @@ AC_DEFUN([SEP_CHECK_UCX], [
         [], [with_ucx=${SEP_UCX:-system}])
     AC_ARG_VAR([SEP_UCX], [same as --with-ucx])
     AC_ARG_WITH([ucx-source],
-        [AS_HELP_STRING([--with-ucx-source=DIR|ARCHIVE],
+        [AS_HELP_STRING([--with-ucx-source=DIR|ARCHIVE@<:@,...@:>@],
              [source of the same UCX version, a directory or a .tar.xz or
               .tar.gz; default: the environment's SEP_UCX_SOURCE, else obtained
-              with apt by contrib/fetch-source.sh])],
+              with apt by contrib/fetch-source.sh. For each source of another
+              version there will be a module as well; these need not be
+              installed])],
         [], [with_ucx_source=${SEP_UCX_SOURCE:-auto}])
     AC_ARG_VAR([SEP_UCX_SOURCE], [same as --with-ucx-source])
+    AC_ARG_ENABLE([other-ucx],
+        [AS_HELP_STRING([--enable-other-ucx],
+             [the one source is of another version, which need not be
+              installed; then only "make module" makes sense])],
+        [], [enable_other_ucx=no])
 
     sep_ucx=yes
     sep_ucx_reason=
@@ -118,11 +125,12 @@ AC_DEFUN([SEP_UCX_VERSION], [
     AC_CONFIG_COMMANDS([src/ucx-config.h],
         [AS_IF([test "x$sep_ucx" = xyes],
                [$SHELL "$srcdir/config/gen-ucx-config.sh" \
-                    "$UCX_INFO" "$UCX_LIBDIR" src ||
+                    "$UCX_INFO" "$UCX_LIBDIR" src "$sep_ucx_version" ||
                 AC_MSG_ERROR([cannot write src/ucx-config.h])])],
         [sep_ucx=$sep_ucx
          UCX_INFO="$UCX_INFO"
-         UCX_LIBDIR="$UCX_LIBDIR"])
+         UCX_LIBDIR="$UCX_LIBDIR"
+         sep_ucx_version=$sep_ucx_version])
     sep_ucx_abi=`$SHELL "$srcdir/config/gen-ucx-config.sh" --show \
                  "$UCX_INFO" "$UCX_LIBDIR"`
 ])
@@ -131,6 +139,8 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
     AS_IF([test -n "$SEP_CACHE_DIR"],
           [sep_ucx_cache=$SEP_CACHE_DIR],
           [sep_ucx_cache=`pwd`/ucx-source])
+    AS_CASE([$with_ucx_source], [*,*], [SEP_UCX_SPLIT_SOURCES])
+    AC_SUBST([UCX_OTHER_SERIES])
     AS_CASE([$with_ucx_source],
         [no],       [sep_ucx=no
                      sep_ucx_reason="--without-ucx-source"],
@@ -177,6 +187,74 @@ AC_DEFUN([SEP_UCX_FIND_SOURCE], [
            rm -rf sep-ucx-checks])
 ])
 
+# SEP_UCX_SERIES_OF(VERSION)
+m4_define([SEP_UCX_SERIES_OF], [`echo "$1" | cut -d. -f1,2`])
+
+# Of a list of sources, that of the UCX which will load the module is for this
+# build. For each other one there will be a build of the module alone.
+AC_DEFUN([SEP_UCX_SPLIT_SOURCES], [
+    sep_sources=$with_ucx_source
+    with_ucx_source=auto
+    sep_save_IFS=$IFS
+    IFS=,
+    for sep_source in $sep_sources; do
+        IFS=$sep_save_IFS
+        AS_IF([test -f "$sep_source"],
+              [sep_source_dir=`$SHELL "$srcdir/contrib/fetch-source.sh" \
+                               --archive "$sep_source" \
+                               --cache "$sep_ucx_cache"`],
+              [sep_source_dir=`cd "$sep_source" 2>/dev/null && pwd`])
+        AS_IF([test ! -e "$sep_source_dir/src/uct/base/uct_iface.h"],
+              [AC_MSG_ERROR(m4_normalize([
+                   --with-ucx-source: $sep_source is neither a source tree of
+                   UCX nor an archive of one]))])
+        sep_version=`$SHELL "$srcdir/config/gen-ucx-config.sh" \
+                     --source-version "$sep_source_dir"`
+        sep_series=SEP_UCX_SERIES_OF([$sep_version])
+        AS_IF([test -z "$sep_series"],
+              [AC_MSG_ERROR(m4_normalize([
+                   $sep_source_dir/configure.ac does not say which release of
+                   UCX it is]))])
+        AS_IF([test "x$sep_version" = "x$sep_ucx_version"],
+              [with_ucx_source=$sep_source_dir],
+              [AS_CASE([" SEP_UCX_SERIES_OF([$sep_ucx_version]) $UCX_OTHER_SERIES "],
+                   [*" $sep_series "*],
+                   [AC_MSG_ERROR(m4_normalize([
+                        --with-ucx-source: $sep_source is the second of UCX
+                        $sep_series, and one module is for all of these]))])
+               AS_VAR_APPEND([UCX_OTHER_SERIES],
+                             ["${UCX_OTHER_SERIES:+ }$sep_series"])
+               AS_VAR_SET([sep_source_of_`echo $sep_series | tr . _`],
+                          [$sep_source_dir])])
+    done
+    IFS=$sep_save_IFS
+])
+
+# To be called behind AC_OUTPUT. What was found out of the machine need not be found
+# out again.
+AC_DEFUN([SEP_UCX_CONFIGURE_OTHERS], [
+    AS_IF([test -n "$UCX_OTHER_SERIES"],
+          [AS_CASE([$srcdir], [/*], [sep_srcdir=$srcdir],
+                   [sep_srcdir=`cd "$srcdir" && pwd`])
+           (set) | grep -E '^(ac|am|lt|pkg)_cv_@<:@A-Za-z0-9_@:>@*=' |
+               grep -vE '^ac_cv_(env|member)_' > modules.cache])
+    for sep_series in $UCX_OTHER_SERIES; do
+        AC_MSG_NOTICE([configuring the module for UCX $sep_series])
+        AS_VAR_COPY([sep_source_dir],
+                    [sep_source_of_`echo $sep_series | tr . _`])
+        AS_MKDIR_P([modules/$sep_series])
+        cp modules.cache modules/$sep_series/config.cache
+        (cd "modules/$sep_series" &&
+         eval "\$SHELL \"\$sep_srcdir/configure\" $ac_configure_args" \
+             '--cache-file=config.cache --disable-gtest --enable-other-ucx' \
+             '"--with-ucx-source=$sep_source_dir"' > configure.log 2>&1) ||
+            AC_MSG_ERROR(m4_normalize([
+                the module for UCX $sep_series cannot be configured: see
+                modules/$sep_series/configure.log]))
+    done
+    rm -f modules.cache
+])
+
 AC_DEFUN([SEP_UCX_NO_SOURCE], [
     AS_IF([test "x$with_ucx" = xauto],
           [sep_ucx=no
@@ -196,7 +274,13 @@ AC_DEFUN([SEP_UCX_SOURCE_VERSION], [
     sep_src_version=`$SHELL "$srcdir/config/gen-ucx-config.sh" \
                      --source-version "$UCX_SOURCE"`
     AC_MSG_RESULT([${sep_src_version:-unknown}])
-    AS_IF([test "x$sep_src_version" != "x$sep_ucx_version"],
+    AS_IF([test "x$enable_other_ucx" = xyes],
+          [AS_IF([test -z "$sep_src_version"],
+                 [AC_MSG_ERROR(m4_normalize([
+                      $UCX_SOURCE/configure.ac does not say which release of UCX
+                      it is]))])
+           sep_ucx_version=$sep_src_version],
+          [test "x$sep_src_version" != "x$sep_ucx_version"],
           [AC_MSG_ERROR(m4_normalize([
                the UCX that will load the module is $sep_ucx_version, but
                $UCX_SOURCE is ${sep_src_version:-of an unknown version}: give
