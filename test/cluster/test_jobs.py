@@ -26,6 +26,7 @@ class Row:
     transport: tuple = ONLY
     adapters: int = 1
     ports: int = 1
+    link: str = "roce"
     arguments: tuple = ()       # of the program, besides --quick
     environment: tuple = ()
 
@@ -36,6 +37,7 @@ class Row:
         words += ["eager"] if "UCX_SEP_EAGER=y" in self.environment else []
         words += ["2_adapters"] if self.adapters > 1 else []
         words += ["2_ports"] if self.ports > 1 else []
+        words += ["ib"] if self.link == "ib" else []
         return "_".join(words).replace("-", "")
 
     def launcher(self):
@@ -85,6 +87,8 @@ ROWS = (
     Row("mpich", "collectives", 1, adapters=2),
     Row("mpich", "collectives", 1, ports=2),
     Row("mpich", "collectives", 1, ports=2, transport=RC),
+    Row("mpich", "collectives", 1, link="ib"),
+    Row("mpich", "rma", 1, transport=RC, link="ib"),
     Row("openmpi", "collectives", 1),
     Row("openmpi", "endpoints", 1, arguments=("--threads", "2")),
     Row("oshmem", "put_get", 1),
@@ -149,6 +153,10 @@ class Nodes4(Jobs):
     NODES = 4
 
 
+class InfiniBand(Jobs):
+    OPTIONS = ("--link", "ib")
+
+
 class Rails2:
     """Two interfaces in each node, between which UCX divides long messages."""
 
@@ -202,6 +210,7 @@ def add_tests():
     """A test for each row."""
     for row in ROWS:
         cls = Adapters2 if row.adapters == 2 else Ports2 if row.ports == 2 \
+            else InfiniBand if row.link == "ib" \
             else {2: Nodes2, 4: Nodes4}[row.nodes]
         setattr(cls, f"test_{row.name}", lambda self, row=row: self.row(row))
 

@@ -43,10 +43,25 @@ PROGRAMS = (
                       "CMP_AND_SWAP", "-x", IPV6)),
 )
 
+# By LID, or with a GRH besides
+LID_PROGRAMS = (
+    ("rc_pingpong", ("ibv_rc_pingpong", "-c", "-n", "200")),
+    ("rc_pingpong_grh", ("ibv_rc_pingpong", "-c", "-n", "200", "-g", "0")),
+    ("rc_pingpong_1_MB", ("ibv_rc_pingpong", "-c", "-n", "3", "-s",
+                          "1000001")),
+    ("ud_pingpong", ("ibv_ud_pingpong", "-n", "200", "-s", "1000")),
+    ("ud_pingpong_grh", ("ibv_ud_pingpong", "-n", "200", "-s", "1000", "-g",
+                         "0")),
+    ("uc_pingpong", ("ibv_uc_pingpong", "-n", "200")),
+    ("read_bw", ("ib_read_bw", "-F", "-n", "100")),
+    ("atomic_add", ("ib_atomic_bw", "-F", "-n", "100", "-A",
+                    "FETCH_AND_ADD")),
+)
 
-def add_tests(cls, names=None):
+
+def add_tests(cls, names=None, programs=PROGRAMS):
     """A test for each program."""
-    for name, argv in PROGRAMS:
+    for name, argv in programs:
         if names is None or name in names:
             setattr(cls, f"test_{name}",
                     lambda self, argv=argv: self.pair(argv))
@@ -72,7 +87,32 @@ class Mtu9000(Verbs):
                    "100000", "-g", IPV4))
 
 
+class InfiniBand(Verbs):
+    OPTIONS = ("--link", "ib")
+
+    def test_lids_are_those_of_addresses(self):
+        for node in (1, 2):
+            result = self.cluster.run(node, "ibv_devinfo")
+            self.assertRegex(result.stdout, rf"port_lid:\s+{node}\n")
+            self.assertRegex(result.stdout, r"active_mtu:\s+1024")
+            self.assertRegex(result.stdout, r"link_layer:\s+InfiniBand")
+
+
+class InfiniBandPaths(Verbs):
+    """With several LIDs for each port."""
+    OPTIONS = ("--link", "ib", "--mtu", "9000")
+    ENVIRONMENT = ("MLX5SIM_LMC=2",)
+
+    def test_lids_are_those_of_addresses(self):
+        for node in (1, 2):
+            result = self.cluster.run(node, "ibv_devinfo")
+            self.assertRegex(result.stdout, rf"port_lid:\s+{4 * node}\n")
+            self.assertRegex(result.stdout, r"active_mtu:\s+4096")
+
+
 add_tests(Mtu1500)
+add_tests(InfiniBand, programs=LID_PROGRAMS)
+add_tests(InfiniBandPaths, ("rc_pingpong", "ud_pingpong"), LID_PROGRAMS)
 add_tests(Mtu9000, ("ud_pingpong_ipv6", "write_bw", "read_bw", "send_bw"))
 
 

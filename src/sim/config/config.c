@@ -95,7 +95,8 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "Firmware version the devices report. Default: one that fits the model"},
     {"MLX5SIM_LID_BASE", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(lid_base), "16", 1, 0xaf00, NULL, NULL, NULL,
-     "LID of the first InfiniBand port; further ports and devices count up"},
+     "LID of the first InfiniBand port; further ports and devices count up. "
+     "Not with MLX5SIM_WIRE"},
     {"MLX5SIM_LMC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(lmc), "0", 0, 7, NULL, NULL, NULL,
      "LID mask control, N: each InfiniBand port has 2^N LIDs, which differ in "
@@ -109,7 +110,7 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      MLX5SIM_CONFIG_FIELD(wire), "", 0, 0, NULL,
      "names of up to 32 network interfaces with commas between them, each once",
      mlx5sim_netif_check,
-     "Network interfaces behind RoCE ports, one for each port in order "
+     "Network interfaces behind ports, one for each port in order "
      "(mlx5_0:1, mlx5_0:2, mlx5_1:1, ...). A port takes MAC address, MTU, GIDs "
      "and GUIDs from its interface, as it is when the instance is created, so "
      "that ports of different nodes differ. Empty: addresses of nobody, and "
@@ -586,15 +587,9 @@ int mlx5sim_config_find_netifs(mlx5sim_config_t *config, char *error,
         return 0;
     }
 
-    if (config->link != MLX5SIM_LINK_ROCE) {
-        snprintf(error, error_size, "MLX5SIM_WIRE=%.200s is for RoCE, and the "
-                 "link layer is InfiniBand: set MLX5SIM_LINK=roce, too",
-                 config->wire);
-        errno = EINVAL;
-        return -1;
-    }
-
     return mlx5sim_netif_find(config->wire, config->devices * config->ports,
+                              (config->link == MLX5SIM_LINK_ROCE) ?
+                              MLX5SIM_NETIF_NO_LIDS : (int)config->lmc,
                               config->netifs, error, error_size);
 }
 

@@ -89,7 +89,9 @@ unsigned mlx5sim_port_mtu(const mlx5sim_config_t *config, unsigned dev,
     const mlx5sim_netif_t *netif = mlx5sim_port_netif(config, dev, port);
 
     if (config->link != MLX5SIM_LINK_ROCE) {
-        return MLX5SIM_MTU_IB;
+        return (netif != NULL) ?
+               mlx5sim_netif_ib_mtu(netif->mtu - MLX5SIM_NETIF_TUNNEL) :
+               MLX5SIM_MTU_IB;
     }
 
     return (netif != NULL) ? mlx5sim_netif_ib_mtu(netif->mtu) :
@@ -132,16 +134,40 @@ uint64_t mlx5sim_port_guid(const mlx5sim_config_t *config, unsigned dev,
 uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
                           unsigned port)
 {
+    const mlx5sim_netif_t *netif = mlx5sim_port_netif(config, dev, port);
     unsigned base;
 
     if (config->link == MLX5SIM_LINK_ROCE) {
         return 0;
     }
 
+    if (netif != NULL) {
+        return mlx5sim_netif_lid(netif, config->lmc);
+    }
+
     /* as a subnet manager does, the low bits are free for paths */
     base = (config->lid_base + (1u << config->lmc) - 1) &
            ~((1u << config->lmc) - 1);
     return base + ((dev * config->ports + port - 1) << config->lmc);
+}
+
+int mlx5sim_lid_find(const mlx5sim_config_t *config, uint16_t lid,
+                     unsigned *dev_p, unsigned *port_p)
+{
+    unsigned lmc = mlx5sim_port_lmc(config);
+    unsigned dev, port;
+
+    for (dev = 0; dev < config->devices; ++dev) {
+        for (port = 1; port <= config->ports; ++port) {
+            if (lid >> lmc == mlx5sim_port_lid(config, dev, port) >> lmc) {
+                *dev_p  = dev;
+                *port_p = port;
+                return 1;
+            }
+        }
+    }
+
+    return 0;
 }
 
 unsigned mlx5sim_port_lmc(const mlx5sim_config_t *config)
@@ -210,7 +236,7 @@ int mlx5sim_port_gid(const mlx5sim_config_t *config, unsigned dev,
     unsigned i;
 
     memset(gid, 0, MLX5SIM_GID_LEN);
-    if (netif != NULL) {
+    if ((netif != NULL) && (config->link == MLX5SIM_LINK_ROCE)) {
         guid = mlx5sim_mac_fill(netif->mac, MLX5SIM_EUI64_FILL) ^ (2ull << 56);
         used = 2 * (1 + netif->has_ipv4 + netif->has_ipv6);
     }

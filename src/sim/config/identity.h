@@ -54,7 +54,7 @@ int mlx5sim_pci_name_parse(const char *name, size_t length);
 /** Device number of uverbs @a dev as in stat::st_rdev. */
 dev_t mlx5sim_uverbs_rdev(unsigned dev);
 
-/** Whether RoCE ports have network interfaces of the node, MLX5SIM_WIRE. */
+/** Whether ports have network interfaces of the node, MLX5SIM_WIRE. */
 int mlx5sim_config_has_wire(const mlx5sim_config_t *config);
 
 /** Network interface behind a port: its name, MTU and addresses.
@@ -78,9 +78,15 @@ uint64_t mlx5sim_node_guid(const mlx5sim_config_t *config, unsigned dev);
 uint64_t mlx5sim_port_guid(const mlx5sim_config_t *config, unsigned dev,
                            unsigned port);
 
-/** LID of a port, 0 on RoCE. */
+/** LID of a port, 0 on RoCE. With MLX5SIM_WIRE it is that of the network
+ *  interface, mlx5sim_netif_lid(). */
 uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
                           unsigned port);
+
+/** Find the InfiniBand port of this instance that has a LID, as
+ *  mlx5sim_gid_find() does. */
+int mlx5sim_lid_find(const mlx5sim_config_t *config, uint16_t lid,
+                     unsigned *dev_p, unsigned *port_p);
 
 /** LID mask control: a port has 2^LMC LIDs, from mlx5sim_port_lid() on. */
 unsigned mlx5sim_port_lmc(const mlx5sim_config_t *config);
@@ -106,7 +112,8 @@ unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config);
  *
  * InfiniBand: 0 is fe80:: with the port GUID. RoCE: 0 and 1 are the link-local
  * address (v1, v2), 2 and 3 the IPv4 address (v1, v2), as the kernel fills it.
- * With MLX5SIM_WIRE, 4 and 5 are the global IPv6 address; it has 2 and 3 where
+ * With MLX5SIM_WIRE, those are the interface's, and 4 and 5 are the global IPv6
+ * address; it has 2 and 3 where
  * there is no IPv4 address.
  * Other entries are zero, and so are all of ports in MLX5SIM_EMPTY_GIDS:
  * kernel, show_port_gid() of drivers/infiniband/core/sysfs.c has zeros for

@@ -20,6 +20,10 @@
 
 #define MLX5SIM_NETIF_HEADERS (MLX5SIM_NETIF_MTU_MIN - 256)
 
+#define MLX5SIM_NETIF_LID_MAX  0xbfff /* unicast: IBTA volume 1, "Local
+                                         identifiers" */
+#define MLX5SIM_NETIF_LID_BITS 16
+
 
 int mlx5sim_netif_is_name(const char *name)
 {
@@ -193,7 +197,103 @@ static uint32_t mlx5sim_netif_mtu(const char *name)
     return request.ifr_mtu;
 }
 
-int mlx5sim_netif_find(const char *list, unsigned count,
+unsigned mlx5sim_netif_lid(const mlx5sim_netif_t *netif, unsigned lmc)
+{
+    unsigned host = (netif->ipv4[2] << 8) | netif->ipv4[3];
+
+    return (netif->has_ipv4 &&
+            (((host + 1) << lmc) - 1 <= MLX5SIM_NETIF_LID_MAX)) ?
+           host << lmc : 0;
+}
+
+void mlx5sim_netif_at_lid(const mlx5sim_netif_t *netif, unsigned lmc,
+                          uint16_t lid, uint8_t ipv4_p[4])
+{
+    memcpy(ipv4_p, netif->ipv4, 2);
+    ipv4_p[2] = (lid >> lmc) >> 8;
+    ipv4_p[3] = lid >> lmc;
+}
+
+/* Bits that addresses of a network have in common */
+static unsigned mlx5sim_netif_prefix(const struct ifaddrs *addrs,
+                                     const mlx5sim_netif_t *netif)
+{
+    const struct sockaddr_in *in;
+
+    for (; addrs != NULL; addrs = addrs->ifa_next) {
+        in = (const void*)addrs->ifa_addr;
+        if (!strcmp(addrs->ifa_name, netif->name) && (in != NULL) &&
+            (in->sin_family == AF_INET) && (addrs->ifa_netmask != NULL) &&
+            (memcmp(&in->sin_addr, netif->ipv4, sizeof(netif->ipv4)) == 0)) {
+            in = (const void*)addrs->ifa_netmask;
+            return __builtin_popcount(in->sin_addr.s_addr);
+        }
+    }
+
+    return 32;
+}
+
+int mlx5sim_netif_check_lids(const struct ifaddrs *addrs,
+                             const mlx5sim_netif_t *netifs, unsigned count,
+                             unsigned lmc, char *error, size_t error_size)
+{
+    static const char hint[] = "the lower half of the IPv4 address is the LID "
+                               "of an InfiniBand port";
+    const mlx5sim_netif_t *netif;
+    unsigned i, lid, prefix;
+
+    errno = EINVAL;
+    for (netif = netifs; netif < netifs + count; ++netif) {
+        lid    = mlx5sim_netif_lid(netif, lmc);
+        prefix = mlx5sim_netif_prefix(addrs, netif);
+        if (!netif->has_ipv4) {
+            snprintf(error, error_size, "MLX5SIM_WIRE: network interface %s "
+                     "has no IPv4 address, and %s; 'ip address add "
+                     "ADDRESS/BITS dev %s' adds one, or set MLX5SIM_LINK=roce",
+                     netif->name, hint, netif->name);
+            return -1;
+        }
+
+        if (prefix < MLX5SIM_NETIF_LID_BITS) {
+            snprintf(error, error_size, "MLX5SIM_WIRE: the network of %s (/%u) "
+                     "has more addresses than there are LIDs, and %s; take one "
+                     "of /16 or smaller, or set MLX5SIM_LINK=roce",
+                     netif->name, prefix, hint);
+            return -1;
+        }
+
+        if (lid == 0) {
+            snprintf(error, error_size, "MLX5SIM_WIRE: the address of %s, "
+                     "%u.%u.%u.%u, makes no LID (1 to 0xbfff, MLX5SIM_LMC=%u), "
+                     "and %s; take another address, or set MLX5SIM_LINK=roce",
+                     netif->name, netif->ipv4[0], netif->ipv4[1],
+                     netif->ipv4[2], netif->ipv4[3], lmc, hint);
+            return -1;
+        }
+
+        if (netif->mtu < MLX5SIM_NETIF_MTU_MIN + MLX5SIM_NETIF_TUNNEL) {
+            snprintf(error, error_size, "MLX5SIM_WIRE: network interface %s "
+                     "has an MTU of %u: InfiniBand packets of 256 bytes need "
+                     "%u with their headers; 'ip link set %s mtu 1500' changes "
+                     "it", netif->name, netif->mtu, MLX5SIM_NETIF_MTU_MIN +
+                     MLX5SIM_NETIF_TUNNEL, netif->name);
+            return -1;
+        }
+
+        for (i = 0; netifs + i < netif; ++i) {
+            if (mlx5sim_netif_lid(&netifs[i], lmc) == lid) {
+                snprintf(error, error_size, "MLX5SIM_WIRE: %s and %s would "
+                         "have the same LID, 0x%x: %s; give one of them "
+                         "another", netifs[i].name, netif->name, lid, hint);
+                return -1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+int mlx5sim_netif_find(const char *list, unsigned count, int lmc,
                        mlx5sim_netif_t *netifs, char *error, size_t error_size)
 {
     mlx5sim_netif_t found[MLX5SIM_NETIFS_MAX] = {};
@@ -221,6 +321,11 @@ int mlx5sim_netif_find(const char *list, unsigned count,
     for (i = 0; (i < count) && (ret == 0); ++i) {
         found[i].mtu = mlx5sim_netif_mtu(found[i].name);
         ret          = mlx5sim_netif_fill(addrs, &found[i], error, error_size);
+    }
+
+    if ((ret == 0) && (lmc != MLX5SIM_NETIF_NO_LIDS)) {
+        ret = mlx5sim_netif_check_lids(addrs, found, count, lmc, error,
+                                       error_size);
     }
 
     freeifaddrs(addrs);

@@ -10,9 +10,13 @@
 struct ifaddrs;
 
 /*
- * Network interfaces behind RoCE ports, MLX5SIM_WIRE: a port takes MAC, MTU and
+ * Network interfaces behind ports, MLX5SIM_WIRE: a port takes MAC, MTU and
  * addresses from one, so that ports of different nodes differ and are reached
  * as the addresses are.
+ *
+ * The LID of an InfiniBand port is the lower half of the IPv4 address, so that
+ * who knows a LID knows the address: nodes that reach each other have the same
+ * upper half.
  */
 
 /** Ports of 16 devices with 2 ports. */
@@ -21,6 +25,13 @@ struct ifaddrs;
 /** The smallest MTU of an interface: the smallest of InfiniBand (256) and the
  *  headers of mlx5sim_netif_ib_mtu(). */
 #define MLX5SIM_NETIF_MTU_MIN (256 + 96)
+
+/** What InfiniBand has between nodes beyond those headers, UDP among them:
+ *  IPv4 20, LRH 8 and VCRC 2. */
+#define MLX5SIM_NETIF_TUNNEL (20 + 8 + 2)
+
+/** LMC of ports that have no LIDs. */
+#define MLX5SIM_NETIF_NO_LIDS (-1)
 
 /** Maximum length of an interface as text, with the zero at its end. */
 #define MLX5SIM_NETIF_STR_MAX 128
@@ -48,13 +59,14 @@ int mlx5sim_netif_check(const char *list);
  *
  * @param list         As @ref mlx5sim_netif_check accepts it, not empty.
  * @param count        How many the list must have.
+ * @param lmc          Of InfiniBand ports, or MLX5SIM_NETIF_NO_LIDS.
  * @param [out] netifs Room for that many.
  * @param [out] error  What is wrong, and what to do.
  *
  * @return 0, or -1 with errno: EINVAL if the list has more or fewer, or an
  *         interface is of no use, ENODEV if it does not exist.
  */
-int mlx5sim_netif_find(const char *list, unsigned count,
+int mlx5sim_netif_find(const char *list, unsigned count, int lmc,
                        mlx5sim_netif_t *netifs, char *error, size_t error_size);
 
 /**
@@ -69,6 +81,28 @@ int mlx5sim_netif_find(const char *list, unsigned count,
  */
 int mlx5sim_netif_fill(const struct ifaddrs *addrs, mlx5sim_netif_t *netif,
                        char *error, size_t error_size);
+
+/**
+ * Whether interfaces can be behind InfiniBand ports: LIDs and MTU.
+ *
+ * @param addrs        Of getifaddrs().
+ * @param netifs       Of @ref mlx5sim_netif_fill, @a count of them.
+ * @param [out] error  What is wrong, and what to do.
+ *
+ * @return 0, or -1 with errno.
+ */
+int mlx5sim_netif_check_lids(const struct ifaddrs *addrs,
+                             const mlx5sim_netif_t *netifs, unsigned count,
+                             unsigned lmc, char *error, size_t error_size);
+
+/** First of the 2^lmc LIDs of an InfiniBand port.
+ *  @return 0 if the interface has no IPv4 address, or one that makes LIDs that
+ *  no port may have. */
+unsigned mlx5sim_netif_lid(const mlx5sim_netif_t *netif, unsigned lmc);
+
+/** IPv4 address of who has a LID, seen from an interface. */
+void mlx5sim_netif_at_lid(const mlx5sim_netif_t *netif, unsigned lmc,
+                          uint16_t lid, uint8_t ipv4_p[4]);
 
 /** Largest MTU of InfiniBand in an MTU of Ethernet, as enum ibv_mtu (1: 256, 5:
  *  4096). Kernel, include/rdma/ib_addr.h, iboe_get_mtu(): less GRH 40, UDP 8,

@@ -15,6 +15,14 @@ int mlx5sim_route_is_ipv4(const mlx5sim_route_t *route)
 }
 
 
+void mlx5sim_route_map_ipv4(const uint8_t address[4], uint8_t gid_p[16])
+{
+    memset(gid_p, 0, 10);
+    memset(gid_p + 10, 0xff, 2);
+    memcpy(gid_p + 12, address, 4);
+}
+
+
 static uint16_t mlx5sim_ipv4_checksum(const mlx5sim_ipv4_t *ip)
 {
     const uint8_t *bytes = (const uint8_t*)ip;

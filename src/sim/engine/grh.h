@@ -31,6 +31,10 @@ typedef struct mlx5sim_route {
 int mlx5sim_route_is_ipv4(const mlx5sim_route_t *route);
 
 
+/** GID of an IPv4 address: IPv4-mapped. */
+void mlx5sim_route_map_ipv4(const uint8_t address[4], uint8_t gid_p[16]);
+
+
 /**
  * Write the header.
  *

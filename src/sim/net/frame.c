@@ -18,6 +18,20 @@
 #define MLX5SIM_FRAME_HOP_LIMIT 64
 
 
+/* InfiniBand: addresses of the nodes, by which the network takes packets */
+static void mlx5sim_frame_nodes(const mlx5sim_qp_obj_t *qp,
+                                mlx5sim_roce_path_t *path_p)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    const mlx5sim_netif_t *netif   = mlx5sim_port_netif(config, qp->dev,
+                                                        qp->qp.port);
+
+    if (path_p->is_ib && (netif != NULL)) {
+        memcpy(path_p->from, netif->ipv4, sizeof(path_p->from));
+        mlx5sim_netif_at_lid(netif, config->lmc, path_p->dlid, path_p->to);
+    }
+}
+
 void mlx5sim_frame_path(const mlx5sim_qp_obj_t *qp, mlx5sim_roce_path_t *path_p)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
@@ -39,6 +53,19 @@ void mlx5sim_frame_path(const mlx5sim_qp_obj_t *qp, mlx5sim_roce_path_t *path_p)
                                          qp->qp.dest_qpn);
     mlx5sim_gid_mac(config, route->sgid, path_p->smac);
     mlx5sim_gid_mac(config, route->dgid, path_p->dmac);
+    mlx5sim_frame_nodes(qp, path_p);
+}
+
+int mlx5sim_frame_is_from_peer(const mlx5sim_qp_obj_t *qp,
+                               const mlx5sim_roce_path_t *path)
+{
+    if (path->is_ib) {
+        return (((path->slid ^ qp->qp.dlid) & ~qp->qp.path_mask) == 0) &&
+               ((path->dlid & ~qp->qp.path_mask) == qp->qp.lid);
+    }
+
+    return (memcmp(path->route.sgid, qp->qp.dgid, sizeof(qp->qp.dgid)) == 0) &&
+           (memcmp(path->route.dgid, qp->qp.sgid, sizeof(qp->qp.sgid)) == 0);
 }
 
 void mlx5sim_frame_datagram(const mlx5sim_qp_obj_t *qp,
@@ -57,9 +84,12 @@ void mlx5sim_frame_datagram(const mlx5sim_qp_obj_t *qp,
     path_p->sl           = wqe->av.sl;
     path_p->slid         = qp->qp.lid | wqe->av.path_bits;
     path_p->dlid         = wqe->av.dlid;
-    path_p->sport        = wqe->av.dlid; /* PRM: rlid or udp_sport */
+    path_p->sport        = qp->qp.is_roce ?
+                           wqe->av.dlid : /* PRM: rlid or udp_sport */
+                           mlx5sim_roce_sport(0, qp->qp.qpn, wqe->av.dqpn);
     mlx5sim_gid_mac(config, path_p->route.sgid, path_p->smac);
     memcpy(path_p->dmac, wqe->av.dmac, sizeof(path_p->dmac));
+    mlx5sim_frame_nodes(qp, path_p);
     mlx5sim_roce_request(&qp->qp, wqe, psn, 0, 1, 1, packet_p);
 }
 

@@ -15,6 +15,10 @@
 void mlx5sim_frame_path(const mlx5sim_qp_obj_t *qp,
                         mlx5sim_roce_path_t *path_p);
 
+/** Whether packets that came by a path are from the peer of a connected QP. */
+int mlx5sim_frame_is_from_peer(const mlx5sim_qp_obj_t *qp,
+                               const mlx5sim_roce_path_t *path);
+
 /** Path and headers of a datagram.
  *  @param wqe  It has an address vector.
  *  @param psn  Of the datagram. */

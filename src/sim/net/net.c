@@ -25,18 +25,32 @@
  * is lost then */
 #define MLX5SIM_NET_PATIENCE_US 100000
 
+/* IBTA volume 1, "Local identifiers": the first LID that is no port's */
+#define MLX5SIM_NET_MULTICAST_LID 0xc000
+
 /* Open once per process; 0: not yet, as that is never one of ours */
 static _Atomic int mlx5sim_net_rung_fd;
 static _Atomic int mlx5sim_net_socket_fd;
 
 
-int mlx5sim_net_is_remote(const uint8_t dgid[16])
+/* Whether an address is that of a port of another node. As in switches, the LID
+ * decides on InfiniBand. */
+static int mlx5sim_net_is_remote(const mlx5sim_qp_obj_t *qp, int has_grh,
+                                 uint16_t dlid, const uint8_t *dgid)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
     unsigned dev, port;
 
-    return mlx5sim_config_has_wire(config) &&
-           !mlx5sim_gid_find(config, dgid, &dev, &port);
+    if (!mlx5sim_config_has_wire(config)) {
+        return 0;
+    }
+
+    if (!qp->qp.is_roce) {
+        return (dlid != 0) && (dlid < MLX5SIM_NET_MULTICAST_LID) &&
+               !mlx5sim_lid_find(config, dlid, &dev, &port);
+    }
+
+    return has_grh && !mlx5sim_gid_find(config, dgid, &dev, &port);
 }
 
 /* Keep a descriptor that others may have opened at the same time */
@@ -124,12 +138,14 @@ int mlx5sim_net_has_server(void)
 
 int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp)
 {
-    qp->is_remote = qp->qp.has_grh && mlx5sim_net_is_remote(qp->qp.dgid);
+    qp->is_remote = mlx5sim_net_is_remote(qp, qp->qp.has_grh, qp->qp.dlid,
+                                          qp->qp.dgid);
     if (!qp->is_remote) {
         return 0;
     }
 
-    if (!mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(), qp->sgid_index)) {
+    if (qp->qp.is_roce &&
+        !mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(), qp->sgid_index)) {
         fprintf(stderr, "mlx5sim: QP 0x%x: the peer is on another node, which "
                 "is reached by RoCE v2 only; GID %u is of RoCE v1, take the "
                 "one behind it\n", qp->qp.qpn, qp->sgid_index);
@@ -160,8 +176,9 @@ void mlx5sim_net_ring(mlx5sim_qp_obj_t *qp)
 int mlx5sim_net_is_datagram(const mlx5sim_qp_obj_t *qp,
                             const mlx5sim_wqe_t *wqe)
 {
-    return (qp->qp.type == MLX5SIM_QPT_UD) && wqe->has_av && wqe->av.has_grh &&
-           mlx5sim_net_is_remote(wqe->av.dgid);
+    return (qp->qp.type == MLX5SIM_QPT_UD) && wqe->has_av &&
+           mlx5sim_net_is_remote(qp, wqe->av.has_grh, wqe->av.dlid,
+                                 wqe->av.dgid);
 }
 
 void mlx5sim_net_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
@@ -190,7 +207,7 @@ void mlx5sim_net_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_pcie_read(self, wqe->num_segs);
     atomic_fetch_add_explicit(&self->c.bytes, wqe->length,
                               memory_order_relaxed);
-    fd = path.route.is_udp ? mlx5sim_net_open_socket() : -1;
+    fd = (path.is_ib || path.route.is_udp) ? mlx5sim_net_open_socket() : -1;
     if (fd >= 0) {
         length = mlx5sim_roce_encode_net(&path, &packet, payload, wqe->length,
                                         frame);

@@ -16,9 +16,6 @@
 #define MLX5SIM_NET_RUNG    "wire.rung"
 #define MLX5SIM_NET_SOCKET  "wire.socket"
 
-/** Whether a GID is that of a port of another node. */
-int mlx5sim_net_is_remote(const uint8_t dgid[16]);
-
 /**
  * Note whether the peer of @a qp is on another node. Locks of the QP are held.
  *

@@ -8,6 +8,7 @@
 #include <sim/exec/iov.h>
 #include <sim/exec/packet.h>
 #include <sim/exec/wqe.h>
+#include <sim/net/frame.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/store.h>
@@ -106,8 +107,11 @@ static mlx5sim_qp_obj_t *mlx5sim_incoming_requester(const mlx5sim_qp_obj_t *qp,
     req->qp.path_mtu      = qp->qp.path_mtu;
     req->qp.max_rd_atomic = MLX5SIM_MAX_RD_ATOMIC;
     req->qp.pkey          = pkey;
-    req->qp.is_roce       = 1;
-    req->qp.has_grh       = 1;
+    req->qp.is_roce       = qp->qp.is_roce;
+    req->qp.has_grh       = qp->qp.has_grh;
+    req->qp.sl            = qp->qp.sl;
+    req->qp.lid           = qp->qp.dlid;
+    req->qp.dlid          = qp->qp.lid;
     memcpy(req->qp.sgid, qp->qp.dgid, sizeof(req->qp.sgid));
     memcpy(req->qp.dgid, qp->qp.sgid, sizeof(req->qp.dgid));
     return req;
@@ -453,6 +457,7 @@ static void mlx5sim_incoming_datagram(mlx5sim_qp_obj_t *qp,
 
     req->qp.qpn = packet->sqpn;
     req->qp.psn = packet->psn;
+    req->qp.lid = path->slid;
     memcpy(req->qp.sgid, path->route.sgid, sizeof(req->qp.sgid));
     if (mlx5sim_roce_to_wqe(&qp->qp, packet, length, &none, &wqe, &place) !=
         MLX5SIM_ROCE_FITS) {
@@ -461,7 +466,9 @@ static void mlx5sim_incoming_datagram(mlx5sim_qp_obj_t *qp,
 
     wqe.num_segs      = 1;
     wqe.segs[0]       = (mlx5sim_seg_t){.length = length, .inl = payload};
-    wqe.av.has_grh    = 1;
+    wqe.av.has_grh    = path->has_grh;
+    wqe.av.sl         = path->sl;
+    wqe.av.dlid       = path->dlid;
     wqe.av.sgid_index = MLX5SIM_INCOMING_NO_GID;
     wqe.av.tclass     = path->route.tclass;
     wqe.av.hop_limit  = path->route.hop_limit;
@@ -476,8 +483,7 @@ static int mlx5sim_incoming_is_peer(const mlx5sim_qp_obj_t *qp,
                                     const mlx5sim_roce_path_t *path)
 {
     return qp->is_remote && mlx5sim_qp_is_receiving(&qp->qp) &&
-           (memcmp(path->route.sgid, qp->qp.dgid, sizeof(qp->qp.dgid)) == 0) &&
-           (memcmp(path->route.dgid, qp->qp.sgid, sizeof(qp->qp.sgid)) == 0);
+           mlx5sim_frame_is_from_peer(qp, path);
 }
 
 void mlx5sim_incoming_take(const mlx5sim_roce_path_t *path,

@@ -634,8 +634,7 @@ void mlx5sim_requester_hear(const mlx5sim_roce_path_t *path,
         (requester->resets == qp->resets) &&
         (qp->qp.type == MLX5SIM_QPT_RC) &&
         (qp->qp.state == MLX5SIM_QPS_RTS) && !mlx5sim_qp_is_cut_off(qp) &&
-        (memcmp(path->route.sgid, qp->qp.dgid, sizeof(qp->qp.dgid)) == 0) &&
-        (memcmp(path->route.dgid, qp->qp.sgid, sizeof(qp->qp.sgid)) == 0)) {
+        mlx5sim_frame_is_from_peer(qp, path)) {
         mlx5sim_requester_hear_locked(requester, qp, packet, payload, length);
         requester->at = 0;
     }

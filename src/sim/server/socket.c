@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MLX5SIM_SOCKET_PORT     4791    /* RoCE v2: IBTA annex A17 */
+#define MLX5SIM_SOCKET_ROCE     4791    /* port, of RoCE v2: IBTA annex A17 */
 #define MLX5SIM_SOCKET_BATCH    32      /* packets in a system call */
 #define MLX5SIM_SOCKET_BUFFER   (8 << 20) /* bytes, if that is permitted */
 
@@ -60,6 +60,13 @@ mlx5sim_socket_counters_t *mlx5sim_socket_counters(void)
     return &mlx5sim_socket_count;
 }
 
+/* UDP port of packets */
+static unsigned mlx5sim_socket_udp_port(void)
+{
+    return (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) ?
+           MLX5SIM_SOCKET_ROCE : MLX5SIM_ROCE_IB_PORT;
+}
+
 static int mlx5sim_socket_error(const char *what, const char *netif)
 {
     int is_permission = (errno == EPERM) || (errno == EACCES);
@@ -71,9 +78,10 @@ static int mlx5sim_socket_error(const char *what, const char *netif)
     return -1;
 }
 
-/* UDP to the port of RoCE v2, by IPv4 or IPv6 */
+/* UDP to the port of packets, by IPv4 or IPv6 */
 static int mlx5sim_socket_filter(int fd)
 {
+    unsigned udp_port         = mlx5sim_socket_udp_port();
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS, SKF_AD_OFF + SKF_AD_PROTOCOL),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, 5),
@@ -81,13 +89,13 @@ static int mlx5sim_socket_filter(int fd)
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 9),
         BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
         BPF_STMT(BPF_LD | BPF_H | BPF_IND, MLX5SIM_SOCKET_UDP_DPORT),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MLX5SIM_SOCKET_PORT, 5, 6),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, udp_port, 5, 6),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 5),
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, MLX5SIM_SOCKET_IPV6_NEXT),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, 3),
         BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
                  sizeof(struct ip6_hdr) + MLX5SIM_SOCKET_UDP_DPORT),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MLX5SIM_SOCKET_PORT, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, udp_port, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
         BPF_STMT(BPF_RET | BPF_K, 0)
     };
@@ -165,12 +173,13 @@ static int mlx5sim_socket_open_raw(const mlx5sim_netif_t *netif,
  * has it. What comes here was received by the packet sockets. */
 static int mlx5sim_socket_reserve(void)
 {
+    unsigned udp_port           = mlx5sim_socket_udp_port();
     struct sock_filter none     = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog program   = {1, &none};
     struct sockaddr_in addr     = {.sin_family = AF_INET,
-                                   .sin_port   = htons(MLX5SIM_SOCKET_PORT)};
+                                   .sin_port   = htons(udp_port)};
     struct sockaddr_in6 addr6   = {.sin6_family = AF_INET6,
-                                   .sin6_port   = htons(MLX5SIM_SOCKET_PORT)};
+                                   .sin6_port   = htons(udp_port)};
     const struct sockaddr *to[] = {(void*)&addr, (void*)&addr6};
     const socklen_t lengths[]   = {sizeof(addr), sizeof(addr6)};
     int on                      = 1;
@@ -189,8 +198,8 @@ static int mlx5sim_socket_reserve(void)
         (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
                          sizeof(program));
         if ((fd < 0) || (bind(fd, to[i], lengths[i]) != 0)) {
-            fprintf(stderr, "mlx5sim-wire: UDP port %d: %s%s\n",
-                    MLX5SIM_SOCKET_PORT, strerror(errno),
+            fprintf(stderr, "mlx5sim-wire: UDP port %u: %s%s\n",
+                    udp_port, strerror(errno),
                     (errno == EADDRINUSE) ?
                     ": another mlx5sim-wire or a tunnel of rdma_rxe has it; "
                     "end that (ss -ulnp shows it), or take another network "
@@ -345,16 +354,30 @@ void mlx5sim_socket_send(unsigned dev, unsigned port,
                          const mlx5sim_roce_t *packet, const void *payload,
                          unsigned length)
 {
-    int is_ipv6 = !mlx5sim_route_is_ipv4(&path->route);
-    unsigned i  = dev * mlx5sim_instance_config()->ports + port - 1;
+    int is_ipv6       = !path->is_ib && !mlx5sim_route_is_ipv4(&path->route);
+    unsigned i        = dev * mlx5sim_instance_config()->ports + port - 1;
+    const uint8_t *to = path->is_ib ? path->to :
+                        path->route.dgid + (is_ipv6 ? 0 : 12);
     uint8_t *room;
 
-    room = mlx5sim_socket_room(&mlx5sim_sockets[i], is_ipv6,
-                               path->route.dgid + (is_ipv6 ? 0 : 12));
+    room = mlx5sim_socket_room(&mlx5sim_sockets[i], is_ipv6, to);
     if (room != NULL) {
         mlx5sim_socket_filled(mlx5sim_roce_encode_net(path, packet, payload,
                                                      length, room));
     }
+}
+
+/* Find the port whose interface has an address.
+ * @return 1, or 0 if there is none */
+static int mlx5sim_socket_find(const uint8_t gid[16], unsigned *dev_p,
+                               unsigned *port_p)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    uint16_t host                  = (gid[14] << 8) | gid[15];
+
+    return (config->link == MLX5SIM_LINK_ROCE) ?
+           mlx5sim_gid_find(config, gid, dev_p, port_p) :
+           mlx5sim_lid_find(config, host << config->lmc, dev_p, port_p);
 }
 
 void mlx5sim_socket_forward(const uint8_t *packet, unsigned length)
@@ -375,8 +398,7 @@ void mlx5sim_socket_forward(const uint8_t *packet, unsigned length)
         memcpy(gid + 12, packet + offsetof(struct ip, ip_src), 4);
     }
 
-    if (!mlx5sim_gid_find(config, gid, &dev, &port) ||
-        (length > MLX5SIM_ROCE_MAX)) {
+    if (!mlx5sim_socket_find(gid, &dev, &port) || (length > MLX5SIM_ROCE_MAX)) {
         return;
     }
 

@@ -8,7 +8,8 @@
 #include <poll.h>
 
 /*
- * Packets of RoCE v2 on the network interfaces of the node. They are sent by
+ * Packets on the network interfaces of the node: RoCE v2, or InfiniBand in UDP
+ * (wire/roce.h). They are sent by
  * raw sockets, as a UDP socket has one source port and every path has its own.
  * They are received by packet sockets, as ICRC covers the IP header, which a
  * UDP socket does not show. Both need CAP_NET_RAW in the network namespace.
@@ -19,7 +20,7 @@ typedef struct mlx5sim_socket_counters {
     uint64_t sent;
     uint64_t unsent;    /* the kernel refused them */
     uint64_t received;
-    uint64_t refused;   /* not RoCE v2, or with a wrong ICRC */
+    uint64_t refused;   /* not of the link layer, or with a wrong ICRC */
 } mlx5sim_socket_counters_t;
 
 /** Takes a packet, from its IP header on. */

@@ -53,12 +53,13 @@ static void mlx5sim_wire_usage(FILE *out)
           "\n"
           "Connect the software mlx5 device of this node with those of other "
           "nodes: its\n"
-          "RoCE ports send and receive RoCE v2 packets on the network "
-          "interfaces that\n"
-          "MLX5SIM_WIRE names. One runs in each node, from before its first "
-          "program to\n"
-          "SIGTERM. It needs CAP_NET_RAW in its network namespace, and UDP "
-          "port 4791.\n"
+          "ports send and receive packets on the network interfaces that "
+          "MLX5SIM_WIRE\n"
+          "names, RoCE v2 or InfiniBand in UDP. One runs in each node, from "
+          "before its\n"
+          "first program to SIGTERM. It needs CAP_NET_RAW in its network "
+          "namespace, and\n"
+          "UDP port 4791 (RoCE) or 14791 (InfiniBand).\n"
           "\n"
           "  --dir DIR        directory of the instance (default: "
           "$MLX5SIM_DIR, or\n"
@@ -142,6 +143,16 @@ static int mlx5sim_wire_take_datagrams(int fd)
     return i > 0;
 }
 
+/* Whether a packet is to a port of this node */
+static int mlx5sim_wire_is_ours(const mlx5sim_config_t *config, unsigned dev,
+                                unsigned port, const mlx5sim_roce_path_t *path)
+{
+    return path->is_ib ? (path->dlid >> config->lmc) ==
+                         (mlx5sim_port_lid(config, dev, port) >> config->lmc) :
+                         mlx5sim_port_has_gid(config, dev, port,
+                                              path->route.dgid);
+}
+
 static void mlx5sim_wire_take(unsigned dev, unsigned port,
                               const uint8_t *packet, unsigned length)
 {
@@ -151,13 +162,14 @@ static void mlx5sim_wire_take(unsigned dev, unsigned port,
     mlx5sim_roce_t roce;
     unsigned payload_length;
 
-    if (mlx5sim_roce_decode(packet, length, &path, &roce, &payload,
-                            &payload_length) != MLX5SIM_ROCE_VALID) {
+    if ((mlx5sim_roce_decode(packet, length, &path, &roce, &payload,
+                             &payload_length) != MLX5SIM_ROCE_VALID) ||
+        (path.is_ib != (config->link != MLX5SIM_LINK_ROCE))) {
         ++mlx5sim_socket_counters()->refused;
         return;
     }
 
-    if (!mlx5sim_port_has_gid(config, dev, port, path.route.dgid)) {
+    if (!mlx5sim_wire_is_ours(config, dev, port, &path)) {
         return; /* another host's: the interface sees more than its own */
     }
 
@@ -263,8 +275,7 @@ static int mlx5sim_wire_serve(const char *pid_file, const sigset_t *mask)
 
     if (!mlx5sim_config_has_wire(mlx5sim_instance_config())) {
         fprintf(stderr, "mlx5sim-wire: the instance %s has no wire; create it "
-                "with MLX5SIM_LINK=roce and the names of network interfaces "
-                "in MLX5SIM_WIRE\n", dir);
+                "with the names of network interfaces in MLX5SIM_WIRE\n", dir);
         return -1;
     }
 

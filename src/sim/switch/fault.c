@@ -13,7 +13,8 @@ enum {
     MLX5SIM_SWITCH_TYPE_IPV4  = 0x0800, /* IEEE 802 numbers */
     MLX5SIM_SWITCH_TYPE_IPV6  = 0x86dd,
     MLX5SIM_SWITCH_PROTO_UDP  = 17,
-    MLX5SIM_SWITCH_PORT       = 4791    /* RoCE v2: IBTA annex A17 */
+    MLX5SIM_SWITCH_ROCE       = 4791,   /* ports. RoCE v2: IBTA annex A17 */
+    MLX5SIM_SWITCH_IB         = 14791   /* MLX5SIM_ROCE_IB_PORT */
 };
 
 /* What a hash decides */
@@ -62,7 +63,7 @@ size_t mlx5sim_switch_find_bth(const uint8_t *frame, size_t length)
 {
     const uint8_t *ip = frame + MLX5SIM_SWITCH_ETH;
     size_t udp;
-    unsigned type, protocol;
+    unsigned type, protocol, port;
 
     if (length < MLX5SIM_SWITCH_ETH + MLX5SIM_SWITCH_IPV6) {
         return 0;
@@ -82,9 +83,13 @@ size_t mlx5sim_switch_find_bth(const uint8_t *frame, size_t length)
         return 0;
     }
 
-    return ((protocol == MLX5SIM_SWITCH_PROTO_UDP) &&
-            (udp + MLX5SIM_SWITCH_UDP < length) &&
-            (mlx5sim_switch_be16(frame + udp + 2) == MLX5SIM_SWITCH_PORT)) ?
+    if ((protocol != MLX5SIM_SWITCH_PROTO_UDP) ||
+        (udp + MLX5SIM_SWITCH_UDP >= length)) {
+        return 0;
+    }
+
+    port = mlx5sim_switch_be16(frame + udp + 2);
+    return ((port == MLX5SIM_SWITCH_ROCE) || (port == MLX5SIM_SWITCH_IB)) ?
            udp + MLX5SIM_SWITCH_UDP : 0;
 }
 

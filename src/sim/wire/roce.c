@@ -15,8 +15,8 @@
 #define MLX5SIM_ETHERTYPE_IPV6  0x86dd
 #define MLX5SIM_ETHERTYPE_ROCE  0x8915  /* v1 */
 
-#define MLX5SIM_LNH_BTH         2       /* LRH: what follows */
-#define MLX5SIM_LNH_GRH         3
+/* Of IPv4 around InfiniBand: IPDEFTTL of the kernel */
+#define MLX5SIM_ROCE_IB_TTL     64
 
 #define MLX5SIM_PKEY_DEFAULT    0xffff
 
@@ -277,7 +277,8 @@ static unsigned mlx5sim_roce_put_udp(const mlx5sim_roce_path_t *path,
     mlx5sim_udp_t udp;
 
     udp.sport    = htobe16(path->sport);
-    udp.dport    = htobe16(MLX5SIM_UDP_PORT);
+    udp.dport    = htobe16(path->is_ib ? MLX5SIM_ROCE_IB_PORT :
+                                         MLX5SIM_UDP_PORT);
     udp.length   = htobe16(sizeof(udp) + length);
     udp.checksum = 0;
     memcpy(out_p, &udp, sizeof(udp));
@@ -285,10 +286,11 @@ static unsigned mlx5sim_roce_put_udp(const mlx5sim_roce_path_t *path,
 }
 
 
-unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
-                                 const mlx5sim_roce_t *packet,
-                                 const void *payload, unsigned length,
-                                 uint8_t *out_p)
+/* A packet without the Ethernet header or the VCRC. @return its length */
+static unsigned mlx5sim_roce_put_packet(const mlx5sim_roce_path_t *path,
+                                        const mlx5sim_roce_t *packet,
+                                        const void *payload, unsigned length,
+                                        uint8_t *out_p)
 {
     unsigned udp_length = path->route.is_udp ? sizeof(mlx5sim_udp_t) : 0;
     uint8_t transport[MLX5SIM_ROCE_MAX];
@@ -325,7 +327,7 @@ unsigned mlx5sim_roce_encode(const mlx5sim_roce_path_t *path,
     unsigned end = path->is_ib ? 0 : mlx5sim_roce_put_eth(path, out_p);
     uint16_t vcrc;
 
-    end += mlx5sim_roce_encode_net(path, packet, payload, length, out_p + end);
+    end += mlx5sim_roce_put_packet(path, packet, payload, length, out_p + end);
     if (path->is_ib) {
         vcrc = htole16(mlx5sim_roce_vcrc(out_p, end));
         memcpy(out_p + end, &vcrc, sizeof(vcrc));
@@ -333,6 +335,28 @@ unsigned mlx5sim_roce_encode(const mlx5sim_roce_path_t *path,
     }
 
     return end;
+}
+
+
+unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
+                                 const mlx5sim_roce_t *packet,
+                                 const void *payload, unsigned length,
+                                 uint8_t *out_p)
+{
+    uint8_t *udp          = out_p + MLX5SIM_IPV4_LENGTH;
+    mlx5sim_route_t route = {.hop_limit = MLX5SIM_ROCE_IB_TTL, .is_udp = 1};
+    unsigned end;
+
+    if (!path->is_ib) {
+        return mlx5sim_roce_put_packet(path, packet, payload, length, out_p);
+    }
+
+    mlx5sim_route_map_ipv4(path->from, route.sgid);
+    mlx5sim_route_map_ipv4(path->to, route.dgid);
+    end  = mlx5sim_roce_encode(path, packet, payload, length,
+                               udp + MLX5SIM_UDP_LENGTH);
+    end += mlx5sim_roce_put_udp(path, end, udp);
+    return end + mlx5sim_route_header(&route, end, out_p);
 }
 
 
@@ -449,6 +473,8 @@ void mlx5sim_roce_return(mlx5sim_roce_path_t *path)
     memcpy(path->route.dgid, way.route.sgid, sizeof(path->route.dgid));
     memcpy(path->smac, way.dmac, sizeof(path->smac));
     memcpy(path->dmac, way.smac, sizeof(path->dmac));
+    memcpy(path->from, way.to, sizeof(path->from));
+    memcpy(path->to, way.from, sizeof(path->to));
     path->slid = way.dlid;
     path->dlid = way.slid;
 }

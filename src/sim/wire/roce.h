@@ -15,7 +15,13 @@ extern "C" {
  * Packets as bytes: RoCE v2 (IBTA annex A17), RoCE v1 (annex A16), and
  * InfiniBand (IBTA volume 1, chapters 5 to 9). Pure: no memory but that of the
  * caller, no system call.
+ *
+ * Between nodes, a packet of InfiniBand is the payload of UDP over IPv4, from
+ * its LRH to its VCRC. That is this device's own: no standard has it.
  */
+
+/** UDP port to which packets of InfiniBand go between nodes. */
+#define MLX5SIM_ROCE_IB_PORT 14791
 
 /** BTH opcodes (IBTA volume 1, table "OpCode field"), those of RC. The upper
  *  three bits are the transport, MLX5SIM_BTH_RC and so on. */
@@ -85,7 +91,10 @@ typedef struct mlx5sim_roce_path {
     uint16_t        dlid;
     uint8_t         smac[6]; /* Ethernet, as dmac */
     uint8_t         dmac[6];
-    uint16_t        sport;   /* RoCE v2 */
+    uint16_t        sport;   /* of UDP */
+    uint8_t         from[4]; /* InfiniBand between nodes: the IPv4 addresses of
+                                the ports, as to */
+    uint8_t         to[4];
 } mlx5sim_roce_path_t;
 
 
@@ -124,9 +133,12 @@ typedef enum {
     MLX5SIM_ROCE_NOT_IP,     /* another version, IPv4 with options, IPv6 with
                                 IPv4-mapped addresses */
     MLX5SIM_ROCE_FRAGMENT,
-    MLX5SIM_ROCE_NOT_UDP,    /* or to another port than that of RoCE v2 */
-    MLX5SIM_ROCE_BAD_LENGTH, /* IP and UDP say different ones, or one that no
+    MLX5SIM_ROCE_NOT_UDP,    /* or to another port than that of RoCE v2, and
+                                with IPv4 of InfiniBand */
+    MLX5SIM_ROCE_NOT_IB,     /* LRH or GRH are of another kind of packet */
+    MLX5SIM_ROCE_BAD_LENGTH, /* headers say different ones, or one that no
                                 packet has */
+    MLX5SIM_ROCE_BAD_VCRC,
     MLX5SIM_ROCE_BAD_ICRC,
     MLX5SIM_ROCE_VERSION,    /* of BTH, not 0 */
     MLX5SIM_ROCE_OPCODE,     /* unknown */
@@ -206,10 +218,11 @@ unsigned mlx5sim_roce_encode(const mlx5sim_roce_path_t *path,
 
 
 /**
- * Write what mlx5sim_roce_encode() writes, but without the Ethernet header or
- * the VCRC. Of RoCE v2 that is an IP packet, for a raw socket with IP_HDRINCL:
- * the kernel leaves an identification of 0 alone where fragments are forbidden,
- * and the ICRC covers both.
+ * Write a packet for a raw socket with IP_HDRINCL, from its IP header on: of
+ * RoCE v2 what mlx5sim_roce_encode() writes, but without the Ethernet header;
+ * of InfiniBand all of that, behind IPv4 and UDP. The kernel leaves an
+ * identification of 0 alone where fragments are forbidden, and the ICRC of
+ * RoCE v2 covers both.
  */
 unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
                                  const mlx5sim_roce_t *packet,
@@ -218,9 +231,9 @@ unsigned mlx5sim_roce_encode_net(const mlx5sim_roce_path_t *path,
 
 
 /**
- * Read a packet of RoCE v2. The bytes may be anything: none behind @a length is
- * looked at. The checksums of IPv4 and UDP are left to the kernel, and the
- * ICRC does not cover them.
+ * Read a packet of RoCE v2, or of InfiniBand in UDP. The bytes may be anything:
+ * none behind @a length is looked at. The checksums of IPv4 and UDP are left to
+ * the kernel, and the ICRC does not cover them.
  *
  * @param bytes             From the IP header on. What is behind the length
  *                          that it has, as Ethernet's padding, is ignored.

@@ -49,11 +49,16 @@ static int mlx5sim_roce_is_mapped(const uint8_t *gid)
 }
 
 
-static void mlx5sim_roce_map(const uint8_t *address, uint8_t *gid_p)
+static void
+mlx5sim_roce_get_route(const mlx5sim_grh_t *grh, mlx5sim_route_t *route_p)
 {
-    memset(gid_p, 0, 10);
-    memset(gid_p + 10, 0xff, 2);
-    memcpy(gid_p + 12, address, 4);
+    uint32_t word = be32toh(grh->version_tclass_flow);
+
+    route_p->tclass     = (word >> 20) & 0xff;
+    route_p->flow_label = word & 0xfffff;
+    route_p->hop_limit  = grh->hop_limit;
+    memcpy(route_p->sgid, grh->sgid, sizeof(route_p->sgid));
+    memcpy(route_p->dgid, grh->dgid, sizeof(route_p->dgid));
 }
 
 
@@ -81,8 +86,8 @@ mlx5sim_roce_get_ipv4(mlx5sim_roce_rest_t *rest, mlx5sim_route_t *route_p,
 
     route_p->tclass    = ip.tos;
     route_p->hop_limit = ip.ttl;
-    mlx5sim_roce_map(ip.saddr, route_p->sgid);
-    mlx5sim_roce_map(ip.daddr, route_p->dgid);
+    mlx5sim_route_map_ipv4(ip.saddr, route_p->sgid);
+    mlx5sim_route_map_ipv4(ip.daddr, route_p->dgid);
     *length_p = be16toh(ip.total_length) - sizeof(ip);
     return MLX5SIM_ROCE_VALID;
 }
@@ -93,7 +98,6 @@ mlx5sim_roce_get_ipv6(mlx5sim_roce_rest_t *rest, mlx5sim_route_t *route_p,
                       unsigned *length_p)
 {
     mlx5sim_grh_t ip;
-    uint32_t word;
 
     if (rest->length < sizeof(ip)) {
         return MLX5SIM_ROCE_SHORT;
@@ -109,24 +113,73 @@ mlx5sim_roce_get_ipv6(mlx5sim_roce_rest_t *rest, mlx5sim_route_t *route_p,
         return MLX5SIM_ROCE_NOT_UDP;
     }
 
-    word                = be32toh(ip.version_tclass_flow);
-    route_p->tclass     = (word >> 20) & 0xff;
-    route_p->flow_label = word & 0xfffff;
-    route_p->hop_limit  = ip.hop_limit;
-    memcpy(route_p->sgid, ip.sgid, sizeof(route_p->sgid));
-    memcpy(route_p->dgid, ip.dgid, sizeof(route_p->dgid));
+    mlx5sim_roce_get_route(&ip, route_p);
     *length_p = be16toh(ip.payload_length);
     return MLX5SIM_ROCE_VALID;
 }
 
 
-/* Leaves what is behind UDP's header, to the ICRC */
+/* LRH and GRH, and the VCRC at the end. Leaves what is between them. */
 static mlx5sim_roce_verdict_t
-mlx5sim_roce_get_path(mlx5sim_roce_rest_t *rest, mlx5sim_roce_path_t *path_p)
+mlx5sim_roce_get_ib(mlx5sim_roce_rest_t *rest, mlx5sim_roce_path_t *path_p)
+{
+    mlx5sim_lrh_t lrh;
+    mlx5sim_grh_t grh;
+    unsigned length;
+    uint16_t vcrc;
+
+    if (rest->length < sizeof(lrh) + MLX5SIM_VCRC_LENGTH) {
+        return MLX5SIM_ROCE_SHORT;
+    }
+
+    length = rest->length - MLX5SIM_VCRC_LENGTH;
+    memcpy(&vcrc, rest->bytes + length, sizeof(vcrc));
+    if (le16toh(vcrc) != mlx5sim_roce_vcrc(rest->bytes, length)) {
+        return MLX5SIM_ROCE_BAD_VCRC;
+    }
+
+    rest->length = length;
+    mlx5sim_roce_get(rest, &lrh, sizeof(lrh));
+    path_p->has_grh = (lrh.sl_lnh & MLX5SIM_LRH_LNH) == MLX5SIM_LNH_GRH;
+    path_p->sl      = lrh.sl_lnh >> 4;
+    path_p->slid    = be16toh(lrh.slid);
+    path_p->dlid    = be16toh(lrh.dlid);
+    if ((lrh.vl_lver & MLX5SIM_LRH_VERSION) ||
+        (!path_p->has_grh &&
+         ((lrh.sl_lnh & MLX5SIM_LRH_LNH) != MLX5SIM_LNH_BTH))) {
+        return MLX5SIM_ROCE_NOT_IB;
+    } else if ((be16toh(lrh.length) & ~MLX5SIM_LRH_RESERVED) * 4u != length) {
+        return MLX5SIM_ROCE_BAD_LENGTH;
+    } else if (!path_p->has_grh) {
+        return MLX5SIM_ROCE_VALID;
+    } else if (rest->length < sizeof(grh)) {
+        return MLX5SIM_ROCE_SHORT;
+    }
+
+    mlx5sim_roce_get(rest, &grh, sizeof(grh));
+    mlx5sim_roce_get_route(&grh, &path_p->route);
+    if (((be32toh(grh.version_tclass_flow) >> 28) != 6) ||
+        (grh.next_header != MLX5SIM_NEXT_HDR_IBA)) {
+        return MLX5SIM_ROCE_NOT_IB;
+    }
+
+    return (be16toh(grh.payload_length) == rest->length) ?
+           MLX5SIM_ROCE_VALID : MLX5SIM_ROCE_BAD_LENGTH;
+}
+
+
+/* Leaves what is between UDP's header, or LRH and GRH, and the end of the ICRC.
+ * @param covered_p  Where that begins which the ICRC covers. */
+static mlx5sim_roce_verdict_t
+mlx5sim_roce_get_path(mlx5sim_roce_rest_t *rest, mlx5sim_roce_path_t *path_p,
+                      const uint8_t **covered_p)
 {
     mlx5sim_roce_verdict_t verdict;
     mlx5sim_udp_t udp;
     unsigned length;
+    int is_ib;
+
+    *covered_p = rest->bytes;
 
     memset(path_p, 0, sizeof(*path_p));
     path_p->has_grh      = 1;
@@ -157,13 +210,25 @@ mlx5sim_roce_get_path(mlx5sim_roce_rest_t *rest, mlx5sim_roce_path_t *path_p)
 
     rest->length = length;
     mlx5sim_roce_get(rest, &udp, sizeof(udp));
-    if (be16toh(udp.dport) != MLX5SIM_UDP_PORT) {
+    is_ib = (be16toh(udp.dport) == MLX5SIM_ROCE_IB_PORT) &&
+            mlx5sim_route_is_ipv4(&path_p->route);
+    if (!is_ib && (be16toh(udp.dport) != MLX5SIM_UDP_PORT)) {
         return MLX5SIM_ROCE_NOT_UDP;
     }
 
     path_p->sport = be16toh(udp.sport);
-    return (be16toh(udp.length) == length) ? MLX5SIM_ROCE_VALID :
-                                             MLX5SIM_ROCE_BAD_LENGTH;
+    if (be16toh(udp.length) != length) {
+        return MLX5SIM_ROCE_BAD_LENGTH;
+    } else if (!is_ib) {
+        return MLX5SIM_ROCE_VALID;
+    }
+
+    path_p->is_ib = 1;
+    memcpy(path_p->from, path_p->route.sgid + 12, sizeof(path_p->from));
+    memcpy(path_p->to, path_p->route.dgid + 12, sizeof(path_p->to));
+    memset(&path_p->route, 0, sizeof(path_p->route));
+    *covered_p = rest->bytes;
+    return mlx5sim_roce_get_ib(rest, path_p);
 }
 
 
@@ -294,10 +359,10 @@ mlx5sim_roce_decode(const void *bytes, unsigned length,
 {
     mlx5sim_roce_rest_t rest = {bytes, length};
     mlx5sim_roce_verdict_t verdict;
-    const uint8_t *end;
+    const uint8_t *covered, *end;
     uint32_t icrc;
 
-    verdict = mlx5sim_roce_get_path(&rest, path_p);
+    verdict = mlx5sim_roce_get_path(&rest, path_p, &covered);
     if (verdict != MLX5SIM_ROCE_VALID) {
         return verdict;
     }
@@ -311,8 +376,7 @@ mlx5sim_roce_decode(const void *bytes, unsigned length,
     rest.length -= MLX5SIM_ICRC_LENGTH;
     end          = rest.bytes + rest.length;
     memcpy(&icrc, end, sizeof(icrc));
-    if (le32toh(icrc) !=
-        mlx5sim_roce_icrc(path_p, bytes, end - (const uint8_t*)bytes)) {
+    if (le32toh(icrc) != mlx5sim_roce_icrc(path_p, covered, end - covered)) {
         return MLX5SIM_ROCE_BAD_ICRC;
     }
 

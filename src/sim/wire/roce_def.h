@@ -12,6 +12,11 @@
  */
 
 #define MLX5SIM_UDP_PORT        4791    /* annex A17 */
+#define MLX5SIM_LRH_RESERVED    0xf800  /* bits of the length */
+#define MLX5SIM_LRH_VERSION     0x0f
+#define MLX5SIM_LRH_LNH         3       /* bits of sl_lnh: what follows */
+#define MLX5SIM_LNH_BTH         2
+#define MLX5SIM_LNH_GRH         3
 
 #define MLX5SIM_BTH_SOLICITED   0x80
 #define MLX5SIM_BTH_MIGRATED    0x40    /* state of paths that never migrate */
@@ -23,6 +28,7 @@
 #define MLX5SIM_BTH_OPERATION   0x1f
 
 #define MLX5SIM_ICRC_LENGTH     4
+#define MLX5SIM_VCRC_LENGTH     2
 
 
 /** IBTA volume 1, "Local route header" */

@@ -76,6 +76,29 @@ public:
         return ret;
     }
 
+    /* What InfiniBand ports say of one that has this address */
+    std::string lid_error(mlx5sim_netif_t *netif, unsigned bits, unsigned lmc)
+    {
+        sockaddr_in mask                     = {};
+        char error[MLX5SIM_CONFIG_ERROR_MAX] = "";
+        std::string text;
+
+        mask.sin_family      = AF_INET;
+        mask.sin_addr.s_addr = htonl(~0u << (32 - bits));
+        EXPECT_EQ(0, fill(netif, &text)) << text;
+        for (auto &each : m_list) {
+            each.entry.ifa_netmask = reinterpret_cast<sockaddr*>(&mask);
+        }
+        errno = 0;
+        if (mlx5sim_netif_check_lids(&m_list[0].entry, netif, 1, lmc, error,
+                                     sizeof(error)) == 0) {
+            EXPECT_STREQ("", error);
+        } else {
+            EXPECT_EQ(EINVAL, errno);
+        }
+        return error;
+    }
+
 private:
     struct item {
         ifaddrs          entry;
@@ -233,7 +256,7 @@ TEST(test_netif, what_is_of_no_use_is_refused_with_what_to_do)
     }
 }
 
-TEST(test_netif, each_port_needs_one_of_roce)
+TEST(test_netif, each_port_needs_one)
 {
     mlx5sim_config_t config = default_config();
     char error[MLX5SIM_CONFIG_ERROR_MAX];
@@ -243,10 +266,6 @@ TEST(test_netif, each_port_needs_one_of_roce)
 
     strcpy(config.wire, "none0,none1");
     config.ports = 2;
-    EXPECT_EQ(-1, mlx5sim_config_find_netifs(&config, error, sizeof(error)));
-    EXPECT_NE(nullptr, strstr(error, "set MLX5SIM_LINK=roce")) << error;
-
-    config.link = MLX5SIM_LINK_ROCE;
     EXPECT_EQ(-1, mlx5sim_config_find_netifs(&config, error, sizeof(error)));
     EXPECT_NE(nullptr, strstr(error, "no network interface none0")) << error;
 
@@ -384,6 +403,103 @@ TEST(test_netif, a_gid_is_found_with_its_mac)
     EXPECT_FALSE(mlx5sim_gid_find(&config, gid, &dev, &port));
     mlx5sim_gid_mac(&config, gid, mac);
     EXPECT_EQ(0, memcmp(mac, "\x01\x11\x22\x33\x44\x99", 6));
+}
+
+TEST(test_netif, a_lid_is_the_lower_half_of_the_address)
+{
+    mlx5sim_config_t config = wired();
+    unsigned dev, port;
+    uint8_t ipv4[4];
+
+    config.link  = MLX5SIM_LINK_IB;
+    config.ports = 1; /* eth0, eth1 */
+    EXPECT_EQ(0x0001u, mlx5sim_port_lid(&config, 0, 1));
+    EXPECT_EQ(0x0101u, mlx5sim_port_lid(&config, 1, 1));
+    config.lmc = 2;
+    EXPECT_EQ(0x0004u, mlx5sim_port_lid(&config, 0, 1));
+    EXPECT_EQ(0x0404u, mlx5sim_port_lid(&config, 1, 1));
+    for (unsigned lid = 0; lid < 0x10000; ++lid) {
+        bool is_first = lid / 4 == 1, is_second = lid / 4 == 0x101;
+
+        dev = port = 9;
+        ASSERT_EQ(is_first || is_second,
+                  mlx5sim_lid_find(&config, lid, &dev, &port)) << lid;
+        if (is_first || is_second) {
+            EXPECT_EQ(is_second, dev);
+            EXPECT_EQ(1u, port);
+        }
+        mlx5sim_netif_at_lid(&config.netifs[1], 2, lid, ipv4);
+        ASSERT_EQ(0, memcmp(ipv4, config.netifs[1].ipv4, 2));
+        ASSERT_EQ(lid / 4, ipv4[2] * 256u + ipv4[3]);
+    }
+
+    EXPECT_EQ("fe80::211:2203:33:4450", gid_of(config, 0, 1, 0));
+    EXPECT_EQ("", gid_of(config, 0, 1, 1));
+}
+
+TEST(test_netif, infiniband_has_more_headers_between_nodes)
+{
+    mlx5sim_config_t config = wired();
+
+    config.link = MLX5SIM_LINK_IB;
+    for (unsigned size = 1; size <= 5; ++size) {
+        config.netifs[0].mtu = (128 << size) + 96 + 30;
+        EXPECT_EQ(size, mlx5sim_port_mtu(&config, 0, 1));
+        config.netifs[0].mtu -= 1;
+        EXPECT_EQ(size - 1, mlx5sim_port_mtu(&config, 0, 1));
+    }
+}
+
+TEST(test_netif, what_makes_no_lid_is_refused_with_what_to_do)
+{
+    static const struct {
+        const char *address;
+        unsigned   bits, lmc, mtu;
+        const char *says; /* "": nothing */
+    } cases[] = {
+        {"10.77.0.1", 24, 0, 1500, ""},
+        {"10.77.0.1", 16, 0, 1500, ""},
+        {"10.77.0.1", 15, 0, 1500, "(/15) has more addresses"},
+        {"10.77.0.0", 31, 0, 1500, "makes no LID"},
+        {"10.77.191.255", 16, 0, 1500, ""},
+        {"10.77.192.0", 16, 0, 1500, "eth0, 10.77.192.0, makes no LID"},
+        {"10.77.95.255", 16, 1, 1500, ""},
+        {"10.77.96.0", 16, 1, 1500, "makes no LID"},
+        {"10.77.0.1", 16, 0, 382, ""},
+        {"10.77.0.1", 16, 0, 381, "has an MTU of 381"},
+        {"fd00::1", 16, 0, 1500, "has no IPv4 address"}
+    };
+
+    for (const auto &c : cases) {
+        mlx5sim_netif_t netif = named("eth0", c.mtu);
+        addresses list;
+        std::string error;
+
+        if (strchr(c.address, ':') != nullptr) {
+            list.ipv6("eth0", c.address);
+        } else {
+            list.ipv4("eth0", c.address);
+        }
+        error = list.lid_error(&netif, c.bits, c.lmc);
+        EXPECT_EQ(c.says[0] == '\0', error.empty()) << error;
+        EXPECT_NE(std::string::npos, error.find(c.says)) << error;
+    }
+}
+
+TEST(test_netif, two_ports_with_one_lid_are_refused)
+{
+    mlx5sim_netif_t netifs[2];
+    char error[MLX5SIM_CONFIG_ERROR_MAX] = "";
+
+    ASSERT_EQ(0, mlx5sim_netif_parse("eth0 1500 02:11:22:33:44:55 10.1.0.9 -",
+                                     &netifs[0]));
+    ASSERT_EQ(0, mlx5sim_netif_parse("eth1 1500 02:11:22:33:44:56 10.2.0.9 -",
+                                     &netifs[1]));
+    EXPECT_EQ(-1, mlx5sim_netif_check_lids(nullptr, netifs, 2, 0, error,
+                                           sizeof(error)));
+    EXPECT_STREQ("MLX5SIM_WIRE: eth0 and eth1 would have the same LID, 0x9: "
+                 "the lower half of the IPv4 address is the LID of an "
+                 "InfiniBand port; give one of them another", error);
 }
 
 TEST(test_netif, without_them_ports_have_addresses_that_are_nobodys)

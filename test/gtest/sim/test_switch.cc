@@ -125,10 +125,11 @@ TEST(test_switch, a_rate_is_part_of_a_greater_one)
     }
 }
 
-TEST(test_switch, finds_packets_of_roce_v2_only)
+TEST(test_switch, finds_packets_between_devices_only)
 {
     EXPECT_EQ(find(frame(false, 17, 4791)), 42u);
     EXPECT_EQ(find(frame(true, 17, 4791)), 62u);
+    EXPECT_EQ(find(frame(false, 17, 14791)), 42u); /* InfiniBand */
     EXPECT_EQ(find(frame(false, 17, 4790)), 0u);
     EXPECT_EQ(find(frame(false, 6, 4791)), 0u);
     EXPECT_EQ(find(frame(true, 6, 4791)), 0u);
