@@ -66,7 +66,8 @@ static void mlx5sim_switch_usage(FILE *out)
 "                               switch prints them at its end, too\n"
 "\n"
 "  --control SOCKET  default: the switch of the cluster in which this "
-"runs\n", out);
+"runs\n"
+"  --help            this text\n", out);
 }
 
 static uint64_t mlx5sim_switch_now(void)
