@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests of contrib/ucx-branch.sh. Those that make a branch need the source of UCX
+1.22.0, which SEP_NEWEST_UCX_SOURCE names."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "contrib"))
+import ucx_branch  # noqa: E402
+from ucx_branch import Line  # noqa: E402
+
+SCRIPT = os.path.join(TOP, "contrib/ucx-branch.sh")
+SOURCE = os.environ.get("SEP_NEWEST_UCX_SOURCE", "")
+
+
+def run(*words, **variables):
+    return subprocess.run(["/bin/bash", SCRIPT, *words], capture_output=True,
+                          text=True, check=False,
+                          env={**os.environ, **variables})
+
+
+class Folder(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = folder.name
+
+    def tree(self, release):
+        """Of a UCX's source what says which release it is."""
+        path = os.path.join(self.top, "ucx")
+        os.makedirs(os.path.join(path, "src/uct/base"))
+        with open(os.path.join(path, "src/uct/base/uct_iface.h"), "w",
+                  encoding="utf-8"):
+            pass
+        with open(os.path.join(path, "configure.ac"), "w",
+                  encoding="utf-8") as file:
+            for part, value in zip(("major", "minor", "patch"),
+                                   release.split(".")):
+                file.write(f"define([ucx_ver_{part}], {value})\n")
+        return path
+
+
+class BadInput(Folder):
+
+    def assert_fails(self, result, *words):
+        self.assertNotEqual(result.returncode, 0)
+        for word in words:
+            self.assertIn(word, result.stderr)
+
+    def test_another_release_is_named_with_what_is_supported(self):
+        result = run(self.tree("1.20.1"), self.top + "/new")
+        self.assert_fails(result, "UCX 1.20.1", "of UCX 1.22.0 only")
+        self.assertFalse(os.path.exists(self.top + "/new"))
+
+    def test_a_directory_that_exists_is_left_alone(self):
+        self.assert_fails(run(self.tree("1.22.0"), self.top),
+                          f"{self.top} exists already")
+        self.assertEqual(os.listdir(self.top), ["ucx"])
+
+    def test_a_source_that_is_none(self):
+        self.assert_fails(run(self.top + "/no", self.top + "/new"),
+                          "no such directory or archive")
+
+    def test_git_is_missing(self):
+        os.symlink("/usr/bin/dirname", self.top + "/dirname")
+        self.assert_fails(run("a", self.top + "/new", PATH=self.top),
+                          "git is needed")
+
+
+class Lines(unittest.TestCase):
+    """Who adds and removes what."""
+
+    def test_states_of_a_file_that_two_patches_change(self):
+        base  = ["a\n", "b\n", "c\n"]
+        first = ucx_branch.changed([Line(text) for text in base],
+                                   ["a\n", "new\n", "c\n"], 0)
+        both  = ucx_branch.changed(first, ["a\n", "new\n", "newer\n", "c\n"],
+                                   1)
+        for number, expected in ((-1, base), (0, ["a\n", "new\n", "c\n"]),
+                                 (1, ["a\n", "new\n", "newer\n", "c\n"])):
+            self.assertEqual(ucx_branch.state("file", both, number), expected)
+
+    def test_a_hunk_that_no_commit_takes(self):
+        lines = ucx_branch.changed([Line("a\n")], ["b\n"], "0001-patch")
+        with self.assertRaises(SystemExit) as caught:
+            ucx_branch.assign_patches({"file": lines}, [])
+        self.assertIn("0 commits take this of file", str(caught.exception))
+
+    def test_a_list_ends_without_a_backslash(self):
+        self.assertEqual(ucx_branch.ended(["A = \\\n", "\ta \\\n", "\n"]),
+                         ["A = \\\n", "\ta\n", "\n"])
+
+
+class Messages(Folder):
+
+    def test_a_title_that_is_not_as_the_rules_ask(self):
+        path = os.path.join(self.top, "01-bad")
+        for title in ("Make it fast", "UCP/RKEY: make it fast",
+                      "UCP/RKEY: Make it fast.", "UCP/RKEY: " + 80 * "M"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(title + "\n\nbody\n--\n")
+            with self.assertRaises(SystemExit):
+                ucx_branch.Commit(path)
+
+    def test_a_body_says_what_convinces(self):
+        for name in os.listdir(ucx_branch.MESSAGES):
+            commit = ucx_branch.Commit(os.path.join(ucx_branch.MESSAGES, name))
+            for word in ("Change: ", "Measured", "May break: "):
+                self.assertIn("\n" + word, commit.message, name)
+            self.assertLessEqual(
+                max(map(len, commit.message.split("\n"))), 80, name)
+
+
+@unittest.skipUnless(SOURCE, "SEP_NEWEST_UCX_SOURCE is not set")
+class Branch(Folder):
+
+    def git(self, *words):
+        return subprocess.run(["git", "-C", self.top + "/new", *words],
+                              capture_output=True, text=True, check=True).stdout
+
+    def test_the_commits_are_as_the_rules_ask(self):
+        # It compares the last commit with what contrib/build-ucx-opt.sh builds
+        result = run(SOURCE, self.top + "/new")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.git("status", "--porcelain", "--ignored"), "")
+        commits = self.git("log", "--reverse", "--format=%H %s").splitlines()
+        self.assertIn("as released", commits[0])
+        messages = len(os.listdir(ucx_branch.MESSAGES))
+        for number, line in enumerate(commits[1:]):
+            commit, title = line.split(" ", 1)
+            rows = [row.split("\t") for row in self.git(
+                "show", "--numstat", "--format=", commit).splitlines()]
+            self.assertNotIn("AUTHORS", [row[2] for row in rows])
+            self.assertRegex(title, r"^UC[PT]/[A-Z]+: [A-Z].*[^.]$")
+            self.assertLessEqual(len(title), 72)
+            if number < messages:
+                self.assertLessEqual(sum(int(row[0]) for row in rows),
+                                     ucx_branch.LIMIT, title)
