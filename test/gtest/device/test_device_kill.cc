@@ -623,8 +623,10 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot,
 
             REQUIRE(mr != nullptr);
             REQUIRE_EQ(0, mprotect(page, size, prot));
-            r.word(WORD_RKEY)   = mr->rkey;
+            /* Once the other one has the key it may stop, which looks as if it
+             * had ended */
             r.word(WORD_VICTIM) = getpid();
+            r.word(WORD_RKEY)   = mr->rkey;
             for (;;) {
                 pause();
             }
