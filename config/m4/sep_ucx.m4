@@ -279,6 +279,8 @@ AC_DEFUN([SEP_UCX_SOURCE_VERSION], [
                  [AC_MSG_ERROR(m4_normalize([
                       $UCX_SOURCE/configure.ac does not say which release of UCX
                       it is]))])
+           # It may call what the libraries that it is linked with lack
+           SHLIB_LDFLAGS=
            sep_ucx_version=$sep_src_version],
           [test "x$sep_src_version" != "x$sep_ucx_version"],
           [AC_MSG_ERROR(m4_normalize([
