@@ -6,22 +6,13 @@
  * page does that can't be read, so that looking behind them is a crash.
  */
 
-#include <sim/wire/roce.h>
+#include <sim/test_wire_fixture.h>
 
 #include <common/seed.h>
 
-#include <gtest/gtest.h>
-
-#include <sys/mman.h>
-
-#include <cstring>
-#include <random>
 #include <set>
-#include <vector>
 
 namespace {
-
-typedef std::vector<uint8_t> bytes_t;
 
 const uint8_t opcodes[] = {
     0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b,
@@ -47,37 +38,13 @@ const std::set<unsigned> inv      = {0x16, 0x17};
 
 } // namespace
 
-class test_wire_decode : public testing::Test {
+class test_wire_decode : public test_wire_fixture {
 protected:
-    static constexpr unsigned ROOM = 8192;
-
-    void SetUp() override
-    {
-        void *two = mmap(nullptr, ROOM + 4096, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-        ASSERT_NE(MAP_FAILED, two);
-        m_map = static_cast<uint8_t*>(two);
-        ASSERT_EQ(0, mprotect(m_map + ROOM, 4096, PROT_NONE));
-    }
-
-    void TearDown() override
-    {
-        munmap(m_map, ROOM + 4096);
-    }
-
     uint64_t random(uint64_t limit = 0)
     {
         uint64_t number = m_random();
 
         return (limit == 0) ? number : (number % limit);
-    }
-
-    void fill(uint8_t *bytes, size_t size)
-    {
-        for (size_t i = 0; i < size; ++i) {
-            bytes[i] = random();
-        }
     }
 
     mlx5sim_roce_path_t random_path(bool is_ipv4)
@@ -151,44 +118,12 @@ protected:
         return packet;
     }
 
-    bytes_t encode(const mlx5sim_roce_path_t &path,
-                   const mlx5sim_roce_t &packet, const bytes_t &payload)
-    {
-        bytes_t bytes(MLX5SIM_ROCE_MAX);
-
-        bytes.resize(mlx5sim_roce_encode_net(&path, &packet, payload.data(),
-                                             payload.size(), bytes.data()));
-        return bytes;
-    }
-
     bytes_t random_bytes(uint8_t opcode, bool is_ipv4, unsigned length)
     {
         bytes_t payload(length);
 
         fill(payload.data(), length);
         return encode(random_path(is_ipv4), random_packet(opcode), payload);
-    }
-
-    /* Room at the end of the page, with these bytes in it */
-    const uint8_t *place(const uint8_t *bytes, size_t length)
-    {
-        uint8_t *start = m_map + ROOM - length;
-
-        if (length > 0) {
-            memcpy(start, bytes, length);
-        }
-        return start;
-    }
-
-    mlx5sim_roce_verdict_t decode(const bytes_t &bytes, size_t length)
-    {
-        return mlx5sim_roce_decode(place(bytes.data(), length), length, &m_path,
-                                   &m_packet, &m_payload, &m_length);
-    }
-
-    mlx5sim_roce_verdict_t decode(const bytes_t &bytes)
-    {
-        return decode(bytes, bytes.size());
     }
 
     static bool is_ipv4(const bytes_t &bytes)
@@ -206,19 +141,12 @@ protected:
         return udp(bytes) + 8;
     }
 
-    static void set16(bytes_t *bytes, unsigned offset, unsigned value)
-    {
-        (*bytes)[offset]     = value >> 8;
-        (*bytes)[offset + 1] = value;
-    }
-
     /* Have lengths and ICRC of a changed packet fit again, so that it is not
      * for them that it is refused */
     static void repair(bytes_t *bytes)
     {
         mlx5sim_roce_path_t path = {};
         unsigned end             = bytes->size() - 4;
-        uint32_t icrc;
 
         set16(bytes, is_ipv4(*bytes) ? 2 : 4,
               bytes->size() - (is_ipv4(*bytes) ? 0 : 40));
@@ -231,10 +159,7 @@ protected:
         if (end < bth(*bytes) + 12) {
             return; /* no place for it */
         }
-        icrc = mlx5sim_roce_icrc(&path, bytes->data(), end);
-        for (unsigned i = 0; i < 4; ++i) {
-            (*bytes)[end + i] = icrc >> (8 * i);
-        }
+        set_icrc(bytes, end, mlx5sim_roce_icrc(&path, bytes->data(), end));
     }
 
     /* What becomes of a packet if one byte is another one */
@@ -244,13 +169,6 @@ protected:
         repair(&bytes);
         return decode(bytes);
     }
-
-    std::mt19937_64     m_random{1};
-    uint8_t             *m_map = nullptr;
-    mlx5sim_roce_path_t m_path;
-    mlx5sim_roce_t      m_packet;
-    const uint8_t       *m_payload;
-    unsigned            m_length;
 };
 
 TEST_F(test_wire_decode, random_packets_are_read_as_they_were_written)

@@ -6,22 +6,13 @@
  * can't be read, so that looking behind them is a crash.
  */
 
-#include <sim/wire/roce.h>
+#include <sim/test_wire_fixture.h>
 
 #include <common/seed.h>
 
-#include <gtest/gtest.h>
-
-#include <sys/mman.h>
-
-#include <cstring>
-#include <random>
 #include <set>
-#include <vector>
 
 namespace {
-
-typedef std::vector<uint8_t> bytes_t;
 
 const unsigned LRH = 28; /* behind IPv4 and UDP */
 const unsigned GRH = LRH + 8;
@@ -31,32 +22,8 @@ const uint8_t opcodes[] = {0x00, 0x03, 0x04, 0x0a, 0x0b, 0x0c, 0x0d, 0x11,
 
 } // namespace
 
-class test_wire_ib : public testing::Test {
+class test_wire_ib : public test_wire_fixture {
 protected:
-    static constexpr unsigned ROOM = 8192;
-
-    void SetUp() override
-    {
-        void *two = mmap(nullptr, ROOM + 4096, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-        ASSERT_NE(MAP_FAILED, two);
-        m_map = static_cast<uint8_t*>(two);
-        ASSERT_EQ(0, mprotect(m_map + ROOM, 4096, PROT_NONE));
-    }
-
-    void TearDown() override
-    {
-        munmap(m_map, ROOM + 4096);
-    }
-
-    void fill(uint8_t *bytes, size_t size)
-    {
-        for (size_t i = 0; i < size; ++i) {
-            bytes[i] = m_random();
-        }
-    }
-
     mlx5sim_roce_path_t random_path(bool has_grh)
     {
         mlx5sim_roce_path_t path;
@@ -93,38 +60,12 @@ protected:
         return packet;
     }
 
-    bytes_t encode(const mlx5sim_roce_path_t &path,
-                   const mlx5sim_roce_t &packet, const bytes_t &payload)
-    {
-        bytes_t bytes(MLX5SIM_ROCE_MAX);
-
-        bytes.resize(mlx5sim_roce_encode_net(&path, &packet, payload.data(),
-                                             payload.size(), bytes.data()));
-        return bytes;
-    }
-
     bytes_t random_bytes(uint8_t opcode, bool has_grh, unsigned length)
     {
         bytes_t payload(length);
 
         fill(payload.data(), length);
         return encode(random_path(has_grh), packet_of(opcode), payload);
-    }
-
-    mlx5sim_roce_verdict_t decode(const bytes_t &bytes, size_t length)
-    {
-        uint8_t *start = m_map + ROOM - length;
-
-        if (length > 0) {
-            memcpy(start, bytes.data(), length);
-        }
-        return mlx5sim_roce_decode(start, length, &m_path, &m_packet,
-                                   &m_payload, &m_length);
-    }
-
-    mlx5sim_roce_verdict_t decode(const bytes_t &bytes)
-    {
-        return decode(bytes, bytes.size());
     }
 
     static void repair_vcrc(bytes_t *bytes)
@@ -142,23 +83,14 @@ protected:
     {
         mlx5sim_roce_path_t path = {};
         unsigned end             = bytes->size() - 6;
-        uint32_t icrc;
 
         set16(bytes, 2, bytes->size());
         set16(bytes, 24, bytes->size() - 20);
         path.is_ib   = 1;
         path.has_grh = has_grh;
-        icrc         = mlx5sim_roce_icrc(&path, &(*bytes)[LRH], end - LRH);
-        for (unsigned i = 0; i < 4; ++i) {
-            (*bytes)[end + i] = icrc >> (8 * i);
-        }
+        set_icrc(bytes, end,
+                 mlx5sim_roce_icrc(&path, &(*bytes)[LRH], end - LRH));
         repair_vcrc(bytes);
-    }
-
-    static void set16(bytes_t *bytes, unsigned offset, unsigned value)
-    {
-        (*bytes)[offset]     = value >> 8;
-        (*bytes)[offset + 1] = value;
     }
 
     mlx5sim_roce_verdict_t
@@ -168,13 +100,6 @@ protected:
         repair(&bytes, has_grh);
         return decode(bytes);
     }
-
-    std::mt19937_64     m_random{1};
-    uint8_t             *m_map = nullptr;
-    mlx5sim_roce_path_t m_path;
-    mlx5sim_roce_t      m_packet;
-    const uint8_t       *m_payload;
-    unsigned            m_length;
 };
 
 TEST_F(test_wire_ib, a_packet_is_the_payload_of_udp_over_ipv4)
