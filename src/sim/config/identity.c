@@ -151,15 +151,22 @@ uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
     return base + ((dev * config->ports + port - 1) << config->lmc);
 }
 
+int mlx5sim_port_has_lid(const mlx5sim_config_t *config, unsigned dev,
+                         unsigned port, uint16_t lid)
+{
+    unsigned lmc = mlx5sim_port_lmc(config);
+
+    return lid >> lmc == mlx5sim_port_lid(config, dev, port) >> lmc;
+}
+
 int mlx5sim_lid_find(const mlx5sim_config_t *config, uint16_t lid,
                      unsigned *dev_p, unsigned *port_p)
 {
-    unsigned lmc = mlx5sim_port_lmc(config);
     unsigned dev, port;
 
     for (dev = 0; dev < config->devices; ++dev) {
         for (port = 1; port <= config->ports; ++port) {
-            if (lid >> lmc == mlx5sim_port_lid(config, dev, port) >> lmc) {
+            if (mlx5sim_port_has_lid(config, dev, port, lid)) {
                 *dev_p  = dev;
                 *port_p = port;
                 return 1;

@@ -83,6 +83,10 @@ uint64_t mlx5sim_port_guid(const mlx5sim_config_t *config, unsigned dev,
 uint16_t mlx5sim_port_lid(const mlx5sim_config_t *config, unsigned dev,
                           unsigned port);
 
+/** Whether an InfiniBand port has a LID, with whatever path bits. */
+int mlx5sim_port_has_lid(const mlx5sim_config_t *config, unsigned dev,
+                         unsigned port, uint16_t lid);
+
 /** Find the InfiniBand port of this instance that has a LID, as
  *  mlx5sim_gid_find() does. */
 int mlx5sim_lid_find(const mlx5sim_config_t *config, uint16_t lid,
@@ -113,8 +117,7 @@ unsigned mlx5sim_pkey_table_len(const mlx5sim_config_t *config);
  * InfiniBand: 0 is fe80:: with the port GUID. RoCE: 0 and 1 are the link-local
  * address (v1, v2), 2 and 3 the IPv4 address (v1, v2), as the kernel fills it.
  * With MLX5SIM_WIRE, those are the interface's, and 4 and 5 are the global IPv6
- * address; it has 2 and 3 where
- * there is no IPv4 address.
+ * address; it has 2 and 3 where there is no IPv4 address.
  * Other entries are zero, and so are all of ports in MLX5SIM_EMPTY_GIDS:
  * kernel, show_port_gid() of drivers/infiniband/core/sysfs.c has zeros for
  * entries that no network interface has filled.

@@ -20,8 +20,6 @@
 
 #define MLX5SIM_NETIF_HEADERS (MLX5SIM_NETIF_MTU_MIN - 256)
 
-#define MLX5SIM_NETIF_LID_MAX  0xbfff /* unicast: IBTA volume 1, "Local
-                                         identifiers" */
 #define MLX5SIM_NETIF_LID_BITS 16
 
 
@@ -202,7 +200,7 @@ unsigned mlx5sim_netif_lid(const mlx5sim_netif_t *netif, unsigned lmc)
     unsigned host = (netif->ipv4[2] << 8) | netif->ipv4[3];
 
     return (netif->has_ipv4 &&
-            (((host + 1) << lmc) - 1 <= MLX5SIM_NETIF_LID_MAX)) ?
+            (((host + 1) << lmc) - 1 <= MLX5SIM_LID_MAX)) ?
            host << lmc : 0;
 }
 

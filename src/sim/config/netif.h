@@ -30,6 +30,10 @@ struct ifaddrs;
  *  IPv4 20, LRH 8 and VCRC 2. */
 #define MLX5SIM_NETIF_TUNNEL (20 + 8 + 2)
 
+/** Last LID that a port may have: kernel, include/rdma/ib_verbs.h,
+ *  IB_MULTICAST_LID_BASE is the one after it. */
+#define MLX5SIM_LID_MAX 0xbfff
+
 /** LMC of ports that have no LIDs. */
 #define MLX5SIM_NETIF_NO_LIDS (-1)
 

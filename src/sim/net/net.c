@@ -25,9 +25,6 @@
  * is lost then */
 #define MLX5SIM_NET_PATIENCE_US 100000
 
-/* IBTA volume 1, "Local identifiers": the first LID that is no port's */
-#define MLX5SIM_NET_MULTICAST_LID 0xc000
-
 /* Open once per process; 0: not yet, as that is never one of ours */
 static _Atomic int mlx5sim_net_rung_fd;
 static _Atomic int mlx5sim_net_socket_fd;
@@ -46,7 +43,7 @@ static int mlx5sim_net_is_remote(const mlx5sim_qp_obj_t *qp, int has_grh,
     }
 
     if (!qp->qp.is_roce) {
-        return (dlid != 0) && (dlid < MLX5SIM_NET_MULTICAST_LID) &&
+        return (dlid != 0) && (dlid <= MLX5SIM_LID_MAX) &&
                !mlx5sim_lid_find(config, dlid, &dev, &port);
     }
 

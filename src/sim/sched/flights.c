@@ -111,6 +111,11 @@ void mlx5sim_flights_fail(mlx5sim_flights_t *flights, uint32_t number,
     }
 }
 
+void mlx5sim_flights_fail_oldest(mlx5sim_flights_t *flights, unsigned syndrome)
+{
+    mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights), syndrome);
+}
+
 /* Requests that ask for the packets [begin, end) of a flight */
 static unsigned mlx5sim_flights_chunks(const mlx5sim_flights_t *flights,
                                        const mlx5sim_flight_t *flight,
@@ -211,8 +216,7 @@ void mlx5sim_flights_go_back(mlx5sim_flights_t *flights)
 int mlx5sim_flights_retry(mlx5sim_flights_t *flights, const mlx5sim_qp_t *qp)
 {
     if (flights->retries++ >= qp->retry_cnt) {
-        mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights),
-                             MLX5SIM_SYNDROME_TRANSPORT_RETRY);
+        mlx5sim_flights_fail_oldest(flights, MLX5SIM_SYNDROME_TRANSPORT_RETRY);
         return 0;
     }
 
@@ -271,8 +275,7 @@ int mlx5sim_flights_hear(mlx5sim_flights_t *flights, uint64_t psn)
 int mlx5sim_flights_rnr(mlx5sim_flights_t *flights, const mlx5sim_qp_t *qp)
 {
     if ((qp->rnr_retry != 7) && (flights->rnr_retries++ >= qp->rnr_retry)) {
-        mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights),
-                             MLX5SIM_SYNDROME_RNR_RETRY);
+        mlx5sim_flights_fail_oldest(flights, MLX5SIM_SYNDROME_RNR_RETRY);
         return 0;
     }
 

@@ -139,6 +139,9 @@ uint32_t mlx5sim_flights_oldest(const mlx5sim_flights_t *flights);
 void mlx5sim_flights_fail(mlx5sim_flights_t *flights, uint32_t number,
                           unsigned syndrome);
 
+/** Let the oldest flight that is not acknowledged fail. */
+void mlx5sim_flights_fail_oldest(mlx5sim_flights_t *flights, unsigned syndrome);
+
 /** Requests for data that were sent and wait for their answer. */
 unsigned mlx5sim_flights_depth(const mlx5sim_flights_t *flights);
 

@@ -159,8 +159,7 @@ static void mlx5sim_pipe_timeout(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         pipe->is_parked = MLX5SIM_PARKED_RETRY;
         mlx5sim_pipe_go_back(pipe);
     } else {
-        mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights),
-                             MLX5SIM_SYNDROME_TRANSPORT_RETRY);
+        mlx5sim_flights_fail_oldest(flights, MLX5SIM_SYNDROME_TRANSPORT_RETRY);
     }
 }
 

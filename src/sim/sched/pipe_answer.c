@@ -215,8 +215,7 @@ void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         mlx5sim_pipe_retry(pipe, qp);
         break;
     case MLX5SIM_LANDED_ERROR:
-        mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights),
-                             answer.syndrome);
+        mlx5sim_flights_fail_oldest(flights, answer.syndrome);
         break;
     default:
         break;

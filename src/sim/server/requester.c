@@ -132,14 +132,6 @@ static mlx5sim_qp_obj_t *mlx5sim_requester_lock(uint32_t qpn)
     return NULL;
 }
 
-/* The oldest work request that is not acknowledged fails */
-static void mlx5sim_requester_fail(mlx5sim_requester_t *requester,
-                                   unsigned syndrome)
-{
-    mlx5sim_flights_fail(&requester->flights,
-                         mlx5sim_flights_oldest(&requester->flights), syndrome);
-}
-
 /* Something may have been acknowledged since @a una was what was not */
 static void mlx5sim_requester_acked(mlx5sim_requester_t *requester,
                                     const mlx5sim_qp_obj_t *qp, uint64_t una)
@@ -479,7 +471,8 @@ static int mlx5sim_requester_read(mlx5sim_requester_t *requester,
     int ret;
 
     if (length != ((left < mtu) ? left : mtu)) {
-        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_BAD_RESP);
+        mlx5sim_flights_fail_oldest(&requester->flights,
+                                    MLX5SIM_SYNDROME_BAD_RESP);
         return 0;
     }
 
@@ -492,7 +485,8 @@ static int mlx5sim_requester_read(mlx5sim_requester_t *requester,
     (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, flight->index, &wqe);
     ret = mlx5sim_frame_scatter(qp, &wqe, offset, length, payload);
     if (ret == -EFAULT) {
-        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_LOCAL_PROT);
+        mlx5sim_flights_fail_oldest(&requester->flights,
+                                    MLX5SIM_SYNDROME_LOCAL_PROT);
     }
     return ret == 0;
 }
@@ -508,7 +502,7 @@ static int mlx5sim_requester_atomic(mlx5sim_requester_t *requester,
     (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, flight->index, &wqe);
     if (mlx5sim_packet_answer_atomic(qp, &wqe, old, &landed) !=
         MLX5SIM_LANDED_ACK) {
-        mlx5sim_requester_fail(requester, landed.syndrome);
+        mlx5sim_flights_fail_oldest(&requester->flights, landed.syndrome);
         return 0;
     }
 
@@ -577,13 +571,13 @@ static void mlx5sim_requester_nak(mlx5sim_requester_t *requester,
         (void)mlx5sim_flights_close_gap(flights, &qp->qp);
         break;
     case MLX5SIM_AETH_NAK_INVALID:
-        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ);
+        mlx5sim_flights_fail_oldest(flights, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ);
         break;
     case MLX5SIM_AETH_NAK_ACCESS:
-        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_REMOTE_ACCESS);
+        mlx5sim_flights_fail_oldest(flights, MLX5SIM_SYNDROME_REMOTE_ACCESS);
         break;
     case MLX5SIM_AETH_NAK_OPERATION:
-        mlx5sim_requester_fail(requester, MLX5SIM_SYNDROME_REMOTE_OP);
+        mlx5sim_flights_fail_oldest(flights, MLX5SIM_SYNDROME_REMOTE_OP);
         break;
     default:
         break;

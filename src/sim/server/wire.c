@@ -147,10 +147,9 @@ static int mlx5sim_wire_take_datagrams(int fd)
 static int mlx5sim_wire_is_ours(const mlx5sim_config_t *config, unsigned dev,
                                 unsigned port, const mlx5sim_roce_path_t *path)
 {
-    return path->is_ib ? (path->dlid >> config->lmc) ==
-                         (mlx5sim_port_lid(config, dev, port) >> config->lmc) :
-                         mlx5sim_port_has_gid(config, dev, port,
-                                              path->route.dgid);
+    return path->is_ib ?
+           mlx5sim_port_has_lid(config, dev, port, path->dlid) :
+           mlx5sim_port_has_gid(config, dev, port, path->route.dgid);
 }
 
 static void mlx5sim_wire_take(unsigned dev, unsigned port,
@@ -296,7 +295,8 @@ static int mlx5sim_wire_serve(const char *pid_file, const sigset_t *mask)
         return -1;
     }
 
-    /* what another one had not read, and more */
+    /* Doorbells that another one has left unread: all queue pairs are looked
+     * at anyhow */
     while (mlx5sim_wire_take_rung(rung_fd)) {
     }
     mlx5sim_requester_resume();
