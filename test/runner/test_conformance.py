@@ -73,6 +73,52 @@ class Selection(unittest.TestCase):
             self.assertEqual(failures, bool(session.failures), version)
 
 
+class Witnesses(unittest.TestCase):
+    """Which tests are run on rc_mlx5."""
+
+    BOTH = [f"{instance}/uct_flush_test.{test}"
+            for instance in ("sep_mlx5", "rc_mlx5")
+            for test in ("passes/0", "skips/0", "fails/0")]
+
+    def run_on(self, row, tests):
+        """Names of what is run; it does what its name says on either."""
+        ran = []
+
+        def run_shard(_program, shard, _options):
+            ran.extend(test.full_name for test in shard)
+            return {test.full_name: gtest.Result(
+                gtest.OK if "passes" in test.name else
+                gtest.SKIPPED if "skips" in test.name else gtest.FAILED,
+                0.0, "") for test in shard}
+
+        session = Session()
+        session.schedule = mock.Mock()
+        session.schedule.add.side_effect = lambda task: task.action()
+        session.console = mock.Mock()
+        session.add_time = mock.Mock()
+        program = mock.Mock()
+        program.list.return_value = gtest.of_instances(
+            [(test, "") for test in tests])
+        with mock.patch.object(_driver, "make_program", lambda *_: program), \
+                mock.patch.object(_driver, "run_shard", run_shard):
+            conformance.Run(session, "conformance", row)._list()
+        return sorted(ran)
+
+    def test_what_passes_on_sep_mlx5_needs_none(self):
+        expected = [test for test in self.BOTH if test !=
+                    "rc_mlx5/uct_flush_test.passes/0"]
+        self.assertEqual(sorted(expected),
+                         self.run_on(parts.Conformance("x:"), self.BOTH))
+
+    def test_what_sep_mlx5_does_not_have_is_run(self):
+        self.assertEqual(self.BOTH[3:4], self.run_on(
+            parts.Conformance("x:"), self.BOTH[3:4]))
+
+    def test_a_strict_row_runs_all(self):
+        self.assertEqual(sorted(self.BOTH), self.run_on(
+            parts.Conformance("x:", strict=True), self.BOTH))
+
+
 class Status(unittest.TestCase):
 
     def result(self, ours, theirs):

@@ -142,6 +142,33 @@ def shards(tests):
     return sorted(shards, key=lambda each: not _SLOW.search(each[0].suite))
 
 
+def without_witnesses(tests):
+    """The tests on sep_mlx5, those that only rc_mlx5 has, and as a second list
+    the other tests on rc_mlx5: witnesses of the first."""
+    ours = {_key(test) for test in tests if _is_ours(test)}
+    first, witnesses = [], []
+    for test in tests:
+        is_witness = not _is_ours(test) and _key(test) in ours
+        (witnesses if is_witness else first).append(test)
+    return first, witnesses
+
+
+def witnesses_needed(witnesses, shard, results):
+    """Of the witnesses, those of tests of the shard that have not succeeded: next
+    to what has, no result is better."""
+    doubtful = {_key(test) for test in shard if _is_ours(test) and
+                results[test.full_name].status != gtest.OK}
+    return [test for test in witnesses if _key(test) in doubtful]
+
+
+def _is_ours(test):
+    return test.instance == cases.group_of(test)[0]
+
+
+def _key(test):
+    return cases.group_of(test)[2], test.suite, test.name
+
+
 def run_shard(program, shard, options):
     """Run tests of one suite, and once more what failed, alone. Returns results
     by full name."""
