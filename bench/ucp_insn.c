@@ -5,12 +5,14 @@
  * To be run by contrib/bench-ucp.sh, which also reads the result; the method is
  * that of uct_insn.c.
  *
+ * With -s the workers' context is one of several threads, and has locks.
  * With -r it measures the rate of puts instead, in wall-clock time.
  */
 
 #include "sim_uar.h"
 #include "ucp_pair.h"
 
+#include <ucm/api/ucm.h>
 #include <valgrind/callgrind.h>
 
 #include <getopt.h>
@@ -61,6 +63,15 @@ typedef struct ucp_insn_op {
 
 
 static const ucp_request_param_t ucp_insn_no_param = {.op_attr_mask = 0};
+
+
+/* UCX can't watch memory under valgrind, so it would have no registration cache
+ * there. Nothing is unmapped here that has been registered. */
+ucs_status_t ucm_set_event_handler(int events, int priority,
+                                   ucm_event_callback_t cb, void *arg)
+{
+    return UCS_OK;
+}
 
 
 /* The calls that are measured. */
@@ -461,13 +472,13 @@ UCP_INSN_RUN_LARGE(2)
 UCP_INSN_RUN_LARGE(4)
 UCP_INSN_RUN_LARGE(8)
 
-/* Sending from the user's buffer, which is registered, until it may be changed
- * again. */
-static ucs_status_t
-ucp_insn_run_zcopy(ucp_insn_t *insn, int is_am, size_t length)
+/* Sending from the user's buffer, until it may be changed again: the user has
+ * registered it, or UCP asks its cache for the registration. */
+static ucs_status_t ucp_insn_run_zcopy(ucp_insn_t *insn, int is_am,
+                                       int has_memh, size_t length)
 {
     const ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_MEMH,
+        .op_attr_mask = has_memh ? UCP_OP_ATTR_FIELD_MEMH : 0,
         .memh         = insn->pair.memh[0]
     };
     unsigned before                 = insn->received;
@@ -495,24 +506,30 @@ ucp_insn_run_zcopy(ucp_insn_t *insn, int is_am, size_t length)
     return status;
 }
 
-static ucs_status_t ucp_insn_run_tag_zcopy_1k(ucp_insn_t *insn)
+#define UCP_INSN_RUN_ZCOPY(_kilobytes) \
+    static ucs_status_t ucp_insn_run_tag_zcopy_##_kilobytes##k( \
+            ucp_insn_t *insn) \
+    { \
+        return ucp_insn_run_zcopy(insn, 0, 1, (_kilobytes) * 1024); \
+    } \
+    \
+    static ucs_status_t ucp_insn_run_am_zcopy_##_kilobytes##k( \
+            ucp_insn_t *insn) \
+    { \
+        return ucp_insn_run_zcopy(insn, 1, 1, (_kilobytes) * 1024); \
+    }
+
+UCP_INSN_RUN_ZCOPY(1)
+UCP_INSN_RUN_ZCOPY(8)
+
+static ucs_status_t ucp_insn_run_tag_cached_8k(ucp_insn_t *insn)
 {
-    return ucp_insn_run_zcopy(insn, 0, 1024);
+    return ucp_insn_run_zcopy(insn, 0, 0, 8192);
 }
 
-static ucs_status_t ucp_insn_run_tag_zcopy_8k(ucp_insn_t *insn)
+static ucs_status_t ucp_insn_run_am_cached_8k(ucp_insn_t *insn)
 {
-    return ucp_insn_run_zcopy(insn, 0, 8192);
-}
-
-static ucs_status_t ucp_insn_run_am_zcopy_1k(ucp_insn_t *insn)
-{
-    return ucp_insn_run_zcopy(insn, 1, 1024);
-}
-
-static ucs_status_t ucp_insn_run_am_zcopy_8k(ucp_insn_t *insn)
-{
-    return ucp_insn_run_zcopy(insn, 1, 8192);
+    return ucp_insn_run_zcopy(insn, 1, 0, 8192);
 }
 
 /* Acknowledgements of what came before may be late on a busy machine. */
@@ -642,6 +659,8 @@ static const ucp_insn_op_t ucp_insn_ops[] = {
     {"tag_send_zcopy_8k", ucp_insn_run_tag_zcopy_8k},
     {"am_send_zcopy_1k",  ucp_insn_run_am_zcopy_1k},
     {"am_send_zcopy_8k",  ucp_insn_run_am_zcopy_8k},
+    {"tag_send_cached_8k", ucp_insn_run_tag_cached_8k},
+    {"am_send_cached_8k", ucp_insn_run_am_cached_8k},
     {"flush_one_put",     ucp_insn_run_flush_put},
     {"flush_two_puts",    ucp_insn_run_flush_puts},
     {"flush_nothing",     ucp_insn_run_flush_none},
@@ -798,7 +817,8 @@ static ucs_status_t ucp_insn_run_rate(ucp_insn_t *insn)
 
 static void ucp_insn_usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [-r] [-n COUNT] [OPERATION...]\nOperations:",
+    fprintf(stderr,
+            "usage: %s [-r] [-s] [-n COUNT] [OPERATION...]\nOperations:",
             program);
     for (const ucp_insn_op_t *op = ucp_insn_ops; op->name != NULL; ++op) {
         fprintf(stderr, " %s", op->name);
@@ -822,13 +842,16 @@ int main(int argc, char **argv)
     ucs_status_t status;
     int option;
 
-    while ((option = getopt(argc, argv, "n:r")) != -1) {
+    while ((option = getopt(argc, argv, "n:rs")) != -1) {
         switch (option) {
         case 'n':
             count = strtoul(optarg, NULL, 0);
             break;
         case 'r':
             is_rate = 1;
+            break;
+        case 's':
+            insn.pair.is_shared = 1;
             break;
         default:
             ucp_insn_usage(argv[0]);

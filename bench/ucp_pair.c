@@ -12,9 +12,11 @@ static const ucp_request_param_t ucp_pair_no_param = {.op_attr_mask = 0};
 static ucs_status_t ucp_pair_open_context(ucp_pair_t *pair)
 {
     ucp_params_t params = {
-        .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = UCP_FEATURE_RMA | UCP_FEATURE_AMO64 | UCP_FEATURE_TAG |
-                      UCP_FEATURE_AM
+        .field_mask        = UCP_PARAM_FIELD_FEATURES |
+                             UCP_PARAM_FIELD_MT_WORKERS_SHARED,
+        .features          = UCP_FEATURE_RMA | UCP_FEATURE_AMO64 |
+                             UCP_FEATURE_TAG | UCP_FEATURE_AM,
+        .mt_workers_shared = pair->is_shared
     };
     ucp_config_t *config;
     ucs_status_t status;

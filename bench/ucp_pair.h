@@ -12,6 +12,8 @@
 #define UCP_PAIR_BUFFER_SIZE 16384
 
 typedef struct ucp_pair {
+    int           is_shared;     /**< set before opening: the context is one of
+                                      workers of several threads */
     ucp_context_h context;
     ucp_worker_h  worker[2];
     ucp_ep_h      ep[2];         /**< ep[i] leads from worker i to the other */

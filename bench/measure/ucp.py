@@ -20,7 +20,11 @@ MESSAGES = (
            for length in ("1k", "2k", "4k", "8k"))),
     ({"UCX_ZCOPY_THRESH": "0"},
      tuple(f"{kind}_send_zcopy_{length}" for kind in ("tag", "am")
-           for length in ("1k", "8k"))))
+           for length in ("1k", "8k")) +
+     ("tag_send_cached_8k", "am_send_cached_8k")))
+# The same in a context whose workers are those of threads
+SHARED = {f"{name}_shared": name for name in
+          ("tag_send_cached_8k", "am_send_cached_8k")}
 # With lanes on two devices, of which one has something to do
 LANES = {f"{name}_lanes": name for name in
          ("flush_one_put", "flush_nothing", "worker_flush_one_put")}
@@ -120,7 +124,7 @@ class Bench:
                          "UCX_ATOMIC_MODE": "device", **(env or {})})
 
     def measure(self, which, tls, proto, suffix, *operations, name=None,
-                env=None):
+                env=None, flags=()):
         where = self.job.fresh(
             "ucp-insn", f"{which}{suffix}.{name or operations[0]}")
         callgrind = f"{where}/callgrind.out"
@@ -128,7 +132,7 @@ class Bench:
         self.run(which, tls, proto, where, *MEASURED,
                  f"--callgrind-out-file={callgrind}",
                  self.job.path("bench/ucp_insn"), "-n",
-                 self.job.options.count, *operations, env=env)
+                 self.job.options.count, *flags, *operations, env=env)
         if self.functions:
             print(f"\n{which} UCX, {tls}, protocols {proto}")
             for row in self.job.callgrind("functions", f"{where}/counts",
@@ -167,8 +171,12 @@ class Bench:
             self.measure(which, transport.tls, proto, suffix,
                          *(name for name in there if name in OPERATIONS))
             for env, operations in MESSAGES:
+                env = {"UCX_RNDV_THRESH": "inf", **env}
                 self.measure(which, transport.tls, proto, suffix, *operations,
-                             env={"UCX_RNDV_THRESH": "inf", **env})
+                             env=env)
+            for name, operation in SHARED.items():
+                self.measure(which, transport.tls, proto, suffix, operation,
+                             name=name, env=env, flags=("-s",))
             for name, operation in LANES.items():
                 if name in there:
                     self.measure(which, transport.tls, proto, suffix, operation,

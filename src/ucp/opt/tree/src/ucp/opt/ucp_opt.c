@@ -10,6 +10,7 @@
 #include <ucp/core/ucp_worker.h>
 #include <ucs/config/parser.h>
 #include <ucs/debug/log.h>
+#include <ucs/memory/rcache_int.h>
 #include <ucs/sys/compiler.h>
 #include <uct/opt/opt_compat.h>
 
@@ -24,6 +25,7 @@ typedef struct {
     int eager;
     int recv;
     int progress;
+    int mem;
 } ucp_opt_config_t;
 
 
@@ -56,6 +58,11 @@ static ucs_config_field_t ucp_opt_config_table[] = {
     {"PROGRESS", "y",
      "Progress a worker that takes no lock without asking for it.",
      ucs_offsetof(ucp_opt_config_t, progress), UCS_CONFIG_TYPE_BOOL},
+
+    {"MEM", "y",
+     "Let a worker remember the registrations that it has used last, so that\n"
+     "workers of several threads do not wait for each other.",
+     ucs_offsetof(ucp_opt_config_t, mem), UCS_CONFIG_TYPE_BOOL},
 
     {"ONDEMAND", "n",
      "Connect an endpoint when it is used for the first time rather than when\n"
@@ -101,6 +108,9 @@ uint32_t ucp_opt_read(void)
     if (config.progress) {
         opt |= UCP_OPT_PROGRESS;
     }
+    if (config.mem) {
+        opt |= UCP_OPT_MEM;
+    }
     if (config.ondemand == UCS_CONFIG_ON) {
         opt |= UCP_OPT_ONDEMAND;
     } else if (config.ondemand == UCS_CONFIG_AUTO) {
@@ -142,6 +152,9 @@ uint64_t ucp_opt_worker_flags(ucp_worker_h worker)
     }
     if (opt & UCP_OPT_PROGRESS) {
         flags |= UCP_WORKER_FLAG_OPT_PROGRESS;
+    }
+    if ((opt & UCP_OPT_MEM) && ucp_opt_mem_is_possible(worker->context)) {
+        flags |= UCP_WORKER_FLAG_OPT_MEM;
     }
     return flags;
 }

@@ -38,7 +38,10 @@ enum {
     UCP_OPT_RECV          = 1 << 6,
 
     /** UCX_OPT_PROGRESS: progress that does not think of locks */
-    UCP_OPT_PROGRESS      = 1 << 7
+    UCP_OPT_PROGRESS      = 1 << 7,
+
+    /** UCX_OPT_MEM: workers have registrations of their own */
+    UCP_OPT_MEM           = 1 << 8
 };
 
 
@@ -57,6 +60,7 @@ enum {
     UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 21)
 #define UCP_WORKER_FLAG_OPT_RECV_AM \
     UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 22)
+#define UCP_WORKER_FLAG_OPT_MEM   UCS_BIT(UCP_WORKER_INTERNAL_FLAGS_SHIFT + 23)
 
 
 /**

@@ -276,6 +276,31 @@
 
 /* Memory and receives */
 
+#if UCX_OPT_SINCE(18)
+
+/** Whether workers of a context can have registrations of their own: there is a
+ *  cache, and it keeps as much as it likes. */
+#  define ucp_opt_mem_is_possible(_context) \
+    (((_context)->rcache != NULL) && \
+     ((_context)->rcache->params.max_regions == UCS_MEMUNITS_INF) && \
+     ((_context)->rcache->params.max_size == UCS_MEMUNITS_INF))
+
+#else
+
+/** UCP registers memory with those of the memory domains. */
+#  define ucp_opt_mem_is_possible(_context) 0
+
+#endif
+
+/** Whether memory was unmapped that a cache could not look for yet. */
+#if UCX_OPT_SINCE(22)
+#  define ucp_opt_rcache_has_events(_rcache) \
+    (!ucs_interval_tree_is_empty(&(_rcache)->inv_tree))
+#else
+#  define ucp_opt_rcache_has_events(_rcache) \
+    (!ucs_queue_is_empty(&(_rcache)->inv_q))
+#endif
+
 /** Host memory, of which nothing else is known. */
 #if UCX_OPT_SINCE(18)
 #  define ucp_opt_mem_info_set_host(_mem_info) \

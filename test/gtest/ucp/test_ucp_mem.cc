@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <ucp/test_ucp_procs.h>
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+/* What is registered, as libibverbs is asked for it */
+static std::mutex registered_lock;
+static std::map<struct ibv_mr*, std::pair<char*, size_t>> registered;
+static unsigned registrations;
+
+static struct ibv_mr *note(struct ibv_mr *mr, void *address, size_t length)
+{
+    if (mr != nullptr) {
+        std::lock_guard<std::mutex> guard(registered_lock);
+        registered[mr] = {static_cast<char*>(address), length};
+        ++registrations;
+    }
+    return mr;
+}
+
+extern "C" {
+
+__attribute__((visibility("default"))) struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                 unsigned access)
+{
+    static auto real = (decltype(&ibv_reg_mr_iova2))dlsym(RTLD_NEXT,
+                                                          "ibv_reg_mr_iova2");
+
+    return note(real(pd, addr, length, iova, access), addr, length);
+}
+
+#undef ibv_reg_mr
+__attribute__((visibility("default"))) struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+    static auto real = (decltype(&ibv_reg_mr))dlsym(RTLD_NEXT, "ibv_reg_mr");
+
+    return note(real(pd, addr, length, access), addr, length);
+}
+
+__attribute__((visibility("default"))) int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    static auto real = (decltype(&ibv_dereg_mr))dlsym(RTLD_NEXT,
+                                                      "ibv_dereg_mr");
+
+    {
+        std::lock_guard<std::mutex> guard(registered_lock);
+        registered.erase(mr);
+    }
+    return real(mr);
+}
+}
+
+/** Memory of its own pages. */
+class Mapping {
+public:
+    static constexpr size_t SIZE = 16384;
+
+    explicit Mapping(void *at = nullptr)
+    {
+        /* UCX takes MAP_FIXED for unmapping what was there */
+        data = static_cast<char*>(mmap(at, SIZE, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        EXPECT_NE(MAP_FAILED, data);
+        if (at != nullptr) {
+            EXPECT_EQ(at, data);
+        }
+    }
+
+    ~Mapping()
+    {
+        unmap();
+    }
+
+    void unmap()
+    {
+        if (data != nullptr) {
+            munmap(data, SIZE);
+        }
+        data = nullptr;
+    }
+
+    /** How many registrations of memory there are. */
+    static size_t registered_at(const char *address)
+    {
+        std::lock_guard<std::mutex> guard(registered_lock);
+        size_t count = 0;
+
+        for (const auto &each : registered) {
+            count += (address >= each.second.first) &&
+                     (address < each.second.first + each.second.second);
+        }
+        return count;
+    }
+
+    char *data;
+};
+
+/* UCX_OPT_MEM is in the series of this release and later ones */
+static bool is_there()
+{
+    unsigned major, minor, release;
+    ucp_get_version(&major, &minor, &release);
+    return (major > 1) || (minor >= 18);
+}
+
+/* Buffers that are registered when they are used, and remembered by workers
+ * (UCX_OPT_MEM). */
+class UcpMem : public UcpPair {
+public:
+    void SetUp() override
+    {
+        if (!is_there()) {
+            GTEST_SKIP() << "this UCX has no UCX_OPT_MEM";
+        }
+        env.set("UCX_ZCOPY_THRESH", "1");
+        UcpPair::SetUp();
+        to   = connect(*sender, *receiver);
+        rkey = unpack(to, *receiver);
+    }
+
+    void TearDown() override
+    {
+        if (sender) {
+            ucp_rkey_destroy(rkey);
+            close(*sender, to);
+        }
+        UcpPair::TearDown();
+    }
+
+    /* Begin anew with a setting of the registration cache */
+    void set_up_with(const char *name, const char *value)
+    {
+        TearDown();
+        env.set(name, value);
+        SetUp();
+    }
+
+    /* Put a page of this value from a buffer, and see that it arrives */
+    void put_page(char *buffer, char value)
+    {
+        memset(buffer, value, PAGE);
+        EXPECT_EQ(UCS_OK, wait(put(to, rkey, *receiver, buffer, PAGE)));
+        EXPECT_EQ(UCS_OK, flush(to));
+        EXPECT_EQ(std::string(PAGE, value), std::string(receiver->memory,
+                                                        PAGE));
+    }
+
+    static constexpr size_t PAGE = 4096;
+
+    UcpEnv env;
+    ucp_ep_h to     = nullptr;
+    ucp_rkey_h rkey = nullptr;
+};
+
+TEST_F(UcpMem, ABufferIsRegisteredOnce)
+{
+    Mapping memory;
+
+    put_page(memory.data, 'a');
+    EXPECT_LT(0u, Mapping::registered_at(memory.data));
+
+    const unsigned before = registrations;
+    for (char value = 'b'; value <= 'z'; ++value) {
+        put_page(memory.data + ((value % 2) ? 0 : PAGE), value);
+    }
+    /* The second page may be another registration, if not a larger one */
+    EXPECT_GE(before + 2, registrations);
+}
+
+TEST_F(UcpMem, OtherMemoryAtTheSameAddressIsRegisteredAgain)
+{
+    Mapping memory;
+    put_page(memory.data, 'a');
+
+    for (char value = 'b'; value <= 'f'; ++value) {
+        char *address = memory.data;
+        memory.unmap();
+        if (value % 2) {
+            /* Have UCX look at what was unmapped; there are new pages so that
+             * there is something to register */
+            Mapping between;
+            put_page(between.data, value);
+        }
+        Mapping other(address);
+        const unsigned before = registrations;
+        put_page(other.data, value);
+        EXPECT_LT(before, registrations) << value;
+        memory.data = other.data;
+        other.data  = nullptr;
+    }
+}
+
+TEST_F(UcpMem, MemoryThatIsUnmappedIsGivenBackWithTheNextRegistration)
+{
+    Mapping kept, gone[4];
+
+    for (const Mapping &each : gone) {
+        put_page(each.data, 'a');
+        EXPECT_LT(0u, Mapping::registered_at(each.data));
+    }
+
+    std::vector<char*> addresses;
+    for (Mapping &each : gone) {
+        addresses.push_back(each.data);
+        each.unmap();
+    }
+
+    put_page(kept.data, 'b');
+    for (const char *address : addresses) {
+        EXPECT_EQ(0u, Mapping::registered_at(address));
+    }
+}
+
+/* What is unmapped beside a buffer takes its registration, too */
+TEST_F(UcpMem, ARegistrationInUseIsGivenBackAfterwards)
+{
+    Mapping memory, other;
+    memset(memory.data, 'a', Mapping::SIZE);
+    EXPECT_EQ(UCS_OK, wait(put(to, rkey, *receiver, memory.data,
+                               Mapping::SIZE)));
+    EXPECT_EQ(UCS_OK, flush(to));
+
+    char *buffer = memory.data + PAGE;
+    memset(buffer, 'b', PAGE);
+    ucs_status_ptr_t request = put(to, rkey, *receiver, buffer, PAGE);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(request));
+    munmap(memory.data, PAGE);
+    ucs_status_ptr_t second = put(to, rkey, *receiver, other.data, PAGE, PAGE);
+    EXPECT_LT(0u, Mapping::registered_at(buffer));
+
+    EXPECT_EQ(UCS_OK, wait(request));
+    EXPECT_EQ(UCS_OK, wait(second));
+    EXPECT_EQ(UCS_OK, flush(to));
+    EXPECT_EQ(std::string(PAGE, 'b'), std::string(receiver->memory, PAGE));
+    EXPECT_EQ(0u, Mapping::registered_at(buffer));
+}
+
+TEST_F(UcpMem, MoreBuffersThanAreRemembered)
+{
+    std::vector<std::unique_ptr<Mapping>> buffers;
+    std::vector<ucs_status_ptr_t> requests;
+
+    for (unsigned round = 0; round < 3; ++round) {
+        for (unsigned i = 0; i < UcpWorker::SIZE / PAGE; ++i) {
+            if (round == 0) {
+                buffers.push_back(std::make_unique<Mapping>());
+            }
+            memset(buffers[i]->data, 'a' + i + round, PAGE);
+            requests.push_back(put(to, rkey, *receiver, buffers[i]->data, PAGE,
+                                   i * PAGE));
+        }
+        EXPECT_EQ(UCS_OK, flush(to));
+        for (ucs_status_ptr_t request : requests) {
+            EXPECT_EQ(UCS_OK, wait(request));
+        }
+        requests.clear();
+        for (unsigned i = 0; i < buffers.size(); ++i) {
+            ASSERT_EQ(std::string(PAGE, 'a' + i + round),
+                      std::string(receiver->memory + i * PAGE, PAGE)) << i;
+        }
+    }
+}
+
+TEST_F(UcpMem, NothingIsLeftOfAWorker)
+{
+    Mapping memory[3];
+
+    for (const Mapping &each : memory) {
+        put_page(each.data, 'a');
+    }
+    ucp_rkey_destroy(rkey);
+    close(*sender, to);
+    sender.reset();
+    for (const Mapping &each : memory) {
+        EXPECT_EQ(0u, Mapping::registered_at(each.data));
+    }
+}
+
+/* UCX's own thread looks for what was unmapped if that is much, and no worker
+ * registers anything */
+TEST_F(UcpMem, WhatIsUnmappedIsForgottenWithoutAnotherRegistration)
+{
+    set_up_with("UCX_RCACHE_MAX_UNRELEASED", "1");
+    std::vector<std::unique_ptr<Mapping>> buffers;
+    std::vector<char*> addresses;
+    for (unsigned i = 0; i < 10; ++i) {
+        buffers.push_back(std::make_unique<Mapping>());
+        addresses.push_back(buffers[i]->data);
+        put_page(addresses[i], 'a');
+    }
+
+    /* The first is not remembered any more. The thread is woken by the next
+     * memory that is unmapped when there is enough */
+    while (!buffers.empty()) {
+        buffers.pop_back();
+    }
+    unsigned turns = 0;
+    ASSERT_TRUE(progress_until([&] {
+        if ((++turns % 4096) == 0) {
+            Mapping wakes;
+        }
+        return Mapping::registered_at(addresses[0]) == 0;
+    }));
+
+    Mapping other(addresses.back());
+    const unsigned before = registrations;
+    put_page(other.data, 'b');
+    EXPECT_LT(before, registrations);
+}
+
+/* Who limits what the cache keeps means all of it. */
+TEST_F(UcpMem, LimitsHold)
+{
+    set_up_with("UCX_RCACHE_MAX_REGIONS", "2");
+    Mapping memory[6];
+    size_t left = 0;
+    for (const Mapping &each : memory) {
+        put_page(each.data, 'a');
+    }
+    for (const Mapping &each : memory) {
+        left += Mapping::registered_at(each.data) > 0;
+    }
+    EXPECT_GE(3u, left);
+}
+
+/** Workers of threads of their own, which share a context, and so all that is
+ *  registered. */
+class UcpMemThreads : public testing::Test {
+public:
+    static constexpr unsigned THREADS = 4;
+    static constexpr unsigned ROUNDS  = 200;
+    static constexpr size_t   LENGTH  = 2048;
+
+    void SetUp() override
+    {
+        if (!is_there()) {
+            GTEST_SKIP() << "this UCX has no UCX_OPT_MEM";
+        }
+        env.set("UCX_ZCOPY_THRESH", "1");
+        ucp_params_t params      = {};
+        params.field_mask        = UCP_PARAM_FIELD_FEATURES |
+                                   UCP_PARAM_FIELD_MT_WORKERS_SHARED;
+        params.features          = UCP_FEATURE_TAG;
+        params.mt_workers_shared = 1;
+        ucp_config_t *config;
+        ASSERT_EQ(UCS_OK, ucp_config_read(nullptr, nullptr, &config));
+        ASSERT_EQ(UCS_OK, ucp_init(&params, config, &context));
+        ucp_config_release(config);
+    }
+
+    void TearDown() override
+    {
+        if (context != nullptr) {
+            ucp_cleanup(context);
+        }
+    }
+
+    /* The worker sends to itself: it progresses both sides */
+    static bool wait(ucp_worker_h worker, ucs_status_ptr_t request)
+    {
+        if (!UCS_PTR_IS_PTR(request)) {
+            return UCS_PTR_STATUS(request) == UCS_OK;
+        }
+
+        ucs_status_t status;
+        do {
+            ucp_worker_progress(worker);
+            status = ucp_request_check_status(request);
+        } while (status == UCS_INPROGRESS);
+        ucp_request_free(request);
+        return status == UCS_OK;
+    }
+
+    /* Each sends to itself out of memory that all have registered, and now and
+     * then out of memory that it maps for that */
+    void body(unsigned index, const Mapping &common)
+    {
+        ucp_worker_params_t worker_params = {};
+        worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+        worker_params.thread_mode = UCS_THREAD_MODE_SINGLE;
+        ucp_worker_h worker;
+        ASSERT_EQ(UCS_OK, ucp_worker_create(context, &worker_params, &worker));
+
+        ucp_address_t *address;
+        size_t length;
+        ASSERT_EQ(UCS_OK, ucp_worker_get_address(worker, &address, &length));
+        ucp_ep_params_t ep_params = {};
+        ep_params.field_mask      = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+        ep_params.address         = address;
+        ucp_ep_h ep;
+        ASSERT_EQ(UCS_OK, ucp_ep_create(worker, &ep_params, &ep));
+        ucp_worker_release_address(worker, address);
+
+        const ucp_request_param_t param = {};
+        for (unsigned i = 0; i < ROUNDS; ++i) {
+            Mapping own;
+            const char *from = ((i % 4) == 0) ? own.data :
+                               common.data + index * LENGTH;
+            char to[LENGTH];
+            memset(own.data, 'a' + (i % 26), LENGTH);
+            ucs_status_ptr_t receive = ucp_tag_recv_nbx(worker, to, LENGTH, 0,
+                                                        0, &param);
+            ASSERT_TRUE(wait(worker, ucp_tag_send_nbx(ep, from, LENGTH, 0,
+                                                      &param)));
+            ASSERT_TRUE(wait(worker, receive));
+            ASSERT_EQ(0, memcmp(from, to, LENGTH)) << i;
+        }
+
+        ucp_request_param_t close = {};
+        ASSERT_TRUE(wait(worker, ucp_ep_close_nbx(ep, &close)));
+        ucp_worker_destroy(worker);
+    }
+
+    UcpEnv env;
+    ucp_context_h context = nullptr;
+};
+
+TEST_F(UcpMemThreads, EachRemembersWhatAllUse)
+{
+    Mapping common;
+    for (size_t i = 0; i < Mapping::SIZE; ++i) {
+        common.data[i] = static_cast<char>(i % 251);
+    }
+
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < THREADS; ++i) {
+        threads.emplace_back([&, i] { body(i, common); });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+}
