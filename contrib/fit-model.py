@@ -18,6 +18,10 @@ are. The model itself is sep_info's: this script has none of it.
     fit-model.py --adapter cx6 --fit op=read --write rows.csv
     fit-model.py --adapter cx6 --fit op=read --cross-validate rows.csv
 
+Where only the trend of a measurement is to be trusted, --relative fits to rates
+relative to the first row of the same op; --parameter names what to fit, so that
+other measurements can have fitted the rest.
+
 To describe another adapter, copy a section of the file, change its name and what
 is known of the machine, measure, and run this with --write.
 """
@@ -43,7 +47,7 @@ class Failure(Exception):
 class Adapters:
     """The file of adapters, and the fitted parameters of one of them."""
 
-    def __init__(self, path, adapter):
+    def __init__(self, path, adapter, parameters=()):
         with open(path, encoding="utf-8") as file:
             self.lines = file.read().splitlines(keepends=True)
         self.places = {}  # name -> index of line
@@ -56,6 +60,12 @@ class Adapters:
                 self.places[match[1]] = index
         if not self.places:
             raise Failure(f"{path}: adapter {adapter} has no fitted parameter")
+        for name in parameters:
+            if name not in self.places:
+                raise Failure(f"{path}: adapter {adapter} has no fitted "
+                              f"parameter {name}")
+        self.places = {name: index for name, index in self.places.items()
+                       if not parameters or name in parameters}
 
     def values(self):
         return {name: float(LINE.match(self.lines[index])[3])
@@ -124,8 +134,12 @@ class Rows:
         is_perf = bool(lines) and "\t" in lines[0]
         self.rows = list(csv.DictReader(
             lines, delimiter="\t" if is_perf else ","))
+        self.columns = ["op", "policy", "threads", "depth", "bytes"]
         if is_perf:
             self.leave_out(path)
+        elif self.rows:
+            self.columns += [name for name in ("qps", "signal", "steady")
+                             if name in self.rows[0]]
         for row in self.rows:
             try:
                 if not float(row["mops"]) > 0:
@@ -172,8 +186,9 @@ class Rows:
 class Model:
     """sep_info, as a function of parameters."""
 
-    def __init__(self, sep_info, adapter, adapters, rows):
+    def __init__(self, sep_info, adapter, adapters, rows, is_relative):
         self.sep_info, self.adapter = sep_info, adapter
+        self.is_relative = is_relative
         self.adapters, self.rows = adapters, rows
         self.measured = [math.log(float(row["mops"])) for row in rows.rows]
         paths = {}  # To numbers of rows
@@ -182,8 +197,7 @@ class Model:
         self.inputs = []  # Path, numbers of rows, and what sep_info reads
         for path, indices in paths.items():
             text = io.StringIO()
-            writer = csv.DictWriter(text, ("op", "policy", "threads", "depth",
-                                           "bytes"), extrasaction="ignore")
+            writer = csv.DictWriter(text, rows.columns, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows.rows[index] for index in indices)
             self.inputs.append((path, indices, text.getvalue()))
@@ -198,8 +212,14 @@ class Model:
                 for index, rate in zip(indices,
                                        self.rates(path, text, file.name)):
                     predicted[index] = rate
-        return [math.log(max(rate, 1e-9)) - measured
-                for rate, measured in zip(predicted, self.measured)]
+        residuals = [math.log(max(rate, 1e-9)) - measured
+                     for rate, measured in zip(predicted, self.measured)]
+        if self.is_relative:
+            first = {}  # By op
+            residuals = [
+                residual - first.setdefault(row["op"], residual)
+                for residual, row in zip(residuals, self.rows.rows)]
+        return residuals
 
     def rates(self, path, text, adapters):
         """Predicted rates of rows that were posted in one way."""
@@ -361,6 +381,10 @@ def main():
     parser.add_argument(
         "--fit", action="append", default=[], metavar="COLUMN=VALUE",
         help="use these rows only; several values with | between")
+    parser.add_argument("--parameter", action="append", default=[],
+                        metavar="NAME", help="fit these only")
+    parser.add_argument("--relative", action="store_true",
+                        help="rates relative to the first row of the same op")
     parser.add_argument("--write", action="store_true",
                         help="write the values to the file of adapters")
     parser.add_argument("--quick", action="store_true",
@@ -376,10 +400,12 @@ def main():
     options = parser.parse_args()
 
     try:
-        adapters = Adapters(options.adapters, options.adapter)
+        adapters = Adapters(options.adapters, options.adapter,
+                            options.parameter)
         rows = Rows(options.rows)
         chosen = rows.select(options.fit)
-        model = Model(options.sep_info, options.adapter, adapters, rows)
+        model = Model(options.sep_info, options.adapter, adapters, rows,
+                      options.relative)
         values = adapters.values()
         if not options.check:
             fitted = fit(model, values, chosen, options.quick)

@@ -86,7 +86,11 @@ extern "C" {
            "transactions of others that the state of a request survives in " \
            "the adapter") \
     _macro(REFETCHES, refetches, "fetches", 0, 1000, \
-           "how often it is fetched again if none survives")
+           "how often it is fetched again if none survives") \
+    _macro(CONTEXT_CAPACITY, context_capacity, "QPs", 1, 1e9, \
+           "queue pairs in use whose contexts the adapter has room for") \
+    _macro(CONTEXT_FETCHES, context_fetches, "fetches", 0, 1000, \
+           "how often contexts are fetched for a request if it has none")
 
 
 /** Parameters. */

@@ -48,6 +48,7 @@ const char *sep_model_limit_names[SEP_MODEL_LIMIT_LAST] = {
     [SEP_MODEL_LIMIT_QP]      = "queue pairs",
     [SEP_MODEL_LIMIT_ADAPTER] = "adapter",
     [SEP_MODEL_LIMIT_STATE]   = "outstanding",
+    [SEP_MODEL_LIMIT_CONTEXT] = "contexts",
     [SEP_MODEL_LIMIT_DATA]    = "data rate"
 };
 
@@ -62,7 +63,9 @@ typedef struct sep_model_state {
     double                 latency;   /**< Of what is posted together */
     unsigned               per_qp;    /**< Threads of a queue pair, of a CQ */
     unsigned               per_cq;
-    unsigned               qps;
+    unsigned               qps;       /**< That they share */
+    unsigned               used;      /**< All, with those that a thread uses by
+                                           turns */
     int                    locked;    /**< A lock has made it slower */
     int                    qp_bound;  /**< A queue pair's rate has */
 } sep_model_state_t;
@@ -97,10 +100,24 @@ sep_model_deal(sep_model_state_t *state, unsigned units, unsigned items,
 }
 
 /* Time of a thread's turn for one request: its own, and its part of the latency
- * of all that it posts together */
+ * of all that it posts together, unless it goes on meanwhile */
 static double sep_model_turn(const sep_model_state_t *state)
 {
-    return state->cpu + (state->latency / state->load->depth);
+    double latency = state->latency / state->load->depth;
+
+    return state->load->is_steady ? fmax(state->cpu, latency) :
+                                    (state->cpu + latency);
+}
+
+/* Whether an answer brings data, or only says that there is one */
+static int sep_model_op_fetches(sep_model_op_t op)
+{
+    return (op == SEP_MODEL_READ) || (op == SEP_MODEL_ATOMIC);
+}
+
+static unsigned sep_model_signal(const sep_model_load_t *load)
+{
+    return (load->signal > 0) ? load->signal : 1;
 }
 
 /*
@@ -146,17 +163,17 @@ static double sep_model_lock(sep_model_state_t *state, double threads,
     return now;
 }
 
-/* What one queue pair can do, in the adapter */
+/* What one queue pair can do, in the adapter, with those that are used in turn
+ * with it */
 static double sep_model_qp_limit(const sep_model_state_t *state)
 {
-    sep_model_op_t op = state->load->op;
-    double limit      = state->value[SEP_MODEL_QP_RATE];
+    double limit = state->value[SEP_MODEL_QP_RATE];
 
-    if ((op == SEP_MODEL_READ) || (op == SEP_MODEL_ATOMIC)) {
+    if (sep_model_op_fetches(state->load->op)) {
         limit = fmin(limit, state->value[SEP_MODEL_READS_PER_QP] /
                             state->latency);
     }
-    return limit;
+    return limit * state->used / state->qps;
 }
 
 /* Queue pair that some threads share, with its CQ if that is not shared with
@@ -281,6 +298,7 @@ static void sep_model_state_init(sep_model_state_t *state,
         state->per_cq = state->per_qp;
     }
     state->qps  = (load->threads + state->per_qp - 1) / state->per_qp;
+    state->used = (load->qps > state->qps) ? load->qps : state->qps;
     state->slow = 1 + ((hw > 1) ? value[SEP_MODEL_CROWDING] * (busy - 1) /
                                   (hw - 1) : 0);
 
@@ -304,7 +322,7 @@ static double sep_model_count_tlps(const double *value,
                                    const sep_model_load_t *load)
 {
     double pieces = ceil(load->bytes / value[SEP_MODEL_TLP_PAYLOAD]);
-    double tlps   = 1; /* Completion queue entry */
+    double tlps   = 1.0 / sep_model_signal(load); /* Completion queue entry */
     double wqe    = SEP_MODEL_WQE_BYTES + (load->is_inline ? load->bytes : 0);
 
     if (load->post == SEP_MODEL_BLUEFLAME) {
@@ -314,7 +332,7 @@ static double sep_model_count_tlps(const double *value,
         tlps += 2 + ceil(wqe / value[SEP_MODEL_TLP_PAYLOAD]);
     }
 
-    if ((load->op == SEP_MODEL_READ) || (load->op == SEP_MODEL_ATOMIC)) {
+    if (sep_model_op_fetches(load->op)) {
         tlps += pieces;
     } else if (!load->is_inline) {
         tlps += pieces + ceil(load->bytes / value[SEP_MODEL_READ_REQUEST]);
@@ -334,16 +352,19 @@ static double sep_model_data_rate(const double *value, size_t bytes)
                 (bytes + (packets * SEP_MODEL_PACKET_BYTES)));
 }
 
-/* How often the state of a request is fetched again: of all that pass through
- * the adapter while it is under way, there is room for so much */
-static double
-sep_model_refetches(const double *value, double outstanding, double tlps)
+/* The part of what is needed that an adapter has no room for */
+static double sep_model_missing(double capacity, double needed)
 {
-    double distance = fmax(outstanding * tlps, 1e-9);
+    return 1 - sep_model_lesser(1, capacity / fmax(needed, 1e-9),
+                                SEP_MODEL_SHARP_ADAPTER);
+}
 
-    return value[SEP_MODEL_REFETCHES] *
-           (1 - sep_model_lesser(1, value[SEP_MODEL_STATE_CAPACITY] / distance,
-                                 SEP_MODEL_SHARP_ADAPTER));
+/* How often state is looked for when a request is answered. Of writes and sends
+ * only the last one before a completion needs it: one answer is for all that
+ * were sent before, and who posted the others does not want to know */
+static double sep_model_lookups(const sep_model_load_t *load)
+{
+    return sep_model_op_fetches(load->op) ? 1 : (1.0 / sep_model_signal(load));
 }
 
 static sep_model_limit_t
@@ -357,8 +378,11 @@ sep_model_find_limit(const sep_model_state_t *state,
     if (data_rate <= rate->adapter) {
         return SEP_MODEL_LIMIT_DATA;
     }
-    return (rate->refetches > 0.1) ? SEP_MODEL_LIMIT_STATE :
-                                     SEP_MODEL_LIMIT_ADAPTER;
+    if (fmax(rate->refetches, rate->contexts) <= 0.1) {
+        return SEP_MODEL_LIMIT_ADAPTER;
+    }
+    return (rate->refetches > rate->contexts) ? SEP_MODEL_LIMIT_STATE :
+                                                SEP_MODEL_LIMIT_CONTEXT;
 }
 
 void sep_model_predict(const sep_model_adapter_t *adapter,
@@ -367,6 +391,7 @@ void sep_model_predict(const sep_model_adapter_t *adapter,
     const double *value = adapter->value;
     double posted       = (double)load->threads * load->depth;
     double data_rate    = sep_model_data_rate(value, load->bytes);
+    double lookups      = sep_model_lookups(load);
     double old          = -1;
     sep_model_state_t state;
     double now;
@@ -377,6 +402,9 @@ void sep_model_predict(const sep_model_adapter_t *adapter,
     rate_p->tlps        = sep_model_count_tlps(value, load);
     rate_p->outstanding = 0;
     rate_p->refetches   = 0;
+    rate_p->contexts    = lookups * value[SEP_MODEL_CONTEXT_FETCHES] *
+                          sep_model_missing(value[SEP_MODEL_CONTEXT_CAPACITY],
+                                            state.used);
     rate_p->adapter     = 0;
 
     /* From above: of several solutions the fastest, which a thread after the
@@ -386,15 +414,19 @@ void sep_model_predict(const sep_model_adapter_t *adapter,
                    (fabs(now - old) > (1e-12 * now)); ++step) {
         old                 = now;
         /* Those of the unhurried adapter, and those that wait for it */
-        rate_p->outstanding = fmin(posted, (now * state.latency) +
+        rate_p->outstanding = load->is_steady ? posted :
+                              fmin(posted, (now * state.latency) +
                                            (posted * fmax(0, 1 -
                                             (now / rate_p->threads))));
-        rate_p->refetches   = sep_model_refetches(value, rate_p->outstanding,
-                                                  rate_p->tlps);
+        rate_p->refetches   = lookups * value[SEP_MODEL_REFETCHES] *
+                              sep_model_missing(
+                                      value[SEP_MODEL_STATE_CAPACITY],
+                                      rate_p->outstanding * rate_p->tlps);
         /* Each is a request for it, and the answer */
         rate_p->adapter     = fmin(1e3 / (value[SEP_MODEL_TLP_TIME] *
                                           (rate_p->tlps +
-                                           (2 * rate_p->refetches))),
+                                           (2 * (rate_p->refetches +
+                                                 rate_p->contexts)))),
                                    value[SEP_MODEL_WQE_RATE]);
         rate_p->adapter     = fmin(rate_p->adapter, data_rate);
         now                 = sep_model_lesser(rate_p->threads, rate_p->adapter,
@@ -403,6 +435,37 @@ void sep_model_predict(const sep_model_adapter_t *adapter,
 
     rate_p->mops  = now;
     rate_p->limit = sep_model_find_limit(&state, rate_p, data_rate);
+}
+
+unsigned sep_model_most_qps(const sep_model_adapter_t *adapter,
+                            const sep_model_load_t *load, double keep)
+{
+    sep_model_load_t trial = *load;
+    unsigned long few      = 1;
+    unsigned long many     = UINT_MAX;
+    sep_model_rate_t rate;
+    double least;
+
+    trial.qps = 0;
+    sep_model_predict(adapter, &trial, &rate);
+    least     = keep * rate.mops;
+    trial.qps = many;
+    sep_model_predict(adapter, &trial, &rate);
+    if (rate.mops >= least) {
+        return many;
+    }
+
+    /* Few are enough, many are too many */
+    while ((few + 1) < many) {
+        trial.qps = (few + many) / 2;
+        sep_model_predict(adapter, &trial, &rate);
+        if (rate.mops >= least) {
+            few = trial.qps;
+        } else {
+            many = trial.qps;
+        }
+    }
+    return few;
 }
 
 void sep_model_throttle(const sep_model_adapter_t *adapter, unsigned budget,

@@ -74,6 +74,14 @@ typedef struct sep_model_load {
     double              instructions;  /**< To post a request and to poll its
                                             completion; 0: those of which the
                                             adapter's cpu_request is the time */
+    unsigned            qps;           /**< Queue pairs that the threads use by
+                                            turns, at least as many as they
+                                            share; 0: as many */
+    unsigned            signal;        /**< One request in so many has a
+                                            completion; 0: each has */
+    int                 is_steady;     /**< The threads do not wait until all
+                                            have completed: depth requests are
+                                            under way at any time, on average */
     sep_model_sharing_t sharing;
 } sep_model_load_t;
 
@@ -85,6 +93,7 @@ typedef enum {
     SEP_MODEL_LIMIT_QP,      /**< Queue pairs */
     SEP_MODEL_LIMIT_ADAPTER, /**< Transactions, or its requests per second */
     SEP_MODEL_LIMIT_STATE,   /**< State of requests that is fetched again */
+    SEP_MODEL_LIMIT_CONTEXT, /**< Contexts of queue pairs that are */
     SEP_MODEL_LIMIT_DATA,    /**< Bytes over a link */
     SEP_MODEL_LIMIT_LAST
 } sep_model_limit_t;
@@ -103,6 +112,8 @@ typedef struct sep_model_rate {
     double            outstanding; /**< Requests in the adapter, on average */
     double            refetches;   /**< How often the state of one is fetched
                                         again */
+    double            contexts;    /**< How often the context of its queue pair
+                                        is */
     double            tlps;        /**< Transactions of a request, without
                                         these */
     sep_model_limit_t limit;
@@ -123,6 +134,20 @@ typedef struct sep_model_rate {
  */
 void sep_model_predict(const sep_model_adapter_t *adapter,
                        const sep_model_load_t *load, sep_model_rate_t *rate_p);
+
+/**
+ * Find out up to how many queue pairs an adapter keeps its rate.
+ *
+ * @param [in] adapter  Its parameters.
+ * @param [in] load     What the threads do; its member @a qps is not used.
+ * @param [in] keep     What is to be left of the rate with one queue pair per
+ *                      thread, more than 0 and less than 1.
+ *
+ * @return The most queue pairs, or UINT_MAX if the rate does not depend on
+ *         them.
+ */
+unsigned sep_model_most_qps(const sep_model_adapter_t *adapter,
+                            const sep_model_load_t *load, double keep);
 
 /** For @ref sep_model_throttle: the number of requests that gives the highest
  *  rate. */

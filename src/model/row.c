@@ -12,13 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Columns that a row must have. */
+/** Columns that a row must have, and those that it may have. */
 typedef enum {
     SEP_MODEL_COLUMN_OP,
     SEP_MODEL_COLUMN_POLICY,
     SEP_MODEL_COLUMN_THREADS,
     SEP_MODEL_COLUMN_DEPTH,
     SEP_MODEL_COLUMN_BYTES,
+    SEP_MODEL_COLUMN_REQUIRED,
+    SEP_MODEL_COLUMN_QPS = SEP_MODEL_COLUMN_REQUIRED,
+    SEP_MODEL_COLUMN_SIGNAL,
+    SEP_MODEL_COLUMN_STEADY,
     SEP_MODEL_COLUMN_LAST
 } sep_model_column_t;
 
@@ -27,8 +31,14 @@ static const char *sep_model_columns[SEP_MODEL_COLUMN_LAST] = {
     [SEP_MODEL_COLUMN_POLICY]  = "policy",
     [SEP_MODEL_COLUMN_THREADS] = "threads",
     [SEP_MODEL_COLUMN_DEPTH]   = "depth",
-    [SEP_MODEL_COLUMN_BYTES]   = "bytes"
+    [SEP_MODEL_COLUMN_BYTES]   = "bytes",
+    [SEP_MODEL_COLUMN_QPS]     = "qps",
+    [SEP_MODEL_COLUMN_SIGNAL]  = "signal",
+    [SEP_MODEL_COLUMN_STEADY]  = "steady"
 };
+
+/* Place of a column that is not there */
+#define SEP_MODEL_NOWHERE  UINT_MAX
 
 /* Fields of a row at most */
 #define SEP_MODEL_MAX_FIELDS  64
@@ -91,9 +101,11 @@ static unsigned sep_model_split(char *line, char **fields)
 static int sep_model_table_header(sep_model_table_t *table, char **fields,
                                   unsigned num_fields)
 {
+    unsigned missing = SEP_MODEL_COLUMN_REQUIRED;
     unsigned column, field, known = 0;
 
     for (column = 0; column < SEP_MODEL_COLUMN_LAST; ++column) {
+        table->place[column] = SEP_MODEL_NOWHERE;
         for (field = 0; field < num_fields; ++field) {
             if (strcmp(fields[field], sep_model_columns[column]) == 0) {
                 table->place[column] = field;
@@ -101,14 +113,13 @@ static int sep_model_table_header(sep_model_table_t *table, char **fields,
                 break;
             }
         }
-        if ((field == num_fields) && (known > 0)) {
-            return sep_model_table_fail(table, "there is no column \"%s\"",
-                                        sep_model_columns[column]);
+        if ((field == num_fields) && (column < missing)) {
+            missing = column;
         }
     }
-    if ((known > 0) && (known < SEP_MODEL_COLUMN_LAST)) {
+    if ((known > 0) && (missing < SEP_MODEL_COLUMN_REQUIRED)) {
         return sep_model_table_fail(table, "there is no column \"%s\"",
-                                    sep_model_columns[0]);
+                                    sep_model_columns[missing]);
     }
     return known > 0;
 }
@@ -129,10 +140,10 @@ static void sep_model_table_make_header(sep_model_table_t *table)
     unsigned field;
 
     for (field = 0; field < table->num_fields; ++field) {
-        if (field < SEP_MODEL_COLUMN_LAST) {
+        if (field < SEP_MODEL_COLUMN_REQUIRED) {
             fprintf(table->out, "%s,", sep_model_columns[field]);
-        } else if ((field == SEP_MODEL_COLUMN_LAST) &&
-                   (table->num_fields == SEP_MODEL_COLUMN_LAST + 1)) {
+        } else if ((field == SEP_MODEL_COLUMN_REQUIRED) &&
+                   (table->num_fields == SEP_MODEL_COLUMN_REQUIRED + 1)) {
             fprintf(table->out, "mops,");
         } else {
             fprintf(table->out, "column_%u,", field + 1);
@@ -159,13 +170,14 @@ static int sep_model_table_begin(sep_model_table_t *table, char **fields,
         return 1;
     }
 
-    if (num_fields < SEP_MODEL_COLUMN_LAST) {
+    if (num_fields < SEP_MODEL_COLUMN_REQUIRED) {
         return sep_model_table_fail(table, "%u fields, and not at least %u: "
                                     "op,policy,threads,depth,bytes", num_fields,
-                                    SEP_MODEL_COLUMN_LAST);
+                                    SEP_MODEL_COLUMN_REQUIRED);
     }
     for (column = 0; column < SEP_MODEL_COLUMN_LAST; ++column) {
-        table->place[column] = column;
+        table->place[column] = (column < SEP_MODEL_COLUMN_REQUIRED) ?
+                               column : SEP_MODEL_NOWHERE;
     }
     sep_model_table_make_header(table);
     return 0;
@@ -175,9 +187,15 @@ static int sep_model_table_number(sep_model_table_t *table, char **fields,
                                   sep_model_column_t column, unsigned long min,
                                   unsigned long max, unsigned long *value_p)
 {
-    const char *text = fields[table->place[column]];
+    const char *text;
     char *end;
 
+    if (table->place[column] == SEP_MODEL_NOWHERE) {
+        *value_p = 0;
+        return 0;
+    }
+
+    text     = fields[table->place[column]];
     errno    = 0;
     *value_p = strtoul(text, &end, 10);
     if (isdigit((unsigned char)*text) && (*end == '\0') && (errno == 0) &&
@@ -212,7 +230,7 @@ static int sep_model_table_load(sep_model_table_t *table, char **fields,
 {
     const sep_model_rows_t *rows = table->rows;
     const char *policy;
-    unsigned long threads, depth, bytes;
+    unsigned long threads, depth, bytes, qps, signal, steady;
 
     if ((sep_model_table_op(table, fields, load) != 0) ||
         (sep_model_table_number(table, fields, SEP_MODEL_COLUMN_THREADS, 1,
@@ -220,7 +238,13 @@ static int sep_model_table_load(sep_model_table_t *table, char **fields,
         (sep_model_table_number(table, fields, SEP_MODEL_COLUMN_DEPTH, 1,
                                 SEP_MODEL_MAX_DEPTH, &depth) != 0) ||
         (sep_model_table_number(table, fields, SEP_MODEL_COLUMN_BYTES, 0,
-                                SEP_MODEL_MAX_BYTES, &bytes) != 0)) {
+                                SEP_MODEL_MAX_BYTES, &bytes) != 0) ||
+        (sep_model_table_number(table, fields, SEP_MODEL_COLUMN_QPS, 1,
+                                SEP_MODEL_MAX_QPS, &qps) != 0) ||
+        (sep_model_table_number(table, fields, SEP_MODEL_COLUMN_SIGNAL, 1,
+                                SEP_MODEL_MAX_DEPTH, &signal) != 0) ||
+        (sep_model_table_number(table, fields, SEP_MODEL_COLUMN_STEADY, 0, 1,
+                                &steady) != 0)) {
         return -1;
     }
     if ((load->op == SEP_MODEL_ATOMIC) && (bytes != 4) && (bytes != 8)) {
@@ -236,6 +260,9 @@ static int sep_model_table_load(sep_model_table_t *table, char **fields,
     load->threads      = threads;
     load->depth        = depth;
     load->bytes        = bytes;
+    load->qps          = qps;
+    load->signal       = signal;
+    load->is_steady    = steady;
     load->instructions = rows->instructions;
     load->is_inline    = (bytes > 0) && (bytes <= rows->max_inline) &&
                          ((load->op == SEP_MODEL_WRITE) ||

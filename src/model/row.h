@@ -16,13 +16,15 @@ extern "C" {
  *
  * Measurements as rows of CSV, "op,policy,threads,depth,bytes" and perhaps
  * more: read, predicted, and printed with another column. A first row may name
- * the columns, in any order. Empty lines and comments ("#") are left out.
+ * the columns, in any order, and may then have "qps", "signal" and "steady",
+ * too (sep_model_load_t). Empty lines and comments ("#") are left out.
  */
 
 /** Greatest numbers in a row. */
 #define SEP_MODEL_MAX_THREADS  4096
 #define SEP_MODEL_MAX_DEPTH    32768
 #define SEP_MODEL_MAX_BYTES    (1ul << 30)
+#define SEP_MODEL_MAX_QPS      (1ul << 24)
 
 /** Name of the column that is added. */
 #define SEP_MODEL_PREDICTED    "predicted_mops"

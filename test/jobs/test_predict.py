@@ -18,6 +18,7 @@ SEP_INFO = os.path.join(BUILD, "bin/sep_info")
 FIT = os.path.join(TOP, "contrib/fit-model.py")
 ADAPTERS = os.path.join(TOP, "src/model/adapters.conf")
 DATA = os.path.join(TOP, "test/data/cx6-message-rate.csv")
+QPS = os.path.join(TOP, "test/data/cx6-qp-count.csv")
 HEADER = "op,policy,threads,depth,bytes"
 
 
@@ -207,30 +208,49 @@ class Fit(unittest.TestCase):
         return {line.split()[0]: float(line.split()[2])
                 for line in section.splitlines() if "# fitted" in line}
 
-    def test_the_committed_values_are_the_best(self):
-        """From others it comes back to them, without having seen a write."""
-        with open(ADAPTERS, encoding="utf-8") as file:
-            lines = file.readlines()
+    def come_back(self, ending, rows, *args):
+        """Change the values whose line has the ending, fit them to some rows of
+        measurements, and compare. Returns their names."""
+        changed = set()
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "mine.conf")
+            with open(ADAPTERS, encoding="utf-8") as file:
+                lines = file.readlines()
             with open(path, "w", encoding="utf-8") as file:
                 for line in lines:
                     words = line.split()
-                    if "  # fitted" in line:
+                    if line.endswith(ending + "\n"):
+                        changed.add(words[0])
                         value = f"{float(words[2]) * 1.1:.6g}"
                         line = line.replace(f"= {words[2]} ", f"= {value} ")
                     file.write(line)
-            data = os.path.join(directory, "reads.csv")
-            with open(DATA, encoding="utf-8") as file:
-                rows = [row for row in file if not row.startswith("write")]
+            data = os.path.join(directory, "rows.csv")
             with open(data, "w", encoding="utf-8") as file:
                 file.writelines(rows)
-            self.fit("--adapters", path, "--quick", "--write", data=data)
+            for name in sorted(changed):
+                args += ("--parameter", name)
+            self.fit("--adapters", path, "--quick", "--write", *args, data=data)
             want = self.values(ADAPTERS)
-            self.assertEqual(len(want), 9)
             for name, value in self.values(path).items():
                 self.assertAlmostEqual(value / want[name], 1, delta=.06,
                                        msg=name)
+        return changed
+
+    def test_the_committed_values_are_the_best(self):
+        """From others it comes back to them, without having seen a write."""
+        with open(DATA, encoding="utf-8") as file:
+            rows = [row for row in file if not row.startswith("write")]
+        self.assertEqual(len(self.come_back("  # fitted: reads", rows)), 9)
+
+    def test_those_of_queue_pairs_are_the_best(self):
+        """Nor the reads with 64 queue pairs."""
+        with open(QPS, encoding="utf-8") as file:
+            rows = [row for row in file if not row.startswith("write") and
+                    ",64,64," not in row]
+        self.assertEqual(len(rows), 9)
+        self.assertEqual(self.come_back("  # fitted: reads by queue pairs",
+                                        rows, "--relative"),
+                         {"context_capacity", "context_fetches"})
 
     PERF = ("op", "policy", "threads", "depth", "bytes", "mops", "level",
             "features", "postlist", "signal", "inline", "turns")

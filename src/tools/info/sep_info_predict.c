@@ -94,6 +94,8 @@ sep_info_rate(const sep_info_options_t *options, sep_plan_category_t category,
 
     unsigned max_inline   = sep_info_paths[options->path].max_inline;
 
+    load.qps = options->peers * (sep_plan_category_row(category)->is_hub ?
+                                 1 : options->workers);
     sep_info_sharing(options, category, regime, &load.sharing);
     load.instructions = sep_info_instructions(options, &load.sharing);
     load.is_inline    = (op == SEP_MODEL_WRITE) && (options->bytes > 0) &&

@@ -11,7 +11,7 @@
 #include <vector>
 
 /* The model against rates that others have measured: test/data. The parameters
- * are fitted to the rows with reads; those with writes are predicted. */
+ * are fitted to rows with reads; those with writes are predicted. */
 
 namespace {
 
@@ -44,7 +44,128 @@ std::vector<row> read_rows()
     return rows;
 }
 
+/* Rates by the number of queue pairs */
+struct qps_row {
+    std::string op;
+    std::string policy;
+    unsigned    threads;
+    unsigned    depth;
+    size_t      bytes;
+    unsigned    qps;
+    unsigned    signal;
+    int         is_steady;
+    double      mops;
+};
+
+std::vector<qps_row> read_qps_rows()
+{
+    std::ifstream file(test_model_path("test/data/cx6-qp-count.csv"));
+    std::vector<qps_row> rows;
+    std::string line;
+
+    while (std::getline(file, line)) {
+        std::replace(line.begin(), line.end(), ',', ' ');
+        std::istringstream fields(line);
+        qps_row one;
+        if ((line[0] != '#') &&
+            (fields >> one.op >> one.policy >> one.threads >> one.depth >>
+             one.bytes >> one.qps >> one.signal >> one.is_steady >>
+             one.mops)) {
+            rows.push_back(one);
+        }
+    }
+    EXPECT_EQ(9u, rows.size());
+    return rows;
+}
+
 } // namespace
+
+class test_model_qps : public ::testing::Test {
+protected:
+    double predict(const qps_row &one)
+    {
+        sep_model_load_t load = test_model_load(
+                (one.op == "read") ? SEP_MODEL_READ : SEP_MODEL_WRITE,
+                one.policy, one.threads, one.depth, one.bytes);
+
+        load.qps       = one.qps;
+        load.signal    = one.signal;
+        load.is_steady = one.is_steady;
+        return test_model_rate(m_adapter, load).mops;
+    }
+
+    /* Errors in percent, by number of queue pairs. The data's trend is to be
+     * trusted, and not its values, so rates are relative to those with one
+     * queue pair for each thread. */
+    std::map<unsigned, double> errors(const std::string &op)
+    {
+        std::map<unsigned, double> result;
+        double first = 0;
+
+        for (const qps_row &one : m_rows) {
+            if (one.op == op) {
+                double ratio = predict(one) / one.mops;
+                if (one.qps == one.threads) {
+                    first = ratio;
+                }
+                result[one.qps] = (ratio / first - 1) * 100;
+            }
+        }
+        return result;
+    }
+
+    sep_model_adapter_t  m_adapter = test_model_adapter("cx6");
+    std::vector<qps_row> m_rows    = read_qps_rows();
+};
+
+
+/* The two parameters of contexts are fitted to the last two of these; 64 queue
+ * pairs, which are slower for the requests that are under way at them, are
+ * predicted with what other reads have taught */
+TEST_F(test_model_qps, reads_become_slower)
+{
+    auto found = errors("read");
+
+    ASSERT_EQ(4u, found.size());
+    EXPECT_NEAR(0, found[64], 6.0);
+    EXPECT_NEAR(0, found[512], 1.0);
+    EXPECT_NEAR(0, found[4096], 1.0);
+}
+
+TEST_F(test_model_qps, writes_without_completions_hardly_do)
+{
+    auto found = errors("write");
+
+    ASSERT_EQ(5u, found.size());
+    EXPECT_NEAR(0, found[64], 2.0);
+    EXPECT_NEAR(0, found[512], 2.0);
+    EXPECT_NEAR(0, found[4096], 4.0);
+    EXPECT_NEAR(0, found[16384], 9.0);
+}
+
+/* If each had one they would not be as the data has them: what that file and
+ * the other one differ in */
+TEST_F(test_model_qps, writes_with_completions_would)
+{
+    for (qps_row &one : m_rows) {
+        one.signal = 1;
+    }
+    auto found = errors("write");
+    EXPECT_LT(found[512], -25);
+    EXPECT_LT(found[4096], -50);
+}
+
+/* What is known of the data without contexts: that 4096 are twice as slow as
+ * 512 is not to be had otherwise */
+TEST_F(test_model_qps, contexts_explain_the_last_row_alone)
+{
+    m_adapter.value[SEP_MODEL_CONTEXT_FETCHES] = 0;
+    auto found                                 = errors("read");
+    EXPECT_NEAR(0, found[64], 6.0);
+    EXPECT_NEAR(0, found[512], 7.0);
+    EXPECT_GT(found[4096], 90);
+}
+
 
 class test_model_data : public ::testing::Test {
 protected:

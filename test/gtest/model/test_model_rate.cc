@@ -49,6 +49,9 @@ TEST_P(test_model_rate_of, random_loads_have_rates)
         load.is_inline               = (load.bytes <= SEP_MODEL_MAX_INLINE) &&
                                        (load.op == SEP_MODEL_WRITE);
         load.instructions            = pick(10);
+        load.qps                     = pick(24);
+        load.signal                  = pick(10);
+        load.is_steady               = random() % 2;
         load.sharing.threads_per_qp  = (random() % 8) ? 1 + pick(12) :
                                        SEP_MODEL_ALL;
         load.sharing.threads_per_cq  = (random() % 8) ? 1 + pick(12) :
@@ -69,6 +72,7 @@ TEST_P(test_model_rate_of, random_loads_have_rates)
         ASSERT_GE(rate.outstanding, 0);
         ASSERT_LE(rate.outstanding, (double)load.threads * load.depth);
         ASSERT_LT(rate.refetches, m_adapter.value[SEP_MODEL_REFETCHES]);
+        ASSERT_LT(rate.contexts, m_adapter.value[SEP_MODEL_CONTEXT_FETCHES]);
         ASSERT_LT(rate.limit, SEP_MODEL_LIMIT_LAST);
     }
 }
@@ -183,6 +187,112 @@ TEST_P(test_model_rate_of, blueflame_and_inline_data_save_transactions)
     EXPECT_EQ(3, test_model_rate(m_adapter, load).tlps);
     load = test_model_load(SEP_MODEL_READ, "per-doorbell", 96, 8, 4096);
     EXPECT_EQ(4 + 16, test_model_rate(m_adapter, load).tlps);
+}
+
+TEST_P(test_model_rate_of, requests_without_completions_save_transactions)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_WRITE, "per-doorbell", 96,
+                                            32);
+
+    load.signal = 1;
+    EXPECT_EQ(6, test_model_rate(m_adapter, load).tlps);
+    load.signal = 4;
+    EXPECT_EQ(5.25, test_model_rate(m_adapter, load).tlps);
+}
+
+/* The answer to a read has to find its memory, whoever wants a completion */
+TEST_P(test_model_rate_of, only_writes_without_completions_need_no_state)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_WRITE, "per-doorbell", 96,
+                                            32);
+
+    load.qps       = 8192;
+    load.is_steady = 1;
+    for (sep_model_op_t op : {SEP_MODEL_WRITE, SEP_MODEL_SEND}) {
+        load.op     = op;
+        load.signal = 1;
+        auto each   = test_model_rate(m_adapter, load);
+        load.signal = 64;
+        auto few    = test_model_rate(m_adapter, load);
+        EXPECT_GT(each.refetches, 1);
+        EXPECT_LT(few.refetches, each.refetches / 60);
+        EXPECT_DOUBLE_EQ(each.contexts / 64, few.contexts);
+    }
+
+    load.op = SEP_MODEL_READ;
+    EXPECT_GT(test_model_rate(m_adapter, load).refetches, 1);
+    EXPECT_GT(test_model_rate(m_adapter, load).contexts, 1);
+}
+
+/* But for their own limits, which soften the change to the threads' */
+TEST_P(test_model_rate_of, more_queue_pairs_are_not_faster)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_READ, "per-doorbell", 32,
+                                            16);
+    double before         = mops(load);
+
+    load.qps = 32; /* Those that they have in any case */
+    EXPECT_DOUBLE_EQ(before, mops(load));
+    for (load.qps = 64; load.qps < (1u << 20); load.qps *= 2) {
+        double now = mops(load);
+        EXPECT_LE(now, before * 1.001) << load.qps;
+        before = now;
+    }
+    load.qps = 32;
+    EXPECT_LT(before, mops(load) / 2);
+}
+
+/* A queue pair has so many reads under way, so several have more */
+TEST_P(test_model_rate_of, a_thread_with_several_queue_pairs_has_their_limits)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_READ, "per-doorbell", 1,
+                                            256);
+
+    m_adapter.value[SEP_MODEL_QP_RATE] = 1;
+    EXPECT_NEAR(1, mops(load), 0.01);
+    load.qps = 2;
+    EXPECT_NEAR(2, mops(load), 0.02);
+}
+
+TEST_P(test_model_rate_of, the_most_queue_pairs_keep_what_was_asked_for)
+{
+    for (sep_model_op_t op : {SEP_MODEL_READ, SEP_MODEL_WRITE}) {
+        for (double keep : {0.5, 0.9, 0.99}) {
+            sep_model_load_t load = test_model_load(op, "per-doorbell", 96, 8);
+            double least          = keep * mops(load);
+            unsigned most         = sep_model_most_qps(&m_adapter, &load, keep);
+
+            load.qps = most;
+            EXPECT_GE(mops(load), least) << keep;
+            load.qps = most + 1;
+            EXPECT_LT(mops(load), least) << keep;
+        }
+    }
+}
+
+TEST_P(test_model_rate_of, who_needs_no_contexts_may_have_any_number_of_them)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_WRITE, "per-doorbell", 4,
+                                            8);
+
+    load.signal = 1000;
+    EXPECT_EQ(UINT_MAX, sep_model_most_qps(&m_adapter, &load, 0.9));
+    m_adapter.value[SEP_MODEL_CONTEXT_FETCHES] = 0;
+    load = test_model_load(SEP_MODEL_READ, "per-doorbell", 96, 8);
+    EXPECT_EQ(UINT_MAX, sep_model_most_qps(&m_adapter, &load, 0.9));
+}
+
+/* Threads that wait for all have nothing under way until they have begun
+ * again */
+TEST_P(test_model_rate_of, steady_threads_wait_less)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_READ, "per-doorbell", 4,
+                                            8);
+    double turns          = mops(load);
+
+    load.is_steady = 1;
+    EXPECT_GT(mops(load), turns);
+    EXPECT_EQ(4 * 8, test_model_rate(m_adapter, load).outstanding);
 }
 
 TEST_P(test_model_rate_of, threads_that_take_turns_do_not_add_up)

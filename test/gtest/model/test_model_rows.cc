@@ -84,6 +84,37 @@ TEST_F(test_model_rows, a_header_has_columns_in_any_order)
                             "me,8, 16,96 , per-doorbell,read\n"));
 }
 
+TEST_F(test_model_rows, a_header_may_have_more_of_the_load)
+{
+    sep_model_load_t load = test_model_load(SEP_MODEL_WRITE, "per-doorbell", 32,
+                                            16);
+    char text[32];
+
+    load.qps       = 4096;
+    load.signal    = 32;
+    load.is_steady = 1;
+    snprintf(text, sizeof(text), "%.4f",
+             test_model_rate(m_adapter, load).mops);
+    EXPECT_EQ("steady,op,policy,threads,depth,bytes,signal,qps,predicted_mops\n"
+              "1,write,per-doorbell,32,16,8,32,4096," + std::string(text) +
+              "\n",
+              predict("steady,op,policy,threads,depth,bytes,signal,qps\n"
+                      "1,write,per-doorbell,32,16,8,32,4096\n"));
+    EXPECT_EQ("error: rows:1: there is no column \"op\"",
+              predict("qps,signal\n1,1\n"));
+
+    const std::string header = "op,policy,threads,depth,bytes,qps,signal,"
+                               "steady\nread,per-qp,1,1,8,";
+    EXPECT_EQ("error: rows:2: qps: \"0\" is not a number between 1 and "
+              "16777216",
+              predict(header + "0,1,0\n"));
+    EXPECT_EQ("error: rows:2: signal: \"x\" is not a number between 1 and "
+              "32768",
+              predict(header + "1,x,0\n"));
+    EXPECT_EQ("error: rows:2: steady: \"2\" is not a number between 0 and 1",
+              predict(header + "1,1,2\n"));
+}
+
 TEST_F(test_model_rows, wrong_rows_are_named)
 {
     const std::string header = "op,policy,threads,depth,bytes\n"
