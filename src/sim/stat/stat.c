@@ -24,8 +24,8 @@
 static void usage(FILE *stream)
 {
     fprintf(stream,
-            "Usage: mlx5sim-stat [--json] [--all] [--detail] [--check-leaks] "
-            "[--dir DIR]\n"
+            "Usage: mlx5sim-stat [--json | --node] [--all] [--detail]\n"
+            "                    [--check-leaks] [--dir DIR]\n"
             "       mlx5sim-stat --variables | --variables-markdown | "
             "--missing-markdown\n"
             "       mlx5sim-stat --check-program FILE\n"
@@ -40,6 +40,7 @@ static void usage(FILE *stream)
             "\n"
             "  --json         machine readable: processes, devices and totals\n"
             "  --all          also processes that have ended (the last %d)\n"
+            "  --node         the same for sep_info --node\n"
             "  --detail       also the contexts and QPs of each, and the UARs "
             "they use\n"
             "  --check-leaks  fail if an object is in use and no process is\n"
@@ -101,6 +102,7 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
+        {"node", no_argument, NULL, 'N'},
         {"all", no_argument, NULL, 'a'},
         {"detail", no_argument, NULL, 'D'},
         {"check-leaks", no_argument, NULL, 'l'},
@@ -118,7 +120,8 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
-    int json = 0, all = 0, detail = 0, leaks = 0, removal = 0, force = 0;
+    int json = 0, node = 0, all = 0, detail = 0, leaks = 0, removal = 0;
+    int force = 0;
     int opt;
     char path[512];
     struct stat st;
@@ -129,6 +132,9 @@ int main(int argc, char **argv)
         switch (opt) {
         case 'j':
             json = 1;
+            break;
+        case 'N':
+            node = 1;
             break;
         case 'a':
             all = 1;
@@ -208,7 +214,9 @@ int main(int argc, char **argv)
         return mlx5sim_control_port(name, action == 'u');
     }
 
-    if (json) {
+    if (node) {
+        mlx5sim_stat_node(stdout);
+    } else if (json) {
         mlx5sim_stat_json(stdout, mlx5sim_instance_config(), all, detail);
     } else {
         mlx5sim_stat_table(stdout, mlx5sim_instance_config(), all, detail);

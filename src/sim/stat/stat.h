@@ -57,6 +57,9 @@ const char *mlx5sim_stat_uar_kind(unsigned kind);
  *  @param detail  Also the contexts and QPs of those that have not. */
 void mlx5sim_stat_table(FILE *stream, const mlx5sim_config_t *config, int all,
                         int detail);
+/** Print what they have as sep_info --node reads it: a section for each. */
+void mlx5sim_stat_node(FILE *stream);
+
 void mlx5sim_stat_json(FILE *stream, const mlx5sim_config_t *config, int all,
                        int detail);
 

@@ -4,6 +4,7 @@
 #include <sim/objs/store.h>
 #include <sim/uar/uar.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct {
@@ -81,6 +82,21 @@ static void mlx5sim_stat_table_row(const mlx5sim_stat_row_t *row, void *arg)
     if (table->detail && row->live) {
         mlx5sim_stat_table_detail(table->stream, row->tag);
     }
+}
+
+static void mlx5sim_stat_node_row(const mlx5sim_stat_row_t *row, void *arg)
+{
+    fprintf(arg, "[other]\nlabel = %s (%d)\nuars = %" PRIu64 "\nqps = %" PRIu64
+            "\ncqs = %" PRIu64 "\n", row->name, row->pid,
+            row->now[MLX5SIM_OBJ_UAR], row->now[MLX5SIM_OBJ_QP],
+            row->now[MLX5SIM_OBJ_CQ]);
+}
+
+void mlx5sim_stat_node(FILE *stream)
+{
+    mlx5sim_stat_row_t sum;
+
+    mlx5sim_stat_for_each(0, mlx5sim_stat_node_row, stream, &sum);
 }
 
 void mlx5sim_stat_table(FILE *stream, const mlx5sim_config_t *config, int all,
