@@ -110,6 +110,145 @@ class Planner(unittest.TestCase):
         self.assertEqual(plan["static", "legacy"]["own"]["uars_static"], 32)
 
 
+NODE = """\
+[adapter]
+uars = 1024
+[nvshmem]
+processes = 4
+peers = 15
+[sep_mlx5]
+label = MPI
+processes = 64
+workers = 4
+peers = 127
+category = 2xdynamic
+"""
+
+# What "rdma -j resource show" prints, as far as sep_info looks
+RDMA = """\
+#!/bin/sh
+case $* in
+"-j resource show qp") echo '[{"ifname": "mlx5_0", "lqpn": 1, "comm": "ib_core"},
+    {"ifname": "mlx5_0", "lqpn": 2, "pid": 999999999, "comm": "job"},
+    {"ifname": "mlx5_0", "lqpn": 3, "pid": 999999999, "comm": "job"},
+    {"ifname": "mlx5_1", "lqpn": 4, "pid": 999999999, "comm": "job"}]' ;;
+"-j resource show cq") echo '[{"ifname": "mlx5_0", "cqn": 1,
+    "pid": 999999999, "comm": "job"}]' ;;
+*) exit 1 ;;
+esac
+"""
+
+
+@unittest.skipUnless(os.access(SEP_INFO, os.X_OK), "sep_info is not built")
+class Node(unittest.TestCase):
+
+    def node(self, text, *args, status=0):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write(text)
+            file.flush()
+            result = run("--node", file.name, *args)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout if status < 2 else result.stderr
+
+    def test_what_ends_and_a_setting_that_fits(self):
+        node = json.loads(self.node(NODE, "-j", status=1))["node"]
+        # 122 pages each; 9 each; the kernel has 21
+        self.assertEqual([group["each"]["uars"] for group in node["processes"]],
+                         [122, 9])
+        self.assertEqual(node["total"]["uars"], 4 * 122 + 64 * 9)
+        self.assertEqual(node["available"]["uars"], 1024 - 21)
+        self.assertFalse(node["fits"])
+        self.assertEqual(node["fails"], {"limit": "uars", "label": "MPI",
+                                         "line": 6, "process": 58})
+        self.assertTrue(node["setting"]["fits"])
+        self.assertEqual(node["setting"]["UCX_SEP_CATEGORY"], "dynamic")
+        # Others have 4 x 121, and connection managers 256: nothing is left
+        self.assertEqual(node["setting"]["UCX_SEP_MAX_QPS"], 4)
+        self.assertTrue(node["setting"]["slow"])
+
+    def test_text_says_the_same(self):
+        text = self.node(NODE, status=1)
+        self.assertIn("UAR pages end at process 58 of 64 of MPI (line 6)", text)
+        self.assertIn("\nUCX_SEP_CATEGORY=dynamic\nUCX_SEP_MAX_QPS=4\n", text)
+        text = self.node("[sep_mlx5]\n")
+        self.assertIn("# Fits.", text)
+        self.assertNotIn("UCX_", text)
+
+    def test_options_are_the_adapters(self):
+        self.node("[sep_mlx5]\n", "-u", "23", "-k", "21", status=0)
+        self.node("[sep_mlx5]\n", "-u", "22", "-k", "21", status=1)
+        legacy = self.node("[sep_mlx5]\ncategory = static\n", "-j", "-r",
+                           "legacy")
+        self.assertEqual(json.loads(legacy)["node"]["total"]["uars"], 8)
+        known = self.node("[sep_mlx5]\n", "-j")
+        cx6 = self.node("[sep_mlx5]\n", "-j", "--adapter", "cx6")
+        self.assertEqual(json.loads(known)["node"]["most_qps"],
+                         json.loads(cx6)["node"]["most_qps"])
+
+    def test_wrong_descriptions_are_refused(self):
+        self.assertIn(":2: there is no \"ranks\" of processes, only",
+                      self.node("[nixl]\nranks = 2\n", status=2))
+        self.assertIn("there is no [ucx], only", self.node("[ucx]", status=2))
+        self.assertIn("no processes", self.node("", status=2))
+        result = run("--node", "/nowhere")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("/nowhere: No such file", result.stderr)
+        self.assertEqual(run("--node", "/nowhere", "--predict", "-",
+                             "--adapter", "cx6").returncode, 2)
+
+    def live(self, *args, env):
+        result = run("--node", "live", "-j", *args, env=env)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return {group["label"]: group["each"]
+                for group in json.loads(result.stdout)["node"]["processes"]}
+
+    def test_the_kernel_is_asked(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "rdma")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(RDMA)
+            os.chmod(path, 0o755)
+            env = {"PATH": directory + ":" + os.environ["PATH"],
+                   "SEP_NODE_LIVE": ""}
+            groups = self.live(env=env)
+            job = groups["job (999999999)"]
+            self.assertEqual((job["uars"], job["qps"], job["cqs"]), (0, 3, 1))
+            self.assertEqual(groups["kernel (0)"]["qps"], 1)
+            job = self.live("-D", "mlx5_0", env=env)["job (999999999)"]
+            self.assertEqual((job["qps"], job["cqs"]), (2, 1))
+
+    def test_a_command_may_know(self):
+        groups = self.live(env={
+            "SEP_NODE_LIVE": "printf '[other]\\nlabel = me\\nqps = 3\\n'"})
+        self.assertEqual(groups["me"]["qps"], 3)
+        result = run("--node", "live", env={"SEP_NODE_LIVE": "false"})
+        self.assertEqual((result.returncode, result.stdout), (3, ""))
+        self.assertIn("SEP_NODE_LIVE=false", result.stderr)
+
+    @unittest.skipUnless(shutil.which("ibv_asyncwatch"), "no ibv_asyncwatch")
+    def test_live_is_what_the_device_counts(self):
+        with tempfile.TemporaryDirectory() as directory:
+            sim = [SIM_RUN, "--dir", os.path.join(directory, "sim"), "--"]
+            with subprocess.Popen(
+                    [*sim, "stdbuf", "-oL", "ibv_asyncwatch"], text=True,
+                    stdout=subprocess.PIPE) as watch:
+                try:
+                    watch.stdout.readline()
+                    for own in (True, False):
+                        command = [SEP_INFO, "--node", "live", "-j"]
+                        result = subprocess.run(
+                            [*sim, *([] if own else ["env", "SEP_NODE_LIVE="]),
+                             *command], capture_output=True, text=True,
+                            timeout=60, check=False)
+                        self.assertEqual(result.returncode, 0, result.stderr)
+                        uars = [group["each"]["uars"] for group in
+                                json.loads(result.stdout)["node"]["processes"]
+                                if group["label"].startswith("ibv_asyncwatch")]
+                        self.assertIn(1, uars)
+                finally:
+                    watch.terminate()
+
+
 @unittest.skipUnless(os.access(SEP_INFO, os.X_OK), "sep_info is not built")
 class Usage(unittest.TestCase):
 

@@ -6,6 +6,7 @@
 
 #include <tools/info/sep_info_device.h>
 #include <tools/info/sep_info_list.h>
+#include <tools/info/sep_info_node.h>
 #include <tools/info/sep_info_options.h>
 #include <tools/info/sep_info_out.h>
 #include <tools/info/sep_info_plan.h>
@@ -43,6 +44,9 @@ static int sep_info_run(const sep_info_options_t *options, json_object *json)
     }
     if ((status == SEP_INFO_OK) && options->try) {
         status = sep_info_try(options, json);
+    }
+    if ((status == SEP_INFO_OK) && (options->node != NULL)) {
+        status = sep_info_show_node(options, json);
     }
     return status;
 }

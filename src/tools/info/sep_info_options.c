@@ -19,6 +19,7 @@ enum {
     SEP_INFO_OPT_ADAPTER = 256,
     SEP_INFO_OPT_ADAPTERS,
     SEP_INFO_OPT_PREDICT,
+    SEP_INFO_OPT_NODE,
     SEP_INFO_OPT_DEPTH,
     SEP_INFO_OPT_BYTES,
     SEP_INFO_OPT_PATH
@@ -67,6 +68,10 @@ static void sep_info_usage(FILE *stream)
 "                them with a column predicted_mops. Policies: shared-qp,\n"
 "                mul-<threads>, per-qp, per-doorbell, or a category. The\n"
 "                file may be \"-\", standard input\n"
+"  --node <file>  Plan a node: what all that shares its adapter takes, what\n"
+"                ends first, and how sep_mlx5 could be set. The file says\n"
+"                what runs there (docs/node.md); it may be \"-\", standard\n"
+"                input, or \"live\": what the processes here hold now\n"
 "  -v            Version\n"
 "  -h            This help\n"
 "\n"
@@ -76,14 +81,15 @@ static void sep_info_usage(FILE *stream)
     sep_info_usage_categories(stream);
     fprintf(stream,
 "  -r <regime>   legacy (a kernel that gives each context 8 UAR pages),\n"
-"                dynamic (today's: on demand), or both (default); only for -p\n"
-"  -u <number>   UAR pages of the device (default %u); only for -p\n"
-"  -k <number>   Of these, the kernel's own (default %u); only for -p\n"
-"  -D <device>   Device, e.g. mlx5_0; only for -d and -t\n"
+"                dynamic (today's: on demand), or both (default; dynamic for\n"
+"                --node); only for -p and --node\n"
+"  -u <number>   UAR pages of the device (default %u); -p and --node\n"
+"  -k <number>   Of these, the kernel's own (default %u); -p and --node\n"
+"  -D <device>   Device, e.g. mlx5_0; only for -d, -t and --node live\n"
 "  -j, --json    JSON instead of tables\n"
 "\n"
-"Rates, predicted by a model and not measured (docs/model.md), for -p and\n"
-"--predict:\n"
+"Rates, predicted by a model and not measured (docs/model.md), for -p,\n"
+"--predict and --node:\n"
 "  --adapter <name>  The adapter, cx4 or cx6\n"
 "  --adapters <file> Where it is described (share/sep/adapters.conf)\n"
 "  --depth <number>  Requests that a worker has outstanding (default 8)\n"
@@ -96,8 +102,9 @@ static void sep_info_usage(FILE *stream)
 "The configuration of the transport, UCX_SEP_*, and of libmlx5,\n"
 "MLX5_TOTAL_UUARS and MLX5_NUM_LOW_LAT_UUARS, is taken from the environment.\n"
 "\n"
-"Exit status: 0; 1 if what was taken differs from the plan (-t); 2 for wrong\n"
-"arguments; 3 if there is no device, or resources are missing.\n",
+"Exit status: 0; 1 if what was taken differs from the plan (-t), or does not\n"
+"fit (--node); 2 for wrong arguments; 3 if there is no device, or resources\n"
+"are missing.\n",
             SEP_PLAN_DEVICE_UARS, SEP_PLAN_KERNEL_UARS);
 }
 
@@ -204,6 +211,9 @@ static int sep_info_parse_long_option(int c, const char *arg,
     case SEP_INFO_OPT_PREDICT:
         options->predict = arg;
         return 0;
+    case SEP_INFO_OPT_NODE:
+        options->node = arg;
+        return 0;
     default:
         break;
     }
@@ -233,14 +243,15 @@ static int sep_info_check_model(const sep_info_options_t *options)
 
     if (options->predict != NULL) {
         if (options->devices || options->plan || options->try ||
-            options->list || options->json) {
+            options->list || options->json || (options->node != NULL)) {
             reason = "--predict prints CSV and nothing else: give no -d, -p, "
-                     "-t, -l or -j";
+                     "-t, -l, -j or --node";
         } else if (options->adapter_name == NULL) {
             reason = "--predict needs --adapter: which one?";
         }
-    } else if ((options->adapter_name != NULL) && !options->plan) {
-        reason = "--adapter is for -p and --predict";
+    } else if ((options->adapter_name != NULL) && !options->plan &&
+               (options->node == NULL)) {
+        reason = "--adapter is for -p and --predict, and for --node";
     } else if ((options->adapter_name == NULL) &&
                (options->is_load_set || (options->adapters != NULL))) {
         reason = "--adapters, --depth, --bytes and --path need --adapter";
@@ -315,6 +326,7 @@ int sep_info_parse(int argc, char **argv, sep_info_options_t *options)
         {"adapter", required_argument, NULL, SEP_INFO_OPT_ADAPTER},
         {"adapters", required_argument, NULL, SEP_INFO_OPT_ADAPTERS},
         {"predict", required_argument, NULL, SEP_INFO_OPT_PREDICT},
+        {"node", required_argument, NULL, SEP_INFO_OPT_NODE},
         {"depth", required_argument, NULL, SEP_INFO_OPT_DEPTH},
         {"bytes", required_argument, NULL, SEP_INFO_OPT_BYTES},
         {"path", required_argument, NULL, SEP_INFO_OPT_PATH},
@@ -356,7 +368,7 @@ int sep_info_parse(int argc, char **argv, sep_info_options_t *options)
     }
 
     if (!options->plan && !options->try && !options->list &&
-        (options->predict == NULL)) {
+        (options->predict == NULL) && (options->node == NULL)) {
         options->devices = 1;
     }
     return 0;

@@ -54,6 +54,8 @@ typedef struct sep_info_options {
     const char          *adapter_name; /**< Whose rates, NULL: none */
     const char          *adapters;     /**< File of adapters, NULL: ours */
     const char          *predict;      /**< File of rows, NULL: none */
+    const char          *node;         /**< What runs on a node: a file, "-" or
+                                            "live"; NULL: not asked for */
     unsigned            depth;         /**< Outstanding per worker */
     unsigned long       bytes;         /**< Of a request */
     sep_info_path_t     path;

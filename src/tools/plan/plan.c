@@ -612,6 +612,16 @@ int sep_plan_make(const sep_plan_config_t *config, sep_plan_t *plan_p,
     return 0;
 }
 
+unsigned long sep_plan_context_uars(const sep_plan_config_t *config,
+                                    unsigned long plain)
+{
+    sep_plan_context_t context = {.plain = plain};
+    sep_plan_counts_t counts   = {};
+
+    sep_plan_add_context(config, &context, &counts);
+    return sep_plan_uars(&counts);
+}
+
 unsigned long sep_plan_uars(const sep_plan_counts_t *counts)
 {
     return counts->uars_static + counts->uars_dynamic;

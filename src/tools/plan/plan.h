@@ -175,6 +175,12 @@ int sep_plan_make(const sep_plan_config_t *config, sep_plan_t *plan_p,
                   const char **reason_p);
 
 
+/** @return UAR pages of a context, if so many of its queue pairs have no thread
+ *          domain. */
+unsigned long sep_plan_context_uars(const sep_plan_config_t *config,
+                                    unsigned long plain);
+
+
 /** @return UAR pages of all kinds. */
 unsigned long sep_plan_uars(const sep_plan_counts_t *counts);
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 
-unsigned long sep_uars_mapped(void)
+static unsigned long sep_uars_in(const char *path)
 {
     unsigned long page  = sysconf(_SC_PAGESIZE);
     unsigned long count = 0;
@@ -20,7 +20,7 @@ unsigned long sep_uars_mapped(void)
     char line[512], mode[5];
     FILE *maps;
 
-    maps = fopen("/proc/self/maps", "r");
+    maps = fopen(path, "r");
     if (maps == NULL) {
         return 0;
     }
@@ -34,6 +34,19 @@ unsigned long sep_uars_mapped(void)
 
     fclose(maps);
     return count;
+}
+
+unsigned long sep_uars_mapped(void)
+{
+    return sep_uars_in("/proc/self/maps");
+}
+
+unsigned long sep_uars_mapped_by(unsigned long pid)
+{
+    char path[48];
+
+    snprintf(path, sizeof(path), "/proc/%lu/maps", pid);
+    return sep_uars_in(path);
 }
 
 /*

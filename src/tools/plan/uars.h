@@ -16,6 +16,10 @@
 unsigned long sep_uars_mapped(void);
 
 
+/** @return The same of another process; 0 if it can't be looked at. */
+unsigned long sep_uars_mapped_by(unsigned long pid);
+
+
 /** @return Regime of a context's UAR pages. */
 sep_plan_regime_t sep_uars_find_regime(struct ibv_context *context);
 
