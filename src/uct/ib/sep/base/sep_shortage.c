@@ -8,6 +8,7 @@
 
 #include <ucs/sys/sys.h>
 #include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 
@@ -41,13 +42,26 @@ uct_sep_shortage_t uct_sep_shortage_get(int error)
     }
 }
 
+/* Others on the node may have what is missing here */
+static const char *uct_sep_shortage_device(const char *device)
+{
+    static __thread char text[256];
+
+    if (device[0] == '\0') {
+        return device;
+    }
+    snprintf(text, sizeof(text), "%s. \"sep_info --node live\" shows who has "
+             "what", device);
+    return text;
+}
+
 const char *uct_sep_shortage_hint(int error, const char *device)
 {
     switch (uct_sep_shortage_get(error)) {
     case UCT_SEP_SHORTAGE_MEMORY:
         return ". The process can map no more memory, see ulimit -v";
     case UCT_SEP_SHORTAGE_DEVICE:
-        return device;
+        return uct_sep_shortage_device(device);
     default:
         return "";
     }

@@ -38,9 +38,11 @@ uct_sep_shortage_t uct_sep_shortage_get(int error);
  * What the user may do about it, for the end of a message.
  *
  * @param [in] error   Value of errno.
- * @param [in] device  What to say of the device's objects.
+ * @param [in] device  What to say of the device's objects. If that is not
+ *                     empty, the command that shows who has them is added.
  *
- * @return @a device, a sentence about memory, or an empty string.
+ * @return This, a sentence about memory, or an empty string; good until the
+ *         thread asks again.
  */
 const char *uct_sep_shortage_hint(int error, const char *device);
 
