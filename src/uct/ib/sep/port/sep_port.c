@@ -25,10 +25,12 @@
 #define UCT_SEP_ROCE_V2_TRAFFIC_CLASS 106
 
 /* Bytes around the payload of a packet: LRH, BTH, RETH, ICRC, VCRC and frame
- * delimiters on InfiniBand (IBA chapters 5 and 9); Ethernet, IPv6, UDP, BTH,
- * RETH, ICRC, FCS, preamble and gap on RoCE v2 */
+ * delimiters on InfiniBand (IBA chapters 5 and 9). On RoCE, Ethernet and GRH in
+ * place of LRH: not all that a packet of v2 has there, but what UCX counts for
+ * its own transports. UCP gives long messages to the one that says it is the
+ * fastest. */
 #define UCT_SEP_IB_PKT_OVERHEAD       (8 + 12 + 16 + 4 + 2 + 2)
-#define UCT_SEP_ROCE_PKT_OVERHEAD     (14 + 40 + 8 + 12 + 16 + 4 + 4 + 20)
+#define UCT_SEP_ROCE_PKT_OVERHEAD     (14 + 40 + 12 + 16 + 4 + 2 + 2)
 
 enum {
     UCT_SEP_GID_TYPE_ROCE_V1,
