@@ -53,11 +53,19 @@ def why_not():
         "no bridge here" in result.stderr else ""
 
 
+def _said(file):
+    # Not by its offset, which the process has, too
+    return os.pread(file.fileno(), 1 << 20, 0).decode(errors="replace")
+
+
 def output(running):
     """What a process has said up to now."""
-    # Not by its offset, which the process has, too
-    return os.pread(running.stdout_file.fileno(), 1 << 20, 0).decode(
-        errors="replace")
+    return _said(running.stdout_file)
+
+
+def errors(running):
+    """The same, of its errors."""
+    return _said(running.stderr_file)
 
 
 class Cluster:

@@ -131,6 +131,28 @@ class Servers(Faults):
         self.assertRegex(result.stderr, "4791.*another mlx5sim-wire")
         self.good_pair()
 
+    def test_two_nodes_with_one_address_are_told(self):
+        """Both, by the one that starts and by the one that runs."""
+        self.wire_ended(2)
+        self.good(self.cluster.run(2, "sh", "-c", "ip address flush dev eth0; "
+                                   "ip address add 10.77.0.1/24 dev eth0"))
+        wire = self.cluster.start(2, *PLAIN, "MLX5SIM_DIR=/dev/shm/other",
+                                  "MLX5SIM_WIRE=eth0", "MLX5SIM_LINK=roce",
+                                  nodes.program("mlx5sim-wire"))
+        says = "another host ({}) has the address 10.77.0.1, too"
+        self.cluster.until(
+            lambda: says.format("02:4d:4c:58:00:01") in nodes.errors(wire),
+            wire)
+        self.cluster.until(
+            lambda: says.format("02:4d:4c:58:00:02") in
+            nodes.errors(self.cluster.running))
+        wire.finish()
+        self.good(self.cluster.run(2, "sh", "-c", "ip address flush dev eth0; "
+                                   "ip address add 10.77.0.2/24 dev eth0; "
+                                   "rm -r /dev/shm/other"))
+        self.start_wire(2)
+        self.good_pair()
+
     def test_it_needs_raw_sockets(self):
         self.wire_ended(1)
         result = self.other_instance("setpriv", "--bounding-set=-net_raw",

@@ -264,6 +264,20 @@ class Nodes(ClusterCase):
         self.bad("no device in node1: .*MLX5SIM_MODEL='cx99' is not valid",
                  "--nodes", "2", "true")
 
+    def test_no_module_for_bridges_is_said(self):
+        """A stand-in for ip, as with a kernel without."""
+        place = os.path.join(self.tmp, "bin")
+        os.mkdir(place)
+        with open(os.path.join(place, "ip"), "w", encoding="ascii") as file:
+            file.write(f"#!/bin/sh\nPATH={SYSTEM_PATH}\ncase $* in *bridge*) "
+                       "echo 'Error: Unknown device type.' >&2; exit 2;; esac\n"
+                       'exec ip "$@"\n')
+        os.chmod(os.path.join(place, "ip"), 0o755)
+        self.bad("no bridge here .*Unknown device type.*root may 'modprobe "
+                 "bridge'", "--nodes", "1", "true",
+                 prefix=["env", f"PATH={place}:{SYSTEM_PATH}"])
+        shutil.rmtree(place)
+
     def test_the_server_of_the_wire_runs_as_long_as_the_node(self):
         """A stand-in for it, beside copies of the programs."""
         place = os.path.join(self.tmp, "bin")

@@ -13,6 +13,7 @@
 #include <sim/queue/batch.h>
 #include <sim/reap/reap.h>
 #include <sim/sched/park.h>
+#include <sim/server/conflict.h>
 #include <sim/server/incoming.h>
 #include <sim/server/requester.h>
 #include <sim/server/socket.h>
@@ -212,6 +213,7 @@ static void mlx5sim_wire_run(int rung_fd, int socket_fd, const sigset_t *mask)
         mlx5sim_socket_flush();
         mlx5sim_batch_close();
         if (now >= reap) {
+            mlx5sim_conflict_take();
             mlx5sim_proc_reap_dead();
             reap = now + MLX5SIM_WIRE_REAP_NS;
         }
@@ -279,7 +281,7 @@ static int mlx5sim_wire_serve(const char *pid_file, const sigset_t *mask)
     }
 
     if ((mlx5sim_attach() != 0) || (mlx5sim_wire_register() != 0) ||
-        (mlx5sim_socket_open() != 0)) {
+        (mlx5sim_socket_open() != 0) || (mlx5sim_conflict_open() != 0)) {
         return -1;
     }
 
