@@ -87,6 +87,17 @@ class Mtu9000(Verbs):
                    "100000", "-g", IPV4))
 
 
+class Adapters2(Verbs):
+    OPTIONS = ("--adapters", "2")
+
+    def test_each_reaches_all_of_the_others(self):
+        """UCX takes it that they do."""
+        for gid in (IPV4, IPV6):
+            self.good(*self.cluster.pair(
+                PORT, "ibv_rc_pingpong", "-c", "-n", "20", "-g", gid,
+                options=("-d", "mlx5_1")))
+
+
 class InfiniBand(Verbs):
     OPTIONS = ("--link", "ib")
 
