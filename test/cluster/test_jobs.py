@@ -8,10 +8,11 @@ import unittest
 from dataclasses import dataclass
 
 import nodes
-from mainjob import jobs
+from mainjob import jobs, lanes
 
 ONLY = ("sep-run", "--only")
 BOTH = ("sep-run",)             # shared memory inside of a node
+ALL = ("sep-run", "--keep-tls") # UCX chooses among all that it has
 RC = ("rc",)                    # the witness: UCX's own transport
 THREADS = ("MPIR_CVAR_CH4_NUM_VCIS=2",)
 
@@ -85,6 +86,7 @@ ROWS = (
     Row("mpich", "connect", 4, nodes=4, transport=BOTH,
         arguments=("--interfaces", "1", "--all")),
     Row("mpich", "collectives", 1, adapters=2),
+    Row("mpich", "collectives", 1, adapters=2, transport=RC),
     Row("mpich", "collectives", 1, ports=2),
     Row("mpich", "collectives", 1, ports=2, transport=RC),
     Row("mpich", "collectives", 1, link="ib"),
@@ -123,6 +125,7 @@ class Jobs(nodes.Test):
             self.skipTest("this MPICH can't have an endpoint per thread")
         status, text, report = jobs.judge(
             jobs.Job(row.library, row.program, row.each * row.nodes), result)
+        self.lanes = lanes.parse(result.stdout + result.stderr)
         if status == "skip":
             self.skipTest(text)
         self.assertEqual(status, "pass",
@@ -132,7 +135,7 @@ class Jobs(nodes.Test):
     def row(self, row):
         report = self.job(row)
         moved = self.moved()
-        if row.transport != BOTH:
+        if row.transport not in (BOTH, ALL):
             self.assertGreaterEqual(sum(each[0] for each in moved),
                                     report.payload)
         for node, (size, wqes) in enumerate(moved):
@@ -144,9 +147,25 @@ class Nodes2(Jobs):
     def test_messages_inside_of_a_node_take_shared_memory(self):
         """Long ones take both, in pieces, with any transport: those are UCX's
         rails of a rendezvous, which is switched off."""
-        self.job(Row("mpich", "collectives", 2, nodes=1, transport=BOTH,
-                     environment=("UCX_RNDV_THRESH=inf",)))
+        for transport in (BOTH, ALL):
+            self.job(Row("mpich", "collectives", 2, nodes=1,
+                         transport=transport,
+                         environment=("UCX_RNDV_THRESH=inf",)))
         self.assertEqual(sum(wqes for _, wqes in self.moved()), 0)
+
+    def test_others_on_the_device_have_no_lane_if_all_may(self):
+        """So what the device carries between nodes is all of sep_mlx5."""
+        self.row(Row("mpich", "collectives", 2, transport=ALL,
+                     environment=("UCX_LOG_LEVEL=info",)))
+        self.assertIn("sep_mlx5/mlx5_0:1", self.lanes)
+        self.assertEqual([], lanes.foreign(self.lanes, (
+            "sep_mlx5", "self", "sysv", "posix", "cma")))
+
+    def test_between_nodes_it_has_all_bytes_if_all_may(self):
+        """Nothing is left for TCP."""
+        report = self.job(Row("mpich", "p2p", 1, transport=ALL))
+        self.assertGreaterEqual(sum(each[0] for each in self.moved()),
+                                report.payload)
 
 
 class Nodes4(Jobs):
