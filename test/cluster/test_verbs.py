@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs on libibverbs alone, between two nodes."""
 
+import json
 import unittest
 
 import nodes
@@ -96,6 +97,47 @@ class Adapters2(Verbs):
             self.good(*self.cluster.pair(
                 PORT, "ibv_rc_pingpong", "-c", "-n", "20", "-g", gid,
                 options=("-d", "mlx5_1")))
+
+
+class Loss(nodes.Test):
+    """Each tenth packet is lost."""
+    OPTIONS = ("--switch=loss=100",)
+
+    @classmethod
+    def setUpClass(cls):
+        try:
+            super().setUpClass()
+        except AssertionError as error:
+            if "no --switch here" not in str(error):
+                raise
+            raise unittest.SkipTest(str(error)) from None
+
+    def lost(self):
+        result = self.cluster.run(1, nodes.program("mlx5sim-switch"), "stat")
+        self.good(result)
+        return sum(port["lost"] for port in
+                   json.loads(result.stdout)["ports"].values())
+
+    def test_uc_goes_on(self):
+        """Nobody is told, and messages behind lost ones arrive."""
+        argv = ("ib_send_bw", "-F", "-c", "UC", "-s", "4096", "-x", IPV4,
+                "--run_infinitely")
+        lost = self.lost()
+        server, pid = self.cluster.listen(1, PORT, *argv)
+        client = self.cluster.start(2, *argv, "node1")
+        self.cluster.until(lambda: self.lost() > lost + 100, client)
+        received = self.cluster.counters(1)["cqes"]
+        self.cluster.until(lambda: self.cluster.counters(1)["cqes"] >
+                           received + 500, client)
+        client.finish()
+        self.cluster.run(1, "kill", "-KILL", str(pid))
+        server.wait(nodes.PATIENCE)
+
+    def test_rc_has_all_of_them(self):
+        before = self.lost()
+        self.good(*self.cluster.pair(PORT, "ibv_rc_pingpong", "-c", "-n", "20",
+                                     "-s", "4096", "-g", IPV4))
+        self.assertGreater(self.lost(), before)
 
 
 class InfiniBand(Verbs):
