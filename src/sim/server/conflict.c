@@ -56,6 +56,7 @@ int mlx5sim_conflict_open(void)
                                       .sll_protocol = htons(ETH_P_ARP)};
     int on                         = 1;
     const mlx5sim_netif_t *netif;
+    mlx5sim_conflict_t *conflict;
     unsigned dev, port;
     int fd;
 
@@ -78,9 +79,10 @@ int mlx5sim_conflict_open(void)
                 return -1;
             }
 
-            mlx5sim_conflicts[mlx5sim_num_conflicts] =
-                    (mlx5sim_conflict_t){fd, 0, netif};
-            mlx5sim_conflict_ask(&mlx5sim_conflicts[mlx5sim_num_conflicts++]);
+            conflict        = &mlx5sim_conflicts[mlx5sim_num_conflicts++];
+            conflict->fd    = fd;
+            conflict->netif = netif;
+            mlx5sim_conflict_ask(conflict);
         }
     }
 
