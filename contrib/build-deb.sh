@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Build the Debian packages ucx-sep and mlx5sim, as packaging/debian has them, for
+# the Debian of this machine, and have lintian look at them.
+#
+#   contrib/build-deb.sh [DIRECTORY]
+#
+# They are made in a copy of what git has (or of the unpacked tarball), in
+# DIRECTORY (build/deb by default), and are left there. SEP_UCX_SOURCE may name the
+# source of UCX. It ends with an error if lintian has one, or a warning.
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+case ${1:-} in
+--help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
+esac
+
+out=$(realpath -m "${1:-$SEP_TOP/build/deb}")
+version=$(sed -n 's/^AC_INIT(\[sep\], \[\(.*\)\])$/\1/p' "$SEP_TOP/configure.ac")
+copy=$out/sep-$version
+
+sep_install_deps build package
+sep_use_ccache
+if [[ -n ${SEP_UCX_SOURCE-} ]]; then
+    SEP_UCX_SOURCE=$(realpath "$SEP_UCX_SOURCE")
+    export SEP_UCX_SOURCE
+fi
+
+rm -rf "$copy" "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
+mkdir -p "$copy"
+if [[ -e $SEP_TOP/.git ]]; then
+    git -c safe.directory='*' -C "$SEP_TOP" ls-files -z |
+        tar -C "$SEP_TOP" --null -T - -cf - | tar -C "$copy" -xf -
+else
+    tar -C "$SEP_TOP" --exclude=./build -cf - . | tar -C "$copy" -xf -
+fi
+cp -r "$copy/packaging/debian" "$copy/debian"
+
+cd "$copy"
+sep_step "Debian packages" "$out" dpkg-buildpackage \
+    dpkg-buildpackage -b -us -uc -j"$(sep_jobs)"
+# The project has no address, and these are not uploaded to Debian
+sep_step "Debian packages" "$out" lintian \
+    lintian --allow-root --fail-on error,warning --suppress-tags \
+    bogus-mail-host,bogus-mail-host-in-debian-changelog,\
+initial-upload-closes-no-bugs "$out"/*.deb
+cat "$out/lintian.log"
+ls "$out"/*.deb
