@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Check that the tarball has every file that git has.
+# Check that the tarball has every file that git has, and that another one made with
+# another umask has the same bytes (contrib/dist.sh --check compares those of two
+# clones).
 #
 #   contrib/check-tarball.sh BUILD-DIRECTORY
 set -euo pipefail
@@ -21,18 +23,27 @@ not_in_tarball='^(\.gitignore|\.gitattributes)$'
 # directory is the same
 exec 9> "$build/distdir.lock"
 flock 9
-make -C "$build" --no-print-directory distdir > "$build/distdir.log" 2>&1 || {
-    tail -n 20 "$build/distdir.log" >&2
-    exit 1
+archive()
+{
+    umask "$1"
+    make -C "$build" --no-print-directory dist-gzip \
+        > "$build/dist.log" 2>&1 || {
+        tail -n 20 "$build/dist.log" >&2
+        return 1
+    }
+    sha256sum < "$(echo "$build"/sep-*.tar.gz)"
 }
-distdir=$(echo "$build"/sep-*/)
+rm -f "$build"/sep-*.tar.gz
+one=$(archive 022)
+two=$(archive 077)
+if [[ $one != "$two" ]]; then
+    echo "the tarball's bytes depend on the umask" >&2
+    exit 1
+fi
+packed=$(tar -tf "$(echo "$build"/sep-*.tar.gz)" | sed 's|^[^/]*/||')
 absent=$(git -c safe.directory='*' -C "$SEP_TOP" ls-files |
-    grep -v -E "$not_in_tarball" |
-    while IFS= read -r file; do
-        [[ -e $distdir/$file ]] || echo "$file"
-    done)
-chmod -R u+w "$distdir"
-rm -rf "$distdir"
+    { grep -v -E "$not_in_tarball" || true; } |
+    LC_ALL=C sort | LC_ALL=C comm -23 - <(LC_ALL=C sort <<< "$packed"))
 if [[ -n $absent ]]; then
     printf 'not in the tarball (see EXTRA_DIST and the sources.am):\n%s\n' \
         "$absent" >&2
