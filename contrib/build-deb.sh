@@ -6,9 +6,9 @@
 #
 #   contrib/build-deb.sh [DIRECTORY]
 #
-# They are made in a copy of what git has (or of the unpacked tarball), in
-# DIRECTORY (build/deb by default), and are left there. SEP_UCX_SOURCE may name the
-# source of UCX. It ends with an error if lintian has one, or a warning.
+# They are made of the archive that contrib/dist.sh makes, in DIRECTORY (build/deb
+# by default), and are left there. SEP_UCX_SOURCE may name the source of UCX. It
+# ends with an error if lintian has one, or a warning.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -18,24 +18,23 @@ case ${1:-} in
 esac
 
 out=$(realpath -m "${1:-$SEP_TOP/build/deb}")
-version=$(sed -n 's/^AC_INIT(\[sep\], \[\(.*\)\])$/\1/p' "$SEP_TOP/configure.ac")
-copy=$out/sep-$version
 
 sep_install_deps build package
 sep_use_ccache
+if [[ -n ${CCACHE_BASEDIR-} ]]; then
+    # debhelper has a home of its own
+    CCACHE_DIR=$(ccache --get-config cache_dir)
+    export CCACHE_DIR
+fi
 if [[ -n ${SEP_UCX_SOURCE-} ]]; then
     SEP_UCX_SOURCE=$(realpath "$SEP_UCX_SOURCE")
     export SEP_UCX_SOURCE
 fi
 
-rm -rf "$copy" "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
-mkdir -p "$copy"
-if [[ -e $SEP_TOP/.git ]]; then
-    git -c safe.directory='*' -C "$SEP_TOP" ls-files -z |
-        tar -C "$SEP_TOP" --null -T - -cf - | tar -C "$copy" -xf -
-else
-    tar -C "$SEP_TOP" --exclude=./build -cf - . | tar -C "$copy" -xf -
-fi
+rm -rf "$out"/sep-*/ "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
+archive=$("$SEP_TOP/contrib/dist.sh" "$out/dist")
+tar -xf "$archive" -C "$out"
+copy=$out/$(basename "$archive" .tar.gz)
 cp -r "$copy/packaging/debian" "$copy/debian"
 
 cd "$copy"
