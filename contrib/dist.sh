@@ -29,11 +29,11 @@ of_clone()
 
 check()
 {
-    local work one two
+    local one two
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     (of_clone "$work/one" 022 0)
-    (of_clone "$work/two with other name" 077 40)
+    (of_clone "$work/two-of-another-name" 077 40)
     one=("$work"/one/build/dist/sep-*.tar.gz)
     two=("$work"/two*/build/dist/sep-*.tar.gz)
     (cd "${one[0]%/*}" && sha256sum "${one[0]##*/}")
