@@ -36,8 +36,8 @@ static inline void ucp_opt_mem_unlock(ucp_opt_mem_t *mem)
 }
 
 /* Whether a registration is still what is known for its memory. The thread that
- * unmaps memory, or invalidates its registration, clears the flag before anybody
- * can have other memory at the same address. */
+ * unmaps memory, or invalidates its registration, clears the flag before
+ * anybody can have other memory at the same address. */
 static inline int ucp_opt_mem_is_known(ucp_mem_h parent)
 {
     return ucs_test_all_flags(parent->super.flags,

@@ -44,7 +44,7 @@ typedef struct ucp_opt_mem_entry {
 /** What a worker remembers. */
 typedef struct ucp_opt_mem {
     ucs_list_link_t     list;      /**< of the context, under its lock */
-    int                 is_shared; /**< whether others may look: take the lock */
+    int                 is_shared; /**< whether others may look: lock it */
     ucs_spinlock_t      lock;      /**< all below; taken after the context's */
     unsigned            last;      /**< what was found last */
     unsigned            next;      /**< where to look for one to replace */
@@ -97,8 +97,8 @@ static inline int ucp_opt_mem_put(ucp_mem_h memh)
  *  after memory was registered, which is when UCS does the same. */
 void ucp_opt_mem_sweep(ucp_context_h context);
 
-/** Give back a registration that is being invalidated, for which UCS waits until
- *  nobody has it any more. */
+/** Give back a registration that is being invalidated, for which UCS waits
+ *  until nobody has it any more. */
 void ucp_opt_mem_forget(ucp_context_h context, ucp_mem_h memh);
 
 /** Give back all of a worker that is being destroyed. */
