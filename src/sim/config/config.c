@@ -181,9 +181,9 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
 
     {"MLX5SIM_DEVX", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(devx), "n", 0, 0, NULL, NULL, NULL,
-     "Whether contexts can have DEVX. Queue pairs can then be queried, bound "
-     "to a port of a LAG, and capabilities be asked for; objects can't be "
-     "created"},
+     "Whether contexts can have DEVX: programs then give firmware commands, "
+     "which ask for capabilities, and make, move and query queue pairs and "
+     "their queues"},
     {"MLX5SIM_LAG", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(lag), "0", 0, 4, NULL, NULL, NULL,
      "RoCE: ports of the adapter that are bonded to the one that is seen, as "

@@ -64,8 +64,8 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "packet pacing", "rate limits of send queues",
         "`mlx5dv_pp_alloc`, `ibv_modify_qp_rate_limit`", 0},
     [MLX5SIM_MISSING_DEVX]        = {
-        "DEVX", "firmware commands, beyond asking for atomics and, with "
-        "MLX5SIM_DEVX, about queue pairs; objects made by them",
+        "DEVX", "firmware commands, beyond asking for atomics and those "
+        "of MLX5SIM_DEVX",
         "`mlx5dv_devx_*`", 1},
 };
 

@@ -25,6 +25,7 @@ enum {
     MLX5SIM_MAX_PDS     = 16384,
     MLX5SIM_MAX_MRS     = 1 << 17,
     MLX5SIM_MAX_CHANS   = 16384,
+    MLX5SIM_MAX_UMEMS   = 1 << 16,
     MLX5SIM_MAX_CQS     = 1 << 16,
     MLX5SIM_MAX_SRQS    = 1 << 14,
     MLX5SIM_MAX_QPS     = 1 << 16,
@@ -40,6 +41,15 @@ enum {
     MLX5SIM_UNSURE_EVER = 2   /* a writer died under way */
 };
 
+/** Of objects that a firmware command has made. */
+typedef struct mlx5sim_obj_devx {
+    uint32_t         is_made;     /* it has */
+    uint32_t         umems[2];    /* memory that it is in: index + 1, 0: none */
+    uint32_t         event_chan;  /* for asynchronous events: index + 1 */
+    uint32_t         event_mask;  /* bit of each mlx5 event that goes there */
+    uint64_t         event_cookie;
+} mlx5sim_obj_devx_t;
+
 /** Head of every object. */
 typedef struct mlx5sim_obj {
     _Atomic uint32_t owner;   /* mlx5sim_proc tag, 0: free */
@@ -50,6 +60,7 @@ typedef struct mlx5sim_obj {
     uint32_t         async_events; /* written to the async FIFO for it */
     uint32_t         async_unsure; /* bits of MLX5SIM_UNSURE_* */
     uint64_t         user_handle; /* what libibverbs wants back in events */
+    mlx5sim_obj_devx_t devx;
 } mlx5sim_obj_t;
 
 
@@ -60,6 +71,7 @@ typedef enum {
     MLX5SIM_OBJ_PD,
     MLX5SIM_OBJ_MR,
     MLX5SIM_OBJ_CHAN,
+    MLX5SIM_OBJ_UMEM,
     MLX5SIM_OBJ_CQ,
     MLX5SIM_OBJ_SRQ,
     MLX5SIM_OBJ_QP,
@@ -172,6 +184,16 @@ typedef struct mlx5sim_chan {
 } mlx5sim_chan_t;
 
 
+/** Memory registered for the queues of objects made by firmware commands. */
+typedef struct mlx5sim_umem {
+    mlx5sim_obj_t    o;
+    uint64_t         addr;
+    uint64_t         length;
+    uint32_t         access;      /* IBV_ACCESS_* */
+    _Atomic uint32_t refs;
+} mlx5sim_umem_t;
+
+
 typedef struct mlx5sim_cq {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   lock;
@@ -251,6 +273,7 @@ typedef struct mlx5sim_srq {
     uint32_t         num_wqes;    /* 2^n */
     uint32_t         wqe_shift;
     uint32_t         max_sge;
+    uint32_t         is_cyclic;   /* PRM: wq.wq_type, no list of WQEs */
     _Atomic uint64_t pos;         /* mlx5sim_srq_pos_t */
     /* change that is under way: of a QP's claim (index + 1, 0: none) */
     uint32_t         changer;

@@ -48,6 +48,8 @@ static const mlx5sim_kind_t mlx5sim_kinds[MLX5SIM_OBJ_LAST] = {
     [MLX5SIM_OBJ_CHAN] = {sizeof(mlx5sim_chan_t), MLX5SIM_MAX_CHANS, 1,
                           offsetof(mlx5sim_chan_t, is_async),
                           {offsetof(mlx5sim_chan_t, lock), 0}},
+    [MLX5SIM_OBJ_UMEM] = {sizeof(mlx5sim_umem_t), MLX5SIM_MAX_UMEMS, 1,
+                          offsetof(mlx5sim_umem_t, addr), {0, 0}},
     [MLX5SIM_OBJ_CQ]   = {sizeof(mlx5sim_cq_t), MLX5SIM_MAX_CQS, 1,
                           offsetof(mlx5sim_cq_t, buf),
                           {offsetof(mlx5sim_cq_t, lock), 0}},
@@ -73,6 +75,7 @@ static const char *const mlx5sim_kind_names[MLX5SIM_OBJ_LAST] = {
     [MLX5SIM_OBJ_PD]   = "PD",
     [MLX5SIM_OBJ_MR]   = "MR",
     [MLX5SIM_OBJ_CHAN] = "channel",
+    [MLX5SIM_OBJ_UMEM] = "UMEM",
     [MLX5SIM_OBJ_CQ]   = "CQ",
     [MLX5SIM_OBJ_SRQ]  = "SRQ",
     [MLX5SIM_OBJ_QP]   = "QP",
@@ -378,6 +381,7 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
         obj->user_handle  = 0;
         obj->async_events = 0;
         obj->async_unsure = 0;
+        memset(&obj->devx, 0, sizeof(obj->devx));
         ++obj->gen;
         if (!obj->has_locks) {
             /* never again: a peer may still hold or wait for the old lock */

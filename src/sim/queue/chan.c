@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <unistd.h>
 
@@ -115,9 +116,49 @@ uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged)
                                  obj->async_events, acknowledged);
 }
 
+/* Number of an event in the PRM (enum mlx5_event of the kernel's device.h) */
+static unsigned mlx5sim_event_number(unsigned event)
+{
+    switch (event) {
+    case IBV_EVENT_CQ_ERR:
+        return 0x04;
+    case IBV_EVENT_QP_FATAL:
+        return 0x05;
+    case IBV_EVENT_QP_REQ_ERR:
+        return 0x10;
+    case IBV_EVENT_QP_ACCESS_ERR:
+        return 0x11;
+    case IBV_EVENT_SRQ_ERR:
+        return 0x12;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return 0x13;
+    default:
+        return 0x14; /* IBV_EVENT_SRQ_LIMIT_REACHED */
+    }
+}
+
+/* Channel to which an event of an object that a firmware command has made goes,
+ * NULL if nobody has subscribed to it */
+static mlx5sim_chan_t *
+mlx5sim_devx_event_chan(const mlx5sim_obj_t *obj, unsigned event)
+{
+    uint32_t chan = obj->devx.event_chan;
+
+    return ((chan != 0) &&
+            (obj->devx.event_mask & (1u << mlx5sim_event_number(event)))) ?
+           mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, chan - 1) : NULL;
+}
+
 int mlx5sim_async_is_unread(const mlx5sim_obj_t *obj, unsigned event)
 {
     const mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, obj->ctx);
+    mlx5sim_chan_t *chan;
+
+    if (obj->devx.is_made) {
+        chan = mlx5sim_devx_event_chan(obj, event);
+        return (chan != NULL) &&
+               (mlx5sim_chan_find(chan, obj->devx.event_cookie, -1, 0) > 0);
+    }
 
     return (ctx->async_fifo != 0) &&
            (mlx5sim_chan_find(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
@@ -129,6 +170,16 @@ void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event)
 {
     struct ib_uverbs_async_event_desc desc = {0};
     mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, obj->ctx);
+    mlx5sim_chan_t *chan;
+
+    if (obj->devx.is_made) {
+        chan = mlx5sim_devx_event_chan(obj, event);
+        if (chan != NULL) {
+            (void)mlx5sim_chan_write(chan, &obj->devx.event_cookie,
+                                     sizeof(obj->devx.event_cookie));
+        }
+        return;
+    }
 
     if (ctx->async_fifo == 0) {
         return;

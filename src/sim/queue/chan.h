@@ -49,7 +49,9 @@ int mlx5sim_async_is_unread(const mlx5sim_obj_t *obj, unsigned event);
 void mlx5sim_async_port_event(mlx5sim_ctx_t *ctx, unsigned port,
                               unsigned event);
 
-/** Raise an async event (enum ibv_event_type) on @a obj. */
+/** Raise an async event (enum ibv_event_type) on @a obj. That of an object that
+ *  a firmware command has made is the cookie of who has subscribed to it
+ *  (kernel, devx.c, deliver_event()). */
 void mlx5sim_async_event(mlx5sim_obj_t *obj, unsigned event);
 
 #endif

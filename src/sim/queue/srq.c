@@ -142,7 +142,11 @@ static int mlx5sim_srq_pop(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,
         }
 
         /* mlx5_wqe_srq_next_seg: 2 reserved bytes, then next_wqe_index */
-        pos.head = (wqe[2] << 8) | wqe[3];
+        if (srq->is_cyclic) {
+            pos.head = (index + 1) & (srq->num_wqes - 1);
+        } else {
+            pos.head = (wqe[2] << 8) | wqe[3];
+        }
         if (pos.head >= srq->num_wqes) {
             mlx5sim_report_obj(MLX5SIM_CHK_SRQ_LIST, &srq->o, "SRQ", srq->srqn,
                                "WQE %u links to %u of %u", index, pos.head,

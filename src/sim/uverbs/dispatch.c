@@ -157,6 +157,17 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
         return -EIO;
     }
 
+    switch (hdr->object_id) {
+    case MLX5_IB_OBJECT_DEVX:
+    case MLX5_IB_OBJECT_DEVX_OBJ:
+    case MLX5_IB_OBJECT_DEVX_UMEM:
+    case MLX5_IB_OBJECT_DEVX_ASYNC_CMD_FD:
+    case MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD:
+        return mlx5sim_devx_method(ctx, hdr);
+    default:
+        break;
+    }
+
     switch ((hdr->object_id << 16) | hdr->method_id) {
     case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_INVOKE_WRITE:
         return mlx5sim_invoke_write(ctx, fd, hdr);
@@ -170,17 +181,6 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_DESTROY:
         return ctx->is_legacy ? mlx5sim_no_method(hdr) :
                                 mlx5sim_cmd_uar_destroy(ctx, hdr);
-    case (MLX5_IB_OBJECT_DEVX << 16) | MLX5_IB_METHOD_DEVX_OTHER:
-        return mlx5sim_devx_other(ctx, hdr);
-    case (MLX5_IB_OBJECT_DEVX_OBJ << 16) | MLX5_IB_METHOD_DEVX_OBJ_QUERY:
-        return ctx->has_devx ? mlx5sim_devx_query(ctx, hdr) :
-                               mlx5sim_no_method(hdr);
-    case (MLX5_IB_OBJECT_DEVX_OBJ << 16) | MLX5_IB_METHOD_DEVX_OBJ_MODIFY:
-        return ctx->has_devx ? mlx5sim_devx_modify(ctx, hdr) :
-                               mlx5sim_no_method(hdr);
-    case (MLX5_IB_OBJECT_DEVX_OBJ << 16) | MLX5_IB_METHOD_DEVX_OBJ_CREATE:
-        return ctx->has_devx ? mlx5sim_devx_create(hdr) :
-                               mlx5sim_no_method(hdr);
     default:
         return mlx5sim_no_method(hdr);
     }

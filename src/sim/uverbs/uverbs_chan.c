@@ -2,6 +2,7 @@
 
 #include <sim/uverbs/uverbs_chan.h>
 #include <sim/objs/store.h>
+#include <sim/queue/cq.h>
 #include <sim/uverbs/fd.h>
 
 #include <errno.h>
@@ -56,6 +57,40 @@ err_free:
     return -err;
 }
 
+/* Nothing that a firmware command has made reports to a channel any more:
+ * kernel, devx_async_event_destroy_uobj() */
+static void mlx5sim_uverbs_chan_forget(uint32_t index)
+{
+    static const mlx5sim_obj_kind_t kinds[] = {
+        MLX5SIM_OBJ_CQ, MLX5SIM_OBJ_SRQ, MLX5SIM_OBJ_QP
+    };
+    mlx5sim_obj_t *obj;
+    mlx5sim_cq_t *cq;
+    uint32_t i, high;
+    unsigned k;
+
+    for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); ++k) {
+        high = atomic_load(&mlx5sim_store->tables[kinds[k]].high);
+        for (i = 0; i < high; ++i) {
+            obj = mlx5sim_obj_at(kinds[k], i);
+            if ((atomic_load(&obj->owner) != mlx5sim_self_tag) ||
+                !obj->devx.is_made) {
+                continue;
+            }
+
+            if (obj->devx.event_chan == index + 1) {
+                obj->devx.event_chan = 0;
+            }
+            cq = (kinds[k] == MLX5SIM_OBJ_CQ) ? (void*)obj : NULL;
+            if (cq != NULL) {
+                mlx5sim_cq_lock(cq);
+                cq->chan = (cq->chan == index + 1) ? 0 : cq->chan;
+                mlx5sim_unlock(&cq->lock);
+            }
+        }
+    }
+}
+
 void mlx5sim_uverbs_chan_close(uint32_t index)
 {
     mlx5sim_chan_t *chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, index);
@@ -65,6 +100,7 @@ void mlx5sim_uverbs_chan_close(uint32_t index)
         return;
     }
 
+    mlx5sim_uverbs_chan_forget(index);
     mlx5sim_lock(&chan->lock);
     mlx5sim_chan_path(chan, path, sizeof(path));
     unlink(path);

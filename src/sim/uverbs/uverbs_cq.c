@@ -10,6 +10,7 @@
 #include <sim/uar/legacy.h>
 #include <sim/uverbs/fd.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_objs.h>
 #include <sim/uverbs/uverbs_chan.h>
 
 #include <errno.h>
@@ -126,10 +127,9 @@ static int mlx5sim_cq_check_flags(const struct mlx5_ib_create_cq *uin)
 }
 
 /* Body of both create commands */
-static int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
-                             uint32_t num, uint32_t comp_vector,
-                             int32_t channel_fd, uint32_t flags,
-                             struct ib_uverbs_create_cq_resp *reply_p)
+int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle, uint32_t num,
+                      uint32_t comp_vector, int32_t channel_fd, uint32_t flags,
+                      struct ib_uverbs_create_cq_resp *reply_p)
 {
     const struct mlx5_ib_create_cq *uin = cmd->uin;
     struct mlx5_ib_create_cq_resp ureply = {0};
@@ -272,7 +272,7 @@ static int mlx5sim_cmd_resize_cq(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
-static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
+int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_destroy_cq *in  = cmd->in;
     struct ib_uverbs_destroy_cq_resp reply = {0};
@@ -293,7 +293,8 @@ static int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
      * it has acknowledged that by the time it may destroy the CQ. */
     if (cq->chan != 0) {
         chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, cq->chan - 1);
-        reply.comp_events_reported =
+        /* nobody acknowledges events of CQs made by firmware commands */
+        reply.comp_events_reported = cq->o.devx.is_made ? 0 :
                 mlx5sim_chan_reported(chan, cq->o.user_handle, cq->unsure,
                                       cq->events,
                                       offsetof(struct ibv_cq,

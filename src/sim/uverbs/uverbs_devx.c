@@ -1,481 +1,452 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/uverbs/uverbs_devx.h>
-#include <sim/config/identity.h>
+#include <sim/devx/caps.h>
+#include <sim/devx/opcode.h>
 #include <sim/instance/instance.h>
+#include <sim/limit/inject.h>
 #include <sim/uverbs/attr.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
+#include <stdio.h>
 #include <string.h>
 
-/* mlx5 PRM, opcodes of commands (kernel mlx5_ifc.h, MLX5_CMD_OP_*) */
-enum {
-    MLX5SIM_FW_QUERY_HCA_CAP           = 0x100,
-    MLX5SIM_FW_RST2INIT_QP             = 0x502,
-    MLX5SIM_FW_RTS2RTS_QP              = 0x505,
-    MLX5SIM_FW_QUERY_QP                = 0x50b,
-    MLX5SIM_FW_INIT2INIT_QP            = 0x50e,
-    MLX5SIM_FW_QUERY_HCA_VPORT_CONTEXT = 0x762,
-    MLX5SIM_FW_QUERY_LAG               = 0x842
+/* Handles of objects that firmware commands have made: a bit, kind, index */
+#define MLX5SIM_DEVX_HANDLE     (1u << 31)
+#define MLX5SIM_DEVX_KIND_SHIFT 24
+
+#define MLX5SIM_DEVX_METHOD(_object, _method) \
+    (((uint32_t)(_object) << 16) | (_method))
+
+/* Attributes of a method with a command */
+typedef struct mlx5sim_devx_attrs {
+    mlx5sim_fw_method_t method;
+    uint16_t            handle, in, out;
+} mlx5sim_devx_attrs_t;
+
+static const mlx5sim_devx_attrs_t mlx5sim_devx_attrs[] = {
+    [MLX5SIM_FW_GENERAL] = {MLX5SIM_FW_GENERAL, 0,
+                            MLX5_IB_ATTR_DEVX_OTHER_CMD_IN,
+                            MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT},
+    [MLX5SIM_FW_CREATE]  = {MLX5SIM_FW_CREATE,
+                            MLX5_IB_ATTR_DEVX_OBJ_CREATE_HANDLE,
+                            MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN,
+                            MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT},
+    [MLX5SIM_FW_MODIFY]  = {MLX5SIM_FW_MODIFY,
+                            MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE,
+                            MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN,
+                            MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT},
+    [MLX5SIM_FW_QUERY]   = {MLX5SIM_FW_QUERY,
+                            MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE,
+                            MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN,
+                            MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT}
 };
 
-/* Status of a reply (MLX5_CMD_STAT_*) */
-enum {
-    MLX5SIM_FW_OK           = 0x00,
-    MLX5SIM_FW_BAD_OP       = 0x02,
-    MLX5SIM_FW_BAD_PARAM    = 0x03,
-    MLX5SIM_FW_BAD_QP_STATE = 0x10,
-    MLX5SIM_FW_BAD_OUT_LEN  = 0x51
+static const mlx5sim_obj_kind_t mlx5sim_devx_kinds[] = {
+    [MLX5SIM_FW_ON_PD] = MLX5SIM_OBJ_PD, [MLX5SIM_FW_ON_CQ] = MLX5SIM_OBJ_CQ,
+    [MLX5SIM_FW_ON_RMP] = MLX5SIM_OBJ_SRQ, [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP
 };
 
-/* op_mod of QUERY_HCA_CAP: the group, and whether current values are asked for
- * or the largest possible */
-#define MLX5SIM_FW_CAP_GENERAL(_op_mod) (((_op_mod) >> 1) == 0)
-#define MLX5SIM_FW_CAP_ATOMIC_CUR       ((3 << 1) | 1)
 
-/* qpc.state and qpc.st (MLX5_QP_STATE_*, MLX5_QP_ST_*) by ours */
-static const uint8_t mlx5sim_fw_qp_states[] = {
-    [MLX5SIM_QPS_RESET] = 0, [MLX5SIM_QPS_INIT] = 1, [MLX5SIM_QPS_RTR] = 2,
-    [MLX5SIM_QPS_RTS]   = 3, [MLX5SIM_QPS_SQE]  = 4, [MLX5SIM_QPS_SQD] = 5,
-    [MLX5SIM_QPS_ERR]   = 6
-};
-static const uint8_t mlx5sim_fw_qp_types[] = {
-    [MLX5SIM_QPT_RC] = 0, [MLX5SIM_QPT_UC] = 1, [MLX5SIM_QPT_UD] = 2
-};
-
-/* opt_param_mask of INIT2INIT and RTS2RTS (MLX5_QPC_OPT_MASK_RTS2RTS_
- * LAG_TX_PORT_AFFINITY): the only one that is taken here */
-#define MLX5SIM_FW_OPT_LAG (1u << 15)
-
-/* Place of a field in a command, in a reply or in what these contain: first
- * bit and number of bits, high ones first, as in mlx5_ifc.h of the kernel and
- * of rdma-core */
-typedef struct mlx5sim_fw_field {
-    uint16_t offset;
-    uint8_t  width;
-} mlx5sim_fw_field_t;
-
-#define MLX5SIM_FW_FIELD(_name, _offset, _width) \
-    static const mlx5sim_fw_field_t mlx5sim_fw_##_name = {_offset, _width}
-
-/* any command and reply */
-MLX5SIM_FW_FIELD(opcode,      0,  16);
-MLX5SIM_FW_FIELD(op_mod,      48, 16);
-MLX5SIM_FW_FIELD(in_qpn,      72, 24);
-MLX5SIM_FW_FIELD(in_opt_mask, 128, 32);
-MLX5SIM_FW_FIELD(status,      0,  8);
-#define MLX5SIM_FW_HEADER 16  /* bytes of the shortest */
-#define MLX5SIM_FW_CAP    16  /* bytes in front of the capabilities, and of the
-                                 vport context */
-#define MLX5SIM_FW_QPC    24  /* in front of the QPC in query_qp_out, and in
-                                 commands that modify a QP */
-
-/* qpc */
-#define MLX5SIM_FW_QPC_SIZE 232
-MLX5SIM_FW_FIELD(qpc_state,         0,    4);
-MLX5SIM_FW_FIELD(qpc_lag,           4,    4);
-MLX5SIM_FW_FIELD(qpc_st,            8,    8);
-MLX5SIM_FW_FIELD(qpc_pd,            40,   24);
-MLX5SIM_FW_FIELD(qpc_mtu,           64,   3);
-MLX5SIM_FW_FIELD(qpc_data_in_order, 90,   1);
-MLX5SIM_FW_FIELD(qpc_user_index,    136,  24);
-MLX5SIM_FW_FIELD(qpc_remote_qpn,    168,  24);
-MLX5SIM_FW_FIELD(qpc_retry_count,   909,  3);
-MLX5SIM_FW_FIELD(qpc_rnr_retry,     912,  3);
-MLX5SIM_FW_FIELD(qpc_rre,           1168, 1);
-MLX5SIM_FW_FIELD(qpc_rwe,           1169, 1);
-MLX5SIM_FW_FIELD(qpc_rae,           1170, 1);
-MLX5SIM_FW_FIELD(qpc_q_key,         1344, 32);
-
-/* cmd_hca_cap */
-MLX5SIM_FW_FIELD(cap_qp_data_in_order, 98,  1);
-MLX5SIM_FW_FIELD(cap_ooo_sl_mask,      312, 1);
-MLX5SIM_FW_FIELD(cap_rts2rts_lag,      338, 1);
-MLX5SIM_FW_FIELD(cap_port_type,        438, 2);
-MLX5SIM_FW_FIELD(cap_num_ports,        440, 8);
-MLX5SIM_FW_FIELD(cap_log_max_msg,      451, 5);
-MLX5SIM_FW_FIELD(cap_init2_lag,        504, 1);
-MLX5SIM_FW_FIELD(cap_cqe_version,      508, 4);
-MLX5SIM_FW_FIELD(cap_roce,             541, 1);
-MLX5SIM_FW_FIELD(cap_atomic,           542, 1);
-MLX5SIM_FW_FIELD(cap_lag_affinity,     632, 1);
-MLX5SIM_FW_FIELD(cap_lag_master,       635, 1);
-MLX5SIM_FW_FIELD(cap_num_lag_ports,    636, 4);
-#define MLX5SIM_FW_CAP_LAST 640
-
-/* atomic_caps */
-MLX5SIM_FW_FIELD(atomic_8b_mode,     64,  2);   /* 1: host order */
-MLX5SIM_FW_FIELD(atomic_operations,  144, 16);
-MLX5SIM_FW_FIELD(atomic_size_qp,     176, 16);
-MLX5SIM_FW_FIELD(atomic_pci_fadd,    640, 16);
-MLX5SIM_FW_FIELD(atomic_pci_swap,    656, 16);
-MLX5SIM_FW_FIELD(atomic_pci_cswap,   672, 16);
-#define MLX5SIM_FW_ATOMIC_LAST 688
-/* compare-swap, fetch-add, masked compare-swap, masked fetch-add */
-#define MLX5SIM_ATOMIC_OPERATIONS 0xf
-#define MLX5SIM_ATOMIC_UNMASKED   0x3
-/* set of sizes in bytes: 4 and 8 */
-#define MLX5SIM_ATOMIC_SIZES      0xc
-/* sets of sizes of atomics on PCIe, enum ibv_pci_atomic_op_size */
-#define MLX5SIM_ATOMIC_PCI_4      1
-#define MLX5SIM_ATOMIC_PCI_8      2
-
-/* hca_vport_context */
-MLX5SIM_FW_FIELD(vport_ooo_sl_mask, 656, 16);
-#define MLX5SIM_FW_VPORT_LAST 672
-
-/* query_lag_out */
-MLX5SIM_FW_FIELD(lag_state,   93,  3);
-MLX5SIM_FW_FIELD(lag_remap_2, 116, 4);
-MLX5SIM_FW_FIELD(lag_remap_1, 124, 4);
-
-/* A command: what the program wrote, and where the reply goes */
-typedef struct mlx5sim_fw {
-    const uint8_t *in;
-    size_t        in_size;
-    uint8_t       *out;
-    size_t        out_size;
-} mlx5sim_fw_t;
-
-
-static void
-mlx5sim_fw_set(uint8_t *base, mlx5sim_fw_field_t field, uint32_t value)
+static unsigned mlx5sim_devx_query_caps(mlx5sim_devx_t *devx)
 {
-    unsigned bit, i;
+    return mlx5sim_fw_query_caps(mlx5sim_instance_config(), &devx->fw);
+}
 
-    for (i = 0; i < field.width; ++i) {
-        bit = field.offset + field.width - 1 - i;
-        if ((value >> i) & 1) {
-            base[bit / 8] |= 0x80 >> (bit % 8);
-        }
+static unsigned mlx5sim_devx_query_vport(mlx5sim_devx_t *devx)
+{
+    return mlx5sim_fw_query_vport(mlx5sim_instance_config(), &devx->fw);
+}
+
+static unsigned mlx5sim_devx_query_lag(mlx5sim_devx_t *devx)
+{
+    return mlx5sim_fw_query_lag(mlx5sim_instance_config(), &devx->fw);
+}
+
+static unsigned mlx5sim_devx_query_roce(mlx5sim_devx_t *devx)
+{
+    return mlx5sim_fw_query_roce(mlx5sim_instance_config(), devx->ctx->dev,
+                                 &devx->fw);
+}
+
+static unsigned mlx5sim_devx_nop(mlx5sim_devx_t *devx)
+{
+    (void)devx;
+    return MLX5SIM_FW_OK;
+}
+
+static unsigned mlx5sim_devx_alloc_pd(mlx5sim_devx_t *devx)
+{
+    struct ib_uverbs_alloc_pd_resp reply = {0};
+    mlx5sim_cmd_t cmd = {.ctx = devx->ctx, .out = &reply,
+                         .out_size = sizeof(reply)};
+    int ret;
+
+    ret = mlx5sim_cmd_alloc_pd(&cmd);
+    if (ret == 0) {
+        devx->obj    = mlx5sim_obj_at(MLX5SIM_OBJ_PD, reply.pd_handle);
+        devx->number = reply.pd_handle;
+    }
+    return mlx5sim_devx_status(ret);
+}
+
+/* Who carries out a command; what MLX5SIM_FAIL calls it */
+static const struct {
+    uint16_t               opcode;
+    unsigned             (*handler)(mlx5sim_devx_t *devx);
+    mlx5sim_fault_object_t fault;
+} mlx5sim_devx_handlers[] = {
+    {MLX5SIM_FW_QUERY_HCA_CAP, mlx5sim_devx_query_caps, MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_QUERY_HCA_VPORT_CONTEXT, mlx5sim_devx_query_vport,
+     MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_QUERY_ROCE_ADDRESS, mlx5sim_devx_query_roce,
+     MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_QUERY_LAG, mlx5sim_devx_query_lag, MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_NOP, mlx5sim_devx_nop, MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_ALLOC_PD, mlx5sim_devx_alloc_pd, MLX5SIM_FAULT_PD},
+    {MLX5SIM_FW_CREATE_CQ, mlx5sim_devx_create_cq, MLX5SIM_FAULT_CQ},
+    {MLX5SIM_FW_CREATE_RMP, mlx5sim_devx_create_rmp, MLX5SIM_FAULT_SRQ},
+    {MLX5SIM_FW_CREATE_QP, mlx5sim_devx_create_qp, MLX5SIM_FAULT_QP},
+    {MLX5SIM_FW_RST2INIT_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_INIT2INIT_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_INIT2RTR_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_RTR2RTS_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_RTS2RTS_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_2ERR_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_2RST_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_QUERY_CQ, mlx5sim_devx_query_cq, MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_QUERY_QP, mlx5sim_devx_query_qp, MLX5SIM_FAULT_QUERY_QP},
+    {MLX5SIM_FW_QUERY_RMP, mlx5sim_devx_query_rmp, MLX5SIM_FAULT_NONE}
+};
+
+
+unsigned mlx5sim_devx_status(int ret)
+{
+    switch (ret) {
+    case 0:
+        return MLX5SIM_FW_OK;
+    case -ENOMEM:
+    case -ENOSPC:
+        return MLX5SIM_FW_NO_RES;
+    case -EBUSY:
+        return MLX5SIM_FW_RES_BUSY;
+    default:
+        return MLX5SIM_FW_BAD_PARAM;
     }
 }
 
-static uint32_t mlx5sim_fw_get(const uint8_t *base, mlx5sim_fw_field_t field)
+void *mlx5sim_devx_find(const mlx5sim_ctx_t *ctx, uint64_t handle,
+                        mlx5sim_obj_kind_t *kind_p)
 {
-    uint32_t value = 0;
-    unsigned bit, i;
+    uint32_t kind = (handle & ~MLX5SIM_DEVX_HANDLE) >> MLX5SIM_DEVX_KIND_SHIFT;
+    mlx5sim_obj_t *obj;
 
-    for (i = 0; i < field.width; ++i) {
-        bit   = field.offset + i;
-        value = (value << 1) | ((base[bit / 8] >> (7 - bit % 8)) & 1);
+    if (!(handle & MLX5SIM_DEVX_HANDLE) || (handle >> 32) ||
+        (kind >= MLX5SIM_OBJ_LAST)) {
+        return NULL;
     }
-    return value;
+
+    obj = mlx5sim_obj_mine(kind, handle & ((1u << MLX5SIM_DEVX_KIND_SHIFT) - 1),
+                           mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
+    if ((obj == NULL) || !obj->devx.is_made) {
+        return NULL;
+    }
+
+    *kind_p = kind;
+    return obj;
+}
+
+/* Number of an object in commands */
+static uint32_t mlx5sim_devx_number(mlx5sim_obj_kind_t kind, const void *obj)
+{
+    return (kind == MLX5SIM_OBJ_QP) ?
+           ((const mlx5sim_qp_obj_t*)obj)->qp.qpn :
+           mlx5sim_obj_index(kind, obj);
+}
+
+/* The object of a command, made by verbs or by another command. The number in
+ * the command has to be that of the object (kernel, devx_is_valid_obj_id()).
+ * @return 0 or -errno */
+static int mlx5sim_devx_get_obj(mlx5sim_devx_t *devx, uint64_t handle,
+                                mlx5sim_fw_on_t on)
+{
+    mlx5sim_obj_kind_t kind = mlx5sim_devx_kinds[on], found;
+    mlx5sim_obj_t *obj;
+
+    if (handle & MLX5SIM_DEVX_HANDLE) {
+        obj = mlx5sim_devx_find(devx->ctx, handle, &found);
+        if ((obj != NULL) && (found != kind)) {
+            return -EINVAL;
+        }
+    } else {
+        obj = ((handle >> 32) == 0) ?
+              mlx5sim_obj_mine(kind, handle,
+                               mlx5sim_obj_index(MLX5SIM_OBJ_CTX, devx->ctx)) :
+              NULL;
+    }
+
+    if (obj == NULL) {
+        return -ENOENT;
+    }
+
+    devx->obj = obj;
+    return (mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_NUMBER) ==
+            mlx5sim_devx_number(kind, obj)) ? 0 : -EINVAL;
+}
+
+/* Tell of a new object */
+static void mlx5sim_devx_made(mlx5sim_devx_t *devx, mlx5sim_fw_on_t on,
+                              struct ib_uverbs_attr *handle)
+{
+    mlx5sim_obj_kind_t kind = mlx5sim_devx_kinds[on];
+    mlx5sim_obj_t *obj      = devx->obj;
+    mlx5sim_umem_t *umem;
+    unsigned i;
+
+    obj->devx.is_made = 1;
+    for (i = 0; i < 2; ++i) {
+        obj->devx.umems[i] = devx->umems[i];
+        if (devx->umems[i] != 0) {
+            umem = mlx5sim_obj_at(MLX5SIM_OBJ_UMEM, devx->umems[i] - 1);
+            atomic_fetch_add(&umem->refs, 1);
+        }
+    }
+
+    mlx5sim_fw_set(devx->fw.out, MLX5SIM_FW_NUMBER, devx->number);
+    handle->data   = MLX5SIM_DEVX_HANDLE | (kind << MLX5SIM_DEVX_KIND_SHIFT) |
+                     mlx5sim_obj_index(kind, obj);
+    handle->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+}
+
+/* What firmware does with a command that the kernel has let pass.
+ * @return status, or -errno of a fault that was asked for */
+static int
+mlx5sim_devx_exec(mlx5sim_devx_t *devx, const mlx5sim_fw_opcode_t *row)
+{
+    unsigned i;
+    int ret;
+
+    if (row->out_size == 0) {
+        (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
+        return MLX5SIM_FW_BAD_OP;
+    }
+
+    if (devx->fw.in_size < row->in_size) {
+        return MLX5SIM_FW_BAD_IN_LEN;
+    }
+
+    if (devx->fw.out_size < row->out_size) {
+        return MLX5SIM_FW_BAD_OUT_LEN;
+    }
+
+    for (i = 0; mlx5sim_devx_handlers[i].opcode != row->opcode; ++i) {
+    }
+
+    ret = (mlx5sim_devx_handlers[i].fault != MLX5SIM_FAULT_NONE) ?
+          mlx5sim_inject(mlx5sim_devx_handlers[i].fault) : 0;
+    return (ret != 0) ? ret : (int)mlx5sim_devx_handlers[i].handler(devx);
+}
+
+/* Kernel, devx_is_whitelist_cmd(): these need no DEVX context */
+static int mlx5sim_devx_is_allowed(const mlx5sim_ctx_t *ctx, unsigned opcode)
+{
+    return ctx->has_devx || (opcode == MLX5SIM_FW_QUERY_HCA_CAP) ||
+           (opcode == MLX5SIM_FW_QUERY_HCA_VPORT_CONTEXT);
 }
 
 /* @return 0 or -errno */
-static int mlx5sim_fw_init(mlx5sim_fw_t *fw, struct ib_uverbs_ioctl_hdr *hdr,
-                           uint16_t in_id, uint16_t out_id)
+static int
+mlx5sim_devx_command(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr,
+                     const mlx5sim_devx_attrs_t *attrs)
 {
-    const struct ib_uverbs_attr *in  = mlx5sim_attr_find(hdr, in_id);
-    const struct ib_uverbs_attr *out = mlx5sim_attr_find(hdr, out_id);
+    const struct ib_uverbs_attr *in  = mlx5sim_attr_find(hdr, attrs->in);
+    const struct ib_uverbs_attr *out = mlx5sim_attr_find(hdr, attrs->out);
+    const struct ib_uverbs_attr *handle = NULL;
+    mlx5sim_devx_t devx                 = {.ctx = ctx};
+    const mlx5sim_fw_opcode_t *row;
+    unsigned opcode;
+    int ret;
 
     if ((in == NULL) || (out == NULL) || (in->len < MLX5SIM_FW_HEADER) ||
         (out->len < MLX5SIM_FW_HEADER)) {
         return -EINVAL;
     }
 
-    fw->in       = mlx5sim_attr_in(in);
-    fw->in_size  = in->len;
-    fw->out      = mlx5sim_attr_out(out);
-    fw->out_size = out->len;
-    memset(fw->out, 0, fw->out_size);
-    return 0;
-}
-
-/* End a command as firmware does. @return 0 or -EREMOTEIO */
-static int mlx5sim_fw_done(mlx5sim_fw_t *fw, unsigned status)
-{
-    mlx5sim_fw_set(fw->out, mlx5sim_fw_status, status);
-    return (status == MLX5SIM_FW_OK) ? 0 : -EREMOTEIO;
-}
-
-/* Sizes of the atomics that are said to be atomics on PCIe. libmlx5 copies them
- * to ibv_device_attr_ex::pci_atomic_caps, and newer versions make atomic_cap of
- * a device that has fetch-add and compare-swap of 8 bytes IBV_ATOMIC_GLOB
- * (verbs.c, get_pci_atomic_caps). */
-static void mlx5sim_fw_pci_atomics(uint8_t *caps)
-{
-    static const struct {
-        uint8_t fadd, swap;
-    } sizes[] = {
-        [MLX5SIM_PCI_ATOMICS_NONE]  = {0, 0},
-        [MLX5SIM_PCI_ATOMICS_FADD8] = {MLX5SIM_ATOMIC_PCI_8, 0},
-        [MLX5SIM_PCI_ATOMICS_8]     = {MLX5SIM_ATOMIC_PCI_8,
-                                       MLX5SIM_ATOMIC_PCI_8},
-        [MLX5SIM_PCI_ATOMICS_4_8]   = {MLX5SIM_ATOMIC_PCI_4 |
-                                       MLX5SIM_ATOMIC_PCI_8,
-                                       MLX5SIM_ATOMIC_PCI_4 |
-                                       MLX5SIM_ATOMIC_PCI_8}
-    };
-    unsigned which = mlx5sim_instance_config()->pci_atomics;
-
-    mlx5sim_fw_set(caps, mlx5sim_fw_atomic_pci_fadd, sizes[which].fadd);
-    mlx5sim_fw_set(caps, mlx5sim_fw_atomic_pci_swap, sizes[which].swap);
-    mlx5sim_fw_set(caps, mlx5sim_fw_atomic_pci_cswap, sizes[which].swap);
-}
-
-/* @return status */
-static unsigned mlx5sim_fw_query_atomic_caps(mlx5sim_fw_t *fw)
-{
-    uint8_t *caps = fw->out + MLX5SIM_FW_CAP;
-
-    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_FW_ATOMIC_LAST / 8) {
-        return MLX5SIM_FW_BAD_OUT_LEN;
+    if (attrs->method != MLX5SIM_FW_GENERAL) {
+        handle = mlx5sim_attr_find(hdr, attrs->handle);
+        if (handle == NULL) {
+            return -EINVAL;
+        }
     }
 
-    mlx5sim_fw_set(caps, mlx5sim_fw_atomic_8b_mode, 1);
-    mlx5sim_fw_set(caps, mlx5sim_fw_atomic_operations,
-                   mlx5sim_instance_config()->masked_atomics ?
-                   MLX5SIM_ATOMIC_OPERATIONS : MLX5SIM_ATOMIC_UNMASKED);
-    mlx5sim_fw_set(caps, mlx5sim_fw_atomic_size_qp, MLX5SIM_ATOMIC_SIZES);
-    mlx5sim_fw_pci_atomics(caps);
-    return MLX5SIM_FW_OK;
-}
+    devx.fw.in       = mlx5sim_attr_in(in);
+    devx.fw.in_size  = in->len;
+    devx.fw.out      = mlx5sim_attr_out(out);
+    devx.fw.out_size = out->len;
+    opcode           = mlx5sim_fw_get(devx.fw.in, MLX5SIM_FW_OPCODE);
+    row              = mlx5sim_fw_opcode_find(attrs->method, opcode);
 
-/* What is not set here, the device can't do. @return status */
-static unsigned mlx5sim_fw_query_caps(mlx5sim_fw_t *fw)
-{
-    const mlx5sim_config_t *config = mlx5sim_instance_config();
-    unsigned is_roce               = config->link == MLX5SIM_LINK_ROCE;
-    unsigned lag                   = mlx5sim_lag_ports(config);
-    uint8_t *caps                  = fw->out + MLX5SIM_FW_CAP;
-
-    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_FW_CAP_LAST / 8) {
-        return MLX5SIM_FW_BAD_OUT_LEN;
-    }
-
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_qp_data_in_order,
-                   config->data_in_order != MLX5SIM_DATA_IN_ORDER_UNKNOWN);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_ooo_sl_mask, !is_roce);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_port_type, is_roce);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_num_ports, config->ports);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_log_max_msg, 30);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_cqe_version, 1);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_roce, is_roce);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_atomic, 1);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_lag_affinity, lag > 0);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_init2_lag, lag > 0);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_rts2rts_lag, lag > 0);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_lag_master, lag > 0);
-    mlx5sim_fw_set(caps, mlx5sim_fw_cap_num_lag_ports, lag);
-    return MLX5SIM_FW_OK;
-}
-
-/* @return status */
-static unsigned mlx5sim_fw_query_vport(mlx5sim_fw_t *fw)
-{
-    const mlx5sim_config_t *config = mlx5sim_instance_config();
-
-    if (config->link == MLX5SIM_LINK_ROCE) {
-        return MLX5SIM_FW_BAD_PARAM;
-    }
-    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_FW_VPORT_LAST / 8) {
-        return MLX5SIM_FW_BAD_OUT_LEN;
-    }
-
-    mlx5sim_fw_set(fw->out + MLX5SIM_FW_CAP, mlx5sim_fw_vport_ooo_sl_mask,
-                   config->ooo_sl_mask);
-    return MLX5SIM_FW_OK;
-}
-
-/* All ports of the LAG are up: each sends for itself. @return status */
-static unsigned mlx5sim_fw_query_lag(mlx5sim_fw_t *fw)
-{
-    if (mlx5sim_lag_ports(mlx5sim_instance_config()) > 0) {
-        mlx5sim_fw_set(fw->out, mlx5sim_fw_lag_state, 1);
-        mlx5sim_fw_set(fw->out, mlx5sim_fw_lag_remap_1, 1);
-        mlx5sim_fw_set(fw->out, mlx5sim_fw_lag_remap_2, 2);
-    }
-    return MLX5SIM_FW_OK;
-}
-
-int mlx5sim_devx_other(const mlx5sim_ctx_t *ctx,
-                       struct ib_uverbs_ioctl_hdr *hdr)
-{
-    unsigned opcode, op_mod;
-    mlx5sim_fw_t fw;
-    int ret;
-
-    ret = mlx5sim_fw_init(&fw, hdr, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN,
-                          MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT);
-    if (ret != 0) {
-        return ret;
-    }
-
-    opcode = mlx5sim_fw_get(fw.in, mlx5sim_fw_opcode);
-    op_mod = mlx5sim_fw_get(fw.in, mlx5sim_fw_op_mod);
-    if ((opcode == MLX5SIM_FW_QUERY_HCA_CAP) &&
-        (op_mod == MLX5SIM_FW_CAP_ATOMIC_CUR)) {
-        return mlx5sim_fw_done(&fw, mlx5sim_fw_query_atomic_caps(&fw));
-    }
-
-    if (!mlx5sim_instance_config()->devx) {
+    /* libmlx5 asks for atomics wherever it is */
+    if (!mlx5sim_instance_config()->devx &&
+        !((opcode == MLX5SIM_FW_QUERY_HCA_CAP) &&
+          mlx5sim_fw_is_atomic_caps(mlx5sim_fw_get(devx.fw.in,
+                                                   MLX5SIM_FW_OP_MOD)))) {
         return mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
     }
 
-    /* kernel, devx_is_whitelist_cmd(): these need no DEVX context */
-    if ((opcode == MLX5SIM_FW_QUERY_HCA_CAP) &&
-        MLX5SIM_FW_CAP_GENERAL(op_mod)) {
-        return mlx5sim_fw_done(&fw, mlx5sim_fw_query_caps(&fw));
-    } else if (opcode == MLX5SIM_FW_QUERY_HCA_VPORT_CONTEXT) {
-        return mlx5sim_fw_done(&fw, mlx5sim_fw_query_vport(&fw));
-    } else if (!ctx->has_devx) {
-        return (opcode == MLX5SIM_FW_QUERY_HCA_CAP) ?
-               mlx5sim_fw_done(&fw, MLX5SIM_FW_BAD_PARAM) : -EINVAL;
-    } else if (opcode == MLX5SIM_FW_QUERY_LAG) {
-        return mlx5sim_fw_done(&fw, mlx5sim_fw_query_lag(&fw));
-    }
-
-    (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
-    return mlx5sim_fw_done(&fw, (opcode == MLX5SIM_FW_QUERY_HCA_CAP) ?
-                                MLX5SIM_FW_BAD_PARAM : MLX5SIM_FW_BAD_OP);
-}
-
-/* The command on a queue pair and the queue pair. The number in the command has
- * to be that of the object (kernel, devx_is_valid_obj_id()).
- * @return 0 or -errno */
-static int
-mlx5sim_devx_qp(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr,
-                uint16_t handle_id, uint16_t in_id, uint16_t out_id,
-                mlx5sim_fw_t *fw, mlx5sim_qp_obj_t **qp_p)
-{
-    const struct ib_uverbs_attr *handle = mlx5sim_attr_find(hdr, handle_id);
-    mlx5sim_qp_obj_t *qp;
-
-    if ((handle == NULL) || (mlx5sim_fw_init(fw, hdr, in_id, out_id) != 0)) {
+    if (!mlx5sim_devx_is_allowed(ctx, opcode) || (row == NULL)) {
         return -EINVAL;
     }
 
-    qp = mlx5sim_obj_mine(MLX5SIM_OBJ_QP, handle->data,
-                          mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
-    if (qp == NULL) {
+    if ((attrs->method == MLX5SIM_FW_MODIFY) ||
+        (attrs->method == MLX5SIM_FW_QUERY)) {
+        ret = mlx5sim_devx_get_obj(&devx, handle->data, row->on);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    memset(devx.fw.out, 0, devx.fw.out_size);
+    ret = mlx5sim_devx_exec(&devx, row);
+    if (mlx5sim_instance_config()->log >= MLX5SIM_LOG_LEVEL_DEBUG) {
+        fprintf(stderr, "mlx5sim: %s (0x%x) -> %d\n", row->name, opcode, ret);
+    }
+
+    if (ret < 0) {
+        return ret;
+    } else if (ret != MLX5SIM_FW_OK) {
+        /* what is wrong, firmware tells by numbers of its own */
+        memset(devx.fw.out, 0, devx.fw.out_size);
+        mlx5sim_fw_set(devx.fw.out, MLX5SIM_FW_STATUS, ret);
+        mlx5sim_fw_set(devx.fw.out, MLX5SIM_FW_SYNDROME, (opcode << 8) | ret);
+        return -EREMOTEIO;
+    }
+
+    if (attrs->method == MLX5SIM_FW_CREATE) {
+        mlx5sim_devx_made(&devx, row->on, (struct ib_uverbs_attr*)handle);
+    }
+    return 0;
+}
+
+static int mlx5sim_devx_destroy(mlx5sim_ctx_t *ctx,
+                                struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *handle =
+            mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE);
+    uint32_t in[4]    = {0}; /* ib_uverbs_destroy_*: the handle comes first */
+    mlx5sim_cmd_t cmd = {.ctx = ctx, .in = in, .in_size = sizeof(in)};
+    mlx5sim_obj_kind_t kind;
+    mlx5sim_obj_t *obj;
+    uint32_t umems[2];
+    unsigned i;
+    int ret;
+
+    if (handle == NULL) {
+        return -EINVAL;
+    }
+
+    obj = mlx5sim_devx_find(ctx, handle->data, &kind);
+    if (obj == NULL) {
         return -ENOENT;
     }
 
-    *qp_p = qp;
-    return (mlx5sim_fw_get(fw->in, mlx5sim_fw_in_qpn) == qp->qp.qpn) ? 0 :
-                                                                       -EINVAL;
-}
-
-int mlx5sim_devx_query(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
-{
-    mlx5sim_qp_obj_t *qp;
-    mlx5sim_fw_t fw;
-    uint8_t *qpc;
-    int ret;
-
-    ret = mlx5sim_devx_qp(ctx, hdr, MLX5_IB_ATTR_DEVX_OBJ_QUERY_HANDLE,
-                          MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_IN,
-                          MLX5_IB_ATTR_DEVX_OBJ_QUERY_CMD_OUT, &fw, &qp);
-    if (ret != 0) {
-        return ret;
-    }
-
-    if (mlx5sim_fw_get(fw.in, mlx5sim_fw_opcode) != MLX5SIM_FW_QUERY_QP) {
-        return -EINVAL;
-    }
-    if (fw.out_size < MLX5SIM_FW_QPC + MLX5SIM_FW_QPC_SIZE) {
-        return mlx5sim_fw_done(&fw, MLX5SIM_FW_BAD_OUT_LEN);
-    }
-
-    qpc = fw.out + MLX5SIM_FW_QPC;
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_state,
-                   mlx5sim_fw_qp_states[qp->qp.state]);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_lag, qp->lag_port);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_st, mlx5sim_fw_qp_types[qp->qp.type]);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_pd, qp->qp.pdn);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_mtu, qp->qp.path_mtu);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_data_in_order,
-                   (mlx5sim_instance_config()->data_in_order !=
-                    MLX5SIM_DATA_IN_ORDER_UNKNOWN) &&
-                   mlx5sim_sl_is_in_order(mlx5sim_instance_config(),
-                                          qp->qp.sl));
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_user_index, qp->qp.uidx);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_remote_qpn, qp->qp.dest_qpn);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_retry_count, qp->qp.retry_cnt);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_rnr_retry, qp->qp.rnr_retry);
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_rre,
-                   !!(qp->qp.access & MLX5SIM_ACCESS_REMOTE_READ));
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_rwe,
-                   !!(qp->qp.access & MLX5SIM_ACCESS_REMOTE_WRITE));
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_rae,
-                   !!(qp->qp.access & MLX5SIM_ACCESS_REMOTE_ATOMIC));
-    mlx5sim_fw_set(qpc, mlx5sim_fw_qpc_q_key, qp->qp.qkey);
-    return mlx5sim_fw_done(&fw, MLX5SIM_FW_OK);
-}
-
-/* Bind a queue pair to a port of the LAG. @return status */
-static unsigned
-mlx5sim_fw_set_lag_port(const mlx5sim_fw_t *fw, mlx5sim_qp_obj_t *qp,
-                        unsigned state)
-{
-    uint32_t mask = mlx5sim_fw_get(fw->in, mlx5sim_fw_in_opt_mask);
-    unsigned port;
-
-    if (qp->qp.state != state) {
-        return MLX5SIM_FW_BAD_QP_STATE;
-    }
-
-    if ((fw->in_size < MLX5SIM_FW_QPC + MLX5SIM_FW_QPC_SIZE) ||
-        (mask & ~MLX5SIM_FW_OPT_LAG)) {
-        return MLX5SIM_FW_BAD_PARAM;
-    }
-
-    if (mask & MLX5SIM_FW_OPT_LAG) {
-        port = mlx5sim_fw_get(fw->in + MLX5SIM_FW_QPC, mlx5sim_fw_qpc_lag);
-        if (port > mlx5sim_lag_ports(mlx5sim_instance_config())) {
-            return MLX5SIM_FW_BAD_PARAM;
-        }
-        qp->lag_port = port;
-    }
-
-    return MLX5SIM_FW_OK;
-}
-
-int mlx5sim_devx_modify(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
-{
-    mlx5sim_qp_obj_t *qp;
-    mlx5sim_fw_t fw;
-    int ret;
-
-    ret = mlx5sim_devx_qp(ctx, hdr, MLX5_IB_ATTR_DEVX_OBJ_MODIFY_HANDLE,
-                          MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_IN,
-                          MLX5_IB_ATTR_DEVX_OBJ_MODIFY_CMD_OUT, &fw, &qp);
-    if (ret != 0) {
-        return ret;
-    }
-
-    if (fw.in_size < MLX5SIM_FW_QPC) {
-        return -EINVAL;
-    }
-
-    switch (mlx5sim_fw_get(fw.in, mlx5sim_fw_opcode)) {
-    case MLX5SIM_FW_INIT2INIT_QP:
-        return mlx5sim_fw_done(&fw, mlx5sim_fw_set_lag_port(&fw, qp,
-                                                            MLX5SIM_QPS_INIT));
-    case MLX5SIM_FW_RTS2RTS_QP:
-        return mlx5sim_fw_done(&fw, mlx5sim_fw_set_lag_port(&fw, qp,
-                                                            MLX5SIM_QPS_RTS));
+    memcpy(umems, obj->devx.umems, sizeof(umems));
+    switch (kind) {
+    case MLX5SIM_OBJ_PD:
+        in[0] = mlx5sim_obj_index(kind, obj);
+        ret   = mlx5sim_cmd_dealloc_pd(&cmd);
+        break;
+    case MLX5SIM_OBJ_CQ:
+        ((struct ib_uverbs_destroy_cq*)in)->cq_handle =
+                mlx5sim_obj_index(kind, obj);
+        ret = mlx5sim_cmd_destroy_cq(&cmd);
+        break;
+    case MLX5SIM_OBJ_SRQ:
+        ((struct ib_uverbs_destroy_srq*)in)->srq_handle =
+                mlx5sim_obj_index(kind, obj);
+        ret = mlx5sim_cmd_destroy_srq(&cmd);
+        break;
     default:
-        (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
-        return mlx5sim_fw_done(&fw, MLX5SIM_FW_BAD_OP);
+        ((struct ib_uverbs_destroy_qp*)in)->qp_handle =
+                mlx5sim_obj_index(kind, obj);
+        ret = mlx5sim_cmd_destroy_qp(&cmd);
+        break;
     }
+
+    for (i = 0; (ret == 0) && (i < 2); ++i) {
+        if (umems[i] != 0) {
+            atomic_fetch_sub(&((mlx5sim_umem_t*)mlx5sim_obj_at(
+                                       MLX5SIM_OBJ_UMEM, umems[i] - 1))->refs,
+                             1);
+        }
+    }
+    return ret;
 }
 
-int mlx5sim_devx_create(struct ib_uverbs_ioctl_hdr *hdr)
+int mlx5sim_devx_method(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
 {
-    mlx5sim_fw_t fw;
-    int ret;
+    static const struct {
+        uint32_t number;
+        int    (*handler)(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+    } methods[] = {
+        {MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX_OBJ,
+                             MLX5_IB_METHOD_DEVX_OBJ_DESTROY),
+         mlx5sim_devx_destroy},
+        {MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX,
+                             MLX5_IB_METHOD_DEVX_QUERY_EQN),
+         mlx5sim_devx_query_eqn},
+        {MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX,
+                             MLX5_IB_METHOD_DEVX_QUERY_UAR),
+         mlx5sim_devx_query_uar},
+        {MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX,
+                             MLX5_IB_METHOD_DEVX_SUBSCRIBE_EVENT),
+         mlx5sim_devx_subscribe},
+        {MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD,
+                             MLX5_IB_METHOD_DEVX_ASYNC_EVENT_FD_ALLOC),
+         mlx5sim_devx_event_fd},
+        {MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX_UMEM,
+                             MLX5_IB_METHOD_DEVX_UMEM_REG),
+         mlx5sim_devx_umem_reg},
+        {MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX_UMEM,
+                             MLX5_IB_METHOD_DEVX_UMEM_DEREG),
+         mlx5sim_devx_umem_dereg}
+    };
+    uint32_t number = MLX5SIM_DEVX_METHOD(hdr->object_id, hdr->method_id);
+    unsigned i;
 
-    ret = mlx5sim_fw_init(&fw, hdr, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN,
-                          MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT);
-    if (ret != 0) {
-        return ret;
+    if (number == MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX,
+                                      MLX5_IB_METHOD_DEVX_OTHER)) {
+        return mlx5sim_devx_command(ctx, hdr,
+                                    &mlx5sim_devx_attrs[MLX5SIM_FW_GENERAL]);
     }
 
-    (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
-    return mlx5sim_fw_done(&fw, MLX5SIM_FW_BAD_OP);
+    if (!ctx->has_devx) {
+        return mlx5sim_refuse_method(hdr->object_id, hdr->method_id);
+    }
+
+    for (i = 0; i < sizeof(methods) / sizeof(methods[0]); ++i) {
+        if (methods[i].number == number) {
+            return methods[i].handler(ctx, hdr);
+        }
+    }
+
+    switch (number) {
+    case MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX_OBJ,
+                             MLX5_IB_METHOD_DEVX_OBJ_CREATE):
+        return mlx5sim_devx_command(ctx, hdr,
+                                    &mlx5sim_devx_attrs[MLX5SIM_FW_CREATE]);
+    case MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX_OBJ,
+                             MLX5_IB_METHOD_DEVX_OBJ_MODIFY):
+        return mlx5sim_devx_command(ctx, hdr,
+                                    &mlx5sim_devx_attrs[MLX5SIM_FW_MODIFY]);
+    case MLX5SIM_DEVX_METHOD(MLX5_IB_OBJECT_DEVX_OBJ,
+                             MLX5_IB_METHOD_DEVX_OBJ_QUERY):
+        return mlx5sim_devx_command(ctx, hdr,
+                                    &mlx5sim_devx_attrs[MLX5SIM_FW_QUERY]);
+    default:
+        return mlx5sim_refuse_method(hdr->object_id, hdr->method_id);
+    }
 }

@@ -3,6 +3,7 @@
 #ifndef MLX5SIM_UVERBS_DEVX_H_
 #define MLX5SIM_UVERBS_DEVX_H_
 
+#include <sim/devx/mailbox.h>
 #include <sim/objs/store.h>
 
 #include <rdma/rdma_user_ioctl.h>
@@ -13,24 +14,67 @@
  * DEVX context, QUERY_HCA_CAP for one. What it does not know ends with EINVAL;
  * what the firmware refuses ends with EREMOTEIO, and the reply has a status.
  *
- * All return 0 or -errno.
+ * Objects are those of verbs, made by another door. Their handles have a bit
+ * that those of verbs have not, and the kind.
  */
 
-/** MLX5_IB_METHOD_DEVX_OTHER: commands on no object. QUERY_HCA_CAP,
- *  QUERY_HCA_VPORT_CONTEXT, QUERY_LAG. */
-int mlx5sim_devx_other(const mlx5sim_ctx_t *ctx,
-                       struct ib_uverbs_ioctl_hdr *hdr);
+/** A firmware command under way. */
+typedef struct mlx5sim_devx {
+    mlx5sim_ctx_t *ctx;
+    mlx5sim_fw_t  fw;
+    void          *obj;     /**< queried, modified, or created; */
+    uint32_t      number;   /**< number of what was created, */
+    uint32_t      umems[2]; /**< and memory it is in: index + 1 */
+} mlx5sim_devx_t;
 
-/** MLX5_IB_METHOD_DEVX_OBJ_QUERY: QUERY_QP of a queue pair that libibverbs has
- *  created (mlx5dv_devx_qp_query()), in any state. */
-int mlx5sim_devx_query(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+/** Methods of the objects of MLX5_IB_OBJECT_DEVX*, by numbers of
+ *  rdma/mlx5_user_ioctl_cmds.h. @return 0 or -errno; -EPROTONOSUPPORT without a
+ *  method, or without DEVX in this context. */
+int mlx5sim_devx_method(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
 
-/** MLX5_IB_METHOD_DEVX_OBJ_MODIFY: INIT2INIT_QP and RTS2RTS_QP of such a queue
- *  pair, which set lag_tx_port_affinity. */
-int mlx5sim_devx_modify(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+/** Status of a reply for what a function of the kernel returns: 0 or -errno. */
+unsigned mlx5sim_devx_status(int ret);
 
-/** MLX5_IB_METHOD_DEVX_OBJ_CREATE: refused as by firmware that does not know
- *  the command. */
-int mlx5sim_devx_create(struct ib_uverbs_ioctl_hdr *hdr);
+/** Object of a DEVX handle, NULL if there is none in @a ctx; its kind in
+ *  @a kind_p. */
+void *mlx5sim_devx_find(const mlx5sim_ctx_t *ctx, uint64_t handle,
+                        mlx5sim_obj_kind_t *kind_p);
+
+/** Commands that are carried out, @return status: on queue pairs, */
+unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_query_qp(mlx5sim_devx_t *devx);
+
+/** and on completion and receive queues. */
+unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_query_cq(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_create_rmp(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_query_rmp(mlx5sim_devx_t *devx);
+
+/** Find registered memory: UMEM @a id, @a length bytes at @a offset in it, with
+ *  IBV_ACCESS_* flags @a access. Its address goes to @a addr_p, and its index
+ *  + 1 to @a index_p. @return status. */
+unsigned mlx5sim_devx_umem(const mlx5sim_ctx_t *ctx, uint32_t id,
+                           uint64_t offset, uint64_t length, unsigned access,
+                           uint64_t *addr_p, uint32_t *index_p);
+
+/** MLX5_IB_METHOD_DEVX_UMEM_REG and _DEREG. @return 0 or -errno. */
+int mlx5sim_devx_umem_reg(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+int mlx5sim_devx_umem_dereg(mlx5sim_ctx_t *ctx,
+                            struct ib_uverbs_ioctl_hdr *hdr);
+
+/** MLX5_IB_METHOD_DEVX_QUERY_EQN and _QUERY_UAR. @return 0 or -errno. */
+int mlx5sim_devx_query_eqn(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+int mlx5sim_devx_query_uar(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+
+/** Event queue of a completion vector: eqn is the vector and this. */
+#define MLX5SIM_DEVX_EQN 1
+
+/** MLX5_IB_METHOD_DEVX_ASYNC_EVENT_FD_ALLOC and _SUBSCRIBE_EVENT: a channel is
+ *  one of ours, and takes cookies only (OMIT_DATA). An object has one
+ *  subscription to asynchronous events, and a CQ one to completions.
+ *  @return 0 or -errno. */
+int mlx5sim_devx_event_fd(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+int mlx5sim_devx_subscribe(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
 
 #endif

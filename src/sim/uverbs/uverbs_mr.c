@@ -6,6 +6,7 @@
 #include <sim/objs/store.h>
 #include <sim/sched/helper.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -37,7 +38,7 @@ static const struct {
 };
 
 
-static int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
+int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
 {
     struct ib_uverbs_alloc_pd_resp reply = {0};
     struct mlx5_ib_alloc_pd_resp ureply  = {0};
@@ -56,7 +57,7 @@ static int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
-static int mlx5sim_cmd_dealloc_pd(mlx5sim_cmd_t *cmd)
+int mlx5sim_cmd_dealloc_pd(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_dealloc_pd *in = cmd->in;
     mlx5sim_pd_t *pd;
@@ -122,8 +123,7 @@ static int mlx5sim_mr_populate(uint64_t first, uint64_t pages, int is_writable)
 }
 
 /* Pinning fails on memory that is not there, and so does registration */
-static int
-mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
+int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
 {
     /* ib_access_writable() */
     int is_writable = !!(access & (IBV_ACCESS_LOCAL_WRITE |

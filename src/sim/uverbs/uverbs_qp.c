@@ -16,6 +16,7 @@
 #include <sim/sched/sq.h>
 #include <sim/uar/legacy.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -176,11 +177,11 @@ static mlx5sim_qp_obj_t *mlx5sim_qp_alloc(mlx5sim_cmd_t *cmd,
 }
 
 /* Body of both create commands. The extended input continues the plain one. */
-static int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
-                             uint32_t pd_handle, uint32_t send_cq,
-                             uint32_t recv_cq, uint32_t srq_handle,
-                             const struct ib_uverbs_create_qp *caps,
-                             struct ib_uverbs_create_qp_resp *reply_p)
+int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
+                      uint32_t pd_handle, uint32_t send_cq, uint32_t recv_cq,
+                      uint32_t srq_handle,
+                      const struct ib_uverbs_create_qp *caps,
+                      struct ib_uverbs_create_qp_resp *reply_p)
 {
     const struct mlx5_ib_create_qp *uin  = cmd->uin;
     struct mlx5_ib_create_qp_resp ureply = {0};
@@ -527,7 +528,7 @@ static int mlx5sim_qp_modify_inject(const struct ib_uverbs_modify_qp *in)
     }
 }
 
-static int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
+int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_modify_qp *in = cmd->in;
     mlx5sim_qp_obj_t *qp                 = mlx5sim_qp_get(cmd, in->qp_handle);
@@ -635,7 +636,7 @@ static int mlx5sim_cmd_query_qp(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
-static int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
+int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_destroy_qp *in  = cmd->in;
     struct ib_uverbs_destroy_qp_resp reply = {0};

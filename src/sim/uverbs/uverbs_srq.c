@@ -6,6 +6,7 @@
 #include <sim/queue/chan.h>
 #include <sim/queue/srq.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -13,10 +14,10 @@
 #include <rdma/mlx5-abi.h>
 
 
-static int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
-                              uint32_t pd_handle, uint32_t max_wr,
-                              uint32_t max_sge, uint32_t limit,
-                              struct ib_uverbs_create_srq_resp *reply_p)
+int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
+                       uint32_t pd_handle, uint32_t max_wr, uint32_t max_sge,
+                       uint32_t limit,
+                       struct ib_uverbs_create_srq_resp *reply_p)
 {
     const struct mlx5_ib_create_srq *uin  = cmd->uin;
     struct mlx5_ib_create_srq_resp ureply = {0};
@@ -142,7 +143,7 @@ static int mlx5sim_cmd_query_srq(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
-static int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd)
+int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_destroy_srq *in  = cmd->in;
     struct ib_uverbs_destroy_srq_resp reply = {0};

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sim/devx/caps.h>
+#include <sim/config/identity.h>
+
+#include <string.h>
+
+/* op_mod of QUERY_HCA_CAP: the group, and whether current values are asked for
+ * or the largest possible */
+#define MLX5SIM_FW_CAP_GENERAL(_op_mod) (((_op_mod) >> 1) == 0)
+#define MLX5SIM_FW_CAP_ATOMIC_CUR       ((3 << 1) | 1)
+
+/* cmd_hca_cap */
+#define MLX5SIM_CAP_QP_DATA_IN_ORDER MLX5SIM_FW_FIELD(98, 1)
+#define MLX5SIM_CAP_LOG_MAX_QP_SZ    MLX5SIM_FW_FIELD(136, 8)
+#define MLX5SIM_CAP_LOG_MAX_QP       MLX5SIM_FW_FIELD(155, 5)
+#define MLX5SIM_CAP_LOG_MAX_SRQ      MLX5SIM_FW_FIELD(171, 5)
+#define MLX5SIM_CAP_LOG_MAX_CQ_SZ    MLX5SIM_FW_FIELD(200, 8)
+#define MLX5SIM_CAP_LOG_MAX_CQ       MLX5SIM_FW_FIELD(219, 5)
+#define MLX5SIM_CAP_LOG_MAX_MKEY     MLX5SIM_FW_FIELD(234, 6)
+#define MLX5SIM_CAP_OOO_SL_MASK      MLX5SIM_FW_FIELD(312, 1)
+#define MLX5SIM_CAP_LOG_MAX_RA_REQ   MLX5SIM_FW_FIELD(330, 6)
+#define MLX5SIM_CAP_RTS2RTS_LAG      MLX5SIM_FW_FIELD(338, 1)
+#define MLX5SIM_CAP_LOG_MAX_RA_RES   MLX5SIM_FW_FIELD(346, 6)
+#define MLX5SIM_CAP_PORT_TYPE        MLX5SIM_FW_FIELD(438, 2)
+#define MLX5SIM_CAP_NUM_PORTS        MLX5SIM_FW_FIELD(440, 8)
+#define MLX5SIM_CAP_LOG_MAX_MSG      MLX5SIM_FW_FIELD(451, 5)
+#define MLX5SIM_CAP_INIT2_LAG        MLX5SIM_FW_FIELD(504, 1)
+#define MLX5SIM_CAP_CQE_VERSION      MLX5SIM_FW_FIELD(508, 4)
+#define MLX5SIM_CAP_NO_UMR_ATOMIC    MLX5SIM_FW_FIELD(520, 1)
+#define MLX5SIM_CAP_ROCE             MLX5SIM_FW_FIELD(541, 1)
+#define MLX5SIM_CAP_ATOMIC           MLX5SIM_FW_FIELD(542, 1)
+#define MLX5SIM_CAP_LAG_AFFINITY     MLX5SIM_FW_FIELD(632, 1)
+#define MLX5SIM_CAP_LAG_MASTER       MLX5SIM_FW_FIELD(635, 1)
+#define MLX5SIM_CAP_NUM_LAG_PORTS    MLX5SIM_FW_FIELD(636, 4)
+#define MLX5SIM_CAP_LOG_MAX_RMP      MLX5SIM_FW_FIELD(899, 5)
+#define MLX5SIM_CAP_LAST             640 /* of what libmlx5 asks for */
+#define MLX5SIM_CAP_LAST_RMP         904
+
+/* atomic_caps */
+#define MLX5SIM_CAP_ATOMIC_8B_MODE    MLX5SIM_FW_FIELD(64, 2) /* 1: host order */
+#define MLX5SIM_CAP_ATOMIC_OPERATIONS MLX5SIM_FW_FIELD(144, 16)
+#define MLX5SIM_CAP_ATOMIC_SIZE_QP    MLX5SIM_FW_FIELD(176, 16)
+#define MLX5SIM_CAP_ATOMIC_PCI_FADD   MLX5SIM_FW_FIELD(640, 16)
+#define MLX5SIM_CAP_ATOMIC_PCI_SWAP   MLX5SIM_FW_FIELD(656, 16)
+#define MLX5SIM_CAP_ATOMIC_PCI_CSWAP  MLX5SIM_FW_FIELD(672, 16)
+#define MLX5SIM_CAP_ATOMIC_LAST       688
+/* compare-swap, fetch-add, masked compare-swap, masked fetch-add */
+#define MLX5SIM_ATOMIC_OPERATIONS 0xf
+#define MLX5SIM_ATOMIC_UNMASKED   0x3
+/* set of sizes in bytes: 4 and 8 */
+#define MLX5SIM_ATOMIC_SIZES      0xc
+/* sets of sizes of atomics on PCIe, enum ibv_pci_atomic_op_size */
+#define MLX5SIM_ATOMIC_PCI_4      1
+#define MLX5SIM_ATOMIC_PCI_8      2
+
+/* hca_vport_context */
+#define MLX5SIM_VPORT_OOO_SL_MASK MLX5SIM_FW_FIELD(656, 16)
+
+/* query_roce_address_in and _out (roce_addr_layout) */
+#define MLX5SIM_ROCE_INDEX   MLX5SIM_FW_FIELD(64, 16)
+#define MLX5SIM_ROCE_PORT    MLX5SIM_FW_FIELD(92, 4)
+#define MLX5SIM_ROCE_GID     16 /* byte */
+#define MLX5SIM_ROCE_MAC     34
+#define MLX5SIM_ROCE_L3_TYPE MLX5SIM_FW_FIELD(340, 4) /* 0: IPv4 */
+#define MLX5SIM_ROCE_VERSION MLX5SIM_FW_FIELD(344, 8) /* 0: v1, 2: v2 */
+
+/* query_lag_out */
+#define MLX5SIM_LAG_STATE   MLX5SIM_FW_FIELD(93, 3)
+#define MLX5SIM_LAG_REMAP_2 MLX5SIM_FW_FIELD(116, 4)
+#define MLX5SIM_LAG_REMAP_1 MLX5SIM_FW_FIELD(124, 4)
+
+
+int mlx5sim_fw_is_atomic_caps(unsigned op_mod)
+{
+    return op_mod == MLX5SIM_FW_CAP_ATOMIC_CUR;
+}
+
+/* Sizes of the atomics that are said to be atomics on PCIe. libmlx5 copies them
+ * to ibv_device_attr_ex::pci_atomic_caps, and newer versions make atomic_cap of
+ * a device that has fetch-add and compare-swap of 8 bytes IBV_ATOMIC_GLOB
+ * (verbs.c, get_pci_atomic_caps). */
+static void mlx5sim_fw_pci_atomics(unsigned which, uint8_t *caps)
+{
+    static const struct {
+        uint8_t fadd, swap;
+    } sizes[] = {
+        [MLX5SIM_PCI_ATOMICS_NONE]  = {0, 0},
+        [MLX5SIM_PCI_ATOMICS_FADD8] = {MLX5SIM_ATOMIC_PCI_8, 0},
+        [MLX5SIM_PCI_ATOMICS_8]     = {MLX5SIM_ATOMIC_PCI_8,
+                                       MLX5SIM_ATOMIC_PCI_8},
+        [MLX5SIM_PCI_ATOMICS_4_8]   = {MLX5SIM_ATOMIC_PCI_4 |
+                                       MLX5SIM_ATOMIC_PCI_8,
+                                       MLX5SIM_ATOMIC_PCI_4 |
+                                       MLX5SIM_ATOMIC_PCI_8}
+    };
+
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_PCI_FADD, sizes[which].fadd);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_PCI_SWAP, sizes[which].swap);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_PCI_CSWAP, sizes[which].swap);
+}
+
+static unsigned
+mlx5sim_fw_atomic_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
+{
+    uint8_t *caps = fw->out + MLX5SIM_FW_CAP;
+
+    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_CAP_ATOMIC_LAST / 8) {
+        return MLX5SIM_FW_BAD_OUT_LEN;
+    }
+
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_8B_MODE, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_OPERATIONS,
+                   config->masked_atomics ? MLX5SIM_ATOMIC_OPERATIONS :
+                                            MLX5SIM_ATOMIC_UNMASKED);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_SIZE_QP, MLX5SIM_ATOMIC_SIZES);
+    mlx5sim_fw_pci_atomics(config->pci_atomics, caps);
+    return MLX5SIM_FW_OK;
+}
+
+/* The largest power of 2 that is not above a limit */
+static unsigned mlx5sim_fw_log(unsigned limit)
+{
+    return (limit > 0) ? 31 - __builtin_clz(limit) : 0;
+}
+
+static unsigned
+mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
+{
+    unsigned is_roce = config->link == MLX5SIM_LINK_ROCE;
+    unsigned lag     = mlx5sim_lag_ports(config);
+    uint8_t *caps    = fw->out + MLX5SIM_FW_CAP;
+
+    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST / 8) {
+        return MLX5SIM_FW_BAD_OUT_LEN;
+    }
+
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_QP_DATA_IN_ORDER,
+                   config->data_in_order != MLX5SIM_DATA_IN_ORDER_UNKNOWN);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_QP_SZ, 15);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_QP,
+                   mlx5sim_fw_log(config->max_qp));
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_SRQ,
+                   mlx5sim_fw_log(config->max_srq));
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_CQ_SZ, 22);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_CQ,
+                   mlx5sim_fw_log(config->max_cq));
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_MKEY,
+                   mlx5sim_fw_log(config->max_mr));
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_OOO_SL_MASK, !is_roce);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ, 4);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES, 4);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PORT_TYPE, is_roce);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NUM_PORTS, config->ports);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_MSG, 30);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_CQE_VERSION, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NO_UMR_ATOMIC, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ROCE, is_roce);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_AFFINITY, lag > 0);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_INIT2_LAG, lag > 0);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_RTS2RTS_LAG, lag > 0);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_MASTER, lag > 0);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NUM_LAG_PORTS, lag);
+    if (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_RMP / 8) {
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RMP,
+                       mlx5sim_fw_log(config->max_srq));
+    }
+    return MLX5SIM_FW_OK;
+}
+
+unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
+{
+    unsigned op_mod = mlx5sim_fw_get(fw->in, MLX5SIM_FW_OP_MOD);
+
+    if (mlx5sim_fw_is_atomic_caps(op_mod)) {
+        return mlx5sim_fw_atomic_caps(config, fw);
+    }
+
+    return MLX5SIM_FW_CAP_GENERAL(op_mod) ?
+           mlx5sim_fw_general_caps(config, fw) : MLX5SIM_FW_BAD_PARAM;
+}
+
+unsigned
+mlx5sim_fw_query_vport(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
+{
+    if (config->link == MLX5SIM_LINK_ROCE) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    mlx5sim_fw_set(fw->out + MLX5SIM_FW_CAP, MLX5SIM_VPORT_OOO_SL_MASK,
+                   config->ooo_sl_mask);
+    return MLX5SIM_FW_OK;
+}
+
+unsigned mlx5sim_fw_query_lag(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
+{
+    if (mlx5sim_lag_ports(config) > 0) {
+        mlx5sim_fw_set(fw->out, MLX5SIM_LAG_STATE, 1);
+        mlx5sim_fw_set(fw->out, MLX5SIM_LAG_REMAP_1, 1);
+        mlx5sim_fw_set(fw->out, MLX5SIM_LAG_REMAP_2, 2);
+    }
+    return MLX5SIM_FW_OK;
+}
+
+unsigned mlx5sim_fw_query_roce(const mlx5sim_config_t *config, unsigned dev,
+                               mlx5sim_fw_t *fw)
+{
+    static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+    unsigned index = mlx5sim_fw_get(fw->in, MLX5SIM_ROCE_INDEX);
+    unsigned port  = mlx5sim_fw_get(fw->in, MLX5SIM_ROCE_PORT);
+    uint8_t gid[MLX5SIM_GID_LEN];
+
+    /* without a port, it is the function's own */
+    port += port == 0;
+    if ((config->link != MLX5SIM_LINK_ROCE) || (port > config->ports) ||
+        (index >= mlx5sim_gid_table_len(config, dev, port))) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    if (!mlx5sim_port_gid(config, dev, port, index, gid)) {
+        return MLX5SIM_FW_OK; /* all zero: not in use */
+    }
+
+    memcpy(fw->out + MLX5SIM_ROCE_GID, gid, sizeof(gid));
+    mlx5sim_gid_mac(config, gid, fw->out + MLX5SIM_ROCE_MAC);
+    mlx5sim_fw_set(fw->out, MLX5SIM_ROCE_L3_TYPE,
+                   memcmp(gid, ipv4, sizeof(ipv4)) != 0);
+    mlx5sim_fw_set(fw->out, MLX5SIM_ROCE_VERSION,
+                   mlx5sim_gid_is_roce_v2(config, index) ? 2 : 0);
+    return MLX5SIM_FW_OK;
+}

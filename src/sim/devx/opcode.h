@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_DEVX_OPCODE_H_
+#define MLX5SIM_DEVX_OPCODE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The table of firmware commands (MLX5_CMD_OP_* of the kernel's mlx5_ifc.h).
+ */
+
+/** Opcodes of commands that are carried out. */
+enum {
+    MLX5SIM_FW_QUERY_HCA_CAP           = 0x100,
+    MLX5SIM_FW_CREATE_CQ               = 0x400,
+    MLX5SIM_FW_QUERY_CQ                = 0x402,
+    MLX5SIM_FW_CREATE_QP               = 0x500,
+    MLX5SIM_FW_RST2INIT_QP             = 0x502,
+    MLX5SIM_FW_INIT2RTR_QP             = 0x503,
+    MLX5SIM_FW_RTR2RTS_QP              = 0x504,
+    MLX5SIM_FW_RTS2RTS_QP              = 0x505,
+    MLX5SIM_FW_2ERR_QP                 = 0x507,
+    MLX5SIM_FW_2RST_QP                 = 0x50a,
+    MLX5SIM_FW_QUERY_QP                = 0x50b,
+    MLX5SIM_FW_INIT2INIT_QP            = 0x50e,
+    MLX5SIM_FW_QUERY_ROCE_ADDRESS      = 0x760,
+    MLX5SIM_FW_QUERY_HCA_VPORT_CONTEXT = 0x762,
+    MLX5SIM_FW_ALLOC_PD                = 0x800,
+    MLX5SIM_FW_NOP                     = 0x80d,
+    MLX5SIM_FW_QUERY_LAG               = 0x842,
+    MLX5SIM_FW_CREATE_RMP              = 0x90c,
+    MLX5SIM_FW_QUERY_RMP               = 0x90f
+};
+
+/** By which method of the kernel a command comes, as devx_is_general_cmd(),
+ *  devx_is_obj_create_cmd(), devx_is_obj_modify_cmd() and
+ *  devx_is_obj_query_cmd() of its mlx5_ib say. */
+typedef enum {
+    MLX5SIM_FW_GENERAL,
+    MLX5SIM_FW_CREATE,
+    MLX5SIM_FW_MODIFY,
+    MLX5SIM_FW_QUERY
+} mlx5sim_fw_method_t;
+
+/** What a command is on, as devx_get_obj_id() of the kernel says. */
+typedef enum {
+    MLX5SIM_FW_ON_NOTHING,
+    MLX5SIM_FW_ON_PD,
+    MLX5SIM_FW_ON_CQ,
+    MLX5SIM_FW_ON_RMP,
+    MLX5SIM_FW_ON_QP
+} mlx5sim_fw_on_t;
+
+/** A row of the table. */
+typedef struct mlx5sim_fw_opcode {
+    uint16_t            opcode;
+    const char          *name;
+    mlx5sim_fw_method_t method;
+    mlx5sim_fw_on_t     on;
+    uint16_t            in_size;  /**< shortest command and reply, bytes; */
+    uint16_t            out_size; /**< 0: refused as a bad operation */
+} mlx5sim_fw_opcode_t;
+
+/** Row of a command, NULL if the kernel does not let it pass by @a method.
+ *  Opcodes of MLX5_CMD_OP_GENERAL_START to _END, which are newer than the
+ *  kernel's list, pass and have one row for all. */
+const mlx5sim_fw_opcode_t *mlx5sim_fw_opcode_find(mlx5sim_fw_method_t method,
+                                                  uint16_t opcode);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_TEST_DEVICE_DEVX_H_
+#define MLX5SIM_TEST_DEVICE_DEVX_H_
+
+/*
+ * Firmware commands by hand, and queues made by them. Bits are counted as in
+ * mlx5_ifc.h of the kernel and of rdma-core, from the start of the command.
+ */
+
+#include <device/device.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <endian.h>
+
+namespace device {
+
+typedef std::vector<uint8_t> bytes;
+
+/** A command; fields are OR-ed in. */
+class command {
+public:
+    explicit command(unsigned opcode, size_t size = 16, uint32_t number = 0) :
+        in(size)
+    {
+        set(0, 16, opcode).set(72, 24, number);
+    }
+
+    command &set(unsigned bit, unsigned width, uint64_t value)
+    {
+        for (unsigned i = 0; i < width; ++i) {
+            unsigned at = bit + width - 1 - i;
+
+            in[at / 8] &= ~(0x80 >> (at % 8));
+            in[at / 8] |= ((value >> i) & 1) ? (0x80 >> (at % 8)) : 0;
+        }
+        return *this;
+    }
+
+    bytes in;
+};
+
+inline uint64_t get(const bytes &out, unsigned bit, unsigned width)
+{
+    uint64_t value = 0;
+
+    for (unsigned i = bit; i < bit + width; ++i) {
+        value = (value << 1) | ((out[i / 8] >> (7 - i % 8)) & 1);
+    }
+    return value;
+}
+
+/** Memory that firmware commands name. */
+class umem {
+public:
+    umem(ibv_context *ctx, size_t size, uint32_t access = IBV_ACCESS_LOCAL_WRITE)
+    {
+        data = (uint8_t*)aligned_alloc(4096, size);
+        REQUIRE(data != nullptr);
+        memset(data, 0, size);
+        v = mlx5dv_devx_umem_reg(ctx, data, size, access);
+        REQUIRE(v != nullptr);
+    }
+
+    ~umem()
+    {
+        REQUIRE_EQ(0, mlx5dv_devx_umem_dereg(v));
+        free(data);
+    }
+
+    umem(const umem&) = delete;
+
+    uint8_t          *data;
+    mlx5dv_devx_umem *v;
+};
+
+/** An object that a command has made. */
+class object {
+public:
+    object(ibv_context *ctx, const command &c) : out(16)
+    {
+        v = mlx5dv_devx_obj_create(ctx, c.in.data(), c.in.size(), out.data(),
+                                   out.size());
+        REQUIRE(v != nullptr);
+        REQUIRE_EQ(0, out[0]);
+        number = get(out, 72, 24);
+    }
+
+    ~object()
+    {
+        destroy();
+    }
+
+    object(const object&) = delete;
+
+    void destroy()
+    {
+        if (v != nullptr) {
+            REQUIRE_EQ(0, mlx5dv_devx_obj_destroy(v));
+            v = nullptr;
+        }
+    }
+
+    /** @return errno; the status goes to *status_p */
+    int modify(const command &c, unsigned *status_p)
+    {
+        bytes reply(16);
+        int ret = mlx5dv_devx_obj_modify(v, c.in.data(), c.in.size(),
+                                         reply.data(), reply.size());
+
+        *status_p = reply[0];
+        return ret;
+    }
+
+    bytes query(unsigned opcode, size_t size)
+    {
+        command c(opcode, 16, number);
+        bytes reply(size);
+
+        REQUIRE_EQ(0, mlx5dv_devx_obj_query(v, c.in.data(), c.in.size(),
+                                            reply.data(), reply.size()));
+        REQUIRE_EQ(0, reply[0]);
+        return reply;
+    }
+
+    bytes           out;
+    uint32_t        number;
+    mlx5dv_devx_obj *v;
+};
+
+/** A page of doorbells. */
+class uar {
+public:
+    explicit uar(ibv_context *ctx)
+    {
+        v = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_BF);
+        REQUIRE(v != nullptr);
+    }
+
+    ~uar()
+    {
+        mlx5dv_devx_free_uar(v);
+    }
+
+    uar(const uar&) = delete;
+
+    mlx5dv_devx_uar *v;
+};
+
+/** Opcodes that objects are made and moved with. */
+enum {
+    fw_create_cq = 0x400,
+    fw_query_cq = 0x402,
+    fw_create_qp = 0x500,
+    fw_rst2init = 0x502,
+    fw_init2rtr = 0x503,
+    fw_rtr2rts = 0x504,
+    fw_2err = 0x507,
+    fw_2rst = 0x50a,
+    fw_query_qp = 0x50b,
+    fw_alloc_pd = 0x800,
+    fw_create_rmp = 0x90c,
+    fw_query_rmp = 0x90f
+};
+
+const size_t   fw_queue_size = 272; /* commands that make or move queues */
+const unsigned qpc_bit       = 192;
+const unsigned ring_log      = 4;   /* of all queues */
+
+uint32_t pd_number(ibv_pd *pd);
+
+/** CREATE_CQ: 2^ring_log CQEs of 64 bytes at the start of @a mem, the record
+ *  at @a record. */
+command cq_command(const umem &mem, size_t record, const uar &u, uint32_t eqn);
+
+/** CREATE_RMP, cyclic, 32 bytes a WQE, at @a offset. */
+command rmp_command(const umem &mem, size_t offset, size_t record, uint32_t pd);
+
+/** CREATE_QP: RC with a send queue at @a offset, and receives from @a rmp, 0:
+ *  none. */
+command qp_command(const umem &mem, size_t offset, size_t record, const uar &u,
+                   uint32_t pd, uint32_t cqn, uint32_t rmp);
+
+/** RC from RESET to RTS, with @a remote on port 1 of the same device. */
+command rst2init_command(uint32_t qpn);
+command init2rtr_command(const context &c, uint32_t qpn, uint32_t remote);
+command rtr2rts_command(uint32_t qpn);
+
+/** A CQ, an RMP and two QPs that are connected to each other, all by commands:
+ *  nothing of verbs but a PD. */
+struct devx_loop {
+    explicit devx_loop(uint32_t eqn_of = 0);
+
+    /** Post a WQE of one block to the first QP and ring. */
+    void post(const void *wqe);
+
+    /** RDMA write or send of @a sge. */
+    void write(const ibv_sge &from, const ibv_sge &to);
+    void send(const ibv_sge &from);
+
+    /** Add a receive. */
+    void recv(const ibv_sge &sge);
+
+    /** Opcode of the next completion. */
+    unsigned next();
+
+    /** Both to RTS. */
+    void connect();
+
+    context  c;
+    memory   mem;
+    umem     queues;
+    uar      page;
+    uint32_t pd, eqn;
+    object   cq, rmp, a, b;
+    uint16_t pi    = 0;
+    uint16_t posted = 0;
+    uint32_t ci    = 0;
+
+    static const size_t sq_offset  = 4096;
+    static const size_t rmp_offset = 8192;
+    static const size_t records    = 12288; /* CQ, RMP, QPs: 64 bytes each */
+};
+
+} // namespace device
+
+#endif

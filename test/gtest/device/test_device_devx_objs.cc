@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Queues made and moved by firmware commands: they work as those of verbs, and
+ * what is wrong comes back as an error or a status.
+ */
+
+#include <common/seed.h>
+#include <device/device_devx.h>
+
+#include <functional>
+#include <random>
+
+#include <fcntl.h>
+#include <poll.h>
+
+using namespace device;
+
+namespace {
+
+enum status_t {
+    bad_op       = 0x02,
+    bad_param    = 0x03,
+    bad_res      = 0x05,
+    bad_qp_state = 0x10,
+    bad_in_len   = 0x50,
+    bad_out_len  = 0x51
+};
+
+class test_device_devx_objs : public device::test {
+protected:
+    void SetUp() override
+    {
+        device::test::SetUp();
+        set_env("MLX5SIM_DEVX", "y");
+        set_env("MLX5SIM_LOG", "error");
+    }
+};
+
+/* Status of a creation that is refused */
+unsigned refused(ibv_context *ctx, const command &c, size_t out_size = 16,
+                 int error = EREMOTEIO)
+{
+    bytes out(out_size);
+
+    errno = 0;
+    REQUIRE(mlx5dv_devx_obj_create(ctx, c.in.data(), c.in.size(), out.data(),
+                                   out.size()) == nullptr);
+    REQUIRE_EQ(error, errno);
+    if (error == EREMOTEIO) {
+        REQUIRE(get(out, 32, 32) != 0); /* syndrome */
+    }
+    return out[0];
+}
+
+/* Writes and messages, several times round all queues */
+void exchange(devx_loop &l, unsigned count)
+{
+    const size_t target = 1 << 15;
+
+    for (unsigned i = 0; i < count; ++i) {
+        memset(l.mem.data, i + 1, 100);
+        l.write(l.mem.sge(0, 100), l.mem.sge(target, 100));
+        REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+        REQUIRE_EQ(0, memcmp(l.mem.data, l.mem.data + target, 100));
+
+        l.recv(l.mem.sge(target + 4096 + i * 128, 128));
+        l.send(l.mem.sge(0, 100));
+        unsigned first = l.next(), second = l.next();
+        REQUIRE((first == MLX5_CQE_REQ) != (second == MLX5_CQE_REQ));
+        REQUIRE_EQ(MLX5_CQE_REQ + MLX5_CQE_RESP_SEND, first + second);
+        REQUIRE_EQ(0, memcmp(l.mem.data, l.mem.data + target + 4096 + i * 128,
+                             100));
+    }
+}
+
+} // namespace
+
+
+TEST_F(test_device_devx_objs, data_moves)
+{
+    for (const char *link : {"ib", "roce"}) {
+        set_env("MLX5SIM_DIR", dir() + "/" + link);
+        set_env("MLX5SIM_LINK", link);
+        run(1, [](rank&) {
+            devx_loop l;
+
+            l.connect();
+            exchange(l, 40);
+        });
+    }
+}
+
+TEST_F(test_device_devx_objs, data_moves_in_deferred_execution)
+{
+    for (const char *seed : {"1", "2", "3"}) {
+        set_env("MLX5SIM_DIR", dir() + "/" + seed);
+        set_env("MLX5SIM_EXEC", "deferred");
+        set_env("MLX5SIM_SEED", seed);
+        run(1, [](rank&) {
+            devx_loop l;
+
+            l.connect();
+            exchange(l, 40);
+        });
+    }
+}
+
+TEST_F(test_device_devx_objs, queries_tell_what_was_asked_for)
+{
+    run(1, [](rank&) {
+        devx_loop l;
+        unsigned status;
+        bytes q = l.a.query(fw_query_qp, 272);
+
+        REQUIRE_EQ(0, get(q, qpc_bit, 4)); /* RESET */
+        l.connect();
+        exchange(l, 3);
+        q = l.a.query(fw_query_qp, 272);
+        REQUIRE_EQ(3, get(q, qpc_bit, 4)); /* RTS */
+        REQUIRE_EQ(0, get(q, qpc_bit + 8, 8)); /* RC */
+        REQUIRE_EQ(l.pd, get(q, qpc_bit + 40, 24));
+        REQUIRE_EQ(ring_log, get(q, qpc_bit + 81, 4));
+        REQUIRE_EQ(l.page.v->page_id, get(q, qpc_bit + 104, 24));
+        REQUIRE_EQ(0x123456, get(q, qpc_bit + 136, 24));
+        REQUIRE_EQ(l.b.number, get(q, qpc_bit + 168, 24));
+        REQUIRE_EQ(l.c.lid, get(q, qpc_bit + 240, 16));
+        REQUIRE_EQ(1, get(q, qpc_bit + 488, 8));
+        REQUIRE_EQ(l.cq.number, get(q, qpc_bit + 1000, 24));
+        REQUIRE_EQ(7, get(q, qpc_bit + 1168, 3)); /* RRE, RWE, RAE */
+        REQUIRE_EQ(1, get(q, qpc_bit + 1381, 3));
+        REQUIRE_EQ(l.rmp.number, get(q, qpc_bit + 1384, 24));
+
+        bytes cqc = l.cq.query(fw_query_cq, 80);
+        REQUIRE_EQ(ring_log, get(cqc, 128 + 99, 5));
+        REQUIRE_EQ(9, get(cqc, 128 + 360, 24)); /* producer */
+
+        bytes rmpc = l.rmp.query(fw_query_rmp, 272);
+        REQUIRE_EQ(1, get(rmpc, 256 + 384, 4)); /* cyclic */
+        REQUIRE_EQ(3, get(rmpc, 256 + 384 + 192, 32)); /* taken */
+
+        REQUIRE_EQ(0, l.a.modify(command(fw_2err, 16, l.a.number), &status));
+        REQUIRE_EQ(6, get(l.a.query(fw_query_qp, 272), qpc_bit, 4));
+        REQUIRE_EQ(0, l.a.modify(command(fw_2rst, 16, l.a.number), &status));
+        REQUIRE_EQ(0, get(l.a.query(fw_query_qp, 272), qpc_bit, 4));
+    });
+}
+
+/* UCX has completion queues by verbs, if it is told so, and all of 1.13.1 */
+TEST_F(test_device_devx_objs, queue_pairs_take_queues_of_verbs)
+{
+    run(1, [](rank&) {
+        context c;
+        memory mem(c, 4096);
+        cq done(c, 16);
+        srq receives(c, 16);
+        umem queues(c.ctx, 8192);
+        uar page(c.ctx);
+        mlx5dv_cq dcq   = {};
+        mlx5dv_srq dsrq = {};
+        mlx5dv_obj obj  = {};
+        unsigned status;
+
+        dsrq.comp_mask = MLX5DV_SRQ_MASK_SRQN;
+        obj.cq.in      = done.v;
+        obj.cq.out     = &dcq;
+        obj.srq.in     = receives.v;
+        obj.srq.out    = &dsrq;
+        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ));
+        object q(c.ctx, qp_command(queues, 0, 4096, page, pd_number(c.pd),
+                                   dcq.cqn, dsrq.srqn));
+
+        REQUIRE_EQ(0, q.modify(rst2init_command(q.number), &status));
+        REQUIRE_EQ(0, q.modify(init2rtr_command(c, q.number, q.number),
+                               &status));
+        REQUIRE_EQ(0, q.modify(rtr2rts_command(q.number), &status));
+        bytes qpc = q.query(fw_query_qp, 272);
+        REQUIRE_EQ(dcq.cqn, get(qpc, qpc_bit + 1256, 24));
+        REQUIRE_EQ(dsrq.srqn, get(qpc, qpc_bit + 1384, 24));
+
+        /* Memory and queues that are in use stay */
+        REQUIRE_EQ(EBUSY, ibv_destroy_srq(receives.v));
+        REQUIRE(mlx5dv_devx_umem_dereg(queues.v) != 0);
+        REQUIRE_EQ(EBUSY, errno);
+    });
+}
+
+TEST_F(test_device_devx_objs, domains_are_made)
+{
+    run(1, [](rank&) {
+        context c;
+        umem queues(c.ctx, 8192);
+        object pd(c.ctx, command(fw_alloc_pd));
+        object rmp(c.ctx, rmp_command(queues, 0, 4096, pd.number));
+
+        REQUIRE_EQ(pd.number, get(rmp.query(fw_query_rmp, 272),
+                                  256 + 384 + 72, 24));
+        REQUIRE(mlx5dv_devx_obj_destroy(pd.v) != 0); /* in use */
+        REQUIRE_EQ(EBUSY, errno);
+    });
+}
+
+/* Completions and the last WQE of a queue pair, as cookies */
+TEST_F(test_device_devx_objs, events_arrive)
+{
+    run(1, [](rank&) {
+        devx_loop l;
+        uint16_t comp = 0, last = 0x13, port = 9;
+        uint64_t cookie = 0;
+        unsigned status;
+        mlx5dv_devx_event_channel *channel =
+                mlx5dv_devx_create_event_channel(
+                        l.c.ctx, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
+
+        REQUIRE(channel != nullptr);
+        REQUIRE_EQ(0, fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+        REQUIRE_EQ(0, mlx5dv_devx_subscribe_devx_event(channel, l.cq.v, 2,
+                                                       &comp, 0x1122));
+        REQUIRE_EQ(0, mlx5dv_devx_subscribe_devx_event(channel, l.a.v, 2,
+                                                       &last, 0x3344));
+        REQUIRE(mlx5dv_devx_subscribe_devx_event(channel, l.b.v, 2, &port, 5) !=
+                0);
+        l.connect();
+
+        auto *hdr = (mlx5dv_devx_async_event_hdr*)&cookie;
+        REQUIRE(mlx5dv_devx_get_event(channel, hdr, sizeof(cookie)) < 0);
+        REQUIRE_EQ(EAGAIN, errno);
+
+        /* arm: record, then the doorbell */
+        volatile uint32_t *record = (uint32_t*)(l.queues.data +
+                                                devx_loop::records);
+        record[1] = htobe32(l.ci);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        *(volatile uint64_t*)((char*)l.page.v->base_addr + 0x20) =
+                htobe64(((uint64_t)l.ci << 32) | l.cq.number);
+        l.write(l.mem.sge(0, 8), l.mem.sge(64, 8));
+        pollfd fd = {channel->fd, POLLIN, 0};
+        REQUIRE_EQ(1, poll(&fd, 1, patience_ms));
+        REQUIRE_EQ(8, mlx5dv_devx_get_event(channel, hdr, sizeof(cookie)));
+        REQUIRE_EQ(0x1122, cookie);
+
+        REQUIRE_EQ(0, l.a.modify(command(fw_2err, 16, l.a.number), &status));
+        REQUIRE_EQ(1, poll(&fd, 1, patience_ms));
+        REQUIRE_EQ(8, mlx5dv_devx_get_event(channel, hdr, sizeof(cookie)));
+        REQUIRE_EQ(0x3344, cookie);
+
+        /* a channel may go first */
+        mlx5dv_devx_destroy_event_channel(channel);
+        REQUIRE_EQ(0, l.b.modify(command(fw_2err, 16, l.b.number), &status));
+    });
+}
+
+TEST_F(test_device_devx_objs, wrong_fields_are_refused)
+{
+    run(1, [](rank&) {
+        context c;
+        umem mem(c.ctx, 16384), readonly(c.ctx, 4096, 0);
+        uar page(c.ctx);
+        uint32_t pd = pd_number(c.pd), eqn;
+
+        REQUIRE_EQ(0, mlx5dv_devx_query_eqn(c.ctx, 0, &eqn));
+        REQUIRE(mlx5dv_devx_query_eqn(c.ctx, 4, &eqn) != 0);
+
+        command cqc = cq_command(mem, 8192, page, eqn);
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(cqc).set(704, 32, 0xffff)));
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(cqc).set(160, 32, 0xffff)));
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(cqc).set(232, 24, 0xffff)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(227, 5, 20)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(227, 5, 0)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(640, 64, 16384)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(640, 64, ~0ul)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(576, 64, 16380)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(576, 64, 4)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(312, 8, 0)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(312, 8, 200)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(139, 1, 1)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(cqc).set(704, 32,
+                                                   readonly.v->umem_id)));
+
+        object q(c.ctx, cqc);
+        command rmpc = rmp_command(mem, 0, 8192, pd);
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(rmpc).set(712, 24, 0)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(rmpc).set(640, 4, 2)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(rmpc).set(264, 4, 0)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(rmpc).set(908, 4, 4)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(rmpc).set(923, 5, 16)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(rmpc).set(923, 5, 0)));
+
+        command qpc = qp_command(mem, 4096, 8200, page, pd, q.number, 0);
+        const unsigned f = qpc_bit;
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(qpc).set(f + 8, 8, 5)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(qpc).set(f + 128, 2, 1)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(qpc).set(f + 1381, 3, 2)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, command(qpc).set(f + 81, 4, 15)));
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(qpc).set(f + 40, 24, 0)));
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(qpc).set(f + 1000, 24, 0)));
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(qpc).set(f + 104, 24, 0)));
+        REQUIRE_EQ(bad_res, refused(c.ctx, command(qpc).set(f + 1381, 3, 1)));
+
+        /* lengths, and what the kernel does not let pass */
+        command cut = qpc;
+        cut.in.resize(268);
+        REQUIRE_EQ(bad_in_len, refused(c.ctx, cut));
+        cut.in.resize(12);
+        refused(c.ctx, cut, 16, EINVAL);
+        refused(c.ctx, qpc, 12, EINVAL);
+        refused(c.ctx, command(0x501), 16, EINVAL);
+        REQUIRE_EQ(bad_op, refused(c.ctx, command(0x710, 256))); /* DCT */
+
+        object a(c.ctx, qpc);
+        unsigned status;
+        REQUIRE_EQ(EREMOTEIO, a.modify(rtr2rts_command(a.number), &status));
+        REQUIRE_EQ(bad_qp_state, status);
+        REQUIRE_EQ(EREMOTEIO, a.modify(rst2init_command(a.number)
+                                       .set(f + 488, 8, 3), &status));
+        REQUIRE_EQ(bad_param, status);
+        REQUIRE_EQ(EREMOTEIO, a.modify(rst2init_command(a.number)
+                                       .set(128, 32, 1 << 12), &status));
+        REQUIRE_EQ(bad_param, status);
+        REQUIRE_EQ(EINVAL, a.modify(rst2init_command(a.number + 1), &status));
+        REQUIRE_EQ(EINVAL, a.modify(command(fw_2rst, 16, q.number), &status));
+        command query(fw_query_qp, 16, a.number);
+        bytes out(255);
+        REQUIRE(mlx5dv_devx_obj_query(a.v, query.in.data(), 16, out.data(),
+                                      out.size()) != 0);
+        REQUIRE_EQ(bad_out_len, out[0]);
+        REQUIRE(mlx5dv_devx_umem_reg(c.ctx, mem.data, 0, 0) == nullptr);
+        REQUIRE(mlx5dv_devx_umem_reg(c.ctx, (void*)4096, 4096, 0) == nullptr);
+    });
+}
+
+/* Any opcode, length and contents: an error or a status comes back, or an
+ * object that works as far as it goes, and the device lives on */
+TEST_F(test_device_devx_objs, fuzz_of_commands)
+{
+    const uint64_t seed  = seed::get();
+    const unsigned cases = seed::cases(3000);
+
+    catch_errors();
+    run(1, [=](rank&) {
+        std::mt19937_64 random(seed);
+        devx_loop l;
+        std::vector<mlx5dv_devx_obj*> made;
+
+        l.connect();
+        for (unsigned i = 0; i < cases; ++i) {
+            command all[] = {
+                cq_command(l.queues, devx_loop::records + 256, l.page, l.eqn),
+                rmp_command(l.queues, devx_loop::rmp_offset,
+                            devx_loop::records + 256, l.pd),
+                qp_command(l.queues, devx_loop::sq_offset,
+                           devx_loop::records + 256, l.page, l.pd, l.cq.number,
+                           l.rmp.number),
+                command(fw_alloc_pd), rst2init_command(l.b.number),
+                init2rtr_command(l.c, l.b.number, l.a.number),
+                rtr2rts_command(l.b.number), command(fw_2err, 16, l.b.number),
+                command(fw_2rst, 16, l.b.number),
+                command(fw_query_qp, 16, l.b.number), command(0x100),
+                command(0x760), command(0x762), command(0x842),
+                command(random() & 0xfff, 16 + random() % 400)
+            };
+            command c = all[random() % (sizeof(all) / sizeof(all[0]))];
+            bytes out(16 + random() % 700);
+
+            for (unsigned n = random() % 4; n > 0; --n) {
+                unsigned width = 1 + random() % 32;
+
+                if (c.in.size() * 8 > 32 + width) {
+                    c.set(32 + random() % (c.in.size() * 8 - 32 - width),
+                          width, random());
+                }
+            }
+            if (random() % 8 == 0) {
+                c.in.resize(random() % (c.in.size() + 64));
+            }
+            if (random() % 8 == 0) {
+                out.resize(random() % 16);
+            }
+            c.in.reserve(64);
+            out.reserve(64);
+
+            switch (random() % 4) {
+            case 0:
+                (void)mlx5dv_devx_general_cmd(l.c.ctx, c.in.data(),
+                                              c.in.size(), out.data(),
+                                              out.size());
+                break;
+            case 1:
+                (void)mlx5dv_devx_obj_modify(l.b.v, c.in.data(), c.in.size(),
+                                             out.data(), out.size());
+                break;
+            case 2:
+                (void)mlx5dv_devx_obj_query(l.b.v, c.in.data(), c.in.size(),
+                                            out.data(), out.size());
+                break;
+            default:
+                auto *obj = mlx5dv_devx_obj_create(l.c.ctx, c.in.data(),
+                                                   c.in.size(), out.data(),
+                                                   out.size());
+                if (obj != nullptr) {
+                    made.push_back(obj);
+                }
+                break;
+            }
+        }
+
+        while (!made.empty()) {
+            REQUIRE_EQ(0, mlx5dv_devx_obj_destroy(made.back()));
+            made.pop_back();
+        }
+
+        /* and what was there before still works */
+        unsigned status;
+        for (object *q : {&l.a, &l.b}) {
+            (void)q->modify(command(fw_2rst, 16, q->number), &status);
+        }
+        l.pi = 0;
+        ((uint32_t*)(l.queues.data + devx_loop::records + 128))[1] = 0;
+        l.connect();
+        exchange(l, 20);
+    });
+
+    /* resetting queue pairs that receive is against the rules */
+    for (const auto &line : take_violations()) {
+        EXPECT_EQ("srq_leak", line.substr(0, line.find(' '))) << line;
+    }
+}
