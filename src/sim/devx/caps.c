@@ -18,6 +18,9 @@
 #define MLX5SIM_CAP_LOG_MAX_CQ_SZ    MLX5SIM_FW_FIELD(200, 8)
 #define MLX5SIM_CAP_LOG_MAX_CQ       MLX5SIM_FW_FIELD(219, 5)
 #define MLX5SIM_CAP_LOG_MAX_MKEY     MLX5SIM_FW_FIELD(234, 6)
+#define MLX5SIM_CAP_MAX_INDIRECTION  MLX5SIM_FW_FIELD(256, 8)
+#define MLX5SIM_CAP_FIXED_BUFFER     MLX5SIM_FW_FIELD(264, 1) /* KSM */
+#define MLX5SIM_CAP_LOG_MAX_KLM      MLX5SIM_FW_FIELD(282, 6)
 #define MLX5SIM_CAP_OOO_SL_MASK      MLX5SIM_FW_FIELD(312, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_REQ   MLX5SIM_FW_FIELD(330, 6)
 #define MLX5SIM_CAP_RTS2RTS_LAG      MLX5SIM_FW_FIELD(338, 1)
@@ -27,7 +30,6 @@
 #define MLX5SIM_CAP_LOG_MAX_MSG      MLX5SIM_FW_FIELD(451, 5)
 #define MLX5SIM_CAP_INIT2_LAG        MLX5SIM_FW_FIELD(504, 1)
 #define MLX5SIM_CAP_CQE_VERSION      MLX5SIM_FW_FIELD(508, 4)
-#define MLX5SIM_CAP_NO_UMR_ATOMIC    MLX5SIM_FW_FIELD(520, 1)
 #define MLX5SIM_CAP_ROCE             MLX5SIM_FW_FIELD(541, 1)
 #define MLX5SIM_CAP_ATOMIC           MLX5SIM_FW_FIELD(542, 1)
 #define MLX5SIM_CAP_LAG_AFFINITY     MLX5SIM_FW_FIELD(632, 1)
@@ -147,6 +149,9 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
                    mlx5sim_fw_log(config->max_cq));
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_MKEY,
                    mlx5sim_fw_log(config->max_mr));
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_MAX_INDIRECTION, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_FIXED_BUFFER, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_KLM, 12);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_OOO_SL_MASK, !is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ, 4);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES, 4);
@@ -154,7 +159,6 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     mlx5sim_fw_set(caps, MLX5SIM_CAP_NUM_PORTS, config->ports);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_MSG, 30);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_CQE_VERSION, 1);
-    mlx5sim_fw_set(caps, MLX5SIM_CAP_NO_UMR_ATOMIC, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_ROCE, is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_AFFINITY, lag > 0);

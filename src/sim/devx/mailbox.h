@@ -56,7 +56,9 @@ enum {
     MLX5SIM_FW_RMPC        = 32,
     MLX5SIM_FW_RMPC_WQ     = 48,
     MLX5SIM_FW_RMPC_SIZE   = 240,
-    MLX5SIM_FW_CREATE_SIZE = 272
+    MLX5SIM_FW_MKC         = 16,
+    MLX5SIM_FW_KLM_SIZE    = 16,
+    MLX5SIM_FW_CREATE_SIZE = 272 /* a list of an mkey comes behind */
 };
 
 /** Any command (general_obj_in_cmd_hdr) and reply (general_obj_out_cmd_hdr).
@@ -154,6 +156,22 @@ enum {
 #define MLX5SIM_FW_WQ_DBR_UMEM    MLX5SIM_FW_FIELD(320, 32)
 #define MLX5SIM_FW_WQ_UMEM        MLX5SIM_FW_FIELD(352, 32)
 #define MLX5SIM_FW_WQ_UMEM_OFFSET MLX5SIM_FW_FIELD(384, 64)
+
+/** mkc, and the list behind a create_mkey_in: klm_pas_mtt, klm */
+#define MLX5SIM_FW_MKC_MODE_HIGH   MLX5SIM_FW_FIELD(3, 3)
+#define MLX5SIM_FW_MKC_A           MLX5SIM_FW_FIELD(17, 1)
+#define MLX5SIM_FW_MKC_RW          MLX5SIM_FW_FIELD(18, 1)
+#define MLX5SIM_FW_MKC_RR          MLX5SIM_FW_FIELD(19, 1)
+#define MLX5SIM_FW_MKC_LW          MLX5SIM_FW_FIELD(20, 1)
+#define MLX5SIM_FW_MKC_MODE        MLX5SIM_FW_FIELD(22, 2)
+#define MLX5SIM_FW_MKC_KEY         MLX5SIM_FW_FIELD(56, 8)
+#define MLX5SIM_FW_MKC_PD          MLX5SIM_FW_FIELD(104, 24)
+#define MLX5SIM_FW_MKC_START       MLX5SIM_FW_FIELD(128, 64)
+#define MLX5SIM_FW_MKC_LEN         MLX5SIM_FW_FIELD(192, 64)
+#define MLX5SIM_FW_MKC_LOG_ENTITY  MLX5SIM_FW_FIELD(475, 5)
+#define MLX5SIM_FW_MKEY_LIST_SIZE  MLX5SIM_FW_FIELD(768, 32)
+#define MLX5SIM_FW_KLM_MKEY        MLX5SIM_FW_FIELD(32, 32)
+#define MLX5SIM_FW_KLM_ADDRESS     MLX5SIM_FW_FIELD(64, 64)
 
 /** Write a field of @a base whose bits are 0. */
 void mlx5sim_fw_set(uint8_t *base, mlx5sim_fw_field_t field, uint64_t value);

@@ -13,6 +13,7 @@
 /** Opcodes of commands that are carried out. */
 enum {
     MLX5SIM_FW_QUERY_HCA_CAP           = 0x100,
+    MLX5SIM_FW_CREATE_MKEY             = 0x200,
     MLX5SIM_FW_CREATE_CQ               = 0x400,
     MLX5SIM_FW_QUERY_CQ                = 0x402,
     MLX5SIM_FW_CREATE_QP               = 0x500,
@@ -47,6 +48,7 @@ typedef enum {
 typedef enum {
     MLX5SIM_FW_ON_NOTHING,
     MLX5SIM_FW_ON_PD,
+    MLX5SIM_FW_ON_MKEY,
     MLX5SIM_FW_ON_CQ,
     MLX5SIM_FW_ON_RMP,
     MLX5SIM_FW_ON_QP

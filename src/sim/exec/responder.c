@@ -16,7 +16,7 @@ mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
 {
     mlx5sim_run_t *run = arg;
     mlx5sim_qp_obj_t *qp;
-    mlx5sim_mr_obj_t *mr;
+    mlx5sim_mr_obj_t *mr, *base;
 
     qp = (side == MLX5SIM_SIDE_REQUESTER) ? run->req : run->resp;
     mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
@@ -24,6 +24,15 @@ mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
         (atomic_load(&mr->o.owner) != atomic_load(&qp->o.owner)) ||
         !mr->o.ready || (mr->mr.key != key)) {
         return NULL;
+    }
+
+    /* an indirect key ends with the one that it leads to */
+    if (mr->base != 0) {
+        base = mlx5sim_obj_find(MLX5SIM_OBJ_MR, mr->base >> 8);
+        if ((base == NULL) || !base->o.ready || (base->mr.key != mr->base) ||
+            (atomic_load(&base->o.owner) != atomic_load(&qp->o.owner))) {
+            return NULL;
+        }
     }
 
     return &mr->mr;

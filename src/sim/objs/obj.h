@@ -172,6 +172,7 @@ typedef struct mlx5sim_mr_obj {
     mlx5sim_obj_t o;
     mlx5sim_mr_t  mr;
     uint32_t      pd;             /* index */
+    uint32_t      base;           /* indirect: key that it leads to, 0: none */
 } mlx5sim_mr_obj_t;
 
 

@@ -46,7 +46,8 @@ static const mlx5sim_devx_attrs_t mlx5sim_devx_attrs[] = {
 };
 
 static const mlx5sim_obj_kind_t mlx5sim_devx_kinds[] = {
-    [MLX5SIM_FW_ON_PD] = MLX5SIM_OBJ_PD, [MLX5SIM_FW_ON_CQ] = MLX5SIM_OBJ_CQ,
+    [MLX5SIM_FW_ON_PD] = MLX5SIM_OBJ_PD, [MLX5SIM_FW_ON_MKEY] = MLX5SIM_OBJ_MR,
+    [MLX5SIM_FW_ON_CQ] = MLX5SIM_OBJ_CQ,
     [MLX5SIM_FW_ON_RMP] = MLX5SIM_OBJ_SRQ, [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP
 };
 
@@ -107,6 +108,7 @@ static const struct {
     {MLX5SIM_FW_QUERY_LAG, mlx5sim_devx_query_lag, MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_NOP, mlx5sim_devx_nop, MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_ALLOC_PD, mlx5sim_devx_alloc_pd, MLX5SIM_FAULT_PD},
+    {MLX5SIM_FW_CREATE_MKEY, mlx5sim_devx_create_mkey, MLX5SIM_FAULT_MR},
     {MLX5SIM_FW_CREATE_CQ, mlx5sim_devx_create_cq, MLX5SIM_FAULT_CQ},
     {MLX5SIM_FW_CREATE_RMP, mlx5sim_devx_create_rmp, MLX5SIM_FAULT_SRQ},
     {MLX5SIM_FW_CREATE_QP, mlx5sim_devx_create_qp, MLX5SIM_FAULT_QP},
@@ -358,6 +360,11 @@ static int mlx5sim_devx_destroy(mlx5sim_ctx_t *ctx,
     case MLX5SIM_OBJ_PD:
         in[0] = mlx5sim_obj_index(kind, obj);
         ret   = mlx5sim_cmd_dealloc_pd(&cmd);
+        break;
+    case MLX5SIM_OBJ_MR:
+        ((struct ib_uverbs_dereg_mr*)in)->mr_handle =
+                mlx5sim_obj_index(kind, obj);
+        ret = mlx5sim_cmd_dereg_mr(&cmd);
         break;
     case MLX5SIM_OBJ_CQ:
         ((struct ib_uverbs_destroy_cq*)in)->cq_handle =

@@ -40,10 +40,14 @@ unsigned mlx5sim_devx_status(int ret);
 void *mlx5sim_devx_find(const mlx5sim_ctx_t *ctx, uint64_t handle,
                         mlx5sim_obj_kind_t *kind_p);
 
-/** Commands that are carried out, @return status: on queue pairs, */
+/** Commands that are carried out; they return a status. On queue pairs, */
 unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_qp(mlx5sim_devx_t *devx);
+
+/** on memory: an indirect key of fixed entries (KSM) that lead to one key, one
+ *  behind the other, so that it is one piece of memory as others are, */
+unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx);
 
 /** and on completion and receive queues. */
 unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx);

@@ -219,7 +219,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
-static int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
+int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_dereg_mr *in = cmd->in;
     mlx5sim_mr_obj_t *mr;

@@ -31,9 +31,11 @@ int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                        uint32_t limit,
                        struct ib_uverbs_create_srq_resp *reply_p);
 
-/** Commands ALLOC_PD, MODIFY_QP, and those that destroy. */
+/** Commands ALLOC_PD, MODIFY_QP, and those that destroy, whose input starts
+ *  with the handle or has it there as its struct says. */
 int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd);
 int mlx5sim_cmd_dealloc_pd(mlx5sim_cmd_t *cmd);
+int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd);
 int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd);
 int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd);
 int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd);

@@ -152,6 +152,7 @@ public:
 
 /** Opcodes that objects are made and moved with. */
 enum {
+    fw_create_mkey = 0x200,
     fw_create_cq = 0x400,
     fw_query_cq = 0x402,
     fw_create_qp = 0x500,

@@ -8,7 +8,7 @@
 #include <common/seed.h>
 #include <device/device_devx.h>
 
-#include <functional>
+#include <memory>
 #include <random>
 
 #include <fcntl.h>
@@ -329,6 +329,77 @@ TEST_F(test_device_devx_objs, wrong_fields_are_refused)
     });
 }
 
+/* An indirect key gives another address to memory, as long as the key that it
+ * leads to lives, and no more than that */
+TEST_F(test_device_devx_objs, keys_lead_to_keys)
+{
+    run(1, [](rank&) {
+        const size_t size = 1 << 15, shift = 0x7b8;
+        const unsigned mkc = 128;
+        devx_loop l;
+        std::unique_ptr<memory> target(new memory(l.c, size));
+        command c(fw_create_mkey, fw_queue_size + 2 * 16);
+
+        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 56, 8, 0x5a);
+        c.set(mkc + 104, 24, l.pd).set(mkc + 475, 5, 14);
+        c.set(mkc + 128, 64, target->addr() + shift);
+        c.set(mkc + 192, 64, size).set(mkc + 416, 32, 2).set(768, 32, 2);
+        for (unsigned i = 0; i < 2; ++i) {
+            c.set(2176 + i * 128 + 32, 32, target->mr->lkey);
+            c.set(2176 + i * 128 + 64, 64, target->addr() + i * size / 2);
+        }
+
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(mkc + 22, 2, 1)));
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(768, 32, 0)));
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(768, 32, 1)));
+        REQUIRE_EQ(bad_in_len, refused(l.c.ctx, command(c).set(768, 32, 3)));
+        REQUIRE_EQ(bad_in_len, refused(l.c.ctx, command(c).set(768, 32, ~0u)));
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(2176 + 192, 64, 0)));
+        REQUIRE_EQ(bad_res, refused(l.c.ctx, command(c).set(mkc + 104, 24, 0)));
+        REQUIRE_EQ(bad_res, refused(l.c.ctx, command(c).set(2208, 32, 0x77)
+                                                       .set(2336, 32, 0x77)));
+
+        object key(l.c.ctx, c);
+        uint32_t rkey = (key.number << 8) | 0x5a;
+        ibv_sge to    = {target->addr(100) + shift, 8, rkey};
+
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(2208, 32, rkey)
+                                                         .set(2336, 32, rkey)));
+        l.connect();
+        memset(l.mem.data, 0x77, 8);
+        l.write(l.mem.sge(0, 8), to);
+        REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+        REQUIRE_EQ(0, memcmp(target->data + 100, l.mem.data, 8));
+
+        to.addr = target->addr(size - 4) + shift;
+        l.write(l.mem.sge(0, 8), to);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+    });
+}
+
+TEST_F(test_device_devx_objs, a_key_ends_with_the_one_that_it_leads_to)
+{
+    run(1, [](rank&) {
+        const unsigned mkc = 128;
+        devx_loop l;
+        std::unique_ptr<memory> target(new memory(l.c, 4096));
+        command c(fw_create_mkey, fw_queue_size + 16);
+
+        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
+        c.set(mkc + 475, 5, 12).set(mkc + 192, 64, 4096).set(768, 32, 1);
+        c.set(2208, 32, target->mr->lkey).set(2240, 64, target->addr());
+        object key(l.c.ctx, c);
+        ibv_sge to = {8, 8, key.number << 8};
+
+        l.connect();
+        l.write(l.mem.sge(0, 8), to);
+        REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+        target.reset();
+        l.write(l.mem.sge(0, 8), to);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+    });
+}
+
 /* Any opcode, length and contents: an error or a status comes back, or an
  * object that works as far as it goes, and the device lives on */
 TEST_F(test_device_devx_objs, fuzz_of_commands)
@@ -351,7 +422,11 @@ TEST_F(test_device_devx_objs, fuzz_of_commands)
                 qp_command(l.queues, devx_loop::sq_offset,
                            devx_loop::records + 256, l.page, l.pd, l.cq.number,
                            l.rmp.number),
-                command(fw_alloc_pd), rst2init_command(l.b.number),
+                command(fw_alloc_pd),
+                command(fw_create_mkey, fw_queue_size + 32)
+                        .set(150, 2, 3).set(768, 32, 1)
+                        .set(232, 24, l.pd).set(2208, 32, l.mem.mr->lkey),
+                rst2init_command(l.b.number),
                 init2rtr_command(l.c, l.b.number, l.a.number),
                 rtr2rts_command(l.b.number), command(fw_2err, 16, l.b.number),
                 command(fw_2rst, 16, l.b.number),
