@@ -56,7 +56,8 @@ inline uint64_t get(const bytes &out, unsigned bit, unsigned width)
 /** Memory that firmware commands name. */
 class umem {
 public:
-    umem(ibv_context *ctx, size_t size, uint32_t access = IBV_ACCESS_LOCAL_WRITE)
+    umem(ibv_context *ctx, size_t size,
+         uint32_t access = IBV_ACCESS_LOCAL_WRITE)
     {
         data = (uint8_t*)aligned_alloc(4096, size);
         REQUIRE(data != nullptr);
