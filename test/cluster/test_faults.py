@@ -133,6 +133,8 @@ class Servers(Faults):
 
     def test_two_nodes_with_one_address_are_told(self):
         """Both, by the one that starts and by the one that runs."""
+        self.wire_ended(1)
+        first = self.start_wire(1)
         self.wire_ended(2)
         self.good(self.cluster.run(2, "sh", "-c", "ip address flush dev eth0; "
                                    "ip address add 10.77.0.1/24 dev eth0"))
@@ -144,8 +146,8 @@ class Servers(Faults):
             lambda: says.format("02:4d:4c:58:00:01") in nodes.errors(wire),
             wire)
         self.cluster.until(
-            lambda: says.format("02:4d:4c:58:00:02") in
-            nodes.errors(self.cluster.running))
+            lambda: says.format("02:4d:4c:58:00:02") in nodes.errors(first),
+            first)
         wire.finish()
         self.good(self.cluster.run(2, "sh", "-c", "ip address flush dev eth0; "
                                    "ip address add 10.77.0.2/24 dev eth0; "

@@ -451,9 +451,13 @@ TEST_F(test_device_deferred, blocks_used_again_without_a_completion_are_told_of)
         }
     });
 
+    /* The device may have come to the first block only after it was used again,
+     * and then it complains of what it found there as well */
     std::vector<std::string> lines = take_violations();
-    ASSERT_FALSE(lines.empty());
-    EXPECT_EQ(0u, lines[0].find("sq_reused")) << lines[0];
+    EXPECT_TRUE(std::any_of(lines.begin(), lines.end(),
+                            [](const std::string &line) {
+        return line.find("sq_reused") == 0;
+    })) << (lines.empty() ? "nothing was told" : lines[0]);
 }
 
 TEST_F(test_device_deferred, work_requests_that_change_under_way_are_told_of)
