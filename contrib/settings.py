@@ -25,7 +25,7 @@ FIRST = {"0.1.0": """
 
 # Headings, and what the names of their variables begin with; the first that fits
 GROUPS = (
-    ("Resources of a worker", r"CATEGORY|CQ_SHARING|API"),
+    ("Resources of a worker", r"CATEGORY|CQ_SHARING|API|MAX_QPS"),
     ("Sends", r"TX_|SEG_SIZE|FENCE|MAX_RD_ATOMIC|MAX_GET_ZCOPY"),
     ("Receives", r"RX_"),
     ("Flow control", r"FC_"),
@@ -41,6 +41,7 @@ GROUPS = (
 MORE = {
     "CATEGORY": "categories.md",
     "SEG_SIZE": "tuning.md#fragments-and-derived-datatypes",
+    "MAX_QPS": "architecture.md#a-bounded-number-of-queue-pairs",
     "RX_MAX_POLL": "tuning.md#messages-per-progress-call",
     "TX_THROTTLE": "tuning.md#too-many-outstanding",
     "EAGER": "eager.md"}

@@ -163,13 +163,13 @@ class Node(unittest.TestCase):
         self.assertTrue(node["setting"]["fits"])
         self.assertEqual(node["setting"]["UCX_SEP_CATEGORY"], "dynamic")
         # Others have 4 x 121, and connection managers 256: nothing is left
-        self.assertEqual(node["setting"]["UCX_SEP_MAX_QPS"], 4)
+        self.assertEqual(node["setting"]["UCX_SEP_MAX_QPS"], 8)
         self.assertTrue(node["setting"]["slow"])
 
     def test_text_says_the_same(self):
         text = self.node(NODE, status=1)
         self.assertIn("UAR pages end at process 58 of 64 of MPI (line 6)", text)
-        self.assertIn("\nUCX_SEP_CATEGORY=dynamic\nUCX_SEP_MAX_QPS=4\n", text)
+        self.assertIn("\nUCX_SEP_CATEGORY=dynamic\nUCX_SEP_MAX_QPS=8\n", text)
         text = self.node("[sep_mlx5]\n")
         self.assertIn("# Fits.", text)
         self.assertNotIn("UCX_", text)

@@ -310,7 +310,9 @@ static void sep_node_find_budget(const sep_node_t *node, unsigned long most_qps,
         return;
     }
 
-    /* Each worker needs one to send at all */
+    /* Each worker needs one to connect, and one for those who connect to it
+     * (twice as many if it sends from a device context of its own) */
+    workers         *= 2;
     others           = total.takes[SEP_NODE_QPS] - total.rc_qps;
     left             = (others < most_qps) ? (most_qps - others) : 0;
     setting->max_qps = left / processes;

@@ -91,7 +91,8 @@ device::~device()
 const uct_sep_cm_ops_t cm_user::ops = {
     cm_user::conn_alloc, cm_user::conn_free,  cm_user::qp_create,
     cm_user::qp_connect, cm_user::qp_destroy, cm_user::established,
-    cm_user::failed,     cm_user::unused
+    cm_user::failed,     cm_user::unused,
+    cm_user::asked
 };
 
 cm_user::cm_user(const options &opts) :
@@ -324,6 +325,14 @@ void cm_user::unused(void *arg, uct_sep_conn_t *sep_conn)
 
     (void)arg;
     ++c->unused;
+}
+
+void cm_user::asked(void *arg, uct_sep_conn_t *sep_conn)
+{
+    cm_user *self = static_cast<cm_user*>(arg);
+    conn *c       = reinterpret_cast<conn*>(sep_conn);
+
+    uct_sep_cm_conn_answer_asked(self->cm, sep_conn, c->sleeps);
 }
 
 conn *cm_user::get(const uct_sep_peer_addr_t &peer, unsigned path)

@@ -71,6 +71,7 @@ struct conn {
     unsigned       established  = 0;
     unsigned       failed       = 0;
     unsigned       unused       = 0;
+    bool           sleeps       = false; /* Agrees, if the peer asks */
     ucs_status_t   status       = UCS_OK;
     uct_sep_conn_qp_info_t remote = {};
 };
@@ -127,6 +128,7 @@ private:
     static void established(void *arg, uct_sep_conn_t *conn);
     static void failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status);
     static void unused(void *arg, uct_sep_conn_t *conn);
+    static void asked(void *arg, uct_sep_conn_t *conn);
     static unsigned tx_filter(void *arg, const uct_sep_conn_msg_t *msg);
     void poll();
 

@@ -71,6 +71,12 @@ ucs_status_t node::qp_create(void *arg, uct_sep_conn_t *conn,
 
     EXPECT_EQ(0u, c->qpn) << "second QP for one connection";
     EXPECT_EQ(0u, c->responder);
+    bool is_wanted = conn->flags & UCT_SEP_CONN_FLAG_WANTED;
+    if (w.alive_qps(*self_node) + is_wanted >= self_node->max_qps) {
+        ++w.num_full;
+        c->waits = true;
+        return UCS_ERR_NO_RESOURCE;
+    }
     if (self_node->create_failures > 0) {
         --self_node->create_failures;
         return UCS_ERR_NO_MEMORY;
@@ -155,6 +161,7 @@ void node::qp_destroy(void *arg, uct_sep_conn_t *conn)
         }
     }
     c->quiet     = false;
+    c->asked     = false;
     c->qpn       = 0;
     c->responder = 0;
 }
@@ -211,6 +218,9 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
             responder.in_use = true;
         }
         ++c.established;
+        for (; c.to_send > 0; --c.to_send) {
+            send_message(c);
+        }
     }
 
     if (out.actions & UCT_SEP_CONN_ACTION_FAILED) {
@@ -225,13 +235,23 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
         }
     }
 
+    if (out.actions & UCT_SEP_CONN_ACTION_ASKED) {
+        ASSERT_EQ(UCT_SEP_CONN_STATE_CONNECTED, c.super.state);
+        ASSERT_GT(c.super.refcount, 0u);
+        c.asked = true;
+        if (!m_world.sleeps) {
+            answer_asked(c, false);
+        }
+    }
+
     forget(c);
 }
 
 /* c may be gone after this */
 void node::forget(model_conn &c)
 {
-    if (m_world.forgets && (c.super.refcount == 0) &&
+    /* Who waits for room has a reference of the transport's */
+    if (m_world.forgets && (c.super.refcount == 0) && !c.waits &&
         (c.super.state == UCT_SEP_CONN_STATE_IDLE)) {
         conns.erase(key(c.super.peer));
     }
@@ -255,6 +275,20 @@ void node::quit(model_conn &c)
     ASSERT_TRUE(m_world.qps[c.qpn].under_way.empty());
     c.quiet = true;
     uct_sep_conn_disconnect(&env, &c.super, m_world.now, &out);
+    perform(c, out);
+    m_world.check();
+}
+
+void node::answer_asked(model_conn &c, bool agrees)
+{
+    uct_sep_conn_out_t out;
+
+    ASSERT_TRUE(!agrees || m_world.qps[c.qpn].under_way.empty());
+    c.asked = false;
+    if (uct_sep_conn_answer_asked(&c.super, agrees, &out)) {
+        c.quiet = true;
+        ++m_world.num_slept;
+    }
     perform(c, out);
     m_world.check();
 }
@@ -299,6 +333,26 @@ void node::start(model_conn &c)
     c.super.refcount = 1;
     perform(c, out);
     m_world.check();
+}
+
+/* One is left to those who connect to us */
+bool node::has_room() const
+{
+    return m_world.alive_qps(*this) + 1 < max_qps;
+}
+
+void node::want(model_conn &c)
+{
+    c.super.refcount = 1;
+    ++c.to_send;
+    if ((c.super.state == UCT_SEP_CONN_STATE_CONNECTED) && !c.quiet) {
+        --c.to_send;
+        send_message(c);
+    } else if ((c.super.state != UCT_SEP_CONN_STATE_IDLE) || has_room()) {
+        start(c);
+    } else {
+        c.waits = true;
+    }
 }
 
 void node::reset(model_conn &c)
@@ -627,6 +681,68 @@ void world::add_uses(std::vector<std::function<void()>> &events, faults &left)
                     owner->quit(*c);
                 });
             }
+            if ((left.evicts > 0) && (c->super.refcount > 0) &&
+                qps[c->qpn].under_way.empty()) {
+                events.push_back([=, &left]() {
+                    --left.evicts;
+                    owner->quit(*c);
+                });
+            }
+        }
+    }
+}
+
+/* What users say who were asked */
+void world::add_answers(std::vector<std::function<void()>> &events)
+{
+    for (auto &n : nodes) {
+        for (auto &entry : n->conns) {
+            node *owner   = n.get();
+            model_conn *c = entry.second.get();
+
+            if (!c->asked) {
+                continue;
+            }
+            events.push_back([=]() { owner->answer_asked(*c, false); });
+            if ((c->super.state != UCT_SEP_CONN_STATE_CONNECTED) ||
+                qps[c->qpn].under_way.empty()) {
+                events.push_back([=]() { owner->answer_asked(*c, true); });
+            }
+        }
+    }
+}
+
+/* Who waits for room starts when there is some; until then others are asked for
+ * theirs */
+void world::add_evictions(std::vector<std::function<void()>> &events)
+{
+    for (auto &n : nodes) {
+        node *owner     = n.get();
+        bool is_waiting = false;
+
+        for (auto &entry : n->conns) {
+            model_conn *c = entry.second.get();
+
+            bool is_idle = c->super.state == UCT_SEP_CONN_STATE_IDLE;
+
+            /* Who was only called by the peer is served when he comes back */
+            c->waits    = c->waits && (is_idle || (c->to_send > 0));
+            is_waiting |= c->waits && is_idle;
+            if (c->waits && (!is_idle || n->has_room())) {
+                events.push_back([=]() {
+                    c->waits = false;
+                    owner->start(*c);
+                });
+            }
+        }
+        for (auto &entry : n->conns) {
+            model_conn *c = entry.second.get();
+
+            if (is_waiting && !n->has_room() &&
+                (c->super.state == UCT_SEP_CONN_STATE_CONNECTED) &&
+                qps[c->qpn].under_way.empty()) {
+                events.push_back([=]() { owner->quit(*c); });
+            }
         }
     }
 }
@@ -640,7 +756,8 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
 
     for (auto &n : nodes) {
         for (auto &entry : n->conns) {
-            is_quiet = is_quiet && !entry.second->must_reset;
+            is_quiet = is_quiet && !entry.second->must_reset &&
+                       !entry.second->asked;
         }
     }
 
@@ -702,7 +819,9 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
                     bool is_user = !forgets || (c->super.refcount > 0);
                     events.push_back([=]() {
                         owner->reset(*c);
-                        if (is_user) {
+                        if (is_tight) {
+                            c->waits |= (c->to_send > 0);
+                        } else if (is_user && !sleeps) {
                             owner->start(*c);
                         }
                     });
@@ -735,6 +854,10 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
     }
 
     add_uses(events, left);
+    add_answers(events);
+    if (is_tight) {
+        add_evictions(events);
+    }
 
     if (left.closes > 0) {
         events.push_back([=, &left]() {
@@ -759,8 +882,12 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
         events.push_back([=]() {
             auto s = starts[i];
             starts.erase(starts.begin() + i);
-            nodes[s.first]->start(
-                    nodes[s.first]->conn(nodes[s.second]->self));
+            model_conn &c = nodes[s.first]->conn(nodes[s.second]->self);
+            if (is_tight) {
+                nodes[s.first]->want(c);
+            } else {
+                nodes[s.first]->start(c);
+            }
         });
     }
 

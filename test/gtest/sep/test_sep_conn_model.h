@@ -117,6 +117,7 @@ struct faults {
     unsigned closes  = 0; /* Processes that go, but close before */
     /* What users may do: */
     unsigned quits   = 0; /* Give up connections that they don't refer to */
+    unsigned evicts  = 0; /* ... or that they do, to connect again later */
     unsigned sends   = 0; /* Send on those that they refer to */
 };
 
@@ -131,6 +132,9 @@ struct model_conn {
     bool           must_reset   = false; /* The user was told to let go */
     bool           wanted       = false; /* The user has asked for it */
     bool           quiet        = false; /* The user has put down the QP */
+    bool           asked        = false; /* The user has to say whether */
+    bool           waits        = false; /* There was no room */
+    unsigned       to_send      = 0;     /* As soon as it is connected */
     unsigned       established  = 0;
     unsigned       failed       = 0;
     ucs_status_t   last_failure = UCS_OK;
@@ -146,12 +150,17 @@ public:
     model_conn &conn(const uct_sep_peer_addr_t &peer);
     model_conn *find(const uct_sep_peer_addr_t &peer);
     void start(model_conn &c);
+    /* ... if there is room, to send a message */
+    void want(model_conn &c);
+    bool has_room() const;
     void reset(model_conn &c);
     void timeout(model_conn &c);
     /* The user drops his reference */
     void leave(model_conn &c);
     /* ... and gives up the connection */
     void quit(model_conn &c);
+    /* ... or not, as his peer has asked for */
+    void answer_asked(model_conn &c, bool agrees);
     void send_message(model_conn &c);
     /* Tell the peers, before close() */
     void farewell();
@@ -171,6 +180,7 @@ public:
     uct_sep_conn_env_t                                 env;
     std::map<std::string, std::unique_ptr<model_conn>> conns;
     unsigned create_failures  = 0;
+    size_t   max_qps          = SIZE_MAX; /* Pairs count once */
     unsigned connect_failures = 0;
     /* Of the second QP, when the first one is done */
     unsigned responder_create_failures  = 0;
@@ -233,6 +243,8 @@ public:
 
     bool step(chooser &choose, faults &left, bool allow_user = true);
     void add_uses(std::vector<std::function<void()>> &events, faults &left);
+    void add_answers(std::vector<std::function<void()>> &events);
+    void add_evictions(std::vector<std::function<void()>> &events);
     void settle(chooser &choose, faults left = faults());
     void check() const;
     void expect_connected(size_t i, size_t j) const;
@@ -257,6 +269,13 @@ public:
     /* Connections go when they have neither a QP nor a reference, as in sep_cm;
      * users without references don't connect again after a failure */
     bool                               forgets = false;
+    /* Users have few QPs, and want() connections only to send */
+    bool                               is_tight = false;
+    /* Users may agree that connections fall asleep which they refer to */
+    bool                               sleeps  = false;
+    size_t                             num_slept = 0;
+    /* Times that there was no room */
+    size_t                             num_full = 0;
     uint32_t                           last_qpn = 0x10;
     uint64_t                           last_id  = 0x2000;
     ucs_time_t                         now      = 1000;

@@ -692,6 +692,215 @@ TEST_P(test_sep_conn_schedules, random_uses_and_ends_lose_nothing)
     EXPECT_GT(made, seed::cases(250));
 }
 
+/*
+ * Connections fall asleep that have users on both sides, and are woken up
+ */
+
+static void used_pair(world &w)
+{
+    connected_pair(w, true, true);
+    w.sleeps = true;
+}
+
+/* Both users send again, and have no use for it then */
+static void expect_wakes(world &w)
+{
+    random_chooser last(1);
+
+    for (size_t i = 0; i < 2; ++i) {
+        w.nodes[i]->start(w.nodes[i]->conn(w.nodes[1 - i]->self));
+    }
+    w.settle(last);
+    w.expect_connected(0, 1);
+    for (size_t i = 0; i < 2; ++i) {
+        w.nodes[i]->send_message(*w.nodes[i]->find(w.nodes[1 - i]->self));
+    }
+    w.settle(last);
+    expect_all_arrived(w);
+    leave_all(w);
+    expect_nothing_left(w);
+}
+
+/* The first side asks the second one whether it may fall asleep */
+static void ask_to_sleep(world &w)
+{
+    used_pair(w);
+    w.nodes[0]->quit(*w.nodes[0]->find(w.nodes[1]->self));
+}
+
+TEST_P(test_sep_conn_schedules, a_connection_falls_asleep_and_wakes_up)
+{
+    size_t slept = 0, refused = 0;
+    faults limits;
+
+    limits.drops   = 1;
+    limits.dups    = 1;
+    limits.hurries = 1;
+    every_schedule(50, [&](world &w, chooser &choose) {
+        ask_to_sleep(w);
+        w.settle(choose, limits);
+        slept   += (w.num_slept > 0);
+        refused += (w.num_slept == 0);
+        expect_wakes(w);
+    });
+    EXPECT_GT(slept, 0u);
+    EXPECT_GT(refused, 0u);
+}
+
+TEST_P(test_sep_conn_schedules, both_sides_put_it_to_sleep_at_once)
+{
+    faults limits;
+
+    limits.drops = 1;
+    every_schedule(10, [&](world &w, chooser &choose) {
+        ask_to_sleep(w);
+        w.nodes[1]->quit(conn(w, 1, 0));
+        w.settle(choose, limits);
+        expect_wakes(w);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, falling_asleep_crosses_sending)
+{
+    faults limits;
+
+    limits.sends = 1;
+    every_schedule(20, [&](world &w, chooser &choose) {
+        ask_to_sleep(w);
+        w.starts = {{0, 1}};
+        w.settle(choose, limits);
+        expect_all_arrived(w);
+        expect_wakes(w);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, falling_asleep_crosses_the_end_of_all_use)
+{
+    faults limits;
+
+    limits.drops = 1;
+    every_schedule(20, [&](world &w, chooser &choose) {
+        ask_to_sleep(w);
+        w.leaves = {{0, 1}, {1, 0}};
+        w.settle(choose, limits);
+        leave_all(w);
+        expect_nothing_left(w);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, falling_asleep_crosses_a_lost_qp)
+{
+    faults limits;
+
+    limits.errors = 1;
+    every_schedule(5, [&](world &w, chooser &choose) {
+        ask_to_sleep(w);
+        w.settle(choose, limits);
+        random_chooser last(1);
+        use_all(w, last);
+        w.expect_connected(0, 1);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, falling_asleep_crosses_a_close)
+{
+    faults limits;
+
+    limits.closes = 1;
+    every_schedule(5, [&](world &w, chooser &choose) {
+        used_pair(w);
+        for (auto &n : w.nodes) {
+            n->env.max_retries = 6;
+        }
+        w.nodes[0]->quit(conn(w, 0, 1));
+        w.settle(choose, limits);
+        leave_all(w);
+        expect_nothing_left(w);
+    });
+}
+
+TEST_P(test_sep_conn_schedules, random_sleep_and_use_lose_nothing)
+{
+    uint64_t slept = 0, messages = 0;
+
+    random_schedules(1500, [&](world &w, chooser &choose) {
+        used_pair(w);
+        for (unsigned round = 0; round < 4; ++round) {
+            faults limits;
+
+            limits.drops   = choose.pick(4);
+            limits.dups    = choose.pick(6);
+            limits.hurries = choose.pick(4);
+            limits.evicts  = choose.pick(6);
+            limits.sends   = choose.pick(8);
+            for (size_t i = 0; i < 2; ++i) {
+                for (unsigned n = choose.pick(3); n > 0; --n) {
+                    w.starts.push_back({i, 1 - i});
+                }
+            }
+            w.settle(choose, limits);
+            expect_all_arrived(w);
+            messages += limits.sends;
+        }
+        slept += w.num_slept;
+        expect_wakes(w);
+    });
+    EXPECT_GT(slept, seed::cases(1000));
+    EXPECT_GT(messages, seed::cases(1000));
+}
+
+/* More peers than queue pairs: nobody waits for ever, and nobody has more than
+ * he may have */
+TEST_P(test_sep_conn_schedules, random_crowds_share_few_queue_pairs)
+{
+    uint64_t full = 0, slept = 0;
+
+    random_schedules(300, [&](world &w, chooser &choose) {
+        const bool is_circle = choose.pick(2);
+        const unsigned num   = 3 + choose.pick(3);
+        faults limits;
+
+        limits.drops = choose.pick(10);
+        limits.dups  = choose.pick(10);
+        w.is_tight   = true;
+        w.sleeps     = true;
+        w.forgets    = true;
+        for (unsigned i = 0; i < num; ++i) {
+            w.add().max_qps = is_circle ? 2 : (2 + choose.pick(2));
+        }
+        for (unsigned i = 0; i < num; ++i) {
+            for (unsigned j = 0; j < num; ++j) {
+                if (is_circle ? (j == (i + 1) % num) : (choose.pick(3) > 0)) {
+                    w.starts.push_back({i, j});
+                }
+            }
+        }
+        unsigned steps = 0;
+        while (w.step(choose, limits)) {
+            ASSERT_LT(++steps, 100000u) << "does not come to rest";
+            for (auto &n : w.nodes) {
+                ASSERT_LE(w.alive_qps(*n), n->max_qps);
+            }
+        }
+        for (auto &n : w.nodes) {
+            for (auto &entry : n->conns) {
+                ASSERT_EQ(0u, entry.second->to_send) << "waits for ever";
+            }
+            for (auto &m : w.nodes) {
+                if (m != n) {
+                    ASSERT_EQ(n->sent[uct_sep_iface_addr_id(&m->self.iface)],
+                              m->received[uct_sep_iface_addr_id(
+                                      &n->self.iface)]);
+                }
+            }
+        }
+        full  += w.num_full;
+        slept += w.num_slept;
+    });
+    EXPECT_GT(full, seed::cases(30));
+    EXPECT_GT(slept, seed::cases(200));
+}
+
 /* Strangers beyond the limit wait, and are not refused */
 TEST_P(test_sep_conn_schedules, random_crowds_connect_through_a_narrow_door)
 {

@@ -230,10 +230,10 @@ TEST_F(test_sep_node, a_budget_divides_what_others_leave)
     EXPECT_EQ(SEP_PLAN_LAST, setting(474).category);
     EXPECT_FALSE(setting(474).is_slow);
 
-    /* Each worker needs one */
+    /* Each worker needs two */
     m_node.groups[0].workers = 8;
     m_node.groups[1].given[SEP_NODE_QPS] = 470;
-    EXPECT_EQ(8u, setting(474).max_qps);
+    EXPECT_EQ(16u, setting(474).max_qps);
     EXPECT_TRUE(setting(474).is_slow);
     EXPECT_TRUE(setting(474).is_enough);
 }

@@ -89,6 +89,25 @@ static bool has(const settings &list, const settings::value_type &value)
     return std::find(list.begin(), list.end(), value) != list.end();
 }
 
+/* Budgets of queue pairs, each interface's share as small as can be or a little
+ * more. Some need two for each connection. */
+static void choose_budgets(generator &random, std::vector<settings> &ifaces)
+{
+    unsigned max = 2 * ifaces.size();
+
+    for (auto &iface : ifaces) {
+        if (has(iface, {"CATEGORY", "mpi_everywhere"})) {
+            max = 4 * ifaces.size();
+        }
+    }
+    max += random() % (ifaces.size() + 1);
+    for (auto &iface : ifaces) {
+        if (random() % 4 > 0) {
+            iface.push_back({"MAX_QPS", std::to_string(max)});
+        }
+    }
+}
+
 /* Some categories are for all interfaces or for none */
 static settings choose_settings(generator &random, const char *category)
 {
@@ -134,6 +153,10 @@ schedule generate(uint64_t seed, bool has_faults)
         if (seg_size < 2) {
             iface.push_back({"SEG_SIZE", (seg_size == 0) ? "1536" : "4096"});
         }
+    }
+
+    if (random() % 3 == 0) {
+        choose_budgets(random, plan.ifaces);
     }
 
     /* Without some kinds the others meet more often */

@@ -481,6 +481,10 @@ static void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
         cm->ops->failed(cm->arg, conn, out->status);
     }
 
+    if (out->actions & UCT_SEP_CONN_ACTION_ASKED) {
+        cm->ops->asked(cm->arg, conn);
+    }
+
     uct_sep_cm_conn_unhold(cm, conn);
 }
 
@@ -1040,6 +1044,20 @@ void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     uct_sep_cm_perform(cm, conn, &out);
     uct_sep_cm_ud_flush(cm);
     uct_sep_compat_async_unblock(cm->async);
+}
+
+int uct_sep_cm_conn_answer_asked(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
+                                 int agrees)
+{
+    uct_sep_conn_out_t out;
+    int is_ending;
+
+    uct_sep_compat_async_block(cm->async);
+    is_ending = uct_sep_conn_answer_asked(conn, agrees, &out);
+    uct_sep_cm_perform(cm, conn, &out);
+    uct_sep_cm_ud_flush(cm);
+    uct_sep_compat_async_unblock(cm->async);
+    return is_ending;
 }
 
 int uct_sep_cm_progress(uct_sep_cm_t *cm)

@@ -54,7 +54,8 @@ typedef struct uct_sep_cm_ops {
      * Create an RC QP in INIT state and describe it.
      *
      * @return Status; a failure is reported to the peer (REJ) or returned by
-     *         @ref uct_sep_cm_conn_start.
+     *         @ref uct_sep_cm_conn_start. UCS_ERR_NO_RESOURCE is none: the
+     *         transport starts the connection when there is room for it.
      */
     ucs_status_t (*qp_create)(void *arg, uct_sep_conn_t *conn,
                               uct_sep_conn_qp_info_t *local_p);
@@ -122,6 +123,13 @@ typedef struct uct_sep_cm_ops {
      * (@ref uct_sep_cm_conn_disconnect), from its own thread, not from here.
      */
     void (*unused)(void *arg, uct_sep_conn_t *conn);
+
+    /**
+     * The peer asks whether a connection that has references can be given up
+     * for the time being. The transport answers from its own thread
+     * (@ref uct_sep_cm_conn_answer_asked).
+     */
+    void (*asked)(void *arg, uct_sep_conn_t *conn);
 } uct_sep_cm_ops_t;
 
 
@@ -292,6 +300,17 @@ ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
  * It is for the idle ones, with or without references.
  */
 void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+
+/**
+ * Answer a peer that has @a asked. If it still waits and the transport agrees,
+ * nobody may use the QP any more, and @a failed is called, as in
+ * @ref uct_sep_cm_conn_disconnect.
+ *
+ * @return Whether the connection is given up.
+ */
+int uct_sep_cm_conn_answer_asked(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
+                                 int agrees);
 
 
 /** @return Whether the connection's QP may be used: it is established, and

@@ -80,7 +80,8 @@ void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn)
     uct_sep_conn_set_state(env, conn, UCT_SEP_CONN_STATE_IDLE);
     conn->flags       &= ~(UCT_SEP_CONN_FLAG_PENDING |
                            UCT_SEP_CONN_FLAG_AGREED | UCT_SEP_CONN_FLAG_GONE |
-                           UCT_SEP_CONN_FLAG_REFUSED);
+                           UCT_SEP_CONN_FLAG_REFUSED |
+                           UCT_SEP_CONN_FLAG_ASKED);
     conn->local_epoch  = 0;
     conn->remote_epoch = 0;
     conn->deadline     = 0;
@@ -137,7 +138,9 @@ static void uct_sep_conn_fail(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 {
     uct_sep_conn_close(env, conn);
 
-    if (conn->flags & UCT_SEP_CONN_FLAG_WANTED) {
+    if (status == UCS_ERR_NO_RESOURCE) {
+        conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED; /* The user knows */
+    } else if (conn->flags & UCT_SEP_CONN_FLAG_WANTED) {
         conn->flags  &= ~UCT_SEP_CONN_FLAG_WANTED;
         out->actions |= UCT_SEP_CONN_ACTION_FAILED;
         out->status   = status;
@@ -225,7 +228,15 @@ static void uct_sep_conn_accept(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 
     conn->retries = 0;
     status        = uct_sep_conn_qp_create(env, conn);
-    if (status != UCS_OK) {
+    if (status == UCS_ERR_NO_RESOURCE) {
+        /* The request comes again, and then it has to be a new one */
+        uct_sep_conn_fail(env, conn, status, out);
+        uct_sep_conn_reject(epoch, conn->remote_nonce, UCT_SEP_CONN_REJ_BUSY,
+                            out);
+        conn->remote_nonce    = 0;
+        conn->consumed_epoch -= (conn->consumed_epoch == epoch);
+        return;
+    } else if (status != UCS_OK) {
         uct_sep_conn_fail(env, conn, status, out);
         uct_sep_conn_reject(epoch, conn->remote_nonce,
                             UCT_SEP_CONN_REJ_NO_RESOURCES, out);
@@ -269,6 +280,7 @@ static void uct_sep_conn_peer_reset(uct_sep_conn_t *conn,
     }
 
     conn->state    = UCT_SEP_CONN_STATE_RESETTING;
+    conn->flags   &= ~UCT_SEP_CONN_FLAG_ASKED;
     conn->deadline = 0;
     out->actions  |= UCT_SEP_CONN_ACTION_FAILED;
     out->status    = UCS_ERR_CONNECTION_RESET;
@@ -540,6 +552,24 @@ static void uct_sep_conn_recv_rej(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 }
 
+/* The peer, which has asked for the declined token, goes on */
+static void
+uct_sep_conn_refuse(uct_sep_conn_t *conn, uct_sep_conn_out_t *out)
+{
+    conn->flags &= ~UCT_SEP_CONN_FLAG_ASKED;
+    uct_sep_conn_reject(conn->remote_epoch, conn->remote_nonce,
+                        UCT_SEP_CONN_REJ_IN_USE, out);
+    out->rej_token = conn->declined;
+}
+
+/* Both sides give up the connection. The answer follows when the user has let
+ * go. */
+static void uct_sep_conn_agree(uct_sep_conn_t *conn, uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_peer_reset(conn, out);
+    conn->flags |= UCT_SEP_CONN_FLAG_AGREED;
+}
+
 /* The peer can send, and wants to give up the connection */
 static void uct_sep_conn_recv_dreq(uct_sep_conn_env_t *env,
                                    uct_sep_conn_t *conn,
@@ -580,20 +610,17 @@ static void uct_sep_conn_recv_dreq(uct_sep_conn_env_t *env,
             break;
         }
 
-        if (((conn->state == UCT_SEP_CONN_STATE_CONNECTED) &&
-             (conn->refcount > 0)) ||
-            (is_refused && (msg->token == conn->declined))) {
-            conn->flags   |= UCT_SEP_CONN_FLAG_REFUSED;
+        if (is_refused && (msg->token == conn->declined)) {
+            uct_sep_conn_refuse(conn, out); /* Or the user takes his time */
+        } else if ((conn->state == UCT_SEP_CONN_STATE_CONNECTED) &&
+                   (conn->refcount > 0)) {
+            conn->flags   |= UCT_SEP_CONN_FLAG_REFUSED |
+                             UCT_SEP_CONN_FLAG_ASKED;
             conn->declined = msg->token;
-            uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
-                                UCT_SEP_CONN_REJ_IN_USE, out);
-            out->rej_token = msg->token;
-            break;
+            out->actions  |= UCT_SEP_CONN_ACTION_ASKED;
+        } else {
+            uct_sep_conn_agree(conn, out);
         }
-
-        /* Neither side uses it. The answer follows when the user has let go. */
-        uct_sep_conn_peer_reset(conn, out);
-        conn->flags |= UCT_SEP_CONN_FLAG_AGREED;
         break;
     case UCT_SEP_CONN_STATE_RESETTING:
         /* The user may have been waiting for something to complete */
@@ -673,6 +700,11 @@ void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 {
     uct_sep_conn_out_init(out);
 
+    if (conn->flags & UCT_SEP_CONN_FLAG_ASKED) {
+        uct_sep_conn_agree(conn, out);
+        return;
+    }
+
     if (conn->state == UCT_SEP_CONN_STATE_CONNECTED) {
         conn->token  = (conn->token + 1) & 15;
         conn->state  = UCT_SEP_CONN_STATE_DISCONNECTING;
@@ -688,6 +720,23 @@ void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 
     uct_sep_conn_ask(env, conn, now, out);
+}
+
+int uct_sep_conn_answer_asked(uct_sep_conn_t *conn, int agrees,
+                              uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_out_init(out);
+
+    if (!(conn->flags & UCT_SEP_CONN_FLAG_ASKED)) {
+        return 0;
+    }
+
+    if (agrees) {
+        uct_sep_conn_agree(conn, out);
+    } else {
+        uct_sep_conn_refuse(conn, out);
+    }
+    return agrees;
 }
 
 void uct_sep_conn_unused(uct_sep_conn_t *conn, uct_sep_conn_out_t *out)

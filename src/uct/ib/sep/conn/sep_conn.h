@@ -67,6 +67,15 @@ BEGIN_C_DECLS
  *   go on before the answer IN_USE, and the answer is to an attempt, with a
  *   number: a late copy of a DREQ must not end a connection that is used again.
  *   A DREP that comes unasked is the last that is heard of an interface.
+ * - *Falling asleep*: a side that has a use for the connection, but none at the
+ *   moment, may ask as well. If the other side has a use for it, its user
+ *   decides (ASKED, @ref uct_sep_conn_answer_asked): nothing of his may be
+ *   under way when he agrees. Who repeats the question before he has decided is
+ *   refused: he may be busy with other things for long. Each side starts the
+ *   connection again when it wants to send.
+ * - *No room*: qp_create may say UCS_ERR_NO_RESOURCE. Then nothing has failed:
+ *   a peer hears BUSY, and repeats its request; the user has to start again
+ *   when there is room, whoever wanted the connection.
  */
 
 /** States. */
@@ -99,8 +108,10 @@ enum {
     UCT_SEP_CONN_FLAG_AGREED  = 1 << 3,
     /** CONNECTED: the peer's QP is gone. Whoever uses ours will find out. */
     UCT_SEP_CONN_FLAG_GONE    = 1 << 4,
-    /** The peer was refused: declined is valid. */
-    UCT_SEP_CONN_FLAG_REFUSED = 1 << 5
+    /** The peer was refused, or with ASKED may be: declined is valid. */
+    UCT_SEP_CONN_FLAG_REFUSED = 1 << 5,
+    /** CONNECTED: the peer has asked, and the user has not decided yet. */
+    UCT_SEP_CONN_FLAG_ASKED   = 1 << 6
 };
 
 
@@ -153,7 +164,8 @@ typedef struct uct_sep_conn {
     uint8_t                flags;          /**< UCT_SEP_CONN_FLAG_xx */
     uint8_t                token    : 4;   /**< Of our last DREQ */
     uint8_t                declined : 4;   /**< Token of the peer's last DREQ
-                                                that was refused */
+                                                that was refused, or that
+                                                is to be decided about */
     uint16_t               retries;        /**< Retries used so far */
     uint32_t               local_epoch;    /**< Our QP; 0 if there is none */
     uint32_t               remote_epoch;   /**< QP ours is connected to, or 0 */
@@ -181,7 +193,9 @@ typedef struct uct_sep_conn {
 
 /** QP work the machine asks for. May be called from within every event. */
 typedef struct uct_sep_conn_env_ops {
-    /** Create a QP able to be connected; fill its description. */
+    /** Create a QP able to be connected; fill its description. With
+     *  UCS_ERR_NO_RESOURCE, the user starts the connection when there is
+     *  room. */
     ucs_status_t (*qp_create)(void *arg, uct_sep_conn_t *conn,
                               uct_sep_conn_qp_info_t *local_p);
     /** Connect the QP; on return it receives and may send. */
@@ -222,7 +236,9 @@ enum {
     UCT_SEP_CONN_ACTION_SEND_DREP   = 1 << 5, /**< Of gone_epoch, to rej_epoch
                                                */
     UCT_SEP_CONN_ACTION_ESTABLISHED = 1 << 6, /**< Tell the user: may send */
-    UCT_SEP_CONN_ACTION_FAILED      = 1 << 7  /**< Tell the user: status */
+    UCT_SEP_CONN_ACTION_FAILED      = 1 << 7, /**< Tell the user: status */
+    UCT_SEP_CONN_ACTION_ASKED       = 1 << 8  /**< Ask the user: may the
+                                                   connection be given up? */
 };
 
 
@@ -324,6 +340,22 @@ void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
  */
 void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                              ucs_time_t now, uct_sep_conn_out_t *out);
+
+
+/**
+ * Event: the user answers ASKED. If he agrees, as with
+ * @ref uct_sep_conn_disconnect nothing of his is under way, he does not send
+ * any more, and FAILED with UCS_ERR_CONNECTION_RESET follows. Nothing happens
+ * if the peer does not wait for an answer any more.
+ *
+ * @param [in]  conn    Connection.
+ * @param [in]  agrees  Whether it may be given up.
+ * @param [out] out     Actions.
+ *
+ * @return Whether it is given up.
+ */
+int uct_sep_conn_answer_asked(uct_sep_conn_t *conn, int agrees,
+                              uct_sep_conn_out_t *out);
 
 
 /**

@@ -585,6 +585,18 @@ int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq)
                                         uct_sep_ring_rx_next(rx));
 }
 
+int uct_sep_eager_is_quiet(const uct_sep_iface_t *iface,
+                           const uct_sep_txwq_t *txwq)
+{
+    if (iface->eager.is_held &&
+        (uct_sep_qp_table_find(&iface->qps, iface->eager.held.qpn) == txwq)) {
+        return 0;
+    }
+
+    return (txwq->eager == NULL) || ((txwq->eager->state.due == 0) &&
+                                     ucs_list_is_empty(&txwq->eager->due));
+}
+
 void uct_sep_eager_forget(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (txwq->eager == NULL) {

@@ -7,6 +7,7 @@
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
+#include <uct/ib/sep/ep/sep_evict.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/iface/sep_api.h>
@@ -36,10 +37,8 @@ uct_sep_link_str(const uct_sep_link_t *link, char *buf, size_t max)
     return uct_sep_cm_conn_str(&link->super, buf, max);
 }
 
-/* Whether a connection has separate QPs for sending and receiving, because one
- * side has them in different contexts */
-static int
-uct_sep_link_is_split(const uct_sep_iface_t *iface, const uct_sep_conn_t *conn)
+int uct_sep_link_is_split(const uct_sep_iface_t *iface,
+                          const uct_sep_conn_t *conn)
 {
     return (iface->channel.own != NULL) ||
            (conn->peer.iface.flags & UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
@@ -86,21 +85,27 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
 {
     uct_sep_iface_t *iface = arg;
     uct_sep_link_t *link   = uct_sep_link(conn);
+    int is_split           = uct_sep_link_is_split(iface, conn);
     ucs_status_t status;
     uct_sep_txwq_t *txwq;
     int ret;
 
     ucs_assert(link->txwq == NULL);
 
+    status = uct_sep_evict_take(iface, link, is_split);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     ret = ucs_posix_memalign((void**)&txwq, UCS_SYS_CACHE_LINE_SIZE,
                              sizeof(*txwq), "sep_txwq");
     if (ret != 0) {
         ucs_error("%s: no memory for a send queue", iface->port.name);
-        return UCS_ERR_NO_MEMORY;
+        status = UCS_ERR_NO_MEMORY;
+        goto err_give;
     }
 
-    status = uct_sep_link_txwq_open(iface, uct_sep_link_is_split(iface, conn),
-                                    txwq);
+    status = uct_sep_link_txwq_open(iface, is_split, txwq);
     if (status != UCS_OK) {
         goto err_free;
     }
@@ -134,6 +139,8 @@ err_close:
     uct_sep_link_txwq_close(iface, txwq, 0);
 err_free:
     ucs_free(txwq);
+err_give:
+    uct_sep_evict_give(iface, is_split);
     return status;
 }
 
@@ -221,6 +228,14 @@ static void uct_sep_link_unused(void *arg, uct_sep_conn_t *conn)
     uct_sep_link_post_event(arg, link);
 }
 
+static void uct_sep_link_asked(void *arg, uct_sep_conn_t *conn)
+{
+    uct_sep_link_t *link = uct_sep_link(conn);
+
+    link->is_asked = 1;
+    uct_sep_link_post_event(arg, link);
+}
+
 static void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                 ucs_status_t status);
 
@@ -259,6 +274,7 @@ static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
     }
 
     --iface->conn.num_qp;
+    uct_sep_evict_give(iface, txwq->conn.responder != NULL);
     uct_sep_link_txwq_close(iface, txwq, 0);
     ucs_free(txwq);
 }
@@ -271,7 +287,8 @@ const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
     .qp_destroy  = uct_sep_link_qp_destroy,
     .established = uct_sep_link_established,
     .failed      = uct_sep_link_failed,
-    .unused      = uct_sep_link_unused
+    .unused      = uct_sep_link_unused,
+    .asked       = uct_sep_link_asked
 };
 
 /*
@@ -288,8 +305,7 @@ static void uct_sep_link_bind(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq)
     }
 }
 
-/* Use the queue of endpoints without a connection */
-static void uct_sep_link_unbind(uct_sep_ep_t *ep)
+void uct_sep_link_unbind(uct_sep_ep_t *ep)
 {
     ep->txwq   = &uct_sep_ep_iface(ep)->tx.idle;
     ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
@@ -361,6 +377,18 @@ static unsigned uct_sep_link_connect_progress(void *arg)
     return has_events ? uct_sep_link_handle_events(iface) : 0;
 }
 
+ucs_status_t uct_sep_link_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    ucs_status_t status = uct_sep_cm_conn_start(iface->conn.cm, &link->super);
+
+    if ((status == UCS_OK) || (status == UCS_INPROGRESS)) {
+        uct_worker_progress_register_safe(&iface->super.worker->super,
+                                          uct_sep_link_connect_progress, iface,
+                                          0, &iface->conn.connect_id);
+    }
+    return status;
+}
+
 ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
@@ -373,15 +401,11 @@ ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
 
     if (!(ep->flags & UCT_SEP_EP_FLAG_CONNECTING)) {
         ep->flags |= UCT_SEP_EP_FLAG_CONNECTING;
-        status     = uct_sep_cm_conn_start(iface->conn.cm, &ep->link->super);
+        status     = uct_sep_evict_start(iface, ep->link);
         if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
             ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
             return status;
         }
-
-        uct_worker_progress_register_safe(&iface->super.worker->super,
-                                          uct_sep_link_connect_progress, iface,
-                                          0, &iface->conn.connect_id);
     }
 
     if (uct_sep_compat_async_mode(async) == UCS_ASYNC_MODE_POLL) {
@@ -435,17 +459,21 @@ uct_sep_link_detach_txwq(uct_sep_iface_t *iface, uct_sep_link_t *link)
 
 void uct_sep_link_destroy_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
+    int is_split;
+
     uct_sep_qp_table_remove(&iface->qps, txwq->qpn);
     if (txwq->conn.responder != NULL) {
         uct_sep_qp_table_remove(&iface->qps, txwq->conn.responder->qp_num);
     }
     ucs_list_del(&txwq->conn.list);
+    is_split = txwq->conn.responder != NULL;
     uct_sep_link_txwq_close(iface, txwq, 1);
     uct_sep_eager_forget(iface, txwq);
     ucs_free(txwq);
 
     uct_sep_compat_async_block(iface->super.worker->async);
     --iface->conn.num_qp;
+    uct_sep_evict_give(iface, is_split);
     uct_sep_compat_async_unblock(iface->super.worker->async);
 }
 
@@ -630,12 +658,7 @@ static int uct_sep_link_is_unbound(const uct_sep_iface_t *iface,
     return 1;
 }
 
-/*
- * Whether nothing of a connection that nobody uses is under way. Otherwise, its
- * last work request is made to complete: if the peer has gone, that fails.
- */
-static int
-uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (uct_sep_txwq_is_empty(txwq)) {
         return uct_sep_eager_is_drained(txwq);
@@ -676,6 +699,10 @@ uct_sep_link_handle_unused(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
 }
 
+/* How often a new connection is passed by when others are given up: it was made
+ * for something */
+#define UCT_SEP_LINK_GRACE  4
+
 /* The queue pair can be used; if not, the endpoints waiting for it fail */
 static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
@@ -695,6 +722,7 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 
     iface->api->txwq_check(iface, txwq);
+    txwq->conn.grace = UCT_SEP_LINK_GRACE;
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
     ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
     has_requested = uct_sep_fc_start(iface, txwq);
@@ -880,12 +908,18 @@ void uct_sep_link_init(uct_sep_iface_t *iface)
     iface->conn.dispatch_id = UCS_CALLBACKQ_ID_NULL;
     iface->conn.event_id    = UCS_CALLBACKQ_ID_NULL;
     iface->conn.connect_id  = UCS_CALLBACKQ_ID_NULL;
+    iface->conn.budget.progress_id = UCS_CALLBACKQ_ID_NULL;
 }
 
 ucs_status_t uct_sep_link_open(uct_sep_iface_t *iface,
                                const uct_sep_cm_params_t *params)
 {
     ucs_status_t status;
+
+    status = uct_sep_evict_open(iface);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     uct_sep_link_add_async(iface, &uct_sep_iface_md(iface)->async,
                            &iface->conn.async.main);
@@ -897,6 +931,7 @@ ucs_status_t uct_sep_link_open(uct_sep_iface_t *iface,
     status = uct_sep_cm_init(params, &iface->conn.cm);
     if (status != UCS_OK) {
         uct_sep_link_cleanup_async(iface);
+        uct_sep_evict_close(iface);
     }
     return status;
 }
@@ -906,6 +941,7 @@ void uct_sep_link_close(uct_sep_iface_t *iface)
     uct_worker_h worker = &iface->super.worker->super;
 
     uct_sep_cm_cleanup(iface->conn.cm);
+    uct_sep_evict_stop(iface);
 
     uct_worker_progress_unregister_safe(worker, &iface->conn.event_id);
     uct_worker_progress_unregister_safe(worker, &iface->conn.connect_id);
@@ -914,6 +950,7 @@ void uct_sep_link_close(uct_sep_iface_t *iface)
 
     uct_sep_link_destroy_all(iface);
     uct_sep_link_cleanup_async(iface);
+    uct_sep_evict_close(iface);
 
     ucs_assert(ucs_list_is_empty(&iface->conn.active));
     if ((iface->conn.num_links != 0) || (iface->conn.num_qp != 0)) {
@@ -927,7 +964,7 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
     unsigned count = 0;
     ucs_status_t status;
     uct_sep_link_t *link;
-    int is_unused;
+    int is_unused, is_asked;
     size_t left;
 
     uct_sep_compat_async_block(iface->super.worker->async);
@@ -944,8 +981,10 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
                                                         uct_sep_link_t, event);
         status          = link->failure;
         is_unused       = link->is_unused;
+        is_asked        = link->is_asked;
         link->has_event = 0;
         link->is_unused = 0;
+        link->is_asked  = 0;
         link->failure   = UCS_OK;
         ++count;
 
@@ -968,6 +1007,10 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
         } else if ((link->txwq != NULL) &&
                    uct_sep_cm_conn_is_usable(&link->super)) {
             uct_sep_link_resume(iface, link);
+        }
+
+        if (is_asked) {
+            uct_sep_evict_handle_asked(iface, link);
         }
 
         if (is_unused) {

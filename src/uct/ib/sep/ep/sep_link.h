@@ -31,8 +31,12 @@ struct uct_sep_link {
     uint8_t          has_event;  /**< event is queued; async lock */
     uint8_t          is_established; /**< So is txwq, for the first time or
                                           again; async lock */
-    uint8_t          is_unused;  /**< Nobody here refers to the connection: see
-                                      whether it can be given up. Async lock */
+    uint8_t          is_unused : 1; /**< Nobody here refers to the connection:
+                                         see whether it can be given up. Async
+                                         lock, as the following */
+    uint8_t          is_asked : 1;   /**< The peer asks whether it can be */
+    uint8_t          is_waiting : 1; /**< For room: sep_evict.h */
+    uint8_t          is_called : 1;  /**< ... though no endpoint may want it */
 };
 
 
@@ -65,6 +69,33 @@ void uct_sep_link_detach(uct_sep_ep_t *ep);
  *         about a failure; or why connecting can't be tried.
  */
 ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep);
+
+
+/**
+ * Have the connection manager start a connection for which there is room, and
+ * look after it.
+ *
+ * @return As @ref uct_sep_cm_conn_start.
+ */
+ucs_status_t uct_sep_link_start(uct_sep_iface_t *iface, uct_sep_link_t *link);
+
+
+/** Have an endpoint without a connection use the queue for those. */
+void uct_sep_link_unbind(uct_sep_ep_t *ep);
+
+
+/** @return Whether a connection has separate QPs for sending and receiving,
+ *          because one side has them in different contexts. */
+int uct_sep_link_is_split(const uct_sep_iface_t *iface,
+                          const uct_sep_conn_t *conn);
+
+
+/**
+ * @return Whether nothing of a connection that nobody uses is under way.
+ *         Otherwise, its last work request is made to complete: if the peer has
+ *         gone, that fails.
+ */
+int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /**

@@ -416,6 +416,13 @@ ucs_config_field_t uct_sep_config_table[] = {
      ucs_offsetof(uct_sep_iface_config_t, cm.keepalive),
      UCS_CONFIG_TYPE_TIME_UNITS},
 
+    {"MAX_QPS", "inf",
+     "How many RC queue pairs the workers of a process may hold on a device,\n"
+     "in equal shares. An endpoint that wants to send past that takes the\n"
+     "place of one that does not. A number, the same one in all processes of\n"
+     "a job, or inf.",
+     ucs_offsetof(uct_sep_iface_config_t, max_qps), UCS_CONFIG_TYPE_ULUNITS},
+
     {NULL}
 };
 
@@ -626,6 +633,13 @@ uct_sep_config_check(const uct_sep_iface_config_t *config,
         return status;
     }
 
+    if ((config->max_qps == UCS_ULUNITS_AUTO) || (config->max_qps < 2)) {
+        ucs_error("UCX_SEP_MAX_QPS: set it to inf, or to 2 at least: a worker "
+                  "needs one queue pair to connect, and one for those who "
+                  "connect to it");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     if (config->max_rd_atomic == 0) {
         ucs_error("UCX_SEP_MAX_RD_ATOMIC=0 allows neither reads nor atomics: "
                   "set it to auto, or to 1 at least");
@@ -712,6 +726,7 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
     iface->config.eager.slot_size    = config->eager.slot_size;
     iface->config.eager.poll_set     = config->eager.poll_set;
     iface->config.seg_size           = config->seg_size;
+    iface->config.max_qps            = config->max_qps;
     iface->config.tx_queue_len       = config->tx.queue_len;
     iface->config.tx_min_inline      = config->tx.min_inline;
     iface->config.postlist           = config->tx.postlist;

@@ -87,6 +87,7 @@ typedef struct uct_sep_iface_config {
         unsigned             max_pending;
         ucs_time_t           keepalive;
     } cm;
+    unsigned long            max_qps;
 } uct_sep_iface_config_t;
 
 

@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/progress/sep_progress.h>
 #include <uct/ib/sep/eager/sep_eager.h>
+#include <uct/ib/sep/ep/sep_evict.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_event.h>
@@ -53,7 +54,8 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
         return status;
     }
 
-    if (uct_sep_link_handle_events(iface) > 0) {
+    if ((uct_sep_link_handle_events(iface) > 0) ||
+        uct_sep_evict_is_waiting(iface)) {
         return UCS_ERR_BUSY;
     }
 

@@ -20,6 +20,23 @@ typedef struct uct_sep_ep uct_sep_ep_t;
 typedef struct uct_sep_link uct_sep_link_t;
 
 
+/** Budget of queue pairs: sep_evict.h */
+typedef struct uct_sep_ep_budget {
+    struct uct_sep_budget *shared;    /**< With the process's other workers;
+                                           NULL if there is no limit */
+    unsigned long         max;        /**< What all of them may hold */
+    unsigned              held;       /**< Queue pairs; this and what follows:
+                                           async lock */
+    uct_sep_link_t        **waiting;  /**< Those for which there is no room are
+                                           at head to tail - 1 */
+    unsigned              head, tail;
+    unsigned              size;       /**< Entries of waiting */
+    uct_worker_cb_id_t    progress_id; /**< Makes room, while somebody waits */
+    uint64_t              num_waits;  /**< Connections that have waited */
+    uint64_t              num_asked;  /**< Those that were to be given up */
+} uct_sep_ep_budget_t;
+
+
 /** Endpoints and connections of an interface: sep_link.h */
 typedef struct uct_sep_ep_state {
     ucs_list_link_t      active;      /**< uct_sep_txwq_t in use */
@@ -47,6 +64,7 @@ typedef struct uct_sep_ep_state {
     unsigned             num_qp;      /**< Queue pairs; async lock */
     uint64_t             num_errors;  /**< Times that one could not be made or
                                            connected; async lock */
+    uct_sep_ep_budget_t  budget;
 
     struct {
         uct_sep_async_user_t main;    /**< Of the memory domain's context, in
@@ -71,6 +89,9 @@ typedef struct uct_sep_link_state {
                                         retired */
     uint8_t            path_mtu;   /**< enum ibv_mtu, once it is connected; for
                                         both directions */
+    uint8_t            grace;      /**< Visits that it will be passed by */
+    uint16_t           visited_pi; /**< uct_sep_txwq_t::sw_pi when last looked
+                                        at: sep_evict.h */
 } uct_sep_link_state_t;
 
 

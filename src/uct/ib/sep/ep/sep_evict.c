@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/sep/ep/sep_evict.h>
+#include <uct/ib/sep/base/sep_budget.h>
+#include <uct/ib/sep/compat/sep_compat_async.h>
+#include <uct/ib/sep/eager/sep_eager.h>
+#include <uct/ib/sep/iface/sep_event.h>
+
+#include <ucs/datastruct/queue.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+#include <string.h>
+
+
+/* Queue pairs of a connection */
+static unsigned uct_sep_evict_width(int is_split)
+{
+    return is_split ? 2 : 1;
+}
+
+static unsigned
+uct_sep_evict_link_width(const uct_sep_iface_t *iface,
+                         const uct_sep_link_t *link)
+{
+    return uct_sep_evict_width(uct_sep_link_is_split(iface, &link->super));
+}
+
+/* What is left to those who connect to us */
+static unsigned uct_sep_evict_reserve(const uct_sep_iface_t *iface)
+{
+    return uct_sep_evict_width(iface->channel.own != NULL);
+}
+
+/* Whether there is room for so many queue pairs more; there always is for one
+ * connection */
+static int uct_sep_evict_has_room(const uct_sep_iface_t *iface, unsigned count)
+{
+    const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+
+    return (budget->held == 0) ||
+           (budget->held + count <= uct_sep_budget_share(budget->shared,
+                                                         budget->max));
+}
+
+/* Whether there is room for a connection that is begun here */
+static int uct_sep_evict_may_start(const uct_sep_iface_t *iface,
+                                   const uct_sep_link_t *link)
+{
+    return uct_sep_evict_has_room(iface, uct_sep_evict_link_width(iface, link) +
+                                         uct_sep_evict_reserve(iface));
+}
+
+/*
+ * Those that wait. They have a reference.
+ */
+
+static unsigned uct_sep_evict_progress(void *arg);
+
+/* With the async context blocked, maybe in the async thread */
+static ucs_status_t
+uct_sep_evict_wait(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    uct_sep_link_t **waiting;
+    unsigned size;
+
+    if (link->is_waiting) {
+        return UCS_OK;
+    }
+
+    if (budget->tail == budget->size) {
+        if (budget->head > 0) {
+            memmove(budget->waiting, budget->waiting + budget->head,
+                    (budget->tail - budget->head) * sizeof(*waiting));
+            budget->tail -= budget->head;
+            budget->head  = 0;
+        } else {
+            size    = ucs_max(2 * budget->size, 16);
+            waiting = ucs_realloc(budget->waiting, size * sizeof(*waiting),
+                                  "sep_evict_waiting");
+            if (waiting == NULL) {
+                ucs_error("%s: no memory for a connection that waits",
+                          iface->port.name);
+                return UCS_ERR_NO_MEMORY;
+            }
+            budget->waiting = waiting;
+            budget->size    = size;
+        }
+    }
+
+    budget->waiting[budget->tail++] = link;
+    link->is_waiting                = 1;
+    ++budget->num_waits;
+    uct_sep_cm_conn_hold(iface->conn.cm, &link->super);
+    uct_worker_progress_register_safe(&iface->super.worker->super,
+                                      uct_sep_evict_progress, iface, 0,
+                                      &budget->progress_id);
+    uct_sep_event_signal(iface);
+    return UCS_OK;
+}
+
+/* Whether somebody still wants it to be made. Endpoints do, even if the peer is
+ * making it just now: he may give up. */
+static int uct_sep_evict_is_wanted(const uct_sep_link_t *link)
+{
+    const uct_sep_ep_t *ep;
+
+    ucs_list_for_each(ep, &link->eps, list) {
+        if (ep->flags & UCT_SEP_EP_FLAG_CONNECTING) {
+            return 1;
+        }
+    }
+    return link->is_called && (link->super.state == UCT_SEP_CONN_STATE_IDLE);
+}
+
+/* Start those for which there is room; returns how many were looked at */
+static unsigned uct_sep_evict_serve(uct_sep_iface_t *iface)
+{
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    unsigned count              = 0;
+    uct_sep_link_t *link;
+    ucs_status_t status;
+    int is_wanted;
+
+    while (budget->head < budget->tail) {
+        link      = budget->waiting[budget->head];
+        is_wanted = uct_sep_evict_is_wanted(link);
+        if (is_wanted && !iface->conn.async.is_dead &&
+            (link->super.state == UCT_SEP_CONN_STATE_IDLE) &&
+            !uct_sep_evict_may_start(iface, link)) {
+            break;
+        }
+
+        ++budget->head;
+        ++count;
+        link->is_waiting = 0;
+        link->is_called  = 0;
+        if (is_wanted) {
+            status = iface->conn.async.is_dead ?
+                     UCS_ERR_IO_ERROR : uct_sep_link_start(iface, link);
+            if ((status != UCS_OK) && (status != UCS_INPROGRESS) &&
+                (status != UCS_ERR_NO_RESOURCE)) {
+                uct_sep_link_cm_ops.failed(iface, &link->super, status);
+            }
+        }
+        uct_sep_cm_conn_put(iface->conn.cm, &link->super);
+    }
+    return count;
+}
+
+/*
+ * The clock
+ */
+
+/* Whether nothing of a connection is under way on our side */
+static int
+uct_sep_evict_is_quiet(uct_sep_iface_t *iface, const uct_sep_link_t *link)
+{
+    uct_sep_txwq_t *txwq = link->txwq;
+    const uct_sep_ep_t *ep;
+
+    ucs_list_for_each(ep, &link->eps, list) {
+        if (!ucs_queue_is_empty(&ep->pending)) {
+            return 0;
+        }
+    }
+
+    return !(txwq->fc.flags & UCT_SEP_FC_FLAG_DUE) &&
+           uct_sep_eager_is_quiet(iface, txwq) &&
+           uct_sep_link_is_idle(iface, txwq);
+}
+
+/* A visit: whether the connection may be given up. With the async context
+ * blocked. */
+static int
+uct_sep_evict_visit(uct_sep_iface_t *iface, const uct_sep_link_t *link)
+{
+    uct_sep_txwq_t *txwq = link->txwq;
+    int is_used          = txwq->conn.visited_pi != txwq->sw_pi;
+    int is_quiet         = uct_sep_evict_is_quiet(iface, link);
+
+    /* To look has perhaps posted something, which is nobody's use */
+    txwq->conn.visited_pi = txwq->sw_pi;
+    if (txwq->conn.grace > 0) {
+        --txwq->conn.grace;
+        return 0;
+    }
+    return is_quiet && !is_used;
+}
+
+/* Put down the queue pair */
+static void uct_sep_evict_unbind(uct_sep_link_t *link)
+{
+    uct_sep_ep_t *ep;
+
+    ucs_list_for_each(ep, &link->eps, list) {
+        uct_sep_link_unbind(ep);
+    }
+}
+
+/* Queue pairs that will be free by themselves: they are being destroyed, or the
+ * peer has been asked and will have answered in a moment */
+static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface)
+{
+    unsigned count = 0;
+    const uct_sep_txwq_t *txwq;
+    const uct_sep_conn_t *conn;
+
+    ucs_list_for_each(txwq, &iface->conn.retired, conn.list) {
+        count += uct_sep_evict_width(txwq->conn.responder != NULL);
+    }
+    ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
+        conn = &txwq->conn.link->super;
+        if ((conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
+            ((conn->state == UCT_SEP_CONN_STATE_DISCONNECTING) &&
+             (conn->deadline != 0) && (conn->retries == 0))) {
+            count += uct_sep_evict_width(txwq->conn.responder != NULL);
+        }
+    }
+    return count;
+}
+
+/* How many queue pairs should be given up for those that wait */
+static long uct_sep_evict_num_needed(const uct_sep_iface_t *iface)
+{
+    const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    long share  = uct_sep_budget_share(budget->shared, budget->max);
+    long needed = (long)budget->held + uct_sep_evict_reserve(iface) - share -
+                  (long)uct_sep_evict_num_leaving(iface);
+    unsigned i;
+
+    /* There are never more than the share */
+    for (i = budget->head; (i < budget->tail) && (needed < share); ++i) {
+        needed += uct_sep_evict_link_width(iface, budget->waiting[i]);
+    }
+    return needed;
+}
+
+/* The hand goes round once, at most; returns how many were asked */
+static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
+{
+    long needed     = uct_sep_evict_num_needed(iface);
+    unsigned count  = 0;
+    unsigned length = ucs_list_length(&iface->conn.active);
+    uct_sep_txwq_t *txwq;
+    uct_sep_link_t *link;
+
+    for (; (length > 0) && (needed > 0) &&
+           !ucs_list_is_empty(&iface->conn.active); --length) {
+        txwq = ucs_list_extract_head(&iface->conn.active, uct_sep_txwq_t,
+                                     conn.list);
+        ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
+        link = txwq->conn.link;
+        if (!uct_sep_cm_conn_is_usable(&link->super) ||
+            !uct_sep_evict_visit(iface, link)) {
+            continue;
+        }
+
+        needed -= uct_sep_evict_width(txwq->conn.responder != NULL);
+        ++count;
+        ++iface->conn.budget.num_asked;
+        uct_sep_evict_unbind(link);
+        uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
+    }
+    return count;
+}
+
+static unsigned uct_sep_evict_progress(void *arg)
+{
+    uct_sep_iface_t *iface      = arg;
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    unsigned count;
+
+    uct_sep_compat_async_block(iface->super.worker->async);
+    count = uct_sep_evict_serve(iface);
+    if (budget->head == budget->tail) {
+        budget->head = budget->tail = 0;
+        uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                            &budget->progress_id);
+    } else if (!iface->conn.in_dispatch && (iface->tx.in_finish == 0)) {
+        /* Nobody up the stack is using a connection */
+        count += uct_sep_evict_sweep(iface);
+    }
+    uct_sep_compat_async_unblock(iface->super.worker->async);
+    return count;
+}
+
+/*
+ * Interface to the connections
+ */
+
+ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
+                                int is_split)
+{
+    unsigned width = uct_sep_evict_width(is_split);
+    /* A lost or sleeping connection that is begun anew, by the manager, is one
+     * of ours as well */
+    unsigned count = (link->super.flags & UCT_SEP_CONN_FLAG_WANTED) ?
+                     (width + uct_sep_evict_reserve(iface)) : width;
+    ucs_status_t status;
+
+    if ((iface->conn.budget.shared != NULL) &&
+        !uct_sep_evict_has_room(iface, count)) {
+        status = uct_sep_evict_wait(iface, link);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        link->is_called = 1;
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    iface->conn.budget.held += width;
+    return UCS_OK;
+}
+
+void uct_sep_evict_give(uct_sep_iface_t *iface, int is_split)
+{
+    iface->conn.budget.held -= uct_sep_evict_width(is_split);
+}
+
+ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    ucs_status_t status;
+
+    if (budget->shared == NULL) {
+        return uct_sep_link_start(iface, link);
+    }
+
+    uct_sep_compat_async_block(iface->super.worker->async);
+    if ((link->super.state != UCT_SEP_CONN_STATE_IDLE) ||
+        ((budget->head == budget->tail) &&
+         uct_sep_evict_may_start(iface, link))) {
+        status = uct_sep_link_start(iface, link);
+    } else {
+        status = uct_sep_evict_wait(iface, link);
+        status = (status == UCS_OK) ? UCS_INPROGRESS : status;
+    }
+    uct_sep_compat_async_unblock(iface->super.worker->async);
+
+    /* It waits */
+    return (status == UCS_ERR_NO_RESOURCE) ? UCS_INPROGRESS : status;
+}
+
+void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    int agrees = (link->txwq != NULL) &&
+                 (link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) &&
+                 uct_sep_cm_conn_is_usable(&link->super) &&
+                 uct_sep_evict_visit(iface, link);
+
+    if (uct_sep_cm_conn_answer_asked(iface->conn.cm, &link->super, agrees)) {
+        uct_sep_evict_unbind(link);
+    }
+}
+
+ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface)
+{
+    if (iface->config.max_qps == UCS_ULUNITS_INF) {
+        return UCS_OK;
+    }
+
+    iface->conn.budget.max = iface->config.max_qps;
+    return uct_sep_budget_join(uct_sep_iface_md(iface)->dev.name,
+                               iface->config.max_qps,
+                               2 * uct_sep_evict_reserve(iface),
+                               &iface->conn.budget.shared);
+}
+
+void uct_sep_evict_stop(uct_sep_iface_t *iface)
+{
+    uct_worker_progress_unregister_safe(&iface->super.worker->super,
+                                        &iface->conn.budget.progress_id);
+    iface->conn.budget.head = iface->conn.budget.tail = 0;
+}
+
+void uct_sep_evict_close(uct_sep_iface_t *iface)
+{
+    ucs_free(iface->conn.budget.waiting);
+    if (iface->conn.budget.shared != NULL) {
+        uct_sep_budget_leave(iface->conn.budget.shared);
+    }
+}

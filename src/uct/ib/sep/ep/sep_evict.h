@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef UCT_SEP_EVICT_H
+#define UCT_SEP_EVICT_H
+
+#include <uct/ib/sep/ep/sep_link.h>
+
+BEGIN_C_DECLS
+
+/**
+ * @file sep_evict.h
+ *
+ * Any number of peers on a bounded number of queue pairs (UCX_SEP_MAX_QPS). A
+ * connection for which there is no room waits, and others are asked to fall
+ * asleep: their endpoints stay, and connect again when they send.
+ *
+ * - Who is asked: a clock over the connections of the interface. The hand
+ *   passes each once per progress of the worker, as long as somebody waits. It
+ *   takes those that have posted nothing since its last visit and have nothing
+ *   under way; new ones it passes a few times more. The data path does nothing
+ *   for it: the index of the next work request tells.
+ * - What has been asked is not used by its endpoints until the peer has
+ *   answered. The peer agrees if the same holds for its side, and its visit by
+ *   the question counts as one of the hand. So nothing of either side is under
+ *   way when the queue pairs go: all work requests have completed, and the
+ *   rings are empty. Windows of flow control and rings begin anew.
+ * - Room: a worker holds no more than its share. One connection's worth of it
+ *   is never taken by those that it begins itself, so who connects to it can
+ *   always be answered in the end: what is there is either about to be
+ *   established by a peer that has its queue pair already, or established, and
+ *   then its work completes. So workers don't wait for each other in a circle.
+ * - Who connects while there is no room is told to try again, and is
+ *   remembered: with the first room we connect to him.
+ */
+
+
+/**
+ * Have a budget, if the configuration says so.
+ *
+ * @return UCS_OK, or the error of @ref uct_sep_budget_join.
+ */
+ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface);
+
+
+/** Nobody waits any more. */
+void uct_sep_evict_stop(uct_sep_iface_t *iface);
+
+
+/** There are no queue pairs any more. */
+void uct_sep_evict_close(uct_sep_iface_t *iface);
+
+
+/**
+ * A connection is about to get its queue pairs. With the async context blocked.
+ *
+ * @return UCS_OK, or UCS_ERR_NO_RESOURCE: it will be started when there is
+ *         room; or UCS_ERR_NO_MEMORY.
+ */
+ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
+                                int is_split);
+
+
+/** Queue pairs were destroyed. With the async context blocked. */
+void uct_sep_evict_give(uct_sep_iface_t *iface, int is_split);
+
+
+/**
+ * Start a connection for an endpoint, or have it wait.
+ *
+ * @return As @ref uct_sep_cm_conn_start.
+ */
+ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link);
+
+
+/** The peer has asked for the connection to fall asleep. */
+void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link);
+
+
+/** @return Whether somebody waits: then the worker must not sleep. */
+static inline int uct_sep_evict_is_waiting(const uct_sep_iface_t *iface)
+{
+    return iface->conn.budget.progress_id != UCS_CALLBACKQ_ID_NULL;
+}
+
+END_C_DECLS
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sep/test_sep_uct.h>
+
+#include <uct/ib/sep/base/sep_budget.h>
+
+#include <cstring>
+
+using namespace sep_uct_test;
+
+namespace {
+
+/*
+ * More peers than queue pairs (UCX_SEP_MAX_QPS): workers of one process, of
+ * which some have a budget. The device executes at once, or some time later.
+ */
+class test_sep_uct_budget : public ::testing::TestWithParam<const char*> {
+protected:
+    struct content {
+        uint64_t number; /* From this sender to this receiver */
+        uint32_t from;
+        uint8_t  rest[20];
+    };
+
+    struct worker {
+        std::unique_ptr<entity> e;
+        std::vector<uct_ep_h>   eps;      /* By receiver */
+        std::vector<uint64_t>   sent;
+        std::vector<uint64_t>   received; /* By sender */
+        size_t                  num_seen = 0;
+        unsigned                limit    = 0;
+    };
+
+    bool has_device()
+    {
+        return on_device({{"MLX5SIM_EXEC", GetParam()}});
+    }
+
+    void open(unsigned count, const std::function<settings(unsigned)> &config,
+              const std::function<unsigned(unsigned)> &limit)
+    {
+        m_workers.resize(count);
+        for (unsigned i = 0; i < count; ++i) {
+            worker &w = m_workers[i];
+
+            w.e = (i == 0) ? entity::create(config(i)) :
+                             entity::create(*m_workers[0].e, config(i));
+            ASSERT_NE(nullptr, w.e);
+            w.eps.resize(count);
+            w.sent.resize(count);
+            w.received.resize(count);
+            w.limit = limit(i);
+        }
+        for (auto &w : m_workers) {
+            for (unsigned to = 0; to < count; ++to) {
+                w.eps[to] = w.e->connect(m_workers[to].e->addr());
+            }
+        }
+    }
+
+    /* All have the same share */
+    void open_alike(unsigned count, unsigned share,
+                    const settings &more = settings())
+    {
+        settings config = more;
+
+        config.push_back({"MAX_QPS", std::to_string(count * share)});
+        open(count, [&](unsigned) { return config; },
+             [&](unsigned) { return share; });
+    }
+
+    void close()
+    {
+        while (!m_workers.empty()) {
+            m_workers.pop_back();
+        }
+    }
+
+    void TearDown() override
+    {
+        close();
+    }
+
+    bool send(unsigned from, unsigned to)
+    {
+        worker &w    = m_workers[from];
+        content data = {w.sent[to], from, {}};
+        ucs_status_t status;
+
+        status = uct_ep_am_short(w.eps[to], 1, data.number, &data.from,
+                                 sizeof(data) - sizeof(data.number));
+        EXPECT_TRUE((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE))
+                << ucs_status_string(status);
+        w.sent[to] += (status == UCS_OK);
+        return status == UCS_OK;
+    }
+
+    /* Each once; what has arrived is in order */
+    void progress()
+    {
+        for (auto &w : m_workers) {
+            w.e->progress();
+            EXPECT_EQ(0u, w.e->failures.size());
+            if (w.limit > 0) {
+                EXPECT_LE(w.e->num_qps(), w.limit);
+            }
+            for (; w.num_seen < w.e->messages.size(); ++w.num_seen) {
+                content data = {};
+                const bytes &got = w.e->messages[w.num_seen].data;
+
+                ASSERT_EQ(sizeof(data.number) + sizeof(data.from) +
+                          sizeof(data.rest), got.size());
+                memcpy(&data, got.data(), got.size());
+                ASSERT_LT(data.from, m_workers.size());
+                ASSERT_EQ(w.received[data.from]++, data.number)
+                        << "out of order";
+            }
+        }
+    }
+
+    /* From each to each of those that it is to send to, so many messages */
+    void exchange(unsigned count,
+                  const std::function<bool(unsigned, unsigned)> &is_pair)
+    {
+        unsigned num = m_workers.size();
+        std::vector<std::vector<uint64_t>> left(num);
+        uint64_t missing = 0;
+
+        for (unsigned i = 0; i < num; ++i) {
+            for (unsigned j = 0; j < num; ++j) {
+                left[i].push_back(is_pair(i, j) ? count : 0);
+                missing += left[i][j];
+            }
+        }
+        ASSERT_TRUE(m_workers[0].e->wait([&]() {
+            for (unsigned i = 0; i < num; ++i) {
+                for (unsigned j = 0; j < num; ++j) {
+                    if ((left[i][j] > 0) && send(i, j)) {
+                        --left[i][j];
+                        --missing;
+                    }
+                }
+            }
+            progress();
+            return (missing == 0) || HasFailure();
+        })) << missing << " messages are left";
+        ASSERT_TRUE(m_workers[0].e->wait([&]() {
+            bool is_all = true;
+
+            progress();
+            for (unsigned i = 0; i < num; ++i) {
+                for (unsigned j = 0; j < num; ++j) {
+                    is_all &= (m_workers[j].received[i] ==
+                               m_workers[i].sent[j]);
+                }
+            }
+            return is_all || HasFailure();
+        }));
+    }
+
+    std::vector<worker> m_workers;
+};
+
+TEST_P(test_sep_uct_budget, all_send_to_all)
+{
+    if (!has_device()) {
+        return;
+    }
+    for (unsigned share : {2, 3, 4}) {
+        ASSERT_NO_FATAL_FAILURE(open_alike(6, share));
+        ASSERT_NO_FATAL_FAILURE(exchange(8, [](unsigned, unsigned) {
+            return true;
+        }));
+        EXPECT_GT(m_workers[0].e->sep()->conn.budget.num_waits, 0u);
+        close();
+    }
+}
+
+TEST_P(test_sep_uct_budget, rings_of_the_eager_channel_lose_nothing)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_alike(4, 2, {{"EAGER", "y"},
+                                              {"EAGER_SLOTS", "4"},
+                                              {"FC_WND_SIZE", "16"}}));
+    for (unsigned round = 0; round < 3; ++round) {
+        ASSERT_NO_FATAL_FAILURE(exchange(50, [](unsigned i, unsigned j) {
+            return i != j;
+        }));
+    }
+    EXPECT_GT(m_workers[0].e->num_by_ring(), 0u);
+}
+
+/* All have begun a connection that fills their share but for what is left to
+ * others, and wait for one another in a circle */
+TEST_P(test_sep_uct_budget, a_circle_with_the_least_budget_connects)
+{
+    if (!has_device()) {
+        return;
+    }
+    const unsigned num = 7;
+    ASSERT_NO_FATAL_FAILURE(open_alike(num, 2));
+    ASSERT_NO_FATAL_FAILURE(exchange(3, [](unsigned i, unsigned j) {
+        return j == (i + 1) % num;
+    }));
+    ASSERT_NO_FATAL_FAILURE(exchange(3, [](unsigned i, unsigned j) {
+        return i == (j + 2) % num;
+    }));
+}
+
+/* Those who connect have no budget, and there are more than it has room for */
+TEST_P(test_sep_uct_budget, a_crowd_gets_through_to_one_with_a_budget)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open(9, [](unsigned i) {
+        return (i > 0) ? settings() : settings({{"MAX_QPS", "3"}});
+    }, [](unsigned i) { return (i > 0) ? 0 : 3; }));
+    ASSERT_NO_FATAL_FAILURE(exchange(4, [](unsigned, unsigned to) {
+        return to == 0;
+    }));
+    ASSERT_NO_FATAL_FAILURE(exchange(4, [](unsigned from, unsigned) {
+        return from == 0;
+    }));
+}
+
+/* With two queue pairs for each connection */
+TEST_P(test_sep_uct_budget, split_connections_count_twice)
+{
+    if (!has_device()) {
+        return;
+    }
+    const unsigned num = 4, share = 4;
+    ASSERT_NO_FATAL_FAILURE(
+            open_alike(num, share, {{"CATEGORY", "mpi_everywhere"}}));
+    ASSERT_NO_FATAL_FAILURE(exchange(5, [](unsigned i, unsigned j) {
+        return i != j;
+    }));
+    for (auto &w : m_workers) {
+        EXPECT_LE(w.e->sep()->conn.budget.held, share);
+    }
+}
+
+/* What was sent last is seen by the flush; one that sleeps has nothing to
+ * flush, and nothing to be put in order */
+TEST_P(test_sep_uct_budget, an_endpoint_asleep_flushes_at_once)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open(5, [](unsigned i) {
+        return (i > 0) ? settings() : settings({{"MAX_QPS", "2"}});
+    }, [](unsigned i) { return (i > 0) ? 0 : 2; }));
+
+    worker &w = m_workers[0];
+    for (unsigned round = 0; round < 2; ++round) {
+        for (unsigned to = 1; to < 5; ++to) {
+            ASSERT_NO_FATAL_FAILURE(exchange(1, [&](unsigned i, unsigned j) {
+                return (i == 0) && (j == to);
+            }));
+        }
+    }
+    EXPECT_EQ(&w.e->sep()->tx.idle, w.e->sep_ep(w.eps[1])->txwq);
+    EXPECT_EQ(UCS_OK, uct_ep_fence(w.eps[1], 0));
+    EXPECT_EQ(UCS_OK, uct_ep_flush(w.eps[1], 0, NULL));
+    EXPECT_EQ(&w.e->sep()->tx.idle, w.e->sep_ep(w.eps[1])->txwq);
+
+    /* Who wants to know whether the peer is there wakes it up */
+    EXPECT_EQ(UCS_OK, uct_ep_check(w.eps[1], 0, NULL));
+    ASSERT_TRUE(w.e->wait([&]() {
+        progress();
+        return w.e->sep_ep(w.eps[1])->txwq != &w.e->sep()->tx.idle;
+    }));
+}
+
+TEST_P(test_sep_uct_budget, too_little_is_refused)
+{
+    if (!has_device()) {
+        return;
+    }
+    for (const char *value : {"0", "1", "auto"}) {
+        expect_errors hide;
+
+        EXPECT_EQ(nullptr, entity::create({{"MAX_QPS", value}})) << value;
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "UCX_SEP_MAX_QPS"));
+    }
+
+    /* For one, but not for two */
+    auto first = entity::create({{"MAX_QPS", "3"}});
+    ASSERT_NE(nullptr, first);
+    {
+        expect_errors hide;
+
+        EXPECT_EQ(nullptr, entity::create(*first, {{"MAX_QPS", "3"}}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "for 2 workers"));
+    }
+    auto second = entity::create(*first, {{"MAX_QPS", "4"}});
+    ASSERT_NE(nullptr, second);
+}
+
+INSTANTIATE_TEST_SUITE_P(, test_sep_uct_budget,
+                         ::testing::Values("sync", "deferred"),
+                         [](const ::testing::TestParamInfo<const char*> &info) {
+                             return std::string(info.param);
+                         });
+
+} // namespace
