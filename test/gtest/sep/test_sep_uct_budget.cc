@@ -102,7 +102,9 @@ protected:
             w.e->progress();
             EXPECT_EQ(0u, w.e->failures.size());
             if (w.limit > 0) {
-                EXPECT_LE(w.e->num_qps(), w.limit);
+                /* A machine that is busy for a second is no peer that is */
+                EXPECT_LE(w.e->num_qps(), w.limit +
+                                          w.e->sep()->conn.budget.num_exceeded);
             }
             for (; w.num_seen < w.e->messages.size(); ++w.num_seen) {
                 content data = {};
@@ -207,6 +209,30 @@ TEST_P(test_sep_uct_budget, a_circle_with_the_least_budget_connects)
     ASSERT_NO_FATAL_FAILURE(exchange(3, [](unsigned i, unsigned j) {
         return i == (j + 2) % num;
     }));
+}
+
+/* Who does not progress agrees to nothing, and must not keep others waiting */
+TEST_P(test_sep_uct_budget, a_peer_that_does_not_progress_costs_a_second)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_alike(3, 2));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (from == 0) && (to == 1);
+    }));
+
+    worker &first = m_workers[0], &third = m_workers[2];
+    while (!send(0, 2)) {
+        first.e->progress();
+        third.e->progress();
+    }
+    while (third.e->messages.empty()) {
+        first.e->progress();
+        third.e->progress();
+    }
+    EXPECT_EQ(1u, first.e->sep()->conn.budget.num_exceeded);
+    EXPECT_EQ(2u, first.e->num_qps());
 }
 
 /* Those who connect have no budget, and there are more than it has room for */

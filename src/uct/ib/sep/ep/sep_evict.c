@@ -15,7 +15,14 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
+#include <ucs/time/time.h>
 #include <string.h>
+
+
+/* So long after another one, or after it began to wait, a connection is made
+ * that there is no room for: peers that don't progress their workers, perhaps
+ * since they wait for this one, don't agree to anything */
+#define UCT_SEP_EVICT_PATIENCE  ucs_time_from_sec(1.0)
 
 
 /* Queue pairs of a connection */
@@ -43,7 +50,7 @@ static int uct_sep_evict_has_room(const uct_sep_iface_t *iface, unsigned count)
 {
     const uct_sep_ep_budget_t *budget = &iface->conn.budget;
 
-    return (budget->held == 0) ||
+    return (budget->held == 0) || budget->is_exceeded ||
            (budget->held + count <= uct_sep_budget_share(budget->shared,
                                                          budget->max));
 }
@@ -94,6 +101,9 @@ uct_sep_evict_wait(uct_sep_iface_t *iface, uct_sep_link_t *link)
         }
     }
 
+    if (budget->head == budget->tail) {
+        budget->deadline = ucs_get_time() + UCT_SEP_EVICT_PATIENCE;
+    }
     budget->waiting[budget->tail++] = link;
     link->is_waiting                = 1;
     ++budget->num_waits;
@@ -134,9 +144,16 @@ static unsigned uct_sep_evict_serve(uct_sep_iface_t *iface)
         if (is_wanted && !iface->conn.async.is_dead &&
             (link->super.state == UCT_SEP_CONN_STATE_IDLE) &&
             !uct_sep_evict_may_start(iface, link)) {
-            break;
+            if (ucs_get_time() < budget->deadline) {
+                break;
+            }
+            ucs_debug("%s: nobody makes room for a connection, which is beyond "
+                      "UCX_SEP_MAX_QPS", iface->port.name);
+            budget->is_exceeded = 1;
+            ++budget->num_exceeded;
         }
 
+        budget->deadline = ucs_get_time() + UCT_SEP_EVICT_PATIENCE;
         ++budget->head;
         ++count;
         link->is_waiting = 0;
@@ -149,6 +166,7 @@ static unsigned uct_sep_evict_serve(uct_sep_iface_t *iface)
                 uct_sep_link_cm_ops.failed(iface, &link->super, status);
             }
         }
+        budget->is_exceeded = 0;
         uct_sep_cm_conn_put(iface->conn.cm, &link->super);
     }
     return count;

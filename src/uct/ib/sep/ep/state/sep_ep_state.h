@@ -6,6 +6,7 @@
 #include <uct/ib/sep/device/sep_async.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue_types.h>
+#include <ucs/time/time_def.h>
 #include <uct/api/uct.h>
 
 /**
@@ -32,6 +33,10 @@ typedef struct uct_sep_ep_budget {
     unsigned              head, tail;
     unsigned              size;       /**< Entries of waiting */
     uct_worker_cb_id_t    progress_id; /**< Makes room, while somebody waits */
+    ucs_time_t            deadline;   /**< When the first one of them gets what
+                                           is beyond the share */
+    int                   is_exceeded; /**< It is being started */
+    unsigned              num_exceeded; /**< Times that it was */
     uint64_t              num_waits;  /**< Connections that have waited */
     uint64_t              num_asked;  /**< Those that were to be given up */
 } uct_sep_ep_budget_t;
