@@ -102,7 +102,8 @@ protected:
             w.e->progress();
             EXPECT_EQ(0u, w.e->failures.size());
             if (w.limit > 0) {
-                /* A machine that is busy for a second is no peer that is */
+                /* If this machine is so busy that a second goes by, workers
+                 * exceed their share */
                 EXPECT_LE(w.e->num_qps(), w.limit +
                                           w.e->sep()->conn.budget.num_exceeded);
             }
