@@ -43,4 +43,12 @@ static inline void *mlx5sim_attr_out(const struct ib_uverbs_attr *attr)
     return (void*)(uintptr_t)attr->data;
 }
 
+/** Tell the handle of a new object. */
+static inline void
+mlx5sim_attr_set_handle(const struct ib_uverbs_attr *attr, uint64_t handle)
+{
+    ((struct ib_uverbs_attr*)attr)->data   = handle;
+    ((struct ib_uverbs_attr*)attr)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+}
+
 #endif

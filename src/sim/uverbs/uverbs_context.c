@@ -231,8 +231,7 @@ int mlx5sim_method_alloc_async(mlx5sim_ctx_t *ctx,
         return fd;
     }
 
-    ctx->async_fifo                          = chan;
-    ((struct ib_uverbs_attr*)handle)->data   = fd;
-    ((struct ib_uverbs_attr*)handle)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    ctx->async_fifo = chan;
+    mlx5sim_attr_set_handle(handle, fd);
     return 0;
 }

@@ -201,7 +201,7 @@ static int mlx5sim_devx_get_obj(mlx5sim_devx_t *devx, uint64_t handle,
 
 /* Tell of a new object */
 static void mlx5sim_devx_made(mlx5sim_devx_t *devx, mlx5sim_fw_on_t on,
-                              struct ib_uverbs_attr *handle)
+                              const struct ib_uverbs_attr *handle)
 {
     mlx5sim_obj_kind_t kind = mlx5sim_devx_kinds[on];
     mlx5sim_obj_t *obj      = devx->obj;
@@ -218,9 +218,9 @@ static void mlx5sim_devx_made(mlx5sim_devx_t *devx, mlx5sim_fw_on_t on,
     }
 
     mlx5sim_fw_set(devx->fw.out, MLX5SIM_FW_NUMBER, devx->number);
-    handle->data   = MLX5SIM_DEVX_HANDLE | (kind << MLX5SIM_DEVX_KIND_SHIFT) |
-                     mlx5sim_obj_index(kind, obj);
-    handle->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    mlx5sim_attr_set_handle(handle, MLX5SIM_DEVX_HANDLE |
+                                    (kind << MLX5SIM_DEVX_KIND_SHIFT) |
+                                    mlx5sim_obj_index(kind, obj));
 }
 
 /* What firmware does with a command that the kernel has let pass.

@@ -51,8 +51,7 @@ int mlx5sim_devx_event_fd(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
         return fd;
     }
 
-    ((struct ib_uverbs_attr*)handle)->data   = fd;
-    ((struct ib_uverbs_attr*)handle)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    mlx5sim_attr_set_handle(handle, fd);
     return 0;
 }
 

@@ -83,8 +83,7 @@ int mlx5sim_devx_umem_reg(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     umem->length  = length->data;
     umem->access  = flags;
     umem->o.ready = 1;
-    ((struct ib_uverbs_attr*)handle)->data   = index;
-    ((struct ib_uverbs_attr*)handle)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    mlx5sim_attr_set_handle(handle, index);
     memcpy(mlx5sim_attr_out(id), &index, sizeof(index));
     return 0;
 }

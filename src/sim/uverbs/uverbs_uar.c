@@ -50,8 +50,7 @@ int mlx5sim_cmd_uar_alloc(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     }
 
     mmap_offset = (MLX5SIM_UAR_PAGE_BASE + index) * MLX5SIM_UAR_PAGE_SIZE;
-    ((struct ib_uverbs_attr*)handle)->data   = index;
-    ((struct ib_uverbs_attr*)handle)->flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+    mlx5sim_attr_set_handle(handle, index);
     memcpy(mlx5sim_attr_out(offset), &mmap_offset, sizeof(mmap_offset));
     memcpy(mlx5sim_attr_out(length), &(uint32_t){MLX5SIM_UAR_PAGE_SIZE},
            sizeof(uint32_t));
