@@ -54,8 +54,7 @@ sep_model_reader_fail(sep_model_reader_t *reader, unsigned line,
     return -1;
 }
 
-/* Without blanks at both ends; changes the string */
-static char *sep_model_strip(char *text)
+char *sep_model_strip(char *text)
 {
     size_t length;
 

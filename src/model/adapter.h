@@ -145,6 +145,10 @@ typedef struct sep_model_adapter {
 int sep_model_adapter_read(const char *path, const char *name,
                            sep_model_adapter_t *adapter, char *message);
 
+/** @return What is between the blanks at both ends of a string, which is cut
+ *          there. */
+char *sep_model_strip(char *text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -119,14 +119,17 @@ static char *sep_info_live_read(FILE *in)
     char *text  = NULL;
     size_t size = 0;
     size_t max  = 0;
+    char *more;
 
     do {
         if (size + 1 >= max) {
             max  = (max == 0) ? 65536 : (2 * max);
-            text = (max > SEP_INFO_LIVE_MAX) ? NULL : realloc(text, max);
-            if (text == NULL) {
+            more = (max > SEP_INFO_LIVE_MAX) ? NULL : realloc(text, max);
+            if (more == NULL) {
+                free(text);
                 return NULL;
             }
+            text = more;
         }
         size += fread(text + size, 1, max - size - 1, in);
     } while (!feof(in) && !ferror(in));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <tools/plan/node_read.h>
+#include <model/adapter.h>
 
 #include <ctype.h>
 #include <errno.h>
@@ -33,21 +34,6 @@ sep_node_reader_fail(sep_node_reader_t *reader, const char *format, ...)
     snprintf(reader->message, SEP_NODE_MESSAGE_MAX, "%.200s:%u: %s",
              reader->name, reader->line, text);
     return -1;
-}
-
-/* Without blanks at both ends; changes the string */
-static char *sep_node_strip(char *text)
-{
-    size_t length;
-
-    while (isspace((unsigned char)*text)) {
-        ++text;
-    }
-    length = strlen(text);
-    while ((length > 0) && isspace((unsigned char)text[length - 1])) {
-        text[--length] = '\0';
-    }
-    return text;
 }
 
 static int sep_node_section(sep_node_reader_t *reader, char *text)
@@ -208,7 +194,7 @@ static int sep_node_line(sep_node_reader_t *reader, char *line)
     char *equals, *name, *value;
 
     line[strcspn(line, "#")] = '\0';
-    line                     = sep_node_strip(line);
+    line                     = sep_model_strip(line);
     if (*line == '\0') {
         return 0;
     }
@@ -224,8 +210,8 @@ static int sep_node_line(sep_node_reader_t *reader, char *line)
                                     "behind a [name]");
     }
     *equals = '\0';
-    name    = sep_node_strip(line);
-    value   = sep_node_strip(equals + 1);
+    name    = sep_model_strip(line);
+    value   = sep_model_strip(equals + 1);
     return (reader->group == NULL) ?
            sep_node_set_adapter(reader, name, value) :
            sep_node_set_group(reader, name, value);
