@@ -29,7 +29,9 @@ typedef struct uct_sep_ep_budget {
     unsigned              held;       /**< Queue pairs; this and what follows:
                                            async lock */
     uct_sep_link_t        **waiting;  /**< Those for which there is no room are
-                                           at head to tail - 1 */
+                                           at head to tail - 1. No queue, whose
+                                           element all connections would have:
+                                           those that are not made are small */
     unsigned              head, tail;
     unsigned              size;       /**< Entries of waiting */
     uct_worker_cb_id_t    progress_id; /**< Makes room, while somebody waits */
