@@ -18,6 +18,7 @@
 typedef struct mlx5sim_cmd {
     mlx5sim_ctx_t *ctx;      /* NULL until GET_CONTEXT succeeded */
     int            fd;
+    int            is_devx;  /* from a command of DEVX: names UARs itself */
     const void    *in;       /* core input */
     size_t         in_size;
     const void    *uin;      /* provider input (UHW) */

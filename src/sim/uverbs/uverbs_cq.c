@@ -45,7 +45,7 @@ static uint32_t mlx5sim_cq_uar(mlx5sim_cmd_t *cmd,
     uint32_t ctx = mlx5sim_cmd_ctx_index(cmd);
 
     if (uin->flags & MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX) {
-        return (!cmd->ctx->is_legacy &&
+        return ((!cmd->ctx->is_legacy || cmd->is_devx) &&
                 (mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, uin->uar_page_index, ctx) !=
                  NULL)) ? uin->uar_page_index : 0;
     }

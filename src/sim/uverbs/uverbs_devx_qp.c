@@ -144,7 +144,8 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx)
     struct ib_uverbs_create_qp_resp reply = {0};
     struct ib_uverbs_create_qp caps       = {0};
     struct mlx5_ib_create_qp uin          = {0};
-    mlx5sim_cmd_t cmd                     = {.ctx = devx->ctx, .uin = &uin};
+    mlx5sim_cmd_t cmd                     = {.ctx = devx->ctx, .uin = &uin,
+                                             .is_devx = 1};
     mlx5sim_qp_obj_t *qp;
     unsigned status;
     int ret;

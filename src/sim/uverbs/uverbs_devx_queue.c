@@ -63,7 +63,8 @@ unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx)
     unsigned eqn      = mlx5sim_devx_cqc(devx, MLX5SIM_FW_CQC_EQN);
     struct ib_uverbs_create_cq_resp reply = {0};
     struct mlx5_ib_create_cq uin          = {0};
-    mlx5sim_cmd_t cmd                     = {.ctx = devx->ctx, .uin = &uin};
+    mlx5sim_cmd_t cmd                     = {.ctx = devx->ctx, .uin = &uin,
+                                             .is_devx = 1};
     unsigned status;
     int ret;
 

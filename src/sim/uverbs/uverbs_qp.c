@@ -70,7 +70,7 @@ static int mlx5sim_qp_uuar_get(mlx5sim_cmd_t *cmd, uint32_t flags,
 {
     mlx5sim_uar_t *uar;
 
-    if (cmd->ctx->is_legacy) {
+    if (cmd->ctx->is_legacy && !cmd->is_devx) {
         if (flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) {
             return -EINVAL;
         }
