@@ -13,8 +13,9 @@ BEGIN_C_DECLS
 /**
  * @file sep_cm_int.h
  *
- * Internals of the connection manager, shared by sep_cm.c (connections) and
- * sep_cm_ud.c (its UD queue pair). For nobody else, except to tell its size.
+ * Internals of the connection manager, shared by sep_cm.c (connections),
+ * sep_cm_msg.c (packets), sep_cm_timer.c (what happens later) and sep_cm_ud.c
+ * (its UD queue pair). For nobody else, except to tell its size.
  */
 
 /**
@@ -178,12 +179,72 @@ int uct_sep_cm_ud_drain(uct_sep_cm_t *cm);
 void uct_sep_cm_ud_flush(uct_sep_cm_t *cm);
 
 /**
- * Handle one received payload. Implemented by sep_cm.c.
+ * Handle one received payload.
  *
  * @param grh  What is in front of the payload; undefined without has_grh.
  */
 void uct_sep_cm_rx(uct_sep_cm_t *cm, const void *data, size_t length,
                    const uint8_t *grh, const uct_sep_cm_rx_source_t *source);
+
+/** The table's keys are the first member of the connections. */
+static inline uct_sep_conn_t *uct_sep_cm_peer_conn(const void *peer)
+{
+    static_assert(offsetof(uct_sep_conn_t, peer) == 0, "key is not first");
+    return (uct_sep_conn_t*)peer;
+}
+
+/** Ourselves, as a peer on a path knows us. */
+static inline void uct_sep_cm_self_on_path(const uct_sep_cm_t *cm, uint8_t path,
+                                           uct_sep_peer_addr_t *self_p)
+{
+    *self_p          = cm->self;
+    self_p->dev.path = path;
+}
+
+/** @return The connection to a peer, NULL if there is none. */
+uct_sep_conn_t *uct_sep_cm_conn_find(uct_sep_cm_t *cm,
+                                     const uct_sep_peer_addr_t *peer);
+
+/** Make a connection, without a reference.
+ *
+ * @return UCS_OK, or the error of conn_alloc, or UCS_ERR_NO_MEMORY. */
+ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,
+                                 const uct_sep_peer_addr_t *peer,
+                                 uct_sep_conn_t **conn_p);
+
+/** Do what a state machine says. The connection must not be touched after this:
+ *  it may have been freed. */
+void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
+                        const uct_sep_conn_out_t *out);
+
+/** Send a packet about a connection to its peer. */
+void uct_sep_cm_send_conn(uct_sep_cm_t *cm, const uct_sep_conn_t *conn,
+                          uct_sep_conn_msg_type_t type,
+                          const uct_sep_conn_out_t *out);
+
+/** Packets may have arrived. Called by the async context, and by the timer if
+ *  some were left. */
+void uct_sep_cm_event(int fd, ucs_event_set_types_t events, void *arg);
+
+/** Have the timer tick, which it does until nobody needs it. */
+void uct_sep_cm_timer_start(uct_sep_cm_t *cm);
+
+/** The deadline of a connection has changed. */
+void uct_sep_cm_timer_update(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+
+/** Remove a timer, if there is one. @param timer_id_p  Set to -1. */
+void uct_sep_cm_timer_remove(const uct_sep_cm_t *cm, int *timer_id_p);
+
+/** If nobody here refers to a connection, ask from time to time whether its
+ *  peer does. */
+void uct_sep_cm_keepalive_update(uct_sep_cm_t *cm, const uct_sep_conn_t *conn);
+
+/** Without a timer, those who connect remind us: then the connections of peers
+ *  that have gone are no more than connect in a period. */
+void uct_sep_cm_keepalive_check(uct_sep_cm_t *cm);
+
+/** Ask no more. */
+void uct_sep_cm_keepalive_remove(uct_sep_cm_t *cm);
 
 
 /** Others can send at any rate. */
