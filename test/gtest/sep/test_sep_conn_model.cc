@@ -818,10 +818,10 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
                 if (is_idle || !(c->super.flags & UCT_SEP_CONN_FLAG_AGREED)) {
                     bool is_user = !forgets || (c->super.refcount > 0);
                     events.push_back([=]() {
+                        /* Of a connection without a use nothing is left */
+                        c->waits |= is_tight && (c->to_send > 0);
                         owner->reset(*c);
-                        if (is_tight) {
-                            c->waits |= (c->to_send > 0);
-                        } else if (is_user && !sleeps) {
+                        if (!is_tight && is_user && !sleeps) {
                             owner->start(*c);
                         }
                     });
