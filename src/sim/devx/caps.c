@@ -43,6 +43,7 @@
 #define MLX5SIM_CAP_ATOMIC_8B_MODE    MLX5SIM_FW_FIELD(64, 2) /* 1: host's */
 #define MLX5SIM_CAP_ATOMIC_OPERATIONS MLX5SIM_FW_FIELD(144, 16)
 #define MLX5SIM_CAP_ATOMIC_SIZE_QP    MLX5SIM_FW_FIELD(176, 16)
+#define MLX5SIM_CAP_ATOMIC_SIZE_DC    MLX5SIM_FW_FIELD(208, 16)
 #define MLX5SIM_CAP_ATOMIC_PCI_FADD   MLX5SIM_FW_FIELD(640, 16)
 #define MLX5SIM_CAP_ATOMIC_PCI_SWAP   MLX5SIM_FW_FIELD(656, 16)
 #define MLX5SIM_CAP_ATOMIC_PCI_CSWAP  MLX5SIM_FW_FIELD(672, 16)
@@ -116,6 +117,7 @@ mlx5sim_fw_atomic_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
                    config->masked_atomics ? MLX5SIM_ATOMIC_OPERATIONS :
                                             MLX5SIM_ATOMIC_UNMASKED);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_SIZE_QP, MLX5SIM_ATOMIC_SIZES);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC_SIZE_DC, MLX5SIM_ATOMIC_SIZES);
     mlx5sim_fw_pci_atomics(config->pci_atomics, caps);
     return MLX5SIM_FW_OK;
 }

@@ -191,6 +191,20 @@ TEST_F(test_device_devx, service_levels_out_of_order_are_told)
     });
 }
 
+/* UCX takes the sizes that RC and DC have in common for what RC has */
+TEST_F(test_device_devx, atomics_have_the_same_sizes_with_any_transport)
+{
+    run(1, [](rank&) {
+        context c;
+        bytes in = command(16, cmd_query_hca_cap), out(16 + 4096);
+
+        in[7] = (3 << 1) | 1; /* current values of atomics' capabilities */
+        REQUIRE_EQ(0, general(c.ctx, in, out));
+        REQUIRE_EQ(0x0c, out[16 + 23]); /* atomic_size_qp */
+        REQUIRE_EQ(0x0c, out[16 + 27]); /* atomic_size_dc */
+    });
+}
+
 /* The kernel spreads queue pairs over the ports; libmlx5 binds one to a port
  * once it is in RTS */
 TEST_F(test_device_devx, queue_pairs_are_bound_to_ports_of_a_lag)
