@@ -17,6 +17,8 @@ mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
     mlx5sim_run_t *run = arg;
     mlx5sim_qp_obj_t *qp;
     mlx5sim_mr_obj_t *mr, *base;
+    const mlx5sim_klm_t *klm;
+    uint32_t next;
 
     qp = (side == MLX5SIM_SIDE_REQUESTER) ? run->req : run->resp;
     mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
@@ -26,10 +28,11 @@ mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
         return NULL;
     }
 
-    /* an indirect key ends with the one that it leads to */
-    if (mr->base != 0) {
-        base = mlx5sim_obj_find(MLX5SIM_OBJ_MR, mr->base >> 8);
-        if ((base == NULL) || !base->o.ready || (base->mr.key != mr->base) ||
+    /* an indirect key ends with the first of those that it leads to */
+    for (next = mr->list; next != 0; next = klm->next) {
+        klm  = mlx5sim_obj_at(MLX5SIM_OBJ_KLM, next);
+        base = mlx5sim_obj_find(MLX5SIM_OBJ_MR, klm->key >> 8);
+        if ((base == NULL) || !base->o.ready || (base->mr.key != klm->key) ||
             (atomic_load(&base->o.owner) != atomic_load(&qp->o.owner))) {
             return NULL;
         }

@@ -26,6 +26,7 @@ enum {
     MLX5SIM_MAX_MRS     = 1 << 17,
     MLX5SIM_MAX_CHANS   = 16384,
     MLX5SIM_MAX_UMEMS   = 1 << 16,
+    MLX5SIM_MAX_KLMS    = 1 << 17,
     MLX5SIM_MAX_CQS     = 1 << 16,
     MLX5SIM_MAX_SRQS    = 1 << 14,
     MLX5SIM_MAX_QPS     = 1 << 16,
@@ -72,6 +73,7 @@ typedef enum {
     MLX5SIM_OBJ_MR,
     MLX5SIM_OBJ_CHAN,
     MLX5SIM_OBJ_UMEM,
+    MLX5SIM_OBJ_KLM,
     MLX5SIM_OBJ_CQ,
     MLX5SIM_OBJ_SRQ,
     MLX5SIM_OBJ_QP,
@@ -172,7 +174,8 @@ typedef struct mlx5sim_mr_obj {
     mlx5sim_obj_t o;
     mlx5sim_mr_t  mr;
     uint32_t      pd;             /* index */
-    uint32_t      base;           /* indirect: key that it leads to, 0: none */
+    uint32_t      list;           /* indirect: first key that it leads to, index
+                                   * of a KLM; 0: none */
 } mlx5sim_mr_obj_t;
 
 
@@ -193,6 +196,14 @@ typedef struct mlx5sim_umem {
     uint32_t         access;      /* IBV_ACCESS_* */
     _Atomic uint32_t refs;
 } mlx5sim_umem_t;
+
+
+/** One of the keys that an indirect key leads to. */
+typedef struct mlx5sim_klm {
+    mlx5sim_obj_t o;
+    uint32_t      key;
+    uint32_t      next;           /* index, 0: the last */
+} mlx5sim_klm_t;
 
 
 typedef struct mlx5sim_cq {

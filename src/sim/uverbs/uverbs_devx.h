@@ -45,8 +45,8 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_qp(mlx5sim_devx_t *devx);
 
-/** on memory: an indirect key of fixed entries (KSM) that lead to one key, one
- *  behind the other, so that it is one piece of memory as others are, */
+/** on memory: an indirect key of fixed entries (KSM). What they lead to has to
+ *  be one piece of memory, one entry behind the other, as with other keys, */
 unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx);
 
 /** and on completion and receive queues. */

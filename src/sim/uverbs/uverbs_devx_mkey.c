@@ -3,6 +3,7 @@
 #include <sim/limit/limit.h>
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_devx.h>
+#include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -24,62 +25,139 @@ static const uint8_t *mlx5sim_devx_klm(const mlx5sim_devx_t *devx, uint64_t i)
     return devx->fw.in + MLX5SIM_FW_CREATE_SIZE + i * MLX5SIM_FW_KLM_SIZE;
 }
 
-/* Whether all entries lead to one key, one behind the other. @return status */
-static unsigned mlx5sim_devx_ksm_check(const mlx5sim_devx_t *devx,
-                                       uint64_t count)
+/* The key that an entry leads to. @return status */
+static unsigned mlx5sim_devx_ksm_base(const mlx5sim_devx_t *devx, uint64_t i,
+                                      const mlx5sim_mr_obj_t **base_p)
 {
-    const uint8_t *first = mlx5sim_devx_klm(devx, 0);
-    uint64_t entity      = 1ull << mlx5sim_devx_mkc(devx,
-                                                    MLX5SIM_FW_MKC_LOG_ENTITY);
-    uint64_t i, len;
-    const uint8_t *klm;
+    uint32_t key = mlx5sim_fw_get(mlx5sim_devx_klm(devx, i),
+                                  MLX5SIM_FW_KLM_MKEY);
+    const mlx5sim_mr_obj_t *base;
 
-    for (i = 1; i < count; ++i) {
-        klm = mlx5sim_devx_klm(devx, i);
-        if ((mlx5sim_fw_get(klm, MLX5SIM_FW_KLM_MKEY) !=
-             mlx5sim_fw_get(first, MLX5SIM_FW_KLM_MKEY)) ||
-            (mlx5sim_fw_get(klm, MLX5SIM_FW_KLM_ADDRESS) !=
-             mlx5sim_fw_get(first, MLX5SIM_FW_KLM_ADDRESS) + i * entity)) {
-            (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
-            return MLX5SIM_FW_BAD_PARAM;
-        }
+    base = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, key >> 8,
+                            mlx5sim_obj_index(MLX5SIM_OBJ_CTX, devx->ctx));
+    if ((base == NULL) || (base->mr.key != key)) {
+        return MLX5SIM_FW_BAD_RES;
     }
 
-    len = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LEN);
-    return ((len == 0) || ((len - 1) / entity >= count)) ?
+    *base_p = base;
+
+    /* max_indirection is 1 */
+    return ((base->list != 0) ||
+            (base->mr.pdn != mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_PD))) ?
            MLX5SIM_FW_BAD_PARAM : MLX5SIM_FW_OK;
 }
 
-/* What the indirect key gives access to: its range as far as the other key's
- * goes, which is what remains when both are looked at. */
-static void mlx5sim_devx_ksm_map(const mlx5sim_devx_t *devx,
-                                 const mlx5sim_mr_t *base, mlx5sim_mr_t *mr)
+/* Put the memory of an entry behind that of the entries before it: as much of
+ * it as the other key gives access to, which may be none before the first and
+ * behind the last. mr->iova counts from the first entry. @return status */
+static unsigned
+mlx5sim_devx_ksm_add(const mlx5sim_devx_t *devx, uint64_t i,
+                     const mlx5sim_mr_t *base, mlx5sim_mr_t *mr)
 {
-    uint64_t first = mlx5sim_fw_get(mlx5sim_devx_klm(devx, 0),
-                                    MLX5SIM_FW_KLM_ADDRESS);
-    uint64_t start = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_START);
-    uint64_t len   = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LEN);
-    uint64_t low, high;
+    uint64_t entity  = 1ull << mlx5sim_devx_mkc(devx,
+                                                MLX5SIM_FW_MKC_LOG_ENTITY);
+    uint64_t address = mlx5sim_fw_get(mlx5sim_devx_klm(devx, i),
+                                      MLX5SIM_FW_KLM_ADDRESS);
+    uint64_t end     = (entity > ~address) ? ~0ull : address + entity;
+    uint64_t low     = (address > base->iova) ? address : base->iova;
+    uint64_t high    = (end < base->iova + base->length) ?
+                       end : base->iova + base->length;
+    uint64_t offset  = i * entity + (low - address);
+    uint64_t va      = base->va + (low - base->iova);
 
-    low  = (first > base->iova) ? first : base->iova;
-    high = (len > ~first) ? ~0ull : first + len;
-    high = (high < base->iova + base->length) ? high :
-                                                base->iova + base->length;
-    mr->iova   = start + (low - first);
-    mr->va     = base->va + (low - base->iova);
-    mr->length = (high > low) ? high - low : 0;
+    if (low >= high) {
+        return MLX5SIM_FW_OK;
+    }
+
+    if (mr->length == 0) {
+        mr->iova = offset;
+        mr->va   = va;
+    } else if ((offset != mr->iova + mr->length) ||
+               (va != mr->va + mr->length)) {
+        (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    mr->length += high - low;
+    mr->access &= base->access;
+    return MLX5SIM_FW_OK;
+}
+
+/* What the indirect key gives access to. @return status */
+static unsigned mlx5sim_devx_ksm_map(const mlx5sim_devx_t *devx, uint64_t count,
+                                     mlx5sim_mr_t *mr)
+{
+    uint64_t entity = 1ull << mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LOG_ENTITY);
+    uint64_t len    = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LEN);
+    const mlx5sim_mr_obj_t *base;
+    unsigned status;
+    uint64_t i;
+
+    if ((len == 0) || ((len - 1) / entity >= count)) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    for (i = 0; i < count; ++i) {
+        status = mlx5sim_devx_ksm_base(devx, i, &base);
+        if (status == MLX5SIM_FW_OK) {
+            status = mlx5sim_devx_ksm_add(devx, i, &base->mr, mr);
+        }
+        if (status != MLX5SIM_FW_OK) {
+            return status;
+        }
+    }
+
+    len        -= (mr->iova < len) ? mr->iova : len;
+    mr->length  = (mr->length < len) ? mr->length : len;
+    mr->iova   += mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_START);
+    return MLX5SIM_FW_OK;
+}
+
+/* Note which keys these are, each once for entries in a row. @return 0 or
+ * -errno */
+static int mlx5sim_devx_ksm_keys(const mlx5sim_devx_t *devx, uint64_t count,
+                                 uint32_t *list_p)
+{
+    mlx5sim_klm_t *klm;
+    uint32_t key, last;
+    uint64_t i;
+    int ret;
+
+    last    = 0;
+    *list_p = 0;
+    for (i = 0; i < count; ++i) {
+        key = mlx5sim_fw_get(mlx5sim_devx_klm(devx, i), MLX5SIM_FW_KLM_MKEY);
+        if (key == last) {
+            continue;
+        }
+
+        klm = mlx5sim_limit_alloc(devx->ctx, MLX5SIM_OBJ_KLM);
+        if (klm == NULL) {
+            ret = -errno;
+            mlx5sim_klm_free(*list_p);
+            return ret;
+        }
+
+        klm->key     = key;
+        klm->next    = *list_p;
+        klm->o.ready = 1;
+        *list_p      = mlx5sim_obj_index(MLX5SIM_OBJ_KLM, klm);
+        last         = key;
+    }
+
+    return 0;
 }
 
 unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
 {
-    uint32_t ctx   = mlx5sim_obj_index(MLX5SIM_OBJ_CTX, devx->ctx);
-    uint32_t pdn   = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_PD);
-    uint64_t count = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_MKEY_LIST_SIZE);
-    unsigned access, status;
-    const mlx5sim_mr_obj_t *base;
+    uint32_t pdn    = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_PD);
+    uint64_t count  = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_MKEY_LIST_SIZE);
+    mlx5sim_mr_t as = {.pdn = pdn};
     mlx5sim_mr_obj_t *mr;
     mlx5sim_pd_t *pd;
-    uint32_t key;
+    unsigned status;
+    uint32_t list;
+    int ret;
 
     if (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE_HIGH) ||
         (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE) != MLX5SIM_DEVX_MKC_KSM)) {
@@ -96,47 +174,46 @@ unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
         return MLX5SIM_FW_BAD_IN_LEN;
     }
 
-    status = mlx5sim_devx_ksm_check(devx, count);
+    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pdn,
+                          mlx5sim_obj_index(MLX5SIM_OBJ_CTX, devx->ctx));
+    if (pd == NULL) {
+        return MLX5SIM_FW_BAD_RES;
+    }
+
+    as.access = (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_A) ?
+                 IBV_ACCESS_REMOTE_ATOMIC : 0) |
+                (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_RW) ?
+                 IBV_ACCESS_REMOTE_WRITE : 0) |
+                (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_RR) ?
+                 IBV_ACCESS_REMOTE_READ : 0) |
+                (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LW) ?
+                 IBV_ACCESS_LOCAL_WRITE : 0);
+    status    = mlx5sim_devx_ksm_map(devx, count, &as);
     if (status != MLX5SIM_FW_OK) {
         return status;
     }
 
-    key  = mlx5sim_fw_get(mlx5sim_devx_klm(devx, 0), MLX5SIM_FW_KLM_MKEY);
-    pd   = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pdn, ctx);
-    base = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, key >> 8, ctx);
-    if ((pd == NULL) || (base == NULL) || (base->mr.key != key)) {
-        return MLX5SIM_FW_BAD_RES;
-    }
-
-    /* max_indirection is 1 */
-    if ((base->base != 0) || (base->mr.pdn != pdn)) {
-        return MLX5SIM_FW_BAD_PARAM;
+    ret = mlx5sim_devx_ksm_keys(devx, count, &list);
+    if (ret != 0) {
+        return mlx5sim_devx_status(ret);
     }
 
     mr = mlx5sim_limit_alloc(devx->ctx, MLX5SIM_OBJ_MR);
     if (mr == NULL) {
-        return mlx5sim_devx_status(-errno);
+        ret = -errno;
+        mlx5sim_klm_free(list);
+        return mlx5sim_devx_status(ret);
     }
 
-    access = (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_A) ?
-              IBV_ACCESS_REMOTE_ATOMIC : 0) |
-             (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_RW) ?
-              IBV_ACCESS_REMOTE_WRITE : 0) |
-             (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_RR) ?
-              IBV_ACCESS_REMOTE_READ : 0) |
-             (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LW) ?
-              IBV_ACCESS_LOCAL_WRITE : 0);
     atomic_fetch_add(&pd->refs, 1);
-    mr->pd        = pdn;
-    mr->base      = key;
-    mr->mr.pdn    = pdn;
-    mr->mr.access = access & base->mr.access;
-    mr->mr.key    = (mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr) << 8) |
-                    mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_KEY);
-    mlx5sim_devx_ksm_map(devx, &base->mr, &mr->mr);
+    mr->pd       = pdn;
+    mr->list     = list;
+    as.key       = (mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr) << 8) |
+                   mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_KEY);
+    mr->mr       = as;
     atomic_thread_fence(memory_order_release);
-    mr->o.ready   = 1;
-    devx->obj     = mr;
-    devx->number  = mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr);
+    mr->o.ready  = 1;
+    devx->obj    = mr;
+    devx->number = mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr);
     return MLX5SIM_FW_OK;
 }

@@ -219,10 +219,22 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
+void mlx5sim_klm_free(uint32_t list)
+{
+    mlx5sim_klm_t *klm;
+
+    while (list != 0) {
+        klm  = mlx5sim_obj_at(MLX5SIM_OBJ_KLM, list);
+        list = klm->next;
+        mlx5sim_obj_free(MLX5SIM_OBJ_KLM, klm);
+    }
+}
+
 int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_dereg_mr *in = cmd->in;
     mlx5sim_mr_obj_t *mr;
+    uint32_t list;
 
     mr = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
                           mlx5sim_cmd_ctx_index(cmd));
@@ -238,7 +250,9 @@ int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
 
     atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
                                                      mr->pd))->refs, 1);
+    list = mr->list;
     mlx5sim_obj_free(MLX5SIM_OBJ_MR, mr);
+    mlx5sim_klm_free(list);
     return 0;
 }
 

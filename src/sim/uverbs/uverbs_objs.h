@@ -45,4 +45,7 @@ int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd);
  *  @a access lets the device write. */
 int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access);
 
+/** Free a list of keys, from index @a list of a KLM on; 0: there is none. */
+void mlx5sim_klm_free(uint32_t list);
+
 #endif

@@ -355,7 +355,8 @@ TEST_F(test_device_devx_objs, keys_lead_to_keys)
         REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(768, 32, 1)));
         REQUIRE_EQ(bad_in_len, refused(l.c.ctx, command(c).set(768, 32, 3)));
         REQUIRE_EQ(bad_in_len, refused(l.c.ctx, command(c).set(768, 32, ~0u)));
-        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(2368, 64, 0)));
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(2368, 64,
+                                                              target->addr())));
         REQUIRE_EQ(bad_res, refused(l.c.ctx, command(c).set(mkc + 104, 24, 0)));
         REQUIRE_EQ(bad_res, refused(l.c.ctx, command(c).set(2208, 32, 0x77)
                                                        .set(2336, 32, 0x77)));
@@ -397,6 +398,116 @@ TEST_F(test_device_devx_objs, a_key_ends_with_the_one_that_it_leads_to)
         REQUIRE_EQ(MLX5_CQE_REQ, l.next());
         target.reset();
         l.write(l.mem.sge(0, 8), to);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+    });
+}
+
+/* Memory registered in pieces, of which the first begins and the last ends
+ * within its entry, and an entry behind them, as UCX has it */
+class pieces {
+public:
+    pieces(devx_loop &l, unsigned last_access) :
+        c(fw_create_mkey, fw_queue_size + num * 16), m_target(l.c, 3 * entry)
+    {
+        const unsigned mkc = 128;
+
+        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
+        c.set(mkc + 475, 5, 12).set(mkc + 128, 64, shift);
+        c.set(mkc + 192, 64, 3 * entry - gap).set(768, 32, num);
+        for (unsigned i = 0; i < 3; ++i) {
+            v[i] = ibv_reg_mr(l.c.pd, data(i * entry + (i == 0 ? gap : 0)),
+                              entry - (i == 1 ? 0 : gap),
+                              (i == 2) ? last_access : all_access);
+            REQUIRE(v[i] != nullptr);
+            set_entry(c, i, i);
+        }
+        set_entry(c, 3, 2);
+        c.set(2176 + 3 * 128 + 64, 64, m_target.addr(3 * entry));
+    }
+
+    ~pieces()
+    {
+        for (auto *mr : v) {
+            REQUIRE(mr == nullptr || ibv_dereg_mr(mr) == 0);
+        }
+    }
+
+    /** Entry @a i leads to piece @a piece. */
+    command &set_entry(command &to, unsigned i, unsigned piece)
+    {
+        return to.set(2176 + i * 128 + 32, 32, v[piece]->lkey)
+                 .set(2176 + i * 128 + 64, 64, m_target.addr(piece * entry));
+    }
+
+    uint8_t *data(size_t offset)
+    {
+        return m_target.data + offset;
+    }
+
+    static const size_t   entry = 4096, gap = 96, shift = 1 << 20;
+    static const unsigned num   = 4;
+
+    command c;
+    ibv_mr  *v[3];
+
+private:
+    memory m_target;
+};
+
+TEST_F(test_device_devx_objs, a_key_leads_to_pieces_of_memory)
+{
+    run(1, [](rank&) {
+        devx_loop l;
+        pieces p(l, all_access);
+        object key(l.c.ctx, p.c);
+        uint32_t rkey = key.number << 8;
+        command other(p.c);
+
+        /* not one behind the other */
+        p.set_entry(p.set_entry(other, 1, 2), 2, 1);
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, other));
+
+        l.connect();
+        for (size_t offset : {p.gap, p.entry - 50, 2 * p.entry - 1}) {
+            memset(l.mem.data, 1 + offset % 100, 200);
+            l.write(l.mem.sge(0, 200), {p.shift + offset, 200, rkey});
+            REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+            REQUIRE_EQ(0, memcmp(l.mem.data, p.data(offset), 200));
+        }
+
+        REQUIRE_EQ(0, ibv_dereg_mr(p.v[1]));
+        p.v[1] = nullptr;
+        l.write(l.mem.sge(0, 8), {p.shift + p.gap, 8, rkey});
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+    });
+}
+
+TEST_F(test_device_devx_objs, a_key_ends_before_and_behind_its_pieces)
+{
+    run(1, [](rank&) {
+        for (size_t offset : {pieces::gap - 1, 3 * pieces::entry -
+                                               pieces::gap - 7}) {
+            devx_loop l;
+            pieces p(l, all_access);
+            object key(l.c.ctx, p.c);
+
+            l.connect();
+            l.write(l.mem.sge(0, 8),
+                    {p.shift + offset, 8, key.number << 8});
+            REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+        }
+    });
+}
+
+TEST_F(test_device_devx_objs, a_key_allows_what_all_of_its_pieces_do)
+{
+    run(1, [](rank&) {
+        devx_loop l;
+        pieces p(l, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+        object key(l.c.ctx, p.c);
+
+        l.connect();
+        l.write(l.mem.sge(0, 8), {p.shift + p.gap, 8, key.number << 8});
         REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
     });
 }
