@@ -17,6 +17,9 @@
 
 #define MLX5SIM_CI_MASK      0xffffffu  /* doorbell record and arm: 24 bits */
 #define MLX5SIM_CQE_OWNER    0x1
+#define MLX5SIM_CQE_TAIL     4u   /* WQE counter, signature, opcode and owner:
+                                   * where one place is written again and again,
+                                   * they are read at once */
 #define MLX5SIM_CQE_INVALID  0xf        /* opcode of a CQE never written */
 /* opcode of the mark at the end of a resized ring */
 #define MLX5SIM_CQE_RESIZE_CQ 0x5
@@ -193,14 +196,15 @@ static int mlx5sim_cq_write_pieces(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
                                    size_t length)
 {
     uint64_t addr = mlx5sim_cq_slot(cq, cq->pi);
-    size_t head   = cq->cqe_size - 1;
+    size_t head   = cq->cqe_size - MLX5SIM_CQE_TAIL;
 
-    /* the ownership byte is a piece of its own: pieces are written in order,
-     * bytes within a piece need not be */
+    /* the end is a piece of its own: pieces are written in order, bytes within
+     * a piece need not be */
     local[num]      = (struct iovec){bytes, head};
-    local[num + 1]  = (struct iovec){bytes + head, 1};
+    local[num + 1]  = (struct iovec){bytes + head, MLX5SIM_CQE_TAIL};
     remote[num]     = (struct iovec){(void*)(uintptr_t)addr, head};
-    remote[num + 1] = (struct iovec){(void*)(uintptr_t)(addr + head), 1};
+    remote[num + 1] = (struct iovec){(void*)(uintptr_t)(addr + head),
+                                     MLX5SIM_CQE_TAIL};
     return mlx5sim_mem_writev(proc, local, num + 2, remote, num + 2,
                               length + cq->cqe_size);
 }
@@ -208,14 +212,16 @@ static int mlx5sim_cq_write_pieces(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
 static int mlx5sim_cq_write(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
                             uint8_t *bytes)
 {
-    size_t head = cq->cqe_size - 1;
+    size_t head = cq->cqe_size - MLX5SIM_CQE_TAIL;
     struct iovec local[2], remote[2];
-    uint8_t *own;
+    uint32_t tail;
+    uint8_t *slot;
 
     if (atomic_load(&cq->o.owner) == mlx5sim_self_tag) {
-        own = (uint8_t*)(uintptr_t)mlx5sim_cq_slot(cq, cq->pi);
-        memcpy(own, bytes, head);
-        __atomic_store_n(&own[head], bytes[head], __ATOMIC_RELEASE);
+        slot = (uint8_t*)(uintptr_t)mlx5sim_cq_slot(cq, cq->pi);
+        memcpy(slot, bytes, head);
+        memcpy(&tail, bytes + head, sizeof(tail));
+        __atomic_store_n((uint32_t*)(slot + head), tail, __ATOMIC_RELEASE);
         return 0;
     }
 

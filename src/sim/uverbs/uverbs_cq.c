@@ -64,15 +64,16 @@ static uint32_t mlx5sim_cq_ring(uint32_t num)
     return num_cqes;
 }
 
-/* Whether a ring can be at the given address */
+/* Whether a ring can be at the given address: the kernel and firmware count in
+ * units of 64 bytes (mlx5_umem_find_best_quantized_pgoff()) */
 static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
 {
     struct iovec local, last;
     uint64_t end;
     char probe;
 
-    if (((cqe_size != 64) && (cqe_size != 128)) || (num == 0) ||
-        (num > (1u << 22))) {
+    if (((cqe_size != 64) && (cqe_size != 128)) || (num > (1u << 22)) ||
+        (buf & 63)) {
         return -EINVAL;
     }
 
@@ -141,8 +142,10 @@ int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle, uint32_t num,
         return mlx5sim_refuse(MLX5SIM_MISSING_CQ_OPTIONS);
     }
 
-    /* the vector: create_cq() of the kernel's uverbs_cmd.c */
-    if ((uin->db_addr & 7) || (comp_vector >= MLX5SIM_COMP_VECTORS)) {
+    /* the vector: create_cq() of the kernel's uverbs_cmd.c; its mlx5_ib makes
+     * no CQ of one place, which firmware does */
+    if ((uin->db_addr & 7) || (comp_vector >= MLX5SIM_COMP_VECTORS) ||
+        ((num == 0) && !cmd->is_devx)) {
         return -EINVAL;
     }
 
@@ -256,7 +259,8 @@ static int mlx5sim_cmd_resize_cq(mlx5sim_cmd_t *cmd)
         return mlx5sim_refuse(MLX5SIM_MISSING_CQ_RESIZE);
     }
 
-    ret = mlx5sim_cq_check(in->cqe, uin->buf_addr, uin->cqe_size);
+    ret = (in->cqe == 0) ? -EINVAL :
+          mlx5sim_cq_check(in->cqe, uin->buf_addr, uin->cqe_size);
     if (ret != 0) {
         return ret;
     }

@@ -28,12 +28,14 @@ uint32_t pd_number(ibv_pd *pd)
     return dv.pdn;
 }
 
-command cq_command(const umem &mem, size_t record, const uar &u, uint32_t eqn)
+command cq_command(const umem &mem, size_t record, const uar &u, uint32_t eqn,
+                   unsigned log)
 {
     const unsigned cqc = 128;
     command c(fw_create_cq, fw_queue_size);
 
-    c.set(cqc + 32, 32, mem.v->umem_id).set(cqc + 99, 5, ring_log);
+    c.set(cqc + 32, 32, mem.v->umem_id).set(cqc + 99, 5, log);
+    c.set(cqc + 11, 1, log == 0).set(cqc + 14, 1, log == 0);
     c.set(cqc + 104, 24, u.v->page_id).set(cqc + 184, 8, eqn);
     c.set(cqc + 448, 64, record).set(704, 32, mem.v->umem_id);
     return c;
@@ -98,10 +100,10 @@ command rtr2rts_command(uint32_t qpn)
     return c;
 }
 
-devx_loop::devx_loop(uint32_t vector) :
+devx_loop::devx_loop(uint32_t vector, unsigned cq_log) :
     mem(c, 1 << 16), queues(c.ctx, 16384), page(c.ctx), pd(pd_number(c.pd)),
     eqn(query_eqn(c.ctx, vector)),
-    cq(c.ctx, cq_command(queues, records, page, eqn)),
+    cq(c.ctx, cq_command(queues, records, page, eqn, cq_log)),
     rmp(c.ctx, rmp_command(queues, rmp_offset, records + 64, pd)),
     a(c.ctx, qp_command(queues, sq_offset, records + 128, page, pd, cq.number,
                         rmp.number)),

@@ -187,6 +187,33 @@ TEST_F(test_device_devx_objs, queue_pairs_take_queues_of_verbs)
     });
 }
 
+/* A CQ of one place has the last completion, and nobody says which are read.
+ * Its WQE counter tells how far the queue is, as in UCX's rc_gda. */
+TEST_F(test_device_devx_objs, a_queue_of_one_place_has_the_last_completion)
+{
+    run(1, [](rank&) {
+        const unsigned cqc = 128;
+        devx_loop l(0, 0);
+        command c = cq_command(l.queues, l.records, l.page, l.eqn, 0);
+
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(cqc + 14, 1, 0)));
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(cqc + 99, 5, 1)));
+        REQUIRE_EQ(bad_param, refused(l.c.ctx, command(c).set(640, 64, 32)));
+        REQUIRE_EQ(0x12u, get(l.cq.query(fw_query_cq, 80), cqc + 8, 8));
+
+        l.connect();
+        volatile uint32_t *last = (uint32_t*)l.queues.data + 15;
+        for (unsigned i = 0; i < 40; ++i) {
+            l.write(l.mem.sge(0, 8), l.mem.sge(64, 8));
+            for (uint64_t start = now_ms();
+                 be32toh(*last) != ((i << 16) | (i & 1)); patience::pause()) {
+                REQUIRE(now_ms() - start < patience_ms);
+            }
+            REQUIRE_EQ((MLX5_CQE_INVALID << 4) | 1, l.queues.data[127]);
+        }
+    });
+}
+
 TEST_F(test_device_devx_objs, domains_are_made)
 {
     run(1, [](rank&) {
