@@ -28,7 +28,7 @@ static void mlx5sim_doorbell_ring_all(uint32_t uar)
     for (index = 0; index < high; ++index) {
         qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, index);
         if ((atomic_load(&qp->o.owner) == mlx5sim_self_tag) && qp->o.ready &&
-            (qp->uar == uar)) {
+            (qp->uar == uar) && (qp->qp.type != MLX5SIM_QPT_DCT)) {
             mlx5sim_sq_run(qp);
         }
     }
@@ -103,8 +103,8 @@ static void mlx5sim_doorbell_read(const mlx5sim_doorbell_t *db,
     words_p->qpn   = qpn_ds >> 8;
     qp             = mlx5sim_qp_by_num(words_p->qpn);
     words_p->qp    = ((qp != NULL) &&
-                      (atomic_load(&qp->o.owner) == mlx5sim_self_tag)) ?
-                     qp : NULL;
+                      (atomic_load(&qp->o.owner) == mlx5sim_self_tag) &&
+                      (qp->qp.type != MLX5SIM_QPT_DCT)) ? qp : NULL;
 }
 
 /* Whether it rings a send queue */

@@ -30,7 +30,7 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
     [MLX5SIM_CHK_WQE_OPCODE]    = {
         "wqe_opcode",
         "the device does not know the opcode, or the QP's transport service "
-        "does not have it (reads and atomics: RC only)"},
+        "does not have it (reads and atomics: RC and DC only)"},
     [MLX5SIM_CHK_WQE_OPMOD]     = {
         "wqe_opmod",
         "the opcode modifier is 0 but for masked atomics, where it is "

@@ -27,11 +27,17 @@ extern "C" {
 #define MLX5SIM_GRH_LENGTH 40   /* bytes ahead of every UD payload */
 
 
-/** QP types, numbered as enum ibv_qp_type (kernel ib_user_verbs.h). */
+/** QP types, numbered as enum ibv_qp_type (kernel ib_user_verbs.h). Those of
+ *  the dynamically connected transport all are IBV_QPT_DRIVER there; they have
+ *  their numbers in the PRM (qpc.st). */
 enum {
-    MLX5SIM_QPT_RC = 2,
-    MLX5SIM_QPT_UC = 3,
-    MLX5SIM_QPT_UD = 4
+    MLX5SIM_QPT_RC  = 2,
+    MLX5SIM_QPT_UC  = 3,
+    MLX5SIM_QPT_UD  = 4,
+    MLX5SIM_QPT_DCI = 5,   /* initiator: sends only, each time to the target
+                              that the work request names */
+    MLX5SIM_QPT_DCT = 6    /* target: receives only, from any initiator that
+                              has its key */
 };
 
 
@@ -113,6 +119,7 @@ typedef struct mlx5sim_qp {
     uint8_t  scatter_req_cqe; /* RC: short answers to requests go into CQEs */
     uint32_t psn;             /* RC/UC: of the next packet it sends, 24 bits */
     uint32_t epsn;            /* RC/UC: of the next packet it expects */
+    uint64_t dc_key;          /* DCT: access key */
 } mlx5sim_qp_t;
 
 
@@ -130,7 +137,7 @@ typedef enum {
     MLX5SIM_CHK_WQE_INLINE,       /* inline length beyond the WQE */
     MLX5SIM_CHK_WQE_SEGMENT,      /* segments do not fill ds exactly */
     MLX5SIM_CHK_WQE_ATOMIC,       /* size, alignment or segment layout */
-    MLX5SIM_CHK_WQE_AV,           /* UD address vector malformed */
+    MLX5SIM_CHK_WQE_AV,           /* address vector malformed */
     MLX5SIM_CHK_WQE_UD_LENGTH,    /* UD payload above the MTU */
     MLX5SIM_CHK_WQE_LENGTH,       /* message above 2^31 bytes */
     MLX5SIM_CHK_RECV_WQE,         /* receive WQE malformed */
@@ -194,6 +201,7 @@ typedef struct mlx5sim_wqe {
     struct {
         uint32_t  dqpn;
         uint32_t  qkey;         /* the QP's own if bit 31 was posted */
+        uint64_t  dc_key;       /* DCI: access key of the target */
         uint16_t  dlid;
         uint8_t   path_bits;    /* of the source LID */
         uint8_t   sl;

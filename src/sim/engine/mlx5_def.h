@@ -178,12 +178,18 @@ typedef struct mlx5sim_inline_seg {
 #define MLX5SIM_INLINE_FLAG       0x80000000u
 
 
-/** Address vector of a datagram [mlx5_wqe_av]. Software may post the first 16
- *  bytes only; bit 31 of dqp_dct says that all 48 are there. */
+/** Address vector of a datagram, and of what a DC initiator sends
+ *  [mlx5_wqe_av]. Software may post the first 16 bytes only; bit 31 of dqp_dct
+ *  says that all 48 are there. */
 typedef struct mlx5sim_av_seg {
-    __be32  qkey;               /* bit 31: use the Q_Key of the QP */
-    __be32  reserved;
-    __be32  dqp_dct;            /* ext 31, destination QP 23:0 */
+    union {
+        struct {
+            __be32  qkey;       /* bit 31: use the Q_Key of the QP */
+            __be32  reserved;
+        } MLX5SIM_PACKED;
+        __be64  dc_key;
+    };
+    __be32  dqp_dct;            /* ext 31, destination QP or DCT 23:0 */
     uint8_t stat_rate_sl;       /* rate 7:4; sl 3:0, or Ethernet prio 3:1 */
     uint8_t fl_mlid;            /* force loopback 7, source path bits 6:0 */
     __be16  rlid;               /* UDP source port on RoCE v2 */

@@ -30,8 +30,13 @@ static inline unsigned mlx5sim_opcode_flags(unsigned opcode)
 }
 
 
+/** A DC initiator has the operations of RC. */
 static inline int mlx5sim_opcode_allowed(unsigned flags, unsigned qp_type)
 {
+    if (qp_type == MLX5SIM_QPT_DCI) {
+        return flags & MLX5SIM_OP_RC;
+    }
+
     return (qp_type >= MLX5SIM_QPT_RC) && (qp_type <= MLX5SIM_QPT_UD) &&
            ((flags >> (qp_type - MLX5SIM_QPT_RC)) & 1);
 }

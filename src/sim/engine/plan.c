@@ -36,16 +36,17 @@ static void mlx5sim_plan_resp_cqe(const mlx5sim_qp_t *req,
                                   uint16_t recv_index, mlx5sim_plan_t *plan)
 {
     mlx5sim_cqe_t *cqe = &plan->resp_cqe;
-    int is_ud          = req->type == MLX5SIM_QPT_UD;
+    int has_av         = mlx5sim_qp_has_av(req);
 
     memset(cqe, 0, sizeof(*cqe));
     cqe->opcode        = mlx5sim_resp_cqe_opcode(wqe->opcode);
     cqe->solicited     = wqe->solicited;
     cqe->sl            = req->sl & 0xf;
     cqe->wqe_counter   = recv_index;
-    cqe->slid          = req->lid | ((is_ud ? wqe->av.path_bits :
-                                              req->path_bits) & req->path_mask);
-    cqe->path_bits     = (is_ud ? wqe->av.dlid : req->dlid) & resp->path_mask;
+    cqe->slid          = req->lid | ((has_av ? wqe->av.path_bits :
+                                               req->path_bits) &
+                                     req->path_mask);
+    cqe->path_bits     = (has_av ? wqe->av.dlid : req->dlid) & resp->path_mask;
     cqe->byte_cnt      = wqe->length;
     cqe->imm           = wqe->imm;
     cqe->qpn           = resp->qpn;
@@ -72,14 +73,14 @@ static int mlx5sim_plan_take_recv(const mlx5sim_qp_t *req,
 
     if (ret < 0) {
         /* no way to tell which receive WQE to complete */
-        if (req->type == MLX5SIM_QPT_RC) {
+        if (mlx5sim_qp_is_reliable(req)) {
             mlx5sim_plan_fail_local(req, wqe, MLX5SIM_SYNDROME_REMOTE_OP, plan);
         } else {
             mlx5sim_plan_lost(req, wqe, plan);
         }
         plan->resp_error = 1;
         plan->resp_event = MLX5SIM_EVENT_QP_FATAL;
-    } else if (req->type == MLX5SIM_QPT_RC) {
+    } else if (mlx5sim_qp_is_reliable(req)) {
         mlx5sim_plan_reset(plan);
         plan->verdict = MLX5SIM_VERDICT_RNR;
     } else {
@@ -298,17 +299,17 @@ static int mlx5sim_plan_check_mtu(const mlx5sim_qp_t *req,
 }
 
 
-/** RC and UC, once the requester's side is in order. */
+/** RC, UC and DC, once the requester's side is in order. */
 static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
                                    const mlx5sim_wqe_t *wqe, unsigned flags,
                                    const mlx5sim_qp_t *resp,
                                    const mlx5sim_env_t *env,
                                    mlx5sim_plan_t *plan)
 {
-    int is_rc = (req->type == MLX5SIM_QPT_RC);
+    int is_reliable = mlx5sim_qp_is_reliable(req);
 
     if (resp == NULL) {
-        if (is_rc) {
+        if (is_reliable) {
             mlx5sim_plan_reset(plan);
             plan->verdict = MLX5SIM_VERDICT_GONE;
         } else {
@@ -320,8 +321,9 @@ static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
     /* Other PSNs are not answered, or in a way the requester does not take for
      * an answer (IBTA "PSN verification", "ghost acknowledge"). UC starts with
      * that of any message. */
-    if (!mlx5sim_qp_answers(resp, req) || (is_rc && (resp->epsn != req->psn))) {
-        if (is_rc) {
+    if (!mlx5sim_qp_answers(resp, req, wqe) ||
+        ((req->type == MLX5SIM_QPT_RC) && (resp->epsn != req->psn))) {
+        if (is_reliable) {
             mlx5sim_plan_reset(plan);
             plan->verdict = MLX5SIM_VERDICT_RETRY;
         } else {
@@ -489,7 +491,7 @@ void mlx5sim_plan_answer(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
         plan_p->dst_side    = MLX5SIM_SIDE_REQUESTER;
         plan_p->atomic_size = wqe->atomic_size;
         mlx5sim_plan_req_success(req, wqe, plan_p);
-    } else if ((resp == NULL) || !mlx5sim_qp_answers(resp, req)) {
+    } else if ((resp == NULL) || !mlx5sim_qp_answers(resp, req, wqe)) {
         plan_p->verdict = MLX5SIM_VERDICT_RETRY;
     } else {
         mlx5sim_plan_read(req, wqe, resp, env, plan_p);

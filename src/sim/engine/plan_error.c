@@ -2,6 +2,7 @@
 
 #include <sim/engine/opcode.h>
 #include <sim/engine/plan.h>
+#include <sim/engine/qp.h>
 
 #include <string.h>
 
@@ -118,7 +119,7 @@ void mlx5sim_plan_fail_remote(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                               unsigned syndrome, unsigned event,
                               mlx5sim_plan_t *plan)
 {
-    if (req->type != MLX5SIM_QPT_RC) {
+    if (!mlx5sim_qp_is_reliable(req)) {
         mlx5sim_plan_lost(req, wqe, plan);
         return;
     }
@@ -141,7 +142,7 @@ void mlx5sim_plan_fail_recv(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
     plan->resp_cqe.syndrome   = resp_syndrome;
     plan->resp_cqe.vendor_err = mlx5sim_syndrome_vendor_err(resp_syndrome);
     plan->resp_cqe.solicited  = 1;
-    if (req->type == MLX5SIM_QPT_RC) {
+    if (mlx5sim_qp_is_reliable(req)) {
         mlx5sim_plan_req_error(req, wqe, req_syndrome, plan);
     } else {
         mlx5sim_plan_req_success(req, wqe, plan);

@@ -32,12 +32,44 @@ static inline int mlx5sim_pkey_matches(uint16_t a, uint16_t b)
 }
 
 
-/** Whether @a resp takes packets of @a req at all: connected to it, and ready
- *  to receive. Others are dropped without an answer. */
-static inline int
-mlx5sim_qp_answers(const mlx5sim_qp_t *resp, const mlx5sim_qp_t *req)
+/** Whether requests are answered, and repeated until they are. */
+static inline int mlx5sim_qp_is_reliable(const mlx5sim_qp_t *qp)
 {
-    return (resp->type == req->type) && (resp->dest_qpn == req->qpn) &&
+    return (qp->type == MLX5SIM_QPT_RC) || (qp->type == MLX5SIM_QPT_DCI);
+}
+
+
+/** Whether each work request names the QP that it goes to. */
+static inline int mlx5sim_qp_has_av(const mlx5sim_qp_t *qp)
+{
+    return (qp->type == MLX5SIM_QPT_UD) || (qp->type == MLX5SIM_QPT_DCI);
+}
+
+
+/** Whether @a resp is connected to @a req; or takes its requests, as @a wqe has
+ *  the access key. What becomes of one with another key is not public: the
+ *  target reports it (MLX5_EVENT_TYPE_DCT_KEY_VIOLATION, which Linux tells
+ *  nobody), and that the initiator gets no answer is a guess. */
+static inline int
+mlx5sim_qp_is_peer(const mlx5sim_qp_t *resp, const mlx5sim_qp_t *req,
+                   const mlx5sim_wqe_t *wqe)
+{
+    if (req->type == MLX5SIM_QPT_DCI) {
+        return (resp->type == MLX5SIM_QPT_DCT) &&
+               (resp->dc_key == wqe->av.dc_key);
+    }
+
+    return (resp->type == req->type) && (resp->dest_qpn == req->qpn);
+}
+
+
+/** Whether @a resp takes packets of @a req at all: its peer, and ready to
+ *  receive. Others are dropped without an answer. */
+static inline int
+mlx5sim_qp_answers(const mlx5sim_qp_t *resp, const mlx5sim_qp_t *req,
+                   const mlx5sim_wqe_t *wqe)
+{
+    return mlx5sim_qp_is_peer(resp, req, wqe) &&
            mlx5sim_qp_is_receiving(resp) &&
            mlx5sim_pkey_matches(req->pkey, resp->pkey);
 }

@@ -129,11 +129,106 @@ static void mlx5sim_transition_get(unsigned type, mlx5sim_qp_state_t cur,
 }
 
 
+/* An initiator has what mlx5_ib (qp.c, modify_dci_qp_is_ok()) lets pass, which
+ * is less than other types have. @return 0 if there is no such transition. */
+static int mlx5sim_transition_get_dci(mlx5sim_qp_state_t cur,
+                                      mlx5sim_qp_state_t next,
+                                      mlx5sim_transition_t *transition_p)
+{
+    transition_p->required = 0;
+    transition_p->optional = 0;
+    if (next == MLX5SIM_QPS_RESET) {
+        return 1;
+    }
+
+    if (next == MLX5SIM_QPS_ERR) {
+        return cur != MLX5SIM_QPS_RESET;
+    }
+
+    switch (TO(cur, next)) {
+    case TO(MLX5SIM_QPS_RESET, MLX5SIM_QPS_INIT):
+        transition_p->required = ATTR_PKEY_INDEX | ATTR_PORT;
+        return 1;
+    case TO(MLX5SIM_QPS_INIT, MLX5SIM_QPS_INIT):
+        transition_p->optional = ATTR_PKEY_INDEX | ATTR_PORT;
+        return 1;
+    case TO(MLX5SIM_QPS_INIT, MLX5SIM_QPS_RTR):
+        transition_p->required = ATTR_PATH_MTU;
+        transition_p->optional = ATTR_PKEY_INDEX | ATTR_AV;
+        return 1;
+    case TO(MLX5SIM_QPS_RTR, MLX5SIM_QPS_RTS):
+        transition_p->required = ATTR_TIMEOUT | ATTR_RETRY_CNT |
+                                 ATTR_RNR_RETRY | ATTR_MAX_QP_RD_ATOMIC |
+                                 ATTR_SQ_PSN;
+        transition_p->optional = ATTR_MIN_RNR_TIMER;
+        return 1;
+    case TO(MLX5SIM_QPS_RTS, MLX5SIM_QPS_RTS):
+        transition_p->optional = ATTR_MIN_RNR_TIMER;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+
+/* A target goes to RTR, which makes it, and from there nowhere (mlx5_ib,
+ * mlx5_ib_modify_dct()). @return as above */
+static int mlx5sim_transition_get_dct(mlx5sim_qp_state_t cur,
+                                      mlx5sim_qp_state_t next,
+                                      mlx5sim_transition_t *transition_p)
+{
+    transition_p->optional = 0;
+    switch (TO(cur, next)) {
+    case TO(MLX5SIM_QPS_RESET, MLX5SIM_QPS_INIT):
+        transition_p->required = ATTR_ACCESS_FLAGS | ATTR_PKEY_INDEX |
+                                 ATTR_PORT;
+        return 1;
+    case TO(MLX5SIM_QPS_INIT, MLX5SIM_QPS_RTR):
+        transition_p->required = ATTR_MIN_RNR_TIMER | ATTR_AV | ATTR_PATH_MTU;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+
+static mlx5sim_chk_t
+mlx5sim_qp_modify_check_dc(unsigned type, mlx5sim_qp_state_t cur,
+                           mlx5sim_qp_state_t next, uint32_t attr_mask)
+{
+    mlx5sim_transition_t transition;
+    int is_known;
+
+    if (!(attr_mask & ATTR_STATE)) {
+        return MLX5SIM_CHK_QP_ATTR;
+    }
+
+    is_known = (type == MLX5SIM_QPT_DCI) ?
+               mlx5sim_transition_get_dci(cur, next, &transition) :
+               mlx5sim_transition_get_dct(cur, next, &transition);
+    if (!is_known) {
+        return MLX5SIM_CHK_QP_TRANSITION;
+    }
+
+    if (((attr_mask & transition.required) != transition.required) ||
+        (attr_mask & ~(transition.required | transition.optional |
+                       ATTR_STATE))) {
+        return MLX5SIM_CHK_QP_ATTR;
+    }
+
+    return MLX5SIM_CHK_OK;
+}
+
+
 mlx5sim_chk_t mlx5sim_qp_modify_check(unsigned type, mlx5sim_qp_state_t cur,
                                       mlx5sim_qp_state_t next,
                                       uint32_t attr_mask)
 {
     mlx5sim_transition_t transition;
+
+    if ((type == MLX5SIM_QPT_DCI) || (type == MLX5SIM_QPT_DCT)) {
+        return mlx5sim_qp_modify_check_dc(type, cur, next, attr_mask);
+    }
 
     if ((type < MLX5SIM_QPT_RC) || (type > MLX5SIM_QPT_UD)) {
         return MLX5SIM_CHK_QP_ATTR;

@@ -145,22 +145,24 @@ static mlx5sim_chk_t mlx5sim_decode_raddr(mlx5sim_cursor_t *cursor,
 }
 
 
-/** Operands of an atomic. They cannot wrap: control and remote address leave
- *  the second half of the first basic block to them. */
+/** Operands of an atomic. Without an address vector they cannot wrap: control
+ *  and remote address leave the second half of the first basic block to them.
+ */
 static mlx5sim_chk_t mlx5sim_decode_atomic(mlx5sim_cursor_t *cursor,
                                            mlx5sim_wqe_t *wqe)
 {
     int is_masked   = wqe->opcode >= MLX5SIM_OPCODE_ATOMIC_MASKED_CS;
     int is_cas      = (wqe->opcode == MLX5SIM_OPCODE_ATOMIC_CS) ||
                       (wqe->opcode == MLX5SIM_OPCODE_ATOMIC_MASKED_CS);
-    const void *ptr = cursor->ptr;
     unsigned units  = 1;
     unsigned size   = 8;
+    uint8_t ptr[2 * MLX5SIM_WQE_UNIT];
     const mlx5sim_masked_cs32_seg_t *cs32;
     const mlx5sim_masked_cs64_seg_t *cs64;
     const mlx5sim_masked_fa32_seg_t *fa32;
     const mlx5sim_masked_fa64_seg_t *fa64;
     const mlx5sim_atomic_seg_t *plain;
+    unsigned i;
 
     if (is_masked) {
         if (!(wqe->opmod & MLX5SIM_OPMOD_EXT_ATOMIC) ||
@@ -183,39 +185,43 @@ static mlx5sim_chk_t mlx5sim_decode_atomic(mlx5sim_cursor_t *cursor,
 
     wqe->atomic_size   = size;
     wqe->atomic.is_cas = is_cas;
+    for (i = 0; i < units; ++i) {
+        memcpy(ptr + i * MLX5SIM_WQE_UNIT, cursor->ptr, MLX5SIM_WQE_UNIT);
+        mlx5sim_cursor_advance(cursor, 1);
+    }
+
     if (!is_masked) {
-        plain                    = ptr;
+        plain                    = (const void*)ptr;
         wqe->atomic.swap_add     = be64toh(plain->swap_add);
         wqe->atomic.compare      = is_cas ? be64toh(plain->compare) : 0;
         wqe->atomic.swap_mask    = UINT64_MAX;
         wqe->atomic.compare_mask = is_cas ? UINT64_MAX : 0;
     } else if (is_cas && (size == 8)) {
-        cs64                     = ptr;
+        cs64                     = (const void*)ptr;
         wqe->atomic.swap_add     = be64toh(cs64->swap);
         wqe->atomic.compare      = be64toh(cs64->compare);
         wqe->atomic.swap_mask    = be64toh(cs64->swap_mask);
         wqe->atomic.compare_mask = be64toh(cs64->compare_mask);
     } else if (is_cas) {
-        cs32                     = ptr;
+        cs32                     = (const void*)ptr;
         wqe->atomic.swap_add     = be32toh(cs32->swap);
         wqe->atomic.compare      = be32toh(cs32->compare);
         wqe->atomic.swap_mask    = be32toh(cs32->swap_mask);
         wqe->atomic.compare_mask = be32toh(cs32->compare_mask);
     } else if (size == 8) {
-        fa64                     = ptr;
+        fa64                     = (const void*)ptr;
         wqe->atomic.swap_add     = be64toh(fa64->add);
         wqe->atomic.compare      = 0;
         wqe->atomic.swap_mask    = UINT64_MAX;
         wqe->atomic.compare_mask = be64toh(fa64->field_boundary);
     } else {
-        fa32                     = ptr;
+        fa32                     = (const void*)ptr;
         wqe->atomic.swap_add     = be32toh(fa32->add);
         wqe->atomic.compare      = 0;
         wqe->atomic.swap_mask    = UINT64_MAX;
         wqe->atomic.compare_mask = be32toh(fa32->field_boundary);
     }
 
-    mlx5sim_cursor_advance(cursor, units);
     return MLX5SIM_CHK_OK;
 }
 
@@ -235,10 +241,11 @@ static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
         return MLX5SIM_CHK_WQE_DS;
     }
 
-    wqe->has_av  = 1;
-    wqe->av.dqpn = dqp & MLX5SIM_QPN_MASK;
-    wqe->av.qkey = be32toh(av->qkey);
-    wqe->av.dlid = be16toh(av->rlid);
+    wqe->has_av    = 1;
+    wqe->av.dqpn   = dqp & MLX5SIM_QPN_MASK;
+    wqe->av.qkey   = be32toh(av->qkey);
+    wqe->av.dc_key = be64toh(av->dc_key);
+    wqe->av.dlid   = be16toh(av->rlid);
     wqe->av.path_bits = av->fl_mlid & MLX5SIM_AV_PATH_BITS;
     if (wqe->av.qkey & MLX5SIM_AV_QKEY_OF_QP) {
         wqe->av.qkey = qp->qkey;
@@ -328,12 +335,14 @@ static mlx5sim_chk_t mlx5sim_decode_body(const mlx5sim_qp_t *qp, unsigned flags,
         return MLX5SIM_CHK_OK;
     }
 
-    if (qp->type == MLX5SIM_QPT_UD) {
+    if (mlx5sim_qp_has_av(qp)) {
         chk = mlx5sim_decode_av(qp, cursor, wqe);
         if (chk != MLX5SIM_CHK_OK) {
             return chk;
         }
+    }
 
+    if (qp->type == MLX5SIM_QPT_UD) {
         chk = mlx5sim_decode_segs(cursor, 0, wqe);
         mtu = mlx5sim_qp_mtu(qp);
         return ((chk == MLX5SIM_CHK_OK) && (wqe->length > mtu)) ?

@@ -2,6 +2,7 @@
 
 #include <sim/exec/fabric.h>
 #include <sim/config/identity.h>
+#include <sim/engine/qp.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/store.h>
 #include <sim/queue/recv.h>
@@ -26,11 +27,11 @@ static int mlx5sim_fabric_is_port(const mlx5sim_qp_obj_t *qp, uint16_t dlid,
 mlx5sim_qp_obj_t *
 mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
 {
-    int is_ud    = req->qp.type == MLX5SIM_QPT_UD;
-    uint32_t qpn = is_ud ? wqe->av.dqpn : req->qp.dest_qpn;
+    int has_av   = mlx5sim_qp_has_av(&req->qp);
+    uint32_t qpn = has_av ? wqe->av.dqpn : req->qp.dest_qpn;
     mlx5sim_qp_obj_t *resp;
 
-    if ((is_ud && !wqe->has_av) || mlx5sim_qp_is_cut_off(req)) {
+    if ((has_av && !wqe->has_av) || mlx5sim_qp_is_cut_off(req)) {
         return NULL;
     }
 
@@ -46,10 +47,10 @@ mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
         goto err_unlock; /* destroyed while we came */
     }
 
-    if (is_ud ? !mlx5sim_fabric_is_port(resp, wqe->av.dlid, wqe->av.has_grh,
-                                        wqe->av.dgid) :
-                !mlx5sim_fabric_is_port(resp, req->qp.dlid, req->qp.has_grh,
-                                        req->qp.dgid)) {
+    if (has_av ? !mlx5sim_fabric_is_port(resp, wqe->av.dlid, wqe->av.has_grh,
+                                         wqe->av.dgid) :
+                 !mlx5sim_fabric_is_port(resp, req->qp.dlid, req->qp.has_grh,
+                                         req->qp.dgid)) {
         goto err_unlock;
     }
 
@@ -60,11 +61,12 @@ err_unlock:
     return NULL;
 }
 
-int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req)
+int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req,
+                           const mlx5sim_wqe_t *wqe)
 {
     const mlx5sim_qp_obj_t *resp;
 
-    if (req->qp.type != MLX5SIM_QPT_RC) {
+    if (!mlx5sim_qp_is_reliable(&req->qp)) {
         return 0;
     }
 
@@ -72,6 +74,7 @@ int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req)
         return 1;
     }
 
-    resp = mlx5sim_qp_by_num(req->qp.dest_qpn);
+    resp = mlx5sim_qp_by_num((mlx5sim_qp_has_av(&req->qp) && wqe->has_av) ?
+                             wqe->av.dqpn : req->qp.dest_qpn);
     return (resp != NULL) && mlx5sim_qp_is_cut_off(resp);
 }

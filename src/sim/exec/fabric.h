@@ -15,8 +15,9 @@ mlx5sim_qp_obj_t *
 mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe);
 
 
-/** Whether an RC QP gets no answer for now, because its port or that of its
- *  peer is down: it repeats its requests. */
-int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req);
+/** Whether an RC QP, or a DC initiator, gets no answer for now, because its
+ *  port or that of its peer is down: it repeats its requests. */
+int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req,
+                           const mlx5sim_wqe_t *wqe);
 
 #endif

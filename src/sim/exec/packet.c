@@ -252,7 +252,7 @@ mlx5sim_packet_land_at(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
     mlx5sim_plan_t plan;
     int answers, ret;
 
-    answers = (resp != NULL) && mlx5sim_qp_answers(&resp->qp, &qp->qp);
+    answers = (resp != NULL) && mlx5sim_qp_answers(&resp->qp, &qp->qp, wqe);
     if (answers && (qp->qp.type == MLX5SIM_QPT_UC) &&
         !mlx5sim_packet_uc_expected(resp, packet)) {
         return MLX5SIM_LANDED_QUIET;
@@ -310,7 +310,7 @@ mlx5sim_packet_land(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
     qp->qp.psn = packet->psn;
     wqe->later = packet->is_last ? 0 :
                  (wqe->length - packet->offset - packet->length);
-    if (mlx5sim_fabric_is_down(qp)) {
+    if (mlx5sim_fabric_is_down(qp, wqe)) {
         return MLX5SIM_LANDED_IGNORED;
     }
 
@@ -369,7 +369,7 @@ mlx5sim_packet_answer_read(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_plan_t plan;
     int ret = 0;
 
-    if (mlx5sim_fabric_is_down(qp)) {
+    if (mlx5sim_fabric_is_down(qp, wqe)) {
         return MLX5SIM_LANDED_IGNORED;
     }
 

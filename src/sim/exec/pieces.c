@@ -154,7 +154,7 @@ mlx5sim_packet_place_at(mlx5sim_run_t *run, mlx5sim_wqe_t *wqe,
 
     /* It expects one of the packets that are on their way, and this is not one
      * that it has taken already */
-    if (!mlx5sim_qp_answers(&resp->qp, &qp->qp) ||
+    if (!mlx5sim_qp_answers(&resp->qp, &qp->qp, wqe) ||
         (mlx5sim_psn_ahead(epsn, first_psn) > sent) ||
         mlx5sim_psn_before(packet->psn, epsn)) {
         return 0;
@@ -188,7 +188,7 @@ uint32_t mlx5sim_packet_place(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
 
     wqe->later = 0;
     if (((mlx5sim_pieces_all(wqe, packet) & ~placed) == 0) ||
-        mlx5sim_fabric_is_down(qp)) {
+        mlx5sim_fabric_is_down(qp, wqe)) {
         return placed;
     }
 

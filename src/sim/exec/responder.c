@@ -129,7 +129,8 @@ void mlx5sim_responder_deliver(mlx5sim_qp_obj_t *resp, mlx5sim_plan_t *plan)
 
 void mlx5sim_responder_fail(mlx5sim_qp_obj_t *resp, unsigned event)
 {
-    if (resp->qp.state == MLX5SIM_QPS_ERR) {
+    if ((resp->qp.state == MLX5SIM_QPS_ERR) ||
+        (resp->qp.type == MLX5SIM_QPT_DCT)) {
         return;
     }
 

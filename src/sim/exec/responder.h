@@ -30,7 +30,8 @@ int mlx5sim_responder_is_alive(const mlx5sim_qp_obj_t *resp,
 void mlx5sim_responder_deliver(mlx5sim_qp_obj_t *resp, mlx5sim_plan_t *plan);
 
 /** The responder enters the error state: raise @a event unless it is
- *  MLX5SIM_EVENT_NONE, and have its process flush its queues. */
+ *  MLX5SIM_EVENT_NONE, and have its process flush its queues. A DC target goes
+ *  on: it is there for other initiators, too. */
 void mlx5sim_responder_fail(mlx5sim_qp_obj_t *resp, unsigned event);
 
 #endif

@@ -109,7 +109,7 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     int is_done, is_gone;
 
     *rnr_timer_p = 0;
-    if (mlx5sim_fabric_is_down(qp)) {
+    if (mlx5sim_fabric_is_down(qp, wqe)) {
         plan_p->verdict = MLX5SIM_VERDICT_RETRY;
         return plan_p->verdict;
     }
@@ -130,7 +130,9 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
         }
         if (is_done && !is_gone && plan_p->resp_error) {
             mlx5sim_responder_fail(resp, plan_p->resp_event);
-            mlx5sim_rq_flush(resp); /* it is nothing to wait for */
+            if (resp->qp.state == MLX5SIM_QPS_ERR) {
+                mlx5sim_rq_flush(resp); /* it is nothing to wait for */
+            }
         }
         mlx5sim_unlock(&resp->rq_lock);
     }

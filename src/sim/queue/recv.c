@@ -230,6 +230,12 @@ void mlx5sim_rq_flush_held(mlx5sim_qp_obj_t *qp)
  * uct_rc_ep_cleanup_qp() is the read, too) */
 static int mlx5sim_rq_is_early(const mlx5sim_qp_obj_t *qp)
 {
+    /* to destroy a DC target takes until it has drained (mlx5_core,
+     * MLX5_EVENT_TYPE_DCT_DRAINED) */
+    if (qp->qp.type == MLX5SIM_QPT_DCT) {
+        return 0;
+    }
+
     switch (qp->qp.state) {
     case MLX5SIM_QPS_RESET:
     case MLX5SIM_QPS_INIT:

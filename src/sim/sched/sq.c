@@ -2,6 +2,7 @@
 
 #include <sim/sched/sq.h>
 #include <sim/check/report.h>
+#include <sim/engine/qp.h>
 #include <sim/exec/wqe.h>
 #include <sim/net/net.h>
 #include <sim/objs/pcie.h>
@@ -46,7 +47,7 @@ static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_plan_t *plan)
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.wqes, 1,
                               memory_order_relaxed);
     if (plan->req_error) {
-        qp->qp.state = (qp->qp.type == MLX5SIM_QPT_RC) ? MLX5SIM_QPS_ERR :
+        qp->qp.state = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
                                                          MLX5SIM_QPS_SQE;
     }
     if (plan->has_req_cqe) {
@@ -122,7 +123,8 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
     uint16_t pi, posted;
     mlx5sim_chk_t chk;
 
-    if (!qp->o.ready || mlx5sim_qp_is_dead(qp)) {
+    if (!qp->o.ready || mlx5sim_qp_is_dead(qp) ||
+        (qp->qp.type == MLX5SIM_QPT_DCT)) {
         return;
     }
 

@@ -193,7 +193,7 @@ void mlx5sim_tap_read(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_roce_t roce;
     int ret = -ESRCH;
 
-    if (mlx5sim_fabric_is_down(qp)) {
+    if (mlx5sim_fabric_is_down(qp, wqe)) {
         return;
     }
 

@@ -24,6 +24,10 @@ uint32_t mlx5sim_stat_qp_registers(const mlx5sim_qp_obj_t *qp)
 {
     const mlx5sim_uar_t *uar = mlx5sim_obj_at(MLX5SIM_OBJ_UAR, qp->uar);
 
+    if (qp->uuar_class == MLX5SIM_UUAR_NONE) {
+        return 0; /* a DC target does not ring */
+    }
+
     return ((uar->kind == MLX5SIM_UAR_STATIC) ||
             (uar->kind == MLX5SIM_UAR_DYN)) ?
            1u << (qp->uuar % MLX5SIM_UUARS_PER_UAR) : qp->uuars_rung;
@@ -38,6 +42,10 @@ const char *mlx5sim_stat_qp_type(unsigned type)
         return "UC";
     case MLX5SIM_QPT_UD:
         return "UD";
+    case MLX5SIM_QPT_DCI:
+        return "DCI";
+    case MLX5SIM_QPT_DCT:
+        return "DCT";
     default:
         return "?";
     }

@@ -16,6 +16,7 @@
 #include <sim/sched/sq.h>
 #include <sim/uar/legacy.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_dc.h>
 #include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
@@ -32,7 +33,9 @@
                                   MLX5_QP_FLAG_SCATTER_CQE | \
                                   MLX5_QP_FLAG_ALLOW_SCATTER_CQE | \
                                   MLX5_QP_FLAG_BFREG_INDEX | \
-                                  MLX5_QP_FLAG_UAR_PAGE_INDEX)
+                                  MLX5_QP_FLAG_UAR_PAGE_INDEX | \
+                                  MLX5_QP_FLAG_TYPE_DCT | \
+                                  MLX5_QP_FLAG_TYPE_DCI)
 
 /* Size of a receive's scatter element [mlx5_wqe_data_seg] */
 #define MLX5SIM_RQ_SEG 16
@@ -70,6 +73,12 @@ static int mlx5sim_qp_uuar_get(mlx5sim_cmd_t *cmd, uint32_t flags,
 {
     mlx5sim_uar_t *uar;
 
+    if (flags & MLX5_QP_FLAG_TYPE_DCT) {
+        memset(uuar_p, 0, sizeof(*uuar_p));
+        uuar_p->uuar_class = MLX5SIM_UUAR_NONE;
+        return 0;
+    }
+
     if (cmd->ctx->is_legacy && !cmd->is_devx) {
         if (flags & MLX5_QP_FLAG_UAR_PAGE_INDEX) {
             return -EINVAL;
@@ -102,7 +111,8 @@ static int mlx5sim_qp_uuar_get(mlx5sim_cmd_t *cmd, uint32_t flags,
 static void mlx5sim_qp_uuar_put(mlx5sim_ctx_t *ctx, uint32_t uuar_class,
                                 uint32_t uuar)
 {
-    if (ctx->is_legacy && (uuar_class != MLX5SIM_UUAR_DYNAMIC)) {
+    if (ctx->is_legacy && (uuar_class != MLX5SIM_UUAR_DYNAMIC) &&
+        (uuar_class != MLX5SIM_UUAR_NONE)) {
         mlx5sim_legacy_uuar_put(ctx, uuar);
     }
 }
@@ -140,7 +150,7 @@ static void mlx5sim_qp_set_prefetch(mlx5sim_qp_obj_t *qp)
     unsigned max = mlx5sim_instance_config()->srq_prefetch;
     uint64_t drawn;
 
-    if ((max == 0) || (qp->srq == 0)) {
+    if ((max == 0) || (qp->srq == 0) || (qp->qp.type == MLX5SIM_QPT_DCT)) {
         return;
     }
 
@@ -187,6 +197,7 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     struct mlx5_ib_create_qp_resp ureply = {0};
     uint32_t ctx                         = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq                   = NULL;
+    unsigned type                        = caps->qp_type;
     mlx5sim_uuar_t uuar;
     mlx5sim_qp_obj_t *qp;
     int ret;
@@ -202,7 +213,11 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     case IBV_QPT_XRC_RECV:
         return mlx5sim_refuse(MLX5SIM_MISSING_XRC);
     case IBV_QPT_DRIVER:
-        return mlx5sim_refuse(MLX5SIM_MISSING_DC);
+        ret = mlx5sim_dc_type(cmd, caps, &type);
+        if (ret != 0) {
+            return ret;
+        }
+        break;
     default:
         return -EOPNOTSUPP;
     }
@@ -211,7 +226,9 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         return mlx5sim_refuse(MLX5SIM_MISSING_SIGNATURE);
     }
 
-    if (uin->flags & ~MLX5SIM_QP_FLAGS_KNOWN) {
+    if ((uin->flags & ~MLX5SIM_QP_FLAGS_KNOWN) ||
+        ((type == caps->qp_type) &&
+         (uin->flags & (MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_TYPE_DCI)))) {
         return mlx5sim_refuse(MLX5SIM_MISSING_QP_OPTIONS);
     }
 
@@ -225,7 +242,7 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         return -EINVAL;
     }
 
-    if (caps->is_srq) {
+    if (caps->is_srq && (type != MLX5SIM_QPT_DCI)) {
         srq = mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, srq_handle, ctx);
         if (srq == NULL) {
             return -EINVAL;
@@ -256,7 +273,7 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 
     qp->qp.qpn          = mlx5sim_qp_num(qp);
     qp->qp.uidx         = uin->uidx;
-    qp->qp.type         = caps->qp_type;
+    qp->qp.type         = type;
     qp->qp.no_masked    = !mlx5sim_instance_config()->masked_atomics;
     qp->qp.state        = MLX5SIM_QPS_RESET;
     qp->qp.pdn          = pd_handle;
@@ -276,6 +293,9 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                               caps->sq_sig_all) &&
                              (caps->qp_type == IBV_QPT_RC);
     qp->sq_sig_all      = caps->sq_sig_all;
+    if (caps->qp_type == IBV_QPT_DRIVER) {
+        mlx5sim_dc_init(cmd, qp);
+    }
     mlx5sim_qp_set_recv_fault(qp);
     mlx5sim_qp_set_prefetch(qp);
     mlx5sim_qp_refs_add(qp, 1);
@@ -283,7 +303,7 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->o.ready         = 1;
 
     reply_p->qp_handle       = mlx5sim_obj_index(MLX5SIM_OBJ_QP, qp);
-    reply_p->qpn             = qp->qp.qpn;
+    reply_p->qpn             = (type == MLX5SIM_QPT_DCT) ? 0 : qp->qp.qpn;
     reply_p->max_send_wr     = caps->max_send_wr;
     reply_p->max_recv_wr     = caps->max_recv_wr;
     reply_p->max_send_sge    = caps->max_send_sge;
@@ -574,6 +594,11 @@ int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
         }
     }
 
+    if ((ret == 0) && (qp->qp.type == MLX5SIM_QPT_DCT)) {
+        mlx5sim_dc_reply_modify(cmd, qp);
+        return 0;
+    }
+
     /* what was posted before is flushed, or goes out now that it can */
     if ((ret == 0) && (next == MLX5SIM_QPS_ERR)) {
         mlx5sim_qp_flush(qp);
@@ -592,6 +617,10 @@ static int mlx5sim_cmd_query_qp(mlx5sim_cmd_t *cmd)
 
     if (qp == NULL) {
         return -EINVAL;
+    }
+
+    if (qp->qp.type == MLX5SIM_QPT_DCT) {
+        return mlx5sim_dc_query(cmd, qp);
     }
 
     (void)mlx5sim_lock(&qp->sq_lock);
