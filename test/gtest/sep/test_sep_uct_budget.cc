@@ -307,7 +307,7 @@ TEST_P(test_sep_uct_budget, too_little_is_refused)
     if (!has_device()) {
         return;
     }
-    for (const char *value : {"0", "1", "auto"}) {
+    for (const char *value : {"0", "1"}) {
         expect_errors hide;
 
         EXPECT_EQ(nullptr, entity::create({{"MAX_QPS", value}})) << value;
@@ -325,6 +325,21 @@ TEST_P(test_sep_uct_budget, too_little_is_refused)
     }
     auto second = entity::create(*first, {{"MAX_QPS", "4"}});
     ASSERT_NE(nullptr, second);
+}
+
+TEST_P(test_sep_uct_budget, auto_bounds_a_process)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open(3, [](unsigned) {
+        return settings({{"MAX_QPS", "auto"}});
+    }, [](unsigned) { return 0; }));
+    ASSERT_NO_FATAL_FAILURE(exchange(3, [](unsigned, unsigned) {
+        return true;
+    }));
+    ASSERT_NE(nullptr, m_workers[0].e->sep()->conn.budget.shared);
+    EXPECT_EQ(0u, m_workers[0].e->sep()->conn.budget.num_waits);
 }
 
 INSTANTIATE_TEST_SUITE_P(, test_sep_uct_budget,

@@ -6,10 +6,12 @@
 
 #include <uct/ib/sep/base/sep_budget.h>
 #include <uct/ib/sep/base/sep_lock.h>
+#include <uct/ib/sep/base/sep_qps_auto.h>
 
 #include <ucs/datastruct/list.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 
 #include <infiniband/verbs.h>
@@ -29,6 +31,11 @@ UCT_SEP_MUTEX_DEFINE(uct_sep_budget_mutex)
 static uct_sep_budget_mutex_t uct_sep_budget_lock = UCT_SEP_MUTEX_INITIALIZER;
 static UCS_LIST_HEAD(uct_sep_budgets);
 
+
+unsigned long uct_sep_budget_number(unsigned long setting)
+{
+    return (setting == UCS_ULUNITS_AUTO) ? UCT_SEP_QPS_AUTO : setting;
+}
 
 /* NULL if there is no memory */
 static UCT_SEP_REQUIRES(uct_sep_budget_mutex) uct_sep_budget_t *
@@ -76,7 +83,7 @@ ucs_status_t uct_sep_budget_join(const char *name, unsigned long max,
     }
 
     num_users = budget->num_users + 1;
-    if ((max / num_users) < min) {
+    if ((max != UCS_ULUNITS_AUTO) && ((max / num_users) < min)) {
         ucs_error("%s: UCX_SEP_MAX_QPS=%lu is too little for %u workers of a "
                   "process: each needs %lu queue pairs at least, one to "
                   "connect and one for those who connect to it, and two of "
@@ -103,7 +110,9 @@ void uct_sep_budget_leave(uct_sep_budget_t *budget)
 }
 
 unsigned long uct_sep_budget_share(const uct_sep_budget_t *budget,
-                                   unsigned long max)
+                                   unsigned long max, unsigned long min)
 {
-    return max / __atomic_load_n(&budget->num_users, __ATOMIC_RELAXED);
+    unsigned num_users = __atomic_load_n(&budget->num_users, __ATOMIC_RELAXED);
+
+    return ucs_max(uct_sep_budget_number(max) / num_users, min);
 }

@@ -19,11 +19,18 @@ BEGIN_C_DECLS
 typedef struct uct_sep_budget uct_sep_budget_t;
 
 
+/** @return What a setting means: with UCS_ULUNITS_AUTO, as many queue pairs as
+ *          an adapter keeps its rate with (sep_qps_auto.h). */
+unsigned long uct_sep_budget_number(unsigned long setting);
+
+
 /**
  * One more worker has a share.
  *
  * @param [in]  name      Of the device.
  * @param [in]  max       Queue pairs that all of them may hold.
+ *                        UCS_ULUNITS_AUTO is a wish, for which no worker is
+ *                        refused.
  * @param [in]  min       Queue pairs that the worker needs.
  * @param [out] budget_p  For @ref uct_sep_budget_leave.
  *
@@ -39,10 +46,10 @@ uct_sep_budget_join(const char *name, unsigned long max, unsigned long min,
 void uct_sep_budget_leave(uct_sep_budget_t *budget);
 
 
-/** @return How many of @a max queue pairs a worker may hold. Others that come
- *          make it less. */
+/** @return How many of @a max queue pairs a worker may hold that needs @a min.
+ *          Others that come make it less, but not less than these. */
 unsigned long uct_sep_budget_share(const uct_sep_budget_t *budget,
-                                   unsigned long max);
+                                   unsigned long max, unsigned long min);
 
 END_C_DECLS
 

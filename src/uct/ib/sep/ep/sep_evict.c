@@ -44,6 +44,19 @@ static unsigned uct_sep_evict_reserve(const uct_sep_iface_t *iface)
     return uct_sep_evict_width(iface->channel.own != NULL);
 }
 
+/* A connection of its own, and what is left to others */
+static unsigned uct_sep_evict_min(const uct_sep_iface_t *iface)
+{
+    return 2 * uct_sep_evict_reserve(iface);
+}
+
+static unsigned long uct_sep_evict_share(const uct_sep_iface_t *iface)
+{
+    return uct_sep_budget_share(iface->conn.budget.shared,
+                                iface->conn.budget.max,
+                                uct_sep_evict_min(iface));
+}
+
 /* Whether there is room for so many queue pairs more; there always is for one
  * connection */
 static int uct_sep_evict_has_room(const uct_sep_iface_t *iface, unsigned count)
@@ -51,8 +64,7 @@ static int uct_sep_evict_has_room(const uct_sep_iface_t *iface, unsigned count)
     const uct_sep_ep_budget_t *budget = &iface->conn.budget;
 
     return (budget->held == 0) || budget->is_exceeded ||
-           (budget->held + count <= uct_sep_budget_share(budget->shared,
-                                                         budget->max));
+           (budget->held + count <= uct_sep_evict_share(iface));
 }
 
 /* Whether there is room for a connection that is begun here */
@@ -248,7 +260,7 @@ static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface)
 static long uct_sep_evict_num_needed(const uct_sep_iface_t *iface)
 {
     const uct_sep_ep_budget_t *budget = &iface->conn.budget;
-    long share  = uct_sep_budget_share(budget->shared, budget->max);
+    long share  = uct_sep_evict_share(iface);
     long needed = (long)budget->held + uct_sep_evict_reserve(iface) - share -
                   (long)uct_sep_evict_num_leaving(iface);
     unsigned i;
@@ -388,7 +400,7 @@ ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface)
     iface->conn.budget.max = iface->config.max_qps;
     return uct_sep_budget_join(uct_sep_iface_md(iface)->dev.name,
                                iface->config.max_qps,
-                               2 * uct_sep_evict_reserve(iface),
+                               uct_sep_evict_min(iface),
                                &iface->conn.budget.shared);
 }
 

@@ -420,7 +420,7 @@ ucs_config_field_t uct_sep_config_table[] = {
      "How many RC queue pairs the workers of a process may hold on a device,\n"
      "in equal shares. An endpoint that wants to send past that takes the\n"
      "place of one that does not. A number, the same one in all processes of\n"
-     "a job, or inf.",
+     "a job; auto: as many as an adapter keeps its rate with; or inf.",
      ucs_offsetof(uct_sep_iface_config_t, max_qps), UCS_CONFIG_TYPE_ULUNITS},
 
     {NULL}
@@ -633,10 +633,10 @@ uct_sep_config_check(const uct_sep_iface_config_t *config,
         return status;
     }
 
-    if ((config->max_qps == UCS_ULUNITS_AUTO) || (config->max_qps < 2)) {
-        ucs_error("UCX_SEP_MAX_QPS: set it to inf, or to 2 at least: a worker "
-                  "needs one queue pair to connect, and one for those who "
-                  "connect to it");
+    if (config->max_qps < 2) {
+        ucs_error("UCX_SEP_MAX_QPS: set it to auto, inf, or to 2 at least: a "
+                  "worker needs one queue pair to connect, and one for those "
+                  "who connect to it");
         return UCS_ERR_INVALID_PARAM;
     }
 

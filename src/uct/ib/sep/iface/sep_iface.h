@@ -174,8 +174,9 @@ struct uct_sep_iface {
             size_t          slot_size;     /**< Bytes, with the tail */
             unsigned        poll_set;      /**< Most rings */
         } eager;
-        unsigned long       max_qps;       /**< Of the process on the device, or
-                                                UCS_ULUNITS_INF */
+        unsigned long       max_qps;       /**< Of the process on the device, as
+                                                it is set: UCS_ULUNITS_INF,
+                                                UCS_ULUNITS_AUTO */
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
         size_t              tx_max_inline; /**< See TX_MAX_INLINE */
