@@ -42,6 +42,7 @@ MORE = {
     "CATEGORY": "categories.md",
     "SEG_SIZE": "tuning.md#fragments-and-derived-datatypes",
     "MAX_QPS": "architecture.md#a-bounded-number-of-queue-pairs",
+    "MAX_QPS_NODE": "architecture.md#the-node",
     "RX_MAX_POLL": "tuning.md#messages-per-progress-call",
     "TX_THROTTLE": "tuning.md#too-many-outstanding",
     "EAGER": "eager.md"}

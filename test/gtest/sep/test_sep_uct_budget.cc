@@ -3,6 +3,10 @@
 #include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/base/sep_budget.h>
+#include <uct/ib/sep/base/sep_budget_node.h>
+
+#include <endian.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -341,6 +345,135 @@ TEST_P(test_sep_uct_budget, auto_bounds_a_process)
     ASSERT_NE(nullptr, m_workers[0].e->sep()->conn.budget.shared);
     EXPECT_EQ(0u, m_workers[0].e->sep()->conn.budget.num_waits);
 }
+
+/* With an account of a directory of its own */
+class test_sep_uct_budget_node : public test_sep_uct_budget {
+protected:
+    void SetUp() override
+    {
+        char dir[] = "/tmp/sep_budget.XXXXXX";
+
+        ASSERT_NE(nullptr, mkdtemp(dir));
+        m_dir                   = dir;
+        m_before                = uct_sep_budget_node_dir;
+        uct_sep_budget_node_dir = m_dir.c_str();
+    }
+
+    void TearDown() override
+    {
+        close();
+        uct_sep_budget_node_dir = m_before;
+        EXPECT_EQ(0, rmdir(m_dir.c_str()));
+    }
+
+    void open_node(unsigned count, unsigned max)
+    {
+        open(count, [&](unsigned) {
+            return settings({{"MAX_QPS_NODE", std::to_string(max)}});
+        }, [](unsigned) { return 0; });
+    }
+
+    /* One sends to all others, which send nothing */
+    void fan_out()
+    {
+        ASSERT_NO_FATAL_FAILURE(exchange(4, [](unsigned from, unsigned to) {
+            return (from == 0) && (to > 0);
+        }));
+    }
+
+    std::string m_dir;
+    const char  *m_before;
+};
+
+/* Its share is two, but the others need one each */
+TEST_P(test_sep_uct_budget_node, a_worker_has_what_others_leave)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_node(6, 12));
+    ASSERT_NO_FATAL_FAILURE(fan_out());
+    EXPECT_EQ(5u, m_workers[0].e->num_qps());
+    EXPECT_EQ(0u, m_workers[0].e->sep()->conn.budget.num_waits);
+}
+
+/* One more worker has all of that */
+TEST_P(test_sep_uct_budget_node, a_worker_without_more_than_a_share_evicts)
+{
+    uct_sep_budget_node_t *other;
+
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_node(6, 14));
+    ASSERT_EQ(UCS_OK, uct_sep_budget_node_join(
+            "other", be64toh(uct_sep_iface_md(m_workers[0].e->sep())->dev.attr
+                             .orig_attr.sys_image_guid), 14, 2, &other));
+    ASSERT_TRUE(uct_sep_budget_node_hold(other, 14, 0));
+    ASSERT_NO_FATAL_FAILURE(fan_out());
+    EXPECT_LE(m_workers[0].e->num_qps(),
+              2u + m_workers[0].e->sep()->conn.budget.num_exceeded);
+    EXPECT_GT(m_workers[0].e->sep()->conn.budget.num_waits, 0u);
+
+    /* And has it when that one is gone */
+    uct_sep_budget_node_leave(other);
+    for (unsigned i = 0; i < 3; ++i) {
+        ASSERT_NO_FATAL_FAILURE(fan_out());
+    }
+    EXPECT_EQ(5u, m_workers[0].e->num_qps());
+}
+
+TEST_P(test_sep_uct_budget_node, all_send_to_all)
+{
+    if (!has_device()) {
+        return;
+    }
+    for (const char *category : {"dynamic", "mpi_everywhere"}) {
+        const unsigned num = 5, share = 4;
+
+        ASSERT_NO_FATAL_FAILURE(open(num, [&](unsigned) {
+            return settings({{"MAX_QPS_NODE", std::to_string(num * share)},
+                             {"CATEGORY", category}});
+        }, [](unsigned) { return 0; }));
+        for (unsigned round = 0; round < 4; ++round) {
+            ASSERT_NO_FATAL_FAILURE(exchange(8, [](unsigned, unsigned) {
+                return true;
+            }));
+        }
+        uint64_t num_waits = 0;
+        for (auto &w : m_workers) {
+            num_waits += w.e->sep()->conn.budget.num_waits;
+        }
+        EXPECT_GT(num_waits, 0u);
+        close();
+    }
+}
+
+TEST_P(test_sep_uct_budget_node, too_little_is_refused)
+{
+    if (!has_device()) {
+        return;
+    }
+    for (const char *value : {"0", "1"}) {
+        expect_errors hide;
+
+        EXPECT_EQ(nullptr, entity::create({{"MAX_QPS_NODE", value}}));
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "UCX_SEP_MAX_QPS_NODE"));
+    }
+
+    /* For one, but not for two */
+    auto first = entity::create({{"MAX_QPS_NODE", "3"}});
+    ASSERT_NE(nullptr, first);
+    expect_errors hide;
+    EXPECT_EQ(nullptr, entity::create(*first, {{"MAX_QPS_NODE", "3"}}));
+    EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "for 2 workers"));
+}
+
+INSTANTIATE_TEST_SUITE_P(, test_sep_uct_budget_node,
+                         ::testing::Values("sync", "deferred"),
+                         [](const ::testing::TestParamInfo<const char*> &info) {
+                             return std::string(info.param);
+                         });
 
 INSTANTIATE_TEST_SUITE_P(, test_sep_uct_budget,
                          ::testing::Values("sync", "deferred"),

@@ -6,6 +6,7 @@
 
 #include <uct/ib/sep/ep/sep_evict.h>
 #include <uct/ib/sep/base/sep_budget.h>
+#include <uct/ib/sep/base/sep_budget_node.h>
 #include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/iface/sep_event.h>
@@ -16,6 +17,8 @@
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <ucs/time/time.h>
+#include <endian.h>
+#include <limits.h>
 #include <string.h>
 
 
@@ -50,25 +53,54 @@ static unsigned uct_sep_evict_min(const uct_sep_iface_t *iface)
     return 2 * uct_sep_evict_reserve(iface);
 }
 
-static unsigned long uct_sep_evict_share(const uct_sep_iface_t *iface)
+static int uct_sep_evict_has_budget(const uct_sep_iface_t *iface)
 {
-    return uct_sep_budget_share(iface->conn.budget.shared,
-                                iface->conn.budget.max,
+    return (iface->conn.budget.shared != NULL) ||
+           (iface->conn.budget.node != NULL);
+}
+
+/* In the process */
+static long uct_sep_evict_share(const uct_sep_iface_t *iface)
+{
+    const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+
+    return (budget->shared == NULL) ? LONG_MAX :
+           uct_sep_budget_share(budget->shared, budget->max,
                                 uct_sep_evict_min(iface));
 }
 
 /* Whether there is room for so many queue pairs more; there always is for one
- * connection */
-static int uct_sep_evict_has_room(const uct_sep_iface_t *iface, unsigned count)
+ * connection. The node's account has them from then on. */
+static int uct_sep_evict_has_room(uct_sep_iface_t *iface, unsigned count)
 {
     const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    int is_forced = (budget->held == 0) || budget->is_exceeded;
 
-    return (budget->held == 0) || budget->is_exceeded ||
-           (budget->held + count <= uct_sep_evict_share(iface));
+    count += budget->held;
+    if (!is_forced && (count > uct_sep_evict_share(iface))) {
+        return 0;
+    }
+
+    return (budget->node == NULL) ||
+           (count <= uct_sep_budget_node_held(budget->node)) ||
+           uct_sep_budget_node_hold(budget->node, count, is_forced);
+}
+
+/* Give back to the node what is more than the queue pairs, and the place for
+ * others that was taken with them */
+static void uct_sep_evict_trim(uct_sep_iface_t *iface)
+{
+    const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    unsigned count = budget->held + uct_sep_evict_reserve(iface);
+
+    if ((budget->node != NULL) &&
+        (count < uct_sep_budget_node_held(budget->node))) {
+        uct_sep_budget_node_hold(budget->node, count, 1);
+    }
 }
 
 /* Whether there is room for a connection that is begun here */
-static int uct_sep_evict_may_start(const uct_sep_iface_t *iface,
+static int uct_sep_evict_may_start(uct_sep_iface_t *iface,
                                    const uct_sep_link_t *link)
 {
     return uct_sep_evict_has_room(iface, uct_sep_evict_link_width(iface, link) +
@@ -160,7 +192,7 @@ static unsigned uct_sep_evict_serve(uct_sep_iface_t *iface)
                 break;
             }
             ucs_debug("%s: nobody makes room for a connection, which is beyond "
-                      "UCX_SEP_MAX_QPS", iface->port.name);
+                      "the budget", iface->port.name);
             budget->is_exceeded = 1;
             ++budget->num_exceeded;
         }
@@ -260,12 +292,17 @@ static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface)
 static long uct_sep_evict_num_needed(const uct_sep_iface_t *iface)
 {
     const uct_sep_ep_budget_t *budget = &iface->conn.budget;
-    long share  = uct_sep_evict_share(iface);
-    long needed = (long)budget->held + uct_sep_evict_reserve(iface) - share -
-                  (long)uct_sep_evict_num_leaving(iface);
+    long share                        = uct_sep_evict_share(iface);
+    long needed;
     unsigned i;
 
+    if (budget->node != NULL) {
+        share = ucs_min(share, uct_sep_budget_node_allowance(budget->node));
+    }
+
     /* There are never more than the share */
+    needed = (long)budget->held + uct_sep_evict_reserve(iface) - share -
+             (long)uct_sep_evict_num_leaving(iface);
     for (i = budget->head; (i < budget->tail) && (needed < share); ++i) {
         needed += uct_sep_evict_link_width(iface, budget->waiting[i]);
     }
@@ -335,7 +372,7 @@ ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
                      (width + uct_sep_evict_reserve(iface)) : width;
     ucs_status_t status;
 
-    if ((iface->conn.budget.shared != NULL) &&
+    if (uct_sep_evict_has_budget(iface) &&
         !uct_sep_evict_has_room(iface, count)) {
         status = uct_sep_evict_wait(iface, link);
         if (status != UCS_OK) {
@@ -353,6 +390,7 @@ ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
 void uct_sep_evict_give(uct_sep_iface_t *iface, int is_split)
 {
     iface->conn.budget.held -= uct_sep_evict_width(is_split);
+    uct_sep_evict_trim(iface);
 }
 
 ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
@@ -360,7 +398,7 @@ ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_sep_ep_budget_t *budget = &iface->conn.budget;
     ucs_status_t status;
 
-    if (budget->shared == NULL) {
+    if (!uct_sep_evict_has_budget(iface)) {
         return uct_sep_link_start(iface, link);
     }
 
@@ -393,15 +431,25 @@ void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
 
 ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface)
 {
-    if (iface->config.max_qps == UCS_ULUNITS_INF) {
-        return UCS_OK;
-    }
+    const uct_sep_device_t *dev = &uct_sep_iface_md(iface)->dev;
+    unsigned long min           = uct_sep_evict_min(iface);
+    ucs_status_t status         = UCS_OK;
 
     iface->conn.budget.max = iface->config.max_qps;
-    return uct_sep_budget_join(uct_sep_iface_md(iface)->dev.name,
-                               iface->config.max_qps,
-                               uct_sep_evict_min(iface),
-                               &iface->conn.budget.shared);
+    if (iface->config.max_qps != UCS_ULUNITS_INF) {
+        status = uct_sep_budget_join(dev->name, iface->config.max_qps, min,
+                                     &iface->conn.budget.shared);
+    }
+
+    if ((status == UCS_OK) && (iface->config.max_qps_node != UCS_ULUNITS_INF)) {
+        status = uct_sep_budget_node_join(
+                dev->name, be64toh(dev->attr.orig_attr.sys_image_guid),
+                iface->config.max_qps_node, min, &iface->conn.budget.node);
+        if (status != UCS_OK) {
+            uct_sep_evict_close(iface);
+        }
+    }
+    return status;
 }
 
 void uct_sep_evict_stop(uct_sep_iface_t *iface)
@@ -414,6 +462,9 @@ void uct_sep_evict_stop(uct_sep_iface_t *iface)
 void uct_sep_evict_close(uct_sep_iface_t *iface)
 {
     ucs_free(iface->conn.budget.waiting);
+    if (iface->conn.budget.node != NULL) {
+        uct_sep_budget_node_leave(iface->conn.budget.node);
+    }
     if (iface->conn.budget.shared != NULL) {
         uct_sep_budget_leave(iface->conn.budget.shared);
     }

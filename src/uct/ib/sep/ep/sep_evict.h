@@ -10,9 +10,10 @@ BEGIN_C_DECLS
 /**
  * @file sep_evict.h
  *
- * Any number of peers on a bounded number of queue pairs (UCX_SEP_MAX_QPS). A
- * connection for which there is no room waits, and others are asked to fall
- * asleep: their endpoints stay, and connect again when they send.
+ * Any number of peers on a bounded number of queue pairs (UCX_SEP_MAX_QPS,
+ * UCX_SEP_MAX_QPS_NODE). A connection for which there is no room waits, and
+ * others are asked to fall asleep: their endpoints stay, and connect again when
+ * they send.
  *
  * - Who is asked: a clock over the connections of the interface. The hand
  *   passes each once per progress of the worker, as long as somebody waits. It
@@ -29,6 +30,8 @@ BEGIN_C_DECLS
  *   always be answered in the end: what is there is either about to be
  *   established by a peer that has its queue pair already, or established, and
  *   then its work completes. So workers don't wait for each other in a circle.
+ *   The node's account has that place as well, while there is one that the
+ *   worker has begun.
  * - Who connects while there is no room is told to try again, and is
  *   remembered: with the first room we connect to him.
  */
@@ -37,7 +40,8 @@ BEGIN_C_DECLS
 /**
  * Have a budget, if the configuration says so.
  *
- * @return UCS_OK, or the error of @ref uct_sep_budget_join.
+ * @return UCS_OK, or the error of @ref uct_sep_budget_join or @ref
+ *         uct_sep_budget_node_join.
  */
 ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface);
 

@@ -423,6 +423,14 @@ ucs_config_field_t uct_sep_config_table[] = {
      "a job; auto: as many as an adapter keeps its rate with; or inf.",
      ucs_offsetof(uct_sep_iface_config_t, max_qps), UCS_CONFIG_TYPE_ULUNITS},
 
+    {"MAX_QPS_NODE", "inf",
+     "How many RC queue pairs all processes of a user that have this setting\n"
+     "may hold on an adapter: each worker an equal share, and what others\n"
+     "leave. The account is a file in /dev/shm. A number, auto or inf as with\n"
+     "MAX_QPS; the least one holds for all.",
+     ucs_offsetof(uct_sep_iface_config_t, max_qps_node),
+     UCS_CONFIG_TYPE_ULUNITS},
+
     {NULL}
 };
 
@@ -633,10 +641,10 @@ uct_sep_config_check(const uct_sep_iface_config_t *config,
         return status;
     }
 
-    if (config->max_qps < 2) {
-        ucs_error("UCX_SEP_MAX_QPS: set it to auto, inf, or to 2 at least: a "
+    if ((config->max_qps < 2) || (config->max_qps_node < 2)) {
+        ucs_error("UCX_SEP_MAX_QPS%s: set it to auto, inf, or to 2 at least: a "
                   "worker needs one queue pair to connect, and one for those "
-                  "who connect to it");
+                  "who connect to it", (config->max_qps < 2) ? "" : "_NODE");
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -727,6 +735,7 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
     iface->config.eager.poll_set     = config->eager.poll_set;
     iface->config.seg_size           = config->seg_size;
     iface->config.max_qps            = config->max_qps;
+    iface->config.max_qps_node       = config->max_qps_node;
     iface->config.tx_queue_len       = config->tx.queue_len;
     iface->config.tx_min_inline      = config->tx.min_inline;
     iface->config.postlist           = config->tx.postlist;

@@ -88,6 +88,7 @@ typedef struct uct_sep_iface_config {
         ucs_time_t           keepalive;
     } cm;
     unsigned long            max_qps;
+    unsigned long            max_qps_node;
 } uct_sep_iface_config_t;
 
 

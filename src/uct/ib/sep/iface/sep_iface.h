@@ -177,6 +177,7 @@ struct uct_sep_iface {
         unsigned long       max_qps;       /**< Of the process on the device, as
                                                 it is set: UCS_ULUNITS_INF,
                                                 UCS_ULUNITS_AUTO */
+        unsigned long       max_qps_node;  /**< Of all processes, likewise */
         unsigned            tx_queue_len;
         size_t              tx_min_inline;
         size_t              tx_max_inline; /**< See TX_MAX_INLINE */

@@ -25,6 +25,8 @@ typedef struct uct_sep_link uct_sep_link_t;
 typedef struct uct_sep_ep_budget {
     struct uct_sep_budget *shared;    /**< With the process's other workers;
                                            NULL if there is no limit */
+    struct uct_sep_budget_node *node; /**< With those of all processes; NULL if
+                                           there is no limit */
     unsigned long         max;        /**< What all of them may hold, as it
                                            is set */
     unsigned              held;       /**< Queue pairs; this and what follows:
