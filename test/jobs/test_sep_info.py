@@ -100,6 +100,19 @@ class Planner(unittest.TestCase):
         self.assertEqual(total["srq_bytes"], 512 * 32)
         self.assertGreater(total["qp_bytes"], 1024 * 64)
 
+    def test_budgets_of_queue_pairs_are_planned(self):
+        env = {"UCX_SEP_MAX_QPS": "40"}
+        args = ("-w", "4", "-n", "100", "-r", "dynamic")
+        plan = self.plans(*args, env=env)["dynamic", "dynamic"]
+        self.assertEqual((plan["max_qps"], plan["least_qps"]), (40, 8))
+        self.assertEqual(plan["own"]["qps"], 40)
+        self.assertEqual(plan["total"]["qps"], 44)
+        text = run("-p", *args, env=env).stdout
+        self.assertIn("# At most 40 RC queue pairs at a time", text)
+        self.assertNotIn(" at least", text)
+        text = run("-p", *args, env={"UCX_SEP_MAX_QPS": "8"}).stdout
+        self.assertIn("needs 16 RC queue pairs at least", text)
+
     def test_the_default_is_planned_as_what_it_wants(self):
         plan = self.plans("-c", "default")
         self.assertEqual({category for category, _ in plan}, {"dynamic"})
@@ -164,6 +177,7 @@ class Node(unittest.TestCase):
         self.assertEqual(node["setting"]["UCX_SEP_CATEGORY"], "dynamic")
         # Others have 4 x 121, and connection managers 256: nothing is left
         self.assertEqual(node["setting"]["UCX_SEP_MAX_QPS"], 8)
+        self.assertEqual(node["setting"]["UCX_SEP_MAX_QPS_NODE"], 64 * 8)
         self.assertTrue(node["setting"]["slow"])
 
     def test_text_says_the_same(self):

@@ -198,7 +198,10 @@ static void sep_info_node_advice(const sep_node_t *node, unsigned long most_qps,
                            sep_plan_category_name(setting->category));
         }
         if (setting->max_qps > 0) {
-            sep_info_print("UCX_SEP_MAX_QPS=%lu\n", setting->max_qps);
+            sep_info_print("UCX_SEP_MAX_QPS=%lu\n"
+                           "# or, for all together, so that some have what "
+                           "others leave:\n# UCX_SEP_MAX_QPS_NODE=%lu\n",
+                           setting->max_qps, setting->max_qps_node);
         }
     }
     if (setting->is_enough && setting->is_slow) {
@@ -280,6 +283,7 @@ static void sep_info_node_add(const sep_node_t *node, unsigned long most_qps,
     }
     if (setting->is_changed && (setting->max_qps > 0)) {
         sep_json_add_number(one, "UCX_SEP_MAX_QPS", setting->max_qps);
+        sep_json_add_number(one, "UCX_SEP_MAX_QPS_NODE", setting->max_qps_node);
     }
 }
 

@@ -61,6 +61,11 @@ static void sep_info_plan_header(const sep_info_options_t *options,
                    config->low_lat_uuars, config->tx_queue_len,
                    config->rx_queue_len, config->tx_cq_len,
                    (config->cq_sharing > 1) ? "shared" : "these receives");
+    if (config->max_qps > 0) {
+        sep_info_print("# At most %lu RC queue pairs at a time "
+                       "(UCX_SEP_MAX_QPS, UCX_SEP_MAX_QPS_NODE)\n#\n",
+                       config->max_qps);
+    }
     sep_info_print("%-16s %-9s %5s %12s %6s %5s %6s %5s %5s %10s %10s %9s\n",
                    "category", "", "ctx", "UAR pages", "uUARs", "used", "QPs",
                    "CQs", "SRQs", "queues", "buffers", "objects");
@@ -131,6 +136,10 @@ sep_info_plan_json(const sep_info_options_t *options,
     sep_json_add_string(json, "regime", sep_plan_regime_names[config->regime]);
     sep_json_add_number(json, "workers", config->workers);
     sep_json_add_number(json, "peers", config->peers);
+    if (config->max_qps > 0) {
+        sep_json_add_number(json, "max_qps", config->max_qps);
+        sep_json_add_number(json, "least_qps", sep_plan_least_qps(config));
+    }
     sep_info_plan_json_counts(sep_json_add_object(json, "own"),
                               &plan->category);
     sep_info_plan_json_counts(sep_json_add_object(json, "transport"),
@@ -190,6 +199,11 @@ static int sep_info_show_plan(const sep_info_options_t *options,
     if (plan.exceeds) {
         sep_info_print("%-16s   impossible: a context has %u uUARs for thread "
                        "domains\n", "", config.max_dyn_uuars);
+    }
+    if ((config.max_qps > 0) &&
+        (config.max_qps < sep_plan_least_qps(&config))) {
+        sep_info_print("%-16s   needs %lu RC queue pairs at least\n", "",
+                       sep_plan_least_qps(&config));
     }
     return SEP_INFO_OK;
 }

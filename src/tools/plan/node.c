@@ -166,7 +166,9 @@ sep_node_plan(const sep_node_t *node, const sep_node_group_t *group,
     counts->takes[SEP_NODE_UARS] = sep_plan_uars(&plan.total);
     counts->takes[SEP_NODE_QPS]  = plan.total.qps;
     counts->takes[SEP_NODE_CQS]  = plan.total.cqs;
-    counts->rc_qps               = plan.category.qps;
+    /* All but the connection managers', of which each worker has one as it has
+     * a receive queue */
+    counts->rc_qps               = plan.total.qps - plan.total.srqs;
     counts->queue_bytes          = plan.total.qp_bytes + plan.total.cq_bytes +
                                    plan.total.srq_bytes;
 }
@@ -281,15 +283,17 @@ void sep_node_find_shortage(const sep_node_t *node,
 static void sep_node_find_budget(const sep_node_t *node, unsigned long most_qps,
                                  sep_node_setting_t *setting)
 {
-    unsigned long processes = 0;
-    unsigned long workers   = 1;
+    unsigned long processes  = 0;
+    unsigned long least      = 0;
+    sep_plan_config_t config = node->config;
     sep_node_counts_t total;
     unsigned long others, left;
     unsigned i;
 
     sep_node_total(node, &total);
-    setting->max_qps = 0;
-    setting->is_slow = 0;
+    setting->max_qps      = 0;
+    setting->max_qps_node = 0;
+    setting->is_slow      = 0;
     if (most_qps > sep_node_available(node, SEP_NODE_QPS)) {
         most_qps = sep_node_available(node, SEP_NODE_QPS);
     }
@@ -299,9 +303,11 @@ static void sep_node_find_budget(const sep_node_t *node, unsigned long most_qps,
 
     for (i = 0; i < node->num_groups; ++i) {
         if (node->groups[i].stack->is_planned) {
-            processes += node->groups[i].processes;
-            if (node->groups[i].workers > workers) {
-                workers = node->groups[i].workers;
+            processes      += node->groups[i].processes;
+            config.category = node->groups[i].category;
+            config.workers  = node->groups[i].workers;
+            if (sep_plan_least_qps(&config) > least) {
+                least = sep_plan_least_qps(&config);
             }
         }
     }
@@ -310,32 +316,15 @@ static void sep_node_find_budget(const sep_node_t *node, unsigned long most_qps,
         return;
     }
 
-    /* Each worker needs one to connect, and one for those who connect to it
-     * (twice as many if it sends from a device context of its own) */
-    workers         *= 2;
     others           = total.takes[SEP_NODE_QPS] - total.rc_qps;
     left             = (others < most_qps) ? (most_qps - others) : 0;
     setting->max_qps = left / processes;
-    if (setting->max_qps >= workers) {
+    if (setting->max_qps >= least) {
         setting->is_slow = 0;
     } else {
-        setting->max_qps = workers;
+        setting->max_qps = least;
     }
-}
-
-/* The node with a budget: as if workers had no more peers than that */
-static void sep_node_apply(sep_node_t *node, unsigned long max_qps)
-{
-    unsigned long peers;
-    unsigned i;
-
-    for (i = 0; (max_qps > 0) && (i < node->num_groups); ++i) {
-        peers = max_qps / node->groups[i].workers;
-        if (node->groups[i].stack->is_planned &&
-            (node->groups[i].peers > peers)) {
-            node->groups[i].peers = (peers > 0) ? peers : 1;
-        }
-    }
+    setting->max_qps_node = setting->max_qps * processes;
 }
 
 /* @return Whether a category fits, for all of sep_mlx5. */
@@ -359,7 +348,9 @@ sep_node_try(const sep_node_t *node, sep_plan_category_t category,
     }
     setting->category = category;
     sep_node_find_budget(&trial, most_qps, setting);
-    sep_node_apply(&trial, setting->max_qps);
+    if (setting->max_qps > 0) {
+        trial.config.max_qps = setting->max_qps;
+    }
     sep_node_find_shortage(&trial, &shortage);
     free(trial.groups);
     return shortage.limit == SEP_NODE_LIMIT_LAST;

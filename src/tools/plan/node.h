@@ -110,6 +110,7 @@ typedef struct sep_node_setting {
     sep_plan_category_t category;  /**< For all; SEP_PLAN_LAST: as described */
     unsigned long       max_qps;   /**< UCX_SEP_MAX_QPS of each process, 0: it
                                         needs none */
+    unsigned long       max_qps_node; /**< Or UCX_SEP_MAX_QPS_NODE of all */
     int                 is_slow;   /**< Even so there are more queue pairs than
                                         the adapter keeps its rate with */
 } sep_node_setting_t;

@@ -381,12 +381,48 @@ static unsigned long sep_plan_split_workers(const sep_plan_config_t *config)
     return sep_plan_is_split(config) ? (config->workers - 1) : 0;
 }
 
+/* Queue pairs that a worker needs: for a connection that it begins, and one of
+ * somebody else */
+static unsigned long sep_plan_least(const sep_plan_config_t *config)
+{
+    return (sep_plan_split_workers(config) > 0) ? 4 : 2;
+}
+
+unsigned long sep_plan_least_qps(const sep_plan_config_t *config)
+{
+    return sep_plan_channels(config) * sep_plan_least(config);
+}
+
+/* Connections that a worker has at a time, of so many queue pairs */
+static unsigned long
+sep_plan_connected(const sep_plan_config_t *config, unsigned long width)
+{
+    unsigned long share = config->max_qps / sep_plan_channels(config);
+
+    return (config->max_qps == 0) ? config->peers :
+           sep_plan_min(config->peers,
+                        sep_plan_max(share, sep_plan_least(config)) / width);
+}
+
+/* Queue pairs that receive for workers that send in a context of their own */
+static unsigned long sep_plan_responders(const sep_plan_config_t *config)
+{
+    return sep_plan_split_workers(config) * sep_plan_connected(config, 2);
+}
+
+/* Those that send */
+static unsigned long sep_plan_senders(const sep_plan_config_t *config)
+{
+    return ((sep_plan_channels(config) - sep_plan_split_workers(config)) *
+            sep_plan_connected(config, 1)) + sep_plan_responders(config);
+}
+
 /* uUARs of these in the domain's context: assigned, but never rung */
 static void sep_plan_add_responders(const sep_plan_config_t *config,
                                     sep_plan_context_t *context,
                                     sep_plan_counts_t *counts)
 {
-    unsigned long count = sep_plan_split_workers(config) * config->peers;
+    unsigned long count = sep_plan_responders(config);
 
     if ((count > 0) && (config->regime == SEP_PLAN_KERNEL_DYNAMIC)) {
         sep_plan_add_pairs(1, 1, 1, context, counts);
@@ -458,7 +494,7 @@ sep_plan_category(const sep_plan_config_t *config, sep_plan_counts_t *counts)
     unsigned long channels = sep_plan_channels(config);
 
     sep_plan_add_contexts(config, 0, counts);
-    sep_plan_add_rc(config, channels * config->peers, counts);
+    sep_plan_add_rc(config, sep_plan_senders(config), counts);
 
     if (sep_plan_is_split(config)) {
         sep_plan_add_split_send_cqs(config, counts);
@@ -478,7 +514,8 @@ static void sep_plan_add_split(const sep_plan_config_t *config,
 
     /* Queue pairs that receive: with room for one work request, which libmlx5
      * makes as large as one of any kind can be */
-    sep_plan_add_qps(split * config->peers, SEP_PLAN_ANY_WQE, 0, 0, counts);
+    sep_plan_add_qps(sep_plan_responders(config), SEP_PLAN_ANY_WQE, 0, 0,
+                     counts);
 
     sep_plan_add_split_send_cqs(config, counts);
     sep_plan_add_cqs(split, config->rx_queue_len + config->sizes.cq_headroom,
@@ -493,7 +530,7 @@ sep_plan_total(const sep_plan_config_t *config, sep_plan_counts_t *counts,
     unsigned long channels = sep_plan_channels(config);
 
     *exceeds_p = !sep_plan_add_contexts(config, 1, counts);
-    sep_plan_add_rc(config, channels * config->peers, counts);
+    sep_plan_add_rc(config, sep_plan_senders(config), counts);
 
     if (sep_plan_is_split(config)) {
         sep_plan_add_split(config, counts);
@@ -509,7 +546,7 @@ sep_plan_total(const sep_plan_config_t *config, sep_plan_counts_t *counts,
     sep_plan_add_srqs(config, channels, counts);
     sep_plan_add_cms(config, channels, counts);
     counts->transport_bytes = (config->workers * config->sizes.worker) +
-                              (channels * config->peers *
+                              (sep_plan_senders(config) *
                                config->sizes.connection) +
                               ((unsigned long)config->workers * config->peers *
                                config->sizes.endpoint);

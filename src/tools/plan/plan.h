@@ -85,6 +85,9 @@ typedef struct sep_plan_config {
     unsigned            workers;        /**< Of one process */
     unsigned            peers;          /**< Connections of each worker; for
                                              mpi_threads, peer processes */
+    unsigned long       max_qps;        /**< RC queue pairs that the workers
+                                             may hold together, 0: any number.
+                                             Each has what it needs */
     unsigned            cq_sharing;     /**< Workers per send CQ */
     unsigned            total_uuars;    /**< Of a context: MLX5_TOTAL_UUARS */
     unsigned            low_lat_uuars;  /**< MLX5_NUM_LOW_LAT_UUARS */
@@ -173,6 +176,10 @@ sep_plan_category_t sep_plan_category_find(const char *name);
  */
 int sep_plan_make(const sep_plan_config_t *config, sep_plan_t *plan_p,
                   const char **reason_p);
+
+
+/** @return The least max_qps with which all workers have what they need. */
+unsigned long sep_plan_least_qps(const sep_plan_config_t *config);
 
 
 /** @return UAR pages of a context, if so many of its queue pairs have no thread

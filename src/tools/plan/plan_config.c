@@ -6,6 +6,7 @@
 
 #include <tools/plan/plan_config.h>
 
+#include <uct/ib/sep/base/sep_budget.h>
 #include <uct/ib/sep/compat/sep_compat_ucs.h>
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/ep/sep_ep.h>
@@ -14,6 +15,7 @@
 #include <uct/ib/sep/verbs/sep_verbs.h>
 #include <ucs/config/parser.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 
 #include <stdio.h>
@@ -23,6 +25,16 @@
  * segment: libmlx5 verbs.c, _sq_overhead */
 #define SEP_PLAN_WINDOW_SEGMENTS 192
 
+
+/* A process that is alone on the node may hold what both allow */
+static void sep_plan_config_budget(const uct_sep_iface_config_t *config,
+                                   sep_plan_config_t *plan)
+{
+    unsigned long max = ucs_min(uct_sep_budget_number(config->max_qps),
+                                uct_sep_budget_number(config->max_qps_node));
+
+    plan->max_qps = (max == UCS_ULUNITS_INF) ? 0 : max;
+}
 
 static void sep_plan_config_sizes(sep_plan_config_t *plan)
 {
@@ -67,6 +79,7 @@ void sep_plan_config_take(const uct_sep_iface_config_t *config,
         plan_p->tx_max_sge    = UCT_SEP_VERBS_MAX_SGE;
         plan_p->tx_min_inline = UCT_SEP_VERBS_MAX_INLINE;
     }
+    sep_plan_config_budget(config, plan_p);
     plan_p->tx_cq_len       = config->tx.cq_len;
     plan_p->tx_throttle     = throttle;
     plan_p->rx_queue_len    = config->rx.queue_len;

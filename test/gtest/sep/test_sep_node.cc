@@ -227,6 +227,7 @@ TEST_F(test_sep_node, a_budget_divides_what_others_leave)
                        "[other]\nqps = 70\n"));
     /* 474, less 70 and four connection managers */
     EXPECT_EQ(100u, setting(474).max_qps);
+    EXPECT_EQ(400u, setting(474).max_qps_node);
     EXPECT_EQ(SEP_PLAN_LAST, setting(474).category);
     EXPECT_FALSE(setting(474).is_slow);
 
@@ -234,8 +235,13 @@ TEST_F(test_sep_node, a_budget_divides_what_others_leave)
     m_node.groups[0].workers = 8;
     m_node.groups[1].given[SEP_NODE_QPS] = 470;
     EXPECT_EQ(16u, setting(474).max_qps);
+    EXPECT_EQ(64u, setting(474).max_qps_node);
     EXPECT_TRUE(setting(474).is_slow);
     EXPECT_TRUE(setting(474).is_enough);
+
+    /* Or four, with contexts of their own */
+    m_node.groups[0].category = SEP_PLAN_MPI_EVERYWHERE;
+    EXPECT_EQ(32u, setting(474).max_qps);
 }
 
 TEST_F(test_sep_node, a_budget_is_for_the_device_as_well)

@@ -2,8 +2,11 @@
 
 #include <tools/plan/plan_config.h>
 
+#include <uct/ib/sep/base/sep_qps_auto.h>
+
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <ostream>
 #include <set>
 #include <vector>
@@ -252,6 +255,46 @@ TEST_F(test_sep_plan, queues_are_as_long_as_libmlx5_makes_them)
     EXPECT_EQ(512u * 64, plan.category.qp_bytes);
     EXPECT_EQ(2048u * 64, plan.category.cq_bytes);
     EXPECT_EQ(512u * 32, plan.total.srq_bytes);
+}
+
+TEST_F(test_sep_plan, workers_share_a_budget_of_queue_pairs)
+{
+    m_config.workers = 4;
+    m_config.peers   = 100;
+    EXPECT_EQ(400u, make(SEP_PLAN_DYNAMIC).category.qps);
+    EXPECT_EQ(400u + 300 + 4, make(SEP_PLAN_MPI_EVERYWHERE).total.qps);
+
+    m_config.max_qps = 42;
+    EXPECT_EQ(40u, make(SEP_PLAN_DYNAMIC).category.qps);
+    EXPECT_EQ(40u + 4, make(SEP_PLAN_DYNAMIC).total.qps);
+    EXPECT_EQ(42u, make(SEP_PLAN_MPI_THREADS).category.qps);
+
+    /* Two for each connection, but of the first worker */
+    EXPECT_EQ(10u + 3 * 5, make(SEP_PLAN_MPI_EVERYWHERE).category.qps);
+    EXPECT_EQ(10u + 2 * 3 * 5 + 4, make(SEP_PLAN_MPI_EVERYWHERE).total.qps);
+
+    /* They need some, and do not take more than they have peers */
+    m_config.max_qps = 1;
+    EXPECT_EQ(8u, make(SEP_PLAN_DYNAMIC).category.qps);
+    EXPECT_EQ(8u, sep_plan_least_qps(&m_config));
+    m_config.category = SEP_PLAN_MPI_EVERYWHERE;
+    EXPECT_EQ(16u, sep_plan_least_qps(&m_config));
+    m_config.max_qps = 42;
+    m_config.peers   = 1;
+    EXPECT_EQ(4u, make(SEP_PLAN_DYNAMIC).category.qps);
+}
+
+TEST_F(test_sep_plan, the_budget_is_that_of_the_transport)
+{
+    EXPECT_EQ(0u, m_config.max_qps);
+    setenv("UCX_SEP_MAX_QPS_NODE", "900", 1);
+    ASSERT_EQ(UCS_OK, sep_plan_config_read(&m_config));
+    EXPECT_EQ(900u, m_config.max_qps);
+    setenv("UCX_SEP_MAX_QPS", "auto", 1);
+    ASSERT_EQ(UCS_OK, sep_plan_config_read(&m_config));
+    EXPECT_EQ((unsigned)UCT_SEP_QPS_AUTO, m_config.max_qps);
+    unsetenv("UCX_SEP_MAX_QPS_NODE");
+    unsetenv("UCX_SEP_MAX_QPS");
 }
 
 TEST_F(test_sep_plan, uuars_are_rounded_as_libmlx5_does)
