@@ -8,7 +8,7 @@ import unittest
 from dataclasses import dataclass
 
 import nodes
-from mainjob import jobs, lanes
+from mainjob import defects, jobs, lanes, process
 
 ONLY = ("sep-run", "--only")
 BOTH = ("sep-run",)             # shared memory inside of a node
@@ -63,6 +63,13 @@ class Row:
                       *(f"{name}={value}" for name, value in
                         jobs.MODULE_ENVIRONMENT.items())]
         return found
+
+    def defect(self):
+        """Why UCX can't do it, or None."""
+        if self.ports < 2 or self.transport != RC:
+            return None
+        result = process.run(["ucx_info", "-v"], nodes.PATIENCE)
+        return defects.of_ports("rc_mlx5", defects.version(result.stdout))
 
     def argv(self):
         job = jobs.Job(self.library, self.program, self.each * self.nodes)
@@ -120,6 +127,9 @@ class Jobs(nodes.Test):
         if shutil.which(jobs.LAUNCHERS[row.library]) is None or \
                 not os.path.exists(row.argv()[row.argv().index("--quick") - 1]):
             self.skipTest(f"there is no {jobs.Job.TITLES[row.library]}")
+        defect = row.defect()
+        if defect:
+            self.skipTest(defect)
         result = self.cluster.run(1, *row.argv(), environment=row.variables())
         if ONE_INTERFACE in result.stderr:
             self.skipTest("this MPICH can't have an endpoint per thread")

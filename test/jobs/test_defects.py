@@ -25,6 +25,12 @@ class Defects(unittest.TestCase):
                 (perftest.Test("uct", "get", 8, 10), "rc_mlx5", (1, 18))):
             self.assertIsNone(defects.of_test(test, transport, version))
 
+    def test_two_ports_of_rc_mlx5_in_newer_versions(self):
+        for version in (1, 16), (1, 22):
+            self.assertIn("one address", defects.of_ports("rc_mlx5", version))
+        for transport, version in ("rc_mlx5", (1, 13)), ("sep_mlx5", (1, 18)):
+            self.assertIsNone(defects.of_ports(transport, version))
+
     def test_entries_are_about_what_the_main_job_runs(self):
         of_ucx = {test.name for test in perftest.tests(False)
                   if defects.of_test(test, "rc_mlx5", (1, 16))}

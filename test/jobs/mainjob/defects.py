@@ -32,6 +32,18 @@ def of_test(test, transport, ucx_version):
     return None
 
 
+def of_ports(transport, ucx_version):
+    """Why two ports of an adapter can't be used at the same time, or None."""
+    # ucp_tl_resource_is_same_device() takes two resources of one PCI function
+    # for one device, which has one address in what is sent to peers: that of
+    # the last port. With it goes the number of a queue pair of the first port.
+    # sep_mlx5 names no function, nor did UCX before.
+    if transport == "rc_mlx5" and ucx_version >= (1, 16):
+        return ("UCX 1.16 and later give peers one address for all ports of a "
+                "PCI function")
+    return None
+
+
 def settings(transport, ucx_version):
     """Variables without which UCX of that version has such a defect."""
     # A fence of UCP flushes remote memory by reading it with a key that only
