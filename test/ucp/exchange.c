@@ -29,7 +29,7 @@
 enum {
     REGION_LEN  = 2 * 1024 * 1024,
     NUM_ATOMICS = 64,
-    PATIENCE    = 40  /* Seconds for all of it */
+    PATIENCE    = 150 /* Seconds for all of it; peers are stopped for 60 */
 };
 
 /** Buffered, several fragments, rendezvous */
