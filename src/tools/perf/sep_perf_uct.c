@@ -36,6 +36,8 @@ typedef struct sep_perf_uct_worker {
     unsigned             unflushed; /**< Messages whose flush had no room */
     ucs_status_t         error;
     uct_iov_t            iov;
+    const uint8_t        *data;     /**< Of the next active message */
+    unsigned             shift;     /**< Where it begins in the buffer */
     uint64_t             remote;
     uct_rkey_t           rkey;
     sep_model_op_t       op;
@@ -121,7 +123,7 @@ static size_t sep_perf_uct_pack(void *dest, void *arg)
 {
     const sep_perf_uct_worker_t *worker = arg;
 
-    memcpy(dest, worker->iov.buffer, worker->bytes);
+    memcpy(dest, worker->data, worker->bytes);
     return worker->bytes;
 }
 
@@ -137,13 +139,14 @@ sep_perf_uct_post_short(sep_perf_uct_worker_t *worker)
 {
     ssize_t length;
 
+    worker->data = (const uint8_t*)worker->iov.buffer + worker->shift;
     if (worker->op == SEP_MODEL_WRITE) {
         return uct_ep_put_short(worker->iface.ep, worker->iov.buffer,
                                 worker->bytes, worker->remote, worker->rkey);
     }
     if (worker->is_short) {
         return uct_ep_am_short(worker->iface.ep, SEP_PERF_UCT_AM_ID, 0,
-                               worker->iov.buffer, worker->bytes);
+                               worker->data, worker->bytes);
     }
     length = uct_ep_am_bcopy(worker->iface.ep, SEP_PERF_UCT_AM_ID,
                              sep_perf_uct_pack, worker, 0);
@@ -192,6 +195,10 @@ static int sep_perf_uct_post_one(sep_perf_uct_worker_t *worker)
         return sep_perf_uct_fail("a message can't be sent", status);
     }
 
+    if ((worker->op == SEP_MODEL_SEND) &&
+        (++worker->shift == SEP_PERF_UCT_AM_SHIFTS)) {
+        worker->shift = 0;
+    }
     covered = sep_perf_thread_next(thread);
     if (op == NULL) {
         worker->unflushed += covered;
@@ -310,13 +317,20 @@ static int sep_perf_uct_choose(const sep_perf_uct_t *uct,
     return 0;
 }
 
+/* Bytes of a thread's buffer: active messages begin elsewhere each time */
+static size_t sep_perf_uct_room(const sep_perf_options_t *options)
+{
+    return options->bytes + ((options->op == SEP_MODEL_SEND) ?
+                             (SEP_PERF_UCT_AM_SHIFTS - 1) : 0);
+}
+
 static int sep_perf_uct_open_thread(sep_perf_uct_t *uct, unsigned i, int fd)
 {
     sep_perf_uct_worker_t *worker = &uct->workers[i];
-    static uint64_t received;
+    static sep_perf_uct_inbox_t inbox;
     sep_perf_uct_addr_t addr;
 
-    if ((sep_perf_uct_iface_open(&uct->md, &received, &worker->iface) != 0) ||
+    if ((sep_perf_uct_iface_open(&uct->md, &inbox, &worker->iface) != 0) ||
         (sep_perf_uct_choose(uct, worker) != 0)) {
         return -1;
     }
@@ -334,7 +348,8 @@ static int sep_perf_uct_open_thread(sep_perf_uct_t *uct, unsigned i, int fd)
         return -1;
     }
 
-    sep_perf_pattern_fill(worker->iov.buffer, worker->bytes, i);
+    sep_perf_pattern_fill(worker->iov.buffer, sep_perf_uct_room(uct->options),
+                          i);
     if (sep_perf_uct_connects_ep(&worker->iface) &&
         (sep_perf_uct_ep_create(&worker->iface, NULL) != 0)) {
         return -1;
@@ -357,8 +372,10 @@ static int sep_perf_uct_open(sep_perf_uct_t *uct, int fd)
     unsigned i;
 
     uct->workers = calloc(threads, sizeof(*uct->workers));
-    uct->stride  = options->aligned ? sep_perf_slot_size(options->bytes) :
-                                      options->bytes;
+    uct->stride  = sep_perf_uct_room(options);
+    if (options->aligned) {
+        uct->stride = sep_perf_slot_size(uct->stride);
+    }
     sep_perf_hello_init(&hello, options, uct->row, threads);
     if ((uct->workers == NULL) ||
         (sep_perf_uct_md_open(&uct->md, options->tl, options->device,

@@ -5,6 +5,7 @@
 #endif
 
 #include <tools/perf/sep_perf_uct_iface.h>
+#include <tools/perf/sep_perf_wire.h>
 
 #include <uct/ib/sep/module/sep_tl.h>
 
@@ -117,14 +118,32 @@ int sep_perf_uct_md_open(sep_perf_uct_md_t *md, const char *tl,
     return (uct_md_query(md->md, &md->attr) == UCS_OK) ? 0 : -1;
 }
 
-static ucs_status_t sep_perf_uct_ignore(void *arg, void *data, size_t length,
-                                        unsigned flags)
+/* A short message has a header in front of the data */
+static ucs_status_t sep_perf_uct_receive(void *arg, void *data, size_t length,
+                                         unsigned flags)
 {
-    ++*(volatile uint64_t*)arg;
+    sep_perf_uct_inbox_t *inbox = arg;
+    uint8_t first, wrong = 0;
+    const uint8_t *bytes;
+    size_t i;
+
+    if (length >= inbox->bytes) {
+        bytes = (const uint8_t*)data + (length - inbox->bytes);
+        first = (inbox->threads == 1) ?
+                sep_perf_pattern(0, inbox->received % SEP_PERF_UCT_AM_SHIFTS) :
+                (inbox->bytes > 0) ? bytes[0] : 0;
+        for (i = 0; i < inbox->bytes; ++i) {
+            wrong |= bytes[i] ^ (uint8_t)(first + sep_perf_pattern(0, i) -
+                                          sep_perf_pattern(0, 0));
+        }
+        inbox->good += (wrong == 0);
+    }
+    ++inbox->received;
     return UCS_OK;
 }
 
-int sep_perf_uct_iface_open(const sep_perf_uct_md_t *md, uint64_t *received,
+int sep_perf_uct_iface_open(const sep_perf_uct_md_t *md,
+                            sep_perf_uct_inbox_t *inbox,
                             sep_perf_uct_iface_t *iface)
 {
     uct_iface_params_t params = {
@@ -168,7 +187,7 @@ int sep_perf_uct_iface_open(const sep_perf_uct_md_t *md, uint64_t *received,
     if (iface->attr.cap.flags & (UCT_IFACE_FLAG_AM_SHORT |
                                  UCT_IFACE_FLAG_AM_BCOPY)) {
         uct_iface_set_am_handler(iface->iface, SEP_PERF_UCT_AM_ID,
-                                 sep_perf_uct_ignore, received, 0);
+                                 sep_perf_uct_receive, inbox, 0);
     }
     uct_iface_progress_enable(iface->iface,
                               UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);

@@ -18,6 +18,11 @@
 /** Active message that is measured. */
 #define SEP_PERF_UCT_AM_ID     3
 
+/** How many active messages differ before they repeat: sent from one byte later
+ *  each time. No power of two, so that what is left of an older message in a
+ *  place that is used again is told from what should be there. */
+#define SEP_PERF_UCT_AM_SHIFTS 61
+
 
 /** How a side is reached. */
 typedef struct sep_perf_uct_addr {
@@ -45,6 +50,15 @@ typedef struct sep_perf_uct_md {
 } sep_perf_uct_md_t;
 
 
+/** Active messages that have come. */
+typedef struct sep_perf_uct_inbox {
+    size_t   bytes;     /**< Data of each; 0: nothing is known of them */
+    unsigned threads;   /**< That send; if one, it is known which comes next */
+    uint64_t received;
+    uint64_t good;      /**< Of these, those with the right data */
+} sep_perf_uct_inbox_t;
+
+
 /** An interface with a worker of its own, and one endpoint. */
 typedef struct sep_perf_uct_iface {
     ucs_async_context_t *async;
@@ -69,10 +83,11 @@ int sep_perf_uct_md_open(sep_perf_uct_md_t *md, const char *tl,
 
 
 /** Open an interface, which polls for both directions.
- *  @param [in] md        Memory domain.
- *  @param [in] received  Where messages that come are counted.
- *  @param [out] iface    Interface, without an endpoint. */
-int sep_perf_uct_iface_open(const sep_perf_uct_md_t *md, uint64_t *received,
+ *  @param [in] md      Memory domain.
+ *  @param [in] inbox   Where messages that come are checked and counted.
+ *  @param [out] iface  Interface, without an endpoint. */
+int sep_perf_uct_iface_open(const sep_perf_uct_md_t *md,
+                            sep_perf_uct_inbox_t *inbox,
                             sep_perf_uct_iface_t *iface);
 
 

@@ -26,7 +26,7 @@ typedef struct sep_perf_uct_server {
     uct_ep_h               *eps;
     uint8_t                *memory;
     uct_mem_h              memh;
-    uint64_t               received;
+    sep_perf_uct_inbox_t   inbox;
 } sep_perf_uct_server_t;
 
 static int sep_perf_uct_server_open(sep_perf_uct_server_t *server,
@@ -37,11 +37,13 @@ static int sep_perf_uct_server_open(sep_perf_uct_server_t *server,
     size_t slot                   = sep_perf_slot_size(hello->bytes);
     unsigned i;
 
-    server->eps = calloc(hello->threads, sizeof(*server->eps));
+    server->inbox.bytes   = hello->bytes;
+    server->inbox.threads = hello->threads;
+    server->eps           = calloc(hello->threads, sizeof(*server->eps));
     if ((server->eps == NULL) ||
         (sep_perf_uct_md_open(&server->md, hello->tl, options->device,
                               options->port) != 0) ||
-        (sep_perf_uct_iface_open(&server->md, &server->received,
+        (sep_perf_uct_iface_open(&server->md, &server->inbox,
                                  &server->iface) != 0) ||
         (sep_perf_uct_mem_alloc(&server->md, hello->threads * slot,
                                 &server->memory, &server->memh) != 0)) {
@@ -94,7 +96,7 @@ static int sep_perf_uct_server_check(sep_perf_uct_server_t *server, int fd)
     for (i = 0; i < hello->threads; ++i) {
         slot = server->memory + (i * sep_perf_slot_size(hello->bytes));
         if (hello->op == SEP_MODEL_SEND) {
-            value = server->received;
+            value = server->inbox.good;
         } else if (hello->op == SEP_MODEL_ATOMIC) {
             memcpy(&value, slot, sizeof(value));
         } else {
