@@ -15,7 +15,7 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 TABLES = ("iface/sep_config.c", "md/sep_md_config.c")
 
-# Which release had a variable first; the others come with the next one
+# Which release had a variable first; the others came with 0.3.0
 FIRST = {"0.1.0": """
     CATEGORY SEG_SIZE TX_QUEUE_LEN TX_MIN_INLINE TX_CQ_MODERATION TX_CQ_LEN
     TX_POST RX_QUEUE_LEN RX_MAX_POLL MAX_RD_ATOMIC MAX_GET_ZCOPY TIMEOUT
@@ -133,7 +133,7 @@ def kind(lines, syntax):
 
 def row(name, default, text, syntax):
     since = next((release for release, names in FIRST.items()
-                  if name in names), "next")
+                  if name in names), "0.3.0")
     more = f" [More]({MORE[name]})" if name in MORE else ""
     shown = f"`{default}`" if default else ""
     return f"| `{name}` | {kind(text, syntax)} | {shown} | {since} | " \

@@ -14,11 +14,11 @@ class UcxSep(AutotoolsPackage):
     software mlx5 device for those who have none."""
 
     manual_download = True
-    url = f"file://{os.getcwd()}/sep-0.1.0.tar.gz"
+    url = f"file://{os.getcwd()}/sep-0.3.0.tar.gz"
 
     license("BSD-3-Clause")
 
-    version("0.1.0")
+    version("0.3.0")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
