@@ -382,7 +382,8 @@ void uct_sep_budget_node_leave(uct_sep_budget_node_t *node)
 long uct_sep_budget_node_allowance(const uct_sep_budget_node_t *node)
 {
     uct_sep_budget_node_sum_t sum = uct_sep_budget_node_sum(node->file);
-    long share = ucs_max(sum.limit / ucs_max(sum.num_workers, 1u), node->min);
+    unsigned num                  = ucs_max(sum.num_workers, 1u);
+    long share                    = ucs_max(sum.limit / num, node->min);
 
     return ucs_max(share, (long)node->slot->held + sum.limit - sum.held);
 }
