@@ -94,6 +94,8 @@ protected:
         m_local->wait([&]() {
             return (m_local->num_qps() == 0) && !has_ring();
         });
+        /* A hub keeps for its workers what they have not taken yet */
+        while (m_local->progress() > 0);
         expect_intact();
     }
 
