@@ -175,8 +175,6 @@ def main():
         if wanted and not any(part in name for part in wanted):
             continue
         for pair in words:
-            if "uc_pingpong" in name and "device" in pair:
-                continue    # between nodes it has no UC, and says so
             client, server = (sides.setdefault(word, Side(word, directory))
                               for word in pair.split("-"))
             log = out / f"{name.replace(' *', '')}-{pair}"
