@@ -265,6 +265,8 @@ void mlx5sim_switch_receive(unsigned port, uint64_t now)
             break;
         }
         mlx5sim_switch_take(port, data, length, now);
+        /* Who has been overtaken leaves before the next one comes */
+        mlx5sim_switch_progress(now);
     }
 }
 
