@@ -633,6 +633,7 @@ TEST_F(test_device_dc, killed_target_is_retried_as_long_as_the_values_say)
         usleep(1000);
     }
     kill(1);
+    EXPECT_EQ(SIGKILL, finish(1));
     word(0) = 1;
     EXPECT_EQ(0, finish(0));
 }
