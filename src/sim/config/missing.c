@@ -9,8 +9,9 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "processes feed", "`ibv_open_xrcd`, `IBV_QPT_XRC_*`, `IBV_SRQT_XRC`, "
         "`ibv_open_qp`", 0},
     [MLX5SIM_MISSING_DC]          = {
-        "DC", "dynamically connected transport, without MLX5SIM_DC or with a "
-        "wire", "`mlx5dv_create_qp` with `MLX5DV_QP_INIT_ATTR_MASK_DC`", 1},
+        "DC", "dynamically connected transport, without MLX5SIM_DC, with a "
+        "wire, or in deferred execution",
+        "`mlx5dv_create_qp` with `MLX5DV_QP_INIT_ATTR_MASK_DC`", 1},
     [MLX5SIM_MISSING_RAW_PACKET]  = {
         "raw packets", "queue pairs for Ethernet frames",
         "`IBV_QPT_RAW_PACKET`", 0},
