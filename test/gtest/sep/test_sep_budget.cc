@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <sep/test_sep_budget_dir.h>
 #include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/base/sep_budget.h>
@@ -58,19 +59,12 @@ protected:
 
     void SetUp() override
     {
-        char dir[] = "/tmp/sep_budget.XXXXXX";
-
-        ASSERT_NE(nullptr, mkdtemp(dir));
-        m_dir                   = dir;
-        m_before                = uct_sep_budget_node_dir;
-        uct_sep_budget_node_dir = m_dir.c_str();
+        ASSERT_NO_FATAL_FAILURE(m_dir.enter());
     }
 
-    /* The last one leaves nothing behind */
     void TearDown() override
     {
-        uct_sep_budget_node_dir = m_before;
-        EXPECT_EQ(0, rmdir(m_dir.c_str())) << path();
+        m_dir.leave();
     }
 
     static ucs_status_t join(unsigned long max, worker *w_p)
@@ -89,12 +83,12 @@ protected:
     /* The only file that there is */
     std::string path()
     {
-        DIR *dir = opendir(m_dir.c_str());
+        DIR *dir = opendir(m_dir.path.c_str());
         std::string found;
 
         while (struct dirent *entry = readdir(dir)) {
             if (entry->d_name[0] != '.') {
-                found = m_dir + "/" + entry->d_name;
+                found = m_dir.path + "/" + entry->d_name;
             }
         }
         closedir(dir);
@@ -132,8 +126,7 @@ protected:
         EXPECT_EQ(pid, waitpid(pid, &status, 0));
     }
 
-    std::string m_dir;
-    const char  *m_before;
+    budget_dir m_dir;
 };
 
 TEST_F(test_sep_budget_node, each_has_a_share_and_what_others_leave)

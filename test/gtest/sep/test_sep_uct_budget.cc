@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <sep/test_sep_budget_dir.h>
 #include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/base/sep_budget.h>
@@ -351,19 +352,13 @@ class test_sep_uct_budget_node : public test_sep_uct_budget {
 protected:
     void SetUp() override
     {
-        char dir[] = "/tmp/sep_budget.XXXXXX";
-
-        ASSERT_NE(nullptr, mkdtemp(dir));
-        m_dir                   = dir;
-        m_before                = uct_sep_budget_node_dir;
-        uct_sep_budget_node_dir = m_dir.c_str();
+        ASSERT_NO_FATAL_FAILURE(m_dir.enter());
     }
 
     void TearDown() override
     {
         close();
-        uct_sep_budget_node_dir = m_before;
-        EXPECT_EQ(0, rmdir(m_dir.c_str()));
+        m_dir.leave();
     }
 
     void open_node(unsigned count, unsigned max)
@@ -381,8 +376,7 @@ protected:
         }));
     }
 
-    std::string m_dir;
-    const char  *m_before;
+    budget_dir m_dir;
 };
 
 /* Its share is two, but the others need one each */
