@@ -131,6 +131,7 @@ void world::begin(const schedule &plan)
 {
     m_wrong.clear();
     m_trace        = 0;
+    m_num_stirs    = 0;
     m_num_packets  = plan.cm_loss;
     m_buffers_used = 0;
     chance::fix(plan.seed, step_and_poll_events);
@@ -416,11 +417,18 @@ void world::expect(const link &l, const std::string &what)
 }
 
 /* Nothing goes on by itself any more: timers expire, and as UCP does now and
- * then, who waits for a peer looks whether it is there */
+ * then, who waits for a peer looks whether it is there. A connection that waits
+ * for room is patient for a second, five times as long as one that waits for
+ * its peer. */
 void world::stir()
 {
+    bool is_second = (++m_num_stirs % 5) == 0;
+
     for (unsigned i = 0; i < m_plan->ifaces.size(); ++i) {
         expire(i);
+        if (is_second && (m_nodes[i].e != nullptr)) {
+            m_nodes[i].e->sep()->conn.budget.deadline = 1;
+        }
     }
     for (auto &l : m_links) {
         if ((l.ep != nullptr) && !l.is_failed) {

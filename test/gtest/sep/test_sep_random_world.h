@@ -167,6 +167,7 @@ private:
     unsigned                      m_buffers_used = 0; /* One bit each */
     uint64_t                      m_num_packets  = 0;
     uint64_t                      m_trace        = 0;
+    unsigned                      m_num_stirs    = 0;
     std::string                   m_wrong;
     handler                       m_handlers[max_ifaces][2];
 };

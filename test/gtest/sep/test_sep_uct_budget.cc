@@ -5,6 +5,8 @@
 
 #include <uct/ib/sep/base/sep_budget.h>
 #include <uct/ib/sep/base/sep_budget_node.h>
+#include <uct/ib/sep/conn/sep_cm_int.h>
+#include <uct/ib/sep/ep/sep_link.h>
 
 #include <endian.h>
 #include <unistd.h>
@@ -239,6 +241,83 @@ TEST_P(test_sep_uct_budget, a_peer_that_does_not_progress_costs_a_second)
     }
     EXPECT_EQ(1u, first.e->sep()->conn.budget.num_exceeded);
     EXPECT_EQ(2u, first.e->num_qps());
+}
+
+/* Who refuses to sleep is asked less and less often, and the endpoints here go
+ * on in between */
+TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_alike(3, 2, {{"CM_TIMEOUT", "1000s"}}));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (from == 0) && (to == 1);
+    }));
+
+    uct_sep_iface_t *iface = m_workers[0].e->sep();
+    uct_sep_link_t *link   =
+            m_workers[0].e->sep_ep(m_workers[0].eps[1])->link;
+    uint64_t num_asked     = 0;
+    unsigned since         = 0;
+
+    EXPECT_FALSE(send(0, 2));
+    while (num_asked < 9) {
+        send(1, 0);
+        ASSERT_NO_FATAL_FAILURE(progress());
+        ++since;
+        if (iface->conn.budget.num_asked > num_asked) {
+            ASSERT_EQ(std::min<uint64_t>(num_asked, 6), link->refusals);
+            EXPECT_GE(since, (num_asked == 0) ? 0 :
+                             (1u << std::min<uint64_t>(num_asked - 1, 6)));
+            ++num_asked;
+            since = 0;
+        }
+    }
+
+    ASSERT_TRUE(m_workers[0].e->wait([&]() {
+        send(1, 0);
+        progress();
+        return send(0, 1) || HasFailure();
+    })) << "the endpoint of a refused connection does not go on";
+}
+
+/* Without its answer, its adapter tells that it has gone */
+TEST_P(test_sep_uct_budget, a_peer_that_was_killed_makes_room)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open(3, [](unsigned i) {
+        return (i > 0) ? settings() : settings{{"MAX_QPS", "2"},
+                                               {"CM_TIMEOUT", "1000s"}};
+    }, [](unsigned i) { return (i > 0) ? 0 : 2; }));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (from == 0) && (to == 1);
+    }));
+
+    worker &first = m_workers[0], &second = m_workers[1];
+    auto lose_all = [](void*, const uct_sep_conn_msg_t*) { return 0u; };
+
+    ASSERT_TRUE(first.e->wait([&]() {
+        progress();
+        return uct_ep_flush(first.eps[1], 0, NULL) == UCS_OK;
+    }));
+    uct_sep_link_t *link = first.e->sep_ep(first.eps[1])->link;
+
+    second.e->sep()->conn.cm->tx_filter = lose_all;
+    second.e.reset();
+
+    ASSERT_TRUE(first.e->wait([&]() {
+        first.e->progress();
+        m_workers[2].e->progress();
+        if (link->super.state == UCT_SEP_CONN_STATE_DISCONNECTING) {
+            link->super.retries = 1; /* As if it had been asked again */
+        }
+        return send(0, 2);
+    })) << "its queue pair is kept";
+    EXPECT_EQ(0u, first.e->sep()->conn.budget.num_exceeded);
+    m_workers.erase(m_workers.begin() + 1);
 }
 
 /* Those who connect have no budget, and there are more than it has room for */

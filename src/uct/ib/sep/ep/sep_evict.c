@@ -24,8 +24,9 @@
 
 /* So long after another one, or after it began to wait, a connection is made
  * that there is no room for: peers that don't progress their workers, perhaps
- * since they wait for this one, don't agree to anything */
-#define UCT_SEP_EVICT_PATIENCE  ucs_time_from_sec(1.0)
+ * since they wait for this one, don't agree to anything. In times that the
+ * manager waits for an answer. */
+#define UCT_SEP_EVICT_PATIENCE  5
 
 
 /* Queue pairs of a connection */
@@ -146,7 +147,7 @@ uct_sep_evict_wait(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 
     if (budget->head == budget->tail) {
-        budget->deadline = ucs_get_time() + UCT_SEP_EVICT_PATIENCE;
+        budget->deadline = ucs_get_time() + budget->patience;
     }
     budget->waiting[budget->tail++] = link;
     link->is_waiting                = 1;
@@ -197,7 +198,7 @@ static unsigned uct_sep_evict_serve(uct_sep_iface_t *iface)
             ++budget->num_exceeded;
         }
 
-        budget->deadline = ucs_get_time() + UCT_SEP_EVICT_PATIENCE;
+        budget->deadline = ucs_get_time() + budget->patience;
         ++budget->head;
         ++count;
         link->is_waiting = 0;
@@ -309,6 +310,26 @@ static long uct_sep_evict_num_needed(const uct_sep_iface_t *iface)
     return needed;
 }
 
+/* Who was asked and has not answered was perhaps killed. His adapter answers,
+ * if there is one: once for each time that we ask. */
+static void
+uct_sep_evict_probe(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_conn_t *conn = &link->super;
+    uct_sep_txwq_t *txwq = link->txwq;
+
+    if ((conn->state != UCT_SEP_CONN_STATE_DISCONNECTING) ||
+        (conn->retries == 0) || (txwq->conn.visited_pi != txwq->sw_pi) ||
+        !uct_sep_link_is_idle(iface, txwq)) {
+        return;
+    }
+
+    uct_sep_link_probe(iface, txwq);
+    if (conn->deadline == 0) {
+        uct_sep_cm_conn_disconnect(iface->conn.cm, conn);
+    }
+}
+
 /* The hand goes round once, at most; returns how many were asked */
 static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
 {
@@ -324,8 +345,21 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
                                      conn.list);
         ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
         link = txwq->conn.link;
-        if (!uct_sep_cm_conn_is_usable(&link->super) ||
-            !uct_sep_evict_visit(iface, link)) {
+        if (link->has_event) {
+            continue; /* Its endpoints first hear of a refusal */
+        }
+
+        if (!uct_sep_cm_conn_is_usable(&link->super)) {
+            uct_sep_evict_probe(iface, link);
+            continue;
+        }
+
+        if (txwq->conn.pause > 0) {
+            --txwq->conn.pause;
+            continue;
+        }
+
+        if (!uct_sep_evict_visit(iface, link)) {
             continue;
         }
 
@@ -417,6 +451,12 @@ ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
     return (status == UCS_ERR_NO_RESOURCE) ? UCS_INPROGRESS : status;
 }
 
+void uct_sep_evict_handle_refused(uct_sep_link_t *link)
+{
+    link->txwq->conn.pause = 1 << link->refusals;
+    link->refusals         = ucs_min(link->refusals + 1, 6);
+}
+
 void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     int agrees = (link->txwq != NULL) &&
@@ -429,13 +469,15 @@ void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 }
 
-ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface)
+ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface, double timeout)
 {
     const uct_sep_device_t *dev = &uct_sep_iface_md(iface)->dev;
     unsigned long min           = uct_sep_evict_min(iface);
     ucs_status_t status         = UCS_OK;
 
-    iface->conn.budget.max = iface->config.max_qps;
+    iface->conn.budget.max      = iface->config.max_qps;
+    iface->conn.budget.patience = ucs_time_from_sec(UCT_SEP_EVICT_PATIENCE *
+                                                    timeout);
     if (iface->config.max_qps != UCS_ULUNITS_INF) {
         status = uct_sep_budget_join(dev->name, iface->config.max_qps, min,
                                      &iface->conn.budget.shared);

@@ -40,10 +40,13 @@ BEGIN_C_DECLS
 /**
  * Have a budget, if the configuration says so.
  *
+ * @param timeout  The manager's, seconds: five times as long a connection waits
+ *                 for room.
+ *
  * @return UCS_OK, or the error of @ref uct_sep_budget_join or @ref
  *         uct_sep_budget_node_join.
  */
-ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface);
+ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface, double timeout);
 
 
 /** Nobody waits any more. */
@@ -74,6 +77,11 @@ void uct_sep_evict_give(uct_sep_iface_t *iface, int is_split);
  * @return As @ref uct_sep_cm_conn_start.
  */
 ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link);
+
+
+/** The peer has refused to have an active connection fall asleep: the hand
+ *  passes it for a while, which is longer each time. */
+void uct_sep_evict_handle_refused(uct_sep_link_t *link);
 
 
 /** The peer has asked for the connection to fall asleep. */

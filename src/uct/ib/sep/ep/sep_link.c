@@ -204,9 +204,10 @@ static void uct_sep_link_established(void *arg, uct_sep_conn_t *conn)
     uct_sep_link_t *link = uct_sep_link(conn);
 
     if (!link->is_established) {
-        /* Otherwise it goes on, and the flags are the main thread's */
         link->is_established = 1;
         uct_sep_txwq_set_flags(link->txwq, UCT_SEP_TXWQ_FLAG_ESTABLISHED);
+    } else {
+        link->is_refused = 1; /* The flags are the main thread's */
     }
     uct_sep_link_post_event(arg, link);
 }
@@ -671,6 +672,14 @@ int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     return 0;
 }
 
+void uct_sep_link_probe(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
+        iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_SIGNALED);
+        uct_sep_postlist_ring(iface, txwq);
+    }
+}
+
 /*
  * A connection that no endpoint uses has been idle: ask the peer whether it can
  * be given up. A peer that was killed does not answer. Whether one that doesn't
@@ -690,10 +699,8 @@ uct_sep_link_handle_unused(uct_sep_iface_t *iface, uct_sep_link_t *link)
         return; /* Again in the next period */
     }
 
-    if (!uct_sep_cm_conn_is_usable(&link->super) &&
-        uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
-        iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_SIGNALED);
-        uct_sep_postlist_ring(iface, txwq);
+    if (!uct_sep_cm_conn_is_usable(&link->super)) {
+        uct_sep_link_probe(iface, txwq);
     }
 
     uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
@@ -723,6 +730,7 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
 
     iface->api->txwq_check(iface, txwq);
     txwq->conn.grace = UCT_SEP_LINK_GRACE;
+    link->refusals   = 0;
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
     ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
     has_requested = uct_sep_fc_start(iface, txwq);
@@ -916,7 +924,7 @@ ucs_status_t uct_sep_link_open(uct_sep_iface_t *iface,
 {
     ucs_status_t status;
 
-    status = uct_sep_evict_open(iface);
+    status = uct_sep_evict_open(iface, params->timeout);
     if (status != UCS_OK) {
         return status;
     }
@@ -964,7 +972,7 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
     unsigned count = 0;
     ucs_status_t status;
     uct_sep_link_t *link;
-    int is_unused, is_asked;
+    int is_unused, is_asked, is_refused;
     size_t left;
 
     uct_sep_compat_async_block(iface->super.worker->async);
@@ -977,15 +985,17 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
     /* Those that come back have to wait for something */
     for (left = ucs_queue_length(&iface->conn.events);
          (left > 0) && !ucs_queue_is_empty(&iface->conn.events); --left) {
-        link            = ucs_queue_pull_elem_non_empty(&iface->conn.events,
-                                                        uct_sep_link_t, event);
-        status          = link->failure;
-        is_unused       = link->is_unused;
-        is_asked        = link->is_asked;
-        link->has_event = 0;
-        link->is_unused = 0;
-        link->is_asked  = 0;
-        link->failure   = UCS_OK;
+        link             = ucs_queue_pull_elem_non_empty(&iface->conn.events,
+                                                         uct_sep_link_t, event);
+        status           = link->failure;
+        is_unused        = link->is_unused;
+        is_asked         = link->is_asked;
+        is_refused       = link->is_refused;
+        link->has_event  = 0;
+        link->is_unused  = 0;
+        link->is_asked   = 0;
+        link->is_refused = 0;
+        link->failure    = UCS_OK;
         ++count;
 
         /* Users who are told about a failure may destroy the last endpoint */
@@ -1007,6 +1017,9 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
         } else if ((link->txwq != NULL) &&
                    uct_sep_cm_conn_is_usable(&link->super)) {
             uct_sep_link_resume(iface, link);
+            if (is_refused) {
+                uct_sep_evict_handle_refused(link);
+            }
         }
 
         if (is_asked) {

@@ -37,6 +37,8 @@ struct uct_sep_link {
     uint8_t          is_asked : 1;   /**< The peer asks whether it can be */
     uint8_t          is_waiting : 1; /**< For room: sep_evict.h */
     uint8_t          is_called : 1;  /**< ... though no endpoint may want it */
+    uint8_t          is_refused : 1; /**< The peer has refused to give it up */
+    uint8_t          refusals : 3;   /**< So often in a row; main thread */
 };
 
 
@@ -96,6 +98,11 @@ int uct_sep_link_is_split(const uct_sep_iface_t *iface,
  *         gone, that fails.
  */
 int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** Find out whether the peer's adapter still knows a connection that nobody
+ *  uses: if it does not, the connection fails. */
+void uct_sep_link_probe(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
 /**

@@ -38,6 +38,7 @@ typedef struct uct_sep_ep_budget {
     unsigned              head, tail;
     unsigned              size;       /**< Entries of waiting */
     uct_worker_cb_id_t    progress_id; /**< Makes room, while somebody waits */
+    ucs_time_t            patience;   /**< So long each of them waits */
     ucs_time_t            deadline;   /**< When the first one of them gets what
                                            is beyond the share */
     int                   is_exceeded; /**< It is being started */
@@ -97,9 +98,11 @@ typedef struct uct_sep_link_state {
                                         wait for completions of this queue */
     ucs_list_link_t    list;       /**< In uct_sep_ep_state_t, active or
                                         retired */
-    uint8_t            path_mtu;   /**< enum ibv_mtu, once it is connected; for
-                                        both directions */
-    uint8_t            grace;      /**< Visits that it will be passed by */
+    uint8_t            path_mtu : 4; /**< enum ibv_mtu, once it is connected;
+                                          for both directions */
+    uint8_t            grace : 4;  /**< Visits that it will be passed by */
+    uint8_t            pause;      /**< Turns of the hand before the peer is
+                                        asked again */
     uint16_t           visited_pi; /**< uct_sep_txwq_t::sw_pi when last looked
                                         at: sep_evict.h */
 } uct_sep_link_state_t;
