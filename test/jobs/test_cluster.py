@@ -219,6 +219,23 @@ class Nodes(ClusterCase):
         self.bad("there is no cluster in", "down")
         self.bad("there is no cluster in", "exec", "a", "true")
 
+    def test_what_devices_have_reported_is_told_at_the_end(self):
+        """Of each node, though the command itself has failed, too."""
+        report = f"{SSH} node2 'echo broken >> $MLX5SIM_DIR/violations'"
+        says = ("mlx5sim-cluster: node2: strict mode reported 1 "
+                "violation(s):\nbroken\n")
+        for end, status in (("true", 3), ("exit 7", 7)):
+            found, _, err = self.run_it("--nodes", "2", "sh", "-c",
+                                        f"{report}; {end}")
+            self.assertEqual(found, status, err)
+            self.assertTrue(err.endswith(says), err)
+        directory = os.path.join(self.tmp, "c")
+        self.good("up", "--nodes", "2", "--dir", directory)
+        self.run_it("exec", "--dir", directory, "node2", "sh", "-c",
+                    "echo broken >> $MLX5SIM_DIR/violations")
+        self.assertEqual(self.run_it("down", "--dir", directory),
+                         (3, "", says))
+
     def test_a_node_can_end_before_the_others(self):
         self.good("up", "--nodes", "2")
         self.run_it("exec", "node2", "kill", "-TERM", "1")
