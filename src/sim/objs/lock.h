@@ -14,6 +14,7 @@
  * Lock order, outer to inner:
  *   limit lock -> reap lock -> QP sq_lock -> QP rq_lock (of the peer) ->
  *   SRQ lock / atomic lock -> CQ lock -> channel lock.
+ * A QP's rung_lock comes behind rq_lock, and nothing behind that.
  */
 
 typedef pthread_mutex_t mlx5sim_lock_t;

@@ -320,6 +320,7 @@ typedef struct mlx5sim_qp_obj {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   sq_lock;
     mlx5sim_lock_t   rq_lock;
+    mlx5sim_lock_t   rung_lock;
     mlx5sim_qp_t     qp;          /* the engine's view */
     uint64_t         sq;          /* owner's address of the send queue */
     uint64_t         rq;
@@ -346,8 +347,8 @@ typedef struct mlx5sim_qp_obj {
     _Atomic uint64_t retry_at;    /* parked until then, 0: not parked; the
                                      helper thread reads it without the lock */
     _Atomic uint32_t kicked;      /* helper thread of the owner must look */
-    _Atomic uint32_t rung;        /* deferred: doorbell record when it was last
-                                     rung */
+    _Atomic uint32_t rung;        /* deferred, or is_remote: doorbell record
+                                     when it was last rung */
     _Atomic uint32_t reported;    /* deferred: block after the last WQE that
                                      software knows to be finished */
     uint32_t         resets;      /* how often it was put to RESET */

@@ -26,12 +26,14 @@
 /* tables start on their own pages so that an unused table costs none */
 #define MLX5SIM_STORE_ALIGN 4096ul
 
+#define MLX5SIM_MAX_LOCKS 3 /* of an object */
+
 typedef struct {
     uint32_t entry_size;
     uint32_t capacity;
     uint32_t first;       /* lowest index handed out */
     uint32_t body;        /* what is zeroed at allocation starts here */
-    uint32_t lock[2];     /* offsets of locks, 0: none */
+    uint32_t lock[MLX5SIM_MAX_LOCKS]; /* their offsets, 0: none */
 } mlx5sim_kind_t;
 
 /* First indices: 0 is no handle at all; QP numbers below 64 are the special
@@ -61,7 +63,8 @@ static const mlx5sim_kind_t mlx5sim_kinds[MLX5SIM_OBJ_LAST] = {
     [MLX5SIM_OBJ_QP]   = {sizeof(mlx5sim_qp_obj_t), MLX5SIM_MAX_QPS, 64,
                           offsetof(mlx5sim_qp_obj_t, qp),
                           {offsetof(mlx5sim_qp_obj_t, sq_lock),
-                           offsetof(mlx5sim_qp_obj_t, rq_lock)}},
+                           offsetof(mlx5sim_qp_obj_t, rq_lock),
+                           offsetof(mlx5sim_qp_obj_t, rung_lock)}},
     [MLX5SIM_OBJ_AH]   = {sizeof(mlx5sim_ah_t), MLX5SIM_MAX_AHS, 1,
                           sizeof(mlx5sim_ah_t), {0, 0}},
 };
@@ -388,7 +391,7 @@ void *mlx5sim_obj_alloc(mlx5sim_obj_kind_t kind, uint32_t ctx)
         ++obj->gen;
         if (!obj->has_locks) {
             /* never again: a peer may still hold or wait for the old lock */
-            for (i = 0; (i < 2) && (desc->lock[i] != 0); ++i) {
+            for (i = 0; (i < MLX5SIM_MAX_LOCKS) && (desc->lock[i] != 0); ++i) {
                 mlx5sim_lock_init((void*)((char*)obj + desc->lock[i]));
             }
             obj->has_locks = 1;

@@ -190,7 +190,7 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 
 /* What was posted is mlx5sim-wire's to execute. It does not print what is wrong
  * with a WQE, as it is this process whose mistake that is. */
-static void mlx5sim_sq_hand_over(mlx5sim_qp_obj_t *qp)
+static void mlx5sim_sq_hand_over_locked(mlx5sim_qp_obj_t *qp)
 {
     uint16_t pi    = be32toh(((volatile uint32_t*)(uintptr_t)qp->db)[1]);
     uint16_t index = atomic_load(&qp->rung);
@@ -214,6 +214,19 @@ static void mlx5sim_sq_hand_over(mlx5sim_qp_obj_t *qp)
     atomic_store(&qp->rung, pi);
     mlx5sim_net_ring(qp);
     mlx5sim_park_server(qp);
+}
+
+/* The helper thread does this beside those that ring, and none of them may
+ * store an older record over a newer one. The lock is not sq_lock, as
+ * mlx5sim-wire takes that one, and must not wait for a process that is
+ * stopped. */
+static void mlx5sim_sq_hand_over(mlx5sim_qp_obj_t *qp)
+{
+    (void)mlx5sim_lock(&qp->rung_lock);
+    if (mlx5sim_sq_is_remote(qp)) {
+        mlx5sim_sq_hand_over_locked(qp);
+    }
+    mlx5sim_unlock(&qp->rung_lock);
 }
 
 /* Nobody will send what is posted: UC does not notice */

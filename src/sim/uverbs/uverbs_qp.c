@@ -415,13 +415,16 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
 
 static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
 {
+    (void)mlx5sim_lock(&qp->rung_lock);
+    qp->rung           = 0;
+    qp->is_remote      = 0;
+    mlx5sim_unlock(&qp->rung_lock);
     qp->sq_head        = 0;
     qp->rq_head        = 0;
     qp->retries        = 0;
     qp->retry_at       = 0;
     qp->retry_since    = 0;
     qp->gone_since     = 0;
-    qp->rung           = 0;
     qp->reported       = 0;
     mlx5sim_rq_check_flushed(qp);
     mlx5sim_rq_lose(qp);
@@ -434,7 +437,6 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->num_saved      = 0;
     qp->flush_at       = 0;
     qp->qp.dest_qpn    = 0;
-    qp->is_remote      = 0;
     qp->wire_una       = 0;
     qp->wire_sent      = 0;
     qp->wire_claim.active = 0;

@@ -7,19 +7,27 @@
 
 #include <device/device.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <thread>
 
+#include <arpa/inet.h>
+#include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace device;
@@ -52,6 +60,47 @@ void write_one(qp &q, cq &scq, const memory &mem, const address &to,
     send_wr wr(IBV_WR_RDMA_WRITE, value, {mem.sge(0, 1)});
     q.send(wr.to(to, 0));
     scq.good();
+}
+
+/* A network of our own, in which the loopback interface is up: whatever the
+ * machine's port 4791 is used for. @return whether there may be one */
+bool enter_network()
+{
+    ifreq request = {};
+
+    if ((unshare(CLONE_NEWNET) != 0) &&
+        (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)) {
+        return false;
+    }
+
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    strcpy(request.ifr_name, "lo");
+    request.ifr_flags = IFF_UP;
+    REQUIRE_EQ(0, ioctl(fd, SIOCSIFFLAGS, &request));
+    close(fd);
+    return true;
+}
+
+/* Ends with this process */
+pid_t start_wire(const std::string &pid_file)
+{
+    const std::string program = build_file("bin/mlx5sim-wire");
+    pid_t pid                 = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        unsetenv("LD_PRELOAD");
+        execl(program.c_str(), program.c_str(), "--pid-file", pid_file.c_str(),
+              nullptr);
+        _exit(127);
+    }
+    REQUIRE(pid > 0);
+    while (access(pid_file.c_str(), F_OK) != 0) {
+        REQUIRE_EQ(0, waitpid(pid, nullptr, WNOHANG));
+        usleep(1000);
+    }
+    return pid;
 }
 
 sigjmp_buf jump;
@@ -632,4 +681,64 @@ TEST_F(test_device_signal, errno_survives_a_doorbell)
         REQUIRE_EQ(0, ret);
         l.scq.good();
     });
+}
+
+/* A modify looks for what was posted as the device's own thread does from time
+ * to time: neither may take it that an older doorbell record is newer than one
+ * that was rung beside it. What is sent to the other node gets lost there. */
+TEST_F(test_device_thread, doorbells_for_another_node_beside_those_who_look)
+{
+    const int can_not = 1, messages = 50000, each = 16, lookers = 4;
+
+    set_env("MLX5SIM_LINK", "roce");
+    set_env("MLX5SIM_WIRE", "lo");
+    start(0, 1, [&](rank&) {
+        if (!enter_network()) {
+            _exit(can_not);
+        }
+
+        std::atomic<bool> is_over{false};
+        qp_options options;
+
+        options.type                = IBV_QPT_UC;
+        options.path.grh.sgid_index = 3;
+
+        context c;
+        cq scq(c, 256), rcq(c, 1);
+        memory mem(c, 4096);
+        qp q(c, scq, rcq, options);
+        address there = q.addr();
+        pid_t wire    = start_wire(dir() + "/wire.pid");
+        in_addr_t ip  = inet_addr("127.0.0.2");
+
+        there.gid        = {};
+        memset(there.gid.raw + 10, 0xff, 2);
+        memcpy(there.gid.raw + 12, &ip, sizeof(ip));
+        q.connect(there);
+        run_threads(1 + lookers, [&](int thread) {
+            while ((thread > 0) && !is_over) {
+                q.to_state(IBV_QPS_RTS);
+            }
+            for (int i = 0; (thread == 0) && (i < messages); ++i) {
+                bool is_last = (i % each) == each - 1;
+                send_wr wr(IBV_WR_SEND, i, {mem.sge(0, 8)},
+                           is_last ? IBV_SEND_SIGNALED : 0);
+
+                q.send(wr);
+                if (is_last) {
+                    REQUIRE_EQ(i, scq.good().wr_id);
+                }
+            }
+            is_over = true;
+        });
+        REQUIRE_EQ(0, ::kill(wire, SIGTERM));
+        REQUIRE_EQ(wire, waitpid(wire, nullptr, 0));
+    });
+
+    int status = finish(0);
+
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == can_not)) {
+        GTEST_SKIP() << "no network of our own: unshare refused";
+    }
+    EXPECT_EQ(0, status);
 }
