@@ -118,17 +118,18 @@ limit=300
 # usage: start NAME=VALUE...
 start()
 {
-    local text="env $* $bin/sep_perf --listen $tcp -D ${peer%:*} --port ${peer#*:}"
-    text+=" & read -r line; kill -KILL \$!"
+    local text="exec 3<&0; { read -r line <&3; kill -KILL \$\$; } > /dev/null 2>&1 &"
+    text+=" exec env $* $bin/sep_perf --listen $tcp -D ${peer%:*} --port ${peer#*:} 3<&-"
     if [[ -n $host ]]; then
         exec 4> >($shell "$host" "$text" 2>&1)
     else
         exec 4> >(sh -c "$text" 2>&1)
     fi
     server=$!
-    local tries=0
+    local end=$((SECONDS + limit))
     until (: < "/dev/tcp/${host:-localhost}/$tcp") 2> /dev/null; do
-        [[ $((++tries)) -lt 100 ]] || { echo "the peer does not answer"; return 1; }
+        kill -0 "$server" 2> /dev/null || { echo "the peer has ended"; return 1; }
+        ((SECONDS < end)) || { echo "the peer does not answer"; return 1; }
         sleep 0.1
     done
 }
@@ -209,16 +210,27 @@ rings()
     says
 }
 
+# Whether a process that talks to the peer has a connection, or has ended
+# usage: connected PID
+connected()
+{
+    grep -qis ":$(printf %04X "$tcp") 01 " /proc/net/tcp /proc/net/tcp6 ||
+        ! kill -0 "$1" 2> /dev/null
+}
+
 # Something happens while data are under way, which has no end of its own. What is
 # left must end in time, and what comes then must be as if nothing had been.
 # usage: trouble WHAT...
 trouble()
 {
-    local messages=1000000000 limit=60 client status=0
+    local messages=1000000000 client status=0
     start "${environment[@]}" || return 1
     # shellcheck disable=SC2086 # several words
     perf "$words" $options --host "${host:-localhost}:$tcp" 4>&- &
     client=$!
+    until connected $client; do
+        sleep 0.1
+    done
     sleep 2
     "$@"
     wait $client || status=$?

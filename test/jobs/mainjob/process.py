@@ -181,10 +181,11 @@ class Process:
         return self.popen.poll()
 
     def wait(self, timeout):
-        """Wait until the program ends, or kill it and all it started."""
+        """Wait until the program ends, or kill it and all it started. None: it
+        may take as long as it will."""
         timed_out = False
         try:
-            self.popen.wait(timeout=max(timeout, 0))
+            self.popen.wait(timeout=timeout and max(timeout, 0))
         except subprocess.TimeoutExpired:
             timed_out = True
         except BaseException:
