@@ -26,6 +26,32 @@ AC_DEFUN([SEP_DEPS_FINISH], [
 Install them with: apt-get install$sep_missing_pkgs])])
 ])
 
+# SEP_CHECK_DEVICE
+# The software device is for one processor. What of it is for none in particular
+# is tested on all.
+AC_DEFUN([SEP_CHECK_DEVICE], [
+    AC_ARG_ENABLE([device],
+        [AS_HELP_STRING([--disable-device],
+             [do not build the software device, its programs and what is tested
+              with it; default: it is built on x86-64])],
+        [], [enable_device=auto])
+    AS_CASE([$host_cpu], [x86_64], [sep_device_cpu=yes], [sep_device_cpu=no])
+    AM_CONDITIONAL([HAVE_DEVICE_CPU], [test $sep_device_cpu = yes])
+    AS_IF([test "x$enable_device" = xyes && test $sep_device_cpu = no],
+          [AC_MSG_ERROR(m4_normalize([
+               --enable-device: the software device interprets the stores of an
+               x86-64, and this is $host_cpu; docs/aarch64.md says what is
+               missing]))])
+    AS_IF([test "x$enable_device" = xno],
+          [sep_device=no
+           sep_device_reason=--disable-device],
+          [test $sep_device_cpu = no],
+          [sep_device=no
+           sep_device_reason="it needs an x86-64, see docs/aarch64.md"],
+          [sep_device=yes])
+    AM_CONDITIONAL([HAVE_DEVICE], [test $sep_device = yes])
+])
+
 # SEP_CHECK_VERBS
 # libibverbs and libmlx5, unmodified, as packaged.
 AC_DEFUN([SEP_CHECK_VERBS], [
@@ -106,6 +132,9 @@ AC_DEFUN([SEP_SUMMARY], [
     AS_IF([test "x$OSHCC" = xno],
           [sep_sum_oshmem="not found (Debian package libopenmpi-dev)"],
           [sep_sum_oshmem=$OSHCC])
+    AS_IF([test $sep_device = yes],
+          [sep_sum_device="libmlx5sim.so, mlx5sim-run, mlx5sim-stat"],
+          [sep_sum_device="not built ($sep_device_reason)"])
     AS_IF([test "x$sep_ucx" = xyes],
           [sep_sum_transport="ucx-$UCX_SERIES/libuct_sep.so.0 and libsep_preload.so"
            AS_IF([test -n "$UCX_OTHER_SERIES"],
@@ -135,7 +164,7 @@ SEP $PACKAGE_VERSION
     install prefix     $prefix
 
   Will be built
-    software device    libmlx5sim.so, mlx5sim-run, mlx5sim-stat
+    software device    $sep_sum_device
     transport          $sep_sum_transport
     unit tests         $sep_sum_gtest
 

@@ -74,6 +74,16 @@ static int mlx5sim_lock_wait(mlx5sim_lock_t *lock)
     return ret;
 }
 
+/* Tell the processor that this is a loop which waits */
+static void mlx5sim_lock_relax(void)
+{
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 static int mlx5sim_lock_try(mlx5sim_lock_t *lock)
 {
     int ret = pthread_mutex_trylock(lock);
@@ -81,7 +91,7 @@ static int mlx5sim_lock_try(mlx5sim_lock_t *lock)
 
     for (try = 0; (ret == EBUSY) && (try < MLX5SIM_LOCK_TRIES); ++try) {
         for (pause = 0; pause < MLX5SIM_LOCK_PAUSES; ++pause) {
-            __builtin_ia32_pause();
+            mlx5sim_lock_relax();
         }
         ret = pthread_mutex_trylock(lock);
     }
