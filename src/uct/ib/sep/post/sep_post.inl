@@ -6,10 +6,6 @@
 #include <uct/ib/sep/post/sep_wqe.inl>
 #include <ucs/arch/cpu.h>
 
-#ifdef __SSE2__
-#  include <emmintrin.h>
-#endif
-
 /**
  * @file sep_post.inl
  *
@@ -31,7 +27,9 @@
 /**
  * Copy one BB to the BlueFlame buffer. The device wants to see it in one burst,
  * so the copy is of full registers and in order of addresses. Both are aligned
- * to the size of a BB.
+ * to the size of a BB. Nothing keeps the order of stores into the buffer, not on an
+ * x86 either: if it arrives in parts, the device reads the work request from
+ * memory, where it is already.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
@@ -49,27 +47,19 @@ uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
     }
 #endif
 
-#ifdef __SSE2__
-    volatile __m128i *to = dst;
-    const __m128i *from  = src;
-    __m128i r0           = _mm_load_si128(&from[0]);
-    __m128i r1           = _mm_load_si128(&from[1]);
-    __m128i r2           = _mm_load_si128(&from[2]);
-    __m128i r3           = _mm_load_si128(&from[3]);
+    /* SSE, or NEON as in rc_mlx5 */
+    volatile uct_sep_seg_t *to = dst;
+    const uct_sep_seg_t *from  = src;
+    uct_sep_seg_t r0           = from[0];
+    uct_sep_seg_t r1           = from[1];
+    uct_sep_seg_t r2           = from[2];
+    uct_sep_seg_t r3           = from[3];
 
+    UCS_STATIC_ASSERT(UCT_SEP_BB_SIZE == (4 * sizeof(r0)));
     to[0] = r0;
     to[1] = r1;
     to[2] = r2;
     to[3] = r3;
-#else
-    volatile uct_sep_alias_u64_t *to = dst;
-    const uct_sep_alias_u64_t *from  = src;
-    unsigned i;
-
-    for (i = 0; i < UCT_SEP_BB_SIZE / sizeof(*to); ++i) {
-        to[i] = from[i];
-    }
-#endif
 }
 
 
@@ -162,9 +152,16 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
     if (post == UCT_SEP_TX_POST_DB) {
         *(volatile uct_sep_alias_u64_t*)bf->ptr =
                 *(const uct_sep_alias_u64_t*)wqe;
+        /* For the latency: it need not wait for other stores. Order is a matter
+         * of the next doorbell. */
         ucs_memory_bus_store_fence();
     } else {
         uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, segs, num_segs, post);
+        /* Send off what was gathered, as rc_mlx5 does: nothing on x86, where a
+         * full buffer leaves by itself. On AArch64 a barrier, or since UCX 1.18 a
+         * hint (DGH). A hint orders nothing. What follows on the same uUAR is
+         * behind the fences of the next doorbell, or the next holder of the
+         * lock. */
         ucs_memory_bus_cacheline_wc_flush();
     }
 
@@ -194,12 +191,13 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
 {
     /* The device may read the work request when it sees the doorbell record, of
      * which only the lower half is ever set (PRM: send counter, 16 bits) */
-    ucs_memory_cpu_store_fence();
+    uct_sep_fence_to_device();
     ((uct_sep_alias_be16_t*)dbrec)[1] = htobe16(sw_pi);
 
     /* The device reads the doorbell record when rung for a work request
      * that did not come with the doorbell. This fence also drains the BlueFlame
-     * buffer of the previous post. */
+     * buffer of the previous post. AArch64: DMB OSHST as in rc_mlx5 and in the
+     * kernel's writel(); libmlx5 has DSB ST, which also waits. */
     ucs_memory_bus_store_fence();
 
     if (!shared || (bf->sharing == UCT_SEP_BF_SINGLE)) {
@@ -213,7 +211,9 @@ uct_sep_txwq_ring_dbrec(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf,
         uct_sep_bf_spinlock_lock(&bf->lock);
         uct_sep_txwq_ring(txwq, bf, wqe, num_bb, segs, num_segs, post);
         /* The device must see this before what the next holder of the lock
-         * writes, perhaps on another processor */
+         * writes, perhaps on another processor. To lock takes no fence like
+         * libmlx5's (mmio_wc_spinlock()): what that is for was done above, and
+         * what the next holder stores is behind its load of the lock. */
         ucs_memory_bus_store_fence();
         uct_sep_bf_spinlock_unlock(&bf->lock);
     } else {

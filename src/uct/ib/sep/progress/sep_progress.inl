@@ -311,7 +311,7 @@ uct_sep_progress_poll(uct_iface_h tl_iface,
     }
 
     /* As in uct_sep_cq_peek_at() */
-    ucs_memory_cpu_load_fence();
+    uct_sep_fence_from_device();
 
     UCS_STATIC_ASSERT(MLX5_CQE_REQ == 0);
     if (op_own < UCS_BIT(4)) {

@@ -10,7 +10,6 @@
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_stack.h>
 
-#include <ucs/arch/cpu.h>
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/debug/log.h>
 #include <limits.h>
@@ -111,7 +110,7 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
                                             uct_sep_eager_ring_t *ring)
 {
     uct_sep_ring_word_t *tail = uct_sep_ring_rx_next(&ring->rx);
-    uint64_t word             = *(volatile uct_sep_ring_word_t*)tail;
+    uint64_t word             = uct_sep_ring_rx_look(tail);
     uct_sep_rx_desc_t *desc   = NULL;
     uint8_t is_inner          = ring->rx.busy;
     uint32_t rest, length;
@@ -124,8 +123,7 @@ static unsigned uct_sep_progress_eager_take(uct_sep_iface_t *iface,
         return 0;
     }
 
-    ucs_memory_cpu_load_fence();
-    rest = uct_sep_ring_word_rest(word);
+    rest = uct_sep_ring_rx_accept(word);
     if (rest > ring->rx.max_rest) {
         uct_sep_progress_eager_bad(iface, ring, word, "a wrong length");
         return 0;
@@ -321,8 +319,8 @@ static unsigned uct_sep_progress_eager_held(uct_iface_h tl_iface)
     txwq = uct_sep_progress_eager_sender(iface, &recv, &before);
     if ((before > 0) && (before != UINT_MAX)) {
         rx = &txwq->eager->ring->rx;
-        if (uct_sep_ring_rx_is_next(rx, *(volatile uct_sep_ring_word_t*)
-                                        uct_sep_ring_rx_next(rx))) {
+        if (uct_sep_ring_rx_is_next(
+                    rx, uct_sep_ring_rx_look(uct_sep_ring_rx_next(rx)))) {
             return uct_sep_progress_eager_take(iface, txwq->eager->ring);
         }
         before = UINT_MAX; /* It is missing */
@@ -429,7 +427,7 @@ unsigned uct_sep_progress_eager(uct_iface_h tl_iface)
     uct_sep_iface_t *iface     = ucs_derived_of(tl_iface, uct_sep_iface_t);
     uct_sep_eager_ring_t *ring = iface->eager.hot;
     uct_sep_ring_word_t *tail  = ring->rx.tail;
-    uint64_t word              = *(volatile uct_sep_ring_word_t*)tail;
+    uint64_t word              = uct_sep_ring_rx_look(tail);
     uint32_t rest;
 
     if ((uint32_t)word != ring->rx.key) {
@@ -439,9 +437,7 @@ unsigned uct_sep_progress_eager(uct_iface_h tl_iface)
         return uct_sep_progress_eager_all(tl_iface);
     }
 
-    /* The device writes the tail last */
-    ucs_memory_cpu_load_fence();
-    rest = uct_sep_ring_word_rest(word);
+    rest = uct_sep_ring_rx_accept(word);
     if (ucs_unlikely(rest > ring->rx.max_rest)) {
         return uct_sep_progress_eager_unusual(tl_iface);
     }

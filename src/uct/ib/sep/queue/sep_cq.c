@@ -183,6 +183,8 @@ void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited)
                (solicited ? UCT_SEP_CQ_DB_REQ_NOT_SOL : UCT_SEP_CQ_DB_REQ_NOT);
 
     cq->dbrec[1] = htobe32(doorbell);
+    /* The device compares both; the doorbell says what has been seen, so nobody
+     * has to look again behind it */
     ucs_memory_bus_store_fence();
     *(volatile uint64_t*)UCS_PTR_BYTE_OFFSET(cq->uar, UCT_SEP_CQ_DOORBELL) =
             htobe64(((uint64_t)doorbell << 32) | cq->cqn);

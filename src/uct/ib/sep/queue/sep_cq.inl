@@ -3,8 +3,8 @@
 #ifndef UCT_SEP_CQ_INL
 #define UCT_SEP_CQ_INL
 
+#include <uct/ib/sep/base/sep_fence.h>
 #include <uct/ib/sep/queue/sep_cq.h>
-#include <ucs/arch/cpu.h>
 #include <ucs/sys/compiler.h>
 
 
@@ -17,7 +17,7 @@ uct_sep_cq_peek_at(const uct_sep_cq_t *cq, struct mlx5_cqe64 *cqe)
     }
 
     /* The device writes op_own last */
-    ucs_memory_cpu_load_fence();
+    uct_sep_fence_from_device();
     return cqe;
 }
 
@@ -31,7 +31,7 @@ uct_sep_cq_peek(const uct_sep_cq_t *cq)
 
 
 /** Whether at least @a count completions are there. @a count must be less than
- *  the length. */
+ *  the length. Nothing in them is read for that, so there is no fence. */
 static UCS_F_ALWAYS_INLINE int
 uct_sep_cq_has(const uct_sep_cq_t *cq, unsigned count)
 {
@@ -58,7 +58,8 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_sep_cq_ci(const uct_sep_cq_t *cq)
 /** Tell the device what it may overwrite. */
 static UCS_F_ALWAYS_INLINE void uct_sep_cq_publish(uct_sep_cq_t *cq)
 {
-    ucs_memory_cpu_store_fence();
+    /* All of them have been read, or copied to others */
+    uct_sep_fence_give_back();
     cq->dbrec[0] = htobe32(uct_sep_cq_ci(cq) & 0xffffffu);
 }
 

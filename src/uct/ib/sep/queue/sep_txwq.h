@@ -4,6 +4,7 @@
 #define UCT_SEP_TXWQ_H
 
 #include <uct/ib/sep/base/sep_def.h>
+#include <uct/ib/sep/base/sep_fence.h>
 #include <uct/ib/sep/base/sep_lock.h>
 #include <uct/ib/sep/base/sep_rkey.h>
 #include <uct/ib/sep/ep/state/sep_ep_state.h>

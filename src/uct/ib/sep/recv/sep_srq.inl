@@ -3,8 +3,8 @@
 #ifndef UCT_SEP_SRQ_INL
 #define UCT_SEP_SRQ_INL
 
+#include <uct/ib/sep/base/sep_fence.h>
 #include <uct/ib/sep/recv/sep_srq.h>
-#include <ucs/arch/cpu.h>
 #include <ucs/sys/compiler.h>
 
 
@@ -42,8 +42,9 @@ static UCS_F_ALWAYS_INLINE void uct_sep_srq_publish(uct_sep_srq_t *srq)
 {
     if (srq->published != srq->counter) {
         srq->published = srq->counter;
-        /* Links and buffers must be there before the count */
-        ucs_memory_cpu_store_fence();
+        /* Links and buffers must be there before the count, and what was in
+         * the buffers must have been read */
+        uct_sep_fence_give_back();
         *srq->dbrec = htobe32(srq->counter);
     }
 }

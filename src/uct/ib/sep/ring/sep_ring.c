@@ -60,6 +60,8 @@ ucs_status_t uct_sep_ring_tx_open(uct_sep_ring_tx_t *tx,
 
 int uct_sep_ring_tx_refresh(uct_sep_ring_tx_t *tx)
 {
+    /* No fence: what is done with a slot that came back is a store that depends
+     * on it, and no processor stores before it knows that it has to */
     uint32_t returned = *tx->returned;
     uint32_t count    = tx->credits;
 

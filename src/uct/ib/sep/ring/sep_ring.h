@@ -3,6 +3,7 @@
 #ifndef UCT_SEP_RING_H
 #define UCT_SEP_RING_H
 
+#include <uct/ib/sep/base/sep_fence.h>
 #include <uct/ib/sep/ring/sep_ring_def.h>
 #include <ucs/sys/compiler.h>
 #include <ucs/type/status.h>
@@ -174,6 +175,11 @@ uct_sep_ring_tx_take_owed(uct_sep_ring_tx_t *tx)
     uint8_t taken = *tx->taken;
     uint8_t owed  = taken - tx->told;
 
+    if (owed != 0) {
+        /* Messages have been read when the peer may write into their slots. That
+         * they were emptied is behind the fence of the doorbell. */
+        uct_sep_fence_slots();
+    }
     tx->told = taken;
     return owed;
 }
@@ -308,6 +314,14 @@ uct_sep_ring_rx_next(const uct_sep_ring_rx_t *rx)
 }
 
 
+/** @return A tail, or what is there of it. */
+static UCS_F_ALWAYS_INLINE uint64_t
+uct_sep_ring_rx_look(const uct_sep_ring_word_t *tail)
+{
+    return *(const volatile uct_sep_ring_word_t*)tail;
+}
+
+
 /** @return Whether all of a tail was written. Its bytes may become visible one
  *          after the other: an adapter writes whole words, but who copies for
  *          one need not. */
@@ -344,6 +358,17 @@ uct_sep_ring_rx_may_wait(const uct_sep_ring_rx_t *rx, uint64_t word)
 static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_word_rest(uint64_t word)
 {
     return (uint32_t)(word >> 32) ^ UCT_SEP_RING_TAIL_VALID;
+}
+
+
+/** The message is there whose tail was looked at. The device writes the tail last:
+ *  behind this, the payload can be read.
+ *
+ *  @return As uct_sep_ring_word_rest(). */
+static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_rx_accept(uint64_t word)
+{
+    uct_sep_fence_from_device();
+    return uct_sep_ring_word_rest(word);
 }
 
 

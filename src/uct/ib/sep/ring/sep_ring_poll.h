@@ -74,7 +74,8 @@ uct_sep_ring_poll_any(const uct_sep_ring_place_t *places, unsigned num)
     unsigned i;
 
     /* The words change by themselves. They are not volatile: then each would
-     * take an instruction more. */
+     * take an instruction more. Who finds one that is not empty reads it again,
+     * and has a fence then. */
     ucs_compiler_fence();
 
     /* num is a constant */
