@@ -26,5 +26,11 @@ esac
 
 # Standard output is for the list of tests, if that is all that is wanted
 sep_install_deps build test style jobs bench root >&2
+# Not every Debian has it; without it, test/litmus/run is skipped
+for package in $(sep_deps litmus); do
+    if apt-cache show "$package" > /dev/null 2>&1; then
+        sep_install_deps litmus >&2
+    fi
+done
 sep_use_ccache
 exec python3 "$runner" "$@" < /dev/null

@@ -119,8 +119,12 @@ build()
 }
 
 # Tests that need a device are skipped by themselves. Not run are those that start
-# the program again: the kernel would have to know of qemu-user.
-exceptions=test_seed.*
+# the program again, for which the kernel would have to know of qemu-user; those of
+# owners of locks that die, which qemu-user does not tell the others; one that needs a
+# device in a child process, where it can't be skipped; and those that take minutes.
+exceptions=(test_seed.\* test_lock.\* test_sep_uuar.is_left_before_\*
+            \*test_sep_conn_schedules.\* \*random_valid_packets_\*)
+
 run_tests()
 {
     local program log status
@@ -130,7 +134,7 @@ run_tests()
         status=0
         (cd "$dir/sep" &&
          timeout --kill-after=15 1800 qemu-aarch64 -L "$root" \
-             "test/gtest/${program}_gtest" "--gtest_filter=-$exceptions") \
+             "test/gtest/${program}_gtest" "--gtest_filter=-$(IFS=:; echo "${exceptions[*]}")") \
             > "$log" 2>&1 < /dev/null || status=$?
         grep -E '^\[  (FAILED|PASSED|SKIPPED) ' "$log" | tail -n 40 |
             grep -v -E 'SKIPPED .*test_sep' || true
@@ -158,7 +162,7 @@ count()
 # Only the libraries, which have all our files in them
 build_ucp()
 {
-    local options=(--host=$host "CC=$tools/gcc" "CXX=$tools/g++"
+    local options=("--host=$host" "CC=$tools/gcc" "CXX=$tools/g++"
                    "--with-verbs=$root/usr" --disable-logging --disable-static
                    --enable-mt --without-go --without-java --without-rdmacm
                    --disable-doxygen-doc --disable-numa)

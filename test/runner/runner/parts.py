@@ -394,6 +394,8 @@ PARTS = (
               ("test/conformance/unit_tests",), waits=True),
         Check("the test runner's own tests", ("test/runner/unit_tests",),
               waits=True),
+        Check("litmus tests of what has no lock", ("test/litmus/run",
+                                                   "build/check"), build=PLAIN),
         Check("the tests of the checks of the sources",
               ("test/sources/unit_tests",)))),
 

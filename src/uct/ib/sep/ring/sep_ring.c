@@ -33,7 +33,7 @@ void uct_sep_ring_tx_set_other(uct_sep_ring_tx_t *tx,
 ucs_status_t uct_sep_ring_tx_open(uct_sep_ring_tx_t *tx,
                                   const uct_sep_ring_offer_t *offer,
                                   size_t max_length,
-                                  const volatile uint32_t *returned)
+                                  const uct_sep_ring_count_t *returned)
 {
     uint32_t size = offer->slot_size;
 

@@ -24,8 +24,13 @@ BEGIN_C_DECLS
  * after the writes that precede it on its connection (IBTA 9.5, 10.2.6).
  */
 
+#ifndef UCT_SEP_RING_LITMUS /* test/litmus has types of its own */
 /** A tail, as it is written and read. */
 typedef uint64_t uct_sep_ring_word_t __attribute__((may_alias));
+
+/** Slots that came back, as the peer writes them. */
+typedef volatile uint32_t uct_sep_ring_count_t;
+#endif
 
 
 /** Sender's end. All of it fits into one cache line. */
@@ -47,8 +52,8 @@ typedef struct uct_sep_ring_tx {
     uint32_t          credits;    /**< Slots that came back with messages and
                                        are not in left yet */
     uint64_t          last_end;   /**< Address behind the last slot */
-    const volatile uint32_t *returned; /**< Slots that came back by a write,
-                                            or NULL */
+    const uct_sep_ring_count_t *returned; /**< Slots that came back by a
+                                               write, or NULL */
     uint32_t          seen;       /**< Those of them that are in left */
     uint8_t           is_fenced;  /**< The next message has to be sent:
                                        uct_sep_ring_tx_fence() */
@@ -140,7 +145,7 @@ uct_sep_ring_tx_is_open(const uct_sep_ring_tx_t *tx)
 ucs_status_t uct_sep_ring_tx_open(uct_sep_ring_tx_t *tx,
                                   const uct_sep_ring_offer_t *offer,
                                   size_t max_length,
-                                  const volatile uint32_t *returned);
+                                  const uct_sep_ring_count_t *returned);
 
 
 /** @return Number of the next message. */
