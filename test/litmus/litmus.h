@@ -6,22 +6,23 @@
 /**
  * @file litmus.h
  *
- * The transport's own code under Relacy, a checker of C++'s relaxed memory model: a
- * program includes its sources behind this file. What is replaced is what they do
- * to memory that is shared:
- * - gcc's __atomic builtins, by Relacy's atomics. These are known by the address
- *   that a builtin is given.
- * - The fences of sep_fence.h, by C++'s. There is none for stores alone, so what the
- *   difference between uct_sep_fence_to_device() and _give_back() is, no program
- *   here can see.
- * - Types of what is shared without a builtin: litmus_word for words that one side
- *   writes while the other looks (Relacy's atomics, relaxed), litmus_data for all
- *   that has to be ordered by these (Relacy's variables: it finds races).
+ * The transport's own code under Relacy, a checker of C++'s relaxed memory
+ * model: a program includes its sources behind this file. What is replaced is
+ * what they do to memory that is shared:
+ * - gcc's __atomic builtins, by Relacy's atomics. These are known by the
+ *   address that a builtin is given.
+ * - The fences of sep_fence.h, by C++'s. There is none for stores alone, so
+ *   what the difference between uct_sep_fence_to_device() and _give_back() is,
+ *   no program here can see.
+ * - Types of what is shared without a builtin: litmus_word for words that one
+ *   side writes while the other looks (Relacy's atomics, relaxed), litmus_data
+ *   for all that has to be ordered by these (Relacy's variables: it finds
+ *   races).
  *
  * The adapter is a thread: it writes data, and last the word that says so.
  *
- * A program's argument is the number of a barrier that is left out, 0: none. With
- * one, it has to fail.
+ * A program's argument is the number of a barrier that is left out, 0: none.
+ * With one, it has to fail.
  */
 
 #include <algorithm>
@@ -226,9 +227,10 @@ template<typename T, typename V> T litmus_exchange(T *ptr, V value, int order)
 #define litmus_wait() rl::yield(1, $)
 
 /**
- * Run a test with a scheduler that chooses by chance, and a short one also in all
- * ways that have up to two changes of the thread where it need not change. With LITMUS_VERBOSE in the environment, what an execution has
- * done that fails is printed.
+ * Run a test with a scheduler that chooses by chance, and a short one also in
+ * all ways that have up to two changes of the thread where it need not change.
+ * With LITMUS_VERBOSE in the environment, what an execution has done that fails
+ * is printed.
  *
  * @param executions  By chance.
  * @param is_short    Whether all ways can be tried in seconds.
@@ -252,7 +254,8 @@ int litmus_run(int argc, char **argv, const char *name, unsigned executions,
         }
 
         rl::test_params params;
-        /* A buffer would grow by Relacy's allocators, and be freed without them */
+        /* A buffer would grow by Relacy's allocators, and be freed without
+         * them */
         std::ostream out(getenv("LITMUS_VERBOSE") ? std::cout.rdbuf() : NULL);
 
         params.search_type           = search.type;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A completion queue that a thread polls: the adapter writes contents and then the
- * owner bit, and overwrites an entry when the doorbell record says that it may.
- * Mutant 1: no fence between owner bit and contents. Mutant 2: none before the
- * record.
+ * A completion queue that a thread polls: the adapter writes contents and then
+ * the owner bit, and overwrites an entry when the doorbell record says that it
+ * may. Mutant 1: no fence between owner bit and contents. Mutant 2: none before
+ * the record.
  */
 #include "litmus_cqe.h"
 

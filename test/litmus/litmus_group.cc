@@ -3,9 +3,9 @@
 /*
  * A completion queue that two threads share: whoever has its lock hands entries
  * out. Without the lock they look at the hint, the owner bit and the number of
- * entries in the inbox; whatever they see there, nothing but time depends on it.
- * Mutants 1 and 2 as of litmus_cq.cc. Mutant 3: what is seen without the lock is
- * believed, and the inbox is taken without it.
+ * entries in the inbox; whatever they see there, nothing but time depends on
+ * it. Mutants 1 and 2 as of litmus_cq.cc. Mutant 3: what is seen without the
+ * lock is believed, and the inbox is taken without it.
  */
 #include "litmus_cqe.h"
 

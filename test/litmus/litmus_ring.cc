@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A ring of the eager channel: the sender and its adapter write payload and tail
- * into slots, the receiver reads the payload once it has seen the tail, and its
- * adapter writes the counter by which slots come back.
- * Mutant 1: no fence between tail and payload. Mutant 2: none before slots are
- * given back.
+ * A ring of the eager channel: the sender and its adapter write payload and
+ * tail into slots, the receiver reads the payload once it has seen the tail,
+ * and its adapter writes the counter by which slots come back. Mutant 1: no
+ * fence between tail and payload. Mutant 2: none before slots are given back.
  */
 #include "litmus.h"
 
@@ -33,8 +32,8 @@ struct litmus_ring : rl::test_suite<litmus_ring, 2> {
     litmus_memory        memory;
     uct_sep_ring_count_t returned;
     uct_sep_ring_tx_t    tx;    /* The sender's */
-    uct_sep_ring_tx_t    other; /* The receiver's, without a ring: it has what is
-                                   owed */
+    uct_sep_ring_tx_t    other; /* The receiver's, without a ring: it has
+                                   what is owed */
     uct_sep_ring_rx_t    rx;
 
     void before()

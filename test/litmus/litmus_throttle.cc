@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Workers report completions, and whoever ends a window adapts the budget: one at a
- * time, with nothing but is_adapting to keep the others away.
- * Mutant 3: who takes it does not acquire.
+ * Workers report completions, and whoever ends a window adapts the budget: one
+ * at a time, with nothing but is_adapting to keep the others away. Mutant 3:
+ * who takes it does not acquire.
  */
 #include "litmus.h"
 

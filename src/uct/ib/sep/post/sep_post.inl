@@ -27,9 +27,9 @@
 /**
  * Copy one BB to the BlueFlame buffer. The device wants to see it in one burst,
  * so the copy is of full registers and in order of addresses. Both are aligned
- * to the size of a BB. Nothing keeps the order of stores into the buffer, not on an
- * x86 either: if it arrives in parts, the device reads the work request from
- * memory, where it is already.
+ * to the size of a BB. Nothing keeps the order of stores into the buffer, not
+ * on an x86 either: if it arrives in parts, the device reads the work request
+ * from memory, where it is already.
  */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_bf_copy_bb(void *dst, const void *src, uct_sep_tx_post_t post)
@@ -157,11 +157,11 @@ uct_sep_txwq_ring(const uct_sep_txwq_t *txwq, uct_sep_bf_t *bf, const void *wqe,
         ucs_memory_bus_store_fence();
     } else {
         uct_sep_bf_copy(txwq, bf->ptr, wqe, num_bb, segs, num_segs, post);
-        /* Send off what was gathered, as rc_mlx5 does: nothing on x86, where a
-         * full buffer leaves by itself. On AArch64 a barrier, or since UCX 1.18 a
-         * hint (DGH). A hint orders nothing. What follows on the same uUAR is
-         * behind the fences of the next doorbell, or the next holder of the
-         * lock. */
+        /* Send off what was gathered, as rc_mlx5 does: nothing on x86, where
+         * a full buffer leaves by itself. On AArch64 a barrier, or since UCX
+         * 1.18 a hint (DGH). A hint orders nothing. What follows on the same
+         * uUAR is behind the fences of the next doorbell, or the next holder
+         * of the lock. */
         ucs_memory_bus_cacheline_wc_flush();
     }
 

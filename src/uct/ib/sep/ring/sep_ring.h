@@ -181,8 +181,8 @@ uct_sep_ring_tx_take_owed(uct_sep_ring_tx_t *tx)
     uint8_t owed  = taken - tx->told;
 
     if (owed != 0) {
-        /* Messages have been read when the peer may write into their slots. That
-         * they were emptied is behind the fence of the doorbell. */
+        /* Messages have been read when the peer may write into their slots.
+         * That they were emptied is behind the fence of the doorbell. */
         uct_sep_fence_slots();
     }
     tx->told = taken;
@@ -366,8 +366,8 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_word_rest(uint64_t word)
 }
 
 
-/** The message is there whose tail was looked at. The device writes the tail last:
- *  behind this, the payload can be read.
+/** The message is there whose tail was looked at. The device writes the tail
+ *  last: behind this, the payload can be read.
  *
  *  @return As uct_sep_ring_word_rest(). */
 static UCS_F_ALWAYS_INLINE uint32_t uct_sep_ring_rx_accept(uint64_t word)
