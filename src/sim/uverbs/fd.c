@@ -2,6 +2,12 @@
 
 #include <sim/uverbs/fd.h>
 #include <sim/objs/store.h>
+#include <sim/uar/layout.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static _Atomic uint32_t mlx5sim_fds[MLX5SIM_MAX_FD];
 
@@ -27,6 +33,38 @@ mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd)
     }
 
     ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, entry);
+    return (atomic_load(&ctx->o.owner) == mlx5sim_self_tag) ? ctx : NULL;
+}
+
+mlx5sim_ctx_t *mlx5sim_fd_copied(int fd)
+{
+    static const char name[] = "/memfd:" MLX5SIM_UAR_FILE;
+    char path[32], file[64];
+    mlx5sim_ctx_t *ctx;
+    uint32_t index;
+    ssize_t len;
+
+    if ((mlx5sim_store == NULL) || (mlx5sim_fd_get(fd) != 0)) {
+        return NULL;
+    }
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    len = readlink(path, file, sizeof(file) - 1);
+    if (len < (ssize_t)sizeof(name)) {
+        return NULL;
+    }
+
+    file[len] = '\0';
+    if (strncmp(file, name, sizeof(name) - 1)) {
+        return NULL;
+    }
+
+    index = strtoul(file + sizeof(name) - 1, NULL, 10);
+    if (index >= atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_CTX].high)) {
+        return NULL;
+    }
+
+    ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index);
     return (atomic_load(&ctx->o.owner) == mlx5sim_self_tag) ? ctx : NULL;
 }
 

@@ -12,6 +12,7 @@
 #include <sim/uverbs/cmd.h>
 #include <sim/uverbs/dispatch.h>
 #include <sim/uverbs/fd.h>
+#include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_chan.h>
 
 #include <errno.h>
@@ -69,11 +70,8 @@ int mlx5sim_uverbs_fd_device(int fd)
 {
     mlx5sim_ctx_t *ctx;
 
-    if (mlx5sim_fd_get(fd) == 0) {
-        return -1;
-    }
-
-    ctx = mlx5sim_fd_ctx(fd);
+    ctx = (mlx5sim_fd_get(fd) != 0) ? mlx5sim_fd_ctx(fd) :
+                                      mlx5sim_fd_copied(fd);
     return (ctx != NULL) ? (int)ctx->dev : -1;
 }
 
@@ -173,6 +171,11 @@ int mlx5sim_uverbs_ioctl(int fd, void *arg)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
     int ret;
+
+    if ((ctx == NULL) && (mlx5sim_fd_copied(fd) != NULL)) {
+        errno = -mlx5sim_refuse(MLX5SIM_MISSING_IMPORT);
+        return -1;
+    }
 
     if (ctx == NULL) {
         /* even a context inherited through fork() */

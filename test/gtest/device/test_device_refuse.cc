@@ -165,6 +165,15 @@ TEST_F(test_device_refuse, import)
     });
 }
 
+/* As rdma-core's own tests do. It was EINVAL, as for what is no device */
+TEST_F(test_device_refuse, import_of_a_copied_descriptor)
+{
+    expect_refused("imported devices", EOPNOTSUPP, [](context &c) {
+        return result(ibv_import_device(
+                fcntl(c.ctx->cmd_fd, F_DUPFD_CLOEXEC, 0)));
+    });
+}
+
 TEST_F(test_device_refuse, queue_pair_options)
 {
     expect_refused("options of queue pairs", EOPNOTSUPP, [](context &c) {
