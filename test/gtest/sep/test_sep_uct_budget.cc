@@ -282,42 +282,69 @@ TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
     })) << "the endpoint of a refused connection does not go on";
 }
 
-/* Without its answer, its adapter tells that it has gone */
+/* Without its answer, its adapter tells that it has gone: when the question is
+ * repeated, and when it is asked again after all repetitions */
 TEST_P(test_sep_uct_budget, a_peer_that_was_killed_makes_room)
 {
     if (!has_device()) {
         return;
     }
-    ASSERT_NO_FATAL_FAILURE(open(3, [](unsigned i) {
-        return (i > 0) ? settings() : settings{{"MAX_QPS", "2"},
-                                               {"CM_TIMEOUT", "1000s"}};
-    }, [](unsigned i) { return (i > 0) ? 0 : 2; }));
-    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
-        return (from == 0) && (to == 1);
-    }));
 
-    worker &first = m_workers[0], &second = m_workers[1];
-    auto lose_all = [](void*, const uct_sep_conn_msg_t*) { return 0u; };
+    for (bool is_late : {false, true}) {
+        ASSERT_NO_FATAL_FAILURE(open(3, [](unsigned i) {
+            return (i > 0) ? settings() : settings{{"MAX_QPS", "2"},
+                                                   {"CM_TIMEOUT", "1000s"}};
+        }, [](unsigned i) { return (i > 0) ? 0 : 2; }));
+        ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+            return (from == 0) && (to == 1);
+        }));
 
-    ASSERT_TRUE(first.e->wait([&]() {
-        progress();
-        return uct_ep_flush(first.eps[1], 0, NULL) == UCS_OK;
-    }));
-    uct_sep_link_t *link = first.e->sep_ep(first.eps[1])->link;
+        worker &first = m_workers[0], &second = m_workers[1];
+        uct_sep_link_t *link = first.e->sep_ep(first.eps[1])->link;
+        auto lose_all = [](void*, const uct_sep_conn_msg_t*) { return 0u; };
+        uint16_t asked_pi = 0;
+        bool is_connected;
 
-    second.e->sep()->conn.cm->tx_filter = lose_all;
-    second.e.reset();
+        ASSERT_TRUE(first.e->wait([&]() {
+            progress();
+            return uct_ep_flush(first.eps[1], 0, NULL) == UCS_OK;
+        }));
+        first.e->sep()->conn.cm->tx_filter  = lose_all;
+        second.e->sep()->conn.cm->tx_filter = lose_all;
+        EXPECT_FALSE(send(0, 2));
+        ASSERT_TRUE(first.e->wait([&]() {
+            first.e->progress();
+            return link->super.state == UCT_SEP_CONN_STATE_DISCONNECTING;
+        }));
 
-    ASSERT_TRUE(first.e->wait([&]() {
-        first.e->progress();
-        m_workers[2].e->progress();
-        if (link->super.state == UCT_SEP_CONN_STATE_DISCONNECTING) {
-            link->super.retries = 1; /* As if it had been asked again */
+        if (is_late) {
+            /* It is alive when its adapter is asked */
+            asked_pi            = link->txwq->sw_pi;
+            link->super.retries = 1;
+            ASSERT_TRUE(first.e->wait([&]() {
+                first.e->progress();
+                return (link->txwq->sw_pi != asked_pi) &&
+                       uct_sep_txwq_is_empty(link->txwq);
+            }));
+            EXPECT_EQ(UCT_SEP_CONN_STATE_DISCONNECTING, link->super.state);
+            link->super.deadline = 0;
         }
-        return send(0, 2);
-    })) << "its queue pair is kept";
-    EXPECT_EQ(0u, first.e->sep()->conn.budget.num_exceeded);
-    m_workers.erase(m_workers.begin() + 1);
+        second.e.reset();
+        first.e->sep()->conn.cm->tx_filter = NULL;
+        first.e->wait([&]() {
+            first.e->progress();
+            m_workers[2].e->progress();
+            if ((link->super.state == UCT_SEP_CONN_STATE_DISCONNECTING) &&
+                (link->super.deadline != 0)) {
+                link->super.retries = 1; /* As if it had been repeated */
+            }
+            return is_connected = send(0, 2);
+        });
+        EXPECT_TRUE(is_connected) << "its queue pair is kept, " << is_late;
+        EXPECT_EQ(0u, first.e->sep()->conn.budget.num_exceeded);
+        m_workers.erase(m_workers.begin() + 1);
+        close();
+    }
 }
 
 /* Those who connect have no budget, and there are more than it has room for */
@@ -468,6 +495,24 @@ TEST_P(test_sep_uct_budget_node, a_worker_has_what_others_leave)
     ASSERT_NO_FATAL_FAILURE(fan_out());
     EXPECT_EQ(5u, m_workers[0].e->num_qps());
     EXPECT_EQ(0u, m_workers[0].e->sep()->conn.budget.num_waits);
+}
+
+TEST_P(test_sep_uct_budget_node, a_worker_without_connections_holds_nothing)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_node(2, 4));
+    ASSERT_NO_FATAL_FAILURE(fan_out());
+
+    worker &first = m_workers[0];
+    const uct_sep_budget_node_t *node = first.e->sep()->conn.budget.node;
+
+    EXPECT_EQ(2u, uct_sep_budget_node_held(node));
+    first.e->destroy(first.eps[1]);
+    m_workers.pop_back();
+    ASSERT_TRUE(first.e->wait([&]() { return first.e->num_qps() == 0; }));
+    EXPECT_EQ(0u, uct_sep_budget_node_held(node));
 }
 
 /* One more worker has all of that */

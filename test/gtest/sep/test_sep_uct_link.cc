@@ -3,6 +3,7 @@
 #include <sep/test_sep_uct.h>
 
 #include <uct/ib/sep/base/sep_account.h>
+#include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_api.h>
 
 #include <cstring>
@@ -172,6 +173,43 @@ TEST_P(test_sep_uct_link, it_goes_although_its_last_requests_say_nothing)
         EXPECT_TRUE(wait([&]() { return m_e[1]->num_qps() == 0; })) << api;
         TearDown();
     }
+}
+
+/* The peer has given up its queue pair, and before we hear of it, ours goes as
+ * well. What comes next is not ended by the old news. */
+TEST_P(test_sep_uct_link, it_comes_back_when_both_sides_have_given_it_up)
+{
+    ASSERT_NO_FATAL_FAILURE(open({}, {}));
+    ASSERT_NO_FATAL_FAILURE(connect(1));
+    ASSERT_NO_FATAL_FAILURE(connect(0));
+
+    uct_sep_link_t *link       = m_e[0]->sep_ep(m_ep[0])->link;
+    ucs_async_context_t *async = sep(0)->super.worker->async;
+    bool is_pending            = false;
+
+    ASSERT_EQ(UCS_OK, put(1, 8));
+    EXPECT_EQ(UCS_OK, uct_ep_flush(m_ep[1], UCT_FLUSH_FLAG_CANCEL, NULL));
+    m_e[1]->destroy(m_ep[1]);
+    m_ep[1] = m_e[1]->connect(m_e[0]->addr());
+    while (!is_pending) {
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(1, 8));
+        UCS_ASYNC_BLOCK(async);
+        is_pending = link->has_event &&
+                     (link->super.flags & UCT_SEP_CONN_FLAG_PENDING);
+        UCS_ASYNC_UNBLOCK(async);
+    }
+
+    ASSERT_EQ(UCS_OK, put(0, 8));
+    EXPECT_EQ(UCS_OK, uct_ep_flush(m_ep[0], UCT_FLUSH_FLAG_CANCEL, NULL));
+
+    m_e[0]->progress(); /* The news */
+    *m_mem->ptr() = 0xff;
+    ASSERT_TRUE(wait([&]() { return put(1, 8) == UCS_OK; }));
+    ASSERT_TRUE(wait([&]() {
+        return uct_iface_flush(m_e[1]->iface(), 0, NULL) == UCS_OK;
+    }));
+    EXPECT_EQ(0u, m_e[1]->failures.size());
+    EXPECT_EQ(0, *m_mem->ptr());
 }
 
 static int has_completions;

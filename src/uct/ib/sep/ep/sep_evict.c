@@ -92,7 +92,8 @@ static int uct_sep_evict_has_room(uct_sep_iface_t *iface, unsigned count)
 static void uct_sep_evict_trim(uct_sep_iface_t *iface)
 {
     const uct_sep_ep_budget_t *budget = &iface->conn.budget;
-    unsigned count = budget->held + uct_sep_evict_reserve(iface);
+    unsigned count = (budget->held > 0) ?
+                     (budget->held + uct_sep_evict_reserve(iface)) : 0;
 
     if ((budget->node != NULL) &&
         (count < uct_sep_budget_node_held(budget->node))) {
@@ -319,13 +320,15 @@ uct_sep_evict_probe(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_sep_txwq_t *txwq = link->txwq;
 
     if ((conn->state != UCT_SEP_CONN_STATE_DISCONNECTING) ||
-        (conn->retries == 0) || (txwq->conn.visited_pi != txwq->sw_pi) ||
+        ((conn->deadline != 0) && (conn->retries == 0)) ||
         !uct_sep_link_is_idle(iface, txwq)) {
         return;
     }
 
-    uct_sep_link_probe(iface, txwq);
-    if (conn->deadline == 0) {
+    if (txwq->conn.visited_pi == txwq->sw_pi) {
+        uct_sep_link_probe(iface, txwq);
+    } else if (conn->deadline == 0) {
+        txwq->conn.visited_pi = txwq->sw_pi;
         uct_sep_cm_conn_disconnect(iface->conn.cm, conn);
     }
 }
@@ -417,7 +420,9 @@ ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
         return UCS_ERR_NO_RESOURCE;
     }
 
-    iface->conn.budget.held += width;
+    /* Beyond the share is one connection, not those that are begun meanwhile */
+    iface->conn.budget.is_exceeded = 0;
+    iface->conn.budget.held       += width;
     return UCS_OK;
 }
 

@@ -775,6 +775,10 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
     int is_outstanding;
 
     if (status == UCS_ERR_CONNECTION_RESET) {
+        if (link->super.state != UCT_SEP_CONN_STATE_RESETTING) {
+            return 0; /* Ours has failed as well, and this is the next one */
+        }
+
         if (uct_sep_link_must_wait(iface, link)) {
             return 1;
         }
