@@ -448,6 +448,40 @@ TEST_F(test_launcher, killed_it_takes_the_command_and_the_instance_along)
     kill(-pid, SIGKILL);
 }
 
+/* As by timeout(1), which signals its group, and then its command. Without care
+ * one in five stayed. */
+TEST_F(test_launcher, a_signal_to_all_ends_it_with_its_command)
+{
+    for (unsigned i = 0; i < 20; ++i) {
+        int status = 0;
+        pid_t pid;
+
+        unlink(file("command").c_str());
+        write("stay", "echo $$ >" + file("command") + "; exec sleep 1000",
+              0755);
+        pid = fork();
+        if (pid == 0) {
+            setpgid(0, 0);
+            execl(build_file("bin/mlx5sim-run").c_str(), "mlx5sim-run",
+                  "--private", "sh", file("stay").c_str(), (char*)nullptr);
+            _exit(127);
+        }
+
+        EXPECT_TRUE(wait_for([&] {
+            return read("command").find('\n') != std::string::npos;
+        }));
+        EXPECT_EQ(0, kill(-pid, SIGTERM));
+        kill(pid, SIGTERM);
+        EXPECT_TRUE(wait_for([&] {
+            return waitpid(pid, &status, WNOHANG) == pid;
+        })) << i;
+        kill(-pid, SIGKILL);
+        if (HasFailure()) {
+            break;
+        }
+    }
+}
+
 TEST_F(test_launcher, warns_of_programs_that_can_not_see_the_device)
 {
     write("static", static_program(), 0755);
