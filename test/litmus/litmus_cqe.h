@@ -39,12 +39,7 @@ typedef litmus_word<uint32_t> litmus_be32_t;
 /* As in sep_cq.c */
 void uct_sep_cq_end_turn(uct_sep_cq_t *cq)
 {
-    cq->ci += UCT_SEP_CQ_TURN;
-    if (cq->next == cq->end) {
-        cq->next   = cq->start;
-        cq->owner ^= MLX5_CQE_OWNER_MASK;
-    }
-    uct_sep_cq_publish(cq);
+    uct_sep_cq_begin_anew(cq);
 }
 
 /** A queue of the last two entries of a turn, so that it soon begins anew. */

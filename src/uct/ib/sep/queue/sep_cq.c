@@ -166,12 +166,7 @@ void uct_sep_cq_cleanup(uct_sep_cq_t *cq)
 
 void uct_sep_cq_end_turn(uct_sep_cq_t *cq)
 {
-    cq->ci += UCT_SEP_CQ_TURN;
-    if (cq->next == cq->end) {
-        cq->next   = cq->start;
-        cq->owner ^= MLX5_CQE_OWNER_MASK;
-    }
-    uct_sep_cq_publish(cq);
+    uct_sep_cq_begin_anew(cq);
 }
 
 void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited)

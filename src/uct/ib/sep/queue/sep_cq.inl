@@ -64,6 +64,18 @@ static UCS_F_ALWAYS_INLINE void uct_sep_cq_publish(uct_sep_cq_t *cq)
 }
 
 
+/** Body of @ref uct_sep_cq_end_turn, which test/litmus runs as well. */
+static UCS_F_ALWAYS_INLINE void uct_sep_cq_begin_anew(uct_sep_cq_t *cq)
+{
+    cq->ci += UCT_SEP_CQ_TURN;
+    if (cq->next == cq->end) {
+        cq->next   = cq->start;
+        cq->owner ^= MLX5_CQE_OWNER_MASK;
+    }
+    uct_sep_cq_publish(cq);
+}
+
+
 /** Where the completion behind @a cqe is, unless that is the queue's last. */
 static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
 uct_sep_cq_next(const struct mlx5_cqe64 *cqe, unsigned stride)
