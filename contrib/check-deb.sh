@@ -13,6 +13,8 @@
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/check-packages.sh
+. "$(dirname "$0")/check-packages.sh"
 
 suite=bookworm
 debs=$SEP_TOP/build/deb
@@ -24,19 +26,6 @@ if [[ ${1:-} != --inside ]]; then
     exec "$SEP_TOP/contrib/debian-root.sh" --suite "$suite" --groups "" \
         --bind "$debs" "${1:?which root? see --help}" contrib/check-deb.sh --inside
 fi
-
-# usage: says WORDS COMMAND...: it has to print the words
-says()
-{
-    local words=$1 output
-    shift
-    output=$(timeout -k 5 300 "$@" 2>&1 < /dev/null) || true
-    if [[ $output != *"$words"* ]]; then
-        tail -n 20 <<< "$output" >&2
-        sep_die "'$*' does not say '$words'"
-    fi
-    echo "$*: $words"
-}
 
 # What there is, but for what dpkg and apt keep of it
 state()
@@ -68,12 +57,7 @@ remove
 state > /tmp/before
 
 install
-says "hca_id:	mlx5_0" mlx5sim-run ibv_devinfo
-says "Transport: sep_mlx5" mlx5sim-run sep-run ucx_info -d
-mlx5sim-run sep_info -t -w 4 > /dev/null || sep_die "sep_info -t failed"
-says "sep_mlx5/mlx5_0" mlx5sim-run mpiexec -n 2 env UCX_LOG_LEVEL=info \
-    sep-run --only NPmpich2 -u 64 -n 10 -o /tmp/np
-grep -q . /tmp/np || sep_die "the MPI job has measured nothing"
+use_packages
 
 # Another installation, by make install elsewhere
 mkdir -p /opt/sep/bin /opt/sep/libexec

@@ -12,6 +12,8 @@
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/check-packages.sh
+. "$(dirname "$0")/check-packages.sh"
 
 rpms=$SEP_TOP/build/rpm
 case ${1:-} in
@@ -21,19 +23,6 @@ if [[ ${1:-} != --inside ]]; then
     exec "$SEP_TOP/contrib/debian-root.sh" --suite bookworm --groups "" \
         --bind "$rpms" "${1:?which root? see --help}" contrib/check-rpm.sh --inside
 fi
-
-# usage: says WORDS COMMAND...: it has to print the words
-says()
-{
-    local words=$1 output
-    shift
-    output=$(timeout -k 5 300 "$@" 2>&1 < /dev/null) || true
-    if [[ $output != *"$words"* ]]; then
-        tail -n 20 <<< "$output" >&2
-        sep_die "'$*' does not say '$words'"
-    fi
-    echo "$*: $words"
-}
 
 # What there is, but for what rpm keeps of it
 state()
@@ -56,12 +45,7 @@ state > /tmp/before
 
 rpm -i --force-debian --nodeps "${packages[@]}"
 rpm -V --nodeps ucx-sep mlx5sim || sep_die "rpm -V: other files than in the packages"
-says "hca_id:	mlx5_0" mlx5sim-run ibv_devinfo
-says "Transport: sep_mlx5" mlx5sim-run sep-run ucx_info -d
-mlx5sim-run sep_info -t -w 4 > /dev/null || sep_die "sep_info -t failed"
-says "sep_mlx5/mlx5_0" mlx5sim-run mpiexec -n 2 env UCX_LOG_LEVEL=info \
-    sep-run --only NPmpich2 -u 64 -n 10 -o /tmp/np
-grep -q . /tmp/np || sep_die "the MPI job has measured nothing"
+use_packages
 
 # One after the other, and the one that is left goes on
 rpm -e --force-debian --nodeps ucx-sep
