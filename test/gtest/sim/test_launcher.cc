@@ -82,6 +82,20 @@ protected:
      *  that nobody is left to clean up. This process needs the instance until
      *  let_go(): the mlx5sim-run of any other test removes what nobody needs.
      *  @return the instance's directory. */
+    /** A script in an instance and a process group of its own. */
+    pid_t start(const char *script)
+    {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            setpgid(0, 0);
+            execl(build_file("bin/mlx5sim-run").c_str(), "mlx5sim-run",
+                  "--private", "sh", file(script).c_str(), (char*)nullptr);
+            _exit(127);
+        }
+        return pid;
+    }
+
     std::string leave_instance()
     {
         std::string script = "echo $MLX5SIM_DIR >" + file("left") +
@@ -93,13 +107,7 @@ protected:
 
         unlink(file("command").c_str());
         write("leave", script, 0755);
-        pid = fork();
-        if (pid == 0) {
-            setpgid(0, 0);
-            execl(build_file("bin/mlx5sim-run").c_str(), "mlx5sim-run",
-                  "--private", "sh", file("leave").c_str(), (char*)nullptr);
-            _exit(127);
-        }
+        pid = start("leave");
 
         EXPECT_TRUE(wait_for([&] {
             return read("command").find('\n') != std::string::npos;
@@ -422,13 +430,7 @@ TEST_F(test_launcher, killed_it_takes_the_command_and_the_instance_along)
     pid_t pid;
 
     write("script", script, 0755);
-    pid = fork();
-    if (pid == 0) {
-        setpgid(0, 0);
-        execl(build_file("bin/mlx5sim-run").c_str(), "mlx5sim-run", "--private",
-              "sh", file("script").c_str(), (char*)nullptr);
-        _exit(127);
-    }
+    pid = start("script");
 
     ASSERT_TRUE(wait_for([&] { return !read("outer").empty(); }));
     dir         = read("dir");
@@ -459,13 +461,7 @@ TEST_F(test_launcher, a_signal_to_all_ends_it_with_its_command)
         unlink(file("command").c_str());
         write("stay", "echo $$ >" + file("command") + "; exec sleep 1000",
               0755);
-        pid = fork();
-        if (pid == 0) {
-            setpgid(0, 0);
-            execl(build_file("bin/mlx5sim-run").c_str(), "mlx5sim-run",
-                  "--private", "sh", file("stay").c_str(), (char*)nullptr);
-            _exit(127);
-        }
+        pid = start("stay");
 
         EXPECT_TRUE(wait_for([&] {
             return read("command").find('\n') != std::string::npos;
