@@ -24,8 +24,8 @@
 
 /* So long after another one, or after it began to wait, a connection is made
  * that there is no room for: peers that don't progress their workers, perhaps
- * since they wait for this one, don't agree to anything. In times that the
- * manager waits for an answer. */
+ * since they wait for this one, don't agree to anything. The unit is the time
+ * that the manager waits for an answer. */
 #define UCT_SEP_EVICT_PATIENCE  5
 
 
@@ -349,7 +349,7 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
         ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
         link = txwq->conn.link;
         if (link->has_event) {
-            continue; /* Its endpoints first hear of a refusal */
+            continue; /* It may be a refusal: endpoints go on first */
         }
 
         if (!uct_sep_cm_conn_is_usable(&link->super)) {
@@ -420,7 +420,7 @@ ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
         return UCS_ERR_NO_RESOURCE;
     }
 
-    /* Beyond the share is one connection, not those that are begun meanwhile */
+    /* One connection exceeds the share, not those that are begun meanwhile */
     iface->conn.budget.is_exceeded = 0;
     iface->conn.budget.held       += width;
     return UCS_OK;

@@ -40,8 +40,8 @@ BEGIN_C_DECLS
 /**
  * Have a budget, if the configuration says so.
  *
- * @param timeout  The manager's, seconds: five times as long a connection waits
- *                 for room.
+ * @param timeout  Seconds that the manager waits for an answer. A connection
+ *                 waits five times as long for room.
  *
  * @return UCS_OK, or the error of @ref uct_sep_budget_join or @ref
  *         uct_sep_budget_node_join.
