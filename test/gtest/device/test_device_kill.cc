@@ -665,6 +665,9 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot,
     kill(1);
     EXPECT_EQ(SIGKILL, finish(1));
     ASSERT_EQ(0, mprotect(page, size, prot));
+    /* The kernel tells processes of one pid apart by the tick they start in,
+     * which is as much as a pid needs that comes round by itself */
+    usleep(2 * 1000000 / sysconf(_SC_CLK_TCK));
     impostor = start_impostor(owner);
     status   = errno;
     ASSERT_EQ(0, mprotect(page, size, PROT_READ | PROT_WRITE));
