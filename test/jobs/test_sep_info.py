@@ -385,6 +385,16 @@ class Taken(unittest.TestCase):
                             env={"MLX5SIM_UAR_MODE": regime})
                         self.assertEqual(taken["regime"], regime)
 
+    def test_without_write_combining(self):
+        """There are no thread domains, and a page for each context."""
+        result = run("-t", "-w", "3", "--json", sim_dir=self.dir,
+                     env={"MLX5SIM_BF": "n"})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        tries = json.loads(result.stdout)["tries"]
+        self.assertEqual(["mpi_everywhere", "static", "mpi_threads"],
+                         [each["category"] for each in tries])
+        self.assertEqual({"nc"}, {each["regime"] for each in tries})
+
     def test_registered_memory_is_counted_once(self):
         """It was counted twice where it has two keys, which the processor
         decides unless it is set, and was more than the process has."""
@@ -484,9 +494,10 @@ class Taken(unittest.TestCase):
         self.assertRegex(result.stdout, r"uars +\d+ +\d+ +<-- differs")
 
     def test_regime_is_found_out(self):
-        for regime, pages in (("legacy", 8), ("dynamic", 1)):
-            result = run("-d", "--json", sim_dir=self.dir,
-                         env={"MLX5SIM_UAR_MODE": regime})
+        for regime, pages, env in (
+                ("legacy", 8, {"MLX5SIM_UAR_MODE": "legacy"}),
+                ("dynamic", 1, {}), ("nc", 1, {"MLX5SIM_BF": "n"})):
+            result = run("-d", "--json", sim_dir=self.dir, env=env)
             self.assertEqual(result.returncode, 0, result.stderr)
             device = json.loads(result.stdout)["devices"][0]
             self.assertEqual(device["regime"], regime)

@@ -245,6 +245,8 @@ static void sep_info_show_device_text(const sep_info_options_t *options,
                    info->uars_at_open,
                    (info->regime == SEP_PLAN_LEGACY) ?
                    "QPs without a thread domain share them" :
+                   (info->regime == SEP_PLAN_NC) ?
+                   "on which all queue pairs ring" :
                    "the rest when queue pairs need them");
     sep_info_print("#      uUARs of a context: %u, of these %u of low latency "
                    "(MLX5_TOTAL_UUARS, MLX5_NUM_LOW_LAT_UUARS)\n",
@@ -252,6 +254,9 @@ static void sep_info_show_device_text(const sep_info_options_t *options,
     if (info->regime == SEP_PLAN_LEGACY) {
         sep_info_print("#      for thread domains: %u uUARs\n",
                        info->max_dyn_uuars);
+    } else if (info->regime == SEP_PLAN_NC) {
+        sep_info_print("#      for thread domains: none, as the kernel has "
+                       "found no write combining\n");
     } else {
         sep_info_print("#      for thread domains: two uUARs on each UAR page "
                        "that the device has left\n");

@@ -81,8 +81,9 @@ static void sep_info_usage(FILE *stream)
     sep_info_usage_categories(stream);
     fprintf(stream,
 "  -r <regime>   legacy (a kernel that gives each context 8 UAR pages),\n"
-"                dynamic (today's: on demand), or both (default; dynamic for\n"
-"                --node); only for -p and --node\n"
+"                dynamic (today's: on demand), both (default; dynamic for\n"
+"                --node), or nc (one that can't combine writes, only for -p);\n"
+"                only for -p and --node\n"
 "  -u <number>   UAR pages of the device (default %u); -p and --node\n"
 "  -k <number>   Of these, the kernel's own (default %u); -p and --node\n"
 "  -D <device>   Device, e.g. mlx5_0; only for -d, -t and --node live\n"
@@ -255,6 +256,8 @@ static int sep_info_check_model(const sep_info_options_t *options)
     } else if ((options->adapter_name == NULL) &&
                (options->is_load_set || (options->adapters != NULL))) {
         reason = "--adapters, --depth, --bytes and --path need --adapter";
+    } else if ((options->node != NULL) && (options->regime == SEP_PLAN_NC)) {
+        reason = "-r nc is for -p only, not for --node";
     }
 
     if (reason != NULL) {

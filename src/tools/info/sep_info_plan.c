@@ -196,7 +196,10 @@ static int sep_info_show_plan(const sep_info_options_t *options,
         sep_info_plan_row("", "+ others", &plan.transport);
         sep_info_plan_row("", "= total", &plan.total);
     }
-    if (plan.exceeds) {
+    if (plan.exceeds && (regime == SEP_PLAN_NC)) {
+        sep_info_print("%-16s   impossible: needs thread domains, which need "
+                       "write combining\n", "");
+    } else if (plan.exceeds) {
         sep_info_print("%-16s   impossible: a context has %u uUARs for thread "
                        "domains\n", "", config.max_dyn_uuars);
     }
@@ -216,8 +219,9 @@ static void sep_info_show_capacity(const sep_info_options_t *options,
     const char *reason;
     sep_plan_t plan;
 
-    if (sep_info_make_plan(options, category, regime, &config, &plan,
-                           &reason) == 0) {
+    if ((sep_info_make_plan(options, category, regime, &config, &plan,
+                            &reason) == 0) &&
+        !((regime == SEP_PLAN_NC) && plan.exceeds)) {
         sep_info_print("%s%s %lu", (category == 0) ? "" : ", ",
                        sep_plan_category_name(category),
                        sep_plan_fit(&plan.category, options->device_uars,
@@ -243,11 +247,13 @@ static void sep_info_show_footer(const sep_info_options_t *options,
     for (category = 0; category < SEP_PLAN_NUM_CATEGORIES; ++category) {
         sep_info_show_capacity(options, category, regime);
     }
+    sep_info_print("\n");
 
     config.category = SEP_PLAN_NAIVE;
     config.regime   = regime;
-    if (sep_plan_make(&config, &plan, &reason) == 0) {
-        sep_info_print("\n# With a context and a thread domain for each "
+    if ((regime != SEP_PLAN_NC) &&
+        (sep_plan_make(&config, &plan, &reason) == 0)) {
+        sep_info_print("# With a context and a thread domain for each "
                        "worker, %lu workers would fit.\n",
                        sep_plan_fit(&plan.category, options->device_uars,
                                     options->kernel_uars));
@@ -261,8 +267,8 @@ int sep_info_show_plans(const sep_info_options_t *options, json_object *json)
     int regime, category, status;
 
     for (regime = 0; regime < SEP_PLAN_REGIME_LAST; ++regime) {
-        if ((options->regime != SEP_PLAN_REGIME_LAST) &&
-            ((int)options->regime != regime)) {
+        if ((options->regime == SEP_PLAN_REGIME_LAST) ?
+            (regime == SEP_PLAN_NC) : ((int)options->regime != regime)) {
             continue;
         }
 

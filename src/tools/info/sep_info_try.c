@@ -406,7 +406,10 @@ int sep_info_try(const sep_info_options_t *options, json_object *json)
 
     tries = (json != NULL) ? sep_json_add_array(json, "tries") : NULL;
     for (category = 0; category < SEP_PLAN_NUM_CATEGORIES; ++category) {
-        if ((options->category != SEP_PLAN_LAST) &&
+        /* Of all, those that can be had */
+        if ((options->category == SEP_PLAN_LAST) ?
+            ((device.regime == SEP_PLAN_NC) &&
+             (sep_plan_category_row(category)->tds > 0)) :
             ((int)options->category != category)) {
             continue;
         }

@@ -108,7 +108,7 @@ static int sep_node_set_regime(sep_node_reader_t *reader, const char *value)
 {
     int regime;
 
-    for (regime = 0; regime < SEP_PLAN_REGIME_LAST; ++regime) {
+    for (regime = 0; regime < SEP_PLAN_NC; ++regime) {
         if (strcmp(value, sep_plan_regime_names[regime]) == 0) {
             reader->node->config.regime = (sep_plan_regime_t)regime;
             return 0;

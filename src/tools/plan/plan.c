@@ -50,7 +50,8 @@ static const uct_sep_category_row_t sep_plan_naive = {
 
 const char *sep_plan_regime_names[SEP_PLAN_REGIME_LAST] = {
     [SEP_PLAN_LEGACY]         = "legacy",
-    [SEP_PLAN_KERNEL_DYNAMIC] = "dynamic"
+    [SEP_PLAN_KERNEL_DYNAMIC] = "dynamic",
+    [SEP_PLAN_NC]             = "nc"
 };
 
 
@@ -170,6 +171,11 @@ static void sep_plan_add_context(const sep_plan_config_t *config,
         counts->uars_static += sep_plan_pages(config->total_uuars);
         counts->uuars       += config->total_uuars;
         sep_plan_plain_legacy(config, context->plain, counts);
+    } else if (config->regime == SEP_PLAN_NC) {
+        counts->uars_static += 1;
+        counts->uuars       += SEP_PLAN_UUARS_PER_UAR;
+        counts->uuars_used  += (context->plain > 0);
+        counts->uars_used   += (context->plain > 0);
     } else {
         counts->uars_static += 1; /* For the doorbells of CQs */
         sep_plan_plain_dynamic(config, context->plain, counts);
@@ -453,10 +459,13 @@ static int sep_plan_add_contexts(const sep_plan_config_t *config,
             sep_plan_add_responders(config, &context, counts);
         }
         sep_plan_add_context(config, &context, counts);
-        is_enough &= (config->regime != SEP_PLAN_LEGACY) ||
-                     (config->max_dyn_uuars == 0) ||
-                     ((context.td_pages * SEP_PLAN_UUARS_PER_UAR) <=
-                      config->max_dyn_uuars);
+        if (config->regime == SEP_PLAN_NC) {
+            is_enough &= (context.td_pages == 0);
+        } else if ((config->regime == SEP_PLAN_LEGACY) &&
+                   (config->max_dyn_uuars > 0)) {
+            is_enough &= (context.td_pages * SEP_PLAN_UUARS_PER_UAR) <=
+                         config->max_dyn_uuars;
+        }
     }
     return is_enough;
 }

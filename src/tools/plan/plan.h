@@ -23,6 +23,10 @@ extern "C" {
  * dynamic one, libmlx5 takes pages when they are needed: one for CQ doorbells
  * at once, others for queue pairs on demand.
  *
+ * A third one is that of kernels and virtual machines that can't combine
+ * writes: they refuse thread domains, and all queue pairs of a context ring on
+ * its page for CQ doorbells (libmlx5's verbs.c, mlx5_get_qp_uar).
+ *
  * The legacy regime is that of "Scalable Communication Endpoints for
  * MPI+Threads Applications" (Zambre, Chandramowlishwaran, Balaji, 2018), whose
  * table the planner reproduces.
@@ -54,10 +58,12 @@ const char *sep_plan_category_name(sep_plan_category_t category);
 typedef enum {
     SEP_PLAN_LEGACY,  /**< Static ones when it is opened */
     SEP_PLAN_KERNEL_DYNAMIC, /**< UAR objects of the kernel, on demand */
+    SEP_PLAN_NC,      /**< UAR objects without write combining: one page, where
+                           all ring */
     SEP_PLAN_REGIME_LAST
 } sep_plan_regime_t;
 
-/** Names of regimes: "legacy", "dynamic". */
+/** Names of regimes: "legacy", "dynamic", "nc". */
 extern const char *sep_plan_regime_names[SEP_PLAN_REGIME_LAST];
 
 
@@ -141,7 +147,7 @@ typedef struct sep_plan {
                                       receive and to make connections */
     sep_plan_counts_t total;
     int               exceeds;   /**< A context does not have enough UAR pages
-                                      for thread domains */
+                                      for thread domains, or none at all */
 } sep_plan_t;
 
 

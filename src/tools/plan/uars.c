@@ -49,20 +49,30 @@ unsigned long sep_uars_mapped_by(unsigned long pid)
     return sep_uars_in(path);
 }
 
-/*
- * libmlx5 has a UAR without BlueFlame of its own, for the doorbells of CQs, if
- * and only if the kernel knows UAR objects (verbs.c,
- * mlx5_set_singleton_nc_uar); otherwise this is refused.
- */
-sep_plan_regime_t sep_uars_find_regime(struct ibv_context *context)
+static int sep_uars_can_alloc(struct ibv_context *context, uint32_t type)
 {
-    struct mlx5dv_devx_uar *uar;
+    struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(context, type);
 
-    uar = mlx5dv_devx_alloc_uar(context, MLX5DV_UAR_ALLOC_TYPE_NC);
     if (uar == NULL) {
-        return SEP_PLAN_LEGACY;
+        return 0;
     }
 
     mlx5dv_devx_free_uar(uar);
-    return SEP_PLAN_KERNEL_DYNAMIC;
+    return 1;
+}
+
+/*
+ * libmlx5 has a UAR without BlueFlame of its own, for the doorbells of CQs, if
+ * and only if the kernel knows UAR objects (verbs.c,
+ * mlx5_set_singleton_nc_uar); otherwise this is refused. The kernel refuses one
+ * with BlueFlame if it can't combine writes (mlx5_ib, wc_support).
+ */
+sep_plan_regime_t sep_uars_find_regime(struct ibv_context *context)
+{
+    if (!sep_uars_can_alloc(context, MLX5DV_UAR_ALLOC_TYPE_NC)) {
+        return SEP_PLAN_LEGACY;
+    }
+
+    return sep_uars_can_alloc(context, MLX5DV_UAR_ALLOC_TYPE_BF) ?
+           SEP_PLAN_KERNEL_DYNAMIC : SEP_PLAN_NC;
 }

@@ -46,6 +46,26 @@ protected:
     sep_plan_config_t m_config;
 };
 
+/* Libmlx5's page for doorbells of CQs is where all queue pairs ring */
+TEST_F(test_sep_plan, without_write_combining_a_context_has_one_page)
+{
+    m_config.regime = SEP_PLAN_NC;
+    for (auto category : {SEP_PLAN_MPI_EVERYWHERE, SEP_PLAN_STATIC,
+                          SEP_PLAN_MPI_THREADS}) {
+        sep_plan_t plan = make(category);
+
+        EXPECT_FALSE(plan.exceeds);
+        EXPECT_EQ(plan.total.contexts, sep_plan_uars(&plan.total));
+        EXPECT_EQ(plan.total.contexts, plan.total.uars_used);
+        EXPECT_EQ(plan.total.contexts, plan.total.uuars_used);
+        EXPECT_EQ(0u, plan.total.tds);
+    }
+    for (auto category : {SEP_PLAN_2XDYNAMIC, SEP_PLAN_DYNAMIC,
+                          SEP_PLAN_SHARED_DYNAMIC}) {
+        EXPECT_TRUE(make(category).exceeds);
+    }
+}
+
 class test_sep_plan_paper : public test_sep_plan,
                             public ::testing::WithParamInterface<row> {
 };
@@ -211,6 +231,7 @@ TEST_F(test_sep_plan, workers_with_a_context_have_two_queue_pairs_per_peer)
 
     /* 2 pages each for three queue pairs and the manager, and one in which all
      * receive; 1 each for the doorbells of CQs */
+    m_config.regime = SEP_PLAN_KERNEL_DYNAMIC;
     const sep_plan_counts_t counts = make(SEP_PLAN_MPI_EVERYWHERE).total;
     EXPECT_EQ(16u, counts.uars_static);
     EXPECT_EQ(16u * 2 + 1, counts.uars_dynamic);
