@@ -21,7 +21,8 @@
 #
 # Options: --ucx-source WHAT  a source tree of UCX, or an archive of one (default:
 #                             obtained with apt); give it its own --build
-#          --build DIR        where to build (default build/ucx-gtest)
+#          --build DIR        where to build (default build/ucx-gtest), the
+#                             transport in DIR-sep
 #          --results DIR      where to write (default results/ in it)
 #          --build-only       build and run nothing
 #          --ucx-opt          with the optimisations of src/ucp/opt and the
@@ -80,12 +81,12 @@ if [[ -n $quick ]]; then
 fi
 
 # Debian's own options and statistics. The compiler has optimised Debian's UCX
-# more; here building takes longer than running. With that little optimisation it
-# also warns of what it would otherwise see to be right.
+# more; here building takes longer than running. contrib/build-ucx-opt.sh --check
+# compiles the same, and what is not patched comes from ccache then.
 flags=(--enable-mt --with-verbs --disable-logging --enable-devel-headers
        --enable-cma --enable-gtest --enable-stats --disable-static
        --without-go --without-java --disable-doxygen-doc
-       "CFLAGS=-O1 -g1 -Wno-error")
+       "CFLAGS=$SEP_UCX_FAST")
 # The tests are compiled as fast as can be: half of the time is optimisation,
 # and half of the rest is the same headers again and again.
 test_flags="-O0 -g0 -include sep_precompiled.h"
@@ -245,11 +246,12 @@ build_ucx()
     sep_install_deps build bench
     build_ucx
     sep_ucx_leave
-    sep_build "$dir/sep" all "$SEP_TOP/configure" --with-ucx="$tree/ucx" \
+    # As deep as other builds, so that ccache knows what does not depend on UCX
+    sep_build "$dir-sep" all "$SEP_TOP/configure" --with-ucx="$tree/ucx" \
         --with-ucx-source="$tree/source" --disable-gtest
 } >&2
 [[ -z $build_only ]] || exit 0
 
-exec "$driver" --gtest "$dir/build/test/gtest/gtest" --sep-build "$dir/sep" \
+exec "$driver" --gtest "$dir/build/test/gtest/gtest" --sep-build "$dir-sep" \
     --source "$dir/source" \
     --results "$results" --jobs "$(sep_jobs)" "${options[@]}"

@@ -14,14 +14,14 @@ SEP_UCX_RELEASE=(--disable-logging --disable-debug --disable-assertions
 # For tests: what UCX can check of itself, and only the libraries.
 # shellcheck disable=SC2034
 SEP_UCX_CHECKED=(--disable-logging --enable-assertions --enable-params-check
-                 --disable-static --enable-mt --with-verbs --without-go
-                 --without-java --disable-doxygen-doc)
+                 --enable-stats --disable-static --enable-mt --with-verbs
+                 --without-go --without-java --disable-doxygen-doc)
 # shellcheck disable=SC2034
 SEP_UCX_LIBRARIES=(src/ucm src/ucs src/uct src/ucp)
 # With so little optimisation the compiler warns of what it would otherwise see to
 # be right, in code of UCX.
 # shellcheck disable=SC2034
-SEP_UCX_FAST="-O1 -g0 -Wno-error=maybe-uninitialized"
+SEP_UCX_FAST="-O1 -g0 -Wno-error"
 # The compiler warns of more when it instruments, in code of UCX as well. UCX
 # packs addresses and keys without alignment, counts from null pointers, and
 # copies nothing from them.

@@ -100,7 +100,8 @@ AC_DEFUN([SEP_UCX_IN_SYSTEM], [
           [SEP_MISSING([ucx_info, which tells how UCX was configured],
                        [ucx-utils])])
     sep_save_LIBS=$LIBS
-    AC_CHECK_LIB([uct], [uct_component_register], [],
+    dnl Without a macro, src/config.h is the same whatever UCX it is
+    AC_CHECK_LIB([uct], [uct_component_register], [:],
                  [SEP_MISSING([UCX libraries and headers], [libucx-dev])],
                  [-lucs])
     LIBS=$sep_save_LIBS
