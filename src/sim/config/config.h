@@ -139,6 +139,7 @@ typedef struct mlx5sim_config {
     unsigned loss;      /**< deferred: packets of 1000 that are lost */
     char     pcap[MLX5SIM_CONFIG_STRING_MAX]; /**< deferred: where packets are
                                          captured, with the pid behind it */
+    char     trace[MLX5SIM_CONFIG_STRING_MAX]; /**< timeline of all processes */
 } mlx5sim_config_t;
 
 /** What a variable holds. */

@@ -7,6 +7,7 @@
 #include <sim/objs/store.h>
 #include <sim/queue/cq.h>
 #include <sim/sched/sq.h>
+#include <sim/trace/trace.h>
 #include <sim/uar/layout.h>
 #include <sim/uar/window.h>
 
@@ -159,6 +160,9 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
         return;
     }
 
+    if (mlx5sim_trace_is_on()) {
+        mlx5sim_trace_doorbell(words.qp, words.index, db->length);
+    }
     words.qp->uuars_rung |= 1u << ((db->offset - MLX5SIM_UAR_OFFSET_BF) /
                                    MLX5SIM_UAR_BF_REG);
     if (is_bf) {

@@ -8,6 +8,7 @@
 #include <sim/objs/store.h>
 #include <sim/queue/batch.h>
 #include <sim/queue/chan.h>
+#include <sim/trace/trace.h>
 
 #include <endian.h>
 #include <errno.h>
@@ -426,6 +427,9 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
     stamped           = *cqe;
     stamped.timestamp = mlx5sim_clock_now();
     ret               = mlx5sim_cq_put(cq, proc, &stamped, claim);
+    if (mlx5sim_trace_is_on()) {
+        mlx5sim_trace_cqe(cq, &stamped);
+    }
 
 out_unlock:
     mlx5sim_unlock(&cq->lock);
@@ -478,6 +482,10 @@ void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
     uint32_t ci  = sn_cmd_ci & MLX5SIM_CI_MASK;
     int sol_only = !!(sn_cmd_ci & MLX5SIM_ARM_SOLICITED);
     uint32_t pending, sol_pending, record;
+
+    if (mlx5sim_trace_is_on()) {
+        mlx5sim_trace_arm(cq);
+    }
 
     mlx5sim_cq_lock(cq);
     (void)mlx5sim_cq_release(cq, mlx5sim_proc_self());

@@ -7,6 +7,7 @@
 #include <sim/net/net.h>
 #include <sim/sched/chance.h>
 #include <sim/sched/tap.h>
+#include <sim/trace/trace.h>
 
 
 int mlx5sim_pipe_can_send(const mlx5sim_pipe_t *pipe,
@@ -132,6 +133,9 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
     if (mlx5sim_tap_is_on() &&
         !mlx5sim_flights_is_stop(flights, flights->cur)) {
         mlx5sim_tap_request(qp, wqe, &packet);
+    }
+    if (mlx5sim_trace_is_on()) {
+        mlx5sim_trace_packet(qp, wqe, packet.psn, is_lost);
     }
 
     return packet.packets;

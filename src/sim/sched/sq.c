@@ -5,6 +5,7 @@
 #include <sim/engine/qp.h>
 #include <sim/exec/wqe.h>
 #include <sim/net/net.h>
+#include <sim/objs/clock.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
@@ -14,6 +15,7 @@
 #include <sim/sched/chance.h>
 #include <sim/sched/park.h>
 #include <sim/sched/pipe.h>
+#include <sim/trace/trace.h>
 
 #include <endian.h>
 
@@ -60,6 +62,7 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
 {
     mlx5sim_verdict_t verdict;
     mlx5sim_plan_t plan;
+    uint64_t begin = mlx5sim_trace_is_on() ? mlx5sim_clock_now() : 0;
     uint64_t rnr_timer;
     int is_parked;
 
@@ -82,6 +85,9 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
                                     verdict == MLX5SIM_VERDICT_RNR, &plan);
     }
 
+    if (mlx5sim_trace_is_on()) {
+        mlx5sim_trace_wqe(qp, wqe, begin);
+    }
     mlx5sim_sq_finish(qp, &plan);
     return 1;
 }

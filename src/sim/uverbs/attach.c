@@ -12,6 +12,7 @@
 #include <sim/sched/chance.h>
 #include <sim/sched/helper.h>
 #include <sim/sched/tap.h>
+#include <sim/trace/trace.h>
 #include <sim/uar/legacy.h>
 #include <sim/uar/map.h>
 
@@ -88,7 +89,7 @@ static int mlx5sim_attach_locked(void)
         fork_handler = 1;
     }
 
-    if ((mlx5sim_tap_open() != 0) ||
+    if ((mlx5sim_tap_open() != 0) || (mlx5sim_trace_open() != 0) ||
         (mlx5sim_trap_install(mlx5sim_instance_config()->bf ?
                               mlx5sim_instance_config()->wc : 0) != 0) ||
         (mlx5sim_helper_start() != 0)) {

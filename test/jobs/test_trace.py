@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""MLX5SIM_TRACE: a timeline of the device, beside the device's own counters."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from mainjob import device
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+BUILD = os.path.realpath(os.environ.get("SEP_BUILD_DIR", TOP))
+SIM_RUN = os.path.join(BUILD, "bin/mlx5sim-run")
+
+# Three messages each way, two of them of more than one packet
+PINGPONG = (f"ibv_rc_pingpong -m 1024 -s 3000 -n 3 -p "
+            f"{20000 + os.getpid() % 10000}")
+COMMAND = (f"{PINGPONG} & while kill -0 $! && ! {PINGPONG} localhost; "
+           f"do sleep 0.01; done; wait; {BUILD}/bin/mlx5sim-stat --json --all")
+
+
+@unittest.skipUnless(os.access(SIM_RUN, os.X_OK) and
+                     shutil.which("ibv_rc_pingpong"),
+                     "the device is not built, or no ibv_rc_pingpong")
+class Trace(unittest.TestCase):
+
+    def setUp(self):
+        # pylint: disable=consider-using-with
+        parent = tempfile.TemporaryDirectory()
+        self.addCleanup(parent.cleanup)
+        self.file = os.path.join(parent.name, "t.json")
+
+    @staticmethod
+    def run_it(*options, command=COMMAND, **environment):
+        return subprocess.run(
+            [SIM_RUN, "--private", *options, "--", "bash", "-c", command],
+            capture_output=True, text=True, timeout=300, check=False,
+            env=dict(os.environ, **environment))
+
+    def events(self, **environment):
+        """All of them, and what the device has counted."""
+        result = self.run_it("--trace", self.file, **environment)
+        self.assertEqual(0, result.returncode, result.stderr)
+        with open(self.file, encoding="ascii") as file:
+            # Viewers do without the end
+            events = json.loads(file.read().removesuffix(",\n") + "]")
+        counters = device.parse_counters(
+            result.stdout[result.stdout.index('{\n  "processes"'):])
+        return events, counters
+
+    @staticmethod
+    def count(events, phase, *names):
+        return sum(event["ph"] == phase and event["name"] in names
+                   for event in events)
+
+    def check_rows(self, events):
+        """Each queue has a name, and is of one process."""
+        named = {(event["pid"], event["tid"]): event["args"]["name"]
+                 for event in events if event["ph"] == "M"}
+        used = {(event["pid"], event["tid"]) for event in events
+                if event["ph"] != "M" and event["tid"] >= 1 << 24}
+        self.assertEqual(used, set(named))
+        self.assertEqual(2, sum(name.startswith("QP") for name in
+                                named.values()))
+        self.assertEqual(2, len({pid for pid, _ in named}))
+
+    def test_what_is_rung_executed_and_completed_is_in_it(self):
+        events, counters = self.events(MLX5SIM_EXEC="sync")
+        self.check_rows(events)
+        self.assertEqual(counters["doorbells"] + counters["blueflames"],
+                         self.count(events, "i", "doorbell", "BlueFlame"))
+        self.assertEqual(6, self.count(events, "X", "SEND"))
+        self.assertEqual(counters["wqes"], self.count(events, "X", "SEND"))
+        self.assertEqual(6, self.count(events, "i", "SEND"))
+        self.assertEqual(6, self.count(events, "i", "receive"))
+
+    def test_packets_are_in_it_and_which_are_lost(self):
+        events, _ = self.events(MLX5SIM_EXEC="deferred", MLX5SIM_SEED="3",
+                                MLX5SIM_LOSS="300")
+        self.check_rows(events)
+        self.assertLess(0, self.count(events, "i", "packet lost"))
+        self.assertLessEqual(6 * 3, self.count(events, "i", "packet"))
+        self.assertEqual(6, self.count(events, "i", "receive"))
+
+    def test_a_file_that_can_not_be_written_is_refused(self):
+        self.file = "/nowhere/t.json"
+        result = self.run_it("--trace", self.file)
+        self.assertEqual(2, result.returncode)
+        self.assertIn("--trace: /nowhere/t.json can't be written",
+                      result.stderr)
+        result = self.run_it(command="ibv_devinfo", MLX5SIM_TRACE=self.file)
+        self.assertNotEqual(0, result.returncode)
+        self.assertIn("MLX5SIM_TRACE=/nowhere/t.json: No such file",
+                      result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
