@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MLX5SIM_TRACE: a timeline of the device, beside the device's own counters."""
+"""Watching a device: MLX5SIM_TRACE beside the counters, mlx5sim-stat --watch."""
 
 import json
 import os
@@ -95,6 +95,39 @@ class Trace(unittest.TestCase):
         self.assertNotEqual(0, result.returncode)
         self.assertIn("MLX5SIM_TRACE=/nowhere/t.json: No such file",
                       result.stderr)
+
+
+@unittest.skipUnless(os.access(SIM_RUN, os.X_OK) and
+                     shutil.which("ibv_devinfo"),
+                     "the device is not built, or no ibv_devinfo")
+class Watch(unittest.TestCase):
+
+    def run_it(self, command):
+        result = subprocess.run(
+            [SIM_RUN, "--private", "bash", "-c", f"ibv_devinfo > /dev/null; "
+             f"PATH={BUILD}/bin:$PATH; {command}"], capture_output=True,
+            text=True, timeout=100, check=False)
+        return result
+
+    def test_tables_follow_each_other_until_nobody_reads(self):
+        result = self.run_it("mlx5sim-stat --all --watch 0.01 | head -n 10")
+        self.assertEqual(0, result.returncode, result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[:5], lines[5:])
+        self.assertEqual(["process", "ibv_devinfo", "total", "since", "+"],
+                         [line.split()[0] for line in lines[:5]])
+        self.assertEqual(1, len({len(line) for line in lines[:4]}))
+
+    def test_the_end_of_the_instance_is_the_end(self):
+        result = self.run_it("mlx5sim-stat --watch 0.01 & rm -r $MLX5SIM_DIR; "
+                             "wait $!")
+        self.assertEqual(0, result.returncode, result.stderr)
+
+    def test_no_time_is_refused(self):
+        for text in ("0", "-1", "x", "1e9", "nan"):
+            result = self.run_it(f"mlx5sim-stat --watch {text}")
+            self.assertEqual(2, result.returncode)
+            self.assertIn(f"--watch {text}: it must be", result.stderr)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 
 static void usage(FILE *stream)
 {
     fprintf(stream,
-            "Usage: mlx5sim-stat [--json | --node] [--all] [--detail]\n"
+            "Usage: mlx5sim-stat [--json | --node | --watch SECONDS] [--all] "
+            "[--detail]\n"
             "                    [--check-leaks] [--dir DIR]\n"
             "       mlx5sim-stat --variables | --variables-markdown | "
             "--missing-markdown\n"
@@ -41,6 +43,10 @@ static void usage(FILE *stream)
             "  --json         machine readable: processes, devices and totals\n"
             "  --all          also processes that have ended (the last %d)\n"
             "  --node         the same for sep_info --node\n"
+            "  --watch SECONDS\n"
+            "                 print the table again and again, with what has "
+            "been counted\n"
+            "                 since, until the instance is removed\n"
             "  --detail       also the contexts and QPs of each, and the UARs "
             "they use\n"
             "  --check-leaks  fail if an object is in use and no process is\n"
@@ -98,6 +104,25 @@ static int check_leaks(void)
     return leaks;
 }
 
+/* @param path  Of the store, for as long as it is there */
+static void watch(const char *path, double seconds, int all, int detail)
+{
+    mlx5sim_stat_row_t before = {};
+
+    while (access(path, F_OK) == 0) {
+        mlx5sim_proc_reap_dead();
+        if (isatty(STDOUT_FILENO)) {
+            fputs("\033[H\033[2J", stdout); /* ECMA-48: home, erase */
+        }
+        mlx5sim_stat_table(stdout, mlx5sim_instance_config(), all, detail,
+                           &before);
+        if (fflush(stdout) != 0) {
+            return; /* Nobody looks any more */
+        }
+        usleep(seconds * 1e6);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -105,6 +130,7 @@ int main(int argc, char **argv)
         {"node", no_argument, NULL, 'N'},
         {"all", no_argument, NULL, 'a'},
         {"detail", no_argument, NULL, 'D'},
+        {"watch", required_argument, NULL, 'w'},
         {"check-leaks", no_argument, NULL, 'l'},
         {"dir", required_argument, NULL, 'd'},
         {"port-down", required_argument, NULL, 'n'},
@@ -122,6 +148,7 @@ int main(int argc, char **argv)
     };
     int json = 0, node = 0, all = 0, detail = 0, leaks = 0, removal = 0;
     int force = 0;
+    double seconds = 0;
     int opt;
     char path[512];
     struct stat st;
@@ -144,6 +171,14 @@ int main(int argc, char **argv)
             break;
         case 'l':
             leaks = 1;
+            break;
+        case 'w':
+            seconds = atof(optarg);
+            if (!(seconds >= 0.01) || (seconds > 3600)) {
+                fprintf(stderr, "mlx5sim-stat: --watch %s: it must be a number "
+                        "of seconds from 0.01 to 3600\n", optarg);
+                return 2;
+            }
             break;
         case 'd':
             setenv("MLX5SIM_DIR", optarg, 1);
@@ -218,8 +253,11 @@ int main(int argc, char **argv)
         mlx5sim_stat_node(stdout);
     } else if (json) {
         mlx5sim_stat_json(stdout, mlx5sim_instance_config(), all, detail);
+    } else if (seconds > 0) {
+        watch(path, seconds, all, detail);
     } else {
-        mlx5sim_stat_table(stdout, mlx5sim_instance_config(), all, detail);
+        mlx5sim_stat_table(stdout, mlx5sim_instance_config(), all, detail,
+                           NULL);
     }
 
     return leaks ? check_leaks() : 0;

@@ -54,9 +54,11 @@ const char *mlx5sim_stat_uar_kind(unsigned kind);
 
 /** Print the processes of the mapped store and their sum.
  *  @param all     Also those that have ended.
- *  @param detail  Also the contexts and QPs of those that have not. */
+ *  @param detail  Also the contexts and QPs of those that have not.
+ *  @param before_p  Sum of an earlier table, replaced by that of this one, for
+ *                   a row of what has been added since; NULL: without one. */
 void mlx5sim_stat_table(FILE *stream, const mlx5sim_config_t *config, int all,
-                        int detail);
+                        int detail, mlx5sim_stat_row_t *before_p);
 /** Print what they have as sep_info --node reads it: a section for each. */
 void mlx5sim_stat_node(FILE *stream);
 

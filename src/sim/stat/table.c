@@ -99,8 +99,24 @@ void mlx5sim_stat_node(FILE *stream)
     mlx5sim_stat_for_each(0, mlx5sim_stat_node_row, stream, &sum);
 }
 
+/* What was counted between two tables, in columns of counters */
+static void mlx5sim_stat_table_since(FILE *stream,
+                                     const mlx5sim_stat_row_t *before,
+                                     const mlx5sim_stat_row_t *now)
+{
+    static const unsigned columns[] = {0, 1, 4, 5};
+    unsigned i;
+
+    fprintf(stream, "%-79s", "since the last table");
+    for (i = 0; i < (sizeof(columns) / sizeof(columns[0])); ++i) {
+        fprintf(stream, " %9ld", (long)(now->counters[columns[i]] -
+                                        before->counters[columns[i]]));
+    }
+    fprintf(stream, " %5ld\n", (long)(now->counters[8] - before->counters[8]));
+}
+
 void mlx5sim_stat_table(FILE *stream, const mlx5sim_config_t *config, int all,
-                        int detail)
+                        int detail, mlx5sim_stat_row_t *before_p)
 {
     mlx5sim_stat_table_t table = {stream, detail};
     mlx5sim_stat_row_t sum;
@@ -112,6 +128,10 @@ void mlx5sim_stat_table(FILE *stream, const mlx5sim_config_t *config, int all,
             "WQE", "CQE", "viol");
     mlx5sim_stat_for_each(all, mlx5sim_stat_table_row, &table, &sum);
     mlx5sim_stat_table_row(&sum, &table);
+    if (before_p != NULL) {
+        mlx5sim_stat_table_since(stream, before_p, &sum);
+        *before_p = sum;
+    }
     if (all) {
         fprintf(stream, "+ has ended: its objects are those it had created\n");
     }
