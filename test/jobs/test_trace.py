@@ -119,8 +119,9 @@ class Watch(unittest.TestCase):
         self.assertEqual(1, len({len(line) for line in lines[:4]}))
 
     def test_the_end_of_the_instance_is_the_end(self):
-        result = self.run_it("mlx5sim-stat --watch 0.01 & rm -r $MLX5SIM_DIR; "
-                             "wait $!")
+        result = self.run_it("f=$(mktemp); mlx5sim-stat --watch 0.01 > $f & "
+                             "until [ -s $f ]; do sleep 0.01; done; "
+                             "rm -r $f $MLX5SIM_DIR; wait $!")
         self.assertEqual(0, result.returncode, result.stderr)
 
     def test_no_time_is_refused(self):

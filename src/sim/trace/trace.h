@@ -31,7 +31,8 @@ static inline int mlx5sim_trace_is_on(void)
 void mlx5sim_trace_doorbell(const mlx5sim_qp_obj_t *qp, unsigned index,
                             unsigned length);
 
-/** A work request was executed, from @a begin (mlx5sim_clock_now()) until now. */
+/** A work request was executed.
+ *  @param begin  When that began, mlx5sim_clock_now(); its end is now. */
 void mlx5sim_trace_wqe(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                        uint64_t begin);
 
