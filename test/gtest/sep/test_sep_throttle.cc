@@ -113,6 +113,53 @@ TEST_F(test_sep_throttle_adapt, limits_nobody_whose_rate_is_his_own)
     EXPECT_GT(m_adapt.budget, 3072u);
 }
 
+/* Budgets of devices, whoever uses them */
+class test_sep_throttle_dev : public ::testing::Test {
+protected:
+    static uct_sep_throttle_dev_t *get(uint32_t budget)
+    {
+        uct_sep_throttle_dev_t *dev = nullptr;
+
+        EXPECT_EQ(UCS_OK, uct_sep_throttle_get("throttle", budget, &dev));
+        return dev;
+    }
+};
+
+/* Who has another setting has a budget of its own */
+TEST_F(test_sep_throttle_dev, only_equal_budgets_are_shared)
+{
+    uct_sep_throttle_dev_t *first = get(100), *same = get(100),
+                           *other = get(200);
+
+    EXPECT_EQ(first, same);
+    EXPECT_EQ(100u, uct_sep_throttle_share(first));
+    EXPECT_EQ(200u, uct_sep_throttle_share(other));
+    uct_sep_throttle_put(other);
+    uct_sep_throttle_put(same);
+    uct_sep_throttle_put(first);
+}
+
+/* However few workers there are */
+TEST_F(test_sep_throttle_dev, a_few_completions_judge_nothing)
+{
+    uct_sep_throttle_dev_t *dev = get(UCT_SEP_THROTTLE_AUTO);
+    const uint32_t before       = uct_sep_throttle_share(dev);
+
+    uct_sep_throttle_join(dev);
+    for (unsigned i = 0; i < 8; ++i) {
+        uct_sep_throttle_report(dev, 500, 512);
+    }
+    EXPECT_EQ(before, uct_sep_throttle_share(dev));
+
+    /* The first window only tells when the second one began */
+    uct_sep_throttle_report(dev, 4096, 512);
+    uct_sep_throttle_report(dev, 4096, 512);
+    EXPECT_GT(before, uct_sep_throttle_share(dev));
+    uct_sep_throttle_leave(dev);
+    uct_sep_throttle_put(dev);
+}
+
+
 
 class test_sep_throttle : public test_sep_uct {
 protected:
