@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <sep/test_sep_uct.h>
+
 #include <uct/ib/sep/open/sep_select.h>
 #include <uct/ib/sep/ops/sep_ops_dv.h>
 #include <uct/ib/sep/verbs/sep_verbs.h>
@@ -56,6 +58,25 @@ TEST(test_sep_select, each_data_path_is_chosen_for_what_it_was_compiled_for)
 {
     for (auto &row : rows) {
         EXPECT_EQ(row.first, uct_sep_select_find(row.second));
+    }
+}
+
+/* Messages find the ring in any case, but here without a detour */
+TEST(test_sep_select, with_rings_messages_have_functions_of_their_own)
+{
+    if (!sep_uct_test::entity::has_device()) {
+        GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+    }
+
+    for (bool has_rings : {false, true}) {
+        auto e = sep_uct_test::entity::create({
+                {"CATEGORY", "dynamic"}, {"EAGER", has_rings ? "y" : "n"}});
+        ASSERT_NE(nullptr, e);
+        const uct_iface_ops_t &ops = e->iface()->ops;
+        const uct_sep_ops_t *path  = e->sep()->tx.ops;
+
+        EXPECT_EQ(has_rings, ops.ep_am_short == path->ep_am_short_eager);
+        EXPECT_EQ(has_rings, ops.ep_am_bcopy == path->ep_am_bcopy_eager);
     }
 }
 
