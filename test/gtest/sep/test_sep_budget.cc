@@ -50,6 +50,18 @@ TEST(test_sep_budget, auto_is_the_number_of_the_model)
     }
 }
 
+TEST(test_sep_budget, each_device_has_its_own)
+{
+    uct_sep_budget_t *first, *second;
+
+    ASSERT_EQ(UCS_OK, uct_sep_budget_join("first", 4, 2, &first));
+    ASSERT_EQ(UCS_OK, uct_sep_budget_join("second", 4, 2, &second));
+    EXPECT_EQ(4u, uct_sep_budget_share(first, 4, 2));
+    EXPECT_EQ(4u, uct_sep_budget_share(second, 4, 2));
+    uct_sep_budget_leave(second);
+    uct_sep_budget_leave(first);
+}
+
 /* The account of all processes, in a directory of its own */
 class test_sep_budget_node : public ::testing::Test {
 protected:
@@ -199,15 +211,19 @@ TEST_F(test_sep_budget_node, with_auto_nobody_is_refused)
 
 TEST_F(test_sep_budget_node, the_least_number_holds)
 {
-    worker a = join(20), b;
+    worker a = join(20), b, c;
     {
         expect_errors hide;
 
         b = join(10);
         EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
                                  "=10 here, but 20 in another"));
+        c = join(20);
+        EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_WARN,
+                                 "=20 here, but 10 in another"));
     }
     EXPECT_EQ(10, uct_sep_budget_node_allowance(a));
+    uct_sep_budget_node_leave(c);
     uct_sep_budget_node_leave(b);
     EXPECT_EQ(20, uct_sep_budget_node_allowance(a));
 
@@ -221,6 +237,18 @@ TEST_F(test_sep_budget_node, the_least_number_holds)
     end(pid);
     b = join(20);
     EXPECT_EQ(20, uct_sep_budget_node_allowance(b));
+    uct_sep_budget_node_leave(b);
+    uct_sep_budget_node_leave(a);
+}
+
+TEST_F(test_sep_budget_node, who_gets_a_place_again_hides_nobody)
+{
+    worker a = join(10), b = join(10);
+
+    EXPECT_TRUE(uct_sep_budget_node_hold(b, 5, 0));
+    uct_sep_budget_node_leave(a);
+    a = join(10);
+    EXPECT_EQ(5, uct_sep_budget_node_allowance(a));
     uct_sep_budget_node_leave(b);
     uct_sep_budget_node_leave(a);
 }
@@ -298,6 +326,18 @@ TEST_F(test_sep_budget_node, children_change_nothing)
     uct_sep_budget_node_leave(a);
     end(third);
     end(second);
+    end(pid);
+}
+
+/* A child has the file open whose locks have gone with its parent's worker */
+TEST_F(test_sep_budget_node, who_leaves_opens_the_door)
+{
+    worker a  = join(10), b = join(10);
+    pid_t pid = start([]() {});
+
+    uct_sep_budget_node_leave(a);
+    uct_sep_budget_node_leave(join(10));
+    uct_sep_budget_node_leave(b);
     end(pid);
 }
 

@@ -9,6 +9,7 @@
 #include <uct/ib/sep/ep/sep_link.h>
 
 #include <endian.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -268,7 +269,8 @@ TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
         ++since;
         if (iface->conn.budget.num_asked > num_asked) {
             ASSERT_EQ(std::min<uint64_t>(num_asked, 6), link->refusals);
-            EXPECT_GE(since, (num_asked == 0) ? 0 :
+            /* A new one is passed a few times */
+            EXPECT_GE(since, (num_asked == 0) ? 5 :
                              (1u << std::min<uint64_t>(num_asked - 1, 6)));
             ++num_asked;
             since = 0;
@@ -280,6 +282,128 @@ TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
         progress();
         return send(0, 1) || HasFailure();
     })) << "the endpoint of a refused connection does not go on";
+}
+
+/* Whose answer is under way is about to make room */
+TEST_P(test_sep_uct_budget, no_more_are_asked_than_are_needed)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open(5, [](unsigned i) {
+        return (i > 0) ? settings() : settings{{"MAX_QPS", "4"},
+                                               {"CM_TIMEOUT", "1000s"}};
+    }, [](unsigned i) { return (i > 0) ? 0 : 4; }));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (from == 0) && (to > 0) && (to < 4);
+    }));
+
+    uct_sep_iface_t *iface = m_workers[0].e->sep();
+    iface->conn.cm->tx_filter = [](void*, const uct_sep_conn_msg_t*) {
+        return 0u; /* The question is lost */
+    };
+    iface->conn.budget.patience = ucs_time_from_sec(1000.0);
+    EXPECT_FALSE(send(0, 4));
+    ASSERT_TRUE(m_workers[0].e->wait([&]() {
+        progress();
+        return (iface->conn.budget.num_asked > 0) || HasFailure();
+    }));
+    for (unsigned i = 0; i < 100; ++i) {
+        ASSERT_NO_FATAL_FAILURE(progress());
+    }
+    EXPECT_EQ(1u, iface->conn.budget.num_asked);
+    iface->conn.cm->tx_filter = NULL;
+}
+
+/* What is refused is used again before anything else is asked */
+TEST_P(test_sep_uct_budget, endpoints_go_on_with_a_refusal)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_alike(3, 2, {{"CM_TIMEOUT", "1000s"}}));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (from == 0) && (to == 1);
+    }));
+
+    worker &first = m_workers[0], &second = m_workers[1];
+    uct_sep_iface_t *iface = first.e->sep();
+    uct_sep_link_t *link   = first.e->sep_ep(first.eps[1])->link;
+    ucs_async_context_t *async = iface->super.worker->async;
+    bool is_refused            = false;
+
+    iface->conn.budget.patience = ucs_time_from_sec(1000.0);
+    EXPECT_FALSE(send(0, 2));
+    ASSERT_TRUE(first.e->wait([&]() {
+        first.e->progress();
+        return link->super.state == UCT_SEP_CONN_STATE_DISCONNECTING;
+    }));
+
+    /* The other one has used it, and says so */
+    ASSERT_TRUE(second.e->wait([&]() {
+        send(1, 0);
+        UCS_ASYNC_BLOCK(async);
+        is_refused = link->has_event;
+        UCS_ASYNC_UNBLOCK(async);
+        return is_refused;
+    }));
+    EXPECT_TRUE(uct_sep_cm_conn_is_usable(&link->super));
+    first.e->progress();
+    EXPECT_EQ(1u, iface->conn.budget.num_asked);
+    EXPECT_EQ(link->txwq, first.e->sep_ep(first.eps[1])->txwq);
+}
+
+TEST_P(test_sep_uct_budget, an_attempt_that_failed_holds_nothing)
+{
+    if (!has_device()) {
+        return;
+    }
+    settings config = hasty;
+    config.push_back({"MAX_QPS", "2"});
+    auto local = entity::create(config), other = entity::create(*local);
+    ASSERT_NE(nullptr, local);
+    ASSERT_NE(nullptr, other);
+
+    uct_ep_h ep = local->connect(other->addr());
+    local->sep()->conn.cm->tx_filter = [](void*, const uct_sep_conn_msg_t*) {
+        return 0u;
+    };
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep, 1, 0, NULL, 0));
+    EXPECT_EQ(1u, local->sep()->conn.budget.held);
+    ASSERT_TRUE(local->wait([&]() { return local->failures.size() == 1; }));
+    EXPECT_EQ(0u, local->num_qps());
+    EXPECT_EQ(0u, local->sep()->conn.budget.held);
+}
+
+/* It may have nothing else to do than to make room */
+TEST_P(test_sep_uct_budget, who_waits_for_room_wakes_a_sleeper)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open(4, [](unsigned i) {
+        return (i > 0) ? settings() : settings{{"MAX_QPS", "2"}};
+    }, [](unsigned i) { return (i > 0) ? 0 : 2; }));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return ((from == 0) && (to == 1)) || ((from == 2) && (to == 0));
+    }));
+
+    uct_iface_h iface = m_workers[0].e->iface();
+    struct pollfd pfd = {-1, POLLIN, 0};
+
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(iface, &pfd.fd));
+    ASSERT_TRUE(m_workers[0].e->wait([&]() {
+        progress();
+        return (uct_iface_event_arm(iface, UCT_EVENT_RECV) == UCS_OK) &&
+               (poll(&pfd, 1, 0) == 0);
+    }));
+    EXPECT_EQ(0u, m_workers[0].e->sep()->conn.budget.num_waits);
+    EXPECT_FALSE(send(3, 0));
+    ASSERT_TRUE(m_workers[3].e->wait([&]() {
+        m_workers[3].e->progress();
+        return poll(&pfd, 1, 0) == 1;
+    }));
+    EXPECT_EQ(1u, m_workers[0].e->sep()->conn.budget.num_waits);
 }
 
 /* Without its answer, its adapter tells that it has gone: when the question is
@@ -585,6 +709,14 @@ TEST_P(test_sep_uct_budget_node, too_little_is_refused)
     expect_errors hide;
     EXPECT_EQ(nullptr, entity::create(*first, {{"MAX_QPS_NODE", "3"}}));
     EXPECT_EQ(1u, hide.count(UCS_LOG_LEVEL_ERROR, "for 2 workers"));
+
+    /* Nor has it a share of the process */
+    EXPECT_EQ(nullptr, entity::create(*first, {{"MAX_QPS_NODE", "3"},
+                                               {"MAX_QPS", "4"}}));
+    auto second = entity::create(*first, {{"MAX_QPS", "4"}});
+    auto third  = entity::create(*first, {{"MAX_QPS", "4"}});
+    EXPECT_NE(nullptr, second);
+    EXPECT_NE(nullptr, third);
 }
 
 INSTANTIATE_TEST_SUITE_P(, test_sep_uct_budget_node,
