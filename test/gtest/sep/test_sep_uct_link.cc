@@ -153,6 +153,28 @@ TEST_P(test_sep_uct_link, all_credits_come_back_after_a_failure)
     }
 }
 
+/* Its completion is the last one then, and has to give back the credits */
+TEST_P(test_sep_uct_link, it_goes_although_its_last_request_has_failed)
+{
+    for (const char *api : {"dv", "verbs"}) {
+        completion last;
+        expect_errors hide;
+
+        ASSERT_NO_FATAL_FAILURE(open({{"API", api}}, {{"API", api}}));
+        ASSERT_NO_FATAL_FAILURE(connect(1));
+        uct_iov_t iov = {m_mem->ptr(), 8, m_mem->memh(), 0, 1};
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_ep_put_zcopy(m_ep[1], &iov, 1, m_mem->va(),
+                                   wrong_rkey(m_rkey.rkey), &last.comp));
+        ASSERT_TRUE(wait([&]() { return !m_e[1]->failures.empty(); }));
+        EXPECT_EQ(1u, last.calls);
+        m_e[1]->destroy(m_ep[1]);
+        EXPECT_TRUE(wait([&]() { return m_e[1]->num_qps() == 0; })) << api;
+        EXPECT_EQ(sep(1)->config.cq_len, sep(1)->tx.cq_credits) << api;
+        TearDown();
+    }
+}
+
 /* Requests that asked for no completion are done: the device says nothing of
  * them, and has nothing to flush */
 TEST_P(test_sep_uct_link, it_goes_although_its_last_requests_say_nothing)
