@@ -240,6 +240,7 @@ TEST_F(test_sep_ring, half_a_tail_is_not_a_message_and_no_mistake)
     for (size_t n = 0; n < sizeof(uct_sep_ring_tail_t); ++n) {
         memcpy(w.to, w.data.data(), room - sizeof(uct_sep_ring_tail_t) + n);
         EXPECT_FALSE(uct_sep_ring_word_is_whole(*m_rx.tail)) << n;
+        EXPECT_FALSE(is_there()) << n;
         EXPECT_TRUE(uct_sep_ring_rx_may_wait(&m_rx, *m_rx.tail)) << n;
     }
     land(w);
