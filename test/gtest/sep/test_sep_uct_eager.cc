@@ -351,6 +351,22 @@ TEST_P(test_sep_uct_eager, random_messages_arrive_in_order_both_ways)
     EXPECT_GT(m_nodes[0].e->sep()->eager.stats.fallbacks, 10u);
 }
 
+/* One at a time, so that there are slots: by each way that writes into them */
+TEST_P(test_sep_uct_eager, short_messages_of_every_length_arrive)
+{
+    make(2);
+    open_ring(0, 1);
+    for (unsigned how = 0; how < 3; ++how) {
+        for (size_t length = 8; length <= 40; ++length) {
+            ASSERT_TRUE(wait([&]() {
+                return send(0, 1, how, message_of(0, length)) == UCS_OK;
+            }));
+            ASSERT_TRUE(wait([&]() { return is_quiet(); }));
+        }
+    }
+    EXPECT_GT(by_ring(1), 20u);
+}
+
 /* Also when the numbers in rings and of receives have wrapped */
 TEST_P(test_sep_uct_eager, every_message_is_counted_by_its_way)
 {
