@@ -184,6 +184,15 @@ TEST_F(test_sep_postlist, what_follows_a_fence_is_in_a_list_again)
     expect_none_waits();
 }
 
+TEST_F(test_sep_postlist, credits_are_taken_before_the_doorbell)
+{
+    put();
+    put(100); /* of 3 BBs */
+    EXPECT_FALSE(is_rung());
+    EXPECT_EQ(m_f.txwq().bb_max - 4, m_f.txwq().credits);
+    EXPECT_EQ(NUM_CQE - 4, m_f.iface().tx.cq_credits);
+}
+
 TEST_F(test_sep_postlist, running_out_of_credits_rings)
 {
     m_f.iface().config.postlist = 1000;
