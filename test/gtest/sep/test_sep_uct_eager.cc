@@ -694,6 +694,80 @@ TEST_P(test_sep_uct_eager, rings_are_given_back_before_a_worker_sleeps)
     open_ring(0, 1);
 }
 
+/* A call of progress takes the message in the last slot of a ring, the next one
+ * and a completion: that must not be what the peer has sent behind them all */
+TEST_P(test_sep_uct_eager, a_ring_is_given_back_behind_its_messages)
+{
+    make(2, {{"EAGER_SLOTS", "16"}});
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "both workers have the same rings";
+    }
+    open_ring(0, 1);
+    ASSERT_TRUE(wait([&]() {
+        uct_sep_ring_tx_t *ring = &txwq(0, 1)->ring;
+
+        if (is_quiet() && (ring->slot_end != ring->last_end)) {
+            send(0, 1, 0, message_of(0, 16));
+        }
+        (void)uct_sep_ring_tx_refresh(ring);
+        return is_quiet() && (ring->slot_end == ring->last_end) &&
+               (ring->left >= 4);
+    }));
+
+    for (unsigned i = 0; i < 4; ++i) {
+        ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+    }
+    (void)uct_sep_eager_prepare_sleep(m_nodes[1].e->sep());
+    uct_sep_postlist_ring_any(m_nodes[1].e->sep());
+    ASSERT_TRUE(m_nodes[0].e->wait([&]() { return !has_ring(0, 1); }));
+    ASSERT_TRUE(m_nodes[0].e->flush());
+
+    expect_errors none;
+    EXPECT_TRUE(wait([&]() { return is_quiet() && (num_rings(1) == 0); }));
+    EXPECT_TRUE(m_nodes[1].e->failures.empty());
+    EXPECT_TRUE(none.messages.empty());
+}
+
+/* It comes back behind the message that is being handled: the slot is still in
+ * use */
+TEST_P(test_sep_uct_eager, a_ring_is_not_offered_while_a_handler_is_in_it)
+{
+    make(3, {{"EAGER_POLL_SET", "1"}});
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "handlers are called by the worker";
+    }
+    ASSERT_TRUE(wait([&]() {
+        return send(1, 2, 0, message_of(1, 16)) == UCS_OK;
+    }));
+    open_ring(0, 1);
+
+    entity &to       = *m_nodes[1].e;
+    auto offer       = [&]() { /* To who sends much */
+        uct_sep_eager_report(to.sep(), txwq(1, 2), 1000);
+        return num_rings(1);
+    };
+    unsigned offered = 0;
+    bool is_back     = false;
+
+    ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+    expect_written(0, 1);
+    to.on_message = [&]() {
+        (void)uct_sep_eager_prepare_sleep(to.sep());
+        is_back = to.wait([&]() {
+            m_nodes[0].e->progress();
+            return num_rings(1) == 0;
+        });
+        offered = offer();
+    };
+    EXPECT_TRUE(to.wait([&]() { return !to.messages.empty(); }));
+    to.on_message = nullptr;
+    check();
+    EXPECT_TRUE(is_back);
+    EXPECT_EQ(0u, offered);
+    EXPECT_EQ(1u, offer());
+    wait([&]() { return has_ring(2, 1); });
+}
+
 /* Who writes to it is busy with something else, or does not want to send any
  * more: nobody waits for that. What it writes is found in time. */
 TEST_P(test_sep_uct_eager, a_worker_sleeps_though_its_rings_do_not_come_back)
