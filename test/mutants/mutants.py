@@ -29,7 +29,8 @@ import re
 HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 
-PROGRAMS = ("sim_gtest", "device_gtest", "sep_gtest", "model_gtest")
+PROGRAMS = ("sim_gtest", "device_gtest", "sep_gtest", "model_gtest",
+            "scale_gtest")
 
 
 class Wrong(Exception):

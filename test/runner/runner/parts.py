@@ -54,7 +54,7 @@ UCX_OPT_NEWEST = Script("check-ucx-opt-newest", (
 
 # GoogleTest programs, and where in test/gtest their sources are, beside common
 PROGRAMS = {"sim_gtest": "sim", "device_gtest": "device", "sep_gtest": "sep",
-            "model_gtest": "model",
+            "model_gtest": "model", "scale_gtest": "scale",
             "ucp_gtest": "ucp"}
 
 
@@ -441,7 +441,7 @@ PARTS = (
         Gtest(f"{program}-random_seed", program, tests="*fuzz*:*random*",
               random_seed=True, environment=("SEP_TEST_SECONDS=30",))
         for program in ("sim_gtest", "device_gtest", "sep_gtest",
-                        "model_gtest"))),
+                        "model_gtest", "scale_gtest"))),
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs",
          (Jobs(),) + _EAGER_JOBS + _KERNELS + (
