@@ -131,6 +131,17 @@ def resources(job):
     return done.returncode
 
 
+def scale(job):
+    """Connections to many peers, in virtual time."""
+    builds.release(job)
+    given = [f"--{name}={value}" for name, value in vars(job.options).items()
+             if f"--{name}" in job.row.options and value and
+             name not in ("build", "tsv")]
+    return subprocess.run([job.path("bench/conn_scale"), *given,
+                           *(["--tsv"] if job.tsv else [])], check=False,
+                          stdin=subprocess.DEVNULL).returncode
+
+
 def book(job):
     """The book of evidence."""
     importlib.import_module("book.cli").parse_arguments(job.rest)

@@ -118,6 +118,15 @@ ROWS = (
         columns=("regime", "category", "workers", "peers", "what"),
         targets="all"),
 
+    Row("scale", "bench-scale.sh", "connections to many peers, in virtual time",
+        drivers.scale,
+        {**_flags(), "--build": DIRECTORY, **dict.fromkeys((
+            "--traffic", "--budget", "--peers", "--senders", "--messages",
+            "--window", "--loss", "--seed"), VALUE)},
+        columns=("traffic", "budget", "messages", "connects", "packets", "us",
+                 "seconds", "qps", "beyond", "unused", "evicted", "right"),
+        targets="all bench/conn_scale"),
+
     Row("matrix", "matrix.sh", "jobs and UCX's tests with other versions of UCX",
         matrix.measure,
         matrix.OPTIONS,
