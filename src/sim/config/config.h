@@ -126,6 +126,8 @@ typedef struct mlx5sim_config {
     unsigned cmd_delay; /**< longest time a command takes, in us */
     unsigned gone_after; /**< longest time until it is an error that a peer has
                               gone, in ms */
+    unsigned cm_timeout; /**< rdma_cm: longest time until a peer answers, in
+                              ms */
     unsigned wc;        /**< instructions for which a thread's stores may stay
                              in its write-combining buffers, 0: none do */
     unsigned srq_prefetch; /**< receives a QP takes from its SRQ beforehand */

@@ -24,6 +24,14 @@
 #define MLX5SIM_UVERBS_MAJOR      231
 #define MLX5SIM_UVERBS_BASE_MINOR 192
 
+/** That of rdma_cm: MISC_MAJOR, and one of the minors that the kernel gives out
+ *  (MISC_DYNAMIC_MINOR). */
+#define MLX5SIM_RDMA_CM_MAJOR 10
+#define MLX5SIM_RDMA_CM_MINOR 59
+
+/** RDMA_USER_CM_ABI_VERSION of rdma/rdma_user_cm.h. */
+#define MLX5SIM_RDMA_CM_ABI_VERSION 4
+
 /** IB_USER_VERBS_ABI_VERSION (kernel) and MLX5_UVERBS_MAX_ABI_VERSION
  *  (providers/mlx5/mlx5.h) that the tree announces. */
 #define MLX5SIM_VERBS_ABI_VERSION  6

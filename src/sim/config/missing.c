@@ -52,7 +52,10 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "tag matching", "in hardware", "`IBV_SRQT_TM`", 0},
     [MLX5SIM_MISSING_MCAST]       = {
         "multicast", "datagrams to groups of queue pairs",
-        "`ibv_attach_mcast`", 0},
+        "`ibv_attach_mcast`, `rdma_join_multicast`", 0},
+    [MLX5SIM_MISSING_CM_WIRE]     = {
+        "connection manager between nodes", "connections of rdma_cm to who is "
+        "not in the instance", "`rdma_resolve_addr`", 0},
     [MLX5SIM_MISSING_FLOW]        = {
         "flow steering", "rules for who gets which frames",
         "`ibv_create_flow`, `mlx5dv_create_flow`", 0},

@@ -21,6 +21,7 @@ static const char *const mlx5sim_path_subtrees[] = {
     "sys/class/infiniband",
     "sys/class/infiniband_verbs",
     "sys/class/infiniband_mad",
+    "sys/class/misc/rdma_cm",
     "sys/bus/pci/drivers/mlx5_core",
     MLX5SIM_PATH_DEV_DIR
 };
@@ -28,8 +29,8 @@ static const char *const mlx5sim_path_subtrees[] = {
 /* Directories above them. They are directories on every Linux machine, not
  * symbolic links, so ".." behind them can be resolved without looking. */
 static const char *const mlx5sim_path_ancestors[] = {
-    "sys", "sys/class", "sys/devices", MLX5SIM_PATH_PCI_ROOT, "sys/bus",
-    "sys/bus/pci", MLX5SIM_PATH_PCI_BUS, "sys/bus/pci/drivers"
+    "sys", "sys/class", "sys/class/misc", "sys/devices", MLX5SIM_PATH_PCI_ROOT,
+    "sys/bus", "sys/bus/pci", MLX5SIM_PATH_PCI_BUS, "sys/bus/pci/drivers"
 };
 
 #define MLX5SIM_PATH_COUNT(_array) (sizeof(_array) / sizeof((_array)[0]))
@@ -114,6 +115,11 @@ static mlx5sim_path_kind_t mlx5sim_path_kind(const char *path,
 
         if (path[0] == 's') {
             return MLX5SIM_PATH_SYSFS;
+        }
+
+        if (!strcmp(rest, "/rdma_cm")) {
+            *index_p = MLX5SIM_PATH_RDMA_CM;
+            return MLX5SIM_PATH_UVERBS;
         }
 
         dev = mlx5sim_path_number(rest, "/uverbs");

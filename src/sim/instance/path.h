@@ -24,8 +24,12 @@ typedef enum {
                                 ours where the machine has none */
     MLX5SIM_PATH_SYSFS,    /**< in our part of sysfs */
     MLX5SIM_PATH_DEV,      /**< in /dev/infiniband */
-    MLX5SIM_PATH_UVERBS    /**< the character device of uverbsN */
+    MLX5SIM_PATH_UVERBS    /**< a character device: uverbsN, or rdma_cm */
 } mlx5sim_path_kind_t;
+
+/** What the character device of the connection manager has in place of a device
+ *  number. */
+#define MLX5SIM_PATH_RDMA_CM 0x100u
 
 /**
  * Whether a path needs @ref mlx5sim_path_classify at all. Almost no path of a
@@ -56,7 +60,8 @@ static inline int mlx5sim_path_is_candidate(const char *path)
  *
  * @param [out] public_p  Resolved path without the leading slash, unless the
  *                        result is MLX5SIM_PATH_OTHER.
- * @param [out] index_p   Device number, if it is MLX5SIM_PATH_UVERBS.
+ * @param [out] index_p   Device number, if it is MLX5SIM_PATH_UVERBS, or
+ *                        MLX5SIM_PATH_RDMA_CM.
  */
 mlx5sim_path_kind_t mlx5sim_path_classify(const char *path, char *public_p,
                                           size_t size, unsigned *index_p);

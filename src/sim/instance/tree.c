@@ -414,6 +414,14 @@ static void mlx5sim_tree_write_sysfs(mlx5sim_tree_t *tree)
     /* management datagrams are not offered: a class without devices */
     mlx5sim_tree_attr(tree, "class/infiniband_mad/abi_version", "5");
 
+    mlx5sim_tree_attr(tree, "class/misc/rdma_cm/abi_version", "%d",
+                      MLX5SIM_RDMA_CM_ABI_VERSION);
+    mlx5sim_tree_attr(tree, "class/misc/rdma_cm/dev", "%u:%u",
+                      MLX5SIM_RDMA_CM_MAJOR, MLX5SIM_RDMA_CM_MINOR);
+    mlx5sim_tree_attr(tree, "class/misc/rdma_cm/uevent",
+                      "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/rdma_cm",
+                      MLX5SIM_RDMA_CM_MAJOR, MLX5SIM_RDMA_CM_MINOR);
+
     /* readdir() of tmpfs lists the newest first, and programs that are not told
      * otherwise use the first device: make that mlx5_0 */
     for (dev = tree->config->devices; dev-- > 0;) {
@@ -433,6 +441,7 @@ static void mlx5sim_tree_write_dev(mlx5sim_tree_t *tree)
         snprintf(name, sizeof(name), "uverbs%u", dev);
         mlx5sim_tree_file(tree, 0666, name, "%s", "");
     }
+    mlx5sim_tree_file(tree, 0666, "rdma_cm", "%s", "");
 }
 
 /* Build one tree and move it to its name in the directory top_fd. */

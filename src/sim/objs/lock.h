@@ -12,8 +12,8 @@
  * goes on. A lock is never taken away from a live process.
  *
  * Lock order, outer to inner:
- *   limit lock -> reap lock -> QP sq_lock -> QP rq_lock (of the peer) ->
- *   SRQ lock / atomic lock -> CQ lock -> channel lock.
+ *   CM lock -> limit lock -> reap lock -> QP sq_lock -> QP rq_lock (of the
+ *   peer) -> SRQ lock / atomic lock -> CQ lock -> channel lock.
  * A QP's rung_lock comes behind rq_lock, and nothing behind that.
  */
 

@@ -31,6 +31,7 @@ enum {
     MLX5SIM_MAX_SRQS    = 1 << 14,
     MLX5SIM_MAX_QPS     = 1 << 16,
     MLX5SIM_MAX_AHS     = 1 << 16,
+    MLX5SIM_MAX_CM_IDS  = 1 << 14,
     MLX5SIM_ATOMIC_LOCKS = 64,
     MLX5SIM_MAX_EXITED  = 1024 /* 2^n */
 };
@@ -78,6 +79,7 @@ typedef enum {
     MLX5SIM_OBJ_SRQ,
     MLX5SIM_OBJ_QP,
     MLX5SIM_OBJ_AH,
+    MLX5SIM_OBJ_CM_ID,
     MLX5SIM_OBJ_LAST
 } mlx5sim_obj_kind_t;
 
@@ -179,11 +181,14 @@ typedef struct mlx5sim_mr_obj {
 } mlx5sim_mr_obj_t;
 
 
-/** Completion or async event channel: a FIFO named by the slot. */
+/** Channel of completions, of asynchronous events or of the connection manager:
+ *  a FIFO named by the slot. */
 typedef struct mlx5sim_chan {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   lock;        /* writers against the filter at destroy */
     uint32_t         is_async;
+    uint32_t         is_cm;       /* /dev/infiniband/rdma_cm, opened */
+    uint64_t         inode;       /* of that: number of the FIFO */
     _Atomic uint32_t refs;        /* CQs that report here */
 } mlx5sim_chan_t;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/objs/store.h>
+#include <sim/objs/cm.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +68,8 @@ static const mlx5sim_kind_t mlx5sim_kinds[MLX5SIM_OBJ_LAST] = {
                            offsetof(mlx5sim_qp_obj_t, rung_lock)}},
     [MLX5SIM_OBJ_AH]   = {sizeof(mlx5sim_ah_t), MLX5SIM_MAX_AHS, 1,
                           sizeof(mlx5sim_ah_t), {0, 0}},
+    [MLX5SIM_OBJ_CM_ID] = {sizeof(mlx5sim_cm_id_t), MLX5SIM_MAX_CM_IDS, 1,
+                           offsetof(mlx5sim_cm_id_t, chan), {0, 0}},
 };
 
 mlx5sim_store_t *mlx5sim_store;
@@ -85,7 +88,8 @@ static const char *const mlx5sim_kind_names[MLX5SIM_OBJ_LAST] = {
     [MLX5SIM_OBJ_CQ]   = "CQ",
     [MLX5SIM_OBJ_SRQ]  = "SRQ",
     [MLX5SIM_OBJ_QP]   = "QP",
-    [MLX5SIM_OBJ_AH]   = "AH"
+    [MLX5SIM_OBJ_AH]   = "AH",
+    [MLX5SIM_OBJ_CM_ID] = "CM id"
 };
 
 
@@ -197,6 +201,7 @@ static int mlx5sim_store_init(mlx5sim_store_t *store)
     }
     mlx5sim_lock_init(&store->limit_lock);
     mlx5sim_lock_init(&store->reap_lock);
+    mlx5sim_lock_init(&store->cm_lock);
 
     store->version    = MLX5SIM_STORE_VERSION;
     store->size_check = sizeof(mlx5sim_qp_obj_t);

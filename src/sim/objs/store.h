@@ -22,7 +22,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  16
+#define MLX5SIM_STORE_VERSION  17
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {
@@ -44,6 +44,10 @@ typedef struct mlx5sim_store {
     mlx5sim_lock_t  atomic_locks[MLX5SIM_ATOMIC_LOCKS];
     mlx5sim_lock_t  limit_lock;   /* of who takes what is limited in number */
     mlx5sim_lock_t  reap_lock;    /* of who frees what a process had */
+    mlx5sim_lock_t  cm_lock;      /* of the connection manager's ids */
+    uint32_t        cm_ports[MLX5SIM_MAX_CM_IDS]; /* port space and port that
+                                     an id has, 0: none */
+    uint32_t        cm_next_port; /* search for a free one starts here */
     _Atomic uint32_t ports_down[MLX5SIM_MAX_DEVICES]; /* bit of each port */
     _Atomic uint32_t wire_tag;    /* process of mlx5sim-wire, 0: none yet */
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];

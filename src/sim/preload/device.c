@@ -3,6 +3,7 @@
 #include <sim/preload/device.h>
 #include <sim/instance/path.h>
 #include <sim/libc/real.h>
+#include <sim/rdmacm/rdmacm.h>
 #include <sim/uverbs/uverbs.h>
 
 #include <errno.h>
@@ -20,7 +21,7 @@ int mlx5sim_device_open(unsigned index, int flags)
 {
     int fd;
 
-    if (index >= mlx5sim_path_devices()) {
+    if ((index != MLX5SIM_PATH_RDMA_CM) && (index >= mlx5sim_path_devices())) {
         errno = ENOENT;
         fd    = -1;
     } else if (flags & O_DIRECTORY) {
@@ -29,6 +30,8 @@ int mlx5sim_device_open(unsigned index, int flags)
     } else if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
         errno = EEXIST;
         fd    = -1;
+    } else if (index == MLX5SIM_PATH_RDMA_CM) {
+        fd = mlx5sim_rdmacm_open(flags);
     } else {
         fd = mlx5sim_uverbs_open(index, flags);
     }
@@ -57,7 +60,8 @@ int mlx5sim_device_is_placeholder(const char *path, dev_t st_dev, ino_t st_ino,
 
     base = strrchr(path, '/');
     base = (base == NULL) ? path : base + 1;
-    if (strncmp(base, "uverbs", 6) || (strlen(base) > 16) ||
+    if ((strncmp(base, "uverbs", 6) && strcmp(base, "rdma_cm")) ||
+        (strlen(base) > 16) ||
         (mlx5sim_path_devices() == 0)) {
         return 0;
     }

@@ -6,14 +6,15 @@
 #include <sys/types.h>
 
 /*
- * /dev/infiniband/uverbsN: a file in the instance's tree, which stands for a
- * character device.
+ * /dev/infiniband/uverbsN and rdma_cm: files in the instance's tree, which
+ * stand for character devices.
  */
 
-/** Open uverbs@a index. @param flags  As of open(2). */
+/** Open uverbs@a index, or rdma_cm if that is MLX5SIM_PATH_RDMA_CM.
+ *  @param flags  As of open(2). */
 int mlx5sim_device_open(unsigned index, int flags);
 
-/** errno of the last failed open of a uverbs device by this thread, 0 if it did
+/** errno of the last failed open of a device by this thread, 0 if it did
  *  not fail or that was forgotten. */
 int mlx5sim_device_error(void);
 void mlx5sim_device_forget_error(void);

@@ -7,6 +7,7 @@
 
 #include <sim/libc/real.h>
 #include <sim/preload/export.h>
+#include <sim/rdmacm/rdmacm.h>
 #include <sim/uverbs/uverbs.h>
 
 #include <errno.h>
@@ -32,8 +33,17 @@ MLX5SIM_EXPORT int ioctl(int fd, unsigned long request, ...)
 
 MLX5SIM_EXPORT int close(int fd)
 {
+    mlx5sim_rdmacm_close(fd);
     mlx5sim_uverbs_close(fd);
     return REAL(close)(fd);
+}
+
+/* What is written to the connection manager are commands */
+MLX5SIM_EXPORT ssize_t write(int fd, const void *buf, size_t size)
+{
+    return (__builtin_expect(mlx5sim_rdmacm_is_fd(fd), 0) &&
+            mlx5sim_rdmacm_is_open(fd)) ?
+           mlx5sim_rdmacm_write(fd, buf, size) : REAL(write)(fd, buf, size);
 }
 
 /* Visible to programs and libraries, which ask for the symbol by version, but

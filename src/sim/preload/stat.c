@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The stat family: uverbsN is presented as a character device.
+ * The stat family: uverbsN and rdma_cm are presented as character devices.
  */
 
 /* The checking variants are defined here, not used. */
@@ -16,6 +16,7 @@
 #include <sim/preload/device.h>
 #include <sim/preload/export.h>
 #include <sim/preload/redirect.h>
+#include <sim/rdmacm/rdmacm.h>
 #include <sim/uverbs/uverbs.h>
 
 #include <errno.h>
@@ -44,7 +45,9 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64),
 static void mlx5sim_device_stat(unsigned index, struct stat *st)
 {
     st->st_mode   = S_IFCHR | 0666;
-    st->st_rdev   = mlx5sim_uverbs_rdev(index);
+    st->st_rdev   = (index == MLX5SIM_PATH_RDMA_CM) ?
+                    makedev(MLX5SIM_RDMA_CM_MAJOR, MLX5SIM_RDMA_CM_MINOR) :
+                    mlx5sim_uverbs_rdev(index);
     st->st_nlink  = 1;
     st->st_size   = 0;
     st->st_blocks = 0;
@@ -77,6 +80,8 @@ static inline void mlx5sim_device_adjust_fd(int fd, struct stat *st)
         if (index >= 0) {
             mlx5sim_device_stat(index, st);
         }
+    } else if (S_ISFIFO(st->st_mode) && mlx5sim_rdmacm_is_fd(fd)) {
+        mlx5sim_device_stat(MLX5SIM_PATH_RDMA_CM, st);
     }
 }
 

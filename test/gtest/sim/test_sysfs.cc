@@ -186,6 +186,10 @@ TEST_F(test_sysfs_path, character_devices_are_told_apart_with_their_number)
     EXPECT_EQ(0u, index);
     EXPECT_EQ(MLX5SIM_PATH_UVERBS, kind("/dev//infiniband/./uverbs15"));
     EXPECT_EQ(15u, index);
+    EXPECT_EQ(MLX5SIM_PATH_UVERBS, kind("/dev/infiniband/rdma_cm"));
+    EXPECT_EQ(MLX5SIM_PATH_RDMA_CM, index);
+    EXPECT_EQ(MLX5SIM_PATH_SYSFS, kind("/sys/class/misc/rdma_cm/abi_version"));
+    EXPECT_EQ(MLX5SIM_PATH_OTHER, kind("/sys/class/misc/fuse"));
     EXPECT_EQ(MLX5SIM_PATH_UVERBS, kind("/dev/char/231:194"));
     EXPECT_EQ(2u, index);
     EXPECT_STREQ("dev/infiniband/uverbs2", public_path);
@@ -354,8 +358,9 @@ TEST_F(test_sysfs_tree, has_what_libibverbs_and_ucx_read)
 
     EXPECT_EQ((std::set<std::string>{"mlx5_0", "mlx5_1"}),
               list_dir(m_dir / "sysfs/class/infiniband"));
-    EXPECT_EQ((std::set<std::string>{"uverbs0", "uverbs1"}),
+    EXPECT_EQ((std::set<std::string>{"rdma_cm", "uverbs0", "uverbs1"}),
               list_dir(m_dir / "dev/infiniband"));
+    EXPECT_EQ("4\n", attr("class/misc/rdma_cm/abi_version"));
     EXPECT_EQ((std::set<std::string>{"1", "2"}),
               list_dir(m_dir / "sysfs/class/infiniband/mlx5_0/ports"));
 }

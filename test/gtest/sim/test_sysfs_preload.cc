@@ -77,7 +77,7 @@ protected:
 TEST_F(test_sysfs_programs, coreutils_see_the_device)
 {
     expect_output("ls /sys/class/infiniband", "mlx5_0\n");
-    expect_output("ls /dev/infiniband", "uverbs0\n");
+    expect_output("ls /dev/infiniband", "rdma_cm\nuverbs0\n");
     expect_output("cat /sys/class/infiniband/mlx5_0/hca_type", "MT4119\n");
     expect_output("cat /sys/class/infiniband_verbs/abi_version", "6\n");
     expect_output("stat -c '%F %t:%T' /dev/infiniband/uverbs0",
@@ -382,7 +382,8 @@ TEST_F(test_sysfs_inside, what_is_not_there_is_reported_as_such)
 {
     struct stat st;
 
-    for (const char *path : {"/dev/infiniband/rdma_cm", "/dev/infiniband/umad0",
+    for (const char *path : {"/dev/infiniband/rdma_cm0",
+                             "/dev/infiniband/umad0",
                              "/dev/infiniband/uverbs2",
                              "/sys/class/infiniband/mlx5_2",
                              "/sys/class/infiniband/mlx5_0/none"}) {

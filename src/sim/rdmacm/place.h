@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#ifndef MLX5SIM_RDMACM_PLACE_H_
+#define MLX5SIM_RDMACM_PLACE_H_
+
+#include <sim/objs/cm.h>
+
+#include <stddef.h>
+
+/*
+ * IP addresses and the ports of this instance that have them.
+ *
+ * With MLX5SIM_WIRE a port has the addresses of its network interface. Without,
+ * the first port has all addresses of the machine, and each RoCE port in
+ * addition those that its table of GIDs has (198.18.DEVICE.PORT).
+ */
+
+/** Length of an address, kernel addr.c rdma_addr_size(); 0 if the family is
+ *  none of AF_INET, AF_INET6 and AF_IB. */
+size_t mlx5sim_cm_addr_size(unsigned family);
+
+/** Whether it is the address of nobody in particular: cma_any_addr(). */
+int mlx5sim_cm_addr_is_any(const mlx5sim_cm_addr_t *addr);
+
+/** Whether two addresses are the same, apart from their ports. */
+int mlx5sim_cm_addr_is_same(const mlx5sim_cm_addr_t *a,
+                            const mlx5sim_cm_addr_t *b);
+
+/** Port number, in the order of the host; 0 of AF_IB. */
+uint16_t mlx5sim_cm_addr_port(const mlx5sim_cm_addr_t *addr);
+void mlx5sim_cm_addr_set_port(mlx5sim_cm_addr_t *addr, uint16_t port);
+
+/** The loopback address of a family. */
+void mlx5sim_cm_addr_loopback(unsigned family, mlx5sim_cm_addr_t *addr_p);
+
+/**
+ * Find the port that has an address. That of 127.0.0.1 is the first one whose
+ * link is up: cma_bind_loopback().
+ *
+ * @return 0, -EADDRNOTAVAIL if this machine does not have the address, or
+ *         -ENODEV if no port does.
+ */
+int mlx5sim_cm_place_find(const mlx5sim_cm_addr_t *addr,
+                          mlx5sim_cm_place_t *place_p);
+
+#endif
