@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs on librdmacm, pairs of processes on one device."""
+
+import os
+import shutil
+import subprocess
+import time
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.realpath(__file__))))
+BUILD = os.path.realpath(os.environ.get("SEP_BUILD_DIR", TOP))
+SIM_RUN = os.path.join(BUILD, "bin/mlx5sim-run")
+PATIENCE = float(os.environ.get("SEP_TEST_PATIENCE", "300"))
+PORT = "7471"
+HOST = "127.0.0.1"
+
+# Name, server and client, what the client prints. All check their data, or at
+# least that all of it has come.
+PROGRAMS = (
+    ("rping", ("rping", "-s", "-a", HOST, "-C", "5", "-V", "-p", PORT),
+     ("rping", "-c", "-a", HOST, "-C", "5", "-V", "-v", "-p", PORT),
+     "rdma-ping-4"),
+    ("ucmatose", ("ucmatose", "-c", "5", "-C", "5", "-p", PORT),
+     ("ucmatose", "-s", HOST, "-c", "5", "-C", "5", "-p", PORT),
+     "return status 0"),
+    ("ucmatose_migrate", ("ucmatose", "-c", "5", "-m", "-p", PORT),
+     ("ucmatose", "-s", HOST, "-c", "5", "-m", "-p", PORT),
+     "return status 0"),
+    ("udaddy", ("udaddy", "-c", "3"), ("udaddy", "-s", HOST, "-c", "3"),
+     "return status 0"),
+    ("rstream", ("rstream", "-p", PORT, "-S", "4096", "-C", "50", "-T", "v"),
+     ("rstream", "-s", HOST, "-p", PORT, "-S", "4096", "-C", "50", "-T", "v"),
+     "4k"),
+    ("rstream_nonblocking",
+     ("rstream", "-p", PORT, "-S", "4096", "-C", "50", "-T", "n"),
+     ("rstream", "-s", HOST, "-p", PORT, "-S", "4096", "-C", "50", "-T", "n"),
+     "4k"),
+    ("rdma_client", ("rdma_server", "-p", PORT),
+     ("rdma_client", "-s", HOST, "-p", PORT), "end 0"),
+    ("write_bw", ("ib_write_bw", "-R", "-F", "-n", "100", "-p", PORT),
+     ("ib_write_bw", "-R", "-F", "-n", "100", "-p", PORT, HOST), "65536"),
+    ("send_bw_ud",
+     ("ib_send_bw", "-R", "-F", "-c", "UD", "-n", "100", "-s", "1024", "-p",
+      PORT),
+     ("ib_send_bw", "-R", "-F", "-c", "UD", "-n", "100", "-s", "1024", "-p",
+      PORT, HOST), "1024"),
+)
+
+
+class Rdmacm(unittest.TestCase):
+    """With InfiniBand."""
+
+    link = "ib"
+
+    def pair(self, server_argv, client_argv, wanted):
+        if not os.access(SIM_RUN, os.X_OK):
+            self.skipTest("the device is not built")
+        if shutil.which(server_argv[0]) is None:
+            self.skipTest(f"there is no {server_argv[0]}")
+
+        instance = subprocess.run(
+            ["mktemp", "-d", "/dev/shm/mlx5sim.test.XXXXXX"], check=True,
+            capture_output=True, text=True).stdout.strip()
+        self.addCleanup(shutil.rmtree, instance)
+        env = dict(os.environ, MLX5SIM_LINK=self.link)
+        run = [SIM_RUN, "--dir", instance]
+        server = subprocess.Popen(run + list(server_argv), env=env,
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+
+        # Who comes before the server listens is rejected
+        end = time.monotonic() + PATIENCE
+        while True:
+            client = subprocess.run(run + list(client_argv), env=env,
+                                    stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True,
+                                    timeout=PATIENCE, check=False)
+            if client.returncode == 0 or server.poll() is not None or \
+                    time.monotonic() > end:
+                break
+
+        output, _ = server.communicate(timeout=PATIENCE)
+        self.assertEqual(0, client.returncode, client.stdout + output)
+        self.assertIn(wanted, client.stdout)
+        self.assertEqual(0, server.returncode, output)
+
+
+class RdmacmRoce(Rdmacm):
+    """With RoCE."""
+
+    link = "roce"
+
+
+for NAME, *REST in PROGRAMS:
+    setattr(Rdmacm, f"test_{NAME}", lambda self, rest=REST: self.pair(*rest))
+
+
+if __name__ == "__main__":
+    unittest.main()
