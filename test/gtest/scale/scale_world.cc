@@ -332,6 +332,12 @@ world::world(const params &how) :
 world::~world()
 {
     m_is_closing = true;
+    /* Time stands still from here on: what was being flushed is flushed */
+    for (auto &q : m_qps) {
+        if (q.is_alive && q.is_error) {
+            q.txwq->conn.flush.is_flushed = 1;
+        }
+    }
     for (auto &n : m_nodes) {
         close(*n);
     }
