@@ -41,6 +41,7 @@ const unsigned RX_LENGTH   = 512; /* UCX_SEP_CM_RX_QUEUE_LEN */
 const unsigned CQ_BATCH    = 16;  /* Completions of a call of progress */
 const uint64_t RETRY_TIME  = 1000 * 1000 * 1000; /* A QP without a peer fails */
 const uint64_t FLUSH_TIME  = 5000; /* A QP in error is flushed */
+const uint64_t SLOWEST     = 5 * 1000 * 1000; /* A message takes at most */
 const uint64_t VISIT_TIME  = 20;   /* To see whether one can be given up */
 
 class world;
@@ -549,6 +550,12 @@ void world::post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint32_t number,
     uct_sep_txwq_advance(txwq, txwq->sw_pi, 1);
     uct_sep_txwq_count_signaled(txwq);
     uct_sep_iface_add_cq_credits(iface, -1);
+    if ((m_how.slow > 0) &&
+        (std::uniform_real_distribution<>()(m_rng) < m_how.slow)) {
+        q.last_arrival = std::max(q.last_arrival, done()) +
+                         std::uniform_int_distribution<uint64_t>(0, SLOWEST)(
+                                 m_rng);
+    }
     q.last_arrival = std::max(q.last_arrival + 1, done() + m_how.latency);
     add(q.last_arrival, event::ARRIVE, txwq->qpn, number, txwq->sw_pi,
         is_empty);

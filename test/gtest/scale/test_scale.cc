@@ -92,6 +92,17 @@ TEST_P(test_scale_random, all_reach_all)
     }
 }
 
+/* What is under way is waited for, however long that takes: datagrams are faster
+ * than messages here */
+TEST_P(test_scale_random, slow_messages_are_not_lost)
+{
+    for (auto how : {one_sender(GetParam().kind, 8, 200),
+                     many_senders(GetParam().kind, 4, 30)}) {
+        how.slow = 0.2;
+        run(how);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
         , test_scale_random, ::testing::ValuesIn(scale::traffic_names),
         [](const ::testing::TestParamInfo<scale::traffic_name> &info) {
