@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* a broken program does so a million times a second */
@@ -31,7 +32,7 @@ int mlx5sim_report_enabled(void)
 
 static void mlx5sim_report_write(int fd, const char *text, size_t length)
 {
-    ssize_t n = write(fd, text, length);
+    ssize_t n = syscall(SYS_write, fd, text, length);
 
     (void)n;
 }
@@ -68,7 +69,7 @@ static void mlx5sim_report(mlx5sim_chk_t chk, const char *what,
         length = snprintf(text, sizeof(text), "%s pid=%d %s: %s\n",
                           mlx5sim_chk_name(chk), (int)getpid(), what, detail);
         mlx5sim_report_write(fd, text, length);
-        close(fd);
+        (void)syscall(SYS_close, fd);
     }
 
     if (mlx5sim_report_mode > 1) {

@@ -41,13 +41,18 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64),
                "one function serves both");
 
 
+static dev_t mlx5sim_device_rdev(unsigned index)
+{
+    return (index == MLX5SIM_PATH_RDMA_CM) ?
+           makedev(MLX5SIM_RDMA_CM_MAJOR, MLX5SIM_RDMA_CM_MINOR) :
+           mlx5sim_uverbs_rdev(index);
+}
+
 /* Make a result of stat() a character device. */
 static void mlx5sim_device_stat(unsigned index, struct stat *st)
 {
     st->st_mode   = S_IFCHR | 0666;
-    st->st_rdev   = (index == MLX5SIM_PATH_RDMA_CM) ?
-                    makedev(MLX5SIM_RDMA_CM_MAJOR, MLX5SIM_RDMA_CM_MINOR) :
-                    mlx5sim_uverbs_rdev(index);
+    st->st_rdev   = mlx5sim_device_rdev(index);
     st->st_nlink  = 1;
     st->st_size   = 0;
     st->st_blocks = 0;
@@ -201,7 +206,7 @@ MLX5SIM_FSTAT(fd, REAL(__fxstat64)(version, fd, st))
 
 static void mlx5sim_device_statx(unsigned index, struct statx *stx)
 {
-    dev_t rdev = mlx5sim_uverbs_rdev(index);
+    dev_t rdev = mlx5sim_device_rdev(index);
 
     stx->stx_mode       = S_IFCHR | 0666;
     stx->stx_rdev_major = major(rdev);

@@ -94,7 +94,8 @@ static void mlx5sim_cm_lost(mlx5sim_cm_id_t *id)
         mlx5sim_cm_refuse(id, MLX5SIM_CM_REJ_CONSUMER_DEFINED, NULL, 0);
         break;
     case MLX5SIM_CM_REQ_RCVD:
-        mlx5sim_cm_refuse(id, MLX5SIM_CM_REJ_TIMEOUT, NULL, 0);
+        /* Who reads the request later sees it as it came */
+        mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
         break;
     case MLX5SIM_CM_ESTABLISHED:
         if (mlx5sim_cm_is_ud(id)) {
@@ -452,6 +453,9 @@ int mlx5sim_cm_watch(mlx5sim_cm_id_t *id, uint64_t now)
         asked = mlx5sim_cm_id_get(id->peer);
         if (asked == NULL) {
             mlx5sim_cm_lost(id);
+        } else if ((asked->state == MLX5SIM_CM_LISTEN) &&
+                   mlx5sim_cm_deliver(id, asked) && (asked->waiting > 0)) {
+            --asked->waiting; /* the kernel sends a request again, too */
         }
         break;
     case MLX5SIM_CM_REQ_RCVD:

@@ -14,8 +14,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+/* Not the functions that preload/ interposes: a descriptor of ours may have the
+ * number of a channel that the program has closed behind our back, and they
+ * would take the lock that is held here */
+
+static void mlx5sim_cm_event_close(int fd)
+{
+    (void)syscall(SYS_close, fd);
+}
 
 /* Opened each time, as queue/chan.c does it */
 static int mlx5sim_cm_event_open(uint32_t chan_index, uint32_t gen)
@@ -28,29 +37,36 @@ static int mlx5sim_cm_event_open(uint32_t chan_index, uint32_t gen)
     /* not O_WRONLY: without a reader, writing would raise SIGPIPE */
     fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if ((fd >= 0) && (chan->o.gen != gen)) {
-        close(fd); /* the slot is in use for another channel */
+        mlx5sim_cm_event_close(fd); /* the slot is in use for another channel */
+        errno = ENOENT;
         return -1;
     }
     return fd;
+}
+
+static void mlx5sim_cm_event_warn(const char *what)
+{
+    static _Atomic int warned;
+
+    if (!atomic_exchange(&warned, 1)) {
+        fprintf(stderr, "mlx5sim: a channel of the connection manager %s\n",
+                what);
+    }
 }
 
 /* A pipe has room for some thousand entries at first. It may grow: pipe(7),
  * /proc/sys/fs/pipe-max-size. */
 static int mlx5sim_cm_event_write(int fd, const mlx5sim_cm_event_t *event)
 {
-    static _Atomic int warned;
     int size;
 
-    while (write(fd, event, sizeof(*event)) != sizeof(*event)) {
+    while (syscall(SYS_write, fd, event, sizeof(*event)) != sizeof(*event)) {
         size = fcntl(fd, F_GETPIPE_SZ);
         if ((errno != EAGAIN) || (size <= 0) ||
             (fcntl(fd, F_SETPIPE_SZ, 2 * size) < 0)) {
-            if (!atomic_exchange(&warned, 1)) {
-                fprintf(stderr, "mlx5sim: a channel of the connection manager "
-                        "has no room for more events: nobody reads them "
-                        "(rdma_get_cm_event), and pipes may not be larger "
-                        "(/proc/sys/fs/pipe-max-size)\n");
-            }
+            mlx5sim_cm_event_warn("has no room for more events: nobody reads "
+                                  "them (rdma_get_cm_event), and pipes may not "
+                                  "be larger (/proc/sys/fs/pipe-max-size)");
             return -ENOMEM;
         }
     }
@@ -81,7 +97,11 @@ int mlx5sim_cm_event_post(mlx5sim_cm_id_t *id, unsigned event, int status)
     }
 
     fd = mlx5sim_cm_event_open(id->chan, id->chan_gen);
-    if (fd < 0) {
+    if ((fd < 0) && ((errno == EMFILE) || (errno == ENFILE))) {
+        mlx5sim_cm_event_warn("can't be opened: there are no more descriptors "
+                              "(ulimit -n), and events are lost");
+        return -ENOMEM;
+    } else if (fd < 0) {
         return 0; /* nobody is there to read it */
     }
 
@@ -91,7 +111,7 @@ int mlx5sim_cm_event_post(mlx5sim_cm_id_t *id, unsigned event, int status)
     if (ret != 0) {
         --owner->unread;
     }
-    close(fd);
+    mlx5sim_cm_event_close(fd);
     return ret;
 }
 
@@ -141,13 +161,18 @@ unsigned mlx5sim_cm_event_remove(mlx5sim_cm_id_t *id, mlx5sim_chan_t *to,
     }
 
     if ((ioctl(fd, FIONREAD, &length) != 0) || (length <= 0)) {
-        close(fd);
+        mlx5sim_cm_event_close(fd);
         return 0;
     }
 
     to_fd   = (to == NULL) ? -1 :
               mlx5sim_cm_event_open(mlx5sim_obj_index(MLX5SIM_OBJ_CHAN, to),
                                     to->o.gen);
+    if ((to != NULL) && (to_fd < 0)) {
+        mlx5sim_cm_event_close(fd);
+        return 0; /* they stay where they are */
+    }
+
     entries = malloc(length);
     count   = (entries == NULL) ? 0 : (int)(read(fd, entries, length) /
                                             (ssize_t)sizeof(*entries));
@@ -170,8 +195,8 @@ unsigned mlx5sim_cm_event_remove(mlx5sim_cm_id_t *id, mlx5sim_chan_t *to,
 
     free(entries);
     if (to_fd >= 0) {
-        close(to_fd);
+        mlx5sim_cm_event_close(to_fd);
     }
-    close(fd);
+    mlx5sim_cm_event_close(fd);
     return num_requests;
 }

@@ -3,6 +3,7 @@
 #include <sim/rdmacm/id.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
+#include <sim/reap/reap.h>
 #include <sim/rdmacm/def.h>
 #include <sim/rdmacm/place.h>
 
@@ -39,6 +40,10 @@ mlx5sim_cm_id_t *mlx5sim_cm_id_new(const mlx5sim_chan_t *chan, uint16_t ps,
     mlx5sim_cm_id_t *id;
 
     id = mlx5sim_obj_alloc(MLX5SIM_OBJ_CM_ID, 0);
+    if (id == NULL) {
+        mlx5sim_proc_reap_dead();
+        id = mlx5sim_obj_alloc(MLX5SIM_OBJ_CM_ID, 0);
+    }
     if (id == NULL) {
         if ((errno == ENOMEM) && !atomic_exchange(&warned, 1)) {
             fprintf(stderr, "mlx5sim: the processes of this instance have %d "

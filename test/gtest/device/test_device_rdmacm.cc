@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +170,7 @@ TEST_F(test_device_rdmacm, the_device_is_a_character_device)
     run(1, [](rank &) {
         cm m;
         struct stat by_path, by_fd;
+        struct statx by_statx;
         char abi[8] = "";
         int fd;
 
@@ -177,6 +179,10 @@ TEST_F(test_device_rdmacm, the_device_is_a_character_device)
         REQUIRE(S_ISCHR(by_path.st_mode) && S_ISCHR(by_fd.st_mode));
         REQUIRE_EQ(10, major(by_fd.st_rdev));
         REQUIRE_EQ(by_path.st_rdev, by_fd.st_rdev);
+        REQUIRE_EQ(0, statx(AT_FDCWD, "/dev/infiniband/rdma_cm", 0,
+                            STATX_BASIC_STATS, &by_statx));
+        REQUIRE_EQ(by_path.st_rdev, makedev(by_statx.stx_rdev_major,
+                                            by_statx.stx_rdev_minor));
         fd = open("/sys/class/misc/rdma_cm/abi_version", O_RDONLY);
         REQUIRE(fd >= 0);
         REQUIRE_EQ(2, read(fd, abi, sizeof(abi)));
@@ -275,6 +281,36 @@ TEST_F(test_device_rdmacm, ids_that_are_destroyed_tell_the_other_side)
         REQUIRE_EQ(28, listening.client.expect(CM_REJECTED,
                                                UID_CLIENT).status);
         REQUIRE(!is_readable(listening.server));
+    });
+}
+
+/* It is as it was sent, whoever has gone since */
+TEST_F(test_device_rdmacm, a_request_is_read_after_its_sender_has_gone)
+{
+    run(1, [](rank &) {
+        ends e;
+        rdma_ucm_event_resp event;
+
+        REQUIRE_EQ(0, e.client.connect(e.active, 100, "hello"));
+        e.client.destroy(e.active);
+        event = e.server.expect(CM_CONNECT_REQUEST, UID_LISTENER);
+        REQUIRE_EQ(100, event.param.conn.qp_num);
+        REQUIRE_EQ(req_data, event.param.conn.private_data_len);
+        REQUIRE(text(event) == "hello");
+        REQUIRE_EQ(EINVAL, e.server.accept(event.id, UID_SERVER));
+    });
+}
+
+/* Its number is the next descriptor's, and that is one of the device's own */
+TEST_F(test_device_rdmacm, a_channel_that_is_closed_without_a_word)
+{
+    run(1, [](rank &) {
+        ends e;
+
+        REQUIRE(e.server.fd < e.client.fd);
+        REQUIRE_EQ(0, syscall(SYS_close, e.server.fd));
+        e.client.to(UID_CLIENT, local, 7471);
+        e.server.fd = -1;
     });
 }
 
