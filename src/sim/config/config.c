@@ -244,7 +244,8 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      MLX5SIM_CONFIG_FIELD(cm_timeout), "60000", 1, 3600000, NULL, NULL, NULL,
      "Connection manager (rdma_cm): time in milliseconds after which who has "
      "asked for a connection and has no answer is told so "
-     "(RDMA_CM_EVENT_UNREACHABLE), and who has asked for its end is disconnected"},
+     "(RDMA_CM_EVENT_UNREACHABLE), and who has asked for its end is "
+     "disconnected"},
     {"MLX5SIM_WC", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(wc), "0", 0, 0xffffffffu, NULL, NULL, NULL,
      "Write combining: the device sees what a thread stores to a UAR page with "

@@ -64,9 +64,9 @@ struct params {
     /* Nanoseconds */
     uint64_t latency  = 2000;   /**< Shortest way */
     uint64_t jitter   = 20000;  /**< Datagrams take up to so much longer */
-    double   slow     = 0;      /**< Chance that a message takes much longer, as
-                                     one that is long or was lost does, and those
-                                     behind it do */
+    double   slow     = 0;      /**< Chance that a message takes much longer:
+                                     it is long, or was lost. Those behind it
+                                     do so, too */
     uint64_t poll     = 2000;   /**< Between two calls of progress */
     uint64_t qp_cost  = 100000; /**< To create and connect a queue pair */
     uint64_t limit    = 3600ull * 1000 * 1000 * 1000; /**< End of the run */

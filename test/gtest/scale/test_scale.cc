@@ -92,8 +92,8 @@ TEST_P(test_scale_random, all_reach_all)
     }
 }
 
-/* What is under way is waited for, however long that takes: datagrams are faster
- * than messages here */
+/* What is under way is waited for, however long that takes: datagrams are
+ * faster than messages here */
 TEST_P(test_scale_random, slow_messages_are_not_lost)
 {
     for (auto how : {one_sender(GetParam().kind, 8, 200),

@@ -57,7 +57,7 @@ class Run:
         self._options = driver.parse([
             "--quick", "--gtest", f"{build}/build/test/gtest/gtest",
             "--limit", str(self.session.options.conformance_limit),
-            "--sep-build", f"{build}/sep", *self.row.options])
+            "--sep-build", f"{build}-sep", *self.row.options])
         directory = self.session.directory(self.part, self.row.run)
         self._program = driver.make_program(self._options, directory)
         try:
