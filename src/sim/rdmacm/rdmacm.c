@@ -267,8 +267,9 @@ static int mlx5sim_rdmacm_read_cmd(const void *buf, size_t size,
 static int mlx5sim_rdmacm_wait(int fd)
 {
     struct pollfd pfd = {fd, POLLIN, 0};
+    int flags         = fcntl(fd, F_GETFL);
 
-    if (fcntl(fd, F_GETFL) & O_NONBLOCK) {
+    if ((flags >= 0) && (flags & O_NONBLOCK)) {
         return -EAGAIN;
     }
 
@@ -283,6 +284,7 @@ ssize_t mlx5sim_rdmacm_write(int fd, const void *buf, size_t size)
     mlx5sim_cm_cmd_t cmd = {.chan = mlx5sim_rdmacm_chan(fd), .fd = fd};
     uint32_t number      = 0;
     sigset_t saved;
+    uint32_t gen;
     int ret, cancel;
 
     if ((cmd.chan == NULL) ||
@@ -291,15 +293,25 @@ ssize_t mlx5sim_rdmacm_write(int fd, const void *buf, size_t size)
         return -1;
     }
 
+    gen = cmd.chan->o.gen;
     ret = mlx5sim_rdmacm_read_cmd(buf, size, &cmd, &number);
     while (ret == 0) {
         mlx5sim_rdmacm_enter(&saved, &cancel);
-        ret = mlx5sim_cm_cmds[number].handle(&cmd);
+        ret = ((atomic_load(&cmd.chan->o.owner) == mlx5sim_self_tag) &&
+               (cmd.chan->o.gen == gen)) ?
+              mlx5sim_cm_cmds[number].handle(&cmd) : -EBADF;
         mlx5sim_rdmacm_exit(&saved, cancel);
         if ((number != RDMA_USER_CM_CMD_GET_EVENT) || (ret != -EAGAIN)) {
             break;
         }
         ret = mlx5sim_rdmacm_wait(fd);
+    }
+
+    if ((ret == -EBADF) && (number == RDMA_USER_CM_CMD_GET_EVENT)) {
+        /* Another thread has closed it. Who is in the kernel then has the file,
+         * and stays there: rping would end with an error otherwise. */
+        pause();
+        ret = -EINTR;
     }
 
     if (ret != 0) {

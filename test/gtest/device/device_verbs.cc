@@ -406,9 +406,12 @@ size_t pattern::check(const void *buf, size_t length, uint64_t seed)
         part  = (length - i < 8) ? length - i : 8;
         value = p.next();
         if (memcmp(bytes + i, &value, part) != 0) {
-            for (j = 0; bytes[i + j] == ((uint8_t*)&value)[j]; ++j) {
+            for (j = 0; (j < part) && (bytes[i + j] ==
+                                       ((uint8_t*)&value)[j]); ++j) {
             }
-            return i + j;
+            if (j < part) {
+                return i + j;
+            } /* else it has just arrived */
         }
     }
     return length;
