@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/check/report.h>
+#include <sim/objs/raw.h>
 #include <sim/objs/store.h>
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* a broken program does so a million times a second */
@@ -32,7 +32,7 @@ int mlx5sim_report_enabled(void)
 
 static void mlx5sim_report_write(int fd, const char *text, size_t length)
 {
-    ssize_t n = syscall(SYS_write, fd, text, length);
+    ssize_t n = mlx5sim_raw_write(fd, text, length);
 
     (void)n;
 }
@@ -69,7 +69,7 @@ static void mlx5sim_report(mlx5sim_chk_t chk, const char *what,
         length = snprintf(text, sizeof(text), "%s pid=%d %s: %s\n",
                           mlx5sim_chk_name(chk), (int)getpid(), what, detail);
         mlx5sim_report_write(fd, text, length);
-        (void)syscall(SYS_close, fd);
+        mlx5sim_raw_close(fd);
     }
 
     if (mlx5sim_report_mode > 1) {

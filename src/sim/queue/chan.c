@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/queue/chan.h>
+#include <sim/objs/raw.h>
 #include <sim/objs/store.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 
@@ -33,8 +33,8 @@ int mlx5sim_chan_write(mlx5sim_chan_t *chan, const void *event, size_t size)
     if (fd >= 0) {
         /* atomic: far below PIPE_BUF. Full only if software arms thousands of
          * times without reading an event. */
-        n = syscall(SYS_write, fd, event, size);
-        (void)syscall(SYS_close, fd);
+        n = mlx5sim_raw_write(fd, event, size);
+        mlx5sim_raw_close(fd);
     }
     mlx5sim_unlock(&chan->lock);
 

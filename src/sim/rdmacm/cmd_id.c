@@ -246,7 +246,6 @@ static int mlx5sim_cm_event_has_param(const mlx5sim_cm_id_t *id, unsigned event)
     switch (event) {
     case MLX5SIM_CM_EVENT_CONNECT_REQUEST:
     case MLX5SIM_CM_EVENT_CONNECT_RESPONSE:
-        return 1;
     case MLX5SIM_CM_EVENT_REJECTED:
         return 1;
     case MLX5SIM_CM_EVENT_ESTABLISHED:

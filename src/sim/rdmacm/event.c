@@ -5,6 +5,7 @@
 #endif
 
 #include <sim/rdmacm/event.h>
+#include <sim/objs/raw.h>
 #include <sim/objs/store.h>
 #include <sim/rdmacm/def.h>
 #include <sim/rdmacm/id.h>
@@ -14,17 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-/* Not the functions that preload/ interposes: a descriptor of ours may have the
- * number of a channel that the program has closed behind our back, and they
- * would take the lock that is held here */
-
-static void mlx5sim_cm_event_close(int fd)
-{
-    (void)syscall(SYS_close, fd);
-}
 
 /* Opened each time, as queue/chan.c does it */
 static int mlx5sim_cm_event_open(uint32_t chan_index, uint32_t gen)
@@ -37,7 +29,7 @@ static int mlx5sim_cm_event_open(uint32_t chan_index, uint32_t gen)
     /* not O_WRONLY: without a reader, writing would raise SIGPIPE */
     fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if ((fd >= 0) && (chan->o.gen != gen)) {
-        mlx5sim_cm_event_close(fd); /* the slot is in use for another channel */
+        mlx5sim_raw_close(fd); /* the slot is in use for another channel */
         errno = ENOENT;
         return -1;
     }
@@ -60,7 +52,7 @@ static int mlx5sim_cm_event_write(int fd, const mlx5sim_cm_event_t *event)
 {
     int size;
 
-    while (syscall(SYS_write, fd, event, sizeof(*event)) != sizeof(*event)) {
+    while (mlx5sim_raw_write(fd, event, sizeof(*event)) != sizeof(*event)) {
         size = fcntl(fd, F_GETPIPE_SZ);
         if ((errno != EAGAIN) || (size <= 0) ||
             (fcntl(fd, F_SETPIPE_SZ, 2 * size) < 0)) {
@@ -111,7 +103,7 @@ int mlx5sim_cm_event_post(mlx5sim_cm_id_t *id, unsigned event, int status)
     if (ret != 0) {
         --owner->unread;
     }
-    mlx5sim_cm_event_close(fd);
+    mlx5sim_raw_close(fd);
     return ret;
 }
 
@@ -161,7 +153,7 @@ unsigned mlx5sim_cm_event_remove(mlx5sim_cm_id_t *id, mlx5sim_chan_t *to,
     }
 
     if ((ioctl(fd, FIONREAD, &length) != 0) || (length <= 0)) {
-        mlx5sim_cm_event_close(fd);
+        mlx5sim_raw_close(fd);
         return 0;
     }
 
@@ -169,7 +161,7 @@ unsigned mlx5sim_cm_event_remove(mlx5sim_cm_id_t *id, mlx5sim_chan_t *to,
               mlx5sim_cm_event_open(mlx5sim_obj_index(MLX5SIM_OBJ_CHAN, to),
                                     to->o.gen);
     if ((to != NULL) && (to_fd < 0)) {
-        mlx5sim_cm_event_close(fd);
+        mlx5sim_raw_close(fd);
         return 0; /* they stay where they are */
     }
 
@@ -195,8 +187,8 @@ unsigned mlx5sim_cm_event_remove(mlx5sim_cm_id_t *id, mlx5sim_chan_t *to,
 
     free(entries);
     if (to_fd >= 0) {
-        mlx5sim_cm_event_close(to_fd);
+        mlx5sim_raw_close(to_fd);
     }
-    mlx5sim_cm_event_close(fd);
+    mlx5sim_raw_close(fd);
     return num_requests;
 }

@@ -4,6 +4,7 @@
 #include <sim/engine/mlx5_def.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/clock.h>
+#include <sim/objs/raw.h>
 #include <sim/objs/store.h>
 
 #include <errno.h>
@@ -79,8 +80,7 @@ mlx5sim_trace_write(const char *phase, const char *name, pid_t pid,
     length += vsnprintf(line + length, sizeof(line) - length, args, ap);
     va_end(ap);
     length += snprintf(line + length, sizeof(line) - length, "}},\n");
-    /* not what preload/ interposes, which may take locks */
-    (void)syscall(SYS_write, mlx5sim_trace_fd, line, length);
+    (void)mlx5sim_raw_write(mlx5sim_trace_fd, line, length);
 }
 
 /* @return the process that has an object, and its row, which has a name. 0:
