@@ -10,9 +10,9 @@
 
 /*
  * For descriptors of the device's own, in place of functions that preload/
- * interposes. Those would take a descriptor for a channel of the connection
- * manager if the program has closed that one without close(), and take its lock,
- * which comes before all others.
+ * interposes. If the program has closed a channel of the connection manager
+ * without close(), those would take our descriptor for it, and take the
+ * manager's lock, which comes before all others.
  */
 
 /** write(2). */
