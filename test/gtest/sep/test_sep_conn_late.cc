@@ -133,6 +133,31 @@ TEST_F(test_sep_conn_late, a_rejection_of_another_attempt_is_ignored)
     }
 }
 
+/* The peer went on, and is asked again: its first answer comes once more */
+TEST_F(test_sep_conn_late, a_refusal_of_an_earlier_question_is_ignored)
+{
+    w.sleeps = true;
+    connect();
+    b.start(ba());
+    a.quit(ab);
+    b.receive(take());
+    ASSERT_TRUE(ba().asked);
+    b.answer_asked(ba(), false);
+    auto refusal = take();
+    a.receive(refusal);
+    ASSERT_EQ(UCT_SEP_CONN_STATE_CONNECTED, ab.super.state);
+
+    a.quit(ab);
+    a.receive(refusal);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_DISCONNECTING, ab.super.state);
+    b.receive(take());
+    ASSERT_TRUE(ba().asked);
+    b.answer_asked(ba(), true);
+    settle();
+    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ba().super.state);
+}
+
 /* An answer of a queue pair that is not the one ours is connected to */
 TEST_F(test_sep_conn_late, an_answer_of_an_older_attempt_does_not_connect)
 {

@@ -546,6 +546,30 @@ TEST_P(test_sep_uct_eager, slots_come_back_where_nothing_is_sent)
     }
 }
 
+/* The counter of slots that came back begins anew with the ring */
+TEST_P(test_sep_uct_eager, slots_come_back_of_a_ring_that_is_offered_again)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub writes no slots back";
+    }
+    for (unsigned round = 0; round < 2; ++round) {
+        open_ring(0, 1);
+        uint64_t before = by_ring(1);
+
+        for (unsigned i = 0; i < 500; ++i) {
+            ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+            wait([&]() { return is_quiet(); });
+        }
+        EXPECT_EQ(before + 500, by_ring(1)) << "round " << round;
+
+        ASSERT_TRUE(wait([&]() {
+            (void)uct_sep_eager_prepare_sleep(m_nodes[1].e->sep());
+            return (num_rings(1) == 0) && !has_ring(0, 1);
+        }));
+    }
+}
+
 TEST_P(test_sep_uct_eager, a_set_of_one_goes_to_who_sends_most_random)
 {
     make(3, {{"EAGER_POLL_SET", "1"}});
