@@ -227,6 +227,22 @@ protected:
         wait([&]() { return is_quiet(); });
     }
 
+    /* One after the other from the first to the second node, each when slots
+     * for it have come back */
+    void send_by_ring(unsigned count)
+    {
+        uct_sep_ring_tx_t *ring = &txwq(0, 1)->ring;
+
+        for (unsigned i = 0; i < count; ++i) {
+            ASSERT_TRUE(wait([&]() {
+                (void)uct_sep_ring_tx_refresh(ring);
+                return ring->left >= 2;
+            }));
+            ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+            wait([&]() { return is_quiet(); });
+        }
+    }
+
     uct_sep_txwq_t *txwq(unsigned from, unsigned to)
     {
         return m_nodes[from].e->sep_ep(m_nodes[from].eps[to])->txwq;
@@ -535,10 +551,7 @@ TEST_P(test_sep_uct_eager, slots_come_back_where_nothing_is_sent)
     open_ring(0, 1);
     uint64_t before = by_ring(1);
 
-    for (unsigned i = 0; i < 500; ++i) {
-        ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
-        wait([&]() { return is_quiet(); });
-    }
+    send_by_ring(500);
     EXPECT_EQ(before + 500, by_ring(1));
     if (!m_nodes[1].e->is_on_hub()) {
         /* A hub has written to itself: what comes back is in its messages */
@@ -557,10 +570,7 @@ TEST_P(test_sep_uct_eager, slots_come_back_of_a_ring_that_is_offered_again)
         open_ring(0, 1);
         uint64_t before = by_ring(1);
 
-        for (unsigned i = 0; i < 500; ++i) {
-            ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
-            wait([&]() { return is_quiet(); });
-        }
+        send_by_ring(500);
         EXPECT_EQ(before + 500, by_ring(1)) << "round " << round;
 
         ASSERT_TRUE(wait([&]() {
