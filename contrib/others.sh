@@ -11,12 +11,15 @@
 #   libfabric  fi_pingpong on the provider verbs;ofi_rxd, data compared
 #   mooncake   the transfer engine: 1 MB to another process and back
 #   nixl       the same between two agents, by the UCX that the package brings
+#   sideway    a package of Rust: its tests of verbs and connections, on RoCE
+#   ibverbs    another one: its example
 #
 #   --build DIR   a build of this checkout (default: build/others, made if it is
 #                 missing)
 #
-# Without names, all run. The first three are Debian's, the others Python's: they are
-# installed into a directory of the build. Exit status is 0 if all passed.
+# Without names, all run, those in Rust only if there is a cargo, which has to be newer
+# than Debian 12's. The first three are Debian's, the next two Python's: these and
+# Rust's are built in a directory of the build. Exit status is 0 if all passed.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -29,7 +32,10 @@ while [[ ${1:-} == -* ]]; do
     *)         echo "${0##*/}: unknown option $1; see --help" >&2; exit 2 ;;
     esac
 done
-[[ $# != 0 ]] || set -- rdma-core qperf libfabric mooncake nixl
+if [[ $# == 0 ]]; then
+    set -- rdma-core qperf libfabric mooncake nixl
+    ! type cargo > /dev/null 2>&1 || set -- "$@" sideway ibverbs
+fi
 here=$SEP_TOP/contrib/others
 failed=0
 
@@ -88,8 +94,6 @@ run_rdma_core()
     mkdir "$work/rdma-core"
     cp -r "$tests" "$work/rdma-core"
     gunzip "$work"/rdma-core/tests/*.gz
-    # There is no connection manager
-    rm "$work"/rdma-core/tests/test_*rdmacm.py
     rdma_core InfiniBand 0
     rdma_core RoCE 3 MLX5SIM_LINK=roce
     rdma_core "old UARs" 0 MLX5SIM_UAR_MODE=legacy
@@ -160,6 +164,49 @@ run_nixl()
     run_python nixl nixl_transfer.py nixl-cu12==1.5.1 numpy==2.2.6
 }
 
+# Have the sources of a package of Rust in $work/NAME/source, where cargo may
+# build: it takes those that it keeps itself for read-only.
+# usage: rust_package NAME VERSION
+rust_package()
+{
+    local dir=$work/$1 manifest
+    [[ ! -d $dir/source ]] || return 0
+    mkdir -p "$dir/src"
+    touch "$dir/src/lib.rs"
+    printf '%s\n' '[package]' 'name = "others"' 'version = "0.0.0"' \
+        '[dependencies]' "$1 = \"=$2\"" > "$dir/Cargo.toml"
+    manifest=$(cd "$dir" && cargo metadata --format-version 1 |
+        python3 -c 'import json, sys
+print(*(package["manifest_path"] for package in json.load(sys.stdin)["packages"]
+        if package["name"] == sys.argv[1]))' "$1") ||
+        sep_die "$1: its packages can't be had"
+    cp -r "${manifest%/*}" "$dir/source.new"
+    mv "$dir/source.new" "$dir/source"
+}
+
+# The test of what must not compile has no need of a device
+run_sideway()
+{
+    local version=0.4.3 status=ok
+    rust_package sideway "$version"
+    (cd "$work/sideway/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
+        --private cargo test --lib --tests --no-fail-fast -- \
+        --skip compile_test) > "$work/sideway.log" 2>&1 || status=$?
+    result sideway "$version" "$(awk '/^test result:/ { n += $4; f += $6 }
+        END { print n + 0 " passed, " f + 0 " failed" }' "$work/sideway.log")" \
+        "$status"
+}
+
+run_ibverbs()
+{
+    local version=0.9.2 status=ok
+    rust_package ibverbs "$version"
+    (cd "$work/ibverbs/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
+        --private cargo run --example loopback) > "$work/ibverbs.log" 2>&1 ||
+        status=$?
+    result ibverbs "$version" "example loopback" "$status"
+}
+
 sep_install_deps build others >&2
 if [[ -z $build ]]; then
     build=$SEP_TOP/build/others
@@ -177,6 +224,8 @@ for name in "$@"; do
     libfabric) run_libfabric ;;
     mooncake)  run_mooncake ;;
     nixl)      run_nixl ;;
+    sideway)   run_sideway ;;
+    ibverbs)   run_ibverbs ;;
     *)         sep_die "there is nothing called $name; see --help" ;;
     esac
 done
