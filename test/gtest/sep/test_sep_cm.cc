@@ -190,13 +190,14 @@ TEST_F(test_sep_cm, addresses_are_of_this_port_and_unique)
 TEST_F(test_sep_cm, bad_addresses_are_refused_with_the_reason)
 {
     cm_user a, b;
+    uct_sep_peer_addr_t known;
     uct_sep_conn_t *conn;
 
     auto get = [&](const uct_sep_peer_addr_t &addr) {
-        return uct_sep_cm_conn_get(a.cm,
+        return uct_sep_cm_peer_add(a.cm,
                                    (const uct_device_addr_t*)&addr.dev,
                                    (const uct_iface_addr_t*)&addr.iface, 0,
-                                   &conn);
+                                   &known, &conn);
     };
 
     uct_sep_peer_addr_t addr = b.addr;
@@ -228,6 +229,68 @@ TEST_F(test_sep_cm, unused_connection_is_freed_with_its_last_reference)
     a.put(c2);
     EXPECT_EQ(0u, a.live_conns());
     EXPECT_EQ(0u, a.stats().tx_packets);
+}
+
+/* Who is known has a reference as soon as there is a connection, whoever makes
+ * it, and takes it when he learns of that */
+TEST_F(test_sep_cm, a_known_peer_has_a_reference)
+{
+    cm_user a, b;
+    uct_sep_peer_addr_t known;
+    uct_sep_conn_t *first, *second;
+    auto add = [&](uct_sep_peer_addr_t *peer_p, uct_sep_conn_t **conn_p) {
+        return uct_sep_cm_peer_add(a.cm, (const uct_device_addr_t*)&b.addr.dev,
+                                   (const uct_iface_addr_t*)&b.addr.iface, 0,
+                                   peer_p, conn_p);
+    };
+
+    /* Nobody makes one */
+    ASSERT_EQ(UCS_OK, add(&known, &first));
+    EXPECT_EQ(nullptr, first);
+    uct_sep_cm_peer_remove(a.cm, &known);
+    EXPECT_EQ(0u, a.live_conns());
+
+    /* He himself; there may be no memory */
+    ASSERT_EQ(UCS_OK, add(&known, &first));
+    EXPECT_EQ(nullptr, first);
+    a.alloc_failures = 1;
+    EXPECT_EQ(UCS_ERR_NO_MEMORY,
+              uct_sep_cm_peer_get_conn(a.cm, &known, &first));
+    ASSERT_EQ(UCS_OK, uct_sep_cm_peer_get_conn(a.cm, &known, &first));
+    EXPECT_EQ(1u, first->refcount);
+    EXPECT_EQ(nullptr, uct_sep_cm_conn_take_peer(a.cm, first));
+    uct_sep_cm_conn_put(a.cm, first);
+    EXPECT_EQ(0u, a.live_conns());
+
+    /* Another user */
+    for (bool is_taken : {false, true}) {
+        ASSERT_EQ(UCS_OK, add(&known, &first));
+        EXPECT_EQ(nullptr, first);
+        uct_sep_peer_addr_t other;
+        ASSERT_EQ(UCS_OK, add(&other, &second));
+        ASSERT_NE(nullptr, second);
+        EXPECT_EQ(2u, second->refcount);
+        uct_sep_cm_conn_put(a.cm, second);
+        EXPECT_EQ(1u, a.live_conns());
+        if (is_taken) {
+            EXPECT_EQ(&known, uct_sep_cm_conn_take_peer(a.cm, second));
+            EXPECT_EQ(1u, second->refcount);
+            uct_sep_cm_conn_put(a.cm, second);
+        } else {
+            uct_sep_cm_peer_remove(a.cm, &known);
+        }
+        EXPECT_EQ(0u, a.live_conns());
+    }
+
+    /* The peer */
+    ASSERT_EQ(UCS_OK, add(&known, &first));
+    conn *ba = b.get(a.addr);
+    b.start(ba);
+    ASSERT_TRUE(b.wait_established(ba));
+    EXPECT_EQ(1u, a.live_conns());
+    ASSERT_EQ(UCS_OK, uct_sep_cm_peer_get_conn(a.cm, &known, &first));
+    EXPECT_EQ(1u, first->refcount);
+    EXPECT_TRUE(a.wait_established(reinterpret_cast<conn*>(first)));
 }
 
 TEST_F(test_sep_cm, used_connection_outlives_its_references)
@@ -423,6 +486,31 @@ TEST_F(test_sep_cm, a_flood_of_half_open_connections_is_bounded)
     conn *ba = b.get(a.addr);
     b.start(ba);
     ASSERT_TRUE(b.wait_established(ba));
+}
+
+/* Those that somebody may connect to are no strangers */
+TEST_F(test_sep_cm, a_known_peer_does_not_wait_behind_a_flood)
+{
+    uct_sep_peer_addr_t known;
+    uct_sep_conn_t *conn;
+    options o, mute;
+
+    o.max_pending = 1;
+    mute.mode     = UCS_ASYNC_MODE_POLL;
+    mute.rx_len   = 16;
+    cm_user a(o), b, stranger(mute);
+    stranger.start(stranger.get(a.addr));
+    ASSERT_TRUE(a.wait([&]() { return a.live_qps() == 1; }));
+
+    ASSERT_EQ(UCS_OK, uct_sep_cm_peer_add(
+                              a.cm, (const uct_device_addr_t*)&b.addr.dev,
+                              (const uct_iface_addr_t*)&b.addr.iface, 0,
+                              &known, &conn));
+    auto *ba = b.get(a.addr);
+    b.start(ba);
+    ASSERT_TRUE(b.wait_established(ba));
+    EXPECT_EQ(2u, a.live_qps());
+    uct_sep_cm_peer_remove(a.cm, &known);
 }
 
 /* Many that are in earnest have to wait for each other, but all get in. Each

@@ -337,12 +337,16 @@ void cm_user::asked(void *arg, uct_sep_conn_t *sep_conn)
 
 conn *cm_user::get(const uct_sep_peer_addr_t &peer, unsigned path)
 {
+    uct_sep_peer_addr_t known;
     uct_sep_conn_t *c = nullptr;
 
-    EXPECT_EQ(UCS_OK, uct_sep_cm_conn_get(
+    EXPECT_EQ(UCS_OK, uct_sep_cm_peer_add(
                               cm, (const uct_device_addr_t*)&peer.dev,
                               (const uct_iface_addr_t*)&peer.iface, path,
-                              &c));
+                              &known, &c));
+    if (c == nullptr) {
+        EXPECT_EQ(UCS_OK, uct_sep_cm_peer_get_conn(cm, &known, &c));
+    }
     return reinterpret_cast<conn*>(c);
 }
 

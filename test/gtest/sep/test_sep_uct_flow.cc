@@ -99,7 +99,7 @@ TEST_P(test_sep_uct_flow, an_unused_endpoint_has_no_queue_pair)
     EXPECT_EQ(UCS_OK, uct_iface_flush(m_local->iface(), 0, NULL));
     EXPECT_EQ(0u, m_local->num_qps());
     EXPECT_EQ(0u, m_peer->num_qps());
-    EXPECT_EQ(1u, m_local->num_links());
+    EXPECT_GE(1u, m_local->num_links()); /* A hub has one endpoint of them */
 }
 
 TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
@@ -126,8 +126,83 @@ TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
     /* All that was really allocated */
     EXPECT_GE(allocated.bytes(), count * (long)sizeof(uct_sep_ep_t));
     /* That on a hub comes on top of the hub's, which all workers share */
-    EXPECT_LT(allocated.bytes(), count * (m_local->is_on_hub() ? 768 : 256));
+    EXPECT_LT(allocated.bytes(), count * (m_local->is_on_hub() ? 768 : 112));
     RecordProperty("bytes", std::to_string(allocated.bytes() / count));
+}
+
+/* It has the address only, and knows as well as others whom it is for */
+TEST_P(test_sep_uct_flow, an_unused_endpoint_has_no_connection)
+{
+    if (m_local->is_on_hub()) {
+        GTEST_SKIP() << "the hub's workers share an endpoint";
+    }
+
+    auto is_to = [&](const address &to) {
+        return uct_sep_ep_is_connected(ep(),
+                                       (const uct_device_addr_t*)&to.dev[0],
+                                       (const uct_iface_addr_t*)&to.iface[0]);
+    };
+    auto expect_address = [&]() {
+        EXPECT_TRUE(is_to(m_peer->addr()));
+        EXPECT_FALSE(is_to(m_local->addr()));
+    };
+
+    expect_address();
+    EXPECT_EQ(UCS_OK, uct_ep_flush(ep(), 0, NULL));
+    EXPECT_EQ(UCS_OK, uct_ep_flush(ep(), UCT_FLUSH_FLAG_CANCEL, NULL));
+    EXPECT_EQ(UCS_OK, uct_ep_fence(ep(), 0));
+    uct_ep_pending_purge(ep(), NULL, NULL);
+    m_local->destroy(m_local->connect(m_local->addr()));
+    EXPECT_EQ(0u, m_local->num_links());
+
+    connect(ep());
+    EXPECT_EQ(1u, m_local->num_links());
+    expect_address();
+}
+
+/* As one that was used before */
+TEST_P(test_sep_uct_flow, an_unused_endpoint_is_connected_by_its_peer)
+{
+    m_peer->send(m_local->addr(), 1, 8);
+    ASSERT_TRUE(m_local->wait([&]() {
+        return (m_local->messages.size() == 1) &&
+               uct_sep_ep_can_send(m_local->sep_ep(ep()));
+    }));
+    EXPECT_EQ(UCS_OK, send(ep(), 0));
+    flush();
+    EXPECT_EQ(1u, m_local->num_qps());
+    EXPECT_EQ(1u, m_local->num_links());
+}
+
+/* Whichever of them is used, and whichever is destroyed first */
+TEST_P(test_sep_uct_flow, two_unused_endpoints_share_a_connection)
+{
+    if (m_local->is_on_hub()) {
+        GTEST_SKIP() << "the hub's workers share an endpoint";
+    }
+
+    start(settings(), 2);
+    for (unsigned used : {0, 1}) {
+        uct_ep_h eps[] = {ep(used), m_local->connect(m_peer->addr(used))};
+
+        EXPECT_EQ(used + 1, m_local->num_links());
+        connect(eps[used], used);
+        EXPECT_EQ(UCS_OK, send(eps[!used], 1));
+        flush();
+        EXPECT_EQ(m_local->sep_ep(eps[0])->link, m_local->sep_ep(eps[1])->link);
+        EXPECT_EQ(used + 1, m_local->num_qps());
+    }
+
+    for (unsigned first : {0, 1}) {
+        uct_ep_h eps[] = {m_local->connect(m_local->addr()),
+                          m_local->connect(m_local->addr())};
+
+        EXPECT_EQ(3u, m_local->num_links());
+        m_local->destroy(eps[first]);
+        EXPECT_EQ(3u, m_local->num_links());
+        m_local->destroy(eps[!first]);
+        EXPECT_EQ(2u, m_local->num_links());
+    }
 }
 
 TEST_P(test_sep_uct_flow, all_endpoints_and_both_directions_share_a_connection)

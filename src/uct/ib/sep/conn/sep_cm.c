@@ -193,7 +193,9 @@ ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,
     }
 
     ucs_assert(ret != UCS_KH_PUT_KEY_PRESENT);
-    *conn_p = conn;
+    conn->refcount = kh_get(uct_sep_cm_peers, &cm->known, peer) !=
+                     kh_end(&cm->known);
+    *conn_p        = conn;
     return UCS_OK;
 }
 /*
@@ -314,6 +316,7 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
     ucs_snprintf_zero(cm->name, sizeof(cm->name), "%s", params->name);
     ucs_list_head_init(&cm->timers);
     kh_init_inplace(uct_sep_cm_peers, &cm->peers);
+    kh_init_inplace(uct_sep_cm_peers, &cm->known);
 
     status = uct_sep_cm_draw(cm, &id);
     if (status != UCS_OK) {
@@ -347,6 +350,7 @@ err_ud_close:
     uct_sep_cm_ud_close(cm);
 err_free:
     kh_destroy_inplace(uct_sep_cm_peers, &cm->peers);
+    kh_destroy_inplace(uct_sep_cm_peers, &cm->known);
     ucs_free(cm);
 err:
     return status;
@@ -385,6 +389,7 @@ void uct_sep_cm_cleanup(uct_sep_cm_t *cm)
         cm->ops->conn_free(cm->arg, conn);
     })
     kh_destroy_inplace(uct_sep_cm_peers, &cm->peers);
+    kh_destroy_inplace(uct_sep_cm_peers, &cm->known);
 
     uct_sep_cm_ud_flush_sends(cm);
     uct_sep_cm_ud_close(cm);
@@ -453,19 +458,20 @@ static ucs_status_t uct_sep_cm_peer_check(uct_sep_cm_t *cm,
     return UCS_OK;
 }
 
-ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
+ucs_status_t uct_sep_cm_peer_add(uct_sep_cm_t *cm,
                                  const uct_device_addr_t *dev_addr,
                                  const uct_iface_addr_t *iface_addr,
-                                 unsigned path, uct_sep_conn_t **conn_p)
+                                 unsigned path, uct_sep_peer_addr_t *peer_p,
+                                 uct_sep_conn_t **conn_p)
 {
-    uct_sep_peer_addr_t peer;
     uct_sep_conn_t *conn;
     ucs_status_t status;
+    int ret;
 
-    memcpy(&peer.dev, dev_addr, sizeof(peer.dev));
-    memcpy(&peer.iface, iface_addr, sizeof(peer.iface));
+    memcpy(&peer_p->dev, dev_addr, sizeof(peer_p->dev));
+    memcpy(&peer_p->iface, iface_addr, sizeof(peer_p->iface));
 
-    status = uct_sep_cm_peer_check(cm, &peer);
+    status = uct_sep_cm_peer_check(cm, peer_p);
     if (status != UCS_OK) {
         return status;
     }
@@ -475,24 +481,90 @@ ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
                   cm->name, path, UCT_SEP_MAX_PATHS);
         return UCS_ERR_INVALID_PARAM;
     }
-    peer.dev.path = path;
+    peer_p->dev.path = path;
 
     uct_sep_compat_async_block(cm->async);
 
-    conn = uct_sep_cm_conn_find(cm, &peer);
+    conn = uct_sep_cm_conn_find(cm, peer_p);
     if (conn == NULL) {
-        status = uct_sep_cm_conn_add(cm, &peer, &conn);
-        if (status != UCS_OK) {
+        kh_put(uct_sep_cm_peers, &cm->known, peer_p, &ret);
+        if (ret == UCS_KH_PUT_FAILED) {
+            ucs_error("%s: no memory for the table of peers", cm->name);
+            status = UCS_ERR_NO_MEMORY;
             goto out_unblock;
+        } else if (ret == UCS_KH_PUT_KEY_PRESENT) {
+            status = uct_sep_cm_conn_add(cm, peer_p, &conn);
+            if (status != UCS_OK) {
+                goto out_unblock;
+            }
         }
     }
 
-    ++conn->refcount;
+    if (conn != NULL) {
+        ++conn->refcount;
+    }
     *conn_p = conn;
 
 out_unblock:
     uct_sep_compat_async_unblock(cm->async);
     return status;
+}
+
+/* Returns the key of a peer that was known, or NULL */
+static const uct_sep_peer_addr_t *
+uct_sep_cm_peer_forget(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer)
+{
+    khiter_t iter = kh_get(uct_sep_cm_peers, &cm->known, peer);
+
+    if (iter == kh_end(&cm->known)) {
+        return NULL;
+    }
+
+    peer = kh_key(&cm->known, iter);
+    kh_del(uct_sep_cm_peers, &cm->known, iter);
+    return peer;
+}
+
+void uct_sep_cm_peer_remove(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer)
+{
+    uct_sep_conn_t *conn;
+
+    uct_sep_compat_async_block(cm->async);
+    uct_sep_cm_peer_forget(cm, peer);
+    conn = uct_sep_cm_conn_find(cm, peer);
+    if (conn != NULL) {
+        uct_sep_cm_conn_put(cm, conn);
+    }
+    uct_sep_compat_async_unblock(cm->async);
+}
+
+ucs_status_t uct_sep_cm_peer_get_conn(uct_sep_cm_t *cm,
+                                      const uct_sep_peer_addr_t *peer,
+                                      uct_sep_conn_t **conn_p)
+{
+    ucs_status_t status = UCS_OK;
+
+    uct_sep_compat_async_block(cm->async);
+    *conn_p = uct_sep_cm_conn_find(cm, peer);
+    if (*conn_p == NULL) {
+        status = uct_sep_cm_conn_add(cm, peer, conn_p);
+    }
+    if (status == UCS_OK) {
+        uct_sep_cm_peer_forget(cm, peer);
+    }
+    uct_sep_compat_async_unblock(cm->async);
+    return status;
+}
+
+uct_sep_peer_addr_t *uct_sep_cm_conn_take_peer(uct_sep_cm_t *cm,
+                                               const uct_sep_conn_t *conn)
+{
+    const uct_sep_peer_addr_t *peer;
+
+    uct_sep_compat_async_block(cm->async);
+    peer = uct_sep_cm_peer_forget(cm, &conn->peer);
+    uct_sep_compat_async_unblock(cm->async);
+    return (uct_sep_peer_addr_t*)peer;
 }
 
 void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn)

@@ -246,20 +246,52 @@ int uct_sep_cm_is_reachable(uct_sep_cm_t *cm, const uct_device_addr_t *dev_addr,
 
 
 /**
- * Find or make the connection to an interface and take a reference. No traffic,
- * no QP; calls conn_alloc if it is new.
+ * Take a reference to the connection to an interface, if there is one, or if
+ * another user knows the interface. Otherwise, the interface is known from now
+ * on, and a connection is made when its user or the peer wants it. No traffic,
+ * no QP.
  *
- * @param [in]  path  Which of the paths to the interface: each is a connection
- *                    of its own. Less than UCT_SEP_MAX_PATHS.
+ * @param [in]  path    Which of the paths to the interface: each is a
+ *                      connection of its own. Less than UCT_SEP_MAX_PATHS.
+ * @param [out] peer_p  Filled with the address. While it is known, it has to
+ *                      stay where and as it is.
+ * @param [out] conn_p  The connection; NULL if there is none.
  *
  * @return UCS_OK; UCS_ERR_INVALID_PARAM (path), UCS_ERR_INVALID_ADDR,
  *         UCS_ERR_UNSUPPORTED (version) or UCS_ERR_UNREACHABLE with a message;
- *         or what conn_alloc returned.
+ *         UCS_ERR_NO_MEMORY; or what conn_alloc returned.
  */
-ucs_status_t uct_sep_cm_conn_get(uct_sep_cm_t *cm,
+ucs_status_t uct_sep_cm_peer_add(uct_sep_cm_t *cm,
                                  const uct_device_addr_t *dev_addr,
                                  const uct_iface_addr_t *iface_addr,
-                                 unsigned path, uct_sep_conn_t **conn_p);
+                                 unsigned path, uct_sep_peer_addr_t *peer_p,
+                                 uct_sep_conn_t **conn_p);
+
+
+/** A known peer is not wanted any more. */
+void uct_sep_cm_peer_remove(uct_sep_cm_t *cm, const uct_sep_peer_addr_t *peer);
+
+
+/**
+ * Make the connection to a known peer, unless there is one, and take a
+ * reference. The address is the user's again. Calls conn_alloc if it is new.
+ *
+ * @return UCS_OK, or UCS_ERR_NO_MEMORY or what conn_alloc returned: then the
+ *         peer is still known.
+ */
+ucs_status_t uct_sep_cm_peer_get_conn(uct_sep_cm_t *cm,
+                                      const uct_sep_peer_addr_t *peer,
+                                      uct_sep_conn_t **conn_p);
+
+
+/**
+ * A connection has been made, by the peer or for another user: if the peer is
+ * known, its user takes his reference.
+ *
+ * @return His peer_p, which is his again; NULL if the peer is not known.
+ */
+uct_sep_peer_addr_t *uct_sep_cm_conn_take_peer(uct_sep_cm_t *cm,
+                                               const uct_sep_conn_t *conn);
 
 
 /**

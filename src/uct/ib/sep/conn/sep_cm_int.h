@@ -86,6 +86,10 @@ struct uct_sep_cm {
     void                        *tx_filter_arg;
 
     khash_t(uct_sep_cm_peers)   peers; /**< Keys are inside the connections */
+    khash_t(uct_sep_cm_peers)   known; /**< Those that somebody may connect to;
+                                            keys are the users'. Each has a
+                                            reference if there is a
+                                            connection */
     khash_t(uct_sep_cm_ahs)     ahs;     /**< By device address */
     ucs_list_link_t             ah_list; /**< All of ahs, the one used last
                                               at the tail */
@@ -205,7 +209,7 @@ static inline void uct_sep_cm_self_on_path(const uct_sep_cm_t *cm, uint8_t path,
 uct_sep_conn_t *uct_sep_cm_conn_find(uct_sep_cm_t *cm,
                                      const uct_sep_peer_addr_t *peer);
 
-/** Make a connection, without a reference.
+/** Make a connection, with a reference if its peer is known, otherwise without.
  *
  * @return UCS_OK, or the error of conn_alloc, or UCS_ERR_NO_MEMORY. */
 ucs_status_t uct_sep_cm_conn_add(uct_sep_cm_t *cm,

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-static_assert(sizeof(uct_sep_conn_t) <= 112, "an unconnected endpoint and its "
-              "connection have 256 bytes together");
+static_assert(sizeof(uct_sep_conn_t) <= 112, "an endpoint without a queue pair "
+              "and its connection have 256 bytes together");
 
 
 /* Spread repetitions over a quarter of the interval, or the interfaces started

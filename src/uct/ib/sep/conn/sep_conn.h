@@ -178,9 +178,10 @@ typedef struct uct_sep_conn {
                                                 the next of ours gets */
     };
     uint32_t               remote_qpn;     /**< Valid with remote_epoch */
-    uint32_t               refcount;       /**< sep_cm: conn_get minus put. Of a
-                                                connection that has none, nobody
-                                                will miss the QP */
+    uint32_t               refcount;       /**< sep_cm: those who have it or
+                                                know its peer. Of a connection
+                                                that has none, nobody will miss
+                                                the QP */
     uint64_t               remote_nonce;   /**< The newest one from the peer;
                                                 0 if there has been none. Kept
                                                 when our QP is given up */

@@ -345,6 +345,7 @@ int uct_sep_ep_is_connected(uct_ep_h tl_ep, const uct_device_addr_t *dev_addr,
     uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
 
     /* The address is what the connection is found by, and never changes */
-    return uct_sep_peer_addr_is(&ep->link->super.peer, (const void*)dev_addr,
-                                (const void*)iface_addr);
+    return uct_sep_peer_addr_is((ep->flags & UCT_SEP_EP_FLAG_NO_LINK) ?
+                                &ep->peer : &ep->link->super.peer,
+                                (const void*)dev_addr, (const void*)iface_addr);
 }

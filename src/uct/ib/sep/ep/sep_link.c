@@ -313,6 +313,15 @@ void uct_sep_link_unbind(uct_sep_ep_t *ep)
     uct_sep_dispatch_remove(ep);
 }
 
+/* The endpoint is one of the connection's, and has the reference. The manager
+ * does not know its address any more, which is overwritten. */
+static void uct_sep_link_add(uct_sep_link_t *link, uct_sep_ep_t *ep)
+{
+    ep->link   = link;
+    ep->flags &= ~UCT_SEP_EP_FLAG_NO_LINK;
+    ucs_list_add_tail(&link->eps, &ep->list);
+}
+
 ucs_status_t
 uct_sep_link_attach(uct_sep_ep_t *ep, const uct_ep_params_t *params)
 {
@@ -320,17 +329,21 @@ uct_sep_link_attach(uct_sep_ep_t *ep, const uct_ep_params_t *params)
     uct_sep_conn_t *conn   = NULL; /* Compilers with -flto want it */
     ucs_status_t status;
 
-    status = uct_sep_cm_conn_get(iface->conn.cm, params->dev_addr,
+    status = uct_sep_cm_peer_add(iface->conn.cm, params->dev_addr,
                                  params->iface_addr,
-                                 UCT_EP_PARAMS_GET_PATH_INDEX(params), &conn);
+                                 UCT_EP_PARAMS_GET_PATH_INDEX(params),
+                                 &ep->peer, &conn);
     if (status != UCS_OK) {
         return status;
     }
 
-    ep->link  = uct_sep_link(conn);
     ep->txwq  = &iface->tx.idle;
-    ep->flags = 0;
-    ucs_list_add_tail(&ep->link->eps, &ep->list);
+    ep->flags = UCT_SEP_EP_FLAG_NO_LINK;
+    if (conn == NULL) {
+        return UCS_OK;
+    }
+
+    uct_sep_link_add(uct_sep_link(conn), ep);
 
     uct_sep_compat_async_block(iface->super.worker->async);
     if ((ep->link->txwq != NULL) &&
@@ -342,9 +355,27 @@ uct_sep_link_attach(uct_sep_ep_t *ep, const uct_ep_params_t *params)
     return UCS_OK;
 }
 
+/* The peer has connected, or another endpoint of it has: so does one that had
+ * only the address. There is one at most; with the async context blocked. */
+static void
+uct_sep_link_attach_known(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_peer_addr_t *peer = uct_sep_cm_conn_take_peer(iface->conn.cm,
+                                                          &link->super);
+
+    if (peer != NULL) {
+        uct_sep_link_add(link, ucs_container_of(peer, uct_sep_ep_t, peer));
+    }
+}
+
 void uct_sep_link_detach(uct_sep_ep_t *ep)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
+
+    if (ep->flags & UCT_SEP_EP_FLAG_NO_LINK) {
+        uct_sep_cm_peer_remove(iface->conn.cm, &ep->peer);
+        return;
+    }
 
     ucs_list_del(&ep->list);
     if (ep->txwq != &iface->tx.idle) {
@@ -394,10 +425,20 @@ ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep)
 {
     uct_sep_iface_t *iface = uct_sep_ep_iface(ep);
     ucs_async_context_t *async = iface->super.worker->async;
+    uct_sep_conn_t *conn;
     ucs_status_t status;
 
     if (iface->conn.async.is_dead) {
         return UCS_ERR_IO_ERROR;
+    }
+
+    if (ep->flags & UCT_SEP_EP_FLAG_NO_LINK) {
+        status = uct_sep_cm_peer_get_conn(iface->conn.cm, &ep->peer, &conn);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        uct_sep_link_add(uct_sep_link(conn), ep);
     }
 
     if (!(ep->flags & UCT_SEP_EP_FLAG_CONNECTING)) {
@@ -1001,6 +1042,8 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
         link->is_refused = 0;
         link->failure    = UCS_OK;
         ++count;
+
+        uct_sep_link_attach_known(iface, link);
 
         /* Users who are told about a failure may destroy the last endpoint */
         uct_sep_cm_conn_hold(iface->conn.cm, &link->super);

@@ -24,7 +24,9 @@ struct uct_sep_link {
     uct_sep_conn_t   super;      /**< The manager's part, first */
     uct_sep_txwq_t   *txwq;      /**< QP the manager knows, or NULL. Async lock,
                                       until it is active */
-    ucs_list_link_t  eps;        /**< Endpoints; main thread */
+    ucs_list_link_t  eps;        /**< Endpoints, but for one that has only the
+                                      address until the next event; main
+                                      thread */
     ucs_queue_elem_t event;      /**< In uct_sep_iface_t; async lock */
     ucs_status_t     failure;    /**< If not UCS_OK: report it to the endpoints.
                                       Async lock */
@@ -48,12 +50,12 @@ extern const uct_sep_cm_ops_t uct_sep_link_cm_ops;
 
 /**
  * Attach a new endpoint, whose lists are empty, to the connection to its remote
- * interface, and to the send queue if the connection has been made. Does not
- * start to connect.
+ * interface, if there is one, and to the send queue if that has been made. Does
+ * not start to connect.
  *
  * @param params  As given to uct_ep_create().
  *
- * @return UCS_OK, or the error of @ref uct_sep_cm_conn_get.
+ * @return UCS_OK, or the error of @ref uct_sep_cm_peer_add.
  */
 ucs_status_t uct_sep_link_attach(uct_sep_ep_t *ep,
                                  const uct_ep_params_t *params);
@@ -65,7 +67,8 @@ void uct_sep_link_detach(uct_sep_ep_t *ep);
 
 
 /**
- * Start connecting, unless that has been done.
+ * Start connecting, unless that has been done. With this an endpoint gets its
+ * connection, if it has none.
  *
  * @return UCS_ERR_NO_RESOURCE: it will be connected, or the user will be told
  *         about a failure; or why connecting can't be tried.
