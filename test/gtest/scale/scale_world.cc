@@ -408,7 +408,6 @@ void world::open(node &n)
     iface->config.fc.hard          = 0;
     ucs_list_head_init(&iface->tx.unrung);
     ucs_list_head_init(&iface->tx.fc_due);
-    ucs_list_head_init(&iface->rx.fc_early);
     ucs_list_head_init(&iface->eager.due);
     uct_sep_txwq_init_idle(&iface->tx.idle);
     uct_sep_event_init(iface);

@@ -80,7 +80,6 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
     ucs_list_head_init(&m_iface->tx.unrung);
     ucs_list_head_init(&m_iface->tx.fc_due);
     ucs_list_head_init(&m_iface->eager.due);
-    ucs_list_head_init(&m_iface->rx.fc_early);
     m_iface->config.fc.window = 1 << 30;
     m_iface->config.fc.soft   = 1;
     m_iface->config.fc.hard   = 1;
@@ -112,7 +111,6 @@ fixture::fixture(const uct_sep_ops_t &ops) : m_ops(ops)
 fixture::~fixture()
 {
     uct_sep_txwq_purge(m_iface, &m_txwq, UCS_ERR_CANCELED);
-    uct_sep_fc_cleanup(m_iface);
     uct_sep_qp_table_cleanup(&m_iface->qps);
     /* All operations have been given back */
     uct_sep_op_list_drain(&m_iface->tx.free_ops);

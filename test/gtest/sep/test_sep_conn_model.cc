@@ -445,6 +445,29 @@ void node::receive(const std::vector<uint8_t> &bytes)
     m_world.check();
 }
 
+void node::hear(uint32_t qpn)
+{
+    uct_sep_conn_out_t out;
+
+    for (auto &entry : conns) {
+        model_conn &c = *entry.second;
+
+        if (uct_sep_conn_heard(&env, &c.super, qpn, &out)) {
+            perform(c, out);
+            break;
+        }
+    }
+
+    /* If it has waited for anything, that was it */
+    for (auto &entry : conns) {
+        const model_conn &c = *entry.second;
+
+        EXPECT_FALSE((qpn == ((c.responder != 0) ? c.responder : c.qpn)) &&
+                     (c.super.state == UCT_SEP_CONN_STATE_REP_SENT));
+    }
+    m_world.check();
+}
+
 uct_sep_conn_msg_t node::message_to(const node &to,
                                     uct_sep_conn_msg_type_t type,
                                     uint32_t qpn) const
@@ -518,6 +541,7 @@ void world::deliver(uint32_t qpn)
             << "message " << number << " is lost";
     EXPECT_EQ(to->received[from] + 1, number) << "out of order";
     to->received[from] = number;
+    to->hear(qp.remote);
 }
 
 /* A QP goes into the error state. Its user gets to know if it is one that

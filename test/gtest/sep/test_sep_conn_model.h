@@ -165,6 +165,8 @@ public:
     /* Tell the peers, before close() */
     void farewell();
     void receive(const std::vector<uint8_t> &bytes);
+    /* A message on a QP */
+    void hear(uint32_t qpn);
     void close();
     /* Nonce of a QP; 0 if there is none */
     uint64_t nonce(uint32_t epoch) const

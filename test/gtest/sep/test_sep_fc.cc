@@ -3,7 +3,6 @@
 #include <sep/sep_wqe_fixture.h>
 #include <sep/test_sep_uct.h>
 
-#include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/progress/sep_cqe.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 
@@ -57,14 +56,9 @@ protected:
 
     int receive(uint8_t am_id)
     {
-        uct_sep_txwq_t *woken;
-        int has_message;
+        uint8_t bits = am_id & UCT_SEP_AM_FC_MASK;
 
-        has_message = uct_sep_fc_receive(&m_f.iface(), QPN, am_id, &woken);
-        if (woken != NULL) {
-            uct_sep_dispatch_wake(&m_f.iface(), woken);
-        }
-        return has_message;
+        return uct_sep_cqe_apply_fc(&m_f.iface(), QPN, &bits);
     }
 
     int32_t window() { return uct_sep_fc_window(&m_f.txwq()); }
@@ -206,20 +200,56 @@ TEST_F(test_sep_fc, a_grant_waits_for_credits)
     EXPECT_TRUE(ucs_list_is_empty(&m_f.iface().tx.fc_due));
 }
 
-TEST_F(test_sep_fc, a_request_that_comes_before_the_queue_is_known_is_kept)
+/* The mark asks for nothing, but takes the place of what does */
+TEST_F(test_sep_fc, the_first_message_has_a_mark)
 {
-    uct_sep_qp_table_remove(&m_f.iface().qps, QPN);
-    EXPECT_EQ(1, receive(UCT_SEP_AM_FC_SOFT_REQ | 1));
-    EXPECT_EQ(1, receive(UCT_SEP_AM_FC_HARD_REQ | 2));
-    EXPECT_EQ(0, receive(UCT_SEP_AM_FC_PURE_GRANT));
-    EXPECT_EQ(1u, ucs_list_length(&m_f.iface().rx.fc_early));
-    EXPECT_EQ(0, m_f.txwq().sw_pi);
+    uct_sep_fc_announce(&m_f.iface(), &m_f.txwq());
+    EXPECT_EQ(WINDOW, window());
+    EXPECT_EQ(AM_ID | UCT_SEP_AM_FC_SOFT_REQ, send_id());
+    EXPECT_EQ(WINDOW - 1, window());
+    EXPECT_EQ(AM_ID, send_id());
+    EXPECT_EQ(WINDOW - 2, window());
 
-    ASSERT_EQ(UCS_OK, uct_sep_qp_table_add(&m_f.iface().qps, QPN, &m_f.txwq()));
+    /* A hard request is seen as well, and must not look like a control
+     * message */
+    m_f.iface().config.fc = {1, 1, 1, 1};
     uct_sep_fc_start(&m_f.iface(), &m_f.txwq());
-    EXPECT_EQ(1, m_f.txwq().sw_pi);
+    uct_sep_fc_announce(&m_f.iface(), &m_f.txwq());
+    EXPECT_EQ(AM_ID | UCT_SEP_AM_FC_HARD_REQ, send_id());
+}
+
+TEST_F(test_sep_fc, the_first_message_has_a_mark_without_flow_control)
+{
+    m_f.iface().config.fc = {0, 1 << 30, 1, 1};
+    uct_sep_fc_start(&m_f.iface(), &m_f.txwq());
+    uct_sep_fc_announce(&m_f.iface(), &m_f.txwq());
+    EXPECT_EQ(AM_ID | UCT_SEP_AM_FC_SOFT_REQ, send_id());
+    EXPECT_EQ(AM_ID, send_id());
+}
+
+TEST_F(test_sep_fc, a_mark_is_no_request)
+{
+    uint16_t pi = m_f.txwq().sw_pi;
+
+    uct_sep_fc_announce(&m_f.iface(), &m_f.txwq());
+    m_f.txwq().fc.flags &= ~UCT_SEP_FC_FLAG_FIRST; /* Only the peer's */
+    EXPECT_EQ(1, receive(UCT_SEP_AM_FC_SOFT_REQ | 1));
+    EXPECT_EQ(pi, m_f.txwq().sw_pi);
+    EXPECT_EQ(0, m_f.txwq().fc.flags & UCT_SEP_FC_FLAG_GRANT);
+
+    /* The next one is */
+    EXPECT_EQ(1, receive(UCT_SEP_AM_FC_SOFT_REQ | 1));
+    EXPECT_EQ(AM_ID | UCT_SEP_AM_FC_GRANT, send_id());
+}
+
+TEST_F(test_sep_fc, a_hard_request_that_comes_first_is_granted)
+{
+    uct_sep_fc_announce(&m_f.iface(), &m_f.txwq());
+    EXPECT_EQ(0, receive(UCT_SEP_AM_FC_PURE_GRANT)); /* No message */
+    EXPECT_EQ(1, receive(UCT_SEP_AM_FC_HARD_REQ | 1));
     EXPECT_EQ(UCT_SEP_AM_FC_PURE_GRANT, last_id());
-    EXPECT_TRUE(ucs_list_is_empty(&m_f.iface().rx.fc_early));
+    EXPECT_EQ(1, receive(UCT_SEP_AM_FC_SOFT_REQ | 1));
+    EXPECT_EQ(AM_ID | UCT_SEP_AM_FC_GRANT | UCT_SEP_AM_FC_SOFT_REQ, send_id());
 }
 
 TEST_F(test_sep_fc, without_it_nothing_is_asked_for_but_grants_are_given)

@@ -909,8 +909,8 @@ TEST_P(test_sep_uct_eager, an_interface_can_write_to_itself)
     EXPECT_GT(by_ring(0), 500u);
 }
 
-/* Messages may come before the main thread knows the connection: what asks for
- * a ring is kept as well */
+/* Messages may come before the main thread knows the connection. The first one
+ * tells it, so that those that ask for a ring are heard. */
 TEST_P(test_sep_uct_eager, a_ring_is_offered_to_who_was_not_known_yet)
 {
     make(2);
@@ -931,7 +931,7 @@ TEST_P(test_sep_uct_eager, a_ring_is_offered_to_who_was_not_known_yet)
         uct_iface_progress(to.iface());
         return to.messages.size() >= 20;
     }));
-    EXPECT_FALSE(ucs_list_is_empty(&to.sep()->rx.fc_early));
+    EXPECT_FALSE(ucs_list_is_empty(&to.sep()->conn.active));
     EXPECT_TRUE(wait([&]() { return has_ring(0, 1); }));
 }
 

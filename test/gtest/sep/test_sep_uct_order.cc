@@ -2,6 +2,8 @@
 
 #include <sep/test_sep_uct.h>
 
+#include <uct/ib/sep/conn/sep_cm_int.h>
+
 #include <ucs/async/async.h>
 
 using namespace sep_uct_test;
@@ -39,6 +41,15 @@ protected:
         ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(&req.super));
         ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep, &req.super, 0));
     }
+
+    /* Those that an entity had sent when its first message was handled */
+    static void watch(entity &e, const request &req, unsigned &sent)
+    {
+        sent         = UINT_MAX;
+        e.on_message = [&]() {
+            sent = (e.messages.size() == 1) ? req.sent : sent;
+        };
+    }
 };
 
 TEST_F(test_sep_uct_order, what_waits_for_a_connection_precedes_answers)
@@ -51,6 +62,9 @@ TEST_F(test_sep_uct_order, what_waits_for_a_connection_precedes_answers)
     auto second = entity::create();
     ASSERT_TRUE((first != nullptr) && (second != nullptr));
     request from_first, from_second;
+    unsigned sent;
+
+    watch(*first, from_first, sent);
 
     /* The async thread can do nothing from here on */
     UCS_ASYNC_BLOCK(first->sep()->super.worker->async);
@@ -69,7 +83,7 @@ TEST_F(test_sep_uct_order, what_waits_for_a_connection_precedes_answers)
         return !first->messages.empty();
     });
     EXPECT_EQ(1u, first->messages.size());
-    EXPECT_EQ(1u, from_first.sent) << "it has received, but not sent";
+    EXPECT_EQ(1u, sent) << "it has received, but not sent";
 
     patience::until([&]() {
         first->progress();
@@ -80,6 +94,48 @@ TEST_F(test_sep_uct_order, what_waits_for_a_connection_precedes_answers)
 
     UCS_ASYNC_UNBLOCK(second->sep()->super.worker->async);
     UCS_ASYNC_UNBLOCK(first->sep()->super.worker->async);
+    first->flush();
+    second->flush();
+}
+
+/* A connection's last packet is a datagram, which the first message on the
+ * connection may overtake. Here, it is lost. */
+TEST_F(test_sep_uct_order, the_first_message_may_come_before_the_connection)
+{
+    if (!entity::has_device()) {
+        GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
+    }
+
+    /* A timer must not help */
+    auto first  = entity::create({{"CM_TIMEOUT", "1000s"}});
+    auto second = entity::create();
+    ASSERT_TRUE((first != nullptr) && (second != nullptr));
+    request from_first, from_second;
+    unsigned sent;
+
+    watch(*first, from_first, sent);
+    second->sep()->conn.cm->tx_filter = [](void*,
+                                           const uct_sep_conn_msg_t *msg) {
+        return (unsigned)(msg->type != UCT_SEP_CONN_MSG_RTU);
+    };
+
+    queue(from_second, second->connect(first->addr()));
+    ASSERT_TRUE(patience::until([&]() { return first->num_qps() == 1; }));
+    queue(from_first, first->connect(second->addr()));
+    patience::until([&]() {
+        first->progress();
+        second->progress();
+        return !first->messages.empty();
+    });
+    ASSERT_EQ(1u, sent) << "it has received, but not sent";
+
+    patience::until([&]() {
+        first->progress();
+        second->progress();
+        return !second->messages.empty();
+    });
+    EXPECT_EQ(1u, first->messages.size());
+    EXPECT_EQ(1u, second->messages.size());
     first->flush();
     second->flush();
 }

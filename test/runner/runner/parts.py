@@ -233,10 +233,9 @@ _DEFERRED_UCT = "|".join((
 # With one seed more of the transport's tests, and a device that takes receives
 # beforehand and time for commands: the tests of the device set themselves what
 # they are about. For the time it takes, one category of workers and one API are
-# enough. test_sep_uct_order is not here: a connection's last packet is a datagram,
-# and the first message on a queue pair may overtake it.
+# enough.
 _DEFERRED_MORE = {
-    1: (":*test_sep_uct_async.*:test_sep_uct_messages.*:"
+    1: (":*test_sep_uct_async.*:*test_sep_uct_order*:test_sep_uct_messages.*:"
         "*test_sep_uct_mixed*:*test_sep_uct_settings*:*fragments*:"
         "*test_sep_uct_callback*:"
         "test_sep_hub.*:test_sep_hub_ops.*:test_sep_cq_sharing.*:"

@@ -641,6 +641,22 @@ int uct_sep_cm_progress(uct_sep_cm_t *cm)
     return is_connecting;
 }
 
+void uct_sep_cm_heard(uct_sep_cm_t *cm, uint32_t qpn)
+{
+    uct_sep_conn_out_t out;
+    uct_sep_conn_t *conn;
+
+    uct_sep_compat_async_block(cm->async);
+    /* Whoever waits has a deadline */
+    ucs_list_for_each(conn, &cm->timers, timer_link) {
+        if (uct_sep_conn_heard(&cm->env, conn, qpn, &out)) {
+            uct_sep_cm_perform(cm, conn, &out);
+            break;
+        }
+    }
+    uct_sep_compat_async_unblock(cm->async);
+}
+
 void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 {
     uct_sep_conn_out_t out;

@@ -365,13 +365,18 @@ static inline int uct_sep_cm_conn_is_ending(const uct_sep_conn_t *conn)
 
 /**
  * Handle the packets that have arrived, instead of leaving them to the thread
- * of the async context, which may wake up late. Has to be called by nobody, but
- * who sends one peer something in answer to another, and has something waiting
- * for a third one, wants to know first whether that is still necessary.
+ * of the async context, which may wake up late. Has to be called by nobody.
  *
  * @return Whether there are handshakes under way.
  */
 int uct_sep_cm_progress(uct_sep_cm_t *cm);
+
+
+/**
+ * A message has arrived on an RC QP. If its connection waits for the peer's
+ * last packet, this is as good, and @a established is called.
+ */
+void uct_sep_cm_heard(uct_sep_cm_t *cm, uint32_t qpn);
 
 
 /**

@@ -855,6 +855,24 @@ void uct_sep_conn_recv(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 }
 
+int uct_sep_conn_heard(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                       uint32_t qpn, uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_out_init(out);
+
+    if ((conn->state != UCT_SEP_CONN_STATE_REP_SENT) ||
+        (qpn != ((conn->local.responder_qpn != 0) ?
+                 conn->local.responder_qpn : conn->local.qpn))) {
+        return 0;
+    }
+
+    /* Only the QP that ours is connected to can have sent it. Its nonce, and
+     * ours, were in the REQ and the REP. */
+    conn->consumed_epoch = conn->remote_epoch;
+    uct_sep_conn_established(env, conn, out);
+    return 1;
+}
+
 void uct_sep_conn_timeout(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                           ucs_time_t now, uct_sep_conn_out_t *out)
 {

@@ -33,7 +33,9 @@ BEGIN_C_DECLS
  *   per side and no tie to break.
  * - *The passive side must not send before the RTU*: its QP is ready when it
  *   answers REP, but the peer's cannot receive before the REP has arrived. A
- *   REP for its own QP is as good a proof as an RTU.
+ *   REP for its own QP is as good a proof as an RTU, and so is a message on
+ *   that QP (@ref uct_sep_conn_heard): it may come before the RTU, since
+ *   nothing orders datagrams and a connection.
  * - *Loss* is cured by repetition: REQ until anything comes back, REP until
  *   RTU. The RTU is repeated for every REP that comes again.
  * - *Duplicates and stragglers*: an epoch not newer than the last one connected
@@ -296,6 +298,21 @@ ucs_status_t uct_sep_conn_start(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
 void uct_sep_conn_recv(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                        const uct_sep_conn_msg_t *msg, ucs_time_t now,
                        uct_sep_conn_out_t *out);
+
+
+/**
+ * Event: a message has arrived on a QP. If it is the connection's, and waits
+ * for the RTU, that is not needed any more.
+ *
+ * @param [in]  env   Environment.
+ * @param [in]  conn  Connection.
+ * @param [in]  qpn   The QP.
+ * @param [out] out   Actions: ESTABLISHED, if it was needed.
+ *
+ * @return Whether it was.
+ */
+int uct_sep_conn_heard(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
+                       uint32_t qpn, uct_sep_conn_out_t *out);
 
 
 /**

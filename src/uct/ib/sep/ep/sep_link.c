@@ -385,13 +385,8 @@ void uct_sep_link_detach(uct_sep_ep_t *ep)
     uct_sep_cm_conn_put(iface->conn.cm, &ep->link->super);
 }
 
-/*
- * While a connection is being made for us, the main thread does not leave it to
- * the async thread to look for packets. The peer's last one precedes its first
- * message; if the message were seen earlier, what is sent in answer to it, over
- * other connections, could overtake what has been waiting for this one. MPI's
- * libraries rely on such orders: see test_sep_uct_order.
- */
+/* While a connection is being made for us, the main thread does not leave it to
+ * the async thread, which may wake up late, to look for packets */
 static unsigned uct_sep_link_connect_progress(void *arg)
 {
     uct_sep_iface_t *iface = arg;
@@ -755,7 +750,6 @@ uct_sep_link_handle_unused(uct_sep_iface_t *iface, uct_sep_link_t *link)
 static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     uct_sep_txwq_t *txwq = link->txwq;
-    int has_requested;
     uct_sep_ep_t *ep;
 
     if ((uct_sep_qp_table_add(&iface->qps, txwq->qpn, txwq) != UCS_OK) ||
@@ -774,16 +768,49 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     link->refusals   = 0;
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
     ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
-    has_requested = uct_sep_fc_start(iface, txwq);
+    uct_sep_fc_start(iface, txwq);
+    uct_sep_fc_announce(iface, txwq);
 
     ucs_list_for_each(ep, &link->eps, list) {
         uct_sep_link_bind(ep, txwq);
     }
+}
 
-    if (has_requested) {
-        uct_sep_eager_report(iface, txwq, iface->config.fc.window -
-                                          iface->config.fc.soft);
+/* Whether a connection has been made that the main thread does not use yet, and
+ * receives on a queue pair */
+static int uct_sep_link_is_early(const uct_sep_link_t *link, uint32_t qpn)
+{
+    const uct_sep_txwq_t *txwq = link->txwq;
+
+    return (txwq != NULL) &&
+           ((txwq->flags & (UCT_SEP_TXWQ_FLAG_ESTABLISHED |
+                            UCT_SEP_TXWQ_FLAG_ACTIVE)) ==
+            UCT_SEP_TXWQ_FLAG_ESTABLISHED) &&
+           (qpn == ((txwq->conn.responder != NULL) ?
+                    txwq->conn.responder->qp_num : txwq->qpn)) &&
+           uct_sep_cm_conn_is_usable(&link->super);
+}
+
+/*
+ * MPI's libraries rely on this order: see test_sep_uct_order. The link's event
+ * stays in the queue, and finds nothing to do.
+ */
+void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn)
+{
+    uct_sep_link_t *link;
+
+    uct_sep_compat_async_block(iface->super.worker->async);
+    uct_sep_cm_heard(iface->conn.cm, qpn);
+    ucs_queue_for_each(link, &iface->conn.events, event) {
+        if (uct_sep_link_is_early(link, qpn)) {
+            uct_sep_link_attach_known(iface, link);
+            uct_sep_link_activate(iface, link);
+            break;
+        }
     }
+    uct_sep_compat_async_unblock(iface->super.worker->async);
+
+    uct_sep_dispatch(iface);
 }
 
 /* Whether something of a connection that both sides give up is under way. The

@@ -117,6 +117,15 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface);
 
 
 /**
+ * The first message of a connection is there, in the main thread, on a queue
+ * pair that is not in the interface's table yet: it has overtaken the peer's
+ * last packet, or what that has left to do here. Do that now, so that what has
+ * been waiting for the connection goes out before any answer.
+ */
+void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn);
+
+
+/**
  * The send queue's QP is in error. All operations end with @a status, the
  * endpoints that use it fail, and the connection manager is told.
  *

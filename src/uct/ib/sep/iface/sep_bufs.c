@@ -233,7 +233,6 @@ uct_sep_bufs_init_rx(uct_sep_iface_t *iface, const uct_iface_params_t *params,
         goto err;
     }
 
-    ucs_list_head_init(&iface->rx.fc_early);
     memset(&iface->count, 0, sizeof(iface->count));
     iface->rx.release.cb      = uct_sep_bufs_release_desc;
     iface->rx.headroom_offset = payload_offset - headroom;
@@ -270,7 +269,6 @@ err:
 
 void uct_sep_bufs_cleanup_rx(uct_sep_iface_t *iface)
 {
-    uct_sep_fc_cleanup(iface);
     uct_sep_srq_cleanup(&iface->srq);
     /* Descriptors that the application has not released are its fault; the pool
      * reports them */

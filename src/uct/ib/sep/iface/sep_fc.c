@@ -9,24 +9,16 @@
 #include <uct/ib/sep/iface/sep_credits.h>
 
 #include <ucs/debug/log.h>
-#include <ucs/debug/memtrack_int.h>
-
-
-/** A request on a queue pair that the main thread does not know yet: the peer
- *  sends as soon as it knows that ours can receive. */
-typedef struct uct_sep_fc_early {
-    ucs_list_link_t list; /**< In uct_sep_iface_t */
-    uint32_t        qpn;
-    uint8_t         am_id; /**< Flow control bits of all messages */
-} uct_sep_fc_early_t;
 
 
 /* Set the window, and the value at which something has to be done next */
 static void uct_sep_fc_set_window(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                   int32_t window)
 {
-    if (txwq->fc.flags & (UCT_SEP_FC_FLAG_GRANT | UCT_SEP_FC_FLAG_RING)) {
-        /* The next message carries the grant, or knows of the ring */
+    if (txwq->fc.flags & (UCT_SEP_FC_FLAG_GRANT | UCT_SEP_FC_FLAG_RING |
+                          UCT_SEP_FC_FLAG_FIRST)) {
+        /* The next message carries the grant or the mark, or knows of the ring
+         */
         txwq->fc.next = window;
     } else if ((txwq->fc.flags & UCT_SEP_FC_FLAG_EARLY) &&
                (window >= iface->config.fc.early)) {
@@ -80,6 +72,13 @@ uint8_t uct_sep_fc_take_slow(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
                (window <= iface->config.fc.early)) {
         txwq->fc.flags &= ~UCT_SEP_FC_FLAG_EARLY;
         bits           |= UCT_SEP_AM_FC_SOFT_REQ;
+    }
+
+    if (txwq->fc.flags & UCT_SEP_FC_FLAG_FIRST) {
+        txwq->fc.flags &= ~UCT_SEP_FC_FLAG_FIRST;
+        if (!(bits & UCT_SEP_AM_FC_HARD_REQ)) {
+            bits |= UCT_SEP_AM_FC_SOFT_REQ;
+        }
     }
 
     uct_sep_fc_set_window(iface, txwq, window - 1);
@@ -160,31 +159,6 @@ static int uct_sep_fc_apply(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
     return !!(txwq->flags & UCT_SEP_TXWQ_FLAG_WAITING);
 }
 
-static void
-uct_sep_fc_keep(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id)
-{
-    uct_sep_fc_early_t *early;
-
-    ucs_list_for_each(early, &iface->rx.fc_early, list) {
-        if (early->qpn == qpn) {
-            early->am_id |= am_id;
-            return;
-        }
-    }
-
-    early = ucs_malloc(sizeof(*early), "sep_fc_early");
-    if (early == NULL) {
-        ucs_error("%s: no memory to remember that the peer of QP 0x%x waits "
-                  "for a grant; set UCX_SEP_FC_ENABLE=n to do without",
-                  iface->port.name, qpn);
-        return;
-    }
-
-    early->qpn   = qpn;
-    early->am_id = am_id;
-    ucs_list_add_tail(&iface->rx.fc_early, &early->list);
-}
-
 int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id,
                        uct_sep_txwq_t **woken_p)
 {
@@ -197,34 +171,35 @@ int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id,
         if (uct_sep_fc_apply(iface, txwq, am_id, is_pure)) {
             *woken_p = txwq;
         }
-    } else if (!is_pure) {
-        /* Then a grant is of no use: nothing was sent, or it was long ago */
-        uct_sep_fc_keep(iface, qpn, am_id & (UCT_SEP_AM_FC_SOFT_REQ |
-                                             UCT_SEP_AM_FC_HARD_REQ));
     }
 
     return !is_pure;
 }
 
-int uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    uct_sep_fc_early_t *early, *tmp;
-    uint8_t am_id;
-
     txwq->fc.flags = (iface->config.fc.early > iface->config.fc.soft) ?
                      UCT_SEP_FC_FLAG_EARLY : 0;
     uct_sep_fc_set_window(iface, txwq, iface->config.fc.window);
+}
 
-    ucs_list_for_each_safe(early, tmp, &iface->rx.fc_early, list) {
-        if (uct_sep_qp_table_find(&iface->qps, early->qpn) == txwq) {
-            am_id = early->am_id;
-            ucs_list_del(&early->list);
-            ucs_free(early);
-            uct_sep_fc_apply(iface, txwq, am_id, 0);
-            return 1;
-        }
+void uct_sep_fc_announce(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    int32_t window = uct_sep_fc_window(txwq);
+
+    txwq->fc.flags |= UCT_SEP_FC_FLAG_FIRST | UCT_SEP_FC_FLAG_FRESH;
+    uct_sep_fc_set_window(iface, txwq, window);
+}
+
+uint8_t uct_sep_fc_take_mark(uct_sep_txwq_t *txwq, uint8_t bits)
+{
+    if (!(txwq->fc.flags & UCT_SEP_FC_FLAG_FRESH) ||
+        (bits == UCT_SEP_AM_FC_PURE_GRANT)) {
+        return bits;
     }
-    return 0;
+
+    txwq->fc.flags &= ~UCT_SEP_FC_FLAG_FRESH;
+    return bits & ~UCT_SEP_AM_FC_SOFT_REQ;
 }
 
 void uct_sep_fc_set_ring(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
@@ -247,14 +222,4 @@ void uct_sep_fc_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         ucs_list_del(&txwq->fc.list);
     }
     txwq->fc.flags = 0;
-}
-
-void uct_sep_fc_cleanup(uct_sep_iface_t *iface)
-{
-    uct_sep_fc_early_t *early, *tmp;
-
-    ucs_list_for_each_safe(early, tmp, &iface->rx.fc_early, list) {
-        ucs_list_del(&early->list);
-        ucs_free(early);
-    }
 }

@@ -20,6 +20,10 @@ BEGIN_C_DECLS
  * a grant needs no window itself, so the two sides never wait for each other.
  * With flow control switched off a side requests nothing, but grants.
  *
+ * The first message of a connection has a mark: a soft request that asks for
+ * nothing. It tells a receiver to whom the queue pair is still unknown that the
+ * connection is there.
+ *
  * The data path has one counter for all this: messages that may be sent without
  * any of it. The credit check includes it.
  */
@@ -39,11 +43,18 @@ static inline int uct_sep_fc_is_blocked(const uct_sep_txwq_t *txwq)
 }
 
 
-/** Start with a full window, and handle what the peer requested before the
- *  queue was known. The queue is active.
+/** Start with a full window. */
+void uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** The next message is the first one of a connection, and so is the peer's. */
+void uct_sep_fc_announce(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+
+
+/** A message with bits of flow control has arrived.
  *
- *  @return Whether it has requested anything. */
-int uct_sep_fc_start(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
+ *  @return The bits without the mark of the first one. */
+uint8_t uct_sep_fc_take_mark(uct_sep_txwq_t *txwq, uint8_t bits);
 
 
 /** The queue goes out of use. */
@@ -114,10 +125,6 @@ int uct_sep_fc_receive(uct_sep_iface_t *iface, uint32_t qpn, uint8_t am_id,
 
 /** Send grants that have waited for credits. */
 void uct_sep_fc_send_due(uct_sep_iface_t *iface);
-
-
-/** Release requests that came for unknown queues. */
-void uct_sep_fc_cleanup(uct_sep_iface_t *iface);
 
 END_C_DECLS
 

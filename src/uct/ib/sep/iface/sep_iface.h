@@ -106,8 +106,6 @@ struct uct_sep_iface {
     struct {
         ucs_mpool_t         mp;            /**< uct_sep_rx_desc_t */
         uct_recv_desc_t     release;
-        ucs_list_link_t     fc_early;      /**< Flow control requests from
-                                                unknown peers */
         unsigned            headroom_offset; /**< Offset of the user's
                                                   descriptor in ours */
     } rx;

@@ -83,12 +83,28 @@ void uct_sep_cqe_handle_short(uct_sep_iface_t *iface)
                        iface->port.name);
 }
 
-int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits)
+/* What a message asks for, besides saying that it is the first one of its
+ * connection. Behind another one, that is known. */
+static uint8_t
+uct_sep_cqe_take_mark(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits)
+{
+    uct_sep_txwq_t *txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+
+    if (ucs_unlikely(txwq == NULL)) {
+        uct_sep_link_handle_early(iface, qpn);
+        txwq = uct_sep_qp_table_find(&iface->qps, qpn);
+    }
+
+    return (txwq != NULL) ? uct_sep_fc_take_mark(txwq, bits) : bits;
+}
+
+int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t *bits_p)
 {
     uct_sep_txwq_t *woken;
     int has_message;
 
-    has_message = uct_sep_fc_receive(iface, qpn, bits, &woken);
+    *bits_p     = uct_sep_cqe_take_mark(iface, qpn, *bits_p);
+    has_message = uct_sep_fc_receive(iface, qpn, *bits_p, &woken);
     if (woken != NULL) {
         uct_sep_dispatch_wake(iface, woken);
     }
@@ -123,7 +139,7 @@ int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
         return 0;
     }
 
-    has_message = uct_sep_cqe_apply_fc(iface, qpn, hdr->am_id);
+    has_message = uct_sep_cqe_apply_fc(iface, qpn, &bits);
     if (has_message) {
         uct_sep_cqe_report(iface, qpn, bits);
     }

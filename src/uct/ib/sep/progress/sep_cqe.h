@@ -58,8 +58,10 @@ int uct_sep_cqe_receive_fc(uct_sep_iface_t *iface, const uct_sep_am_hdr_t *hdr,
 
 /** Apply bits of flow control that are not in the header.
  *
+ *  @param bits_p  Without the mark of the first message afterwards.
+ *
  *  @return Whether there is a message for a handler, too. */
-int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t bits);
+int uct_sep_cqe_apply_fc(uct_sep_iface_t *iface, uint32_t qpn, uint8_t *bits_p);
 
 
 /**

@@ -266,7 +266,7 @@ static void uct_sep_progress_eager_deliver(uct_sep_iface_t *iface,
     }
 
     if (bits != 0) {
-        uct_sep_cqe_apply_fc(iface, recv->qpn, bits);
+        uct_sep_cqe_apply_fc(iface, recv->qpn, &bits);
     }
     uct_sep_cqe_deliver_imm(iface, recv, hdr->am_id & ~UCT_SEP_AM_FC_MASK);
 }

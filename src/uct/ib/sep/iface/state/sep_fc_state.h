@@ -23,7 +23,11 @@ enum {
     UCT_SEP_FC_FLAG_RING  = 1 << 2,
     /** Ask for a grant after a few messages already: the peer learns from it
      *  who might need a ring. */
-    UCT_SEP_FC_FLAG_EARLY = 1 << 3
+    UCT_SEP_FC_FLAG_EARLY = 1 << 3,
+    /** The next active message is the first, and has a mark. */
+    UCT_SEP_FC_FLAG_FIRST = 1 << 4,
+    /** The peer's first message has not been seen. */
+    UCT_SEP_FC_FLAG_FRESH = 1 << 5
 };
 
 
