@@ -285,7 +285,12 @@ void txwq_check(uct_sep_iface_t*, const uct_sep_txwq_t*)
 {
 }
 
-int cq_is_empty(uct_sep_iface_t *iface)
+uint32_t cq_end(const uct_sep_iface_t*)
+{
+    return 0;
+}
+
+int cq_has_passed(uct_sep_iface_t *iface, uint32_t)
 {
     return the_world->of(iface).cq.empty();
 }
@@ -319,7 +324,8 @@ world::world(const params &how) :
     m_worker->async     = m_async;
     ucs_callbackq_init(&m_worker->super.progress_q);
     m_api.txwq_check    = txwq_check;
-    m_api.cq_is_empty   = cq_is_empty;
+    m_api.cq_end        = cq_end;
+    m_api.cq_has_passed = cq_has_passed;
     m_ops->post_empty   = post_empty;
     ucs_list_head_init(&m_md->async.users);
     uct_sep_async_mutex_init(&m_md->async.lock, NULL);

@@ -235,7 +235,7 @@ TEST_P(test_sep_uct_link, it_comes_back_when_both_sides_have_given_it_up)
 }
 
 static int has_completions;
-static int (*real_cq_is_empty)(uct_sep_iface_t *iface);
+static int (*real_cq_has_passed)(uct_sep_iface_t *iface, uint32_t end);
 
 /* Its number may be given to another queue pair then */
 TEST_P(test_sep_uct_link, it_stays_while_completions_may_be_its_own)
@@ -249,10 +249,10 @@ TEST_P(test_sep_uct_link, it_stays_while_completions_may_be_its_own)
     uct_sep_api_t copy       = *api;
     expect_errors hide;
 
-    has_completions  = 1;
-    real_cq_is_empty = api->cq_is_empty;
-    copy.cq_is_empty = [](uct_sep_iface_t *iface) -> int {
-        return !has_completions && real_cq_is_empty(iface);
+    has_completions    = 1;
+    real_cq_has_passed = api->cq_has_passed;
+    copy.cq_has_passed = [](uct_sep_iface_t *iface, uint32_t end) -> int {
+        return !has_completions && real_cq_has_passed(iface, end);
     };
     iface->api = &copy;
     ASSERT_EQ(UCS_OK, put(1, 8, false));
@@ -271,6 +271,62 @@ TEST_P(test_sep_uct_link, it_stays_while_completions_may_be_its_own)
     has_completions = 0;
     EXPECT_TRUE(wait([&]() { return m_e[1]->num_qps() == 0; }));
     iface->api = api;
+}
+
+/* Messages of others are there all the time: only those that were there when
+ * the queue pair had been flushed may be its own */
+TEST_P(test_sep_uct_link, it_goes_while_others_send)
+{
+    for (const char *api : {"dv", "verbs"}) {
+        const settings config = {{"API", api}, {"EAGER", "n"},
+                                 {"RX_MAX_POLL", "1"}, {"RX_QUEUE_LEN", "64"},
+                                 {"TX_CQ_LEN", "256"}};
+        size_t sent = 0;
+        expect_errors hide;
+
+        ASSERT_NO_FATAL_FAILURE(open(config, config));
+        ASSERT_NO_FATAL_FAILURE(connect(1));
+        auto other  = entity::create(*m_e[0], with(config));
+        ASSERT_TRUE(other != nullptr);
+        uct_ep_h ep = other->connect(m_e[1]->addr());
+
+        /* What is sent has been received by the device before it is complete.
+         * A call handles one. */
+        auto stream = [&]() {
+            while (sent < m_e[1]->messages.size() + 5) {
+                if (!other->wait([&]() {
+                        m_e[0]->progress();
+                        return uct_ep_am_short(ep, 1, 0, NULL, 0) == UCS_OK;
+                    })) {
+                    return;
+                }
+                ++sent;
+                other->flush();
+            }
+            m_e[1]->progress();
+        };
+
+        ASSERT_TRUE(other->wait([&]() {
+            m_e[1]->progress();
+            return uct_ep_am_short(ep, 1, 0, NULL, 0) == UCS_OK;
+        }));
+        ++sent;
+        ASSERT_TRUE(wait([&]() { return !m_e[1]->messages.empty(); }));
+        EXPECT_EQ(2u, m_e[1]->num_qps());
+
+        stream();
+        ASSERT_EQ(UCS_OK, put(1, 8, false));
+        for (unsigned i = 0; (i < 5000) && (m_e[1]->num_qps() == 2); ++i) {
+            m_e[0]->progress();
+            stream();
+        }
+        EXPECT_EQ(1u, m_e[1]->num_qps()) << api;
+        EXPECT_EQ(1u, m_e[1]->failures.size()) << api;
+
+        m_e[1]->destroy(m_ep[1]);
+        other.reset();
+        TearDown();
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(in, test_sep_uct_link,

@@ -585,11 +585,17 @@ int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq)
                                         uct_sep_ring_rx_next(rx));
 }
 
+int uct_sep_eager_is_held(const uct_sep_iface_t *iface,
+                          const uct_sep_txwq_t *txwq)
+{
+    return iface->eager.is_held &&
+           (uct_sep_qp_table_find(&iface->qps, iface->eager.held.qpn) == txwq);
+}
+
 int uct_sep_eager_is_quiet(const uct_sep_iface_t *iface,
                            const uct_sep_txwq_t *txwq)
 {
-    if (iface->eager.is_held &&
-        (uct_sep_qp_table_find(&iface->qps, iface->eager.held.qpn) == txwq)) {
+    if (uct_sep_eager_is_held(iface, txwq)) {
         return 0;
     }
 

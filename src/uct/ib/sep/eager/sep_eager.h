@@ -83,6 +83,11 @@ void uct_sep_eager_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq);
 
 
+/** @return Whether a message of its peer waits for one in a ring. */
+int uct_sep_eager_is_held(const uct_sep_iface_t *iface,
+                          const uct_sep_txwq_t *txwq);
+
+
 /** @return Whether nothing is due to be posted for its rings, and no message of
  *          its peer waits for one in a ring. */
 int uct_sep_eager_is_quiet(const uct_sep_iface_t *iface,

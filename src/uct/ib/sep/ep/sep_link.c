@@ -545,6 +545,20 @@ uct_sep_link_is_flushed(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
             uct_sep_async_is_flushed(&txwq->conn.flush));
 }
 
+/* Whether no completion of a flushed queue's QPs is left. Those of others may
+ * follow without end. */
+static int
+uct_sep_link_has_passed(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    if (!txwq->conn.has_cq_end) {
+        txwq->conn.has_cq_end = 1;
+        txwq->conn.cq_end     = iface->api->cq_end(iface);
+    }
+
+    return iface->api->cq_has_passed(iface, txwq->conn.cq_end) &&
+           !uct_sep_eager_is_held(iface, txwq);
+}
+
 void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (!uct_sep_link_is_flushed(iface, txwq)) {
@@ -552,7 +566,8 @@ void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 
     if ((iface->tx.in_finish == 0) &&
-        (uct_sep_link_is_dead(iface) || iface->api->cq_is_empty(iface)) &&
+        (uct_sep_link_is_dead(iface) ||
+         uct_sep_link_has_passed(iface, txwq)) &&
         uct_sep_eager_is_drained(txwq)) {
         uct_sep_link_destroy_txwq(iface, txwq);
     } else {

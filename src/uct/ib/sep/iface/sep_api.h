@@ -61,8 +61,14 @@ struct uct_sep_api {
     void                      (*txwq_check)(uct_sep_iface_t *iface,
                                             const uct_sep_txwq_t *txwq);
 
-    /** Whether no completion of a receive is left to be polled. */
-    int                       (*cq_is_empty)(uct_sep_iface_t *iface);
+    /** Index in the queue of receives that is behind all completions that are
+     *  there. */
+    uint32_t                  (*cq_end)(const uct_sep_iface_t *iface);
+
+    /** Whether all completions before an index have been taken. They have not
+     *  been handled if one is held: sep_eager.h. */
+    int                       (*cq_has_passed)(uct_sep_iface_t *iface,
+                                               uint32_t end);
 
     /** Ask for an event. UCS_ERR_BUSY if there are completions. */
     ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);

@@ -140,9 +140,14 @@ uct_sep_api_dv_progress(const uct_sep_iface_t *iface)
                                             funcs->plain;
 }
 
-static int uct_sep_api_dv_cq_is_empty(uct_sep_iface_t *iface)
+static uint32_t uct_sep_api_dv_cq_end(const uct_sep_iface_t *iface)
 {
-    return !uct_sep_cq_has(&iface->cq, 1);
+    return uct_sep_cq_ci(&iface->cq) + uct_sep_cq_count(&iface->cq);
+}
+
+static int uct_sep_api_dv_cq_has_passed(uct_sep_iface_t *iface, uint32_t end)
+{
+    return (int32_t)(uct_sep_cq_ci(&iface->cq) - end) >= 0;
 }
 
 const uct_sep_api_t uct_sep_api_dv = {
@@ -157,7 +162,8 @@ const uct_sep_api_t uct_sep_api_dv = {
     .responder_create = uct_sep_api_dv_responder_create,
     .qp_map           = uct_sep_api_dv_qp_map,
     .txwq_check       = uct_sep_select_for_txwq,
-    .cq_is_empty      = uct_sep_api_dv_cq_is_empty,
+    .cq_end           = uct_sep_api_dv_cq_end,
+    .cq_has_passed    = uct_sep_api_dv_cq_has_passed,
     .cq_arm           = uct_sep_api_dv_cq_arm,
     .own_cq_arm       = uct_sep_api_dv_own_cq_arm
 };

@@ -169,6 +169,23 @@ void uct_sep_cq_end_turn(uct_sep_cq_t *cq)
     uct_sep_cq_begin_anew(cq);
 }
 
+unsigned uct_sep_cq_count(const uct_sep_cq_t *cq)
+{
+    unsigned count = 0, limit = cq->length;
+    unsigned middle;
+
+    /* There is room for more */
+    while (limit - count > 1) {
+        middle = (count + limit) / 2;
+        if (uct_sep_cq_has(cq, middle)) {
+            count = middle;
+        } else {
+            limit = middle;
+        }
+    }
+    return count;
+}
+
 void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited)
 {
     uint32_t doorbell;

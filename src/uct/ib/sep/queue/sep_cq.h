@@ -96,6 +96,10 @@ ucs_status_t uct_sep_cq_init(uct_sep_cq_t *cq, struct ibv_context *context,
 void uct_sep_cq_cleanup(uct_sep_cq_t *cq);
 
 
+/** @return How many completions are there. */
+unsigned uct_sep_cq_count(const uct_sep_cq_t *cq);
+
+
 /**
  * Ask for an event on the channel.
  *

@@ -160,9 +160,18 @@ uct_sep_verbs_progress_func(const uct_sep_iface_t *iface)
     return uct_sep_verbs_progress;
 }
 
-static int uct_sep_verbs_cq_is_empty(uct_sep_iface_t *iface)
+/* How many there are is not known, but how many there can be */
+static uint32_t uct_sep_verbs_cq_end(const uct_sep_iface_t *iface)
 {
-    return uct_sep_verbs_poll(iface) == 0;
+    return iface->verbs->num_polled + iface->cq.cq->cqe;
+}
+
+static int uct_sep_verbs_cq_has_passed(uct_sep_iface_t *iface, uint32_t end)
+{
+    unsigned left = uct_sep_verbs_poll(iface);
+
+    return (left == 0) ||
+           ((int32_t)(iface->verbs->num_polled - left - end) >= 0);
 }
 
 /* A way to post through libibverbs; all but that is common to them */
@@ -181,7 +190,8 @@ static int uct_sep_verbs_cq_is_empty(uct_sep_iface_t *iface)
         .txwq_check       = (void (*)(uct_sep_iface_t*, \
                                       const uct_sep_txwq_t*)) \
                             ucs_empty_function, \
-        .cq_is_empty      = uct_sep_verbs_cq_is_empty, \
+        .cq_end           = uct_sep_verbs_cq_end, \
+        .cq_has_passed    = uct_sep_verbs_cq_has_passed, \
         .cq_arm           = uct_sep_verbs_cq_arm, \
         .own_cq_arm       = uct_sep_verbs_own_cq_arm \
     };

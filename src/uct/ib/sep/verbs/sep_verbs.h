@@ -38,6 +38,7 @@ BEGIN_C_DECLS
 struct uct_sep_verbs {
     unsigned      next;
     unsigned      count;
+    uint32_t      num_polled; /* Of the queue with receives, handled or not */
     struct ibv_wc wc[2 * UCT_SEP_VERBS_MAX_POLL]; /* Of two queues */
 };
 

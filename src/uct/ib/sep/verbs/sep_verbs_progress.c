@@ -132,6 +132,7 @@ unsigned uct_sep_verbs_poll(uct_sep_iface_t *iface)
         verbs->next  = 0;
         verbs->count = 0;
         uct_sep_verbs_poll_cq(iface, iface->cq.cq);
+        verbs->num_polled += verbs->count;
         if (iface->own_cq.cq != NULL) {
             uct_sep_verbs_poll_cq(iface, iface->own_cq.cq);
         }
