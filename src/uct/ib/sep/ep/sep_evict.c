@@ -370,6 +370,7 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
         ++count;
         ++iface->conn.budget.num_asked;
         uct_sep_evict_unbind(link);
+        ucs_assert(uct_sep_txwq_is_empty(txwq));
         uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
     }
     return count;
