@@ -2,7 +2,7 @@
 
 #include <sep/sep_wqe_fixture.h>
 
-#include <uct/ib/sep/compat/sep_compat_ucs.h>
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/queue/sep_cq.inl>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/progress/sep_progress.h>
@@ -128,11 +128,13 @@ fixture::~fixture()
 
 void fixture::init_mpool(ucs_mpool_t *mp, size_t size, const char *name)
 {
-    static ucs_mpool_ops_t ops = {ucs_mpool_chunk_malloc, ucs_mpool_chunk_free,
-                                  init_desc, NULL, NULL};
+    static ucs_mpool_ops_t ops      = {ucs_mpool_chunk_malloc,
+                                       ucs_mpool_chunk_free, init_desc, NULL,
+                                       NULL};
+    uct_iface_mpool_config_t config = uct_sep_compat_mpool_config(8);
 
-    EXPECT_EQ(UCS_OK, uct_sep_compat_mpool_init(mp, size, 0, 64, 8, UINT_MAX,
-                                                &ops, name));
+    EXPECT_EQ(UCS_OK, uct_sep_compat_iface_mpool_init(mp, 0, size, 0, 64,
+                                                      &config, 8, &ops, name));
 }
 
 std::vector<uint8_t> fixture::wqe(uint16_t pi, unsigned num_bb)

@@ -2,7 +2,7 @@
 
 #include <sep/sep_wqe_fixture.h>
 
-#include <uct/ib/sep/compat/sep_compat_ucs.h>
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_stack.h>
@@ -33,13 +33,10 @@ protected:
 
     test_sep_srq() : m_f(uct_sep_ops_bf)
     {
-        static ucs_mpool_ops_t ops = {ucs_mpool_chunk_malloc,
-                                      ucs_mpool_chunk_free, NULL, NULL, NULL};
-        uct_sep_srq_t &srq         = m_f.iface().srq;
+        uct_sep_srq_t &srq = m_f.iface().srq;
 
         EXPECT_EQ(UCS_OK, uct_sep_compat_mpool_init(&m_mp, BUF_SIZE + 64, 0, 64,
-                                                    NUM_BUFFERS,
-                                                    NUM_BUFFERS, &ops,
+                                                    NUM_BUFFERS, NUM_BUFFERS,
                                                     "test_sep_srq"));
         srq.buf        = m_wqes;
         srq.shift      = 5;

@@ -3,6 +3,7 @@
 #include <sep/sep_wqe_fixture.h>
 
 #include <uct/ib/sep/base/sep_rkey.h>
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
 #include <gtest/gtest.h>
 
@@ -165,11 +166,9 @@ TEST_P(test_sep_strict, one_put_is_behind_a_flush_of_the_interface)
 
 TEST_P(test_sep_strict, a_put_that_fails_is_not_the_one)
 {
-    int32_t cq_credits               = m_f.iface().tx.cq_credits;
-    ucs_mpool_t real                 = m_f.iface().tx.desc_mp;
-    static ucs_mpool_ops_t mpool_ops = {ucs_mpool_chunk_malloc,
-                                        ucs_mpool_chunk_free, NULL, NULL, NULL};
-    ucs_mpool_t &mp                  = m_f.iface().tx.desc_mp;
+    int32_t cq_credits = m_f.iface().tx.cq_credits;
+    ucs_mpool_t real   = m_f.iface().tx.desc_mp;
+    ucs_mpool_t &mp    = m_f.iface().tx.desc_mp;
 
     m_f.no_moderation();
     fence(0);
@@ -180,8 +179,8 @@ TEST_P(test_sep_strict, a_put_that_fails_is_not_the_one)
     m_f.iface().tx.cq_credits = cq_credits;
 
     /* No descriptor for a copy */
-    ASSERT_EQ(UCS_OK, uct_sep_compat_mpool_init(&mp, 8, 0, 64, 1, 1, &mpool_ops,
-                                                "full"));
+    ASSERT_EQ(UCS_OK,
+              uct_sep_compat_mpool_init(&mp, 8, 0, 64, 1, 1, "full"));
     void *only = ucs_mpool_get(&mp);
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(1));
     ucs_mpool_put(only);

@@ -89,6 +89,21 @@ uct_sep_compat_iface_mpool_init(ucs_mpool_t *mp, size_t priv_size,
 }
 
 
+/** ucs_mpool_init() for a pool on the heap. */
+static inline ucs_status_t
+uct_sep_compat_mpool_init(ucs_mpool_t *mp, size_t elem_size,
+                          size_t align_offset, size_t alignment, unsigned grow,
+                          unsigned max_elems, const char *name)
+{
+    static ucs_mpool_ops_t ops = {ucs_mpool_chunk_malloc, ucs_mpool_chunk_free};
+    uct_iface_mpool_config_t config = uct_sep_compat_mpool_config(grow);
+
+    config.max_bufs = max_elems;
+    return uct_sep_compat_iface_mpool_init(mp, 0, elem_size, align_offset,
+                                           alignment, &config, grow, &ops,
+                                           name);
+}
+
 /** uct_ep_check(): no flags. */
 #ifdef SEP_UCX_KEEPALIVE_NO_COMP
 #  define UCT_SEP_COMPAT_KEEPALIVE_CHECK(_flags, _comp) \

@@ -6,7 +6,6 @@
 #include <ucs/arch/cpu.h>
 #include <ucs/config/parser.h>
 #include <ucs/datastruct/callbackq.h>
-#include <ucs/datastruct/mpool.h>
 #include <ucs/memory/rcache.h>
 #include <ucs/sys/math.h>
 #ifdef SEP_UCX_PTR_ARITH
@@ -92,31 +91,6 @@ uct_sep_compat_config_fill(void *config, ucs_config_field_t *table,
 #endif
 }
 
-
-/** ucs_mpool_init() without private data. */
-static inline ucs_status_t
-uct_sep_compat_mpool_init(ucs_mpool_t *mp, size_t elem_size,
-                          size_t align_offset, size_t alignment,
-                          unsigned elems_per_chunk, unsigned max_elems,
-                          ucs_mpool_ops_t *ops, const char *name)
-{
-#ifdef SEP_UCX_MPOOL_PARAMS
-    ucs_mpool_params_t params;
-
-    ucs_mpool_params_reset(&params);
-    params.elem_size       = elem_size;
-    params.align_offset    = align_offset;
-    params.alignment       = alignment;
-    params.elems_per_chunk = elems_per_chunk;
-    params.max_elems       = max_elems;
-    params.ops             = ops;
-    params.name            = name;
-    return ucs_mpool_init(&params, mp);
-#else
-    return ucs_mpool_init(mp, 0, elem_size, align_offset, alignment,
-                          elems_per_chunk, max_elems, ops, name);
-#endif
-}
 
 
 /**

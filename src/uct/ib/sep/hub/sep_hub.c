@@ -9,7 +9,7 @@
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/iface/sep_pool.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
-#include <uct/ib/sep/compat/sep_compat_ucs.h>
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.inl>
@@ -415,18 +415,11 @@ uct_sep_hub_init_get_op(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 
 static ucs_status_t uct_sep_hub_init_pools(uct_sep_hub_t *hub)
 {
-    static ucs_mpool_ops_t ops = {
-        .chunk_alloc   = ucs_mpool_chunk_malloc,
-        .chunk_release = ucs_mpool_chunk_free,
-        .obj_init      = NULL,
-        .obj_cleanup   = NULL,
-        .obj_str       = NULL
-    };
     ucs_status_t status;
 
     status = uct_sep_compat_mpool_init(&hub->op_mp, sizeof(uct_sep_hub_op_t), 0,
                                        UCS_SYS_CACHE_LINE_SIZE, 128, UINT_MAX,
-                                       &ops, "sep_hub_op");
+                                       "sep_hub_op");
     if (status != UCS_OK) {
         return status;
     }

@@ -593,20 +593,12 @@ static ucs_status_t
 uct_sep_hub_iface_init_pack_mp(uct_sep_hub_iface_t *iface,
                                const uct_sep_iface_config_t *config)
 {
-    static ucs_mpool_ops_t ops = {
-        .chunk_alloc   = ucs_mpool_chunk_malloc,
-        .chunk_release = ucs_mpool_chunk_free,
-        .obj_init      = NULL,
-        .obj_cleanup   = NULL,
-        .obj_str       = NULL
-    };
-
     /* Aligned where the user packs */
     return uct_sep_compat_mpool_init(&iface->pack_mp,
                                      sizeof(uct_sep_hub_packed_t) +
                                      config->seg_size,
                                      sizeof(uct_sep_hub_packed_t),
-                                     UCS_SYS_CACHE_LINE_SIZE, 4, UINT_MAX, &ops,
+                                     UCS_SYS_CACHE_LINE_SIZE, 4, UINT_MAX,
                                      "sep_hub_pack");
 }
 

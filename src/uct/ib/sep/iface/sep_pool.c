@@ -100,9 +100,7 @@ uct_sep_pool_init(uct_sep_iface_t *iface, ucs_mpool_t *mp, size_t elem_size,
     static ucs_mpool_ops_t ops = {
         .chunk_alloc   = uct_sep_pool_chunk_alloc,
         .chunk_release = uct_sep_pool_chunk_release,
-        .obj_init      = uct_sep_pool_obj_init,
-        .obj_cleanup   = NULL,
-        .obj_str       = NULL
+        .obj_init      = uct_sep_pool_obj_init
     };
     uct_sep_pool_priv_t *priv;
     ucs_status_t status;

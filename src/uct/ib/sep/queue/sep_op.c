@@ -5,7 +5,7 @@
 #endif
 
 #include <uct/ib/sep/queue/sep_op.h>
-#include <uct/ib/sep/compat/sep_compat_ucs.h>
+#include <uct/ib/sep/compat/sep_compat_iface.h>
 
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/mpool.inl>
@@ -17,17 +17,9 @@ const struct mlx5_cqe64 uct_sep_op_no_cqe = {};
 
 ucs_status_t uct_sep_op_mpool_init(ucs_mpool_t *mp)
 {
-    static ucs_mpool_ops_t ops = {
-        .chunk_alloc   = ucs_mpool_chunk_malloc,
-        .chunk_release = ucs_mpool_chunk_free,
-        .obj_init      = NULL,
-        .obj_cleanup   = NULL,
-        .obj_str       = NULL
-    };
-
     return uct_sep_compat_mpool_init(mp, sizeof(uct_sep_op_t), 0,
                                      UCS_SYS_CACHE_LINE_SIZE, 128, UINT_MAX,
-                                     &ops, "sep_op");
+                                     "sep_op");
 }
 
 void uct_sep_op_list_drain(uct_sep_op_list_t *list)
