@@ -168,16 +168,16 @@ typedef struct uct_sep_compat_iface_ops {
 
 #ifdef SEP_UCX_EP_CONNECT_V2
 #  define UCT_SEP_COMPAT_OP_CONNECT \
-        .ep_connect_to_ep_v2 = \
-            UCT_SEP_COMPAT_STUB(uct_ep_connect_to_ep_v2_func_t, \
-                                ucs_empty_function_return_unsupported),
+    UCT_SEP_COMPAT_UNSUPPORTED(ep_connect_to_ep_v2, \
+                               uct_ep_connect_to_ep_v2_func_t),
 #else
 #  define UCT_SEP_COMPAT_OP_CONNECT
 #endif
 
-
 #ifndef SEP_UCX_NO_BASE_OPS
 
+/* This version has few operations that need what uct_sep_compat_iface_ops_t
+ * says */
 #  ifdef SEP_UCX_IS_REACHABLE_V2
 #    define UCT_SEP_COMPAT_OP_IS_REACHABLE \
         .iface_is_reachable_v2 = uct_base_iface_is_reachable_v2,
@@ -185,26 +185,10 @@ typedef struct uct_sep_compat_iface_ops {
 #    define UCT_SEP_COMPAT_OP_IS_REACHABLE
 #  endif
 
-/** Operations of UCX that its API does not show, for an interface that
- *  UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. This version has few
- *  that need what uct_sep_compat_iface_ops_t says. */
-#  define UCT_SEP_COMPAT_INTERNAL_OPS(_name, _ops) \
-    static void _name##_vfs_refresh(uct_iface_h iface) \
-    { \
-        (_ops)->vfs_refresh(iface); \
-    } \
-    static uct_iface_internal_ops_t _name = { \
+#  define UCT_SEP_COMPAT_OPS_FUNCTIONS(_name, _ops)
+#  define UCT_SEP_COMPAT_OPS(_name) \
         .iface_estimate_perf = uct_base_iface_estimate_perf, \
-        .iface_vfs_refresh   = _name##_vfs_refresh, \
-        .ep_query            = \
-            UCT_SEP_COMPAT_STUB(uct_ep_query_func_t, \
-                                ucs_empty_function_return_unsupported), \
-        .ep_invalidate       = \
-            UCT_SEP_COMPAT_STUB(uct_ep_invalidate_func_t, \
-                                ucs_empty_function_return_unsupported), \
-        UCT_SEP_COMPAT_OP_CONNECT \
-        UCT_SEP_COMPAT_OP_IS_REACHABLE \
-    }
+        UCT_SEP_COMPAT_OP_IS_REACHABLE
 
 #else
 
@@ -262,66 +246,62 @@ ucs_status_t uct_sep_compat_query_v2(uct_iface_h iface,
 
 #  ifdef SEP_UCX_MEM_ELEMENT_PACK
 #    define UCT_SEP_COMPAT_OP_MEM_ELEMENT \
-        .iface_mem_element_pack = \
-            UCT_SEP_COMPAT_STUB(uct_iface_mem_element_pack_func_t, \
-                                ucs_empty_function_return_unsupported),
+        UCT_SEP_COMPAT_UNSUPPORTED(iface_mem_element_pack, \
+                                   uct_iface_mem_element_pack_func_t),
 #  else
 #    define UCT_SEP_COMPAT_OP_MEM_ELEMENT
 #  endif
 
 #  ifdef SEP_UCX_EP_GET_DEVICE_EP
 #    define UCT_SEP_COMPAT_OP_DEVICE_EP \
-        .ep_get_device_ep = \
-            UCT_SEP_COMPAT_STUB(uct_ep_get_device_ep_func_t, \
-                                ucs_empty_function_return_unsupported),
+        UCT_SEP_COMPAT_UNSUPPORTED(ep_get_device_ep, \
+                                   uct_ep_get_device_ep_func_t),
 #  else
 #    define UCT_SEP_COMPAT_OP_DEVICE_EP
 #  endif
 
 #  ifdef SEP_UCX_PUT_SGL
 #    define UCT_SEP_COMPAT_OP_PUT_SGL \
-        .ep_put_sgl_zcopy = \
-            UCT_SEP_COMPAT_STUB(uct_ep_put_sgl_zcopy_func_t, \
-                                ucs_empty_function_return_unsupported),
+        UCT_SEP_COMPAT_UNSUPPORTED(ep_put_sgl_zcopy, \
+                                   uct_ep_put_sgl_zcopy_func_t),
 #  else
 #    define UCT_SEP_COMPAT_OP_PUT_SGL
 #  endif
 
-/** Operations of UCX that its API does not show: a table of this name, for an
- *  interface that UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. */
-#  define UCT_SEP_COMPAT_INTERNAL_OPS(_name, _ops) \
+#  define UCT_SEP_COMPAT_OPS_FUNCTIONS(_name, _ops) \
     static ucs_status_t \
     _name##_estimate_perf(uct_iface_h iface, uct_perf_attr_t *attr_p) \
     { \
         return uct_sep_compat_estimate_perf(iface, _ops, attr_p); \
     } \
     UCT_SEP_COMPAT_IS_REACHABLE(_name, _ops) \
-    static void _name##_vfs_refresh(uct_iface_h iface) \
-    { \
-        (_ops)->vfs_refresh(iface); \
-    } \
-    UCT_SEP_COMPAT_IS_CONNECTED(_name, _ops) \
-    static uct_iface_internal_ops_t _name = { \
+    UCT_SEP_COMPAT_IS_CONNECTED(_name, _ops)
+#  define UCT_SEP_COMPAT_OPS(_name) \
         .iface_estimate_perf = _name##_estimate_perf, \
-        .iface_vfs_refresh   = _name##_vfs_refresh, \
-        .ep_query            = \
-            UCT_SEP_COMPAT_STUB(uct_ep_query_func_t, \
-                                ucs_empty_function_return_unsupported), \
-        .ep_invalidate       = \
-            UCT_SEP_COMPAT_STUB(uct_ep_invalidate_func_t, \
-                                ucs_empty_function_return_unsupported), \
-        UCT_SEP_COMPAT_OP_CONNECT \
         UCT_SEP_COMPAT_OP_IS_REACHABLE(_name) \
         UCT_SEP_COMPAT_OP_IS_CONNECTED(_name) \
         UCT_SEP_COMPAT_OP_QUERY \
         UCT_SEP_COMPAT_OP_MEM_ELEMENT \
         UCT_SEP_COMPAT_OP_DEVICE_EP \
-        UCT_SEP_COMPAT_OP_PUT_SGL \
-    }
+        UCT_SEP_COMPAT_OP_PUT_SGL
 
 #endif
 
-#define UCT_SEP_COMPAT_INTERNAL_OPS_PTR(_name) (&_name)
+/** Operations of UCX that its API does not show: a table of this name, for an
+ *  interface that UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t) is told of. */
+#define UCT_SEP_COMPAT_INTERNAL_OPS(_name, _ops) \
+    UCT_SEP_COMPAT_OPS_FUNCTIONS(_name, _ops) \
+    static void _name##_vfs_refresh(uct_iface_h iface) \
+    { \
+        (_ops)->vfs_refresh(iface); \
+    } \
+    static uct_iface_internal_ops_t _name = { \
+        .iface_vfs_refresh = _name##_vfs_refresh, \
+        UCT_SEP_COMPAT_UNSUPPORTED(ep_query, uct_ep_query_func_t), \
+        UCT_SEP_COMPAT_UNSUPPORTED(ep_invalidate, uct_ep_invalidate_func_t), \
+        UCT_SEP_COMPAT_OP_CONNECT \
+        UCT_SEP_COMPAT_OPS(_name) \
+    }
 
 END_C_DECLS
 

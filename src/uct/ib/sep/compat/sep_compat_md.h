@@ -103,17 +103,13 @@ ucs_status_t uct_sep_compat_mem_query(uct_md_h md, const void *address,
 #endif
 #ifdef SEP_UCX_MD_MEM_ATTACH
 #  define UCT_SEP_COMPAT_MD_OPS_ATTACH \
-    .mem_attach = \
-            UCT_SEP_COMPAT_STUB(uct_md_mem_attach_func_t, \
-                                ucs_empty_function_return_unsupported),
+    UCT_SEP_COMPAT_UNSUPPORTED(mem_attach, uct_md_mem_attach_func_t),
 #else
 #  define UCT_SEP_COMPAT_MD_OPS_ATTACH
 #endif
 #ifdef SEP_UCX_MD_MEM_ELEM_PACK
 #  define UCT_SEP_COMPAT_MD_OPS_ELEM \
-    .mem_elem_pack = \
-            UCT_SEP_COMPAT_STUB(uct_md_mem_elem_pack_func_t, \
-                                ucs_empty_function_return_unsupported),
+    UCT_SEP_COMPAT_UNSUPPORTED(mem_elem_pack, uct_md_mem_elem_pack_func_t),
 #else
 #  define UCT_SEP_COMPAT_MD_OPS_ELEM
 #endif

@@ -33,6 +33,10 @@ BEGIN_C_DECLS
  *  declaration has any. */
 #define UCT_SEP_COMPAT_STUB(_type, _func) ((_type)(void (*)(void))(_func))
 
+/** Initialiser of an operation that is refused. */
+#define UCT_SEP_COMPAT_UNSUPPORTED(_op, _type) \
+    ._op = UCT_SEP_COMPAT_STUB(_type, ucs_empty_function_return_unsupported)
+
 
 /** Whether a bandwidth is to be found out, rather than a number. */
 #ifdef SEP_UCX_DBL_AUTO

@@ -628,9 +628,8 @@ static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
     }
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_sep_hub_iface_ops,
-                              UCT_SEP_COMPAT_INTERNAL_OPS_PTR(
-                                      uct_sep_hub_iface_internal_ops),
-                              tl_md, worker, params,
+                              &uct_sep_hub_iface_internal_ops, tl_md,
+                              worker, params,
                               tl_config UCS_STATS_ARG(
                                       (params->field_mask &
                                        UCT_IFACE_PARAM_FIELD_STATS_ROOT) ?

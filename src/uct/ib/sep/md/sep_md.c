@@ -419,9 +419,8 @@ uct_sep_mem_advise(uct_md_h tl_md, uct_mem_h memh, void *addr, size_t length,
         .mem_advise         = uct_sep_mem_advise, \
         .mkey_pack          = uct_sep_mkey_pack, \
         UCT_SEP_COMPAT_MD_OPS \
-        .detect_memory_type = UCT_SEP_COMPAT_STUB( \
-                                      uct_md_detect_memory_type_func_t, \
-                                      ucs_empty_function_return_unsupported) \
+        UCT_SEP_COMPAT_UNSUPPORTED(detect_memory_type, \
+                                   uct_md_detect_memory_type_func_t) \
     }
 
 static uct_md_ops_t uct_sep_md_ops =

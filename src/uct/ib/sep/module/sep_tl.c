@@ -111,13 +111,9 @@ uct_sep_query_md_resources(uct_component_t *component,
 uct_component_t uct_sep_component = {
     .query_md_resources = uct_sep_query_md_resources,
     .md_open            = uct_sep_md_open,
-    .cm_open            = UCT_SEP_COMPAT_STUB(
-                                  uct_component_cm_open_func_t,
-                                  ucs_empty_function_return_unsupported),
+    UCT_SEP_COMPAT_UNSUPPORTED(cm_open, uct_component_cm_open_func_t),
     .rkey_unpack        = uct_sep_rkey_unpack,
-    .rkey_ptr           = UCT_SEP_COMPAT_STUB(
-                                  uct_component_rkey_ptr_func_t,
-                                  ucs_empty_function_return_unsupported),
+    UCT_SEP_COMPAT_UNSUPPORTED(rkey_ptr, uct_component_rkey_ptr_func_t),
     .rkey_release       = UCT_SEP_COMPAT_STUB(
                                   uct_component_rkey_release_func_t,
                                   ucs_empty_function_return_success),

@@ -424,10 +424,8 @@ UCS_CLASS_INIT_FUNC(uct_sep_iface_t, uct_md_h tl_md, uct_worker_h worker,
     }
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_sep_iface_ops,
-                              UCT_SEP_COMPAT_INTERNAL_OPS_PTR(
-                                      uct_sep_iface_internal_ops),
-                              tl_md, worker, params,
-                              tl_config UCS_STATS_ARG(
+                              &uct_sep_iface_internal_ops, tl_md, worker,
+                              params, tl_config UCS_STATS_ARG(
                                       (params->field_mask &
                                        UCT_IFACE_PARAM_FIELD_STATS_ROOT) ?
                                       params->stats_root : NULL)

@@ -20,15 +20,10 @@ BEGIN_C_DECLS
  *  for UCT's own. Connections are made to interfaces, not to endpoints; there
  *  are no short gets. */
 #define UCT_SEP_OPS_COMMON \
-    .ep_get_short           = \
-            UCT_SEP_COMPAT_STUB(uct_ep_get_short_func_t, \
-                                ucs_empty_function_return_unsupported), \
-    .ep_get_address         = \
-            UCT_SEP_COMPAT_STUB(uct_ep_get_address_func_t, \
-                                ucs_empty_function_return_unsupported), \
-    .ep_connect_to_ep       = \
-            UCT_SEP_COMPAT_STUB(uct_ep_connect_to_ep_func_t, \
-                                ucs_empty_function_return_unsupported), \
+    UCT_SEP_COMPAT_UNSUPPORTED(ep_get_short, uct_ep_get_short_func_t), \
+    UCT_SEP_COMPAT_UNSUPPORTED(ep_get_address, uct_ep_get_address_func_t), \
+    UCT_SEP_COMPAT_UNSUPPORTED(ep_connect_to_ep, \
+                               uct_ep_connect_to_ep_func_t), \
     .iface_progress_disable = uct_base_iface_progress_disable
 
 
