@@ -363,28 +363,18 @@ uct_sep_hub_iface_fence(uct_iface_h tl_iface, unsigned flags)
 static ucs_status_t uct_sep_hub_iface_event_create(uct_sep_hub_iface_t *iface)
 {
     uct_sep_hub_t *hub = iface->hub;
-    int epoll_fd, event_fd, core_fd;
     ucs_status_t status;
+    int core_fd;
 
-    status = uct_sep_event_open(hub->dev_name, &epoll_fd, &event_fd);
+    uct_sep_hub_lock(hub);
+    status = uct_iface_event_fd_get(&hub->core->super.super, &core_fd);
+    uct_sep_hub_unlock(hub);
     if (status != UCS_OK) {
         return status;
     }
 
-    uct_sep_hub_lock(hub);
-    status = uct_iface_event_fd_get(&hub->core->super.super, &core_fd);
-    if (status == UCS_OK) {
-        status = uct_sep_event_add_fd(hub->dev_name, epoll_fd, core_fd);
-    }
-    if (status == UCS_OK) {
-        iface->event_fd = event_fd;
-        iface->epoll_fd = epoll_fd;
-    } else {
-        close(event_fd);
-        close(epoll_fd);
-    }
-    uct_sep_hub_unlock(hub);
-    return status;
+    return uct_sep_event_open(hub->dev_name, &core_fd, 1, &iface->epoll_fd,
+                              &iface->event_fd);
 }
 
 static ucs_status_t

@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 
-ucs_status_t uct_sep_event_add_fd(const char *name, int epoll_fd, int fd)
+static ucs_status_t
+uct_sep_event_add_fd(const char *name, int epoll_fd, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
@@ -29,9 +30,11 @@ ucs_status_t uct_sep_event_add_fd(const char *name, int epoll_fd, int fd)
 }
 
 ucs_status_t
-uct_sep_event_open(const char *name, int *epoll_fd_p, int *event_fd_p)
+uct_sep_event_open(const char *name, const int *fds, unsigned num_fds,
+                   int *epoll_fd_p, int *event_fd_p)
 {
     int epoll_fd, event_fd;
+    unsigned i;
 
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_fd < 0) {
@@ -47,6 +50,13 @@ uct_sep_event_open(const char *name, int *epoll_fd_p, int *event_fd_p)
 
     if (uct_sep_event_add_fd(name, epoll_fd, event_fd) != UCS_OK) {
         goto err_close_event;
+    }
+
+    for (i = 0; i < num_fds; ++i) {
+        if ((fds[i] >= 0) &&
+            (uct_sep_event_add_fd(name, epoll_fd, fds[i]) != UCS_OK)) {
+            goto err_close_event;
+        }
     }
 
     *epoll_fd_p = epoll_fd;
@@ -82,36 +92,22 @@ void uct_sep_event_read(const char *name, int event_fd)
 
 static ucs_status_t uct_sep_event_create(uct_sep_iface_t *iface)
 {
-    const struct ibv_comp_channel *channels[] = {
-        iface->cq.channel,
-        (iface->own_cq.cq == NULL) ? NULL : iface->own_cq.channel,
-        !uct_sep_iface_shares_cq(iface) ? NULL :
-                                          iface->cq_member.group->cq.channel
+    const int fds[] = {
+        iface->cq.channel->fd,
+        (iface->own_cq.cq == NULL) ? -1 : iface->own_cq.channel->fd,
+        !uct_sep_iface_shares_cq(iface) ? -1 :
+                                          iface->cq_member.group->cq.channel->fd
     };
-    int epoll_fd, event_fd;
     ucs_status_t status;
-    unsigned i;
+    int event_fd;
 
-    status = uct_sep_event_open(iface->port.name, &epoll_fd, &event_fd);
+    status = uct_sep_event_open(iface->port.name, fds,
+                                ucs_static_array_size(fds),
+                                &iface->event.epoll_fd, &event_fd);
     if (status != UCS_OK) {
         return status;
     }
 
-    for (i = 0; i < ucs_static_array_size(channels); ++i) {
-        if (channels[i] == NULL) {
-            continue;
-        }
-
-        status = uct_sep_event_add_fd(iface->port.name, epoll_fd,
-                                      channels[i]->fd);
-        if (status != UCS_OK) {
-            close(event_fd);
-            close(epoll_fd);
-            return status;
-        }
-    }
-
-    iface->event.epoll_fd = epoll_fd;
     /* Read by the connection manager, and by who handles events of the
      * device */
     __atomic_store_n(&iface->event.event_fd, event_fd, __ATOMIC_RELEASE);

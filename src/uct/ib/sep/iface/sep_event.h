@@ -20,14 +20,13 @@ BEGIN_C_DECLS
  * Make a descriptor to sleep on, with an event that others can signal.
  *
  * @param name  For messages.
+ * @param fds   Other descriptors for which it wakes; some may be -1.
  *
  * @return UCS_OK, or UCS_ERR_IO_ERROR after a message.
  */
 ucs_status_t
-uct_sep_event_open(const char *name, int *epoll_fd_p, int *event_fd_p);
-
-/** Have it wake for another descriptor, too. As uct_sep_event_open(). */
-ucs_status_t uct_sep_event_add_fd(const char *name, int epoll_fd, int fd);
+uct_sep_event_open(const char *name, const int *fds, unsigned num_fds,
+                   int *epoll_fd_p, int *event_fd_p);
 
 /** Signal the event, or clear it. */
 void uct_sep_event_write(const char *name, int event_fd);
