@@ -484,7 +484,7 @@ uct_sep_hub_open_core(uct_sep_hub_t *hub, uct_sep_md_t *md,
     return UCS_OK;
 }
 
-static ucs_status_t uct_sep_hub_init_lock(uct_sep_hub_t *hub)
+static void uct_sep_hub_init_lock(uct_sep_hub_t *hub)
 {
     pthread_mutexattr_t attr;
 
@@ -493,7 +493,6 @@ static ucs_status_t uct_sep_hub_init_lock(uct_sep_hub_t *hub)
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
     uct_sep_hub_mutex_init(&hub->lock, &attr);
     pthread_mutexattr_destroy(&attr);
-    return UCS_OK;
 }
 
 /* Nobody else knows it any more */

@@ -666,16 +666,9 @@ uct_sep_hub_iface_discard_mail(uct_sep_hub_iface_t *iface)
     uct_sep_hub_mail_take(iface);
 
     /* Users of what is left are gone, or find out by closing */
-    while (!ucs_queue_is_empty(&iface->inbox.messages)) {
-        ucs_queue_push(&iface->old_messages,
-                       ucs_queue_pull_non_empty(&iface->inbox.messages));
-        ++iface->num_old;
-    }
-    while (!ucs_queue_is_empty(&iface->inbox.done)) {
-        ucs_queue_push(&iface->old_ops,
-                       ucs_queue_pull_non_empty(&iface->inbox.done));
-        ++iface->num_old;
-    }
+    ucs_queue_splice(&iface->old_messages, &iface->inbox.messages);
+    ucs_queue_splice(&iface->old_ops, &iface->inbox.done);
+    iface->num_old = 1; /* Or any other number but none */
     uct_sep_hub_mail_clean(iface);
 }
 

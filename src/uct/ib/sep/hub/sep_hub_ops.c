@@ -466,14 +466,10 @@ static void uct_sep_hub_iface_finish_fetch(uct_sep_hub_op_t *op)
         return status; \
     }
 
-#define UCT_SEP_HUB_EP_DEFINE_ATOMIC_FETCH(_bits) \
-    static ucs_status_t \
-    uct_sep_hub_ep_atomic##_bits##_fetch(uct_ep_h tl_ep, unsigned opcode, \
-                                         uint##_bits##_t value, \
-                                         uint##_bits##_t *result, \
-                                         uint64_t remote_addr, \
-                                         uct_rkey_t rkey, \
-                                         uct_completion_t *comp) \
+/* One that returns the old value to op->value; its parameters, and what of them
+ * the core gets before the completion */
+#define UCT_SEP_HUB_EP_DEFINE_FETCHING(_name, _params, ...) \
+    static ucs_status_t uct_sep_hub_ep_##_name _params \
     { \
         UCT_SEP_HUB_EP_DECL(tl_ep, iface, ep, core); \
         uct_sep_hub_op_t *op; \
@@ -485,40 +481,26 @@ static void uct_sep_hub_iface_finish_fetch(uct_sep_hub_op_t *op)
         op->length = sizeof(*result); \
         op->result = result; \
         status = uct_sep_hub_ep_end_op(iface, ep, op, \
-                uct_ep_atomic##_bits##_fetch(core, opcode, value, \
-                                             (uint##_bits##_t*)&op->value, \
-                                             remote_addr, rkey, &op->comp)); \
+                uct_ep_##_name(core, __VA_ARGS__, &op->comp)); \
         UCT_SEP_HUB_EP_STAT_ATOMIC(status, ep); \
         return status; \
     }
 
+#define UCT_SEP_HUB_EP_DEFINE_ATOMIC_FETCH(_bits) \
+    UCT_SEP_HUB_EP_DEFINE_FETCHING( \
+            atomic##_bits##_fetch, \
+            (uct_ep_h tl_ep, unsigned opcode, uint##_bits##_t value, \
+             uint##_bits##_t *result, uint64_t remote_addr, uct_rkey_t rkey, \
+             uct_completion_t *comp), \
+            opcode, value, (uint##_bits##_t*)&op->value, remote_addr, rkey)
+
 #define UCT_SEP_HUB_EP_DEFINE_ATOMIC_CSWAP(_bits) \
-    static ucs_status_t \
-    uct_sep_hub_ep_atomic_cswap##_bits(uct_ep_h tl_ep, \
-                                       uint##_bits##_t compare, \
-                                       uint##_bits##_t swap, \
-                                       uint64_t remote_addr, \
-                                       uct_rkey_t rkey, \
-                                       uint##_bits##_t *result, \
-                                       uct_completion_t *comp) \
-    { \
-        UCT_SEP_HUB_EP_DECL(tl_ep, iface, ep, core); \
-        uct_sep_hub_op_t *op; \
-        ucs_status_t status; \
-        \
-        UCT_SEP_HUB_EP_BEGIN(iface, ep); \
-        UCT_SEP_HUB_EP_GET_OP(iface, &iface->hub->op_mp, ep, comp, op); \
-        op->finish = uct_sep_hub_iface_finish_fetch; \
-        op->length = sizeof(*result); \
-        op->result = result; \
-        status = uct_sep_hub_ep_end_op(iface, ep, op, \
-                uct_ep_atomic_cswap##_bits(core, compare, swap, remote_addr, \
-                                           rkey, \
-                                           (uint##_bits##_t*)&op->value, \
-                                           &op->comp)); \
-        UCT_SEP_HUB_EP_STAT_ATOMIC(status, ep); \
-        return status; \
-    }
+    UCT_SEP_HUB_EP_DEFINE_FETCHING( \
+            atomic_cswap##_bits, \
+            (uct_ep_h tl_ep, uint##_bits##_t compare, uint##_bits##_t swap, \
+             uint64_t remote_addr, uct_rkey_t rkey, uint##_bits##_t *result, \
+             uct_completion_t *comp), \
+            compare, swap, remote_addr, rkey, (uint##_bits##_t*)&op->value)
 
 UCT_SEP_HUB_EP_DEFINE_ATOMIC_POST(32)
 UCT_SEP_HUB_EP_DEFINE_ATOMIC_POST(64)
