@@ -13,7 +13,7 @@ BEGIN_C_DECLS
  * Eager channel: rings offered to the peers that send most, and accepted from
  * those that offer one. What goes over the wire is in sep_ring_def.h, who owns
  * a ring when in sep_ring_state.h, who gets one in sep_ring_set.h. Messages are
- * written by the data path (sep_ops.inl) and taken by sep_progress_eager.c.
+ * written by the data path (sep_ops_am.inl) and taken by sep_progress_eager.c.
  *
  * Everything happens in the worker's thread. Memory is allocated with the first
  * ring. If there is none, or no place, messages go by send/receive.

@@ -264,8 +264,6 @@ uct_sep_ops_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value,
 
     return uct_sep_ops_atomic_post_fetch(iface, ep, &atomic, sizeof(value),
                                          result, remote_addr, rkey, comp,
-                                         ucs_derived_of(
-                                                 uct_sep_op_list_pop(
-                                                         &iface->tx.free_small),
-                                                 uct_sep_desc_t), mode);
+                                         uct_sep_ops_pop_desc(
+                                                 &iface->tx.free_small), mode);
 }
