@@ -15,28 +15,30 @@
 #include <string.h>
 
 
-static void uct_sep_td_dealloc(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
-                               unsigned index)
+/* Release a pair, or what there is of it */
+static void uct_sep_td_pair_free(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
 {
+    unsigned i;
     int ret;
 
-    uct_sep_account_remove(md->dev.context, UCT_SEP_ACCOUNT_TD, 0);
-    ret = ibv_dealloc_td(pair->td[index]);
-    if (ret != 0) {
-        ucs_warn("%s: ibv_dealloc_td() failed: %s", md->dev.name,
-                 strerror(ret));
+    for (i = 0; i < 2; ++i) {
+        ret = (pair->pd[i] == NULL) ? 0 : ibv_dealloc_pd(pair->pd[i]);
+        if (ret != 0) {
+            ucs_warn("%s: ibv_dealloc_pd(parent domain) failed: %s",
+                     md->dev.name, strerror(ret));
+        }
     }
-}
 
-static void uct_sep_td_dealloc_pd(uct_sep_md_t *md, uct_sep_td_pair_t *pair,
-                                  unsigned index)
-{
-    int ret = ibv_dealloc_pd(pair->pd[index]);
-
-    if (ret != 0) {
-        ucs_warn("%s: ibv_dealloc_pd(parent domain) failed: %s", md->dev.name,
-                 strerror(ret));
+    /* In the order in which they are to be given out again */
+    for (i = 0; (i < 2) && (pair->td[i] != NULL); ++i) {
+        uct_sep_account_remove(md->dev.context, UCT_SEP_ACCOUNT_TD, 0);
+        ret = ibv_dealloc_td(pair->td[i]);
+        if (ret != 0) {
+            ucs_warn("%s: ibv_dealloc_td() failed: %s", md->dev.name,
+                     strerror(ret));
+        }
     }
+    ucs_free(pair);
 }
 
 /* Why the driver did not make something, by errno */
@@ -68,15 +70,21 @@ static ucs_status_t uct_sep_td_failed(uct_sep_md_t *md, const char *call)
     }
 }
 
-static ucs_status_t
-uct_sep_td_alloc_domains(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
+ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p)
 {
-    struct ibv_td_init_attr attr = {};
+    struct ibv_parent_domain_init_attr pd_attr = {.pd = md->pd};
+    struct ibv_td_init_attr td_attr            = {};
+    uct_sep_td_pair_t *pair;
     ucs_status_t status;
     unsigned i;
 
+    pair = ucs_calloc(1, sizeof(*pair), "sep_td_pair");
+    if (pair == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
     for (i = 0; i < 2; ++i) {
-        pair->td[i] = ibv_alloc_td(md->dev.context, &attr);
+        pair->td[i] = ibv_alloc_td(md->dev.context, &td_attr);
         if (pair->td[i] == NULL) {
             status = uct_sep_td_failed(md, "ibv_alloc_td()");
             goto err;
@@ -84,87 +92,29 @@ uct_sep_td_alloc_domains(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
         uct_sep_account_add(md->dev.context, UCT_SEP_ACCOUNT_TD, 0);
     }
 
-    return UCS_OK;
-
-err:
-    if (i > 0) {
-        uct_sep_td_dealloc(md, pair, 0);
-    }
-    return status;
-}
-
-static ucs_status_t
-uct_sep_td_alloc_pds(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
-{
-    struct ibv_parent_domain_init_attr attr = {};
-    ucs_status_t status;
-    unsigned i;
-
-    attr.pd = md->pd;
     for (i = 0; i < 2; ++i) {
-        attr.td     = pair->td[i];
-        pair->pd[i] = ibv_alloc_parent_domain(md->dev.context, &attr);
+        pd_attr.td  = pair->td[i];
+        pair->pd[i] = ibv_alloc_parent_domain(md->dev.context, &pd_attr);
         if (pair->pd[i] == NULL) {
             status = uct_sep_td_failed(md, "ibv_alloc_parent_domain()");
             goto err;
         }
     }
 
-    return UCS_OK;
-
-err:
-    if (i > 0) {
-        uct_sep_td_dealloc_pd(md, pair, 0);
-    }
-    return status;
-}
-
-ucs_status_t uct_sep_td_pair_get(uct_sep_md_t *md, uct_sep_td_pair_t **pair_p)
-{
-    uct_sep_td_pair_t *pair;
-    ucs_status_t status;
-
-    pair = ucs_calloc(1, sizeof(*pair), "sep_td_pair");
-    if (pair == NULL) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err;
-    }
-
-    status = uct_sep_td_alloc_domains(md, pair);
-    if (status != UCS_OK) {
-        goto err_free;
-    }
-
-    status = uct_sep_td_alloc_pds(md, pair);
-    if (status != UCS_OK) {
-        goto err_dealloc;
-    }
-
     pair->refcount = 1;
     *pair_p        = pair;
     return UCS_OK;
 
-err_dealloc:
-    uct_sep_td_dealloc(md, pair, 0);
-    uct_sep_td_dealloc(md, pair, 1);
-err_free:
-    ucs_free(pair);
 err:
+    uct_sep_td_pair_free(md, pair);
     return status;
 }
 
 void uct_sep_td_pair_put(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
 {
-    if (--pair->refcount > 0) {
-        return;
+    if (--pair->refcount == 0) {
+        uct_sep_td_pair_free(md, pair);
     }
-
-    uct_sep_td_dealloc_pd(md, pair, 0);
-    uct_sep_td_dealloc_pd(md, pair, 1);
-    /* In the order in which they are to be given out again */
-    uct_sep_td_dealloc(md, pair, 0);
-    uct_sep_td_dealloc(md, pair, 1);
-    ucs_free(pair);
 }
 
 void uct_sep_td_pair_lend(uct_sep_md_t *md, uct_sep_td_pair_t *pair)
