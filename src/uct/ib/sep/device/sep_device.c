@@ -241,27 +241,26 @@ void uct_sep_device_close(uct_sep_device_t *dev)
 }
 
 int uct_sep_device_port_is_active(const uct_sep_device_t *dev,
-                                  unsigned port_num)
+                                  unsigned port_num,
+                                  struct ibv_port_attr *attr_p)
 {
-    struct ibv_port_attr attr;
-    int ret;
+    int ret = ibv_query_port(dev->context, port_num, attr_p);
 
-    ret = ibv_query_port(dev->context, port_num, &attr);
     if (ret != 0) {
         ucs_debug("ibv_query_port(%s:%u) failed: %s", dev->name, port_num,
                   strerror(ret));
         return 0;
     }
 
-    if (attr.state != IBV_PORT_ACTIVE) {
+    if (attr_p->state != IBV_PORT_ACTIVE) {
         ucs_debug("%s:%u is not active (state %d)", dev->name, port_num,
-                  attr.state);
+                  attr_p->state);
         return 0;
     }
 
-    return (attr.link_layer == IBV_LINK_LAYER_UNSPECIFIED) ||
-           (attr.link_layer == IBV_LINK_LAYER_INFINIBAND) ||
-           (attr.link_layer == IBV_LINK_LAYER_ETHERNET);
+    return (attr_p->link_layer == IBV_LINK_LAYER_UNSPECIFIED) ||
+           (attr_p->link_layer == IBV_LINK_LAYER_INFINIBAND) ||
+           (attr_p->link_layer == IBV_LINK_LAYER_ETHERNET);
 }
 
 unsigned

@@ -66,9 +66,11 @@ ucs_status_t uct_sep_device_query_caps(struct ibv_context *context,
                                        uint8_t caps_p[UCT_SEP_HCA_CAP_LEN]);
 
 
-/** Whether a port is up and has a link layer we support. */
+/** Whether a port is up and has a link layer we support. Fills its
+ *  attributes. */
 int uct_sep_device_port_is_active(const uct_sep_device_t *dev,
-                                  unsigned port_num);
+                                  unsigned port_num,
+                                  struct ibv_port_attr *attr_p);
 
 
 /**

@@ -202,9 +202,9 @@ int uct_sep_md_offers_port(const uct_sep_md_t *md, unsigned port_num)
 {
     struct ibv_port_attr attr;
 
-    if (!uct_sep_device_port_is_active(&md->dev, port_num) ||
-        !uct_sep_subnet_filter_match(&md->subnet_filter, &md->dev, port_num) ||
-        (ibv_query_port(md->dev.context, port_num, &attr) != 0)) {
+    if (!uct_sep_device_port_is_active(&md->dev, port_num, &attr) ||
+        !uct_sep_subnet_filter_match(&md->subnet_filter, &md->dev, port_num,
+                                     &attr)) {
         return 0;
     }
 

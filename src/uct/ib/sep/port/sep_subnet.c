@@ -44,17 +44,12 @@ ucs_status_t uct_sep_subnet_filter_parse(const char *text,
 }
 
 int uct_sep_subnet_filter_match(const uct_sep_subnet_filter_t *filter,
-                                const uct_sep_device_t *dev, unsigned port_num)
+                                const uct_sep_device_t *dev, unsigned port_num,
+                                const struct ibv_port_attr *attr)
 {
-    struct ibv_port_attr attr;
     union ibv_gid gid;
 
-    if (!filter->is_set) {
-        return 1;
-    }
-
-    if ((ibv_query_port(dev->context, port_num, &attr) != 0) ||
-        (attr.link_layer == IBV_LINK_LAYER_ETHERNET)) {
+    if (!filter->is_set || (attr->link_layer == IBV_LINK_LAYER_ETHERNET)) {
         return 1;
     }
 

@@ -34,7 +34,8 @@ ucs_status_t uct_sep_subnet_filter_parse(const char *text,
 
 /** Whether a port passes; ports that are not InfiniBand always do. */
 int uct_sep_subnet_filter_match(const uct_sep_subnet_filter_t *filter,
-                                const uct_sep_device_t *dev, unsigned port_num);
+                                const uct_sep_device_t *dev, unsigned port_num,
+                                const struct ibv_port_attr *attr);
 
 
 /**
