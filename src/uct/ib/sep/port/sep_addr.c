@@ -13,16 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* P_Key: 15 bits name the partition, the top bit is full membership (IBA
- * 10.9.1). Two limited members must not talk to each other. */
-#define UCT_SEP_PKEY_PARTITION_MASK  0x7fffu
-#define UCT_SEP_PKEY_MEMBERSHIP_MASK 0x8000u
-
-
 static const uint8_t uct_sep_gid_zero[16];
 
-
-static int uct_sep_gid_is_zero(const uint8_t *raw)
+int uct_sep_gid_is_zero(const uint8_t *raw)
 {
     return memcmp(raw, uct_sep_gid_zero, sizeof(uct_sep_gid_zero)) == 0;
 }

@@ -20,6 +20,11 @@ BEGIN_C_DECLS
  *  terminating zero. */
 #define UCT_SEP_ADDR_STR_MAX 128
 
+/** P_Key: 15 bits name the partition, the top bit is full membership (IBA
+ *  10.9.1). Two limited members must not talk to each other. */
+#define UCT_SEP_PKEY_PARTITION_MASK  0x7fffu
+#define UCT_SEP_PKEY_MEMBERSHIP_MASK 0x8000u
+
 /** UDP source ports of RoCE v2 are 0xc000 and up (IBA annex A17). */
 #define UCT_SEP_ROCE_UDP_SPORT_MASK 0x3fffu
 
@@ -136,6 +141,9 @@ void uct_sep_device_addr_to_ah_attr(const uct_sep_port_t *port,
 
 /** Whether a GID is an IPv4 address (::ffff:a.b.c.d). */
 int uct_sep_gid_is_ipv4(const uint8_t *raw);
+
+/** Whether it is none. */
+int uct_sep_gid_is_zero(const uint8_t *raw);
 
 
 /**

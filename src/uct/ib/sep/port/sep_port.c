@@ -18,9 +18,6 @@
 #include <string.h>
 
 
-#define UCT_SEP_PKEY_MEMBERSHIP_MASK  0x8000
-#define UCT_SEP_PKEY_PARTITION_MASK   0x7fff
-
 /* Differentiated services code point 26 with ECN, usual for RoCE v2 fabrics */
 #define UCT_SEP_ROCE_V2_TRAFFIC_CLASS 106
 
@@ -100,11 +97,6 @@ uct_sep_port_find_pkey(const uct_sep_device_t *dev, uct_sep_port_info_t *port,
     return UCS_OK;
 }
 
-static int uct_sep_gid_is_zero(const union ibv_gid *gid)
-{
-    return (gid->global.subnet_prefix == 0) && (gid->global.interface_id == 0);
-}
-
 int uct_sep_port_has_gid(const uct_sep_device_t *dev, unsigned port_num,
                          const struct ibv_port_attr *attr)
 {
@@ -117,7 +109,7 @@ int uct_sep_port_has_gid(const uct_sep_device_t *dev, unsigned port_num,
 
     for (i = 0; i < attr->gid_tbl_len; ++i) {
         if ((ibv_query_gid(dev->context, port_num, i, &gid) == 0) &&
-            !uct_sep_gid_is_zero(&gid)) {
+            !uct_sep_gid_is_zero(gid.raw)) {
             return 1;
         }
     }
@@ -204,7 +196,7 @@ static int uct_sep_port_best_gid(const uct_sep_device_t *dev,
         }
 
         if ((ibv_query_gid(dev->context, port->addr.port_num, i, &gid) != 0) ||
-            uct_sep_gid_is_zero(&gid)) {
+            uct_sep_gid_is_zero(gid.raw)) {
             continue;
         }
 
@@ -257,7 +249,7 @@ uct_sep_port_find_ib_gid(const uct_sep_device_t *dev, uct_sep_port_info_t *port,
 
     if ((ibv_query_gid(dev->context, port->addr.port_num, index,
                        &port->addr.gid) != 0) ||
-        uct_sep_gid_is_zero(&port->addr.gid)) {
+        uct_sep_gid_is_zero(port->addr.gid.raw)) {
         if ((config->gid_index != UCS_ULUNITS_AUTO) ||
             port->addr.force_global) {
             ucs_error("%s: no GID at index %u: correct UCX_SEP_GID_INDEX",
