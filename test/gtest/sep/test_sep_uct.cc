@@ -459,12 +459,13 @@ unsigned entity::num_links()
 uint64_t entity::num_by_ring()
 {
     uct_sep_iface_t *iface = sep();
-    uint64_t count         = iface->eager.stats.receives;
+    uint64_t count         = iface->eager.stats.ring_received;
 
     for (unsigned i = 0; (iface->eager.rings != NULL) &&
                          (i < iface->config.eager.poll_set); ++i) {
         if (iface->eager.rings[i].txwq != NULL) {
-            count += uct_sep_ring_rx_count(&iface->eager.rings[i].rx);
+            count += uct_sep_ring_rx_count(&iface->eager.rings[i].rx) -
+                     iface->eager.rings[i].counted;
         }
     }
     return count;

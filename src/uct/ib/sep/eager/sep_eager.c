@@ -317,11 +317,10 @@ static void uct_sep_eager_drop_ring(uct_sep_iface_t *iface,
     uct_sep_eager_mem_close_ring(iface, ring);
     uct_sep_ring_tx_set_other(&txwq->ring, NULL);
     uct_sep_eager_stats_received(iface, ring);
-    iface->eager.stats.receives += uct_sep_ring_rx_count(&ring->rx);
-    iface->eager.is_revoking     = 0;
-    ring->txwq                   = NULL;
-    txwq->eager->score           = ring->score;
-    txwq->eager->ring            = NULL;
+    iface->eager.is_revoking = 0;
+    ring->txwq               = NULL;
+    txwq->eager->score       = ring->score;
+    txwq->eager->ring        = NULL;
     --iface->eager.num_rings;
     uct_sep_eager_check_progress(iface);
 }

@@ -46,7 +46,7 @@ uct_sep_eager_mem_alloc(uct_sep_iface_t *iface, size_t length, const char *name,
 static void uct_sep_eager_mem_free(uct_allocated_memory_t *mem)
 {
     if (mem->address != NULL) {
-        uct_sep_pool_free_mem(mem);
+        uct_mem_free(mem);
         mem->address = NULL;
     }
 }

@@ -7,7 +7,6 @@
 #include <uct/ib/sep/eager/sep_eager_stats.h>
 #include <uct/ib/sep/iface/sep_fc.h>
 
-#include <ucs/vfs/base/vfs_cb.h>
 #include <ucs/vfs/base/vfs_obj.h>
 #include <inttypes.h>
 
@@ -68,11 +67,33 @@ uct_sep_eager_stats_num_received(const uct_sep_iface_t *iface)
     return count;
 }
 
-void uct_sep_eager_stats_get(uct_sep_iface_t *iface, uint64_t *values)
+/* As of when it was last added up, but for messages in rings of ours */
+static uint64_t uct_sep_eager_stats_value(const uct_sep_iface_t *iface,
+                                          uct_sep_eager_stat_t stat)
 {
     const uct_sep_eager_stats_t *stats = &iface->eager.stats;
-    uint64_t sent                      = 0;
+    const uint64_t values[]            = {
+        [UCT_SEP_EAGER_STAT_RING_SENT]     = stats->ring_sent,
+        [UCT_SEP_EAGER_STAT_RING_RECEIVED] =
+                uct_sep_eager_stats_num_received(iface),
+        [UCT_SEP_EAGER_STAT_SENT]          = iface->count.sent,
+        [UCT_SEP_EAGER_STAT_RECEIVED]      = iface->count.received,
+        [UCT_SEP_EAGER_STAT_FALLBACKS]     = stats->fallbacks,
+        [UCT_SEP_EAGER_STAT_FULL]          = stats->full,
+        [UCT_SEP_EAGER_STAT_WRITES]        = stats->writes,
+        [UCT_SEP_EAGER_STAT_WITHHELD]      = stats->withheld,
+        [UCT_SEP_EAGER_STAT_RINGS]         = iface->eager.num_rings,
+        [UCT_SEP_EAGER_STAT_ACCEPTED]      = stats->accepted
+    };
+
+    return values[stat];
+}
+
+void uct_sep_eager_stats_get(uct_sep_iface_t *iface, uint64_t *values)
+{
+    uint64_t sent = 0;
     uct_sep_txwq_t *txwq;
+    int stat;
 
     ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
         uct_sep_eager_stats_sent(iface, txwq);
@@ -80,63 +101,25 @@ void uct_sep_eager_stats_get(uct_sep_iface_t *iface, uint64_t *values)
     }
 
     uct_sep_fc_count_received(iface);
-    values[UCT_SEP_EAGER_STAT_RING_SENT]     = stats->ring_sent;
-    values[UCT_SEP_EAGER_STAT_RING_RECEIVED] =
-            uct_sep_eager_stats_num_received(iface);
-    values[UCT_SEP_EAGER_STAT_SENT]          = iface->count.sent + sent;
-    values[UCT_SEP_EAGER_STAT_RECEIVED]      = iface->count.received;
-    values[UCT_SEP_EAGER_STAT_FALLBACKS]     = stats->fallbacks;
-    values[UCT_SEP_EAGER_STAT_FULL]          = stats->full;
-    values[UCT_SEP_EAGER_STAT_WRITES]        = stats->writes;
-    values[UCT_SEP_EAGER_STAT_WITHHELD]      = stats->withheld;
-    values[UCT_SEP_EAGER_STAT_RINGS]         = iface->eager.num_rings;
-    values[UCT_SEP_EAGER_STAT_ACCEPTED]      = stats->accepted;
+    for (stat = 0; stat < UCT_SEP_EAGER_STAT_LAST; ++stat) {
+        values[stat] = uct_sep_eager_stats_value(iface, stat);
+    }
+    values[UCT_SEP_EAGER_STAT_SENT] += sent;
 }
 
-static void
-uct_sep_eager_stats_show_received(void *obj, ucs_string_buffer_t *strb,
-                                  void *arg_ptr, uint64_t arg_u64)
+static void uct_sep_eager_stats_show(void *obj, ucs_string_buffer_t *strb,
+                                     void *arg_ptr, uint64_t arg_u64)
 {
     ucs_string_buffer_appendf(strb, "%" PRIu64 "\n",
-                              uct_sep_eager_stats_num_received(arg_ptr));
+                              uct_sep_eager_stats_value(arg_ptr, arg_u64));
 }
 
 void uct_sep_eager_stats_vfs_init(uct_sep_iface_t *iface, void *obj)
 {
-    uct_sep_eager_stats_t *stats = &iface->eager.stats;
-    struct {
-        void     *value;
-        unsigned type;
-    } files[] = {
-        [UCT_SEP_EAGER_STAT_RING_SENT]     = {&stats->ring_sent,
-                                              UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_SENT]          = {&iface->count.sent,
-                                              UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_RECEIVED]      = {&iface->count.received,
-                                              UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_FALLBACKS]     = {&stats->fallbacks,
-                                              UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_FULL]          = {&stats->full, UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_WRITES]        = {&stats->writes,
-                                              UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_WITHHELD]      = {&stats->withheld,
-                                              UCS_VFS_TYPE_ULONG},
-        [UCT_SEP_EAGER_STAT_RINGS]         = {&iface->eager.num_rings,
-                                              UCS_VFS_TYPE_U32},
-        [UCT_SEP_EAGER_STAT_ACCEPTED]      = {&stats->accepted,
-                                              UCS_VFS_TYPE_U32}
-    };
-    unsigned i;
+    int stat;
 
-    ucs_vfs_obj_add_ro_file(
-            obj, uct_sep_eager_stats_show_received, iface, 0, "eager/%s",
-            uct_sep_eager_stat_names[UCT_SEP_EAGER_STAT_RING_RECEIVED]);
-    for (i = 0; i < UCT_SEP_EAGER_STAT_LAST; ++i) {
-        if (files[i].value == NULL) {
-            continue;
-        }
-        ucs_vfs_obj_add_ro_file(obj, ucs_vfs_show_primitive, files[i].value,
-                                files[i].type, "eager/%s",
-                                uct_sep_eager_stat_names[i]);
+    for (stat = 0; stat < UCT_SEP_EAGER_STAT_LAST; ++stat) {
+        ucs_vfs_obj_add_ro_file(obj, uct_sep_eager_stats_show, iface, stat,
+                                "eager/%s", uct_sep_eager_stat_names[stat]);
     }
 }

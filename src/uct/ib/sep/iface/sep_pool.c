@@ -40,11 +40,6 @@ ucs_status_t uct_sep_pool_alloc_mem(uct_sep_iface_t *iface, size_t length,
                          mem_p);
 }
 
-void uct_sep_pool_free_mem(const uct_allocated_memory_t *mem)
-{
-    uct_mem_free(mem);
-}
-
 static ucs_status_t
 uct_sep_pool_chunk_alloc(ucs_mpool_t *mp, size_t *size_p, void **chunk_p)
 {
@@ -65,7 +60,7 @@ uct_sep_pool_chunk_alloc(ucs_mpool_t *mp, size_t *size_p, void **chunk_p)
     status     = uct_sep_mem_reg_own(chunk->md, mem.address, mem.length,
                                      IBV_ACCESS_LOCAL_WRITE, &chunk->memh);
     if (status != UCS_OK) {
-        uct_sep_pool_free_mem(&mem);
+        uct_mem_free(&mem);
         return status;
     }
 
@@ -80,7 +75,7 @@ static void uct_sep_pool_chunk_release(ucs_mpool_t *mp, void *elems)
     uct_allocated_memory_t mem  = chunk->mem;
 
     uct_sep_mem_dereg_own(chunk->md, chunk->memh);
-    uct_sep_pool_free_mem(&mem);
+    uct_mem_free(&mem);
 }
 
 static void uct_sep_pool_obj_init(ucs_mpool_t *mp, void *obj, void *elems)

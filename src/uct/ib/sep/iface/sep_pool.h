@@ -21,17 +21,13 @@ BEGIN_C_DECLS
  * Allocate memory that nobody but us may access; it is not registered.
  *
  * @param name   For messages of UCX's.
- * @param mem_p  Filled; released by uct_sep_pool_free_mem(). Nothing is in it.
+ * @param mem_p  Filled; released by uct_mem_free(). Nothing is in it.
  *
  * @return UCS_OK, or UCS_ERR_NO_MEMORY without a message.
  */
 ucs_status_t uct_sep_pool_alloc_mem(uct_sep_iface_t *iface, size_t length,
                                     const char *name,
                                     uct_allocated_memory_t *mem_p);
-
-
-/** Release it. It is not registered any more. */
-void uct_sep_pool_free_mem(const uct_allocated_memory_t *mem);
 
 
 /**

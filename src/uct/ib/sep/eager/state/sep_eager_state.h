@@ -77,7 +77,6 @@ typedef struct uct_sep_eager_stats {
     uint64_t ring_sent;         /**< Messages written into rings */
     uint64_t ring_received;     /**< Messages taken out of rings */
     uint64_t full;              /**< Messages for which there was no slot */
-    uint64_t receives;          /**< Messages in rings that were given back */
     uint64_t fallbacks;         /**< Messages by send/receive while a ring was
                                      open */
     uint64_t writes;            /**< Credits given back by a write */
