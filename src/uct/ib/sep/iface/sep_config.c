@@ -84,18 +84,21 @@ UCS_STATIC_INIT {
     }
 }
 
+/* Where a setting is, and its type, UCS_CONFIG_TYPE_xx */
+#define UCT_SEP_CONFIG(_member, _type) \
+    ucs_offsetof(uct_sep_iface_config_t, _member), UCS_CONFIG_TYPE_##_type
+
 ucs_config_field_t uct_sep_config_table[] = {
-    {"", "", NULL, ucs_offsetof(uct_sep_iface_config_t, super),
-     UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+    {"", "", NULL, UCT_SEP_CONFIG(super, TABLE(uct_iface_config_table))},
 
     {"CATEGORY", "default",
-     uct_sep_category_doc, ucs_offsetof(uct_sep_iface_config_t, category),
-     UCS_CONFIG_TYPE_ENUM(uct_sep_category_names)},
+     uct_sep_category_doc,
+     UCT_SEP_CONFIG(category, ENUM(uct_sep_category_names))},
 
     {"CQ_SHARING", "1",
      "Number of workers of a memory domain that share a completion queue for\n"
      "their sends. With 1 each has one to itself and takes no lock.",
-     ucs_offsetof(uct_sep_iface_config_t, cq_sharing), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(cq_sharing, UINT)},
 
     {"API", "dv",
      "How work requests are posted and completions are taken.\n"
@@ -105,58 +108,53 @@ ucs_config_field_t uct_sep_config_table[] = {
      "          compare-and-swap of 64 bits\n"
      "  wr    - as verbs, but by libibverbs' extended interface (ibv_wr_start\n"
      "          to ibv_wr_complete)",
-     ucs_offsetof(uct_sep_iface_config_t, api),
-     UCS_CONFIG_TYPE_ENUM(uct_sep_api_names)},
+     UCT_SEP_CONFIG(api, ENUM(uct_sep_api_names))},
 
     {"SEG_SIZE", "8273",
      "Size of the buffers for buffered sends and for receives. It must be the\n"
      "same in all processes. The longest active message is the largest that\n"
      "fits and is 16 bytes longer than a multiple of 64: then fragments of\n"
      "long messages do not end inside of a number.",
-     ucs_offsetof(uct_sep_iface_config_t, seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+     UCT_SEP_CONFIG(seg_size, MEMUNITS)},
 
     {"TX_QUEUE_LEN", "256",
      "Length of the send queue of a connection, in basic blocks of 64 bytes.\n"
      "A work request takes one to four of them.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.queue_len), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(tx.queue_len, UINT)},
 
     {"TX_MIN_INLINE", "0",
      "Inline data that the send queue has room for in each work request.\n"
      "Any message that is short enough is sent inline in any case; a larger\n"
      "value makes the queue longer.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.min_inline),
-     UCS_CONFIG_TYPE_MEMUNITS},
+     UCT_SEP_CONFIG(tx.min_inline, MEMUNITS)},
 
     {"TX_MAX_INLINE", "auto",
      "Inline limit: longest message that is sent inline, with the header of 8\n"
      "bytes that a short active message has. Longer ones are copied to a\n"
      "buffer. auto is what a work request can hold, 0 is none; not less than\n"
      "TX_MIN_INLINE. Headers of zero-copy messages are inline in any case.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.max_inline),
-     UCS_CONFIG_TYPE_MEMUNITS},
+     UCT_SEP_CONFIG(tx.max_inline, MEMUNITS)},
 
     {"TX_INLINE_RESP", "32",
      "Longest result of a get or an atomic that comes with its completion,\n"
      "and not on its own: 0 is none, otherwise what a completion has room\n"
      "for. No effect with RX_INLINE=0, unless CATEGORY has given the worker\n"
      "a device context.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.inline_resp),
-     UCS_CONFIG_TYPE_MEMUNITS},
+     UCT_SEP_CONFIG(tx.inline_resp, MEMUNITS)},
 
     {"TX_MAX_POLL", "16",
      "Maximal number of send completions to handle in one progress call.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.max_poll), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(tx.max_poll, UINT)},
 
     {"TX_CQ_MODERATION", "64",
      "Number of work requests of a connection that are posted without asking\n"
      "for a completion.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.cq_moderation),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(tx.cq_moderation, UINT)},
 
     {"TX_CQ_LEN", "4096",
      "Number of outstanding basic blocks of all connections of an interface.\n"
      "The completion queue has room for these and for the receives.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.cq_len), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(tx.cq_len, UINT)},
 
     {"TX_THROTTLE", "n",
      "Budget of outstanding basic blocks that all workers of the process on a\n"
@@ -165,16 +163,14 @@ ucs_config_field_t uct_sep_config_table[] = {
      "  n        - none\n"
      "  y        - what gives the best rate, found while sending\n"
      "  <number> - so many",
-     ucs_offsetof(uct_sep_iface_config_t, tx.throttle),
-     UCS_CONFIG_TYPE_STRING},
+     UCT_SEP_CONFIG(tx.throttle, STRING)},
 
     {"TX_POST", "auto",
      "How work requests are handed to the device.\n"
      "  bf   - written to it (BlueFlame)\n"
      "  db   - by a doorbell, upon which it reads them\n"
      "  auto - bf if the device has it",
-     ucs_offsetof(uct_sep_iface_config_t, tx.post),
-     UCS_CONFIG_TYPE_ENUM(uct_sep_tx_post_names)},
+     UCT_SEP_CONFIG(tx.post, ENUM(uct_sep_tx_post_names))},
 
     {"TX_POSTLIST", "1",
      "Number of work requests of a connection per doorbell. 1 rings for each.\n"
@@ -182,7 +178,7 @@ ucs_config_field_t uct_sep_config_table[] = {
      "values are for applications that post many small operations in a row.\n"
      "Such an application has to come back: what it sends last, before a long\n"
      "computation or a wait for something else, leaves with the next call.",
-     ucs_offsetof(uct_sep_iface_config_t, tx.postlist), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(tx.postlist, UINT)},
 
     UCT_SEP_COMPAT_MPOOL_FIELDS("TX_", -1, 0, "send",
                                 ucs_offsetof(uct_sep_iface_config_t, tx.mp),
@@ -193,27 +189,25 @@ ucs_config_field_t uct_sep_config_table[] = {
      * entries. Alone with the headroom it is 4095, for which the same holds. */
     {"RX_QUEUE_LEN", "3967",
      "Length of the receive queue, which all connections share.",
-     ucs_offsetof(uct_sep_iface_config_t, rx.queue_len), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(rx.queue_len, UINT)},
 
     {"RX_QUEUE_FILL", "1024",
      "Buffers that the receive queue has at first. They are doubled, up to\n"
      "RX_QUEUE_LEN, when progress finds that half of them were used up.",
-     ucs_offsetof(uct_sep_iface_config_t, rx.queue_fill),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(rx.queue_fill, UINT)},
 
     {"RX_INLINE", "32",
      "Longest active message, with its header of one byte, that comes with\n"
      "its completion, and not to a buffer: 0 is none, up to 32 is 32, and up\n"
      "to 64 is 64, for which completions take twice the memory. It needs\n"
      "API=dv, and a CATEGORY with a queue pair for each worker.",
-     ucs_offsetof(uct_sep_iface_config_t, rx.inline_size),
-     UCS_CONFIG_TYPE_MEMUNITS},
+     UCT_SEP_CONFIG(rx.inline_size, MEMUNITS)},
 
     {"RX_MAX_POLL", "1",
      "Maximal number of receives to handle in one progress call. It ends when\n"
      "this or TX_MAX_POLL is reached. Libraries that wait for a number of\n"
      "messages may miss it if there are several in one call.",
-     ucs_offsetof(uct_sep_iface_config_t, rx.max_poll), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(rx.max_poll, UINT)},
 
     UCT_SEP_COMPAT_MPOOL_FIELDS("RX_", -1, 0, "receive",
                                 ucs_offsetof(uct_sep_iface_config_t, rx.mp),
@@ -222,26 +216,24 @@ ucs_config_field_t uct_sep_config_table[] = {
     {"FC_ENABLE", "y",
      "Flow control: limit the active messages that were sent and not handled,\n"
      "so that senders do not find the receive queue empty.",
-     ucs_offsetof(uct_sep_iface_config_t, fc.enable), UCS_CONFIG_TYPE_BOOL},
+     UCT_SEP_CONFIG(fc.enable, BOOL)},
 
     {"FC_WND_SIZE", "512",
      "Window of flow control: number of active messages that can be sent on a\n"
      "connection without a grant by the receiver. Not more than RX_QUEUE_LEN\n"
      "and RX_QUEUE_FILL.",
-     ucs_offsetof(uct_sep_iface_config_t, fc.wnd_size), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(fc.wnd_size, UINT)},
 
     {"FC_HARD_THRESH", "0.25",
      "Fraction of the window at which to request a grant that comes at once\n"
      "(more than 0 and less than 1).",
-     ucs_offsetof(uct_sep_iface_config_t, fc.hard_thresh),
-     UCS_CONFIG_TYPE_DOUBLE},
+     UCT_SEP_CONFIG(fc.hard_thresh, DOUBLE)},
 
     {"FC_SOFT_THRESH", "0.5",
      "Fraction of the window at which to request a grant that comes with the\n"
      "next message of the other side (more than FC_HARD_THRESH and less than\n"
      "1).",
-     ucs_offsetof(uct_sep_iface_config_t, fc.soft_thresh),
-     UCS_CONFIG_TYPE_DOUBLE},
+     UCT_SEP_CONFIG(fc.soft_thresh, DOUBLE)},
 
     {"EAGER", "n",
      "Eager channel: peers that send most write their short active messages\n"
@@ -252,78 +244,69 @@ ucs_config_field_t uct_sep_config_table[] = {
      "  auto - yes, if it is known to place them in order, until the worker\n"
      "         sleeps for the first time\n"
      "  n    - no, neither to receive nor to send",
-     ucs_offsetof(uct_sep_iface_config_t, eager.mode),
-     UCS_CONFIG_TYPE_TERNARY_AUTO},
+     UCT_SEP_CONFIG(eager.mode, TERNARY_AUTO)},
 
     {"EAGER_SLOTS", "64",
      "Number of slots of a ring, 1 to 128. If all are in use, messages are\n"
      "sent (MVAPICH: MV2_NUM_RDMA_BUFFER).",
-     ucs_offsetof(uct_sep_iface_config_t, eager.slots), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(eager.slots, UINT)},
 
     {"EAGER_SLOT_SIZE", "1088",
      "Size of a slot, a multiple of 64 up to 32k. Messages that are less than\n"
      "8 bytes shorter are sent (MVAPICH: MV2_RDMA_FAST_PATH_BUF_SIZE). It is\n"
      "the path MTU at most, unless data are known to be placed in order.",
-     ucs_offsetof(uct_sep_iface_config_t, eager.slot_size),
-     UCS_CONFIG_TYPE_MEMUNITS},
+     UCT_SEP_CONFIG(eager.slot_size, MEMUNITS)},
 
     {"EAGER_POLL_SET", "16",
      "Most rings that an interface polls, 1 to 1024. If more peers send, who\n"
      "sends most has one (MVAPICH: MV2_POLLING_SET_LIMIT).",
-     ucs_offsetof(uct_sep_iface_config_t, eager.poll_set),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(eager.poll_set, UINT)},
 
     {"FENCE", "auto",
      "What a fence does.\n"
      "  none - nothing\n"
      "  weak - what follows waits for the results of reads and atomics\n"
      "  auto - weak, which is all that is needed",
-     ucs_offsetof(uct_sep_iface_config_t, fence),
-     UCS_CONFIG_TYPE_ENUM(uct_sep_fence_names)},
+     UCT_SEP_CONFIG(fence, ENUM(uct_sep_fence_names))},
 
     {"MAX_RD_ATOMIC", "auto",
      "Maximal number of outstanding reads and atomics of a connection. auto\n"
      "is the device's limit.",
-     ucs_offsetof(uct_sep_iface_config_t, max_rd_atomic),
-     UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(max_rd_atomic, ULUNITS)},
 
     {"MAX_GET_ZCOPY", "auto",
      "Maximal size of a zero-copy get operation. 0 is none.",
-     ucs_offsetof(uct_sep_iface_config_t, max_get_zcopy),
-     UCS_CONFIG_TYPE_MEMUNITS},
+     UCT_SEP_CONFIG(max_get_zcopy, MEMUNITS)},
 
     {"TIMEOUT", "1.0s",
      "Transport timeout: how long to wait for an acknowledgement.",
-     ucs_offsetof(uct_sep_iface_config_t, timeout), UCS_CONFIG_TYPE_TIME},
+     UCT_SEP_CONFIG(timeout, TIME)},
 
     {"RETRY_COUNT", "7",
      "Transport retries before a connection is given up.",
-     ucs_offsetof(uct_sep_iface_config_t, retry_count), UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(retry_count, UINT)},
 
     {"RNR_TIMEOUT", "1ms",
      "How long a sender waits after finding the receive queue empty.",
-     ucs_offsetof(uct_sep_iface_config_t, rnr_timeout), UCS_CONFIG_TYPE_TIME},
+     UCT_SEP_CONFIG(rnr_timeout, TIME)},
 
     {"RNR_RETRY_COUNT", "7",
      "How often a sender tries again after finding the receive queue empty. 7\n"
      "is without limit.",
-     ucs_offsetof(uct_sep_iface_config_t, rnr_retry_count),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(rnr_retry_count, UINT)},
 
     {"PATH_MTU", "default",
      "Path MTU. default is that of the port.",
-     ucs_offsetof(uct_sep_iface_config_t, path_mtu),
-     UCS_CONFIG_TYPE_ENUM(uct_sep_path_mtu_names)},
+     UCT_SEP_CONFIG(path_mtu, ENUM(uct_sep_path_mtu_names))},
 
     {"IS_GLOBAL", "n",
      "Use global routing on InfiniBand.",
-     ucs_offsetof(uct_sep_iface_config_t, port.is_global),
-     UCS_CONFIG_TYPE_BOOL},
+     UCT_SEP_CONFIG(port.is_global, BOOL)},
 
     {"SL", "auto",
      "InfiniBand service level, or Ethernet priority. auto is the first that\n"
      "AR_ENABLE allows, and 0 on Ethernet.",
-     ucs_offsetof(uct_sep_iface_config_t, port.sl), UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(port.sl, ULUNITS)},
 
     {"AR_ENABLE", "auto",
      "Whether the service level has to be one with adaptive routing, which\n"
@@ -333,103 +316,89 @@ ucs_config_field_t uct_sep_config_table[] = {
      "  try  - yes if there is one\n"
      "  auto - either\n"
      "No effect on Ethernet.",
-     ucs_offsetof(uct_sep_iface_config_t, port.ar_enable),
-     UCS_CONFIG_TYPE_TERNARY_AUTO},
+     UCT_SEP_CONFIG(port.ar_enable, TERNARY_AUTO)},
 
     {"TRAFFIC_CLASS", "auto",
      "InfiniBand traffic class, or RoCE v2 differentiated services field.\n"
      "auto is 106 on RoCE v2 and 0 otherwise.",
-     ucs_offsetof(uct_sep_iface_config_t, port.traffic_class),
-     UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(port.traffic_class, ULUNITS)},
 
     {"HOP_LIMIT", "255",
      "InfiniBand hop limit, or RoCE v2 time to live; 0 to 255.",
-     ucs_offsetof(uct_sep_iface_config_t, port.hop_limit),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(port.hop_limit, UINT)},
 
     {"GID_INDEX", "auto",
      "Index of the port's GID to use. auto selects the best RoCE version on\n"
      "Ethernet, and the first GID on InfiniBand.",
-     ucs_offsetof(uct_sep_iface_config_t, port.gid_index),
-     UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(port.gid_index, ULUNITS)},
 
     {"PKEY", "auto",
      "P_Key to use, 0x1 to 0x7fff. auto is the first one that the port is a\n"
      "full member of.",
-     ucs_offsetof(uct_sep_iface_config_t, port.pkey), UCS_CONFIG_TYPE_HEX},
+     UCT_SEP_CONFIG(port.pkey, HEX)},
 
     {"NUM_PATHS", "auto",
      "Number of connections that pay off between two interfaces, each on its\n"
      "own path. auto is the number of LID_PATH_BITS on InfiniBand, and of the\n"
      "ports that make up the port (LAG) on Ethernet; at least 2 on NDR.",
-     ucs_offsetof(uct_sep_iface_config_t, port.num_paths),
-     UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(port.num_paths, ULUNITS)},
 
     {"LID_PATH_BITS", "0",
      "Low bits of the LIDs of each path: a list of numbers and ranges. Those\n"
      "that the port's LMC allows are used.",
-     ucs_offsetof(uct_sep_iface_config_t, port.path_bits),
-     UCS_CONFIG_TYPE_ARRAY(uct_sep_path_bits)},
+     UCT_SEP_CONFIG(port.path_bits, ARRAY(uct_sep_path_bits))},
 
     {"ROCE_PATH_FACTOR", "1",
      "Distance between the RoCE v2 UDP source ports of neighbouring paths, by\n"
      "which switches and LAG ports tell paths apart.",
-     ucs_offsetof(uct_sep_iface_config_t, port.roce_path_factor),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(port.roce_path_factor, UINT)},
 
     {"ROCE_LOCAL_SUBNET", "n",
      "Treat only RoCE v2 addresses of the port's own subnet as reachable.",
-     ucs_offsetof(uct_sep_iface_config_t, port.roce_local_subnet),
-     UCS_CONFIG_TYPE_BOOL},
+     UCT_SEP_CONFIG(port.roce_local_subnet, BOOL)},
 
     {"ROCE_SUBNET_PREFIX_LEN", "auto",
      "Bits of an address that identify its subnet, for ROCE_LOCAL_SUBNET.\n"
      "auto is the prefix length of the network interface, inf all.",
-     ucs_offsetof(uct_sep_iface_config_t, port.roce_subnet_prefix_len),
-     UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(port.roce_subnet_prefix_len, ULUNITS)},
 
     {"CM_TIMEOUT", "200ms",
      "How long to wait for an answer to a connection request before it is\n"
      "repeated the first time.",
-     ucs_offsetof(uct_sep_iface_config_t, cm.timeout), UCS_CONFIG_TYPE_TIME},
+     UCT_SEP_CONFIG(cm.timeout, TIME)},
 
     {"CM_RETRY_COUNT", "20",
      "How often a connection request is repeated before it fails.",
-     ucs_offsetof(uct_sep_iface_config_t, cm.retry_count),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(cm.retry_count, UINT)},
 
     {"CM_RX_QUEUE_LEN", "512",
      "Number of connection requests and answers that can arrive at a time.",
-     ucs_offsetof(uct_sep_iface_config_t, cm.rx_queue_len),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(cm.rx_queue_len, UINT)},
 
     {"CM_MAX_PENDING", "256",
      "How many peers may be connecting at a time. Those beyond have to try\n"
      "again. Each that is connecting has a queue pair, even if it never ends.",
-     ucs_offsetof(uct_sep_iface_config_t, cm.max_pending),
-     UCS_CONFIG_TYPE_UINT},
+     UCT_SEP_CONFIG(cm.max_pending, UINT)},
 
     {"CM_KEEPALIVE", "60s",
      "How often to look after connections that no endpoint uses: they are\n"
      "given up if the peer does not use them either, or has gone. inf leaves\n"
      "them alone.",
-     ucs_offsetof(uct_sep_iface_config_t, cm.keepalive),
-     UCS_CONFIG_TYPE_TIME_UNITS},
+     UCT_SEP_CONFIG(cm.keepalive, TIME_UNITS)},
 
     {"MAX_QPS", "inf",
      "How many RC queue pairs the workers of a process may hold on a device,\n"
      "in equal shares. An endpoint that wants to send past that takes the\n"
      "place of one that does not. A number, the same one in all processes of\n"
      "a job; auto: as many as an adapter keeps its rate with; or inf.",
-     ucs_offsetof(uct_sep_iface_config_t, max_qps), UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(max_qps, ULUNITS)},
 
     {"MAX_QPS_NODE", "inf",
      "How many RC queue pairs all processes of a user that have this setting\n"
      "may hold on an adapter: each worker an equal share, and what others\n"
      "leave. The account is a file in /dev/shm. A number, auto or inf as with\n"
      "MAX_QPS; the least one holds for all.",
-     ucs_offsetof(uct_sep_iface_config_t, max_qps_node),
-     UCS_CONFIG_TYPE_ULUNITS},
+     UCT_SEP_CONFIG(max_qps_node, ULUNITS)},
 
     {NULL}
 };
@@ -729,10 +698,7 @@ uct_sep_config_apply(uct_sep_iface_t *iface,
     max_rd_atomic      = ucs_min(attr->max_qp_init_rd_atom, UINT8_MAX);
     max_dest_rd_atomic = ucs_min(attr->max_qp_rd_atom, UINT8_MAX);
 
-    iface->config.eager.mode         = config->eager.mode;
-    iface->config.eager.slots        = config->eager.slots;
-    iface->config.eager.slot_size    = config->eager.slot_size;
-    iface->config.eager.poll_set     = config->eager.poll_set;
+    iface->config.eager              = config->eager;
     iface->config.seg_size           = config->seg_size;
     iface->config.max_qps            = config->max_qps;
     iface->config.max_qps_node       = config->max_qps_node;

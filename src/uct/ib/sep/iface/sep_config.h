@@ -74,12 +74,7 @@ typedef struct uct_sep_iface_config {
         double               hard_thresh;
         double               soft_thresh;
     } fc;
-    struct {
-        int                  mode;          /**< ucs_ternary_auto_value_t */
-        unsigned             slots;
-        size_t               slot_size;
-        unsigned             poll_set;
-    } eager;
+    uct_sep_eager_config_t   eager;
     struct {
         double               timeout;
         unsigned             retry_count;

@@ -166,12 +166,7 @@ struct uct_sep_iface {
                                                 asks for the first time, with
                                                 the eager channel */
         } fc;
-        struct {
-            int             mode;          /**< ucs_ternary_auto_value_t */
-            unsigned        slots;         /**< Of a ring */
-            size_t          slot_size;     /**< Bytes, with the tail */
-            unsigned        poll_set;      /**< Most rings */
-        } eager;
+        uct_sep_eager_config_t eager;
         unsigned long       max_qps;       /**< Of the process on the device, as
                                                 it is set: UCS_ULUNITS_INF,
                                                 UCS_ULUNITS_AUTO */

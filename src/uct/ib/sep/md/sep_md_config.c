@@ -23,9 +23,12 @@
 static UCS_CONFIG_DEFINE_ARRAY(uct_sep_pci_bws, sizeof(ucs_config_bw_spec_t),
                                UCS_CONFIG_TYPE_BW_SPEC);
 
+/* Where a setting is, and its type, UCS_CONFIG_TYPE_xx */
+#define UCT_SEP_MD_CONFIG(_member, _type) \
+    ucs_offsetof(uct_sep_md_config_t, _member), UCS_CONFIG_TYPE_##_type
+
 ucs_config_field_t uct_sep_md_config_table[] = {
-    {"", "", NULL, ucs_offsetof(uct_sep_md_config_t, super),
-     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+    {"", "", NULL, UCT_SEP_MD_CONFIG(super, TABLE(uct_md_config_table))},
 
     {"REG_METHODS", "rcache,odp,direct",
      "Ways to register memory in the order of preference.\n"
@@ -33,14 +36,12 @@ ucs_config_field_t uct_sep_md_config_table[] = {
      "  direct - each time\n"
      "  odp    - on-demand paging, which this transport does not have: the\n"
      "           next one is taken",
-     ucs_offsetof(uct_sep_md_config_t, reg_methods),
-     UCS_CONFIG_TYPE_STRING_ARRAY},
+     UCT_SEP_MD_CONFIG(reg_methods, STRING_ARRAY)},
 
     {"RCACHE", "try",
      "Enable the memory registration cache, if REG_METHODS prefers it. try is\n"
      "n with UCX 1.16 and later, where UCP has a cache (see RCACHE_ENABLE).",
-     ucs_offsetof(uct_sep_md_config_t, rcache_enable),
-     UCS_CONFIG_TYPE_TERNARY},
+     UCT_SEP_MD_CONFIG(rcache_enable, TERNARY)},
 
     UCT_SEP_COMPAT_RCACHE_FIELDS(ucs_offsetof(uct_sep_md_config_t, rcache),
                                  UCS_PP_MAKE_STRING(UCT_SEP_RCACHE_ALIGN)),
@@ -48,51 +49,49 @@ ucs_config_field_t uct_sep_md_config_table[] = {
     {"FORK_INIT", "try",
      "Make memory registration safe for processes that fork, by calling\n"
      "ibv_fork_init().",
-     ucs_offsetof(uct_sep_md_config_t, fork_init), UCS_CONFIG_TYPE_TERNARY},
+     UCT_SEP_MD_CONFIG(fork_init, TERNARY)},
 
     {"MEM_REG_OVERHEAD", "16us",
      "Estimation of the time one memory registration takes.",
-     ucs_offsetof(uct_sep_md_config_t, reg_cost.c), UCS_CONFIG_TYPE_TIME},
+     UCT_SEP_MD_CONFIG(reg_cost.c, TIME)},
 
     {"MEM_REG_GROWTH", "0.06ns",
      "Estimation of the time that each byte adds to that.",
-     ucs_offsetof(uct_sep_md_config_t, reg_cost.m), UCS_CONFIG_TYPE_TIME},
+     UCT_SEP_MD_CONFIG(reg_cost.m, TIME)},
 
     {"PCI_RELAXED_ORDERING", "auto",
      "Let what a device writes into local memory, received messages, results\n"
      "of gets, and puts by peers, overtake each other on the way to memory:\n"
      "faster on some systems. Fences keep puts in order. auto is what is best\n"
      "for the processor.",
-     ucs_offsetof(uct_sep_md_config_t, relaxed_ordering),
-     UCS_CONFIG_TYPE_ON_OFF_AUTO},
+     UCT_SEP_MD_CONFIG(relaxed_ordering, ON_OFF_AUTO)},
 
     {"PCI_BW", "",
      "Payload that devices' PCIe links can carry, as <device>:<bandwidth> or\n"
      "<device>:auto, separated by commas. For devices not listed the system\n"
      "is asked. Limits the bandwidth of the device's ports.",
-     ucs_offsetof(uct_sep_md_config_t, pci_bw),
-     UCS_CONFIG_TYPE_ARRAY(uct_sep_pci_bws)},
+     UCT_SEP_MD_CONFIG(pci_bw, ARRAY(uct_sep_pci_bws))},
 
     {"PREFER_NEAREST_DEVICE", "y",
      "Report a higher latency for a device if the process may run on\n"
      "processors that are not near it.",
-     ucs_offsetof(uct_sep_md_config_t, prefer_nearest), UCS_CONFIG_TYPE_BOOL},
+     UCT_SEP_MD_CONFIG(prefer_nearest, BOOL)},
 
     {"ETH_PAUSE_ON", "y",
      "Whether Ethernet is lossless, by pause frames. If not, RoCE ports are\n"
      "not offered.",
-     ucs_offsetof(uct_sep_md_config_t, eth_pause), UCS_CONFIG_TYPE_BOOL},
+     UCT_SEP_MD_CONFIG(eth_pause, BOOL)},
 
     {"SUBNET_PREFIX", "",
      "Offer only InfiniBand ports of this subnet, such as fe80:0:0:0. Empty\n"
      "is all.",
-     ucs_offsetof(uct_sep_md_config_t, subnet_prefix), UCS_CONFIG_TYPE_STRING},
+     UCT_SEP_MD_CONFIG(subnet_prefix, STRING)},
 
     {"ASYNC_EVENTS", "y",
      "Read asynchronous events of the device: they are logged, a device that\n"
      "has failed is noticed, and queue pairs are not destroyed before they\n"
      "have given back the receives that they had taken.",
-     ucs_offsetof(uct_sep_md_config_t, async_events), UCS_CONFIG_TYPE_BOOL},
+     UCT_SEP_MD_CONFIG(async_events, BOOL)},
 
     {NULL}
 };

@@ -24,6 +24,14 @@ typedef struct uct_sep_iface uct_sep_iface_t;
 typedef struct uct_sep_mem uct_sep_mem_t;
 
 
+/** How an interface is to use it. */
+typedef struct uct_sep_eager_config {
+    int      mode;      /**< ucs_ternary_auto_value_t */
+    unsigned slots;     /**< Of a ring */
+    size_t   slot_size; /**< Bytes, with the tail */
+    unsigned poll_set;  /**< Most rings */
+} uct_sep_eager_config_t;
+
 /** A ring in our memory. */
 typedef struct uct_sep_eager_ring {
     uct_sep_ring_rx_t    rx;
