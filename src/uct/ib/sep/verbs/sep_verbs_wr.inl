@@ -165,15 +165,11 @@ uct_sep_wr_rdma_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 
-static UCS_F_ALWAYS_INLINE void
-uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                    const uct_iov_t *iov, size_t iovcnt, unsigned length,
-                    uint32_t room, uct_sep_ring_tail_t tail, uint8_t fm,
-                    unsigned mode)
+/* Copy a list, of any length, unlike libmlx5's; returns the place behind it. An
+ * entry of no bytes need not have a buffer. */
+static UCS_F_ALWAYS_INLINE void *
+uct_sep_wr_copy_iov(void *dest, const uct_iov_t *iov, size_t iovcnt)
 {
-    uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
-    void *dest           = message;
-    uct_sep_verbs_req_t req;
     ucs_iov_iter_t iov_iter;
     size_t i;
 
@@ -185,7 +181,21 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                                          dest, SIZE_MAX));
         }
     }
-    memset(dest, 0, room - sizeof(tail) - length);
+    return dest;
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                    const uct_iov_t *iov, size_t iovcnt, unsigned length,
+                    uint32_t room, uct_sep_ring_tail_t tail, uint8_t fm,
+                    unsigned mode)
+{
+    uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
+    uct_sep_verbs_req_t req;
+    void *end;
+
+    end = uct_sep_wr_copy_iov(message, iov, iovcnt);
+    memset(end, 0, room - sizeof(tail) - length);
     memcpy(message + room - sizeof(tail), &tail, sizeof(tail));
 
     uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE,
@@ -295,23 +305,10 @@ uct_sep_wr_send_short_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 {
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
     uct_sep_am_hdr_t *hdr = (void*)message;
-    void *dest            = hdr + 1;
     uct_sep_verbs_req_t req;
-    ucs_iov_iter_t iov_iter;
-    size_t i;
 
-    /* The list may have any length, unlike libmlx5's: gather here. An entry of
-     * no bytes need not have a buffer. */
     hdr->am_id = am.id;
-    for (i = 0; i < iovcnt; ++i) {
-        if (uct_iov_get_length(&iov[i]) > 0) {
-            ucs_iov_iter_init(&iov_iter);
-            dest = UCS_PTR_BYTE_OFFSET(dest,
-                                       uct_iov_to_buffer(&iov[i], 1, &iov_iter,
-                                                         dest, SIZE_MAX));
-        }
-    }
-
+    uct_sep_wr_copy_iov(hdr + 1, iov, iovcnt);
     uct_sep_verbs_req_send(&req, txwq, am, fm, mode);
     uct_sep_verbs_req_set_inline(&req, message, sizeof(*hdr) + length, mode);
     uct_sep_wr_post(iface, txwq, &req, mode);
