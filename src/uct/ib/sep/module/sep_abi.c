@@ -34,6 +34,22 @@ extern ucs_class_t UCS_CLASS_DECL_NAME(uct_worker_t);
 extern ucs_class_t UCS_CLASS_DECL_NAME(uct_priv_worker_t);
 
 
+#define UCT_SEP_ABI_CLASS(_type) \
+    {#_type, sizeof(_type), &UCS_CLASS_DECL_NAME(_type)}
+
+static const struct {
+    const char        *name;
+    size_t            size;    /* Here */
+    const ucs_class_t *loaded;
+} uct_sep_abi_classes[UCT_SEP_ABI_NUM_CLASSES] = {
+    UCT_SEP_ABI_CLASS(uct_iface_t),
+    UCT_SEP_ABI_CLASS(uct_base_iface_t),
+    UCT_SEP_ABI_CLASS(uct_ep_t),
+    UCT_SEP_ABI_CLASS(uct_base_ep_t),
+    UCT_SEP_ABI_CLASS(uct_worker_t),
+    UCT_SEP_ABI_CLASS(uct_priv_worker_t)
+};
+
 static uint32_t uct_sep_abi_built_symbols(void)
 {
     uint32_t symbols = 0;
@@ -48,20 +64,19 @@ static uint32_t uct_sep_abi_built_symbols(void)
 
 void uct_sep_abi_get_built(uct_sep_abi_t *abi_p)
 {
-    abi_p->version          = SEP_UCX_VERSION_STRING;
+    unsigned i;
+
+    abi_p->version    = SEP_UCX_VERSION_STRING;
 #ifdef ENABLE_STATS
-    abi_p->stats            = 1;
+    abi_p->stats      = 1;
 #else
-    abi_p->stats            = 0;
+    abi_p->stats      = 0;
 #endif
-    abi_p->assertions       = UCS_ENABLE_ASSERT;
-    abi_p->symbols          = uct_sep_abi_built_symbols();
-    abi_p->iface_size       = sizeof(uct_iface_t);
-    abi_p->base_iface_size  = sizeof(uct_base_iface_t);
-    abi_p->ep_size          = sizeof(uct_ep_t);
-    abi_p->base_ep_size     = sizeof(uct_base_ep_t);
-    abi_p->worker_size      = sizeof(uct_worker_t);
-    abi_p->priv_worker_size = sizeof(uct_priv_worker_t);
+    abi_p->assertions = UCS_ENABLE_ASSERT;
+    abi_p->symbols    = uct_sep_abi_built_symbols();
+    for (i = 0; i < UCT_SEP_ABI_NUM_CLASSES; ++i) {
+        abi_p->sizes[i] = uct_sep_abi_classes[i].size;
+    }
 }
 
 /* A function of a library that is loaded already, even with RTLD_LOCAL, as Open
@@ -129,17 +144,16 @@ static uint32_t uct_sep_abi_loaded_symbols(void)
 
 void uct_sep_abi_get_loaded(uct_sep_abi_t *abi_p)
 {
-    abi_p->version          = uct_sep_abi_loaded_version();
-    abi_p->stats            = uct_sep_abi_find("libucs.so.0",
-                                               "ucs_stats_node_alloc") != NULL;
-    abi_p->assertions       = uct_sep_abi_loaded_assertions();
-    abi_p->symbols          = uct_sep_abi_loaded_symbols();
-    abi_p->iface_size       = UCS_CLASS_DECL_NAME(uct_iface_t).size;
-    abi_p->base_iface_size  = UCS_CLASS_DECL_NAME(uct_base_iface_t).size;
-    abi_p->ep_size          = UCS_CLASS_DECL_NAME(uct_ep_t).size;
-    abi_p->base_ep_size     = UCS_CLASS_DECL_NAME(uct_base_ep_t).size;
-    abi_p->worker_size      = UCS_CLASS_DECL_NAME(uct_worker_t).size;
-    abi_p->priv_worker_size = UCS_CLASS_DECL_NAME(uct_priv_worker_t).size;
+    unsigned i;
+
+    abi_p->version    = uct_sep_abi_loaded_version();
+    abi_p->stats      = uct_sep_abi_find("libucs.so.0",
+                                         "ucs_stats_node_alloc") != NULL;
+    abi_p->assertions = uct_sep_abi_loaded_assertions();
+    abi_p->symbols    = uct_sep_abi_loaded_symbols();
+    for (i = 0; i < UCT_SEP_ABI_NUM_CLASSES; ++i) {
+        abi_p->sizes[i] = uct_sep_abi_classes[i].loaded->size;
+    }
 }
 
 static UCS_F_PRINTF(3, 4) void
@@ -156,16 +170,6 @@ uct_sep_abi_append(char *diff, size_t max, const char *format, ...)
         va_start(ap, format);
         vsnprintf(diff + length, max - length, format, ap);
         va_end(ap);
-    }
-}
-
-static void uct_sep_abi_compare_size(const char *name, size_t built,
-                                     size_t loaded, char *diff, size_t max)
-{
-    if (built != loaded) {
-        uct_sep_abi_append(diff, max,
-                           "sizeof(%s) is %zu here and %zu in the loaded UCX",
-                           name, built, loaded);
     }
 }
 
@@ -201,6 +205,8 @@ ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
                                  const uct_sep_abi_t *loaded, char *diff,
                                  size_t max)
 {
+    unsigned i;
+
     diff[0] = '\0';
 
     if ((loaded->version != NULL) &&
@@ -218,18 +224,14 @@ ucs_status_t uct_sep_abi_compare(const uct_sep_abi_t *built,
     }
 
     uct_sep_abi_compare_symbols(built->symbols, loaded->symbols, diff, max);
-    uct_sep_abi_compare_size("uct_iface_t", built->iface_size,
-                             loaded->iface_size, diff, max);
-    uct_sep_abi_compare_size("uct_base_iface_t", built->base_iface_size,
-                             loaded->base_iface_size, diff, max);
-    uct_sep_abi_compare_size("uct_ep_t", built->ep_size, loaded->ep_size, diff,
-                             max);
-    uct_sep_abi_compare_size("uct_base_ep_t", built->base_ep_size,
-                             loaded->base_ep_size, diff, max);
-    uct_sep_abi_compare_size("uct_worker_t", built->worker_size,
-                             loaded->worker_size, diff, max);
-    uct_sep_abi_compare_size("uct_priv_worker_t", built->priv_worker_size,
-                             loaded->priv_worker_size, diff, max);
+    for (i = 0; i < UCT_SEP_ABI_NUM_CLASSES; ++i) {
+        if (built->sizes[i] != loaded->sizes[i]) {
+            uct_sep_abi_append(diff, max,
+                               "sizeof(%s) is %zu here and %zu in the loaded "
+                               "UCX", uct_sep_abi_classes[i].name,
+                               built->sizes[i], loaded->sizes[i]);
+        }
+    }
 
     return (diff[0] == '\0') ? UCS_OK : UCS_ERR_UNSUPPORTED;
 }

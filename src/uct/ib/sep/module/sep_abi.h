@@ -9,6 +9,9 @@
 #include <stdint.h>
 
 
+/** Classes of UCX whose size is compared. */
+#define UCT_SEP_ABI_NUM_CLASSES 6
+
 /**
  * The properties of a UCX build that show in the structures it shares with a
  * transport. The module is compiled with the macros of one UCX, and may be
@@ -24,12 +27,9 @@ typedef struct uct_sep_abi {
                                       sep_compat_async.h */
     uint32_t   symbols;          /**< Which of uct_sep_compat_symbols there are.
                                       Of them depend the types of functions */
-    size_t     iface_size;       /**< sizeof(uct_iface_t): its operations */
-    size_t     base_iface_size;  /**< sizeof(uct_base_iface_t) */
-    size_t     ep_size;          /**< sizeof(uct_ep_t) */
-    size_t     base_ep_size;     /**< sizeof(uct_base_ep_t) */
-    size_t     worker_size;      /**< sizeof(uct_worker_t) */
-    size_t     priv_worker_size; /**< sizeof(uct_priv_worker_t) */
+    size_t     sizes[UCT_SEP_ABI_NUM_CLASSES]; /**< Of interfaces, endpoints and
+                                                    workers, UCT's own of each
+                                                    included */
 } uct_sep_abi_t;
 
 
