@@ -16,56 +16,38 @@
  * Completions with errors, and those of queues that were taken out of use.
  */
 
-static const char *uct_sep_syndrome_str(uint8_t syndrome)
-{
-    switch (syndrome) {
-    case MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR:
-        return "local length error";
-    case MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR:
-        return "local QP operation error";
-    case MLX5_CQE_SYNDROME_LOCAL_PROT_ERR:
-        return "local protection error";
-    case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
-        return "flushed because the QP is in error";
-    case MLX5_CQE_SYNDROME_MW_BIND_ERR:
-        return "memory window bind error";
-    case MLX5_CQE_SYNDROME_BAD_RESP_ERR:
-        return "bad response";
-    case MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR:
-        return "local access error";
-    case MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR:
-        return "remote: invalid request";
-    case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
-        return "remote access error";
-    case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
-        return "remote operation error";
-    case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
-        return "transport retry count exceeded";
-    case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
-        return "receiver-not-ready retry count exceeded";
-    case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
-        return "remote side aborted";
-    default:
-        return "unknown error";
-    }
-}
-
-static ucs_status_t uct_sep_syndrome_status(uint8_t syndrome)
-{
-    switch (syndrome) {
-    case MLX5_CQE_SYNDROME_WR_FLUSH_ERR:
-        return UCS_ERR_CANCELED;
-    case MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR:
-    case MLX5_CQE_SYNDROME_REMOTE_OP_ERR:
-        return UCS_ERR_CONNECTION_RESET;
-    case MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR:
-    case MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR:
-    case MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR:
-        return UCS_ERR_ENDPOINT_TIMEOUT;
-    default:
-        return UCS_ERR_IO_ERROR;
-    }
-}
+/* What a syndrome means */
+static const struct {
+    ucs_status_t status;
+    const char   *reason;
+} uct_sep_syndromes[] = {
+    [MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR]        =
+        {UCS_ERR_IO_ERROR, "local length error"},
+    [MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR]         =
+        {UCS_ERR_IO_ERROR, "local QP operation error"},
+    [MLX5_CQE_SYNDROME_LOCAL_PROT_ERR]          =
+        {UCS_ERR_IO_ERROR, "local protection error"},
+    [MLX5_CQE_SYNDROME_WR_FLUSH_ERR]            =
+        {UCS_ERR_CANCELED, "flushed because the QP is in error"},
+    [MLX5_CQE_SYNDROME_MW_BIND_ERR]             =
+        {UCS_ERR_IO_ERROR, "memory window bind error"},
+    [MLX5_CQE_SYNDROME_BAD_RESP_ERR]            =
+        {UCS_ERR_IO_ERROR, "bad response"},
+    [MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR]        =
+        {UCS_ERR_IO_ERROR, "local access error"},
+    [MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR]    =
+        {UCS_ERR_IO_ERROR, "remote: invalid request"},
+    [MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR]       =
+        {UCS_ERR_CONNECTION_RESET, "remote access error"},
+    [MLX5_CQE_SYNDROME_REMOTE_OP_ERR]           =
+        {UCS_ERR_CONNECTION_RESET, "remote operation error"},
+    [MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR] =
+        {UCS_ERR_ENDPOINT_TIMEOUT, "transport retry count exceeded"},
+    [MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR]       =
+        {UCS_ERR_ENDPOINT_TIMEOUT, "receiver-not-ready retry count exceeded"},
+    [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR]      =
+        {UCS_ERR_ENDPOINT_TIMEOUT, "remote side aborted"}
+};
 
 void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
                                 const struct mlx5_cqe64 *cqe)
@@ -310,10 +292,15 @@ void uct_sep_cqe_handle_other(uct_sep_iface_t *iface,
     unsigned opcode                    = cqe->op_own >> 4;
     uct_sep_cqe_error_t error;
 
-    error.status   = uct_sep_syndrome_status(err_cqe->syndrome);
-    error.reason   = uct_sep_syndrome_str(err_cqe->syndrome);
+    error.status   = UCS_ERR_IO_ERROR;
+    error.reason   = "unknown error";
     error.syndrome = err_cqe->syndrome;
     error.vendor   = err_cqe->vendor_err_synd;
+    if ((error.syndrome < ucs_static_array_size(uct_sep_syndromes)) &&
+        (uct_sep_syndromes[error.syndrome].reason != NULL)) {
+        error.status = uct_sep_syndromes[error.syndrome].status;
+        error.reason = uct_sep_syndromes[error.syndrome].reason;
+    }
 
     switch (opcode) {
     case MLX5_CQE_RESP_SEND_IMM:
