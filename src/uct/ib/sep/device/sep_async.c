@@ -18,71 +18,54 @@
 
 /* What an event is about */
 typedef enum {
+    UCT_SEP_ASYNC_OTHER,
     UCT_SEP_ASYNC_QP,
     UCT_SEP_ASYNC_CQ,
     UCT_SEP_ASYNC_SRQ,
-    UCT_SEP_ASYNC_PORT,
-    UCT_SEP_ASYNC_OTHER
+    UCT_SEP_ASYNC_PORT
 } uct_sep_async_element_t;
 
-
-/* Element and log level of each event; levels are those of UCX's ib
+/* That, and the log level of each event; levels are those of UCX's ib
  * (uct_ib_handle_async_event) */
-static uct_sep_async_element_t
-uct_sep_async_classify(enum ibv_event_type type, ucs_log_level_t *level_p)
-{
-    switch (type) {
-    case IBV_EVENT_CQ_ERR:
-        *level_p = UCS_LOG_LEVEL_ERROR;
-        return UCT_SEP_ASYNC_CQ;
-    case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_QP_ACCESS_ERR:
-        *level_p = UCS_LOG_LEVEL_DIAG;
-        return UCT_SEP_ASYNC_QP;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_SQ_DRAINED:
-    case IBV_EVENT_PATH_MIG:
-    case IBV_EVENT_PATH_MIG_ERR:
-        *level_p = UCS_LOG_LEVEL_ERROR;
-        return UCT_SEP_ASYNC_QP;
-    case IBV_EVENT_QP_LAST_WQE_REACHED:
-        *level_p = UCS_LOG_LEVEL_DEBUG;
-        return UCT_SEP_ASYNC_QP;
-    case IBV_EVENT_SRQ_ERR:
-        *level_p = UCS_LOG_LEVEL_ERROR;
-        return UCT_SEP_ASYNC_SRQ;
-    case IBV_EVENT_SRQ_LIMIT_REACHED:
-        *level_p = UCS_LOG_LEVEL_DEBUG;
-        return UCT_SEP_ASYNC_SRQ;
-    case IBV_EVENT_DEVICE_FATAL:
-        *level_p = UCS_LOG_LEVEL_ERROR;
-        return UCT_SEP_ASYNC_PORT;
-    case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_PORT_ERR:
-    case IBV_EVENT_SM_CHANGE:
-    case IBV_EVENT_CLIENT_REREGISTER:
-        *level_p = UCS_LOG_LEVEL_DIAG;
-        return UCT_SEP_ASYNC_PORT;
-    case IBV_EVENT_GID_CHANGE:
-    case IBV_EVENT_LID_CHANGE:
-    case IBV_EVENT_PKEY_CHANGE:
-        *level_p = UCS_LOG_LEVEL_WARN;
-        return UCT_SEP_ASYNC_PORT;
-    default:
-        *level_p = UCS_LOG_LEVEL_INFO;
-        return UCT_SEP_ASYNC_OTHER;
-    }
-}
+static const struct {
+    uct_sep_async_element_t element;
+    ucs_log_level_t         level;
+} uct_sep_async_events[] = {
+    [IBV_EVENT_CQ_ERR]              = {UCT_SEP_ASYNC_CQ, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_COMM_EST]            = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_DIAG},
+    [IBV_EVENT_QP_ACCESS_ERR]       = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_DIAG},
+    [IBV_EVENT_QP_FATAL]            = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_QP_REQ_ERR]          = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_SQ_DRAINED]          = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_PATH_MIG]            = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_PATH_MIG_ERR]        = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_QP_LAST_WQE_REACHED] = {UCT_SEP_ASYNC_QP, UCS_LOG_LEVEL_DEBUG},
+    [IBV_EVENT_SRQ_ERR]             = {UCT_SEP_ASYNC_SRQ, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_SRQ_LIMIT_REACHED]   = {UCT_SEP_ASYNC_SRQ, UCS_LOG_LEVEL_DEBUG},
+    [IBV_EVENT_DEVICE_FATAL]        = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_ERROR},
+    [IBV_EVENT_PORT_ACTIVE]         = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_DIAG},
+    [IBV_EVENT_PORT_ERR]            = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_DIAG},
+    [IBV_EVENT_SM_CHANGE]           = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_DIAG},
+    [IBV_EVENT_CLIENT_REREGISTER]   = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_DIAG},
+    [IBV_EVENT_GID_CHANGE]          = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_WARN},
+    [IBV_EVENT_LID_CHANGE]          = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_WARN},
+    [IBV_EVENT_PKEY_CHANGE]         = {UCT_SEP_ASYNC_PORT, UCS_LOG_LEVEL_WARN}
+};
 
 static void uct_sep_async_log(const uct_sep_async_t *async,
                               const struct ibv_async_event *event)
 {
-    uct_sep_async_element_t element;
-    ucs_log_level_t level;
-    char text[32] = "";
+    uct_sep_async_element_t element = UCT_SEP_ASYNC_OTHER;
+    ucs_log_level_t level           = UCS_LOG_LEVEL_INFO;
+    char text[32]                   = "";
 
-    element = uct_sep_async_classify(event->event_type, &level);
+    if ((event->event_type < ucs_static_array_size(uct_sep_async_events)) &&
+        (uct_sep_async_events[event->event_type].element !=
+         UCT_SEP_ASYNC_OTHER)) {
+        element = uct_sep_async_events[event->event_type].element;
+        level   = uct_sep_async_events[event->event_type].level;
+    }
+
     switch (element) {
     case UCT_SEP_ASYNC_QP:
         ucs_snprintf_safe(text, sizeof(text), " on QP 0x%x",
