@@ -258,21 +258,6 @@ ucs_status_t uct_sep_iface_fence(uct_iface_h tl_iface, unsigned flags)
  */
 
 static ucs_status_t
-uct_sep_iface_init_own_cq(uct_sep_iface_t *iface, unsigned length)
-{
-    ucs_status_t status;
-
-    status = uct_sep_cq_init(&iface->own_cq, iface->channel.own->context,
-                             length, UCT_SEP_CQ_STRIDE_64,
-                             iface->api->cq_create, iface->port.name);
-    if (status != UCS_OK) {
-        uct_sep_cq_cleanup(&iface->cq);
-    }
-
-    return status;
-}
-
-static ucs_status_t
 uct_sep_iface_init_cq(uct_sep_iface_t *iface,
                       const uct_sep_iface_config_t *config)
 {
@@ -294,14 +279,16 @@ uct_sep_iface_init_cq(uct_sep_iface_t *iface,
         return status;
     }
 
-    if (!is_shared) {
-        return is_own ? uct_sep_iface_init_own_cq(iface, tx_len) : UCS_OK;
+    if (is_shared) {
+        status = uct_sep_cq_member_init(&iface->cq_member, md,
+                                        iface->channel.pd->context,
+                                        config->cq_sharing, tx_len,
+                                        iface->port.name);
+    } else if (is_own) {
+        status = uct_sep_cq_init(&iface->own_cq, iface->channel.own->context,
+                                 tx_len, UCT_SEP_CQ_STRIDE_64,
+                                 iface->api->cq_create, iface->port.name);
     }
-
-    status = uct_sep_cq_member_init(&iface->cq_member, md,
-                                    iface->channel.pd->context,
-                                    config->cq_sharing, tx_len,
-                                    iface->port.name);
     if (status != UCS_OK) {
         uct_sep_cq_cleanup(&iface->cq);
     }
