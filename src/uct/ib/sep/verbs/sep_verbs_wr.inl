@@ -191,18 +191,14 @@ uct_sep_wr_ring_iov(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                     unsigned mode)
 {
     uint8_t message[UCT_SEP_VERBS_MAX_INLINE];
-    uct_sep_verbs_req_t req;
     void *end;
 
     end = uct_sep_wr_copy_iov(message, iov, iovcnt);
     memset(end, 0, room - sizeof(tail) - length);
     memcpy(message + room - sizeof(tail), &tail, sizeof(tail));
 
-    uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE,
-                           txwq->ring.slot_end - room, txwq->ring.rkey, fm,
-                           mode);
-    uct_sep_verbs_req_set_inline(&req, message, room, mode);
-    uct_sep_wr_post(iface, txwq, &req, mode);
+    uct_sep_wr_put(iface, txwq, message, room, txwq->ring.slot_end - room,
+                   txwq->ring.rkey, fm, mode);
 }
 
 
@@ -232,14 +228,10 @@ uct_sep_wr_ring_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         uint64_t            first, second;
         uct_sep_ring_tail_t tail;
     } message = {first, second, tail};
-    uct_sep_verbs_req_t req;
 
-    uct_sep_txwq_count_unsignaled(txwq);
-    uct_sep_verbs_req_rdma(&req, txwq, MLX5_OPCODE_RDMA_WRITE,
-                           txwq->ring.slot_end - sizeof(message),
-                           txwq->ring.rkey, 0, mode);
-    uct_sep_verbs_req_set_inline(&req, &message, sizeof(message), mode);
-    uct_sep_wr_post(iface, txwq, &req, mode);
+    uct_sep_wr_put_small(iface, txwq, &message, sizeof(message),
+                         txwq->ring.slot_end - sizeof(message), txwq->ring.rkey,
+                         0, mode);
 }
 
 
