@@ -13,14 +13,17 @@
 /* What is said once, however many peers there are: who has asked for rings and
  * gets none wants to know why */
 static void
-uct_sep_eager_order_tell(uct_sep_iface_t *iface, ucs_log_level_t level,
+uct_sep_eager_order_tell(uct_sep_iface_t *iface, int is_refused,
                          const char *what, const char *why)
 {
+    int is_asked          = (iface->config.eager.mode == UCS_YES);
+    ucs_log_level_t level = (is_asked && is_refused) ? UCS_LOG_LEVEL_DIAG :
+                                                       UCS_LOG_LEVEL_INFO;
+
     if (!iface->eager.is_order_told) {
         iface->eager.is_order_told = 1;
         ucs_log(level, "%s: UCX_SEP_EAGER=%s: %s: %s", iface->port.name,
-                (iface->config.eager.mode == UCS_YES) ? "y" : "auto", what,
-                why);
+                is_asked ? "y" : "auto", what, why);
     }
 }
 
@@ -36,13 +39,6 @@ static int uct_sep_eager_order_has_ar(uct_sep_iface_t *iface)
     return iface->eager.ar == UCT_SEP_EAGER_AR_USED;
 }
 
-static ucs_log_level_t
-uct_sep_eager_order_level(const uct_sep_iface_t *iface)
-{
-    return (iface->config.eager.mode == UCS_YES) ? UCS_LOG_LEVEL_DIAG :
-                                                   UCS_LOG_LEVEL_INFO;
-}
-
 static const char uct_sep_eager_order_ar[] =
         "the service level of the port has adaptive routing, with which "
         "packets overtake each other: set UCX_SEP_SL or UCX_SEP_AR_ENABLE=n";
@@ -56,8 +52,7 @@ int uct_sep_eager_order_offers(uct_sep_iface_t *iface,
     uct_sep_order_t order;
 
     if (uct_sep_eager_order_has_ar(iface)) {
-        uct_sep_eager_order_tell(iface, uct_sep_eager_order_level(iface),
-                                 "no rings are offered",
+        uct_sep_eager_order_tell(iface, 1, "no rings are offered",
                                  uct_sep_eager_order_ar);
         return 0;
     }
@@ -72,24 +67,21 @@ int uct_sep_eager_order_offers(uct_sep_iface_t *iface,
                   iface->port.name, qp->qp_num, *slot_size_p);
         return 1;
     case UCT_SEP_ORDER_BROKEN:
-        uct_sep_eager_order_tell(iface, uct_sep_eager_order_level(iface),
-                                 "no rings are offered",
+        uct_sep_eager_order_tell(iface, 1, "no rings are offered",
                                  "the adapter does not place the data of "
                                  "RDMA writes in order (data_in_order of the "
                                  "queue pair)");
         return 0;
     default:
         if (iface->config.eager.mode != UCS_YES) {
-            uct_sep_eager_order_tell(iface, UCS_LOG_LEVEL_INFO,
-                                     "no rings are offered",
+            uct_sep_eager_order_tell(iface, 1, "no rings are offered",
                                      "nobody can tell whether the adapter "
                                      "places data in order (DEVX, firmware "
                                      "with qp_data_in_order, and x86 are "
                                      "needed). UCX_SEP_EAGER=y does without");
             return 0;
         }
-        uct_sep_eager_order_tell(iface, UCS_LOG_LEVEL_INFO,
-                                 "slots have one packet at most",
+        uct_sep_eager_order_tell(iface, 0, "slots have one packet at most",
                                  "nobody can tell whether the adapter places "
                                  "data in order (DEVX, firmware with "
                                  "qp_data_in_order, and x86 are needed)");
@@ -103,8 +95,7 @@ int uct_sep_eager_order_accepts(uct_sep_iface_t *iface)
         return 1;
     }
 
-    uct_sep_eager_order_tell(iface, uct_sep_eager_order_level(iface),
-                             "rings are neither offered nor accepted",
+    uct_sep_eager_order_tell(iface, 1, "rings are neither offered nor accepted",
                              uct_sep_eager_order_ar);
     return 0;
 }
