@@ -16,6 +16,13 @@ BEGIN_C_DECLS
  * are compiled into the tables of operations (sep_ops.h).
  */
 
+/** For what a completion queue is to raise an event. */
+typedef enum {
+    UCT_SEP_API_ARM_NONE,      /**< Only look whether there are completions */
+    UCT_SEP_API_ARM_SOLICITED, /**< What the sender has marked, and errors */
+    UCT_SEP_API_ARM_ANY
+} uct_sep_api_arm_t;
+
 struct uct_sep_api {
     const char                *name;         /**< Value of UCX_SEP_API */
 
@@ -70,13 +77,12 @@ struct uct_sep_api {
     int                       (*cq_has_passed)(uct_sep_iface_t *iface,
                                                uint32_t end);
 
-    /** Ask for an event. UCS_ERR_BUSY if there are completions. */
-    ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface, int solicited);
-
-    /** Ask for an event of the queue in a worker's own context, before the
-     *  other one. Without @a is_wanted, only look whether there are any. */
-    ucs_status_t              (*own_cq_arm)(uct_sep_iface_t *iface,
-                                            int is_wanted);
+    /** Ask for an event of one of the interface's queues, the one in a worker's
+     *  own context before the other one. UCS_ERR_BUSY if there are
+     *  completions. */
+    ucs_status_t              (*cq_arm)(uct_sep_iface_t *iface,
+                                        uct_sep_cq_t *cq,
+                                        uct_sep_api_arm_t arm);
 };
 
 END_C_DECLS

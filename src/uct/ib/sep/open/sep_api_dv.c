@@ -97,27 +97,17 @@ uct_sep_api_dv_qp_map(uct_sep_iface_t *iface, struct ibv_qp *qp,
 }
 
 static ucs_status_t
-uct_sep_api_dv_cq_arm(uct_sep_iface_t *iface, int solicited)
+uct_sep_api_dv_cq_arm(uct_sep_iface_t *iface, uct_sep_cq_t *cq,
+                      uct_sep_api_arm_t arm)
 {
-    if (uct_sep_cq_peek(&iface->cq) != NULL) {
+    if (uct_sep_cq_peek(cq) != NULL) {
         return UCS_ERR_BUSY;
     }
 
     /* The doorbell carries the consumer index: if there is more by now, the
      * event comes at once */
-    uct_sep_cq_arm(&iface->cq, solicited);
-    return UCS_OK;
-}
-
-static ucs_status_t
-uct_sep_api_dv_own_cq_arm(uct_sep_iface_t *iface, int is_wanted)
-{
-    if (uct_sep_cq_peek(&iface->own_cq) != NULL) {
-        return UCS_ERR_BUSY;
-    }
-
-    if (is_wanted) {
-        uct_sep_cq_arm(&iface->own_cq, 0);
+    if (arm != UCT_SEP_API_ARM_NONE) {
+        uct_sep_cq_arm(cq, arm == UCT_SEP_API_ARM_SOLICITED);
     }
     return UCS_OK;
 }
@@ -164,6 +154,5 @@ const uct_sep_api_t uct_sep_api_dv = {
     .txwq_check       = uct_sep_select_for_txwq,
     .cq_end           = uct_sep_api_dv_cq_end,
     .cq_has_passed    = uct_sep_api_dv_cq_has_passed,
-    .cq_arm           = uct_sep_api_dv_cq_arm,
-    .own_cq_arm       = uct_sep_api_dv_own_cq_arm
+    .cq_arm           = uct_sep_api_dv_cq_arm
 };

@@ -70,7 +70,9 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
             return status;
         }
 
-        status = iface->api->own_cq_arm(iface, events & UCT_EVENT_SEND_COMP);
+        status = iface->api->cq_arm(iface, &iface->own_cq,
+                                    (events & UCT_EVENT_SEND_COMP) ?
+                                    UCT_SEP_API_ARM_ANY : UCT_SEP_API_ARM_NONE);
         if (status != UCS_OK) {
             return status;
         }
@@ -87,5 +89,7 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
         }
     }
 
-    return iface->api->cq_arm(iface, !(events & UCT_EVENT_SEND_COMP));
+    return iface->api->cq_arm(iface, &iface->cq,
+                              (events & UCT_EVENT_SEND_COMP) ?
+                              UCT_SEP_API_ARM_ANY : UCT_SEP_API_ARM_SOLICITED);
 }

@@ -111,39 +111,30 @@ uct_sep_verbs_qp_map(uct_sep_iface_t *iface, struct ibv_qp *qp,
     return status;
 }
 
-static ucs_status_t uct_sep_verbs_notify(uct_sep_iface_t *iface,
-                                         struct ibv_cq *cq, int solicited)
+static ucs_status_t uct_sep_verbs_cq_arm(uct_sep_iface_t *iface,
+                                         uct_sep_cq_t *cq,
+                                         uct_sep_api_arm_t arm)
 {
     int ret;
 
-    ret = ibv_req_notify_cq(cq, solicited);
+    if (uct_sep_verbs_poll(iface) > 0) {
+        return UCS_ERR_BUSY;
+    }
+
+    if (arm == UCT_SEP_API_ARM_NONE) {
+        return UCS_OK;
+    }
+
+    ret = ibv_req_notify_cq(cq->cq, arm == UCT_SEP_API_ARM_SOLICITED);
     if (ret != 0) {
         ucs_error("%s: ibv_req_notify_cq() failed: %s", iface->port.name,
                   strerror(ret));
         return UCS_ERR_IO_ERROR;
     }
 
-    /* Verbs does not promise an event for what arrived between the caller's
-     * poll and this */
+    /* Verbs does not promise an event for what arrived between the poll and
+     * this */
     return (uct_sep_verbs_poll(iface) > 0) ? UCS_ERR_BUSY : UCS_OK;
-}
-
-static ucs_status_t
-uct_sep_verbs_cq_arm(uct_sep_iface_t *iface, int solicited)
-{
-    return (uct_sep_verbs_poll(iface) > 0) ? UCS_ERR_BUSY :
-           uct_sep_verbs_notify(iface, iface->cq.cq, solicited);
-}
-
-static ucs_status_t
-uct_sep_verbs_own_cq_arm(uct_sep_iface_t *iface, int is_wanted)
-{
-    if (uct_sep_verbs_poll(iface) > 0) {
-        return UCS_ERR_BUSY;
-    }
-
-    return is_wanted ? uct_sep_verbs_notify(iface, iface->own_cq.cq, 0) :
-                       UCS_OK;
 }
 
 void uct_sep_verbs_post_failed(const uct_sep_iface_t *iface,
@@ -192,8 +183,7 @@ static int uct_sep_verbs_cq_has_passed(uct_sep_iface_t *iface, uint32_t end)
                             ucs_empty_function, \
         .cq_end           = uct_sep_verbs_cq_end, \
         .cq_has_passed    = uct_sep_verbs_cq_has_passed, \
-        .cq_arm           = uct_sep_verbs_cq_arm, \
-        .own_cq_arm       = uct_sep_verbs_own_cq_arm \
+        .cq_arm           = uct_sep_verbs_cq_arm \
     };
 
 UCT_SEP_VERBS_API(verbs, UCT_SEP_OPS_VERBS, uct_sep_verbs_qp_create)
