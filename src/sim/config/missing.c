@@ -32,9 +32,6 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
     [MLX5SIM_MISSING_MW]          = {
         "memory windows", "parts of a memory region with keys of their own",
         "`ibv_alloc_mw`, `IBV_ACCESS_MW_BIND`", 0},
-    [MLX5SIM_MISSING_REREG]       = {
-        "registering again", "another range, domain or access for a memory "
-        "region", "`ibv_rereg_mr`", 0},
     [MLX5SIM_MISSING_ODP]         = {
         "on-demand paging", "registered memory that is not pinned",
         "`IBV_ACCESS_ON_DEMAND`, `ibv_advise_mr`", 0},

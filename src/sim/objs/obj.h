@@ -176,6 +176,7 @@ typedef struct mlx5sim_mr_obj {
     mlx5sim_obj_t o;
     mlx5sim_mr_t  mr;
     uint32_t      pd;             /* index */
+    uint32_t      log_pages;      /* how many its key can take, 2^n */
     uint32_t      list;           /* indirect: first key that it leads to, index
                                    * of a KLM; 0: none */
 } mlx5sim_mr_obj_t;

@@ -22,6 +22,10 @@
 #define MLX5SIM_MR_PIN_PAGES  4096
 #define MLX5SIM_MR_READ_PAGES 65536
 
+/* Kernel, mr_cache_ent_from_order(): keys are kept in stock for 4 pages and
+ * more */
+#define MLX5SIM_MR_MIN_LOG_PAGES 2
+
 /* linux/mman.h since 5.14: MADV_POPULATE_READ and _WRITE */
 #define MLX5SIM_MADV_POPULATE_READ  22
 #define MLX5SIM_MADV_POPULATE_WRITE 23
@@ -157,13 +161,45 @@ int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
     return (pages > MLX5SIM_MR_READ_PAGES) ? 0 : mlx5sim_mr_read(first, pages);
 }
 
+int mlx5sim_mr_check_access(unsigned access)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof(mlx5sim_mr_refused) / sizeof(mlx5sim_mr_refused[0]);
+         ++i) {
+        if (access & mlx5sim_mr_refused[i].flag) {
+            return mlx5sim_refuse(mlx5sim_mr_refused[i].missing);
+        }
+    }
+
+    /* ib_check_mr_access(): remote write and atomic imply local write */
+    return ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+            !(access & IBV_ACCESS_LOCAL_WRITE)) ? -EINVAL : 0;
+}
+
+int mlx5sim_mr_is_aligned(uint64_t start, uint64_t hca_va)
+{
+    return !((start ^ hca_va) & (MLX5SIM_PAGE_SIZE - 1));
+}
+
+unsigned mlx5sim_mr_log_pages(uint64_t start, uint64_t length)
+{
+    uint64_t pages = ((start & (MLX5SIM_PAGE_SIZE - 1)) + length +
+                      MLX5SIM_PAGE_SIZE - 1) / MLX5SIM_PAGE_SIZE;
+    unsigned order = MLX5SIM_MR_MIN_LOG_PAGES;
+
+    while ((1ull << order) < pages) {
+        ++order;
+    }
+    return order;
+}
+
 static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_reg_mr *in  = cmd->in;
     struct ib_uverbs_reg_mr_resp reply = {0};
     mlx5sim_mr_obj_t *mr;
     mlx5sim_pd_t *pd;
-    unsigned i;
     int ret;
 
     pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
@@ -172,22 +208,13 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
-    for (i = 0; i < sizeof(mlx5sim_mr_refused) / sizeof(mlx5sim_mr_refused[0]);
-         ++i) {
-        if (in->access_flags & mlx5sim_mr_refused[i].flag) {
-            return mlx5sim_refuse(mlx5sim_mr_refused[i].missing);
-        }
+    ret = mlx5sim_mr_check_access(in->access_flags);
+    if (ret != 0) {
+        return ret;
     }
 
-    /* ib_check_mr_access(): remote write and atomic imply local write */
-    if ((in->access_flags & (IBV_ACCESS_REMOTE_WRITE |
-                             IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(in->access_flags & IBV_ACCESS_LOCAL_WRITE)) {
+    if (!mlx5sim_mr_is_aligned(in->start, in->hca_va)) {
         return -EINVAL;
-    }
-
-    if ((in->start ^ in->hca_va) & (MLX5SIM_PAGE_SIZE - 1)) {
-        return -EINVAL; /* same offset in the page on both sides */
     }
 
     ret = mlx5sim_mr_pin(in->start, in->length, in->access_flags);
@@ -209,6 +236,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
     mr->mr.iova   = in->hca_va;
     mr->mr.va     = in->start;
     mr->mr.length = in->length;
+    mr->log_pages = mlx5sim_mr_log_pages(in->start, in->length);
     atomic_thread_fence(memory_order_release);
     mr->o.ready   = 1;
 
@@ -266,6 +294,9 @@ const mlx5sim_cmd_desc_t mlx5sim_cmds_mr[] = {
      MLX5SIM_FAULT_NONE},
     {IB_USER_VERBS_CMD_REG_MR, "REG_MR", sizeof(struct ib_uverbs_reg_mr), 0,
      sizeof(struct ib_uverbs_reg_mr_resp), 0, mlx5sim_cmd_reg_mr,
+     MLX5SIM_FAULT_MR},
+    {IB_USER_VERBS_CMD_REREG_MR, "REREG_MR", sizeof(struct ib_uverbs_rereg_mr),
+     0, sizeof(struct ib_uverbs_rereg_mr_resp), 0, mlx5sim_cmd_rereg_mr,
      MLX5SIM_FAULT_MR},
     {IB_USER_VERBS_CMD_DEREG_MR, "DEREG_MR", sizeof(struct ib_uverbs_dereg_mr),
      0, 0, 0, mlx5sim_cmd_dereg_mr,

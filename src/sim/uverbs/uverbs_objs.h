@@ -41,6 +41,19 @@ int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd);
 int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd);
 int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd);
 
+/** Command REREG_MR. */
+int mlx5sim_cmd_rereg_mr(mlx5sim_cmd_t *cmd);
+
+/** Whether a memory region may have these access flags. */
+int mlx5sim_mr_check_access(unsigned access);
+
+/** Whether both addresses are at the same offset in their pages. */
+int mlx5sim_mr_is_aligned(uint64_t start, uint64_t hca_va);
+
+/** For up to how many pages, as a power of 2, the kernel takes a key for this
+ *  memory. */
+unsigned mlx5sim_mr_log_pages(uint64_t start, uint64_t length);
+
 /** Pin memory as far as that can be told: it has to be there, and writable if
  *  @a access lets the device write. */
 int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access);

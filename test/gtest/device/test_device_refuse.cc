@@ -144,16 +144,6 @@ TEST_F(test_device_refuse, access_flags)
     });
 }
 
-TEST_F(test_device_refuse, registering_again)
-{
-    expect_refused("registering again", EOPNOTSUPP, [](context &c) {
-        memory m(c, 4096);
-
-        return (ibv_rereg_mr(m.mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr,
-                             0, IBV_ACCESS_LOCAL_WRITE) == 0) ? 0 : errno;
-    });
-}
-
 TEST_F(test_device_refuse, import)
 {
     expect_refused("imported devices", EPROTONOSUPPORT, [](context &c) {
