@@ -189,6 +189,11 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "Whether there are queue pairs of the dynamically connected transport "
      "(DC, mlx5dv_create_qp): UCX then has dc_mlx5. Not with MLX5SIM_WIRE, "
      "and in synchronous execution only"},
+    {"MLX5SIM_ODP", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(odp), "n", 0, 0, NULL, NULL, NULL,
+     "Whether memory can be registered without being pinned (on-demand paging, "
+     "IBV_ACCESS_ON_DEMAND). UCX then does so with UCP_MEM_MAP_NONBLOCK, and "
+     "where UCX_IB_REG_METHODS says odp"},
     {"MLX5SIM_LAG", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(lag), "0", 0, 4, NULL, NULL, NULL,
      "RoCE: ports of the adapter that are bonded to the one that is seen, as "

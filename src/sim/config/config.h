@@ -104,6 +104,7 @@ typedef struct mlx5sim_config {
     unsigned masked_atomics; /**< there are masked atomics */
     unsigned cqe_compression; /**< mlx5sim_cqe_compression_t */
     unsigned devx;            /**< contexts can have DEVX */
+    unsigned odp;             /**< memory regions need not be pinned */
     unsigned dc;              /**< there are DC initiators and targets */
     unsigned lag;             /**< RoCE: bonded ports, below 2: none */
     unsigned data_in_order;   /**< mlx5sim_data_in_order_t */

@@ -33,7 +33,8 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "memory windows", "parts of a memory region with keys of their own",
         "`ibv_alloc_mw`, `IBV_ACCESS_MW_BIND`", 0},
     [MLX5SIM_MISSING_ODP]         = {
-        "on-demand paging", "registered memory that is not pinned",
+        "on-demand paging", "registered memory that is not pinned, without "
+        "MLX5SIM_ODP",
         "`IBV_ACCESS_ON_DEMAND`, `ibv_advise_mr`", 0},
     [MLX5SIM_MISSING_ZERO_BASED]  = {
         "zero-based regions", "addresses that count from the start of the "

@@ -59,6 +59,7 @@ enum {
     MLX5SIM_ACCESS_REMOTE_WRITE  = 1 << 1,
     MLX5SIM_ACCESS_REMOTE_READ   = 1 << 2,
     MLX5SIM_ACCESS_REMOTE_ATOMIC = 1 << 3,
+    MLX5SIM_ACCESS_ON_DEMAND     = 1 << 6,  /* not pinned */
     MLX5SIM_ACCESS_RELAXED       = 1 << 20  /* relaxed ordering on PCIe */
 };
 

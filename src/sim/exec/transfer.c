@@ -9,9 +9,107 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define MLX5SIM_ATOMIC_LOCK_SHIFT 3
 
+#define MLX5SIM_TRANSFER_PAGE_MASK 4095ul
+
+/* linux/mman.h since 5.14: MADV_POPULATE_READ and _WRITE */
+#define MLX5SIM_MADV_POPULATE_READ  22
+#define MLX5SIM_MADV_POPULATE_WRITE 23
+
+
+static int mlx5sim_transfer_key_is_on_demand(uint32_t key)
+{
+    const mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
+
+    return (mr != NULL) && (mr->mr.key == key) &&
+           (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND);
+}
+
+static int
+mlx5sim_transfer_has_on_demand(const mlx5sim_seg_t *segs, unsigned num_segs)
+{
+    unsigned i;
+
+    for (i = 0; i < num_segs; ++i) {
+        if ((segs[i].inl == NULL) &&
+            mlx5sim_transfer_key_is_on_demand(segs[i].lkey)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Whether memory of a request is not pinned. Its pages are then those that the
+ * process has now, with the protection that they have now (kernel,
+ * ib_umem_odp_map_dma_and_lock()). */
+static int mlx5sim_transfer_is_on_demand(const mlx5sim_plan_t *plan,
+                                         uint32_t rkey)
+{
+    return mlx5sim_transfer_key_is_on_demand(rkey) ||
+           mlx5sim_transfer_has_on_demand(plan->src, plan->num_src) ||
+           mlx5sim_transfer_has_on_demand(plan->dst, plan->num_dst);
+}
+
+static int mlx5sim_transfer_readv(const mlx5sim_plan_t *plan,
+                                  uint32_t rkey, const mlx5sim_proc_t *proc,
+                                  const struct iovec *local,
+                                  unsigned num_local,
+                                  const struct iovec *remote,
+                                  unsigned num_remote, size_t length)
+{
+    int ret = mlx5sim_mem_probev(proc, local, num_local, remote, num_remote,
+                                 length);
+
+    return ((ret == -EFAULT) && !mlx5sim_transfer_is_on_demand(plan, rkey)) ?
+           mlx5sim_mem_readv(proc, local, num_local, remote, num_remote,
+                             length) : ret;
+}
+
+static int mlx5sim_transfer_writev(const mlx5sim_plan_t *plan,
+                                   uint32_t rkey, const mlx5sim_proc_t *proc,
+                                   const struct iovec *local,
+                                   unsigned num_local,
+                                   const struct iovec *remote,
+                                   unsigned num_remote, size_t length)
+{
+    int ret = mlx5sim_mem_probe_writev(proc, local, num_local, remote,
+                                       num_remote, length);
+
+    return ((ret == -EFAULT) && !mlx5sim_transfer_is_on_demand(plan, rkey)) ?
+           mlx5sim_mem_writev(proc, local, num_local, remote, num_remote,
+                              length) : ret;
+}
+
+/* The same for memory that is not pinned: have our own pages brought in. What
+ * is protected is EINVAL, and so is all that to kernels before 5.14, where we
+ * can't tell. */
+static mlx5sim_side_t
+mlx5sim_transfer_fault_on_demand(const struct iovec *local, unsigned num_local,
+                                 int is_read)
+{
+    uintptr_t start;
+    unsigned i;
+
+    for (i = 0; i < num_local; ++i) {
+        start = (uintptr_t)local[i].iov_base & ~MLX5SIM_TRANSFER_PAGE_MASK;
+        if ((syscall(SYS_madvise, start,
+                     (uintptr_t)local[i].iov_base + local[i].iov_len - start,
+                     is_read ? MLX5SIM_MADV_POPULATE_READ :
+                               MLX5SIM_MADV_POPULATE_WRITE) != 0) &&
+            ((errno != EINVAL) ||
+             (syscall(SYS_madvise, start, 0, MLX5SIM_MADV_POPULATE_WRITE) ==
+              0))) {
+            return MLX5SIM_SIDE_REQUESTER;
+        }
+    }
+
+    return MLX5SIM_SIDE_RESPONDER;
+}
 
 /* Which side of a failed copy is not mapped? Reading our own buffers through
  * the kernel tells without risk. */
@@ -53,7 +151,7 @@ static void mlx5sim_transfer_count(const mlx5sim_plan_t *plan,
     mlx5sim_pcie_written(is_send ? resp_proc : req_proc, num_dst);
 }
 
-static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan,
+static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan, uint32_t rkey,
                                  const mlx5sim_proc_t *resp_proc,
                                  mlx5sim_side_t *side_p)
 {
@@ -63,11 +161,16 @@ static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan,
     int ret;
 
     mlx5sim_iov_plan(plan, src, &num_src, dst, &num_dst);
-    ret = is_send ? mlx5sim_mem_writev(resp_proc, src, num_src, dst, num_dst,
-                                       plan->length) :
-                    mlx5sim_mem_readv(resp_proc, dst, num_dst, src, num_src,
-                                      plan->length);
-    if (ret == -EFAULT) {
+    ret = is_send ? mlx5sim_transfer_writev(plan, rkey, resp_proc, src,
+                                            num_src, dst, num_dst,
+                                            plan->length) :
+                    mlx5sim_transfer_readv(plan, rkey, resp_proc, dst, num_dst,
+                                           src, num_src, plan->length);
+    if ((ret == -EFAULT) && mlx5sim_transfer_is_on_demand(plan, rkey)) {
+        *side_p = mlx5sim_transfer_fault_on_demand(is_send ? src : dst,
+                                                   is_send ? num_src : num_dst,
+                                                   is_send);
+    } else if (ret == -EFAULT) {
         *side_p = mlx5sim_transfer_fault_side(is_send ? src : dst,
                                               is_send ? num_src : num_dst);
     }
@@ -110,7 +213,7 @@ int mlx5sim_transfer_fits_req(const mlx5sim_qp_obj_t *req, int has_cqe,
 
 /* The payload goes into a completion of the one side or the other */
 static int
-mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc,
+mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc, uint32_t rkey,
                              mlx5sim_cqe_t *cqe, mlx5sim_plan_t *plan,
                              mlx5sim_side_t *side_p)
 {
@@ -121,14 +224,17 @@ mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc,
     *side_p        = plan->src_side;
     cqe->scattered = plan->length;
     num_remote     = mlx5sim_iov_fill(plan->src, plan->num_src, remote);
-    return mlx5sim_mem_readv(src_proc, &local, 1, remote, num_remote,
-                             plan->length);
+    return mlx5sim_transfer_readv(plan, rkey, src_proc, &local, 1, remote,
+                                  num_remote, plan->length);
 }
 
 int mlx5sim_transfer_atomic(mlx5sim_proc_t *resp_proc,
                             const mlx5sim_wqe_t *wqe,
                             const mlx5sim_plan_t *plan, uint64_t *old_p)
 {
+    struct iovec remote = {(void*)(uintptr_t)plan->atomic_addr,
+                           plan->atomic_size};
+    struct iovec local;
     uint64_t new_value;
     mlx5sim_lock_t *lock;
     int ret;
@@ -141,12 +247,14 @@ int mlx5sim_transfer_atomic(mlx5sim_proc_t *resp_proc,
                                           MLX5SIM_ATOMIC_LOCKS];
     *old_p = 0;
     (void)mlx5sim_lock(lock);
-    ret = mlx5sim_mem_read(resp_proc, plan->atomic_addr, old_p,
-                           plan->atomic_size);
+    local = (struct iovec){old_p, plan->atomic_size};
+    ret   = mlx5sim_transfer_readv(plan, wqe->rkey, resp_proc, &local, 1,
+                                   &remote, 1, plan->atomic_size);
     if (ret == 0) {
         new_value = mlx5sim_atomic_compute(wqe, *old_p);
-        ret       = mlx5sim_mem_write(resp_proc, plan->atomic_addr, &new_value,
-                                      plan->atomic_size);
+        local     = (struct iovec){&new_value, plan->atomic_size};
+        ret       = mlx5sim_transfer_writev(plan, wqe->rkey, resp_proc, &local,
+                                            1, &remote, 1, plan->atomic_size);
     }
     mlx5sim_unlock(lock);
     if (ret == 0) {
@@ -179,8 +287,8 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
     mlx5sim_pcie_written(proc, 1);
     num   = mlx5sim_iov_fill(plan->dst, plan->num_dst, scatter);
     local = (struct iovec){result, plan->atomic_size};
-    return (mlx5sim_mem_writev(proc, &local, 1, scatter, num,
-                               plan->atomic_size) == 0) ? 0 : -EFAULT;
+    return (mlx5sim_transfer_writev(plan, wqe->rkey, proc, &local, 1, scatter,
+                                    num, plan->atomic_size) == 0) ? 0 : -EFAULT;
 }
 
 int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
@@ -203,14 +311,14 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
     }
 
     if (mlx5sim_transfer_fits_resp(resp, plan)) {
-        ret = mlx5sim_transfer_scatter_cqe(mlx5sim_proc_self(),
+        ret = mlx5sim_transfer_scatter_cqe(mlx5sim_proc_self(), wqe->rkey,
                                            &plan->resp_cqe, plan, side_p);
     } else if ((plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
                mlx5sim_transfer_fits_req(req, plan->has_req_cqe, wqe->length)) {
-        ret = mlx5sim_transfer_scatter_cqe(resp_proc, &plan->req_cqe, plan,
-                                           side_p);
+        ret = mlx5sim_transfer_scatter_cqe(resp_proc, wqe->rkey,
+                                           &plan->req_cqe, plan, side_p);
     } else {
-        ret       = mlx5sim_transfer_copy(plan, resp_proc, side_p);
+        ret       = mlx5sim_transfer_copy(plan, wqe->rkey, resp_proc, side_p);
         is_in_cqe = 0;
     }
 

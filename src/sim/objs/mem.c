@@ -153,6 +153,20 @@ int mlx5sim_mem_probev(const mlx5sim_proc_t *proc, const struct iovec *local,
                                                      num_remote, 0), length);
 }
 
+int mlx5sim_mem_probe_writev(const mlx5sim_proc_t *proc,
+                             const struct iovec *local, unsigned num_local,
+                             const struct iovec *remote, unsigned num_remote,
+                             size_t length)
+{
+    if (mlx5sim_proc_is_gone(proc)) {
+        return -ESRCH;
+    }
+
+    return mlx5sim_mem_result(proc, process_vm_writev(proc->pid, local,
+                                                      num_local, remote,
+                                                      num_remote, 0), length);
+}
+
 int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
                       unsigned num_local, const struct iovec *remote,
                       unsigned num_remote, size_t length)
@@ -174,13 +188,8 @@ int mlx5sim_mem_writev(const mlx5sim_proc_t *proc, const struct iovec *local,
     mlx5sim_mem_side_t dst = {proc->pid, proc->start_time, remote, 0, -1};
     int ret;
 
-    if (mlx5sim_proc_is_gone(proc)) {
-        return -ESRCH;
-    }
-
-    ret = mlx5sim_mem_result(proc, process_vm_writev(proc->pid, local,
-                                                     num_local, remote,
-                                                     num_remote, 0), length);
+    ret = mlx5sim_mem_probe_writev(proc, local, num_local, remote, num_remote,
+                                   length);
     return (ret == -EFAULT) ? mlx5sim_mem_force(&src, &dst, length) : ret;
 }
 

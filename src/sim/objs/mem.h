@@ -31,6 +31,14 @@ int mlx5sim_mem_probev(const mlx5sim_proc_t *proc, const struct iovec *local,
                        unsigned num_local, const struct iovec *remote,
                        unsigned num_remote, size_t length);
 
+/** Whether pieces could be written by the process itself: like
+ *  mlx5sim_mem_writev(), but memory that is protected is as good as
+ *  unmapped. */
+int mlx5sim_mem_probe_writev(const mlx5sim_proc_t *proc,
+                             const struct iovec *local, unsigned num_local,
+                             const struct iovec *remote, unsigned num_remote,
+                             size_t length);
+
 /** Like mlx5sim_mem_read(), for several pieces in one call; all or -errno. */
 int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
                       unsigned num_local, const struct iovec *remote,

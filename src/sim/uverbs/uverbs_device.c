@@ -7,6 +7,7 @@
 #include <sim/objs/clock.h>
 #include <sim/objs/store.h>
 #include <sim/uverbs/uverbs_context.h>
+#include <sim/uverbs/uverbs_odp.h>
 
 #include <endian.h>
 #include <errno.h>
@@ -81,6 +82,7 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
     reply.response_length     = (cmd->out_size < sizeof(reply)) ?
                                 cmd->out_size : sizeof(reply);
     reply.device_cap_flags_ex = reply.base.device_cap_flags;
+    mlx5sim_odp_caps(&reply.odp_caps);
     reply.timestamp_mask      = MLX5SIM_CLOCK_MASK;
     reply.hca_core_clock      = MLX5SIM_CLOCK_KHZ;
     ureply.response_length    = (cmd->uout_size < sizeof(ureply)) ?

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/uverbs/cmd.h>
+#include <sim/instance/instance.h>
 #include <sim/limit/limit.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/store.h>
@@ -37,7 +38,6 @@ static const struct {
     mlx5sim_missing_t missing;
 } mlx5sim_mr_refused[] = {
     {IBV_ACCESS_MW_BIND,    MLX5SIM_MISSING_MW},
-    {IBV_ACCESS_ON_DEMAND,  MLX5SIM_MISSING_ODP},
     {IBV_ACCESS_ZERO_BASED, MLX5SIM_MISSING_ZERO_BASED}
 };
 
@@ -126,14 +126,17 @@ static int mlx5sim_mr_populate(uint64_t first, uint64_t pages, int is_writable)
     return -EFAULT;
 }
 
+/* ib_access_writable() */
+int mlx5sim_mr_is_writable(unsigned access)
+{
+    return !!(access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                        IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND));
+}
+
 /* Pinning fails on memory that is not there, and so does registration */
 int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
 {
-    /* ib_access_writable() */
-    int is_writable = !!(access & (IBV_ACCESS_LOCAL_WRITE |
-                                   IBV_ACCESS_REMOTE_WRITE |
-                                   IBV_ACCESS_REMOTE_ATOMIC |
-                                   IBV_ACCESS_MW_BIND));
+    int is_writable = mlx5sim_mr_is_writable(access);
     uint64_t first  = start & ~(MLX5SIM_PAGE_SIZE - 1);
     uint64_t pages;
 
@@ -170,6 +173,10 @@ int mlx5sim_mr_check_access(unsigned access)
         if (access & mlx5sim_mr_refused[i].flag) {
             return mlx5sim_refuse(mlx5sim_mr_refused[i].missing);
         }
+    }
+
+    if ((access & IBV_ACCESS_ON_DEMAND) && !mlx5sim_instance_config()->odp) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_ODP);
     }
 
     /* ib_check_mr_access(): remote write and atomic imply local write */
@@ -217,7 +224,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
-    ret = mlx5sim_mr_pin(in->start, in->length, in->access_flags);
+    ret = mlx5sim_mr_get(in->start, in->length, in->hca_va, in->access_flags);
     if (ret != 0) {
         return ret;
     }

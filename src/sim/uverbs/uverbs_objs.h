@@ -58,6 +58,14 @@ unsigned mlx5sim_mr_log_pages(uint64_t start, uint64_t length);
  *  @a access lets the device write. */
 int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access);
 
+/** Whether access flags let the device write. */
+int mlx5sim_mr_is_writable(unsigned access);
+
+/** Get hold of memory for a region: pin it, unless that is to be done on
+ *  demand. */
+int mlx5sim_mr_get(uint64_t start, uint64_t length, uint64_t hca_va,
+                   unsigned access);
+
 /** Free a list of keys, from index @a list of a KLM on; 0: there is none. */
 void mlx5sim_klm_free(uint32_t list);
 

@@ -88,21 +88,27 @@ int mlx5sim_cmd_rereg_mr(mlx5sim_cmd_t *cmd)
     struct ib_uverbs_rereg_mr_resp reply = {0};
     mlx5sim_mr_obj_t *mr;
     uint32_t pd, access;
-    int is_moved, ret;
+    int is_moved, is_kept, ret;
 
     ret = mlx5sim_rereg_check(cmd, &mr, &pd);
     if (ret != 0) {
         return ret;
     }
 
-    is_moved = !!(in->flags & IBV_REREG_MR_CHANGE_TRANSLATION);
     access   = (in->flags & IBV_REREG_MR_CHANGE_ACCESS) ? in->access_flags :
                                                           mr->mr.access;
+    is_kept  = !((mr->mr.access ^ access) & ~MLX5SIM_REREG_KEEPS);
+    /* What is not pinned has no pages for a new region: that needs a range,
+     * even if the caller was not asked for one */
+    is_moved = (in->flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
+               (!is_kept && (mr->mr.access & IBV_ACCESS_ON_DEMAND));
     if (is_moved) {
-        ret = mlx5sim_mr_pin(in->start, in->length, access);
+        ret = mlx5sim_mr_get(in->start, in->length, in->hca_va, access);
         if (ret != 0) {
             return ret; /* and the region is as it was */
         }
+    } else if (!(mr->mr.access & IBV_ACCESS_ON_DEMAND)) {
+        access &= ~IBV_ACCESS_ON_DEMAND; /* its pages are pinned */
     }
 
     if (mlx5sim_rereg_is_base(mr->mr.key)) {
@@ -120,9 +126,10 @@ int mlx5sim_cmd_rereg_mr(mlx5sim_cmd_t *cmd)
         mr->mr.length = in->length;
     }
 
-    if (((mr->mr.access ^ access) & ~MLX5SIM_REREG_KEEPS) ||
-        (is_moved && (mlx5sim_mr_log_pages(in->start, in->length) >
-                      mr->log_pages))) {
+    if (!is_kept ||
+        (is_moved && ((access & IBV_ACCESS_ON_DEMAND) ||
+                      (mlx5sim_mr_log_pages(in->start, in->length) >
+                       mr->log_pages)))) {
         mr->mr.key    = (mr->mr.key & ~0xffu) | (++mr->o.gen & 0xff);
         mr->log_pages = mlx5sim_mr_log_pages(mr->mr.va, mr->mr.length);
     }
