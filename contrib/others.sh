@@ -97,7 +97,7 @@ run_rdma_core()
     rdma_core InfiniBand 0
     rdma_core RoCE 3 MLX5SIM_LINK=roce
     rdma_core "old UARs" 0 MLX5SIM_UAR_MODE=legacy
-    rdma_core DC 0 MLX5SIM_DC=y
+    rdma_core "DC, ODP" 0 MLX5SIM_DC=y MLX5SIM_ODP=y
 }
 
 run_qperf()
