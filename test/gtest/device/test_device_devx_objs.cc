@@ -429,6 +429,36 @@ TEST_F(test_device_devx_objs, a_key_ends_with_the_one_that_it_leads_to)
     });
 }
 
+/* The device has a copy of its translation in the indirect key, and refuses
+ * what would leave that behind */
+TEST_F(test_device_devx_objs, a_region_is_not_registered_again_under_a_key)
+{
+    run(1, [](rank&) {
+        const unsigned mkc = 128;
+        devx_loop l;
+        memory target(l.c, 4096), other(l.c, 4096);
+        command c(fw_create_mkey, fw_queue_size + 16);
+
+        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
+        c.set(mkc + 475, 5, 12).set(mkc + 192, 64, 4096).set(768, 32, 1);
+        c.set(2208, 32, target.mr->lkey).set(2240, 64, target.addr());
+        {
+            object key(l.c.ctx, c);
+            ibv_sge to = {8, 8, key.number << 8};
+
+            REQUIRE_EQ(IBV_REREG_MR_ERR_CMD,
+                       ibv_rereg_mr(target.mr, IBV_REREG_MR_CHANGE_TRANSLATION,
+                                    nullptr, other.data, 4096, 0));
+            REQUIRE_EQ(EOPNOTSUPP, errno);
+            l.connect();
+            l.write(l.mem.sge(0, 8), to);
+            REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+        }
+        REQUIRE_EQ(0, ibv_rereg_mr(target.mr, IBV_REREG_MR_CHANGE_TRANSLATION,
+                                   nullptr, other.data, 4096, 0));
+    });
+}
+
 /* Memory registered in pieces, of which the first begins and the last ends
  * within its entry, and an entry behind them, as UCX has it */
 class pieces {
