@@ -132,6 +132,22 @@ class Cluster:
         # A client that could not start leaves it waiting for ever
         return client, server.wait(PATIENCE if client.ok else 0)
 
+    def pair_by_cm(self, server_argv, client_argv, environment=()):
+        """The same of programs on librdmacm. Who comes before the server
+        listens is rejected, and comes again."""
+        server = self.start(1, *server_argv, environment=environment)
+        deadline = time.monotonic() + PATIENCE
+        try:
+            while True:
+                client = self.run(2, *client_argv, environment=environment)
+                if client.ok or server.poll() is not None or \
+                        time.monotonic() > deadline:
+                    break
+        except BaseException:
+            server.finish()
+            raise
+        return client, server.wait(PATIENCE if client.ok else 0)
+
     def counters(self, node):
         """What the device of a node has counted."""
         result = self.run(node, program("mlx5sim-stat"), "--json", "--all")

@@ -27,11 +27,21 @@ def frames(name):
             yield file.read(struct.unpack("<IIII", header)[2])
 
 
+# Of messages of the connection manager, as tshark calls them
+FIELDS = tuple("infiniband." + field for field in (
+    "bth.destqp", "deth.q_key", "deth.srcqp", "mad.attributeid",
+    "mad.mgmtclass", "mad.classversion", "mad.method", "cm.req.serviceid.dport",
+    "cm.req.prim_localgid_ipv4", "cm.req.prim_remotegid_ipv4",
+    "cm.req.ip_cm.sip4", "cm.req.ip_cm.dip4", "cm.req.pppmtu"))
+
+
 class Capture(unittest.TestCase):
 
-    def captured(self, *commands, environment=()):
+    def captured(self, *commands, by_cm=False, environment=()):
         """Run commands in two nodes, what the first one sends and receives
-        being captured. @return the file, and its server's counters"""
+        being captured.
+        @param by_cm  They are servers and clients on librdmacm.
+        @return the file, and its server's counters"""
         cluster = nodes.Cluster(2, environment=(
             "MLX5SIM_LOG=info", *environment))
         self.addCleanup(cluster.down)
@@ -41,7 +51,8 @@ class Capture(unittest.TestCase):
         try:
             cluster.until(lambda: "ready" in nodes.output(capture), capture)
             for command in commands:
-                for result in cluster.pair(PORT, *command):
+                for result in (cluster.pair_by_cm(*command) if by_cm else
+                               cluster.pair(PORT, *command)):
                     self.assertTrue(result.ok, result.stdout + result.stderr)
             self.assertTrue(cluster.run(1, "python3", "-c", MARK).ok)
         except BaseException:
@@ -95,6 +106,32 @@ class Capture(unittest.TestCase):
         self.check(*self.captured(
             ("ibv_rc_pingpong", "-c", "-n", "50", "-g", IPV6),
             ("ib_write_bw", "-F", "-n", "20", "-x", IPV6)))
+
+    def test_connection_manager(self):
+        """From the request, with addresses in its private data, to the end."""
+        address = "10.77.0.1"
+        ping = ("rping", "-a", address, "-C", "40", "-V", "-p", "7471")
+        name, counts = self.captured((ping + ("-s",), ping + ("-c",)),
+                                     by_cm=True)
+        self.check(name, counts)
+        result = process.run(
+            ["tshark", "-n", "-r", name, "-d", "udp.port==4791,infiniband",
+             "-Y", "infiniband.mad", "-T", "fields", *(
+                 part for field in FIELDS for part in ("-e", field))],
+            nodes.PATIENCE)
+        self.assertTrue(result.ok, result.stderr)
+        lines = [line.split("\t") for line in result.stdout.splitlines()]
+        attributes = [line[3] for line in lines]
+        # Before there is a server, a request is rejected
+        for attribute in ("0x0010", "0x0013", "0x0014", "0x0015", "0x0016"):
+            self.assertIn(attribute, attributes)
+        for line in lines:
+            self.assertEqual([int(part, 16) for part in line[:3] + line[4:7]],
+                             [1, 0x80010000, 1, 7, 2, 3])
+            if line[3] == "0x0010":
+                self.assertEqual(int(line[7], 16), 7471)
+                self.assertEqual(line[8:12], ["10.77.0.2", address] * 2)
+                self.assertEqual(int(line[12], 16), 3)  # 1024 bytes
 
 
 if __name__ == "__main__":

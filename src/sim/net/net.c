@@ -170,6 +170,16 @@ void mlx5sim_net_ring(mlx5sim_qp_obj_t *qp)
     }
 }
 
+void mlx5sim_net_ring_cm(void)
+{
+    const uint32_t qpn = MLX5SIM_NET_CM;
+    int fd             = mlx5sim_net_open_rung();
+
+    if ((fd > 0) && !atomic_exchange(&mlx5sim_store->cm_is_told, 1)) {
+        (void)!write(fd, &qpn, sizeof(qpn));
+    }
+}
+
 int mlx5sim_net_is_datagram(const mlx5sim_qp_obj_t *qp,
                             const mlx5sim_wqe_t *wqe)
 {

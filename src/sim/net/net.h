@@ -31,6 +31,13 @@ int mlx5sim_net_has_server(void);
 /** Have mlx5sim-wire look at @a qp. */
 void mlx5sim_net_ring(mlx5sim_qp_obj_t *qp);
 
+/** What stands in the FIFO for the connection manager: its queue pair, which no
+ *  program can have. */
+#define MLX5SIM_NET_CM 1
+
+/** Have mlx5sim-wire look at the ids of the connection manager. */
+void mlx5sim_net_ring_cm(void);
+
 /** Whether a datagram goes to another node. */
 int mlx5sim_net_is_datagram(const mlx5sim_qp_obj_t *qp,
                             const mlx5sim_wqe_t *wqe);

@@ -32,8 +32,22 @@ typedef enum {
     MLX5SIM_CM_ESTABLISHED,
     MLX5SIM_CM_DREQ_SENT,  /* has asked to end it */
     MLX5SIM_CM_DREQ_RCVD,  /* is asked to end it */
+    MLX5SIM_CM_TIMEWAIT,   /* has ended; its messages may still be under way */
     MLX5SIM_CM_CLOSED      /* rejected, out of reach, or at its end */
 } mlx5sim_cm_state_t;
+
+
+/** Messages to a peer on another node. Of datagram ids, REQ is SIDR_REQ, and
+ *  REP and REJ are SIDR_REP. */
+typedef enum {
+    MLX5SIM_CM_TELL_REQ  = 1 << 0,
+    MLX5SIM_CM_TELL_REP  = 1 << 1,
+    MLX5SIM_CM_TELL_RTU  = 1 << 2,
+    MLX5SIM_CM_TELL_REJ  = 1 << 3,
+    MLX5SIM_CM_TELL_DREQ = 1 << 4,
+    MLX5SIM_CM_TELL_DREP = 1 << 5,
+    MLX5SIM_CM_TELL_MRA  = 1 << 6  /* of a request */
+} mlx5sim_cm_tell_t;
 
 
 typedef union mlx5sim_cm_addr {
@@ -109,6 +123,20 @@ typedef struct mlx5sim_cm_id {
                                     CLOCK_MONOTONIC ns; 0: none */
     mlx5sim_cm_param_t mine;  /* the last that was sent */
     mlx5sim_cm_param_t theirs; /* the last that came */
+    /* Of one whose peer is on another node. If its process has destroyed it, or
+     * has been killed, mlx5sim-wire owns it until the peer knows. */
+    uint32_t           is_remote;
+    uint32_t           comm;  /* communication id */
+    uint32_t           peer_comm;
+    uint32_t           to_send; /* messages that mlx5sim-wire is to send:
+                                   mlx5sim_cm_tell_t */
+    uint32_t           tries; /* how often the last was sent again */
+    uint16_t           rej_reason; /* of a rejection */
+    uint8_t            rej_of; /* MLX5SIM_CM_MAD_OF_* */
+    uint64_t           tid;   /* transaction of the last request that came */
+    uint64_t           interval; /* until a message is sent again, ns */
+    uint64_t           due;   /* when something is to be done, on the clock of
+                                 the deadline; 0: never */
 } mlx5sim_cm_id_t;
 
 #endif

@@ -50,6 +50,7 @@ typedef struct mlx5sim_store {
     uint32_t        cm_next_port; /* search for a free one starts here */
     _Atomic uint32_t ports_down[MLX5SIM_MAX_DEVICES]; /* bit of each port */
     _Atomic uint32_t wire_tag;    /* process of mlx5sim-wire, 0: none yet */
+    _Atomic uint32_t cm_is_told;  /* it is about to look at ids */
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
     /* the last processes that are gone, for mlx5sim-stat */
     _Atomic uint64_t num_exited;

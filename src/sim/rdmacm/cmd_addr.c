@@ -2,12 +2,14 @@
 
 #include <sim/config/identity.h>
 #include <sim/instance/instance.h>
+#include <sim/net/net.h>
 #include <sim/rdmacm/attr.h>
 #include <sim/rdmacm/cmd.h>
 #include <sim/rdmacm/def.h>
 #include <sim/rdmacm/event.h>
 #include <sim/rdmacm/id.h>
 #include <sim/rdmacm/place.h>
+#include <sim/rdmacm/remote.h>
 #include <sim/uverbs/refuse.h>
 
 #include <arpa/inet.h>
@@ -109,19 +111,55 @@ int mlx5sim_cm_cmd_bind(mlx5sim_cm_cmd_t *cmd)
     return (ret != 0) ? ret : mlx5sim_cm_bind(id, &addr);
 }
 
+/* Find the port from which a packet to another node goes. Whether the node is
+ * there, the request finds out: who sends it asks for the MAC address. */
+static int mlx5sim_cm_resolve_remote(mlx5sim_cm_id_t *id)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    mlx5sim_cm_place_t place;
+    mlx5sim_cm_addr_t src;
+    int ret;
+
+    if (!mlx5sim_config_has_wire(config)) {
+        return -ENODEV;
+    }
+
+    if ((config->link != MLX5SIM_LINK_ROCE) ||
+        ((id->ps != RDMA_PS_TCP) && (id->ps != RDMA_PS_UDP))) {
+        (void)mlx5sim_refuse(MLX5SIM_MISSING_CM_WIRE);
+        return -ENODEV;
+    }
+
+    if (!mlx5sim_net_has_server()) {
+        return -ENETUNREACH;
+    }
+
+    src = id->src;
+    ret = mlx5sim_cm_place_route(&id->dst, &src);
+    ret = (ret == 0) ? mlx5sim_cm_place_find(&src, &place) : ret;
+    if (ret != 0) {
+        return ret;
+    }
+
+    id->src   = src;
+    id->local = place;
+    memset(&id->remote, 0, sizeof(id->remote));
+    mlx5sim_cm_addr_gid(&id->dst, id->remote.gid);
+    id->remote.mtu = place.mtu;
+    mlx5sim_cm_remote_begin(id);
+    return 0;
+}
+
 /* Find the ports of both addresses. @return 0, or -errno for the event */
 static int mlx5sim_cm_resolve_places(mlx5sim_cm_id_t *id)
 {
     uint16_t port = mlx5sim_cm_addr_port(&id->src);
     int ret;
 
-    ret = mlx5sim_cm_place_find(&id->dst, &id->remote);
+    id->is_remote = 0;
+    ret           = mlx5sim_cm_place_find(&id->dst, &id->remote);
     if (ret == -EADDRNOTAVAIL) {
-        /* on another node, or behind an interface that no port belongs to */
-        if (mlx5sim_config_has_wire(mlx5sim_instance_config())) {
-            (void)mlx5sim_refuse(MLX5SIM_MISSING_CM_WIRE);
-        }
-        return -ENODEV;
+        return mlx5sim_cm_resolve_remote(id);
     } else if (ret != 0) {
         return ret;
     }

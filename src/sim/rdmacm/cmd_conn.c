@@ -145,7 +145,13 @@ int mlx5sim_cm_cmd_disconnect(mlx5sim_cm_cmd_t *cmd)
     int ret;
 
     id = mlx5sim_cm_cmd_id(cmd, cmd->in.disconnect.id, &ret);
-    return (id == NULL) ? ret : mlx5sim_cm_disconnect(id);
+    if (id == NULL) {
+        return ret;
+    }
+
+    ret = mlx5sim_cm_disconnect(id);
+    mlx5sim_cm_watch_wake();
+    return ret;
 }
 
 int mlx5sim_cm_cmd_init_qp_attr(mlx5sim_cm_cmd_t *cmd)

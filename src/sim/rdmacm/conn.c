@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sim/rdmacm/conn.h>
+#include <sim/rdmacm/conn_int.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/store.h>
 #include <sim/rdmacm/def.h>
 #include <sim/rdmacm/event.h>
 #include <sim/rdmacm/id.h>
 #include <sim/rdmacm/place.h>
+#include <sim/rdmacm/remote.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -16,26 +17,36 @@
 #include <time.h>
 
 
-static int mlx5sim_cm_is_ud(const mlx5sim_cm_id_t *id)
+int mlx5sim_cm_is_ud(const mlx5sim_cm_id_t *id)
 {
     return id->qp_type == IBV_QPT_UD;
+}
+
+uint64_t mlx5sim_cm_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
 /* From now on the peer has to answer */
 static void mlx5sim_cm_set_deadline(mlx5sim_cm_id_t *id)
 {
-    uint64_t timeout = mlx5sim_instance_config()->cm_timeout;
-    struct timespec now;
+    uint64_t timeout = mlx5sim_instance_config()->cm_timeout * 1000000ull;
+    uint64_t now     = mlx5sim_cm_now();
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    id->deadline = now.tv_sec * 1000000000ull + now.tv_nsec +
-                   timeout * 1000000ull;
+    id->deadline = now + timeout;
+    id->interval = timeout / (MLX5SIM_CM_RETRIES + 1);
+    id->due      = now + id->interval;
+    id->tries    = 0;
 }
 
-static void mlx5sim_cm_set_state(mlx5sim_cm_id_t *id, mlx5sim_cm_state_t state)
+void mlx5sim_cm_set_state(mlx5sim_cm_id_t *id, mlx5sim_cm_state_t state)
 {
     id->state    = state;
     id->deadline = 0;
+    id->due      = 0;
     if ((state == MLX5SIM_CM_REQ_SENT) || (state == MLX5SIM_CM_REP_SENT) ||
         (state == MLX5SIM_CM_DREQ_SENT)) {
         mlx5sim_cm_set_deadline(id);
@@ -44,8 +55,8 @@ static void mlx5sim_cm_set_state(mlx5sim_cm_id_t *id, mlx5sim_cm_state_t state)
 
 /* There will be no connection. Datagram ids are told otherwise:
  * cma_sidr_rep_handler(). */
-static void mlx5sim_cm_refuse(mlx5sim_cm_id_t *id, unsigned reason,
-                              const void *data, size_t length)
+void mlx5sim_cm_refuse(mlx5sim_cm_id_t *id, unsigned reason, const void *data,
+                       size_t length)
 {
     mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
     memset(&id->theirs, 0, sizeof(id->theirs));
@@ -66,15 +77,22 @@ static void mlx5sim_cm_refuse(mlx5sim_cm_id_t *id, unsigned reason,
     }
 }
 
-/* The connection is over */
-static void mlx5sim_cm_end(mlx5sim_cm_id_t *id)
+/* Between nodes, messages that are under way may still come */
+void mlx5sim_cm_end(mlx5sim_cm_id_t *id)
 {
+    if (id->is_remote && (id->state != MLX5SIM_CM_TIMEWAIT)) {
+        mlx5sim_cm_set_state(id, MLX5SIM_CM_TIMEWAIT);
+        id->due = mlx5sim_cm_now() + MLX5SIM_CM_TIMEWAIT_NS;
+        mlx5sim_cm_remote_look();
+        return;
+    }
+
     mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
     (void)mlx5sim_cm_event_post(id, MLX5SIM_CM_EVENT_TIMEWAIT_EXIT, 0);
 }
 
-static void mlx5sim_cm_disconnected(mlx5sim_cm_id_t *id,
-                                    mlx5sim_cm_state_t state, int status)
+void mlx5sim_cm_disconnected(mlx5sim_cm_id_t *id, mlx5sim_cm_state_t state,
+                             int status)
 {
     mlx5sim_cm_set_state(id, state);
     (void)mlx5sim_cm_event_post(id, MLX5SIM_CM_EVENT_DISCONNECTED, status);
@@ -111,27 +129,27 @@ static void mlx5sim_cm_lost(mlx5sim_cm_id_t *id)
     }
 }
 
-/* Who listens at the address that an id asks: one with that address before one
- * with any */
-static mlx5sim_cm_id_t *mlx5sim_cm_find_listener(const mlx5sim_cm_id_t *id)
+/* One with that address before one with any */
+mlx5sim_cm_id_t *mlx5sim_cm_find_listener(uint16_t ps,
+                                          const mlx5sim_cm_addr_t *dst)
 {
-    uint16_t port          = mlx5sim_cm_addr_port(&id->dst);
+    uint16_t port          = mlx5sim_cm_addr_port(dst);
     mlx5sim_cm_id_t *other = NULL, *best = NULL;
     uint32_t index;
 
     for (index = 0;
-         (other = mlx5sim_cm_port_next(index, id->ps, port)) != NULL;
+         (other = mlx5sim_cm_port_next(index, ps, port)) != NULL;
          index = mlx5sim_cm_id_ref(other).index) {
         if (other->state != MLX5SIM_CM_LISTEN) {
             continue;
         }
 
-        if (mlx5sim_cm_addr_is_same(&other->src, &id->dst)) {
+        if (mlx5sim_cm_addr_is_same(&other->src, dst)) {
             return other;
         }
 
         if (mlx5sim_cm_addr_is_any(&other->src) &&
-            ((other->src.sa.sa_family == id->dst.sa.sa_family) ||
+            ((other->src.sa.sa_family == dst->sa.sa_family) ||
              !other->af_only)) {
             best = other;
         }
@@ -140,34 +158,28 @@ static mlx5sim_cm_id_t *mlx5sim_cm_find_listener(const mlx5sim_cm_id_t *id)
     return best;
 }
 
-/* Show a request to who listens. @return whether there was room */
-static int mlx5sim_cm_deliver(mlx5sim_cm_id_t *id, mlx5sim_cm_id_t *listener)
+mlx5sim_cm_id_t *mlx5sim_cm_request_new(mlx5sim_cm_id_t *listener)
 {
     mlx5sim_chan_t *chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, listener->chan);
     mlx5sim_cm_id_t *request;
 
-    if (listener->room == 0) {
-        return 0;
+    request = (listener->room == 0) ? NULL :
+              mlx5sim_cm_id_new(chan, listener->ps, listener->qp_type);
+    if (request != NULL) {
+        request->chan_gen = listener->chan_gen;
+        request->listener = mlx5sim_cm_id_ref(listener);
+        request->tos      = listener->tos;
+        request->timeout  = listener->timeout;
+        request->state    = MLX5SIM_CM_REQ_RCVD;
     }
+    return request;
+}
 
-    request = mlx5sim_cm_id_new(chan, id->ps, id->qp_type);
-    if (request == NULL) {
-        return 0;
-    }
-
-    request->chan_gen = listener->chan_gen;
-    request->listener = mlx5sim_cm_id_ref(listener);
-    request->src      = id->dst;
-    request->dst      = id->src;
-    request->local    = id->remote;
-    request->remote   = id->local;
-    request->tos      = listener->tos;
-    request->timeout  = listener->timeout;
-    request->peer     = mlx5sim_cm_id_ref(id);
-    request->theirs   = id->mine;
-    request->peer_psn = id->psn;
-    request->state    = MLX5SIM_CM_REQ_RCVD;
-    if (mlx5sim_cm_id_give(request, chan) != 0) {
+int mlx5sim_cm_request_show(mlx5sim_cm_id_t *request,
+                            mlx5sim_cm_id_t *listener)
+{
+    if (mlx5sim_cm_id_give(request, mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
+                                                   request->chan)) != 0) {
         return 0;
     }
 
@@ -178,13 +190,37 @@ static int mlx5sim_cm_deliver(mlx5sim_cm_id_t *id, mlx5sim_cm_id_t *listener)
     }
 
     --listener->room;
+    return 1;
+}
+
+/* Show a request to who listens. @return whether there was room */
+static int mlx5sim_cm_deliver(mlx5sim_cm_id_t *id, mlx5sim_cm_id_t *listener)
+{
+    mlx5sim_cm_id_t *request = mlx5sim_cm_request_new(listener);
+
+    if (request == NULL) {
+        return 0;
+    }
+
+    request->qp_type  = id->qp_type;
+    request->src      = id->dst;
+    request->dst      = id->src;
+    request->local    = id->remote;
+    request->remote   = id->local;
+    request->peer     = mlx5sim_cm_id_ref(id);
+    request->theirs   = id->mine;
+    request->peer_psn = id->psn;
+    if (!mlx5sim_cm_request_show(request, listener)) {
+        return 0;
+    }
+
     id->peer     = mlx5sim_cm_id_ref(request);
     id->listener = (mlx5sim_cm_ref_t){0, 0};
     return 1;
 }
 
 /* Most private data of a request. cma_connect_ib(), cma_resolve_ib_udp() */
-static unsigned mlx5sim_cm_request_size(const mlx5sim_cm_id_t *id)
+unsigned mlx5sim_cm_request_size(const mlx5sim_cm_id_t *id)
 {
     return (mlx5sim_cm_is_ud(id) ? MLX5SIM_CM_DATA_SIDR_REQ :
                                    MLX5SIM_CM_DATA_REQ) -
@@ -208,7 +244,12 @@ int mlx5sim_cm_connect(mlx5sim_cm_id_t *id, const mlx5sim_cm_param_t *param)
     id->mine.length = mlx5sim_cm_request_size(id);
     id->is_active   = 1;
     mlx5sim_cm_set_state(id, MLX5SIM_CM_REQ_SENT);
-    listener        = mlx5sim_cm_find_listener(id);
+    if (id->is_remote) {
+        mlx5sim_cm_remote_tell(id, MLX5SIM_CM_TELL_REQ);
+        return 0;
+    }
+
+    listener = mlx5sim_cm_find_listener(id->ps, &id->dst);
     if (listener == NULL) {
         mlx5sim_cm_refuse(id, MLX5SIM_CM_REJ_INVALID_SERVICE_ID, NULL, 0);
     } else if (!mlx5sim_cm_deliver(id, listener)) {
@@ -226,7 +267,8 @@ int mlx5sim_cm_accept(mlx5sim_cm_id_t *id, const mlx5sim_cm_param_t *param)
     unsigned size         = mlx5sim_cm_is_ud(id) ? MLX5SIM_CM_DATA_SIDR_REP :
                                                    MLX5SIM_CM_DATA_REP;
 
-    if ((id->state != MLX5SIM_CM_REQ_RCVD) || (peer == NULL)) {
+    if ((id->state != MLX5SIM_CM_REQ_RCVD) ||
+        ((peer == NULL) && !id->is_remote)) {
         return -EINVAL;
     }
 
@@ -239,6 +281,13 @@ int mlx5sim_cm_accept(mlx5sim_cm_id_t *id, const mlx5sim_cm_param_t *param)
     id->listener    = (mlx5sim_cm_ref_t){0, 0};
     id->mine        = *param;
     id->mine.length = size;
+    if (id->is_remote) {
+        mlx5sim_cm_set_state(id, mlx5sim_cm_is_ud(id) ?
+                             MLX5SIM_CM_ESTABLISHED : MLX5SIM_CM_REP_SENT);
+        mlx5sim_cm_remote_tell(id, MLX5SIM_CM_TELL_REP);
+        return 0;
+    }
+
     peer->theirs    = id->mine;
     peer->peer_psn  = id->psn;
     if (mlx5sim_cm_is_ud(id)) {
@@ -258,11 +307,16 @@ int mlx5sim_cm_establish(mlx5sim_cm_id_t *id)
 {
     mlx5sim_cm_id_t *peer = mlx5sim_cm_id_peer(id);
 
-    if ((id->state != MLX5SIM_CM_REP_RCVD) || (peer == NULL)) {
+    if ((id->state != MLX5SIM_CM_REP_RCVD) ||
+        ((peer == NULL) && !id->is_remote)) {
         return -EINVAL;
     }
 
     mlx5sim_cm_set_state(id, MLX5SIM_CM_ESTABLISHED);
+    if (id->is_remote) {
+        mlx5sim_cm_remote_tell(id, MLX5SIM_CM_TELL_RTU);
+        return 0;
+    }
     return mlx5sim_cm_notify(peer);
 }
 
@@ -292,6 +346,9 @@ int mlx5sim_cm_reject(mlx5sim_cm_id_t *id, unsigned reason, const void *data,
         return -EINVAL;
     }
 
+    if (id->is_remote) {
+        mlx5sim_cm_remote_reject(id, reason, data, length);
+    }
     mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
     if (peer != NULL) {
         mlx5sim_cm_refuse(peer, reason, data, length);
@@ -313,13 +370,18 @@ int mlx5sim_cm_disconnect(mlx5sim_cm_id_t *id)
 
     if (id->state == MLX5SIM_CM_ESTABLISHED) {
         mlx5sim_cm_set_state(id, MLX5SIM_CM_DREQ_SENT);
-        if (peer == NULL) {
+        if (id->is_remote) {
+            mlx5sim_cm_remote_tell(id, MLX5SIM_CM_TELL_DREQ);
+        } else if (peer == NULL) {
             mlx5sim_cm_lost(id);
         } else if (peer->state == MLX5SIM_CM_ESTABLISHED) {
             mlx5sim_cm_disconnected(peer, MLX5SIM_CM_DREQ_RCVD, 0);
         }
     } else if (id->state == MLX5SIM_CM_DREQ_RCVD) {
         mlx5sim_cm_end(id);
+        if (id->is_remote) {
+            mlx5sim_cm_remote_tell(id, MLX5SIM_CM_TELL_DREP);
+        }
         if ((peer != NULL) && (peer->state == MLX5SIM_CM_DREQ_SENT)) {
             mlx5sim_cm_disconnected(peer, MLX5SIM_CM_CLOSED, 0);
         }
@@ -420,15 +482,15 @@ void mlx5sim_cm_leave(mlx5sim_cm_id_t *id)
     }
 
     peer = mlx5sim_cm_id_peer(id);
-    mlx5sim_cm_id_free(id);
+    if (!id->is_remote || !mlx5sim_cm_remote_leave(id)) {
+        mlx5sim_cm_id_free(id);
+    }
     if (peer != NULL) {
         mlx5sim_cm_lost(peer);
     }
 }
 
-/* The peer has not answered in time: what cm.c tells when it has sent a message
- * often enough */
-static void mlx5sim_cm_expire(mlx5sim_cm_id_t *id)
+void mlx5sim_cm_expire(mlx5sim_cm_id_t *id)
 {
     mlx5sim_cm_id_t *peer = mlx5sim_cm_id_peer(id);
 
@@ -437,6 +499,9 @@ static void mlx5sim_cm_expire(mlx5sim_cm_id_t *id)
         return;
     }
 
+    if (id->is_remote) {
+        mlx5sim_cm_remote_reject(id, MLX5SIM_CM_REJ_TIMEOUT, NULL, 0);
+    }
     mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
     (void)mlx5sim_cm_event_post(id, MLX5SIM_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
     if (peer != NULL) {
@@ -447,6 +512,14 @@ static void mlx5sim_cm_expire(mlx5sim_cm_id_t *id)
 int mlx5sim_cm_watch(mlx5sim_cm_id_t *id, uint64_t now)
 {
     mlx5sim_cm_id_t *asked;
+
+    if (id->is_remote) {
+        /* messages are sent again, and peers looked after, by mlx5sim-wire */
+        if ((id->deadline != 0) && (now >= id->deadline)) {
+            mlx5sim_cm_expire(id);
+        }
+        return id->deadline != 0;
+    }
 
     switch (id->state) {
     case MLX5SIM_CM_REQ_SENT:

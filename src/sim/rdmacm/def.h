@@ -26,13 +26,19 @@ enum {
 /** Reasons of a rejection: enum ib_cm_rej_reason of include/rdma/ib_cm.h. */
 enum {
     MLX5SIM_CM_REJ_TIMEOUT              = 4,
+    MLX5SIM_CM_REJ_UNSUPPORTED          = 5,
     MLX5SIM_CM_REJ_INVALID_SERVICE_ID   = 8,
+    MLX5SIM_CM_REJ_INVALID_TRANSPORT    = 9,
+    MLX5SIM_CM_REJ_STALE_CONN           = 10,
+    MLX5SIM_CM_REJ_INVALID_GID          = 12,
+    MLX5SIM_CM_REJ_INVALID_MTU          = 26,
     MLX5SIM_CM_REJ_CONSUMER_DEFINED     = 28,
     MLX5SIM_CM_REJ_VENDOR_NOT_SUPPORTED = 35
 };
 
 /** Answers to who asks for a datagram QP: enum ib_cm_sidr_status. */
 enum {
+    MLX5SIM_CM_SIDR_SUCCESS     = 0,
     MLX5SIM_CM_SIDR_UNSUPPORTED = 1,
     MLX5SIM_CM_SIDR_REJECT      = 2
 };
@@ -59,6 +65,21 @@ enum {
  *  16. */
 #define MLX5SIM_CM_ACK_TIMEOUT     18
 #define MLX5SIM_CM_PACKET_LIFETIME 16
+
+/** How often a message to another node is sent again, and the exponent of the
+ *  time within which an answer is expected (not by us: cm_timeout): cma.c,
+ *  CMA_MAX_CM_RETRIES, CMA_CM_RESPONSE_TIMEOUT. And that of how long who is
+ *  asked for a connection may take: CMA_CM_MRA_SETTING. */
+#define MLX5SIM_CM_RETRIES          15
+#define MLX5SIM_CM_RESPONSE_TIMEOUT 20
+#define MLX5SIM_CM_SERVICE_TIMEOUT  24
+
+/** A time of IBTA, whose unit is 4.096 us, in ns. */
+#define MLX5SIM_CM_TIME_NS(_exponent) (4096ull << (_exponent))
+
+/** How long messages of a connection may be under way: cm.c,
+ *  cm_enter_timewait(), the local ACK timeout. */
+#define MLX5SIM_CM_TIMEWAIT_NS MLX5SIM_CM_TIME_NS(MLX5SIM_CM_ACK_TIMEOUT)
 
 /** Hop limit of RoCE v2: include/rdma/ib_addr.h, IPV6_DEFAULT_HOPLIMIT. */
 #define MLX5SIM_CM_HOP_LIMIT 64

@@ -84,7 +84,8 @@ int mlx5sim_cm_event_post(mlx5sim_cm_id_t *id, unsigned event, int status)
     mlx5sim_cm_id_t *owner   = mlx5sim_cm_event_owner(id, event);
     int fd, ret;
 
-    if ((owner == NULL) || ((owner == id) && (id->listener.index != 0))) {
+    if ((owner == NULL) || ((owner == id) && (id->listener.index != 0)) ||
+        (id->chan == 0)) {
         return 0;
     }
 

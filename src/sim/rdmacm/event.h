@@ -20,7 +20,8 @@ typedef struct mlx5sim_cm_event {
 
 /**
  * Tell an id. One that was not accepted by its process is not told anything
- * but that it is there: ucma_event_handler() of ucma.c.
+ * but that it is there: ucma_event_handler() of ucma.c. Neither is one that its
+ * process has left.
  *
  * @return 0, or -ENOMEM if the channel has no room; then a message was printed.
  */

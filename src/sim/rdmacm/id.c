@@ -88,9 +88,14 @@ int mlx5sim_cm_id_give(mlx5sim_cm_id_t *id, const mlx5sim_chan_t *chan)
     return ret;
 }
 
-void mlx5sim_cm_id_free(mlx5sim_cm_id_t *id)
+void mlx5sim_cm_port_free(const mlx5sim_cm_id_t *id)
 {
     mlx5sim_store->cm_ports[mlx5sim_cm_id_index(id)] = 0;
+}
+
+void mlx5sim_cm_id_free(mlx5sim_cm_id_t *id)
+{
+    mlx5sim_cm_port_free(id);
     mlx5sim_obj_free(MLX5SIM_OBJ_CM_ID, id);
 }
 

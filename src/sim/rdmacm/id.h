@@ -53,6 +53,9 @@ mlx5sim_cm_id_t *mlx5sim_cm_port_next(uint32_t index, uint16_t ps,
  */
 int mlx5sim_cm_port_bind(mlx5sim_cm_id_t *id);
 
+/** Others may have the port of an id. */
+void mlx5sim_cm_port_free(const mlx5sim_cm_id_t *id);
+
 /** Whether nobody else has the port of an id that is to listen, whoever allows
  *  to share it: cma_bind_listen(). @return as mlx5sim_cm_port_bind(). */
 int mlx5sim_cm_port_check(const mlx5sim_cm_id_t *id, int reuse_addr);

@@ -3,6 +3,7 @@
 #include <sim/rdmacm/place.h>
 #include <sim/config/identity.h>
 #include <sim/instance/instance.h>
+#include <sim/objs/raw.h>
 #include <sim/objs/store.h>
 #include <sim/rdmacm/def.h>
 
@@ -10,6 +11,10 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <string.h>
+#include <sys/socket.h>
+
+/* Any port but 0 */
+#define MLX5SIM_CM_PORT_DISCARD 9
 
 
 size_t mlx5sim_cm_addr_size(unsigned family)
@@ -94,8 +99,7 @@ static int mlx5sim_cm_addr_is_loopback(const mlx5sim_cm_addr_t *addr)
            !!IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
 }
 
-/* An address as a GID: kernel, rdma_ip2gid() */
-static void mlx5sim_cm_addr_gid(const mlx5sim_cm_addr_t *addr, uint8_t gid[16])
+void mlx5sim_cm_addr_gid(const mlx5sim_cm_addr_t *addr, uint8_t gid[16])
 {
     if (addr->sa.sa_family == AF_INET6) {
         memcpy(gid, &addr->in6.sin6_addr, 16);
@@ -229,4 +233,32 @@ int mlx5sim_cm_place_find(const mlx5sim_cm_addr_t *addr,
         }
     }
     return -ENODEV;
+}
+
+/* A UDP socket that is connected sends nothing, but has the address */
+int mlx5sim_cm_place_route(const mlx5sim_cm_addr_t *dst,
+                           mlx5sim_cm_addr_t *src_p)
+{
+    size_t size          = mlx5sim_cm_addr_size(dst->sa.sa_family);
+    uint16_t port        = mlx5sim_cm_addr_port(src_p);
+    mlx5sim_cm_addr_t to = *dst, from = *src_p;
+    socklen_t length     = sizeof(from);
+    int fd, ret;
+
+    fd = socket(dst->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -errno;
+    }
+
+    mlx5sim_cm_addr_set_port(&to, MLX5SIM_CM_PORT_DISCARD);
+    mlx5sim_cm_addr_set_port(&from, 0);
+    ret = ((bind(fd, &from.sa, size) != 0) ||
+           (connect(fd, &to.sa, size) != 0) ||
+           (getsockname(fd, &from.sa, &length) != 0)) ? -errno : 0;
+    mlx5sim_raw_close(fd);
+    if (ret == 0) {
+        *src_p = from;
+        mlx5sim_cm_addr_set_port(src_p, port);
+    }
+    return ret;
 }

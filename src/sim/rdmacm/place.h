@@ -30,6 +30,9 @@ int mlx5sim_cm_addr_is_same(const mlx5sim_cm_addr_t *a,
 uint16_t mlx5sim_cm_addr_port(const mlx5sim_cm_addr_t *addr);
 void mlx5sim_cm_addr_set_port(mlx5sim_cm_addr_t *addr, uint16_t port);
 
+/** An address as a GID: kernel, rdma_ip2gid(). */
+void mlx5sim_cm_addr_gid(const mlx5sim_cm_addr_t *addr, uint8_t gid[16]);
+
 /** The loopback address of a family. */
 void mlx5sim_cm_addr_loopback(unsigned family, mlx5sim_cm_addr_t *addr_p);
 
@@ -42,5 +45,15 @@ void mlx5sim_cm_addr_loopback(unsigned family, mlx5sim_cm_addr_t *addr_p);
  */
 int mlx5sim_cm_place_find(const mlx5sim_cm_addr_t *addr,
                           mlx5sim_cm_place_t *place_p);
+
+/**
+ * Find the own address from which another one is reached, as the kernel routes
+ * packets of this network namespace.
+ *
+ * @param src_p  An address, or any with its family; its port is left alone.
+ * @return 0, or -errno: there is no such way.
+ */
+int mlx5sim_cm_place_route(const mlx5sim_cm_addr_t *dst,
+                           mlx5sim_cm_addr_t *src_p);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/reap/reap.h>
+#include <sim/objs/cm.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/queue/cq.h>
@@ -53,6 +54,22 @@ static void mlx5sim_proc_reap_held(uint32_t tag)
     }
 }
 
+/* Leave an id whose peer is on another node to mlx5sim-wire, which tells the
+ * peer, as the kernel does. @return whether it was */
+static int mlx5sim_proc_leave_cm_id(mlx5sim_cm_id_t *id, uint32_t tag)
+{
+    uint32_t wire_tag          = atomic_load(&mlx5sim_store->wire_tag);
+    const mlx5sim_proc_t *wire = mlx5sim_proc_by_tag(wire_tag);
+
+    if (!id->o.ready || !id->is_remote || (wire_tag == tag) ||
+        (wire == NULL) || mlx5sim_proc_is_gone(wire)) {
+        return 0;
+    }
+
+    atomic_store(&id->o.owner, wire_tag);
+    return 1;
+}
+
 /* Free the objects of @a tag. Under reap_lock: if two did it, one could free
  * the next use of a slot that the other has already freed. */
 static void mlx5sim_proc_reap_objs(uint32_t tag)
@@ -68,7 +85,9 @@ static void mlx5sim_proc_reap_objs(uint32_t tag)
         high = atomic_load(&mlx5sim_store->tables[kind].high);
         for (index = 0; index < high; ++index) {
             obj = mlx5sim_obj_at(kind, index);
-            if (atomic_load(&obj->owner) != tag) {
+            if ((atomic_load(&obj->owner) != tag) ||
+                ((kind == MLX5SIM_OBJ_CM_ID) &&
+                 mlx5sim_proc_leave_cm_id((void*)obj, tag))) {
                 continue;
             }
 

@@ -20,7 +20,8 @@ typedef struct mlx5sim_socket_counters {
     uint64_t sent;
     uint64_t unsent;    /* the kernel refused them */
     uint64_t received;
-    uint64_t refused;   /* not of the link layer, or with a wrong ICRC */
+    uint64_t refused;   /* not of the link layer, with a wrong ICRC, or to
+                           QP 1 and no message of the connection manager */
 } mlx5sim_socket_counters_t;
 
 /** Takes a packet, from its IP header on. */

@@ -15,6 +15,7 @@
 #include <sim/sched/park.h>
 #include <sim/server/conflict.h>
 #include <sim/server/incoming.h>
+#include <sim/server/mads.h>
 #include <sim/server/requester.h>
 #include <sim/server/socket.h>
 #include <sim/uverbs/attach.h>
@@ -42,7 +43,9 @@
 #define MLX5SIM_WIRE_REAP_NS    MLX5SIM_WIRE_NS /* looks for the dead */
 #define MLX5SIM_WIRE_RUNG_BATCH 1024            /* doorbells at a time */
 #define MLX5SIM_WIRE_FORWARDS   64              /* datagrams at a time */
-#define MLX5SIM_WIRE_FIFO_SIZE  (1 << 18)       /* a number of each QP */
+#define MLX5SIM_WIRE_FIFO_SIZE  (1 << 18)       /* a number of each QP, and that
+                                                   of QP 1, which is none of
+                                                   theirs */
 
 _Static_assert(MLX5SIM_WIRE_FIFO_SIZE >= MLX5SIM_MAX_QPS * sizeof(uint32_t),
                "a doorbell could get lost");
@@ -120,7 +123,11 @@ static int mlx5sim_wire_take_rung(int fd)
     ssize_t i;
 
     for (i = 0; i < size / (ssize_t)sizeof(qpns[0]); ++i) {
-        mlx5sim_requester_wake(qpns[i]);
+        if (qpns[i] == MLX5SIM_NET_CM) {
+            mlx5sim_mads_wake();
+        } else {
+            mlx5sim_requester_wake(qpns[i]);
+        }
     }
 
     return size > 0;
@@ -173,7 +180,12 @@ static void mlx5sim_wire_take(unsigned dev, unsigned port,
         return; /* another host's: the interface sees more than its own */
     }
 
-    if ((roce.opcode >= MLX5SIM_BTH_READ_FIRST) &&
+    if (mlx5sim_mads_is(&path, &roce)) {
+        if (mlx5sim_mads_take(dev, port, &path, &roce, payload,
+                              payload_length) != 0) {
+            ++mlx5sim_socket_counters()->refused;
+        }
+    } else if ((roce.opcode >= MLX5SIM_BTH_READ_FIRST) &&
         (roce.opcode <= MLX5SIM_BTH_ATOMIC_ACK)) {
         mlx5sim_requester_hear(&path, &roce, payload, payload_length);
     } else if (roce.opcode != MLX5SIM_BTH_CNP) {
@@ -197,7 +209,7 @@ static void mlx5sim_wire_run(int rung_fd, int socket_fd, const sigset_t *mask)
     struct pollfd fds[MLX5SIM_NETIFS_MAX + 2];
     unsigned num_fds = mlx5sim_socket_poll(fds);
     uint64_t reap    = 0;
-    uint64_t now, next;
+    uint64_t now, next, mads;
     int is_busy;
 
     fds[num_fds++] = (struct pollfd){rung_fd, POLLIN, 0};
@@ -210,14 +222,17 @@ static void mlx5sim_wire_run(int rung_fd, int socket_fd, const sigset_t *mask)
         is_busy |= mlx5sim_incoming_progress();
         now      = mlx5sim_now_ns();
         next     = mlx5sim_requester_progress(now);
+        mads     = mlx5sim_mads_progress(now);
         mlx5sim_socket_flush();
         mlx5sim_batch_close();
         if (now >= reap) {
             mlx5sim_conflict_take();
             mlx5sim_proc_reap_dead();
+            mlx5sim_mads_wake(); /* for ids of those who were killed */
             reap = now + MLX5SIM_WIRE_REAP_NS;
         }
         next = (next < reap) ? next : reap;
+        next = (next < mads) ? next : mads;
         mlx5sim_wire_wait(fds, num_fds, is_busy ? 0 : next, mask);
     }
 }

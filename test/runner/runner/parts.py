@@ -382,6 +382,7 @@ _CLUSTER = (
     _cluster("hostile", "a neighbour that sends what it should not"),
     _cluster("faults", "processes that die, servers that are missing"),
     _cluster("capture", "what tshark says of packets"),
+    _cluster("rdmacm", "programs on librdmacm"),
     _cluster("adapter", "contrib/on-adapter.sh on the device"),
 )
 
