@@ -61,6 +61,13 @@ def sidr(source, target, port, *, comm=0x55aa, space=UDP):
         (16, addresses(source, target, 40000))))
 
 
+def reply(local, remote, *, qpn=0x1234, psn=7):
+    return mad(REP, (
+        (0, struct.pack(">II", local, remote)),
+        (12, struct.pack(">I", qpn << 8)), (20, struct.pack(">I", psn << 8)),
+        (24, bytes([4, 4, 16 << 3, 7 << 5]))))
+
+
 def short(attr, local, remote, qpn=0):
     """RTU, DREP, DREQ."""
     return mad(attr, ((0, struct.pack(">II", local, remote)),

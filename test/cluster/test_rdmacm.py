@@ -147,16 +147,25 @@ class RdmacmPeer(Peer):
         self.with_server("again", 60000)
 
     def test_silent(self):
-        self.with_server("silent", 1600)
+        self.with_server("silent", 4000)
+
+    def with_client(self, case, timeout, wanted):
+        peer = self.peer(case)
+        self.cluster.until(lambda: "ready" in nodes.output(peer), peer)
+        client = self.cluster.run(1, *rping(PEER)[1], environment=(
+            f"MLX5SIM_CM_TIMEOUT={timeout}",))
+        self.good(peer.wait(nodes.PATIENCE))
+        self.assertFalse(client.timed_out)
+        self.assertIn(wanted, client.stdout + client.stderr)
 
     def test_mute(self):
-        peer = self.peer("mute")
-        self.cluster.until(lambda: "ready" in nodes.output(peer), peer)
-        client = self.cluster.run(1, *rping(PEER)[1],
-                                  environment=("MLX5SIM_CM_TIMEOUT=1600",))
-        self.good(peer.wait(nodes.PATIENCE))
-        self.assertIn("RDMA_CM_EVENT_UNREACHABLE, error -110", client.stdout +
-                      client.stderr)
+        self.with_client("mute", 4000, "RDMA_CM_EVENT_UNREACHABLE, error -110")
+
+    def test_reject(self):
+        self.with_client("reject", 60000, "RDMA_CM_EVENT_REJECTED, error 28")
+
+    def test_accept(self):
+        self.with_client("accept", 60000, "client DISCONNECT EVENT")
 
 
 class RdmacmMalformed(Peer):

@@ -10,6 +10,7 @@
 #include <sim/net/frame.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/proc.h>
+#include <sim/objs/raw.h>
 #include <sim/objs/store.h>
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static int mlx5sim_net_keep(_Atomic int *fd_p, int fd)
     int none = 0;
 
     if (!atomic_compare_exchange_strong(fd_p, &none, fd)) {
-        close(fd);
+        mlx5sim_raw_close(fd);
         fd = none;
     }
     return fd;
@@ -176,7 +177,7 @@ void mlx5sim_net_ring_cm(void)
     int fd             = mlx5sim_net_open_rung();
 
     if ((fd > 0) && !atomic_exchange(&mlx5sim_store->cm_is_told, 1)) {
-        (void)!write(fd, &qpn, sizeof(qpn));
+        (void)mlx5sim_raw_write(fd, &qpn, sizeof(qpn));
     }
 }
 

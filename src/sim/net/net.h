@@ -35,7 +35,8 @@ void mlx5sim_net_ring(mlx5sim_qp_obj_t *qp);
  *  program can have. */
 #define MLX5SIM_NET_CM 1
 
-/** Have mlx5sim-wire look at the ids of the connection manager. */
+/** Have mlx5sim-wire look at the ids of the connection manager. With the CM
+ *  lock held. */
 void mlx5sim_net_ring_cm(void);
 
 /** Whether a datagram goes to another node. */
