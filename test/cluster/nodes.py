@@ -37,6 +37,16 @@ echo "listens $pid"
 wait $pid
 """
 
+# Until it is killed; not if it is rejected, as nobody listens yet
+_PING = r"""
+while :; do
+    rping -c -v -a $1 &
+    echo "pid $!"
+    wait $!
+    [ $? != 137 ] || exit 1
+done
+"""
+
 
 def program(name):
     return os.path.join(BUILD, "bin", name)
@@ -147,6 +157,13 @@ class Cluster:
             server.finish()
             raise
         return client, server.wait(PATIENCE if client.ok else 0)
+
+    def ping_by_cm(self, node, address):
+        """Have rping talk to the one at an address, for ever.
+        @return what runs until it is killed, and its process in the node"""
+        running = self.start(node, "sh", "-c", _PING, "sh", address)
+        self.until(lambda: "ping-9:" in output(running), running)
+        return running, int(re.findall(r"pid (\d+)", output(running))[-1])
 
     def counters(self, node):
         """What the device of a node has counted."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that die or stop, and servers of the wire that can't be had."""
 
+import shutil
 import unittest
 
 import nodes
@@ -255,6 +256,21 @@ class Servers(Faults):
         client.finish()
         self.cluster.run(1, "kill", "-KILL", str(pid))
         server.wait(nodes.PATIENCE)
+        self.good_pair()
+
+    def test_connections_go_to_another_server(self):
+        """It knows those that are there, and hears of their end."""
+        if shutil.which("rping") is None:
+            self.skipTest("there is no rping")
+        keeper = self.keep_wire(1)
+        server = self.cluster.start(1, "rping", "-s", "-a", "10.77.0.1")
+        client, pid = self.cluster.ping_by_cm(2, "10.77.0.1")
+        wire = self.cluster.wire_pid(1)
+        self.kill(1, "KILL", wire)
+        self.until_other(1, keeper, wire)
+        self.kill(2, "KILL", pid)
+        self.assertFalse(server.wait(nodes.PATIENCE).timed_out)
+        client.wait(nodes.PATIENCE)
         self.good_pair()
 
     def test_roce_v1_is_refused(self):

@@ -79,15 +79,11 @@ class Rdmacm(Cm):
 
     def test_a_killed_client_disconnects(self):
         """The server's program ends when its client has gone."""
-        server = self.cluster.start(1, *rping(NODE1)[0][:4], "-p", PORT)
-        client = self.cluster.start(
-            2, "sh", "-c", f"while :; do rping -c -a {NODE1} -p {PORT} -v & "
-            "echo \"pid $!\"; wait; done")
-        self.cluster.until(lambda: "ping-9:" in nodes.output(client), client)
-        pid = re.findall(r"pid (\d+)", nodes.output(client))[-1]
-        self.good(self.cluster.run(2, "kill", "-KILL", pid))
+        server = self.cluster.start(1, *rping(NODE1)[0][:4])
+        client, pid = self.cluster.ping_by_cm(2, NODE1)
+        self.good(self.cluster.run(2, "kill", "-KILL", str(pid)))
         self.assertFalse(server.wait(nodes.PATIENCE).timed_out)
-        client.finish()
+        client.wait(nodes.PATIENCE)
 
 
 class RdmacmLoss(Cm, nodes.SwitchTest):
