@@ -30,16 +30,16 @@ protected:
     }
 };
 
-/** Pages that are reserved, with a region of them all. */
+/** Pages that are reserved, with a region of them all. Nobody else gets their
+ *  place as long as they are. */
 struct reserved {
     reserved(context &c, size_t size, unsigned access = on_demand,
              ibv_pd *pd = nullptr) :
         size(size)
     {
-        data = (uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE,
+        data = (uint8_t*)mmap(nullptr, size, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         REQUIRE(data != MAP_FAILED);
-        munmap(data, size);
         mr = ibv_reg_mr((pd != nullptr) ? pd : c.pd, data, size, access);
         REQUIRE(mr != nullptr);
     }
@@ -47,7 +47,9 @@ struct reserved {
     ~reserved()
     {
         REQUIRE_EQ(0, ibv_dereg_mr(mr));
-        munmap(data, size);
+        if (is_mapped) {
+            munmap(data, size);
+        }
     }
 
     /** Now there is memory. */
@@ -55,6 +57,14 @@ struct reserved {
     {
         REQUIRE(mmap(data, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                      -1, 0) == data);
+        is_mapped = true;
+    }
+
+    /** Not even reserved */
+    void unmap()
+    {
+        REQUIRE_EQ(0, munmap(data, size));
+        is_mapped = false;
     }
 
     ibv_sge sge(size_t offset, size_t length) const
@@ -65,6 +75,7 @@ struct reserved {
     size_t  size;
     uint8_t *data;
     ibv_mr  *mr;
+    bool    is_mapped = true;
 };
 
 ibv_wc_status request(loop &l, ibv_wr_opcode opcode, ibv_sge sge,
@@ -154,7 +165,7 @@ TEST_F(test_device_odp, memory_may_come_and_go)
                                r.sge(page, 8), r.data, r.mr->rkey));
             old += 3;
             REQUIRE_EQ(0, memcmp(&old, r.data, sizeof(old)));
-            munmap(r.data, r.size);
+            r.unmap();
         }
     });
 }
@@ -169,6 +180,8 @@ TEST_F(test_device_odp, memory_that_is_not_there)
             loop remote, local;
             reserved r(remote.c, page), mine(local.c, page);
 
+            r.unmap();
+            mine.unmap();
             REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR,
                        request(remote, opcode, remote.mem.sge(0, 8), r.data,
                                r.mr->rkey));

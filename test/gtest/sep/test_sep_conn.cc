@@ -483,6 +483,21 @@ TEST_F(test_sep_conn, the_last_epoch_in_a_strangers_request_locks_nobody_out)
     w.expect_connected(0, 1);
 }
 
+/* Nor does a message on his queue pair, which establishes the connection */
+TEST_F(test_sep_conn, a_strangers_message_locks_nobody_out)
+{
+    auto forged = message(a, b, UCT_SEP_CONN_MSG_REQ, UINT32_MAX, 0);
+
+    w.is_peer_real = false;
+    b.receive(to_bytes(forged));
+    b.hear(ba().qpn);
+    EXPECT_EQ(1u, ba().established);
+    w.wire.clear();
+    connect();
+    EXPECT_EQ(0u, ab.failed);
+    w.expect_connected(0, 1);
+}
+
 /* As in the reference code of SipHash: key 00 01 .. 0f, data 00 01 02 03 */
 TEST_F(test_sep_conn, nonces_are_siphash_of_the_epoch)
 {

@@ -641,8 +641,9 @@ int uct_sep_cm_progress(uct_sep_cm_t *cm)
     return is_connecting;
 }
 
-void uct_sep_cm_heard(uct_sep_cm_t *cm, uint32_t qpn)
+int uct_sep_cm_heard(uct_sep_cm_t *cm, uint32_t qpn)
 {
+    int is_heard = 0;
     uct_sep_conn_out_t out;
     uct_sep_conn_t *conn;
 
@@ -651,10 +652,12 @@ void uct_sep_cm_heard(uct_sep_cm_t *cm, uint32_t qpn)
     ucs_list_for_each(conn, &cm->timers, timer_link) {
         if (uct_sep_conn_heard(&cm->env, conn, qpn, &out)) {
             uct_sep_cm_perform(cm, conn, &out);
+            is_heard = 1;
             break;
         }
     }
     uct_sep_compat_async_unblock(cm->async);
+    return is_heard;
 }
 
 void uct_sep_cm_conn_error(uct_sep_cm_t *cm, uct_sep_conn_t *conn)

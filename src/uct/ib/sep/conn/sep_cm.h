@@ -375,8 +375,10 @@ int uct_sep_cm_progress(uct_sep_cm_t *cm);
 /**
  * A message has arrived on an RC QP. If its connection waits for the peer's
  * last packet, this is as good, and @a established is called.
+ *
+ * @return Whether it was.
  */
-void uct_sep_cm_heard(uct_sep_cm_t *cm, uint32_t qpn);
+int uct_sep_cm_heard(uct_sep_cm_t *cm, uint32_t qpn);
 
 
 /**

@@ -475,12 +475,16 @@ static void uct_sep_conn_recv_rtu(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
                                   const uct_sep_conn_msg_t *msg,
                                   uct_sep_conn_out_t *out)
 {
-    if ((conn->state == UCT_SEP_CONN_STATE_REP_SENT) &&
-        uct_sep_conn_is_answer(env, conn, msg) &&
-        (msg->src_epoch == conn->remote_epoch) &&
-        (msg->src_nonce == conn->remote_nonce)) {
+    if (!uct_sep_conn_is_answer(env, conn, msg) ||
+        (msg->src_epoch != conn->remote_epoch) ||
+        (msg->src_nonce != conn->remote_nonce)) {
+        out->is_stale = 1;
+    } else if (conn->state == UCT_SEP_CONN_STATE_REP_SENT) {
         uct_sep_conn_confirm(conn, msg);
         uct_sep_conn_established(env, conn, out);
+    } else if (conn->state == UCT_SEP_CONN_STATE_CONNECTED) {
+        /* A message was here first, which has no nonce */
+        uct_sep_conn_confirm(conn, msg);
     } else {
         out->is_stale = 1;
     }
@@ -866,9 +870,8 @@ int uct_sep_conn_heard(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         return 0;
     }
 
-    /* Only the QP that ours is connected to can have sent it. Its nonce, and
-     * ours, were in the REQ and the REP. */
-    conn->consumed_epoch = conn->remote_epoch;
+    /* Only the QP that ours is connected to can have sent it. Whose that is,
+     * the RTU will confirm. */
     uct_sep_conn_established(env, conn, out);
     return 1;
 }

@@ -806,22 +806,28 @@ static int uct_sep_link_is_early(const uct_sep_link_t *link, uint32_t qpn)
            uct_sep_cm_conn_is_usable(&link->super);
 }
 
-/*
- * MPI's libraries rely on this order: see test_sep_uct_order. The link's event
- * stays in the queue, and finds nothing to do.
- */
-void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn)
+/* The link's event stays in the queue, and finds nothing to do */
+static int uct_sep_link_activate_early(uct_sep_iface_t *iface, uint32_t qpn)
 {
     uct_sep_link_t *link;
 
-    uct_sep_compat_async_block(iface->super.worker->async);
-    uct_sep_cm_heard(iface->conn.cm, qpn);
     ucs_queue_for_each(link, &iface->conn.events, event) {
         if (uct_sep_link_is_early(link, qpn)) {
             uct_sep_link_attach_known(iface, link);
             uct_sep_link_activate(iface, link);
-            break;
+            return 1;
         }
+    }
+    return 0;
+}
+
+/* MPI's libraries rely on this order: see test_sep_uct_order */
+void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn)
+{
+    uct_sep_compat_async_block(iface->super.worker->async);
+    if (!uct_sep_link_activate_early(iface, qpn) &&
+        uct_sep_cm_heard(iface->conn.cm, qpn)) {
+        (void)uct_sep_link_activate_early(iface, qpn);
     }
     uct_sep_compat_async_unblock(iface->super.worker->async);
 
