@@ -6,7 +6,8 @@
 #
 #   contrib/others.sh [--build DIR] [NAME...]
 #
-#   rdma-core  its tests of verbs in Python: InfiniBand and RoCE, with old UARs
+#   rdma-core  its tests of verbs and connections in Python: InfiniBand and RoCE,
+#              with old UARs, with DC and ODP
 #   qperf      18 measurements of a second, with RC, UC and UD
 #   libfabric  fi_pingpong on the provider verbs;ofi_rxd, data compared
 #   mooncake   the transfer engine: 1 MB to another process and back
@@ -164,13 +165,14 @@ run_nixl()
     run_python nixl nixl_transfer.py nixl-cu12==1.5.1 numpy==2.2.6
 }
 
-# Have the sources of a package of Rust in $work/NAME/source, where cargo may
+# Have the sources of a package of Rust in $work/NAME-VERSION/source, where cargo may
 # build: it takes those that it keeps itself for read-only.
 # usage: rust_package NAME VERSION
 rust_package()
 {
-    local dir=$work/$1 manifest
+    local dir=$work/$1-$2 manifest
     [[ ! -d $dir/source ]] || return 0
+    rm -rf "$dir/source.new"
     mkdir -p "$dir/src"
     touch "$dir/src/lib.rs"
     printf '%s\n' '[package]' 'name = "others"' 'version = "0.0.0"' \
@@ -189,7 +191,7 @@ run_sideway()
 {
     local version=0.4.3 status=ok
     rust_package sideway "$version"
-    (cd "$work/sideway/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
+    (cd "$work/sideway-$version/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
         --private cargo test --lib --tests --no-fail-fast -- \
         --skip compile_test) > "$work/sideway.log" 2>&1 || status=$?
     result sideway "$version" "$(awk '/^test result:/ { n += $4; f += $6 }
@@ -201,7 +203,7 @@ run_ibverbs()
 {
     local version=0.9.2 status=ok
     rust_package ibverbs "$version"
-    (cd "$work/ibverbs/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
+    (cd "$work/ibverbs-$version/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
         --private cargo run --example loopback) > "$work/ibverbs.log" 2>&1 ||
         status=$?
     result ibverbs "$version" "example loopback" "$status"

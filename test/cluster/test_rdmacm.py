@@ -163,6 +163,9 @@ class RdmacmPeer(Peer):
     def test_accept(self):
         self.with_client("accept", 60000, "client DISCONNECT EVENT")
 
+    def test_leave(self):
+        self.with_client("leave", 60000, "client DISCONNECT EVENT")
+
 
 class RdmacmMalformed(Peer):
     """In a cluster whose servers say at its end what they have refused."""

@@ -120,7 +120,9 @@ int mlx5sim_cm_event_take(int fd, mlx5sim_cm_event_t *event_p,
         *id_p = mlx5sim_cm_id_get(event_p->id);
         owner = (*id_p == NULL) ? NULL :
                 mlx5sim_cm_event_owner(*id_p, event_p->event);
-        if (owner != NULL) {
+        /* One that mlx5sim-wire has taken over was destroyed here */
+        if ((owner != NULL) &&
+            (atomic_load(&owner->o.owner) == mlx5sim_self_tag)) {
             --owner->unread;
             ++owner->reported;
             return 1;

@@ -300,6 +300,13 @@ static void mlx5sim_cm_hear_rej(mlx5sim_cm_id_t *id,
     case MLX5SIM_CM_DREQ_SENT:
         mlx5sim_cm_disconnected(id, MLX5SIM_CM_CLOSED, 0);
         break;
+    case MLX5SIM_CM_ESTABLISHED:
+        /* It went before it had our RTU. What rejects a request of another
+         * connection has not its id. */
+        if (!mlx5sim_cm_is_ud(id) && (mad->local_comm == id->peer_comm)) {
+            mlx5sim_cm_disconnected(id, MLX5SIM_CM_CLOSED, 0);
+        }
+        break;
     default:
         break;
     }

@@ -93,7 +93,9 @@ static const mlx5sim_cm_mad_field_t mlx5sim_cm_mad_mra[] = {
 static const mlx5sim_cm_mad_field_t mlx5sim_cm_mad_rej[] = {
     MLX5SIM_CM_MAD_COMMS,
     MLX5SIM_CM_MAD_BITS(8, 1, 6, 2, of),
+    MLX5SIM_CM_MAD_BITS(9, 1, 1, 7, info_length),
     MLX5SIM_CM_MAD_NUMBER(10, 2, reason),
+    MLX5SIM_CM_MAD_NUMBER(12, 8, guid), /* of 72 bytes of information */
     MLX5SIM_CM_MAD_BYTES(84, 148, data),
     {0}
 };

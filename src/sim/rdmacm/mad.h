@@ -88,6 +88,7 @@ typedef struct mlx5sim_cm_mad {
     uint8_t  dgid[16];
     uint8_t  of;                  /* MRA, REJ: MLX5SIM_CM_MAD_OF_* */
     uint8_t  service_timeout;     /* MRA: as an exponent */
+    uint8_t  info_length;         /* REJ: bytes of what guid begins, or 0 */
     uint16_t reason;              /* REJ; SIDR_REP: status */
     uint8_t  data[MLX5SIM_CM_MAD_DATA_MAX]; /* private data */
 } mlx5sim_cm_mad_t;

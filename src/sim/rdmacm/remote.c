@@ -218,6 +218,13 @@ static void mlx5sim_cm_remote_mad(const mlx5sim_cm_id_t *id, uint32_t what,
         mad_p->attr   = MLX5SIM_CM_MAD_REJ;
         mad_p->reason = id->rej_reason;
         mad_p->of     = id->rej_of;
+        if (id->rej_reason == MLX5SIM_CM_REJ_TIMEOUT) {
+            /* Who has had no answer does not know the other's id, which is
+             * found by this: cm_acquire_rejected_id() */
+            mad_p->guid        = mlx5sim_node_guid(mlx5sim_instance_config(),
+                                                   id->local.dev);
+            mad_p->info_length = sizeof(mad_p->guid);
+        }
         return;
     default:
         break;

@@ -229,6 +229,7 @@ static void mlx5sim_wire_run(int rung_fd, int socket_fd, const sigset_t *mask)
             mlx5sim_conflict_take();
             mlx5sim_proc_reap_dead();
             mlx5sim_mads_wake(); /* for ids of those who were killed */
+            mads = 0;
             reap = now + MLX5SIM_WIRE_REAP_NS;
         }
         next = (next < reap) ? next : reap;

@@ -111,7 +111,10 @@ const field fields[] = {
     {"remote_comm", 0x12, 4, {1, 2, 3, 4}, [](mad_t &m) {
         m.remote_comm = 0x01020304; }},
     {"of", 0x12, 8, {0xc0}, [](mad_t &m) { m.of = 3; }},
+    {"info_length", 0x12, 9, {0xfe}, [](mad_t &m) { m.info_length = 127; }},
     {"reason", 0x12, 10, {1, 28}, [](mad_t &m) { m.reason = 0x011c; }},
+    {"guid", 0x12, 12, {1, 2, 3, 4, 5, 6, 7, 8}, [](mad_t &m) {
+        m.guid = 0x0102030405060708ull; }},
     {"data", 0x12, 84, counting(148), [](mad_t &m) { count(m.data, 148); }},
 
     {"local_comm", 0x13, 0, {1, 2, 3, 4}, [](mad_t &m) {
