@@ -73,20 +73,20 @@ static uint64_t uct_sep_eager_stats_value(const uct_sep_iface_t *iface,
 {
     const uct_sep_eager_stats_t *stats = &iface->eager.stats;
     const uint64_t values[]            = {
-        [UCT_SEP_EAGER_STAT_RING_SENT]     = stats->ring_sent,
-        [UCT_SEP_EAGER_STAT_RING_RECEIVED] =
-                uct_sep_eager_stats_num_received(iface),
-        [UCT_SEP_EAGER_STAT_SENT]          = iface->count.sent,
-        [UCT_SEP_EAGER_STAT_RECEIVED]      = iface->count.received,
-        [UCT_SEP_EAGER_STAT_FALLBACKS]     = stats->fallbacks,
-        [UCT_SEP_EAGER_STAT_FULL]          = stats->full,
-        [UCT_SEP_EAGER_STAT_WRITES]        = stats->writes,
-        [UCT_SEP_EAGER_STAT_WITHHELD]      = stats->withheld,
-        [UCT_SEP_EAGER_STAT_RINGS]         = iface->eager.num_rings,
-        [UCT_SEP_EAGER_STAT_ACCEPTED]      = stats->accepted
+        [UCT_SEP_EAGER_STAT_RING_SENT] = stats->ring_sent,
+        [UCT_SEP_EAGER_STAT_SENT]      = iface->count.sent,
+        [UCT_SEP_EAGER_STAT_RECEIVED]  = iface->count.received,
+        [UCT_SEP_EAGER_STAT_FALLBACKS] = stats->fallbacks,
+        [UCT_SEP_EAGER_STAT_FULL]      = stats->full,
+        [UCT_SEP_EAGER_STAT_WRITES]    = stats->writes,
+        [UCT_SEP_EAGER_STAT_WITHHELD]  = stats->withheld,
+        [UCT_SEP_EAGER_STAT_RINGS]     = iface->eager.num_rings,
+        [UCT_SEP_EAGER_STAT_ACCEPTED]  = stats->accepted
     };
 
-    return values[stat];
+    /* Only this one walks the rings */
+    return (stat == UCT_SEP_EAGER_STAT_RING_RECEIVED) ?
+           uct_sep_eager_stats_num_received(iface) : values[stat];
 }
 
 void uct_sep_eager_stats_get(uct_sep_iface_t *iface, uint64_t *values)
