@@ -150,9 +150,15 @@ class Cluster:
         try:
             while True:
                 client = self.run(2, *client_argv, environment=environment)
-                if client.ok or server.poll() is not None or \
-                        time.monotonic() > deadline:
+                if client.ok or time.monotonic() > deadline:
                     break
+                if server.poll() is not None:
+                    if "REJECTED, error: 8" not in client.stdout:
+                        break
+                    # Only the last of its connections met a listener
+                    server.finish()
+                    server = self.start(1, *server_argv,
+                                        environment=environment)
         except BaseException:
             server.finish()
             raise
