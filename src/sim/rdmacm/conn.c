@@ -2,6 +2,7 @@
 
 #include <sim/rdmacm/conn_int.h>
 #include <sim/instance/instance.h>
+#include <sim/net/net.h>
 #include <sim/objs/store.h>
 #include <sim/rdmacm/def.h>
 #include <sim/rdmacm/event.h>
@@ -83,7 +84,7 @@ void mlx5sim_cm_end(mlx5sim_cm_id_t *id)
     if (id->is_remote && (id->state != MLX5SIM_CM_TIMEWAIT)) {
         mlx5sim_cm_set_state(id, MLX5SIM_CM_TIMEWAIT);
         id->due = mlx5sim_cm_now() + MLX5SIM_CM_TIMEWAIT_NS;
-        mlx5sim_cm_remote_look();
+        mlx5sim_net_ring_cm();
         return;
     }
 

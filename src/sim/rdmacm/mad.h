@@ -64,7 +64,7 @@ typedef struct mlx5sim_cm_mad {
     uint32_t local_comm;          /* the sender's; SIDR: request id */
     uint32_t remote_comm;         /* the receiver's; not of REQ */
     uint64_t service;             /* REQ, SIDR */
-    uint64_t guid;                /* of the sender's device: REQ, REP */
+    uint64_t guid;                /* of the sender's device: REQ, REP, REJ */
     uint32_t qkey;                /* REQ, REP, SIDR_REP */
     uint32_t qpn;                 /* the sender's; DREQ: the receiver's */
     uint32_t psn;                 /* first that the sender's QP expects */

@@ -25,11 +25,6 @@ static const uint32_t mlx5sim_cm_order[] = {
     (sizeof(mlx5sim_cm_order) / sizeof(mlx5sim_cm_order[0]))
 
 
-void mlx5sim_cm_remote_look(void)
-{
-    mlx5sim_net_ring_cm();
-}
-
 /* The lower bits find the id, the others tell one from those that had its slot
  * before */
 void mlx5sim_cm_remote_begin(mlx5sim_cm_id_t *id)
@@ -45,7 +40,7 @@ void mlx5sim_cm_remote_begin(mlx5sim_cm_id_t *id)
 void mlx5sim_cm_remote_tell(mlx5sim_cm_id_t *id, uint32_t what)
 {
     id->to_send |= what;
-    mlx5sim_cm_remote_look();
+    mlx5sim_net_ring_cm();
 }
 
 void mlx5sim_cm_remote_reject(mlx5sim_cm_id_t *id, unsigned reason,

@@ -42,9 +42,6 @@ void mlx5sim_cm_remote_tell(mlx5sim_cm_id_t *id, uint32_t what);
 void mlx5sim_cm_remote_reject(mlx5sim_cm_id_t *id, unsigned reason,
                               const void *data, size_t length);
 
-/** Have mlx5sim-wire look at all ids, as one's time has changed. */
-void mlx5sim_cm_remote_look(void);
-
 /** The process of an id destroys it. @return 1, or 0: there is nothing left to
  *  be done for it, and the caller frees it. */
 int mlx5sim_cm_remote_leave(mlx5sim_cm_id_t *id);
