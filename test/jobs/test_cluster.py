@@ -23,6 +23,9 @@ TUN = "/dev/net/tun"
 TIMEOUT = process.PATIENCE
 # Python of the system, which any user may run
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Open MPI 4 says this if the agent runs before mpirun has set its process group
+AGENT_WAS_FIRST = re.compile(r"\[\S+\] plm:rsh: Warning: setpgid\(\d+,\d+\) "
+                             r"failed in parent with errno=\S+ denied\(13\)\n")
 AS_NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534",
              "--clear-groups"]
 
@@ -201,8 +204,10 @@ class Nodes(ClusterCase):
             if shutil.which(launcher) is None:
                 continue
             found += 1
-            out = self.good("--nodes", "2", launcher, "-n", "4",
-                            *hosts.split("="), "hostname")
+            status, out, err = self.run_it("--nodes", "2", launcher, "-n", "4",
+                                           *hosts.split("="), "hostname")
+            self.assertEqual((status, AGENT_WAS_FIRST.sub("", err)), (0, ""),
+                             (launcher, out))
             self.assertEqual(sorted(out.split()), wanted, launcher)
         if found == 0:
             self.skipTest("there is no MPI")
