@@ -74,6 +74,12 @@ def short(attr, local, remote, qpn=0):
                       (8, struct.pack(">I", qpn << 8))))
 
 
+def patience(local, remote, of, exponent):
+    """MRA."""
+    return mad(MRA, ((0, struct.pack(">IIBB", local, remote, of << 6,
+                                     exponent << 3)),))
+
+
 def reject(local, remote, of, reason):
     return mad(REJ, ((0, struct.pack(">IIBBH", local, remote, of << 6, 0,
                                      reason)),))

@@ -126,12 +126,12 @@ static void mlx5sim_net_send(int fd, const uint8_t *frame, unsigned length)
     }
 }
 
-int mlx5sim_net_has_server(void)
+uint32_t mlx5sim_net_server(void)
 {
     uint32_t tag               = atomic_load(&mlx5sim_store->wire_tag);
     const mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(tag);
 
-    return (proc != NULL) && !mlx5sim_proc_is_gone(proc);
+    return ((proc != NULL) && !mlx5sim_proc_is_gone(proc)) ? tag : 0;
 }
 
 int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp)
@@ -150,7 +150,7 @@ int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp)
         return -EPROTONOSUPPORT;
     }
 
-    if (!mlx5sim_net_has_server() || (mlx5sim_net_open_rung() < 0)) {
+    if ((mlx5sim_net_server() == 0) || (mlx5sim_net_open_rung() < 0)) {
         fprintf(stderr, "mlx5sim: QP 0x%x: the peer is on another node, and no "
                 "mlx5sim-wire runs here; start it with MLX5SIM_DIR=%s\n",
                 qp->qp.qpn, mlx5sim_instance_dir());

@@ -25,8 +25,8 @@
  */
 int mlx5sim_net_connect(mlx5sim_qp_obj_t *qp);
 
-/** Whether mlx5sim-wire runs. */
-int mlx5sim_net_has_server(void);
+/** Tag of the process of mlx5sim-wire, 0 if none runs. */
+uint32_t mlx5sim_net_server(void);
 
 /** Have mlx5sim-wire look at @a qp. */
 void mlx5sim_net_ring(mlx5sim_qp_obj_t *qp);

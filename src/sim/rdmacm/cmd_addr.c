@@ -130,7 +130,7 @@ static int mlx5sim_cm_resolve_remote(mlx5sim_cm_id_t *id)
         return -ENODEV;
     }
 
-    if (!mlx5sim_net_has_server()) {
+    if (mlx5sim_net_server() == 0) {
         return -ENETUNREACH;
     }
 

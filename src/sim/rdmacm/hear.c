@@ -61,6 +61,27 @@ static mlx5sim_cm_id_t *mlx5sim_cm_hear_find(const mlx5sim_cm_way_t *way,
             (id->comm == comm)) ? id : NULL;
 }
 
+/* Whether who sends a message is the peer of the id that it names:
+ * cm_acquire_id(), whose callers say of which messages the id has no peer
+ * yet */
+static int mlx5sim_cm_hear_is_peer(const mlx5sim_cm_id_t *id,
+                                   const mlx5sim_cm_mad_t *mad)
+{
+    switch (mad->attr) {
+    case MLX5SIM_CM_MAD_RTU:
+    case MLX5SIM_CM_MAD_DREQ:
+    case MLX5SIM_CM_MAD_DREP:
+        return id->peer_comm == mad->local_comm;
+    case MLX5SIM_CM_MAD_MRA:
+    case MLX5SIM_CM_MAD_REJ:
+        return id->peer_comm == (((mad->of == MLX5SIM_CM_MAD_OF_REQ) &&
+                                  (mad->reason != MLX5SIM_CM_REJ_TIMEOUT)) ?
+                                 0 : mad->local_comm);
+    default:
+        return 1; /* a reply may come again, which has its id compared */
+    }
+}
+
 /* The id that has a peer. @return NULL if there is none */
 static mlx5sim_cm_id_t *mlx5sim_cm_hear_find_peer(const mlx5sim_cm_way_t *way,
                                                   uint32_t peer_comm,
@@ -297,15 +318,9 @@ static void mlx5sim_cm_hear_rej(mlx5sim_cm_id_t *id,
         /* who reads the request later sees it as it came */
         mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
         break;
+    case MLX5SIM_CM_ESTABLISHED: /* it went before it had our RTU */
     case MLX5SIM_CM_DREQ_SENT:
         mlx5sim_cm_disconnected(id, MLX5SIM_CM_CLOSED, 0);
-        break;
-    case MLX5SIM_CM_ESTABLISHED:
-        /* It went before it had our RTU. What rejects a request of another
-         * connection has not its id. */
-        if (!mlx5sim_cm_is_ud(id) && (mad->local_comm == id->peer_comm)) {
-            mlx5sim_cm_disconnected(id, MLX5SIM_CM_CLOSED, 0);
-        }
         break;
     default:
         break;
@@ -350,8 +365,7 @@ static void mlx5sim_cm_hear_dreq(mlx5sim_cm_id_t *id,
     case MLX5SIM_CM_REP_SENT:
     case MLX5SIM_CM_ESTABLISHED:
     case MLX5SIM_CM_DREQ_SENT: /* both at once */
-        if ((mad->qpn == id->mine.qp_num) &&
-            (mad->local_comm == id->peer_comm) && !mlx5sim_cm_is_ud(id)) {
+        if ((mad->qpn == id->mine.qp_num) && !mlx5sim_cm_is_ud(id)) {
             id->tid = mad->tid;
             mlx5sim_cm_disconnected(id, MLX5SIM_CM_DREQ_RCVD, 0);
         }
@@ -393,6 +407,9 @@ int mlx5sim_cm_hear(const mlx5sim_cm_way_t *way, const void *bytes,
     }
 
     id = mlx5sim_cm_hear_find(way, mad.remote_comm);
+    if ((id != NULL) && !mlx5sim_cm_hear_is_peer(id, &mad)) {
+        id = NULL;
+    }
     if ((id == NULL) && (mad.attr == MLX5SIM_CM_MAD_REJ)) {
         /* who gives up has not heard of our id: cm_acquire_rejected_id() */
         id = mlx5sim_cm_hear_find_peer(way, mad.local_comm, 0);

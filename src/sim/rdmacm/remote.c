@@ -94,17 +94,25 @@ static void mlx5sim_cm_remote_farewell(mlx5sim_cm_id_t *id)
 
 int mlx5sim_cm_remote_leave(mlx5sim_cm_id_t *id)
 {
+    uint32_t wire_tag;
+
     mlx5sim_cm_remote_farewell(id);
-    if (((id->to_send == 0) && (id->state != MLX5SIM_CM_DREQ_SENT) &&
-         (id->state != MLX5SIM_CM_TIMEWAIT)) || !mlx5sim_net_has_server()) {
+    if ((id->to_send == 0) && (id->state != MLX5SIM_CM_DREQ_SENT) &&
+        (id->state != MLX5SIM_CM_TIMEWAIT)) {
         return 0;
     }
 
-    id->chan     = 0;
-    id->listener = (mlx5sim_cm_ref_t){0, 0};
-    mlx5sim_cm_port_free(id);
-    atomic_store(&id->o.owner, atomic_load(&mlx5sim_store->wire_tag));
-    return 1;
+    /* who is reaped does not get it, as nobody would free it */
+    (void)mlx5sim_lock(&mlx5sim_store->reap_lock);
+    wire_tag = mlx5sim_net_server();
+    if (wire_tag != 0) {
+        id->chan     = 0;
+        id->listener = (mlx5sim_cm_ref_t){0, 0};
+        mlx5sim_cm_port_free(id);
+        atomic_store(&id->o.owner, wire_tag);
+    }
+    mlx5sim_unlock(&mlx5sim_store->reap_lock);
+    return wire_tag != 0;
 }
 
 static void mlx5sim_cm_remote_param(const mlx5sim_cm_id_t *id,

@@ -263,7 +263,7 @@ static void mlx5sim_sq_watch_server(mlx5sim_qp_obj_t *qp)
     atomic_store(&qp->retry_at, 0); /* what is rung from now on sets it again */
     if ((uint16_t)atomic_load(&qp->rung) == qp->sq_head) {
         qp->retry_since = 0;
-    } else if (mlx5sim_net_has_server()) {
+    } else if (mlx5sim_net_server() != 0) {
         qp->retry_since = 0;
         mlx5sim_park_server(qp);
     } else if ((qp->qp.type != MLX5SIM_QPT_RC) || !mlx5sim_park_retry(qp)) {
