@@ -286,7 +286,7 @@ int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
     cq = mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, in->cq_handle,
                           mlx5sim_cmd_ctx_index(cmd));
     if (cq == NULL) {
-        return -EINVAL;
+        return -ENOENT;
     }
 
     if (atomic_load(&cq->refs) != 0) {

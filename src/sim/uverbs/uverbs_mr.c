@@ -69,7 +69,7 @@ int mlx5sim_cmd_dealloc_pd(mlx5sim_cmd_t *cmd)
     pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
                           mlx5sim_cmd_ctx_index(cmd));
     if (pd == NULL) {
-        return -EINVAL;
+        return -ENOENT;
     }
 
     if (atomic_load(&pd->refs) != 0) {
@@ -133,22 +133,24 @@ int mlx5sim_mr_is_writable(unsigned access)
                         IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND));
 }
 
-/* Pinning fails on memory that is not there, and so does registration */
+/* Pinning fails on memory that is not there, and so does registration. Kernel,
+ * ib_umem_get(): nothing is none of a page only at its start. */
 int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
 {
     int is_writable = mlx5sim_mr_is_writable(access);
     uint64_t first  = start & ~(MLX5SIM_PAGE_SIZE - 1);
     uint64_t pages;
 
-    if (length == 0) {
-        return 0;
-    }
-
     if (start + length < start) {
         return -EINVAL;
     }
 
-    pages = ((start + length - 1 - first) / MLX5SIM_PAGE_SIZE) + 1;
+    pages = (start + length - first + MLX5SIM_PAGE_SIZE - 1) /
+            MLX5SIM_PAGE_SIZE;
+    if (pages == 0) {
+        return -EINVAL;
+    }
+
     if (pages <= MLX5SIM_MR_PIN_PAGES) {
         return mlx5sim_mr_populate(first, pages, is_writable);
     }
@@ -274,7 +276,7 @@ int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
     mr = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
                           mlx5sim_cmd_ctx_index(cmd));
     if (mr == NULL) {
-        return -EINVAL;
+        return -ENOENT;
     }
 
     /* no new access from here on; then wait for those under way, as the

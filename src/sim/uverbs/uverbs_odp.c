@@ -47,8 +47,11 @@ int mlx5sim_mr_get(uint64_t start, uint64_t length, uint64_t hca_va,
     }
 
     /* ib_init_umem_odp(); nobody asks whether there is memory */
-    return ((end < start) || (end == 0) || (end > ~MLX5SIM_ODP_PAGE_MASK)) ?
-           -EOVERFLOW : 0;
+    if ((end < start) || (end == 0) || (end > ~MLX5SIM_ODP_PAGE_MASK)) {
+        return -EOVERFLOW;
+    }
+
+    return ((length == 0) && !(start & MLX5SIM_ODP_PAGE_MASK)) ? -EINVAL : 0;
 }
 
 /* Kernel, get_prefetchable_mr(). @return 0 or -errno */
@@ -58,7 +61,7 @@ static int mlx5sim_odp_find(uint32_t pd, uint64_t advice, uint32_t lkey,
     const mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, lkey >> 8);
 
     if ((mr == NULL) || (atomic_load(&mr->o.owner) != mlx5sim_self_tag) ||
-        !mr->o.ready || (mr->mr.key != lkey) ||
+        !mr->o.ready || (mr->mr.key != lkey) || mr->o.devx.is_made ||
         !(mr->mr.access & IBV_ACCESS_ON_DEMAND)) {
         return -ENOENT;
     }

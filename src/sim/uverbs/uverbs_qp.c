@@ -674,7 +674,7 @@ int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
     mlx5sim_qp_obj_t *qp                   = mlx5sim_qp_get(cmd, in->qp_handle);
 
     if (qp == NULL) {
-        return -EINVAL;
+        return -ENOENT;
     }
 
     mlx5sim_helper_remove_qp(qp);
@@ -741,7 +741,7 @@ static int mlx5sim_cmd_destroy_ah(mlx5sim_cmd_t *cmd)
                                         mlx5sim_cmd_ctx_index(cmd));
 
     if (ah == NULL) {
-        return -EINVAL;
+        return -ENOENT;
     }
 
     mlx5sim_obj_free(MLX5SIM_OBJ_AH, ah);

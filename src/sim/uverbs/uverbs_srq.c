@@ -151,7 +151,7 @@ int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd)
                                                               in->srq_handle);
 
     if (srq == NULL) {
-        return -EINVAL;
+        return -ENOENT;
     }
 
     if (atomic_load(&srq->refs) != 0) {

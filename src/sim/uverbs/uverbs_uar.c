@@ -71,7 +71,7 @@ int mlx5sim_cmd_uar_destroy(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     uar = mlx5sim_obj_mine(MLX5SIM_OBJ_UAR, handle->data,
                            mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
     if (uar == NULL) {
-        return -EINVAL;
+        return -ENOENT;
     }
 
     mlx5sim_obj_free(MLX5SIM_OBJ_UAR, uar);

@@ -9,9 +9,40 @@
 #include <cerrno>
 #include <ctime>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <sys/ioctl.h>
+
 using namespace device;
 
 namespace {
+
+/** A command that destroys what has a handle. That is the first number of its
+ *  input, or the one behind the place of a reply. @return errno */
+int destroy(context &c, unsigned number, uint32_t handle)
+{
+    alignas(8) char room[sizeof(ib_uverbs_ioctl_hdr) +
+                         3 * sizeof(ib_uverbs_attr)] = {};
+    auto hdr = reinterpret_cast<ib_uverbs_ioctl_hdr*>(room);
+    uint64_t in[3] = {}, out[2];
+
+    in[0]                 = handle;
+    in[1]                 = handle;
+    hdr->length           = sizeof(room);
+    hdr->object_id        = UVERBS_OBJECT_DEVICE;
+    hdr->method_id        = UVERBS_METHOD_INVOKE_WRITE;
+    hdr->num_attrs        = 3;
+    hdr->attrs[0].attr_id = UVERBS_ATTR_WRITE_CMD;
+    hdr->attrs[0].data    = number;
+    hdr->attrs[1].attr_id = UVERBS_ATTR_CORE_IN;
+    hdr->attrs[1].len     = sizeof(in);
+    hdr->attrs[1].data    = (uintptr_t)in;
+    hdr->attrs[2].attr_id = UVERBS_ATTR_CORE_OUT;
+    hdr->attrs[2].len     = sizeof(out);
+    hdr->attrs[2].data    = (uintptr_t)out;
+    return (ioctl(c.ctx->cmd_fd, RDMA_VERBS_IOCTL, room) == 0) ? 0 : errno;
+}
 
 class test_device_abi : public device::test {
 protected:
@@ -115,6 +146,36 @@ TEST_F(test_device_abi, an_srq_for_no_receives_is_made_and_takes_none)
         wr.num_sge = 1;
         REQUIRE_EQ(ENOMEM, ibv_post_srq_recv(made, &wr, &bad));
         REQUIRE_EQ(0, ibv_destroy_srq(made));
+    });
+}
+
+/* uobj_get_destroy(): who can't be found is not there. Commands that use an
+ * object say EINVAL. */
+TEST_F(test_device_abi, what_is_not_there_can_not_be_destroyed)
+{
+    on_device([](context &c) {
+        for (unsigned number :
+             {IB_USER_VERBS_CMD_DEALLOC_PD, IB_USER_VERBS_CMD_DEREG_MR,
+              IB_USER_VERBS_CMD_DESTROY_CQ, IB_USER_VERBS_CMD_DESTROY_SRQ,
+              IB_USER_VERBS_CMD_DESTROY_QP, IB_USER_VERBS_CMD_DESTROY_AH}) {
+            REQUIRE_EQ(ENOENT, destroy(c, number, 0x7fffffff));
+        }
+    });
+}
+
+/* ib_umem_get(): it is no page, unless its start is inside of one */
+TEST_F(test_device_abi, a_region_of_nothing_is_one_inside_of_a_page)
+{
+    on_device([](context &c) {
+        memory mem(c, 8192);
+        uint8_t *page = (uint8_t*)((mem.addr() + 4095) & ~4095ul);
+        ibv_mr *mr    = ibv_reg_mr(c.pd, page + 8, 0, 0);
+
+        REQUIRE(mr != nullptr);
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
+        errno = 0;
+        REQUIRE(ibv_reg_mr(c.pd, page, 0, 0) == nullptr);
+        REQUIRE_EQ(EINVAL, errno);
     });
 }
 

@@ -14,6 +14,8 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include <sys/mman.h>
+
 using namespace device;
 
 namespace {
@@ -426,6 +428,36 @@ TEST_F(test_device_devx_objs, a_key_ends_with_the_one_that_it_leads_to)
         target.reset();
         l.write(l.mem.sge(0, 8), to);
         REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+    });
+}
+
+/* Memory that is not pinned is not by another key, either. A key that was made
+ * by a command has no pages of its own to be fetched. */
+TEST_F(test_device_devx_objs, a_key_leads_to_memory_on_demand)
+{
+    set_env("MLX5SIM_ODP", "y");
+    run(1, [](rank&) {
+        const unsigned mkc = 128;
+        devx_loop l;
+        memory target(l.c, 4096, all_access | IBV_ACCESS_ON_DEMAND);
+        command c(fw_create_mkey, fw_queue_size + 16);
+
+        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
+        c.set(mkc + 475, 5, 12).set(mkc + 192, 64, 4096).set(768, 32, 1);
+        c.set(2208, 32, target.mr->lkey).set(2240, 64, target.addr());
+        object key(l.c.ctx, c);
+        ibv_sge to = {8, 8, key.number << 8};
+
+        REQUIRE_EQ(ENOENT, ibv_advise_mr(l.c.pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
+                                         IBV_ADVISE_MR_FLAG_FLUSH, &to, 1));
+        l.connect();
+        l.write(l.mem.sge(0, 8), to);
+        REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+        REQUIRE_EQ(0, mprotect(target.data, target.size, PROT_READ));
+        l.write(l.mem.sge(0, 8), to);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+        REQUIRE_EQ(0, mprotect(target.data, target.size,
+                               PROT_READ | PROT_WRITE));
     });
 }
 
