@@ -29,9 +29,6 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
     [MLX5SIM_MISSING_CQ_RESIZE]   = {
         "resizing with compression", "another length for a completion queue "
         "whose CQEs are compressed", "`ibv_resize_cq`", 0},
-    [MLX5SIM_MISSING_MW]          = {
-        "memory windows", "parts of a memory region with keys of their own",
-        "`ibv_alloc_mw`, `IBV_ACCESS_MW_BIND`", 0},
     [MLX5SIM_MISSING_ODP]         = {
         "on-demand paging", "registered memory that is not pinned, without "
         "MLX5SIM_ODP",

@@ -64,12 +64,17 @@ enum {
 };
 
 
+/** Memory windows that peers may free: enum ibv_mw_type (PRM:
+ *  mkc.en_rinval). */
+#define MLX5SIM_WINDOW_TYPE_2 2
+
+
 /** What the engine must know about a memory region. */
 typedef struct mlx5sim_mr {
     uint32_t key;      /* lkey and rkey: mlx5 uses one value for both */
     uint32_t pdn;
     uint32_t access;   /* MLX5SIM_ACCESS_* */
-    uint32_t reserved;
+    uint32_t is_window; /* enum ibv_mw_type; 0: it is none */
     uint64_t iova;     /* address as work requests name it */
     uint64_t va;       /* the same byte in the owner's address space */
     uint64_t length;   /* bytes */
@@ -189,7 +194,8 @@ typedef struct mlx5sim_wqe {
     uint8_t       has_raddr;
     uint8_t       has_av;
     uint32_t      imm;          /* big endian as posted; SEND_INVAL: the rkey to
-                                   invalidate, host order */
+                                   invalidate, UMR: the key to change, host
+                                   order */
     uint64_t      raddr;
     uint32_t      rkey;
     struct {
@@ -214,6 +220,19 @@ typedef struct mlx5sim_wqe {
         uint8_t   dgid[16];
         uint8_t   dmac[6];
     } av;
+    struct {                    /* UMR: a key as it is to be */
+        uint8_t   is_free;      /* leads nowhere; the rest does not count, but
+                                   for key */
+        uint8_t   check_free;   /* has to be free until then */
+        uint8_t   check_qpn;    /* has to be one of the queue pair */
+        uint8_t   key;          /* lower byte of it */
+        uint32_t  access;       /* MLX5SIM_ACCESS_* */
+        uint32_t  qpn;          /* who may use it, MLX5SIM_QPN_MASK: all */
+        uint32_t  base;         /* key of the memory that it leads to, */
+        uint64_t  address;      /* from this address on */
+        uint64_t  start;        /* which has this one by the key */
+        uint64_t  length;
+    } umr;
     uint32_t      length;       /* payload bytes, gather or scatter total */
     uint32_t      later;        /* bytes at its end that are not yet there, as
                                    they come in later packets; decode says 0 */

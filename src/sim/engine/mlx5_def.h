@@ -169,6 +169,60 @@ typedef struct mlx5sim_data_seg {
 } MLX5SIM_PACKED mlx5sim_data_seg_t;
 
 
+/** What a UMR changes of a key [mlx5_wqe_umr_ctrl_seg]. A mask says which
+ *  fields of the next segment count; it is not looked at, as the library sets
+ *  it for all that it writes. */
+typedef struct mlx5sim_umr_ctrl_seg {
+    uint8_t flags;
+    uint8_t reserved0[3];
+    __be16  klm_octowords;
+    __be16  translation_offset;
+    __be64  mkey_mask;
+    uint8_t reserved1[32];
+} MLX5SIM_PACKED mlx5sim_umr_ctrl_seg_t;
+
+#define MLX5SIM_UMR_INLINE        0x80u /* the list is in the WQE */
+#define MLX5SIM_UMR_CHECK_FREE    0x20u /* the key has to be free, */
+#define MLX5SIM_UMR_CHECK_QPN     0x08u /* or to be this queue pair's */
+
+
+/** Fields of the key [mlx5_wqe_mkey_context_seg] */
+typedef struct mlx5sim_mkey_seg {
+    uint8_t free;
+    uint8_t reserved0;
+    uint8_t access_flags;
+    uint8_t sf;
+    __be32  qpn_mkey;           /* QP 31:8, all ones: any; key 7:0 */
+    __be32  reserved1;
+    __be32  flags_pd;
+    __be64  start_addr;
+    __be64  len;
+    __be32  bsf_octword_size;
+    __be32  reserved2[4];
+    __be32  translations_octword_size;
+    uint8_t reserved3[3];
+    uint8_t log_page_size;
+    __be32  reserved4;
+} MLX5SIM_PACKED mlx5sim_mkey_seg_t;
+
+/** [MLX5_WQE_MKEY_CONTEXT_FREE, ..._ACCESS_FLAGS_*] */
+#define MLX5SIM_MKEY_FREE         0x40u
+#define MLX5SIM_MKEY_ATOMIC       0x40u
+#define MLX5SIM_MKEY_REMOTE_WRITE 0x20u
+#define MLX5SIM_MKEY_REMOTE_READ  0x10u
+#define MLX5SIM_MKEY_LOCAL_WRITE  0x08u
+
+/** Memory of a key: part of that of another one [mlx5_wqe_umr_klm_seg]. Lists
+ *  are padded to four of these. */
+typedef struct mlx5sim_klm_seg {
+    __be32  byte_count;
+    __be32  mkey;
+    __be64  address;
+} MLX5SIM_PACKED mlx5sim_klm_seg_t;
+
+#define MLX5SIM_KLM_UNITS         4
+
+
 /** Inline data follows in the queue, padded to a unit
  *  [mlx5_wqe_inline_seg] */
 typedef struct mlx5sim_inline_seg {
@@ -377,6 +431,12 @@ MLX5SIM_ASSERT_SIZE(mlx5sim_data_seg_t, 16);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_data_seg_t, lkey, 4);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_data_seg_t, addr, 8);
 MLX5SIM_ASSERT_SIZE(mlx5sim_inline_seg_t, 4);
+MLX5SIM_ASSERT_SIZE(mlx5sim_umr_ctrl_seg_t, 48);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_umr_ctrl_seg_t, mkey_mask, 8);
+MLX5SIM_ASSERT_SIZE(mlx5sim_mkey_seg_t, 64);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_mkey_seg_t, qpn_mkey, 4);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_mkey_seg_t, start_addr, 16);
+MLX5SIM_ASSERT_SIZE(mlx5sim_klm_seg_t, 16);
 MLX5SIM_ASSERT_SIZE(mlx5sim_av_seg_t, 48);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_av_seg_t, dqp_dct, 8);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_av_seg_t, rlid, 14);

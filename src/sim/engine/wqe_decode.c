@@ -288,6 +288,64 @@ static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
 }
 
 
+/** A key and what it is to lead to, as libmlx5 binds memory windows: each of
+ *  the three parts is in a basic block, the first beside the control segment,
+ *  so none wraps. */
+static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
+                                        mlx5sim_wqe_t *wqe)
+{
+    const unsigned ctrl_units = sizeof(mlx5sim_umr_ctrl_seg_t) /
+                                MLX5SIM_WQE_UNIT;
+    const unsigned mkey_units = sizeof(mlx5sim_mkey_seg_t) / MLX5SIM_WQE_UNIT;
+    const mlx5sim_umr_ctrl_seg_t *ctrl;
+    const mlx5sim_mkey_seg_t *mkey;
+    const mlx5sim_klm_seg_t *klm;
+    uint64_t length;
+
+    if (cursor->left < ctrl_units + mkey_units) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    ctrl = (const mlx5sim_umr_ctrl_seg_t*)cursor->ptr;
+    mlx5sim_cursor_advance(cursor, ctrl_units);
+    mkey = (const mlx5sim_mkey_seg_t*)cursor->ptr;
+    mlx5sim_cursor_advance(cursor, mkey_units);
+    memset(&wqe->umr, 0, sizeof(wqe->umr));
+    wqe->umr.is_free   = !!(mkey->free & MLX5SIM_MKEY_FREE);
+    wqe->umr.check_qpn = !!(ctrl->flags & MLX5SIM_UMR_CHECK_QPN);
+    wqe->umr.key       = be32toh(mkey->qpn_mkey) & 0xff;
+    wqe->umr.qpn       = be32toh(mkey->qpn_mkey) >> 8;
+    if (wqe->umr.is_free) {
+        return (cursor->left == 0) ? MLX5SIM_CHK_OK : MLX5SIM_CHK_WQE_SEGMENT;
+    }
+
+    if ((cursor->left != MLX5SIM_KLM_UNITS) ||
+        !(ctrl->flags & MLX5SIM_UMR_INLINE)) {
+        return MLX5SIM_CHK_WQE_SEGMENT;
+    }
+
+    klm                 = (const mlx5sim_klm_seg_t*)cursor->ptr;
+    length              = be32toh(klm->byte_count);
+    wqe->umr.check_free = !!(ctrl->flags & MLX5SIM_UMR_CHECK_FREE);
+    wqe->umr.access     = ((mkey->access_flags & MLX5SIM_MKEY_LOCAL_WRITE) ?
+                           MLX5SIM_ACCESS_LOCAL_WRITE : 0) |
+                          ((mkey->access_flags & MLX5SIM_MKEY_REMOTE_WRITE) ?
+                           MLX5SIM_ACCESS_REMOTE_WRITE : 0) |
+                          ((mkey->access_flags & MLX5SIM_MKEY_REMOTE_READ) ?
+                           MLX5SIM_ACCESS_REMOTE_READ : 0) |
+                          ((mkey->access_flags & MLX5SIM_MKEY_ATOMIC) ?
+                           MLX5SIM_ACCESS_REMOTE_ATOMIC : 0);
+    wqe->umr.base       = be32toh(klm->mkey);
+    wqe->umr.address    = be64toh(klm->address);
+    wqe->umr.start      = be64toh(mkey->start_addr);
+    wqe->umr.length     = be64toh(mkey->len);
+    if (wqe->umr.length > length) {
+        wqe->umr.length = length;
+    }
+    return MLX5SIM_CHK_OK;
+}
+
+
 /** Mistakes of the control segment that do not hinder execution. */
 static mlx5sim_chk_t mlx5sim_ctrl_check(const mlx5sim_qp_t *qp, uint16_t index,
                                         uint32_t opmod_idx_opcode,
@@ -333,6 +391,10 @@ static mlx5sim_chk_t mlx5sim_decode_body(const mlx5sim_qp_t *qp, unsigned flags,
     if (wqe->opcode == MLX5SIM_OPCODE_NOP) {
         /* what follows the control segment is ignored */
         return MLX5SIM_CHK_OK;
+    }
+
+    if (wqe->opcode == MLX5SIM_OPCODE_UMR) {
+        return mlx5sim_decode_umr(cursor, wqe);
     }
 
     if (mlx5sim_qp_has_av(qp)) {
@@ -412,7 +474,8 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
     wqe_p->signaled  = !!(fm_ce_se & (MLX5SIM_CE_ALWAYS << MLX5SIM_CE_SHIFT));
     wqe_p->solicited = !!(fm_ce_se & MLX5SIM_SE);
     wqe_p->fence     = (fm_ce_se >> MLX5SIM_FM_SHIFT) != MLX5SIM_FM_NONE;
-    wqe_p->imm       = (wqe_p->opcode == MLX5SIM_OPCODE_SEND_INVAL) ?
+    wqe_p->imm       = ((wqe_p->opcode == MLX5SIM_OPCODE_SEND_INVAL) ||
+                        (wqe_p->opcode == MLX5SIM_OPCODE_UMR)) ?
                        be32toh(ctrl->imm) : ctrl->imm;
     ctrl_chk         = mlx5sim_ctrl_check(qp, index, opmod_idx_opcode, qpn_ds,
                                           fm_ce_se);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/exec/responder.h>
+#include <sim/exec/window.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
@@ -26,6 +27,11 @@ mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
         (atomic_load(&mr->o.owner) != atomic_load(&qp->o.owner)) ||
         !mr->o.ready || (mr->mr.key != key)) {
         return NULL;
+    }
+
+    if (mr->window.type != 0) {
+        return (mlx5sim_window_map(mr, key, qp, &run->window) == 0) ?
+               &run->window : NULL;
     }
 
     /* an indirect key ends with the first of those that it leads to */
@@ -96,23 +102,12 @@ int mlx5sim_responder_is_alive(const mlx5sim_qp_obj_t *resp,
            (mlx5sim_mem_read(proc, resp->db, &db, sizeof(db)) != -ESRCH);
 }
 
-/* Invalidate the responder's key @a rkey */
-static void
-mlx5sim_responder_invalidate(const mlx5sim_qp_obj_t *resp, uint32_t rkey)
-{
-    mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, rkey >> 8);
-
-    if ((mr != NULL) &&
-        (atomic_load(&mr->o.owner) == atomic_load(&resp->o.owner)) &&
-        (mr->mr.key == rkey)) {
-        mr->mr.access = 0;
-    }
-}
-
 void mlx5sim_responder_deliver(mlx5sim_qp_obj_t *resp, mlx5sim_plan_t *plan)
 {
     if (plan->invalidate) {
-        mlx5sim_responder_invalidate(resp, plan->inv_rkey);
+        mlx5sim_window_invalidate(mlx5sim_obj_at(MLX5SIM_OBJ_MR,
+                                                 plan->inv_rkey >> 8),
+                                  plan->inv_rkey);
     }
 
     if (plan->has_resp_cqe &&

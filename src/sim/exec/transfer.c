@@ -25,6 +25,11 @@ static int mlx5sim_transfer_key_is_on_demand(uint32_t key)
 {
     const mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
 
+    if ((mr != NULL) && (mr->window.type != 0)) {
+        mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, mr->window.base >> 8);
+        return (mr != NULL) && (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND);
+    }
+
     return (mr != NULL) && (mr->mr.key == key) &&
            (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND);
 }

@@ -2,11 +2,12 @@
 
 #include <sim/exec/wqe.h>
 #include <sim/config/identity.h>
-#include <sim/engine/mlx5_def.h>
+#include <sim/engine/opcode.h>
 #include <sim/engine/packet.h>
 #include <sim/exec/fabric.h>
 #include <sim/exec/responder.h>
 #include <sim/exec/transfer.h>
+#include <sim/exec/window.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/store.h>
 #include <sim/queue/recv.h>
@@ -55,7 +56,7 @@ static void mlx5sim_wqe_count_packets(mlx5sim_run_t *run,
 {
     uint32_t packets;
 
-    if (wqe->opcode == MLX5SIM_OPCODE_NOP) {
+    if (mlx5sim_opcode_is_local(wqe->opcode)) {
         return;
     }
 
@@ -99,6 +100,19 @@ static void mlx5sim_wqe_set_source(mlx5sim_qp_obj_t *qp,
     }
 }
 
+/* A work request for this side alone */
+static void mlx5sim_wqe_umr(const mlx5sim_qp_obj_t *qp,
+                            const mlx5sim_wqe_t *wqe, mlx5sim_plan_t *plan_p)
+{
+    unsigned syndrome = mlx5sim_window_set(qp, wqe);
+
+    if (syndrome == 0) {
+        mlx5sim_plan_success(&qp->qp, wqe, plan_p);
+    } else {
+        mlx5sim_plan_fail_local(&qp->qp, wqe, syndrome, plan_p);
+    }
+}
+
 mlx5sim_verdict_t
 mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                     mlx5sim_plan_t *plan_p, uint64_t *rnr_timer_p)
@@ -109,6 +123,11 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     int is_done, is_gone;
 
     *rnr_timer_p = 0;
+    if (wqe->opcode == MLX5SIM_OPCODE_UMR) {
+        mlx5sim_wqe_umr(qp, wqe, plan_p);
+        return plan_p->verdict;
+    }
+
     if (mlx5sim_fabric_is_down(qp, wqe)) {
         plan_p->verdict = MLX5SIM_VERDICT_RETRY;
         return plan_p->verdict;

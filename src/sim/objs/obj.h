@@ -172,9 +172,21 @@ typedef struct mlx5sim_pd {
 } mlx5sim_pd_t;
 
 
+/** Of a memory window: what it is bound to. */
+typedef struct mlx5sim_window {
+    uint32_t type;                /* enum ibv_mw_type; 0: it is none */
+    uint32_t is_bound;
+    uint32_t qpn;                 /* who may use it, 0: all */
+    uint32_t base;                /* key of the region */
+    uint64_t address;             /* where it begins, by that key */
+} mlx5sim_window_t;
+
+
+/** A memory region, an indirect key or a memory window. */
 typedef struct mlx5sim_mr_obj {
     mlx5sim_obj_t o;
-    mlx5sim_mr_t  mr;
+    mlx5sim_mr_t  mr;             /* of a window without va */
+    mlx5sim_window_t window;
     uint32_t      pd;             /* index */
     uint32_t      log_pages;      /* how many its key can take, 2^n */
     uint32_t      list;           /* indirect: first key that it leads to, index

@@ -44,7 +44,7 @@ static uint32_t mlx5sim_flights_packets(const mlx5sim_qp_t *qp,
                                         const mlx5sim_wqe_t *wqe,
                                         unsigned syndrome)
 {
-    if ((syndrome != 0) || (wqe->opcode == MLX5SIM_OPCODE_NOP)) {
+    if ((syndrome != 0) || mlx5sim_opcode_is_local(wqe->opcode)) {
         return 0;
     }
 

@@ -3,6 +3,7 @@
 #include <sim/sched/pipe_int.h>
 #include <sim/check/report.h>
 #include <sim/exec/packet.h>
+#include <sim/exec/window.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/store.h>
 
@@ -122,6 +123,9 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     }
     if (chk != MLX5SIM_CHK_OK) {
         syndrome = mlx5sim_pipe_rejected(qp, chk, &wqe, pi);
+    }
+    if ((wqe.opcode == MLX5SIM_OPCODE_UMR) && (syndrome == 0)) {
+        syndrome = mlx5sim_window_set(qp, &wqe);
     }
 
     flight           = mlx5sim_flights_add(flights, &qp->qp, &wqe, syndrome);

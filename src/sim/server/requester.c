@@ -6,6 +6,7 @@
 #include <sim/exec/packet.h>
 #include <sim/exec/responder.h>
 #include <sim/exec/transfer.h>
+#include <sim/exec/window.h>
 #include <sim/net/frame.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/pcie.h>
@@ -183,7 +184,8 @@ static int mlx5sim_requester_copy(mlx5sim_requester_t *requester,
     return 0;
 }
 
-/* What the requester finds in its own request: 0 or a syndrome */
+/* What the requester finds in its own request: 0 or a syndrome. One that is for
+ * it alone is executed with that. */
 static unsigned mlx5sim_requester_check(mlx5sim_qp_obj_t *qp,
                                         const mlx5sim_wqe_t *wqe,
                                         mlx5sim_chk_t chk)
@@ -195,6 +197,10 @@ static unsigned mlx5sim_requester_check(mlx5sim_qp_obj_t *qp,
     if (mlx5sim_chk_is_fatal(chk)) {
         mlx5sim_plan_bad_wqe(&qp->qp, wqe, chk, &plan);
         return plan.req_cqe.syndrome;
+    }
+
+    if (wqe->opcode == MLX5SIM_OPCODE_UMR) {
+        return mlx5sim_window_set(qp, wqe);
     }
 
     mlx5sim_plan_make(&qp->qp, wqe, NULL, &env, &plan);

@@ -50,6 +50,7 @@ typedef struct mlx5sim_cmd_desc {
 /** Rows of each file; ends with a NULL handler. */
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_device[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_mr[];
+extern const mlx5sim_cmd_desc_t mlx5sim_cmds_mw[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_cq[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_srq[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_qp[];

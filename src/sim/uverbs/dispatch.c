@@ -29,8 +29,8 @@
 #define MLX5SIM_DISPATCH_SEED         0x434d44
 
 static const mlx5sim_cmd_desc_t *const mlx5sim_cmd_tables[] = {
-    mlx5sim_cmds_device, mlx5sim_cmds_mr, mlx5sim_cmds_cq, mlx5sim_cmds_srq,
-    mlx5sim_cmds_qp, NULL
+    mlx5sim_cmds_device, mlx5sim_cmds_mr, mlx5sim_cmds_mw, mlx5sim_cmds_cq,
+    mlx5sim_cmds_srq, mlx5sim_cmds_qp, NULL
 };
 
 

@@ -18,8 +18,6 @@ static const struct {
     uint32_t          number;
     mlx5sim_missing_t missing;
 } mlx5sim_refuse_commands[] = {
-    {IB_USER_VERBS_CMD_ALLOC_MW,     MLX5SIM_MISSING_MW},
-    {IB_USER_VERBS_CMD_BIND_MW,      MLX5SIM_MISSING_MW},
     {IB_USER_VERBS_CMD_ATTACH_MCAST, MLX5SIM_MISSING_MCAST},
     {IB_USER_VERBS_CMD_OPEN_XRCD,    MLX5SIM_MISSING_XRC},
     {IB_USER_VERBS_CMD_OPEN_QP,      MLX5SIM_MISSING_XRC},

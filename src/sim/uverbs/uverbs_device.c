@@ -44,12 +44,15 @@ static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
                                   IBV_DEVICE_CHANGE_PHY_PORT |
                                   IBV_DEVICE_PORT_ACTIVE_EVENT |
                                   IBV_DEVICE_SYS_IMAGE_GUID |
-                                  IBV_DEVICE_RC_RNR_NAK_GEN;
+                                  IBV_DEVICE_RC_RNR_NAK_GEN |
+                                  IBV_DEVICE_MEM_WINDOW |
+                                  IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     attr_p->max_sge             = 30;
     attr_p->max_sge_rd          = 30;
     attr_p->max_cq              = mlx5sim_limit(MLX5SIM_OBJ_CQ);
     attr_p->max_cqe             = (1 << 22) - 1;
     attr_p->max_mr              = mlx5sim_limit(MLX5SIM_OBJ_MR);
+    attr_p->max_mw              = attr_p->max_mr; /* of the same keys */
     attr_p->max_pd              = mlx5sim_limit(MLX5SIM_OBJ_PD);
     attr_p->max_qp_rd_atom      = 16;
     attr_p->max_qp_init_rd_atom = 16;

@@ -42,7 +42,7 @@ static unsigned mlx5sim_devx_ksm_base(const mlx5sim_devx_t *devx, uint64_t i,
     *base_p = base;
 
     /* max_indirection is 1 */
-    return ((base->list != 0) ||
+    return ((base->list != 0) || (base->window.type != 0) ||
             (base->mr.pdn != mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_PD))) ?
            MLX5SIM_FW_BAD_PARAM : MLX5SIM_FW_OK;
 }

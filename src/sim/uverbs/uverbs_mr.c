@@ -31,16 +31,6 @@
 #define MLX5SIM_MADV_POPULATE_READ  22
 #define MLX5SIM_MADV_POPULATE_WRITE 23
 
-/* Access flags that are refused; relaxed ordering, huge pages and the like are
- * hints */
-static const struct {
-    uint32_t          flag;
-    mlx5sim_missing_t missing;
-} mlx5sim_mr_refused[] = {
-    {IBV_ACCESS_MW_BIND,    MLX5SIM_MISSING_MW},
-    {IBV_ACCESS_ZERO_BASED, MLX5SIM_MISSING_ZERO_BASED}
-};
-
 
 int mlx5sim_cmd_alloc_pd(mlx5sim_cmd_t *cmd)
 {
@@ -166,15 +156,12 @@ int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
     return (pages > MLX5SIM_MR_READ_PAGES) ? 0 : mlx5sim_mr_read(first, pages);
 }
 
+/* Relaxed ordering, huge pages and the like are hints; that windows may be
+ * bound, no adapter is told (kernel, set_mkc_access_pd_addr_fields()) */
 int mlx5sim_mr_check_access(unsigned access)
 {
-    unsigned i;
-
-    for (i = 0; i < sizeof(mlx5sim_mr_refused) / sizeof(mlx5sim_mr_refused[0]);
-         ++i) {
-        if (access & mlx5sim_mr_refused[i].flag) {
-            return mlx5sim_refuse(mlx5sim_mr_refused[i].missing);
-        }
+    if (access & IBV_ACCESS_ZERO_BASED) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_ZERO_BASED);
     }
 
     if ((access & IBV_ACCESS_ON_DEMAND) && !mlx5sim_instance_config()->odp) {
@@ -275,7 +262,7 @@ int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
 
     mr = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
                           mlx5sim_cmd_ctx_index(cmd));
-    if (mr == NULL) {
+    if ((mr == NULL) || (mr->window.type != 0)) {
         return -ENOENT;
     }
 

@@ -63,7 +63,8 @@ static int mlx5sim_rereg_check(const mlx5sim_cmd_t *cmd,
     /* what a firmware command has made is no memory region of verbs */
     *mr_p = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
                              mlx5sim_cmd_ctx_index(cmd));
-    if ((*mr_p == NULL) || (*mr_p)->o.devx.is_made) {
+    if ((*mr_p == NULL) || (*mr_p)->o.devx.is_made ||
+        ((*mr_p)->window.type != 0)) {
         return -ENOENT;
     }
 

@@ -124,16 +124,6 @@ TEST_F(test_device_refuse, dc_which_is_often_tried)
     });
 }
 
-TEST_F(test_device_refuse, memory_windows)
-{
-    expect_refused("memory windows", EOPNOTSUPP, [](context &c) {
-        return result(ibv_alloc_mw(c.pd, IBV_MW_TYPE_1));
-    });
-    expect_refused("memory windows", EOPNOTSUPP, [](context &c) {
-        return reg_mr(c, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-    });
-}
-
 TEST_F(test_device_refuse, access_flags)
 {
     expect_refused("on-demand paging", EOPNOTSUPP, [](context &c) {

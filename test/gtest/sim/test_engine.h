@@ -189,6 +189,9 @@ enum {
     RKEY_LOCAL = 0x2001,  /* responder, local write only */
     RKEY_PD    = 0x2002,  /* responder's process, other PD */
     RKEY_READ  = 0x2003,  /* responder, remote read only */
+    RKEY_MW_1  = 0x2004,  /* responder, memory window of type 1 */
+    RKEY_MW_2  = 0x2005,  /* of type 2 */
+    RKEY_MW_PD = 0x2006,  /* of type 2, other PD */
     BUF_SIZE   = 8192
 };
 
@@ -224,6 +227,11 @@ public:
         add_mr(MLX5SIM_SIDE_RESPONDER, RKEY_PD, 99, 0xf);
         add_mr(MLX5SIM_SIDE_RESPONDER, RKEY_READ, RESP_PDN,
                MLX5SIM_ACCESS_REMOTE_READ);
+        add_mr(MLX5SIM_SIDE_RESPONDER, RKEY_MW_1, RESP_PDN, 0xf, 1);
+        add_mr(MLX5SIM_SIDE_RESPONDER, RKEY_MW_2, RESP_PDN, 0xf,
+               MLX5SIM_WINDOW_TYPE_2);
+        add_mr(MLX5SIM_SIDE_RESPONDER, RKEY_MW_PD, 99, 0xf,
+               MLX5SIM_WINDOW_TYPE_2);
 
         /* a plan must not depend on what was there before */
         memset(&m_plan, 0xa5, sizeof(m_plan));
@@ -450,14 +458,15 @@ public:
 
 protected:
     void add_mr(mlx5sim_side_t side, uint32_t key, uint32_t pdn,
-                uint32_t access)
+                uint32_t access, uint32_t window = 0)
     {
         mlx5sim_mr_t mr;
 
         memset(&mr, 0, sizeof(mr));
         mr.key    = key;
         mr.pdn    = pdn;
-        mr.access = access;
+        mr.access    = access;
+        mr.is_window = window;
         mr.iova   = iova(side);
         mr.va     = (side == MLX5SIM_SIDE_REQUESTER) ? req_va() : resp_va();
         mr.length = BUF_SIZE;

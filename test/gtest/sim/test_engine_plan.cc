@@ -65,7 +65,7 @@ protected:
     {
         for (uint8_t opcode : {MLX5_OPCODE_SEND, MLX5_OPCODE_SEND_IMM,
                                MLX5_OPCODE_SEND_INVAL}) {
-            post_send(opcode, htobe32(RKEY));
+            post_send(opcode, htobe32(RKEY_MW_2));
             f();
         }
         post_write();
@@ -97,6 +97,7 @@ TEST_F(test_engine_plan, numbers_are_those_of_verbs)
     EXPECT_EQ(int(IBV_ACCESS_REMOTE_WRITE), int(MLX5SIM_ACCESS_REMOTE_WRITE));
     EXPECT_EQ(int(IBV_ACCESS_REMOTE_READ), int(MLX5SIM_ACCESS_REMOTE_READ));
     EXPECT_EQ(int(IBV_ACCESS_REMOTE_ATOMIC), int(MLX5SIM_ACCESS_REMOTE_ATOMIC));
+    EXPECT_EQ(int(IBV_MW_TYPE_2), int(MLX5SIM_WINDOW_TYPE_2));
     EXPECT_EQ(int(IBV_QPT_RC), int(MLX5SIM_QPT_RC));
     EXPECT_EQ(int(IBV_QPT_UC), int(MLX5SIM_QPT_UC));
     EXPECT_EQ(int(IBV_QPT_UD), int(MLX5SIM_QPT_UD));
@@ -193,12 +194,12 @@ TEST_F(test_engine_plan, send_with_immediate)
 TEST_F(test_engine_plan, send_with_invalidate)
 {
     add_recv(0, 4096);
-    post_send(MLX5_OPCODE_SEND_INVAL, htobe32(RKEY));
+    post_send(MLX5_OPCODE_SEND_INVAL, htobe32(RKEY_MW_2));
     plan();
     expect_resp_cqe(MLX5SIM_CQE_RESP_SEND_INV, 100);
     EXPECT_TRUE(m_plan.invalidate);
-    EXPECT_EQ(uint32_t(RKEY), m_plan.inv_rkey);
-    EXPECT_EQ(uint32_t(RKEY), m_plan.resp_cqe.imm);
+    EXPECT_EQ(uint32_t(RKEY_MW_2), m_plan.inv_rkey);
+    EXPECT_EQ(uint32_t(RKEY_MW_2), m_plan.resp_cqe.imm);
 }
 
 TEST_F(test_engine_plan, receive_from_shared_queue_reports_its_number)
@@ -576,7 +577,12 @@ const plan_row plan_of::ROWS[] = {
     {"atomic_of_4_bytes_at_67", INVALID, POST(post_fadd_4(67))},
     {"atomic_of_4_bytes_at_68", DONE, POST(post_fadd_4(68))},
     {"unknown_key_to_invalidate", ACCESS, POST(post_send_inval(0xbad))},
-    {"foreign_key_to_invalidate", ACCESS, POST(post_send_inval(RKEY_PD))},
+    {"foreign_key_to_invalidate", ACCESS, POST(post_send_inval(RKEY_MW_PD))},
+    {"key_of_a_region_to_invalidate", ACCESS, POST(post_send_inval(RKEY))},
+    {"window_of_type_1_to_invalidate", ACCESS,
+     POST(post_send_inval(RKEY_MW_1))},
+    {"window_of_type_2_to_invalidate", DONE, POST(recv(0, 4096).
+     post_send_inval(RKEY_MW_2))},
 
     /* unreliable: what the responder does not like is dropped */
     {"uc_send_no_receive", LOST, POST(uc().post_send())},

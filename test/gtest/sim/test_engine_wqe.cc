@@ -310,7 +310,7 @@ const row_t REFUSED[] = {
 
     /* what the device does not have */
     {"opcode_tso", RC, OP(TSO), SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
-    {"opcode_umr", RC, OP(UMR), SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
+    {"opcode_umr", RC, OP(UMR), SEGS(raddr(1, 2)), CHK(WQE_DS), NULL},
     {"opcode_psv", RC, OP(SET_PSV), SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
     {"opcode_mmo", RC, OP(MMO), SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
     {"opcode_02", RC, 0x02, SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
@@ -616,7 +616,8 @@ TEST_F(test_engine_wqe, opcodes_by_transport_service)
         {MLX5_OPCODE_ATOMIC_CS,        true, false, false},
         {MLX5_OPCODE_ATOMIC_FA,        true, false, false},
         {MLX5_OPCODE_ATOMIC_MASKED_CS, true, false, false},
-        {MLX5_OPCODE_ATOMIC_MASKED_FA, true, false, false}
+        {MLX5_OPCODE_ATOMIC_MASKED_FA, true, false, false},
+        {MLX5_OPCODE_UMR,              true, true,  false}
     };
 
     for (const auto &row : rows) {

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sim/exec/window.h>
+#include <sim/engine/mlx5_def.h>
+#include <sim/objs/store.h>
+
+
+/* Not of the window itself, as there are few that change at a time */
+static mlx5sim_lock_t *mlx5sim_window_lock_of(const mlx5sim_mr_obj_t *window)
+{
+    return &mlx5sim_store->atomic_locks[mlx5sim_obj_index(MLX5SIM_OBJ_MR,
+                                                          window) %
+                                        MLX5SIM_ATOMIC_LOCKS];
+}
+
+/* UMR: of the key only its index counts, as the key is what changes. Linux has
+ * the new one there when it registers memory (handle_reg_mr()). */
+static mlx5sim_mr_obj_t *
+mlx5sim_window_find(const mlx5sim_qp_obj_t *qp, uint32_t key)
+{
+    mlx5sim_mr_obj_t *window = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
+
+    return ((window != NULL) &&
+            (atomic_load(&window->o.owner) == atomic_load(&qp->o.owner)) &&
+            window->o.ready && (window->window.type != 0) &&
+            (window->mr.pdn == qp->qp.pdn)) ? window : NULL;
+}
+
+static int mlx5sim_window_is_for(const mlx5sim_window_t *window,
+                                 const mlx5sim_qp_obj_t *qp)
+{
+    return (window->qpn == 0) || (window->qpn == qp->qp.qpn);
+}
+
+unsigned mlx5sim_window_set(const mlx5sim_qp_obj_t *qp,
+                            const mlx5sim_wqe_t *wqe)
+{
+    mlx5sim_mr_obj_t *window = mlx5sim_window_find(qp, wqe->imm);
+    unsigned syndrome        = 0;
+
+    if (window == NULL) {
+        return MLX5SIM_SYNDROME_MW_BIND;
+    }
+
+    (void)mlx5sim_lock(mlx5sim_window_lock_of(window));
+    if ((wqe->umr.check_free && window->window.is_bound) ||
+        (wqe->umr.check_qpn && !mlx5sim_window_is_for(&window->window, qp))) {
+        syndrome = MLX5SIM_SYNDROME_MW_BIND;
+    } else {
+        /* who dies under way leaves it free */
+        window->window.is_bound = 0;
+        atomic_thread_fence(memory_order_release);
+        window->mr.key          = (window->mr.key & ~0xffu) | wqe->umr.key;
+        window->mr.access       = wqe->umr.access;
+        window->mr.iova         = wqe->umr.start;
+        window->mr.length       = wqe->umr.length;
+        window->window.qpn      = (wqe->umr.qpn == MLX5SIM_QPN_MASK) ?
+                                  0 : wqe->umr.qpn;
+        window->window.base     = wqe->umr.base;
+        window->window.address  = wqe->umr.address;
+        atomic_thread_fence(memory_order_release);
+        window->window.is_bound = !wqe->umr.is_free;
+    }
+    mlx5sim_unlock(mlx5sim_window_lock_of(window));
+    return syndrome;
+}
+
+/* Take over what the region has of it. Remote access is the window's to give:
+ * the region only has to let the adapter write. */
+static void mlx5sim_window_lead(const mlx5sim_window_t *window,
+                                const mlx5sim_mr_obj_t *base,
+                                mlx5sim_mr_t *mr_p)
+{
+    uint64_t offset = window->address - base->mr.iova;
+    uint64_t room   = base->mr.length - offset;
+
+    if ((window->address < base->mr.iova) || (offset > base->mr.length)) {
+        mr_p->length = 0;
+        return;
+    }
+
+    mr_p->va     = base->mr.va + offset;
+    mr_p->length = (mr_p->length < room) ? mr_p->length : room;
+    if (!(base->mr.access & MLX5SIM_ACCESS_LOCAL_WRITE)) {
+        mr_p->access &= ~(MLX5SIM_ACCESS_LOCAL_WRITE |
+                          MLX5SIM_ACCESS_REMOTE_WRITE |
+                          MLX5SIM_ACCESS_REMOTE_ATOMIC);
+    }
+}
+
+int mlx5sim_window_map(const mlx5sim_mr_obj_t *window, uint32_t key,
+                       const mlx5sim_qp_obj_t *qp, mlx5sim_mr_t *mr_p)
+{
+    const mlx5sim_mr_obj_t *base;
+    mlx5sim_window_t bound;
+
+    (void)mlx5sim_lock(mlx5sim_window_lock_of(window));
+    bound = window->window;
+    *mr_p = window->mr;
+    mlx5sim_unlock(mlx5sim_window_lock_of(window));
+
+    if (!bound.is_bound || (mr_p->key != key) ||
+        !mlx5sim_window_is_for(&bound, qp)) {
+        return -1;
+    }
+
+    /* max_indirection is 1: neither a window nor an indirect key */
+    mr_p->is_window = bound.type;
+    base            = mlx5sim_obj_find(MLX5SIM_OBJ_MR, bound.base >> 8);
+    if ((base == NULL) ||
+        (atomic_load(&base->o.owner) != atomic_load(&window->o.owner)) ||
+        !base->o.ready || (base->mr.key != bound.base) ||
+        (base->mr.pdn != mr_p->pdn) || (base->window.type != 0) ||
+        (base->list != 0)) {
+        mr_p->length = 0;
+    } else {
+        mlx5sim_window_lead(&bound, base, mr_p);
+    }
+    return 0;
+}
+
+void mlx5sim_window_invalidate(mlx5sim_mr_obj_t *window, uint32_t key)
+{
+    (void)mlx5sim_lock(mlx5sim_window_lock_of(window));
+    if (window->mr.key == key) {
+        window->window.is_bound = 0;
+    }
+    mlx5sim_unlock(mlx5sim_window_lock_of(window));
+}
