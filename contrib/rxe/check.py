@@ -7,6 +7,8 @@ usage: check.py DIR MTU CLIENT-SERVER... [-- TEST...]
 contrib/rxe-check.sh calls it, when guests and node are there. CLIENT and SERVER are
 "device", "rxe1" or "rxe2". Each TEST is a part of a test's name; without them, all.
 """
+import dataclasses
+import json
 import os
 import pathlib
 import signal
@@ -31,6 +33,7 @@ class Side:
                            "MLX5SIM_WIRE=eth0", "timeout", "-k", "5", str(SECONDS),
                            node[2]]
             self.address, self.device = "10.77.0.2", "mlx5_0"
+            self.address6 = "fd77::2"
             self.gids = {"ipv4": 3, "ipv6": 5, "local": 1}
             self.patterns = node[3]
         else:
@@ -38,11 +41,12 @@ class Side:
             self.prefix = [str(TOP / "contrib/rxe-vm.sh"), "exec", "--guest", guest,
                            "--timeout", str(SECONDS), directory]
             self.address, self.device = f"10.77.0.1{guest}", "rxe0"
+            self.address6 = f"fd77::1{guest}"
             self.gids = {"ipv4": 1, "ipv6": 2, "local": 0}
             self.patterns = "/usr/bin/patterns"
 
-    def fill(self, command, port):
-        """Put our names into a command."""
+    def fill(self, command, port, server):
+        """Put our names, and the addresses of the server, into a command."""
         rename = "" if self.name == "device" else \
             "! rdma dev show rxe0 > /dev/null 2>&1 ||" \
             " rdma dev set rxe0 name mlx5_0; "
@@ -50,7 +54,8 @@ class Side:
             "! rdma dev show mlx5_0 > /dev/null 2>&1 ||" \
             " rdma dev set mlx5_0 name rxe0; "
         values = {"same-name": rename, "device": self.device, "port": str(port),
-                  "patterns": self.patterns}
+                  "patterns": self.patterns, "address": server.address,
+                  "address6": server.address6}
         values.update({f"gid-{kind}": str(gid) for kind, gid in self.gids.items()})
         if "{same-name}" not in command:
             command = back + command
@@ -58,14 +63,32 @@ class Side:
             command = command.replace("{" + key + "}", value)
         return self.prefix + ["bash", "-c", command]
 
+    def ask(self, *command):
+        """Output of a command there, on the device without the device."""
+        return subprocess.run((self.prefix[:-1] if self.name == "device"
+                               else self.prefix) + list(command), text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False).stdout
+
     def listens(self, port):
         """Whether somebody listens on a port."""
-        out = subprocess.run(self.prefix[:-1] + ["ss", "-ltnH"]
-                             if self.name == "device"
-                             else self.prefix + ["ss", "-ltnH"], text=True,
-                             stdin=subprocess.DEVNULL, capture_output=True,
-                             check=False).stdout
-        return f":{port} " in out
+        return f":{port} " in self.ask("ss", "-ltnH")
+
+    def listens_cm(self, port):
+        """Whether somebody listens for the connection manager."""
+        if self.name != "device":
+            # Programs of other tests may not have ended yet
+            return any("LISTEN" in line and f":{port} " in line for line in
+                       self.ask("rdma", "resource", "show", "cm_id").split("\n"))
+        stat = pathlib.Path(self.prefix[-1]).with_name("mlx5sim-stat")
+        out = self.ask(str(stat), "--json")
+        # Programs listen as soon as they have an id
+        listens = bool(out) and \
+            any(one["cm_ids"] for one in json.loads(out)["processes"]
+                if one["name"] != "mlx5sim-wire")
+        if listens:
+            time.sleep(1)
+        return listens
 
 
 def tests(mtu):
@@ -113,6 +136,56 @@ def tests(mtu):
         yield "ucp-rc_verbs-" + test.split()[0], ucp + f"-t {test}"
 
 
+@dataclasses.dataclass
+class Test:
+    """What both sides run. Of the connection manager (is_cm) also what one of them
+    says; with is_failure that is enough, and they may fail."""
+    name: str
+    server: str
+    client: str
+    says: str = ""
+    who: str = "client"
+    port: int = 0           # that nobody can choose
+    is_cm: bool = True
+    is_failure: bool = False
+
+
+CM_TESTS = (
+    Test("rping-ipv4 *", "rping -s -a 0.0.0.0 -p {port} -C 20 -V",
+         "rping -c -a {address} -p {port} -C 20 -V -v", "rdma-ping-19"),
+    Test("rping-ipv6 *", "rping -s -a :: -p {port} -C 20 -S 4000 -V",
+         "rping -c -a {address6} -p {port} -C 20 -S 4000 -V -v", "rdma-ping-19"),
+    Test("rping-nobody", "true", "rping -c -a {address} -p {port} -C 1",
+         "RDMA_CM_EVENT_REJECTED, error 8", is_failure=True),
+    Test("rping-killed", "rping -s -a 0.0.0.0 -p {port} -v",
+         "timeout -s KILL 5 rping -c -a {address} -p {port} -v",
+         "DISCONNECT EVENT", "server", is_failure=True),
+    Test("ucmatose-ipv4", "ucmatose -p {port} -c 5",
+         "ucmatose -s {address} -p {port} -c 5", "return status 0"),
+    Test("ucmatose-ipv6", "ucmatose -b {address6} -p {port} -c 5",
+         "ucmatose -s {address6} -p {port} -c 5", "return status 0"),
+    Test("udaddy-ipv4", "udaddy -c 5", "udaddy -s {address} -c 5",
+         "return status 0", port=7174),
+    Test("udaddy-ipv6", "udaddy -b {address6} -c 5", "udaddy -s {address6} -c 5",
+         "return status 0", port=7174),
+    Test("rdma_client", "rdma_server -p {port}",
+         "rdma_client -s {address} -p {port}", "end 0"),
+    Test("rstream *", "rstream -p {port} -S 4096 -C 50 -T v",
+         "rstream -s {address} -p {port} -S 4096 -C 50 -T v", "4k"),
+    # Its server goes on
+    Test("cmtime", "cmtime -p {port} -c 30", "cmtime -s {address} -p {port} -c 30",
+         "destroy      :", is_failure=True),
+    Test("ib_write_bw-R", "ib_write_bw -R -F -n 20 -s 65536 -m 1024 -p {port}",
+         "ib_write_bw -R -F -n 20 -s 65536 -m 1024 -p {port} {address}", "65536"),
+)
+
+
+def all_tests(mtu):
+    for name, command in tests(mtu):
+        yield Test(name, command, command + " {address}", is_cm=False)
+    yield from CM_TESTS
+
+
 def wait_for(process, limit):
     try:
         return process.wait(timeout=limit)
@@ -129,19 +202,20 @@ def end(process):
             process.wait()
 
 
-def run(command, client, server, port, log):
+def run(test, client, server, port, log):
     """@return a word for the table."""
     begin = time.monotonic()
+    listens = server.listens_cm if test.is_cm else server.listens
     with open(log.with_suffix(".server"), "wb") as server_out, \
             open(log.with_suffix(".client"), "wb") as client_out:
-        one = subprocess.Popen(server.fill(command, port), stdout=server_out,
-                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                               start_new_session=True)
+        one = subprocess.Popen(server.fill(test.server, port, server),
+                               stdout=server_out, stderr=subprocess.STDOUT,
+                               stdin=subprocess.DEVNULL, start_new_session=True)
         # Who asks whether somebody listens does not connect
-        while not server.listens(port) and one.poll() is None and \
+        while not listens(test.port or port) and one.poll() is None and \
                 time.monotonic() - begin < 60:
             time.sleep(0.2)
-        two = subprocess.Popen(client.fill(f"{command} {server.address}", port),
+        two = subprocess.Popen(client.fill(test.client, port, server),
                                stdout=client_out, stderr=subprocess.STDOUT,
                                stdin=subprocess.DEVNULL, start_new_session=True)
         status = wait_for(two, SECONDS + 30)
@@ -149,12 +223,14 @@ def run(command, client, server, port, log):
         end(two)
         end(one)
     seconds = time.monotonic() - begin
-    if status == 0 and other == 0:
+    text = {"client": log.with_suffix(".client").read_text(errors="replace"),
+            "server": log.with_suffix(".server").read_text(errors="replace")}
+    if (test.is_failure or (status == 0 and other == 0)) and \
+            test.says in text[test.who]:
         return f"ok ({seconds:.0f} s)"
-    text = log.with_suffix(".client").read_text(errors="replace").strip()
-    text += "\n" + log.with_suffix(".server").read_text(errors="replace").strip()
-    reasons = [line for line in text.split("\n") if "failed" in line.lower()] or \
-        [line for line in text.strip().split("\n") if line]
+    lines = [line for line in (text["client"] + "\n" + text["server"]).split("\n")
+             if line]
+    reasons = [line for line in lines if "failed" in line.lower()] or lines
     reason = "; ".join(reasons[:2])[:150]
     return f"FAILED: client {status}, server {other} ({seconds:.0f} s): {reason}"
 
@@ -171,7 +247,8 @@ def main():
     failed = passed = 0
     port = FIRST_PORT
     print(f"{'test':32} {'client':7} {'server':7} result")
-    for name, command in tests(mtu):
+    for test in all_tests(mtu):
+        name = test.name
         if wanted and not any(part in name for part in wanted):
             continue
         for pair in words:
@@ -179,7 +256,7 @@ def main():
                               for word in pair.split("-"))
             log = out / f"{name.replace(' *', '')}-{pair}"
             port += 1
-            result = run(command, client, server, port, log)
+            result = run(test, client, server, port, log)
             print(f"{name:32} {client.name:7} {server.name:7} {result}", flush=True)
             passed += result.startswith("ok")
             failed += not result.startswith("ok")
