@@ -4,8 +4,10 @@
  * Every operation of verbs with messages of many lengths, between two programs
  * on any two devices. Each byte is compared, and those around the message, too.
  *
- *   patterns [-d DEVICE] [-g GID-INDEX] [-m MTU] [-p PORT]         waits
- *   patterns [-d DEVICE] [-g GID-INDEX] [-m MTU] [-p PORT] HOST    asks
+ *   patterns [-d DEVICE] [-g GID-INDEX] [-m MTU] [-p PORT]            waits
+ *   patterns [-w] [-d DEVICE] [-g GID-INDEX] [-m MTU] [-p PORT] HOST  asks
+ *
+ * With -w, only memory windows of the one that waits are looked at.
  *
  * The program that asks does the operations; the one that waits looks what
  * became of them and prints nothing. A line for each test:
@@ -51,6 +53,8 @@ typedef enum command {
     COMPARE,  /* memory with the pattern of a seed */
     STORE,    /* a number at an offset */
     LOAD,
+    BIND,     /* a memory window of type 2 to a part of the memory */
+    FREE,     /* it, by a work request */
     DONE
 } command_t;
 
@@ -78,6 +82,7 @@ static struct {
     struct ibv_pd       *pd;
     struct ibv_cq       *cq;
     struct ibv_mr       *mr;
+    struct ibv_mw       *mw;
     struct ibv_qp       *qp;
     struct ibv_ah       *ah;
     uint8_t             *memory;
@@ -91,6 +96,7 @@ static struct {
     uint32_t             psn;
     unsigned             rnr_retry;
     int                  is_ud;
+    int                  only_windows;
 } self = {.gid_index = 1, .mtu_bytes = 1024};
 
 
@@ -359,6 +365,50 @@ static void expect(message_t *m)
 }
 
 
+/* A window for the memory [offset, offset + length), or none: length is 0 */
+static void bind_window(message_t *m)
+{
+    struct ibv_send_wr wr = {.send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc;
+
+    if (m->command == BIND) {
+        if (self.mw != NULL) {
+            ibv_dealloc_mw(self.mw);
+        }
+        self.mw = ibv_alloc_mw(self.pd, IBV_MW_TYPE_2);
+        if (self.mw == NULL) {
+            die("ibv_alloc_mw: %s", strerror(errno));
+        }
+        wr.opcode                            = IBV_WR_BIND_MW;
+        wr.bind_mw.mw                        = self.mw;
+        wr.bind_mw.rkey                      = ibv_inc_rkey(self.mw->rkey);
+        wr.bind_mw.bind_info.mr              = self.mr;
+        wr.bind_mw.bind_info.addr            = (uintptr_t)self.memory + GUARD +
+                                               m->offset;
+        wr.bind_mw.bind_info.length          = m->length;
+        wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE |
+                                               IBV_ACCESS_REMOTE_READ;
+        m->rkey                              = wr.bind_mw.rkey;
+    } else {
+        wr.opcode          = IBV_WR_LOCAL_INV;
+        wr.invalidate_rkey = self.mw->rkey;
+        m->rkey            = self.mw->rkey;
+    }
+
+    m->failed = 1;
+    if (ibv_post_send(self.qp, &wr, &bad)) {
+        snprintf(m->text, sizeof(m->text), "ibv_post_send: %s",
+                 strerror(errno));
+    } else if (!wait_for(&wc, m->text, sizeof(m->text))) {
+        m->failed     = wc.status != IBV_WC_SUCCESS;
+        self.mw->rkey = m->rkey;
+        snprintf(m->text, sizeof(m->text), "window: %s",
+                 ibv_wc_status_str(wc.status));
+    }
+}
+
+
 static void serve(void)
 {
     message_t m;
@@ -399,6 +449,10 @@ static void serve(void)
         case LOAD:
             memcpy(&number, self.memory + GUARD + m.offset, 8);
             m.number = number;
+            break;
+        case BIND:
+        case FREE:
+            bind_window(&m);
             break;
         default:
             die("unknown command");
@@ -771,6 +825,84 @@ static void refusals(void)
 }
 
 
+/* Have the other side bind a window, or free it. @return whether it did */
+static int window_of(command_t command, uint32_t offset, uint32_t length)
+{
+    message_t m = {.command = command, .offset = offset, .length = length};
+
+    if (!ask(&m)) {
+        snprintf(why, sizeof(why), "%s", m.text);
+        return 0;
+    }
+    self.far.rkey = m.rkey;
+    return 1;
+}
+
+
+static void windows(void)
+{
+    const uint32_t offset = 1003, length = 7001;
+    uint32_t rkey;
+    int ok;
+
+    renew(0, 7);
+    check(FILL, 0, 0, 0, 0, 0);
+    fill(8, 0, length);
+    ok = window_of(BIND, offset, length);
+    if (ok) {
+        post(IBV_WR_RDMA_WRITE, 0, offset, length, 0, 1);
+        ok = finish(IBV_WC_SUCCESS) && check(COMPARE, 8, offset, length, 0, 0);
+    }
+    report("write through a window", 1, ok);
+
+    if (ok) {
+        check(FILL, 9, offset, length, 0, 0);
+        fill(0, 0, 0);
+        post(IBV_WR_RDMA_READ, 0, offset, length, 0, 1);
+        ok = finish(IBV_WC_SUCCESS) && !compare(9, 0, length, why, sizeof(why));
+    }
+    report("read through a window", 1, ok);
+
+    check(FILL, 0, 0, 0, 0, 0);
+    post(IBV_WR_RDMA_WRITE, 0, offset + 1, length, 0, 1);
+    ok = finish(IBV_WC_REM_ACCESS_ERR) && check(COMPARE, 0, 0, 0, 0, 0);
+    report("write over the end of a window is refused", 1, ok);
+
+    renew(0, 7);
+    ok = window_of(BIND, offset, length) && window_of(FREE, 0, 0);
+    if (ok) {
+        post(IBV_WR_RDMA_WRITE, 0, offset, length, 0, 1);
+        ok = finish(IBV_WC_REM_ACCESS_ERR) && check(COMPARE, 0, 0, 0, 0, 0);
+    }
+    report("write through a window that was freed is refused", 1, ok);
+
+    renew(0, 7);
+    check(FILL, 0, 0, 0, 0, 0);
+    fill(8, 0, 100);
+    ok = window_of(BIND, offset, length);
+    if (ok) {
+        check(RECEIVE, 0, 0, 100, 0, 0);
+        rkey = self.far.rkey; /* where others have immediate data */
+        post(IBV_WR_SEND_WITH_INV, 0, 0, 100, ntohl(rkey), 1);
+        ok = finish(IBV_WC_SUCCESS) && check(EXPECT, 0, 0, 100, 0, 0) &&
+             check(COMPARE, 8, 0, 100, 0, 0);
+    }
+    report("send frees a window", 1, ok);
+
+    post(IBV_WR_RDMA_WRITE, 0, offset, length, 0, 1);
+    ok = ok && finish(IBV_WC_REM_ACCESS_ERR) &&
+         check(COMPARE, 8, 0, 100, 0, 0);
+    report("write through that window is refused", 1, ok);
+
+    renew(0, 7);
+    check(RECEIVE, 0, 0, 100, 0, 0);
+    rkey = self.far.rkey;
+    post(IBV_WR_SEND_WITH_INV, 0, 0, 100, ntohl(rkey), 1);
+    ok = finish(IBV_WC_REM_ACCESS_ERR);
+    report("send frees no region", 1, ok);
+}
+
+
 static void run(void)
 {
     static const operation_t send      = {"send", IBV_WR_SEND, 0, 1};
@@ -784,6 +916,12 @@ static void run(void)
     static const operation_t ud_imm    = {"ud-send-imm", IBV_WR_SEND_WITH_IMM,
                                           1, 1};
     message_t m                        = {.command = DONE};
+
+    if (self.only_windows) {
+        windows();
+        talk(&m);
+        return;
+    }
 
     renew(0, 7);
     lengths(&send);
@@ -828,7 +966,8 @@ static void open_device(const char *name)
     }
     self.mr = ibv_reg_mr(self.pd, self.memory, ROOM,
                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                         IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+                         IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                         IBV_ACCESS_MW_BIND);
     if (self.mr == NULL) {
         die("ibv_reg_mr: %s", strerror(errno));
     }
@@ -881,7 +1020,7 @@ int main(int argc, char **argv)
     const char *port   = "18600";
     int option;
 
-    while ((option = getopt(argc, argv, "d:g:m:p:")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:m:p:w")) != -1) {
         switch (option) {
         case 'd':
             device = optarg;
@@ -894,6 +1033,9 @@ int main(int argc, char **argv)
             break;
         case 'p':
             port = optarg;
+            break;
+        case 'w':
+            self.only_windows = 1;
             break;
         default:
             return 2;
