@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import time
 import unittest
 
 import nodes
@@ -148,11 +149,19 @@ class RdmacmPeer(Peer):
     def with_client(self, case, timeout, wanted):
         peer = self.peer(case)
         self.cluster.until(lambda: "ready" in nodes.output(peer), peer)
-        client = self.cluster.run(1, *rping(PEER)[1], environment=(
+        client = self.cluster.start(1, *rping(PEER)[1], environment=(
             f"MLX5SIM_CM_TIMEOUT={timeout}",))
-        self.good(peer.wait(nodes.PATIENCE))
-        self.assertFalse(client.timed_out)
-        self.assertIn(wanted, client.stdout + client.stderr)
+        try:
+            self.good(peer.wait(nodes.PATIENCE))
+            deadline = time.monotonic() + nodes.PATIENCE
+            while wanted not in nodes.output(client) + nodes.errors(client) \
+                    and time.monotonic() < deadline:
+                time.sleep(0.01)
+        finally:
+            # It hangs if it is disconnected before it has looked whether it is
+            # connected
+            result = client.finish()
+        self.assertIn(wanted, result.stdout + result.stderr)
 
     def test_mute(self):
         self.with_client("mute", 4000, "RDMA_CM_EVENT_UNREACHABLE, error -110")
