@@ -190,16 +190,15 @@ void uct_sep_hub_ep_pending_purge(uct_ep_h tl_ep,
                      arg);
 }
 
-/* Have it called again: when the core can send or, if it waits for something
- * else, by the next progress */
+/* Have it called again: when the core can send or, if it can, with those that
+ * are ready */
 static void
 uct_sep_hub_ep_reschedule(uct_sep_hub_iface_t *iface, uct_sep_hub_ep_t *ep)
 {
     uct_sep_hub_lock(iface->hub);
     if (!ep->is_failed && ucs_list_is_empty(&ep->sched) &&
         (uct_sep_hub_wait(iface->hub, ep) != UCS_OK)) {
-        ucs_list_add_tail(&iface->mail.ready, &ep->sched);
-        __atomic_store_n(&iface->has_mail, 1, __ATOMIC_RELAXED);
+        ucs_list_add_tail(&iface->inbox.ready, &ep->sched);
     }
     uct_sep_hub_unlock(iface->hub);
 }

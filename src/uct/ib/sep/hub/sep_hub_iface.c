@@ -203,19 +203,24 @@ static unsigned uct_sep_hub_iface_report_failures(uct_sep_hub_iface_t *iface)
 
 static unsigned uct_sep_hub_iface_dispatch(uct_sep_hub_iface_t *iface)
 {
-    unsigned count = 0;
+    ucs_list_link_t *ready = &iface->inbox.ready;
+    unsigned count         = 0;
+    unsigned sent, left;
     uct_sep_hub_ep_t *ep;
-    UCS_LIST_HEAD(round);
 
-    /* Those that return to the list wait for something that retrying at once
-     * does not bring */
-    ucs_list_splice_tail(&round, &iface->inbox.ready);
-    ucs_list_head_init(&iface->inbox.ready);
-    while (!ucs_list_is_empty(&round)) {
-        ep = ucs_list_extract_head(&round, uct_sep_hub_ep_t, sched);
-        ucs_list_head_init(&ep->sched);
-        count += uct_sep_hub_ep_dispatch(ep);
-    }
+    /* One request of each endpoint in turn. Those that return to the list
+     * although nobody sends wait for something that retrying at once does not
+     * bring. */
+    do {
+        sent = 0;
+        for (left = ucs_list_length(ready);
+             (left > 0) && !ucs_list_is_empty(ready); --left) {
+            ep = ucs_list_extract_head(ready, uct_sep_hub_ep_t, sched);
+            ucs_list_head_init(&ep->sched);
+            sent += uct_sep_hub_ep_dispatch(ep);
+        }
+        count += sent;
+    } while ((sent > 0) && !ucs_list_is_empty(ready));
 
     return count;
 }
@@ -226,12 +231,14 @@ static unsigned uct_sep_hub_iface_handle_mail(uct_sep_hub_iface_t *iface)
 
     /* First what was done before the failure */
     count += uct_sep_hub_mail_finish_ops(iface);
+    /* What has waited for a connection goes out before answers to the first
+     * message on it */
+    if (ucs_unlikely(!ucs_list_is_empty(&iface->inbox.ready))) {
+        count += uct_sep_hub_iface_dispatch(iface);
+    }
     count += uct_sep_hub_iface_deliver_messages(iface);
     if (ucs_unlikely(!ucs_list_is_empty(&iface->inbox.failed))) {
         count += uct_sep_hub_iface_report_failures(iface);
-    }
-    if (ucs_unlikely(!ucs_list_is_empty(&iface->inbox.ready))) {
-        count += uct_sep_hub_iface_dispatch(iface);
     }
     return count;
 }
