@@ -285,6 +285,10 @@ TEST_F(test_sep_hub_ops, results_have_their_own_size)
     bytes data           = pattern(4096, 5);
     completion add, swap;
 
+    if (m_local->is_verbs()) {
+        GTEST_SKIP() << "libibverbs has no atomic operations of 4 bytes";
+    }
+
     memcpy(&before, data.data(), sizeof(before));
     ASSERT_EQ(UCS_INPROGRESS,
               uct_ep_atomic32_fetch(ep(), UCT_ATOMIC_OP_ADD, 1, &result[0],
