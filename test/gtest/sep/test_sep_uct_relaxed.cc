@@ -113,7 +113,10 @@ TEST_P(test_sep_uct_relaxed, what_is_polled_is_written_in_order)
         EXPECT_EQ(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
                   access(sep(0)->eager.counters_memh)) << category;
 
-        /* And these are the keys that the peer has */
+        /* And these are the keys that the peer has, once it has accepted */
+        ASSERT_TRUE(wait([&]() {
+            return txwq(1)->eager->return_to.rkey != 0;
+        }));
         EXPECT_EQ(ring()->memh->mr->rkey, be32toh(txwq(0)->ring.rkey));
         EXPECT_EQ(sep(0)->eager.counters_memh->mr->rkey,
                   txwq(1)->eager->return_to.rkey);

@@ -237,6 +237,7 @@ _DEFERRED_UCT = "|".join((
 _DEFERRED_MORE = {
     1: (":*test_sep_uct_async.*:*test_sep_uct_order*:test_sep_uct_messages.*:"
         "*test_sep_uct_mixed*:*test_sep_uct_settings*:*fragments*:"
+        "*test_sep_uct_relaxed*:"
         "*test_sep_uct_callback*:"
         "test_sep_hub.*:test_sep_hub_ops.*:test_sep_cq_sharing.*:"
         "test_sep_cq_group.*:*test_sep_workers.*/static:"
@@ -261,7 +262,8 @@ def _deferred(seed):
                   environment=environment + settings + eager),
             # A stranger does not repeat what is lost
             Gtest(f"sep_gtest-loss-seed_{seed}", "sep_gtest", patience=2,
-                  tests=f"{_MODE_TESTS}:*.requests_that_fail_*",
+                  tests="*.workers_share_it:"
+                        f"{_MODE_TESTS}:*.requests_that_fail_*",
                   environment=environment + settings + eager +
                   ("MLX5SIM_LOSS=5",)),
             Conformance(f"ucx-seed_{seed}", (
