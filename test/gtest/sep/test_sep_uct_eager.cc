@@ -1078,6 +1078,60 @@ TEST_P(test_sep_uct_eager, messages_of_a_ring_are_handled_after_a_failure)
     EXPECT_EQ(1u, by_ring(1));
 }
 
+/* The peer has given up the connection, as after all repetitions to a node that
+ * was stopped, and makes the next one while its messages are in the ring. What
+ * we send from then on goes by that as well. */
+TEST_P(test_sep_uct_eager, the_next_connection_does_not_overtake_a_ring)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub has both ends of the ring";
+    }
+    open_ring(0, 1);
+    ASSERT_NO_FATAL_FAILURE(greet());
+    /* Completions are looked at where a ring ends, which is in the middle of
+     * the messages */
+    send_by_ring(txwq(0, 1)->ring.left / 2);
+
+    entity &first = *m_nodes[0].e, &second = *m_nodes[1].e;
+    auto is_flushed = [&]() {
+        return (uct_iface_flush(first.iface(), 0, NULL) == UCS_OK) &&
+               (uct_iface_flush(second.iface(), 0, NULL) == UCS_OK);
+    };
+
+    ASSERT_TRUE(wait(is_flushed));
+    (void)uct_sep_ring_tx_refresh(&txwq(0, 1)->ring);
+    while ((txwq(0, 1)->ring.left >= 2) &&
+           (send(0, 1, 0, message_of(0, 16)) == UCS_OK));
+    ASSERT_TRUE(patience::until([&]() {
+        first.progress();
+        return is_flushed();
+    }));
+    uct_sep_link_fail(first.sep(), txwq(0, 1), UCS_ERR_ENDPOINT_TIMEOUT);
+    first.destroy(m_nodes[0].eps[1]);
+    m_nodes[0].eps[1] = first.connect(second.addr());
+
+    /* The second one comes now and then */
+    unsigned calls = 0;
+    bool is_sent   = false, is_answered = false;
+    const uct_sep_txwq_t *old = txwq(1, 0);
+    ASSERT_TRUE(patience::until([&]() {
+        is_sent = is_sent ||
+                  (send(0, 1, 0, message_of(0, 16)) == UCS_OK);
+        first.progress();
+        if ((++calls % 500) == 0) {
+            second.progress();
+            check();
+            is_answered = is_answered ||
+                          ((txwq(1, 0) != old) &&
+                           (send(1, 0, 0, message_of(1, 16)) == UCS_OK));
+        }
+        return (is_sent && is_answered) || HasFatalFailure();
+    }));
+    wait([&]() { return is_quiet(); });
+    EXPECT_TRUE(second.failures.empty());
+}
+
 /* What a peer writes into a ring, and it is our memory */
 class test_sep_uct_eager_bad : public test_sep_uct_eager {
 protected:

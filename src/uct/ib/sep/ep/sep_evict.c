@@ -258,16 +258,6 @@ uct_sep_evict_visit(uct_sep_iface_t *iface, const uct_sep_link_t *link)
     return is_quiet && !is_used;
 }
 
-/* Put down the queue pair */
-static void uct_sep_evict_unbind(uct_sep_link_t *link)
-{
-    uct_sep_ep_t *ep;
-
-    ucs_list_for_each(ep, &link->eps, list) {
-        uct_sep_link_unbind(ep);
-    }
-}
-
 /* Queue pairs that will be free by themselves: they are being destroyed, or the
  * peer has been asked and will have answered in a moment */
 static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface)
@@ -369,7 +359,7 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
         needed -= uct_sep_evict_width(txwq->conn.responder != NULL);
         ++count;
         ++iface->conn.budget.num_asked;
-        uct_sep_evict_unbind(link);
+        uct_sep_link_unbind_all(link);
         ucs_assert(uct_sep_txwq_is_empty(txwq));
         uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
     }
@@ -471,7 +461,7 @@ void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
                  uct_sep_evict_visit(iface, link);
 
     if (uct_sep_cm_conn_answer_asked(iface->conn.cm, &link->super, agrees)) {
-        uct_sep_evict_unbind(link);
+        uct_sep_link_unbind_all(link);
     }
 }
 

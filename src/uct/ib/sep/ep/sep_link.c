@@ -306,11 +306,21 @@ static void uct_sep_link_bind(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq)
     }
 }
 
-void uct_sep_link_unbind(uct_sep_ep_t *ep)
+/* Use the queue for those without a connection */
+static void uct_sep_link_unbind(uct_sep_ep_t *ep)
 {
     ep->txwq   = &uct_sep_ep_iface(ep)->tx.idle;
     ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
     uct_sep_dispatch_remove(ep);
+}
+
+void uct_sep_link_unbind_all(uct_sep_link_t *link)
+{
+    uct_sep_ep_t *ep;
+
+    ucs_list_for_each(ep, &link->eps, list) {
+        uct_sep_link_unbind(ep);
+    }
 }
 
 /* The endpoint is one of the connection's, and has the reference. The manager
@@ -696,20 +706,6 @@ static void uct_sep_link_resume(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 }
 
-/* Whether no endpoint uses the queue pair */
-static int uct_sep_link_is_unbound(const uct_sep_iface_t *iface,
-                                   const uct_sep_link_t *link)
-{
-    const uct_sep_ep_t *ep;
-
-    ucs_list_for_each(ep, &link->eps, list) {
-        if (ep->txwq != &iface->tx.idle) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
 int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (uct_sep_txwq_is_empty(txwq)) {
@@ -834,9 +830,9 @@ void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn)
     uct_sep_dispatch(iface);
 }
 
-/* Whether something of a connection that both sides give up is under way. The
- * next connection may be made at once: what comes on that must not overtake
- * messages in this one's ring. */
+/* Whether something of a connection is under way that both sides give up, or
+ * that the peer has lost. The next connection may be made at once: what comes
+ * on that must not overtake messages in this one's ring. */
 static int
 uct_sep_link_must_wait(uct_sep_iface_t *iface, const uct_sep_link_t *link)
 {
@@ -848,8 +844,7 @@ uct_sep_link_must_wait(uct_sep_iface_t *iface, const uct_sep_link_t *link)
 
     return uct_sep_cm_conn_is_ending(&link->super) ?
            !uct_sep_link_is_idle(iface, txwq) :
-           (uct_sep_link_is_unbound(iface, link) &&
-            !uct_sep_eager_is_drained(txwq));
+           !uct_sep_eager_is_drained(txwq);
 }
 
 /* Returns whether it has to be called again */
@@ -869,6 +864,10 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
         }
 
         if (uct_sep_link_must_wait(iface, link)) {
+            /* What would be sent meanwhile waits for the next connection */
+            if (uct_sep_txwq_is_empty(txwq)) {
+                uct_sep_link_unbind_all(link);
+            }
             return 1;
         }
 

@@ -85,8 +85,8 @@ ucs_status_t uct_sep_link_connect(uct_sep_ep_t *ep);
 ucs_status_t uct_sep_link_start(uct_sep_iface_t *iface, uct_sep_link_t *link);
 
 
-/** Have an endpoint without a connection use the queue for those. */
-void uct_sep_link_unbind(uct_sep_ep_t *ep);
+/** Have all endpoints of a connection use the queue for those without one. */
+void uct_sep_link_unbind_all(uct_sep_link_t *link);
 
 
 /** @return Whether a connection has separate QPs for sending and receiving,
