@@ -73,11 +73,14 @@ dir=$(cd "$dir" && pwd)
 tree=$dir
 : "${results:=$dir/results${quick:+-quick}}"
 
-# How much of the tests is needed: all, some of each group, or of these no UCP's
+# How much of the tests is needed: all, some of each group, of these no UCP's, or
+# all of UCP's alone
 kind=all
 if [[ -n $quick ]]; then
     kind=some
     [[ ${#groups[@]} -eq 0 || " ${groups[*]} " == *" ucp "* ]] || kind=uct
+elif [[ ${#groups[@]} -gt 0 && " ${groups[*]} " =~ ^( ucp[^ ]*)+\ $ ]]; then
+    kind=ucp
 fi
 
 # Debian's own options and statistics. The compiler has optimised Debian's UCX
@@ -145,6 +148,7 @@ gtest_objects()
             [[ $kind != all ]] || echo "$object" ;;
         ucp/*|*-ucp_test.o|*-ucp_datatype.o)
             [[ $kind == uct ]] || echo "$object" ;;
+        uct/*) [[ $kind == ucp ]] || echo "$object" ;;
         *)  echo "$object" ;;
         esac
     done

@@ -91,7 +91,8 @@ class Rows(unittest.TestCase):
                  gtest.Test("sep", "test_ucp_tag", "a/0", ""),
                  gtest.Test("sep", "test_md", "reg/0", ""),
                  gtest.Test("ib", "test_md", "reg/0", ""),
-                 gtest.Test("tcp", "test_ucp_tag", "a/0", "")]
+                 gtest.Test("ugni", "test_ucp_tag", "a/0", ""),
+                 gtest.Test("tcp", "uct_flush_test", "put/0", "")]
         results = {test.full_name: result(gtest.OK) for test in tests}
         rows = {f"{r.group} {r.suite}.{r.test}": r
                 for r in compare.make_rows(tests, results)}
@@ -104,10 +105,15 @@ class Rows(unittest.TestCase):
         for status, verdict in ((gtest.OK, compare.SAME),
                                 (gtest.SKIPPED, compare.SAME),
                                 (gtest.FAILED, compare.BOTH_FAIL)):
-            test = gtest.Test("ud_mlx5", "uct_flush_test", "put/0", "")
-            row, = compare.make_rows([test],
-                                     {test.full_name: result(status)})
-            self.assertEqual((verdict, "ud"), (row.verdict, row.group))
+            for instance, suite, group in (
+                    ("ud_mlx5", "uct_flush_test", "ud"),
+                    ("udx", "test_ucp_tag", "ucp-ud"),
+                    ("self", "test_proto_reset", "ucp-self"),
+                    ("shm_ib", "test_ucp_rma", "ucp-shm")):
+                test = gtest.Test(instance, suite, "put/0", "")
+                row, = compare.make_rows([test],
+                                         {test.full_name: result(status)})
+                self.assertEqual((verdict, group), (row.verdict, row.group))
 
     def test_tables_say_how_many_and_why(self):
         rows = [row(gtest.OK, gtest.OK), row(gtest.FAILED, gtest.OK)]

@@ -8,11 +8,16 @@ import re
 UCT = ("sep_mlx5", "rc_mlx5", "uct")
 MD = ("sep", "ib", "md")
 UCP = ("sep", "rcx", "ucp")
-# UCX's UD transport alone, as a witness of what the device does to datagrams.
-# Only if asked for.
+# Transports alone, only if asked for: UCX's UD transport, as a witness of what the
+# device does to datagrams, and those below UCP that our changes to it concern.
 UD = ("ud_mlx5", None, "ud")
+UNDER_UCP = [("udx", None, "ucp-ud"), ("self", None, "ucp-self"),
+             ("tcp", None, "ucp-tcp"), ("shm_ib", None, "ucp-shm")]
+PAIRS = [UCT, MD, UCP, UD, *UNDER_UCP]
 
 _MD_SUITES = re.compile(r"^test_md")
+# UCT has instances of these names as well
+_UCP_SUITES = re.compile(r"^test_(?:ucp|proto|reconfig)_")
 
 # Suites and tests that are not run, on either transport.
 EXCLUDED = [
@@ -64,9 +69,10 @@ QUICK = [
 
 def group_of(test):
     """The pair of instances that a test belongs to, or None."""
-    for pair in (UCT, MD, UCP, UD):
+    for pair in PAIRS:
         if test.instance in pair[:2] and \
-                (pair is MD) == bool(_MD_SUITES.match(test.suite)):
+                (pair is MD) == bool(_MD_SUITES.match(test.suite)) and \
+                (pair not in UNDER_UCP or _UCP_SUITES.match(test.suite)):
             return pair
     return None
 

@@ -44,9 +44,11 @@ def parse(arguments=None):
                         "not be preloaded")
     parser.add_argument("--results", metavar="DIR", default="ucx-gtest-results",
                         help="where to keep logs and results")
-    parser.add_argument("--group", choices=("uct", "md", "ucp", "ud"),
+    parser.add_argument("--group", choices=[pair[2] for pair in cases.PAIRS],
                         action="append", help="only these tests; ud: of "
-                        "ud_mlx5 alone, which is not run by default")
+                        "ud_mlx5 alone; ucp-ud, ucp-self, ucp-tcp, ucp-shm: of "
+                        "UCP on ud_mlx5, self, tcp, and on shared memory beside "
+                        "InfiniBand; none of these is run by default")
     parser.add_argument("--tests", metavar="REGEX",
                         help="only tests whose 'suite.test' matches")
     parser.add_argument("--only", choices=("sep", "rc"),

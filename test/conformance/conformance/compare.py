@@ -42,10 +42,12 @@ def make_rows(tests, results):
     """Pair the tests of both instances. Results are by full name; a test that
     has none was not run and gives no row."""
     by_key = collections.OrderedDict()
+    pairs  = {}
     for test in tests:
         pair = cases.group_of(test)
         if pair and test.full_name in results:
             key = (pair[2], test.suite, test.name)
+            pairs[key] = pair
             by_key.setdefault(key, {})[pair.index(test.instance)] = \
                 results[test.full_name]
 
@@ -53,7 +55,7 @@ def make_rows(tests, results):
     rows = []
     for key, both in by_key.items():
         ours = both.get(0, absent)
-        alone = key[0] == cases.UD[2]
+        alone = pairs[key][1] is None
         rows.append(Row(*key, ours, ours if alone else both.get(1, absent),
                         cases.note(f"{key[1]}.{key[2]}") or ""))
     return rows
