@@ -6,10 +6,16 @@
 # the optimisations, each alone, and the transport in steps that each build.
 #
 #   contrib/ucx-branch.sh ucx-1.22.0.tar.xz DIR
+#   contrib/ucx-branch.sh --check DIR
+#   contrib/ucx-branch.sh --check DIR FIRST..LAST [--no-build]
 #
 # SOURCE is an archive of the release or a tree of it; DIR must not exist yet. Prints
 # the commits with the lines that each adds and removes. The last one has what
 # contrib/build-ucx-opt.sh builds. docs/upstream.md is the cover text.
+#
+# With --check, looks at each commit of DIR, or at some, as UCX's reviewers and CI do:
+# its title, its size, blanks, what clang-format would change, and that it builds (in
+# DIR-check, which is kept: what has been built is not built again).
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -23,6 +29,12 @@ usage()
 
 case ${1-} in
 --help|-h) usage; exit 0 ;;
+--check)   command -v git > /dev/null ||
+               sep_die "git is needed: apt-get install git"
+           sep_use_ccache
+           shift
+           exec python3 -B "$SEP_TOP/contrib/ucx_branch_check.py" "$@" \
+               --parts "${SEP_UCX_LIBRARIES[*]}" --jobs "$(sep_jobs)" ;;
 -*)        usage >&2; exit 2 ;;
 esac
 if [[ $# != 2 ]]; then

@@ -301,6 +301,8 @@ def state(path, lines, number):
         here = re.sub(r"^\w+ \+= \\\n(?=\n|\Z)", "", "".join(here),
                       flags=re.M).splitlines(keepends=True)
         here = ended(here)
+    if all(line.added is not None for line in lines):
+        # Or what was in front of lines that are not there yet
         while here and not here[-1].strip():
             here.pop()
     return here

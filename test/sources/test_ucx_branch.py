@@ -12,6 +12,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "contrib"))
 import ucx_branch  # noqa: E402
+import ucx_branch_check  # noqa: E402
 from ucx_branch import Line  # noqa: E402
 
 SCRIPT = os.path.join(TOP, "contrib/ucx-branch.sh")
@@ -97,6 +98,80 @@ class Lines(unittest.TestCase):
                          ["A = \\\n", "\ta\n", "\n"])
 
 
+class Check(Folder):
+    """What --check says of commits, in a tree that is nearly none."""
+
+    def setUp(self):
+        super().setUp()
+        self.tree_of_commits = os.path.join(self.top, "branch")
+        subprocess.run(["git", "init", "-q", self.tree_of_commits], check=True)
+        self.write(".clang-format", "BasedOnStyle: LLVM\nNotAnOption: yes\n")
+        self.write("autogen.sh", "#!/bin/sh\n", 0o755)
+        self.write("configure", "#!/bin/sh\nmkdir -p src/ucp && echo"
+                   " 'all:; grep -q right @/file.c' | sed \"s|@|$(dirname $0)|\""
+                   " > src/ucp/Makefile && cp src/ucp/Makefile .\n", 0o755)
+        self.write("src/ucp/keep", "")
+        self.commit("UCX as released")
+
+    def write(self, name, text, mode=0o644):
+        path = os.path.join(self.tree_of_commits, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+
+    def commit(self, title):
+        for words in (["add", "-A"], ["-c", "user.name=x", "-c",
+                      "user.email=x@y", "commit", "-q", "-m", title]):
+            subprocess.run(["git", "-C", self.tree_of_commits, *words],
+                           check=True)
+
+    def test_what_is_right(self):
+        self.write("file.c", "int right;\n")
+        self.commit("UCP/CORE: Add a file")
+        result = run("--check", self.tree_of_commits)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("1 commits, 0 with faults", result.stdout)
+        self.assertRegex(result.stdout, r" 1 +\S+ +ok  UCP/CORE: Add a file")
+
+    def test_each_fault_is_named(self):
+        self.write("file.c", "int wrong; \n" + 500 * "int right;\n")
+        self.write("AUTHORS", "me\n")
+        self.commit("add a file")
+        result = run("--check", self.tree_of_commits, "--no-build")
+        self.assertEqual(result.returncode, 1)
+        for words in ("title:", "502 added lines are more than 500",
+                      "AUTHORS is changed", "blanks: file.c:1: trailing"):
+            self.assertIn(words, result.stdout)
+
+    def test_a_commit_that_does_not_build_is_named_and_the_next_is_not(self):
+        self.write("file.c", "int left;\n")
+        self.commit("UCP/CORE: Add a file")
+        self.write("file.c", "int right;\n")
+        self.commit("UCP/CORE: Fix a file")
+        for _ in range(2):
+            result = run("--check", self.tree_of_commits)
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stdout, "failed  UCP/CORE: Add a file\n"
+                             " +does not build: .*log-")
+            self.assertIn("ok  UCP/CORE: Fix a file\n", result.stdout)
+            self.assertIn("2 commits, 1 with faults", result.stdout)
+
+    def test_a_tree_that_is_none(self):
+        os.mkdir(self.top + "/none")
+        result = run("--check", self.top + "/none")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("has no commits: make it with", result.stderr)
+        result = run("--check", self.tree_of_commits, "a..b")
+        self.assertIn("has no commits a..b", result.stderr)
+
+    def test_settings_that_clang_format_does_not_know_are_left_out(self):
+        style = ucx_branch_check.known_style(self.tree_of_commits)
+        if style is None:
+            self.skipTest("no clang-format")
+        self.assertEqual(style, ("BasedOnStyle: LLVM\n", ["NotAnOption"]))
+
+
 class Messages(Folder):
 
     def test_a_title_that_is_not_as_the_rules_ask(self):
@@ -139,6 +214,8 @@ class Branch(Folder):
             self.assertNotIn("AUTHORS", [row[2] for row in rows])
             self.assertRegex(title, r"^UC[PT]/[A-Z]+: [A-Z].*[^.]$")
             self.assertLessEqual(len(title), 72)
+            self.assertEqual(self.git("show", "--check", "--format=", commit),
+                             "", title)
             if number < messages:
                 self.assertLessEqual(sum(int(row[0]) for row in rows),
                                      ucx_branch.LIMIT, title)
