@@ -145,7 +145,7 @@ gtest_objects()
         *-test_ucp_dt.o|*-test_ucp_mem_type.o|*-test_ucp_mmap.o|\
         *-test_ucp_rma_mt.o|*-test_ucp_tls.o|*-test_ucp_request.o|\
         *-test_ucp_fault_tolerance.o|*-test_ucp_ep_reconfig.o)
-            [[ $kind != all ]] || echo "$object" ;;
+            [[ $kind != all && $kind != ucp ]] || echo "$object" ;;
         ucp/*|*-ucp_test.o|*-ucp_datatype.o)
             [[ $kind == uct ]] || echo "$object" ;;
         uct/*) [[ $kind == ucp ]] || echo "$object" ;;
