@@ -149,6 +149,55 @@ public:
         ++*static_cast<unsigned*>(arg);
     }
 
+    /* Tagged and active messages of many lengths, as the user has registered
+     * their memory. */
+    void send_registered(ucp_ep_h ep)
+    {
+        unsigned completed = 0, expected = 0;
+        size_t count       = 0;
+        ucp_request_param_t param = {};
+        param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH |
+                                    UCP_OP_ATTR_FIELD_CALLBACK |
+                                    UCP_OP_ATTR_FIELD_USER_DATA;
+        param.memh                = sender->memh;
+        param.cb.send             = count_send;
+        param.user_data           = &completed;
+        for (unsigned round = 0; round < 2; ++round) {
+            for (size_t length : {0, 1, 8, 100, 180, 200, 1000, 4000, 8000,
+                                  9000, 30000, 60000}) {
+                const std::string data = text(length, length);
+                memcpy(sender->memory, data.data(), length);
+
+                std::string received(length, 0);
+                ucs_status_ptr_t recv = tag_recv(*receiver, received);
+                ucs_status_ptr_t request;
+                request   = ucp_tag_send_nbx(ep, sender->memory, length, TAG,
+                                             &param);
+                expected += UCS_PTR_IS_PTR(request);
+                ASSERT_EQ(UCS_OK, wait(request));
+                ASSERT_EQ(UCS_OK, wait(recv));
+                ASSERT_EQ(data, received);
+
+                for (const std::string header : {"", "with a header"}) {
+                    request   = ucp_am_send_nbx(ep, AM_ID, header.data(),
+                                                header.size(), sender->memory,
+                                                length, &param);
+                    expected += UCS_PTR_IS_PTR(request);
+                    expect_am(++count);
+                    ASSERT_EQ(UCS_OK, wait(fetch));
+                    fetch = nullptr;
+                    ASSERT_EQ(UCS_OK, wait(request));
+                    ASSERT_EQ(header, messages.back().header) << length;
+                    ASSERT_EQ(data, messages.back().data) << length;
+                }
+            }
+            /* Now all say what they are of */
+            param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+            param.datatype      = ucp_dt_make_contig(1);
+        }
+        EXPECT_EQ(expected, completed);
+    }
+
     std::vector<Message> messages;
     std::vector<void*> kept;
     bool keep_data = false, fetch_data = false;
@@ -311,49 +360,55 @@ TEST_F(UcpEager, ActiveMessagesHaveTheirHeaderDataAndFlags)
 
 TEST_F(UcpEager, MessagesFromRegisteredMemoryOfEveryLengthArrive)
 {
-    ucp_ep_h ep        = connect(*sender, *receiver);
-    unsigned completed = 0, expected = 0;
-    size_t count       = 0;
+    ucp_ep_h ep = connect(*sender, *receiver);
+    send_registered(ep);
+    close(*sender, ep);
+}
+
+TEST_F(UcpEager, MessagesOfEveryLengthAreSentFromRegisteredMemory)
+{
+    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
+    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                              UCP_FEATURE_AM);
+    ucp_ep_h ep = connect(*sender, *receiver);
+    send_registered(ep);
+    close(*sender, ep);
+}
+
+TEST_F(UcpEager, TheUsersRequestSendsFromRegisteredMemory)
+{
+    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
+    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                              UCP_FEATURE_AM);
+    ucp_ep_h ep = connect(*sender, *receiver);
+    exchange(ep, *receiver, "connected");
+
+    ucp_context_attr_t attr = {};
+    attr.field_mask         = UCP_ATTR_FIELD_REQUEST_SIZE;
+    ASSERT_EQ(UCS_OK, ucp_context_query(sender->context, &attr));
+    std::vector<uint64_t> memory(attr.request_size / sizeof(uint64_t) + 1);
     ucp_request_param_t param = {};
     param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH |
-                                UCP_OP_ATTR_FIELD_CALLBACK |
-                                UCP_OP_ATTR_FIELD_USER_DATA;
+                                UCP_OP_ATTR_FIELD_REQUEST;
     param.memh                = sender->memh;
-    param.cb.send             = count_send;
-    param.user_data           = &completed;
-    for (unsigned round = 0; round < 2; ++round) {
-        for (size_t length : {0, 1, 8, 100, 180, 200, 1000, 4000, 8000, 9000,
-                              30000, 60000}) {
-            const std::string data = text(length, length);
-            memcpy(sender->memory, data.data(), length);
-
-            std::string received(length, 0);
-            ucs_status_ptr_t recv    = tag_recv(*receiver, received);
-            ucs_status_ptr_t request = ucp_tag_send_nbx(ep, sender->memory,
-                                                        length, TAG, &param);
-            expected += UCS_PTR_IS_PTR(request);
-            ASSERT_EQ(UCS_OK, wait(request));
-            ASSERT_EQ(UCS_OK, wait(recv));
-            ASSERT_EQ(data, received);
-
-            for (const std::string header : {"", "with a header"}) {
-                request   = ucp_am_send_nbx(ep, AM_ID, header.data(),
-                                            header.size(), sender->memory,
-                                            length, &param);
-                expected += UCS_PTR_IS_PTR(request);
-                expect_am(++count);
-                ASSERT_EQ(UCS_OK, wait(fetch));
-                fetch = nullptr;
-                ASSERT_EQ(UCS_OK, wait(request));
-                ASSERT_EQ(header, messages.back().header) << length;
-                ASSERT_EQ(data, messages.back().data) << length;
-            }
-        }
-        /* Now all say what they are of */
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-        param.datatype      = ucp_dt_make_contig(1);
+    param.request             = &memory.back() + 1;
+    for (unsigned i = 0; i < 10; ++i) {
+        const std::string data = text(3000, i);
+        memcpy(sender->memory, data.data(), data.size());
+        std::string received(data.size(), 0);
+        ucs_status_ptr_t recv = tag_recv(*receiver, received);
+        ucs_status_ptr_t send = ucp_tag_send_nbx(ep, sender->memory,
+                                                 data.size(), TAG, &param);
+        ASSERT_TRUE((send == nullptr) || (send == param.request));
+        ASSERT_TRUE(progress_until([&] {
+            return (send == nullptr) ||
+                   (ucp_request_check_status(send) != UCS_INPROGRESS);
+        }));
+        EXPECT_TRUE((send == nullptr) ||
+                    (ucp_request_check_status(send) == UCS_OK));
+        EXPECT_EQ(UCS_OK, wait(recv));
+        EXPECT_EQ(data, received);
     }
-    EXPECT_EQ(expected, completed);
     close(*sender, ep);
 }
 
@@ -596,6 +651,36 @@ TEST_F(UcpEager, AFailedEndpointSendsNothing)
         EXPECT_NE(UCS_OK, wait(tag_send(ep, "data")));
         EXPECT_NE(UCS_OK, wait(am_send(ep, "", "data")));
     }
+    close(*sender, ep, UCP_EP_CLOSE_MODE_FORCE);
+}
+
+TEST_F(UcpEager, WhatAFailedEndpointSendsFromRegisteredMemoryFails)
+{
+    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
+    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                              UCP_FEATURE_AM);
+    ucp_ep_h ep = connect(*sender, *receiver, UCP_ERR_HANDLING_MODE_PEER);
+    exchange(ep, *receiver, "connected");
+    exchange(ep, *receiver, "ready");
+
+    ucs_status_t completed    = UCS_INPROGRESS;
+    ucp_request_param_t param = {};
+    param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH |
+                                UCP_OP_ATTR_FIELD_CALLBACK |
+                                UCP_OP_ATTR_FIELD_USER_DATA;
+    param.memh                = sender->memh;
+    param.user_data           = &completed;
+    param.cb.send             = [](void *request, ucs_status_t status,
+                                   void *arg) {
+        EXPECT_EQ(UCS_INPROGRESS, *static_cast<ucs_status_t*>(arg));
+        *static_cast<ucs_status_t*>(arg) = status;
+    };
+    receiver.reset();
+    ucs_status_ptr_t send = ucp_tag_send_nbx(ep, sender->memory, 2000, TAG,
+                                             &param);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(send));
+    EXPECT_NE(UCS_OK, wait(send));
+    EXPECT_GT(UCS_OK, completed);
     close(*sender, ep, UCP_EP_CLOSE_MODE_FORCE);
 }
 

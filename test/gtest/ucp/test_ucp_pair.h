@@ -24,12 +24,10 @@ public:
     std::vector<char> address() const;
     std::vector<char> packed_rkey() const;
 
-    ucp_worker_h worker = nullptr;
-    char *memory        = nullptr;
-    ucp_mem_h memh      = nullptr;
-
-private:
     ucp_context_h context = nullptr;
+    ucp_worker_h worker   = nullptr;
+    char *memory          = nullptr;
+    ucp_mem_h memh        = nullptr;
 };
 
 /** Two workers; endpoints lead from the first to the second. */

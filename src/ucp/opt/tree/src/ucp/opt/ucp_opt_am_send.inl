@@ -11,6 +11,7 @@
 #include <ucp/opt/ucp_opt.h>
 #include <ucp/opt/ucp_opt_compat.h>
 #include <ucp/opt/ucp_opt_eager.h>
+#include <ucp/opt/ucp_opt_zcopy.inl>
 
 #include <string.h>
 
@@ -157,21 +158,17 @@ ucp_opt_am_send_nbx_long(ucp_ep_h ep, unsigned id, const void *header,
                                        count, param);
 }
 
-/* A message from memory that the user has registered, which is not short, of an
- * endpoint that is ready. */
+/* A message from memory that the user has registered, which is not short, by
+ * what UCP has for all that need a request. */
 static UCS_F_NOINLINE ucs_status_ptr_t
-ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
-                         size_t header_length, const void *buffer,
-                         size_t length, const ucp_request_param_t *param)
+ucp_opt_am_send_nbx_request(const ucp_opt_am_send_args_t *args)
 {
-    ucp_worker_h worker = ep->worker;
+    ucp_ep_h ep                      = args->ep;
+    ucp_worker_h worker              = ep->worker;
+    const ucp_request_param_t *param = args->param;
     ucp_ep_config_t *config;
     ucs_status_t status;
     ucp_request_t *req;
-
-    UCP_CONTEXT_CHECK_FEATURE_FLAGS(worker->context, UCP_FEATURE_AM,
-                                    return UCS_STATUS_PTR(
-                                            UCS_ERR_INVALID_PARAM));
 
     status = ucp_ep_resolve_remote_id(ep, ep->am_lane);
     if (ucs_unlikely(status != UCS_OK)) {
@@ -183,18 +180,61 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
     });
 
     if (worker->context->config.ext.proto_enable) {
-        req->send.msg_proto.am.am_id = id;
+        req->send.msg_proto.am.am_id = args->id;
         req->send.msg_proto.am.flags = 0;
-        ucp_opt_am_set_header(req, header, header_length);
-        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_AM_SEND, buffer,
-                                         length, param, header_length);
+        ucp_opt_am_set_header(req, args->header, args->header_length);
+        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_AM_SEND,
+                                         args->buffer, args->count, param,
+                                         args->header_length);
     }
 
     config = ucp_ep_config(ep);
-    ucp_am_send_req_init(req, ep, header, header_length, buffer,
-                         ucp_dt_make_contig(1), length, 0, id, param);
-    return ucp_am_send_req(req, length, &config->am, param, config->am_u.proto,
+    ucp_am_send_req_init(req, ep, args->header, args->header_length,
+                         args->buffer, ucp_dt_make_contig(1), args->count, 0,
+                         args->id, param);
+    return ucp_am_send_req(req, args->count, &config->am, param,
+                           config->am_u.proto,
                            config->am_u.max_eager_short.memtype_on, 0);
+}
+
+/* The same of an endpoint that is ready. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
+                         size_t header_length, const void *buffer,
+                         size_t length, const ucp_request_param_t *param)
+{
+    const ucp_proto_threshold_elem_t *zcopy = ep->opt_eager.am_zcopy;
+    ucp_opt_am_send_args_t args;
+    ucs_status_ptr_t ret;
+    ucp_am_hdr_t hdr;
+    ssize_t packed;
+
+    UCP_CONTEXT_CHECK_FEATURE_FLAGS(ep->worker->context, UCP_FEATURE_AM,
+                                    return UCS_STATUS_PTR(
+                                            UCS_ERR_INVALID_PARAM));
+
+    UCP_OPT_AM_SEND_KEEP(args, ep, id, header, header_length, buffer, length,
+                         param);
+    if ((header_length != 0) ||
+        !ucp_opt_memh_is_usual(param->memh, buffer, length)) {
+        return ucp_opt_am_send_nbx_request(&args);
+    }
+
+    if (length < ep->opt_eager.am_bcopy) {
+        packed = ucp_opt_am_send_bcopy(ep, id, buffer, length);
+        if (ucs_likely(packed != UCS_ERR_NO_RESOURCE)) {
+            return (packed >= 0) ? NULL : UCS_STATUS_PTR(packed);
+        }
+    } else if (ucp_opt_zcopy_is_possible(zcopy, param->memh, length)) {
+        ucp_am_fill_short_header(&hdr, id, 0, 0);
+        ret = ucp_opt_zcopy_send(ep, zcopy, UCP_AM_ID_AM_SINGLE, &hdr,
+                                 sizeof(hdr), buffer, length, param);
+        if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
+            return ret;
+        }
+    }
+
+    return ucp_opt_am_send_nbx_request(&args);
 }
 
 /* Messages with attributes for which the transport does not copy. */

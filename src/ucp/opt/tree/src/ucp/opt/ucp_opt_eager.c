@@ -18,9 +18,12 @@
 #include <ucp/tag/eager.h>
 
 
-/* Protocols that send what the transport copies, in one piece. */
+/* Protocols that send in one piece: what the transport copies, and from
+ * registered memory. */
 extern ucp_proto_t ucp_eager_bcopy_single_proto;
 extern ucp_proto_t ucp_am_eager_single_bcopy_proto;
+extern ucp_proto_t ucp_eager_zcopy_single_proto;
+extern ucp_proto_t ucp_am_eager_single_zcopy_proto;
 
 
 /* A limit for lengths that memory of any type may have. */
@@ -57,11 +60,11 @@ ucp_opt_eager_bcopy_limit_v1(const ucp_ep_msg_config_t *config,
     return ucs_min(limit, config->max_bcopy - hdr_size + 1);
 }
 
-/* The same for version 2, if messages that are a bit too long to be short have
- * such a protocol. */
-static size_t
-ucp_opt_eager_bcopy_limit_v2(ucp_ep_h ep, ucp_operation_id_t op_id,
-                             const ucp_proto_t *proto, size_t length)
+/* What version 2 has for messages of a length, if it is a protocol for single
+ * pieces on the lane of active messages. */
+static const ucp_proto_threshold_elem_t *
+ucp_opt_eager_single(ucp_ep_h ep, ucp_operation_id_t op_id,
+                     const ucp_proto_t *proto, size_t length)
 {
     const ucp_proto_threshold_elem_t *thresh;
     const ucp_proto_single_priv_t *spriv;
@@ -76,18 +79,51 @@ ucp_opt_eager_bcopy_limit_v2(ucp_ep_h ep, ucp_operation_id_t op_id,
                                      ep->cfg_index, UCP_WORKER_CFG_INDEX_NULL,
                                      &param, length);
     if ((thresh == NULL) || (thresh->proto_config.proto != proto)) {
-        return 0;
+        return NULL;
     }
 
     spriv = thresh->proto_config.priv;
-    if (spriv->super.lane != ep->am_lane) {
-        return 0;
-    }
-
-    return ucs_min(thresh->max_msg_length, SIZE_MAX - 1) + 1;
+    return (spriv->super.lane == ep->am_lane) ? thresh : NULL;
 }
 
-static void ucp_opt_eager_prepare_bcopy(ucp_ep_h ep)
+/* How long they may be for version 2, if messages that are a bit too long to be
+ * short have such a protocol. */
+static size_t
+ucp_opt_eager_bcopy_limit_v2(ucp_ep_h ep, ucp_operation_id_t op_id,
+                             const ucp_proto_t *proto, size_t length)
+{
+    const ucp_proto_threshold_elem_t *thresh;
+
+    thresh = ucp_opt_eager_single(ep, op_id, proto, length);
+    return (thresh == NULL) ? 0 :
+           ucs_min(thresh->max_msg_length, SIZE_MAX - 1) + 1;
+}
+
+/* What version 2 has for messages that are neither short nor copied, if it
+ * sends them from memory that is registered for their lane. */
+static const ucp_proto_threshold_elem_t *
+ucp_opt_eager_zcopy_v2(ucp_ep_h ep, ucp_operation_id_t op_id,
+                       const ucp_proto_t *proto, size_t short_limit,
+                       size_t bcopy_limit)
+{
+    const ucp_proto_threshold_elem_t *thresh;
+    const ucp_proto_single_priv_t *spriv;
+
+    if (!UCP_OPT_MEMH_IS_SENT) {
+        return NULL;
+    }
+
+    thresh = ucp_opt_eager_single(ep, op_id, proto,
+                                  ucs_max(bcopy_limit, short_limit));
+    if (thresh == NULL) {
+        return NULL;
+    }
+
+    spriv = thresh->proto_config.priv;
+    return (spriv->super.md_index != UCP_NULL_RESOURCE) ? thresh : NULL;
+}
+
+static void ucp_opt_eager_prepare_long(ucp_ep_h ep)
 {
     ucp_opt_eager_t *opt    = &ep->opt_eager;
     ucp_context_h context   = ep->worker->context;
@@ -106,11 +142,17 @@ static void ucp_opt_eager_prepare_bcopy(ucp_ep_h ep)
             tag_bcopy = ucp_opt_eager_bcopy_limit_v2(
                     ep, UCP_OP_ID_TAG_SEND, &ucp_eager_bcopy_single_proto,
                     opt->tag_limit + 1);
+            opt->tag_zcopy = ucp_opt_eager_zcopy_v2(
+                    ep, UCP_OP_ID_TAG_SEND, &ucp_eager_zcopy_single_proto,
+                    opt->tag_limit, tag_bcopy);
         }
         if (context->config.features & UCP_FEATURE_AM) {
             am_bcopy = ucp_opt_eager_bcopy_limit_v2(
                     ep, UCP_OP_ID_AM_SEND, &ucp_am_eager_single_bcopy_proto,
                     opt->am_limit + 1);
+            opt->am_zcopy = ucp_opt_eager_zcopy_v2(
+                    ep, UCP_OP_ID_AM_SEND, &ucp_am_eager_single_zcopy_proto,
+                    opt->am_limit, am_bcopy);
         }
     } else {
         if ((context->config.features & UCP_FEATURE_TAG) &&
@@ -161,7 +203,7 @@ void ucp_opt_eager_prepare(ucp_ep_h ep)
     opt->am_limit  = ucp_opt_eager_limit(ep, UCP_FEATURE_AM,
                                          &config->am_u.max_eager_short);
     opt->is_ready  = 1;
-    ucp_opt_eager_prepare_bcopy(ep);
+    ucp_opt_eager_prepare_long(ep);
 
     /* If the lanes change in asynchronous context, either this is seen here or
      * the limits are taken away after they have been set. */
@@ -171,6 +213,8 @@ void ucp_opt_eager_prepare(ucp_ep_h ep)
         opt->am_limit  = 0;
         opt->tag_bcopy = 0;
         opt->am_bcopy  = 0;
+        opt->tag_zcopy = NULL;
+        opt->am_zcopy  = NULL;
         opt->is_ready  = 0;
     }
 }

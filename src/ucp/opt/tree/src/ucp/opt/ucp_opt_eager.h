@@ -4,6 +4,7 @@
 #define UCP_OPT_EAGER_H_
 
 #include <ucp/core/ucp_types.h>
+#include <ucp/proto/proto_select.h>
 #include <ucs/arch/cpu.h>
 #include <uct/api/uct.h>
 
@@ -14,7 +15,9 @@
  * An endpoint that is ready for short messages: it holds the UCT endpoint of
  * the lane of active messages, what that has for short ones, and how long they
  * may be, so that sending one looks up nothing. It also knows how long messages
- * may be that the transport copies at once: these need no request.
+ * may be that the transport copies at once: these need no request. And it knows
+ * the protocol of longer ones that the transport sends from registered memory
+ * in one piece: these need little of their request (ucp_opt_zcopy.inl).
  *
  * It is made ready, for a state of its lanes (see ucp_opt_rkey.h), by a message
  * that was sent in the general way. When the lanes change the limits become 0,
@@ -35,6 +38,12 @@ typedef struct ucp_opt_eager {
                                            header */
     int                    is_ready;  /**< whether the endpoint is, even if it
                                            has no short messages */
+    /** Protocol of tagged messages that are too long to be copied, if it sends
+        them in one piece from memory that the lane's memory domain has
+        registered; NULL: not known or none */
+    const ucp_proto_threshold_elem_t *tag_zcopy;
+    /** The same for active messages without header */
+    const ucp_proto_threshold_elem_t *am_zcopy;
     uct_ep_h               uct_ep;    /**< lane of active messages */
     uct_ep_am_short_func_t am_short;  /**< what the lane has for it */
     uint64_t               state;     /**< state of the lanes that the above is
@@ -49,6 +58,8 @@ typedef struct ucp_opt_eager {
         (_ep)->opt_eager.am_limit  = 0; \
         (_ep)->opt_eager.tag_bcopy = 0; \
         (_ep)->opt_eager.am_bcopy  = 0; \
+        (_ep)->opt_eager.tag_zcopy = NULL; \
+        (_ep)->opt_eager.am_zcopy  = NULL; \
         (_ep)->opt_eager.is_ready  = 0; \
         (_ep)->opt_eager.state     = UCP_OPT_STATE_NONE; \
     } while (0)
@@ -62,6 +73,8 @@ typedef struct ucp_opt_eager {
         (_ep)->opt_eager.am_limit  = 0; \
         (_ep)->opt_eager.tag_bcopy = 0; \
         (_ep)->opt_eager.am_bcopy  = 0; \
+        (_ep)->opt_eager.tag_zcopy = NULL; \
+        (_ep)->opt_eager.am_zcopy  = NULL; \
         (_ep)->opt_eager.is_ready  = 0; \
     } while (0)
 

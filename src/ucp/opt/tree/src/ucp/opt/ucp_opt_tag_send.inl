@@ -8,6 +8,7 @@
 #include <ucp/opt/ucp_opt.h>
 #include <ucp/opt/ucp_opt_compat.h>
 #include <ucp/opt/ucp_opt_eager.h>
+#include <ucp/opt/ucp_opt_zcopy.inl>
 
 #include <string.h>
 
@@ -141,33 +142,66 @@ ucp_opt_tag_send_nbx_long(ucp_ep_h ep, const void *buffer, size_t count,
     return ucp_opt_tag_send_nbx_general(ep, buffer, count, tag, param);
 }
 
-/* A message from memory that the user has registered, which is not short, of an
- * endpoint that is ready. */
+/* A message from memory that the user has registered, which is not short, by
+ * what UCP has for all that need a request. */
 static UCS_F_NOINLINE ucs_status_ptr_t
-ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
-                          ucp_tag_t tag, const ucp_request_param_t *param)
+ucp_opt_tag_send_nbx_request(const ucp_opt_tag_send_args_t *args)
 {
-    ucp_worker_h worker = ep->worker;
+    ucp_ep_h ep                      = args->ep;
+    ucp_worker_h worker              = ep->worker;
+    const ucp_request_param_t *param = args->param;
     ucp_request_t *req;
-
-    UCP_CONTEXT_CHECK_FEATURE_FLAGS(worker->context, UCP_FEATURE_TAG,
-                                    return UCS_STATUS_PTR(
-                                            UCS_ERR_INVALID_PARAM));
 
     req = ucp_request_get_param(worker, param, {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     });
 
     if (worker->context->config.ext.proto_enable) {
-        req->send.msg_proto.tag = tag;
-        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_TAG_SEND, buffer,
-                                         length, param, 0);
+        req->send.msg_proto.tag = args->tag;
+        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_TAG_SEND,
+                                         args->buffer, args->count, param, 0);
     }
 
-    ucp_tag_send_req_init(req, ep, buffer, ucp_dt_make_contig(1), length, tag,
-                          0, param);
-    return ucp_tag_send_req(req, length, &ucp_ep_config(ep)->tag.eager, param,
-                            ucp_ep_config(ep)->tag.proto);
+    ucp_tag_send_req_init(req, ep, args->buffer, ucp_dt_make_contig(1),
+                          args->count, args->tag, 0, param);
+    return ucp_tag_send_req(req, args->count, &ucp_ep_config(ep)->tag.eager,
+                            param, ucp_ep_config(ep)->tag.proto);
+}
+
+/* The same of an endpoint that is ready. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
+                          ucp_tag_t tag, const ucp_request_param_t *param)
+{
+    const ucp_proto_threshold_elem_t *zcopy = ep->opt_eager.tag_zcopy;
+    ucp_opt_tag_send_args_t args;
+    ucs_status_ptr_t ret;
+    ssize_t packed;
+
+    UCP_CONTEXT_CHECK_FEATURE_FLAGS(ep->worker->context, UCP_FEATURE_TAG,
+                                    return UCS_STATUS_PTR(
+                                            UCS_ERR_INVALID_PARAM));
+
+    UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, length, tag, param);
+    if (!ucp_opt_memh_is_usual(param->memh, buffer, length)) {
+        return ucp_opt_tag_send_nbx_request(&args);
+    }
+
+    if (length < ep->opt_eager.tag_bcopy) {
+        packed = ucp_opt_tag_send_bcopy(ep, buffer, length, tag);
+        if (ucs_likely(packed != UCS_ERR_NO_RESOURCE)) {
+            return (packed >= 0) ? NULL : UCS_STATUS_PTR(packed);
+        }
+    } else if (ucp_opt_zcopy_is_possible(zcopy, param->memh, length)) {
+        ret = ucp_opt_zcopy_send(ep, zcopy, UCP_AM_ID_EAGER_ONLY, &args.tag,
+                                 sizeof(args.tag), buffer, length, param);
+        if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
+            UCP_EP_STAT_TAG_OP(ep, EAGER);
+            return ret;
+        }
+    }
+
+    return ucp_opt_tag_send_nbx_request(&args);
 }
 
 /* Messages with attributes for which the transport does not copy. */
