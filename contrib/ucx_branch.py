@@ -342,8 +342,22 @@ def in_order(names, texts):
     return result
 
 
+def pieces(lines):
+    """Ends of the parts in which a file of more lines than a commit may add comes,
+    each behind a function."""
+    end, last = 0, len(lines)
+    # The list of sources has a line as well
+    while last - end > LIMIT - 1:
+        limit = end + LIMIT - 1
+        end = max((number for number in range(end + 1, limit + 1)
+                   if lines[number - 1].text in ("}\n", "};\n")), default=limit)
+        yield end
+    yield last
+
+
 def transport_steps(files):
-    """Commits of the transport: message and files of each."""
+    """Commits of the transport: message, and the files of each with how many of
+    their lines are there then."""
     texts = {name: "".join(line.text for line in lines)
              for name, lines in files.items()}
     for room, what in rooms():
@@ -351,20 +365,26 @@ def transport_steps(files):
                           if os.path.dirname(name) == SEP + room], texts)
         parts, size = [], LIMIT
         for name in names:
-            length = len(files[name]) + 1
-            if size + length > LIMIT:
-                parts.append([])
-                size = 0
-            parts[-1].append(name)
-            size += length
+            start = 0
+            for end in pieces(files[name]):
+                if size + end - start + 1 > LIMIT:
+                    parts.append([])
+                    size = 0
+                parts[-1].append((name, start, end))
+                size += end - start + 1
+                start = end
         for number, part in enumerate(parts):
             title = f"UCT/SEP: Add {room}"
             if len(parts) > 1:
                 title += f", part {number + 1} of {len(parts)}"
             body = f"{what}.\n\n" + "".join(
-                f"  {os.path.basename(name)}: {len(files[name])} lines\n"
-                for name in part)
-            yield f"{title}\n\n{body}", part
+                f"  {os.path.basename(name)}: " +
+                (f"{end} lines" if end - start == len(files[name]) else
+                 f"lines {start + 1} to {end} of {len(files[name])}") + "\n"
+                for name, start, end in part)
+            if any(end < len(files[name]) for name, _, end in part):
+                body += "\nA file is compiled when it is complete.\n"
+            yield f"{title}\n\n{body}", [(name, end) for name, _, end in part]
 
 
 class Tree:
@@ -456,21 +476,22 @@ def transport(tree, final, release):
     sources = read(os.path.join(final, SEP, "files.am"))
     have = []
 
-    def put(names):
-        for name in names:
-            write(os.path.join(tree.path, name),
-                  read(os.path.join(final, name)))
-        have.extend(name[len(SEP):] for name in names)
+    def put(parts):
+        for name, end in parts:
+            lines = read(os.path.join(final, name))
+            write(os.path.join(tree.path, name), lines[:end])
+            if end in (None, len(lines)):
+                have.append(name[len(SEP):])
         lines = [line for line in sources if line == sources[0] or
                  line.strip(" \t\\\n") in have]
         write(os.path.join(tree.path, SEP, "files.am"), ended(lines))
 
-    put(outer)
+    put((name, None) for name in outer)
     with open(os.path.join(MESSAGES, "..", "ucx-branch-module.txt"),
               encoding="utf-8") as file:
         large = tree.commit(file.read()) > LIMIT
-    for message, names in transport_steps(inner):
-        put(names)
+    for message, parts in transport_steps(inner):
+        put(parts)
         large += tree.commit(message) > LIMIT
     return large
 
