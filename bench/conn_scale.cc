@@ -79,7 +79,8 @@ std::string decimal(double value, int digits)
 }
 
 /* Whether nothing was lost, and the order kept */
-bool measure(const scale::params &how, const std::string &name, bool is_tsv)
+bool measure(const scale::params &how, const std::string &name, bool is_tsv,
+             bool has_lives)
 {
     scale::results got = scale::run(how);
     bool is_right      = got.is_done && !got.is_wrong();
@@ -92,6 +93,13 @@ bool measure(const scale::params &how, const std::string &name, bool is_tsv)
                    decimal(got.time / 1e9, 2), std::to_string(got.max_qps),
                    std::to_string(got.exceeded), decimal(got.unused, 0),
                    decimal(got.evicted, 0), is_right ? "yes" : "NO"});
+    if (has_lives) {
+        for (auto &life : got.lives) {
+            print(is_tsv, {name, std::to_string(how.budget), "life",
+                           std::to_string(life.first),
+                           std::to_string(life.second)});
+        }
+    }
     if (!is_right) {
         fprintf(stderr, "conn_scale: %s, budget %u: done %d, lost %ju, out of "
                 "order %ju, endpoints failed %ju\n", name.c_str(), how.budget,
@@ -111,16 +119,18 @@ int main(int argc, char **argv)
         {"budget", required_argument, NULL, 0},
         {"peers", required_argument, NULL, 0},
         {"senders", required_argument, NULL, 0},
+        {"node", required_argument, NULL, 0},
         {"messages", required_argument, NULL, 0},
         {"window", required_argument, NULL, 0},
         {"loss", required_argument, NULL, 0},
         {"seed", required_argument, NULL, 0},
+        {"lives", no_argument, NULL, 0},
         {"tsv", no_argument, NULL, 0},
         {}
     };
     std::string names;
     std::vector<std::string> budgets = {"512"};
-    bool is_tsv = false, is_right = true;
+    bool is_tsv = false, has_lives = false, is_right = true;
     scale::params how;
     int index;
 
@@ -141,11 +151,14 @@ int main(int argc, char **argv)
             how.loss = number(name, text) / 100.0;
         } else if (name == "tsv") {
             is_tsv = true;
+        } else if (name == "lives") {
+            has_lives = true;
         } else {
             uint64_t value = number(name, text);
 
             (name == "peers")    ? (void)(how.peers = value) :
             (name == "senders")  ? (void)(how.senders = value) :
+            (name == "node")     ? (void)(how.node = value) :
             (name == "messages") ? (void)(how.messages = value) :
             (name == "window")   ? (void)(how.window = value) :
                                    (void)(how.seed = value);
@@ -154,6 +167,9 @@ int main(int argc, char **argv)
     if ((optind < argc) || (how.senders < 1) || (how.peers < 1) ||
         (how.peers >= (1 << 24) - 2) || (how.window < 1)) {
         stop("wrong arguments");
+    }
+    if ((how.node > 0) && (how.node < 2 * how.senders)) {
+        stop("--node: each worker needs 2 queue pairs at least");
     }
     how.messages = how.messages ? how.messages : how.peers;
 
@@ -167,7 +183,7 @@ int main(int argc, char **argv)
             if (how.budget == 1) {
                 stop("--budget: a worker needs 2 queue pairs at least");
             }
-            is_right &= measure(how, name, is_tsv);
+            is_right &= measure(how, name, is_tsv, has_lives);
         }
     }
     return is_right ? 0 : 1;

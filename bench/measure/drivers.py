@@ -136,9 +136,11 @@ def scale(job):
     builds.release(job)
     given = [f"--{name}={value}" for name, value in vars(job.options).items()
              if f"--{name}" in job.row.options and value and
-             name not in ("build", "tsv")]
+             name not in ("build", "tsv", "lives")]
     return subprocess.run([job.path("bench/conn_scale"), *given,
-                           *(["--tsv"] if job.tsv else [])], check=False,
+                           *(["--tsv"] if job.tsv else []),
+                           *(["--lives"] if job.options.lives else [])],
+                          check=False,
                           stdin=subprocess.DEVNULL).returncode
 
 

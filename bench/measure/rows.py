@@ -120,9 +120,9 @@ ROWS = (
 
     Row("scale", "bench-scale.sh", "connections to many peers, in virtual time",
         drivers.scale,
-        {**_flags(), "--build": DIRECTORY, **dict.fromkeys((
-            "--traffic", "--budget", "--peers", "--senders", "--messages",
-            "--window", "--loss", "--seed"), VALUE)},
+        {**_flags("--lives"), "--build": DIRECTORY, **dict.fromkeys((
+            "--traffic", "--budget", "--peers", "--senders", "--node",
+            "--messages", "--window", "--loss", "--seed"), VALUE)},
         columns=("traffic", "budget", "messages", "connects", "packets", "us",
                  "seconds", "qps", "beyond", "unused", "evicted", "right"),
         targets="all bench/conn_scale"),

@@ -4,6 +4,7 @@
 #include <scale/scale_traffic.h>
 #include <scale/scale_world.h>
 
+#include <uct/ib/sep/base/sep_budget_node.h>
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_ep.h>
@@ -20,6 +21,7 @@
 #include <cerrno>
 #include <malloc.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -63,6 +65,7 @@ struct qp {
     uint32_t       owner;
     uint32_t       remote       = 0;
     uct_sep_txwq_t *txwq;
+    uint64_t       messages     = 0; /* Sent */
     bool           is_alive     = true;
     bool           is_error     = false;
     bool           is_broken    = false; /* Its peer's adapter does not know it
@@ -246,6 +249,9 @@ private:
         return m_how.latency + (m_rng() % (m_how.jitter + 1));
     }
 
+    void open_account();
+    void close_account();
+
     const params                                    m_how;
     const uint32_t                                  m_num_peers;
     generator                                       m_traffic;
@@ -258,6 +264,9 @@ private:
     uint64_t                                        m_num_made = 0;
     uint64_t                                        m_num_connects = 0;
     size_t                                          m_txwq_bytes = 0;
+    unsigned                                        m_node_qps = 0;
+    std::string                                     m_account;
+    const char                                      *m_real_accounts;
     uct_sep_md_t                                    *m_md;
     uct_sep_api_t                                   m_api = {};
     uct_sep_ops_t                                   *m_ops;
@@ -329,6 +338,7 @@ world::world(const params &how) :
     m_ops->post_empty   = post_empty;
     ucs_list_head_init(&m_md->async.users);
     uct_sep_async_mutex_init(&m_md->async.lock, NULL);
+    open_account();
     for (uint32_t i = 0; i < num_nodes(); ++i) {
         m_nodes[i]        = std::make_unique<node>();
         m_nodes[i]->index = i;
@@ -348,6 +358,7 @@ world::~world()
     for (auto &n : m_nodes) {
         close(*n);
     }
+    close_account();
     uct_sep_async_mutex_destroy(&m_md->async.lock);
     ucs_callbackq_cleanup(&m_worker->super.progress_q);
     free(m_async);
@@ -355,6 +366,30 @@ world::~world()
     free(m_ops);
     free(m_md);
     the_world = nullptr;
+}
+
+/* The node's is a file, in a directory of its own */
+void world::open_account()
+{
+    char dir[] = "/tmp/scale.XXXXXX";
+
+    m_real_accounts = uct_sep_budget_node_dir;
+    if (m_how.node > 0) {
+        if (mkdtemp(dir) == nullptr) {
+            perror("a directory for the node's account");
+            abort();
+        }
+        m_account               = dir;
+        uct_sep_budget_node_dir = m_account.c_str();
+    }
+}
+
+void world::close_account()
+{
+    uct_sep_budget_node_dir = m_real_accounts;
+    if (m_how.node > 0) {
+        rmdir(m_account.c_str());
+    }
 }
 
 void world::add(uint64_t time, event::type_t type, uint32_t where,
@@ -401,7 +436,8 @@ void world::open(node &n)
     iface->tx.cq_credits   = INT32_MAX / 2;
     iface->port.pkey_index = n.index; /* Used for nothing else here */
     iface->super.config.failure_level = UCS_LOG_LEVEL_WARN;
-    iface->config.max_qps_node     = UCS_ULUNITS_INF;
+    iface->config.max_qps_node     = (n.is_sender && (m_how.node > 0)) ?
+                                     m_how.node : UCS_ULUNITS_INF;
     iface->config.max_qps          = (n.is_sender && (m_how.budget > 0)) ?
                                      m_how.budget : UCS_ULUNITS_INF;
     iface->config.path_mtu         = IBV_MTU_4096;
@@ -516,6 +552,8 @@ qp &world::qp_open(uct_sep_txwq_t *txwq)
     m_qps.push_back(q);
     ++m_current->num_qps;
     m_current->max_qps = std::max(m_current->max_qps, m_current->num_qps);
+    m_node_qps        += m_current->is_sender;
+    res.max_node       = std::max(res.max_node, m_node_qps);
     return m_qps.back();
 }
 
@@ -545,6 +583,7 @@ void world::qp_close(uint32_t qpn)
     q.is_alive = false;
     q.txwq     = nullptr;
     --m_nodes[q.owner]->num_qps;
+    m_node_qps -= m_nodes[q.owner]->is_sender;
 }
 
 void world::post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint32_t number,
@@ -552,6 +591,7 @@ void world::post(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint32_t number,
 {
     qp &q = m_qps[txwq->qpn - FIRST_QP];
 
+    q.messages += !is_empty;
     uct_sep_txwq_advance(txwq, txwq->sw_pi, 1);
     uct_sep_txwq_count_signaled(txwq);
     uct_sep_iface_add_cq_credits(iface, -1);
@@ -901,6 +941,13 @@ results world::run()
     res.evicted  = static_cast<double>(
             first.bytes - before -
             static_cast<long>(first.num_qps * m_txwq_bytes)) / m_num_peers;
+    for (size_t i = 0; i < m_qps.size(); ++i) {
+        size_t to = m_qps[i].remote - FIRST_QP; /* Large if there is none */
+
+        if ((to < i) && (m_qps[to].remote == FIRST_QP + i)) {
+            ++res.lives[m_qps[i].messages + m_qps[to].messages];
+        }
+    }
     for (uint32_t i = 0; i < m_how.senders; ++i) {
         const uct_sep_ep_budget_t &budget = m_nodes[i]->iface->conn.budget;
 

@@ -8,6 +8,7 @@
  * machine (conn/), the budget, and endpoints with their connections and who of
  * them is given up (ep/). What is made of a few lines here instead: queue pairs
  * (ep/sep_link_qp.h), the manager's datagrams (conn/sep_cm_ud.c), and users.
+ * Nobody has a device context of his own, or rings.
  *
  * Datagrams are lost, and overtake one another. Messages of a queue pair arrive
  * in order if the two ends are connected to each other, and never otherwise:
@@ -19,6 +20,7 @@
 
 #include <stdint.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +57,9 @@ struct params {
                                    peers */
     uint32_t peers    = 1000; /**< Of each; ignored with several senders */
     unsigned budget   = 16;   /**< Queue pairs, UCX_SEP_MAX_QPS; 0: inf */
+    unsigned node     = 0;    /**< Queue pairs that all senders may hold, as
+                                   processes of a node do with
+                                   UCX_SEP_MAX_QPS_NODE; 0: inf */
     uint64_t messages = 10000; /**< Of each sender, and of the peers to it */
     unsigned window   = 64;   /**< Messages that a sender has under way, where
                                    there are no steps */
@@ -86,8 +91,11 @@ struct results {
     uint64_t waits      = 0; /**< ... that have waited for room */
     uint64_t exceeded   = 0; /**< ... that were made beyond the budget */
     unsigned max_qps    = 0; /**< Most that a sender has held */
+    unsigned max_node   = 0; /**< ... that all senders have held */
     double   unused     = 0; /**< Bytes for a peer before anything is sent */
     double   evicted    = 0; /**< ... and at the end, without queue pairs */
+    std::map<uint64_t, uint64_t> lives; /**< Connections by the messages of
+                                             both directions */
     bool     is_done    = false; /**< All have arrived */
 
     /** What must not be has happened; nothing more will. */

@@ -33,6 +33,10 @@ void expect_right(const params &how, const results &got)
     EXPECT_EQ(0u, got.lost);
     EXPECT_EQ(0u, got.disordered);
     EXPECT_EQ(0u, got.failures);
+    if (how.node > 0) {
+        /* Some still hold what others leave when these take their shares */
+        EXPECT_LT(got.max_node, 2 * how.node);
+    }
     if (how.budget > 0) {
         EXPECT_LE(got.max_qps, how.budget + got.exceeded);
     }
@@ -89,6 +93,18 @@ TEST_P(test_scale_random, all_reach_all)
     for (unsigned budget : {2, 8}) {
         SCOPED_TRACE(testing::Message() << "budget " << budget);
         run(many_senders(GetParam().kind, budget, (budget == 2) ? 10 : 60));
+    }
+}
+
+/* Processes of a node, each of which may hold what others leave */
+TEST_P(test_scale_random, processes_of_a_node_share_an_account)
+{
+    for (unsigned share : {2, 8}) {
+        SCOPED_TRACE(testing::Message() << "share " << share);
+        params how = many_senders(GetParam().kind, 0, (share == 2) ? 10 : 60);
+
+        how.node = share * how.senders;
+        run(how);
     }
 }
 
