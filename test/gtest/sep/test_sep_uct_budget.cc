@@ -270,8 +270,7 @@ TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
         ++since;
         if (iface->conn.budget.num_asked > num_asked) {
             ASSERT_EQ(std::min<uint64_t>(num_asked, 6), link->refusals);
-            /* A new one is passed a few times */
-            EXPECT_GE(since, (num_asked == 0) ? 5 :
+            EXPECT_GE(since, (num_asked == 0) ? 1u :
                              (1u << std::min<uint64_t>(num_asked - 1, 6)));
             ++num_asked;
             since = 0;
@@ -283,6 +282,44 @@ TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
         progress();
         return send(0, 1) || HasFailure();
     })) << "the endpoint of a refused connection does not go on";
+}
+
+/* What is new is not given up for a while, nor is what is used then */
+TEST_P(test_sep_uct_budget, new_and_used_ones_are_kept)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_alike(3, 2, {{"CM_TIMEOUT", "1000s"}}));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (from == 0) && (to == 1);
+    }));
+
+    uct_sep_iface_t *iface = m_workers[0].e->sep();
+    uct_sep_txwq_t *txwq   =
+            m_workers[0].e->sep_ep(m_workers[0].eps[1])->link->txwq;
+    ucs_time_t long_time   = ucs_time_from_sec(1000.0);
+    auto num_asked         = [&](unsigned rounds) {
+        for (unsigned i = 0; (i < rounds) && !HasFailure(); ++i) {
+            progress();
+        }
+        return iface->conn.budget.num_asked;
+    };
+
+    EXPECT_GT(iface->conn.budget.connect_time, 0u);
+    txwq->conn.time = ucs_get_time() + long_time;
+    EXPECT_FALSE(send(0, 2));
+    EXPECT_EQ(0u, num_asked(100));
+
+    /* The hand finds that it has been used since */
+    iface->conn.budget.connect_time = 2 * long_time;
+    txwq->conn.time                 = ucs_get_time();
+    ++txwq->conn.visited_pi;
+    EXPECT_EQ(0u, num_asked(100));
+    EXPECT_GT(txwq->conn.time, ucs_get_time() + (long_time / 2));
+
+    txwq->conn.time = ucs_get_time();
+    EXPECT_EQ(1u, num_asked(1));
 }
 
 /* Whose answer is under way is about to make room */

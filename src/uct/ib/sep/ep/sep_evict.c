@@ -28,6 +28,10 @@
  * that the manager waits for an answer. */
 #define UCT_SEP_EVICT_PATIENCE  5
 
+/* New connections, and those that are used, are kept for as long as so many
+ * take to be made, if half of the worker's are not fewer */
+#define UCT_SEP_EVICT_GRACE     8
+
 
 /* Queue pairs of a connection */
 static unsigned uct_sep_evict_width(int is_split)
@@ -240,10 +244,21 @@ uct_sep_evict_is_quiet(uct_sep_iface_t *iface, const uct_sep_link_t *link)
            uct_sep_link_is_idle(iface, txwq);
 }
 
-/* A visit: whether the connection may be given up. With the async context
- * blocked. */
-static int
-uct_sep_evict_visit(uct_sep_iface_t *iface, const uct_sep_link_t *link)
+/* It is not to be given up for a while */
+static void uct_sep_evict_keep(const uct_sep_iface_t *iface,
+                               uct_sep_txwq_t *txwq, ucs_time_t now)
+{
+    const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+
+    txwq->conn.time = now + ((budget->connect_time *
+                              ucs_min(budget->held, 2 * UCT_SEP_EVICT_GRACE)) /
+                             2);
+}
+
+/* A visit: whether our side has no use for the connection. With the async
+ * context blocked. */
+static int uct_sep_evict_visit(uct_sep_iface_t *iface,
+                               const uct_sep_link_t *link, ucs_time_t now)
 {
     uct_sep_txwq_t *txwq = link->txwq;
     int is_used          = txwq->conn.visited_pi != txwq->sw_pi;
@@ -251,9 +266,8 @@ uct_sep_evict_visit(uct_sep_iface_t *iface, const uct_sep_link_t *link)
 
     /* To look has perhaps posted something, which is nobody's use */
     txwq->conn.visited_pi = txwq->sw_pi;
-    if (txwq->conn.grace > 0) {
-        --txwq->conn.grace;
-        return 0;
+    if (is_used && (now >= txwq->conn.time)) {
+        uct_sep_evict_keep(iface, txwq, now);
     }
     return is_quiet && !is_used;
 }
@@ -329,6 +343,7 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
     long needed     = uct_sep_evict_num_needed(iface);
     unsigned count  = 0;
     unsigned length = ucs_list_length(&iface->conn.active);
+    ucs_time_t now  = ucs_get_time();
     uct_sep_txwq_t *txwq;
     uct_sep_link_t *link;
 
@@ -352,7 +367,8 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
             continue;
         }
 
-        if (!uct_sep_evict_visit(iface, link)) {
+        if (!uct_sep_evict_visit(iface, link, now) ||
+            (now < txwq->conn.time)) {
             continue;
         }
 
@@ -447,6 +463,23 @@ ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
     return (status == UCS_ERR_NO_RESOURCE) ? UCS_INPROGRESS : status;
 }
 
+void uct_sep_evict_handle_made(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    uct_sep_txwq_t *txwq        = link->txwq;
+    ucs_time_t now              = ucs_get_time();
+    ucs_time_t took             = now - txwq->conn.time;
+
+    /* The least, as packets may be lost, and peers may be late. Nobody answers
+     * with oneself. */
+    if (!(link->super.flags & UCT_SEP_CONN_FLAG_SELF) &&
+        ((budget->connect_time == 0) || (took < budget->connect_time))) {
+        budget->connect_time = took;
+    }
+    uct_sep_evict_keep(iface, txwq, now);
+    link->refusals = 0;
+}
+
 void uct_sep_evict_handle_refused(uct_sep_link_t *link)
 {
     link->txwq->conn.pause = 1 << link->refusals;
@@ -458,7 +491,7 @@ void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
     int agrees = (link->txwq != NULL) &&
                  (link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) &&
                  uct_sep_cm_conn_is_usable(&link->super) &&
-                 uct_sep_evict_visit(iface, link);
+                 uct_sep_evict_visit(iface, link, ucs_get_time());
 
     if (uct_sep_cm_conn_answer_asked(iface->conn.cm, &link->super, agrees)) {
         uct_sep_link_unbind_all(link);

@@ -18,8 +18,13 @@ BEGIN_C_DECLS
  * - Who is asked: a clock over the connections of the interface. The hand
  *   passes each once per progress of the worker, as long as somebody waits. It
  *   takes those that have posted nothing since its last visit and have nothing
- *   under way; new ones it passes a few times more. The data path does nothing
- *   for it: the index of the next work request tells.
+ *   under way. The data path does nothing for it: the index of the next work
+ *   request tells.
+ * - Who is kept: a connection that is new, for a time in which half of the
+ *   worker's could be made, or eight if those are fewer; and again when it is
+ *   then seen to be used. So who waits is not served later than connections can
+ *   be made. What one takes is measured. That is for the hand only, and the
+ *   peer is not asked in vain.
  * - What has been asked is not used by its endpoints until the peer has
  *   answered. The peer agrees if the same holds for its side, and its visit by
  *   the question counts as one of the hand. So nothing of either side is under
@@ -77,6 +82,10 @@ void uct_sep_evict_give(uct_sep_iface_t *iface, int is_split);
  * @return As @ref uct_sep_cm_conn_start.
  */
 ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link);
+
+
+/** A connection is used from now on, in the main thread. */
+void uct_sep_evict_handle_made(uct_sep_iface_t *iface, uct_sep_link_t *link);
 
 
 /** The peer has refused to have an active connection fall asleep: the hand

@@ -86,6 +86,7 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
     uct_sep_iface_t *iface = arg;
     uct_sep_link_t *link   = uct_sep_link(conn);
     int is_split           = uct_sep_link_is_split(iface, conn);
+    ucs_time_t begin       = ucs_get_time();
     ucs_status_t status;
     uct_sep_txwq_t *txwq;
     int ret;
@@ -120,6 +121,7 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
     }
 
     txwq->conn.link      = link;
+    txwq->conn.time      = begin;
     link->txwq           = txwq;
     link->is_established = 0;
     ++iface->conn.num_qp;
@@ -753,10 +755,6 @@ uct_sep_link_handle_unused(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
 }
 
-/* How often a new connection is passed by when others are given up: it was made
- * for something */
-#define UCT_SEP_LINK_GRACE  4
-
 /* The queue pair can be used; if not, the endpoints waiting for it fail */
 static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
@@ -775,8 +773,7 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 
     iface->api->txwq_check(iface, txwq);
-    txwq->conn.grace = UCT_SEP_LINK_GRACE;
-    link->refusals   = 0;
+    uct_sep_evict_handle_made(iface, link);
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
     ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
     uct_sep_fc_start(iface, txwq);

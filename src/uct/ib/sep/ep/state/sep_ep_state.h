@@ -43,6 +43,9 @@ typedef struct uct_sep_ep_budget {
                                            is beyond the share */
     int                   is_exceeded; /**< It is being started */
     unsigned              num_exceeded; /**< Times that it was */
+    ucs_time_t            connect_time; /**< The least that a connection has
+                                             taken; 0 if there was none. Main
+                                             thread */
     uint64_t              num_waits;  /**< Connections that have waited */
     uint64_t              num_asked;  /**< Those that were to be given up */
 } uct_sep_ep_budget_t;
@@ -98,13 +101,14 @@ typedef struct uct_sep_link_state {
                                         wait for completions of this queue */
     ucs_list_link_t    list;       /**< In uct_sep_ep_state_t, active or
                                         retired */
-    uint8_t            path_mtu : 4; /**< enum ibv_mtu, once it is connected;
-                                          for both directions */
-    uint8_t            grace : 4;  /**< Visits that it will be passed by */
+    uint8_t            path_mtu;   /**< enum ibv_mtu, once it is connected;
+                                        for both directions */
     uint8_t            pause;      /**< Turns of the hand before the peer is
                                         asked again */
     uint16_t           visited_pi; /**< uct_sep_txwq_t::sw_pi when last looked
                                         at: sep_evict.h */
+    ucs_time_t         time;       /**< When it was begun; once it is active,
+                                        until when it is kept: sep_evict.h */
     uint8_t            has_cq_end; /**< Retired and flushed: cq_end is valid */
     uint32_t           cq_end;     /**< Index in the completion queue behind
                                         what may be its own */
