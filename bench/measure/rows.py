@@ -56,9 +56,9 @@ ROWS = (
         text=("%-14s%-10s", "%18s")),
 
     Row("growth", "bench-growth.sh",
-        "what grows with peers; --init, --heap: with processes",
+        "what grows with peers; --init, --start, --heap: with processes",
         drivers.logged, _LOGS, driver="growth_cli",
-        more={"--init": _JOBS, "--heap": _JOBS}),
+        more={"--init": _JOBS, "--start": _JOBS, "--heap": _JOBS}),
 
     Row("eager", "bench-eager.sh", "the eager channel beside send/receive",
         drivers.logged, _LOGS, driver="eager_cli",

@@ -5,15 +5,16 @@
  * one, and then one to every other.
  *
  *   --until init|ring|all   go so far (default: all)
+ *   --until barrier         or to a first barrier, instead of a ring
  *
  * Prints the time of MPI_Init_thread(), and that from there until the first
  * message has come. Pauses when it has come so far, see mpi_job_wait().
  *
  * Callgrind, if it runs the program without instrumentation, counts from the
- * start, and writes what it has counted until the first message has come to a
- * file named "first". Massif writes a snapshot to the file whose name is that
- * in SEP_GROWTH_HEAP and ".init", ".ring", ".all" or ".finalized", at that
- * moment.
+ * start, and writes what it has counted until the first message has come, or
+ * the barrier is over, to a file named "first". Massif writes a snapshot to the
+ * file whose name is that in SEP_GROWTH_HEAP and ".init", ".ring", ".all" or
+ * ".finalized", at that moment.
  */
 
 #include "mpi_job.h"
@@ -32,12 +33,13 @@
 
 #define GROWTH_SIZE 64
 
-enum { GROWTH_INIT, GROWTH_RING, GROWTH_ALL };
+enum { GROWTH_INIT, GROWTH_BARRIER, GROWTH_RING, GROWTH_ALL };
 
 static const char *growth_steps[] = {
-    [GROWTH_INIT] = "init",
-    [GROWTH_RING] = "ring",
-    [GROWTH_ALL]  = "all"
+    [GROWTH_INIT]    = "init",
+    [GROWTH_BARRIER] = "barrier",
+    [GROWTH_RING]    = "ring",
+    [GROWTH_ALL]     = "all"
 };
 
 
@@ -102,8 +104,8 @@ static int growth_parse(int *argc, char **argv)
     }
     *argc = left;
     if (until < 0) {
-        fprintf(stderr, "FAIL growth: --until: init, ring and all are "
-                "possible\n");
+        fprintf(stderr, "FAIL growth: --until: init, barrier, ring and all "
+                "are possible\n");
         exit(EXIT_FAILURE);
     }
     return until;
@@ -134,7 +136,12 @@ int main(int argc, char **argv)
     started = growth_now();
     growth_snapshot("init");
 
-    if (until >= GROWTH_RING) {
+    if (until == GROWTH_BARRIER) {
+        mpi_job_part("barrier");
+        MPI_JOB_CALL(MPI_Barrier(MPI_COMM_WORLD));
+        received = growth_now();
+        CALLGRIND_DUMP_STATS_AT("first");
+    } else if (until >= GROWTH_RING) {
         mpi_job_part("ring");
         growth_shift(1);
         received = growth_now();
@@ -152,7 +159,7 @@ int main(int argc, char **argv)
     /* Before anything that makes other connections */
     mpi_job_wait();
     growth_metric("init", (started - start) * 1e3);
-    if (until >= GROWTH_RING) {
+    if (until >= GROWTH_BARRIER) {
         growth_metric("first", (received - started) * 1e3);
     }
 

@@ -108,6 +108,7 @@ class Endpoints:
     # Doorbells by uUAR, of queue pairs to other processes
     rung: dict = field(default_factory=dict)
     wqes: int = 0
+    control: int = 0            # of them, on UD queue pairs
 
     def unevenness(self):
         """Doorbells of the busiest uUAR by those of the least busy one."""
@@ -139,6 +140,8 @@ def read_snapshot(text, program):
         mine.taken = {name: sum(each[part] for part in parts)
                       for name, parts in RESOURCES}
         numbers = {qp["qpn"] for qp in each["qp_list"]}
+        mine.control = sum(qp["wqes"] for qp in each["qp_list"]
+                           if qp["type"] == "UD")
         mine.silent = sum(rings(qp) == 0 for qp in each["qp_list"])
         for qp in each["qp_list"]:
             if qp["type"] != "RC":

@@ -39,6 +39,10 @@ TRANSPORTS = {
     "rc_verbs":       ("rc_verbs", "rc_v", ""),
 }
 
+# ... and with a bounded number of queue pairs, if asked for
+BOUNDED = {"sep_mlx5 8": "8"}
+TRANSPORTS |= {name: TRANSPORTS["sep_mlx5"] for name in BOUNDED}
+
 LIBRARIES = ("mpich", "openmpi")
 PEERS, QUICK_PEERS, MOST_PEERS = 1024, 128, 4096
 RANKS, QUICK_RANKS = (2, 4, 8, 16, 32), (2, 4)
@@ -51,6 +55,7 @@ FIRST_OF_SLOPE = 64
 
 # How far test/mpi/growth.c goes, and what that is called
 INIT, RING, ALL = STEPS = ("init", "ring", "all")
+BARRIER = "barrier"
 # When it has snapshots of the heap taken
 MOMENTS = (INIT, RING, ALL, "finalized")
 PEAK = "peak"
@@ -185,6 +190,8 @@ class Setting:
         env = {"UCX_TLS": tls}
         if api:
             env["UCX_SEP_API"] = api
+        if self.transport in BOUNDED:
+            env["UCX_SEP_MAX_QPS"] = BOUNDED[self.transport]
         return env
 
     def arguments(self):
@@ -249,6 +256,8 @@ PEER_COLUMNS = ("transport", "endpoints", "used", "heap", "mapped", "anonymous",
                 "qps", "cqs", "uars", "control", "instructions")
 INIT_COLUMNS = ("library", "processes", "transport", "init_ms", "first_ms",
                 "ratio", "instructions", "qps_init", "qps_ring", "qps_all")
+START_COLUMNS = ("library", "processes", "transport", "instructions", "control",
+                 "qps", "most_qps")
 HEAP_COLUMNS = ("library", "processes", "transport", "when", "heap")
 
 
@@ -337,6 +346,8 @@ class Bench:
             env["UCX_WARN_UNUSED_ENV_VARS"] = "n"
             if api:
                 env["UCX_SEP_API"] = api
+            if transport in BOUNDED:
+                env["UCX_SEP_MAX_QPS"] = BOUNDED[transport]
             if is_ucp:
                 env["UCX_TLS"] = tls
             result = process.run(argv, 300 * self.patience, env)
@@ -393,10 +404,10 @@ class Bench:
         return text, {name: value for name, _, value, _ in
                       outcome.report.metrics}
 
-    def init_instructions(self, runner, library, transport, ranks):
+    def init_instructions(self, runner, library, transport, ranks, until=RING):
         """Of rank 0 from MPI_Init() to its first messages."""
         where = self.results("init", library, transport, ranks)
-        setting = Setting(library, transport, ranks, RING)
+        setting = Setting(library, transport, ranks, until)
         runner.run_tool(setting, (
             *CALLGRIND, f"--callgrind-out-file={where}/callgrind.out"), {})
         return self.instructions(where, {"first": 1})["first"]
@@ -426,6 +437,20 @@ class Bench:
                    round(self.init_instructions(runner, library, transport,
                                                 ranks)),
                    *(qps[transport][until] for until in STEPS)]
+
+    def start_row(self, library, ranks, transport):
+        """Row of START_COLUMNS: from MPI_Init() to a first barrier."""
+        runner = self.runner(library)
+        setting = Setting(library, transport, ranks, BARRIER)
+        outcome = runner.run(setting)
+        if outcome.status != "pass":
+            raise GrowthError(f"{setting.label}: {outcome.detail}")
+        qps = [found.taken["qps"] for found in outcome.found]
+        control = sum(found.control for found in outcome.found)
+        return [library, ranks, transport,
+                round(self.init_instructions(runner, library, transport, ranks,
+                                             BARRIER)),
+                f"{control / ranks:.1f}", f"{sum(qps) / ranks:.1f}", max(qps)]
 
     # -- heap ------------------------------------------------------------
 

@@ -30,7 +30,7 @@ def parse_arguments(argv):
     parser = bench_cli.parser(
         "growth", "Measure what grows with the number of peers and of processes")
     what = parser.add_mutually_exclusive_group(required=True)
-    for name in ("peers", "init", "heap"):
+    for name in ("peers", "init", "start", "heap"):
         what.add_argument(f"--{name}", action="store_const", dest="what",
                           const=name)
     parser.add_argument("--ucp", action="store_true", default=None)
@@ -53,12 +53,14 @@ def parse_arguments(argv):
     options.ranks = options.ranks or (growth.QUICK_RANKS if quick else
                                       growth.RANKS)
     options.library = options.library or (
-        growth.LIBRARIES[:1] if quick or options.what == "heap" else
+        growth.LIBRARIES[:1] if quick or options.what in ("start", "heap") else
         growth.LIBRARIES)
     options.repeat = options.repeat or (1 if quick else 9)
-    names = list(growth.TRANSPORTS)
+    names = [name for name in growth.TRANSPORTS if name not in growth.BOUNDED]
     if options.what == "init":
         names = ["sep_mlx5", "rc_mlx5"]
+    elif options.what == "start":
+        names = ["sep_mlx5", *growth.BOUNDED, "rc_mlx5"]
     if options.only:
         names = [name for name in growth.TRANSPORTS if name in options.only]
     options.transports = names
@@ -68,8 +70,8 @@ def parse_arguments(argv):
 def check_what_goes_together(parser, options):
     """An option that would not have any effect is a mistake."""
     for name, modes in (("count", ("peers",)), ("ucp", ("peers",)),
-                        ("ranks", ("init", "heap")),
-                        ("library", ("init", "heap")), ("repeat", ("init",))):
+                        ("ranks", ("init", "start", "heap")),
+                        ("library", ("init", "start", "heap")), ("repeat", ("init",))):
         if getattr(options, name) is not None and options.what not in modes:
             parser.error(f"--{name} is of no use with --{options.what}")
 
@@ -86,6 +88,9 @@ def rows(bench, options):
             yield from bench.init_rows(library, ranks, options.transports)
             continue
         for transport in options.transports:
+            if options.what == "start":
+                yield bench.start_row(library, ranks, transport)
+                continue
             yield from bench.heap_rows(library, ranks, transport)
 
 
@@ -93,6 +98,7 @@ def measure(options):
     bench = growth.Bench(options.build_dir, bench_cli.TOP, options.ucx,
                          options.log_dir, options.repeat, options.patience)
     columns = {"peers": growth.PEER_COLUMNS, "init": growth.INIT_COLUMNS,
+               "start": growth.START_COLUMNS,
                "heap": growth.HEAP_COLUMNS}[options.what]
     widths = [16 if name == "transport" else max(len(name) + 2, 11)
               for name in columns]
