@@ -140,7 +140,7 @@ def read_snapshot(text, program):
         mine.taken = {name: sum(each[part] for part in parts)
                       for name, parts in RESOURCES}
         numbers = {qp["qpn"] for qp in each["qp_list"]}
-        mine.control = sum(qp["wqes"] for qp in each["qp_list"]
+        mine.control = sum(qp.get("wqes", 0) for qp in each["qp_list"]
                            if qp["type"] == "UD")
         mine.silent = sum(rings(qp) == 0 for qp in each["qp_list"])
         for qp in each["qp_list"]:
