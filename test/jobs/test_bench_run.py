@@ -92,7 +92,7 @@ class CommandLine(unittest.TestCase):
                 (("insn", "--check", "--apis"), 1, "two transports"),
                 (("layers", "--count", "many"), 1, "is no number of calls"),
                 (("matrix", "--part", "tests"), 2, "invalid choice: 'tests'"),
-                (("growth", "--tsv"), 2, "--peers --init --heap"),
+                (("growth", "--tsv"), 2, "--peers --init --start --heap"),
                 (("eager", "--only", "x"), 2, "invalid choice"),
                 (("book", "--only", "x"), 2, "invalid choice")):
             found = run(*words)
