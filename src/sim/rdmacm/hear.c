@@ -410,7 +410,8 @@ int mlx5sim_cm_hear(const mlx5sim_cm_way_t *way, const void *bytes,
     if ((id != NULL) && !mlx5sim_cm_hear_is_peer(id, &mad)) {
         id = NULL;
     }
-    if ((id == NULL) && (mad.attr == MLX5SIM_CM_MAD_REJ)) {
+    if ((id == NULL) && (mad.attr == MLX5SIM_CM_MAD_REJ) &&
+        (mad.reason == MLX5SIM_CM_REJ_TIMEOUT)) {
         /* who gives up has not heard of our id: cm_acquire_rejected_id() */
         id = mlx5sim_cm_hear_find_peer(way, mad.local_comm, 0);
     }
