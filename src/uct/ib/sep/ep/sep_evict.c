@@ -249,10 +249,12 @@ static void uct_sep_evict_keep(const uct_sep_iface_t *iface,
                                uct_sep_txwq_t *txwq, ucs_time_t now)
 {
     const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    ucs_time_t grace                  =
+            (budget->connect_time *
+             ucs_min(budget->held, 2 * UCT_SEP_EVICT_GRACE)) / 2;
 
-    txwq->conn.time = now + ((budget->connect_time *
-                              ucs_min(budget->held, 2 * UCT_SEP_EVICT_GRACE)) /
-                             2);
+    /* Who waits is to have something to choose from */
+    txwq->conn.time = now + ucs_min(grace, budget->patience / 2);
 }
 
 /* A visit: whether our side has no use for the connection. With the async
@@ -467,8 +469,7 @@ void uct_sep_evict_handle_made(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     uct_sep_ep_budget_t *budget = &iface->conn.budget;
     uct_sep_txwq_t *txwq        = link->txwq;
-    ucs_time_t now              = ucs_get_time();
-    ucs_time_t took             = now - txwq->conn.time;
+    ucs_time_t took             = txwq->conn.time;
 
     /* The least, as packets may be lost, and peers may be late. Nobody answers
      * with oneself. */
@@ -476,7 +477,7 @@ void uct_sep_evict_handle_made(uct_sep_iface_t *iface, uct_sep_link_t *link)
         ((budget->connect_time == 0) || (took < budget->connect_time))) {
         budget->connect_time = took;
     }
-    uct_sep_evict_keep(iface, txwq, now);
+    uct_sep_evict_keep(iface, txwq, ucs_get_time());
     link->refusals = 0;
 }
 

@@ -21,10 +21,11 @@ BEGIN_C_DECLS
  *   under way. The data path does nothing for it: the index of the next work
  *   request tells.
  * - Who is kept: a connection that is new, for a time in which half of the
- *   worker's could be made, or eight if those are fewer; and again when it is
- *   then seen to be used. So who waits is not served later than connections can
- *   be made. What one takes is measured. That is for the hand only, and the
- *   peer is not asked in vain.
+ *   worker's could be made, or eight if those are fewer, and at most half of
+ *   what others wait; and again when it is then seen to be used. So who waits
+ *   is not served later than connections can be made. What one takes is
+ *   measured, until it is established, not until the worker looks. That is for
+ *   the hand only, and the peer is not asked in vain.
  * - What has been asked is not used by its endpoints until the peer has
  *   answered. The peer agrees if the same holds for its side, and its visit by
  *   the question counts as one of the hand. So nothing of either side is under

@@ -206,7 +206,8 @@ static void uct_sep_link_established(void *arg, uct_sep_conn_t *conn)
     uct_sep_link_t *link = uct_sep_link(conn);
 
     if (!link->is_established) {
-        link->is_established = 1;
+        link->is_established  = 1;
+        link->txwq->conn.time = ucs_get_time() - link->txwq->conn.time;
         uct_sep_txwq_set_flags(link->txwq, UCT_SEP_TXWQ_FLAG_ESTABLISHED);
     } else {
         link->is_refused = 1; /* The flags are the main thread's */
