@@ -184,6 +184,10 @@ bool world::open(unsigned iface)
         }, &m_handlers[iface][id], 0);
     }
 
+    /* Connections are not kept for any time: it would be another one each time
+     * that the schedule is run */
+    n.e->sep()->conn.budget.connect_time = 1;
+
     uct_sep_cm_t *cm = n.e->sep()->conn.cm;
     cm->tx_filter     = (m_plan->cm_loss > 0) ? filter_packet : NULL;
     cm->tx_filter_arg = &m_num_packets;
