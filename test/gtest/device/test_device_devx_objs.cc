@@ -408,18 +408,24 @@ TEST_F(test_device_devx_objs, keys_lead_to_keys)
     });
 }
 
+/* A command that makes an indirect key, which leads to a page of memory */
+command key_to(const devx_loop &l, const memory &target)
+{
+    const unsigned mkc = 128;
+    command c(fw_create_mkey, fw_queue_size + 16);
+
+    c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
+    c.set(mkc + 475, 5, 12).set(mkc + 192, 64, 4096).set(768, 32, 1);
+    c.set(2208, 32, target.mr->lkey).set(2240, 64, target.addr());
+    return c;
+}
+
 TEST_F(test_device_devx_objs, a_key_ends_with_the_one_that_it_leads_to)
 {
     run(1, [](rank&) {
-        const unsigned mkc = 128;
         devx_loop l;
         std::unique_ptr<memory> target(new memory(l.c, 4096));
-        command c(fw_create_mkey, fw_queue_size + 16);
-
-        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
-        c.set(mkc + 475, 5, 12).set(mkc + 192, 64, 4096).set(768, 32, 1);
-        c.set(2208, 32, target->mr->lkey).set(2240, 64, target->addr());
-        object key(l.c.ctx, c);
+        object key(l.c.ctx, key_to(l, *target));
         ibv_sge to = {8, 8, key.number << 8};
 
         l.connect();
@@ -437,15 +443,9 @@ TEST_F(test_device_devx_objs, a_key_leads_to_memory_on_demand)
 {
     set_env("MLX5SIM_ODP", "y");
     run(1, [](rank&) {
-        const unsigned mkc = 128;
         devx_loop l;
         memory target(l.c, 4096, all_access | IBV_ACCESS_ON_DEMAND);
-        command c(fw_create_mkey, fw_queue_size + 16);
-
-        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
-        c.set(mkc + 475, 5, 12).set(mkc + 192, 64, 4096).set(768, 32, 1);
-        c.set(2208, 32, target.mr->lkey).set(2240, 64, target.addr());
-        object key(l.c.ctx, c);
+        object key(l.c.ctx, key_to(l, target));
         ibv_sge to = {8, 8, key.number << 8};
 
         REQUIRE_EQ(ENOENT, ibv_advise_mr(l.c.pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
@@ -466,16 +466,10 @@ TEST_F(test_device_devx_objs, a_key_leads_to_memory_on_demand)
 TEST_F(test_device_devx_objs, a_region_is_not_registered_again_under_a_key)
 {
     run(1, [](rank&) {
-        const unsigned mkc = 128;
         devx_loop l;
         memory target(l.c, 4096), other(l.c, 4096);
-        command c(fw_create_mkey, fw_queue_size + 16);
-
-        c.set(mkc + 17, 4, 0xf).set(mkc + 22, 2, 3).set(mkc + 104, 24, l.pd);
-        c.set(mkc + 475, 5, 12).set(mkc + 192, 64, 4096).set(768, 32, 1);
-        c.set(2208, 32, target.mr->lkey).set(2240, 64, target.addr());
         {
-            object key(l.c.ctx, c);
+            object key(l.c.ctx, key_to(l, target));
             ibv_sge to = {8, 8, key.number << 8};
 
             REQUIRE_EQ(IBV_REREG_MR_ERR_CMD,
