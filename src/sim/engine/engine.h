@@ -74,7 +74,7 @@ typedef struct mlx5sim_mr {
     uint32_t key;      /* lkey and rkey: mlx5 uses one value for both */
     uint32_t pdn;
     uint32_t access;   /* MLX5SIM_ACCESS_* */
-    uint32_t is_window; /* enum ibv_mw_type; 0: it is none */
+    uint32_t window_type; /* enum ibv_mw_type; 0: it is none */
     uint64_t iova;     /* address as work requests name it */
     uint64_t va;       /* the same byte in the owner's address space */
     uint64_t length;   /* bytes */

@@ -102,7 +102,7 @@ static void mlx5sim_plan_send(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
     if (wqe->opcode == MLX5SIM_OPCODE_SEND_INVAL) {
         mr = env->mr_find(env->arg, MLX5SIM_SIDE_RESPONDER, wqe->imm);
         if ((mr == NULL) || (mr->pdn != resp->pdn) ||
-            (mr->is_window != MLX5SIM_WINDOW_TYPE_2)) {
+            (mr->window_type != MLX5SIM_WINDOW_TYPE_2)) {
             mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_ACCESS,
                                      MLX5SIM_EVENT_QP_ACCESS_ERR, plan);
             return;

@@ -5,7 +5,7 @@
 #include <sim/objs/store.h>
 
 
-/* Not of the window itself, as there are few that change at a time */
+/* Windows share locks: few change at a time */
 static mlx5sim_lock_t *mlx5sim_window_lock_of(const mlx5sim_mr_obj_t *window)
 {
     return &mlx5sim_store->atomic_locks[mlx5sim_obj_index(MLX5SIM_OBJ_MR,
@@ -105,7 +105,7 @@ int mlx5sim_window_map(const mlx5sim_mr_obj_t *window, uint32_t key,
     }
 
     /* max_indirection is 1: neither a window nor an indirect key */
-    mr_p->is_window = bound.type;
+    mr_p->window_type = bound.type;
     base            = mlx5sim_obj_find(MLX5SIM_OBJ_MR, bound.base >> 8);
     if ((base == NULL) ||
         (atomic_load(&base->o.owner) != atomic_load(&window->o.owner)) ||

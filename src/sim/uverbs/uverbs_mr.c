@@ -123,8 +123,9 @@ int mlx5sim_mr_is_writable(unsigned access)
                         IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND));
 }
 
-/* Pinning fails on memory that is not there, and so does registration. Kernel,
- * ib_umem_get(): nothing is none of a page only at its start. */
+/* Pinning fails on memory that is not there, and so does registration. So does
+ * that of no bytes at the start of a page: they take no page. Inside of a page
+ * they take that one (kernel, ib_umem_get()). */
 int mlx5sim_mr_pin(uint64_t start, uint64_t length, unsigned access)
 {
     int is_writable = mlx5sim_mr_is_writable(access);

@@ -466,7 +466,7 @@ protected:
         mr.key    = key;
         mr.pdn    = pdn;
         mr.access    = access;
-        mr.is_window = window;
+        mr.window_type = window;
         mr.iova   = iova(side);
         mr.va     = (side == MLX5SIM_SIDE_REQUESTER) ? req_va() : resp_va();
         mr.length = BUF_SIZE;

@@ -52,8 +52,7 @@ static void ucp_opt_zcopy_completion(uct_completion_t *self)
  * by the protocol. */
 static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
 ucp_opt_zcopy_send(ucp_ep_h ep, const ucp_proto_threshold_elem_t *thresh,
-                   uint8_t am_id,
-                   const void *header, size_t header_length,
+                   uint8_t am_id, const void *header, size_t header_length,
                    const void *buffer, size_t length,
                    const ucp_request_param_t *param)
 {
