@@ -5,7 +5,7 @@ import os
 import secrets
 import time
 
-from . import gtest, report, sources
+from . import gtest, parts, report, sources
 from .process import Process
 from .result import FAILED, Result
 from .schedule import Task
@@ -31,7 +31,7 @@ class Run:
             return
         target = self.session.builds.target
         needs = [] if self.row.sanitizers == "tsan" else \
-            [target(self.row.build, "all")]
+            [target(self.row.build, parts.NEEDS.get(self.row.program, "all"))]
         needs.append(target(self.row.build, f"test/gtest/{self.row.program}"))
         needs += [self.session.builds.script(need) if hasattr(need, "command")
                   else target(need, "all") for need in self.row.needs]
