@@ -260,12 +260,19 @@ TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
     uct_sep_iface_t *iface = m_workers[0].e->sep();
     uct_sep_link_t *link   =
             m_workers[0].e->sep_ep(m_workers[0].eps[1])->link;
+    uct_sep_link_t *busy   =
+            m_workers[1].e->sep_ep(m_workers[1].eps[0])->link;
     uint64_t num_asked     = 0;
     unsigned since         = 0;
 
     EXPECT_FALSE(send(0, 2));
     while (num_asked < 9) {
+        /* Where it has no credits or queue left for a while, it is busy
+         * nevertheless */
         send(1, 0);
+        if (busy->txwq != NULL) {
+            busy->txwq->conn.visited_pi = busy->txwq->sw_pi + 1;
+        }
         ASSERT_NO_FATAL_FAILURE(progress());
         ++since;
         if (iface->conn.budget.num_asked > num_asked) {
