@@ -3,6 +3,7 @@
 #include <sim/exec/window.h>
 #include <sim/engine/mlx5_def.h>
 #include <sim/objs/store.h>
+#include <sim/queue/recv.h>
 
 
 /* Windows share locks: few change at a time */
@@ -32,11 +33,32 @@ static int mlx5sim_window_is_for(const mlx5sim_window_t *window,
     return (window->qpn == 0) || (window->qpn == qp->qp.qpn);
 }
 
+/* Wait for those that found the window as it was: from then until its bytes are
+ * moved, a request holds the lock of the responder, which is one of @a qp's
+ * process. */
+static void mlx5sim_window_quiesce(const mlx5sim_qp_obj_t *qp, uint32_t qpn)
+{
+    uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_QP].high);
+    mlx5sim_qp_obj_t *resp;
+    uint32_t i;
+
+    for (i = 0; i < high; ++i) {
+        resp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, i);
+        if ((atomic_load(&resp->o.owner) == atomic_load(&qp->o.owner)) &&
+            resp->o.ready && ((qpn == 0) || (resp->qp.qpn == qpn))) {
+            mlx5sim_rq_lock(resp);
+            mlx5sim_unlock(&resp->rq_lock);
+        }
+    }
+}
+
 unsigned mlx5sim_window_set(const mlx5sim_qp_obj_t *qp,
                             const mlx5sim_wqe_t *wqe)
 {
     mlx5sim_mr_obj_t *window = mlx5sim_window_find(qp, wqe->imm);
     unsigned syndrome        = 0;
+    uint32_t was_bound       = 0;
+    uint32_t qpn             = 0;
 
     if (window == NULL) {
         return MLX5SIM_SYNDROME_MW_BIND;
@@ -48,6 +70,8 @@ unsigned mlx5sim_window_set(const mlx5sim_qp_obj_t *qp,
         syndrome = MLX5SIM_SYNDROME_MW_BIND;
     } else {
         /* who dies under way leaves it free */
+        was_bound               = window->window.is_bound;
+        qpn                     = window->window.qpn;
         window->window.is_bound = 0;
         atomic_thread_fence(memory_order_release);
         window->mr.key          = (window->mr.key & ~0xffu) | wqe->umr.key;
@@ -62,6 +86,10 @@ unsigned mlx5sim_window_set(const mlx5sim_qp_obj_t *qp,
         window->window.is_bound = !wqe->umr.is_free;
     }
     mlx5sim_unlock(mlx5sim_window_lock_of(window));
+
+    if (was_bound) {
+        mlx5sim_window_quiesce(qp, qpn);
+    }
     return syndrome;
 }
 

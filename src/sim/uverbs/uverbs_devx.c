@@ -339,7 +339,10 @@ static int mlx5sim_devx_destroy(mlx5sim_ctx_t *ctx,
     const struct ib_uverbs_attr *handle =
             mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_OBJ_DESTROY_HANDLE);
     uint32_t in[4]    = {0}; /* ib_uverbs_destroy_*: the handle comes first */
-    mlx5sim_cmd_t cmd = {.ctx = ctx, .in = in, .in_size = sizeof(in)};
+    mlx5sim_cmd_t cmd = {.ctx     = ctx,
+                         .is_devx = 1,
+                         .in      = in,
+                         .in_size = sizeof(in)};
     mlx5sim_obj_kind_t kind;
     mlx5sim_obj_t *obj;
     uint32_t umems[2];

@@ -263,7 +263,9 @@ int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
 
     mr = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
                           mlx5sim_cmd_ctx_index(cmd));
-    if ((mr == NULL) || (mr->window.type != 0)) {
+    /* what a firmware command has made, only another one destroys */
+    if ((mr == NULL) || (mr->window.type != 0) ||
+        (!mr->o.devx.is_made == !!cmd->is_devx)) {
         return -ENOENT;
     }
 

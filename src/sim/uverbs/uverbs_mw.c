@@ -3,6 +3,7 @@
 #include <sim/uverbs/cmd.h>
 #include <sim/limit/limit.h>
 #include <sim/objs/store.h>
+#include <sim/sched/helper.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -57,7 +58,11 @@ static int mlx5sim_cmd_dealloc_mw(mlx5sim_cmd_t *cmd)
         return -ENOENT;
     }
 
+    /* no new access from here on; then wait for those under way */
     window->o.ready = 0;
+    atomic_thread_fence(memory_order_seq_cst);
+    mlx5sim_helper_quiesce();
+
     atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
                                                      window->pd))->refs, 1);
     mlx5sim_obj_free(MLX5SIM_OBJ_MR, window);

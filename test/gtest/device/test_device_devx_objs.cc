@@ -485,6 +485,21 @@ TEST_F(test_device_devx_objs, a_region_is_not_registered_again_under_a_key)
     });
 }
 
+/* Verbs took the key for a region of their own, and destroyed it */
+TEST_F(test_device_devx_objs, an_indirect_key_is_no_region_of_verbs)
+{
+    run(1, [](rank&) {
+        devx_loop l;
+        memory target(l.c, 4096);
+        object key(l.c.ctx, key_to(l, target));
+        uint32_t handle = target.mr->handle;
+
+        target.mr->handle = key.number;
+        REQUIRE_EQ(ENOENT, ibv_dereg_mr(target.mr));
+        target.mr->handle = handle;
+    });
+}
+
 /* Memory registered in pieces, of which the first begins and the last ends
  * within its entry, and an entry behind them, as UCX has it */
 class pieces {

@@ -10,6 +10,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <thread>
+
+#include <sched.h>
 
 #include <sys/mman.h>
 
@@ -138,6 +142,45 @@ struct windows : public loop {
 
     memory target;
 };
+
+/** A long write to a window of type 2, under way while @a end frees it: memory
+ *  has to stay as it is from then on. Whether the write is done by then, or
+ *  fails, is a matter of chance. */
+void expect_quiet(const std::function<void(windows&, window&)> &end)
+{
+    const size_t size = 16 << 20;
+
+    for (int i = 0; i < 8; ++i) {
+        windows w;
+        memory from(w.c, size);
+        memory to(w.c, size, bindable);
+        window v(w.c, IBV_MW_TYPE_2);
+        std::atomic<bool> is_done{false};
+        std::vector<uint8_t> then(size);
+
+        memset(from.data, 1, size);
+        REQUIRE_EQ(IBV_WC_SUCCESS, w.bind_2(v, to.addr(), size, window_access,
+                                            nullptr, to.mr));
+        address there = {};
+        there.addr    = to.addr();
+        there.rkey    = v.v->rkey;
+
+        std::thread peer([&] {
+            send_wr wr(IBV_WR_RDMA_WRITE, 1, {from.sge(0, size)});
+
+            w.a.send(wr.to(there));
+            w.scq.next();
+            is_done = true;
+        });
+        while ((*(volatile uint8_t*)to.data == 0) && !is_done) {
+            sched_yield();
+        }
+        end(w, v);
+        memcpy(then.data(), to.data, size);
+        peer.join();
+        REQUIRE(memcmp(then.data(), to.data, size) == 0);
+    }
+}
 
 } // namespace
 
@@ -568,5 +611,31 @@ TEST_F(test_device_window, of_memory_on_demand)
         REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, l.put(l.target.addr(), w.v->rkey));
         REQUIRE_EQ(0, mprotect((void*)(l.target.addr() & ~4095ul), 4096,
                                PROT_READ | PROT_WRITE));
+    });
+}
+
+/* It did not wait for those that had found the window, as ibv_dereg_mr() does
+ */
+TEST_F(test_device_window, of_type_2_gives_no_access_once_it_is_freed)
+{
+    run(1, [](rank&) {
+        expect_quiet([](windows&, window &v) {
+            REQUIRE_EQ(0, ibv_dealloc_mw(v.v));
+            v.v = nullptr;
+        });
+    });
+}
+
+/* Neither did this */
+TEST_F(test_device_window, of_type_2_gives_no_access_once_it_is_invalid)
+{
+    run(1, [](rank&) {
+        expect_quiet([](windows &w, window &v) {
+            /* flushed, if the write has failed before */
+            ibv_wc_status status = w.invalidate(v.v->rkey);
+
+            REQUIRE((status == IBV_WC_SUCCESS) ||
+                    (status == IBV_WC_WR_FLUSH_ERR));
+        });
     });
 }
