@@ -88,6 +88,15 @@ class Mtu9000(Verbs):
                    "100000", "-g", IPV4))
 
 
+class DeviceMemory(Verbs):
+    ENVIRONMENT = ("MLX5SIM_DM=y",)
+
+    def test_pingpong(self):
+        """Both sides send from there and receive there."""
+        self.pair(("ibv_rc_pingpong", "-c", "-j", "-n", "100", "-s", "20000",
+                   "-g", IPV4))
+
+
 class Adapters2(Verbs):
     OPTIONS = ("--adapters", "2")
 

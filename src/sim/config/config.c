@@ -194,6 +194,10 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "Whether memory can be registered without being pinned (on-demand paging, "
      "IBV_ACCESS_ON_DEMAND). UCX then does so with UCP_MEM_MAP_NONBLOCK, and "
      "where UCX_IB_REG_METHODS says odp"},
+    {"MLX5SIM_DM", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
+     MLX5SIM_CONFIG_FIELD(dm), "n", 0, 0, NULL, NULL, NULL,
+     "Whether each device has 128 KB of memory that programs can have "
+     "(ibv_alloc_dm). UCX's rc_mlx5 then sends short messages from there"},
     {"MLX5SIM_LAG", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(lag), "0", 0, 4, NULL, NULL, NULL,
      "RoCE: ports of the adapter that are bonded to the one that is seen, as "

@@ -21,6 +21,11 @@
 /** Maximum size of the error texts that the functions below produce. */
 #define MLX5SIM_CONFIG_ERROR_MAX 512
 
+/** Device memory [bytes], as much as a ConnectX-5 has, and the largest
+ *  alignment that can be asked for, as a power of 2. */
+#define MLX5SIM_DM_SIZE      (128u << 10)
+#define MLX5SIM_DM_LOG_ALIGN 12
+
 /** Link layer of all ports: value of MLX5SIM_LINK. */
 typedef enum {
     MLX5SIM_LINK_IB,
@@ -105,6 +110,7 @@ typedef struct mlx5sim_config {
     unsigned cqe_compression; /**< mlx5sim_cqe_compression_t */
     unsigned devx;            /**< contexts can have DEVX */
     unsigned odp;             /**< memory regions need not be pinned */
+    unsigned dm;              /**< there is device memory */
     unsigned dc;              /**< there are DC initiators and targets */
     unsigned lag;             /**< RoCE: bonded ports, below 2: none */
     unsigned data_in_order;   /**< mlx5sim_data_in_order_t */

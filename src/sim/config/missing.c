@@ -39,7 +39,9 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
     [MLX5SIM_MISSING_DMABUF]      = {
         "dma-buf", "memory of other devices", "`ibv_reg_dmabuf_mr`", 1},
     [MLX5SIM_MISSING_DM]          = {
-        "device memory", "memory on the adapter", "`ibv_alloc_dm`", 0},
+        "device memory", "memory on the adapter, without MLX5SIM_DM; addresses "
+        "at which it does operations, and memory for steering",
+        "`ibv_alloc_dm`, `mlx5dv_dm_map_op_addr`, `mlx5dv_alloc_dm`", 0},
     [MLX5SIM_MISSING_IMPORT]      = {
         "imported devices", "a context, and its objects, of another process",
         "`ibv_import_device`, `ibv_import_mr`", 0},

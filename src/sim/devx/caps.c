@@ -9,6 +9,7 @@
  * or the largest possible */
 #define MLX5SIM_FW_CAP_GENERAL(_op_mod) (((_op_mod) >> 1) == 0)
 #define MLX5SIM_FW_CAP_ATOMIC_CUR       ((3 << 1) | 1)
+#define MLX5SIM_FW_CAP_DEVICE_MEM(_op_mod) (((_op_mod) >> 1) == 0xf)
 
 /* cmd_hca_cap */
 #define MLX5SIM_CAP_QP_DATA_IN_ORDER MLX5SIM_FW_FIELD(98, 1)
@@ -56,6 +57,16 @@
 /* sets of sizes of atomics on PCIe, enum ibv_pci_atomic_op_size */
 #define MLX5SIM_ATOMIC_PCI_4      1
 #define MLX5SIM_ATOMIC_PCI_8      2
+
+/* device_mem_cap: sizes in bytes; alignment counts from that of the smallest
+ * piece */
+#define MLX5SIM_CAP_MEMIC            MLX5SIM_FW_FIELD(0, 1)
+#define MLX5SIM_CAP_LOG_MIN_MEMIC    MLX5SIM_FW_FIELD(43, 5)
+#define MLX5SIM_CAP_LOG_MEMIC_ALIGN  MLX5SIM_FW_FIELD(56, 8)
+#define MLX5SIM_CAP_MEMIC_BAR_SIZE   MLX5SIM_FW_FIELD(128, 32)
+#define MLX5SIM_CAP_MAX_MEMIC        MLX5SIM_FW_FIELD(160, 32)
+#define MLX5SIM_CAP_MEMIC_LAST       192
+#define MLX5SIM_LOG_MIN_MEMIC        6
 
 /* hca_vport_context */
 #define MLX5SIM_VPORT_OOO_SL_MASK MLX5SIM_FW_FIELD(656, 16)
@@ -175,12 +186,33 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     return MLX5SIM_FW_OK;
 }
 
+static unsigned mlx5sim_fw_device_mem_caps(mlx5sim_fw_t *fw)
+{
+    uint8_t *caps = fw->out + MLX5SIM_FW_CAP;
+
+    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_CAP_MEMIC_LAST / 8) {
+        return MLX5SIM_FW_BAD_OUT_LEN;
+    }
+
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_MEMIC, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MIN_MEMIC, MLX5SIM_LOG_MIN_MEMIC);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MEMIC_ALIGN,
+                   MLX5SIM_DM_LOG_ALIGN - MLX5SIM_LOG_MIN_MEMIC);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_MEMIC_BAR_SIZE, MLX5SIM_DM_SIZE);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_MAX_MEMIC, MLX5SIM_DM_SIZE);
+    return MLX5SIM_FW_OK;
+}
+
 unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
 {
     unsigned op_mod = mlx5sim_fw_get(fw->in, MLX5SIM_FW_OP_MOD);
 
     if (mlx5sim_fw_is_atomic_caps(op_mod)) {
         return mlx5sim_fw_atomic_caps(config, fw);
+    }
+
+    if (MLX5SIM_FW_CAP_DEVICE_MEM(op_mod) && config->dm) {
+        return mlx5sim_fw_device_mem_caps(fw);
     }
 
     return MLX5SIM_FW_CAP_GENERAL(op_mod) ?

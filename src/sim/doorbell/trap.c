@@ -8,6 +8,7 @@
 #include <sim/insn/insn.h>
 #include <sim/libc/real.h>
 #include <sim/objs/store.h>
+#include <sim/uar/dm.h>
 #include <sim/uar/window.h>
 
 #include <errno.h>
@@ -119,7 +120,8 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
                               &trap.run.num_avoid) : NULL;
     if (uar == NULL) {
         if (info->si_code > 0) {
-            if (mlx5sim_clock_page_fault((uintptr_t)info->si_addr)) {
+            if (mlx5sim_clock_page_fault((uintptr_t)info->si_addr) ||
+                mlx5sim_dm_fault((uintptr_t)info->si_addr)) {
                 errno = saved_errno;
                 return;
             }

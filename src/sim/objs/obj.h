@@ -24,6 +24,7 @@ enum {
     MLX5SIM_MAX_UARS    = 1 << 17, /* 8192 of each of 16 devices */
     MLX5SIM_MAX_PDS     = 16384,
     MLX5SIM_MAX_MRS     = 1 << 17,
+    MLX5SIM_MAX_DMS     = 1024,
     MLX5SIM_MAX_CHANS   = 16384,
     MLX5SIM_MAX_UMEMS   = 1 << 16,
     MLX5SIM_MAX_KLMS    = 1 << 17,
@@ -71,6 +72,7 @@ typedef enum {
     MLX5SIM_OBJ_CTX,
     MLX5SIM_OBJ_UAR,
     MLX5SIM_OBJ_PD,
+    MLX5SIM_OBJ_DM,
     MLX5SIM_OBJ_MR,
     MLX5SIM_OBJ_CHAN,
     MLX5SIM_OBJ_UMEM,
@@ -172,6 +174,21 @@ typedef struct mlx5sim_pd {
 } mlx5sim_pd_t;
 
 
+/** Memory of a device. It is in a shared memory segment of the process that has
+ *  taken it. */
+typedef struct mlx5sim_dm {
+    mlx5sim_obj_t    o;
+    uint32_t         dev;         /* device index */
+    uint32_t         page;        /* the first of the device's */
+    uint32_t         pages;       /* how many */
+    int32_t          segment;     /* shmat() */
+    uint64_t         addr;        /* where the device sees it */
+    _Atomic uint64_t mapped;      /* where the application does, 0: nowhere */
+    uint64_t         length;      /* as the application has asked for */
+    _Atomic uint32_t refs;        /* memory regions */
+} mlx5sim_dm_t;
+
+
 /** Of a memory window: what it is bound to. */
 typedef struct mlx5sim_window {
     uint32_t type;                /* enum ibv_mw_type; 0: it is none */
@@ -188,6 +205,7 @@ typedef struct mlx5sim_mr_obj {
     mlx5sim_mr_t  mr;             /* of a window without va */
     mlx5sim_window_t window;
     uint32_t      pd;             /* index */
+    uint32_t      dm;             /* device memory: index, 0: none */
     uint32_t      log_pages;      /* how many its key can take, 2^n */
     uint32_t      list;           /* indirect: first key that it leads to, index
                                    * of a KLM; 0: none */

@@ -38,6 +38,12 @@
  *  MLX5_IB_MMAP_CLOCK_INFO, index MLX5_IB_CLOCK_INFO_V1 (mlx5-abi.h). */
 #define MLX5SIM_UAR_PAGE_CLOCK    0x700ul
 
+/** Page number of the first page of device memory: command
+ *  MLX5_IB_MMAP_DEVICE_MEM, index 0; and how many there are, so that none has
+ *  an extended index. A ConnectX-5 has as many. */
+#define MLX5SIM_UAR_PAGE_DM       0x800ul
+#define MLX5SIM_DM_PAGES          32u
+
 /** Page number of UAR object 0 in the file of its context; far beyond the
  *  legacy mmap commands. */
 #define MLX5SIM_UAR_PAGE_BASE     0x100000ul

@@ -6,6 +6,7 @@
 #include <sim/objs/store.h>
 #include <sim/sched/helper.h>
 #include <sim/sched/sq.h>
+#include <sim/uar/dm.h>
 #include <sim/uar/layout.h>
 #include <sim/uar/legacy.h>
 #include <sim/uverbs/attach.h>
@@ -99,7 +100,11 @@ static void mlx5sim_ctx_close(uint32_t index)
                     mlx5sim_helper_remove_qp((void*)obj);
                     mlx5sim_qp_withdraw((void*)obj);
                 }
-                mlx5sim_obj_free(kind, obj);
+                if (kind == MLX5SIM_OBJ_DM) {
+                    mlx5sim_dm_give((void*)obj);
+                } else {
+                    mlx5sim_obj_free(kind, obj);
+                }
             }
         }
     }
@@ -134,10 +139,19 @@ int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
     uint64_t page      = offset / MLX5SIM_UAR_PAGE_SIZE;
+    const mlx5sim_dm_t *dm;
 
     *uar_p = 0;
     if (ctx == NULL) {
         return 0; /* not a device */
+    }
+
+    if ((page >= MLX5SIM_UAR_PAGE_DM) &&
+        (page < MLX5SIM_UAR_PAGE_DM + MLX5SIM_DM_PAGES)) {
+        dm = mlx5sim_dm_find(mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx), page);
+        return ((dm != NULL) && (page == MLX5SIM_UAR_PAGE_DM + dm->page) &&
+                (length == (size_t)dm->pages * MLX5SIM_UAR_PAGE_SIZE)) ?
+               0 : -EINVAL;
     }
 
     if (length != MLX5SIM_UAR_PAGE_SIZE) {

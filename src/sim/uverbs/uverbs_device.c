@@ -7,6 +7,7 @@
 #include <sim/objs/clock.h>
 #include <sim/objs/store.h>
 #include <sim/uverbs/uverbs_context.h>
+#include <sim/uverbs/uverbs_dm.h>
 #include <sim/uverbs/uverbs_odp.h>
 
 #include <endian.h>
@@ -88,6 +89,7 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
     mlx5sim_odp_caps(&reply.odp_caps);
     reply.timestamp_mask      = MLX5SIM_CLOCK_MASK;
     reply.hca_core_clock      = MLX5SIM_CLOCK_KHZ;
+    reply.max_dm_size         = mlx5sim_dm_max();
     ureply.response_length    = (cmd->uout_size < sizeof(ureply)) ?
                                 cmd->uout_size : sizeof(ureply);
     ureply.flags              = MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;

@@ -191,17 +191,54 @@ unsigned mlx5sim_mr_log_pages(uint64_t start, uint64_t length)
     return order;
 }
 
+/* Count regions of a domain and of device memory */
+static void mlx5sim_mr_refs_add(const mlx5sim_mr_obj_t *mr, int diff)
+{
+    atomic_fetch_add(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
+                                                     mr->pd))->refs, diff);
+    if (mr->dm != 0) {
+        atomic_fetch_add(&((mlx5sim_dm_t*)mlx5sim_obj_at(MLX5SIM_OBJ_DM,
+                                                         mr->dm))->refs, diff);
+    }
+}
+
+int mlx5sim_mr_make(mlx5sim_ctx_t *ctx, const mlx5sim_mr_t *as, uint32_t dm,
+                    mlx5sim_mr_obj_t **mr_p)
+{
+    mlx5sim_mr_obj_t *mr;
+
+    mr = mlx5sim_limit_alloc(ctx, MLX5SIM_OBJ_MR);
+    if (mr == NULL) {
+        return -errno;
+    }
+
+    mr->mr        = *as;
+    mr->mr.key    = (mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr) << 8) |
+                    (mr->o.gen & 0xff);
+    mr->pd        = as->pdn;
+    mr->dm        = dm;
+    mr->log_pages = mlx5sim_mr_log_pages(as->va, as->length);
+    mlx5sim_mr_refs_add(mr, 1);
+    atomic_thread_fence(memory_order_release);
+    mr->o.ready   = 1;
+    *mr_p         = mr;
+    return 0;
+}
+
 static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_reg_mr *in  = cmd->in;
     struct ib_uverbs_reg_mr_resp reply = {0};
+    const mlx5sim_mr_t as              = {.pdn    = in->pd_handle,
+                                          .access = in->access_flags,
+                                          .iova   = in->hca_va,
+                                          .va     = in->start,
+                                          .length = in->length};
     mlx5sim_mr_obj_t *mr;
-    mlx5sim_pd_t *pd;
     int ret;
 
-    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
-                          mlx5sim_cmd_ctx_index(cmd));
-    if (pd == NULL) {
+    if (mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
+                         mlx5sim_cmd_ctx_index(cmd)) == NULL) {
         return -EINVAL;
     }
 
@@ -219,23 +256,10 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return ret;
     }
 
-    mr = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_MR);
-    if (mr == NULL) {
-        return -errno;
+    ret = mlx5sim_mr_make(cmd->ctx, &as, 0, &mr);
+    if (ret != 0) {
+        return ret;
     }
-
-    atomic_fetch_add(&pd->refs, 1);
-    mr->pd        = in->pd_handle;
-    mr->mr.key    = (mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr) << 8) |
-                    (mr->o.gen & 0xff);
-    mr->mr.pdn    = in->pd_handle;
-    mr->mr.access = in->access_flags;
-    mr->mr.iova   = in->hca_va;
-    mr->mr.va     = in->start;
-    mr->mr.length = in->length;
-    mr->log_pages = mlx5sim_mr_log_pages(in->start, in->length);
-    atomic_thread_fence(memory_order_release);
-    mr->o.ready   = 1;
 
     reply.mr_handle = mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr);
     reply.lkey      = mr->mr.key;
@@ -275,8 +299,7 @@ int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
     atomic_thread_fence(memory_order_seq_cst);
     mlx5sim_helper_quiesce();
 
-    atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
-                                                     mr->pd))->refs, 1);
+    mlx5sim_mr_refs_add(mr, -1);
     list = mr->list;
     mlx5sim_obj_free(MLX5SIM_OBJ_MR, mr);
     mlx5sim_klm_free(list);

@@ -68,6 +68,10 @@ static int mlx5sim_rereg_check(const mlx5sim_cmd_t *cmd,
         return -ENOENT;
     }
 
+    if ((*mr_p)->dm != 0) {
+        return -EINVAL;
+    }
+
     if (in->flags & IBV_REREG_MR_CHANGE_ACCESS) {
         ret = mlx5sim_mr_check_access(in->access_flags);
         if (ret != 0) {
