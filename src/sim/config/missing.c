@@ -5,9 +5,9 @@
 static const mlx5sim_missing_row_t
 mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
     [MLX5SIM_MISSING_XRC]         = {
-        "XRC", "extended reliable connections: SRQs that QPs of other "
-        "processes feed", "`ibv_open_xrcd`, `IBV_QPT_XRC_*`, `IBV_SRQT_XRC`, "
-        "`ibv_open_qp`", 0},
+        "XRC between nodes and processes", "extended reliable connections to "
+        "other nodes, and SRQs and targets of other processes",
+        "`ibv_modify_qp` of `IBV_QPT_XRC_*`, `ibv_open_qp`", 0},
     [MLX5SIM_MISSING_DC]          = {
         "DC", "dynamically connected transport, without MLX5SIM_DC, with a "
         "wire, or in deferred execution",

@@ -41,6 +41,15 @@ enum {
 };
 
 
+/** Parts of an extended reliable connection (XRC). It goes one way. All else is
+ *  as with RC, which is the type of both queue pairs. */
+enum {
+    MLX5SIM_XRC_NONE,
+    MLX5SIM_XRC_INI,       /* initiator: each work request names an SRQ */
+    MLX5SIM_XRC_TGT        /* target: has neither queues nor a PD of its own */
+};
+
+
 /** QP states, numbered as enum ibv_qp_state. */
 typedef enum {
     MLX5SIM_QPS_RESET,
@@ -126,6 +135,9 @@ typedef struct mlx5sim_qp {
     uint32_t psn;             /* RC/UC: of the next packet it sends, 24 bits */
     uint32_t epsn;            /* RC/UC: of the next packet it expects */
     uint64_t dc_key;          /* DCT: access key */
+    uint8_t  xrc;             /* RC: MLX5SIM_XRC_*. Target: srqn is of the SRQ
+                                 that receives now, 0 if it can't; pdn and
+                                 uidx are of the one of the request */
 } mlx5sim_qp_t;
 
 
@@ -198,6 +210,7 @@ typedef struct mlx5sim_wqe {
                                    order */
     uint64_t      raddr;
     uint32_t      rkey;
+    uint32_t      srqn;         /* XRC: SRQ of the target */
     struct {
         uint8_t   is_cas;
         uint64_t  swap_add;     /* swap value, or the addend */
@@ -485,9 +498,17 @@ uint64_t mlx5sim_ack_timeout_ns(unsigned timeout);
 
 
 /**
+ * Type of a queue pair for mlx5sim_qp_modify_check(): as enum ibv_qp_type, if
+ * it is of XRC.
+ */
+unsigned mlx5sim_qp_modify_type(const mlx5sim_qp_t *qp);
+
+
+/**
  * Check a modify_qp call against the IBTA state table (as ib_modify_qp_is_ok
  * of the kernel does).
  *
+ * @param type       As mlx5sim_qp_modify_type() says.
  * @param attr_mask  enum ibv_qp_attr_mask bits given by the caller.
  * @return MLX5SIM_CHK_OK, MLX5SIM_CHK_QP_TRANSITION or MLX5SIM_CHK_QP_ATTR.
  */

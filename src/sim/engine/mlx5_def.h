@@ -111,6 +111,13 @@ typedef struct mlx5sim_ctrl_seg {
 #define MLX5SIM_CTRL_DS_RESERVED  0xc0u
 
 
+/** XRC segment: the SRQ at the target [struct mlx5_wqe_xrc_seg of libmlx5] */
+typedef struct mlx5sim_xrc_seg {
+    __be32  srqn;
+    uint8_t reserved[12];
+} MLX5SIM_PACKED mlx5sim_xrc_seg_t;
+
+
 /** Remote address segment [mlx5_wqe_raddr_seg] */
 typedef struct mlx5sim_raddr_seg {
     __be64  raddr;
@@ -420,6 +427,7 @@ MLX5SIM_ASSERT_SIZE(mlx5sim_ctrl_seg_t, 16);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_ctrl_seg_t, qpn_ds, 4);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_ctrl_seg_t, fm_ce_se, 11);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_ctrl_seg_t, imm, 12);
+MLX5SIM_ASSERT_SIZE(mlx5sim_xrc_seg_t, 16);
 MLX5SIM_ASSERT_SIZE(mlx5sim_raddr_seg_t, 16);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_raddr_seg_t, rkey, 8);
 MLX5SIM_ASSERT_SIZE(mlx5sim_atomic_seg_t, 16);

@@ -337,6 +337,15 @@ static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
         return;
     }
 
+    /* No SRQ of that number in the target's domain. That it is an invalid
+     * request is a guess. */
+    if ((req->xrc == MLX5SIM_XRC_INI) &&
+        ((resp->srqn == 0) || (resp->srqn != wqe->srqn))) {
+        mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ,
+                                 MLX5SIM_EVENT_QP_REQ_ERR, plan);
+        return;
+    }
+
     if (flags & MLX5SIM_OP_SEND) {
         mlx5sim_plan_send(req, wqe, resp, env, plan);
     } else if (flags & MLX5SIM_OP_ATOMIC) {

@@ -59,7 +59,10 @@ mlx5sim_qp_is_peer(const mlx5sim_qp_t *resp, const mlx5sim_qp_t *req,
                (resp->dc_key == wqe->av.dc_key);
     }
 
-    return (resp->type == req->type) && (resp->dest_qpn == req->qpn);
+    return (resp->type == req->type) && (resp->dest_qpn == req->qpn) &&
+           (req->xrc != MLX5SIM_XRC_TGT) &&
+           (resp->xrc == ((req->xrc == MLX5SIM_XRC_INI) ? MLX5SIM_XRC_TGT :
+                                                          MLX5SIM_XRC_NONE));
 }
 
 

@@ -4,6 +4,10 @@
 
 #define MLX5SIM_NUM_STATES (MLX5SIM_QPS_ERR + 1)
 
+/* IBV_QPT_XRC_SEND and _RECV */
+#define MLX5SIM_QPT_XRC_INI 9
+#define MLX5SIM_QPT_XRC_TGT 10
+
 /** Attribute bits, numbered as enum ibv_qp_attr_mask (verbs.h). */
 enum {
     ATTR_STATE              = 1 << 0,
@@ -29,8 +33,7 @@ enum {
 };
 
 
-/** Attributes of one transition. The table has RC, UC and UD in the order of
- *  their numbers. */
+/** Attributes of one transition. */
 typedef struct {
     uint32_t required;
     uint32_t optional;
@@ -63,13 +66,16 @@ static void mlx5sim_transition_get(unsigned type, mlx5sim_qp_state_t cur,
                                    mlx5sim_qp_state_t next,
                                    mlx5sim_transition_t *transition_p)
 {
-    static const uint32_t addressing[] = {ATTR_ACCESS_FLAGS, ATTR_ACCESS_FLAGS,
-                                          ATTR_QKEY};
-    int is_rc         = (type == MLX5SIM_QPT_RC);
+    /* XRC: each has its part of RC (kernel, qp_state_table) */
+    int is_rc         = (type == MLX5SIM_QPT_RC) ||
+                        (type == MLX5SIM_QPT_XRC_INI) ||
+                        (type == MLX5SIM_QPT_XRC_TGT);
+    int requests      = is_rc && (type != MLX5SIM_QPT_XRC_TGT);
+    int responds      = is_rc && (type != MLX5SIM_QPT_XRC_INI);
     int is_ud         = (type == MLX5SIM_QPT_UD);
-    uint32_t access   = addressing[type - MLX5SIM_QPT_RC];
+    uint32_t access   = is_ud ? ATTR_QKEY : ATTR_ACCESS_FLAGS;
     uint32_t migrate  = is_ud ? 0 : (ATTR_ALT_PATH | ATTR_PATH_MIG_STATE);
-    uint32_t rnr      = is_rc ? ATTR_MIN_RNR_TIMER : 0;
+    uint32_t rnr      = responds ? ATTR_MIN_RNR_TIMER : 0;
     uint32_t required = 0;
     uint32_t optional = 0;
 
@@ -86,15 +92,17 @@ static void mlx5sim_transition_get(unsigned type, mlx5sim_qp_state_t cur,
             required  = ATTR_AV | ATTR_PATH_MTU | ATTR_DEST_QPN | ATTR_RQ_PSN;
             optional |= ATTR_ALT_PATH;
         }
-        if (is_rc) {
+        if (responds) {
             required |= ATTR_MAX_DEST_RD_ATOMIC | ATTR_MIN_RNR_TIMER;
         }
         break;
     case TO(MLX5SIM_QPS_RTR, MLX5SIM_QPS_RTS):
         required = ATTR_SQ_PSN;
         if (is_rc) {
-            required |= ATTR_TIMEOUT | ATTR_RETRY_CNT | ATTR_RNR_RETRY |
-                        ATTR_MAX_QP_RD_ATOMIC;
+            required |= ATTR_TIMEOUT;
+        }
+        if (requests) {
+            required |= ATTR_RETRY_CNT | ATTR_RNR_RETRY | ATTR_MAX_QP_RD_ATOMIC;
         }
         optional = ATTR_CUR_STATE | access | migrate | rnr;
         break;
@@ -111,9 +119,13 @@ static void mlx5sim_transition_get(unsigned type, mlx5sim_qp_state_t cur,
             optional |= ATTR_AV;
         }
         if (is_rc) {
-            optional |= ATTR_PORT | ATTR_TIMEOUT | ATTR_RETRY_CNT |
-                        ATTR_RNR_RETRY | ATTR_MAX_QP_RD_ATOMIC |
-                        ATTR_MAX_DEST_RD_ATOMIC;
+            optional |= ATTR_PORT | ATTR_TIMEOUT;
+        }
+        if (requests) {
+            optional |= ATTR_RETRY_CNT | ATTR_RNR_RETRY | ATTR_MAX_QP_RD_ATOMIC;
+        }
+        if (responds) {
+            optional |= ATTR_MAX_DEST_RD_ATOMIC;
         }
         break;
     case TO(MLX5SIM_QPS_SQE, MLX5SIM_QPS_RTS):
@@ -220,6 +232,19 @@ mlx5sim_qp_modify_check_dc(unsigned type, mlx5sim_qp_state_t cur,
 }
 
 
+unsigned mlx5sim_qp_modify_type(const mlx5sim_qp_t *qp)
+{
+    switch (qp->xrc) {
+    case MLX5SIM_XRC_INI:
+        return MLX5SIM_QPT_XRC_INI;
+    case MLX5SIM_XRC_TGT:
+        return MLX5SIM_QPT_XRC_TGT;
+    default:
+        return qp->type;
+    }
+}
+
+
 mlx5sim_chk_t mlx5sim_qp_modify_check(unsigned type, mlx5sim_qp_state_t cur,
                                       mlx5sim_qp_state_t next,
                                       uint32_t attr_mask)
@@ -230,7 +255,8 @@ mlx5sim_chk_t mlx5sim_qp_modify_check(unsigned type, mlx5sim_qp_state_t cur,
         return mlx5sim_qp_modify_check_dc(type, cur, next, attr_mask);
     }
 
-    if ((type < MLX5SIM_QPT_RC) || (type > MLX5SIM_QPT_UD)) {
+    if (((type < MLX5SIM_QPT_RC) || (type > MLX5SIM_QPT_UD)) &&
+        (type != MLX5SIM_QPT_XRC_INI) && (type != MLX5SIM_QPT_XRC_TGT)) {
         return MLX5SIM_CHK_QP_ATTR;
     }
 

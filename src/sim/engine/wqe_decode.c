@@ -288,6 +288,23 @@ static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
 }
 
 
+/** Which SRQ is to receive: directly behind the control segment, whether
+ *  anything is received or not. */
+static mlx5sim_chk_t mlx5sim_decode_xrc(mlx5sim_cursor_t *cursor,
+                                        mlx5sim_wqe_t *wqe)
+{
+    const mlx5sim_xrc_seg_t *seg = (const mlx5sim_xrc_seg_t*)cursor->ptr;
+
+    if (cursor->left == 0) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    wqe->srqn = be32toh(seg->srqn) & MLX5SIM_QPN_MASK;
+    mlx5sim_cursor_advance(cursor, 1);
+    return MLX5SIM_CHK_OK;
+}
+
+
 /** A key and what it is to lead to, as libmlx5 binds memory windows: each of
  *  the three parts is in a basic block, the first beside the control segment,
  *  so none wraps. */
@@ -409,6 +426,13 @@ static mlx5sim_chk_t mlx5sim_decode_body(const mlx5sim_qp_t *qp, unsigned flags,
         mtu = mlx5sim_qp_mtu(qp);
         return ((chk == MLX5SIM_CHK_OK) && (wqe->length > mtu)) ?
                MLX5SIM_CHK_WQE_UD_LENGTH : chk;
+    }
+
+    if (qp->xrc == MLX5SIM_XRC_INI) {
+        chk = mlx5sim_decode_xrc(cursor, wqe);
+        if (chk != MLX5SIM_CHK_OK) {
+            return chk;
+        }
     }
 
     if (flags & MLX5SIM_OP_RADDR) {

@@ -24,6 +24,54 @@ static int mlx5sim_fabric_is_port(const mlx5sim_qp_obj_t *qp, uint16_t dlid,
     return (dlid != 0) && ((dlid & ~qp->qp.path_mask) == qp->qp.lid);
 }
 
+/* The SRQ of a request to an XRC target, if it is in the target's domain. One
+ * of another process is not found: its queue and its memory are not where this
+ * device looks for them. */
+static const mlx5sim_srq_t *
+mlx5sim_fabric_xrc_srq(const mlx5sim_qp_obj_t *resp, uint32_t srqn)
+{
+    const mlx5sim_srq_t *srq = mlx5sim_obj_find(MLX5SIM_OBJ_SRQ, srqn);
+    const mlx5sim_xrcd_t *theirs, *ours;
+
+    if ((srq == NULL) || !srq->o.ready || (srq->xrcd == 0) ||
+        (atomic_load(&srq->o.owner) != atomic_load(&resp->o.owner))) {
+        return NULL;
+    }
+
+    theirs = mlx5sim_obj_at(MLX5SIM_OBJ_XRCD, srq->xrcd - 1);
+    ours   = mlx5sim_obj_at(MLX5SIM_OBJ_XRCD, resp->xrcd - 1);
+    return ((theirs->dev == ours->dev) &&
+            (theirs->id.st_dev == ours->id.st_dev) &&
+            (theirs->id.st_ino == ours->id.st_ino)) ? srq : NULL;
+}
+
+/* IBTA A14: it is the SRQ that has domain and completion queue. Keys are those
+ * of the request's SRQ; a message that has begun keeps its own. */
+static void
+mlx5sim_fabric_bind_xrc(mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe)
+{
+    const mlx5sim_srq_t *srq = mlx5sim_fabric_xrc_srq(resp, wqe->srqn);
+
+    if (srq == NULL) {
+        /* nor is there a place for the rest of a message to it */
+        resp->qp.pdn       = 0;
+        resp->qp.srqn      = 0;
+        resp->srq          = 0;
+        resp->claim.active = 0;
+        resp->claim.held   = 0;
+        return;
+    }
+
+    resp->qp.pdn = srq->pd;
+    if (!resp->claim.held) {
+        resp->srq        = srq->srqn + 1;
+        resp->recv_cq    = srq->cq;
+        resp->qp.srqn    = srq->srqn;
+        resp->qp.srq_pdn = srq->pd;
+        resp->qp.uidx    = srq->uidx;
+    }
+}
+
 mlx5sim_qp_obj_t *
 mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
 {
@@ -54,6 +102,9 @@ mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
         goto err_unlock;
     }
 
+    if (resp->qp.xrc == MLX5SIM_XRC_TGT) {
+        mlx5sim_fabric_bind_xrc(resp, wqe);
+    }
     return resp;
 
 err_unlock:

@@ -25,6 +25,7 @@ enum {
     MLX5SIM_MAX_PDS     = 16384,
     MLX5SIM_MAX_MRS     = 1 << 17,
     MLX5SIM_MAX_DMS     = 1024,
+    MLX5SIM_MAX_XRCDS   = 4096,
     MLX5SIM_MAX_CHANS   = 16384,
     MLX5SIM_MAX_UMEMS   = 1 << 16,
     MLX5SIM_MAX_KLMS    = 1 << 17,
@@ -77,6 +78,7 @@ typedef enum {
     MLX5SIM_OBJ_CHAN,
     MLX5SIM_OBJ_UMEM,
     MLX5SIM_OBJ_KLM,
+    MLX5SIM_OBJ_XRCD,
     MLX5SIM_OBJ_CQ,
     MLX5SIM_OBJ_SRQ,
     MLX5SIM_OBJ_QP,
@@ -242,6 +244,22 @@ typedef struct mlx5sim_klm {
 } mlx5sim_klm_t;
 
 
+/** Name of an XRC domain: device and inode of the file that stands for it; else
+ *  0 and a number that no other has. */
+typedef struct mlx5sim_xrcd_id {
+    uint64_t st_dev;
+    uint64_t st_ino;
+} mlx5sim_xrcd_id_t;
+
+/** An XRC domain that is open. */
+typedef struct mlx5sim_xrcd {
+    mlx5sim_obj_t     o;
+    uint32_t          dev;        /* device index */
+    mlx5sim_xrcd_id_t id;
+    _Atomic uint32_t  refs;       /* SRQs and targets */
+} mlx5sim_xrcd_t;
+
+
 typedef struct mlx5sim_cq {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   lock;
@@ -336,6 +354,9 @@ typedef struct mlx5sim_srq {
     uint16_t         early_db;    /* doorbell record at that time */
     uint32_t         pd;
     uint32_t         srqn;
+    uint32_t         xrcd;        /* XRC: domain, index + 1; 0: none */
+    uint32_t         cq;          /* XRC: index, where receives complete */
+    uint32_t         uidx;        /* XRC: as mlx5sim_qp_t.uidx */
     uint64_t         received;
     _Atomic uint32_t refs;
 } mlx5sim_srq_t;
@@ -362,7 +383,9 @@ typedef struct mlx5sim_qp_obj {
     uint64_t         rq;
     uint64_t         db;          /* doorbell record: [0] RQ, [1] SQ */
     uint32_t         pd, send_cq, recv_cq; /* indices */
-    uint32_t         srq;         /* index + 1, 0: none */
+    uint32_t         srq;         /* index + 1, 0: none; XRC target: of the
+                                     last message */
+    uint32_t         xrcd;        /* XRC target: domain, index + 1; 0: none */
     uint32_t         uar;         /* index */
     uint32_t         uuar_class;  /* mlx5sim_uuar_class_t */
     uint32_t         uuar;        /* legacy: number among the static or among

@@ -109,20 +109,23 @@ int mlx5sim_recv_again(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
     uint8_t wqe[MLX5SIM_RECV_WQE_MAX];
     const mlx5sim_srq_t *srq;
     uint64_t addr;
+    uint64_t record;
     size_t stride;
     uint32_t db;
 
     if (qp->srq != 0) {
         srq    = mlx5sim_obj_at(MLX5SIM_OBJ_SRQ, qp->srq - 1);
         stride = 1ul << srq->wqe_shift;
+        record = srq->db;
         addr   = srq->buf + ((uint64_t)index << srq->wqe_shift);
     } else {
         stride = 1ul << qp->qp.rq_wqe_shift;
+        record = qp->db;
         addr   = mlx5sim_recv_slot(qp, index);
     }
 
     if ((proc == NULL) ||
-        (mlx5sim_recv_wqe_read(proc, is_mine, qp->db, addr, stride, &db,
+        (mlx5sim_recv_wqe_read(proc, is_mine, record, addr, stride, &db,
                                wqe) != 0)) {
         return -2;
     }
@@ -200,9 +203,11 @@ void mlx5sim_rq_lock(mlx5sim_qp_obj_t *qp)
         mlx5sim_srq_lock(srq);
         mlx5sim_unlock(&srq->lock);
     }
-    cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
-    mlx5sim_cq_lock(cq);
-    mlx5sim_unlock(&cq->lock);
+    if (qp->recv_cq != 0) { /* XRC target: not yet */
+        cq = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq);
+        mlx5sim_cq_lock(cq);
+        mlx5sim_unlock(&cq->lock);
+    }
 
     if (qp->claim.active && qp->claim.pushing) {
         mlx5sim_recv_done(qp);
@@ -232,7 +237,8 @@ static int mlx5sim_rq_is_early(const mlx5sim_qp_obj_t *qp)
 {
     /* to destroy a DC target takes until it has drained (mlx5_core,
      * MLX5_EVENT_TYPE_DCT_DRAINED) */
-    if (qp->qp.type == MLX5SIM_QPT_DCT) {
+    if ((qp->qp.type == MLX5SIM_QPT_DCT) ||
+        (qp->qp.xrc == MLX5SIM_XRC_TGT)) {
         return 0;
     }
 
@@ -280,6 +286,10 @@ void mlx5sim_rq_flush(mlx5sim_qp_obj_t *qp)
             return;
         }
         mlx5sim_recv_done(qp);
+    }
+
+    if (qp->qp.xrc == MLX5SIM_XRC_TGT) {
+        return; /* whose SRQs these are, nobody waits for it */
     }
 
     if (qp->srq != 0) {

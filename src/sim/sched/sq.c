@@ -318,8 +318,10 @@ void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp)
 
 void mlx5sim_qp_settle(mlx5sim_qp_obj_t *qp)
 {
-    mlx5sim_cq_settle(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq));
-    if (qp->recv_cq != qp->send_cq) {
+    if (qp->send_cq != 0) {
+        mlx5sim_cq_settle(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq));
+    }
+    if ((qp->recv_cq != qp->send_cq) && (qp->recv_cq != 0)) {
         mlx5sim_cq_settle(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq));
     }
 }

@@ -113,7 +113,8 @@ void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_roce_path_t path;
     mlx5sim_roce_t roce;
 
-    if (mlx5sim_qp_is_cut_off(qp) ||
+    /* XRC has opcodes and a header of its own, which are not written yet */
+    if (mlx5sim_qp_is_cut_off(qp) || (qp->qp.xrc != MLX5SIM_XRC_NONE) ||
         (mlx5sim_frame_gather(qp, wqe, offset, packet->length,
                               mlx5sim_tap_payload) != 0)) {
         return;
@@ -153,6 +154,10 @@ static void mlx5sim_tap_answer(const mlx5sim_qp_obj_t *qp,
                                const mlx5sim_roce_t *packet, unsigned length)
 {
     mlx5sim_roce_path_t path;
+
+    if (qp->qp.xrc != MLX5SIM_XRC_NONE) {
+        return;
+    }
 
     mlx5sim_frame_path(qp, &path);
     mlx5sim_roce_return(&path);

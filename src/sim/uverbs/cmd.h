@@ -54,6 +54,7 @@ extern const mlx5sim_cmd_desc_t mlx5sim_cmds_mw[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_cq[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_srq[];
 extern const mlx5sim_cmd_desc_t mlx5sim_cmds_qp[];
+extern const mlx5sim_cmd_desc_t mlx5sim_cmds_xrc[];
 
 
 /** Copy a reply, truncated to the caller's room. */

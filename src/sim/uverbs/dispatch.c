@@ -31,7 +31,7 @@
 
 static const mlx5sim_cmd_desc_t *const mlx5sim_cmd_tables[] = {
     mlx5sim_cmds_device, mlx5sim_cmds_mr, mlx5sim_cmds_mw, mlx5sim_cmds_cq,
-    mlx5sim_cmds_srq, mlx5sim_cmds_qp, NULL
+    mlx5sim_cmds_srq, mlx5sim_cmds_qp, mlx5sim_cmds_xrc, NULL
 };
 
 

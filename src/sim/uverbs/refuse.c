@@ -19,7 +19,6 @@ static const struct {
     mlx5sim_missing_t missing;
 } mlx5sim_refuse_commands[] = {
     {IB_USER_VERBS_CMD_ATTACH_MCAST, MLX5SIM_MISSING_MCAST},
-    {IB_USER_VERBS_CMD_OPEN_XRCD,    MLX5SIM_MISSING_XRC},
     {IB_USER_VERBS_CMD_OPEN_QP,      MLX5SIM_MISSING_XRC},
     {MLX5SIM_REFUSE_EX | IB_USER_VERBS_EX_CMD_CREATE_FLOW,
      MLX5SIM_MISSING_FLOW},

@@ -47,6 +47,7 @@ static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
                                   IBV_DEVICE_SYS_IMAGE_GUID |
                                   IBV_DEVICE_RC_RNR_NAK_GEN |
                                   IBV_DEVICE_MEM_WINDOW |
+                                  IBV_DEVICE_XRC |
                                   IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     attr_p->max_sge             = 30;
     attr_p->max_sge_rd          = 30;

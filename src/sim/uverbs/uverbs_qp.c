@@ -18,6 +18,7 @@
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_dc.h>
 #include <sim/uverbs/uverbs_objs.h>
+#include <sim/uverbs/uverbs_xrc.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -54,6 +55,11 @@ static mlx5sim_qp_obj_t *mlx5sim_qp_get(mlx5sim_cmd_t *cmd, uint32_t handle)
 
 static void mlx5sim_qp_refs_add(mlx5sim_qp_obj_t *qp, int diff)
 {
+    if (qp->xrcd != 0) {
+        mlx5sim_xrc_refs_add(qp->xrcd - 1, diff); /* it has nothing else */
+        return;
+    }
+
     atomic_fetch_add(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
                                                      qp->pd))->refs, diff);
     atomic_fetch_add(&((mlx5sim_cq_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CQ,
@@ -69,11 +75,12 @@ static void mlx5sim_qp_refs_add(mlx5sim_qp_obj_t *qp, int diff)
 
 /* Where the QP rings: what libmlx5 chose, or what the kernel chooses */
 static int mlx5sim_qp_uuar_get(mlx5sim_cmd_t *cmd, uint32_t flags,
-                               uint32_t index, mlx5sim_uuar_t *uuar_p)
+                               uint32_t index, int rings,
+                               mlx5sim_uuar_t *uuar_p)
 {
     mlx5sim_uar_t *uar;
 
-    if (flags & MLX5_QP_FLAG_TYPE_DCT) {
+    if (!rings) {
         memset(uuar_p, 0, sizeof(*uuar_p));
         uuar_p->uuar_class = MLX5SIM_UUAR_NONE;
         return 0;
@@ -197,7 +204,10 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     struct mlx5_ib_create_qp_resp ureply = {0};
     uint32_t ctx                         = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq                   = NULL;
-    unsigned type                        = caps->qp_type;
+    unsigned xrc                         = mlx5sim_xrc_part(caps->qp_type);
+    int is_target                        = xrc == MLX5SIM_XRC_TGT;
+    unsigned type                        = (xrc != MLX5SIM_XRC_NONE) ?
+                                           MLX5SIM_QPT_RC : caps->qp_type;
     mlx5sim_uuar_t uuar;
     mlx5sim_qp_obj_t *qp;
     int ret;
@@ -206,12 +216,11 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     case IBV_QPT_RC:
     case IBV_QPT_UC:
     case IBV_QPT_UD:
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
         break;
     case IBV_QPT_RAW_PACKET:
         return mlx5sim_refuse(MLX5SIM_MISSING_RAW_PACKET);
-    case IBV_QPT_XRC_SEND:
-    case IBV_QPT_XRC_RECV:
-        return mlx5sim_refuse(MLX5SIM_MISSING_XRC);
     case IBV_QPT_DRIVER:
         ret = mlx5sim_dc_type(cmd, caps, &type);
         if (ret != 0) {
@@ -227,14 +236,24 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     }
 
     if ((uin->flags & ~MLX5SIM_QP_FLAGS_KNOWN) ||
-        ((type == caps->qp_type) &&
+        ((caps->qp_type != IBV_QPT_DRIVER) &&
          (uin->flags & (MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_TYPE_DCI)))) {
         return mlx5sim_refuse(MLX5SIM_MISSING_QP_OPTIONS);
     }
 
-    if ((mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx) == NULL) ||
-        (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, send_cq, ctx) == NULL) ||
-        (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, recv_cq, ctx) == NULL) ||
+    /* the place of the domain is that of the PD */
+    if (is_target && (mlx5sim_xrcd_get(cmd, pd_handle) == NULL)) {
+        return -EINVAL;
+    }
+
+    if (xrc == MLX5SIM_XRC_INI) {
+        recv_cq = send_cq;
+    }
+
+    if ((!is_target &&
+         ((mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx) == NULL) ||
+          (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, send_cq, ctx) == NULL) ||
+          (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, recv_cq, ctx) == NULL))) ||
         (uin->sq_wqe_count & (uin->sq_wqe_count - 1)) ||
         (uin->rq_wqe_count & (uin->rq_wqe_count - 1)) ||
         (uin->sq_wqe_count > 32768) || (uin->rq_wqe_count > 32768) ||
@@ -242,14 +261,16 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
         return -EINVAL;
     }
 
-    if (caps->is_srq && (type != MLX5SIM_QPT_DCI)) {
+    if (caps->is_srq && (type != MLX5SIM_QPT_DCI) &&
+        (xrc == MLX5SIM_XRC_NONE)) {
         srq = mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, srq_handle, ctx);
         if (srq == NULL) {
             return -EINVAL;
         }
     }
 
-    ret = mlx5sim_qp_uuar_get(cmd, uin->flags, uin->bfreg_index, &uuar);
+    ret = mlx5sim_qp_uuar_get(cmd, uin->flags, uin->bfreg_index,
+                              (type != MLX5SIM_QPT_DCT) && !is_target, &uuar);
     if (ret != 0) {
         return ret;
     }
@@ -262,9 +283,10 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     }
 
     qp->o.user_handle   = user_handle;
-    qp->pd              = pd_handle;
-    qp->send_cq         = send_cq;
-    qp->recv_cq         = recv_cq;
+    qp->pd              = is_target ? 0 : pd_handle;
+    qp->xrcd            = is_target ? pd_handle + 1 : 0;
+    qp->send_cq         = is_target ? 0 : send_cq;
+    qp->recv_cq         = is_target ? 0 : recv_cq;
     qp->srq             = (srq != NULL) ? srq_handle + 1 : 0;
     qp->db              = uin->db_addr;
     qp->rq              = uin->buf_addr;
@@ -276,16 +298,18 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     qp->qp.type         = type;
     qp->qp.no_masked    = !mlx5sim_instance_config()->masked_atomics;
     qp->qp.state        = MLX5SIM_QPS_RESET;
-    qp->qp.pdn          = pd_handle;
-    qp->qp.sq_wqe_cnt   = uin->sq_wqe_count;
-    qp->qp.rq_wqe_cnt   = (srq != NULL) ? 0 : uin->rq_wqe_count;
+    qp->qp.xrc          = xrc;
+    qp->qp.pdn          = qp->pd;
+    qp->qp.sq_wqe_cnt   = is_target ? 0 : uin->sq_wqe_count;
+    qp->qp.rq_wqe_cnt   = ((srq != NULL) || (xrc != MLX5SIM_XRC_NONE)) ?
+                          0 : uin->rq_wqe_count;
     qp->qp.rq_wqe_shift = uin->rq_wqe_shift;
     qp->qp.srqn         = (srq != NULL) ? srq->srqn : 0;
     qp->qp.srq_pdn      = (srq != NULL) ? srq->pd : 0;
     qp->qp.is_roce      = mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE;
     qp->qp.pkey         = MLX5SIM_PKEY;
     qp->qp.scatter_cqe  = (uin->flags & MLX5_QP_FLAG_SCATTER_CQE) &&
-                          (caps->qp_type != IBV_QPT_UD);
+                          (caps->qp_type != IBV_QPT_UD) && !is_target;
     /* kernel: configure_requester_scat_cqe() of drivers/infiniband/hw/mlx5/qp.c
      */
     qp->qp.scatter_req_cqe = (uin->flags & MLX5_QP_FLAG_SCATTER_CQE) &&
@@ -383,6 +407,7 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
                              const struct ib_uverbs_qp_dest *dest)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
+    int ret;
 
     qp->qp.dlid       = dest->dlid;
     qp->qp.has_grh    = dest->is_global;
@@ -410,7 +435,12 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
         return -ENODEV;
     }
 
-    return mlx5sim_net_connect(qp);
+    ret = mlx5sim_net_connect(qp);
+    if ((ret == 0) && qp->is_remote && (qp->qp.xrc != MLX5SIM_XRC_NONE)) {
+        qp->is_remote = 0;
+        ret           = mlx5sim_refuse(MLX5SIM_MISSING_XRC);
+    }
+    return ret;
 }
 
 static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
@@ -574,7 +604,8 @@ int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
     cur  = (in->attr_mask & IBV_QP_CUR_STATE) ? in->cur_qp_state :
                                                 qp->qp.state;
     next = (in->attr_mask & IBV_QP_STATE) ? in->qp_state : qp->qp.state;
-    chk  = mlx5sim_qp_modify_check(qp->qp.type, cur, next, in->attr_mask);
+    chk  = mlx5sim_qp_modify_check(mlx5sim_qp_modify_type(&qp->qp), cur, next,
+                                   in->attr_mask);
     if (chk != MLX5SIM_CHK_OK) {
         mlx5sim_report_qp(chk, qp, -1, "modify from %s to %s with attributes "
                           "0x%x", mlx5sim_qp_state_name(cur),

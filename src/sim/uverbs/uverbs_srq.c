@@ -7,6 +7,7 @@
 #include <sim/queue/srq.h>
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_objs.h>
+#include <sim/uverbs/uverbs_xrc.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -84,14 +85,32 @@ static int mlx5sim_cmd_create_xsrq(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_create_xsrq *in = cmd->in;
     struct ib_uverbs_create_srq_resp reply = {0};
+    struct ib_uverbs_destroy_srq undo      = {0};
+    int ret;
 
-    if (in->srq_type != IBV_SRQT_BASIC) {
-        return mlx5sim_refuse((in->srq_type == IBV_SRQT_TM) ?
-                              MLX5SIM_MISSING_TM : MLX5SIM_MISSING_XRC);
+    if (in->srq_type == IBV_SRQT_TM) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_TM);
     }
 
-    return mlx5sim_srq_create(cmd, in->user_handle, in->pd_handle, in->max_wr,
-                              in->max_sge, in->srq_limit, &reply);
+    if ((in->srq_type != IBV_SRQT_BASIC) && (in->srq_type != IBV_SRQT_XRC)) {
+        return -EINVAL;
+    }
+
+    ret = mlx5sim_srq_create(cmd, in->user_handle, in->pd_handle, in->max_wr,
+                             in->max_sge, in->srq_limit, &reply);
+    if ((ret != 0) || (in->srq_type == IBV_SRQT_BASIC)) {
+        return ret;
+    }
+
+    ret = mlx5sim_xrc_init_srq(cmd, mlx5sim_obj_at(MLX5SIM_OBJ_SRQ,
+                                                   reply.srq_handle),
+                               in->xrcd_handle, in->cq_handle);
+    if (ret != 0) {
+        undo.srq_handle = reply.srq_handle;
+        (void)mlx5sim_cmd_destroy_srq(&(mlx5sim_cmd_t){.ctx = cmd->ctx,
+                                                       .in  = &undo});
+    }
+    return ret;
 }
 
 static mlx5sim_srq_t *mlx5sim_srq_get(mlx5sim_cmd_t *cmd, uint32_t handle)
@@ -163,6 +182,7 @@ int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd)
                                                             events_completed));
     atomic_fetch_sub(&((mlx5sim_pd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_PD,
                                                      srq->pd))->refs, 1);
+    mlx5sim_xrc_leave_srq(srq);
     mlx5sim_obj_free(MLX5SIM_OBJ_SRQ, srq);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     return 0;

@@ -75,18 +75,6 @@ protected:
 
 } // namespace
 
-TEST_F(test_device_refuse, xrc_domains)
-{
-    expect_refused("XRC", EOPNOTSUPP, [](context &c) {
-        ibv_xrcd_init_attr attr = {};
-
-        attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-        attr.fd        = -1;
-        attr.oflags    = O_CREAT;
-        return result(ibv_open_xrcd(c.ctx, &attr));
-    });
-}
-
 TEST_F(test_device_refuse, raw_packets)
 {
     set_env("MLX5SIM_LINK", "roce");

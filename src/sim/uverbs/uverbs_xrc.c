@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sim/uverbs/uverbs_xrc.h>
+#include <sim/limit/limit.h>
+#include <sim/objs/store.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <sys/stat.h>
+
+/* mlx5sim_qp_t.uidx of who has none */
+#define MLX5SIM_XRC_NO_UIDX 0xffffff
+
+/*
+ * The rules are those of the kernel: ib_uverbs_open_xrcd(),
+ * ib_uverbs_close_xrcd(), __uverbs_create_xsrq() and create_qp() of
+ * drivers/infiniband/core/uverbs_cmd.c.
+ */
+
+
+unsigned mlx5sim_xrc_part(unsigned qp_type)
+{
+    switch (qp_type) {
+    case IBV_QPT_XRC_SEND:
+        return MLX5SIM_XRC_INI;
+    case IBV_QPT_XRC_RECV:
+        return MLX5SIM_XRC_TGT;
+    default:
+        return MLX5SIM_XRC_NONE;
+    }
+}
+
+mlx5sim_xrcd_t *mlx5sim_xrcd_get(const mlx5sim_cmd_t *cmd, uint32_t handle)
+{
+    return mlx5sim_obj_mine(MLX5SIM_OBJ_XRCD, handle,
+                            mlx5sim_cmd_ctx_index(cmd));
+}
+
+/* Whether anybody has this domain open */
+static int mlx5sim_xrcd_exists(uint32_t dev, const mlx5sim_xrcd_id_t *id)
+{
+    uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_XRCD].high);
+    const mlx5sim_xrcd_t *xrcd;
+    uint32_t i;
+
+    for (i = 0; i < high; ++i) {
+        xrcd = mlx5sim_obj_at(MLX5SIM_OBJ_XRCD, i);
+        if ((atomic_load(&xrcd->o.owner) != 0) && xrcd->o.ready &&
+            (xrcd->dev == dev) && (xrcd->id.st_dev == id->st_dev) &&
+            (xrcd->id.st_ino == id->st_ino)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* The domain that a file stands for. @return 0 or -errno */
+static int mlx5sim_xrcd_find(const mlx5sim_cmd_t *cmd,
+                             const struct ib_uverbs_open_xrcd *in,
+                             mlx5sim_xrcd_id_t *id_p)
+{
+    struct stat st;
+    int exists;
+
+    if (fstat((int)in->fd, &st) != 0) {
+        return -EBADF;
+    }
+
+    *id_p  = (mlx5sim_xrcd_id_t){st.st_dev, st.st_ino};
+    exists = mlx5sim_xrcd_exists(cmd->ctx->dev, id_p);
+    if (!exists && !(in->oflags & O_CREAT)) {
+        return -EAGAIN;
+    }
+
+    return (exists && (in->oflags & O_EXCL)) ? -EINVAL : 0;
+}
+
+static int mlx5sim_cmd_open_xrcd(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_open_xrcd *in  = cmd->in;
+    struct ib_uverbs_open_xrcd_resp reply = {0};
+    mlx5sim_xrcd_id_t id                  = {0, 0};
+    mlx5sim_xrcd_t *xrcd;
+    int ret;
+
+    if (in->fd != (uint32_t)-1) {
+        ret = mlx5sim_xrcd_find(cmd, in, &id);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    xrcd = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_XRCD);
+    if (xrcd == NULL) {
+        return -errno;
+    }
+
+    reply.xrcd_handle = mlx5sim_obj_index(MLX5SIM_OBJ_XRCD, xrcd);
+    if (in->fd == (uint32_t)-1) {
+        id.st_ino = ((uint64_t)xrcd->o.gen << 32) | reply.xrcd_handle;
+    }
+
+    xrcd->dev     = cmd->ctx->dev;
+    xrcd->id      = id;
+    atomic_thread_fence(memory_order_release);
+    xrcd->o.ready = 1;
+    mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
+    return 0;
+}
+
+static int mlx5sim_cmd_close_xrcd(mlx5sim_cmd_t *cmd)
+{
+    const struct ib_uverbs_close_xrcd *in = cmd->in;
+    mlx5sim_xrcd_t *xrcd = mlx5sim_xrcd_get(cmd, in->xrcd_handle);
+
+    if (xrcd == NULL) {
+        return -ENOENT;
+    }
+
+    if (atomic_load(&xrcd->refs) != 0) {
+        return -EBUSY;
+    }
+
+    mlx5sim_obj_free(MLX5SIM_OBJ_XRCD, xrcd);
+    return 0;
+}
+
+static void mlx5sim_xrc_cq_refs_add(uint32_t cq, int diff)
+{
+    atomic_fetch_add(&((mlx5sim_cq_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CQ,
+                                                     cq))->refs, diff);
+}
+
+void mlx5sim_xrc_refs_add(uint32_t xrcd, int diff)
+{
+    atomic_fetch_add(&((mlx5sim_xrcd_t*)mlx5sim_obj_at(MLX5SIM_OBJ_XRCD,
+                                                       xrcd))->refs, diff);
+}
+
+int mlx5sim_xrc_init_srq(mlx5sim_cmd_t *cmd, mlx5sim_srq_t *srq,
+                         uint32_t xrcd_handle, uint32_t cq_handle)
+{
+    const struct mlx5_ib_create_srq *uin = cmd->uin;
+
+    if ((mlx5sim_xrcd_get(cmd, xrcd_handle) == NULL) ||
+        (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, cq_handle,
+                          mlx5sim_cmd_ctx_index(cmd)) == NULL)) {
+        return -EINVAL;
+    }
+
+    mlx5sim_xrc_refs_add(xrcd_handle, 1);
+    mlx5sim_xrc_cq_refs_add(cq_handle, 1);
+    srq->cq   = cq_handle;
+    srq->uidx = (cmd->uin_size >= offsetof(struct mlx5_ib_create_srq,
+                                           reserved1)) ?
+                uin->uidx : MLX5SIM_XRC_NO_UIDX;
+    srq->xrcd = xrcd_handle + 1;
+    return 0;
+}
+
+void mlx5sim_xrc_leave_srq(const mlx5sim_srq_t *srq)
+{
+    if (srq->xrcd != 0) {
+        mlx5sim_xrc_refs_add(srq->xrcd - 1, -1);
+        mlx5sim_xrc_cq_refs_add(srq->cq, -1);
+    }
+}
+
+const mlx5sim_cmd_desc_t mlx5sim_cmds_xrc[] = {
+    {IB_USER_VERBS_CMD_OPEN_XRCD, "OPEN_XRCD",
+     sizeof(struct ib_uverbs_open_xrcd), 0,
+     sizeof(struct ib_uverbs_open_xrcd_resp), 0, mlx5sim_cmd_open_xrcd,
+     MLX5SIM_FAULT_NONE},
+    {IB_USER_VERBS_CMD_CLOSE_XRCD, "CLOSE_XRCD",
+     sizeof(struct ib_uverbs_close_xrcd), 0, 0, 0, mlx5sim_cmd_close_xrcd,
+     MLX5SIM_FAULT_NONE},
+    {0, NULL, 0, 0, 0, 0, NULL, MLX5SIM_FAULT_NONE}
+};
