@@ -21,7 +21,31 @@
 #define MLX5SIM_MADV_POPULATE_WRITE 23
 
 
-static int mlx5sim_transfer_key_is_on_demand(uint32_t key)
+/* Whether some of these bytes are in a region of an indirect key that is not
+ * pinned */
+static int mlx5sim_transfer_list_is_on_demand(uint32_t list, uint64_t addr,
+                                              uint64_t length)
+{
+    const mlx5sim_mr_obj_t *mr;
+    const mlx5sim_klm_t *klm;
+
+    for (; list != 0; list = klm->next) {
+        klm = mlx5sim_obj_at(MLX5SIM_OBJ_KLM, list);
+        mr  = mlx5sim_obj_find(MLX5SIM_OBJ_MR, klm->key >> 8);
+        if ((mr != NULL) && (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND) &&
+            (addr < mr->mr.va + mr->mr.length) &&
+            (mr->mr.va < addr + length)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Whether memory that a key leads to, at an address of the process, is not
+ * pinned */
+static int mlx5sim_transfer_key_is_on_demand(uint32_t key, uint64_t addr,
+                                             uint64_t length)
 {
     const mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR, key >> 8);
 
@@ -30,8 +54,13 @@ static int mlx5sim_transfer_key_is_on_demand(uint32_t key)
         return (mr != NULL) && (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND);
     }
 
-    return (mr != NULL) && (mr->mr.key == key) &&
-           (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND);
+    if ((mr == NULL) || (mr->mr.key != key)) {
+        return 0;
+    }
+
+    return (mr->list != 0) ?
+           mlx5sim_transfer_list_is_on_demand(mr->list, addr, length) :
+           !!(mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND);
 }
 
 static int
@@ -41,7 +70,8 @@ mlx5sim_transfer_has_on_demand(const mlx5sim_seg_t *segs, unsigned num_segs)
 
     for (i = 0; i < num_segs; ++i) {
         if ((segs[i].inl == NULL) &&
-            mlx5sim_transfer_key_is_on_demand(segs[i].lkey)) {
+            mlx5sim_transfer_key_is_on_demand(segs[i].lkey, segs[i].addr,
+                                              segs[i].length)) {
             return 1;
         }
     }
@@ -55,7 +85,10 @@ mlx5sim_transfer_has_on_demand(const mlx5sim_seg_t *segs, unsigned num_segs)
 static int mlx5sim_transfer_is_on_demand(const mlx5sim_plan_t *plan,
                                          uint32_t rkey)
 {
-    return mlx5sim_transfer_key_is_on_demand(rkey) ||
+    /* what is written or read remotely is a piece of the plan */
+    return ((plan->atomic_size != 0) &&
+            mlx5sim_transfer_key_is_on_demand(rkey, plan->atomic_addr,
+                                              plan->atomic_size)) ||
            mlx5sim_transfer_has_on_demand(plan->src, plan->num_src) ||
            mlx5sim_transfer_has_on_demand(plan->dst, plan->num_dst);
 }

@@ -187,8 +187,7 @@ unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
                 (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_RR) ?
                  IBV_ACCESS_REMOTE_READ : 0) |
                 (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LW) ?
-                 IBV_ACCESS_LOCAL_WRITE : 0) |
-                IBV_ACCESS_ON_DEMAND; /* unless memory of it is pinned */
+                 IBV_ACCESS_LOCAL_WRITE : 0);
     status    = mlx5sim_devx_ksm_map(devx, count, &as);
     if (status != MLX5SIM_FW_OK) {
         return status;

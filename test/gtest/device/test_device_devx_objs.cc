@@ -610,6 +610,30 @@ TEST_F(test_device_devx_objs, a_key_allows_what_all_of_its_pieces_do)
     });
 }
 
+/* As soon as one piece was pinned, all of them were taken to be */
+TEST_F(test_device_devx_objs, pieces_on_demand_are_not_pinned)
+{
+    set_env("MLX5SIM_ODP", "y");
+    run(1, [](rank&) {
+        for (unsigned piece : {0u, 2u}) {
+            devx_loop l;
+            pieces p(l, all_access | IBV_ACCESS_ON_DEMAND);
+            object key(l.c.ctx, p.c);
+            size_t offset = piece * p.entry + p.gap;
+
+            /* an adapter has the page of what is pinned */
+            l.connect();
+            REQUIRE_EQ(0, mprotect(p.data(piece * p.entry), p.entry,
+                                   PROT_NONE));
+            l.write(l.mem.sge(0, 8), {p.shift + offset, 8, key.number << 8});
+            REQUIRE_EQ((piece == 0) ? MLX5_CQE_REQ : MLX5_CQE_REQ_ERR,
+                       l.next());
+            REQUIRE_EQ(0, mprotect(p.data(piece * p.entry), p.entry,
+                                   PROT_READ | PROT_WRITE));
+        }
+    });
+}
+
 /* Any opcode, length and contents: an error or a status comes back, or an
  * object that works as far as it goes, and the device lives on */
 TEST_F(test_device_devx_objs, fuzz_of_commands)
