@@ -97,6 +97,14 @@ class DeviceMemory(Verbs):
                    "-g", IPV4))
 
 
+class Xrc(Verbs):
+
+    def test_xrc_between_nodes_is_refused_by_name(self):
+        for result in self.cluster.pair(PORT, "ibv_xsrq_pingpong", "-g", IPV4):
+            self.assertFalse(result.ok)
+            self.assertIn("not emulated: XRC between nodes", result.stderr)
+
+
 class Adapters2(Verbs):
     OPTIONS = ("--adapters", "2")
 

@@ -465,6 +465,22 @@ TEST_F(test_engine_wqe, queue_of_one_block)
                                                      &m_wqe));
 }
 
+/* mlx5dv.h has no struct for it; libmlx5's is the number and 12 bytes */
+TEST_F(test_engine_wqe, initiators_name_an_srq)
+{
+    m_req.xrc = MLX5SIM_XRC_INI;
+    m_sq.ctrl(0, MLX5_OPCODE_RDMA_WRITE, REQ_QPN).raddr(0x11234567ull << 32, 0)
+        .raddr(8, 9).data(1, 2, LKEY).finish();
+    ASSERT_EQ(MLX5SIM_CHK_OK, decode());
+    EXPECT_EQ(0x234567u, m_wqe.srqn);
+    EXPECT_EQ(8u, m_wqe.raddr);
+    EXPECT_EQ(1u, m_wqe.num_segs);
+    m_sq.finish(2);
+    EXPECT_EQ(MLX5SIM_CHK_WQE_DS, decode());
+    m_sq.finish(1);
+    EXPECT_EQ(MLX5SIM_CHK_WQE_DS, decode());
+}
+
 TEST_F(test_engine_wqe, longest_list_fits)
 {
     m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN);
