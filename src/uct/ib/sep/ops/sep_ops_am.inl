@@ -347,8 +347,7 @@ uct_sep_ops_am_bcopy_sent(uct_ep_h tl_ep, uct_sep_desc_t *desc, uint8_t id,
     uct_sep_am_hdr_t *hdr = uct_sep_desc_buffer(desc);
     uct_sep_wr_am_t am    = uct_sep_ops_take_am(iface, txwq, id);
 
-    /* Was reserved, and is taken below */
-    uct_sep_iface_add_cq_credits(iface, 1);
+    uct_sep_wr_unreserve(iface);
     hdr->am_id = am.id;
     uct_sep_wr_send(iface, txwq, am, desc, sizeof(*hdr) + length,
                     uct_sep_txwq_moderate(txwq) | UCT_SEP_FM_SOLICITED, mode);

@@ -129,6 +129,13 @@ static UCS_F_ALWAYS_INLINE void uct_sep_wr_reserve(uct_sep_iface_t *iface)
 }
 
 
+/** Give that back: it is posted in another way. */
+static UCS_F_ALWAYS_INLINE void uct_sep_wr_unreserve(uct_sep_iface_t *iface)
+{
+    uct_sep_iface_add_cq_credits(iface, 1);
+}
+
+
 /** No data: NOP, or with @a remote an RDMA write of no bytes. */
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,

@@ -52,6 +52,11 @@ static UCS_F_ALWAYS_INLINE void uct_sep_wr_reserve(uct_sep_iface_t *iface)
 }
 
 
+static UCS_F_ALWAYS_INLINE void uct_sep_wr_unreserve(uct_sep_iface_t *iface)
+{
+}
+
+
 static UCS_F_ALWAYS_INLINE void
 uct_sep_wr_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int remote,
                  uint8_t fm, unsigned mode)
@@ -258,7 +263,6 @@ uct_sep_wr_ring_copy_small(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 {
     uct_sep_txwq_count_unsignaled(txwq);
     uct_sep_wr_ring_copy(iface, txwq, desc, room, 0, mode);
-    uct_sep_iface_add_cq_credits(iface, 1); /* It was reserved */
     desc->super.end = txwq->sw_pi;
 }
 
