@@ -6,6 +6,7 @@
 
 #include <sep/test_sep_random_world.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace sep_random {
@@ -46,6 +47,8 @@ static size_t choose_length(uint32_t value, size_t max)
     case 1:
     case 2:
         return length % (max + 1);
+    case 3:
+        return length % (std::min<size_t>(max, 8) + 1);
     default:
         return length % (std::min<size_t>(max, 64) + 1);
     }
@@ -55,6 +58,24 @@ static size_t choose_length(uint32_t value, size_t max)
 static uint32_t next_value(uint32_t value)
 {
     return value * 1664525u + 1013904223u;
+}
+
+/* Pieces of a buffer, some of them empty */
+static std::vector<uct_iov_t> split(uint32_t value, uint8_t *data,
+                                    size_t length, uct_mem_h memh, size_t max)
+{
+    std::vector<uct_iov_t> iov;
+
+    for (size_t left = (value >> 20) % max; left > 0; --left) {
+        value        = next_value(value);
+        size_t piece = (value & 0x10000) ? 0 : (value >> 17) % (length + 1);
+
+        iov.push_back({data, piece, memh, 0, 1});
+        data   += piece;
+        length -= piece;
+    }
+    iov.push_back({data, length, memh, 0, 1});
+    return iov;
 }
 
 int world::take_buffer()
@@ -135,23 +156,21 @@ void world::execute(const operation &op)
     if (l == nullptr) {
         return;
     }
+    m_nodes[op.iface].is_asleep = false;
 
     switch (op.what) {
     case IFACE_FLUSH:
         flush_iface(op.iface);
         break;
     case FENCE:
-        if (uct_ep_fence(l->ep, 0) == UCS_OK) {
-            l->truth.add_fence();
-        }
-        break;
     case IFACE_FENCE:
-        if (uct_iface_fence(m_nodes[op.iface].e->iface(), 0) == UCS_OK) {
-            for (auto &other : m_links) {
-                if (other.src == op.iface) {
-                    other.truth.add_fence();
-                }
-            }
+        /* What is read before is not what is written behind it */
+        if (op.value & 0x40) {
+            post(*l, GET_BCOPY, op.value);
+        }
+        fence(*l, op.what);
+        if (op.value & 0x40) {
+            post(*l, PUT_SHORT, op.value);
         }
         break;
     case DESTROY:
@@ -173,32 +192,92 @@ void world::execute(const operation &op)
         break;
     }
     default:
-        if (post(*l, op.what, op.value) == UCS_ERR_NO_RESOURCE) {
-            /* Given up in half of the cases */
-            if ((op.value & 0x80000000) || (l->ep == nullptr)) {
-                break;
-            }
-            kind what      = op.what;
-            uint32_t value = op.value;
-
-            m_waiting.emplace_back();
-            waiting &w = m_waiting.back();
-            w.owner    = l;
-            w.func     = [this, l, what, value]() {
-                return post(*l, what, value);
-            };
-            w.req.func = [](uct_pending_req_t *req) {
-                waiting *self       = ucs_container_of(req, waiting, req);
-                ucs_status_t status = self->func();
-
-                self->is_done = status != UCS_ERR_NO_RESOURCE;
-                return (status == UCS_INPROGRESS) ? UCS_OK : status;
-            };
-            if (uct_ep_pending_add(l->ep, &w.req, 0) != UCS_OK) {
-                m_waiting.pop_back();
-            }
-        }
+        wait(*l, op.what, op.value);
         break;
+    }
+}
+
+bool world::has_waiting(const link &l) const
+{
+    return std::any_of(m_waiting.begin(), m_waiting.end(),
+                       [&](const waiting &w) {
+        return (w.owner == &l) && !w.is_done && (&w != m_called);
+    });
+}
+
+/* It has resources, maybe */
+ucs_status_t world::call(waiting &w)
+{
+    ucs_status_t status;
+
+    if ((m_plan->acts & ACT_DESTROY) && (w.num == 3)) {
+        unsigned depth = m_depth;
+
+        /* What is cancelled here may not progress */
+        m_depth   = max_depth;
+        w.is_done = true;
+        destroy(*w.owner);
+        m_depth = depth;
+        return UCS_OK;
+    }
+
+    m_called = &w;
+    status   = w.func();
+    m_called = nullptr;
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return status;
+    }
+    for (auto &other : m_waiting) {
+        if (&other == &w) {
+            break;
+        }
+        if ((other.owner == w.owner) && !other.is_done) {
+            expect(*w.owner, "a request was overtaken");
+        }
+    }
+    w.is_done = UCS_STATUS_IS_ERR(status) || (--w.num == 0);
+    return UCS_STATUS_IS_ERR(status) ? status :
+           w.is_done                 ? UCS_OK :
+                                       UCS_INPROGRESS;
+}
+
+/* Post it, or have it wait, or try that first */
+void world::wait(link &l, kind what, uint32_t value)
+{
+    bool is_first = value & 0x40000000;
+
+    for (unsigned i = 0; i < 3; ++i) {
+        if (!is_first && (post(l, what, value) != UCS_ERR_NO_RESOURCE)) {
+            return;
+        }
+        /* Given up in half of the cases */
+        if ((value & 0x80000000) || (l.ep == nullptr)) {
+            return;
+        }
+        is_first = false;
+
+        m_waiting.emplace_back();
+        waiting &w = m_waiting.back();
+        w.self     = this;
+        w.owner    = &l;
+        w.num      = 1 + ((value & 0x30000000) == 0) +
+                     ((value & 0x38000000) == 0);
+        w.func     = [this, &l, what, value]() {
+            return post(l, what, value);
+        };
+        w.req.func = [](uct_pending_req_t *req) {
+            waiting *self = ucs_container_of(req, waiting, req);
+
+            return self->self->call(*self);
+        };
+        ucs_status_t status = uct_ep_pending_add(l.ep, &w.req, 0);
+        if (status == UCS_OK) {
+            return;
+        }
+        m_waiting.pop_back();
+    }
+    if (!may_fail(l)) {
+        expect(l, "an operation can neither be posted nor wait");
     }
 }
 
@@ -273,16 +352,12 @@ ucs_status_t world::post_put(link &l, kind what, uint32_t value)
             return end_op(op, UCS_OK);
         }
 
-        uint8_t *data   = buffer(op.buffer);
-        size_t first    = (value & 0x20) ? length / 3 : length;
-        uct_iov_t iov[] = {{data, first, m_local->memh(), 0, 1},
-                           {data + first, length - first, m_local->memh(), 0,
-                            1}};
-        int index       = op.buffer;
+        int index = op.buffer;
+        auto iov  = split(value, buffer(index), length, m_local->memh(),
+                          attr.cap.put.max_iov);
 
-        fill_data(value, data, length);
-        status = end_op(op, uct_ep_put_zcopy(l.ep, iov,
-                                             (first < length) ? 2 : 1,
+        fill_data(value, buffer(index), length);
+        status = end_op(op, uct_ep_put_zcopy(l.ep, iov.data(), iov.size(),
                                              l.remote + offset, rkey,
                                              &op.comp));
         if (status == UCS_INPROGRESS) {
@@ -333,10 +408,11 @@ ucs_status_t world::post_get(link &l, kind what, uint32_t value)
             memcpy(arg, data, length);
         }, data, length, l.remote + offset, rkey, &op.comp);
     } else {
-        uct_iov_t iov = {data, length, m_local->memh(), 0, 1};
+        auto iov = split(value, data, length, m_local->memh(),
+                         attr.cap.get.max_iov);
 
-        status = uct_ep_get_zcopy(l.ep, &iov, 1, l.remote + offset, rkey,
-                                  &op.comp);
+        status = uct_ep_get_zcopy(l.ep, iov.data(), iov.size(),
+                                  l.remote + offset, rkey, &op.comp);
     }
 
     if (status == UCS_INPROGRESS) {
@@ -384,15 +460,24 @@ ucs_status_t world::post_message(link &l, kind what, uint32_t value)
             return end_op(op, UCS_OK);
         }
 
-        int index     = op.buffer;
-        uct_iov_t iov = {buffer(index), length, m_local->memh(), 0, 1};
+        int index        = op.buffer;
+        /* Some of the data are in the header */
+        size_t in_header = (value & 0x20) ? value >> 26 : 0;
+        in_header        = std::min(std::min(in_header, length),
+                                    attr.cap.am.max_hdr - sizeof(head));
+        auto iov = split(value, buffer(index) + in_header, length - in_header,
+                         m_local->memh(), attr.cap.am.max_iov);
 
-        fill_data(value, iov.buffer, length);
+        fill_data(value, buffer(index), length);
+        memcpy(data, &head, sizeof(head));
+        memcpy(data + sizeof(head), buffer(index), in_header);
         op.func = [this, &l, index](ucs_status_t) {
             return_buffer(l, index);
         };
-        status = end_op(op, uct_ep_am_zcopy(l.ep, id, &head, sizeof(head), &iov,
-                                            1, 0, &op.comp));
+        status = end_op(op, uct_ep_am_zcopy(l.ep, id, data,
+                                            sizeof(head) + in_header,
+                                            iov.data(), iov.size(), 0,
+                                            &op.comp));
         break;
     }
     default:
@@ -403,10 +488,11 @@ ucs_status_t world::post_message(link &l, kind what, uint32_t value)
         if (what == AM_SHORT) {
             status = uct_ep_am_short(l.ep, id, first, data, length);
         } else {
-            uct_iov_t iov[] = {{&head, sizeof(head), UCT_MEM_HANDLE_NULL, 0, 1},
-                               {data, length, UCT_MEM_HANDLE_NULL, 0, 1}};
+            auto iov = split(value, data, length, UCT_MEM_HANDLE_NULL, 3);
 
-            status = uct_ep_am_short_iov(l.ep, id, iov, 2);
+            iov.insert(iov.begin(), {&head, sizeof(head), UCT_MEM_HANDLE_NULL,
+                                     0, 1});
+            status = uct_ep_am_short_iov(l.ep, id, iov.data(), iov.size());
         }
         break;
     }
@@ -450,6 +536,7 @@ void world::on_message(unsigned iface, uint8_t id, void *data, size_t length)
             }
         }
     }
+    act(iface, nullptr);
 }
 
 ucs_status_t world::post_atomic(link &l, kind what, uint32_t value)
@@ -569,11 +656,28 @@ ucs_status_t world::post_flush(link &l)
         }
     };
     status = end_op(op, uct_ep_flush(l.ep, 0, &op.comp));
+    if (!UCS_STATUS_IS_ERR(status) && (m_called == nullptr) && has_waiting(l)) {
+        expect(l, "a flush does not wait for requests");
+    }
     if ((status == UCS_OK) && !l.is_failed) {
         expect(l, l.truth.check(before));
         l.truth.add_barrier(before);
     }
     return status;
+}
+
+void world::fence(link &l, kind what)
+{
+    ucs_status_t status = (what == FENCE) ?
+                                  uct_ep_fence(l.ep, 0) :
+                                  uct_iface_fence(m_nodes[l.src].e->iface(), 0);
+
+    for (auto &other : m_links) {
+        if ((status == UCS_OK) &&
+            ((what == FENCE) ? (&other == &l) : (other.src == l.src))) {
+            other.truth.add_fence();
+        }
+    }
 }
 
 void world::flush_iface(unsigned iface)
@@ -582,7 +686,13 @@ void world::flush_iface(unsigned iface)
         return;
     }
     for (auto &l : m_links) {
-        if ((l.src == iface) && !may_fail(l)) {
+        if (l.src != iface) {
+            continue;
+        }
+        if (has_waiting(l)) {
+            expect(l, "a flush of the interface does not wait for requests");
+        }
+        if (!may_fail(l)) {
             snapshot now = l.truth.take();
 
             expect(l, l.truth.check(now));
@@ -616,7 +726,9 @@ void world::fault(link &l, kind what)
         /* If there are other endpoints, it is a flush as any other */
         l.is_cut = true;
         if (uct_ep_flush(l.ep, UCT_FLUSH_FLAG_CANCEL, NULL) == UCS_OK) {
-            destroy(l);
+            if (l.ep != nullptr) {
+                destroy(l);
+            }
         } else {
             l.is_cut = false;
         }

@@ -48,20 +48,20 @@ static const struct {
     const char               *name;
     std::vector<const char*> values;
 } choices[] = {
-    {1, "RX_QUEUE_LEN", {"64", "128"}},
-    {1, "TX_QUEUE_LEN", {"32", "64"}},
+    {1, "RX_QUEUE_LEN", {"8", "64", "128"}},
+    {1, "TX_QUEUE_LEN", {"8", "32", "64"}},
     {1, "CATEGORY", {"dynamic", "dynamic", "2xdynamic", "mpi_everywhere",
                      "shared_dynamic"}},
     {2, "EAGER", {"y"}},
     {2, "EAGER_POLL_SET", {"1", "2"}},
     {2, "EAGER_SLOTS", {"2", "5", "16"}},
     {3, "EAGER_SLOT_SIZE", {"128", "320"}},
-    {5, "API", {"verbs"}},
+    {4, "API", {"verbs", "wr"}},
     {4, "CQ_SHARING", {"2", "8"}},
     {3, "TX_POST", {"bf", "db"}},
     {4, "TX_POSTLIST", {"4", "8"}},
     {2, "TX_CQ_MODERATION", {"1", "4", "16"}},
-    {4, "TX_CQ_LEN", {"64"}},
+    {4, "TX_CQ_LEN", {"16", "64"}},
     {3, "TX_MAX_POLL", {"1"}},
     {3, "RX_MAX_POLL", {"4"}},
     {2, "FC_WND_SIZE", {"3", "8", "32"}},
@@ -81,7 +81,10 @@ static const std::pair<settings::value_type, settings::value_type>
     {{"CATEGORY", "mpi_everywhere"}, {"CQ_SHARING", "1"}},
     {{"API", "verbs"}, {"CQ_SHARING", "1"}},
     {{"API", "verbs"}, {"TX_POST", "auto"}},
-    {{"API", "verbs"}, {"TX_POSTLIST", "1"}}
+    {{"API", "verbs"}, {"TX_POSTLIST", "1"}},
+    {{"API", "wr"}, {"CQ_SHARING", "1"}},
+    {{"API", "wr"}, {"TX_POST", "auto"}},
+    {{"API", "wr"}, {"TX_POSTLIST", "1"}}
 };
 
 static bool has(const settings &list, const settings::value_type &value)
@@ -140,6 +143,8 @@ schedule generate(uint64_t seed, bool has_faults)
     plan.seed     = seed;
     plan.destroys = random() % 2;
     plan.cm_loss  = (random() % 4 == 0) ? 20 : 0;
+    plan.acts     = (random() % 2) ? random() % (has_faults ? 8 : 4) : 0;
+    plan.sleepers = (random() % 4 == 0) ? random() % 8 : 0;
     static const char *const categories[] = {"mpi_threads", "static"};
     size_t dice          = random() % 12;
     const char *category = (dice < 2) ? categories[dice] : nullptr;
@@ -217,6 +222,16 @@ std::string to_string(const schedule &plan)
     if (plan.destroys) {
         os << "  endpoints that fail are destroyed at once\n";
     }
+    for (unsigned i = 0; i < 3; ++i) {
+        static const char *const names[] = {"progress", "destroy", "cancel"};
+
+        if (plan.acts & (1 << i)) {
+            os << "  callbacks " << names[i] << "\n";
+        }
+        if (plan.sleepers & (1 << i)) {
+            os << "  iface " << i << " sleeps\n";
+        }
+    }
     for (size_t i = 0; i < plan.ops.size(); ++i) {
         os << "  " << i << ". " << to_string(plan.ops[i]) << "\n";
     }
@@ -281,6 +296,14 @@ schedule shrink(const schedule &plan,
     } while (least.ops.size() < num);
 
     shrink_settings(least, fails);
+    for (unsigned *flags : {&least.acts, &least.sleepers}) {
+        for (unsigned i = 0; i < 3; ++i) {
+            unsigned all = *flags;
+
+            *flags &= ~(1u << i);
+            *flags  = ((*flags == all) || fails(least)) ? *flags : all;
+        }
+    }
     return least;
 }
 

@@ -67,6 +67,17 @@ struct schedule {
                                                how many come twice */
     bool                   destroys = false; /* Endpoints that fail, in their
                                                 error handler */
+    unsigned               acts     = 0;     /* What callbacks do, ACT_* */
+    unsigned               sleepers = 0;     /* Interfaces that progress only
+                                                when they are woken, one bit
+                                                each */
+};
+
+/* What callbacks do now and then */
+enum {
+    ACT_PROGRESS = 1,
+    ACT_DESTROY  = 2, /* The endpoint of what has completed, or waited */
+    ACT_CANCEL   = 4  /* ... what is outstanding on it: a fault */
 };
 
 /* Endpoints of an interface at a time */

@@ -11,6 +11,8 @@
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/hub/sep_hub.h>
 
+#include <poll.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -69,7 +71,7 @@ outstanding::outstanding(world &self, link &owner) : self(self), owner(owner)
 void outstanding::done(uct_completion_t *comp)
 {
     outstanding *op = ucs_container_of(comp, outstanding, comp);
-    const link &l   = op->owner;
+    link &l         = op->owner;
 
     ++op->calls;
     op->self.note(l.id, op->is_used, op->calls, comp->status);
@@ -81,6 +83,7 @@ void outstanding::done(uct_completion_t *comp)
     if (op->func) {
         op->func(comp->status);
     }
+    op->self.act(l.src, &l);
 }
 
 world::world()
@@ -132,6 +135,8 @@ void world::begin(const schedule &plan)
     m_wrong.clear();
     m_trace        = 0;
     m_num_stirs    = 0;
+    m_num_acts     = 0;
+    m_sleepers     = plan.sleepers;
     m_num_packets  = plan.cm_loss;
     m_buffers_used = 0;
     chance::fix(plan.seed, step_and_poll_events);
@@ -164,6 +169,11 @@ bool world::open(unsigned iface)
 
     ++n.incarnation;
     n.addr          = n.e->addr();
+    n.is_asleep     = false;
+    if (uct_iface_event_fd_get(n.e->iface(), &n.event_fd) != UCS_OK) {
+        wrong("there is nothing to wait for events with");
+        return false;
+    }
     n.e->on_failure = [this, iface]() { on_failure(iface); };
     for (uint8_t id : {0, 1}) {
         m_handlers[iface][id] = {this, iface, id};
@@ -173,7 +183,12 @@ bool world::open(unsigned iface)
             handler *h = (handler*)arg;
             bool keeps = (h->id == 1) && (flags & UCT_CB_PARAM_FLAG_DESC);
 
+            std::vector<uint8_t> copy((uint8_t*)data,
+                                      (uint8_t*)data + length);
             h->self->on_message(h->iface, h->id, data, length);
+            if (memcmp(copy.data(), data, length) != 0) {
+                h->self->wrong("a message changed while it was handled");
+            }
             if (keeps) {
                 h->self->m_nodes[h->iface].kept.push_back(
                         {(uint8_t*)data, length, sum(data, length)});
@@ -244,7 +259,76 @@ bool world::drive(unsigned iface)
         return false;
     }
     ucs_async_poll(n.e->sep()->super.worker->async);
-    return n.e->progress() > 0;
+    if (n.is_asleep) {
+        struct pollfd pfd = {n.event_fd, POLLIN, 0};
+
+        if (poll(&pfd, 1, 0) == 0) {
+            return false;
+        }
+        n.is_asleep = false;
+    }
+    if (n.e->progress() > 0) {
+        return true;
+    }
+    if (!(m_sleepers & (1 << iface))) {
+        return false;
+    }
+    /* What others may have done meanwhile must not be lost */
+    ucs_async_poll(n.e->sep()->super.worker->async);
+    n.is_asleep = uct_iface_event_arm(n.e->iface(), UCT_EVENT_RECV |
+                                      (is_waiting(iface) ? UCT_EVENT_SEND_COMP :
+                                                           0)) == UCS_OK;
+    return false;
+}
+
+/* Whether anything of an interface is to complete */
+bool world::is_waiting(unsigned iface) const
+{
+    return std::any_of(m_waiting.begin(), m_waiting.end(),
+                       [=](const waiting &w) {
+        return (w.owner->src == iface) && !w.is_done && !w.owner->is_failed;
+    }) || std::any_of(m_outstanding.begin(), m_outstanding.end(),
+                      [=](const outstanding &op) {
+        return (op.owner.src == iface) && op.is_used && (op.calls == 0);
+    });
+}
+
+/* Nobody sleeps from here on. Returns whether anybody did. */
+bool world::wake_all()
+{
+    bool was_asleep = m_sleepers != 0;
+
+    m_sleepers = 0;
+    for (auto &n : m_nodes) {
+        n.is_asleep = false;
+    }
+    return was_asleep;
+}
+
+/* In a callback of an interface, about an endpoint's operation if there is one
+ */
+void world::act(unsigned iface, link *l)
+{
+    const node &n = m_nodes[iface];
+    unsigned dice = chance::draw(3, ++m_num_acts) % 64;
+
+    if ((m_depth == max_depth) || (n.e == nullptr)) {
+        return;
+    }
+
+    ++m_depth;
+    if ((l != nullptr) && (l->ep != nullptr) && !l->is_cut && !l->is_failed) {
+        if ((m_plan->acts & ACT_CANCEL) && (dice == 0)) {
+            fault(*l, CANCEL);
+        } else if ((m_plan->acts & ACT_DESTROY) && (dice == 1)) {
+            destroy(*l);
+        }
+    }
+    for (unsigned i = 0; (m_plan->acts & ACT_PROGRESS) && (i < dice % 4); ++i) {
+        step::make();
+        n.e->progress();
+    }
+    --m_depth;
 }
 
 void world::advance(const operation &op)
@@ -334,9 +418,14 @@ link *world::get_link(unsigned iface, unsigned position)
 
 void world::purge(link &l)
 {
-    uct_ep_pending_purge(l.ep, [](uct_pending_req_t *req, void*) {
-        ucs_container_of(req, waiting, req)->is_done = true;
-    }, NULL);
+    uct_ep_pending_purge(l.ep, [](uct_pending_req_t *req, void *arg) {
+        waiting *w = ucs_container_of(req, waiting, req);
+
+        w->is_done = w->owner == arg;
+    }, &l);
+    if (has_waiting(l)) {
+        expect(l, "a request was not purged");
+    }
 }
 
 void world::destroy(link &l)
@@ -348,11 +437,18 @@ void world::destroy(link &l)
     l.is_cut |= is_hub(l.src);
     l.ep      = nullptr;
     m_nodes[l.src].e->destroy(ep);
+    /* In a callback, what calls it may be about to end others */
+    for (auto &op : m_outstanding) {
+        if ((m_depth == 0) && (&op.owner == &l) && op.is_used &&
+            (op.calls == 0)) {
+            expect(l, "an operation outlives its endpoint");
+        }
+    }
 }
 
 void world::on_failure(unsigned iface)
 {
-    const sep_uct_test::failure &last = m_nodes[iface].e->failures.back();
+    const sep_uct_test::failure last = m_nodes[iface].e->failures.back();
 
     for (auto &l : m_links) {
         if ((l.src == iface) && (l.ep == last.ep)) {
@@ -435,7 +531,7 @@ void world::stir()
         }
     }
     for (auto &l : m_links) {
-        if ((l.ep != nullptr) && !l.is_failed) {
+        if (may_fail(l) && (l.ep != nullptr) && !l.is_failed) {
             uct_ep_check(l.ep, 0, NULL);
         }
     }
@@ -483,21 +579,20 @@ void world::settle()
 
         for (unsigned i = 0; i < num_ifaces; ++i) {
             is_moving |= drive(i);
+            is_busy   |= is_waiting(i);
             /* It may post something, and so keep the device from skipping the
              * time that others wait */
             is_busy |= (!is_moving || (round % 64 == 0)) &&
-                       (m_nodes[i].e != nullptr) &&
+                       (m_nodes[i].e != nullptr) && !m_nodes[i].is_asleep &&
                        (uct_iface_flush(m_nodes[i].e->iface(), 0, NULL) !=
                         UCS_OK);
         }
-        for (auto &w : m_waiting) {
-            is_busy |= !w.is_done && !w.owner->is_failed;
+        for (auto &l : m_links) {
+            is_busy |= (m_sleepers != 0) && !may_fail(l) &&
+                       (l.truth.num_sent() != l.truth.num_received());
         }
-        for (auto &op : m_outstanding) {
-            is_busy |= op.is_used && (op.calls == 0) &&
-                       (op.owner.ep != nullptr);
-        }
-        quiet = (is_busy || is_moving) ? 0 : (quiet + 1);
+        quiet = (is_busy || is_moving || ((quiet == 2) && wake_all())) ?
+                        0 : (quiet + 1);
         stuck = (is_busy && !is_moving) ? (stuck + 1) : 0;
         if (stuck == 100) {
             stir();
@@ -523,14 +618,37 @@ void world::check_all()
         is_whole[l.dst] = is_whole[l.dst] && !is_lost;
     }
     for (auto &op : m_outstanding) {
-        if ((op.calls != (unsigned)op.is_used) &&
-            !((op.calls == 0) && (op.owner.ep == nullptr))) {
+        if (op.calls != (unsigned)op.is_used) {
             expect(op.owner, "a completion was called " +
                              std::to_string(op.calls) + " times");
         }
     }
+    /* Hubs may have sent grants that nobody waits for */
+    for (auto &l : m_links) {
+        if ((l.ep != nullptr) && !l.is_failed && !is_hub(l.src)) {
+            const uct_sep_txwq_t *txwq = m_nodes[l.src].e->sep_ep(l.ep)->txwq;
+
+            if ((txwq != NULL) && (txwq->conn.qp != NULL) &&
+                (uct_sep_txwq_credits(txwq) != txwq->bb_max)) {
+                expect(l, "credits are lost");
+            }
+        }
+    }
     for (unsigned i = 0; i < m_plan->ifaces.size(); ++i) {
         uint64_t sum;
+
+        if ((m_nodes[i].e != nullptr) && !is_hub(i)) {
+            const uct_sep_iface_t *sep = m_nodes[i].e->sep();
+            int credits = sep->tx.cq_credits +
+                          ((sep->throttle.dev == NULL) ? 0 :
+                                                         sep->throttle.held);
+
+            if (credits != (int)sep->config.cq_len) {
+                wrong("interface " + std::to_string(i) + " has " +
+                      std::to_string(credits) + " of " +
+                      std::to_string(sep->config.cq_len) + " credits");
+            }
+        }
 
         memcpy(&sum, m_nodes[i].mem->ptr() + max_places * model::place_size,
                sizeof(sum));

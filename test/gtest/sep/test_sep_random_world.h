@@ -61,7 +61,9 @@ struct outstanding {
 struct waiting {
     uct_pending_req_t             req;
     std::function<ucs_status_t()> func;
+    world                         *self;
     link                          *owner;
+    unsigned                      num     = 1; /* Times it has to be called */
     bool                          is_done = false;
 };
 
@@ -99,6 +101,8 @@ private:
         uct_rkey_bundle_t       rkey;
         std::list<kept_desc>    kept;
         uint64_t                added = 0;    /* To its common counter */
+        int                     event_fd  = -1;
+        bool                    is_asleep = false;
     };
 
     struct handler {
@@ -110,6 +114,7 @@ private:
     static constexpr unsigned max_ifaces  = 3;
     static constexpr unsigned max_places  = 24;
     static constexpr unsigned max_buffers = 16;
+    static constexpr unsigned max_depth   = 2;     /* Of callbacks */
     static constexpr unsigned patience    = 20000; /* Rounds */
 
     /* Its life */
@@ -120,6 +125,9 @@ private:
     bool open(unsigned iface);
     void close(unsigned iface);
     bool drive(unsigned iface);
+    bool is_waiting(unsigned iface) const;
+    bool wake_all();
+    void act(unsigned iface, link *l);
     void advance(const operation &op);
     void expire(unsigned iface);
     void stir();
@@ -140,6 +148,10 @@ private:
     ucs_status_t post_message(link &l, kind what, uint32_t value);
     ucs_status_t post_atomic(link &l, kind what, uint32_t value);
     ucs_status_t post_flush(link &l);
+    ucs_status_t call(waiting &w);
+    void wait(link &l, kind what, uint32_t value);
+    bool has_waiting(const link &l) const;
+    void fence(link &l, kind what);
     void flush_iface(unsigned iface);
     void fault(link &l, kind what);
 
@@ -168,6 +180,10 @@ private:
     uint64_t                      m_num_packets  = 0;
     uint64_t                      m_trace        = 0;
     unsigned                      m_num_stirs    = 0;
+    unsigned                      m_num_acts     = 0;
+    unsigned                      m_depth        = 0; /* Of callbacks */
+    unsigned                      m_sleepers     = 0;
+    waiting                       *m_called      = nullptr;
     std::string                   m_wrong;
     handler                       m_handlers[max_ifaces][2];
 };
