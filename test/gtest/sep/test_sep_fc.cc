@@ -315,60 +315,7 @@ protected:
             ASSERT_EQ(i, sequence(m_peer->received(i)));
         }
     }
-
-    /* Many senders, of which each one's messages come in order */
-    void storm(const settings &config, unsigned num_senders, unsigned count)
-    {
-        std::vector<std::unique_ptr<peer>> senders;
-        std::vector<uint64_t> next(num_senders);
-
-        m_local = entity::create(config);
-        ASSERT_TRUE(m_local != nullptr);
-        for (unsigned i = 0; i < num_senders; ++i) {
-            senders.emplace_back(new peer(1, config));
-            /* By their length one knows whose they are */
-            senders[i]->send(m_local->addr(), count, 8 + i);
-        }
-
-        /* Let them run into what there is while nobody receives */
-        ASSERT_TRUE(patience::until([&]() {
-            return *(volatile uint16_t*)&m_local->sep()->srq.published != 0;
-        }));
-        for (auto &sender : senders) {
-            (void)sender->num_received();
-        }
-
-        m_local->wait([&]() {
-            return m_local->messages.size() >= num_senders * count;
-        });
-        ASSERT_EQ(num_senders * count, m_local->messages.size());
-        for (auto &msg : m_local->messages) {
-            unsigned i = msg.data.size() - 8;
-
-            ASSERT_LT(i, num_senders);
-            ASSERT_EQ(next[i], sequence(msg));
-            ++next[i];
-        }
-        for (auto &sender : senders) {
-            EXPECT_EQ(0u, sender->num_failures());
-        }
-    }
 };
-
-TEST_F(test_sep_uct_fc, a_storm_to_a_small_receive_queue_loses_nothing)
-{
-    storm({{"RX_QUEUE_LEN", "16"}}, 4, 400);
-}
-
-TEST_F(test_sep_uct_fc, a_storm_to_the_smallest_receive_queue_loses_nothing)
-{
-    storm({{"RX_QUEUE_LEN", "1"}}, 3, 60);
-}
-
-TEST_F(test_sep_uct_fc, a_storm_to_a_large_receive_queue_with_small_windows)
-{
-    storm({{"FC_WND_SIZE", "2"}}, 3, 200);
-}
 
 TEST_F(test_sep_uct_fc, a_window_is_all_that_is_sent_to_who_does_not_receive)
 {
@@ -396,86 +343,6 @@ TEST_F(test_sep_uct_fc, a_window_is_all_that_is_sent_to_who_does_not_receive)
     expect_peer_received(100);
 }
 
-TEST_F(test_sep_uct_fc, pending_requests_go_on_with_a_grant)
-{
-    struct request {
-        uct_pending_req_t req;
-        test_sep_uct_fc   *self;
-        uint64_t          seq;
-        bool              done;
-    } reqs[20];
-
-    start({{"FC_WND_SIZE", "8"}});
-    connect();
-    m_peer->freeze();
-    uint64_t count = fill(0);
-    flush(); /* So that no completion is the reason */
-
-    for (auto &r : reqs) {
-        r.req.func = [](uct_pending_req_t *req) {
-            request *self       = ucs_container_of(req, request, req);
-            ucs_status_t status = self->self->send(self->seq);
-
-            self->done = (status == UCS_OK);
-            return status;
-        };
-        r.self = this;
-        r.seq  = count++;
-        r.done = false;
-        ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &r.req, 0));
-    }
-    for (unsigned i = 0; i < 1000; ++i) {
-        m_local->progress();
-    }
-    EXPECT_FALSE(reqs[0].done);
-
-    (void)m_peer->num_received();
-    EXPECT_TRUE(m_local->wait([&]() { return reqs[19].done; }));
-    expect_peer_received(count);
-}
-
-TEST_F(test_sep_uct_fc, grants_get_through_when_both_windows_are_used_up)
-{
-    start({{"FC_WND_SIZE", "4"}, {"RX_QUEUE_LEN", "8"}});
-    connect();
-    m_peer->send(m_local->addr(), 300, 16);
-    uint64_t count = fill(0);
-    EXPECT_GT(count, 0u);
-    EXPECT_TRUE(m_local->wait([&]() {
-        if (count < 300) {
-            count += (send(count) == UCS_OK);
-        }
-        return (count == 300) && (m_local->messages.size() == 300);
-    }));
-    expect_peer_received(300);
-    for (uint64_t i = 0; i < 300; ++i) {
-        ASSERT_EQ(i, sequence(m_local->messages[i]));
-    }
-}
-
-TEST_F(test_sep_uct_fc, it_may_be_switched_off_at_one_side)
-{
-    for (bool local : {false, true}) {
-        settings on  = {{"FC_WND_SIZE", "4"}};
-        settings off = {{"FC_ENABLE", "n"}, {"EAGER", "n"}};
-
-        TearDown();
-        m_peer.reset(new peer(1, local ? on : off));
-        m_local = entity::create(local ? off : on);
-        ASSERT_TRUE(m_local != nullptr);
-        m_eps.push_back(m_local->connect(m_peer->addr()));
-        connect();
-        m_peer->send(m_local->addr(), 100, 16);
-        for (uint64_t i = 0; i < 100; ++i) {
-            ASSERT_EQ(UCS_OK, retry([&]() { return send(i); }));
-        }
-        expect_peer_received(100);
-        EXPECT_TRUE(m_local->wait([&]() {
-            return m_local->messages.size() == 100;
-        }));
-    }
-}
-
 TEST_F(test_sep_uct_fc, a_connection_survives_without_retries)
 {
     start({{"RX_QUEUE_LEN", "8"}, {"RNR_RETRY_COUNT", "0"}});
@@ -493,28 +360,6 @@ TEST_F(test_sep_uct_fc, a_connection_survives_without_retries)
     }
     expect_peer_received(500);
     EXPECT_EQ(0u, m_local->failures.size());
-}
-
-TEST_F(test_sep_uct_fc, an_endpoint_goes_with_its_pending_requests)
-{
-    uct_pending_req_t req;
-    unsigned purged = 0;
-
-    start({{"FC_WND_SIZE", "4"}});
-    connect();
-    m_peer->freeze();
-    fill(0);
-    req.func = [](uct_pending_req_t*) { return UCS_ERR_NO_RESOURCE; };
-    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &req, 0));
-    uct_ep_pending_purge(ep(), [](uct_pending_req_t*, void *arg) {
-                             ++*(unsigned*)arg;
-                         }, &purged);
-    EXPECT_EQ(1u, purged);
-    m_local->destroy(ep());
-    (void)m_peer->num_received(); /* Grants, to nobody */
-    m_eps[0] = m_local->connect(m_peer->addr());
-    ASSERT_EQ(UCS_OK, retry([&]() { return send(0); }));
-    flush();
 }
 
 TEST_F(test_sep_uct_fc, who_waits_for_a_grant_is_told_that_the_peer_has_gone)

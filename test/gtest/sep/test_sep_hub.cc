@@ -378,36 +378,6 @@ TEST_F(test_sep_hub, a_send_from_a_completion_comes_behind_pending_requests)
     EXPECT_EQ(second, *(uint64_t*)m_peer->received(count + 1).data.data());
 }
 
-/* There is room again, and the worker has not come to send what waits for it */
-TEST_F(test_sep_hub, a_flush_does_not_overtake_pending_requests)
-{
-    std::unique_ptr<entity> other = entity::create(*m_local, config);
-    memory local(m_local->md(), 64);
-    uct_iov_t iov = {local.ptr(), 32, local.memh(), 0, 1};
-    completion sent, flushed;
-    pending_req req;
-    bool done = false;
-
-    send(*m_local, ep(0));
-    ASSERT_EQ(UCS_INPROGRESS, uct_ep_am_zcopy(ep(0), 1, &done, sizeof(done),
-                                              &iov, 1, 0, &sent.comp));
-    while (uct_ep_am_short(ep(0), 1, 0, NULL, 0) == UCS_OK);
-    req.func = [&]() {
-        ucs_status_t status = uct_ep_am_short(ep(0), 1, 0, NULL, 0);
-
-        done = (status == UCS_OK);
-        return status;
-    };
-    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(0), &req.req, 0));
-    other->wait([&]() { return uct_sep_ep_can_send(m_local->sep_ep(ep(0))); });
-    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_flush(ep(0), 0, &flushed.comp));
-    EXPECT_FALSE(done);
-    flush();
-    EXPECT_TRUE(done);
-    EXPECT_EQ(1u, sent.calls);
-    EXPECT_EQ(0u, flushed.calls);
-}
-
 /* What comes next in its place must stay as it is. That has its size, as the C
  * library gives the block that was freed last to the next who asks for one of
  * its size, unless it keeps enough of these already. */
@@ -451,30 +421,6 @@ TEST_F(test_sep_hub, an_interface_that_no_worker_progresses_can_be_progressed)
         return quiet->messages.size() == 3;
     });
     EXPECT_EQ(3u, quiet->messages.size());
-}
-
-/* Otherwise its user, told that there are resources, tries for ever */
-TEST_F(test_sep_hub, a_closed_window_is_waited_for)
-{
-    pending_req req;
-    bool done = false;
-
-    start({{"CATEGORY", "mpi_threads"}, {"FC_WND_SIZE", "16"}}, 1);
-    send(*m_local, ep(0));
-    m_peer->freeze();
-    m_local->wait([&]() {
-        return uct_ep_am_short(ep(0), 1, 0, NULL, 0) == UCS_ERR_NO_RESOURCE;
-    });
-    req.func = [&]() {
-        ucs_status_t status = uct_ep_am_short(ep(0), 1, 0, NULL, 0);
-
-        done = (status == UCS_OK);
-        return status;
-    };
-    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(0), &req.req, 0));
-    m_peer->num_received();
-    EXPECT_TRUE(m_local->wait([&]() { return done; }));
-    flush();
 }
 
 } // namespace
