@@ -101,6 +101,24 @@ const settings dv_own       = {{"CATEGORY", "mpi_everywhere"}};
 const settings verbs_own    = {{"CATEGORY", "mpi_everywhere"},
                                {"API", "verbs"}};
 
+/* Alike: in each way to post, by default or with settings of the environment */
+std::vector<mixture> alike()
+{
+    std::vector<mixture> result;
+
+    for (auto &mode : post_modes()) {
+        result.push_back({mode.name, mode.config, mode.config});
+    }
+    return result;
+}
+
+std::string mixture_name(const ::testing::TestParamInfo<mixture> &info)
+{
+    return info.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(alike, test_sep_uct_mixed,
+                         ::testing::ValuesIn(alike()), mixture_name);
 INSTANTIATE_TEST_SUITE_P(
         , test_sep_uct_mixed,
         ::testing::Values(mixture{"static_dv_verbs", dv_static, verbs_static},
@@ -112,8 +130,6 @@ INSTANTIATE_TEST_SUITE_P(
                           mixture{"own_verbs_static", verbs_own, dv_static},
                           mixture{"static_own_verbs", verbs_static,
                                   verbs_own}),
-        [](const ::testing::TestParamInfo<mixture> &info) {
-            return std::string(info.param.name);
-        });
+        mixture_name);
 
 } // namespace

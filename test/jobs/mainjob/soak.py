@@ -42,7 +42,7 @@ SEP_SETTINGS = (
 )
 
 # Suites of sep_gtest that are about what reaches the peer
-SUITES = ("*test_sep_uct_ops.*", "*test_sep_uct_flow.*",
+SUITES = ("*test_sep_uct_keys.*", "*test_sep_uct_flow.*",
           "*test_sep_uct_messages.*", "*test_sep_uct_mixed.*",
           "*test_sep_uct_threads.*", "test_sep_fc.*", "test_sep_hub.*",
           "*test_sep_workers.*", "*test_sep_uct_eager*",

@@ -178,7 +178,7 @@ _MODES = tuple((name, f"UCX_SEP_CATEGORY={name}") for name in _categories()
                    ("cq_by_2", "UCX_SEP_CQ_SHARING=2"),
                    ("eager", "UCX_SEP_EAGER=y"),
                    ("legacy_uars", "MLX5SIM_UAR_MODE=legacy"))
-_MODE_TESTS = ("*test_sep_uct_ops.*/bf:*test_sep_uct_flow.*/dv:"
+_MODE_TESTS = ("*test_sep_uct_mixed.*/bf:*test_sep_uct_flow.*/dv:"
                "*test_sep_uct_error.*/dv:test_sep_uct_fault.*:test_sep_fc.*:"
                "-*.sixty_four_*")
 
@@ -196,10 +196,9 @@ _SANITIZED_TESTS = {"sep_gtest": (
 # One test of each kind: valgrind is 20 to 50 times slower, and crowds add
 # nothing to what it looks at.
 _MEMCHECK_TESTS = ("*test_sep_uct_error.*/dv:api/test_sep_uct_flow.*/dv:"
-                   "*test_sep_uct_ops.*/bf:*test_sep_uct_ops.*/list:"
+                   "*test_sep_uct_mixed.*/bf:*test_sep_uct_mixed.*/list:"
                    "*test_sep_uct_fault.*kill*:"
-                   "-*.small_queues_*:*.a_fence_costs_*:*.*while_connecting*:"
-                   "*.many_*:*_many_*")
+                   "-*.*while_connecting*:*.many_*:*_many_*")
 
 
 # Deferred execution: seeds that all that is left to chance depends on, and the
@@ -430,7 +429,8 @@ PARTS = (
              # Of a queue pair without a thread domain, libmlx5 locks what it
              # posts to
              Gtest("sep_gtest-static_verbs", "sep_gtest",
-                   tests="*test_sep_uct_ops.*/verbs:*test_sep_uct_ops.*/wr",
+                   tests="*test_sep_uct_mixed.*/verbs:"
+                         "*test_sep_uct_mixed.*/wr",
                    environment=("UCX_SEP_CATEGORY=static",)),
              Gtest("device_gtest-legacy_uars", "device_gtest",
                    environment=("MLX5SIM_UAR_MODE=legacy",)),)),
