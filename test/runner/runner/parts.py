@@ -250,7 +250,6 @@ _DEFERRED_MORE = {
     1: (":*test_sep_uct_async.*:*test_sep_uct_order*:test_sep_uct_messages.*:"
         "*test_sep_uct_mixed*:*test_sep_uct_settings*:*fragments*:"
         "*test_sep_uct_relaxed*:"
-        "*test_sep_uct_callback*:"
         "test_sep_hub.*:test_sep_hub_ops.*:test_sep_cq_sharing.*:"
         "test_sep_cq_group.*:*test_sep_workers.*/static:"
         "*test_sep_workers.*sleep*",
