@@ -107,18 +107,6 @@ TEST_P(test_sep_uct_error, a_killed_peer_is_reported_and_all_operations_end)
     EXPECT_EQ(4095, m_local->sep()->tx.cq_credits);
 }
 
-TEST_P(test_sep_uct_error, all_endpoints_of_a_broken_connection_fail)
-{
-    uct_ep_h other = m_local->connect(m_peer->addr());
-
-    connect();
-    m_peer->kill();
-    ASSERT_EQ(UCS_OK, uct_ep_am_short(ep(), 1, 0, NULL, 0));
-    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
-    EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(other)));
-    EXPECT_EQ(2u, m_local->failures.size());
-}
-
 TEST_P(test_sep_uct_error, a_peer_that_is_gone_before_the_first_use_is_reported)
 {
     start(hasty);
@@ -137,17 +125,6 @@ TEST_P(test_sep_uct_error, the_last_endpoint_may_be_destroyed_when_it_fails)
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_ep_am_short(ep(), 1, 0, NULL, 0));
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
     EXPECT_EQ(0u, m_local->num_qps());
-}
-
-TEST_P(test_sep_uct_error, endpoints_of_a_broken_connection_may_be_destroyed)
-{
-    m_local->connect(m_peer->addr());
-    connect();
-    m_peer->kill();
-    m_local->destroy_failed = true;
-    ASSERT_EQ(UCS_OK, uct_ep_am_short(ep(), 1, 0, NULL, 0));
-    m_local->wait([&]() { return m_local->failures.size() == 2; });
-    m_local->wait([&]() { return m_local->num_qps() == 0; });
 }
 
 /* Was reported as a lack of resources, which a completion would have ended */
@@ -212,31 +189,6 @@ TEST_P(test_sep_uct_error, ep_check_finds_a_dead_peer_without_a_connection)
     EXPECT_TRUE(UCS_STATUS_IS_ERR(wait_failure(ep())));
 }
 
-TEST_P(test_sep_uct_error, a_wrong_remote_key_fails_the_endpoint)
-{
-    remote_memory rmem = m_peer->expose(4096, 5);
-    memory local(m_local->md(), 4096);
-    uct_iov_t iov = {local.ptr(), 64, local.memh(), 0, 1};
-    completion good, bad, behind;
-
-    connect();
-    ASSERT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
-                               &good.comp));
-    ASSERT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va,
-                               wrong_rkey(rmem.rkey.rkey),
-                               &bad.comp));
-    ASSERT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
-                               &behind.comp));
-    expect_failed_by_peer(ep());
-    EXPECT_EQ(UCS_OK, good.status);
-    EXPECT_TRUE(UCS_STATUS_IS_ERR(bad.status));
-    EXPECT_TRUE(UCS_STATUS_IS_ERR(behind.status));
-    expect_unusable(ep());
-}
-
 TEST_P(test_sep_uct_error, memory_outside_the_region_fails_the_endpoint)
 {
     remote_memory rmem = m_peer->expose(4096, 5);
@@ -250,29 +202,6 @@ TEST_P(test_sep_uct_error, memory_outside_the_region_fails_the_endpoint)
               }, NULL, 8192, rmem.va + (1 << 20), rmem.rkey.rkey, &comp.comp));
     expect_failed_by_peer(ep());
     EXPECT_TRUE(UCS_STATUS_IS_ERR(comp.status));
-}
-
-TEST_P(test_sep_uct_error, a_new_endpoint_works_after_an_error)
-{
-    remote_memory rmem = m_peer->expose(4096, 5);
-    uint64_t data      = 0x1234;
-
-    for (unsigned round = 0; round < 3; ++round) {
-        uct_ep_h ep = m_local->connect(m_peer->addr());
-
-        ASSERT_EQ(UCS_OK, retry([&]() {
-            return uct_ep_put_short(ep, &data, sizeof(data),
-                                    rmem.va + round * 8, rmem.rkey.rkey);
-        }));
-        EXPECT_TRUE(m_local->flush());
-        ASSERT_EQ(UCS_OK, uct_ep_put_short(ep, &data, sizeof(data), rmem.va,
-                                           0xbad));
-        expect_failed_by_peer(ep);
-        m_local->failures.clear();
-        m_local->destroy(ep);
-        EXPECT_EQ(0, memcmp(&data, m_peer->read(round * 8, 8).data(), 8));
-    }
-    m_local->wait([&]() { return m_local->num_qps() == 0; });
 }
 
 TEST_P(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
@@ -290,109 +219,6 @@ TEST_P(test_sep_uct_error, the_peer_hears_of_a_broken_connection_when_it_sends)
     m_local->wait([&]() {
         return (m_peer->num_failures() > 0) || !m_local->messages.empty();
     });
-}
-
-/* The device flushes what was posted, which looks as if we had cancelled it */
-TEST_P(test_sep_uct_error, a_flush_fails_if_the_queue_pair_did_by_itself)
-{
-    struct ibv_qp_attr attr;
-    completion put, flushed;
-    memory local(m_local->md(), 64);
-    remote_memory rmem = m_peer->expose(64, 5);
-    uct_iov_t iov      = {local.ptr(), 64, local.memh(), 0, 1};
-
-    connect();
-    attr.qp_state = IBV_QPS_ERR;
-    ASSERT_EQ(0, ibv_modify_qp(m_local->sep_ep(ep())->txwq->conn.qp, &attr,
-                               IBV_QP_STATE));
-    ASSERT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
-                               &put.comp));
-    ASSERT_EQ(UCS_INPROGRESS, uct_ep_flush(ep(), 0, &flushed.comp));
-    EXPECT_NE(UCS_OK, wait(put));
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait(flushed));
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, wait_failure(ep()));
-}
-
-TEST_P(test_sep_uct_error, flush_can_cancel_what_is_outstanding)
-{
-    remote_memory rmem = m_peer->expose(65536, 5);
-    memory local(m_local->md(), 65536);
-    uct_iov_t iov = {local.ptr(), 65536, local.memh(), 0, 1};
-    completion comp;
-
-    connect();
-    ASSERT_EQ(UCS_INPROGRESS,
-              uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
-                               &comp.comp));
-    EXPECT_EQ(UCS_OK, uct_ep_flush(ep(), UCT_FLUSH_FLAG_CANCEL, NULL));
-    EXPECT_EQ(1u, comp.calls);
-    EXPECT_EQ(UCS_ERR_CANCELED, comp.status);
-    EXPECT_TRUE(m_local->failures.empty());
-    expect_unusable(ep());
-}
-
-/* The device has flushed them all, and what it says of the last means nothing
- * for those before it */
-TEST_P(test_sep_uct_error,
-       who_progresses_while_all_is_cancelled_hears_no_success)
-{
-    struct operation {
-        uct_completion_t comp;
-        entity           *local;
-        ucs_status_t     status;
-    } ops[5];
-    struct ibv_qp_attr attr;
-    remote_memory rmem = m_peer->expose(64, 5);
-    memory local(m_local->md(), 64);
-    uct_iov_t iov = {local.ptr(), 64, local.memh(), 0, 1};
-
-    connect();
-    attr.qp_state = IBV_QPS_ERR;
-    ASSERT_EQ(0, ibv_modify_qp(m_local->sep_ep(ep())->txwq->conn.qp, &attr,
-                               IBV_QP_STATE));
-    for (auto &op : ops) {
-        op.local       = m_local.get();
-        op.status      = UCS_INPROGRESS;
-        op.comp.count  = 1;
-        op.comp.status = UCS_OK;
-        op.comp.func   = [](uct_completion_t *comp) {
-            operation *op = ucs_container_of(comp, operation, comp);
-
-            op->status = comp->status;
-            for (unsigned i = 0; i < 100; ++i) {
-                op->local->progress();
-            }
-        };
-        ASSERT_EQ(UCS_INPROGRESS,
-                  uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
-                                   &op.comp));
-    }
-    EXPECT_EQ(UCS_OK, uct_ep_flush(ep(), UCT_FLUSH_FLAG_CANCEL, NULL));
-    for (auto &op : ops) {
-        EXPECT_EQ(UCS_ERR_CANCELED, op.status) << &op - ops;
-    }
-}
-
-TEST_P(test_sep_uct_error, an_interface_can_be_closed_with_all_in_flight)
-{
-    remote_memory rmem = m_peer->expose(65536, 5);
-    memory *local      = new memory(m_local->md(), 65536);
-    uct_iov_t iov      = {local->ptr(), 4096, local->memh(), 0, 1};
-    completion comps[50];
-
-    connect();
-    for (auto &comp : comps) {
-        ASSERT_EQ(UCS_INPROGRESS,
-                  uct_ep_put_zcopy(ep(), &iov, 1, rmem.va, rmem.rkey.rkey,
-                                   &comp.comp));
-    }
-    m_eps.clear();
-    delete local;
-    m_local.reset();
-    for (auto &comp : comps) {
-        EXPECT_EQ(1u, comp.calls);
-    }
 }
 
 TEST_P(test_sep_uct_error, malformed_addresses_are_refused)
