@@ -456,19 +456,6 @@ TEST_P(test_sep_uct_eager, messages_are_counted_without_a_ring)
     EXPECT_EQ(0u, stats(1)[UCT_SEP_EAGER_STAT_SENT]);
 }
 
-TEST_P(test_sep_uct_eager, a_ring_that_is_full_does_not_stop_anybody)
-{
-    make(2, {{"EAGER_SLOTS", "2"}});
-    open_ring(0, 1);
-    unsigned sent = 0;
-    while ((sent < 100) && (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
-        ++sent;
-    }
-    EXPECT_GT(sent, 2u);
-    EXPECT_GE(m_nodes[0].e->sep()->eager.stats.fallbacks, sent - 2);
-    wait([&]() { return is_quiet(); });
-}
-
 /* Longer messages need a window, and who waits for one is a pending request:
  * shorter ones must not go into the ring meanwhile, which would be faster */
 TEST_P(test_sep_uct_eager, nothing_overtakes_what_waits_for_a_grant)
@@ -600,24 +587,6 @@ TEST_P(test_sep_uct_eager, a_set_of_one_goes_to_who_sends_most_random)
         random_traffic(500, i, 600);
         EXPECT_EQ(1u, num_rings(0));
     }
-}
-
-TEST_P(test_sep_uct_eager, handlers_of_random_messages_may_progress)
-{
-    make(2);
-    open_ring(0, 1);
-    open_ring(1, 0);
-
-    unsigned depth = 0;
-    m_nodes[1].e->on_message = [&]() {
-        if (depth < 3) {
-            ++depth;
-            m_nodes[1].e->progress();
-            --depth;
-        }
-    };
-    /* Inner messages are recorded after outer ones: order is kept */
-    random_traffic(5000, 0, 600);
 }
 
 /* Also for the next message of another ring than the outermost handler's */
@@ -870,25 +839,6 @@ TEST_P(test_sep_uct_eager, who_dozes_is_woken_once)
         return (uct_iface_event_arm(iface, UCT_EVENT_SEND_COMP) == UCS_OK) &&
                (num_rings(1) == 0) && (poll(&pfd, 1, 10) == 0);
     }));
-}
-
-TEST_P(test_sep_uct_eager, an_endpoint_can_go_while_its_ring_is_in_use)
-{
-    make(2);
-    for (unsigned i = 0; (i < 5) && !HasFatalFailure(); ++i) {
-        open_ring(0, 1);
-        open_ring(1, 0);
-        for (unsigned j = 0; j < 10; ++j) {
-            send(0, 1, 0, message_of(0, 16));
-        }
-        wait([&]() { return is_quiet(); });
-
-        for (unsigned j = 0; j < 2; ++j) {
-            m_nodes[j].e->destroy(m_nodes[j].eps[1 - j]);
-            m_nodes[j].eps[1 - j] = m_nodes[j].e->connect(
-                    m_nodes[1 - j].e->addr());
-        }
-    }
 }
 
 /* One queue pair, connected to itself, has both ends of a ring */
