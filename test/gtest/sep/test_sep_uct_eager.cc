@@ -259,7 +259,49 @@ protected:
     {
         uct_sep_postlist_ring_any(m_nodes[from].e->sep());
         ASSERT_TRUE(patience::until([&]() {
-            return !uct_sep_eager_is_drained(txwq(to, from));
+            return uct_sep_eager_has_message(txwq(to, from));
+        }));
+    }
+
+    /* Nothing that the first two have posted is outstanding */
+    bool is_flushed()
+    {
+        return (uct_iface_flush(m_nodes[0].e->iface(), 0, NULL) == UCS_OK) &&
+               (uct_iface_flush(m_nodes[1].e->iface(), 0, NULL) == UCS_OK);
+    }
+
+    /* The first node gives up its connection to the second one, which does not
+     * progress and has not heard of it yet, and will make the next one */
+    void lose()
+    {
+        entity &first = *m_nodes[0].e;
+
+        ASSERT_TRUE(patience::until([&]() {
+            first.progress();
+            return is_flushed();
+        }));
+        uct_sep_link_fail(first.sep(), txwq(0, 1), UCS_ERR_ENDPOINT_TIMEOUT);
+        first.destroy(m_nodes[0].eps[1]);
+        m_nodes[0].eps[1] = first.connect(m_nodes[1].e->addr());
+    }
+
+    /* ... which then does, as far as that goes without the second one */
+    void lose_and_ask()
+    {
+        entity &second             = *m_nodes[1].e;
+        const uct_sep_link_t *link = second.sep_ep(m_nodes[1].eps[0])->link;
+        ucs_async_context_t *async = second.sep()->super.worker->async;
+
+        ASSERT_NO_FATAL_FAILURE(lose());
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(0, 1, 0, message_of(0, 16)));
+        ASSERT_TRUE(patience::until([&]() {
+            bool is_asked;
+
+            m_nodes[0].e->progress();
+            UCS_ASYNC_BLOCK(async);
+            is_asked = link->super.state == UCT_SEP_CONN_STATE_RESETTING;
+            UCS_ASYNC_UNBLOCK(async);
+            return is_asked;
         }));
     }
 
@@ -1044,22 +1086,12 @@ TEST_P(test_sep_uct_eager, the_next_connection_does_not_overtake_a_ring)
     send_by_ring(txwq(0, 1)->ring.left / 2);
 
     entity &first = *m_nodes[0].e, &second = *m_nodes[1].e;
-    auto is_flushed = [&]() {
-        return (uct_iface_flush(first.iface(), 0, NULL) == UCS_OK) &&
-               (uct_iface_flush(second.iface(), 0, NULL) == UCS_OK);
-    };
 
-    ASSERT_TRUE(wait(is_flushed));
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
     (void)uct_sep_ring_tx_refresh(&txwq(0, 1)->ring);
     while ((txwq(0, 1)->ring.left >= 2) &&
            (send(0, 1, 0, message_of(0, 16)) == UCS_OK));
-    ASSERT_TRUE(patience::until([&]() {
-        first.progress();
-        return is_flushed();
-    }));
-    uct_sep_link_fail(first.sep(), txwq(0, 1), UCS_ERR_ENDPOINT_TIMEOUT);
-    first.destroy(m_nodes[0].eps[1]);
-    m_nodes[0].eps[1] = first.connect(second.addr());
+    ASSERT_NO_FATAL_FAILURE(lose());
 
     /* The second one comes now and then */
     unsigned calls = 0;
@@ -1077,6 +1109,40 @@ TEST_P(test_sep_uct_eager, the_next_connection_does_not_overtake_a_ring)
                            (send(1, 0, 0, message_of(1, 16)) == UCS_OK));
         }
         return (is_sent && is_answered) || HasFatalFailure();
+    }));
+    wait([&]() { return is_quiet(); });
+    EXPECT_TRUE(second.failures.empty());
+}
+
+/* ... though they wait for one that was sent, which nobody has looked at */
+TEST_P(test_sep_uct_eager, the_next_connection_waits_for_what_waits_in_a_ring)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub has both ends of the ring";
+    }
+    open_ring(0, 1);
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
+
+    entity &second       = *m_nodes[1].e;
+    uct_sep_txwq_t *txwq = this->txwq(1, 0);
+    uint64_t before      = by_ring(1);
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    ASSERT_EQ(UCS_OK, send(0, 1, 3, message_of(0, 16)));
+    ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+    expect_written(0, 1);
+    EXPECT_FALSE(uct_sep_link_is_idle(second.sep(), txwq));
+
+    ASSERT_NO_FATAL_FAILURE(lose_and_ask());
+    uct_sep_link_handle_events(second.sep());
+    EXPECT_TRUE(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
+
+    wait([&]() { return is_quiet(); });
+    EXPECT_EQ(before + 1, by_ring(1));
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
     }));
     wait([&]() { return is_quiet(); });
     EXPECT_TRUE(second.failures.empty());
@@ -1198,6 +1264,26 @@ TEST_P(test_sep_uct_eager_bad, a_wrong_number)
 {
     write_tail(seq() + 1, 8, 1, 0);
     expect_failure();
+}
+
+/* It waits for one that is not there. Who has lied, or lost that with its
+ * connection, makes the next one nevertheless. */
+TEST_P(test_sep_uct_eager_bad, a_message_that_waits_in_vain_delays_nobody)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    write_tail(seq(), 8, 1, 0);
+    *ring()->rx.tail += UCT_SEP_RING_KEY(1, 0);
+    ASSERT_TRUE(uct_sep_eager_has_message(txwq(1, 0)));
+    random_traffic_of_others();
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    EXPECT_TRUE(uct_sep_link_is_idle(m_nodes[1].e->sep(), txwq(1, 0)));
+    ASSERT_NO_FATAL_FAILURE(lose_and_ask());
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+    }));
+    EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+    EXPECT_TRUE(m_nodes[1].e->failures.empty());
 }
 
 TEST_P(test_sep_uct_eager_bad, slots_that_were_not_used)

@@ -580,8 +580,23 @@ int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq)
     }
 
     rx = &txwq->eager->ring->rx;
-    return !uct_sep_ring_rx_is_next(rx, *(volatile uct_sep_ring_word_t*)
-                                        uct_sep_ring_rx_next(rx));
+    return !uct_sep_ring_rx_is_next(rx, uct_sep_ring_rx_look(
+                                                uct_sep_ring_rx_next(rx)));
+}
+
+int uct_sep_eager_has_message(const uct_sep_txwq_t *txwq)
+{
+    const uct_sep_ring_rx_t *rx;
+    uint64_t word;
+
+    if ((txwq->eager == NULL) || (txwq->eager->ring == NULL)) {
+        return 0;
+    }
+
+    rx   = &txwq->eager->ring->rx;
+    word = uct_sep_ring_rx_look(uct_sep_ring_rx_next(rx));
+    return uct_sep_ring_word_is_whole(word) &&
+           uct_sep_ring_rx_may_wait(rx, word);
 }
 
 int uct_sep_eager_is_held(const uct_sep_iface_t *iface,

@@ -78,9 +78,13 @@ void uct_sep_eager_return_slots(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 void uct_sep_eager_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
-/** @return Whether all messages that were written into its ring were
- *          handled. */
+/** @return Whether there is no message in its ring that can be handled now. */
 int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq);
+
+
+/** @return Whether there is a message in its ring, which may have to wait for
+ *          one that was sent. */
+int uct_sep_eager_has_message(const uct_sep_txwq_t *txwq);
 
 
 /** @return Whether a message of its peer waits for one in a ring. */

@@ -709,10 +709,22 @@ static void uct_sep_link_resume(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 }
 
+/* Whether a message in its ring is going to be handled. What that waits for is
+ * in the completion queue, or held. Who has lied about it, or has lost it, has
+ * others wait until the queue is empty. */
+static int
+uct_sep_link_has_message(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+{
+    return uct_sep_eager_has_message(txwq) &&
+           (!uct_sep_eager_is_drained(txwq) ||
+            uct_sep_eager_is_held(iface, txwq) ||
+            !iface->api->cq_has_passed(iface, iface->api->cq_end(iface)));
+}
+
 int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (uct_sep_txwq_is_empty(txwq)) {
-        return uct_sep_eager_is_drained(txwq);
+        return !uct_sep_link_has_message(iface, txwq);
     }
 
     if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
@@ -842,7 +854,7 @@ uct_sep_link_must_wait(uct_sep_iface_t *iface, const uct_sep_link_t *link)
 
     return uct_sep_cm_conn_is_ending(&link->super) ?
            !uct_sep_link_is_idle(iface, txwq) :
-           !uct_sep_eager_is_drained(txwq);
+           uct_sep_link_has_message(iface, txwq);
 }
 
 /* Returns whether it has to be called again */
