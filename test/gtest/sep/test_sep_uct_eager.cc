@@ -1148,6 +1148,39 @@ TEST_P(test_sep_uct_eager, the_next_connection_waits_for_what_waits_in_a_ring)
     EXPECT_TRUE(second.failures.empty());
 }
 
+/* Nothing but progress empties the ring for which the answer waits, whatever
+ * events the worker waits for */
+TEST_P(test_sep_uct_eager, who_has_to_empty_a_ring_does_not_sleep)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub has both ends of the ring";
+    }
+    open_ring(0, 1);
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
+
+    entity &second = *m_nodes[1].e;
+    int fd;
+
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(second.iface(), &fd));
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+    expect_written(0, 1);
+    ASSERT_NO_FATAL_FAILURE(lose_and_ask());
+    for (unsigned i = 0; i < 3; ++i) {
+        EXPECT_EQ(UCS_ERR_BUSY,
+                  uct_iface_event_arm(second.iface(), UCT_EVENT_SEND_COMP));
+    }
+
+    wait([&]() { return is_quiet(); });
+    EXPECT_TRUE(wait([&]() {
+        return uct_iface_event_arm(second.iface(), UCT_EVENT_SEND_COMP) ==
+               UCS_OK;
+    }));
+    EXPECT_TRUE(second.failures.empty());
+}
+
 /* What a peer writes into a ring, and it is our memory */
 class test_sep_uct_eager_bad : public test_sep_uct_eager {
 protected:

@@ -403,18 +403,14 @@ void uct_sep_link_detach(uct_sep_ep_t *ep)
 static unsigned uct_sep_link_connect_progress(void *arg)
 {
     uct_sep_iface_t *iface = arg;
-    int has_events;
 
     if (!uct_sep_cm_progress(iface->conn.cm)) {
         uct_worker_progress_unregister_safe(&iface->super.worker->super,
                                             &iface->conn.connect_id);
     }
 
-    uct_sep_compat_async_block(iface->super.worker->async);
-    has_events = !ucs_queue_is_empty(&iface->conn.events);
-    uct_sep_compat_async_unblock(iface->super.worker->async);
-
-    return has_events ? uct_sep_link_handle_events(iface) : 0;
+    return uct_sep_link_has_events(iface) ? uct_sep_link_handle_events(iface) :
+                                            0;
 }
 
 ucs_status_t uct_sep_link_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
@@ -1067,6 +1063,16 @@ void uct_sep_link_close(uct_sep_iface_t *iface)
         ucs_warn("%s: %u connections and %u queue pairs were not released",
                  iface->port.name, iface->conn.num_links, iface->conn.num_qp);
     }
+}
+
+int uct_sep_link_has_events(uct_sep_iface_t *iface)
+{
+    int has_events;
+
+    uct_sep_compat_async_block(iface->super.worker->async);
+    has_events = !ucs_queue_is_empty(&iface->conn.events);
+    uct_sep_compat_async_unblock(iface->super.worker->async);
+    return has_events;
 }
 
 unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)

@@ -108,8 +108,13 @@ int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 void uct_sep_link_probe(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/** @return Whether there are reports of the connection manager. */
+int uct_sep_link_has_events(uct_sep_iface_t *iface);
+
+
 /**
- * Handle the connection manager's reports, in the main thread.
+ * Handle the connection manager's reports, in the main thread. Those that have
+ * to wait for something stay.
  *
  * @return How many connections had news.
  */

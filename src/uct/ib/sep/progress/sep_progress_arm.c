@@ -54,8 +54,9 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
         return status;
     }
 
+    /* What is left waits for what only progress brings about */
     if ((uct_sep_link_handle_events(iface) > 0) ||
-        uct_sep_evict_is_waiting(iface)) {
+        uct_sep_link_has_events(iface) || uct_sep_evict_is_waiting(iface)) {
         return UCS_ERR_BUSY;
     }
 
