@@ -1250,6 +1250,22 @@ TEST_P(test_sep_uct_eager_bad, a_message_longer_than_its_slot)
     expect_failure();
 }
 
+/* Nobody will ever handle it, and its connection is not kept for that */
+TEST_P(test_sep_uct_eager_bad, a_message_longer_than_its_slot_after_a_failure)
+{
+    uct_sep_iface_t *iface = m_nodes[1].e->sep();
+    expect_errors expected;
+
+    write_tail(seq(), ring()->rx.max_length + 1, 1, 0);
+    uct_sep_link_fail(iface, txwq(1, 0), UCS_ERR_CONNECTION_RESET);
+    EXPECT_TRUE(wait([&]() {
+        return ucs_list_is_empty(&iface->conn.retired);
+    }));
+    EXPECT_EQ(1u, num_rings(1));
+    EXPECT_EQ(1u, expected.count(UCS_LOG_LEVEL_ERROR, "a wrong length"));
+    expect_failure();
+}
+
 TEST_P(test_sep_uct_eager_bad, bits_that_mean_nothing)
 {
     write_tail(seq(), 8, 1, 0, VALID | (1u << 28));

@@ -575,7 +575,8 @@ int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq)
 {
     const uct_sep_ring_rx_t *rx;
 
-    if ((txwq->eager == NULL) || (txwq->eager->ring == NULL)) {
+    if ((txwq->eager == NULL) || (txwq->eager->ring == NULL) ||
+        !txwq->eager->ring->is_watched) {
         return 1;
     }
 
@@ -652,7 +653,7 @@ uct_sep_eager_sleep_t uct_sep_eager_prepare_sleep(uct_sep_iface_t *iface)
             continue;
         }
 
-        has_message |= ring->is_watched && !uct_sep_eager_is_drained(txwq);
+        has_message |= !uct_sep_eager_is_drained(txwq);
         uct_sep_eager_revoke(iface, txwq);
     }
 

@@ -78,7 +78,8 @@ void uct_sep_eager_return_slots(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 void uct_sep_eager_stop(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
-/** @return Whether there is no message in its ring that can be handled now. */
+/** @return Whether there is no message in its ring that can be handled now.
+ *          None can before the peer has accepted it, or after a bad one. */
 int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq);
 
 
