@@ -1181,6 +1181,48 @@ TEST_P(test_sep_uct_eager, who_has_to_empty_a_ring_does_not_sleep)
     EXPECT_TRUE(second.failures.empty());
 }
 
+/* Slots given back to who has given up the connection would be an error, and
+ * the answer would not wait for the rest of the ring */
+TEST_P(test_sep_uct_eager, nothing_is_posted_to_who_has_given_up)
+{
+    make(2);
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub has both ends of the ring";
+    }
+    open_ring(0, 1);
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
+
+    entity &second             = *m_nodes[1].e;
+    const uct_sep_txwq_t *txwq = this->txwq(1, 0);
+    size_t left                = 0;
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    (void)uct_sep_ring_tx_refresh(&this->txwq(0, 1)->ring);
+    while ((this->txwq(0, 1)->ring.left >= 2) &&
+           (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
+        ++left;
+    }
+    ASSERT_NO_FATAL_FAILURE(lose_and_ask());
+    uct_sep_link_handle_events(second.sep());
+
+    uint16_t posted   = txwq->sw_pi;
+    second.on_message = [&]() {
+        if (left > 0) {
+            --left;
+            ASSERT_TRUE(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
+            ASSERT_EQ(posted, txwq->sw_pi);
+        }
+    };
+    EXPECT_TRUE(wait([&]() { return left == 0; }));
+    second.on_message = nullptr;
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+    }));
+    wait([&]() { return is_quiet(); });
+    EXPECT_TRUE(second.failures.empty());
+}
+
 /* What a peer writes into a ring, and it is our memory */
 class test_sep_uct_eager_bad : public test_sep_uct_eager {
 protected:

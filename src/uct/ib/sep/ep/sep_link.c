@@ -870,6 +870,11 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
         }
 
         if (uct_sep_link_must_wait(iface, link)) {
+            if (!uct_sep_cm_conn_is_ending(&link->super)) {
+                /* Slots given back, or a grant, would end in an error, which
+                 * does not wait for the ring */
+                uct_sep_txwq_block(txwq);
+            }
             /* What would be sent meanwhile waits for the next connection */
             if (uct_sep_txwq_is_empty(txwq)) {
                 uct_sep_link_unbind_all(link);

@@ -62,6 +62,10 @@ typedef struct uct_sep_bf {
 #define UCT_SEP_TXWQ_FENCE_BIAS  (1 << 30)
 
 
+/** Subtracted from uct_sep_txwq_t::credits for good: uct_sep_txwq_block(). */
+#define UCT_SEP_TXWQ_BLOCK_BIAS  (1 << 29)
+
+
 /**
  * Value of uct_sep_txwq_t::unsignaled: the last work request has asked for a
  * completion, and the next one will, because a flush is expected to follow it.
@@ -344,6 +348,16 @@ static inline int32_t uct_sep_txwq_credits(const uct_sep_txwq_t *txwq)
 static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
 {
     return uct_sep_txwq_credits(txwq) >= 0;
+}
+
+
+/** Nothing is posted any more, whoever wants to: the peer's queue pair is
+ *  gone. */
+static inline void uct_sep_txwq_block(uct_sep_txwq_t *txwq)
+{
+    if (uct_sep_txwq_credits(txwq) > -(UCT_SEP_TXWQ_BLOCK_BIAS / 2)) {
+        txwq->credits -= UCT_SEP_TXWQ_BLOCK_BIAS;
+    }
 }
 
 
