@@ -314,22 +314,27 @@ TEST_P(test_sep_uct_budget, new_and_used_ones_are_kept)
     };
 
     EXPECT_GT(iface->conn.budget.connect_time, 0u);
-    txwq->conn.time = ucs_get_time() + long_time;
+    txwq->conn.kept_until = ucs_get_time() + long_time;
     EXPECT_FALSE(send(0, 2));
+    /* The hand does not look whether it could be given up, which would ask for
+     * a completion */
+    uint16_t posted = txwq->sw_pi;
+    EXPECT_FALSE(uct_sep_txwq_is_empty(txwq));
     EXPECT_EQ(0u, num_asked(100));
+    EXPECT_EQ(posted, txwq->sw_pi);
 
     /* The hand finds that it has been used since. However long connecting
      * takes, it is kept for half of what others wait. */
     iface->conn.budget.connect_time = 2 * long_time;
     iface->conn.budget.patience     = long_time;
-    txwq->conn.time                 = ucs_get_time();
+    txwq->conn.kept_until           = ucs_get_time();
     ++txwq->conn.visited_pi;
     EXPECT_EQ(0u, num_asked(100));
-    EXPECT_GT(txwq->conn.time, ucs_get_time() + (long_time / 4));
-    EXPECT_LE(txwq->conn.time, ucs_get_time() + (long_time / 2));
+    EXPECT_GT(txwq->conn.kept_until, ucs_get_time() + (long_time / 4));
+    EXPECT_LE(txwq->conn.kept_until, ucs_get_time() + (long_time / 2));
 
     /* As soon as what was posted for looking is done */
-    txwq->conn.time = ucs_get_time();
+    txwq->conn.kept_until = ucs_get_time();
     EXPECT_TRUE(m_workers[0].e->wait([&]() {
         return (num_asked(1) > 0) || HasFailure();
     }));

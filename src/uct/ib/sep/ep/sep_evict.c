@@ -254,7 +254,7 @@ static void uct_sep_evict_keep(const uct_sep_iface_t *iface,
              ucs_min(budget->held, 2 * UCT_SEP_EVICT_GRACE)) / 2;
 
     /* Who waits is to have something to choose from */
-    txwq->conn.time = now + ucs_min(grace, budget->patience / 2);
+    txwq->conn.kept_until = now + ucs_min(grace, budget->patience / 2);
 }
 
 /* A visit: whether our side has no use for the connection. With the async
@@ -268,7 +268,7 @@ static int uct_sep_evict_visit(uct_sep_iface_t *iface,
 
     /* To look has perhaps posted something, which is nobody's use */
     txwq->conn.visited_pi = txwq->sw_pi;
-    if (is_used && (now >= txwq->conn.time)) {
+    if (is_used && (now >= txwq->conn.kept_until)) {
         uct_sep_evict_keep(iface, txwq, now);
     }
     return is_quiet && !is_used;
@@ -369,8 +369,12 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
             continue;
         }
 
-        if (!uct_sep_evict_visit(iface, link, now) ||
-            (now < txwq->conn.time)) {
+        if (now < txwq->conn.kept_until) {
+            txwq->conn.visited_pi = txwq->sw_pi;
+            continue;
+        }
+
+        if (!uct_sep_evict_visit(iface, link, now)) {
             continue;
         }
 
@@ -469,7 +473,7 @@ void uct_sep_evict_handle_made(uct_sep_iface_t *iface, uct_sep_link_t *link)
 {
     uct_sep_ep_budget_t *budget = &iface->conn.budget;
     uct_sep_txwq_t *txwq        = link->txwq;
-    ucs_time_t took             = txwq->conn.time;
+    ucs_time_t took             = txwq->conn.took;
 
     /* The least, as packets may be lost, and peers may be late. Nobody answers
      * with oneself. */

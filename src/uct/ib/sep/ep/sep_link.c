@@ -121,7 +121,7 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
     }
 
     txwq->conn.link      = link;
-    txwq->conn.time      = begin;
+    txwq->conn.begun     = begin;
     link->txwq           = txwq;
     link->is_established = 0;
     ++iface->conn.num_qp;
@@ -207,7 +207,7 @@ static void uct_sep_link_established(void *arg, uct_sep_conn_t *conn)
 
     if (!link->is_established) {
         link->is_established  = 1;
-        link->txwq->conn.time = ucs_get_time() - link->txwq->conn.time;
+        link->txwq->conn.took = ucs_get_time() - link->txwq->conn.begun;
         uct_sep_txwq_set_flags(link->txwq, UCT_SEP_TXWQ_FLAG_ESTABLISHED);
     } else {
         link->is_refused = 1; /* The flags are the main thread's */

@@ -107,9 +107,13 @@ typedef struct uct_sep_link_state {
                                         asked again */
     uint16_t           visited_pi; /**< uct_sep_txwq_t::sw_pi when last looked
                                         at: sep_evict.h */
-    ucs_time_t         time;       /**< When it was begun; once established,
-                                        how long that took; once active, until
-                                        when it is kept: sep_evict.h */
+    union {
+        ucs_time_t     begun;      /**< When; until it is established */
+        ucs_time_t     took;       /**< How long that took; until it is
+                                        active */
+        ucs_time_t     kept_until; /**< It is not given up before:
+                                        sep_evict.h */
+    };
     uint8_t            has_cq_end; /**< Retired and flushed: cq_end is valid */
     uint32_t           cq_end;     /**< Index in the completion queue behind
                                         what may be its own */
