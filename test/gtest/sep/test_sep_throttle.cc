@@ -392,6 +392,43 @@ TEST_F(test_sep_throttle, pending_requests_are_called)
     release();
 }
 
+/* Who always has more to send than there is room for comes down to a share that
+ * became smaller */
+TEST_F(test_sep_throttle, who_always_waits_leaves_others_their_share)
+{
+    const settings config = {{"TX_THROTTLE", "100"}};
+    uct_sep_iface_t *iface;
+    bool is_over = false;
+    pending_req waits;
+
+    start(config);
+    expose();
+    iface      = m_local->sep();
+    auto other = entity::create(*m_local, all_settings(config));
+    send_some(*m_local, ep());
+    EXPECT_EQ(iface->config.cq_len - 100, iface->throttle.held);
+
+    fill(*m_local, ep());
+    waits.func = [&]() {
+        fill(*m_local, ep());
+        return is_over ? UCS_OK : UCS_ERR_NO_RESOURCE;
+    };
+    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &waits.req, 0));
+
+    send_some(*other, other->connect(m_peer->addr()), 1);
+    EXPECT_TRUE(m_local->wait([&]() {
+        return iface->throttle.held == iface->config.cq_len - 50;
+    }));
+
+    is_over = true;
+    EXPECT_TRUE(m_local->wait([&]() {
+        return iface->conn.num_pending == 0;
+    }));
+    flush();
+    other.reset();
+    release();
+}
+
 /* Found while sending: whatever the rates of this machine are, all arrives, and
  * what is withheld stays within bounds */
 TEST_F(test_sep_throttle, adapts_while_it_sends)

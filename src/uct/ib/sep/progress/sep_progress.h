@@ -76,7 +76,7 @@ void uct_sep_progress_eager_control(uct_sep_iface_t *iface, uint32_t qpn,
 /*
  * An interface's share of its device's budget (sep_throttle.h). What is beyond
  * the share is taken from the credits of the completion queue as they come
- * back, never below zero: nothing that is under way depends on it.
+ * back, or a few in advance. They are never negative if nothing is under way.
  */
 
 /** Have an interface keep to its share, if it is configured.

@@ -33,8 +33,11 @@ static void uct_sep_progress_throttle_set(uct_sep_iface_t *iface,
                    (int32_t)ucs_min(share, (uint32_t)iface->config.cq_len);
     int32_t more = held - iface->throttle.held;
 
-    /* What is under way comes back first */
-    more                  = ucs_min(more, ucs_max(iface->tx.cq_credits, 0));
+    /* What is under way comes back first. Who has more to send has posted it
+     * before that is seen here: some is taken in advance. */
+    more                  = ucs_min(more,
+                                    ucs_max(iface->tx.cq_credits +
+                                            UCT_SEP_THROTTLE_MAX_ADVANCE, 0));
     iface->throttle.held += more;
     uct_sep_iface_add_cq_credits(iface, -more);
 

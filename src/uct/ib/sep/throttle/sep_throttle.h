@@ -27,6 +27,11 @@ BEGIN_C_DECLS
 #define UCT_SEP_THROTTLE_MIN_REPORT  64u
 #define UCT_SEP_THROTTLE_MAX_REPORT  256u
 
+/** Basic blocks under way that a report may withhold, before they come back.
+ *  Far fewer than UCT_SEP_CQ_HEADROOM / 2, down to which completions are asked
+ *  for. */
+#define UCT_SEP_THROTTLE_MAX_ADVANCE 16
+
 /** Calls of progress without a completion after which a worker's share is for
  *  others. */
 #define UCT_SEP_THROTTLE_MAX_IDLE    4096u
