@@ -1438,10 +1438,10 @@ TEST_P(test_sep_uct_eager_bad, a_message_for_a_ring_that_is_not_there)
 
 const mode modes[] = {
     {"dynamic", {{"CATEGORY", "dynamic"}}},
-    {"doorbell", {{"TX_POST", "db"}}},
+    {"doorbell", {{"API", "dv"}, {"TX_POST", "db"}}},
     {"own", {{"CATEGORY", "mpi_everywhere"}}},
-    {"cq_sharing", {{"CQ_SHARING", "2"}}},
-    {"postlist", {{"TX_POSTLIST", "8"}}},
+    {"cq_sharing", {{"API", "dv"}, {"CQ_SHARING", "2"}}},
+    {"postlist", {{"API", "dv"}, {"TX_POSTLIST", "8"}}},
     {"verbs", {{"API", "verbs"}}},
     {"buffers", {{"RX_INLINE", "0"}}},
     {"cqe64", {{"RX_INLINE", "64"}}},
