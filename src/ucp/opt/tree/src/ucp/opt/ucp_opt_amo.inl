@@ -26,11 +26,8 @@
     } while (0)
 
 
-/* A function that takes the arguments of ucp_atomic_op_nbx() where they are. */
-#define UCP_OPT_AMO_FUNCTION UCS_F_NOINLINE __attribute__((noclone))
-
-
-static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
+/* Takes the arguments of ucp_atomic_op_nbx() where they are. */
+static UCS_F_NOINLINE __attribute__((noclone)) ucs_status_ptr_t
 ucp_opt_atomic_op_nbx_general(ucp_ep_h ep, ucp_atomic_op_t opcode,
                               const void *buffer, size_t count,
                               uint64_t remote_addr, ucp_rkey_h rkey,
@@ -42,11 +39,10 @@ ucp_opt_atomic_op_nbx_general(ucp_ep_h ep, ucp_atomic_op_t opcode,
 
 /* Where atomics are active messages. A key that has been ready is for a worker
  * that takes no lock and has one version of the protocols. */
-static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
-ucp_opt_atomic_op_nbx_am_v1(ucp_ep_h ep, ucp_atomic_op_t opcode,
-                            const void *buffer, size_t count,
-                            uint64_t remote_addr, ucp_rkey_h rkey,
-                            const ucp_request_param_t *param)
+ucs_status_ptr_t
+ucp_opt_amo_am_v1(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                  size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                  const ucp_request_param_t *param)
 {
     UCP_OPT_AMO_ASSUME(!(ep->worker->flags & UCP_WORKER_FLAG_THREAD_MULTI));
     UCP_OPT_AMO_ASSUME(!ep->worker->context->config.ext.proto_enable);
@@ -55,11 +51,10 @@ ucp_opt_atomic_op_nbx_am_v1(ucp_ep_h ep, ucp_atomic_op_t opcode,
                                         rkey, param);
 }
 
-static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
-ucp_opt_atomic_op_nbx_am_v2(ucp_ep_h ep, ucp_atomic_op_t opcode,
-                            const void *buffer, size_t count,
-                            uint64_t remote_addr, ucp_rkey_h rkey,
-                            const ucp_request_param_t *param)
+ucs_status_ptr_t
+ucp_opt_amo_am_v2(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                  size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                  const ucp_request_param_t *param)
 {
     UCP_OPT_AMO_ASSUME(!(ep->worker->flags & UCP_WORKER_FLAG_THREAD_MULTI));
     UCP_OPT_AMO_ASSUME(ep->worker->context->config.ext.proto_enable);
@@ -69,11 +64,10 @@ ucp_opt_atomic_op_nbx_am_v2(ucp_ep_h ep, ucp_atomic_op_t opcode,
 }
 
 /* How a key is made ready again. */
-static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
-ucp_opt_atomic_op_nbx_prepare(ucp_ep_h ep, ucp_atomic_op_t opcode,
-                              const void *buffer, size_t count,
-                              uint64_t remote_addr, ucp_rkey_h rkey,
-                              const ucp_request_param_t *param)
+ucs_status_ptr_t
+ucp_opt_amo_prepare(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                    size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                    const ucp_request_param_t *param)
 {
     ucs_status_ptr_t ret;
 
@@ -184,20 +178,30 @@ general:
                                          rkey, param);
 }
 
-/* A function of its own, so that others do not have to save registers. */
-static UCP_OPT_AMO_FUNCTION ucs_status_ptr_t
-ucp_opt_atomic_op_nbx_ready(ucp_ep_h ep, ucp_atomic_op_t opcode,
-                            const void *buffer, size_t count,
-                            uint64_t remote_addr, ucp_rkey_h rkey,
-                            const ucp_request_param_t *param)
+ucs_status_ptr_t
+ucp_opt_amo_ready(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                  size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                  const ucp_request_param_t *param)
 {
+    if (ucs_unlikely(rkey->opt.state != ep->opt_state)) {
+        return ucp_opt_amo_prepare(ep, opcode, buffer, count, remote_addr, rkey,
+                                   param);
+    }
+
     ucs_assert(ucp_opt_rkey_is_current(ep, rkey));
-    if (ucs_likely(param->datatype == ucp_dt_make_contig(sizeof(uint64_t)))) {
-        return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr, rkey,
-                                 param, sizeof(uint64_t));
-    } else if (param->datatype == ucp_dt_make_contig(sizeof(uint32_t))) {
-        return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr, rkey,
-                                 param, sizeof(uint32_t));
+    /* Builds that check parameters do so in the general way. */
+    if (ucs_likely(!ENABLE_PARAMS_CHECK &&
+                   !(param->op_attr_mask & ~UCP_OPT_AMO_ATTR_MASK) &&
+                   (opcode < UCP_ATOMIC_OP_LAST) && (count == 1) &&
+                   (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE))) {
+        if (ucs_likely(param->datatype ==
+                       ucp_dt_make_contig(sizeof(uint64_t)))) {
+            return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr,
+                                     rkey, param, sizeof(uint64_t));
+        } else if (param->datatype == ucp_dt_make_contig(sizeof(uint32_t))) {
+            return ucp_opt_atomic_op(ep, opcode, buffer, count, remote_addr,
+                                     rkey, param, sizeof(uint32_t));
+        }
     }
 
     return ucp_opt_atomic_op_nbx_general(ep, opcode, buffer, count, remote_addr,
@@ -209,28 +213,6 @@ ucp_atomic_op_nbx(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
                   size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
                   const ucp_request_param_t *param)
 {
-    if (rkey->opt.amos == UCP_OPT_AMO_AM_V1) {
-        return ucp_opt_atomic_op_nbx_am_v1(ep, opcode, buffer, count,
-                                           remote_addr, rkey, param);
-    } else if (rkey->opt.amos == UCP_OPT_AMO_AM_V2) {
-        return ucp_opt_atomic_op_nbx_am_v2(ep, opcode, buffer, count,
-                                           remote_addr, rkey, param);
-    }
-
-    if (ucs_unlikely(rkey->opt.state != ep->opt_state)) {
-        return ucp_opt_atomic_op_nbx_prepare(ep, opcode, buffer, count,
-                                             remote_addr, rkey, param);
-    }
-
-    /* Builds that check parameters do so in the general way. */
-    if (ucs_likely(!ENABLE_PARAMS_CHECK &&
-                   !(param->op_attr_mask & ~UCP_OPT_AMO_ATTR_MASK) &&
-                   (opcode < UCP_ATOMIC_OP_LAST) && (count == 1) &&
-                   (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE))) {
-        return ucp_opt_atomic_op_nbx_ready(ep, opcode, buffer, count,
-                                           remote_addr, rkey, param);
-    }
-
-    return ucp_opt_atomic_op_nbx_general(ep, opcode, buffer, count, remote_addr,
-                                         rkey, param);
+    return rkey->opt.amo_func(ep, opcode, buffer, count, remote_addr, rkey,
+                              param);
 }

@@ -53,11 +53,7 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
      * more when the key has it. */
     state = ucp_opt_ep_state(ep);
 
-    opt->state         = UCP_OPT_RKEY_UNREADY;
-    opt->max_put       = 0;
-    opt->max_put_bcopy = 0;
-    opt->max_get       = 0;
-    opt->amos          = UCP_OPT_AMO_UNREADY;
+    opt->state = UCP_OPT_RKEY_UNREADY;
 
     if (ucs_likely(cls->rma.lane != UCP_NULL_LANE)) {
         uct_ep = ucp_opt_ep_lane(ep, cls->rma.lane);
@@ -66,12 +62,9 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
             return;
         }
 
-        opt->max_put       = cls->max_put;
-        opt->max_put_bcopy = cls->max_put_bcopy;
-        opt->max_get       = cls->max_get;
-        opt->rma_ep        = uct_ep;
-        opt->put_short     = uct_ep->iface->ops.ep_put_short;
-        opt->rma_rkey      = ucp_opt_rkey_tl(rkey, cls->rma.rkey_index);
+        opt->rma_ep    = uct_ep;
+        opt->put_short = uct_ep->iface->ops.ep_put_short;
+        opt->rma_rkey  = ucp_opt_rkey_tl(rkey, cls->rma.rkey_index);
     }
 
     if (cls->amo.lane != UCP_NULL_LANE) {
@@ -85,8 +78,13 @@ void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)
         opt->amo_rkey = ucp_opt_rkey_tl(rkey, cls->amo.rkey_index);
     }
 
-    opt->amos  = cls->amos;
-    opt->state = state;
+    /* Without a lane, the limits of a class are 0. */
+    opt->max_put       = cls->max_put;
+    opt->max_put_bcopy = cls->max_put_bcopy;
+    opt->max_get       = cls->max_get;
+    opt->amos          = cls->amos;
+    opt->amo_func      = cls->amo_func;
+    opt->state         = state;
 }
 
 int ucp_opt_rkey_is_current(ucp_ep_h ep, ucp_rkey_h rkey)

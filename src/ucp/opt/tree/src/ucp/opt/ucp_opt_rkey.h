@@ -32,14 +32,13 @@ enum {
     UCP_OPT_STATE_FIRST  = 3  /**< lowest number of a state */
 };
 
-/** Of ucp_opt_rkey_t::amos: the key has been ready and is for no atomics, with
- *  version 1 of the protocols and version 2; or it has not been ready yet. */
-#define UCP_OPT_AMO_AM_V1   0
-#define UCP_OPT_AMO_AM_V2   UCS_BIT(30)
-#define UCP_OPT_AMO_UNREADY UCS_BIT(31)
-
-
 struct ucp_opt_rkey_class;
+
+/** Like ucp_atomic_op_nbx(). */
+typedef ucs_status_ptr_t
+(*ucp_opt_amo_func_t)(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                      size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                      const ucp_request_param_t *param);
 
 /** Part of ucp_rkey_t. */
 typedef struct ucp_opt_rkey {
@@ -57,20 +56,26 @@ typedef struct ucp_opt_rkey {
                                                   not for gets */
     uct_ep_h                        amo_ep;  /**< lane of atomics */
     uct_rkey_t                      amo_rkey; /**< UCT key for that lane */
+    ucp_opt_amo_func_t              amo_func; /**< what carries out atomics */
     unsigned                        amos;    /**< what atomics it is for:
-                                                  UCP_OPT_AMO_BIT(), or one of
-                                                  the numbers below */
+                                                  UCP_OPT_AMO_BIT() */
     const struct ucp_opt_rkey_class *cls;    /**< how it is resolved; NULL if
                                                   that is not known */
 } ucp_opt_rkey_t;
 
 
+/** Atomics with a key that is not ready. */
+ucs_status_ptr_t
+ucp_opt_amo_prepare(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                    size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                    const ucp_request_param_t *param);
+
 /** A new key is not ready. */
 static UCS_F_ALWAYS_INLINE void ucp_opt_rkey_init(ucp_opt_rkey_t *opt)
 {
-    opt->state = UCP_OPT_RKEY_UNREADY;
-    opt->amos  = UCP_OPT_AMO_UNREADY;
-    opt->cls   = NULL;
+    opt->state    = UCP_OPT_RKEY_UNREADY;
+    opt->amo_func = ucp_opt_amo_prepare;
+    opt->cls      = NULL;
 }
 
 /**

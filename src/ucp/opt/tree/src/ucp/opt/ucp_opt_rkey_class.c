@@ -251,8 +251,6 @@ static void ucp_opt_rkey_class_init_v2(ucp_opt_rkey_class_t *cls, ucp_ep_h ep,
     ucp_context_h context           = ep->worker->context;
     const ucp_rkey_config_t *config = ucp_rkey_config(ep->worker, rkey);
 
-    /* until some are found */
-    cls->amos = UCP_OPT_AMO_AM_V2;
     if (ucp_opt_ep_config_has_failover(ucp_ep_config(ep))) {
         return;
     }
@@ -345,6 +343,9 @@ const ucp_opt_rkey_class_t *ucp_opt_rkey_class(ucp_ep_h ep, ucp_rkey_h rkey)
         ucp_opt_rkey_class_init_v1(cls, ep, rkey);
     }
 
+    cls->amo_func            = (cls->amos != 0) ? ucp_opt_amo_ready :
+                               is_v2            ? ucp_opt_amo_am_v2 :
+                                                  ucp_opt_amo_am_v1;
     cls->next                = worker->opt_rkey_classes;
     worker->opt_rkey_classes = cls;
     return cls;

@@ -58,6 +58,7 @@ typedef struct ucp_opt_rkey_class {
     size_t                    max_get;     /**< bytes; 0: none */
     ucp_opt_rkey_lane_t       amo;         /**< atomics */
     unsigned                  amos;        /**< as ucp_opt_rkey_t::amos */
+    ucp_opt_amo_func_t        amo_func;    /**< of keys that are ready */
 } ucp_opt_rkey_class_t;
 
 
@@ -101,6 +102,24 @@ ucp_opt_rkey_find_config(ucp_worker_h worker, ucp_rkey_h rkey,
     rkey->opt.cls   = cls;
     return 1;
 }
+
+/** Atomics with a key that is ready for some. */
+ucs_status_ptr_t
+ucp_opt_amo_ready(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                  size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                  const ucp_request_param_t *param);
+
+/** Atomics that are active messages, with version 1 of the protocols. */
+ucs_status_ptr_t
+ucp_opt_amo_am_v1(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                  size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                  const ucp_request_param_t *param);
+
+/** The same with version 2. */
+ucs_status_ptr_t
+ucp_opt_amo_am_v2(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
+                  size_t count, uint64_t remote_addr, ucp_rkey_h rkey,
+                  const ucp_request_param_t *param);
 
 /** Release all classes of a worker. */
 void ucp_opt_rkey_classes_cleanup(ucp_worker_h worker);
