@@ -100,6 +100,12 @@ EDITS = [
          r'has_any_transport\(\{"rc_x", "dc_x", "ib"\}\)',
          'has_any_transport({"rc_x", "dc_x", "ib", "sep_mlx5"})', (0, 1, 1),
          "tests that ask for tag offload, and do without"),
+    # UCX 1.22.0 skips whole suites, as test_ucp_tag_xfer, for a defect of offload
+    # in hardware
+    Edit("ucp/test_ucp_tag.cc",
+         r"^(void test_ucp_tag::enable_tag_mp_offload\(\)\n\{\n)"
+         r" *if \(ucs::skip_hw_tm_offload\(\)\) \{\n *test_skip\(\);\n *\}\n",
+         r"\1", (0, 0, 1), "tests that ask for tag offload, and do without"),
     # UCX 1.13.1 knows it without the prefix
     Edit("uct/ib/test_ib_xfer.cc", r'"IB_(TX_INLINE_RESP\?=\d+)"',
          r'"IB_\1", "SEP_\1", "\1"', (5, 5, 5),
