@@ -190,7 +190,7 @@ _THREAD_TESTS = ("*test_sep_uct_threads.*:*test_sep_workers.*:test_sep_hub.*:"
 # Crowds, and the same schedules with packets lost at other times, do once more
 # what others do, and take a fifth of the time.
 _SANITIZED_TESTS = {"sep_gtest": (
-    "*:-*.sixty_four_*:*.small_queues_*:*.twenty_four_*:*.fifty_clients_*:"
+    "*:-*.sixty_four_*:*.twenty_four_*:*.fifty_clients_*:"
     "test_sep_conn_schedules.*_split:*test_sep_uct_wc.*")}
 
 # One test of each kind: valgrind is 20 to 50 times slower, and crowds add
