@@ -197,6 +197,26 @@ TEST_P(test_sep_uct_link, it_goes_although_its_last_requests_say_nothing)
     }
 }
 
+/* Requests that asked for no completion hold the last credits, as after a share
+ * became smaller: who waits for the end of the connection asks nevertheless */
+TEST_P(test_sep_uct_link, it_is_idle_in_the_end_though_credits_are_lacking)
+{
+    for (const char *api : {"dv", "verbs"}) {
+        ASSERT_NO_FATAL_FAILURE(open({{"API", api}}, {{"API", api}}));
+        ASSERT_NO_FATAL_FAILURE(connect(1));
+        uct_sep_txwq_t *txwq = m_e[1]->sep_ep(m_ep[1])->txwq;
+
+        ASSERT_EQ(UCS_OK, put(1, 8));
+        int32_t held = sep(1)->tx.cq_credits + 9;
+        uct_sep_iface_add_cq_credits(sep(1), -held);
+        EXPECT_TRUE(wait([&]() { return uct_sep_link_is_idle(sep(1), txwq); }))
+                << api;
+        EXPECT_EQ(sep(1)->config.cq_len - held, sep(1)->tx.cq_credits);
+        uct_sep_iface_add_cq_credits(sep(1), held);
+        TearDown();
+    }
+}
+
 /* The peer has given up its queue pair, and before we hear of it, ours goes as
  * well. What comes next is not ended by the old news. */
 TEST_P(test_sep_uct_link, it_comes_back_when_both_sides_have_given_it_up)

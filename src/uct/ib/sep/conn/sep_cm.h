@@ -356,10 +356,13 @@ static inline int uct_sep_cm_conn_is_usable(const uct_sep_conn_t *conn)
 
 /** @return Whether the peer has asked to give up the connection, and still
  *          waits for @ref uct_sep_cm_conn_error: there is time for what is
- *          under way. Call with the async context blocked. */
+ *          under way. One that asks for the next connection waits no more. Call
+ *          with the async context blocked. */
 static inline int uct_sep_cm_conn_is_ending(const uct_sep_conn_t *conn)
 {
-    return !!(conn->flags & UCT_SEP_CONN_FLAG_AGREED);
+    return (conn->flags & (UCT_SEP_CONN_FLAG_AGREED |
+                           UCT_SEP_CONN_FLAG_PENDING)) ==
+           UCT_SEP_CONN_FLAG_AGREED;
 }
 
 

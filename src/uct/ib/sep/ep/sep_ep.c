@@ -332,7 +332,8 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
     /* A signaled work request will tell. An unsignaled one may have succeeded
      * long ago. */
     if ((uct_sep_txwq_is_empty(ep->txwq) ||
-         !uct_sep_txwq_is_signaled(ep->txwq)) && uct_sep_ep_can_post(ep)) {
+         !uct_sep_txwq_is_signaled(ep->txwq)) &&
+        uct_sep_txwq_has_credits(ep->txwq) && uct_sep_credits_may_ask(iface)) {
         iface->tx.ops->post_empty(iface, ep->txwq, 1, UCT_SEP_FM_SIGNALED);
     }
 

@@ -9,7 +9,6 @@
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_evict.h>
 #include <uct/ib/sep/eager/sep_eager.h>
-#include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_credits.h>
 #include <uct/ib/sep/iface/sep_fc.h>
@@ -214,7 +213,8 @@ int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
         return !uct_sep_link_has_message(iface, txwq);
     }
 
-    if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
+    /* Not only with credits: who has none may wait for this one */
+    if (uct_sep_txwq_has_credits(txwq) && uct_sep_credits_may_ask(iface)) {
         uct_sep_credits_signal_last(iface, txwq);
         uct_sep_postlist_ring(iface, txwq);
     }
@@ -223,7 +223,7 @@ int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 
 void uct_sep_link_probe(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
-    if (uct_sep_txwq_has_credits(txwq) && (iface->tx.cq_credits >= 0)) {
+    if (uct_sep_txwq_has_credits(txwq) && uct_sep_credits_may_ask(iface)) {
         iface->tx.ops->post_empty(iface, txwq, 1, UCT_SEP_FM_SIGNALED);
         uct_sep_postlist_ring(iface, txwq);
     }

@@ -21,7 +21,7 @@
 #include <sched.h>
 
 /*
- * How connections end, in the main thread.
+ * How connections end: in the main thread, woken by that of the async context.
  */
 
 const char *

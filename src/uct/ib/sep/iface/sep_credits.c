@@ -6,10 +6,6 @@
 
 #include <uct/ib/sep/iface/sep_credits.h>
 
-/* How far cq_credits may go below zero for the NOPs that ask for completions;
- * part of UCT_SEP_CQ_HEADROOM */
-#define UCT_SEP_STALL_MIN_CREDITS  (-(UCT_SEP_CQ_HEADROOM / 2))
-
 void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     if (!uct_sep_txwq_is_signaled(txwq)) {
@@ -25,7 +21,7 @@ void uct_sep_credits_stall(uct_sep_iface_t *iface)
      * queues, all credits can be tied up like that. */
     iface->tx.stalled = 1;
     ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
-        if (iface->tx.cq_credits <= UCT_SEP_STALL_MIN_CREDITS) {
+        if (!uct_sep_credits_may_ask(iface)) {
             break; /* Completions of these bring the next round */
         }
 

@@ -31,6 +31,14 @@ static inline void uct_sep_credits_unstall(uct_sep_iface_t *iface)
 }
 
 
+/** @return Whether a completion may be asked for: where no credits are left,
+ *          half of @ref UCT_SEP_CQ_HEADROOM is for that. */
+static inline int uct_sep_credits_may_ask(const uct_sep_iface_t *iface)
+{
+    return iface->tx.cq_credits > -(UCT_SEP_CQ_HEADROOM / 2);
+}
+
+
 /** Make sure that a completion comes when all that was posted is done. */
 void uct_sep_credits_signal_last(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 

@@ -105,8 +105,8 @@ typedef struct uct_sep_link_state {
                                         for both directions */
     uint8_t            pause;      /**< Turns of the hand before the peer is
                                         asked again */
-    uint16_t           visited_pi; /**< uct_sep_txwq_t::sw_pi when last looked
-                                        at: sep_evict.h */
+    uint16_t           visited_pi; /**< uct_sep_txwq_t::sw_pi when the hand was
+                                        there: sep_evict.h */
     union {
         ucs_time_t     begun;      /**< When; until it is established */
         ucs_time_t     took;       /**< How long that took; until it is
