@@ -60,6 +60,11 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
         return UCS_ERR_BUSY;
     }
 
+    if (!ucs_list_is_empty(&iface->tx.fc_due)) {
+        /* Peers wait for grants, which wait for a completion */
+        events |= UCT_EVENT_SEND_COMP;
+    }
+
     status = uct_sep_cq_read_events(&iface->cq, &count);
     if (status != UCS_OK) {
         return status;
