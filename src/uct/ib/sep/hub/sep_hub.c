@@ -301,7 +301,7 @@ void uct_sep_hub_peer_fail(uct_sep_hub_t *hub, uct_sep_hub_peer_t *peer,
     ucs_list_for_each(ep, &peer->eps, peer_list) {
         ep->is_failed = 1;
         ep->failure   = status;
-        if (is_told) {
+        if (is_told && !ep->is_destroyed) {
             iface = uct_sep_hub_ep_iface(ep);
             ucs_list_add_tail(&iface->mail.failed, &ep->failed);
             uct_sep_hub_mail_notify(iface);
@@ -346,8 +346,6 @@ void uct_sep_hub_disconnect(uct_sep_hub_t *hub, uct_sep_hub_ep_t *ep)
 {
     ucs_list_del(&ep->sched);
     ucs_list_head_init(&ep->sched);
-    ucs_list_del(&ep->failed);
-    ucs_list_head_init(&ep->failed);
     ucs_list_del(&ep->peer_list);
     ucs_assert(ucs_list_is_empty(&ep->ops));
     uct_sep_hub_peer_put(hub, ep->peer);

@@ -112,6 +112,14 @@ void uct_sep_hub_ep_destroy(uct_ep_h tl_ep)
     uct_sep_hub_iface_t *iface = uct_sep_hub_ep_iface(ep);
 
     uct_sep_hub_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
+
+    /* Completions may progress: the error handler doesn't know it any more */
+    uct_sep_hub_lock(iface->hub);
+    ep->is_destroyed = 1;
+    ucs_list_del(&ep->failed);
+    ucs_list_head_init(&ep->failed);
+    uct_sep_hub_unlock(iface->hub);
+
     uct_sep_hub_ep_cancel_ops(iface, ep);
     ucs_list_del(&ep->list);
 

@@ -30,6 +30,8 @@ struct uct_sep_hub_ep {
     uint8_t                is_dirty;  /**< There was one, and it may not be
                                            complete */
     uint8_t                is_failed UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** Its user has no use for the error handler any more */
+    uint8_t                is_destroyed UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     ucs_status_t           failure;   /**< Why; does not change any more */
     uint8_t                is_blocked; /**< There is, or was, something to be
                                             sent first: packed or pending;
