@@ -40,6 +40,13 @@ UCT_SEP_OP_DONE_DECLARE(uct_sep_op_complete_get_bcopy)
 UCT_SEP_OP_DONE_DECLARE(uct_sep_op_complete_fetch32)
 UCT_SEP_OP_DONE_DECLARE(uct_sep_op_complete_fetch64)
 
+
+/** Take an operation's result, if it has one, from its completion: it may be
+ *  finished with another one.
+ *
+ *  @param cqe  Has data. */
+void uct_sep_op_keep_result(uct_sep_op_t *op, const struct mlx5_cqe64 *cqe);
+
 END_C_DECLS
 
 #endif

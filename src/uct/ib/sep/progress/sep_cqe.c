@@ -11,6 +11,7 @@
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/iface/sep_iface.h>
+#include <uct/ib/sep/iface/sep_op_done.h>
 
 /*
  * Completions with errors, and those of queues that were taken out of use.
@@ -48,6 +49,18 @@ static const struct {
     [MLX5_CQE_SYNDROME_REMOTE_ABORTED_ERR]      =
         {UCS_ERR_ENDPOINT_TIMEOUT, "remote side aborted"}
 };
+
+void uct_sep_cqe_keep_data(uct_sep_txwq_t *txwq, const struct mlx5_cqe64 *cqe,
+                           uint16_t end)
+{
+    uct_sep_op_t *op;
+
+    ucs_queue_for_each(op, &txwq->outstanding, queue) {
+        if (op->end == end) {
+            uct_sep_op_keep_result(op, cqe);
+        }
+    }
+}
 
 void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
                                 const struct mlx5_cqe64 *cqe)

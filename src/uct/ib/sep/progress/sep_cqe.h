@@ -82,6 +82,14 @@ uct_sep_cqe_imm_hdr(const uct_sep_iface_t *iface,
 void uct_sep_cqe_handle_short(uct_sep_iface_t *iface);
 
 
+/** Keep the result that is in a completion of several operations, before users'
+ *  callbacks are called.
+ *
+ *  @param end  Index up to which the queue's operations are complete. */
+void uct_sep_cqe_keep_data(uct_sep_txwq_t *txwq, const struct mlx5_cqe64 *cqe,
+                           uint16_t end);
+
+
 /** A completion of a queue pair that is not, or no longer, ours. */
 void uct_sep_cqe_handle_unknown(uct_sep_iface_t *iface,
                                 const struct mlx5_cqe64 *cqe);

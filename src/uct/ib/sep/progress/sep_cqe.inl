@@ -33,7 +33,13 @@ static UCS_F_ALWAYS_INLINE void
 uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                               const struct mlx5_cqe64 *cqe, uint16_t end)
 {
-    uct_sep_op_t *op;
+    uct_sep_op_t *op = ucs_queue_head_elem_non_empty(&txwq->outstanding,
+                                                     uct_sep_op_t, queue);
+
+    if (ucs_unlikely((op->end != end) && uct_sep_cqe_has_data(cqe))) {
+        /* One that progresses may finish the operation that it is for */
+        uct_sep_cqe_keep_data(txwq, cqe, end);
+    }
 
     uct_sep_iface_begin_finish(iface);
     do {
