@@ -354,7 +354,7 @@ typedef struct mlx5sim_srq {
     uint16_t         early_db;    /* doorbell record at that time */
     uint32_t         pd;
     uint32_t         srqn;
-    uint32_t         xrcd;        /* XRC: domain, index + 1; 0: none */
+    _Atomic uint32_t xrcd;        /* XRC: domain, index + 1; 0: none */
     uint32_t         cq;          /* XRC: index, where receives complete */
     uint32_t         uidx;        /* XRC: as mlx5sim_qp_t.uidx */
     uint64_t         received;

@@ -15,6 +15,7 @@
 #include <sim/uverbs/fd.h>
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_chan.h>
+#include <sim/uverbs/uverbs_xrc.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,6 +100,9 @@ static void mlx5sim_ctx_close(uint32_t index)
                 if (kind == MLX5SIM_OBJ_QP) {
                     mlx5sim_helper_remove_qp((void*)obj);
                     mlx5sim_qp_withdraw((void*)obj);
+                }
+                if (kind == MLX5SIM_OBJ_SRQ) {
+                    mlx5sim_xrc_withdraw_srq((void*)obj);
                 }
                 if (kind == MLX5SIM_OBJ_DM) {
                     mlx5sim_dm_give((void*)obj);

@@ -15,13 +15,13 @@
 #include <rdma/mlx5-abi.h>
 
 
-int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
-                       uint32_t pd_handle, uint32_t max_wr, uint32_t max_sge,
-                       uint32_t limit,
-                       struct ib_uverbs_create_srq_resp *reply_p)
+/* All of an SRQ but that it is ready. @return 0 or -errno */
+static int mlx5sim_srq_make(mlx5sim_cmd_t *cmd, uint64_t user_handle,
+                            uint32_t pd_handle, uint32_t max_wr,
+                            uint32_t max_sge, uint32_t limit,
+                            mlx5sim_srq_t **srq_p)
 {
-    const struct mlx5_ib_create_srq *uin  = cmd->uin;
-    struct mlx5_ib_create_srq_resp ureply = {0};
+    const struct mlx5_ib_create_srq *uin = cmd->uin;
     uint32_t ctx = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq;
     mlx5sim_pd_t *pd;
@@ -59,17 +59,41 @@ int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
          ++srq->wqe_shift) {
     }
 
+    *srq_p = srq;
+    return 0;
+}
+
+static void mlx5sim_srq_finish(mlx5sim_cmd_t *cmd, mlx5sim_srq_t *srq,
+                               struct ib_uverbs_create_srq_resp *reply_p)
+{
+    struct mlx5_ib_create_srq_resp ureply = {0};
+
     atomic_thread_fence(memory_order_release);
     srq->o.ready = 1;
 
     reply_p->srq_handle = srq->srqn;
     reply_p->max_wr     = srq->num_wqes - 1;
-    reply_p->max_sge    = max_sge;
+    reply_p->max_sge    = srq->max_sge;
     reply_p->srqn       = srq->srqn;
     ureply.srqn         = srq->srqn;
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, reply_p, sizeof(*reply_p));
     mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &ureply, sizeof(ureply));
-    return 0;
+}
+
+int mlx5sim_srq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
+                       uint32_t pd_handle, uint32_t max_wr, uint32_t max_sge,
+                       uint32_t limit,
+                       struct ib_uverbs_create_srq_resp *reply_p)
+{
+    mlx5sim_srq_t *srq;
+    int ret;
+
+    ret = mlx5sim_srq_make(cmd, user_handle, pd_handle, max_wr, max_sge, limit,
+                           &srq);
+    if (ret == 0) {
+        mlx5sim_srq_finish(cmd, srq, reply_p);
+    }
+    return ret;
 }
 
 static int mlx5sim_cmd_create_srq(mlx5sim_cmd_t *cmd)
@@ -85,32 +109,35 @@ static int mlx5sim_cmd_create_xsrq(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_create_xsrq *in = cmd->in;
     struct ib_uverbs_create_srq_resp reply = {0};
-    struct ib_uverbs_destroy_srq undo      = {0};
+    int is_xrc                             = in->srq_type == IBV_SRQT_XRC;
+    mlx5sim_srq_t *srq;
     int ret;
 
     if (in->srq_type == IBV_SRQT_TM) {
         return mlx5sim_refuse(MLX5SIM_MISSING_TM);
     }
 
-    if ((in->srq_type != IBV_SRQT_BASIC) && (in->srq_type != IBV_SRQT_XRC)) {
+    if ((in->srq_type != IBV_SRQT_BASIC) && !is_xrc) {
         return -EINVAL;
     }
 
-    ret = mlx5sim_srq_create(cmd, in->user_handle, in->pd_handle, in->max_wr,
-                             in->max_sge, in->srq_limit, &reply);
-    if ((ret != 0) || (in->srq_type == IBV_SRQT_BASIC)) {
+    ret = is_xrc ? mlx5sim_xrc_check_srq(cmd, in->xrcd_handle,
+                                         in->cq_handle) : 0;
+    if (ret != 0) {
         return ret;
     }
 
-    ret = mlx5sim_xrc_init_srq(cmd, mlx5sim_obj_at(MLX5SIM_OBJ_SRQ,
-                                                   reply.srq_handle),
-                               in->xrcd_handle, in->cq_handle);
+    ret = mlx5sim_srq_make(cmd, in->user_handle, in->pd_handle, in->max_wr,
+                           in->max_sge, in->srq_limit, &srq);
     if (ret != 0) {
-        undo.srq_handle = reply.srq_handle;
-        (void)mlx5sim_cmd_destroy_srq(&(mlx5sim_cmd_t){.ctx = cmd->ctx,
-                                                       .in  = &undo});
+        return ret;
     }
-    return ret;
+
+    if (is_xrc) {
+        mlx5sim_xrc_init_srq(cmd, srq, in->xrcd_handle, in->cq_handle);
+    }
+    mlx5sim_srq_finish(cmd, srq, &reply);
+    return 0;
 }
 
 static mlx5sim_srq_t *mlx5sim_srq_get(mlx5sim_cmd_t *cmd, uint32_t handle)
@@ -177,6 +204,7 @@ int mlx5sim_cmd_destroy_srq(mlx5sim_cmd_t *cmd)
         return -EBUSY;
     }
 
+    mlx5sim_xrc_withdraw_srq(srq);
     reply.events_reported = mlx5sim_async_reported(&srq->o,
                                                    offsetof(struct ibv_srq,
                                                             events_completed));

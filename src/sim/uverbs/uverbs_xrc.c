@@ -3,6 +3,8 @@
 #include <sim/uverbs/uverbs_xrc.h>
 #include <sim/limit/limit.h>
 #include <sim/objs/store.h>
+#include <sim/queue/cq.h>
+#include <sim/queue/recv.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -140,16 +142,19 @@ void mlx5sim_xrc_refs_add(uint32_t xrcd, int diff)
                                                        xrcd))->refs, diff);
 }
 
-int mlx5sim_xrc_init_srq(mlx5sim_cmd_t *cmd, mlx5sim_srq_t *srq,
-                         uint32_t xrcd_handle, uint32_t cq_handle)
+int mlx5sim_xrc_check_srq(const mlx5sim_cmd_t *cmd, uint32_t xrcd_handle,
+                          uint32_t cq_handle)
+{
+    return ((mlx5sim_xrcd_get(cmd, xrcd_handle) != NULL) &&
+            (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, cq_handle,
+                              mlx5sim_cmd_ctx_index(cmd)) != NULL)) ?
+           0 : -EINVAL;
+}
+
+void mlx5sim_xrc_init_srq(const mlx5sim_cmd_t *cmd, mlx5sim_srq_t *srq,
+                          uint32_t xrcd_handle, uint32_t cq_handle)
 {
     const struct mlx5_ib_create_srq *uin = cmd->uin;
-
-    if ((mlx5sim_xrcd_get(cmd, xrcd_handle) == NULL) ||
-        (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, cq_handle,
-                          mlx5sim_cmd_ctx_index(cmd)) == NULL)) {
-        return -EINVAL;
-    }
 
     mlx5sim_xrc_refs_add(xrcd_handle, 1);
     mlx5sim_xrc_cq_refs_add(cq_handle, 1);
@@ -158,14 +163,56 @@ int mlx5sim_xrc_init_srq(mlx5sim_cmd_t *cmd, mlx5sim_srq_t *srq,
                                            reserved1)) ?
                 uin->uidx : MLX5SIM_XRC_NO_UIDX;
     srq->xrcd = xrcd_handle + 1;
-    return 0;
 }
 
-void mlx5sim_xrc_leave_srq(const mlx5sim_srq_t *srq)
+/* A target has no reference to the SRQ of the last message. If it has a message
+ * of which a part has landed there, the rest is refused. */
+static void mlx5sim_xrc_unbind(mlx5sim_qp_obj_t *qp, const mlx5sim_srq_t *srq)
+{
+    mlx5sim_rq_lock(qp); /* which who delivers has, too */
+    if (qp->srq == srq->srqn + 1) {
+        qp->qp.pdn       = 0;
+        qp->qp.srqn      = 0;
+        qp->srq          = 0;
+        qp->recv_cq      = 0;
+        qp->claim.active = 0;
+        qp->claim.held   = 0;
+    }
+    mlx5sim_unlock(&qp->rq_lock);
+}
+
+void mlx5sim_xrc_withdraw_srq(mlx5sim_srq_t *srq)
+{
+    mlx5sim_qp_obj_t *qp;
+    uint32_t high, i;
+
+    if (srq->xrcd == 0) {
+        return;
+    }
+
+    /* no target finds it from here on; then those that have found it: they are
+     * of this process, too */
+    srq->o.ready = 0;
+    atomic_thread_fence(memory_order_seq_cst);
+    high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_QP].high);
+    for (i = 0; i < high; ++i) {
+        qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, i);
+        if ((atomic_load(&qp->o.owner) == mlx5sim_self_tag) && qp->o.ready &&
+            (qp->xrcd != 0)) {
+            mlx5sim_xrc_unbind(qp, srq);
+        }
+    }
+
+    /* what a requester holds back is written before the queue can go */
+    mlx5sim_cq_settle(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, srq->cq));
+}
+
+void mlx5sim_xrc_leave_srq(mlx5sim_srq_t *srq)
 {
     if (srq->xrcd != 0) {
         mlx5sim_xrc_refs_add(srq->xrcd - 1, -1);
         mlx5sim_xrc_cq_refs_add(srq->cq, -1);
+        srq->xrcd = 0;
     }
 }
 

@@ -6,17 +6,21 @@
  */
 
 #include <common/seed.h>
+#include <common/step.h>
 #include <device/device.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <thread>
 
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <rdma/rdma_user_ioctl.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -215,6 +219,73 @@ struct pair {
     part    from, to;
 };
 
+/** A long message to an SRQ of another context, while that is closed or the SRQ
+ *  destroyed: memory has to stay as it is from then on. Whether the message is
+ *  there by then, or fails, is a matter of chance. */
+void expect_quiet(bool closes)
+{
+    const size_t size = 16 << 20;
+    int fd            = open("/dev/null", O_RDONLY);
+
+    for (int i = 0; i < 8; ++i) {
+        context c;
+        memory mem(c, size);
+        cq done(c, 16);
+        xrcd domain(c, fd);
+        part from(c, nullptr, &done), to(c, &domain);
+        auto other    = std::make_unique<context>();
+        auto there    = std::make_unique<memory>(*other, size);
+        auto received = std::make_unique<cq>(*other, 16);
+        auto same     = std::make_unique<xrcd>(*other, fd);
+        auto shared   = std::make_unique<xsrq>(*other, *same, *received);
+        std::atomic<bool> is_done{false};
+        std::vector<uint8_t> then(size);
+
+        to.connect(from.addr());
+        from.connect(to.addr());
+        memset(mem.data, 1, size);
+        shared->recv(1, there->sge(0, size));
+        uint32_t number = shared->number;
+        std::thread peer([&] {
+            from.send(send_wr(IBV_WR_SEND, 1, {mem.sge(0, size)}), number);
+            done.next();
+            is_done = true;
+        });
+        while ((*(volatile uint8_t*)there->data == 0) && !is_done) {
+            sched_yield();
+        }
+        if (closes) {
+            /* nobody can destroy the rest any more */
+            REQUIRE_EQ(0, ibv_close_device(other->ctx));
+            (void)other.release();
+            (void)same.release();
+            (void)received.release();
+            (void)shared.release();
+        } else {
+            shared.reset();
+            received.reset();
+        }
+        memcpy(then.data(), there->data, size);
+        peer.join();
+        REQUIRE(memcmp(then.data(), there->data, size) == 0);
+        if (closes) {
+            (void)there.release();
+        }
+    }
+    close(fd);
+}
+
+uint32_t cq_number(const cq &queue)
+{
+    mlx5dv_cq dv   = {};
+    mlx5dv_obj obj = {};
+
+    obj.cq.in  = queue.v;
+    obj.cq.out = &dv;
+    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+    return dv.cqn;
+}
+
 } // namespace
 
 
@@ -409,6 +480,64 @@ TEST_F(test_device_xrc, an_srq_that_has_gone)
             p.received.good();
         }
         REQUIRE_EQ(IBV_WC_REM_INV_REQ_ERR, p.send(number));
+    });
+}
+
+/* It did not wait for targets that were about to deliver there */
+TEST_F(test_device_xrc, nothing_is_delivered_to_an_srq_that_is_destroyed)
+{
+    run(1, [](rank&) {
+        expect_quiet(false);
+    });
+}
+
+/* Neither did this */
+TEST_F(test_device_xrc, nothing_is_delivered_to_a_context_that_is_closed)
+{
+    run(1, [](rank&) {
+        expect_quiet(true);
+    });
+}
+
+/* A receive of which a part had landed was flushed to the completion queue that
+ * had the number of the SRQ's by then */
+TEST_F(test_device_xrc, a_target_forgets_an_srq_that_is_destroyed)
+{
+    set_env("MLX5SIM_EXEC", "stepped");
+    run(1, [](rank&) {
+        const size_t length = 100000;
+        context c;
+        memory mem(c, 2 * length);
+        cq done(c, 16);
+        xrcd domain(c);
+        part from(c, nullptr, &done), to(c, &domain);
+        auto received    = std::make_unique<cq>(c, 16);
+        auto shared      = std::make_unique<xsrq>(c, domain, *received);
+        ibv_qp_attr attr = {};
+        uint32_t number  = cq_number(*received);
+
+        to.connect(from.addr());
+        from.connect(to.addr());
+        memset(mem.data, 1, length);
+        shared->recv(1, mem.sge(length, length));
+        from.send(send_wr(IBV_WR_SEND, 1, {mem.sge(0, length)}),
+                  shared->number);
+        while (*(volatile uint8_t*)(mem.data + length) == 0) {
+            REQUIRE_EQ(1, step::make());
+        }
+        shared.reset();
+        received.reset();
+        do {
+            received = std::make_unique<cq>(c, 16);
+        } while (cq_number(*received) != number);
+        attr.qp_state = IBV_QPS_ERR;
+        for (part *each : {&from, &to}) {
+            REQUIRE_EQ(0, ibv_modify_qp(each->v, &attr, IBV_QP_STATE));
+        }
+        for (unsigned i = 0; i < 1000; ++i) {
+            REQUIRE(step::make() >= 0);
+        }
+        received->empty();
     });
 }
 
