@@ -135,9 +135,9 @@ typedef struct mlx5sim_qp {
     uint32_t psn;             /* RC/UC: of the next packet it sends, 24 bits */
     uint32_t epsn;            /* RC/UC: of the next packet it expects */
     uint64_t dc_key;          /* DCT: access key */
-    uint8_t  xrc;             /* RC: MLX5SIM_XRC_*. Target: srqn is of the SRQ
-                                 that receives now, 0 if it can't; pdn and
-                                 uidx are of the one of the request */
+    uint8_t  xrc;             /* RC: MLX5SIM_XRC_*. Target: srqn, pdn and uidx
+                                 are of the SRQ of the request; without that,
+                                 srqn and pdn are 0 */
 } mlx5sim_qp_t;
 
 

@@ -32,44 +32,69 @@ mlx5sim_fabric_xrc_srq(const mlx5sim_qp_obj_t *resp, uint32_t srqn)
 {
     const mlx5sim_srq_t *srq = mlx5sim_obj_find(MLX5SIM_OBJ_SRQ, srqn);
     const mlx5sim_xrcd_t *theirs, *ours;
+    uint32_t xrcd;
 
-    if ((srq == NULL) || !srq->o.ready || (srq->xrcd == 0) ||
+    if ((srq == NULL) || !srq->o.ready ||
         (atomic_load(&srq->o.owner) != atomic_load(&resp->o.owner))) {
         return NULL;
     }
 
-    theirs = mlx5sim_obj_at(MLX5SIM_OBJ_XRCD, srq->xrcd - 1);
+    xrcd = atomic_load(&srq->xrcd);
+    if (xrcd == 0) {
+        return NULL;
+    }
+
+    theirs = mlx5sim_obj_at(MLX5SIM_OBJ_XRCD, xrcd - 1);
     ours   = mlx5sim_obj_at(MLX5SIM_OBJ_XRCD, resp->xrcd - 1);
     return ((theirs->dev == ours->dev) &&
             (theirs->id.st_dev == ours->id.st_dev) &&
             (theirs->id.st_ino == ours->id.st_ino)) ? srq : NULL;
 }
 
-/* IBTA A14: it is the SRQ that has domain and completion queue. Keys are those
- * of the request's SRQ; a message that has begun keeps its own. */
-static void
-mlx5sim_fabric_bind_xrc(mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe)
+/* IBTA A14: it is the SRQ that has the protection domain. @return the SRQ, or
+ * NULL: then the request is refused. */
+static const mlx5sim_srq_t *
+mlx5sim_fabric_set_srq(const mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe,
+                       mlx5sim_qp_t *qp_p)
 {
     const mlx5sim_srq_t *srq = mlx5sim_fabric_xrc_srq(resp, wqe->srqn);
 
     if (srq == NULL) {
-        /* nor is there a place for the rest of a message to it */
-        resp->qp.pdn       = 0;
-        resp->qp.srqn      = 0;
-        resp->srq          = 0;
-        resp->claim.active = 0;
-        resp->claim.held   = 0;
+        qp_p->pdn  = 0;
+        qp_p->srqn = 0;
+        return NULL;
+    }
+
+    qp_p->pdn     = srq->pd;
+    qp_p->srqn    = srq->srqn;
+    qp_p->srq_pdn = srq->pd;
+    qp_p->uidx    = srq->uidx;
+    return srq;
+}
+
+void mlx5sim_fabric_bind(mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe)
+{
+    const mlx5sim_srq_t *srq;
+
+    /* the rest of a message goes where its first packets are */
+    if ((resp->qp.xrc != MLX5SIM_XRC_TGT) || resp->claim.held) {
         return;
     }
 
-    resp->qp.pdn = srq->pd;
-    if (!resp->claim.held) {
-        resp->srq        = srq->srqn + 1;
-        resp->recv_cq    = srq->cq;
-        resp->qp.srqn    = srq->srqn;
-        resp->qp.srq_pdn = srq->pd;
-        resp->qp.uidx    = srq->uidx;
+    srq           = mlx5sim_fabric_set_srq(resp, wqe, &resp->qp);
+    resp->srq     = (srq != NULL) ? srq->srqn + 1 : 0;
+    resp->recv_cq = (srq != NULL) ? srq->cq : 0;
+}
+
+mlx5sim_qp_t
+mlx5sim_fabric_view(const mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe)
+{
+    mlx5sim_qp_t view = resp->qp;
+
+    if (view.xrc == MLX5SIM_XRC_TGT) {
+        (void)mlx5sim_fabric_set_srq(resp, wqe, &view);
     }
+    return view;
 }
 
 mlx5sim_qp_obj_t *
@@ -102,9 +127,6 @@ mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe)
         goto err_unlock;
     }
 
-    if (resp->qp.xrc == MLX5SIM_XRC_TGT) {
-        mlx5sim_fabric_bind_xrc(resp, wqe);
-    }
     return resp;
 
 err_unlock:

@@ -15,6 +15,19 @@ mlx5sim_qp_obj_t *
 mlx5sim_fabric_find(const mlx5sim_qp_obj_t *req, const mlx5sim_wqe_t *wqe);
 
 
+/** If @a resp is an XRC target, have it receive from the SRQ that a request
+ *  names. The request is one that it takes: from its peer, with the PSN that it
+ *  expects. rq_lock is held. */
+void mlx5sim_fabric_bind(mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe);
+
+
+/** What the engine must know about @a resp for a request that it has taken
+ *  before, or takes later: as mlx5sim_fabric_bind() would leave it, but nothing
+ *  changes. rq_lock is held. */
+mlx5sim_qp_t
+mlx5sim_fabric_view(const mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe);
+
+
 /** Whether an RC QP, or a DC initiator, gets no answer for now, because its
  *  port or that of its peer is down: it repeats its requests. */
 int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req,

@@ -268,6 +268,11 @@ mlx5sim_packet_land_at(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
         return mlx5sim_packet_error(run, &plan, landed_p);
     }
 
+    /* not before: others have no say in where a message goes */
+    if (answers) {
+        mlx5sim_fabric_bind(resp, wqe);
+    }
+
     mlx5sim_plan_make(&qp->qp, wqe, (resp != NULL) ? &resp->qp : NULL, &env,
                       &plan);
     if (run->recv_gone) {
@@ -348,7 +353,7 @@ mlx5sim_packet_plan_read(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
     }
 
     /* what comes before a NAK is still sent */
-    resp = run->resp->qp;
+    resp = mlx5sim_fabric_view(run->resp, wqe);
     if (is_nak_next && (resp.state == MLX5SIM_QPS_ERR)) {
         resp.state = MLX5SIM_QPS_RTS;
     }

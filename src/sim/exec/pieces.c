@@ -144,8 +144,8 @@ mlx5sim_packet_place_at(mlx5sim_run_t *run, mlx5sim_wqe_t *wqe,
 {
     const mlx5sim_env_t env    = mlx5sim_responder_env(run);
     const mlx5sim_qp_obj_t *qp = run->req;
-    mlx5sim_qp_obj_t *resp     = run->resp;
-    uint32_t epsn              = resp->qp.epsn;
+    const mlx5sim_qp_t resp    = mlx5sim_fabric_view(run->resp, wqe);
+    uint32_t epsn              = resp.epsn;
     uint32_t missing           = mlx5sim_pieces_all(wqe, packet) &
                                  ~packet->placed;
     mlx5sim_proc_t *proc;
@@ -154,15 +154,15 @@ mlx5sim_packet_place_at(mlx5sim_run_t *run, mlx5sim_wqe_t *wqe,
 
     /* It expects one of the packets that are on their way, and this is not one
      * that it has taken already */
-    if (!mlx5sim_qp_answers(&resp->qp, &qp->qp, wqe) ||
+    if (!mlx5sim_qp_answers(&resp, &qp->qp, wqe) ||
         (mlx5sim_psn_ahead(epsn, first_psn) > sent) ||
         mlx5sim_psn_before(packet->psn, epsn)) {
         return 0;
     }
 
     run->req->qp.psn = epsn;
-    mlx5sim_plan_make(&qp->qp, wqe, &resp->qp, &env, &plan);
-    proc = mlx5sim_proc_by_tag(atomic_load(&resp->o.owner));
+    mlx5sim_plan_make(&qp->qp, wqe, &resp, &env, &plan);
+    proc = mlx5sim_proc_by_tag(atomic_load(&run->resp->o.owner));
     if ((plan.verdict != MLX5SIM_VERDICT_DONE) || plan.req_error ||
         plan.resp_error || (plan.length == 0) || (proc == NULL)) {
         return 0; /* found out when it is its turn */

@@ -4,6 +4,7 @@
 #include <sim/config/identity.h>
 #include <sim/engine/opcode.h>
 #include <sim/engine/packet.h>
+#include <sim/engine/qp.h>
 #include <sim/exec/fabric.h>
 #include <sim/exec/responder.h>
 #include <sim/exec/transfer.h>
@@ -113,6 +114,17 @@ static void mlx5sim_wqe_umr(const mlx5sim_qp_obj_t *qp,
     }
 }
 
+/* A message as a whole is for the responder if its first packet is */
+static void mlx5sim_wqe_bind(const mlx5sim_qp_obj_t *qp,
+                             mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe)
+{
+    if ((resp != NULL) && (qp->qp.xrc == MLX5SIM_XRC_INI) &&
+        mlx5sim_qp_answers(&resp->qp, &qp->qp, wqe) &&
+        (resp->qp.epsn == qp->qp.psn)) {
+        mlx5sim_fabric_bind(resp, wqe);
+    }
+}
+
 mlx5sim_verdict_t
 mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                     mlx5sim_plan_t *plan_p, uint64_t *rnr_timer_p)
@@ -135,6 +147,7 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 
     mlx5sim_wqe_set_source(qp, wqe);
     run.resp = resp = mlx5sim_fabric_find(qp, wqe);
+    mlx5sim_wqe_bind(qp, resp, wqe);
     mlx5sim_plan_make(&qp->qp, wqe, (resp != NULL) ? &resp->qp : NULL, &env,
                       plan_p);
     is_done      = plan_p->verdict == MLX5SIM_VERDICT_DONE;

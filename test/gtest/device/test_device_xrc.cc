@@ -9,6 +9,7 @@
 #include <common/step.h>
 #include <device/device.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -275,6 +276,19 @@ void expect_quiet(bool closes)
     close(fd);
 }
 
+/** Steps until there is a completion. */
+ibv_wc step_until(cq &queue)
+{
+    unsigned steps;
+    ibv_wc wc;
+
+    for (steps = 0; !queue.poll(&wc); ++steps) {
+        REQUIRE(steps < 100000);
+        REQUIRE_EQ(1, step::make());
+    }
+    return wc;
+}
+
 uint32_t cq_number(const cq &queue)
 {
     mlx5dv_cq dv   = {};
@@ -403,6 +417,9 @@ TEST_F(test_device_xrc, keys_are_those_of_the_srqs_domain)
                 memory target(p.c, 4096, all_access, pd);
                 address to = {};
 
+                /* of the SRQ of the request, not that of the one before it */
+                p.shared.recv(1, p.mem.sge(0, 64));
+                REQUIRE_EQ(IBV_WC_SUCCESS, p.send(p.shared.number, 64));
                 to.addr = target.addr();
                 to.rkey = target.mr->rkey;
                 p.from.send(std::move(send_wr(IBV_WR_RDMA_WRITE, 1,
@@ -413,6 +430,42 @@ TEST_F(test_device_xrc, keys_are_those_of_the_srqs_domain)
             }
             REQUIRE_EQ(0, ibv_dealloc_pd(pd));
         }
+    });
+}
+
+/* Data may come when the target has turned to another SRQ */
+TEST_F(test_device_xrc, keys_of_a_read_stay_those_of_its_srq)
+{
+    set_env("MLX5SIM_EXEC", "stepped");
+    run(1, [](rank&) {
+        const size_t half = pair::size / 2, length = 50000;
+        pair p;
+        ibv_pd *pd = ibv_alloc_pd(p.c.ctx);
+
+        REQUIRE(pd != nullptr);
+        {
+            xsrq other(p.c, p.domain, p.received, pd);
+            memory into(p.c, 1 << 20, all_access, pd);
+            address to = {};
+
+            to.addr = p.mem.addr(half);
+            to.rkey = p.mem.mr->rkey;
+            pattern::fill(p.mem.data + half, length, 1);
+            for (unsigned i = 0; i < 8; ++i) {
+                other.recv(i, into.sge(i * 100000, 100000));
+                p.from.send(std::move(send_wr(IBV_WR_RDMA_READ, 2 * i,
+                                              {p.mem.sge(0, length)}).to(to)),
+                            p.shared.number);
+                p.from.send(send_wr(IBV_WR_SEND, 2 * i + 1,
+                                    {p.mem.sge(half, length)}), other.number);
+            }
+            for (unsigned i = 0; i < 16; ++i) {
+                REQUIRE_EQ(IBV_WC_SUCCESS, step_until(p.done).status);
+            }
+            REQUIRE_EQ(length, pattern::check(p.mem.data, length, 1));
+            REQUIRE_EQ(length, pattern::check(into.data, length, 1));
+        }
+        REQUIRE_EQ(0, ibv_dealloc_pd(pd));
     });
 }
 
@@ -538,6 +591,69 @@ TEST_F(test_device_xrc, a_target_forgets_an_srq_that_is_destroyed)
             REQUIRE(step::make() >= 0);
         }
         received->empty();
+    });
+}
+
+/* Packets that a target drops had it look for another SRQ, and the rest of the
+ * message under way went to the next receive: those of who is not its peer */
+TEST_F(test_device_xrc, strangers_do_not_part_a_message)
+{
+    set_env("MLX5SIM_EXEC", "stepped");
+    run(1, [](rank&) {
+        const size_t length = 100000;
+        pair p;
+        memory to(p.c, 2 * length);
+        cq done(p.c, 16);
+        qp_options options;
+
+        options.timeout   = 1;
+        options.retry_cnt = 0;
+        qp stranger(p.c, done, done, options);
+        stranger.connect(p.to.addr());
+        pattern::fill(p.mem.data, length, 1);
+        p.shared.recv(1, to.sge(0, length));
+        p.shared.recv(2, to.sge(length, length));
+        p.from.send(send_wr(IBV_WR_SEND, 1, {p.mem.sge(0, length)}),
+                    p.shared.number);
+        while (*(volatile uint8_t*)to.data == 0) {
+            REQUIRE_EQ(1, step::make());
+        }
+        send_wr wr(IBV_WR_SEND, 1, {p.mem.sge(0, 8)});
+        stranger.send(wr);
+        REQUIRE_EQ(IBV_WC_SUCCESS, step_until(p.done).status);
+        REQUIRE_EQ(1, p.received.good().wr_id);
+        REQUIRE_EQ(length, pattern::check(to.data, length, 1));
+        REQUIRE_EQ(length, std::count(to.data + length, to.data + 2 * length,
+                                      0));
+    });
+}
+
+/* The same of packets that came too early */
+TEST_F(test_device_xrc, packets_out_of_order_do_not_part_a_message)
+{
+    set_env("MLX5SIM_EXEC", "stepped");
+    set_env("MLX5SIM_LOSS", "50");
+    run(1, [](rank&) {
+        context first; /* seeds are for a device that is open */
+
+        for (uint64_t seed = 1; seed <= 30; ++seed) {
+            const size_t half = pair::size / 2, length = 10000;
+
+            step::restart(seed);
+            pair p;
+            pattern::fill(p.mem.data, length, seed);
+            p.shared.recv(1, p.mem.sge(half, length));
+            p.shared.recv(2, p.mem.sge(half + length, length));
+            p.from.send(send_wr(IBV_WR_SEND, 1, {p.mem.sge(0, length)}),
+                        p.shared.number);
+            p.from.send(send_wr(IBV_WR_SEND, 2, {p.mem.sge(0, 8)}), 0xffffff);
+            REQUIRE_EQ(IBV_WC_SUCCESS, step_until(p.done).status);
+            REQUIRE(step_until(p.done).status != IBV_WC_SUCCESS);
+            REQUIRE_EQ(1, p.received.good().wr_id);
+            REQUIRE_EQ(length, pattern::check(p.mem.data + half, length,
+                                              seed));
+            p.received.empty();
+        }
     });
 }
 
