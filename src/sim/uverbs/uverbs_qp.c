@@ -264,7 +264,7 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     if (caps->is_srq && (type != MLX5SIM_QPT_DCI) &&
         (xrc == MLX5SIM_XRC_NONE)) {
         srq = mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, srq_handle, ctx);
-        if (srq == NULL) {
+        if ((srq == NULL) || (srq->xrcd != 0)) {
             return -EINVAL;
         }
     }

@@ -657,6 +657,24 @@ TEST_F(test_device_xrc, packets_out_of_order_do_not_part_a_message)
     });
 }
 
+/* create_qp() of Linux' uverbs_cmd.c */
+TEST_F(test_device_xrc, srqs_of_it_serve_no_other_queue_pairs)
+{
+    run(1, [](rank&) {
+        pair p;
+        ibv_qp_init_attr attr = {};
+
+        attr.qp_type          = IBV_QPT_RC;
+        attr.send_cq          = p.done.v;
+        attr.recv_cq          = p.done.v;
+        attr.srq              = p.shared.v;
+        attr.cap.max_send_wr  = 1;
+        attr.cap.max_send_sge = 1;
+        REQUIRE(ibv_create_qp(p.c.pd, &attr) == nullptr);
+        REQUIRE_EQ(EINVAL, errno);
+    });
+}
+
 /* RC queue pairs take nothing from initiators, nor targets from RC */
 TEST_F(test_device_xrc, other_queue_pairs_do_not_answer)
 {
