@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/uverbs/uverbs_xrc.h>
-#include <sim/limit/limit.h>
 #include <sim/objs/store.h>
 #include <sim/queue/cq.h>
 #include <sim/queue/recv.h>
+#include <sim/reap/reap.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,25 +59,49 @@ static int mlx5sim_xrcd_exists(uint32_t dev, const mlx5sim_xrcd_id_t *id)
     return 0;
 }
 
-/* The domain that a file stands for. @return 0 or -errno */
-static int mlx5sim_xrcd_find(const mlx5sim_cmd_t *cmd,
-                             const struct ib_uverbs_open_xrcd *in,
-                             mlx5sim_xrcd_id_t *id_p)
+/* Whether the domain of a file can be opened like that. @return 0 or -errno */
+static int mlx5sim_xrcd_check(const mlx5sim_cmd_t *cmd, uint32_t oflags,
+                              const mlx5sim_xrcd_id_t *id)
 {
-    struct stat st;
-    int exists;
+    int exists = mlx5sim_xrcd_exists(cmd->ctx->dev, id);
 
-    if (fstat((int)in->fd, &st) != 0) {
-        return -EBADF;
-    }
-
-    *id_p  = (mlx5sim_xrcd_id_t){st.st_dev, st.st_ino};
-    exists = mlx5sim_xrcd_exists(cmd->ctx->dev, id_p);
-    if (!exists && !(in->oflags & O_CREAT)) {
+    if (!exists && !(oflags & O_CREAT)) {
         return -EAGAIN;
     }
 
-    return (exists && (in->oflags & O_EXCL)) ? -EINVAL : 0;
+    return (exists && (oflags & O_EXCL)) ? -EINVAL : 0;
+}
+
+/* limit_lock is held: of two that want to be the first, one is. @return 0 or
+ * -errno */
+static int mlx5sim_xrcd_open(const mlx5sim_cmd_t *cmd,
+                             const struct ib_uverbs_open_xrcd *in,
+                             mlx5sim_xrcd_id_t id, uint32_t *index_p)
+{
+    int is_file = in->fd != (uint32_t)-1;
+    mlx5sim_xrcd_t *xrcd;
+    int ret;
+
+    ret = is_file ? mlx5sim_xrcd_check(cmd, in->oflags, &id) : 0;
+    if (ret != 0) {
+        return ret;
+    }
+
+    xrcd = mlx5sim_obj_alloc(MLX5SIM_OBJ_XRCD, mlx5sim_cmd_ctx_index(cmd));
+    if (xrcd == NULL) {
+        return -errno;
+    }
+
+    *index_p = mlx5sim_obj_index(MLX5SIM_OBJ_XRCD, xrcd);
+    if (!is_file) {
+        id.st_ino = ((uint64_t)xrcd->o.gen << 32) | *index_p;
+    }
+
+    xrcd->dev     = cmd->ctx->dev;
+    xrcd->id      = id;
+    atomic_thread_fence(memory_order_release);
+    xrcd->o.ready = 1;
+    return 0;
 }
 
 static int mlx5sim_cmd_open_xrcd(mlx5sim_cmd_t *cmd)
@@ -85,30 +109,25 @@ static int mlx5sim_cmd_open_xrcd(mlx5sim_cmd_t *cmd)
     const struct ib_uverbs_open_xrcd *in  = cmd->in;
     struct ib_uverbs_open_xrcd_resp reply = {0};
     mlx5sim_xrcd_id_t id                  = {0, 0};
-    mlx5sim_xrcd_t *xrcd;
+    struct stat st;
     int ret;
 
     if (in->fd != (uint32_t)-1) {
-        ret = mlx5sim_xrcd_find(cmd, in, &id);
-        if (ret != 0) {
-            return ret;
+        if (fstat((int)in->fd, &st) != 0) {
+            return -EBADF;
         }
+        id = (mlx5sim_xrcd_id_t){st.st_dev, st.st_ino};
     }
 
-    xrcd = mlx5sim_limit_alloc(cmd->ctx, MLX5SIM_OBJ_XRCD);
-    if (xrcd == NULL) {
-        return -errno;
+    /* what only the dead have open is not there */
+    mlx5sim_proc_reap_dead();
+    (void)mlx5sim_lock(&mlx5sim_store->limit_lock);
+    ret = mlx5sim_xrcd_open(cmd, in, id, &reply.xrcd_handle);
+    mlx5sim_unlock(&mlx5sim_store->limit_lock);
+    if (ret != 0) {
+        return ret;
     }
 
-    reply.xrcd_handle = mlx5sim_obj_index(MLX5SIM_OBJ_XRCD, xrcd);
-    if (in->fd == (uint32_t)-1) {
-        id.st_ino = ((uint64_t)xrcd->o.gen << 32) | reply.xrcd_handle;
-    }
-
-    xrcd->dev     = cmd->ctx->dev;
-    xrcd->id      = id;
-    atomic_thread_fence(memory_order_release);
-    xrcd->o.ready = 1;
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     return 0;
 }

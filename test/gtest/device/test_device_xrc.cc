@@ -23,6 +23,7 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace device;
@@ -785,6 +786,45 @@ TEST_F(test_device_xrc, domains_are_files)
         unlink(path);
         close(fd);
     });
+}
+
+/* What a process had open is closed when it has died, whoever finds out */
+TEST_F(test_device_xrc, domains_of_the_dead_are_closed)
+{
+    int fd = open("/dev/null", O_RDONLY);
+
+    start(0, 2, [fd](rank &r) {
+        context c;
+        xrcd domain(c, fd);
+
+        r.word(0) = 1;
+        for (;;) {
+            pause();
+        }
+    });
+    start(1, 2, [fd](rank &r) {
+        context c;
+
+        r.wait_word(0, 1);
+        ibv_xrcd *v = open_domain(c, fd, 0);
+        REQUIRE(v != nullptr);
+        REQUIRE_EQ(0, ibv_close_xrcd(v));
+        r.word(1) = 1;
+        r.wait_word(2, 1);
+        REQUIRE(open_domain(c, fd, 0) == nullptr);
+        REQUIRE_EQ(EAGAIN, errno);
+        v = open_domain(c, fd, O_CREAT | O_EXCL);
+        REQUIRE(v != nullptr);
+        REQUIRE_EQ(0, ibv_close_xrcd(v));
+    });
+    while (word(1) == 0) {
+        usleep(1000);
+    }
+    kill(0);
+    EXPECT_TRUE(WIFSIGNALED(finish(0)));
+    word(2) = 1;
+    EXPECT_EQ(0, finish(1));
+    close(fd);
 }
 
 /* An SRQ of another process, which a target of that domain can't reach here */
