@@ -47,8 +47,10 @@ static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
                                   IBV_DEVICE_SYS_IMAGE_GUID |
                                   IBV_DEVICE_RC_RNR_NAK_GEN |
                                   IBV_DEVICE_MEM_WINDOW |
-                                  IBV_DEVICE_XRC |
                                   IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+    /* with a wire, a peer may be where XRC does not come to */
+    attr_p->device_cap_flags   |= mlx5sim_config_has_wire(config) ?
+                                  0 : IBV_DEVICE_XRC;
     attr_p->max_sge             = 30;
     attr_p->max_sge_rd          = 30;
     attr_p->max_cq              = mlx5sim_limit(MLX5SIM_OBJ_CQ);

@@ -313,6 +313,18 @@ TEST_F(test_device_xrc, it_is_announced)
         REQUIRE_EQ(0, ibv_query_device(c.ctx, &attr));
         REQUIRE(attr.device_cap_flags & IBV_DEVICE_XRC);
     });
+
+    /* it can't be relied on there */
+    set_env("MLX5SIM_DIR", dir() + "/wire");
+    set_env("MLX5SIM_LINK", "roce");
+    set_env("MLX5SIM_WIRE", "lo");
+    run(1, [](rank&) {
+        ibv_device_attr attr;
+        context c;
+
+        REQUIRE_EQ(0, ibv_query_device(c.ctx, &attr));
+        REQUIRE(!(attr.device_cap_flags & IBV_DEVICE_XRC));
+    });
 }
 
 /* One connection, and the SRQ that each message names */
