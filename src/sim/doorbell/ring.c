@@ -105,7 +105,8 @@ static void mlx5sim_doorbell_read(const mlx5sim_doorbell_t *db,
     qp             = mlx5sim_qp_by_num(words_p->qpn);
     words_p->qp    = ((qp != NULL) &&
                       (atomic_load(&qp->o.owner) == mlx5sim_self_tag) &&
-                      (qp->qp.type != MLX5SIM_QPT_DCT)) ? qp : NULL;
+                      (qp->qp.type != MLX5SIM_QPT_DCT) &&
+                      (qp->qp.xrc != MLX5SIM_XRC_TGT)) ? qp : NULL;
 }
 
 /* Whether it rings a send queue */

@@ -134,6 +134,14 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
         return;
     }
 
+    /* it has no send queue, and need not have a doorbell record */
+    if (qp->qp.xrc == MLX5SIM_XRC_TGT) {
+        if (qp->qp.state == MLX5SIM_QPS_ERR) {
+            mlx5sim_sq_flush_recvs(qp);
+        }
+        return;
+    }
+
     for (;;) {
         pi = be32toh(((volatile uint32_t*)(uintptr_t)qp->db)[1]);
         if (pi == qp->sq_head) {
@@ -290,7 +298,8 @@ void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp)
         return;
     }
 
-    if (mlx5sim_chance_is_deferred() && !qp->is_remote) {
+    if (mlx5sim_chance_is_deferred() && !qp->is_remote &&
+        (qp->qp.xrc != MLX5SIM_XRC_TGT)) {
         mlx5sim_pipe_ring(qp);
         return;
     }
