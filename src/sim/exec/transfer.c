@@ -21,7 +21,7 @@
 #define MLX5SIM_MADV_POPULATE_WRITE 23
 
 
-/* Whether some of these bytes are in a region of an indirect key that is not
+/* Whether an indirect key leads to some of these bytes by a region that is not
  * pinned */
 static int mlx5sim_transfer_list_is_on_demand(uint32_t list, uint64_t addr,
                                               uint64_t length)
@@ -33,8 +33,7 @@ static int mlx5sim_transfer_list_is_on_demand(uint32_t list, uint64_t addr,
         klm = mlx5sim_obj_at(MLX5SIM_OBJ_KLM, list);
         mr  = mlx5sim_obj_find(MLX5SIM_OBJ_MR, klm->key >> 8);
         if ((mr != NULL) && (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND) &&
-            (addr < mr->mr.va + mr->mr.length) &&
-            (mr->mr.va < addr + length)) {
+            (addr < klm->va + klm->length) && (klm->va < addr + length)) {
             return 1;
         }
     }

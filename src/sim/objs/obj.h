@@ -236,10 +236,13 @@ typedef struct mlx5sim_umem {
 } mlx5sim_umem_t;
 
 
-/** One of the keys that an indirect key leads to. */
+/** One of the keys that an indirect key leads to, and the memory to which it
+ *  leads by that: of entries in a row. */
 typedef struct mlx5sim_klm {
     mlx5sim_obj_t o;
     uint32_t      key;
+    uint64_t      va;             /* in the owner's address space */
+    uint64_t      length;         /* bytes */
     uint32_t      next;           /* index, 0: the last */
 } mlx5sim_klm_t;
 

@@ -47,12 +47,12 @@ static unsigned mlx5sim_devx_ksm_base(const mlx5sim_devx_t *devx, uint64_t i,
            MLX5SIM_FW_BAD_PARAM : MLX5SIM_FW_OK;
 }
 
-/* Put the memory of an entry behind that of the entries before it: as much of
- * it as the other key gives access to, which may be none before the first and
- * behind the last. mr->iova counts from the first entry. @return status */
-static unsigned
-mlx5sim_devx_ksm_add(const mlx5sim_devx_t *devx, uint64_t i,
-                     const mlx5sim_mr_t *base, mlx5sim_mr_t *mr)
+/* The memory of an entry: as much of it as the other key gives access to, which
+ * may be none before the first and behind the last. part_p->iova counts from
+ * the first entry. */
+static void
+mlx5sim_devx_ksm_part(const mlx5sim_devx_t *devx, uint64_t i,
+                      const mlx5sim_mr_t *base, mlx5sim_mr_t *part_p)
 {
     uint64_t entity  = 1ull << mlx5sim_devx_mkc(devx,
                                                 MLX5SIM_FW_MKC_LOG_ENTITY);
@@ -62,23 +62,35 @@ mlx5sim_devx_ksm_add(const mlx5sim_devx_t *devx, uint64_t i,
     uint64_t low     = (address > base->iova) ? address : base->iova;
     uint64_t high    = (end < base->iova + base->length) ?
                        end : base->iova + base->length;
-    uint64_t offset  = i * entity + (low - address);
-    uint64_t va      = base->va + (low - base->iova);
 
-    if (low >= high) {
+    part_p->iova   = i * entity + (low - address);
+    part_p->va     = base->va + (low - base->iova);
+    part_p->length = (low < high) ? high - low : 0;
+}
+
+/* Put the memory of an entry behind that of the entries before it.
+ * @return status */
+static unsigned
+mlx5sim_devx_ksm_add(const mlx5sim_devx_t *devx, uint64_t i,
+                     const mlx5sim_mr_t *base, mlx5sim_mr_t *mr)
+{
+    mlx5sim_mr_t part;
+
+    mlx5sim_devx_ksm_part(devx, i, base, &part);
+    if (part.length == 0) {
         return MLX5SIM_FW_OK;
     }
 
     if (mr->length == 0) {
-        mr->iova = offset;
-        mr->va   = va;
-    } else if ((offset != mr->iova + mr->length) ||
-               (va != mr->va + mr->length)) {
+        mr->iova = part.iova;
+        mr->va   = part.va;
+    } else if ((part.iova != mr->iova + mr->length) ||
+               (part.va != mr->va + mr->length)) {
         (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
         return MLX5SIM_FW_BAD_PARAM;
     }
 
-    mr->length += high - low;
+    mr->length += part.length;
     mr->access &= base->access;
     return MLX5SIM_FW_OK;
 }
@@ -113,21 +125,26 @@ static unsigned mlx5sim_devx_ksm_map(const mlx5sim_devx_t *devx, uint64_t count,
     return MLX5SIM_FW_OK;
 }
 
-/* Note which keys these are, each once for entries in a row. @return 0 or
- * -errno */
+/* Note which keys these are, each once for entries in a row, with the memory of
+ * those. @return 0 or -errno */
 static int mlx5sim_devx_ksm_keys(const mlx5sim_devx_t *devx, uint64_t count,
                                  uint32_t *list_p)
 {
-    mlx5sim_klm_t *klm;
-    uint32_t key, last;
+    mlx5sim_klm_t *klm = NULL;
+    const mlx5sim_mr_obj_t *base;
+    mlx5sim_mr_t part;
+    uint32_t key;
     uint64_t i;
     int ret;
 
-    last    = 0;
     *list_p = 0;
     for (i = 0; i < count; ++i) {
-        key = mlx5sim_fw_get(mlx5sim_devx_klm(devx, i), MLX5SIM_FW_KLM_MKEY);
-        if (key == last) {
+        key  = mlx5sim_fw_get(mlx5sim_devx_klm(devx, i), MLX5SIM_FW_KLM_MKEY);
+        base = mlx5sim_obj_at(MLX5SIM_OBJ_MR, key >> 8);
+        mlx5sim_devx_ksm_part(devx, i, &base->mr, &part);
+        if ((klm != NULL) && (key == klm->key)) {
+            klm->va      = (klm->length > 0) ? klm->va : part.va;
+            klm->length += part.length;
             continue;
         }
 
@@ -139,10 +156,11 @@ static int mlx5sim_devx_ksm_keys(const mlx5sim_devx_t *devx, uint64_t count,
         }
 
         klm->key     = key;
+        klm->va      = part.va;
+        klm->length  = part.length;
         klm->next    = *list_p;
         klm->o.ready = 1;
         *list_p      = mlx5sim_obj_index(MLX5SIM_OBJ_KLM, klm);
-        last         = key;
     }
 
     return 0;

@@ -610,16 +610,27 @@ TEST_F(test_device_devx_objs, a_key_allows_what_all_of_its_pieces_do)
     });
 }
 
-/* As soon as one piece was pinned, all of them were taken to be */
+/* As soon as one piece was pinned, all of them were taken to be; then none was,
+ * if the region of another one was around it */
 TEST_F(test_device_devx_objs, pieces_on_demand_are_not_pinned)
 {
     set_env("MLX5SIM_ODP", "y");
     run(1, [](rank&) {
-        for (unsigned piece : {0u, 2u}) {
+        for (unsigned i = 0; i < 4; ++i) {
+            const unsigned access = all_access | IBV_ACCESS_ON_DEMAND;
+            unsigned piece        = (i % 2) * 2;
             devx_loop l;
-            pieces p(l, all_access | IBV_ACCESS_ON_DEMAND);
-            object key(l.c.ctx, p.c);
+            pieces p(l, access);
             size_t offset = piece * p.entry + p.gap;
+
+            if (i >= 2) {
+                REQUIRE_EQ(0, ibv_dereg_mr(p.v[2]));
+                p.v[2] = ibv_reg_mr(l.c.pd, p.data(0), 3 * p.entry, access);
+                REQUIRE(p.v[2] != nullptr);
+                p.set_entry(p.c, 2, 2).set(2176 + 3 * 128 + 32, 32,
+                                           p.v[2]->lkey);
+            }
+            object key(l.c.ctx, p.c);
 
             /* an adapter has the page of what is pinned */
             l.connect();
