@@ -26,6 +26,7 @@
 #define MLX5SIM_CAP_LOG_MAX_RA_REQ   MLX5SIM_FW_FIELD(330, 6)
 #define MLX5SIM_CAP_RTS2RTS_LAG      MLX5SIM_FW_FIELD(338, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_RES   MLX5SIM_FW_FIELD(346, 6)
+#define MLX5SIM_CAP_DEVICE_MEMORY    MLX5SIM_FW_FIELD(424, 1)
 #define MLX5SIM_CAP_PORT_TYPE        MLX5SIM_FW_FIELD(438, 2)
 #define MLX5SIM_CAP_NUM_PORTS        MLX5SIM_FW_FIELD(440, 8)
 #define MLX5SIM_CAP_LOG_MAX_MSG      MLX5SIM_FW_FIELD(451, 5)
@@ -168,6 +169,7 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     mlx5sim_fw_set(caps, MLX5SIM_CAP_OOO_SL_MASK, !is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ, 4);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES, 4);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_DEVICE_MEMORY, config->dm);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_PORT_TYPE, is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_NUM_PORTS, config->ports);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_MSG, 30);

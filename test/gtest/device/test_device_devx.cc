@@ -191,6 +191,22 @@ TEST_F(test_device_devx, service_levels_out_of_order_are_told)
     });
 }
 
+TEST_F(test_device_devx, device_memory_is_told)
+{
+    for (const char *dm : {"y", "n"}) {
+        set_env("MLX5SIM_DIR", dir() + "/" + dm);
+        set_env("MLX5SIM_DM", dm);
+        run(1, [=](rank&) {
+            context c;
+            bytes in = command(16, cmd_query_hca_cap), out(16 + 4096);
+
+            in[7] = 1; /* current values of the general capabilities */
+            REQUIRE_EQ(0, general(c.ctx, in, out));
+            REQUIRE_EQ((*dm == 'y') ? 0x80 : 0, out[16 + 53] & 0x80);
+        });
+    }
+}
+
 /* UCX takes the sizes that RC and DC have in common for what RC has */
 TEST_F(test_device_devx, atomics_have_the_same_sizes_with_any_transport)
 {
