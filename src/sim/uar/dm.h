@@ -9,7 +9,8 @@
  * Memory of a device. It has MLX5SIM_DM_PAGES pages for all processes together.
  * Those that a process has taken are a shared memory segment of it, to which
  * the device's own mapping and the application's lead. The segment goes with
- * the last of them, whatever becomes of the process.
+ * the last of them, however the process ends; only one that is killed while it
+ * takes the memory may leave a segment behind.
  */
 
 /**

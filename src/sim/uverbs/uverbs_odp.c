@@ -19,7 +19,7 @@ void mlx5sim_odp_caps(struct ib_uverbs_odp_caps *caps_p)
         return;
     }
 
-    /* of a ConnectX-5, without those for XRC, which is not there */
+    /* of a ConnectX-5, without those for XRC */
     caps_p->general_caps                    = IBV_ODP_SUPPORT |
                                               IBV_ODP_SUPPORT_IMPLICIT;
     caps_p->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND |
