@@ -198,7 +198,7 @@ _SANITIZED_TESTS = {"sep_gtest": (
 _MEMCHECK_TESTS = ("*test_sep_uct_error.*/dv:api/test_sep_uct_flow.*/dv:"
                    "*test_sep_uct_mixed.*/bf:*test_sep_uct_mixed.*/list:"
                    "*test_sep_uct_fault.*kill*:"
-                   "-*.*while_connecting*:*.many_*:*_many_*")
+                   "-*.*while_connecting*")
 
 
 # Deferred execution: seeds that all that is left to chance depends on, and the
