@@ -535,6 +535,10 @@ TEST_F(test_device_dm, fuzz_of_attributes)
         unsigned made = 0;
         context c;
 
+        /* It goes with the context, as regions may be left */
+        static struct ibv_pd *pd = ibv_alloc_pd(c.ctx);
+        REQUIRE(pd != nullptr);
+
         auto pick = [&](auto &from) {
             return from[rnd.below(sizeof(from) / sizeof(from[0]))];
         };
@@ -568,7 +572,7 @@ TEST_F(test_device_dm, fuzz_of_attributes)
             }
             for (unsigned at = 0; is_mr && (at < m.hdr.num_attrs); ++at) {
                 if (m.attrs[at].attr_id == UVERBS_ATTR_REG_DM_MR_PD_HANDLE) {
-                    m.attrs[at].data = c.pd->handle;
+                    m.attrs[at].data = pd->handle;
                 }
             }
             made += (m.call(c) == 0);
