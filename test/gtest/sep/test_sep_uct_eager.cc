@@ -243,6 +243,19 @@ protected:
         }
     }
 
+    /* A ring from the first to the second node, through which a message has
+     * gone. There is none if a hub has both ends. */
+    void make_ring()
+    {
+        make(2);
+        if (m_nodes[0].e->is_on_hub()) {
+            GTEST_SKIP() << "a hub has both ends of the ring";
+        }
+        open_ring(0, 1);
+        ASSERT_NO_FATAL_FAILURE(greet());
+        ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
+    }
+
     uct_sep_txwq_t *txwq(unsigned from, unsigned to)
     {
         return m_nodes[from].e->sep_ep(m_nodes[from].eps[to])->txwq;
@@ -1117,13 +1130,10 @@ TEST_P(test_sep_uct_eager, the_next_connection_does_not_overtake_a_ring)
 /* ... though they wait for one that was sent, which nobody has looked at */
 TEST_P(test_sep_uct_eager, the_next_connection_waits_for_what_waits_in_a_ring)
 {
-    make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub has both ends of the ring";
+    make_ring();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
     }
-    open_ring(0, 1);
-    ASSERT_NO_FATAL_FAILURE(greet());
-    ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
 
     entity &second       = *m_nodes[1].e;
     uct_sep_txwq_t *txwq = this->txwq(1, 0);
@@ -1152,13 +1162,10 @@ TEST_P(test_sep_uct_eager, the_next_connection_waits_for_what_waits_in_a_ring)
  * events the worker waits for */
 TEST_P(test_sep_uct_eager, who_has_to_empty_a_ring_does_not_sleep)
 {
-    make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub has both ends of the ring";
+    make_ring();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
     }
-    open_ring(0, 1);
-    ASSERT_NO_FATAL_FAILURE(greet());
-    ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
 
     entity &second = *m_nodes[1].e;
     int fd;
@@ -1185,13 +1192,10 @@ TEST_P(test_sep_uct_eager, who_has_to_empty_a_ring_does_not_sleep)
  * the answer would not wait for the rest of the ring */
 TEST_P(test_sep_uct_eager, nothing_is_posted_to_who_has_given_up)
 {
-    make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub has both ends of the ring";
+    make_ring();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
     }
-    open_ring(0, 1);
-    ASSERT_NO_FATAL_FAILURE(greet());
-    ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
 
     entity &second             = *m_nodes[1].e;
     const uct_sep_txwq_t *txwq = this->txwq(1, 0);
