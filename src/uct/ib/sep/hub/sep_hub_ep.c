@@ -113,7 +113,8 @@ void uct_sep_hub_ep_destroy(uct_ep_h tl_ep)
 
     uct_sep_hub_ep_pending_purge(tl_ep, uct_sep_ep_purge_warn, ep);
 
-    /* Completions may progress: the error handler doesn't know it any more */
+    /* Completions may progress, and the error handler must not be called with
+     * it any more */
     uct_sep_hub_lock(iface->hub);
     ep->is_destroyed = 1;
     ucs_list_del(&ep->failed);

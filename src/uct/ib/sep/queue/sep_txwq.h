@@ -351,7 +351,7 @@ static inline int uct_sep_txwq_has_credits(const uct_sep_txwq_t *txwq)
 }
 
 
-/** Nothing is posted any more, whoever wants to: the peer's queue pair is
+/** Let nobody post any more who looks for credits, as the peer's queue pair is
  *  gone. */
 static inline void uct_sep_txwq_block(uct_sep_txwq_t *txwq)
 {
