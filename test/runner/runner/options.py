@@ -61,9 +61,9 @@ def parse(arguments):
                         "one and prints it (default: always the same)")
     parser.add_argument("--repeat", type=_positive, default=1, metavar="N",
                         help="run each unit test N times")
-    parser.add_argument("--jobs", type=_positive, default=_cores(),
+    parser.add_argument("--jobs", type=_positive, default=_processes(),
                         metavar="N", help="processes at a time (default: one "
-                        "per core, %(default)s)")
+                        "more than cores, %(default)s)")
     parser.add_argument("--quick", action="store_true",
                         help="fewer sizes and iterations in the jobs")
     parser.add_argument("--junit", metavar="FILE",
@@ -95,9 +95,10 @@ def _limit(name, default):
     return float(os.environ.get(name) or default)
 
 
-def _cores():
-    """One per core, and memory for a compiler each."""
-    cores = len(os.sched_getaffinity(0))
+def _processes():
+    """One per core and one more, as some wait: with one per core, a tenth of the
+    time was left. Memory for a compiler each."""
+    cores = len(os.sched_getaffinity(0)) + 1
     with open("/proc/meminfo", encoding="ascii") as file:
         for line in file:
             if line.startswith("MemAvailable:"):
