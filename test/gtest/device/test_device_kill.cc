@@ -657,8 +657,10 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot,
     ASSERT_NE(0, owner);
     if (late) {
         m_traced = 0;
+        /* It asks whether memory is there, and writes */
+        unsigned num_failed = 0;
         ASSERT_NO_FATAL_FAILURE(run_until([&]() {
-            return has_failed_to_write();
+            return has_failed_to_write() && (++num_failed == 2);
         }));
     }
 
@@ -683,24 +685,27 @@ void test_device_kill::pid_comes_round(uint8_t *page, size_t size, int prot,
         step(PTRACE_DETACH, 0);
     }
     finish_all();
-    EXPECT_EQ(0, page[0]) << "of the process that has its pid now";
+    uint8_t byte = 0xff;
+    iovec here = {&byte, 1}, there = {page, 1};
+    EXPECT_EQ(1, process_vm_readv(impostor, &here, 1, &there, 1, 0));
+    EXPECT_EQ(0, byte) << "of the process that has its pid now";
     EXPECT_EQ(0, ::kill(impostor, SIGKILL));
     EXPECT_EQ(impostor, waitpid(impostor, &status, 0));
 }
 
-/* What another process has in the place of a killed one's memory, where this
- * one can see it */
-class shared_page {
+/* What another process has in the place of a killed one's memory. Private:
+ * nobody writes to shared memory that is protected */
+class private_page {
 public:
-    shared_page() :
+    private_page() :
         size(4096),
         data((uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
     {
         EXPECT_NE(MAP_FAILED, (void*)data);
     }
 
-    ~shared_page()
+    ~private_page()
     {
         munmap(data, size);
     }
@@ -713,7 +718,7 @@ public:
  * device knew the tag alone, and wrote into the other process. */
 TEST_F(test_device_kill, one_whose_pid_is_anothers_by_now)
 {
-    shared_page page;
+    private_page page;
 
     pid_comes_round(page.data, page.size, PROT_READ | PROT_WRITE);
 }
@@ -721,7 +726,7 @@ TEST_F(test_device_kill, one_whose_pid_is_anothers_by_now)
 /* Protected memory is reached in another way, as debuggers do */
 TEST_F(test_device_kill, one_whose_pid_is_anothers_with_protected_memory)
 {
-    shared_page page;
+    private_page page;
 
     pid_comes_round(page.data, page.size, PROT_READ);
 }
@@ -729,7 +734,7 @@ TEST_F(test_device_kill, one_whose_pid_is_anothers_with_protected_memory)
 /* Whoever is killed after it was found alive */
 TEST_F(test_device_kill, one_whose_pid_becomes_anothers_meanwhile)
 {
-    shared_page page;
+    private_page page;
 
     pid_comes_round(page.data, page.size, PROT_READ, true);
 }
