@@ -18,7 +18,8 @@
 typedef struct mlx5sim_cmd {
     mlx5sim_ctx_t *ctx;      /* NULL until GET_CONTEXT succeeded */
     int            fd;
-    int            is_devx;  /* from a command of DEVX: names UARs itself */
+    int            is_devx;  /* from a command of DEVX: names UARs itself, and
+                              * what other ones have made */
     const void    *in;       /* core input */
     size_t         in_size;
     const void    *uin;      /* provider input (UHW) */
@@ -33,6 +34,19 @@ typedef struct mlx5sim_cmd {
 static inline uint32_t mlx5sim_cmd_ctx_index(const mlx5sim_cmd_t *cmd)
 {
     return mlx5sim_obj_index(MLX5SIM_OBJ_CTX, cmd->ctx);
+}
+
+/** An object that a command names. What firmware commands have made is no
+ *  object of verbs (kernel, uverbs_get_uobject_from_file(): its uobject has
+ *  another type), so commands of verbs do not find it.
+ *  @return NULL: there is none */
+static inline void *mlx5sim_cmd_obj(const mlx5sim_cmd_t *cmd,
+                                    mlx5sim_obj_kind_t kind, uint32_t handle)
+{
+    mlx5sim_obj_t *obj = mlx5sim_obj_mine(kind, handle,
+                                          mlx5sim_cmd_ctx_index(cmd));
+
+    return ((obj != NULL) && obj->devx.is_made && !cmd->is_devx) ? NULL : obj;
 }
 
 /** A row of the command tables. */

@@ -247,8 +247,7 @@ static int mlx5sim_cmd_resize_cq(mlx5sim_cmd_t *cmd)
     mlx5sim_cq_t *cq;
     int ret;
 
-    cq = mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, in->cq_handle,
-                          mlx5sim_cmd_ctx_index(cmd));
+    cq = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_CQ, in->cq_handle);
     if ((cq == NULL) || uin->reserved0 || uin->reserved1) {
         return -EINVAL;
     }
@@ -283,8 +282,7 @@ int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
     mlx5sim_chan_t *chan;
     mlx5sim_cq_t *cq;
 
-    cq = mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, in->cq_handle,
-                          mlx5sim_cmd_ctx_index(cmd));
+    cq = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_CQ, in->cq_handle);
     if (cq == NULL) {
         return -ENOENT;
     }

@@ -318,7 +318,8 @@ static unsigned mlx5sim_devx_leave(mlx5sim_devx_t *devx, unsigned next)
 {
     mlx5sim_qp_obj_t *qp          = devx->obj;
     struct ib_uverbs_modify_qp in = {.qp_handle = 0};
-    mlx5sim_cmd_t cmd             = {.ctx = devx->ctx, .in = &in};
+    mlx5sim_cmd_t cmd             = {.ctx = devx->ctx, .in = &in,
+                                     .is_devx = 1};
 
     if (mlx5sim_qp_modify_check(qp->qp.type, qp->qp.state, next,
                                 IBV_QP_STATE) != MLX5SIM_CHK_OK) {
@@ -337,7 +338,8 @@ unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
                                                    MLX5SIM_FW_OPCODE);
     mlx5sim_qp_obj_t *qp          = devx->obj;
     struct ib_uverbs_modify_qp in = {.qp_handle = 0};
-    mlx5sim_cmd_t cmd             = {.ctx = devx->ctx, .in = &in};
+    mlx5sim_cmd_t cmd             = {.ctx = devx->ctx, .in = &in,
+                                     .is_devx = 1};
     uint32_t opt_mask;
     unsigned i, port;
     int ret;

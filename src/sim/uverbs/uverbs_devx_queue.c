@@ -168,7 +168,8 @@ unsigned mlx5sim_devx_create_rmp(mlx5sim_devx_t *devx)
     unsigned pd       = mlx5sim_devx_wq(devx, MLX5SIM_FW_WQ_PD);
     struct ib_uverbs_create_srq_resp reply = {0};
     struct mlx5_ib_create_srq uin          = {0};
-    mlx5sim_cmd_t cmd                      = {.ctx = devx->ctx, .uin = &uin};
+    mlx5sim_cmd_t cmd                      = {.ctx = devx->ctx, .uin = &uin,
+                                              .is_devx = 1};
     unsigned status;
     int ret;
 

@@ -56,8 +56,7 @@ int mlx5sim_cmd_dealloc_pd(mlx5sim_cmd_t *cmd)
     const struct ib_uverbs_dealloc_pd *in = cmd->in;
     mlx5sim_pd_t *pd;
 
-    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
-                          mlx5sim_cmd_ctx_index(cmd));
+    pd = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_PD, in->pd_handle);
     if (pd == NULL) {
         return -ENOENT;
     }
@@ -237,8 +236,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
     mlx5sim_mr_obj_t *mr;
     int ret;
 
-    if (mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
-                         mlx5sim_cmd_ctx_index(cmd)) == NULL) {
+    if (mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_PD, in->pd_handle) == NULL) {
         return -EINVAL;
     }
 
@@ -285,11 +283,8 @@ int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
     mlx5sim_mr_obj_t *mr;
     uint32_t list;
 
-    mr = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
-                          mlx5sim_cmd_ctx_index(cmd));
-    /* what a firmware command has made, only another one destroys */
-    if ((mr == NULL) || (mr->window.type != 0) ||
-        (!mr->o.devx.is_made == !!cmd->is_devx)) {
+    mr = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_MR, in->mr_handle);
+    if ((mr == NULL) || (mr->window.type != 0)) {
         return -ENOENT;
     }
 

@@ -19,8 +19,7 @@ static int mlx5sim_cmd_alloc_mw(mlx5sim_cmd_t *cmd)
     mlx5sim_mr_obj_t *window;
     mlx5sim_pd_t *pd;
 
-    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, in->pd_handle,
-                          mlx5sim_cmd_ctx_index(cmd));
+    pd = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_PD, in->pd_handle);
     if ((pd == NULL) || ((in->mw_type != IBV_MW_TYPE_1) &&
                          (in->mw_type != IBV_MW_TYPE_2))) {
         return -EINVAL;
@@ -52,8 +51,7 @@ static int mlx5sim_cmd_dealloc_mw(mlx5sim_cmd_t *cmd)
     const struct ib_uverbs_dealloc_mw *in = cmd->in;
     mlx5sim_mr_obj_t *window;
 
-    window = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mw_handle,
-                              mlx5sim_cmd_ctx_index(cmd));
+    window = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_MR, in->mw_handle);
     if ((window == NULL) || (window->window.type == 0)) {
         return -ENOENT;
     }

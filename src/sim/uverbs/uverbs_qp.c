@@ -50,7 +50,7 @@
 
 static mlx5sim_qp_obj_t *mlx5sim_qp_get(mlx5sim_cmd_t *cmd, uint32_t handle)
 {
-    return mlx5sim_obj_mine(MLX5SIM_OBJ_QP, handle, mlx5sim_cmd_ctx_index(cmd));
+    return mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_QP, handle);
 }
 
 static void mlx5sim_qp_refs_add(mlx5sim_qp_obj_t *qp, int diff)
@@ -202,7 +202,6 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 {
     const struct mlx5_ib_create_qp *uin  = cmd->uin;
     struct mlx5_ib_create_qp_resp ureply = {0};
-    uint32_t ctx                         = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq                   = NULL;
     unsigned xrc                         = mlx5sim_xrc_part(caps->qp_type);
     int is_target                        = xrc == MLX5SIM_XRC_TGT;
@@ -251,9 +250,9 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
     }
 
     if ((!is_target &&
-         ((mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx) == NULL) ||
-          (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, send_cq, ctx) == NULL) ||
-          (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, recv_cq, ctx) == NULL))) ||
+         ((mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_PD, pd_handle) == NULL) ||
+          (mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_CQ, send_cq) == NULL) ||
+          (mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_CQ, recv_cq) == NULL))) ||
         (uin->sq_wqe_count & (uin->sq_wqe_count - 1)) ||
         (uin->rq_wqe_count & (uin->rq_wqe_count - 1)) ||
         (uin->sq_wqe_count > 32768) || (uin->rq_wqe_count > 32768) ||
@@ -263,7 +262,7 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 
     if (caps->is_srq && (type != MLX5SIM_QPT_DCI) &&
         (xrc == MLX5SIM_XRC_NONE)) {
-        srq = mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, srq_handle, ctx);
+        srq = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_SRQ, srq_handle);
         if ((srq == NULL) || (srq->xrcd != 0)) {
             return -EINVAL;
         }

@@ -60,11 +60,8 @@ static int mlx5sim_rereg_check(const mlx5sim_cmd_t *cmd,
         return -EINVAL;
     }
 
-    /* what a firmware command has made is no memory region of verbs */
-    *mr_p = mlx5sim_obj_mine(MLX5SIM_OBJ_MR, in->mr_handle,
-                             mlx5sim_cmd_ctx_index(cmd));
-    if ((*mr_p == NULL) || (*mr_p)->o.devx.is_made ||
-        ((*mr_p)->window.type != 0)) {
+    *mr_p = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_MR, in->mr_handle);
+    if ((*mr_p == NULL) || ((*mr_p)->window.type != 0)) {
         return -ENOENT;
     }
 
@@ -81,8 +78,7 @@ static int mlx5sim_rereg_check(const mlx5sim_cmd_t *cmd,
 
     *pd_p = (in->flags & IBV_REREG_MR_CHANGE_PD) ? in->pd_handle :
                                                    (*mr_p)->pd;
-    return (mlx5sim_obj_mine(MLX5SIM_OBJ_PD, *pd_p,
-                             mlx5sim_cmd_ctx_index(cmd)) == NULL) ? -EINVAL : 0;
+    return (mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_PD, *pd_p) == NULL) ? -EINVAL : 0;
 }
 
 /* Kernel, mlx5_ib_rereg_user_mr(): a region of which nothing can be kept has

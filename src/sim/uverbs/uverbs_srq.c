@@ -22,12 +22,11 @@ static int mlx5sim_srq_make(mlx5sim_cmd_t *cmd, uint64_t user_handle,
                             mlx5sim_srq_t **srq_p)
 {
     const struct mlx5_ib_create_srq *uin = cmd->uin;
-    uint32_t ctx = mlx5sim_cmd_ctx_index(cmd);
     mlx5sim_srq_t *srq;
     mlx5sim_pd_t *pd;
     uint32_t size;
 
-    pd = mlx5sim_obj_mine(MLX5SIM_OBJ_PD, pd_handle, ctx);
+    pd = mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_PD, pd_handle);
     if (uin->flags & MLX5_SRQ_FLAG_SIGNATURE) {
         return mlx5sim_refuse(MLX5SIM_MISSING_SIGNATURE);
     }
@@ -142,8 +141,7 @@ static int mlx5sim_cmd_create_xsrq(mlx5sim_cmd_t *cmd)
 
 static mlx5sim_srq_t *mlx5sim_srq_get(mlx5sim_cmd_t *cmd, uint32_t handle)
 {
-    return mlx5sim_obj_mine(MLX5SIM_OBJ_SRQ, handle,
-                            mlx5sim_cmd_ctx_index(cmd));
+    return mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_SRQ, handle);
 }
 
 static int mlx5sim_cmd_modify_srq(mlx5sim_cmd_t *cmd)

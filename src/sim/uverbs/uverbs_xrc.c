@@ -165,8 +165,7 @@ int mlx5sim_xrc_check_srq(const mlx5sim_cmd_t *cmd, uint32_t xrcd_handle,
                           uint32_t cq_handle)
 {
     return ((mlx5sim_xrcd_get(cmd, xrcd_handle) != NULL) &&
-            (mlx5sim_obj_mine(MLX5SIM_OBJ_CQ, cq_handle,
-                              mlx5sim_cmd_ctx_index(cmd)) != NULL)) ?
+            (mlx5sim_cmd_obj(cmd, MLX5SIM_OBJ_CQ, cq_handle) != NULL)) ?
            0 : -EINVAL;
 }
 

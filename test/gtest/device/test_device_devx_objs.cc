@@ -485,18 +485,58 @@ TEST_F(test_device_devx_objs, a_region_is_not_registered_again_under_a_key)
     });
 }
 
-/* Verbs took the key for a region of their own, and destroyed it */
-TEST_F(test_device_devx_objs, an_indirect_key_is_no_region_of_verbs)
+/* Verbs took what commands had made for objects of their own, and destroyed
+ * it: all numbers that are not theirs are nobody's */
+TEST_F(test_device_devx_objs, no_object_of_commands_is_one_of_verbs)
 {
     run(1, [](rank&) {
         devx_loop l;
-        memory target(l.c, 4096);
-        object key(l.c.ctx, key_to(l, target));
-        uint32_t handle = target.mr->handle;
+        command alloc(fw_alloc_pd);
+        object pd(l.c.ctx, alloc);
+        object key(l.c.ctx, key_to(l, l.mem));
+        ibv_pd *own_pd = ibv_alloc_pd(l.c.ctx);
+        cq own_cq(l.c, 16);
+        srq own_srq(l.c, 16);
+        qp own_qp(l.c, own_cq, own_cq);
 
-        target.mr->handle = key.number;
-        REQUIRE_EQ(ENOENT, ibv_dereg_mr(target.mr));
-        target.mr->handle = handle;
+        auto nobody = [](uint32_t &handle, const std::function<int()> &destroy,
+                         uint32_t other) {
+            const uint32_t own = handle;
+
+            for (handle = 0; handle < 64; ++handle) {
+                if ((handle != own) && (handle != other)) {
+                    REQUIRE_EQ(ENOENT, destroy());
+                }
+            }
+            handle = own;
+        };
+        const uint32_t none = UINT32_MAX;
+
+        nobody(own_pd->handle, [&]() { return ibv_dealloc_pd(own_pd); },
+               l.c.pd->handle);
+        nobody(own_cq.v->handle, [&]() { return ibv_destroy_cq(own_cq.v); },
+               none);
+        nobody(own_srq.v->handle, [&]() { return ibv_destroy_srq(own_srq.v); },
+               none);
+        nobody(own_qp.v->handle, [&]() { return ibv_destroy_qp(own_qp.v); },
+               none);
+        nobody(l.mem.mr->handle, [&]() { return ibv_dereg_mr(l.mem.mr); },
+               none);
+
+        /* nor can it be named */
+        ibv_qp_init_attr attr = {};
+        attr.send_cq = attr.recv_cq = own_cq.v;
+        attr.qp_type = IBV_QPT_RC;
+        attr.cap     = {1, 1, 1, 1, 0};
+        const uint32_t own[] = {own_pd->handle, own_cq.v->handle};
+        own_pd->handle       = pd.number;
+        REQUIRE(ibv_create_qp(own_pd, &attr) == nullptr);
+        own_pd->handle       = own[0];
+        own_cq.v->handle     = l.cq.number;
+        REQUIRE(ibv_create_qp(own_pd, &attr) == nullptr);
+        REQUIRE(ibv_resize_cq(own_cq.v, 32) != 0);
+        own_cq.v->handle     = own[1];
+        REQUIRE_EQ(0, ibv_dealloc_pd(own_pd));
     });
 }
 
