@@ -506,6 +506,23 @@ TEST_F(test_device_strict, db_value_of_an_older_request)
     });
 }
 
+/* Without a size it is the number of the next request, as GPUs write it; how
+ * they do it right is in test_device_warps */
+TEST_F(test_device_strict, db_value_of_no_size_and_not_near_the_record)
+{
+    provoke("db_value", []() {
+        loop l;
+        raw_sq sq(l.a.v);
+        raw_wqe w(sq, MLX5_OPCODE_NOP);
+
+        w.write();
+        sq.record(sq.pi);
+        sq.doorbell(htobe32(0x7000 << 8) | ((uint64_t)htobe32(sq.qpn << 8)
+                                            << 32));
+        REQUIRE_EQ(IBV_WC_SUCCESS, l.scq.next().status);
+    });
+}
+
 TEST_F(test_device_strict, db_state_of_a_queue_pair_that_is_not_ready)
 {
     provoke("db_state", []() {
