@@ -7,7 +7,7 @@ import sys
 import time
 
 from book import counts, figure, growth, jobs, layers, mpi, page
-from book import rates, resources, sharing
+from book import rates, resources, sharing, warps
 from book.chapter import EXACT, TOP, Bench, ChapterError
 from book.table import Table, TableError
 
@@ -16,7 +16,7 @@ CHAPTERS = [resources.Categories(), rates.Categories(), resources.Growth(),
             rates.Throttle(), counts.Instructions(), counts.Apis(),
             mpi.Sweep(), mpi.Applications(), counts.Ucp(), layers.Layers(),
             counts.Eager(), counts.Memory(), growth.Peers(), growth.Heap(),
-            growth.Init(), jobs.Connect()]
+            growth.Init(), jobs.Connect(), warps.Warps()]
 
 
 def parse_arguments(argv):

@@ -4,7 +4,7 @@
 import dataclasses
 
 from . import drivers, insn, layers, matrix, memory, perf, ucp, \
-    ucx_opt
+    ucx_opt, warps
 from .options import DIRECTORY, FLAG, LIST, PLACE, SOURCE, VALUE
 
 
@@ -126,6 +126,17 @@ ROWS = (
         columns=("traffic", "budget", "messages", "connects", "packets", "us",
                  "seconds", "qps", "beyond", "unused", "evicted", "right"),
         targets="all bench/conn_scale"),
+
+    Row("warps", "bench-warps.sh",
+        "a GPU's part: queues shared by thread, warp, block and all",
+        warps.measure,
+        {**_flags(), "--build": DIRECTORY, "-s": LIST, "--blocks": _default("4"),
+         "--warps": _default("4"), "--lanes": _default("32"),
+         "--messages": _default("16"), "--depth": _default("256"),
+         "--seed": _default("1")},
+        columns=("queue of", "reserves", "rings", "qps", "cqs", "uars", "KB",
+                 "instructions", "locked", "doorbells", "reads", "waits"),
+        text=("%-9s %-9s %-5s", "%13s"), targets="all bench/devx_warps"),
 
     Row("matrix", "matrix.sh", "jobs and UCX's tests with other versions of UCX",
         matrix.measure,
