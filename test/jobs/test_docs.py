@@ -116,6 +116,30 @@ class MainJob(unittest.TestCase):
         self.assertEqual(sorted(set(numbers)), numbers)
 
 
+class Timeline(unittest.TestCase):
+
+    def test_the_doorbells_that_follow_soonest_are_drawn(self):
+        events = [("M", "thread_name", 7, 0), ("i", "BlueFlame", 1, 0),
+                  ("X", "SEND", 7, 2), ("i", "doorbell", 1, 100),
+                  ("X", "RDMA_WRITE", 7, 101), ("i", "doorbell", 1, 104),
+                  ("X", "NOP", 7, 105)]
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write("[\n" + "".join(json.dumps({
+                "ph": phase, "name": name, "pid": 1, "tid": row, "ts": time,
+                "dur": 2 if phase == "X" else 0,
+                "args": {"name": "QP 0x7"}}) + ",\n"
+                for phase, name, row, time in events))
+            file.flush()
+            picture = subprocess.run(
+                [os.path.join(TOP, "contrib/draw_timeline.py"), file.name],
+                check=True, capture_output=True, text=True,
+                timeout=300).stdout
+        texts = re.findall(r">([^<\n]+)</text>", picture)
+        self.assertEqual(["process 1, thread", "process 1, QP 0x7", "doorbell",
+                          "RDMA_WRITE"], texts[:4])
+        self.assertFalse({"BlueFlame", "SEND", "NOP"} & set(texts))
+
+
 class Variables(unittest.TestCase):
 
     def test_those_of_the_device_are_in_its_manual(self):
