@@ -27,6 +27,14 @@ const unsigned window_access = IBV_ACCESS_REMOTE_WRITE |
                                IBV_ACCESS_REMOTE_ATOMIC;
 
 class test_device_window : public device::test {
+protected:
+    void SetUp() override
+    {
+        device::test::SetUp();
+        /* Who has refused a request has failed, and does not answer again: if
+         * that is lost, its sender sees that retries are exceeded */
+        set_env("MLX5SIM_LOSS", "0");
+    }
 };
 
 struct window {
