@@ -10,6 +10,7 @@
 #define MLX5SIM_FW_CAP_GENERAL(_op_mod) (((_op_mod) >> 1) == 0)
 #define MLX5SIM_FW_CAP_ATOMIC_CUR       ((3 << 1) | 1)
 #define MLX5SIM_FW_CAP_DEVICE_MEM(_op_mod) (((_op_mod) >> 1) == 0xf)
+#define MLX5SIM_FW_CAP_NIC_FLOW(_op_mod)   (((_op_mod) >> 1) == 7)
 
 /* cmd_hca_cap */
 #define MLX5SIM_CAP_QP_DATA_IN_ORDER MLX5SIM_FW_FIELD(98, 1)
@@ -215,6 +216,11 @@ unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
 
     if (MLX5SIM_FW_CAP_DEVICE_MEM(op_mod) && config->dm) {
         return mlx5sim_fw_device_mem_caps(fw);
+    }
+
+    /* adapters have these groups; here they are all zero */
+    if (MLX5SIM_FW_CAP_DEVICE_MEM(op_mod) || MLX5SIM_FW_CAP_NIC_FLOW(op_mod)) {
+        return MLX5SIM_FW_OK;
     }
 
     return MLX5SIM_FW_CAP_GENERAL(op_mod) ?

@@ -203,6 +203,15 @@ TEST_F(test_device_devx, device_memory_is_told)
             in[7] = 1; /* current values of the general capabilities */
             REQUIRE_EQ(0, general(c.ctx, in, out));
             REQUIRE_EQ((*dm == 'y') ? 0x80 : 0, out[16 + 53] & 0x80);
+
+            /* its own group is there without it, too, and that of flow tables,
+             * of which there are none */
+            in[7] = (0xf << 1) | 1;
+            REQUIRE_EQ(0, general(c.ctx, in, out));
+            REQUIRE_EQ((*dm == 'y') ? 0x80 : 0, out[16]);
+            in[7] = (7 << 1) | 1;
+            REQUIRE_EQ(0, general(c.ctx, in, out));
+            REQUIRE(bytes(out.size()) == out);
         });
     }
 }
