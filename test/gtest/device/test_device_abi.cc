@@ -66,11 +66,9 @@ TEST_F(test_device_abi, query_qp_tells_the_receive_queue_as_it_was_made)
     on_device([](context &c) {
         ibv_qp_init_attr init;
         ibv_qp_attr attr;
-        qp_options options;
         cq q(c, 16);
 
-        options.recv_wr  = 100;
-        options.recv_sge = 3;
+        qp_options options = {.recv_wr = 100, .recv_sge = 3};
         qp made(c, q, q, options);
         REQUIRE_EQ(0, ibv_query_qp(made.v, &attr, IBV_QP_CAP, &init));
         REQUIRE_EQ(128u, init.cap.max_recv_wr);
@@ -85,12 +83,10 @@ TEST_F(test_device_abi, a_qp_without_receive_queue_has_none_to_tell)
     on_device([](context &c) {
         ibv_qp_init_attr init;
         ibv_qp_attr attr;
-        qp_options options;
         cq q(c, 16);
         srq s(c, 16);
 
-        options.srq = s.v;
-        qp made(c, q, q, options);
+        qp made(c, q, q, {.srq = s.v});
         REQUIRE_EQ(0, ibv_query_qp(made.v, &attr, IBV_QP_CAP, &init));
         REQUIRE_EQ(0u, init.cap.max_recv_wr);
         REQUIRE_EQ(0u, init.cap.max_recv_sge);

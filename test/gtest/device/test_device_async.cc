@@ -139,11 +139,8 @@ TEST_F(test_device_async, a_port_that_stays_down_exceeds_the_retries)
 TEST_F(test_device_async, a_failed_device_does_nothing_any_more)
 {
     run(1, [this](rank&) {
-        qp_options options;
-        options.timeout   = 10;
-        options.retry_cnt = 1;
         /* never destroyed: that fails as well */
-        loop &l      = *new loop(options);
+        loop &l      = *new loop({.timeout = 10, .retry_cnt = 1});
         ibv_port_attr attr;
 
         l.b.recv(1, l.peer_mem.sge(0, 64));
@@ -173,9 +170,8 @@ TEST_F(test_device_async, peers_of_a_failed_device_exceed_their_retries)
 {
     set_env("MLX5SIM_DEVICES", "2");
     run(1, [this](rank&) {
-        qp_options options;
-        options.timeout   = 10;
-        options.retry_cnt = 1;
+        qp_options options = {.timeout = 10, .retry_cnt = 1};
+
         context &gone = *new context(1);
         context here(0);
         cq &gone_cq = *new cq(gone, 16), cq_here(here, 16);

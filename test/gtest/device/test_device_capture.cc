@@ -494,11 +494,9 @@ TEST_P(test_device_capture_net, tshark_finds_datagrams)
     }
 
     run(1, [=](rank &r) {
-        qp_options options;
         context c;
 
-        options.type   = IBV_QPT_UD;
-        options.sq_psn = 77;
+        qp_options options = {.type = IBV_QPT_UD, .sq_psn = 77};
         link_pair l(c, options, net, 65536);
         ibv_ah_attr path = l.a.options.path;
 
@@ -581,9 +579,8 @@ TEST_F(test_device_capture, what_is_lost_and_repeated_is_seen)
     set_env("MLX5SIM_LINK", "roce");
     set_env("MLX5SIM_LOSS", "100");
     run(2, [=](rank &r) {
-        qp_options options;
+        qp_options options = {.mtu = IBV_MTU_1024};
 
-        options.mtu                 = IBV_MTU_1024;
         options.path.grh.sgid_index = 1;
         side s(r, options);
 

@@ -456,9 +456,7 @@ TEST_F(test_device_channel, async_events_name_their_object)
         void *element;
 
         /* a request the target does not allow at all */
-        qp_options options;
-        options.access = 0;
-        qp a(c, q, q), b(c, q, q, options);
+        qp a(c, q, q), b(c, q, q, {.access = 0});
         a.connect(b.addr());
         b.connect(a.addr());
         send_wr wr(IBV_WR_RDMA_READ, 1, {mem.sge(0, 8)});
@@ -469,8 +467,7 @@ TEST_F(test_device_channel, async_events_name_their_object)
 
         /* SRQ limit, once per arming; last WQE of a QP that fails */
         srq shared(c, 32);
-        qp_options with_srq;
-        with_srq.srq = shared.v;
+        qp_options with_srq = {.srq = shared.v};
         qp d(c, q, q), e(c, q, q, with_srq);
         d.connect(e.addr());
         e.connect(d.addr());

@@ -485,9 +485,7 @@ TEST_F(test_device_compression, receives_of_an_srq_are_counted_up)
         memory mem(c, 65536);
         cq other(c, 64), rcq(c, 255, compressed());
         srq s(c, 8);
-        qp_options options;
-        options.srq = s.v;
-        qp a(c, other, other), b(c, other, rcq, options);
+        qp a(c, other, other), b(c, other, rcq, {.srq = s.v});
         reader received(rcq);
         mlx5dv_obj obj    = {};
         mlx5dv_srq dv     = {};
@@ -894,12 +892,11 @@ TEST_F(test_device_compression, killed_requesters_leave_a_queue_that_works)
 
     set_env("MLX5SIM_EXEC", "deferred");
     auto body = [&](rank &r) {
-        qp_options options;
         context c;
         memory mem(c, 65536);
         cq other(c, 255), rcq(c, 255, compressed());
         srq s(c, 255);
-        options.srq = (r.index == 1) ? s.v : nullptr;
+        qp_options options = {.srq = (r.index == 1) ? s.v : nullptr};
         qp q(c, other, rcq, options);
         reader received(rcq);
 

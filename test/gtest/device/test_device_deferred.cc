@@ -185,8 +185,7 @@ TEST_F(test_device_deferred, messages_mix_packet_by_packet)
 {
     run(1, [](rank&) {
         const size_t length = 1 << 18, mtu = 256;
-        qp_options options;
-        options.mtu = IBV_MTU_256;
+        qp_options options = {.mtu = IBV_MTU_256};
         context c;
         memory from_a(c, length), from_b(c, length), target(c, length);
         cq scq(c, 64), rcq(c, 64);
@@ -226,9 +225,7 @@ TEST_F(test_device_deferred, messages_mix_packet_by_packet)
 TEST_F(test_device_deferred, order_in_a_queue_pair_is_kept)
 {
     run(1, [](rank&) {
-        qp_options options;
-        options.mtu = IBV_MTU_256;
-        loop l(options);
+        loop l({.mtu = IBV_MTU_256});
 
         /* of two writes to the same place the second one stays; a message that
          * follows tells of both; the read sees them */
@@ -259,10 +256,8 @@ TEST_F(test_device_deferred, order_in_a_queue_pair_is_kept)
 TEST_F(test_device_deferred, requests_are_as_many_as_allowed)
 {
     run(1, [](rank&) {
-        qp_options options;
-        options.max_rd      = 2;
-        options.max_dest_rd = 2;
-        options.mtu         = IBV_MTU_256;
+        qp_options options = {.mtu = IBV_MTU_256, .max_rd = 2,
+                              .max_dest_rd = 2};
         loop l(options);
 
         for (unsigned i = 0; i < 300; ++i) {
@@ -286,10 +281,7 @@ TEST_F(test_device_deferred, requests_beyond_the_peers_limit_are_refused)
 {
     run(1, [](rank&) {
         until_seen([]() {
-            qp_options options;
-            options.max_rd      = 16;
-            options.max_dest_rd = 1;
-            loop l(options);
+            loop l({.max_rd = 16, .max_dest_rd = 1});
             ibv_wc wc;
 
             for (unsigned i = 0; i < 40; ++i) {
@@ -363,10 +355,8 @@ void test_device_deferred::exchange(const qp_options &options, unsigned count)
 
 TEST_F(test_device_deferred, what_is_lost_comes_again_and_takes_effect_once)
 {
-    qp_options options;
+    qp_options options = {.timeout = 20, .mtu = IBV_MTU_256};
 
-    options.mtu     = IBV_MTU_256;
-    options.timeout = 20;
     for (const char *loss : {"10", "50", "100"}) {
         set_env("MLX5SIM_LOSS", loss);
         exchange(options, 60);
@@ -377,9 +367,7 @@ TEST_F(test_device_deferred, all_lost_ends_in_retry_exceeded)
 {
     set_env("MLX5SIM_LOSS", "1000");
     run(1, [](rank&) {
-        qp_options options;
-        options.retry_cnt = 3;
-        loop l(options);
+        loop l({.retry_cnt = 3});
 
         for (unsigned i = 0; i < 3; ++i) {
             send_wr wr(IBV_WR_RDMA_WRITE, i, {l.mem.sge(0, 10000)});
@@ -397,8 +385,7 @@ TEST_F(test_device_deferred, datagrams_that_are_lost_complete)
 {
     set_env("MLX5SIM_LOSS", "500");
     run(1, [](rank&) {
-        qp_options options;
-        options.type = IBV_QPT_UD;
+        qp_options options = {.type = IBV_QPT_UD};
         context c;
         memory mem(c, 65536);
         cq scq(c, 256), rcq(c, 256);
@@ -498,9 +485,7 @@ TEST_F(test_device_deferred, fences_wait_for_reads)
 {
     run(1, [](rank&) {
         const size_t length = 4000;
-        qp_options options;
-        options.mtu = IBV_MTU_256;
-        loop l(options);
+        loop l({.mtu = IBV_MTU_256});
 
         auto overtaken = [&](unsigned flags) {
             memset(l.peer_mem.data, 'a', length);
@@ -537,8 +522,7 @@ TEST_F(test_device_deferred, what_is_under_way_ends_between_packets)
 {
     run(1, [](rank&) {
         const size_t length = 65536;
-        qp_options options;
-        options.mtu = IBV_MTU_256;
+        qp_options options = {.mtu = IBV_MTU_256};
 
         until_seen([&]() {
             loop l(options, length);
@@ -727,9 +711,7 @@ TEST_F(test_device_deferred, unreliable_messages_arrive_whole_or_not_at_all)
     run(1, [](rank&) {
         const size_t length = 3000;
         unsigned received = 0;
-        qp_options options;
-        options.type = IBV_QPT_UC;
-        options.mtu  = IBV_MTU_256;
+        qp_options options = {.type = IBV_QPT_UC, .mtu = IBV_MTU_256};
         context c;
         memory mem(c, 65536), peer_mem(c, 65536);
         cq scq(c, 256), rcq(c, 256);
@@ -765,9 +747,7 @@ void test_device_deferred::kill_in_the_middle(int victim)
 
     for (int i = 0; i < 2; ++i) {
         start(i, 2, [=](rank &r) {
-            qp_options options;
-            options.mtu = IBV_MTU_256;
-            side s(r, options);
+            side s(r, {.mtu = IBV_MTU_256});
             ibv_wc wc;
 
             if (r.index == 1) {
@@ -902,9 +882,7 @@ TEST_F(test_device_deferred, a_seed_does_the_same_again)
         set_env("MLX5SIM_SEED", seed);
         set_env("MLX5SIM_DIR", own);
         run(1, [](rank &r) {
-            qp_options options;
-            options.type = IBV_QPT_UC;
-            loop l(options);
+            loop l({.type = IBV_QPT_UC});
 
             for (unsigned i = 0; i < 60; ++i) {
                 l.peer_mem.data[0] = 0;

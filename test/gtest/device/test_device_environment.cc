@@ -259,17 +259,13 @@ struct prefetching {
 
     qp_options with_srq()
     {
-        qp_options result;
-        result.srq = srq_queue.v;
-        return result;
+        return {.srq = srq_queue.v};
     }
 
     /* Fails if there is no receive */
     static qp_options without_retries()
     {
-        qp_options result;
-        result.rnr_retry = 0;
-        return result;
+        return {.rnr_retry = 0};
     }
 
     static void connect(qp &x, qp &y)

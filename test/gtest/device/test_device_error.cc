@@ -207,10 +207,8 @@ TEST_F(test_device_error, remote_access_not_granted_by_the_region)
 
 TEST_F(test_device_error, remote_access_not_granted_by_the_queue_pair)
 {
-    qp_options options;
-    options.access = IBV_ACCESS_REMOTE_READ;
     expect_failure(IBV_WC_REM_INV_REQ_ERR, true, [](loop&, send_wr&) {
-    }, IBV_WR_RDMA_WRITE, options);
+    }, IBV_WR_RDMA_WRITE, {.access = IBV_ACCESS_REMOTE_READ});
 }
 
 TEST_F(test_device_error, remote_key_of_another_protection_domain)
@@ -366,9 +364,7 @@ TEST_F(test_device_error, registration_of_what_is_not_there)
 TEST_F(test_device_error, receiver_not_ready_until_retries_are_exceeded)
 {
     run(1, [](rank&) {
-        qp_options options;
-        options.rnr_retry = 2;
-        loop l(options);
+        loop l({.rnr_retry = 2});
 
         send_wr wr(IBV_WR_SEND, 1, {l.mem.sge(0, 8)}), next(wr);
         next.wr_id = 2;
@@ -692,10 +688,7 @@ TEST_F(test_device_error, error_state_flushes_all_there_is)
         REQUIRE_EQ(IBV_WC_WR_FLUSH_ERR, wc.status);
 
         /* a QP that only receives */
-        qp_options options;
-        options.send_wr    = 0;
-        options.inline_len = 0;
-        qp q(l.c, l.scq, l.rcq, options);
+        qp q(l.c, l.scq, l.rcq, {.send_wr = 0, .inline_len = 0});
         q.connect(l.to_b);
         q.recv(60, l.mem.sge(0, 8));
         q.to_state(IBV_QPS_ERR);
@@ -760,10 +753,7 @@ TEST_F(test_device_error, objects_in_use_are_not_given_back)
     run(1, [](rank&) {
         loop l;
         srq shared(l.c, 4);
-        qp_options options;
-
-        options.srq = shared.v;
-        qp receiver(l.c, l.rcq, l.rcq, options);
+        qp receiver(l.c, l.rcq, l.rcq, {.srq = shared.v});
         REQUIRE_EQ(EBUSY, ibv_destroy_cq(l.scq.v));
         REQUIRE_EQ(EBUSY, ibv_destroy_srq(shared.v));
         REQUIRE_EQ(EBUSY, ibv_dealloc_pd(l.c.pd));

@@ -32,10 +32,7 @@ TEST_F(test_device_fuzz, random_operations_match_a_model)
         run(2, [random](rank &r) {
             const size_t size = 2 << 20, max = 1 << 20;
             const unsigned depth = 8, num = 300;
-            qp_options options;
-
-            options.send_sge = 8;
-            options.recv_wr  = 32;
+            qp_options options = {.recv_wr = 32, .send_sge = 8};
             side s(r, options, (r.index == 0) ? depth * max : size);
             pattern rnd(random);
 

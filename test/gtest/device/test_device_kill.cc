@@ -112,10 +112,9 @@ void test_device_kill::survivor(rank &r, action act)
     {
         srq shared(c, slots);
         cq rcq(c, 64, channel), scq(c, 64);
-        qp_options options;
         uint64_t *counter = (uint64_t*)target.data, added = 0;
 
-        options.srq = shared.v;
+        qp_options options = {.srq = shared.v};
         qp from_sender(c, scq, rcq, options);
         r.publish(from_sender.addr());
         from_sender.connect(r.lookup<address>(1));

@@ -340,11 +340,8 @@ TEST_F(test_device_legacy, pairs_of_thread_domains_share_a_dynamic_page)
         std::string json;
 
         for (int i = 0; i < 5; ++i) {
-            qp_options options;
-
             domains.emplace_back(new domain(c));
-            options.pd = domains[i]->pd;
-            qps.emplace_back(new qp(c, q, q, options));
+            qps.emplace_back(new qp(c, q, q, {.pd = domains[i]->pd}));
             qps[i]->connect(qps[i]->addr());
             REQUIRE_EQ(8 + i / 2 + 1, stat_total("uars"));
             REQUIRE_EQ(i / 2 + 1, stat_total("uars_dynamic"));
@@ -390,12 +387,11 @@ TEST_F(test_device_legacy, a_context_has_512_dynamic_pages)
             /* the last one, whose page number does not fit in 8 bits */
             ibv_parent_domain_init_attr attr = {};
             memory mem(c, 4096);
-            qp_options options;
             cq q(c, 16);
 
             attr.pd    = c.pd;
             attr.td    = domains.back();
-            options.pd = ibv_alloc_parent_domain(c.ctx, &attr);
+            qp_options options = {.pd = ibv_alloc_parent_domain(c.ctx, &attr)};
             REQUIRE(options.pd != nullptr);
             {
                 qp self(c, q, q, options);
@@ -456,12 +452,10 @@ TEST_F(test_device_legacy, dynamic_pages_are_found_behind_memory_hooks)
         memory mem(c, 4096);
         cq q(c, 16);
         domain a(c), b(c), other_page(c);
-        qp_options options;
 
         REQUIRE_EQ(0, stat_total("uars_dynamic"));
-        options.pd = b.pd;
         {
-            qp self(c, q, q, options);
+            qp self(c, q, q, {.pd = b.pd});
             self.connect(self.addr());
             REQUIRE_EQ(1, stat_total("uars_dynamic"));
             write_to_self(self, q, mem, 1);

@@ -137,10 +137,7 @@ struct pair : public loop {
 
 qp_options small_packets()
 {
-    qp_options options;
-
-    options.mtu = IBV_MTU_256;
-    return options;
+    return {.mtu = IBV_MTU_256};
 }
 
 qp_options on_sl(uint8_t sl)
@@ -421,10 +418,7 @@ TEST_F(test_device_order, pieces_make_up_the_whole)
     set_env("MLX5SIM_LOSS", "20");
     for (ibv_mtu mtu : {IBV_MTU_256, IBV_MTU_1024, IBV_MTU_4096}) {
         run(1, [=](rank&) {
-            qp_options options;
-
-            options.mtu = mtu;
-            pair p(options);
+            pair p({.mtu = mtu});
             pattern random(3);
 
             for (unsigned i = 1; i < tries; ++i) {

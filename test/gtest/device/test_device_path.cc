@@ -130,14 +130,10 @@ TEST_F(test_device_path, short_messages_are_received_into_completions)
 TEST_F(test_device_path, inline_of_every_size_wraps_around_the_queue)
 {
     run(2, [](rank &r) {
-        qp_options options;
         const unsigned num = 600, max = 204;
 
         /* a queue of few blocks, so that all sizes meet its end */
-        options.send_wr    = 4;
-        options.inline_len = max;
-        options.recv_wr    = 16;
-        side s(r, options);
+        side s(r, {.send_wr = 4, .recv_wr = 16, .inline_len = max});
 
         if (r.index == 1) {
             for (unsigned i = 0; i < 16; ++i) {
@@ -391,9 +387,7 @@ TEST_F(test_device_path, post_lists_are_executed_in_order)
 TEST_F(test_device_path, datagrams_with_and_without_grh)
 {
     run(2, [](rank &r) {
-        qp_options options;
-        options.type = IBV_QPT_UD;
-        side s(r, options);
+        side s(r, {.type = IBV_QPT_UD});
 
         if (r.index == 1) {
             for (unsigned i = 0; i < 4; ++i) {
@@ -473,9 +467,7 @@ TEST_F(test_device_path, datagrams_come_from_the_gid_of_their_address_handle)
 {
     set_env("MLX5SIM_LINK", "roce");
     run(2, [](rank &r) {
-        qp_options options;
-        options.type = IBV_QPT_UD;
-        side s(r, options);
+        side s(r, {.type = IBV_QPT_UD});
 
         if (r.index == 1) {
             for (unsigned i = 0; i < 4; ++i) {
@@ -528,7 +520,6 @@ TEST_F(test_device_path, roce_ports_carry_rc_and_ud)
 {
     set_env("MLX5SIM_LINK", "roce");
     run(2, [](rank &r) {
-        qp_options ud;
 
         side s(r);
         REQUIRE(s.c.is_roce);
@@ -543,7 +534,7 @@ TEST_F(test_device_path, roce_ports_carry_rc_and_ud)
             REQUIRE_EQ(5000, pattern::check(s.mem.data, 5000, 1));
         }
 
-        ud.type = IBV_QPT_UD;
+        qp_options ud = {.type = IBV_QPT_UD};
         qp u(s.c, s.scq, s.rcq, ud);
         u.to_init();
         u.to_rtr(address());
@@ -584,9 +575,7 @@ TEST_F(test_device_path, roce_ports_carry_rc_and_ud)
 TEST_F(test_device_path, unreliable_connection_sends_and_writes)
 {
     run(2, [](rank &r) {
-        qp_options options;
-        options.type = IBV_QPT_UC;
-        side s(r, options);
+        side s(r, {.type = IBV_QPT_UC});
 
         if (r.index == 0) {
             r.barrier();
@@ -626,14 +615,12 @@ TEST_F(test_device_path, shared_receive_queue_serves_many_connections)
         if (r.index == 0) {
             srq shared(c, slots);
             std::vector<std::unique_ptr<qp>> qps;
-            qp_options options;
             struct { address a[senders]; } all;
             std::map<uint32_t, int> from;
             int next[senders] = {};
 
-            options.srq = shared.v;
             for (int i = 0; i < senders; ++i) {
-                qps.emplace_back(new qp(c, q, q, options));
+                qps.emplace_back(new qp(c, q, q, {.srq = shared.v}));
                 all.a[i] = qps[i]->addr();
                 from[all.a[i].qpn] = i;
             }
@@ -696,9 +683,7 @@ TEST_F(test_device_path, receive_queue_memory_belongs_to_the_srq_domain)
             memory mem(c, 4096), srq_mem(c, 4096, all_access, other);
             srq shared(c, 16, 1, other);
             cq q(c, 64);
-            qp_options with_srq;
-            with_srq.srq = shared.v;
-            qp a(c, q, q), b(c, q, q, with_srq);
+            qp a(c, q, q), b(c, q, q, {.srq = shared.v});
             a.connect(b.addr());
             b.connect(a.addr());
 
@@ -776,9 +761,7 @@ TEST_F(test_device_path, thread_and_parent_domains)
             attr.td = tds.back();
             pds.push_back(ibv_alloc_parent_domain(c.ctx, &attr));
             REQUIRE(pds.back() != nullptr);
-            qp_options options;
-            options.pd = pds.back();
-            qps.emplace_back(new qp(c, q, q, options));
+            qps.emplace_back(new qp(c, q, q, {.pd = pds.back()}));
             mine.a[i] = qps.back()->addr(&mem);
         }
         r.publish(mine);

@@ -50,10 +50,7 @@ protected:
 
         static qp_options options(bool sig_all)
         {
-            qp_options result;
-
-            result.sig_all = sig_all;
-            return result;
+            return {.sig_all = sig_all};
         }
 
         context c;

@@ -202,12 +202,9 @@ TEST_F(test_device_port, stat_shows_the_path_of_a_qp)
     set_env("MLX5SIM_PORTS", "2");
     set_env("MLX5SIM_LMC", "3");
     run(1, [this](rank&) {
-        qp_options options;
+        qp_options options = {.timeout = 17, .retry_cnt = 5, .rnr_retry = 6,
+                              .mtu = IBV_MTU_512};
 
-        options.mtu                     = IBV_MTU_512;
-        options.timeout                 = 17;
-        options.retry_cnt               = 5;
-        options.rnr_retry               = 6;
         options.path.sl                 = 4;
         options.path.src_path_bits      = 6;
         options.path.is_global          = 1;
@@ -251,11 +248,9 @@ TEST_F(test_device_port, a_port_answers_to_all_its_lids)
     set_env("MLX5SIM_LMC", "2");
     set_env("MLX5SIM_LID_BASE", "17");
     run(1, [](rank&) {
-        qp_options options;
         ibv_port_attr attr;
 
-        options.timeout   = 8;
-        options.retry_cnt = 1;
+        qp_options options = {.timeout = 8, .retry_cnt = 1};
         {
             context c;
             REQUIRE_EQ(0, ibv_query_port(c.ctx, 1, &attr));
@@ -287,10 +282,7 @@ TEST_F(test_device_port, datagrams_tell_the_path_bits_of_both_sides)
 {
     set_env("MLX5SIM_LMC", "4");
     run(1, [](rank&) {
-        qp_options options;
-
-        options.type = IBV_QPT_UD;
-        end a(0, 1, options), b(0, 1, options);
+        end a(0, 1, {.type = IBV_QPT_UD}), b(0, 1, {.type = IBV_QPT_UD});
         ibv_ah_attr attr = {};
         ibv_ah *ah;
         ibv_wc wc;

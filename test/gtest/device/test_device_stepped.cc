@@ -92,11 +92,9 @@ TEST_F(test_device_stepped, a_seed_does_the_same_again_in_the_same_process)
 TEST_F(test_device_stepped, time_is_what_rounds_take)
 {
     run(1, [](rank&) {
-        qp_options options;
         unsigned steps;
         /* 7 times 655 ms, and 8 times 1 s */
-        options.rnr_retry = 6;
-        options.rnr_timer = 0;
+        qp_options options = {.rnr_retry = 6, .rnr_timer = 0};
         loop l(options);
 
         send_wr msg(IBV_WR_SEND, 1, {l.mem.sge(0, 8)});
@@ -119,12 +117,9 @@ TEST_F(test_device_stepped, what_is_lost_is_sent_again_as_often_as_allowed)
     run(1, [](rank&) {
         context first; /* seeds are for a device that is open */
         unsigned steps, lost = 0;
-        qp_options options;
-
-        options.retry_cnt = 0;
         for (uint64_t seed = 1; seed <= 200; ++seed) {
             step::restart(seed);
-            loop l(options);
+            loop l({.retry_cnt = 0});
             send_wr wr(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)});
 
             l.a.send(wr.to(l.to_b));

@@ -230,9 +230,7 @@ TEST_F(test_device_strict, wqe_length)
 TEST_F(test_device_strict, wqe_av)
 {
     provoke("wqe_av", []() {
-        qp_options options;
-        options.type = IBV_QPT_UD;
-        loop l(options);
+        loop l({.type = IBV_QPT_UD});
         raw_sq sq(l.a.v);
         raw_wqe w(sq, MLX5_OPCODE_SEND);
 
@@ -247,9 +245,7 @@ TEST_F(test_device_strict, wqe_av)
 TEST_F(test_device_strict, wqe_ud_length)
 {
     provoke("wqe_ud_length", []() {
-        qp_options options;
-        options.type = IBV_QPT_UD;
-        loop l(options);
+        loop l({.type = IBV_QPT_UD});
         raw_sq sq(l.a.v);
         raw_wqe w(sq, MLX5_OPCODE_SEND);
 
@@ -332,9 +328,7 @@ TEST_F(test_device_strict, srq_overrun_and_broken_list)
             memory mem(c, 4096);
             srq shared(c, 15);
             cq q(c, 64);
-            qp_options options;
-            options.srq = shared.v;
-            qp a(c, q, q), b(c, q, q, options);
+            qp a(c, q, q), b(c, q, q, {.srq = shared.v});
             mlx5dv_srq dv = {};
             mlx5dv_obj obj = {};
 
@@ -692,14 +686,12 @@ TEST_F(test_device_strict, uar_of_another_queue_pair)
         for (int i = 0; i < 3; ++i) {
             ibv_td_init_attr td_attr         = {};
             ibv_parent_domain_init_attr attr = {};
-            qp_options options;
 
             tds.push_back(ibv_alloc_td(c.ctx, &td_attr));
             attr.pd = c.pd;
             attr.td = tds.back();
             pds.push_back(ibv_alloc_parent_domain(c.ctx, &attr));
-            options.pd = pds.back();
-            qps.emplace_back(new qp(c, q, q, options));
+            qps.emplace_back(new qp(c, q, q, {.pd = pds.back()}));
             qps[i]->connect(qps[i]->addr());
         }
 

@@ -161,11 +161,10 @@ TEST_F(test_device_thread, eight_with_queues_of_their_own)
         std::vector<std::unique_ptr<qp>> qps;
 
         for (int i = 0; i < num; ++i) {
-            qp_options options;
             domains.emplace_back(new domain(c));
             mems.emplace_back(new memory(c, 65536));
             cqs.emplace_back(new cq(c, 64));
-            options.pd = domains[i]->pd;
+            qp_options options = {.pd = domains[i]->pd};
             qps.emplace_back(new qp(c, *cqs[i], *cqs[i], options));
             mine.a[i] = qps[i]->addr(mems[i].get());
         }
@@ -223,9 +222,7 @@ TEST_F(test_device_thread, eight_on_one_queue_pair)
 {
     run(1, [](rank&) {
         const int num = 8, rounds = 200;
-        qp_options options;
-        options.send_wr = 128;
-        loop l(options);
+        loop l({.send_wr = 128});
         std::atomic<int> completed(0), posted(0);
 
         run_threads(num, [&](int i) {
@@ -307,9 +304,7 @@ TEST_F(test_device_thread, objects_are_made_while_others_post)
                 } else if (i == 2) {
                     cq q(l.c, 16);
                     domain d(l.c);
-                    qp_options options;
-                    options.pd = d.pd;
-                    qp self(l.c, q, q, options);
+                    qp self(l.c, q, q, {.pd = d.pd});
                     self.connect(self.addr());
                     memory mem(l.c, 4096);
                     write_one(self, q, mem, self.addr(&mem), 1);
@@ -698,9 +693,7 @@ TEST_F(test_device_thread, doorbells_for_another_node_beside_those_who_look)
         }
 
         std::atomic<bool> is_over{false};
-        qp_options options;
-
-        options.type                = IBV_QPT_UC;
+        qp_options options = {.type = IBV_QPT_UC};
         options.path.grh.sgid_index = 3;
 
         context c;

@@ -171,9 +171,7 @@ static void use_without_write_combining(int error)
     /* From rdma-core 61 on, domains are on the page that all ring on */
     REQUIRE_EQ(0, ibv_dealloc_td(td));
     domain d(l.c);
-    qp_options options;
-    options.pd = d.pd;
-    qp q(l.c, l.scq, l.rcq, options);
+    qp q(l.c, l.scq, l.rcq, {.pd = d.pd});
     REQUIRE(doorbell(q) == common);
 }
 

@@ -591,10 +591,7 @@ TEST_F(test_device_window, work_requests_take_effect_in_order)
 TEST_F(test_device_window, on_unreliable_connections)
 {
     run(1, [](rank&) {
-        qp_options options;
-
-        options.type = IBV_QPT_UC;
-        windows l(bindable, options);
+        windows l(bindable, {.type = IBV_QPT_UC});
         window w(l.c, IBV_MW_TYPE_1);
 
         REQUIRE_EQ(IBV_WC_SUCCESS, l.bind(w, l.target.addr(), 512));

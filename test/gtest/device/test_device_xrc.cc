@@ -617,11 +617,7 @@ TEST_F(test_device_xrc, strangers_do_not_part_a_message)
         pair p;
         memory to(p.c, 2 * length);
         cq done(p.c, 16);
-        qp_options options;
-
-        options.timeout   = 1;
-        options.retry_cnt = 0;
-        qp stranger(p.c, done, done, options);
+        qp stranger(p.c, done, done, {.timeout = 1, .retry_cnt = 0});
         stranger.connect(p.to.addr());
         pattern::fill(p.mem.data, length, 1);
         p.shared.recv(1, to.sge(0, length));
@@ -693,10 +689,7 @@ TEST_F(test_device_xrc, other_queue_pairs_do_not_answer)
 {
     set_env("MLX5SIM_GONE_AFTER", "0");
     run(1, [](rank&) {
-        qp_options options;
-
-        options.timeout   = 1;
-        options.retry_cnt = 0;
+        qp_options options = {.timeout = 1, .retry_cnt = 0};
         loop l(options);
         xrcd domain(l.c);
         part target(l.c, &domain);
