@@ -98,9 +98,7 @@ class test_sep_cm_mode : public test_sep_cm,
 protected:
     options opts()
     {
-        options o;
-        o.mode = GetParam();
-        return o;
+        return {.mode = GetParam()};
     }
 };
 
@@ -339,9 +337,7 @@ TEST_F(test_sep_cm, a_connection_is_freed_with_its_queue_pair)
 
 TEST_F(test_sep_cm, a_half_open_connection_is_freed_when_it_is_given_up)
 {
-    options o;
-    o.timeout     = 0.005;
-    o.retry_count = 2;
+    options o = {.timeout = 0.005, .retry_count = 2};
     cm_user a(o);
     options mute  = o;
     mute.mode     = UCS_ASYNC_MODE_POLL; /* Nobody polls: it never answers */
@@ -357,9 +353,7 @@ TEST_F(test_sep_cm, a_half_open_connection_is_freed_when_it_is_given_up)
 /* UCX's timers expire at once for the first time */
 TEST_F(test_sep_cm, keepalive_waits_for_its_period)
 {
-    options o;
-    o.keepalive = ucs_time_from_sec(3600);
-    cm_user a(o), b, c;
+    cm_user a({.keepalive = ucs_time_from_sec(3600)}), b, c;
     conn *ab = a.get(b.addr), *ba = b.get(a.addr);
     conn *ac = a.get(c.addr), *ca = c.get(a.addr);
     uint64_t ticks;
@@ -377,9 +371,7 @@ TEST_F(test_sep_cm, keepalive_waits_for_its_period)
 /* No wake-ups where nobody could have gone */
 TEST_F(test_sep_cm, keepalive_runs_while_there_are_unused_connections)
 {
-    options o;
-    o.keepalive = ucs_time_from_msec(5);
-    cm_user a(o);
+    cm_user a({.keepalive = ucs_time_from_msec(5)});
     auto b   = std::make_unique<cm_user>();
     conn *ab = a.get(b->addr), *ba = b->get(a.addr);
 
@@ -401,10 +393,7 @@ TEST_F(test_sep_cm, keepalive_of_many_interfaces)
     std::vector<conn*> unused;
     unsigned with_timer = 0;
     cm_user peer, late;
-    options o;
-
-    o.keepalive = ucs_time_from_msec(5);
-    o.rx_len    = 16;
+    options o = {.rx_len = 16, .keepalive = ucs_time_from_msec(5)};
     for (unsigned i = 0; i < num_users; ++i) {
         users.push_back(std::make_unique<cm_user>(o));
 
@@ -521,11 +510,7 @@ TEST_F(test_sep_cm, a_crowd_of_1000_connects)
     std::vector<std::unique_ptr<cm_user>> crowd;
     std::vector<conn*> conns;
     uint64_t packets = 0;
-    options o;
-
-    o.max_pending = 16;
-    o.rx_len      = 64;
-    o.timeout     = 0.05;
+    options o = {.timeout = 0.05, .rx_len = 64, .max_pending = 16};
     cm_user a(o);
 
     for (unsigned i = 0; i < num_ifaces; ++i) {
@@ -554,12 +539,9 @@ TEST_F(test_sep_cm, packets_lost_and_repeated_at_random_are_made_good)
     uint64_t retries = 0;
 
     for (unsigned i = 0; i < 8; ++i) {
-        options o;
-        o.timeout     = 0.02;
-        o.retry_count = 1000;
-        o.loss        = 30;
-        o.duplicates  = 20;
-        o.seed        = seed::get(i);
+        options o = {.timeout = 0.02, .retry_count = 1000, .loss = 30,
+                     .duplicates = 20, .seed = seed::get(i)};
+
         users.push_back(std::make_unique<cm_user>(o));
     }
     all_to_all(users);
@@ -573,12 +555,10 @@ TEST_F(test_sep_cm, sixty_four_interfaces_connect_to_one_at_once)
 {
     std::vector<std::unique_ptr<cm_user>> peers;
     std::vector<conn*> out, in;
-    options o;
     cm_user hub;
 
-    o.rx_len = 16;
     for (unsigned i = 0; i < 64; ++i) {
-        peers.push_back(std::make_unique<cm_user>(o));
+        peers.push_back(std::make_unique<cm_user>(options{.rx_len = 16}));
         out.push_back(peers.back()->get(hub.addr));
         in.push_back(hub.get(peers.back()->addr));
     }
@@ -621,10 +601,7 @@ TEST_F(test_sep_cm, more_starts_than_the_send_queue_holds)
 
 TEST_F(test_sep_cm, peer_that_is_gone_times_out)
 {
-    options o;
-    o.timeout     = 0.005;
-    o.retry_count = 3;
-    cm_user a(o);
+    cm_user a({.timeout = 0.005, .retry_count = 3});
     auto b   = std::make_unique<cm_user>();
     conn *ab = a.get(b->addr);
 
@@ -639,10 +616,7 @@ TEST_F(test_sep_cm, peer_that_is_gone_times_out)
 
 TEST_F(test_sep_cm, failed_callback_may_drop_the_connection)
 {
-    options o;
-    o.timeout     = 0.005;
-    o.retry_count = 0;
-    cm_user a(o);
+    cm_user a({.timeout = 0.005, .retry_count = 0});
     auto b      = std::make_unique<cm_user>();
     auto c      = std::make_unique<cm_user>();
     conn *ab    = a.get(b->addr);
@@ -715,12 +689,8 @@ TEST_F(test_sep_cm, connection_is_made_anew_after_an_error)
 
 TEST_F(test_sep_cm, errors_again_and_again_on_both_sides_with_random_loss)
 {
-    options o;
-    o.timeout     = 0.01;
-    o.retry_count = 1000;
-    o.loss        = 20;
-    o.duplicates  = 20;
-    o.seed        = seed::get();
+    options o = {.timeout = 0.01, .retry_count = 1000, .loss = 20,
+                 .duplicates = 20, .seed = seed::get()};
     cm_user a(o), b(o);
     conn *ab = a.get(b.addr), *ba = b.get(a.addr);
 
@@ -763,8 +733,7 @@ TEST_F(test_sep_cm, errors_again_and_again_on_both_sides_with_random_loss)
 
 TEST_F(test_sep_cm, closed_in_any_state)
 {
-    options o;
-    o.loss = 100;
+    options o = {.loss = 100};
     cm_user b;
 
     for (unsigned i = 0; i < 20; ++i) {

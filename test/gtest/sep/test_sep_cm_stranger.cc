@@ -240,11 +240,9 @@ TEST_P(test_sep_cm_flood, leaves_time_for_others)
     std::atomic<unsigned> sent{0};
     std::atomic<bool> is_over{false};
     std::function<void()> turn;
-    options o;
     int turn_fd;
 
-    o.mode    = GetParam();
-    o.rx_len  = 16;
+    options o = {.mode = GetParam(), .rx_len = 16};
     o.timeout = 0.008; /* Its timer goes every 2 ms */
     cm_user a(o);
     stranger s;
@@ -311,10 +309,7 @@ TEST_F(test_sep_cm_stranger, a_flood_leaves_time_for_others)
 {
     const unsigned LIMIT = 10000;
     unsigned sent        = 1;
-    options o;
-
-    o.mode   = UCS_ASYNC_MODE_POLL;
-    o.rx_len = 16;
+    options o = {.mode = UCS_ASYNC_MODE_POLL, .rx_len = 16};
     cm_user a(o);
     stranger s;
     uct_sep_conn_msg_t msg = s.req(a.addr, s.addr());

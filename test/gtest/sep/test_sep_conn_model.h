@@ -30,14 +30,14 @@ class chooser {
 public:
     virtual ~chooser() = default;
     /* One of 0..n-1 */
-    virtual size_t pick(size_t n) = 0;
+    virtual unsigned pick(size_t n) = 0;
 };
 
 class random_chooser : public chooser {
 public:
     explicit random_chooser(uint64_t seed) : m_rng(seed) {}
 
-    size_t pick(size_t n) override
+    unsigned pick(size_t n) override
     {
         return m_rng() % n;
     }
@@ -50,7 +50,7 @@ private:
  * and takes the first alternative from there on */
 class exhaustive_chooser : public chooser {
 public:
-    size_t pick(size_t n) override
+    unsigned pick(size_t n) override
     {
         if (m_pos == m_path.size()) {
             m_path.push_back({0, n});

@@ -128,44 +128,31 @@ TEST_P(test_sep_conn_schedules, simultaneous_connect_keeps_one_qp_per_side)
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_with_one_loss_connects)
 {
-    faults limits;
-
-    limits.drops = 1;
+    faults limits = {.drops = 1};
     every_schedule_connects(100, {{0, 1}, {1, 0}}, limits,
                             expect_none_was_replaced);
 }
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_with_a_duplicate_connects)
 {
-    faults limits;
-
-    limits.dups = 1;
-    every_schedule_connects(5, {{0, 1}}, limits, expect_none_was_replaced);
+    every_schedule_connects(5, {{0, 1}}, {.dups = 1}, expect_none_was_replaced);
 }
 
 TEST_P(test_sep_conn_schedules,
        every_schedule_with_loss_and_early_repeat_connects)
 {
-    faults limits;
-
-    limits.drops   = 1;
-    limits.dups    = 1;
-    limits.hurries = 1;
+    faults limits = {.drops = 1, .dups = 1, .hurries = 1};
     every_schedule_connects(1000, {{0, 1}}, limits, expect_none_was_replaced);
 }
 
 TEST_P(test_sep_conn_schedules, every_small_schedule_after_a_qp_error_connects)
 {
     unsigned runs = 0, resets = 0;
-    faults limits;
-
-    limits.drops   = 1;
-    limits.hurries = 1;
     every_schedule(50, [&](world &w, chooser &choose) {
         connected_two(w);
         w.nodes[0]->reset(conn(w, 0, 1));
         w.starts = {{0, 1}};
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1, .hurries = 1});
         w.expect_connected(0, 1);
         ASSERT_EQ(4u, w.num_made());
         resets += conn(w, 1, 0).failed;
@@ -192,12 +179,10 @@ TEST_P(test_sep_conn_schedules, random_loss_duplication_and_reordering)
     uint64_t packets_lost = 0;
 
     random_schedules(1000, [&](world &w, chooser &choose) {
-        faults limits;
+        faults limits = {.drops = choose.pick(12), .dups = choose.pick(12),
+                         .hurries = choose.pick(12)};
 
-        limits.drops   = choose.pick(12);
-        limits.dups    = choose.pick(12);
-        limits.hurries = choose.pick(12);
-        packets_lost  += limits.drops;
+        packets_lost += limits.drops;
         two(w, {{0, 1}});
         if (choose.pick(2)) {
             w.starts.push_back({1, 0});
@@ -214,11 +199,9 @@ TEST_P(test_sep_conn_schedules,
        three_interfaces_connect_at_random_to_all_and_themselves)
 {
     random_schedules(500, [](world &w, chooser &choose) {
-        faults limits;
+        faults limits = {.drops = choose.pick(20), .dups = choose.pick(20),
+                         .hurries = choose.pick(20)};
 
-        limits.drops   = choose.pick(20);
-        limits.dups    = choose.pick(20);
-        limits.hurries = choose.pick(20);
         for (unsigned i = 0; i < 3; ++i) {
             w.add();
             for (unsigned j = 0; j < 3; ++j) {
@@ -241,12 +224,9 @@ TEST_P(test_sep_conn_schedules, random_errors_on_either_side_end_connected)
     uint64_t resets = 0, crossed = 0;
 
     random_schedules(1500, [&](world &w, chooser &choose) {
-        faults limits;
-
-        limits.drops   = choose.pick(10);
-        limits.dups    = choose.pick(10);
-        limits.hurries = choose.pick(10);
-        limits.errors  = 1 + choose.pick(6);
+        faults limits = {.drops = choose.pick(10), .dups = choose.pick(10),
+                         .hurries = choose.pick(10),
+                         .errors = 1 + choose.pick(6)};
         two(w, {{0, 1}, {1, 0}});
         w.settle(choose, limits);
         use_all(w, choose);
@@ -266,11 +246,9 @@ TEST_P(test_sep_conn_schedules, random_errors_on_either_side_end_connected)
 TEST_P(test_sep_conn_schedules, random_resource_failures_leak_nothing)
 {
     random_schedules(1000, [this](world &w, chooser &choose) {
-        faults limits;
+        faults limits = {.drops = choose.pick(8), .dups = choose.pick(8),
+                         .errors = choose.pick(4)};
 
-        limits.drops  = choose.pick(8);
-        limits.dups   = choose.pick(8);
-        limits.errors = choose.pick(4);
         for (unsigned i = 0; i < 2; ++i) {
             node &n            = w.add(3 + choose.pick(5));
             n.create_failures  = choose.pick(3);
@@ -296,10 +274,7 @@ TEST_P(test_sep_conn_schedules,
        peer_restarted_at_random_connects_beside_its_old_self)
 {
     random_schedules(750, [this](world &w, chooser &choose) {
-        faults limits;
-
-        limits.drops = choose.pick(6);
-        limits.dups  = choose.pick(6);
+        faults limits = {.drops = choose.pick(6), .dups = choose.pick(6)};
         two(w, {{0, 1}, {1, 0}}, 6);
         /* Restart at any point of the exchange; its packets stay under way */
         for (size_t steps = choose.pick(12); steps > 0; --steps) {
@@ -319,12 +294,9 @@ TEST_P(test_sep_conn_schedules,
  * and of what its successor does */
 TEST_P(test_sep_conn_schedules, a_process_killed_at_any_point_is_followed)
 {
-    faults limits;
-
-    limits.kills = 1;
     every_schedule(20, [&](world &w, chooser &choose) {
         two(w, {{0, 1}}, 6);
-        w.settle(choose, limits);
+        w.settle(choose, {.kills = 1});
         if (w.nodes[1]->conns.empty()) {
             /* Killed when all was done: nobody has started since */
             w.nodes[1]->start(conn(w, 1, 0));
@@ -339,13 +311,9 @@ TEST_P(test_sep_conn_schedules, a_process_killed_at_any_point_is_followed)
 TEST_P(test_sep_conn_schedules, every_qp_may_be_lost_in_every_small_schedule)
 {
     unsigned lost_responders = 0;
-    faults limits;
-
-    limits.errors = 1;
-    limits.dups   = 1;
     every_schedule(50, [&](world &w, chooser &choose) {
         two(w, {{0, 1}});
-        w.settle(choose, limits);
+        w.settle(choose, {.dups = 1, .errors = 1});
         for (auto &entry : w.qps) {
             lost_responders += entry.second.is_responder &&
                                entry.second.is_error;
@@ -360,39 +328,27 @@ TEST_P(test_sep_conn_schedules, every_qp_may_be_lost_in_every_small_schedule)
 /* Whatever an impostor says, and whenever: who he poses as gets through */
 TEST_P(test_sep_conn_schedules, an_impostor_does_not_prevent_a_connection)
 {
-    faults limits;
-
-    limits.forged = 1;
-    limits.drops  = 1;
+    faults limits = {.drops = 1, .forged = 1};
     every_schedule_connects(300, {{0, 1}}, limits, expect_unharmed);
 }
 
 TEST_P(test_sep_conn_schedules, an_impostor_does_not_prevent_a_simultaneous_one)
 {
-    faults limits;
-
-    limits.forged = 1;
+    faults limits = {.forged = 1};
     every_schedule_connects(1000, {{0, 1}, {1, 0}}, limits, expect_unharmed);
 }
 
 /* He has a single packet in hand at each of two points of an exchange */
 TEST_P(test_sep_conn_schedules, two_packets_of_an_impostor_prevent_nothing)
 {
-    faults limits;
-
-    limits.forged = 2;
-    every_schedule_connects(1000, {{0, 1}}, limits, expect_unharmed);
+    every_schedule_connects(1000, {{0, 1}}, {.forged = 2}, expect_unharmed);
 }
 
 TEST_P(test_sep_conn_schedules, an_impostor_does_not_end_a_connection)
 {
-    faults limits;
-
-    limits.forged  = 2;
-    limits.hurries = 1;
     every_schedule(50, [&](world &w, chooser &choose) {
         connected_two(w);
-        w.settle(choose, limits);
+        w.settle(choose, {.hurries = 1, .forged = 2});
         expect_unharmed(w);
         ASSERT_EQ(2u, w.num_made()) << "the QPs in use were replaced";
     });
@@ -401,14 +357,11 @@ TEST_P(test_sep_conn_schedules, an_impostor_does_not_end_a_connection)
 /* Nor a later one, by what he leaves behind */
 TEST_P(test_sep_conn_schedules, after_an_impostor_a_lost_connection_comes_back)
 {
-    faults limits;
-
-    limits.forged = 1;
     every_schedule(50, [&](world &w, chooser &choose) {
         connected_two(w);
         w.nodes[0]->reset(conn(w, 0, 1));
         w.starts = {{0, 1}};
-        w.settle(choose, limits);
+        w.settle(choose, {.forged = 1});
         expect_connected_once(w);
     });
 }
@@ -416,13 +369,9 @@ TEST_P(test_sep_conn_schedules, after_an_impostor_a_lost_connection_comes_back)
 TEST_P(test_sep_conn_schedules, an_impostor_at_random_among_all_other_faults)
 {
     random_schedules(1000, [this](world &w, chooser &choose) {
-        faults limits;
-
-        limits.drops   = choose.pick(8);
-        limits.dups    = choose.pick(8);
-        limits.hurries = choose.pick(8);
-        limits.errors  = choose.pick(4);
-        limits.forged  = 1 + choose.pick(8);
+        faults limits = {.drops = choose.pick(8), .dups = choose.pick(8),
+                         .hurries = choose.pick(8), .errors = choose.pick(4),
+                         .forged = 1 + choose.pick(8)};
         two(w, {{0, 1}, {1, 0}});
         w.settle(choose, limits);
         use_all(w, choose);
@@ -509,15 +458,9 @@ static void expect_all_arrived(const world &w)
 
 TEST_P(test_sep_conn_schedules, a_connection_that_nobody_uses_is_given_up)
 {
-    faults limits;
-
-    limits.drops   = 1;
-    limits.dups    = 1;
-    limits.hurries = 1;
-    limits.quits   = 1;
     every_schedule(50, [&](world &w, chooser &choose) {
         connected_pair(w, false, false);
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1, .dups = 1, .hurries = 1, .quits = 1});
         expect_nothing_left(w);
         ASSERT_EQ(2u, w.num_made());
     });
@@ -525,14 +468,9 @@ TEST_P(test_sep_conn_schedules, a_connection_that_nobody_uses_is_given_up)
 
 TEST_P(test_sep_conn_schedules, both_sides_give_up_at_once)
 {
-    faults limits;
-
-    limits.drops = 1;
-    limits.dups  = 1;
-    limits.quits = 2;
     every_schedule(100, [&](world &w, chooser &choose) {
         connected_pair(w, false, false);
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1, .dups = 1, .quits = 2});
         expect_nothing_left(w);
         ASSERT_EQ(2u, w.num_made());
     });
@@ -541,14 +479,10 @@ TEST_P(test_sep_conn_schedules, both_sides_give_up_at_once)
 TEST_P(test_sep_conn_schedules, giving_up_crosses_connecting)
 {
     unsigned kept = 0, anew = 0;
-    faults limits;
-
-    limits.quits = 1;
-    limits.sends = 1;
     every_schedule(100, [&](world &w, chooser &choose) {
         connected_pair(w, false, false);
         w.starts = {{1, 0}};
-        w.settle(choose, limits);
+        w.settle(choose, {.quits = 1, .sends = 1});
         w.expect_connected(0, 1);
         expect_all_arrived(w);
         kept += (w.num_made() == 2);
@@ -562,15 +496,10 @@ TEST_P(test_sep_conn_schedules, giving_up_crosses_connecting)
 
 TEST_P(test_sep_conn_schedules, who_gives_up_may_connect_at_once)
 {
-    faults limits;
-
-    limits.drops = 1;
-    limits.quits = 1;
-    limits.sends = 1;
     every_schedule(100, [&](world &w, chooser &choose) {
         connected_pair(w, false, false);
         w.starts = {{0, 1}};
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1, .quits = 1, .sends = 1});
         w.expect_connected(0, 1);
         expect_all_arrived(w);
         leave_all(w);
@@ -608,16 +537,11 @@ TEST_P(test_sep_conn_schedules, a_late_copy_of_a_refused_request_ends_nothing)
 
 TEST_P(test_sep_conn_schedules, giving_up_crosses_a_lost_qp)
 {
-    faults limits;
-
-    limits.drops = 1;
-    limits.dups  = 1;
-    limits.quits = 1;
     every_schedule(50, [&](world &w, chooser &choose) {
         connected_pair(w, false, true);
         w.nodes[1]->reset(conn(w, 1, 0));
         w.starts = {{1, 0}};
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1, .dups = 1, .quits = 1});
         w.expect_connected(0, 1);
         leave_all(w);
         expect_nothing_left(w);
@@ -627,14 +551,10 @@ TEST_P(test_sep_conn_schedules, giving_up_crosses_a_lost_qp)
 /* At any point of the exchange */
 TEST_P(test_sep_conn_schedules, nothing_is_left_of_an_interface_that_has_closed)
 {
-    faults limits;
-
-    limits.closes = 1;
-    limits.dups   = 1;
     every_schedule(20, [&](world &w, chooser &choose) {
         w.forgets = true;
         two(w, {{1, 0}}, 6);
-        w.settle(choose, limits);
+        w.settle(choose, {.dups = 1, .closes = 1});
         ASSERT_EQ(0u, w.nodes[0]->conns.size());
         ASSERT_EQ(0u, w.alive_qps(*w.nodes[0]));
     });
@@ -664,13 +584,10 @@ TEST_P(test_sep_conn_schedules, random_uses_and_ends_lose_nothing)
     random_schedules(1500, [&](world &w, chooser &choose) {
         connected_pair(w, choose.pick(2), choose.pick(2));
         for (unsigned round = 0; round < 3; ++round) {
-            faults limits;
+            faults limits = {.drops = choose.pick(4), .dups = choose.pick(6),
+                             .hurries = choose.pick(4), .quits = choose.pick(5),
+                             .sends = choose.pick(8)};
 
-            limits.drops   = choose.pick(4);
-            limits.dups    = choose.pick(6);
-            limits.hurries = choose.pick(4);
-            limits.quits   = choose.pick(5);
-            limits.sends   = choose.pick(8);
             for (size_t i = 0; i < 2; ++i) {
                 for (unsigned n = choose.pick(3); n > 0; --n) {
                     w.starts.push_back({i, 1 - i});
@@ -731,14 +648,9 @@ static void ask_to_sleep(world &w)
 TEST_P(test_sep_conn_schedules, a_connection_falls_asleep_and_wakes_up)
 {
     size_t slept = 0, refused = 0;
-    faults limits;
-
-    limits.drops   = 1;
-    limits.dups    = 1;
-    limits.hurries = 1;
     every_schedule(50, [&](world &w, chooser &choose) {
         ask_to_sleep(w);
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1, .dups = 1, .hurries = 1});
         slept   += (w.num_slept > 0);
         refused += (w.num_slept == 0);
         expect_wakes(w);
@@ -749,26 +661,20 @@ TEST_P(test_sep_conn_schedules, a_connection_falls_asleep_and_wakes_up)
 
 TEST_P(test_sep_conn_schedules, both_sides_put_it_to_sleep_at_once)
 {
-    faults limits;
-
-    limits.drops = 1;
     every_schedule(10, [&](world &w, chooser &choose) {
         ask_to_sleep(w);
         w.nodes[1]->quit(conn(w, 1, 0));
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1});
         expect_wakes(w);
     });
 }
 
 TEST_P(test_sep_conn_schedules, falling_asleep_crosses_sending)
 {
-    faults limits;
-
-    limits.sends = 1;
     every_schedule(20, [&](world &w, chooser &choose) {
         ask_to_sleep(w);
         w.starts = {{0, 1}};
-        w.settle(choose, limits);
+        w.settle(choose, {.sends = 1});
         expect_all_arrived(w);
         expect_wakes(w);
     });
@@ -776,13 +682,10 @@ TEST_P(test_sep_conn_schedules, falling_asleep_crosses_sending)
 
 TEST_P(test_sep_conn_schedules, falling_asleep_crosses_the_end_of_all_use)
 {
-    faults limits;
-
-    limits.drops = 1;
     every_schedule(20, [&](world &w, chooser &choose) {
         ask_to_sleep(w);
         w.leaves = {{0, 1}, {1, 0}};
-        w.settle(choose, limits);
+        w.settle(choose, {.drops = 1});
         leave_all(w);
         expect_nothing_left(w);
     });
@@ -790,12 +693,9 @@ TEST_P(test_sep_conn_schedules, falling_asleep_crosses_the_end_of_all_use)
 
 TEST_P(test_sep_conn_schedules, falling_asleep_crosses_a_lost_qp)
 {
-    faults limits;
-
-    limits.errors = 1;
     every_schedule(5, [&](world &w, chooser &choose) {
         ask_to_sleep(w);
-        w.settle(choose, limits);
+        w.settle(choose, {.errors = 1});
         random_chooser last(1);
         use_all(w, last);
         w.expect_connected(0, 1);
@@ -804,16 +704,13 @@ TEST_P(test_sep_conn_schedules, falling_asleep_crosses_a_lost_qp)
 
 TEST_P(test_sep_conn_schedules, falling_asleep_crosses_a_close)
 {
-    faults limits;
-
-    limits.closes = 1;
     every_schedule(5, [&](world &w, chooser &choose) {
         used_pair(w);
         for (auto &n : w.nodes) {
             n->env.max_retries = 6;
         }
         w.nodes[0]->quit(conn(w, 0, 1));
-        w.settle(choose, limits);
+        w.settle(choose, {.closes = 1});
         leave_all(w);
         expect_nothing_left(w);
     });
@@ -826,13 +723,10 @@ TEST_P(test_sep_conn_schedules, random_sleep_and_use_lose_nothing)
     random_schedules(1500, [&](world &w, chooser &choose) {
         used_pair(w);
         for (unsigned round = 0; round < 4; ++round) {
-            faults limits;
+            faults limits = {.drops = choose.pick(4), .dups = choose.pick(6),
+                             .hurries = choose.pick(4),
+                             .evicts = choose.pick(6), .sends = choose.pick(8)};
 
-            limits.drops   = choose.pick(4);
-            limits.dups    = choose.pick(6);
-            limits.hurries = choose.pick(4);
-            limits.evicts  = choose.pick(6);
-            limits.sends   = choose.pick(8);
             for (size_t i = 0; i < 2; ++i) {
                 for (unsigned n = choose.pick(3); n > 0; --n) {
                     w.starts.push_back({i, 1 - i});
@@ -858,10 +752,7 @@ TEST_P(test_sep_conn_schedules, random_crowds_share_few_queue_pairs)
     random_schedules(300, [&](world &w, chooser &choose) {
         const bool is_circle = choose.pick(2);
         const unsigned num   = 3 + choose.pick(3);
-        faults limits;
-
-        limits.drops = choose.pick(10);
-        limits.dups  = choose.pick(10);
+        faults limits = {.drops = choose.pick(10), .dups = choose.pick(10)};
         w.is_tight   = true;
         w.sleeps     = true;
         w.forgets    = true;
@@ -907,10 +798,8 @@ TEST_P(test_sep_conn_schedules, random_crowds_connect_through_a_narrow_door)
     uint64_t busy = 0;
 
     random_schedules(75, [&](world &w, chooser &choose) {
-        faults limits;
+        faults limits = {.drops = choose.pick(6), .dups = choose.pick(6)};
 
-        limits.drops = choose.pick(6);
-        limits.dups  = choose.pick(6);
         w.forgets    = true;
         for (unsigned i = 0; i < 12; ++i) {
             w.add(20);
