@@ -244,13 +244,10 @@ protected:
     }
 
     /* A ring from the first to the second node, through which a message has
-     * gone. There is none if a hub has both ends. */
+     * gone. */
     void make_ring()
     {
         make(2);
-        if (m_nodes[0].e->is_on_hub()) {
-            GTEST_SKIP() << "a hub has both ends of the ring";
-        }
         open_ring(0, 1);
         ASSERT_NO_FATAL_FAILURE(greet());
         ASSERT_NO_FATAL_FAILURE(send_by_ring(1));
@@ -408,6 +405,11 @@ protected:
     uint64_t          m_count = 0;
 };
 
+/* Workers with queues of their own: a hub would have both ends of a ring, and
+ * call the handlers of all its workers */
+class test_sep_uct_eager_own : public test_sep_uct_eager {
+};
+
 TEST_P(test_sep_uct_eager, random_messages_arrive_in_order_both_ways)
 {
     make(2);
@@ -439,12 +441,9 @@ TEST_P(test_sep_uct_eager, short_messages_of_every_length_arrive)
 }
 
 /* Also when the numbers in rings and of receives have wrapped */
-TEST_P(test_sep_uct_eager, every_message_is_counted_by_its_way)
+TEST_P(test_sep_uct_eager_own, every_message_is_counted_by_its_way)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "both workers have the same counts";
-    }
     open_ring(0, 1);
     for (unsigned round = 0; round < 2; ++round) {
         auto sender = stats(0), receiver = stats(1);
@@ -489,12 +488,9 @@ TEST_P(test_sep_uct_eager, every_message_is_counted_by_its_way)
 }
 
 /* Neither side's numbers wrap unseen if the channel is never used */
-TEST_P(test_sep_uct_eager, messages_are_counted_without_a_ring)
+TEST_P(test_sep_uct_eager_own, messages_are_counted_without_a_ring)
 {
     make(2, {{"EAGER", "n"}});
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "both workers have the same counts";
-    }
     for (unsigned i = 0; i < many_messages(); ++i) {
         ASSERT_TRUE(wait([&]() {
             return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
@@ -557,12 +553,9 @@ TEST_P(test_sep_uct_eager, nothing_overtakes_what_waits_for_a_grant)
 
 /* Progress that has found a message in a ring rings for lists as well: who has
  * waited for the message may go on to something else */
-TEST_P(test_sep_uct_eager, no_list_waits_for_the_rings_to_be_empty)
+TEST_P(test_sep_uct_eager_own, no_list_waits_for_the_rings_to_be_empty)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub is progressed as a whole";
-    }
     open_ring(0, 1);
     open_ring(1, 0);
     /* All of the queues is free */
@@ -602,12 +595,9 @@ TEST_P(test_sep_uct_eager, slots_come_back_where_nothing_is_sent)
 }
 
 /* The counter of slots that came back begins anew with the ring */
-TEST_P(test_sep_uct_eager, slots_come_back_of_a_ring_that_is_offered_again)
+TEST_P(test_sep_uct_eager_own, slots_come_back_of_a_ring_that_is_offered_again)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub writes no slots back";
-    }
     for (unsigned round = 0; round < 2; ++round) {
         open_ring(0, 1);
         uint64_t before = by_ring(1);
@@ -622,12 +612,9 @@ TEST_P(test_sep_uct_eager, slots_come_back_of_a_ring_that_is_offered_again)
     }
 }
 
-TEST_P(test_sep_uct_eager, a_set_of_one_goes_to_who_sends_most_random)
+TEST_P(test_sep_uct_eager_own, a_set_of_one_goes_to_who_sends_most_random)
 {
     make(3, {{"EAGER_POLL_SET", "1"}});
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "workers on one hub share its connections";
-    }
     open_ring(1, 0);
     EXPECT_EQ(1u, num_rings(0));
 
@@ -645,12 +632,9 @@ TEST_P(test_sep_uct_eager, a_set_of_one_goes_to_who_sends_most_random)
 }
 
 /* Also for the next message of another ring than the outermost handler's */
-TEST_P(test_sep_uct_eager, handlers_may_wait_for_more_of_their_ring)
+TEST_P(test_sep_uct_eager_own, handlers_may_wait_for_more_of_their_ring)
 {
     make(3);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "handlers are called by the worker";
-    }
     open_ring(1, 0);
     open_ring(2, 0);
 
@@ -684,12 +668,9 @@ TEST_P(test_sep_uct_eager, handlers_may_wait_for_more_of_their_ring)
 
 /* Such progress may leave a message that waits for those in its ring: the outer
  * one, which goes on with completions, finds the next one behind it */
-TEST_P(test_sep_uct_eager, callbacks_of_sends_may_leave_a_message_waiting)
+TEST_P(test_sep_uct_eager_own, callbacks_of_sends_may_leave_a_message_waiting)
 {
     make(3);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "callbacks are called by the worker";
-    }
     open_ring(0, 1);
     open_ring(2, 1);
 
@@ -727,13 +708,9 @@ TEST_P(test_sep_uct_eager, callbacks_of_sends_may_leave_a_message_waiting)
     EXPECT_TRUE(m_nodes[1].e->failures.empty());
 }
 
-TEST_P(test_sep_uct_eager, rings_are_given_back_before_a_worker_sleeps)
+TEST_P(test_sep_uct_eager_own, rings_are_given_back_before_a_worker_sleeps)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub that has written to itself needs nobody else to "
-                        "give the ring back";
-    }
     open_ring(0, 1);
     ASSERT_EQ(1u, num_rings(1));
 
@@ -754,12 +731,9 @@ TEST_P(test_sep_uct_eager, rings_are_given_back_before_a_worker_sleeps)
 
 /* A call of progress takes the message in the last slot of a ring, the next one
  * and a completion: that must not be what the peer has sent behind them all */
-TEST_P(test_sep_uct_eager, a_ring_is_given_back_behind_its_messages)
+TEST_P(test_sep_uct_eager_own, a_ring_is_given_back_behind_its_messages)
 {
     make(2, {{"EAGER_SLOTS", "16"}});
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "both workers have the same rings";
-    }
     open_ring(0, 1);
     ASSERT_TRUE(wait([&]() {
         uct_sep_ring_tx_t *ring = &txwq(0, 1)->ring;
@@ -788,12 +762,9 @@ TEST_P(test_sep_uct_eager, a_ring_is_given_back_behind_its_messages)
 
 /* It comes back behind the message that is being handled: the slot is still in
  * use */
-TEST_P(test_sep_uct_eager, a_ring_is_not_offered_while_a_handler_is_in_it)
+TEST_P(test_sep_uct_eager_own, a_ring_is_not_offered_while_a_handler_is_in_it)
 {
     make(3, {{"EAGER_POLL_SET", "1"}});
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "handlers are called by the worker";
-    }
     ASSERT_TRUE(wait([&]() {
         return send(1, 2, 0, message_of(1, 16)) == UCS_OK;
     }));
@@ -828,12 +799,10 @@ TEST_P(test_sep_uct_eager, a_ring_is_not_offered_while_a_handler_is_in_it)
 
 /* Who writes to it is busy with something else, or does not want to send any
  * more: nobody waits for that. What it writes is found in time. */
-TEST_P(test_sep_uct_eager, a_worker_sleeps_though_its_rings_do_not_come_back)
+TEST_P(test_sep_uct_eager_own,
+       a_worker_sleeps_though_its_rings_do_not_come_back)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub is progressed as a whole";
-    }
     open_ring(0, 1);
 
     entity &to        = *m_nodes[1].e;
@@ -875,12 +844,9 @@ TEST_P(test_sep_uct_eager, a_worker_sleeps_though_its_rings_do_not_come_back)
 }
 
 /* Who has been woken may ask for other events than before */
-TEST_P(test_sep_uct_eager, who_dozes_is_woken_once)
+TEST_P(test_sep_uct_eager_own, who_dozes_is_woken_once)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub is progressed as a whole";
-    }
     open_ring(0, 1);
 
     uct_iface_h iface = m_nodes[1].e->iface();
@@ -916,13 +882,9 @@ TEST_P(test_sep_uct_eager, an_interface_can_write_to_itself)
 
 /* Messages may come before the main thread knows the connection. The first one
  * tells it, so that those that ask for a ring are heard. */
-TEST_P(test_sep_uct_eager, a_ring_is_offered_to_who_was_not_known_yet)
+TEST_P(test_sep_uct_eager_own, a_ring_is_offered_to_who_was_not_known_yet)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub is progressed as a whole";
-    }
-
     entity &to = *m_nodes[1].e;
     for (unsigned i = 0; i < 20; ++i) {
         bytes data = message_of(0, 16);
@@ -998,14 +960,12 @@ TEST_P(test_sep_uct_eager, who_has_it_off_declines)
 
 /* A peer may not have answered when it is asked to give a ring back that it was
  * just offered. It would have accepted. */
-TEST_P(test_sep_uct_eager, who_was_asked_before_it_answered_gets_another_ring)
+TEST_P(test_sep_uct_eager_own,
+       who_was_asked_before_it_answered_gets_another_ring)
 {
     const int32_t none = 1 << 20;
 
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub has both ends of the ring";
-    }
     ASSERT_NO_FATAL_FAILURE(greet());
 
     /* The writer can't post anything */
@@ -1026,12 +986,10 @@ TEST_P(test_sep_uct_eager, who_was_asked_before_it_answered_gets_another_ring)
 
 /* Its ring will be free when its messages were handled, and nothing can be sent
  * to it */
-TEST_P(test_sep_uct_eager, nobody_is_asked_for_a_ring_whose_connection_failed)
+TEST_P(test_sep_uct_eager_own,
+       nobody_is_asked_for_a_ring_whose_connection_failed)
 {
     make(3, {{"EAGER_POLL_SET", "1"}});
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "workers on one hub share its connections";
-    }
     open_ring(1, 0);
     for (unsigned from : {0u, 2u}) {
         ASSERT_TRUE(wait([&]() {
@@ -1060,12 +1018,9 @@ TEST_P(test_sep_uct_eager, nobody_is_asked_for_a_ring_whose_connection_failed)
 
 /* The peer has accepted a ring and written into it, and neither was looked at
  * when the connection failed */
-TEST_P(test_sep_uct_eager, messages_of_a_ring_are_handled_after_a_failure)
+TEST_P(test_sep_uct_eager_own, messages_of_a_ring_are_handled_after_a_failure)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub has both ends of the ring";
-    }
     ASSERT_NO_FATAL_FAILURE(greet());
 
     uct_sep_eager_report(m_nodes[1].e->sep(), txwq(1, 0), 1000);
@@ -1086,12 +1041,9 @@ TEST_P(test_sep_uct_eager, messages_of_a_ring_are_handled_after_a_failure)
 /* The peer has given up the connection, as after all repetitions to a node that
  * was stopped, and makes the next one while its messages are in the ring. What
  * we send from then on goes by that as well. */
-TEST_P(test_sep_uct_eager, the_next_connection_does_not_overtake_a_ring)
+TEST_P(test_sep_uct_eager_own, the_next_connection_does_not_overtake_a_ring)
 {
     make(2);
-    if (m_nodes[0].e->is_on_hub()) {
-        GTEST_SKIP() << "a hub has both ends of the ring";
-    }
     open_ring(0, 1);
     ASSERT_NO_FATAL_FAILURE(greet());
     /* Completions are looked at where a ring ends, which is in the middle of
@@ -1128,12 +1080,10 @@ TEST_P(test_sep_uct_eager, the_next_connection_does_not_overtake_a_ring)
 }
 
 /* ... though they wait for one that was sent, which nobody has looked at */
-TEST_P(test_sep_uct_eager, the_next_connection_waits_for_what_waits_in_a_ring)
+TEST_P(test_sep_uct_eager_own,
+       the_next_connection_waits_for_what_waits_in_a_ring)
 {
-    make_ring();
-    if (IsSkipped() || HasFatalFailure()) {
-        return;
-    }
+    ASSERT_NO_FATAL_FAILURE(make_ring());
 
     entity &second       = *m_nodes[1].e;
     uct_sep_txwq_t *txwq = this->txwq(1, 0);
@@ -1160,12 +1110,9 @@ TEST_P(test_sep_uct_eager, the_next_connection_waits_for_what_waits_in_a_ring)
 
 /* Nothing but progress empties the ring for which the answer waits, whatever
  * events the worker waits for */
-TEST_P(test_sep_uct_eager, who_has_to_empty_a_ring_does_not_sleep)
+TEST_P(test_sep_uct_eager_own, who_has_to_empty_a_ring_does_not_sleep)
 {
-    make_ring();
-    if (IsSkipped() || HasFatalFailure()) {
-        return;
-    }
+    ASSERT_NO_FATAL_FAILURE(make_ring());
 
     entity &second = *m_nodes[1].e;
     int fd;
@@ -1190,12 +1137,9 @@ TEST_P(test_sep_uct_eager, who_has_to_empty_a_ring_does_not_sleep)
 
 /* Slots given back to who has given up the connection would be an error, and
  * the answer would not wait for the rest of the ring */
-TEST_P(test_sep_uct_eager, nothing_is_posted_to_who_has_given_up)
+TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_given_up)
 {
-    make_ring();
-    if (IsSkipped() || HasFatalFailure()) {
-        return;
-    }
+    ASSERT_NO_FATAL_FAILURE(make_ring());
 
     entity &second             = *m_nodes[1].e;
     const uct_sep_txwq_t *txwq = this->txwq(1, 0);
@@ -1450,8 +1394,8 @@ const mode modes[] = {
     {"buffers", {{"RX_INLINE", "0"}}},
     {"cqe64", {{"RX_INLINE", "64"}}},
     {"burst", {{"RX_MAX_POLL", "16"}}},
-    {"threads", {{"CATEGORY", "mpi_threads"}}},
     {"short_queue", {{"TX_QUEUE_LEN", "16"}, {"EAGER_SLOTS", "128"}}},
+    {"threads", {{"CATEGORY", "mpi_threads"}}} /* The only one with a hub */
 };
 
 std::string mode_name(const ::testing::TestParamInfo<mode> &info)
@@ -1461,6 +1405,9 @@ std::string mode_name(const ::testing::TestParamInfo<mode> &info)
 
 INSTANTIATE_TEST_SUITE_P(modes, test_sep_uct_eager, ::testing::ValuesIn(modes),
                          mode_name);
+INSTANTIATE_TEST_SUITE_P(modes, test_sep_uct_eager_own,
+                         ::testing::ValuesIn(std::begin(modes),
+                                             std::end(modes) - 1), mode_name);
 INSTANTIATE_TEST_SUITE_P(modes, test_sep_uct_eager_bad,
                          ::testing::Values(modes[0], modes[5]), mode_name);
 
