@@ -56,46 +56,6 @@ TEST_F(test_sep_conn, the_peers_qp_is_passed_on_unchanged)
     EXPECT_EQ(0, memcmp(&seen, &sent, sizeof(seen)));
 }
 
-TEST_F(test_sep_conn, start_is_idempotent)
-{
-    a.start(ab);
-    a.start(ab);
-    EXPECT_EQ(1u, w.wire.size());
-    settle();
-    a.start(ab);
-    EXPECT_TRUE(w.wire.empty());
-    EXPECT_EQ(1u, ab.established);
-    w.expect_connected(0, 1);
-}
-
-TEST_F(test_sep_conn, passive_side_later_uses_the_same_connection)
-{
-    connect();
-    b.start(ba());
-    settle();
-
-    w.expect_connected(0, 1);
-    EXPECT_EQ(2u, w.qps.size());
-    EXPECT_EQ(1u, ba().established);
-}
-
-TEST_F(test_sep_conn, oneself_is_connected_at_once_with_one_qp)
-{
-    model_conn &aa = a.conn(a.self);
-
-    a.start(aa);
-    EXPECT_EQ(1u, aa.established);
-    EXPECT_EQ(UCT_SEP_CONN_STATE_CONNECTED, aa.super.state);
-    EXPECT_EQ(aa.qpn, w.qps[aa.qpn].remote);
-    EXPECT_TRUE(w.wire.empty());
-
-    a.reset(aa);
-    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, aa.super.state);
-    a.start(aa);
-    EXPECT_EQ(2u, aa.established);
-    EXPECT_EQ(1u, w.alive_qps(a));
-}
-
 /* It sent itself requests, which it does not answer, until it gave up */
 TEST_F(test_sep_conn, oneself_comes_back_if_it_is_wanted_while_given_up)
 {
@@ -181,37 +141,6 @@ TEST_F(test_sep_conn, repetitions_back_off_up_to_a_limit)
     }
 }
 
-TEST_F(test_sep_conn, passive_side_gives_up_silently_when_rtu_never_comes)
-{
-    a.env.max_retries = 3;
-    b.env.max_retries = 3;
-    b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REQ, 1, 0)));
-    while (ba().super.deadline != 0) {
-        w.wire.clear();
-        w.now = ba().super.deadline;
-        b.timeout(ba());
-    }
-
-    EXPECT_EQ(0u, ba().failed) << "nobody here asked for it";
-    EXPECT_EQ(0u, w.alive_qps(b));
-}
-
-TEST_F(test_sep_conn, passive_side_is_told_if_it_has_asked_as_well)
-{
-    a.env.max_retries = 3;
-    b.env.max_retries = 3;
-    b.receive(to_bytes(message(a, b, UCT_SEP_CONN_MSG_REQ, 1, 0)));
-    b.start(ba());
-    while (ba().super.deadline != 0) {
-        w.wire.clear();
-        w.now = ba().super.deadline;
-        b.timeout(ba());
-    }
-
-    EXPECT_EQ(1u, ba().failed);
-    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ba().last_failure);
-}
-
 TEST_F(test_sep_conn, peer_without_resources_rejects)
 {
     for (bool in_create : {true, false}) {
@@ -240,35 +169,6 @@ TEST_F(test_sep_conn, active_side_that_cannot_connect_rejects_the_answer)
     EXPECT_EQ(0u, w.alive_qps(b)) << "passive QP stays behind";
 }
 
-TEST_F(test_sep_conn, peer_that_reconnects_resets_the_other_side)
-{
-    connect();
-    uint32_t first_epoch = ab.super.local_epoch;
-    uint32_t first_qpn   = ba().qpn;
-
-    /* a has lost its QP, b believes in the connection */
-    a.reset(ab);
-    EXPECT_EQ(UCT_SEP_CONN_STATE_IDLE, ab.super.state);
-    a.start(ab);
-    EXPECT_GT(ab.super.local_epoch, first_epoch);
-    auto req = take();
-    b.receive(req);
-
-    EXPECT_EQ(1u, ba().failed);
-    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, ba().last_failure);
-    EXPECT_EQ(first_qpn, ba().qpn) << "QP is still the user's";
-    EXPECT_TRUE(w.wire.empty()) << "answered before the user let go";
-
-    b.receive(req);
-    EXPECT_EQ(1u, ba().failed) << "told again for a duplicate";
-
-    b.reset(ba());
-    EXPECT_NE(first_qpn, ba().qpn);
-    settle();
-    w.expect_connected(0, 1);
-    EXPECT_EQ(2u, ba().established);
-}
-
 TEST_F(test_sep_conn, start_while_resetting_is_remembered)
 {
     connect();
@@ -281,39 +181,6 @@ TEST_F(test_sep_conn, start_while_resetting_is_remembered)
     EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, ba().super.state);
     b.reset(ba());
     EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ba().super.state);
-}
-
-TEST_F(test_sep_conn, answers_of_an_older_epoch_are_ignored)
-{
-    a.start(ab);
-    uint32_t old_epoch = ab.super.local_epoch;
-    a.reset(ab);
-    a.start(ab);
-    w.wire.clear();
-
-    for (auto type : {UCT_SEP_CONN_MSG_REP, UCT_SEP_CONN_MSG_RTU,
-                      UCT_SEP_CONN_MSG_REJ}) {
-        uct_sep_conn_msg_t msg = message(b, a, type, 1, old_epoch);
-        if (type == UCT_SEP_CONN_MSG_REJ) {
-            msg.reason = UCT_SEP_CONN_REJ_NO_RESOURCES;
-        }
-        uct_sep_conn_t before = ab.super;
-        a.receive(to_bytes(msg));
-        if (type == UCT_SEP_CONN_MSG_REP) {
-            /* The peer has not heard of the new one */
-            ASSERT_EQ(1u, w.wire.size());
-            auto req = parsed(take());
-            EXPECT_EQ(UCT_SEP_CONN_MSG_REQ, req.type);
-            EXPECT_EQ(ab.super.local_epoch, req.src_epoch);
-            EXPECT_EQ(msg.src_nonce, req.dst_nonce);
-            before.remote_nonce = msg.src_nonce;
-        }
-        EXPECT_EQ(0, memcmp(&before, &ab.super, sizeof(before)))
-                << uct_sep_conn_msg_type_name(type);
-        EXPECT_TRUE(w.wire.empty());
-    }
-    EXPECT_EQ(0u, ab.failed);
-    EXPECT_EQ(0u, ab.established);
 }
 
 TEST_F(test_sep_conn, a_request_of_an_older_epoch_is_ignored)

@@ -368,15 +368,6 @@ protected:
         return msg;
     }
 
-    static uct_sep_conn_msg_t parsed(const std::vector<uint8_t> &bytes)
-    {
-        uct_sep_conn_msg_t msg = {};
-
-        EXPECT_EQ(UCT_SEP_CONN_PARSE_OK,
-                  uct_sep_conn_msg_parse(bytes.data(), bytes.size(), &msg));
-        return msg;
-    }
-
     /* Valid by form */
     static uct_sep_conn_msg_t any_message(const node &from, const node &to)
     {
