@@ -269,41 +269,7 @@ TEST_F(test_sep_hub_mail, an_endpoint_is_connected_to_one_worker)
  * Pending requests
  */
 
-/* They are not under way, and come before what follows */
-TEST_F(test_sep_hub_mail, pending_requests_are_flushed_in_order)
-{
-    std::vector<int> order;
-    pending_req first, second;
-
-    first.func = [&]() {
-        ucs_status_t status = send(ep(), 1);
-        if (status == UCS_OK) {
-            order.push_back(1);
-        }
-        return status;
-    };
-    second.func = [&]() {
-        ucs_status_t status = send(ep(), 2);
-        if (status == UCS_OK) {
-            order.push_back(2);
-        }
-        return status;
-    };
-
-    fill(m_other_ep);
-    ASSERT_EQ(UCS_ERR_NO_RESOURCE, send(ep(), 1));
-    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &first.req, 0));
-    wait_for_room();
-    EXPECT_EQ(UCS_INPROGRESS, uct_iface_flush(m_local->iface(), 0, NULL));
-    EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(ep(), 3));
-    ASSERT_EQ(UCS_OK, uct_ep_pending_add(ep(), &second.req, 0));
-    EXPECT_TRUE(order.empty());
-    flush();
-    EXPECT_EQ((std::vector<int>{1, 2}), order);
-    EXPECT_TRUE(m_other->flush());
-}
-
-/* Or whoever waits for them would do so for ever */
+/* Or whoever waits for room would do so for ever */
 TEST_F(test_sep_hub_mail, pending_requests_learn_of_a_failure)
 {
     ucs_status_t seen = UCS_OK;

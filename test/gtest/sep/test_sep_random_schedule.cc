@@ -145,9 +145,10 @@ schedule generate(uint64_t seed, bool has_faults)
     plan.cm_loss  = (random() % 4 == 0) ? 20 : 0;
     plan.acts     = (random() % 2) ? random() % (has_faults ? 8 : 4) : 0;
     plan.sleepers = (random() % 4 == 0) ? random() % 8 : 0;
-    static const char *const categories[] = {"mpi_threads", "static"};
+    static const char *const categories[] = {"mpi_threads", "mpi_threads",
+                                             "static"};
     size_t dice          = random() % 12;
-    const char *category = (dice < 2) ? categories[dice] : nullptr;
+    const char *category = (dice < 3) ? categories[dice] : nullptr;
     settings alike       = choose_settings(random, category);
     plan.ifaces.resize(2 + random() % 2);
     size_t seg_size = random() % 6;

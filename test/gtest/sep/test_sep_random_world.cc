@@ -267,7 +267,9 @@ bool world::drive(unsigned iface)
         }
         n.is_asleep = false;
     }
-    if (n.e->progress() > 0) {
+    bool is_moving = n.e->progress() > 0;
+    expect_share(iface);
+    if (is_moving) {
         return true;
     }
     if (!(m_sleepers & (1 << iface))) {
@@ -279,6 +281,28 @@ bool world::drive(unsigned iface)
                                       (is_waiting(iface) ? UCT_EVENT_SEND_COMP :
                                                            0)) == UCS_OK;
     return false;
+}
+
+/* Nobody has more queue pairs than a share of the budget, which is another one
+ * when others close and open */
+void world::expect_share(unsigned iface)
+{
+    const uct_sep_ep_budget_t &budget = m_nodes[iface].e->sep()->conn.budget;
+    unsigned num_shares               = 0;
+
+    for (unsigned i = 0; i < m_plan->ifaces.size(); ++i) {
+        const node &n = m_nodes[i];
+
+        if ((n.incarnation != 1) || (n.e == nullptr) || is_hub(i)) {
+            return;
+        }
+        num_shares += n.e->sep()->conn.budget.shared != NULL;
+    }
+    if ((budget.shared != NULL) &&
+        (m_nodes[iface].e->num_qps() >
+         budget.max / num_shares + budget.num_exceeded)) {
+        wrong("interface " + std::to_string(iface) + " exceeds its share");
+    }
 }
 
 /* Whether anything of an interface is to complete */

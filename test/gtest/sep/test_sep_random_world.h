@@ -128,6 +128,7 @@ private:
     bool is_waiting(unsigned iface) const;
     bool wake_all();
     void act(unsigned iface, link *l);
+    void expect_share(unsigned iface);
     void advance(const operation &op);
     void expire(unsigned iface);
     void stir();

@@ -173,54 +173,6 @@ protected:
     std::vector<worker> m_workers;
 };
 
-TEST_P(test_sep_uct_budget, all_send_to_all)
-{
-    if (!has_device()) {
-        return;
-    }
-    for (unsigned share : {2, 3, 4}) {
-        ASSERT_NO_FATAL_FAILURE(open_alike(6, share));
-        ASSERT_NO_FATAL_FAILURE(exchange(8, [](unsigned, unsigned) {
-            return true;
-        }));
-        EXPECT_GT(m_workers[0].e->sep()->conn.budget.num_waits, 0u);
-        close();
-    }
-}
-
-TEST_P(test_sep_uct_budget, rings_of_the_eager_channel_lose_nothing)
-{
-    if (!has_device()) {
-        return;
-    }
-    ASSERT_NO_FATAL_FAILURE(open_alike(4, 2, {{"EAGER", "y"},
-                                              {"EAGER_SLOTS", "4"},
-                                              {"FC_WND_SIZE", "16"}}));
-    for (unsigned round = 0; round < 3; ++round) {
-        ASSERT_NO_FATAL_FAILURE(exchange(50, [](unsigned i, unsigned j) {
-            return i != j;
-        }));
-    }
-    EXPECT_GT(m_workers[0].e->num_by_ring(), 0u);
-}
-
-/* All have begun a connection that fills their share but for what is left to
- * others, and wait for one another in a circle */
-TEST_P(test_sep_uct_budget, a_circle_with_the_least_budget_connects)
-{
-    if (!has_device()) {
-        return;
-    }
-    const unsigned num = 7;
-    ASSERT_NO_FATAL_FAILURE(open_alike(num, 2));
-    ASSERT_NO_FATAL_FAILURE(exchange(3, [](unsigned i, unsigned j) {
-        return j == (i + 1) % num;
-    }));
-    ASSERT_NO_FATAL_FAILURE(exchange(3, [](unsigned i, unsigned j) {
-        return i == (j + 2) % num;
-    }));
-}
-
 /* Who does not progress agrees to nothing, and must not keep others waiting */
 TEST_P(test_sep_uct_budget, a_peer_that_does_not_progress_costs_a_second)
 {
@@ -540,40 +492,6 @@ TEST_P(test_sep_uct_budget, a_peer_that_was_killed_makes_room)
         EXPECT_EQ(0u, first.e->sep()->conn.budget.num_exceeded);
         m_workers.erase(m_workers.begin() + 1);
         close();
-    }
-}
-
-/* Those who connect have no budget, and there are more than it has room for */
-TEST_P(test_sep_uct_budget, a_crowd_gets_through_to_one_with_a_budget)
-{
-    if (!has_device()) {
-        return;
-    }
-    ASSERT_NO_FATAL_FAILURE(open(9, [](unsigned i) {
-        return (i > 0) ? settings() : settings({{"MAX_QPS", "3"}});
-    }, [](unsigned i) { return (i > 0) ? 0 : 3; }));
-    ASSERT_NO_FATAL_FAILURE(exchange(4, [](unsigned, unsigned to) {
-        return to == 0;
-    }));
-    ASSERT_NO_FATAL_FAILURE(exchange(4, [](unsigned from, unsigned) {
-        return from == 0;
-    }));
-}
-
-/* With two queue pairs for each connection */
-TEST_P(test_sep_uct_budget, split_connections_count_twice)
-{
-    if (!has_device()) {
-        return;
-    }
-    const unsigned num = 4, share = 4;
-    ASSERT_NO_FATAL_FAILURE(
-            open_alike(num, share, {{"CATEGORY", "mpi_everywhere"}}));
-    ASSERT_NO_FATAL_FAILURE(exchange(5, [](unsigned i, unsigned j) {
-        return i != j;
-    }));
-    for (auto &w : m_workers) {
-        EXPECT_LE(w.e->sep()->conn.budget.held, share);
     }
 }
 
