@@ -136,16 +136,6 @@ TEST_F(test_engine_plan, send_moves_bytes_and_completes_both_sides)
     EXPECT_EQ(uint8_t(300 * 13 + 5), m_resp_buf[300]);
 }
 
-TEST_F(test_engine_plan, unsignaled_success_has_no_requester_cqe)
-{
-    add_recv(0, 4096);
-    m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN).data(req_addr(), 1, LKEY).finish();
-    plan();
-    EXPECT_FALSE(m_plan.has_req_cqe);
-    EXPECT_TRUE(m_plan.has_resp_cqe);
-    EXPECT_FALSE(m_plan.resp_cqe.solicited);
-}
-
 TEST_F(test_engine_plan, send_gathers_and_scatters_across_different_borders)
 {
     add_recv(1000, 5);
@@ -167,28 +157,6 @@ TEST_F(test_engine_plan, send_gathers_and_scatters_across_different_borders)
     EXPECT_EQ(0, memcmp(&expected[0], &m_resp_buf[1000], 5));
     EXPECT_EQ(0, memcmp(&expected[5], &m_resp_buf[2000], 20));
     EXPECT_EQ(0, memcmp(&expected[25], &m_resp_buf[3000], 17));
-}
-
-TEST_F(test_engine_plan, zero_length_send_consumes_a_receive)
-{
-    m_recv.num_segs = 0;
-    m_recv.length   = 0;
-    m_recv.index    = 77;
-    m_recv_status   = 1;
-    m_sq.ctrl(0, MLX5_OPCODE_SEND, REQ_QPN).finish();
-    plan();
-    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND, 0);
-    EXPECT_EQ(0u, m_plan.num_dst);
-    EXPECT_EQ(0u, m_plan.length);
-}
-
-TEST_F(test_engine_plan, send_with_immediate)
-{
-    add_recv(0, 4096);
-    post_send(MLX5_OPCODE_SEND_IMM, 0x55667788);
-    plan();
-    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND_IMM, 100);
-    EXPECT_EQ(0x55667788u, m_plan.resp_cqe.imm);
 }
 
 TEST_F(test_engine_plan, send_with_invalidate)
@@ -222,19 +190,6 @@ TEST_F(test_engine_plan, receive_from_shared_queue_reports_its_number)
     m_resp.srqn = 0;
     replan();
     expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
-}
-
-TEST_F(test_engine_plan, write_is_invisible_to_the_responder)
-{
-    post_write();
-    plan();
-    expect_req_success();
-    expect_resp_untouched();
-    EXPECT_EQ(0u, m_peeks);
-    ASSERT_EQ(1u, m_plan.num_dst);
-    EXPECT_EQ(resp_va(64), m_plan.dst[0].addr);
-    execute();
-    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[64], 100));
 }
 
 TEST_F(test_engine_plan, write_of_all_of_a_region_and_not_a_byte_more)
@@ -282,26 +237,6 @@ TEST_F(test_engine_plan, read_moves_bytes_the_other_way)
     EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[64], 100));
 }
 
-TEST_F(test_engine_plan, atomic_returns_the_old_value)
-{
-    uint64_t old, now, result;
-
-    memcpy(&old, &m_resp_buf[64], 8);
-    post_fadd();
-    plan();
-    expect_req_success();
-    expect_resp_untouched();
-    EXPECT_EQ(8, m_plan.atomic_size);
-    EXPECT_EQ(0u, m_plan.length);
-    EXPECT_EQ(resp_va(64), m_plan.atomic_addr);
-    EXPECT_EQ(8u, m_plan.req_cqe.byte_cnt);
-    execute();
-    memcpy(&now, &m_resp_buf[64], 8);
-    memcpy(&result, &m_req_buf[8], 8);
-    EXPECT_EQ(old + 5, now);
-    EXPECT_EQ(old, result);
-}
-
 TEST_F(test_engine_plan, atomic_of_4_bytes_leaves_its_neighbours_alone)
 {
     std::vector<uint8_t> resp_before(m_resp_buf), req_before(m_req_buf);
@@ -317,18 +252,6 @@ TEST_F(test_engine_plan, atomic_of_4_bytes_leaves_its_neighbours_alone)
     memcpy(&resp_before[68], &swapped, 4);
     EXPECT_EQ(resp_before, m_resp_buf);
     EXPECT_EQ(req_before, m_req_buf);
-}
-
-TEST_F(test_engine_plan, responder_serves_in_rtr_rts_and_sqd)
-{
-    add_recv(0, 4096);
-    for (auto state : {MLX5SIM_QPS_RTR, MLX5SIM_QPS_RTS, MLX5SIM_QPS_SQD}) {
-        m_resp.state = state;
-        for_each_rc_request([this]() {
-            plan();
-            expect_req_success();
-        });
-    }
 }
 
 
@@ -747,16 +670,6 @@ TEST_F(test_engine_plan, retries_exceeded)
  * Memory that is gone while the executor copies
  */
 
-TEST_F(test_engine_plan, fault_of_requester_memory_is_a_local_error)
-{
-    add_recv(0, 4096);
-    for_each_rc_request([this]() {
-        plan();
-        mlx5sim_plan_fault(&m_req, &m_wqe, &m_resp, MLX5SIM_SIDE_REQUESTER,
-                           &m_plan);
-        expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
-    });
-}
 
 TEST_F(test_engine_plan, fault_of_responder_memory)
 {
@@ -780,7 +693,6 @@ TEST_F(test_engine_plan, fault_of_responder_memory)
     });
 }
 
-
 /*
  * Unreliable connection: what the responder does not like is dropped
  */
@@ -792,23 +704,6 @@ protected:
         set_type(MLX5SIM_QPT_UC);
     }
 };
-
-TEST_F(test_engine_plan_uc, send_and_write_work)
-{
-    add_recv(200, 4096);
-    post_send(MLX5_OPCODE_SEND_IMM, 0x55667788);
-    plan();
-    expect_req_success();
-    expect_resp_cqe(MLX5SIM_CQE_RESP_SEND_IMM, 100);
-    execute();
-    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[200], 100));
-
-    post_write(RKEY, 1000);
-    plan();
-    expect_req_success();
-    execute();
-    EXPECT_EQ(0, memcmp(&m_req_buf[0], &m_resp_buf[1000], 100));
-}
 
 TEST_F(test_engine_plan_uc, any_message_may_be_the_next_one)
 {
@@ -835,24 +730,3 @@ TEST_F(test_engine_plan_uc, request_to_nobody_or_to_memory_gone_is_lost)
     expect_lost();
 }
 
-TEST_F(test_engine_plan_uc, failed_receive_is_unknown_to_the_requester)
-{
-    add_recv(0, 99);
-    post_send();
-    plan();
-    expect_req_success();
-    expect_no_effect();
-    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR);
-
-    m_recv_status = 0;
-    add_recv(0, 4096, 0xbad);
-    plan();
-    expect_req_success();
-    expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
-
-    m_recv_status = -1;
-    plan();
-    expect_req_success();
-    EXPECT_TRUE(m_plan.resp_error);
-    EXPECT_EQ(IBV_EVENT_QP_FATAL, m_plan.resp_event);
-}

@@ -429,21 +429,6 @@ TEST_F(test_engine_wqe, inline_data_that_wraps_makes_two_segments)
     EXPECT_EQ(4, m_wqe.num_bb);
 }
 
-TEST_F(test_engine_wqe, data_segments_wrap_at_unit_boundaries)
-{
-    std::string expected;
-
-    m_sq.ctrl(15, MLX5_OPCODE_SEND, REQ_QPN);
-    for (unsigned i = 0; i < 10; ++i) {
-        m_sq.data(0x1000 + i, 10 + i, LKEY + i);
-        expected += text("%#x+%u@%#x ", 0x1000 + i, 10 + i, LKEY + i);
-    }
-    m_sq.finish();
-    ASSERT_EQ(MLX5SIM_CHK_OK, decode(15));
-    EXPECT_EQ(10u, m_wqe.num_segs);
-    EXPECT_EQ(expected + "= 145", show());
-}
-
 TEST_F(test_engine_wqe, block_counter_has_bits_that_the_queue_does_not_need)
 {
     m_sq.ctrl(0xffff, MLX5_OPCODE_SEND, REQ_QPN).data(1, 2, 3).finish();
