@@ -520,7 +520,6 @@ TEST_F(test_device_path, roce_ports_carry_rc_and_ud)
 {
     set_env("MLX5SIM_LINK", "roce");
     run(2, [](rank &r) {
-
         side s(r);
         REQUIRE(s.c.is_roce);
         if (r.index == 0) {

@@ -70,18 +70,21 @@ private:
 };
 
 /* Adds a member of a structure where the version of UCX has it */
-#define HAS_MEMBER(_member) \
+#define HAS_VALUE(_member, _value) \
     template<typename T> auto add_##_member(attributes *to, \
                                              const std::string &prefix, \
                                              const T &attr, int) \
             -> decltype((void)attr._member) \
     { \
-        to->add(prefix + #_member, attr._member); \
+        to->add(prefix + #_member, _value); \
     } \
     template<typename T> void add_##_member(attributes*, const std::string&, \
                                              const T&, ...) \
     { \
     }
+
+#define HAS_MEMBER(_member) HAS_VALUE(_member, attr._member)
+#define HAS_NUMBER(_member) HAS_VALUE(_member, (unsigned long)attr._member)
 
 HAS_MEMBER(max_alloc)
 HAS_MEMBER(max_reg)
@@ -97,19 +100,6 @@ HAS_MEMBER(exported_mkey_packed_size)
 HAS_MEMBER(reg_alignment)
 HAS_MEMBER(device_mem_element_size)
 HAS_MEMBER(max_put_sgl_zcopy_count)
-
-#define HAS_NUMBER(_member) \
-    template<typename T> auto add_##_member(attributes *to, \
-                                             const std::string &prefix, \
-                                             const T &attr, int) \
-            -> decltype((void)attr._member) \
-    { \
-        to->add(prefix + #_member, (unsigned long)attr._member); \
-    } \
-    template<typename T> void add_##_member(attributes*, const std::string&, \
-                                             const T&, ...) \
-    { \
-    }
 
 HAS_NUMBER(required_mem_flags)
 HAS_NUMBER(ctl_device)
