@@ -495,6 +495,35 @@ TEST_P(test_sep_uct_budget, a_peer_that_was_killed_makes_room)
     }
 }
 
+/* With two queue pairs for each connection */
+TEST_P(test_sep_uct_budget, split_connections_count_twice)
+{
+    if (!has_device()) {
+        return;
+    }
+    const unsigned num = 4, share = 4;
+    ASSERT_NO_FATAL_FAILURE(
+            open_alike(num, share, {{"CATEGORY", "mpi_everywhere"}}));
+    ASSERT_NO_FATAL_FAILURE(exchange(5, [](unsigned i, unsigned j) {
+        return i != j;
+    }));
+    for (auto &w : m_workers) {
+        uct_sep_iface_t *iface = w.e->sep();
+        unsigned count         = 0;
+        uct_sep_txwq_t *txwq;
+
+        UCS_ASYNC_BLOCK(iface->super.worker->async);
+        for (auto *list : {&iface->conn.active, &iface->conn.retired}) {
+            ucs_list_for_each(txwq, list, conn.list) {
+                count += (txwq->conn.responder != nullptr) ? 2 : 1;
+            }
+        }
+        EXPECT_EQ(count, iface->conn.budget.held);
+        EXPECT_LE(count, share + 2 * iface->conn.budget.num_exceeded);
+        UCS_ASYNC_UNBLOCK(iface->super.worker->async);
+    }
+}
+
 /* What was sent last is seen by the flush; one that sleeps has nothing to
  * flush, and nothing to be put in order */
 TEST_P(test_sep_uct_budget, an_endpoint_asleep_flushes_at_once)
