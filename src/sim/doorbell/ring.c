@@ -81,6 +81,11 @@ mlx5sim_doorbell_check_qp(mlx5sim_qp_obj_t *qp, const mlx5sim_doorbell_t *db,
     length = (length < db->length) ? length : db->length;
     size   = qp->qp.sq_wqe_cnt * MLX5SIM_WQEBB;
     sq     = (const uint8_t*)(uintptr_t)qp->sq;
+    i      = index * MLX5SIM_WQEBB % size;
+    if ((i + length <= size) && (memcmp(db->data, sq + i, length) == 0)) {
+        return;
+    }
+
     for (i = 0; i < length; ++i) {
         if (db->data[i] != sq[(index * MLX5SIM_WQEBB + i) % size]) {
             mlx5sim_report_qp(MLX5SIM_CHK_BF_MISMATCH, qp, index,

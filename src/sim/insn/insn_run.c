@@ -4,13 +4,57 @@
 
 #include <sim/insn/insn_int.h>
 
+#include <stdatomic.h>
+
+/* Instructions that a thread has decoded: a doorbell has some thirty, which are
+ * the same each time. What is decoded follows from the bytes, so these are
+ * compared, and it does not matter if a signal handler that rings as well comes
+ * between the lines below. */
+#define INSN_CACHE_SIZE 64
+
+static __thread struct {
+    uint64_t rip;
+    uint8_t  code[INSN_MAX_LENGTH];
+    insn_t   in;
+} insn_cache[INSN_CACHE_SIZE];
+
+
+/* Decode the instruction at @a rip. @return 0, or -1: it is not known */
+static int insn_decode_at(uint64_t rip, insn_t *in)
+{
+    const uint8_t *code = (const uint8_t*)rip;
+    unsigned i          = rip % INSN_CACHE_SIZE;
+
+    if ((insn_cache[i].rip == rip) &&
+        (memcmp(code, insn_cache[i].code, insn_cache[i].in.length) == 0)) {
+        *in = insn_cache[i].in;
+        atomic_signal_fence(memory_order_seq_cst);
+        if (insn_cache[i].rip == rip) {
+            return 0;
+        }
+    }
+
+    if (insn_decode(code, INSN_MAX_LENGTH, in) != 0) {
+        return -1;
+    }
+
+    insn_cache[i].rip = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    memcpy(insn_cache[i].code, code, in->length);
+    atomic_signal_fence(memory_order_seq_cst);
+    insn_cache[i].in  = *in;
+    atomic_signal_fence(memory_order_seq_cst);
+    insn_cache[i].rip = rip;
+    return 0;
+}
+
 
 /* Whether the instruction at rip does nothing but store into the window */
 static int insn_is_window_store(insn_exec_t *x)
 {
     insn_t in;
 
-    if (insn_decode((const uint8_t*)x->cpu->rip, INSN_MAX_LENGTH, &in) != 0) {
+    if (insn_decode_at(x->cpu->rip, &in) != 0) {
         return 0;
     }
     x->next_rip = x->cpu->rip + in.length;
@@ -30,7 +74,7 @@ static int insn_may_end(const insn_exec_t *x, uint64_t rflags)
 
     if (x->run->vec_valid ||
         !((x->cpu->rflags ^ rflags) & INSN_STATUS_FLAGS) ||
-        (insn_decode((const uint8_t*)x->cpu->rip, INSN_MAX_LENGTH, &in) != 0)) {
+        (insn_decode_at(x->cpu->rip, &in) != 0)) {
         return 1;
     }
 
@@ -66,7 +110,7 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
             run->end = MLX5SIM_INSN_END_UNKNOWN;
             break;
         }
-        if (insn_decode((const uint8_t*)cpu->rip, INSN_MAX_LENGTH, &in) != 0) {
+        if (insn_decode_at(cpu->rip, &in) != 0) {
             run->end = MLX5SIM_INSN_END_UNKNOWN;
             break;
         }

@@ -78,6 +78,23 @@ TEST_F(insn_run, ends_before_an_unknown_instruction)
     EXPECT_EQ(3u, record.run.num_insns);
 }
 
+/* What was decoded is kept, but not beyond the bytes */
+TEST_F(insn_run, code_that_has_changed_is_decoded_anew)
+{
+    record_t record = {};
+
+    for (uint8_t offset : {8, 8, 16, 8}) {
+        EXPECT_EQ(MLX5SIM_INSN_OK,
+                  run(&record, {0x48, 0x89, 0x47, offset, 0xcc}));
+        EXPECT_EQ(record.run.window.lo + offset, record.stores.back().first);
+    }
+    EXPECT_EQ(MLX5SIM_INSN_OK, run(&record, {0x48, 0x89, 0x07, 0xcc, 0xcc}));
+    EXPECT_EQ(record.run.window.lo, record.stores.back().first);
+    EXPECT_EQ(3u, m_done);
+    EXPECT_EQ(MLX5SIM_INSN_UNKNOWN,
+              run(&record, {0xcc, 0x89, 0x07, 0xcc, 0xcc}));
+}
+
 TEST_F(insn_run, unknown_first_instruction_reports_nothing)
 {
     record_t record = {};
