@@ -253,8 +253,11 @@ build_ucx()
 # Standard output is for the result.
 {
     sep_install_deps build bench
+    sep_use_ccache
     build_ucx
     sep_ucx_leave
+    # The transport's sources are in the checkout
+    [[ -z ${CCACHE_BASEDIR-} ]] || export CCACHE_BASEDIR=$SEP_TOP
     # As deep as other builds, so that ccache knows what does not depend on UCX
     sep_build "$dir-sep" all "$SEP_TOP/configure" --with-ucx="$tree/ucx" \
         --with-ucx-source="$tree/source" --disable-gtest

@@ -121,6 +121,24 @@ class Kept(Scripts):
         self.assertEqual("", self.shell(text, SEP_CCACHE="n"))
 
 
+class Tests(Scripts):
+    """UCX's tests, as people run them: with no more than a home directory."""
+
+    def test_are_built_in_what_is_kept(self):
+        # All packages are there
+        self.programs(dpkg_query='[ $# != 1 ] || exec echo gcc 12\n'
+                      'printf "%s installed\\n" "$@"')
+        self.write("ucx/configure.ac", "")
+        subprocess.run([
+            "env", "-i", f"PATH={self.top}/bin:/usr/bin:/bin",
+            f"HOME={self.top}", f"{CONTRIB}/ucx-gtest.sh", "--build-only",
+            "--ucx-source", f"{self.top}/ucx", "--build", f"{self.top}/build"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, timeout=300, check=False)
+        kept = os.path.realpath(f"{self.top}/build/source/..")
+        self.assertEqual(f"{self.top}/.cache/sep/kept", os.path.dirname(kept))
+
+
 class Source(Scripts):
 
     def sum(self, path):
