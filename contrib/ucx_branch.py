@@ -38,7 +38,7 @@ OPTIONS   = ("src/ucp/opt/ucp_opt.c", "src/ucp/opt/ucp_opt.h",
 LISTS     = ("src/ucp/opt/sources.am", "src/uct/ib/opt/sources.am")
 SEP       = "src/uct/ib/sep/"
 TRANSPORT = "0001-sep-transport"
-TITLE     = re.compile(r"(UCP|UCT)/[A-Z]+: [A-Z][^.]*")
+TITLE     = re.compile(r"UC[PST]/[A-Z]+: [A-Z][^.]*")
 LIMIT     = 500
 
 
@@ -319,8 +319,8 @@ def rooms():
 
 def in_order(names, texts):
     """Files of a room, each behind those that it includes; a source follows its
-    header."""
-    result, seen = [], set()
+    header, when what asked for that has come."""
+    result, seen, sources = [], set(), []
 
     def visit(name):
         if name in seen:
@@ -335,10 +335,12 @@ def in_order(names, texts):
         result.append(name)
         source = re.sub(r"\.h$", ".c", name)
         if source in names:
-            visit(source)
+            sources.append(source)
 
     for name in sorted(names, key=lambda name: (name.endswith(".c"), name)):
         visit(name)
+        while sources:
+            visit(sources.pop(0))
     return result
 
 
