@@ -68,12 +68,11 @@ static ucs_status_t ucp_pair_connect(ucp_pair_t *pair, int side)
     return UCS_OK;
 }
 
-ucs_status_t ucp_pair_open(ucp_pair_t *pair)
+static ucs_status_t ucp_pair_open_sides(ucp_pair_t *pair)
 {
     size_t size;
     int side;
 
-    BENCH_CHECK_RETURN(ucp_pair_open_context(pair));
     for (side = 0; side < 2; ++side) {
         BENCH_CHECK_RETURN(ucp_pair_open_side(pair, side));
     }
@@ -90,6 +89,19 @@ ucs_status_t ucp_pair_open(ucp_pair_t *pair)
     BENCH_CHECK_RETURN(ucp_ep_rkey_unpack(pair->ep[0], pair->packed_rkey,
                                           &pair->rkey));
     return UCS_OK;
+}
+
+ucs_status_t ucp_pair_open(ucp_pair_t *pair)
+{
+    BENCH_CHECK_RETURN(ucp_pair_open_context(pair));
+    return ucp_pair_open_sides(pair);
+}
+
+ucs_status_t ucp_pair_open_beside(ucp_pair_t *pair, const ucp_pair_t *other)
+{
+    pair->context  = other->context;
+    pair->is_guest = 1;
+    return ucp_pair_open_sides(pair);
 }
 
 void ucp_pair_progress(ucp_pair_t *pair)
@@ -147,5 +159,7 @@ void ucp_pair_close(ucp_pair_t *pair)
         ucp_worker_destroy(pair->worker[side]);
     }
 
-    ucp_cleanup(pair->context);
+    if (!pair->is_guest) {
+        ucp_cleanup(pair->context);
+    }
 }

@@ -9,11 +9,12 @@
  * Two UCP workers of one process, each with an endpoint to the other.
  */
 
-#define UCP_PAIR_BUFFER_SIZE 16384
+#define UCP_PAIR_BUFFER_SIZE 65536
 
 typedef struct ucp_pair {
     int           is_shared;     /**< set before opening: the context is one of
                                       workers of several threads */
+    int           is_guest;      /**< the context is that of another pair */
     ucp_context_h context;
     ucp_worker_h  worker[2];
     ucp_ep_h      ep[2];         /**< ep[i] leads from worker i to the other */
@@ -26,6 +27,9 @@ typedef struct ucp_pair {
 /** Open and connect with what the UCX_* environment variables choose.
  *  @return UCS_OK, or an error that has been reported on standard error. */
 ucs_status_t ucp_pair_open(ucp_pair_t *pair);
+
+/** The same in a context that another pair has, which has to stay open. */
+ucs_status_t ucp_pair_open_beside(ucp_pair_t *pair, const ucp_pair_t *other);
 
 /** Progress both workers once. */
 void ucp_pair_progress(ucp_pair_t *pair);

@@ -72,7 +72,8 @@ ROWS = (
 
     Row("ucp", "bench-ucp.sh", "the same for UCP, stock and patched",
         ucp.measure,
-        {**_flags("--breakdown", "--functions", "--quick"), "--stock": DIRECTORY,
+        {**_flags("--breakdown", "--functions", "--locks", "--quick"),
+         "--stock": DIRECTORY,
          "--patched": DIRECTORY, "--ucx-source": SOURCE,
          "--count": _default("64")},
         columns=("row", "stock", "patched", "ratio"), text=("%-36s", "%10s")),

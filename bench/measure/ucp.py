@@ -2,20 +2,25 @@
 """Instructions per operation of UCP, stock and patched."""
 
 import dataclasses
+import glob
+import itertools
 
 from . import builds
-from .job import MEASURED, libraries, top
+from .job import CALLGRIND, MEASURED, libraries, top
 
 OPERATIONS = ("put_8", "put_1k", "get_8", "get_1k", "fadd", "tag_send",
               "tag_recv_post", "tag_recv_progress", "am_send",
               "am_recv_progress", "flush_one_put", "flush_two_puts",
               "flush_nothing", "worker_flush_one_put", "worker_flush_nothing",
               "rkey_unpack")
+# put_1k and get_1k are copied by the transport, as their rows say: UCP guesses how
+# fast this processor copies, and takes the user's buffer where that is slow.
+COPIED = {"UCX_ZCOPY_THRESH": "inf"}
 # Not short: what the transport copies, and what it sends from the user's buffer.
 # Which of them UCP would do with a length depends on what the device says of
 # itself.
 MESSAGES = (
-    ({"UCX_ZCOPY_THRESH": "inf"},
+    (COPIED,
      tuple(f"{kind}_send_{length}" for kind in ("tag", "am")
            for length in ("1k", "2k", "4k", "8k"))),
     ({"UCX_ZCOPY_THRESH": "0"},
@@ -28,6 +33,16 @@ SHARED = {f"{name}_shared": name for name in
 # With lanes on two devices, of which one has something to do
 LANES = {f"{name}_lanes": name for name in
          ("flush_one_put", "flush_nothing", "worker_flush_one_put")}
+# LOCKed instructions, by number of workers: operation of bench/ucp_workers, and
+# what is set so that it is sent as the name says
+NO_RNDV = {"UCX_RNDV_THRESH": "inf"}
+LOCKS = {"put_8": ("put_8", {}),
+         "put_64k_zcopy": ("put_64k", {"UCX_ZCOPY_THRESH": "0"}),
+         "tag_8": ("tag_8", NO_RNDV),
+         "tag_8k_bcopy": ("tag_8k", {**NO_RNDV, **COPIED}),
+         "tag_8k_zcopy": ("tag_8k", {**NO_RNDV, "UCX_ZCOPY_THRESH": "0"}),
+         "tag_64k_rndv": ("tag_64k", {"UCX_RNDV_THRESH": "16k"})}
+WORKERS = ("1", "2", "4", "16")
 RATE = "put_rate"
 ABOVE_UCT = "ucp_put_above_uct"
 TURNS = 5
@@ -169,7 +184,8 @@ class Bench:
                  is_there(self.release, proto, name)]
         for which in self.prefix:
             self.measure(which, transport.tls, proto, suffix,
-                         *(name for name in there if name in OPERATIONS))
+                         *(name for name in there if name in OPERATIONS),
+                         env=COPIED)
             for env, operations in MESSAGES:
                 env = {"UCX_RNDV_THRESH": "inf", **env}
                 self.measure(which, transport.tls, proto, suffix, *operations,
@@ -199,6 +215,48 @@ class Bench:
                         self.add(which, suffix, [[ABOVE_UCT, "-", ""]])
 
 
+class Locks:
+    """LOCKed instructions of a message, by the number of workers that send at a
+    time, each by a thread of its own in the same context."""
+
+    def __init__(self, job, both):
+        self.job = job
+        self.prefix = {"stock": both.stock, "patched": both.patched}
+
+    def row(self, transport, name, types, workers, which):
+        operation, env = LOCKS[name]
+        where = self.job.fresh("ucp-locks", f"{which}.{name}.{workers}")
+        flags = ["-m"] if types else []
+        self.job.run(f"{which} UCX, {transport.tls}, {name}, {workers}", [
+            self.job.path("bin/mlx5sim-run"), "--private", "--", *CALLGRIND,
+            "--instr-atstart=no", "--dump-instr=yes",
+            "--toggle-collect=measure_message",
+            # Who takes a lock, not how it is taken
+            "--separate-callers1=pthread_spin_lock*",
+            f"--callgrind-out-file={where}/callgrind.out.%p",
+            self.job.path("bench/ucp_workers"), *flags, "-n",
+            self.job.options.count, "-t", workers, operation],
+                     f"{where}/messages", f"{where}/log", {
+                         **libraries(self.prefix[which]),
+                         "UCX_TLS": transport.tls, **env})
+        with open(f"{where}/messages", encoding="utf-8") as file:
+            messages = file.read().strip()
+        found = self.job.read("callgrind_locked.py", messages,
+                              *sorted(glob.glob(f"{where}/callgrind.out.*")))
+        locked = [row for row in found if row[1] != "*"]
+        tls = transport.tls.partition(",")[0]
+        return [f"{name}:{tls}{types}", workers, which,
+                f"{sum(float(row[2]) for row in found if row[1] == '*'):.1f}",
+                f"{sum(float(row[2]) for row in locked):.2f}",
+                ",".join(f"{row[1]}={row[2]}" for row in locked) or "-"]
+
+    def rows(self):
+        yield ["row", "workers", "build", "instructions", "locked", "locked_in"]
+        for each in itertools.product((SEP_MLX5, RC_MLX5), LOCKS,
+                                      ("", ":types"), WORKERS, self.prefix):
+            yield self.row(*each)
+
+
 def measure(job):
     options = job.options
     both = builds.pair(job, options.stock, options.patched)
@@ -208,6 +266,9 @@ def measure(job):
     builds.configured(job, job.build, job.row.targets, "--disable-gtest",
                       ucx=both.stock, source=both.source)
 
+    if options.locks:
+        job.show(Locks(job, both).rows())
+        return 0
     bench = Bench(job, both, options.functions)
     for each in SETS[:1] if options.quick else SETS:
         bench.measure_set(*each)
