@@ -20,7 +20,7 @@ MORE_TESTS = (
         (tls, "UCX_OPT_ONDEMAND=y"),
         (tls, *(f"UCX_OPT_{name}=n" for name in (
             "RKEY", "FLUSH", "IDLE_TX", "FLUSH_SIGNAL", "WIREUP", "EAGER",
-            "RECV", "PROGRESS"))))),
+            "RECV", "PROGRESS", "MEM", "MEMTYPE"))))),
     # Several lanes, and keys for shared memory. What is left out fails on stock
     # UCX as well: who attaches to the shared memory of a process that is gone,
     # or, with version 2 of the protocols, waits for one that computes: there

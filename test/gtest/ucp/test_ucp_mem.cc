@@ -155,6 +155,19 @@ public:
                                                         PAGE));
     }
 
+    /* The same by a rendezvous: the peer reads what is in the buffer */
+    void send_page(char *buffer, char value)
+    {
+        const ucp_request_param_t param = {};
+        memset(buffer, value, PAGE);
+        ucs_status_ptr_t receive = ucp_tag_recv_nbx(
+                receiver->worker, receiver->memory, PAGE, 0, 0, &param);
+        EXPECT_EQ(UCS_OK, wait(ucp_tag_send_nbx(to, buffer, PAGE, 0, &param)));
+        EXPECT_EQ(UCS_OK, wait(receive));
+        EXPECT_EQ(std::string(PAGE, value), std::string(receiver->memory,
+                                                        PAGE));
+    }
+
     static constexpr size_t PAGE = 4096;
 
     UcpEnv env;
@@ -219,6 +232,27 @@ TEST_F(UcpMem, MemoryThatIsUnmappedIsGivenBackWithTheNextRegistration)
     for (const char *address : addresses) {
         EXPECT_EQ(0u, Mapping::registered_at(address));
     }
+}
+
+TEST_F(UcpMem, ABufferOfARendezvousIsRegisteredOnceAndGivenBack)
+{
+    set_up_with("UCX_RNDV_THRESH", "0");
+    Mapping memory, other;
+
+    send_page(memory.data, 'a');
+    EXPECT_LT(0u, Mapping::registered_at(memory.data));
+    const unsigned before = registrations;
+    for (char value = 'b'; value <= 'z'; ++value) {
+        send_page(memory.data, value);
+    }
+    EXPECT_EQ(before, registrations);
+
+    char *address = memory.data;
+    memory.unmap();
+    send_page(other.data, 'b');
+    EXPECT_EQ(0u, Mapping::registered_at(address));
+    Mapping again(address);
+    send_page(again.data, 'c');
 }
 
 /* What is unmapped beside a buffer takes its registration, too */
@@ -425,7 +459,21 @@ public:
     ucp_context_h context = nullptr;
 };
 
-TEST_F(UcpMemThreads, EachRemembersWhatAllUse)
+/* What they send is read by the peer, if it says so */
+class UcpMemThreadsBoth : public UcpMemThreads,
+                          public testing::WithParamInterface<const char*> {
+public:
+    void SetUp() override
+    {
+        env.set("UCX_RNDV_THRESH", GetParam());
+        UcpMemThreads::SetUp();
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Rendezvous, UcpMemThreadsBoth,
+                         testing::Values("inf", "0"));
+
+TEST_P(UcpMemThreadsBoth, EachRemembersWhatAllUse)
 {
     Mapping common;
     for (size_t i = 0; i < Mapping::SIZE; ++i) {

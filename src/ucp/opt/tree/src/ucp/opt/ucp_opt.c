@@ -26,6 +26,7 @@ typedef struct {
     int recv;
     int progress;
     int mem;
+    int memtype;
 } ucp_opt_config_t;
 
 
@@ -63,6 +64,11 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      "Let a worker remember the registrations that it has used last, so that\n"
      "workers of several threads do not wait for each other.",
      ucs_offsetof(ucp_opt_config_t, mem), UCS_CONFIG_TYPE_BOOL},
+
+    {"MEMTYPE", "y",
+     "Take memory for that of the host, without looking it up under a lock of\n"
+     "all threads, if it is outside of all that has ever been another.",
+     ucs_offsetof(ucp_opt_config_t, memtype), UCS_CONFIG_TYPE_BOOL},
 
     {"ONDEMAND", "n",
      "Connect an endpoint when it is used for the first time rather than when\n"
@@ -110,6 +116,9 @@ uint32_t ucp_opt_read(void)
     }
     if (config.mem) {
         opt |= UCP_OPT_MEM;
+    }
+    if (config.memtype) {
+        opt |= UCP_OPT_MEMTYPE;
     }
     if (config.ondemand == UCS_CONFIG_ON) {
         opt |= UCP_OPT_ONDEMAND;

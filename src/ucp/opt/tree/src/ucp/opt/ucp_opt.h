@@ -41,7 +41,11 @@ enum {
     UCP_OPT_PROGRESS      = 1 << 7,
 
     /** UCX_OPT_MEM: workers have registrations of their own */
-    UCP_OPT_MEM           = 1 << 8
+    UCP_OPT_MEM           = 1 << 8,
+
+    /** UCX_OPT_MEMTYPE: the type of memory is looked up only where there has
+     *  been memory that is not of the host */
+    UCP_OPT_MEMTYPE       = 1 << 9
 };
 
 

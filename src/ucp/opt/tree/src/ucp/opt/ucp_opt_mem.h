@@ -60,6 +60,14 @@ typedef struct ucp_opt_mem {
      ((_dt_iter)->type.contig.memh == NULL) && ((_dt_iter)->length > 0) && \
      ((_dt_iter)->mem_info.type == UCS_MEMORY_TYPE_HOST))
 
+/** The same for a rendezvous request, whose peer has a key for the buffer: not
+ *  where keys are invalidated if the peer fails, and not where another memory
+ *  domain may be asked to register the buffer later, with the same handle. */
+#define ucp_opt_mem_takes_rndv(_ep, _dt_iter) \
+    (ucp_opt_mem_takes((_ep)->worker, _dt_iter) && \
+     (ucp_ep_config(_ep)->key.err_mode == UCP_ERR_HANDLING_MODE_NONE) && \
+     ucs_is_pow2((_ep)->worker->context->cache_md_map[UCS_MEMORY_TYPE_HOST]))
+
 /**
  * Get a buffer's memory handle for one operation of a worker. It is given back
  * by ucp_memh_put().
