@@ -118,6 +118,16 @@ class Pieces(unittest.TestCase):
                          [limit, 2 * limit, 1200])
 
 
+class Order(unittest.TestCase):
+    """Files of a room, each behind those that it includes."""
+
+    def test_a_source_waits_for_the_header_that_asked_for_its_own(self):
+        texts = {"src/it/a.h": "#include <it/b.h>\n", "src/it/b.h": "",
+                 "src/it/b.c": "#include <it/b.h>\n#include <it/a.h>\n"}
+        self.assertEqual(["src/it/b.h", "src/it/a.h", "src/it/b.c"],
+                         ucx_branch.in_order(list(texts), texts))
+
+
 class Check(Folder):
     """What --check says of commits, in a tree that is nearly none."""
 
