@@ -281,37 +281,66 @@ protected:
     }
 
     /* The first node gives up its connection to the second one, which does not
-     * progress and has not heard of it yet, and will make the next one */
-    void lose()
+     * progress and has not heard of it yet, and will make the next one. What
+     * the first one has posted is done. */
+    void lose_now()
     {
         entity &first = *m_nodes[0].e;
 
         ASSERT_TRUE(patience::until([&]() {
             first.progress();
-            return is_flushed();
+            return uct_iface_flush(first.iface(), 0, NULL) == UCS_OK;
         }));
         uct_sep_link_fail(first.sep(), txwq(0, 1), UCS_ERR_ENDPOINT_TIMEOUT);
         first.destroy(m_nodes[0].eps[1]);
         m_nodes[0].eps[1] = first.connect(m_nodes[1].e->addr());
     }
 
-    /* ... which then does, as far as that goes without the second one */
+    /* ... and what the second one has */
+    void lose()
+    {
+        ASSERT_TRUE(patience::until([&]() {
+            m_nodes[0].e->progress();
+            return is_flushed();
+        }));
+        ASSERT_NO_FATAL_FAILURE(lose_now());
+    }
+
+    /* It makes the next one, as far as that goes without the second one */
+    void ask()
+    {
+        const uct_sep_link_t *link = this->link(1, 0);
+
+        EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(0, 1, 0, message_of(0, 16)));
+        wait_for(1, [&]() {
+            m_nodes[0].e->progress();
+            return link->super.state == UCT_SEP_CONN_STATE_RESETTING;
+        });
+    }
+
     void lose_and_ask()
     {
-        entity &second             = *m_nodes[1].e;
-        const uct_sep_link_t *link = second.sep_ep(m_nodes[1].eps[0])->link;
-        ucs_async_context_t *async = second.sep()->super.worker->async;
-
         ASSERT_NO_FATAL_FAILURE(lose());
-        EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(0, 1, 0, message_of(0, 16)));
-        ASSERT_TRUE(patience::until([&]() {
-            bool is_asked;
+        ASSERT_NO_FATAL_FAILURE(ask());
+    }
 
-            m_nodes[0].e->progress();
+    uct_sep_link_t *link(unsigned from, unsigned to)
+    {
+        return m_nodes[from].e->sep_ep(m_nodes[from].eps[to])->link;
+    }
+
+    /* For what the asynchronous thread of a node does */
+    void wait_for(unsigned i, const std::function<bool()> &condition)
+    {
+        ucs_async_context_t *async = m_nodes[i].e->sep()->super.worker->async;
+
+        ASSERT_TRUE(patience::until([&]() {
+            bool is_true;
+
             UCS_ASYNC_BLOCK(async);
-            is_asked = link->super.state == UCT_SEP_CONN_STATE_RESETTING;
+            is_true = condition();
             UCS_ASYNC_UNBLOCK(async);
-            return is_asked;
+            return is_true;
         }));
     }
 
@@ -1171,6 +1200,193 @@ TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_given_up)
     EXPECT_TRUE(second.failures.empty());
 }
 
+/* ... also if it had agreed to the end before, and then has lost its own */
+TEST_P(test_sep_uct_eager, nothing_is_posted_to_who_has_agreed_and_asks_anew)
+{
+    make_ring();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
+    }
+
+    entity &first = *m_nodes[0].e, &second = *m_nodes[1].e;
+    uct_sep_txwq_t *old        = txwq(0, 1);
+    const uct_sep_txwq_t *txwq = this->txwq(1, 0);
+    uct_sep_link_t *link       = this->link(1, 0);
+    size_t left                = 0;
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    (void)uct_sep_ring_tx_refresh(&old->ring);
+    while ((old->ring.left >= 2) &&
+           (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
+        ++left;
+    }
+    ASSERT_TRUE(patience::until([&]() {
+        first.progress();
+        return uct_iface_flush(first.iface(), 0, NULL) == UCS_OK;
+    }));
+
+    /* Nobody uses it at the second node, which agrees at once */
+    uct_sep_cm_conn_hold(second.sep()->conn.cm, &link->super);
+    second.destroy(m_nodes[1].eps[0]);
+    UCS_ASYNC_BLOCK(second.sep()->super.worker->async);
+    --link->super.refcount;
+    UCS_ASYNC_UNBLOCK(second.sep()->super.worker->async);
+    uct_sep_link_unbind_all(this->link(0, 1));
+    uct_sep_cm_conn_disconnect(first.sep()->conn.cm, &this->link(0, 1)->super);
+    wait_for(1, [&]() {
+        return link->super.flags & UCT_SEP_CONN_FLAG_AGREED;
+    });
+
+    uct_sep_link_fail(first.sep(), old, UCS_ERR_ENDPOINT_TIMEOUT);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, send(0, 1, 0, message_of(0, 16)));
+    wait_for(1, [&]() {
+        first.progress();
+        return link->super.flags & UCT_SEP_CONN_FLAG_PENDING;
+    });
+    EXPECT_TRUE(link->super.flags & UCT_SEP_CONN_FLAG_AGREED);
+    uct_sep_link_handle_events(second.sep());
+
+    uint16_t posted   = txwq->sw_pi;
+    second.on_message = [&]() {
+        if (left > 0) {
+            --left;
+            ASSERT_TRUE(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
+            ASSERT_EQ(posted, txwq->sw_pi);
+        }
+    };
+    EXPECT_TRUE(wait([&]() { return left == 0; }));
+    second.on_message = nullptr;
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+    }));
+    EXPECT_TRUE(wait([&]() { return m_nodes[1].expected[0].empty(); }));
+}
+
+/* What has arrived at the peer before that gave up the connection is not lost,
+ * though nobody has asked for a completion. With messages in the ring, and
+ * without. */
+TEST_P(test_sep_uct_eager, who_has_lost_nothing_goes_on)
+{
+    make_ring();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
+    }
+
+    entity &second = *m_nodes[1].e;
+
+    for (unsigned num_left : {3, 0}) {
+        ASSERT_NO_FATAL_FAILURE(open_ring(0, 1));
+        ASSERT_NO_FATAL_FAILURE(greet());
+        ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+        for (unsigned i = 0; i < 3; ++i) {
+            ASSERT_EQ(UCS_OK, send(1, 0, 0, message_of(1, 16)));
+        }
+        uct_sep_postlist_ring_any(second.sep());
+        for (unsigned i = 0; i < num_left; ++i) {
+            ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+        }
+        ASSERT_TRUE(patience::until([&]() {
+            m_nodes[0].e->progress();
+            check();
+            return m_nodes[0].expected[1].empty();
+        }));
+        EXPECT_FALSE(uct_sep_txwq_is_empty(txwq(1, 0)));
+        ASSERT_NO_FATAL_FAILURE(lose_now());
+        ASSERT_NO_FATAL_FAILURE(ask());
+
+        EXPECT_TRUE(wait([&]() {
+            return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+        }));
+        EXPECT_TRUE(wait([&]() {
+            return send(1, 0, 0, message_of(1, 16)) == UCS_OK;
+        }));
+        EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+        EXPECT_TRUE(second.failures.empty()) << num_left;
+    }
+}
+
+/* What was sent behind that is lost, of which its sender hears when it has
+ * handled what is in the ring. A flush does not succeed meanwhile. */
+TEST_P(test_sep_uct_eager, who_has_lost_a_message_hears_of_it_behind_the_ring)
+{
+    make_ring();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
+    }
+
+    entity &second = *m_nodes[1].e;
+    uct_ep_h ep    = m_nodes[1].eps[0];
+    size_t left    = 0;
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    (void)uct_sep_ring_tx_refresh(&txwq(0, 1)->ring);
+    while ((txwq(0, 1)->ring.left >= 2) &&
+           (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
+        ++left;
+    }
+    ASSERT_NO_FATAL_FAILURE(lose());
+    expect_errors hide;
+    ASSERT_EQ(UCS_OK, send(1, 0, 0, message_of(1, 16)));
+    m_nodes[0].expected[1].clear();
+    ASSERT_NO_FATAL_FAILURE(ask());
+    uct_sep_link_handle_events(second.sep());
+
+    second.on_message = [&]() {
+        if (left > 0) {
+            --left;
+            EXPECT_TRUE(second.failures.empty());
+            EXPECT_NE(UCS_OK, uct_ep_flush(ep, 0, NULL));
+        }
+    };
+    EXPECT_TRUE(wait([&]() { return left == 0; }));
+    second.on_message = nullptr;
+    EXPECT_TRUE(wait([&]() { return !second.failures.empty(); }));
+    EXPECT_EQ(1u, second.failures.size());
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+    }));
+    EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+}
+
+/* Slots that were given back on what the peer had lost already are nobody's
+ * loss */
+TEST_P(test_sep_uct_eager, slots_that_do_not_come_back_are_no_loss)
+{
+    make_ring();
+    if (IsSkipped() || HasFatalFailure()) {
+        return;
+    }
+
+    entity &second           = *m_nodes[1].e;
+    uct_sep_txwq_t *txwq     = this->txwq(1, 0);
+    uct_sep_ring_tx_t *other = &this->txwq(0, 1)->ring;
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    (void)uct_sep_ring_tx_refresh(other);
+    ASSERT_TRUE(patience::until([&]() {
+        m_nodes[0].e->progress();
+        return (other->left < 2) ||
+               ((send(0, 1, 0, message_of(0, 16)) == UCS_OK) &&
+                (other->left < 2));
+    }));
+    ASSERT_NO_FATAL_FAILURE(lose());
+    ASSERT_TRUE(patience::until([&]() {
+        second.progress();
+        check();
+        return txwq->eager->is_returning;
+    }));
+    EXPECT_FALSE(is_quiet());
+    ASSERT_NO_FATAL_FAILURE(ask());
+    uct_sep_link_handle_events(second.sep());
+    EXPECT_TRUE(txwq->conn.is_settled);
+
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+    }));
+    EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+    EXPECT_TRUE(second.failures.empty());
+}
+
 /* What a peer writes into a ring, and it is our memory */
 class test_sep_uct_eager_bad : public test_sep_uct_eager {
 protected:
@@ -1323,6 +1539,71 @@ TEST_P(test_sep_uct_eager_bad, a_message_that_waits_in_vain_delays_nobody)
     }));
     EXPECT_TRUE(wait([&]() { return is_quiet(); }));
     EXPECT_TRUE(m_nodes[1].e->failures.empty());
+}
+
+/* ... though others send all the time, so that there is always a completion */
+TEST_P(test_sep_uct_eager_bad, a_message_that_waits_in_vain_delays_for_a_while)
+{
+    if (m_nodes[0].e->is_on_hub()) {
+        GTEST_SKIP() << "a hub takes all that is there";
+    }
+    TearDown();
+    ASSERT_NO_FATAL_FAILURE(make(3, {{"RX_QUEUE_LEN", "64"},
+                                     {"TX_CQ_LEN", "256"}}));
+    ASSERT_NO_FATAL_FAILURE(open_ring(0, 1));
+    ASSERT_NO_FATAL_FAILURE(open_ring(2, 1));
+    ASSERT_NO_FATAL_FAILURE(greet());
+    write_tail(seq(), 8, 1, 0);
+    *ring()->rx.tail += UCT_SEP_RING_KEY(1, 0);
+
+    entity &second         = *m_nodes[1].e;
+    uct_sep_iface_t *iface = second.sep();
+    uct_sep_txwq_t *txwq   = this->txwq(1, 0);
+    /* Through verbs, as many as the queue holds */
+    const int most         = 1000 + (2 * iface->cq.cq->cqe);
+    size_t count           = 0;
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    iface->config.rx_max_poll = 1;
+    /* What is sent has been received before it is complete */
+    auto stream = [&]() {
+        entity &other = *m_nodes[2].e;
+
+        while (count < 5) {
+            ASSERT_TRUE(patience::until([&]() {
+                other.progress();
+                return send(2, 1, 3, message_of(2, 16)) == UCS_OK;
+            }));
+            ++count;
+            ASSERT_TRUE(patience::until([&]() {
+                other.progress();
+                return uct_iface_flush(other.iface(), 0, NULL) == UCS_OK;
+            }));
+        }
+        second.progress();
+        check();
+        count = m_nodes[1].expected[2].size();
+    };
+
+    stream();
+    EXPECT_FALSE(uct_sep_link_is_idle(iface, txwq));
+    for (int i = 0; (i < most) && !uct_sep_link_is_idle(iface, txwq); ++i) {
+        ASSERT_NO_FATAL_FAILURE(stream());
+    }
+    EXPECT_TRUE(uct_sep_link_is_idle(iface, txwq));
+    EXPECT_GT(count, 0u);
+
+    ASSERT_NO_FATAL_FAILURE(lose_now());
+    ASSERT_NO_FATAL_FAILURE(ask());
+    for (int i = 0; (i < most) && (this->txwq(1, 0) == txwq); ++i) {
+        ASSERT_NO_FATAL_FAILURE(stream());
+    }
+    EXPECT_NE(txwq, this->txwq(1, 0));
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+    }));
+    EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+    EXPECT_TRUE(second.failures.empty());
 }
 
 TEST_P(test_sep_uct_eager_bad, slots_that_were_not_used)

@@ -254,6 +254,44 @@ TEST_P(test_sep_uct_link, it_comes_back_when_both_sides_have_given_it_up)
     EXPECT_EQ(0, *m_mem->ptr());
 }
 
+/* The peer has asked for the end of the connection, and what we have sent is
+ * still under way, for as long as the transport repeats it: who wants to sleep
+ * hears of its completion */
+TEST_P(test_sep_uct_link, who_waits_for_sends_at_the_end_may_sleep)
+{
+    ASSERT_NO_FATAL_FAILURE(open({}, {}));
+    ASSERT_NO_FATAL_FAILURE(connect(1));
+
+    uct_iface_h iface    = m_e[1]->iface();
+    uct_sep_link_t *link = m_e[1]->sep_ep(m_ep[1])->link;
+    uct_sep_txwq_t *txwq = link->txwq;
+    int fd;
+
+    auto arm = [&]() { return uct_iface_event_arm(iface, UCT_EVENT_RECV); };
+
+    ASSERT_EQ(UCS_OK, uct_iface_event_fd_get(iface, &fd));
+    ASSERT_TRUE(wait([&]() { return arm() == UCS_OK; }));
+    ASSERT_TRUE(uct_sep_txwq_is_empty(txwq));
+    uct_sep_txwq_count_signaled(txwq);
+    (void)uct_sep_txwq_advance(txwq, txwq->sw_pi, 1);
+    UCS_ASYNC_BLOCK(sep(1)->super.worker->async);
+    link->super.state  = UCT_SEP_CONN_STATE_RESETTING;
+    link->super.flags &= ~UCT_SEP_CONN_FLAG_WANTED;
+    link->super.flags |= UCT_SEP_CONN_FLAG_AGREED;
+    uct_sep_link_cm_ops.failed(sep(1), &link->super, UCS_ERR_CONNECTION_RESET);
+    UCS_ASYNC_UNBLOCK(sep(1)->super.worker->async);
+
+    for (unsigned i = 0; i < 3; ++i) {
+        EXPECT_EQ(UCS_OK, arm());
+        EXPECT_TRUE(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
+    }
+
+    (void)uct_sep_txwq_complete(txwq, txwq->sw_pi);
+    EXPECT_EQ(UCS_ERR_BUSY, arm());
+    EXPECT_TRUE(wait([&]() { return m_e[1]->num_qps() == 0; }));
+    EXPECT_TRUE(m_e[1]->failures.empty());
+}
+
 static int has_completions;
 static int (*real_cq_has_passed)(uct_sep_iface_t *iface, uint32_t end);
 

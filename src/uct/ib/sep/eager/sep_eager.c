@@ -600,6 +600,23 @@ int uct_sep_eager_has_message(const uct_sep_txwq_t *txwq)
            uct_sep_ring_rx_may_wait(rx, word);
 }
 
+uint16_t uct_sep_eager_next_seq(const uct_sep_txwq_t *txwq)
+{
+    return uct_sep_ring_rx_seq(&txwq->eager->ring->rx);
+}
+
+int uct_sep_eager_is_returning_last(const uct_sep_txwq_t *txwq)
+{
+    const uct_sep_op_t *op;
+
+    if (ucs_queue_is_empty(&txwq->outstanding)) {
+        return 0;
+    }
+
+    op = ucs_queue_tail_elem_non_empty(&txwq->outstanding, uct_sep_op_t, queue);
+    return (op->handler == uct_sep_eager_returned) && (op->end == txwq->sw_pi);
+}
+
 int uct_sep_eager_is_held(const uct_sep_iface_t *iface,
                           const uct_sep_txwq_t *txwq)
 {

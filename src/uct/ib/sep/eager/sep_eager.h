@@ -88,6 +88,15 @@ int uct_sep_eager_is_drained(const uct_sep_txwq_t *txwq);
 int uct_sep_eager_has_message(const uct_sep_txwq_t *txwq);
 
 
+/** @return Number of the next message in its ring, of which there is one. */
+uint16_t uct_sep_eager_next_seq(const uct_sep_txwq_t *txwq);
+
+
+/** @return Whether the last work request, of one BB, was posted to give back
+ *          slots. */
+int uct_sep_eager_is_returning_last(const uct_sep_txwq_t *txwq);
+
+
 /** @return Whether a message of its peer waits for one in a ring. */
 int uct_sep_eager_is_held(const uct_sep_iface_t *iface,
                           const uct_sep_txwq_t *txwq);

@@ -8,6 +8,7 @@
 #include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_evict.h>
+#include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_credits.h>
@@ -195,16 +196,32 @@ static void uct_sep_link_resume(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 }
 
+/* Whether completions are left that were there when it was first asked about
+ * the next message in the ring. Those of others may follow without end. */
+static int
+uct_sep_link_has_completions(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uint16_t seq = uct_sep_eager_next_seq(txwq);
+
+    if (!txwq->conn.has_cq_end || (txwq->conn.waiting_seq != seq)) {
+        txwq->conn.has_cq_end  = 1;
+        txwq->conn.waiting_seq = seq;
+        txwq->conn.cq_end      = iface->api->cq_end(iface);
+    }
+
+    return !iface->api->cq_has_passed(iface, txwq->conn.cq_end);
+}
+
 /* Whether a message in its ring is going to be handled. What that waits for is
  * in the completion queue, or held. Who has lied about it, or has lost it, has
- * others wait until the queue is empty. */
+ * others wait until what was in the queue has been taken. */
 static int
-uct_sep_link_has_message(uct_sep_iface_t *iface, const uct_sep_txwq_t *txwq)
+uct_sep_link_has_message(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     return uct_sep_eager_has_message(txwq) &&
            (!uct_sep_eager_is_drained(txwq) ||
             uct_sep_eager_is_held(iface, txwq) ||
-            !iface->api->cq_has_passed(iface, iface->api->cq_end(iface)));
+            uct_sep_link_has_completions(iface, txwq));
 }
 
 int uct_sep_link_is_idle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
@@ -327,6 +344,43 @@ void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn)
     uct_sep_dispatch(iface);
 }
 
+/*
+ * The peer's queue pair is gone. Which requests it has answered is not known,
+ * as most ask for no completion. In error, the device ends the others at once:
+ * the first one that fails is the first that was lost. A request of ours behind
+ * them has a completion in any case.
+ */
+static void uct_sep_link_settle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    uct_sep_txwq_block(txwq);
+    if (txwq->conn.is_settled || uct_sep_txwq_is_empty(txwq)) {
+        return;
+    }
+
+    txwq->conn.is_settled = 1;
+    /* Slots that do not come back are nobody's loss */
+    txwq->conn.settled_pi = txwq->sw_pi - uct_sep_eager_is_returning_last(txwq);
+    uct_sep_link_qp_to_error(iface, txwq);
+    iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+    uct_sep_postlist_ring(iface, txwq);
+}
+
+int uct_sep_link_take_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                            uint16_t pi, uint16_t end)
+{
+    if (!txwq->conn.is_settled) {
+        return 0;
+    }
+
+    txwq->conn.is_lost |= (int16_t)(pi - txwq->conn.settled_pi) < 0;
+    if (txwq->conn.is_lost && (end == txwq->sw_pi)) {
+        txwq->conn.is_over = 1; /* A flush must not find the queue empty */
+    } else {
+        uct_sep_link_release(iface, txwq, end);
+    }
+    return 1;
+}
+
 /* Whether something of a connection is under way that both sides give up, or
  * that the peer has lost. The next connection may be made at once: what comes
  * on that must not overtake messages in this one's ring. */
@@ -339,8 +393,17 @@ uct_sep_link_must_wait(uct_sep_iface_t *iface, const uct_sep_link_t *link)
         return 0;
     }
 
-    return uct_sep_cm_conn_is_ending(&link->super) ?
-           !uct_sep_link_is_idle(iface, txwq) :
+    if (!txwq->conn.is_ending) {
+        txwq->conn.is_ending  = 1;
+        txwq->conn.has_cq_end = 0;
+    }
+
+    if (uct_sep_cm_conn_is_ending(&link->super)) {
+        return !uct_sep_link_is_idle(iface, txwq);
+    }
+
+    uct_sep_link_settle(iface, txwq);
+    return (!uct_sep_txwq_is_empty(txwq) && !txwq->conn.is_over) ||
            uct_sep_link_has_message(iface, txwq);
 }
 
@@ -353,7 +416,6 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
     char conn_str[UCT_SEP_CM_CONN_STR_MAX];
     UCS_LIST_HEAD(failed);
     uct_sep_ep_t *ep, *tmp;
-    int is_outstanding;
 
     if (status == UCS_ERR_CONNECTION_RESET) {
         if (link->super.state != UCT_SEP_CONN_STATE_RESETTING) {
@@ -361,11 +423,6 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
         }
 
         if (uct_sep_link_must_wait(iface, link)) {
-            if (!uct_sep_cm_conn_is_ending(&link->super)) {
-                /* Slots given back, or a grant, would end in an error, which
-                 * does not wait for the ring */
-                uct_sep_txwq_block(txwq);
-            }
             /* What would be sent meanwhile waits for the next connection */
             if (uct_sep_txwq_is_empty(txwq)) {
                 uct_sep_link_unbind_all(link);
@@ -373,10 +430,9 @@ uct_sep_link_handle_failure(uct_sep_iface_t *iface, uct_sep_link_t *link,
             return 1;
         }
 
-        /* Endpoints with nothing outstanding have lost nothing, and continue on
-         * the new connection */
-        is_outstanding = (txwq != NULL) && !uct_sep_txwq_is_empty(txwq);
-        uct_sep_link_drop(iface, link, status, is_outstanding);
+        /* Endpoints that have lost nothing continue on the new connection */
+        uct_sep_link_drop(iface, link, status,
+                          (txwq != NULL) && txwq->conn.is_lost);
         return 0;
     }
 
@@ -465,6 +521,31 @@ int uct_sep_link_has_events(uct_sep_iface_t *iface)
     has_events = !ucs_queue_is_empty(&iface->conn.events);
     uct_sep_compat_async_unblock(iface->super.worker->async);
     return has_events;
+}
+
+/* Whether the end of a connection waits for sends, and for nothing else */
+static int
+uct_sep_link_is_sending(uct_sep_iface_t *iface, const uct_sep_link_t *link)
+{
+    uct_sep_txwq_t *txwq = link->txwq;
+
+    return (txwq != NULL) && txwq->conn.is_ending &&
+           !uct_sep_txwq_is_empty(txwq) && !txwq->conn.is_over &&
+           uct_sep_txwq_is_signaled(txwq) &&
+           !uct_sep_link_has_message(iface, txwq);
+}
+
+int uct_sep_link_waits_for_sends(uct_sep_iface_t *iface)
+{
+    int is_sending = 1;
+    uct_sep_link_t *link;
+
+    uct_sep_compat_async_block(iface->super.worker->async);
+    ucs_queue_for_each(link, &iface->conn.events, event) {
+        is_sending = is_sending && uct_sep_link_is_sending(iface, link);
+    }
+    uct_sep_compat_async_unblock(iface->super.worker->async);
+    return is_sending;
 }
 
 unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)

@@ -113,6 +113,13 @@ int uct_sep_link_has_events(uct_sep_iface_t *iface);
 
 
 /**
+ * @return Whether all reports that are left wait for sends, which complete with
+ *         an event if one is asked for.
+ */
+int uct_sep_link_waits_for_sends(uct_sep_iface_t *iface);
+
+
+/**
  * Handle the connection manager's reports, in the main thread. Those that have
  * to wait for something stay.
  *
@@ -128,6 +135,19 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface);
  * been waiting for the connection goes out before any answer.
  */
 void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn);
+
+
+/**
+ * A work request has failed. If the peer's queue pair is known to be gone, that
+ * is taken note of: the connection's end waits for what its ring has.
+ *
+ * @param pi   Index of the work request.
+ * @param end  Behind it.
+ *
+ * @return Whether it is known.
+ */
+int uct_sep_link_take_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                            uint16_t pi, uint16_t end);
 
 
 /**

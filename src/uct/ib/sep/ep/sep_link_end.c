@@ -164,11 +164,16 @@ void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
     uct_sep_txwq_clear_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_RETIRED);
-    txwq->conn.link = NULL;
+    txwq->conn.link       = NULL;
+    txwq->conn.has_cq_end = 0;
     uct_sep_eager_stop(iface, txwq);
     uct_sep_fc_stop(iface, txwq);
     ucs_list_del(&txwq->conn.list);
     ucs_list_add_tail(&iface->conn.retired, &txwq->conn.list);
+
+    if (txwq->conn.is_over) {
+        uct_sep_link_release(iface, txwq, txwq->sw_pi);
+    }
 
     uct_sep_link_qp_to_error(iface, txwq);
     if (!uct_sep_txwq_is_signaled(txwq) && !uct_sep_link_is_dead(iface)) {

@@ -4,6 +4,7 @@
 #define UCT_SEP_LINK_INT_H
 
 #include <uct/ib/sep/ep/sep_link.h>
+#include <uct/ib/sep/iface/sep_iface.h>
 
 BEGIN_C_DECLS
 
@@ -30,6 +31,14 @@ uct_sep_link_str(const uct_sep_link_t *link, char *buf, size_t max);
 /** There is news for the main thread, which is awake. With the async context
  *  blocked. */
 void uct_sep_link_queue_event(uct_sep_iface_t *iface, uct_sep_link_t *link);
+
+
+/** Give credits back up to an index. */
+static inline void
+uct_sep_link_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
+{
+    uct_sep_iface_add_cq_credits(iface, uct_sep_txwq_complete(txwq, end));
+}
 
 
 /** Have an endpoint use the queue for those without a connection. */

@@ -193,7 +193,7 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
 {
     ucs_log_level_t level;
 
-    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED)) {
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) && !txwq->conn.is_lost) {
         /* Everything before it has succeeded: it is the queue's first error.
          * After that, callbacks of what is cancelled may get here */
         uct_sep_txwq_finish(iface, txwq, &uct_sep_op_no_cqe, pi);
@@ -202,6 +202,11 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* Cancelled meanwhile? */
         uct_sep_txwq_release(iface, txwq, end);
         uct_sep_cqe_drain(iface, txwq);
+        return;
+    }
+
+    if (uct_sep_link_take_error(iface, txwq, pi, end)) {
+        uct_sep_dispatch_unstall(iface);
         return;
     }
 

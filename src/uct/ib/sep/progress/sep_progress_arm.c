@@ -54,14 +54,17 @@ ucs_status_t uct_sep_progress_arm(uct_iface_h tl_iface, unsigned events)
         return status;
     }
 
-    /* What is left waits for what only progress brings about */
+    /* What is left waits for what only progress brings about, or for sends */
     if ((uct_sep_link_handle_events(iface) > 0) ||
-        uct_sep_link_has_events(iface) || uct_sep_evict_is_waiting(iface)) {
+        !uct_sep_link_waits_for_sends(iface) ||
+        uct_sep_evict_is_waiting(iface)) {
         return UCS_ERR_BUSY;
     }
 
-    if (!ucs_list_is_empty(&iface->tx.fc_due)) {
-        /* Peers wait for grants, which wait for a completion */
+    if (!ucs_list_is_empty(&iface->tx.fc_due) ||
+        uct_sep_link_has_events(iface)) {
+        /* Peers wait for grants, or for the end of a connection, which wait for
+         * a completion */
         events |= UCT_EVENT_SEND_COMP;
     }
 

@@ -114,9 +114,21 @@ typedef struct uct_sep_link_state {
         ucs_time_t     kept_until; /**< It is not given up before:
                                         sep_evict.h */
     };
-    uint8_t            has_cq_end; /**< Retired and flushed: cq_end is valid */
+    uint8_t            has_cq_end; /**< cq_end is valid: retired and flushed,
+                                        or a message in its ring waits */
+    uint8_t            is_ending;  /**< Its end has begun: not before all that
+                                        is under way */
+    uint8_t            is_settled; /**< In error, as the peer's is gone: what
+                                        has been lost comes out */
+    uint8_t            is_lost;    /**< Requests in front of settled_pi have
+                                        failed since */
+    uint8_t            is_over;    /**< ... and so has the last one, which is
+                                        not counted as completed yet */
+    uint16_t           settled_pi; /**< Behind all that somebody waits for */
+    uint16_t           waiting_seq; /**< Message in the ring that waits */
     uint32_t           cq_end;     /**< Index in the completion queue behind
-                                        what may be its own */
+                                        what may be its own, or what the
+                                        message may wait for */
 } uct_sep_link_state_t;
 
 
