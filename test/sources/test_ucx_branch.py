@@ -241,7 +241,7 @@ class Branch(Folder):
             rows = [row.split("\t") for row in self.git(
                 "show", "--numstat", "--format=", commit).splitlines()]
             self.assertNotIn("AUTHORS", [row[2] for row in rows])
-            self.assertRegex(title, r"^UC[PT]/[A-Z]+: [A-Z].*[^.]$")
+            self.assertRegex(title, r"^UC[PST]/[A-Z]+: [A-Z].*[^.]$")
             self.assertLessEqual(len(title), 72)
             self.assertEqual(self.git("show", "--check", "--format=", commit),
                              "", title)
