@@ -183,6 +183,32 @@ TEST_F(test_sep_conn, start_while_resetting_is_remembered)
     EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ba().super.state);
 }
 
+/* It may sleep until what it has sent is answered, which it never is */
+TEST_F(test_sep_conn, who_has_agreed_is_told_if_the_peer_asks_anew)
+{
+    w.sleeps = true;
+    connect();
+    b.start(ba());
+    settle();
+    a.quit(ab);
+    b.receive(take());
+    ASSERT_TRUE(ba().asked);
+    b.answer_asked(ba(), true);
+    EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, ba().super.state);
+    w.wire.clear();
+
+    /* a has lost its own */
+    a.reset(ab);
+    a.start(ab);
+    auto req            = take();
+    const unsigned told = ba().failed;
+    for (unsigned i = 0; i < 2; ++i) {
+        b.receive(req);
+        EXPECT_EQ(told + 1, ba().failed) << "once";
+    }
+    EXPECT_TRUE(w.wire.empty());
+}
+
 TEST_F(test_sep_conn, a_request_of_an_older_epoch_is_ignored)
 {
     a.start(ab);

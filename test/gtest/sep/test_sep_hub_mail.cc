@@ -388,6 +388,11 @@ TEST(test_sep_hub_ep, an_endpoint_is_complete_when_its_last_operation_is)
                     << first << " " << done;
             EXPECT_EQ(done < 5, !!ep.is_dirty);
         }
+
+        /* It has been passed, but it has failed */
+        ep.is_dirty       = 1;
+        txwq.conn.is_lost = 1;
+        EXPECT_FALSE(uct_sep_hub_ep_is_complete(&ep)) << first;
     }
 }
 

@@ -1201,7 +1201,7 @@ TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_given_up)
 }
 
 /* ... also if it had agreed to the end before, and then has lost its own */
-TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_agreed_and_asks_anew)
+TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_agreed_and_asks)
 {
     make_ring();
     if (HasFatalFailure()) {
@@ -1307,7 +1307,7 @@ TEST_P(test_sep_uct_eager_own, who_has_lost_nothing_goes_on)
 
 /* What was sent behind that is lost, of which its sender hears when it has
  * handled what is in the ring. A flush does not succeed meanwhile. */
-TEST_P(test_sep_uct_eager_own, who_has_lost_a_message_hears_of_it_behind_the_ring)
+TEST_P(test_sep_uct_eager_own, who_has_lost_a_message_hears_of_it_later)
 {
     make_ring();
     if (HasFatalFailure()) {
@@ -1349,7 +1349,7 @@ TEST_P(test_sep_uct_eager_own, who_has_lost_a_message_hears_of_it_behind_the_rin
 }
 
 /* Slots that were given back on what the peer had lost already are nobody's
- * loss */
+ * loss, also if a flush waits for them */
 TEST_P(test_sep_uct_eager_own, slots_that_do_not_come_back_are_no_loss)
 {
     make_ring();
@@ -1358,6 +1358,7 @@ TEST_P(test_sep_uct_eager_own, slots_that_do_not_come_back_are_no_loss)
     }
 
     entity &second           = *m_nodes[1].e;
+    completion flushed;
     uct_sep_txwq_t *txwq     = this->txwq(1, 0);
     uct_sep_ring_tx_t *other = &this->txwq(0, 1)->ring;
 
@@ -1376,6 +1377,8 @@ TEST_P(test_sep_uct_eager_own, slots_that_do_not_come_back_are_no_loss)
         return txwq->eager->is_returning;
     }));
     EXPECT_FALSE(is_quiet());
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_ep_flush(m_nodes[1].eps[0], 0, &flushed.comp));
     ASSERT_NO_FATAL_FAILURE(ask());
     uct_sep_link_handle_events(second.sep());
     EXPECT_TRUE(txwq->conn.is_settled);
@@ -1385,6 +1388,7 @@ TEST_P(test_sep_uct_eager_own, slots_that_do_not_come_back_are_no_loss)
     }));
     EXPECT_TRUE(wait([&]() { return is_quiet(); }));
     EXPECT_TRUE(second.failures.empty());
+    EXPECT_EQ(UCS_OK, flushed.status);
 }
 
 /* What a peer writes into a ring, and it is our memory */

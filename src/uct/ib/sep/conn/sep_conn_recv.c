@@ -127,6 +127,12 @@ static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         uct_sep_conn_pend(conn, msg);
         break;
     case UCT_SEP_CONN_STATE_RESETTING:
+        if ((conn->flags & UCT_SEP_CONN_FLAG_AGREED) &&
+            !(conn->flags & UCT_SEP_CONN_FLAG_PENDING)) {
+            /* What is under way to it is not answered any more: whoever waits
+             * for that, perhaps asleep, is told */
+            uct_sep_conn_peer_reset(conn, out);
+        }
         uct_sep_conn_pend(conn, msg);
         break;
     }

@@ -609,12 +609,15 @@ int uct_sep_eager_is_returning_last(const uct_sep_txwq_t *txwq)
 {
     const uct_sep_op_t *op;
 
-    if (ucs_queue_is_empty(&txwq->outstanding)) {
-        return 0;
+    /* A flush may wait for the same request */
+    ucs_queue_for_each(op, &txwq->outstanding, queue) {
+        if ((op->end == txwq->sw_pi) &&
+            (op->handler == uct_sep_eager_returned)) {
+            return 1;
+        }
     }
 
-    op = ucs_queue_tail_elem_non_empty(&txwq->outstanding, uct_sep_op_t, queue);
-    return (op->handler == uct_sep_eager_returned) && (op->end == txwq->sw_pi);
+    return 0;
 }
 
 int uct_sep_eager_is_held(const uct_sep_iface_t *iface,

@@ -352,30 +352,44 @@ void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn)
  */
 static void uct_sep_link_settle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
+    int is_returning;
+
     uct_sep_txwq_block(txwq);
     if (txwq->conn.is_settled || uct_sep_txwq_is_empty(txwq)) {
         return;
     }
 
+    is_returning          = uct_sep_eager_is_returning_last(txwq);
     txwq->conn.is_settled = 1;
     /* Slots that do not come back are nobody's loss */
-    txwq->conn.settled_pi = txwq->sw_pi - uct_sep_eager_is_returning_last(txwq);
+    txwq->conn.settled_pi = txwq->sw_pi - is_returning;
     uct_sep_link_qp_to_error(iface, txwq);
-    iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+    if ((is_returning || !uct_sep_txwq_is_signaled(txwq)) &&
+        !uct_sep_link_is_dead(iface)) {
+        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+    }
     uct_sep_postlist_ring(iface, txwq);
 }
 
+int uct_sep_link_note_error(uct_sep_txwq_t *txwq, uint16_t pi)
+{
+    int is_first = !txwq->conn.is_lost;
+
+    txwq->conn.is_lost |= !txwq->conn.is_settled ||
+                          ((int16_t)(pi - txwq->conn.settled_pi) < 0);
+    return is_first;
+}
+
 int uct_sep_link_take_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                            uint16_t pi, uint16_t end)
+                            uint16_t end)
 {
     if (!txwq->conn.is_settled) {
         return 0;
     }
 
-    txwq->conn.is_lost |= (int16_t)(pi - txwq->conn.settled_pi) < 0;
     if (txwq->conn.is_lost && (end == txwq->sw_pi)) {
         txwq->conn.is_over = 1; /* A flush must not find the queue empty */
-    } else {
+    } else if ((int16_t)(end - txwq->hw_ci) > 0) {
         uct_sep_link_release(iface, txwq, end);
     }
     return 1;

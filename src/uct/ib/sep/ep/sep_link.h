@@ -138,16 +138,28 @@ void uct_sep_link_handle_early(uct_sep_iface_t *iface, uint32_t qpn);
 
 
 /**
- * A work request has failed. If the peer's queue pair is known to be gone, that
- * is taken note of: the connection's end waits for what its ring has.
+ * A work request has failed. To be called before callbacks are, which may
+ * progress and find the next one.
  *
- * @param pi   Index of the work request.
- * @param end  Behind it.
+ * @param pi  Index of the work request.
+ *
+ * @return Whether none has that somebody waits for: all in front of it have
+ *         succeeded.
+ */
+int uct_sep_link_note_error(uct_sep_txwq_t *txwq, uint16_t pi);
+
+
+/**
+ * After @ref uct_sep_link_note_error : if the peer's queue pair is known to be
+ * gone, credits come back, and the connection's end waits for what its ring
+ * has.
+ *
+ * @param end  Behind the work request.
  *
  * @return Whether it is known.
  */
 int uct_sep_link_take_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
-                            uint16_t pi, uint16_t end);
+                            uint16_t end);
 
 
 /**

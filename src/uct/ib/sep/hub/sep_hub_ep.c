@@ -277,9 +277,10 @@ int uct_sep_hub_ep_is_complete(uct_sep_hub_ep_t *ep)
 
     /* An index that was passed long ago may seem to be ahead again: then we
      * wait needlessly, which does no harm. One that was not passed is never
-     * further ahead than the queue is long. */
+     * further ahead than the queue is long. Requests that have failed are
+     * passed, too: then it is not complete before it hears of that. */
     if (ep->is_failed || uct_sep_txwq_is_empty(txwq) ||
-        ((int16_t)(txwq->hw_ci - ep->mark) >= 0)) {
+        (!txwq->conn.is_lost && ((int16_t)(txwq->hw_ci - ep->mark) >= 0))) {
         ep->is_dirty = 0;
         return 1;
     }

@@ -186,6 +186,15 @@ void uct_sep_cqe_follow_up(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 }
 
+/* Callbacks that progress may have taken later ones */
+static void uct_sep_cqe_release_failed(uct_sep_iface_t *iface,
+                                       uct_sep_txwq_t *txwq, uint16_t end)
+{
+    if ((int16_t)(end - txwq->hw_ci) > 0) {
+        uct_sep_txwq_release(iface, txwq, end);
+    }
+}
+
 void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
                                    uct_sep_txwq_t *txwq, uint16_t pi,
                                    uint16_t end,
@@ -193,19 +202,20 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
 {
     ucs_log_level_t level;
 
-    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) && !txwq->conn.is_lost) {
+    if (!(txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) &&
+        uct_sep_link_note_error(txwq, pi)) {
         /* Everything before it has succeeded: it is the queue's first error.
          * After that, callbacks of what is cancelled may get here */
         uct_sep_txwq_finish(iface, txwq, &uct_sep_op_no_cqe, pi);
     }
 
     if (txwq->flags & UCT_SEP_TXWQ_FLAG_RETIRED) { /* Cancelled meanwhile? */
-        uct_sep_txwq_release(iface, txwq, end);
+        uct_sep_cqe_release_failed(iface, txwq, end);
         uct_sep_cqe_drain(iface, txwq);
         return;
     }
 
-    if (uct_sep_link_take_error(iface, txwq, pi, end)) {
+    if (uct_sep_link_take_error(iface, txwq, end)) {
         uct_sep_dispatch_unstall(iface);
         return;
     }
@@ -220,7 +230,7 @@ void uct_sep_cqe_handle_send_error(uct_sep_iface_t *iface,
             error->is_size ?
             ". Is UCX_SEP_SEG_SIZE the same in all processes?" : "");
 
-    uct_sep_txwq_release(iface, txwq, end);
+    uct_sep_cqe_release_failed(iface, txwq, end);
     /* Nobody has cancelled it: it was flushed because it failed otherwise, as
      * a responder for instance. A flush must not take that for success. */
     uct_sep_link_fail(iface, txwq,

@@ -120,8 +120,9 @@ typedef struct uct_sep_link_state {
                                         is under way */
     uint8_t            is_settled; /**< In error, as the peer's is gone: what
                                         has been lost comes out */
-    uint8_t            is_lost;    /**< Requests in front of settled_pi have
-                                        failed since */
+    uint8_t            is_lost;    /**< A request has failed that somebody waits
+                                        for: if it is settled, one in front of
+                                        settled_pi */
     uint8_t            is_over;    /**< ... and so has the last one, which is
                                         not counted as completed yet */
     uint16_t           settled_pi; /**< Behind all that somebody waits for */
