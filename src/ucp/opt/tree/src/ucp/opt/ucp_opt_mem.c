@@ -197,6 +197,11 @@ ucp_opt_mem_get_new(ucp_worker_h worker, void *address, size_t length,
         return status;
     }
 
+    /* An error that is hidden leaves a domain out: later it may be there */
+    if (!ucs_test_all_flags((*memh_p)->md_map, md_map)) {
+        return UCS_OK;
+    }
+
     own = ucp_opt_mem_remember(context, worker->opt_mem, *memh_p);
     if (own != NULL) {
         *memh_p = own;
