@@ -52,9 +52,8 @@ mlx5sim_doorbell_check_qp(mlx5sim_qp_obj_t *qp, const mlx5sim_doorbell_t *db,
     } else if ((ds == 0) && (db->length <= MLX5SIM_UAR_DOORBELL)) {
         /* What GPUs write (UCX's rc_gda, NVSHMEM) has no size and the next
          * WQE. They ring before they write the record, too, and once more
-         * after it; by then somebody else may have posted. */
-        if ((uint16_t)(index - pi + qp->qp.sq_wqe_cnt) >
-            2 * qp->qp.sq_wqe_cnt) {
+         * after it; by then others may have posted any number. */
+        if ((int16_t)(index - pi) > (int)qp->qp.sq_wqe_cnt) {
             mlx5sim_report_qp(MLX5SIM_CHK_DB_VALUE, qp, index,
                               "next WQE 0x%x, doorbell record 0x%x", index,
                               pi);

@@ -502,7 +502,7 @@ TEST_F(test_device_strict, db_value_of_an_older_request)
 
 /* Without a size it is the number of the next request, as GPUs write it; how
  * they do it right is in test_device_warps */
-TEST_F(test_device_strict, db_value_of_no_size_and_not_near_the_record)
+TEST_F(test_device_strict, db_value_of_no_size_and_far_ahead_of_the_record)
 {
     provoke("db_value", []() {
         loop l;
