@@ -306,6 +306,38 @@ protected:
         ASSERT_NO_FATAL_FAILURE(lose_now());
     }
 
+    /* As many messages as there is room for in the ring of the first node's
+     * connection to the second one. @return their number */
+    size_t fill_ring()
+    {
+        uct_sep_ring_tx_t *ring = &txwq(0, 1)->ring;
+        size_t count            = 0;
+
+        (void)uct_sep_ring_tx_refresh(ring);
+        while ((ring->left >= 2) &&
+               (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
+            ++count;
+        }
+        return count;
+    }
+
+    /* While the second node handles so many messages of its ring */
+    void expect_nothing_posted(const uct_sep_txwq_t *txwq, size_t left)
+    {
+        entity &second        = *m_nodes[1].e;
+        const uint16_t posted = txwq->sw_pi;
+
+        second.on_message = [&]() {
+            if (left > 0) {
+                --left;
+                ASSERT_TRUE(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
+                ASSERT_EQ(posted, txwq->sw_pi);
+            }
+        };
+        EXPECT_TRUE(wait([&]() { return left == 0; }));
+        second.on_message = nullptr;
+    }
+
     /* It makes the next one, as far as that goes without the second one */
     void ask()
     {
@@ -1175,24 +1207,11 @@ TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_given_up)
     size_t left                = 0;
 
     ASSERT_TRUE(wait([&]() { return is_flushed(); }));
-    (void)uct_sep_ring_tx_refresh(&this->txwq(0, 1)->ring);
-    while ((this->txwq(0, 1)->ring.left >= 2) &&
-           (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
-        ++left;
-    }
+    left = fill_ring();
     ASSERT_NO_FATAL_FAILURE(lose_and_ask());
     uct_sep_link_handle_events(second.sep());
 
-    uint16_t posted   = txwq->sw_pi;
-    second.on_message = [&]() {
-        if (left > 0) {
-            --left;
-            ASSERT_TRUE(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
-            ASSERT_EQ(posted, txwq->sw_pi);
-        }
-    };
-    EXPECT_TRUE(wait([&]() { return left == 0; }));
-    second.on_message = nullptr;
+    expect_nothing_posted(txwq, left);
     EXPECT_TRUE(wait([&]() {
         return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
     }));
@@ -1215,11 +1234,7 @@ TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_agreed_and_asks)
     size_t left                = 0;
 
     ASSERT_TRUE(wait([&]() { return is_flushed(); }));
-    (void)uct_sep_ring_tx_refresh(&old->ring);
-    while ((old->ring.left >= 2) &&
-           (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
-        ++left;
-    }
+    left = fill_ring();
     ASSERT_TRUE(patience::until([&]() {
         first.progress();
         return uct_iface_flush(first.iface(), 0, NULL) == UCS_OK;
@@ -1246,16 +1261,7 @@ TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_agreed_and_asks)
     EXPECT_TRUE(link->super.flags & UCT_SEP_CONN_FLAG_AGREED);
     uct_sep_link_handle_events(second.sep());
 
-    uint16_t posted   = txwq->sw_pi;
-    second.on_message = [&]() {
-        if (left > 0) {
-            --left;
-            ASSERT_TRUE(txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE);
-            ASSERT_EQ(posted, txwq->sw_pi);
-        }
-    };
-    EXPECT_TRUE(wait([&]() { return left == 0; }));
-    second.on_message = nullptr;
+    expect_nothing_posted(txwq, left);
     EXPECT_TRUE(wait([&]() {
         return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
     }));
@@ -1319,11 +1325,7 @@ TEST_P(test_sep_uct_eager_own, who_has_lost_a_message_hears_of_it_later)
     size_t left    = 0;
 
     ASSERT_TRUE(wait([&]() { return is_flushed(); }));
-    (void)uct_sep_ring_tx_refresh(&txwq(0, 1)->ring);
-    while ((txwq(0, 1)->ring.left >= 2) &&
-           (send(0, 1, 0, message_of(0, 16)) == UCS_OK)) {
-        ++left;
-    }
+    left = fill_ring();
     ASSERT_NO_FATAL_FAILURE(lose());
     expect_errors hide;
     ASSERT_EQ(UCS_OK, send(1, 0, 0, message_of(1, 16)));
