@@ -8,7 +8,6 @@
 #include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_evict.h>
-#include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_credits.h>
@@ -363,12 +362,8 @@ static void uct_sep_link_settle(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     txwq->conn.is_settled = 1;
     /* Slots that do not come back are nobody's loss */
     txwq->conn.settled_pi = txwq->sw_pi - is_returning;
-    uct_sep_link_qp_to_error(iface, txwq);
-    if ((is_returning || !uct_sep_txwq_is_signaled(txwq)) &&
-        !uct_sep_link_is_dead(iface)) {
-        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
-    }
-    uct_sep_postlist_ring(iface, txwq);
+    uct_sep_link_end_requests(iface, txwq,
+                              is_returning || !uct_sep_txwq_is_signaled(txwq));
 }
 
 int uct_sep_link_note_error(uct_sep_txwq_t *txwq, uint16_t pi)

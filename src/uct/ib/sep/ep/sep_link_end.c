@@ -155,6 +155,18 @@ void uct_sep_link_reap_txwq(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
     }
 }
 
+void uct_sep_link_end_requests(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                               int is_told)
+{
+    uct_sep_link_qp_to_error(iface, txwq);
+    if (is_told && !uct_sep_link_is_dead(iface)) {
+        /* The device does not flush what it has done, and nothing tells of
+         * requests that asked for no completion: this one does */
+        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
+    }
+    uct_sep_postlist_ring(iface, txwq);
+}
+
 /* Take a queue out of use, and end all that is outstanding */
 void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                          ucs_status_t status)
@@ -175,13 +187,7 @@ void uct_sep_link_retire(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
         uct_sep_link_release(iface, txwq, txwq->sw_pi);
     }
 
-    uct_sep_link_qp_to_error(iface, txwq);
-    if (!uct_sep_txwq_is_signaled(txwq) && !uct_sep_link_is_dead(iface)) {
-        /* The device does not flush what it has done, and nothing tells of
-         * requests that asked for no completion: this one does */
-        iface->tx.ops->post_empty(iface, txwq, 0, UCT_SEP_FM_SIGNALED);
-    }
-    uct_sep_postlist_ring(iface, txwq);
+    uct_sep_link_end_requests(iface, txwq, !uct_sep_txwq_is_signaled(txwq));
 
     uct_sep_iface_begin_finish(iface);
     uct_sep_txwq_purge(iface, txwq, status);

@@ -33,6 +33,15 @@ uct_sep_link_str(const uct_sep_link_t *link, char *buf, size_t max);
 void uct_sep_link_queue_event(uct_sep_iface_t *iface, uct_sep_link_t *link);
 
 
+/**
+ * Put a queue pair into error: the device ends what has not been answered.
+ *
+ * @param is_told  Whether a request with a completion is posted behind that.
+ */
+void uct_sep_link_end_requests(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
+                               int is_told);
+
+
 /** Give credits back up to an index. */
 static inline void
 uct_sep_link_release(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, uint16_t end)
