@@ -63,12 +63,18 @@ protected:
                                                  remote_addr, rkey));
     }
 
-    /* Where its result is: in the completion, or in memory */
-    void *complete_with_data(uint16_t pi, bool in_cqe)
+    /* Where the result of what is the n-th outstanding is: in the completion,
+     * or in memory */
+    void *complete_with_data(uint16_t pi, bool in_cqe, unsigned n = 0)
     {
-        uct_sep_desc_t *desc   = ucs_container_of(
-                m_f.txwq().outstanding.head, uct_sep_desc_t, super.queue);
         struct mlx5_cqe64 *cqe = m_f.iface().cq.next;
+        ucs_queue_elem_t *elem = m_f.txwq().outstanding.head;
+        uct_sep_desc_t *desc;
+
+        for (; n > 0; --n) {
+            elem = elem->next;
+        }
+        desc = ucs_container_of(elem, uct_sep_desc_t, super.queue);
 
         m_f.complete(pi);
         if (in_cqe) {
@@ -76,6 +82,11 @@ protected:
             return cqe;
         }
         return uct_sep_desc_buffer(desc);
+    }
+
+    static void unpack(void *arg, const void *data, size_t length)
+    {
+        memcpy(arg, data, length);
     }
 
     fixture m_f;
@@ -205,6 +216,35 @@ TEST_F(test_sep_cqe_send, a_callback_may_progress)
     EXPECT_EQ((uint16_t)(first + 4), m_f.txwq().hw_ci);
     EXPECT_EQ((int32_t)m_f.txwq().bb_max - 1, m_f.txwq().credits);
     EXPECT_EQ((int32_t)NUM_CQE - 1, m_f.iface().tx.cq_credits);
+}
+
+/* A callback that progresses finishes operations with a later completion: the
+ * data in that are the last one's, not those of one whose own had none */
+TEST_F(test_sep_cqe_send, data_in_a_completion_are_of_its_operation_only)
+{
+    const uint32_t be32 = htobe32(0x01020304);
+    uint32_t result     = 0;
+    uint8_t read[8]     = {};
+    counted first, second, third;
+    uint16_t pi = m_f.txwq().sw_pi;
+
+    ASSERT_EQ(UCS_INPROGRESS, put(&first.comp));
+    ASSERT_EQ(UCS_INPROGRESS,
+              m_f.ops().ep_get_bcopy(m_f.ep(), unpack, read, sizeof(read),
+                                     remote_addr, rkey, &second.comp));
+    ASSERT_EQ(UCS_INPROGRESS,
+              m_f.ops().ep_atomic_cswap32(m_f.ep(), 1, 2, remote_addr, rkey,
+                                          &result, &third.comp));
+    first.on_call = [&]() {
+        memcpy(complete_with_data(pi + 2, true), &be32, sizeof(be32));
+        m_f.progress();
+    };
+    memcpy(complete_with_data(pi + 1, false, 1), "in place", sizeof(read));
+    m_f.progress();
+    EXPECT_EQ(1u, second.calls);
+    EXPECT_EQ(1u, third.calls);
+    EXPECT_EQ(0, memcmp(read, "in place", sizeof(read)));
+    EXPECT_EQ(0x01020304u, result);
 }
 
 /* Results of atomics that the device has written to memory are of their size,

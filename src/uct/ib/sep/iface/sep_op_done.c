@@ -120,21 +120,12 @@ void uct_sep_op_complete_get_bcopy(uct_sep_iface_t *iface,
 UCT_SEP_OP_DEFINE_FETCH(fetch32, uint32_t, be32toh, be32toh)
 UCT_SEP_OP_DEFINE_FETCH(fetch64, uint64_t, be64toh, )
 
-static void
-uct_sep_op_complete_kept_get_bcopy(uct_sep_iface_t *iface,
-                                   const struct mlx5_cqe64 *cqe,
-                                   ucs_queue_elem_t *elem, ucs_status_t status)
-{
-    uct_sep_op_complete_get_bcopy(iface, &uct_sep_op_no_cqe, elem, status);
-}
-
 void uct_sep_op_keep_result(uct_sep_op_t *op, const struct mlx5_cqe64 *cqe)
 {
     const void *data = uct_sep_cqe_data(cqe);
 
     if (op->handler == uct_sep_op_complete_get_bcopy) {
         memcpy((void*)uct_sep_op_buffer(op), data, op->length);
-        op->handler = uct_sep_op_complete_kept_get_bcopy;
     } else if ((op->handler == uct_sep_op_complete_fetch32) &&
                (op->result != NULL)) {
         *(uint32_t*)op->result = be32toh(*(const uint32_t*)data);

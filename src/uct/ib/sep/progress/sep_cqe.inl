@@ -37,8 +37,11 @@ uct_sep_txwq_finish_non_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                                                      uct_sep_op_t, queue);
 
     if (ucs_unlikely((op->end != end) && uct_sep_cqe_has_data(cqe))) {
-        /* One that progresses may finish the operation that it is for */
+        /* The operation that the data are of may be finished with another
+         * completion, by a callback that progresses, and others with this:
+         * results that were in memory when their own came. */
         uct_sep_cqe_keep_data(txwq, cqe, end);
+        cqe = &uct_sep_op_no_cqe;
     }
 
     uct_sep_iface_begin_finish(iface);
