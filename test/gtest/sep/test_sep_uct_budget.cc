@@ -197,6 +197,29 @@ TEST_P(test_sep_uct_budget, a_peer_that_does_not_progress_costs_a_second)
     EXPECT_EQ(2u, first.e->num_qps());
 }
 
+/* A thread that has not progressed has not asked anybody yet */
+TEST_P(test_sep_uct_budget, who_computes_keeps_to_the_budget)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_alike(3, 2, {{"CM_TIMEOUT", "1ms"},
+                                              {"CM_RETRY_COUNT", "40"}}));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (from == 0) && (to == 1);
+    }));
+
+    uct_sep_ep_budget_t &budget = m_workers[0].e->sep()->conn.budget;
+    unsigned looks              = 0;
+
+    EXPECT_FALSE(send(0, 2));
+    for (; budget.num_exceeded == 0; ++looks) {
+        usleep(ucs_time_to_usec(budget.patience));
+        m_workers[0].e->progress();
+    }
+    EXPECT_GE(looks, 16u);
+}
+
 /* Who refuses to sleep is asked less and less often, and the endpoints here go
  * on in between */
 TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)

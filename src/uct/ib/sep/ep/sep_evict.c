@@ -28,6 +28,10 @@
  * that the manager waits for an answer. */
 #define UCT_SEP_EVICT_PATIENCE  5
 
+/* The least number of times that the worker looks for room meanwhile, and asks
+ * others: where it does not progress, it has nobody to be impatient with */
+#define UCT_SEP_EVICT_LOOKS     16
+
 /* New connections, and those that are used, are kept for as long as so many
  * take to be made, if half of the worker's are not fewer */
 #define UCT_SEP_EVICT_GRACE     8
@@ -119,6 +123,12 @@ static int uct_sep_evict_may_start(uct_sep_iface_t *iface,
 
 static unsigned uct_sep_evict_progress(void *arg);
 
+static void uct_sep_evict_begin_wait(uct_sep_ep_budget_t *budget)
+{
+    budget->looked   = ucs_get_time();
+    budget->deadline = budget->looked + budget->patience;
+}
+
 /* With the async context blocked, maybe in the async thread */
 static ucs_status_t
 uct_sep_evict_wait(uct_sep_iface_t *iface, uct_sep_link_t *link)
@@ -152,7 +162,7 @@ uct_sep_evict_wait(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 
     if (budget->head == budget->tail) {
-        budget->deadline = ucs_get_time() + budget->patience;
+        uct_sep_evict_begin_wait(budget);
     }
     budget->waiting[budget->tail++] = link;
     link->is_waiting                = 1;
@@ -179,6 +189,18 @@ static int uct_sep_evict_is_wanted(const uct_sep_link_t *link)
     return link->is_called && (link->super.state == UCT_SEP_CONN_STATE_IDLE);
 }
 
+/* There is no room: whether to wait for it */
+static int uct_sep_evict_is_patient(uct_sep_ep_budget_t *budget)
+{
+    ucs_time_t now  = ucs_get_time();
+    ucs_time_t most = budget->patience / UCT_SEP_EVICT_LOOKS;
+    ucs_time_t time = now - budget->looked;
+
+    budget->deadline += time - ucs_min(time, most);
+    budget->looked    = now;
+    return now < budget->deadline;
+}
+
 /* Start those for which there is room; returns how many were looked at */
 static unsigned uct_sep_evict_serve(uct_sep_iface_t *iface)
 {
@@ -194,16 +216,16 @@ static unsigned uct_sep_evict_serve(uct_sep_iface_t *iface)
         if (is_wanted && !iface->conn.async.is_dead &&
             (link->super.state == UCT_SEP_CONN_STATE_IDLE) &&
             !uct_sep_evict_may_start(iface, link)) {
-            if (ucs_get_time() < budget->deadline) {
+            if (uct_sep_evict_is_patient(budget)) {
                 break;
             }
-            ucs_debug("%s: nobody makes room for a connection, which is beyond "
-                      "the budget", iface->port.name);
+            ucs_info("%s: nobody makes room for a connection, which is beyond "
+                     "the budget", iface->port.name);
             budget->is_exceeded = 1;
             ++budget->num_exceeded;
         }
 
-        budget->deadline = ucs_get_time() + budget->patience;
+        uct_sep_evict_begin_wait(budget);
         ++budget->head;
         ++count;
         link->is_waiting = 0;

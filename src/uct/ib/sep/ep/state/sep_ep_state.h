@@ -41,6 +41,8 @@ typedef struct uct_sep_ep_budget {
     ucs_time_t            patience;   /**< So long each of them waits */
     ucs_time_t            deadline;   /**< When the first one of them gets what
                                            is beyond the share */
+    ucs_time_t            looked;     /**< Last time that there was no room for
+                                           it */
     int                   is_exceeded; /**< It is being started */
     unsigned              num_exceeded; /**< Times that it was */
     ucs_time_t            connect_time; /**< The least that a connection has
