@@ -158,22 +158,42 @@ ATOMICS_DEFINE(int32, int, int)
 ATOMICS_DEFINE(int64, long, long)
 ATOMICS_DEFINE(longlong, longlong, long long)
 
-/** Every PE owns one bit of a word. */
+/** The words of which bits were set, cleared, and flipped. */
+#define ATOMICS_DEFINE_CHECK(_label, _ctype) \
+    static void atomics_check_##_label(const _ctype *cell, _ctype first, \
+                                       _ctype second) \
+    { \
+        SHMEM_JOB_CHECK((cell[0] == first) && (cell[1] == second) && \
+                        (cell[2] == 0), "words are 0x%llx, 0x%llx, 0x%llx", \
+                        (long long)cell[0], (long long)cell[1], \
+                        (long long)cell[2]); \
+    }
+
+ATOMICS_DEFINE_CHECK(uint32, uint32_t)
+ATOMICS_DEFINE_CHECK(uint64, uint64_t)
+
+/** Every PE owns one bit of a word, of as many as there are bits in. */
 #define ATOMICS_DEFINE_BITS(_label, _type, _ctype) \
     static void atomics_bits_##_label(int owner) \
     { \
-        _ctype *cell = shmem_job_alloc(3 * sizeof(*cell)); \
-        _ctype bit   = (_ctype)1 << ((shmem_job.pe * 7) % (8 * sizeof(bit))); \
-        _ctype all   = 0, old; \
-        int pe; \
+        const int width = 8 * sizeof(_ctype); \
+        const int words = (shmem_job.num_pes + width - 1) / width; \
+        _ctype *cells   = shmem_job_alloc(3 * words * sizeof(*cells)); \
+        _ctype *cell    = cells + (3 * (shmem_job.pe / width)); \
+        _ctype bit      = (_ctype)1 << ((shmem_job.pe * 7) % width); \
+        _ctype *all     = calloc(words, sizeof(*all)); \
+        _ctype old; \
+        int pe, word; \
         \
         shmem_job_part("and, or and xor, " #_label); \
         for (pe = 0; pe < shmem_job.num_pes; ++pe) { \
-            all |= (_ctype)1 << ((pe * 7) % (8 * sizeof(bit))); \
+            all[pe / width] |= (_ctype)1 << ((pe * 7) % width); \
         } \
-        cell[0] = 0; \
-        cell[1] = ~(_ctype)0; \
-        cell[2] = all; \
+        for (word = 0; word < words; ++word) { \
+            cells[3 * word]       = 0; \
+            cells[(3 * word) + 1] = ~(_ctype)0; \
+            cells[(3 * word) + 2] = all[word]; \
+        } \
         shmem_barrier_all(); \
         \
         old = shmem_##_type##_atomic_fetch_or(&cell[0], bit, owner); \
@@ -190,11 +210,10 @@ ATOMICS_DEFINE(longlong, longlong, long long)
         shmem_job_sent(owner, sizeof(bit)); \
         shmem_barrier_all(); \
         if (shmem_job.pe == owner) { \
-            SHMEM_JOB_CHECK((cell[0] == all) && (cell[1] == (_ctype)~all) && \
-                            (cell[2] == 0), \
-                            "words are 0x%llx, 0x%llx, 0x%llx", \
-                            (long long)cell[0], (long long)cell[1], \
-                            (long long)cell[2]); \
+            for (word = 0; word < words; ++word) { \
+                atomics_check_##_label(&cells[3 * word], all[word], \
+                                       ~all[word]); \
+            } \
         } \
         shmem_barrier_all(); \
         \
@@ -207,14 +226,13 @@ ATOMICS_DEFINE(longlong, longlong, long long)
         } \
         shmem_barrier_all(); \
         if (shmem_job.pe == owner) { \
-            SHMEM_JOB_CHECK((cell[0] == 0) && (cell[1] == ~(_ctype)0) && \
-                            (cell[2] == 0), \
-                            "words are 0x%llx, 0x%llx, 0x%llx", \
-                            (long long)cell[0], (long long)cell[1], \
-                            (long long)cell[2]); \
+            for (word = 0; word < words; ++word) { \
+                atomics_check_##_label(&cells[3 * word], 0, ~(_ctype)0); \
+            } \
         } \
         shmem_barrier_all(); \
-        shmem_free(cell); \
+        free(all); \
+        shmem_free(cells); \
     }
 
 ATOMICS_DEFINE_BITS(uint32, uint32, uint32_t)

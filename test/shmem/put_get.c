@@ -148,12 +148,12 @@ static void put_get_elements(void)
 
     for (i = 0; i < count; ++i) {
         SHMEM_JOB_CHECK((bytes[i] == (char)((prev * 50) + i)) &&
-                        (shorts[i] == (prev * 1000) + i) &&
+                        (shorts[i] == (short)((prev * 1000) + i)) &&
                         (doubles[i] == (prev * 1000) + i + 0.5),
                         "element %d is %d, %d, %g", i, bytes[i], shorts[i],
                         doubles[i]);
         SHMEM_JOB_CHECK(shmem_short_g(&shorts[i], next) ==
-                        (shmem_job.pe * 1000) + i,
+                        (short)((shmem_job.pe * 1000) + i),
                         "element %d read from PE %d is %d", i, next,
                         shmem_short_g(&shorts[i], next));
         shmem_job_sent(next, sizeof(*shorts));

@@ -28,6 +28,8 @@ ARGUMENTS = {"connect": ["--interfaces", "1", "--all"]}
 
 # Ranks that share few processors take turns
 CM_TIMEOUT = "2s"
+# What they wait for comes from one that is not running
+YIELD = os.path.join("test", "ucp", "yield.so")
 # Seconds between two looks at the device
 PERIOD = 1.0
 PEERS_TIMEOUT = 1200.0
@@ -82,9 +84,13 @@ class BudgetJob(cli.MainJob):
         return self.device
 
     def settings(self, transport):
-        return {**super().settings(transport),
-                "UCX_SEP_MAX_QPS": str(self.options.max_qps),
-                "UCX_SEP_CM_TIMEOUT": CM_TIMEOUT}
+        settings = {**super().settings(transport),
+                    "UCX_SEP_MAX_QPS": str(self.options.max_qps),
+                    "UCX_SEP_CM_TIMEOUT": CM_TIMEOUT}
+        if self.options.ranks > len(os.sched_getaffinity(0)):
+            settings["LD_PRELOAD"] = os.path.join(
+                os.path.abspath(self.build_dir), YIELD)
+        return settings
 
     def peers_row(self, transport):
         """Endpoints of a process, each to an interface of its own, which are
