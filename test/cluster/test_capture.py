@@ -11,7 +11,8 @@ import unittest
 
 import nodes
 import roce
-from mainjob import process
+from mainjob import jobs, process
+from test_jobs import RC, Row
 from test_verbs import IPV4, IPV6, PORT
 
 # In other nodes' /dev/null: discards what comes to it
@@ -27,6 +28,22 @@ def frames(name):
             yield file.read(struct.unpack("<IIII", header)[2])
 
 
+# What tshark takes payloads for whose first bytes happen to be like theirs
+GUESSES = ("drbd", "fcoib", "infiniband.eoib", "infiniband_sdp", "iser", "lnet",
+           "nvme-rdma", "rpcordma", "smb_direct", "smc")
+
+
+def tshark(name, fields, *options):
+    """@return how it went, with a line of these fields for each packet"""
+    argv = ["tshark", "-n", "-r", name, "-d", "udp.port==4791,infiniband",
+            "--disable-heuristic", "eth_over_ib", *options, "-T", "fields"]
+    for guess in GUESSES:
+        argv += ["--disable-protocol", guess]
+    for field in fields:
+        argv += ["-e", field]
+    return process.run(argv, nodes.PATIENCE)
+
+
 # Of messages of the connection manager, as tshark calls them
 FIELDS = tuple("infiniband." + field for field in (
     "bth.destqp", "deth.q_key", "deth.srcqp", "mad.attributeid",
@@ -37,10 +54,11 @@ FIELDS = tuple("infiniband." + field for field in (
 
 class Capture(unittest.TestCase):
 
-    def captured(self, *commands, by_cm=False, environment=()):
+    def captured(self, *commands, by_cm=False, row=None, environment=()):
         """Run commands in two nodes, what the first one sends and receives
         being captured.
         @param by_cm  They are servers and clients on librdmacm.
+        @param row    Of jobs: run this, too.
         @return the file, and its server's counters"""
         cluster = nodes.Cluster(2, environment=(
             "MLX5SIM_LOG=info", *environment))
@@ -54,6 +72,10 @@ class Capture(unittest.TestCase):
                 for result in (cluster.pair_by_cm(*command) if by_cm else
                                cluster.pair(PORT, *command)):
                     self.assertTrue(result.ok, result.stdout + result.stderr)
+            if row is not None:
+                result = cluster.run(1, *row.argv(),
+                                     environment=row.variables())
+                self.assertTrue(result.ok, result.stdout + result.stderr)
             self.assertTrue(cluster.run(1, "python3", "-c", MARK).ok)
         except BaseException:
             capture.finish()
@@ -84,10 +106,7 @@ class Capture(unittest.TestCase):
                          (counts[1][2], counts[1][0]))
         if shutil.which("tshark") is None:
             self.skipTest("there is no tshark")
-        result = process.run(
-            ["tshark", "-n", "-r", name, "-d", "udp.port==4791,infiniband",
-             "-T", "fields", "-e", "infiniband.bth.opcode", "-e",
-             "_ws.malformed"], nodes.PATIENCE)
+        result = tshark(name, ("infiniband.bth.opcode", "_ws.malformed"))
         self.assertTrue(result.ok, result.stderr)
         lines = result.stdout.splitlines()
         self.assertEqual(len(lines), len(packets))
@@ -107,6 +126,15 @@ class Capture(unittest.TestCase):
             ("ibv_rc_pingpong", "-c", "-n", "50", "-g", IPV6),
             ("ib_write_bw", "-F", "-n", "20", "-x", IPV6)))
 
+    def test_jobs(self):
+        """Of MPI, whose connections UCX makes by datagrams."""
+        for row in (Row("mpich", "rma", 1), Row("mpich", "p2p", 1),
+                    Row("mpich", "rma", 1, transport=RC)):
+            with self.subTest(row.name):
+                if shutil.which(jobs.LAUNCHERS[row.library]) is None:
+                    self.skipTest("there is no MPICH")
+                self.check(*self.captured(row=row))
+
     def test_connection_manager(self):
         """From the request, with addresses in its private data, to the end."""
         address = "10.77.0.1"
@@ -114,11 +142,7 @@ class Capture(unittest.TestCase):
         name, counts = self.captured((ping + ("-s",), ping + ("-c",)),
                                      by_cm=True)
         self.check(name, counts)
-        result = process.run(
-            ["tshark", "-n", "-r", name, "-d", "udp.port==4791,infiniband",
-             "-Y", "infiniband.mad", "-T", "fields", *(
-                 part for field in FIELDS for part in ("-e", field))],
-            nodes.PATIENCE)
+        result = tshark(name, FIELDS, "-Y", "infiniband.mad")
         self.assertTrue(result.ok, result.stderr)
         lines = [line.split("\t") for line in result.stdout.splitlines()]
         attributes = [line[3] for line in lines]

@@ -99,8 +99,10 @@ ROWS = (
     Row("mpich", "collectives", 1, link="ib"),
     Row("mpich", "rma", 1, transport=RC, link="ib"),
     Row("openmpi", "collectives", 1),
+    Row("openmpi", "collectives", 1, nodes=4),
     Row("openmpi", "endpoints", 1, arguments=("--threads", "2")),
     Row("oshmem", "put_get", 1),
+    Row("oshmem", "put_get", 1, nodes=4),
 )
 
 # Debian 12's MPICH has one interface; contrib/build-mpich.sh makes another one

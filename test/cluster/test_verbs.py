@@ -2,6 +2,10 @@
 """Programs on libibverbs alone, between two nodes."""
 
 import json
+import os
+import shutil
+import subprocess
+import tempfile
 import unittest
 
 import nodes
@@ -86,6 +90,42 @@ class Mtu9000(Verbs):
         self.assertRegex(result.stdout, r"active_mtu:\s+4096")
         self.pair(("ibv_rc_pingpong", "-c", "-m", "4096", "-n", "20", "-s",
                    "100000", "-g", IPV4))
+
+
+class Patterns(Verbs):
+    """All operations by all lengths, and what must be refused: wrong keys, more
+    than there is room for. Each byte is compared, and those around."""
+    OPTIONS = ("--mtu", "9000")
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("gcc") is None:
+            raise unittest.SkipTest("there is no gcc")
+        super().setUpClass()
+
+    def setUp(self):
+        # pylint: disable=consider-using-with
+        parent = tempfile.TemporaryDirectory(prefix="patterns")
+        self.addCleanup(parent.cleanup)
+        self.program = os.path.join(parent.name, "patterns")
+        subprocess.run(["gcc", "-O1", os.path.join(
+            nodes.TOP, "contrib/rxe/patterns.c"), "-libverbs", "-o",
+                        self.program], check=True)
+
+    def patterns(self, *options):
+        client, server = self.cluster.pair(PORT, self.program, "-p", str(PORT),
+                                           *options)
+        self.good(client, server)
+        self.assertIn("write with a wrong rkey is refused 1 ok", client.stdout)
+
+    def test_ipv4(self):
+        self.patterns("-g", IPV4, "-m", "1024")
+
+    def test_ipv6(self):
+        self.patterns("-g", IPV6, "-m", "4096")
+
+    def test_smallest_packets(self):
+        self.patterns("-g", IPV4, "-m", "256")
 
 
 class DeviceMemory(Verbs):
