@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 from runner import junit, roots
 from runner.result import FAILED, PASSED, SKIPPED, Result
@@ -152,6 +153,19 @@ Debian main bookworm file:/debian/
 EOF"""})
         self.assertEqual(1, status, output)
         self.assertRegex(output, r" trixie \S+/root file:/debian/\n")
+
+
+class Command(unittest.TestCase):
+
+    def test_warnings_of_its_compiler_are_errors(self):
+        session = mock.Mock(top="/top")
+        session.directory.return_value = "/top/results"
+        session.command.return_value = mock.Mock(killed=False), 1.0
+        run = roots.Run(session, "debian13", mock.Mock(
+            directory="root", source_variable="SEP_NO_SUCH", suite="trixie"))
+        run._command("demo", 1, "contrib/demo.sh")
+        *_, environment = session.command.call_args.args
+        self.assertIn("SEP_WERROR=y", environment)
 
 
 class Results(unittest.TestCase):
