@@ -119,9 +119,9 @@ while [[ $1 != debootstrap ]]; do shift; done
 exec "$@\""""}
         kept = f"{self.top}/kept"
 
-        def make(root, **changes):
+        def make(root, groups="", **changes):
             status, said, output = self.run_script(
-                "--groups", "", root=root, kept=[("SEP_KEPT_DIR", kept)],
+                "--groups", groups, root=root, kept=[("SEP_KEPT_DIR", kept)],
                 **{**machine, **changes})
             self.assertEqual((0, ""), (status, said), output)
             self.assertTrue(os.path.exists(f"{self.top}/{root}/made"))
@@ -135,9 +135,11 @@ exec "$@\""""}
                   encoding="utf-8") as file:
             self.assertIn(" file:/elsewhere trixie main", file.read())
         old = time.time() - 15 * 24 * 3600
-        os.utime(f"{kept}/debian-trixie/root", (old, old))
+        os.utime(f"{kept}/debian-trixie/root-bare", (old, old))
         self.assertTrue(make("third"))
         self.assertFalse(make("fourth"))
+        # A bare one has none of the packages of others
+        self.assertTrue(make("fifth", groups="build"))
         shutil.rmtree(f"{self.top}/fourth")
         kept = ""
         self.assertTrue(make("fourth"))
