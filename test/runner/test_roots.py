@@ -170,6 +170,38 @@ class Command(unittest.TestCase):
         self.assertIn("SEP_WERROR=y", environment)
 
 
+class Packages(unittest.TestCase):
+
+    def outcome(self, *statuses, demo=""):
+        """What is said of packages when the commands end so."""
+        with tempfile.TemporaryDirectory() as top:
+            session = mock.Mock(top=top, **{
+                "directory.return_value": top, "command.side_effect": [
+                    (mock.Mock(killed=False, status=status, cpu=1.0), 1.0)
+                    for status in statuses]})
+            for name, text in (("demo", demo), ("deb", "deb-use"), (
+                    "deb-use", "debian-root.sh: skipped: network: none")):
+                with open(f"{top}/{name}.log", "w", encoding="utf-8") as file:
+                    file.write(text)
+            run = roots.Run(session, "debian13", mock.Mock(
+                directory="root", source_variable="SEP_NO_SUCH", suite="sid",
+                run="Debian"))
+            run._packages()
+            self.assertEqual(len(statuses), session.command.call_count)
+            return [(result.test, result.status) for call in
+                    session.add.call_args_list for result in call.args[0]]
+
+    def test_are_made_and_then_used(self):
+        made, used = "packages are made", "packages are used"
+        self.assertEqual([(made, PASSED), (used, PASSED)], self.outcome(0, 0))
+        self.assertEqual([(made, PASSED), (used, FAILED)], self.outcome(0, 1))
+        self.assertEqual([(made, PASSED), (used, SKIPPED)],
+                         self.outcome(0, 77))
+        self.assertEqual([(made, FAILED)], self.outcome(1))
+        self.assertEqual([(made, SKIPPED)], self.outcome(
+            demo="==> The transport was not built (no source): on rc\n"))
+
+
 class Results(unittest.TestCase):
 
     def test_of_another_runner_are_read(self):
