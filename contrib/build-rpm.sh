@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Build the RPM packages ucx-sep and mlx5sim, as packaging/rpm has them, for the UCX
-# of this machine, have rpmlint look at them, and compare their files with those of
-# Debian's packages, if contrib/build-deb.sh has made them.
+# of this machine, and packages of their debug files. Have rpmlint look at them, and
+# compare the files of both with those of Debian's packages, if contrib/build-deb.sh
+# has made them.
 #
 #   contrib/build-rpm.sh [DIRECTORY]
 #
@@ -52,6 +53,22 @@ compare()
     echo "$1: $(wc -l < "$out/$1.rpm.files") files, as in Debian's package"
 }
 
+# What Fedora's rpmbuild does by itself, and Debian's does not: debug files of each
+# package become one of their own, and sources of all another one.
+# usage: split_debug_files: prints the file of macros for rpmbuild to load
+split_debug_files()
+{
+    cat > "$out/debug.macros" << 'MACROS'
+%_enable_debug_packages 1
+%_debuginfo_subpackages 1
+%_debugsource_packages 1
+%install %{?buildsubdir:%{debug_package}}\
+%%install\
+%{nil}
+MACROS
+    echo "$out/debug.macros"
+}
+
 out=$(realpath -m "${1:-$SEP_TOP/build/rpm}")
 sep_install_deps build rpm
 sep_use_ccache
@@ -66,14 +83,22 @@ cp "$archive" "$out/top/SOURCES"
 (cd "${tree%/*}" && find "${tree##*/}" \( -name '*.h' -o -name '*.inl' -o \
      -path '*/configure.ac' \) -print0 |
      tar --null -T - -czf "$out/top/SOURCES/ucx-$version.tar.gz")
-sep_step "RPM packages" "$out" rpmbuild rpmbuild -bb --nodeps \
+load=()
+[[ -n $(rpm --eval '%{?_enable_debug_packages}') ]] ||
+    load=(--load "$(split_debug_files)")
+sep_step "RPM packages" "$out" rpmbuild rpmbuild -bb --nodeps "${load[@]}" \
     --define "_topdir $out/top" --define "ucx_version $version" \
     "$SEP_TOP/packaging/rpm/sep.spec"
 mv "$out"/top/RPMS/*/*.rpm "$out"
 rm -rf "$out/top"
+for name in ucx-sep mlx5sim; do
+    debug=("$out/$name"-debuginfo-*.rpm)
+    [[ -e ${debug[0]} && -n $(rpm -qlp "${debug[0]}" | grep '\.debug$') ]] ||
+        sep_die "$name has no debug files: see $out/rpmbuild.log"
+done
 sep_step "RPM packages" "$out" rpmlint rpmlint --strict \
     -c "$SEP_TOP/packaging/rpm/rpmlint.toml" \
-    "$SEP_TOP/packaging/rpm/sep.spec" "$out"/{ucx-sep,mlx5sim}-[0-9]*.rpm
+    "$SEP_TOP/packaging/rpm/sep.spec" "$out"/*.rpm
 tail -n 1 "$out/rpmlint.log"
 compare ucx-sep
 compare mlx5sim

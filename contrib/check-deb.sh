@@ -4,12 +4,13 @@
 # Install the packages that contrib/build-deb.sh has made in a bare Debian, use them,
 # break them, and remove them: nothing may be left.
 #
-#   contrib/check-deb.sh [--suite SUITE] ROOT
+#   contrib/check-deb.sh [--suite SUITE] [--debs DIRECTORY] ROOT
 #
 # The Debian is bookworm unless SUITE is another one; contrib/debian-root.sh makes it
-# in ROOT, without packages of ours. Its UCX has to be of the series of this
-# machine's. It ends with the first line that says what is wrong, or with "all is
-# well".
+# in ROOT, without packages of ours. The packages, in DIRECTORY (build/deb by
+# default), have to be made for the series of UCX which that Debian has. It ends with
+# the first line that says what is wrong, or with "all is well". Without the
+# privilege for a root, or a network, the exit status is 77, as debian-root.sh has it.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -18,13 +19,22 @@ set -euo pipefail
 
 suite=bookworm
 debs=$SEP_TOP/build/deb
-case ${1:-} in
---help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
---suite)   suite=${2:?--suite needs a value}; shift 2 ;;
-esac
-if [[ ${1:-} != --inside ]]; then
+inside=
+while [[ ${1:-} == -* ]]; do
+    case $1 in
+    --help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
+    --suite)   suite=${2:?--suite needs a value}; shift 2 ;;
+    --debs)    debs=$(realpath -e "${2:?--debs needs a directory}"); shift 2 ;;
+    --inside)  inside=y; shift ;;
+    *)         sep_die "unknown option $1; see --help" ;;
+    esac
+done
+if [[ -z $inside ]]; then
+    : "${1:?which root? see --help}"
+    compgen -G "$debs/ucx-sep_*.deb" > /dev/null ||
+        sep_die "no packages in $debs: contrib/build-deb.sh makes them"
     exec "$SEP_TOP/contrib/debian-root.sh" --suite "$suite" --groups "" \
-        --bind "$debs" "${1:?which root? see --help}" contrib/check-deb.sh --inside
+        --bind "$debs" "$1" contrib/check-deb.sh --debs "$debs" --inside
 fi
 
 # What there is, but for what dpkg and apt keep of it

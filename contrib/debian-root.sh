@@ -70,6 +70,9 @@ root=$(realpath -m "$1")
 shift
 mark=$root/.sep-debian-root
 cache=${SEP_KEPT_DIR:-${binds[0]}}/debian-$suite
+# What is kept has the packages of these groups, and a bare one has none
+what=${groups:-bare}
+kept=$cache/root-${what// /-}
 
 [[ $(id -u) == 0 ]] ||
     cannot privilege "mounting and chroot are for root, and this is $(id -un)"
@@ -271,13 +274,13 @@ install_packages()
 copy_kept()
 {
     local sources
-    [[ -n ${SEP_KEPT_DIR-} && -n $(find "$cache/root" -maxdepth 0 -mtime -14 \
+    [[ -n ${SEP_KEPT_DIR-} && -n $(find "$kept" -maxdepth 0 -mtime -14 \
         2> /dev/null) ]] || return
     say "copying what is kept of Debian $suite to $root"
     rm -rf --one-file-system "$root"
     mkdir -p "${root%/*}"
     rm -rf --one-file-system "$root.new"
-    cp -a "$cache/root" "$root.new" && mv "$root.new" "$root" || return
+    cp -a "$kept" "$root.new" && mv "$root.new" "$root" || return
     sources=$(derive_sources)
     [[ -z $sources ]] || configure_apt "$sources" || return
     update=yes
@@ -285,10 +288,10 @@ copy_kept()
 
 keep_root()
 {
-    rm -rf "$cache/root" "$cache/root.new"
-    cp -a --one-file-system "$root" "$cache/root.new"
-    touch "$cache/root.new"
-    mv "$cache/root.new" "$cache/root"
+    rm -rf "$kept" "$kept.new"
+    cp -a --one-file-system "$root" "$kept.new"
+    touch "$kept.new"
+    mv "$kept.new" "$kept"
 }
 
 mkdir -p "$cache"/{archives/partial,bootstrap}

@@ -12,6 +12,8 @@
 # this ends with an error: set SEP_UCX_SOURCE to a directory or an archive of it.
 # With SEP_UCX=auto the device alone is shown then, with UCX's own transport on it.
 #
+# SEP_WERROR=y makes errors of the compiler's warnings, as CI wants it.
+#
 #   contrib/demo.sh [OPTIONS OF test/jobs/main_job]
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
@@ -26,8 +28,10 @@ start=$SECONDS
 
 sep_install_deps build jobs
 sep_use_ccache
+options=(--disable-gtest)
+[[ ${SEP_WERROR-n} != y ]] || options+=(--enable-werror)
 sep_build "$build" "all job-programs" "$SEP_TOP/contrib/configure-release" \
-    --disable-gtest
+    "${options[@]}"
 
 # Not what an earlier build has left there, but what this one has made
 transport=$(sed -n 's/^ *transport  *//p' "$build/configure.out")

@@ -114,7 +114,9 @@ if [[ -n $archive ]]; then
     exit 0
 fi
 
-need dpkg-query dpkg
+command -v dpkg-query > /dev/null 2>&1 ||
+    die "no dpkg here, so there is no source package: set SEP_UCX_SOURCE to the" \
+        "source of the installed UCX, a directory or an archive"
 need apt-get apt
 
 # Which source package and version the installed library was built from.

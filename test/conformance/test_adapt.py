@@ -11,8 +11,9 @@ from conformance import adapt
 
 _EDITS = [
     adapt.Edit("uct/list.h", r"^rc,$", r"\g<0>" + "\nsep,", 1, "the point"),
-    adapt.Edit("uct/test_*.cc", r'"X=', '"X?=', (3, 1), "a setting"),
-    adapt.Edit("uct/test_new.cc", r"^new$", "newer", (0, 1), "only there"),
+    adapt.Edit("uct/test_*.cc", r'"X=', '"X?=', {"old": 3, "new": 1},
+               "a setting"),
+    adapt.Edit("uct/test_new.cc", r"^new$", "newer", {"new": 1}, "only there"),
 ]
 
 

@@ -76,6 +76,17 @@ class Demo(unittest.TestCase):
         done, _ = self.run_demo()
         self.assertIn("==", done.stderr)
 
+    def test_warnings_are_errors_only_if_that_is_asked_for(self):
+        shutil.copy(f"{TOP}/contrib/configure-release", f"{self.top}/contrib")
+        self.script("configure", 'echo "=$*=" >&2; exit 1')
+        for env, last in (({}, "--disable-werror"),
+                          ({"SEP_WERROR": "y"}, "--enable-werror")):
+            done, _ = self.run_demo(**env)
+            said = [word for word in done.stderr.replace("=", " ").split()
+                    if word.endswith("able-werror")]
+            self.assertTrue(said, done.stderr)
+            self.assertEqual(last, said[-1], done.stderr)
+
     def test_device_alone_if_that_is_asked_for(self):
         self.configure(NOT_BUILT)
         done, last = self.run_demo(SEP_UCX="auto")

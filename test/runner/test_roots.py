@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 from runner import junit, roots
 from runner.result import FAILED, PASSED, SKIPPED, Result
@@ -118,9 +119,9 @@ while [[ $1 != debootstrap ]]; do shift; done
 exec "$@\""""}
         kept = f"{self.top}/kept"
 
-        def make(root, **changes):
+        def make(root, groups="", **changes):
             status, said, output = self.run_script(
-                "--groups", "", root=root, kept=[("SEP_KEPT_DIR", kept)],
+                "--groups", groups, root=root, kept=[("SEP_KEPT_DIR", kept)],
                 **{**machine, **changes})
             self.assertEqual((0, ""), (status, said), output)
             self.assertTrue(os.path.exists(f"{self.top}/{root}/made"))
@@ -134,9 +135,11 @@ exec "$@\""""}
                   encoding="utf-8") as file:
             self.assertIn(" file:/elsewhere trixie main", file.read())
         old = time.time() - 15 * 24 * 3600
-        os.utime(f"{kept}/debian-trixie/root", (old, old))
+        os.utime(f"{kept}/debian-trixie/root-bare", (old, old))
         self.assertTrue(make("third"))
         self.assertFalse(make("fourth"))
+        # A bare one has none of the packages of others
+        self.assertTrue(make("fifth", groups="build"))
         shutil.rmtree(f"{self.top}/fourth")
         kept = ""
         self.assertTrue(make("fourth"))
@@ -152,6 +155,51 @@ Debian main bookworm file:/debian/
 EOF"""})
         self.assertEqual(1, status, output)
         self.assertRegex(output, r" trixie \S+/root file:/debian/\n")
+
+
+class Command(unittest.TestCase):
+
+    def test_warnings_of_its_compiler_are_errors(self):
+        session = mock.Mock(top="/top")
+        session.directory.return_value = "/top/results"
+        session.command.return_value = mock.Mock(killed=False), 1.0
+        run = roots.Run(session, "debian13", mock.Mock(
+            directory="root", source_variable="SEP_NO_SUCH", suite="trixie"))
+        run._command("demo", 1, "contrib/demo.sh")
+        *_, environment = session.command.call_args.args
+        self.assertIn("SEP_WERROR=y", environment)
+
+
+class Packages(unittest.TestCase):
+
+    def outcome(self, *statuses, demo=""):
+        """What is said of packages when the commands end so."""
+        with tempfile.TemporaryDirectory() as top:
+            session = mock.Mock(top=top, **{
+                "directory.return_value": top, "command.side_effect": [
+                    (mock.Mock(killed=False, status=status, cpu=1.0), 1.0)
+                    for status in statuses]})
+            for name, text in (("demo", demo), ("deb", "deb-use"), (
+                    "deb-use", "debian-root.sh: skipped: network: none")):
+                with open(f"{top}/{name}.log", "w", encoding="utf-8") as file:
+                    file.write(text)
+            run = roots.Run(session, "debian13", mock.Mock(
+                directory="root", source_variable="SEP_NO_SUCH", suite="sid",
+                run="Debian"))
+            run._packages()
+            self.assertEqual(len(statuses), session.command.call_count)
+            return [(result.test, result.status) for call in
+                    session.add.call_args_list for result in call.args[0]]
+
+    def test_are_made_and_then_used(self):
+        made, used = "packages are made", "packages are used"
+        self.assertEqual([(made, PASSED), (used, PASSED)], self.outcome(0, 0))
+        self.assertEqual([(made, PASSED), (used, FAILED)], self.outcome(0, 1))
+        self.assertEqual([(made, PASSED), (used, SKIPPED)],
+                         self.outcome(0, 77))
+        self.assertEqual([(made, FAILED)], self.outcome(1))
+        self.assertEqual([(made, SKIPPED)], self.outcome(
+            demo="==> The transport was not built (no source): on rc\n"))
 
 
 class Results(unittest.TestCase):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recipes of packages are of one version: that of configure.ac."""
+"""Recipes of packages are of one version: that of configure.ac. And what they are
+built with is not only Debian's."""
 
 import glob
 import os
 import py_compile
 import re
+import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -70,6 +73,37 @@ class Version(unittest.TestCase):
                             "easybuild/UCX-SEP-*.eb"):
                 py_compile.compile(recipe(pattern), f"{top}/compiled",
                                    doraise=True)
+
+
+class Dependencies(unittest.TestCase):
+    """sep_install_deps, with few programs to be found."""
+
+    def install(self, **programs):
+        with tempfile.TemporaryDirectory(prefix="sep-deps.") as top:
+            for name in ("awk", "dirname", "sort"):
+                os.symlink(shutil.which(name), f"{top}/{name}")
+            for name, text in programs.items():
+                path = f"{top}/{name.replace('_', '-')}"
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(f"#!/bin/sh\n{text}\n")
+                os.chmod(path, 0o755)
+            return subprocess.run(
+                [shutil.which("bash"), "-euc",
+                 '. "$0/contrib/lib.sh"; sep_install_deps rpm; echo "goes on"',
+                 TOP], env={"PATH": top}, capture_output=True, text=True,
+                check=False, timeout=60)
+
+    def test_without_dpkg_it_goes_on(self):
+        done = self.install()
+        self.assertEqual((0, "goes on\n"), (done.returncode, done.stdout),
+                         done.stderr)
+        self.assertIn("rpmlint", done.stderr)
+
+    def test_without_apt_nothing_can_be_installed(self):
+        done = self.install(dpkg_query="echo rpm installed; exit 1")
+        self.assertEqual(1, done.returncode)
+        self.assertNotIn("goes on", done.stdout)
+        self.assertRegex(done.stderr, r"debugedit.* rpmlint$")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Put the transport into a copy of UCX's tests.
 
 Every edit must match as often as it says, so that another version of UCX is
-noticed and does not silently test less. UCX's tests are known in three shapes;
+noticed and does not silently test less. UCX's tests are known in several shapes;
 which one a source has is seen from what the edits find in it, all of them.
 """
 
@@ -17,30 +17,36 @@ class Edit:
     path: str           # below test/gtest; may be a pattern for glob
     pattern: str        # regular expression, for whole lines or parts
     replacement: str
-    count: int | tuple  # how often it matches: in all shapes, or in each
+    count: int | dict   # how often it matches: in all shapes, or from each of
+                        # these on, and before the first not at all
     why: str
 
     def counts(self):
-        if isinstance(self.count, tuple):
-            return self.count
-        return (self.count,) * len(SHAPES)
+        if isinstance(self.count, int):
+            return (self.count,) * len(SHAPES)
+        assert set(self.count) <= set(SHAPES), self.count
+        counts = []
+        for shape in SHAPES:
+            counts.append(self.count.get(shape, counts[-1] if counts else 0))
+        return tuple(counts)
 
 
-# Where the shapes were met. A version that is not here and has one of the
-# shapes will do.
-SHAPES = ("UCX 1.13.1", "UCX 1.18.1", "UCX 1.22.0")
+# The releases of UCX where the shapes were met. One that is not here and has one
+# of the shapes will do.
+SHAPES = ("1.13.1", "1.14.1", "1.15.0", "1.16.0", "1.17.0", "1.18.1", "1.19.1",
+          "1.20.1", "1.21.0", "1.22.0")
 
 
 _TLS = "UCP_INSTANTIATE_TEST_CASE_TLS"
 
 EDITS = [
     Edit("uct/uct_test.h", r"^#define UCT_TEST_IB_TLS \\$(?![^#]*\bsrd$)",
-         "\\g<0>\n    sep_mlx5,           \\\\", (1, 1, 0),
+         "\\g<0>\n    sep_mlx5,           \\\\", {"1.13.1": 1, "1.20.1": 0},
          "UCT tests of InfiniBand transports"),
     # UCX's lists have no more room there. There is no adapter with srd, so it is
     # in none of our builds
     Edit("uct/uct_test.h", r"^(#define UCT_TEST_IB_TLS \\$[^#]*\b)srd$",
-         r"\1sep_mlx5", (0, 0, 1), "UCT tests of InfiniBand transports"),
+         r"\1sep_mlx5", {"1.20.1": 1}, "UCT tests of InfiniBand transports"),
     Edit("uct/test_md.cc", r"^( *)ib, \\$", r"\g<0>" + "\n" + r"\1sep, \\", 1,
          "tests of memory domains"),
     Edit("ucp/ucp_test.h", rf"^(#define UCP_INSTANTIATE_TEST_CASE"
@@ -56,12 +62,14 @@ EDITS = [
     Edit("ucp/test_ucp_[crw]*.cc",
          rf'^{_TLS}\((test_\w+), all, *"all"\)$',
          "\\g<0>\n" + _TLS + r'(\1, sep, "sep_mlx5")' + "\n" +
-         _TLS + r'(\1, rcx, "rc_x")', (6, 8, 11),
+         _TLS + r'(\1, rcx, "rc_x")',
+         {"1.13.1": 6, "1.15.0": 7, "1.18.1": 8, "1.19.1": 9, "1.21.0": 10,
+          "1.22.0": 11},
          "UCP tests that UCX runs with all transports at once"),
     Edit("ucp/test_ucp_peer_failure.cc",
          rf'^{_TLS}\((test_\w+), rc_x, *"rc_x"\)$',
          "\\g<0>\n" + _TLS + r'(\1, sep, "sep_mlx5")' + "\n" +
-         _TLS + r'(\1, rcx, "rc_x")', (0, 0, 1),
+         _TLS + r'(\1, rcx, "rc_x")', {"1.20.1": 1},
          "a UCP test for rc_x alone, which names it in another way"),
 
     # A skipped test counts as passed in GoogleTest's report
@@ -76,15 +84,21 @@ EDITS = [
          r'(\g<0> || has_transport("sep_mlx5"))', 2,
          "what is checked for rc_x is checked for sep_mlx5"),
     Edit("ucp/test_ucp_peer_failure.cc", r'has_transport\("rc_x"\)',
-         r'(\g<0> || has_transport("sep_mlx5"))', (0, 0, 1),
+         r'(\g<0> || has_transport("sep_mlx5"))', {"1.20.1": 1},
          "what is checked for rc_x is checked for sep_mlx5"),
     Edit("ucp/test_ucp_am.cc", r'"dc_x", "rc_v", "rc_x", "ud_v",',
          r'"sep_mlx5", \g<0>', 1,
          "what is checked for InfiniBand is checked for sep_mlx5"),
     Edit("uct/test_flush.cc", r'\(GetParam\(\)->tl_name != "rc_mlx5"\)',
          r'\g<0> &&' + "\n"
-         r'            (GetParam()->tl_name != "sep_mlx5")', 1,
-         "the list of transports that can cancel"),
+         r'            (GetParam()->tl_name != "sep_mlx5")',
+         {"1.13.1": 1, "1.14.1": 2, "1.18.1": 1},
+         "the lists of transports that can cancel, and flush remote memory"),
+
+    Edit("uct/test_uct_ep.cc", r'^( *)!has_ib\(\) && !has_transport\("tcp"\)\)$',
+         r'\1!has_ib() && !has_transport("tcp") &&' + "\n"
+         r'\1!has_transport("sep_mlx5"))', {"1.16.0": 1, "1.18.1": 0},
+         "the transports that say whether they are connected"),
 
     # Settings of UCX's ib module: a transport without them runs the test as it
     # is, instead of failing because it cannot be set up
@@ -92,35 +106,37 @@ EDITS = [
          r'"IB_\1?=\2", "SEP_\1?=\2", "\1?=\2"', 15,
          "inline responses, and the same setting of sep_mlx5"),
     Edit("uct/ib/test_ib_xfer.cc",
-         r'"(IB_TX_INLINE_RESP|(?:IB_)?MLX5_DEVX|REG_METHODS|\*?REG_MT_\w+|'
-         r'(?:IB_)?INDIRECT_ATOMIC)=', r'"\1?=', (18, 11, 11),
+         r'"(IB_TX_INLINE_RESP|(?:IB_)?MLX5_DEVX|REG_METHODS|'
+         r'(?:\*|IB_)?REG_MT_\w+|(?:IB_)?INDIRECT_ATOMIC)=', r'"\1?=',
+         {"1.13.1": 18, "1.15.0": 16, "1.16.0": 13, "1.17.0": 11},
          "inline responses, ways of registration"),
     # rc_mlx5 has none on the software device, and runs these tests
     Edit("ucp/test_ucp_tag_mem_type.cc",
          r'has_any_transport\(\{"rc_x", "dc_x", "ib"\}\)',
-         'has_any_transport({"rc_x", "dc_x", "ib", "sep_mlx5"})', (0, 1, 1),
+         'has_any_transport({"rc_x", "dc_x", "ib", "sep_mlx5"})', {"1.14.1": 1},
          "tests that ask for tag offload, and do without"),
-    # UCX 1.22.0 skips whole suites, as test_ucp_tag_xfer, for a defect of offload
+    # UCX skips whole suites since 1.19, as test_ucp_tag_xfer, for a defect of offload
     # in hardware
     Edit("ucp/test_ucp_tag.cc",
          r"^(void test_ucp_tag::enable_tag_mp_offload\(\)\n\{\n)"
          r" *if \(ucs::skip_hw_tm_offload\(\)\) \{\n *test_skip\(\);\n *\}\n",
-         r"\1", (0, 0, 1), "tests that ask for tag offload, and do without"),
+         r"\1", {"1.19.1": 1}, "tests that ask for tag offload, and do without"),
     # UCX 1.13.1 knows it without the prefix
     Edit("uct/ib/test_ib_xfer.cc", r'"IB_(TX_INLINE_RESP\?=\d+)"',
-         r'"IB_\1", "SEP_\1", "\1"', (5, 5, 5),
+         r'"IB_\1", "SEP_\1", "\1"', 5,
          "the same setting of sep_mlx5"),
     Edit("uct/ib/test_ib_xfer.cc",
-         r'^( *)modify_config\("\*REG_MT_(?:THRESH|CHUNK)", [^;]*(?=\);)',
-         r'\g<0>,' + "\n" + r'\1              IGNORE_IF_NOT_EXIST', (0, 2, 2),
+         r'^( *)modify_config\("(?:\*|IB_)REG_MT_(?:THRESH|CHUNK)", '
+         r'[^;]*(?=\);)',
+         r'\g<0>,' + "\n" + r'\1              IGNORE_IF_NOT_EXIST', {"1.17.0": 2},
          "ways of registration"),
     Edit("uct/ib/test_ib_xfer.cc", r'"IB_(PCI_RELAXED_ORDERING)=try"',
-         r'"IB_\1?=try", "SEP_\1?=try"', (0, 1, 1),
+         r'"IB_\1?=try", "SEP_\1?=try"', {"1.17.0": 1},
          "the same setting of sep_mlx5"),
     Edit("uct/ib/test_ib_xfer.cc",
          r"^( *)auto \*ib_md = ucs_derived_of\(sender\(\)\.md\(\)",
          r'\1if (strcmp(sender().md()->component->name, "ib") != 0) {' + "\n"
-         r"\1    return false;" + "\n" r"\1}" + "\n" r"\g<0>", (0, 1, 1),
+         r"\1    return false;" + "\n" r"\1}" + "\n" r"\g<0>", {"1.17.0": 1},
          "it looked into the memory domain as if it were always that of ib"),
 
     Edit("uct/test_event.cc", r'"RC_FC_ENABLE~=y"', '"RC_FC_ENABLE?=y"', 1,
@@ -187,21 +203,22 @@ EDITS = [
     # sep_mlx5 are more with relaxed ordering
     Edit("uct/test_md.cc", r"^( *)uint64_t( *)key;$",
          r"\1uint64_t\2key_buffer[4];" + "\n"
-         r"\1uint64_t\2&key = key_buffer[0];", 1,
+         r"\1uint64_t\2&key = key_buffer[0];",
+         {"1.13.1": 1, "1.16.0": 2, "1.17.0": 1},
          "room for the whole key, not only for 8 bytes of it"),
 
     # It makes addresses of random bytes; such a one looks like one of another
     # version, of which sep_mlx5 warns
     Edit("uct/test_uct_iface.cc", r"^( *)bool found_unreachable *= false;$",
          r"\g<0>" + "\n" r"\1scoped_log_handler hide(hide_warns_logger);",
-         (0, 0, 1), "warnings about addresses that are none"),
+         {"1.20.1": 1}, "warnings about addresses that are none"),
 
     # A put that was accepted has not arrived: its target may be released after
     # a flush only
     Edit("uct/ib/test_ib_xfer.cc",
          r"uct_ep_fence\(sender_ep\(\), 0\);\n\n *blocking_send\([^;]*\);\n"
          r"(?!\n *flush)",
-         r"\g<0>\n    flush();\n", (1, 0, 0),
+         r"\g<0>\n    flush();\n", {"1.13.1": 1, "1.16.0": 0},
          "put into memory that exists until it has arrived"),
 ]
 
@@ -242,6 +259,6 @@ def _shape(found, tests):
             return shape
         if nearest is None or len(wrong) < len(nearest[1]):
             nearest = shape, wrong
-    raise SystemExit("\n".join(nearest[1]) + f"\nThese are not the tests of "
-                     f"{', '.join(SHAPES)}, unchanged; most like "
+    raise SystemExit("\n".join(nearest[1]) + f"\nThese are not the tests of UCX "
+                     f"{', '.join(SHAPES)}, unchanged; most like those of "
                      f"{nearest[0]}")

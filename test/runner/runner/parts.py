@@ -128,8 +128,8 @@ class Conformance:
 
 @dataclasses.dataclass(frozen=True)
 class Debian:
-    """The demo and tests in a root of another Debian, which is made if that is
-    possible."""
+    """The demo, packages and tests in a root of another Debian, which is made if
+    that is possible."""
     run: str
     suite: str
     directory: str              # of the root, below build/
@@ -511,8 +511,9 @@ PARTS = (
 
     # Both libraries with what they do on two ranks, and what they stand on; and
     # an endpoint per thread, for which Debian 12's MPICH has too few interfaces
-    Part("debian13", "build, demo, MPI with an endpoint per thread and tests of "
-         "the device in a Debian 13, which is made for that by debootstrap", (
+    Part("debian13", "build, demo, MPI with an endpoint per thread, packages and "
+         "tests of the device in a Debian 13, which is made for that by "
+         "debootstrap", (
              Debian("Debian 13", "trixie", "debian-trixie",
                     DEBIAN13_UCX_SOURCE, rows=(
                  "ucx_info lists it", "UCT put_lat short 8 B",

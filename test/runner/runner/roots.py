@@ -27,7 +27,7 @@ class Run:
         self.path = os.path.join(session.top, "build", row.directory)
 
     def plan(self):
-        steps = [name for name in ("demo", "endpoints", "tests")
+        steps = [name for name in ("demo", "endpoints", "packages", "tests")
                  if self.session.wanted(self.part, self.row.run, name)]
         if self.session.options.list:
             self.session.note(f"{self.part}/{self.row.run} {name}"
@@ -43,9 +43,9 @@ class Run:
             self.session.fail(self.part, self.row.run, self.row.run,
                               f"not run, {need} failed")
         actions = {"demo": self._demo, "endpoints": self._endpoints,
-                   "tests": self._tests}
-        if "endpoints" in steps and "demo" not in steps:
-            steps.insert(0, "demo")     # which builds what it runs
+                   "packages": self._packages, "tests": self._tests}
+        if {"endpoints", "packages"} & set(steps) and "demo" not in steps:
+            steps.insert(0, "demo")     # which builds what they run
         tasks = {}
         for name in steps:
             # Which says whether there is a transport
@@ -58,15 +58,19 @@ class Run:
     def _log(self, name):
         return os.path.join(self.session.directory(self.part), f"{name}.log")
 
-    def _command(self, name, limit, *command):
-        log = self._log(name)
+    def _command(self, name, limit, *command, options=()):
         # The source of this machine's UCX is of no use there
         source = os.environ.get(self.row.source_variable) or "auto"
         bind = ["--bind", os.path.dirname(source)] if source != "auto" else []
-        child, elapsed = self.session.command(
-            ["contrib/debian-root.sh", "--suite", self.row.suite, *bind,
-             self.path, *command], log, limit,
-            ("SEP_UCX=auto", f"SEP_UCX_SOURCE={source}"))
+        return self._run(
+            name, limit, ["contrib/debian-root.sh", "--suite", self.row.suite,
+                          *bind, *options, self.path, *command],
+            # Warnings of its compiler are for us to see, and not for users
+            ("SEP_UCX=auto", f"SEP_UCX_SOURCE={source}", "SEP_WERROR=y"))
+
+    def _run(self, name, limit, command, environment=()):
+        log = self._log(name)
+        child, elapsed = self.session.command(command, log, limit, environment)
         reason = f"killed after {limit:.0f} s" if child.killed else child.why()
         return child, elapsed, log, reason
 
@@ -124,6 +128,45 @@ class Run:
             self._finish(what, results_of_endpoints(self.part, self.row.run,
                                                     log, what),
                          child, elapsed, log, reason)
+
+    def _packages(self):
+        """Of what the demo has built; used in a root that has nothing else."""
+        missing = not_built(self._log("demo"))
+        if missing:
+            self._outcome("packages are made", SKIPPED, 0.0, 0.0,
+                          f"the transport was {missing}")
+            return
+        for name, what, how in (
+                ("deb", "packages are made", self._make_packages),
+                ("deb-use", "packages are used", self._use_packages)):
+            child, elapsed, log, reason = how(name)
+            good = child.status == 0 and not child.killed
+            left_out = skip_reason(log) if child.status == _CANNOT else None
+            self._outcome(what, PASSED if good else
+                          SKIPPED if left_out else FAILED, elapsed, child.cpu,
+                          left_out or ("" if good else reason),
+                          "" if good else log)
+            if not good:
+                if not left_out:
+                    self.session.console.say(f"end of {log}:",
+                                             report.tail(log, 40))
+                return
+
+    def _make_packages(self, name):
+        return self._command(
+            name, self.session.options.jobs_limit, "contrib/build-deb.sh",
+            "--built", "build/demo", "build/deb-built",
+            options=("--groups", "build test jobs package"))
+
+    def _use_packages(self, name):
+        return self._run(name, _ROOT_LIMIT, [
+            "contrib/check-deb.sh", "--suite", self.row.suite, "--debs",
+            f"{self.path}-build/deb-built", f"{self.path}-bare"])
+
+    def _outcome(self, what, status, elapsed, cpu, reason, log=""):
+        self.session.add(
+            [Result(self.part, self.row.run, what, status, elapsed, reason,
+                    log)], f"{self.part} {self.row.run}: {what}", elapsed, cpu)
 
     def _tests(self):
         name = "check-results/junit.xml"
