@@ -534,7 +534,8 @@ PARTS = (
                      ("--pages", "6", "--threads", "8", "--cq-sharing", "1",
                       "--postlist", "1")), tests=(
                      "unit/device_gtest/*",),
-                 transport_tests=("caps/caps_gtest/*",)),)),
+                 transport_tests=("caps/caps_gtest/*",
+                                  "cluster/nodes: MPI and OpenSHMEM")),)),
 
     Part("caps", "what UCP is told of the transport, which each version of UCX "
          "has more of: some of the unit tests, in a program of their own", (
