@@ -79,11 +79,9 @@ class Run:
         good = child.status == 0 and not child.killed
         left_out = skip_reason(log) if child.status == _CANNOT else None
         status = PASSED if good else SKIPPED if left_out else FAILED
-        self.session.add(
-            [Result(self.part, self.row.run, "root", status, elapsed,
-                    left_out or ("" if good else reason),
-                    "" if good else log)],
-            f"{self.part} {self.row.run}: root", elapsed, child.cpu)
+        self._outcome("root", status, elapsed, child.cpu,
+                      left_out or ("" if good else reason),
+                      "" if good else log)
         if left_out:
             self.session.leave_out(self.part, left_out)
         elif not good:
