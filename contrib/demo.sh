@@ -12,7 +12,8 @@
 # this ends with an error: set SEP_UCX_SOURCE to a directory or an archive of it.
 # With SEP_UCX=auto the device alone is shown then, with UCX's own transport on it.
 #
-# SEP_WERROR=y makes errors of the compiler's warnings, as CI wants it.
+# SEP_DEMO_CONFIGURE has more options of configure, e.g. --enable-werror, which
+# makes errors of the compiler's warnings.
 #
 #   contrib/demo.sh [OPTIONS OF test/jobs/main_job]
 set -euo pipefail
@@ -28,10 +29,9 @@ start=$SECONDS
 
 sep_install_deps build jobs
 sep_use_ccache
-options=(--disable-gtest)
-[[ ${SEP_WERROR-n} != y ]] || options+=(--enable-werror)
+read -r -a options <<< "${SEP_DEMO_CONFIGURE-}"
 sep_build "$build" "all job-programs" "$SEP_TOP/contrib/configure-release" \
-    "${options[@]}"
+    --disable-gtest "${options[@]}"
 
 # Not what an earlier build has left there, but what this one has made
 transport=$(sed -n 's/^ *transport  *//p' "$build/configure.out")

@@ -80,7 +80,8 @@ class Demo(unittest.TestCase):
         shutil.copy(f"{TOP}/contrib/configure-release", f"{self.top}/contrib")
         self.script("configure", 'echo "=$*=" >&2; exit 1')
         for env, last in (({}, "--disable-werror"),
-                          ({"SEP_WERROR": "y"}, "--enable-werror")):
+                          ({"SEP_DEMO_CONFIGURE": "--enable-werror"},
+                           "--enable-werror")):
             done, _ = self.run_demo(**env)
             said = [word for word in done.stderr.replace("=", " ").split()
                     if word.endswith("able-werror")]

@@ -35,5 +35,30 @@ class Obstacle(unittest.TestCase):
                          self.obstacle("", ucx="1.13.1"))
 
 
+class Given(unittest.TestCase):
+
+    def command(self, build, given):
+        """How a target is made, and in which directory, if one is given."""
+        session = mock.Mock(top="/top", options=mock.Mock(build=given))
+        builds = Builds(session)
+        with mock.patch.object(builds, "_task") as task:
+            builds.target(build, "all")
+        return task.call_args.args[1], builds.directory(build)
+
+    def test_build_is_used_as_it_is(self):
+        command, directory = self.command(parts.PLAIN, "build/demo")
+        self.assertEqual(("make", "-C", "/top/build/demo", "all"), command)
+        self.assertEqual("/top/build/demo", directory)
+
+    def test_others_are_configured(self):
+        for build, given, directory in (
+                (parts.PLAIN, None, "/top/build/check"),
+                (parts.SANITIZED, "build/demo", "/top/build/check-sanitized")):
+            command, there = self.command(build, given)
+            self.assertEqual("bash", command[0])
+            self.assertIn("/top/configure", command)
+            self.assertEqual(directory, there)
+
+
 if __name__ == "__main__":
     unittest.main()

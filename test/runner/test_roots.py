@@ -166,20 +166,50 @@ class Command(unittest.TestCase):
         run = roots.Run(session, "debian13", mock.Mock(
             directory="root", source_variable="SEP_NO_SUCH", suite="trixie"))
         run._command("demo", 1, "contrib/demo.sh")
-        *_, environment = session.command.call_args.args
-        self.assertIn("SEP_WERROR=y", environment)
+        self.assertIn("--enable-werror", dict(
+            each.partition("=")[::2] for each in
+            session.command.call_args.args[3])["SEP_DEMO_CONFIGURE"].split())
+
+
+class Plan(unittest.TestCase):
+
+    def planned(self, *wanted):
+        """Names of tasks, with what they need and whether they are alone."""
+        session = mock.Mock(top="/top")
+        session.options.list = False
+        session.wanted = lambda part, run, name: name in wanted
+        session.builds.configure_script.return_value.title = "autogen"
+        session.task = lambda part, run, name, action, needs, **how: mock.Mock(
+            title=name.partition(" ")[2], needs=needs, how=how)
+        tasks = []
+        run = roots.Run(session, "debian13", mock.Mock(directory="root",
+                                                       run="Debian"))
+        task = run._task
+        run._task = lambda *what, **how: tasks.append(task(*what, **how)) or \
+            tasks[-1]
+        run.plan()
+        return [(each.title, [need.title for need in each.needs],
+                 each.how.get("alone", False)) for each in tasks]
+
+    def test_jobs_alone_are_alone(self):
+        self.assertEqual([("root", ["autogen"], False),
+                          ("build", ["root"], False),
+                          ("tests", ["build"], False),
+                          ("demo", ["build"], True)],
+                         self.planned("demo", "tests"))
+        self.assertEqual([], self.planned())
 
 
 class Packages(unittest.TestCase):
 
-    def outcome(self, *statuses, demo=""):
+    def outcome(self, *statuses, build=""):
         """What is said of packages when the commands end so."""
         with tempfile.TemporaryDirectory() as top:
             session = mock.Mock(top=top, **{
                 "directory.return_value": top, "command.side_effect": [
                     (mock.Mock(killed=False, status=status, cpu=1.0), 1.0)
                     for status in statuses]})
-            for name, text in (("demo", demo), ("deb", "deb-use"), (
+            for name, text in (("build", build), ("deb", "deb-use"), (
                     "deb-use", "debian-root.sh: skipped: network: none")):
                 with open(f"{top}/{name}.log", "w", encoding="utf-8") as file:
                     file.write(text)
@@ -199,7 +229,7 @@ class Packages(unittest.TestCase):
                          self.outcome(0, 77))
         self.assertEqual([(made, FAILED)], self.outcome(1))
         self.assertEqual([(made, SKIPPED)], self.outcome(
-            demo="==> The transport was not built (no source): on rc\n"))
+            build="==> The transport was not built (no source): on rc\n"))
 
 
 class Results(unittest.TestCase):

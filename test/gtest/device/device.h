@@ -172,12 +172,8 @@ private:
 };
 
 
-/** Built with -fsanitize=address or thread. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const bool is_sanitized = true;
-#else
-const bool is_sanitized = false;
-#endif
+/** Built with -fsanitize=address. */
+const bool is_sanitized = has_asan();
 
 /** Values of @a key in all QPs of test::stat_json(). */
 std::vector<std::string> stat_qps(const std::string &json,

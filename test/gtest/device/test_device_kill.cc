@@ -530,7 +530,8 @@ TEST_F(test_device_kill, at_each_instruction_of_a_read)
  * for what is left of the processes. */
 TEST_F(test_device_kill, at_each_instruction_of_a_creation)
 {
-    const unsigned stride = is_sanitized ? 90 : 9;
+    const unsigned stride = from_env("MLX5SIM_RUN_KILL_STRIDE",
+                                     is_sanitized ? 90 : 9);
     bool at_end           = false;
 
     for (unsigned steps = 1; !at_end && !HasFailure(); steps += stride) {

@@ -2,6 +2,8 @@
 
 #include <sep/test_sep_uct_side.h>
 
+#include <common/sanitizer.h>
+
 #include <cstring>
 #include <thread>
 
@@ -43,10 +45,10 @@ protected:
 
     void SetUp() override
     {
-#ifdef __SANITIZE_ADDRESS__
-        GTEST_SKIP() << "each instruction of a thread is stepped through: "
-                        "minutes, with those of the sanitizer";
-#endif
+        if (has_asan()) {
+            GTEST_SKIP() << "each instruction of a thread is stepped through: "
+                            "minutes, with those of the sanitizer";
+        }
         if (!entity::has_device()) {
             GTEST_SKIP() << "no mlx5 device (run with mlx5sim-run)";
         }
@@ -54,12 +56,12 @@ protected:
 
     /* Plain stores and loads: std::atomic may use a locked instruction, which
      * would flush */
-    __attribute__((no_sanitize("address", "thread", "undefined"))) int look()
+    int look()
     {
         return __atomic_load_n(&m_turn, __ATOMIC_ACQUIRE);
     }
 
-    __attribute__((no_sanitize("address", "thread", "undefined"))) void pass()
+    void pass()
     {
         __atomic_store_n(&m_turn, m_turn + 1, __ATOMIC_RELEASE);
     }

@@ -13,6 +13,7 @@
 #include <sim/test_insn_encode.h>
 #include <sim/test_insn_flags.h>
 
+#include <common/sanitizer.h>
 #include <common/seed.h>
 
 #include <stdio.h>
@@ -258,27 +259,21 @@ inline bool is_string(const uint8_t *code, unsigned length)
 
 /* AddressSanitizer has shadow memory where wild addresses, or data addresses
  * cut to 32 bits, could hit it. */
-#ifdef __SANITIZE_ADDRESS__
 inline void tame_registers(generator_t &gen, state_t *s)
 {
-    for (auto &r : s->gpr) {
-        r = gen.one_in(2) ? gen.rnd(64) : gen.data_address(1);
+    if (has_asan()) {
+        for (auto &r : s->gpr) {
+            r = gen.one_in(2) ? gen.rnd(64) : gen.data_address(1);
+        }
     }
 }
 
 inline bool may_be_wild(const std::vector<uint8_t> &code, unsigned length)
 {
-    return std::find(code.begin(), code.begin() + length, 0x67) !=
-           code.begin() + length;
+    return has_asan() &&
+           (std::find(code.begin(), code.begin() + length, 0x67) !=
+            code.begin() + length);
 }
-#else
-inline void tame_registers(generator_t &, state_t *) {}
-
-inline bool may_be_wild(const std::vector<uint8_t> &, unsigned)
-{
-    return false;
-}
-#endif
 
 } // namespace insn_native
 

@@ -6,6 +6,8 @@
 
 #include <sim/launcher.h>
 
+#include <common/sanitizer.h>
+
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -548,10 +550,10 @@ TEST_F(test_launcher, gives_valgrind_the_options_it_needs)
 
 TEST_F(test_launcher, gdb_does_not_stop_at_doorbells)
 {
-#ifdef __SANITIZE_ADDRESS__
-    GTEST_SKIP() << "gdb hangs with the sanitizer's library, which programs "
-                    "need here";
-#endif
+    if (has_asan()) {
+        GTEST_SKIP() << "gdb hangs with the sanitizer's library, which "
+                        "programs need here";
+    }
     if (!have("gdb")) {
         GTEST_SKIP() << "no gdb here";
     }

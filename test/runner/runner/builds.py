@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 from . import report
+from .parts import PLAIN
 from .schedule import Failed, Task
 
 _LIMIT = 3600
@@ -26,7 +27,12 @@ class Builds:
         self._autogen = None
 
     def directory(self, build):
-        return os.path.join(self._session.top, "build", build.directory)
+        return os.path.join(self._session.top, self._given(build) or
+                            os.path.join("build", build.directory))
+
+    def _given(self, build):
+        """A directory that somebody else has configured."""
+        return self._session.options.build if build is PLAIN else None
 
     def target(self, build, name):
         """The task that makes a target."""
@@ -35,12 +41,17 @@ class Builds:
             before = self._last.get(build.directory) or \
                 self.configure_script()
             script = '. contrib/lib.sh; sep_build "$@"'
+            command = ("bash", "-euo", "pipefail", "-c", script, "build",
+                       self.directory(build), name,
+                       os.path.join(self._session.top, "configure"), *_COMMON,
+                       *build.options)
+            if self._given(build):
+                command = ("make", "-C", self.directory(build), name)
+            # The tests' own objects are the same, and ccache has them then
+            needs = [before, *(self._made[same] for same in
+                               [(PLAIN.directory, name)] if same in self._made)]
             self._made[key] = self._last[build.directory] = self._task(
-                f"build {build.directory} {name}",
-                ("bash", "-euo", "pipefail", "-c", script, "build",
-                 self.directory(build), name,
-                 os.path.join(self._session.top, "configure"), *_COMMON,
-                 *build.options), [before])
+                f"build {build.directory} {name}", command, needs)
         return self._made[key]
 
     @staticmethod

@@ -64,6 +64,9 @@ def parse(arguments):
     parser.add_argument("--jobs", type=_positive, default=_processes(),
                         metavar="N", help="processes at a time (default: one "
                         "more than cores, %(default)s)")
+    parser.add_argument("--build", metavar="DIR",
+                        help="a configured build for all that is not sanitized "
+                        "(default: build/check is made for that)")
     parser.add_argument("--quick", action="store_true",
                         help="fewer sizes and iterations in the jobs")
     parser.add_argument("--junit", metavar="FILE",

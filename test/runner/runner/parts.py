@@ -187,6 +187,12 @@ _MODE_TESTS = ("*test_sep_uct_mixed.*/bf:*test_sep_uct_flow.*/dv:"
 _THREAD_TESTS = ("*test_sep_uct_threads.*:*test_sep_workers.*:test_sep_hub.*:"
                  "test_sep_cq_sharing.*:*.workers_in_threads_*")
 
+# Who is killed at each instruction is so once; with other compilers and settings
+# at some of them, which takes a tenth of the time. A sanitizer has ten times as
+# many.
+KILL_SOMETIMES = "MLX5SIM_RUN_KILL_STRIDE=500"
+_KILL_SANITIZED = "MLX5SIM_RUN_KILL_STRIDE=5000"
+
 # Crowds, and the same schedules with packets lost at other times, do once more
 # what others do, and take a fifth of the time.
 _SANITIZED_TESTS = {"sep_gtest": (
@@ -266,7 +272,8 @@ def _deferred(seed):
     eager_tests, eager = _DEFERRED_EAGER.get(seed, ("", ()))
     tests, exceptions = _MODE_TESTS.split(":-")
     return (Gtest(f"device_gtest-seed_{seed}", "device_gtest", patience=2,
-                  tests=_DEFERRED_DEVICE_TESTS, environment=environment),
+                  tests=_DEFERRED_DEVICE_TESTS,
+                  environment=environment + (KILL_SOMETIMES,)),
             Gtest(f"sep_gtest-seed_{seed}", "sep_gtest", patience=2,
                   tests=f"{tests}{more}{eager_tests}:-{exceptions}",
                   environment=environment + settings + eager),
@@ -417,7 +424,8 @@ PARTS = (
          "UndefinedBehaviorSanitizer",
          tuple(dataclasses.replace(row, tests=_SANITIZED_TESTS.get(
              row.program, "*")) for row in _unit(
-                 SANITIZED, "-sanitized", sanitizers="asan ubsan", patience=3))),
+                 SANITIZED, "-sanitized", sanitizers="asan ubsan", patience=3,
+                 environment=(_KILL_SANITIZED,)))),
 
     Part("modes", "the transport's tests once per sharing category, and all "
          "of the device's with the UAR pages of old kernels", tuple(
@@ -431,7 +439,7 @@ PARTS = (
                          "*test_sep_uct_mixed.*/wr",
                    environment=("UCX_SEP_CATEGORY=static",)),
              Gtest("device_gtest-legacy_uars", "device_gtest",
-                   environment=("MLX5SIM_UAR_MODE=legacy",)),)),
+                   environment=("MLX5SIM_UAR_MODE=legacy", KILL_SOMETIMES)),)),
 
     Part("deferred", "tests of device and transport, and jobs, with a device that "
          "takes its time, and loses packets", tuple(

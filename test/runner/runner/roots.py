@@ -10,6 +10,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 from . import jobs, report
+from .parts import KILL_SOMETIMES
 from .result import FAILED, PASSED, SKIPPED, Result
 from .schedule import Failed
 
@@ -36,29 +37,30 @@ class Run:
         if not steps:
             return
         # It reads the same files, and would make those that are missing
-        root = self.session.task(self.part, self.row.run, f"{self.row.run}",
-                                 self._root,
-                                 [self.session.builds.configure_script()])
-        root.dropped = lambda need: None if need == root.name else \
-            self.session.fail(self.part, self.row.run, self.row.run,
-                              f"not run, {need} failed")
-        actions = {"demo": self._demo, "endpoints": self._endpoints,
-                   "packages": self._packages, "tests": self._tests}
-        if {"endpoints", "packages"} & set(steps) and "demo" not in steps:
-            steps.insert(0, "demo")     # which builds what they run
-        tasks = {}
-        for name in steps:
-            # Which says whether there is a transport
-            needs = [tasks["demo"]] if "demo" in tasks else [root]
-            tasks[name] = self.session.task(self.part, self.row.run,
-                                            f"{self.row.run} {name}",
-                                            actions[name], needs, alone=True)
-            tasks[name].dropped = None  # the root has its own result
+        root = self._task("root", self._root,
+                          [self.session.builds.configure_script()], urgent=True)
+        root.dropped = lambda need: self.session.fail(
+            self.part, self.row.run, self.row.run, f"not run, {need} failed")
+        # What all others run, if there is a transport
+        build = self._task("build", self._build, [root], urgent=True)
+        # Jobs wait for each other by polling, as those of main_job here
+        for name, action, alone in (("packages", self._packages, False),
+                                    ("tests", self._tests, False),
+                                    ("demo", self._demo, True),
+                                    ("endpoints", self._endpoints, True)):
+            if name in steps:
+                self._task(name, action, [build], alone=alone)
+
+    def _task(self, name, action, needs, **how):
+        task = self.session.task(self.part, self.row.run,
+                                 f"{self.row.run} {name}", action, needs, **how)
+        task.dropped = None         # what it needs has its own result
+        return task
 
     def _log(self, name):
         return os.path.join(self.session.directory(self.part), f"{name}.log")
 
-    def _command(self, name, limit, *command, options=()):
+    def _command(self, name, limit, *command, options=(), make=False):
         # The source of this machine's UCX is of no use there
         source = os.environ.get(self.row.source_variable) or "auto"
         bind = ["--bind", os.path.dirname(source)] if source != "auto" else []
@@ -66,11 +68,14 @@ class Run:
             name, limit, ["contrib/debian-root.sh", "--suite", self.row.suite,
                           *bind, *options, self.path, *command],
             # Warnings of its compiler are for us to see, and not for users
-            ("SEP_UCX=auto", f"SEP_UCX_SOURCE={source}", "SEP_WERROR=y"))
+            ("SEP_UCX=auto", f"SEP_UCX_SOURCE={source}",
+             "SEP_DEMO_CONFIGURE=--enable-werror --enable-gtest "
+             "--enable-precompiled-headers CXXFLAGS=-O0", KILL_SOMETIMES), make)
 
-    def _run(self, name, limit, command, environment=()):
+    def _run(self, name, limit, command, environment=(), make=False):
         log = self._log(name)
-        child, elapsed = self.session.command(command, log, limit, environment)
+        child, elapsed = self.session.command(command, log, limit, environment,
+                                              make)
         reason = f"killed after {limit:.0f} s" if child.killed else child.why()
         return child, elapsed, log, reason
 
@@ -87,6 +92,18 @@ class Run:
         elif not good:
             self.session.console.say(f"end of {log}:", report.tail(log))
         if not good:
+            raise Failed
+
+    def _build(self):
+        """All that the demo builds before it runs a job."""
+        child, elapsed, log, reason = self._command(
+            "build", self.session.options.jobs_limit, "contrib/demo.sh",
+            "--list", make=True)
+        good = child.status == 0 and not child.killed
+        self._outcome("build", PASSED if good else FAILED, elapsed, child.cpu,
+                      "" if good else reason, "" if good else log)
+        if not good:
+            self.session.console.say(f"end of {log}:", report.tail(log, 40))
             raise Failed
 
     def _demo(self):
@@ -109,7 +126,7 @@ class Run:
 
     def _endpoints(self):
         """What the demo has built, with MPI's threads."""
-        missing = not_built(self._log("demo"))
+        missing = not_built(self._log("build"))
         if missing:
             self.session.add(
                 [Result(self.part, self.row.run, "endpoints", SKIPPED, 0.0,
@@ -129,7 +146,7 @@ class Run:
 
     def _packages(self):
         """Of what the demo has built; used in a root that has nothing else."""
-        missing = not_built(self._log("demo"))
+        missing = not_built(self._log("build"))
         if missing:
             self._outcome("packages are made", SKIPPED, 0.0, 0.0,
                           f"the transport was {missing}")
@@ -171,13 +188,12 @@ class Run:
         path = os.path.join(f"{self.path}-build", name)
         remove(path)
         tests = self.row.tests
-        demo = self._log("demo")
-        if os.path.exists(demo) and not not_built(demo):
+        if not not_built(self._log("build")):
             tests += self.row.transport_tests
         patterns = [word for each in tests for word in ("--one", each)]
         child, elapsed, log, reason = self._command(
             "tests", self.session.options.jobs_limit, "test/runner/run",
-            *patterns)
+            "--build", "build/demo", "--jobs", "1", *patterns)
         self._finish("tests", results_of_junit(self.part, self.row.run, path),
                      child, elapsed, log, reason)
 
