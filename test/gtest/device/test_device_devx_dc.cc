@@ -10,6 +10,8 @@
 
 #include <random>
 
+#include <unistd.h>
+
 using namespace device;
 
 namespace {
@@ -342,6 +344,49 @@ TEST_F(test_device_devx_dc, who_does_not_answer_is_an_error)
             ((uint32_t*)(l.queues.data + dc_loop::dci_record))[1] = 0;
         }
     });
+}
+
+/* UCX resets an initiator that has failed, and does not clear its record */
+TEST_F(test_device_devx_dc, record_from_before_a_reset_counts_for_nothing)
+{
+    run(1, [](rank&) {
+        dc_loop l;
+        unsigned status;
+
+        for (unsigned i = 0; i < 3; ++i) {
+            connect_dci(l.dci);
+            usleep(20000);
+            l.exchange(3);
+            REQUIRE_EQ(0, l.dci.modify(command(fw_2rst, 16, l.dci.number),
+                                       &status));
+            l.dci_pi = 0;
+        }
+    });
+}
+
+/* Requests say which service level their answers are to have (UCX,
+ * reverse_sl) */
+TEST_F(test_device_devx_dc, service_level_of_answers_is_no_mistake)
+{
+    set_env("MLX5SIM_LINK", "ib");
+    run(1, [](rank&) {
+        dc_loop l;
+
+        connect_dci(l.dci);
+        l.write_dc(l.mem.sge(0, 8), l.mem.sge(64, 8),
+                   l.dct.number | 0x0f000000);
+        REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+    });
+    EXPECT_TRUE(take_violations().empty());
+    run(1, [](rank&) {
+        dc_loop l;
+
+        connect_dci(l.dci);
+        l.write_dc(l.mem.sge(0, 8), l.mem.sge(64, 8),
+                   l.dct.number | 0x10000000);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+    });
+    EXPECT_EQ(1u, take_violations().size());
 }
 
 TEST_F(test_device_devx_dc, fuzz_of_commands)
