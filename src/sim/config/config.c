@@ -187,8 +187,7 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
     {"MLX5SIM_DC", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(dc), "n", 0, 0, NULL, NULL, NULL,
      "Whether there are queue pairs of the dynamically connected transport "
-     "(DC, mlx5dv_create_qp): UCX then has dc_mlx5. Not with MLX5SIM_WIRE, "
-     "and in synchronous execution only"},
+     "(DC, mlx5dv_create_qp): UCX then has dc_mlx5. Not with MLX5SIM_WIRE"},
     {"MLX5SIM_ODP", MLX5SIM_CONFIG_BOOL, MLX5SIM_CONFIG_INSTANCE,
      MLX5SIM_CONFIG_FIELD(odp), "n", 0, 0, NULL, NULL, NULL,
      "Whether memory can be registered without being pinned (on-demand paging, "

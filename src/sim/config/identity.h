@@ -65,6 +65,10 @@ dev_t mlx5sim_uverbs_rdev(unsigned dev);
 /** Whether ports have network interfaces of the node, MLX5SIM_WIRE. */
 int mlx5sim_config_has_wire(const mlx5sim_config_t *config);
 
+/** Whether there is the dynamically connected transport: what its packets look
+ *  like is not public, so that none can go to other nodes. */
+int mlx5sim_config_has_dc(const mlx5sim_config_t *config);
+
 /** Network interface behind a port: its name, MTU and addresses.
  *  @return NULL without MLX5SIM_WIRE. */
 const mlx5sim_netif_t *

@@ -9,8 +9,8 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "other nodes, and SRQs and targets of other processes",
         "`ibv_modify_qp` of `IBV_QPT_XRC_*`, `ibv_open_qp`", 0},
     [MLX5SIM_MISSING_DC]          = {
-        "DC", "dynamically connected transport, without MLX5SIM_DC, with a "
-        "wire, or in deferred execution",
+        "DC", "dynamically connected transport, without MLX5SIM_DC, or with a "
+        "wire",
         "`mlx5dv_create_qp` with `MLX5DV_QP_INIT_ATTR_MASK_DC`", 1},
     [MLX5SIM_MISSING_RAW_PACKET]  = {
         "raw packets", "queue pairs for Ethernet frames",

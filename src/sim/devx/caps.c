@@ -23,7 +23,9 @@
 #define MLX5SIM_CAP_MAX_INDIRECTION  MLX5SIM_FW_FIELD(256, 8)
 #define MLX5SIM_CAP_FIXED_BUFFER     MLX5SIM_FW_FIELD(264, 1) /* KSM */
 #define MLX5SIM_CAP_LOG_MAX_KLM      MLX5SIM_FW_FIELD(282, 6)
+#define MLX5SIM_CAP_LOG_MAX_RA_REQ_DC MLX5SIM_FW_FIELD(298, 6)
 #define MLX5SIM_CAP_OOO_SL_MASK      MLX5SIM_FW_FIELD(312, 1)
+#define MLX5SIM_CAP_LOG_MAX_RA_RES_DC MLX5SIM_FW_FIELD(314, 6)
 #define MLX5SIM_CAP_LOG_MAX_RA_REQ   MLX5SIM_FW_FIELD(330, 6)
 #define MLX5SIM_CAP_RTS2RTS_LAG      MLX5SIM_FW_FIELD(338, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_RES   MLX5SIM_FW_FIELD(346, 6)
@@ -33,8 +35,10 @@
 #define MLX5SIM_CAP_LOG_MAX_MSG      MLX5SIM_FW_FIELD(451, 5)
 #define MLX5SIM_CAP_INIT2_LAG        MLX5SIM_FW_FIELD(504, 1)
 #define MLX5SIM_CAP_CQE_VERSION      MLX5SIM_FW_FIELD(508, 4)
+#define MLX5SIM_CAP_DCT              MLX5SIM_FW_FIELD(538, 1)
 #define MLX5SIM_CAP_ROCE             MLX5SIM_FW_FIELD(541, 1)
 #define MLX5SIM_CAP_ATOMIC           MLX5SIM_FW_FIELD(542, 1)
+#define MLX5SIM_CAP_LAG_DCT          MLX5SIM_FW_FIELD(630, 2)
 #define MLX5SIM_CAP_LAG_AFFINITY     MLX5SIM_FW_FIELD(632, 1)
 #define MLX5SIM_CAP_LAG_MASTER       MLX5SIM_FW_FIELD(635, 1)
 #define MLX5SIM_CAP_NUM_LAG_PORTS    MLX5SIM_FW_FIELD(636, 4)
@@ -170,6 +174,12 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     mlx5sim_fw_set(caps, MLX5SIM_CAP_OOO_SL_MASK, !is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ, 4);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES, 4);
+    if (mlx5sim_config_has_dc(config)) {
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_DCT, 1);
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_DCT, lag > 0);
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ_DC, 4);
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES_DC, 4);
+    }
     mlx5sim_fw_set(caps, MLX5SIM_CAP_DEVICE_MEMORY, config->dm);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_PORT_TYPE, is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_NUM_PORTS, config->ports);

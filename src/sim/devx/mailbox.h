@@ -44,7 +44,8 @@ enum {
 };
 
 /** Sizes and places in bytes: the header of any command and reply; what is in
- *  front of capabilities and of a vport's context, of a QPC, a CQC, an RMPC;
+ *  front of capabilities and of a vport's context, of a QPC, a CQC, an RMPC, a
+ *  DCTC;
  *  the WQ in an RMPC; whole commands that create. */
 enum {
     MLX5SIM_FW_HEADER      = 16,
@@ -58,6 +59,8 @@ enum {
     MLX5SIM_FW_RMPC_SIZE   = 240,
     MLX5SIM_FW_MKC         = 16,
     MLX5SIM_FW_KLM_SIZE    = 16,
+    MLX5SIM_FW_DCTC        = 16,
+    MLX5SIM_FW_DCT_SIZE    = 128, /* create_dct_in, query_dct_out */
     MLX5SIM_FW_CREATE_SIZE = 272 /* a list of an mkey comes behind */
 };
 
@@ -114,6 +117,7 @@ enum {
 #define MLX5SIM_FW_QPC_RETRY_COUNT   MLX5SIM_FW_FIELD(909, 3)
 #define MLX5SIM_FW_QPC_RNR_RETRY     MLX5SIM_FW_FIELD(912, 3)
 #define MLX5SIM_FW_QPC_NEXT_SEND_PSN MLX5SIM_FW_FIELD(968, 24)
+#define MLX5SIM_FW_QPC_LOG_STREAMS   MLX5SIM_FW_FIELD(996, 4)
 #define MLX5SIM_FW_QPC_CQN_SND       MLX5SIM_FW_FIELD(1000, 24)
 #define MLX5SIM_FW_QPC_LOG_RRA_MAX   MLX5SIM_FW_FIELD(1160, 3)
 #define MLX5SIM_FW_QPC_ATOMIC_MODE   MLX5SIM_FW_FIELD(1164, 4)
@@ -143,6 +147,27 @@ enum {
 #define MLX5SIM_FW_CQC_EQN         MLX5SIM_FW_FIELD(184, 8)
 #define MLX5SIM_FW_CQC_PRODUCER    MLX5SIM_FW_FIELD(360, 24)
 #define MLX5SIM_FW_CQC_DBR_ADDR    MLX5SIM_FW_FIELD(448, 64)
+
+/** dctc */
+#define MLX5SIM_FW_DCTC_STATE       MLX5SIM_FW_FIELD(4, 4)
+#define MLX5SIM_FW_DCTC_OFFLOAD     MLX5SIM_FW_FIELD(24, 4)
+#define MLX5SIM_FW_DCTC_USER_INDEX  MLX5SIM_FW_FIELD(40, 24)
+#define MLX5SIM_FW_DCTC_CQN         MLX5SIM_FW_FIELD(72, 24)
+#define MLX5SIM_FW_DCTC_RRE         MLX5SIM_FW_FIELD(108, 1)
+#define MLX5SIM_FW_DCTC_RWE         MLX5SIM_FW_FIELD(109, 1)
+#define MLX5SIM_FW_DCTC_RAE         MLX5SIM_FW_FIELD(110, 1)
+#define MLX5SIM_FW_DCTC_CS_RES      MLX5SIM_FW_FIELD(136, 8)
+#define MLX5SIM_FW_DCTC_MIN_RNR_NAK MLX5SIM_FW_FIELD(147, 5)
+#define MLX5SIM_FW_DCTC_SRQN        MLX5SIM_FW_FIELD(168, 24)
+#define MLX5SIM_FW_DCTC_PD          MLX5SIM_FW_FIELD(200, 24)
+#define MLX5SIM_FW_DCTC_TCLASS      MLX5SIM_FW_FIELD(224, 8)
+#define MLX5SIM_FW_DCTC_FLOW_LABEL  MLX5SIM_FW_FIELD(236, 20)
+#define MLX5SIM_FW_DCTC_KEY         MLX5SIM_FW_FIELD(256, 64)
+#define MLX5SIM_FW_DCTC_MTU         MLX5SIM_FW_FIELD(325, 3)
+#define MLX5SIM_FW_DCTC_PORT        MLX5SIM_FW_FIELD(328, 8)
+#define MLX5SIM_FW_DCTC_PKEY_INDEX  MLX5SIM_FW_FIELD(336, 16)
+#define MLX5SIM_FW_DCTC_SGID_INDEX  MLX5SIM_FW_FIELD(360, 8)
+#define MLX5SIM_FW_DCTC_HOP_LIMIT   MLX5SIM_FW_FIELD(376, 8)
 
 /** rmpc, and the wq in it */
 #define MLX5SIM_FW_RMPC_STATE     MLX5SIM_FW_FIELD(8, 4)

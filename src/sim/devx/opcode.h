@@ -25,6 +25,9 @@ enum {
     MLX5SIM_FW_2RST_QP                 = 0x50a,
     MLX5SIM_FW_QUERY_QP                = 0x50b,
     MLX5SIM_FW_INIT2INIT_QP            = 0x50e,
+    MLX5SIM_FW_CREATE_DCT              = 0x710,
+    MLX5SIM_FW_DRAIN_DCT               = 0x712,
+    MLX5SIM_FW_QUERY_DCT               = 0x713,
     MLX5SIM_FW_QUERY_ROCE_ADDRESS      = 0x760,
     MLX5SIM_FW_QUERY_HCA_VPORT_CONTEXT = 0x762,
     MLX5SIM_FW_ALLOC_PD                = 0x800,
@@ -51,7 +54,8 @@ typedef enum {
     MLX5SIM_FW_ON_MKEY,
     MLX5SIM_FW_ON_CQ,
     MLX5SIM_FW_ON_RMP,
-    MLX5SIM_FW_ON_QP
+    MLX5SIM_FW_ON_QP,
+    MLX5SIM_FW_ON_DCT
 } mlx5sim_fw_on_t;
 
 /** A row of the table. */

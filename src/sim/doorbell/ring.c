@@ -30,6 +30,7 @@ static void mlx5sim_doorbell_ring_all(uint32_t uar)
         qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, index);
         if ((atomic_load(&qp->o.owner) == mlx5sim_self_tag) && qp->o.ready &&
             (qp->uar == uar) && (qp->qp.type != MLX5SIM_QPT_DCT)) {
+            atomic_store(&qp->is_rung, 1);
             mlx5sim_sq_run(qp);
         }
     }
@@ -186,6 +187,7 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
     } else {
         ++words.qp->doorbells;
     }
+    atomic_store(&words.qp->is_rung, 1);
     mlx5sim_sq_run(words.qp);
 }
 

@@ -57,8 +57,8 @@ static const mlx5sim_chk_text_t mlx5sim_chk_texts[MLX5SIM_CHK_LAST] = {
         "that size in all"},
     [MLX5SIM_CHK_WQE_AV]        = {
         "wqe_av",
-        "bits 30:24 of dqp_dct are reserved, and on Ethernet the 48-byte "
-        "address vector (bit 31) is needed"},
+        "bits 30:24 of dqp_dct are reserved (those of DC initiators: 30:28), "
+        "and on Ethernet the 48-byte address vector (bit 31) is needed"},
     [MLX5SIM_CHK_WQE_UD_LENGTH] = {
         "wqe_ud_length",
         "a datagram must fit one packet: its payload is larger than the MTU"},

@@ -250,7 +250,8 @@ typedef struct mlx5sim_av_seg {
         } MLX5SIM_PACKED;
         __be64  dc_key;
     };
-    __be32  dqp_dct;            /* ext 31, destination QP or DCT 23:0 */
+    __be32  dqp_dct;            /* ext 31, SL of answers 27:24 (DC), destination
+                                 * QP or DCT 23:0 */
     uint8_t stat_rate_sl;       /* rate 7:4; sl 3:0, or Ethernet prio 3:1 */
     uint8_t fl_mlid;            /* force loopback 7, source path bits 6:0 */
     __be16  rlid;               /* UDP source port on RoCE v2 */
@@ -265,6 +266,7 @@ typedef struct mlx5sim_av_seg {
 #define MLX5SIM_AV_COMPACT_SIZE   16
 #define MLX5SIM_AV_EXT            0x80000000u   /* [MLX5_EXTENDED_UD_AV] */
 #define MLX5SIM_AV_DQP_RESERVED   0x7f000000u
+#define MLX5SIM_AV_REVERSE_SL     0x0f000000u   /* DC initiators only */
 #define MLX5SIM_AV_QKEY_OF_QP     0x80000000u
 #define MLX5SIM_AV_GRH            0x40000000u
 #define MLX5SIM_AV_PATH_BITS      0x7f

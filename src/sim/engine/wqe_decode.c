@@ -251,7 +251,8 @@ static mlx5sim_chk_t mlx5sim_decode_av(const mlx5sim_qp_t *qp,
         wqe->av.qkey = qp->qkey;
     }
 
-    if (dqp & MLX5SIM_AV_DQP_RESERVED) {
+    if (dqp & MLX5SIM_AV_DQP_RESERVED &
+        ~((qp->type == MLX5SIM_QPT_DCI) ? MLX5SIM_AV_REVERSE_SL : 0)) {
         chk = MLX5SIM_CHK_WQE_AV;
     }
 

@@ -403,6 +403,8 @@ typedef struct mlx5sim_qp_obj {
     uint64_t         wqes;
     uint64_t         doorbells;
     uint64_t         blueflames;
+    _Atomic uint32_t is_rung;     /* since it left RESET: before that, its
+                                     doorbell record means nothing */
     uint64_t         retry_since; /* CLOCK_MONOTONIC ns, 0: not waiting */
     uint64_t         gone_since;  /* the same, for a responder that is gone */
     uint64_t         gone_after;  /* longest time until that is an error, ns */

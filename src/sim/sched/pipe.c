@@ -2,6 +2,7 @@
 
 #include <sim/sched/pipe_int.h>
 #include <sim/check/report.h>
+#include <sim/engine/qp.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/sched/chance.h>
@@ -120,10 +121,11 @@ static int mlx5sim_pipe_complete(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     mlx5sim_flight_check(qp, mlx5sim_flights_at(flights, flights->head));
     flight = mlx5sim_flights_complete(flights, &qp->qp, &plan);
     if (plan.req_error) {
-        qp->qp.state    = (qp->qp.type == MLX5SIM_QPT_RC) ? MLX5SIM_QPS_ERR :
+        qp->qp.state    = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
                                                             MLX5SIM_QPS_SQE;
         pipe->has_flush = 1;
-    } else {
+    } else if (qp->qp.type != MLX5SIM_QPT_DCI) {
+        /* of that, who executes it as a whole counts them */
         atomic_fetch_add_explicit(&self->c.bytes, flight->length,
                                   memory_order_relaxed);
     }
@@ -181,6 +183,11 @@ static int mlx5sim_pipe_has_work(const mlx5sim_pipe_t *pipe,
     case MLX5SIM_LANE_PLACE:
         return mlx5sim_pipe_can_place(pipe, qp);
     default:
+        if (qp->qp.type == MLX5SIM_QPT_DCI) {
+            return (pipe->is_gone || pipe->is_ignored) && !pipe->is_parked &&
+                   !flights->has_stop;
+        }
+
         return (flights->una < flights->snd) && (pipe->num_answers == 0) &&
                !pipe->is_parked && (qp->qp.type == MLX5SIM_QPT_RC) &&
                (!flights->has_stop ||
@@ -344,7 +351,8 @@ mlx5sim_pipe_run_locked(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
 {
     uint64_t at;
 
-    if (!qp->o.ready || mlx5sim_qp_is_dead(qp)) {
+    if (!qp->o.ready || mlx5sim_qp_is_dead(qp) ||
+        (qp->qp.type == MLX5SIM_QPT_DCT)) {
         return MLX5SIM_PIPE_IDLE;
     }
 

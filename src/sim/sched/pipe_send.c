@@ -6,8 +6,11 @@
 #include <sim/exec/wqe.h>
 #include <sim/net/net.h>
 #include <sim/sched/chance.h>
+#include <sim/sched/park.h>
 #include <sim/sched/tap.h>
 #include <sim/trace/trace.h>
+
+#include <string.h>
 
 
 int mlx5sim_pipe_can_send(const mlx5sim_pipe_t *pipe,
@@ -37,6 +40,55 @@ static unsigned mlx5sim_pipe_send_datagram(mlx5sim_qp_obj_t *qp,
     }
 
     return plan.req_error ? plan.req_cqe.syndrome : 0;
+}
+
+/* A request of a DC initiator is executed as a whole, by which its answer is
+ * there, too. @return whether it is done, or fails */
+static int
+mlx5sim_pipe_send_dc(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
+                     mlx5sim_flight_t *flight, const mlx5sim_wqe_t *wqe,
+                     int is_lost)
+{
+    mlx5sim_flights_t *flights = &pipe->flights;
+    mlx5sim_plan_t plan;
+    uint64_t timer;
+
+    if (is_lost) {
+        return !mlx5sim_flights_retry(flights, &qp->qp);
+    }
+
+    switch (mlx5sim_wqe_execute(qp, wqe, &plan, &timer)) {
+    case MLX5SIM_VERDICT_DONE:
+        break;
+    case MLX5SIM_VERDICT_RNR:
+        if (!mlx5sim_flights_rnr(flights, &qp->qp)) {
+            return 1;
+        }
+        mlx5sim_park_pause(qp, timer);
+        pipe->is_parked = MLX5SIM_PARKED_RNR;
+        return 0;
+    case MLX5SIM_VERDICT_GONE:
+        pipe->is_gone = 1;
+        return 0;
+    default:
+        pipe->is_ignored = 1;
+        return 0;
+    }
+
+    if (plan.req_error) {
+        mlx5sim_flights_fail(flights, flights->cur, plan.req_cqe.syndrome);
+        return 1;
+    }
+
+    if (plan.has_req_cqe) {
+        flight->scattered = plan.req_cqe.scattered;
+        memcpy(flight->data, plan.req_cqe.data, flight->scattered);
+    }
+    flights->retries     = 0;
+    flights->rnr_retries = 0;
+    qp->retry_since      = 0;
+    qp->gone_since       = 0;
+    return 1;
 }
 
 static void mlx5sim_pipe_landed(mlx5sim_pipe_t *pipe,
@@ -160,6 +212,15 @@ void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         if (mlx5sim_tap_is_on() && (syndrome == 0)) {
             mlx5sim_tap_datagram(qp, &wqe,
                                  mlx5sim_psn_add(qp->sq_psn, flights->snd));
+        }
+    } else if (qp->qp.type == MLX5SIM_QPT_DCI) {
+        if (mlx5sim_trace_is_on()) {
+            mlx5sim_trace_packet(qp, &wqe,
+                                 mlx5sim_psn_add(qp->sq_psn, flights->snd),
+                                 is_lost);
+        }
+        if (!mlx5sim_pipe_send_dc(pipe, qp, flight, &wqe, is_lost)) {
+            return;
         }
     } else {
         packets = mlx5sim_pipe_send_packet(pipe, qp, flight, &wqe, is_lost);

@@ -144,12 +144,12 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
 
     for (;;) {
         pi = be32toh(((volatile uint32_t*)(uintptr_t)qp->db)[1]);
-        if (pi == qp->sq_head) {
+        if (!atomic_load(&qp->is_rung) || (pi == qp->sq_head)) {
             break;
         }
 
-        /* libmlx5 clears the record only after it has reset a QP; until then
-         * the record means nothing */
+        /* libmlx5 clears the record only after it has reset a QP, and UCX when
+         * it posts anew; until then the record means nothing */
         if (((qp->qp.state != MLX5SIM_QPS_RTS) &&
              (qp->qp.state != MLX5SIM_QPS_ERR) &&
              (qp->qp.state != MLX5SIM_QPS_SQE)) ||
@@ -293,14 +293,20 @@ void mlx5sim_sq_look_after(mlx5sim_qp_obj_t *qp)
 
 void mlx5sim_sq_run(mlx5sim_qp_obj_t *qp)
 {
+    int is_rung = atomic_load(&qp->is_rung);
+
     if (mlx5sim_sq_is_remote(qp)) {
-        mlx5sim_sq_hand_over(qp);
+        if (is_rung) {
+            mlx5sim_sq_hand_over(qp);
+        }
         return;
     }
 
     if (mlx5sim_chance_is_deferred() && !qp->is_remote &&
         (qp->qp.xrc != MLX5SIM_XRC_TGT)) {
-        mlx5sim_pipe_ring(qp);
+        if (is_rung) {
+            mlx5sim_pipe_ring(qp);
+        }
         return;
     }
 

@@ -31,8 +31,7 @@ int mlx5sim_dc_type(mlx5sim_cmd_t *cmd, const struct ib_uverbs_create_qp *caps,
     const mlx5sim_config_t *config      = mlx5sim_instance_config();
     const struct mlx5_ib_create_qp *uin = cmd->uin;
 
-    if (!config->dc || mlx5sim_config_has_wire(config) ||
-        (config->exec != MLX5SIM_EXEC_SYNC)) {
+    if (!mlx5sim_config_has_dc(config)) {
         return mlx5sim_refuse(MLX5SIM_MISSING_DC);
     }
 

@@ -48,7 +48,8 @@ static const mlx5sim_devx_attrs_t mlx5sim_devx_attrs[] = {
 static const mlx5sim_obj_kind_t mlx5sim_devx_kinds[] = {
     [MLX5SIM_FW_ON_PD] = MLX5SIM_OBJ_PD, [MLX5SIM_FW_ON_MKEY] = MLX5SIM_OBJ_MR,
     [MLX5SIM_FW_ON_CQ] = MLX5SIM_OBJ_CQ,
-    [MLX5SIM_FW_ON_RMP] = MLX5SIM_OBJ_SRQ, [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP
+    [MLX5SIM_FW_ON_RMP] = MLX5SIM_OBJ_SRQ,
+    [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP, [MLX5SIM_FW_ON_DCT] = MLX5SIM_OBJ_QP
 };
 
 
@@ -119,6 +120,9 @@ static const struct {
     {MLX5SIM_FW_RTS2RTS_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
     {MLX5SIM_FW_2ERR_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
     {MLX5SIM_FW_2RST_QP, mlx5sim_devx_modify_qp, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_CREATE_DCT, mlx5sim_devx_create_dct, MLX5SIM_FAULT_QP},
+    {MLX5SIM_FW_DRAIN_DCT, mlx5sim_devx_drain_dct, MLX5SIM_FAULT_MODIFY_QP},
+    {MLX5SIM_FW_QUERY_DCT, mlx5sim_devx_query_dct, MLX5SIM_FAULT_QUERY_QP},
     {MLX5SIM_FW_QUERY_CQ, mlx5sim_devx_query_cq, MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_QUERY_QP, mlx5sim_devx_query_qp, MLX5SIM_FAULT_QUERY_QP},
     {MLX5SIM_FW_QUERY_RMP, mlx5sim_devx_query_rmp, MLX5SIM_FAULT_NONE}
@@ -192,6 +196,13 @@ static int mlx5sim_devx_get_obj(mlx5sim_devx_t *devx, uint64_t handle,
 
     if (obj == NULL) {
         return -ENOENT;
+    }
+
+    /* DC targets have commands of their own */
+    if ((kind == MLX5SIM_OBJ_QP) &&
+        ((((mlx5sim_qp_obj_t*)obj)->qp.type == MLX5SIM_QPT_DCT) !=
+         (on == MLX5SIM_FW_ON_DCT))) {
+        return -EINVAL;
     }
 
     devx->obj = obj;

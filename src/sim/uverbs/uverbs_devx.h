@@ -45,6 +45,11 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_qp(mlx5sim_devx_t *devx);
 
+/** on DC targets, */
+unsigned mlx5sim_devx_create_dct(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_drain_dct(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_query_dct(mlx5sim_devx_t *devx);
+
 /** on memory: an indirect key of fixed entries (KSM). What they lead to has to
  *  be one piece of memory, one entry behind the other, as with other keys, */
 unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx);

@@ -20,15 +20,16 @@ static const uint8_t mlx5sim_devx_qp_states[] = {
     [MLX5SIM_QPS_RTS]   = 3, [MLX5SIM_QPS_SQE]  = 4, [MLX5SIM_QPS_SQD] = 5,
     [MLX5SIM_QPS_ERR]   = 6
 };
-static const uint8_t mlx5sim_devx_qp_types[] = {
-    IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD
-};
 enum {
+    MLX5SIM_DEVX_ST_DCI  = 5,
     MLX5SIM_DEVX_RQ_OWN  = 0,
     MLX5SIM_DEVX_RQ_SRQ  = 1,
     MLX5SIM_DEVX_RQ_NONE = 3,
     MLX5SIM_DEVX_LOG_WQEBB = 6,
     MLX5SIM_DEVX_LOG_RECV  = 4
+};
+static const uint8_t mlx5sim_devx_qp_types[] = {
+    IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, [MLX5SIM_DEVX_ST_DCI] = IBV_QPT_DRIVER
 };
 
 /* opt_param_mask (MLX5_QP_OPTPAR_*) */
@@ -150,9 +151,15 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx)
     unsigned status;
     int ret;
 
-    /* DC initiators have 5 */
-    if (st >= sizeof(mlx5sim_devx_qp_types)) {
-        (void)mlx5sim_refuse(MLX5SIM_MISSING_DC);
+    if ((st >= sizeof(mlx5sim_devx_qp_types)) ||
+        (mlx5sim_devx_qp_types[st] == 0)) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    /* several streams are a capability that this device does not have */
+    if ((mlx5sim_devx_qp_types[st] == IBV_QPT_DRIVER) &&
+        ((rq_type == MLX5SIM_DEVX_RQ_OWN) ||
+         mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_LOG_STREAMS))) {
         return MLX5SIM_FW_BAD_PARAM;
     }
 
@@ -176,6 +183,8 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx)
     uin.uidx        = mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_USER_INDEX);
     caps.qp_type    = mlx5sim_devx_qp_types[st];
     caps.is_srq     = rq_type == MLX5SIM_DEVX_RQ_SRQ;
+    uin.flags      |= (caps.qp_type == IBV_QPT_DRIVER) ?
+                      MLX5_QP_FLAG_TYPE_DCI : 0;
     ret = mlx5sim_qp_create(&cmd, 0,
                             mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_PD),
                             mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_CQN_SND),
@@ -186,12 +195,14 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx)
         return mlx5sim_devx_status(ret);
     }
 
-    /* as verbs have it: not for datagrams, requester's for RC only */
+    /* as verbs have it: not for datagrams, requester's for RC and DC only */
     qp                     = mlx5sim_obj_at(MLX5SIM_OBJ_QP, reply.qp_handle);
     qp->qp.scatter_cqe     = mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_CS_RES) &&
-                             (caps.qp_type != IBV_QPT_UD);
+                             (caps.qp_type != IBV_QPT_UD) &&
+                             (caps.qp_type != IBV_QPT_DRIVER);
     qp->qp.scatter_req_cqe = mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_CS_REQ) &&
-                             (caps.qp_type == IBV_QPT_RC);
+                             ((caps.qp_type == IBV_QPT_RC) ||
+                              (caps.qp_type == IBV_QPT_DRIVER));
     devx->obj              = qp;
     devx->number           = reply.qpn;
     return MLX5SIM_FW_OK;
@@ -252,6 +263,22 @@ mlx5sim_devx_path(const mlx5sim_devx_t *devx, struct ib_uverbs_qp_dest *dest)
     dest->is_global     = is_roce || mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_GRH);
 }
 
+/* Those of a DC initiator, whose targets are told by its work requests */
+static uint32_t mlx5sim_devx_dci_mask(unsigned next, uint32_t opt_mask)
+{
+    switch (next) {
+    case MLX5SIM_QPS_INIT:
+        return IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+    case MLX5SIM_QPS_RTR:
+        return IBV_QP_PATH_MTU |
+               ((opt_mask & MLX5SIM_DEVX_OPT_PKEY) ? IBV_QP_PKEY_INDEX : 0);
+    default:
+        return IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+               IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN |
+               ((opt_mask & MLX5SIM_DEVX_OPT_RNR) ? IBV_QP_MIN_RNR_TIMER : 0);
+    }
+}
+
 /* Attributes of a transition that leads to @a next: all that verbs ask for */
 static void mlx5sim_devx_attributes(const mlx5sim_devx_t *devx, unsigned next,
                                     uint32_t opt_mask,
@@ -279,6 +306,11 @@ static void mlx5sim_devx_attributes(const mlx5sim_devx_t *devx, unsigned next,
     in->retry_cnt          = mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_RETRY_COUNT);
     in->rnr_retry          = mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_RNR_RETRY);
     mlx5sim_devx_path(devx, &in->dest);
+
+    if (qp->qp.type == MLX5SIM_QPT_DCI) {
+        in->attr_mask |= mlx5sim_devx_dci_mask(next, opt_mask);
+        return; /* it does not say what others may do */
+    }
 
     if (next == MLX5SIM_QPS_INIT) {
         /* all of these are taken, whether named or not */
@@ -375,6 +407,10 @@ unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
         }
     }
 
+    if ((qp->qp.type == MLX5SIM_QPT_DCI) && (qp->qp.state == MLX5SIM_QPS_RTR)) {
+        qp->qp.sl = in.dest.sl; /* for who asks: requests have their own */
+    }
+
     if (opt_mask & MLX5SIM_DEVX_OPT_LAG) {
         qp->lag_port = port;
     }
@@ -422,7 +458,9 @@ unsigned mlx5sim_devx_query_qp(mlx5sim_devx_t *devx)
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_STATE,
                    mlx5sim_devx_qp_states[qp->qp.state]);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_LAG, qp->lag_port);
-    mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_ST, qp->qp.type - IBV_QPT_RC);
+    mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_ST,
+                   (qp->qp.type == MLX5SIM_QPT_DCI) ? MLX5SIM_DEVX_ST_DCI :
+                                                      qp->qp.type - IBV_QPT_RC);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_PD, qp->qp.pdn);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_MTU, qp->qp.path_mtu);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_LOG_MSG_MAX, 30);

@@ -446,6 +446,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
 {
     (void)mlx5sim_lock(&qp->rung_lock);
     qp->rung           = 0;
+    qp->is_rung        = 0;
     qp->is_remote      = 0;
     mlx5sim_unlock(&qp->rung_lock);
     qp->sq_head        = 0;
@@ -579,10 +580,28 @@ static int mlx5sim_qp_modify_inject(const struct ib_uverbs_modify_qp *in)
     }
 }
 
+/* What the other part of an XRC connection is for, programs give as well, and
+ * Linux drops it (modify_qp_mask() of drivers/infiniband/core/uverbs_cmd.c) */
+static uint32_t mlx5sim_qp_modify_mask(const mlx5sim_qp_obj_t *qp,
+                                       uint32_t mask)
+{
+    switch (qp->qp.xrc) {
+    case MLX5SIM_XRC_INI:
+        return mask & ~(uint32_t)(IBV_QP_MAX_DEST_RD_ATOMIC |
+                                  IBV_QP_MIN_RNR_TIMER);
+    case MLX5SIM_XRC_TGT:
+        return mask & ~(uint32_t)(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+                                  IBV_QP_RNR_RETRY);
+    default:
+        return mask;
+    }
+}
+
 int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_modify_qp *in = cmd->in;
     mlx5sim_qp_obj_t *qp                 = mlx5sim_qp_get(cmd, in->qp_handle);
+    struct ib_uverbs_modify_qp kept;
     mlx5sim_qp_obj_t *peer;
     unsigned cur, next;
     mlx5sim_chk_t chk;
@@ -592,7 +611,10 @@ int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
-    ret = mlx5sim_qp_modify_inject(in);
+    kept           = *in;
+    kept.attr_mask = mlx5sim_qp_modify_mask(qp, in->attr_mask);
+    in             = &kept;
+    ret            = mlx5sim_qp_modify_inject(in);
     if (ret != 0) {
         return ret;
     }

@@ -68,6 +68,20 @@ command qp_command(const umem &mem, size_t offset, size_t record, const uar &u,
     return c;
 }
 
+command dct_command(const context &c, uint32_t pd, uint32_t cqn, uint32_t rmp,
+                    uint64_t key)
+{
+    command d(fw_create_dct, fw_dct_size);
+
+    d.set(dctc_bit + 40, 24, 0x654321).set(dctc_bit + 72, 24, cqn);
+    d.set(dctc_bit + 104, 4, 3).set(dctc_bit + 108, 3, 7);
+    d.set(dctc_bit + 147, 5, 1).set(dctc_bit + 168, 24, rmp);
+    d.set(dctc_bit + 200, 24, pd).set(dctc_bit + 256, 64, key);
+    d.set(dctc_bit + 325, 3, IBV_MTU_1024).set(dctc_bit + 328, 8, 1);
+    d.set(dctc_bit + 376, 8, c.is_roce ? 64 : 0);
+    return d;
+}
+
 command rst2init_command(uint32_t qpn)
 {
     command c(fw_rst2init, fw_queue_size, qpn);

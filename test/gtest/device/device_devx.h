@@ -163,13 +163,18 @@ enum {
     fw_2err = 0x507,
     fw_2rst = 0x50a,
     fw_query_qp = 0x50b,
+    fw_create_dct = 0x710,
+    fw_drain_dct = 0x712,
+    fw_query_dct = 0x713,
     fw_alloc_pd = 0x800,
     fw_create_rmp = 0x90c,
     fw_query_rmp = 0x90f
 };
 
 const size_t   fw_queue_size = 272; /* commands that make or move queues */
+const size_t   fw_dct_size   = 128; /* that make DC targets, or ask for them */
 const unsigned qpc_bit       = 192;
+const unsigned dctc_bit      = 128;
 const unsigned ring_log      = 4;   /* of all queues */
 
 uint32_t pd_number(ibv_pd *pd);
@@ -186,6 +191,10 @@ command rmp_command(const umem &mem, size_t offset, size_t record, uint32_t pd);
  *  none. */
 command qp_command(const umem &mem, size_t offset, size_t record, const uar &u,
                    uint32_t pd, uint32_t cqn, uint32_t rmp);
+
+/** CREATE_DCT: on port 1, for all operations. */
+command dct_command(const context &c, uint32_t pd, uint32_t cqn, uint32_t rmp,
+                    uint64_t key);
 
 /** RC from RESET to RTS, with @a remote on port 1 of the same device. */
 command rst2init_command(uint32_t qpn);

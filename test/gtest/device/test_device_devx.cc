@@ -20,10 +20,10 @@ namespace {
  * mlx5_ifc.h), in bytes */
 enum {
     cmd_query_hca_cap = 0x100,
-    cmd_create_dct    = 0x710,
     cmd_rts2rts_qp    = 0x505,
     cmd_query_qp      = 0x50b,
     cmd_init2init_qp  = 0x50e,
+    cmd_create_xrq    = 0x717,
     cmd_query_vport   = 0x762,
     cmd_alloc_uar     = 0x802,
     cmd_allow_access  = 0xb16,
@@ -298,7 +298,7 @@ TEST_F(test_device_devx, other_commands_are_refused)
     run(1, [](rank&) {
         loop l;
         bytes out(query_qp_size), in = command(16, cmd_query_qp);
-        bytes create = command(64, cmd_create_dct), created(16);
+        bytes create = command(64, cmd_create_xrq), created(16);
 
         in[11] = 1; /* another's number */
         REQUIRE_EQ(EINVAL,

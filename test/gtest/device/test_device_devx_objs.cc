@@ -15,6 +15,7 @@
 #include <poll.h>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 using namespace device;
 
@@ -214,6 +215,39 @@ TEST_F(test_device_devx_objs, a_queue_of_one_place_has_the_last_completion)
             REQUIRE_EQ((MLX5_CQE_INVALID << 4) | 1, l.queues.data[127]);
         }
     });
+}
+
+/* UCX does not clear it, and rings when it has posted anew */
+TEST_F(test_device_devx_objs, record_from_before_a_reset_counts_for_nothing)
+{
+    run(1, [](rank&) {
+        devx_loop l;
+        unsigned status;
+
+        l.connect();
+        exchange(l, 3);
+        for (object *q : {&l.a, &l.b}) {
+            REQUIRE_EQ(0, q->modify(command(fw_2rst, 16, q->number), &status));
+        }
+        l.pi = 0;
+
+        /* in error there is nothing to be flushed */
+        REQUIRE_EQ(0, l.b.modify(rst2init_command(l.b.number), &status));
+        REQUIRE_EQ(0, l.a.modify(rst2init_command(l.a.number), &status));
+        REQUIRE_EQ(0, l.a.modify(command(fw_2err, 16, l.a.number), &status));
+        for (object *q : {&l.a, &l.b}) {
+            REQUIRE_EQ(0, q->modify(command(fw_2rst, 16, q->number), &status));
+        }
+
+        l.connect();
+        usleep(20000);
+        exchange(l, 20);
+    });
+
+    /* resetting queue pairs that receive is against the rules */
+    for (const auto &line : take_violations()) {
+        EXPECT_EQ("srq_leak", line.substr(0, line.find(' '))) << line;
+    }
 }
 
 TEST_F(test_device_devx_objs, domains_are_made)

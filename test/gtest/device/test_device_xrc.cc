@@ -883,7 +883,36 @@ TEST_F(test_device_xrc, attributes_of_transitions)
         attr.ah_attr.port_num = 1;
         REQUIRE_EQ(EINVAL, ibv_modify_qp(to.v, &attr, rtr));
         REQUIRE_EQ(EINVAL, ibv_modify_qp(from.v, &attr,
-                                         rtr | IBV_QP_MIN_RNR_TIMER));
+                                         rtr & ~IBV_QP_RQ_PSN));
+
+        /* Programs give what RC has, and Linux drops what is of the other part:
+         * perftest and librdmacm do */
+        attr.min_rnr_timer      = 12;
+        attr.max_dest_rd_atomic = 4;
+        for (part *each : {&from, &to}) {
+            REQUIRE_EQ(0, ibv_modify_qp(each->v, &attr,
+                                        rtr | IBV_QP_MIN_RNR_TIMER |
+                                        IBV_QP_MAX_DEST_RD_ATOMIC));
+        }
+        attr.qp_state      = IBV_QPS_RTS;
+        attr.timeout       = 14;
+        attr.retry_cnt     = 5;
+        attr.rnr_retry     = 6;
+        attr.max_rd_atomic = 2;
+        for (part *each : {&from, &to}) {
+            REQUIRE_EQ(0, ibv_modify_qp(each->v, &attr, IBV_QP_STATE |
+                                        IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+                                        IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                        IBV_QP_MAX_QP_RD_ATOMIC));
+        }
+
+        ibv_qp_init_attr init;
+        REQUIRE_EQ(0, ibv_query_qp(from.v, &attr, IBV_QP_CAP, &init));
+        REQUIRE_EQ(0, attr.min_rnr_timer);
+        REQUIRE_EQ(5, attr.retry_cnt);
+        REQUIRE_EQ(0, ibv_query_qp(to.v, &attr, IBV_QP_CAP, &init));
+        REQUIRE_EQ(12, attr.min_rnr_timer);
+        REQUIRE_EQ(0, attr.retry_cnt);
     });
     EXPECT_EQ(2u, take_violations().size());
 }

@@ -209,14 +209,14 @@ _MEMCHECK_TESTS = ("*test_sep_uct_error.*/dv:api/test_sep_uct_flow.*/dv:"
 
 # Deferred execution: seeds that all that is left to chance depends on, and the
 # tests that run with each. Left out are those that look at what the device has
-# done when a doorbell returns, or step through it; and DC, which is refused there.
-# More seeds are what contrib/soak.sh is for.
+# done when a doorbell returns, or step through it. More seeds are what
+# contrib/soak.sh is for.
 _SEEDS = (1, 2)
 _DEFERRED_DEVICE_TESTS = (
     "*:-test_device_wc.*:test_device_kill.at_each_instruction_*:"
     "test_device_resize.a_queue_that_is_too_short_is_refused:"
     "test_device_strict.sq_overrun:test_device_strict.cq_overrun*:"
-    "test_device_strict.cq_ci:test_device_dc.*")
+    "test_device_strict.cq_ci")
 
 
 # Of main_job, with each seed: all libraries, messages of all protocols,
