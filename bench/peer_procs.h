@@ -27,7 +27,8 @@
     {"UCX_SEP_RX_QUEUE_LEN",    "64"}, \
     {"UCX_SEP_RX_QUEUE_FILL",   "16"}, \
     {"UCX_SEP_FC_WND_SIZE",     "16"}, \
-    {"UCX_SEP_CM_RX_QUEUE_LEN", "16"}
+    {"UCX_SEP_CM_RX_QUEUE_LEN", "16"}, \
+    {"UCX_SEP_MAX_QPS",         "inf"} /* That is for the one measured */
 
 typedef struct peer_procs {
     unsigned count;

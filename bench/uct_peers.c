@@ -9,7 +9,8 @@
  * measured has its defaults. It gets an endpoint for each peer, all of which
  * exist before the first is used; then they send a message each, one after
  * another. At 1, 2, 4... endpoints, created or used, there is a stage "create"
- * or "use", see peer_stage.h; the first one, "open", has none.
+ * or "use", see peer_stage.h; the first one, "open", has none. With -a, peers
+ * progress all the time, so that they can be asked to give up connections.
  */
 
 #include "bench_check.h"
@@ -18,6 +19,7 @@
 #include "uct_pair.h"
 
 #include <getopt.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,7 @@
 #define UCT_PEERS_WAIT        60 /* seconds for a connection to come up */
 #define UCT_PEERS_MIN_SLEEP   100
 #define UCT_PEERS_MAX_SLEEP   20000
+#define UCT_PEERS_POLL        1  /* ms between two looks of a peer */
 
 
 /* What processes tell each other of an interface, or of an endpoint. */
@@ -58,6 +61,7 @@ typedef struct uct_peers {
     peer_stage_t     stage;
     unsigned         count;     /* Peers */
     int              is_to_iface;
+    int              is_awake;  /* Peers progress while others are used */
     volatile unsigned received;
     uct_iface_h      iface;     /* That is measured */
     uct_ep_h         ep[UCT_PEERS_MAX];
@@ -169,6 +173,16 @@ static void uct_peers_await(uct_peers_t *peers, unsigned messages)
     }
 }
 
+/* Whoever is asked to give up a connection has to progress */
+static void uct_peers_progress_until(uct_peers_t *peers, int sock)
+{
+    struct pollfd fd = {.fd = sock, .events = POLLIN};
+
+    while (peers->is_awake && (poll(&fd, 1, UCT_PEERS_POLL) == 0)) {
+        uct_worker_progress(peers->pair.worker[0]);
+    }
+}
+
 static int uct_peers_play(uct_peers_t *peers, int sock)
 {
     unsigned num_ifaces = 0;
@@ -198,6 +212,7 @@ static int uct_peers_play(uct_peers_t *peers, int sock)
     }
 
     for (;;) {
+        uct_peers_progress_until(peers, sock);
         peer_procs_recv(sock, &command, sizeof(command));
         if (command.index == UCT_PEERS_END) {
             break;
@@ -356,7 +371,7 @@ int main(int argc, char **argv)
     int sock                 = -1;
     int option;
 
-    while ((option = getopt(argc, argv, "t:d:n:s:o:P:")) != -1) {
+    while ((option = getopt(argc, argv, "t:d:n:s:o:aP:")) != -1) {
         switch (option) {
         case 't':
             peers.tl = optarg;
@@ -373,6 +388,9 @@ int main(int argc, char **argv)
         case 'o':
             peers.stage.prefix = optarg;
             break;
+        case 'a':
+            peers.is_awake = 1;
+            break;
         case 'P': /* A process of peers, see peer_procs.h */
             sock = atoi(optarg);
             break;
@@ -387,7 +405,7 @@ int main(int argc, char **argv)
         (peers.count > UCT_PEERS_MAX) ||
         ((peers.stage.command == NULL) != (peers.stage.prefix == NULL))) {
         fprintf(stderr, "usage: %s -t TRANSPORT -d DEVICE [-n PEERS] "
-                "[-s COMMAND -o PREFIX]\n", argv[0]);
+                "[-s COMMAND -o PREFIX] [-a]\n", argv[0]);
         return 2;
     }
 

@@ -12,7 +12,7 @@ const std::vector<traffic_name> traffic_names = {
     {traffic::zipf, "zipf"},       {traffic::alltoall, "alltoall"},
     {traffic::stencil, "stencil"}, {traffic::bsp, "bsp"},
     {traffic::random, "random"},   {traffic::sets, "sets"},
-    {traffic::hot, "hot"}
+    {traffic::hot, "hot"},         {traffic::lock, "lock"}
 };
 
 namespace {
@@ -110,6 +110,8 @@ uint32_t generator::peer(uint32_t sender, uint64_t number)
         size = (number % 2) ? m_num_peers :
                std::min<uint64_t>(std::max(1u, m_how.budget / 2), m_num_peers);
         return permuted(sender, m_rng() % size, 0);
+    case traffic::lock:
+        return (sender == 0) ? 0 : (m_num_peers - sender);
     }
     return 0;
 }

@@ -38,8 +38,10 @@ enum class traffic {
     random,   /**< Each peer is as likely as any other */
     sets,     /**< Any of two sets of peers, each of which is three quarters of
                    the budget */
-    hot       /**< In turn, any of a set that is half of the budget, and any
+    hot,      /**< In turn, any of a set that is half of the budget, and any
                    other peer */
+    lock      /**< All other senders send to the first one, as if it had a
+                   lock that they wait for */
 };
 
 /** All of them, with their names. */

@@ -190,6 +190,28 @@ TEST(test_scale, those_that_are_used_stay)
     EXPECT_LT(connects_per_message(traffic::hot, 128), 0.211);
 }
 
+/*
+ * Who never stops sending gives way to those who wait, as who has a lock may be
+ * one of them. It used to keep his connection until one was made beyond the
+ * budget, a second later.
+ */
+TEST(test_scale, who_never_stops_sending_gives_way)
+{
+    params how = many_senders(traffic::lock, 8, 2500);
+    results got;
+
+    how.senders = 24;
+    how.poll    = 2 * 1000;
+    how.latency = 250 * 1000;
+    how.window  = 1;
+    how.loss    = 0;
+    got         = scale::run(how);
+    expect_right(how, got);
+    EXPECT_EQ(0u, got.exceeded);
+    EXPECT_LE(got.max_qps, how.budget);
+    EXPECT_LT(got.per_message(got.connects), 0.05);
+}
+
 /* A peer costs little until something is sent to it, and not much more when its
  * queue pair has been given up. The tables are at their worst: they double when
  * there are more than 394. */

@@ -433,14 +433,14 @@ TEST_F(test_sep_cm, both_sides_agree_to_give_up_a_connection)
     }
     a.put(ab);
     UCS_ASYNC_BLOCK(a.async);
-    uct_sep_cm_conn_disconnect(a.cm, &ab->super);
+    uct_sep_cm_conn_disconnect(a.cm, &ab->super, 0);
     UCS_ASYNC_UNBLOCK(a.async);
     ASSERT_TRUE(a.wait_established(ab, 2)) << "the other side uses it";
     EXPECT_TRUE(b.send(ba, 5));
 
     b.put(ba);
     UCS_ASYNC_BLOCK(a.async);
-    uct_sep_cm_conn_disconnect(a.cm, &ab->super);
+    uct_sep_cm_conn_disconnect(a.cm, &ab->super, 0);
     UCS_ASYNC_UNBLOCK(a.async);
     ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 0; }));
     ASSERT_TRUE(b.wait([&]() { return b.live_conns() == 0; }));

@@ -63,7 +63,7 @@ TEST_F(test_sep_conn, oneself_comes_back_if_it_is_wanted_while_given_up)
     uct_sep_conn_out_t out;
 
     a.start(aa);
-    uct_sep_conn_disconnect(&a.env, &aa.super, w.now, &out);
+    uct_sep_conn_disconnect(&a.env, &aa.super, 0, w.now, &out);
     EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, aa.super.state);
     EXPECT_EQ(UCS_INPROGRESS,
               uct_sep_conn_start(&a.env, &aa.super, w.now, &out));
@@ -181,6 +181,25 @@ TEST_F(test_sep_conn, start_while_resetting_is_remembered)
     EXPECT_EQ(UCT_SEP_CONN_STATE_RESETTING, ba().super.state);
     b.reset(ba());
     EXPECT_EQ(UCT_SEP_CONN_STATE_REQ_SENT, ba().super.state);
+}
+
+/* A question tells whether it is urgent, whatever the one before was */
+TEST_F(test_sep_conn, a_question_may_be_urgent)
+{
+    w.sleeps = true;
+    connect();
+    b.start(ba());
+    settle();
+    for (bool is_urgent : {false, true, true, false}) {
+        a.quit(ab, is_urgent);
+        b.receive(take());
+        ASSERT_TRUE(ba().asked);
+        EXPECT_EQ(is_urgent,
+                  !!(ba().super.flags & UCT_SEP_CONN_FLAG_URGENT));
+        b.answer_asked(ba(), false);
+        settle();
+        ASSERT_EQ(UCT_SEP_CONN_STATE_CONNECTED, ab.super.state);
+    }
 }
 
 /* It may sleep until what it has sent is answered, which it never is */

@@ -268,13 +268,13 @@ void node::leave(model_conn &c)
     m_world.check();
 }
 
-void node::quit(model_conn &c)
+void node::quit(model_conn &c, bool is_urgent)
 {
     uct_sep_conn_out_t out;
 
     ASSERT_TRUE(m_world.qps[c.qpn].under_way.empty());
     c.quiet = true;
-    uct_sep_conn_disconnect(&env, &c.super, m_world.now, &out);
+    uct_sep_conn_disconnect(&env, &c.super, is_urgent, m_world.now, &out);
     perform(c, out);
     m_world.check();
 }

@@ -158,7 +158,7 @@ public:
     /* The user drops his reference */
     void leave(model_conn &c);
     /* ... and gives up the connection */
-    void quit(model_conn &c);
+    void quit(model_conn &c, bool is_urgent = false);
     /* ... or not, as his peer has asked for */
     void answer_asked(model_conn &c, bool agrees);
     void send_message(model_conn &c);

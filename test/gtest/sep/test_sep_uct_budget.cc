@@ -243,7 +243,8 @@ TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)
     EXPECT_FALSE(send(0, 2));
     while (num_asked < 9) {
         /* Where it has no credits or queue left for a while, it is busy
-         * nevertheless */
+         * nevertheless. It never becomes urgent. */
+        iface->conn.budget.num_spared = 0;
         send(1, 0);
         if (busy->txwq != NULL) {
             busy->txwq->conn.visited_pi = busy->txwq->sw_pi + 1;

@@ -1250,7 +1250,8 @@ TEST_P(test_sep_uct_eager_own, nothing_is_posted_to_who_has_agreed_and_asks)
     --link->super.refcount;
     UCS_ASYNC_UNBLOCK(second.sep()->super.worker->async);
     uct_sep_link_unbind_all(this->link(0, 1));
-    uct_sep_cm_conn_disconnect(first.sep()->conn.cm, &this->link(0, 1)->super);
+    uct_sep_cm_conn_disconnect(first.sep()->conn.cm, &this->link(0, 1)->super,
+                               0);
     wait_for(1, [&]() {
         return link->super.flags & UCT_SEP_CONN_FLAG_AGREED;
     });

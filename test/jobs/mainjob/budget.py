@@ -20,7 +20,7 @@ from . import cli, device, growth, jobs, process
 # All that a library has. "connect" has all ranks send to all others at once.
 PROGRAMS = {
     "mpich": ("p2p", "collectives", "rma", "threads", "endpoints", "connect",
-              "kernels", "pingpong", "app_kernels"),
+              "kernels", "app_kernels"),
     "oshmem": ("put_get", "atomics", "sync", "app_kernels"),
 }
 PROGRAMS["openmpi"] = PROGRAMS["mpich"]
@@ -99,8 +99,8 @@ class BudgetJob(cli.MainJob):
             result = process.run(
                 command + [os.path.join(self.build_dir, "bench", "uct_peers"),
                            "-t", transport.uct_name, "-d", transport.uct_device,
-                           "-n", self.options.endpoints], PEERS_TIMEOUT *
-                self.options.patience, env)
+                           "-n", self.options.endpoints, "-a"],
+                PEERS_TIMEOUT * self.options.patience, env)
             if not result.ok:
                 return cli.Cell("fail", result.why() +
                                 jobs.last_words(result)), [result]

@@ -604,12 +604,13 @@ ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     return status;
 }
 
-void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
+                                int is_urgent)
 {
     uct_sep_conn_out_t out;
 
     uct_sep_compat_async_block(cm->async);
-    uct_sep_conn_disconnect(&cm->env, conn, ucs_get_time(), &out);
+    uct_sep_conn_disconnect(&cm->env, conn, is_urgent, ucs_get_time(), &out);
     uct_sep_cm_perform(cm, conn, &out);
     uct_sep_cm_ud_flush(cm);
     uct_sep_compat_async_unblock(cm->async);

@@ -330,8 +330,11 @@ ucs_status_t uct_sep_cm_conn_start(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
  * A start in the meantime is remembered.
  *
  * It is for the idle ones, with or without references.
+ *
+ * @param is_urgent  As in @ref uct_sep_conn_disconnect.
  */
-void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn);
+void uct_sep_cm_conn_disconnect(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
+                                int is_urgent);
 
 
 /**
@@ -351,6 +354,15 @@ int uct_sep_cm_conn_answer_asked(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
 static inline int uct_sep_cm_conn_is_usable(const uct_sep_conn_t *conn)
 {
     return conn->state == UCT_SEP_CONN_STATE_CONNECTED;
+}
+
+
+/** @return Whether a peer waits for @ref uct_sep_cm_conn_answer_asked, and it
+ *          is urgent. Call with the async context blocked. */
+static inline int uct_sep_cm_conn_is_urgent(const uct_sep_conn_t *conn)
+{
+    return (conn->flags & UCT_SEP_CONN_FLAG_ASKED) &&
+           (conn->flags & UCT_SEP_CONN_FLAG_URGENT);
 }
 
 

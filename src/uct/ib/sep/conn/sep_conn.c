@@ -81,7 +81,7 @@ void uct_sep_conn_close(uct_sep_conn_env_t *env, uct_sep_conn_t *conn)
     conn->flags       &= ~(UCT_SEP_CONN_FLAG_PENDING |
                            UCT_SEP_CONN_FLAG_AGREED | UCT_SEP_CONN_FLAG_GONE |
                            UCT_SEP_CONN_FLAG_REFUSED |
-                           UCT_SEP_CONN_FLAG_ASKED);
+                           UCT_SEP_CONN_FLAG_ASKED | UCT_SEP_CONN_FLAG_URGENT);
     conn->local_epoch  = 0;
     conn->remote_epoch = 0;
     conn->deadline     = 0;
@@ -301,8 +301,18 @@ static void uct_sep_conn_ask(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     uct_sep_conn_arm(env, conn, now);
 }
 
+void uct_sep_conn_set_urgent(uct_sep_conn_t *conn, int is_urgent)
+{
+    if (is_urgent) {
+        conn->flags |= UCT_SEP_CONN_FLAG_URGENT;
+    } else {
+        conn->flags &= ~UCT_SEP_CONN_FLAG_URGENT;
+    }
+}
+
 void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
-                             ucs_time_t now, uct_sep_conn_out_t *out)
+                             int is_urgent, ucs_time_t now,
+                             uct_sep_conn_out_t *out)
 {
     uct_sep_conn_out_init(out);
 
@@ -325,6 +335,7 @@ void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
         return;
     }
 
+    uct_sep_conn_set_urgent(conn, is_urgent);
     uct_sep_conn_ask(env, conn, now, out);
 }
 
@@ -549,7 +560,9 @@ void uct_sep_conn_msg_fill(const uct_sep_conn_env_t *env,
     }
 
     if (type == UCT_SEP_CONN_MSG_DREQ) {
-        msg_p->token = conn->token;
+        msg_p->token = conn->token |
+                       ((conn->flags & UCT_SEP_CONN_FLAG_URGENT) ?
+                        UCT_SEP_CONN_TOKEN_URGENT : 0);
     } else if (type != UCT_SEP_CONN_MSG_RTU) {
         msg_p->qp = conn->local;
     }

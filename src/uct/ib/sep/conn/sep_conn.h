@@ -113,7 +113,9 @@ enum {
     /** The peer was refused, or with ASKED may be: declined is valid. */
     UCT_SEP_CONN_FLAG_REFUSED = 1 << 5,
     /** CONNECTED: the peer has asked, and the user has not decided yet. */
-    UCT_SEP_CONN_FLAG_ASKED   = 1 << 6
+    UCT_SEP_CONN_FLAG_ASKED   = 1 << 6,
+    /** ASKED: it is urgent to the peer; DISCONNECTING: to us. */
+    UCT_SEP_CONN_FLAG_URGENT  = 1 << 7
 };
 
 
@@ -351,13 +353,16 @@ void uct_sep_conn_reset(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
  * nothing follows; the user may ask again. Nothing happens if the connection is
  * not established.
  *
- * @param [in]  env   Environment.
- * @param [in]  conn  Connection.
- * @param [in]  now   Current time.
- * @param [out] out   Actions.
+ * @param [in]  env        Environment.
+ * @param [in]  conn       Connection.
+ * @param [in]  is_urgent  What to tell the peer's user: whether he should agree
+ *                         as soon as nothing is under way, though he uses it.
+ * @param [in]  now        Current time.
+ * @param [out] out        Actions.
  */
 void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
-                             ucs_time_t now, uct_sep_conn_out_t *out);
+                             int is_urgent, ucs_time_t now,
+                             uct_sep_conn_out_t *out);
 
 
 /**

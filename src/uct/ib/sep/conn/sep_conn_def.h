@@ -31,7 +31,8 @@ typedef enum {
     /** "Your QP dst_epoch will not be connected, because of reason." */
     UCT_SEP_CONN_MSG_REJ = 4,
     /** "My QP src_epoch is not going to send any more: may we give up the
-     *  connection?" The answer is DREP, or REJ with reason IN_USE. */
+     *  connection?" The answer is DREP, or REJ with reason IN_USE. With
+     *  UCT_SEP_CONN_TOKEN_URGENT, that it was used is no reason to refuse. */
     UCT_SEP_CONN_MSG_DREQ = 5,
     /** "My QP src_epoch is gone": the answer to a DREQ, or the last that is
      *  heard of an interface. */
@@ -56,6 +57,10 @@ typedef enum {
     UCT_SEP_CONN_REJ_BUSY         = 5,
     UCT_SEP_CONN_REJ_LAST
 } uct_sep_conn_rej_t;
+
+
+/** In a DREQ, what is not the number of its attempt. */
+#define UCT_SEP_CONN_TOKEN_URGENT  (1 << 7)
 
 
 /** RC QP as described to the peer. */
@@ -91,7 +96,8 @@ typedef struct uct_sep_conn_packet {
     uint8_t                type;         /**< uct_sep_conn_msg_type_t */
     __be16                 length;       /**< sizeof(uct_sep_conn_packet_t) */
     uint8_t                reason;       /**< uct_sep_conn_rej_t, REJ only */
-    uint8_t                token;        /**< DREQ: which attempt of its QP;
+    uint8_t                token;        /**< DREQ: which attempt of its QP, 4
+                                              bits, and whether it is urgent;
                                               REJ, IN_USE: of which DREQ */
     uint8_t                reserved0[6]; /**< Zero */
     __be64                 dst_id;       /**< Interface it is meant for */

@@ -80,6 +80,11 @@ void uct_sep_conn_peer_reset(uct_sep_conn_t *conn, uct_sep_conn_out_t *out);
 void uct_sep_conn_refuse(uct_sep_conn_t *conn, uct_sep_conn_out_t *out);
 
 
+/** Remember whether it is urgent: our question, or the peer's that the user has
+ *  not answered yet. */
+void uct_sep_conn_set_urgent(uct_sep_conn_t *conn, int is_urgent);
+
+
 /** Both sides give up the connection. The answer follows when the user has let
  *  go. */
 void uct_sep_conn_agree(uct_sep_conn_t *conn, uct_sep_conn_out_t *out);

@@ -352,13 +352,15 @@ static void uct_sep_conn_recv_dreq(uct_sep_conn_env_t *env,
             break;
         }
 
-        if (is_refused && (msg->token == conn->declined)) {
+        if (is_refused && ((msg->token & 15) == conn->declined)) {
             uct_sep_conn_refuse(conn, out); /* Or the user takes his time */
         } else if ((conn->state == UCT_SEP_CONN_STATE_CONNECTED) &&
                    (conn->refcount > 0)) {
             conn->flags   |= UCT_SEP_CONN_FLAG_REFUSED |
                              UCT_SEP_CONN_FLAG_ASKED;
-            conn->declined = msg->token;
+            conn->declined = msg->token & 15;
+            uct_sep_conn_set_urgent(conn,
+                                    msg->token & UCT_SEP_CONN_TOKEN_URGENT);
             out->actions  |= UCT_SEP_CONN_ACTION_ASKED;
         } else {
             uct_sep_conn_agree(conn, out);

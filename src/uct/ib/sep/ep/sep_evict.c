@@ -36,6 +36,12 @@
  * take to be made, if half of the worker's are not fewer */
 #define UCT_SEP_EVICT_GRACE     8
 
+/* If all that there are were spared so many times, and nobody made room for as
+ * long as so many connections take to be made, one that is used has to go. As
+ * long, its peer may wait for a moment in which nothing is under way. */
+#define UCT_SEP_EVICT_SPARED    4
+#define UCT_SEP_EVICT_USED      8
+
 
 /* Queue pairs of a connection */
 static unsigned uct_sep_evict_width(int is_split)
@@ -127,6 +133,7 @@ static void uct_sep_evict_begin_wait(uct_sep_ep_budget_t *budget)
 {
     budget->looked   = ucs_get_time();
     budget->deadline = budget->looked + budget->patience;
+    budget->num_spared = 0;
 }
 
 /* With the async context blocked, maybe in the async thread */
@@ -279,10 +286,11 @@ static void uct_sep_evict_keep(const uct_sep_iface_t *iface,
     txwq->conn.kept_until = now + ucs_min(grace, budget->patience / 2);
 }
 
-/* A visit: whether our side has no use for the connection. With the async
- * context blocked. */
+/* A visit: whether our side has no use for the connection, or, if it is urgent,
+ * none at the moment. With the async context blocked. */
 static int uct_sep_evict_visit(uct_sep_iface_t *iface,
-                               const uct_sep_link_t *link, ucs_time_t now)
+                               const uct_sep_link_t *link, int is_urgent,
+                               ucs_time_t now)
 {
     uct_sep_txwq_t *txwq = link->txwq;
     int is_used          = txwq->conn.visited_pi != txwq->sw_pi;
@@ -293,7 +301,14 @@ static int uct_sep_evict_visit(uct_sep_iface_t *iface,
     if (is_used && (now >= txwq->conn.kept_until)) {
         uct_sep_evict_keep(iface, txwq, now);
     }
-    return is_quiet && !is_used;
+    return is_quiet && (is_urgent || !is_used);
+}
+
+/* Whether the peer has been asked, and is likely to answer in a moment */
+static int uct_sep_evict_is_asked(const uct_sep_conn_t *conn)
+{
+    return (conn->state == UCT_SEP_CONN_STATE_DISCONNECTING) &&
+           (conn->deadline != 0) && (conn->retries == 0);
 }
 
 /* Queue pairs that will be free by themselves: they are being destroyed, or the
@@ -310,8 +325,7 @@ static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface)
     ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
         conn = &txwq->conn.link->super;
         if ((conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
-            ((conn->state == UCT_SEP_CONN_STATE_DISCONNECTING) &&
-             (conn->deadline != 0) && (conn->retries == 0))) {
+            uct_sep_evict_is_asked(conn)) {
             count += uct_sep_evict_width(txwq->conn.responder != NULL);
         }
     }
@@ -348,8 +362,7 @@ uct_sep_evict_probe(uct_sep_iface_t *iface, uct_sep_link_t *link)
     uct_sep_txwq_t *txwq = link->txwq;
 
     if ((conn->state != UCT_SEP_CONN_STATE_DISCONNECTING) ||
-        ((conn->deadline != 0) && (conn->retries == 0)) ||
-        !uct_sep_link_is_idle(iface, txwq)) {
+        uct_sep_evict_is_asked(conn) || !uct_sep_link_is_idle(iface, txwq)) {
         return;
     }
 
@@ -357,8 +370,39 @@ uct_sep_evict_probe(uct_sep_iface_t *iface, uct_sep_link_t *link)
         uct_sep_link_probe(iface, txwq);
     } else if (conn->deadline == 0) {
         txwq->conn.visited_pi = txwq->sw_pi;
-        uct_sep_cm_conn_disconnect(iface->conn.cm, conn);
+        uct_sep_cm_conn_disconnect(iface->conn.cm, conn, 0);
     }
+}
+
+/* Whether a queue pair will be free by itself, or somebody has been asked
+ * urgently */
+static int uct_sep_evict_is_one_leaving(uct_sep_iface_t *iface)
+{
+    const uct_sep_txwq_t *txwq;
+    const uct_sep_conn_t *conn;
+
+    ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
+        conn = &txwq->conn.link->super;
+        if ((conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
+            (uct_sep_evict_is_asked(conn) &&
+             (conn->flags & UCT_SEP_CONN_FLAG_URGENT))) {
+            return 1;
+        }
+    }
+    return !ucs_list_is_empty(&iface->conn.retired);
+}
+
+/* Whether one has to go though all are used. Time counts as for patience. */
+static int uct_sep_evict_is_urgent(uct_sep_iface_t *iface,
+                                   unsigned num_active)
+{
+    const uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    ucs_time_t waited                 = budget->looked + budget->patience -
+                                        budget->deadline;
+
+    return (budget->num_spared >= (UCT_SEP_EVICT_SPARED * num_active)) &&
+           (waited >= (UCT_SEP_EVICT_USED * budget->connect_time)) &&
+           !uct_sep_evict_is_one_leaving(iface);
 }
 
 /* The hand goes round once, at most; returns how many were asked */
@@ -368,6 +412,7 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
     unsigned count  = 0;
     unsigned length = ucs_list_length(&iface->conn.active);
     ucs_time_t now  = ucs_get_time();
+    int is_urgent   = uct_sep_evict_is_urgent(iface, length);
     uct_sep_txwq_t *txwq;
     uct_sep_link_t *link;
 
@@ -386,8 +431,9 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
             continue;
         }
 
-        if (txwq->conn.pause > 0) {
+        if (!is_urgent && (txwq->conn.pause > 0)) {
             --txwq->conn.pause;
+            ++iface->conn.budget.num_spared;
             continue;
         }
 
@@ -396,7 +442,8 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
             continue;
         }
 
-        if (!uct_sep_evict_visit(iface, link, now)) {
+        if (!uct_sep_evict_visit(iface, link, is_urgent, now)) {
+            ++iface->conn.budget.num_spared;
             continue;
         }
 
@@ -405,7 +452,8 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
         ++iface->conn.budget.num_asked;
         uct_sep_link_unbind_all(link);
         ucs_assert(uct_sep_txwq_is_empty(txwq));
-        uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
+        uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super, is_urgent);
+        is_urgent = 0;
     }
     return count;
 }
@@ -513,16 +561,52 @@ void uct_sep_evict_handle_refused(uct_sep_link_t *link)
     link->refusals         = ucs_min(link->refusals + 1, 6);
 }
 
-void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
+/* An urgent question is put off while something is under way, for some time:
+ * who does one thing after another has a moment without whenever something has
+ * completed. The peer does not use the connection meanwhile. */
+static int uct_sep_evict_put_off(uct_sep_iface_t *iface,
+                                 const uct_sep_link_t *link, ucs_time_t now)
 {
-    int agrees = (link->txwq != NULL) &&
-                 (link->txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) &&
-                 uct_sep_cm_conn_is_usable(&link->super) &&
-                 uct_sep_evict_visit(iface, link, ucs_get_time());
+    uct_sep_txwq_t *txwq = link->txwq;
+
+    if (!iface->conn.in_dispatch && (iface->tx.in_finish == 0) &&
+        uct_sep_evict_is_quiet(iface, link)) {
+        return 0;
+    }
+
+    if (txwq->conn.num_put_off == 0) {
+        txwq->conn.put_off = now;
+    }
+
+    if (txwq->conn.num_put_off < UCT_SEP_EVICT_LOOKS) {
+        ++txwq->conn.num_put_off;
+        return 1;
+    }
+    return (now - txwq->conn.put_off) <
+           (UCT_SEP_EVICT_USED * iface->conn.budget.connect_time);
+}
+
+int uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_txwq_t *txwq = link->txwq;
+    int is_urgent        = uct_sep_cm_conn_is_urgent(&link->super);
+    ucs_time_t now       = ucs_get_time();
+    int agrees           = 0;
+
+    if ((txwq != NULL) && (txwq->flags & UCT_SEP_TXWQ_FLAG_ACTIVE) &&
+        uct_sep_cm_conn_is_usable(&link->super)) {
+        if (is_urgent && uct_sep_evict_put_off(iface, link, now)) {
+            return 0;
+        }
+
+        txwq->conn.num_put_off = 0;
+        agrees = uct_sep_evict_visit(iface, link, is_urgent, now);
+    }
 
     if (uct_sep_cm_conn_answer_asked(iface->conn.cm, &link->super, agrees)) {
         uct_sep_link_unbind_all(link);
     }
+    return 1;
 }
 
 ucs_status_t uct_sep_evict_open(uct_sep_iface_t *iface, double timeout)

@@ -26,6 +26,13 @@ BEGIN_C_DECLS
  *   is not served later than connections can be made. What one takes is
  *   measured, until it is established, not until the worker looks. That is for
  *   the hand only, and the peer is not asked in vain.
+ * - If all are used: nobody has made room for as long as eight connections take
+ *   to be made, and the hand has spared each a few times. Then the next one
+ *   of which nothing is under way has to go, used or not, and the peer is told
+ *   so. Who asks others again and again, as for a lock, would have his
+ *   connection for ever, and perhaps wait for one who has none. One is asked at
+ *   a time, so each is kept for eight times as long as it takes to make as many
+ *   as there are.
  * - What has been asked is not used by its endpoints until the peer has
  *   answered. The peer agrees if the same holds for its side, and its visit by
  *   the question counts as one of the hand. So nothing of either side is under
@@ -94,8 +101,13 @@ void uct_sep_evict_handle_made(uct_sep_iface_t *iface, uct_sep_link_t *link);
 void uct_sep_evict_handle_refused(uct_sep_link_t *link);
 
 
-/** The peer has asked for the connection to fall asleep. */
-void uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link);
+/**
+ * The peer has asked for the connection to fall asleep.
+ *
+ * @return Whether he was answered. If not, something is under way, and it has
+ *         to be called again.
+ */
+int uct_sep_evict_handle_asked(uct_sep_iface_t *iface, uct_sep_link_t *link);
 
 
 /** @return Whether somebody waits: then the worker must not sleep. */

@@ -268,7 +268,7 @@ uct_sep_link_handle_unused(uct_sep_iface_t *iface, uct_sep_link_t *link)
         uct_sep_link_probe(iface, txwq);
     }
 
-    uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super);
+    uct_sep_cm_conn_disconnect(iface->conn.cm, &link->super, 0);
 }
 
 /* The queue pair can be used; if not, the endpoints waiting for it fail */
@@ -614,8 +614,10 @@ unsigned uct_sep_link_handle_events(uct_sep_iface_t *iface)
             }
         }
 
-        if (is_asked) {
-            uct_sep_evict_handle_asked(iface, link);
+        if (is_asked && !uct_sep_evict_handle_asked(iface, link)) {
+            count         -= !link->has_event;
+            link->is_asked = 1;
+            uct_sep_link_queue_event(iface, link);
         }
 
         if (is_unused) {

@@ -45,6 +45,9 @@ typedef struct uct_sep_ep_budget {
                                            it */
     int                   is_exceeded; /**< It is being started */
     unsigned              num_exceeded; /**< Times that it was */
+    unsigned              num_spared; /**< Visits to connections that were
+                                           spared since, as they are used.
+                                           Main thread */
     ucs_time_t            connect_time; /**< The least that a connection has
                                              taken; 0 if there was none. Main
                                              thread */
@@ -116,6 +119,8 @@ typedef struct uct_sep_link_state {
         ucs_time_t     kept_until; /**< It is not given up before:
                                         sep_evict.h */
     };
+    ucs_time_t         put_off;    /**< When an urgent question was put off for
+                                        the first time: sep_evict.h */
     uint8_t            has_cq_end; /**< cq_end is valid: retired and flushed,
                                         or a message in its ring waits */
     uint8_t            is_ending;  /**< Its end has begun: not before all that
@@ -127,6 +132,8 @@ typedef struct uct_sep_link_state {
                                         settled_pi */
     uint8_t            is_over;    /**< ... and so has the last one, which is
                                         not counted as completed yet */
+    uint8_t            num_put_off; /**< So often, at most
+                                         UCT_SEP_EVICT_LOOKS times */
     uint16_t           settled_pi; /**< Behind all that somebody waits for */
     uint16_t           waiting_seq; /**< Message in the ring that waits */
     uint32_t           cq_end;     /**< Index in the completion queue behind
