@@ -1354,6 +1354,100 @@ TEST_P(test_sep_uct_eager_own, who_has_lost_a_message_hears_of_it_later)
     EXPECT_TRUE(wait([&]() { return is_quiet(); }));
 }
 
+/* ... nor does one of a callback behind the failure, which endpoints hear of
+ * later */
+TEST_P(test_sep_uct_eager_own, who_has_lost_a_message_can_not_flush)
+{
+    make(3);
+
+    entity &second = *m_nodes[1].e;
+    entity &third  = *m_nodes[2].e;
+    unsigned count = 0;
+
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ASSERT_TRUE(wait([&]() {
+        return send(2, 1, 3, message_of(2, 16)) == UCS_OK;
+    }));
+    ASSERT_TRUE(wait([&]() { return is_quiet() && is_flushed(); }));
+    ASSERT_NO_FATAL_FAILURE(lose());
+    expect_errors hide;
+    ASSERT_EQ(UCS_OK, send(1, 0, 0, message_of(1, 16)));
+    m_nodes[0].expected[1].clear();
+    ASSERT_NO_FATAL_FAILURE(ask());
+    uct_sep_link_handle_events(second.sep());
+
+    ASSERT_EQ(UCS_OK, send(2, 1, 3, message_of(2, 16)));
+    ASSERT_TRUE(patience::until([&]() {
+        third.progress();
+        return uct_iface_flush(third.iface(), 0, NULL) == UCS_OK;
+    }));
+    second.on_message = [&]() {
+        ++count;
+        EXPECT_TRUE(second.failures.empty());
+        EXPECT_NE(UCS_OK, uct_ep_flush(m_nodes[1].eps[0], 0, NULL));
+        second.on_message = nullptr;
+    };
+    EXPECT_TRUE(wait([&]() { return !second.failures.empty(); }));
+    EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+    EXPECT_EQ(1u, count);
+    EXPECT_EQ(1u, second.failures.size());
+}
+
+/* A message in the ring that has to come behind another one waits for what is
+ * in the completion queue when it is asked about, not for what was there when
+ * one before it was */
+TEST_P(test_sep_uct_eager_own, each_message_in_the_ring_waits_for_its_own)
+{
+    make_ring();
+    if (HasFatalFailure()) {
+        return;
+    }
+
+    uct_sep_iface_t *iface = m_nodes[1].e->sep();
+
+    for (unsigned i = 0; i < 2; ++i) {
+        ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+        ASSERT_EQ(UCS_OK, send(0, 1, 3, message_of(0, 16)));
+        ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+        ASSERT_NO_FATAL_FAILURE(expect_written(0, 1));
+        EXPECT_TRUE(uct_sep_eager_is_drained(txwq(1, 0)));
+        EXPECT_FALSE(uct_sep_link_is_idle(iface, txwq(1, 0))) << i;
+        EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+    }
+}
+
+/* Nor does the end of a connection, which waits for what has come meanwhile */
+TEST_P(test_sep_uct_eager_own, the_end_waits_for_what_has_come_since_a_visit)
+{
+    make_ring();
+    if (HasFatalFailure()) {
+        return;
+    }
+
+    uct_sep_iface_t *iface = m_nodes[1].e->sep();
+    uct_sep_txwq_t *txwq   = this->txwq(1, 0);
+
+    ASSERT_TRUE(wait([&]() { return is_flushed(); }));
+    uint32_t before = iface->api->cq_end(iface);
+    ASSERT_EQ(UCS_OK, send(0, 1, 3, message_of(0, 16)));
+    ASSERT_EQ(UCS_OK, send(0, 1, 0, message_of(0, 16)));
+    ASSERT_NO_FATAL_FAILURE(expect_written(0, 1));
+    /* A visit when the fabric had brought only the second one */
+    txwq->conn.has_cq_end  = 1;
+    txwq->conn.waiting_seq = uct_sep_eager_next_seq(txwq);
+    txwq->conn.cq_end      = before;
+    ASSERT_NO_FATAL_FAILURE(lose_now());
+    ASSERT_NO_FATAL_FAILURE(ask());
+    uct_sep_link_handle_events(iface);
+    EXPECT_EQ(txwq, link(1, 0)->txwq);
+    EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+    EXPECT_TRUE(wait([&]() {
+        return send(0, 1, 0, message_of(0, 16)) == UCS_OK;
+    }));
+    EXPECT_TRUE(wait([&]() { return is_quiet(); }));
+    EXPECT_TRUE(m_nodes[1].e->failures.empty());
+}
+
 /* Slots that were given back on what the peer had lost already are nobody's
  * loss, also if a flush waits for them */
 TEST_P(test_sep_uct_eager_own, slots_that_do_not_come_back_are_no_loss)

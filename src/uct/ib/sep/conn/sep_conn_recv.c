@@ -263,7 +263,8 @@ static void uct_sep_conn_recv_refusal(uct_sep_conn_env_t *env,
     } else if (msg->reason == UCT_SEP_CONN_REJ_STALE_IFACE) {
         uct_sep_conn_peer_reset(conn, out);
     } else if ((msg->reason == UCT_SEP_CONN_REJ_IN_USE) &&
-               (msg->token == conn->token)) {
+               ((msg->token & 15) == conn->token)) {
+        /* Version 0.3.0 knows nothing of urgency, and returns all bits */
         conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
         uct_sep_conn_established(env, conn, out);
     } else {
