@@ -464,11 +464,36 @@ static void connect_to_other(void)
     free(other);
 }
 
+/* Wait until the other process has come here, too. Not by a message: it would
+ * be one more whose answer may be lost. */
+static void meet(void)
+{
+    char path[1000];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/done.%d", self.dir, self.rank);
+    file = fopen(path, "w");
+    if ((file == NULL) || (fclose(file) != 0)) {
+        fail("%s: %s", path, strerror(errno));
+    }
+
+    snprintf(path, sizeof(path), "%s/done.%d", self.dir, !self.rank);
+    while (access(path, F_OK) != 0) {
+        if (time(NULL) > self.deadline) {
+            fail("the other process does not come to its end");
+        }
+        ucp_worker_progress(self.worker);
+    }
+}
+
+/* Who closes while something of the other process is not answered leaves that
+ * to a queue pair that is not there any more */
 static void close_all(void)
 {
     ucp_rkey_destroy(self.rkey);
-    flush();
     barrier();
+    flush();
+    meet();
     wait_for(ucp_ep_close_nbx(self.ep, &no_params), "ucp_ep_close_nbx");
     check_status(ucp_mem_unmap(self.context, self.memh), "ucp_mem_unmap");
     ucp_worker_destroy(self.worker);
