@@ -172,9 +172,6 @@ private:
 };
 
 
-/** Built with -fsanitize=address. */
-const bool is_sanitized = has_asan();
-
 /** Values of @a key in all QPs of test::stat_json(). */
 std::vector<std::string> stat_qps(const std::string &json,
                                   const std::string &key);

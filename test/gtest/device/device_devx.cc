@@ -82,6 +82,21 @@ command dct_command(const context &c, uint32_t pd, uint32_t cqn, uint32_t rmp,
     return d;
 }
 
+void spoil(command &c, std::mt19937_64 &random)
+{
+    for (unsigned n = random() % 4; n > 0; --n) {
+        unsigned width = 1 + random() % 32;
+
+        if (c.in.size() * 8 > 32 + width) {
+            c.set(32 + random() % (c.in.size() * 8 - 32 - width), width,
+                  random());
+        }
+    }
+    if (random() % 8 == 0) {
+        c.in.resize(random() % (c.in.size() + 64));
+    }
+}
+
 command rst2init_command(uint32_t qpn)
 {
     command c(fw_rst2init, fw_queue_size, qpn);

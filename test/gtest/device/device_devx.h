@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include <endian.h>
@@ -195,6 +196,9 @@ command qp_command(const umem &mem, size_t offset, size_t record, const uar &u,
 /** CREATE_DCT: on port 1, for all operations. */
 command dct_command(const context &c, uint32_t pd, uint32_t cqn, uint32_t rmp,
                     uint64_t key);
+
+/** Change up to three fields behind the opcode, and seldom the length. */
+void spoil(command &c, std::mt19937_64 &random);
 
 /** RC from RESET to RTS, with @a remote on port 1 of the same device. */
 command rst2init_command(uint32_t qpn);

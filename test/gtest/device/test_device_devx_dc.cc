@@ -392,7 +392,7 @@ TEST_F(test_device_devx_dc, service_level_of_answers_is_no_mistake)
 TEST_F(test_device_devx_dc, fuzz_of_commands)
 {
     run(1, [](rank&) {
-        std::mt19937 random(seed::get());
+        std::mt19937_64 random(seed::get());
         dc_loop l;
 
         for (unsigned i = 0; i < seed::cases(1000); ++i) {
@@ -408,17 +408,7 @@ TEST_F(test_device_devx_dc, fuzz_of_commands)
             command c = all[random() % (sizeof(all) / sizeof(all[0]))];
             bytes out(16 + random() % 300);
 
-            for (unsigned n = random() % 4; n > 0; --n) {
-                unsigned width = 1 + random() % 32;
-
-                if (c.in.size() * 8 > 32 + width) {
-                    c.set(32 + random() % (c.in.size() * 8 - 32 - width),
-                          width, random());
-                }
-            }
-            if (random() % 8 == 0) {
-                c.in.resize(random() % (c.in.size() + 64));
-            }
+            spoil(c, random);
             c.in.reserve(64);
             auto *made = mlx5dv_devx_obj_create(l.c.ctx, c.in.data(),
                                                 c.in.size(), out.data(),

@@ -756,17 +756,7 @@ TEST_F(test_device_devx_objs, fuzz_of_commands)
             command c = all[random() % (sizeof(all) / sizeof(all[0]))];
             bytes out(16 + random() % 700);
 
-            for (unsigned n = random() % 4; n > 0; --n) {
-                unsigned width = 1 + random() % 32;
-
-                if (c.in.size() * 8 > 32 + width) {
-                    c.set(32 + random() % (c.in.size() * 8 - 32 - width),
-                          width, random());
-                }
-            }
-            if (random() % 8 == 0) {
-                c.in.resize(random() % (c.in.size() + 64));
-            }
+            spoil(c, random);
             if (random() % 8 == 0) {
                 out.resize(random() % 16);
             }

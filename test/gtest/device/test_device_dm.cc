@@ -404,7 +404,7 @@ TEST_F(test_device_dm, what_the_kernel_refuses)
         REQUIRE_EQ(ENOENT, free.add(UVERBS_ATTR_FREE_DM_HANDLE, 0, 7).call(c));
         free.attrs[0].data = 1ull << 32;
         REQUIRE_EQ(ENOENT, free.call(c));
-        if (!is_sanitized) { /* whose mmap() comes before the device's */
+        if (!has_asan()) { /* whose mmap() comes before the device's */
             REQUIRE(mmap(nullptr, page, PROT_READ, MAP_SHARED, c.ctx->cmd_fd,
                          0x800 * page) == MAP_FAILED);
             REQUIRE_EQ(EINVAL, errno);

@@ -368,7 +368,7 @@ void test_device_kill::step_and_kill(action act, unsigned stride)
     bool at_end                 = false;
     uint64_t round;
 
-    if (is_sanitized) {
+    if (has_asan()) {
         stride *= 10; /* so many more instructions does the same take */
     }
     stride = from_env("MLX5SIM_RUN_KILL_STRIDE", stride);
@@ -531,7 +531,7 @@ TEST_F(test_device_kill, at_each_instruction_of_a_read)
 TEST_F(test_device_kill, at_each_instruction_of_a_creation)
 {
     const unsigned stride = from_env("MLX5SIM_RUN_KILL_STRIDE",
-                                     is_sanitized ? 90 : 9);
+                                     has_asan() ? 90 : 9);
     bool at_end           = false;
 
     for (unsigned steps = 1; !at_end && !HasFailure(); steps += stride) {

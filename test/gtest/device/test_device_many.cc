@@ -354,7 +354,7 @@ TEST_F(test_device_many, a_forked_child_that_rings_is_told_why_it_dies)
 
 TEST_F(test_device_many, fork_while_threads_use_the_device)
 {
-    if (is_sanitized) {
+    if (has_asan()) {
         GTEST_SKIP() << "the sanitizer's allocator keeps its locks over fork()";
     }
 

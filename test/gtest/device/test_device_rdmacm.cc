@@ -596,7 +596,7 @@ TEST_F(test_device_rdmacm, data_may_come_before_the_last_message)
 TEST_F(test_device_rdmacm, a_flood_of_requests_waits)
 {
     const unsigned backlog = 8;
-    const unsigned count   = is_sanitized ? 2000 : 10000;
+    const unsigned count   = has_asan() ? 2000 : 10000;
 
     auto server = [=](rank &r) {
         cm m;

@@ -442,7 +442,7 @@ TEST_F(test_device_signal, handlers_of_the_application_get_what_is_theirs)
 
 TEST_F(test_device_signal, an_error_without_a_handler_is_fatal)
 {
-    if (is_sanitized) {
+    if (has_asan()) {
         GTEST_SKIP() << "the sanitizer has a handler";
     }
 

@@ -48,10 +48,10 @@ class Builds:
             if self._given(build):
                 command = ("make", "-C", self.directory(build), name)
             # The tests' own objects are the same, and ccache has them then
-            needs = [before, *(self._made[same] for same in
-                               [(PLAIN.directory, name)] if same in self._made)]
+            same = self._made.get((PLAIN.directory, name))
             self._made[key] = self._last[build.directory] = self._task(
-                f"build {build.directory} {name}", command, needs)
+                f"build {build.directory} {name}", command,
+                [before, same] if same else [before])
         return self._made[key]
 
     @staticmethod

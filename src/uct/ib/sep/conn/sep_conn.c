@@ -322,7 +322,7 @@ void uct_sep_conn_disconnect(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 
     if (conn->state == UCT_SEP_CONN_STATE_CONNECTED) {
-        conn->token  = (conn->token + 1) & 15;
+        conn->token  = (conn->token + 1) & UCT_SEP_CONN_TOKEN_MASK;
         conn->state  = UCT_SEP_CONN_STATE_DISCONNECTING;
         conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
         if ((conn->flags & UCT_SEP_CONN_FLAG_SELF) ||

@@ -59,7 +59,8 @@ typedef enum {
 } uct_sep_conn_rej_t;
 
 
-/** In a DREQ, what is not the number of its attempt. */
+/** In a DREQ, the number of its attempt, and whether it is urgent. */
+#define UCT_SEP_CONN_TOKEN_MASK    15
 #define UCT_SEP_CONN_TOKEN_URGENT  (1 << 7)
 
 

@@ -263,7 +263,7 @@ static void uct_sep_conn_recv_refusal(uct_sep_conn_env_t *env,
     } else if (msg->reason == UCT_SEP_CONN_REJ_STALE_IFACE) {
         uct_sep_conn_peer_reset(conn, out);
     } else if ((msg->reason == UCT_SEP_CONN_REJ_IN_USE) &&
-               ((msg->token & 15) == conn->token)) {
+               ((msg->token & UCT_SEP_CONN_TOKEN_MASK) == conn->token)) {
         /* Version 0.3.0 knows nothing of urgency, and returns all bits */
         conn->flags &= ~UCT_SEP_CONN_FLAG_WANTED;
         uct_sep_conn_established(env, conn, out);
@@ -353,13 +353,14 @@ static void uct_sep_conn_recv_dreq(uct_sep_conn_env_t *env,
             break;
         }
 
-        if (is_refused && ((msg->token & 15) == conn->declined)) {
+        if (is_refused &&
+            ((msg->token & UCT_SEP_CONN_TOKEN_MASK) == conn->declined)) {
             uct_sep_conn_refuse(conn, out); /* Or the user takes his time */
         } else if ((conn->state == UCT_SEP_CONN_STATE_CONNECTED) &&
                    (conn->refcount > 0)) {
             conn->flags   |= UCT_SEP_CONN_FLAG_REFUSED |
                              UCT_SEP_CONN_FLAG_ASKED;
-            conn->declined = msg->token & 15;
+            conn->declined = msg->token & UCT_SEP_CONN_TOKEN_MASK;
             uct_sep_conn_set_urgent(conn,
                                     msg->token & UCT_SEP_CONN_TOKEN_URGENT);
             out->actions  |= UCT_SEP_CONN_ACTION_ASKED;

@@ -131,8 +131,8 @@ static unsigned uct_sep_evict_progress(void *arg);
 
 static void uct_sep_evict_begin_wait(uct_sep_ep_budget_t *budget)
 {
-    budget->looked   = ucs_get_time();
-    budget->deadline = budget->looked + budget->patience;
+    budget->looked     = ucs_get_time();
+    budget->deadline   = budget->looked + budget->patience;
     budget->num_spared = 0;
 }
 
