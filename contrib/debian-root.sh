@@ -22,8 +22,9 @@
 # leaves behind end with it. build/ of the checkout is DIRECTORY-build there.
 #
 # Where contrib/check.sh keeps things for all checkouts, in $SEP_KEPT_DIR, packages
-# are kept there, as well as what ccache knows of that Debian, and a root for two
-# weeks: the next one is a copy of it, brought up to date.
+# are kept there, as well as what ccache knows of that Debian, and for two weeks a
+# root, bare and with packages: the next one is a copy of it, brought up to date if
+# it is of another day.
 #
 # Exit status: that of the command; without one, 0 if the root is there, 1 if
 # making it failed although it should work, and 77 if it can't be made on this
@@ -70,9 +71,10 @@ root=$(realpath -m "$1")
 shift
 mark=$root/.sep-debian-root
 cache=${SEP_KEPT_DIR:-${binds[0]}}/debian-$suite
-# What is kept has the packages of these groups, and a bare one has none
-what=${groups:-bare}
-kept=$cache/root-${what// /-}
+# What is kept has the packages of these groups, or none
+bare=$cache/root-bare
+kept=$bare
+[[ -z $groups ]] || kept=$cache/root-${groups// /-}
 
 [[ $(id -u) == 0 ]] ||
     cannot privilege "mounting and chroot are for root, and this is $(id -un)"
@@ -227,6 +229,7 @@ bootstrap()
 
     configure_apt "$sources"
     printf '%s\nbootstrapped\n' "$suite" > "$mark"
+    [[ -z ${SEP_KEPT_DIR-} ]] || keep_root "$bare"
 }
 
 # usage: root_apt COMMAND...
@@ -271,9 +274,10 @@ install_packages()
 }
 
 # A copy of the root that is kept, if it is not too old.
+# usage: copy_kept KEPT
 copy_kept()
 {
-    local sources
+    local sources kept=$1
     [[ -n ${SEP_KEPT_DIR-} && -n $(find "$kept" -maxdepth 0 -mtime -14 \
         2> /dev/null) ]] || return
     say "copying what is kept of Debian $suite to $root"
@@ -283,11 +287,13 @@ copy_kept()
     cp -a "$kept" "$root.new" && mv "$root.new" "$root" || return
     sources=$(derive_sources)
     [[ -z $sources ]] || configure_apt "$sources" || return
-    update=yes
+    [[ -n $(find "$kept" -maxdepth 0 -mtime -1) ]] || update=yes
 }
 
+# usage: keep_root KEPT
 keep_root()
 {
+    local kept=$1
     rm -rf "$kept" "$kept.new"
     cp -a --one-file-system "$root" "$kept.new"
     touch "$kept.new"
@@ -300,10 +306,11 @@ exec 9> "$cache/.lock"
 flock -w 1800 9 || sep_die "another run holds $cache/.lock"
 made=no
 if ! grep -q -s -x bootstrapped "$mark"; then
-    copy_kept || { bootstrap; made=yes; }
+    copy_kept "$kept" || { copy_kept "$bare" || bootstrap; made=yes; }
 fi
 install_packages
-[[ -z ${SEP_KEPT_DIR-} || $made == no ]] || keep_root
+[[ -z ${SEP_KEPT_DIR-} || $made == no || $kept == "$bare" ]] ||
+    keep_root "$kept"
 exec 9>&-
 say "Debian $suite is in $root"
 [[ $# != 0 ]] || exit 0

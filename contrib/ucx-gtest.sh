@@ -146,6 +146,10 @@ gtest_objects()
         *-test_ucp_rma_mt.o|*-test_ucp_tls.o|*-test_ucp_request.o|\
         *-test_ucp_fault_tolerance.o|*-test_ucp_ep_reconfig.o)
             [[ $kind != all && $kind != ucp ]] || echo "$object" ;;
+        *-test_ib.o|*-test_ib_event.o|*-test_ib_pkey.o|*-test_cq_moderation.o|\
+        *-test_mem.o|*-test_uct_perf.o|*-test_zcopy_comp.o|*-test_obj_size.o|\
+        *-test_watchdog.o|*-test_gtest_cmn.o|*-test_perf.o)
+            [[ $kind != all ]] || echo "$object" ;;
         ucp/*|*-ucp_test.o|*-ucp_datatype.o)
             [[ $kind == uct ]] || echo "$object" ;;
         uct/*) [[ $kind == ucp ]] || echo "$object" ;;

@@ -138,8 +138,10 @@ exec "$@\""""}
         os.utime(f"{kept}/debian-trixie/root-bare", (old, old))
         self.assertTrue(make("third"))
         self.assertFalse(make("fourth"))
-        # A bare one has none of the packages of others
-        self.assertTrue(make("fifth", groups="build"))
+        # One with packages begins as a bare one, which never has them
+        self.assertFalse(make("fifth", groups="build"))
+        shutil.rmtree(f"{kept}/debian-trixie/root-bare")
+        self.assertTrue(make("sixth"))
         shutil.rmtree(f"{self.top}/fourth")
         kept = ""
         self.assertTrue(make("fourth"))
