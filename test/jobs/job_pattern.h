@@ -167,4 +167,16 @@ static inline void job_buffer_free(job_buffer_t *buffer)
     buffer->length = 0;
 }
 
+/**
+ * What all ranks do with each rank in turn takes as many messages as there are
+ * pairs, or more, and each may be a connection if queue pairs are few: among
+ * many, they do it with at most 16 of them, or so many times less often.
+ *
+ * @return Every how many ranks or times, from the first or to the last.
+ */
+static inline int job_stride(int ranks)
+{
+    return (ranks + 15) / 16;
+}
+
 #endif

@@ -95,7 +95,7 @@ static void coll_bcast(void)
 
     mpi_job_part("MPI_Bcast");
     for (s = 0; s < COLL_NUM_SIZES; s += mpi_job_step()) {
-        for (root = 0; root < mpi_job.size; ++root) {
+        for (root = 0; root < mpi_job.size; root += job_stride(mpi_job.size)) {
             buffer = job_buffer_alloc(coll_sizes[s]);
             if (mpi_job.rank == root) {
                 coll_fill(&buffer, 0, coll_sizes[s], root, 0, s);
@@ -440,7 +440,8 @@ static void coll_maxloc(void)
     int winner;
 
     mpi_job_part("MPI_MAXLOC and MPI_MINLOC");
-    for (winner = 0; winner < mpi_job.size; ++winner) {
+    for (winner = 0; winner < mpi_job.size;
+         winner += job_stride(mpi_job.size)) {
         in.value = (mpi_job.rank == winner) ? 1000 : mpi_job.rank;
         in.rank  = mpi_job.rank;
         MPI_JOB_CALL(MPI_Allreduce(&in, &out, 1, MPI_DOUBLE_INT, MPI_MAXLOC,
@@ -463,11 +464,12 @@ static void coll_maxloc(void)
  *  got that message was let out too early. */
 static void coll_barrier(void)
 {
+    const int rounds = 2 * mpi_job.size / job_stride(mpi_job.size);
     int round, late, value, done, peer;
     MPI_Request request;
 
     mpi_job_part("MPI_Barrier");
-    for (round = 0; round < 2 * mpi_job.size; ++round) {
+    for (round = 0; round < rounds; ++round) {
         late = round % mpi_job.size;
         if (mpi_job.rank == late) {
             usleep(1000);

@@ -208,7 +208,8 @@ static void endpoints_accumulate(endpoints_thread_t *self)
 {
     int target;
 
-    for (target = 0; target < mpi_job.size; ++target) {
+    for (target = 0; target < mpi_job.size;
+         target += job_stride(mpi_job.size)) {
         endpoints_accumulate_at(self, target);
     }
 }

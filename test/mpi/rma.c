@@ -295,7 +295,8 @@ static void rma_accumulate(void)
 #define RMA_DEFINE_TICKETS(_label, _type, _mpi_type) \
     static void rma_tickets_##_label(void) \
     { \
-        const int per_rank  = mpi_job.quick ? 10 : 50; \
+        const int per_rank  = 1 + ((mpi_job.quick ? 9 : 49) / \
+                                   job_stride(mpi_job.size)); \
         int total           = per_rank * mpi_job.size; \
         rma_window_t window = rma_window_create(4 * sizeof(_type), \
                                                 sizeof(_type), true); \
@@ -338,7 +339,8 @@ RMA_DEFINE_TICKETS(int32, int32_t, MPI_INT32_T)
 /** Concurrent increments by compare_and_swap: no update may be lost. */
 static void rma_compare_and_swap(void)
 {
-    const int per_rank  = mpi_job.quick ? 5 : 25;
+    const int per_rank  = 1 + ((mpi_job.quick ? 4 : 24) /
+                               job_stride(mpi_job.size));
     rma_window_t window = rma_window_create(3 * sizeof(int64_t), 8, true);
     int64_t *mine       = (int64_t*)window.base;
     int64_t seen, expect, wanted;
@@ -437,7 +439,7 @@ static void rma_lock(void)
     rma_window_t window = rma_window_create(RMA_SLOT_SIZE * mpi_job.size, 1,
                                             true);
     job_buffer_t buffer = job_buffer_alloc(RMA_SLOT_SIZE);
-    const int updates   = 6;
+    const int updates   = 1 + (5 / job_stride(mpi_job.size));
     int target          = mpi_job.size - 1;
     MPI_Request request;
     int64_t value;

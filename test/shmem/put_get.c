@@ -23,12 +23,13 @@ static void put_get_all_pairs(bool nbi)
 {
     uint8_t *slots = shmem_job_alloc(PUT_GET_SLOT * shmem_job.num_pes);
     uint8_t *local = malloc(PUT_GET_SLOT * shmem_job.num_pes);
+    size_t stride  = job_stride(shmem_job.num_pes);
     size_t s, size;
     uint8_t *mine;
     int pe;
 
     shmem_job_part(nbi ? "put_nbi and get_nbi" : "put and get");
-    for (s = 0; s < PUT_GET_NUM_SIZES; ++s) {
+    for (s = stride - 1; s < PUT_GET_NUM_SIZES; s += stride) {
         size = put_get_sizes[s];
         for (pe = 0; pe < shmem_job.num_pes; ++pe) {
             mine = local + (PUT_GET_SLOT * pe);

@@ -51,13 +51,14 @@ static void sync_init(void)
  *  while the late one, who puts last, is not in. */
 static void sync_barrier(void)
 {
-    long *cells = shmem_job_alloc(shmem_job.num_pes * sizeof(*cells));
+    long *cells      = shmem_job_alloc(shmem_job.num_pes * sizeof(*cells));
+    const int rounds = 2 + (18 / job_stride(shmem_job.num_pes));
     int round, pe, late;
 
     shmem_job_part("barrier_all and barrier");
     memset(cells, 0, shmem_job.num_pes * sizeof(*cells));
     shmem_barrier_all();
-    for (round = 1; round <= 20; ++round) {
+    for (round = 1; round <= rounds; ++round) {
         late = round % shmem_job.num_pes;
         if (shmem_job.pe == late) {
             usleep(500);
@@ -132,7 +133,7 @@ static void sync_wait(void)
 /** A lock guards a get, add and put by all PEs. */
 static void sync_locked_updates(void)
 {
-    const int updates = 5;
+    const int updates = 1 + (4 / job_stride(shmem_job.num_pes));
     long *counter     = shmem_job_alloc(sizeof(*counter));
     long value;
     int i;
@@ -162,12 +163,13 @@ static void sync_broadcast(void)
 {
     uint64_t *source = shmem_job_alloc(SYNC_MAX_COUNT * sizeof(*source));
     uint64_t *target = shmem_job_alloc(SYNC_MAX_COUNT * sizeof(*target));
+    int stride       = job_stride(shmem_job.num_pes);
     int root, i;
     size_t c;
 
     shmem_job_part("broadcast64");
     for (c = 0; c < SYNC_NUM_COUNTS; ++c) {
-        for (root = 0; root < shmem_job.num_pes; ++root) {
+        for (root = 0; root < shmem_job.num_pes; root += stride) {
             for (i = 0; i < sync_counts[c]; ++i) {
                 source[i] = job_pattern_word((shmem_job.pe * 100) + c, i);
                 target[i] = 0;
@@ -291,7 +293,8 @@ static void sync_reduce(void)
 /** Time of a barrier: the fastest of some batches. */
 static void sync_time(void)
 {
-    const int batches = 20, batch = 100;
+    const int stride  = job_stride(shmem_job.num_pes);
+    const int batches = 1 + (19 / stride), batch = 100 / stride;
     double best       = 0, start, seconds;
     int i, k;
 

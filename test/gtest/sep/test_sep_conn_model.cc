@@ -171,6 +171,15 @@ void node::send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg)
     uct_sep_conn_packet_t packet;
     const uint8_t *bytes = reinterpret_cast<const uint8_t*>(&packet);
 
+    if (msg.type == UCT_SEP_CONN_MSG_DREQ) {
+        auto question = std::make_pair(msg.src_nonce,
+                                       msg.token & UCT_SEP_CONN_TOKEN_MASK);
+        bool is_urgent = msg.token & UCT_SEP_CONN_TOKEN_URGENT;
+
+        EXPECT_EQ(m_world.urgent.emplace(question, is_urgent).first->second,
+                  is_urgent) << "repeated as another question";
+    }
+
     uct_sep_conn_msg_pack(&msg, &packet);
     m_world.wire.push_back({uct_sep_iface_addr_qpn(&dst.iface),
                             {bytes, bytes + sizeof(packet)}});
@@ -239,6 +248,7 @@ void node::perform(model_conn &c, const uct_sep_conn_out_t &out)
         ASSERT_EQ(UCT_SEP_CONN_STATE_CONNECTED, c.super.state);
         ASSERT_GT(c.super.refcount, 0u);
         c.asked = true;
+        check_urgent(c);
         if (!m_world.sleeps) {
             answer_asked(c, false);
         }
@@ -268,12 +278,29 @@ void node::leave(model_conn &c)
     m_world.check();
 }
 
+/* Who is asked knows as long as he has not answered whether it is urgent to who
+ * asks */
+void node::check_urgent(const model_conn &c) const
+{
+    auto question = m_world.urgent.find({c.super.remote_nonce,
+                                         c.super.declined});
+
+    ASSERT_NE(m_world.urgent.end(), question) << "nobody has asked";
+    EXPECT_EQ(question->second,
+              !!(c.super.flags & UCT_SEP_CONN_FLAG_URGENT));
+}
+
 void node::quit(model_conn &c, bool is_urgent)
 {
     uct_sep_conn_out_t out;
 
     ASSERT_TRUE(m_world.qps[c.qpn].under_way.empty());
     c.quiet = true;
+    if (!(c.super.flags & UCT_SEP_CONN_FLAG_ASKED)) {
+        /* Tokens come again after 16 */
+        m_world.urgent.erase({nonce(c.super.local_epoch),
+                              (c.super.token + 1) & UCT_SEP_CONN_TOKEN_MASK});
+    }
     uct_sep_conn_disconnect(&env, &c.super, is_urgent, m_world.now, &out);
     perform(c, out);
     m_world.check();
@@ -284,6 +311,9 @@ void node::answer_asked(model_conn &c, bool agrees)
     uct_sep_conn_out_t out;
 
     ASSERT_TRUE(!agrees || m_world.qps[c.qpn].under_way.empty());
+    if (c.super.flags & UCT_SEP_CONN_FLAG_ASKED) {
+        check_urgent(c);
+    }
     c.asked = false;
     if (uct_sep_conn_answer_asked(&c.super, agrees, &out)) {
         c.quiet = true;
@@ -682,7 +712,8 @@ std::vector<world::packet> world::forge() const
 }
 
 /* What users of established connections may do */
-void world::add_uses(std::vector<std::function<void()>> &events, faults &left)
+void world::add_uses(std::vector<std::function<void()>> &events,
+                     chooser &choose, faults &left)
 {
     for (auto &n : nodes) {
         for (auto &entry : n->conns) {
@@ -700,16 +731,16 @@ void world::add_uses(std::vector<std::function<void()>> &events, faults &left)
             }
             if ((left.quits > 0) && (c->super.refcount == 0) &&
                 qps[c->qpn].under_way.empty()) {
-                events.push_back([=, &left]() {
+                events.push_back([=, &choose, &left]() {
                     --left.quits;
-                    owner->quit(*c);
+                    owner->quit(*c, choose.pick(2));
                 });
             }
             if ((left.evicts > 0) && (c->super.refcount > 0) &&
                 qps[c->qpn].under_way.empty()) {
-                events.push_back([=, &left]() {
+                events.push_back([=, &choose, &left]() {
                     --left.evicts;
-                    owner->quit(*c);
+                    owner->quit(*c, choose.pick(2));
                 });
             }
         }
@@ -738,7 +769,8 @@ void world::add_answers(std::vector<std::function<void()>> &events)
 
 /* Who waits for room starts when there is some; until then others are asked for
  * theirs */
-void world::add_evictions(std::vector<std::function<void()>> &events)
+void world::add_evictions(std::vector<std::function<void()>> &events,
+                          chooser &choose)
 {
     for (auto &n : nodes) {
         node *owner     = n.get();
@@ -765,7 +797,9 @@ void world::add_evictions(std::vector<std::function<void()>> &events)
             if (is_waiting && !n->has_room() &&
                 (c->super.state == UCT_SEP_CONN_STATE_CONNECTED) &&
                 qps[c->qpn].under_way.empty()) {
-                events.push_back([=]() { owner->quit(*c); });
+                events.push_back([=, &choose]() {
+                    owner->quit(*c, choose.pick(2));
+                });
             }
         }
     }
@@ -877,10 +911,10 @@ bool world::step(chooser &choose, faults &left, bool allow_user)
         }
     }
 
-    add_uses(events, left);
+    add_uses(events, choose, left);
     add_answers(events);
     if (is_tight) {
-        add_evictions(events);
+        add_evictions(events, choose);
     }
 
     if (left.closes > 0) {

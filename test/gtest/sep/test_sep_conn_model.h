@@ -202,6 +202,7 @@ private:
     void reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason);
     void reply_gone(const uct_sep_conn_msg_t &msg);
     void forget(model_conn &c);
+    void check_urgent(const model_conn &c) const;
     void send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg);
 
     static const uct_sep_conn_env_ops_t ops;
@@ -244,9 +245,11 @@ public:
     }
 
     bool step(chooser &choose, faults &left, bool allow_user = true);
-    void add_uses(std::vector<std::function<void()>> &events, faults &left);
+    void add_uses(std::vector<std::function<void()>> &events, chooser &choose,
+                  faults &left);
     void add_answers(std::vector<std::function<void()>> &events);
-    void add_evictions(std::vector<std::function<void()>> &events);
+    void add_evictions(std::vector<std::function<void()>> &events,
+                       chooser &choose);
     void settle(chooser &choose, faults left = faults());
     void check() const;
     void expect_connected(size_t i, size_t j) const;
@@ -276,6 +279,8 @@ public:
     /* Users may agree that connections fall asleep which they refer to */
     bool                               sleeps  = false;
     size_t                             num_slept = 0;
+    /* Whether a question is urgent, by the nonce and the token of who asks */
+    std::map<std::pair<uint64_t, unsigned>, bool> urgent;
     /* Times that there was no room */
     size_t                             num_full = 0;
     uint32_t                           last_qpn = 0x10;

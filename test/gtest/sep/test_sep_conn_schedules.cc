@@ -639,17 +639,17 @@ static void expect_wakes(world &w)
 }
 
 /* The first side asks the second one whether it may fall asleep */
-static void ask_to_sleep(world &w)
+static void ask_to_sleep(world &w, chooser &choose)
 {
     used_pair(w);
-    w.nodes[0]->quit(*w.nodes[0]->find(w.nodes[1]->self));
+    w.nodes[0]->quit(*w.nodes[0]->find(w.nodes[1]->self), choose.pick(2));
 }
 
 TEST_P(test_sep_conn_schedules, a_connection_falls_asleep_and_wakes_up)
 {
     size_t slept = 0, refused = 0;
     every_schedule(50, [&](world &w, chooser &choose) {
-        ask_to_sleep(w);
+        ask_to_sleep(w, choose);
         w.settle(choose, {.drops = 1, .dups = 1, .hurries = 1});
         slept   += (w.num_slept > 0);
         refused += (w.num_slept == 0);
@@ -662,8 +662,8 @@ TEST_P(test_sep_conn_schedules, a_connection_falls_asleep_and_wakes_up)
 TEST_P(test_sep_conn_schedules, both_sides_put_it_to_sleep_at_once)
 {
     every_schedule(10, [&](world &w, chooser &choose) {
-        ask_to_sleep(w);
-        w.nodes[1]->quit(conn(w, 1, 0));
+        ask_to_sleep(w, choose);
+        w.nodes[1]->quit(conn(w, 1, 0), choose.pick(2));
         w.settle(choose, {.drops = 1});
         expect_wakes(w);
     });
@@ -672,7 +672,7 @@ TEST_P(test_sep_conn_schedules, both_sides_put_it_to_sleep_at_once)
 TEST_P(test_sep_conn_schedules, falling_asleep_crosses_sending)
 {
     every_schedule(20, [&](world &w, chooser &choose) {
-        ask_to_sleep(w);
+        ask_to_sleep(w, choose);
         w.starts = {{0, 1}};
         w.settle(choose, {.sends = 1});
         expect_all_arrived(w);
@@ -683,7 +683,7 @@ TEST_P(test_sep_conn_schedules, falling_asleep_crosses_sending)
 TEST_P(test_sep_conn_schedules, falling_asleep_crosses_the_end_of_all_use)
 {
     every_schedule(20, [&](world &w, chooser &choose) {
-        ask_to_sleep(w);
+        ask_to_sleep(w, choose);
         w.leaves = {{0, 1}, {1, 0}};
         w.settle(choose, {.drops = 1});
         leave_all(w);
@@ -694,7 +694,7 @@ TEST_P(test_sep_conn_schedules, falling_asleep_crosses_the_end_of_all_use)
 TEST_P(test_sep_conn_schedules, falling_asleep_crosses_a_lost_qp)
 {
     every_schedule(5, [&](world &w, chooser &choose) {
-        ask_to_sleep(w);
+        ask_to_sleep(w, choose);
         w.settle(choose, {.errors = 1});
         random_chooser last(1);
         use_all(w, last);
@@ -709,7 +709,7 @@ TEST_P(test_sep_conn_schedules, falling_asleep_crosses_a_close)
         for (auto &n : w.nodes) {
             n->env.max_retries = 6;
         }
-        w.nodes[0]->quit(conn(w, 0, 1));
+        w.nodes[0]->quit(conn(w, 0, 1), choose.pick(2));
         w.settle(choose, {.closes = 1});
         leave_all(w);
         expect_nothing_left(w);

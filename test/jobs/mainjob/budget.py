@@ -30,17 +30,32 @@ ARGUMENTS = {"connect": ["--interfaces", "1", "--all"]}
 CM_TIMEOUT = "2s"
 # What they wait for comes from one that is not running
 YIELD = os.path.join("test", "ucp", "yield.so")
-# Seconds between two looks at the device
-PERIOD = 1.0
 PEERS_TIMEOUT = 1200.0
+
+MAX_QPS = "UCX_SEP_MAX_QPS"
+RANK_ENV = os.path.join(os.path.dirname(jobs.BIND_RANK), "rank-env")
+
+
+def budget_of(pid):
+    """What the process was started with; empty if it has ended."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            words = file.read().decode(errors="replace").split("\0")
+    except OSError:
+        return ""
+    return dict(word.partition("=")[::2] for word in words).get(MAX_QPS, "inf")
 
 
 class WatchedDevice(device.SoftwareDevice):
-    """Tells the most RC queue pairs that a process had at a time."""
+    """Tells the most RC queue pairs that a process had at a time, by what it
+    may have. It looks once in a
+    period of seconds."""
 
-    def __init__(self, build_dir):
+    def __init__(self, build_dir, period):
         super().__init__(build_dir)
+        self.period = period
         self.most = {}
+        self.budgets = {}
         self.is_over = threading.Event()
         self.watcher = threading.Thread(target=self.watch, daemon=True)
 
@@ -55,7 +70,7 @@ class WatchedDevice(device.SoftwareDevice):
         super().__exit__(*args)
 
     def watch(self):
-        while not self.is_over.wait(PERIOD):
+        while not self.is_over.wait(self.period):
             result = self.stat("--json", "--detail")
             if result.ok:
                 self.take(result.stdout)
@@ -64,12 +79,32 @@ class WatchedDevice(device.SoftwareDevice):
         """Note what mlx5sim-stat has printed."""
         for each in json.loads(text)["processes"]:
             held = sum(qp["type"] == "RC" for qp in each["qp_list"])
-            self.most[each["pid"]] = max(held, self.most.get(each["pid"], 0))
+            # While the list is made, one may take the place of another, and
+            # both be in it
+            held = min(held, each["qps"] - (len(each["qp_list"]) - held))
+            pid = each["pid"]
+            if not self.budgets.get(pid):
+                self.budgets[pid] = budget_of(pid)
+            budget = self.budgets[pid]
+            if budget:
+                self.most[budget] = max(held, self.most.get(budget, 0))
+
+    def most_text(self):
+        """The same in words."""
+        return ", ".join(f"{held} of {budget}" for budget, held in
+                         sorted(self.most.items())) or "-"
 
 
 @dataclass(frozen=True)
 class Job(jobs.Job):
-    """One whose program may have arguments."""
+    """One whose program may have arguments, and whose ranks may have budgets
+    of their own."""
+    budgets: tuple = ()
+
+    def binding(self):
+        several = [RANK_ENV, MAX_QPS, ",".join(self.budgets)] \
+            if len(self.budgets) > 1 else []
+        return several + super().binding()
 
     def argv(self, build_dir, quick, launcher_for):
         return super().argv(build_dir, quick, launcher_for) + \
@@ -80,12 +115,13 @@ class BudgetJob(cli.MainJob):
     """Runs the rows."""
 
     def instance(self, transport):
-        self.device = WatchedDevice(self.build_dir)
+        self.device = WatchedDevice(self.build_dir,
+                                    min(1.0, self.options.ranks / 64))
         return self.device
 
     def settings(self, transport):
         settings = {**super().settings(transport),
-                    "UCX_SEP_MAX_QPS": str(self.options.max_qps),
+                    MAX_QPS: self.options.max_qps[0],
                     "UCX_SEP_CM_TIMEOUT": CM_TIMEOUT}
         if self.options.ranks > len(os.sched_getaffinity(0)):
             settings["LD_PRELOAD"] = os.path.join(
@@ -116,7 +152,8 @@ class BudgetJob(cli.MainJob):
         for library in self.options.libraries:
             for program in PROGRAMS.get(library, ()):
                 job = Job(library, program, self.options.ranks,
-                          jobs.KERNELS_TIMEOUT)
+                          jobs.KERNELS_TIMEOUT,
+                          budgets=self.options.max_qps)
                 yield f"{job.TITLES[library]} {program}", job.ranks, \
                     lambda transport, job=job: self.job_row(job, transport)
         yield f"{self.options.endpoints} endpoints of a process", 1, \
@@ -130,16 +167,18 @@ class BudgetJob(cli.MainJob):
         """Run all rows; exit status."""
         found = []
         transport = cli.TRANSPORTS["sep_mlx5"]
-        print("| Program | processes | seconds | result | RC queue pairs of a "
-              "process at most |\n|---|---|---|---|---|", flush=True)
+        print("| Program | processes | seconds | result | messages | queue "
+              "pairs made | work requests | most RC queue pairs of a process |\n"
+              "|---|---|---|---|---|---|---|---|", flush=True)
         for name, ranks, run in self.chosen():
             started = time.monotonic()
             cell = run(transport)
             found.append(cell.status)
             print(f"| {name} | {ranks} | {time.monotonic() - started:.0f} | "
-                  f"{cell.detail or cell.status} | "
-                  f"{max(self.device.most.values(), default='-')} |",
-                  flush=True)
+                  f"{cell.detail or cell.status} | {cell.messages} | "
+                  f"{cell.work.get('qps_created', '-')} | "
+                  f"{cell.work.get('wqes', '-')} | "
+                  f"{self.device.most_text()} |", flush=True)
             if cell.status == "fail":
                 print(f"{name}: output: {cell.log}", file=sys.stderr)
         print(f"{found.count('pass')} passed, {found.count('fail')} failed, "
@@ -157,6 +196,15 @@ def number(least, most):
     return parse
 
 
+def budgets(text):
+    """Numbers of queue pairs, which ranks take in turn."""
+    values = tuple(text.split(","))
+    for value in values:
+        if value != "inf" and not 2 <= int(value) <= 65536:
+            raise ValueError
+    return values
+
+
 def parse_arguments(argv):
     parser = argparse.ArgumentParser(
         prog="budget", description="Run all programs of MPI and OpenSHMEM among "
@@ -166,8 +214,9 @@ def parse_arguments(argv):
                         help="where the project was built (default: .)")
     parser.add_argument("--ranks", type=number(2, 256), default=64, metavar="N",
                         help="of a job (default: 64)")
-    parser.add_argument("--max-qps", type=number(2, 65536), default=8,
-                        metavar="N", help="UCX_SEP_MAX_QPS (default: 8)")
+    parser.add_argument("--max-qps", type=budgets, default=("8",),
+                        metavar="N[,N...]", help="UCX_SEP_MAX_QPS, which ranks "
+                        "take in turn, may be inf (default: 8)")
     parser.add_argument("--endpoints", type=number(1, 4096), default=2000,
                         metavar="N", help="of one process (default: 2000)")
     parser.add_argument("--libraries", default=list(PROGRAMS),

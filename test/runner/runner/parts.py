@@ -402,6 +402,15 @@ def _ucp():
     return tuple(rows)
 
 
+# Ranks whose budgets of queue pairs differ, and are less than their peers
+_BUDGETS = (
+    Check("ranks with different budgets", (
+        "test/jobs/budget", "--build-dir", "build/check", "--ranks", "4",
+        "--max-qps", "2,3,inf", "--row", "MPICH p2p", "--row",
+        "Open MPI collectives"), build=PLAIN, targets=("job-programs",)),
+)
+
+
 # Tests between nodes that mlx5sim-cluster makes: test/cluster/test_*.py
 def _cluster(module, about, waits=True):
     return Check(f"nodes: {about}", ("test/cluster/run", module),
@@ -484,7 +493,7 @@ PARTS = (
                         "model_gtest", "scale_gtest"))),
 
     Part("jobs", "MPI, OpenSHMEM and ucx_perftest jobs",
-         (Jobs(),) + _EAGER_JOBS + _KERNELS + (
+         (Jobs(),) + _EAGER_JOBS + _KERNELS + _BUDGETS + (
              Check("a network with faults", (
                  "test/jobs/cluster_faults", "--build-dir", "build/check",
                  "--seeds", "1", "--fault", "mixed", "--suite", "mpi",

@@ -312,8 +312,10 @@ static int uct_sep_evict_is_asked(const uct_sep_conn_t *conn)
 }
 
 /* Queue pairs that will be free by themselves: they are being destroyed, or the
- * peer has been asked and will have answered in a moment */
-static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface)
+ * peer has been asked, urgently if only that counts, and will have answered in a
+ * moment */
+static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface,
+                                          int is_urgent)
 {
     unsigned count = 0;
     const uct_sep_txwq_t *txwq;
@@ -325,7 +327,8 @@ static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface)
     ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
         conn = &txwq->conn.link->super;
         if ((conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
-            uct_sep_evict_is_asked(conn)) {
+            (uct_sep_evict_is_asked(conn) &&
+             (!is_urgent || (conn->flags & UCT_SEP_CONN_FLAG_URGENT)))) {
             count += uct_sep_evict_width(txwq->conn.responder != NULL);
         }
     }
@@ -346,7 +349,7 @@ static long uct_sep_evict_num_needed(const uct_sep_iface_t *iface)
 
     /* There are never more than the share */
     needed = (long)budget->held + uct_sep_evict_reserve(iface) - share -
-             (long)uct_sep_evict_num_leaving(iface);
+             (long)uct_sep_evict_num_leaving(iface, 0);
     for (i = budget->head; (i < budget->tail) && (needed < share); ++i) {
         needed += uct_sep_evict_link_width(iface, budget->waiting[i]);
     }
@@ -374,25 +377,8 @@ uct_sep_evict_probe(uct_sep_iface_t *iface, uct_sep_link_t *link)
     }
 }
 
-/* Whether a queue pair will be free by itself, or somebody has been asked
- * urgently */
-static int uct_sep_evict_is_one_leaving(uct_sep_iface_t *iface)
-{
-    const uct_sep_txwq_t *txwq;
-    const uct_sep_conn_t *conn;
-
-    ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
-        conn = &txwq->conn.link->super;
-        if ((conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
-            (uct_sep_evict_is_asked(conn) &&
-             (conn->flags & UCT_SEP_CONN_FLAG_URGENT))) {
-            return 1;
-        }
-    }
-    return !ucs_list_is_empty(&iface->conn.retired);
-}
-
-/* Whether one has to go though all are used. Time counts as for patience. */
+/* Whether one has to go though all are used, and none has been asked for that
+ * yet. Time counts as for patience. */
 static int uct_sep_evict_is_urgent(uct_sep_iface_t *iface,
                                    unsigned num_active)
 {
@@ -402,7 +388,7 @@ static int uct_sep_evict_is_urgent(uct_sep_iface_t *iface,
 
     return (budget->num_spared >= (UCT_SEP_EVICT_SPARED * num_active)) &&
            (waited >= (UCT_SEP_EVICT_USED * budget->connect_time)) &&
-           !uct_sep_evict_is_one_leaving(iface);
+           (uct_sep_evict_num_leaving(iface, 1) == 0);
 }
 
 /* The hand goes round once, at most; returns how many were asked */
