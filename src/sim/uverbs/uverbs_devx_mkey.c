@@ -23,6 +23,15 @@ mlx5sim_devx_mkc(const mlx5sim_devx_t *devx, mlx5sim_fw_field_t field)
     return mlx5sim_fw_get(devx->fw.in + MLX5SIM_FW_MKC, field);
 }
 
+/* Whether work requests may give it a list, which is one of entries of any
+ * size */
+static int mlx5sim_devx_mkc_is_umr(const mlx5sim_devx_t *devx)
+{
+    return mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_UMR_EN) &&
+           (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE) ==
+            MLX5SIM_DEVX_MKC_KLM);
+}
+
 /* Entry of the list */
 static const uint8_t *mlx5sim_devx_klm(const mlx5sim_devx_t *devx, uint64_t i)
 {
@@ -204,7 +213,7 @@ static unsigned mlx5sim_devx_klm_map(const mlx5sim_devx_t *devx, uint64_t count,
 static int mlx5sim_devx_layout_list(const mlx5sim_devx_t *devx, uint64_t count,
                                     uint32_t *list_p)
 {
-    uint64_t i = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_UMR_EN) ?
+    uint64_t i = mlx5sim_devx_mkc_is_umr(devx) ?
                  mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LIST_ROOM) : 0;
     mlx5sim_klm_t *klm;
     int ret;
@@ -243,7 +252,7 @@ static void mlx5sim_devx_layout(const mlx5sim_devx_t *devx, uint64_t count,
     uint32_t qpn = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_QPN);
     uint64_t i;
 
-    mr->layout.is_umr    = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_UMR_EN);
+    mr->layout.is_umr    = mlx5sim_devx_mkc_is_umr(devx);
     mr->layout.is_rinval = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_EN_RINVAL);
     mr->layout.room      = mr->layout.is_umr ?
                            mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LIST_ROOM) : 0;
@@ -266,8 +275,7 @@ static unsigned mlx5sim_devx_mkey_check(const mlx5sim_devx_t *devx,
 {
     uint64_t mode = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE);
     uint64_t room = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LIST_ROOM);
-    int is_umr    = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_UMR_EN) &&
-                    (mode == MLX5SIM_DEVX_MKC_KLM);
+    int is_umr    = mlx5sim_devx_mkc_is_umr(devx);
 
     if (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE_HIGH) ||
         ((mode != MLX5SIM_DEVX_MKC_KSM) && (mode != MLX5SIM_DEVX_MKC_KLM)) ||

@@ -914,20 +914,25 @@ TEST_F(test_device_layout, wrong_commands_are_refused)
     });
 }
 
-/* Only keys that were made for it */
+/* Only keys that were made for it, and those of entries of one size not at all
+ */
 TEST_F(test_device_layout, keys_of_commands_do_not_change)
 {
-    run(1, [](rank&) {
-        layouts l(all_access);
-        object made(l.c.ctx, list_command(l, 2, {l.target.sge(0, 64),
-                                                 l.target.sge(640, 64)})
-                                     .set(128 + 192, 64, 128));
-        send_wr wr(IBV_WR_LOCAL_INV, 9, {});
+    for (unsigned mode : {2, 3}) {
+        run(1, [=](rank&) {
+            layouts l(all_access);
+            object made(l.c.ctx, list_command(l, mode, {l.target.sge(0, 64),
+                                                        l.target.sge(640, 64)})
+                                         .set(128 + 16, 1, mode == 3)
+                                         .set(128 + 416, 32, 8)
+                                         .set(128 + 192, 64, 128));
+            send_wr wr(IBV_WR_LOCAL_INV, 9, {});
 
-        wr.invalidate_rkey = made.number << 8;
-        l.b.send(wr);
-        REQUIRE_EQ(IBV_WC_MW_BIND_ERR, l.peer_cq.next().status);
-    });
+            wr.invalidate_rkey = made.number << 8;
+            l.b.send(wr);
+            REQUIRE_EQ(IBV_WC_MW_BIND_ERR, l.peer_cq.next().status);
+        });
+    }
 }
 
 /* Any layout, and any part of it, in any operation: memory is as in a model */
