@@ -92,10 +92,10 @@ class Mtu9000(Verbs):
                    "100000", "-g", IPV4))
 
 
-class Patterns(Verbs):
-    """All operations by all lengths, and what must be refused: wrong keys, more
-    than there is room for. Each byte is compared, and those around."""
-    OPTIONS = ("--mtu", "9000")
+class Compiled(Verbs):
+    """A program that is compiled for the tests."""
+    SOURCE = None
+    LIBRARIES = ("-libverbs",)
 
     @classmethod
     def setUpClass(cls):
@@ -105,12 +105,18 @@ class Patterns(Verbs):
 
     def setUp(self):
         # pylint: disable=consider-using-with
-        parent = tempfile.TemporaryDirectory(prefix="patterns")
+        parent = tempfile.TemporaryDirectory(prefix="compiled")
         self.addCleanup(parent.cleanup)
-        self.program = os.path.join(parent.name, "patterns")
-        subprocess.run(["gcc", "-O1", os.path.join(
-            nodes.TOP, "contrib/rxe/patterns.c"), "-libverbs", "-o",
-                        self.program], check=True)
+        self.program = os.path.join(parent.name, "program")
+        subprocess.run(["gcc", "-O1", os.path.join(nodes.TOP, self.SOURCE),
+                        *self.LIBRARIES, "-o", self.program], check=True)
+
+
+class Patterns(Compiled):
+    """All operations by all lengths, and what must be refused: wrong keys, more
+    than there is room for. Each byte is compared, and those around."""
+    OPTIONS = ("--mtu", "9000")
+    SOURCE = "contrib/rxe/patterns.c"
 
     def patterns(self, *options):
         client, server = self.cluster.pair(PORT, self.program, "-p", str(PORT),
@@ -126,6 +132,32 @@ class Patterns(Verbs):
 
     def test_smallest_packets(self):
         self.patterns("-g", IPV4, "-m", "256")
+
+
+class Layouts(Compiled):
+    """Data in pieces on both sides: lists and strides by keys of libmlx5, and
+    what has to be refused."""
+    ENVIRONMENT = ("MLX5SIM_DEVX=y",)
+    SOURCE = "test/cluster/layouts.c"
+    LIBRARIES = ("-libverbs", "-lmlx5")
+
+    def layouts(self, *options):
+        client, server = self.cluster.pair(PORT, self.program, "-p", str(PORT),
+                                           *options)
+        self.good(client, server)
+        self.assertIn("layouts 1 to 1, 200000 bytes at 0: ok", client.stdout)
+
+    def test_ipv4(self):
+        self.layouts("-g", IPV4, "-r", "behind")
+
+    def test_ipv6(self):
+        self.layouts("-g", IPV6, "-r", "nowhere")
+
+    def test_smallest_packets(self):
+        self.layouts("-g", IPV4, "-m", "256", "-r", "here")
+
+    def test_a_key_is_freed(self):
+        self.layouts("-g", IPV4, "-r", "free")
 
 
 class DeviceMemory(Verbs):

@@ -170,7 +170,8 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
                    mlx5sim_fw_log(config->max_mr));
     mlx5sim_fw_set(caps, MLX5SIM_CAP_MAX_INDIRECTION, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_FIXED_BUFFER, 1);
-    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_KLM, 12);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_KLM,
+                   MLX5SIM_FW_LOG_MAX_KLM);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_OOO_SL_MASK, !is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ, 4);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES, 4);

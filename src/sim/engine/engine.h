@@ -84,6 +84,7 @@ typedef struct mlx5sim_mr {
     uint32_t pdn;
     uint32_t access;   /* MLX5SIM_ACCESS_* */
     uint32_t window_type; /* enum ibv_mw_type; 0: it is none */
+    uint32_t has_layout;  /* a list leads to the bytes: va says nothing */
     uint64_t iova;     /* address as work requests name it */
     uint64_t va;       /* the same byte in the owner's address space */
     uint64_t length;   /* bytes */
@@ -183,12 +184,16 @@ typedef enum {
 } mlx5sim_chk_t;
 
 
-/** One contiguous piece of a gather or scatter list. */
+/** One contiguous piece of a gather or scatter list, or an entry of the list
+ *  that a UMR gives to a key. */
 typedef struct mlx5sim_seg {
     uint64_t    addr;    /* iova in a WQE; process address in a plan */
     uint32_t    length;  /* bytes */
     uint32_t    lkey;
     const void *inl;     /* not NULL: inline data inside the send queue */
+    uint32_t    has_layout; /* in a plan: addr is an iova, by which the list of
+                               the key leads to the bytes */
+    uint32_t    stride;  /* UMR: bytes from one turn to the next */
 } mlx5sim_seg_t;
 
 
@@ -239,12 +244,16 @@ typedef struct mlx5sim_wqe {
         uint8_t   check_free;   /* has to be free until then */
         uint8_t   check_qpn;    /* has to be one of the queue pair */
         uint8_t   key;          /* lower byte of it */
+        uint64_t  mask;         /* MLX5SIM_UMR_MASK_*: what changes */
         uint32_t  access;       /* MLX5SIM_ACCESS_* */
         uint32_t  qpn;          /* who may use it, MLX5SIM_QPN_MASK: all */
-        uint32_t  base;         /* key of the memory that it leads to, */
-        uint64_t  address;      /* from this address on */
-        uint64_t  start;        /* which has this one by the key */
+        uint64_t  start;        /* address of its first byte */
         uint64_t  length;
+        uint32_t  units;        /* size of its list, of MLX5SIM_WQE_UNIT; 0: it
+                                   keeps the one that it has */
+        uint32_t  count;        /* entries of the list, in segs */
+        uint32_t  turns;        /* how often they come, one turn after the
+                                   other; 0: it is no list of strides */
     } umr;
     uint32_t      length;       /* payload bytes, gather or scatter total */
     uint32_t      later;        /* bytes at its end that are not yet there, as
@@ -373,6 +382,15 @@ typedef struct mlx5sim_env {
      *          itself is malformed (the QP then enters the error state).
      *  Called once at most, and only for requests that consume a receive. */
     int (*recv_peek)(void *arg, mlx5sim_recv_wqe_t *recv_p);
+
+    /** Where the list of @a key, which has a layout, leads with these bytes.
+     *  @param access  MLX5SIM_ACCESS_* that it is for.
+     *  @param va_p    Process address of the first one.
+     *  @return How many of them are in a row there; 0 if not all of them can be
+     *          reached. */
+    uint64_t (*layout_find)(void *arg, mlx5sim_side_t side, uint32_t key,
+                            uint32_t access, uint64_t addr, uint64_t length,
+                            uint64_t *va_p);
 } mlx5sim_env_t;
 
 

@@ -177,8 +177,8 @@ typedef struct mlx5sim_data_seg {
 
 
 /** What a UMR changes of a key [mlx5_wqe_umr_ctrl_seg]. A mask says which
- *  fields of the next segment count; it is not looked at, as the library sets
- *  it for all that it writes. */
+ *  fields of the next segment count; of a memory window it is not looked at, as
+ *  the library sets it for all that it writes. */
 typedef struct mlx5sim_umr_ctrl_seg {
     uint8_t flags;
     uint8_t reserved0[3];
@@ -189,8 +189,20 @@ typedef struct mlx5sim_umr_ctrl_seg {
 } MLX5SIM_PACKED mlx5sim_umr_ctrl_seg_t;
 
 #define MLX5SIM_UMR_INLINE        0x80u /* the list is in the WQE */
+#define MLX5SIM_UMR_OFFSET        0x10u /* it goes to translation_offset */
 #define MLX5SIM_UMR_CHECK_FREE    0x20u /* the key has to be free, */
 #define MLX5SIM_UMR_CHECK_QPN     0x08u /* or to be this queue pair's */
+
+/** [MLX5_WQE_UMR_CTRL_MKEY_MASK_*] */
+#define MLX5SIM_UMR_MASK_LEN          (1ull << 0)
+#define MLX5SIM_UMR_MASK_START        (1ull << 6)
+#define MLX5SIM_UMR_MASK_MKEY         (1ull << 13)
+#define MLX5SIM_UMR_MASK_QPN          (1ull << 14)
+#define MLX5SIM_UMR_MASK_LOCAL_WRITE  (1ull << 18)
+#define MLX5SIM_UMR_MASK_REMOTE_READ  (1ull << 19)
+#define MLX5SIM_UMR_MASK_REMOTE_WRITE (1ull << 20)
+#define MLX5SIM_UMR_MASK_ATOMIC       (1ull << 21)
+#define MLX5SIM_UMR_MASK_FREE         (1ull << 29)
 
 
 /** Fields of the key [mlx5_wqe_mkey_context_seg] */
@@ -228,6 +240,29 @@ typedef struct mlx5sim_klm_seg {
 } MLX5SIM_PACKED mlx5sim_klm_seg_t;
 
 #define MLX5SIM_KLM_UNITS         4
+
+/** Head of a list of strides, in the place of its first entry
+ *  [mlx5_wqe_umr_repeat_block_seg]: the memory of all entries comes one behind
+ *  the other, then again, each further on by its stride. */
+typedef struct mlx5sim_repeat_seg {
+    __be32  byte_count;         /* of one turn */
+    __be32  op;
+    __be32  repeat_count;
+    __be16  reserved;
+    __be16  num_ent;
+} MLX5SIM_PACKED mlx5sim_repeat_seg_t;
+
+/** What tells it from an entry, whose key is there [libmlx5: 0x400; kernel:
+ *  MLX5_STRIDE_BLOCK_OP]. It is the key of no memory. */
+#define MLX5SIM_REPEAT_OP         0x400u
+
+/** [mlx5_wqe_umr_repeat_ent_seg] */
+typedef struct mlx5sim_stride_seg {
+    __be16  stride;
+    __be16  byte_count;
+    __be32  mkey;
+    __be64  address;
+} MLX5SIM_PACKED mlx5sim_stride_seg_t;
 
 
 /** Inline data follows in the queue, padded to a unit
@@ -447,6 +482,8 @@ MLX5SIM_ASSERT_SIZE(mlx5sim_mkey_seg_t, 64);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_mkey_seg_t, qpn_mkey, 4);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_mkey_seg_t, start_addr, 16);
 MLX5SIM_ASSERT_SIZE(mlx5sim_klm_seg_t, 16);
+MLX5SIM_ASSERT_SIZE(mlx5sim_repeat_seg_t, 16);
+MLX5SIM_ASSERT_SIZE(mlx5sim_stride_seg_t, 16);
 MLX5SIM_ASSERT_SIZE(mlx5sim_av_seg_t, 48);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_av_seg_t, dqp_dct, 8);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_av_seg_t, rlid, 14);

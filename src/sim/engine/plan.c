@@ -136,15 +136,14 @@ static void mlx5sim_plan_send(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 }
 
 
-/** Resolve the remote address. @return 0, or -1 if the plan is finished. */
+/** Resolve the remote address of a request; one of 0 bytes has none.
+ *  @return 0, or -1 if the plan is finished. */
 static int mlx5sim_plan_remote(const mlx5sim_qp_t *req,
                                const mlx5sim_wqe_t *wqe,
                                const mlx5sim_qp_t *resp,
                                const mlx5sim_env_t *env, uint32_t access,
-                               uint64_t *va_p, mlx5sim_plan_t *plan)
+                               mlx5sim_seg_t *seg_p, mlx5sim_plan_t *plan)
 {
-    const mlx5sim_mr_t *mr;
-
     if (!(resp->access & access)) {
         mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ,
                                  MLX5SIM_EVENT_QP_REQ_ERR, plan);
@@ -153,31 +152,17 @@ static int mlx5sim_plan_remote(const mlx5sim_qp_t *req,
 
     /* IBTA "R_Key validation": none for a request of 0 bytes */
     if (wqe->length == 0) {
-        *va_p = 0;
         return 0;
     }
 
-    mr = mlx5sim_plan_mr(env, MLX5SIM_SIDE_RESPONDER, wqe->rkey, resp->pdn,
-                         access, wqe->raddr, wqe->length);
-    if (mr == NULL) {
+    if (mlx5sim_plan_place(env, MLX5SIM_SIDE_RESPONDER, wqe->rkey, resp->pdn,
+                           access, wqe->raddr, wqe->length, seg_p) != 0) {
         mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_ACCESS,
                                  MLX5SIM_EVENT_QP_ACCESS_ERR, plan);
         return -1;
     }
 
-    *va_p = mr->va + (wqe->raddr - mr->iova);
     return 0;
-}
-
-
-static void mlx5sim_plan_set_remote(const mlx5sim_wqe_t *wqe, uint64_t va,
-                                    mlx5sim_seg_t *seg, unsigned *num_p)
-{
-    seg->addr   = va;
-    seg->length = wqe->length;
-    seg->lkey   = wqe->rkey;
-    seg->inl    = NULL;
-    *num_p      = (wqe->length > 0) ? 1 : 0;
 }
 
 
@@ -187,10 +172,9 @@ static void mlx5sim_plan_write(const mlx5sim_qp_t *req,
                                const mlx5sim_env_t *env, mlx5sim_plan_t *plan)
 {
     mlx5sim_recv_wqe_t recv;
-    uint64_t va;
 
     if (mlx5sim_plan_remote(req, wqe, resp, env, MLX5SIM_ACCESS_REMOTE_WRITE,
-                            &va, plan) != 0) {
+                            plan->dst, plan) != 0) {
         return;
     }
 
@@ -202,8 +186,8 @@ static void mlx5sim_plan_write(const mlx5sim_qp_t *req,
         mlx5sim_plan_resp_cqe(req, wqe, resp, recv.index, plan);
     }
 
-    mlx5sim_plan_set_remote(wqe, va, plan->dst, &plan->num_dst);
-    plan->length = wqe->length;
+    plan->num_dst = (wqe->length > 0) ? 1 : 0;
+    plan->length  = wqe->length;
     mlx5sim_plan_req_success(req, wqe, plan);
 }
 
@@ -228,15 +212,13 @@ static void mlx5sim_plan_read(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                               const mlx5sim_qp_t *resp,
                               const mlx5sim_env_t *env, mlx5sim_plan_t *plan)
 {
-    uint64_t va;
-
     if ((mlx5sim_plan_check_rd_atomic(req, wqe, resp, plan) != 0) ||
         (mlx5sim_plan_remote(req, wqe, resp, env, MLX5SIM_ACCESS_REMOTE_READ,
-                             &va, plan) != 0)) {
+                             plan->src, plan) != 0)) {
         return;
     }
 
-    mlx5sim_plan_set_remote(wqe, va, plan->src, &plan->num_src);
+    plan->num_src  = (wqe->length > 0) ? 1 : 0;
     plan->src_side = MLX5SIM_SIDE_RESPONDER;
     plan->dst_side = MLX5SIM_SIDE_REQUESTER;
     plan->length   = wqe->length;
@@ -249,7 +231,7 @@ static void mlx5sim_plan_atomic(const mlx5sim_qp_t *req,
                                 const mlx5sim_qp_t *resp,
                                 const mlx5sim_env_t *env, mlx5sim_plan_t *plan)
 {
-    uint64_t va;
+    mlx5sim_seg_t seg;
 
     if (mlx5sim_plan_check_rd_atomic(req, wqe, resp, plan) != 0) {
         return;
@@ -262,14 +244,25 @@ static void mlx5sim_plan_atomic(const mlx5sim_qp_t *req,
     }
 
     if (mlx5sim_plan_remote(req, wqe, resp, env, MLX5SIM_ACCESS_REMOTE_ATOMIC,
-                            &va, plan) != 0) {
+                            &seg, plan) != 0) {
+        return;
+    }
+
+    /* What an adapter does with one that is in two pieces is not known: there
+     * is nothing that would be atomic */
+    if (seg.has_layout &&
+        (env->layout_find(env->arg, MLX5SIM_SIDE_RESPONDER, wqe->rkey,
+                          MLX5SIM_ACCESS_REMOTE_ATOMIC, wqe->raddr,
+                          wqe->atomic_size, &seg.addr) != wqe->atomic_size)) {
+        mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_ACCESS,
+                                 MLX5SIM_EVENT_QP_ACCESS_ERR, plan);
         return;
     }
 
     plan->src_side    = MLX5SIM_SIDE_RESPONDER;
     plan->dst_side    = MLX5SIM_SIDE_REQUESTER;
     plan->atomic_size = wqe->atomic_size;
-    plan->atomic_addr = va;
+    plan->atomic_addr = seg.addr;
     mlx5sim_plan_req_success(req, wqe, plan);
 }
 
@@ -373,6 +366,7 @@ static void mlx5sim_plan_add_grh(const mlx5sim_qp_t *req,
     plan->src[0].length = MLX5SIM_GRH_LENGTH;
     plan->src[0].lkey   = 0;
     plan->src[0].inl    = plan->grh;
+    plan->src[0].has_layout = 0;
     plan->grh_length    = MLX5SIM_GRH_LENGTH;
     ++plan->num_src;
 

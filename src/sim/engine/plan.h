@@ -10,12 +10,12 @@
 /* Steps that plans are made of; see plan.c for their order. */
 
 
-/** Region of @a key if [@a addr, @a addr + @a length) is in it, it belongs to
- *  @a pdn and has all of @a access; NULL otherwise. */
-const mlx5sim_mr_t *mlx5sim_plan_mr(const mlx5sim_env_t *env,
-                                    mlx5sim_side_t side, uint32_t key,
-                                    uint32_t pdn, uint32_t access,
-                                    uint64_t addr, uint64_t length);
+/** Where [@a addr, @a addr + @a length) is by @a key, as a piece of a plan, if
+ *  the key's region has that, belongs to @a pdn and has all of @a access.
+ *  @return 0, or -1 without touching @a seg_p. */
+int mlx5sim_plan_place(const mlx5sim_env_t *env, mlx5sim_side_t side,
+                       uint32_t key, uint32_t pdn, uint32_t access,
+                       uint64_t addr, uint32_t length, mlx5sim_seg_t *seg_p);
 
 
 /**

@@ -15,15 +15,33 @@ static inline int mlx5sim_mr_allows(const mlx5sim_mr_t *mr, uint32_t pdn,
 }
 
 
-const mlx5sim_mr_t *mlx5sim_plan_mr(const mlx5sim_env_t *env,
-                                    mlx5sim_side_t side, uint32_t key,
-                                    uint32_t pdn, uint32_t access,
-                                    uint64_t addr, uint64_t length)
+int mlx5sim_plan_place(const mlx5sim_env_t *env, mlx5sim_side_t side,
+                       uint32_t key, uint32_t pdn, uint32_t access,
+                       uint64_t addr, uint32_t length, mlx5sim_seg_t *seg_p)
 {
     const mlx5sim_mr_t *mr = env->mr_find(env->arg, side, key);
+    uint64_t va;
 
-    return ((mr != NULL) && mlx5sim_mr_allows(mr, pdn, access, addr, length)) ?
-           mr : NULL;
+    if ((mr == NULL) || !mlx5sim_mr_allows(mr, pdn, access, addr, length)) {
+        return -1;
+    }
+
+    va = mr->va + (addr - mr->iova);
+    if (mr->has_layout) {
+        /* its pieces, which may be many, are looked up when they are moved */
+        if (env->layout_find(env->arg, side, key, access, addr, length,
+                             &va) == 0) {
+            return -1;
+        }
+        va = addr;
+    }
+
+    seg_p->addr       = va;
+    seg_p->length     = length;
+    seg_p->lkey       = key;
+    seg_p->inl        = NULL;
+    seg_p->has_layout = mr->has_layout;
+    return 0;
 }
 
 
@@ -33,21 +51,15 @@ int mlx5sim_plan_local_list(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 {
     const mlx5sim_seg_t *seg = wqe->segs;
     const mlx5sim_seg_t *end = seg + wqe->num_segs;
-    const mlx5sim_mr_t *mr;
 
     for (; seg < end; ++seg, ++out) {
-        *out = *seg;
         if (seg->inl != NULL) {
-            continue;
-        }
-
-        mr = mlx5sim_plan_mr(env, MLX5SIM_SIDE_REQUESTER, seg->lkey, req->pdn,
-                             access, seg->addr, seg->length);
-        if (mr == NULL) {
+            *out = *seg;
+        } else if (mlx5sim_plan_place(env, MLX5SIM_SIDE_REQUESTER, seg->lkey,
+                                      req->pdn, access, seg->addr,
+                                      seg->length, out) != 0) {
             return -1;
         }
-
-        out->addr = mr->va + (seg->addr - mr->iova);
     }
 
     *num_p = wqe->num_segs;
@@ -66,7 +78,6 @@ int mlx5sim_plan_recv_list(const mlx5sim_qp_t *resp,
     const mlx5sim_seg_t *seg = recv->segs;
     const mlx5sim_seg_t *end = seg + recv->num_segs;
     unsigned count           = 0;
-    const mlx5sim_mr_t *mr;
     uint32_t part;
 
     for (; length > 0; ++seg) {
@@ -84,19 +95,14 @@ int mlx5sim_plan_recv_list(const mlx5sim_qp_t *resp,
             part = length;
         }
 
-        mr = mlx5sim_plan_mr(env, MLX5SIM_SIDE_RESPONDER, seg->lkey, pdn,
-                             MLX5SIM_ACCESS_LOCAL_WRITE, seg->addr + skip,
-                             part);
-        if (mr == NULL) {
+        if (mlx5sim_plan_place(env, MLX5SIM_SIDE_RESPONDER, seg->lkey, pdn,
+                               MLX5SIM_ACCESS_LOCAL_WRITE, seg->addr + skip,
+                               part, &out[count]) != 0) {
             return -1;
         }
 
-        out[count].addr   = mr->va + (seg->addr + skip - mr->iova);
-        out[count].length = part;
-        out[count].lkey   = seg->lkey;
-        out[count].inl    = NULL;
-        length           -= part;
-        skip              = 0;
+        length -= part;
+        skip    = 0;
         ++count;
     }
 

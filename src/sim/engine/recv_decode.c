@@ -50,6 +50,7 @@ mlx5sim_chk_t mlx5sim_recv_decode(const void *wqe, unsigned stride, int is_srq,
         recv_p->segs[count].length = length;
         recv_p->segs[count].lkey   = lkey;
         recv_p->segs[count].inl    = NULL;
+        recv_p->segs[count].has_layout = 0;
         total                     += length;
         ++count;
     }

@@ -48,6 +48,7 @@ static unsigned mlx5sim_decode_inline(const mlx5sim_cursor_t *cursor,
     segs[0].length = first;
     segs[0].lkey   = 0;
     segs[0].inl    = data;
+    segs[0].has_layout = 0;
     if (length == first) {
         return 1;
     }
@@ -56,6 +57,7 @@ static unsigned mlx5sim_decode_inline(const mlx5sim_cursor_t *cursor,
     segs[1].length = length - first;
     segs[1].lkey   = 0;
     segs[1].inl    = cursor->start;
+    segs[1].has_layout = 0;
     return 2;
 }
 
@@ -99,6 +101,7 @@ static mlx5sim_chk_t mlx5sim_decode_segs(mlx5sim_cursor_t *cursor,
             seg->addr   = be64toh(data->addr);
             seg->lkey   = be32toh(data->lkey);
             seg->inl    = NULL;
+            seg->has_layout = 0;
             /* No segment means "nothing": software leaves it out instead. One
              * without length and key was counted by ds but never written. */
             if ((seg->lkey == MLX5SIM_LKEY_INVALID) ||
@@ -306,9 +309,58 @@ static mlx5sim_chk_t mlx5sim_decode_xrc(mlx5sim_cursor_t *cursor,
 }
 
 
-/** A key and what it is to lead to, as libmlx5 binds memory windows: each of
- *  the three parts is in a basic block, the first beside the control segment,
- *  so none wraps. */
+/** The list that a UMR gives to a key: entries of a length, or of strides. It
+ *  ends with the WQE; libmlx5 fills it up to whole basic blocks with entries of
+ *  nothing. */
+static mlx5sim_chk_t mlx5sim_decode_layout(mlx5sim_cursor_t *cursor,
+                                           mlx5sim_wqe_t *wqe)
+{
+    const mlx5sim_repeat_seg_t *repeat;
+    const mlx5sim_stride_seg_t *stride;
+    const mlx5sim_klm_seg_t *klm;
+    uint64_t total = 0;
+    uint32_t bytes = 0;
+    mlx5sim_seg_t *seg;
+
+    repeat = (const mlx5sim_repeat_seg_t*)cursor->ptr;
+    if (be32toh(repeat->op) == MLX5SIM_REPEAT_OP) {
+        bytes          = be32toh(repeat->byte_count);
+        wqe->umr.count = be16toh(repeat->num_ent);
+        wqe->umr.turns = be32toh(repeat->repeat_count);
+        mlx5sim_cursor_advance(cursor, 1);
+        if ((wqe->umr.turns == 0) || (wqe->umr.count > cursor->left)) {
+            return MLX5SIM_CHK_WQE_SEGMENT;
+        }
+    } else {
+        wqe->umr.count = cursor->left;
+    }
+
+    for (seg = wqe->segs; seg < wqe->segs + wqe->umr.count; ++seg) {
+        if (wqe->umr.turns != 0) {
+            stride      = (const mlx5sim_stride_seg_t*)cursor->ptr;
+            seg->length = be16toh(stride->byte_count);
+            seg->stride = be16toh(stride->stride);
+            seg->lkey   = be32toh(stride->mkey);
+            seg->addr   = be64toh(stride->address);
+        } else {
+            klm         = (const mlx5sim_klm_seg_t*)cursor->ptr;
+            seg->length = be32toh(klm->byte_count);
+            seg->stride = 0;
+            seg->lkey   = be32toh(klm->mkey);
+            seg->addr   = be64toh(klm->address);
+        }
+        total += seg->length;
+        mlx5sim_cursor_advance(cursor, 1);
+    }
+
+    return ((wqe->umr.turns == 0) || (total == bytes)) ?
+           MLX5SIM_CHK_OK : MLX5SIM_CHK_WQE_SEGMENT;
+}
+
+
+/** A key and what it is to lead to, as libmlx5 binds memory windows and gives
+ *  layouts to keys: the parts in front of the list are in a basic block each,
+ *  the first beside the control segment, so none wraps. */
 static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
                                         mlx5sim_wqe_t *wqe)
 {
@@ -317,8 +369,6 @@ static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
     const unsigned mkey_units = sizeof(mlx5sim_mkey_seg_t) / MLX5SIM_WQE_UNIT;
     const mlx5sim_umr_ctrl_seg_t *ctrl;
     const mlx5sim_mkey_seg_t *mkey;
-    const mlx5sim_klm_seg_t *klm;
-    uint64_t length;
 
     if (cursor->left < ctrl_units + mkey_units) {
         return MLX5SIM_CHK_WQE_DS;
@@ -331,19 +381,21 @@ static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
     memset(&wqe->umr, 0, sizeof(wqe->umr));
     wqe->umr.is_free   = !!(mkey->free & MLX5SIM_MKEY_FREE);
     wqe->umr.check_qpn = !!(ctrl->flags & MLX5SIM_UMR_CHECK_QPN);
+    wqe->umr.mask      = be64toh(ctrl->mkey_mask);
     wqe->umr.key       = be32toh(mkey->qpn_mkey) & 0xff;
     wqe->umr.qpn       = be32toh(mkey->qpn_mkey) >> 8;
     if (wqe->umr.is_free) {
         return (cursor->left == 0) ? MLX5SIM_CHK_OK : MLX5SIM_CHK_WQE_SEGMENT;
     }
 
-    if ((cursor->left != MLX5SIM_KLM_UNITS) ||
-        !(ctrl->flags & MLX5SIM_UMR_INLINE)) {
+    /* a list elsewhere, or a part of one, libmlx5 has no use for */
+    wqe->umr.units = be16toh(ctrl->klm_octowords);
+    if ((cursor->left != wqe->umr.units) ||
+        ((wqe->umr.units != 0) && !(ctrl->flags & MLX5SIM_UMR_INLINE)) ||
+        ((ctrl->flags & MLX5SIM_UMR_OFFSET) && ctrl->translation_offset)) {
         return MLX5SIM_CHK_WQE_SEGMENT;
     }
 
-    klm                 = (const mlx5sim_klm_seg_t*)cursor->ptr;
-    length              = be32toh(klm->byte_count);
     wqe->umr.check_free = !!(ctrl->flags & MLX5SIM_UMR_CHECK_FREE);
     wqe->umr.access     = ((mkey->access_flags & MLX5SIM_MKEY_LOCAL_WRITE) ?
                            MLX5SIM_ACCESS_LOCAL_WRITE : 0) |
@@ -353,14 +405,10 @@ static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
                            MLX5SIM_ACCESS_REMOTE_READ : 0) |
                           ((mkey->access_flags & MLX5SIM_MKEY_ATOMIC) ?
                            MLX5SIM_ACCESS_REMOTE_ATOMIC : 0);
-    wqe->umr.base       = be32toh(klm->mkey);
-    wqe->umr.address    = be64toh(klm->address);
     wqe->umr.start      = be64toh(mkey->start_addr);
     wqe->umr.length     = be64toh(mkey->len);
-    if (wqe->umr.length > length) {
-        wqe->umr.length = length;
-    }
-    return MLX5SIM_CHK_OK;
+    return (wqe->umr.units == 0) ? MLX5SIM_CHK_OK :
+                                   mlx5sim_decode_layout(cursor, wqe);
 }
 
 

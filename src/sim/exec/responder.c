@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/exec/responder.h>
+#include <sim/exec/layout.h>
 #include <sim/exec/window.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/proc.h>
@@ -29,7 +30,7 @@ mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
         return NULL;
     }
 
-    if (mr->window.type != 0) {
+    if ((mr->window.type != 0) || (mr->layout.room != 0)) {
         return (mlx5sim_window_map(mr, key, qp, &run->window) == 0) ?
                &run->window : NULL;
     }
@@ -45,6 +46,18 @@ mlx5sim_responder_mr_find(void *arg, mlx5sim_side_t side, uint32_t key)
     }
 
     return &mr->mr;
+}
+
+static uint64_t
+mlx5sim_responder_layout_find(void *arg, mlx5sim_side_t side, uint32_t key,
+                              uint32_t access, uint64_t addr, uint64_t length,
+                              uint64_t *va_p)
+{
+    const mlx5sim_run_t *run = arg;
+
+    return mlx5sim_layout_find((side == MLX5SIM_SIDE_REQUESTER) ? run->req :
+                                                                  run->resp,
+                               key, access, addr, length, va_p);
 }
 
 /* Claim a receive, or the one after it if it fails on request */
@@ -90,7 +103,8 @@ static int mlx5sim_responder_recv_peek(void *arg, mlx5sim_recv_wqe_t *recv_p)
 mlx5sim_env_t mlx5sim_responder_env(mlx5sim_run_t *run)
 {
     return (mlx5sim_env_t){run, mlx5sim_responder_mr_find,
-                           mlx5sim_responder_recv_peek};
+                           mlx5sim_responder_recv_peek,
+                           mlx5sim_responder_layout_find};
 }
 
 int mlx5sim_responder_is_alive(const mlx5sim_qp_obj_t *resp,

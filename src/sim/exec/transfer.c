@@ -3,6 +3,7 @@
 #include <sim/exec/transfer.h>
 #include <sim/engine/mlx5_def.h>
 #include <sim/exec/iov.h>
+#include <sim/exec/layout.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/store.h>
@@ -28,13 +29,17 @@ static int mlx5sim_transfer_list_is_on_demand(uint32_t list, uint64_t addr,
 {
     const mlx5sim_mr_obj_t *mr;
     const mlx5sim_klm_t *klm;
+    uint64_t va, size;
 
     for (; list != 0; list = klm->next) {
         klm = mlx5sim_obj_at(MLX5SIM_OBJ_KLM, list);
         mr  = mlx5sim_obj_find(MLX5SIM_OBJ_MR, klm->key >> 8);
-        if ((mr != NULL) && (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND) &&
-            (addr < klm->va + klm->length) && (klm->va < addr + length)) {
-            return 1;
+        if ((mr != NULL) && (mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND)) {
+            va   = klm->is_layout ? mr->mr.va : klm->va;
+            size = klm->is_layout ? mr->mr.length : klm->length;
+            if ((addr < va + size) && (va < addr + length)) {
+                return 1;
+            }
         }
     }
 
@@ -68,9 +73,13 @@ mlx5sim_transfer_has_on_demand(const mlx5sim_seg_t *segs, unsigned num_segs)
     unsigned i;
 
     for (i = 0; i < num_segs; ++i) {
+        /* where the bytes of a layout are, this does not say */
         if ((segs[i].inl == NULL) &&
-            mlx5sim_transfer_key_is_on_demand(segs[i].lkey, segs[i].addr,
-                                              segs[i].length)) {
+            mlx5sim_transfer_key_is_on_demand(segs[i].lkey,
+                                              segs[i].has_layout ?
+                                              0 : segs[i].addr,
+                                              segs[i].has_layout ?
+                                              UINT64_MAX : segs[i].length)) {
             return 1;
         }
     }
@@ -188,9 +197,9 @@ static void mlx5sim_transfer_count(const mlx5sim_plan_t *plan,
     mlx5sim_pcie_written(is_send ? resp_proc : req_proc, num_dst);
 }
 
-static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan, uint32_t rkey,
-                                 const mlx5sim_proc_t *resp_proc,
-                                 mlx5sim_side_t *side_p)
+static int mlx5sim_transfer_copy_part(const mlx5sim_plan_t *plan, uint32_t rkey,
+                                      mlx5sim_proc_t *resp_proc,
+                                      mlx5sim_side_t *side_p)
 {
     int is_send = plan->src_side == MLX5SIM_SIDE_REQUESTER;
     struct iovec src[MLX5SIM_IOV_MAX], dst[MLX5SIM_IOV_MAX];
@@ -212,7 +221,59 @@ static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan, uint32_t rkey,
                                               is_send ? num_src : num_dst);
     }
 
+    mlx5sim_transfer_count(plan, resp_proc, 0);
     return ret;
+}
+
+/* Apart, as it takes room on the stack of who posts */
+static int __attribute__((noinline))
+mlx5sim_transfer_copy_layout(const mlx5sim_plan_t *plan, uint32_t rkey,
+                             mlx5sim_proc_t *resp_proc, mlx5sim_side_t *side_p)
+{
+    uint64_t done = 0;
+    const mlx5sim_plan_t *part;
+    mlx5sim_plan_t room;
+    int ret;
+
+    do {
+        part = mlx5sim_layout_part(plan, done, &room, side_p);
+        ret  = (part == NULL) ? -EFAULT :
+               mlx5sim_transfer_copy_part(part, rkey, resp_proc, side_p);
+        if (ret != 0) {
+            return ret;
+        }
+        done += part->length;
+    } while (done < plan->length);
+
+    return 0;
+}
+
+static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan, uint32_t rkey,
+                                 mlx5sim_proc_t *resp_proc,
+                                 mlx5sim_side_t *side_p)
+{
+    return (mlx5sim_layout_is_in(plan->src, plan->num_src) ||
+            mlx5sim_layout_is_in(plan->dst, plan->num_dst)) ?
+           mlx5sim_transfer_copy_layout(plan, rkey, resp_proc, side_p) :
+           mlx5sim_transfer_copy_part(plan, rkey, resp_proc, side_p);
+}
+
+/* Pieces of as few bytes as a CQE has, so that there are no more of these than
+ * fit, whatever leads there. @return their number; 0: a key does not */
+static unsigned
+mlx5sim_transfer_fill(const mlx5sim_seg_t *segs, unsigned num_segs,
+                      int is_write, uint64_t length, struct iovec *iov)
+{
+    mlx5sim_seg_t pieces[MLX5SIM_MAX_SGE];
+    unsigned num;
+
+    if (!mlx5sim_layout_is_in(segs, num_segs)) {
+        return mlx5sim_iov_fill(segs, num_segs, iov);
+    }
+
+    return (mlx5sim_layout_pieces(segs, num_segs, is_write, 0, length, pieces,
+                                  &num) == length) ?
+           mlx5sim_iov_fill(pieces, num, iov) : 0;
 }
 
 /* Whether the payload is received into the responder's CQE (PRM, cs_res), which
@@ -260,9 +321,40 @@ mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc, uint32_t rkey,
 
     *side_p        = plan->src_side;
     cqe->scattered = plan->length;
-    num_remote     = mlx5sim_iov_fill(plan->src, plan->num_src, remote);
-    return mlx5sim_transfer_readv(plan, rkey, src_proc, &local, 1, remote,
+    num_remote     = mlx5sim_transfer_fill(plan->src, plan->num_src, 0,
+                                           plan->length, remote);
+    return ((plan->length > 0) && (num_remote == 0)) ? -EFAULT :
+           mlx5sim_transfer_readv(plan, rkey, src_proc, &local, 1, remote,
                                   num_remote, plan->length);
+}
+
+int mlx5sim_transfer_fetch(const mlx5sim_proc_t *proc,
+                           const mlx5sim_plan_t *plan, uint8_t *out_p,
+                           unsigned *num_p)
+{
+    uint64_t done = 0;
+    struct iovec pieces[MLX5SIM_IOV_MAX], local;
+    const mlx5sim_plan_t *part;
+    mlx5sim_plan_t room;
+    mlx5sim_side_t side;
+    unsigned num;
+    int ret = 0;
+
+    *num_p = 0;
+    while ((ret == 0) && (done < plan->length)) {
+        part = mlx5sim_layout_part(plan, done, &room, &side);
+        if (part == NULL) {
+            return -EFAULT;
+        }
+
+        num   = mlx5sim_iov_fill(part->src, part->num_src, pieces);
+        local = (struct iovec){out_p + done, part->length};
+        ret   = mlx5sim_mem_readv(proc, &local, 1, pieces, num, part->length);
+        *num_p += num;
+        done   += part->length;
+    }
+
+    return ret;
 }
 
 int mlx5sim_transfer_atomic(mlx5sim_proc_t *resp_proc,
@@ -322,10 +414,13 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
 
     mlx5sim_atomic_result(wqe, old, 0, result);
     mlx5sim_pcie_written(proc, 1);
-    num   = mlx5sim_iov_fill(plan->dst, plan->num_dst, scatter);
+    num   = mlx5sim_transfer_fill(plan->dst, plan->num_dst, 1,
+                                  plan->atomic_size, scatter);
     local = (struct iovec){result, plan->atomic_size};
-    return (mlx5sim_transfer_writev(plan, wqe->rkey, proc, &local, 1, scatter,
-                                    num, plan->atomic_size) == 0) ? 0 : -EFAULT;
+    return ((num != 0) &&
+            (mlx5sim_transfer_writev(plan, wqe->rkey, proc, &local, 1, scatter,
+                                     num, plan->atomic_size) == 0)) ?
+           0 : -EFAULT;
 }
 
 int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
@@ -359,6 +454,8 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
         is_in_cqe = 0;
     }
 
-    mlx5sim_transfer_count(plan, resp_proc, is_in_cqe);
+    if (is_in_cqe) {
+        mlx5sim_transfer_count(plan, resp_proc, 1);
+    }
     return ret;
 }

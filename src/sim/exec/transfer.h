@@ -20,6 +20,13 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p);
 
+/** Read what a plan moves from the memory of a process.
+ *  @param num_p  Number of pieces that it was in.
+ *  @return 0 or -errno. */
+int mlx5sim_transfer_fetch(const mlx5sim_proc_t *proc,
+                           const mlx5sim_plan_t *plan, uint8_t *out_p,
+                           unsigned *num_p);
+
 /** Carry out an atomic on the memory of @a resp_proc. @return as
  *  mlx5sim_transfer(), and the old value. */
 int mlx5sim_transfer_atomic(mlx5sim_proc_t *resp_proc,

@@ -2,12 +2,13 @@
 
 #include <sim/exec/window.h>
 #include <sim/engine/mlx5_def.h>
+#include <sim/exec/layout.h>
 #include <sim/objs/store.h>
 #include <sim/queue/recv.h>
 
 
 /* Windows share locks: few change at a time */
-static mlx5sim_lock_t *mlx5sim_window_lock_of(const mlx5sim_mr_obj_t *window)
+mlx5sim_lock_t *mlx5sim_window_lock_of(const mlx5sim_mr_obj_t *window)
 {
     return &mlx5sim_store->atomic_locks[mlx5sim_obj_index(MLX5SIM_OBJ_MR,
                                                           window) %
@@ -23,7 +24,8 @@ mlx5sim_window_find(const mlx5sim_qp_obj_t *qp, uint32_t key)
 
     return ((window != NULL) &&
             (atomic_load(&window->o.owner) == atomic_load(&qp->o.owner)) &&
-            window->o.ready && (window->window.type != 0) &&
+            window->o.ready &&
+            ((window->window.type != 0) || window->layout.is_umr) &&
             (window->mr.pdn == qp->qp.pdn)) ? window : NULL;
 }
 
@@ -52,38 +54,74 @@ static void mlx5sim_window_quiesce(const mlx5sim_qp_obj_t *qp, uint32_t qpn)
     }
 }
 
+/* Whether a UMR may change a key as it wants to: 0 or a syndrome */
+static unsigned mlx5sim_window_check(const mlx5sim_mr_obj_t *window,
+                                     const mlx5sim_qp_obj_t *qp,
+                                     const mlx5sim_wqe_t *wqe)
+{
+    /* The list of a window has one entry, filled up with nothing. That of
+     * another key has to fit (PRM: mkc.translations_octword_size). */
+    int is_sound = (window->window.type == 0) ?
+                   (wqe->umr.units <= window->layout.room) :
+                   (wqe->umr.is_free ||
+                    ((wqe->umr.units == MLX5SIM_KLM_UNITS) &&
+                     (wqe->umr.turns == 0)));
+
+    return (!is_sound ||
+            (wqe->umr.check_free && window->window.is_bound) ||
+            (wqe->umr.check_qpn &&
+             !mlx5sim_window_is_for(&window->window, qp))) ?
+           MLX5SIM_SYNDROME_MW_BIND : 0;
+}
+
+/* With its lock held, and as a free one */
+static void mlx5sim_window_change(mlx5sim_mr_obj_t *window,
+                                  const mlx5sim_wqe_t *wqe)
+{
+    window->mr.key    = (window->mr.key & ~0xffu) | wqe->umr.key;
+    window->mr.access = wqe->umr.access;
+    window->mr.iova   = wqe->umr.start;
+    window->mr.length = 0;
+    window->window.qpn = (wqe->umr.qpn == MLX5SIM_QPN_MASK) ? 0 : wqe->umr.qpn;
+    if (!wqe->umr.is_free) {
+        window->window.base    = wqe->segs[0].lkey;
+        window->window.address = wqe->segs[0].addr;
+        window->mr.length      = (wqe->umr.length < wqe->segs[0].length) ?
+                                 wqe->umr.length : wqe->segs[0].length;
+    }
+}
+
 unsigned mlx5sim_window_set(const mlx5sim_qp_obj_t *qp,
                             const mlx5sim_wqe_t *wqe)
 {
     mlx5sim_mr_obj_t *window = mlx5sim_window_find(qp, wqe->imm);
-    unsigned syndrome        = 0;
     uint32_t was_bound       = 0;
     uint32_t qpn             = 0;
+    uint32_t is_bound;
+    unsigned syndrome;
 
     if (window == NULL) {
         return MLX5SIM_SYNDROME_MW_BIND;
     }
 
     (void)mlx5sim_lock(mlx5sim_window_lock_of(window));
-    if ((wqe->umr.check_free && window->window.is_bound) ||
-        (wqe->umr.check_qpn && !mlx5sim_window_is_for(&window->window, qp))) {
-        syndrome = MLX5SIM_SYNDROME_MW_BIND;
-    } else {
+    syndrome = mlx5sim_window_check(window, qp, wqe);
+    if (syndrome == 0) {
         /* who dies under way leaves it free */
         was_bound               = window->window.is_bound;
         qpn                     = window->window.qpn;
+        is_bound                = !wqe->umr.is_free;
         window->window.is_bound = 0;
         atomic_thread_fence(memory_order_release);
-        window->mr.key          = (window->mr.key & ~0xffu) | wqe->umr.key;
-        window->mr.access       = wqe->umr.access;
-        window->mr.iova         = wqe->umr.start;
-        window->mr.length       = wqe->umr.length;
-        window->window.qpn      = (wqe->umr.qpn == MLX5SIM_QPN_MASK) ?
-                                  0 : wqe->umr.qpn;
-        window->window.base     = wqe->umr.base;
-        window->window.address  = wqe->umr.address;
+        if (window->window.type != 0) {
+            mlx5sim_window_change(window, wqe);
+        } else {
+            mlx5sim_layout_set(window, wqe);
+            is_bound = (wqe->umr.mask & MLX5SIM_UMR_MASK_FREE) ? is_bound :
+                                                                 was_bound;
+        }
         atomic_thread_fence(memory_order_release);
-        window->window.is_bound = !wqe->umr.is_free;
+        window->window.is_bound = is_bound;
     }
     mlx5sim_unlock(mlx5sim_window_lock_of(window));
 
@@ -132,8 +170,15 @@ int mlx5sim_window_map(const mlx5sim_mr_obj_t *window, uint32_t key,
         return -1;
     }
 
-    /* max_indirection is 1: neither a window nor an indirect key */
     mr_p->window_type = bound.type;
+    if (window->layout.room != 0) {
+        mr_p->has_layout  = 1;
+        mr_p->window_type = window->layout.is_rinval ? MLX5SIM_WINDOW_TYPE_2 :
+                                                       0;
+        return 0;
+    }
+
+    /* max_indirection is 1: neither a window nor an indirect key */
     base            = mlx5sim_obj_find(MLX5SIM_OBJ_MR, bound.base >> 8);
     if ((base == NULL) ||
         (atomic_load(&base->o.owner) != atomic_load(&window->o.owner)) ||

@@ -13,8 +13,12 @@
  * the adapter's business until somebody needs it.
  */
 
+/** Lock of a key that work requests change: a window, or one with a layout. */
+mlx5sim_lock_t *mlx5sim_window_lock_of(const mlx5sim_mr_obj_t *window);
+
 /**
- * Bind or free the window that a UMR names, on behalf of its queue pair.
+ * Bind or free the window that a UMR names, or change a key with a layout, on
+ * behalf of its queue pair.
  *
  * @return 0 or a syndrome.
  */
@@ -22,7 +26,8 @@ unsigned mlx5sim_window_set(const mlx5sim_qp_obj_t *qp,
                             const mlx5sim_wqe_t *wqe);
 
 /**
- * What a window gives a queue pair access to: nothing if its region has gone.
+ * What a window gives a queue pair access to, which is nothing if its region
+ * has gone; or a key with a layout.
  *
  * @param mr_p  Filled in.
  * @return 0, or -1 if the key is not the window's, or not for @a qp.

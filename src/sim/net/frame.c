@@ -3,7 +3,7 @@
 #include <sim/net/frame.h>
 #include <sim/config/identity.h>
 #include <sim/engine/plan.h>
-#include <sim/exec/iov.h>
+#include <sim/exec/layout.h>
 #include <sim/exec/responder.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/mem.h>
@@ -93,11 +93,10 @@ void mlx5sim_frame_datagram(const mlx5sim_qp_obj_t *qp,
     mlx5sim_roce_request(&qp->qp, wqe, psn, 0, 1, 1, packet_p);
 }
 
-/* The pieces of a message that a part of it is in.
- * @return their number, or -EFAULT */
-static int mlx5sim_frame_pieces(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
-                                uint32_t access, uint32_t offset,
-                                uint32_t length, mlx5sim_plan_t *plan)
+/* What a part of a message is in. @return 0 or -EFAULT */
+static int mlx5sim_frame_plan(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                              uint32_t access, uint32_t offset,
+                              uint32_t length, mlx5sim_plan_t *plan)
 {
     mlx5sim_run_t run       = {.req = qp};
     const mlx5sim_env_t env = mlx5sim_responder_env(&run);
@@ -110,37 +109,54 @@ static int mlx5sim_frame_pieces(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 
     plan->length = wqe->length;
     mlx5sim_plan_cut(plan, offset, length);
-    return plan->num_src;
+    return 0;
+}
+
+static int mlx5sim_frame_read(const mlx5sim_proc_t *proc,
+                              const mlx5sim_seg_t *seg, uint8_t *out_p)
+{
+    if (seg->inl != NULL) {
+        memcpy(out_p, seg->inl, seg->length);
+        return 0;
+    }
+
+    return (seg->length > 0) ? mlx5sim_mem_read(proc, seg->addr, out_p,
+                                                seg->length) : 0;
 }
 
 int mlx5sim_frame_gather(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                          uint32_t offset, uint32_t length, uint8_t *out_p)
 {
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
-    const mlx5sim_seg_t *seg;
-    mlx5sim_plan_t plan;
-    int i, num, ret;
+    uint64_t done        = 0;
+    const mlx5sim_plan_t *part;
+    mlx5sim_plan_t plan, room;
+    mlx5sim_side_t side;
+    unsigned i;
+    int ret;
 
     if (length == 0) {
         return 0;
     }
 
-    num = mlx5sim_frame_pieces(qp, wqe, 0, offset, length, &plan);
-    if ((num < 0) || (proc == NULL)) {
-        return (proc == NULL) ? -ESRCH : num;
+    ret = mlx5sim_frame_plan(qp, wqe, 0, offset, length, &plan);
+    if ((ret != 0) || (proc == NULL)) {
+        return (proc == NULL) ? -ESRCH : ret;
     }
 
-    for (i = 0; i < num; ++i) {
-        seg = &plan.src[i];
-        if (seg->inl != NULL) {
-            memcpy(out_p, seg->inl, seg->length);
-        } else if (seg->length > 0) {
-            ret = mlx5sim_mem_read(proc, seg->addr, out_p, seg->length);
+    for (; done < length; done += part->length) {
+        part = mlx5sim_layout_part(&plan, done, &room, &side);
+        if (part == NULL) {
+            return -EFAULT;
+        }
+
+        for (i = 0; i < part->num_src; ++i) {
+            ret = mlx5sim_frame_read(proc, &part->src[i], out_p);
             if (ret != 0) {
                 return ret;
             }
+            out_p += part->src[i].length;
         }
-        out_p += seg->length;
     }
 
     return 0;
@@ -150,28 +166,39 @@ int mlx5sim_frame_scatter(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                           uint32_t offset, uint32_t length, const uint8_t *data)
 {
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    uint64_t done        = 0;
+    const mlx5sim_plan_t *part;
     const mlx5sim_seg_t *seg;
-    mlx5sim_plan_t plan;
-    int i, num, ret;
+    mlx5sim_plan_t plan, room;
+    mlx5sim_side_t side;
+    unsigned i;
+    int ret;
 
     if (length == 0) {
         return 0;
     }
 
-    num = mlx5sim_frame_pieces(qp, wqe, MLX5SIM_ACCESS_LOCAL_WRITE, offset,
-                               length, &plan);
-    if ((num < 0) || (proc == NULL)) {
-        return (proc == NULL) ? -ESRCH : num;
+    ret = mlx5sim_frame_plan(qp, wqe, MLX5SIM_ACCESS_LOCAL_WRITE, offset,
+                             length, &plan);
+    if ((ret != 0) || (proc == NULL)) {
+        return (proc == NULL) ? -ESRCH : ret;
     }
 
-    for (i = 0; i < num; ++i) {
-        seg = &plan.src[i];
-        ret = (seg->length > 0) ? mlx5sim_mem_write(proc, seg->addr, data,
-                                                    seg->length) : 0;
-        if (ret != 0) {
-            return ret;
+    for (; done < length; done += part->length) {
+        part = mlx5sim_layout_part(&plan, done, &room, &side);
+        if (part == NULL) {
+            return -EFAULT;
         }
-        data += seg->length;
+
+        for (i = 0; i < part->num_src; ++i) {
+            seg = &part->src[i];
+            ret = (seg->length > 0) ? mlx5sim_mem_write(proc, seg->addr, data,
+                                                        seg->length) : 0;
+            if (ret != 0) {
+                return ret;
+            }
+            data += seg->length;
+        }
     }
 
     return 0;

@@ -201,16 +201,33 @@ typedef struct mlx5sim_window {
 } mlx5sim_window_t;
 
 
+/** Of an indirect key whose list leads to pieces of memory apart from each
+ *  other. Whether it leads there now, window.is_bound says, and window.qpn for
+ *  whom. */
+typedef struct mlx5sim_layout {
+    uint32_t room;                /* units of a list that it can have; 0: it is
+                                   * no such key */
+    uint32_t count;               /* entries of the list that it has */
+    uint64_t total;               /* bytes of the list */
+    uint64_t turn;                /* bytes until its entries come again; 0: they
+                                   * do not */
+    uint32_t is_umr;              /* work requests change it (PRM: umr_en) */
+    uint32_t is_rinval;           /* peers may free it (PRM: en_rinval) */
+} mlx5sim_layout_t;
+
+
 /** A memory region, an indirect key or a memory window. */
 typedef struct mlx5sim_mr_obj {
     mlx5sim_obj_t o;
-    mlx5sim_mr_t  mr;             /* of a window without va */
+    mlx5sim_mr_t  mr;             /* of a window or a layout without va */
     mlx5sim_window_t window;
+    mlx5sim_layout_t layout;
     uint32_t      pd;             /* index */
     uint32_t      dm;             /* device memory: index, 0: none */
     uint32_t      log_pages;      /* how many its key can take, 2^n */
     uint32_t      list;           /* indirect: first key that it leads to, index
-                                   * of a KLM; 0: none */
+                                   * of a KLM; 0: none. A layout has all that
+                                   * it may ever need */
 } mlx5sim_mr_obj_t;
 
 
@@ -237,12 +254,15 @@ typedef struct mlx5sim_umem {
 
 
 /** One of the keys that an indirect key leads to, and the memory to which it
- *  leads by that: of entries in a row. */
+ *  leads by that: of entries in a row; an entry of a layout. */
 typedef struct mlx5sim_klm {
     mlx5sim_obj_t o;
     uint32_t      key;
-    uint64_t      va;             /* in the owner's address space */
+    uint32_t      is_layout;
+    uint64_t      va;             /* in the owner's address space; layout:
+                                   * address by the key */
     uint64_t      length;         /* bytes */
+    uint32_t      stride;         /* layout: how much further each turn is */
     uint32_t      next;           /* index, 0: the last */
 } mlx5sim_klm_t;
 

@@ -38,7 +38,8 @@ typedef struct {
 } mlx5sim_kind_t;
 
 /* First indices: 0 is no handle at all; QP numbers below 64 are the special
- * ones; memory key 0x100 (index 1) ends a scatter list. */
+ * ones; memory key 0x100 (index 1) ends a scatter list, and 0x400 says that a
+ * list is one of strides. */
 static const mlx5sim_kind_t mlx5sim_kinds[MLX5SIM_OBJ_LAST] = {
     [MLX5SIM_OBJ_CTX]  = {sizeof(mlx5sim_ctx_t), MLX5SIM_MAX_CTXS, 1,
                           offsetof(mlx5sim_ctx_t, dev), {0, 0}},

@@ -5,11 +5,10 @@
 #include <sim/engine/packet.h>
 #include <sim/engine/plan.h>
 #include <sim/exec/fabric.h>
-#include <sim/exec/iov.h>
 #include <sim/exec/responder.h>
+#include <sim/exec/transfer.h>
 #include <sim/instance/instance.h>
 #include <sim/net/frame.h>
-#include <sim/objs/mem.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/sched/chance.h>
@@ -93,8 +92,6 @@ static void mlx5sim_tap_write(const mlx5sim_roce_path_t *path,
 static int mlx5sim_tap_fetch(const mlx5sim_proc_t *proc, mlx5sim_plan_t *plan,
                              uint32_t offset, uint32_t length)
 {
-    struct iovec local = {mlx5sim_tap_payload, length};
-    struct iovec pieces[MLX5SIM_IOV_MAX];
     unsigned num;
 
     if (length == 0) {
@@ -102,8 +99,7 @@ static int mlx5sim_tap_fetch(const mlx5sim_proc_t *proc, mlx5sim_plan_t *plan,
     }
 
     mlx5sim_plan_cut(plan, offset, length);
-    num = mlx5sim_iov_fill(plan->src, plan->num_src, pieces);
-    return mlx5sim_mem_readv(proc, &local, 1, pieces, num, length);
+    return mlx5sim_transfer_fetch(proc, plan, mlx5sim_tap_payload, &num);
 }
 
 void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,

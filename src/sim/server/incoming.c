@@ -5,11 +5,10 @@
 #include <sim/engine/opcode.h>
 #include <sim/engine/packet.h>
 #include <sim/engine/qp.h>
-#include <sim/exec/iov.h>
 #include <sim/exec/packet.h>
+#include <sim/exec/transfer.h>
 #include <sim/exec/wqe.h>
 #include <sim/net/frame.h>
-#include <sim/objs/mem.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/store.h>
 #include <sim/queue/recv.h>
@@ -144,8 +143,6 @@ static int mlx5sim_incoming_fetch(mlx5sim_qp_obj_t *req,
                          .rkey      = reply->rkey,
                          .length    = reply->length};
     mlx5sim_run_t run = {.req = req};
-    struct iovec pieces[MLX5SIM_IOV_MAX];
-    struct iovec local = {payload_p, length};
     mlx5sim_proc_t *proc;
     mlx5sim_plan_t plan;
     unsigned num;
@@ -155,9 +152,7 @@ static int mlx5sim_incoming_fetch(mlx5sim_qp_obj_t *req,
     if ((proc != NULL) && (plan.verdict == MLX5SIM_VERDICT_DONE) &&
         !plan.req_error && !plan.resp_error) {
         mlx5sim_plan_cut(&plan, 0, length);
-        num = mlx5sim_iov_fill(plan.src, plan.num_src, pieces);
-        ret = (length == 0) ? 0 :
-              mlx5sim_mem_readv(proc, &local, 1, pieces, num, length);
+        ret = mlx5sim_transfer_fetch(proc, &plan, payload_p, &num);
         mlx5sim_pcie_read(proc, num);
     }
     if (run.resp != NULL) {

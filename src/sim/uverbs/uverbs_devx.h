@@ -50,8 +50,8 @@ unsigned mlx5sim_devx_create_dct(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_drain_dct(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_dct(mlx5sim_devx_t *devx);
 
-/** on memory: an indirect key of fixed entries (KSM). What they lead to has to
- *  be one piece of memory, one entry behind the other, as with other keys, */
+/** on memory: an indirect key of entries of one size (KSM) or of any (KLM), or
+ *  one to which work requests give entries, */
 unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx);
 
 /** and on completion and receive queues. */

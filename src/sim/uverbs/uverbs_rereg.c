@@ -15,8 +15,8 @@
                              IBV_ACCESS_RELAXED_ORDERING)
 
 
-/* Whether an indirect key leads to this one. It has a copy of the translation,
- * so that it would go on with the old one. */
+/* Whether an indirect key leads to this one and has a copy of the translation,
+ * so that it would go on with the old one. Layouts have none. */
 static int mlx5sim_rereg_is_base(uint32_t key)
 {
     uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_KLM].high);
@@ -26,7 +26,7 @@ static int mlx5sim_rereg_is_base(uint32_t key)
     for (i = 0; i < high; ++i) {
         klm = mlx5sim_obj_at(MLX5SIM_OBJ_KLM, i);
         if ((atomic_load(&klm->o.owner) == mlx5sim_self_tag) &&
-            (klm->key == key)) {
+            !klm->is_layout && (klm->key == key)) {
             return 1;
         }
     }

@@ -185,8 +185,10 @@ void cq::empty()
 qp::qp(context &c, cq &send_cq, cq &recv_cq, const qp_options &options) :
     c(c), options(options)
 {
-    ibv_qp_init_attr attr = {};
+    ibv_qp_init_attr_ex attr = {};
 
+    attr.comp_mask           = IBV_QP_INIT_ATTR_PD;
+    attr.pd                  = (options.pd != nullptr) ? options.pd : c.pd;
     attr.send_cq             = send_cq.v;
     attr.recv_cq             = recv_cq.v;
     attr.srq                 = options.srq;
@@ -197,7 +199,19 @@ qp::qp(context &c, cq &send_cq, cq &recv_cq, const qp_options &options) :
     attr.cap.max_send_sge    = options.send_sge;
     attr.cap.max_recv_sge    = options.recv_sge;
     attr.cap.max_inline_data = options.inline_len;
-    v = ibv_create_qp((options.pd != nullptr) ? options.pd : c.pd, &attr);
+    if (options.dv_ops != 0) {
+        mlx5dv_qp_init_attr dv = {};
+
+        attr.comp_mask     |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+        dv.comp_mask        = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS |
+                              MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
+        dv.send_ops_flags   = options.dv_ops;
+        dv.create_flags     = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+        v = mlx5dv_create_qp(c.ctx, &attr, &dv);
+    } else {
+        v = ibv_create_qp_ex(c.ctx, &attr);
+    }
     REQUIRE(v != nullptr);
 }
 

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <endian.h>
 #include <string.h>
 
@@ -192,6 +193,8 @@ enum {
     RKEY_MW_1  = 0x2004,  /* responder, memory window of type 1 */
     RKEY_MW_2  = 0x2005,  /* of type 2 */
     RKEY_MW_PD = 0x2006,  /* of type 2, other PD */
+    RKEY_LIST  = 0x2007,  /* responder, with a layout */
+    LKEY_LIST  = 0x1003,  /* requester, with a layout */
     BUF_SIZE   = 8192
 };
 
@@ -218,6 +221,7 @@ public:
         m_env.arg         = this;
         m_env.mr_find     = mr_find;
         m_env.recv_peek   = recv_peek;
+        m_env.layout_find = layout_find;
 
         add_mr(MLX5SIM_SIDE_REQUESTER, LKEY, REQ_PDN, 1);
         add_mr(MLX5SIM_SIDE_REQUESTER, LKEY_RO, REQ_PDN, 0);
@@ -232,6 +236,12 @@ public:
                MLX5SIM_WINDOW_TYPE_2);
         add_mr(MLX5SIM_SIDE_RESPONDER, RKEY_MW_PD, 99, 0xf,
                MLX5SIM_WINDOW_TYPE_2);
+        add_mr(MLX5SIM_SIDE_RESPONDER, RKEY_LIST, RESP_PDN, 0xf);
+        add_mr(MLX5SIM_SIDE_REQUESTER, LKEY_LIST, REQ_PDN, 1);
+        for (auto &mr : m_mrs) {
+            mr.second.has_layout = (mr.second.key == RKEY_LIST) ||
+                                   (mr.second.key == LKEY_LIST);
+        }
 
         /* a plan must not depend on what was there before */
         memset(&m_plan, 0xa5, sizeof(m_plan));
@@ -482,6 +492,25 @@ protected:
         return (it == self->m_mrs.end()) ? NULL : &it->second;
     }
 
+    /** Pieces of m_piece bytes, one behind the other; nothing is at m_hole. */
+    static uint64_t layout_find(void *arg, mlx5sim_side_t side, uint32_t key,
+                                uint32_t access, uint64_t addr, uint64_t length,
+                                uint64_t *va_p)
+    {
+        test_engine *self = static_cast<test_engine*>(arg);
+        uint64_t offset   = addr - iova(side);
+
+        EXPECT_TRUE((key == RKEY_LIST) || (key == LKEY_LIST));
+        if ((self->m_hole >= offset) && (self->m_hole < offset + length)) {
+            return 0;
+        }
+
+        self->m_layout_access = access;
+        *va_p = (side == MLX5SIM_SIDE_REQUESTER) ? self->req_va(offset) :
+                                                   self->resp_va(offset);
+        return std::min(length, self->m_piece - offset % self->m_piece);
+    }
+
     static int recv_peek(void *arg, mlx5sim_recv_wqe_t *recv_p)
     {
         test_engine *self = static_cast<test_engine*>(arg);
@@ -504,6 +533,9 @@ protected:
     mlx5sim_recv_wqe_t   m_recv;
     int                  m_recv_status;
     unsigned             m_peeks;
+    uint64_t             m_hole = UINT64_MAX;
+    uint64_t             m_piece = 64;
+    uint32_t             m_layout_access = 0;
     std::map<std::pair<int, uint32_t>, mlx5sim_mr_t> m_mrs;
 };
 

@@ -256,6 +256,82 @@ TEST_F(test_engine_plan, atomic_of_4_bytes_leaves_its_neighbours_alone)
 
 
 /*
+ * Keys with a layout: their pieces are looked up when they are moved
+ */
+
+TEST_F(test_engine_plan, layouts_stay_in_a_plan)
+{
+    post_write(RKEY_LIST);
+    plan();
+    ASSERT_EQ(1u, m_plan.num_dst);
+    EXPECT_TRUE(m_plan.dst[0].has_layout);
+    EXPECT_EQ(resp_addr(64), m_plan.dst[0].addr);
+    EXPECT_EQ(uint32_t(RKEY_LIST), m_plan.dst[0].lkey);
+    EXPECT_EQ(uint32_t(MLX5SIM_ACCESS_REMOTE_WRITE), m_layout_access);
+    ASSERT_EQ(1u, m_plan.num_src);
+    EXPECT_FALSE(m_plan.src[0].has_layout);
+
+    mlx5sim_plan_cut(&m_plan, 30, 50);
+    EXPECT_TRUE(m_plan.dst[0].has_layout);
+    EXPECT_EQ(resp_addr(94), m_plan.dst[0].addr);
+    EXPECT_EQ(50u, m_plan.dst[0].length);
+
+    post_read(RKEY, LKEY_LIST);
+    plan();
+    ASSERT_EQ(1u, m_plan.num_dst);
+    EXPECT_TRUE(m_plan.dst[0].has_layout);
+    EXPECT_EQ(req_addr(), m_plan.dst[0].addr);
+    EXPECT_EQ(uint32_t(MLX5SIM_ACCESS_LOCAL_WRITE), m_layout_access);
+
+    add_recv(0, 60, RKEY);
+    add_recv(100, 60, RKEY_LIST);
+    post_send(MLX5_OPCODE_SEND, 0, 100, LKEY_LIST);
+    plan();
+    EXPECT_TRUE(m_plan.src[0].has_layout);
+    ASSERT_EQ(2u, m_plan.num_dst);
+    EXPECT_FALSE(m_plan.dst[0].has_layout);
+    EXPECT_TRUE(m_plan.dst[1].has_layout);
+    EXPECT_EQ(resp_addr(100), m_plan.dst[1].addr);
+}
+
+TEST_F(test_engine_plan, layouts_that_lead_nowhere_are_errors)
+{
+    m_hole = 163;
+    post_write(RKEY_LIST);
+    plan();
+    ASSERT_TRUE(m_plan.req_error);
+    EXPECT_EQ(unsigned(MLX5SIM_SYNDROME_REMOTE_ACCESS),
+              m_plan.req_cqe.syndrome);
+    m_hole = 164;
+    replan();
+    EXPECT_FALSE(m_plan.req_error);
+
+    m_hole = 99;
+    add_recv(0, 100);
+    post_send(MLX5_OPCODE_SEND, 0, 100, LKEY_LIST);
+    plan();
+    ASSERT_TRUE(m_plan.req_error);
+    EXPECT_EQ(unsigned(MLX5SIM_SYNDROME_LOCAL_PROT), m_plan.req_cqe.syndrome);
+}
+
+TEST_F(test_engine_plan, atomics_on_layouts_are_in_one_piece)
+{
+    post_fadd(RKEY_LIST, 56);
+    plan();
+    EXPECT_FALSE(m_plan.req_error);
+    EXPECT_EQ(resp_va(56), m_plan.atomic_addr);
+    EXPECT_EQ(uint32_t(MLX5SIM_ACCESS_REMOTE_ATOMIC), m_layout_access);
+
+    m_piece = 60;
+    replan();
+    ASSERT_TRUE(m_plan.req_error);
+    EXPECT_EQ(unsigned(MLX5SIM_SYNDROME_REMOTE_ACCESS),
+              m_plan.req_cqe.syndrome);
+    EXPECT_EQ(0u, m_plan.atomic_size);
+}
+
+
+/*
  * A request, and how it ends
  */
 

@@ -573,6 +573,130 @@ TEST_F(test_engine_wqe, fence_modes_in_use_are_accepted)
     }
 }
 
+/*
+ * Keys with a list
+ */
+
+class test_engine_wqe_umr : public test_engine_wqe {
+protected:
+    enum {
+        MASK = MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN |
+               MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE
+    };
+
+    test_sq &post_umr(unsigned units,
+                      uint8_t flags = MLX5_WQE_UMR_CTRL_FLAG_INLINE,
+                      unsigned offset = 0, uint8_t free = 0)
+    {
+        return m_sq.ctrl(m_at, MLX5_OPCODE_UMR, REQ_QPN, 0, 0, htobe32(0x1234))
+                   .words32(uint32_t(flags) << 24, (units << 16) | offset, 0,
+                            MASK)
+                   .words64(0, 0).words64(0, 0)
+                   .words32((uint32_t(free) << 24) | (0x18 << 8), 0xffffff34, 0,
+                            0)
+                   .words64(0x77, 4096).words64(0, 0).words64(0, 0);
+    }
+
+    test_sq &repeat(uint32_t bytes, uint32_t turns, uint32_t entries)
+    {
+        return m_sq.words32(bytes, 0x400, turns, entries);
+    }
+
+    uint16_t m_at = 0;
+};
+
+TEST_F(test_engine_wqe_umr, has_entries_of_any_length)
+{
+    m_at = 14; /* the list is at the start of the queue */
+    post_umr(4).data(0x1000, 5, LKEY).data(0x2000, 0x80000000, RKEY)
+               .words64(0, 0).words64(0, 0).finish();
+    ASSERT_EQ(MLX5SIM_CHK_OK, decode(m_at));
+    EXPECT_EQ(0x1234u, m_wqe.imm);
+    EXPECT_EQ(uint64_t(MASK), m_wqe.umr.mask);
+    EXPECT_EQ(uint32_t(MLX5SIM_ACCESS_LOCAL_WRITE |
+                       MLX5SIM_ACCESS_REMOTE_READ), m_wqe.umr.access);
+    EXPECT_EQ(0x77u, m_wqe.umr.start);
+    EXPECT_EQ(4096u, m_wqe.umr.length);
+    EXPECT_EQ(4u, m_wqe.umr.units);
+    EXPECT_EQ(4u, m_wqe.umr.count);
+    EXPECT_EQ(0u, m_wqe.umr.turns);
+    EXPECT_EQ(0u, m_wqe.num_segs);
+    EXPECT_EQ(0u, m_wqe.length);
+    EXPECT_EQ(0x1000u, m_wqe.segs[0].addr);
+    EXPECT_EQ(5u, m_wqe.segs[0].length);
+    EXPECT_EQ(uint32_t(LKEY), m_wqe.segs[0].lkey);
+    EXPECT_EQ(0x2000u, m_wqe.segs[1].addr);
+    EXPECT_EQ(0x80000000u, m_wqe.segs[1].length);
+    EXPECT_EQ(uint32_t(RKEY), m_wqe.segs[1].lkey);
+    EXPECT_EQ(0u, m_wqe.segs[2].length);
+}
+
+TEST_F(test_engine_wqe_umr, has_strides)
+{
+    m_at = 14;
+    post_umr(4);
+    repeat(9, 70000, 2).words32((100 << 16) | 7, LKEY, 0, 0x1000)
+                       .words32((200 << 16) | 2, RKEY, 1, 0x2000)
+                       .words64(0, 0).finish();
+    ASSERT_EQ(MLX5SIM_CHK_OK, decode(m_at));
+    EXPECT_EQ(4u, m_wqe.umr.units);
+    EXPECT_EQ(2u, m_wqe.umr.count);
+    EXPECT_EQ(70000u, m_wqe.umr.turns);
+    EXPECT_EQ(7u, m_wqe.segs[0].length);
+    EXPECT_EQ(100u, m_wqe.segs[0].stride);
+    EXPECT_EQ(uint32_t(LKEY), m_wqe.segs[0].lkey);
+    EXPECT_EQ(0x1000u, m_wqe.segs[0].addr);
+    EXPECT_EQ(200u, m_wqe.segs[1].stride);
+    EXPECT_EQ(0x100002000u, m_wqe.segs[1].addr);
+}
+
+TEST_F(test_engine_wqe_umr, without_a_list_leaves_it)
+{
+    post_umr(0).finish();
+    ASSERT_EQ(MLX5SIM_CHK_OK, decode());
+    EXPECT_EQ(0u, m_wqe.umr.units);
+    EXPECT_EQ(0u, m_wqe.umr.count);
+}
+
+TEST_F(test_engine_wqe_umr, list_is_not_as_it_is_said_to_be)
+{
+    const uint8_t inl = MLX5_WQE_UMR_CTRL_FLAG_INLINE;
+
+    post_umr(8).words64(0, 0).words64(0, 0).words64(0, 0).words64(0, 0)
+               .finish();
+    expect_fatal(MLX5SIM_CHK_WQE_SEGMENT);
+    post_umr(0).words64(0, 0).words64(0, 0).words64(0, 0).words64(0, 0)
+               .finish();
+    expect_fatal(MLX5SIM_CHK_WQE_SEGMENT);
+    post_umr(1, 0).words64(0, 0).finish();
+    expect_fatal(MLX5SIM_CHK_WQE_SEGMENT);
+    post_umr(1, inl | MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET, 4)
+            .words64(0, 0).finish();
+    expect_fatal(MLX5SIM_CHK_WQE_SEGMENT);
+    post_umr(1, inl, 0, MLX5_WQE_MKEY_CONTEXT_FREE).words64(0, 0).finish();
+    expect_fatal(MLX5SIM_CHK_WQE_SEGMENT);
+}
+
+TEST_F(test_engine_wqe_umr, strides_do_not_fit_their_head)
+{
+    struct {
+        uint32_t bytes, turns, entries;
+        bool     is_good;
+    } rows[] = {
+        {9, 1, 1, true}, {8, 1, 1, false}, {9, 0, 1, false}, {0, 1, 0, true},
+        {9, 1, 4, false}, {9, 1, 3, true}, {9, 1, 0xffff, false}
+    };
+
+    for (const auto &row : rows) {
+        post_umr(4);
+        repeat(row.bytes, row.turns, row.entries).words32(9, LKEY, 0, 0)
+                .words64(0, 0).words64(0, 0).finish();
+        EXPECT_EQ(row.is_good ? MLX5SIM_CHK_OK : MLX5SIM_CHK_WQE_SEGMENT,
+                  decode()) << row.bytes << " " << row.turns << " "
+                            << row.entries;
+    }
+}
+
 /* UCX without SSE 4.2 and ibv_wr_* leave these bytes as they find them */
 TEST_F(test_engine_wqe, bytes_that_software_leaves_alone_are_not_checked)
 {
