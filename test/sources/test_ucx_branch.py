@@ -3,6 +3,7 @@
 1.22.0, which SEP_NEWEST_UCX_SOURCE names."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -247,3 +248,20 @@ class Branch(Folder):
                              "", title)
             self.assertLessEqual(sum(int(row[0]) for row in rows),
                                  ucx_branch.LIMIT, title)
+        self.assert_documented(result.stdout)
+
+    def assert_documented(self, printed):
+        rows = re.findall(r"^[0-9a-f]+ +(\d+) +(\d+)  (.*)$", printed, re.M)
+        steps = [int(added) for added, _, title in rows
+                 if title.startswith("UCT/SEP: ")]
+        with open(os.path.join(TOP, "docs/upstream.md"),
+                  encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(re.findall(r"^\| UC[PST]/.*", text, re.M),
+                         [f"| {title} | {added} | {removed} |"
+                          for added, removed, title in rows
+                          if not title.startswith("UCT/SEP: ")])
+        for fact in (f"The transport has {len(steps)} commits.",
+                     f"The largest adds {max(steps)} lines.",
+                     f"of all {len(rows)} commits"):
+            self.assertIn(fact, " ".join(text.split()))

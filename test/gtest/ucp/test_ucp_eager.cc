@@ -149,15 +149,14 @@ public:
         ++*static_cast<unsigned*>(arg);
     }
 
-    /* Tagged and active messages of many lengths, as the user has registered
+    /* Tagged and active messages of many lengths, with or without the handle of
      * their memory. */
-    void send_registered(ucp_ep_h ep)
+    void send_all_lengths(ucp_ep_h ep, uint64_t memh)
     {
         unsigned completed = 0, expected = 0;
         size_t count       = 0;
         ucp_request_param_t param = {};
-        param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH |
-                                    UCP_OP_ATTR_FIELD_CALLBACK |
+        param.op_attr_mask        = memh | UCP_OP_ATTR_FIELD_CALLBACK |
                                     UCP_OP_ATTR_FIELD_USER_DATA;
         param.memh                = sender->memh;
         param.cb.send             = count_send;
@@ -358,24 +357,35 @@ TEST_F(UcpEager, ActiveMessagesHaveTheirHeaderDataAndFlags)
     close(*sender, ep);
 }
 
+/* Whether messages have the handle of their memory. */
+class UcpEagerMemh : public UcpEager,
+                     public ::testing::WithParamInterface<uint64_t> {
+};
+
+INSTANTIATE_TEST_SUITE_P(, UcpEagerMemh,
+                         ::testing::Values(0, UCP_OP_ATTR_FIELD_MEMH),
+                         [](const auto &info) {
+                             return info.param ? "handle" : "none";
+                         });
+
 TEST_F(UcpEager, MessagesFromRegisteredMemoryOfEveryLengthArrive)
 {
     ucp_ep_h ep = connect(*sender, *receiver);
-    send_registered(ep);
+    send_all_lengths(ep, UCP_OP_ATTR_FIELD_MEMH);
     close(*sender, ep);
 }
 
-TEST_F(UcpEager, MessagesOfEveryLengthAreSentFromRegisteredMemory)
+TEST_P(UcpEagerMemh, MessagesOfEveryLengthAreSentFromWhereTheyAre)
 {
     UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
     sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
                                               UCP_FEATURE_AM);
     ucp_ep_h ep = connect(*sender, *receiver);
-    send_registered(ep);
+    send_all_lengths(ep, GetParam());
     close(*sender, ep);
 }
 
-TEST_F(UcpEager, TheUsersRequestSendsFromRegisteredMemory)
+TEST_P(UcpEagerMemh, TheUsersRequestSends)
 {
     UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
     sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
@@ -388,7 +398,7 @@ TEST_F(UcpEager, TheUsersRequestSendsFromRegisteredMemory)
     ASSERT_EQ(UCS_OK, ucp_context_query(sender->context, &attr));
     std::vector<uint64_t> memory(attr.request_size / sizeof(uint64_t) + 1);
     ucp_request_param_t param = {};
-    param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH |
+    param.op_attr_mask        = GetParam() |
                                 UCP_OP_ATTR_FIELD_REQUEST;
     param.memh                = sender->memh;
     param.request             = &memory.back() + 1;
@@ -412,7 +422,7 @@ TEST_F(UcpEager, TheUsersRequestSendsFromRegisteredMemory)
     close(*sender, ep);
 }
 
-TEST_F(UcpEager, MoreMessagesFromRegisteredMemoryThanTheQueueHoldsArrive)
+TEST_P(UcpEagerMemh, MoreMessagesThanTheQueueHoldsArrive)
 {
     const size_t count = 3000, length = 700;
     UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
@@ -422,7 +432,7 @@ TEST_F(UcpEager, MoreMessagesFromRegisteredMemoryThanTheQueueHoldsArrive)
     exchange(ep, *receiver, "connected");
 
     ucp_request_param_t param = {};
-    param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH;
+    param.op_attr_mask        = GetParam();
     param.memh                = sender->memh;
     const std::string data    = text(UcpWorker::SIZE);
     memcpy(sender->memory, data.data(), data.size());
@@ -449,6 +459,45 @@ TEST_F(UcpEager, MoreMessagesFromRegisteredMemoryThanTheQueueHoldsArrive)
     for (ucs_status_ptr_t request : requests) {
         EXPECT_EQ(UCS_OK, wait(request));
     }
+    close(*sender, ep);
+}
+
+TEST_P(UcpEagerMemh, ARequestUnderWayTellsWhatItIs)
+{
+    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
+    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                              UCP_FEATURE_AM);
+    ucp_ep_h ep = connect(*sender, *receiver);
+    exchange(ep, *receiver, "connected");
+
+    ucp_request_param_t param = {};
+    param.op_attr_mask        = GetParam();
+    param.memh                = sender->memh;
+    for (bool is_am : {false, true}) {
+        ucs_status_ptr_t request = is_am ?
+                ucp_am_send_nbx(ep, AM_ID, nullptr, 0, sender->memory, 3000,
+                                &param) :
+                ucp_tag_send_nbx(ep, sender->memory, 3000, TAG, &param);
+        ASSERT_TRUE(UCS_PTR_IS_PTR(request));
+        char text[200];
+        ucp_request_attr_t attr      = {};
+        attr.field_mask              = UCP_REQUEST_ATTR_FIELD_INFO_STRING |
+                                       UCP_REQUEST_ATTR_FIELD_INFO_STRING_SIZE |
+                                       UCP_REQUEST_ATTR_FIELD_STATUS |
+                                       UCP_REQUEST_ATTR_FIELD_MEM_TYPE;
+        attr.debug_string            = text;
+        attr.debug_string_size       = sizeof(text);
+        ASSERT_EQ(UCS_OK, ucp_request_query(request, &attr));
+        EXPECT_EQ(UCS_INPROGRESS, attr.status);
+        EXPECT_EQ(UCS_MEMORY_TYPE_HOST, attr.mem_type);
+        /* As version 2 and version 1 of the protocols have it */
+        EXPECT_TRUE((strstr(text, "copy") != nullptr) ||
+                    (strstr(text, "send length 3000") != nullptr)) << text;
+        EXPECT_EQ(UCS_OK, wait(request));
+    }
+    expect_am(1);
+    std::string received(3000, 0);
+    EXPECT_EQ(UCS_OK, wait(tag_recv(*receiver, received)));
     close(*sender, ep);
 }
 
@@ -654,7 +703,7 @@ TEST_F(UcpEager, AFailedEndpointSendsNothing)
     close(*sender, ep, UCP_EP_CLOSE_MODE_FORCE);
 }
 
-TEST_F(UcpEager, WhatAFailedEndpointSendsFromRegisteredMemoryFails)
+TEST_P(UcpEagerMemh, WhatAFailedEndpointSendsFails)
 {
     UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
     sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
@@ -665,7 +714,7 @@ TEST_F(UcpEager, WhatAFailedEndpointSendsFromRegisteredMemoryFails)
 
     ucs_status_t completed    = UCS_INPROGRESS;
     ucp_request_param_t param = {};
-    param.op_attr_mask        = UCP_OP_ATTR_FIELD_MEMH |
+    param.op_attr_mask        = GetParam() |
                                 UCP_OP_ATTR_FIELD_CALLBACK |
                                 UCP_OP_ATTR_FIELD_USER_DATA;
     param.memh                = sender->memh;

@@ -163,38 +163,30 @@ ucp_opt_am_send_nbx_long(ucp_ep_h ep, unsigned id, const void *header,
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_am_send_nbx_request(const ucp_opt_am_send_args_t *args)
 {
-    ucp_ep_h ep                      = args->ep;
-    ucp_worker_h worker              = ep->worker;
-    const ucp_request_param_t *param = args->param;
-    ucp_ep_config_t *config;
+    ucp_ep_h ep         = args->ep;
+    ucp_worker_h worker = ep->worker;
     ucs_status_t status;
     ucp_request_t *req;
+
+    if (!worker->context->config.ext.proto_enable) {
+        return ucp_opt_am_send_nbx_retry(args);
+    }
 
     status = ucp_ep_resolve_remote_id(ep, ep->am_lane);
     if (ucs_unlikely(status != UCS_OK)) {
         return UCS_STATUS_PTR(status);
     }
 
-    req = ucp_request_get_param(worker, param, {
+    req = ucp_request_get_param(worker, args->param, {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     });
 
-    if (worker->context->config.ext.proto_enable) {
-        req->send.msg_proto.am.am_id = args->id;
-        req->send.msg_proto.am.flags = 0;
-        ucp_opt_am_set_header(req, args->header, args->header_length);
-        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_AM_SEND,
-                                         args->buffer, args->count, param,
-                                         args->header_length);
-    }
-
-    config = ucp_ep_config(ep);
-    ucp_am_send_req_init(req, ep, args->header, args->header_length,
-                         args->buffer, ucp_dt_make_contig(1), args->count, 0,
-                         args->id, param);
-    return ucp_am_send_req(req, args->count, &config->am, param,
-                           config->am_u.proto,
-                           config->am_u.max_eager_short.memtype_on, 0);
+    req->send.msg_proto.am.am_id = args->id;
+    req->send.msg_proto.am.flags = 0;
+    ucp_opt_am_set_header(req, args->header, args->header_length);
+    return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_AM_SEND, args->buffer,
+                                     args->count, args->param,
+                                     args->header_length);
 }
 
 /* The same of an endpoint that is ready. */
@@ -203,7 +195,7 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
                          size_t header_length, const void *buffer,
                          size_t length, const ucp_request_param_t *param)
 {
-    const ucp_proto_threshold_elem_t *zcopy = ep->opt_eager.am_zcopy;
+    const ucp_opt_eager_zcopy_t *zcopy = &ep->opt_eager.am_zcopy;
     ucp_opt_am_send_args_t args;
     ucs_status_ptr_t ret;
     ucp_am_hdr_t hdr;
@@ -225,10 +217,12 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
         if (ucs_likely(packed != UCS_ERR_NO_RESOURCE)) {
             return (packed >= 0) ? NULL : UCS_STATUS_PTR(packed);
         }
-    } else if (ucp_opt_zcopy_is_possible(zcopy, param->memh, length)) {
+    } else if (ucp_opt_zcopy_is_possible(zcopy, length) &&
+               ucp_opt_zcopy_is_registered(ep, param->memh)) {
         ucp_am_fill_short_header(&hdr, id, 0, 0);
-        ret = ucp_opt_zcopy_send(ep, zcopy, UCP_AM_ID_AM_SINGLE, &hdr,
-                                 sizeof(hdr), buffer, length, param);
+        ret = ucp_opt_zcopy_send_memh(ep, zcopy, UCP_REQUEST_FLAG_SEND_AM,
+                                      UCP_AM_ID_AM_SINGLE, &hdr, sizeof(hdr),
+                                      buffer, length, param);
         if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
             return ret;
         }
@@ -236,6 +230,31 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
 
     return ucp_opt_am_send_nbx_request(&args);
 }
+
+#if UCX_OPT_SINCE(18)
+/* A message without a header that can be sent from where it is, when it has
+ * been registered. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_am_send_nbx_own(ucp_ep_h ep, unsigned id, const void *buffer,
+                        size_t count, const ucp_request_param_t *param,
+                        size_t length)
+{
+    ucp_opt_am_send_args_t args;
+    ucs_status_ptr_t ret;
+    ucp_am_hdr_t hdr;
+
+    UCP_OPT_AM_SEND_KEEP(args, ep, id, NULL, 0, buffer, count, param);
+    ucp_am_fill_short_header(&hdr, id, 0, 0);
+    ret = ucp_opt_zcopy_send_own(ep, &ep->opt_eager.am_zcopy,
+                                 UCP_REQUEST_FLAG_SEND_AM, UCP_AM_ID_AM_SINGLE,
+                                 &hdr, sizeof(hdr), buffer, length, param);
+    if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
+        return ret;
+    }
+
+    return ucp_opt_am_send_nbx_retry(&args);
+}
+#endif
 
 /* Messages with attributes for which the transport does not copy. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -314,8 +333,11 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
             return ucp_opt_am_send_nbx_retry(&args);
         }
 
-        if ((header_length == 0) && (length < ep->opt_eager.am_bcopy) &&
-            (flags == 0)) {
+        if ((header_length != 0) || (flags != 0)) {
+            goto out_long;
+        }
+
+        if (length < ep->opt_eager.am_bcopy) {
             UCP_OPT_AM_SEND_KEEP(args, ep, id, header, header_length, buffer,
                                  count, param);
             packed = ucp_opt_am_send_bcopy(ep, id, buffer, length);
@@ -327,7 +349,17 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
 
             return ucp_opt_am_send_nbx_retry(&args);
         }
+
+#if UCX_OPT_SINCE(18)
+        if (ucp_opt_zcopy_is_possible(&ep->opt_eager.am_zcopy, length) &&
+            (ep->worker->flags & UCP_WORKER_FLAG_OPT_MEM)) {
+            return ucp_opt_am_send_nbx_own(ep, id, buffer, count, param,
+                                           length);
+        }
+#endif
     }
+
+out_long:
 
     return ucp_opt_am_send_nbx_long(ep, id, header, header_length, buffer,
                                     count, param);

@@ -265,30 +265,16 @@
     } while (0)
 #endif
 
-/** Whether a message is sent by the user's registration: version 2 of the
- *  protocols registers memory anew in 1.13.1. */
+/** What a memory domain can do. */
 #if UCX_OPT_SINCE(18)
-#  define UCP_OPT_MEMH_IS_SENT 1
-
-/** What a memory domain has of a registration. */
-#  define ucp_opt_memh_uct(_memh, _md_index) ((_memh)->uct[_md_index])
-
-/** Whether a registration is of memory that has a buffer; with checks only. */
-#  define ucp_opt_memh_is_valid(_memh, _buffer, _length) \
-    ({ \
-        ucp_datatype_iter_t _iter; \
-        \
-        _iter.dt_class           = UCP_DATATYPE_CONTIG; \
-        _iter.length             = (_length); \
-        _iter.type.contig.buffer = (void*)(_buffer); \
-        ucp_datatype_iter_is_user_memh_valid(&_iter, _memh); \
-    })
+#  define ucp_opt_md_flags(_md_attr) ((_md_attr)->flags)
 #else
-#  define UCP_OPT_MEMH_IS_SENT                           0
-#  define ucp_opt_memh_uct(_memh, _md_index) \
-    ((void)(_md_index), UCT_MEM_HANDLE_NULL)
-#  define ucp_opt_memh_is_valid(_memh, _buffer, _length) 0
+#  define ucp_opt_md_flags(_md_attr) ((_md_attr)->cap.flags)
 #endif
+
+/** Whether version 2 of the protocols sends messages by the user's
+ *  registration, rather than register memory anew. */
+#define UCP_OPT_MEMH_IS_SENT UCX_OPT_SINCE(18)
 
 /** Whether registered memory is what ucp_opt_mem_info_set_host() says. */
 #if UCX_OPT_SINCE(22)
@@ -301,7 +287,8 @@
     (((_memh)->mem_type == UCS_MEMORY_TYPE_HOST) && \
      ((_memh)->sys_dev == UCS_SYS_DEVICE_ID_UNKNOWN))
 #else
-#  define ucp_opt_memh_is_host(_memh) 0
+#  define ucp_opt_memh_is_host(_memh) \
+    ((_memh)->mem_type == UCS_MEMORY_TYPE_HOST)
 #endif
 
 /** Whether registered memory is another node's. */

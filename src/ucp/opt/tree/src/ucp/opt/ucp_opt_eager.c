@@ -99,37 +99,125 @@ ucp_opt_eager_bcopy_limit_v2(ucp_ep_h ep, ucp_operation_id_t op_id,
            ucs_min(thresh->max_msg_length, SIZE_MAX - 1) + 1;
 }
 
-/* What version 2 has for messages that are neither short nor copied, if it
- * sends them from memory that is registered for their lane. */
-static const ucp_proto_threshold_elem_t *
-ucp_opt_eager_zcopy_v2(ucp_ep_h ep, ucp_operation_id_t op_id,
-                       const ucp_proto_t *proto, size_t short_limit,
-                       size_t bcopy_limit)
+/* Whether the transport can send from memory registered for its lane. */
+static int ucp_opt_eager_has_zcopy(ucp_ep_h ep)
+{
+    ucp_context_h context   = ep->worker->context;
+    ucp_md_index_t md_index = ucp_ep_md_index(ep, ep->am_lane);
+
+    return (ucp_opt_md_flags(ucp_ep_md_attr(ep, ep->am_lane)) &
+            UCT_MD_FLAG_NEED_MEMH) &&
+           (context->reg_md_map[UCS_MEMORY_TYPE_HOST] & UCS_BIT(md_index));
+}
+
+/* What version 1 has for messages that are neither short nor copied: as
+ * ucp_request_send_start() sees it. */
+static void
+ucp_opt_eager_zcopy_v1(ucp_ep_h ep, ucp_opt_eager_zcopy_t *zcopy,
+                       const ucp_ep_msg_config_t *config,
+                       const ucp_rndv_thresh_t *rma_thresh,
+                       const ucp_rndv_thresh_t *am_thresh,
+                       uct_pending_callback_t func, size_t hdr_size,
+                       size_t not_longer)
+{
+    size_t limit = ucs_min(rma_thresh->remote, am_thresh->remote);
+
+    /* Longer than what is copied in one piece, they might be in several */
+    if ((config->max_zcopy <= hdr_size) || (config->max_iov <= 1) ||
+        (config->mem_type_zcopy_thresh[UCS_MEMORY_TYPE_HOST] > not_longer) ||
+        (limit == 0) || !ucp_opt_eager_has_zcopy(ep)) {
+        return;
+    }
+
+    zcopy->proto.func = func;
+    zcopy->max_length = ucs_min(limit - 1, config->max_zcopy - hdr_size);
+}
+
+/* The same for version 2. */
+static void
+ucp_opt_eager_zcopy_v2(ucp_ep_h ep, ucp_opt_eager_zcopy_t *zcopy,
+                       ucp_operation_id_t op_id, const ucp_proto_t *proto,
+                       size_t not_longer)
 {
     const ucp_proto_threshold_elem_t *thresh;
-    const ucp_proto_single_priv_t *spriv;
 
-    if (!UCP_OPT_MEMH_IS_SENT) {
-        return NULL;
+    if (!UCP_OPT_MEMH_IS_SENT || !ucp_opt_eager_has_zcopy(ep)) {
+        return;
     }
 
-    thresh = ucp_opt_eager_single(ep, op_id, proto,
-                                  ucs_max(bcopy_limit, short_limit));
-    if (thresh == NULL) {
-        return NULL;
+    thresh = ucp_opt_eager_single(ep, op_id, proto, not_longer);
+    if (thresh != NULL) {
+        zcopy->proto.config = &thresh->proto_config;
+        zcopy->max_length   = thresh->max_msg_length;
+    }
+}
+
+static void ucp_opt_eager_prepare_v1(ucp_ep_h ep, ucp_ep_config_t *config)
+{
+    const ucp_rndv_thresh_t *rma_thresh = &config->tag.rndv.rma_thresh;
+    const ucp_rndv_thresh_t *am_thresh  = &config->tag.rndv.am_thresh;
+    ucp_opt_eager_t *opt                = &ep->opt_eager;
+    uint64_t features                   = ep->worker->context->config.features;
+
+    if ((features & UCP_FEATURE_TAG) &&
+        (config->tag.proto == &ucp_tag_eager_proto)) {
+        opt->tag_bcopy = ucp_opt_eager_bcopy_limit_v1(
+                &config->tag.eager, rma_thresh, am_thresh,
+                sizeof(ucp_eager_hdr_t));
+        ucp_opt_eager_zcopy_v1(ep, &opt->tag_zcopy, &config->tag.eager,
+                               rma_thresh, am_thresh,
+                               config->tag.proto->zcopy_single,
+                               sizeof(ucp_eager_hdr_t),
+                               ucs_max(opt->tag_bcopy, opt->tag_limit));
     }
 
-    spriv = thresh->proto_config.priv;
-    return (spriv->super.md_index != UCP_NULL_RESOURCE) ? thresh : NULL;
+    if (features & UCP_FEATURE_AM) {
+        rma_thresh    = &config->rndv.rma_thresh;
+        am_thresh     = &config->rndv.am_thresh;
+        opt->am_bcopy = ucp_opt_eager_bcopy_limit_v1(&config->am, rma_thresh,
+                                                     am_thresh,
+                                                     sizeof(ucp_am_hdr_t));
+        /* Since 1.22, version 1 has short ones only where a list of four
+         * buffers can be sent, of which ours need none */
+        if ((opt->am_limit == 0) && (config->am.max_short >= 0)) {
+            opt->am_limit = ucs_min((size_t)config->am.max_short + 1,
+                                    opt->am_bcopy);
+        }
+        ucp_opt_eager_zcopy_v1(ep, &opt->am_zcopy, &config->am, rma_thresh,
+                               am_thresh, config->am_u.proto->zcopy_single,
+                               sizeof(ucp_am_hdr_t),
+                               ucs_max(opt->am_bcopy, opt->am_limit));
+    }
+}
+
+static void ucp_opt_eager_prepare_v2(ucp_ep_h ep)
+{
+    ucp_opt_eager_t *opt = &ep->opt_eager;
+    uint64_t features    = ep->worker->context->config.features;
+
+    if (features & UCP_FEATURE_TAG) {
+        opt->tag_bcopy = ucp_opt_eager_bcopy_limit_v2(
+                ep, UCP_OP_ID_TAG_SEND, &ucp_eager_bcopy_single_proto,
+                opt->tag_limit + 1);
+        ucp_opt_eager_zcopy_v2(ep, &opt->tag_zcopy, UCP_OP_ID_TAG_SEND,
+                               &ucp_eager_zcopy_single_proto,
+                               ucs_max(opt->tag_bcopy, opt->tag_limit));
+    }
+
+    if (features & UCP_FEATURE_AM) {
+        opt->am_bcopy = ucp_opt_eager_bcopy_limit_v2(
+                ep, UCP_OP_ID_AM_SEND, &ucp_am_eager_single_bcopy_proto,
+                opt->am_limit + 1);
+        ucp_opt_eager_zcopy_v2(ep, &opt->am_zcopy, UCP_OP_ID_AM_SEND,
+                               &ucp_am_eager_single_zcopy_proto,
+                               ucs_max(opt->am_bcopy, opt->am_limit));
+    }
 }
 
 static void ucp_opt_eager_prepare_long(ucp_ep_h ep)
 {
-    ucp_opt_eager_t *opt    = &ep->opt_eager;
     ucp_context_h context   = ep->worker->context;
     ucp_ep_config_t *config = ucp_ep_config(ep);
-    size_t tag_bcopy        = 0;
-    size_t am_bcopy         = 0;
 
     if ((context->num_mem_type_detect_mds > 0) ||
         ucp_opt_has_progress_wrapper(context) ||
@@ -137,39 +225,13 @@ static void ucp_opt_eager_prepare_long(ucp_ep_h ep)
         return;
     }
 
+    ep->opt_eager.is_v2    = context->config.ext.proto_enable;
+    ep->opt_eager.md_index = ucp_ep_md_index(ep, ep->am_lane);
     if (context->config.ext.proto_enable) {
-        if (context->config.features & UCP_FEATURE_TAG) {
-            tag_bcopy = ucp_opt_eager_bcopy_limit_v2(
-                    ep, UCP_OP_ID_TAG_SEND, &ucp_eager_bcopy_single_proto,
-                    opt->tag_limit + 1);
-            opt->tag_zcopy = ucp_opt_eager_zcopy_v2(
-                    ep, UCP_OP_ID_TAG_SEND, &ucp_eager_zcopy_single_proto,
-                    opt->tag_limit, tag_bcopy);
-        }
-        if (context->config.features & UCP_FEATURE_AM) {
-            am_bcopy = ucp_opt_eager_bcopy_limit_v2(
-                    ep, UCP_OP_ID_AM_SEND, &ucp_am_eager_single_bcopy_proto,
-                    opt->am_limit + 1);
-            opt->am_zcopy = ucp_opt_eager_zcopy_v2(
-                    ep, UCP_OP_ID_AM_SEND, &ucp_am_eager_single_zcopy_proto,
-                    opt->am_limit, am_bcopy);
-        }
+        ucp_opt_eager_prepare_v2(ep);
     } else {
-        if ((context->config.features & UCP_FEATURE_TAG) &&
-            (config->tag.proto == &ucp_tag_eager_proto)) {
-            tag_bcopy = ucp_opt_eager_bcopy_limit_v1(
-                    &config->tag.eager, &config->tag.rndv.rma_thresh,
-                    &config->tag.rndv.am_thresh, sizeof(ucp_eager_hdr_t));
-        }
-        if (context->config.features & UCP_FEATURE_AM) {
-            am_bcopy = ucp_opt_eager_bcopy_limit_v1(
-                    &config->am, &config->rndv.rma_thresh,
-                    &config->rndv.am_thresh, sizeof(ucp_am_hdr_t));
-        }
+        ucp_opt_eager_prepare_v1(ep, config);
     }
-
-    opt->tag_bcopy = tag_bcopy;
-    opt->am_bcopy  = am_bcopy;
 }
 
 void ucp_opt_eager_prepare(ucp_ep_h ep)
@@ -213,8 +275,8 @@ void ucp_opt_eager_prepare(ucp_ep_h ep)
         opt->am_limit  = 0;
         opt->tag_bcopy = 0;
         opt->am_bcopy  = 0;
-        opt->tag_zcopy = NULL;
-        opt->am_zcopy  = NULL;
+        opt->tag_zcopy.max_length = 0;
+        opt->am_zcopy.max_length  = 0;
         opt->is_ready  = 0;
     }
 }

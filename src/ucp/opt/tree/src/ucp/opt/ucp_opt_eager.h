@@ -16,13 +16,26 @@
  * the lane of active messages, what that has for short ones, and how long they
  * may be, so that sending one looks up nothing. It also knows how long messages
  * may be that the transport copies at once: these need no request. And it knows
- * the protocol of longer ones that the transport sends from registered memory
- * in one piece: these need little of their request (ucp_opt_zcopy.inl).
+ * which longer ones the transport sends from registered memory in one piece:
+ * these need little of their request (ucp_opt_zcopy.inl).
  *
  * It is made ready, for a state of its lanes (see ucp_opt_rkey.h), by a message
  * that was sent in the general way. When the lanes change the limits become 0,
  * and messages go the general way again.
  */
+
+/** Messages that are too long to be copied, and are sent in one piece from
+ *  memory that the memory domain of the lane has registered. */
+typedef struct ucp_opt_eager_zcopy {
+    size_t                         max_length; /**< of the longest; 0: not known
+                                                    or none */
+    /** What a request says of how it is sent */
+    union {
+        const ucp_proto_config_t   *config;    /**< version 2 of protocols */
+        uct_pending_callback_t     func;       /**< version 1 */
+    } proto;
+} ucp_opt_eager_zcopy_t;
+
 
 /** Part of ucp_ep_t. */
 typedef struct ucp_opt_eager {
@@ -38,12 +51,10 @@ typedef struct ucp_opt_eager {
                                            header */
     int                    is_ready;  /**< whether the endpoint is, even if it
                                            has no short messages */
-    /** Protocol of tagged messages that are too long to be copied, if it sends
-        them in one piece from memory that the lane's memory domain has
-        registered; NULL: not known or none */
-    const ucp_proto_threshold_elem_t *tag_zcopy;
-    /** The same for active messages without header */
-    const ucp_proto_threshold_elem_t *am_zcopy;
+    uint8_t                is_v2;     /**< version of the protocols below */
+    ucp_md_index_t         md_index;  /**< memory domain of the lane */
+    ucp_opt_eager_zcopy_t  tag_zcopy; /**< tagged messages */
+    ucp_opt_eager_zcopy_t  am_zcopy;  /**< active messages without header */
     uct_ep_h               uct_ep;    /**< lane of active messages */
     uct_ep_am_short_func_t am_short;  /**< what the lane has for it */
     uint64_t               state;     /**< state of the lanes that the above is
@@ -58,8 +69,8 @@ typedef struct ucp_opt_eager {
         (_ep)->opt_eager.am_limit  = 0; \
         (_ep)->opt_eager.tag_bcopy = 0; \
         (_ep)->opt_eager.am_bcopy  = 0; \
-        (_ep)->opt_eager.tag_zcopy = NULL; \
-        (_ep)->opt_eager.am_zcopy  = NULL; \
+        (_ep)->opt_eager.tag_zcopy.max_length = 0; \
+        (_ep)->opt_eager.am_zcopy.max_length  = 0; \
         (_ep)->opt_eager.is_ready  = 0; \
         (_ep)->opt_eager.state     = UCP_OPT_STATE_NONE; \
     } while (0)
@@ -73,8 +84,8 @@ typedef struct ucp_opt_eager {
         (_ep)->opt_eager.am_limit  = 0; \
         (_ep)->opt_eager.tag_bcopy = 0; \
         (_ep)->opt_eager.am_bcopy  = 0; \
-        (_ep)->opt_eager.tag_zcopy = NULL; \
-        (_ep)->opt_eager.am_zcopy  = NULL; \
+        (_ep)->opt_eager.tag_zcopy.max_length = 0; \
+        (_ep)->opt_eager.am_zcopy.max_length  = 0; \
         (_ep)->opt_eager.is_ready  = 0; \
     } while (0)
 

@@ -122,6 +122,20 @@ ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
     return req + 1;
 }
 
+/* The request of the usual way, with a lane that completes it. */
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_ep_flush_wait(ucp_ep_h ep, ucp_request_t *req,
+                      const ucp_request_param_t *param)
+{
+    ucs_trace_req("ep %p: flush request %p is in progress", ep, req);
+    req->flags                    = 0;
+    req->status                   = UCS_OK;
+    req->send.ep                  = ep;
+    req->send.flush.opt_cfg_index = ep->cfg_index;
+    ucp_request_set_send_callback_param(param, req, send);
+    return req + 1;
+}
+
 /*
  * As ucp_ep_flush_internal() for the user's own requests. A transport never
  * completes a flush while it is being called, so the completion may count what
@@ -178,44 +192,68 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
         return NULL;
     }
 
-    ucs_trace_req("ep %p: flush request %p is in progress", ep, req);
-    req->flags                    = 0;
-    req->status                   = UCS_OK;
-    req->send.ep                  = ep;
-    req->send.flush.opt_cfg_index = ep->cfg_index;
-    ucp_request_set_send_callback_param(param, req, send);
-    return req + 1;
+    return ucp_opt_ep_flush_wait(ep, req, param);
 }
 
-/*
- * Flush of an endpoint with one lane. It leaves everything else, and what is
- * not known to be the usual case, to the function it is given.
- */
-static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
-ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param,
-                        ucs_status_ptr_t (*general)(ucp_ep_h ep,
-                                           const ucp_request_param_t *param))
+/* Flush of an endpoint with several lanes, whose request UCP has. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_ep_flush_lanes(ucp_ep_h ep, const ucp_request_param_t *param,
+                       unsigned num_lanes)
 {
-    ucp_worker_h worker = ep->worker;
+    unsigned lane = 0;
     uct_completion_t *comp;
     ucs_status_t status;
     ucp_request_t *req;
     uct_ep_h uct_ep;
 
-    if (ucs_unlikely(!(worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) ||
-                     (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) ||
-                     (ucp_ep_num_lanes(ep) != 1) ||
-                     ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
-        return general(ep, param);
+    req = ucp_request_get(ep->worker);
+    if (ucs_unlikely(req == NULL)) {
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
 
-    uct_ep = ep->uct_eps[0];
-    req    = ucp_request_get(worker);
-    if (ucs_unlikely((uct_ep == NULL) || (req == NULL))) {
-        if (req != NULL) {
-            ucp_request_put(req);
+    comp         = &req->send.state.uct_comp;
+    comp->func   = ucp_opt_ep_flush_completion;
+    comp->count  = 1; /* for this function: transports count on one */
+    comp->status = UCS_OK;
+
+    do {
+        uct_ep = ep->uct_eps[lane];
+        if (ucs_unlikely(uct_ep == NULL)) {
+            continue;
         }
-        return general(ep, param);
+
+        status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL, comp);
+        if (ucs_unlikely((uint8_t)status > UCS_INPROGRESS)) {
+            return ucp_opt_ep_flush_slow(ep, req, param, lane);
+        }
+
+        comp->count += status;
+    } while (++lane < num_lanes);
+
+    if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
+        return ucp_opt_ep_flush_slow(ep, req, param, num_lanes);
+    }
+
+    if (--comp->count == 0) {
+        ucs_trace_req("ep %p: nothing to flush", ep);
+        ucp_request_put(req);
+        return NULL;
+    }
+
+    return ucp_opt_ep_flush_wait(ep, req, param);
+}
+
+/* Flush of an endpoint with one lane. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    uct_completion_t *comp;
+    ucs_status_t status;
+    ucp_request_t *req;
+
+    req = ucp_request_get(ep->worker);
+    if (ucs_unlikely(req == NULL)) {
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     }
 
     comp         = &req->send.state.uct_comp;
@@ -223,13 +261,13 @@ ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param,
     comp->count  = 1;
     comp->status = UCS_OK;
 
-    status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL, comp);
+    status = uct_ep_flush(ep->uct_eps[0], UCT_FLUSH_FLAG_LOCAL, comp);
     if (ucs_unlikely((uint8_t)status > UCS_INPROGRESS)) {
         return ucp_opt_ep_flush_slow(ep, req, param, 0);
     }
 
     if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
-        comp->count += (status == UCS_INPROGRESS);
+        comp->count += status;
         return ucp_opt_ep_flush_slow(ep, req, param, 1);
     }
 
@@ -239,11 +277,34 @@ ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param,
         return NULL;
     }
 
-    ucs_trace_req("ep %p: flush request %p is in progress", ep, req);
-    req->flags                    = 0;
-    req->status                   = UCS_OK;
-    req->send.ep                  = ep;
-    req->send.flush.opt_cfg_index = ep->cfg_index;
-    ucp_request_set_send_callback_param(param, req, send);
-    return req + 1;
+    return ucp_opt_ep_flush_wait(ep, req, param);
+}
+
+/*
+ * Flush of an endpoint, with one lane without a loop over lanes. It leaves what
+ * is not known to be the usual case to the function it is given.
+ */
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_ep_flush_usual(ucp_ep_h ep, const ucp_request_param_t *param,
+                       ucs_status_ptr_t (*general)(ucp_ep_h ep,
+                                          const ucp_request_param_t *param))
+{
+    unsigned num_lanes;
+
+    if (ucs_unlikely(!(ep->worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) ||
+                     (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) ||
+                     ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
+        return general(ep, param);
+    }
+
+    num_lanes = ucp_ep_num_lanes(ep);
+    if (ucs_likely((num_lanes == 1) && (ep->uct_eps[0] != NULL))) {
+        return ucp_opt_ep_flush_single(ep, param);
+    }
+
+    if (ucs_likely((num_lanes - 1) < UCP_OPT_MAX_FAST_LANES)) {
+        return ucp_opt_ep_flush_lanes(ep, param, num_lanes);
+    }
+
+    return general(ep, param);
 }

@@ -34,6 +34,23 @@ ucp_opt_worker_progress_others(ucp_worker_h worker, unsigned first,
     return count;
 }
 
+/* The second interface, which is mostly the last one. */
+static UCS_F_NOINLINE unsigned
+ucp_opt_worker_progress_second(ucp_worker_h worker, unsigned count)
+{
+    ucs_callbackq_elem_t *elem = &worker->uct->progress_q.fast_elems[1];
+
+    count += elem->cb(elem->arg);
+    if (ucs_unlikely(worker->uct->progress_q.fast_elems[2].cb != NULL)) {
+        return ucp_opt_worker_progress_others(worker, 2, count);
+    }
+
+    ucp_opt_worker_check_miss(worker);
+    /* coverity[assert_side_effect] */
+    ucs_assert(--worker->inprogress == 0);
+    return count;
+}
+
 unsigned ucp_worker_progress(ucp_worker_h worker)
 {
     ucs_callbackq_elem_t *elem;
@@ -55,7 +72,7 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
 
     count = elem->cb(elem->arg);
     if (ucs_unlikely(worker->uct->progress_q.fast_elems[1].cb != NULL)) {
-        return ucp_opt_worker_progress_others(worker, 1, count);
+        return ucp_opt_worker_progress_second(worker, count);
     }
 
     ucp_opt_worker_check_miss(worker);

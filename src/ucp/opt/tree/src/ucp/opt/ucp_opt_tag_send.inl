@@ -147,25 +147,20 @@ ucp_opt_tag_send_nbx_long(ucp_ep_h ep, const void *buffer, size_t count,
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_tag_send_nbx_request(const ucp_opt_tag_send_args_t *args)
 {
-    ucp_ep_h ep                      = args->ep;
-    ucp_worker_h worker              = ep->worker;
-    const ucp_request_param_t *param = args->param;
+    ucp_worker_h worker = args->ep->worker;
     ucp_request_t *req;
 
-    req = ucp_request_get_param(worker, param, {
+    if (!worker->context->config.ext.proto_enable) {
+        return ucp_opt_tag_send_nbx_retry(args);
+    }
+
+    req = ucp_request_get_param(worker, args->param, {
         return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
     });
 
-    if (worker->context->config.ext.proto_enable) {
-        req->send.msg_proto.tag = args->tag;
-        return ucp_opt_proto_send_contig(ep, req, UCP_OP_ID_TAG_SEND,
-                                         args->buffer, args->count, param, 0);
-    }
-
-    ucp_tag_send_req_init(req, ep, args->buffer, ucp_dt_make_contig(1),
-                          args->count, args->tag, 0, param);
-    return ucp_tag_send_req(req, args->count, &ucp_ep_config(ep)->tag.eager,
-                            param, ucp_ep_config(ep)->tag.proto);
+    req->send.msg_proto.tag = args->tag;
+    return ucp_opt_proto_send_contig(args->ep, req, UCP_OP_ID_TAG_SEND,
+                                     args->buffer, args->count, args->param, 0);
 }
 
 /* The same of an endpoint that is ready. */
@@ -173,7 +168,7 @@ static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
                           ucp_tag_t tag, const ucp_request_param_t *param)
 {
-    const ucp_proto_threshold_elem_t *zcopy = ep->opt_eager.tag_zcopy;
+    const ucp_opt_eager_zcopy_t *zcopy = &ep->opt_eager.tag_zcopy;
     ucp_opt_tag_send_args_t args;
     ucs_status_ptr_t ret;
     ssize_t packed;
@@ -192,9 +187,11 @@ ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
         if (ucs_likely(packed != UCS_ERR_NO_RESOURCE)) {
             return (packed >= 0) ? NULL : UCS_STATUS_PTR(packed);
         }
-    } else if (ucp_opt_zcopy_is_possible(zcopy, param->memh, length)) {
-        ret = ucp_opt_zcopy_send(ep, zcopy, UCP_AM_ID_EAGER_ONLY, &args.tag,
-                                 sizeof(args.tag), buffer, length, param);
+    } else if (ucp_opt_zcopy_is_possible(zcopy, length) &&
+               ucp_opt_zcopy_is_registered(ep, param->memh)) {
+        ret = ucp_opt_zcopy_send_memh(ep, zcopy, UCP_REQUEST_FLAG_SEND_TAG,
+                                      UCP_AM_ID_EAGER_ONLY, &args.tag,
+                                      sizeof(args.tag), buffer, length, param);
         if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
             UCP_EP_STAT_TAG_OP(ep, EAGER);
             return ret;
@@ -203,6 +200,30 @@ ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
 
     return ucp_opt_tag_send_nbx_request(&args);
 }
+
+#if UCX_OPT_SINCE(18)
+/* A message that can be sent from where it is, when it has been registered. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_tag_send_nbx_own(ucp_ep_h ep, const void *buffer, size_t count,
+                         ucp_tag_t tag, const ucp_request_param_t *param,
+                         size_t length)
+{
+    ucp_opt_tag_send_args_t args;
+    ucs_status_ptr_t ret;
+
+    UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
+    ret = ucp_opt_zcopy_send_own(ep, &ep->opt_eager.tag_zcopy,
+                                 UCP_REQUEST_FLAG_SEND_TAG,
+                                 UCP_AM_ID_EAGER_ONLY, &args.tag,
+                                 sizeof(args.tag), buffer, length, param);
+    if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
+        UCP_EP_STAT_TAG_OP(ep, EAGER);
+        return ret;
+    }
+
+    return ucp_opt_tag_send_nbx_retry(&args);
+}
+#endif
 
 /* Messages with attributes for which the transport does not copy. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -269,6 +290,14 @@ ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
 
             return ucp_opt_tag_send_nbx_retry(&args);
         }
+
+#if UCX_OPT_SINCE(18)
+        if (ucp_opt_zcopy_is_possible(&ep->opt_eager.tag_zcopy, length) &&
+            (ep->worker->flags & UCP_WORKER_FLAG_OPT_MEM)) {
+            return ucp_opt_tag_send_nbx_own(ep, buffer, count, tag, param,
+                                            length);
+        }
+#endif
     }
 
     return ucp_opt_tag_send_nbx_long(ep, buffer, count, tag, param);
