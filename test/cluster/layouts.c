@@ -364,8 +364,8 @@ static void ask(char what, unsigned layout, uint32_t offset, uint32_t length,
           sizeof(request), "the peer has gone");
     check(recv(self.socket, &answer, 1, MSG_WAITALL) == 1,
           "the peer has gone");
-    snprintf(text, sizeof(text), "%c of layout %u at %u, %u bytes", what, layout,
-             offset, length);
+    snprintf(text, sizeof(text), "%c of layout %u at %u, %u bytes", what,
+             layout, offset, length);
     check(answer, text);
 }
 

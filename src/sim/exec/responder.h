@@ -15,8 +15,8 @@ typedef struct mlx5sim_run {
     mlx5sim_qp_obj_t *req;
     mlx5sim_qp_obj_t *resp;      /* rq_lock is held; NULL: no responder */
     int               recv_gone; /* responder's process died under way */
-    mlx5sim_mr_t      window;    /* the last key that was looked up of those that
-                                    work requests change */
+    mlx5sim_mr_t      window;    /* the last key that was looked up of those
+                                    that work requests change */
 } mlx5sim_run_t;
 
 /** What the engine looks things up with, as long as @a run exists. */

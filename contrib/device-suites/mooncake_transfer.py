@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two processes with Mooncake's transfer engine: one writes 1 MB into the memory of
-the other by RDMA, and reads it back. Run by contrib/others.sh."""
+the other by RDMA, and reads it back. Run by contrib/device-suites.sh."""
 
 import ctypes
 import multiprocessing

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two agents of NIXL, on the UCX that its package brings: one writes 1 MB into the
-memory of the other, and reads it back. Run by contrib/others.sh."""
+memory of the other, and reads it back. Run by contrib/device-suites.sh."""
 
 import os
 import sys

@@ -1,0 +1,439 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Programs of other projects that need an RDMA adapter, and their tests, on the
+# software device, as their CI would run them. See docs/device-conformance.md.
+#
+#   contrib/device-suites.sh [--build DIR] [--tsv] [NAME...]
+#
+#   rdma-core   its tests of verbs and connections in Python: InfiniBand and RoCE,
+#               with old UARs, with DC and ODP, with DEVX
+#   examples    ibv_*, with all of their options
+#   librdmacm   its programs, at the loopback address, on RoCE
+#   perftest    all that need no raw Ethernet, with most of their options
+#   qperf       18 measurements of a second, with RC, UC and UD
+#   libfabric   fi_pingpong on the provider verbs;ofi_rxd, data compared
+#   mooncake    the transfer engine: 1 MB to another process and back
+#   nixl        the same between two agents, by the UCX that the package brings
+#   sideway     a package of Rust: its tests of verbs and connections, on RoCE
+#   ibverbs     another one: its example
+#
+#   --build DIR   a build of this checkout (default: build/device-suites, made if it
+#                 is missing)
+#   --tsv         a line for each suite, with tabs: name, and how many tests passed,
+#                 failed, and were refused by the device or skipped themselves
+#
+# Without names, all run, those in Rust only if there is a cargo, which has to be newer
+# than Debian 12's. Up to libfabric they are Debian's, the next two Python's: these and
+# Rust's are built in a directory of the build. Variables of the device that are set
+# hold for all: MLX5SIM_EXEC=deferred MLX5SIM_SEED=1 for instance. Exit status is 0 if
+# none failed.
+set -euo pipefail
+# shellcheck source=contrib/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+build='' tsv=''
+while [[ ${1:-} == -* ]]; do
+    case $1 in
+    --build)   build=$(realpath -e "${2:?--build needs a directory}"); shift 2 ;;
+    --tsv)     tsv=y; shift ;;
+    --help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
+    *)         echo "${0##*/}: unknown option $1; see --help" >&2; exit 2 ;;
+    esac
+done
+if [[ $# == 0 ]]; then
+    set -- rdma-core examples librdmacm perftest qperf libfabric mooncake nixl
+    ! type cargo > /dev/null 2>&1 || set -- "$@" sideway ibverbs
+fi
+here=$SEP_TOP/contrib/device-suites
+failed=0
+
+# usage: result SUITE VERSION PASSED FAILED REFUSED
+result()
+{
+    if [[ $tsv ]]; then
+        printf '%s\t%s\t%s\t%s\n' "$1" "$3" "$4" "$5"
+    else
+        printf '%-24s %-13s %4s passed, %s failed, %s refused\n' "$@"
+    fi
+    [[ $4 == 0 ]] || failed=1
+}
+
+# The same of a suite that is one test. usage: result_of SUITE VERSION STATUS
+result_of()
+{
+    if [[ $3 == 0 ]]; then
+        result "$1" "$2" 1 0 0
+    else
+        result "$1" "$2" 0 1 0
+    fi
+}
+
+# Upstream version of an installed package of Debian.
+version_of()
+{
+    dpkg-query -W -f '${source:Upstream-Version}' "$1"
+}
+
+# A server, and a client as soon as the server listens on a port of TCP; both must
+# succeed. A port of 0: the server does not say when it listens, and the client comes
+# again until it is heard. A device has to be left in order, too.
+# usage: pair LOG PORT SERVER CLIENT
+pair()
+{
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    timeout 300 "$device" --private bash -c '
+        $1 & server=$!
+        trap "kill $server 2> /dev/null" EXIT
+        if [[ $0 == 0 ]]; then
+            for i in 1 2 3 4 5 6 7 8 9 10; do
+                sleep 0.5
+                kill -0 $server || break
+                if $2; then
+                    wait $server
+                    exit
+                fi
+            done
+            exit 1
+        fi
+        port=$(printf ":%04X " "$0")
+        until cat /proc/net/tcp* | grep -q "$port.* 0A "; do
+            sleep 0.1
+            kill -0 $server || exit 1
+        done
+        $2 && wait $server' "$2" "$3" "$4" > "$1" 2>&1
+}
+
+# Programs of a suite, one after the other: begin_suite, some of pair_test and
+# one_test, and end_suite.
+begin_suite()
+{
+    suite=$1 passed=() bad=() refused=()
+    rm -rf "${work:?}/$suite"
+    mkdir -p "$work/$suite"
+}
+
+# What is the log's to say: the device names what it does not have.
+# usage: judge NAME STATUS
+judge()
+{
+    local log=$work/$suite/$1.log why
+    why=$(sed -n 's/.*not emulated: \([^(;,]*[^(;, ]\).*/\1/p' "$log" | head -n 1)
+    if [[ $2 == 0 ]]; then
+        passed+=("$1")
+    elif [[ $why ]]; then
+        refused+=("$1: $why")
+    else
+        bad+=("$1")
+    fi
+}
+
+# usage: pair_test NAME PORT SERVER CLIENT
+pair_test()
+{
+    local status=0
+    pair "$work/$suite/$1.log" "$2" "$3" "$4" || status=$?
+    judge "$1" "$status"
+}
+
+# usage: one_test NAME COMMAND...
+one_test()
+{
+    local status=0
+    timeout 300 "$device" --private "${@:2}" > "$work/$suite/$1.log" 2>&1 ||
+        status=$?
+    judge "$1" "$status"
+}
+
+end_suite()
+{
+    result "$suite" "$1" ${#passed[@]} ${#bad[@]} ${#refused[@]}
+    [[ ! $tsv ]] || return 0
+    [[ ${#bad[@]} == 0 ]] || printf '    failed: %s\n' "${bad[@]}"
+    [[ ${#refused[@]} == 0 ]] || printf '    refused: %s\n' "${refused[@]}"
+}
+
+# A number of unittest's last lines. usage: number LOG EXPRESSION
+number()
+{
+    sed -nE "s/$2/\\1/p" "$1" | tail -n 1 | grep . || echo 0
+}
+
+# usage: rdma_core NAME GID-INDEX [VARIABLE=VALUE...]
+rdma_core()
+{
+    local name=$1 gid=$2 log=$work/rdma-core-$1.log ran bad skipped
+    shift 2
+    (cd "$work/rdma-core" && timeout 600 env "$@" "$device" --private \
+        /usr/bin/python3 tests/run_tests.py -v --dev mlx5_0 --gid "$gid") \
+        > "$log" 2>&1 || true
+    ran=$(number "$log" '^Ran ([0-9]+) tests.*')
+    bad=$(($(number "$log" '^FAILED.*failures=([0-9]+).*') +
+           $(number "$log" '^FAILED.*errors=([0-9]+).*')))
+    skipped=$(number "$log" '^(OK|FAILED) .*skipped=([0-9]+).*')
+    [[ $ran != 0 ]] || bad=1
+    result "rdma-core $name" "$(version_of python3-pyverbs)" \
+        $((ran > bad + skipped ? ran - bad - skipped : 0)) "$bad" "$skipped"
+}
+
+run_rdma_core()
+{
+    local tests=/usr/share/doc/rdma-core/tests
+    rm -rf "$work/rdma-core"
+    mkdir "$work/rdma-core"
+    cp -r "$tests" "$work/rdma-core"
+    gunzip "$work"/rdma-core/tests/*.gz
+    rdma_core InfiniBand 0
+    rdma_core RoCE 3 MLX5SIM_LINK=roce
+    rdma_core "old UARs" 0 MLX5SIM_UAR_MODE=legacy
+    rdma_core "DC, ODP" 0 MLX5SIM_DC=y MLX5SIM_ODP=y
+    rdma_core DEVX 0 MLX5SIM_DEVX=y
+}
+
+run_examples()
+{
+    local program options
+    export MLX5SIM_ODP=y MLX5SIM_DM=y
+    begin_suite examples
+    one_test ibv_devices ibv_devices
+    one_test ibv_devinfo ibv_devinfo -v
+    for program in rc uc ud srq xsrq; do
+        options=("" -e "-n 20 -s 4000")
+        case $program in
+        rc)   options+=(-c "-c -s 100000 -n 50" -t "-o -c" "-o -P -c" "-o -O -c"
+                        "-j -c" -N "-N -c" "-m 4096") ;;
+        uc)   options+=(-c "-m 256") ;;
+        ud)   options=("" -e "-s 2000" -c) ;;
+        srq)  options+=("-q 4" "-o" "-c") ;;
+        xsrq) options+=("-m 256") ;;
+        esac
+        for options in "${options[@]}"; do
+            program=ibv_${program#ibv_}
+            program=${program%_pingpong}_pingpong
+            pair_test "$program $options" 18515 "$program $options" \
+                "$program $options localhost"
+        done
+    done
+    unset MLX5SIM_ODP MLX5SIM_DM
+    end_suite "$(version_of ibverbs-utils)"
+}
+
+run_librdmacm()
+{
+    local at=127.0.0.1 option
+    export MLX5SIM_LINK=roce
+    begin_suite librdmacm
+    for option in "" -V "-V -S 20000"; do
+        pair_test "rping $option" 0 "rping -s -a $at -C 10 $option" \
+            "rping -c -a $at -C 10 $option"
+    done
+    for option in "" "-c 20" -m "-C 5 -S 4000" "-t 8"; do
+        pair_test "ucmatose $option" 0 "ucmatose $option" \
+            "ucmatose -s $at $option"
+    done
+    for option in "" "-C 20 -S 1000"; do
+        pair_test "udaddy $option" 0 "udaddy $option" "udaddy -s $at $option"
+    done
+    # all sizes, of which there are many, take minutes
+    for option in "" "-T v" "-T b" "-T a" "-T n" "-T r" "-T f" "-I 10 -k 1"; do
+        pair_test "rstream $option" 0 "rstream -S 4096 -C 50 $option" \
+            "rstream -S 4096 -C 50 -s $at $option"
+    done
+    for option in "" "-T a" "-T v"; do
+        pair_test "riostream $option" 0 "riostream -S 4096 -C 50 $option" \
+            "riostream -S 4096 -C 50 -s $at $option"
+    done
+    pair_test "rdma_server" 0 rdma_server "rdma_client -s $at"
+    pair_test "rdma_xserver" 0 "rdma_xserver -c r" "rdma_xclient -s $at -c r"
+    # its server stays
+    one_test cmtime bash -c "cmtime & trap 'kill \$!' EXIT
+        sleep 2
+        cmtime -s $at -c 50"
+    pair_test "mckey" 0 "mckey -m 239.1.1.1 -b $at" "mckey -m 239.1.1.1 -b $at -s"
+    unset MLX5SIM_LINK
+    end_suite "$(version_of rdmacm-utils)"
+}
+
+# usage: perftest PROGRAM OPTIONS...
+perftest()
+{
+    local option
+    for option in "${@:2}"; do
+        pair_test "$1 $option" 18515 "$1 -F $option" "$1 -F $option localhost"
+    done
+}
+
+run_perftest()
+{
+    local program common=("-n 100" "-n 20 -s 1000000" "-n 5 -a" "-n 100 -m 1024"
+        "-n 100 --use_old_post_send")
+    begin_suite perftest
+    for program in write read send atomic; do
+        local only=() bw=("-n 100 -b" "-n 100 -q 2" "-n 128 -l 4" "-n 100 -Q 8"
+            "-n 100 --mr_per_qp -q 2" "-n 100 -e" "-D 1")
+        case $program in
+        write)  only=("-n 100 -c UC" "-n 100 -I 64" "-n 100 -c XRC"
+                      "-n 100 -c DC") ;;
+        read)   only=("-n 100 -o 4" "-n 100 -c XRC") ;;
+        send)   only=("-n 100 -c UC" "-n 100 -c UD -s 1000" "-n 100 -I 64"
+                      "-n 100 -r 256" "-n 100 --use-srq" "-n 100 -c XRC"
+                      "-n 100 -g") ;;
+        atomic) only=("-n 100 -A CMP_AND_SWAP" "-n 100 -A FETCH_AND_ADD") ;;
+        esac
+        if [[ $program == atomic ]]; then
+            common=("-n 100" "-n 100 -m 1024")
+        fi
+        perftest "ib_${program}_bw" "${common[@]}" "${bw[@]}" "${only[@]}"
+        # all sizes take minutes where processors are busy: both sides spin
+        perftest "ib_${program}_lat" "${common[@]/-n 5 -a/-n 100 -s 5000}" \
+            "-n 100 -H" "-n 100 -e" "${only[@]}"
+    done
+    # by the connection manager
+    export MLX5SIM_LINK=roce
+    for program in ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw \
+                   ib_send_lat ib_atomic_bw; do
+        pair_test "$program -R" 0 "$program -F -n 100 -R" \
+            "$program -F -n 100 -R 127.0.0.1"
+        pair_test "$program -x 3" 18515 "$program -F -n 100 -x 3" \
+            "$program -F -n 100 -x 3 localhost"
+    done
+    unset MLX5SIM_LINK
+    end_suite "$(version_of perftest)"
+}
+
+run_qperf()
+{
+    local tests count
+    tests="rc_lat rc_bw rc_bi_bw rc_rdma_read_lat rc_rdma_read_bw
+        rc_rdma_write_lat rc_rdma_write_bw rc_rdma_write_poll_lat
+        rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap
+        ver_rc_fetch_add uc_lat uc_bw uc_rdma_write_bw
+        uc_rdma_write_poll_lat ud_lat ud_bw"
+    pair "$work/qperf.log" 19765 qperf \
+        "qperf -t 1 localhost ${tests//$'\n'/ } quit" || true
+    count=$(grep -cE '^(rc|uc|ud|ver)_[a-z_]+:$' "$work/qperf.log" || true)
+    result qperf "$(version_of qperf)" "$count" $((18 - count)) 0
+}
+
+run_libfabric()
+{
+    local size options
+    begin_suite libfabric
+    for size in 16 1024 65536; do
+        options="-p verbs;ofi_rxd -e rdm -d mlx5_0-dgram -c -I 20 -S $size"
+        pair_test "$size" 47592 "fi_pingpong $options" \
+            "fi_pingpong $options localhost"
+    done
+    end_suite "$(version_of libfabric-bin)"
+}
+
+# Install packages of Python, once, without what they depend on.
+# usage: python_packages NAME PACKAGE==VERSION...
+python_packages()
+{
+    local name=$1
+    shift
+    [[ $(cat "$work/$name/.packages" 2> /dev/null) != "$*" ]] || return 0
+    rm -rf "${work:?}/$name"
+    python3 -m venv "$work/$name"
+    "$work/$name/bin/pip" install -q --no-deps "$@" > "$work/$name.pip" 2>&1 || {
+        cat "$work/$name.pip" >&2
+        sep_die "$name: its packages can't be installed"
+    }
+    echo "$*" > "$work/$name/.packages"
+}
+
+# usage: run_python NAME PROGRAM PACKAGE==VERSION...
+run_python()
+{
+    local name=$1 program=$2 status=0
+    python_packages "$name" "${@:3}"
+    timeout 300 env UCX_TLS=rc,ud,self "$device" --private \
+        "$work/$name/bin/python" "$here/$program" > "$work/$name.log" 2>&1 ||
+        status=$?
+    result_of "$name" "${3#*==}" "$status"
+}
+
+run_mooncake()
+{
+    run_python mooncake mooncake_transfer.py \
+        mooncake-transfer-engine-non-cuda==0.3.13.post1
+}
+
+run_nixl()
+{
+    run_python nixl nixl_transfer.py nixl-cu12==1.5.1 numpy==2.2.6
+}
+
+# Have the sources of a package of Rust in $work/NAME-VERSION/source, where cargo may
+# build: it takes those that it keeps itself for read-only.
+# usage: rust_package NAME VERSION
+rust_package()
+{
+    local dir=$work/$1-$2 manifest
+    [[ ! -d $dir/source ]] || return 0
+    rm -rf "$dir/source.new"
+    mkdir -p "$dir/src"
+    touch "$dir/src/lib.rs"
+    printf '%s\n' '[package]' 'name = "others"' 'version = "0.0.0"' \
+        '[dependencies]' "$1 = \"=$2\"" > "$dir/Cargo.toml"
+    manifest=$(cd "$dir" && cargo metadata --format-version 1 |
+        python3 -c 'import json, sys
+print(*(package["manifest_path"] for package in json.load(sys.stdin)["packages"]
+        if package["name"] == sys.argv[1]))' "$1") ||
+        sep_die "$1: its packages can't be had"
+    cp -r "${manifest%/*}" "$dir/source.new"
+    mv "$dir/source.new" "$dir/source"
+}
+
+# The test of what must not compile has no need of a device
+run_sideway()
+{
+    local version=0.4.3 counts
+    rust_package sideway "$version"
+    (cd "$work/sideway-$version/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
+        --private cargo test --lib --tests --no-fail-fast -- \
+        --skip compile_test) > "$work/sideway.log" 2>&1 || true
+    counts=$(awk '/^test result:/ { n += $4; f += $6; i += $8 }
+        END { print n + 0, (n ? f + 0 : 1), i + 0 }' "$work/sideway.log")
+    # shellcheck disable=SC2086 # three words
+    result sideway "$version" $counts
+}
+
+run_ibverbs()
+{
+    local version=0.9.2 status=0
+    rust_package ibverbs "$version"
+    (cd "$work/ibverbs-$version/source" && timeout 1800 env MLX5SIM_LINK=roce "$device" \
+        --private cargo run --example loopback) > "$work/ibverbs.log" 2>&1 ||
+        status=$?
+    result_of ibverbs "$version" "$status"
+}
+
+sep_install_deps build suites >&2
+if [[ -z $build ]]; then
+    build=$SEP_TOP/build/device-suites
+    sep_use_ccache
+    sep_build "$build" all "$SEP_TOP/configure" --without-ucx --disable-gtest >&2
+fi
+device=$build/bin/mlx5sim-run
+[[ -x $device ]] || sep_die "there is no $device: build there, or elsewhere"
+work=$build/device-suites-work
+mkdir -p "$work"
+for name in "$@"; do
+    case $name in
+    rdma-core) run_rdma_core ;;
+    examples)  run_examples ;;
+    librdmacm) run_librdmacm ;;
+    perftest)  run_perftest ;;
+    qperf)     run_qperf ;;
+    libfabric) run_libfabric ;;
+    mooncake)  run_mooncake ;;
+    nixl)      run_nixl ;;
+    sideway)   run_sideway ;;
+    ibverbs)   run_ibverbs ;;
+    *)         sep_die "there is nothing called $name; see --help" ;;
+    esac
+done
+echo "Logs are in $work" >&2
+exit $failed
