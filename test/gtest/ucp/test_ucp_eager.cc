@@ -473,6 +473,13 @@ TEST_P(UcpEagerMemh, ARequestUnderWayTellsWhatItIs)
     ucp_request_param_t param = {};
     param.op_attr_mask        = GetParam();
     param.memh                = sender->memh;
+
+    /* UCX 1.13.1 does not tell it with version 2 of the protocols */
+    const char *proto = getenv("UCX_PROTO_ENABLE");
+    unsigned major, minor, release;
+    ucp_get_version(&major, &minor, &release);
+    const bool has_mem_type = (minor >= 18) || (proto == nullptr) ||
+                              (*proto != 'y');
     for (bool is_am : {false, true}) {
         ucs_status_ptr_t request = is_am ?
                 ucp_am_send_nbx(ep, AM_ID, nullptr, 0, sender->memory, 3000,
@@ -489,7 +496,9 @@ TEST_P(UcpEagerMemh, ARequestUnderWayTellsWhatItIs)
         attr.debug_string_size       = sizeof(text);
         ASSERT_EQ(UCS_OK, ucp_request_query(request, &attr));
         EXPECT_EQ(UCS_INPROGRESS, attr.status);
-        EXPECT_EQ(UCS_MEMORY_TYPE_HOST, attr.mem_type);
+        if (has_mem_type) {
+            EXPECT_EQ(UCS_MEMORY_TYPE_HOST, attr.mem_type);
+        }
         /* As version 2 and version 1 of the protocols have it */
         EXPECT_TRUE((strstr(text, "copy") != nullptr) ||
                     (strstr(text, "send length 3000") != nullptr)) << text;

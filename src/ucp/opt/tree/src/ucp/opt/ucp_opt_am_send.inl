@@ -231,7 +231,6 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
     return ucp_opt_am_send_nbx_request(&args);
 }
 
-#if UCX_OPT_SINCE(18)
 /* A message without a header that can be sent from where it is, when it has
  * been registered. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -254,7 +253,6 @@ ucp_opt_am_send_nbx_own(ucp_ep_h ep, unsigned id, const void *buffer,
 
     return ucp_opt_am_send_nbx_retry(&args);
 }
-#endif
 
 /* Messages with attributes for which the transport does not copy. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -350,13 +348,11 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
             return ucp_opt_am_send_nbx_retry(&args);
         }
 
-#if UCX_OPT_SINCE(18)
         if (ucp_opt_zcopy_is_possible(&ep->opt_eager.am_zcopy, length) &&
-            (ep->worker->flags & UCP_WORKER_FLAG_OPT_MEM)) {
+            ucp_opt_zcopy_has_own(ep->worker)) {
             return ucp_opt_am_send_nbx_own(ep, id, buffer, count, param,
                                            length);
         }
-#endif
     }
 
 out_long:

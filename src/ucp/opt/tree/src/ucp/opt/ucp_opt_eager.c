@@ -141,7 +141,7 @@ ucp_opt_eager_zcopy_v2(ucp_ep_h ep, ucp_opt_eager_zcopy_t *zcopy,
 {
     const ucp_proto_threshold_elem_t *thresh;
 
-    if (!UCP_OPT_MEMH_IS_SENT || !ucp_opt_eager_has_zcopy(ep)) {
+    if (!ucp_opt_eager_has_zcopy(ep)) {
         return;
     }
 

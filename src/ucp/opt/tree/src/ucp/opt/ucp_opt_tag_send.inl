@@ -201,7 +201,6 @@ ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
     return ucp_opt_tag_send_nbx_request(&args);
 }
 
-#if UCX_OPT_SINCE(18)
 /* A message that can be sent from where it is, when it has been registered. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_tag_send_nbx_own(ucp_ep_h ep, const void *buffer, size_t count,
@@ -223,7 +222,6 @@ ucp_opt_tag_send_nbx_own(ucp_ep_h ep, const void *buffer, size_t count,
 
     return ucp_opt_tag_send_nbx_retry(&args);
 }
-#endif
 
 /* Messages with attributes for which the transport does not copy. */
 static UCS_F_NOINLINE ucs_status_ptr_t
@@ -291,13 +289,11 @@ ucp_opt_tag_send_nbx_other(ucp_ep_h ep, const void *buffer, size_t count,
             return ucp_opt_tag_send_nbx_retry(&args);
         }
 
-#if UCX_OPT_SINCE(18)
         if (ucp_opt_zcopy_is_possible(&ep->opt_eager.tag_zcopy, length) &&
-            (ep->worker->flags & UCP_WORKER_FLAG_OPT_MEM)) {
+            ucp_opt_zcopy_has_own(ep->worker)) {
             return ucp_opt_tag_send_nbx_own(ep, buffer, count, tag, param,
                                             length);
         }
-#endif
     }
 
     return ucp_opt_tag_send_nbx_long(ep, buffer, count, tag, param);

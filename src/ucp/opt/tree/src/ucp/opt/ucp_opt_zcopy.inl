@@ -38,11 +38,13 @@ ucp_opt_zcopy_is_possible(const ucp_opt_eager_zcopy_t *zcopy, size_t length)
     return (length - 1) < zcopy->max_length;
 }
 
-/* Whether the lane's memory domain has a registration. */
+/* Whether the lane's memory domain has a registration, by which the version of
+ * the protocols would send. */
 static UCS_F_ALWAYS_INLINE int
 ucp_opt_zcopy_is_registered(ucp_ep_h ep, ucp_mem_h memh)
 {
-    return !!(memh->md_map & UCS_BIT(ep->opt_eager.md_index));
+    return (UCP_OPT_MEMH_IS_SENT || !ep->opt_eager.is_v2) &&
+           (memh->md_map & UCS_BIT(ep->opt_eager.md_index));
 }
 
 static void ucp_opt_zcopy_completion(uct_completion_t *self)
@@ -59,7 +61,7 @@ static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
 ucp_opt_zcopy_send(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
                    uint32_t flag, uint8_t am_id, const void *header,
                    size_t header_length, const void *buffer, size_t length,
-                   ucp_mem_h memh, ucp_request_t *req,
+                   uct_mem_h memh, ucp_request_t *req,
                    const ucp_request_param_t *param)
 {
     ucs_status_t status;
@@ -86,7 +88,7 @@ ucp_opt_zcopy_send(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
 
     iov.buffer = (void*)buffer;
     iov.length = length;
-    iov.memh   = memh->uct[ep->opt_eager.md_index];
+    iov.memh   = memh;
     iov.stride = 0;
     iov.count  = 1;
 
@@ -116,10 +118,25 @@ ucp_opt_zcopy_send_memh(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
 
     req->send.state.uct_comp.func = ucp_opt_zcopy_completion;
     return ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
-                              buffer, length, param->memh, req, param);
+                              buffer, length,
+                              param->memh->uct[ep->opt_eager.md_index], req,
+                              param);
 }
 
+/* What registers a buffer for version 1 of the protocols, and for version 2. */
+#define ucp_opt_zcopy_access(_ep) \
+    (((_ep)->opt_eager.is_v2 ? UCT_MD_MEM_ACCESS_LOCAL_READ : \
+                               UCT_MD_MEM_ACCESS_RMA) | \
+     UCT_MD_MEM_FLAG_HIDE_ERRORS)
+
+
 #if UCX_OPT_SINCE(18)
+
+/* Whether messages of a worker can have registrations that are not the
+ * user's. */
+#  define ucp_opt_zcopy_has_own(_worker) \
+    ((_worker)->flags & UCP_WORKER_FLAG_OPT_MEM)
+
 
 static void ucp_opt_zcopy_completion_own(uct_completion_t *self)
 {
@@ -138,15 +155,13 @@ ucp_opt_zcopy_send_own(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
                        size_t header_length, const void *buffer, size_t length,
                        const ucp_request_param_t *param)
 {
-    unsigned access = ep->opt_eager.is_v2 ? UCT_MD_MEM_ACCESS_LOCAL_READ :
-                                            UCT_MD_MEM_ACCESS_RMA;
     ucs_status_ptr_t ret;
     ucp_request_t *req;
     ucp_mem_h memh;
 
     if (ucs_unlikely(ucp_opt_mem_get(ep->worker, (void*)buffer, length,
                                      UCS_BIT(ep->opt_eager.md_index),
-                                     access | UCT_MD_MEM_FLAG_HIDE_ERRORS,
+                                     ucp_opt_zcopy_access(ep),
                                      &memh) != UCS_OK)) {
         return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
     }
@@ -161,13 +176,66 @@ ucp_opt_zcopy_send_own(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
         req->send.state.uct_comp.func            = ucp_opt_zcopy_completion_own;
         req->send.state.dt_iter.type.contig.memh = memh;
         ret = ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
-                                 buffer, length, memh, req, param);
+                                 buffer, length,
+                                 memh->uct[ep->opt_eager.md_index], req, param);
         if (ucs_likely(UCS_PTR_IS_PTR(ret))) {
             return ret;
         }
     }
 
     ucp_memh_put(memh);
+    return ret;
+}
+
+#else
+
+/* The caches are those of memory domains, whatever the worker. */
+#  define ucp_opt_zcopy_has_own(_worker) 1
+
+
+static void ucp_opt_zcopy_completion_own(uct_completion_t *self)
+{
+    ucp_request_t *req = ucs_container_of(self, ucp_request_t,
+                                          send.state.uct_comp);
+
+    uct_md_mem_dereg(req->send.state.dt_iter.type.contig.buffer,
+                     req->send.state.dt_iter.type.contig.memh);
+    ucp_request_complete_send(req, self->status);
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_zcopy_send_own(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
+                       uint32_t flag, uint8_t am_id, const void *header,
+                       size_t header_length, const void *buffer, size_t length,
+                       const ucp_request_param_t *param)
+{
+    ucp_context_h context = ep->worker->context;
+    uct_md_h md           = context->tl_mds[ep->opt_eager.md_index].md;
+    ucs_status_ptr_t ret;
+    ucp_request_t *req;
+    uct_mem_h memh;
+
+    if (ucs_unlikely(uct_md_mem_reg(md, (void*)buffer, length,
+                                    ucp_opt_zcopy_access(ep),
+                                    &memh) != UCS_OK)) {
+        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+    }
+
+    req = ucp_request_get_param(ep->worker, param, {
+        uct_md_mem_dereg(md, memh);
+        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+    });
+
+    /* Nobody else looks at the two: they may be what the completion needs */
+    req->send.state.uct_comp.func              = ucp_opt_zcopy_completion_own;
+    req->send.state.dt_iter.type.contig.buffer = md;
+    req->send.state.dt_iter.type.contig.memh   = memh;
+    ret = ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
+                             buffer, length, memh, req, param);
+    if (ucs_unlikely(!UCS_PTR_IS_PTR(ret))) {
+        uct_md_mem_dereg(md, memh);
+    }
+
     return ret;
 }
 
