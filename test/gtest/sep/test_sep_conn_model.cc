@@ -174,10 +174,9 @@ void node::send(const uct_sep_peer_addr_t &dst, const uct_sep_conn_msg_t &msg)
     if (msg.type == UCT_SEP_CONN_MSG_DREQ) {
         auto question = std::make_pair(msg.src_nonce,
                                        msg.token & UCT_SEP_CONN_TOKEN_MASK);
-        bool is_urgent = msg.token & UCT_SEP_CONN_TOKEN_URGENT;
 
-        EXPECT_EQ(m_world.urgent.emplace(question, is_urgent).first->second,
-                  is_urgent) << "repeated as another question";
+        EXPECT_EQ(m_world.urgent.at(question),
+                  !!(msg.token & UCT_SEP_CONN_TOKEN_URGENT));
     }
 
     uct_sep_conn_msg_pack(&msg, &packet);
@@ -298,8 +297,9 @@ void node::quit(model_conn &c, bool is_urgent)
     c.quiet = true;
     if (!(c.super.flags & UCT_SEP_CONN_FLAG_ASKED)) {
         /* Tokens come again after 16 */
-        m_world.urgent.erase({nonce(c.super.local_epoch),
-                              (c.super.token + 1) & UCT_SEP_CONN_TOKEN_MASK});
+        m_world.urgent[{nonce(c.super.local_epoch),
+                        (c.super.token + 1) & UCT_SEP_CONN_TOKEN_MASK}] =
+                is_urgent;
     }
     uct_sep_conn_disconnect(&env, &c.super, is_urgent, m_world.now, &out);
     perform(c, out);

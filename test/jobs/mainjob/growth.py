@@ -215,6 +215,9 @@ class Runner(endpoints.Runner):
             env["LD_LIBRARY_PATH"] = os.path.join(self.ucx, "lib")
         # Thirty processes on two processors take turns
         env["UCX_SEP_CM_TIMEOUT"] = "2s"
+        # ... and one that valgrind runs may not answer for half a minute, which
+        # rc_mlx5 takes for its death
+        env["UCX_UD_MLX5_TIMEOUT"] = "600s"
         return env
 
     def front(self, setting):

@@ -312,8 +312,8 @@ static int uct_sep_evict_is_asked(const uct_sep_conn_t *conn)
 }
 
 /* Queue pairs that will be free by themselves: they are being destroyed, or the
- * peer has been asked, urgently if only that counts, and will have answered in a
- * moment */
+ * peer has been asked, urgently if only that counts, and will have answered in
+ * a moment */
 static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface,
                                           int is_urgent)
 {
