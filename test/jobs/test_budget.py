@@ -60,9 +60,13 @@ class Watch(unittest.TestCase):
 
     def test_the_budget_is_that_of_the_process(self):
         child = subprocess.Popen(
-            ["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env={**os.environ, "UCX_SEP_MAX_QPS": "5"})
         try:
+            # Its variables are there a moment after it has been started
+            child.stdin.write(b"here\n")
+            child.stdin.flush()
+            self.assertEqual(b"here\n", child.stdout.readline())
             self.assertEqual("5", budget.budget_of(child.pid))
         finally:
             child.communicate(b"")

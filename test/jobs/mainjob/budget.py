@@ -37,11 +37,14 @@ RANK_ENV = os.path.join(os.path.dirname(jobs.BIND_RANK), "rank-env")
 
 
 def budget_of(pid):
-    """What the process was started with; empty if it has ended."""
+    """What the process was started with; empty if it has ended, or is just
+    being started."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             words = file.read().decode(errors="replace").split("\0")
     except OSError:
+        return ""
+    if words == [""]:
         return ""
     return dict(word.partition("=")[::2] for word in words).get(MAX_QPS, "inf")
 
