@@ -112,94 +112,74 @@ static int mlx5sim_frame_plan(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     return 0;
 }
 
-static int mlx5sim_frame_read(const mlx5sim_proc_t *proc,
-                              const mlx5sim_seg_t *seg, uint8_t *out_p)
+/* Bytes of a piece come from there or, if that is for writing, go there */
+static int mlx5sim_frame_copy(const mlx5sim_proc_t *proc,
+                              const mlx5sim_seg_t *seg, uint32_t access,
+                              uint8_t *data)
 {
     if (seg->inl != NULL) {
-        memcpy(out_p, seg->inl, seg->length);
+        memcpy(data, seg->inl, seg->length);
         return 0;
     }
 
-    return (seg->length > 0) ? mlx5sim_mem_read(proc, seg->addr, out_p,
-                                                seg->length) : 0;
+    if (seg->length == 0) {
+        return 0;
+    }
+
+    return (access != 0) ?
+           mlx5sim_mem_write(proc, seg->addr, data, seg->length) :
+           mlx5sim_mem_read(proc, seg->addr, data, seg->length);
+}
+
+static int mlx5sim_frame_move(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                              uint32_t access, uint32_t offset,
+                              uint32_t length, uint8_t *data)
+{
+    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
+    uint64_t done        = 0;
+    const mlx5sim_plan_t *part;
+    mlx5sim_plan_t plan, room;
+    mlx5sim_side_t side;
+    unsigned i;
+    int ret;
+
+    if (length == 0) {
+        return 0;
+    }
+
+    ret = mlx5sim_frame_plan(qp, wqe, access, offset, length, &plan);
+    if ((ret != 0) || (proc == NULL)) {
+        return (proc == NULL) ? -ESRCH : ret;
+    }
+
+    for (; done < length; done += part->length) {
+        part = mlx5sim_layout_part(&plan, done, &room, &side);
+        if (part == NULL) {
+            return -EFAULT;
+        }
+
+        for (i = 0; i < part->num_src; ++i) {
+            ret = mlx5sim_frame_copy(proc, &part->src[i], access, data);
+            if (ret != 0) {
+                return ret;
+            }
+            data += part->src[i].length;
+        }
+    }
+
+    return 0;
 }
 
 int mlx5sim_frame_gather(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                          uint32_t offset, uint32_t length, uint8_t *out_p)
 {
-    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
-    uint64_t done        = 0;
-    const mlx5sim_plan_t *part;
-    mlx5sim_plan_t plan, room;
-    mlx5sim_side_t side;
-    unsigned i;
-    int ret;
-
-    if (length == 0) {
-        return 0;
-    }
-
-    ret = mlx5sim_frame_plan(qp, wqe, 0, offset, length, &plan);
-    if ((ret != 0) || (proc == NULL)) {
-        return (proc == NULL) ? -ESRCH : ret;
-    }
-
-    for (; done < length; done += part->length) {
-        part = mlx5sim_layout_part(&plan, done, &room, &side);
-        if (part == NULL) {
-            return -EFAULT;
-        }
-
-        for (i = 0; i < part->num_src; ++i) {
-            ret = mlx5sim_frame_read(proc, &part->src[i], out_p);
-            if (ret != 0) {
-                return ret;
-            }
-            out_p += part->src[i].length;
-        }
-    }
-
-    return 0;
+    return mlx5sim_frame_move(qp, wqe, 0, offset, length, out_p);
 }
 
 int mlx5sim_frame_scatter(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                           uint32_t offset, uint32_t length, const uint8_t *data)
 {
-    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
-    uint64_t done        = 0;
-    const mlx5sim_plan_t *part;
-    const mlx5sim_seg_t *seg;
-    mlx5sim_plan_t plan, room;
-    mlx5sim_side_t side;
-    unsigned i;
-    int ret;
-
-    if (length == 0) {
-        return 0;
-    }
-
-    ret = mlx5sim_frame_plan(qp, wqe, MLX5SIM_ACCESS_LOCAL_WRITE, offset,
-                             length, &plan);
-    if ((ret != 0) || (proc == NULL)) {
-        return (proc == NULL) ? -ESRCH : ret;
-    }
-
-    for (; done < length; done += part->length) {
-        part = mlx5sim_layout_part(&plan, done, &room, &side);
-        if (part == NULL) {
-            return -EFAULT;
-        }
-
-        for (i = 0; i < part->num_src; ++i) {
-            seg = &part->src[i];
-            ret = (seg->length > 0) ? mlx5sim_mem_write(proc, seg->addr, data,
-                                                        seg->length) : 0;
-            if (ret != 0) {
-                return ret;
-            }
-            data += seg->length;
-        }
-    }
-
-    return 0;
+    /* What is for writing is only read here */
+    return mlx5sim_frame_move(qp, wqe, MLX5SIM_ACCESS_LOCAL_WRITE, offset,
+                              length, (uint8_t*)data);
 }
