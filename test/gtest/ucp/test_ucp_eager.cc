@@ -360,6 +360,15 @@ TEST_F(UcpEager, ActiveMessagesHaveTheirHeaderDataAndFlags)
 /* Whether messages have the handle of their memory. */
 class UcpEagerMemh : public UcpEager,
                      public ::testing::WithParamInterface<uint64_t> {
+protected:
+    /* From a sender that copies no message that is not short */
+    ucp_ep_h connect_without_copies()
+    {
+        UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
+        sender = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
+                                             UCP_FEATURE_AM);
+        return connect(*sender, *receiver);
+    }
 };
 
 INSTANTIATE_TEST_SUITE_P(, UcpEagerMemh,
@@ -377,20 +386,14 @@ TEST_F(UcpEager, MessagesFromRegisteredMemoryOfEveryLengthArrive)
 
 TEST_P(UcpEagerMemh, MessagesOfEveryLengthAreSentFromWhereTheyAre)
 {
-    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
-    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
-                                              UCP_FEATURE_AM);
-    ucp_ep_h ep = connect(*sender, *receiver);
+    ucp_ep_h ep = connect_without_copies();
     send_all_lengths(ep, GetParam());
     close(*sender, ep);
 }
 
 TEST_P(UcpEagerMemh, TheUsersRequestSends)
 {
-    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
-    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
-                                              UCP_FEATURE_AM);
-    ucp_ep_h ep = connect(*sender, *receiver);
+    ucp_ep_h ep = connect_without_copies();
     exchange(ep, *receiver, "connected");
 
     ucp_context_attr_t attr = {};
@@ -425,10 +428,7 @@ TEST_P(UcpEagerMemh, TheUsersRequestSends)
 TEST_P(UcpEagerMemh, MoreMessagesThanTheQueueHoldsArrive)
 {
     const size_t count = 3000, length = 700;
-    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
-    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
-                                              UCP_FEATURE_AM);
-    ucp_ep_h ep = connect(*sender, *receiver);
+    ucp_ep_h ep = connect_without_copies();
     exchange(ep, *receiver, "connected");
 
     ucp_request_param_t param = {};
@@ -464,10 +464,7 @@ TEST_P(UcpEagerMemh, MoreMessagesThanTheQueueHoldsArrive)
 
 TEST_P(UcpEagerMemh, ARequestUnderWayTellsWhatItIs)
 {
-    UcpEagerSetting setting("0", "UCX_ZCOPY_THRESH");
-    sender      = std::make_unique<UcpWorker>(UCS_THREAD_MODE_SINGLE,
-                                              UCP_FEATURE_AM);
-    ucp_ep_h ep = connect(*sender, *receiver);
+    ucp_ep_h ep = connect_without_copies();
     exchange(ep, *receiver, "connected");
 
     ucp_request_param_t param = {};

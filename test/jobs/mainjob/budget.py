@@ -50,9 +50,8 @@ def budget_of(pid):
 
 
 class WatchedDevice(device.SoftwareDevice):
-    """Tells the most RC queue pairs that a process had at a time, by what it
-    may have. It looks once in a
-    period of seconds."""
+    """Tells the most RC queue pairs that a process had at a time, for each
+    budget that processes have. It looks once in a period of seconds."""
 
     def __init__(self, build_dir, period):
         super().__init__(build_dir)

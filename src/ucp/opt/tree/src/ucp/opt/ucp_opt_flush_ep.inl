@@ -227,7 +227,7 @@ ucp_opt_ep_flush_lanes(ucp_ep_h ep, const ucp_request_param_t *param,
             return ucp_opt_ep_flush_slow(ep, req, param, lane);
         }
 
-        comp->count += status;
+        comp->count += status; /* UCS_OK is 0, UCS_INPROGRESS 1 */
     } while (++lane < num_lanes);
 
     if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
@@ -267,7 +267,7 @@ ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param)
     }
 
     if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
-        comp->count += status;
+        comp->count += status; /* 0 or 1 */
         return ucp_opt_ep_flush_slow(ep, req, param, 1);
     }
 
