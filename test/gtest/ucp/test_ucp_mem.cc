@@ -179,6 +179,9 @@ TEST_F(UcpMem, ABufferIsRegisteredOnce)
 {
     Mapping memory;
 
+    /* Twice, so that what UCX registers for itself is there */
+    put_page(Mapping().data, 'a');
+    const unsigned none = registrations;
     put_page(memory.data, 'a');
     EXPECT_LT(0u, Mapping::registered_at(memory.data));
 
@@ -186,8 +189,9 @@ TEST_F(UcpMem, ABufferIsRegisteredOnce)
     for (char value = 'b'; value <= 'z'; ++value) {
         put_page(memory.data + ((value % 2) ? 0 : PAGE), value);
     }
-    /* The second page may be another registration, if not a larger one */
-    EXPECT_GE(before + 2, registrations);
+    /* The second page may be another one, if that is not larger. A domain may
+     * ask libibverbs more than once */
+    EXPECT_GE(before + (before - none), registrations);
 }
 
 TEST_F(UcpMem, OtherMemoryAtTheSameAddressIsRegisteredAgain)
