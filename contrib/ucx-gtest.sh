@@ -144,11 +144,11 @@ gtest_objects()
         *-test_ucp_tag_cancel.o|*-test_ucp_perf.o|*-test_ucp_proto.o|\
         *-test_ucp_dt.o|*-test_ucp_mem_type.o|*-test_ucp_mmap.o|\
         *-test_ucp_rma_mt.o|*-test_ucp_tls.o|*-test_ucp_request.o|\
-        *-test_ucp_fault_tolerance.o|*-test_ucp_ep_reconfig.o)
+        *-test_ucp_fault_tolerance.o|*-test_ucp_ep_reconfig.o|*-test_perf.o)
             [[ $kind != all && $kind != ucp ]] || echo "$object" ;;
         *-test_ib.o|*-test_ib_event.o|*-test_ib_pkey.o|*-test_cq_moderation.o|\
         *-test_mem.o|*-test_uct_perf.o|*-test_zcopy_comp.o|*-test_obj_size.o|\
-        *-test_watchdog.o|*-test_gtest_cmn.o|*-test_perf.o)
+        *-test_watchdog.o|*-test_gtest_cmn.o)
             [[ $kind != all ]] || echo "$object" ;;
         ucp/*|*-ucp_test.o|*-ucp_datatype.o)
             [[ $kind == uct ]] || echo "$object" ;;
