@@ -206,10 +206,11 @@ static void endpoints_accumulate_at(endpoints_thread_t *self, int target)
 
 static void endpoints_accumulate(endpoints_thread_t *self)
 {
+    /* All threads want the same target, and may poll for its lock */
+    const int stride = job_stride(mpi_job.size) * job_stride(mpi_job.size);
     int target;
 
-    for (target = 0; target < mpi_job.size;
-         target += job_stride(mpi_job.size)) {
+    for (target = 0; target < mpi_job.size; target += stride) {
         endpoints_accumulate_at(self, target);
     }
 }
@@ -292,6 +293,8 @@ static void *endpoints_main(void *arg)
         }
     } else {
         steps = (mpi_job.quick || (endpoints.num_threads > 4)) ? 10 : 25;
+        steps = steps / job_stride(mpi_job.size);
+        steps = (steps < 5) ? 5 : steps; /* Each kind at least once */
         for (i = 0; i < steps; ++i) {
             endpoints_step(self, self->index + i);
         }

@@ -26,6 +26,11 @@ PROGRAMS = {
 PROGRAMS["openmpi"] = PROGRAMS["mpich"]
 ARGUMENTS = {"connect": ["--interfaces", "1", "--all"]}
 
+# Above so many ranks, those of a program with an endpoint per thread have two
+# threads instead of four: all of them poll
+MANY_RANKS = 16
+FEW_THREADS = ["--threads", "2"]
+
 # Ranks that share few processors take turns
 CM_TIMEOUT = "2s"
 # What they wait for comes from one that is not running
@@ -109,8 +114,10 @@ class Job(jobs.Job):
         return several + super().binding()
 
     def argv(self, build_dir, quick, launcher_for):
+        few = self.program in ("endpoints", "app_kernels") and \
+            self.ranks > MANY_RANKS
         return super().argv(build_dir, quick, launcher_for) + \
-            ARGUMENTS.get(self.program, [])
+            ARGUMENTS.get(self.program, []) + (FEW_THREADS if few else [])
 
 
 class BudgetJob(cli.MainJob):
