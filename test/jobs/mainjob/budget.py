@@ -26,8 +26,8 @@ PROGRAMS = {
 PROGRAMS["openmpi"] = PROGRAMS["mpich"]
 ARGUMENTS = {"connect": ["--interfaces", "1", "--all"]}
 
-# Above so many ranks, those of a program with an endpoint per thread have two
-# threads instead of four: all of them poll
+# With more ranks than this, an endpoint per thread is one for each of two threads
+# instead of four: all of them poll
 MANY_RANKS = 16
 FEW_THREADS = ["--threads", "2"]
 
@@ -114,10 +114,10 @@ class Job(jobs.Job):
         return several + super().binding()
 
     def argv(self, build_dir, quick, launcher_for):
-        few = self.program in ("endpoints", "app_kernels") and \
-            self.ranks > MANY_RANKS
-        return super().argv(build_dir, quick, launcher_for) + \
-            ARGUMENTS.get(self.program, []) + (FEW_THREADS if few else [])
+        arguments = ARGUMENTS.get(self.program, [])
+        if self.program == "endpoints" and self.ranks > MANY_RANKS:
+            arguments = FEW_THREADS
+        return super().argv(build_dir, quick, launcher_for) + arguments
 
 
 class BudgetJob(cli.MainJob):
