@@ -131,7 +131,7 @@ class BudgetJob(cli.MainJob):
     def settings(self, transport):
         settings = {**super().settings(transport),
                     MAX_QPS: self.options.max_qps[0],
-                    "UCX_SEP_CM_TIMEOUT": CM_TIMEOUT}
+                    "UCX_SEP_CM_TIMEOUT": self.options.cm_timeout}
         if self.options.ranks > len(os.sched_getaffinity(0)):
             settings["LD_PRELOAD"] = os.path.join(
                 os.path.abspath(self.build_dir), YIELD)
@@ -228,6 +228,8 @@ def parse_arguments(argv):
                         "take in turn, may be inf (default: 8)")
     parser.add_argument("--endpoints", type=number(1, 4096), default=2000,
                         metavar="N", help="of one process (default: 2000)")
+    parser.add_argument("--cm-timeout", default=CM_TIMEOUT, metavar="TIME",
+                        help="UCX_SEP_CM_TIMEOUT (default: %(default)s)")
     parser.add_argument("--libraries", default=list(PROGRAMS),
                         type=cli.name_list(list(PROGRAMS)), metavar="LIST",
                         help="of mpich,openmpi,oshmem (default: all)")
