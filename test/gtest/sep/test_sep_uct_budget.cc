@@ -220,6 +220,40 @@ TEST_P(test_sep_uct_budget, who_computes_keeps_to_the_budget)
     EXPECT_GE(looks, 16u);
 }
 
+/* Its memory may be what others write, or wait for: they are let in, one in the
+ * time in which it would have gone beyond its share itself */
+TEST_P(test_sep_uct_budget, who_does_not_progress_lets_others_in)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open_alike(5, 2, {{"CM_TIMEOUT", "1ms"},
+                                              {"CM_RETRY_COUNT", "40"}}));
+    ASSERT_NO_FATAL_FAILURE(exchange(1, [](unsigned from, unsigned to) {
+        return (to == 0) && ((from == 1) || (from == 2));
+    }));
+
+    const uct_sep_ep_budget_t &budget = m_workers[0].e->sep()->conn.budget;
+    const uint64_t before             = budget.num_exceeded;
+    ucs_time_t start                  = ucs_get_time();
+
+    ASSERT_EQ(2u, m_workers[0].e->num_qps());
+    for (unsigned from : {3, 4}) {
+        ASSERT_TRUE(m_workers[from].e->wait([&]() {
+            m_workers[from].e->progress();
+            return send(from, 0);
+        }));
+    }
+    EXPECT_EQ(before + 2, budget.num_exceeded);
+    EXPECT_LE(2 * budget.patience, ucs_get_time() - start);
+    EXPECT_EQ(4u, m_workers[0].e->num_qps());
+
+    /* It comes down to its share when it wants room itself */
+    ASSERT_NO_FATAL_FAILURE(exchange(20, [](unsigned from, unsigned to) {
+        return from != to;
+    }));
+}
+
 /* Who refuses to sleep is asked less and less often, and the endpoints here go
  * on in between */
 TEST_P(test_sep_uct_budget, a_busy_peer_is_seldom_asked)

@@ -468,6 +468,24 @@ static unsigned uct_sep_evict_progress(void *arg)
  * Interface to the connections
  */
 
+/* Whether the worker has not progressed for as long as a connection waits. Then
+ * nobody is asked for room here, and a peer may be waiting for the user by other
+ * means, as for memory that he writes: it gets what the first one that waits
+ * would, once in that time. Maybe in the async thread. */
+static int uct_sep_evict_is_passive(uct_sep_ep_budget_t *budget)
+{
+    ucs_time_t now = ucs_get_time();
+
+    if ((budget->head == budget->tail) ||
+        ((now - budget->looked) < budget->patience)) {
+        return 0;
+    }
+
+    budget->deadline += now - budget->looked;
+    budget->looked    = now;
+    return 1;
+}
+
 ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
                                 int is_split)
 {
@@ -476,22 +494,32 @@ ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
      * of ours as well */
     unsigned count = (link->super.flags & UCT_SEP_CONN_FLAG_WANTED) ?
                      (width + uct_sep_evict_reserve(iface)) : width;
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
     ucs_status_t status;
 
     if (uct_sep_evict_has_budget(iface) &&
         !uct_sep_evict_has_room(iface, count)) {
-        status = uct_sep_evict_wait(iface, link);
-        if (status != UCS_OK) {
-            return status;
+        if ((link->super.flags & UCT_SEP_CONN_FLAG_WANTED) ||
+            !uct_sep_evict_is_passive(budget)) {
+            status = uct_sep_evict_wait(iface, link);
+            if (status != UCS_OK) {
+                return status;
+            }
+
+            link->is_called = 1;
+            return UCS_ERR_NO_RESOURCE;
         }
 
-        link->is_called = 1;
-        return UCS_ERR_NO_RESOURCE;
+        ucs_info("%s: the worker does not progress, so a peer's connection is "
+                 "beyond the budget", iface->port.name);
+        budget->is_exceeded = 1;
+        ++budget->num_exceeded;
+        uct_sep_evict_has_room(iface, count);
     }
 
     /* One connection exceeds the share, not those that are begun meanwhile */
-    iface->conn.budget.is_exceeded = 0;
-    iface->conn.budget.held       += width;
+    budget->is_exceeded = 0;
+    budget->held       += width;
     return UCS_OK;
 }
 

@@ -47,6 +47,8 @@ BEGIN_C_DECLS
  *   worker has begun.
  * - Who connects while there is no room is told to try again, and is
  *   remembered: with the first room we connect to him.
+ *   If the worker does not progress, there never is: then one is let in, beyond
+ *   the share, for each time that a connection would have waited here.
  */
 
 
