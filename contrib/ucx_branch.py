@@ -13,13 +13,17 @@ the files that are added:
     function PATH NAME...      of an added file functions, with their comments
     option NAME...             what src/ucp/opt/ucp_opt.[ch] have of a switch
 
+Tests are in contrib/ucx-branch/tests, as below UCX's test/gtest, whose list of
+sources they get into with their first line. There a function may also be a
+UCS_TEST_P, which goes by its second name, or what is inside of a class.
+
 What is more particular counts: a file without lines, a patch without hunks that
 another commit takes. The list of sources, and what differs between releases, go
 with the first commit that needs them. What no commit takes is an error, so the
 tree of the last one is that which contrib/build-ucx-opt.sh builds.
 
 What is added by the last commits is the transport: a skeleton, then its rooms in
-the order of docs/architecture.md."""
+the order of docs/architecture.md. Its test comes with the last one."""
 
 import difflib
 import glob
@@ -37,6 +41,9 @@ OPTIONS   = ("src/ucp/opt/ucp_opt.c", "src/ucp/opt/ucp_opt.h",
              "src/uct/ib/opt/ib_opt.c", "src/uct/ib/opt/ib_opt.h")
 LISTS     = ("src/ucp/opt/sources.am", "src/uct/ib/opt/sources.am")
 SEP       = "src/uct/ib/sep/"
+TESTS     = "test/gtest/"
+TEST_LIST = "test/gtest/Makefile.am"
+SEP_TEST  = "uct/ib/test_sep.cc"
 TRANSPORT = "0001-sep-transport"
 TITLE     = re.compile(r"UC[PST]/[A-Z]+: [A-Z][^.]*")
 LIMIT     = 500
@@ -77,6 +84,32 @@ def write(path, lines):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(lines)
+
+
+def messages():
+    """The files of the commits, in order."""
+    return sorted(filter(os.path.isfile, glob.glob(f"{MESSAGES}/*")))
+
+
+def tests():
+    """The tests of UCX's that are added, as below test/gtest."""
+    top = f"{MESSAGES}/tests"
+    return sorted(os.path.relpath(os.path.join(folder, name), top)
+                  for folder, _, entries in os.walk(top) for name in entries)
+
+
+def list_tests(lines, files):
+    """Put tests into UCX's list of sources, each in front of what it is beside,
+    with the commit that adds it."""
+    for name in files:
+        beside = re.sub(r"_opt(?=\.)", "", re.sub(r"test_ucp_opt\w*", "ucp_test",
+                                                 name))
+        places = [number for number, line in enumerate(lines)
+                  if re.match(rf"\s+{re.escape(beside)}\b", line.text)]
+        if len(places) != 1:
+            sys.exit(f"{TEST_LIST} has {beside} {len(places)} times")
+        lines.insert(places[0], Line(f"\t{name} \\\n", min(
+            line.added for line in files[name])))
 
 
 def patched_files(series, tree):
@@ -173,16 +206,19 @@ def blocks(lines, start, end):
 
 def function_lines(lines, name):
     """A function, the comment in front of it and the empty line behind it."""
-    text   = [line.text for line in lines]
-    starts = [number for number, line in enumerate(text)
-              if re.match(rf"[a-z].*\b{name}\(|{name}\(", line)]
-    for start in starts:
-        end = next(number for number in range(start, len(text))
-                   if text[number] == "}\n")
-        while start and text[start - 1].strip():
-            start -= 1
-        return lines[start:end + 2]
-    sys.exit(f"no function {name}")
+    text  = [line.text for line in lines]
+    start = next((number for number, line in enumerate(text)
+                  if re.match(rf"[a-z].*\b{name}\(|{name}\(|"
+                              rf"UCS_TEST\w*\(\w+, {name}\b|"
+                              rf" +(?:class|void) {name}\b", line)), None)
+    if start is None:
+        sys.exit(f"no function {name}")
+    indent = re.match(" *", text[start])[0]
+    end    = next(number for number in range(start, len(text))
+                  if text[number] in (indent + "}\n", indent + "};\n"))
+    while start and text[start - 1].strip():
+        start -= 1
+    return lines[start:end + 2]
 
 
 def assign_files(files, commits):
@@ -420,7 +456,7 @@ class Tree:
 
 def main():
     release, path, final = sys.argv[1:4]
-    commits = [Commit(name) for name in sorted(glob.glob(f"{MESSAGES}/*"))]
+    commits = [Commit(name) for name in messages()]
     with open(f"{OPT}/patches/{release}/series", encoding="utf-8") as file:
         series = [f"{OPT}/patches/{release}/{line.split()[0]}" for line in file
                   if line.strip() and line[0] != "#"]
@@ -438,13 +474,20 @@ def main():
     for name in names:
         files[name] = [Line(text) for text in read(f"{OPT}/tree/{name}")]
     added = {name: files[name] for name in names}
+    own = {name: [Line(text) for text in read(f"{MESSAGES}/tests/{name}")]
+           for name in tests() if name != SEP_TEST}
+    added.update((TESTS + name, lines) for name, lines in own.items())
     assign_files(added, commits)
     assign_compat(files)
     assign_lists(added, [name for name in names if name not in LISTS])
-    for name in names:
-        for line in files[name]:
+    for name, lines in added.items():
+        for line in lines:
             if line.added is None:
                 sys.exit(f"{name}: no commit takes this line:\n{line.text}")
+    files.update(added)
+    files[TEST_LIST] = [Line(text)
+                        for text in read(os.path.join(path, TEST_LIST))]
+    list_tests(files[TEST_LIST], own)
 
     large = 0
     for number, commit in enumerate(commits):
@@ -455,11 +498,13 @@ def main():
         large += tree.commit(commit.message + "\n") > LIMIT
 
     large += transport(tree, final, release)
-    if tree.git("-c", "core.autocrlf=false", "--work-tree", final, "status",
-                "--porcelain", "--ignored"):
-        sys.exit(f"what {path} has in the end is not what is built:\n" +
-                 tree.git("--work-tree", final, "status", "--porcelain",
-                          "--ignored"))
+    # The tests are for the branch alone
+    other = tree.git("--work-tree", final, "status", "--porcelain", "--ignored",
+                     "--", ".", *(f":(exclude){name}" for name in
+                                  [TEST_LIST, *(TESTS + name
+                                                for name in tests())]))
+    if other:
+        sys.exit(f"what {path} has in the end is not what is built:\n{other}")
     print(f"{large} commits of more than {LIMIT} added lines")
 
 
@@ -492,10 +537,24 @@ def transport(tree, final, release):
     with open(os.path.join(MESSAGES, "..", "ucx-branch-module.txt"),
               encoding="utf-8") as file:
         large = tree.commit(file.read()) > LIMIT
-    for message, parts in transport_steps(inner):
+    steps = list(transport_steps(inner))
+    for number, (message, parts) in enumerate(steps):
         put(parts)
+        if number == len(steps) - 1:
+            put_test(tree.path)
         large += tree.commit(message) > LIMIT
     return large
+
+
+def put_test(path):
+    """The transport's test, which is built where the transport is."""
+    write(os.path.join(path, TESTS, SEP_TEST),
+          read(f"{MESSAGES}/tests/{SEP_TEST}"))
+    lines = read(os.path.join(path, TEST_LIST))
+    place = lines.index("endif # HAVE_IB\n")
+    lines[place:place] = ["if HAVE_SEP\n", "gtest_SOURCES += \\\n",
+                          f"\t{SEP_TEST}\n", "endif\n"]
+    write(os.path.join(path, TEST_LIST), lines)
 
 
 if __name__ == "__main__":

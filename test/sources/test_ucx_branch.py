@@ -99,6 +99,61 @@ class Lines(unittest.TestCase):
                          ["A = \\\n", "\ta\n", "\n"])
 
 
+    def test_a_test_of_ucx_is_a_function(self):
+        lines = [Line(text) for text in (
+            "class base {\n", "\n", "    /* It */\n", "    void wait()\n", "    {\n",
+            "        do();\n", "    }\n", "\n", "};\n", "\n", "/* Why */\n",
+            "UCS_TEST_P(base, first, \"A=1\")\n", "{\n", "    wait();\n",
+            "}\n", "\n", "UCS_TEST_P(base, wait_for)\n", "{\n", "}\n")]
+        for name, first, end in (("first", 10, 16), ("wait", 2, 8),
+                                 ("wait_for", 16, 19)):
+            self.assertEqual(ucx_branch.function_lines(lines, name),
+                             lines[first:end], name)
+        with self.assertRaises(SystemExit) as caught:
+            ucx_branch.function_lines(lines, "second")
+        self.assertIn("no function second", str(caught.exception))
+
+
+class Tests(Folder):
+    """Tests that are added to UCX's."""
+
+    def test_each_is_listed_with_its_first_line_beside_what_it_is_like(self):
+        lines = [Line(text) for text in
+                 ("S = \\\n", "\tucp/ucp_test.cc \\\n", "\n", "T = \\\n",
+                  "\tuct/ib/test_rc.cc\n", "H = \\\n", "\tucp/ucp_test.h\n")]
+        ucx_branch.list_tests(lines, {
+            "ucp/test_ucp_opt_it.cc": [Line("a", 4), Line("b", 3)],
+            "ucp/test_ucp_opt.h": [Line("a", 3)],
+            "uct/ib/test_rc_opt.cc": [Line("a", 9)]})
+        for number, count in ((2, 7), (3, 9), (8, 9), (9, 10)):
+            self.assertEqual(
+                len(ucx_branch.state("Makefile.am", lines, number)), count)
+        text = "".join(ucx_branch.state("Makefile.am", lines, 9))
+        self.assertIn("\tucp/test_ucp_opt_it.cc \\\n\tucp/ucp_test.cc", text)
+        self.assertIn("\tuct/ib/test_rc_opt.cc \\\n\tuct/ib/test_rc.cc\n", text)
+
+    def test_one_without_a_place(self):
+        with self.assertRaises(SystemExit) as caught:
+            ucx_branch.list_tests([], {"uct/ib/test_dc_opt.cc": [Line("", 1)]})
+        self.assertIn("has uct/ib/test_dc.cc 0 times", str(caught.exception))
+
+    def test_an_optimisation_is_tested_with_it_switched_off_as_well(self):
+        switches = set()
+        for name in ucx_branch.tests():
+            with open(os.path.join(ucx_branch.MESSAGES, "tests", name),
+                      encoding="utf-8") as file:
+                text = file.read()
+            switches.update(re.findall(r'test_ucp_opt(?:_\w+)?\("([A-Z]+)"\)',
+                                       text))
+            switches.update(re.findall(r'std::string &name = "([A-Z]+)"', text))
+            switches.update(re.findall(r'UCX_OPT_(\w+)", "n"', text))
+        options = set()
+        for commit in map(ucx_branch.Commit, ucx_branch.messages()):
+            for names in commit.of("option"):
+                options.update(" ".join(names).split())
+        self.assertEqual(switches, options)
+
+
 class Pieces(unittest.TestCase):
     """Files of more lines than a commit may add."""
 
@@ -215,8 +270,8 @@ class Messages(Folder):
                 ucx_branch.Commit(path)
 
     def test_a_body_says_what_convinces(self):
-        for name in os.listdir(ucx_branch.MESSAGES):
-            commit = ucx_branch.Commit(os.path.join(ucx_branch.MESSAGES, name))
+        for name in ucx_branch.messages():
+            commit = ucx_branch.Commit(name)
             for word in ("Change: ", "Measured", "May break: "):
                 self.assertIn("\n" + word, commit.message, name)
             self.assertLessEqual(
@@ -248,7 +303,22 @@ class Branch(Folder):
                              "", title)
             self.assertLessEqual(sum(int(row[0]) for row in rows),
                                  ucx_branch.LIMIT, title)
+        self.assert_has_tests()
         self.assert_documented(result.stdout)
+
+    def assert_has_tests(self):
+        """As they are in the project, and each in UCX's list since it began."""
+        listed = self.git("show", f"HEAD:{ucx_branch.TEST_LIST}")
+        for name in ucx_branch.tests():
+            path = ucx_branch.TESTS + name
+            with open(os.path.join(ucx_branch.MESSAGES, "tests", name),
+                      encoding="utf-8") as file:
+                self.assertEqual(self.git("show", f"HEAD:{path}"), file.read())
+            self.assertEqual(listed.count(f"\t{name}"), 1, name)
+            first = self.git("log", "--reverse", "--format=%H", "--",
+                             path).split()[0]
+            self.assertIn(f"\n+\t{name}", self.git("show", first, "--",
+                                                 ucx_branch.TEST_LIST))
 
     def assert_documented(self, printed):
         rows = re.findall(r"^[0-9a-f]+ +(\d+) +(\d+)  (.*)$", printed, re.M)
