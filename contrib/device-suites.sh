@@ -313,7 +313,7 @@ run_perftest()
         "-n 100 -W counters/port_xmit_data" "-n 100 --disable_pcie_relaxed" \
         "-n 100 --rate_limit=1 --rate_limit_type=SW" \
         "-n 100 --rate_limit=10 --rate_limit_type=HW" "-n 100 --wait_destroy=1" \
-        "-n 100 -w 0.001 -y 0.001 --report_gbits --output=bandwidth" \
+        "-n 100 -w 0.000001 -y 0.000001 --report_gbits --output=bandwidth" \
         "-n 100 -c DC --log_dci_streams=1"
     perftest ib_write_lat "-n 100 --latency_gap=10"
     perftest ib_send_bw "-n 100 --inline_recv=32 -s 32" "-n 100 --recv_post_list=4" \
