@@ -25,7 +25,7 @@ case " $* " in
 esac
 
 # Standard output is for the list of tests, if that is all that is wanted
-sep_install_deps build test style jobs bench root >&2
+sep_install_deps build test style jobs bench root clients >&2
 # Not every Debian has it; without it, test/litmus/run is skipped
 for package in $(sep_deps litmus); do
     if apt-cache show "$package" > /dev/null 2>&1; then

@@ -4,7 +4,7 @@
 # Programs of other projects that need an RDMA adapter, and their tests, on the
 # software device, as their CI would run them. See docs/device-conformance.md.
 #
-#   contrib/device-suites.sh [--build DIR] [--tsv] [NAME...]
+#   contrib/device-suites.sh [--build DIR] [--tsv] [--quick] [NAME...]
 #
 #   rdma-core   its tests of verbs and connections in Python: InfiniBand and RoCE,
 #               with old UARs, with DC and ODP, with DEVX
@@ -12,9 +12,12 @@
 #   librdmacm   its programs, at the loopback address, on RoCE
 #   perftest    all that need no raw Ethernet, with most of their options
 #   qperf       18 measurements of a second, with RC, UC and UD
-#   libfabric   fi_pingpong on the provider verbs;ofi_rxd, data compared
-#   mooncake    the transfer engine: 1 MB to another process and back
-#   nixl        the same between two agents, by the UCX that the package brings
+#   libfabric   fi_pingpong on the providers verbs, verbs;ofi_rxm and verbs;ofi_rxd, data
+#               compared
+#   mooncake    the transfer engine: 1 MB to another process and back, and its
+#               benchmark in two processes
+#   nixl        64 bytes to 16 MB between agents of two processes, by the UCX that the
+#               package brings
 #   sideway     a package of Rust: its tests of verbs and connections, on RoCE
 #   ibverbs     another one: its example
 #
@@ -22,21 +25,23 @@
 #                 is missing)
 #   --tsv         a line for each suite, with tabs: name, and how many tests passed,
 #                 failed, and were refused by the device or skipped themselves
+#   --quick       less of mooncake and nixl, as in CI: InfiniBand, and rc_x alone
 #
 # Without names, all run, those in Rust only if there is a cargo, which has to be newer
 # than Debian 12's. Up to libfabric they are Debian's, the next two Python's: these and
 # Rust's are built in a directory of the build. Variables of the device that are set
 # hold for all: MLX5SIM_EXEC=deferred MLX5SIM_SEED=1 for instance. Exit status is 0 if
-# none failed.
+# none failed, and 77 if none ran, as packages of Python could not be had.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-build='' tsv=''
+build='' tsv='' quick=''
 while [[ ${1:-} == -* ]]; do
     case $1 in
     --build)   build=$(realpath -e "${2:?--build needs a directory}"); shift 2 ;;
     --tsv)     tsv=y; shift ;;
+    --quick)   quick=y; shift ;;
     --help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
     *)         echo "${0##*/}: unknown option $1; see --help" >&2; exit 2 ;;
     esac
@@ -46,11 +51,12 @@ if [[ $# == 0 ]]; then
     ! type cargo > /dev/null 2>&1 || set -- "$@" sideway ibverbs
 fi
 here=$SEP_TOP/contrib/device-suites
-failed=0
+failed=0 ran=0 cannot=''
 
 # usage: result SUITE VERSION PASSED FAILED REFUSED
 result()
 {
+    ran=1
     if [[ $tsv ]]; then
         printf '%s\t%s\t%s\t%s\n' "$1" "$3" "$4" "$5"
     else
@@ -117,8 +123,9 @@ begin_suite()
 # usage: judge NAME STATUS
 judge()
 {
-    local log=$work/$suite/$1.log why
-    why=$(sed -n 's/.*not emulated: \([^(;,]*[^(;, ]\).*/\1/p' "$log" | head -n 1)
+    local log=$work/$suite/${1//\//-}.log why
+    why=$(sed -n -e 's/.*not emulated: \([^(;,]*[^(;, ]\).*/\1/p' \
+        -e 's/^failed to open UMAD port .*/user MADs/p' "$log" | head -n 1)
     if [[ $2 == 0 ]]; then
         passed+=("$1")
     elif [[ $why ]]; then
@@ -132,7 +139,7 @@ judge()
 pair_test()
 {
     local status=0
-    pair "$work/$suite/$1.log" "$2" "$3" "$4" || status=$?
+    pair "$work/$suite/${1//\//-}.log" "$2" "$3" "$4" || status=$?
     judge "$1" "$status"
 }
 
@@ -140,7 +147,7 @@ pair_test()
 one_test()
 {
     local status=0
-    timeout 300 "$device" --private "${@:2}" > "$work/$suite/$1.log" 2>&1 ||
+    timeout 300 "$device" --private "${@:2}" > "$work/$suite/${1//\//-}.log" 2>&1 ||
         status=$?
     judge "$1" "$status"
 }
@@ -263,41 +270,69 @@ perftest()
     done
 }
 
+# The same by the connection manager.
+cm_perftest()
+{
+    local option
+    for option in "${@:2}"; do
+        pair_test "$1 $option" 0 "$1 -F -n 100 $option" \
+            "$1 -F -n 100 $option 127.0.0.1"
+    done
+}
+
 run_perftest()
 {
-    local program common=("-n 100" "-n 20 -s 1000000" "-n 5 -a" "-n 100 -m 1024"
-        "-n 100 --use_old_post_send")
+    local program link mapped=$work/perftest.mapped
+    local common=("-n 100" "-n 20 -s 1000000" "-n 5 -a" "-n 100 -m 1024"
+        "-n 100 --use_old_post_send" "-n 100 -c DC" "-n 100 --odp"
+        "-n 100 -S 1 -u 10 --pkey_index=0")
+    export MLX5SIM_DC=y MLX5SIM_ODP=y
     begin_suite perftest
+    head -c 20000000 /dev/zero > "$mapped"
     for program in write read send atomic; do
-        local only=() bw=("-n 100 -b" "-n 100 -q 2" "-n 128 -l 4" "-n 100 -Q 8"
-            "-n 100 --mr_per_qp -q 2" "-n 100 -e" "-D 1")
+        local only=() bw=("-n 100 -b" "-n 100 -b --report-both" "-n 100 -q 2"
+            "-n 128 -l 4" "-n 100 -Q 8" "-n 100 --mr_per_qp -q 2" "-n 100 -t 16 -N"
+            "-D 1" "-D 1 --cpu_util")
         case $program in
-        write)  only=("-n 100 -c UC" "-n 100 -I 64" "-n 100 -c XRC"
-                      "-n 100 -c DC") ;;
-        read)   only=("-n 100 -o 4" "-n 100 -c XRC") ;;
+        write)  only=("-n 100 -c UC" "-n 100 -I 64" "-n 100 -c XRC") ;;
+        read)   only=("-n 100 -o 4" "-n 100 -c XRC" "-n 100 -e") ;;
         send)   only=("-n 100 -c UC" "-n 100 -c UD -s 1000" "-n 100 -I 64"
                       "-n 100 -r 256" "-n 100 --use-srq" "-n 100 -c XRC"
-                      "-n 100 -g") ;;
+                      "-n 100 -e" "-n 100 -g") ;;
         atomic) only=("-n 100 -A CMP_AND_SWAP" "-n 100 -A FETCH_AND_ADD") ;;
         esac
         if [[ $program == atomic ]]; then
-            common=("-n 100" "-n 100 -m 1024")
+            common=("-n 100" "-n 100 -m 1024" "-n 100 -c DC")
         fi
         perftest "ib_${program}_bw" "${common[@]}" "${bw[@]}" "${only[@]}"
         # all sizes take minutes where processors are busy: both sides spin
         perftest "ib_${program}_lat" "${common[@]/-n 5 -a/-n 100 -s 5000}" \
-            "-n 100 -H" "-n 100 -e" "${only[@]}"
+            "-n 100 -H" "-n 100 -C" "-n 100 -U" "-D 1" "${only[@]}"
     done
+    perftest ib_write_bw "-n 100 --reversed" "-n 100 --mmap=$mapped" \
+        "-n 100 -W counters/port_xmit_data" "-n 100 --disable_pcie_relaxed" \
+        "-n 100 --rate_limit=1 --rate_limit_type=SW" \
+        "-n 100 --rate_limit=10 --rate_limit_type=HW" "-n 100 --wait_destroy=1" \
+        "-n 100 -w 0.000001 -y 0.000001 --report_gbits --output=bandwidth" \
+        "-n 100 -c DC --log_dci_streams=1"
+    perftest ib_write_lat "-n 100 --latency_gap=10"
+    perftest ib_send_bw "-n 100 --inline_recv=32 -s 32" "-n 100 --recv_post_list=4" \
+        "-n 100 -e -X 1" "-n 100 -x 0 --tclass=8"
+    perftest ib_read_bw "-n 100 --perform_warm_up"
+    export MLX5SIM_PORTS=2
+    perftest ib_write_bw "-n 100 -i 2" "-n 100 -O" "-D 1 -O --report-per-port"
+    unset MLX5SIM_PORTS
     # by the connection manager
     export MLX5SIM_LINK=roce
     for program in ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_send_bw \
-                   ib_send_lat ib_atomic_bw; do
-        pair_test "$program -R" 0 "$program -F -n 100 -R" \
-            "$program -F -n 100 -R 127.0.0.1"
-        pair_test "$program -x 3" 18515 "$program -F -n 100 -x 3" \
-            "$program -F -n 100 -x 3 localhost"
+                   ib_send_lat ib_atomic_bw ib_atomic_lat; do
+        cm_perftest "$program" -R
+        perftest "$program" "-n 100 -x 3" "-n 100 -x 1 --ipv6"
     done
-    unset MLX5SIM_LINK
+    cm_perftest ib_write_bw -z "-R -T 8" "-R -q 2 --retry_count=3"
+    cm_perftest ib_send_bw "-R -c UD -s 1000"
+    unset MLX5SIM_LINK MLX5SIM_DC MLX5SIM_ODP
+    rm "$mapped"
     end_suite "$(version_of perftest)"
 }
 
@@ -315,54 +350,81 @@ run_qperf()
     result qperf "$(version_of qperf)" "$count" $((18 - count)) 0
 }
 
-run_libfabric()
+# usage: fabric PROVIDER TYPE DOMAIN SIZE...
+fabric()
 {
     local size options
-    begin_suite libfabric
-    for size in 16 1024 65536; do
-        options="-p verbs;ofi_rxd -e rdm -d mlx5_0-dgram -c -I 20 -S $size"
-        pair_test "$size" 47592 "fi_pingpong $options" \
-            "fi_pingpong $options localhost"
+    for size in "${@:4}"; do
+        options="-p $1 -e $2 -d $3 -c -I 20 -S $size"
+        pair_test "$1 $2 $size" 47592 "fi_pingpong $options" \
+            "fi_pingpong $options 127.0.0.1"
     done
+}
+
+run_libfabric()
+{
+    export MLX5SIM_LINK=roce
+    begin_suite libfabric
+    fabric verbs msg mlx5_0 16 1024 65536 1048576
+    fabric verbs dgram mlx5_0-dgram 16 1024
+    fabric "verbs;ofi_rxm" rdm mlx5_0 16 1024 65536 1048576
+    fabric "verbs;ofi_rxd" rdm mlx5_0-dgram 16 1024 65536
+    unset MLX5SIM_LINK
     end_suite "$(version_of libfabric-bin)"
 }
 
-# Install packages of Python, once, without what they depend on.
-# usage: python_packages NAME PACKAGE==VERSION...
+# Have packages of Python, without what they depend on, in $python; or say why not, and
+# leave the suite out. usage: python_packages SUITE PACKAGE==VERSION...
 python_packages()
 {
-    local name=$1
-    shift
-    [[ $(cat "$work/$name/.packages" 2> /dev/null) != "$*" ]] || return 0
-    rm -rf "${work:?}/$name"
-    python3 -m venv "$work/$name"
-    "$work/$name/bin/pip" install -q --no-deps "$@" > "$work/$name.pip" 2>&1 || {
-        cat "$work/$name.pip" >&2
-        sep_die "$name: its packages can't be installed"
-    }
-    echo "$*" > "$work/$name/.packages"
-}
-
-# usage: run_python NAME PROGRAM PACKAGE==VERSION...
-run_python()
-{
-    local name=$1 program=$2 status=0
-    python_packages "$name" "${@:3}"
-    timeout 300 env UCX_TLS=rc,ud,self "$device" --private \
-        "$work/$name/bin/python" "$here/$program" > "$work/$name.log" 2>&1 ||
-        status=$?
-    result_of "$name" "${3#*==}" "$status"
+    local log=$work/$1.pip why
+    python=$work/python/bin/python
+    if { [[ -e $work/python/made ]] || python3 -m venv "$work/python"; } \
+            > "$log" 2>&1 &&
+       touch "$work/python/made" &&
+       timeout 900 "$python" -m pip install -q --no-compile --no-deps "${@:2}" \
+            >> "$log" 2>&1; then
+        return 0
+    fi
+    why=$(grep -E '^ERROR' "$log" | tail -n 1)
+    cannot="$1: its packages can't be had: ${why:-$(tail -n 1 "$log")}"
+    echo "SKIPPED $cannot" >&2
+    return 1
 }
 
 run_mooncake()
 {
-    run_python mooncake mooncake_transfer.py \
-        mooncake-transfer-engine-non-cuda==0.3.13.post1
+    local version=0.3.13.post1 link what links=(ib roce)
+    [[ ! $quick ]] || links=(ib)
+    python_packages mooncake "mooncake-transfer-engine-non-cuda==$version" || return 0
+    begin_suite mooncake
+    for link in "${links[@]}"; do
+        export MLX5SIM_LINK=$link
+        one_test "transfer $link" "$python" "$here/mooncake_transfer.py"
+        for what in write read; do
+            one_test "benchmark $what $link" "$python" "$here/mooncake_bench.py" "$what"
+        done
+    done
+    unset MLX5SIM_LINK
+    end_suite "$version"
 }
 
 run_nixl()
 {
-    run_python nixl nixl_transfer.py nixl-cu12==1.5.1 numpy==2.2.6
+    local version=1.5.1 tls
+    python_packages nixl "nixl-cu12==$version" numpy==2.2.6 || return 0
+    begin_suite nixl
+    export UCX_TLS=rc_x,self
+    one_test rc_x "$python" "$here/nixl_transfer.py" 0
+    if [[ ! $quick ]]; then
+        one_test "rc_x 8 threads" "$python" "$here/nixl_transfer.py" 8
+        for tls in rc_v ud_x; do
+            export UCX_TLS=$tls,self
+            one_test $tls "$python" "$here/nixl_transfer.py" 0
+        done
+    fi
+    unset UCX_TLS
+    end_suite "$version"
 }
 
 # Have the sources of a package of Rust in $work/NAME-VERSION/source, where cargo may
@@ -410,7 +472,15 @@ run_ibverbs()
     result_of ibverbs "$version" "$status"
 }
 
-sep_install_deps build suites >&2
+# Wheels need few of them
+suites=" $* "
+suites=${suites/ nixl / }
+suites=${suites/ mooncake / }
+if [[ $suites == *[a-z]* ]]; then
+    sep_install_deps build suites clients >&2
+else
+    sep_install_deps build clients >&2
+fi
 if [[ -z $build ]]; then
     build=$SEP_TOP/build/device-suites
     sep_use_ccache
@@ -436,4 +506,8 @@ for name in "$@"; do
     esac
 done
 echo "Logs are in $work" >&2
+if [[ $ran == 0 ]]; then
+    echo "$cannot" >&2
+    exit 77
+fi
 exit $failed

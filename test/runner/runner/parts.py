@@ -501,6 +501,13 @@ PARTS = (
 
     Part("cluster", "jobs, verbs and faults between nodes", _CLUSTER),
 
+    # As the package index of Python has them: left out where it can't be reached
+    Part("clients", "programs of others on the device: NIXL, Mooncake's transfer "
+         "engine", (
+             Check("NIXL and Mooncake", (
+                 "contrib/device-suites.sh", "--build", "build/check", "--quick",
+                 "nixl", "mooncake"), 900, PLAIN),)),
+
     # Of the chapters that are counted, those that take seconds
     Part("counts", "instructions per operation and of the eager channel, as the "
          "book has them", (
