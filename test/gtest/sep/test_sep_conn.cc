@@ -227,9 +227,19 @@ TEST_F(test_sep_conn, who_has_agreed_is_told_if_the_peer_asks_anew)
     a.start(ab);
     auto req            = take();
     const unsigned told = ba().failed;
-    for (unsigned i = 0; i < 2; ++i) {
+    const unsigned lost = ab.failed;
+    a.env.max_retries   = 3;
+    for (unsigned i = 0; i < 10; ++i) {
         b.receive(req);
         EXPECT_EQ(told + 1, ba().failed) << "once";
+
+        /* It hears that b is alive, however long b's user takes */
+        ASSERT_EQ(1u, w.wire.size());
+        a.receive(take());
+        w.now = ab.super.deadline;
+        a.timeout(ab);
+        ASSERT_EQ(lost, ab.failed) << i;
+        req = take();
     }
     EXPECT_TRUE(w.wire.empty());
 }

@@ -44,6 +44,15 @@ static void uct_sep_conn_pend(uct_sep_conn_t *conn,
     conn->pending      = msg->qp;
 }
 
+/* Our last connection is still to be given up, which the user's thread does: if
+ * that computes for long, the peer must not take it for dead */
+static void uct_sep_conn_put_off(const uct_sep_conn_msg_t *msg,
+                                 uct_sep_conn_out_t *out)
+{
+    uct_sep_conn_reject(msg->src_epoch, msg->src_nonce, UCT_SEP_CONN_REJ_BUSY,
+                        out);
+}
+
 /* A REQ of an attempt that we know already */
 static void uct_sep_conn_recv_req_again(uct_sep_conn_t *conn,
                                         const uct_sep_conn_msg_t *msg,
@@ -58,6 +67,8 @@ static void uct_sep_conn_recv_req_again(uct_sep_conn_t *conn,
          * noticed, has to start over */
         uct_sep_conn_reject(msg->src_epoch, msg->src_nonce,
                             UCT_SEP_CONN_REJ_STALE_EPOCH, out);
+    } else if (conn->state == UCT_SEP_CONN_STATE_RESETTING) {
+        uct_sep_conn_put_off(msg, out);
     } else {
         /* REQ_SENT: the peer will answer our REQ. CONNECTED: it has our REP
          * already. */
@@ -92,7 +103,7 @@ static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 
     if (!is_proven && (conn->state == UCT_SEP_CONN_STATE_RESETTING)) {
-        out->is_stale = 1; /* It will be repeated */
+        uct_sep_conn_put_off(msg, out); /* It will be repeated */
         return;
     }
 
@@ -134,6 +145,7 @@ static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
             uct_sep_conn_peer_reset(conn, out);
         }
         uct_sep_conn_pend(conn, msg);
+        uct_sep_conn_put_off(msg, out);
         break;
     }
 }
