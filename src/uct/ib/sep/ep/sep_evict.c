@@ -469,9 +469,9 @@ static unsigned uct_sep_evict_progress(void *arg)
  */
 
 /* Whether the worker has not progressed for as long as a connection waits. Then
- * nobody is asked for room here, and a peer may be waiting for the user by other
- * means, as for memory that he writes: it gets what the first one that waits
- * would, once in that time. Maybe in the async thread. */
+ * nobody is asked for room here, and a peer may be waiting for the user by
+ * other means, as for memory that he writes: it gets what the first one that
+ * waits would, once in that time. Maybe in the async thread. */
 static int uct_sep_evict_is_passive(uct_sep_ep_budget_t *budget)
 {
     ucs_time_t now = ucs_get_time();
