@@ -382,7 +382,7 @@ python_packages()
     if { [[ -e $work/python/made ]] || python3 -m venv "$work/python"; } \
             > "$log" 2>&1 &&
        touch "$work/python/made" &&
-       timeout 900 "$python" -m pip install -q --no-compile --no-deps "${@:2}" \
+       timeout 200 "$python" -m pip install -q --no-compile --no-deps "${@:2}" \
             >> "$log" 2>&1; then
         return 0
     fi
