@@ -400,9 +400,9 @@ run_mooncake()
     begin_suite mooncake
     for link in "${links[@]}"; do
         export MLX5SIM_LINK=$link
-        one_test "transfer $link" "$python" "$here/mooncake_transfer.py"
+        one_test "transfer $link" "$python" -B "$here/mooncake_transfer.py"
         for what in write read; do
-            one_test "benchmark $what $link" "$python" "$here/mooncake_bench.py" "$what"
+            one_test "benchmark $what $link" "$python" -B "$here/mooncake_bench.py" "$what"
         done
     done
     unset MLX5SIM_LINK
@@ -415,12 +415,12 @@ run_nixl()
     python_packages nixl "nixl-cu12==$version" numpy==2.2.6 || return 0
     begin_suite nixl
     export UCX_TLS=rc_x,self
-    one_test rc_x "$python" "$here/nixl_transfer.py" 0
+    one_test rc_x "$python" -B "$here/nixl_transfer.py" 0
     if [[ ! $quick ]]; then
-        one_test "rc_x 8 threads" "$python" "$here/nixl_transfer.py" 8
+        one_test "rc_x 8 threads" "$python" -B "$here/nixl_transfer.py" 8
         for tls in rc_v ud_x; do
             export UCX_TLS=$tls,self
-            one_test $tls "$python" "$here/nixl_transfer.py" 0
+            one_test $tls "$python" -B "$here/nixl_transfer.py" 0
         done
     fi
     unset UCX_TLS

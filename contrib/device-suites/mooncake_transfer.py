@@ -4,13 +4,14 @@
 the other by RDMA, and reads it back. Run by contrib/device-suites.sh."""
 
 import ctypes
-import multiprocessing
 import sys
+
+import other_process
+from other_process import LIMIT
 
 SIZE   = 1 << 20
 DATA   = bytes(i * 7 % 251 for i in range(SIZE))
 DEVICE = "mlx5_0"
-LIMIT  = 120
 
 
 def start(memory):
@@ -37,11 +38,7 @@ def target(pipe):
 
 
 def main():
-    context   = multiprocessing.get_context("spawn")
-    pipe, end = context.Pipe()
-    other     = context.Process(target=target, args=(end,), daemon=True)
-    other.start()
-    assert pipe.poll(LIMIT), "the target does not start"
+    other, pipe = other_process.start(target)
     port, address = pipe.recv()
 
     source = ctypes.create_string_buffer(DATA, SIZE)

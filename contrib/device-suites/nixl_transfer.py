@@ -7,15 +7,15 @@ Run by contrib/device-suites.sh.
 usage: nixl_transfer.py THREADS     of the agent that moves data; 0: as it likes
 """
 
-import multiprocessing
 import os
 import sys
 
 import numpy
+import other_process
+from other_process import LIMIT
 
 SIZES   = (64, 4096, 1 << 20, 16 << 20)
 PATTERN = numpy.arange(251) * 7
-LIMIT   = 120
 
 
 def start(name, threads, buffers):
@@ -62,11 +62,7 @@ def target(pipe):
 
 
 def main():
-    context   = multiprocessing.get_context("spawn")
-    pipe, end = context.Pipe()
-    other     = context.Process(target=target, args=(end,), daemon=True)
-    other.start()
-    assert pipe.poll(LIMIT), "the target does not start"
+    other, pipe = other_process.start(target)
     metadata, address = pipe.recv()
 
     source = numpy.zeros(SIZES[-1], numpy.uint8)
