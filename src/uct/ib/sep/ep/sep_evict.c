@@ -468,22 +468,29 @@ static unsigned uct_sep_evict_progress(void *arg)
  * Interface to the connections
  */
 
-/* Whether the worker has not progressed for as long as a connection waits. Then
- * nobody is asked for room here, and a peer may be waiting for the user by
- * other means, as for memory that he writes: it gets what the first one that
- * waits would, once in that time. Maybe in the async thread. */
-static int uct_sep_evict_is_passive(uct_sep_ep_budget_t *budget)
+/* There is no room: whether a peer gets a connection beyond the share. It does,
+ * once in the time that a connection waits here, if the worker has not
+ * progressed for that long: nobody is asked for room then, and the user may be
+ * waiting for what the peer is to write. Maybe in the async thread. */
+static int uct_sep_evict_let_in(uct_sep_iface_t *iface,
+                                const uct_sep_link_t *link, unsigned count)
 {
-    ucs_time_t now = ucs_get_time();
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    ucs_time_t now              = ucs_get_time();
 
-    if ((budget->head == budget->tail) ||
+    if ((link->super.flags & UCT_SEP_CONN_FLAG_WANTED) ||
+        (budget->head == budget->tail) ||
         ((now - budget->looked) < budget->patience)) {
         return 0;
     }
 
-    budget->deadline += now - budget->looked;
-    budget->looked    = now;
-    return 1;
+    ucs_info("%s: the worker does not progress, so a peer's connection is "
+             "beyond the budget", iface->port.name);
+    budget->deadline   += now - budget->looked;
+    budget->looked      = now;
+    budget->is_exceeded = 1;
+    ++budget->num_exceeded;
+    return uct_sep_evict_has_room(iface, count);
 }
 
 ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
@@ -494,32 +501,23 @@ ucs_status_t uct_sep_evict_take(uct_sep_iface_t *iface, uct_sep_link_t *link,
      * of ours as well */
     unsigned count = (link->super.flags & UCT_SEP_CONN_FLAG_WANTED) ?
                      (width + uct_sep_evict_reserve(iface)) : width;
-    uct_sep_ep_budget_t *budget = &iface->conn.budget;
     ucs_status_t status;
 
     if (uct_sep_evict_has_budget(iface) &&
-        !uct_sep_evict_has_room(iface, count)) {
-        if ((link->super.flags & UCT_SEP_CONN_FLAG_WANTED) ||
-            !uct_sep_evict_is_passive(budget)) {
-            status = uct_sep_evict_wait(iface, link);
-            if (status != UCS_OK) {
-                return status;
-            }
-
-            link->is_called = 1;
-            return UCS_ERR_NO_RESOURCE;
+        !uct_sep_evict_has_room(iface, count) &&
+        !uct_sep_evict_let_in(iface, link, count)) {
+        status = uct_sep_evict_wait(iface, link);
+        if (status != UCS_OK) {
+            return status;
         }
 
-        ucs_info("%s: the worker does not progress, so a peer's connection is "
-                 "beyond the budget", iface->port.name);
-        budget->is_exceeded = 1;
-        ++budget->num_exceeded;
-        uct_sep_evict_has_room(iface, count);
+        link->is_called = 1;
+        return UCS_ERR_NO_RESOURCE;
     }
 
     /* One connection exceeds the share, not those that are begun meanwhile */
-    budget->is_exceeded = 0;
-    budget->held       += width;
+    iface->conn.budget.is_exceeded = 0;
+    iface->conn.budget.held       += width;
     return UCS_OK;
 }
 
