@@ -304,6 +304,11 @@ int cq_has_passed(uct_sep_iface_t *iface, uint32_t)
     return the_world->of(iface).cq.empty();
 }
 
+int cq_may_have(const uct_sep_iface_t *iface, uint32_t)
+{
+    return !the_world->of(const_cast<uct_sep_iface_t*>(iface)).cq.empty();
+}
+
 void post_empty(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq, int, uint8_t)
 {
     the_world->post(iface, txwq, 0, true);
@@ -335,6 +340,7 @@ world::world(const params &how) :
     m_api.txwq_check    = txwq_check;
     m_api.cq_end        = cq_end;
     m_api.cq_has_passed = cq_has_passed;
+    m_api.cq_may_have   = cq_may_have;
     m_ops->post_empty   = post_empty;
     ucs_list_head_init(&m_md->async.users);
     uct_sep_async_mutex_init(&m_md->async.lock, NULL);

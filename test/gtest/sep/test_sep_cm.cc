@@ -448,6 +448,27 @@ TEST_F(test_sep_cm, both_sides_agree_to_give_up_a_connection)
     EXPECT_EQ(0u, b.live_qps());
 }
 
+TEST_F(test_sep_cm, who_has_no_references_may_let_go_at_once)
+{
+    cm_user a, b;
+    conn *ab = a.get(b.addr), *ba = b.get(a.addr);
+
+    connect(a, ab, b, ba);
+    a.lets_go = b.lets_go = true;
+    for (cm_user *user : {&a, &b}) {
+        user->on_failed = [](conn*) { ADD_FAILURE() << "there is no need"; };
+    }
+    b.put(ba);
+    a.put(ab);
+    UCS_ASYNC_BLOCK(a.async);
+    uct_sep_cm_conn_disconnect(a.cm, &ab->super, 0);
+    UCS_ASYNC_UNBLOCK(a.async);
+    ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 0; }));
+    ASSERT_TRUE(b.wait([&]() { return b.live_conns() == 0; }));
+    EXPECT_EQ(0u, a.live_qps());
+    EXPECT_EQ(0u, b.live_qps());
+}
+
 /* Peers that never answer take no more queue pairs than are for them. The
  * others get in when those have been given up. */
 TEST_F(test_sep_cm, a_flood_of_half_open_connections_is_bounded)

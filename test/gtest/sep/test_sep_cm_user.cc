@@ -91,7 +91,7 @@ device::~device()
 const uct_sep_cm_ops_t cm_user::ops = {
     cm_user::conn_alloc, cm_user::conn_free,  cm_user::qp_create,
     cm_user::qp_connect, cm_user::qp_destroy, cm_user::established,
-    cm_user::failed,     cm_user::unused,
+    cm_user::failed,     cm_user::let_go,     cm_user::unused,
     cm_user::asked
 };
 
@@ -317,6 +317,14 @@ void cm_user::failed(void *arg, uct_sep_conn_t *sep_conn, ucs_status_t status)
     if (self->on_failed) {
         self->on_failed(c);
     }
+}
+
+int cm_user::let_go(void *arg, uct_sep_conn_t *sep_conn)
+{
+    cm_user *self = static_cast<cm_user*>(arg);
+
+    (void)sep_conn;
+    return self->lets_go;
 }
 
 void cm_user::unused(void *arg, uct_sep_conn_t *sep_conn)

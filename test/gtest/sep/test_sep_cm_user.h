@@ -113,6 +113,7 @@ public:
     std::atomic<unsigned>   alloc_failures{0};
     std::atomic<unsigned>   create_failures{0};
     std::atomic<unsigned>   connect_failures{0};
+    bool                    lets_go = false; /* Of what has no references */
     std::function<void(conn*)> on_failed;
     std::function<void()>      on_send;
 
@@ -127,6 +128,7 @@ private:
     static void qp_destroy(void *arg, uct_sep_conn_t *conn);
     static void established(void *arg, uct_sep_conn_t *conn);
     static void failed(void *arg, uct_sep_conn_t *conn, ucs_status_t status);
+    static int let_go(void *arg, uct_sep_conn_t *conn);
     static void unused(void *arg, uct_sep_conn_t *conn);
     static void asked(void *arg, uct_sep_conn_t *conn);
     static unsigned tx_filter(void *arg, const uct_sep_conn_msg_t *msg);

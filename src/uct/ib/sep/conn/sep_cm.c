@@ -112,6 +112,22 @@ static void uct_sep_cm_conn_unhold(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
     }
 }
 
+/* Returns whether a connection has been given up here, without the user; with
+ * a reference of our own */
+static int uct_sep_cm_conn_let_go(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
+{
+    uct_sep_conn_out_t out;
+
+    if ((conn->state != UCT_SEP_CONN_STATE_RESETTING) ||
+        (conn->refcount > 1) || !cm->ops->let_go(cm->arg, conn)) {
+        return 0;
+    }
+
+    uct_sep_conn_reset(&cm->env, conn, ucs_get_time(), &out);
+    uct_sep_cm_perform(cm, conn, &out);
+    return 1;
+}
+
 void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
                         const uct_sep_conn_out_t *out)
 {
@@ -147,7 +163,9 @@ void uct_sep_cm_perform(uct_sep_cm_t *cm, uct_sep_conn_t *conn,
         ucs_debug("%s: cm failed %s: %s", cm->name,
                   uct_sep_cm_conn_str(conn, conn_str, sizeof(conn_str)),
                   ucs_status_string(out->status));
-        cm->ops->failed(cm->arg, conn, out->status);
+        if (!uct_sep_cm_conn_let_go(cm, conn)) {
+            cm->ops->failed(cm->arg, conn, out->status);
+        }
     }
 
     if (out->actions & UCT_SEP_CONN_ACTION_ASKED) {

@@ -117,6 +117,17 @@ typedef struct uct_sep_cm_ops {
     void (*failed)(void *arg, uct_sep_conn_t *conn, ucs_status_t status);
 
     /**
+     * A connection without references does not work any more, or its peer wants
+     * to give it up: see UCS_ERR_CONNECTION_RESET of @a failed. May be called
+     * again and again.
+     *
+     * @return Whether the transport's own thread need not do anything about it:
+     *         then @a failed is not called, and qp_destroy is. A thread that
+     *         computes, or sleeps, does not keep the peer waiting.
+     */
+    int (*let_go)(void *arg, uct_sep_conn_t *conn);
+
+    /**
      * An established connection has no references; called for each of them once
      * in a period (@ref uct_sep_cm_params_t::keepalive). The transport finds
      * out whether the peer is alive, or gives up the connection

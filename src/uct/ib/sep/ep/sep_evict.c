@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/ep/sep_evict.h>
+#include <uct/ib/sep/ep/sep_link_int.h>
 #include <uct/ib/sep/base/sep_budget.h>
 #include <uct/ib/sep/base/sep_budget_node.h>
 #include <uct/ib/sep/compat/sep_compat_async.h>
@@ -196,11 +197,18 @@ static int uct_sep_evict_is_wanted(const uct_sep_link_t *link)
     return link->is_called && (link->super.state == UCT_SEP_CONN_STATE_IDLE);
 }
 
+/* A worker that progresses looks more often */
+static ucs_time_t
+uct_sep_evict_look_time(const uct_sep_ep_budget_t *budget)
+{
+    return budget->patience / UCT_SEP_EVICT_LOOKS;
+}
+
 /* There is no room: whether to wait for it */
 static int uct_sep_evict_is_patient(uct_sep_ep_budget_t *budget)
 {
     ucs_time_t now  = ucs_get_time();
-    ucs_time_t most = budget->patience / UCT_SEP_EVICT_LOOKS;
+    ucs_time_t most = uct_sep_evict_look_time(budget);
     ucs_time_t time = now - budget->looked;
 
     budget->deadline += time - ucs_min(time, most);
@@ -451,6 +459,7 @@ static unsigned uct_sep_evict_progress(void *arg)
     unsigned count;
 
     uct_sep_compat_async_block(iface->super.worker->async);
+    uct_sep_link_adopt(iface);
     count = uct_sep_evict_serve(iface);
     if (budget->head == budget->tail) {
         budget->head = budget->tail = 0;
@@ -468,10 +477,11 @@ static unsigned uct_sep_evict_progress(void *arg)
  * Interface to the connections
  */
 
-/* There is no room: whether a peer gets a connection beyond the share. It does,
- * once in the time that a connection waits here, if the worker has not
- * progressed for that long: nobody is asked for room then, and the user may be
- * waiting for what the peer is to write. Maybe in the async thread. */
+/* There is no room: whether a peer gets a connection beyond the share, as the
+ * worker does not progress: nobody is asked for room then, and the user may be
+ * waiting for what the peer is to write. There may be one more for each time
+ * that a connection waits here, and as many the next time that the worker does
+ * not look for a while. Maybe in the async thread. */
 static int uct_sep_evict_let_in(uct_sep_iface_t *iface,
                                 const uct_sep_link_t *link, unsigned count)
 {
@@ -480,14 +490,22 @@ static int uct_sep_evict_let_in(uct_sep_iface_t *iface,
 
     if ((link->super.flags & UCT_SEP_CONN_FLAG_WANTED) ||
         (budget->head == budget->tail) ||
-        ((now - budget->looked) < budget->patience)) {
+        ((now - budget->looked) < uct_sep_evict_look_time(budget))) {
         return 0;
     }
 
-    ucs_info("%s: the worker does not progress, so a peer's connection is "
-             "beyond the budget", iface->port.name);
-    budget->deadline   += now - budget->looked;
-    budget->looked      = now;
+    if ((budget->held + count) > budget->let_in) {
+        if ((now - budget->looked) < budget->patience) {
+            return 0;
+        }
+
+        ucs_info("%s: the worker does not progress, so a peer's connection is "
+                 "beyond the budget", iface->port.name);
+        budget->deadline += now - budget->looked;
+        budget->looked    = now;
+        budget->let_in    = budget->held + count;
+    }
+
     budget->is_exceeded = 1;
     ++budget->num_exceeded;
     return uct_sep_evict_has_room(iface, count);

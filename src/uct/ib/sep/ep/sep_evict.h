@@ -47,8 +47,12 @@ BEGIN_C_DECLS
  *   worker has begun.
  * - Who connects while there is no room is told to try again, and is
  *   remembered: with the first room we connect to him.
- *   If the worker does not progress, there never is: then one is let in, beyond
- *   the share, for each time that a connection would have waited here.
+ *   If the worker does not progress, there never is: then one more is let in,
+ *   beyond the share, for each time that a connection would have waited here.
+ *   As many are the next time, as soon as it does not look.
+ * - What peers give up: whoever has no endpoint for it has nothing under way.
+ *   It is torn down in the async thread, so that a worker that does not
+ *   progress keeps nobody from connecting anew.
  */
 
 

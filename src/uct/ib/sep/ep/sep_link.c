@@ -8,6 +8,7 @@
 #include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/ep/sep_dispatch.h>
 #include <uct/ib/sep/ep/sep_evict.h>
+#include <uct/ib/sep/ep/sep_link_qp.h>
 #include <uct/ib/sep/eager/sep_eager.h>
 #include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_credits.h>
@@ -20,11 +21,12 @@
 #include <string.h>
 
 
-/* Use a send queue from now on */
+/* Use a send queue from now on; with the async context blocked */
 static void uct_sep_link_bind(uct_sep_ep_t *ep, uct_sep_txwq_t *txwq)
 {
-    ep->txwq   = txwq;
-    ep->flags &= ~UCT_SEP_EP_FLAG_CONNECTING;
+    ep->txwq           = txwq;
+    ep->flags         &= ~UCT_SEP_EP_FLAG_CONNECTING;
+    ep->link->is_bound = 1;
     if (!ucs_queue_is_empty(&ep->pending)) {
         uct_sep_dispatch_add(ep);
     }
@@ -288,6 +290,7 @@ static void uct_sep_link_activate(uct_sep_iface_t *iface, uct_sep_link_t *link)
         return;
     }
 
+    link->is_active = 1;
     iface->api->txwq_check(iface, txwq);
     uct_sep_evict_handle_made(iface, link);
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_ACTIVE);
@@ -310,8 +313,7 @@ static int uct_sep_link_is_early(const uct_sep_link_t *link, uint32_t qpn)
            ((txwq->flags & (UCT_SEP_TXWQ_FLAG_ESTABLISHED |
                             UCT_SEP_TXWQ_FLAG_ACTIVE)) ==
             UCT_SEP_TXWQ_FLAG_ESTABLISHED) &&
-           (qpn == ((txwq->conn.responder != NULL) ?
-                    txwq->conn.responder->qp_num : txwq->qpn)) &&
+           (qpn == uct_sep_link_recv_qpn(txwq)) &&
            uct_sep_cm_conn_is_usable(&link->super);
 }
 
@@ -505,6 +507,7 @@ void uct_sep_link_close(uct_sep_iface_t *iface)
 
     uct_sep_cm_cleanup(iface->conn.cm);
     uct_sep_evict_stop(iface);
+    uct_sep_link_adopt(iface);
 
     uct_worker_progress_unregister_safe(worker, &iface->conn.event_id);
     uct_worker_progress_unregister_safe(worker, &iface->conn.connect_id);

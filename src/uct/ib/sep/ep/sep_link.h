@@ -33,9 +33,11 @@ struct uct_sep_link {
     uint8_t          has_event;  /**< event is queued; async lock */
     uint8_t          is_established; /**< So is txwq, for the first time or
                                           again; async lock */
+    uint8_t          is_active : 1; /**< The main thread knows txwq; async lock,
+                                         as the following */
+    uint8_t          is_bound : 1;  /**< An endpoint has used txwq */
     uint8_t          is_unused : 1; /**< Nobody here refers to the connection:
-                                         see whether it can be given up. Async
-                                         lock, as the following */
+                                         see whether it can be given up */
     uint8_t          is_asked : 1;   /**< The peer asks whether it can be */
     uint8_t          is_waiting : 1; /**< For room: sep_evict.h */
     uint8_t          is_called : 1;  /**< ... though no endpoint may want it */

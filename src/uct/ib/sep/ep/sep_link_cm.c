@@ -7,6 +7,8 @@
 #include <uct/ib/sep/ep/sep_link_int.h>
 #include <uct/ib/sep/ep/sep_evict.h>
 #include <uct/ib/sep/ep/sep_link_qp.h>
+#include <uct/ib/sep/eager/sep_eager.h>
+#include <uct/ib/sep/iface/sep_api.h>
 #include <uct/ib/sep/iface/sep_event.h>
 #include <uct/ib/sep/port/sep_path.h>
 
@@ -60,6 +62,32 @@ static void uct_sep_link_free(void *arg, uct_sep_conn_t *conn)
     ucs_free(link);
 }
 
+/* Destroy a QP that was never active */
+static void
+uct_sep_link_destroy_early(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
+{
+    --iface->conn.num_qp;
+    uct_sep_evict_give(iface, txwq->conn.responder != NULL);
+    uct_sep_link_txwq_close(iface, txwq, 0);
+    ucs_free(txwq);
+}
+
+/* The main thread, which would do it as well, may be busy with other things for
+ * long. Not while it could find a completion with the QP's number, which
+ * others may be given. */
+static void uct_sep_link_reap_orphans(uct_sep_iface_t *iface)
+{
+    uct_sep_txwq_t *txwq, *tmp;
+
+    ucs_list_for_each_safe(txwq, tmp, &iface->conn.orphans, conn.list) {
+        if (uct_sep_async_is_flushed(&txwq->conn.flush) &&
+            !iface->api->cq_may_have(iface, uct_sep_link_recv_qpn(txwq))) {
+            ucs_list_del(&txwq->conn.list);
+            uct_sep_link_destroy_early(iface, txwq);
+        }
+    }
+}
+
 static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
                                            uct_sep_conn_qp_info_t *local_p)
 {
@@ -73,6 +101,7 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
 
     ucs_assert(link->txwq == NULL);
 
+    uct_sep_link_reap_orphans(iface);
     status = uct_sep_evict_take(iface, link, is_split);
     if (status != UCS_OK) {
         return status;
@@ -104,6 +133,8 @@ static ucs_status_t uct_sep_link_qp_create(void *arg, uct_sep_conn_t *conn,
     txwq->conn.begun     = begin;
     link->txwq           = txwq;
     link->is_established = 0;
+    link->is_active      = 0;
+    link->is_bound       = 0;
     ++iface->conn.num_qp;
 
     memset(local_p, 0, sizeof(*local_p));
@@ -219,8 +250,7 @@ static void uct_sep_link_asked(void *arg, uct_sep_conn_t *conn)
     uct_sep_link_post_event(arg, link);
 }
 
-/* Leave it to the main thread to destroy a QP once it has given back the
- * receives that it had taken */
+/* Leave a QP until it has given back the receives that it had taken */
 static void uct_sep_link_orphan(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq)
 {
     uct_sep_txwq_set_flags(txwq, UCT_SEP_TXWQ_FLAG_RETIRED);
@@ -253,10 +283,35 @@ static void uct_sep_link_qp_destroy(void *arg, uct_sep_conn_t *conn)
         return;
     }
 
-    --iface->conn.num_qp;
-    uct_sep_evict_give(iface, txwq->conn.responder != NULL);
-    uct_sep_link_txwq_close(iface, txwq, 0);
-    ucs_free(txwq);
+    uct_sep_link_destroy_early(iface, txwq);
+}
+
+/*
+ * Who never had an endpoint for a connection has sent nothing on it that
+ * somebody waits for. What he has received is in the completion queue, before
+ * all that the next connection brings; if it can be in a ring, his thread has
+ * to see.
+ */
+static int uct_sep_link_let_go(void *arg, uct_sep_conn_t *conn)
+{
+    uct_sep_iface_t *iface = arg;
+    uct_sep_link_t *link   = uct_sep_link(conn);
+
+    if (!link->is_active || (link->txwq == NULL)) {
+        return 1;
+    }
+
+    if (link->is_bound || uct_sep_eager_is_enabled(iface)) {
+        return 0;
+    }
+
+    /* The main thread may be using it: it takes it out of use */
+    uct_sep_link_qp_to_error(iface, link->txwq);
+    link->txwq->conn.link = NULL;
+    link->txwq            = NULL;
+    ++iface->conn.num_left;
+    uct_sep_link_wake(iface);
+    return 1;
 }
 
 const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
@@ -267,6 +322,7 @@ const uct_sep_cm_ops_t uct_sep_link_cm_ops = {
     .qp_destroy  = uct_sep_link_qp_destroy,
     .established = uct_sep_link_established,
     .failed      = uct_sep_link_failed,
+    .let_go      = uct_sep_link_let_go,
     .unused      = uct_sep_link_unused,
     .asked       = uct_sep_link_asked
 };

@@ -267,20 +267,44 @@ void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
 void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
                        ucs_status_t status)
 {
-    ucs_assert(txwq->conn.link->txwq == txwq);
-    uct_sep_link_drop(iface, txwq->conn.link, status, 1);
+    uct_sep_link_t *link;
+
+    uct_sep_compat_async_block(iface->super.worker->async);
+    link = txwq->conn.link;
+    if (link != NULL) {
+        ucs_assert(link->txwq == txwq);
+        uct_sep_cm_conn_hold(iface->conn.cm, &link->super);
+    } else {
+        uct_sep_link_adopt(iface); /* It was over, and had no endpoints */
+    }
+    uct_sep_compat_async_unblock(iface->super.worker->async);
+
+    if (link != NULL) {
+        uct_sep_link_drop(iface, link, status, 1);
+        uct_sep_cm_conn_put(iface->conn.cm, &link->super);
+    }
 }
 
-/* Those that were never active; with the async context blocked */
 void uct_sep_link_adopt(uct_sep_iface_t *iface)
 {
-    uct_sep_txwq_t *txwq;
+    uct_sep_txwq_t *txwq, *tmp;
 
     while (!ucs_list_is_empty(&iface->conn.orphans)) {
         txwq = ucs_list_extract_head(&iface->conn.orphans, uct_sep_txwq_t,
                                      conn.list);
         ucs_list_add_tail(&iface->conn.retired, &txwq->conn.list);
         uct_sep_link_reap_txwq(iface, txwq);
+    }
+
+    if (iface->conn.num_left == 0) {
+        return;
+    }
+
+    iface->conn.num_left = 0;
+    ucs_list_for_each_safe(txwq, tmp, &iface->conn.active, conn.list) {
+        if (txwq->conn.link == NULL) {
+            uct_sep_link_retire(iface, txwq, UCS_ERR_CONNECTION_RESET);
+        }
     }
 }
 

@@ -80,7 +80,8 @@ void uct_sep_link_drop(uct_sep_iface_t *iface, uct_sep_link_t *link,
                        ucs_status_t status, int fail_eps);
 
 
-/** Reap the queues that were never active. With the async context blocked. */
+/** Retire the queues whose connection is over without a word to the main
+ *  thread, active or not. In it, with the async context blocked. */
 void uct_sep_link_adopt(uct_sep_iface_t *iface);
 
 

@@ -59,6 +59,14 @@ uct_sep_link_txwq_connect(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 void uct_sep_link_qp_to_error(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq);
 
 
+/** @return Number of the QP that receives. */
+static inline uint32_t uct_sep_link_recv_qpn(const uct_sep_txwq_t *txwq)
+{
+    return (txwq->conn.responder != NULL) ? txwq->conn.responder->qp_num :
+                                            txwq->qpn;
+}
+
+
 /** @return Whether the device has failed: nothing completes any more. */
 static inline int uct_sep_link_is_dead(const uct_sep_iface_t *iface)
 {

@@ -77,6 +77,11 @@ struct uct_sep_api {
     int                       (*cq_has_passed)(uct_sep_iface_t *iface,
                                                uint32_t end);
 
+    /** Whether the queue of receives may have a completion of a QP; in any
+     *  thread. */
+    int                       (*cq_may_have)(const uct_sep_iface_t *iface,
+                                             uint32_t qpn);
+
     /** Ask for an event of one of the interface's queues, the one in a worker's
      *  own context before the other one. UCS_ERR_BUSY if there are
      *  completions. */

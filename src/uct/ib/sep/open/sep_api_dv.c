@@ -140,6 +140,12 @@ static int uct_sep_api_dv_cq_has_passed(uct_sep_iface_t *iface, uint32_t end)
     return (int32_t)(uct_sep_cq_ci(&iface->cq) - end) >= 0;
 }
 
+static int
+uct_sep_api_dv_cq_may_have(const uct_sep_iface_t *iface, uint32_t qpn)
+{
+    return uct_sep_cq_may_have(&iface->cq, qpn);
+}
+
 const uct_sep_api_t uct_sep_api_dv = {
     .name             = "dv",
     .ops_mode         = 0,
@@ -154,5 +160,6 @@ const uct_sep_api_t uct_sep_api_dv = {
     .txwq_check       = uct_sep_select_for_txwq,
     .cq_end           = uct_sep_api_dv_cq_end,
     .cq_has_passed    = uct_sep_api_dv_cq_has_passed,
+    .cq_may_have      = uct_sep_api_dv_cq_may_have,
     .cq_arm           = uct_sep_api_dv_cq_arm
 };

@@ -186,6 +186,20 @@ unsigned uct_sep_cq_count(const uct_sep_cq_t *cq)
     return count;
 }
 
+int uct_sep_cq_may_have(const uct_sep_cq_t *cq, uint32_t qpn)
+{
+    const struct mlx5_cqe64 *cqe;
+
+    for (cqe = cq->start; cqe < cq->end; cqe += cq->stride) {
+        if ((mlx5dv_get_cqe_opcode((struct mlx5_cqe64*)cqe) !=
+             MLX5_CQE_INVALID) &&
+            ((be32toh(cqe->sop_drop_qpn) & UCT_SEP_QPN_MASK) == qpn)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 void uct_sep_cq_arm(uct_sep_cq_t *cq, int solicited)
 {
     uint32_t doorbell;

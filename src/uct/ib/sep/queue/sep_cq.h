@@ -101,6 +101,14 @@ unsigned uct_sep_cq_count(const uct_sep_cq_t *cq);
 
 
 /**
+ * @return Whether a completion of a QP's receives may be there. Those that have
+ *         been taken count as well until their place is written anew, so it can
+ *         be called while another thread polls.
+ */
+int uct_sep_cq_may_have(const uct_sep_cq_t *cq, uint32_t qpn);
+
+
+/**
  * Ask for an event on the channel.
  *
  * @param [in]  solicited  Only for what the sender has marked, or for an error.

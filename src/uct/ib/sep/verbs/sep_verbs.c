@@ -165,6 +165,13 @@ static int uct_sep_verbs_cq_has_passed(uct_sep_iface_t *iface, uint32_t end)
            ((int32_t)(iface->verbs->num_polled - left - end) >= 0);
 }
 
+/* To look is to take */
+static int
+uct_sep_verbs_cq_may_have(const uct_sep_iface_t *iface, uint32_t qpn)
+{
+    return 1;
+}
+
 /* A way to post through libibverbs; all but that is common to them */
 #define UCT_SEP_VERBS_API(_name, _mode, _qp_create) \
     const uct_sep_api_t uct_sep_api_##_name = { \
@@ -183,6 +190,7 @@ static int uct_sep_verbs_cq_has_passed(uct_sep_iface_t *iface, uint32_t end)
                             ucs_empty_function, \
         .cq_end           = uct_sep_verbs_cq_end, \
         .cq_has_passed    = uct_sep_verbs_cq_has_passed, \
+        .cq_may_have      = uct_sep_verbs_cq_may_have, \
         .cq_arm           = uct_sep_verbs_cq_arm \
     };
 

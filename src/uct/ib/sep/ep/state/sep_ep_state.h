@@ -44,6 +44,9 @@ typedef struct uct_sep_ep_budget {
     ucs_time_t            looked;     /**< Last time that there was no room for
                                            it */
     int                   is_exceeded; /**< It is being started */
+    unsigned              let_in;     /**< Peers may connect up to so many
+                                           queue pairs, while the worker does
+                                           not progress */
     unsigned              num_exceeded; /**< Times that it was */
     unsigned              num_spared; /**< Visits to connections that were
                                            spared since, as they are used.
@@ -63,6 +66,8 @@ typedef struct uct_sep_ep_state {
     uct_worker_cb_id_t   reap_id;     /**< Destroys the queues in retired */
     ucs_list_link_t      orphans;     /**< uct_sep_txwq_t that were never
                                            active, to be flushed; async lock */
+    unsigned             num_left;    /**< Those in active whose connection is
+                                           over; async lock */
 
     ucs_list_link_t      sched;       /**< Endpoints whose pending requests may
                                            be sent: sep_dispatch.h */
@@ -101,7 +106,8 @@ typedef struct uct_sep_link_state {
     struct ibv_qp      *responder; /**< QP that receives, if it is another
                                         one */
     uct_sep_async_qp_t flush;      /**< Of the one that receives */
-    uct_sep_link_t     *link;      /**< Connection; NULL once retired */
+    uct_sep_link_t     *link;      /**< Connection; NULL once that is over.
+                                        Async lock */
     ucs_list_link_t    waiting;    /**< Endpoints with pending requests that
                                         wait for completions of this queue */
     ucs_list_link_t    list;       /**< In uct_sep_ep_state_t, active or
