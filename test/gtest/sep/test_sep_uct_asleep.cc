@@ -4,6 +4,12 @@
 
 #include <uct/ib/sep/ep/sep_link.h>
 
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
 using namespace sep_uct_test;
 
 namespace {
@@ -69,6 +75,17 @@ protected:
         }
     }
 
+    /* Those that wait for the thread */
+    unsigned num_left(target &t)
+    {
+        ucs_async_context_t *async = t.e->sep()->super.worker->async;
+
+        UCS_ASYNC_BLOCK(async);
+        unsigned count = t.e->sep()->conn.num_left;
+        UCS_ASYNC_UNBLOCK(async);
+        return count;
+    }
+
     /* Only the sender progresses */
     void put(target &t, uint64_t value)
     {
@@ -92,6 +109,24 @@ protected:
             m_sender->progress();
             return uct_ep_am_short(t.ep, 1, value, nullptr, 0) == UCS_OK;
         }));
+    }
+
+    /* All messages, in order */
+    void hear(target &t, uint64_t count)
+    {
+        ASSERT_TRUE(t.e->wait([&]() {
+            m_sender->progress();
+            t.e->progress();
+            return (t.e->messages.size() >= count) && (t.e->num_qps() <= 1);
+        })) << t.e->messages.size() << " messages, " << t.e->num_qps()
+            << " queue pairs";
+        ASSERT_EQ(count, t.e->messages.size());
+        for (uint64_t i = 0; i < count; ++i) {
+            uint64_t value;
+
+            memcpy(&value, t.e->messages[i].data.data(), sizeof(value));
+            EXPECT_EQ(i + 1, value);
+        }
     }
 
     std::unique_ptr<entity> m_sender;
@@ -139,12 +174,12 @@ TEST_P(test_sep_uct_asleep, one_that_is_known_is_left_to_the_thread)
     EXPECT_EQ(0u, m_sender->sep()->conn.budget.num_exceeded);
 
     for (auto &t : m_targets) {
-        EXPECT_LE(1u, t.e->sep()->conn.num_left);
+        EXPECT_EQ(1u, num_left(t));
         ASSERT_TRUE(t.e->wait([&]() {
             t.e->progress();
             return t.e->num_qps() <= 1;
         }));
-        EXPECT_EQ(0u, t.e->sep()->conn.num_left);
+        EXPECT_EQ(0u, num_left(t));
         EXPECT_TRUE(t.e->failures.empty());
     }
 }
@@ -168,20 +203,101 @@ TEST_P(test_sep_uct_asleep, messages_of_connections_that_are_gone_are_heard)
         }
     }
     for (auto &t : m_targets) {
-        ASSERT_TRUE(t.e->wait([&]() {
-            m_sender->progress();
-            t.e->progress();
-            return (t.e->messages.size() >= NUM_TURNS) &&
-                   (t.e->num_qps() <= 1);
-        })) << t.e->messages.size() << " messages, " << t.e->num_qps()
-            << " queue pairs";
-        ASSERT_EQ(NUM_TURNS, t.e->messages.size());
-        for (uint64_t turn = 1; turn <= NUM_TURNS; ++turn) {
-            uint64_t value;
+        /* Their numbers are in the completion queue */
+        EXPECT_LE(NUM_TURNS - 1, t.e->num_qps());
+        ASSERT_NO_FATAL_FAILURE(hear(t, NUM_TURNS));
+    }
+}
 
-            memcpy(&value, t.e->messages[turn - 1].data.data(), sizeof(value));
-            EXPECT_EQ(turn, value);
+/* Its thread and the async thread end connections at the same time */
+TEST_P(test_sep_uct_asleep, who_dozes_hears_all)
+{
+    if (!has_device()) {
+        return;
+    }
+    ASSERT_NO_FATAL_FAILURE(open());
+
+    std::atomic<bool> is_over{false};
+    std::vector<std::thread> threads;
+    for (auto &t : m_targets) {
+        threads.emplace_back([&]() {
+            for (unsigned turn = 0; !is_over; ++turn) {
+                t.e->progress();
+                usleep((turn % 8) * 100);
+            }
+        });
+    }
+    for (uint64_t turn = 1; (turn <= 8 * NUM_TURNS) && !HasFailure(); ++turn) {
+        for (auto &t : m_targets) {
+            say(t, turn);
+            if (turn % 2) {
+                put(t, turn);
+            }
         }
+    }
+    is_over = true;
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    for (auto &t : m_targets) {
+        ASSERT_NO_FATAL_FAILURE(hear(t, 8 * NUM_TURNS));
+    }
+}
+
+/* Others than those that have to wait the time for one more */
+TEST_P(test_sep_uct_asleep, as_many_are_let_in_as_the_last_time)
+{
+    if (!has_device()) {
+        return;
+    }
+
+    const settings often = {{"EAGER", "n"}, {"CM_TIMEOUT", "1ms"},
+                            {"CM_RETRY_COUNT", "40"}};
+    settings limited     = often;
+    limited.push_back({"MAX_QPS", "2"});
+    auto t = entity::create(limited);
+    ASSERT_NE(nullptr, t);
+
+    std::vector<std::unique_ptr<entity>> senders;
+    std::vector<uct_ep_h> eps;
+    for (unsigned i = 0; i < 3; ++i) {
+        senders.push_back(entity::create(*t, often));
+        ASSERT_NE(nullptr, senders[i]);
+        eps.push_back(senders[i]->connect(t->addr()));
+    }
+
+    auto is_sent = [&](unsigned i) {
+        senders[i]->progress();
+        return uct_ep_am_short(eps[i], 1, i, nullptr, 0) == UCS_OK;
+    };
+    for (unsigned i = 0; i < 2; ++i) {
+        ASSERT_TRUE(senders[i]->wait([&]() { return is_sent(i); }));
+    }
+
+    ucs_async_context_t *async  = t->sep()->super.worker->async;
+    uct_sep_ep_budget_t &budget = t->sep()->conn.budget;
+    UCS_ASYNC_BLOCK(async);
+    budget.patience = ucs_time_from_sec(100000);
+    budget.let_in   = 3;
+    UCS_ASYNC_UNBLOCK(async);
+    ASSERT_TRUE(senders[2]->wait([&]() {
+        EXPECT_FALSE(is_sent(2));
+        UCS_ASYNC_BLOCK(async);
+        bool is_waiting = budget.num_waits > 0;
+        UCS_ASYNC_UNBLOCK(async);
+        return is_waiting || HasFailure();
+    }));
+
+    UCS_ASYNC_BLOCK(async);
+    budget.looked -= budget.patience / 16;
+    UCS_ASYNC_UNBLOCK(async);
+    ASSERT_TRUE(senders[2]->wait([&]() { return is_sent(2); }));
+    UCS_ASYNC_BLOCK(async);
+    EXPECT_EQ(1u, budget.num_exceeded);
+    UCS_ASYNC_UNBLOCK(async);
+    EXPECT_EQ(3u, t->num_qps());
+    while (!senders.empty()) {
+        senders.pop_back();
     }
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 namespace sep_uct_test {
@@ -52,7 +53,7 @@ bool on_device(const device_settings &config)
     for (std::string line; std::getline(violations, line);) {
         ADD_FAILURE() << "violation: " << line;
     }
-    EXPECT_EQ(0, system(("rm -rf '" + own_dir + "'").c_str()));
+    std::filesystem::remove_all(own_dir);
     return false;
 }
 

@@ -185,7 +185,8 @@ _MODE_TESTS = ("*test_sep_uct_mixed.*/bf:*test_sep_uct_flow.*/dv:"
 # All that runs in several threads of a process: workers of every category that
 # send to each other, share completion queues or a hub, open and close.
 _THREAD_TESTS = ("*test_sep_uct_threads.*:*test_sep_workers.*:test_sep_hub.*:"
-                 "test_sep_cq_sharing.*:*.workers_in_threads_*")
+                 "test_sep_cq_sharing.*:*.workers_in_threads_*:"
+                 "test_sep_uct_asleep.*")
 
 # Who is killed at each instruction is so once; with other compilers and settings
 # at some of them, which takes a tenth of the time. A sanitizer has ten times as
