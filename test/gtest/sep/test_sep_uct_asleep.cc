@@ -2,6 +2,7 @@
 
 #include <sep/test_sep_uct.h>
 
+#include <uct/ib/sep/conn/sep_cm.h>
 #include <uct/ib/sep/ep/sep_link.h>
 
 #include <unistd.h>
@@ -281,12 +282,12 @@ TEST_P(test_sep_uct_asleep, as_many_are_let_in_as_the_last_time)
     budget.let_in   = 3;
     UCS_ASYNC_UNBLOCK(async);
     ASSERT_TRUE(senders[2]->wait([&]() {
+        uct_sep_cm_stats_t stats;
+
         EXPECT_FALSE(is_sent(2));
-        UCS_ASYNC_BLOCK(async);
-        bool is_waiting = budget.num_waits > 0;
-        UCS_ASYNC_UNBLOCK(async);
-        return is_waiting || HasFailure();
-    }));
+        uct_sep_cm_get_stats(senders[2]->sep()->conn.cm, &stats);
+        return (stats.tx_retries >= 3) || HasFailure();
+    })) << "is refused at first, and asks again";
 
     UCS_ASYNC_BLOCK(async);
     budget.looked -= budget.patience / 16;
