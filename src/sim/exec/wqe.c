@@ -175,10 +175,6 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
         return plan_p->verdict;
     }
 
-    if (is_done && !plan_p->req_error) {
-        atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.bytes, wqe->length,
-                                  memory_order_relaxed);
-    }
     return plan_p->verdict;
 }
 

@@ -124,8 +124,7 @@ static int mlx5sim_pipe_complete(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         qp->qp.state    = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
                                                             MLX5SIM_QPS_SQE;
         pipe->has_flush = 1;
-    } else if (qp->qp.type != MLX5SIM_QPT_DCI) {
-        /* of that, who executes it as a whole counts them */
+    } else {
         atomic_fetch_add_explicit(&self->c.bytes, flight->length,
                                   memory_order_relaxed);
     }
