@@ -2,11 +2,13 @@
 
 #include <sim/sched/sq.h>
 #include <sim/check/report.h>
+#include <sim/engine/mlx5_def.h>
 #include <sim/engine/qp.h>
 #include <sim/exec/wqe.h>
 #include <sim/net/net.h>
 #include <sim/objs/clock.h>
 #include <sim/objs/pcie.h>
+#include <sim/objs/port.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/queue/batch.h>
@@ -30,6 +32,13 @@ static int mlx5sim_sq_is_remote(const mlx5sim_qp_obj_t *qp)
 void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
                          mlx5sim_claim_t *claim)
 {
+    if (cqe->opcode == MLX5SIM_CQE_REQ_ERR) {
+        mlx5sim_port_count(qp->dev, qp->qp.port,
+                           (cqe->syndrome == MLX5SIM_SYNDROME_WR_FLUSH) ?
+                           MLX5SIM_PORT_REQ_FLUSHED : MLX5SIM_PORT_REQ_ERRORS,
+                           1);
+    }
+
     mlx5sim_batch_settle_others();
     if (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq), cqe,
                         claim) != 0) {
