@@ -19,6 +19,12 @@ namespace {
 
 class test_device_counters : public device::test {
 protected:
+    void SetUp() override
+    {
+        device::test::SetUp();
+        set_env("MLX5SIM_LINK", "ib");
+    }
+
     static long number(const std::string &path)
     {
         FILE *file = fopen(path.c_str(), "r");
