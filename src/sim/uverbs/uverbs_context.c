@@ -175,11 +175,11 @@ static void mlx5sim_context_core(const struct ib_uverbs_attr *num,
     static const uint64_t support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
     static const uint32_t vectors = MLX5SIM_COMP_VECTORS;
 
-    if (num != NULL) {
+    if ((num != NULL) && (num->data != 0)) {
         mlx5sim_cmd_reply(mlx5sim_attr_out(num), num->len, &vectors,
                           sizeof(vectors));
     }
-    if (core != NULL) {
+    if ((core != NULL) && (core->data != 0)) {
         mlx5sim_cmd_reply(mlx5sim_attr_out(core), core->len, &support,
                           sizeof(support));
     }
@@ -236,6 +236,10 @@ int mlx5sim_method_query_context(mlx5sim_ctx_t *ctx, int fd,
     resp = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX);
     if (resp == NULL) {
         return -EINVAL;
+    }
+
+    if (resp->data == 0) {
+        return -EFAULT;
     }
 
     mlx5sim_context_core(num, core);

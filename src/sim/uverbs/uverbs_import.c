@@ -82,12 +82,11 @@ static uint64_t mlx5sim_import_number(struct ib_uverbs_ioctl_hdr *hdr,
     const struct ib_uverbs_attr *attr = mlx5sim_attr_find(hdr, id);
     uint64_t value                    = 0;
 
-    if (attr == NULL) {
+    if ((attr == NULL) || (attr->len > sizeof(value))) {
         return none;
     }
 
-    memcpy(&value, mlx5sim_attr_in(attr),
-           (attr->len < sizeof(value)) ? attr->len : sizeof(value));
+    memcpy(&value, mlx5sim_attr_in(attr), attr->len);
     return value;
 }
 
@@ -113,6 +112,11 @@ static int mlx5sim_import_uhw(struct ib_uverbs_ioctl_hdr *hdr, size_t in_size,
     if ((in == NULL) || (in->len < in_size) ||
         ((out_size > 0) && ((out == NULL) || (out->len < out_size)))) {
         return -EINVAL;
+    }
+
+    if (((in->len > sizeof(in->data)) && (in->data == 0)) ||
+        ((out != NULL) && (out->len > 0) && (out->data == 0))) {
+        return -EFAULT;
     }
 
     cmd->uin      = mlx5sim_attr_in(in);
@@ -223,6 +227,10 @@ int mlx5sim_method_create_qp(mlx5sim_ctx_t *ctx, int fd,
     if ((handle == NULL) || (cap_attr == NULL) ||
         (cap_attr->len < sizeof(cap))) {
         return -EINVAL;
+    }
+
+    if (cap_attr->data == 0) {
+        return -EFAULT;
     }
 
     ret = mlx5sim_import_uhw(hdr, MLX5SIM_IMPORT_QP_MIN, 0, MLX5SIM_FAULT_QP,

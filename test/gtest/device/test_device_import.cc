@@ -5,6 +5,7 @@
  * descriptor of a context in the same process.
  */
 
+#include <common/seed.h>
 #include <device/device.h>
 
 #include <cerrno>
@@ -13,6 +14,10 @@
 #include <string>
 
 #include <fcntl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 using namespace device;
@@ -142,6 +147,62 @@ TEST_F(test_device_import, who_imports_may_go_on_alone)
         qp q(again, scq, rcq);
         q.connect(q.addr());
         write_to_oneself(q, scq, mem, 3);
+    });
+}
+
+/* Attributes that are missing, empty, of other lengths, or lead nowhere: the
+ * context goes on */
+TEST_F(test_device_import, fuzz_of_attributes_makes_nothing)
+{
+    const struct {
+        uint16_t object, method, attrs, driver;
+    } methods[] = {
+        {UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, 8, 0},
+        {UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, 14, 0},
+        {UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, 15, 0},
+        {UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, 5, 0},
+        {UVERBS_OBJECT_PD, MLX5_IB_METHOD_PD_QUERY, 2,
+         1u << UVERBS_ID_NS_SHIFT},
+        {UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 2, 0}
+    };
+
+    run(1, [&](rank&) {
+        context c;
+        imported i(c);
+        pattern random(seed::get());
+        char scratch[128] = "";
+
+        for (unsigned n = 0; n < seed::cases(5000); ++n) {
+            const auto &m = methods[random.below(6)];
+            union {
+                ib_uverbs_ioctl_hdr hdr;
+                char room[sizeof(ib_uverbs_ioctl_hdr) +
+                          20 * sizeof(ib_uverbs_attr)];
+            } u;
+
+            memset(&u, 0, sizeof(u));
+            u.hdr.object_id = m.object;
+            u.hdr.method_id = m.method;
+            for (unsigned k = 0; k < m.attrs + 2u; ++k) {
+                if (random.below(4) == 0) {
+                    continue;
+                }
+                ib_uverbs_attr &attr = u.hdr.attrs[u.hdr.num_attrs++];
+                attr.attr_id = (k < m.attrs) ? m.driver + k :
+                               (uint16_t)UVERBS_ATTR_UHW_IN + k - m.attrs;
+                attr.len     = random.below(3) * (random.below(2) ? 4 : 48);
+                attr.data    = random.below(2) ? (uintptr_t)scratch : 0;
+            }
+            u.hdr.length = sizeof(u.hdr) +
+                           u.hdr.num_attrs * sizeof(ib_uverbs_attr);
+            (void)ioctl(i.ctx->cmd_fd, RDMA_VERBS_IOCTL, &u.hdr);
+        }
+
+        memory mem(i, 4096);
+        cq scq(i, 16), rcq(i, 16);
+        qp q(i, scq, rcq);
+        q.connect(q.addr());
+        write_to_oneself(q, scq, mem, 4);
     });
 }
 
