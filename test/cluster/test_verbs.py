@@ -92,6 +92,46 @@ class Mtu9000(Verbs):
                    "100000", "-g", IPV4))
 
 
+class Counters(nodes.Test):
+    """Those of ports, of nodes that nobody else talks to."""
+
+    def ports(self, node):
+        said = self.cluster.run(
+            node, "bash", "-c", "cd /sys/class/infiniband/mlx5_0/ports/1 && "
+            "grep -H . counters/port_*_packets counters/port_*_data "
+            "hw_counters/rx_*_requests")
+        self.good(said)
+        return {name.split("/")[1]: int(value) for name, value in
+                (line.split(":") for line in said.stdout.split())}
+
+    def test_what_one_sends_the_other_receives(self):
+        for options in (("ibv_rc_pingpong", "-n", "100", "-s", "10000", "-m",
+                         "1024", "-g", IPV4),
+                        ("ibv_ud_pingpong", "-n", "100", "-s", "1000", "-g",
+                         IPV6)):
+            with self.subTest(" ".join(options)):
+                before = [self.ports(node) for node in (1, 2)]
+                self.good(*self.cluster.pair(PORT, *options))
+                after = [self.ports(node) for node in (1, 2)]
+                more = [{name: new[name] - old[name] for name in new}
+                        for old, new in zip(before, after)]
+                for what in ("packets", "data"):
+                    for one, other in (more, more[::-1]):
+                        self.assertGreaterEqual(one[f"port_xmit_{what}"], 100)
+                        self.assertEqual(one[f"port_xmit_{what}"],
+                                         other[f"port_rcv_{what}"])
+
+    def test_requests_are_counted_where_they_arrive(self):
+        before = self.ports(1), self.ports(2)
+        self.good(*self.cluster.pair(PORT, "ib_write_bw", "-F", "-n", "100",
+                                     "-x", IPV4))
+        after = self.ports(1), self.ports(2)
+        more = [new["rx_write_requests"] - old["rx_write_requests"]
+                for old, new in zip(before, after)]
+        self.assertEqual(0, min(more))
+        self.assertGreaterEqual(max(more), 100)
+
+
 class Compiled(Verbs):
     """A program that is compiled for the tests."""
     SOURCE = None

@@ -43,8 +43,9 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "at which it does operations, and memory for steering",
         "`ibv_alloc_dm`, `mlx5dv_dm_map_op_addr`, `mlx5dv_alloc_dm`", 0},
     [MLX5SIM_MISSING_IMPORT]      = {
-        "imported devices", "a context, and its objects, of another process",
-        "`ibv_import_device`, `ibv_import_mr`", 0},
+        "imported devices", "a context of another process, or with static "
+        "UARs; device memory and XRC by an imported one",
+        "`ibv_import_device`, `ibv_import_dm`", 0},
     [MLX5SIM_MISSING_TM]          = {
         "tag matching", "in hardware", "`IBV_SRQT_TM`", 0},
     [MLX5SIM_MISSING_MCAST]       = {

@@ -7,7 +7,9 @@
 #include <sim/exec/fabric.h>
 #include <sim/exec/pieces.h>
 #include <sim/exec/responder.h>
+#include <sim/exec/traffic.h>
 #include <sim/exec/transfer.h>
+#include <sim/objs/port.h>
 #include <sim/objs/store.h>
 #include <sim/queue/recv.h>
 
@@ -62,6 +64,7 @@ mlx5sim_packet_duplicate(const mlx5sim_qp_obj_t *resp, unsigned flags,
         return MLX5SIM_LANDED_IGNORED;
     }
 
+    mlx5sim_port_count(resp->dev, resp->qp.port, MLX5SIM_PORT_DUPLICATES, 1);
     landed_p->psn = resp->qp.epsn;
     if (flags & MLX5SIM_OP_ATOMIC) {
         saved = mlx5sim_packet_find_saved(resp, packet->psn);
@@ -92,6 +95,7 @@ mlx5sim_packet_other_psn(mlx5sim_qp_obj_t *resp, unsigned flags,
         return MLX5SIM_LANDED_QUIET;
     }
 
+    mlx5sim_port_count(resp->dev, resp->qp.port, MLX5SIM_PORT_GAPS, 1);
     resp->nak_sent = 1;
     landed_p->psn  = resp->qp.epsn;
     return MLX5SIM_LANDED_GAP;
@@ -188,6 +192,9 @@ mlx5sim_packet_accept(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
     resp->accepted += packet->packets;
     resp->qp.epsn   = mlx5sim_psn_add(packet->psn, packet->packets);
     landed_p->psn   = resp->qp.epsn;
+    if (packet->is_first) {
+        mlx5sim_traffic_taken(resp, wqe);
+    }
     if (flags & MLX5SIM_OP_SCATTER) {
         return (flags & MLX5SIM_OP_ATOMIC) ? MLX5SIM_LANDED_ATOMIC :
                                              MLX5SIM_LANDED_READ;
@@ -278,6 +285,8 @@ mlx5sim_packet_land_at(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
     if (run->recv_gone) {
         return MLX5SIM_LANDED_GONE;
     } else if (plan.verdict == MLX5SIM_VERDICT_RNR) {
+        mlx5sim_port_count(resp->dev, resp->qp.port, MLX5SIM_PORT_NO_RECEIVE,
+                           1);
         landed_p->psn      = resp->qp.epsn;
         landed_p->syndrome = resp->qp.min_rnr_timer;
         landed_p->timer    = mlx5sim_rnr_timer_ns(resp->qp.min_rnr_timer);
@@ -304,6 +313,51 @@ mlx5sim_packet_land_at(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
                                               landed_p);
 }
 
+/* A packet that was sent, and what the responder sends for it. Whether that
+ * gets lost is not known yet. */
+static void mlx5sim_packet_account(const mlx5sim_run_t *run,
+                                   const mlx5sim_wqe_t *wqe,
+                                   const mlx5sim_packet_t *packet,
+                                   mlx5sim_landing_t landing)
+{
+    const mlx5sim_qp_obj_t *qp = run->req;
+    uint32_t skipped;
+
+    mlx5sim_packet_sent(qp, wqe, run->resp, packet);
+    switch (landing) {
+    case MLX5SIM_LANDED_READ:
+        /* one that comes again asks for what is missing */
+        skipped = (mlx5sim_packet_count(&qp->qp, wqe->length) -
+                   packet->packets) * mlx5sim_qp_mtu(&qp->qp);
+        mlx5sim_traffic_answer(qp, wqe, run->resp, packet->packets,
+                               wqe->length - skipped);
+        break;
+    case MLX5SIM_LANDED_ACK:
+    case MLX5SIM_LANDED_ATOMIC:
+    case MLX5SIM_LANDED_RNR:
+    case MLX5SIM_LANDED_GAP:
+    case MLX5SIM_LANDED_ERROR:
+        mlx5sim_traffic_answer(qp, wqe, run->resp, 1, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+void mlx5sim_packet_sent(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                         const mlx5sim_qp_obj_t *resp,
+                         const mlx5sim_packet_t *packet)
+{
+    uint32_t packets =
+            (mlx5sim_opcode_flags(wqe->opcode) & MLX5SIM_OP_SCATTER) ?
+            1 : packet->packets;
+
+    if (!mlx5sim_qp_is_cut_off(qp)) {
+        mlx5sim_traffic_request(qp, wqe, resp, packets, packet->length,
+                                packet->is_first, packet->is_last);
+    }
+}
+
 mlx5sim_landing_t
 mlx5sim_packet_land(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
                     const mlx5sim_packet_t *packet,
@@ -321,6 +375,9 @@ mlx5sim_packet_land(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
 
     run.resp = mlx5sim_fabric_find(qp, wqe);
     landing  = mlx5sim_packet_land_at(&run, wqe, packet, landed_p);
+    if ((landing != MLX5SIM_LANDED_LOCAL) && !qp->is_remote) {
+        mlx5sim_packet_account(&run, wqe, packet, landing);
+    }
     if (run.resp != NULL) {
         mlx5sim_recv_release(run.resp);
         mlx5sim_unlock(&run.resp->rq_lock);

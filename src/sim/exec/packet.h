@@ -66,6 +66,12 @@ mlx5sim_packet_land(mlx5sim_qp_obj_t *qp, mlx5sim_wqe_t *wqe,
                     const mlx5sim_packet_t *packet,
                     mlx5sim_landed_t *landed_p);
 
+/** Count a packet that is sent.
+ *  @param resp  Who gets it; NULL: it is lost. */
+void mlx5sim_packet_sent(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                         const mlx5sim_qp_obj_t *resp,
+                         const mlx5sim_packet_t *packet);
+
 /**
  * Whether the data of a write may reach the responder's memory in any order:
  * that of its queue pair's packets, or that of pieces of them.

@@ -7,9 +7,11 @@
 #include <sim/engine/qp.h>
 #include <sim/exec/fabric.h>
 #include <sim/exec/responder.h>
+#include <sim/exec/traffic.h>
 #include <sim/exec/transfer.h>
 #include <sim/exec/window.h>
 #include <sim/instance/instance.h>
+#include <sim/objs/port.h>
 #include <sim/objs/store.h>
 #include <sim/queue/recv.h>
 
@@ -154,9 +156,16 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     is_gone      = is_done ? (mlx5sim_wqe_apply(&run, wqe, plan_p) != 0) :
                              mlx5sim_wqe_is_gone(&run, plan_p);
     *rnr_timer_p = 0;
+    if (is_done && !is_gone && !plan_p->req_error && !qp->is_remote) {
+        mlx5sim_traffic_message(qp, wqe, resp);
+    }
     if (resp != NULL) {
         *rnr_timer_p = mlx5sim_rnr_timer_ns(resp->qp.min_rnr_timer);
         mlx5sim_recv_release(resp);
+        if (plan_p->verdict == MLX5SIM_VERDICT_RNR) {
+            mlx5sim_port_count(resp->dev, resp->qp.port,
+                               MLX5SIM_PORT_NO_RECEIVE, 1);
+        }
         if (is_done && !plan_p->req_error) {
             mlx5sim_wqe_count_packets(&run, wqe);
         }
@@ -175,10 +184,6 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
         return plan_p->verdict;
     }
 
-    if (is_done && !plan_p->req_error) {
-        atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.bytes, wqe->length,
-                                  memory_order_relaxed);
-    }
     return plan_p->verdict;
 }
 

@@ -29,8 +29,9 @@ typedef struct mlx5sim_tree {
     const mlx5sim_config_t *config;
 } mlx5sim_tree_t;
 
-/* Counters of a port: zero here, read by perfquery-like scripts, monitoring
- * agents and perftest (kernel: drivers/infiniband/core/sysfs.c). */
+/* Counters of a port, read by perfquery-like scripts, monitoring agents and
+ * perftest (kernel: drivers/infiniband/core/sysfs.c). Those that nobody sets,
+ * mlx5sim_tree_set_counter(), are of what does not happen here. */
 static const char *const mlx5sim_port_counters[] = {
     "VL15_dropped", "excessive_buffer_overrun_errors", "link_downed",
     "link_error_recovery", "local_link_integrity_errors",
@@ -535,6 +536,37 @@ int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
         }
     }
     return 0;
+}
+
+int mlx5sim_tree_set_counter(const char *dir, unsigned dev, unsigned port,
+                             const char *name, uint64_t value)
+{
+    char pci[MLX5SIM_PCI_NAME_MAX], path[PATH_MAX], temporary[PATH_MAX];
+    char content[32];
+    int fd, ret;
+
+    /* In none of the tree's directories, which others list */
+    snprintf(temporary, sizeof(temporary),
+             "%s/sysfs" MLX5SIM_TREE_TMP_SUFFIX "%d.%p", dir, (int)getpid(),
+             (void*)content);
+    snprintf(path, sizeof(path), "%s/sysfs/devices/%s/%s/infiniband/mlx5_%u/"
+             "ports/%u/%s", dir, MLX5SIM_PCI_ROOT, mlx5sim_pci_name(dev, pci),
+             dev, port, name);
+    snprintf(content, sizeof(content), "%lu\n", (unsigned long)value);
+
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+              0444);
+    if (fd < 0) {
+        return -1;
+    }
+
+    ret = (write(fd, content, strlen(content)) == (ssize_t)strlen(content)) ?
+          rename(temporary, path) : -1;
+    close(fd);
+    if (ret != 0) {
+        (void)unlink(temporary);
+    }
+    return ret;
 }
 
 int mlx5sim_tree_create(int dir_fd, const mlx5sim_config_t *config)

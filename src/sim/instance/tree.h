@@ -5,6 +5,8 @@
 
 #include <sim/config/config.h>
 
+#include <stdint.h>
+
 /**
  * Write everything of sysfs and /dev that a kernel with mlx5 devices would show
  * about them: sysfs has the layout of /sys, dev that of /dev.
@@ -29,6 +31,17 @@ int mlx5sim_tree_create(int dir_fd, const mlx5sim_config_t *config);
  */
 int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
                           int is_up);
+
+/**
+ * Replace the file of a counter in the tree of @a dir. Who has the old one open
+ * keeps its value.
+ *
+ * @param name  In the directory of the port: "counters/port_rcv_data".
+ *
+ * @return 0, or -1 with errno.
+ */
+int mlx5sim_tree_set_counter(const char *dir, unsigned dev, unsigned port,
+                             const char *name, uint64_t value);
 
 /**
  * Whether a name is that of a tree, finished or not.

@@ -193,7 +193,6 @@ void mlx5sim_net_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                           mlx5sim_plan_t *plan_p)
 {
     uint8_t payload[MLX5SIM_MAX_MTU], frame[MLX5SIM_ROCE_MAX];
-    mlx5sim_proc_t *self = mlx5sim_proc_self();
     mlx5sim_roce_path_t path;
     mlx5sim_roce_t packet;
     unsigned length;
@@ -212,9 +211,7 @@ void mlx5sim_net_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 
     mlx5sim_frame_datagram(qp, wqe, qp->qp.psn, &path, &packet);
     qp->qp.psn = mlx5sim_psn_add(qp->qp.psn, 1);
-    mlx5sim_pcie_read(self, wqe->num_segs);
-    atomic_fetch_add_explicit(&self->c.bytes, wqe->length,
-                              memory_order_relaxed);
+    mlx5sim_pcie_read(mlx5sim_proc_self(), wqe->num_segs);
     fd = (path.is_ib || path.route.is_udp) ? mlx5sim_net_open_socket() : -1;
     if (fd >= 0) {
         length = mlx5sim_roce_encode_net(&path, &packet, payload, wqe->length,

@@ -148,7 +148,13 @@ typedef struct mlx5sim_proc {
 typedef struct mlx5sim_ctx {
     mlx5sim_obj_t o;
     uint32_t      dev;            /* device index */
-    uint32_t      async_fifo;     /* channel index of the async event FIFO */
+    uint64_t      inode;          /* number of the file that its descriptors
+                                     are open on */
+    int32_t       opened_fd;      /* descriptor that is no copy, -1: closed */
+    _Atomic uint32_t descriptors; /* the opened one, and imported copies */
+    uint32_t      cqe_version;
+    uint32_t      async_fifo;     /* channel index of the async event FIFO, 0:
+                                     none, or closed */
     uint32_t      is_legacy;      /* static UARs, as before the UAR object */
     uint32_t      static_uuars;   /* legacy: number of static uUARs */
     uint32_t      low_lat_uuars;  /* legacy: the last, for one QP each */

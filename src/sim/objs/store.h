@@ -4,6 +4,7 @@
 #define MLX5SIM_STORE_H_
 
 #include <sim/objs/obj.h>
+#include <sim/objs/port.h>
 
 #include <stddef.h>
 
@@ -22,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  23
+#define MLX5SIM_STORE_VERSION  24
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {
@@ -51,6 +52,8 @@ typedef struct mlx5sim_store {
     _Atomic uint32_t ports_down[MLX5SIM_MAX_DEVICES]; /* bit of each port */
     _Atomic uint32_t wire_tag;    /* process of mlx5sim-wire, 0: none yet */
     _Atomic uint32_t cm_is_told;  /* it is about to look at ids */
+    mlx5sim_port_shard_t ports[MLX5SIM_MAX_DEVICES][MLX5SIM_MAX_PORTS]
+                              [MLX5SIM_PORT_SHARDS];
     mlx5sim_proc_t  procs[MLX5SIM_MAX_PROCS];
     /* the last processes that are gone, for mlx5sim-stat */
     _Atomic uint64_t num_exited;

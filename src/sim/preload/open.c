@@ -11,13 +11,16 @@
 #define _GNU_SOURCE
 #endif
 
+#include <sim/instance/instance.h>
 #include <sim/libc/real.h>
 #include <sim/preload/device.h>
 #include <sim/preload/export.h>
 #include <sim/preload/redirect.h>
+#include <sim/uverbs/counters.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +61,28 @@ mlx5sim_open_relative(int fd, const char *path, int flags)
     return mlx5sim_device_open(index, flags);
 }
 
+/* The file that a relative path has opened is one of a port's counters: have it
+ * written, and open the new one. */
+static __attribute__((noinline)) int
+mlx5sim_open_counter(int dir_fd, const char *path, int flags, int fd,
+                     mlx5sim_openat_func_t real_openat)
+{
+    char name[32], file[PATH_MAX];
+    ssize_t length;
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    length = REAL(readlink)(name, file, sizeof(file) - 1);
+    file[(length > 0) ? length : 0] = '\0';
+    if ((strstr(file, "/sysfs/devices/") == NULL) ||
+        (mlx5sim_instance_dir() == NULL)) {
+        return fd;
+    }
+
+    mlx5sim_counters_refresh(file);
+    close(fd);
+    return real_openat(dir_fd, path, flags);
+}
+
 /* All of open*(): for those without dir_fd, AT_FDCWD is the same. */
 static int mlx5sim_open_common(int dir_fd, const char *path, int flags,
                                mode_t mode, mlx5sim_openat_func_t real_openat)
@@ -81,6 +106,10 @@ static int mlx5sim_open_common(int dir_fd, const char *path, int flags,
         }
     } else if ((path[0] == 'u') || ((path[0] != '/') && strchr(path, '/'))) {
         fd = mlx5sim_open_relative(fd, path, flags);
+        if (__builtin_expect(strstr(path, "counters/") != NULL, 0) &&
+            (fd >= 0) && !mlx5sim_open_has_mode(flags)) {
+            fd = mlx5sim_open_counter(dir_fd, path, flags, fd, real_openat);
+        }
     }
 
     return fd;

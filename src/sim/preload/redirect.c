@@ -2,6 +2,7 @@
 
 #include <sim/preload/redirect.h>
 #include <sim/instance/instance.h>
+#include <sim/uverbs/counters.h>
 
 #include <string.h>
 
@@ -40,6 +41,10 @@ int mlx5sim_redirect_candidate(mlx5sim_redirect_t *redirect, const char *path)
                                            &redirect->index);
     if (redirect->kind < MLX5SIM_PATH_SYSFS) {
         return 0;
+    }
+
+    if (strstr(public_path, "counters") != NULL) {
+        mlx5sim_counters_refresh(public_path);
     }
 
     redirect->path = mlx5sim_path_locate(public_path, redirect->buf, PATH_MAX);

@@ -3,6 +3,7 @@
 #include <sim/sched/pipe_int.h>
 #include <sim/check/report.h>
 #include <sim/engine/qp.h>
+#include <sim/objs/port.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/sched/chance.h>
@@ -124,8 +125,7 @@ static int mlx5sim_pipe_complete(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         qp->qp.state    = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
                                                             MLX5SIM_QPS_SQE;
         pipe->has_flush = 1;
-    } else if (qp->qp.type != MLX5SIM_QPT_DCI) {
-        /* of that, who executes it as a whole counts them */
+    } else {
         atomic_fetch_add_explicit(&self->c.bytes, flight->length,
                                   memory_order_relaxed);
     }
@@ -156,6 +156,7 @@ static void mlx5sim_pipe_timeout(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     mlx5sim_flights_t *flights = &pipe->flights;
 
     if (!pipe->is_gone && !pipe->is_ignored) {
+        mlx5sim_port_count(qp->dev, qp->qp.port, MLX5SIM_PORT_TIMEOUTS, 1);
         mlx5sim_pipe_retry(pipe, qp);
     } else if (pipe->is_gone ? mlx5sim_park_gone(qp) : mlx5sim_park_retry(qp)) {
         pipe->is_parked = MLX5SIM_PARKED_RETRY;

@@ -3,6 +3,7 @@
 #include <sim/sched/pipe_int.h>
 #include <sim/engine/packet.h>
 #include <sim/exec/packet.h>
+#include <sim/objs/port.h>
 #include <sim/sched/chance.h>
 #include <sim/sched/park.h>
 #include <sim/sched/tap.h>
@@ -212,6 +213,7 @@ void mlx5sim_pipe_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         }
         break;
     case MLX5SIM_LANDED_GAP:
+        mlx5sim_port_count(qp->dev, qp->qp.port, MLX5SIM_PORT_GAPS_TOLD, 1);
         mlx5sim_pipe_retry(pipe, qp);
         break;
     case MLX5SIM_LANDED_ERROR:

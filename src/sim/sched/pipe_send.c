@@ -3,6 +3,7 @@
 #include <sim/sched/pipe_int.h>
 #include <sim/engine/packet.h>
 #include <sim/exec/packet.h>
+#include <sim/exec/traffic.h>
 #include <sim/exec/wqe.h>
 #include <sim/net/net.h>
 #include <sim/sched/chance.h>
@@ -33,6 +34,7 @@ static unsigned mlx5sim_pipe_send_datagram(mlx5sim_qp_obj_t *qp,
 
     if (is_lost) {
         mlx5sim_wqe_lose(qp, wqe, &plan);
+        mlx5sim_traffic_message(qp, wqe, NULL);
     } else if (mlx5sim_net_is_datagram(qp, wqe)) {
         mlx5sim_net_datagram(qp, wqe, &plan);
     } else {
@@ -54,6 +56,7 @@ mlx5sim_pipe_send_dc(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
     uint64_t timer;
 
     if (is_lost) {
+        mlx5sim_traffic_message(qp, wqe, NULL);
         return !mlx5sim_flights_retry(flights, &qp->qp);
     }
 
@@ -180,6 +183,8 @@ static uint32_t mlx5sim_pipe_send_packet(mlx5sim_pipe_t *pipe,
     if (!is_lost || (packet.placed != 0)) {
         landing = mlx5sim_packet_land(qp, wqe, &packet, &landed);
         mlx5sim_pipe_landed(pipe, qp, &packet, landing, &landed);
+    } else {
+        mlx5sim_packet_sent(qp, wqe, NULL, &packet);
     }
 
     if (mlx5sim_tap_is_on() &&

@@ -2,11 +2,13 @@
 
 #include <sim/sched/sq.h>
 #include <sim/check/report.h>
+#include <sim/engine/mlx5_def.h>
 #include <sim/engine/qp.h>
 #include <sim/exec/wqe.h>
 #include <sim/net/net.h>
 #include <sim/objs/clock.h>
 #include <sim/objs/pcie.h>
+#include <sim/objs/port.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/queue/batch.h>
@@ -30,6 +32,13 @@ static int mlx5sim_sq_is_remote(const mlx5sim_qp_obj_t *qp)
 void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
                          mlx5sim_claim_t *claim)
 {
+    if (cqe->opcode == MLX5SIM_CQE_REQ_ERR) {
+        mlx5sim_port_count(qp->dev, qp->qp.port,
+                           (cqe->syndrome == MLX5SIM_SYNDROME_WR_FLUSH) ?
+                           MLX5SIM_PORT_REQ_FLUSHED : MLX5SIM_PORT_REQ_ERRORS,
+                           1);
+    }
+
     mlx5sim_batch_settle_others();
     if (mlx5sim_cq_push(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq), cqe,
                         claim) != 0) {
@@ -39,18 +48,23 @@ void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
 }
 
 /* Account for a finished work request */
-static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_plan_t *plan)
+static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                              const mlx5sim_plan_t *plan)
 {
+    mlx5sim_proc_t *self = mlx5sim_proc_self();
+
     qp->retries     = 0;
     atomic_store_explicit(&qp->retry_at, 0, memory_order_relaxed);
     qp->retry_since = 0;
     qp->gone_since  = 0;
     ++qp->wqes;
-    atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.wqes, 1,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&self->c.wqes, 1, memory_order_relaxed);
     if (plan->req_error) {
         qp->qp.state = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
                                                          MLX5SIM_QPS_SQE;
+    } else {
+        atomic_fetch_add_explicit(&self->c.bytes, wqe->length,
+                                  memory_order_relaxed);
     }
     if (plan->has_req_cqe) {
         mlx5sim_sq_complete(qp, &plan->req_cqe, NULL);
@@ -68,7 +82,7 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
 
     if (mlx5sim_net_is_datagram(qp, wqe)) {
         mlx5sim_net_datagram(qp, wqe, &plan);
-        mlx5sim_sq_finish(qp, &plan);
+        mlx5sim_sq_finish(qp, wqe, &plan);
         return 1;
     }
 
@@ -88,7 +102,7 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
     if (mlx5sim_trace_is_on()) {
         mlx5sim_trace_wqe(qp, wqe, begin);
     }
-    mlx5sim_sq_finish(qp, &plan);
+    mlx5sim_sq_finish(qp, wqe, &plan);
     return 1;
 }
 
@@ -107,7 +121,7 @@ static int mlx5sim_sq_rejected(mlx5sim_qp_obj_t *qp, mlx5sim_chk_t chk,
     }
 
     mlx5sim_plan_bad_wqe(&qp->qp, wqe, chk, &plan);
-    mlx5sim_sq_finish(qp, &plan);
+    mlx5sim_sq_finish(qp, wqe, &plan);
     return 1;
 }
 
@@ -258,7 +272,7 @@ static void mlx5sim_sq_give_up(mlx5sim_qp_obj_t *qp)
         } else {
             mlx5sim_wqe_lose(qp, &wqe, &plan);
         }
-        mlx5sim_sq_finish(qp, &plan);
+        mlx5sim_sq_finish(qp, &wqe, &plan);
         qp->sq_head += wqe.num_bb;
     }
 

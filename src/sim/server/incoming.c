@@ -97,6 +97,7 @@ static mlx5sim_qp_obj_t *mlx5sim_incoming_requester(const mlx5sim_qp_obj_t *qp,
     atomic_store(&req->o.owner, mlx5sim_self_tag);
     req->o.ready          = 1;
     atomic_store(&req->o.ctx, atomic_load(&qp->o.ctx));
+    req->is_remote        = 1; /* its packets are counted as they come */
     req->dev              = qp->dev;
     req->qp.type          = qp->qp.type;
     req->qp.state         = MLX5SIM_QPS_RTS;

@@ -7,6 +7,7 @@
 #include <sim/server/socket.h>
 #include <sim/config/identity.h>
 #include <sim/instance/instance.h>
+#include <sim/objs/port.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,6 +25,10 @@
 
 #define MLX5SIM_SOCKET_ROCE     4791    /* port, of RoCE v2: IBTA annex A17 */
 #define MLX5SIM_SOCKET_BATCH    32      /* packets in a system call */
+/* What ports count: with Ethernet's header; of InfiniBand without IPv4 and UDP
+ * around it, and without the VCRC */
+#define MLX5SIM_SOCKET_ETHERNET 14
+#define MLX5SIM_SOCKET_AROUND_IB (20 + 8 + 2)
 #define MLX5SIM_SOCKET_BUFFER   (8 << 20) /* bytes, if that is permitted */
 
 /* Offsets in the IP header */
@@ -340,11 +345,19 @@ static uint8_t *mlx5sim_socket_room(const mlx5sim_socket_t *sock, int is_ipv6,
     return out->packets[out->num];
 }
 
-/* What mlx5sim_socket_room() gave has been filled */
-static void mlx5sim_socket_filled(unsigned length)
+unsigned mlx5sim_socket_bytes(unsigned length)
+{
+    return (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) ?
+           (length + MLX5SIM_SOCKET_ETHERNET) :
+           (length - MLX5SIM_SOCKET_AROUND_IB);
+}
+
+/* What mlx5sim_socket_room() gave has been filled, for a port */
+static void mlx5sim_socket_filled(unsigned dev, unsigned port, unsigned length)
 {
     mlx5sim_socket_batch_t *out = &mlx5sim_socket_out;
 
+    mlx5sim_port_sent(dev, port, 1, mlx5sim_socket_bytes(length));
     out->pieces[out->num] = (struct iovec){out->packets[out->num], length};
     ++out->num;
 }
@@ -362,8 +375,9 @@ void mlx5sim_socket_send(unsigned dev, unsigned port,
 
     room = mlx5sim_socket_room(&mlx5sim_sockets[i], is_ipv6, to);
     if (room != NULL) {
-        mlx5sim_socket_filled(mlx5sim_roce_encode_net(path, packet, payload,
-                                                     length, room));
+        mlx5sim_socket_filled(dev, port,
+                              mlx5sim_roce_encode_net(path, packet, payload,
+                                                      length, room));
     }
 }
 
@@ -408,6 +422,6 @@ void mlx5sim_socket_forward(const uint8_t *packet, unsigned length)
                                 offsetof(struct ip, ip_dst)));
     if (room != NULL) {
         memcpy(room, packet, length);
-        mlx5sim_socket_filled(length);
+        mlx5sim_socket_filled(dev, port, length);
     }
 }

@@ -51,6 +51,10 @@ void mlx5sim_socket_forward(const uint8_t *packet, unsigned length);
 
 void mlx5sim_socket_flush(void);
 
+/** What its port counts for a packet of @a length bytes from its IP header
+ *  on. */
+unsigned mlx5sim_socket_bytes(unsigned length);
+
 /** Counters so far. @return the one instance, which changes. */
 mlx5sim_socket_counters_t *mlx5sim_socket_counters(void);
 

@@ -8,6 +8,7 @@
 #include <sim/config/identity.h>
 #include <sim/instance/instance.h>
 #include <sim/net/net.h>
+#include <sim/objs/port.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/queue/batch.h>
@@ -179,6 +180,8 @@ static void mlx5sim_wire_take(unsigned dev, unsigned port,
     if (!mlx5sim_wire_is_ours(config, dev, port, &path)) {
         return; /* another host's: the interface sees more than its own */
     }
+
+    mlx5sim_port_received(dev, port, 1, mlx5sim_socket_bytes(length));
 
     if (mlx5sim_mads_is(&path, &roce)) {
         if (mlx5sim_mads_take(dev, port, &path, &roce, payload,

@@ -7,6 +7,8 @@
 #include <sim/stat/stat.h>
 #include <sim/config/missing.h>
 #include <sim/instance/instance.h>
+#include <sim/instance/tree.h>
+#include <sim/objs/port.h>
 #include <sim/objs/store.h>
 #include <sim/reap/reap.h>
 #include <sim/stat/control.h>
@@ -104,13 +106,31 @@ static int check_leaks(void)
     return leaks;
 }
 
+/* Files of sysfs, for who reads them without the device's library */
+static void tell_ports(const char *dir)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    unsigned dev, port;
+
+    for (dev = 0; dev < config->devices; ++dev) {
+        for (port = 1; port <= config->ports; ++port) {
+            mlx5sim_port_tell(dir, dev, port, "counters",
+                              mlx5sim_tree_set_counter);
+            mlx5sim_port_tell(dir, dev, port, "hw_counters",
+                              mlx5sim_tree_set_counter);
+        }
+    }
+}
+
 /* @param path  Of the store, for as long as it is there */
-static void watch(const char *path, double seconds, int all, int detail)
+static void watch(const char *dir, const char *path, double seconds, int all,
+                  int detail)
 {
     mlx5sim_stat_row_t before = {};
 
     while (access(path, F_OK) == 0) {
         mlx5sim_proc_reap_dead();
+        tell_ports(dir);
         if (isatty(STDOUT_FILENO)) {
             fputs("\033[H\033[2J", stdout); /* ECMA-48: home, erase */
         }
@@ -243,6 +263,7 @@ int main(int argc, char **argv)
     }
 
     mlx5sim_proc_reap_dead();
+    tell_ports(dir);
     if (action == 'f') {
         return mlx5sim_control_fatal(name);
     } else if (action != 0) {
@@ -254,7 +275,7 @@ int main(int argc, char **argv)
     } else if (json) {
         mlx5sim_stat_json(stdout, mlx5sim_instance_config(), all, detail);
     } else if (seconds > 0) {
-        watch(path, seconds, all, detail);
+        watch(dir, path, seconds, all, detail);
     } else {
         mlx5sim_stat_table(stdout, mlx5sim_instance_config(), all, detail,
                            NULL);

@@ -11,6 +11,7 @@
 #include <sim/uverbs/uverbs_context.h>
 #include <sim/uverbs/uverbs_devx.h>
 #include <sim/uverbs/uverbs_dm.h>
+#include <sim/uverbs/uverbs_import.h>
 #include <sim/uverbs/uverbs_odp.h>
 #include <sim/uverbs/uverbs_uar.h>
 
@@ -177,6 +178,21 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
         return mlx5sim_method_get_context(ctx, fd, hdr);
     case (UVERBS_OBJECT_ASYNC_EVENT << 16) | UVERBS_METHOD_ASYNC_EVENT_ALLOC:
         return mlx5sim_method_alloc_async(ctx, hdr);
+    case (UVERBS_OBJECT_CQ << 16) | UVERBS_METHOD_CQ_CREATE:
+        return (fd == ctx->opened_fd) ? mlx5sim_no_method(hdr) :
+                                        mlx5sim_method_create_cq(ctx, fd, hdr);
+    case (UVERBS_OBJECT_SRQ << 16) | UVERBS_METHOD_SRQ_CREATE:
+        return (fd == ctx->opened_fd) ? mlx5sim_no_method(hdr) :
+                                        mlx5sim_method_create_srq(ctx, fd, hdr);
+    case (UVERBS_OBJECT_QP << 16) | UVERBS_METHOD_QP_CREATE:
+        return (fd == ctx->opened_fd) ? mlx5sim_no_method(hdr) :
+                                        mlx5sim_method_create_qp(ctx, fd, hdr);
+    case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_QUERY_CONTEXT:
+        return mlx5sim_method_query_context(ctx, fd, hdr);
+    case (UVERBS_OBJECT_PD << 16) | MLX5_IB_METHOD_PD_QUERY:
+        return mlx5sim_method_query_pd(ctx, hdr);
+    case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_QUERY_MR:
+        return mlx5sim_method_query_mr(ctx, hdr);
     case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_ADVISE_MR:
         return mlx5sim_method_advise_mr(ctx, hdr);
     case (UVERBS_OBJECT_DM << 16) | UVERBS_METHOD_DM_ALLOC:

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static _Atomic uint32_t mlx5sim_fds[MLX5SIM_MAX_FD];
@@ -41,6 +43,7 @@ mlx5sim_ctx_t *mlx5sim_fd_copied(int fd)
     static const char name[] = "/memfd:" MLX5SIM_UAR_FILE;
     char path[32], file[64];
     mlx5sim_ctx_t *ctx;
+    struct stat st;
     uint32_t index;
     ssize_t len;
 
@@ -64,8 +67,11 @@ mlx5sim_ctx_t *mlx5sim_fd_copied(int fd)
         return NULL;
     }
 
+    /* the name may be that of the slot's next use */
     ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index);
-    return (atomic_load(&ctx->o.owner) == mlx5sim_self_tag) ? ctx : NULL;
+    return ((atomic_load(&ctx->o.owner) != 0) &&
+            (syscall(SYS_fstat, fd, &st) == 0) && (st.st_ino == ctx->inode)) ?
+           ctx : NULL;
 }
 
 uint32_t mlx5sim_fd_chan(int fd)

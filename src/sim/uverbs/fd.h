@@ -25,9 +25,8 @@ uint32_t mlx5sim_fd_set(int fd, uint32_t entry);
 /** Context behind a descriptor, NULL if it has none of this process. */
 mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd);
 
-/** Context of this process of whose descriptor @a fd is a copy, such as dup(2)
- *  makes, NULL if it is none. Copies are only for importing the context, so
- *  nothing but this is known of them. */
+/** Context, perhaps of another process, of whose descriptor @a fd is a copy,
+ *  such as dup(2) makes, NULL if it is none. */
 mlx5sim_ctx_t *mlx5sim_fd_copied(int fd);
 
 /** Channel index behind a descriptor, 0 if none. */

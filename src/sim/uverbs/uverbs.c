@@ -22,6 +22,8 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 _Static_assert(RDMA_VERBS_IOCTL == MLX5SIM_VERBS_IOCTL, "ioctl number");
@@ -30,6 +32,7 @@ _Static_assert(RDMA_VERBS_IOCTL == MLX5SIM_VERBS_IOCTL, "ioctl number");
 int mlx5sim_uverbs_open(unsigned index, int flags)
 {
     mlx5sim_ctx_t *ctx;
+    struct stat st;
     char name[32];
     int fd;
 
@@ -61,9 +64,12 @@ int mlx5sim_uverbs_open(unsigned index, int flags)
         return -1;
     }
 
-    ctx->dev     = index;
-    ctx->fault   = MLX5SIM_CONTEXT_NEW;
-    ctx->o.ready = 1;
+    ctx->inode       = (syscall(SYS_fstat, fd, &st) == 0) ? st.st_ino : 0;
+    ctx->opened_fd   = fd;
+    ctx->descriptors = 1;
+    ctx->dev         = index;
+    ctx->fault       = MLX5SIM_CONTEXT_NEW;
+    ctx->o.ready     = 1;
     mlx5sim_fd_set(fd, mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx));
     return fd;
 }
@@ -116,6 +122,23 @@ static void mlx5sim_ctx_close(uint32_t index)
     mlx5sim_obj_free(MLX5SIM_OBJ_CTX, ctx);
 }
 
+/* One of its descriptors is closed */
+static void mlx5sim_ctx_leave(uint32_t index, int fd)
+{
+    mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index);
+
+    if (fd == ctx->opened_fd) {
+        ctx->opened_fd = -1;
+    }
+
+    if ((atomic_load(&ctx->o.owner) == mlx5sim_self_tag) &&
+        (atomic_fetch_sub(&ctx->descriptors, 1) > 1)) {
+        return;
+    }
+
+    mlx5sim_ctx_close(index);
+}
+
 void mlx5sim_uverbs_close(int fd)
 {
     sigset_t saved;
@@ -134,7 +157,7 @@ void mlx5sim_uverbs_close(int fd)
     if (entry & MLX5SIM_FD_CHAN) {
         mlx5sim_uverbs_chan_close(entry & ~MLX5SIM_FD_CHAN);
     } else if (mlx5sim_store != NULL) {
-        mlx5sim_ctx_close(entry);
+        mlx5sim_ctx_leave(entry, fd);
     }
     mlx5sim_trap_allow(&saved);
 }
@@ -185,14 +208,40 @@ void mlx5sim_uverbs_map_failed(int fd, uint64_t offset)
     }
 }
 
+/* Who gives the first command by a copy of a descriptor imports its context.
+ * @return 0, also if it is no copy, or -errno */
+static int mlx5sim_uverbs_adopt(int fd, mlx5sim_ctx_t **ctx_p)
+{
+    mlx5sim_ctx_t *ctx = mlx5sim_fd_copied(fd);
+
+    if (ctx == NULL) {
+        return 0;
+    }
+
+    /* its memory and its queues are where this process does not see them */
+    if ((atomic_load(&ctx->o.owner) != mlx5sim_self_tag) || ctx->is_legacy ||
+        (fd >= MLX5SIM_MAX_FD)) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_IMPORT);
+    }
+
+    if (mlx5sim_fd_set(fd, mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx)) == 0) {
+        atomic_fetch_add(&ctx->descriptors, 1);
+    }
+    *ctx_p = ctx;
+    return 0;
+}
+
 int mlx5sim_uverbs_ioctl(int fd, void *arg)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
     int ret;
 
-    if ((ctx == NULL) && (mlx5sim_fd_copied(fd) != NULL)) {
-        errno = -mlx5sim_refuse(MLX5SIM_MISSING_IMPORT);
-        return -1;
+    if (ctx == NULL) {
+        ret = mlx5sim_uverbs_adopt(fd, &ctx);
+        if (ret != 0) {
+            errno = -ret;
+            return -1;
+        }
     }
 
     if (ctx == NULL) {

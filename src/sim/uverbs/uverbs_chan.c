@@ -94,10 +94,17 @@ static void mlx5sim_uverbs_chan_forget(uint32_t index)
 void mlx5sim_uverbs_chan_close(uint32_t index)
 {
     mlx5sim_chan_t *chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, index);
+    mlx5sim_ctx_t *ctx;
     char path[320];
 
     if (atomic_load(&chan->o.owner) != mlx5sim_self_tag) {
         return;
+    }
+
+    /* that the context may be left to who has imported it */
+    ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, atomic_load(&chan->o.ctx));
+    if (ctx->async_fifo == index) {
+        ctx->async_fifo = 0;
     }
 
     mlx5sim_uverbs_chan_forget(index);

@@ -16,6 +16,7 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
 #include <string.h>
 
 /* Limits that libmlx5 takes at open; values of a ConnectX-5 */
@@ -58,7 +59,8 @@ static int mlx5sim_context_request(const mlx5sim_cmd_t *cmd,
     return (cmd->uin_size < min_v2) ? 0 : 2;
 }
 
-static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
+static void mlx5sim_context_reply(const mlx5sim_ctx_t *ctx, void *out,
+                                  size_t size)
 {
     struct mlx5_ib_alloc_ucontext_resp reply = {0};
 
@@ -66,7 +68,7 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
     /* mlx5_ib: only with mlx5_ib_dev::wc_support */
     reply.bf_reg_size       = mlx5sim_instance_config()->bf ?
                               MLX5SIM_UAR_BF_REG : 0;
-    reply.tot_bfregs        = cmd->ctx->static_uuars;
+    reply.tot_bfregs        = ctx->static_uuars;
     reply.cache_line_size   = 64;
     reply.max_sq_desc_sz    = MLX5SIM_MAX_SQ_DESC;
     reply.max_rq_desc_sz    = MLX5SIM_MAX_RQ_DESC;
@@ -75,7 +77,7 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
     reply.max_srq_recv_wr   = MLX5SIM_MAX_WQEBB - 1;
     reply.num_ports         = mlx5sim_instance_config()->ports;
     reply.response_length   = sizeof(reply);
-    reply.cqe_version       = cqe_version;
+    reply.cqe_version       = ctx->cqe_version;
     reply.cmds_supp_uhw     = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE |
                               MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
     reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
@@ -85,9 +87,8 @@ static void mlx5sim_context_reply(mlx5sim_cmd_t *cmd, unsigned cqe_version)
     reply.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
     reply.num_uars_per_page = 1;
     /* 0 even if there are static ones: libmlx5 then uses the UAR object */
-    reply.num_dyn_bfregs    = cmd->ctx->is_legacy ? MLX5SIM_LEGACY_DYN_UUARS :
-                                                    0;
-    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &reply, sizeof(reply));
+    reply.num_dyn_bfregs    = ctx->is_legacy ? MLX5SIM_LEGACY_DYN_UUARS : 0;
+    mlx5sim_cmd_reply(out, size, &reply, sizeof(reply));
 }
 
 /* What both ways of asking for a context have in common.
@@ -134,9 +135,10 @@ static int mlx5sim_context_open(mlx5sim_cmd_t *cmd, unsigned *cqe_version_p)
 /* From here on nothing fails */
 static void mlx5sim_context_finish(mlx5sim_cmd_t *cmd, unsigned cqe_version)
 {
-    cmd->ctx->is_open = 1;
+    cmd->ctx->is_open     = 1;
+    cmd->ctx->cqe_version = cqe_version;
     atomic_fetch_add(&mlx5sim_proc_self()->c.created[MLX5SIM_OBJ_CTX], 1);
-    mlx5sim_context_reply(cmd, cqe_version);
+    mlx5sim_context_reply(cmd->ctx, cmd->uout, cmd->uout_size);
 }
 
 int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
@@ -166,11 +168,26 @@ int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd)
     return 0;
 }
 
-int mlx5sim_method_get_context(mlx5sim_ctx_t *ctx, int fd,
-                               struct ib_uverbs_ioctl_hdr *hdr)
+/* What any device's context is told */
+static void mlx5sim_context_core(const struct ib_uverbs_attr *num,
+                                 const struct ib_uverbs_attr *core)
 {
     static const uint64_t support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
     static const uint32_t vectors = MLX5SIM_COMP_VECTORS;
+
+    if ((num != NULL) && (num->data != 0)) {
+        mlx5sim_cmd_reply(mlx5sim_attr_out(num), num->len, &vectors,
+                          sizeof(vectors));
+    }
+    if ((core != NULL) && (core->data != 0)) {
+        mlx5sim_cmd_reply(mlx5sim_attr_out(core), core->len, &support,
+                          sizeof(support));
+    }
+}
+
+int mlx5sim_method_get_context(mlx5sim_ctx_t *ctx, int fd,
+                               struct ib_uverbs_ioctl_hdr *hdr)
+{
     const struct ib_uverbs_attr *num, *core, *in, *out;
     mlx5sim_cmd_t cmd = {.ctx = ctx, .fd = fd};
     unsigned cqe_version;
@@ -195,15 +212,38 @@ int mlx5sim_method_get_context(mlx5sim_ctx_t *ctx, int fd,
         return ret;
     }
 
-    if (num != NULL) {
-        mlx5sim_cmd_reply(mlx5sim_attr_out(num), num->len, &vectors,
-                          sizeof(vectors));
-    }
-    if (core != NULL) {
-        mlx5sim_cmd_reply(mlx5sim_attr_out(core), core->len, &support,
-                          sizeof(support));
-    }
+    mlx5sim_context_core(num, core);
     mlx5sim_context_finish(&cmd, cqe_version);
+    return 0;
+}
+
+int mlx5sim_method_query_context(mlx5sim_ctx_t *ctx, int fd,
+                                 struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *num, *core, *resp;
+
+    /* a second context on the same descriptor would close it, too */
+    if (fd == ctx->opened_fd) {
+        return mlx5sim_refuse(MLX5SIM_MISSING_IMPORT);
+    }
+
+    if (!ctx->is_open) {
+        return -EINVAL;
+    }
+
+    num  = mlx5sim_attr_find(hdr, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS);
+    core = mlx5sim_attr_find(hdr, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT);
+    resp = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX);
+    if (resp == NULL) {
+        return -EINVAL;
+    }
+
+    if (resp->data == 0) {
+        return -EFAULT;
+    }
+
+    mlx5sim_context_core(num, core);
+    mlx5sim_context_reply(ctx, mlx5sim_attr_out(resp), resp->len);
     return 0;
 }
 
@@ -219,19 +259,16 @@ int mlx5sim_method_alloc_async(mlx5sim_ctx_t *ctx,
         return -EINVAL;
     }
 
-    /* the kernel allows several; only those who import a context have more than
-     * one */
-    if (ctx->async_fifo != 0) {
-        return mlx5sim_refuse(MLX5SIM_MISSING_IMPORT);
-    }
-
     fd = mlx5sim_uverbs_chan_create(mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx), 1,
                                     &chan);
     if (fd < 0) {
         return fd;
     }
 
-    ctx->async_fifo = chan;
+    /* events are told by the first one; who imports a context has another */
+    if (ctx->async_fifo == 0) {
+        ctx->async_fifo = chan;
+    }
     mlx5sim_attr_set_handle(handle, fd);
     return 0;
 }

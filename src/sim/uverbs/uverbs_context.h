@@ -24,6 +24,11 @@ int mlx5sim_cmd_get_context(mlx5sim_cmd_t *cmd);
 int mlx5sim_method_get_context(mlx5sim_ctx_t *ctx, int fd,
                                struct ib_uverbs_ioctl_hdr *hdr);
 
+/** The method UVERBS_METHOD_QUERY_CONTEXT: what that of GET_CONTEXT said, for
+ *  who imports a context that is open. @return 0 or -errno */
+int mlx5sim_method_query_context(mlx5sim_ctx_t *ctx, int fd,
+                                 struct ib_uverbs_ioctl_hdr *hdr);
+
 /** The method UVERBS_METHOD_ASYNC_EVENT_ALLOC: a descriptor for asynchronous
  *  events. @return 0 or -errno */
 int mlx5sim_method_alloc_async(mlx5sim_ctx_t *ctx,

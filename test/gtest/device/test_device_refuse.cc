@@ -122,9 +122,9 @@ TEST_F(test_device_refuse, access_flags)
     });
 }
 
-TEST_F(test_device_refuse, import)
+TEST_F(test_device_refuse, import_of_a_descriptor_that_is_no_copy)
 {
-    expect_refused("imported devices", EPROTONOSUPPORT, [](context &c) {
+    expect_refused("imported devices", EOPNOTSUPP, [](context &c) {
         /* one that fails closes the descriptor, so the context can't be */
         ibv_context *victim = ibv_open_device(c.ctx->device);
 
@@ -133,9 +133,9 @@ TEST_F(test_device_refuse, import)
     });
 }
 
-/* As rdma-core's own tests do. It was EINVAL, as for what is no device */
-TEST_F(test_device_refuse, import_of_a_copied_descriptor)
+TEST_F(test_device_refuse, import_with_static_uars)
 {
+    set_env("MLX5SIM_UAR_MODE", "legacy");
     expect_refused("imported devices", EOPNOTSUPP, [](context &c) {
         return result(ibv_import_device(
                 fcntl(c.ctx->cmd_fd, F_DUPFD_CLOEXEC, 0)));
