@@ -196,9 +196,9 @@ class Check(Folder):
         self.write("configure", "#!/bin/sh\nmkdir -p src/ucp && echo"
                    " 'all:; grep -q right @/file.c' | sed \"s|@|$(dirname $0)|\""
                    " > src/ucp/Makefile && cp src/ucp/Makefile . && mkdir -p"
-                   " test/gtest && echo 'ucp/gtest-%.o:; grep -q right"
-                   " @/test/gtest/ucp/$*.cc' | sed \"s|@|$(dirname $0)|\""
-                   " > test/gtest/Makefile\n", 0o755)
+                   " test/gtest && { echo gtest_OBJECTS = ucp/gtest-it.o; echo"
+                   " 'ucp/gtest-%.o:; grep -q right @/test/gtest/ucp/$*.cc' |"
+                   " sed \"s|@|$(dirname $0)|\"; } > test/gtest/Makefile\n", 0o755)
         self.write("src/ucp/keep", "")
         self.commit("UCX as released")
 
@@ -256,6 +256,8 @@ class Check(Folder):
         self.assertIn("does not build", result.stdout)
 
         self.write("test/gtest/ucp/it.cc", "#include <ucp/it.h>\nright\n")
+        # Not in the list of sources, as what needs CUDA
+        self.write("test/gtest/ucp/other.cc", "#include <ucp/it.h>\nwrong\n")
         self.commit("UCP/CORE: Fix a test")
         self.write("test/gtest/ucp/it.h", "\n")
         self.commit("UCP/CORE: Add a header")
