@@ -7,7 +7,7 @@
 #
 #   contrib/ucx-branch.sh ucx-1.22.0.tar.xz DIR
 #   contrib/ucx-branch.sh --check DIR
-#   contrib/ucx-branch.sh --check DIR FIRST..LAST [--no-build]
+#   contrib/ucx-branch.sh --check DIR FIRST..LAST [--no-build | --tests]
 #
 # SOURCE is an archive of the release or a tree of it; DIR must not exist yet. Prints
 # the commits with the lines that each adds and removes. The last one has what
@@ -16,7 +16,8 @@
 #
 # With --check, looks at each commit of DIR, or at some, as UCX's reviewers and CI do:
 # its title, its size, blanks, what clang-format would change, and that it builds (in
-# DIR-check, which is kept: what has been built is not built again).
+# DIR-check, which is kept: what has been built is not built again). With --tests, the
+# tests that a commit adds or changes are compiled with it, not linked.
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -10,6 +10,8 @@
 #   contrib/ucx-gtest.sh --tsv          one line per test
 #   contrib/ucx-gtest.sh --resume       continue where an earlier run stopped
 #   contrib/ucx-gtest.sh --only sep --set UCX_SEP_CATEGORY=static ...
+#   contrib/ucx-gtest.sh --set SEP_UCX_SINGLE=y  workers of one thread, where a test
+#                                       does not ask for several as all of UCX's do
 #
 # Copies the UCX source package of the installed version, or the source of another
 # one (the original is not changed), adds the transport to the lists in UCX's

@@ -23,7 +23,8 @@ with the first commit that needs them. What no commit takes is an error, so the
 tree of the last one is that which contrib/build-ucx-opt.sh builds.
 
 What is added by the last commits is the transport: a skeleton, then its rooms in
-the order of docs/architecture.md. Its test comes with the last one."""
+the order of docs/architecture.md. With the last one comes its test, and the
+transport gets into the lists of UCX's tests of UCP (ucx-branch-tests.patch)."""
 
 import difflib
 import glob
@@ -45,6 +46,7 @@ TESTS     = "test/gtest/"
 TEST_LIST = "test/gtest/Makefile.am"
 SEP_TEST  = "uct/ib/test_sep.cc"
 TRANSPORT = "0001-sep-transport"
+UCP_TESTS = os.path.join(TOP, "contrib/ucx-branch-tests.patch")
 TITLE     = re.compile(r"UC[PST]/[A-Z]+: [A-Z][^.]*")
 LIMIT     = 500
 
@@ -112,6 +114,16 @@ def list_tests(lines, files):
             line.added for line in files[name])))
 
 
+def paths_of(patch):
+    """What a patch changes."""
+    return re.findall(r"^\+\+\+ b/(\S+)", "".join(read(patch)), re.M)
+
+
+def apply(patch, tree):
+    subprocess.run(["patch", "-d", tree, "-p1", "-F0", "-s",
+                    "--no-backup-if-mismatch", "-i", patch], check=True)
+
+
 def patched_files(series, tree):
     """Apply each patch to what it changes of a tree: lines by path, added and
     removed by the patch's name."""
@@ -119,16 +131,14 @@ def patched_files(series, tree):
     with tempfile.TemporaryDirectory() as scratch:
         for patch in series:
             name = os.path.basename(patch)[:-len(".patch")]
-            paths = re.findall(r"^\+\+\+ b/(\S+)", "".join(read(patch)), re.M)
+            paths = paths_of(patch)
             for path in paths:
                 if path not in files:
                     files[path] = [Line(text)
                                    for text in read(os.path.join(tree, path))]
                     write(os.path.join(scratch, path),
                           [line.text for line in files[path]])
-            subprocess.run(["patch", "-d", scratch, "-p1", "-F0", "-s",
-                            "--no-backup-if-mismatch", "-i",
-                            patch], check=True)
+            apply(patch, scratch)
             for path in paths:
                 files[path] = changed(files[path],
                                       read(os.path.join(scratch, path)), name)
@@ -501,8 +511,8 @@ def main():
     # The tests are for the branch alone
     other = tree.git("--work-tree", final, "status", "--porcelain", "--ignored",
                      "--", ".", *(f":(exclude){name}" for name in
-                                  [TEST_LIST, *(TESTS + name
-                                                for name in tests())]))
+                                  [TEST_LIST, *paths_of(UCP_TESTS),
+                                   *(TESTS + name for name in tests())]))
     if other:
         sys.exit(f"what {path} has in the end is not what is built:\n{other}")
     print(f"{large} commits of more than {LIMIT} added lines")
@@ -516,10 +526,7 @@ def transport(tree, final, release):
     inner = {name: [Line(text) for text in read(os.path.join(final, name))]
              for name in every if name.count("/") > SEP.count("/")}
     outer = [name for name in every if name not in inner]
-    patch = f"{OPT}/patches/{release}/{TRANSPORT}.patch"
-    subprocess.run(["patch", "-d", tree.path, "-p1", "-F0", "-s",
-                    "--no-backup-if-mismatch", "-i", patch],
-                   check=True)
+    apply(f"{OPT}/patches/{release}/{TRANSPORT}.patch", tree.path)
     sources = read(os.path.join(final, SEP, "files.am"))
     have = []
 
@@ -542,6 +549,7 @@ def transport(tree, final, release):
         put(parts)
         if number == len(steps) - 1:
             put_test(tree.path)
+            apply(UCP_TESTS, tree.path)
         large += tree.commit(message) > LIMIT
     return large
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check the commits that contrib/ucx-branch.sh has made, one by one, as UCX's
 review rules and its CI (buildlib/pr/codestyle.yml) do: title, added lines, AUTHORS,
-blanks, format, and that each builds.
+blanks, format, and that each builds, perhaps with the tests it has itself.
 
 UCX formats with a clang-format of its own. The released one does not know all
 settings of UCX's .clang-format; those are left out, so what it would change is a
@@ -26,7 +26,8 @@ LIMIT = 500
 CONFIGURE = ["--enable-maintainer-mode", "--disable-static", "--disable-doxygen-doc",
              "--without-go", "--without-java", "--enable-mt", "--with-verbs",
              "--enable-assertions", "--enable-params-check", "--enable-stats",
-             "CFLAGS=-O0 -g0"]
+             "--enable-gtest", "CFLAGS=-O0 -g0", "CXXFLAGS=-O0 -g0"]
+TESTS = "test/gtest"
 
 
 @dataclasses.dataclass
@@ -38,11 +39,13 @@ class Commit:
     faults: list = dataclasses.field(default_factory=list)
     hunks: int | None = None        # what clang-format would change
     built: str = "-"
+    objects: int = 0                # of tests, built now
 
     def line(self):
         hunks = "-" if self.hunks is None else str(self.hunks)
         return f"{self.name} {self.added:6} {hunks:>6} {self.built:>6}  " \
-               f"{self.title}" + "".join(f"\n    {each}" for each in self.faults)
+               f"{self.title}" + \
+               (f" ({self.objects} of tests)" if self.objects else "") + "".join(f"\n    {each}" for each in self.faults)
 
 
 def git(tree, *words, check=True):
@@ -102,11 +105,30 @@ def format_hunks(tree, name, style):
     return len(re.findall(r"^@@ ", result.stdout, re.M))
 
 
+def test_objects(tree, name):
+    """Objects of the test program that a commit adds or changes, by itself or by
+    what they include, as below test/gtest."""
+    def names(*words):
+        return [path[len(TESTS) + 1:] for path in
+                git(tree, *words, "--", TESTS).stdout.splitlines()]
+
+    changed = names("show", "--name-only", "--diff-filter=AM", "--format=", name)
+    sources = {path for path in changed if path.endswith(".cc")}
+    for header in (path for path in changed if path.endswith(".h")):
+        sources.update(path.partition(":")[2][len(TESTS) + 1:] for path in git(
+            tree, "grep", "-l", f'# *include .*{os.path.basename(header)}[">]',
+            name, "--", f"{TESTS}/*.cc", check=False).stdout.splitlines())
+    return sorted(os.path.join(os.path.dirname(path), "gtest-" +
+                               os.path.basename(path)[:-len("cc")] + "o")
+                  for path in sources)
+
+
 class Builder:
     """A tree that is taken from commit to commit."""
 
-    def __init__(self, tree, parts, jobs):
+    def __init__(self, tree, parts, jobs, tests):
         self.tree, self.parts, self.jobs = tree, parts, jobs
+        self.tests  = tests
         self.top    = os.path.realpath(tree) + "-check"
         self.source = os.path.join(self.top, "source")
         self.where  = os.path.join(self.top, "build")
@@ -120,12 +142,25 @@ class Builder:
                                   stdin=subprocess.DEVNULL, check=False,
                                   stderr=subprocess.STDOUT).returncode == 0
 
+    def listed(self, objects):
+        """Of these, what the test program has here: others may need CUDA."""
+        result = subprocess.run(
+            ["make", "-s", "--no-print-directory", "-C",
+             os.path.join(self.where, TESTS), "-f", "-", "listed"],
+            input="include Makefile\nlisted:\n\t@echo $(gtest_OBJECTS)\n",
+            text=True, capture_output=True, check=False)
+        names = result.stdout.split()
+        return [each for each in objects if each in names]
+
     def build(self, commit):
-        """Whether a commit builds. What it is, not its name, is remembered."""
+        """Whether a commit builds, with its tests if these are asked for. What it
+        is, not its name, is remembered."""
         what = git(self.tree, "rev-parse", f"{commit.name}^{{tree}}").stdout.strip()
+        objects = test_objects(self.tree, commit.name) if self.tests else []
+        what += " with tests" if objects else ""
         if os.path.exists(self.known):
             with open(self.known, encoding="utf-8") as file:
-                if what in file.read().split():
+                if what in file.read().splitlines():
                     return True
         if not os.path.exists(self.source):
             git(self.top, "clone", "-q", "--no-checkout",
@@ -133,18 +168,26 @@ class Builder:
         git(self.source, "fetch", "-q", "origin")
         git(self.source, "checkout", "-q", "-f", "--detach",
             git(self.tree, "rev-parse", commit.name).stdout.strip())
-        if not os.path.exists(os.path.join(self.where, "Makefile")):
+        configured = os.path.join(self.where, "configured")
+        if not os.path.exists(configured):
             os.makedirs(self.where, exist_ok=True)
             if not (self.run(commit.name, self.source, "./autogen.sh") and
                     self.run(commit.name, self.where,
                              os.path.join(self.source, "configure"),
                              f"--prefix={self.top}/ucx", *CONFIGURE)):
                 return False
+            with open(configured, "w", encoding="utf-8"):
+                pass
         for part in self.parts:
             if os.path.isdir(os.path.join(self.source, part)) and \
                not self.run(commit.name, self.where, "make", f"-j{self.jobs}",
                             "-C", part):
                 return False
+        objects = self.listed(objects) if objects else []
+        if objects and not self.run(commit.name, self.where, "make",
+                                    f"-j{self.jobs}", "-C", TESTS, *objects):
+            return False
+        commit.objects = len(objects)
         with open(self.known, "a", encoding="utf-8") as file:
             file.write(what + "\n")
         return True
@@ -155,6 +198,7 @@ def main():
     parser.add_argument("tree", metavar="DIR")
     parser.add_argument("range", nargs="?", metavar="FIRST..LAST")
     parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--tests", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--parts", default="src/ucm src/ucs src/uct src/ucp")
     options = parser.parse_args()
@@ -172,7 +216,7 @@ def main():
     if style and style[1]:
         print("clang-format does not know " + ", ".join(style[1]), flush=True)
     builder = None if options.no_build else \
-        Builder(options.tree, options.parts.split(), options.jobs)
+        Builder(options.tree, options.parts.split(), options.jobs, options.tests)
     faulty = 0
     with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
         file.write(style[0] if style else "")

@@ -195,7 +195,10 @@ class Check(Folder):
         self.write("autogen.sh", "#!/bin/sh\n", 0o755)
         self.write("configure", "#!/bin/sh\nmkdir -p src/ucp && echo"
                    " 'all:; grep -q right @/file.c' | sed \"s|@|$(dirname $0)|\""
-                   " > src/ucp/Makefile && cp src/ucp/Makefile .\n", 0o755)
+                   " > src/ucp/Makefile && cp src/ucp/Makefile . && mkdir -p"
+                   " test/gtest && { echo gtest_OBJECTS = ucp/gtest-it.o; echo"
+                   " 'ucp/gtest-%.o:; grep -q right @/test/gtest/ucp/$*.cc' |"
+                   " sed \"s|@|$(dirname $0)|\"; } > test/gtest/Makefile\n", 0o755)
         self.write("src/ucp/keep", "")
         self.commit("UCX as released")
 
@@ -242,6 +245,26 @@ class Check(Folder):
                              " +does not build: .*log-")
             self.assertIn("ok  UCP/CORE: Fix a file\n", result.stdout)
             self.assertIn("2 commits, 1 with faults", result.stdout)
+
+    def test_the_tests_of_a_commit_are_built_if_asked_for(self):
+        self.write("file.c", "int right;\n")
+        self.write("test/gtest/ucp/it.cc", "#include <ucp/it.h>\nwrong\n")
+        self.commit("UCP/CORE: Add a file")
+        self.assertEqual(run("--check", self.tree_of_commits).returncode, 0)
+        result = run("--check", self.tree_of_commits, "--tests")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("does not build", result.stdout)
+
+        self.write("test/gtest/ucp/it.cc", "#include <ucp/it.h>\nright\n")
+        # Not in the list of sources, as what needs CUDA
+        self.write("test/gtest/ucp/other.cc", "#include <ucp/it.h>\nwrong\n")
+        self.commit("UCP/CORE: Fix a test")
+        self.write("test/gtest/ucp/it.h", "\n")
+        self.commit("UCP/CORE: Add a header")
+        result = run("--check", self.tree_of_commits, "HEAD~2..HEAD", "--tests")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for title in ("Fix a test", "Add a header"):
+            self.assertIn(f"UCP/CORE: {title} (1 of tests)\n", result.stdout)
 
     def test_a_tree_that_is_none(self):
         os.mkdir(self.top + "/none")

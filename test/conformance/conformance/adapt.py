@@ -79,6 +79,17 @@ EDITS = [
          r'\1        reason.empty() ? "no reason given" : reason);' + "\n" +
          r"\2", 1, "why a test was skipped is in the report"),
 
+    # UCX makes all workers for several threads. Optimisations for one are tested
+    # with SEP_UCX_SINGLE=y, on another build as well
+    Edit("ucp/ucp_test.cc",
+         r"^( *)params\.thread_mode = UCS_THREAD_MODE_MULTI;$",
+         r'\1params.thread_mode = (getenv("SEP_UCX_SINGLE") != NULL) &&' + "\n"
+         r"\1                     (get_variant_thread_type() !=" + "\n"
+         r"\1                      MULTI_THREAD_WORKER) ?" + "\n"
+         r"\1                     UCS_THREAD_MODE_SINGLE :" + "\n"
+         r"\1                     UCS_THREAD_MODE_MULTI;", 1,
+         "workers of one thread where a test does not want several, if asked"),
+
     # Places where a test asks whether the transport is one that can RDMA
     Edit("ucp/test_ucp_[mt]*.cc", r'has_transport\("rc_x"\)',
          r'(\g<0> || has_transport("sep_mlx5"))', 2,

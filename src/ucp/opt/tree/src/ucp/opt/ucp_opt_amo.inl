@@ -133,6 +133,11 @@ ucp_opt_atomic_op(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
     ucs_status_t status;
     ucp_request_t *req;
 
+    /* All else that is checked, the key is not ready for */
+    if (ENABLE_PARAMS_CHECK && ((remote_addr % size) != 0)) {
+        goto general;
+    }
+
     if (!is_fetch) {
         if ((opcode != UCP_ATOMIC_OP_SWAP) && !is_cswap &&
             (rkey->opt.amos & UCP_OPT_AMO_BIT(0, 0, size))) {
@@ -189,9 +194,7 @@ ucp_opt_amo_ready(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
     }
 
     ucs_assert(ucp_opt_rkey_is_current(ep, rkey));
-    /* Builds that check parameters do so in the general way. */
-    if (ucs_likely(!ENABLE_PARAMS_CHECK &&
-                   !(param->op_attr_mask & ~UCP_OPT_AMO_ATTR_MASK) &&
+    if (ucs_likely(!(param->op_attr_mask & ~UCP_OPT_AMO_ATTR_MASK) &&
                    (opcode < UCP_ATOMIC_OP_LAST) && (count == 1) &&
                    (param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE))) {
         if (ucs_likely(param->datatype ==
