@@ -73,26 +73,33 @@ void mlx5sim_port_count(unsigned dev, unsigned port,
     }
 }
 
-void mlx5sim_port_sent(unsigned dev, unsigned port, uint32_t packets,
-                       uint64_t bytes)
+/* Through it, in one of the directions */
+static void mlx5sim_port_count_data(unsigned dev, unsigned port,
+                                    mlx5sim_port_counter_t packet_counter,
+                                    uint32_t packets,
+                                    mlx5sim_port_counter_t byte_counter,
+                                    uint64_t bytes)
 {
     mlx5sim_port_shard_t *shard = mlx5sim_port_own(dev, port);
 
     if (shard != NULL) {
-        mlx5sim_port_add(shard, MLX5SIM_PORT_XMIT_PACKETS, packets);
-        mlx5sim_port_add(shard, MLX5SIM_PORT_XMIT_BYTES, bytes);
+        mlx5sim_port_add(shard, packet_counter, packets);
+        mlx5sim_port_add(shard, byte_counter, bytes);
     }
+}
+
+void mlx5sim_port_sent(unsigned dev, unsigned port, uint32_t packets,
+                       uint64_t bytes)
+{
+    mlx5sim_port_count_data(dev, port, MLX5SIM_PORT_XMIT_PACKETS, packets,
+                            MLX5SIM_PORT_XMIT_BYTES, bytes);
 }
 
 void mlx5sim_port_received(unsigned dev, unsigned port, uint32_t packets,
                            uint64_t bytes)
 {
-    mlx5sim_port_shard_t *shard = mlx5sim_port_own(dev, port);
-
-    if (shard != NULL) {
-        mlx5sim_port_add(shard, MLX5SIM_PORT_RCV_PACKETS, packets);
-        mlx5sim_port_add(shard, MLX5SIM_PORT_RCV_BYTES, bytes);
-    }
+    mlx5sim_port_count_data(dev, port, MLX5SIM_PORT_RCV_PACKETS, packets,
+                            MLX5SIM_PORT_RCV_BYTES, bytes);
 }
 
 static void mlx5sim_port_read(const char *dir, unsigned dev, unsigned port,

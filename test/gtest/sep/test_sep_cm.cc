@@ -422,6 +422,22 @@ TEST_F(test_sep_cm, keepalive_of_many_interfaces)
     }
 }
 
+/* Whether the connection can be given up */
+static void ask(cm_user &user, conn *c)
+{
+    UCS_ASYNC_BLOCK(user.async);
+    uct_sep_cm_conn_disconnect(user.cm, &c->super, 0);
+    UCS_ASYNC_UNBLOCK(user.async);
+}
+
+static void expect_nothing_left(cm_user &a, cm_user &b)
+{
+    for (cm_user *user : {&a, &b}) {
+        ASSERT_TRUE(user->wait([=]() { return user->live_conns() == 0; }));
+        EXPECT_EQ(0u, user->live_qps());
+    }
+}
+
 TEST_F(test_sep_cm, both_sides_agree_to_give_up_a_connection)
 {
     cm_user a, b;
@@ -432,20 +448,13 @@ TEST_F(test_sep_cm, both_sides_agree_to_give_up_a_connection)
         user->on_failed = [=](conn *failed) { user->error(failed); };
     }
     a.put(ab);
-    UCS_ASYNC_BLOCK(a.async);
-    uct_sep_cm_conn_disconnect(a.cm, &ab->super, 0);
-    UCS_ASYNC_UNBLOCK(a.async);
+    ask(a, ab);
     ASSERT_TRUE(a.wait_established(ab, 2)) << "the other side uses it";
     EXPECT_TRUE(b.send(ba, 5));
 
     b.put(ba);
-    UCS_ASYNC_BLOCK(a.async);
-    uct_sep_cm_conn_disconnect(a.cm, &ab->super, 0);
-    UCS_ASYNC_UNBLOCK(a.async);
-    ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 0; }));
-    ASSERT_TRUE(b.wait([&]() { return b.live_conns() == 0; }));
-    EXPECT_EQ(0u, a.live_qps());
-    EXPECT_EQ(0u, b.live_qps());
+    ask(a, ab);
+    expect_nothing_left(a, b);
 }
 
 TEST_F(test_sep_cm, who_has_no_references_may_let_go_at_once)
@@ -460,13 +469,8 @@ TEST_F(test_sep_cm, who_has_no_references_may_let_go_at_once)
     }
     b.put(ba);
     a.put(ab);
-    UCS_ASYNC_BLOCK(a.async);
-    uct_sep_cm_conn_disconnect(a.cm, &ab->super, 0);
-    UCS_ASYNC_UNBLOCK(a.async);
-    ASSERT_TRUE(a.wait([&]() { return a.live_conns() == 0; }));
-    ASSERT_TRUE(b.wait([&]() { return b.live_conns() == 0; }));
-    EXPECT_EQ(0u, a.live_qps());
-    EXPECT_EQ(0u, b.live_qps());
+    ask(a, ab);
+    expect_nothing_left(a, b);
 }
 
 /* Peers that never answer take no more queue pairs than are for them. The
