@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,8 +149,14 @@ void mlx5sim_port_tell(const char *dir, unsigned dev, unsigned port,
 {
     uint64_t counters[MLX5SIM_PORT_COUNTERS];
     size_t length = strlen(only);
+    int fd        = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const char *name;
     unsigned i;
+
+    /* Another one must not write what is older, and follows */
+    if (fd >= 0) {
+        (void)flock(fd, LOCK_EX);
+    }
 
     mlx5sim_port_read(dir, dev, port, counters);
     for (i = 0; i < sizeof(mlx5sim_port_files) / sizeof(mlx5sim_port_files[0]);
@@ -161,5 +168,9 @@ void mlx5sim_port_tell(const char *dir, unsigned dev, unsigned port,
                       counters[mlx5sim_port_files[i].counter] /
                       mlx5sim_port_files[i].unit);
         }
+    }
+
+    if (fd >= 0) {
+        close(fd);
     }
 }

@@ -111,9 +111,12 @@ uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged)
         return 0;
     }
 
+    /* Who has imported a context may outlive those who read its events: what is
+     * left of them nobody will acknowledge */
     return mlx5sim_chan_reported(mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
                                                 ctx->async_fifo),
-                                 obj->user_handle, obj->async_unsure,
+                                 obj->user_handle,
+                                 obj->async_unsure | (ctx->async_fifo == 0),
                                  obj->async_events, acknowledged);
 }
 

@@ -127,13 +127,14 @@ static void mlx5sim_ctx_leave(uint32_t index, int fd)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_obj_at(MLX5SIM_OBJ_CTX, index);
 
-    if (fd == ctx->opened_fd) {
-        ctx->opened_fd = -1;
-    }
+    if (atomic_load(&ctx->o.owner) == mlx5sim_self_tag) {
+        if (fd == ctx->opened_fd) {
+            ctx->opened_fd = -1;
+        }
 
-    if ((atomic_load(&ctx->o.owner) == mlx5sim_self_tag) &&
-        (atomic_fetch_sub(&ctx->descriptors, 1) > 1)) {
-        return;
+        if (atomic_fetch_sub(&ctx->descriptors, 1) > 1) {
+            return;
+        }
     }
 
     mlx5sim_ctx_close(index);
@@ -213,6 +214,7 @@ void mlx5sim_uverbs_map_failed(int fd, uint64_t offset)
 static int mlx5sim_uverbs_adopt(int fd, mlx5sim_ctx_t **ctx_p)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_fd_copied(fd);
+    uint32_t count;
 
     if (ctx == NULL) {
         return 0;
@@ -224,8 +226,17 @@ static int mlx5sim_uverbs_adopt(int fd, mlx5sim_ctx_t **ctx_p)
         return mlx5sim_refuse(MLX5SIM_MISSING_IMPORT);
     }
 
-    if (mlx5sim_fd_set(fd, mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx)) == 0) {
-        atomic_fetch_add(&ctx->descriptors, 1);
+    /* Another thread may be about to close the last one */
+    count = atomic_load(&ctx->descriptors);
+    do {
+        if (count == 0) {
+            return 0;
+        }
+    } while (!atomic_compare_exchange_weak(&ctx->descriptors, &count,
+                                           count + 1));
+
+    if (mlx5sim_fd_set(fd, mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx)) != 0) {
+        atomic_fetch_sub(&ctx->descriptors, 1); /* Imported meanwhile */
     }
     *ctx_p = ctx;
     return 0;
