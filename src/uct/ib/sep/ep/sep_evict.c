@@ -333,6 +333,11 @@ static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface,
         count += uct_sep_evict_width(txwq->conn.responder != NULL);
     }
     ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
+        if (txwq->conn.link == NULL) { /* Over, by a packet since */
+            count += uct_sep_evict_width(txwq->conn.responder != NULL);
+            continue;
+        }
+
         conn = &txwq->conn.link->super;
         if ((conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
             (uct_sep_evict_is_asked(conn) &&
@@ -416,7 +421,7 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
                                      conn.list);
         ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
         link = txwq->conn.link;
-        if (link->has_event) {
+        if ((link == NULL) || link->has_event) {
             continue; /* It may be a refusal: endpoints go on first */
         }
 
@@ -567,6 +572,24 @@ ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link)
 
     /* It waits */
     return (status == UCS_ERR_NO_RESOURCE) ? UCS_INPROGRESS : status;
+}
+
+void uct_sep_evict_handle_answered(uct_sep_iface_t *iface, uct_sep_link_t *link)
+{
+    uct_sep_ep_budget_t *budget = &iface->conn.budget;
+    unsigned i;
+
+    if (!link->is_waiting || (link->super.refcount > 2)) {
+        return; /* Endpoints may want it still */
+    }
+
+    for (i = budget->head; budget->waiting[i] != link; ++i);
+    memmove(budget->waiting + i, budget->waiting + i + 1,
+            (budget->tail - i - 1) * sizeof(*budget->waiting));
+    --budget->tail;
+    link->is_waiting = 0;
+    link->is_called  = 0;
+    uct_sep_cm_conn_put(iface->conn.cm, &link->super);
 }
 
 void uct_sep_evict_handle_made(uct_sep_iface_t *iface, uct_sep_link_t *link)

@@ -50,8 +50,8 @@ BEGIN_C_DECLS
  *   If the worker does not progress, there never is: then one more is let in,
  *   beyond the share, for each time that a connection would have waited here.
  *   As many are the next time, as soon as it does not look.
- * - What peers give up: whoever has no endpoint for it has nothing under way.
- *   It is torn down in the async thread, so that a worker that does not
+ * - What peers give up: whoever never had an endpoint for it has nothing under
+ *   way. It is torn down in the async thread, so that a worker that does not
  *   progress keeps nobody from connecting anew.
  */
 
@@ -96,6 +96,15 @@ void uct_sep_evict_give(uct_sep_iface_t *iface, int is_split);
  * @return As @ref uct_sep_cm_conn_start.
  */
 ucs_status_t uct_sep_evict_start(uct_sep_iface_t *iface, uct_sep_link_t *link);
+
+
+/**
+ * A peer that had been refused has its connection. It does not wait any more,
+ * unless endpoints do: the worker's thread may not look for long. With the
+ * async context blocked, and a reference of the manager's.
+ */
+void uct_sep_evict_handle_answered(uct_sep_iface_t *iface,
+                                   uct_sep_link_t *link);
 
 
 /** A connection is used from now on, in the main thread. */

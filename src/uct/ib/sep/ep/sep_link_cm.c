@@ -19,6 +19,11 @@
 #include <string.h>
 
 
+/* Queue pairs that wait for the main thread only since the completion queue has
+ * their number: as many as this, then peers wait for it, too */
+#define UCT_SEP_LINK_MAX_ORPHANS  16
+
+
 int uct_sep_link_is_split(const uct_sep_iface_t *iface,
                           const uct_sep_conn_t *conn)
 {
@@ -219,6 +224,7 @@ static void uct_sep_link_established(void *arg, uct_sep_conn_t *conn)
         link->is_established  = 1;
         link->txwq->conn.took = ucs_get_time() - link->txwq->conn.begun;
         uct_sep_txwq_set_flags(link->txwq, UCT_SEP_TXWQ_FLAG_ESTABLISHED);
+        uct_sep_evict_handle_answered(arg, link);
     } else {
         link->is_refused = 1; /* The flags are the main thread's */
     }
@@ -298,7 +304,7 @@ static int uct_sep_link_let_go(void *arg, uct_sep_conn_t *conn)
     uct_sep_link_t *link   = uct_sep_link(conn);
 
     if (!link->is_active || (link->txwq == NULL)) {
-        return 1;
+        return ucs_list_length(&iface->conn.orphans) < UCT_SEP_LINK_MAX_ORPHANS;
     }
 
     if (link->is_bound || uct_sep_eager_is_enabled(iface)) {

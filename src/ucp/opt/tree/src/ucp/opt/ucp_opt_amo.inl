@@ -133,7 +133,7 @@ ucp_opt_atomic_op(ucp_ep_h ep, ucp_atomic_op_t opcode, const void *buffer,
     ucs_status_t status;
     ucp_request_t *req;
 
-    /* All else that is checked, the key is not ready for */
+    /* Features are checked when the key is made ready, the rest before */
     if (ENABLE_PARAMS_CHECK && ((remote_addr % size) != 0)) {
         goto general;
     }
