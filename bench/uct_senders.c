@@ -9,7 +9,7 @@
 
 
 #define UCT_SENDERS_MESSAGES  64 /* from each */
-#define UCT_SENDERS_WAIT      20 /* seconds for a connection to come up */
+#define UCT_SENDERS_WAIT      100 /* seconds for a connection to come up */
 
 
 void uct_senders_init(uct_senders_t *senders, uct_pair_t *pair)
