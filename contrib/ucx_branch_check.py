@@ -43,9 +43,10 @@ class Commit:
 
     def line(self):
         hunks = "-" if self.hunks is None else str(self.hunks)
+        tests = f" ({self.objects} of tests)" if self.objects else ""
         return f"{self.name} {self.added:6} {hunks:>6} {self.built:>6}  " \
-               f"{self.title}" + \
-               (f" ({self.objects} of tests)" if self.objects else "") + "".join(f"\n    {each}" for each in self.faults)
+               f"{self.title}{tests}" + \
+               "".join(f"\n    {each}" for each in self.faults)
 
 
 def git(tree, *words, check=True):

@@ -5,7 +5,6 @@
 #endif
 
 #include <uct/ib/sep/ep/sep_evict.h>
-#include <uct/ib/sep/ep/sep_link_int.h>
 #include <uct/ib/sep/base/sep_budget.h>
 #include <uct/ib/sep/base/sep_budget_node.h>
 #include <uct/ib/sep/compat/sep_compat_async.h>
@@ -319,29 +318,36 @@ static int uct_sep_evict_is_asked(const uct_sep_conn_t *conn)
            (conn->deadline != 0) && (conn->retries == 0);
 }
 
-/* Queue pairs that will be free by themselves: they are being destroyed, or the
- * peer has been asked, urgently if only that counts, and will have answered in
- * a moment */
+/* Whether an active connection ends by itself: it is over, or is being given
+ * up, or the peer has been asked, urgently if only that counts, and will have
+ * answered in a moment */
+static int
+uct_sep_evict_is_leaving(const uct_sep_link_t *link, int is_urgent)
+{
+    const uct_sep_conn_t *conn;
+
+    if (link == NULL) {
+        return 1;
+    }
+
+    conn = &link->super;
+    return (conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
+           (uct_sep_evict_is_asked(conn) &&
+            (!is_urgent || (conn->flags & UCT_SEP_CONN_FLAG_URGENT)));
+}
+
+/* Queue pairs that will be free by themselves */
 static unsigned uct_sep_evict_num_leaving(const uct_sep_iface_t *iface,
                                           int is_urgent)
 {
     unsigned count = 0;
     const uct_sep_txwq_t *txwq;
-    const uct_sep_conn_t *conn;
 
     ucs_list_for_each(txwq, &iface->conn.retired, conn.list) {
         count += uct_sep_evict_width(txwq->conn.responder != NULL);
     }
     ucs_list_for_each(txwq, &iface->conn.active, conn.list) {
-        if (txwq->conn.link == NULL) { /* Over, by a packet since */
-            count += uct_sep_evict_width(txwq->conn.responder != NULL);
-            continue;
-        }
-
-        conn = &txwq->conn.link->super;
-        if ((conn->state == UCT_SEP_CONN_STATE_RESETTING) ||
-            (uct_sep_evict_is_asked(conn) &&
-             (!is_urgent || (conn->flags & UCT_SEP_CONN_FLAG_URGENT)))) {
+        if (uct_sep_evict_is_leaving(txwq->conn.link, is_urgent)) {
             count += uct_sep_evict_width(txwq->conn.responder != NULL);
         }
     }
@@ -422,7 +428,9 @@ static unsigned uct_sep_evict_sweep(uct_sep_iface_t *iface)
         ucs_list_add_tail(&iface->conn.active, &txwq->conn.list);
         link = txwq->conn.link;
         if ((link == NULL) || link->has_event) {
-            continue; /* It may be a refusal: endpoints go on first */
+            /* It is over; or the event may be a refusal: endpoints go on
+             * first */
+            continue;
         }
 
         if (!uct_sep_cm_conn_is_usable(&link->super)) {
@@ -464,7 +472,6 @@ static unsigned uct_sep_evict_progress(void *arg)
     unsigned count;
 
     uct_sep_compat_async_block(iface->super.worker->async);
-    uct_sep_link_adopt(iface);
     count = uct_sep_evict_serve(iface);
     if (budget->head == budget->tail) {
         budget->head = budget->tail = 0;
