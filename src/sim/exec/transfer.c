@@ -321,6 +321,11 @@ mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc, uint32_t rkey,
 
     *side_p        = plan->src_side;
     cqe->scattered = plan->length;
+    if ((plan->num_src == 1) && (plan->src[0].inl != NULL)) {
+        memcpy(cqe->data, plan->src[0].inl, plan->length);
+        return 0;
+    }
+
     num_remote     = mlx5sim_transfer_fill(plan->src, plan->num_src, 0,
                                            plan->length, remote);
     return ((plan->length > 0) && (num_remote == 0)) ? -EFAULT :

@@ -58,6 +58,17 @@ static void mlx5sim_mem_explain(const mlx5sim_mem_side_t *side)
     }
 }
 
+static mlx5sim_mem_side_t
+mlx5sim_mem_side(const mlx5sim_proc_t *proc, const struct iovec *iov)
+{
+    return (mlx5sim_mem_side_t){proc->pid, proc->start_time, iov, 0, -1};
+}
+
+static mlx5sim_mem_side_t mlx5sim_mem_side_own(const struct iovec *iov)
+{
+    return (mlx5sim_mem_side_t){getpid(), 0, iov, 0, -1};
+}
+
 static int mlx5sim_mem_side_open(mlx5sim_mem_side_t *side, int flags)
 {
     char path[32];
@@ -171,26 +182,36 @@ int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,
                       unsigned num_local, const struct iovec *remote,
                       unsigned num_remote, size_t length)
 {
-    mlx5sim_mem_side_t src = {proc->pid, proc->start_time, remote, 0, -1};
-    mlx5sim_mem_side_t dst = {getpid(), 0, local, 0, -1};
+    mlx5sim_mem_side_t src, dst;
     int ret;
 
     ret = mlx5sim_mem_probev(proc, local, num_local, remote, num_remote,
                              length);
-    return (ret == -EFAULT) ? mlx5sim_mem_force(&src, &dst, length) : ret;
+    if (ret != -EFAULT) {
+        return ret;
+    }
+
+    src = mlx5sim_mem_side(proc, remote);
+    dst = mlx5sim_mem_side_own(local);
+    return mlx5sim_mem_force(&src, &dst, length);
 }
 
 int mlx5sim_mem_writev(const mlx5sim_proc_t *proc, const struct iovec *local,
                        unsigned num_local, const struct iovec *remote,
                        unsigned num_remote, size_t length)
 {
-    mlx5sim_mem_side_t src = {getpid(), 0, local, 0, -1};
-    mlx5sim_mem_side_t dst = {proc->pid, proc->start_time, remote, 0, -1};
+    mlx5sim_mem_side_t src, dst;
     int ret;
 
     ret = mlx5sim_mem_probe_writev(proc, local, num_local, remote, num_remote,
                                    length);
-    return (ret == -EFAULT) ? mlx5sim_mem_force(&src, &dst, length) : ret;
+    if (ret != -EFAULT) {
+        return ret;
+    }
+
+    src = mlx5sim_mem_side_own(local);
+    dst = mlx5sim_mem_side(proc, remote);
+    return mlx5sim_mem_force(&src, &dst, length);
 }
 
 int mlx5sim_mem_read(const mlx5sim_proc_t *proc, uint64_t addr, void *buf,

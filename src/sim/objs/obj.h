@@ -359,6 +359,18 @@ typedef union mlx5sim_srq_pos {
     uint64_t word;
 } mlx5sim_srq_pos_t;
 
+/** WQEs that were read ahead, as they lie in the queue: one access to another
+ *  process takes longer than all else that a receive does. */
+enum { MLX5SIM_SRQ_AHEAD = 512 };
+
+typedef struct mlx5sim_srq_ahead {
+    uint32_t num;         /* 0: none */
+    uint32_t first;       /* index */
+    uint16_t db;          /* doorbell record before: what it does not count was
+                             not posted yet, and is not valid */
+    uint8_t  wqes[MLX5SIM_SRQ_AHEAD];
+} mlx5sim_srq_ahead_t;
+
 typedef struct mlx5sim_srq {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   lock;
@@ -388,6 +400,7 @@ typedef struct mlx5sim_srq {
     uint32_t         uidx;        /* XRC: as mlx5sim_qp_t.uidx */
     uint64_t         received;
     _Atomic uint32_t refs;
+    mlx5sim_srq_ahead_t ahead;
 } mlx5sim_srq_t;
 
 

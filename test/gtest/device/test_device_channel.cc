@@ -525,6 +525,53 @@ TEST_F(test_device_channel, an_srq_limit_above_what_is_posted_fires_at_once)
     });
 }
 
+/* Another process reads receives ahead, before there is a limit */
+TEST_F(test_device_channel, an_srq_limit_fires_when_receives_were_read_ahead)
+{
+    run(2, [](rank &r) {
+        context c;
+        memory mem(c, 65536);
+        srq shared(c, 63);
+        cq scq(c, 64), rcq(c, 64);
+        qp q(c, scq, rcq, {.srq = shared.v});
+        ibv_srq_attr attr = {};
+        void *element;
+
+        r.publish(q.addr());
+        q.connect(r.lookup<address>(1 - r.index));
+        if (r.index == 1) {
+            for (unsigned i = 0; i < 20; ++i) {
+                shared.recv(i, mem.sge(i * 200, 200));
+            }
+        }
+        for (unsigned i = 0; i < 18; ++i) {
+            r.barrier();
+            if (r.index == 0) {
+                send_wr wr(IBV_WR_SEND, i, {mem.sge(0, 200)});
+                q.send(wr);
+                scq.good();
+            }
+            r.barrier();
+            if (r.index == 0) {
+                continue;
+            }
+            rcq.good();
+            if (i == 3) {
+                attr.srq_limit = 5;
+                REQUIRE_EQ(0, ibv_modify_srq(shared.v, &attr, IBV_SRQ_LIMIT));
+            }
+            if (i == 15) {
+                REQUIRE_EQ(IBV_EVENT_SRQ_LIMIT_REACHED,
+                           next_event(c, &element));
+                REQUIRE(element == shared.v);
+            } else {
+                no_event(c);
+            }
+        }
+        r.barrier();
+    });
+}
+
 TEST_F(test_device_channel, unread_async_events_do_not_hold_up_destroy)
 {
     run(1, [](rank&) {
