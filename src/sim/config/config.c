@@ -260,6 +260,12 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "BlueFlame when the thread executes a fence, a locked or a serializing "
      "instruction or a system call, or after a number of instructions up to "
      "this one, which the seed chooses. 0: at once"},
+    {"MLX5SIM_PATCH_AFTER", MLX5SIM_CONFIG_UINT, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(patch_after), "100", 0, 0xffffffffu, NULL, NULL, NULL,
+     "Doorbells without signals: a store of the program that has rung this "
+     "many times is replaced by a jump to the device, as is memcpy() for a "
+     "library that rings by it. 0: never. Has no effect with MLX5SIM_WC, under "
+     "valgrind and while the program is traced"},
     {"MLX5SIM_BAD_GIDS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(bad_gids), "", 0, 0, NULL,
      "a list of GID indices up to 31 with commas between them",

@@ -137,6 +137,8 @@ typedef struct mlx5sim_config {
                               ms */
     unsigned wc;        /**< instructions for which a thread's stores may stay
                              in its write-combining buffers, 0: none do */
+    unsigned patch_after; /**< doorbells of an instruction until it is replaced
+                               by a jump, 0: it never is */
     unsigned srq_prefetch; /**< receives a QP takes from its SRQ beforehand */
     char     bad_gids[MLX5SIM_CONFIG_STRING_MAX]; /**< for
                                          mlx5sim_quirk_parse_gids() */

@@ -3,12 +3,15 @@
 #include <sim/doorbell/trap.h>
 #include <sim/doorbell/clock_page.h>
 #include <sim/doorbell/gather.h>
+#include <sim/doorbell/patch.h>
 #include <sim/doorbell/stray.h>
 #include <sim/doorbell/wc.h>
+#include <sim/engine/mlx5_def.h>
 #include <sim/insn/insn.h>
 #include <sim/libc/real.h>
 #include <sim/objs/store.h>
 #include <sim/uar/dm.h>
+#include <sim/uar/layout.h>
 #include <sim/uar/window.h>
 
 #include <errno.h>
@@ -37,6 +40,9 @@ static mlx5sim_trap_signal_t mlx5sim_trap_bus;
 static mlx5sim_trap_signal_t mlx5sim_trap_trap;
 static pthread_mutex_t mlx5sim_trap_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_trap_valgrind;
+
+/* Whether a handler of the program may interrupt it anywhere */
+static atomic_int mlx5sim_trap_has_async;
 
 
 static MLX5SIM_EARLY mlx5sim_trap_signal_t *mlx5sim_trap_signal(int sig)
@@ -106,13 +112,31 @@ static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
     }
 }
 
+/* Prepare to interpret a store to the page @a trap->run.window */
+static void
+mlx5sim_trap_begin(mlx5sim_trap_t *trap, const mlx5sim_insn_window_t *avoid)
+{
+    mlx5sim_gather_begin(&trap->gather, trap->run.window.lo);
+    trap->run.avoid         = avoid;
+    trap->run.vec_valid     = !mlx5sim_trap_valgrind;
+    trap->run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
+    /* What comes behind a fence, the store that unlocks a queue for instance,
+     * must not be seen before the device has been rung. Valgrind has one thread
+     * at a time, and could not go on with any flags. */
+    trap->run.stop_at_order = !mlx5sim_trap_valgrind;
+    trap->run.store_cb      = mlx5sim_trap_store;
+    trap->run.arg           = trap;
+}
+
 static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
+    ucontext_t *uc  = context;
+    uintptr_t rip   = uc->uc_mcontext.gregs[REG_RIP];
+    uintptr_t rsp   = uc->uc_mcontext.gregs[REG_RSP];
     mlx5sim_insn_window_t avoid[2];
     mlx5sim_trap_t trap;
     mlx5sim_uar_t *uar;
-    ucontext_t *uc = context;
 
     memset(&trap.run, 0, sizeof(trap.run));
     uar = (info->si_code > 0) ?
@@ -134,18 +158,9 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
     }
 
     mlx5sim_wc_enter(uc);
-    mlx5sim_gather_begin(&trap.gather, trap.run.window.lo);
-    trap.run.avoid         = avoid;
-    trap.run.vec_valid     = !mlx5sim_trap_valgrind;
-    trap.run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
-    /* What comes behind a fence, the store that unlocks a queue for instance,
-     * must not be seen before the device has been rung. Valgrind has one thread
-     * at a time, and could not go on with any flags. */
-    trap.run.stop_at_order = !mlx5sim_trap_valgrind;
-    trap.run.store_cb      = mlx5sim_trap_store;
-    trap.run.arg           = &trap;
+    mlx5sim_trap_begin(&trap, avoid);
     if (mlx5sim_insn_run(uc, &trap.run) != MLX5SIM_INSN_OK) {
-        const uint8_t *ip = (const uint8_t*)uc->uc_mcontext.gregs[REG_RIP];
+        const uint8_t *ip = (const uint8_t*)rip;
 
         fprintf(stderr, "mlx5sim: cannot interpret the instruction at %p that "
                 "accessed UAR address %p: %02x %02x %02x %02x %02x %02x %02x "
@@ -159,6 +174,7 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
                               memory_order_relaxed);
     mlx5sim_gather_ring(&trap.gather, uar);
     mlx5sim_wc_leave(uc);
+    mlx5sim_patch_count(rip, rsp);
     errno = saved_errno;
 }
 
@@ -166,7 +182,7 @@ static void mlx5sim_trap_step(int sig, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
 
-    if (!mlx5sim_wc_step(info, context)) {
+    if (!mlx5sim_wc_step(info, context) && !mlx5sim_patch_wait(context)) {
         mlx5sim_wc_interrupt();
         mlx5sim_trap_chain(sig, info, context);
     }
@@ -175,7 +191,7 @@ static void mlx5sim_trap_step(int sig, siginfo_t *info, void *context)
 
 /* What may not interrupt who holds locks of the store. Faults of our own stay
  * fatal. */
-static void mlx5sim_trap_asynchronous(sigset_t *set)
+static MLX5SIM_EARLY void mlx5sim_trap_asynchronous(sigset_t *set)
 {
     sigfillset(set);
     sigdelset(set, SIGSEGV);
@@ -194,9 +210,92 @@ void mlx5sim_trap_defer(sigset_t *saved_p)
     REAL(pthread_sigmask)(SIG_BLOCK, &set, saved_p);
 }
 
+MLX5SIM_EARLY void mlx5sim_trap_note_handler(int sig)
+{
+    sigset_t set;
+
+    mlx5sim_trap_asynchronous(&set);
+    if (sigismember(&set, sig) == 1) {
+        atomic_store_explicit(&mlx5sim_trap_has_async, 1,
+                              memory_order_relaxed);
+    }
+}
+
 void mlx5sim_trap_allow(const sigset_t *saved)
 {
     REAL(pthread_sigmask)(SIG_SETMASK, saved, NULL);
+}
+
+/* The kernel blocks signals for a handler; here that takes calls, which are not
+ * needed if there is nothing that they could lead to */
+static int mlx5sim_trap_hold(sigset_t *saved_p)
+{
+    if (!atomic_load_explicit(&mlx5sim_trap_has_async, memory_order_relaxed)) {
+        return 0;
+    }
+
+    mlx5sim_trap_defer(saved_p);
+    return 1;
+}
+
+/* In place of a store that would trap. What the snapshot of the mappings does
+ * not have goes to the handler, which makes a new one. */
+static int mlx5sim_trap_patched(mlx5sim_insn_cpu_t *cpu, uintptr_t addr)
+{
+    mlx5sim_insn_window_t avoid[2];
+    sigset_t saved;
+    mlx5sim_trap_t trap;
+    mlx5sim_uar_t *uar;
+    int is_held;
+
+    memset(&trap.run, 0, sizeof(trap.run));
+    uar = mlx5sim_window_find_known(addr, &trap.run.window, avoid,
+                                    &trap.run.num_avoid);
+    if (uar == NULL) {
+        return 0;
+    }
+
+    is_held = mlx5sim_trap_hold(&saved);
+    mlx5sim_trap_begin(&trap, avoid);
+    if (mlx5sim_insn_cpu_run(cpu, &trap.run) == MLX5SIM_INSN_OK) {
+        mlx5sim_gather_ring(&trap.gather, uar);
+    }
+    if (is_held) {
+        mlx5sim_trap_allow(&saved);
+    }
+    return trap.run.num_insns > 0;
+}
+
+/* In place of memcpy() */
+static int mlx5sim_trap_copy(uintptr_t addr, const void *data, size_t length)
+{
+    mlx5sim_insn_window_t avoid[2];
+    mlx5sim_trap_t trap;
+    mlx5sim_uar_t *uar;
+    sigset_t saved;
+    unsigned num;
+    size_t done;
+    int is_held;
+
+    if ((length > MLX5SIM_UAR_BF_BUFFER) ||
+        ((uar = mlx5sim_window_find_known(addr, &trap.run.window, avoid,
+                                          &num)) == NULL) ||
+        (length > trap.run.window.hi - addr)) {
+        return 0;
+    }
+
+    is_held = mlx5sim_trap_hold(&saved);
+    mlx5sim_gather_begin(&trap.gather, trap.run.window.lo);
+    for (done = 0; done < length; done += MLX5SIM_WQEBB) {
+        mlx5sim_gather_add(&trap.gather, addr + done, (const char*)data + done,
+                           (length - done < MLX5SIM_WQEBB) ? length - done :
+                                                             MLX5SIM_WQEBB);
+    }
+    mlx5sim_gather_ring(&trap.gather, uar);
+    if (is_held) {
+        mlx5sim_trap_allow(&saved);
+    }
+    return 1;
 }
 
 static int
@@ -214,7 +313,7 @@ mlx5sim_trap_take(int sig, void (*handler)(int, siginfo_t*, void*))
     return ret;
 }
 
-int mlx5sim_trap_install(unsigned wc)
+int mlx5sim_trap_install(unsigned wc, unsigned patch_after)
 {
     const char *preload = getenv("LD_PRELOAD");
     int ret             = 0;
@@ -230,7 +329,10 @@ int mlx5sim_trap_install(unsigned wc)
         }
 
         mlx5sim_wc_init(wc);
-        if (wc > 0) {
+        if (mlx5sim_patch_init(((wc > 0) || mlx5sim_trap_valgrind) ?
+                               0 : patch_after, mlx5sim_trap_patched,
+                               mlx5sim_trap_copy) ||
+            (wc > 0)) {
             ret = mlx5sim_trap_take(SIGTRAP, mlx5sim_trap_step);
         }
         if (ret == 0) {
@@ -246,6 +348,7 @@ void mlx5sim_trap_fork_child(void)
 {
     pthread_mutex_init(&mlx5sim_trap_mutex, NULL);
     mlx5sim_wc_fork_child();
+    mlx5sim_patch_fork_child();
 }
 
 MLX5SIM_EARLY int mlx5sim_trap_is_installed(int sig)

@@ -13,14 +13,16 @@
  * handler may do whatever a function called in place of the store could do.
  *
  * With write combining (wc.h) the thread then goes on step by step, each of
- * which raises SIGTRAP.
+ * which raises SIGTRAP. Stores that have trapped often may be replaced
+ * (patch.h): the same happens then without a signal.
  */
 
-/** Take over SIGBUS and, if stores are kept in write-combining buffers,
- *  SIGTRAP, by which threads are stepped.
- *  @param wc  Value of MLX5SIM_WC.
+/** Take over SIGBUS and, if stores are kept in write-combining buffers or
+ *  replaced, SIGTRAP, by which threads are stepped or wait.
+ *  @param wc           Value of MLX5SIM_WC.
+ *  @param patch_after  Value of MLX5SIM_PATCH_AFTER.
  *  @return 0 or -1/errno. */
-int mlx5sim_trap_install(unsigned wc);
+int mlx5sim_trap_install(unsigned wc, unsigned patch_after);
 
 /** Whether we have taken over a signal. */
 int mlx5sim_trap_is_installed(int sig);
@@ -32,6 +34,9 @@ int mlx5sim_trap_is_installed(int sig);
  *  @param old_p   What it was, unless NULL. */
 void mlx5sim_trap_set_user(int sig, const struct sigaction *action,
                            struct sigaction *old_p);
+
+/** The program has installed a handler of a signal that is not ours. */
+void mlx5sim_trap_note_handler(int sig);
 
 /**
  * Let no signal handler of the application run in this thread until

@@ -242,6 +242,65 @@ unsigned mlx5sim_insn_length(const void *code, size_t max);
  */
 int mlx5sim_insn_orders_stores(const void *addr);
 
+
+/** Bytes of a jump to anywhere within 2 GB (SDM 2, JMP: E9 cd). Fewer of them
+ *  are written where it replaces a shorter instruction: those that follow are
+ *  the rest of its displacement. */
+#define MLX5SIM_INSN_JUMP 5
+
+/** Instructions that can be replaced by jumps. */
+#define MLX5SIM_INSN_MAX_MOVED 64
+
+
+/**
+ * Whether an instruction does nothing but store a register, and does the same
+ * at another address.
+ *
+ * @return Its length in bytes, or 0.
+ */
+unsigned mlx5sim_insn_movable_store(const void *code);
+
+
+/**
+ * Where an instruction stores to.
+ *
+ * @param addr  One for which @ref mlx5sim_insn_movable_store is not 0, or was
+ *              before it was replaced.
+ * @param gpr   As in @ref mlx5sim_insn_cpu_t.
+ */
+uintptr_t mlx5sim_insn_store_address(const void *addr, const uint64_t gpr[16]);
+
+
+/**
+ * A jump is about to replace an instruction: from then on the interpreter takes
+ * the one for the other. Not for two threads at a time.
+ *
+ * @param length  Of the instruction.
+ * @param jump    What will be there.
+ *
+ * @return 0, or -1 if there are @ref MLX5SIM_INSN_MAX_MOVED already.
+ */
+int mlx5sim_insn_set_moved(const void *addr, unsigned length,
+                           const uint8_t jump[MLX5SIM_INSN_JUMP]);
+
+
+/** Room for what @ref mlx5sim_insn_xsave_mask saves, in bytes, on all
+ *  processors that are known; aligned to 64. */
+#define MLX5SIM_INSN_XSAVE_MAX 2816
+
+/**
+ * Registers that XSAVE has to save for the interpreter, and for functions of C
+ * not to matter.
+ *
+ * @return Components (SDM 1, 13.1), or 0 if the processor has not got XSAVE, or
+ *         needs more room.
+ */
+uint64_t mlx5sim_insn_xsave_mask(void);
+
+
+/** Vector registers in an area of XSAVE's standard format (SDM 1, 13.4). */
+void mlx5sim_insn_xsave_find(void *area, mlx5sim_insn_vecs_t *vecs_p);
+
 #ifdef __cplusplus
 }
 #endif

@@ -31,17 +31,59 @@ static const uint8_t insn_gregs[16] = {
 };
 
 
-static uint8_t *insn_component(const struct _fpx_sw_bytes *sw, uint8_t *area,
+/* @param bv    Components that were saved
+ * @param size  Bytes of the area */
+static uint8_t *insn_component(uint8_t *area, uint64_t bv, size_t size,
                                unsigned number, uint64_t *avail_p)
 {
     const insn_component_t *c = insn_cpu_component(number);
 
-    if (!(sw->xstate_bv & (1ul << number)) || (c->offset == 0) ||
-        ((c->offset + c->size) > sw->xstate_size)) {
+    if (!(bv & (1ul << number)) || (c->offset == 0) ||
+        ((c->offset + c->size) > size)) {
         return NULL;
     }
     *avail_p |= 1ul << number;
     return area + c->offset;
+}
+
+
+static void insn_xsave_find(uint8_t *area, uint64_t bv, size_t size,
+                            mlx5sim_insn_vecs_t *vecs)
+{
+    vecs->in_use = (uint64_t*)(area + INSN_XSTATE_HEADER);
+    vecs->ymm_hi = insn_component(area, bv, size, 2, &vecs->avail);
+    vecs->opmask = (uint64_t*)insn_component(area, bv, size, 5, &vecs->avail);
+    vecs->zmm_hi = insn_component(area, bv, size, 6, &vecs->avail);
+    vecs->hi16   = insn_component(area, bv, size, 7, &vecs->avail);
+}
+
+
+void mlx5sim_insn_xsave_find(void *area, mlx5sim_insn_vecs_t *vecs_p)
+{
+    vecs_p->avail = MLX5SIM_INSN_XSTATE_SSE;
+    vecs_p->xmm   = (uint8_t*)area + INSN_FXSAVE_XMM;
+    insn_xsave_find(area, mlx5sim_insn_xsave_mask(), MLX5SIM_INSN_XSAVE_MAX,
+                    vecs_p);
+}
+
+
+uint64_t mlx5sim_insn_xsave_mask(void)
+{
+    uint64_t mask = insn_cpu_xcr0() &
+                    (MLX5SIM_INSN_XSTATE_SSE | MLX5SIM_INSN_XSTATE_YMM |
+                     MLX5SIM_INSN_XSTATE_OPMASK | MLX5SIM_INSN_XSTATE_ZMM |
+                     MLX5SIM_INSN_XSTATE_HI16);
+    const insn_component_t *c;
+    unsigned i;
+
+    for (i = 2; i < 8; ++i) {
+        c = insn_cpu_component(i);
+        if ((mask & (1ul << i)) &&
+            ((c->offset + c->size) > MLX5SIM_INSN_XSAVE_MAX)) {
+            return 0;
+        }
+    }
+    return mask;
 }
 
 
@@ -61,15 +103,10 @@ static void insn_vecs_find(const ucontext_t *uc, mlx5sim_insn_vecs_t *vecs,
     vecs->xmm   = area + INSN_FXSAVE_XMM;
 
     sw = (const struct _fpx_sw_bytes*)(area + INSN_FXSAVE_SW);
-    if ((sw->magic1 != FP_XSTATE_MAGIC1) ||
-        (sw->xstate_size < INSN_XSTATE_MIN)) {
-        return;
+    if ((sw->magic1 == FP_XSTATE_MAGIC1) &&
+        (sw->xstate_size >= INSN_XSTATE_MIN)) {
+        insn_xsave_find(area, sw->xstate_bv, sw->xstate_size, vecs);
     }
-    vecs->in_use = (uint64_t*)(area + INSN_XSTATE_HEADER);
-    vecs->ymm_hi = insn_component(sw, area, 2, &vecs->avail);
-    vecs->opmask = (uint64_t*)insn_component(sw, area, 5, &vecs->avail);
-    vecs->zmm_hi = insn_component(sw, area, 6, &vecs->avail);
-    vecs->hi16   = insn_component(sw, area, 7, &vecs->avail);
 }
 
 

@@ -8,6 +8,7 @@
 
 static insn_component_t insn_components[8];
 static unsigned         insn_cpu_features;
+static uint64_t         insn_xcr0;
 static int              insn_cpuid_known;
 
 
@@ -43,6 +44,17 @@ static void insn_cpu_features_init(void)
 }
 
 
+static void insn_xcr0_init(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_OSXSAVE)) {
+        asm volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+        insn_xcr0 = ((uint64_t)edx << 32) | eax;
+    }
+}
+
+
 /* CPUID may trap to a hypervisor, so not at every signal. Threads that get here
  * together write the same values. */
 static inline void insn_cpuid_init(void)
@@ -50,6 +62,7 @@ static inline void insn_cpuid_init(void)
     if (INSN_UNLIKELY(!__atomic_load_n(&insn_cpuid_known, __ATOMIC_ACQUIRE))) {
         insn_components_init();
         insn_cpu_features_init();
+        insn_xcr0_init();
         __atomic_store_n(&insn_cpuid_known, 1, __ATOMIC_RELEASE);
     }
 }
@@ -59,6 +72,13 @@ int insn_cpu_has(unsigned feature)
 {
     insn_cpuid_init();
     return (insn_cpu_features & feature) != 0;
+}
+
+
+uint64_t insn_cpu_xcr0(void)
+{
+    insn_cpuid_init();
+    return insn_xcr0;
 }
 
 

@@ -12,6 +12,7 @@
 
 #include <sim/insn/insn.h>
 
+#include <stdatomic.h>
 #include <string.h>
 
 /** Longest instruction (SDM 2, 2.3.11). */
@@ -140,6 +141,8 @@ typedef struct insn {
     uint8_t          mask;     /**< EVEX.aaa */
     uint8_t          zeroing;  /**< EVEX.z */
     uint8_t          bcast;    /**< EVEX.b */
+    uint8_t          orders;   /**< @ref mlx5sim_insn_orders_stores; set by
+                                    @ref insn_decode_at only */
 } insn_t;
 
 /** A vector register's value. */
@@ -168,6 +171,16 @@ typedef struct insn_exec {
  * @return 0, or -1 if unknown or longer than @a max.
  */
 int insn_decode(const uint8_t *code, unsigned max, insn_t *in);
+
+
+/** Decode the instruction at @a rip, or what a jump of ours has replaced there.
+ *  @return 0, or -1: it is not known. */
+int insn_decode_at(uint64_t rip, insn_t *in);
+
+
+/** What is to be decoded in place of @a code: that, unless it is a jump of
+ *  ours. */
+const uint8_t *insn_original(const uint8_t *code);
 
 
 /**
@@ -328,6 +341,9 @@ typedef struct {
     uint32_t size;
 } insn_component_t;
 
+/** Components of XCR0, as XGETBV has them; 0 without XSAVE. */
+uint64_t insn_cpu_xcr0(void);
+
 /** Extended component @a number of the processor. */
 const insn_component_t *insn_cpu_component(unsigned number);
 
@@ -433,6 +449,16 @@ insn_step_t insn_do_vinsert(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_vextract(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_pinsr(insn_exec_t *x, const insn_t *in);
 insn_step_t insn_do_pextr(insn_exec_t *x, const insn_t *in);
+
+/** Whether an instruction does nothing but store a register. */
+static inline int insn_is_store(const insn_t *in)
+{
+    return in->is_mem && ((in->op->handler == insn_do_vstore) ||
+                          (in->op->handler == insn_do_movnti) ||
+                          ((in->op->handler == insn_do_mov) &&
+                           !(in->opcode & 2)));
+}
+
 
 /** Which operation of @ref insn_do_vbinary: insn_op_t.arg. */
 enum {

@@ -4,13 +4,11 @@
 
 #include <sim/insn/insn_int.h>
 
-#include <stdatomic.h>
-
 /* Instructions that a thread has decoded: a doorbell has some thirty, which are
  * the same each time. What is decoded follows from the bytes, so these are
  * compared, and it does not matter if a signal handler that rings as well comes
  * between the lines below. */
-#define INSN_CACHE_SIZE 64
+#define INSN_CACHE_SIZE 256
 
 static __thread struct {
     uint64_t rip;
@@ -19,11 +17,12 @@ static __thread struct {
 } insn_cache[INSN_CACHE_SIZE];
 
 
-/* Decode the instruction at @a rip. @return 0, or -1: it is not known */
-static int insn_decode_at(uint64_t rip, insn_t *in)
+int insn_decode_at(uint64_t rip, insn_t *in)
 {
     const uint8_t *code = (const uint8_t*)rip;
     unsigned i          = rip % INSN_CACHE_SIZE;
+    const uint8_t *original;
+    int ret;
 
     if ((insn_cache[i].rip == rip) &&
         (memcmp(code, insn_cache[i].code, insn_cache[i].in.length) == 0)) {
@@ -34,9 +33,17 @@ static int insn_decode_at(uint64_t rip, insn_t *in)
         }
     }
 
-    if (insn_decode(code, INSN_MAX_LENGTH, in) != 0) {
+    /* Another thread may be replacing it. It begins with the first byte, and
+     * has announced it before. */
+    do {
+        original = insn_original(code);
+        ret      = insn_decode(original, INSN_MAX_LENGTH, in);
+        atomic_signal_fence(memory_order_seq_cst);
+    } while (original != insn_original(code));
+    if (ret != 0) {
         return -1;
     }
+    in->orders = mlx5sim_insn_orders_stores(original);
 
     insn_cache[i].rip = 0;
     atomic_signal_fence(memory_order_seq_cst);
@@ -58,10 +65,7 @@ static int insn_is_window_store(insn_exec_t *x)
         return 0;
     }
     x->next_rip = x->cpu->rip + in.length;
-    return in.is_mem && insn_in_window(x, insn_ea(x, &in), 1) &&
-           ((in.op->handler == insn_do_vstore) ||
-            (in.op->handler == insn_do_movnti) ||
-            ((in.op->handler == insn_do_mov) && !(in.opcode & 2)));
+    return insn_is_store(&in) && insn_in_window(x, insn_ea(x, &in), 1);
 }
 
 
@@ -105,12 +109,8 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
     run->num_stores = 0;
     run->num_loads  = 0;
     for (;;) {
-        if (INSN_UNLIKELY(run->stop_at_order) && (run->num_insns > 0) &&
-            mlx5sim_insn_orders_stores((const void*)cpu->rip)) {
-            run->end = MLX5SIM_INSN_END_UNKNOWN;
-            break;
-        }
-        if (insn_decode_at(cpu->rip, &in) != 0) {
+        if ((insn_decode_at(cpu->rip, &in) != 0) ||
+            (in.orders && run->stop_at_order && (run->num_insns > 0))) {
             run->end = MLX5SIM_INSN_END_UNKNOWN;
             break;
         }

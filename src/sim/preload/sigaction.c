@@ -14,14 +14,26 @@
 #include <stddef.h>
 
 
+/* sa_sigaction is the same word */
+static MLX5SIM_EARLY void mlx5sim_sigaction_note(int sig, sighandler_t handler)
+{
+    if ((handler != SIG_DFL) && (handler != SIG_IGN)) {
+        mlx5sim_trap_note_handler(sig);
+    }
+}
+
 MLX5SIM_EXPORT MLX5SIM_EARLY int
 sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
     struct sigaction changed;
 
     if (act != NULL) {
+        mlx5sim_sigaction_note(sig, act->sa_handler);
         changed = *act;
         sigdelset(&changed.sa_mask, SIGBUS);
+        if (mlx5sim_trap_is_installed(SIGTRAP)) {
+            sigdelset(&changed.sa_mask, SIGTRAP);
+        }
         act     = &changed;
     }
 
@@ -39,6 +51,7 @@ MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
     struct sigaction old;
 
     if (!mlx5sim_trap_is_installed(sig)) {
+        mlx5sim_sigaction_note(sig, handler);
         return REAL(signal)(sig, handler);
     }
 

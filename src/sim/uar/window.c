@@ -28,16 +28,18 @@ static mlx5sim_uar_t *mlx5sim_window_uar(const mlx5sim_map_t *map,
             (uar->o.ctx == map->ctx)) ? uar : NULL;
 }
 
-mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
-                                   mlx5sim_insn_window_t *page_p,
-                                   mlx5sim_insn_window_t avoid_p[2],
-                                   unsigned *num_p)
+/* @param may_scan  Whether to make a new snapshot for what is not in it */
+static mlx5sim_uar_t *
+mlx5sim_window_lookup(uintptr_t addr, int may_scan,
+                      mlx5sim_insn_window_t *page_p,
+                      mlx5sim_insn_window_t avoid_p[2], unsigned *num_p)
 {
     uintptr_t page = addr & ~(uintptr_t)(MLX5SIM_UAR_PAGE_SIZE - 1);
+    int is_fresh   = !may_scan;
     mlx5sim_uar_t *uar;
     mlx5sim_insn_window_t all;
     mlx5sim_map_t map;
-    int is_there, is_fresh = 0;
+    int is_there;
     unsigned seq;
 
     if ((mlx5sim_store == NULL) || (mlx5sim_self_tag == 0)) {
@@ -65,6 +67,22 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
     avoid_p[1].hi = all.hi;
     *num_p        = 2;
     return uar;
+}
+
+mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
+                                   mlx5sim_insn_window_t *page_p,
+                                   mlx5sim_insn_window_t avoid_p[2],
+                                   unsigned *num_p)
+{
+    return mlx5sim_window_lookup(addr, 1, page_p, avoid_p, num_p);
+}
+
+mlx5sim_uar_t *mlx5sim_window_find_known(uintptr_t addr,
+                                         mlx5sim_insn_window_t *page_p,
+                                         mlx5sim_insn_window_t avoid_p[2],
+                                         unsigned *num_p)
+{
+    return mlx5sim_window_lookup(addr, 0, page_p, avoid_p, num_p);
 }
 
 int64_t mlx5sim_window_file_page(uintptr_t addr, uintptr_t *page_p)

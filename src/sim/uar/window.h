@@ -24,6 +24,13 @@ mlx5sim_uar_t *mlx5sim_window_find(uintptr_t addr,
                                    mlx5sim_insn_window_t avoid_p[2],
                                    unsigned *num_p);
 
+/** Like mlx5sim_window_find(), of pages that were known before: NULL for one
+ *  that has just been mapped, too. */
+mlx5sim_uar_t *mlx5sim_window_find_known(uintptr_t addr,
+                                         mlx5sim_insn_window_t *page_p,
+                                         mlx5sim_insn_window_t avoid_p[2],
+                                         unsigned *num_p);
+
 /** Whether a UAR page of a context is, or was, mapped at an address: of this
  *  process, or of the parent that it was forked from. Callable from the signal
  *  handler. */

@@ -91,7 +91,8 @@ static int mlx5sim_attach_locked(void)
 
     if ((mlx5sim_tap_open() != 0) || (mlx5sim_trace_open() != 0) ||
         (mlx5sim_trap_install(mlx5sim_instance_config()->bf ?
-                              mlx5sim_instance_config()->wc : 0) != 0) ||
+                              mlx5sim_instance_config()->wc : 0,
+                              mlx5sim_instance_config()->patch_after) != 0) ||
         (mlx5sim_helper_start() != 0)) {
         mlx5sim_tap_forget();
         mlx5sim_proc_reap(mlx5sim_self_tag);

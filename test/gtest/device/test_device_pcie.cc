@@ -104,6 +104,7 @@ TEST_F(test_device_pcie, writes_and_sends_are_counted)
  * taken with it */
 TEST_F(test_device_pcie, a_block_takes_one_signal)
 {
+    set_env("MLX5SIM_PATCH_AFTER", "0");
     run(1, [this](rank&) {
         loop l(false);
         raw_sq sq(l.q.v);

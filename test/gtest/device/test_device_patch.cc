@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Doorbells without signals (MLX5SIM_PATCH_AFTER): stores that have rung often
+ * are replaced by jumps, and memcpy() of libraries that ring by it.
+ */
+
+#include <device/device_wqe.h>
+
+#include <csignal>
+#include <thread>
+
+#include <sys/time.h>
+
+using namespace device;
+
+namespace {
+
+/** What patch_probe() loads into registers, and what it finds there after its
+ *  store. */
+struct probe_regs {
+    uint64_t gpr[15]; /* rax, rbx, rcx, rdx, rbp, rsi, rdi, r8 to r15 */
+    uint64_t flags;
+    uint64_t red_zone;
+    uint64_t unused;
+    uint8_t  ymm[16][32];
+};
+
+} // namespace
+
+/* Functions of a store each, with a label at it */
+extern "C" {
+void patch_mov64(void *addr, uint64_t value);
+void patch_mov64_far(void *addr, uint64_t value);
+void patch_mov32(void *addr, uint64_t value);
+void patch_movnti(void *addr, uint64_t value);
+void patch_movdqu(void *addr, const void *wqe);
+void patch_memcpy(void *addr, const void *data, size_t length);
+void patch_probe(const probe_regs *in, probe_regs *out);
+extern uint8_t patch_mov64_at[], patch_mov64_far_at[], patch_mov32_at[],
+               patch_movnti_at[], patch_movdqu_at[], patch_probe_at[];
+}
+
+/* What follows a short store says where its jump leads to */
+asm(".text\n"
+    "patch_mov64:\n"
+    "patch_mov64_at:\n"
+    "    movq %rsi, (%rdi)\n"
+    "    ret\n"
+    "    .byte 0x40\n"
+    "patch_mov64_far:\n"
+    "    lea -0x12340(%rdi), %rdi\n"
+    "patch_mov64_far_at:\n"
+    "    movq %rsi, 0x12340(%rdi)\n"
+    "    ret\n"
+    "patch_mov32:\n"
+    "patch_mov32_at:\n"
+    "    movl %esi, (%rdi)\n"
+    "    shr $32, %rsi\n"
+    "    movl %esi, 4(%rdi)\n"
+    "    ret\n"
+    "patch_movnti:\n"
+    "patch_movnti_at:\n"
+    "    movnti %rsi, (%rdi)\n"
+    "    ret\n"
+    "patch_movdqu:\n"
+    "    movdqu (%rsi), %xmm3\n"
+    "    movdqu 16(%rsi), %xmm4\n"
+    "    movdqu 32(%rsi), %xmm5\n"
+    "    movdqu 48(%rsi), %xmm6\n"
+    "patch_movdqu_at:\n"
+    "    movdqu %xmm3, (%rdi)\n"
+    "    movdqu %xmm4, 16(%rdi)\n"
+    "    movdqu %xmm5, 32(%rdi)\n"
+    "    movdqu %xmm6, 48(%rdi)\n"
+    "    ret\n"
+    "patch_memcpy:\n"
+    "    sub $8, %rsp\n"
+    "    call memcpy@PLT\n"
+    "    add $8, %rsp\n"
+    "    ret\n"
+    "patch_probe:\n"
+    "    push %rbx\n"
+    "    push %rbp\n"
+    "    push %r12\n"
+    "    push %r13\n"
+    "    push %r14\n"
+    "    push %r15\n"
+    "    push %rsi\n"
+    "    .irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "    vmovdqu 144+32*\\n(%rdi), %ymm\\n\n"
+    "    .endr\n"
+    "    pushq 120(%rdi)\n"
+    "    popfq\n"
+    "    mov 128(%rdi), %rax\n"
+    "    mov %rax, -64(%rsp)\n"
+    "    mov (%rdi), %rax\n"
+    "    mov 8(%rdi), %rbx\n"
+    "    mov 16(%rdi), %rcx\n"
+    "    mov 24(%rdi), %rdx\n"
+    "    mov 32(%rdi), %rbp\n"
+    "    mov 40(%rdi), %rsi\n"
+    "    mov 56(%rdi), %r8\n"
+    "    mov 64(%rdi), %r9\n"
+    "    mov 72(%rdi), %r10\n"
+    "    mov 80(%rdi), %r11\n"
+    "    mov 88(%rdi), %r12\n"
+    "    mov 96(%rdi), %r13\n"
+    "    mov 104(%rdi), %r14\n"
+    "    mov 112(%rdi), %r15\n"
+    "    mov 48(%rdi), %rdi\n"
+    "patch_probe_at:\n"
+    "    movq %rsi, 0(%rdi)\n"
+    "    lfence\n" /* the interpreter stops here */
+    "    pushfq\n"
+    "    push %rdi\n"
+    "    mov 16(%rsp), %rdi\n"
+    "    mov %rax, (%rdi)\n"
+    "    mov %rbx, 8(%rdi)\n"
+    "    mov %rcx, 16(%rdi)\n"
+    "    mov %rdx, 24(%rdi)\n"
+    "    mov %rbp, 32(%rdi)\n"
+    "    mov %rsi, 40(%rdi)\n"
+    "    popq 48(%rdi)\n"
+    "    mov %r8, 56(%rdi)\n"
+    "    mov %r9, 64(%rdi)\n"
+    "    mov %r10, 72(%rdi)\n"
+    "    mov %r11, 80(%rdi)\n"
+    "    mov %r12, 88(%rdi)\n"
+    "    mov %r13, 96(%rdi)\n"
+    "    mov %r14, 104(%rdi)\n"
+    "    mov %r15, 112(%rdi)\n"
+    "    popq 120(%rdi)\n"
+    "    mov -64(%rsp), %rax\n"
+    "    mov %rax, 128(%rdi)\n"
+    "    .irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n"
+    "    vmovdqu %ymm\\n, 144+32*\\n(%rdi)\n"
+    "    .endr\n"
+    "    cld\n"
+    "    pop %rsi\n"
+    "    pop %r15\n"
+    "    pop %r14\n"
+    "    pop %r13\n"
+    "    pop %r12\n"
+    "    pop %rbp\n"
+    "    pop %rbx\n"
+    "    ret\n");
+
+namespace {
+
+const uint8_t jump = 0xe9;
+
+class test_device_patch : public device::test {
+protected:
+    void SetUp() override
+    {
+        device::test::SetUp();
+        set_env("MLX5SIM_PATCH_AFTER", "8");
+    }
+};
+
+/* Writes of a byte each, which show what the device has executed */
+struct ringer {
+    ringer() : sq(l.a.v)
+    {
+    }
+
+    /* Post without a doorbell. @return the first bytes, which ring */
+    uint64_t prepare()
+    {
+        raw_wqe w(sq, MLX5_OPCODE_RDMA_WRITE);
+        uint8_t data = ++num;
+        uint64_t head;
+
+        w.raddr(l.to_b.addr + num % 64, l.to_b.rkey).inl(&data, 1);
+        w.write();
+        sq.record(sq.pi);
+        memcpy(wqe, w.bytes, sizeof(wqe));
+        memcpy(&head, wqe, sizeof(head));
+        return head;
+    }
+
+    void check()
+    {
+        REQUIRE_EQ(num, ((volatile uint8_t*)l.peer_mem.data)[num % 64]);
+        REQUIRE_EQ(IBV_WC_SUCCESS, l.scq.next().status);
+    }
+
+    loop    l;
+    raw_sq  sq;
+    uint8_t num = 0;
+    uint8_t wqe[64];
+};
+
+struct site {
+    void          (*store)(void *addr, uint64_t value);
+    const uint8_t *at;
+};
+
+const site sites[] = {
+    {patch_mov64, patch_mov64_at},
+    {patch_mov64_far, patch_mov64_far_at},
+    {patch_mov32, patch_mov32_at},
+    {patch_movnti, patch_movnti_at}
+};
+
+} // namespace
+
+
+TEST_F(test_device_patch, hot_stores_become_jumps_and_ring)
+{
+    run(1, [](rank&) {
+        ringer r;
+
+        for (const auto &s : sites) {
+            for (unsigned i = 0; i < 32; ++i) {
+                uint64_t head = r.prepare();
+
+                REQUIRE_EQ(i >= 8, *s.at == jump);
+                s.store(r.sq.next_register(), head);
+                r.check();
+            }
+        }
+    });
+}
+
+TEST_F(test_device_patch, a_jump_takes_the_rest_of_blueflame_along)
+{
+    run(1, [this](rank&) {
+        uint64_t before = 0;
+        ringer r;
+
+        for (unsigned i = 0; i < 32; ++i) {
+            r.prepare();
+            patch_movdqu(r.sq.next_register(), r.wqe);
+            r.check();
+            before = (i == 15) ? stat_total("traps") : before;
+        }
+        REQUIRE_EQ(jump, *patch_movdqu_at);
+        REQUIRE_EQ(before, stat_total("traps"));
+        REQUIRE_EQ(32, stat_total("blueflames"));
+    });
+}
+
+TEST_F(test_device_patch, memory_that_is_not_the_device_s_is_stored_to)
+{
+    run(1, [](rank&) {
+        uint64_t words[2] = {};
+        ringer r;
+
+        for (const auto &s : sites) {
+            for (unsigned i = 0; i < 16; ++i) {
+                s.store(r.sq.next_register(), r.prepare());
+                r.check();
+            }
+            REQUIRE_EQ(jump, *s.at);
+            s.store(&words[0], 0x1122334455667788);
+            REQUIRE_EQ(0x1122334455667788, words[0]);
+            REQUIRE_EQ(0, words[1]);
+            words[0] = 0;
+        }
+    });
+}
+
+/* A function that copies to any memory must not stay slow */
+TEST_F(test_device_patch, a_store_that_turns_to_other_memory_comes_back)
+{
+    run(1, [](rank&) {
+        uint64_t word = 0;
+        ringer r;
+
+        for (unsigned i = 0; i < 16; ++i) {
+            patch_mov64(r.sq.next_register(), r.prepare());
+            r.check();
+        }
+        REQUIRE_EQ(jump, *patch_mov64_at);
+        for (unsigned i = 0; i < 2000; ++i) {
+            patch_mov64(&word, i);
+            REQUIRE_EQ(i, word);
+        }
+        REQUIRE_EQ(0x48, *patch_mov64_at);
+        for (unsigned i = 0; i < 16; ++i) {
+            patch_mov64(r.sq.next_register(), r.prepare());
+            r.check();
+        }
+    });
+}
+
+TEST_F(test_device_patch, registers_flags_and_the_red_zone_stay)
+{
+    run(1, [](rank&) {
+        ringer r;
+        probe_regs in, out;
+
+        for (unsigned i = 0; i < 32; ++i) {
+            for (size_t b = 0; b < sizeof(in); ++b) {
+                ((uint8_t*)&in)[b] = b * 7 + i;
+            }
+            in.flags  = 0x202 | ((i & 1) ? 0x8d5 : 0) | ((i & 2) ? 0x400 : 0);
+            in.gpr[5] = r.prepare();
+            in.gpr[6] = (uintptr_t)r.sq.next_register();
+            in.unused = 0;
+            out       = probe_regs();
+            patch_probe(&in, &out);
+            r.check();
+            REQUIRE_EQ(0, memcmp(&in, &out, sizeof(in)));
+        }
+        REQUIRE_EQ(jump, *patch_probe_at);
+    });
+}
+
+TEST_F(test_device_patch, threads_meet_the_change)
+{
+    set_env("MLX5SIM_PATCH_AFTER", "100");
+    for (int round = 0; round < 8; ++round) {
+        run(1, [](rank&) {
+            std::vector<std::unique_ptr<ringer>> ringers;
+            std::vector<std::thread> threads;
+
+            for (int i = 0; i < 4; ++i) {
+                ringers.emplace_back(new ringer);
+            }
+            for (auto &r : ringers) {
+                threads.emplace_back([&r] {
+                    for (unsigned i = 0; i < 400; ++i) {
+                        const site &s = sites[i % 4];
+                        uint64_t head = r->prepare();
+
+                        s.store(r->sq.next_register(), head);
+                        r->check();
+                    }
+                });
+            }
+            for (auto &t : threads) {
+                t.join();
+            }
+            for (const auto &s : sites) {
+                REQUIRE_EQ(jump, *s.at);
+            }
+        });
+    }
+}
+
+TEST_F(test_device_patch, who_rings_by_memcpy_calls_the_device)
+{
+    run(1, [this](rank&) {
+        uint8_t from[256], to[256];
+        uint64_t before = 0;
+        ringer r;
+
+        for (unsigned i = 0; i < 32; ++i) {
+            r.prepare();
+            patch_memcpy(r.sq.next_register(), r.wqe, sizeof(r.wqe));
+            r.check();
+            before = (i == 15) ? stat_total("traps") : before;
+        }
+        REQUIRE_EQ(before, stat_total("traps"));
+        REQUIRE_EQ(32, stat_total("blueflames"));
+
+        for (size_t i = 0; i < sizeof(from); ++i) {
+            from[i] = i;
+        }
+        for (size_t length = 0; length <= sizeof(to); ++length) {
+            memset(to, 0xff, sizeof(to));
+            patch_memcpy(to, from, length);
+            REQUIRE_EQ(0, memcmp(to, from, length));
+            for (size_t i = length; i < sizeof(to); ++i) {
+                REQUIRE_EQ(0xff, to[i]);
+            }
+        }
+    });
+}
+
+namespace {
+
+ringer *interrupted;
+volatile sig_atomic_t interrupts;
+
+void ring_in_handler(int)
+{
+    patch_mov64(interrupted->sq.next_register(), interrupted->prepare());
+    interrupted->check();
+    ++interrupts;
+}
+
+} // namespace
+
+/* A handler that rings would wait for ever for a lock of who it interrupts */
+TEST_F(test_device_patch, handlers_ring_as_well)
+{
+    run(1, [](rank&) {
+        struct itimerval timer = {{0, 300}, {0, 300}};
+        ringer r, other;
+
+        interrupted = &other;
+        signal(SIGALRM, ring_in_handler);
+        setitimer(ITIMER_REAL, &timer, nullptr);
+        while (interrupts < 200) {
+            patch_mov64(r.sq.next_register(), r.prepare());
+            r.check();
+        }
+        timer = {};
+        setitimer(ITIMER_REAL, &timer, nullptr);
+        REQUIRE_EQ(jump, *patch_mov64_at);
+    });
+}
+
+TEST_F(test_device_patch, nothing_is_replaced_unless_asked_for)
+{
+    set_env("MLX5SIM_PATCH_AFTER", "0");
+    run(1, [](rank&) {
+        ringer r;
+
+        for (unsigned i = 0; i < 1000; ++i) {
+            patch_mov64(r.sq.next_register(), r.prepare());
+            r.check();
+        }
+        REQUIRE_EQ(0x48, *patch_mov64_at);
+    });
+}
