@@ -4,7 +4,7 @@
 # Programs of other projects that need an RDMA adapter, and their tests, on the
 # software device, as their CI would run them. See docs/device-conformance.md.
 #
-#   contrib/device-suites.sh [--build DIR] [--tsv] [--quick] [NAME...]
+#   contrib/device-suites.sh [--build DIR] [--ucx-source WHAT] [--tsv] [--quick] [NAME...]
 #
 #   rdma-core   its tests of verbs and connections in Python: InfiniBand and RoCE,
 #               with old UARs, with DC and ODP, with DEVX
@@ -20,9 +20,13 @@
 #               package brings
 #   sideway     a package of Rust: its tests of verbs and connections, on RoCE
 #   ibverbs     another one: its example
+#   go          UCX's bindings for Go: their tests, and goperftest in two processes
+#   java        UCX's bindings for Java: their tests
 #
 #   --build DIR   a build of this checkout (default: build/device-suites, made if it
-#                 is missing)
+#                 is missing). If it has the transport, go and java are run on it, too
+#   --ucx-source WHAT   the source of another UCX for go and java than of the
+#                 installed one, a directory or an archive
 #   --tsv         a line for each suite, with tabs: name, and how many tests passed,
 #                 failed, and were refused by the device or skipped themselves
 #   --quick       less of mooncake and nixl, as in CI: InfiniBand, and rc_x alone
@@ -35,11 +39,15 @@
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
 
-build='' tsv='' quick=''
+build='' tsv='' quick='' ucx_source=''
 while [[ ${1:-} == -* ]]; do
     case $1 in
     --build)   build=$(realpath -e "${2:?--build needs a directory}"); shift 2 ;;
+    --ucx-source) ucx_source=$(realpath -e \
+                   "${2:?--ucx-source needs a directory or archive}"); shift 2 ;;
     --tsv)     tsv=y; shift ;;
     --quick)   quick=y; shift ;;
     --help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
@@ -47,11 +55,14 @@ while [[ ${1:-} == -* ]]; do
     esac
 done
 if [[ $# == 0 ]]; then
-    set -- rdma-core examples librdmacm perftest qperf libfabric mooncake nixl
+    set -- rdma-core examples librdmacm perftest qperf libfabric mooncake nixl go java
     ! type cargo > /dev/null 2>&1 || set -- "$@" sideway ibverbs
 fi
 here=$SEP_TOP/contrib/device-suites
 failed=0 ran=0 cannot=''
+ucx_tree='' ucx_release='' ucx_path='' ucx_flags=()
+# shellcheck source=contrib/device-suites/ucx.sh
+. "$here/ucx.sh"
 
 # usage: result SUITE VERSION PASSED FAILED REFUSED
 result()
@@ -472,15 +483,17 @@ run_ibverbs()
     result_of ibverbs "$version" "$status"
 }
 
-# Wheels need few of them
+# Most need few of them
+groups=(build clients)
 suites=" $* "
 suites=${suites/ nixl / }
 suites=${suites/ mooncake / }
-if [[ $suites == *[a-z]* ]]; then
-    sep_install_deps build suites clients >&2
-else
-    sep_install_deps build clients >&2
-fi
+for name in go java; do
+    [[ $suites != *" $name "* ]] || groups+=("$name")
+    suites=${suites/ $name / }
+done
+[[ $suites != *[a-z]* ]] || groups+=(suites)
+sep_install_deps "${groups[@]}" >&2
 if [[ -z $build ]]; then
     build=$SEP_TOP/build/device-suites
     sep_use_ccache
@@ -502,6 +515,8 @@ for name in "$@"; do
     nixl)      run_nixl ;;
     sideway)   run_sideway ;;
     ibverbs)   run_ibverbs ;;
+    go)        run_go ;;
+    java)      run_java ;;
     *)         sep_die "there is nothing called $name; see --help" ;;
     esac
 done
