@@ -87,9 +87,9 @@ run_go()
     (cd "$work/go/tests" && go_with test -c -o ../run-tests .
      cd "$work/go/src/examples/perftest" && go_with build -o ../../../goperftest .) \
         > "$work/go/build.log" 2>&1 || sep_die "go: see $work/go/build.log"
-    export MLX5SIM_LINK=${MLX5SIM_LINK-roce} LD_LIBRARY_PATH=$ucx_path
+    export LD_LIBRARY_PATH=$ucx_path
     on_transports go_tests
-    unset MLX5SIM_LINK LD_LIBRARY_PATH
+    unset LD_LIBRARY_PATH
     end_suite "$ucx_release"
 }
 
@@ -140,4 +140,47 @@ run_java()
     on_transports java_tests
     unset LD_LIBRARY_PATH
     end_suite "$ucx_release"
+}
+
+# UCX's own tests of one of its transports; skipped ones have skipped themselves.
+# usage: ucx_tests TRANSPORT OPTION-OF-UCX-GTEST...
+ucx_tests()
+{
+    local table=$work/ucx-$1.tsv options=() counts
+    [[ ! $quick ]] || options+=(--quick)
+    [[ -z $ucx_source ]] || options+=(--ucx-source "$ucx_source")
+    "$SEP_TOP/contrib/ucx-gtest.sh" --device "$build" \
+        --build "$work/ucx-tests-$ucx_release" --results "$work/ucx-$1" \
+        --tsv "${options[@]}" "${@:2}" > "$table" 2> "$work/ucx-$1.log" || true
+    counts=$(awk -F '\t' 'NR > 1 { n[$5 == "ok" || $5 == "skipped" ? $5 : "failed"]++ }
+        END { print n["ok"] + 0, (NR > 1 ? n["failed"] + 0 : 1), n["skipped"] + 0 }' \
+        "$table")
+    # shellcheck disable=SC2086 # three words
+    result "ucx $1" "$ucx_release" $counts
+    [[ $tsv ]] || awk -F '\t' 'NR > 1 && $5 != "ok" && $5 != "skipped" {
+        print "    failed: " $2 "." $3 }' "$table"
+}
+
+# usage: run_ucx [TRANSPORT]
+run_ucx()
+{
+    local source transport all=(rc_mlx5 ud_mlx5 dc_mlx5 rc_verbs ud_verbs)
+    if [[ -z $ucx_source ]]; then
+        source=$(sep_ucx_source)
+    else
+        source=$(sep_ucx_tree "$ucx_source")
+    fi
+    local ucx_release
+    ucx_release=$(sep_ucx_release "$source")
+    for transport in ${1:-"${all[@]}"}; do
+        case $transport in
+        rc_mlx5)  ucx_tests rc_mlx5 --only rc --group uct --group md --group ucp \
+                      --group rc ;;
+        ud_mlx5)  ucx_tests ud_mlx5 --group ud --group ucp-ud ;;
+        dc_mlx5)  MLX5SIM_DC=y ucx_tests dc_mlx5 --group dc --group ucp-dc ;;
+        rc_verbs) ucx_tests rc_verbs --group rc-verbs --group ucp-rc-verbs ;;
+        ud_verbs) ucx_tests ud_verbs --group ud-verbs --group ucp-ud-verbs ;;
+        *)        sep_die "there is no $transport; see --help" ;;
+        esac
+    done
 }
