@@ -4,7 +4,7 @@
 # Programs of other projects that need an RDMA adapter, and their tests, on the
 # software device, as their CI would run them. See docs/device-conformance.md.
 #
-#   contrib/device-suites.sh [--build DIR] [--tsv] [--quick] [NAME...]
+#   contrib/device-suites.sh [--build DIR] [--ucx-source WHAT] [--tsv] [--quick] [NAME...]
 #
 #   rdma-core   its tests of verbs and connections in Python: InfiniBand and RoCE,
 #               with old UARs, with DC and ODP, with DEVX
@@ -20,12 +20,25 @@
 #               package brings
 #   sideway     a package of Rust: its tests of verbs and connections, on RoCE
 #   ibverbs     another one: its example
+#   go          UCX's bindings for Go: their tests, and goperftest in two processes
+#   java        UCX's bindings for Java: their tests
+#   ucx         UCX's own tests on rc_mlx5, ud_mlx5, dc_mlx5, rc_verbs and ud_verbs, by
+#               contrib/ucx-gtest.sh (ucx-dc_mlx5: only on that one); only if it is
+#               named, as it takes hours
+#   fabtests    libfabric's own tests on verbs and verbs;ofi_rxm, runfabtests.sh -t quick
+#   lci         LCI's own tests
+#   rdma-unit-test   google's tests of verbs, a device for each
 #
 #   --build DIR   a build of this checkout (default: build/device-suites, made if it
-#                 is missing)
+#                 is missing). If it has the transport, go and java are run on it, too
+#   --ucx-source WHAT   the source of another UCX for go, java and ucx than of
+#                 the installed one, a directory or an archive
+#   --fabtests DIR, --lci DIR, --rdma-unit-test DIR   the sources of these suites, which
+#                 no package has. They are copied, and run only if they are named
 #   --tsv         a line for each suite, with tabs: name, and how many tests passed,
 #                 failed, and were refused by the device or skipped themselves
-#   --quick       less of mooncake and nixl, as in CI: InfiniBand, and rc_x alone
+#   --quick       less of mooncake and nixl, as in CI: InfiniBand, and rc_x alone; of
+#                 ucx, a representative part
 #
 # Without names, all run, those in Rust only if there is a cargo, which has to be newer
 # than Debian 12's. Up to libfabric they are Debian's, the next two Python's: these and
@@ -35,11 +48,18 @@
 set -euo pipefail
 # shellcheck source=contrib/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=contrib/ucx.sh
+. "$(dirname "$0")/ucx.sh"
 
-build='' tsv='' quick=''
+build='' tsv='' quick='' ucx_source=''
+declare -A sources
 while [[ ${1:-} == -* ]]; do
     case $1 in
     --build)   build=$(realpath -e "${2:?--build needs a directory}"); shift 2 ;;
+    --ucx-source) ucx_source=$(realpath -e \
+                   "${2:?--ucx-source needs a directory or archive}"); shift 2 ;;
+    --fabtests|--lci|--rdma-unit-test)
+        sources[${1#--}]=$(realpath -e "${2:?$1 needs a directory}"); shift 2 ;;
     --tsv)     tsv=y; shift ;;
     --quick)   quick=y; shift ;;
     --help|-h) sed -n '4,/^set -/p' "$0" | sed -n 's/^# \{0,1\}//p'; exit 0 ;;
@@ -47,11 +67,16 @@ while [[ ${1:-} == -* ]]; do
     esac
 done
 if [[ $# == 0 ]]; then
-    set -- rdma-core examples librdmacm perftest qperf libfabric mooncake nixl
+    set -- rdma-core examples librdmacm perftest qperf libfabric mooncake nixl go java
     ! type cargo > /dev/null 2>&1 || set -- "$@" sideway ibverbs
 fi
 here=$SEP_TOP/contrib/device-suites
 failed=0 ran=0 cannot=''
+ucx_tree='' ucx_release='' ucx_path='' ucx_flags=()
+# shellcheck source=contrib/device-suites/ucx.sh
+. "$here/ucx.sh"
+# shellcheck source=contrib/device-suites/sources.sh
+. "$here/sources.sh"
 
 # usage: result SUITE VERSION PASSED FAILED REFUSED
 result()
@@ -472,15 +497,21 @@ run_ibverbs()
     result_of ibverbs "$version" "$status"
 }
 
-# Wheels need few of them
+# Most need few of them
+groups=(build clients)
 suites=" $* "
 suites=${suites/ nixl / }
 suites=${suites/ mooncake / }
-if [[ $suites == *[a-z]* ]]; then
-    sep_install_deps build suites clients >&2
-else
-    sep_install_deps build clients >&2
-fi
+for name in "$@"; do
+    case $name in
+    go|java|fabtests|lci|rdma-unit-test) groups+=("$name") ;;
+    ucx*)    groups+=(bench) ;;
+    *)       continue ;;
+    esac
+    suites=${suites/ $name / }
+done
+[[ $suites != *[a-z]* ]] || groups+=(suites)
+sep_install_deps "${groups[@]}" >&2
 if [[ -z $build ]]; then
     build=$SEP_TOP/build/device-suites
     sep_use_ccache
@@ -502,6 +533,13 @@ for name in "$@"; do
     nixl)      run_nixl ;;
     sideway)   run_sideway ;;
     ibverbs)   run_ibverbs ;;
+    go)        run_go ;;
+    java)      run_java ;;
+    ucx)       run_ucx ;;
+    ucx-*)     run_ucx "${name#ucx-}" ;;
+    fabtests)  run_fabtests ;;
+    lci)       run_lci ;;
+    rdma-unit-test) run_rdma_unit_test ;;
     *)         sep_die "there is nothing called $name; see --help" ;;
     esac
 done

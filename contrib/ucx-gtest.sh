@@ -27,6 +27,10 @@
 #                             transport in DIR-sep
 #          --results DIR      where to write (default results/ in it)
 #          --build-only       build and run nothing
+#          --device DIR       with what is about UCX's own transports for InfiniBand
+#                             alone (--group rc, dc and so on), on the device of that
+#                             build and without the transport
+#                             (default of --build: build/ucx-gtest-device)
 #          --ucx-opt          with the optimisations of src/ucp/opt and the
 #                             transport as one of UCX's modules
 #                             (default of --build: build/ucx-gtest-opt)
@@ -45,6 +49,7 @@ usage()
 driver=$SEP_TOP/test/conformance/ucx_gtest
 dir=
 opt=
+device=
 ucx_source=
 results=
 build_only=
@@ -59,6 +64,8 @@ while [[ $# -gt 0 ]]; do
     --build)      dir=${2:?--build needs a directory}; shift 2 ;;
     --results)    results=${2:?--results needs a directory}; shift 2 ;;
     --build-only) build_only=1; shift ;;
+    --device)     device=$(realpath -e "${2:?--device needs a build}")
+                  options+=(--module); shift 2 ;;
     --ucx-opt)    opt=1; options+=(--module); shift ;;
     --quick)      quick=1; options+=(--quick); shift ;;
     --group)      groups+=("${2:?--group needs a name}")
@@ -68,7 +75,7 @@ while [[ $# -gt 0 ]]; do
     esac
 done
 
-: "${dir:=$SEP_TOP/build/ucx-gtest${opt:+-opt}}"
+: "${dir:=$SEP_TOP/build/ucx-gtest${opt:+-opt}${device:+-device}}"
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 # Where UCX's source, build and installation are
@@ -80,8 +87,9 @@ tree=$dir
 kind=all
 if [[ -n $quick ]]; then
     kind=some
-    [[ ${#groups[@]} -eq 0 || " ${groups[*]} " == *" ucp "* ]] || kind=uct
-elif [[ ${#groups[@]} -gt 0 && " ${groups[*]} " =~ ^( ucp[^ ]*)+\ $ ]]; then
+    [[ ${#groups[@]} -eq 0 || -n $device || " ${groups[*]} " == *" ucp "* ]] ||
+        kind=uct
+elif [[ ${#groups[@]} -gt 0 && -z $device && " ${groups[*]} " =~ ^( ucp[^ ]*)+\ $ ]]; then
     kind=ucp
 fi
 
@@ -131,11 +139,16 @@ make_in()
 # --quick, only what has tests of the representative part, and of its groups.
 gtest_objects()
 {
+    local about_rdma='-(test_(ud|dc|rc|devx|cqe_zipping|ib|cq_mod)|ud_base)'
     local object
     # shellcheck disable=SC2016 # expanded by make
     printf 'include Makefile\nsep-objects:\n\t@echo $(gtest_OBJECTS)\n' |
         make -C test/gtest --no-print-directory -s -f - sep-objects |
         tr ' ' '\n' | while IFS= read -r object; do
+        if [[ -n $device && $object =~ $about_rdma ]]; then
+            echo "$object"
+            continue
+        fi
         case $object in
         ucs/*|ucm/*|uct/tcp/*|*-test_tag.o|*-test_ud*.o|*-ud_base.o|\
         *-test_dc.o|*-test_rc.o|*-test_devx.o|*-test_mm*.o|*sockaddr.o|\
@@ -225,7 +238,7 @@ build_ucx()
         ucx_source=$(sep_ucx_source)
     # What the build depends on: source, options, and what is put into the tests
     stamp="$(sep_ucx_sum "$ucx_source") ${flags[*]} $test_flags $(cksum < \
-        "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)${opt:+ $(sep_ucx_opt_fingerprint)}"
+        "$SEP_TOP/test/conformance/conformance/adapt.py") $(declare -f gtest_objects | cksum)${opt:+ $(sep_ucx_opt_fingerprint)}${device:+ device}"
     use_kept_tree "$stamp"
     case $(cat "$tree/.complete" 2> /dev/null) in
     "$stamp all")  return ;;
@@ -265,11 +278,12 @@ build_ucx()
     # The transport's sources are in the checkout
     [[ -z ${CCACHE_BASEDIR-} ]] || export CCACHE_BASEDIR=$SEP_TOP
     # As deep as other builds, so that ccache knows what does not depend on UCX
-    sep_build "$dir-sep" all "$SEP_TOP/configure" --with-ucx="$tree/ucx" \
-        --with-ucx-source="$tree/source" --disable-gtest
+    [[ -n $device ]] ||
+        sep_build "$dir-sep" all "$SEP_TOP/configure" --with-ucx="$tree/ucx" \
+            --with-ucx-source="$tree/source" --disable-gtest
 } >&2
 [[ -z $build_only ]] || exit 0
 
-exec "$driver" --gtest "$dir/build/test/gtest/gtest" --sep-build "$dir-sep" \
+exec "$driver" --gtest "$dir/build/test/gtest/gtest" --sep-build "${device:-$dir-sep}" \
     --source "$dir/source" \
     --results "$results" --jobs "$(sep_jobs)" "${options[@]}"

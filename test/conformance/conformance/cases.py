@@ -8,18 +8,28 @@ import re
 UCT = ("sep_mlx5", "rc_mlx5", "uct")
 MD = ("sep", "ib", "md")
 UCP = ("sep", "rcx", "ucp")
-# Transports alone, only if asked for: UCX's UD transport, as a witness of what the
-# device does to datagrams, and those below UCP that our changes to it concern.
-UD = ("ud_mlx5", None, "ud")
-UNDER_UCP = [("udx", None, "ucp-ud"), ("self", None, "ucp-self"),
-             ("tcp", None, "ucp-tcp"), ("shm_ib", None, "ucp-shm")]
-PAIRS = [UCT, MD, UCP, UD, *UNDER_UCP]
+# Transports alone, only if asked for: UCX's others for InfiniBand, as witnesses of
+# what the device does, and those below UCP that our changes to it concern.
+ALONE = [("ud_mlx5", None, "ud"), ("dc_mlx5", None, "dc"),
+         ("rc_verbs", None, "rc-verbs"), ("ud_verbs", None, "ud-verbs")]
+UNDER_UCP = [("udx", None, "ucp-ud"), ("dcx", None, "ucp-dc"),
+             ("rc", None, "ucp-rc-verbs"), ("ud", None, "ucp-ud-verbs"),
+             ("self", None, "ucp-self"), ("tcp", None, "ucp-tcp"),
+             ("shm_ib", None, "ucp-shm")]
+# What looks into rc_mlx5, and is no comparison with anything
+RC = ("rc_mlx5", None, "rc")
+PAIRS = [RC, UCT, MD, UCP, *ALONE, *UNDER_UCP]
+BY_DEFAULT = tuple(pair[2] for pair in (UCT, MD, UCP))
 
 _MD_SUITES = re.compile(r"^test_md")
+_RC_SUITES = re.compile(
+    r"^test_rc|^test_uct_ib_|^test_uct_event_ib$|^test_uct_cq_moderation$|"
+    r"^test_uct_query_ib$|^test_cqe_zipping$|^test_devx|^uct_p2p_test_event|"
+    r"^uct_qp_test_event")
 # UCT has instances of these names as well
 _UCP_SUITES = re.compile(r"^test_(?:ucp|proto|reconfig)_")
 
-# Suites and tests that are not run, on either transport.
+# Suites and tests that are not run, on either of the transports that are compared.
 EXCLUDED = [
     (r"^test_ucp_sockaddr",
      "needs a connection manager (rdma_cm or TCP) besides the transport"),
@@ -34,6 +44,12 @@ EXCLUDED = [
 # Suites and tests of later versions than UCX 1.13.1 that are not run.
 EXCLUDED_LATER = [
     (r"^test_uct_query_ib\.", "changes configuration of UCX's ib module"),
+]
+
+# On transports alone only these are not run.
+EXCLUDED_ALONE = [
+    (r"^test_tag\b|^test_tag_|^test_ucp_tag_offload",
+     "hardware tag matching, which the software device has not"),
 ]
 
 # Differences that are right: test, reason.
@@ -54,16 +70,16 @@ RC_MLX5_DEFECTS = [
 # The representative part: "group suite.test". All of UCT except what moves
 # gigabytes or waits on purpose; of UCP, what uses each part of the transport.
 QUICK = [
-    r"^(?:uct|ud) (?!uct_p2p_rma_test\w*\.(?:(?:put|get)_zcopy|xfer_reg)|"
+    r"^(?:uct|ud|rc|dc|rc-verbs|ud-verbs) (?!uct_p2p_rma_test\w*\.(?:(?:put|get)_zcopy|xfer_reg)|"
     r"test_uct_perf|test_uct_loopback|test_uct_pending\.pending_fairness|"
     r"test_uct_peer_failure_multiple|test_zcopy_comp|"
     r"test_uct_ep\.destroy_entity)",
     r"^md ",
-    r"^ucp test_ucp_(?:atomic\d\d|fence\d\d|peer_failure\w*|wakeup\w*|ep|"
+    r"^ucp(?:-(?:ud|dc)|-..-verbs)? test_ucp_(?:atomic\d\d|fence\d\d|peer_failure\w*|wakeup\w*|ep|"
     r"am|am_nbx|am_nbx_rndv|stream\w*|wireup_errh_peer|wireup_amo|"
     r"wireup_keepalive|tag_match|tag_probe|worker\w*|context)\.",
-    r"^ucp test_ucp_wireup_[12]sided\.(?!stress|multi_wireup).*/[0-3]$",
-    r"^ucp test_ucp_rma\.\w+/0$",
+    r"^ucp(?:-(?:ud|dc)|-..-verbs)? test_ucp_wireup_[12]sided\.(?!stress|multi_wireup).*/[0-3]$",
+    r"^ucp(?:-(?:ud|dc)|-..-verbs)? test_ucp_rma\.\w+/0$",
 ]
 
 
@@ -72,14 +88,16 @@ def group_of(test):
     for pair in PAIRS:
         if test.instance in pair[:2] and \
                 (pair is MD) == bool(_MD_SUITES.match(test.suite)) and \
+                (pair is not RC or _RC_SUITES.match(test.suite)) and \
                 (pair not in UNDER_UCP or _UCP_SUITES.match(test.suite)):
             return pair
     return None
 
 
-def excluded(suite_and_test):
-    """Why a test is not run, or None."""
-    for pattern, reason in EXCLUDED + EXCLUDED_LATER:
+def excluded(suite_and_test, group="uct"):
+    """Why a test is not run in a group, or None."""
+    for pattern, reason in EXCLUDED + EXCLUDED_LATER \
+            if group in BY_DEFAULT else EXCLUDED_ALONE:
         if re.search(pattern, suite_and_test):
             return reason
     return None

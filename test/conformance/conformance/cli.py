@@ -45,10 +45,11 @@ def parse(arguments=None):
     parser.add_argument("--results", metavar="DIR", default="ucx-gtest-results",
                         help="where to keep logs and results")
     parser.add_argument("--group", choices=[pair[2] for pair in cases.PAIRS],
-                        action="append", help="only these tests; ud: of "
-                        "ud_mlx5 alone; ucp-ud, ucp-self, ucp-tcp, ucp-shm: of "
-                        "UCP on ud_mlx5, self, tcp, and on shared memory beside "
-                        "InfiniBand; none of these is run by default")
+                        action="append", help="only these tests; ud, dc, "
+                        "rc-verbs, ud-verbs: of ud_mlx5 and so on alone; rc: of "
+                        "what looks into rc_mlx5; ucp-...: of UCP on these, on "
+                        "self, tcp, and on shared memory beside InfiniBand; none "
+                        "of these is run by default")
     parser.add_argument("--tests", metavar="REGEX",
                         help="only tests whose 'suite.test' matches")
     parser.add_argument("--only", choices=("sep", "rc"),
@@ -116,17 +117,17 @@ def select(tests, options):
     for test in tests:
         pair = cases.group_of(test)
         name = f"{test.suite}.{test.name}"
-        if not pair or cases.excluded(name):
+        if not pair or cases.excluded(name, pair[2]):
             continue
-        if pair[2] not in (options.group or ("uct", "md", "ucp")):
+        if pair[2] not in (options.group or cases.BY_DEFAULT):
             continue
         if options.tests and not re.search(options.tests, name):
             continue
         if options.quick and not cases.quick(f"{pair[2]} {name}"):
             continue
         ours = test.instance == pair[0]
-        if options.only == "sep" and not ours or \
-                options.only == "rc" and ours:
+        if pair[1] and (options.only == "sep" and not ours or
+                        options.only == "rc" and ours):
             continue
         if options.baseline and not ours:
             continue
@@ -208,7 +209,7 @@ def is_known(suite_and_test, ucx_version):
 
 def dead_options(tests, options):
     """Parts of --tests that mean no test of the groups."""
-    groups = options.group or ("uct", "md", "ucp")
+    groups = options.group or cases.BY_DEFAULT
     names = [f"{test.suite}.{test.name}" for test in tests
              if cases.group_of(test) and cases.group_of(test)[2] in groups]
     return cases.dead_patterns([options.tests] if options.tests else [], names)
@@ -320,7 +321,8 @@ def _report(tests, selected, results, results_dir, options):
         lines, worse_now = compare.changes(before, now)
         print("\n".join(lines))
         return 1 if worse_now else 0
-    if options.only:
+    if options.only or not set(options.group or cases.BY_DEFAULT).intersection(
+            cases.BY_DEFAULT):
         failed = [row for row in rows if row.ours.status not in
                   (gtest.OK, gtest.SKIPPED) or row.theirs.status not in
                   (gtest.OK, gtest.SKIPPED)]
