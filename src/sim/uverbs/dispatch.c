@@ -189,6 +189,8 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
                                         mlx5sim_method_create_qp(ctx, fd, hdr);
     case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_QUERY_CONTEXT:
         return mlx5sim_method_query_context(ctx, fd, hdr);
+    case (UVERBS_OBJECT_DEVICE << 16) | MLX5_IB_METHOD_QUERY_PORT:
+        return mlx5sim_method_query_port(hdr);
     case (UVERBS_OBJECT_PD << 16) | MLX5_IB_METHOD_PD_QUERY:
         return mlx5sim_method_query_pd(ctx, hdr);
     case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_QUERY_MR:
