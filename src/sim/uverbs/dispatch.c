@@ -201,6 +201,8 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
         return mlx5sim_method_dm_alloc(ctx, hdr);
     case (UVERBS_OBJECT_DM << 16) | UVERBS_METHOD_DM_FREE:
         return mlx5sim_method_dm_free(ctx, hdr);
+    case (UVERBS_OBJECT_DM << 16) | MLX5_IB_METHOD_DM_QUERY:
+        return mlx5sim_method_dm_query(ctx, hdr);
     case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_DM_MR_REG:
         return mlx5sim_method_dm_reg_mr(ctx, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_ALLOC:

@@ -519,6 +519,57 @@ TEST_F(test_device_dm, a_child_leaves_it_alone)
     });
 }
 
+/* Of a query: an error, or all of the answer and nothing behind it */
+TEST_F(test_device_dm, fuzz_of_queries)
+{
+    uint64_t random = seed::get();
+
+    set_env("MLX5SIM_LOG", "error");
+    run(1, [random](rank&) {
+        pattern rnd(random);
+        unsigned good = 0;
+        context c;
+        dm d(c, 100);
+
+        for (unsigned i = 0; i < 20000; ++i) {
+            struct {
+                uint64_t offset, length;
+                uint16_t page, behind;
+            } told = {1, 1, 0xffff, 0xffff};
+            bool is_right = true;
+            method m(UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_QUERY);
+            auto add = [&](uint16_t id, uint16_t length, uint64_t data) {
+                switch (rnd.below(16)) {
+                case 0:
+                    is_right = false;
+                    return;
+                case 1:
+                    is_right = false;
+                    m.add(id, length, (id == MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE) ?
+                                      data + 1 + rnd.below(~0u) : 0);
+                    return;
+                default:
+                    m.add(id, length, data);
+                }
+            };
+
+            add(MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE, 0, d.v->handle);
+            add(MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, 8,
+                (uintptr_t)&told.offset);
+            add(MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX, 2,
+                (uintptr_t)&told.page);
+            add(MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, 8, (uintptr_t)&told.length);
+            REQUIRE_EQ(is_right, (m.call(c) == 0));
+            REQUIRE_EQ(is_right ? 0 : 1, told.offset);
+            REQUIRE_EQ(is_right ? 100 : 1, told.length);
+            REQUIRE_EQ(is_right, (told.page != 0xffff));
+            REQUIRE_EQ(0xffff, told.behind);
+            good += is_right;
+        }
+        REQUIRE(good > 0);
+    });
+}
+
 /* Any attributes: an error, or an object that can be destroyed */
 TEST_F(test_device_dm, fuzz_of_attributes)
 {
