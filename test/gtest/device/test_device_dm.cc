@@ -519,6 +519,74 @@ TEST_F(test_device_dm, a_child_leaves_it_alone)
     });
 }
 
+/* At the same time, by the context of their parent. What one has left is free
+ * when it ends. */
+TEST_F(test_device_dm, children_take_what_they_need)
+{
+    catch_errors();
+    run(1, [](rank&) {
+        context c;
+        dm d(c, page);
+        std::vector<pid_t> pids;
+
+        d.fill(0, page, 100);
+        for (unsigned i = 0; i < 5; ++i) {
+            pid_t pid = fork();
+
+            if (pid == 0) {
+                std::vector<uint8_t> data(2 * page);
+                ibv_dm *first  = alloc(c, 2 * page);
+                ibv_dm *second = alloc(c, page);
+                ibv_device_attr_ex attr;
+                ibv_port_attr port;
+
+                if ((first == nullptr) || (second == nullptr) ||
+                    (ibv_query_device_ex(c.ctx, nullptr, &attr) != 0) ||
+                    (attr.max_dm_size != all) ||
+                    (ibv_query_port(c.ctx, 1, &port) != 0)) {
+                    _exit(1);
+                }
+                pattern::fill(data.data(), 2 * page, i);
+                if (ibv_memcpy_to_dm(first, 0, data.data(), 2 * page) != 0) {
+                    _exit(2);
+                }
+                sched_yield();
+                memset(data.data(), 0, 2 * page);
+                if ((ibv_memcpy_from_dm(data.data(), first, 0, 2 * page) != 0) ||
+                    (pattern::check(data.data(), 2 * page, i) != 2 * page)) {
+                    _exit(3);
+                }
+                if (ibv_free_dm(second) != 0) {
+                    _exit(4);
+                }
+                /* the parent's is not its own */
+                if ((ibv_free_dm(d.v) != ENOENT) ||
+                    (alloc(c, all) != nullptr) || (errno != ENOMEM)) {
+                    _exit(5);
+                }
+                if ((ibv_reg_dm_mr(c.pd, first, 0, page, dm_access) !=
+                     nullptr) || (errno != EIO) ||
+                    (ibv_alloc_pd(c.ctx) != nullptr) || (errno != EIO)) {
+                    _exit(6);
+                }
+                _exit(0);
+            }
+            pids.push_back(pid);
+        }
+        for (pid_t pid : pids) {
+            int status;
+
+            REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+            REQUIRE(WIFEXITED(status));
+            REQUIRE_EQ(0, WEXITSTATUS(status));
+        }
+        d.check(0, page, 100);
+        dm rest(c, all - page);
+    });
+    EXPECT_NE(std::string::npos,
+              errors().find("not emulated: devices of a parent")) << errors();
+}
+
 /* Of a query: an error, or all of the answer and nothing behind it */
 TEST_F(test_device_dm, fuzz_of_queries)
 {
