@@ -552,7 +552,7 @@ TEST_F(test_device_dm, children_take_what_they_need)
                 }
                 sched_yield();
                 memset(data.data(), 0, 2 * page);
-                if ((ibv_memcpy_from_dm(data.data(), first, 0, 2 * page) != 0) ||
+                if (ibv_memcpy_from_dm(data.data(), first, 0, 2 * page) ||
                     (pattern::check(data.data(), 2 * page, i) != 2 * page)) {
                     _exit(3);
                 }
