@@ -7,7 +7,8 @@
 #   contrib/device-suites.sh [--build DIR] [--ucx-source WHAT] [--tsv] [--quick] [NAME...]
 #
 #   rdma-core   its tests of verbs and connections in Python: InfiniBand and RoCE,
-#               with old UARs, with DC and ODP, with DEVX
+#               with old UARs, with DC and ODP, with DEVX, and with all of these,
+#               device memory and two ports that are bonded
 #   examples    ibv_*, with all of their options
 #   librdmacm   its programs, at the loopback address, on RoCE
 #   perftest    all that need no raw Ethernet, with most of their options
@@ -202,7 +203,7 @@ rdma_core()
     ran=$(number "$log" '^Ran ([0-9]+) tests.*')
     bad=$(($(number "$log" '^FAILED.*failures=([0-9]+).*') +
            $(number "$log" '^FAILED.*errors=([0-9]+).*')))
-    skipped=$(number "$log" '^(OK|FAILED) .*skipped=([0-9]+).*')
+    skipped=$(number "$log" '^[A-Z]+ .*skipped=([0-9]+).*')
     [[ $ran != 0 ]] || bad=1
     result "rdma-core $name" "$(version_of python3-pyverbs)" \
         $((ran > bad + skipped ? ran - bad - skipped : 0)) "$bad" "$skipped"
@@ -220,6 +221,9 @@ run_rdma_core()
     rdma_core "old UARs" 0 MLX5SIM_UAR_MODE=legacy
     rdma_core "DC, ODP" 0 MLX5SIM_DC=y MLX5SIM_ODP=y
     rdma_core DEVX 0 MLX5SIM_DEVX=y
+    local all=(MLX5SIM_DEVX=y MLX5SIM_DC=y MLX5SIM_ODP=y MLX5SIM_DM=y)
+    rdma_core "InfiniBand, all" 0 "${all[@]}"
+    rdma_core "RoCE, all" 3 "${all[@]}" MLX5SIM_LINK=roce MLX5SIM_LAG=2
 }
 
 run_examples()

@@ -44,8 +44,12 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "`ibv_alloc_dm`, `mlx5dv_dm_map_op_addr`, `mlx5dv_alloc_dm`", 0},
     [MLX5SIM_MISSING_IMPORT]      = {
         "imported devices", "a context of another process, or with static "
-        "UARs; device memory and XRC by an imported one",
-        "`ibv_import_device`, `ibv_import_dm`", 0},
+        "UARs; XRC by an imported one", "`ibv_import_device`", 0},
+    [MLX5SIM_MISSING_FORK]        = {
+        "devices of a parent", "commands of a child of fork on what its parent "
+        "has opened, other than to ask for attributes, and to take and free "
+        "device memory",
+        "`fork`", 0},
     [MLX5SIM_MISSING_TM]          = {
         "tag matching", "in hardware", "`IBV_SRQT_TM`", 0},
     [MLX5SIM_MISSING_MCAST]       = {

@@ -75,7 +75,15 @@
 #define MLX5SIM_LOG_MIN_MEMIC        6
 
 /* hca_vport_context */
+/* hca_vport_context, and its command */
+#define MLX5SIM_VPORT_PORT        MLX5SIM_FW_FIELD(76, 4)
+#define MLX5SIM_VPORT_SYSTEM_GUID MLX5SIM_FW_FIELD(0x140, 64)
+#define MLX5SIM_VPORT_PORT_GUID   MLX5SIM_FW_FIELD(0x180, 64)
+#define MLX5SIM_VPORT_NODE_GUID   MLX5SIM_FW_FIELD(0x1c0, 64)
 #define MLX5SIM_VPORT_OOO_SL_MASK MLX5SIM_FW_FIELD(656, 16)
+#define MLX5SIM_VPORT_LID         MLX5SIM_FW_FIELD(0x300, 16)
+#define MLX5SIM_VPORT_LMC         MLX5SIM_FW_FIELD(0x318, 3)
+#define MLX5SIM_VPORT_SM_LID      MLX5SIM_FW_FIELD(0x320, 16)
 
 /* query_roce_address_in and _out (roce_addr_layout) */
 #define MLX5SIM_ROCE_INDEX   MLX5SIM_FW_FIELD(64, 16)
@@ -239,14 +247,29 @@ unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
 }
 
 unsigned
-mlx5sim_fw_query_vport(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
+mlx5sim_fw_query_vport(const mlx5sim_config_t *config, unsigned dev,
+                       mlx5sim_fw_t *fw)
 {
-    if (config->link == MLX5SIM_LINK_ROCE) {
+    unsigned port    = mlx5sim_fw_get(fw->in, MLX5SIM_VPORT_PORT);
+    uint8_t *context = fw->out + MLX5SIM_FW_CAP;
+
+    /* without a port, it is the function's own */
+    port += port == 0;
+    if ((config->link == MLX5SIM_LINK_ROCE) || (port > config->ports)) {
         return MLX5SIM_FW_BAD_PARAM;
     }
 
-    mlx5sim_fw_set(fw->out + MLX5SIM_FW_CAP, MLX5SIM_VPORT_OOO_SL_MASK,
-                   config->ooo_sl_mask);
+    mlx5sim_fw_set(context, MLX5SIM_VPORT_SYSTEM_GUID,
+                   mlx5sim_node_guid(config, 0));
+    mlx5sim_fw_set(context, MLX5SIM_VPORT_PORT_GUID,
+                   mlx5sim_port_guid(config, dev, port));
+    mlx5sim_fw_set(context, MLX5SIM_VPORT_NODE_GUID,
+                   mlx5sim_node_guid(config, dev));
+    mlx5sim_fw_set(context, MLX5SIM_VPORT_OOO_SL_MASK, config->ooo_sl_mask);
+    mlx5sim_fw_set(context, MLX5SIM_VPORT_LID,
+                   mlx5sim_port_lid(config, dev, port));
+    mlx5sim_fw_set(context, MLX5SIM_VPORT_LMC, mlx5sim_port_lmc(config));
+    mlx5sim_fw_set(context, MLX5SIM_VPORT_SM_LID, mlx5sim_port_sm_lid(config));
     return MLX5SIM_FW_OK;
 }
 

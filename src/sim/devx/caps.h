@@ -24,8 +24,8 @@ int mlx5sim_fw_is_atomic_caps(unsigned op_mod);
 unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config,
                                mlx5sim_fw_t *fw);
 
-/** QUERY_HCA_VPORT_CONTEXT: InfiniBand only. */
-unsigned mlx5sim_fw_query_vport(const mlx5sim_config_t *config,
+/** QUERY_HCA_VPORT_CONTEXT of a port of device @a dev: InfiniBand only. */
+unsigned mlx5sim_fw_query_vport(const mlx5sim_config_t *config, unsigned dev,
                                 mlx5sim_fw_t *fw);
 
 /** QUERY_LAG: all ports of the LAG are up, and each sends for itself. */

@@ -182,6 +182,10 @@ typedef struct mlx5sim_pd {
 } mlx5sim_pd_t;
 
 
+/** Places of device memory in the program that are remembered: it has one, and
+ *  one for each import. */
+#define MLX5SIM_DM_PLACES 8
+
 /** Memory of a device. It is in a shared memory segment of the process that has
  *  taken it. */
 typedef struct mlx5sim_dm {
@@ -191,7 +195,9 @@ typedef struct mlx5sim_dm {
     uint32_t         pages;       /* how many */
     int32_t          segment;     /* shmat() */
     uint64_t         addr;        /* where the device sees it */
-    _Atomic uint64_t mapped;      /* where the application does, 0: nowhere */
+    _Atomic uint64_t mapped[MLX5SIM_DM_PLACES]; /* where the application has
+                                                 * seen it lately, 0: nowhere */
+    _Atomic uint32_t next;        /* of these, the next one */
     uint64_t         length;      /* as the application has asked for */
     _Atomic uint32_t refs;        /* memory regions */
 } mlx5sim_dm_t;

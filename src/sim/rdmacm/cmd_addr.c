@@ -150,11 +150,25 @@ static int mlx5sim_cm_resolve_remote(mlx5sim_cm_id_t *id)
     return 0;
 }
 
+static int mlx5sim_cm_addr_is_multicast(const mlx5sim_cm_addr_t *addr)
+{
+    return ((addr->sa.sa_family == AF_INET) &&
+            IN_MULTICAST(ntohl(addr->in.sin_addr.s_addr))) ||
+           ((addr->sa.sa_family == AF_INET6) &&
+            IN6_IS_ADDR_MULTICAST(&addr->in6.sin6_addr));
+}
+
 /* Find the ports of both addresses. @return 0, or -errno for the event */
 static int mlx5sim_cm_resolve_places(mlx5sim_cm_id_t *id)
 {
     uint16_t port = mlx5sim_cm_addr_port(&id->src);
     int ret;
+
+    /* who joins a group resolves its address before */
+    if (mlx5sim_cm_addr_is_multicast(&id->dst)) {
+        (void)mlx5sim_refuse(MLX5SIM_MISSING_MCAST);
+        return -ENODEV;
+    }
 
     id->is_remote = 0;
     ret           = mlx5sim_cm_place_find(&id->dst, &id->remote);

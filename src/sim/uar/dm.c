@@ -150,6 +150,22 @@ mlx5sim_dm_t *mlx5sim_dm_find(uint32_t ctx, uint64_t file_page)
     return NULL;
 }
 
+/* Whether @a addr is where the application has seen the memory lately */
+static int mlx5sim_dm_has(const mlx5sim_dm_t *dm, uintptr_t addr)
+{
+    uint64_t mapped;
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_DM_PLACES; ++i) {
+        mapped = atomic_load(&dm->mapped[i]);
+        if ((mapped != 0) && (addr - mapped < mlx5sim_dm_size(dm))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 /* Whether another thread, with the same fault, has brought memory there. An
  * address that is in none any more, and faults again, can't be read. */
 static int mlx5sim_dm_is_there(uintptr_t addr)
@@ -157,15 +173,13 @@ static int mlx5sim_dm_is_there(uintptr_t addr)
     uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_DM].high);
     const mlx5sim_dm_t *dm;
     struct iovec local, remote;
-    uint64_t mapped;
     uint32_t i;
     char byte;
 
     for (i = 0; i < high; ++i) {
-        dm     = mlx5sim_obj_at(MLX5SIM_OBJ_DM, i);
-        mapped = atomic_load(&dm->mapped);
-        if ((atomic_load(&dm->o.owner) == mlx5sim_self_tag) && (mapped != 0) &&
-            (addr - mapped < mlx5sim_dm_size(dm))) {
+        dm = mlx5sim_obj_at(MLX5SIM_OBJ_DM, i);
+        if ((atomic_load(&dm->o.owner) == mlx5sim_self_tag) &&
+            mlx5sim_dm_has(dm, addr)) {
             local  = (struct iovec){&byte, 1};
             remote = (struct iovec){(void*)addr, 1};
             return mlx5sim_mem_probev(mlx5sim_proc_self(), &local, 1, &remote,
@@ -209,6 +223,7 @@ int mlx5sim_dm_fault(uintptr_t addr)
     }
 
     start = map.range.lo + (offset - map.offset);
-    atomic_store(&dm->mapped, start);
+    atomic_store(&dm->mapped[atomic_fetch_add(&dm->next, 1) %
+                             MLX5SIM_DM_PLACES], start);
     return syscall(SYS_shmat, dm->segment, start, SHM_REMAP) == (long)start;
 }

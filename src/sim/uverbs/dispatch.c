@@ -2,6 +2,7 @@
 
 #include <sim/uverbs/dispatch.h>
 #include <sim/config/seed.h>
+#include <sim/devx/opcode.h>
 #include <sim/doorbell/trap.h>
 #include <sim/instance/instance.h>
 #include <sim/limit/inject.h>
@@ -15,6 +16,7 @@
 #include <sim/uverbs/uverbs_odp.h>
 #include <sim/uverbs/uverbs_uar.h>
 
+#include <endian.h>
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
@@ -189,6 +191,8 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
                                         mlx5sim_method_create_qp(ctx, fd, hdr);
     case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_QUERY_CONTEXT:
         return mlx5sim_method_query_context(ctx, fd, hdr);
+    case (UVERBS_OBJECT_DEVICE << 16) | MLX5_IB_METHOD_QUERY_PORT:
+        return mlx5sim_method_query_port(hdr);
     case (UVERBS_OBJECT_PD << 16) | MLX5_IB_METHOD_PD_QUERY:
         return mlx5sim_method_query_pd(ctx, hdr);
     case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_QUERY_MR:
@@ -199,6 +203,8 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
         return mlx5sim_method_dm_alloc(ctx, hdr);
     case (UVERBS_OBJECT_DM << 16) | UVERBS_METHOD_DM_FREE:
         return mlx5sim_method_dm_free(ctx, hdr);
+    case (UVERBS_OBJECT_DM << 16) | MLX5_IB_METHOD_DM_QUERY:
+        return mlx5sim_method_dm_query(ctx, hdr);
     case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_DM_MR_REG:
         return mlx5sim_method_dm_reg_mr(ctx, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_ALLOC:
@@ -209,6 +215,49 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
                                 mlx5sim_cmd_uar_destroy(ctx, hdr);
     default:
         return mlx5sim_no_method(hdr);
+    }
+}
+
+/* Whether a firmware command asks for capabilities, as libmlx5 does when it is
+ * asked for the device's attributes */
+static int mlx5sim_dispatch_is_caps(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *in =
+            mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_OTHER_CMD_IN);
+    uint16_t opcode;
+
+    if ((in == NULL) || (in->len <= sizeof(in->data)) || (in->data == 0)) {
+        return 0;
+    }
+
+    memcpy(&opcode, mlx5sim_attr_in(in), sizeof(opcode));
+    return be16toh(opcode) == MLX5SIM_FW_QUERY_HCA_CAP;
+}
+
+static int mlx5sim_dispatch_is_query(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *number =
+            mlx5sim_attr_find(hdr, UVERBS_ATTR_WRITE_CMD);
+
+    return (number != NULL) &&
+           ((number->data == IB_USER_VERBS_CMD_QUERY_DEVICE) ||
+            (number->data == IB_USER_VERBS_CMD_QUERY_PORT) ||
+            (number->data == (IB_USER_VERBS_CMD_FLAG_EXTENDED |
+                              IB_USER_VERBS_EX_CMD_QUERY_DEVICE)));
+}
+
+int mlx5sim_uverbs_is_for_children(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    switch ((hdr->object_id << 16) | hdr->method_id) {
+    case (UVERBS_OBJECT_DM << 16) | UVERBS_METHOD_DM_ALLOC:
+    case (UVERBS_OBJECT_DM << 16) | UVERBS_METHOD_DM_FREE:
+        return 1;
+    case (UVERBS_OBJECT_DEVICE << 16) | UVERBS_METHOD_INVOKE_WRITE:
+        return mlx5sim_dispatch_is_query(hdr);
+    case (MLX5_IB_OBJECT_DEVX << 16) | MLX5_IB_METHOD_DEVX_OTHER:
+        return mlx5sim_dispatch_is_caps(hdr);
+    default:
+        return 0;
     }
 }
 

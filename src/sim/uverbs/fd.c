@@ -38,7 +38,8 @@ mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd)
     return (atomic_load(&ctx->o.owner) == mlx5sim_self_tag) ? ctx : NULL;
 }
 
-mlx5sim_ctx_t *mlx5sim_fd_copied(int fd)
+/* The context that the name of the file says */
+static mlx5sim_ctx_t *mlx5sim_fd_named(int fd)
 {
     static const char name[] = "/memfd:" MLX5SIM_UAR_FILE;
     char path[32], file[64];
@@ -47,7 +48,7 @@ mlx5sim_ctx_t *mlx5sim_fd_copied(int fd)
     uint32_t index;
     ssize_t len;
 
-    if ((mlx5sim_store == NULL) || (mlx5sim_fd_get(fd) != 0)) {
+    if (mlx5sim_store == NULL) {
         return NULL;
     }
 
@@ -72,6 +73,21 @@ mlx5sim_ctx_t *mlx5sim_fd_copied(int fd)
     return ((atomic_load(&ctx->o.owner) != 0) &&
             (syscall(SYS_fstat, fd, &st) == 0) && (st.st_ino == ctx->inode)) ?
            ctx : NULL;
+}
+
+mlx5sim_ctx_t *mlx5sim_fd_copied(int fd)
+{
+    return (mlx5sim_fd_get(fd) == 0) ? mlx5sim_fd_named(fd) : NULL;
+}
+
+mlx5sim_ctx_t *mlx5sim_fd_inherited(int fd)
+{
+    uint32_t entry     = mlx5sim_fd_get(fd);
+    mlx5sim_ctx_t *ctx = (entry != 0) ? mlx5sim_fd_named(fd) : NULL;
+
+    return ((ctx != NULL) &&
+            (mlx5sim_obj_index(MLX5SIM_OBJ_CTX, ctx) == entry) &&
+            (atomic_load(&ctx->o.owner) != mlx5sim_self_tag)) ? ctx : NULL;
 }
 
 uint32_t mlx5sim_fd_chan(int fd)

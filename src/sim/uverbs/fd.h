@@ -29,6 +29,10 @@ mlx5sim_ctx_t *mlx5sim_fd_ctx(int fd);
  *  such as dup(2) makes, NULL if it is none. */
 mlx5sim_ctx_t *mlx5sim_fd_copied(int fd);
 
+/** Context of the parent, for a child of fork() that has inherited @a fd, NULL
+ *  if it is none, or is closed. */
+mlx5sim_ctx_t *mlx5sim_fd_inherited(int fd);
+
 /** Channel index behind a descriptor, 0 if none. */
 uint32_t mlx5sim_fd_chan(int fd);
 

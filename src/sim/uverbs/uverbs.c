@@ -242,6 +242,37 @@ static int mlx5sim_uverbs_adopt(int fd, mlx5sim_ctx_t **ctx_p)
     return 0;
 }
 
+/* The first command of a child of fork() by what its parent has opened. It gets
+ * a place in the store, to which belongs what it makes.
+ * @return 0, also if it is none, or -errno */
+static int mlx5sim_uverbs_inherit(int fd, struct ib_uverbs_ioctl_hdr *hdr,
+                                  mlx5sim_ctx_t **ctx_p)
+{
+    mlx5sim_ctx_t *ctx = mlx5sim_fd_inherited(fd);
+
+    if (ctx == NULL) {
+        return 0;
+    }
+
+    /* A length that is no header's is told apart before attributes are */
+    if (hdr->length != sizeof(*hdr) +
+                       (hdr->num_attrs * sizeof(hdr->attrs[0]))) {
+        return -EINVAL;
+    }
+
+    if (!mlx5sim_uverbs_is_for_children(hdr)) {
+        (void)mlx5sim_refuse(MLX5SIM_MISSING_FORK);
+        return -EIO;
+    }
+
+    if (mlx5sim_attach() != 0) {
+        return -ENOMEM;
+    }
+
+    *ctx_p = ctx;
+    return 0;
+}
+
 int mlx5sim_uverbs_ioctl(int fd, void *arg)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
@@ -249,6 +280,9 @@ int mlx5sim_uverbs_ioctl(int fd, void *arg)
 
     if (ctx == NULL) {
         ret = mlx5sim_uverbs_adopt(fd, &ctx);
+        if ((ret == 0) && (ctx == NULL)) {
+            ret = mlx5sim_uverbs_inherit(fd, arg, &ctx);
+        }
         if (ret != 0) {
             errno = -ret;
             return -1;
@@ -256,7 +290,7 @@ int mlx5sim_uverbs_ioctl(int fd, void *arg)
     }
 
     if (ctx == NULL) {
-        /* even a context inherited through fork() */
+        /* even a context inherited through fork(), and closed by the parent */
         errno = (mlx5sim_fd_get(fd) != 0) ? EIO : ENOTTY;
         return -1;
     }

@@ -17,6 +17,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
+#include <rdma/mlx5_user_ioctl_verbs.h>
 #include <string.h>
 
 /* Limits that libmlx5 takes at open; values of a ConnectX-5 */
@@ -244,6 +245,29 @@ int mlx5sim_method_query_context(mlx5sim_ctx_t *ctx, int fd,
 
     mlx5sim_context_core(num, core);
     mlx5sim_context_reply(ctx, mlx5sim_attr_out(resp), resp->len);
+    return 0;
+}
+
+/* Kernel, drivers/infiniband/hw/mlx5/std_types.c: only in switchdev mode is
+ * there something to tell */
+int mlx5sim_method_query_port(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    const struct ib_uverbs_attr *port, *info;
+
+    port = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_QUERY_PORT_PORT_NUM);
+    info = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_QUERY_PORT);
+    if ((port == NULL) || (port->len != sizeof(uint32_t)) || (info == NULL) ||
+        (info->len < sizeof(struct mlx5_ib_uapi_query_port)) ||
+        ((uint32_t)port->data == 0) ||
+        ((uint32_t)port->data > mlx5sim_instance_config()->ports)) {
+        return -EINVAL;
+    }
+
+    if (info->data == 0) {
+        return -EFAULT;
+    }
+
+    memset(mlx5sim_attr_out(info), 0, info->len);
     return 0;
 }
 

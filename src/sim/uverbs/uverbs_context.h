@@ -29,6 +29,10 @@ int mlx5sim_method_get_context(mlx5sim_ctx_t *ctx, int fd,
 int mlx5sim_method_query_context(mlx5sim_ctx_t *ctx, int fd,
                                  struct ib_uverbs_ioctl_hdr *hdr);
 
+/** The method MLX5_IB_METHOD_QUERY_PORT: what a port is to an embedded switch,
+ *  of which there is none. @return 0 or -errno */
+int mlx5sim_method_query_port(struct ib_uverbs_ioctl_hdr *hdr);
+
 /** The method UVERBS_METHOD_ASYNC_EVENT_ALLOC: a descriptor for asynchronous
  *  events. @return 0 or -errno */
 int mlx5sim_method_alloc_async(mlx5sim_ctx_t *ctx,

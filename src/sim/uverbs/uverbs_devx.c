@@ -60,7 +60,8 @@ static unsigned mlx5sim_devx_query_caps(mlx5sim_devx_t *devx)
 
 static unsigned mlx5sim_devx_query_vport(mlx5sim_devx_t *devx)
 {
-    return mlx5sim_fw_query_vport(mlx5sim_instance_config(), &devx->fw);
+    return mlx5sim_fw_query_vport(mlx5sim_instance_config(), devx->ctx->dev,
+                                  &devx->fw);
 }
 
 static unsigned mlx5sim_devx_query_lag(mlx5sim_devx_t *devx)

@@ -145,6 +145,49 @@ int mlx5sim_method_dm_free(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     return 0;
 }
 
+int mlx5sim_method_dm_query(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
+{
+    static const uint64_t start = 0; /* in the page */
+    const struct ib_uverbs_attr *handle, *offset, *page, *length;
+    const mlx5sim_dm_t *dm;
+    uint16_t index;
+    int ret;
+
+    if (mlx5sim_dm_max() == 0) {
+        return mlx5sim_refuse_method(hdr->object_id, hdr->method_id);
+    }
+
+    handle = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE);
+    if (handle == NULL) {
+        return -EINVAL;
+    }
+
+    dm = mlx5sim_dm_get(ctx, handle);
+    if (dm == NULL) {
+        return -ENOENT;
+    }
+
+    ret = mlx5sim_dm_attr_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET,
+                              sizeof(start), &offset);
+    if (ret == 0) {
+        ret = mlx5sim_dm_attr_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX,
+                                  sizeof(index), &page);
+    }
+    if (ret == 0) {
+        ret = mlx5sim_dm_attr_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH,
+                                  sizeof(dm->length), &length);
+    }
+    if (ret != 0) {
+        return ret;
+    }
+
+    index = dm->page;
+    memcpy(mlx5sim_attr_out(offset), &start, sizeof(start));
+    memcpy(mlx5sim_attr_out(page), &index, sizeof(index));
+    memcpy(mlx5sim_attr_out(length), &dm->length, sizeof(dm->length));
+    return 0;
+}
+
 /* Flags of 32 bits may come in 64. @return 0 or -EINVAL */
 static int mlx5sim_dm_flags(struct ib_uverbs_ioctl_hdr *hdr, uint32_t *flags_p)
 {

@@ -14,10 +14,13 @@
 /** Bytes that a device has, 0 if it is off. */
 uint64_t mlx5sim_dm_max(void);
 
-/** UVERBS_METHOD_DM_ALLOC, _DM_FREE and _DM_MR_REG. @return 0 or -errno */
+/** UVERBS_METHOD_DM_ALLOC, _DM_FREE, _DM_MR_REG and MLX5_IB_METHOD_DM_QUERY,
+ *  which tells who imports it where it is. @return 0 or -errno */
 int mlx5sim_method_dm_alloc(mlx5sim_ctx_t *ctx,
                             struct ib_uverbs_ioctl_hdr *hdr);
 int mlx5sim_method_dm_free(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr);
+int mlx5sim_method_dm_query(mlx5sim_ctx_t *ctx,
+                            struct ib_uverbs_ioctl_hdr *hdr);
 int mlx5sim_method_dm_reg_mr(mlx5sim_ctx_t *ctx,
                              struct ib_uverbs_ioctl_hdr *hdr);
 

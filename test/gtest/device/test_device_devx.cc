@@ -191,6 +191,43 @@ TEST_F(test_device_devx, service_levels_out_of_order_are_told)
     });
 }
 
+/* Who has no verbs for it asks for a port's LID like that */
+TEST_F(test_device_devx, ports_are_told)
+{
+    set_env("MLX5SIM_DEVICES", "2");
+    set_env("MLX5SIM_PORTS", "2");
+    set_env("MLX5SIM_LMC", "2");
+    run(1, [](rank&) {
+        context c(1, 2);
+        bytes first = command(16, cmd_query_vport), too_short(16 + 101);
+
+        REQUIRE_EQ(EREMOTEIO, general(c.ctx, first, too_short));
+        for (unsigned port = 0; port < 4; ++port) {
+            bytes in = command(16, cmd_query_vport), out(16 + 508);
+
+            in[9] = port;
+            if (port > 2) {
+                REQUIRE_EQ(EREMOTEIO, general(c.ctx, in, out));
+                continue;
+            }
+
+            ibv_port_attr attr;
+            ibv_device_attr dev;
+            ibv_gid gid;
+            REQUIRE_EQ(0, general(c.ctx, in, out));
+            REQUIRE_EQ(0, ibv_query_port(c.ctx, port ? port : 1, &attr));
+            REQUIRE_EQ(0, ibv_query_device(c.ctx, &dev));
+            REQUIRE_EQ(0, ibv_query_gid(c.ctx, port ? port : 1, 0, &gid));
+            REQUIRE_EQ(attr.lid, (out[16 + 96] << 8) | out[16 + 97]);
+            REQUIRE_EQ(2, out[16 + 99] >> 5);
+            REQUIRE_EQ(attr.sm_lid, (out[16 + 100] << 8) | out[16 + 101]);
+            REQUIRE_EQ(0, memcmp(&dev.sys_image_guid, &out[16 + 40], 8));
+            REQUIRE_EQ(0, memcmp(&gid.raw[8], &out[16 + 48], 8));
+            REQUIRE_EQ(0, memcmp(&dev.node_guid, &out[16 + 56], 8));
+        }
+    });
+}
+
 TEST_F(test_device_devx, device_memory_is_told)
 {
     for (const char *dm : {"y", "n"}) {

@@ -519,6 +519,125 @@ TEST_F(test_device_dm, a_child_leaves_it_alone)
     });
 }
 
+/* At the same time, by the context of their parent. What one has left is free
+ * when it ends. */
+TEST_F(test_device_dm, children_take_what_they_need)
+{
+    catch_errors();
+    run(1, [](rank&) {
+        context c;
+        dm d(c, page);
+        std::vector<pid_t> pids;
+
+        d.fill(0, page, 100);
+        for (unsigned i = 0; i < 5; ++i) {
+            pid_t pid = fork();
+
+            if (pid == 0) {
+                std::vector<uint8_t> data(2 * page);
+                ibv_dm *first  = alloc(c, 2 * page);
+                ibv_dm *second = alloc(c, page);
+                ibv_device_attr_ex attr;
+                ibv_port_attr port;
+
+                if ((first == nullptr) || (second == nullptr) ||
+                    (ibv_query_device_ex(c.ctx, nullptr, &attr) != 0) ||
+                    (attr.max_dm_size != all) ||
+                    (ibv_query_port(c.ctx, 1, &port) != 0)) {
+                    _exit(1);
+                }
+                pattern::fill(data.data(), 2 * page, i);
+                if (ibv_memcpy_to_dm(first, 0, data.data(), 2 * page) != 0) {
+                    _exit(2);
+                }
+                sched_yield();
+                memset(data.data(), 0, 2 * page);
+                if (ibv_memcpy_from_dm(data.data(), first, 0, 2 * page) ||
+                    (pattern::check(data.data(), 2 * page, i) != 2 * page)) {
+                    _exit(3);
+                }
+                if (ibv_free_dm(second) != 0) {
+                    _exit(4);
+                }
+                /* the parent's is not its own */
+                if ((ibv_free_dm(d.v) != ENOENT) ||
+                    (alloc(c, all) != nullptr) || (errno != ENOMEM)) {
+                    _exit(5);
+                }
+                if ((ibv_reg_dm_mr(c.pd, first, 0, page, dm_access) !=
+                     nullptr) || (errno != EIO) ||
+                    (ibv_alloc_pd(c.ctx) != nullptr) || (errno != EIO)) {
+                    _exit(6);
+                }
+                _exit(0);
+            }
+            pids.push_back(pid);
+        }
+        for (pid_t pid : pids) {
+            int status;
+
+            REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+            REQUIRE(WIFEXITED(status));
+            REQUIRE_EQ(0, WEXITSTATUS(status));
+        }
+        d.check(0, page, 100);
+        dm rest(c, all - page);
+    });
+    EXPECT_NE(std::string::npos,
+              errors().find("not emulated: devices of a parent")) << errors();
+}
+
+/* Of a query: an error, or all of the answer and nothing behind it */
+TEST_F(test_device_dm, fuzz_of_queries)
+{
+    uint64_t random = seed::get();
+
+    set_env("MLX5SIM_LOG", "error");
+    run(1, [random](rank&) {
+        pattern rnd(random);
+        unsigned good = 0;
+        context c;
+        dm d(c, 100);
+
+        for (unsigned i = 0; i < 20000; ++i) {
+            struct {
+                uint64_t offset, length;
+                uint16_t page, behind;
+            } told = {1, 1, 0xffff, 0xffff};
+            bool is_right = true;
+            method m(UVERBS_OBJECT_DM, MLX5_IB_METHOD_DM_QUERY);
+            auto add = [&](uint16_t id, uint16_t length, uint64_t data) {
+                switch (rnd.below(16)) {
+                case 0:
+                    is_right = false;
+                    return;
+                case 1:
+                    is_right = false;
+                    m.add(id, length, (id == MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE) ?
+                                      data + 1 + rnd.below(~0u) : 0);
+                    return;
+                default:
+                    m.add(id, length, data);
+                }
+            };
+
+            add(MLX5_IB_ATTR_QUERY_DM_REQ_HANDLE, 0, d.v->handle);
+            add(MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET, 8,
+                (uintptr_t)&told.offset);
+            add(MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX, 2,
+                (uintptr_t)&told.page);
+            add(MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH, 8, (uintptr_t)&told.length);
+            REQUIRE_EQ(is_right, (m.call(c) == 0));
+            REQUIRE_EQ(is_right ? 0 : 1, told.offset);
+            REQUIRE_EQ(is_right ? 100 : 1, told.length);
+            REQUIRE_EQ(is_right, (told.page != 0xffff));
+            REQUIRE_EQ(0xffff, told.behind);
+            good += is_right;
+        }
+        REQUIRE(good > 0);
+    });
+}
+
 /* Any attributes: an error, or an object that can be destroyed */
 TEST_F(test_device_dm, fuzz_of_attributes)
 {

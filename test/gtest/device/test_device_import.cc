@@ -121,6 +121,63 @@ TEST_F(test_device_import, all_queues_can_be_made)
 }
 
 /* The context is there as long as one of its descriptors is, and no longer */
+/* More imports than places that the device remembers */
+TEST_F(test_device_import, device_memory_is_the_same)
+{
+    const size_t length = 5000;
+
+    set_env("MLX5SIM_DM", "y");
+    run(1, [](rank&) {
+        ibv_alloc_dm_attr attr = {};
+        std::vector<uint8_t> data(length);
+        context c;
+        imported i(c);
+        memory mem(i, 4096);
+        cq scq(i, 16), rcq(i, 16);
+        qp q(i, scq, rcq);
+
+        attr.length = length;
+        ibv_dm *dm  = ibv_alloc_dm(c.ctx, &attr);
+        REQUIRE(dm != nullptr);
+        for (unsigned n = 0; n < 20; ++n) {
+            ibv_dm *copy = ibv_import_dm(i.ctx, dm->handle);
+            REQUIRE(copy != nullptr);
+            pattern::fill(data.data(), length, n);
+            REQUIRE_EQ(0, ibv_memcpy_to_dm((n & 1) ? dm : copy, 0, data.data(),
+                                           length));
+            memset(data.data(), 0, length);
+            REQUIRE_EQ(0, ibv_memcpy_from_dm(data.data(), (n & 1) ? copy : dm,
+                                             0, length));
+            REQUIRE_EQ(length, pattern::check(data.data(), length, n));
+            REQUIRE(ibv_memcpy_from_dm(data.data(), copy, length, 4) != 0);
+            ibv_unimport_dm(copy);
+        }
+
+        /* a region of the copy outlives the import */
+        ibv_dm *copy = ibv_import_dm(i.ctx, dm->handle);
+        ibv_mr *mr   = ibv_reg_dm_mr(i.pd, copy, 0, length, all_access |
+                                     IBV_ACCESS_ZERO_BASED);
+        REQUIRE(mr != nullptr);
+        ibv_unimport_dm(copy);
+        q.connect(q.addr());
+        address there = q.addr();
+        there.addr    = 0;
+        there.rkey    = mr->rkey;
+        pattern::fill(mem.data, 1000, 7);
+        send_wr wr(IBV_WR_RDMA_WRITE, 1, {mem.sge(0, 1000)});
+        q.send(wr.to(there, 100));
+        scq.good();
+        REQUIRE_EQ(0, ibv_memcpy_from_dm(data.data(), dm, 100, 1000));
+        REQUIRE_EQ(1000, pattern::check(data.data(), 1000, 7));
+        REQUIRE_EQ(EBUSY, ibv_free_dm(dm));
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
+        REQUIRE_EQ(0, ibv_free_dm(dm));
+
+        REQUIRE(ibv_import_dm(i.ctx, 0x7777) == nullptr);
+        REQUIRE_EQ(ENOENT, errno);
+    });
+}
+
 TEST_F(test_device_import, who_imports_may_go_on_alone)
 {
     run(1, [this](rank&) {

@@ -197,6 +197,29 @@ TEST_F(test_device_port, a_port_is_what_its_network_interface_is)
     });
 }
 
+/* Without an embedded switch Linux says of a port only that it is one */
+TEST_F(test_device_port, no_port_is_one_of_a_switch)
+{
+    set_env("MLX5SIM_PORTS", "2");
+    run(1, [](rank&) {
+        context c;
+
+        for (unsigned port = 0; port < 4; ++port) {
+            mlx5dv_port info;
+            int ret;
+
+            memset(&info, 0xff, sizeof(info));
+            ret = mlx5dv_query_port(c.ctx, port, &info);
+            if ((port == 1) || (port == 2)) {
+                REQUIRE_EQ(0, ret);
+                REQUIRE_EQ(0, info.flags);
+            } else {
+                REQUIRE_EQ(EINVAL, ret);
+            }
+        }
+    });
+}
+
 TEST_F(test_device_port, stat_shows_the_path_of_a_qp)
 {
     set_env("MLX5SIM_PORTS", "2");

@@ -698,6 +698,25 @@ TEST_F(test_device_rdmacm, multicast_is_refused)
     EXPECT_NE(std::string::npos, errors().find("not emulated: multicast"));
 }
 
+/* Who joins a group resolves its address before, and stops there */
+TEST_F(test_device_rdmacm, addresses_of_groups_are_refused)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    for (const char *group : {"239.1.1.1", "ff0e::1"}) {
+        set_env("MLX5SIM_DIR", dir() + "/" + group[0]);
+        catch_errors();
+        run(1, [group](rank &) {
+            cm m;
+            uint32_t id = m.create(1, RDMA_PS_UDP);
+
+            REQUIRE_EQ(0, m.resolve(id, group, 1));
+            REQUIRE_EQ(-ENODEV, (int)m.expect(CM_ADDR_ERROR, 1).status);
+        });
+        EXPECT_NE(std::string::npos, errors().find("not emulated: multicast"))
+                << group;
+    }
+}
+
 TEST_F(test_device_rdmacm, a_child_can_not_use_the_descriptor)
 {
     run(1, [](rank &) {
