@@ -245,6 +245,7 @@ build_ucx()
     # The rest of the tests is missing, or that and UCP's
     "$stamp some") [[ $kind == all ]] || return 0 ;;
     "$stamp uct")  [[ $kind != uct ]] || return 0 ;;
+    "$stamp ucp")  [[ $kind != ucp ]] || return 0 ;;
     *)             rm -f "$tree/.complete"
                    prepare_ucx ;;
     esac

@@ -138,6 +138,35 @@ class Tests(Scripts):
         kept = os.path.realpath(f"{self.top}/build/source/..")
         self.assertEqual(f"{self.top}/.cache/sep/kept", os.path.dirname(kept))
 
+    def test_a_part_is_built_once(self):
+        """With programs that build nothing and say that they were called."""
+        for name in "ucx-gtest.sh", "lib.sh", "ucx.sh", "deps.txt":
+            os.makedirs(f"{self.top}/sep/contrib", exist_ok=True)
+            shutil.copy(f"{CONTRIB}/{name}", f"{self.top}/sep/contrib")
+        called = f'#!/bin/sh\necho "${{0##*/}}" >> {self.top}/log\n'
+        for name in ("sep/autogen.sh", "sep/configure",
+                     "sep/test/conformance/ucx_gtest",
+                     "sep/test/conformance/conformance/adapt.py"):
+            self.write(name, "#!/bin/sh\n")
+        self.write("ucx/autogen.sh", called)
+        self.write("ucx/configure", "#!/bin/sh\nmkdir -p src/ucs test/gtest\n"
+                   "echo '#define UCX_CONFIGURE_FLAGS \"\"' > config.h\n"
+                   "touch src/ucs/Makefile\n")
+        self.write("ucx/src/it.c", "UCX_MODULE_DIR\n")
+        self.programs(make="exit 0", dpkg_query='[ $# != 1 ] || exec echo gcc\n'
+                      'printf "%s installed\\n" "$@"')
+        for group in "ucp", "uct":
+            for build in "one", "another":
+                subprocess.run([
+                    "env", "-i", f"PATH={self.top}/bin:/usr/bin:/bin",
+                    f"HOME={self.top}",
+                    f"{self.top}/sep/contrib/ucx-gtest.sh", "--build-only",
+                    "--group", group, "--ucx-source", f"{self.top}/ucx",
+                    "--build", f"{self.top}/{group}-{build}"],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL, timeout=300, check=True)
+        self.assertEqual("autogen.sh\n" * 2, self.read("log"))
+
 
 class Source(Scripts):
 
