@@ -107,6 +107,9 @@ class Rows(unittest.TestCase):
                                 (gtest.FAILED, compare.BOTH_FAIL)):
             for instance, suite, group in (
                     ("ud_mlx5", "uct_flush_test", "ud"),
+                    ("dc_mlx5", "test_dc", "dc"),
+                    ("rc_mlx5", "test_rc_srq", "rc"),
+                    ("dcx", "test_ucp_rma", "ucp-dc"),
                     ("udx", "test_ucp_tag", "ucp-ud"),
                     ("self", "test_proto_reset", "ucp-self"),
                     ("shm_ib", "test_ucp_rma", "ucp-shm")):
@@ -138,6 +141,8 @@ class Selection(unittest.TestCase):
         self.assertIsNone(cases.excluded("test_uct_query.query_perf/0"))
         self.assertIsNone(cases.excluded("test_uct_event.am/0"))
         self.assertIsNone(cases.excluded("test_ucp_tag_match.send/0"))
+        self.assertIsNone(cases.excluded("test_uct_ib_pkey.send/0", "rc"))
+        self.assertTrue(cases.excluded("test_tag.tag/0", "dc"))
 
     def test_alternatives_outside_of_brackets(self):
         for pattern, parts in (("a", ["a"]), ("^a|b", ["^a", "b"]),
