@@ -354,7 +354,8 @@ TEST_F(test_device_patch, who_rings_by_memcpy_calls_the_device)
             r.check();
             before = (i == 15) ? stat_total("traps") : before;
         }
-        REQUIRE_EQ(before, stat_total("traps"));
+        /* a sanitizer's memcpy() stays */
+        REQUIRE(has_asan() || (before == stat_total("traps")));
         REQUIRE_EQ(32, stat_total("blueflames"));
 
         for (size_t i = 0; i < sizeof(from); ++i) {
