@@ -5,6 +5,7 @@
 #include <sim/libc/real.h>
 
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -28,9 +29,11 @@ typedef struct {
 static unsigned mlx5sim_patch_after;
 static mlx5sim_patch_site_t mlx5sim_patch_sites[MLX5SIM_INSN_MAX_MOVED];
 
-/* The C library, whose stores stay as they are, because the device calls it,
- * and the device itself */
+/* Whose stores stay as they are, because the device calls them: the C library,
+ * who has put another memcpy() in front of its own, as sanitizers do, and the
+ * device itself */
 static mlx5sim_insn_window_t mlx5sim_patch_libc;
+static mlx5sim_insn_window_t mlx5sim_patch_memcpy;
 static mlx5sim_insn_window_t mlx5sim_patch_self;
 
 
@@ -102,9 +105,11 @@ void mlx5sim_patch_count(uintptr_t rip, uintptr_t rsp)
     }
 
     /* memcpy() has no frame, and the same instruction serves everybody */
-    is_call = mlx5sim_patch_is_in(rip, &mlx5sim_patch_libc);
+    is_call = mlx5sim_patch_is_in(rip, &mlx5sim_patch_libc) ||
+              mlx5sim_patch_is_in(rip, &mlx5sim_patch_memcpy);
     addr    = is_call ? *(const uintptr_t*)rsp : rip;
     if (mlx5sim_patch_is_in(addr, &mlx5sim_patch_libc) ||
+        mlx5sim_patch_is_in(addr, &mlx5sim_patch_memcpy) ||
         mlx5sim_patch_is_in(addr, &mlx5sim_patch_self) ||
         ((site = mlx5sim_patch_find(addr, 1)) == NULL) ||
         (atomic_fetch_add(&site->traps, 1) + 1 < mlx5sim_patch_after) ||
@@ -160,8 +165,11 @@ mlx5sim_patch_spare(struct dl_phdr_info *info, size_t size, void *arg)
             range.hi = start + info->dlpi_phdr[i].p_memsz;
         }
     }
-    if (mlx5sim_patch_is_in((uintptr_t)memcpy, &range)) {
+    if (mlx5sim_patch_is_in((uintptr_t)gnu_get_libc_version, &range)) {
         mlx5sim_patch_libc = range;
+    }
+    if (mlx5sim_patch_is_in((uintptr_t)memcpy, &range)) {
+        mlx5sim_patch_memcpy = range;
     }
     if (mlx5sim_patch_is_in((uintptr_t)mlx5sim_patch_init, &range)) {
         mlx5sim_patch_self = range;

@@ -68,23 +68,33 @@ static uintptr_t mlx5sim_patch_slot(uintptr_t back)
 
 /* By a system call, which fails where a store would raise a signal. What is
  * there stays. */
-static int mlx5sim_patch_is_writable(void *addr)
+static int mlx5sim_patch_is_writable(uintptr_t addr)
 {
-    struct iovec iov = {.iov_base = addr, .iov_len = sizeof(uintptr_t)};
+    struct iovec iov = {.iov_base = (void*)addr, .iov_len = sizeof(addr)};
 
-    return process_vm_writev(getpid(), &iov, 1, &iov, 1, 0) ==
-           sizeof(uintptr_t);
+    return process_vm_writev(getpid(), &iov, 1, &iov, 1, 0) == sizeof(addr);
+}
+
+/* Whether a word is the address of a function to be replaced */
+static int mlx5sim_patch_is_memcpy(uintptr_t addr)
+{
+    uintptr_t word    = 0;
+    struct iovec to   = {.iov_base = &word, .iov_len = sizeof(word)};
+    struct iovec from = {.iov_base = (void*)addr, .iov_len = sizeof(word)};
+
+    return (addr % sizeof(word) == 0) &&
+           (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof(word)) &&
+           ((word == (uintptr_t)memcpy) || (word == (uintptr_t)memmove));
 }
 
 int mlx5sim_patch_call_make(uintptr_t back)
 {
-    _Atomic uintptr_t *slot = (_Atomic uintptr_t*)mlx5sim_patch_slot(back);
-    size_t page_size        = sysconf(_SC_PAGESIZE);
-    void *page              = (void*)((uintptr_t)slot & ~(page_size - 1));
+    uintptr_t slot   = mlx5sim_patch_slot(back);
+    size_t page_size = sysconf(_SC_PAGESIZE);
+    void *page       = (void*)(slot & ~(page_size - 1));
     int is_writable;
 
-    if ((slot == NULL) || ((*slot != (uintptr_t)memcpy) &&
-                           (*slot != (uintptr_t)memmove))) {
+    if (!mlx5sim_patch_is_memcpy(slot)) {
         return -1;
     }
 
@@ -96,7 +106,7 @@ int mlx5sim_patch_call_make(uintptr_t back)
         return -1;
     }
 
-    atomic_store(slot, (uintptr_t)mlx5sim_patch_memmove);
+    atomic_store((_Atomic uintptr_t*)slot, (uintptr_t)mlx5sim_patch_memmove);
     if (!is_writable) {
         mprotect(page, page_size, PROT_READ);
     }

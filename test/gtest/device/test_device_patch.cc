@@ -182,8 +182,8 @@ struct ringer {
 
     void check()
     {
-        REQUIRE_EQ(num, ((volatile uint8_t*)l.peer_mem.data)[num % 64]);
         REQUIRE_EQ(IBV_WC_SUCCESS, l.scq.next().status);
+        REQUIRE_EQ(num, ((volatile uint8_t*)l.peer_mem.data)[num % 64]);
     }
 
     loop    l;
@@ -227,7 +227,7 @@ TEST_F(test_device_patch, hot_stores_become_jumps_and_ring)
 TEST_F(test_device_patch, a_jump_takes_the_rest_of_blueflame_along)
 {
     run(1, [this](rank&) {
-        uint64_t before = 0;
+        long before = 0;
         ringer r;
 
         for (unsigned i = 0; i < 32; ++i) {
@@ -345,7 +345,7 @@ TEST_F(test_device_patch, who_rings_by_memcpy_calls_the_device)
 {
     run(1, [this](rank&) {
         uint8_t from[256], to[256];
-        uint64_t before = 0;
+        long before = 0;
         ringer r;
 
         for (unsigned i = 0; i < 32; ++i) {
