@@ -75,7 +75,7 @@ run_rdma_unit_test()
     sed -i -E 's/(std|absl)::string_view/std::string/g' \
         "$work"/rdma-unit-test.source/internal/introspection_* \
         "$work"/rdma-unit-test.source/public/introspection.*
-    build_source rdma-unit-test make -j2 -f "$here/rdma-unit-test/Makefile" \
+    build_source rdma-unit-test make -j2 -f "$here/rdma-unit-test/build.mk" \
         HERE="$here/rdma-unit-test" SOURCE="$work/rdma-unit-test.source"
     export MLX5SIM_LINK=${MLX5SIM_LINK-roce}
     begin_suite rdma-unit-test
