@@ -130,6 +130,8 @@ static int mlx5sim_srq_read(mlx5sim_srq_t *srq, uint32_t index, int is_returned,
     }
 
     if (is_mine || is_returned || (srq->limit != 0) || (num < 2)) {
+        /* what was read ahead does not know what is consumed here */
+        ahead->num = is_returned ? ahead->num : 0;
         return mlx5sim_recv_wqe_read(proc, is_mine, srq->db, addr, stride, db_p,
                                      wqe);
     }

@@ -79,3 +79,45 @@ TEST_F(test_device_srq, receives_of_another_process_are_taken_in_order)
         });
     }
 }
+
+/* What another process has read ahead is of before */
+TEST_F(test_device_srq, the_owner_takes_receives_of_its_own_in_between)
+{
+    run(2, [](rank &r) {
+        context c;
+        memory mem(c, 65536);
+        srq shared(c, 15);
+        cq scq(c, 64), rcq(c, 64);
+        qp q(c, scq, rcq, {.srq = shared.v});
+        qp a(c, scq, rcq), b(c, scq, rcq, {.srq = shared.v});
+
+        r.publish(q.addr());
+        q.connect(r.lookup<address>(1 - r.index));
+        a.connect(b.addr());
+        b.connect(a.addr());
+        for (unsigned own = 1; own < 10; ++own) {
+            /* receives that the peer's first message finds, and others */
+            const unsigned posted[] = {3, own, 0}, sent[] = {1, own, 2};
+
+            for (unsigned step = 0; step < 3; ++step) {
+                for (unsigned i = 0; (r.index == 1) && (i < posted[step]);
+                     ++i) {
+                    shared.recv(i, mem.sge(i * message_size, message_size));
+                }
+                r.barrier();
+                for (unsigned i = 0; i < sent[step]; ++i) {
+                    if (r.index == (step == 1)) {
+                        send_wr wr(IBV_WR_SEND, i, {mem.sge(0, message_size)});
+
+                        ((step == 1) ? a : q).send(wr);
+                        scq.good();
+                    }
+                    if (r.index == 1) {
+                        rcq.good();
+                    }
+                }
+                r.barrier();
+            }
+        }
+    });
+}
