@@ -111,6 +111,7 @@ void mlx5sim_patch_count(uintptr_t rip, uintptr_t rsp)
     if (mlx5sim_patch_is_in(addr, &mlx5sim_patch_libc) ||
         mlx5sim_patch_is_in(addr, &mlx5sim_patch_memcpy) ||
         mlx5sim_patch_is_in(addr, &mlx5sim_patch_self) ||
+        mlx5sim_patch_jump_is_copy(addr) ||
         ((site = mlx5sim_patch_find(addr, 1)) == NULL) ||
         (atomic_fetch_add(&site->traps, 1) + 1 < mlx5sim_patch_after) ||
         (atomic_load(&site->state) != MLX5SIM_PATCH_COUNTING) ||
@@ -190,7 +191,14 @@ int mlx5sim_patch_init(unsigned after, mlx5sim_patch_store_t store,
     return 1;
 }
 
-void mlx5sim_patch_fork_child(void)
+void mlx5sim_patch_fork_prepare(void)
+{
+    while (!mlx5sim_patch_lock(0)) {
+        sched_yield();
+    }
+}
+
+void mlx5sim_patch_fork_done(void)
 {
     mlx5sim_patch_unlock();
 }

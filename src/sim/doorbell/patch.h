@@ -33,7 +33,8 @@ void mlx5sim_patch_count(uintptr_t rip, uintptr_t rsp);
  *  to replace, wait until it is, and go on there. @return 0 if not. */
 int mlx5sim_patch_wait(ucontext_t *uc);
 
-/** Make the lock usable in a child of fork(). */
-void mlx5sim_patch_fork_child(void);
+/** Around fork(): wait until nothing is being replaced, and go on. */
+void mlx5sim_patch_fork_prepare(void);
+void mlx5sim_patch_fork_done(void);
 
 #endif

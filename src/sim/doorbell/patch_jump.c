@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,11 +26,14 @@
 /* What a store that serves all kinds of memory may cost */
 #define MLX5SIM_PATCH_STRANGERS 1000
 
-/* Space below the program's stack pointer that stays as it is: the red zone
- * (psABI), as much again, which interpreted pushes may use, and where the
- * address is put at which the thread goes on */
+/* How far what is interpreted may move the program's stack pointer down */
+#define MLX5SIM_PATCH_STACK    1024
+
+/* Space that stays as it is: that, the red zone below it (psABI), and there the
+ * address at which the thread goes on */
 #define MLX5SIM_PATCH_RED_ZONE 128
-#define MLX5SIM_PATCH_SPACE    288
+#define MLX5SIM_PATCH_SPACE \
+    (MLX5SIM_PATCH_STACK + MLX5SIM_PATCH_RED_ZONE + 16)
 
 /* What mlx5sim_patch_entry() has on the stack, behind that space */
 typedef struct {
@@ -59,13 +63,15 @@ static mlx5sim_patch_store_t mlx5sim_patch_store;
 static struct {
     uintptr_t   addr;
     uintptr_t   copy;
-    unsigned    num;       /* bytes that were changed */
+    unsigned    num;       /* bytes that were changed, and what they were: */
+    uint8_t     original[MLX5SIM_INSN_JUMP];
     atomic_uint strangers; /* stores to other memory since the last to the
                               device */
 } mlx5sim_patch_jumps[MLX5SIM_INSN_MAX_MOVED];
 
 static atomic_flag mlx5sim_patch_flag = ATOMIC_FLAG_INIT;
 static _Atomic uintptr_t mlx5sim_patch_busy; /* being replaced */
+static int mlx5sim_patch_cancel; /* state of the thread that has the lock */
 
 /* for mlx5sim_patch_entry() */
 __attribute__((visibility("hidden"))) uint64_t mlx5sim_patch_mask;
@@ -155,6 +161,7 @@ mlx5sim_patch_enter(mlx5sim_patch_frame_t *frame, void *xsave)
     int saved_errno        = errno;
     mlx5sim_insn_cpu_t cpu = {};
     uintptr_t addr;
+    unsigned num;
 
     memcpy(cpu.gpr, frame->gpr, sizeof(cpu.gpr));
     cpu.gpr[4]   = rsp;
@@ -164,12 +171,12 @@ mlx5sim_patch_enter(mlx5sim_patch_frame_t *frame, void *xsave)
     cpu.guard.hi = rsp - MLX5SIM_PATCH_RED_ZONE;
     mlx5sim_insn_xsave_find(xsave, &cpu.vecs);
     addr = mlx5sim_insn_store_address((const void*)cpu.rip, cpu.gpr);
-    if (mlx5sim_patch_store(&cpu, addr)) {
+    if (mlx5sim_patch_store(&cpu, addr, rsp - MLX5SIM_PATCH_STACK)) {
         atomic_store_explicit(strangers, 0, memory_order_relaxed);
     } else {
         cpu.rip = copy;
-        if (atomic_fetch_add_explicit(strangers, 1, memory_order_relaxed) ==
-            MLX5SIM_PATCH_STRANGERS) {
+        num     = atomic_fetch_add_explicit(strangers, 1, memory_order_relaxed);
+        if ((num + 1) % MLX5SIM_PATCH_STRANGERS == 0) {
             mlx5sim_patch_jump_undo(frame->site);
         }
     }
@@ -227,18 +234,26 @@ mlx5sim_patch_room(uintptr_t addr, unsigned free, unsigned *size_p)
 
 int mlx5sim_patch_lock(uintptr_t addr)
 {
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     if (atomic_flag_test_and_set(&mlx5sim_patch_flag)) {
+        pthread_setcancelstate(state, NULL);
         return 0;
     }
 
+    mlx5sim_patch_cancel = state;
     atomic_store(&mlx5sim_patch_busy, addr);
     return 1;
 }
 
 void mlx5sim_patch_unlock(void)
 {
+    int state = mlx5sim_patch_cancel;
+
     atomic_store(&mlx5sim_patch_busy, 0);
     atomic_flag_clear(&mlx5sim_patch_flag);
+    pthread_setcancelstate(state, NULL);
 }
 
 int mlx5sim_patch_is_busy(uintptr_t addr)
@@ -262,7 +277,7 @@ static int
 mlx5sim_patch_write(uintptr_t addr, const uint8_t *jump, unsigned num)
 {
     static const uint8_t int3 = MLX5SIM_PATCH_INT3;
-    uint8_t first             = *(const uint8_t*)addr;
+    uint8_t old[MLX5SIM_INSN_JUMP];
     int fd, ret;
 
     fd = REAL(openat)(AT_FDCWD, "/proc/self/mem", O_WRONLY | O_CLOEXEC);
@@ -270,14 +285,18 @@ mlx5sim_patch_write(uintptr_t addr, const uint8_t *jump, unsigned num)
         return -1;
     }
 
+    memcpy(old, (const void*)addr, num);
     ret = (pwrite(fd, &int3, 1, addr) == 1) ? 0 : -1;
     if (ret == 0) {
         if ((mlx5sim_patch_sync() != 0) ||
             (pwrite(fd, jump + 1, num - 1, addr + 1) != num - 1) ||
             (mlx5sim_patch_sync() != 0)) {
-            ret = -1;
+            ret  = -1;
+            jump = old;
         }
-        if (pwrite(fd, (ret == 0) ? jump : &first, 1, addr) != 1) {
+        if (((ret != 0) &&
+             (pwrite(fd, old + 1, num - 1, addr + 1) != num - 1)) ||
+            (pwrite(fd, jump, 1, addr) != 1)) {
             fprintf(stderr, "mlx5sim: cannot write to the program's text at "
                     "%p: %m; set MLX5SIM_PATCH_AFTER=0\n", (void*)addr);
             abort();
@@ -298,12 +317,39 @@ static void mlx5sim_patch_jump_undo(unsigned number)
     sigfillset(&all);
     REAL(pthread_sigmask)(SIG_SETMASK, &all, &saved);
     if (mlx5sim_patch_lock(addr)) {
-        mlx5sim_patch_write(addr,
-                            (const uint8_t*)mlx5sim_patch_jumps[number].copy,
+        mlx5sim_patch_write(addr, mlx5sim_patch_jumps[number].original,
                             mlx5sim_patch_jumps[number].num);
         mlx5sim_patch_unlock();
     }
     REAL(pthread_sigmask)(SIG_SETMASK, &saved, NULL);
+}
+
+/* Whether the bytes of a jump there, or those behind it that it takes as a part
+ * of its displacement, are ones that change with another store */
+static int mlx5sim_patch_jump_is_near(uintptr_t addr)
+{
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_INSN_MAX_MOVED; ++i) {
+        if ((mlx5sim_patch_jumps[i].addr != 0) &&
+            (addr < mlx5sim_patch_jumps[i].addr + MLX5SIM_INSN_JUMP) &&
+            (mlx5sim_patch_jumps[i].addr < addr + MLX5SIM_INSN_JUMP)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int mlx5sim_patch_jump_is_copy(uintptr_t addr)
+{
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_INSN_MAX_MOVED; ++i) {
+        if (mlx5sim_patch_jumps[i].copy == addr) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 int mlx5sim_patch_jump_make(unsigned number, uintptr_t addr)
@@ -319,7 +365,7 @@ int mlx5sim_patch_jump_make(unsigned number, uintptr_t addr)
     unsigned size;
     int32_t disp;
 
-    if (length < 2) {
+    if ((length < 2) || mlx5sim_patch_jump_is_near(addr)) {
         return -1;
     }
 
@@ -335,6 +381,7 @@ int mlx5sim_patch_jump_make(unsigned number, uintptr_t addr)
     room->push  = 0x68;
     room->site  = number;
     room->entry = (uintptr_t)mlx5sim_patch_entry;
+    memcpy(mlx5sim_patch_jumps[number].original, (const void*)addr, num);
     mlx5sim_patch_jumps[number].addr = addr;
     mlx5sim_patch_jumps[number].copy = (uintptr_t)(room + 1);
     mlx5sim_patch_jumps[number].num  = num;
@@ -352,6 +399,8 @@ int mlx5sim_patch_jump_make(unsigned number, uintptr_t addr)
         return 0;
     }
     munmap((void*)page, size);
+    mlx5sim_patch_jumps[number].addr = 0;
+    mlx5sim_patch_jumps[number].copy = 0;
     return -1;
 }
 
@@ -359,7 +408,7 @@ int mlx5sim_patch_jump_init(mlx5sim_patch_store_t store)
 {
     mlx5sim_patch_mask  = mlx5sim_insn_xsave_mask();
     mlx5sim_patch_store = store;
-    return (mlx5sim_patch_mask != 0) &&
+    return (mlx5sim_patch_mask != 0) && !mlx5sim_insn_has_shadow_stack() &&
            (syscall(SYS_membarrier,
                     MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0,
                     0) == 0);

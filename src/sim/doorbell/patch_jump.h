@@ -18,8 +18,10 @@
 /** In place of a store.
  *  @param cpu   State of the thread at the store, to be advanced.
  *  @param addr  Where it stores.
+ *  @param stack_min  As in mlx5sim_insn_run_t.
  *  @return 0 if that is not for the device, and nothing was done. */
-typedef int (*mlx5sim_patch_store_t)(mlx5sim_insn_cpu_t *cpu, uintptr_t addr);
+typedef int (*mlx5sim_patch_store_t)(mlx5sim_insn_cpu_t *cpu, uintptr_t addr,
+                                     uintptr_t stack_min);
 
 /** @return 0 if there can be no jumps here: no XSAVE, or no membarrier(). */
 int mlx5sim_patch_jump_init(mlx5sim_patch_store_t store);
@@ -28,6 +30,9 @@ int mlx5sim_patch_jump_init(mlx5sim_patch_store_t store);
 int mlx5sim_patch_lock(uintptr_t addr);
 
 void mlx5sim_patch_unlock(void);
+
+/** Whether an instruction is the copy of a store that was replaced. */
+int mlx5sim_patch_jump_is_copy(uintptr_t addr);
 
 /** Whether the program is being changed there. */
 int mlx5sim_patch_is_busy(uintptr_t addr);

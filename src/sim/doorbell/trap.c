@@ -240,7 +240,8 @@ static int mlx5sim_trap_hold(sigset_t *saved_p)
 
 /* In place of a store that would trap. What the snapshot of the mappings does
  * not have goes to the handler, which makes a new one. */
-static int mlx5sim_trap_patched(mlx5sim_insn_cpu_t *cpu, uintptr_t addr)
+static int mlx5sim_trap_patched(mlx5sim_insn_cpu_t *cpu, uintptr_t addr,
+                                uintptr_t stack_min)
 {
     mlx5sim_insn_window_t avoid[2];
     sigset_t saved;
@@ -257,6 +258,7 @@ static int mlx5sim_trap_patched(mlx5sim_insn_cpu_t *cpu, uintptr_t addr)
 
     is_held = mlx5sim_trap_hold(&saved);
     mlx5sim_trap_begin(&trap, avoid);
+    trap.run.stack_min = stack_min;
     if (mlx5sim_insn_cpu_run(cpu, &trap.run) == MLX5SIM_INSN_OK) {
         mlx5sim_gather_ring(&trap.gather, uar);
     }
@@ -344,11 +346,21 @@ int mlx5sim_trap_install(unsigned wc, unsigned patch_after)
     return ret;
 }
 
+void mlx5sim_trap_fork_prepare(void)
+{
+    mlx5sim_patch_fork_prepare();
+}
+
+void mlx5sim_trap_fork_parent(void)
+{
+    mlx5sim_patch_fork_done();
+}
+
 void mlx5sim_trap_fork_child(void)
 {
     pthread_mutex_init(&mlx5sim_trap_mutex, NULL);
     mlx5sim_wc_fork_child();
-    mlx5sim_patch_fork_child();
+    mlx5sim_patch_fork_done();
 }
 
 MLX5SIM_EARLY int mlx5sim_trap_is_installed(int sig)

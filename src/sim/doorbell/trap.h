@@ -51,7 +51,11 @@ void mlx5sim_trap_defer(sigset_t *saved_p);
 /** Let them run again: those that came meanwhile do so at once. */
 void mlx5sim_trap_allow(const sigset_t *saved);
 
-/** Make the lock usable in a child of fork(). */
+/** Around fork(): no instruction is half replaced in the child. */
+void mlx5sim_trap_fork_prepare(void);
+void mlx5sim_trap_fork_parent(void);
+
+/** The same in the child; makes the locks usable. */
 void mlx5sim_trap_fork_child(void);
 
 #endif

@@ -126,6 +126,9 @@ typedef struct {
     /** End the run before an instruction for which
      *  @ref mlx5sim_insn_orders_stores is true. */
     int                          stop_at_order;
+    /** End the run before an instruction that moves the stack pointer below
+     *  this: what runs the interpreter has its own things there. 0: none. */
+    uint64_t                     stack_min;
     unsigned                     max_insns;  /**< Limit, 0 for the default */
     unsigned                     max_gap;    /**< End the run after this many
                                                   instructions in a row without
@@ -282,6 +285,11 @@ uintptr_t mlx5sim_insn_store_address(const void *addr, const uint64_t gpr[16]);
  */
 int mlx5sim_insn_set_moved(const void *addr, unsigned length,
                            const uint8_t jump[MLX5SIM_INSN_JUMP]);
+
+
+/** Whether the thread has a shadow stack, so that it can't return to where it
+ *  was not called from (SDM 1, 17.2). */
+int mlx5sim_insn_has_shadow_stack(void);
 
 
 /** Room for what @ref mlx5sim_insn_xsave_mask saves, in bytes, on all

@@ -43,16 +43,21 @@ int insn_cond(uint64_t rflags, unsigned cc)
 }
 
 
-/* A user-mode shadow stack would have to follow calls and returns; it can't be
- * written from here. With no shadow stack rdsspq does nothing (SDM 1, 17). */
-static int insn_has_shadow_stack(const insn_exec_t *x)
+/* With no shadow stack rdsspq does nothing (SDM 1, 17) */
+int mlx5sim_insn_has_shadow_stack(void)
 {
     uint64_t ssp = 0;
 
-    if (x->run->vec_valid) {
-        __asm__ volatile("rdsspq %0" : "+r"(ssp));
-    } /* else: under valgrind, which has none and may not know rdsspq */
+    __asm__ volatile("rdsspq %0" : "+r"(ssp));
     return ssp != 0;
+}
+
+
+/* A user-mode shadow stack would have to follow calls and returns; it can't be
+ * written from here. Valgrind has none and may not know rdsspq. */
+static int insn_has_shadow_stack(const insn_exec_t *x)
+{
+    return x->run->vec_valid && mlx5sim_insn_has_shadow_stack();
 }
 
 

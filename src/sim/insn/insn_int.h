@@ -141,8 +141,9 @@ typedef struct insn {
     uint8_t          mask;     /**< EVEX.aaa */
     uint8_t          zeroing;  /**< EVEX.z */
     uint8_t          bcast;    /**< EVEX.b */
-    uint8_t          orders;   /**< @ref mlx5sim_insn_orders_stores; set by
-                                    @ref insn_decode_at only */
+    /* set by insn_decode_at() only */
+    uint8_t          orders;   /**< @ref mlx5sim_insn_orders_stores */
+    uint8_t          may_move_stack; /**< May change rsp */
 } insn_t;
 
 /** A vector register's value. */
@@ -457,6 +458,23 @@ static inline int insn_is_store(const insn_t *in)
                           (in->op->handler == insn_do_movnti) ||
                           ((in->op->handler == insn_do_mov) &&
                            !(in->opcode & 2)));
+}
+
+
+/** Whether an instruction may change rsp; some that do not may, too, but not
+ *  those that copies are made of. */
+static inline int insn_may_move_stack(const insn_t *in)
+{
+    insn_handler_t handler = in->op->handler;
+
+    if (insn_is_store(in) || (handler == insn_do_vload) ||
+        (handler == insn_do_vstore)) {
+        return 0;
+    }
+    return (handler == insn_do_push) || (handler == insn_do_pop) ||
+           (handler == insn_do_leave) || (handler == insn_do_call) ||
+           (handler == insn_do_ret) || (handler == insn_do_call_group) ||
+           (in->reg == INSN_RSP) || (!in->is_mem && (in->rm == INSN_RSP));
 }
 
 

@@ -43,7 +43,8 @@ int insn_decode_at(uint64_t rip, insn_t *in)
     if (ret != 0) {
         return -1;
     }
-    in->orders = mlx5sim_insn_orders_stores(original);
+    in->orders         = mlx5sim_insn_orders_stores(original);
+    in->may_move_stack = insn_may_move_stack(in);
 
     insn_cache[i].rip = 0;
     atomic_signal_fence(memory_order_seq_cst);
@@ -114,14 +115,16 @@ mlx5sim_insn_cpu_run(mlx5sim_insn_cpu_t *cpu, mlx5sim_insn_run_t *run)
             run->end = MLX5SIM_INSN_END_UNKNOWN;
             break;
         }
-        if (INSN_UNLIKELY(!run->vec_valid)) {
+        if (INSN_UNLIKELY(!run->vec_valid || in.may_move_stack)) {
             memcpy(gpr, cpu->gpr, sizeof(gpr));
             rflags = cpu->rflags;
         }
         x.next_rip = cpu->rip + in.length;
         step       = in.op->handler(&x, &in);
-        if (INSN_UNLIKELY(!run->vec_valid) &&
-            (cpu->gpr[INSN_RSP] != gpr[INSN_RSP])) {
+        if (INSN_UNLIKELY(!run->vec_valid ?
+                          (cpu->gpr[INSN_RSP] != gpr[INSN_RSP]) :
+                          (in.may_move_stack &&
+                           (cpu->gpr[INSN_RSP] < run->stack_min)))) {
             /* Valgrind wants to see the stack move. What a push has stored, it
              * will store again. */
             memcpy(cpu->gpr, gpr, sizeof(gpr));

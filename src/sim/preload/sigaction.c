@@ -31,9 +31,7 @@ sigaction(int sig, const struct sigaction *act, struct sigaction *old)
         mlx5sim_sigaction_note(sig, act->sa_handler);
         changed = *act;
         sigdelset(&changed.sa_mask, SIGBUS);
-        if (mlx5sim_trap_is_installed(SIGTRAP)) {
-            sigdelset(&changed.sa_mask, SIGTRAP);
-        }
+        sigdelset(&changed.sa_mask, SIGTRAP);
         act     = &changed;
     }
 

@@ -2,13 +2,13 @@
 
 /*
  * A blocked synchronous signal ends the process, so SIGBUS, which doorbells
- * raise, is never blocked: it is removed from every signal mask that a program
- * sets, and so is SIGTRAP where the device needs it. That includes the masks in
- * effect while a program waits: only signal handlers run then, and they may
- * ring doorbells. The masks of handlers are in sigaction.c.
+ * raise, and SIGTRAP, which a doorbell may while it is being replaced, are
+ * never blocked: they are removed from every signal mask that a program sets.
+ * That includes the masks in effect while a program waits: only signal handlers
+ * run then, and they may ring doorbells. The masks of handlers are in
+ * sigaction.c.
  */
 
-#include <sim/doorbell/trap.h>
 #include <sim/libc/real.h>
 #include <sim/preload/export.h>
 
@@ -36,9 +36,7 @@ mlx5sim_sigmask_allowed(const sigset_t *set, sigset_t *allowed_p)
 
     *allowed_p = *set;
     sigdelset(allowed_p, SIGBUS);
-    if (mlx5sim_trap_is_installed(SIGTRAP)) {
-        sigdelset(allowed_p, SIGTRAP);
-    }
+    sigdelset(allowed_p, SIGTRAP);
     return allowed_p;
 }
 

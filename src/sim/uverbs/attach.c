@@ -30,6 +30,7 @@ static pid_t mlx5sim_attach_pid;
  * one that joins the instance or looks at it. */
 static void mlx5sim_attach_fork_child(void)
 {
+    mlx5sim_trap_fork_child();
     if (mlx5sim_self_tag != 0) {
         mlx5sim_proc_forget();
         mlx5sim_helper_forget();
@@ -37,7 +38,6 @@ static void mlx5sim_attach_fork_child(void)
         mlx5sim_map_fork_child();
         mlx5sim_legacy_fork_child();
         mlx5sim_inject_fork_child();
-        mlx5sim_trap_fork_child();
         mlx5sim_attach_pid = 0;
         pthread_mutex_init(&mlx5sim_attach_mutex, NULL);
     }
@@ -85,7 +85,8 @@ static int mlx5sim_attach_locked(void)
     mlx5sim_attach_init_chance();
     mlx5sim_attach_pid = getpid();
     if (!fork_handler) {
-        pthread_atfork(NULL, NULL, mlx5sim_attach_fork_child);
+        pthread_atfork(mlx5sim_trap_fork_prepare, mlx5sim_trap_fork_parent,
+                       mlx5sim_attach_fork_child);
         fork_handler = 1;
     }
 

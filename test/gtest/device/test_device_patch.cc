@@ -36,9 +36,13 @@ void patch_mov32(void *addr, uint64_t value);
 void patch_movnti(void *addr, uint64_t value);
 void patch_movdqu(void *addr, const void *wqe);
 void patch_memcpy(void *addr, const void *data, size_t length);
+void patch_two(void *addr, uint64_t value, void *other, uint64_t other_value);
+uint64_t patch_frame(void *addr, uint64_t value);
+uint64_t patch_big_frame(void *addr, uint64_t value);
 void patch_probe(const probe_regs *in, probe_regs *out);
 extern uint8_t patch_mov64_at[], patch_mov64_far_at[], patch_mov32_at[],
-               patch_movnti_at[], patch_movdqu_at[], patch_probe_at[];
+               patch_movnti_at[], patch_movdqu_at[], patch_two_at[],
+               patch_frame_at[], patch_big_frame_at[], patch_probe_at[];
 }
 
 /* What follows a short store says where its jump leads to */
@@ -79,6 +83,42 @@ asm(".text\n"
     "    call memcpy@PLT\n"
     "    add $8, %rsp\n"
     "    ret\n"
+    "patch_two:\n"
+    "patch_two_at:\n"
+    "    movq %rsi, (%rdi)\n"
+    "    movq %rcx, (%rdx)\n"
+    "    ret\n"
+    ".macro frame name, size\n"
+    "\\name:\n"
+    "    mov $0x1, %eax\n"
+    "    mov $0x20, %ecx\n"
+    "    mov $0x300, %edx\n"
+    "    mov $0x4000, %r8d\n"
+    "    mov $0x50000, %r9d\n"
+    "    mov $0x600000, %r10d\n"
+    "    mov $0x7000000, %r11d\n"
+    "\\name\\()_at:\n"
+    "    movq %rsi, (%rdi)\n"
+    "    push %rbx\n"
+    "    push %rbp\n"
+    "    push %r12\n"
+    "    sub $\\size, %rsp\n"
+    "    mov %fs:0, %rbx\n" /* the interpreter does not know segments */
+    "    mov %rbx, (%rsp)\n"
+    "    add $\\size, %rsp\n"
+    "    pop %r12\n"
+    "    pop %rbp\n"
+    "    pop %rbx\n"
+    "    add %rcx, %rax\n"
+    "    add %rdx, %rax\n"
+    "    add %r8, %rax\n"
+    "    add %r9, %rax\n"
+    "    add %r10, %rax\n"
+    "    add %r11, %rax\n"
+    "    ret\n"
+    ".endm\n"
+    "frame patch_frame, 0xb8\n"
+    "frame patch_big_frame, 0x7b8\n"
     "patch_probe:\n"
     "    push %rbx\n"
     "    push %rbp\n"
@@ -306,6 +346,65 @@ TEST_F(test_device_patch, registers_flags_and_the_red_zone_stay)
             REQUIRE_EQ(0, memcmp(&in, &out, sizeof(in)));
         }
         REQUIRE_EQ(jump, *patch_probe_at);
+    });
+}
+
+/* What follows is interpreted, too, and may be the beginning of a function */
+TEST_F(test_device_patch, a_frame_behind_a_store_is_made)
+{
+    run(1, [](rank&) {
+        ringer r;
+
+        for (unsigned i = 0; i < 32; ++i) {
+            uint64_t head = r.prepare();
+
+            REQUIRE_EQ(0x7654321, patch_frame(r.sq.next_register(), head));
+            r.check();
+            head = r.prepare();
+            REQUIRE_EQ(0x7654321, patch_big_frame(r.sq.next_register(), head));
+            r.check();
+        }
+        REQUIRE_EQ(jump, *patch_frame_at);
+        REQUIRE_EQ(jump, *patch_big_frame_at);
+    });
+}
+
+/* The jump of the first one would have bytes of the second in it */
+TEST_F(test_device_patch, of_two_stores_in_a_row_one_is_replaced)
+{
+    run(1, [](rank&) {
+        ringer a, b;
+
+        for (unsigned i = 0; i < 64; ++i) {
+            uint64_t head = a.prepare(), other = b.prepare();
+
+            patch_two(a.sq.next_register(), head, b.sq.next_register(), other);
+            a.check();
+            b.check();
+        }
+        REQUIRE_EQ(1, (patch_two_at[0] == jump) + (patch_two_at[3] == jump));
+    });
+}
+
+/* The first store to a page that the device does not know yet raises a signal,
+ * from where the copy of the instruction is */
+TEST_F(test_device_patch, copies_are_not_replaced)
+{
+    run(1, [](rank&) {
+        uint64_t word = 0;
+
+        for (unsigned i = 0; i < 30; ++i) {
+            ringer r;
+
+            patch_mov64(r.sq.next_register(), r.prepare());
+            r.check();
+        }
+        REQUIRE_EQ(jump, *patch_mov64_at);
+        for (unsigned i = 0; i < 2000; ++i) {
+            patch_mov64(&word, i);
+            REQUIRE_EQ(i, word);
+        }
+        REQUIRE_EQ(0x48, *patch_mov64_at);
     });
 }
 
