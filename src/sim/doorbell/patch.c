@@ -29,8 +29,8 @@ typedef struct {
 static unsigned mlx5sim_patch_after;
 static mlx5sim_patch_site_t mlx5sim_patch_sites[MLX5SIM_INSN_MAX_MOVED];
 
-/* Whose stores stay as they are, because the device calls them: the C library,
- * who has put another memcpy() in front of its own, as sanitizers do, and the
+/* Objects whose stores stay as they are, because the device calls them: the C
+ * library, that which has memcpy() in its place, as a sanitizer may, and the
  * device itself */
 static mlx5sim_insn_window_t mlx5sim_patch_libc;
 static mlx5sim_insn_window_t mlx5sim_patch_memcpy;
@@ -87,6 +87,13 @@ mlx5sim_patch_is_in(uintptr_t addr, const mlx5sim_insn_window_t *range)
     return (addr >= range->lo) && (addr < range->hi);
 }
 
+/* Whether code belongs to a library that copies for others */
+static int mlx5sim_patch_is_copier(uintptr_t addr)
+{
+    return mlx5sim_patch_is_in(addr, &mlx5sim_patch_libc) ||
+           mlx5sim_patch_is_in(addr, &mlx5sim_patch_memcpy);
+}
+
 static int mlx5sim_patch_replace(const mlx5sim_patch_site_t *site,
                                  uintptr_t addr, int is_call)
 {
@@ -105,11 +112,9 @@ void mlx5sim_patch_count(uintptr_t rip, uintptr_t rsp)
     }
 
     /* memcpy() has no frame, and the same instruction serves everybody */
-    is_call = mlx5sim_patch_is_in(rip, &mlx5sim_patch_libc) ||
-              mlx5sim_patch_is_in(rip, &mlx5sim_patch_memcpy);
+    is_call = mlx5sim_patch_is_copier(rip);
     addr    = is_call ? *(const uintptr_t*)rsp : rip;
-    if (mlx5sim_patch_is_in(addr, &mlx5sim_patch_libc) ||
-        mlx5sim_patch_is_in(addr, &mlx5sim_patch_memcpy) ||
+    if (mlx5sim_patch_is_copier(addr) ||
         mlx5sim_patch_is_in(addr, &mlx5sim_patch_self) ||
         mlx5sim_patch_jump_is_copy(addr) ||
         ((site = mlx5sim_patch_find(addr, 1)) == NULL) ||

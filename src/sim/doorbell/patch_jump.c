@@ -169,7 +169,7 @@ mlx5sim_patch_enter(mlx5sim_patch_frame_t *frame, void *xsave)
     cpu.rflags   = frame->rflags;
     cpu.guard.lo = (uintptr_t)xsave - (1ul << 20);
     cpu.guard.hi = rsp - MLX5SIM_PATCH_RED_ZONE;
-    mlx5sim_insn_xsave_find(xsave, &cpu.vecs);
+    mlx5sim_insn_xsave_find(xsave, mlx5sim_patch_mask, &cpu.vecs);
     addr = mlx5sim_insn_store_address((const void*)cpu.rip, cpu.gpr);
     if (mlx5sim_patch_store(&cpu, addr, rsp - MLX5SIM_PATCH_STACK)) {
         atomic_store_explicit(strangers, 0, memory_order_relaxed);

@@ -306,8 +306,10 @@ int mlx5sim_insn_has_shadow_stack(void);
 uint64_t mlx5sim_insn_xsave_mask(void);
 
 
-/** Vector registers in an area of XSAVE's standard format (SDM 1, 13.4). */
-void mlx5sim_insn_xsave_find(void *area, mlx5sim_insn_vecs_t *vecs_p);
+/** Vector registers in an area of XSAVE's standard format (SDM 1, 13.4).
+ *  @param mask  That of @ref mlx5sim_insn_xsave_mask, by which it was saved. */
+void mlx5sim_insn_xsave_find(void *area, uint64_t mask,
+                             mlx5sim_insn_vecs_t *vecs_p);
 
 #ifdef __cplusplus
 }

@@ -58,12 +58,12 @@ static void insn_xsave_find(uint8_t *area, uint64_t bv, size_t size,
 }
 
 
-void mlx5sim_insn_xsave_find(void *area, mlx5sim_insn_vecs_t *vecs_p)
+void mlx5sim_insn_xsave_find(void *area, uint64_t mask,
+                             mlx5sim_insn_vecs_t *vecs_p)
 {
     vecs_p->avail = MLX5SIM_INSN_XSTATE_SSE;
     vecs_p->xmm   = (uint8_t*)area + INSN_FXSAVE_XMM;
-    insn_xsave_find(area, mlx5sim_insn_xsave_mask(), MLX5SIM_INSN_XSAVE_MAX,
-                    vecs_p);
+    insn_xsave_find(area, mask, MLX5SIM_INSN_XSAVE_MAX, vecs_p);
 }
 
 

@@ -244,6 +244,19 @@ const site sites[] = {
     {patch_movnti, patch_movnti_at}
 };
 
+/* Store to other memory so often that the store is put back */
+void estrange()
+{
+    uint64_t word = 0;
+
+    REQUIRE_EQ(jump, *patch_mov64_at);
+    for (unsigned i = 0; i < 2000; ++i) {
+        patch_mov64(&word, i);
+        REQUIRE_EQ(i, word);
+    }
+    REQUIRE_EQ(0x48, *patch_mov64_at);
+}
+
 } // namespace
 
 
@@ -306,19 +319,13 @@ TEST_F(test_device_patch, memory_that_is_not_the_device_s_is_stored_to)
 TEST_F(test_device_patch, a_store_that_turns_to_other_memory_comes_back)
 {
     run(1, [](rank&) {
-        uint64_t word = 0;
         ringer r;
 
         for (unsigned i = 0; i < 16; ++i) {
             patch_mov64(r.sq.next_register(), r.prepare());
             r.check();
         }
-        REQUIRE_EQ(jump, *patch_mov64_at);
-        for (unsigned i = 0; i < 2000; ++i) {
-            patch_mov64(&word, i);
-            REQUIRE_EQ(i, word);
-        }
-        REQUIRE_EQ(0x48, *patch_mov64_at);
+        estrange();
         for (unsigned i = 0; i < 16; ++i) {
             patch_mov64(r.sq.next_register(), r.prepare());
             r.check();
@@ -391,20 +398,13 @@ TEST_F(test_device_patch, of_two_stores_in_a_row_one_is_replaced)
 TEST_F(test_device_patch, copies_are_not_replaced)
 {
     run(1, [](rank&) {
-        uint64_t word = 0;
-
         for (unsigned i = 0; i < 30; ++i) {
             ringer r;
 
             patch_mov64(r.sq.next_register(), r.prepare());
             r.check();
         }
-        REQUIRE_EQ(jump, *patch_mov64_at);
-        for (unsigned i = 0; i < 2000; ++i) {
-            patch_mov64(&word, i);
-            REQUIRE_EQ(i, word);
-        }
-        REQUIRE_EQ(0x48, *patch_mov64_at);
+        estrange();
     });
 }
 
