@@ -287,7 +287,7 @@ void uct_sep_link_fail(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 
 void uct_sep_link_adopt(uct_sep_iface_t *iface)
 {
-    uct_sep_txwq_t *txwq, *tmp;
+    uct_sep_txwq_t *txwq, *next;
 
     while (!ucs_list_is_empty(&iface->conn.orphans)) {
         txwq = ucs_list_extract_head(&iface->conn.orphans, uct_sep_txwq_t,
@@ -301,7 +301,7 @@ void uct_sep_link_adopt(uct_sep_iface_t *iface)
     }
 
     iface->conn.num_left = 0;
-    ucs_list_for_each_safe(txwq, tmp, &iface->conn.active, conn.list) {
+    ucs_list_for_each_safe(txwq, next, &iface->conn.active, conn.list) {
         if (txwq->conn.link == NULL) {
             uct_sep_link_retire(iface, txwq, UCS_ERR_CONNECTION_RESET);
         }
