@@ -233,23 +233,16 @@ void uct_sep_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
 
 ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp)
 {
-    uct_sep_txwq_t *txwq = ep->txwq;
     uct_sep_op_t *op;
 
-    if (comp != NULL) {
-        op = uct_sep_op_get(uct_sep_ep_iface(ep));
-        if (op == NULL) {
-            return UCS_ERR_NO_MEMORY;
-        }
-
-        op->handler = uct_sep_op_complete_flush;
-        op->comp    = comp;
-        op->ep      = ep;
-        uct_sep_txwq_track(txwq, op);
+    if (comp == NULL) {
+        UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+        return UCS_INPROGRESS;
     }
 
-    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
-    return UCS_INPROGRESS;
+    op = uct_sep_op_get(uct_sep_ep_iface(ep));
+    return (op == NULL) ? UCS_ERR_NO_MEMORY :
+                          uct_sep_ep_flush_add(ep, comp, op);
 }
 
 ucs_status_t uct_sep_ep_flush(uct_ep_h tl_ep, unsigned flags,

@@ -4,6 +4,7 @@
 #define UCT_SEP_EP_H
 
 #include <uct/ib/sep/ep/sep_ep_def.h>
+#include <uct/ib/sep/iface/sep_op_done.h>
 
 BEGIN_C_DECLS
 
@@ -52,6 +53,19 @@ void uct_sep_ep_purge_warn(uct_pending_req_t *req, void *arg);
  * @return UCS_INPROGRESS or UCS_ERR_NO_MEMORY.
  */
 ucs_status_t uct_sep_ep_flush_track(uct_sep_ep_t *ep, uct_completion_t *comp);
+
+
+/** The same with a completion and a free operation, @a op. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_sep_ep_flush_add(uct_sep_ep_t *ep, uct_completion_t *comp, uct_sep_op_t *op)
+{
+    op->handler = uct_sep_op_complete_flush;
+    op->comp    = comp;
+    op->ep      = ep;
+    uct_sep_txwq_track(ep->txwq, op);
+    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    return UCS_INPROGRESS;
+}
 
 
 /** Operations of uct_iface_ops_t. Flush: handles all cases; the data paths' own

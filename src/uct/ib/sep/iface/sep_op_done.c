@@ -60,8 +60,10 @@ void uct_sep_op_complete_flush(uct_sep_iface_t *iface,
 {
     /* A cancelling flush has done its job. Any other one reports that
      * operations before it have failed. */
-    uct_sep_op_finish(&iface->tx.free_ops, elem,
-                      (status == UCS_ERR_CANCELED) ? UCS_OK : status);
+    if (ucs_unlikely(status != UCS_OK) && (status == UCS_ERR_CANCELED)) {
+        status = UCS_OK;
+    }
+    uct_sep_op_finish(&iface->tx.free_ops, elem, status);
 }
 
 void uct_sep_op_release_desc(uct_sep_iface_t *iface,

@@ -201,7 +201,7 @@ uct_sep_ops_signal_flush(uct_sep_iface_t *iface, uct_sep_txwq_t *txwq,
 }
 
 /* Unusual cases take the long way: requests pending, no credits, cancel. The
- * rest saves no registers. */
+ * rest saves no registers, for which it gets no operation from the pool. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp,
                      unsigned mode)
@@ -235,12 +235,15 @@ uct_sep_ops_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp,
     }
     uct_sep_ops_end_list(iface, txwq, mode);
 
-    if (comp != NULL) {
+    if (comp == NULL) {
+        UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+        return UCS_INPROGRESS;
+    } else if (ucs_unlikely(iface->tx.free_ops.head == NULL)) {
         return uct_sep_ep_flush_track(ep, comp);
     }
 
-    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
-    return UCS_INPROGRESS;
+    return uct_sep_ep_flush_add(ep, comp,
+                                uct_sep_op_list_pop(&iface->tx.free_ops));
 }
 
 #include <uct/ib/sep/ops/sep_ops_rma.inl>
