@@ -97,19 +97,24 @@ static void ucp_opt_ep_flush_completion(uct_completion_t *self)
     req->flags  = UCP_REQUEST_FLAG_COMPLETED;
 }
 
+static UCS_F_ALWAYS_INLINE void
+ucp_opt_ep_flush_set_param(ucp_request_t *req, const ucp_request_param_t *param)
+{
+    req->flags = 0;
+    ucp_request_set_send_callback_param(param, req, send);
+}
+
 /* A lane wants the request to be queued or has failed, or only the peer's
  * answers are missing. The completion counts one more than is outstanding. */
 static UCS_F_NOINLINE ucs_status_ptr_t
-ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
-                      const ucp_request_param_t *param, unsigned num_started)
+ucp_opt_ep_flush_go_on(ucp_ep_h ep, ucp_request_t *req,
+                       const ucp_request_param_t *param, unsigned num_started)
 {
     unsigned num_lanes = ucp_ep_num_lanes(ep);
     ucs_status_t status;
 
-    req->flags                       = 0;
     req->send.state.uct_comp.count  += num_lanes - num_started - 1;
     ucp_opt_ep_flush_init(req, ep, num_lanes, num_started);
-    ucp_request_set_send_callback_param(param, req, send);
     ucp_ep_flush_progress(req);
 
     if (ucp_ep_flush_is_completed(req) &&
@@ -122,17 +127,21 @@ ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
     return req + 1;
 }
 
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
+                      const ucp_request_param_t *param, unsigned num_started)
+{
+    ucp_opt_ep_flush_set_param(req, param);
+    return ucp_opt_ep_flush_go_on(ep, req, param, num_started);
+}
+
 /* The request of the usual way, with a lane that completes it. */
 static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
-ucp_opt_ep_flush_wait(ucp_ep_h ep, ucp_request_t *req,
-                      const ucp_request_param_t *param)
+ucp_opt_ep_flush_wait(ucp_ep_h ep, ucp_request_t *req)
 {
     ucs_trace_req("ep %p: flush request %p is in progress", ep, req);
-    req->flags                    = 0;
-    req->status                   = UCS_OK;
     req->send.ep                  = ep;
     req->send.flush.opt_cfg_index = ep->cfg_index;
-    ucp_request_set_send_callback_param(param, req, send);
     return req + 1;
 }
 
@@ -192,55 +201,8 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
         return NULL;
     }
 
-    return ucp_opt_ep_flush_wait(ep, req, param);
-}
-
-/* Flush of an endpoint with several lanes, whose request UCP has. */
-static UCS_F_NOINLINE ucs_status_ptr_t
-ucp_opt_ep_flush_lanes(ucp_ep_h ep, const ucp_request_param_t *param,
-                       unsigned num_lanes)
-{
-    unsigned lane = 0;
-    uct_completion_t *comp;
-    ucs_status_t status;
-    ucp_request_t *req;
-    uct_ep_h uct_ep;
-
-    req = ucp_request_get(ep->worker);
-    if (ucs_unlikely(req == NULL)) {
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    }
-
-    comp         = &req->send.state.uct_comp;
-    comp->func   = ucp_opt_ep_flush_completion;
-    comp->count  = 1; /* for this function: transports count on one */
-    comp->status = UCS_OK;
-
-    do {
-        uct_ep = ep->uct_eps[lane];
-        if (ucs_unlikely(uct_ep == NULL)) {
-            continue;
-        }
-
-        status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL, comp);
-        if (ucs_unlikely((uint8_t)status > UCS_INPROGRESS)) {
-            return ucp_opt_ep_flush_slow(ep, req, param, lane);
-        }
-
-        comp->count += status; /* UCS_OK is 0, UCS_INPROGRESS 1 */
-    } while (++lane < num_lanes);
-
-    if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
-        return ucp_opt_ep_flush_slow(ep, req, param, num_lanes);
-    }
-
-    if (--comp->count == 0) {
-        ucs_trace_req("ep %p: nothing to flush", ep);
-        ucp_request_put(req);
-        return NULL;
-    }
-
-    return ucp_opt_ep_flush_wait(ep, req, param);
+    ucp_opt_ep_flush_set_param(req, param);
+    return ucp_opt_ep_flush_wait(ep, req);
 }
 
 /* Flush of an endpoint with one lane. */
@@ -277,34 +239,78 @@ ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param)
         return NULL;
     }
 
-    return ucp_opt_ep_flush_wait(ep, req, param);
+    ucp_opt_ep_flush_set_param(req, param);
+    return ucp_opt_ep_flush_wait(ep, req);
 }
 
-/*
- * Flush of an endpoint, with one lane without a loop over lanes. It leaves what
- * is not known to be the usual case to the function it is given.
- */
-static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
-ucp_opt_ep_flush_usual(ucp_ep_h ep, const ucp_request_param_t *param,
-                       ucs_status_ptr_t (*general)(ucp_ep_h ep,
-                                          const ucp_request_param_t *param))
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_ep_flush_nbx_general(ucp_ep_h ep, const ucp_request_param_t *param);
+
+/* Flush of an endpoint with two lanes. What it needs after asking a lane is in
+ * the request before, and so in no register that has to be saved, for which
+ * it takes no request that is not there. */
+static UCS_F_NOINLINE ucs_status_ptr_t
+ucp_opt_ep_flush_two(ucp_ep_h ep, const ucp_request_param_t *param)
 {
-    unsigned num_lanes;
+    ucs_status_t status;
+    ucp_request_t *req;
+    uct_ep_h uct_ep;
+    unsigned lane;
 
-    if (ucs_unlikely(!(ep->worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) ||
-                     (param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) ||
-                     ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
-        return general(ep, param);
+    if (ucs_unlikely(ep->worker->req_mp.freelist == NULL)) {
+        return ucp_opt_ep_flush_nbx_general(ep, param);
     }
 
-    num_lanes = ucp_ep_num_lanes(ep);
-    if (ucs_likely((num_lanes == 1) && (ep->uct_eps[0] != NULL))) {
-        return ucp_opt_ep_flush_single(ep, param);
+    req = ucp_request_get(ep->worker);
+    ucp_opt_ep_flush_set_param(req, param);
+    req->send.ep                    = ep;
+    req->send.state.uct_comp.func   = ucp_opt_ep_flush_completion;
+    req->send.state.uct_comp.count  = 1; /* transports count on one */
+    req->send.state.uct_comp.status = UCS_OK;
+
+    for (lane = 0; lane < 2; ++lane) {
+        uct_ep = req->send.ep->uct_eps[lane];
+        if (ucs_unlikely(uct_ep == NULL)) {
+            continue;
+        }
+
+        status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL,
+                              &req->send.state.uct_comp);
+        if (status == UCS_INPROGRESS) {
+            ++req->send.state.uct_comp.count;
+        } else if (ucs_unlikely(status != UCS_OK)) {
+            break;
+        }
     }
 
-    if (ucs_likely((num_lanes - 1) < UCP_OPT_MAX_FAST_LANES)) {
-        return ucp_opt_ep_flush_lanes(ep, param, num_lanes);
+    ep = req->send.ep;
+    if (ucs_unlikely((lane < 2) || !ucp_opt_ep_is_sw_flushed(ep))) {
+        return ucp_opt_ep_flush_go_on(ep, req, &ucp_request_null_param, lane);
     }
 
-    return general(ep, param);
+    if (--req->send.state.uct_comp.count == 0) {
+        ucp_request_put(req);
+        return NULL;
+    }
+
+    return ucp_opt_ep_flush_wait(ep, req);
+}
+
+/* Flush of an endpoint, in the usual cases without the general function. */
+static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ucp_opt_ep_flush_usual(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    unsigned num_lanes = ucp_ep_num_lanes(ep);
+
+    if (ucs_likely((ep->worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) &&
+                   !(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) &&
+                   !ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
+        if (ucs_likely((num_lanes == 1) && (ep->uct_eps[0] != NULL))) {
+            return ucp_opt_ep_flush_single(ep, param);
+        } else if (num_lanes == 2) {
+            return ucp_opt_ep_flush_two(ep, param);
+        }
+    }
+
+    return ucp_opt_ep_flush_nbx_general(ep, param);
 }

@@ -8,13 +8,28 @@
 #include <ucp/opt/ucp_opt.h>
 
 
-/* As ucs_async_check_miss(): a worker is never in the mode that polls. */
-static UCS_F_ALWAYS_INLINE void ucp_opt_worker_check_miss(ucp_worker_h worker)
+static UCS_F_NOINLINE unsigned
+ucp_opt_worker_poll_missed(ucp_worker_h worker, unsigned count)
+{
+    __ucs_async_poll_missed(&worker->async);
+    /* coverity[assert_side_effect] */
+    ucs_assert(--worker->inprogress == 0);
+    return count;
+}
+
+/* The end of progress. As ucs_async_check_miss(): a worker is never in the mode
+ * that polls. */
+static UCS_F_ALWAYS_INLINE unsigned
+ucp_opt_worker_progress_done(ucp_worker_h worker, unsigned count)
 {
     ucs_assert(worker->async.mode != UCS_ASYNC_MODE_POLL);
     if (ucs_unlikely(!ucs_mpmc_queue_is_empty(&worker->async.missed))) {
-        __ucs_async_poll_missed(&worker->async);
+        return ucp_opt_worker_poll_missed(worker, count);
     }
+
+    /* coverity[assert_side_effect] */
+    ucs_assert(--worker->inprogress == 0);
+    return count;
 }
 
 /* The rest of the interfaces, of which the first ones have been progressed. */
@@ -28,10 +43,7 @@ ucp_opt_worker_progress_others(ucp_worker_h worker, unsigned first,
         count += elem->cb(elem->arg);
     }
 
-    ucp_opt_worker_check_miss(worker);
-    /* coverity[assert_side_effect] */
-    ucs_assert(--worker->inprogress == 0);
-    return count;
+    return ucp_opt_worker_progress_done(worker, count);
 }
 
 /* The second interface, which is mostly the last one. */
@@ -45,10 +57,7 @@ ucp_opt_worker_progress_second(ucp_worker_h worker, unsigned count)
         return ucp_opt_worker_progress_others(worker, 2, count);
     }
 
-    ucp_opt_worker_check_miss(worker);
-    /* coverity[assert_side_effect] */
-    ucs_assert(--worker->inprogress == 0);
-    return count;
+    return ucp_opt_worker_progress_done(worker, count);
 }
 
 unsigned ucp_worker_progress(ucp_worker_h worker)
@@ -75,8 +84,5 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
         return ucp_opt_worker_progress_second(worker, count);
     }
 
-    ucp_opt_worker_check_miss(worker);
-    /* coverity[assert_side_effect] */
-    ucs_assert(--worker->inprogress == 0);
-    return count;
+    return ucp_opt_worker_progress_done(worker, count);
 }
