@@ -50,7 +50,9 @@ while [[ $# -gt 0 ]]; do
     --configure) read -r -a flags <<< "${2:?--configure needs options}"
                  shift 2 ;;
     --check)     parts=("${SEP_UCX_LIBRARIES[@]}")
-                 flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=$SEP_UCX_FAST"); shift ;;
+                 # With what would end a release build
+                 flags=("${SEP_UCX_CHECKED[@]}"
+                        "CFLAGS=$SEP_UCX_FAST -Werror=shadow"); shift ;;
     --asan)      parts=("${SEP_UCX_LIBRARIES[@]}")
                  flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=$SEP_UCX_SANITIZED")
                  shift ;;
