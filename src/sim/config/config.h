@@ -26,6 +26,12 @@
 #define MLX5SIM_DM_SIZE      (128u << 10)
 #define MLX5SIM_DM_LOG_ALIGN 12
 
+/** Streams of a DC initiator, 2^n: on how many it can be told to work at a time
+ *  (UCX: "all 256 DCI channels"), and with how many in error it fails. What an
+ *  adapter has is not public; some have a 0 in the second place. */
+#define MLX5SIM_LOG_MAX_STREAMS 8
+#define MLX5SIM_LOG_MAX_ERRORED 4
+
 /** Link layer of all ports: value of MLX5SIM_LINK. */
 typedef enum {
     MLX5SIM_LINK_IB,

@@ -16,8 +16,8 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "raw packets", "queue pairs for Ethernet frames",
         "`IBV_QPT_RAW_PACKET`", 0},
     [MLX5SIM_MISSING_QP_OPTIONS]  = {
-        "options of queue pairs", "offloads, streams of DC initiators and "
-        "other flags, beyond scattering to CQEs", "`create_flags` of "
+        "options of queue pairs", "offloads and other flags, beyond scattering "
+        "to CQEs", "`create_flags` of "
         "`ibv_create_qp_ex` and `mlx5dv_create_qp`", 0},
     [MLX5SIM_MISSING_SIGNATURE]   = {
         "signatures", "WQEs with checksums", "`MLX5_QP_SIGNATURE`, "

@@ -23,6 +23,7 @@
 #define MLX5SIM_CAP_MAX_INDIRECTION  MLX5SIM_FW_FIELD(256, 8)
 #define MLX5SIM_CAP_FIXED_BUFFER     MLX5SIM_FW_FIELD(264, 1) /* KSM */
 #define MLX5SIM_CAP_LOG_MAX_KLM      MLX5SIM_FW_FIELD(282, 6)
+#define MLX5SIM_CAP_QPC_EXT          MLX5SIM_FW_FIELD(290, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_REQ_DC MLX5SIM_FW_FIELD(298, 6)
 #define MLX5SIM_CAP_OOO_SL_MASK      MLX5SIM_FW_FIELD(312, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_RES_DC MLX5SIM_FW_FIELD(314, 6)
@@ -43,8 +44,11 @@
 #define MLX5SIM_CAP_LAG_MASTER       MLX5SIM_FW_FIELD(635, 1)
 #define MLX5SIM_CAP_NUM_LAG_PORTS    MLX5SIM_FW_FIELD(636, 4)
 #define MLX5SIM_CAP_LOG_MAX_RMP      MLX5SIM_FW_FIELD(899, 5)
+#define MLX5SIM_CAP_LOG_MAX_STREAMS  MLX5SIM_FW_FIELD(1419, 5)
+#define MLX5SIM_CAP_LOG_MAX_ERRORED  MLX5SIM_FW_FIELD(1427, 5)
 #define MLX5SIM_CAP_LAST             640 /* of what libmlx5 asks for */
 #define MLX5SIM_CAP_LAST_RMP         904
+#define MLX5SIM_CAP_LAST_STREAMS     1432
 
 /* atomic_caps */
 #define MLX5SIM_CAP_ATOMIC_8B_MODE    MLX5SIM_FW_FIELD(64, 2) /* 1: host's */
@@ -186,6 +190,7 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     if (mlx5sim_config_has_dc(config)) {
         mlx5sim_fw_set(caps, MLX5SIM_CAP_DCT, 1);
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_DCT, lag > 0);
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_QPC_EXT, 1);
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ_DC, 4);
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES_DC, 4);
     }
@@ -204,6 +209,13 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     if (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_RMP / 8) {
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RMP,
                        mlx5sim_fw_log(config->max_srq));
+    }
+    if (mlx5sim_config_has_dc(config) &&
+        (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_STREAMS / 8)) {
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_STREAMS,
+                       MLX5SIM_LOG_MAX_STREAMS);
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_ERRORED,
+                       MLX5SIM_LOG_MAX_ERRORED);
     }
     return MLX5SIM_FW_OK;
 }

@@ -25,6 +25,8 @@ extern "C" {
 #define MLX5SIM_MAX_SGE    64   /* data segments that fit 1024 bytes of WQE */
 #define MLX5SIM_WQEBB      64   /* send queue basic block, bytes */
 #define MLX5SIM_GRH_LENGTH 40   /* bytes ahead of every UD payload */
+#define MLX5SIM_MAX_ERRORED 15  /* streams in error of a DC initiator that has
+                                   not failed */
 
 
 /** QP types, numbered as enum ibv_qp_type (kernel ib_user_verbs.h). Those of
@@ -136,6 +138,10 @@ typedef struct mlx5sim_qp {
     uint32_t psn;             /* RC/UC: of the next packet it sends, 24 bits */
     uint32_t epsn;            /* RC/UC: of the next packet it expects */
     uint64_t dc_key;          /* DCT: access key */
+    uint8_t  log_streams;     /* DCI: streams that it works on at a time, 2^n */
+    uint8_t  log_errored;     /* DCI: fails when as many are in error, 2^n */
+    uint8_t  num_errored;     /* DCI: streams in error, */
+    uint16_t errored[MLX5SIM_MAX_ERRORED]; /* their numbers */
     uint8_t  xrc;             /* RC: MLX5SIM_XRC_*. Target: srqn, pdn and uidx
                                  are of the SRQ of the request; without that,
                                  srqn and pdn are 0 */
@@ -210,6 +216,7 @@ typedef struct mlx5sim_wqe {
     uint8_t       atomic_size;  /* 0, 4 or 8 bytes */
     uint8_t       has_raddr;
     uint8_t       has_av;
+    uint16_t      stream;       /* DCI: any number */
     uint32_t      imm;          /* big endian as posted; SEND_INVAL: the rkey to
                                    invalidate, UMR: the key to change, host
                                    order */

@@ -102,7 +102,8 @@ typedef struct mlx5sim_ctrl_seg {
     __be32  opmod_idx_opcode;   /* opmod 31:24, wqe_index 23:8, opcode 7:0 */
     __be32  qpn_ds;             /* qp_or_sq 31:8, ds 5:0 */
     uint8_t signature;
-    uint8_t dci_stream[2];      /* only DC initiators have it */
+    __be16  dci_stream;         /* dci_stream_channel_id: only DC initiators
+                                   have it */
     uint8_t fm_ce_se;
     __be32  imm;                /* general_id: immediate or rkey */
 } MLX5SIM_PACKED mlx5sim_ctrl_seg_t;

@@ -82,6 +82,8 @@ static uint8_t mlx5sim_syndrome_vendor_err(unsigned syndrome)
         return MLX5SIM_VENDOR_TRANSPORT_RETRY;
     case MLX5SIM_SYNDROME_RNR_RETRY:
         return MLX5SIM_VENDOR_RNR_RETRY;
+    case MLX5SIM_SYNDROME_WR_FLUSH:
+        return MLX5SIM_VENDOR_WR_FLUSH;
     default:
         return 0;
     }

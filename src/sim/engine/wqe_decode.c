@@ -547,6 +547,8 @@ mlx5sim_chk_t mlx5sim_wqe_decode(const mlx5sim_qp_t *qp, const void *sq,
     wqe_p->signaled  = !!(fm_ce_se & (MLX5SIM_CE_ALWAYS << MLX5SIM_CE_SHIFT));
     wqe_p->solicited = !!(fm_ce_se & MLX5SIM_SE);
     wqe_p->fence     = (fm_ce_se >> MLX5SIM_FM_SHIFT) != MLX5SIM_FM_NONE;
+    wqe_p->stream    = (qp->type == MLX5SIM_QPT_DCI) ?
+                       be16toh(ctrl->dci_stream) : 0;
     wqe_p->imm       = ((wqe_p->opcode == MLX5SIM_OPCODE_SEND_INVAL) ||
                         (wqe_p->opcode == MLX5SIM_OPCODE_UMR)) ?
                        be32toh(ctrl->imm) : ctrl->imm;

@@ -66,6 +66,7 @@ mlx5sim_flights_add(mlx5sim_flights_t *flights, const mlx5sim_qp_t *qp,
     flight->index      = flights->fetched;
     flight->num_bb     = wqe->num_bb;
     flight->ds         = wqe->ds;
+    flight->stream     = wqe->stream;
     flight->opcode     = wqe->opcode;
     flight->is_request = !!(mlx5sim_opcode_flags(wqe->opcode) &
                             MLX5SIM_OP_SCATTER);

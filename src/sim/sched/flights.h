@@ -35,6 +35,7 @@ typedef struct mlx5sim_flight {
     uint16_t index;      /* block in the send queue */
     uint8_t  num_bb;
     uint8_t  ds;         /* pipes: of its WQE */
+    uint16_t stream;     /* of a DC initiator */
     uint8_t  opcode;
     uint8_t  is_request; /* read or atomic: answered by data */
     uint8_t  is_early;   /* pipes: a write whose data may come before their

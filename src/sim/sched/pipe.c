@@ -3,6 +3,7 @@
 #include <sim/sched/pipe_int.h>
 #include <sim/check/report.h>
 #include <sim/engine/qp.h>
+#include <sim/engine/stream.h>
 #include <sim/objs/port.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
@@ -110,29 +111,49 @@ static void mlx5sim_pipe_flush(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     }
 }
 
+/* A stream of a DC initiator is in error, and the queue pair is not: go on with
+ * what is behind the request that has failed, which is the last one fetched */
+static void mlx5sim_pipe_skip(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
+{
+    mlx5sim_pipe_clear(pipe, qp);
+    atomic_store(&qp->retry_at, 0);
+    qp->retry_since = 0;
+    qp->gone_since  = 0;
+}
+
 /* The completion of the oldest work request. @return whether it has a CQE */
 static int mlx5sim_pipe_complete(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
 {
     mlx5sim_flights_t *flights = &pipe->flights;
     mlx5sim_proc_t *self       = mlx5sim_proc_self();
+    int is_skipped             = 0;
     const mlx5sim_flight_t *flight;
     mlx5sim_plan_t plan;
 
     /* until now its place in the queue was not to be used again */
     mlx5sim_flight_check(qp, mlx5sim_flights_at(flights, flights->head));
     flight = mlx5sim_flights_complete(flights, &qp->qp, &plan);
-    if (plan.req_error) {
+    if (!plan.req_error) {
+        atomic_fetch_add_explicit(&self->c.bytes, flight->length,
+                                  memory_order_relaxed);
+    } else if (mlx5sim_stream_fail(&qp->qp, flight->stream,
+                                   plan.req_cqe.syndrome)) {
+        is_skipped = 1;
+    } else {
         qp->qp.state    = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
                                                             MLX5SIM_QPS_SQE;
         pipe->has_flush = 1;
-    } else {
-        atomic_fetch_add_explicit(&self->c.bytes, flight->length,
-                                  memory_order_relaxed);
     }
 
-    ++qp->wqes;
-    atomic_fetch_add_explicit(&self->c.wqes, 1, memory_order_relaxed);
+    if (!plan.req_error ||
+        (plan.req_cqe.syndrome != MLX5SIM_SYNDROME_WR_FLUSH)) {
+        ++qp->wqes;
+        atomic_fetch_add_explicit(&self->c.wqes, 1, memory_order_relaxed);
+    }
     qp->sq_head += flight->num_bb;
+    if (is_skipped) {
+        mlx5sim_pipe_skip(pipe, qp);
+    }
     if (plan.has_req_cqe) {
         atomic_store(&qp->reported, qp->sq_head);
         mlx5sim_sq_complete(qp, &plan.req_cqe, NULL);

@@ -2,6 +2,7 @@
 
 #include <sim/sched/pipe_int.h>
 #include <sim/check/report.h>
+#include <sim/engine/stream.h>
 #include <sim/exec/packet.h>
 #include <sim/exec/window.h>
 #include <sim/objs/pcie.h>
@@ -121,7 +122,9 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         wqe.num_bb = posted;
         chk        = MLX5SIM_CHK_WQE_DS;
     }
-    if (chk != MLX5SIM_CHK_OK) {
+    if (mlx5sim_stream_is_errored(&qp->qp, wqe.stream)) {
+        syndrome = MLX5SIM_SYNDROME_WR_FLUSH;
+    } else if (chk != MLX5SIM_CHK_OK) {
         syndrome = mlx5sim_pipe_rejected(qp, chk, &wqe, pi);
     }
     if ((wqe.opcode == MLX5SIM_OPCODE_UMR) && (syndrome == 0)) {

@@ -4,6 +4,7 @@
 #include <sim/check/report.h>
 #include <sim/engine/mlx5_def.h>
 #include <sim/engine/qp.h>
+#include <sim/engine/stream.h>
 #include <sim/exec/wqe.h>
 #include <sim/net/net.h>
 #include <sim/objs/clock.h>
@@ -59,12 +60,13 @@ static void mlx5sim_sq_finish(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     qp->gone_since  = 0;
     ++qp->wqes;
     atomic_fetch_add_explicit(&self->c.wqes, 1, memory_order_relaxed);
-    if (plan->req_error) {
-        qp->qp.state = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
-                                                         MLX5SIM_QPS_SQE;
-    } else {
+    if (!plan->req_error) {
         atomic_fetch_add_explicit(&self->c.bytes, wqe->length,
                                   memory_order_relaxed);
+    } else if (!mlx5sim_stream_fail(&qp->qp, wqe->stream,
+                                    plan->req_cqe.syndrome)) {
+        qp->qp.state = mlx5sim_qp_is_reliable(&qp->qp) ? MLX5SIM_QPS_ERR :
+                                                         MLX5SIM_QPS_SQE;
     }
     if (plan->has_req_cqe) {
         mlx5sim_sq_complete(qp, &plan->req_cqe, NULL);
@@ -193,7 +195,8 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
             chk        = MLX5SIM_CHK_WQE_DS;
         }
 
-        if (qp->qp.state != MLX5SIM_QPS_RTS) {
+        if ((qp->qp.state != MLX5SIM_QPS_RTS) ||
+            mlx5sim_stream_is_errored(&qp->qp, wqe.stream)) {
             mlx5sim_cqe_flush(&qp->qp, 0, qp->sq_head, wqe.opcode, &cqe);
             mlx5sim_sq_complete(qp, &cqe, NULL);
         } else if (((chk == MLX5SIM_CHK_OK) ||
@@ -343,6 +346,16 @@ void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp)
 
     mlx5sim_sq_run_locked(qp);
     mlx5sim_unlock(&qp->sq_lock);
+}
+
+int mlx5sim_sq_reset_stream(mlx5sim_qp_obj_t *qp, uint16_t stream)
+{
+    int ret;
+
+    (void)mlx5sim_lock(&qp->sq_lock);
+    ret = mlx5sim_stream_reset(&qp->qp, stream);
+    mlx5sim_unlock(&qp->sq_lock);
+    return ret;
 }
 
 void mlx5sim_qp_settle(mlx5sim_qp_obj_t *qp)

@@ -6,6 +6,7 @@
 #include <sim/queue/recv.h>
 #include <sim/uverbs/refuse.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/mlx5-abi.h>
@@ -19,17 +20,34 @@
 /* Reads and atomics of an initiator that a target works on at a time */
 #define MLX5SIM_DC_RD_ATOMIC 16
 
+/* so that those in error have room */
+static_assert(1 << MLX5SIM_LOG_MAX_ERRORED == MLX5SIM_MAX_ERRORED + 1,
+              "streams in error");
+
 /* What a target can be asked for (mlx5_ib_dct_query_qp()) */
 #define MLX5SIM_DC_QUERY (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT | \
                           IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | \
                           IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX)
 
 
+/* Streams that an initiator is asked to have. What an older libmlx5 does not
+ * know of is 0 (process_udata_size()). */
+static struct mlx5_ib_create_qp_dci_streams
+mlx5sim_dc_streams(const mlx5sim_cmd_t *cmd)
+{
+    const struct mlx5_ib_create_qp *uin = cmd->uin;
+
+    return ((uin->flags & MLX5_QP_FLAG_DCI_STREAM) &&
+            (cmd->uin_size >= offsetof(struct mlx5_ib_create_qp, reserved))) ?
+           uin->dci_streams : (struct mlx5_ib_create_qp_dci_streams){0};
+}
+
 int mlx5sim_dc_type(mlx5sim_cmd_t *cmd, const struct ib_uverbs_create_qp *caps,
                     unsigned *type_p)
 {
     const mlx5sim_config_t *config      = mlx5sim_instance_config();
     const struct mlx5_ib_create_qp *uin = cmd->uin;
+    struct mlx5_ib_create_qp_dci_streams streams;
 
     if (!mlx5sim_config_has_dc(config)) {
         return mlx5sim_refuse(MLX5SIM_MISSING_DC);
@@ -44,7 +62,10 @@ int mlx5sim_dc_type(mlx5sim_cmd_t *cmd, const struct ib_uverbs_create_qp *caps,
                                            ece_options))) ? 0 : -EINVAL;
     case MLX5_QP_FLAG_TYPE_DCI:
         *type_p = MLX5SIM_QPT_DCI;
-        return ((caps->max_recv_wr == 0) && (caps->max_recv_sge == 0)) ?
+        streams = mlx5sim_dc_streams(cmd);
+        return ((caps->max_recv_wr == 0) && (caps->max_recv_sge == 0) &&
+                (streams.log_num_concurent <= MLX5SIM_LOG_MAX_STREAMS) &&
+                (streams.log_num_errored <= MLX5SIM_LOG_MAX_ERRORED)) ?
                0 : -EINVAL;
     default:
         return -EINVAL;
@@ -62,6 +83,9 @@ void mlx5sim_dc_init(const mlx5sim_cmd_t *cmd, mlx5sim_qp_obj_t *qp)
         qp->qp.max_dest_rd_atomic = MLX5SIM_DC_RD_ATOMIC;
         return;
     }
+
+    qp->qp.log_streams = mlx5sim_dc_streams(cmd).log_num_concurent;
+    qp->qp.log_errored = mlx5sim_dc_streams(cmd).log_num_errored;
 
     /* configure_requester_scat_cqe(): in CQEs of 64 bytes it takes a capability
      * that this device does not have (dc_req_scat_data_cqe) */

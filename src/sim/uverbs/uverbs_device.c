@@ -98,6 +98,11 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
     ureply.flags              = MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD;
 
     /* mlx5_ib_query_device() of the kernel */
+    if (mlx5sim_config_has_dc(mlx5sim_instance_config())) {
+        ureply.dci_streams_caps.max_log_num_concurent = MLX5SIM_LOG_MAX_STREAMS;
+        ureply.dci_streams_caps.max_log_num_errored   = MLX5SIM_LOG_MAX_ERRORED;
+    }
+
     if (mlx5sim_instance_config()->cqe_compression !=
         MLX5SIM_CQE_COMPRESSION_NONE) {
         ureply.cqe_comp_caps.max_num          = MLX5SIM_ZIP_MAX;

@@ -4,6 +4,7 @@
 #include <sim/devx/opcode.h>
 #include <sim/instance/instance.h>
 #include <sim/queue/recv.h>
+#include <sim/sched/sq.h>
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_devx.h>
 #include <sim/uverbs/uverbs_objs.h>
@@ -44,6 +45,9 @@ enum {
     MLX5SIM_DEVX_OPT_ACCESS = MLX5SIM_DEVX_OPT_RRE | MLX5SIM_DEVX_OPT_RAE |
                               MLX5SIM_DEVX_OPT_RWE
 };
+
+/* opt_param_mask_95_32 (MLX5_QPC_OPT_MASK_32_DCI_STREAM_CHANNEL_ID) */
+#define MLX5SIM_DEVX_OPT_EXT_STREAM 1
 
 /* Transitions, with the optional parameters that are taken */
 static const struct {
@@ -146,6 +150,7 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx)
     struct ib_uverbs_create_qp caps       = {0};
     struct mlx5_ib_create_qp uin          = {0};
     mlx5sim_cmd_t cmd                     = {.ctx = devx->ctx, .uin = &uin,
+                                             .uin_size = sizeof(uin),
                                              .is_devx = 1};
     mlx5sim_qp_obj_t *qp;
     unsigned status;
@@ -156,10 +161,8 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx)
         return MLX5SIM_FW_BAD_PARAM;
     }
 
-    /* several streams are a capability that this device does not have */
     if ((mlx5sim_devx_qp_types[st] == IBV_QPT_DRIVER) &&
-        ((rq_type == MLX5SIM_DEVX_RQ_OWN) ||
-         mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_LOG_STREAMS))) {
+        (rq_type == MLX5SIM_DEVX_RQ_OWN)) {
         return MLX5SIM_FW_BAD_PARAM;
     }
 
@@ -184,7 +187,11 @@ unsigned mlx5sim_devx_create_qp(mlx5sim_devx_t *devx)
     caps.qp_type    = mlx5sim_devx_qp_types[st];
     caps.is_srq     = rq_type == MLX5SIM_DEVX_RQ_SRQ;
     uin.flags      |= (caps.qp_type == IBV_QPT_DRIVER) ?
-                      MLX5_QP_FLAG_TYPE_DCI : 0;
+                      MLX5_QP_FLAG_TYPE_DCI | MLX5_QP_FLAG_DCI_STREAM : 0;
+    uin.dci_streams.log_num_concurent =
+            mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_LOG_STREAMS);
+    uin.dci_streams.log_num_errored   =
+            mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_LOG_ERRORED);
     ret = mlx5sim_qp_create(&cmd, 0,
                             mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_PD),
                             mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_CQN_SND),
@@ -364,6 +371,33 @@ static unsigned mlx5sim_devx_leave(mlx5sim_devx_t *devx, unsigned next)
     return mlx5sim_devx_status(mlx5sim_cmd_modify_qp(&cmd));
 }
 
+/* What an extended QPC asks for: to reset a stream. @return status */
+static unsigned mlx5sim_devx_extended(const mlx5sim_devx_t *devx,
+                                      unsigned opcode)
+{
+    uint64_t mask;
+
+    if (!mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_QPC_EXT)) {
+        return MLX5SIM_FW_OK;
+    }
+
+    if (devx->fw.in_size < MLX5SIM_FW_QPC_EXT_END) {
+        return MLX5SIM_FW_BAD_IN_LEN;
+    }
+
+    mask = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_OPT_MASK_EXT);
+    if (mask == 0) {
+        return MLX5SIM_FW_OK;
+    }
+
+    return ((mask == MLX5SIM_DEVX_OPT_EXT_STREAM) &&
+            (opcode == MLX5SIM_FW_RTS2RTS_QP) &&
+            (mlx5sim_sq_reset_stream(devx->obj,
+                                     mlx5sim_fw_get(devx->fw.in,
+                                                    MLX5SIM_FW_QPC_EXT_STREAM))
+             == 0)) ? MLX5SIM_FW_OK : MLX5SIM_FW_BAD_PARAM;
+}
+
 unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
 {
     unsigned opcode               = mlx5sim_fw_get(devx->fw.in,
@@ -372,8 +406,8 @@ unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
     struct ib_uverbs_modify_qp in = {.qp_handle = 0};
     mlx5sim_cmd_t cmd             = {.ctx = devx->ctx, .in = &in,
                                      .is_devx = 1};
+    unsigned i, port, status;
     uint32_t opt_mask;
-    unsigned i, port;
     int ret;
 
     if (opcode == MLX5SIM_FW_2ERR_QP) {
@@ -395,6 +429,11 @@ unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
         ((opt_mask & MLX5SIM_DEVX_OPT_LAG) &&
          (port > mlx5sim_lag_ports(mlx5sim_instance_config())))) {
         return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    status = mlx5sim_devx_extended(devx, opcode);
+    if (status != MLX5SIM_FW_OK) {
+        return status;
     }
 
     if (mlx5sim_devx_transitions[i].from != mlx5sim_devx_transitions[i].to) {
@@ -483,7 +522,9 @@ unsigned mlx5sim_devx_query_qp(mlx5sim_devx_t *devx)
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_RETRY_COUNT, qp->qp.retry_cnt);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_RNR_RETRY, qp->qp.rnr_retry);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_NEXT_SEND_PSN, qp->qp.psn);
+    mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_LOG_STREAMS, qp->qp.log_streams);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_CQN_SND, qp->send_cq);
+    mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_LOG_ERRORED, qp->qp.log_errored);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_LOG_RRA_MAX,
                    mlx5sim_devx_log(qp->qp.max_dest_rd_atomic));
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_RRE,

@@ -30,13 +30,15 @@
 #define MLX5SIM_QP_FLAGS_IGNORED (MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE | \
                                   MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC | \
                                   MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC)
+#define MLX5SIM_QP_FLAGS_DC      (MLX5_QP_FLAG_TYPE_DCT | \
+                                  MLX5_QP_FLAG_TYPE_DCI | \
+                                  MLX5_QP_FLAG_DCI_STREAM)
 #define MLX5SIM_QP_FLAGS_KNOWN   (MLX5SIM_QP_FLAGS_IGNORED | \
                                   MLX5_QP_FLAG_SCATTER_CQE | \
                                   MLX5_QP_FLAG_ALLOW_SCATTER_CQE | \
                                   MLX5_QP_FLAG_BFREG_INDEX | \
                                   MLX5_QP_FLAG_UAR_PAGE_INDEX | \
-                                  MLX5_QP_FLAG_TYPE_DCT | \
-                                  MLX5_QP_FLAG_TYPE_DCI)
+                                  MLX5SIM_QP_FLAGS_DC)
 
 /* Size of a receive's scatter element [mlx5_wqe_data_seg] */
 #define MLX5SIM_RQ_SEG 16
@@ -236,7 +238,7 @@ int mlx5sim_qp_create(mlx5sim_cmd_t *cmd, uint64_t user_handle,
 
     if ((uin->flags & ~MLX5SIM_QP_FLAGS_KNOWN) ||
         ((caps->qp_type != IBV_QPT_DRIVER) &&
-         (uin->flags & (MLX5_QP_FLAG_TYPE_DCT | MLX5_QP_FLAG_TYPE_DCI)))) {
+         (uin->flags & MLX5SIM_QP_FLAGS_DC))) {
         return mlx5sim_refuse(MLX5SIM_MISSING_QP_OPTIONS);
     }
 
@@ -467,6 +469,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->num_saved      = 0;
     qp->flush_at       = 0;
     qp->qp.dest_qpn    = 0;
+    qp->qp.num_errored = 0;
     qp->wire_una       = 0;
     qp->wire_sent      = 0;
     qp->wire_claim.active = 0;

@@ -161,6 +161,7 @@ enum {
     fw_rst2init = 0x502,
     fw_init2rtr = 0x503,
     fw_rtr2rts = 0x504,
+    fw_rts2rts = 0x505,
     fw_2err = 0x507,
     fw_2rst = 0x50a,
     fw_query_qp = 0x50b,
@@ -173,6 +174,7 @@ enum {
 };
 
 const size_t   fw_queue_size = 272; /* commands that make or move queues */
+const size_t   fw_extended_size = 464; /* that have an extended QPC */
 const size_t   fw_dct_size   = 128; /* that make DC targets, or ask for them */
 const unsigned qpc_bit       = 192;
 const unsigned dctc_bit      = 128;

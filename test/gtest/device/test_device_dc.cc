@@ -42,7 +42,8 @@ ibv_qp *make_dc(context &c, ibv_cq *scq, ibv_cq *rcq, ibv_srq *srq,
                                  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                  IBV_QP_EX_WITH_RDMA_READ |
                                  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+                                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+                const mlx5dv_dci_streams *streams = nullptr)
 {
     ibv_qp_init_attr_ex attr = {};
     mlx5dv_qp_init_attr dv   = {};
@@ -65,6 +66,10 @@ ibv_qp *make_dc(context &c, ibv_cq *scq, ibv_cq *rcq, ibv_srq *srq,
     dv.comp_mask                   = MLX5DV_QP_INIT_ATTR_MASK_DC;
     dv.dc_init_attr.dc_type        = type;
     dv.dc_init_attr.dct_access_key = (type == MLX5DV_DCTYPE_DCT) ? key : 0;
+    if (streams != nullptr) {
+        dv.comp_mask               |= MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS;
+        dv.dc_init_attr.dci_streams = *streams;
+    }
     return mlx5dv_create_qp(c.ctx, &attr, &dv);
 }
 
@@ -134,11 +139,17 @@ struct target {
 /* An initiator with its memory */
 struct initiator {
     explicit initiator(context &c, unsigned timeout = 18, unsigned retries = 7,
-                       unsigned rnr_retries = 7) :
+                       unsigned rnr_retries = 7,
+                       const mlx5dv_dci_streams *streams = nullptr) :
         c(c), mem(c, 65536), scq(c, 256), timeout(timeout), retries(retries),
         rnr_retries(rnr_retries)
     {
-        v = make_dc(c, scq.v, scq.v, nullptr, MLX5DV_DCTYPE_DCI);
+        v = make_dc(c, scq.v, scq.v, nullptr, MLX5DV_DCTYPE_DCI, 0,
+                    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE |
+                    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                    IBV_QP_EX_WITH_RDMA_READ |
+                    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, streams);
         REQUIRE(v != nullptr);
         ex  = ibv_qp_to_qp_ex(v);
         dv  = mlx5dv_qp_ex_from_ibv_qp_ex(ex);
@@ -234,6 +245,17 @@ struct initiator {
         begin(id, to);
         ibv_wr_send_imm(ex, htobe32(id));
         end(to, 0, length, dc_key);
+    }
+
+    /* 8 bytes on a stream; one that fails has a wrong remote key */
+    void stream(uint64_t id, const target_address &to, uint16_t stream,
+                int fails = 0)
+    {
+        begin(id, to);
+        ibv_wr_rdma_write(ex, to.rkey + fails, to.addr);
+        mlx5dv_wr_set_dc_addr_stream(dv, ah, to.dctn, key, stream);
+        ibv_wr_set_sge(ex, mem.mr->lkey, mem.addr(), 8);
+        REQUIRE_EQ(0, ibv_wr_complete(ex));
     }
 
     void expect(uint64_t id, ibv_wc_status status)
@@ -636,6 +658,123 @@ TEST_F(test_device_dc, killed_target_is_retried_as_long_as_the_values_say)
     EXPECT_EQ(SIGKILL, finish(1));
     word(0) = 1;
     EXPECT_EQ(0, finish(0));
+}
+
+TEST_F(test_device_dc, capabilities_tell_of_streams)
+{
+    for (const char *dc : {"n", "y"}) {
+        set_env("MLX5SIM_DIR", dir() + "/" + dc);
+        set_env("MLX5SIM_DC", dc);
+        run(1, [=](rank&) {
+            mlx5dv_context attr = {};
+            unsigned has        = *dc == 'y';
+            context c;
+
+            attr.comp_mask = MLX5DV_CONTEXT_MASK_DCI_STREAMS;
+            REQUIRE_EQ(0, mlx5dv_query_device(c.ctx, &attr));
+            REQUIRE_EQ(8 * has, attr.dci_streams_caps.max_log_num_concurent);
+            REQUIRE_EQ(4 * has, attr.dci_streams_caps.max_log_num_errored);
+        });
+    }
+}
+
+/* Only the requests of the stream in error are flushed, until it is reset or
+ * too many streams are in error */
+TEST_F(test_device_dc, error_of_a_stream_concerns_it_alone)
+{
+    set_env("MLX5SIM_DEVX", "y");
+    run(1, [](rank&) {
+        const mlx5dv_dci_streams streams = {1, 2};
+        context c;
+        target t(c);
+        initiator i(c, 18, 7, 7, &streams);
+        target_address to = t.addr();
+
+        REQUIRE(mlx5dv_dci_stream_id_reset(i.v, 1) != 0); /* is not in error */
+        i.stream(1, to, 1);
+        i.stream(2, to, 1, 1);
+        i.stream(3, to, 65535);
+        i.stream(4, to, 1);
+        i.stream(5, to, 65535);
+        i.expect(1, IBV_WC_SUCCESS);
+        i.expect(2, IBV_WC_REM_ACCESS_ERR);
+        i.expect(3, IBV_WC_SUCCESS);
+        i.expect(4, IBV_WC_WR_FLUSH_ERR);
+        i.expect(5, IBV_WC_SUCCESS);
+        REQUIRE_EQ(IBV_QPS_RTS, i.state());
+
+        /* two more */
+        i.stream(6, to, 2, 1);
+        i.stream(7, to, 65535, 1);
+        i.stream(8, to, 2, 1);
+        i.stream(9, to, 0);
+        i.expect(6, IBV_WC_REM_ACCESS_ERR);
+        i.expect(7, IBV_WC_REM_ACCESS_ERR);
+        i.expect(8, IBV_WC_WR_FLUSH_ERR);
+        i.expect(9, IBV_WC_SUCCESS);
+
+        /* and one is well again, once */
+        REQUIRE_EQ(0, mlx5dv_dci_stream_id_reset(i.v, 2));
+        REQUIRE(mlx5dv_dci_stream_id_reset(i.v, 2) != 0);
+        i.stream(10, to, 2);
+        i.stream(11, to, 1);
+        i.expect(10, IBV_WC_SUCCESS);
+        i.expect(11, IBV_WC_WR_FLUSH_ERR);
+
+        /* the third, and the fourth, which is one too many */
+        i.stream(12, to, 3, 1);
+        i.stream(13, to, 4);
+        i.stream(14, to, 4, 1);
+        i.stream(15, to, 5);
+        i.expect(12, IBV_WC_REM_ACCESS_ERR);
+        i.expect(13, IBV_WC_SUCCESS);
+        i.expect(14, IBV_WC_REM_ACCESS_ERR);
+        i.expect(15, IBV_WC_WR_FLUSH_ERR);
+        REQUIRE_EQ(IBV_QPS_ERR, i.state());
+
+        /* nothing of it is left */
+        i.restart();
+        for (unsigned s = 0; s < 5; ++s) {
+            i.stream(20 + s, to, s);
+            i.expect(20 + s, IBV_WC_SUCCESS);
+        }
+    });
+}
+
+TEST_F(test_device_dc, stream_whose_target_is_not_there_lets_others_go_on)
+{
+    for (const char *seed : {"1", "2", "3", ""}) {
+        set_env("MLX5SIM_DIR", dir() + "/s" + seed);
+        set_env("MLX5SIM_GONE_AFTER", "10");
+        if (*seed != '\0') {
+            set_env("MLX5SIM_EXEC", "deferred");
+            set_env("MLX5SIM_SEED", seed);
+        } else {
+            set_env("MLX5SIM_EXEC", "sync");
+        }
+        run(1, [](rank&) {
+            const mlx5dv_dci_streams streams = {3, 3};
+            context c;
+            target t(c, 0);
+            initiator i(c, 8, 1, 0, &streams);
+            target_address to = t.addr(), nobody = to;
+
+            nobody.dctn = i.v->qp_num;
+            for (unsigned round = 0; round < 6; ++round) {
+                i.stream(0, nobody, round);
+                i.stream(1, to, 100);
+                i.stream(2, to, round);
+                i.stream(3, to, 100);
+                i.expect(0, IBV_WC_RETRY_EXC_ERR);
+                i.expect(1, IBV_WC_SUCCESS);
+                i.expect(2, IBV_WC_WR_FLUSH_ERR);
+                i.expect(3, IBV_WC_SUCCESS);
+            }
+            i.send(4, to, 8); /* stream 0 is in error */
+            i.expect(4, IBV_WC_WR_FLUSH_ERR);
+            REQUIRE_EQ(IBV_QPS_RTS, i.state());
+        });
+    }
 }
 
 TEST_F(test_device_dc, fuzz_of_numbers_and_keys)

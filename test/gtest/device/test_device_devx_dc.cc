@@ -9,6 +9,7 @@
 #include <device/device_devx.h>
 
 #include <random>
+#include <set>
 
 #include <unistd.h>
 
@@ -57,16 +58,18 @@ struct dc_loop : public devx_loop {
     static const size_t dci_offset = 10240;
     static const size_t dci_record = records + 256;
 
-    dc_loop() :
+    explicit dc_loop(unsigned log_streams = 0, unsigned log_errored = 0) :
         dct(c.ctx, dct_command(c, pd, cq.number, rmp.number, key)),
         dci(c.ctx, dci_command(queues, dci_offset, dci_record, page, pd,
-                               cq.number))
+                               cq.number)
+                   .set(qpc_bit + 995, 5, log_streams)
+                   .set(qpc_bit + 1027, 5, log_errored))
     {
     }
 
     /* Post a request to a target: behind the address, its operation and data */
     void post_dc(unsigned opcode, const void *rest, size_t size,
-                 uint32_t dctn, uint64_t dc_key = key)
+                 uint32_t dctn, uint64_t dc_key = key, uint16_t stream = 0)
     {
         volatile uint32_t *record = (uint32_t*)(queues.data + dci_record);
         uint8_t wqe[128]          = {};
@@ -76,6 +79,7 @@ struct dc_loop : public devx_loop {
         ctrl->opmod_idx_opcode = htobe32(((uint32_t)dci_pi << 8) | opcode);
         ctrl->qpn_ds           = htobe32((dci.number << 8) | (4 + size / 16));
         ctrl->fm_ce_se         = MLX5_WQE_CTRL_CQ_UPDATE;
+        ctrl->dci_stream_channel_id = htobe16(stream);
         av->key.dc_key         = htobe64(dc_key);
         av->dqp_dct            = htobe32(dctn | 0x80000000u);
         if (c.is_roce) {
@@ -100,7 +104,7 @@ struct dc_loop : public devx_loop {
     }
 
     void write_dc(const ibv_sge &from, const ibv_sge &to, uint32_t dctn,
-                  uint64_t dc_key = key)
+                  uint64_t dc_key = key, uint16_t stream = 0)
     {
         struct {
             mlx5_wqe_raddr_seg raddr;
@@ -112,7 +116,8 @@ struct dc_loop : public devx_loop {
         rest.data.byte_count = htobe32(from.length);
         rest.data.lkey       = htobe32(from.lkey);
         rest.data.addr       = htobe64(from.addr);
-        post_dc(MLX5_OPCODE_RDMA_WRITE, &rest, sizeof(rest), dctn, dc_key);
+        post_dc(MLX5_OPCODE_RDMA_WRITE, &rest, sizeof(rest), dctn, dc_key,
+                stream);
     }
 
     void send_dc(const ibv_sge &from, uint32_t dctn)
@@ -222,7 +227,9 @@ TEST_F(test_device_devx_dc, capabilities_tell_of_it)
                                                   out.size()));
             REQUIRE_EQ(has, get(out, 128 + 538, 1));
             REQUIRE_EQ(4 * has, get(out, 128 + 298, 6));
-            REQUIRE_EQ(0u, get(out, 128 + 1419, 5)); /* streams */
+            REQUIRE_EQ(has, get(out, 128 + 290, 1)); /* extended QPC */
+            REQUIRE_EQ(8 * has, get(out, 128 + 1419, 5)); /* streams, */
+            REQUIRE_EQ(4 * has, get(out, 128 + 1427, 5)); /* in error */
             REQUIRE_EQ((unsigned)bad_res + (has ? 0 : bad_op - bad_res),
                        refused(c.ctx, command(fw_create_dct, fw_dct_size)));
         });
@@ -301,11 +308,13 @@ TEST_F(test_device_devx_dc, wrong_fields_are_refused)
         cut.in.resize(fw_dct_size - 1);
         REQUIRE_EQ(bad_in_len, refused(ctx, cut));
 
-        /* an initiator takes nothing, and has one stream */
+        /* an initiator takes nothing, and has only so many streams */
         REQUIRE_EQ(bad_param, refused(ctx, command(q).set(qpc_bit + 1381, 3,
                                                           0)));
-        REQUIRE_EQ(bad_param, refused(ctx, command(q).set(qpc_bit + 996, 4,
-                                                          1)));
+        REQUIRE_EQ(bad_param, refused(ctx, command(q).set(qpc_bit + 995, 5,
+                                                          9)));
+        REQUIRE_EQ(bad_param, refused(ctx, command(q).set(qpc_bit + 1027, 5,
+                                                          5)));
         REQUIRE_EQ(bad_param, refused(ctx, command(q).set(qpc_bit + 8, 8, 4)));
         REQUIRE_EQ(EREMOTEIO, l.dci.modify(rtr2rts_command(l.dci.number),
                                            &status));
@@ -387,6 +396,138 @@ TEST_F(test_device_devx_dc, service_level_of_answers_is_no_mistake)
         REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
     });
     EXPECT_EQ(1u, take_violations().size());
+}
+
+/* RTS2RTS_QP that resets a stream */
+static command reset_command(uint32_t qpn, uint16_t stream)
+{
+    return command(fw_rts2rts, fw_extended_size, qpn)
+            .set(64, 1, 1).set(2112, 64, 1).set(2192, 16, stream);
+}
+
+TEST_F(test_device_devx_dc, streams_are_reset_by_an_extended_context)
+{
+    run(1, [](rank&) {
+        dc_loop l(8, 4);
+        unsigned status;
+        bytes q;
+
+        connect_dci(l.dci);
+        q = l.dci.query(fw_query_qp, fw_queue_size);
+        REQUIRE_EQ(8u, get(q, qpc_bit + 995, 5));
+        REQUIRE_EQ(4u, get(q, qpc_bit + 1027, 5));
+
+        l.write_dc(l.mem.sge(0, 8), {0, 8, 0xff00}, l.dct.number, key, 300);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+
+        /* not another one, nor by a command that is too short, asks for more,
+         * or is another transition */
+        REQUIRE_EQ(EREMOTEIO, l.dci.modify(reset_command(l.dci.number, 301),
+                                           &status));
+        REQUIRE_EQ(bad_param, status);
+        command c = reset_command(l.dci.number, 300);
+        c.in.resize(fw_extended_size - 1);
+        REQUIRE_EQ(EREMOTEIO, l.dci.modify(c, &status));
+        REQUIRE_EQ(bad_in_len, status);
+        c = reset_command(l.dci.number, 300).set(2112, 64, 3);
+        REQUIRE_EQ(EREMOTEIO, l.dci.modify(c, &status));
+        REQUIRE_EQ(bad_param, status);
+        c = reset_command(l.dci.number, 300).set(0, 16, fw_rtr2rts);
+        REQUIRE_EQ(EREMOTEIO, l.dci.modify(c, &status));
+        REQUIRE_EQ(bad_qp_state, status);
+        c = reset_command(l.dci.number, 300).set(2112, 64, 0);
+        REQUIRE_EQ(0, l.dci.modify(c, &status)); /* asks for nothing */
+        l.write_dc(l.mem.sge(0, 8), l.mem.sge(64, 8), l.dct.number, key, 300);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+
+        REQUIRE_EQ(0, l.dci.modify(reset_command(l.dci.number, 300), &status));
+        l.write_dc(l.mem.sge(0, 8), l.mem.sge(64, 8), l.dct.number, key, 300);
+        REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+    });
+}
+
+/* As UCX asks for them: the first error is one of the queue pair */
+TEST_F(test_device_devx_dc, streams_without_those_in_error)
+{
+    run(1, [](rank&) {
+        dc_loop l(8);
+
+        connect_dci(l.dci);
+        l.write_dc(l.mem.sge(0, 8), {0, 8, 0xff00}, l.dct.number, key, 1);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+        REQUIRE_EQ(6u, get(l.dci.query(fw_query_qp, fw_queue_size), qpc_bit,
+                           4));
+    });
+}
+
+/* Its stream is not to be believed */
+TEST_F(test_device_devx_dc, malformed_request_fails_all_streams)
+{
+    run(1, [](rank&) {
+        mlx5_wqe_data_seg data = {};
+        dc_loop l(8, 4);
+
+        connect_dci(l.dci);
+        l.post_dc(MLX5_OPCODE_TSO, &data, sizeof(data), l.dct.number, key, 1);
+        REQUIRE_EQ(MLX5_CQE_REQ_ERR, l.next());
+        REQUIRE_EQ(6u, get(l.dci.query(fw_query_qp, fw_queue_size), qpc_bit,
+                           4));
+    });
+    EXPECT_FALSE(take_violations().empty());
+}
+
+/* Streams come, fail and are reset at random, beside a model of them */
+TEST_F(test_device_devx_dc, fuzz_of_streams)
+{
+    run(1, [](rank&) {
+        std::mt19937_64 random(seed::get());
+        std::set<unsigned> errored;
+        dc_loop l(8, 3);
+        unsigned status;
+
+        connect_dci(l.dci);
+        for (unsigned i = 0; i < seed::cases(500); ++i) {
+            unsigned stream = random() % 12;
+            unsigned was    = errored.count(stream);
+
+            if (random() % 4 == 0) {
+                command c = reset_command(l.dci.number, stream);
+
+                if (random() % 4 == 0) {
+                    spoil(c, random);
+                    c.in.resize(random() % 4 ? fw_extended_size :
+                                               fw_extended_size - 8);
+                    c.set(2112, 64, 2); /* it resets nothing */
+                    (void)l.dci.modify(c, &status);
+                    continue;
+                }
+                REQUIRE_EQ(was ? 0 : EREMOTEIO, l.dci.modify(c, &status));
+                errored.erase(stream);
+                continue;
+            }
+
+            int fails = random() % 4 == 0;
+            l.write_dc(l.mem.sge(0, 8),
+                       fails ? ibv_sge{0, 8, 0xff00} : l.mem.sge(64, 8),
+                       l.dct.number, key, stream);
+            REQUIRE_EQ((fails || was) ? MLX5_CQE_REQ_ERR : MLX5_CQE_REQ,
+                       l.next());
+            if (fails) {
+                errored.insert(stream);
+            }
+            REQUIRE_EQ((errored.size() < 8) ? 3u : 6u,
+                       get(l.dci.query(fw_query_qp, fw_queue_size), qpc_bit,
+                           4));
+            if (errored.size() == 8) {
+                REQUIRE_EQ(0, l.dci.modify(command(fw_2rst, 16, l.dci.number),
+                                           &status));
+                connect_dci(l.dci);
+                l.dci_pi = 0;
+                *(uint64_t*)(l.queues.data + dc_loop::dci_record) = 0;
+                errored.clear();
+            }
+        }
+    });
 }
 
 TEST_F(test_device_devx_dc, fuzz_of_commands)
