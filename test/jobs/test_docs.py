@@ -174,6 +174,18 @@ class Variables(unittest.TestCase):
                           read("docs/software-device.md"), re.S)
         self.assertEqual(found.group(1).strip(), wanted)
 
+    def test_table_of_firmware_commands_is_the_generated_one(self):
+        program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
+                               "bin/mlx5sim-stat")
+        if not os.access(program, os.X_OK):
+            self.skipTest("mlx5sim-stat is not built")
+        wanted = subprocess.run([program, "--opcodes-markdown"], check=True,
+                                capture_output=True, text=True,
+                                timeout=300).stdout.strip()
+        found = re.search(r"<!-- opcodes:.*?-->\n(.*?)\n<!-- end",
+                          read("docs/software-device.md"), re.S)
+        self.assertEqual(found.group(1).strip(), wanted)
+
     def test_tables_of_resources_are_the_generated_ones(self):
         build = os.environ.get("SEP_BUILD_DIR", TOP)
         if not os.access(os.path.join(build, "bin/sep_info"), os.X_OK):

@@ -3,45 +3,71 @@
 #include <sim/devx/opcode.h>
 #include <sim/devx/mailbox.h>
 
+#include <ctype.h>
+
 /* MLX5_CMD_OP_GENERAL_START and _END */
 #define MLX5SIM_FW_GENERAL_START 0xb00
 #define MLX5SIM_FW_GENERAL_END   0xd00
 
+#define MLX5SIM_FW_ASKED(_opcode, _name, _method, _on, _layout, _giver) \
+    {_opcode, _name, MLX5SIM_FW_##_method, MLX5SIM_FW_ON_##_on, 0, 0, _layout, \
+     _giver}
 #define MLX5SIM_FW_REFUSED(_opcode, _name, _method, _on) \
-    {_opcode, _name, MLX5SIM_FW_##_method, MLX5SIM_FW_ON_##_on, 0, 0}
-#define MLX5SIM_FW_DONE(_name, _method, _on, _in, _out) \
+    MLX5SIM_FW_ASKED(_opcode, _name, _method, _on, NULL, NULL)
+#define MLX5SIM_FW_DONE(_name, _method, _on, _in, _out, _layout, _giver) \
     {MLX5SIM_FW_##_name, #_name, MLX5SIM_FW_##_method, MLX5SIM_FW_ON_##_on, \
-     _in, _out}
+     _in, _out, _layout, _giver}
 #define MLX5SIM_FW_MODIFY_SIZE (MLX5SIM_FW_QPC + MLX5SIM_FW_QPC_SIZE)
 
 static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
     /* how long the reply must be depends on the group: caps.c */
-    MLX5SIM_FW_DONE(QUERY_HCA_CAP, GENERAL, NOTHING, 16, 16),
-    MLX5SIM_FW_DONE(QUERY_HCA_VPORT_CONTEXT, GENERAL, NOTHING, 16, 118),
-    MLX5SIM_FW_DONE(QUERY_ROCE_ADDRESS, GENERAL, NOTHING, 16, 48),
-    MLX5SIM_FW_DONE(QUERY_LAG, GENERAL, NOTHING, 16, 16),
-    MLX5SIM_FW_DONE(NOP, GENERAL, NOTHING, 16, 16),
+    MLX5SIM_FW_DONE(QUERY_HCA_CAP, GENERAL, NOTHING, 16, 16,
+                    "query_hca_cap_in, cmd_hca_cap, atomic_caps, "
+                    "device_mem_cap", "libmlx5 verbs.c, UCX ib_mlx5dv_md.c"),
+    MLX5SIM_FW_DONE(QUERY_HCA_VPORT_CONTEXT, GENERAL, NOTHING, 16, 118,
+                    "query_hca_vport_context_in, hca_vport_context",
+                    "UCX ib_mlx5_dv.c, tests/mlx5_base.py"),
+    MLX5SIM_FW_DONE(QUERY_ROCE_ADDRESS, GENERAL, NOTHING, 16, 48,
+                    "query_roce_address_in, roce_addr_layout",
+                    "libmlx5 dr_devx.c"),
+    MLX5SIM_FW_DONE(QUERY_LAG, GENERAL, NOTHING, 16, 16, "query_lag_in, lagc",
+                    "libmlx5 mlx5.c, UCX ib_mlx5dv_md.c"),
+    MLX5SIM_FW_DONE(NOP, GENERAL, NOTHING, 16, 16, "nop_in", NULL),
     MLX5SIM_FW_REFUSED(0x101, "QUERY_ADAPTER", GENERAL, NOTHING),
-    MLX5SIM_FW_REFUSED(0x10a, "QUERY_ISSI", GENERAL, NOTHING),
+    MLX5SIM_FW_ASKED(0x10a, "QUERY_ISSI", GENERAL, NOTHING, NULL,
+                     "libmlx5 mlx5_vfio.c"),
     MLX5SIM_FW_REFUSED(0x750, "QUERY_VPORT_STATE", GENERAL, NOTHING),
-    MLX5SIM_FW_REFUSED(0x752, "QUERY_ESW_VPORT_CONTEXT", GENERAL, NOTHING),
-    MLX5SIM_FW_REFUSED(0x754, "QUERY_NIC_VPORT_CONTEXT", GENERAL, NOTHING),
+    MLX5SIM_FW_ASKED(0x752, "QUERY_ESW_VPORT_CONTEXT", GENERAL, NOTHING, NULL,
+                     "libmlx5 dr_devx.c"),
+    MLX5SIM_FW_ASKED(0x754, "QUERY_NIC_VPORT_CONTEXT", GENERAL, NOTHING, NULL,
+                     "libmlx5 dr_devx.c"),
     MLX5SIM_FW_REFUSED(0x76f, "QUERY_VNIC_ENV", GENERAL, NOTHING),
     MLX5SIM_FW_REFUSED(0x770, "QUERY_VPORT_COUNTER", GENERAL, NOTHING),
     MLX5SIM_FW_REFUSED(0x822, "QUERY_CONG_STATUS", GENERAL, NOTHING),
     MLX5SIM_FW_REFUSED(0x824, "QUERY_CONG_PARAMS", GENERAL, NOTHING),
     MLX5SIM_FW_REFUSED(0x826, "QUERY_CONG_STATISTICS", GENERAL, NOTHING),
 
-    MLX5SIM_FW_DONE(ALLOC_PD, CREATE, PD, 16, 16),
-    MLX5SIM_FW_DONE(CREATE_MKEY, CREATE, MKEY, MLX5SIM_FW_CREATE_SIZE, 16),
-    MLX5SIM_FW_DONE(CREATE_CQ, CREATE, CQ, MLX5SIM_FW_CREATE_SIZE, 16),
-    MLX5SIM_FW_DONE(CREATE_RMP, CREATE, RMP, MLX5SIM_FW_CREATE_SIZE, 16),
-    MLX5SIM_FW_DONE(CREATE_QP, CREATE, QP, MLX5SIM_FW_CREATE_SIZE, 16),
-    MLX5SIM_FW_DONE(CREATE_DCT, CREATE, DCT, MLX5SIM_FW_DCT_SIZE, 16),
-    MLX5SIM_FW_REFUSED(0x600, "CREATE_PSV", CREATE, NOTHING),
+    MLX5SIM_FW_DONE(ALLOC_PD, CREATE, PD, 16, 16, "alloc_pd_in",
+                    "libmlx5 mlx5_vfio.c"),
+    MLX5SIM_FW_DONE(CREATE_MKEY, CREATE, MKEY, MLX5SIM_FW_CREATE_SIZE, 16,
+                    "create_mkey_in, mkc, klm",
+                    "libmlx5 verbs.c, UCX ib_mlx5dv_md.c"),
+    MLX5SIM_FW_DONE(CREATE_CQ, CREATE, CQ, MLX5SIM_FW_CREATE_SIZE, 16,
+                    "create_cq_in, cqc",
+                    "UCX ib_mlx5_dv.c, tests/mlx5_base.py"),
+    MLX5SIM_FW_DONE(CREATE_RMP, CREATE, RMP, MLX5SIM_FW_CREATE_SIZE, 16,
+                    "create_rmp_in, rmpc, wq", "UCX rc_mlx5_devx.c"),
+    MLX5SIM_FW_DONE(CREATE_QP, CREATE, QP, MLX5SIM_FW_CREATE_SIZE, 16,
+                    "create_qp_in, qpc, ads",
+                    "UCX ib_mlx5_dv.c, tests/mlx5_base.py"),
+    MLX5SIM_FW_DONE(CREATE_DCT, CREATE, DCT, MLX5SIM_FW_DCT_SIZE, 16,
+                    "create_dct_in, dctc", "UCX dc_mlx5_devx.c"),
+    MLX5SIM_FW_ASKED(0x600, "CREATE_PSV", CREATE, NOTHING, NULL,
+                     "libmlx5 mlx5.c"),
     MLX5SIM_FW_REFUSED(0x700, "CREATE_SRQ", CREATE, NOTHING),
     MLX5SIM_FW_REFUSED(0x705, "CREATE_XRC_SRQ", CREATE, NOTHING),
-    MLX5SIM_FW_REFUSED(0x717, "CREATE_XRQ", CREATE, NOTHING),
+    MLX5SIM_FW_ASKED(0x717, "CREATE_XRQ", CREATE, NOTHING, NULL,
+                     "UCX rc_mlx5_devx.c"),
     MLX5SIM_FW_REFUSED(0x771, "ALLOC_Q_COUNTER", CREATE, NOTHING),
     MLX5SIM_FW_REFUSED(0x782, "CREATE_SCHEDULING_ELEMENT", CREATE, NOTHING),
     MLX5SIM_FW_REFUSED(0x806, "ATTACH_TO_MCG", CREATE, NOTHING),
@@ -54,37 +80,61 @@ static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
     MLX5SIM_FW_REFUSED(0x908, "CREATE_RQ", CREATE, NOTHING),
     MLX5SIM_FW_REFUSED(0x912, "CREATE_TIS", CREATE, NOTHING),
     MLX5SIM_FW_REFUSED(0x916, "CREATE_RQT", CREATE, NOTHING),
-    MLX5SIM_FW_REFUSED(0x930, "CREATE_FLOW_TABLE", CREATE, NOTHING),
-    MLX5SIM_FW_REFUSED(0x933, "CREATE_FLOW_GROUP", CREATE, NOTHING),
-    MLX5SIM_FW_REFUSED(0x936, "SET_FLOW_TABLE_ENTRY", CREATE, NOTHING),
+    MLX5SIM_FW_ASKED(0x930, "CREATE_FLOW_TABLE", CREATE, NOTHING, NULL,
+                     "libmlx5 dr_devx.c"),
+    MLX5SIM_FW_ASKED(0x933, "CREATE_FLOW_GROUP", CREATE, NOTHING, NULL,
+                     "libmlx5 dr_devx.c"),
+    MLX5SIM_FW_ASKED(0x936, "SET_FLOW_TABLE_ENTRY", CREATE, NOTHING,
+                     "set_fte_in", "libmlx5 dr_devx.c"),
     MLX5SIM_FW_REFUSED(0x939, "ALLOC_FLOW_COUNTER", CREATE, NOTHING),
-    MLX5SIM_FW_REFUSED(0x93d, "ALLOC_PACKET_REFORMAT_CONTEXT", CREATE, NOTHING),
+    MLX5SIM_FW_ASKED(0x93d, "ALLOC_PACKET_REFORMAT_CONTEXT", CREATE, NOTHING,
+                     NULL, "libmlx5 dr_devx.c"),
     MLX5SIM_FW_REFUSED(0x940, "ALLOC_MODIFY_HEADER_CONTEXT", CREATE, NOTHING),
-    MLX5SIM_FW_REFUSED(0xa00, "CREATE_GENERAL_OBJECT", CREATE, NOTHING),
+    MLX5SIM_FW_ASKED(0xa00, "CREATE_GENERAL_OBJECT", CREATE, NOTHING,
+                     "general_obj_in_cmd_hdr",
+                     "libmlx5 mlx5.c, UCX ib_mlx5dv_md.c"),
 
-    MLX5SIM_FW_DONE(RST2INIT_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16),
-    MLX5SIM_FW_DONE(INIT2INIT_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16),
-    MLX5SIM_FW_DONE(INIT2RTR_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16),
-    MLX5SIM_FW_DONE(RTR2RTS_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16),
-    MLX5SIM_FW_DONE(RTS2RTS_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16),
-    MLX5SIM_FW_DONE(2ERR_QP, MODIFY, QP, 16, 16),
-    MLX5SIM_FW_DONE(2RST_QP, MODIFY, QP, 16, 16),
-    MLX5SIM_FW_DONE(DRAIN_DCT, MODIFY, DCT, 16, 16),
+    MLX5SIM_FW_DONE(RST2INIT_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16,
+                    "rst2init_qp_in, qpc",
+                    "UCX ib_mlx5_dv.c, tests/mlx5_base.py"),
+    MLX5SIM_FW_DONE(INIT2INIT_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16,
+                    "init2init_qp_in, qpc", "libmlx5 mlx5.c"),
+    MLX5SIM_FW_DONE(INIT2RTR_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16,
+                    "init2rtr_qp_in, qpc, ads",
+                    "UCX rc_mlx5_devx.c, tests/mlx5_base.py"),
+    MLX5SIM_FW_DONE(RTR2RTS_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16,
+                    "rtr2rts_qp_in, qpc",
+                    "UCX rc_mlx5_devx.c, tests/mlx5_base.py"),
+    MLX5SIM_FW_DONE(RTS2RTS_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16,
+                    "rts2rts_qp_in, qpc, qpc_ext", "libmlx5 mlx5.c"),
+    MLX5SIM_FW_DONE(2ERR_QP, MODIFY, QP, 16, 16, "qp_2err_in",
+                    "UCX ib_mlx5_dv.c"),
+    MLX5SIM_FW_DONE(2RST_QP, MODIFY, QP, 16, 16, "qp_2rst_in",
+                    "UCX ib_mlx5_dv.c"),
+    MLX5SIM_FW_DONE(DRAIN_DCT, MODIFY, DCT, 16, 16, "drain_dct_in",
+                    "mlx5_ib qpc.c"),
     MLX5SIM_FW_REFUSED(0x403, "MODIFY_CQ", MODIFY, CQ),
     MLX5SIM_FW_REFUSED(0x506, "SQERR2RTS_QP", MODIFY, QP),
-    MLX5SIM_FW_REFUSED(0x714, "ARM_DCT_FOR_KEY_VIOLATION", MODIFY, DCT),
+    MLX5SIM_FW_ASKED(0x714, "ARM_DCT_FOR_KEY_VIOLATION", MODIFY, DCT,
+                     "arm_dct_in", NULL),
     MLX5SIM_FW_REFUSED(0x90d, "MODIFY_RMP", MODIFY, RMP),
 
     MLX5SIM_FW_DONE(QUERY_CQ, QUERY, CQ, 16,
-                    MLX5SIM_FW_CQC + MLX5SIM_FW_CQC_SIZE),
-    MLX5SIM_FW_DONE(QUERY_QP, QUERY, QP, 16, MLX5SIM_FW_MODIFY_SIZE),
-    MLX5SIM_FW_DONE(QUERY_DCT, QUERY, DCT, 16, MLX5SIM_FW_DCT_SIZE),
+                    MLX5SIM_FW_CQC + MLX5SIM_FW_CQC_SIZE, "query_cq_in, cqc",
+                    "mlx5_core cq.c"),
+    MLX5SIM_FW_DONE(QUERY_QP, QUERY, QP, 16, MLX5SIM_FW_MODIFY_SIZE,
+                    "query_qp_in, qpc", "libmlx5 verbs.c, UCX ib_mlx5_dv.c"),
+    MLX5SIM_FW_DONE(QUERY_DCT, QUERY, DCT, 16, MLX5SIM_FW_DCT_SIZE,
+                    "query_dct_in, dctc", "libmlx5 verbs.c"),
     MLX5SIM_FW_DONE(QUERY_RMP, QUERY, RMP, 16,
-                    MLX5SIM_FW_RMPC + MLX5SIM_FW_RMPC_SIZE)
+                    MLX5SIM_FW_RMPC + MLX5SIM_FW_RMPC_SIZE,
+                    "query_rmp_in, rmpc", "mlx5_ib srq_cmd.c")
 };
 
 static const mlx5sim_fw_opcode_t mlx5sim_fw_newer =
-    MLX5SIM_FW_REFUSED(MLX5SIM_FW_GENERAL_START, "general", GENERAL, NOTHING);
+    MLX5SIM_FW_ASKED(MLX5SIM_FW_GENERAL_START, "general", GENERAL, NOTHING,
+                     "allow_other_vhca_access_in and others",
+                     "UCX ib_mlx5dv_md.c");
 
 
 const mlx5sim_fw_opcode_t *mlx5sim_fw_opcode_find(mlx5sim_fw_method_t method,
@@ -103,4 +153,41 @@ const mlx5sim_fw_opcode_t *mlx5sim_fw_opcode_find(mlx5sim_fw_method_t method,
     return ((method == MLX5SIM_FW_GENERAL) &&
             (opcode >= MLX5SIM_FW_GENERAL_START) &&
             (opcode < MLX5SIM_FW_GENERAL_END)) ? &mlx5sim_fw_newer : NULL;
+}
+
+static void mlx5sim_fw_opcode_print(FILE *stream,
+                                    const mlx5sim_fw_opcode_t *row)
+{
+    static const char *methods[] = {
+        [MLX5SIM_FW_GENERAL] = "general", [MLX5SIM_FW_CREATE] = "create",
+        [MLX5SIM_FW_MODIFY]  = "modify",  [MLX5SIM_FW_QUERY]  = "query"
+    };
+    const char *c;
+
+    fprintf(stream, "| 0x%03x%s | `%s` | %s | %s | `", row->opcode,
+            (row == &mlx5sim_fw_newer) ? " to 0xcff" : "", row->name,
+            methods[row->method],
+            (row->out_size != 0) ? "done" : "status 2");
+    if (row->layout != NULL) {
+        fputs(row->layout, stream);
+    } else {
+        for (c = row->name; *c != '\0'; ++c) {
+            fputc(tolower(*c), stream);
+        }
+        fputs("_in", stream);
+    }
+    fprintf(stream, "` | %s |\n", (row->giver != NULL) ? row->giver : "");
+}
+
+void mlx5sim_fw_opcodes_print(FILE *stream)
+{
+    unsigned i;
+
+    fprintf(stream, "| opcode | command | passes as | answer | layout | read "
+                    "in |\n|---|---|---|---|---|---|\n");
+    for (i = 0; i < sizeof(mlx5sim_fw_opcodes) / sizeof(mlx5sim_fw_opcodes[0]);
+         ++i) {
+        mlx5sim_fw_opcode_print(stream, &mlx5sim_fw_opcodes[i]);
+    }
+    mlx5sim_fw_opcode_print(stream, &mlx5sim_fw_newer);
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /*
  * The table of firmware commands (MLX5_CMD_OP_* of the kernel's mlx5_ifc.h).
@@ -66,6 +67,11 @@ typedef struct mlx5sim_fw_opcode {
     mlx5sim_fw_on_t     on;
     uint16_t            in_size;  /**< shortest command and reply, bytes; */
     uint16_t            out_size; /**< 0: refused as a bad operation */
+    const char          *layout;  /**< structures of mlx5_ifc.h, without
+                                       mlx5_ifc_ and _bits; NULL: the name in
+                                       lower case and _in */
+    const char          *giver;   /**< where it was seen what the command is
+                                       given for; NULL: nowhere */
 } mlx5sim_fw_opcode_t;
 
 /** Row of a command, NULL if the kernel does not let it pass by @a method.
@@ -73,5 +79,8 @@ typedef struct mlx5sim_fw_opcode {
  *  kernel's list, pass and have one row for all. */
 const mlx5sim_fw_opcode_t *mlx5sim_fw_opcode_find(mlx5sim_fw_method_t method,
                                                   uint16_t opcode);
+
+/** Print the table as one in Markdown. */
+void mlx5sim_fw_opcodes_print(FILE *stream);
 
 #endif

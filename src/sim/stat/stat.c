@@ -6,6 +6,7 @@
 
 #include <sim/stat/stat.h>
 #include <sim/config/missing.h>
+#include <sim/devx/opcode.h>
 #include <sim/instance/instance.h>
 #include <sim/instance/tree.h>
 #include <sim/objs/port.h>
@@ -31,7 +32,8 @@ static void usage(FILE *stream)
             "[--detail]\n"
             "                    [--check-leaks] [--dir DIR]\n"
             "       mlx5sim-stat --variables | --variables-markdown | "
-            "--missing-markdown\n"
+            "--missing-markdown |\n"
+            "                    --opcodes-markdown\n"
             "       mlx5sim-stat --check-program FILE\n"
             "       mlx5sim-stat --port-down | --port-up DEVICE:PORT "
             "[--dir DIR]\n"
@@ -163,6 +165,7 @@ int main(int argc, char **argv)
         {"variables", no_argument, NULL, 'v'},
         {"variables-markdown", no_argument, NULL, 'm'},
         {"missing-markdown", no_argument, NULL, 'M'},
+        {"opcodes-markdown", no_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}
     };
@@ -231,6 +234,9 @@ int main(int argc, char **argv)
             return 0;
         case 'M':
             mlx5sim_missing_print(stdout);
+            return 0;
+        case 'o':
+            mlx5sim_fw_opcodes_print(stdout);
             return 0;
         case 'h':
             usage(stdout);
