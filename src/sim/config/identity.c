@@ -73,6 +73,11 @@ int mlx5sim_config_has_dc(const mlx5sim_config_t *config)
     return config->dc && !mlx5sim_config_has_wire(config);
 }
 
+int mlx5sim_config_has_xrc(const mlx5sim_config_t *config)
+{
+    return !mlx5sim_config_has_wire(config);
+}
+
 const mlx5sim_netif_t *
 mlx5sim_port_netif(const mlx5sim_config_t *config, unsigned dev, unsigned port)
 {

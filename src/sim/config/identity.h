@@ -69,6 +69,10 @@ int mlx5sim_config_has_wire(const mlx5sim_config_t *config);
  *  like is not public, so that none can go to other nodes. */
 int mlx5sim_config_has_dc(const mlx5sim_config_t *config);
 
+/** Whether there are extended reliable connections: with a wire, a peer may be
+ *  where they do not come to. */
+int mlx5sim_config_has_xrc(const mlx5sim_config_t *config);
+
 /** Network interface behind a port: its name, MTU and addresses.
  *  @return NULL without MLX5SIM_WIRE. */
 const mlx5sim_netif_t *

@@ -8,6 +8,7 @@
 /* op_mod of QUERY_HCA_CAP: the group, and whether current values are asked for
  * or the largest possible */
 #define MLX5SIM_FW_CAP_GENERAL(_op_mod) (((_op_mod) >> 1) == 0)
+#define MLX5SIM_FW_CAP_ODP(_op_mod)     (((_op_mod) >> 1) == 2)
 #define MLX5SIM_FW_CAP_ATOMIC_CUR       ((3 << 1) | 1)
 #define MLX5SIM_FW_CAP_DEVICE_MEM(_op_mod) (((_op_mod) >> 1) == 0xf)
 #define MLX5SIM_FW_CAP_NIC_FLOW(_op_mod)   (((_op_mod) >> 1) == 7)
@@ -39,6 +40,7 @@
 #define MLX5SIM_CAP_DCT              MLX5SIM_FW_FIELD(538, 1)
 #define MLX5SIM_CAP_ROCE             MLX5SIM_FW_FIELD(541, 1)
 #define MLX5SIM_CAP_ATOMIC           MLX5SIM_FW_FIELD(542, 1)
+#define MLX5SIM_CAP_PG               MLX5SIM_FW_FIELD(551, 1)
 #define MLX5SIM_CAP_LAG_DCT          MLX5SIM_FW_FIELD(630, 2)
 #define MLX5SIM_CAP_LAG_AFFINITY     MLX5SIM_FW_FIELD(632, 1)
 #define MLX5SIM_CAP_LAG_MASTER       MLX5SIM_FW_FIELD(635, 1)
@@ -67,6 +69,15 @@
 /* sets of sizes of atomics on PCIe, enum ibv_pci_atomic_op_size */
 #define MLX5SIM_ATOMIC_PCI_4      1
 #define MLX5SIM_ATOMIC_PCI_8      2
+
+/* odp_cap: a word for each transport (odp_per_transport_service_cap). Its high
+ * bits are enum ibv_odp_transport_cap_bits, from the lowest one on. */
+#define MLX5SIM_CAP_ODP_RC   16 /* byte */
+#define MLX5SIM_CAP_ODP_UD   24
+#define MLX5SIM_CAP_ODP_XRC  28
+#define MLX5SIM_CAP_ODP_DC   32
+#define MLX5SIM_CAP_ODP_END  36
+#define MLX5SIM_CAP_ODP_BITS 6
 
 /* device_mem_cap: sizes in bytes; alignment counts from that of the smallest
  * piece */
@@ -201,6 +212,7 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     mlx5sim_fw_set(caps, MLX5SIM_CAP_CQE_VERSION, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_ROCE, is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_ATOMIC, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PG, config->odp);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_AFFINITY, lag > 0);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_INIT2_LAG, lag > 0);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_RTS2RTS_LAG, lag > 0);
@@ -217,6 +229,34 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_ERRORED,
                        MLX5SIM_LOG_MAX_ERRORED);
     }
+    return MLX5SIM_FW_OK;
+}
+
+static void mlx5sim_fw_set_odp(uint8_t *word, unsigned bits)
+{
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_CAP_ODP_BITS; ++i) {
+        mlx5sim_fw_set(word, MLX5SIM_FW_FIELD(i, 1), (bits >> i) & 1);
+    }
+}
+
+static unsigned
+mlx5sim_fw_odp_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
+{
+    uint8_t *caps = fw->out + MLX5SIM_FW_CAP;
+
+    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_CAP_ODP_END) {
+        return MLX5SIM_FW_BAD_OUT_LEN;
+    }
+
+    mlx5sim_fw_set_odp(caps + MLX5SIM_CAP_ODP_RC, MLX5SIM_ODP_CAPS_RC);
+    mlx5sim_fw_set_odp(caps + MLX5SIM_CAP_ODP_UD, MLX5SIM_ODP_CAPS_UD);
+    mlx5sim_fw_set_odp(caps + MLX5SIM_CAP_ODP_XRC,
+                       mlx5sim_config_has_xrc(config) ? MLX5SIM_ODP_CAPS_XRC :
+                                                        0);
+    mlx5sim_fw_set_odp(caps + MLX5SIM_CAP_ODP_DC,
+                       mlx5sim_config_has_dc(config) ? MLX5SIM_ODP_CAPS_DC : 0);
     return MLX5SIM_FW_OK;
 }
 
@@ -243,6 +283,10 @@ unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
 
     if (mlx5sim_fw_is_atomic_caps(op_mod)) {
         return mlx5sim_fw_atomic_caps(config, fw);
+    }
+
+    if (MLX5SIM_FW_CAP_ODP(op_mod) && config->odp) {
+        return mlx5sim_fw_odp_caps(config, fw);
     }
 
     if (MLX5SIM_FW_CAP_DEVICE_MEM(op_mod) && config->dm) {

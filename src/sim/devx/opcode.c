@@ -22,7 +22,7 @@
 static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
     /* how long the reply must be depends on the group: caps.c */
     MLX5SIM_FW_DONE(QUERY_HCA_CAP, GENERAL, NOTHING, 16, 16,
-                    "query_hca_cap_in, cmd_hca_cap, atomic_caps, "
+                    "query_hca_cap_in, cmd_hca_cap, atomic_caps, odp_cap, "
                     "device_mem_cap", "libmlx5 verbs.c, UCX ib_mlx5dv_md.c"),
     MLX5SIM_FW_DONE(QUERY_HCA_VPORT_CONTEXT, GENERAL, NOTHING, 16, 118,
                     "query_hca_vport_context_in, hca_vport_context",

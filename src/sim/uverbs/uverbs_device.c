@@ -48,9 +48,8 @@ static void mlx5sim_device_attr(const mlx5sim_ctx_t *ctx,
                                   IBV_DEVICE_RC_RNR_NAK_GEN |
                                   IBV_DEVICE_MEM_WINDOW |
                                   IBV_DEVICE_MEM_WINDOW_TYPE_2B;
-    /* with a wire, a peer may be where XRC does not come to */
-    attr_p->device_cap_flags   |= mlx5sim_config_has_wire(config) ?
-                                  0 : IBV_DEVICE_XRC;
+    attr_p->device_cap_flags   |= mlx5sim_config_has_xrc(config) ?
+                                  IBV_DEVICE_XRC : 0;
     attr_p->max_sge             = 30;
     attr_p->max_sge_rd          = 30;
     attr_p->max_cq              = mlx5sim_limit(MLX5SIM_OBJ_CQ);
@@ -89,7 +88,7 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
     reply.response_length     = (cmd->out_size < sizeof(reply)) ?
                                 cmd->out_size : sizeof(reply);
     reply.device_cap_flags_ex = reply.base.device_cap_flags;
-    mlx5sim_odp_caps(&reply.odp_caps);
+    mlx5sim_odp_caps(&reply);
     reply.timestamp_mask      = MLX5SIM_CLOCK_MASK;
     reply.hca_core_clock      = MLX5SIM_CLOCK_KHZ;
     reply.max_dm_size         = mlx5sim_dm_max();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/uverbs/uverbs_odp.h>
+#include <sim/config/identity.h>
+#include <sim/devx/caps.h>
 #include <sim/instance/instance.h>
 #include <sim/uverbs/attr.h>
 #include <sim/uverbs/refuse.h>
@@ -13,22 +15,21 @@
 #define MLX5SIM_ODP_PAGE_MASK 4095ull
 
 
-void mlx5sim_odp_caps(struct ib_uverbs_odp_caps *caps_p)
+void mlx5sim_odp_caps(struct ib_uverbs_ex_query_device_resp *reply)
 {
+    struct ib_uverbs_odp_caps *caps = &reply->odp_caps;
+
     if (!mlx5sim_instance_config()->odp) {
         return;
     }
 
-    /* of a ConnectX-5, without those for XRC */
-    caps_p->general_caps                    = IBV_ODP_SUPPORT |
-                                              IBV_ODP_SUPPORT_IMPLICIT;
-    caps_p->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND |
-                                             IBV_ODP_SUPPORT_RECV |
-                                             IBV_ODP_SUPPORT_WRITE |
-                                             IBV_ODP_SUPPORT_READ |
-                                             IBV_ODP_SUPPORT_ATOMIC |
-                                             IBV_ODP_SUPPORT_SRQ_RECV;
-    caps_p->per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND;
+    caps->general_caps                   = IBV_ODP_SUPPORT |
+                                           IBV_ODP_SUPPORT_IMPLICIT;
+    caps->per_transport_caps.rc_odp_caps = MLX5SIM_ODP_CAPS_RC;
+    caps->per_transport_caps.ud_odp_caps = MLX5SIM_ODP_CAPS_UD;
+    reply->xrc_odp_caps                  =
+            mlx5sim_config_has_xrc(mlx5sim_instance_config()) ?
+            MLX5SIM_ODP_CAPS_XRC : 0;
 }
 
 /* Kernel, mlx5_ib_reg_user_mr() */

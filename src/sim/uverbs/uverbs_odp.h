@@ -13,8 +13,8 @@
  * reach memory by address anyway (exec/transfer.c).
  */
 
-/** What there is of it, nothing if it is off. */
-void mlx5sim_odp_caps(struct ib_uverbs_odp_caps *caps_p);
+/** Tell what there is of it, nothing if it is off. */
+void mlx5sim_odp_caps(struct ib_uverbs_ex_query_device_resp *reply);
 
 /** UVERBS_METHOD_ADVISE_MR. @return 0 or -errno */
 int mlx5sim_method_advise_mr(mlx5sim_ctx_t *ctx,

@@ -16,6 +16,7 @@
 
 #include <infiniband/mlx5dv.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,7 +146,8 @@ struct initiator {
         rnr_retries(rnr_retries)
     {
         v = make_dc(c, scq.v, scq.v, nullptr, MLX5DV_DCTYPE_DCI, 0,
-                    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE |
+                    IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                    IBV_QP_EX_WITH_RDMA_WRITE |
                     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                     IBV_QP_EX_WITH_RDMA_READ |
                     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
@@ -775,6 +777,57 @@ TEST_F(test_device_dc, stream_whose_target_is_not_there_lets_others_go_on)
             REQUIRE_EQ(IBV_QPS_RTS, i.state());
         });
     }
+}
+
+/* By the key of all memory, of which some comes later and goes again */
+TEST_F(test_device_dc, on_demand_paging)
+{
+    set_env("MLX5SIM_DEVX", "y");
+    set_env("MLX5SIM_ODP", "y");
+    run(1, [](rank&) {
+        const size_t size   = 16384;
+        mlx5dv_context attr = {};
+        context c;
+        target t(c, 0);
+        initiator i(c);
+
+        attr.comp_mask = MLX5DV_CONTEXT_MASK_DC_ODP_CAPS;
+        REQUIRE_EQ(0, mlx5dv_query_device(c.ctx, &attr));
+        REQUIRE_EQ(0x3d, attr.dc_odp_caps);
+
+        ibv_mr *all = ibv_reg_mr(c.pd, nullptr, SIZE_MAX,
+                                 all_access | IBV_ACCESS_ON_DEMAND);
+        REQUIRE(all != nullptr);
+        auto *later = (uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        REQUIRE(later != MAP_FAILED);
+        target_address to = t.addr();
+        to.rkey           = all->rkey;
+        to.addr           = (uintptr_t)later;
+        unsigned diff     = all->lkey - i.mem.mr->lkey;
+
+        pattern::fill(i.mem.data, 5000, 1);
+        i.begin(1, to);
+        ibv_wr_rdma_write(i.ex, to.rkey, to.addr);
+        i.end(to, 0, 5000, key, diff);
+        i.expect(1, IBV_WC_SUCCESS);
+        REQUIRE_EQ(5000, pattern::check(later, 5000, 1));
+
+        t.s.recv(0, {(uintptr_t)later + 8192, 1024, all->lkey});
+        i.begin(2, to);
+        ibv_wr_send(i.ex);
+        i.end(to, 0, 600, key, diff);
+        i.expect(2, IBV_WC_SUCCESS);
+        (void)t.rcq.good();
+        REQUIRE_EQ(600, pattern::check(later + 8192, 600, 1));
+
+        REQUIRE_EQ(0, munmap(later, size));
+        i.begin(3, to);
+        ibv_wr_rdma_read(i.ex, to.rkey, to.addr);
+        i.end(to, 0, 8);
+        i.expect(3, IBV_WC_REM_ACCESS_ERR);
+        REQUIRE_EQ(0, ibv_dereg_mr(all));
+    });
 }
 
 TEST_F(test_device_dc, fuzz_of_numbers_and_keys)

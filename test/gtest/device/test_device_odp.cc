@@ -141,6 +141,7 @@ TEST_F(test_device_odp, is_off_by_default)
 
         REQUIRE_EQ(0, ibv_query_device_ex(c.ctx, nullptr, &attr));
         REQUIRE_EQ(0, attr.odp_caps.general_caps);
+        REQUIRE_EQ(0, attr.xrc_odp_caps);
         REQUIRE(ibv_reg_mr(c.pd, m.data, page, on_demand) == nullptr);
         REQUIRE_EQ(EOPNOTSUPP, errno);
         REQUIRE(advise(c.pd, m.sge(0, page)) != 0);

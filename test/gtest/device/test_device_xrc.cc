@@ -23,6 +23,7 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -324,6 +325,49 @@ TEST_F(test_device_xrc, it_is_announced)
 
         REQUIRE_EQ(0, ibv_query_device(c.ctx, &attr));
         REQUIRE(!(attr.device_cap_flags & IBV_DEVICE_XRC));
+    });
+}
+
+/* By the key of all memory, of which some comes later and goes again */
+TEST_F(test_device_xrc, on_demand_paging)
+{
+    set_env("MLX5SIM_ODP", "y");
+    run(1, [](rank&) {
+        const size_t size       = 16384;
+        ibv_device_attr_ex attr = {};
+        pair p;
+
+        REQUIRE_EQ(0, ibv_query_device_ex(p.c.ctx, nullptr, &attr));
+        REQUIRE_EQ(0x3d, attr.xrc_odp_caps);
+
+        ibv_mr *all = ibv_reg_mr(p.c.pd, nullptr, SIZE_MAX,
+                                 all_access | IBV_ACCESS_ON_DEMAND);
+        REQUIRE(all != nullptr);
+        auto *later = (uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        REQUIRE(later != MAP_FAILED);
+        address to = {};
+        to.addr    = (uintptr_t)later;
+        to.rkey    = all->rkey;
+        pattern::fill(p.mem.data, 5000, 1);
+        ibv_sge from = {p.mem.addr(), 5000, all->lkey};
+
+        p.from.send(std::move(send_wr(IBV_WR_RDMA_WRITE, 1, {from}).to(to)),
+                    p.shared.number);
+        REQUIRE_EQ(IBV_WC_SUCCESS, p.done.next().status);
+        REQUIRE_EQ(5000, pattern::check(later, 5000, 1));
+
+        p.shared.recv(2, {(uintptr_t)later + 8192, 8192, all->lkey});
+        p.from.send(send_wr(IBV_WR_SEND, 2, {from}), p.shared.number);
+        REQUIRE_EQ(IBV_WC_SUCCESS, p.done.next().status);
+        REQUIRE_EQ(5000, p.received.good().byte_len);
+        REQUIRE_EQ(5000, pattern::check(later + 8192, 5000, 1));
+
+        REQUIRE_EQ(0, munmap(later, size));
+        send_wr read(IBV_WR_RDMA_READ, 3, {p.mem.sge(0, 8)});
+        p.from.send(std::move(read.to(to)), p.shared.number);
+        REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, p.done.next().status);
+        REQUIRE_EQ(0, ibv_dereg_mr(all));
     });
 }
 
