@@ -22,7 +22,9 @@ int mlx5sim_stream_is_errored(const mlx5sim_qp_t *qp, uint16_t stream)
 
 int mlx5sim_stream_fail(mlx5sim_qp_t *qp, uint16_t stream, unsigned syndrome)
 {
-    if (mlx5sim_stream_is_errored(qp, stream)) {
+    /* a flush is none of its own, and the stream may have been reset since */
+    if ((syndrome == MLX5SIM_SYNDROME_WR_FLUSH) ||
+        mlx5sim_stream_is_errored(qp, stream)) {
         return 1;
     }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/engine/engine.h>
+#include <sim/engine/mlx5_def.h>
+#include <sim/engine/stream.h>
 
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -265,4 +267,19 @@ TEST(test_engine_qp, ack_timeout_encoding)
     EXPECT_EQ(8192u, mlx5sim_ack_timeout_ns(1));
     EXPECT_EQ(67108864u, mlx5sim_ack_timeout_ns(14));
     EXPECT_EQ(4096ull << 31, mlx5sim_ack_timeout_ns(31));
+}
+
+/* In deferred execution a request is flushed some time after it was fetched */
+TEST(test_engine_qp, flush_is_no_error_of_a_stream_that_was_reset)
+{
+    mlx5sim_qp_t qp = {};
+
+    qp.type        = MLX5SIM_QPT_DCI;
+    qp.log_errored = 2;
+    EXPECT_EQ(1, mlx5sim_stream_fail(&qp, 7, MLX5SIM_SYNDROME_REMOTE_ACCESS));
+    EXPECT_EQ(1, mlx5sim_stream_fail(&qp, 7, MLX5SIM_SYNDROME_WR_FLUSH));
+    EXPECT_EQ(0, mlx5sim_stream_reset(&qp, 7));
+    EXPECT_EQ(1, mlx5sim_stream_fail(&qp, 7, MLX5SIM_SYNDROME_WR_FLUSH));
+    EXPECT_FALSE(mlx5sim_stream_is_errored(&qp, 7));
+    EXPECT_EQ(-1, mlx5sim_stream_reset(&qp, 7));
 }
