@@ -97,6 +97,7 @@ static struct {
     unsigned             rnr_retry;
     int                  is_ud;
     int                  only_windows;
+    uint32_t             wrong; /* in local keys: 0, or they are wrong */
 } self = {.gid_index = 1, .mtu_bytes = 1024};
 
 
@@ -341,7 +342,8 @@ static void expect(message_t *m)
                 (wc.wc_flags & IBV_WC_WITH_IMM);
     m->failed = 1;
     if (m->command == EXPECT_BAD) {
-        m->failed = wc.status == IBV_WC_SUCCESS;
+        m->failed = (wc.status == IBV_WC_SUCCESS) ||
+                    (wc.status == IBV_WC_WR_FLUSH_ERR);
         snprintf(m->text, sizeof(m->text), "the receiver has %s",
                  ibv_wc_status_str(wc.status));
     } else if (wc.status != IBV_WC_SUCCESS) {
@@ -503,7 +505,7 @@ static int try_post(enum ibv_wr_opcode opcode, uint32_t local, uint32_t remote,
     struct ibv_sge sge = {
         .addr   = (uintptr_t)self.memory + GUARD + local,
         .length = length,
-        .lkey   = self.mr->lkey
+        .lkey   = self.mr->lkey ^ self.wrong
     };
     struct ibv_send_wr wr = {
         .sg_list    = &sge,
@@ -762,6 +764,43 @@ static void window(const operation_t *op, uint32_t slice)
 }
 
 
+/* Answers that must not be written to where the requester wants them. It is the
+ * last to find out. */
+static void wrong_places(void)
+{
+    uint64_t number = 0x0505050505050505;
+    int ok;
+
+    renew(0, 7);
+    far_number(STORE, 5);
+    memcpy(self.memory + GUARD, &number, 8);
+    self.wrong = 0x5a5a00;
+    ok = !try_post(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 8, 0, 1, 0, 1) &&
+         finish(IBV_WC_LOC_PROT_ERR) && (far_number(LOAD, 0) == 6) &&
+         !memcmp(self.memory + GUARD, &number, 8);
+    report("atomic with a wrong lkey is executed", 1, ok);
+
+    renew(0, 7);
+    /* Some do not even accept it */
+    ok = try_post(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 9, 8, 0, 1, 0, 1) ||
+         finish(IBV_WC_REM_INV_REQ_ERR);
+    report("atomic with that on an odd address is refused", 1, ok);
+
+    renew(0, 7);
+    fill(5, 0, 3000);
+    post(IBV_WR_RDMA_READ, 0, 0, 3000, 0, 1);
+    ok = finish(IBV_WC_LOC_PROT_ERR) && !compare(5, 0, 3000, why, sizeof(why));
+    report("read with a wrong lkey fails", 1, ok);
+
+    renew(0, 7);
+    self.far.rkey = self.far.rkey ^ 0x5a5a00;
+    post(IBV_WR_RDMA_READ, 0, 0, 3000, 0, 1);
+    ok = finish(IBV_WC_REM_ACCESS_ERR);
+    report("read with that and a wrong rkey is refused", 1, ok);
+    self.wrong = 0;
+}
+
+
 /* What may not work does not, and changes nothing */
 static void refusals(void)
 {
@@ -795,6 +834,16 @@ static void refusals(void)
     ok = (try_post(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 4, 8, 0, 1, 0, 1) ||
           finish(IBV_WC_REM_INV_REQ_ERR)) && check(COMPARE, 0, 0, 0, 0, 0);
     report("atomic on an odd address is refused", 1, ok);
+
+    renew(0, 7);
+    check(RECEIVE, 0, 0, 0, 0, 0);
+    self.far.rkey = self.far.rkey ^ 0x5a5a00;
+    post(IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0, 100, 1, 1);
+    ok = finish(IBV_WC_REM_ACCESS_ERR) && check(EXPECT_BAD, 0, 0, 0, 0, 0) &&
+         check(COMPARE, 0, 0, 0, 0, 0);
+    report("write-imm with a wrong rkey ends the receive", 1, ok);
+
+    wrong_places();
 
     renew(0, 7);
     check(RECEIVE, 0, 0, 1000, 0, 0);

@@ -364,6 +364,9 @@ typedef struct mlx5sim_plan {
     uint8_t           has_resp_cqe;
     uint8_t           req_error;    /* requester QP enters ERR, or SQE (UD) */
     uint8_t           resp_error;   /* responder QP enters ERR */
+    uint8_t           is_answered;  /* req_error: the responder does its part,
+                                       but the answer has no place: an atomic is
+                                       executed, and no data are moved */
     uint8_t           resp_event;   /* async event to raise, MLX5SIM_EVENT_* */
     uint8_t           invalidate;   /* SEND_INVAL: rkey in inv_rkey dies */
     uint8_t           grh_length;   /* not 0: src[0] is the GRH (src[0].inl is

@@ -136,27 +136,49 @@ static void mlx5sim_plan_send(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 }
 
 
-/** Resolve the remote address of a request; one of 0 bytes has none.
+/** Whether the responder's QP lets others do that.
  *  @return 0, or -1 if the plan is finished. */
+static int mlx5sim_plan_check_access(const mlx5sim_qp_t *req,
+                                     const mlx5sim_wqe_t *wqe,
+                                     const mlx5sim_qp_t *resp, uint32_t access,
+                                     mlx5sim_plan_t *plan)
+{
+    if (resp->access & access) {
+        return 0;
+    }
+
+    mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ,
+                             MLX5SIM_EVENT_QP_REQ_ERR, plan);
+    return -1;
+}
+
+
+/** Resolve the remote address of a request; one of 0 bytes has none.
+ *  @return 0, or -1 if its key does not lead there. */
+static int mlx5sim_plan_find_remote(const mlx5sim_wqe_t *wqe,
+                                    const mlx5sim_qp_t *resp,
+                                    const mlx5sim_env_t *env, uint32_t access,
+                                    mlx5sim_seg_t *seg_p)
+{
+    /* IBTA "R_Key validation": none for a request of 0 bytes */
+    return (wqe->length == 0) ? 0 :
+           mlx5sim_plan_place(env, MLX5SIM_SIDE_RESPONDER, wqe->rkey, resp->pdn,
+                              access, wqe->raddr, wqe->length, seg_p);
+}
+
+
+/** Both. @return 0, or -1 if the plan is finished. */
 static int mlx5sim_plan_remote(const mlx5sim_qp_t *req,
                                const mlx5sim_wqe_t *wqe,
                                const mlx5sim_qp_t *resp,
                                const mlx5sim_env_t *env, uint32_t access,
                                mlx5sim_seg_t *seg_p, mlx5sim_plan_t *plan)
 {
-    if (!(resp->access & access)) {
-        mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_INVAL_REQ,
-                                 MLX5SIM_EVENT_QP_REQ_ERR, plan);
+    if (mlx5sim_plan_check_access(req, wqe, resp, access, plan) != 0) {
         return -1;
     }
 
-    /* IBTA "R_Key validation": none for a request of 0 bytes */
-    if (wqe->length == 0) {
-        return 0;
-    }
-
-    if (mlx5sim_plan_place(env, MLX5SIM_SIDE_RESPONDER, wqe->rkey, resp->pdn,
-                           access, wqe->raddr, wqe->length, seg_p) != 0) {
+    if (mlx5sim_plan_find_remote(wqe, resp, env, access, seg_p) != 0) {
         mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_ACCESS,
                                  MLX5SIM_EVENT_QP_ACCESS_ERR, plan);
         return -1;
@@ -166,12 +188,49 @@ static int mlx5sim_plan_remote(const mlx5sim_qp_t *req,
 }
 
 
+/** A packet that is a whole write with immediate takes a receive before its key
+ *  is looked at, so that the receive ends with the error (IBTA "Completion
+ *  return status", local access error, which is for that alone; rxe, too, has
+ *  check_resource() in front of check_rkey()). */
+static void mlx5sim_plan_write_only_imm(const mlx5sim_qp_t *req,
+                                        const mlx5sim_wqe_t *wqe,
+                                        const mlx5sim_qp_t *resp,
+                                        const mlx5sim_env_t *env,
+                                        mlx5sim_plan_t *plan)
+{
+    mlx5sim_recv_wqe_t recv;
+
+    if ((mlx5sim_plan_check_access(req, wqe, resp, MLX5SIM_ACCESS_REMOTE_WRITE,
+                                   plan) != 0) ||
+        !mlx5sim_plan_take_recv(req, wqe, env, &recv, plan)) {
+        return;
+    }
+
+    mlx5sim_plan_resp_cqe(req, wqe, resp, recv.index, plan);
+    if (mlx5sim_plan_find_remote(wqe, resp, env, MLX5SIM_ACCESS_REMOTE_WRITE,
+                                 plan->dst) != 0) {
+        mlx5sim_plan_fail_recv(req, wqe, MLX5SIM_SYNDROME_LOCAL_ACCESS,
+                               MLX5SIM_SYNDROME_REMOTE_ACCESS, plan);
+        return;
+    }
+
+    plan->num_dst = (wqe->length > 0) ? 1 : 0;
+    plan->length  = wqe->length;
+    mlx5sim_plan_req_success(req, wqe, plan);
+}
+
+
 static void mlx5sim_plan_write(const mlx5sim_qp_t *req,
                                const mlx5sim_wqe_t *wqe,
                                const mlx5sim_qp_t *resp,
                                const mlx5sim_env_t *env, mlx5sim_plan_t *plan)
 {
     mlx5sim_recv_wqe_t recv;
+
+    if (mlx5sim_plan_is_only_imm(req, wqe)) {
+        mlx5sim_plan_write_only_imm(req, wqe, resp, env, plan);
+        return;
+    }
 
     if (mlx5sim_plan_remote(req, wqe, resp, env, MLX5SIM_ACCESS_REMOTE_WRITE,
                             plan->dst, plan) != 0) {
@@ -293,7 +352,7 @@ static int mlx5sim_plan_check_mtu(const mlx5sim_qp_t *req,
 }
 
 
-/** RC, UC and DC, once the requester's side is in order. */
+/** RC, UC and DC, once what the requester sends is in order. */
 static void mlx5sim_plan_connected(const mlx5sim_qp_t *req,
                                    const mlx5sim_wqe_t *wqe, unsigned flags,
                                    const mlx5sim_qp_t *resp,
@@ -447,6 +506,20 @@ static unsigned mlx5sim_plan_check_request(const mlx5sim_qp_t *req,
 }
 
 
+/** An answer is on its way for which the requester has no place, which it finds
+ *  out when it comes (IBTA "Requester: detecting errors", local memory
+ *  protection error of a response): what the responder finds is first. */
+static void mlx5sim_plan_no_place(const mlx5sim_qp_t *req,
+                                  const mlx5sim_wqe_t *wqe,
+                                  mlx5sim_plan_t *plan)
+{
+    if ((plan->verdict == MLX5SIM_VERDICT_DONE) && !plan->req_error) {
+        mlx5sim_plan_req_error(req, wqe, MLX5SIM_SYNDROME_LOCAL_PROT, plan);
+        plan->is_answered = 1;
+    }
+}
+
+
 void mlx5sim_plan_make(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                        const mlx5sim_qp_t *resp, const mlx5sim_env_t *env,
                        mlx5sim_plan_t *plan_p)
@@ -463,17 +536,15 @@ void mlx5sim_plan_make(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
     mlx5sim_plan_reset(plan_p);
     if (mlx5sim_opcode_is_local(wqe->opcode)) {
         mlx5sim_plan_req_success(req, wqe, plan_p);
-        return;
-    }
-
-    if (flags & MLX5SIM_OP_SCATTER) {
+    } else if (flags & MLX5SIM_OP_SCATTER) {
         ret = mlx5sim_plan_local_list(req, wqe, env, MLX5SIM_ACCESS_LOCAL_WRITE,
                                       plan_p->dst, &plan_p->num_dst);
-    } else {
-        ret = mlx5sim_plan_local_list(req, wqe, env, 0, plan_p->src,
-                                      &plan_p->num_src);
-    }
-    if (ret != 0) {
+        mlx5sim_plan_connected(req, wqe, flags, resp, env, plan_p);
+        if (ret != 0) {
+            mlx5sim_plan_no_place(req, wqe, plan_p);
+        }
+    } else if (mlx5sim_plan_local_list(req, wqe, env, 0, plan_p->src,
+                                       &plan_p->num_src) != 0) {
         mlx5sim_plan_fail_local(req, wqe, MLX5SIM_SYNDROME_LOCAL_PROT, plan_p);
     } else if (req->type == MLX5SIM_QPT_UD) {
         mlx5sim_plan_datagram(req, wqe, resp, env, plan_p);
@@ -487,11 +558,12 @@ void mlx5sim_plan_answer(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                          const mlx5sim_qp_t *resp, const mlx5sim_env_t *env,
                          mlx5sim_plan_t *plan_p)
 {
+    int ret;
+
     mlx5sim_plan_reset(plan_p);
-    if (mlx5sim_plan_local_list(req, wqe, env, MLX5SIM_ACCESS_LOCAL_WRITE,
-                                plan_p->dst, &plan_p->num_dst) != 0) {
-        mlx5sim_plan_fail_local(req, wqe, MLX5SIM_SYNDROME_LOCAL_PROT, plan_p);
-    } else if (mlx5sim_opcode_flags(wqe->opcode) & MLX5SIM_OP_ATOMIC) {
+    ret = mlx5sim_plan_local_list(req, wqe, env, MLX5SIM_ACCESS_LOCAL_WRITE,
+                                  plan_p->dst, &plan_p->num_dst);
+    if (mlx5sim_opcode_flags(wqe->opcode) & MLX5SIM_OP_ATOMIC) {
         plan_p->dst_side    = MLX5SIM_SIDE_REQUESTER;
         plan_p->atomic_size = wqe->atomic_size;
         mlx5sim_plan_req_success(req, wqe, plan_p);
@@ -499,5 +571,8 @@ void mlx5sim_plan_answer(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
         plan_p->verdict = MLX5SIM_VERDICT_RETRY;
     } else {
         mlx5sim_plan_read(req, wqe, resp, env, plan_p);
+    }
+    if (ret != 0) {
+        mlx5sim_plan_no_place(req, wqe, plan_p);
     }
 }

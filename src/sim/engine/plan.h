@@ -44,6 +44,11 @@ int mlx5sim_plan_recv_list(const mlx5sim_qp_t *resp,
                            unsigned *num_p);
 
 
+/** Whether @a wqe is a write with immediate of an RC QP, or of a DC initiator,
+ *  that is one packet. */
+int mlx5sim_plan_is_only_imm(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe);
+
+
 /** What the network header of a datagram says.
  *  @param req  Its sgid is the one that the address vector names. */
 void mlx5sim_plan_route(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,

@@ -17,6 +17,7 @@ void mlx5sim_plan_reset(mlx5sim_plan_t *plan)
     plan->has_resp_cqe = 0;
     plan->req_error    = 0;
     plan->resp_error   = 0;
+    plan->is_answered  = 0;
     plan->resp_event   = MLX5SIM_EVENT_NONE;
     plan->inv_rkey     = 0;
     plan->src_side     = MLX5SIM_SIDE_REQUESTER;
@@ -159,6 +160,13 @@ void mlx5sim_plan_lost(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
 }
 
 
+int mlx5sim_plan_is_only_imm(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe)
+{
+    return (wqe->opcode == MLX5SIM_OPCODE_RDMA_WRITE_IMM) &&
+           (wqe->length <= mlx5sim_qp_mtu(req)) && mlx5sim_qp_is_reliable(req);
+}
+
+
 void mlx5sim_plan_fault(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
                         const mlx5sim_qp_t *resp, mlx5sim_side_t side,
                         mlx5sim_plan_t *plan)
@@ -168,9 +176,13 @@ void mlx5sim_plan_fault(const mlx5sim_qp_t *req, const mlx5sim_wqe_t *wqe,
     (void)resp; /* its CQE is in the plan already */
     if (side == MLX5SIM_SIDE_REQUESTER) {
         mlx5sim_plan_fail_local(req, wqe, MLX5SIM_SYNDROME_LOCAL_PROT, plan);
+        plan->is_answered = !!(flags & MLX5SIM_OP_SCATTER);
     } else if (flags & MLX5SIM_OP_SEND) {
         mlx5sim_plan_fail_recv(req, wqe, MLX5SIM_SYNDROME_LOCAL_PROT,
                                MLX5SIM_SYNDROME_REMOTE_OP, plan);
+    } else if (mlx5sim_plan_is_only_imm(req, wqe)) {
+        mlx5sim_plan_fail_recv(req, wqe, MLX5SIM_SYNDROME_LOCAL_ACCESS,
+                               MLX5SIM_SYNDROME_REMOTE_ACCESS, plan);
     } else {
         mlx5sim_plan_fail_remote(req, wqe, MLX5SIM_SYNDROME_REMOTE_ACCESS,
                                  MLX5SIM_EVENT_QP_ACCESS_ERR, plan);

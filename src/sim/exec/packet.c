@@ -296,7 +296,7 @@ mlx5sim_packet_land_at(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
     } else if (plan.verdict == MLX5SIM_VERDICT_RETRY) {
         return mlx5sim_packet_is_alive(resp) ? MLX5SIM_LANDED_IGNORED :
                                                MLX5SIM_LANDED_GONE;
-    } else if (plan.req_error || plan.resp_error) {
+    } else if ((plan.req_error && !plan.is_answered) || plan.resp_error) {
         return mlx5sim_packet_error(run, &plan, landed_p);
     } else if (!answers) {
         return MLX5SIM_LANDED_QUIET; /* UC */

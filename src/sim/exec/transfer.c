@@ -439,7 +439,7 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
     if (plan->atomic_size != 0) {
         *side_p = MLX5SIM_SIDE_RESPONDER;
         ret     = mlx5sim_transfer_atomic(resp_proc, wqe, plan, &old);
-        if (ret != 0) {
+        if ((ret != 0) || plan->is_answered) {
             return ret;
         }
 

@@ -37,7 +37,8 @@ static int mlx5sim_wqe_apply(mlx5sim_run_t *run, const mlx5sim_wqe_t *wqe,
         return -ESRCH;
     }
 
-    if ((plan->atomic_size != 0) || (plan->length != 0)) {
+    if ((plan->atomic_size != 0) ||
+        ((plan->length != 0) && !plan->is_answered)) {
         ret = mlx5sim_transfer(run->req, resp, proc, wqe, plan, &side);
     } else if (!mlx5sim_responder_is_alive(resp, proc)) {
         ret = -ESRCH;
@@ -134,7 +135,7 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_run_t run       = {.req = qp};
     const mlx5sim_env_t env = mlx5sim_responder_env(&run);
     mlx5sim_qp_obj_t *resp;
-    int is_done, is_gone;
+    int is_done, is_gone, is_taken;
 
     *rnr_timer_p = 0;
     if (wqe->opcode == MLX5SIM_OPCODE_UMR) {
@@ -155,8 +156,9 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     is_done      = plan_p->verdict == MLX5SIM_VERDICT_DONE;
     is_gone      = is_done ? (mlx5sim_wqe_apply(&run, wqe, plan_p) != 0) :
                              mlx5sim_wqe_is_gone(&run, plan_p);
+    is_taken     = is_done && (!plan_p->req_error || plan_p->is_answered);
     *rnr_timer_p = 0;
-    if (is_done && !is_gone && !plan_p->req_error && !qp->is_remote) {
+    if (is_taken && !is_gone && !qp->is_remote) {
         mlx5sim_traffic_message(qp, wqe, resp);
     }
     if (resp != NULL) {
@@ -166,7 +168,7 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
             mlx5sim_port_count(resp->dev, resp->qp.port,
                                MLX5SIM_PORT_NO_RECEIVE, 1);
         }
-        if (is_done && !plan_p->req_error) {
+        if (is_taken) {
             mlx5sim_wqe_count_packets(&run, wqe);
         }
         if (is_done && !is_gone && plan_p->resp_error) {

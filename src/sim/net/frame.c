@@ -170,6 +170,14 @@ static int mlx5sim_frame_move(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     return 0;
 }
 
+int mlx5sim_frame_can_scatter(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
+{
+    mlx5sim_plan_t plan;
+
+    return mlx5sim_frame_plan(qp, wqe, MLX5SIM_ACCESS_LOCAL_WRITE, 0,
+                              wqe->length, &plan) == 0;
+}
+
 int mlx5sim_frame_gather(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                          uint32_t offset, uint32_t length, uint8_t *out_p)
 {

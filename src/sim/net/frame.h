@@ -37,6 +37,9 @@ void mlx5sim_frame_datagram(const mlx5sim_qp_obj_t *qp,
 int mlx5sim_frame_gather(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                          uint32_t offset, uint32_t length, uint8_t *out_p);
 
+/** Whether the keys of a read permit to write its answer. */
+int mlx5sim_frame_can_scatter(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe);
+
 /** Write a part of the answer to a read to where @a wqe says.
  *  @return as mlx5sim_frame_gather(). */
 int mlx5sim_frame_scatter(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,

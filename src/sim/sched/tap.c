@@ -200,7 +200,7 @@ void mlx5sim_tap_read(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 
     proc = mlx5sim_packet_plan_read(&run, wqe, is_nak_next, &plan);
     if ((proc != NULL) && (plan.verdict == MLX5SIM_VERDICT_DONE) &&
-        !plan.req_error) {
+        (!plan.req_error || plan.is_answered)) {
         ret = mlx5sim_tap_fetch(proc, &plan, packet->offset, packet->length);
     }
     if (run.resp != NULL) {

@@ -482,13 +482,20 @@ static int mlx5sim_requester_read(mlx5sim_requester_t *requester,
         return 0;
     }
 
+    /* nothing goes into a CQE, either, if the key is wrong */
+    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, flight->index, &wqe);
+    if (!mlx5sim_frame_can_scatter(qp, &wqe)) {
+        mlx5sim_flights_fail_oldest(&requester->flights,
+                                    MLX5SIM_SYNDROME_LOCAL_PROT);
+        return 0;
+    }
+
     if (mlx5sim_transfer_fits_req(qp, flight->signaled, flight->length)) {
         memcpy(flight->data, payload, length); /* it is the only packet */
         flight->scattered = length;
         return 1;
     }
 
-    (void)mlx5sim_wqe_decode(&qp->qp, requester->sq, flight->index, &wqe);
     ret = mlx5sim_frame_scatter(qp, &wqe, offset, length, payload);
     if (ret == -EFAULT) {
         mlx5sim_flights_fail_oldest(&requester->flights,

@@ -229,6 +229,104 @@ TEST_F(test_device_error, remote_key_of_another_protection_domain)
     });
 }
 
+/* IBTA volume 1, "Requester: detecting errors": the scatter list counts when
+ * the answer comes */
+TEST_F(test_device_error, local_keys_of_reads_are_looked_at_last)
+{
+    run(1, [](rank&) {
+        struct {
+            unsigned      remote, offset;
+            ibv_wc_status status;
+            bool          peer_fails;
+        } rows[] = {
+            {0, 0, IBV_WC_LOC_PROT_ERR, false},
+            {0x100000, 0, IBV_WC_REM_ACCESS_ERR, true},
+            {0, 0x10000000, IBV_WC_REM_ACCESS_ERR, true}
+        };
+        for (auto &row : rows) {
+            for (unsigned length : {8, 32, 6000}) { /* in a CQE, too */
+                loop l;
+                send_wr wr(IBV_WR_RDMA_READ, 1, {l.mem.sge(0, length)});
+
+                pattern::fill(l.mem.data, length, 1);
+                wr.sg_list[0].lkey += 1;
+                wr.to(l.to_b, row.offset);
+                wr.wr.rdma.rkey ^= row.remote;
+                l.a.send(wr);
+                REQUIRE_EQ(row.status, l.scq.next().status);
+                REQUIRE_EQ(IBV_QPS_ERR, l.a.state());
+                REQUIRE_EQ(row.peer_fails ? IBV_QPS_ERR : IBV_QPS_RTS,
+                           l.b.state());
+                REQUIRE_EQ(length, pattern::check(l.mem.data, length, 1));
+            }
+        }
+    });
+}
+
+TEST_F(test_device_error, local_keys_of_atomics_are_looked_at_last)
+{
+    run(1, [](rank&) {
+        struct {
+            unsigned      remote, offset;
+            ibv_wc_status status;
+            uint64_t      now;
+        } rows[] = {
+            {0, 0, IBV_WC_LOC_PROT_ERR, 6}, /* it is executed */
+            {0, 4, IBV_WC_REM_INV_REQ_ERR, 5},
+            {0x100000, 0, IBV_WC_REM_ACCESS_ERR, 5}
+        };
+        for (auto &row : rows) {
+            loop l;
+            uint64_t number = 5;
+            send_wr wr(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, {l.mem.sge(0, 8)});
+
+            memcpy(l.peer_mem.data, &number, 8);
+            memset(l.mem.data, 0x33, 8);
+            wr.sg_list[0].lkey      += 1;
+            wr.wr.atomic.remote_addr = l.to_b.addr + row.offset;
+            wr.wr.atomic.rkey        = l.to_b.rkey ^ row.remote;
+            wr.wr.atomic.compare_add = 1;
+            l.a.send(wr);
+            REQUIRE_EQ(row.status, l.scq.next().status);
+            REQUIRE_EQ(IBV_QPS_ERR, l.a.state());
+            memcpy(&number, l.peer_mem.data, 8);
+            REQUIRE_EQ(row.now, number);
+            memcpy(&number, l.mem.data, 8);
+            REQUIRE_EQ(0x3333333333333333ul, number);
+        }
+    });
+}
+
+/* IBTA volume 1, "Completion return status": the local access error is for
+ * this alone */
+TEST_F(test_device_error, key_of_a_write_with_immediate_ends_the_receive)
+{
+    run(1, [](rank&) {
+        for (unsigned length : {64, 6000}) {
+            loop l;
+            send_wr wr(IBV_WR_RDMA_WRITE_WITH_IMM, 1, {l.mem.sge(0, length)});
+
+            l.b.recv(1, l.peer_mem.sge(0, 0));
+            l.b.recv(2, l.peer_mem.sge(0, 0));
+            wr.to(l.to_b, 0);
+            wr.wr.rdma.rkey ^= 0x100000;
+            l.a.send(wr);
+            REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, l.scq.next().status);
+
+            /* of several packets the last one takes the receive, and the first
+             * one has the key */
+            ibv_wc wc = l.peer_cq.next();
+            REQUIRE_EQ(1, wc.wr_id);
+            REQUIRE_EQ((length == 64) ? IBV_WC_LOC_ACCESS_ERR :
+                                        IBV_WC_WR_FLUSH_ERR, wc.status);
+            wc = l.peer_cq.next();
+            REQUIRE_EQ(2, wc.wr_id);
+            REQUIRE_EQ(IBV_WC_WR_FLUSH_ERR, wc.status);
+            REQUIRE_EQ(IBV_QPS_ERR, l.b.state());
+        }
+    });
+}
+
 TEST_F(test_device_error, misaligned_atomic)
 {
     run(1, [](rank&) {

@@ -96,7 +96,14 @@ protected:
             check_seg(m_plan.dst[i], m_plan.dst_side, sq);
             dst += m_plan.dst[i].length;
         }
-        if (m_plan.atomic_size != 0) {
+        if (m_plan.is_answered) {
+            ASSERT_TRUE(m_plan.req_error);
+            ASSERT_FALSE(m_plan.resp_error);
+            ASSERT_FALSE(m_plan.consume_recv);
+            ASSERT_EQ(MLX5SIM_VERDICT_DONE, m_plan.verdict);
+            ASSERT_EQ(0u, dst);
+            ASSERT_EQ(m_plan.length, src);
+        } else if (m_plan.atomic_size != 0) {
             ASSERT_EQ(m_plan.atomic_size, dst);
             ASSERT_GE(m_plan.atomic_addr, resp_va());
             ASSERT_LE(m_plan.atomic_addr + m_plan.atomic_size,
@@ -113,7 +120,9 @@ protected:
         if (m_plan.req_error) {
             ASSERT_TRUE(m_plan.has_req_cqe);
             ASSERT_NE(0, m_plan.req_cqe.syndrome);
-            expect_no_effect();
+            if (!m_plan.is_answered) {
+                expect_no_effect();
+            }
         }
     }
 

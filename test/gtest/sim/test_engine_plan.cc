@@ -338,12 +338,14 @@ TEST_F(test_engine_plan, atomics_on_layouts_are_in_one_piece)
 enum end_t {
     DONE,
     LOCAL,            /* the requester finds it */
+    NO_PLACE,         /* when the answer comes */
     LOCAL_OP,
     INVALID,          /* the responder refuses it */
     ACCESS,
     BROKEN,
     RECV_SHORT,       /* the receive is used up, with an error */
     RECV_PROT,
+    RECV_ACCESS,
     NO_RECV,          /* again, later */
     NO_ANSWER,
     LOST
@@ -407,9 +409,9 @@ protected:
             .data(req_addr(offset), length, LKEY).finish();
     }
 
-    void post_write_imm(uint32_t rkey = RKEY)
+    void post_write_imm(uint32_t rkey = RKEY, uint32_t length = 100)
     {
-        post_write(rkey);
+        post_write(rkey, 64, length);
         m_sq.at(3) = MLX5_OPCODE_RDMA_WRITE_IMM;
     }
 
@@ -433,6 +435,20 @@ protected:
         EXPECT_EQ(0u, m_plan.resp_event); /* the CQE tells */
     }
 
+    void expect_no_place()
+    {
+        bool is_atomic = m_wqe.opcode != MLX5_OPCODE_RDMA_READ;
+
+        EXPECT_TRUE(m_plan.req_error);
+        EXPECT_TRUE(m_plan.is_answered);
+        EXPECT_EQ(unsigned(MLX5SIM_SYNDROME_LOCAL_PROT),
+                  m_plan.req_cqe.syndrome);
+        EXPECT_EQ(is_atomic ? m_wqe.atomic_size : 0u, m_plan.atomic_size);
+        EXPECT_EQ(is_atomic ? 0u : 100u, m_plan.length);
+        EXPECT_EQ(0u, m_plan.num_dst);
+        expect_resp_untouched();
+    }
+
     void expect_again(unsigned verdict)
     {
         EXPECT_EQ(verdict, unsigned(m_plan.verdict));
@@ -449,6 +465,8 @@ protected:
             return expect_req_success();
         case LOCAL:
             return expect_local_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+        case NO_PLACE:
+            return expect_no_place();
         case LOCAL_OP:
             return expect_local_error(MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
         case INVALID:
@@ -466,6 +484,9 @@ protected:
         case RECV_PROT:
             return expect_used_up(MLX5_CQE_SYNDROME_REMOTE_OP_ERR,
                                   MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+        case RECV_ACCESS:
+            return expect_used_up(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
+                                  MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR);
         case NO_RECV:
             return expect_again(MLX5SIM_VERDICT_RNR);
         case NO_ANSWER:
@@ -496,8 +517,10 @@ const plan_row plan_of::ROWS[] = {
     {"range_null", LOCAL, POST(post_range(-t.req_addr(), 1))},
     {"range_up_to_the_end", DONE, POST(post_range(BUF_SIZE - 100, 100))},
     {"lkey_of_second_segment", LOCAL, POST(post_write_of_two(0xbad))},
-    {"read_into_read_only", LOCAL, POST(post_read(RKEY, LKEY_RO))},
-    {"atomic_into_read_only", LOCAL, POST(post_fadd(RKEY, 64, LKEY_RO))},
+    {"read_into_read_only", NO_PLACE, POST(post_read(RKEY, LKEY_RO))},
+    {"read_by_lkey_unknown", NO_PLACE, POST(post_read(RKEY, 0xbad))},
+    {"atomic_into_read_only", NO_PLACE, POST(post_fadd(RKEY, 64, LKEY_RO))},
+    {"atomic_by_lkey_unknown", NO_PLACE, POST(post_fadd(RKEY, 64, 0xbad))},
     {"read_without_initiator_depth", LOCAL_OP,
      POST(m_req.max_rd_atomic = 0; t.post_read())},
     {"atomic_without_initiator_depth", LOCAL_OP,
@@ -531,19 +554,33 @@ const plan_row plan_of::ROWS[] = {
 
     /* the responder refuses it */
     {"write_by_rkey_unknown", ACCESS, POST(post_write(0xbad))},
-    {"write_imm_by_rkey_unknown", ACCESS, POST(post_write_imm(0xbad))},
+    {"write_imm_by_rkey_unknown", RECV_ACCESS,
+     POST(recv(0, 0).post_write_imm(0xbad))},
+    {"write_imm_of_packets_by_rkey_unknown", ACCESS,
+     POST(m_req.path_mtu = t.m_resp.path_mtu = 0; t.post_write_imm(0xbad, 4097))
+    },
+    {"write_imm_by_rkey_unknown_without_receive", NO_RECV,
+     POST(post_write_imm(0xbad))},
+    {"write_imm_not_allowed", INVALID,
+     POST(m_resp.access = READ; t.recv(0, 0).post_write_imm())},
+    {"atomic_by_both_keys_unknown", ACCESS, POST(post_fadd(0xbad, 64, 0xbad))},
+    {"atomic_at_65_by_lkey_unknown", INVALID, POST(post_fadd(RKEY, 65, 0xbad))},
+    {"read_by_both_keys_unknown", ACCESS, POST(post_read(0xbad, 0xbad))},
     {"atomic_by_rkey_unknown", ACCESS, POST(post_fadd(0xbad))},
     {"read_by_rkey_unknown", ACCESS, POST(post_read(0xbad))},
     {"write_by_rkey_foreign", ACCESS, POST(post_write(RKEY_PD))},
-    {"write_imm_by_rkey_foreign", ACCESS, POST(post_write_imm(RKEY_PD))},
+    {"write_imm_by_rkey_foreign", RECV_ACCESS,
+     POST(recv(0, 0).post_write_imm(RKEY_PD))},
     {"atomic_by_rkey_foreign", ACCESS, POST(post_fadd(RKEY_PD))},
     {"read_by_rkey_foreign", ACCESS, POST(post_read(RKEY_PD))},
     {"write_by_rkey_local", ACCESS, POST(post_write(RKEY_LOCAL))},
-    {"write_imm_by_rkey_local", ACCESS, POST(post_write_imm(RKEY_LOCAL))},
+    {"write_imm_by_rkey_local", RECV_ACCESS,
+     POST(recv(0, 0).post_write_imm(RKEY_LOCAL))},
     {"atomic_by_rkey_local", ACCESS, POST(post_fadd(RKEY_LOCAL))},
     {"read_by_rkey_local", ACCESS, POST(post_read(RKEY_LOCAL))},
     {"write_by_rkey_read_only", ACCESS, POST(post_write(RKEY_READ))},
-    {"write_imm_by_rkey_read_only", ACCESS, POST(post_write_imm(RKEY_READ))},
+    {"write_imm_by_rkey_read_only", RECV_ACCESS,
+     POST(recv(0, 0).post_write_imm(RKEY_READ))},
     {"atomic_by_rkey_read_only", ACCESS, POST(post_fadd(RKEY_READ))},
     {"read_by_rkey_read_only", DONE, POST(post_read(RKEY_READ))},
     {"write_out_of_region_before", ACCESS, POST(post_write(RKEY, -1))},
@@ -760,6 +797,10 @@ TEST_F(test_engine_plan, fault_of_responder_memory)
         case MLX5_OPCODE_SEND_INVAL:
             expect_req_error(MLX5_CQE_SYNDROME_REMOTE_OP_ERR);
             expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_PROT_ERR);
+            break;
+        case MLX5_OPCODE_RDMA_WRITE_IMM:
+            expect_req_error(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+            expect_resp_cqe_error(MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR);
             break;
         default:
             expect_nak(MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR,
