@@ -134,6 +134,14 @@ err_unlock:
     return NULL;
 }
 
+int mlx5sim_fabric_is_too_long(const mlx5sim_qp_obj_t *req,
+                               const mlx5sim_wqe_t *wqe)
+{
+    return (req->qp.type == MLX5SIM_QPT_UD) && (req->qp.port != 0) &&
+           (wqe->length > (128u << mlx5sim_port_mtu(mlx5sim_instance_config(),
+                                                    req->dev, req->qp.port)));
+}
+
 int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req,
                            const mlx5sim_wqe_t *wqe)
 {

@@ -28,6 +28,13 @@ mlx5sim_qp_t
 mlx5sim_fabric_view(const mlx5sim_qp_obj_t *resp, const mlx5sim_wqe_t *wqe);
 
 
+/** Whether @a wqe is a datagram that is longer than the MTU of its port (IBTA
+ *  C10-93.1.1): no packet is sent, and that is no error. Longer ones than the
+ *  QP has for its MTU, which Linux says is 4096, are one. */
+int mlx5sim_fabric_is_too_long(const mlx5sim_qp_obj_t *req,
+                               const mlx5sim_wqe_t *wqe);
+
+
 /** Whether an RC QP, or a DC initiator, gets no answer for now, because its
  *  port or that of its peer is down: it repeats its requests. */
 int mlx5sim_fabric_is_down(const mlx5sim_qp_obj_t *req,

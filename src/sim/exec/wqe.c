@@ -148,6 +148,11 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
         return plan_p->verdict;
     }
 
+    if (mlx5sim_fabric_is_too_long(qp, wqe)) {
+        mlx5sim_wqe_lose(qp, wqe, plan_p);
+        return plan_p->verdict;
+    }
+
     mlx5sim_wqe_set_source(qp, wqe);
     run.resp = resp = mlx5sim_fabric_find(qp, wqe);
     mlx5sim_wqe_bind(qp, resp, wqe);

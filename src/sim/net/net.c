@@ -4,6 +4,7 @@
 #include <sim/config/identity.h>
 #include <sim/engine/mlx5_def.h>
 #include <sim/engine/packet.h>
+#include <sim/exec/fabric.h>
 #include <sim/exec/responder.h>
 #include <sim/exec/wqe.h>
 #include <sim/instance/instance.h>
@@ -199,7 +200,8 @@ void mlx5sim_net_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     int fd;
 
     mlx5sim_wqe_lose(qp, wqe, plan_p);
-    if (plan_p->req_error || mlx5sim_qp_is_cut_off(qp)) {
+    if (plan_p->req_error || mlx5sim_qp_is_cut_off(qp) ||
+        mlx5sim_fabric_is_too_long(qp, wqe)) {
         return;
     }
 

@@ -2,6 +2,7 @@
 
 #include <sim/sched/pipe_int.h>
 #include <sim/engine/packet.h>
+#include <sim/exec/fabric.h>
 #include <sim/exec/packet.h>
 #include <sim/exec/traffic.h>
 #include <sim/exec/wqe.h>
@@ -32,7 +33,9 @@ static unsigned mlx5sim_pipe_send_datagram(mlx5sim_qp_obj_t *qp,
     mlx5sim_plan_t plan;
     uint64_t timer;
 
-    if (is_lost) {
+    if (mlx5sim_fabric_is_too_long(qp, wqe)) {
+        mlx5sim_wqe_lose(qp, wqe, &plan);
+    } else if (is_lost) {
         mlx5sim_wqe_lose(qp, wqe, &plan);
         mlx5sim_traffic_message(qp, wqe, NULL);
     } else if (mlx5sim_net_is_datagram(qp, wqe)) {
@@ -214,7 +217,8 @@ void mlx5sim_pipe_send(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
         syndrome = MLX5SIM_SYNDROME_LOCAL_QP_OP;
     } else if (qp->qp.type == MLX5SIM_QPT_UD) {
         syndrome = mlx5sim_pipe_send_datagram(qp, &wqe, is_lost);
-        if (mlx5sim_tap_is_on() && (syndrome == 0)) {
+        if (mlx5sim_tap_is_on() && (syndrome == 0) &&
+            !mlx5sim_fabric_is_too_long(qp, &wqe)) {
             mlx5sim_tap_datagram(qp, &wqe,
                                  mlx5sim_psn_add(qp->sq_psn, flights->snd));
         }

@@ -179,6 +179,45 @@ TEST_P(test_device_counters_exec, datagrams_are_counted)
     });
 }
 
+/* IBTA C10-93.1.1 */
+TEST_P(test_device_counters_exec, datagrams_beyond_the_mtu_are_not_sent)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    run(1, [](rank&) {
+        qp_options options = {.type = IBV_QPT_UD};
+        context c;
+        memory mem(c, 16384);
+        cq scq(c, 64), rcq(c, 64);
+        qp q(c, scq, rcq, options);
+        ibv_ah_attr path   = {};
+        const long headers = 14 + 20 + 8 + 12 + 8 + 4;
+
+        q.connect(q.addr());
+        path.is_global      = 1;
+        path.port_num       = 1;
+        path.grh.sgid_index = 3; /* RoCE v2, IPv4 */
+        REQUIRE_EQ(0, ibv_query_gid(c.ctx, 1, 3, &path.grh.dgid));
+        ibv_ah *ah = ibv_create_ah(c.pd, &path);
+        REQUIRE(ah != nullptr);
+        q.recv(1, mem.sge(8192, 8192));
+        for (unsigned length : {1025, 4096, 1024}) {
+            send_wr wr(IBV_WR_SEND, 1, {mem.sge(0, length)});
+
+            wr.wr.ud.ah          = ah;
+            wr.wr.ud.remote_qpn  = q.v->qp_num;
+            wr.wr.ud.remote_qkey = default_qkey;
+            q.send(wr);
+            scq.good();
+        }
+        REQUIRE_EQ(40 + 1024u, rcq.good().byte_len);
+        rcq.empty();
+        expect("xmit", 1, headers + 1024);
+        expect("rcv", 1, headers + 1024);
+        REQUIRE_EQ(IBV_QPS_RTS, q.state());
+        REQUIRE_EQ(0, ibv_destroy_ah(ah));
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(exec, test_device_counters_exec,
                          ::testing::Values("sync", "deferred"),
                          [](const auto &info) {
