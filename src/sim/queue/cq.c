@@ -511,7 +511,8 @@ void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
 
     sol_pending = (cq->sol_pi - ci) & MLX5SIM_CI_MASK;
     cq->arm_sn  = (sn_cmd_ci >> MLX5SIM_ARM_SN_SHIFT) & 0x3;
-    cq->armed   = sol_only ? 2 : 1;
+    /* a wish for the next CQE stays (IBTA C11-31 and C11-32) */
+    cq->armed   = (sol_only && (cq->armed != 1)) ? 2 : 1;
 
     /* a CQE the application has not seen yet fires at once */
     if ((!sol_only && (pending != 0)) ||

@@ -323,6 +323,13 @@ TEST_F(test_device_channel, solicited_only)
             REQUIRE(ch.wait() == l.rcq.v);
             l.rcq.good();
 
+            /* and the other way round */
+            arm(l.rcq, 0);
+            arm(l.rcq, 1);
+            l.send();
+            REQUIRE(ch.wait() == l.rcq.v);
+            l.rcq.good();
+
             /* errors always wake up */
             arm(l.rcq, 1);
             l.b.to_state(IBV_QPS_ERR);
