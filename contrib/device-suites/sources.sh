@@ -124,7 +124,7 @@ run_lci()
         -DLCI_WITH_BENCHMARKS=OFF -DLCI_WITH_DOC=OFF &&
         make -j2' lci "$work/lci.source"
     begin_suite lci
-    timeout 1800 "$device" --private ctest --test-dir "$work/lci.build" --timeout 120 \
+    timeout 1800 "$device" --private ctest --test-dir "$work/lci.build" --timeout 600 \
         > "$work/lci/ctest.log" 2>&1 || true
     while read -r line; do
         case $line in
