@@ -378,21 +378,23 @@ _KERNELS = (
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
 # sep_mlx5 with both versions of UCP's protocols, of which the newest UCX has the
 # second one, on rc_mlx5 with that of each UCX; and flushes on ud_mlx5, which has
-# assertions about them that the others have not.
+# assertions about them that the others have not, and of endpoints with two lanes.
 def _ucp():
     rows = []
     for script, suffix, protos in ((UCX_OPT, "", "ny"),
                                    (UCX_OPT_NEWEST, "-newest", "y")):
         prefix = f"build/{script.name}"
-        for tls, tests in (("sep", "*"), ("rc_mlx5,ud_mlx5", "*"),
-                           ("ud_mlx5", "UcpFlush.*")):
-            name = tls.partition(",")[0]
+        for name, tls, tests, environment in (
+                ("sep", "sep", "*", ()),
+                ("rc_mlx5", "rc_mlx5,ud_mlx5", "*", ()),
+                ("ud_mlx5", "ud_mlx5", "UcpFlush.*", ()),
+                ("lanes", "sep", "UcpFlush.*", ("MLX5SIM_DEVICES=2",))):
             rows += [Gtest(
                 f"ucp_gtest-{name}-proto_{proto}{suffix}", "ucp_gtest",
                 tests=tests, needs=(script,), environment=(
                     f"LD_LIBRARY_PATH=@TOP@/{prefix}/lib",
                     f"UCX_TLS={tls}", f"UCX_PROTO_ENABLE={proto}",
-                    "UCX_WARN_UNUSED_ENV_VARS=n")) for proto in
+                    "UCX_WARN_UNUSED_ENV_VARS=n", *environment)) for proto in
                 (protos[0] if name == "rc_mlx5" else protos)]
         # Another UCX than the system's, although of the same release
         rows.append(Check(
