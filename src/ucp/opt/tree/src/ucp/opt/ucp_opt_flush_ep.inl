@@ -300,11 +300,11 @@ ucp_opt_ep_flush_two(ucp_ep_h ep, const ucp_request_param_t *param)
 static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
 ucp_opt_ep_flush_usual(ucp_ep_h ep, const ucp_request_param_t *param)
 {
-    unsigned num_lanes = ucp_ep_num_lanes(ep);
-
     if (ucs_likely((ep->worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) &&
                    !(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) &&
                    !ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
+        unsigned num_lanes = ucp_ep_num_lanes(ep);
+
         if (ucs_likely((num_lanes == 1) && (ep->uct_eps[0] != NULL))) {
             return ucp_opt_ep_flush_single(ep, param);
         } else if (num_lanes == 2) {
