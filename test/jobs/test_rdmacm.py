@@ -11,6 +11,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
 BUILD = os.path.realpath(os.environ.get("SEP_BUILD_DIR", TOP))
 SIM_RUN = os.path.join(BUILD, "bin/mlx5sim-run")
+SEP_RUN = os.path.join(BUILD, "bin/sep-run")
 PATIENCE = float(os.environ.get("SEP_TEST_PATIENCE", "300"))
 PORT = "7471"
 HOST = "127.0.0.1"
@@ -47,23 +48,28 @@ PROGRAMS = (
       PORT, HOST), "1024"),
 )
 
+# UCX's clients and servers, on the transport; its server serves for ever
+LISTENER = (SEP_RUN, "--only", "io_demo", "-p", PORT)
+
 
 class Rdmacm(unittest.TestCase):
     """With InfiniBand."""
 
     link = "ib"
 
-    def pair(self, server_argv, client_argv, wanted):
+    def pair(self, server_argv, client_argv, wanted, is_endless=False):
         if not os.access(SIM_RUN, os.X_OK):
             self.skipTest("the device is not built")
-        if shutil.which(server_argv[0]) is None:
-            self.skipTest(f"there is no {server_argv[0]}")
+        program = server_argv[server_argv[0] == SEP_RUN and 2]
+        if shutil.which(program) is None:
+            self.skipTest(f"there is no {program}")
 
         instance = subprocess.run(
             ["mktemp", "-d", "/dev/shm/mlx5sim.test.XXXXXX"], check=True,
             capture_output=True, text=True).stdout.strip()
         self.addCleanup(shutil.rmtree, instance)
-        env = dict(os.environ, MLX5SIM_LINK=self.link)
+        env = dict(os.environ, MLX5SIM_LINK=self.link,
+                   UCX_SOCKADDR_TLS_PRIORITY="rdmacm")
         run = [SIM_RUN, "--dir", instance]
         server = subprocess.Popen(run + list(server_argv), env=env,
                                   stdout=subprocess.PIPE,
@@ -84,10 +90,17 @@ class Rdmacm(unittest.TestCase):
                     time.monotonic() > end:
                 break
 
+        if is_endless:
+            server.kill()
         output, _ = server.communicate(timeout=PATIENCE)
         self.assertEqual(0, client.returncode, client.stdout + output)
         self.assertIn(wanted, client.stdout)
-        self.assertEqual(0, server.returncode, output)
+        if not is_endless:
+            self.assertEqual(0, server.returncode, output)
+
+    def test_ucp_listener(self):
+        self.pair(LISTENER, LISTENER + ("-i", "20", HOST),
+                  "Client exit with status 'OK'", is_endless=True)
 
 
 class RdmacmRoce(Rdmacm):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <uct/ib/sep/hub/sep_hub_addr.h>
-#include <uct/ib/sep/port/sep_addr.h>
+#include <uct/ib/sep/port/sep_addr_rdmacm.h>
 
 #include <common/seed.h>
 
@@ -15,6 +15,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <vector>
 
 class test_sep_addr : public ::testing::Test {
 protected:
@@ -69,6 +70,28 @@ protected:
     {
         uct_sep_device_addr_t addr = pack(to);
         return uct_sep_device_addr_is_reachable(&from, &addr);
+    }
+
+    /* What is handed over, in memory that ends where it ends */
+    static uct_sep_device_addr_t
+    read(const uct_sep_port_t &port, const std::string &bytes)
+    {
+        std::vector<char> packed(bytes.begin(), bytes.end());
+        uct_sep_device_addr_t addr;
+
+        packed.shrink_to_fit();
+        uct_sep_device_addr_read(&port,
+                                 (const uct_device_addr_t*)packed.data(),
+                                 &addr);
+        return addr;
+    }
+
+    static std::string gid(const char *text)
+    {
+        char raw[16];
+
+        EXPECT_EQ(1, inet_pton(AF_INET6, text, raw));
+        return std::string(raw, sizeof(raw));
     }
 };
 
@@ -430,6 +453,100 @@ TEST_F(test_sep_addr, a_network_header_has_the_address_of_its_source)
     grh[35] ^= 1;
     grh[20]  = 0x60;
     EXPECT_FALSE(uct_sep_device_addr_is_source(&addr, 0, grh)) << "IPv6";
+}
+
+TEST_F(test_sep_addr, ours_are_read_as_they_are)
+{
+    uct_sep_port_t v1 = roce_port("fe80::1");
+    uct_sep_port_t lmc = ib_port(8);
+
+    v1.is_roce_v2 = 0;
+    lmc.lmc       = 3;
+    for (const auto &port : {ib_port(), lmc, roce_port(), v1}) {
+        uct_sep_device_addr_t addr = pack(port);
+        uct_sep_device_addr_t got  = read(v1, std::string((const char*)&addr,
+                                                          sizeof(addr)));
+        EXPECT_EQ(0, memcmp(&addr, &got, sizeof(addr)));
+    }
+}
+
+/* As rdmacm of UCX packs them: flags, LID and what there is of the GID, path
+ * MTU, index of the GID */
+TEST_F(test_sep_addr, rdmacm_tells_where_a_port_is)
+{
+    const std::string lid("\x11\x02", 2), tail("\x05\x01", 2);
+    const std::string id("\x02\xc9\x03\x00\x00\x00\x00\x05", 8);
+    const std::string flid("\x12\x34", 2);
+    const std::string prefix("\x20\x01\x0d\xb8\x00\x00\x00\x07", 8);
+    char buf[UCT_SEP_ADDR_STR_MAX];
+    uct_sep_port_t limited = ib_port(), roce = roce_port();
+
+    limited.pkey = 0x7fff;
+
+    auto expect = [&](const std::string &text, const uct_sep_port_t &port,
+                      const std::string &bytes) {
+        uct_sep_device_addr_t addr = read(port, bytes);
+
+        EXPECT_TRUE(is_valid(addr)) << text;
+        EXPECT_EQ(text + " pkey 0x0",
+                  uct_sep_device_addr_str(&addr, buf, sizeof(buf)));
+        EXPECT_TRUE(uct_sep_device_addr_is_reachable(&port, &addr) ||
+                    (text.find("2001:") != std::string::npos) ||
+                    (text.find("fec0:") != std::string::npos)) << text;
+        EXPECT_FALSE(uct_sep_device_addr_is_reachable(
+                             port.is_roce ? &limited : &roce, &addr)) << text;
+    };
+
+    expect("ib lid 529", ib_port(), "\x03" + lid + tail);
+    expect("ib lid 529", limited, "\x13" + lid + flid + tail);
+    expect("ib lid 529", ib_port(), "\x23" + lid + prefix + tail);
+    expect("ib lid 529 gid fe80::2c9:300:0:5", limited,
+           "\x43" + lid + id + tail);
+    expect("ib lid 529 gid fec0::1234:2c9:300:0:5", ib_port(),
+           "\x53" + lid + id + flid + tail);
+    expect("ib lid 529 gid 2001:db8:0:7:2c9:300:0:5", ib_port(),
+           "\x63" + lid + id + prefix + tail);
+    expect("roce_v2 gid ::ffff:10.0.0.9", roce,
+           "\x6b" + gid("::ffff:10.0.0.9") + tail);
+    expect("roce_v2 gid fe80::9", roce_port("fe80::1"),
+           "\x6b" + gid("fe80::9") + tail);
+    roce.is_roce_v2 = 0;
+    expect("roce_v1 gid fe80::9", roce, "\x6b" + gid("fe80::9") + tail);
+
+    EXPECT_FALSE(is_valid(read(roce, "\x6b" + gid("::") + tail)));
+    EXPECT_FALSE(is_valid(read(ib_port(), std::string("\x03\0\0", 3) + tail)));
+    EXPECT_FALSE(is_valid(read(ib_port(), std::string("\x03\0\xff", 3) + tail)))
+            << "flags and P_Key of a version before, RoCE v1";
+}
+
+TEST_F(test_sep_addr, what_rdmacm_tells_is_equal_to_what_the_peer_says)
+{
+    const std::string tail("\x05\x01", 2);
+    uct_sep_port_t lmc = ib_port(0x218);
+    uct_sep_peer_addr_t peer, told;
+
+    peer.dev = pack(roce_port());
+    uct_sep_iface_addr_pack(0x123, 0xfeed, 1, 0, &peer.iface);
+    told     = peer;
+    told.dev = read(roce_port(), "\x6b" + gid("::ffff:10.0.0.2") + tail);
+    EXPECT_TRUE(uct_sep_peer_addr_equal(&peer, &told)) << "another GID";
+    told.dev.path = 1;
+    EXPECT_FALSE(uct_sep_peer_addr_equal(&peer, &told)) << "path";
+    told.dev.path   = 0;
+    told.iface.qkey = 2;
+    EXPECT_FALSE(uct_sep_peer_addr_equal(&peer, &told)) << "Q_Key";
+
+    lmc.lmc  = 3;
+    peer.dev = pack(lmc);
+    told     = peer;
+    told.dev = read(ib_port(), "\x03\x1a\x02" + tail);
+    EXPECT_TRUE(uct_sep_peer_addr_equal(&peer, &told)) << "another LID";
+    told.dev = read(ib_port(), "\x03\x20\x02" + tail);
+    EXPECT_FALSE(uct_sep_peer_addr_equal(&peer, &told)) << "another port's";
+
+    told.dev = pack(roce_port("::ffff:10.0.0.2"));
+    peer.dev = pack(roce_port());
+    EXPECT_FALSE(uct_sep_peer_addr_equal(&peer, &told)) << "both are exact";
 }
 
 TEST_F(test_sep_addr, interface_address_survives_packing)

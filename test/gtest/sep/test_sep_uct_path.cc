@@ -2,6 +2,7 @@
 
 #include <sep/test_sep_uct.h>
 
+#include <uct/ib/sep/ep/sep_link.h>
 #include <uct/ib/sep/port/sep_ar.h>
 #include <ucs/sys/string.h>
 #include <endian.h>
@@ -55,11 +56,93 @@ protected:
         return result;
     }
 
+    /* Where an interface is, as rdmacm of UCX tells it: the flags are those of
+     * ib_device.h, the last two bytes path MTU and index of the GID */
+    static address by_rdmacm(address to, bool has_grh, unsigned path_bits)
+    {
+        auto *addr = (const uct_sep_device_addr_t*)to.dev.data();
+        bytes gid(addr->gid, addr->gid + sizeof(addr->gid)), dev;
+        uint16_t lid = be16toh(addr->lid) + path_bits;
+
+        if (addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH) {
+            dev = {0x6b};
+            dev.insert(dev.end(), gid.begin(), gid.end());
+        } else {
+            dev = {uint8_t(has_grh ? 0x43 : 0x03), uint8_t(lid),
+                   uint8_t(lid >> 8)};
+            if (has_grh) {
+                dev.insert(dev.end(), gid.begin() + 8, gid.end());
+            }
+        }
+        dev.insert(dev.end(), {IBV_MTU_1024, 1});
+        to.dev = dev;
+        return to;
+    }
+
+    /* One side knows the other by its own address only, or none does */
+    void meet_by_rdmacm(bool is_peer_told, bool has_grh, unsigned path_bits = 0)
+    {
+        uint64_t data = 1;
+        address to;
+
+        start({});
+        to          = by_rdmacm(m_peer->addr(), has_grh, path_bits);
+        uct_ep_h ep = m_local->connect(to);
+        m_peer->send(is_peer_told ? m_local->addr() :
+                                    by_rdmacm(m_local->addr(), has_grh,
+                                              path_bits), 1, 8);
+        EXPECT_EQ(UCS_OK, retry([&]() {
+            return uct_ep_am_short(ep, 1, 0, &data, sizeof(data));
+        }));
+        EXPECT_TRUE(m_local->wait([&]() {
+            return (m_local->messages.size() == 1) &&
+                   (m_peer->num_received() == 1);
+        }));
+        EXPECT_EQ(1u, m_local->num_links()) << "it is one connection";
+        EXPECT_EQ(1u, m_peer->num_qps());
+
+        /* It says itself where it is, and is still known by the other */
+        auto dev = m_local->sep_ep(ep)->link->super.peer.dev;
+        EXPECT_EQ(0, memcmp(&dev, m_peer->addr().dev.data(), sizeof(dev)));
+        EXPECT_TRUE(uct_sep_ep_is_connected(
+                ep, (const uct_device_addr_t*)to.dev.data(),
+                (const uct_iface_addr_t*)to.iface.data()));
+    }
+
     static unsigned udp_sport(uint32_t flow_label)
     {
         return ((flow_label & 0x3fff) ^ (flow_label >> 14)) | 0xc000;
     }
 };
+
+TEST_F(test_sep_uct_path, peers_meet_by_addresses_of_rdmacm)
+{
+    for (bool is_peer_told : {false, true}) {
+        for (bool has_grh : {false, true}) {
+            meet_by_rdmacm(is_peer_told, has_grh);
+        }
+    }
+}
+
+TEST_F(test_sep_uct_path, peers_meet_by_any_lid_of_theirs)
+{
+    if (!on_device({{"MLX5SIM_LMC", "3"}})) {
+        return;
+    }
+
+    meet_by_rdmacm(false, false, 5);
+    meet_by_rdmacm(true, true, 5);
+}
+
+TEST_F(test_sep_uct_path, peers_meet_by_addresses_of_rdmacm_on_roce)
+{
+    if (!on_device({{"MLX5SIM_LINK", "roce"}})) {
+        return;
+    }
+
+    meet_by_rdmacm(false, true);
+    meet_by_rdmacm(true, true);
+}
 
 TEST_F(test_sep_uct_path, path_bits_are_a_list_of_ranges)
 {

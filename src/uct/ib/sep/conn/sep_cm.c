@@ -8,6 +8,7 @@
 #include <uct/ib/sep/compat/sep_compat_async.h>
 #include <uct/ib/sep/conn/sep_cm_int.h>
 #include <uct/ib/sep/conn/sep_conn_msg.h>
+#include <uct/ib/sep/port/sep_addr_rdmacm.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/assert.h>
@@ -431,9 +432,14 @@ void uct_sep_cm_get_address(uct_sep_cm_t *cm, uct_sep_iface_addr_t *addr_p)
 int uct_sep_cm_is_reachable(uct_sep_cm_t *cm, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr)
 {
-    return (dev_addr != NULL) &&
-           uct_sep_device_addr_is_reachable(
-                   &cm->port, (const uct_sep_device_addr_t*)dev_addr) &&
+    uct_sep_device_addr_t addr;
+
+    if (dev_addr == NULL) {
+        return 0;
+    }
+
+    uct_sep_device_addr_read(&cm->port, dev_addr, &addr);
+    return uct_sep_device_addr_is_reachable(&cm->port, &addr) &&
            ((iface_addr == NULL) ||
             (uct_sep_iface_addr_check(
                      (const uct_sep_iface_addr_t*)iface_addr) == UCS_OK));
@@ -486,7 +492,7 @@ ucs_status_t uct_sep_cm_peer_add(uct_sep_cm_t *cm,
     ucs_status_t status;
     int ret;
 
-    memcpy(&peer_p->dev, dev_addr, sizeof(peer_p->dev));
+    uct_sep_device_addr_read(&cm->port, dev_addr, &peer_p->dev);
     memcpy(&peer_p->iface, iface_addr, sizeof(peer_p->iface));
 
     status = uct_sep_cm_peer_check(cm, peer_p);

@@ -57,6 +57,8 @@ BEGIN_C_DECLS
  *   open one, the answer to such a REQ is a REP of that connection. Its owner
  *   says RTU if all is well. If not, it repeats its REQ with the nonce, which
  *   proves that it comes from him, or says REJ.
+ * - *Hearsay*: where a peer is may be known from a connection manager only.
+ *   Then the peer's first REQ or answer says it, and counts from there on.
  * - *Giving up*: nobody here uses the connection, and all that was sent has
  *   completed (@ref uct_sep_conn_disconnect).
  *

@@ -5,6 +5,7 @@
 #endif
 
 #include <uct/ib/sep/conn/sep_conn_int.h>
+#include <uct/ib/sep/port/sep_addr.h>
 
 /*
  * What a packet changes.
@@ -28,12 +29,24 @@ static int uct_sep_conn_is_answer(const uct_sep_conn_env_t *env,
            uct_sep_conn_is_proven(env, conn, msg);
 }
 
+/* The peer has said where it is, which we knew from somebody else. Before we
+ * connect a QP: the adapters compare addresses. The key of the table of peers
+ * stays equal. */
+static void uct_sep_conn_locate(uct_sep_conn_t *conn,
+                                const uct_sep_conn_msg_t *msg)
+{
+    if (uct_sep_device_addr_is_hearsay(&conn->peer.dev)) {
+        conn->peer.dev = msg->src.dev;
+    }
+}
+
 /* The peer has confirmed that this QP is its own */
 static void uct_sep_conn_confirm(uct_sep_conn_t *conn,
                                  const uct_sep_conn_msg_t *msg)
 {
     conn->consumed_epoch = msg->src_epoch;
     conn->remote_nonce   = msg->src_nonce;
+    uct_sep_conn_locate(conn, msg);
 }
 
 static void uct_sep_conn_pend(uct_sep_conn_t *conn,
@@ -108,6 +121,7 @@ static void uct_sep_conn_recv_req(uct_sep_conn_env_t *env, uct_sep_conn_t *conn,
     }
 
     conn->remote_nonce = msg->src_nonce;
+    uct_sep_conn_locate(conn, msg);
     if (is_proven) {
         uct_sep_conn_confirm(conn, msg);
     }

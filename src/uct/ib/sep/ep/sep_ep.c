@@ -12,6 +12,7 @@
 #include <uct/ib/sep/iface/sep_fc.h>
 #include <uct/ib/sep/iface/sep_op_done.h>
 #include <uct/ib/sep/iface/sep_postlist.h>
+#include <uct/ib/sep/port/sep_addr_rdmacm.h>
 
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
@@ -336,10 +337,14 @@ uct_sep_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t *comp)
 int uct_sep_ep_is_connected(uct_ep_h tl_ep, const uct_device_addr_t *dev_addr,
                             const uct_iface_addr_t *iface_addr)
 {
-    uct_sep_ep_t *ep = ucs_derived_of(tl_ep, uct_sep_ep_t);
+    uct_sep_ep_t *ep       = ucs_derived_of(tl_ep, uct_sep_ep_t);
+    uct_sep_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_sep_iface_t);
+    uct_sep_device_addr_t dev;
 
-    /* The address is what the connection is found by, and never changes */
+    /* The address is what the connection is found by: it does not become
+     * another peer's */
+    uct_sep_device_addr_read(&iface->port.addr, dev_addr, &dev);
     return uct_sep_peer_addr_is((ep->flags & UCT_SEP_EP_FLAG_NO_LINK) ?
                                 &ep->peer : &ep->link->super.peer,
-                                (const void*)dev_addr, (const void*)iface_addr);
+                                &dev, (const void*)iface_addr);
 }

@@ -9,6 +9,7 @@
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/iface/sep_pool.h>
 #include <uct/ib/sep/open/sep_iface_open.h>
+#include <uct/ib/sep/port/sep_addr_rdmacm.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 
 #include <ucs/async/async.h>
@@ -320,7 +321,7 @@ ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
     ucs_status_t status;
     khiter_t iter;
 
-    memcpy(&peer_addr.dev, dev_addr, sizeof(peer_addr.dev));
+    uct_sep_device_addr_read(&hub->core->port.addr, dev_addr, &peer_addr.dev);
     peer_addr.iface = addr->iface;
 
     iter = kh_get(uct_sep_hub_peers, &hub->peers, &peer_addr);

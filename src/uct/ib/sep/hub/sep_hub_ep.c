@@ -7,6 +7,7 @@
 #include <uct/ib/sep/hub/sep_hub_ep.h>
 #include <uct/ib/sep/compat/sep_compat_iface.h>
 #include <uct/ib/sep/hub/sep_hub_ops.h>
+#include <uct/ib/sep/port/sep_addr_rdmacm.h>
 
 #include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
@@ -423,6 +424,7 @@ int uct_sep_hub_ep_is_connected(uct_ep_h tl_ep,
 {
     uct_sep_hub_ep_t *ep           = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
     const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
+    uct_sep_device_addr_t dev;
 
     if ((addr != NULL) &&
         (!uct_sep_addr_is_hub(addr) ||
@@ -431,6 +433,8 @@ int uct_sep_hub_ep_is_connected(uct_ep_h tl_ep,
     }
 
     /* Neither the peer nor its address change while the endpoint is there */
-    return uct_sep_peer_addr_is(&ep->peer->addr, (const void*)dev_addr,
+    uct_sep_device_addr_read(&uct_sep_hub_ep_iface(ep)->hub->core->port.addr,
+                             dev_addr, &dev);
+    return uct_sep_peer_addr_is(&ep->peer->addr, &dev,
                                 (addr == NULL) ? NULL : &addr->iface);
 }

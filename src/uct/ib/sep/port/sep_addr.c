@@ -41,6 +41,22 @@ static int uct_sep_gid_is_same_subnet(const uint8_t *raw1, const uint8_t *raw2)
     return memcmp(raw1, raw2, sizeof(uint64_t)) == 0;
 }
 
+uint8_t uct_sep_device_addr_roce_flags(int is_v2, const uint8_t *gid)
+{
+    uint8_t flags = UCT_SEP_DEVICE_ADDR_FLAG_ETH;
+
+    if (!uct_sep_gid_is_zero(gid)) {
+        flags |= UCT_SEP_DEVICE_ADDR_FLAG_GID;
+    }
+
+    if (!is_v2) {
+        return flags | UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V1;
+    }
+
+    return flags | UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2 |
+           (uct_sep_gid_is_ipv4(gid) ? UCT_SEP_DEVICE_ADDR_FLAG_IPV4 : 0);
+}
+
 void uct_sep_device_addr_pack(const uct_sep_port_t *port,
                               uct_sep_device_addr_t *addr_p)
 {
@@ -58,40 +74,53 @@ void uct_sep_device_addr_pack(const uct_sep_port_t *port,
         return;
     }
 
-    addr_p->flags |= UCT_SEP_DEVICE_ADDR_FLAG_ETH;
-    if (port->is_roce_v2) {
-        addr_p->flags |= UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2;
-        if (uct_sep_gid_is_ipv4(port->gid.raw)) {
-            addr_p->flags |= UCT_SEP_DEVICE_ADDR_FLAG_IPV4;
-        }
-    }
+    addr_p->flags |= uct_sep_device_addr_roce_flags(port->is_roce_v2,
+                                                    port->gid.raw);
 }
 
 ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr)
 {
     int has_gid = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_GID);
     int is_eth  = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ETH);
+    int is_v1   = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V1);
     int is_v2   = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2);
     int is_ipv4 = !!(addr->flags & UCT_SEP_DEVICE_ADDR_FLAG_IPV4);
 
-    if ((addr->flags & ~UCT_SEP_DEVICE_ADDR_FLAGS_ALL) ||
-        (addr->path >= UCT_SEP_MAX_PATHS) ||
+    if ((addr->path >= UCT_SEP_MAX_PATHS) ||
         (has_gid == uct_sep_gid_is_zero(addr->gid))) {
         return UCS_ERR_INVALID_ADDR;
     }
 
     if (is_eth) {
-        if (!has_gid || (addr->lid != 0) ||
+        if (!has_gid || (addr->lid != 0) || (is_v1 == is_v2) ||
             (addr->flags & UCT_SEP_DEVICE_ADDR_LMC_MASK) ||
             (is_ipv4 != (is_v2 && uct_sep_gid_is_ipv4(addr->gid)))) {
             return UCS_ERR_INVALID_ADDR;
         }
-    } else if (is_v2 || is_ipv4 || (!has_gid && (addr->lid == 0)) ||
-               (be16toh(addr->lid) & uct_sep_device_addr_lid_mask(addr))) {
+    } else if (is_v1 || is_v2 || is_ipv4 || (!has_gid && (addr->lid == 0)) ||
+               (be16toh(addr->lid) & uct_sep_device_addr_lid_mask(addr)) ||
+               (be16toh(addr->lid) > UCT_SEP_ADDR_MAX_LID)) {
         return UCS_ERR_INVALID_ADDR;
     }
 
     return UCS_OK;
+}
+
+int uct_sep_device_addr_is_same(const uct_sep_device_addr_t *addr1,
+                                const uct_sep_device_addr_t *addr2)
+{
+    uint16_t lid_mask;
+
+    if (!uct_sep_device_addr_is_hearsay(addr1) &&
+        !uct_sep_device_addr_is_hearsay(addr2)) {
+        return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
+    }
+
+    lid_mask = uct_sep_device_addr_lid_mask(addr1) |
+               uct_sep_device_addr_lid_mask(addr2);
+    return (addr1->path == addr2->path) &&
+           !((addr1->flags ^ addr2->flags) & UCT_SEP_DEVICE_ADDR_FLAG_ETH) &&
+           !(be16toh(addr1->lid ^ addr2->lid) & ~lid_mask);
 }
 
 int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
@@ -104,8 +133,9 @@ int uct_sep_device_addr_is_reachable(const uct_sep_port_t *port,
         return 0;
     }
 
-    if (((pkey ^ port->pkey) & UCT_SEP_PKEY_PARTITION_MASK) ||
-        !((pkey | port->pkey) & UCT_SEP_PKEY_MEMBERSHIP_MASK)) {
+    if (!uct_sep_device_addr_is_hearsay(addr) &&
+        (((pkey ^ port->pkey) & UCT_SEP_PKEY_PARTITION_MASK) ||
+         !((pkey | port->pkey) & UCT_SEP_PKEY_MEMBERSHIP_MASK))) {
         return 0;
     }
 
@@ -320,7 +350,7 @@ int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
     uct_sep_device_addr_t peer_dev = peer->dev;
 
     peer_dev.path = dev->path;
-    return (memcmp(&peer_dev, dev, sizeof(peer_dev)) == 0) &&
+    return uct_sep_device_addr_is_same(&peer_dev, dev) &&
            ((iface == NULL) ||
             (memcmp(&peer->iface, iface, sizeof(*iface)) == 0));
 }

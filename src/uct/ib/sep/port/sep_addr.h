@@ -72,14 +72,23 @@ void uct_sep_device_addr_pack(const uct_sep_port_t *port,
 
 
 /**
+ * Flags of the address of an Ethernet port.
+ *
+ * @param [in]  is_v2  Version of RoCE.
+ * @param [in]  gid    16 bytes; without FLAG_GID if zero.
+ */
+uint8_t uct_sep_device_addr_roce_flags(int is_v2, const uint8_t *gid);
+
+
+/**
  * Check that a device address is one that @ref uct_sep_device_addr_pack can
  * produce. Looks only at the bytes.
  *
  * @param [in]  addr  Address, any alignment.
  *
- * @return UCS_OK, or UCS_ERR_INVALID_ADDR: unknown flags, an impossible path,
- *         no LID and no GID, a LID that is not the first one of its port, or a
- *         GID of zero.
+ * @return UCS_OK, or UCS_ERR_INVALID_ADDR: contradictory flags, an impossible
+ *         path, no LID and no GID, a LID that is not the first one of its port
+ *         or not unicast, or a GID of zero.
  */
 ucs_status_t uct_sep_device_addr_check(const uct_sep_device_addr_t *addr);
 
@@ -204,7 +213,7 @@ const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,
 /**
  * Whether a peer is an interface on a device, by whichever path.
  *
- * @param [in]  dev    As @ref uct_sep_device_addr_pack makes it: no path.
+ * @param [in]  dev    As @ref uct_sep_device_addr_read makes it: no path.
  * @param [in]  iface  NULL: any interface on the device.
  */
 int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
@@ -212,7 +221,26 @@ int uct_sep_peer_addr_is(const uct_sep_peer_addr_t *peer,
                          const uct_sep_iface_addr_t *iface);
 
 
-/** For tables of peers. */
+/** Whether somebody else than the peer has told its address. */
+static inline int
+uct_sep_device_addr_is_hearsay(const uct_sep_device_addr_t *addr)
+{
+    return addr->pkey == 0;
+}
+
+
+/**
+ * Whether two addresses are those of one port, on the same path. All of them is
+ * compared, unless one is hearsay (@ref uct_sep_device_addr_is_hearsay): that
+ * may name another GID of an Ethernet port, and another LID of an InfiniBand
+ * port that has several.
+ */
+int uct_sep_device_addr_is_same(const uct_sep_device_addr_t *addr1,
+                                const uct_sep_device_addr_t *addr2);
+
+
+/** For tables of peers. What is hearsay is equal to any address of the peer; a
+ *  table with it has no other one of that peer. */
 static inline uint32_t uct_sep_peer_addr_hash(const uct_sep_peer_addr_t *addr)
 {
     return (uint32_t)addr->iface.id; /* Random already */
@@ -221,7 +249,8 @@ static inline uint32_t uct_sep_peer_addr_hash(const uct_sep_peer_addr_t *addr)
 static inline int uct_sep_peer_addr_equal(const uct_sep_peer_addr_t *addr1,
                                           const uct_sep_peer_addr_t *addr2)
 {
-    return memcmp(addr1, addr2, sizeof(*addr1)) == 0;
+    return (memcmp(&addr1->iface, &addr2->iface, sizeof(addr1->iface)) == 0) &&
+           uct_sep_device_addr_is_same(&addr1->dev, &addr2->dev);
 }
 
 

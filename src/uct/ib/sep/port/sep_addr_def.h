@@ -30,6 +30,9 @@
  *  privileges to send with (IBA 10.2.5). */
 #define UCT_SEP_ADDR_MAX_QKEY      0x7fffffffu
 
+/** Largest LID of a port: those above are for multicast (IBA 4.1.3). */
+#define UCT_SEP_ADDR_MAX_LID       0xbfffu
+
 
 /** Paths of a connection: as many as an LMC allows (7 bits). */
 #define UCT_SEP_MAX_PATHS          128
@@ -41,7 +44,7 @@ enum {
     UCT_SEP_DEVICE_ADDR_FLAG_ETH     = 1 << 0,
     /** The gid field is valid. Always set together with FLAG_ETH. */
     UCT_SEP_DEVICE_ADDR_FLAG_GID     = 1 << 1,
-    /** RoCE v2 (routable, UDP); RoCE v1 otherwise. Only with FLAG_ETH. */
+    /** RoCE v2 (routable, UDP). Only with FLAG_ETH. */
     UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V2 = 1 << 2,
     /** RoCE v2 GID is an IPv4-mapped address. Only with FLAG_ROCE_V2. */
     UCT_SEP_DEVICE_ADDR_FLAG_IPV4    = 1 << 3,
@@ -49,7 +52,9 @@ enum {
      *  from each. Zero on Ethernet. */
     UCT_SEP_DEVICE_ADDR_LMC_SHIFT    = 4,
     UCT_SEP_DEVICE_ADDR_LMC_MASK     = 7 << UCT_SEP_DEVICE_ADDR_LMC_SHIFT,
-    UCT_SEP_DEVICE_ADDR_FLAGS_ALL    = (1 << 7) - 1
+    /** RoCE v1. With FLAG_ETH always this or FLAG_ROCE_V2: so it is no address
+     *  of UCX's own (sep_addr_rdmacm.h). */
+    UCT_SEP_DEVICE_ADDR_FLAG_ROCE_V1 = 1 << 7
 };
 
 
@@ -63,7 +68,10 @@ typedef struct uct_sep_device_addr {
                            UCT_SEP_MAX_PATHS; zero in the address of an
                            interface. Each is a connection of its own, for both
                            sides the same one, so this is part of its key */
-    __be16  pkey;     /**< P_Key in use, with its membership bit */
+    __be16  pkey;     /**< P_Key in use, with its membership bit; zero, never
+                           on the wire, if a connection manager has told the
+                           address, which does not know it (sep_addr_rdmacm.h)
+                           */
     __be16  lid;      /**< LID; zero on Ethernet */
     uint8_t gid[16];  /**< GID in network order; zero without FLAG_GID */
 } UCS_S_PACKED uct_sep_device_addr_t;
