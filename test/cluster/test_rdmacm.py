@@ -86,6 +86,20 @@ class Rdmacm(Cm):
         self.assertFalse(server.wait(nodes.PATIENCE).timed_out)
         client.wait(nodes.PATIENCE)
 
+    def test_ucp_listener(self):
+        """UCX's clients and servers, on the transport; its server serves for
+        ever, and its client tries again each 5 seconds."""
+        if shutil.which("io_demo") is None:
+            self.skipTest("there is no io_demo")
+        argv = (nodes.program("sep-run"), "--only", "io_demo", "-p", PORT)
+        environment = ("UCX_SOCKADDR_TLS_PRIORITY=rdmacm",)
+        server = self.cluster.start(1, *argv, environment=environment)
+        client = self.cluster.run(2, *argv, "-i", "20", NODE1,
+                                  environment=environment)
+        server.finish()
+        self.good(client)
+        self.assertIn("Client exit with status 'OK'", client.stdout)
+
 
 class RdmacmLoss(Cm, nodes.SwitchTest):
     """One in twenty packets is lost, and messages are sent again."""
