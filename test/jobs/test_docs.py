@@ -149,42 +149,27 @@ class Variables(unittest.TestCase):
         documented = set(re.findall(r"^\| `(MLX5SIM_\w+)` \|", table, re.M))
         self.assertEqual(names, documented)
 
-    def test_table_of_the_manual_is_the_generated_one(self):
+    def assert_generated(self, table):
+        """A table of the manual is what mlx5sim-stat prints."""
         program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
                                "bin/mlx5sim-stat")
         if not os.access(program, os.X_OK):
             self.skipTest("mlx5sim-stat is not built")
-        wanted = subprocess.run([program, "--variables-markdown"], check=True,
+        wanted = subprocess.run([program, f"--{table}-markdown"], check=True,
                                 capture_output=True, text=True,
                                 timeout=300).stdout.strip()
-        text = read("docs/software-device.md")
-        found = re.search(r"<!-- variables:.*?-->\n(.*?)\n<!-- end", text,
-                          re.S)
+        found = re.search(rf"<!-- {table}:.*?-->\n(.*?)\n<!-- end",
+                          read("docs/software-device.md"), re.S)
         self.assertEqual(found.group(1).strip(), wanted)
+
+    def test_table_of_the_manual_is_the_generated_one(self):
+        self.assert_generated("variables")
 
     def test_table_of_what_is_not_emulated_is_the_generated_one(self):
-        program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
-                               "bin/mlx5sim-stat")
-        if not os.access(program, os.X_OK):
-            self.skipTest("mlx5sim-stat is not built")
-        wanted = subprocess.run([program, "--missing-markdown"], check=True,
-                                capture_output=True, text=True,
-                                timeout=300).stdout.strip()
-        found = re.search(r"<!-- missing:.*?-->\n(.*?)\n<!-- end",
-                          read("docs/software-device.md"), re.S)
-        self.assertEqual(found.group(1).strip(), wanted)
+        self.assert_generated("missing")
 
     def test_table_of_firmware_commands_is_the_generated_one(self):
-        program = os.path.join(os.environ.get("SEP_BUILD_DIR", TOP),
-                               "bin/mlx5sim-stat")
-        if not os.access(program, os.X_OK):
-            self.skipTest("mlx5sim-stat is not built")
-        wanted = subprocess.run([program, "--opcodes-markdown"], check=True,
-                                capture_output=True, text=True,
-                                timeout=300).stdout.strip()
-        found = re.search(r"<!-- opcodes:.*?-->\n(.*?)\n<!-- end",
-                          read("docs/software-device.md"), re.S)
-        self.assertEqual(found.group(1).strip(), wanted)
+        self.assert_generated("opcodes")
 
     def test_tables_of_resources_are_the_generated_ones(self):
         build = os.environ.get("SEP_BUILD_DIR", TOP)

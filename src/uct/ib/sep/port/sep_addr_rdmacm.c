@@ -37,20 +37,17 @@ static int uct_sep_device_addr_is_rdmacm(uint8_t flags)
     return (flags & (always | never)) == always;
 }
 
-/* UCT_IB_SITE_LOCAL_PREFIX and UCT_IB_LINK_LOCAL_PREFIX of UCX (IBA 4.1.1): of
- * the former, the last 16 bits are packed */
+/* Of an address with an interface id, which is followed by what there is of the
+ * subnet: nothing of UCT_IB_LINK_LOCAL_PREFIX, and the last 16 bits of
+ * UCT_IB_SITE_LOCAL_PREFIX (UCX's ib_device.h; IBA 4.1.1) */
 static void uct_sep_rdmacm_gid(uint8_t flags, const uint8_t *bytes,
                                uint8_t *gid)
 {
-    const uint8_t *subnet = bytes;
+    const uint8_t *subnet = bytes + 8;
 
     gid[0] = 0xfe;
     gid[1] = 0x80;
-
-    if (flags & UCT_SEP_RDMACM_FLAG_IF_ID) {
-        memcpy(gid + 8, bytes, 8);
-        subnet += 8;
-    }
+    memcpy(gid + 8, bytes, 8);
 
     if (flags & UCT_SEP_RDMACM_FLAG_SUBNET16) {
         gid[1] = 0xc0;
