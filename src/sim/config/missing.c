@@ -37,7 +37,9 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "zero-based regions", "addresses that count from the start of the "
         "memory region", "`IBV_ACCESS_ZERO_BASED`", 0},
     [MLX5SIM_MISSING_DMABUF]      = {
-        "dma-buf", "memory of other devices", "`ibv_reg_dmabuf_mr`", 1},
+        "dma-buf that can't be mapped", "memory of devices whose drivers don't "
+        "let a process map it, and of huge pages",
+        "`ibv_reg_dmabuf_mr`, `mlx5dv_devx_umem_reg_ex`", 0},
     [MLX5SIM_MISSING_DM]          = {
         "device memory", "memory on the adapter, without MLX5SIM_DM; addresses "
         "at which it does operations, and memory for steering",

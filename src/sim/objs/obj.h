@@ -236,6 +236,7 @@ typedef struct mlx5sim_mr_obj {
     mlx5sim_layout_t layout;
     uint32_t      pd;             /* index */
     uint32_t      dm;             /* device memory: index, 0: none */
+    uint32_t      is_dmabuf;      /* va is a mapping of the device's own */
     uint32_t      log_pages;      /* how many its key can take, 2^n */
     uint32_t      list;           /* indirect: first key that it leads to, index
                                    * of a KLM; 0: none. A layout has all that
@@ -261,6 +262,7 @@ typedef struct mlx5sim_umem {
     uint64_t         addr;
     uint64_t         length;
     uint32_t         access;      /* IBV_ACCESS_* */
+    uint32_t         is_dmabuf;   /* addr is a mapping of the device's own */
     _Atomic uint32_t refs;
 } mlx5sim_umem_t;
 

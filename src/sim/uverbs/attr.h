@@ -3,6 +3,7 @@
 #ifndef MLX5SIM_ATTR_H_
 #define MLX5SIM_ATTR_H_
 
+#include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <stdint.h>
@@ -25,6 +26,42 @@ mlx5sim_attr_find(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id)
     }
 
     return NULL;
+}
+
+/** Attribute @a id if it has that length. @return 0 or -EINVAL */
+static inline int
+mlx5sim_attr_find_sized(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id,
+                        size_t length, const struct ib_uverbs_attr **attr_p)
+{
+    *attr_p = mlx5sim_attr_find(hdr, id);
+    return ((*attr_p != NULL) && ((*attr_p)->len == length)) ? 0 : -EINVAL;
+}
+
+/** The same of an output attribute, which leads to memory.
+ *  @return 0 or -errno */
+static inline int
+mlx5sim_attr_find_out(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id,
+                      size_t length, const struct ib_uverbs_attr **attr_p)
+{
+    int ret = mlx5sim_attr_find_sized(hdr, id, length, attr_p);
+
+    return ((ret == 0) && ((*attr_p)->data == 0)) ? -EFAULT : ret;
+}
+
+/** Flags of 32 bits, which may come in 64. @return 0 or -EINVAL */
+static inline int mlx5sim_attr_flags(struct ib_uverbs_ioctl_hdr *hdr,
+                                     uint16_t id, uint32_t *flags_p)
+{
+    const struct ib_uverbs_attr *flags = mlx5sim_attr_find(hdr, id);
+
+    if ((flags == NULL) ||
+        ((flags->len != sizeof(uint32_t)) &&
+         ((flags->len != sizeof(uint64_t)) || (flags->data >> 32)))) {
+        return -EINVAL;
+    }
+
+    *flags_p = flags->data;
+    return 0;
 }
 
 /** What an input attribute holds: up to 8 bytes are in the attribute itself. */

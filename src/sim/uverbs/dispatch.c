@@ -12,6 +12,7 @@
 #include <sim/uverbs/uverbs_context.h>
 #include <sim/uverbs/uverbs_devx.h>
 #include <sim/uverbs/uverbs_dm.h>
+#include <sim/uverbs/uverbs_dmabuf.h>
 #include <sim/uverbs/uverbs_import.h>
 #include <sim/uverbs/uverbs_odp.h>
 #include <sim/uverbs/uverbs_uar.h>
@@ -207,6 +208,8 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
         return mlx5sim_method_dm_query(ctx, hdr);
     case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_DM_MR_REG:
         return mlx5sim_method_dm_reg_mr(ctx, hdr);
+    case (UVERBS_OBJECT_MR << 16) | UVERBS_METHOD_REG_DMABUF_MR:
+        return mlx5sim_method_reg_dmabuf_mr(ctx, hdr);
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_ALLOC:
         return ctx->is_legacy ? mlx5sim_no_method(hdr) :
                                 mlx5sim_cmd_uar_alloc(ctx, hdr);

@@ -15,6 +15,7 @@
 #include <sim/uverbs/fd.h>
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_chan.h>
+#include <sim/uverbs/uverbs_dmabuf.h>
 #include <sim/uverbs/uverbs_xrc.h>
 
 #include <errno.h>
@@ -110,6 +111,7 @@ static void mlx5sim_ctx_close(uint32_t index)
                 if (kind == MLX5SIM_OBJ_SRQ) {
                     mlx5sim_xrc_withdraw_srq((void*)obj);
                 }
+                mlx5sim_dmabuf_release(kind, obj);
                 if (kind == MLX5SIM_OBJ_DM) {
                     mlx5sim_dm_give((void*)obj);
                 } else {

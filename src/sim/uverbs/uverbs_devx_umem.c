@@ -3,8 +3,8 @@
 #include <sim/limit/limit.h>
 #include <sim/uar/legacy.h>
 #include <sim/uverbs/attr.h>
-#include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_devx.h>
+#include <sim/uverbs/uverbs_dmabuf.h>
 #include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
@@ -39,8 +39,8 @@ unsigned mlx5sim_devx_umem(const mlx5sim_ctx_t *ctx, uint32_t id,
  * place in it. */
 int mlx5sim_devx_umem_reg(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
 {
-    const struct ib_uverbs_attr *handle, *addr, *length, *access, *id;
-    uint64_t flags;
+    const struct ib_uverbs_attr *handle, *addr, *length, *access, *id, *fd;
+    uint64_t flags, start;
     mlx5sim_umem_t *umem;
     uint32_t index;
     int ret;
@@ -50,10 +50,7 @@ int mlx5sim_devx_umem_reg(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     length = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_UMEM_REG_LEN);
     access = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_UMEM_REG_ACCESS);
     id     = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID);
-    if (mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_UMEM_REG_DMABUF_FD) != NULL) {
-        return mlx5sim_refuse(MLX5SIM_MISSING_DMABUF);
-    }
-
+    fd     = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_UMEM_REG_DMABUF_FD);
     if ((handle == NULL) || (addr == NULL) || (length == NULL) ||
         (id == NULL) || (id->len < sizeof(index))) {
         return -EINVAL;
@@ -68,21 +65,29 @@ int mlx5sim_devx_umem_reg(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
         return -EINVAL;
     }
 
-    ret = mlx5sim_mr_pin(addr->data, length->data, flags);
+    start = addr->data;
+    ret   = (fd == NULL) ? mlx5sim_mr_pin(start, length->data, flags) :
+                           mlx5sim_dmabuf_map(fd->data, addr->data,
+                                              length->data, flags, &start);
     if (ret != 0) {
         return ret;
     }
 
     umem = mlx5sim_limit_alloc(ctx, MLX5SIM_OBJ_UMEM);
     if (umem == NULL) {
-        return -errno;
+        ret = -errno;
+        if (fd != NULL) {
+            mlx5sim_dmabuf_unmap(start, length->data);
+        }
+        return ret;
     }
 
-    index         = mlx5sim_obj_index(MLX5SIM_OBJ_UMEM, umem);
-    umem->addr    = addr->data;
-    umem->length  = length->data;
-    umem->access  = flags;
-    umem->o.ready = 1;
+    index           = mlx5sim_obj_index(MLX5SIM_OBJ_UMEM, umem);
+    umem->addr      = start;
+    umem->length    = length->data;
+    umem->access    = flags;
+    umem->is_dmabuf = fd != NULL;
+    umem->o.ready   = 1;
     mlx5sim_attr_set_handle(handle, index);
     memcpy(mlx5sim_attr_out(id), &index, sizeof(index));
     return 0;
@@ -109,6 +114,7 @@ int mlx5sim_devx_umem_dereg(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
         return -EBUSY;
     }
 
+    mlx5sim_dmabuf_release(MLX5SIM_OBJ_UMEM, &umem->o);
     mlx5sim_obj_free(MLX5SIM_OBJ_UMEM, umem);
     return 0;
 }

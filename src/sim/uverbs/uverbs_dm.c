@@ -36,24 +36,6 @@ uint64_t mlx5sim_dm_max(void)
     return mlx5sim_instance_config()->dm ? MLX5SIM_DM_SIZE : 0;
 }
 
-/* Attribute @a id if it has that length. @return 0 or -EINVAL */
-static int mlx5sim_dm_attr(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id,
-                           size_t length, const struct ib_uverbs_attr **attr_p)
-{
-    *attr_p = mlx5sim_attr_find(hdr, id);
-    return ((*attr_p != NULL) && ((*attr_p)->len == length)) ? 0 : -EINVAL;
-}
-
-/* @return 0 or -errno */
-static int mlx5sim_dm_attr_out(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id,
-                               size_t length,
-                               const struct ib_uverbs_attr **attr_p)
-{
-    int ret = mlx5sim_dm_attr(hdr, id, length, attr_p);
-
-    return ((ret == 0) && ((*attr_p)->data == 0)) ? -EFAULT : ret;
-}
-
 static mlx5sim_dm_t *
 mlx5sim_dm_get(const mlx5sim_ctx_t *ctx, const struct ib_uverbs_attr *handle)
 {
@@ -78,12 +60,12 @@ int mlx5sim_method_dm_alloc(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     type   = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_ALLOC_DM_REQ_TYPE);
     page   = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_ALLOC_DM_RESP_PAGE_INDEX);
     if ((handle == NULL) ||
-        (mlx5sim_dm_attr(hdr, UVERBS_ATTR_ALLOC_DM_LENGTH, sizeof(uint64_t),
-                         &length) != 0) ||
-        (mlx5sim_dm_attr(hdr, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, sizeof(uint32_t),
-                         &align) != 0) ||
-        (mlx5sim_dm_attr(hdr, MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET,
-                         sizeof(start), &offset) != 0) ||
+        (mlx5sim_attr_find_sized(hdr, UVERBS_ATTR_ALLOC_DM_LENGTH,
+                                 sizeof(uint64_t), &length) != 0) ||
+        (mlx5sim_attr_find_sized(hdr, UVERBS_ATTR_ALLOC_DM_ALIGNMENT,
+                                 sizeof(uint32_t), &align) != 0) ||
+        (mlx5sim_attr_find_sized(hdr, MLX5_IB_ATTR_ALLOC_DM_RESP_START_OFFSET,
+                                 sizeof(start), &offset) != 0) ||
         ((page != NULL) && (page->len != sizeof(index)))) {
         return -EINVAL;
     }
@@ -167,15 +149,15 @@ int mlx5sim_method_dm_query(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
         return -ENOENT;
     }
 
-    ret = mlx5sim_dm_attr_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET,
-                              sizeof(start), &offset);
+    ret = mlx5sim_attr_find_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_START_OFFSET,
+                                sizeof(start), &offset);
     if (ret == 0) {
-        ret = mlx5sim_dm_attr_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX,
-                                  sizeof(index), &page);
+        ret = mlx5sim_attr_find_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_PAGE_INDEX,
+                                    sizeof(index), &page);
     }
     if (ret == 0) {
-        ret = mlx5sim_dm_attr_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH,
-                                  sizeof(dm->length), &length);
+        ret = mlx5sim_attr_find_out(hdr, MLX5_IB_ATTR_QUERY_DM_RESP_LENGTH,
+                                    sizeof(dm->length), &length);
     }
     if (ret != 0) {
         return ret;
@@ -185,22 +167,6 @@ int mlx5sim_method_dm_query(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     memcpy(mlx5sim_attr_out(offset), &start, sizeof(start));
     memcpy(mlx5sim_attr_out(page), &index, sizeof(index));
     memcpy(mlx5sim_attr_out(length), &dm->length, sizeof(dm->length));
-    return 0;
-}
-
-/* Flags of 32 bits may come in 64. @return 0 or -EINVAL */
-static int mlx5sim_dm_flags(struct ib_uverbs_ioctl_hdr *hdr, uint32_t *flags_p)
-{
-    const struct ib_uverbs_attr *flags =
-            mlx5sim_attr_find(hdr, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS);
-
-    if ((flags == NULL) ||
-        ((flags->len != sizeof(uint32_t)) &&
-         ((flags->len != sizeof(uint64_t)) || (flags->data >> 32)))) {
-        return -EINVAL;
-    }
-
-    *flags_p = flags->data;
     return 0;
 }
 
@@ -222,11 +188,12 @@ int mlx5sim_method_dm_reg_mr(mlx5sim_ctx_t *ctx,
     pd     = mlx5sim_attr_find(hdr, UVERBS_ATTR_REG_DM_MR_PD_HANDLE);
     from   = mlx5sim_attr_find(hdr, UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
     if ((handle == NULL) || (pd == NULL) || (from == NULL) ||
-        (mlx5sim_dm_attr(hdr, UVERBS_ATTR_REG_DM_MR_OFFSET, sizeof(uint64_t),
-                         &offset) != 0) ||
-        (mlx5sim_dm_attr(hdr, UVERBS_ATTR_REG_DM_MR_LENGTH, sizeof(uint64_t),
-                         &length) != 0) ||
-        (mlx5sim_dm_flags(hdr, &as.access) != 0)) {
+        (mlx5sim_attr_find_sized(hdr, UVERBS_ATTR_REG_DM_MR_OFFSET,
+                                 sizeof(uint64_t), &offset) != 0) ||
+        (mlx5sim_attr_find_sized(hdr, UVERBS_ATTR_REG_DM_MR_LENGTH,
+                                 sizeof(uint64_t), &length) != 0) ||
+        (mlx5sim_attr_flags(hdr, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS,
+                            &as.access) != 0)) {
         return -EINVAL;
     }
 
@@ -237,11 +204,11 @@ int mlx5sim_method_dm_reg_mr(mlx5sim_ctx_t *ctx,
         return -ENOENT;
     }
 
-    ret = mlx5sim_dm_attr_out(hdr, UVERBS_ATTR_REG_DM_MR_RESP_LKEY,
-                              sizeof(as.key), &lkey);
+    ret = mlx5sim_attr_find_out(hdr, UVERBS_ATTR_REG_DM_MR_RESP_LKEY,
+                                sizeof(as.key), &lkey);
     if (ret == 0) {
-        ret = mlx5sim_dm_attr_out(hdr, UVERBS_ATTR_REG_DM_MR_RESP_RKEY,
-                                  sizeof(as.key), &rkey);
+        ret = mlx5sim_attr_find_out(hdr, UVERBS_ATTR_REG_DM_MR_RESP_RKEY,
+                                    sizeof(as.key), &rkey);
     }
     if (ret != 0) {
         return ret;

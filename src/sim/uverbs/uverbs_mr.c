@@ -7,6 +7,7 @@
 #include <sim/objs/store.h>
 #include <sim/sched/helper.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_dmabuf.h>
 #include <sim/uverbs/uverbs_objs.h>
 
 #include <errno.h>
@@ -295,6 +296,7 @@ int mlx5sim_cmd_dereg_mr(mlx5sim_cmd_t *cmd)
     mlx5sim_helper_quiesce();
 
     mlx5sim_mr_refs_add(mr, -1);
+    mlx5sim_dmabuf_release(MLX5SIM_OBJ_MR, &mr->o);
     list = mr->list;
     mlx5sim_obj_free(MLX5SIM_OBJ_MR, mr);
     mlx5sim_klm_free(list);

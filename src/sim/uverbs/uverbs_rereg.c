@@ -3,6 +3,7 @@
 #include <sim/uverbs/uverbs_objs.h>
 #include <sim/sched/helper.h>
 #include <sim/uverbs/refuse.h>
+#include <sim/uverbs/uverbs_dmabuf.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -89,26 +90,27 @@ int mlx5sim_cmd_rereg_mr(mlx5sim_cmd_t *cmd)
     struct ib_uverbs_rereg_mr_resp reply = {0};
     mlx5sim_mr_obj_t *mr;
     uint32_t pd, access;
-    int is_moved, is_kept, ret;
+    int is_moved, is_kept, is_unpinned, ret;
 
     ret = mlx5sim_rereg_check(cmd, &mr, &pd);
     if (ret != 0) {
         return ret;
     }
 
-    access   = (in->flags & IBV_REREG_MR_CHANGE_ACCESS) ? in->access_flags :
-                                                          mr->mr.access;
-    is_kept  = !((mr->mr.access ^ access) & ~MLX5SIM_REREG_KEEPS);
+    access      = (in->flags & IBV_REREG_MR_CHANGE_ACCESS) ?
+                  in->access_flags : mr->mr.access;
+    is_kept     = !((mr->mr.access ^ access) & ~MLX5SIM_REREG_KEEPS);
+    is_unpinned = mr->is_dmabuf || (mr->mr.access & IBV_ACCESS_ON_DEMAND);
     /* What is not pinned has no pages for a new region: that needs a range,
      * even if the caller was not asked for one */
-    is_moved = (in->flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
-               (!is_kept && (mr->mr.access & IBV_ACCESS_ON_DEMAND));
+    is_moved    = (in->flags & IBV_REREG_MR_CHANGE_TRANSLATION) ||
+                  (!is_kept && is_unpinned);
     if (is_moved) {
         ret = mlx5sim_mr_get(in->start, in->length, in->hca_va, access);
         if (ret != 0) {
             return ret; /* and the region is as it was */
         }
-    } else if (!(mr->mr.access & IBV_ACCESS_ON_DEMAND)) {
+    } else if (!is_unpinned) {
         access &= ~IBV_ACCESS_ON_DEMAND; /* its pages are pinned */
     }
 
@@ -122,6 +124,8 @@ int mlx5sim_cmd_rereg_mr(mlx5sim_cmd_t *cmd)
         mr->o.ready = 0;
         atomic_thread_fence(memory_order_seq_cst);
         mlx5sim_helper_quiesce();
+        is_kept      &= !mr->is_dmabuf;
+        mlx5sim_dmabuf_release(MLX5SIM_OBJ_MR, &mr->o);
         mr->mr.iova   = in->hca_va;
         mr->mr.va     = in->start;
         mr->mr.length = in->length;

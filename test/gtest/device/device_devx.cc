@@ -129,9 +129,10 @@ command rtr2rts_command(uint32_t qpn)
     return c;
 }
 
-devx_loop::devx_loop(uint32_t vector, unsigned cq_log) :
-    mem(c, 1 << 16), queues(c.ctx, 16384), page(c.ctx), pd(pd_number(c.pd)),
-    eqn(query_eqn(c.ctx, vector)),
+devx_loop::devx_loop(uint32_t vector, unsigned cq_log, bool is_dmabuf) :
+    mem(c, 1 << 16),
+    queues(c.ctx, 16384, IBV_ACCESS_LOCAL_WRITE, is_dmabuf), page(c.ctx),
+    pd(pd_number(c.pd)), eqn(query_eqn(c.ctx, vector)),
     cq(c.ctx, cq_command(queues, records, page, eqn, cq_log)),
     rmp(c.ctx, rmp_command(queues, rmp_offset, records + 64, pd)),
     a(c.ctx, qp_command(queues, sq_offset, records + 128, page, pd, cq.number,

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include <endian.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace device {
 
@@ -57,26 +59,47 @@ inline uint64_t get(const bytes &out, unsigned bit, unsigned width)
 /** Memory that firmware commands name. */
 class umem {
 public:
+    /** @param is_dmabuf name the memory by a descriptor, which is closed then
+     */
     umem(ibv_context *ctx, size_t size,
-         uint32_t access = IBV_ACCESS_LOCAL_WRITE)
+         uint32_t access = IBV_ACCESS_LOCAL_WRITE, bool is_dmabuf = false) :
+        m_size(size)
     {
-        data = (uint8_t*)aligned_alloc(4096, size);
-        REQUIRE(data != nullptr);
-        memset(data, 0, size);
-        v = mlx5dv_devx_umem_reg(ctx, data, size, access);
+        int fd = memfd_create("umem", MFD_CLOEXEC);
+
+        REQUIRE_EQ(0, ftruncate(fd, size));
+        data = (uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                              fd, 0);
+        REQUIRE(data != MAP_FAILED);
+        if (is_dmabuf) {
+            mlx5dv_devx_umem_in in = {};
+
+            in.size        = size;
+            in.access      = access;
+            in.pgsz_bitmap = 4096;
+            in.comp_mask   = MLX5DV_UMEM_MASK_DMABUF;
+            in.dmabuf_fd   = fd;
+            v              = mlx5dv_devx_umem_reg_ex(ctx, &in);
+        } else {
+            v = mlx5dv_devx_umem_reg(ctx, data, size, access);
+        }
         REQUIRE(v != nullptr);
+        close(fd);
     }
 
     ~umem()
     {
         REQUIRE_EQ(0, mlx5dv_devx_umem_dereg(v));
-        free(data);
+        munmap(data, m_size);
     }
 
     umem(const umem&) = delete;
 
     uint8_t          *data;
     mlx5dv_devx_umem *v;
+
+private:
+    size_t m_size;
 };
 
 /** An object that a command has made. */
@@ -210,7 +233,8 @@ command rtr2rts_command(uint32_t qpn);
 /** A CQ, an RMP and two QPs that are connected to each other, all by commands:
  *  nothing of verbs but a PD. */
 struct devx_loop {
-    explicit devx_loop(uint32_t eqn_of = 0, unsigned cq_log = ring_log);
+    explicit devx_loop(uint32_t eqn_of = 0, unsigned cq_log = ring_log,
+                       bool is_dmabuf = false);
 
     /** Post a WQE of one block to the first QP and ring. */
     void post(const void *wqe);

@@ -6,16 +6,13 @@
  * mlx5_ib_rereg_user_mr().
  */
 
-#include <device/device.h>
+#include <device/device_method.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
-#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_ioctl.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 using namespace device;
@@ -31,24 +28,13 @@ class test_device_rereg : public device::test {
 int command(context &c, const ib_uverbs_rereg_mr &in, size_t in_size,
             size_t out_size = sizeof(ib_uverbs_rereg_mr_resp))
 {
-    alignas(8) char room[sizeof(ib_uverbs_ioctl_hdr) +
-                         3 * sizeof(ib_uverbs_attr)] = {};
-    auto hdr = reinterpret_cast<ib_uverbs_ioctl_hdr*>(room);
     ib_uverbs_rereg_mr_resp out;
 
-    hdr->length           = sizeof(room);
-    hdr->object_id        = UVERBS_OBJECT_DEVICE;
-    hdr->method_id        = UVERBS_METHOD_INVOKE_WRITE;
-    hdr->num_attrs        = 3;
-    hdr->attrs[0].attr_id = UVERBS_ATTR_WRITE_CMD;
-    hdr->attrs[0].data    = IB_USER_VERBS_CMD_REREG_MR;
-    hdr->attrs[1].attr_id = UVERBS_ATTR_CORE_IN;
-    hdr->attrs[1].len     = in_size;
-    hdr->attrs[1].data    = (uintptr_t)&in;
-    hdr->attrs[2].attr_id = UVERBS_ATTR_CORE_OUT;
-    hdr->attrs[2].len     = out_size;
-    hdr->attrs[2].data    = (uintptr_t)&out;
-    return (ioctl(c.ctx->cmd_fd, RDMA_VERBS_IOCTL, room) == 0) ? 0 : errno;
+    return method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE)
+           .add(UVERBS_ATTR_WRITE_CMD, 0, IB_USER_VERBS_CMD_REREG_MR)
+           .add(UVERBS_ATTR_CORE_IN, in_size, (uintptr_t)&in)
+           .add(UVERBS_ATTR_CORE_OUT, out_size, (uintptr_t)&out)
+           .call(c);
 }
 
 int command(context &c, const ib_uverbs_rereg_mr &in)
