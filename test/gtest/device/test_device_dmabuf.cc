@@ -68,7 +68,7 @@ struct memfd {
         REQUIRE_EQ(length, pattern::check(data.data(), length, seed));
     }
 
-    static unsigned mapped()
+    static unsigned mapped(const char *name = "/memfd:dmabuf")
     {
         FILE *maps     = fopen("/proc/self/maps", "r");
         unsigned count = 0;
@@ -76,7 +76,7 @@ struct memfd {
 
         REQUIRE(maps != nullptr);
         while (fgets(line, sizeof(line), maps) != nullptr) {
-            count += strstr(line, "/memfd:dmabuf") != nullptr;
+            count += strstr(line, name) != nullptr;
         }
         fclose(maps);
         return count;
@@ -382,19 +382,23 @@ TEST_F(test_device_dmabuf, malformed_calls_are_refused)
 TEST_F(test_device_dmabuf, queues_are_in_it)
 {
     run(1, [](rank&) {
-        devx_loop l(0, ring_log, true);
+        {
+            devx_loop l(0, ring_log, true);
 
-        l.connect();
-        for (unsigned i = 0; i < 40; ++i) {
-            pattern::fill(l.mem.data, 64, i);
-            l.write(l.mem.sge(0, 64), l.mem.sge(1024, 64));
-            REQUIRE_EQ(MLX5_CQE_REQ, l.next());
-            REQUIRE_EQ(64, pattern::check(l.mem.data + 1024, 64, i));
-            l.recv(l.mem.sge(2048, 64));
-            l.send(l.mem.sge(0, 64));
-            l.next();
-            l.next();
-            REQUIRE_EQ(64, pattern::check(l.mem.data + 2048, 64, i));
+            REQUIRE_EQ(2, memfd::mapped("/memfd:umem"));
+            l.connect();
+            for (unsigned i = 0; i < 40; ++i) {
+                pattern::fill(l.mem.data, 64, i);
+                l.write(l.mem.sge(0, 64), l.mem.sge(1024, 64));
+                REQUIRE_EQ(MLX5_CQE_REQ, l.next());
+                REQUIRE_EQ(64, pattern::check(l.mem.data + 1024, 64, i));
+                l.recv(l.mem.sge(2048, 64));
+                l.send(l.mem.sge(0, 64));
+                l.next();
+                l.next();
+                REQUIRE_EQ(64, pattern::check(l.mem.data + 2048, 64, i));
+            }
         }
+        REQUIRE_EQ(0, memfd::mapped("/memfd:umem"));
     });
 }
