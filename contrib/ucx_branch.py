@@ -24,12 +24,15 @@ tree of the last one is that which contrib/build-ucx-opt.sh builds.
 
 What is added by the last commits is the transport: a skeleton, then its rooms in
 the order of docs/architecture.md. With the last one comes its test, and the
-transport gets into the lists of UCX's tests of UCP (ucx-branch-tests.patch)."""
+transport gets into the lists of UCX's tests of UCP (ucx-branch-tests.patch). A
+last commit has what UCX's CI runs on the software device: contrib/ucx-branch/ci
+and ucx-branch-ci.patch."""
 
 import difflib
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,6 +50,7 @@ TEST_LIST = "test/gtest/Makefile.am"
 SEP_TEST  = "uct/ib/test_sep.cc"
 TRANSPORT = "0001-sep-transport"
 UCP_TESTS = os.path.join(TOP, "contrib/ucx-branch-tests.patch")
+CI        = os.path.join(TOP, "contrib/ucx-branch-ci")
 TITLE     = re.compile(r"UC[PST]/[A-Z]+: [A-Z][^.]*")
 LIMIT     = 500
 
@@ -95,7 +99,11 @@ def messages():
 
 def tests():
     """The tests of UCX's that are added, as below test/gtest."""
-    top = f"{MESSAGES}/tests"
+    return below(f"{MESSAGES}/tests")
+
+
+def below(top):
+    """The files of a directory."""
     return sorted(os.path.relpath(os.path.join(folder, name), top)
                   for folder, _, entries in os.walk(top) for name in entries)
 
@@ -508,10 +516,16 @@ def main():
         large += tree.commit(commit.message + "\n") > LIMIT
 
     large += transport(tree, final, release)
-    # The tests are for the branch alone
+    shutil.copytree(f"{MESSAGES}/ci", path, dirs_exist_ok=True)
+    apply(f"{CI}.patch", path)
+    with open(f"{CI}.txt", encoding="utf-8") as file:
+        large += tree.commit(file.read()) > LIMIT
+    # The tests and CI are for the branch alone
     other = tree.git("--work-tree", final, "status", "--porcelain", "--ignored",
                      "--", ".", *(f":(exclude){name}" for name in
                                   [TEST_LIST, *paths_of(UCP_TESTS),
+                                   *paths_of(f"{CI}.patch"),
+                                   *below(f"{MESSAGES}/ci"),
                                    *(TESTS + name for name in tests())]))
     if other:
         sys.exit(f"what {path} has in the end is not what is built:\n{other}")

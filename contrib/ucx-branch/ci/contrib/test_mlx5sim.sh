@@ -1,0 +1,84 @@
+#!/bin/bash -eE
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Test the transports for mlx5 on a machine without an adapter: on mlx5sim, a
+# software device which libibverbs and libmlx5 take for a ConnectX. Nothing of
+# UCX knows it.
+#
+#   contrib/test_mlx5sim.sh build          build UCX and its unit tests
+#   contrib/test_mlx5sim.sh info           check that UCX finds the device
+#   contrib/test_mlx5sim.sh gtest [TL...]  run unit tests (rc_mlx5 ud_mlx5
+#                                          sep_mlx5) of UCT and UCP
+#
+# Environment:
+#   BUILD_DIR     where UCX is built (build-mlx5sim)
+#   DEVICE_RUN    starts a program on the device (mlx5sim-run)
+#   GTEST_FILTER  tests to run, in place of all of a transport
+
+BUILD_DIR=${BUILD_DIR:-build-mlx5sim}
+DEVICE_RUN=${DEVICE_RUN:-mlx5sim-run}
+
+# Tests that measure time
+EXCLUDE="*test_uct_perf*:*test_ucp_perf*:*test_ucp_tag_perf*"
+# It expects a warning of another module
+EXCLUDE="$EXCLUDE:*test_ucp_devices_config.negate_nonexistent_device_warning*"
+
+error() {
+    echo "error: $*" >&2
+    exit 1
+}
+
+build() {
+    ./autogen.sh
+    mkdir -p "$BUILD_DIR"
+    cd "$BUILD_DIR"
+    ../contrib/configure-devel --enable-gtest --with-mlx5 --without-java \
+        --without-go "$@"
+    make -j"$(nproc)"
+    make -C test/gtest -j"$(nproc)" gtest
+}
+
+# Each program has a device of its own
+on_device() {
+    "$DEVICE_RUN" --private "$@"
+}
+
+info() {
+    on_device "$BUILD_DIR"/src/tools/info/ucx_info -d |
+        grep -E "Transport: (rc|ud|sep)_mlx5"
+}
+
+tests_of() {
+    case $1 in
+    rc_mlx5)  echo "rc_mlx5/*:rcx/*" ;;
+    ud_mlx5)  echo "ud_mlx5/*:udx/*" ;;
+    sep_mlx5) echo "sep/*:*test_sep*" ;;
+    *)        error "no such transport: $1" ;;
+    esac
+}
+
+run_gtest() {
+    local filter tl
+
+    for tl in "$@"; do
+        filter=${GTEST_FILTER:-$(tests_of "$tl")}
+        echo "==== $tl on mlx5sim ===="
+        make -C "$BUILD_DIR"/test/gtest test \
+            LAUNCHER="$DEVICE_RUN --private" \
+            GTEST_FILTER="$filter:-$EXCLUDE"
+    done
+}
+
+[ -f ./autogen.sh ] || error "run it from UCX's root"
+command -v "$DEVICE_RUN" > /dev/null ||
+    error "$DEVICE_RUN is missing: install mlx5sim, or set DEVICE_RUN"
+
+command=$1
+shift || true
+case $command in
+build) build "$@" ;;
+info)  info ;;
+gtest) [ $# -gt 0 ] || set -- rc_mlx5 ud_mlx5 sep_mlx5
+       run_gtest "$@" ;;
+*)     error "build, info or gtest" ;;
+esac
