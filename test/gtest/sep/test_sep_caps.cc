@@ -498,6 +498,8 @@ const std::vector<difference> differences = {
      "sep_mlx5 wants it"},
     {"overhead", 0, ANY, cost_row, cost_reason},
     {"perf.*_overhead", 0, ANY, cost_row, cost_reason},
+    {"md.flags.REG_DMABUF", 116, ANY, "`UCT_MD_FLAG_REG_DMABUF` (UCX 1.16)",
+     "memory of accelerators is not registered"},
     {"md.cache_mem_types", 116, ANY, "`cache_mem_types` (UCX 1.16)",
      "memory of accelerators is not registered"},
     {"md.exported_mkey_packed_size", 116, ANY,

@@ -18,6 +18,9 @@
 BUILD_DIR=${BUILD_DIR:-build-mlx5sim}
 DEVICE_RUN=${DEVICE_RUN:-mlx5sim-run}
 
+# As adapters have
+export MLX5SIM_DEVX=y
+
 # Tests that measure time
 EXCLUDE="*test_uct_perf*:*test_ucp_perf*:*test_ucp_tag_perf*"
 # It expects a warning of another module
