@@ -130,10 +130,13 @@ void mlx5sim_helper_quiesce(void)
     mlx5sim_qp_obj_t *qp;
     uint32_t i;
 
-    /* what this process' own requests do is done with the mutex held */
+    /* Requests of this process are carried out with the mutex held or, by who
+     * posts them and by mlx5sim-wire, with the lock of their queue */
     mlx5sim_helper_qps_lock();
     for (i = 0; i < mlx5sim_helper_num_qps; ++i) {
         qp = mlx5sim_obj_at(MLX5SIM_OBJ_QP, mlx5sim_helper_qps[i].index);
+        (void)mlx5sim_lock(&qp->sq_lock);
+        mlx5sim_unlock(&qp->sq_lock);
         mlx5sim_rq_lock(qp);
         mlx5sim_unlock(&qp->rq_lock);
     }

@@ -48,15 +48,20 @@ mlx5sim_attr_find_out(struct ib_uverbs_ioctl_hdr *hdr, uint16_t id,
     return ((ret == 0) && ((*attr_p)->data == 0)) ? -EFAULT : ret;
 }
 
-/** Flags of 32 bits, which may come in 64. @return 0 or -EINVAL */
+/** Flags of 32 bits, which may come in 64, or not at all. @return 0 or
+ *  -EINVAL */
 static inline int mlx5sim_attr_flags(struct ib_uverbs_ioctl_hdr *hdr,
                                      uint16_t id, uint32_t *flags_p)
 {
     const struct ib_uverbs_attr *flags = mlx5sim_attr_find(hdr, id);
 
-    if ((flags == NULL) ||
-        ((flags->len != sizeof(uint32_t)) &&
-         ((flags->len != sizeof(uint64_t)) || (flags->data >> 32)))) {
+    *flags_p = 0;
+    if (flags == NULL) {
+        return 0;
+    }
+
+    if ((flags->len != sizeof(uint32_t)) &&
+        ((flags->len != sizeof(uint64_t)) || (flags->data >> 32))) {
         return -EINVAL;
     }
 

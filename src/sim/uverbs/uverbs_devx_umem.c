@@ -52,7 +52,9 @@ int mlx5sim_devx_umem_reg(mlx5sim_ctx_t *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     id     = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_UMEM_REG_OUT_ID);
     fd     = mlx5sim_attr_find(hdr, MLX5_IB_ATTR_DEVX_UMEM_REG_DMABUF_FD);
     if ((handle == NULL) || (addr == NULL) || (length == NULL) ||
-        (id == NULL) || (id->len < sizeof(index))) {
+        (id == NULL) || (id->len < sizeof(index)) ||
+        ((fd != NULL) && ((fd->len != 0) ||
+                          (fd->data_s64 != (int)fd->data_s64)))) {
         return -EINVAL;
     }
 

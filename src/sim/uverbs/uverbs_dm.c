@@ -229,7 +229,7 @@ int mlx5sim_method_dm_reg_mr(mlx5sim_ctx_t *ctx,
     as.pdn    = pd->data;
     as.va     = dm->addr + offset->data;
     as.length = length->data;
-    ret       = mlx5sim_mr_make(ctx, &as, from->data, &mr);
+    ret       = mlx5sim_mr_make(ctx, &as, from->data, 0, &mr);
     if (ret != 0) {
         return ret;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/uverbs/uverbs_dmabuf.h>
+#include <sim/limit/inject.h>
 #include <sim/objs/store.h>
 #include <sim/uverbs/attr.h>
 #include <sim/uverbs/refuse.h>
@@ -36,13 +37,15 @@ static int64_t mlx5sim_dmabuf_size(int fd)
 {
     struct statfs fs;
     struct stat st;
+    int64_t size;
 
     if (syscall(SYS_fstatfs, fd, &fs) != 0) {
         return -EBADF;
     }
 
     if (fs.f_type == DMA_BUF_MAGIC) {
-        return syscall(SYS_lseek, fd, 0, SEEK_END); /* moves nothing */
+        size = syscall(SYS_lseek, fd, 0, SEEK_END); /* moves nothing */
+        return (size < 0) ? -errno : size;
     }
 
     if (fs.f_type == HUGETLBFS_MAGIC) {
@@ -50,8 +53,11 @@ static int64_t mlx5sim_dmabuf_size(int fd)
     }
 
     /* only files of memory have seals */
-    return ((syscall(SYS_fcntl, fd, F_GET_SEALS) < 0) ||
-            (syscall(SYS_fstat, fd, &st) != 0)) ? -EINVAL : st.st_size;
+    if ((syscall(SYS_fcntl, fd, F_GET_SEALS) < 0) ||
+        (syscall(SYS_fstat, fd, &st) != 0)) {
+        return (errno == EBADF) ? -EBADF : -EINVAL; /* EBADF: O_PATH */
+    }
+    return st.st_size;
 }
 
 /* Pages that hold such bytes: first byte of them and how many */
@@ -68,10 +74,13 @@ static uint64_t mlx5sim_dmabuf_pages(uint64_t start, uint64_t length,
 int mlx5sim_dmabuf_map(int fd, uint64_t offset, uint64_t length,
                        unsigned access, uint64_t *addr_p)
 {
-    int prot = PROT_READ | (mlx5sim_mr_is_writable(access) ? PROT_WRITE : 0);
     uint64_t first, size;
     int64_t end;
     long addr;
+
+    if (offset + length < offset) {
+        return -EINVAL;
+    }
 
     end = mlx5sim_dmabuf_size(fd);
     if (end < 0) {
@@ -87,12 +96,19 @@ int mlx5sim_dmabuf_map(int fd, uint64_t offset, uint64_t length,
         return -EINVAL;
     }
 
-    addr = syscall(SYS_mmap, NULL, size, prot, MAP_SHARED, fd, first);
+    /* for writing in any case: a region may be given more access later */
+    addr = syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                   first);
+    if ((addr == -1) && (errno != ENOMEM) && !mlx5sim_mr_is_writable(access)) {
+        addr = syscall(SYS_mmap, NULL, size, PROT_READ, MAP_SHARED, fd, first);
+    }
     if (addr == -1) {
         return (errno == ENOMEM) ? -ENOMEM :
                mlx5sim_refuse(MLX5SIM_MISSING_DMABUF);
     }
 
+    /* nobody would unmap it in a child, where it keeps the buffer */
+    (void)syscall(SYS_madvise, addr, size, MADV_DONTFORK);
     *addr_p = (uint64_t)addr + (offset - first);
     if (mlx5sim_mr_pin(*addr_p, length, access) != 0) {
         mlx5sim_dmabuf_unmap(*addr_p, length);
@@ -135,7 +151,8 @@ int mlx5sim_method_reg_dmabuf_mr(mlx5sim_ctx_t *ctx,
 
     handle = mlx5sim_attr_find(hdr, UVERBS_ATTR_REG_DMABUF_MR_HANDLE);
     pd     = mlx5sim_attr_find(hdr, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE);
-    if ((handle == NULL) || (pd == NULL) ||
+    if ((handle == NULL) || (handle->len != 0) || (pd == NULL) ||
+        (pd->len != 0) ||
         (mlx5sim_attr_find_sized(hdr, UVERBS_ATTR_REG_DMABUF_MR_OFFSET,
                                  sizeof(uint64_t), &offset) != 0) ||
         (mlx5sim_attr_find_sized(hdr, UVERBS_ATTR_REG_DMABUF_MR_LENGTH,
@@ -175,6 +192,11 @@ int mlx5sim_method_reg_dmabuf_mr(mlx5sim_ctx_t *ctx,
         return ret;
     }
 
+    ret = mlx5sim_inject(MLX5SIM_FAULT_MR);
+    if (ret != 0) {
+        return ret;
+    }
+
     ret = mlx5sim_dmabuf_map(fd->data, offset->data, length->data, as.access,
                              &as.va);
     if (ret != 0) {
@@ -184,13 +206,12 @@ int mlx5sim_method_reg_dmabuf_mr(mlx5sim_ctx_t *ctx,
     as.pdn    = pd->data;
     as.iova   = iova->data;
     as.length = length->data;
-    ret       = mlx5sim_mr_make(ctx, &as, 0, &mr);
+    ret       = mlx5sim_mr_make(ctx, &as, 0, 1, &mr);
     if (ret != 0) {
         mlx5sim_dmabuf_unmap(as.va, as.length);
         return ret;
     }
 
-    mr->is_dmabuf = 1;
     mlx5sim_attr_set_handle(handle, mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr));
     memcpy(mlx5sim_attr_out(lkey), &mr->mr.key, sizeof(mr->mr.key));
     memcpy(mlx5sim_attr_out(rkey), &mr->mr.key, sizeof(mr->mr.key));

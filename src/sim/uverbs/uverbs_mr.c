@@ -203,7 +203,7 @@ static void mlx5sim_mr_refs_add(const mlx5sim_mr_obj_t *mr, int diff)
 }
 
 int mlx5sim_mr_make(mlx5sim_ctx_t *ctx, const mlx5sim_mr_t *as, uint32_t dm,
-                    mlx5sim_mr_obj_t **mr_p)
+                    int is_dmabuf, mlx5sim_mr_obj_t **mr_p)
 {
     mlx5sim_mr_obj_t *mr;
 
@@ -217,6 +217,7 @@ int mlx5sim_mr_make(mlx5sim_ctx_t *ctx, const mlx5sim_mr_t *as, uint32_t dm,
                     (mr->o.gen & 0xff);
     mr->pd        = as->pdn;
     mr->dm        = dm;
+    mr->is_dmabuf = is_dmabuf;
     mr->log_pages = mlx5sim_mr_log_pages(as->va, as->length);
     mlx5sim_mr_refs_add(mr, 1);
     atomic_thread_fence(memory_order_release);
@@ -255,7 +256,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return ret;
     }
 
-    ret = mlx5sim_mr_make(cmd->ctx, &as, 0, &mr);
+    ret = mlx5sim_mr_make(cmd->ctx, &as, 0, 0, &mr);
     if (ret != 0) {
         return ret;
     }

@@ -48,9 +48,10 @@ int mlx5sim_cmd_rereg_mr(mlx5sim_cmd_t *cmd);
 int mlx5sim_mr_check_access(unsigned access);
 
 /** Make a memory region as @a as says, but for the key; @a dm is the index of
- *  the device memory that it is of, 0: none. */
+ *  the device memory that it is of, 0: none. With @a is_dmabuf its memory is
+ *  unmapped with it. */
 int mlx5sim_mr_make(mlx5sim_ctx_t *ctx, const mlx5sim_mr_t *as, uint32_t dm,
-                    mlx5sim_mr_obj_t **mr_p);
+                    int is_dmabuf, mlx5sim_mr_obj_t **mr_p);
 
 /** Whether both addresses are at the same offset in their pages. */
 int mlx5sim_mr_is_aligned(uint64_t start, uint64_t hca_va);

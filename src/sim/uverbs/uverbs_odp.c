@@ -63,7 +63,7 @@ static int mlx5sim_odp_find(uint32_t pd, uint64_t advice, uint32_t lkey,
 
     if ((mr == NULL) || (atomic_load(&mr->o.owner) != mlx5sim_self_tag) ||
         !mr->o.ready || (mr->mr.key != lkey) || mr->o.devx.is_made ||
-        !(mr->mr.access & IBV_ACCESS_ON_DEMAND)) {
+        (!mr->is_dmabuf && !(mr->mr.access & IBV_ACCESS_ON_DEMAND))) {
         return -ENOENT;
     }
 

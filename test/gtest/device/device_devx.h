@@ -62,27 +62,32 @@ public:
     /** @param is_dmabuf name the memory by a descriptor, which is closed then
      */
     umem(ibv_context *ctx, size_t size,
-         uint32_t access = IBV_ACCESS_LOCAL_WRITE, bool is_dmabuf = false) :
-        m_size(size)
+         uint32_t access = IBV_ACCESS_LOCAL_WRITE, bool is_dmabuf = false)
     {
-        int fd = memfd_create("umem", MFD_CLOEXEC);
+        mlx5dv_devx_umem_in in = {};
 
+        if (!is_dmabuf) {
+            data = (uint8_t*)aligned_alloc(4096, size);
+            REQUIRE(data != nullptr);
+            memset(data, 0, size);
+            v = mlx5dv_devx_umem_reg(ctx, data, size, access);
+            REQUIRE(v != nullptr);
+            return;
+        }
+
+        int fd = memfd_create("umem", MFD_CLOEXEC);
+        REQUIRE(fd >= 0);
         REQUIRE_EQ(0, ftruncate(fd, size));
         data = (uint8_t*)mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED,
                               fd, 0);
         REQUIRE(data != MAP_FAILED);
-        if (is_dmabuf) {
-            mlx5dv_devx_umem_in in = {};
-
-            in.size        = size;
-            in.access      = access;
-            in.pgsz_bitmap = 4096;
-            in.comp_mask   = MLX5DV_UMEM_MASK_DMABUF;
-            in.dmabuf_fd   = fd;
-            v              = mlx5dv_devx_umem_reg_ex(ctx, &in);
-        } else {
-            v = mlx5dv_devx_umem_reg(ctx, data, size, access);
-        }
+        m_mapped       = size;
+        in.size        = size;
+        in.access      = access;
+        in.pgsz_bitmap = 4096;
+        in.comp_mask   = MLX5DV_UMEM_MASK_DMABUF;
+        in.dmabuf_fd   = fd;
+        v              = mlx5dv_devx_umem_reg_ex(ctx, &in);
         REQUIRE(v != nullptr);
         close(fd);
     }
@@ -90,7 +95,11 @@ public:
     ~umem()
     {
         REQUIRE_EQ(0, mlx5dv_devx_umem_dereg(v));
-        munmap(data, m_size);
+        if (m_mapped > 0) {
+            munmap(data, m_mapped);
+        } else {
+            free(data);
+        }
     }
 
     umem(const umem&) = delete;
@@ -99,7 +108,7 @@ public:
     mlx5dv_devx_umem *v;
 
 private:
-    size_t m_size;
+    size_t m_mapped = 0;
 };
 
 /** An object that a command has made. */
