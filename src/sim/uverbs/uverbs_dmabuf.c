@@ -60,7 +60,7 @@ static int64_t mlx5sim_dmabuf_size(int fd)
     return st.st_size;
 }
 
-/* Pages that hold such bytes: first byte of them and how many */
+/* Where the pages begin that hold such bytes, and how long they are */
 static uint64_t mlx5sim_dmabuf_pages(uint64_t start, uint64_t length,
                                      uint64_t *size_p)
 {

@@ -41,13 +41,8 @@ build() {
     make -C test/gtest -j"$(nproc)" gtest
 }
 
-# Each program has a device of its own
-on_device() {
-    "$DEVICE_RUN" --private "$@"
-}
-
 info() {
-    on_device "$BUILD_DIR"/src/tools/info/ucx_info -d |
+    "$DEVICE_RUN" --private "$BUILD_DIR"/src/tools/info/ucx_info -d |
         grep -E "Transport: (rc|ud|sep)_mlx5"
 }
 
