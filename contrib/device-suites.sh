@@ -15,6 +15,7 @@
 #   qperf       18 measurements of a second, with RC, UC and UD
 #   libfabric   fi_pingpong on the providers verbs, verbs;ofi_rxm and verbs;ofi_rxd, data
 #               compared
+#   openmpi     Open MPI's own transport, openib: programs of test/mpi of four processes
 #   mooncake    the transfer engine: 1 MB to another process and back, and its
 #               benchmark in two processes
 #   nixl        64 bytes to 16 MB between agents of two processes, by the UCX that the
@@ -42,7 +43,7 @@
 #                 ucx, a representative part
 #
 # Without names, all run, those in Rust only if there is a cargo, which has to be newer
-# than Debian 12's. Up to libfabric they are Debian's, the next two Python's: these and
+# than Debian 12's. Up to openmpi they are Debian's, the next two Python's: these and
 # Rust's are built in a directory of the build. Variables of the device that are set
 # hold for all: MLX5SIM_EXEC=deferred MLX5SIM_SEED=1 for instance. Exit status is 0 if
 # none failed, and 77 if none ran, as packages of Python could not be had.
@@ -68,7 +69,8 @@ while [[ ${1:-} == -* ]]; do
     esac
 done
 if [[ $# == 0 ]]; then
-    set -- rdma-core examples librdmacm perftest qperf libfabric mooncake nixl go java
+    set -- rdma-core examples librdmacm perftest qperf libfabric openmpi \
+        mooncake nixl go java
     ! type cargo > /dev/null 2>&1 || set -- "$@" sideway ibverbs
 fi
 here=$SEP_TOP/contrib/device-suites
@@ -421,6 +423,26 @@ python_packages()
     return 1
 }
 
+# On RoCE it needs its method to connect by rdma_cm, which Debian's does not have. Not
+# p2p: what is to be cut short Open MPI writes beyond the buffer, by TCP as well. Not
+# rma: openib's compare-and-swap crashes.
+run_openmpi()
+{
+    local program
+    # shellcheck disable=SC2054 # a list of MCA
+    local run=(mpirun --oversubscribe -np 4 --mca pml ob1 --mca btl openib,self
+               --mca btl_openib_allow_ib 1)
+    [[ $(id -u) != 0 ]] || run+=(--allow-run-as-root)
+    begin_suite openmpi
+    for program in collectives threads app_kernels growth connect; do
+        mpicc.openmpi -O1 -o "$work/openmpi/$program" "$SEP_TOP/test/mpi/$program.c" -lm \
+            > "$work/openmpi/build.log" 2>&1 ||
+            sep_die "openmpi: see $work/openmpi/build.log"
+        one_test "$program" "${run[@]}" "$work/openmpi/$program"
+    done
+    end_suite "$(version_of libopenmpi3)"
+}
+
 run_mooncake()
 {
     local version=0.3.13.post1 link what links=(ib roce)
@@ -508,6 +530,7 @@ suites=${suites/ nixl / }
 suites=${suites/ mooncake / }
 for name in "$@"; do
     case $name in
+    openmpi) groups+=(jobs) ;;
     go|java|fabtests|lci|rdma-unit-test) groups+=("$name") ;;
     ucx*)    groups+=(bench) ;;
     *)       continue ;;
@@ -533,6 +556,7 @@ for name in "$@"; do
     perftest)  run_perftest ;;
     qperf)     run_qperf ;;
     libfabric) run_libfabric ;;
+    openmpi)   run_openmpi ;;
     mooncake)  run_mooncake ;;
     nixl)      run_nixl ;;
     sideway)   run_sideway ;;
