@@ -22,7 +22,7 @@ DEVICE_RUN=${DEVICE_RUN:-mlx5sim-run}
 export MLX5SIM_DEVX=y
 
 # Tests that measure time
-EXCLUDE="*test_uct_perf*:*test_ucp_perf*:*test_ucp_tag_perf*"
+EXCLUDE="*.envelope*:*test_ucp_tag_perf*"
 # It expects a warning of another module
 EXCLUDE="$EXCLUDE:*test_ucp_devices_config.negate_nonexistent_device_warning*"
 
