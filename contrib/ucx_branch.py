@@ -24,9 +24,11 @@ tree of the last one is that which contrib/build-ucx-opt.sh builds.
 
 What is added by the last commits is the transport: a skeleton, then its rooms in
 the order of docs/architecture.md. With the last one comes its test, and the
-transport gets into the lists of UCX's tests of UCP (ucx-branch-tests.patch). A
-last commit has what UCX's CI runs on the software device: contrib/ucx-branch/ci
-and ucx-branch-ci.patch."""
+transport gets into the lists of UCX's tests of UCP (ucx-branch-tests.patch).
+Behind it come the commits that change no code: ucx-branch-NAME.txt has the
+message, ucx-branch-NAME.patch what changes, contrib/ucx-branch/NAME what is
+added. "package" is UCX's packages and builds, "ci" what its CI runs on the
+software device."""
 
 import difflib
 import glob
@@ -50,7 +52,8 @@ TEST_LIST = "test/gtest/Makefile.am"
 SEP_TEST  = "uct/ib/test_sep.cc"
 TRANSPORT = "0001-sep-transport"
 UCP_TESTS = os.path.join(TOP, "contrib/ucx-branch-tests.patch")
-CI        = os.path.join(TOP, "contrib/ucx-branch-ci")
+LAST      = [os.path.join(TOP, f"contrib/ucx-branch-{name}")
+             for name in ("package", "ci")]
 TITLE     = re.compile(r"UC[PST]/[A-Z]+: [A-Z][^.]*")
 LIMIT     = 500
 
@@ -516,17 +519,18 @@ def main():
         large += tree.commit(commit.message + "\n") > LIMIT
 
     large += transport(tree, final, release)
-    shutil.copytree(f"{MESSAGES}/ci", path, dirs_exist_ok=True)
-    apply(f"{CI}.patch", path)
-    with open(f"{CI}.txt", encoding="utf-8") as file:
-        large += tree.commit(file.read()) > LIMIT
-    # The tests and CI are for the branch alone
+    alone = [TEST_LIST, *paths_of(UCP_TESTS), *(TESTS + name for name in tests())]
+    for name in LAST:
+        new = os.path.join(MESSAGES, name.rsplit("-", 1)[1])
+        if os.path.isdir(new):
+            shutil.copytree(new, path, dirs_exist_ok=True)
+        apply(f"{name}.patch", path)
+        with open(f"{name}.txt", encoding="utf-8") as file:
+            large += tree.commit(file.read()) > LIMIT
+        alone += [*paths_of(f"{name}.patch"), *below(new)]
+    # Tests, packages and CI are for the branch alone
     other = tree.git("--work-tree", final, "status", "--porcelain", "--ignored",
-                     "--", ".", *(f":(exclude){name}" for name in
-                                  [TEST_LIST, *paths_of(UCP_TESTS),
-                                   *paths_of(f"{CI}.patch"),
-                                   *below(f"{MESSAGES}/ci"),
-                                   *(TESTS + name for name in tests())]))
+                     "--", ".", *(f":(exclude){name}" for name in alone))
     if other:
         sys.exit(f"what {path} has in the end is not what is built:\n{other}")
     print(f"{large} commits of more than {LIMIT} added lines")
