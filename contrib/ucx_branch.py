@@ -3,8 +3,8 @@
 """Make the commits of contrib/ucx-branch.sh.
 
 The files of contrib/ucx-branch are the commits, in order of their names: a
-message, and below a line "--" what it takes of the patches of src/ucp/opt and of
-the files that are added:
+message, and below a line "--" what it takes of the patches of src/ucp/opt, of
+that of UCX's guides (ucx-branch-guides.patch) and of the files that are added:
 
     patch NAME [REGEX]         hunks of a patch, perhaps those that match only
     file PATH                  an added file
@@ -28,7 +28,7 @@ transport gets into the lists of UCX's tests of UCP (ucx-branch-tests.patch).
 Behind it come the commits that change no code: ucx-branch-NAME.txt has the
 message, ucx-branch-NAME.patch what changes, contrib/ucx-branch/NAME what is
 added. "package" is UCX's packages and builds, "ci" what its CI runs on the
-software device."""
+software device, and "news" is NEWS."""
 
 import difflib
 import glob
@@ -52,8 +52,11 @@ TEST_LIST = "test/gtest/Makefile.am"
 SEP_TEST  = "uct/ib/test_sep.cc"
 TRANSPORT = "0001-sep-transport"
 UCP_TESTS = os.path.join(TOP, "contrib/ucx-branch-tests.patch")
+# What UCX's guides say of the optimisations, and with the skeleton of the transport
+GUIDES    = [os.path.join(TOP, f"contrib/ucx-branch-{name}.patch")
+             for name in ("guides", "module")]
 LAST      = [os.path.join(TOP, f"contrib/ucx-branch-{name}")
-             for name in ("package", "ci")]
+             for name in ("package", "ci", "news")]
 TITLE     = re.compile(r"UC[PST]/[A-Z]+: [A-Z][^.]*")
 LIMIT     = 500
 
@@ -485,8 +488,8 @@ def main():
     tree.git("add", "-A", "-f")
     tree.git("commit", "-q", "--no-verify", "-m", f"UCX {release} as released")
 
-    files = patched_files([name for name in series if TRANSPORT not in name],
-                          path)
+    files = patched_files([name for name in series if TRANSPORT not in name] +
+                          GUIDES[:1], path)
     assign_patches(files, commits)
     names = [os.path.relpath(os.path.join(folder, name), f"{OPT}/tree")
              for folder, _, entries in os.walk(f"{OPT}/tree")
@@ -519,7 +522,8 @@ def main():
         large += tree.commit(commit.message + "\n") > LIMIT
 
     large += transport(tree, final, release)
-    alone = [TEST_LIST, *paths_of(UCP_TESTS), *(TESTS + name for name in tests())]
+    alone = [TEST_LIST, *(TESTS + name for name in tests()),
+             *sum(map(paths_of, [UCP_TESTS, *GUIDES]), [])]
     for name in LAST:
         new = os.path.join(MESSAGES, name.rsplit("-", 1)[1])
         if os.path.isdir(new):
@@ -528,7 +532,7 @@ def main():
         with open(f"{name}.txt", encoding="utf-8") as file:
             large += tree.commit(file.read()) > LIMIT
         alone += [*paths_of(f"{name}.patch"), *below(new)]
-    # Tests, packages and CI are for the branch alone
+    # Tests, guides, packages and CI are for the branch alone
     other = tree.git("--work-tree", final, "status", "--porcelain", "--ignored",
                      "--", ".", *(f":(exclude){name}" for name in alone))
     if other:
@@ -559,6 +563,7 @@ def transport(tree, final, release):
         write(os.path.join(tree.path, SEP, "files.am"), ended(lines))
 
     put((name, None) for name in outer)
+    apply(GUIDES[1], tree.path)
     with open(os.path.join(MESSAGES, "..", "ucx-branch-module.txt"),
               encoding="utf-8") as file:
         large = tree.commit(file.read()) > LIMIT

@@ -320,7 +320,8 @@ class Branch(Folder):
             rows = [row.split("\t") for row in self.git(
                 "show", "--numstat", "--format=", commit).splitlines()]
             self.assertNotIn("AUTHORS", [row[2] for row in rows])
-            self.assertRegex(title, r"^(UC[PST]|BUILD|CI)/[A-Z0-9]+: [A-Z].*[^.]$")
+            self.assertRegex(
+                title, r"^((UC[PST]|BUILD|CI)/[A-Z0-9]+|NEWS): [A-Z].*[^.]$")
             self.assertLessEqual(len(title), 72)
             self.assertEqual(self.git("show", "--check", "--format=", commit),
                              "", title)
@@ -350,7 +351,7 @@ class Branch(Folder):
         with open(os.path.join(TOP, "docs/upstream.md"),
                   encoding="utf-8") as file:
             text = file.read()
-        self.assertEqual(re.findall(r"^\| (?:UC[PST]|BUILD|CI)/.*", text, re.M),
+        self.assertEqual(re.findall(r"^\| (?:UC[PST]/|BUILD/|CI/|NEWS:).*", text, re.M),
                          [f"| {title} | {added} | {removed} |"
                           for added, removed, title in rows
                           if not title.startswith("UCT/SEP: ")])
