@@ -597,7 +597,7 @@ void uct_sep_cm_conn_put(uct_sep_cm_t *cm, uct_sep_conn_t *conn)
 
     uct_sep_compat_async_block(cm->async);
 
-    ucs_assertv(conn->refcount > 0, "conn=%p", conn);
+    ucs_assertv(conn->refcount > 0, "conn %p", conn);
     if (conn->refcount == 1) {
         uct_sep_conn_unused(conn, &out);
         uct_sep_cm_perform(cm, conn, &out);
