@@ -404,6 +404,16 @@ def in_order(names, texts):
     return result
 
 
+def module_lines(tree):
+    """Lines of the transport in a tree: of all its sources, of what differs between
+    releases of UCX, and of the check that it was built for the one that loads it."""
+    sizes = {name: len(read(os.path.join(tree, SEP, name)))
+             for name in below(os.path.join(tree, SEP))
+             if name.endswith((".c", ".h", ".inl"))}
+    return [sum(size for name, size in sizes.items() if re.search(which, name))
+            for which in ("", "^compat/", "abi")]
+
+
 def pieces(lines):
     """Ends of the parts in which a file of more lines than a commit may add comes,
     each behind a function."""
@@ -538,6 +548,8 @@ def main():
     if other:
         sys.exit(f"what {path} has in the end is not what is built:\n{other}")
     print(f"{large} commits of more than {LIMIT} added lines")
+    print("The transport: {} lines, {} of them compat/, {} the check of the ABI"
+          .format(*module_lines(path)))
 
 
 def transport(tree, final, release):

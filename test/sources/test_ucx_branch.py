@@ -174,6 +174,18 @@ class Pieces(unittest.TestCase):
                          [limit, 2 * limit, 1200])
 
 
+class Module(Folder):
+
+    def test_lines_are_those_of_sources(self):
+        for name, lines in (("base/a.h", 5), ("compat/b.c", 4), ("c.inl", 3),
+                            ("module/sep_abi.c", 2), ("files.am", 1)):
+            path = os.path.join(self.top, ucx_branch.SEP, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(lines * "x\n")
+        self.assertEqual([14, 4, 2], ucx_branch.module_lines(self.top))
+
+
 class Order(unittest.TestCase):
     """Files of a room, each behind those that it includes."""
 
@@ -355,7 +367,11 @@ class Branch(Folder):
                          [f"| {title} | {added} | {removed} |"
                           for added, removed, title in rows
                           if not title.startswith("UCT/SEP: ")])
-        for fact in (f"The transport has {len(steps)} commits.",
+        module = ucx_branch.module_lines(self.top + "/new")
+        for fact in ("It has {} lines. {} of them are `compat/` and {} the check of"
+                     " the ABI,".format(*module),
+                     f"without these it is {module[0] - sum(module[1:])} lines",
+                     f"The transport has {len(steps)} commits.",
                      f"The largest adds {max(steps)} lines.",
                      f"of all {len(rows)} commits"):
             self.assertIn(fact, " ".join(text.split()))
