@@ -283,6 +283,9 @@ def assign_option(files, number, name):
                              rf"OPT_{name}(_EPS|_AM|_AUTO)?\b", text):
                     if block[-1].text == "};\n":
                         block.pop()
+                    if "#endif\n" in [line.text for line in block]:
+                        # With the condition, for releases that have it
+                        block.insert(0, lines[lines.index(block[0]) - 1])
                     for line in block:
                         line.added = number
 

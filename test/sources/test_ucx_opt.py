@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What contrib/ucx.sh says of sources and builds of UCX that the optimisations are
-not for."""
+not for, and which of them a release has."""
 
+import glob
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -92,6 +94,43 @@ class BadInput(unittest.TestCase):
                               ("none", "has UCX of an unknown release, but")):
             self.assertIn(words, self.refused(
                 "sep_ucx_expect_release", f"{self.top}/{prefix}", "1.22.0"))
+
+
+class Series(unittest.TestCase):
+    """The patches of a release."""
+
+    OPT = os.path.join(TOP, "src/ucp/opt")
+
+    def text(self, pattern):
+        found = sorted(glob.glob(os.path.join(self.OPT, pattern)))
+        self.assertNotEqual([], found, pattern)
+        result = ""
+        for name in found:
+            with open(name, encoding="utf-8") as file:
+                result += file.read()
+        return result
+
+    def variables(self, minor):
+        """The variables that UCX 1.MINOR reads, of the tables in the sources."""
+        names = set()
+        for table in re.findall(r"_opt_config_table\[\] = \{\n(.*?)\{NULL\}",
+                                self.text("tree/src/ucp/opt/ucp_opt.c") +
+                                self.text("tree/src/uct/ib/opt/ib_opt.c"), re.S):
+            table = re.sub(
+                r"^#if UCX_OPT_SINCE\((\d+)\)\n(.*?)^#endif\n",
+                lambda match: match[2] if minor >= int(match[1]) else "", table,
+                flags=re.M | re.S)
+            self.assertNotIn("#", table)
+            names.update(re.findall(r'^    \{"(\w+)"', table, re.M))
+        return names
+
+    def test_a_release_reads_the_variables_of_its_patches_and_no_others(self):
+        # UCX warns of others, as nobody has read them
+        for release in ("1.13.1", "1.18.1", "1.22.0"):
+            switches = re.findall(r"^Switch: UCX_OPT_(\w+)=", self.text(
+                f"patches/{release}/*.patch"), re.M)
+            self.assertEqual(set(switches),
+                             self.variables(int(release.split(".")[1])), release)
 
 
 if __name__ == "__main__":

@@ -60,15 +60,19 @@ static ucs_config_field_t ucp_opt_config_table[] = {
      "Progress a worker that takes no lock without asking for it.",
      ucs_offsetof(ucp_opt_config_t, progress), UCS_CONFIG_TYPE_BOOL},
 
+#if UCX_OPT_SINCE(18)
     {"MEM", "y",
      "Let a worker remember the registrations that it has used last, so that\n"
      "workers of several threads do not wait for each other.",
      ucs_offsetof(ucp_opt_config_t, mem), UCS_CONFIG_TYPE_BOOL},
+#endif
 
+#if UCX_OPT_SINCE(18)
     {"MEMTYPE", "y",
      "Take memory for that of the host, without looking it up under a lock of\n"
      "all threads, if it is outside of all that has ever been another.",
      ucs_offsetof(ucp_opt_config_t, memtype), UCS_CONFIG_TYPE_BOOL},
+#endif
 
     {"ONDEMAND", "n",
      "Connect an endpoint when it is used for the first time rather than when\n"
@@ -85,9 +89,9 @@ UCS_CONFIG_REGISTER_TABLE(ucp_opt_config_table, "UCP optimisations", "OPT_",
 
 uint32_t ucp_opt_read(void)
 {
-    ucp_opt_config_t config;
+    ucp_opt_config_t config = {0};
     ucs_status_t status;
-    uint32_t opt = 0;
+    uint32_t opt            = 0;
 
     status = ucx_opt_fill(&config, ucp_opt_config_table);
     if (status != UCS_OK) {
