@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What contrib/ucx.sh says of sources and builds of UCX that the optimisations are
-not for, and which of them a release has."""
+not for, and which of them a release has. SEP_DEBIAN13_UCX_SOURCE and
+SEP_NEWEST_UCX_SOURCE name sources of two of the releases."""
 
 import glob
 import os
@@ -131,6 +132,28 @@ class Series(unittest.TestCase):
                 f"patches/{release}/*.patch"), re.M)
             self.assertEqual(set(switches),
                              self.variables(int(release.split(".")[1])), release)
+
+    def applies(self, variable, release):
+        source = os.environ.get(variable, "")
+        if not source:
+            self.skipTest(f"{variable} is not set")
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run(
+                ["/bin/bash", "-euc", f". {CONTRIB}/lib.sh; . {CONTRIB}/ucx.sh\n"
+                 'tree=$(sep_ucx_tree "$1")\n'
+                 'sep_ucx_release "$tree"\n'
+                 'sep_ucx_copy "$tree" "$2/ucx"\n'
+                 'sep_ucx_patch "$2/ucx" "$3" all "$2/log"', "it", source,
+                 folder, release], capture_output=True, text=True, check=False,
+                stdin=subprocess.DEVNULL)
+            self.assertEqual((0, release + "\n"),
+                             (result.returncode, result.stdout), result.stderr)
+
+    def test_that_of_1_18_1_applies(self):
+        self.applies("SEP_DEBIAN13_UCX_SOURCE", "1.18.1")
+
+    def test_that_of_1_22_0_applies(self):
+        self.applies("SEP_NEWEST_UCX_SOURCE", "1.22.0")
 
 
 if __name__ == "__main__":
