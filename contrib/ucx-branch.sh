@@ -12,7 +12,8 @@
 # SOURCE is an archive of the release or a tree of it; DIR must not exist yet. Prints
 # the commits with the lines that each adds and removes. The last one has what
 # contrib/build-ucx-opt.sh builds, and tests (contrib/ucx-branch/tests).
-# docs/upstream.md is the cover text.
+# contrib/ucx-branch-cover.txt is the cover text, as the description of the branch:
+# git format-patch --cover-letter --cover-from-description=subject has it.
 #
 # With --check, looks at each commit of DIR, or at some, as UCX's reviewers and CI do:
 # its title, its size, blanks, what clang-format would change, and that it builds (in

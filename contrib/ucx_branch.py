@@ -58,6 +58,8 @@ GUIDES    = [os.path.join(TOP, f"contrib/ucx-branch-{name}.patch")
 LAST      = [os.path.join(TOP, f"contrib/ucx-branch-{name}")
              for name in ("package", "ci", "news")]
 TITLE     = re.compile(r"UC[PST]/[A-Z]+: [A-Z][^.]*")
+COVER     = os.path.join(TOP, "contrib/ucx-branch-cover.txt")
+BRANCH    = "sep"
 LIMIT     = 500
 
 
@@ -467,7 +469,7 @@ class Tree:
 
     def __init__(self, path):
         self.path = path
-        self.git("init", "-q", "-b", "sep")
+        self.git("init", "-q", "-b", BRANCH)
         for key, value in (("user.name", "SEP"), ("user.email", "sep@localhost"),
                            ("core.autocrlf", "false"), ("gc.auto", "0")):
             if not key.startswith("user.") or subprocess.run(
@@ -550,7 +552,10 @@ def main():
                      "--", ".", *(f":(exclude){name}" for name in alone))
     if other:
         sys.exit(f"what {path} has in the end is not what is built:\n{other}")
+    with open(COVER, encoding="utf-8") as file:
+        tree.git("config", f"branch.{BRANCH}.description", file.read())
     print(f"{large} commits of more than {LIMIT} added lines")
+    print(f"Cover text: git config branch.{BRANCH}.description")
     print("The transport: {} lines, {} of them compat/, {} the check of the ABI"
           .format(*module_lines(path)))
 

@@ -312,6 +312,37 @@ class Messages(Folder):
             self.assertLessEqual(
                 max(map(len, commit.message.split("\n"))), 80, name)
 
+    def counted(self):
+        """Cells of the tables of UCX 1.22.0: row, and before and after."""
+        with open(os.path.join(TOP, "docs/ucp-optimisations.md"),
+                  encoding="utf-8") as file:
+            text = file.read().split("### UCX 1.22.0\n", 1)[1]
+        return [(row, re.findall(r"(\d+) → (\d+)", cells)) for row, cells in
+                re.findall(r"^\| `(\w+)` (.*)", text.split("\n### ", 1)[0], re.M)]
+
+    def test_figures_are_those_of_the_tables(self):
+        known = {pair for _, pairs in self.counted() for pair in pairs}
+        for name in ucx_branch.messages():
+            message = ucx_branch.Commit(name).message
+            self.assertLessEqual(set(re.findall(r"(\d+)\s+->\s+(\d+)", message)),
+                                 known, name)
+
+    def test_the_cover_text_has_those_of_version_2(self):
+        with open(ucx_branch.COVER, encoding="utf-8") as file:
+            text = file.read()
+        # The table of version 2 is the first one
+        tables = dict(reversed(self.counted()))
+        rows = re.findall(r"^\| .* -> .*", text, re.M)
+        self.assertEqual(10, len(rows))
+        for row, name in zip(rows, (
+                "put_8", "put_1k", "get_8", "tag_send", "tag_send_1k",
+                "tag_send_zcopy_1k", "tag_recv_progress", "am_send",
+                "flush_one_put", "progress_idle_1")):
+            rc, ucp, sep = tables[name][:3]
+            self.assertEqual([rc, sep, ucp],
+                             re.findall(r"(\d+) -> (\d+)", row), name)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
 
 @unittest.skipUnless(SOURCE, "SEP_NEWEST_UCX_SOURCE is not set")
 class Branch(Folder):
@@ -339,6 +370,9 @@ class Branch(Folder):
                              "", title)
             self.assertLessEqual(sum(int(row[0]) for row in rows),
                                  ucx_branch.LIMIT, title)
+        with open(ucx_branch.COVER, encoding="utf-8") as file:
+            self.assertEqual(file.read().strip(), self.git(
+                "config", "branch.sep.description").strip())
         self.assert_has_tests()
         self.assert_documented(result.stdout)
 
