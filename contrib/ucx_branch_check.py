@@ -4,15 +4,16 @@
 review rules and its CI (buildlib/pr/codestyle.yml) do: title, added lines, AUTHORS,
 blanks, format, and that each builds, perhaps with the tests it has itself.
 
-UCX formats with a clang-format of its own. The released one does not know all
-settings of UCX's .clang-format; those are left out, so what it would change is a
-number to look at and no failure.
+UCX formats with a clang-format of its own. No released one, of which the newest on
+PATH is taken, knows all settings of UCX's .clang-format; those are left out, so what
+it would change is a number to look at and no failure.
 
 The tree to build in is beside the branch (-check), and is kept: a commit that is
 known to build is not built again."""
 
 import argparse
 import dataclasses
+import glob
 import os
 import re
 import shutil
@@ -72,10 +73,25 @@ def look(tree, name):
     return commit
 
 
+def newest_format():
+    """The newest of clang-format and clang-format-NUMBER on PATH, or None."""
+    found = []
+    for folder in os.get_exec_path():
+        for path in glob.glob(os.path.join(glob.escape(folder), "clang-format*")):
+            if re.fullmatch(r"clang-format(-\d+)?", os.path.basename(path)):
+                version = re.search(r"version (\d+)\.(\d+)\.(\d+)", subprocess.run(
+                    [path, "--version"], text=True, capture_output=True,
+                    check=False).stdout)
+                if version:
+                    found.append((tuple(map(int, version.groups())), path))
+    return max(found, default=(None, None))[1]
+
+
 def known_style(tree):
     """UCX's .clang-format without what the installed clang-format does not know:
     text and what is left out. None if there is no clang-format."""
-    if not shutil.which("git-clang-format") or not shutil.which("clang-format"):
+    program = newest_format()
+    if not shutil.which("git-clang-format") or not program:
         return None
     with open(os.path.join(tree, ".clang-format"), encoding="utf-8") as file:
         lines = file.read().splitlines(keepends=True)
@@ -86,7 +102,7 @@ def known_style(tree):
             with open(path, "w", encoding="utf-8") as file:
                 file.writelines(lines)
             result = subprocess.run(
-                ["clang-format", f"--style=file:{path}", "--dump-config"],
+                [program, f"--style=file:{path}", "--dump-config"],
                 text=True, capture_output=True, check=False)
             error = re.search(r":(\d+):\d+: error: ", result.stderr)
             if not error:
@@ -101,8 +117,8 @@ def known_style(tree):
 
 def format_hunks(tree, name, style):
     """How many hunks of a commit clang-format would change."""
-    result = git(tree, "clang-format", f"--style=file:{style}",
-                 "--extensions=c,h,inl,cc", "--diff", f"{name}^", name, check=False)
+    result = git(tree, "clang-format", f"--binary={newest_format()}",
+                 f"--style=file:{style}", "--extensions=c,h,inl,cc", "--diff", f"{name}^", name, check=False)
     return len(re.findall(r"^@@ ", result.stdout, re.M))
 
 

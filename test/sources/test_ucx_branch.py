@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__))))
@@ -285,6 +286,18 @@ class Check(Folder):
         self.assertIn("has no commits: make it with", result.stderr)
         result = run("--check", self.tree_of_commits, "a..b")
         self.assertIn("has no commits a..b", result.stderr)
+
+    def test_the_newest_clang_format_is_taken(self):
+        for name, version in (("a/clang-format", "14.0.6"),
+                              ("b/clang-format-9", "9.0.1"),
+                              ("b/clang-format-18", "18.1.8"),
+                              ("b/clang-format-diff", "99.0.0")):
+            self.write(f"../{name}", f"#!/bin/sh\necho version {version}\n", 0o755)
+        with unittest.mock.patch.dict(os.environ, PATH=f"{self.top}/a:{self.top}/b"):
+            self.assertEqual(f"{self.top}/b/clang-format-18",
+                             ucx_branch_check.newest_format())
+        with unittest.mock.patch.dict(os.environ, PATH=self.top):
+            self.assertIsNone(ucx_branch_check.newest_format())
 
     def test_settings_that_clang_format_does_not_know_are_left_out(self):
         style = ucx_branch_check.known_style(self.tree_of_commits)
