@@ -144,7 +144,10 @@ enum {
 #define MLX5SIM_FW_QPC_CS_RES        MLX5SIM_FW_FIELD(1592, 8)
 #define MLX5SIM_FW_QPC_DBR_UMEM      MLX5SIM_FW_FIELD(1824, 32)
 
-/** cqc */
+/** cqc. With cc all CQEs are written to the first place (PRM, "Completion Queue
+ *  Context"). rocSHMEM's gda/mlx5 and NVSHMEM's ibgda make such queues, with oi
+ *  and as long as the send queue, and read the WQE counter there. The owner bit
+ *  is that of the lap, as in a ring: nobody was found who reads it. */
 #define MLX5SIM_FW_CQC_CQE_SZ      MLX5SIM_FW_FIELD(8, 3)
 #define MLX5SIM_FW_CQC_CC          MLX5SIM_FW_FIELD(11, 1)
 #define MLX5SIM_FW_CQC_OI          MLX5SIM_FW_FIELD(14, 1)

@@ -321,6 +321,8 @@ typedef struct mlx5sim_cq {
     uint32_t         holder;      /* tag of who was the last to hold one back */
     uint32_t         held_pi;     /* where the block starts: pi until written */
     uint32_t         held;        /* completions in the block until then */
+    uint32_t         collapsed;   /* PRM: cqc.cc, all CQEs go to one place */
+    uint64_t         writing;     /* there: pi and tail of the CQE under way */
     mlx5sim_zip_t    zip;         /* the completions held back */
     uint64_t         events;      /* written to the channel */
     uint64_t         cqes;

@@ -35,7 +35,22 @@ static mlx5sim_proc_t *mlx5sim_cq_proc(const mlx5sim_cq_t *cq)
 
 static uint64_t mlx5sim_cq_slot(const mlx5sim_cq_t *cq, uint32_t pi)
 {
-    return cq->buf + (uint64_t)(pi & (cq->num_cqes - 1)) * cq->cqe_size;
+    return cq->collapsed ?
+           cq->buf :
+           cq->buf + (uint64_t)(pi & (cq->num_cqes - 1)) * cq->cqe_size;
+}
+
+/* Whether the only place that is used holds CQE @a pi. Its owner bit is also
+ * that of the CQE before, so the whole tail is compared. */
+static int mlx5sim_cq_place_valid(const mlx5sim_cq_t *cq, uint32_t pi)
+{
+    mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
+    uint32_t tail;
+
+    return (proc != NULL) && ((cq->writing >> 32) == pi) &&
+           (mlx5sim_mem_read(proc, cq->buf + cq->cqe_size - sizeof(tail), &tail,
+                             sizeof(tail)) == 0) &&
+           (tail == (uint32_t)cq->writing);
 }
 
 /* Whether slot @a pi holds a CQE of that lap */
@@ -43,6 +58,10 @@ static int mlx5sim_cq_slot_valid(const mlx5sim_cq_t *cq, uint32_t pi)
 {
     mlx5sim_proc_t *proc = mlx5sim_cq_proc(cq);
     uint8_t op_own;
+
+    if (cq->collapsed) {
+        return mlx5sim_cq_place_valid(cq, pi);
+    }
 
     if ((proc == NULL) ||
         (mlx5sim_mem_read(proc, mlx5sim_cq_slot(cq, pi) + cq->cqe_size - 1,
@@ -356,7 +375,7 @@ static int mlx5sim_cq_put(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
 {
     int is_held = mlx5sim_cq_hold(cq, cqe);
     uint8_t bytes[128];
-    uint32_t held;
+    uint32_t held, tail;
 
     if (!is_held && (mlx5sim_cq_held(cq) > 0)) {
         if (mlx5sim_cq_release(cq, proc) != 0) {
@@ -382,6 +401,11 @@ static int mlx5sim_cq_put(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
     }
 
     mlx5sim_cqe_build(cqe, cq->cqe_size, !!(cq->pi & cq->num_cqes), bytes);
+    if (cq->collapsed) {
+        memcpy(&tail, bytes + cq->cqe_size - sizeof(tail), sizeof(tail));
+        cq->writing = ((uint64_t)cq->pi << 32) | tail;
+        atomic_thread_fence(memory_order_release);
+    }
     if (mlx5sim_cq_write(cq, proc, bytes) != 0) {
         cq->pusher = 0;
         return -1;

@@ -68,10 +68,7 @@ unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx)
     unsigned status;
     int ret;
 
-    /* CQEs that all go to one place (cc) are for senders that look at the last
-     * one. Ours do in a CQ of one place, which is not told how far they are. */
-    if ((mlx5sim_devx_cqc(devx, MLX5SIM_FW_CQC_CC) && (log_size > 0)) ||
-        mlx5sim_devx_cqc(devx, MLX5SIM_FW_CQC_COMP_EN)) {
+    if (mlx5sim_devx_cqc(devx, MLX5SIM_FW_CQC_COMP_EN)) {
         (void)mlx5sim_refuse(MLX5SIM_MISSING_CQ_OPTIONS);
         return MLX5SIM_FW_BAD_PARAM;
     }
@@ -102,6 +99,9 @@ unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx)
     if (ret == 0) {
         devx->obj    = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, reply.cq_handle);
         devx->number = reply.cq_handle;
+        /* nobody knows the queue yet */
+        ((mlx5sim_cq_t*)devx->obj)->collapsed =
+                mlx5sim_devx_cqc(devx, MLX5SIM_FW_CQC_CC);
     }
     return mlx5sim_devx_status(ret);
 }
@@ -113,7 +113,7 @@ unsigned mlx5sim_devx_query_cq(mlx5sim_devx_t *devx)
 
     mlx5sim_cq_lock(cq);
     mlx5sim_fw_set(cqc, MLX5SIM_FW_CQC_CQE_SZ, cq->cqe_size == 128);
-    mlx5sim_fw_set(cqc, MLX5SIM_FW_CQC_CC, cq->num_cqes == 1);
+    mlx5sim_fw_set(cqc, MLX5SIM_FW_CQC_CC, cq->collapsed);
     mlx5sim_fw_set(cqc, MLX5SIM_FW_CQC_OI, cq->ignore_overrun);
     mlx5sim_fw_set(cqc, MLX5SIM_FW_CQC_COMP_EN, cq->compressed);
     mlx5sim_fw_set(cqc, MLX5SIM_FW_CQC_ST,

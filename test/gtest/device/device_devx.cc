@@ -29,13 +29,14 @@ uint32_t pd_number(ibv_pd *pd)
 }
 
 command cq_command(const umem &mem, size_t record, const uar &u, uint32_t eqn,
-                   unsigned log)
+                   unsigned log, bool is_collapsed)
 {
-    const unsigned cqc = 128;
+    const bool is_place = is_collapsed || (log == 0);
+    const unsigned cqc  = 128;
     command c(fw_create_cq, fw_queue_size);
 
     c.set(cqc + 32, 32, mem.v->umem_id).set(cqc + 99, 5, log);
-    c.set(cqc + 11, 1, log == 0).set(cqc + 14, 1, log == 0);
+    c.set(cqc + 11, 1, is_place).set(cqc + 14, 1, is_place);
     c.set(cqc + 104, 24, u.v->page_id).set(cqc + 184, 8, eqn);
     c.set(cqc + 448, 64, record).set(704, 32, mem.v->umem_id);
     return c;
@@ -129,11 +130,12 @@ command rtr2rts_command(uint32_t qpn)
     return c;
 }
 
-devx_loop::devx_loop(uint32_t vector, unsigned cq_log, bool is_dmabuf) :
+devx_loop::devx_loop(uint32_t vector, unsigned cq_log, bool is_dmabuf,
+                     bool is_collapsed) :
     mem(c, 1 << 16),
     queues(c.ctx, 16384, IBV_ACCESS_LOCAL_WRITE, is_dmabuf), page(c.ctx),
     pd(pd_number(c.pd)), eqn(query_eqn(c.ctx, vector)),
-    cq(c.ctx, cq_command(queues, records, page, eqn, cq_log)),
+    cq(c.ctx, cq_command(queues, records, page, eqn, cq_log, is_collapsed)),
     rmp(c.ctx, rmp_command(queues, rmp_offset, records + 64, pd)),
     a(c.ctx, qp_command(queues, sq_offset, records + 128, page, pd, cq.number,
                         rmp.number)),

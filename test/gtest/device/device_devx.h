@@ -215,9 +215,9 @@ const unsigned ring_log      = 4;   /* of all queues */
 uint32_t pd_number(ibv_pd *pd);
 
 /** CREATE_CQ: 2^@a log CQEs of 64 bytes at the start of @a mem, the record at
- *  @a record. One place has what is called cc and oi. */
+ *  @a record. One place, or a collapsed queue, has what is called cc and oi. */
 command cq_command(const umem &mem, size_t record, const uar &u, uint32_t eqn,
-                   unsigned log = ring_log);
+                   unsigned log = ring_log, bool is_collapsed = false);
 
 /** CREATE_RMP, cyclic, 32 bytes a WQE, at @a offset. */
 command rmp_command(const umem &mem, size_t offset, size_t record, uint32_t pd);
@@ -243,7 +243,7 @@ command rtr2rts_command(uint32_t qpn);
  *  nothing of verbs but a PD. */
 struct devx_loop {
     explicit devx_loop(uint32_t eqn_of = 0, unsigned cq_log = ring_log,
-                       bool is_dmabuf = false);
+                       bool is_dmabuf = false, bool is_collapsed = false);
 
     /** Post a WQE of one block to the first QP and ring. */
     void post(const void *wqe);
