@@ -171,3 +171,72 @@ TEST_F(test_device_refuse, resizing_with_compression)
         return ibv_resize_cq(q.v, 64);
     });
 }
+
+/* libmlx5 wants an extended queue for it, and some tags */
+TEST_F(test_device_refuse, tag_matching)
+{
+    expect_refused("tag matching", EOPNOTSUPP, [](context &c) {
+        ibv_cq_init_attr_ex cq_attr = {};
+        ibv_srq_init_attr_ex attr   = {};
+        int ret;
+
+        cq_attr.cqe   = 16;
+        ibv_cq_ex *cq = ibv_create_cq_ex(c.ctx, &cq_attr);
+        REQUIRE(cq != nullptr);
+        attr.attr.max_wr         = 16;
+        attr.attr.max_sge        = 1;
+        attr.comp_mask           = IBV_SRQ_INIT_ATTR_TYPE |
+                                   IBV_SRQ_INIT_ATTR_PD |
+                                   IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
+        attr.srq_type            = IBV_SRQT_TM;
+        attr.pd                  = c.pd;
+        attr.cq                  = ibv_cq_ex_to_cq(cq);
+        attr.tm_cap.max_num_tags = 16;
+        attr.tm_cap.max_ops      = 16;
+        ret = result(ibv_create_srq_ex(c.ctx, &attr));
+        REQUIRE_EQ(0, ibv_destroy_cq(attr.cq));
+        return ret;
+    });
+}
+
+TEST_F(test_device_refuse, flows_of_verbs)
+{
+    expect_refused("flow steering", EOPNOTSUPP, [](context &c) {
+        cq done(c, 16);
+        qp q(c, done, done);
+        ibv_flow_attr attr = {};
+
+        attr.type = IBV_FLOW_ATTR_NORMAL;
+        attr.size = sizeof(attr);
+        attr.port = 1;
+        return result(ibv_create_flow(q.v, &attr));
+    });
+}
+
+/* Without one of these there is nothing for mlx5dv_create_flow(). Methods that
+ * are not there end like that in the kernel. */
+TEST_F(test_device_refuse, flow_matchers)
+{
+    expect_refused("flow steering", EPROTONOSUPPORT, [](context &c) {
+        struct {
+            size_t   match_sz;
+            uint64_t match[8];
+        } mask = {sizeof(mask.match), {}};
+        mlx5dv_flow_matcher_attr attr = {};
+
+        attr.type       = IBV_FLOW_ATTR_NORMAL;
+        attr.match_mask = (mlx5dv_flow_match_parameters*)&mask;
+        return result(mlx5dv_create_flow_matcher(c.ctx, &attr));
+    });
+}
+
+TEST_F(test_device_refuse, flow_actions)
+{
+    expect_refused("flow steering", EPROTONOSUPPORT, [](context &c) {
+        uint64_t action = 0;
+
+        return result(mlx5dv_create_flow_action_modify_header(
+                c.ctx, sizeof(action), &action,
+                MLX5DV_FLOW_TABLE_TYPE_NIC_RX));
+    });
+}
